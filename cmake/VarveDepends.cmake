@@ -1,0 +1,60 @@
+# What varve needs from outside. xxhash and threads are required; every other dependency is one VARVE_WITH_<NAME>.
+# Gives: varve_depends (a target for the build), VV_HAVE_<NAME>, varve_depends_installed (the same libraries by name,
+# for the exported static library), varve_private_libs (the same for the pkg-config file).
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig QUIET)
+
+add_library(varve_depends INTERFACE)
+target_link_libraries(varve_depends INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
+set(varve_depends_installed "")
+set(varve_private_libs "-lpthread -lm")
+
+find_path(XXHASH_INCLUDE_DIR xxhash.h DOC "where xxhash.h lies")
+if(NOT XXHASH_INCLUDE_DIR)
+  message(FATAL_ERROR "xxhash.h not found. Install libxxhash-dev (Debian, Ubuntu), xxhash-devel (Fedora) or "
+    "xxhash (Spack), or give its folder with -DXXHASH_INCLUDE_DIR=...")
+endif()
+target_include_directories(varve_depends SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+
+# varve_optional(NAME pkg-config-package header library)
+macro(varve_optional name package header library)
+  set(VARVE_WITH_${name} AUTO CACHE STRING "${package}: AUTO, ON or OFF")
+  set_property(CACHE VARVE_WITH_${name} PROPERTY STRINGS AUTO ON OFF)
+  set(VV_HAVE_${name} 0)
+  if(VARVE_WITH_${name})
+    if(PKG_CONFIG_FOUND)
+      pkg_check_modules(PC_${name} QUIET ${package})
+    endif()
+    find_path(${name}_INCLUDE_DIR ${header} HINTS ${PC_${name}_INCLUDE_DIRS})
+    find_library(${name}_LIBRARY ${library} HINTS ${PC_${name}_LIBRARY_DIRS})
+    mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
+    if(${name}_INCLUDE_DIR AND ${name}_LIBRARY)
+      set(VV_HAVE_${name} 1)
+      target_include_directories(varve_depends SYSTEM INTERFACE ${${name}_INCLUDE_DIR})
+      target_link_libraries(varve_depends INTERFACE ${${name}_LIBRARY})
+      list(APPEND varve_depends_installed $<INSTALL_INTERFACE:${library}>)
+      string(PREPEND varve_private_libs "-l${library} ")
+    elseif(NOT VARVE_WITH_${name} STREQUAL "AUTO")
+      message(FATAL_ERROR "VARVE_WITH_${name}=${VARVE_WITH_${name}}, but ${header} or lib${library} was not found "
+        "(pkg-config package ${package})")
+    endif()
+  endif()
+endmacro()
+
+varve_optional(ZSTD libzstd zstd.h zstd)
+varve_optional(LZ4 liblz4 lz4.h lz4)
+varve_optional(CURL libcurl curl/curl.h curl)
+
+# varve_drop_missing(LIST): take out the sources, tests and fuzzers of what this build does not have
+macro(varve_drop_missing list)
+  if(NOT VV_HAVE_ZSTD)
+    list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?zstd\\.[a-z]+$|/fuzz/fuzz_zstd\\.c$")
+  endif()
+  if(NOT VV_HAVE_LZ4)
+    list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?lz4\\.[a-z]+$|/fuzz/fuzz_lz4\\.c$")
+  endif()
+  if(NOT VV_HAVE_CURL)
+    list(FILTER ${list} EXCLUDE REGEX "/store/(test_)?s3[^/]*$|/fuzz/fuzz_s3[^/]*\\.c$")
+  endif()
+endmacro()

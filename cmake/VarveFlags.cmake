@@ -1,0 +1,26 @@
+# varve_flags: how every C file of this repository is compiled. Sanitizers apply to all targets alike.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(varve_flags INTERFACE)
+target_compile_definitions(varve_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+target_compile_options(varve_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wwrite-strings -Wformat=2
+  -Wpointer-arith
+  # a fused multiply-add rounds once instead of twice: predictions would differ between machines
+  -ffp-contract=off
+  $<$<BOOL:${VARVE_WERROR}>:-Werror>)
+
+if(VARVE_SANITIZE)
+  list(JOIN VARVE_SANITIZE "," sanitizers)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${sanitizers})
+endif()
+if(VARVE_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "VARVE_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

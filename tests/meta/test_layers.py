@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Includes point down, and each optional dependency has one home."""
+import re
+import tree
+
+PLUGS = {"space", "track", "codec", "store", "comm", "reader"}
+BELOW_ENGINE = {"base", "core", "gpu"} | PLUGS
+FRONT_ENDS = {"cli", "preload", "image", "fortran", "bench"}
+MAY = {  # layer: the layers whose headers it may include, besides its own
+    "base": set(),
+    "core": {"base"},
+    **{plug: {"base", "core"} for plug in PLUGS},
+    "gpu": {"base", "core", "space"},
+    "engine": BELOW_ENGINE,
+    **{front: BELOW_ENGINE | {"engine"} for front in FRONT_ENDS},
+    "examples": set(),  # what a user has: the public headers
+}
+PUBLIC = FRONT_ENDS | {"engine", "examples"}  # who may include <varve/...>
+HOMES = [  # a header of an optional dependency, and the only files that may include it
+    (r"zstd(_\w+)?\.h|zdict\.h", r"src/codec/zstd\.c"),
+    (r"lz4\w*\.h", r"src/codec/lz4\.c"),
+    (r"curl/.*", r"src/store/s3[^/]*\.[ch]"),
+    (r"mpi\.h", r"src/comm/.*"),
+    (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),
+    (r"(cuda|cub/|thrust/|cooperative_groups).*", r"src/gpu/.*"),
+    (r"xxhash\.h|xxh3\.h", r"src/core/digest\.[ch]"),
+]
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
+
+
+def layer_of(path):
+    parts = path.relative_to(tree.ROOT).parts
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def judge(path, layer, header):
+    """What is wrong with this include, or None."""
+    for pattern, home in HOMES:
+        if re.fullmatch(pattern, header) and not re.fullmatch(home, tree.name(path)):
+            return f"<{header}> belongs into {home} alone"
+    top = header.split("/")[0]
+    if top == "..":
+        return f'"{header}": name the layer instead of climbing'
+    if "/" not in header:
+        return None
+    if top == "varve" and layer not in PUBLIC:
+        return f"{layer}/ may not include the public <{header}>"
+    if top in MAY and top != layer and top not in MAY[layer]:
+        return f"{layer}/ may not include {top}/"
+    return None
+
+
+def check(path):
+    layer = layer_of(path)
+    if layer not in MAY:
+        return [f"{tree.name(path)}: layer '{layer}' is unknown here"]
+    text = path.read_text()
+    found = []
+    for m in INCLUDE.finditer(text):
+        wrong = judge(path, layer, m.group(2))
+        if wrong:
+            found.append(f"{tree.name(path)}:{text.count(chr(10), 0, m.start(1)) + 1}: {wrong}")
+    return found
+
+
+files = tree.c_files("src", "examples", "bench")
+tree.finish([p for f in files for p in check(f)], f"{len(files)} files")
