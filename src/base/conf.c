@@ -1,0 +1,352 @@
+#include "base/conf.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_FILE = 1 << 20, MAX_VALUE = 4096 };
+
+/* A number with a unit out of a list; the whole text must be used up. */
+struct unit {
+	const char *name;
+	double scale;
+};
+
+static bool parse_units(const char *text, const struct unit *units, double *out)
+{
+	char *end = NULL;
+	double v;
+
+	if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+		return false;
+	errno = 0;
+	v = strtod(text, &end);
+	while (*end == ' ')
+		end++;
+	for (; units->name; units++)
+		if (strcasecmp(end, units->name) == 0) {
+			*out = v * units->scale;
+			return errno == 0 && isfinite(*out);
+		}
+	return false;
+}
+
+static const struct unit sizes[] = {
+	{ "", 1 },           { "B", 1 },          { "K", 1024.0 },     { "KB", 1024.0 },
+	{ "KiB", 1024.0 },   { "M", 0x1p20 },     { "MB", 0x1p20 },    { "MiB", 0x1p20 },
+	{ "G", 0x1p30 },     { "GB", 0x1p30 },    { "GiB", 0x1p30 },   { "T", 0x1p40 },
+	{ "TB", 0x1p40 },    { "TiB", 0x1p40 },   { NULL, 0 },
+};
+static const struct unit durations[] = {
+	{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 },
+};
+static const struct unit fractions[] = { { "", 1 }, { "%", 0.01 }, { NULL, 0 } };
+static const struct unit counts[] = { { "", 1 }, { NULL, 0 } };
+
+static bool parse_bool(const char *text, bool *out)
+{
+	static const char *const yes[] = { "yes", "true", "on", "1" }, *const no[] = { "no", "false", "off", "0" };
+
+	for (size_t i = 0; i < 4; i++)
+		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
+			*out = strcasecmp(text, yes[i]) == 0;
+			return true;
+		}
+	return false;
+}
+
+/* Does text match one alternative of "none|lz4|zstd[:N]|auto"? */
+static bool is_choice(const char *words, const char *text)
+{
+	for (const char *w = words; w; w = strchr(w, '|') ? strchr(w, '|') + 1 : NULL) {
+		size_t n = strcspn(w, "|["), arg = strcspn(text, ":");
+
+		if (arg != n || strncmp(w, text, n) != 0)
+			continue;
+		if (text[n] == '\0')
+			return true;
+		if (w[n] == '[' && isdigit((unsigned char)text[n + 1]) &&
+		    strspn(text + n + 1, "0123456789") == strlen(text + n + 1) && strlen(text + n + 1) < 6)
+			return true;
+	}
+	return false;
+}
+
+static bool in_range(const struct vv_conf_item *it, double v)
+{
+	return v >= (double)it->min && (!it->max || v <= (double)it->max) && v <= 0x1p63 && v == floor(v);
+}
+
+static const char *kind_words(const struct vv_conf_item *it, char *out, size_t cap)
+{
+	static const char *const words[] = {
+		[VV_CONF_TEXT] = "text",
+		[VV_CONF_BOOL] = "yes or no",
+		[VV_CONF_COUNT] = "a whole number",
+		[VV_CONF_SIZE] = "a size such as 4096, 64KiB or 2GiB",
+		[VV_CONF_DURATION] = "a time such as 90, 10m or 2h",
+		[VV_CONF_FRACTION] = "a share such as 2% or 0.02",
+		[VV_CONF_CHOICE] = "one of ",
+	};
+	bool ranged = (it->kind == VV_CONF_COUNT || it->kind == VV_CONF_SIZE) && it->max;
+
+	if (ranged)
+		snprintf(out, cap, "%s from %llu to %llu", words[it->kind], (unsigned long long)it->min,
+			 (unsigned long long)it->max);
+	else
+		snprintf(out, cap, "%s%s", words[it->kind], it->kind == VV_CONF_CHOICE ? it->words : "");
+	return out;
+}
+
+static bool valid(const struct vv_conf_item *it, const char *text)
+{
+	double v = 0;
+	bool b;
+
+	switch (it->kind) {
+	case VV_CONF_BOOL:
+		return parse_bool(text, &b);
+	case VV_CONF_COUNT:
+		return parse_units(text, counts, &v) && in_range(it, v);
+	case VV_CONF_SIZE:
+		return parse_units(text, sizes, &v) && in_range(it, v);
+	case VV_CONF_DURATION:
+		return parse_units(text, durations, &v);
+	case VV_CONF_FRACTION:
+		return parse_units(text, fractions, &v) && v <= 1;
+	case VV_CONF_CHOICE:
+		return is_choice(it->words, text);
+	case VV_CONF_TEXT:
+		return strlen(text) < MAX_VALUE;
+	}
+	return false;
+}
+
+/* Names may be written with '-' or '_', in any case. */
+static bool same_name(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		char x = *a == '_' ? '-' : (char)tolower((unsigned char)*a);
+		char y = *b == '_' ? '-' : (char)tolower((unsigned char)*b);
+
+		if (x != y)
+			return false;
+	}
+	return *a == *b;
+}
+
+static const struct vv_conf_item *find(const struct vv_conf *c, const char *name)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (same_name(c->item[i].name, name))
+			return &c->item[i];
+	return NULL;
+}
+
+static int store(struct vv_conf_value *v, const char *text, const char *origin)
+{
+	char *t = vv_mem_strdup(text), *o = vv_mem_strdup(origin);
+
+	if (!t || !o) {
+		vv_mem_free(t);
+		vv_mem_free(o);
+		return VV_ENOMEM;
+	}
+	vv_mem_free(v->text);
+	vv_mem_free(v->origin);
+	*v = (struct vv_conf_value){ t, o };
+	return 0;
+}
+
+int vv_conf_init(struct vv_conf *c, const struct vv_conf_item *item, size_t n)
+{
+	int rc = 0;
+
+	*c = (struct vv_conf){ .item = item, .n = n, .value = vv_mem_new(n, sizeof(*c->value)) };
+	if (!c->value)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = store(&c->value[i], item[i].initial, "default");
+	if (rc)
+		vv_conf_fini(c);
+	return rc;
+}
+
+void vv_conf_fini(struct vv_conf *c)
+{
+	for (size_t i = 0; c->value && i < c->n; i++) {
+		vv_mem_free(c->value[i].text);
+		vv_mem_free(c->value[i].origin);
+	}
+	vv_mem_free(c->value);
+	*c = (struct vv_conf){ 0 };
+}
+
+int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const char *origin)
+{
+	const struct vv_conf_item *it = find(c, name);
+	char allowed[512];
+
+	if (!it)
+		return vv_err_set(VV_EINVAL, "%s: unknown option '%.60s' ('varve config' lists them all)", origin, name);
+	if (!valid(it, text))
+		return vv_err_set(VV_EINVAL, "%s: %s = '%.80s' is not %s", origin, it->name, text,
+				  kind_words(it, allowed, sizeof(allowed)));
+	return store(&c->value[it - c->item], text, origin);
+}
+
+static char *trim(char *s)
+{
+	char *end;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	end = s + strlen(s);
+	while (end > s && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	return s;
+}
+
+/* "name = value" cut in two in place. */
+static int set_pair(struct vv_conf *c, char *pair, const char *origin)
+{
+	char *eq = strchr(pair, '=');
+
+	if (!eq)
+		return vv_err_set(VV_EINVAL, "%s: '%.60s' is not of the form name = value", origin, pair);
+	*eq = '\0';
+	return vv_conf_set(c, trim(pair), trim(eq + 1), origin);
+}
+
+static int parse_line(struct vv_conf *c, char *line, const char *origin)
+{
+	char *s = trim(line);
+
+	for (char *p = s; *p; p++)
+		if ((*p == '#' || *p == ';') && (p == s || isspace((unsigned char)p[-1])))
+			*p = '\0';
+	s = trim(s);
+	if (!*s)
+		return 0;
+	if (*s == '[')
+		return s[strlen(s) - 1] == ']' ? 0 : vv_err_set(VV_EINVAL, "%s: ']' is missing in '%.60s'", origin, s);
+	return set_pair(c, s, origin);
+}
+
+int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *origin)
+{
+	const char *end = text + n;
+	int rc = 0;
+
+	for (unsigned line = 1; rc == 0 && text < end; line++) {
+		const char *eol = memchr(text, '\n', (size_t)(end - text));
+		size_t len = (size_t)((eol ? eol : end) - text);
+		char where[300], copy[MAX_VALUE];
+
+		snprintf(where, sizeof(where), "%.250s:%u", origin, line);
+		if (len >= sizeof(copy) || memchr(text, 0, len))
+			return vv_err_set(VV_EINVAL, "%s: not a line of text", where);
+		memcpy(copy, text, len);
+		copy[len] = '\0';
+		rc = parse_line(c, copy, where);
+		text += len + 1;
+	}
+	return rc;
+}
+
+int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	struct stat st;
+	char *text = NULL;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return errno == ENOENT && !must_exist ? 0 : vv_err_sys(errno, "cannot open '%s'", path);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
+		rc = vv_err_set(VV_EINVAL, "'%s' is not a configuration file (a text of at most 1 MiB)", path);
+	if (rc == 0) {
+		text = vv_mem_new((size_t)st.st_size + 1, 1);
+		rc = text ? 0 : VV_ENOMEM;
+	}
+	if (rc == 0) {
+		n = read(fd, text, (size_t)st.st_size);
+		rc = n < 0 ? vv_err_sys(errno, "cannot read '%s'", path) : vv_conf_parse(c, text, (size_t)n, path);
+	}
+	vv_mem_free(text);
+	close(fd);
+	return rc;
+}
+
+int vv_conf_read_env(struct vv_conf *c, const char *prefix)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n; i++) {
+		char var[128];
+		size_t n = (size_t)snprintf(var, sizeof(var), "%s%s", prefix, c->item[i].name);
+		const char *text;
+
+		if (n >= sizeof(var))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			var[k] = var[k] == '-' ? '_' : (char)toupper((unsigned char)var[k]);
+		text = getenv(var);
+		if (text)
+			rc = vv_conf_set(c, c->item[i].name, text, var);
+	}
+	return rc;
+}
+
+int vv_conf_read_string(struct vv_conf *c, const char *options, const char *origin)
+{
+	char *copy = vv_mem_strdup(options ? options : ""), *save = NULL;
+	int rc = copy ? 0 : VV_ENOMEM;
+
+	for (char *p = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; rc == 0 && p; p = strtok_r(NULL, " ,\t\n", &save))
+		rc = set_pair(c, p, origin);
+	vv_mem_free(copy);
+	return rc;
+}
+
+const char *vv_conf_text(const struct vv_conf *c, const char *name)
+{
+	return c->value[find(c, name) - c->item].text;
+}
+
+const char *vv_conf_origin(const struct vv_conf *c, const char *name)
+{
+	return c->value[find(c, name) - c->item].origin;
+}
+
+bool vv_conf_bool(const struct vv_conf *c, const char *name)
+{
+	bool b = false;
+
+	parse_bool(vv_conf_text(c, name), &b);
+	return b;
+}
+
+uint64_t vv_conf_number(const struct vv_conf *c, const char *name)
+{
+	double v = 0;
+
+	parse_units(vv_conf_text(c, name), sizes, &v);
+	return (uint64_t)v;
+}
+
+double vv_conf_real(const struct vv_conf *c, const char *name)
+{
+	double v = 0;
+
+	parse_units(vv_conf_text(c, name), find(c, name)->kind == VV_CONF_FRACTION ? fractions : durations, &v);
+	return v;
+}

@@ -1,0 +1,60 @@
+/* Configuration as one table: name, kind, default, help. The environment variable, the line in the file, the option in a
+ * call and the printed help all come from the row. default < file < environment < call; each value knows where it came
+ * from. */
+#ifndef VV_BASE_CONF_H
+#define VV_BASE_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum vv_conf_kind {
+	VV_CONF_TEXT,
+	VV_CONF_BOOL,     /* yes no true false on off 1 0 */
+	VV_CONF_COUNT,    /* a whole number */
+	VV_CONF_SIZE,     /* bytes: 4096, 64KiB, 1MiB, 2G (KMGT are powers of 1024, with or without iB/B) */
+	VV_CONF_DURATION, /* seconds: 90, 10m, 2h, 1.5d, 250ms */
+	VV_CONF_FRACTION, /* 2% or 0.02 */
+	VV_CONF_CHOICE,   /* one of the words in `words`, "|" between them; word:N where `words` says word[:N] */
+};
+
+struct vv_conf_item {
+	const char *name; /* "keep-every"; VARVE_KEEP_EVERY in the environment */
+	enum vv_conf_kind kind;
+	const char *initial;
+	const char *words; /* choices */
+	uint64_t min, max; /* for COUNT and SIZE; max 0 = no limit */
+	const char *help;
+};
+
+struct vv_conf_value {
+	char *text;
+	char *origin; /* "default", "varve.conf:3", "VARVE_CODEC", "call" */
+};
+
+struct vv_conf {
+	const struct vv_conf_item *item;
+	size_t n;
+	struct vv_conf_value *value;
+};
+
+int vv_conf_init(struct vv_conf *c, const struct vv_conf_item *item, size_t n);
+void vv_conf_fini(struct vv_conf *c);
+
+/* Each checks the value as the item's kind asks; an error names the origin, the value and what is allowed. */
+int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const char *origin);
+/* INI: "name = value" lines, [section] lines ignored but for their form, # and ; comments. */
+int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *origin);
+int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist);
+int vv_conf_read_env(struct vv_conf *c, const char *prefix);
+/* "codec=zstd keep=3": pairs between blanks or commas. */
+int vv_conf_read_string(struct vv_conf *c, const char *options, const char *origin);
+
+/* name must be in the table. */
+const char *vv_conf_text(const struct vv_conf *c, const char *name);
+bool vv_conf_bool(const struct vv_conf *c, const char *name);
+uint64_t vv_conf_number(const struct vv_conf *c, const char *name); /* COUNT, SIZE */
+double vv_conf_real(const struct vv_conf *c, const char *name);     /* DURATION, FRACTION */
+const char *vv_conf_origin(const struct vv_conf *c, const char *name);
+
+#endif

@@ -1,0 +1,166 @@
+/* The real file system behind fs.h. */
+#include "base/fs.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int real_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
+{
+	(void)fs;
+	return open(path, flags | O_CLOEXEC, mode);
+}
+
+static int real_close(const struct vv_fs *fs, int fd)
+{
+	(void)fs;
+	return close(fd);
+}
+
+static ssize_t real_pwritev(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off)
+{
+	(void)fs;
+	return pwritev(fd, iov, n, off);
+}
+
+static ssize_t real_pread(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
+{
+	(void)fs;
+	return pread(fd, p, n, off);
+}
+
+static int real_allocate(const struct vv_fs *fs, int fd, off_t off, off_t len)
+{
+	(void)fs;
+	return fallocate(fd, 0, off, len);
+}
+
+static int real_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_t len)
+{
+	(void)fs;
+	return sync_file_range(fd, off, len, SYNC_FILE_RANGE_WRITE);
+}
+
+static int real_truncate(const struct vv_fs *fs, int fd, off_t len)
+{
+	(void)fs;
+	return ftruncate(fd, len);
+}
+
+static int real_fsync(const struct vv_fs *fs, int fd)
+{
+	(void)fs;
+	return fsync(fd);
+}
+
+static int real_rename(const struct vv_fs *fs, const char *from, const char *to)
+{
+	(void)fs;
+	return rename(from, to);
+}
+
+static int real_unlink(const struct vv_fs *fs, const char *path)
+{
+	(void)fs;
+	return unlink(path);
+}
+
+static int real_mkdir(const struct vv_fs *fs, const char *path, mode_t mode)
+{
+	(void)fs;
+	return mkdir(path, mode);
+}
+
+static int real_rmdir(const struct vv_fs *fs, const char *path)
+{
+	(void)fs;
+	return rmdir(path);
+}
+
+static int real_fsync_dir(const struct vv_fs *fs, const char *path)
+{
+	int fd, rc, saved;
+
+	(void)fs;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	rc = fsync(fd);
+	saved = errno;
+	close(fd);
+	/* Some network file systems refuse to sync a directory: there a rename is as durable as it gets. */
+	if (rc < 0 && (saved == EINVAL || saved == ENOTSUP))
+		return 0;
+	errno = saved;
+	return rc;
+}
+
+const struct vv_fs *vv_fs_real(void)
+{
+	static const struct vv_fs real = {
+		.open = real_open,
+		.close = real_close,
+		.pwritev = real_pwritev,
+		.pread = real_pread,
+		.allocate = real_allocate,
+		.start_writeback = real_start_writeback,
+		.truncate = real_truncate,
+		.fsync = real_fsync,
+		.rename = real_rename,
+		.unlink = real_unlink,
+		.mkdir = real_mkdir,
+		.rmdir = real_rmdir,
+		.fsync_dir = real_fsync_dir,
+	};
+
+	return &real;
+}
+
+int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, off_t off)
+{
+	while (n > 0) {
+		ssize_t put;
+
+		if (iov->iov_len == 0) {
+			iov++;
+			n--;
+			continue;
+		}
+		put = fs->pwritev(fs, fd, iov, n < IOV_MAX ? n : IOV_MAX, off);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0) {
+			errno = put == 0 ? EIO : errno;
+			return -1;
+		}
+		off += put;
+		for (; n > 0 && (size_t)put >= iov->iov_len; iov++, n--)
+			put -= (ssize_t)iov->iov_len;
+		if (n > 0) {
+			iov->iov_base = (char *)iov->iov_base + put;
+			iov->iov_len -= (size_t)put;
+		}
+	}
+	return 0;
+}
+
+int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
+{
+	char *to = p;
+
+	while (n > 0) {
+		ssize_t got = fs->pread(fs, fd, to, n, off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			errno = got == 0 ? EIO : errno;
+			return -1;
+		}
+		to += got;
+		off += got;
+		n -= (size_t)got;
+	}
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* The file-system calls that durability rests on, as a table: the real one, and in tests one that fails, tears or loses
+ * power. Each operation returns as the system call does: -1 and errno. */
+#ifndef VV_BASE_FS_H
+#define VV_BASE_FS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct vv_fs {
+	int (*open)(const struct vv_fs *fs, const char *path, int flags, mode_t mode);
+	int (*close)(const struct vv_fs *fs, int fd);
+	ssize_t (*pwritev)(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off);
+	ssize_t (*pread)(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
+	int (*allocate)(const struct vv_fs *fs, int fd, off_t off, off_t len); /* a hint; may fail harmlessly */
+	int (*start_writeback)(const struct vv_fs *fs, int fd, off_t off, off_t len); /* a hint */
+	int (*truncate)(const struct vv_fs *fs, int fd, off_t len);
+	int (*fsync)(const struct vv_fs *fs, int fd);
+	int (*rename)(const struct vv_fs *fs, const char *from, const char *to);
+	int (*unlink)(const struct vv_fs *fs, const char *path);
+	int (*mkdir)(const struct vv_fs *fs, const char *path, mode_t mode);
+	int (*rmdir)(const struct vv_fs *fs, const char *path);
+	int (*fsync_dir)(const struct vv_fs *fs, const char *path);
+};
+
+const struct vv_fs *vv_fs_real(void);
+
+/* Whole transfers over short ones. 0, or -1 with errno (EIO where a file ended early). iov is used up. */
+int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, off_t off);
+int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
+
+#endif

@@ -1,0 +1,81 @@
+/* Allocation with an error message, and a countdown that lets a test reach every failure path. */
+#include "base/mem.h"
+#include "base/err.h"
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_long asked;
+static atomic_long fail_at;
+
+static int refused(size_t n, size_t size)
+{
+	long k = atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) + 1;
+	long at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+
+	return (at && k == at) || (size && n > (SIZE_MAX / 2) / size);
+}
+
+static void *told(void *p, size_t n, size_t size)
+{
+	if (!p)
+		vv_err_set(VV_ENOMEM, "out of memory (%zu x %zu bytes wanted)", n, size);
+	return p;
+}
+
+void *vv_mem_new(size_t n, size_t size)
+{
+	return told(refused(n, size) ? NULL : calloc(n ? n : 1, size ? size : 1), n, size);
+}
+
+void *vv_mem_grow(void *p, size_t n, size_t size)
+{
+	return told(refused(n, size) ? NULL : realloc(p, n && size ? n * size : 1), n, size);
+}
+
+char *vv_mem_strdup(const char *s)
+{
+	size_t n = strlen(s) + 1;
+	char *copy = vv_mem_new(n, 1);
+
+	if (copy)
+		memcpy(copy, s, n);
+	return copy;
+}
+
+char *vv_mem_printf(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	s = vv_mem_new((size_t)(n < 0 ? 0 : n) + 1, 1);
+	if (!s || n < 0)
+		return s;
+	va_start(ap, fmt);
+	vsnprintf(s, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	return s;
+}
+
+void vv_mem_free(void *p)
+{
+	free(p);
+}
+
+void vv_mem_fail_at(long n)
+{
+	atomic_store(&asked, 0);
+	atomic_store(&fail_at, n);
+}
+
+long vv_mem_asked(void)
+{
+	return atomic_load(&asked);
+}

@@ -1,0 +1,22 @@
+/* Heap memory whose failure is an ordinary error, and can be provoked by a test. */
+#ifndef VV_BASE_MEM_H
+#define VV_BASE_MEM_H
+
+#include <stddef.h>
+
+/* Zeroed memory for n things of the given size; NULL (with the error set) on overflow or want of memory. n = 0 is
+ * allowed and gives a pointer that can be freed. */
+void *vv_mem_new(size_t n, size_t size);
+/* Grows p to n things; the old block stays valid on failure. New bytes are not initialised. */
+void *vv_mem_grow(void *p, size_t n, size_t size);
+char *vv_mem_strdup(const char *s);
+/* printf into new memory. */
+char *vv_mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void vv_mem_free(void *p);
+
+/* Tests: the n-th allocation from now on (1 = the next) fails, once. 0 switches it off. */
+void vv_mem_fail_at(long n);
+/* Allocations asked for since the last vv_mem_fail_at. */
+long vv_mem_asked(void);
+
+#endif

@@ -1,0 +1,187 @@
+#include "base/pool.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+struct vv_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* a task came, or the end */
+	pthread_cond_t idle; /* a task was finished */
+	struct vv_task *head, **tail;
+	bool stop;
+	unsigned n;
+	pthread_t thread[];
+};
+
+static struct vv_task *take(struct vv_pool *p)
+{
+	struct vv_task *t = p->head;
+
+	if (t) {
+		p->head = t->next;
+		if (!p->head)
+			p->tail = &p->head;
+	}
+	return t;
+}
+
+static void run_unlocked(struct vv_pool *p, struct vv_task *t)
+{
+	pthread_mutex_unlock(&p->lock);
+	t->run(t);
+	pthread_mutex_lock(&p->lock);
+	t->done = true;
+	pthread_cond_broadcast(&p->idle);
+}
+
+static void *work(void *arg)
+{
+	struct vv_pool *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop || p->head) {
+		struct vv_task *t = take(p);
+
+		if (t)
+			run_unlocked(p, t);
+		else
+			pthread_cond_wait(&p->work, &p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* The application's signals stay the application's: our threads take none. */
+static int spawn(struct vv_pool *p, unsigned threads)
+{
+	sigset_t all, old;
+	int rc = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (p->n < threads && rc == 0) {
+		rc = pthread_create(&p->thread[p->n], NULL, work, p);
+		p->n += rc == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+int vv_pool_new(unsigned threads, struct vv_pool **out)
+{
+	struct vv_pool *p = vv_mem_new(1, sizeof(*p) + threads * sizeof(pthread_t));
+	int rc;
+
+	if (!p)
+		return VV_ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+	pthread_cond_init(&p->idle, NULL);
+	p->tail = &p->head;
+	rc = spawn(p, threads);
+	if (rc) {
+		unsigned got = p->n;
+
+		vv_pool_free(p);
+		return vv_err_sys(rc, "cannot start worker thread %u of %u", got + 1, threads);
+	}
+	*out = p;
+	return 0;
+}
+
+void vv_pool_free(struct vv_pool *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->n; i++)
+		pthread_join(p->thread[i], NULL);
+	pthread_cond_destroy(&p->idle);
+	pthread_cond_destroy(&p->work);
+	pthread_mutex_destroy(&p->lock);
+	vv_mem_free(p);
+}
+
+void vv_pool_submit(struct vv_pool *p, struct vv_task *t)
+{
+	pthread_mutex_lock(&p->lock);
+	t->next = NULL;
+	t->done = false;
+	*p->tail = t;
+	p->tail = &t->next;
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void vv_pool_wait(struct vv_pool *p, struct vv_task *t)
+{
+	pthread_mutex_lock(&p->lock);
+	while (!t->done) {
+		struct vv_task *other = take(p);
+
+		if (other)
+			run_unlocked(p, other);
+		else
+			pthread_cond_wait(&p->idle, &p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+struct each {
+	struct vv_task task;
+	void (*fn)(void *arg, size_t i);
+	void *arg;
+	size_t n;
+	atomic_size_t *next;
+};
+
+static void run_each(struct vv_task *t)
+{
+	struct each *e = (struct each *)t;
+
+	for (;;) {
+		size_t i = atomic_fetch_add(e->next, 1);
+
+		if (i >= e->n)
+			return;
+		e->fn(e->arg, i);
+	}
+}
+
+void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), void *arg)
+{
+	enum { MAX = 64 };
+	struct each e[MAX];
+	atomic_size_t next = 0;
+	size_t helpers = p->n < MAX ? p->n : MAX;
+	struct each mine = { .fn = fn, .arg = arg, .n = n, .next = &next };
+
+	helpers = helpers < n ? helpers : n;
+	for (size_t i = 0; i < helpers; i++) {
+		e[i] = mine;
+		e[i].task.run = run_each;
+		vv_pool_submit(p, &e[i].task);
+	}
+	run_each(&mine.task);
+	for (size_t i = 0; i < helpers; i++)
+		vv_pool_wait(p, &e[i].task);
+}
+
+unsigned vv_pool_width(const struct vv_pool *p)
+{
+	return p->n + 1;
+}
+
+unsigned vv_pool_cores(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	return n > 0 ? (unsigned)n : 1;
+}

@@ -1,0 +1,32 @@
+/* A few threads that run tasks. A thread that waits for a task runs others meanwhile, so a pool of no threads at all
+ * still makes progress, and every core works while the caller waits. */
+#ifndef VV_BASE_POOL_H
+#define VV_BASE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct vv_pool;
+
+struct vv_task {
+	void (*run)(struct vv_task *t);
+	struct vv_task *next; /* the pool's */
+	bool done;            /* the pool's, under its lock */
+};
+
+/* `threads` helpers beside the caller; 0 is fine. */
+int vv_pool_new(unsigned threads, struct vv_pool **out);
+void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way */
+
+/* The task must stay where it is until waited for. */
+void vv_pool_submit(struct vv_pool *p, struct vv_task *t);
+void vv_pool_wait(struct vv_pool *p, struct vv_task *t);
+
+/* fn(arg, i) for i in 0..n-1 on all threads, the caller's too; returns when all are done. */
+void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), void *arg);
+
+unsigned vv_pool_width(const struct vv_pool *p); /* threads, the caller's included */
+/* Cores this process may use. */
+unsigned vv_pool_cores(void);
+
+#endif
