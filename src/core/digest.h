@@ -1,0 +1,41 @@
+/* Digests name content (16 bytes), checks guard stored bytes (8 bytes). XXH3 is the only reason xxhash.h is here. */
+#ifndef VV_CORE_DIGEST_H
+#define VV_CORE_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct vv_digest {
+	uint64_t w[2]; /* the 16 stored bytes, as they lie in memory */
+};
+
+enum vv_digest_kind { VV_DIGEST_XXH3 = 1, VV_DIGEST_SHA256 = 2 };
+
+typedef void (*vv_digest_fn)(const void *p, size_t n, struct vv_digest *out);
+
+/* The function of a kind, or NULL for a kind we do not know. */
+vv_digest_fn vv_digest_of_kind(unsigned kind);
+/* XXH3-128 whatever the lineage's kind: heads in commit records. */
+void vv_digest_xxh3(const void *p, size_t n, struct vv_digest *out);
+
+static inline int vv_digest_equal(const struct vv_digest *a, const struct vv_digest *b)
+{
+	return a->w[0] == b->w[0] && a->w[1] == b->w[1];
+}
+
+/* XXH3-64 of stored bytes; the parts variant hashes their concatenation. */
+struct iovec;
+uint64_t vv_digest_check(const void *p, size_t n);
+uint64_t vv_digest_check_parts(const struct iovec *iov, int n);
+
+/* The same in pieces: a caller that moves the bytes checks them while they are still in the cache. */
+struct vv_digest_stream {
+	_Alignas(64) uint8_t opaque[576];
+};
+void vv_digest_stream_init(struct vv_digest_stream *s);
+void vv_digest_stream_add(struct vv_digest_stream *s, const void *p, size_t n);
+uint64_t vv_digest_stream_check(const struct vv_digest_stream *s);
+void vv_digest_stream_digest(const struct vv_digest_stream *s, struct vv_digest *out);
+
+#endif

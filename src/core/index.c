@@ -1,0 +1,194 @@
+/* Open addressing with linear probing; a slot carries 32 bits of the digest, so that a probe touches an entry only when
+ * it is almost surely the right one. */
+#include "core/index.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <string.h>
+
+#define MAX_POS (1ull << 40)
+#define MAX_LAYERS (1u << 24)
+
+void vv_index_fini(struct vv_index *x)
+{
+	vv_mem_free(x->entry);
+	vv_mem_free(x->slot);
+	vv_mem_free(x->layer);
+	*x = (struct vv_index){ 0 };
+}
+
+int vv_index_reserve(struct vv_index *x, size_t n)
+{
+	size_t cap = x->cap + x->cap / 2 + 64;
+	struct vv_entry *e;
+
+	if (n <= x->cap - x->n)
+		return 0;
+	if (n > VV_INDEX_MAX - x->n)
+		return vv_err_set(VV_EINVAL, "the digest index holds %zu chunks, its limit is %zu; use larger chunks", x->n,
+				  (size_t)VV_INDEX_MAX);
+	cap = cap < x->n + n ? x->n + n : cap;
+	cap = cap < VV_INDEX_MAX ? cap : VV_INDEX_MAX;
+	e = vv_mem_grow(x->entry, cap, sizeof(*e));
+	if (!e)
+		return VV_ENOMEM;
+	x->entry = e;
+	x->cap = cap;
+	return 0;
+}
+
+static size_t home(const struct vv_index *x, const struct vv_digest *d)
+{
+	return (size_t)d->w[0] & x->mask;
+}
+
+static uint64_t tagged(const struct vv_digest *d, uint32_t number)
+{
+	return (d->w[1] >> 32) << 32 | (number + 1u);
+}
+
+void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d)
+{
+	if (x->slot)
+		__builtin_prefetch(&x->slot[home(x, d)]);
+}
+
+/* The slot that holds d, or the empty one where it would go. */
+static size_t probe(const struct vv_index *x, const struct vv_digest *d)
+{
+	uint64_t tag = d->w[1] >> 32;
+	size_t i = home(x, d);
+
+	for (; x->slot[i]; i = (i + 1) & x->mask)
+		if (x->slot[i] >> 32 == tag && vv_digest_equal(&x->entry[(uint32_t)x->slot[i] - 1].digest, d))
+			break;
+	return i;
+}
+
+uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d)
+{
+	size_t i;
+
+	if (!x->slot)
+		return VV_INDEX_NONE;
+	i = probe(x, d);
+	return x->slot[i] ? (uint32_t)x->slot[i] - 1 : VV_INDEX_NONE;
+}
+
+/* Puts all entries into an empty table; of equal digests the first stays the one that is found. */
+static void refill(struct vv_index *x)
+{
+	for (size_t k = 0; k < x->n; k++) {
+		size_t i = home(x, &x->entry[k].digest);
+
+		while (x->slot[i])
+			i = (i + 1) & x->mask;
+		x->slot[i] = tagged(&x->entry[k].digest, (uint32_t)k);
+	}
+}
+
+/* A table for n entries at a load of at most one half after growth, seven tenths before the next. */
+static int rehash(struct vv_index *x, size_t n)
+{
+	size_t size = 1024;
+	uint64_t *slot;
+
+	while (size < n * 2)
+		size *= 2;
+	slot = vv_mem_new(size, sizeof(*slot));
+	if (!slot)
+		return VV_ENOMEM;
+	vv_mem_free(x->slot);
+	x->slot = slot;
+	x->mask = size - 1;
+	refill(x);
+	return 0;
+}
+
+static int layer_number(struct vv_index *x, uint64_t layer, uint64_t *out)
+{
+	if (x->n_layers && x->layer[x->n_layers - 1] == layer) {
+		*out = x->n_layers - 1;
+		return 0;
+	}
+	if (x->n_layers == MAX_LAYERS)
+		return vv_err_set(VV_EINVAL, "the lineage has more than 2^24 layers with content; run varve gc");
+	if (x->n_layers == x->layers_cap) {
+		size_t cap = x->layers_cap ? x->layers_cap * 2 : 64;
+		uint64_t *v = vv_mem_grow(x->layer, cap, sizeof(*v));
+
+		if (!v)
+			return VV_ENOMEM;
+		x->layer = v;
+		x->layers_cap = cap;
+	}
+	x->layer[x->n_layers] = layer;
+	*out = x->n_layers++;
+	return 0;
+}
+
+int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)
+{
+	uint64_t source = 0;
+	size_t i;
+	int rc;
+
+	if (pos >= MAX_POS)
+		return vv_err_set(VV_EINVAL, "a layer's payload exceeds 2^40 bytes");
+	rc = vv_index_reserve(x, 1);
+	if (rc == 0 && (!x->slot || x->n * 10 >= (x->mask + 1) * 7))
+		rc = rehash(x, x->n + 1);
+	if (rc == 0)
+		rc = layer_number(x, layer, &source);
+	if (rc)
+		return rc;
+	i = probe(x, d);
+	x->entry[x->n] = (struct vv_entry){ *d, source << 40 | pos };
+	*number = (uint32_t)x->n;
+	if (!x->slot[i])
+		x->slot[i] = tagged(d, (uint32_t)x->n);
+	x->n++;
+	return 0;
+}
+
+int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d)
+{
+	uint32_t number;
+	int rc = vv_index_reserve(x, d->n);
+
+	for (size_t g = 0; rc == 0 && g < d->n_groups; g++) {
+		const struct vv_digest_group *group = &d->group[g];
+
+		for (uint64_t i = 0; rc == 0 && i < group->count; i++)
+			rc = vv_index_add(x, &d->v[group->digest + i], layer, group->pos + i * group->chunk, &number);
+	}
+	return rc;
+}
+
+void vv_index_truncate(struct vv_index *x, size_t n)
+{
+	if (n >= x->n)
+		return;
+	x->n = n;
+	while (x->n_layers && (n == 0 || x->entry[n - 1].where >> 40 < x->n_layers - 1))
+		x->n_layers--;
+	memset(x->slot, 0, (x->mask + 1) * sizeof(*x->slot));
+	refill(x);
+}
+
+uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		uint64_t l = vv_index_layer(x, (uint32_t)mid);
+
+		if (l < layer || (l == layer && vv_index_pos(x, (uint32_t)mid) < pos))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < n && vv_index_layer(x, (uint32_t)lo) == layer && vv_index_pos(x, (uint32_t)lo) == pos)
+		return (uint32_t)lo;
+	return VV_INDEX_NONE;
+}

@@ -1,0 +1,55 @@
+/* The digest index: content that some payload of the lineage holds already, and where.
+ * Entries are numbered from 0 in the order they were added; numbers stay valid, and entries in place, while the caller
+ * has reserved room for what it adds: so threads may compare with old entries while one thread adds new ones. */
+#ifndef VV_CORE_INDEX_H
+#define VV_CORE_INDEX_H
+
+#include "core/digest.h"
+#include "core/payload.h"
+#include <stdint.h>
+
+#define VV_INDEX_NONE UINT32_MAX
+#define VV_INDEX_MAX (UINT32_MAX - 16)
+
+struct vv_entry {
+	struct vv_digest digest;
+	uint64_t where; /* source number << 40 | position: read it with vv_index_layer and vv_index_pos */
+};
+
+struct vv_index {
+	struct vv_entry *entry;
+	size_t n;
+	size_t cap;
+	uint64_t *slot; /* tag << 32 | entry number + 1; 0 = empty */
+	size_t mask;
+	uint64_t *layer; /* by source number */
+	size_t n_layers;
+	size_t layers_cap;
+};
+
+void vv_index_fini(struct vv_index *x);
+/* Room for n more entries, so that adding them moves none. */
+int vv_index_reserve(struct vv_index *x, size_t n);
+/* Brings the cache line that a later find or add of this digest needs. */
+void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d);
+uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d);
+/* Adds content not yet there; positions are below 2^40. */
+int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number);
+/* Adds a layer's digests; content that is known already keeps its first place. */
+int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
+/* Forgets every entry numbered n or above; needs no memory, so it cannot fail. */
+void vv_index_truncate(struct vv_index *x, size_t n);
+/* The entry at a place, among entries [0, n) which must have been added in ascending (layer, pos) order. */
+uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos);
+
+static inline uint64_t vv_index_layer(const struct vv_index *x, uint32_t i)
+{
+	return x->layer[x->entry[i].where >> 40];
+}
+
+static inline uint64_t vv_index_pos(const struct vv_index *x, uint32_t i)
+{
+	return x->entry[i].where & ((1ull << 40) - 1);
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section 3. */
+#ifndef VV_CORE_LAYER_H
+#define VV_CORE_LAYER_H
+
+#include "base/wire.h"
+#include "core/digest.h"
+#include "core/head.h"
+#include "core/payload.h"
+
+enum {
+	VV_LAYER_HEADER = 16,
+	VV_LAYER_TRAILER = 48,
+	VV_LAYER_ENTRY = 32,
+	VV_LAYER_SECTIONS = 64, /* at most */
+};
+
+enum vv_section_kind {
+	VV_SECTION_IDENT = 1,
+	VV_SECTION_REGIONS,
+	VV_SECTION_SOURCES,
+	VV_SECTION_RUNS,
+	VV_SECTION_STATS,
+	VV_SECTION_BLOCKS,
+	VV_SECTION_DIGESTS,
+};
+
+enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2 };
+
+struct vv_section {
+	uint32_t kind;
+	uint32_t flags;
+	uint64_t off;
+	uint64_t len;
+	uint64_t check;
+};
+
+struct vv_frame {
+	uint64_t dir_off;
+	uint64_t file_len;
+	uint64_t dir_check;
+	uint32_t n;
+	struct vv_section section[VV_LAYER_SECTIONS];
+};
+
+const char *vv_layer_section_name(uint32_t kind);
+
+void vv_layer_put_header(struct vv_buf *b);
+int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER]);
+
+/* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
+ * digest that the commit record carries. */
+int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
+		      uint64_t off, struct vv_buf *out, struct vv_digest *head_digest);
+/* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
+int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
+			   const struct vv_digests *digests, uint64_t off, struct vv_buf *out);
+
+/* Trailer first, then the directory that it names. */
+int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAILER], uint64_t file_len);
+int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir);
+const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind);
+int vv_layer_check_section(const struct vv_section *s, const void *p);
+
+#endif

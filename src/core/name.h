@@ -1,0 +1,26 @@
+/* The names of a lineage's objects: docs/format.md, section 2. */
+#ifndef VV_CORE_NAME_H
+#define VV_CORE_NAME_H
+
+#include <stdint.h>
+
+enum { VV_NAME_LINEAGE_MAX = 64, VV_NAME_MAX = 128, VV_NAME_EPOCHS_PER_FOLDER = 100 };
+
+/* 0, or VV_EINVAL with the reason. */
+int vv_name_check_lineage(const char *lineage);
+
+void vv_name_record(char out[VV_NAME_MAX], const char *lineage);
+void vv_name_lock(char out[VV_NAME_MAX], const char *lineage);
+void vv_name_index(char out[VV_NAME_MAX], const char *lineage, uint32_t rank);
+void vv_name_folder(char out[VV_NAME_MAX], const char *lineage, uint64_t folder);
+void vv_name_commit(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch);
+void vv_name_layer(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t rank);
+
+enum vv_name_kind { VV_NAME_OTHER, VV_NAME_IS_COMMIT, VV_NAME_IS_LAYER };
+
+/* One component of an object's name, as listed. */
+enum vv_name_kind vv_name_parse(const char *s, uint64_t *epoch, uint32_t *rank);
+/* A folder's number, or -1. */
+int64_t vv_name_parse_folder(const char *s);
+
+#endif

@@ -1,0 +1,279 @@
+/* Blocks and digests, encoded and decoded: docs/format.md, section 4. */
+#include "core/payload.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/head.h"
+
+/* Room for one more thing in a vector of things. */
+static int grow(void **v, size_t n, size_t *cap, size_t size)
+{
+	size_t want = *cap ? *cap * 2 : 16;
+	void *p;
+
+	if (n < *cap)
+		return 0;
+	p = vv_mem_grow(*v, want, size);
+	if (!p)
+		return VV_ENOMEM;
+	*v = p;
+	*cap = want;
+	return 0;
+}
+
+static int damaged(const char *section, const char *what)
+{
+	return vv_err_set(VV_EDAMAGED, "section %s: %s", section, what);
+}
+
+int vv_payload_extent_add(struct vv_extents *e, uint64_t pos, uint64_t len, int join)
+{
+	struct vv_extent *last = e->n ? &e->v[e->n - 1] : NULL;
+
+	if (len == 0)
+		return 0;
+	if (join && last && last->pos + last->len == pos) {
+		last->len += len;
+		return 0;
+	}
+	if (grow((void **)&e->v, e->n, &e->cap, sizeof(*e->v)) < 0)
+		return VV_ENOMEM;
+	e->v[e->n++] = (struct vv_extent){ pos, len };
+	return 0;
+}
+
+size_t vv_payload_extent_find(const struct vv_extents *e, uint64_t pos)
+{
+	size_t lo = 0, hi = e->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (e->v[mid].pos + e->v[mid].len <= pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int vv_payload_extent_has(const struct vv_extents *e, uint64_t pos, uint64_t len)
+{
+	uint64_t end = pos + len;
+
+	for (size_t i = vv_payload_extent_find(e, pos); i < e->n && e->v[i].pos <= pos; i++) {
+		pos = e->v[i].pos + e->v[i].len;
+		if (pos >= end)
+			return 1;
+	}
+	return len == 0;
+}
+
+void vv_payload_extents_fini(struct vv_extents *e)
+{
+	vv_mem_free(e->v);
+	*e = (struct vv_extents){ 0 };
+}
+
+void vv_payload_blocks_fini(struct vv_blocks *b)
+{
+	vv_mem_free(b->v);
+	vv_payload_extents_fini(&b->extent);
+	*b = (struct vv_blocks){ 0 };
+}
+
+int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, uint32_t stored_len, uint64_t check)
+{
+	struct vv_block *last = b->n ? &b->v[b->n - 1] : NULL;
+	size_t first = last ? last->extent + last->n_extents : 0;
+	uint64_t off = last ? last->off + last->stored_len : 0;
+
+	if (grow((void **)&b->v, b->n, &b->cap, sizeof(*b->v)) < 0)
+		return VV_ENOMEM;
+	b->v[b->n++] = (struct vv_block){
+		.off = off,
+		.check = check,
+		.codec = codec,
+		.raw_len = raw_len,
+		.stored_len = stored_len,
+		.extent = first,
+		.n_extents = (uint32_t)(b->extent.n - first),
+	};
+	return 0;
+}
+
+size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos)
+{
+	size_t e = vv_payload_extent_find(&b->extent, pos), lo = 0, hi = b->n;
+
+	if (e == b->extent.n || b->extent.v[e].pos > pos)
+		return b->n;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (b->v[mid].extent <= e)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out)
+{
+	uint64_t end = 0;
+
+	vv_wire_put_var(out, b->n);
+	for (size_t i = 0; i < b->n; i++) {
+		const struct vv_block *k = &b->v[i];
+
+		vv_wire_put_var(out, k->codec);
+		vv_wire_put_var(out, k->raw_len);
+		vv_wire_put_var(out, k->stored_len);
+		vv_wire_put_u64(out, k->check);
+		vv_wire_put_var(out, k->n_extents);
+		for (size_t j = k->extent; j < k->extent + k->n_extents; j++) {
+			vv_wire_put_var(out, b->extent.v[j].pos - end);
+			vv_wire_put_var(out, b->extent.v[j].len);
+			end = b->extent.v[j].pos + b->extent.v[j].len;
+		}
+	}
+}
+
+static int get_extents(struct vv_blocks *b, struct vv_wire *w, uint64_t payload, uint64_t raw_len)
+{
+	uint64_t count = vv_wire_var(w), sum = 0;
+
+	if (w->bad || count == 0 || count > vv_wire_left(w) / 2)
+		return damaged("BLOCKS", "impossible number of extents");
+	for (uint64_t i = 0; i < count; i++) {
+		struct vv_extent *last = b->extent.n ? &b->extent.v[b->extent.n - 1] : NULL;
+		uint64_t pos = (last ? last->pos + last->len : 0) + vv_wire_var_max(w, payload);
+		uint64_t len = vv_wire_var_max(w, raw_len);
+
+		if (w->bad || len == 0 || pos + len > payload)
+			return damaged("BLOCKS", "malformed extent");
+		if (vv_payload_extent_add(&b->extent, pos, len, 0) < 0)
+			return VV_ENOMEM;
+		sum += len;
+	}
+	return sum == raw_len ? 0 : damaged("BLOCKS", "extents and block differ in length");
+}
+
+static int get_block(struct vv_blocks *b, struct vv_wire *w, uint64_t payload)
+{
+	uint32_t codec = (uint32_t)vv_wire_var_max(w, 255);
+	uint32_t raw_len = (uint32_t)vv_wire_var_max(w, VV_MAX_BLOCK);
+	uint32_t stored_len = (uint32_t)vv_wire_var_max(w, VV_MAX_STORED_BLOCK);
+	uint64_t check = vv_wire_u64(w);
+	int rc;
+
+	if (w->bad || !raw_len || !stored_len || (codec == 0 && raw_len != stored_len))
+		return damaged("BLOCKS", "malformed block");
+	rc = get_extents(b, w, payload, raw_len);
+	return rc ? rc : vv_payload_block_add(b, codec, raw_len, stored_len, check);
+}
+
+int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t payload, uint64_t first_off,
+			  uint64_t blocks_end)
+{
+	struct vv_wire w = vv_wire_over(p, n);
+	uint64_t count = vv_wire_var(&w), end;
+	int rc = 0;
+
+	if (w.bad || count > vv_wire_left(&w) / 14)
+		return damaged("BLOCKS", "impossible number of blocks");
+	for (uint64_t i = 0; rc == 0 && i < count; i++)
+		rc = get_block(b, &w, payload);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < b->n; i++)
+		b->v[i].off += first_off;
+	end = b->n ? b->v[b->n - 1].off + b->v[b->n - 1].stored_len : first_off;
+	if (vv_wire_left(&w) || end != blocks_end)
+		return damaged("BLOCKS", "the blocks do not fill their place in the file");
+	return 0;
+}
+
+void vv_payload_digests_fini(struct vv_digests *d)
+{
+	vv_mem_free(d->group);
+	vv_mem_free(d->v);
+	*d = (struct vv_digests){ 0 };
+}
+
+int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, const struct vv_digest *digest)
+{
+	struct vv_digest_group *g = d->n_groups ? &d->group[d->n_groups - 1] : NULL;
+
+	if (grow((void **)&d->v, d->n, &d->cap, sizeof(*d->v)) < 0)
+		return VV_ENOMEM;
+	if (!g || g->chunk != chunk || g->pos + g->count * chunk != pos) {
+		if (grow((void **)&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
+			return VV_ENOMEM;
+		g = &d->group[d->n_groups++];
+		*g = (struct vv_digest_group){ .pos = pos, .chunk = chunk, .digest = d->n };
+	}
+	g->count++;
+	d->v[d->n++] = *digest;
+	return 0;
+}
+
+void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out)
+{
+	uint64_t end = 0;
+
+	vv_wire_put_var(out, d->n_groups);
+	for (size_t i = 0; i < d->n_groups; i++) {
+		const struct vv_digest_group *g = &d->group[i];
+
+		vv_wire_put_var(out, g->pos - end);
+		vv_wire_put_var(out, g->chunk);
+		vv_wire_put_var(out, g->count);
+		end = g->pos + g->count * g->chunk;
+	}
+	vv_buf_add(out, d->v, d->n * sizeof(*d->v));
+}
+
+static int get_group(struct vv_digests *d, struct vv_wire *w, uint64_t payload)
+{
+	struct vv_digest_group *g = d->n_groups ? &d->group[d->n_groups - 1] : NULL;
+	uint64_t end = g ? g->pos + g->count * g->chunk : 0;
+	uint64_t pos = end + vv_wire_var_max(w, payload);
+	uint32_t chunk = (uint32_t)vv_wire_var_max(w, VV_MAX_CHUNK);
+	uint64_t count = vv_wire_var_max(w, payload);
+
+	if (w->bad || !chunk || !count || count > payload / chunk || pos > payload - count * chunk)
+		return damaged("DIGESTS", "malformed group");
+	if (grow((void **)&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
+		return VV_ENOMEM;
+	d->group[d->n_groups++] = (struct vv_digest_group){ pos, chunk, count, d->n };
+	d->n += count;
+	return 0;
+}
+
+int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload)
+{
+	struct vv_wire w = vv_wire_over(p, n);
+	uint64_t count = vv_wire_var(&w);
+	const uint8_t *bytes;
+	int rc = 0;
+
+	if (w.bad || count > vv_wire_left(&w) / 3)
+		return damaged("DIGESTS", "impossible number of groups");
+	for (uint64_t i = 0; rc == 0 && i < count; i++) {
+		rc = get_group(d, &w, payload);
+		if (rc == 0 && d->n > vv_wire_left(&w) / sizeof(*d->v))
+			rc = damaged("DIGESTS", "fewer digests than the groups say");
+	}
+	if (rc)
+		return rc;
+	bytes = vv_wire_bytes(&w, d->n * sizeof(*d->v));
+	if (!bytes || vv_wire_left(&w))
+		return damaged("DIGESTS", "wrong length");
+	d->v = vv_mem_new(d->n, sizeof(*d->v));
+	if (!d->v)
+		return VV_ENOMEM;
+	d->cap = d->n;
+	memcpy(d->v, bytes, d->n * sizeof(*d->v));
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* What a layer holds itself: blocks of coded bytes, and the digests of the chunks in them. Unlike the head, gc may
+ * replace these by less. docs/format.md, section 4, kinds 6 and 7. */
+#ifndef VV_CORE_PAYLOAD_H
+#define VV_CORE_PAYLOAD_H
+
+#include "base/wire.h"
+#include "core/digest.h"
+
+enum { VV_MAX_BLOCK = 1 << 26, VV_MAX_STORED_BLOCK = 1 << 27 };
+
+struct vv_extent { /* a range of payload positions */
+	uint64_t pos;
+	uint64_t len;
+};
+
+struct vv_extents {
+	struct vv_extent *v;
+	size_t n;
+	size_t cap;
+};
+
+struct vv_block {
+	uint64_t off; /* in the file; follows from the blocks before it */
+	uint64_t check;
+	uint32_t codec;
+	uint32_t raw_len;
+	uint32_t stored_len;
+	uint32_t n_extents;
+	size_t extent; /* the first of them in vv_blocks.extent */
+};
+
+struct vv_blocks {
+	struct vv_block *v;
+	size_t n;
+	size_t cap;
+	struct vv_extents extent; /* of all blocks, ascending */
+};
+
+/* Adds a range at or after the end of the last one, joined to it where they touch and `join` is set. */
+int vv_payload_extent_add(struct vv_extents *e, uint64_t pos, uint64_t len, int join);
+/* Index of the first extent that ends after pos. */
+size_t vv_payload_extent_find(const struct vv_extents *e, uint64_t pos);
+/* Are all of pos..pos+len in the extents (which may touch)? */
+int vv_payload_extent_has(const struct vv_extents *e, uint64_t pos, uint64_t len);
+void vv_payload_extents_fini(struct vv_extents *e);
+
+void vv_payload_blocks_fini(struct vv_blocks *b);
+/* Adds a block; its extents are those added to b->extent since the last block. */
+int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, uint32_t stored_len, uint64_t check);
+/* The block that holds position pos; b->n if none does. */
+size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos);
+void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out);
+/* first_off: file offset of block 0; blocks_end must be where the last one ends. */
+int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t payload, uint64_t first_off,
+			  uint64_t blocks_end);
+
+struct vv_digest_group {
+	uint64_t pos;
+	uint32_t chunk;
+	uint64_t count;
+	size_t digest; /* the first of them in vv_digests.v */
+};
+
+struct vv_digests {
+	struct vv_digest_group *group;
+	size_t n_groups;
+	size_t groups_cap;
+	struct vv_digest *v;
+	size_t n;
+	size_t cap;
+};
+
+void vv_payload_digests_fini(struct vv_digests *d);
+/* The digest of the chunk at pos, which lies at or after the end of the last one. */
+int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, const struct vv_digest *digest);
+void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out);
+int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
+
+#endif

@@ -1,0 +1,106 @@
+#include "core/run.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+void vv_run_fini(struct vv_runs *r)
+{
+	vv_mem_free(r->v);
+	*r = (struct vv_runs){ 0 };
+}
+
+static int joins(const struct vv_run *a, const struct vv_run *b)
+{
+	return a->at + a->len == b->at && a->layer == b->layer && (a->layer == 0 || a->pos + a->len == b->pos);
+}
+
+int vv_run_add(struct vv_runs *r, struct vv_run run)
+{
+	if (run.len == 0)
+		return 0;
+	if (r->n && joins(&r->v[r->n - 1], &run)) {
+		r->v[r->n - 1].len += run.len;
+		return 0;
+	}
+	if (r->n == r->cap) {
+		size_t cap = r->cap ? r->cap * 2 : 16;
+		struct vv_run *v = vv_mem_grow(r->v, cap, sizeof(*v));
+
+		if (!v)
+			return VV_ENOMEM;
+		r->v = v;
+		r->cap = cap;
+	}
+	r->v[r->n++] = run;
+	return 0;
+}
+
+size_t vv_run_find(const struct vv_runs *r, uint64_t at)
+{
+	size_t lo = 0, hi = r->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (r->v[mid].at + r->v[mid].len <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int vv_run_covers(const struct vv_runs *r, uint64_t len)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->v[i].at != end)
+			return 0;
+		end += r->v[i].len;
+	}
+	return end == len;
+}
+
+static struct vv_run clip(struct vv_run run, uint64_t at, uint64_t end)
+{
+	if (run.at < at) {
+		run.pos += run.layer ? at - run.at : 0;
+		run.len -= at - run.at;
+		run.at = at;
+	}
+	if (run.at + run.len > end)
+		run.len = end - run.at;
+	return run;
+}
+
+int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct vv_runs *out)
+{
+	int rc = 0;
+
+	for (size_t i = vv_run_find(from, at); rc == 0 && i < from->n && from->v[i].at < end; i++)
+		rc = vv_run_add(out, clip(from->v[i], at, end));
+	return rc;
+}
+
+int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, struct vv_runs *out)
+{
+	size_t k = 0; /* the first run of below that may still matter */
+	uint64_t at = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i <= above->n; i++) {
+		uint64_t end = i < above->n ? above->v[i].at : UINT64_MAX;
+
+		for (; rc == 0 && k < below->n && below->v[k].at < end; k++) {
+			if (below->v[k].at + below->v[k].len > at)
+				rc = vv_run_add(out, clip(below->v[k], at, end));
+			if (below->v[k].at + below->v[k].len > end)
+				break; /* it may show again behind this run of above */
+		}
+		if (rc == 0 && i < above->n) {
+			rc = vv_run_add(out, above->v[i]);
+			at = end + above->v[i].len;
+		}
+	}
+	return rc;
+}
