@@ -1,0 +1,1146 @@
+#!/usr/bin/env python3
+"""Reads and checks varve directory stores. Written from docs/format.md alone, as its independent second reader.
+
+  layer_read.py check STORE [LINEAGE[@EPOCH]]           one line per problem; exit 0 fine, 1 damage, 2 usage
+  layer_read.py extract STORE LINEAGE[@EPOCH] REGION    the exact bytes of a region [-o FILE] [--rank R]
+  layer_read.py show STORE LINEAGE[@EPOCH] [--json]     the decoded layer and its commit; --json: on one line [--rank R]
+  layer_read.py --self-test                             tests the reader itself
+
+Standard library only. Blocks of codec lz4 and zstd need liblz4.so.1 and libzstd.so.1.
+"""
+import argparse
+import contextlib
+import ctypes
+import hashlib
+import json
+import math
+import operator
+import os
+import re
+import shutil
+import struct
+import sys
+import tempfile
+from bisect import bisect_right
+from functools import cached_property, lru_cache
+
+try:
+    import xxhash
+except ImportError:
+    xxhash = None
+
+# ---- XXH3, seed 0, from the public specification of xxHash ----
+
+M32, M64 = 2**32 - 1, 2**64 - 1
+P32 = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
+P64 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+RRMXMX = 0x9FB21C651E98DF25
+SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
+    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
+    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
+STRIPES = b"".join(SECRET[8 * i:8 * i + 64] for i in range(16))  # the secret as a block of 16 stripes meets it
+
+
+def u32_at(data, i):
+    return int.from_bytes(data[i:i + 4], "little")
+
+
+def u64_at(data, i):
+    return int.from_bytes(data[i:i + 8], "little")
+
+
+def secret_pair(i):
+    return u64_at(SECRET, i) ^ u64_at(SECRET, i + 8)
+
+
+def swap(value, size):
+    return int.from_bytes(value.to_bytes(size, "little"), "big")
+
+
+def fold(product):
+    return (product & M64) ^ (product >> 64)
+
+
+def avalanche(h):
+    h &= M64
+    h = (h ^ (h >> 37)) * 0x165667919E3779F9 & M64
+    return h ^ (h >> 32)
+
+
+def avalanche_xxh64(h):
+    h = (h ^ (h >> 33)) * P64[1] & M64
+    h = (h ^ (h >> 29)) * P64[2] & M64
+    return h ^ (h >> 32)
+
+
+def combine_1to3(d):
+    return d[-1] | len(d) << 8 | d[0] << 16 | d[len(d) >> 1] << 24
+
+
+def mix16(d, i, s):
+    return fold((u64_at(d, i) ^ u64_at(SECRET, s)) * (u64_at(d, i + 8) ^ u64_at(SECRET, s + 8)))
+
+
+def short_64(d):
+    n = len(d)
+    if n == 0:
+        return avalanche_xxh64(secret_pair(56))
+    if n <= 3:
+        return avalanche_xxh64(combine_1to3(d) ^ u32_at(SECRET, 0) ^ u32_at(SECRET, 4))
+    if n <= 8:
+        h = (u32_at(d, n - 4) + (u32_at(d, 0) << 32)) ^ secret_pair(8)
+        h ^= (h << 49 | h >> 15) & M64 ^ (h << 24 | h >> 40) & M64
+        h = h * RRMXMX & M64
+        h = (h ^ ((h >> 35) + n)) * RRMXMX & M64
+        return h ^ (h >> 28)
+    low, high = u64_at(d, 0) ^ secret_pair(24), u64_at(d, n - 8) ^ secret_pair(40)
+    return avalanche(n + swap(low, 8) + high + fold(low * high))
+
+
+def short_128(d):
+    n = len(d)
+    if n == 0:
+        return avalanche_xxh64(secret_pair(80)), avalanche_xxh64(secret_pair(64))
+    if n <= 3:
+        low = combine_1to3(d)
+        high = swap(low, 4)
+        high = (high << 13 | high >> 19) & M32
+        return (avalanche_xxh64(high ^ u32_at(SECRET, 8) ^ u32_at(SECRET, 12)),
+                avalanche_xxh64(low ^ u32_at(SECRET, 0) ^ u32_at(SECRET, 4)))
+    if n <= 8:
+        m = ((u32_at(d, 0) + (u32_at(d, n - 4) << 32)) ^ secret_pair(16)) * (P64[0] + (n << 2))
+        low, high = m & M64, m >> 64
+        high = (high + (low << 1)) & M64
+        low ^= high >> 3
+        low = (low ^ (low >> 35)) * RRMXMX & M64
+        return avalanche(high), low ^ (low >> 28)
+    last = u64_at(d, n - 8)
+    m = (u64_at(d, 0) ^ last ^ secret_pair(32)) * P64[0]
+    last ^= secret_pair(48)
+    low = ((m & M64) + ((n - 1) << 54)) & M64
+    high = ((m >> 64) + last + (last & M32) * (P32[1] - 1)) & M64
+    m = (low ^ swap(high, 8)) * P64[1]
+    return avalanche((m >> 64) + high * P64[1]), avalanche(m)
+
+
+def middle_64(d):
+    n = len(d)
+    acc = n * P64[0]
+    if n <= 128:
+        for i in range((n - 1) // 32, -1, -1):
+            acc += mix16(d, 16 * i, 32 * i) + mix16(d, n - 16 * (i + 1), 32 * i + 16)
+        return avalanche(acc)
+    acc = avalanche(acc + sum(mix16(d, 16 * i, 16 * i) for i in range(8)))
+    acc += sum(mix16(d, 16 * i, 16 * (i - 8) + 3) for i in range(8, n // 16))
+    return avalanche(acc + mix16(d, n - 16, 136 - 17))
+
+
+def middle_128(d):
+    n = len(d)
+    low, high = n * P64[0], 0
+
+    def mix32(i, j, s):
+        nonlocal low, high
+        low = (low + mix16(d, i, s) & M64) ^ (u64_at(d, j) + u64_at(d, j + 8) & M64)
+        high = (high + mix16(d, j, s + 16) & M64) ^ (u64_at(d, i) + u64_at(d, i + 8) & M64)
+
+    if n <= 128:
+        for i in range((n - 1) // 32, -1, -1):
+            mix32(16 * i, n - 16 * (i + 1), 32 * i)
+    else:
+        for i in range(4):
+            mix32(32 * i, 32 * i + 16, 32 * i)
+        low, high = avalanche(low), avalanche(high)
+        for i in range(4, n // 32):
+            mix32(32 * i, 32 * i + 16, 32 * (i - 4) + 3)
+        mix32(n - 16, n - 32, 136 - 17 - 16)
+    return -avalanche(low * P64[0] + high * P64[3] + n * P64[1]) & M64, avalanche(low + high)
+
+
+def accumulate(acc, part, key):
+    """All stripes of at most one block at once: between two scrambles XXH3 only adds, so the order is free."""
+    n = len(part)
+    words = struct.unpack("<%dQ" % (n // 8), part)
+    keyed = (int.from_bytes(part, "little") ^ int.from_bytes(key[:n], "little")).to_bytes(n, "little")
+    halves = struct.unpack("<%dI" % (n // 4), keyed)
+    products = list(map(operator.mul, halves[0::2], halves[1::2]))
+    return [(acc[i] + sum(products[i::8]) + sum(words[i ^ 1::8])) & M64 for i in range(8)]
+
+
+def long_accs(d):
+    acc = [P32[2], P64[0], P64[1], P64[2], P64[3], P32[1], P64[4], P32[0]]
+    scramble = [u64_at(SECRET, 128 + 8 * i) for i in range(8)]
+    end = (len(d) - 1) // 1024 * 1024
+    for at in range(0, end, 1024):
+        acc = accumulate(acc, d[at:at + 1024], STRIPES)
+        acc = [(a ^ (a >> 47) ^ s) * P32[0] & M64 for a, s in zip(acc, scramble)]
+    acc = accumulate(acc, d[end:end + (len(d) - 1 - end) // 64 * 64], STRIPES)
+    return accumulate(acc, d[len(d) - 64:], SECRET[121:185])
+
+
+def merge(acc, s, start):
+    keyed = [a ^ u64_at(SECRET, s + 8 * i) for i, a in enumerate(acc)]
+    return avalanche(start + sum(fold(keyed[i] * keyed[i + 1]) for i in (0, 2, 4, 6)))
+
+
+def pure_xxh3_64(d):
+    if len(d) <= 16:
+        return short_64(d)
+    return middle_64(d) if len(d) <= 240 else merge(long_accs(d), 11, len(d) * P64[0])
+
+
+def pure_xxh3_128(d):
+    if len(d) > 240:
+        acc = long_accs(d)
+        high, low = merge(acc, 192 - 64 - 11, ~(len(d) * P64[1]) & M64), merge(acc, 11, len(d) * P64[0])
+    else:
+        high, low = short_128(d) if len(d) <= 16 else middle_128(d)
+    return high << 64 | low
+
+
+def xxh3_64(d):
+    return xxhash.xxh3_64_intdigest(d) if xxhash and len(d) > 240 else pure_xxh3_64(d)
+
+
+def xxh3_128_canonical(d):
+    value = xxhash.xxh3_128_intdigest(d) if xxhash and len(d) > 240 else pure_xxh3_128(d)
+    return value.to_bytes(16, "big")
+
+
+DIGESTS = {1: xxh3_128_canonical, 2: lambda d: hashlib.sha256(d).digest()[:16]}
+
+# ---- codecs ----
+
+
+class Unable(Exception):
+    """Not the store's fault: something was asked for that is not there."""
+
+
+@lru_cache(maxsize=None)
+def library(name):
+    try:
+        lib = ctypes.CDLL(name)
+    except OSError:
+        raise Unable("%s is not installed: blocks of its codec cannot be decoded" % name) from None
+    for function in ("ZSTD_decompress", "ZSTD_compress", "ZSTD_findFrameCompressedSize"):
+        if "zstd" in name:
+            getattr(lib, function).restype = ctypes.c_size_t
+    return lib
+
+
+def decode_lz4(stored, length):
+    out = ctypes.create_string_buffer(length)
+    got = library("liblz4.so.1").LZ4_decompress_safe(stored, out, len(stored), length)
+    return out.raw if got == length else None
+
+
+def decode_zstd(stored, length):
+    lib = library("libzstd.so.1")
+    size = ctypes.c_size_t
+    if lib.ZSTD_findFrameCompressedSize(stored, size(len(stored))) != len(stored):
+        return None
+    out = ctypes.create_string_buffer(length)
+    return out.raw if lib.ZSTD_decompress(out, size(length), stored, size(len(stored))) == length else None
+
+
+CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd}
+
+# ---- the format ----
+
+
+class Damage(Exception):
+    def __init__(self, obj, section, what):
+        super().__init__("%s: %s: %s" % (obj, section, what))
+
+
+class Cursor:
+    """Reads the primitives of section 1 of the specification from the bytes of one section."""
+
+    def __init__(self, data, obj, section):
+        self.data, self.obj, self.section, self.at = data, obj, section, 0
+
+    def need(self, ok, what, *args):
+        if not ok:
+            raise Damage(self.obj, self.section, what % args if args else what)
+
+    def take(self, n):
+        self.need(n <= len(self.data) - self.at, "ends too early")
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+    def uint(self, size, what, low=0, high=M64):
+        value = int.from_bytes(self.take(size), "little")
+        self.need(low <= value <= high, "%s %d is not in %d .. %d", what, value, low, high)
+        return value
+
+    def var(self, what, low=0, high=M64):
+        value = 0
+        for i in range(10):
+            byte = self.take(1)[0]
+            value |= (byte & 127) << 7 * i
+            if byte < 128:
+                self.need(byte or not i, "%s: a number not in its shortest form", what)
+                self.need(low <= value <= min(high, M64), "%s %d is not in %d .. %d", what, value, low, high)
+                return value
+        self.need(False, "%s: a number of more than 10 bytes", what)
+
+    def svar(self, what):
+        value = self.var(what)
+        return value >> 1 ^ -(value & 1)
+
+    def str(self, what, low, high):
+        value = self.take(self.var("length of " + what, low, high))
+        self.need(0 not in value, "%s contains a zero byte", what)
+        return value
+
+    def start(self, magic):
+        self.need(self.take(8) == magic, "not the magic %s", magic.decode())
+        self.uint(2, "version", 1, 1)
+        self.uint(2, "flags", 0, 0)
+
+    def sealed(self):
+        """A whole object that ends with the check of everything before it."""
+        self.need(len(self.data) >= 8, "ends too early")
+        self.need(xxh3_64(self.data[:-8]) == u64_at(self.data, len(self.data) - 8), "check does not match")
+        self.data = self.data[:-8]
+        return self
+
+    def done(self):
+        self.need(self.at == len(self.data), "%d bytes left over", len(self.data) - self.at)
+
+
+KINDS = {1: "IDENT", 2: "REGIONS", 3: "SOURCES", 4: "RUNS", 5: "STATS", 6: "BLOCKS", 7: "DIGESTS"}
+ELEMENT_SIZE = (1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16)
+MAX_EPOCH, MAX_RANKS = 9999999999, 2**20
+
+
+def read_digests(cur, payload):
+    groups, end = [], 0
+    for _ in range(cur.var("number of groups")):
+        start = end + cur.var("gap of a group")
+        size, count = cur.var("chunk size", 1, 2**20), cur.var("number of chunks", 1)
+        end = start + size * count
+        cur.need(end <= payload, "the group at %d ends after the payload", start)
+        groups.append((start, size, count))
+    return [(start, size, [cur.take(16) for _ in range(count)]) for start, size, count in groups]
+
+
+class Layer:
+    """One layer object. The frame is read at once, each section when it is asked for."""
+
+    def __init__(self, path, obj, epoch, rank):
+        self.path, self.obj, self.epoch, self.rank = path, obj, epoch, rank
+        self.maps = {}
+        try:
+            self.size = os.path.getsize(path)
+        except OSError:
+            raise Damage(obj, "file", "missing") from None
+        if self.size < 16 + 48:
+            raise Damage(obj, "file", "too short for a header and a trailer")
+        cur = Cursor(self.read(0, 16), obj, "header")
+        cur.start(b"VARVELYR")
+        cur.need(cur.uint(4, "check") == xxh3_64(cur.data[:12]) & M32, "check does not match")
+        self.read_directory()
+
+    def read(self, offset, length):
+        with open(self.path, "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def read_directory(self):
+        cur = Cursor(self.read(self.size - 48, 48), self.obj, "trailer").sealed()
+        self.directory = cur.uint(8, "offset of the directory")
+        count = cur.uint(4, "number of sections", 7, 64)
+        cur.uint(4, "reserved field", 0, 0)
+        cur.uint(8, "length of the file", self.size, self.size)
+        check = cur.uint(8, "check of the directory")
+        cur.need(cur.take(8) == b"VARVEEND", "not the magic VARVEEND")
+        cur.need(self.directory + 32 * count + 48 == self.size, "the directory does not end at the trailer")
+        data = self.read(self.directory, 32 * count)
+        cur = Cursor(data, self.obj, "directory")
+        cur.need(xxh3_64(data) == check, "check does not match")
+        self.entries = list(struct.iter_unpack("<IIQQQ", data))
+        kinds = [entry[0] for entry in self.entries]
+        cur.need(len(set(kinds)) == len(kinds), "a kind occurs twice")
+        cur.need([k for k in kinds if k in KINDS] == list(KINDS), "kinds 1 to 7 are not all there and in order")
+        for n, (kind, flags, offset, length, _) in enumerate(self.entries):
+            end = self.entries[n + 1][2] if n + 1 < len(self.entries) else self.directory
+            cur.need(offset >= 16 and offset + length == end, "section %d does not end at the next part", kind)
+            cur.need(flags < 4, "section %d has unknown flags %#x", kind, flags)
+            cur.need(kind in KINDS or flags & 2, "unknown section %d must not be skipped", kind)
+            cur.need(kind not in KINDS or flags & 1 == (kind <= 5), "section %d has the wrong head flag", kind)
+
+    def section(self, kind):
+        offset, length, check = next(entry[2:] for entry in self.entries if entry[0] == kind)
+        data = self.read(offset, length)
+        cur = Cursor(data, self.obj, KINDS.get(kind, "section %d" % kind))
+        cur.need(xxh3_64(data) == check, "check does not match")
+        return cur
+
+    @cached_property
+    def head_digest(self):
+        return xxh3_128_canonical(b"".join(self.section(entry[0]).data for entry in self.entries if entry[1] & 1))
+
+    @cached_property
+    def ident(self):
+        cur = self.section(1)
+        ident = {"lineage": cur.take(16).hex(), "epoch": cur.uint(8, "epoch", 1, MAX_EPOCH)}
+        ident["parent"] = cur.uint(8, "parent epoch", 0, ident["epoch"] - 1)
+        ident["rank"] = cur.uint(4, "rank")
+        ident["ranks"] = cur.uint(4, "number of ranks", 1, MAX_RANKS)
+        ident["time"] = cur.uint(8, "time")
+        ident["payload"] = cur.uint(8, "payload length")
+        ident["digest"] = cur.uint(1, "digest kind", 1, 2)
+        ident["depth"] = cur.uint(1, "number of parents")
+        cur.done()
+        cur.need(ident["rank"] < ident["ranks"], "the rank is not below the number of ranks")
+        cur.need((ident["depth"] == 0) == (ident["parent"] == 0), "a keyframe with parents, or a layer without any")
+        cur.need((ident["epoch"], ident["rank"]) == (self.epoch, self.rank), "epoch or rank differ from the name's")
+        return ident
+
+    @cached_property
+    def regions(self):
+        cur, regions = self.section(2), []
+        for _ in range(cur.var("number of regions", 0, 2**20)):
+            region = {"name": cur.str("name", 1, 255), "parent": cur.var("parent region", 0, 2**20)}
+            region["length"] = cur.var("length", 0, 2**40)
+            region["chunk"] = cur.var("chunk size", 32, 2**20)
+            region["type"] = kind = cur.uint(1, "element type", 0, 12)
+            dims = cur.uint(1, "number of dimensions", 0 if kind == 0 else 1, 0 if kind == 0 else 16)
+            region["shape"] = [cur.var("dimension") for _ in range(dims)]
+            cur.need(kind == 0 or math.prod(region["shape"]) * ELEMENT_SIZE[kind] == region["length"],
+                     "the shape of %r does not make its length", region["name"])
+            cur.need(not region["parent"] or self.ident["parent"], "%r has a parent in a keyframe", region["name"])
+            regions.append(region)
+        cur.done()
+        cur.need(len({region["name"] for region in regions}) == len(regions), "two regions of one name")
+        return regions
+
+    @cached_property
+    def sources(self):
+        cur = self.section(3)
+        sources = [(cur.var("epoch of a source", 1, self.epoch), cur.var("rank of a source", 0, MAX_RANKS - 1))
+                   for _ in range(cur.var("number of sources", 0, 2**24))]
+        cur.done()
+        cur.need(len(set(sources)) == len(sources), "a source is listed twice")
+        return sources
+
+    @cached_property
+    def runs(self):
+        """Per region a list of (start, length, source, position)."""
+        cur, last = self.section(4), {}
+        runs = [self.read_runs(cur, region, last) for region in self.regions]
+        cur.done()
+        return runs
+
+    def read_runs(self, cur, region, last):
+        runs, end = [], 0
+        for _ in range(cur.var("number of runs")):
+            gap, length = cur.var("gap of a run"), cur.var("length of a run", 1)
+            source, pos = cur.var("source of a run", 0, len(self.sources)), 0
+            if source:
+                pos = last.get(source, 0) + cur.svar("position")
+                last[source] = pos + length
+            cur.need(0 <= pos <= M64 - length, "a position before 0 or after 2^64")
+            cur.need(not gap or region["parent"], "a gap in %r, which has no parent", region["name"])
+            if runs and not gap and source == runs[-1][2]:
+                cur.need(source and pos != runs[-1][3] + runs[-1][1],
+                         "two runs at %d of %r could be one", end, region["name"])
+            runs.append((end + gap, length, source, pos))
+            end += gap + length
+            cur.need(end <= region["length"], "a run ends after the end of %r", region["name"])
+        cur.need(region["parent"] or end == region["length"], "the runs of %r do not reach its end", region["name"])
+        return runs
+
+    @cached_property
+    def stats(self):
+        cur, stats = self.section(5), {}
+        for _ in range(cur.var("number of stats", 0, 1024)):
+            name = cur.str("name", 0, 63)
+            cur.need(name not in stats, "%r occurs twice", name)
+            stats[name] = cur.uint(8, "value")
+        cur.done()
+        memory = stats.get(b"bytes.memory", self.memory)
+        ways = [stats.get(b"bytes." + way) for way in (b"unchanged", b"zero", b"dup_time", b"dup_space", b"new")]
+        cur.need(memory == self.memory, "bytes.memory is not the length of all regions")
+        cur.need(None in ways or sum(ways) == memory, "the ways of the bytes do not add up to bytes.memory")
+        cur.need(ways[4] in (None, self.ident["payload"]), "bytes.new is not the payload length")
+        return stats
+
+    @property
+    def memory(self):
+        return sum(region["length"] for region in self.regions)
+
+    @cached_property
+    def blocks(self):
+        cur, blocks, offset, end = self.section(6), [], 16, 0
+        for _ in range(cur.var("number of blocks")):
+            block = {"offset": offset, "codec": cur.var("codec", 0, 2), "length": cur.var("decoded length", 1, 2**26)}
+            block["stored"], block["check"] = cur.var("stored length", 1, 2**27), cur.uint(8, "check")
+            cur.need(block["codec"] or block["stored"] == block["length"], "a block without codec has two lengths")
+            block["extents"] = []
+            for _ in range(cur.var("number of extents", 1)):
+                start = end + cur.var("gap of an extent")
+                end = start + cur.var("length of an extent", 1)
+                block["extents"].append((start, end - start))
+            cur.need(end <= self.ident["payload"], "an extent ends after the payload")
+            cur.need(sum(n for _, n in block["extents"]) == block["length"], "the extents are not as long as the block")
+            offset += block["stored"]
+            blocks.append(block)
+        cur.done()
+        cur.need(offset == self.entries[0][2], "the blocks end at %d and not at the first section", offset)
+        return blocks
+
+    @cached_property
+    def digests(self):
+        cur = self.section(7)
+        groups = read_digests(cur, self.ident["payload"])
+        cur.done()
+        return groups
+
+    @cached_property
+    def extents(self):
+        """(position, length, block, offset in the decoded block), ascending."""
+        extents = []
+        for number, block in enumerate(self.blocks):
+            offset = 0
+            for start, length in block["extents"]:
+                extents.append((start, length, number, offset))
+                offset += length
+        return extents
+
+    @lru_cache(maxsize=4)  # of all layers together: decoded blocks are large
+    def block(self, number):
+        block = self.blocks[number]
+        stored = self.read(block["offset"], block["stored"])
+        cur = Cursor(stored, self.obj, "block %d" % number)
+        cur.need(xxh3_64(stored) == block["check"], "check does not match")
+        data = CODECS[block["codec"]](stored, block["length"])
+        cur.need(data is not None, "does not decode to %d bytes", block["length"])
+        return data
+
+    def pieces(self, pos, length):
+        """The parts of blocks that hold a range of the payload: (block, offset, length)."""
+        at = bisect_right(self.extents, (pos, M64, 0, 0)) - 1
+        while length:
+            start, size, number, offset = self.extents[at] if 0 <= at < len(self.extents) else (pos, 0, 0, 0)
+            if not start <= pos < start + size:
+                raise Damage(self.obj, "BLOCKS", "position %d of the payload is needed and not there" % pos)
+            n = min(length, start + size - pos)
+            yield number, offset + pos - start, n
+            pos, length, at = pos + n, length - n, at + 1
+
+    def payload(self, pos, length):
+        return b"".join(self.block(number)[at:at + n] for number, at, n in self.pieces(pos, length))
+
+    def check_chunks(self):
+        digest = DIGESTS[self.ident["digest"]]
+        for start, size, chunks in self.digests:
+            for n, want in enumerate(chunks):
+                if digest(self.payload(start + n * size, size)) != want:
+                    raise Damage(self.obj, "DIGESTS", "the chunk at %d has another content" % (start + n * size))
+
+    def check_as_written(self, stored):
+        cur, end = Cursor(b"", self.obj, "BLOCKS"), 0
+        for block in self.blocks:
+            cur.need(block["extents"] == [(end, block["length"])], "not as written, though the object's length is")
+            end += block["length"]
+        cur.need(end == self.ident["payload"], "not the whole payload, though the object's length is as written")
+        cur.need(sum(block["stored"] for block in self.blocks) == stored, "bytes stored differ from the commit's")
+
+
+class Lineage:
+    def __init__(self, store, name):
+        if not re.fullmatch(r"(?!\.)[A-Za-z0-9._-]{1,64}", name):
+            raise Unable("%r is not the name of a lineage" % name)
+        self.name, self.folder = name, os.path.join(store, name)
+        if not os.path.isfile(os.path.join(self.folder, "lineage")):
+            raise Unable("there is no lineage %s in %s" % (name, store))
+        self.layers, self.commits, self.tied = {}, {}, set()
+
+    def read(self, leaf):
+        with open(os.path.join(self.folder, leaf), "rb") as file:
+            return Cursor(file.read(), self.name + "/" + leaf, "record")
+
+    @cached_property
+    def id(self):
+        cur = self.read("lineage")
+        cur.need(len(cur.data) == 56, "is not 56 bytes long")
+        cur.sealed().start(b"VARVELIN")
+        cur.uint(4, "reserved field", 0, 0)
+        lineage = cur.take(16).hex()
+        cur.uint(8, "time")
+        cur.uint(8, "reserved field", 0, 0)
+        return lineage
+
+    def leaf(self, epoch, suffix):
+        return "%08d/%010d.%s" % (epoch // 100, epoch, suffix)
+
+    @cached_property
+    def leaves(self):
+        folders = sorted(entry.name for entry in os.scandir(self.folder) if entry.is_dir())
+        return [folder + "/" + leaf for folder in folders
+                for leaf in sorted(os.listdir(os.path.join(self.folder, folder)))]
+
+    @cached_property
+    def epochs(self):
+        found = [leaf for leaf in self.leaves if re.fullmatch(r"[0-9]{8}/[0-9]{10}\.commit", leaf)]
+        return {int(leaf[9:19]) for leaf in found if leaf == self.leaf(int(leaf[9:19]), "commit")} - {0}
+
+    def commit(self, epoch):
+        if epoch not in self.commits:
+            self.commits[epoch] = self.read_commit(epoch)
+        return self.commits[epoch]
+
+    def read_commit(self, epoch):
+        cur = self.read(self.leaf(epoch, "commit")).sealed()
+        cur.start(b"VARVECMT")
+        ranks = cur.uint(4, "number of ranks", 1, MAX_RANKS)
+        commit = {"lineage": cur.take(16).hex(), "epoch": cur.uint(8, "epoch", epoch, epoch)}
+        commit["parent"] = cur.uint(8, "parent epoch", 0, epoch - 1)
+        commit["time"] = cur.uint(8, "time")
+        commit["ranks"] = []
+        for _ in range(ranks):
+            rank = {"head": cur.take(16)}
+            for key in ("length", "payload", "memory", "stored"):
+                rank[key] = cur.uint(8, key)
+            cur.uint(8, "reserved field", 0, 0)
+            cur.uint(8, "reserved field", 0, 0)
+            commit["ranks"].append(rank)
+        cur.done()
+        return commit
+
+    def open(self, epoch, rank):
+        """The layer, not yet tied to its commit."""
+        if (epoch, rank) not in self.layers:
+            leaf = self.leaf(epoch, "r%d.layer" % rank)
+            self.layers[epoch, rank] = Layer(os.path.join(self.folder, leaf), self.name + "/" + leaf, epoch, rank)
+        return self.layers[epoch, rank]
+
+    def layer(self, epoch, rank):
+        layer = self.open(epoch, rank)
+        if layer not in self.tied and epoch in self.epochs:
+            self.tie(layer, self.commit(epoch))
+        self.tied.add(layer)
+        return layer
+
+    def tie(self, layer, commit):
+        cur = Cursor(b"", layer.obj, "commit")
+        cur.need(layer.rank < len(commit["ranks"]), "the commit has no such rank")
+        rank = commit["ranks"][layer.rank]
+        cur.need(layer.head_digest == rank["head"], "the head has another digest than in the commit")
+        for key in ("lineage", "parent"):
+            cur.need(layer.ident[key] == commit[key], "%s differs from the commit's", key)
+        cur.need(layer.ident["ranks"] == len(commit["ranks"]), "number of ranks differs from the commit's")
+        cur.need(layer.ident["payload"] == rank["payload"], "payload length differs from the commit's")
+        cur.need(layer.memory == rank["memory"], "bytes in memory differ from the commit's")
+        stored = layer.stats.get(b"bytes.stored", rank["stored"])
+        cur.need(stored == rank["stored"], "bytes.stored differs from the commit's")
+        cur.need(layer.size <= rank["length"], "the object is longer than when it was committed")
+        if layer.size == rank["length"]:
+            layer.check_as_written(rank["stored"])
+
+    def parent(self, layer):
+        parent = self.layer(layer.ident["parent"], layer.rank)
+        if parent.ident["depth"] + 1 != layer.ident["depth"]:
+            raise Damage(layer.obj, "IDENT", "number of parents is not one more than the parent's")
+        return parent
+
+    def resolve(self, layer, index):
+        """The whole region as (start, length, (epoch, rank) or None, position), resolved through the parents."""
+        if index not in layer.maps:
+            region, out, end = layer.regions[index], [], 0
+            inherited = self.inherited(layer, region) if region["parent"] else ()
+            starts = [run[0] for run in inherited]
+            for start, length, source, pos in layer.runs[index] + [(region["length"], 0, 0, 0)]:
+                if end < start:
+                    out += self.clip(layer, region, inherited, starts, end, start)
+                out.append((start, length, layer.sources[source - 1] if source else None, pos))
+                end = start + length
+            layer.maps[index] = out[:-1]
+        return layer.maps[index]
+
+    def inherited(self, layer, region):
+        parent = self.parent(layer)
+        if region["parent"] > len(parent.regions):
+            raise Damage(layer.obj, "REGIONS", "%r continues a region that the parent does not have" % region["name"])
+        return self.resolve(parent, region["parent"] - 1)
+
+    def clip(self, layer, region, runs, starts, begin, end):
+        if not runs or end > runs[-1][0] + runs[-1][1]:
+            raise Damage(layer.obj, "RUNS", "%r has bytes without a run after the parent's end" % region["name"])
+        at = bisect_right(starts, begin) - 1
+        while begin < end:
+            start, length, source, pos = runs[at]
+            n = min(end, start + length) - begin
+            yield begin, n, source, pos + begin - start if source else 0
+            begin, at = begin + n, at + 1
+
+
+# ---- check ----
+
+
+class Checker:
+    """Works through epochs and what they depend on; every problem is told once."""
+
+    def __init__(self, lineage):
+        self.lineage, self.problems, self.id = lineage, {}, None
+
+    @contextlib.contextmanager
+    def telling(self):
+        try:
+            yield
+        except Damage as damage:
+            self.problems[str(damage)] = None
+
+    def run(self, epoch=None):
+        with self.telling():
+            self.id = self.lineage.id
+        todo, done = [epoch] if epoch else sorted(self.lineage.epochs), set()
+        while todo:
+            at = todo.pop(0)
+            if at not in done:
+                done.add(at)
+                todo += sorted(self.check_epoch(at) - done)
+        if epoch is None:
+            self.check_names()
+            for leaf in sorted(os.listdir(self.lineage.folder)):
+                if re.fullmatch(r"index\.r(0|[1-9][0-9]*)", leaf):
+                    with self.telling():
+                        self.check_index(self.lineage.read(leaf))
+        return list(self.problems)
+
+    def check_names(self):
+        for leaf in self.lineage.leaves:
+            match = re.fullmatch(r".*/([0-9]+)\.(commit|r[0-9]+\.layer)", leaf)
+            with self.telling():
+                if match and (not int(match[1]) or leaf != self.lineage.leaf(int(match[1]), match[2])):
+                    raise Damage("%s/%s" % (self.lineage.name, leaf), "file", "is not where its epoch belongs")
+
+    def check_epoch(self, epoch):
+        """Checks a committed epoch; returns the committed epochs it depends on."""
+        ranks, needed = [], set()
+        with self.telling():
+            commit = self.lineage.commit(epoch)
+            ranks = commit["ranks"]
+            self.check_id(commit["lineage"], self.lineage.name + "/" + self.lineage.leaf(epoch, "commit"))
+        for rank in range(len(ranks)):
+            self.check_layer(epoch, rank)
+            with self.telling():
+                self.check_regions(self.lineage.layer(epoch, rank), needed)
+        for other, rank in sorted(needed):
+            if other not in self.lineage.epochs:  # dropped, but live epochs still need its layers
+                self.check_layer(other, rank)
+        return {other for other, _ in needed if other in self.lineage.epochs}
+
+    def check_id(self, lineage, obj):
+        if self.id and lineage != self.id:
+            raise Damage(obj, "record", "is of another lineage")
+
+    def check_layer(self, epoch, rank):
+        """What a layer says by itself."""
+        with self.telling():
+            layer = self.lineage.open(epoch, rank)
+            for kind, _, _, _, _ in layer.entries:
+                with self.telling():
+                    getattr(layer, KINDS[kind].lower()) if kind in KINDS else layer.section(kind)
+            with self.telling():
+                self.check_id(layer.ident["lineage"], layer.obj)
+            for number in range(len(layer.blocks)):
+                with self.telling():
+                    layer.block(number)
+            layer.check_chunks()
+
+    def check_regions(self, layer, needed):
+        """That every byte of every region is somewhere; adds the layers it took to needed."""
+        for index in range(len(layer.regions)):
+            for _, length, source, pos in self.lineage.resolve(layer, index):
+                if source:
+                    needed.add(source)
+                    for _ in self.lineage.layer(*source).pieces(pos, length):
+                        pass
+        while layer.ident["parent"]:
+            layer = self.lineage.parent(layer)
+            needed.add((layer.epoch, layer.rank))
+
+    def check_index(self, cur):
+        cur.sealed().start(b"VARVEIDX")
+        kind = cur.uint(1, "digest kind", 1, 2)
+        cur.uint(3, "reserved field", 0, 0)
+        self.check_id(cur.take(16).hex(), cur.obj)
+        newest = cur.uint(8, "newest epoch", 0, MAX_EPOCH)
+        sources = [(cur.var("epoch of a source", 1, newest), cur.var("rank of a source", 0, MAX_RANKS - 1))
+                   for _ in range(cur.var("number of sources", 0, 2**24))]
+        cur.need(len(set(sources)) == len(sources), "a source is listed twice")
+        for epoch, rank in sources:
+            data = cur.take(cur.var("length of the digests"))
+            part = Cursor(data, cur.obj, "digests of epoch %d rank %d" % (epoch, rank))
+            chunks = list_chunks(read_digests(part, M64))
+            part.done()
+            if self.lineage.leaf(epoch, "r%d.layer" % rank) in self.lineage.leaves:
+                layer = self.lineage.layer(epoch, rank)
+                part.need(layer.ident["digest"] == kind, "of another kind than in the layer")
+                part.need(chunks <= list_chunks(layer.digests), "chunks that the layer does not have")
+        cur.done()
+
+
+def list_chunks(groups):
+    return {(start + n * size, size, digest) for start, size, digests in groups for n, digest in enumerate(digests)}
+
+
+# ---- commands ----
+
+
+def find_epoch(store, where):
+    name, at, epoch = where.partition("@")
+    lineage = Lineage(store, name)
+    if not at and not lineage.epochs:
+        raise Unable("%s has no committed epoch" % name)
+    if at and not (epoch.isascii() and epoch.isdigit() and int(epoch) in lineage.epochs):
+        raise Unable("%s has no committed epoch %s" % (name, epoch))
+    return lineage, int(epoch) if at else max(lineage.epochs)
+
+
+def find_layer(args):
+    lineage, epoch = find_epoch(args.store, args.lineage)
+    if args.rank >= len(lineage.commit(epoch)["ranks"]) or args.rank < 0:
+        raise Unable("epoch %d has no rank %d" % (epoch, args.rank))
+    if lineage.commit(epoch)["lineage"] != lineage.id:
+        raise Damage(args.lineage, "commit", "is of another lineage")
+    return lineage, lineage.layer(epoch, args.rank)
+
+
+def check(store, where=None):
+    if not os.path.isdir(store):
+        raise Unable("%s is not a folder" % store)
+    if where and "@" in where:
+        lineage, epoch = find_epoch(store, where)
+        return Checker(lineage).run(epoch)
+    marked = (name for name in sorted(os.listdir(store)) if os.path.isfile(os.path.join(store, name, "lineage")))
+    return [problem for name in ([where] if where else marked) for problem in Checker(Lineage(store, name)).run()]
+
+
+def extract(lineage, layer, name):
+    """Yields the bytes of a region in pieces."""
+    names = [region["name"] for region in layer.regions]
+    if name not in names:
+        raise Unable("no region %s; there are: %s" % (text(name), ", ".join(map(text, names))))
+    for _, length, source, pos in lineage.resolve(layer, names.index(name)):
+        for at in range(0, length, 2**20):
+            n = min(2**20, length - at)
+            yield lineage.layer(*source).payload(pos + at, n) if source else bytes(n)
+
+
+def text(name):
+    return name.decode("utf-8", "surrogateescape")
+
+
+def show(lineage, layer):
+    commit = dict(lineage.commit(layer.epoch))
+    commit["ranks"] = [dict(rank, head=rank["head"].hex()) for rank in commit["ranks"]]
+    return {
+        "ident": layer.ident,
+        "regions": [dict(region, name=text(region["name"])) for region in layer.regions],
+        "sources": layer.sources,
+        "runs": layer.runs,
+        "stats": {text(name): value for name, value in layer.stats.items()},
+        "blocks": [dict(block, check="%016x" % block["check"]) for block in layer.blocks],
+        "digests": [{"position": start, "chunk": size, "digests": [digest.hex() for digest in digests]}
+                    for start, size, digests in layer.digests],
+        "commit": commit,
+    }
+
+
+# ---- self-test ----
+
+VECTORS = (  # length, XXH3-64, XXH3-128 of the bytes (i * 131 + 7) & 255
+    (0, 0x2d06800538d394c2, 0x99aa06d3014798d86001c324468d497f),
+    (1, 0x4c5cca45d0f4811f, 0x495b62073ef70ca44c5cca45d0f4811f),
+    (2, 0x29c60963cbfa4e6e, 0xf1b5eec902a1eb5e29c60963cbfa4e6e),
+    (3, 0x6e3e2670e61106ac, 0x390cdc5b4a895dd76e3e2670e61106ac),
+    (4, 0x5c4c63133443d03f, 0xaa6e2f274640a3f43d668af6f2a44d77),
+    (8, 0xf9fd4dd0b04d78f5, 0x6a86a3bda6af4e3d61ddbe7f31a6100d),
+    (9, 0x7c20df9712c26edf, 0x664c7ca18afd62558c7b67fd458a936b),
+    (16, 0x86abf6baccea0858, 0x7f9a218b0425449ae2ce54a7c19c730d),
+    (17, 0xb58bf5dc5022d071, 0x66fc23f6439dbd778d96ef110fcdebb4),
+    (32, 0xe3712ed84c04a66e, 0x49a11ee743d6d342fd357cf6cb2dda18),
+    (33, 0xa4dee99b093e1f73, 0x7228d9284a8116f6f8994653f4bfe6da),
+    (65, 0x97c6bf83217e5ec9, 0x9397df27b7a9871385326f4078a61329),
+    (128, 0x10d17f72c0ccba41, 0xaec730751478556cff361dec1385710a),
+    (129, 0x1648bdc3db49d1a2, 0x98cd36ccbb5579264545b3a09738e31a),
+    (160, 0x655c8dc33b4b4c4a, 0x832af93acbf14d0b10963bc4f63e0de8),
+    (240, 0xb6cfaf343fab81e6, 0x5293e17bf553903d3f2c53e72293711f),
+    (241, 0x956cae592c67279e, 0xb53840fe3fedf161956cae592c67279e),
+    (512, 0xa0e9790eb93990d7, 0x7509d702d4519576a0e9790eb93990d7),
+    (1024, 0x70bd377d9574f4bb, 0xf69630613f24324d70bd377d9574f4bb),
+    (1025, 0x66c4487c41e127a7, 0x621af7b8277effa466c4487c41e127a7),
+    (1088, 0xf43dc77e28a9acbc, 0x0b03b0c7bdc5b078f43dc77e28a9acbc),
+    (3000, 0x33a08283bba03e0c, 0x90cabc4f5f59603233a08283bba03e0c))
+
+TEST_ID = b"lineage id 16 by"
+
+
+def pattern(length, first=0):
+    return bytes((i * 131 + 7) & 255 for i in range(first, first + length))
+
+
+def put_var(*values):
+    out = bytearray()
+    for value in values:
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+    return bytes(out)
+
+
+def put_svar(value):
+    return put_var(value << 1 ^ value >> 63)
+
+
+def seal(data):
+    return data + struct.pack("<Q", xxh3_64(data))
+
+
+def encode(codec, data):
+    out = ctypes.create_string_buffer(len(data) + 1024)
+    size = ctypes.c_size_t
+    try:
+        if codec == 1:
+            got = library("liblz4.so.1").LZ4_compress_default(data, out, len(data), len(out))
+        elif codec == 2:
+            got = library("libzstd.so.1").ZSTD_compress(out, size(len(out)), data, size(len(data)), 1)
+        else:
+            return 0, data
+        return codec, out.raw[:got]
+    except Unable as unable:
+        print("self-test: %s: left out" % unable)
+        return 0, data
+
+
+def put_runs(regions):
+    out, last = b"", {}
+    for runs in regions:
+        out, end = out + put_var(len(runs)), 0
+        for start, length, source, pos in runs:
+            out += put_var(start - end, length, source) + (put_svar(pos - last.get(source, 0)) if source else b"")
+            end, last[source] = start + length, pos + length
+    return out
+
+
+def put_digests(groups, payload):
+    out, tail, end = put_var(len(groups)), b"", 0
+    for start, size, count in groups:
+        out, end = out + put_var(start - end, size, count), start + size * count
+        tail += b"".join(xxh3_128_canonical(payload[at:at + size]) for at in range(start, end, size))
+    return out + tail
+
+
+def put_layer(spec):
+    """A layer object and its entry in the commit."""
+    regions = b"".join(
+        put_var(len(name)) + name + put_var(parent, length, 32) + bytes((kind, len(shape))) + put_var(*shape)
+        for name, parent, length, kind, shape in spec["regions"])
+    memory, payload = sum(region[2] for region in spec["regions"]), spec["payload"]
+    data, blocks = b"", put_var(len(spec["blocks"]))
+    for codec, extents in spec["blocks"]:
+        plain = b"".join(payload[start:start + length] for start, length in extents)
+        codec, stored = encode(codec, plain)
+        ends = [0] + [start + length for start, length in extents]
+        blocks += put_var(codec, len(plain), len(stored)) + struct.pack("<Q", xxh3_64(stored)) + put_var(len(extents))
+        blocks += b"".join(put_var(start - end, length) for (start, length), end in zip(extents, ends))
+        data += stored
+    sections = [
+        struct.pack("<16sQQIIQQBB", TEST_ID, spec["epoch"], spec["parent"], 0, 1, 5, len(payload), 1, spec["depth"]),
+        put_var(len(spec["regions"])) + regions,
+        put_var(len(spec["sources"])) + b"".join(put_var(epoch, 0) for epoch in spec["sources"]),
+        put_runs(spec["runs"]),
+        put_var(1) + put_var(12) + b"bytes.memory" + struct.pack("<Q", memory),
+        blocks,
+        put_digests(spec["digests"], spec.get("digest_of", payload))]
+    out = b"VARVELYR" + struct.pack("<HH", 1, 0)
+    out += struct.pack("<I", xxh3_64(out) & M32) + data
+    directory = b""
+    for kind, section in enumerate(sections, 1):
+        directory += struct.pack("<IIQQQ", kind, kind <= 5, len(out), len(section), xxh3_64(section))
+        out += section
+    trailer = struct.pack("<QIIQQ", len(out), 7, 0, len(out) + len(directory) + 48, xxh3_64(directory)) + b"VARVEEND"
+    out += directory + seal(trailer)
+    head = xxh3_128_canonical(b"".join(sections[:5]))
+    return out, head + struct.pack("<6Q", len(out), len(payload), memory, len(data), 0, 0)
+
+
+def put_store(folder, specs):
+    os.makedirs(os.path.join(folder, "run", "00000000"))
+    stamp = struct.pack("<HH", 1, 0)
+    files = {"lineage": b"VARVELIN" + stamp + struct.pack("<I16sQQ", 0, TEST_ID, 5, 0)}
+    for spec in specs:
+        name = "00000000/%010d." % spec["epoch"]
+        layer, entry = put_layer(spec)
+        record = struct.pack("<I16sQQQ", 1, TEST_ID, spec["epoch"], spec["parent"], 5)
+        files[name + "commit"] = b"VARVECMT" + stamp + record + entry
+        put_file(folder, name + "r0.layer", layer)
+    digests = put_digests(specs[0]["digests"], specs[0].get("digest_of", specs[0]["payload"]))
+    files["index.r0"] = (b"VARVEIDX" + stamp + struct.pack("<B3x16sQ", 1, TEST_ID, 2)
+                         + put_var(1, 1, 0, len(digests)) + digests)
+    for name, data in files.items():
+        put_file(folder, name, seal(data))
+
+
+def put_file(folder, leaf, data):
+    with open(os.path.join(folder, "run", leaf), "wb") as file:
+        file.write(data)
+
+
+def tiny_specs():
+    """A keyframe, and an epoch that inherits, refers, zeroes and adds."""
+    first = {"epoch": 1, "parent": 0, "depth": 0, "sources": [1], "payload": pattern(292),
+             "regions": [(b"a", 0, 192, 10, [3, 8]), (b"b", 0, 300, 0, [])],
+             "runs": [[(0, 192, 1, 0)], [(0, 100, 1, 192), (100, 200, 0, 0)]],
+             "blocks": [(2, [(0, 292)])], "digests": [(0, 64, 3), (192, 50, 2)]}
+    second = {"epoch": 2, "parent": 1, "depth": 1, "sources": [2, 1], "payload": pattern(20, 999),
+              "regions": [(b"b", 2, 320, 0, []), (b"a2", 1, 192, 10, [192 // 8]), (b"c", 0, 64, 0, [])],
+              "runs": [[(40, 20, 1, 0), (60, 20, 0, 0), (300, 20, 2, 10)], [], [(0, 64, 2, 64)]],
+              "blocks": [(1, [(0, 20)])], "digests": [(0, 20, 1)]}
+    one = pattern(292)
+    b = one[192:232] + pattern(20, 999) + bytes(20) + one[272:292] + bytes(200) + one[10:30]
+    return [first, second], {b"a2": one[:192], b"b": b, b"c": one[64:128]}
+
+
+FAULTS = (  # what is told, and how to make it: epoch, key, value
+    ("could be one", 0, "runs", [[(0, 100, 1, 0), (100, 92, 1, 100)], [(0, 100, 1, 192), (100, 200, 0, 0)]]),
+    ("could be one", 0, "runs", [[(0, 192, 1, 0)], [(0, 100, 1, 192), (100, 9, 0, 0), (109, 191, 0, 0)]]),
+    ("do not reach", 0, "runs", [[(0, 192, 1, 0)], [(0, 100, 1, 192)]]),
+    ("a gap in", 0, "runs", [[(1, 191, 1, 0)], [(0, 300, 0, 0)]]),
+    ("ends after the end", 0, "runs", [[(0, 193, 1, 0)], [(0, 300, 0, 0)]]),
+    ("is needed and not there", 1, "runs", [[(300, 20, 2, 280)], [], [(0, 64, 0, 0)]]),
+    ("after the parent's end", 1, "runs", [[(301, 19, 0, 0)], [], [(0, 64, 0, 0)]]),
+    ("another content", 0, "digest_of", pattern(292, 1)),
+    ("one more than the parent's", 1, "depth", 2),
+    ("not the whole payload", 0, "blocks", [(0, [(0, 291)])]),
+    ("not as written", 0, "blocks", [(0, [(0, 100), (100, 192)])]),
+    ("does not make its length", 0, "regions", [(b"a", 0, 192, 10, [3, 9]), (b"b", 0, 300, 0, [])]),
+    ("two regions of one name", 0, "regions", [(b"b", 0, 192, 0, []), (b"b", 0, 300, 0, [])]),
+    ("the parent does not have", 1, "regions", [(b"b", 3, 320, 0, []), (b"a", 1, 192, 0, []), (b"c", 0, 64, 0, [])]),
+    ("listed twice", 1, "sources", [1, 1]),
+    ("epoch of a source 2 is not", 0, "sources", [2]))
+
+
+def test_numbers():
+    for length, want64, want128 in VECTORS:
+        assert pure_xxh3_64(pattern(length)) == want64, "XXH3-64 of %d bytes" % length
+        assert pure_xxh3_128(pattern(length)) == want128, "XXH3-128 of %d bytes" % length
+    for value in (0, 1, 127, 128, 2**32, 2**63, M64):
+        assert Cursor(put_var(value), "", "").var("") == value
+    for value in (0, -1, 1, -64, 64, 2**63 - 1, -2**63):
+        assert Cursor(put_svar(value), "", "").svar("") == value
+    for bad in (b"", b"\x80", b"\x80\x00", b"\xff\x80\x00", b"\xff" * 9 + b"\x02", b"\xff" * 10 + b"\x01"):
+        with contextlib.suppress(Damage):
+            assert False, "%r was read as %d" % (bad, Cursor(bad, "", "").var(""))
+
+
+def test_contents(folder, contents):
+    assert check(folder) == check(folder, "run@2") == [], check(folder)
+    lineage, epoch = find_epoch(folder, "run")
+    layer = lineage.layer(epoch, 0)
+    for name, want in contents.items():
+        assert b"".join(extract(lineage, layer, name)) == want, name
+    assert json.loads(json.dumps(show(lineage, layer)))["runs"][2] == [[0, 64, 2, 64]]
+
+
+def test_flips(folder):
+    count = 0
+    for base, _, leaves in os.walk(folder):
+        for path in (os.path.join(base, leaf) for leaf in leaves):
+            with open(path, "r+b", buffering=0) as file:
+                for at, byte in enumerate(file.read()):
+                    os.pwrite(file.fileno(), bytes((byte ^ 1 << at % 8,)), at)
+                    assert check(folder), "byte %d of %s was flipped and nothing found" % (at, path)
+                    os.pwrite(file.fileno(), bytes((byte,)), at)
+                    count += 1
+    assert check(folder) == []
+    return count
+
+
+def test_gc(folder, specs, contents):
+    """Epoch 1 is dropped: its layer stays, with only what epoch 2 needs."""
+    less = dict(specs[0], blocks=[(2, [(0, 232), (272, 20)])], digests=[(0, 64, 3)])
+    put_file(folder, "00000000/0000000001.r0.layer", put_layer(less)[0])
+    stale = check(folder)
+    assert any("index.r0" in line for line in stale) and any("is needed and not there" in line for line in stale), stale
+    os.unlink(os.path.join(folder, "run", "index.r0"))
+    os.unlink(os.path.join(folder, "run", "00000000", "0000000001.commit"))
+    test_contents(folder, contents)
+
+
+def self_test():
+    test_numbers()
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        specs, contents = tiny_specs()
+        put_store(store, specs)
+        test_contents(store, contents)
+        flips = test_flips(store)
+        test_gc(store, specs, contents)
+        for told, epoch, key, value in FAULTS:
+            shutil.rmtree(store)
+            specs, _ = tiny_specs()
+            specs[epoch][key] = value
+            put_store(store, specs)
+            assert any(told in problem for problem in check(store)), "%s: %s" % (told, check(store))
+    print("self-test: fine (%d hashes, %d flipped bytes, %d faults)" % (2 * len(VECTORS), flips, len(FAULTS)))
+
+
+def read_args():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--self-test", action="store_true")
+    commands = parser.add_subparsers(dest="command")
+    for name, lineage in (("check", "?"), ("extract", None), ("show", None)):
+        command = commands.add_parser(name)
+        command.add_argument("store")
+        command.add_argument("lineage", nargs=lineage, metavar="LINEAGE[@EPOCH]")
+        if name == "extract":
+            command.add_argument("region", type=os.fsencode)
+            command.add_argument("-o", metavar="FILE", dest="out")
+        if name == "show":
+            command.add_argument("--json", action="store_true", help="on one line")
+        if name != "check":
+            command.add_argument("--rank", type=int, default=0)
+    args = parser.parse_args()
+    if not args.self_test and not args.command:
+        parser.error("nothing to do")
+    return args
+
+
+def run(args):
+    if args.self_test:
+        self_test()
+    elif args.command == "check":
+        problems = check(args.store, args.lineage)
+        print(*problems, sep="\n", end="\n" if problems else "")
+        return 1 if problems else 0
+    elif args.command == "show":
+        print(json.dumps(show(*find_layer(args)), indent=None if args.json else 1))
+    else:
+        pieces = extract(*find_layer(args), args.region)
+        with open(args.out, "wb") if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
+            for piece in pieces:
+                out.write(piece)
+    return 0
+
+
+def main():
+    try:
+        return run(read_args())
+    except Damage as damage:
+        print(damage, file=sys.stderr)
+        return 1
+    except (Unable, OSError) as problem:
+        print("layer_read: %s" % problem, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
