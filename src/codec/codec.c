@@ -1,0 +1,54 @@
+/* The list of codecs; the only place that knows which were built in. */
+#include "codec/codec.h"
+#include "base/err.h"
+#include "vv_config.h"
+#include <string.h>
+
+extern const struct vv_codec vv_codec_lz4, vv_codec_zstd;
+
+const struct vv_codec *const *vv_codec_all(void)
+{
+	static const struct vv_codec *const list[] = {
+#if VV_HAVE_LZ4
+		&vv_codec_lz4,
+#endif
+#if VV_HAVE_ZSTD
+		&vv_codec_zstd,
+#endif
+		NULL,
+	};
+
+	return list;
+}
+
+const struct vv_codec *vv_codec_named(const char *name, size_t len)
+{
+	for (const struct vv_codec *const *c = vv_codec_all(); *c; c++)
+		if (strlen((*c)->name) == len && memcmp((*c)->name, name, len) == 0)
+			return *c;
+	return NULL;
+}
+
+const struct vv_codec *vv_codec_numbered(uint32_t number)
+{
+	for (const struct vv_codec *const *c = vv_codec_all(); *c; c++)
+		if ((*c)->number == number)
+			return *c;
+	return NULL;
+}
+
+int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
+{
+	static const char *const known[] = { "none", "lz4", "zstd" };
+	const struct vv_codec *c;
+
+	if (number == 0) {
+		memcpy(to, from, raw_len);
+		return 0;
+	}
+	c = vv_codec_numbered(number);
+	if (!c)
+		return vv_err_set(VV_ENOTSUP, "a block is coded with %s, which this varve was built without",
+				  number < 3 ? known[number] : "an unknown codec");
+	return c->decode(from, n, to, raw_len);
+}

@@ -1,0 +1,26 @@
+/* Codecs: how a block of new bytes is stored. A codec is a row of this table; the number goes into the file. */
+#ifndef VV_CODEC_CODEC_H
+#define VV_CODEC_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vv_codec {
+	const char *name;
+	uint32_t number; /* in the format */
+	int min_level, max_level, usual_level;
+	size_t (*bound)(size_t n);
+	/* Encodes n bytes into to[cap]; *out = 0 where the result would not be smaller than n. */
+	int (*encode)(const void *from, size_t n, void *to, size_t cap, int level, size_t *out);
+	/* Decodes into exactly raw_len bytes; anything else is VV_EDAMAGED. */
+	int (*decode)(const void *from, size_t n, void *to, size_t raw_len);
+};
+
+/* The codecs that were built in, NULL at the end; none is not among them (number 0 means the bytes themselves). */
+const struct vv_codec *const *vv_codec_all(void);
+const struct vv_codec *vv_codec_named(const char *name, size_t len);
+const struct vv_codec *vv_codec_numbered(uint32_t number);
+/* Decodes by number, number 0 too; an unknown number is an error that says what is missing. */
+int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len);
+
+#endif
