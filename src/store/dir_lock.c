@@ -1,0 +1,130 @@
+/* A POSIX record lock: it dies with its process whatever way that dies, is not inherited by fork, and works over NFS. It
+ * does not exclude the same process, so a list of the locks held here does. The file's content only names the holder. */
+#include "store/dir_lock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct held {
+	struct vv_lock base;
+	int fd;
+	dev_t dev;
+	ino_t ino;
+	pid_t pid;
+	struct held *next;
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct held *list;
+
+static int busy(const char *path, const char *holder)
+{
+	const char *slash = strrchr(path, '/');
+
+	return vv_err_set(VV_EBUSY, "'%.*s' is being written by %s; one writer at a time (lock: %s)",
+			  (int)(slash - path), path, holder, path);
+}
+
+/* "pid 123 on host" out of the file, for the one who comes second. */
+static int busy_other(const char *path, int fd)
+{
+	char text[200];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || (unsigned char)*p > '~')
+			*p = '?';
+	return busy(path, text[0] ? text : "another process");
+}
+
+/* Under list_lock. Closing any descriptor of the file would drop this process's lock, so look before opening. */
+static int held_here(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	for (struct held *h = list; h; h = h->next)
+		if (h->dev == st.st_dev && h->ino == st.st_ino && h->pid == getpid())
+			return 1;
+	return 0;
+}
+
+static int sign(int fd)
+{
+	char host[128] = "?", text[200];
+	int n;
+
+	gethostname(host, sizeof(host) - 1);
+	n = snprintf(text, sizeof(text), "pid %d on %s\n", (int)getpid(), host);
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+		return -1;
+	return 0;
+}
+
+static int take(const char *path, struct held *h)
+{
+	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat st;
+
+	h->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (h->fd < 0)
+		return vv_err_sys(errno, "cannot open the lock '%s'", path);
+	if (fcntl(h->fd, F_SETLK, &fl) < 0)
+		return errno == EACCES || errno == EAGAIN ? busy_other(path, h->fd) :
+							    vv_err_sys(errno, "cannot lock '%s'", path);
+	if (fstat(h->fd, &st) < 0 || sign(h->fd) < 0)
+		return vv_err_sys(errno, "cannot write the lock '%s'", path);
+	h->dev = st.st_dev;
+	h->ino = st.st_ino;
+	h->pid = getpid();
+	return 0;
+}
+
+int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
+{
+	struct held *h = vv_mem_new(1, sizeof(*h));
+	int rc;
+
+	if (!h)
+		return VV_ENOMEM;
+	h->fd = -1;
+	h->base.store = s;
+	pthread_mutex_lock(&list_lock);
+	rc = held_here(path) ? busy(path, "another session of this process") : take(path, h);
+	if (rc == 0) {
+		h->next = list;
+		list = h;
+	}
+	pthread_mutex_unlock(&list_lock);
+	if (rc == 0) {
+		*out = &h->base;
+		return 0;
+	}
+	if (h->fd >= 0)
+		close(h->fd);
+	vv_mem_free(h);
+	return rc;
+}
+
+void vv_dir_lock_drop(struct vv_lock *l)
+{
+	struct held *h = (struct held *)l;
+
+	pthread_mutex_lock(&list_lock);
+	for (struct held **p = &list; *p; p = &(*p)->next)
+		if (*p == h) {
+			*p = h->next;
+			break;
+		}
+	close(h->fd);
+	pthread_mutex_unlock(&list_lock);
+	vv_mem_free(h);
+}

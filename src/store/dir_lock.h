@@ -1,0 +1,10 @@
+/* The writer's lock of a lineage in a directory store. */
+#ifndef VV_STORE_DIR_LOCK_H
+#define VV_STORE_DIR_LOCK_H
+
+#include "store/store.h"
+
+int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out);
+void vv_dir_lock_drop(struct vv_lock *l);
+
+#endif

@@ -1,0 +1,286 @@
+/* What all stores share: finding the backend of a URL, pacing, measuring, small objects, sorted lists. */
+#include "store/store.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/dir.h"
+#include "store/ram.h"
+#include "vv_config.h"
+#if VV_HAVE_CURL
+#include "store/s3.h"
+#endif
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *prefix;
+	int (*open)(const char *url, const struct vv_store_options *opt, struct vv_store **out);
+} backends[] = {
+	{ "dir:", vv_dir_open },
+	{ "mem:", vv_ram_open },
+#if VV_HAVE_CURL
+	{ "s3://", vv_s3_open },
+#endif
+};
+
+int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out)
+{
+	size_t scheme = strcspn(url, ":/");
+
+	if (!url[0])
+		return vv_err_set(VV_EINVAL, "no store given (a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX)");
+	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
+		if (strncmp(url, backends[i].prefix, strlen(backends[i].prefix)) == 0)
+			return backends[i].open(url, opt, out);
+	if (strncmp(url, "s3://", 5) == 0)
+		return vv_err_set(VV_ENOTSUP, "store '%s': this varve was built without libcurl, so without S3", url);
+	if (url[scheme] == ':' && strncmp(url + scheme, "://", 3) == 0)
+		return vv_err_set(VV_EINVAL, "store '%s': unknown kind (a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX)",
+				  url);
+	return vv_dir_open(url, opt, out);
+}
+
+int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
+		  const struct vv_store_options *opt)
+{
+	s->ops = ops;
+	s->url = vv_mem_strdup(url);
+	if (!s->url)
+		return VV_ENOMEM;
+	s->bandwidth = opt->bandwidth;
+	pthread_mutex_init(&s->pace_lock, NULL);
+	return 0;
+}
+
+void vv_store_fini(struct vv_store *s)
+{
+	if (s->url)
+		pthread_mutex_destroy(&s->pace_lock);
+	vv_mem_free(s->url);
+	s->url = NULL;
+}
+
+void vv_store_close(struct vv_store *s)
+{
+	if (s)
+		s->ops->close(s);
+}
+
+int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out)
+{
+	return s->ops->put_open(s, name, size_hint, out);
+}
+
+/* Sleeps until the limit allows n more bytes: each write is paid for before the next may start. */
+static void pace(struct vv_store *s, size_t n)
+{
+	double now, wait;
+
+	if (!s->bandwidth)
+		return;
+	pthread_mutex_lock(&s->pace_lock);
+	now = vv_clock_s();
+	if (s->pace_free_at < now)
+		s->pace_free_at = now;
+	s->pace_free_at += (double)n / (double)s->bandwidth;
+	wait = s->pace_free_at - now;
+	pthread_mutex_unlock(&s->pace_lock);
+	vv_clock_sleep(wait);
+}
+
+static void measure(struct vv_store *s, uint64_t bytes, double since)
+{
+	pthread_mutex_lock(&s->pace_lock);
+	s->sunk_bytes += bytes;
+	s->sunk_seconds += vv_clock_s() - since;
+	pthread_mutex_unlock(&s->pace_lock);
+}
+
+int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n)
+{
+	struct vv_store *s = p->store;
+	double start = vv_clock_s();
+	size_t bytes = 0;
+	int rc;
+
+	for (int i = 0; i < n; i++)
+		bytes += iov[i].iov_len;
+	rc = s->ops->put_write(p, iov, n);
+	if (rc)
+		return rc;
+	p->written += bytes;
+	pace(s, bytes);
+	measure(s, bytes, start);
+	return 0;
+}
+
+/* The time to make it durable is part of what the sink costs. */
+int vv_store_put_commit(struct vv_put *p)
+{
+	struct vv_store *s = p->store;
+	double start = vv_clock_s();
+	int rc = s->ops->put_commit(p);
+
+	measure(s, 0, start);
+	return rc;
+}
+
+void vv_store_put_abort(struct vv_put *p)
+{
+	if (p)
+		p->store->ops->put_abort(p);
+}
+
+double vv_store_rate(struct vv_store *s)
+{
+	double rate;
+
+	pthread_mutex_lock(&s->pace_lock);
+	rate = s->sunk_bytes >= (4u << 20) && s->sunk_seconds > 0 ? (double)s->sunk_bytes / s->sunk_seconds : 0;
+	pthread_mutex_unlock(&s->pace_lock);
+	return rate;
+}
+
+int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n)
+{
+	union {
+		const void *in;
+		void *out;
+	} bytes = { .in = p };
+	struct iovec iov = { bytes.out, n };
+	struct vv_put *put = NULL;
+	int rc = vv_store_put_open(s, name, n, &put);
+
+	if (rc)
+		return rc;
+	rc = vv_store_put_write(put, &iov, 1);
+	if (rc) {
+		vv_store_put_abort(put);
+		return rc;
+	}
+	return vv_store_put_commit(put);
+}
+
+int vv_store_get_open(struct vv_store *s, const char *name, struct vv_get **out)
+{
+	return s->ops->get_open(s, name, out);
+}
+
+int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n)
+{
+	if (off > g->size || n > g->size - off)
+		return vv_err_set(VV_EDAMAGED, "'%s/%s': wanted bytes %llu..%llu of %llu", g->store->url, g->name,
+				  (unsigned long long)off, (unsigned long long)(off + n),
+				  (unsigned long long)g->size);
+	if (n == 0)
+		return 0;
+	return g->store->ops->get_read(g, off, to, n);
+}
+
+void vv_store_get_close(struct vv_get *g)
+{
+	if (g)
+		g->store->ops->get_close(g);
+}
+
+int vv_store_get(struct vv_store *s, const char *name, size_t max, uint8_t **out, size_t *n)
+{
+	struct vv_get *g = NULL;
+	uint8_t *p = NULL;
+	int rc = vv_store_get_open(s, name, &g);
+
+	if (rc)
+		return rc;
+	if (g->size > max) {
+		rc = vv_err_set(VV_EDAMAGED, "'%s/%s': %llu bytes, at most %zu are possible", s->url, name,
+				(unsigned long long)g->size, max);
+		goto out;
+	}
+	p = vv_mem_new((size_t)g->size + 1, 1);
+	rc = p ? vv_store_get_read(g, 0, p, (size_t)g->size) : VV_ENOMEM;
+	if (rc)
+		goto out;
+	*out = p;
+	*n = (size_t)g->size;
+	p = NULL;
+out:
+	vv_mem_free(p);
+	vv_store_get_close(g);
+	return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct vv_name *)a)->name, ((const struct vv_name *)b)->name);
+}
+
+int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out)
+{
+	struct vv_names v = { 0 };
+	int rc = s->ops->list(s, dir, &v);
+
+	if (rc) {
+		vv_store_names_fini(&v);
+		return rc;
+	}
+	if (v.n)
+		qsort(v.v, v.n, sizeof(*v.v), by_name);
+	*out = v;
+	return 0;
+}
+
+int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir)
+{
+	char *copy;
+
+	if (v->n == v->cap) {
+		size_t cap = v->cap ? v->cap * 2 : 32;
+		struct vv_name *grown = vv_mem_grow(v->v, cap, sizeof(*grown));
+
+		if (!grown)
+			return VV_ENOMEM;
+		v->v = grown;
+		v->cap = cap;
+	}
+	copy = vv_mem_new(len + 1, 1);
+	if (!copy)
+		return VV_ENOMEM;
+	memcpy(copy, name, len);
+	v->v[v->n++] = (struct vv_name){ copy, size, is_dir };
+	return 0;
+}
+
+void vv_store_names_fini(struct vv_names *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		vv_mem_free(v->v[i].name);
+	vv_mem_free(v->v);
+	*v = (struct vv_names){ 0 };
+}
+
+int vv_store_remove(struct vv_store *s, const char *name)
+{
+	return s->ops->remove(s, name);
+}
+
+void vv_store_remove_dir(struct vv_store *s, const char *dir)
+{
+	if (s->ops->remove_dir)
+		s->ops->remove_dir(s, dir);
+}
+
+int vv_store_sweep(struct vv_store *s, const char *dir)
+{
+	return s->ops->sweep ? s->ops->sweep(s, dir) : 0;
+}
+
+int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out)
+{
+	return s->ops->lock(s, name, out);
+}
+
+void vv_store_unlock(struct vv_lock *l)
+{
+	if (l)
+		l->store->ops->unlock(l);
+}

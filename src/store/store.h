@@ -1,0 +1,136 @@
+/* Where layers live: named objects that appear whole or not at all.
+ *
+ * A backend is a struct whose first member is struct vv_store (the model is libgit2's odb backend). Names are relative
+ * paths of the characters [A-Za-z0-9._-] and '/', made by the engine; a backend may trust them. An object is written
+ * once, from front to back, and becomes visible under its name, durably, in put_commit; an older object of that name is
+ * replaced in one step, and whoever has it open goes on reading the old one or gets an error, never a mixture.
+ *
+ * Threads: every operation may be called from any thread; one vv_put belongs to one thread at a time; one vv_get may be
+ * read by many at once. */
+#ifndef VV_STORE_STORE_H
+#define VV_STORE_STORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct vv_store;
+struct vv_fs;
+
+struct vv_put { /* an object being written; a backend embeds it first */
+	struct vv_store *store;
+	char *name;
+	uint64_t written;
+};
+
+struct vv_get { /* an object open for reading */
+	struct vv_store *store;
+	char *name;
+	uint64_t size;
+	const uint8_t *map; /* the whole object in memory, where the backend can; else NULL */
+};
+
+struct vv_lock {
+	struct vv_store *store;
+	char *name;
+};
+
+struct vv_name {
+	char *name;    /* one component, without a trailing slash */
+	uint64_t size; /* 0 for a directory */
+	bool is_dir;
+};
+
+struct vv_names {
+	struct vv_name *v;
+	size_t n;
+	size_t cap;
+};
+
+struct vv_store_ops {
+	int (*put_open)(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
+	int (*put_write)(struct vv_put *p, const struct iovec *iov, int n);
+	/* Both end the put and free it, whatever happens. */
+	int (*put_commit)(struct vv_put *p);
+	void (*put_abort)(struct vv_put *p);
+
+	int (*get_open)(struct vv_store *s, const char *name, struct vv_get **out); /* VV_ENOENT if absent */
+	int (*get_read)(struct vv_get *g, uint64_t off, void *to, size_t n);        /* all n bytes or an error */
+	void (*get_close)(struct vv_get *g);
+
+	/* Objects and folders directly under dir ("" = the top); an absent dir is an empty one. Any order. */
+	int (*list)(struct vv_store *s, const char *dir, struct vv_names *out);
+	int (*remove)(struct vv_store *s, const char *name); /* absent: 0 */
+	/* Removes a folder if it is empty; never an error that it is not. May be NULL. */
+	int (*remove_dir)(struct vv_store *s, const char *dir);
+	/* Objects being written by processes that died: remove what is left of them under dir. May be NULL. */
+	int (*sweep)(struct vv_store *s, const char *dir);
+
+	/* At most one holder at a time; VV_EBUSY with a message naming the holder. A dead holder's lock is taken over. */
+	int (*lock)(struct vv_store *s, const char *name, struct vv_lock **out);
+	void (*unlock)(struct vv_lock *l);
+
+	void (*close)(struct vv_store *s);
+};
+
+struct vv_store {
+	const struct vv_store_ops *ops;
+	char *url; /* for messages */
+	/* A limit on what put_write may push, kept by store.c; 0 = none. */
+	uint64_t bandwidth;
+	pthread_mutex_t pace_lock;
+	double pace_free_at; /* seconds on the monotonic clock */
+	/* What the sink was seen to take, for the choice of a codec. */
+	uint64_t sunk_bytes;
+	double sunk_seconds;
+};
+
+struct vv_store_options {
+	uint64_t bandwidth;      /* bytes per second, 0 = no limit */
+	bool create;             /* make the place if it is not there */
+	const char *s3_endpoint; /* e.g. http://127.0.0.1:9000; NULL = AWS for the region */
+	const char *s3_region;   /* NULL = us-east-1 */
+	bool s3_path_style;
+	unsigned s3_retries;     /* tries after the first */
+	uint64_t s3_part_bytes;  /* multipart part size, >= 5 MiB */
+	const struct vv_fs *fs;  /* dir: NULL = the real one */
+};
+
+/* By URL: a path or dir:PATH, mem:NAME (shared within the process), s3://BUCKET/PREFIX. */
+int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
+void vv_store_close(struct vv_store *s);
+
+int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
+int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n);
+int vv_store_put_commit(struct vv_put *p);
+void vv_store_put_abort(struct vv_put *p); /* NULL is fine */
+/* A small object in one call. */
+int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n);
+
+int vv_store_get_open(struct vv_store *s, const char *name, struct vv_get **out);
+int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n);
+void vv_store_get_close(struct vv_get *g); /* NULL is fine */
+/* A small object, at most max bytes, in one call: new memory in *out. */
+int vv_store_get(struct vv_store *s, const char *name, size_t max, uint8_t **out, size_t *n);
+
+int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out); /* sorted by name */
+int vv_store_remove(struct vv_store *s, const char *name);
+void vv_store_remove_dir(struct vv_store *s, const char *dir);
+int vv_store_sweep(struct vv_store *s, const char *dir);
+int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);
+void vv_store_unlock(struct vv_lock *l); /* NULL is fine */
+
+/* Bytes per second the sink was seen to take; 0 if too little was written to tell. */
+double vv_store_rate(struct vv_store *s);
+
+int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);
+void vv_store_names_fini(struct vv_names *v);
+
+/* For backends: init/fini of the common part. */
+int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
+		  const struct vv_store_options *opt);
+void vv_store_fini(struct vv_store *s);
+
+#endif
