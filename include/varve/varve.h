@@ -1,0 +1,154 @@
+/* varve: checkpoint-restart that stores only what is new.
+ *
+ *	varve *v;
+ *	varve_open("/scratch/ckpt", "heat", NULL, &v);         a store, a lineage, options ("codec=zstd keep=3")
+ *	varve_protect(v, "step", &step, sizeof(step));         what to save
+ *	varve_protect_array(v, "T", T, VARVE_F64, 3, shape);   the same, with a type
+ *	if (varve_restart(v, VARVE_LATEST) < 0) ...            fills the regions: 1 = restarted, 0 = nothing there yet
+ *	for (; step < n; step++) {
+ *		...
+ *		if (varve_due(v))
+ *			varve_checkpoint(v);
+ *	}
+ *	varve_close(v);
+ *
+ * Every function that can fail returns a negative code and leaves a sentence in varve_last_error() that says what failed,
+ * where, and what to do. A session may be used by one thread at a time; calls from several threads wait for each other.
+ */
+#ifndef VARVE_VARVE_H
+#define VARVE_VARVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VARVE_API __attribute__((visibility("default")))
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+enum varve_error {
+	VARVE_OK = 0,
+	VARVE_EINVAL = -1,    /* a bad argument, a bad option, a wrong order of calls */
+	VARVE_ENOMEM = -2,    /* out of memory */
+	VARVE_EIO = -3,       /* a disk, a network or a system call failed */
+	VARVE_ENOENT = -4,    /* no such store, lineage, epoch or region */
+	VARVE_EDAMAGED = -5,  /* stored bytes are not what was written */
+	VARVE_EBUSY = -6,     /* another writer has the lineage */
+	VARVE_EMISMATCH = -7, /* a region's size or type differs from what is stored */
+	VARVE_ENOSPC = -8,    /* the store is full */
+	VARVE_ENOTSUP = -9,   /* not built in */
+	VARVE_EDENIED = -10   /* permission or credentials */
+};
+
+/* The calling thread's last failure, in words; "" if there was none. */
+VARVE_API const char *varve_last_error(void);
+/* A code in a word or two. */
+VARVE_API const char *varve_strerror(int code);
+VARVE_API const char *varve_version(void);
+
+/* ---- a session --------------------------------------------------------------------------------------------------- */
+
+typedef struct varve varve;
+
+/* Attaches this process to a lineage, as its only writer. The store is a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX;
+ * it and the lineage are made if they are not there. options: "name=value" pairs between blanks, or NULL; `varve config`
+ * lists them. Later sources win: built-in, varve.conf, VARVE_* in the environment, this string. */
+VARVE_API int varve_open(const char *store, const char *lineage, const char *options, varve **out);
+/* Lets go; NULL is fine. What was checkpointed stays; regions and memory of varve_alloc are no longer valid after it. */
+VARVE_API int varve_close(varve *v);
+
+/* ---- what to save -------------------------------------------------------------------------------------------------- */
+
+enum varve_type {
+	VARVE_BYTES,
+	VARVE_I8,
+	VARVE_U8,
+	VARVE_I16,
+	VARVE_U16,
+	VARVE_I32,
+	VARVE_U32,
+	VARVE_I64,
+	VARVE_U64,
+	VARVE_F32,
+	VARVE_F64,
+	VARVE_C64,  /* two floats */
+	VARVE_C128  /* two doubles */
+};
+
+enum { VARVE_MAX_DIMS = 16, VARVE_MAX_NAME = 255 };
+
+/* Declares len bytes at p as the region `name`, for the checkpoints from now on. A name that is there already is moved or
+ * resized: p and len replace what was declared. len may be 0. */
+VARVE_API int varve_protect(varve *v, const char *name, void *p, size_t len);
+/* The same for an array in C order (slowest dimension first), so that tools can read and compare it. */
+VARVE_API int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim,
+				  const size_t *shape);
+/* Takes the region out of later checkpoints. */
+VARVE_API int varve_unprotect(varve *v, const char *name);
+/* Zeroed, page-aligned memory that is a region from the start; NULL on failure. */
+VARVE_API void *varve_alloc(varve *v, const char *name, size_t len);
+/* Takes such a region out and gives its memory back; NULL is fine. */
+VARVE_API int varve_free(varve *v, void *p);
+
+/* ---- checkpoint ----------------------------------------------------------------------------------------------------- */
+
+/* Lays down the present content of all regions as a new epoch. Afterwards the regions may be changed at once. On
+ * failure there is no new epoch, everything older is as it was, and the next call may succeed. Returns 0. */
+VARVE_API int varve_checkpoint(varve *v);
+/* The number of the newest epoch of this session: the one just laid down, or restarted from; 0 if there is none. */
+VARVE_API uint64_t varve_epoch(const varve *v);
+/* Has the epoch become durable? 1 yes, 0 not yet, < 0 it failed or never was. */
+VARVE_API int varve_test(varve *v, uint64_t epoch);
+/* Waits until it has; 0 or an error. */
+VARVE_API int varve_wait(varve *v, uint64_t epoch);
+/* Is it time? 1 when the option `interval` (or `overhead`, or `mtbf`) says so, and always when none of them is set. */
+VARVE_API int varve_due(varve *v);
+
+/* ---- restart -------------------------------------------------------------------------------------------------------- */
+
+#define VARVE_LATEST UINT64_MAX
+
+/* Fills all regions declared so far with what they held in the epoch; they must have the sizes they had. VARVE_LATEST
+ * takes the newest epoch that is whole: one that turns out to be damaged is named in a warning and passed over.
+ * Returns 1; 0 if the lineage has no epoch yet (VARVE_LATEST only); < 0 on failure, and then what the regions hold is
+ * not defined. The next checkpoint continues from this epoch. */
+VARVE_API int varve_restart(varve *v, uint64_t epoch);
+/* Reads one region of an epoch into len bytes at p, which need not be declared. */
+VARVE_API int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len);
+
+struct varve_region_info {
+	uint64_t bytes;
+	enum varve_type type;
+	int ndim;
+	uint64_t shape[VARVE_MAX_DIMS];
+};
+
+/* What an epoch knows of a region: for programs that allocate by what was saved. */
+VARVE_API int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out);
+
+/* ---- how it went ---------------------------------------------------------------------------------------------------- */
+
+struct varve_stats {
+	uint64_t epoch;
+	uint64_t bytes_memory;    /* in all regions; the next five add up to it */
+	uint64_t bytes_unchanged; /* as in the epoch before */
+	uint64_t bytes_zero;
+	uint64_t bytes_dup_time;  /* changed, but in the lineage already */
+	uint64_t bytes_dup_space; /* twice in this epoch */
+	uint64_t bytes_new;
+	uint64_t bytes_stored;    /* the new bytes as coded */
+	uint64_t bytes_layer;     /* the whole layer file: blocks and metadata */
+	double seconds_blocked;   /* in varve_checkpoint */
+};
+
+/* Of the newest checkpoint of this session; VARVE_ENOENT if there was none. */
+VARVE_API int varve_stats(const varve *v, struct varve_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

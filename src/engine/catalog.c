@@ -1,0 +1,245 @@
+#include "engine/catalog.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static int make_record(struct vv_lineage *lin, const char *object)
+{
+	struct vv_buf b = { 0 };
+	int rc;
+
+	if (getrandom(lin->id, sizeof(lin->id), 0) != (ssize_t)sizeof(lin->id))
+		return vv_err_sys(errno, "no random numbers");
+	lin->created_ns = vv_clock_wall_ns();
+	vv_commit_put_lineage(lin->id, lin->created_ns, &b);
+	rc = vv_buf_check(&b);
+	if (rc == 0)
+		rc = vv_store_put(lin->store, object, b.p, b.n);
+	vv_buf_fini(&b);
+	return rc;
+}
+
+int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out)
+{
+	struct vv_lineage lin = { .store = store };
+	char object[VV_NAME_MAX];
+	uint8_t *p = NULL;
+	size_t n = 0;
+	int rc = vv_name_check_lineage(name);
+
+	if (rc)
+		return rc;
+	snprintf(lin.name, sizeof(lin.name), "%s", name);
+	vv_name_record(object, name);
+	rc = vv_store_get(store, object, 4096, &p, &n);
+	if (rc == 0) {
+		rc = vv_commit_get_lineage(lin.id, &lin.created_ns, p, n);
+		if (rc)
+			vv_err_context(rc, "'%s/%s'", store->url, object);
+	} else if (rc == VV_ENOENT && create) {
+		rc = make_record(&lin, object);
+	} else if (rc == VV_ENOENT) {
+		vv_err_set(rc, "store '%s' has no lineage '%s' ('varve ls %s' lists what it has)", store->url, name,
+			   store->url);
+	}
+	vv_mem_free(p);
+	if (rc == 0)
+		*out = lin;
+	return rc;
+}
+
+int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
+{
+	struct vv_names all = { 0 }, found = { 0 };
+	int rc = vv_store_list(store, "", &all);
+
+	for (size_t i = 0; rc == 0 && i < all.n; i++) {
+		char object[VV_NAME_MAX];
+		struct vv_get *g = NULL;
+
+		if (!all.v[i].is_dir || vv_name_check_lineage(all.v[i].name) < 0)
+			continue;
+		vv_name_record(object, all.v[i].name);
+		rc = vv_store_get_open(store, object, &g);
+		vv_store_get_close(g);
+		if (rc == 0)
+			rc = vv_store_names_add(&found, all.v[i].name, strlen(all.v[i].name), 0, true);
+		else if (rc == VV_ENOENT)
+			rc = 0;
+	}
+	vv_store_names_fini(&all);
+	if (rc)
+		vv_store_names_fini(&found);
+	else
+		*out = found;
+	return rc;
+}
+
+static int grow(void **v, size_t n, size_t *cap, size_t size)
+{
+	size_t want = *cap ? *cap * 2 : 64;
+	void *p = n < *cap ? *v : vv_mem_grow(*v, want, size);
+
+	if (!p)
+		return VV_ENOMEM;
+	if (n >= *cap)
+		*cap = want;
+	*v = p;
+	return 0;
+}
+
+static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t from)
+{
+	uint64_t epoch = 0;
+	uint32_t rank = 0;
+	enum vv_name_kind kind = name->is_dir ? VV_NAME_OTHER : vv_name_parse(name->name, &epoch, &rank);
+
+	if (kind == VV_NAME_OTHER || epoch < from)
+		return 0;
+	if (kind == VV_NAME_IS_COMMIT) {
+		if (grow((void **)&l->epoch, l->n_epochs, &l->epochs_cap, sizeof(*l->epoch)) < 0)
+			return VV_ENOMEM;
+		l->epoch[l->n_epochs++] = epoch;
+		return 0;
+	}
+	if (grow((void **)&l->layer, l->n_layers, &l->layers_cap, sizeof(*l->layer)) < 0)
+		return VV_ENOMEM;
+	l->layer[l->n_layers++] = (struct vv_layer_name){ vv_run_layer(epoch, rank), name->size };
+	return 0;
+}
+
+static int list_folder(const struct vv_lineage *lin, uint64_t folder, uint64_t from, struct vv_listing *out)
+{
+	char dir[VV_NAME_MAX];
+	struct vv_names names = { 0 };
+	int rc;
+
+	vv_name_folder(dir, lin->name, folder);
+	rc = vv_store_list(lin->store, dir, &names);
+	for (size_t i = 0; rc == 0 && i < names.n; i++)
+		rc = add_name(out, &names.v[i], from);
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int by_layer(const void *a, const void *b)
+{
+	uint64_t x = ((const struct vv_layer_name *)a)->layer, y = ((const struct vv_layer_name *)b)->layer;
+
+	return (x > y) - (x < y);
+}
+
+int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listing *out)
+{
+	struct vv_names folders = { 0 };
+	struct vv_listing l = { 0 };
+	int rc = vv_store_list(lin->store, lin->name, &folders);
+
+	for (size_t i = 0; rc == 0 && i < folders.n; i++) {
+		int64_t folder = folders.v[i].is_dir ? vv_name_parse_folder(folders.v[i].name) : -1;
+
+		if (folder >= 0 && ((uint64_t)folder + 1) * VV_NAME_EPOCHS_PER_FOLDER > from)
+			rc = list_folder(lin, (uint64_t)folder, from, &l);
+	}
+	vv_store_names_fini(&folders);
+	if (rc) {
+		vv_catalog_listing_fini(&l);
+		return rc;
+	}
+	if (l.n_layers) /* names sort "r10" before "r2" */
+		qsort(l.layer, l.n_layers, sizeof(*l.layer), by_layer);
+	*out = l;
+	return 0;
+}
+
+void vv_catalog_listing_fini(struct vv_listing *l)
+{
+	vv_mem_free(l->epoch);
+	vv_mem_free(l->layer);
+	*l = (struct vv_listing){ 0 };
+}
+
+/* Walks the folders from the newest down until `pick` finds something in one. */
+static int walk_down(const struct vv_lineage *lin, uint64_t before,
+		     uint64_t (*pick)(const struct vv_listing *l, uint64_t before), uint64_t *out)
+{
+	struct vv_names folders = { 0 };
+	uint64_t found = 0;
+	int rc = vv_store_list(lin->store, lin->name, &folders);
+
+	for (size_t i = folders.n; rc == 0 && !found && i-- > 0;) {
+		int64_t folder = folders.v[i].is_dir ? vv_name_parse_folder(folders.v[i].name) : -1;
+		struct vv_listing l = { 0 };
+
+		if (folder < 0 || (uint64_t)folder * VV_NAME_EPOCHS_PER_FOLDER >= before)
+			continue;
+		rc = list_folder(lin, (uint64_t)folder, 0, &l);
+		found = rc == 0 ? pick(&l, before) : 0;
+		vv_catalog_listing_fini(&l);
+	}
+	vv_store_names_fini(&folders);
+	if (rc == 0)
+		*out = found;
+	return rc;
+}
+
+static uint64_t pick_commit(const struct vv_listing *l, uint64_t before)
+{
+	for (size_t i = l->n_epochs; i-- > 0;)
+		if (l->epoch[i] < before)
+			return l->epoch[i];
+	return 0;
+}
+
+static uint64_t pick_any(const struct vv_listing *l, uint64_t before)
+{
+	uint64_t best = pick_commit(l, before);
+
+	for (size_t i = 0; i < l->n_layers; i++)
+		if (vv_run_epoch(l->layer[i].layer) > best)
+			best = vv_run_epoch(l->layer[i].layer);
+	return best;
+}
+
+int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch)
+{
+	return walk_down(lin, before, pick_commit, epoch);
+}
+
+int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch)
+{
+	return walk_down(lin, UINT64_MAX, pick_any, epoch);
+}
+
+int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out)
+{
+	struct vv_commit c = { 0 };
+	char object[VV_NAME_MAX];
+	uint8_t *p = NULL;
+	size_t n = 0;
+	int rc;
+
+	vv_name_commit(object, lin->name, epoch);
+	rc = vv_store_get(lin->store, object, VV_COMMIT_FIXED + (size_t)VV_MAX_RANKS * VV_COMMIT_PER_RANK, &p, &n);
+	if (rc == VV_ENOENT)
+		return vv_err_set(rc, "lineage '%s' has no epoch %" PRIu64 " ('varve ls %s %s' lists its epochs)", lin->name,
+				  epoch, lin->store->url, lin->name);
+	if (rc)
+		return rc;
+	rc = vv_commit_get(&c, p, n);
+	if (rc == 0 && (c.epoch != epoch || memcmp(c.lineage, lin->id, sizeof(lin->id)) != 0))
+		rc = vv_err_set(VV_EDAMAGED, "the record is of another epoch or lineage");
+	vv_mem_free(p);
+	if (rc) {
+		vv_commit_fini(&c);
+		return vv_err_context(rc, "'%s/%s'", lin->store->url, object);
+	}
+	*out = c;
+	return 0;
+}

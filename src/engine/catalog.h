@@ -1,0 +1,46 @@
+/* What a store holds: lineages, epochs, layers. Names are cheap to list and records cheap to read; the newest epoch is
+ * found without looking at the old ones. */
+#ifndef VV_ENGINE_CATALOG_H
+#define VV_ENGINE_CATALOG_H
+
+#include "core/commit.h"
+#include "core/name.h"
+#include "core/run.h"
+#include "store/store.h"
+
+struct vv_lineage { /* borrowed by everything that reads or writes one */
+	struct vv_store *store;
+	char name[VV_NAME_LINEAGE_MAX + 1];
+	uint8_t id[16];
+	uint64_t created_ns;
+};
+
+struct vv_layer_name {
+	uint64_t layer; /* epoch and rank */
+	uint64_t size;
+};
+
+struct vv_listing { /* all ascending */
+	uint64_t *epoch; /* committed */
+	size_t n_epochs, epochs_cap;
+	struct vv_layer_name *layer;
+	size_t n_layers, layers_cap;
+};
+
+/* Reads the lineage's record; with create, makes it if it is not there. VV_ENOENT names the store. */
+int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out);
+/* Names of all lineages, sorted. */
+int vv_catalog_lineages(struct vv_store *store, struct vv_names *out);
+
+/* Everything from epoch `from` on. */
+int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listing *out);
+void vv_catalog_listing_fini(struct vv_listing *l);
+/* The newest committed epoch below `before`; 0 if there is none. */
+int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch);
+/* The highest number that a commit or a layer bears: the next epoch is above it. */
+int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
+
+/* VV_ENOENT if the epoch is not there; VV_EDAMAGED if its record is not whole. */
+int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out);
+
+#endif

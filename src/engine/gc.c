@@ -1,0 +1,119 @@
+/* Mark, then act: find what live epochs need; if any of them cannot be read, stop, since what it needs is not known.
+ * The index caches go first (they may name what goes), then layers are replaced or removed one by one. Every step leaves
+ * a store in which all live epochs are whole, so a crash between any two loses nothing. */
+#include "engine/gc.h"
+#include "base/err.h"
+#include "engine/compact.h"
+#include "engine/history.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static int mark(struct vv_reach *r, const struct vv_listing *l)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
+		rc = vv_reach_add_epoch(r, l, l->epoch[i]);
+		if (rc == VV_EDAMAGED)
+			vv_err_context(rc, "gc stopped at epoch %" PRIu64 ", nothing was changed (drop the epoch if it is lost)",
+				       l->epoch[i]);
+	}
+	return rc ? rc : vv_reach_settle(r);
+}
+
+static int forget_caches(const struct vv_lineage *lin)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(lin->store, lin->name, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		unsigned rank;
+		char end;
+
+		if (sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) == 1)
+			rc = vv_history_forget(lin, rank);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
+{
+	char object[VV_NAME_MAX];
+
+	vv_name_layer(object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
+	return vv_store_remove(lin->store, object);
+}
+
+static int treat(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool dry_run, struct vv_gc_report *out)
+{
+	struct vv_compact_plan plan = { 0 };
+	uint64_t size = l->size;
+	int rc;
+
+	out->bytes_before += l->size;
+	if (!l->chain && l->need.n == 0) {
+		out->removed++;
+		return dry_run ? 0 : remove_layer(lin, l->layer);
+	}
+	rc = vv_compact_plan(lin, l, &plan);
+	if (rc)
+		return rc;
+	if (plan.worth) {
+		size = plan.needed;
+		rc = dry_run ? 0 : vv_compact_layer(lin, l, &size);
+		out->rewritten++;
+	} else {
+		out->kept++;
+	}
+	out->bytes_needed += plan.needed < size ? plan.needed : size;
+	out->bytes_after += size;
+	return rc;
+}
+
+/* Leftovers of dead writers, and folders that became empty. */
+static void tidy(const struct vv_lineage *lin)
+{
+	struct vv_names names = { 0 };
+	char dir[VV_NAME_MAX];
+
+	vv_store_sweep(lin->store, lin->name);
+	if (vv_store_list(lin->store, lin->name, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.n; i++) {
+		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
+
+		if (folder < 0)
+			continue;
+		vv_name_folder(dir, lin->name, (uint64_t)folder);
+		vv_store_sweep(lin->store, dir);
+		vv_store_remove_dir(lin->store, dir);
+	}
+	vv_store_names_fini(&names);
+}
+
+int vv_gc_run(const struct vv_lineage *lin, struct vv_pool *pool, bool dry_run, struct vv_gc_report *out)
+{
+	struct vv_gc_report report = { 0 };
+	struct vv_listing l = { 0 };
+	struct vv_reach r = { 0 };
+	int rc = vv_catalog_list(lin, 0, &l);
+
+	(void)pool;
+	if (rc == 0)
+		rc = vv_reach_init(&r, lin, &l);
+	if (rc == 0)
+		rc = mark(&r, &l);
+	if (rc == 0 && !dry_run)
+		rc = forget_caches(lin);
+	for (size_t i = 0; rc == 0 && i < r.n; i++)
+		rc = treat(lin, &r.v[i], dry_run, &report);
+	if (rc == 0 && !dry_run)
+		tidy(lin);
+	vv_reach_fini(&r);
+	vv_catalog_listing_fini(&l);
+	if (rc == 0)
+		*out = report;
+	return rc;
+}

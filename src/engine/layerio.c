@@ -1,0 +1,263 @@
+#include "engine/layerio.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { TAIL = 64 << 10 };
+
+int vv_layerio_blame(const struct vv_layerio *f, int rc)
+{
+	return vv_err_context(rc, "layer '%s/%s'", f->url, f->object);
+}
+
+void vv_layerio_close(struct vv_layerio *f)
+{
+	if (!f)
+		return;
+	vv_store_get_close(f->get);
+	vv_head_fini(&f->head);
+	vv_payload_blocks_fini(&f->blocks);
+	vv_payload_digests_fini(&f->digests);
+	vv_mem_free(f->tail);
+	vv_mem_free(f);
+}
+
+/* Bytes off..off+len: in the tail already, or read into new memory at *own. */
+static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
+{
+	uint8_t *p;
+	int rc;
+
+	if (off >= f->tail_off) {
+		*out = f->tail + (off - f->tail_off);
+		return 0;
+	}
+	p = vv_mem_new((size_t)len, 1);
+	if (!p)
+		return VV_ENOMEM;
+	rc = vv_store_get_read(f->get, off, p, (size_t)len);
+	if (rc) {
+		vv_mem_free(p);
+		return rc;
+	}
+	*out = *own = p;
+	return 0;
+}
+
+static int read_frame(struct vv_layerio *f)
+{
+	uint64_t size = f->get->size, n = size < TAIL ? size : TAIL;
+	const uint8_t *dir = NULL;
+	uint8_t *own = NULL;
+	int rc;
+
+	if (size < VV_LAYER_HEADER + VV_LAYER_TRAILER)
+		return vv_err_set(VV_EDAMAGED, "trailer: %" PRIu64 " bytes are too few for a layer", size);
+	f->tail = vv_mem_new((size_t)n, 1);
+	if (!f->tail)
+		return VV_ENOMEM;
+	f->tail_off = size - n;
+	rc = vv_store_get_read(f->get, f->tail_off, f->tail, (size_t)n);
+	if (rc == 0)
+		rc = vv_layer_get_trailer(&f->frame, f->tail + n - VV_LAYER_TRAILER, size);
+	if (rc == 0)
+		rc = fetch(f, f->frame.dir_off, size - f->frame.dir_off, &dir, &own);
+	if (rc == 0)
+		rc = vv_layer_get_directory(&f->frame, dir);
+	vv_mem_free(own);
+	return rc;
+}
+
+/* A section's bytes, checked. */
+static int section(struct vv_layerio *f, uint32_t kind, const uint8_t **out, uint8_t **own)
+{
+	const struct vv_section *s = vv_layer_section(&f->frame, kind);
+	int rc = fetch(f, s->off, s->len, out, own);
+
+	return rc ? rc : vv_layer_check_section(s, *out);
+}
+
+static size_t section_len(const struct vv_layerio *f, uint32_t kind)
+{
+	return (size_t)vv_layer_section(&f->frame, kind)->len;
+}
+
+static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
+{
+	const uint8_t *p = NULL;
+	uint8_t *own = NULL;
+	int rc = section(f, VV_SECTION_IDENT, &p, &own);
+
+	if (rc == 0)
+		rc = vv_head_get_ident(&f->head, p, section_len(f, VV_SECTION_IDENT));
+	if (rc == 0 && (vv_run_layer(f->head.epoch, f->head.rank) != f->layer ||
+			memcmp(f->head.lineage, lin->id, sizeof(lin->id)) != 0))
+		rc = vv_err_set(VV_EDAMAGED, "section IDENT: this is a layer of another epoch, rank or lineage");
+	vv_mem_free(own);
+	return rc;
+}
+
+static int read_head(struct vv_layerio *f)
+{
+	const uint8_t *regions = NULL, *sources = NULL, *runs = NULL, *stats = NULL;
+	uint8_t *own[4] = { 0 };
+	int rc = section(f, VV_SECTION_REGIONS, &regions, &own[0]);
+
+	if (rc == 0)
+		rc = vv_head_get_regions(&f->head, regions, section_len(f, VV_SECTION_REGIONS));
+	if (rc == 0)
+		rc = section(f, VV_SECTION_SOURCES, &sources, &own[1]);
+	if (rc == 0)
+		rc = section(f, VV_SECTION_RUNS, &runs, &own[2]);
+	if (rc == 0)
+		rc = vv_head_get_runs(&f->head, sources, section_len(f, VV_SECTION_SOURCES), runs,
+				      section_len(f, VV_SECTION_RUNS));
+	if (rc == 0)
+		rc = section(f, VV_SECTION_STATS, &stats, &own[3]);
+	if (rc == 0)
+		rc = vv_head_get_stats(&f->head, stats, section_len(f, VV_SECTION_STATS));
+	for (int i = 0; i < 4; i++)
+		vv_mem_free(own[i]);
+	return rc;
+}
+
+static int read_blocks(struct vv_layerio *f)
+{
+	const uint8_t *p = NULL;
+	uint8_t *own = NULL;
+	int rc = section(f, VV_SECTION_BLOCKS, &p, &own);
+
+	if (rc == 0)
+		rc = vv_payload_get_blocks(&f->blocks, p, section_len(f, VV_SECTION_BLOCKS), f->head.payload,
+					   VV_LAYER_HEADER, f->frame.section[0].off);
+	vv_mem_free(own);
+	return rc;
+}
+
+static int read_digests(struct vv_layerio *f)
+{
+	const uint8_t *p = NULL;
+	uint8_t *own = NULL;
+	int rc = section(f, VV_SECTION_DIGESTS, &p, &own);
+
+	if (rc == 0)
+		rc = vv_payload_get_digests(&f->digests, p, section_len(f, VV_SECTION_DIGESTS), f->head.payload);
+	vv_mem_free(own);
+	return rc;
+}
+
+int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out)
+{
+	struct vv_layerio *f = vv_mem_new(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return VV_ENOMEM;
+	f->layer = layer;
+	f->url = lin->store->url;
+	vv_name_layer(f->object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
+	rc = vv_store_get_open(lin->store, f->object, &f->get);
+	if (rc == VV_ENOENT)
+		rc = vv_err_set(VV_EDAMAGED, "the file is missing");
+	if (rc == 0)
+		rc = read_frame(f);
+	if (rc == 0)
+		rc = read_ident(f, lin);
+	if (rc == 0 && parts & VV_LAYERIO_HEAD)
+		rc = read_head(f);
+	if (rc == 0 && parts & VV_LAYERIO_BLOCKS)
+		rc = read_blocks(f);
+	if (rc == 0 && parts & VV_LAYERIO_DIGESTS)
+		rc = read_digests(f);
+	if (rc) {
+		vv_layerio_blame(f, rc);
+		vv_layerio_close(f);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n)
+{
+	const struct vv_section *first = &f->frame.section[0], *last = vv_layer_section(&f->frame, VV_SECTION_STATS);
+	size_t len = (size_t)(last->off + last->len - first->off);
+	uint8_t *p = vv_mem_new(len, 1);
+	int rc;
+
+	if (!p)
+		return VV_ENOMEM;
+	rc = vv_store_get_read(f->get, first->off, p, len);
+	for (uint32_t k = VV_SECTION_IDENT; rc == 0 && k <= VV_SECTION_STATS; k++) {
+		const struct vv_section *s = vv_layer_section(&f->frame, k);
+
+		rc = vv_layer_check_section(s, p + (s->off - first->off));
+	}
+	if (rc) {
+		vv_mem_free(p);
+		return vv_layerio_blame(f, rc);
+	}
+	*out = p;
+	*n = len;
+	return 0;
+}
+
+int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want)
+{
+	struct vv_digest got;
+	uint8_t *p = NULL;
+	size_t n = 0;
+	int rc = vv_layerio_head_bytes(f, &p, &n);
+
+	if (rc)
+		return rc;
+	vv_digest_xxh3(p, n, &got);
+	vv_mem_free(p);
+	if (vv_digest_equal(&got, want))
+		return 0;
+	vv_err_set(VV_EDAMAGED, "head: not the one that epoch %" PRIu64 " was committed with", f->head.epoch);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
+int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	void *stored = b->codec ? scratch : raw;
+	int rc = vv_store_get_read(f->get, b->off, stored, b->stored_len);
+
+	if (rc)
+		return rc;
+	if (vv_digest_check(stored, b->stored_len) != b->check)
+		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, b->off);
+	else if (b->codec)
+		rc = vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len);
+	return rc ? vv_layerio_blame(f, rc) : 0;
+}
+
+int vv_layerio_check_header(struct vv_layerio *f)
+{
+	uint8_t header[VV_LAYER_HEADER];
+	int rc = vv_store_get_read(f->get, 0, header, sizeof(header));
+
+	if (rc == 0)
+		rc = vv_layer_check_header(header);
+	return rc ? vv_layerio_blame(f, rc) : 0;
+}
+
+int vv_layerio_check_sections(struct vv_layerio *f)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < f->frame.n; i++) {
+		const uint8_t *p = NULL;
+		uint8_t *own = NULL;
+
+		rc = fetch(f, f->frame.section[i].off, f->frame.section[i].len, &p, &own);
+		if (rc == 0)
+			rc = vv_layer_check_section(&f->frame.section[i], p);
+		vv_mem_free(own);
+	}
+	return rc ? vv_layerio_blame(f, rc) : 0;
+}

@@ -1,0 +1,40 @@
+/* Layer files open for reading: the parts that were asked for, verified. */
+#ifndef VV_ENGINE_LAYERIO_H
+#define VV_ENGINE_LAYERIO_H
+
+#include "core/layer.h"
+#include "engine/catalog.h"
+
+enum { VV_LAYERIO_HEAD = 1, VV_LAYERIO_BLOCKS = 2, VV_LAYERIO_DIGESTS = 4 };
+
+struct vv_layerio {
+	struct vv_get *get;
+	char object[VV_NAME_MAX];
+	const char *url; /* the store's, for messages */
+	uint64_t layer;
+	struct vv_frame frame;
+	struct vv_head head; /* the ident is always there, the rest with HEAD */
+	struct vv_blocks blocks;
+	struct vv_digests digests;
+	uint8_t *tail; /* the end of the file, read ahead in one piece */
+	uint64_t tail_off;
+};
+
+int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out);
+void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
+
+/* The bytes of the head's sections, one after another: new memory. */
+int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n);
+/* Does the head have the digest that a commit record gives it? */
+int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want);
+
+/* Block i, checked and decoded, into raw (raw_len bytes); scratch (stored_len bytes) is used for coded blocks. */
+int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch);
+/* The header, every block's check, every section, known or not: all bytes of the file. */
+int vv_layerio_check_header(struct vv_layerio *f);
+int vv_layerio_check_sections(struct vv_layerio *f);
+
+/* Puts "'STORE/OBJECT'" before the thread's message. */
+int vv_layerio_blame(const struct vv_layerio *f, int rc);
+
+#endif

@@ -1,0 +1,61 @@
+#include "engine/options.h"
+#include "base/err.h"
+#include <stdlib.h>
+
+static const struct vv_conf_item table[] = {
+	{ "codec", VV_CONF_CHOICE, "auto", "none|lz4|zstd[:LEVEL]|auto", 0, 0,
+	  "how new bytes are coded; auto codes only while the store is slower than the coder and a sample shrinks" },
+	{ "block", VV_CONF_SIZE, "1MiB", NULL, 4096, 64 << 20, "new bytes are coded and checked in blocks of this size" },
+	{ "chunk", VV_CONF_SIZE, "4096", NULL, 32, 1 << 20, "dedup works on chunks of this size" },
+	{ "digest", VV_CONF_CHOICE, "xxh3", "xxh3|sha256", 0, 0,
+	  "what names a chunk's content; sha256 where somebody could forge content on purpose" },
+	{ "threads", VV_CONF_COUNT, "0", NULL, 0, 256, "threads that hash and code, the caller's among them; 0 = one per core, at most 16" },
+	{ "keep", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, "keep the newest so many epochs; 0 = all" },
+	{ "keep-every", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, "keep also every epoch whose number this divides; 0 = none" },
+	{ "gc", VV_CONF_CHOICE, "auto", "auto|off", 0, 0, "reclaim dropped epochs' space during a session with keep" },
+	{ "interval", VV_CONF_DURATION, "0", NULL, 0, 0, "varve_due: time from one checkpoint to the next" },
+	{ "overhead", VV_CONF_FRACTION, "0", NULL, 0, 0, "varve_due: share of the run time that checkpoints may take" },
+	{ "mtbf", VV_CONF_DURATION, "0", NULL, 0, 0,
+	  "varve_due: mean time between failures; the interval follows from it and from what a checkpoint costs (Daly)" },
+	{ "bandwidth", VV_CONF_SIZE, "0", NULL, 0, 0, "bytes per second a flush may write; 0 = no limit" },
+	{ "s3-endpoint", VV_CONF_TEXT, "", NULL, 0, 0, "URL of an S3 server; empty = AWS" },
+	{ "s3-region", VV_CONF_TEXT, "", NULL, 0, 0, "S3 region; empty = $AWS_REGION or us-east-1" },
+	{ "s3-path-style", VV_CONF_BOOL, "no", NULL, 0, 0, "bucket in the path, not in the host name" },
+	{ "s3-retries", VV_CONF_COUNT, "5", NULL, 0, 100, "tries after the first" },
+	{ "s3-part", VV_CONF_SIZE, "16MiB", NULL, 5 << 20, 1ull << 30, "part size of large S3 uploads" },
+	{ "log", VV_CONF_CHOICE, "warn", "error|warn|info", 0, 0, "what is said on stderr" },
+};
+
+int vv_options_load(struct vv_conf *c, const char *call)
+{
+	const char *file = getenv("VARVE_CONF");
+	int rc = vv_conf_init(c, table, sizeof(table) / sizeof(table[0]));
+
+	if (rc == 0)
+		rc = vv_conf_read_file(c, file ? file : "varve.conf", file != NULL);
+	if (rc == 0)
+		rc = vv_conf_read_env(c, "VARVE_");
+	if (rc == 0)
+		rc = vv_conf_read_string(c, call, "call");
+	if (rc)
+		vv_conf_fini(c);
+	return rc;
+}
+
+static const char *or_null(const char *s)
+{
+	return s[0] ? s : NULL;
+}
+
+struct vv_store_options vv_options_store(const struct vv_conf *c, bool create)
+{
+	return (struct vv_store_options){
+		.bandwidth = vv_conf_number(c, "bandwidth"),
+		.create = create,
+		.s3_endpoint = or_null(vv_conf_text(c, "s3-endpoint")),
+		.s3_region = or_null(vv_conf_text(c, "s3-region")),
+		.s3_path_style = vv_conf_bool(c, "s3-path-style"),
+		.s3_retries = (unsigned)vv_conf_number(c, "s3-retries"),
+		.s3_part_bytes = vv_conf_number(c, "s3-part"),
+	};
+}

@@ -1,0 +1,322 @@
+/* Regions: what a session protects, and what it knows of each chunk. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/session.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void vv_region_free(struct vv_region *r)
+{
+	vv_mem_free(r->name);
+	vv_mem_free(r->was);
+	vv_mem_free(r->now);
+	free(r->owned);
+	vv_mem_free(r);
+}
+
+static size_t find(const struct varve *v, const char *name)
+{
+	size_t i = 0;
+
+	while (i < v->n_regions && strcmp(v->region[i]->name, name) != 0)
+		i++;
+	return i;
+}
+
+static size_t chunks(const struct vv_shape *s)
+{
+	return (size_t)((s->len + s->chunk - 1) / s->chunk);
+}
+
+static int add_region(struct varve *v, const char *name, struct vv_region **out)
+{
+	struct vv_region **list, *r;
+
+	if (v->n_regions == VV_MAX_REGIONS)
+		return vv_err_set(VV_EINVAL, "a session can hold %d regions", VV_MAX_REGIONS);
+	list = vv_mem_grow(v->region, v->n_regions + 1, sizeof(struct vv_region *));
+	if (!list)
+		return VV_ENOMEM;
+	v->region = list;
+	r = vv_mem_new(1, sizeof(*r));
+	if (!r)
+		return VV_ENOMEM;
+	r->name = vv_mem_strdup(name);
+	if (!r->name) {
+		vv_mem_free(r);
+		return VV_ENOMEM;
+	}
+	r->adopted = v->own || !v->epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
+	v->region[v->n_regions++] = r;
+	*out = r;
+	return 0;
+}
+
+static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
+{
+	size_t n = chunks(s);
+	uint32_t *was = vv_mem_grow(r->was, n + 1, sizeof(*was)), *now;
+
+	if (!was)
+		return VV_ENOMEM;
+	r->was = was;
+	now = vv_mem_grow(r->now, n + 1, sizeof(*now));
+	if (!now)
+		return VV_ENOMEM;
+	r->now = now;
+	for (size_t i = r->n_chunks; i < n; i++)
+		was[i] = VV_CHUNK_UNKNOWN;
+	r->n_chunks = n;
+	r->p = p;
+	r->shape = *s;
+	return 0;
+}
+
+static int zero_digests(struct varve *v, struct vv_region *r)
+{
+	size_t tail = (size_t)(r->shape.len % r->shape.chunk);
+	uint8_t *zero = vv_mem_new(r->shape.chunk, 1);
+
+	if (!zero)
+		return VV_ENOMEM;
+	v->digest(zero, r->shape.chunk, &r->zero);
+	v->digest(zero, tail ? tail : r->shape.chunk, &r->zero_tail);
+	vv_mem_free(zero);
+	return 0;
+}
+
+static int check_name(const char *call, const char *name)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	if (n < 1 || n > VV_MAX_NAME)
+		return vv_err_set(VV_EINVAL, "%s: a region's name has 1 to %d bytes", call, VV_MAX_NAME);
+	return 0;
+}
+
+/* Under the lock. */
+static int protect(struct varve *v, const char *name, void *p, struct vv_shape *s, struct vv_region **out)
+{
+	size_t i = find(v, name);
+	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
+	bool fresh = !r;
+	int rc;
+
+	s->chunk = (uint32_t)vv_conf_number(&v->conf, "chunk");
+	rc = vv_head_check_shape(name, s);
+	if (rc == 0 && !p && s->len)
+		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %llu bytes", name,
+				(unsigned long long)s->len);
+	if (rc == 0 && r && r->owned)
+		rc = vv_err_set(VV_EINVAL, "region '%s' was made by varve_alloc; varve_free it first", name);
+	if (rc == 0 && fresh)
+		rc = add_region(v, name, &r);
+	if (rc)
+		return rc;
+	rc = resize(r, p, s);
+	if (rc == 0)
+		rc = zero_digests(v, r);
+	if (rc && fresh)
+		vv_region_free(v->region[--v->n_regions]);
+	if (rc == 0 && out)
+		*out = r;
+	return rc;
+}
+
+static int locked_protect(struct varve *v, const char *call, const char *name, void *p, struct vv_shape *s)
+{
+	int rc = v ? check_name(call, name) : vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&v->lock);
+	rc = protect(v, name, p, s, NULL);
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
+int varve_protect(varve *v, const char *name, void *p, size_t len)
+{
+	struct vv_shape s = { .len = len };
+
+	return locked_protect(v, "varve_protect", name, p, &s);
+}
+
+int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim, const size_t *shape)
+{
+	struct vv_shape s = { .type = (uint8_t)type, .ndim = (uint8_t)ndim };
+
+	if ((unsigned)type >= VV_TYPES || type == VARVE_BYTES || ndim < 1 || ndim > VV_MAX_DIMS || !shape)
+		return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': type %d, %d dimensions", name ? name : "",
+				  (int)type, ndim);
+	s.len = vv_head_type_size(s.type);
+	for (int i = 0; i < ndim; i++) {
+		s.dim[i] = shape[i];
+		if (__builtin_mul_overflow(s.len, (uint64_t)shape[i], &s.len))
+			return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': the shape overflows 64 bits",
+					  name ? name : "");
+	}
+	return locked_protect(v, "varve_protect_array", name, p, &s);
+}
+
+static void take_out(struct varve *v, size_t i)
+{
+	vv_region_free(v->region[i]);
+	memmove(&v->region[i], &v->region[i + 1], (v->n_regions - i - 1) * sizeof(struct vv_region *));
+	v->n_regions--;
+}
+
+int varve_unprotect(varve *v, const char *name)
+{
+	size_t i;
+	int rc = v ? check_name("varve_unprotect", name) : vv_err_set(VV_EINVAL, "varve_unprotect: no session (NULL)");
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&v->lock);
+	i = find(v, name);
+	if (i == v->n_regions)
+		rc = vv_err_set(VV_ENOENT, "varve_unprotect: no region '%s'", name);
+	else if (v->region[i]->owned)
+		rc = vv_err_set(VV_EINVAL, "varve_unprotect: region '%s' was made by varve_alloc; varve_free it", name);
+	else
+		take_out(v, i);
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
+void *varve_alloc(varve *v, const char *name, size_t len)
+{
+	struct vv_shape s = { .len = len };
+	struct vv_region *r = NULL;
+	long page = sysconf(_SC_PAGESIZE);
+	void *p = NULL;
+	size_t room = len ? (len + (size_t)page - 1) / (size_t)page * (size_t)page : (size_t)page;
+
+	if (!v || check_name("varve_alloc", name) < 0) {
+		if (!v)
+			vv_err_set(VV_EINVAL, "varve_alloc: no session (NULL)");
+		return NULL;
+	}
+	if (len > VV_MAX_REGION_BYTES || posix_memalign(&p, (size_t)page, room) != 0) {
+		vv_err_set(VV_ENOMEM, "varve_alloc: region '%s': no memory for %zu bytes", name, len);
+		return NULL;
+	}
+	memset(p, 0, room);
+	pthread_mutex_lock(&v->lock);
+	if (find(v, name) < v->n_regions)
+		vv_err_set(VV_EINVAL, "varve_alloc: region '%s' is there already", name);
+	else if (protect(v, name, p, &s, &r) == 0)
+		r->owned = p;
+	pthread_mutex_unlock(&v->lock);
+	if (!r) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+int varve_free(varve *v, void *p)
+{
+	int rc = VV_EINVAL;
+
+	if (!p)
+		return 0;
+	if (!v)
+		return vv_err_set(VV_EINVAL, "varve_free: no session (NULL)");
+	pthread_mutex_lock(&v->lock);
+	for (size_t i = 0; rc && i < v->n_regions; i++)
+		if (v->region[i]->owned == p) {
+			take_out(v, i);
+			rc = 0;
+		}
+	pthread_mutex_unlock(&v->lock);
+	return rc ? vv_err_set(VV_EINVAL, "varve_free: %p is not memory of varve_alloc", p) : 0;
+}
+
+/* ---- what the chunks held ------------------------------------------------------------------------------------------ */
+
+/* The chunk's entry: usually the one after its neighbour's. */
+static uint32_t entry_at(const struct vv_index *x, uint64_t layer, uint64_t pos, uint32_t hint)
+{
+	if (hint < x->n && vv_index_layer(x, hint) == layer && vv_index_pos(x, hint) == pos)
+		return hint;
+	return vv_index_at(x, x->n, layer, pos);
+}
+
+static void adopt(struct vv_region *r, const struct vv_table_region *from, const struct vv_index *x)
+{
+	uint32_t hint = 0;
+	size_t k = 0;
+
+	for (size_t i = 0; i < r->n_chunks; i++) {
+		uint64_t at = (uint64_t)i * r->shape.chunk;
+		uint64_t end = at + r->shape.chunk < r->shape.len ? at + r->shape.chunk : r->shape.len;
+		const struct vv_run *run;
+
+		r->was[i] = VV_CHUNK_UNKNOWN;
+		while (k < from->runs.n && from->runs.v[k].at + from->runs.v[k].len <= at)
+			k++;
+		run = k < from->runs.n ? &from->runs.v[k] : NULL;
+		if (!run || run->at + run->len < end)
+			continue;
+		if (run->layer == 0) {
+			r->was[i] = VV_CHUNK_ZERO;
+		} else {
+			uint32_t e = entry_at(x, run->layer, run->pos + (at - run->at), hint);
+
+			if (e != VV_INDEX_NONE) {
+				r->was[i] = e + VV_CHUNK_FIRST;
+				hint = e + 1;
+			}
+		}
+	}
+}
+
+void vv_region_adopt_all(struct varve *v)
+{
+	v->depth = v->table.depth;
+	v->full_runs = 0;
+	v->chain_cost = (uint64_t)v->depth * (32 << 10);
+	for (size_t i = 0; i < v->table.n; i++)
+		v->full_runs += v->table.region[i].runs.n;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+		size_t k = vv_table_find(&v->table, r->name);
+
+		if (r->adopted)
+			continue;
+		r->parent = k < v->table.n ? (uint32_t)k + 1 : 0;
+		if (r->parent)
+			adopt(r, &v->table.region[k], &v->history.index);
+		r->adopted = true;
+	}
+}
+
+int vv_region_reindex(struct varve *v)
+{
+	struct vv_history fresh = { 0 };
+	int rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, &fresh);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+		uint32_t hint = 0;
+
+		for (size_t c = 0; c < r->n_chunks; c++) {
+			uint32_t e = r->was[c] - VV_CHUNK_FIRST;
+
+			if (r->was[c] < VV_CHUNK_FIRST)
+				continue;
+			e = entry_at(&fresh.index, vv_index_layer(&v->history.index, e),
+				     vv_index_pos(&v->history.index, e), hint);
+			r->was[c] = e == VV_INDEX_NONE ? VV_CHUNK_UNKNOWN : e + VV_CHUNK_FIRST;
+			hint = e == VV_INDEX_NONE ? 0 : e + 1;
+		}
+	}
+	vv_history_fini(&v->history);
+	v->history = fresh;
+	return 0;
+}

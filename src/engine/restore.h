@@ -1,0 +1,19 @@
+/* Reading through run tables: every stored block that is needed is read once, checked, and its bytes go where they
+ * belong, on all cores. */
+#ifndef VV_ENGINE_RESTORE_H
+#define VV_ENGINE_RESTORE_H
+
+#include "base/pool.h"
+#include "engine/catalog.h"
+
+struct vv_want { /* bytes at..at+len of a region, to `to` */
+	const struct vv_runs *runs;
+	uint64_t at;
+	uint64_t len;
+	uint8_t *to;
+};
+
+/* Fills all wants, or fails; what the destinations then hold is not defined. */
+int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n);
+
+#endif

@@ -1,0 +1,389 @@
+/* The public calls: arguments are checked, the session is locked, and the work is done elsewhere. */
+#include "engine/session.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/options.h"
+#include "engine/restore.h"
+#include "vv_config.h"
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert((int)VARVE_EDENIED == (int)VV_EDENIED && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
+_Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
+
+const char *varve_last_error(void)
+{
+	return vv_err_last();
+}
+
+const char *varve_strerror(int code)
+{
+	return vv_err_name(code);
+}
+
+const char *varve_version(void)
+{
+	return VV_VERSION;
+}
+
+/* Every call on a session begins here: is it one, and is it ours? */
+static int enter(struct varve *v, const char *call)
+{
+	if (!v)
+		return vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
+	if (v->pid != getpid())
+		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
+				  (int)v->pid);
+	pthread_mutex_lock(&v->lock);
+	return 0;
+}
+
+static int leave(struct varve *v, int rc)
+{
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
+static int configure(struct varve *v, const char *options)
+{
+	const char *log;
+	int rc = vv_options_load(&v->conf, options);
+
+	if (rc)
+		return rc;
+	log = vv_conf_text(&v->conf, "log");
+	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
+	v->digest_kind = vv_conf_text(&v->conf, "digest")[0] == 's' ? VV_DIGEST_SHA256 : VV_DIGEST_XXH3;
+	v->digest = vv_digest_of_kind(v->digest_kind);
+	v->coding.block = (size_t)vv_conf_number(&v->conf, "block");
+	v->due = (struct vv_due){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
+				  vv_conf_real(&v->conf, "mtbf") };
+	return vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);
+}
+
+/* The lock comes before the lineage's record, so that two first writers cannot both make one. */
+static int attach(struct varve *v, const char *url, const char *lineage)
+{
+	struct vv_store_options opt = vv_options_store(&v->conf, true);
+	char object[VV_NAME_MAX];
+	int rc = vv_name_check_lineage(lineage);
+
+	if (rc == 0)
+		rc = vv_store_open(url, &opt, &v->store);
+	if (rc)
+		return rc;
+	vv_name_lock(object, lineage);
+	rc = vv_store_lock(v->store, object, &v->writer);
+	if (rc == 0)
+		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
+	if (rc == 0)
+		rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &v->epoch);
+	if (rc == 0)
+		rc = vv_catalog_highest(&v->lineage, &v->highest);
+	if (rc == 0 && v->highest) {
+		vv_name_folder(object, lineage, v->highest / VV_NAME_EPOCHS_PER_FOLDER);
+		rc = vv_store_sweep(v->store, object);
+	}
+	return rc;
+}
+
+int varve_open(const char *store, const char *lineage, const char *options, varve **out)
+{
+	struct varve *v;
+	int rc;
+
+	if (!store || !lineage || !out)
+		return vv_err_set(VV_EINVAL, "varve_open: store, lineage and out are needed");
+	v = vv_mem_new(1, sizeof(*v));
+	if (!v)
+		return VV_ENOMEM;
+	pthread_mutex_init(&v->lock, NULL);
+	v->pid = getpid();
+	v->ranks = 1;
+	rc = configure(v, options);
+	if (rc == 0)
+		rc = attach(v, store, lineage);
+	if (rc) {
+		struct vv_err_state error;
+
+		vv_err_save(rc, &error);
+		varve_close(v);
+		return vv_err_restore(&error);
+	}
+	v->last_end = vv_clock_s();
+	*out = v;
+	return 0;
+}
+
+/* In a child of fork the lock and the threads are the parent's: only memory is given back. */
+int varve_close(varve *v)
+{
+	if (!v)
+		return 0;
+	if (v->pid == getpid()) {
+		vv_pool_free(v->pool);
+		vv_store_unlock(v->writer);
+	}
+	for (size_t i = 0; i < v->n_regions; i++)
+		vv_region_free(v->region[i]);
+	vv_mem_free(v->region);
+	vv_table_fini(&v->table);
+	vv_history_fini(&v->history);
+	vv_catalog_listing_fini(&v->live);
+	vv_store_close(v->store);
+	vv_conf_fini(&v->conf);
+	pthread_mutex_destroy(&v->lock);
+	vv_mem_free(v);
+	return 0;
+}
+
+int vv_session_pool(struct varve *v)
+{
+	unsigned threads = (unsigned)vv_conf_number(&v->conf, "threads");
+
+	if (v->pool)
+		return 0;
+	if (threads == 0) {
+		threads = vv_pool_cores();
+		threads = threads < 16 ? threads : 16;
+	}
+	return vv_pool_new(threads - 1, &v->pool);
+}
+
+/* A parent that cannot be read is passed over: the next layer is then a keyframe, which needs none. */
+int vv_session_prepare(struct varve *v)
+{
+	int rc = vv_session_pool(v);
+
+	if (rc == 0 && !v->has_history) {
+		rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, &v->history);
+		v->has_history = rc == 0;
+	}
+	if (rc || v->own || !v->epoch)
+		return rc;
+	if (!v->has_table) {
+		rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
+		if (rc == VV_EDAMAGED) {
+			vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
+			v->epoch = 0;
+			return 0;
+		}
+		v->has_table = rc == 0;
+	}
+	if (rc == 0)
+		vv_region_adopt_all(v);
+	return rc;
+}
+
+void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
+{
+	vv_table_fini(&v->table);
+	v->table = *table;
+	*table = (struct vv_table){ 0 };
+	v->has_table = true;
+	v->own = false;
+	v->epoch = epoch;
+	for (size_t i = 0; i < v->n_regions; i++)
+		v->region[i]->adopted = false;
+}
+
+/* ---- restart ---------------------------------------------------------------------------------------------------- */
+
+static int add_want(const struct vv_lineage *lin, const struct vv_table *t, const struct vv_region *r,
+		    struct vv_want *out)
+{
+	const struct vv_table_region *from = NULL;
+	int rc = vv_table_region(lin, t, r->name, &from);
+
+	if (rc)
+		return rc;
+	if (from->shape.len != r->shape.len)
+		return vv_err_set(VV_EMISMATCH,
+				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
+				  "; declare it with that size, or read it with varve_restart_region",
+				  r->name, r->shape.len, t->epoch, from->shape.len);
+	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p };
+	return 0;
+}
+
+static int restart_epoch(struct varve *v, uint64_t epoch)
+{
+	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
+	struct vv_table t = { 0 };
+	int rc = want ? vv_table_load(&v->lineage, epoch, v->rank, &t) : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		rc = add_want(&v->lineage, &t, v->region[i], &want[i]);
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	if (rc == 0)
+		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
+	if (rc == 0)
+		vv_session_continue(v, epoch, &t);
+	vv_table_fini(&t);
+	vv_mem_free(want);
+	return rc;
+}
+
+/* The newest epoch that is whole; the error of the newest if none is. */
+static int restart_latest(struct varve *v)
+{
+	struct vv_err_state first = { 0 };
+	uint64_t epoch = UINT64_MAX;
+
+	for (;;) {
+		int rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
+
+		if (rc)
+			return rc;
+		if (epoch == 0)
+			return first.code ? vv_err_restore(&first) : 0;
+		rc = restart_epoch(v, epoch);
+		if (rc == 0)
+			return 1;
+		if (rc != VV_EDAMAGED)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+		vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
+			    v->lineage.name, vv_err_last());
+	}
+}
+
+int varve_restart(varve *v, uint64_t epoch)
+{
+	int rc = enter(v, "varve_restart");
+
+	if (rc)
+		return rc;
+	if (epoch == VARVE_LATEST) {
+		rc = restart_latest(v);
+	} else {
+		rc = restart_epoch(v, epoch);
+		rc = rc ? rc : 1;
+	}
+	return leave(v, rc);
+}
+
+static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
+{
+	int rc = 0;
+
+	if (epoch == VARVE_LATEST)
+		rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &epoch);
+	if (rc == 0 && epoch == 0)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
+	return rc ? rc : vv_table_load(&v->lineage, epoch, v->rank, t);
+}
+
+int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
+{
+	const struct vv_table_region *r = NULL;
+	struct vv_table t = { 0 };
+	int rc = enter(v, "varve_restart_region");
+
+	if (rc)
+		return rc;
+	rc = name && (p || !len) ? load_named(v, epoch, &t) :
+				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
+	if (rc == 0)
+		rc = vv_table_region(&v->lineage, &t, name, &r);
+	if (rc == 0 && r->shape.len != len)
+		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
+				r->shape.len, t.epoch, len);
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	if (rc == 0) {
+		struct vv_want want = { &r->runs, 0, len, p };
+
+		rc = vv_restore_read(&v->lineage, v->pool, &want, 1);
+	}
+	vv_table_fini(&t);
+	return leave(v, rc);
+}
+
+int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
+{
+	const struct vv_table_region *r = NULL;
+	struct vv_table t = { 0 };
+	int rc = enter(v, "varve_region");
+
+	if (rc)
+		return rc;
+	rc = name && out ? load_named(v, epoch, &t) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	if (rc == 0)
+		rc = vv_table_region(&v->lineage, &t, name, &r);
+	if (rc == 0) {
+		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
+		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
+	}
+	vv_table_fini(&t);
+	return leave(v, rc);
+}
+
+/* ---- checkpoint --------------------------------------------------------------------------------------------------- */
+
+int varve_checkpoint(varve *v)
+{
+	double start = vv_clock_s();
+	int rc = enter(v, "varve_checkpoint");
+
+	if (rc)
+		return rc;
+	rc = vv_checkpoint_run(v);
+	if (rc == 0) {
+		vv_retain_run(v);
+		v->last_end = vv_clock_s();
+		v->last_cost = v->last_end - start;
+		v->stats.seconds_blocked = v->last_cost;
+	}
+	return leave(v, rc);
+}
+
+uint64_t varve_epoch(const varve *v)
+{
+	return v ? v->epoch : 0;
+}
+
+int varve_test(varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = enter(v, "varve_test");
+
+	if (rc)
+		return rc;
+	rc = vv_catalog_commit(&v->lineage, epoch, &c);
+	vv_commit_fini(&c);
+	return leave(v, rc ? rc : 1);
+}
+
+int varve_wait(varve *v, uint64_t epoch)
+{
+	int rc = varve_test(v, epoch);
+
+	return rc < 0 ? rc : 0;
+}
+
+int varve_due(varve *v)
+{
+	double wait;
+	int rc = enter(v, "varve_due");
+
+	if (rc)
+		return rc;
+	wait = vv_due_after(&v->due, v->last_cost);
+	return leave(v, vv_clock_s() - v->last_end >= wait);
+}
+
+int varve_stats(const varve *v, struct varve_stats *out)
+{
+	if (!v || !out)
+		return vv_err_set(VV_EINVAL, "varve_stats: a session and out are needed");
+	if (!v->stats.epoch)
+		return vv_err_set(VV_ENOENT, "this session has made no checkpoint yet");
+	*out = v->stats;
+	return 0;
+}

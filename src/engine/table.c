@@ -1,0 +1,219 @@
+/* A chain may hold dozens of layers with thousands of runs each, so they are merged two by two, in a tree: every run is
+ * touched log(layers) times, not once per layer. */
+#include "engine/table.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/layerio.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct chain { /* newest first */
+	struct vv_layerio *file[VV_MAX_DEPTH + 1];
+	size_t n;
+};
+
+static void chain_close(struct chain *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		vv_layerio_close(c->file[i]);
+	vv_mem_free(c);
+}
+
+static int chain_open(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct chain *c)
+{
+	while (epoch) {
+		struct vv_layerio *f = NULL;
+		int rc = vv_layerio_open(lin, vv_run_layer(epoch, rank), VV_LAYERIO_HEAD, &f);
+
+		if (rc)
+			return rc;
+		c->file[c->n++] = f;
+		if (c->n > 1 && f->head.depth + 1 != c->file[c->n - 2]->head.depth) {
+			vv_err_set(VV_EDAMAGED, "section IDENT: depth %d does not fit its child's", f->head.depth);
+			return vv_layerio_blame(f, VV_EDAMAGED);
+		}
+		epoch = f->head.parent;
+	}
+	return 0;
+}
+
+/* One region followed down the chain: what each layer says of it, newest first. */
+struct strand {
+	const struct vv_runs *runs[VV_MAX_DEPTH + 1];
+	struct vv_runs clipped[VV_MAX_DEPTH + 1];
+	size_t n;
+};
+
+static void strand_fini(struct strand *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		vv_run_fini(&s->clipped[i]);
+	vv_mem_free(s);
+}
+
+static int strand_collect(const struct chain *c, size_t index, struct strand *s)
+{
+	uint64_t limit = UINT64_MAX;
+	uint32_t next = (uint32_t)index + 1;
+
+	for (size_t i = 0; i < c->n && next; i++) {
+		const struct vv_head *h = &c->file[i]->head;
+		const struct vv_head_region *r;
+
+		if (next > h->n_regions) {
+			vv_err_set(VV_EDAMAGED, "section REGIONS: a child continues region %u, there are %zu", next,
+				   h->n_regions);
+			return vv_layerio_blame(c->file[i], VV_EDAMAGED);
+		}
+		r = &h->region[next - 1];
+		s->runs[s->n] = &r->runs;
+		if (limit < r->shape.len) {
+			s->runs[s->n] = &s->clipped[s->n];
+			if (vv_run_slice(&r->runs, 0, limit, &s->clipped[s->n]) < 0)
+				return VV_ENOMEM;
+		} else {
+			limit = r->shape.len;
+		}
+		s->n++;
+		next = r->parent;
+	}
+	return 0;
+}
+
+/* Merges strands lo..hi into out. */
+static int strand_merge(const struct strand *s, size_t lo, size_t hi, struct vv_runs *out)
+{
+	struct vv_runs a = { 0 }, b = { 0 };
+	size_t mid = lo + (hi - lo) / 2;
+	int rc;
+
+	if (hi - lo == 1)
+		return vv_run_slice(s->runs[lo], 0, UINT64_MAX, out);
+	if (hi - lo == 2)
+		return vv_run_overlay(s->runs[lo], s->runs[lo + 1], out);
+	rc = strand_merge(s, lo, mid, &a);
+	if (rc == 0)
+		rc = strand_merge(s, mid, hi, &b);
+	if (rc == 0)
+		rc = vv_run_overlay(&a, &b, out);
+	vv_run_fini(&a);
+	vv_run_fini(&b);
+	return rc;
+}
+
+static int build_region(const struct chain *c, size_t index, struct vv_table_region *out)
+{
+	const struct vv_head_region *r = &c->file[0]->head.region[index];
+	struct strand *s = vv_mem_new(1, sizeof(*s));
+	int rc = s ? strand_collect(c, index, s) : VV_ENOMEM;
+
+	out->shape = r->shape;
+	if (rc == 0)
+		rc = strand_merge(s, 0, s->n, &out->runs);
+	if (rc == 0 && !vv_run_covers(&out->runs, r->shape.len)) {
+		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
+		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
+	}
+	if (rc == 0) {
+		out->name = vv_mem_strdup(r->name);
+		rc = out->name ? 0 : VV_ENOMEM;
+	}
+	if (s)
+		strand_fini(s);
+	return rc;
+}
+
+static int build(const struct chain *c, struct vv_table *t)
+{
+	const struct vv_head *h = &c->file[0]->head;
+	int rc = 0;
+
+	t->epoch = h->epoch;
+	t->rank = h->rank;
+	t->ranks = h->ranks;
+	t->digest_kind = h->digest_kind;
+	t->depth = h->depth;
+	t->layers = c->n;
+	t->region = vv_mem_new(h->n_regions, sizeof(*t->region));
+	if (!t->region)
+		return VV_ENOMEM;
+	for (; rc == 0 && t->n < h->n_regions; t->n++)
+		rc = build_region(c, t->n, &t->region[t->n]);
+	return rc;
+}
+
+/* The commit is read first: an epoch that is not there must say so, not that its file is missing. */
+static int read_commit(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_digest *head)
+{
+	struct vv_commit commit = { 0 };
+	int rc = vv_catalog_commit(lin, epoch, &commit);
+
+	if (rc)
+		return rc;
+	if (rank >= commit.n_ranks)
+		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has %u rank(s), there is no rank %u", epoch,
+				lin->name, commit.n_ranks, rank);
+	else
+		*head = commit.rank[rank].head;
+	vv_commit_fini(&commit);
+	return rc;
+}
+
+int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out)
+{
+	struct chain *c = vv_mem_new(1, sizeof(*c));
+	struct vv_table t = { 0 };
+	struct vv_digest head = { 0 };
+	int rc = c ? read_commit(lin, epoch, rank, &head) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = chain_open(lin, epoch, rank, c);
+	if (rc == 0)
+		rc = vv_layerio_check_head(c->file[0], &head);
+	if (rc == 0)
+		rc = build(c, &t);
+	if (c)
+		chain_close(c);
+	if (rc)
+		vv_table_fini(&t);
+	else
+		*out = t;
+	return rc;
+}
+
+void vv_table_fini(struct vv_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		vv_mem_free(t->region[i].name);
+		vv_run_fini(&t->region[i].runs);
+	}
+	vv_mem_free(t->region);
+	*t = (struct vv_table){ 0 };
+}
+
+size_t vv_table_find(const struct vv_table *t, const char *name)
+{
+	size_t i = 0;
+
+	while (i < t->n && strcmp(t->region[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+int vv_table_region(const struct vv_lineage *lin, const struct vv_table *t, const char *name,
+		    const struct vv_table_region **out)
+{
+	size_t i = vv_table_find(t, name);
+	char list[300] = "";
+	size_t used = 0;
+
+	if (i < t->n) {
+		*out = &t->region[i];
+		return 0;
+	}
+	for (size_t k = 0; k < t->n && used < sizeof(list); k++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", k ? ", " : "", t->region[k].name);
+	return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has no region '%s'; it holds %s%s", t->epoch,
+			  lin->name, name, t->n ? list : "none", used >= sizeof(list) ? " ..." : "");
+}

@@ -1,0 +1,34 @@
+/* The full run tables of one rank in one epoch: its layer laid over its parents, down to the keyframe. */
+#ifndef VV_ENGINE_TABLE_H
+#define VV_ENGINE_TABLE_H
+
+#include "core/head.h"
+#include "engine/catalog.h"
+
+struct vv_table_region {
+	char *name;
+	struct vv_shape shape;
+	struct vv_runs runs; /* cover it exactly */
+};
+
+struct vv_table {
+	uint64_t epoch;
+	uint32_t rank;
+	uint32_t ranks;
+	uint8_t digest_kind;
+	uint8_t depth;
+	struct vv_table_region *region; /* in the order of the layer */
+	size_t n;
+	size_t layers; /* how many heads were read */
+};
+
+/* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. */
+int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out);
+void vv_table_fini(struct vv_table *t);
+/* Index of the region, or t->n. */
+size_t vv_table_find(const struct vv_table *t, const char *name);
+/* The same with an error that lists what there is. */
+int vv_table_region(const struct vv_lineage *lin, const struct vv_table *t, const char *name,
+		    const struct vv_table_region **out);
+
+#endif

@@ -1,0 +1,24 @@
+/* Reading everything and believing nothing: every byte, every check, every digest, both invariants of the model. */
+#ifndef VV_ENGINE_VERIFY_H
+#define VV_ENGINE_VERIFY_H
+
+#include "base/pool.h"
+#include "base/progress.h"
+#include "engine/catalog.h"
+
+struct vv_verify_report {
+	size_t epochs, layers, blocks;
+	uint64_t bytes;   /* read */
+	size_t problems;
+	size_t orphans;   /* layers that no live epoch needs: gc removes them */
+};
+
+/* Called for every problem, in words that name the object and the part of it. */
+typedef void (*vv_verify_tell)(void *arg, const char *problem);
+
+/* One epoch with all it needs, or (epoch 0) all of them. Returns 0 even if problems were found; < 0 if the store could
+ * not be read at all. */
+int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, vv_verify_tell tell, void *arg,
+		  const struct vv_progress *progress, struct vv_verify_report *out);
+
+#endif
