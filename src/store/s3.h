@@ -1,0 +1,11 @@
+/* Objects in a bucket of S3 or of any server that speaks its language. */
+#ifndef VV_STORE_S3_H
+#define VV_STORE_S3_H
+
+#include "store/store.h"
+
+/* url: s3://BUCKET/PREFIX. Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+ * The bucket must exist; without opt->create something must exist under the prefix too (else VV_ENOENT). */
+int vv_s3_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
+
+#endif

@@ -1,0 +1,39 @@
+/* AWS Signature Version 4, pure: what is signed is decided here, what is sent elsewhere. */
+#ifndef VV_STORE_S3_SIGN_H
+#define VV_STORE_S3_SIGN_H
+
+#include "base/buf.h"
+
+#define VV_S3_SIGN_PAIRS 16 /* most headers, most query parameters of a request */
+
+struct vv_s3_pair {
+	const char *name;
+	const char *value;
+};
+
+struct vv_s3_sign_key {
+	const char *access;
+	const char *secret;
+	const char *region;
+	const char *service;
+};
+
+struct vv_s3_sign_request {
+	const char *method;
+	const char *path;                 /* percent-encoded */
+	const char *query;                /* as vv_s3_sign_query writes it */
+	const struct vv_s3_pair *headers; /* those to sign, host and x-amz-date among them; names in lower case */
+	size_t n_headers;
+	const char *date;         /* 20130524T000000Z, the same as in the header */
+	const char *payload_hash; /* hex */
+};
+
+/* Percent-encodes all but the unreserved characters (and '/' where it separates). */
+void vv_s3_sign_encode(struct vv_buf *out, const char *s, bool keep_slash);
+/* "a=1&b=2", encoded and in order. */
+void vv_s3_sign_query(struct vv_buf *out, const struct vv_s3_pair *query, size_t n);
+/* The canonical request, and the value of the Authorization header. Not terminated; vv_buf_check tells of failure. */
+void vv_s3_sign_canonical(struct vv_buf *out, const struct vv_s3_sign_request *r);
+void vv_s3_sign_authorization(struct vv_buf *out, const struct vv_s3_sign_key *key, const struct vv_s3_sign_request *r);
+
+#endif

@@ -1,0 +1,176 @@
+/* Multipart uploads that nobody will finish cost money for ever and are seen by no listing of objects. S3 does not tell
+ * who began one, so only age makes an upload stale: the limit is far above what any upload takes. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/s3_priv.h"
+#include "store/s3_xml.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct upload {
+	char *key;
+	char *id;
+	time_t since;
+};
+
+struct uploads {
+	struct upload next; /* being described */
+	struct upload *v;
+	size_t n;
+	bool more;
+	char *key_marker;
+	char *id_marker;
+};
+
+static void fini_upload(struct upload *u)
+{
+	vv_mem_free(u->key);
+	vv_mem_free(u->id);
+	*u = (struct upload){ 0 };
+}
+
+static void fini_uploads(struct uploads *u)
+{
+	for (size_t i = 0; i < u->n; i++)
+		fini_upload(&u->v[i]);
+	fini_upload(&u->next);
+	vv_mem_free(u->v);
+	vv_mem_free(u->key_marker);
+	vv_mem_free(u->id_marker);
+}
+
+/* 2013-05-24T00:00:00.000Z; what cannot be read is taken for new. */
+static time_t parse_time(const char *text)
+{
+	struct tm tm = { 0 };
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+		   &tm.tm_sec) != 6)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	return timegm(&tm);
+}
+
+static int replace(char **to, const char *text)
+{
+	vv_mem_free(*to);
+	*to = vv_mem_strdup(text);
+	return *to ? 0 : VV_ENOMEM;
+}
+
+static int keep(struct uploads *u)
+{
+	struct upload *v;
+
+	if (!u->next.key || !u->next.id || u->next.since <= 0) {
+		fini_upload(&u->next);
+		return 0;
+	}
+	v = vv_mem_grow(u->v, u->n + 1, sizeof(*v));
+	if (!v)
+		return VV_ENOMEM;
+	u->v = v;
+	v[u->n++] = u->next;
+	u->next = (struct upload){ 0 };
+	return 0;
+}
+
+static int take_element(void *ctx, const char *path, const char *text)
+{
+	static const char root[] = "ListMultipartUploadsResult/";
+	struct uploads *u = ctx;
+
+	if (strncmp(path, root, sizeof(root) - 1) != 0)
+		return 0;
+	path += sizeof(root) - 1;
+	if (strcmp(path, "Upload") == 0)
+		return keep(u);
+	if (!text)
+		return 0;
+	if (strcmp(path, "Upload/Key") == 0)
+		return replace(&u->next.key, text);
+	if (strcmp(path, "Upload/UploadId") == 0)
+		return replace(&u->next.id, text);
+	if (strcmp(path, "NextKeyMarker") == 0)
+		return replace(&u->key_marker, text);
+	if (strcmp(path, "NextUploadIdMarker") == 0)
+		return replace(&u->id_marker, text);
+	if (strcmp(path, "Upload/Initiated") == 0)
+		u->next.since = parse_time(text);
+	if (strcmp(path, "IsTruncated") == 0)
+		u->more = strcmp(text, "true") == 0;
+	return 0;
+}
+
+static int fetch(struct vv_s3 *s, const char *prefix, struct uploads *u)
+{
+	struct vv_s3_request r = {
+		.method = "GET",
+		.key = "",
+		.query = { { "uploads", "" }, { "prefix", prefix } },
+		.n_query = 2,
+	};
+	struct vv_s3_answer a = { 0 };
+	int rc;
+
+	if (u->key_marker)
+		r.query[r.n_query++] = (struct vv_s3_pair){ "key-marker", u->key_marker };
+	if (u->key_marker && u->id_marker)
+		r.query[r.n_query++] = (struct vv_s3_pair){ "upload-id-marker", u->id_marker };
+	rc = vv_s3_http_call(&s->http, &r, &a);
+	u->more = false;
+	if (rc == 0)
+		rc = vv_s3_xml_walk(a.body.p, a.body.n, take_element, u);
+	else if (a.status == 501 || a.status == 405 || a.status == 400)
+		rc = 0; /* a server that keeps no such list */
+	vv_s3_http_done(&a);
+	return rc;
+}
+
+static int abort_upload(struct vv_s3 *s, const struct upload *u)
+{
+	struct vv_s3_request r = {
+		.method = "DELETE", .key = u->key, .query = { { "uploadId", u->id } }, .n_query = 1
+	};
+	struct vv_s3_answer a = { 0 };
+	int rc = vv_s3_http_call(&s->http, &r, &a);
+
+	vv_s3_http_done(&a);
+	return rc == VV_ENOENT ? 0 : rc;
+}
+
+/* The stale ones of a page go; the page is then forgotten, the markers stay. */
+static int abort_stale(struct vv_s3 *s, const char *prefix, struct uploads *u)
+{
+	time_t limit = time(NULL) - (time_t)s->conf.sweep_age_s;
+	int rc = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		bool ours = strncmp(u->v[i].key, prefix, strlen(prefix)) == 0;
+
+		if (rc == 0 && ours && u->v[i].since <= limit)
+			rc = abort_upload(s, &u->v[i]);
+		fini_upload(&u->v[i]);
+	}
+	u->n = 0;
+	return rc;
+}
+
+int vv_s3_sweep(struct vv_store *store, const char *dir)
+{
+	struct vv_s3 *s = (struct vv_s3 *)store;
+	char *prefix = vv_mem_printf("%s%s%s", s->conf.prefix, dir, *dir ? "/" : "");
+	struct uploads u = { 0 };
+	int rc = prefix ? 0 : VV_ENOMEM;
+
+	for (int pages = 0; rc == 0 && (pages == 0 || u.more) && pages < 1000; pages++) {
+		rc = fetch(s, prefix, &u);
+		if (rc == 0)
+			rc = abort_stale(s, prefix, &u);
+	}
+	fini_uploads(&u);
+	vv_mem_free(prefix);
+	return rc;
+}
