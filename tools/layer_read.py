@@ -631,8 +631,8 @@ class Lineage:
         cur.need(layer.rank < len(commit["ranks"]), "the commit has no such rank")
         rank = commit["ranks"][layer.rank]
         cur.need(layer.head_digest == rank["head"], "the head has another digest than in the commit")
-        for key in ("lineage", "parent"):
-            cur.need(layer.ident[key] == commit[key], "%s differs from the commit's", key)
+        cur.need(layer.ident["lineage"] == commit["lineage"], "lineage differs from the commit's")
+        cur.need(layer.ident["parent"] in (0, commit["parent"]), "parent differs from the commit's")
         cur.need(layer.ident["ranks"] == len(commit["ranks"]), "number of ranks differs from the commit's")
         cur.need(layer.ident["payload"] == rank["payload"], "payload length differs from the commit's")
         cur.need(layer.memory == rank["memory"], "bytes in memory differ from the commit's")
@@ -709,7 +709,7 @@ class Checker:
             for leaf in sorted(os.listdir(self.lineage.folder)):
                 if re.fullmatch(r"index\.r(0|[1-9][0-9]*)", leaf):
                     with self.telling():
-                        self.check_index(self.lineage.read(leaf))
+                        self.check_index(self.lineage.read(leaf), int(leaf[7:]))
         return list(self.problems)
 
     def check_names(self):
@@ -765,29 +765,34 @@ class Checker:
             layer = self.lineage.parent(layer)
             needed.add((layer.epoch, layer.rank))
 
-    def check_index(self, cur):
+    def check_index(self, cur, rank):
         cur.sealed().start(b"VARVEIDX")
         kind = cur.uint(1, "digest kind", 1, 2)
         cur.uint(3, "reserved field", 0, 0)
         self.check_id(cur.take(16).hex(), cur.obj)
         newest = cur.uint(8, "newest epoch", 0, MAX_EPOCH)
-        sources = [(cur.var("epoch of a source", 1, newest), cur.var("rank of a source", 0, MAX_RANKS - 1))
-                   for _ in range(cur.var("number of sources", 0, 2**24))]
-        cur.need(len(set(sources)) == len(sources), "a source is listed twice")
-        for epoch, rank in sources:
-            data = cur.take(cur.var("length of the digests"))
-            part = Cursor(data, cur.obj, "digests of epoch %d rank %d" % (epoch, rank))
-            chunks = list_chunks(read_digests(part, M64))
-            part.done()
+        before = 0
+        for _ in range(cur.var("number of sources", 0, 2**24)):
+            before = epoch = cur.var("epoch of a source", before + 1, newest)
+            chunks = self.index_source(cur)
             if self.lineage.leaf(epoch, "r%d.layer" % rank) in self.lineage.leaves:
                 layer = self.lineage.layer(epoch, rank)
-                part.need(layer.ident["digest"] == kind, "of another kind than in the layer")
-                part.need(chunks <= list_chunks(layer.digests), "chunks that the layer does not have")
+                cur.need(layer.ident["digest"] == kind, "of another kind than in the layer")
+                cur.need(chunks <= list_chunks(layer.digests), "chunks that the layer does not have")
         cur.done()
+
+    @staticmethod
+    def index_source(cur):
+        """The chunks of one source: positions as gaps, then digests."""
+        count, pos, places = cur.var("number of chunks", 0, 2**32), 0, []
+        for _ in range(count):
+            pos += cur.var("gap of a position")
+            places.append(pos)
+        return {(pos, cur.take(16)) for pos in places}
 
 
 def list_chunks(groups):
-    return {(start + n * size, size, digest) for start, size, digests in groups for n, digest in enumerate(digests)}
+    return {(start + n * size, digest) for start, size, digests in groups for n, digest in enumerate(digests)}
 
 
 # ---- commands ----
@@ -972,6 +977,14 @@ def put_layer(spec):
     return out, head + struct.pack("<6Q", len(out), len(payload), memory, len(data), 0, 0)
 
 
+def put_index(spec):
+    payload = spec.get("digest_of", spec["payload"])
+    chunks = [(at, size) for start, size, count in spec["digests"] for at in range(start, start + size * count, size)]
+    gaps = [at - before for (at, _), before in zip(chunks, [0] + [at for at, _ in chunks])]
+    digests = b"".join(xxh3_128_canonical(payload[at:at + size]) for at, size in chunks)
+    return put_var(1, spec["epoch"], len(chunks), *gaps) + digests
+
+
 def put_store(folder, specs):
     os.makedirs(os.path.join(folder, "run", "00000000"))
     stamp = struct.pack("<HH", 1, 0)
@@ -982,9 +995,7 @@ def put_store(folder, specs):
         record = struct.pack("<I16sQQQ", 1, TEST_ID, spec["epoch"], spec["parent"], 5)
         files[name + "commit"] = b"VARVECMT" + stamp + record + entry
         put_file(folder, name + "r0.layer", layer)
-    digests = put_digests(specs[0]["digests"], specs[0].get("digest_of", specs[0]["payload"]))
-    files["index.r0"] = (b"VARVEIDX" + stamp + struct.pack("<B3x16sQ", 1, TEST_ID, 2)
-                         + put_var(1, 1, 0, len(digests)) + digests)
+    files["index.r0"] = b"VARVEIDX" + stamp + struct.pack("<B3x16sQ", 1, TEST_ID, 2) + put_index(specs[0])
     for name, data in files.items():
         put_file(folder, name, seal(data))
 

@@ -1,0 +1,44 @@
+# ctest: TIMEOUT 300
+"""Stores written by the engine, read by tools/layer_read.py, which knows docs/format.md and nothing else."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+build, source = pathlib.Path(os.environ["VARVE_BUILD"]), pathlib.Path(os.environ["VARVE_SOURCE"])
+reader = [sys.executable, str(source / "tools/layer_read.py")]
+names = {"a": "a", "b": "b/with slash", "c": "c", "d": "d:colon", "e": "e@at"}
+
+
+def run(*command, **more):
+    return subprocess.run([str(part) for part in command], check=True, **more)
+
+
+def compare(store, dumps):
+    """Every region of every live epoch, as the model kept it."""
+    files = sorted(dumps.iterdir())
+    assert len(files) > 10, "the model left too little to compare"
+    for file in files:
+        epoch, region = file.name.split(".")
+        out = run(*reader, "extract", store, "model@" + epoch, names[region], capture_output=True).stdout
+        assert out == file.read_bytes(), "epoch %s, region %s" % (epoch, region)
+    print("seed: %d regions equal" % len(files))
+
+
+def main():
+    run(*reader, "--self-test")
+    folder = pathlib.Path(tempfile.mkdtemp(dir=build))
+    try:
+        for seed in (3, 4, 5, 7, 8):
+            store = folder / str(seed)
+            run(build / "tests/test_engine_model", store, seed, 100)
+            run(*reader, "check", store)
+            compare(store, store.with_suffix(".model"))
+            shutil.rmtree(store.with_suffix(".model"))
+    finally:
+        shutil.rmtree(folder)
+
+
+main()
