@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 180
+"""A small demo: kills and restarts end with the same bits, and nothing is left behind."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+demo = pathlib.Path(os.environ["VARVE_SOURCE"], "examples/demo")
+build = os.environ["VARVE_BUILD"]
+if not pathlib.Path(build, "examples/heat3d").exists():
+    print("heat3d was not built")
+    sys.exit(77)
+
+
+def run(*words, folder):
+    env = {k: v for k, v in os.environ.items() if k in ("VARVE_SOURCE", "VARVE_BUILD") or not k.startswith("VARVE_")}
+    return subprocess.run([sys.executable, str(demo), "--build", build, *words], env={**env, "TMPDIR": folder}, cwd=folder,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for seed, kills in ((1, 1), (2, 2), (3, 2)):
+        done = run("--n", "40", "--steps", "120", "--every", "5", "--seed", str(seed), "--kills", str(kills), folder=folder)
+        print(done.stdout)
+        assert done.returncode == 0, f"seed {seed}: status {done.returncode}"
+        assert "THE SAME, BIT FOR BIT" in done.stdout
+        assert done.stdout.count("killed with SIGKILL") == kills
+        assert done.stdout.count("restarted from epoch") == kills
+        assert os.listdir(folder) == [], f"left behind: {os.listdir(folder)}"
+    done = run("--steps", "10", folder=folder)
+    assert done.returncode != 0 and "too few checkpoints" in done.stdout, done.stdout

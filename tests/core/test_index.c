@@ -1,0 +1,272 @@
+/* The digest index against a plain list: first place wins, numbers stay, truncation forgets exactly the rest. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/index.h"
+#include "core/run.h"
+#include "support/gen.h"
+#include "vv_test.h"
+
+struct naive {
+	struct vv_entry entry[6000]; /* `where` unused */
+	uint64_t layer[6000], pos[6000];
+	size_t n;
+};
+
+static struct naive list;
+
+/* Few different digests, so that many occur twice; some differ in one word, or only in bits that the table's slots do
+ * not hold. */
+static struct vv_digest some_digest(uint64_t *state)
+{
+	uint64_t k = gen_below(state, 3000);
+
+	switch (k % 4) {
+	case 0:
+		return (struct vv_digest){ { k, 7 } };
+	case 1:
+		return (struct vv_digest){ { 7, k << 40 } };
+	case 2:
+		return (struct vv_digest){ { 7, k } };
+	default:
+		return (struct vv_digest){ { k * 0x9e3779b97f4a7c15ull, k * 0xbf58476d1ce4e5b9ull } };
+	}
+}
+
+static uint32_t naive_find(const struct vv_digest *d)
+{
+	for (size_t i = 0; i < list.n; i++)
+		if (vv_digest_equal(&list.entry[i].digest, d))
+			return (uint32_t)i;
+	return VV_INDEX_NONE;
+}
+
+static void add_both(struct vv_index *x, struct vv_digest d, uint64_t layer, uint64_t pos)
+{
+	uint32_t number = 99;
+
+	CHECK_EQ(vv_index_add(x, &d, layer, pos, &number), 0);
+	CHECK_EQ(number, list.n);
+	list.entry[list.n].digest = d;
+	list.layer[list.n] = layer;
+	list.pos[list.n++] = pos;
+}
+
+static void check_same(const struct vv_index *x, uint64_t *state)
+{
+	CHECK_EQ(x->n, list.n);
+	for (size_t i = 0; i < list.n; i++) {
+		CHECK(vv_digest_equal(&x->entry[i].digest, &list.entry[i].digest));
+		CHECK_EQ(vv_index_layer(x, (uint32_t)i), list.layer[i]);
+		CHECK_EQ(vv_index_pos(x, (uint32_t)i), list.pos[i]);
+	}
+	for (int i = 0; i < 500; i++) {
+		struct vv_digest d = some_digest(state);
+
+		vv_index_prefetch(x, &d);
+		CHECK_EQ(vv_index_find(x, &d), naive_find(&d));
+	}
+}
+
+static void test_empty(void)
+{
+	struct vv_digest d = { { 1, 2 } };
+	struct vv_index x = { 0 };
+
+	vv_index_prefetch(&x, &d);
+	CHECK_EQ(vv_index_find(&x, &d), VV_INDEX_NONE);
+	CHECK_EQ(vv_index_at(&x, 0, 1, 0), VV_INDEX_NONE);
+	vv_index_truncate(&x, 0);
+	vv_index_truncate(&x, 5);
+	vv_index_fini(&x);
+}
+
+static void test_against_list(void)
+{
+	struct vv_index x = { 0 };
+	uint64_t state = 1, epoch = 1, pos = 0;
+
+	list.n = 0;
+	while (list.n < 5000) {
+		if (gen_below(&state, 40) == 0) {
+			epoch += 1 + gen_below(&state, 3);
+			pos = 0;
+		}
+		add_both(&x, some_digest(&state), vv_run_layer(epoch, 1), pos);
+		pos += 1 + gen_below(&state, 1000);
+		if (list.n % 1000 == 0)
+			check_same(&x, &state);
+	}
+	vv_index_fini(&x);
+}
+
+/* Up and down; a layer that comes back after a truncation is the same layer. */
+static void test_truncate(void)
+{
+	struct vv_index x = { 0 };
+	uint64_t state = 2;
+
+	list.n = 0;
+	for (int round = 0; round < 60; round++) {
+		size_t keep = gen_below(&state, 10) == 0 ? 0 : (size_t)gen_below(&state, list.n + 1);
+		uint64_t layer = vv_run_layer((uint64_t)round + 1, 0), pos = 0;
+
+		for (uint64_t i = gen_below(&state, 300); i > 0 && list.n < 5900; i--, pos += 32)
+			add_both(&x, some_digest(&state), layer + (pos > 5000), pos);
+		if (round % 3 == 0) {
+			vv_index_truncate(&x, keep);
+			list.n = keep < list.n ? keep : list.n;
+		}
+		check_same(&x, &state);
+	}
+	vv_index_truncate(&x, 0);
+	CHECK_EQ(x.n_layers, 0);
+	vv_index_fini(&x);
+}
+
+static void check_places(const struct vv_index *x, size_t n, uint64_t max_epoch, uint64_t max_pos)
+{
+	for (uint64_t e = 0; e <= max_epoch; e++)
+		for (uint64_t pos = 0; pos <= max_pos; pos++) {
+			uint64_t layer = vv_run_layer(e, 0);
+			uint32_t want = VV_INDEX_NONE;
+
+			for (size_t i = 0; i < n; i++)
+				if (list.layer[i] == layer && list.pos[i] == pos)
+					want = (uint32_t)i;
+			CHECK_EQ(vv_index_at(x, n, layer, pos), want);
+		}
+}
+
+static void test_at(void)
+{
+	struct vv_index x = { 0 };
+	uint64_t state = 3;
+
+	list.n = 0;
+	for (uint64_t e = 1; e < 6; e++)
+		for (uint64_t pos = gen_below(&state, 3); pos < 60; pos += 1 + gen_below(&state, 4))
+			add_both(&x, some_digest(&state), vv_run_layer(e, 0), pos);
+	for (size_t n = 0; n <= list.n; n += 7)
+		check_places(&x, n, 7, 64);
+	vv_index_fini(&x);
+}
+
+static void test_reserve(void)
+{
+	struct vv_index x = { 0 };
+	uint64_t state = 4;
+
+	list.n = 0;
+	for (int round = 0; round < 8; round++) {
+		const struct vv_entry *before;
+
+		CHECK_EQ(vv_index_reserve(&x, 600), 0);
+		before = x.entry;
+		for (int i = 0; i < 600; i++)
+			add_both(&x, some_digest(&state), vv_run_layer(1, 0), (uint64_t)list.n * 8);
+		CHECK(x.entry == before);
+	}
+	check_same(&x, &state);
+	CHECK_EQ(vv_index_reserve(&x, VV_INDEX_MAX), VV_EINVAL);
+	CHECK_EQ(vv_index_reserve(&x, SIZE_MAX), VV_EINVAL);
+	CHECK_EQ(vv_index_reserve(&x, SIZE_MAX - x.n + 1), VV_EINVAL);
+	CHECK_EQ(vv_index_reserve(&x, 0), 0);
+	vv_index_fini(&x);
+}
+
+static void test_add_layer(void)
+{
+	uint64_t state = 5;
+
+	for (int round = 0; round < 200; round++) {
+		struct vv_digests d = { 0 };
+		struct vv_index x = { 0 };
+		size_t k = 0;
+
+		gen_digests(&state, gen_below(&state, 2000), &d);
+		CHECK_EQ(vv_index_add_layer(&x, vv_run_layer(9, 2), &d), 0);
+		CHECK_EQ(vv_index_add_layer(&x, vv_run_layer(10, 2), &d), 0);
+		CHECK_EQ(x.n, 2 * d.n);
+		for (size_t g = 0; g < d.n_groups; g++)
+			for (uint64_t i = 0; i < d.group[g].count; i++, k++) {
+				uint64_t pos = d.group[g].pos + i * d.group[g].chunk;
+
+				CHECK_EQ(vv_index_find(&x, &d.v[k]), k);
+				CHECK_EQ(vv_index_at(&x, x.n, vv_run_layer(9, 2), pos), k);
+				CHECK_EQ(vv_index_at(&x, x.n, vv_run_layer(10, 2), pos), d.n + k);
+			}
+		vv_payload_digests_fini(&d);
+		vv_index_fini(&x);
+	}
+}
+
+/* A limit is the caller's error, not a want of memory. */
+static void test_limits(void)
+{
+	struct vv_digest d = { { 1, 2 } };
+	struct vv_index x = { 0 };
+	uint32_t number;
+
+	CHECK_EQ(vv_index_add(&x, &d, 1, 1ull << 40, &number), VV_EINVAL);
+	CHECK_EQ(vv_index_add(&x, &d, 1, (1ull << 40) - 1, &number), 0);
+	CHECK_EQ(vv_index_pos(&x, number), (1ull << 40) - 1);
+	CHECK_EQ(vv_index_layer(&x, number), 1);
+	vv_mem_free(x.layer);
+	x.layer = vv_mem_new(1 << 24, sizeof(*x.layer));
+	CHECK(x.layer);
+	x.n_layers = x.layers_cap = 1 << 24;
+	CHECK_EQ(vv_index_add(&x, &d, 1, 0, &number), VV_EINVAL);
+	CHECK(strstr(vv_err_last(), "2^24 layers"));
+	vv_index_fini(&x);
+	x.n = x.cap = VV_INDEX_MAX; /* pretended: nothing is touched before the limit */
+	CHECK_EQ(vv_index_add(&x, &d, 1, 0, &number), VV_EINVAL);
+	CHECK(strstr(vv_err_last(), "its limit is"));
+	vv_index_fini(&x);
+}
+
+/* Whatever allocation fails, what was there before is still found, and nothing that was not added. */
+static void test_no_memory(void)
+{
+	for (long k = 1; k < 12; k++) {
+		struct vv_index x = { 0 };
+		uint64_t state = 6;
+		uint32_t number;
+
+		list.n = 0;
+		vv_mem_fail_at(k);
+		for (int i = 0; i < 4000; i++) {
+			struct vv_digest d = some_digest(&state);
+			uint64_t layer = (uint64_t)i / 10 + 1;
+			int rc = vv_index_add(&x, &d, layer, 5, &number);
+
+			CHECK(rc == 0 || rc == VV_ENOMEM);
+			if (rc)
+				continue;
+			list.entry[list.n].digest = d;
+			list.layer[list.n] = layer;
+			list.pos[list.n++] = 5;
+		}
+		CHECK(vv_mem_asked() >= k);
+		CHECK_EQ(list.n, 3999);
+		check_same(&x, &state);
+		vv_mem_fail_at(1);
+		vv_index_truncate(&x, 100);
+		list.n = 100;
+		vv_mem_fail_at(0);
+		check_same(&x, &state);
+		vv_index_fini(&x);
+	}
+}
+
+int main(void)
+{
+	test_empty();
+	test_against_list();
+	test_truncate();
+	test_at();
+	test_reserve();
+	test_add_layer();
+	test_limits();
+	test_no_memory();
+	return 0;
+}

@@ -1,0 +1,107 @@
+// ctest: TIMEOUT 300
+/* Every call that changes the store, and every one that reads it, fails once in every way; whatever that does to the run,
+ * the promises hold. */
+#include "store/dir.h"
+#include "support/faultfs.h"
+#include "support/lazyfs.h"
+#include "support/place.h"
+#include "support/promise.h"
+#include "vv_test.h"
+#include <errno.h>
+
+struct sweep {
+	const char *options;
+	unsigned steps;
+	struct script script;
+	char store[PLACE_MAX];
+	/* the case under way */
+	enum fault kind;
+	long n;
+	unsigned failures;
+};
+
+/* A failed call names the place and the cause. */
+static void failed(void *arg, const char *call, int rc)
+{
+	struct sweep *s = arg;
+	int want = faultfs_errno(s->kind) == ENOSPC ? VARVE_ENOSPC : VARVE_EIO;
+
+	s->failures++;
+	if (rc == want && strstr(varve_last_error(), s->store) &&
+	    strstr(varve_last_error(), strerror(faultfs_errno(s->kind))))
+		return;
+	fprintf(stderr, "%s at call %ld: %s returns %d: \"%s\"\n", faultfs_name(s->kind), s->n, call, rc,
+		varve_last_error());
+	exit(1);
+}
+
+/* After the fault, in the same session: the next checkpoint works, and retention catches up. */
+static void go_on(struct sweep *s, varve *v, struct script_log *log)
+{
+	faultfs_arm(FAULT_NONE, 0);
+	for (unsigned i = 1; i <= 2; i++)
+		if (script_step(&s->script, v, s->steps + i, log, failed, s) < 0)
+			exit(1);
+	if (promise_epochs(s->store) > 2) {
+		fprintf(stderr, "%s at call %ld: %zu epochs are kept\n", faultfs_name(s->kind), s->n,
+			promise_epochs(s->store));
+		exit(1);
+	}
+}
+
+/* One run with the fault at call n; false when it was over before. */
+static bool run_case(struct sweep *s)
+{
+	struct script_log log = { 0 };
+	struct promise p = { .script = &s->script, .store = s->store, .options = s->options, .log = &log };
+	bool fired;
+	varve *v;
+
+	place_remove(s->store);
+	s->failures = 0;
+	vv_dir_set_fs(faultfs());
+	faultfs_arm(s->kind, s->n);
+	v = script_run(&s->script, s->store, s->options, 1, s->steps, &log, failed, s);
+	fired = faultfs_fired();
+	if (s->kind == FAULT_NONE)
+		CHECK(log.n == s->steps && faultfs_replaced() > 0); /* gc had layers to rewrite */
+	if (v)
+		go_on(s, v, &log);
+	else
+		faultfs_arm(FAULT_NONE, 0);
+	varve_close(v);
+	vv_dir_set_fs(lazyfs());
+	snprintf(p.when, sizeof(p.when), "[%s] %s at call %ld", s->options, faultfs_name(s->kind), s->n);
+	if (!v)
+		place_make_dir(s->store); /* it died before there was any */
+	promise_check(&p);
+	return fired;
+}
+
+static void sweep(const char *codec, unsigned steps, bool big)
+{
+	static const enum fault kinds[] = { FAULT_EIO,	FAULT_ENOSPC, FAULT_SHORT, FAULT_TEAR, FAULT_DEAD, FAULT_READ };
+	char options[200];
+	struct sweep s = { .options = options, .steps = steps };
+
+	snprintf(options, sizeof(options), SCRIPT_OPTIONS " codec=%s", codec);
+	script_init(&s.script, big);
+	place_path(s.store, "store");
+	if (!big)
+		run_case(&s);
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		s.kind = kinds[k];
+		for (s.n = 1; run_case(&s); s.n++)
+			;
+		printf("%s, %s: %ld cases\n", codec, faultfs_name(s.kind), s.n - 1);
+	}
+	script_fini(&s.script);
+}
+
+int main(void)
+{
+	sweep("none", 8, false);
+	sweep("zstd", 5, false);
+	sweep("none", 1, true);
+	return 0;
+}

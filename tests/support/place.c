@@ -1,0 +1,77 @@
+#include "support/place.h"
+#include "vv_test.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[PLACE_MAX - 128];
+static pid_t owner;
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f)
+{
+	(void)st;
+	(void)type;
+	(void)f;
+	return remove(path);
+}
+
+void place_remove(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void clean_up(void)
+{
+	if (getpid() == owner)
+		place_remove(root);
+}
+
+const char *place_root(void)
+{
+	const char *base = getenv("TMPDIR");
+
+	if (root[0])
+		return root;
+	if (!base)
+		base = getenv("VARVE_BUILD");
+	snprintf(root, sizeof(root), "%s/varve-test-XXXXXX", base ? base : ".");
+	CHECK(mkdtemp(root));
+	owner = getpid();
+	atexit(clean_up);
+	return root;
+}
+
+const char *place_path(char out[PLACE_MAX], const char *name)
+{
+	snprintf(out, PLACE_MAX, "%s/%s", place_root(), name);
+	return out;
+}
+
+void place_make_dir(const char *path)
+{
+	CHECK(mkdir(path, 0777) == 0 || errno == EEXIST);
+}
+
+uint8_t *place_read(const char *path, size_t *n)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	uint8_t *p;
+
+	CHECK(fd >= 0 && fstat(fd, &st) == 0);
+	*n = (size_t)st.st_size;
+	p = malloc(*n + 1);
+	CHECK(p && read(fd, p, *n) == (ssize_t)*n);
+	close(fd);
+	return p;
+}
+
+void place_write(const char *path, const void *p, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	CHECK(fd >= 0 && write(fd, p, n) == (ssize_t)n);
+	close(fd);
+}
