@@ -78,30 +78,29 @@ static bool run_case(struct sweep *s)
 	return fired;
 }
 
-static void sweep(const char *codec, unsigned steps, bool big)
+static void sweep(const char *options, unsigned steps, bool big, bool delta)
 {
 	static const enum fault kinds[] = { FAULT_EIO,	FAULT_ENOSPC, FAULT_SHORT, FAULT_TEAR, FAULT_DEAD, FAULT_READ };
-	char options[200];
 	struct sweep s = { .options = options, .steps = steps };
 
-	snprintf(options, sizeof(options), SCRIPT_OPTIONS " codec=%s", codec);
-	script_init(&s.script, big);
+	script_init(&s.script, big, delta);
 	place_path(s.store, "store");
-	if (!big)
+	if (steps > 3)
 		run_case(&s);
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		s.kind = kinds[k];
 		for (s.n = 1; run_case(&s); s.n++)
 			;
-		printf("%s, %s: %ld cases\n", codec, faultfs_name(s.kind), s.n - 1);
+		printf("%s, %s: %ld cases\n", options, faultfs_name(s.kind), s.n - 1);
 	}
 	script_fini(&s.script);
 }
 
 int main(void)
 {
-	sweep("none", 8, false);
-	sweep("zstd", 5, false);
-	sweep("none", 1, true);
+	sweep(SCRIPT_SMALL "codec=none", 7, false, false);
+	sweep(SCRIPT_SMALL "codec=zstd", 5, false, false);
+	sweep(SCRIPT_DELTA "codec=zstd", 4, false, true);
+	sweep(SCRIPT_SMALL "codec=none", 1, true, false);
 	return 0;
 }
