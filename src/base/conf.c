@@ -19,21 +19,36 @@ struct unit {
 	double scale;
 };
 
+/* Digits, perhaps a point and more digits: as every locale of the application must read them alike, not by strtod. */
+static bool parse_decimal(const char **text, double *out)
+{
+	const char *s = *text;
+	double v = 0, scale = 1;
+
+	for (; isdigit((unsigned char)*s); s++)
+		v = v * 10 + (*s - '0');
+	if (*s == '.')
+		for (s++; isdigit((unsigned char)*s); s++)
+			v += (*s - '0') * (scale /= 10);
+	if (s == *text || (s == *text + 1 && **text == '.'))
+		return false;
+	*text = s;
+	*out = v;
+	return true;
+}
+
 static bool parse_units(const char *text, const struct unit *units, double *out)
 {
-	char *end = NULL;
 	double v;
 
-	if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+	if (!parse_decimal(&text, &v))
 		return false;
-	errno = 0;
-	v = strtod(text, &end);
-	while (*end == ' ')
-		end++;
+	while (*text == ' ')
+		text++;
 	for (; units->name; units++)
-		if (strcasecmp(end, units->name) == 0) {
+		if (strcasecmp(text, units->name) == 0) {
 			*out = v * units->scale;
-			return errno == 0 && isfinite(*out);
+			return isfinite(*out);
 		}
 	return false;
 }
@@ -264,7 +279,7 @@ int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *ori
 
 int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
 	struct stat st;
 	char *text = NULL;
 	ssize_t n = 0;

@@ -7,13 +7,16 @@
 
 static _Thread_local char message[sizeof(((struct vv_err_state *)0)->message)];
 
+/* The words may quote the message they replace. */
 int vv_err_set(int code, const char *fmt, ...)
 {
+	char words[sizeof(message)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	vsnprintf(words, sizeof(words), fmt, ap);
 	va_end(ap);
+	memcpy(message, words, sizeof(words));
 	return code;
 }
 

@@ -10,7 +10,7 @@ void vv_log_set_level(enum vv_log_level level)
 	atomic_store(&shown, (int)level);
 }
 
-static void say(enum vv_log_level level, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void say(enum vv_log_level level, const char *fmt, va_list ap)
 {
 	char line[1200];
 

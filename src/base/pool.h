@@ -18,7 +18,7 @@ struct vv_task {
 int vv_pool_new(unsigned threads, struct vv_pool **out);
 void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way */
 
-/* The task must stay where it is until waited for. */
+/* The task must stay where it is until waited for. A task may wait for tasks that it submitted itself, for no others. */
 void vv_pool_submit(struct vv_pool *p, struct vv_task *t);
 void vv_pool_wait(struct vv_pool *p, struct vv_task *t);
 

@@ -58,7 +58,7 @@ void vv_wire_put_str(struct vv_buf *b, const char *s)
 
 struct vv_wire vv_wire_over(const void *p, size_t n)
 {
-	return (struct vv_wire){ .p = p, .end = (const uint8_t *)p + n };
+	return (struct vv_wire){ .p = p, .end = n ? (const uint8_t *)p + n : p };
 }
 
 size_t vv_wire_left(const struct vv_wire *w)

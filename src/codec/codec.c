@@ -42,6 +42,8 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 	static const char *const known[] = { "none", "lz4", "zstd" };
 	const struct vv_codec *c;
 
+	if (number == 0 && n != raw_len)
+		return vv_err_set(VV_EDAMAGED, "a block without codec has %zu bytes, not %zu", n, raw_len);
 	if (number == 0) {
 		memcpy(to, from, raw_len);
 		return 0;

@@ -300,6 +300,7 @@ static void test_geometry(void)
 	FORGED(VV_EDAMAGED, fair(), f.section[0].off--);
 	FORGED(VV_EDAMAGED, fair(), f.section[3].off++);
 	FORGED(VV_EDAMAGED, fair(), f.section[3].len++);
+	FORGED(VV_EDAMAGED, fair(), (f.section[3].off++, f.section[3].len--));
 	FORGED(VV_EDAMAGED, fair(), f.section[3].len = UINT64_MAX);
 	FORGED(VV_EDAMAGED, fair(), f.section[6].len--);
 	FORGED(VV_EDAMAGED, fair(), f.section[6].len++);
