@@ -15,7 +15,6 @@
 enum {
 	SLAB = 256,             /* chunks */
 	RING_MAX = 256,         /* slabs hashed ahead */
-	LAYER_COST = 32 << 10,  /* what opening one more layer costs a restart, in bytes read */
 	RUN_COST = 6,           /* bytes of a run, about */
 };
 
@@ -204,7 +203,7 @@ static bool choose_keyframe(const struct varve *v)
 {
 	uint64_t full = v->full_runs * RUN_COST;
 
-	return !v->epoch || v->depth == VV_MAX_DEPTH || v->chain_cost + LAYER_COST >= full;
+	return !v->epoch || v->depth == VV_MAX_DEPTH || v->chain_cost + VV_LAYER_COST >= full;
 }
 
 static int begin_head(struct pass *p)
@@ -357,9 +356,10 @@ static void accept(struct pass *p)
 		runs += p->head.region[i].runs.n;
 	}
 	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
-	v->chain_cost = p->keyframe ? 0 : v->chain_cost + LAYER_COST + runs * RUN_COST;
+	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
 	v->depth = p->head.depth;
 	v->epoch = p->epoch;
+	v->failed = 0; /* what could not be removed by now stays: whole, and older than this one */
 	v->own = true;
 	v->has_table = false;
 	vv_table_fini(&v->table);
@@ -368,19 +368,31 @@ static void accept(struct pass *p)
 	vv_history_save(&v->lineage, v->rank, v->digest_kind, p->epoch, &v->history);
 }
 
-/* Nothing of the failed epoch may be seen: the commit record goes first, then the layer. */
+/* Nothing of a failed epoch may be seen: the commit record goes first, then the layer. What the store does not let go of
+ * now is tried again before the next checkpoint. */
+static void remove_failed(struct varve *v)
+{
+	char object[VV_NAME_MAX];
+
+	for (; v->failed && v->failed <= v->highest; v->failed++) {
+		vv_name_commit(object, v->lineage.name, v->failed);
+		if (vv_store_remove(v->store, object) < 0)
+			return;
+		vv_name_layer(object, v->lineage.name, v->failed, v->rank);
+		vv_store_remove(v->store, object);
+	}
+	v->failed = 0;
+}
+
 static void retract(struct pass *p)
 {
 	struct vv_err_state error;
-	char object[VV_NAME_MAX];
 
 	vv_err_save(0, &error);
 	vv_store_put_abort(p->put);
-	vv_name_commit(object, p->v->lineage.name, p->epoch);
-	if (vv_store_remove(p->v->store, object) == 0) {
-		vv_name_layer(object, p->v->lineage.name, p->epoch, p->v->rank);
-		vv_store_remove(p->v->store, object);
-	}
+	if (!p->v->failed)
+		p->v->failed = p->epoch;
+	remove_failed(p->v);
 	vv_index_truncate(&p->v->history.index, p->old_entries);
 	vv_err_restore(&error);
 }
@@ -424,6 +436,7 @@ int vv_checkpoint_run(struct varve *v)
 	}
 	p->v = v;
 	p->start_ns = start_ns;
+	remove_failed(v);
 	p->epoch = ++v->highest;
 	p->layer = vv_run_layer(p->epoch, v->rank);
 	p->old_entries = v->history.index.n;

@@ -72,25 +72,38 @@ static int treat(const struct vv_lineage *lin, const struct vv_reach_layer *l, b
 	return rc;
 }
 
-/* Leftovers of dead writers, and folders that became empty. */
-static void tidy(const struct vv_lineage *lin)
+/* Calls the function for every folder of the lineage. */
+static int each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_store *s, const char *dir))
 {
 	struct vv_names names = { 0 };
 	char dir[VV_NAME_MAX];
+	int rc = vv_store_list(lin->store, lin->name, &names);
 
-	vv_store_sweep(lin->store, lin->name);
-	if (vv_store_list(lin->store, lin->name, &names) < 0)
-		return;
-	for (size_t i = 0; i < names.n; i++) {
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
 		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
 
 		if (folder < 0)
 			continue;
 		vv_name_folder(dir, lin->name, (uint64_t)folder);
-		vv_store_sweep(lin->store, dir);
-		vv_store_remove_dir(lin->store, dir);
+		rc = fn(lin->store, dir);
 	}
 	vv_store_names_fini(&names);
+	return rc;
+}
+
+/* Leftovers of dead writers go. This comes first, since it also makes durable what those removed: a commit record must
+ * not come back when its layers are gone. */
+static int settle(const struct vv_lineage *lin)
+{
+	int rc = vv_store_sweep(lin->store, lin->name);
+
+	return rc ? rc : each_folder(lin, vv_store_sweep);
+}
+
+static int remove_if_empty(struct vv_store *s, const char *dir)
+{
+	vv_store_remove_dir(s, dir);
+	return 0;
 }
 
 int vv_gc_run(const struct vv_lineage *lin, struct vv_pool *pool, bool dry_run, struct vv_gc_report *out)
@@ -106,11 +119,13 @@ int vv_gc_run(const struct vv_lineage *lin, struct vv_pool *pool, bool dry_run, 
 	if (rc == 0)
 		rc = mark(&r, &l);
 	if (rc == 0 && !dry_run)
+		rc = settle(lin);
+	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
 	for (size_t i = 0; rc == 0 && i < r.n; i++)
 		rc = treat(lin, &r.v[i], dry_run, &report);
 	if (rc == 0 && !dry_run)
-		tidy(lin);
+		rc = each_folder(lin, remove_if_empty);
 	vv_reach_fini(&r);
 	vv_catalog_listing_fini(&l);
 	if (rc == 0)

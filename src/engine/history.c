@@ -107,6 +107,20 @@ static int add_layer(const struct vv_lineage *lin, uint64_t layer, uint8_t kind,
 	return rc;
 }
 
+/* A cache may be older than the folder it lies in: one that names a layer which is gone is worse than none. */
+static bool all_there(const struct vv_index *x, const struct vv_listing *l)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < x->n_layers; i++) { /* both ascend */
+		while (k < l->n_layers && l->layer[k].layer < x->layer[i])
+			k++;
+		if (k == l->n_layers || l->layer[k].layer != x->layer[i])
+			return false;
+	}
+	return true;
+}
+
 int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, struct vv_history *out)
 {
 	struct vv_history h = { 0 };
@@ -114,9 +128,11 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 	int rc = load_cache(lin, rank, digest_kind, &h);
 
 	if (rc == 0)
-		rc = vv_catalog_list(lin, h.cached + 1, &l);
+		rc = vv_catalog_list(lin, 0, &l);
+	if (rc == 0 && !all_there(&h.index, &l))
+		vv_history_fini(&h);
 	for (size_t i = 0; rc == 0 && i < l.n_layers; i++)
-		if (vv_run_rank(l.layer[i].layer) == rank)
+		if (vv_run_rank(l.layer[i].layer) == rank && vv_run_epoch(l.layer[i].layer) > h.cached)
 			rc = add_layer(lin, l.layer[i].layer, digest_kind, &h);
 	vv_catalog_listing_fini(&l);
 	if (rc)

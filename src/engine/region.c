@@ -67,6 +67,8 @@ static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
 	r->now = now;
 	for (size_t i = r->n_chunks; i < n; i++)
 		was[i] = VV_CHUNK_UNKNOWN;
+	if (r->n_chunks && s->len > r->shape.len && r->shape.len % r->shape.chunk)
+		was[r->n_chunks - 1] = VV_CHUNK_UNKNOWN; /* the parent has only the beginning of it */
 	r->n_chunks = n;
 	r->p = p;
 	r->shape = *s;
@@ -278,7 +280,7 @@ void vv_region_adopt_all(struct varve *v)
 {
 	v->depth = v->table.depth;
 	v->full_runs = 0;
-	v->chain_cost = (uint64_t)v->depth * (32 << 10);
+	v->chain_cost = (uint64_t)v->depth * VV_LAYER_COST;
 	for (size_t i = 0; i < v->table.n; i++)
 		v->full_runs += v->table.region[i].runs.n;
 	for (size_t i = 0; i < v->n_regions; i++) {
@@ -294,13 +296,24 @@ void vv_region_adopt_all(struct varve *v)
 	}
 }
 
+void vv_region_forget(struct varve *v)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
+			v->region[i]->was[c] = VV_CHUNK_UNKNOWN;
+	vv_history_fini(&v->history);
+	v->has_history = false;
+}
+
 int vv_region_reindex(struct varve *v)
 {
 	struct vv_history fresh = { 0 };
 	int rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, &fresh);
 
-	if (rc)
+	if (rc) {
+		vv_region_forget(v);
 		return rc;
+	}
 	for (size_t i = 0; i < v->n_regions; i++) {
 		struct vv_region *r = v->region[i];
 		uint32_t hint = 0;

@@ -11,7 +11,6 @@
 
 enum {
 	LAYERS_AT_ONCE = 128,      /* open files */
-	STEP = 128 << 10,          /* read and check in steps that stay in the cache */
 	ZERO_STEP = 8 << 20,
 };
 
@@ -144,12 +143,13 @@ static void give_scratch(struct reader *r, struct scratch *s)
 static int read_straight(struct vv_layerio *f, size_t block, uint8_t *to)
 {
 	const struct vv_block *b = &f->blocks.v[block];
+	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
 	struct vv_digest_stream check;
 	int rc = 0;
 
 	vv_digest_stream_init(&check);
-	for (uint32_t at = 0; rc == 0 && at < b->raw_len; at += STEP) {
-		size_t n = b->raw_len - at < STEP ? b->raw_len - at : STEP;
+	for (size_t at = 0; rc == 0 && at < b->raw_len; at += step) {
+		size_t n = b->raw_len - at < step ? b->raw_len - at : step;
 
 		rc = vv_store_get_read(f->get, b->off + at, to + at, n);
 		if (rc == 0)

@@ -77,14 +77,20 @@ static int check_parent(struct varve *v)
 	return 0;
 }
 
+/* A gc that failed half-way has removed things too: whatever it says, the index is read anew before anything can be
+ * referred to again. */
 static int reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
+	struct vv_err_state error;
 	int rc = vv_gc_run(&v->lineage, v->pool, false, &report);
 
 	v->bytes_dropped = 0;
-	if (rc)
-		return rc;
+	if (rc) {
+		vv_err_save(rc, &error);
+		vv_region_forget(v);
+		return vv_err_restore(&error);
+	}
 	v->bytes_total = report.bytes_after;
 	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 		    report.bytes_after);
@@ -92,6 +98,13 @@ static int reclaim(struct varve *v)
 	if (rc == 0)
 		rc = check_parent(v);
 	return rc;
+}
+
+/* What is live is looked up anew next time: a step that failed may have been done all the same. */
+static void forget_live(struct varve *v)
+{
+	vv_catalog_listing_fini(&v->live);
+	v->has_live = false;
 }
 
 void vv_retain_run(struct varve *v)
@@ -108,6 +121,8 @@ void vv_retain_run(struct varve *v)
 		rc = drop_old(v, keep, every);
 	if (rc == 0 && v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0)
 		rc = reclaim(v);
-	if (rc)
+	if (rc) {
 		vv_log_warn("retention: %s", vv_err_last());
+		forget_live(v);
+	}
 }

@@ -186,6 +186,7 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 	v->has_table = true;
 	v->own = false;
 	v->epoch = epoch;
+	v->failed = 0; /* it may be the one that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = false;
 }

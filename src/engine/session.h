@@ -15,6 +15,9 @@
 /* What a chunk held in the parent epoch: nothing we know, zeros, or entry number + FIRST of the index. */
 enum { VV_CHUNK_UNKNOWN = 0, VV_CHUNK_ZERO = 1, VV_CHUNK_FIRST = 2 };
 
+/* What one more layer in the chain costs a restart, in bytes read: see choose_keyframe. */
+enum { VV_LAYER_COST = 4096 };
+
 struct vv_region {
 	char *name;
 	uint8_t *p;
@@ -48,6 +51,7 @@ struct varve {
 
 	uint64_t epoch;   /* what the next checkpoint continues: the newest epoch, or the one restarted from; 0 = none */
 	uint64_t highest; /* the highest number used */
+	uint64_t failed;  /* epochs from here to the highest failed and may have left something; 0 = none did */
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
 	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
@@ -74,8 +78,10 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 
 /* engine/region.c. Finds what the regions' chunks held in the parent's table. */
 void vv_region_adopt_all(struct varve *v);
-/* Reads the index anew and finds the chunks in it: after gc. */
+/* Reads the index anew and finds the chunks in it: after gc. If that fails, all is forgotten. */
 int vv_region_reindex(struct varve *v);
+/* The index and what it says of the chunks are not to be trusted any more; the next checkpoint reads it anew. */
+void vv_region_forget(struct varve *v);
 void vv_region_free(struct vv_region *r);
 
 /* engine/checkpoint.c, engine/retain.c: the caller holds the lock. */

@@ -20,9 +20,11 @@ enum {
 	ALLOCATE_FIRST = 4 << 20,
 	ALLOCATE_MOST = 64 << 20,
 	WRITEBACK_EVERY = 8 << 20,
+	READ_STEP = 128 << 10, /* small enough that what was read is still in the cache when it is checked */
 };
 
 static const char tmp_prefix[] = ".tmp-";
+static const struct vv_fs *usual_fs; /* NULL = the real one */
 
 struct dir_store {
 	struct vv_store base;
@@ -54,6 +56,15 @@ static char *path_of(struct dir_store *d, const char *name)
 	return vv_mem_printf("%s%s%s", d->root, name[0] ? "/" : "", name);
 }
 
+/* A directory that may not be durable must not be found by the next try, which would take it to be. */
+static void undo_mkdir(struct dir_store *d, const char *path)
+{
+	int saved = errno;
+
+	d->fs->rmdir(d->fs, path);
+	errno = saved;
+}
+
 /* Makes the directories above path, which lies below the root; each new one is made durable in its parent. */
 static int make_parents(struct dir_store *d, char *path)
 {
@@ -68,6 +79,8 @@ static int make_parents(struct dir_store *d, char *path)
 			*slash = '\0';
 			rc = d->fs->fsync_dir(d->fs, path);
 			*slash = '/';
+			if (rc < 0)
+				undo_mkdir(d, path);
 		} else if (errno == EEXIST) {
 			rc = 0;
 		}
@@ -356,13 +369,15 @@ static int remove_dir(struct vv_store *s, const char *dir)
 	return 0;
 }
 
-/* The caller holds the lineage's lock, so nobody is writing: every temporary file is an orphan. */
+/* The caller holds the lineage's lock, so nobody is writing: every temporary file is an orphan. What the dead writer had
+ * renamed or removed without living to make it durable is made so: others will rely on it. */
 static int sweep(struct vv_store *s, const char *dir)
 {
 	struct dir_store *d = dir_of(s);
 	char *path = path_of(d, dir);
 	struct dirent *e;
 	DIR *h;
+	int rc = 0;
 
 	if (!path)
 		return VV_ENOMEM;
@@ -377,20 +392,51 @@ static int sweep(struct vv_store *s, const char *dir)
 			d->fs->unlink(d->fs, file);
 		vv_mem_free(file);
 	}
+	if (h && d->fs->fsync_dir(d->fs, path) < 0)
+		rc = vv_err_sys(errno, "cannot make '%s' durable", path);
 	if (h)
 		closedir(h);
 	vv_mem_free(path);
+	return rc;
+}
+
+/* Directories above the root may be closed to us: then they are somebody else's, and have long been durable. */
+static int sync_above(struct dir_store *d, const char *path)
+{
+	char dir[PATH_MAX];
+	size_t n = (size_t)(strrchr(path, '/') - path);
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(n ? n : 1), path);
+	if (d->fs->fsync_dir(d->fs, dir) < 0 && errno != EACCES && errno != EPERM)
+		return vv_err_sys(errno, "store '%s': cannot make '%s' durable", d->base.url, dir);
 	return 0;
+}
+
+/* A writer may find directories and a lineage record that another made and did not live to make durable. */
+static int settle(struct dir_store *d, const char *path)
+{
+	int rc = sync_above(d, d->root);
+
+	if (rc == 0 && d->fs->fsync_dir(d->fs, d->root) < 0)
+		rc = vv_err_sys(errno, "cannot make '%s' durable", d->root);
+	return rc ? rc : sync_parent(d, path);
 }
 
 static int lock(struct vv_store *s, const char *name, struct vv_lock **out)
 {
 	struct dir_store *d = dir_of(s);
 	char *path = path_of(d, name);
+	struct vv_lock *l = NULL;
 	int rc = path ? make_parents(d, path) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = vv_dir_lock_take(s, path, out);
+		rc = vv_dir_lock_take(s, path, &l);
+	if (rc == 0)
+		rc = settle(d, path);
+	if (rc == 0)
+		*out = l;
+	else if (l)
+		vv_dir_lock_drop(l);
 	vv_mem_free(path);
 	return rc;
 }
@@ -421,24 +467,35 @@ static const struct vv_store_ops ops = {
 	.close = close_store,
 };
 
-/* Makes the root and whatever is missing above it, each durable in its parent. */
+/* Makes the root and whatever is missing above it, each durable in its parent; and that too, in case whoever made it did
+ * not live to. */
 static int make_root(struct dir_store *d)
 {
 	char path[PATH_MAX];
 	size_t n = strlen(d->root);
+	int rc;
 
 	for (size_t i = 1; i <= n; i++) {
 		if (d->root[i] != '/' && d->root[i] != '\0')
 			continue;
 		snprintf(path, sizeof(path), "%.*s", (int)i, d->root);
 		if (d->fs->mkdir(d->fs, path, 0777) < 0) {
-			if (errno == EEXIST || errno == EISDIR || (errno == EROFS && access(path, F_OK) == 0) ||
-			    (errno == EACCES && access(path, F_OK) == 0))
+			int why = errno; /* access sets its own */
+
+			if (why == EEXIST || why == EISDIR ||
+			    ((why == EROFS || why == EACCES) && access(path, F_OK) == 0))
 				continue;
-			return vv_err_sys(errno, "store '%s': cannot make directory '%s'", d->base.url, path);
+			return vv_err_sys(why, "store '%s': cannot make directory '%s'", d->base.url, path);
+		}
+		rc = sync_above(d, path);
+		if (rc) {
+			undo_mkdir(d, path);
+			return rc;
 		}
 		*(strrchr(path, '/') == path ? path + 1 : strrchr(path, '/')) = '\0';
-		d->fs->fsync_dir(d->fs, path);
+		rc = sync_above(d, path);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -466,6 +523,11 @@ static int find_root(struct dir_store *d, const char *path, bool create)
 	return rc;
 }
 
+void vv_dir_set_fs(const struct vv_fs *fs)
+{
+	usual_fs = fs;
+}
+
 int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_store **out)
 {
 	struct dir_store *d = vv_mem_new(1, sizeof(*d));
@@ -473,10 +535,11 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 
 	if (!d)
 		return VV_ENOMEM;
-	d->fs = opt->fs ? opt->fs : vv_fs_real();
+	d->fs = opt->fs ? opt->fs : usual_fs ? usual_fs : vv_fs_real();
 	rc = vv_store_init(&d->base, &ops, url, opt);
 	if (rc == 0)
 		rc = find_root(d, strncmp(url, "dir:", 4) == 0 ? url + 4 : url, opt->create);
+	d->base.read_step = READ_STEP;
 	if (rc)
 		close_store(&d->base);
 	else

@@ -6,5 +6,7 @@
 
 /* url: a path, or dir:PATH. */
 int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
+/* Tests: what directories opened from now on without a file system of their own use; NULL = the real one. */
+void vv_dir_set_fs(const struct vv_fs *fs);
 
 #endif

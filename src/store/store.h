@@ -78,6 +78,7 @@ struct vv_store_ops {
 struct vv_store {
 	const struct vv_store_ops *ops;
 	char *url; /* for messages */
+	size_t read_step; /* reading in steps of this size costs nothing extra; 0 = ask for all at once */
 	/* A limit on what put_write may push, kept by store.c; 0 = none. */
 	uint64_t bandwidth;
 	pthread_mutex_t pace_lock;

@@ -2,25 +2,19 @@
 # ctest: TIMEOUT 180
 """The S3 store against a real server (npm's s3rver), reached through a proxy that checks every signature with its own
 implementation (s3rver looks at no V4 signature) and can fail in all the ways networks and servers do."""
-import contextlib
 import os
 import pathlib
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 import s3_proxy
+from s3_server import BUCKET, BUILD, Server, install, skip
 
-BUILD = pathlib.Path(os.environ["VARVE_BUILD"])
 CHECK = BUILD / "tests" / "s3_check"
-S3RVER = BUILD / "node_modules" / "s3rver" / "bin" / "s3rver.js"
-VERSION = "3.7.1"
-BUCKET = "varve-test"
 MIB = 1 << 20
 PART = 5 * MIB
 ENOENT, EIO, EBUSY, EDENIED = -4, -3, -6, -10
@@ -30,56 +24,6 @@ CASES = []
 def case(f):
     CASES.append(f)
     return f
-
-
-def skip(why):
-    print(f"skip: {why}", file=sys.stderr)
-    sys.exit(77)
-
-
-def install():
-    if S3RVER.exists():
-        return
-    if not shutil.which("npm") or not shutil.which("node"):
-        skip("no npm and node to run the s3rver server with")
-    try:
-        r = subprocess.run(["npm", "install", "--prefix", str(BUILD), "--no-save", "--no-package-lock", "--no-audit",
-                            "--no-fund", f"s3rver@{VERSION}"], capture_output=True, text=True, timeout=100)
-    except subprocess.TimeoutExpired:
-        skip("npm does not get s3rver in time (no network?)")
-    if r.returncode or not S3RVER.exists():
-        skip("npm cannot install s3rver (no network?): " + r.stderr.strip()[-300:])
-
-
-def node_version():
-    return int(subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.lstrip("v").split(".")[0])
-
-
-class Server:
-    """s3rver on a port of its own; it can be killed and started again on the same files."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.start()
-
-    def start(self):
-        # s3rver's continuation tokens use a cipher that OpenSSL 3 keeps apart
-        old = ["--openssl-legacy-provider"] if node_version() >= 17 else []
-        self.process = subprocess.Popen(["node", *old, str(S3RVER), "-d", str(self.directory), "-a", "127.0.0.1", "-p",
-                                         str(self.port), "-s", "--configure-bucket", BUCKET],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(150):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
-            time.sleep(0.1)
-        sys.exit("s3rver does not start")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 class Client:

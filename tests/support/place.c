@@ -35,7 +35,7 @@ const char *place_root(void)
 	if (root[0])
 		return root;
 	if (!base)
-		base = getenv("VARVE_BUILD");
+		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("VARVE_BUILD");
 	snprintf(root, sizeof(root), "%s/varve-test-XXXXXX", base ? base : ".");
 	CHECK(mkdtemp(root));
 	owner = getpid();

@@ -1,4 +1,4 @@
-/* Folders of a test's own: under $TMPDIR, else in the build folder, else here; gone when the test ends. */
+/* Folders of a test's own: under $TMPDIR, else in memory, else in the build folder; gone when the test ends. */
 #ifndef VV_TEST_PLACE_H
 #define VV_TEST_PLACE_H
 

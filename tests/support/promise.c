@@ -1,6 +1,7 @@
 #include "support/promise.h"
 #include "base/pool.h"
 #include "engine/catalog.h"
+#include "engine/layerio.h"
 #include "engine/verify.h"
 #include "vv_test.h"
 #include <inttypes.h>
@@ -139,18 +140,43 @@ void promise_check(const struct promise *p)
 	varve_close(v);
 }
 
-size_t promise_epochs(const char *url)
+static struct vv_store *list(const char *url, struct vv_lineage *lin, struct vv_listing *l)
 {
 	struct vv_store_options opt = { 0 };
 	struct vv_store *store = NULL;
-	struct vv_listing l = { 0 };
-	struct vv_lineage lin;
-	size_t n;
 
 	CHECK(vv_store_open(url, &opt, &store) == 0);
-	CHECK(vv_catalog_open(store, SCRIPT_LINEAGE, false, &lin) == 0);
-	CHECK(vv_catalog_list(&lin, 0, &l) == 0);
-	n = l.n_epochs;
+	CHECK(vv_catalog_open(store, SCRIPT_LINEAGE, false, lin) == 0);
+	CHECK(vv_catalog_list(lin, 0, l) == 0);
+	return store;
+}
+
+size_t promise_epochs(const char *url)
+{
+	struct vv_listing l = { 0 };
+	struct vv_lineage lin;
+	struct vv_store *store = list(url, &lin, &l);
+	size_t n = l.n_epochs;
+
+	vv_catalog_listing_fini(&l);
+	vv_store_close(store);
+	return n;
+}
+
+size_t promise_deltas(const char *url)
+{
+	struct vv_listing l = { 0 };
+	struct vv_lineage lin;
+	struct vv_store *store = list(url, &lin, &l);
+	size_t n = 0;
+
+	for (size_t i = 0; i < l.n_layers; i++) {
+		struct vv_layerio *f = NULL;
+
+		CHECK(vv_layerio_open(&lin, l.layer[i].layer, 0, &f) == 0);
+		n += f->head.parent != 0;
+		vv_layerio_close(f);
+	}
 	vv_catalog_listing_fini(&l);
 	vv_store_close(store);
 	return n;

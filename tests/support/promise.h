@@ -22,5 +22,7 @@ void promise_check(const struct promise *p);
 void promise_check_epochs(const struct promise *p);
 /* How many epochs the store lists. */
 size_t promise_epochs(const char *store);
+/* How many of its layers continue another. */
+size_t promise_deltas(const char *store);
 
 #endif

@@ -2,10 +2,19 @@
 #include "support/gen.h"
 #include "vv_test.h"
 
-enum { GRID, VECTOR, TAIL, GUEST, BIG };
-enum { CHUNK = 512, GRID_CHUNKS = 48, VECTOR_BYTES = 2400, TAIL_MAX = 32 << 10, GUEST_BYTES = 3000, BIG_BYTES = 4500 << 10 };
+enum { GRID, VECTOR, TAIL, GUEST, BIG, COMB };
+enum {
+	CHUNK = 512,
+	GRID_CHUNKS = 48,
+	VECTOR_BYTES = 2400,
+	TAIL_MAX = 32 << 10,
+	GUEST_BYTES = 3000,
+	BIG_BYTES = 4500 << 10,
+	COMB_BYTES = 192 << 10,
+	TOOTH = 32, /* bytes of something, and as many of nothing */
+};
 
-static const char *const names[SCRIPT_REGIONS] = { "grid", "vector", "tail", "guest", "big" };
+static const char *const names[SCRIPT_REGIONS] = { "grid", "vector", "tail", "guest", "big", "comb" };
 
 /* 0: the region is not there in this step. */
 static size_t length_of(const struct script *s, int region, unsigned step)
@@ -19,8 +28,10 @@ static size_t length_of(const struct script *s, int region, unsigned step)
 		return 1000 + 700 * (step % 32 / 2);
 	case GUEST:
 		return step % 5 ? GUEST_BYTES : 0;
-	default:
+	case BIG:
 		return s->big ? BIG_BYTES : 0;
+	default:
+		return s->delta ? COMB_BYTES : 0;
 	}
 }
 
@@ -64,6 +75,17 @@ static void grid_chunk(uint8_t *p, unsigned i, unsigned step)
 	}
 }
 
+/* A few teeth change in every step. */
+static void fill_comb(uint8_t *p, unsigned step)
+{
+	for (uint32_t at = 0; at < COMB_BYTES; at += 2 * TOOTH) {
+		uint32_t word[2] = { at + 1, at / 64 % 128 == 5 ? step : 0 };
+
+		for (int i = 0; i < TOOTH; i += 8)
+			memcpy(p + at + i, word, sizeof(word));
+	}
+}
+
 static void expect(const struct script *s, int region, unsigned step, uint8_t *p)
 {
 	size_t n = length_of(s, region, step);
@@ -77,17 +99,21 @@ static void expect(const struct script *s, int region, unsigned step, uint8_t *p
 			memcpy(p + i * sizeof(double), &(double){ (double)step + (double)i / 7 }, sizeof(double));
 	else if (region == GUEST && n)
 		memset(p, 'g', n - 7);
+	else if (region == COMB && n)
+		fill_comb(p, step);
 	else if (n)
 		p[3] = (uint8_t)step;
 }
 
-void script_init(struct script *s, bool big)
+void script_init(struct script *s, bool big, bool delta)
 {
-	static const size_t room[SCRIPT_REGIONS] = { GRID_CHUNKS * CHUNK, VECTOR_BYTES, TAIL_MAX, GUEST_BYTES, BIG_BYTES };
+	const size_t room[SCRIPT_REGIONS] = { GRID_CHUNKS * CHUNK, VECTOR_BYTES,        TAIL_MAX,
+					      GUEST_BYTES,         big ? BIG_BYTES : 1, delta ? COMB_BYTES : 1 };
 
 	s->big = big;
+	s->delta = delta;
 	for (int i = 0; i < SCRIPT_REGIONS; i++) {
-		s->p[i] = calloc(1, i == BIG && !big ? 1 : room[i]);
+		s->p[i] = calloc(1, room[i]);
 		CHECK(s->p[i]);
 	}
 }

@@ -9,14 +9,17 @@
 #include <stdint.h>
 #include <varve/varve.h>
 
-enum { SCRIPT_REGIONS = 5, SCRIPT_MAX_EPOCHS = 128 };
+enum { SCRIPT_REGIONS = 6, SCRIPT_MAX_EPOCHS = 128 };
 #define SCRIPT_LINEAGE "run"
 /* keep=2 drops and collects in nearly every step. */
-#define SCRIPT_OPTIONS "chunk=512 block=4096 threads=1 keep=2 log=error"
+#define SCRIPT_OPTIONS "block=4096 threads=1 keep=2 log=error "
+#define SCRIPT_SMALL SCRIPT_OPTIONS "chunk=512 "
+#define SCRIPT_DELTA SCRIPT_OPTIONS "chunk=32 "
 
 struct script {
 	uint8_t *p[SCRIPT_REGIONS];
-	bool big; /* a region that is large enough for space to be allocated ahead */
+	bool big;   /* with a region that is large enough for space to be allocated ahead */
+	bool delta; /* with a region of so many runs that every second layer is a delta (with SCRIPT_DELTA) */
 };
 
 struct script_log { /* what a run knows: fit for shared memory */
@@ -28,7 +31,7 @@ struct script_log { /* what a run knows: fit for shared memory */
 	unsigned trying;           /* the step under way */
 };
 
-void script_init(struct script *s, bool big);
+void script_init(struct script *s, bool big, bool delta);
 void script_fini(struct script *s);
 
 /* Declares the regions of the step; with `fill` they hold what they should, else rubbish for a restart to replace. */

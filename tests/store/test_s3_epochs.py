@@ -1,0 +1,108 @@
+# ctest: TIMEOUT 180
+"""Whole epochs in S3: a program that checkpoints there, is killed, restarts; the command on what it left."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+import s3_proxy
+from s3_server import BUCKET, BUILD, Server, install
+
+VARVE = os.environ["VARVE_BIN"]
+HEAT = BUILD / "examples" / "heat3d"
+SIZE = ["--n", "40", "--steps", "60", "--every", "5"]
+
+
+class World:
+    def __init__(self, endpoint):
+        self.store = f"s3://{BUCKET}/some/prefix"
+        self.env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("AWS_")}
+        self.env.update(AWS_ACCESS_KEY_ID=s3_proxy.ACCESS, AWS_SECRET_ACCESS_KEY=s3_proxy.SECRET,
+                        VARVE_S3_ENDPOINT=endpoint, VARVE_S3_RETRIES="2", VARVE_KEEP="0")
+
+    def run(self, *command, code=0, **env):
+        done = subprocess.run(list(map(str, command)), env={**self.env, **env}, capture_output=True, text=True, timeout=100)
+        assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def json(self, *command):
+        return json.loads(self.run(VARVE, *command, "--json"))
+
+
+def checksum(text):
+    return re.search(r"checksum\s+(\w+)", text).group(1)
+
+
+def killed_and_restarted(w):
+    """As `make demo`, with the checkpoints in S3."""
+    want = checksum(w.run(HEAT, *SIZE))
+    process = subprocess.Popen([str(HEAT), "--store", w.store, "--lineage", "heat", *SIZE], env=w.env,
+                               stdout=subprocess.PIPE, text=True)
+    lines = [process.stdout.readline() for _ in range(4)]
+    assert any("epoch" in line for line in lines), lines
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    said = w.run(HEAT, "--store", w.store, "--lineage", "heat", *SIZE)
+    assert checksum(said) == want, f"{said}\nnot {want}"
+
+
+def command(w):
+    assert "heat" in w.run(VARVE, "ls", w.store)
+    assert "epoch" in w.run(VARVE, "show", w.store, "heat").lower()
+    w.run(VARVE, "verify", w.store)
+    with tempfile.TemporaryDirectory() as d:
+        w.run(VARVE, "extract", w.store, "heat:T", "-o", f"{d}/T.npy")
+        before = pathlib.Path(f"{d}/T.npy").read_bytes()
+        w.run(VARVE, "drop", w.store, "heat", "--keep", "1")
+        w.run(VARVE, "gc", w.store, "heat")
+        w.run(VARVE, "verify", w.store)
+        w.run(VARVE, "extract", w.store, "heat:T", "-o", f"{d}/again.npy")
+        assert pathlib.Path(f"{d}/again.npy").read_bytes() == before
+
+
+def refused(w):
+    said = w.run(VARVE, "ls", w.store, code=2, AWS_SECRET_ACCESS_KEY="wrong")
+    assert "AWS_SECRET_ACCESS_KEY" in said, said
+    said = w.run(VARVE, "ls", "s3://no-such-bucket/x", code=2)
+    assert "no-such-bucket" in said, said
+    said = w.run(VARVE, "ls", w.store, "nobody", code=2)
+    assert "nobody" in said, said
+    said = w.run(VARVE, "ls", w.store, code=2, AWS_ACCESS_KEY_ID="")
+    assert "AWS_ACCESS_KEY_ID" in said, said
+
+
+def server_dies(w, server):
+    """In the middle of a run: the checkpoint fails, the last whole epoch restores when the server is back."""
+    process = subprocess.Popen([str(HEAT), "--store", w.store, "--lineage", "dies", *SIZE], env=w.env,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for _ in range(3):
+        process.stdout.readline()
+    server.kill()
+    rest = process.communicate(timeout=100)[0]
+    assert process.returncode != 0 and "s3" in rest, rest
+    server.start()
+    time.sleep(0.5)
+    w.run(VARVE, "verify", w.store, "dies")
+    assert checksum(w.run(HEAT, "--store", w.store, "--lineage", "dies", *SIZE)) == checksum(w.run(HEAT, *SIZE))
+
+
+def main():
+    install()
+    with tempfile.TemporaryDirectory() as d:
+        server = Server(pathlib.Path(d))
+        proxy = s3_proxy.Proxy(server.port)
+        try:
+            w = World(f"http://127.0.0.1:{proxy.port}")
+            for case in (killed_and_restarted, command, refused):
+                case(w)
+                print(case.__name__, "fine")
+            server_dies(w, server)
+        finally:
+            server.kill()
+
+
+main()
