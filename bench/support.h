@@ -1,0 +1,69 @@
+/* What the benchmarks share: arguments, clocks, medians, result lines, content, files, and the plain I/O that we are
+ * measured against. A benchmark that cannot do its work ends the program with status 2. */
+#ifndef VV_BENCH_SUPPORT_H
+#define VV_BENCH_SUPPORT_H
+
+#include "base/pool.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <varve/varve.h>
+
+enum { BENCH_PAGE = 4096, BENCH_STEP = 1 << 20, BENCH_ROUNDS_MAX = 101 };
+
+struct bench {
+	size_t size;       /* bytes of memory to checkpoint */
+	int rounds;
+	bool full;
+	char dir[3072];    /* an empty directory of ours, on the disk to be measured */
+	const char *field; /* a file with a real field, or NULL */
+	const char *varve; /* the command */
+	struct vv_pool *pool; /* as many threads as the library uses by default */
+	int argc;
+	char **argv;       /* the names that were asked for; none = all */
+};
+
+/* [--size N[K|M|G]] [--rounds N] [--dir DIR] [--field FILE] [--varve PATH] [--full] NAME... */
+void bench_open(struct bench *b, int argc, char **argv);
+/* Removes the directory and everything in it; the program's exit status. */
+int bench_close(struct bench *b);
+bool bench_wants(const struct bench *b, const char *name);
+_Noreturn void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A negative code of the library is the end. */
+int bench_check(int rc, const char *what);
+
+/* ---- results */
+
+double bench_median(double *v, int n); /* sorts v */
+void bench_line(const char *bench, const char *kase, const char *metric, double value, const char *unit);
+/* The same with a target: the value must be at most (or at least) the limit. */
+void bench_at_most(const char *bench, const char *kase, const char *metric, double value, const char *unit, double limit);
+void bench_at_least(const char *bench, const char *kase, const char *metric, double value, const char *unit, double limit);
+
+/* ---- content */
+
+uint64_t bench_random(uint64_t *state);                       /* splitmix64 */
+void bench_fill(struct bench *b, void *p, size_t n, uint64_t seed); /* random bytes, on all cores */
+/* New random content in `pages` different pages of p (n bytes). */
+void bench_change(void *p, size_t n, size_t pages, uint64_t seed);
+void *bench_memory(size_t n); /* touched */
+
+/* ---- files; each returns seconds */
+
+/* Written in 1 MiB pieces into allocated space, fsynced, renamed, the directory fsynced: the least a durable write is. */
+double bench_write(struct bench *b, const void *p, size_t n);
+/* Parallel pread of the whole file in 1 MiB pieces. */
+double bench_read(struct bench *b, const char *path, void *to, size_t n);
+/* Parallel memcpy from a new mapping of the file, page faults included. */
+double bench_copy_mapped(struct bench *b, const char *path, void *to, size_t n, bool populate);
+/* XXH3-128 of every page, on all cores. */
+double bench_hash(struct bench *b, const void *p, size_t n);
+/* The file's pages leave the page cache; ends the program if they do not. */
+void bench_drop(const char *path);
+/* Before a measurement: everything that was written or removed reaches the disk, and `bytes` of free memory are touched by
+ * way of the page cache. A hypervisor that takes free memory back makes its next first use several times slower than
+ * writing to it, and that would hit one side or the other at random. */
+void bench_settle(struct bench *b, size_t bytes);
+void bench_remove(const char *path); /* a file or a tree; absent is fine */
+
+#endif

@@ -1,0 +1,244 @@
+#include "cli/args.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON, QUIET, OPTION, HELP, VERSION };
+
+static const struct vv_args_option shared[] = {
+	[JSON] = { "json", 0, NULL, "one JSON object on the standard output, also for errors" },
+	[QUIET] = { "quiet", 'q', NULL, "no progress bar, no summaries" },
+	[OPTION] = { "option", 'o', "NAME=VALUE", "sets an option; 'varve config' lists them" },
+	[HELP] = { "help", 'h', NULL, "shows this" },
+	[VERSION] = { "version", 0, NULL, "shows the version" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_args_option *vv_args_shared(void)
+{
+	return shared;
+}
+
+int vv_args_init(struct vv_args *a, int argc, char **argv)
+{
+	*a = (struct vv_args){ .argc = argc, .argv = argv, .at = 1 };
+	a->operand = vv_mem_new((size_t)argc + 1, sizeof(*a->operand));
+	/* known before anything can go wrong, because errors take its form */
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		a->json |= strcmp(argv[i], "--json") == 0;
+	return a->operand ? 0 : VV_ENOMEM;
+}
+
+void vv_args_fini(struct vv_args *a)
+{
+	vv_mem_free(a->operand);
+	*a = (struct vv_args){ 0 };
+}
+
+/* ---- nearest words ------------------------------------------------------------------------------------------------ */
+
+enum { WORD = 32 };
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Optimal string alignment over the first WORD letters. */
+size_t vv_args_distance(const char *a, const char *b)
+{
+	size_t n = least(strlen(a), WORD), m = least(strlen(b), WORD), d[WORD + 1][WORD + 1];
+
+	for (size_t i = 0; i <= n; i++)
+		for (size_t j = 0; j <= m; j++) {
+			if (i == 0 || j == 0) {
+				d[i][j] = i + j;
+				continue;
+			}
+			d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+		}
+	return d[n][m];
+}
+
+bool vv_args_resembles(const char *a, const char *b)
+{
+	size_t n = strlen(a), limit = n < 4 ? 1 : n < 8 ? 2 : 3;
+
+	return vv_args_distance(a, b) <= limit || (n >= 3 && strncmp(a, b, n) == 0);
+}
+
+static const char *nearest_in(const struct vv_args_option *table, const char *name, const char *best)
+{
+	for (; table && table->name; table++)
+		if (vv_args_resembles(name, table->name) &&
+		    (!best || vv_args_distance(name, table->name) < vv_args_distance(name, best)))
+			best = table->name;
+	return best;
+}
+
+/* ---- parsing ------------------------------------------------------------------------------------------------------ */
+
+static int complain(const struct vv_args *a, const char *what, const char *word, const char *meant)
+{
+	return vv_err_set(VV_EINVAL, "%s%s%s '%s'%s%s%s ('varve%s%s --help' shows what there is)", a->verb ? a->verb : "",
+			  a->verb ? ": " : "", what, word, meant ? "; did you mean '--" : "", meant ? meant : "",
+			  meant ? "'?" : "", a->verb ? " " : "", a->verb ? a->verb : "");
+}
+
+static const struct vv_args_option *find(const struct vv_args_option *table, const char *name, size_t len, char letter)
+{
+	for (; table && table->name; table++)
+		if (name ? strlen(table->name) == len && memcmp(table->name, name, len) == 0 :
+			   table->letter && table->letter == letter)
+			return table;
+	return NULL;
+}
+
+static const struct vv_args_option *find_any(const struct vv_args *a, const char *name, size_t len, char letter)
+{
+	const struct vv_args_option *o = find(a->option, name, len, letter);
+
+	if (!o)
+		o = find(shared, name, len, letter);
+	return o == &shared[VERSION] && a->verb ? NULL : o;
+}
+
+static int store(struct vv_args *a, const struct vv_args_option *o, const char *value)
+{
+	if (o < shared || o >= shared + sizeof(shared) / sizeof(shared[0])) {
+		a->value[o - a->option] = value;
+		return 0;
+	}
+	if (o == &shared[OPTION]) {
+		if (!strchr(value, '=') || value[0] == '=')
+			return vv_err_set(VV_EINVAL, "option '%s' is not of the form name=value", value);
+		if (a->n_settings == VV_ARGS_SETTINGS)
+			return vv_err_set(VV_EINVAL, "more than %d options", VV_ARGS_SETTINGS);
+		a->setting[a->n_settings++] = value;
+	}
+	a->json |= o == &shared[JSON];
+	a->quiet |= o == &shared[QUIET];
+	a->help |= o == &shared[HELP];
+	a->version |= o == &shared[VERSION];
+	return 0;
+}
+
+/* The value of an option: what is joined to it, or the next word. */
+static int take(struct vv_args *a, const struct vv_args_option *o, const char *joined)
+{
+	if (!o->value)
+		return store(a, o, "");
+	if (joined)
+		return store(a, o, joined);
+	if (a->at == a->argc)
+		return vv_err_set(VV_EINVAL, "%s%soption '--%s' needs a value (%s)", a->verb ? a->verb : "",
+				  a->verb ? ": " : "", o->name, o->value);
+	return store(a, o, a->argv[a->at++]);
+}
+
+static int parse_long(struct vv_args *a, const char *word)
+{
+	size_t len = strcspn(word + 2, "=");
+	const char *value = word[2 + len] ? word + 2 + len + 1 : NULL;
+	const struct vv_args_option *o = find_any(a, word + 2, len, 0);
+	char name[WORD + 1];
+
+	if (!o) {
+		len = least(len, WORD);
+		memcpy(name, word + 2, len);
+		name[len] = '\0';
+		return complain(a, "unknown option", word,
+				nearest_in(shared, name, nearest_in(a->option, name, NULL)));
+	}
+	if (value && !o->value)
+		return vv_err_set(VV_EINVAL, "option '--%s' takes no value, but was given '%s'", o->name, value);
+	return take(a, o, value);
+}
+
+static int parse_short(struct vv_args *a, const char *word)
+{
+	int rc = 0;
+
+	for (const char *p = word + 1; rc == 0 && *p; p++) {
+		const struct vv_args_option *o = find_any(a, NULL, 0, *p);
+
+		if (!o)
+			return complain(a, "unknown option", word, nearest_in(a->option, word + 1, NULL));
+		rc = take(a, o, p[1] ? p + 1 : NULL);
+		if (o->value)
+			break;
+	}
+	return rc;
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1];
+}
+
+static int parse_option(struct vv_args *a)
+{
+	const char *word = a->argv[a->at++];
+
+	return word[1] == '-' ? parse_long(a, word) : parse_short(a, word);
+}
+
+int vv_args_parse_front(struct vv_args *a)
+{
+	int rc = 0;
+
+	while (rc == 0 && a->at < a->argc && is_option(a->argv[a->at]) && strcmp(a->argv[a->at], "--") != 0)
+		rc = parse_option(a);
+	return rc;
+}
+
+int vv_args_parse_rest(struct vv_args *a, const char *verb, const struct vv_args_option *option)
+{
+	bool ended = false;
+	int rc = 0;
+
+	a->verb = verb;
+	a->option = option;
+	while (rc == 0 && a->at < a->argc) {
+		if (ended || !is_option(a->argv[a->at])) {
+			a->operand[a->n_operands++] = a->argv[a->at++];
+		} else if (strcmp(a->argv[a->at], "--") == 0) {
+			ended = true;
+			a->at++;
+		} else {
+			rc = parse_option(a);
+		}
+	}
+	return rc;
+}
+
+/* ---- what was given ----------------------------------------------------------------------------------------------- */
+
+const char *vv_args_value(const struct vv_args *a, const char *name)
+{
+	const struct vv_args_option *o = find(a->option, name, strlen(name), 0);
+
+	return o ? a->value[o - a->option] : NULL;
+}
+
+int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint64_t max, uint64_t *out)
+{
+	const char *text = vv_args_value(a, name);
+	unsigned long long v;
+	char *end = NULL;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || v < min || v > max)
+		return vv_err_set(VV_EINVAL, "%s: --%s '%s' is not a whole number from %llu to %llu", a->verb, name, text,
+				  (unsigned long long)min, (unsigned long long)max);
+	*out = v;
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* The command line: a table of options per verb, and the ones that all verbs share. Options and operands may be mixed;
+ * "--" ends the options. */
+#ifndef VV_CLI_ARGS_H
+#define VV_CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vv_args_option {
+	const char *name;  /* without the dashes; NULL ends a table */
+	char letter;       /* or 0 */
+	const char *value; /* what stands for its value in the help; NULL: it takes none */
+	const char *help;
+};
+
+enum { VV_ARGS_OPTIONS = 16, VV_ARGS_SETTINGS = 64 };
+
+struct vv_args {
+	int argc;
+	char **argv;
+	int at;                              /* the next word */
+	const char *verb;                    /* NULL until it is known */
+	const struct vv_args_option *option; /* the verb's own; they hide shared ones of the same letter */
+	const char *value[VV_ARGS_OPTIONS];  /* by number in `option`; "" for those without a value; NULL: not given */
+	const char **operand;
+	size_t n_operands;
+	const char *setting[VV_ARGS_SETTINGS]; /* name=value */
+	size_t n_settings;
+	bool json, quiet, help, version;
+};
+
+/* The options of all verbs, for the help. */
+const struct vv_args_option *vv_args_shared(void);
+
+int vv_args_init(struct vv_args *a, int argc, char **argv);
+void vv_args_fini(struct vv_args *a);
+/* Shared options up to the verb, which is the next word then. */
+int vv_args_parse_front(struct vv_args *a);
+/* All that follows the verb. */
+int vv_args_parse_rest(struct vv_args *a, const char *verb, const struct vv_args_option *option);
+
+/* What was given for an option of the verb's table, or NULL. */
+const char *vv_args_value(const struct vv_args *a, const char *name);
+/* The same as a whole number in min..max; *out stays as it is if the option was not given. */
+int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint64_t max, uint64_t *out);
+
+/* How many letters are to be changed, added, left out or swapped to make b of a. */
+size_t vv_args_distance(const char *a, const char *b);
+/* Is b close enough to a to be what was meant? */
+bool vv_args_resembles(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,14 @@
+/* Ctrl-C and its kin: what is half done goes away, the terminal's line is ended, and the process dies of the signal as
+ * its parent expects. The store needs no care: whatever moment it is, every epoch in it is whole. */
+#ifndef VV_CLI_INTERRUPT_H
+#define VV_CLI_INTERRUPT_H
+
+#include <stdbool.h>
+
+void vv_interrupt_arm(void);
+/* The file to remove; NULL: none. */
+void vv_interrupt_file(const char *path);
+/* Is there an unfinished line on the terminal? */
+void vv_interrupt_line(bool open);
+
+#endif

@@ -1,0 +1,95 @@
+#include "cli/job.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/options.h"
+#include <string.h>
+
+/* A setting may hold blanks and commas, so it does not go through the string of pairs that a call has. */
+static int apply(struct vv_conf *c, const char *setting)
+{
+	const char *eq = strchr(setting, '=');
+	char *name = vv_mem_printf("%.*s", (int)(eq - setting), setting);
+	int rc = name ? vv_conf_set(c, name, eq + 1, "command line") : VV_ENOMEM;
+
+	vv_mem_free(name);
+	return rc;
+}
+
+int vv_job_init(struct vv_job *job, const struct vv_args *args)
+{
+	const char *log;
+	int rc;
+
+	*job = (struct vv_job){ .args = args };
+	rc = vv_options_load(&job->conf, NULL);
+	for (size_t i = 0; rc == 0 && i < args->n_settings; i++)
+		rc = apply(&job->conf, args->setting[i]);
+	if (rc)
+		return rc;
+	log = vv_conf_text(&job->conf, "log");
+	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
+	vv_json_object(&job->json, NULL);
+	return 0;
+}
+
+void vv_job_fini(struct vv_job *job)
+{
+	vv_pool_free(job->pool);
+	vv_store_unlock(job->lock);
+	vv_store_close(job->store);
+	vv_json_fini(&job->json);
+	vv_buf_fini(&job->out.buf);
+	vv_conf_fini(&job->conf);
+}
+
+int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out)
+{
+	struct vv_store_options opt = vv_options_store(&job->conf, false);
+
+	return vv_store_open(url, &opt, out);
+}
+
+int vv_job_open_store(struct vv_job *job)
+{
+	return vv_job_open_other(job, job->args->operand[0], &job->store);
+}
+
+int vv_job_start_pool(struct vv_job *job)
+{
+	unsigned threads = (unsigned)vv_conf_number(&job->conf, "threads");
+
+	if (job->pool)
+		return 0;
+	if (threads == 0) {
+		threads = vv_pool_cores();
+		threads = threads < 16 ? threads : 16;
+	}
+	return vv_pool_new(threads - 1, &job->pool);
+}
+
+int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin)
+{
+	char object[VV_NAME_MAX];
+
+	vv_name_lock(object, lin->name);
+	return vv_store_lock(lin->store, object, &job->lock);
+}
+
+void vv_job_unlock(struct vv_job *job)
+{
+	vv_store_unlock(job->lock);
+	job->lock = NULL;
+}
+
+int vv_job_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
+{
+	int rc = 0;
+
+	*epoch = spec->first;
+	if (!*epoch)
+		rc = vv_catalog_newest(lin, UINT64_MAX, epoch);
+	if (rc == 0 && !*epoch)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", lin->name, lin->store->url);
+	return rc;
+}

@@ -1,0 +1,55 @@
+/* A verb at work: its arguments, its output, and what it has opened. */
+#ifndef VV_CLI_JOB_H
+#define VV_CLI_JOB_H
+
+#include "base/conf.h"
+#include "base/pool.h"
+#include "cli/args.h"
+#include "cli/json.h"
+#include "cli/out.h"
+#include "cli/spec.h"
+#include "engine/catalog.h"
+
+struct vv_job {
+	const struct vv_args *args;
+	struct vv_conf conf;
+	struct vv_out out;   /* text; unused with --json */
+	struct vv_json json; /* the one object, open */
+	struct vv_store *store;
+	struct vv_lock *lock;
+	struct vv_pool *pool;
+};
+
+/* The options: files, environment, command line. */
+int vv_job_init(struct vv_job *job, const struct vv_args *args);
+void vv_job_fini(struct vv_job *job);
+
+/* The store of the first operand; it must be there. */
+int vv_job_open_store(struct vv_job *job);
+/* Another one, the caller's to close. */
+int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out);
+int vv_job_start_pool(struct vv_job *job);
+/* The lineage's lock, held until vv_job_unlock or the end. */
+int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin);
+void vv_job_unlock(struct vv_job *job);
+
+/* The epoch that was named, or the newest. It need not be there if it was named. */
+int vv_job_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
+
+/* A row of the table of verbs. */
+struct vv_cmd {
+	const char *name;
+	const char *operands; /* for the usage line */
+	size_t min, max;      /* how many */
+	const char *brief;
+	const char *help;
+	const struct vv_args_option *option;
+	bool damage_is_error; /* exit 2 for damage, because 1 means something else */
+	/* The exit status, or an error. */
+	int (*run)(struct vv_job *job);
+};
+
+extern const struct vv_cmd vv_cmd_ls, vv_cmd_show, vv_cmd_verify, vv_cmd_extract, vv_cmd_diff, vv_cmd_drop, vv_cmd_gc,
+	vv_cmd_config;
+
+#endif

@@ -1,0 +1,109 @@
+"""What the tests of the command share: running it, laying down epochs, reading layer files and .npy."""
+import ast
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+BIN = os.environ["VARVE_BIN"]
+WRITER = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "writer_check"
+MASK = (1 << 64) - 1
+SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS"]
+
+
+def noise(n, seed=1):
+    """n bytes that no coder makes smaller, the same every time."""
+    out = bytearray()
+    while len(out) < n:
+        seed = (seed + 0x9E3779B97F4A7C15) & MASK
+        z = seed
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        out += struct.pack("<Q", z ^ (z >> 31))
+    return bytes(out[:n])
+
+
+def read_npy(data):
+    """(descr, shape, bytes) of a .npy file, version 1.0."""
+    assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
+    n, = struct.unpack("<H", data[8:10])
+    assert (10 + n) % 64 == 0 and data[10 + n - 1] == 0x0A
+    head = ast.literal_eval(data[10:10 + n].decode())
+    assert sorted(head) == ["descr", "fortran_order", "shape"] and head["fortran_order"] is False
+    return head["descr"], head["shape"], data[10 + n:]
+
+
+def sections(layer):
+    """{name: (offset, length)} of a layer file, from its trailer and directory (docs/format.md, section 3)."""
+    at, n = struct.unpack_from("<QI", layer, len(layer) - 48)
+    found = {}
+    for i in range(n):
+        kind, _, off, length = struct.unpack_from("<IIQQ", layer, at + 32 * i)
+        found[SECTIONS[kind]] = (off, length)
+    return found
+
+
+class Case(unittest.TestCase):
+    """A folder of its own, with a store in it whose path has a blank."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="varve-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.store = self.folder / "a store"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("VARVE_")}
+
+    def file(self, name, data):
+        path = self.folder / name
+        path.write_bytes(data)
+        return path
+
+    def write(self, *words, lineage="heat", options="", store=None):
+        """Lays down epochs with writer_check; the numbers it printed."""
+        p = subprocess.run([WRITER, store or self.store, lineage, options, *map(str, words)], capture_output=True,
+                           text=True, env=self.env, cwd=self.folder)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return [int(n) for n in p.stdout.split()]
+
+    def run_raw(self, *words, **more):
+        return subprocess.run([BIN, *map(str, words)], capture_output="stdout" not in more, cwd=self.folder,
+                              env={**self.env, **more.pop("env", {})}, timeout=100, **more)
+
+    def varve(self, *words, status=0, **more):
+        """Runs the command; its standard output. Errors say 'varve: ...', and only then is stderr used."""
+        p = self.run_raw(*words, **more)
+        out, err = p.stdout.decode(), p.stderr.decode()
+        self.assertEqual(p.returncode, status, f"{words}: {out}{err}")
+        if status == 0:
+            self.assertEqual(err, "")
+        return out
+
+    def fails(self, *words, status=2):
+        """Runs the command, which must fail; its message, without 'varve: '."""
+        p = self.run_raw(*words)
+        err = p.stderr.decode()
+        self.assertEqual(p.returncode, status, f"{words}: {p.stdout}{err}")
+        self.assertTrue(err.startswith("varve: ") and err.count("\n") == 1, err)
+        return err[len("varve: "):].strip()
+
+    def json(self, *words, status=0):
+        """The one JSON object on standard output; stderr stays empty, errors too are in the object."""
+        p = self.run_raw(*words, "--json")
+        self.assertEqual(p.returncode, status, f"{words}: {p.stdout}{p.stderr}")
+        self.assertEqual(p.stderr, b"")
+        self.assertEqual(p.stdout.count(b"\n"), 1)
+        return json.loads(p.stdout)
+
+    def layer(self, epoch, lineage="heat", rank=0):
+        return self.store / lineage / f"{epoch // 100:08}" / f"{epoch:010}.r{rank}.layer"
+
+    def commit(self, epoch, lineage="heat"):
+        return self.store / lineage / f"{epoch // 100:08}" / f"{epoch:010}.commit"
+
+    def flip(self, path, at):
+        data = bytearray(path.read_bytes())
+        data[at] ^= 0x40
+        path.write_bytes(data)

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""varve config: each value, and where it came from."""
+import json
+import unittest
+
+import command
+
+
+class Config(command.Case):
+    def option(self, name, *words, **more):
+        p = self.run_raw("config", name, "--json", *words, **more)
+        self.assertEqual(p.returncode, 0, p.stdout)
+        o, = json.loads(p.stdout)["options"]
+        return o["value"], o["origin"]
+
+    def test_all(self):
+        text = self.varve("config")
+        found = self.json("config")
+        self.assertGreater(len(found["options"]), 10)
+        for o in found["options"]:
+            self.assertIn(o["name"], text)
+            self.assertIn(o["help"], text)
+            self.assertEqual((o["value"], o["origin"]), (o["default"], "default"))
+        self.assertIn("none", found["codecs"])
+        self.assertIn("dir", found["stores"])
+        self.assertEqual(found["digests"], ["xxh3", "sha256"])
+        self.assertIn(found["version"], self.varve("--version"))
+        self.assertIn(found["architecture"], text)
+
+    def test_sources(self):
+        self.assertEqual(self.option("codec"), ("auto", "default"))
+        self.file("varve.conf", b"# mine\ncodec = lz4\n[more]\nkeep = 5\n")
+        self.assertEqual(self.option("codec"), ("lz4", "varve.conf:2"))
+        self.assertEqual(self.option("keep"), ("5", "varve.conf:4"))
+        self.assertEqual(self.option("codec", env={"VARVE_CODEC": "zstd"}), ("zstd", "VARVE_CODEC"))
+        self.assertEqual(self.option("codec", "-o", "codec=none", env={"VARVE_CODEC": "zstd"}), ("none", "command line"))
+        self.assertEqual(self.option("s3-endpoint", "--option=s3-endpoint=http://h:1/a b,c")[0], "http://h:1/a b,c")
+        other = self.file("other.conf", b"codec=zstd:7\n")
+        self.assertEqual(self.option("codec", env={"VARVE_CONF": str(other)})[0], "zstd:7")
+        self.assertIn("from     varve.conf:2", self.varve("config", "codec"))
+
+    def test_wrong(self):
+        self.assertIn("did you mean 'codec'", self.fails("config", "codek"))
+        self.assertIn("unknown option 'nix'", self.fails("config", "-o", "nix=1"))
+        self.assertIn("none|lz4", self.fails("config", "-o", "codec=gzip"))
+        self.assertIn("name=value", self.fails("config", "-o", "codec"))
+        self.file("varve.conf", b"keep = lots\n")
+        self.assertIn("varve.conf:1", self.fails("config"))
+        self.assertIn("varve.conf:1", self.fails("ls", self.folder))
+
+
+if __name__ == "__main__":
+    unittest.main()

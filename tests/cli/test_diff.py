@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""varve diff: known differences are found with their places and sizes; equality is exit 0, a difference 1, an error 2."""
+import math
+import struct
+import unittest
+
+import command
+
+
+def pack(fmt, values):
+    return struct.pack(f"<{len(values)}{fmt}", *values)
+
+
+class Diff(command.Case):
+    def pair(self, kind, shape, one, two, lineage="heat"):
+        """Two epochs of a region 'x' with this content."""
+        self.file("one", one)
+        self.file("two", two)
+        self.write("region", "x", kind, shape, "load", "x", "one", "checkpoint", "load", "x", "two", "checkpoint",
+                   lineage=lineage)
+
+    def region(self, *words, status=1, lineage="heat"):
+        found = self.json("diff", self.store, lineage + "@1", lineage + "@2", *words, status=status)
+        self.assertEqual(found["equal"], status == 0)
+        return found["regions"][0]
+
+    def test_equal(self):
+        self.write("region", "x", "f64", "10x10", "region", "y", "bytes", 5, "checkpoint", "checkpoint")
+        out = self.varve("diff", self.store, "heat@1", "heat@2")
+        self.assertEqual(out.strip(), "2 regions equal, 0 different")
+        self.assertTrue(self.region(status=0)["equal"])
+        self.varve("diff", self.store, "heat", "heat")
+
+    def test_doubles(self):
+        one = [1.0] * 200
+        two = list(one)
+        two[7], two[150], two[151] = 1.5, -99.0, 1.25
+        self.pair("f64", "10x20", pack("d", one), pack("d", two))
+        r = self.region()
+        self.assertEqual((r["elements"], r["nan"], r["max_abs"], r["max_abs_at"]), (3, 0, 100.0, 150))
+        self.assertAlmostEqual(r["max_rel"], 100 / 99)
+        self.assertEqual(r["max_rel_at"], 150)
+        a, b = pack("d", one), pack("d", two)
+        differing = [i for i in range(len(a)) if a[i] != b[i]]
+        self.assertEqual((r["bytes"], r["first"], r["last"], r["ranges"]), (len(differing), differing[0], differing[-1], 2))
+        text = self.varve("diff", self.store, "heat@1", "heat@2", status=1)
+        for words in ["region 'x'", "3 of 200", "100 at [7,10]", "2 stretches", "0 regions equal, 1 different"]:
+            self.assertIn(words, text)
+        self.assertEqual(self.varve("diff", self.store, "heat@1", "heat@2", "-q", status=1), "")
+
+    def test_nan(self):
+        nan = math.nan
+        one, two = [1.0, nan, nan, 4.0, 5.0], [nan, nan, 3.0, 4.0, 5.5]
+        self.pair("f64", "5", pack("d", one), pack("d", two))
+        r = self.region()
+        self.assertEqual((r["elements"], r["nan"], r["max_abs"], r["max_abs_at"]), (3, 2, 0.5, 4))
+        self.assertIn("2 on one side only", self.varve("diff", self.store, "heat@1", "heat@2", status=1))
+
+    def test_infinity(self):
+        self.pair("f64", "3", pack("d", [1, 2, 3]), pack("d", [1, math.inf, 3]))
+        r = self.region()
+        self.assertEqual((r["elements"], r["max_abs"], r["max_abs_at"]), (1, None, 1))
+        self.assertEqual((r["max_rel"], r["max_rel_at"]), (1, 1))
+
+    def test_integers_and_complex(self):
+        cases = [("i8", "b", [-128, 5], [127, 5], 255), ("u8", "B", [0, 9], [255, 9], 255), ("i16", "h", [1, 2], [1, -2], 4),
+                 ("u16", "H", [1, 2], [1, 65535], 65533), ("i32", "i", [-5, 0], [5, 0], 10),
+                 ("u32", "I", [0, 0], [0, 4000000000], 4e9), ("i64", "q", [1, -(1 << 40)], [1, 1 << 40], 2.0 ** 41),
+                 ("u64", "Q", [0, 0], [1 << 63, 0], 2.0 ** 63), ("f32", "f", [0.5, 1], [0.5, 3], 2)]
+        for kind, fmt, one, two, gap in cases:
+            with self.subTest(kind=kind):
+                self.pair(kind, "2", pack(fmt, one), pack(fmt, two), lineage="l" + kind)
+                r = self.region(lineage="l" + kind)
+                at = 0 if one[0] != two[0] else 1
+                self.assertEqual((r["elements"], r["max_abs"], r["max_abs_at"]), (1, gap, at))
+        self.pair("c128", "2", pack("d", [1, 2, 3, 4]), pack("d", [1, 2, 3, 4.5]), lineage="c")
+        r = self.region(lineage="c")
+        self.assertEqual((r["elements"], r["max_abs"], r["max_abs_at"]), (1, 0.5, 1))
+
+    def test_shapes_and_presence(self):
+        self.write("region", "old", "u8", 4, "region", "x", "u8", "2x3", "region", "y", "u8", 8, "checkpoint")
+        self.write("region", "x", "u8", "3x2", "region", "y", "u8", 9, "poke", "y", 1, "ff", "region", "new", "u8", 1,
+                   "checkpoint")
+        found = self.json("diff", self.store, "heat@1", "heat@2", status=1)
+        by = {r["region"]: r for r in found["regions"]}
+        self.assertEqual(sorted(by), ["new", "old", "x", "y"])
+        self.assertIsNone(by["new"]["a"])
+        self.assertIsNone(by["old"]["b"])
+        self.assertEqual((by["x"]["equal"], by["x"]["bytes"]), (False, 0))
+        self.assertEqual((by["y"]["bytes"], by["y"]["a"]["bytes"], by["y"]["b"]["bytes"]), (1, 8, 9))
+        text = self.varve("diff", self.store, "heat@1", "heat@2", status=1)
+        self.assertIn("'old': only in heat@1", text)
+        self.assertIn("'new': only in heat@2", text)
+        self.assertIn("not the same shape", text)
+
+    def test_some_regions(self):
+        self.write("region", "a", "u8", 4, "region", "b", "u8", 4, "checkpoint", "poke", "b", 0, "01", "checkpoint")
+        self.varve("diff", self.store, "heat@1", "heat@2", "a")
+        self.varve("diff", self.store, "heat@1", "heat@2", "b", status=1)
+        self.varve("diff", self.store, "heat@1", "heat@2", "a", "b", status=1)
+        self.assertIn("'a', 'b'", self.fails("diff", self.store, "heat@1", "heat@2", "a", "c"))
+
+    def test_other_store(self):
+        other = self.folder / "other"
+        self.pair("bytes", 1000, command.noise(1000), command.noise(1000, 2))
+        self.write("region", "x", "bytes", 1000, "load", "x", "two", "checkpoint", store=other)
+        self.varve("diff", self.store, "heat@2", "heat@1", "--with", other)
+        self.varve("diff", self.store, "heat@1", "heat@1", "--with", other, status=1)
+        self.fails("diff", self.store, "heat@1", "heat@1", "--with", self.folder / "nowhere")
+
+    def test_wrong(self):
+        self.pair("bytes", 9000, command.noise(9000), command.noise(9000, 2))
+        self.fails("diff", self.store, "heat@1")
+        self.fails("diff", self.store, "heat@1", "heat@3")
+        self.fails("diff", self.store, "heat@1", "cold@1")
+        self.flip(self.layer(1), 4000)
+        self.assertIn("block", self.fails("diff", self.store, "heat@1", "heat@2", status=2))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""varve ls: lineages, epochs, the newest of many without a look at the rest."""
+import shutil
+import time
+import unittest
+
+import command
+
+
+class Ls(command.Case):
+    def test_lineages(self):
+        self.write("region", "x", "f64", 1000, "checkpoint", "checkpoint")
+        self.write("region", "y", "bytes", 10, "checkpoint", lineage="b.2_c-d")
+        self.write(lineage="empty")
+        text = self.varve("ls", self.store).splitlines()
+        self.assertEqual(text[0].split(), ["LINEAGE", "NEWEST", "TIME", "AGE", "RANKS", "MEMORY"])
+        self.assertEqual([line.split()[0] for line in text[1:]], ["b.2_c-d", "empty", "heat"])
+        self.assertIn("no epoch yet", text[2])
+        self.assertIn("7.81 KiB", text[3])
+        found = self.json("ls", self.store)
+        self.assertEqual(found["store"], str(self.store))
+        self.assertEqual([(x["lineage"], x["epoch"]) for x in found["lineages"]],
+                         [("b.2_c-d", 1), ("empty", None), ("heat", 2)])
+        heat = found["lineages"][2]
+        self.assertEqual((heat["ranks"], heat["bytes_memory"]), (1, 8000))
+        self.assertLess(abs(heat["time_ns"] / 1e9 - time.time()), 100)
+
+    def test_epochs(self):
+        self.write("region", "x", "bytes", 8192, "load", "x", self.file("x", command.noise(8192)), "checkpoint",
+                   "poke", "x", 5000, "00ff", "checkpoint")
+        text = self.varve("ls", self.store, "heat").splitlines()
+        self.assertEqual(text[0].split(), ["EPOCH", "TIME", "AGE", "PARENT", "RANKS", "MEMORY", "STORED", "LAYER"])
+        self.assertEqual([line.split()[0] for line in text[1:]], ["1", "2"])
+        first, second = self.json("ls", self.store, "heat")["epochs"]
+        self.assertEqual((first["epoch"], first["parent"], first["bytes_memory"]), (1, 0, 8192))
+        self.assertEqual((second["epoch"], second["parent"], second["bytes_stored"]), (2, 1, 4096))
+        self.assertEqual(second["bytes_layer"], self.layer(2).stat().st_size)
+        self.assertLess(first["time_ns"], second["time_ns"])
+
+    def test_many(self):
+        self.write("region", "x", "bytes", 64, "tick", "x", 250)
+        text = self.varve("ls", self.store, "heat").splitlines()
+        self.assertIn("before 231", text[0])
+        self.assertIn("--all", text[0])
+        self.assertEqual([int(line.split()[0]) for line in text[2:]], list(range(231, 251)))
+        self.assertEqual(len(self.varve("ls", self.store, "heat", "--all").splitlines()), 251)
+        for n in ["-n", 5], ["-n5"], ["--newest", 5], ["--newest=5"]:
+            found = self.json("ls", self.store, "heat", *n)
+            self.assertEqual([e["epoch"] for e in found["epochs"]], [246, 247, 248, 249, 250])
+            self.assertTrue(found["older"])
+        self.assertFalse(self.json("ls", self.store, "heat", "-n", 250)["older"])
+        self.assertEqual(len(self.json("ls", self.store, "heat", "-n", 9999999999)["epochs"]), 250)
+        # nothing of the old epochs is opened: a folder that is not what it should be does not matter
+        shutil.rmtree(self.store / "heat" / "00000000")
+        (self.store / "heat" / "00000000").mkdir()
+        self.commit(120).write_bytes(b"no record")
+        self.assertEqual(len(self.json("ls", self.store, "heat")["epochs"]), 20)
+
+    def test_holes(self):
+        self.write("region", "x", "bytes", 64, "tick", "x", 250)
+        self.varve("drop", self.store, "heat@2..120", "122..240", "242..248")
+        found = self.json("ls", self.store, "heat", "-n", 4)
+        self.assertEqual([e["epoch"] for e in found["epochs"]], [121, 241, 249, 250])
+        self.assertTrue(found["older"])
+        found = self.json("ls", self.store, "heat")
+        self.assertEqual([e["epoch"] for e in found["epochs"]], [1, 121, 241, 249, 250])
+        self.assertFalse(found["older"])
+
+    def test_damaged_record(self):
+        self.write("region", "x", "bytes", 64, "tick", "x", 3)
+        self.flip(self.commit(2), 20)
+        found = self.json("ls", self.store, "heat", status=1)
+        self.assertEqual(["damaged" in e for e in found["epochs"]], [False, True, False])
+        self.assertIn("0000000002.commit", self.varve("ls", self.store, "heat", status=1))
+        self.flip(self.commit(3), 20)
+        self.assertIn("damaged", self.json("ls", self.store, status=1)["lineages"][0])
+
+    def test_not_there(self):
+        self.assertIn("nowhere", self.fails("ls", self.folder / "nowhere"))
+        self.assertFalse((self.folder / "nowhere").exists())
+        self.write()
+        message = self.fails("ls", self.store, "cold")
+        self.assertIn("'cold'", message)
+        self.assertEqual(self.json("ls", self.store, "cold", status=2), {"error": message, "code": -4, "meaning": "not found"})
+        self.assertIn("letters, digits", self.fails("ls", self.store, "../heat"))
+        self.assertIn("no epoch", self.varve("ls", self.store, "heat"))
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertIn("no lineage", self.varve("ls", empty))
+        self.assertEqual(self.json("ls", empty)["lineages"], [])
+        self.assertEqual(list(empty.iterdir()), [])
+
+    def test_read_only(self):
+        """Looking leaves no trace."""
+        self.write("region", "x", "f64", 10, "checkpoint")
+        (self.store / "heat" / "lock").unlink(missing_ok=True)
+        before = sorted(map(str, self.store.rglob("*")))
+        for words in ["ls"], ["ls", "heat"], ["show", "heat"], ["verify"], ["extract", "heat:x", "-o", "/dev/null"]:
+            self.varve(words[0], self.store, *words[1:])
+        self.assertEqual(sorted(map(str, self.store.rglob("*"))), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What all verbs share: help, mistakes, exit codes, and an output that cannot be written."""
+import json
+import os
+import subprocess
+import unittest
+
+import command
+
+VERBS = ["ls", "show", "verify", "extract", "diff", "drop", "gc", "config"]
+
+
+class Usage(command.Case):
+    def test_help(self):
+        text = self.varve("help")
+        self.assertEqual(text, self.varve("--help"))
+        self.assertEqual(text, self.varve("-h"))
+        for verb in VERBS:
+            self.assertIn(f"\n  {verb} ", text)
+            one = self.varve(verb, "--help")
+            self.assertTrue(one.startswith(f"usage: varve {verb} "), one)
+            self.assertEqual(one, self.varve("help", verb))
+            self.assertEqual(one, self.varve("--help", verb))
+            self.assertIn("--json", one)
+            self.assertTrue(all(len(line) <= 120 for line in one.splitlines()))
+        self.assertRegex(self.varve("--version"), r"^varve \d+\.\d+\.\d+\n$")
+
+    def test_mistakes(self):
+        for words, hint in ((["lss"], "'ls'"), (["verfy"], "'verify'"), (["ex"], ""), ([], "help"), (["help", "shwo"], "'show'"),
+                            (["ls", "--al", "s"], "'--all'"), (["gc", "--dryrun", "s"], "'--dry-run'"), (["ls", "-x", "s"], "-x"),
+                            (["ls"], "usage: varve ls"), (["show", "s"], "usage: varve show"),
+                            (["ls", "s", "l", "x"], "usage: varve ls"), (["ls", "s", "-n"], "needs a value"),
+                            (["ls", "s", "-n", "0"], "--newest"), (["ls", "s", "--all=3"], "takes no value"),
+                            (["ls", "ftp://x/y"], "unknown kind"), (["ls", ""], "store"), (["--nope"], "--nope")):
+            with self.subTest(words=words):
+                self.assertIn(hint, self.fails(*words))
+        self.assertEqual(self.json("lss", status=2)["code"], -1)
+        self.assertEqual(self.json("ls", "--al", "s", status=2)["code"], -1)
+        self.assertEqual(self.json(status=2)["code"], -1)
+
+    def test_order_of_words(self):
+        self.write("region", "x", "u8", 4, "checkpoint")
+        want = self.json("ls", self.store, "heat")
+        p = self.run_raw("--json", "-q", "-o", "log=error", "ls", "--all", self.store, "--", "heat")
+        self.assertEqual(json.loads(p.stdout), want)
+
+    def test_two_meanings_of_o(self):
+        """In front of the verb -o always sets an option; after extract it names the output."""
+        self.write("region", "x", "u8", 4, "checkpoint")
+        self.varve("-o", "threads=1", "extract", self.store, "heat:x", "-o", "log=error", "--option", "log=info")
+        self.assertEqual((self.folder / "log=error").read_bytes(), bytes(4))
+        self.assertIn("name=value", self.fails("-o", "out", "extract", self.store, "heat:x"))
+
+    def test_full_disk(self):
+        self.write("region", "x", "u8", 4, "checkpoint")
+        for words in (["ls", self.store], ["show", self.store, "heat"], ["verify", self.store], ["config"], ["help"],
+                      ["extract", self.store, "heat:x"], ["ls", self.store, "--json"], ["--version"],
+                      ["diff", self.store, "heat", "heat"], ["gc", self.store], ["ls", "nowhere", "--json"]):
+            with self.subTest(words=words), open("/dev/full", "wb") as full:
+                p = self.run_raw(*words, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(p.returncode, 2)
+                self.assertIn(b"No space left", p.stderr)
+
+    def test_closed_pipe(self):
+        """A reader that goes away is no news."""
+        big = self.file("big", command.noise(1 << 20))
+        self.write("region", "x", "bytes", 1 << 20, "load", "x", big, "tick", "x", 120)
+        for words in (["ls", self.store, "heat", "--all"], ["config"], ["extract", self.store, "heat:x"],
+                      ["show", self.store, "heat", "--json"]):
+            with self.subTest(words=words):
+                end, pipe = os.pipe()
+                os.close(end)
+                p = self.run_raw(*words, stdout=pipe, stderr=subprocess.PIPE)
+                os.close(pipe)
+                self.assertEqual((p.returncode, p.stderr), (2, b""))
+        end, pipe = os.pipe()
+        os.close(end)
+        p = self.run_raw("ls", "nowhere", stdout=pipe, stderr=subprocess.PIPE)
+        os.close(pipe)
+        self.assertIn(b"nowhere", p.stderr)
+
+    def test_closed_stdout(self):
+        """No file of the store may take the place of a standard output that is not there."""
+        self.write("region", "x", "u8", 4, "checkpoint")
+        p = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", command.BIN, "gc", self.store], stderr=subprocess.PIPE, env=self.env)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"standard output", p.stderr)
+        self.assertNotIn(b"kept", (self.store / "heat" / "lock").read_bytes())
+        self.varve("verify", self.store)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""varve verify: whole stores are fine, every kind of damage is found and named, and what is not there is an error."""
+import unittest
+
+import command
+
+
+class Verify(command.Case):
+    def setUp(self):
+        super().setUp()
+        self.file("blob", command.noise(100000))
+        self.write("region", "blob", "bytes", 100000, "load", "blob", "blob", "checkpoint", "poke", "blob", 9, "01",
+                   "checkpoint", "poke", "blob", 70000, "02", "checkpoint")
+
+    def test_fine(self):
+        self.write("region", "y", "f32", "7x9", "checkpoint", lineage="other")
+        self.assertIn("4 epochs, 4 layers", self.varve("verify", self.store))
+        self.assertIn("no problem", self.varve("verify", self.store, "heat@2"))
+        found = self.json("verify", self.store)
+        self.assertEqual((found["problems"], found["n_problems"], found["epochs"], found["layers"]), ([], 0, 4, 4))
+        self.assertEqual(found["orphans"], 0)
+        self.assertGreater(found["bytes"], 100000)
+        self.assertEqual(self.json("verify", self.store, "other")["epochs"], 1)
+        self.assertEqual(self.varve("verify", self.store, "-q"), "")
+
+    def test_every_section(self):
+        path = self.layer(3)
+        whole = path.read_bytes()
+        places = {name: off for name, (off, length) in command.sections(whole).items() if length}
+        self.assertEqual(len(places), 7)
+        for name, at in places.items():
+            with self.subTest(section=name):
+                self.flip(path, at)
+                out = self.varve("verify", self.store, status=1)
+                self.assertIn("0000000003.r0.layer", out)
+                self.assertIn(name, out)
+                self.assertIn("problem", out.splitlines()[-1])
+                path.write_bytes(whole)
+        self.varve("verify", self.store)
+
+    def test_every_part(self):
+        path = self.layer(1)
+        whole = path.read_bytes()
+        for at, words in (3, "header"), (5000, "block"), (len(whole) - 1, "trailer"), (len(whole) - 60, "directory"):
+            with self.subTest(part=words):
+                self.flip(path, at)
+                found = self.json("verify", self.store, status=1)
+                self.assertEqual(len(found["problems"]), found["n_problems"])
+                self.assertGreaterEqual(found["n_problems"], 1)
+                self.assertTrue(any(words in p and "0000000001.r0.layer" in p for p in found["problems"]), found)
+                path.write_bytes(whole)
+
+    def test_missing_and_cut(self):
+        path = self.layer(1)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        self.varve("verify", self.store, status=1)
+        path.write_bytes(b"")
+        self.varve("verify", self.store, status=1)
+        path.unlink()
+        self.assertIn("missing", self.varve("verify", self.store, status=1))
+        self.varve("verify", self.store, "heat@1", status=1)
+
+    def test_records(self):
+        whole = self.commit(2).read_bytes()
+        self.flip(self.commit(2), 50)
+        self.assertIn("0000000002.commit", self.varve("verify", self.store, status=1))
+        self.assertIn("0000000002.commit", self.varve("verify", self.store, "heat@2", status=1))
+        self.varve("verify", self.store, "heat@1")
+        self.commit(2).write_bytes(whole)
+        record = self.store / "heat" / "lineage"
+        whole = record.read_bytes()
+        self.flip(record, 30)
+        self.assertIn("heat/lineage", self.varve("verify", self.store, status=1))
+        record.write_bytes(whole)
+        self.varve("verify", self.store)
+
+    def test_quiet_names_problems(self):
+        self.flip(self.layer(1), 5000)
+        self.assertEqual(len(self.varve("verify", self.store, "-q", status=1).splitlines()), 1)
+
+    def test_not_there(self):
+        self.assertIn("no epoch 9", self.fails("verify", self.store, "heat@9"))
+        self.assertIn("'cold'", self.fails("verify", self.store, "cold"))
+        self.fails("verify", self.folder / "nowhere")
+
+
+if __name__ == "__main__":
+    unittest.main()
