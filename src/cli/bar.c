@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "cli/interrupt.h"
 #include "cli/text.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void draw(struct vv_bar *b, uint64_t done, uint64_t total, double now)
 
 	share = share > 1 ? 1 : share;
 	full = (int)(share * WIDTH);
-	left = share > 0 ? (now - b->start) * (1 - share) / share : 0;
+	left = share > 0 ? ceil((now - b->start) * (1 - share) / share) : 0;
 	fprintf(stderr, "\r\033[K%s [%.*s%*s] %3d %%", b->what, full, "##############################", WIDTH - full, "",
 		(int)(share * 100));
 	if (share > 0 && share < 1)

@@ -67,6 +67,7 @@ static unsigned part_type(unsigned type)
 static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t element)
 {
 	double gap = fabs(x - y), scale = fmax(fabs(x), fabs(y));
+	double rel = isinf(scale) ? 1 : scale > 0 ? gap / scale : 0;
 
 	if (isnan(x) || isnan(y)) {
 		o->nan += !(isnan(x) && isnan(y));
@@ -78,8 +79,8 @@ static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t 
 		o->max_abs = gap;
 		o->max_abs_at = element;
 	}
-	if (scale > 0 && gap / scale > o->max_rel) {
-		o->max_rel = isinf(scale) ? 1 : gap / scale;
+	if (rel > o->max_rel) {
+		o->max_rel = rel;
 		o->max_rel_at = element;
 	}
 }

@@ -65,7 +65,8 @@ struct vv_store_ops {
 	int (*remove)(struct vv_store *s, const char *name); /* absent: 0 */
 	/* Removes a folder if it is empty; never an error that it is not. May be NULL. */
 	int (*remove_dir)(struct vv_store *s, const char *dir);
-	/* Objects being written by processes that died: remove what is left of them under dir. May be NULL. */
+	/* Objects being written by processes that died: remove what is left of them under dir, and make durable what they
+	 * published or removed there. May be NULL. */
 	int (*sweep)(struct vv_store *s, const char *dir);
 
 	/* At most one holder at a time; VV_EBUSY with a message naming the holder. A dead holder's lock is taken over. */

@@ -78,7 +78,7 @@ class Extract(command.Case):
         big = command.noise(3 << 20) + bytes(5 << 20) + command.noise(1 << 20, 9)
         self.file("big", big)
         self.write("region", "none", "bytes", 0, "region", "flat", "f32", "0x5", "region", "big", "bytes", len(big), "load",
-                   "big", "big", "checkpoint", lineage="sizes", options="codec=zstd")
+                   "big", "big", "checkpoint", lineage="sizes")
         self.assertEqual(self.get("sizes:none"), b"")
         self.assertEqual(command.read_npy(self.get("sizes:flat", "--npy")), ("<f4", (0, 5), b""))
         self.assertEqual(self.get("sizes:big"), big)

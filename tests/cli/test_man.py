@@ -22,7 +22,7 @@ class Man(command.Case):
     def test_verbs(self):
         text = page("varve.1")
         for verb in re.findall(r"^  (\w+) ", self.varve("help").split("Options")[0], re.M):
-            self.assertIn(f"varve {verb} ", text)
+            self.assertRegex(text, rf"varve {verb}\b")
             for option in re.findall(r"^  ...\s--([a-z-]+)", self.varve("help", verb), re.M):
                 self.assertIn("--" + option, text, verb)
 

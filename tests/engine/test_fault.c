@@ -99,8 +99,9 @@ static void sweep(const char *options, unsigned steps, bool big, bool delta, con
 
 int main(void)
 {
-	static const enum fault all[] = { FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_TEAR, FAULT_DEAD, FAULT_READ, 0 };
-	static const enum fault some[] = { FAULT_EIO, FAULT_DEAD, FAULT_READ, 0 };
+	static const enum fault all[] = { FAULT_EIO,  FAULT_ENOSPC, FAULT_SHORT, FAULT_TEAR,
+					  FAULT_DEAD, FAULT_READ,   FAULT_NONE };
+	static const enum fault some[] = { FAULT_EIO, FAULT_DEAD, FAULT_READ, FAULT_NONE };
 
 	sweep(SCRIPT_SMALL "codec=none", 7, false, false, all);
 	sweep(SCRIPT_SMALL "codec=zstd", 4, false, false, all);

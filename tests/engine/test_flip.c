@@ -22,6 +22,7 @@ struct victim {
 	struct vv_pool *pool;
 	varve *v;
 	uint8_t *p, *want[EPOCHS + 1];
+	bool large; /* each case takes long: fewer of them */
 	long cases;
 	/* the damage under way */
 	char object[VV_NAME_MAX], how[64];
@@ -162,7 +163,8 @@ static void flip_all(struct victim *x, uint64_t epoch, const uint8_t *bytes, siz
 	for (size_t at = 0; at < n; at += 1 + (size_t)gen_below(&state, stride)) {
 		uint8_t masks[2] = { 0xff, (uint8_t)(1u << gen_below(&state, 8)) };
 
-		for (int i = 0; i < 2; i++) {
+		/* both; in turn where each takes long */
+		for (int i = x->large && at % 2; i < (x->large ? 1 + (int)(at % 2) : 2); i++) {
 			copy[at] ^= masks[i];
 			snprintf(x->how, sizeof(x->how), "byte %zu of %zu ^ %02x", at, n, masks[i]);
 			CHECK_EQ(vv_store_put(x->store, x->object, copy, n), 0);
@@ -178,6 +180,7 @@ static void cut_all(struct victim *x, uint64_t epoch, const uint8_t *bytes, size
 	uint64_t state = n;
 	uint8_t *longer = calloc(1, n + 8);
 
+	stride += x->large ? 8 : 0;
 	for (size_t len = 0; len < n; len += 1 + (size_t)gen_below(&state, stride)) {
 		snprintf(x->how, sizeof(x->how), "%zu of %zu bytes", len, n);
 		CHECK_EQ(vv_store_put(x->store, x->object, bytes, len), 0);
@@ -221,7 +224,7 @@ static void sweep(const char *url, const char *options, size_t size, void (*fill
 		  bool *delta)
 {
 	enum { ALL = 4000, SOME = 100 };
-	struct victim x = { .options = options, .size = size, .fill = fill };
+	struct victim x = { .options = options, .size = size, .fill = fill, .large = size > 10000 };
 
 	set_up(&x, url);
 	for (uint64_t e = 1; e <= EPOCHS; e++) {

@@ -1,6 +1,7 @@
 // ctest: TIMEOUT 300
 /* The power goes at every moment of a run, and different parts survive of what was not durable yet: every epoch that was
- * reported is there. Then the same after a process that died before: what it had not made durable, its successor must. */
+ * reported is there. Then the same after a process that died before (what it had not made durable, its successor must), and
+ * after a call that failed. */
 #include "store/dir.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
@@ -181,6 +182,32 @@ static void successors(const char *options, unsigned steps, unsigned first)
 	end(o);
 }
 
+/* A call fails, the run goes on, and when it is through the power goes: what was reported after the failure must not rest
+ * on what failed. */
+static void faults(const char *options, unsigned steps, unsigned first)
+{
+	struct outage *o = begin(options, false, false);
+	struct script run;
+	bool failed = true;
+	long n = 1;
+
+	script_init(&run, false, false);
+	for (; failed; n++) {
+		varve *v;
+
+		plug_in(o, first);
+		powerfs_fail(n);
+		v = script_run(&run, o->store, options, 1, steps, &o->log, ignore, NULL);
+		failed = powerfs_died();
+		o->moments = n;
+		lose_power(o);
+		varve_close(v);
+	}
+	printf("%s, faults: %ld failures, %ld cases\n", options, n - 1, o->cases);
+	script_fini(&run);
+	end(o);
+}
+
 int main(void)
 {
 	sweep(SCRIPT_SMALL "codec=none", 8, 1, false, false);
@@ -190,5 +217,7 @@ int main(void)
 	successors(SCRIPT_SMALL "codec=none", 2, 1);
 	successors(SCRIPT_SMALL "codec=none", 1, 99);
 	successors(SCRIPT_SMALL "codec=none", 5, 97);
+	faults(SCRIPT_SMALL "codec=none", 2, 1);
+	faults(SCRIPT_SMALL "codec=none", 6, 97);
 	return 0;
 }

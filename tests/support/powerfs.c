@@ -48,6 +48,7 @@ static struct {
 	void (*before)(void *arg);
 	void *arg;
 	long calls, die_at;
+	bool once; /* only that call fails */
 } fs_state;
 
 static struct node *new_node(bool is_dir)
@@ -89,6 +90,13 @@ void powerfs_die(long n)
 {
 	fs_state.calls = 0;
 	fs_state.die_at = n;
+	fs_state.once = false;
+}
+
+void powerfs_fail(long n)
+{
+	powerfs_die(n);
+	fs_state.once = true;
 }
 
 int powerfs_died(void)
@@ -102,7 +110,7 @@ static bool refused(void)
 	if (fs_state.before)
 		fs_state.before(fs_state.arg);
 	fs_state.calls++;
-	if (!powerfs_died())
+	if (!powerfs_died() || (fs_state.once && fs_state.calls > fs_state.die_at))
 		return false;
 	errno = EIO;
 	return true;

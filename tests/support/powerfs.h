@@ -20,6 +20,9 @@ void powerfs_start(const char *base);
 void powerfs_watch(void (*before)(void *arg), void *arg);
 /* The n-th call from now on, and all after it, fail: the process is gone, the machine is not. 0: calls work again. */
 void powerfs_die(long n);
+/* Only the n-th call from now on fails. */
+void powerfs_fail(long n);
+/* Has it come to that? */
 int powerfs_died(void);
 /* A number that stands for what would survive. */
 uint64_t powerfs_hash(enum power_loss loss, uint64_t seed);
