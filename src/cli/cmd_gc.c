@@ -35,7 +35,7 @@ static int collect(struct vv_job *job, const char *name)
 		rc = vv_job_lock(job, &lin);
 	if (rc)
 		return rc;
-	rc = vv_gc_run(&lin, job->pool, dry, &r);
+	rc = vv_gc_run(&lin, dry, &r);
 	vv_job_unlock(job);
 	if (rc == 0 && job->args->json)
 		put_report(&job->json, name, &r);

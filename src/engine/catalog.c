@@ -1,6 +1,7 @@
 #include "engine/catalog.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -9,20 +10,71 @@
 #include <string.h>
 #include <sys/random.h>
 
-static int make_record(struct vv_lineage *lin, const char *object)
+#define MAX_COMMIT (VV_COMMIT_FIXED + (size_t)VV_MAX_RANKS * VV_COMMIT_PER_RANK)
+
+/* The record is gone or not whole: if there are epochs, the id is in every one of them. 1 = found, 0 = there are none. */
+static int recover(struct vv_lineage *lin)
+{
+	uint64_t epoch = UINT64_MAX;
+	int rc = vv_catalog_newest(lin, epoch, &epoch);
+
+	for (; rc == 0 && epoch; rc = vv_catalog_newest(lin, epoch, &epoch)) {
+		struct vv_commit c = { 0 };
+		char object[VV_NAME_MAX];
+		uint8_t *p = NULL;
+		size_t n = 0;
+
+		vv_name_commit(object, lin->name, epoch);
+		rc = vv_store_get(lin->store, object, MAX_COMMIT, &p, &n);
+		if (rc == 0 && vv_commit_get(&c, p, n) == 0) {
+			memcpy(lin->id, c.lineage, sizeof(lin->id));
+			lin->created_ns = c.time_ns;
+			lin->recovered = true;
+		}
+		vv_commit_fini(&c);
+		vv_mem_free(p);
+		if (rc || lin->recovered)
+			return rc ? rc : 1;
+	}
+	return rc;
+}
+
+static int put_record(struct vv_lineage *lin, const char *object)
 {
 	struct vv_buf b = { 0 };
 	int rc;
 
-	if (getrandom(lin->id, sizeof(lin->id), 0) != (ssize_t)sizeof(lin->id))
-		return vv_err_sys(errno, "no random numbers");
-	lin->created_ns = vv_clock_wall_ns();
 	vv_commit_put_lineage(lin->id, lin->created_ns, &b);
 	rc = vv_buf_check(&b);
 	if (rc == 0)
 		rc = vv_store_put(lin->store, object, b.p, b.n);
 	vv_buf_fini(&b);
 	return rc;
+}
+
+/* There is no record that can be read: `why` says whether it is missing (VV_ENOENT) or damaged. */
+static int open_without(struct vv_lineage *lin, const char *object, int why, bool create)
+{
+	struct vv_err_state error;
+	int rc;
+
+	vv_err_save(why, &error);
+	rc = recover(lin);
+	if (rc < 0)
+		return rc;
+	if (rc == 0 && why == VV_ENOENT && create) {
+		if (getrandom(lin->id, sizeof(lin->id), 0) != (ssize_t)sizeof(lin->id))
+			return vv_err_sys(errno, "no random numbers");
+		lin->created_ns = vv_clock_wall_ns();
+		return put_record(lin, object);
+	}
+	if (rc == 0 && why == VV_ENOENT)
+		return vv_err_set(why, "store '%s' has no lineage '%s' ('varve ls %s' lists what it has)", lin->store->url,
+				  lin->name, lin->store->url);
+	if (rc == 0)
+		return vv_err_restore(&error);
+	vv_log_warn("'%s/%s' is missing or damaged; the epochs say what was in it", lin->store->url, object);
+	return create ? put_record(lin, object) : 0;
 }
 
 int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out)
@@ -42,16 +94,35 @@ int vv_catalog_open(struct vv_store *store, const char *name, bool create, struc
 		rc = vv_commit_get_lineage(lin.id, &lin.created_ns, p, n);
 		if (rc)
 			vv_err_context(rc, "'%s/%s'", store->url, object);
-	} else if (rc == VV_ENOENT && create) {
-		rc = make_record(&lin, object);
-	} else if (rc == VV_ENOENT) {
-		vv_err_set(rc, "store '%s' has no lineage '%s' ('varve ls %s' lists what it has)", store->url, name,
-			   store->url);
 	}
 	vv_mem_free(p);
+	if (rc == VV_ENOENT || rc == VV_EDAMAGED)
+		rc = open_without(&lin, object, rc, create);
 	if (rc == 0)
 		*out = lin;
 	return rc;
+}
+
+/* By its record; or, if that is lost, by a folder of epochs. */
+static int is_lineage(struct vv_store *store, const char *name)
+{
+	char object[VV_NAME_MAX];
+	struct vv_names inside = { 0 };
+	struct vv_get *g = NULL;
+	int rc, found = 0;
+
+	if (vv_name_check_lineage(name) < 0)
+		return 0;
+	vv_name_record(object, name);
+	rc = vv_store_get_open(store, object, &g);
+	vv_store_get_close(g);
+	if (rc != VV_ENOENT)
+		return rc ? rc : 1;
+	rc = vv_store_list(store, name, &inside);
+	for (size_t i = 0; rc == 0 && i < inside.n; i++)
+		found |= inside.v[i].is_dir && vv_name_parse_folder(inside.v[i].name) >= 0;
+	vv_store_names_fini(&inside);
+	return rc ? rc : found;
 }
 
 int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
@@ -59,26 +130,18 @@ int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
 	struct vv_names all = { 0 }, found = { 0 };
 	int rc = vv_store_list(store, "", &all);
 
-	for (size_t i = 0; rc == 0 && i < all.n; i++) {
-		char object[VV_NAME_MAX];
-		struct vv_get *g = NULL;
-
-		if (!all.v[i].is_dir || vv_name_check_lineage(all.v[i].name) < 0)
-			continue;
-		vv_name_record(object, all.v[i].name);
-		rc = vv_store_get_open(store, object, &g);
-		vv_store_get_close(g);
-		if (rc == 0)
+	for (size_t i = 0; rc >= 0 && i < all.n; i++) {
+		rc = all.v[i].is_dir ? is_lineage(store, all.v[i].name) : 0;
+		if (rc == 1)
 			rc = vv_store_names_add(&found, all.v[i].name, strlen(all.v[i].name), 0, true);
-		else if (rc == VV_ENOENT)
-			rc = 0;
 	}
 	vv_store_names_fini(&all);
-	if (rc)
+	if (rc < 0) {
 		vv_store_names_fini(&found);
-	else
-		*out = found;
-	return rc;
+		return rc;
+	}
+	*out = found;
+	return 0;
 }
 
 static int grow(void **v, size_t n, size_t *cap, size_t size)
@@ -226,7 +289,7 @@ int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_co
 	int rc;
 
 	vv_name_commit(object, lin->name, epoch);
-	rc = vv_store_get(lin->store, object, VV_COMMIT_FIXED + (size_t)VV_MAX_RANKS * VV_COMMIT_PER_RANK, &p, &n);
+	rc = vv_store_get(lin->store, object, MAX_COMMIT, &p, &n);
 	if (rc == VV_ENOENT)
 		return vv_err_set(rc, "lineage '%s' has no epoch %" PRIu64 " ('varve ls %s %s' lists its epochs)", lin->name,
 				  epoch, lin->store->url, lin->name);

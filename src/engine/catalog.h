@@ -13,6 +13,7 @@ struct vv_lineage { /* borrowed by everything that reads or writes one */
 	char name[VV_NAME_LINEAGE_MAX + 1];
 	uint8_t id[16];
 	uint64_t created_ns;
+	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 
 struct vv_layer_name {
@@ -27,9 +28,10 @@ struct vv_listing { /* all ascending */
 	size_t n_layers, layers_cap;
 };
 
-/* Reads the lineage's record; with create, makes it if it is not there. VV_ENOENT names the store. */
+/* Reads the lineage's record; with create, makes it if it is not there. Where the record is lost but epochs are there, their
+ * commit records say what was in it. VV_ENOENT names the store. */
 int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out);
-/* Names of all lineages, sorted. */
+/* Names of all lineages, sorted, those that lost their record too. */
 int vv_catalog_lineages(struct vv_store *store, struct vv_names *out);
 
 /* Everything from epoch `from` on. */

@@ -241,6 +241,12 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n)
 		if (!b)
 			return VV_ENOMEM;
 		take = f->opt.block - b->raw_len;
+		if (take < n && n <= f->opt.block) { /* a chunk is not cut if it need not be */
+			rc = send(f, b);
+			if (rc)
+				return rc;
+			continue;
+		}
 		take = take < n ? take : n;
 		rc = note(b, from, take);
 		if (rc == 0 && b->raw_len == f->opt.block)

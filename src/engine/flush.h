@@ -20,7 +20,7 @@ struct vv_flush_options {
 int vv_flush_parse_codec(const char *text, struct vv_flush_options *out);
 
 int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out);
-/* Appends n bytes to the payload. They stay where they are, unchanged, until the flush is closed. */
+/* Appends a chunk of n bytes to the payload, whole in one block if one can hold it. The bytes stay where they are, unchanged, until the flush is closed. */
 int vv_flush_add(struct vv_flush *f, const void *p, size_t n);
 /* Writes what is left; the blocks as written. */
 int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out);

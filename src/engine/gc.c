@@ -106,14 +106,13 @@ static int remove_if_empty(struct vv_store *s, const char *dir)
 	return 0;
 }
 
-int vv_gc_run(const struct vv_lineage *lin, struct vv_pool *pool, bool dry_run, struct vv_gc_report *out)
+int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out)
 {
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
 	struct vv_reach r = { 0 };
 	int rc = vv_catalog_list(lin, 0, &l);
 
-	(void)pool;
 	if (rc == 0)
 		rc = vv_reach_init(&r, lin, &l);
 	if (rc == 0)

@@ -2,7 +2,6 @@
 #ifndef VV_ENGINE_GC_H
 #define VV_ENGINE_GC_H
 
-#include "base/pool.h"
 #include "engine/catalog.h"
 
 struct vv_gc_report {
@@ -13,6 +12,6 @@ struct vv_gc_report {
 
 /* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was. With dry_run nothing is
  * changed, and the report says what would be. */
-int vv_gc_run(const struct vv_lineage *lin, struct vv_pool *pool, bool dry_run, struct vv_gc_report *out);
+int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);
 
 #endif

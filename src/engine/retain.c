@@ -83,7 +83,7 @@ static int reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
 	struct vv_err_state error;
-	int rc = vv_gc_run(&v->lineage, v->pool, false, &report);
+	int rc = vv_gc_run(&v->lineage, false, &report);
 
 	v->bytes_dropped = 0;
 	if (rc) {

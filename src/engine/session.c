@@ -204,7 +204,7 @@ static int add_want(const struct vv_lineage *lin, const struct vv_table *t, cons
 	if (from->shape.len != r->shape.len)
 		return vv_err_set(VV_EMISMATCH,
 				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
-				  "; declare it with that size, or read it with varve_restart_region",
+				  " bytes; declare it with that size, or read it with varve_restart_region",
 				  r->name, r->shape.len, t->epoch, from->shape.len);
 	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p };
 	return 0;

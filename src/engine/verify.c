@@ -18,6 +18,7 @@ struct verifier {
 	pthread_mutex_t lock;
 	/* the layer under way */
 	struct vv_layerio *file;
+	struct vv_err_state failure; /* of a block, other than damage */
 };
 
 /* Only damage is a problem to go on after; the rest ends the run. */
@@ -48,7 +49,8 @@ static const uint8_t *inside(const struct vv_blocks *b, size_t k, const uint8_t 
 	return NULL;
 }
 
-/* Checks the digests of the chunks that begin in the block. Chunks that span blocks are joined elsewhere. */
+/* Checks the digests of the chunks that lie in the block. One that spans two (only where chunks are larger than blocks) is
+ * left to the checks of those. */
 static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
 {
 	const struct vv_digests *d = &v->file->digests;
@@ -91,9 +93,10 @@ static void check_block(void *arg, size_t k)
 	if (rc == 0)
 		rc = check_chunks(v, k, raw);
 	vv_mem_free(raw);
-	if (rc)
-		note(v, VV_EDAMAGED);
+	rc = note(v, rc);
 	pthread_mutex_lock(&v->lock);
+	if (rc && !v->failure.code)
+		vv_err_save(rc, &v->failure);
 	v->done += b->stored_len;
 	vv_progress_tell(v->progress, v->done, v->total);
 	pthread_mutex_unlock(&v->lock);
@@ -126,8 +129,10 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 		rc = note(v, vv_layerio_check_sections(v->file));
 	if (rc == 0)
 		rc = note(v, check_needed(v->file, &l->need));
-	if (rc == 0)
+	if (rc == 0) {
 		vv_pool_each(v->pool, v->file->blocks.n, check_block, v);
+		rc = v->failure.code ? vv_err_restore(&v->failure) : 0;
+	}
 	vv_layerio_close(v->file);
 	v->file = NULL;
 	return rc;
@@ -206,6 +211,11 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 
 	if (rc == 0)
 		rc = vv_reach_init(&r, lin, &all);
+	if (rc == 0 && lin->recovered) {
+		vv_err_set(VV_EDAMAGED, "'%s/%s/lineage': the record is missing or damaged (the next writer restores it)",
+			   lin->store->url, lin->name);
+		note(&v, VV_EDAMAGED);
+	}
 	for (size_t i = 0; rc == 0 && i < live->n_epochs; i++) {
 		rc = check_epoch(&v, &r, live, live->epoch[i]);
 		reach_own(&r, live->epoch[i]);

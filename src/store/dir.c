@@ -535,7 +535,7 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 
 	if (!d)
 		return VV_ENOMEM;
-	d->fs = opt->fs ? opt->fs : usual_fs ? usual_fs : vv_fs_real();
+	d->fs = usual_fs ? usual_fs : vv_fs_real();
 	rc = vv_store_init(&d->base, &ops, url, opt);
 	if (rc == 0)
 		rc = find_root(d, strncmp(url, "dir:", 4) == 0 ? url + 4 : url, opt->create);

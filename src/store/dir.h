@@ -4,9 +4,11 @@
 
 #include "store/store.h"
 
+struct vv_fs;
+
 /* url: a path, or dir:PATH. */
 int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
-/* Tests: what directories opened from now on without a file system of their own use; NULL = the real one. */
+/* Tests: the file system that directories opened from now on use; NULL = the real one. */
 void vv_dir_set_fs(const struct vv_fs *fs);
 
 #endif

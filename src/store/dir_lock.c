@@ -69,10 +69,12 @@ static int sign(int fd)
 	return 0;
 }
 
+enum { RETRY = 1 };
+
 static int take(const char *path, struct held *h)
 {
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	struct stat st;
+	struct stat st, named;
 
 	h->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (h->fd < 0)
@@ -82,6 +84,8 @@ static int take(const char *path, struct held *h)
 							    vv_err_sys(errno, "cannot lock '%s'", path);
 	if (fstat(h->fd, &st) < 0 || sign(h->fd) < 0)
 		return vv_err_sys(errno, "cannot write the lock '%s'", path);
+	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
+		return RETRY; /* its last holder removed the lineage between our open and our lock */
 	h->dev = st.st_dev;
 	h->ino = st.st_ino;
 	h->pid = getpid();
@@ -99,6 +103,12 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 	h->base.store = s;
 	pthread_mutex_lock(&list_lock);
 	rc = held_here(path) ? busy(path, "another session of this process") : take(path, h);
+	for (int tries = 0; rc == RETRY && tries < 10; tries++) {
+		close(h->fd);
+		rc = take(path, h);
+	}
+	if (rc == RETRY)
+		rc = vv_err_set(VV_EBUSY, "the lock '%s' is removed again and again", path);
 	if (rc == 0) {
 		h->next = list;
 		list = h;

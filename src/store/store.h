@@ -17,7 +17,6 @@
 #include <sys/uio.h>
 
 struct vv_store;
-struct vv_fs;
 
 struct vv_put { /* an object being written; a backend embeds it first */
 	struct vv_store *store;
@@ -97,7 +96,6 @@ struct vv_store_options {
 	bool s3_path_style;
 	unsigned s3_retries;     /* tries after the first */
 	uint64_t s3_part_bytes;  /* multipart part size, >= 5 MiB */
-	const struct vv_fs *fs;  /* dir: NULL = the real one */
 };
 
 /* By URL: a path or dir:PATH, mem:NAME (shared within the process), s3://BUCKET/PREFIX. */

@@ -222,8 +222,8 @@ static void tend(struct model *m, bool gc, bool drop)
 			m->live[e] = false;
 		}
 	if (gc) {
-		ok(vv_gc_run(&lin, pool, false, &freed));
-		ok(vv_gc_run(&lin, pool, true, &again));
+		ok(vv_gc_run(&lin, false, &freed));
+		ok(vv_gc_run(&lin, true, &again));
 		CHECK(again.bytes_before <= freed.bytes_before);
 		CHECK((double)again.bytes_before <= 1.3 * (double)again.bytes_needed + 65536);
 	}

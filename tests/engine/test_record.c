@@ -1,0 +1,88 @@
+/* The lineage's record is lost or damaged: its epochs are not. They restore, verify names the loss, and the next writer
+ * puts the record back, with the same id. */
+#include "base/pool.h"
+#include "engine/catalog.h"
+#include "engine/verify.h"
+#include "vv_test.h"
+#include <stdlib.h>
+#include <string.h>
+#include <varve/varve.h>
+
+static uint8_t region[20000];
+
+static void ok(int rc)
+{
+	if (rc < 0) {
+		fprintf(stderr, "%s: %s\n", varve_strerror(rc), varve_last_error());
+		exit(1);
+	}
+}
+
+static size_t problems(struct vv_store *s, uint8_t id[16])
+{
+	struct vv_verify_report report;
+	struct vv_lineage lin;
+	struct vv_pool *pool = NULL;
+
+	ok(vv_pool_new(0, &pool));
+	ok(vv_catalog_open(s, "a", false, &lin));
+	ok(vv_verify_run(&lin, pool, 0, NULL, NULL, NULL, &report));
+	memcpy(id, lin.id, 16);
+	vv_pool_free(pool);
+	return report.problems;
+}
+
+static void lay_down(const char *url, int value)
+{
+	varve *v = NULL;
+
+	ok(varve_open(url, "a", NULL, &v));
+	ok(varve_protect(v, "r", region, sizeof(region)));
+	ok(varve_restart(v, VARVE_LATEST));
+	CHECK(value == 1 || region[7] == value - 1);
+	memset(region, value, sizeof(region));
+	ok(varve_checkpoint(v));
+	varve_close(v);
+	memset(region, 0, sizeof(region));
+}
+
+static void lose(struct vv_store *s, int how)
+{
+	uint8_t *p = NULL;
+	size_t n = 0;
+
+	if (how < 0) {
+		ok(vv_store_remove(s, "a/lineage"));
+		return;
+	}
+	ok(vv_store_get(s, "a/lineage", 4096, &p, &n));
+	p[how] ^= 0x40;
+	ok(vv_store_put(s, "a/lineage", p, n));
+	free(p);
+}
+
+int main(void)
+{
+	struct vv_store_options opt = { 0 };
+	struct vv_store *s = NULL;
+	struct vv_names names = { 0 };
+	uint8_t id[16], again[16];
+	int value = 1;
+
+	ok(vv_store_open("mem:record", &opt, &s));
+	lay_down("mem:record", value++);
+	CHECK_EQ(problems(s, id), 0);
+	for (int how = -1; how < 56; how++) {
+		lose(s, how);
+		ok(vv_catalog_lineages(s, &names));
+		CHECK_EQ(names.n, 1);
+		vv_store_names_fini(&names);
+		CHECK_EQ(problems(s, again), 1);
+		CHECK(memcmp(id, again, 16) == 0);
+		lay_down("mem:record", value++);
+		CHECK_EQ(problems(s, again), 0);
+		CHECK(memcmp(id, again, 16) == 0);
+	}
+	vv_store_close(s);
+	return 0;
+}
