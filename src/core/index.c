@@ -150,6 +150,15 @@ int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, 
 	return 0;
 }
 
+int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)
+{
+	int rc = vv_index_add(x, d, layer, pos, number);
+
+	if (rc == 0)
+		x->slot[probe(x, d)] = tagged(d, *number);
+	return rc;
+}
+
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d)
 {
 	uint32_t number;

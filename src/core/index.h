@@ -35,6 +35,8 @@ void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d);
 uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d);
 /* Adds content not yet there; positions are below 2^40. */
 int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number);
+/* Adds content that is there already but cannot be used: the new place is found from now on. */
+int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number);
 /* Adds a layer's digests; content that is known already keeps its first place. */
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
 /* Forgets every entry numbered n or above; needs no memory, so it cannot fail. */

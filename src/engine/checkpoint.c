@@ -80,6 +80,7 @@ static int place(struct pass *p, struct vv_region *r, size_t i, const struct vv_
 {
 	struct vv_index *x = &p->v->history.index;
 	size_t len = chunk_len(r, i);
+	bool gone;
 	uint32_t e;
 	int rc;
 
@@ -89,12 +90,13 @@ static int place(struct pass *p, struct vv_region *r, size_t i, const struct vv_
 		return 0;
 	}
 	e = vv_index_find(x, d);
-	if (e != VV_INDEX_NONE) {
+	gone = e != VV_INDEX_NONE && !vv_history_has(&p->v->lineage, &p->v->history, e);
+	if (e != VV_INDEX_NONE && !gone) {
 		r->now[i] = e + VV_CHUNK_FIRST;
 		*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
 		return 0;
 	}
-	rc = vv_index_add(x, d, p->layer, p->pos, &e);
+	rc = gone ? vv_index_supersede(x, d, p->layer, p->pos, &e) : vv_index_add(x, d, p->layer, p->pos, &e);
 	if (rc == 0)
 		rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
 	if (rc == 0)

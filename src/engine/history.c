@@ -9,11 +9,13 @@
 static const char magic[8] = { 'V', 'A', 'R', 'V', 'E', 'I', 'D', 'X' };
 
 enum { SAVE_EVERY = 64 };
+enum { UNSEEN, THERE, GONE };
 #define MAX_CACHE (8ull << 30)
 
 void vv_history_fini(struct vv_history *h)
 {
 	vv_index_fini(&h->index);
+	vv_mem_free(h->looked);
 	*h = (struct vv_history){ 0 };
 }
 
@@ -107,20 +109,6 @@ static int add_layer(const struct vv_lineage *lin, uint64_t layer, uint8_t kind,
 	return rc;
 }
 
-/* A cache may be older than the folder it lies in: one that names a layer which is gone is worse than none. */
-static bool all_there(const struct vv_index *x, const struct vv_listing *l)
-{
-	size_t k = 0;
-
-	for (size_t i = 0; i < x->n_layers; i++) { /* both ascend */
-		while (k < l->n_layers && l->layer[k].layer < x->layer[i])
-			k++;
-		if (k == l->n_layers || l->layer[k].layer != x->layer[i])
-			return false;
-	}
-	return true;
-}
-
 int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, struct vv_history *out)
 {
 	struct vv_history h = { 0 };
@@ -128,11 +116,14 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 	int rc = load_cache(lin, rank, digest_kind, &h);
 
 	if (rc == 0)
-		rc = vv_catalog_list(lin, 0, &l);
-	if (rc == 0 && !all_there(&h.index, &l))
-		vv_history_fini(&h);
+		rc = vv_catalog_list(lin, h.cached + 1, &l);
+	if (rc == 0) {
+		h.n_looked = h.index.n_layers;
+		h.looked = vv_mem_new(h.n_looked, sizeof(*h.looked));
+		rc = h.looked ? 0 : VV_ENOMEM;
+	}
 	for (size_t i = 0; rc == 0 && i < l.n_layers; i++)
-		if (vv_run_rank(l.layer[i].layer) == rank && vv_run_epoch(l.layer[i].layer) > h.cached)
+		if (vv_run_rank(l.layer[i].layer) == rank)
 			rc = add_layer(lin, l.layer[i].layer, digest_kind, &h);
 	vv_catalog_listing_fini(&l);
 	if (rc)
@@ -140,6 +131,27 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 	else
 		*out = h;
 	return rc;
+}
+
+/* A cache may be older than the folder it lies in, and looking for all its layers at every start would cost more than the
+ * cache saves. So a layer is looked for when something first refers to it. */
+bool vv_history_has(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry)
+{
+	size_t k = (size_t)(h->index.entry[entry].where >> 40);
+	char object[VV_NAME_MAX];
+	struct vv_get *g = NULL;
+	uint64_t layer;
+
+	if (k >= h->n_looked)
+		return true;
+	if (h->looked[k] == UNSEEN) {
+		layer = h->index.layer[k];
+		vv_name_layer(object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
+		h->looked[k] = vv_store_get_open(lin->store, object, &g) == VV_ENOENT ? GONE : THERE;
+		vv_store_get_close(g);
+		vv_err_clear();
+	}
+	return h->looked[k] == THERE;
 }
 
 static void put_source(struct vv_buf *b, const struct vv_index *x, size_t first, size_t end)

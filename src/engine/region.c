@@ -247,8 +247,9 @@ static uint32_t entry_at(const struct vv_index *x, uint64_t layer, uint64_t pos,
 	return vv_index_at(x, x->n, layer, pos);
 }
 
-static void adopt(struct vv_region *r, const struct vv_table_region *from, const struct vv_index *x)
+static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_region *from)
 {
+	const struct vv_index *x = &v->history.index;
 	uint32_t hint = 0;
 	size_t k = 0;
 
@@ -268,7 +269,7 @@ static void adopt(struct vv_region *r, const struct vv_table_region *from, const
 		} else {
 			uint32_t e = entry_at(x, run->layer, run->pos + (at - run->at), hint);
 
-			if (e != VV_INDEX_NONE) {
+			if (e != VV_INDEX_NONE && vv_history_has(&v->lineage, &v->history, e)) {
 				r->was[i] = e + VV_CHUNK_FIRST;
 				hint = e + 1;
 			}
@@ -291,7 +292,7 @@ void vv_region_adopt_all(struct varve *v)
 			continue;
 		r->parent = k < v->table.n ? (uint32_t)k + 1 : 0;
 		if (r->parent)
-			adopt(r, &v->table.region[k], &v->history.index);
+			adopt(v, r, &v->table.region[k]);
 		r->adopted = true;
 	}
 }

@@ -20,6 +20,7 @@ enum {
 	ALLOCATE_FIRST = 4 << 20,
 	ALLOCATE_MOST = 64 << 20,
 	WRITEBACK_EVERY = 8 << 20,
+	PAGE = 4096,
 	READ_STEP = 128 << 10, /* small enough that what was read is still in the cache when it is checked */
 };
 
@@ -39,6 +40,8 @@ struct dir_put {
 	uint64_t hint;
 	uint64_t allocated;
 	uint64_t started; /* writeback was asked for up to here */
+	size_t carried;   /* bytes at the end that do not fill a page yet */
+	uint8_t carry[PAGE];
 };
 
 struct dir_get {
@@ -175,35 +178,87 @@ static int allocate(struct dir_store *d, struct dir_put *p, uint64_t end)
 	return 0;
 }
 
-static int put_write(struct vv_put *base, const struct iovec *iov, int n)
+/* 256 parts at a time: the system takes no more than 1024. */
+static int write_parts(struct dir_put *p, const struct iovec *iov, int n, uint64_t at)
 {
-	struct dir_put *p = (struct dir_put *)base;
-	struct dir_store *d = dir_of(base->store);
-	uint64_t at = base->written, end = at;
-	int rc = 0;
+	struct dir_store *d = dir_of(p->base.store);
 
-	for (int i = 0; i < n; i++)
-		end += iov[i].iov_len;
-	rc = allocate(d, p, end);
-	while (rc == 0 && n > 0) {
+	for (int k; n > 0; iov += k, n -= k) {
 		struct iovec part[256];
-		int k = n < 256 ? n : 256;
 		uint64_t bytes = 0;
 
+		k = n < 256 ? n : 256;
 		memcpy(part, iov, (size_t)k * sizeof(*iov));
 		for (int i = 0; i < k; i++)
 			bytes += part[i].iov_len;
 		if (vv_fs_write_all(d->fs, p->fd, part, k, (off_t)at) < 0)
-			rc = vv_err_sys(errno, "cannot write '%s'", base->name);
+			return vv_err_sys(errno, "cannot write '%s'", p->base.name);
 		at += bytes;
-		iov += k;
-		n -= k;
 	}
-	if (rc == 0 && end - p->started >= WRITEBACK_EVERY) {
-		d->fs->start_writeback(d->fs, p->fd, (off_t)p->started, (off_t)(end - p->started));
-		p->started = end;
+	return 0;
+}
+
+/* Adds the parts to what is kept back, all but the first `skip` bytes. */
+static void carry(struct dir_put *p, const struct iovec *iov, int n, uint64_t skip)
+{
+	for (int i = 0; i < n; i++) {
+		size_t past = iov[i].iov_len < skip ? iov[i].iov_len : (size_t)skip, left = iov[i].iov_len - past;
+
+		memcpy(p->carry + p->carried, (const uint8_t *)iov[i].iov_base + past, left);
+		p->carried += left;
+		skip -= past;
 	}
-	return rc;
+}
+
+/* What was kept back and the parts up to `room` bytes of them, as one list: new memory. */
+static struct iovec *join(struct dir_put *p, const struct iovec *iov, int n, uint64_t room, int *count)
+{
+	struct iovec *part = vv_mem_new((size_t)n + 1, sizeof(*part));
+	int k = 0;
+
+	if (part && p->carried)
+		part[k++] = (struct iovec){ p->carry, p->carried };
+	for (int i = 0; part && i < n && room > 0; i++) {
+		part[k] = iov[i];
+		if (part[k].iov_len > room)
+			part[k].iov_len = (size_t)room;
+		room -= part[k++].iov_len;
+	}
+	*count = k;
+	return part;
+}
+
+/* Every write but the last ends where a page ends: no page is written twice, and the page cache can use large folios.
+ * The odd bytes wait for the next call. */
+static int put_write(struct vv_put *base, const struct iovec *iov, int n)
+{
+	struct dir_put *p = (struct dir_put *)base;
+	struct dir_store *d = dir_of(base->store);
+	uint64_t at = base->written - p->carried, end = base->written, whole;
+	struct iovec *part;
+	int rc, k;
+
+	for (int i = 0; i < n; i++)
+		end += iov[i].iov_len;
+	whole = end / PAGE * PAGE;
+	if (whole <= at) {
+		carry(p, iov, n, 0);
+		return 0;
+	}
+	part = join(p, iov, n, whole - base->written, &k);
+	rc = part ? allocate(d, p, end) : VV_ENOMEM;
+	if (rc == 0)
+		rc = write_parts(p, part, k, at);
+	vv_mem_free(part);
+	if (rc)
+		return rc;
+	p->carried = 0;
+	carry(p, iov, n, whole - base->written);
+	if (whole - p->started >= WRITEBACK_EVERY) {
+		d->fs->start_writeback(d->fs, p->fd, (off_t)p->started, (off_t)(whole - p->started));
+		p->started = whole;
+	}
+	return 0;
 }
 
 static int sync_parent(struct dir_store *d, const char *path)
@@ -221,9 +276,10 @@ static int put_commit(struct vv_put *base)
 {
 	struct dir_put *p = (struct dir_put *)base;
 	struct dir_store *d = dir_of(base->store);
-	int rc = 0, fd = p->fd;
+	struct iovec rest = { p->carry, p->carried };
+	int rc = p->carried ? write_parts(p, &rest, 1, base->written - p->carried) : 0, fd = p->fd;
 
-	if (p->allocated > base->written && d->fs->truncate(d->fs, fd, (off_t)base->written) < 0)
+	if (rc == 0 && p->allocated > base->written && d->fs->truncate(d->fs, fd, (off_t)base->written) < 0)
 		rc = vv_err_sys(errno, "cannot trim '%s'", base->name);
 	if (rc == 0 && d->fs->fsync(d->fs, fd) < 0)
 		rc = vv_err_sys(errno, "cannot make '%s' durable", base->name);
