@@ -128,14 +128,14 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 
 static int locked_protect(struct varve *v, const char *call, const char *name, void *p, struct vv_shape *s)
 {
-	int rc = v ? check_name(call, name) : vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
+	int rc = vv_session_enter(v, call);
 
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&v->lock);
-	rc = protect(v, name, p, s, NULL);
-	pthread_mutex_unlock(&v->lock);
-	return rc;
+	rc = check_name(call, name);
+	if (rc == 0)
+		rc = protect(v, name, p, s, NULL);
+	return vv_session_leave(v, rc);
 }
 
 int varve_protect(varve *v, const char *name, void *p, size_t len)
@@ -172,11 +172,13 @@ static void take_out(struct varve *v, size_t i)
 int varve_unprotect(varve *v, const char *name)
 {
 	size_t i;
-	int rc = v ? check_name("varve_unprotect", name) : vv_err_set(VV_EINVAL, "varve_unprotect: no session (NULL)");
+	int rc = vv_session_enter(v, "varve_unprotect");
 
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&v->lock);
+	rc = check_name("varve_unprotect", name);
+	if (rc)
+		return vv_session_leave(v, rc);
 	i = find(v, name);
 	if (i == v->n_regions)
 		rc = vv_err_set(VV_ENOENT, "varve_unprotect: no region '%s'", name);
@@ -184,57 +186,60 @@ int varve_unprotect(varve *v, const char *name)
 		rc = vv_err_set(VV_EINVAL, "varve_unprotect: region '%s' was made by varve_alloc; varve_free it", name);
 	else
 		take_out(v, i);
-	pthread_mutex_unlock(&v->lock);
-	return rc;
+	return vv_session_leave(v, rc);
+}
+
+/* Whole zeroed pages. */
+static void *zero_pages(const char *name, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = len ? (len + page - 1) / page * page : page;
+	void *p = NULL;
+
+	if (len > VV_MAX_REGION_BYTES || posix_memalign(&p, page, room) != 0) {
+		vv_err_set(VV_ENOMEM, "varve_alloc: region '%s': no memory for %zu bytes", name, len);
+		return NULL;
+	}
+	return memset(p, 0, room);
 }
 
 void *varve_alloc(varve *v, const char *name, size_t len)
 {
 	struct vv_shape s = { .len = len };
 	struct vv_region *r = NULL;
-	long page = sysconf(_SC_PAGESIZE);
 	void *p = NULL;
-	size_t room = len ? (len + (size_t)page - 1) / (size_t)page * (size_t)page : (size_t)page;
 
-	if (!v || check_name("varve_alloc", name) < 0) {
-		if (!v)
-			vv_err_set(VV_EINVAL, "varve_alloc: no session (NULL)");
+	if (vv_session_enter(v, "varve_alloc") < 0)
 		return NULL;
+	if (check_name("varve_alloc", name) == 0) {
+		if (find(v, name) < v->n_regions)
+			vv_err_set(VV_EINVAL, "varve_alloc: region '%s' is there already", name);
+		else
+			p = zero_pages(name, len);
 	}
-	if (len > VV_MAX_REGION_BYTES || posix_memalign(&p, (size_t)page, room) != 0) {
-		vv_err_set(VV_ENOMEM, "varve_alloc: region '%s': no memory for %zu bytes", name, len);
-		return NULL;
-	}
-	memset(p, 0, room);
-	pthread_mutex_lock(&v->lock);
-	if (find(v, name) < v->n_regions)
-		vv_err_set(VV_EINVAL, "varve_alloc: region '%s' is there already", name);
-	else if (protect(v, name, p, &s, &r) == 0)
+	if (p && protect(v, name, p, &s, &r) == 0)
 		r->owned = p;
-	pthread_mutex_unlock(&v->lock);
-	if (!r) {
+	vv_session_leave(v, 0);
+	if (!r)
 		free(p);
-		return NULL;
-	}
-	return p;
+	return r ? p : NULL;
 }
 
 int varve_free(varve *v, void *p)
 {
-	int rc = VV_EINVAL;
+	int rc;
 
 	if (!p)
 		return 0;
-	if (!v)
-		return vv_err_set(VV_EINVAL, "varve_free: no session (NULL)");
-	pthread_mutex_lock(&v->lock);
+	rc = vv_session_enter(v, "varve_free");
+	if (rc)
+		return rc;
+	rc = vv_err_set(VV_EINVAL, "varve_free: %p is not memory of varve_alloc", p);
 	for (size_t i = 0; rc && i < v->n_regions; i++)
 		if (v->region[i]->owned == p) {
 			take_out(v, i);
 			rc = 0;
 		}
-	pthread_mutex_unlock(&v->lock);
-	return rc ? vv_err_set(VV_EINVAL, "varve_free: %p is not memory of varve_alloc", p) : 0;
+	return vv_session_leave(v, rc);
 }
 
 /* ---- what the chunks held ------------------------------------------------------------------------------------------ */

@@ -29,8 +29,7 @@ const char *varve_version(void)
 	return VV_VERSION;
 }
 
-/* Every call on a session begins here: is it one, and is it ours? */
-static int enter(struct varve *v, const char *call)
+int vv_session_enter(struct varve *v, const char *call)
 {
 	if (!v)
 		return vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
@@ -41,7 +40,7 @@ static int enter(struct varve *v, const char *call)
 	return 0;
 }
 
-static int leave(struct varve *v, int rc)
+int vv_session_leave(struct varve *v, int rc)
 {
 	pthread_mutex_unlock(&v->lock);
 	return rc;
@@ -245,7 +244,7 @@ static int restart_latest(struct varve *v)
 		rc = restart_epoch(v, epoch);
 		if (rc == 0)
 			return 1;
-		if (rc != VV_EDAMAGED)
+		if (rc != VV_EDAMAGED && rc != VV_EIO)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
@@ -256,7 +255,7 @@ static int restart_latest(struct varve *v)
 
 int varve_restart(varve *v, uint64_t epoch)
 {
-	int rc = enter(v, "varve_restart");
+	int rc = vv_session_enter(v, "varve_restart");
 
 	if (rc)
 		return rc;
@@ -266,7 +265,7 @@ int varve_restart(varve *v, uint64_t epoch)
 		rc = restart_epoch(v, epoch);
 		rc = rc ? rc : 1;
 	}
-	return leave(v, rc);
+	return vv_session_leave(v, rc);
 }
 
 static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
@@ -284,7 +283,7 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 {
 	const struct vv_table_region *r = NULL;
 	struct vv_table t = { 0 };
-	int rc = enter(v, "varve_restart_region");
+	int rc = vv_session_enter(v, "varve_restart_region");
 
 	if (rc)
 		return rc;
@@ -303,14 +302,14 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 		rc = vv_restore_read(&v->lineage, v->pool, &want, 1);
 	}
 	vv_table_fini(&t);
-	return leave(v, rc);
+	return vv_session_leave(v, rc);
 }
 
 int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
 {
 	const struct vv_table_region *r = NULL;
 	struct vv_table t = { 0 };
-	int rc = enter(v, "varve_region");
+	int rc = vv_session_enter(v, "varve_region");
 
 	if (rc)
 		return rc;
@@ -322,7 +321,7 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
 	}
 	vv_table_fini(&t);
-	return leave(v, rc);
+	return vv_session_leave(v, rc);
 }
 
 /* ---- checkpoint --------------------------------------------------------------------------------------------------- */
@@ -330,7 +329,7 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 int varve_checkpoint(varve *v)
 {
 	double start = vv_clock_s();
-	int rc = enter(v, "varve_checkpoint");
+	int rc = vv_session_enter(v, "varve_checkpoint");
 
 	if (rc)
 		return rc;
@@ -341,7 +340,7 @@ int varve_checkpoint(varve *v)
 		v->last_cost = v->last_end - start;
 		v->stats.seconds_blocked = v->last_cost;
 	}
-	return leave(v, rc);
+	return vv_session_leave(v, rc);
 }
 
 uint64_t varve_epoch(const varve *v)
@@ -352,13 +351,13 @@ uint64_t varve_epoch(const varve *v)
 int varve_test(varve *v, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
-	int rc = enter(v, "varve_test");
+	int rc = vv_session_enter(v, "varve_test");
 
 	if (rc)
 		return rc;
 	rc = vv_catalog_commit(&v->lineage, epoch, &c);
 	vv_commit_fini(&c);
-	return leave(v, rc ? rc : 1);
+	return vv_session_leave(v, rc ? rc : 1);
 }
 
 int varve_wait(varve *v, uint64_t epoch)
@@ -371,12 +370,12 @@ int varve_wait(varve *v, uint64_t epoch)
 int varve_due(varve *v)
 {
 	double wait;
-	int rc = enter(v, "varve_due");
+	int rc = vv_session_enter(v, "varve_due");
 
 	if (rc)
 		return rc;
 	wait = vv_due_after(&v->due, v->last_cost);
-	return leave(v, vv_clock_s() - v->last_end >= wait);
+	return vv_session_leave(v, vv_clock_s() - v->last_end >= wait);
 }
 
 int varve_stats(const varve *v, struct varve_stats *out)

@@ -69,6 +69,10 @@ struct varve {
 	struct varve_stats stats;
 };
 
+/* Every call on a session begins and ends with these: is it a session, is it this process's? Then it is locked. */
+int vv_session_enter(struct varve *v, const char *call);
+int vv_session_leave(struct varve *v, int rc); /* returns rc */
+
 /* The session's pool, started now if it has not been. */
 int vv_session_pool(struct varve *v);
 /* Everything the next checkpoint compares with is in memory: the index, the parent's table, the regions' chunks. */
