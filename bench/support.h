@@ -54,7 +54,7 @@ void *bench_memory(size_t n); /* touched */
 double bench_write(struct bench *b, const void *p, size_t n);
 /* Parallel pread of the whole file in 1 MiB pieces. */
 double bench_read(struct bench *b, const char *path, void *to, size_t n);
-/* Parallel memcpy from a new mapping of the file, page faults included. */
+/* Parallel memcpy from a new mapping of the file: mapping, page faults and unmapping included, or with populate none. */
 double bench_copy_mapped(struct bench *b, const char *path, void *to, size_t n, bool populate);
 /* XXH3-128 of every page, on all cores. */
 double bench_hash(struct bench *b, const void *p, size_t n);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int real_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
@@ -163,4 +164,26 @@ int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 		n -= (size_t)got;
 	}
 	return 0;
+}
+
+/* Mapping the pages in here, too, means that a failing disk is an answer of madvise, not a SIGBUS later. */
+bool vv_fs_resident(const void *p, size_t n)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p & ~(page - 1), end = (uintptr_t)p + n;
+	unsigned char seen[512];
+
+	while (at < end) {
+		size_t pages = (end - at + page - 1) / page;
+
+		pages = pages < sizeof(seen) ? pages : sizeof(seen);
+		if (mincore((void *)at, pages * page, seen) < 0)
+			return false;
+		for (size_t i = 0; i < pages; i++)
+			if (!(seen[i] & 1))
+				return false;
+		if (madvise((void *)at, pages * page, MADV_POPULATE_READ) < 0 && errno != EINVAL)
+			return false;
+		at += pages * page;
+	}
+	return true;
 }

@@ -3,6 +3,7 @@
 #ifndef VV_BASE_FS_H
 #define VV_BASE_FS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -30,5 +31,8 @@ const struct vv_fs *vv_fs_real(void);
 /* Whole transfers over short ones. 0, or -1 with errno (EIO where a file ended early). iov is used up. */
 int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, off_t off);
 int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
+
+/* Is the whole of a stretch of a mapped file in memory now, so that touching it reads nothing? */
+bool vv_fs_resident(const void *p, size_t n);
 
 #endif

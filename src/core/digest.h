@@ -29,6 +29,9 @@ struct iovec;
 uint64_t vv_digest_check(const void *p, size_t n);
 uint64_t vv_digest_check_parts(const struct iovec *iov, int n);
 
+/* Copies n bytes and returns the check of them: the core waits for memory anyway, so hashing hides behind copying. */
+uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n);
+
 /* The same in pieces: a caller that moves the bytes checks them while they are still in the cache. */
 struct vv_digest_stream {
 	_Alignas(64) uint8_t opaque[576];

@@ -136,7 +136,8 @@ double vv_store_rate(struct vv_store *s)
 	double rate;
 
 	pthread_mutex_lock(&s->pace_lock);
-	rate = s->sunk_bytes >= (4u << 20) && s->sunk_seconds > 0 ? (double)s->sunk_bytes / s->sunk_seconds : 0;
+	rate = s->sunk_bytes >= (4u << 20) && s->sunk_seconds > 0 ? (double)s->sunk_bytes / s->sunk_seconds :
+								    (double)s->bandwidth;
 	pthread_mutex_unlock(&s->pace_lock);
 	return rate;
 }

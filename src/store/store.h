@@ -28,7 +28,7 @@ struct vv_get { /* an object open for reading */
 	struct vv_store *store;
 	char *name;
 	uint64_t size;
-	const uint8_t *map; /* the whole object in memory, where the backend can; else NULL */
+	const uint8_t *map; /* the whole object, mapped, where that may be faster than reading it; else NULL */
 };
 
 struct vv_lock {
@@ -122,7 +122,7 @@ int vv_store_sweep(struct vv_store *s, const char *dir);
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);
 void vv_store_unlock(struct vv_lock *l); /* NULL is fine */
 
-/* Bytes per second the sink was seen to take; 0 if too little was written to tell. */
+/* Bytes per second the sink was seen to take; before enough was written to tell, its limit, or 0. */
 double vv_store_rate(struct vv_store *s);
 
 int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);

@@ -210,8 +210,27 @@ static void test_equal(void)
 	}
 }
 
+/* Checked on the way: the same check as of the copy, for every length around the block sizes of XXH3. */
+static void copied(void)
+{
+	enum { MOST = 20000 };
+	static uint8_t from[MOST + 16], to[MOST + 17];
+
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 131 + (i >> 8) * 7);
+	for (size_t n = 0; n <= MOST; n += n < 2200 ? 1 : 37) {
+		const uint8_t *p = from + n % 16;
+
+		memset(to, 0xa5, sizeof(to));
+		CHECK(vv_digest_check_copy(to, p, n) == vv_digest_check(p, n));
+		CHECK(memcmp(to, p, n) == 0);
+		CHECK(to[n] == 0xa5);
+	}
+}
+
 int main(void)
 {
+	copied();
 	make_data();
 	test_known();
 	test_alignment();
