@@ -1,0 +1,217 @@
+/* Publishing by rename: an object is written under a temporary name, made durable, renamed, and its directory made
+ * durable. Writes go out in large pieces into space allocated ahead, and writeback starts while later pieces are still
+ * being made, so that the final fsync finds little left to do. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/dir_priv.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	ALLOCATE_FIRST = 4 << 20,
+	ALLOCATE_MOST = 64 << 20,
+	WRITEBACK_EVERY = 8 << 20,
+	PAGE = 4096,
+};
+
+struct dir_put {
+	struct vv_put base;
+	int fd;
+	char *tmp;
+	uint64_t hint;
+	uint64_t allocated;
+	uint64_t started; /* writeback was asked for up to here */
+	size_t carried;   /* bytes at the end that do not fill a page yet */
+	uint8_t carry[PAGE];
+};
+
+/* DIR/NAME -> DIR/.tmp-NAME-PID-N */
+static char *tmp_path(const char *path)
+{
+	static atomic_uint count;
+	const char *slash = strrchr(path, '/');
+
+	return vv_mem_printf("%.*s/%s%s-%d-%u", (int)(slash - path), path, VV_DIR_TMP, slash + 1, (int)getpid(),
+			     atomic_fetch_add(&count, 1));
+}
+
+static int open_tmp(struct vv_dir *d, struct dir_put *p)
+{
+	int flags = O_WRONLY | O_CREAT | O_EXCL, rc = 0;
+
+	p->fd = d->fs->open(d->fs, p->tmp, flags, 0666);
+	if (p->fd < 0 && errno == ENOENT) {
+		rc = vv_dir_make_parents(d, p->tmp);
+		if (rc == 0)
+			p->fd = d->fs->open(d->fs, p->tmp, flags, 0666);
+	}
+	if (rc == 0 && p->fd < 0)
+		rc = vv_err_sys(errno, "cannot create '%s'", p->tmp);
+	return rc;
+}
+
+static void put_free(struct dir_put *p)
+{
+	struct vv_dir *d = vv_dir_of(p->base.store);
+
+	if (p->fd >= 0)
+		d->fs->close(d->fs, p->fd);
+	vv_mem_free(p->tmp);
+	vv_mem_free(p->base.name);
+	vv_mem_free(p);
+}
+
+int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out)
+{
+	struct vv_dir *d = vv_dir_of(s);
+	struct dir_put *p = vv_mem_new(1, sizeof(*p));
+	int rc = VV_ENOMEM;
+
+	if (!p)
+		return VV_ENOMEM;
+	p->base.store = s;
+	p->fd = -1;
+	p->hint = size_hint;
+	p->base.name = vv_dir_path(d, name);
+	if (p->base.name)
+		p->tmp = tmp_path(p->base.name);
+	if (p->tmp)
+		rc = open_tmp(d, p);
+	if (rc) {
+		put_free(p);
+		return rc;
+	}
+	*out = &p->base;
+	return 0;
+}
+
+/* Allocates ahead in growing steps, never far beyond what was announced. A refusal is no failure, except want of
+ * space, which is better known now than at the end. */
+static int allocate(struct vv_dir *d, struct dir_put *p, uint64_t end)
+{
+	uint64_t step = p->allocated < ALLOCATE_FIRST ? ALLOCATE_FIRST : p->allocated;
+
+	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
+		return 0;
+	if (step > ALLOCATE_MOST)
+		step = ALLOCATE_MOST;
+	if (p->allocated + step < end)
+		step = end - p->allocated;
+	if (p->allocated + step > p->hint && end <= p->hint)
+		step = p->hint - p->allocated;
+	if (d->fs->allocate(d->fs, p->fd, (off_t)p->allocated, (off_t)step) < 0) {
+		if (errno == ENOSPC || errno == EDQUOT)
+			return vv_err_sys(errno, "cannot write '%s'", p->base.name);
+		p->hint = 0;
+		return 0;
+	}
+	p->allocated += step;
+	return 0;
+}
+
+/* Uses the parts up. */
+static int write_parts(struct dir_put *p, struct iovec *iov, int n, uint64_t at)
+{
+	if (vv_fs_write_all(vv_dir_of(p->base.store)->fs, p->fd, iov, n, (off_t)at) < 0)
+		return vv_err_sys(errno, "cannot write '%s'", p->base.name);
+	return 0;
+}
+
+/* Adds the parts to what is kept back, all but the first `skip` bytes. */
+static void carry(struct dir_put *p, const struct iovec *iov, int n, uint64_t skip)
+{
+	for (int i = 0; i < n; i++) {
+		size_t past = iov[i].iov_len < skip ? iov[i].iov_len : (size_t)skip, left = iov[i].iov_len - past;
+
+		memcpy(p->carry + p->carried, (const uint8_t *)iov[i].iov_base + past, left);
+		p->carried += left;
+		skip -= past;
+	}
+}
+
+/* What was kept back and the parts up to `room` bytes of them, as one list: new memory. */
+static struct iovec *join(struct dir_put *p, const struct iovec *iov, int n, uint64_t room, int *count)
+{
+	struct iovec *part = vv_mem_new((size_t)n + 1, sizeof(*part));
+	int k = 0;
+
+	if (part && p->carried)
+		part[k++] = (struct iovec){ p->carry, p->carried };
+	for (int i = 0; part && i < n && room > 0; i++) {
+		part[k] = iov[i];
+		if (part[k].iov_len > room)
+			part[k].iov_len = (size_t)room;
+		room -= part[k++].iov_len;
+	}
+	*count = k;
+	return part;
+}
+
+/* Every write but the last ends where a page ends: no page is written twice, and the page cache can use large folios.
+ * The odd bytes wait for the next call. */
+int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
+{
+	struct dir_put *p = (struct dir_put *)base;
+	struct vv_dir *d = vv_dir_of(base->store);
+	uint64_t at = base->written - p->carried, end = base->written, whole;
+	struct iovec *part;
+	int rc, k;
+
+	for (int i = 0; i < n; i++)
+		end += iov[i].iov_len;
+	whole = end / PAGE * PAGE;
+	if (whole <= at) {
+		carry(p, iov, n, 0);
+		return 0;
+	}
+	part = join(p, iov, n, whole - base->written, &k);
+	rc = part ? allocate(d, p, end) : VV_ENOMEM;
+	if (rc == 0)
+		rc = write_parts(p, part, k, at);
+	vv_mem_free(part);
+	if (rc)
+		return rc;
+	p->carried = 0;
+	carry(p, iov, n, whole - base->written);
+	if (whole - p->started >= WRITEBACK_EVERY) {
+		d->fs->start_writeback(d->fs, p->fd, (off_t)p->started, (off_t)(whole - p->started));
+		p->started = whole;
+	}
+	return 0;
+}
+
+int vv_dir_put_commit(struct vv_put *base)
+{
+	struct dir_put *p = (struct dir_put *)base;
+	struct vv_dir *d = vv_dir_of(base->store);
+	struct iovec rest = { p->carry, p->carried };
+	int rc = p->carried ? write_parts(p, &rest, 1, base->written - p->carried) : 0, fd = p->fd;
+
+	if (rc == 0 && p->allocated > base->written && d->fs->truncate(d->fs, fd, (off_t)base->written) < 0)
+		rc = vv_err_sys(errno, "cannot trim '%s'", base->name);
+	if (rc == 0 && d->fs->fsync(d->fs, fd) < 0)
+		rc = vv_err_sys(errno, "cannot make '%s' durable", base->name);
+	p->fd = -1;
+	if (d->fs->close(d->fs, fd) < 0 && rc == 0)
+		rc = vv_err_sys(errno, "cannot close '%s'", base->name);
+	if (rc == 0 && d->fs->rename(d->fs, p->tmp, base->name) < 0)
+		rc = vv_err_sys(errno, "cannot rename '%s' to '%s'", p->tmp, base->name);
+	if (rc)
+		d->fs->unlink(d->fs, p->tmp);
+	else
+		rc = vv_dir_sync_parent(d, base->name);
+	put_free(p);
+	return rc;
+}
+
+void vv_dir_put_abort(struct vv_put *base)
+{
+	struct dir_put *p = (struct dir_put *)base;
+	struct vv_dir *d = vv_dir_of(base->store);
+
+	d->fs->unlink(d->fs, p->tmp);
+	put_free(p);
+}
