@@ -774,10 +774,11 @@ class Checker:
         before = 0
         for _ in range(cur.var("number of sources", 0, 2**24)):
             before = epoch = cur.var("epoch of a source", before + 1, newest)
-            chunks = self.index_source(cur)
+            tie, chunks = cur.take(8), self.index_source(cur)
             if self.lineage.leaf(epoch, "r%d.layer" % rank) in self.lineage.leaves:
                 layer = self.lineage.layer(epoch, rank)
                 cur.need(layer.ident["digest"] == kind, "of another kind than in the layer")
+                cur.need(tie == struct.pack("<Q", layer.entries[6][4]), "of another version of the layer")
                 cur.need(chunks <= list_chunks(layer.digests), "chunks that the layer does not have")
         cur.done()
 
@@ -982,7 +983,8 @@ def put_index(spec):
     chunks = [(at, size) for start, size, count in spec["digests"] for at in range(start, start + size * count, size)]
     gaps = [at - before for (at, _), before in zip(chunks, [0] + [at for at, _ in chunks])]
     digests = b"".join(xxh3_128_canonical(payload[at:at + size]) for at, size in chunks)
-    return put_var(1, spec["epoch"], len(chunks), *gaps) + digests
+    tie = struct.pack("<Q", xxh3_64(put_digests(spec["digests"], payload)))
+    return put_var(1, spec["epoch"]) + tie + put_var(len(chunks), *gaps) + digests
 
 
 def put_store(folder, specs):

@@ -4,11 +4,12 @@
  *	varve_open("/scratch/ckpt", "heat", NULL, &v);         a store, a lineage, options ("codec=zstd keep=3")
  *	varve_protect(v, "step", &step, sizeof(step));         what to save
  *	varve_protect_array(v, "T", T, VARVE_F64, 3, shape);   the same, with a type
- *	if (varve_restart(v, VARVE_LATEST) < 0) ...            fills the regions: 1 = restarted, 0 = nothing there yet
+ *	if (varve_restart(v, VARVE_LATEST) < 0)                fills the regions: 1 = restarted, 0 = nothing there yet
+ *		exit(1);                                       what they hold now is not defined: do not go on
  *	for (; step < n; step++) {
- *		...
  *		if (varve_due(v))
- *			varve_checkpoint(v);
+ *			varve_checkpoint(v);                   before the step: `step` says what is still to be done
+ *		...
  *	}
  *	varve_close(v);
  *
@@ -111,7 +112,7 @@ VARVE_API int varve_due(varve *v);
 
 #define VARVE_LATEST UINT64_MAX
 
-/* Fills all regions declared so far with what they held in the epoch; they must have the sizes they had. VARVE_LATEST
+/* Fills all regions declared so far with what they held in the epoch; they must have the sizes and types they had. VARVE_LATEST
  * takes the newest epoch that is whole: one that turns out to be damaged is named in a warning and passed over.
  * Returns 1; 0 if the lineage has no epoch yet (VARVE_LATEST only); < 0 on failure, and then what the regions hold is
  * not defined. The next checkpoint continues from this epoch. */

@@ -137,6 +137,13 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 	return put_end(&f, off - start, out);
 }
 
+uint64_t vv_layer_digests_check(const struct vv_buf *out)
+{
+	struct vv_wire w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - 8, 8); /* the last field of the last entry */
+
+	return vv_wire_u64(&w);
+}
+
 int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAILER], uint64_t file_len)
 {
 	struct vv_wire w = vv_wire_over(trailer, VV_LAYER_TRAILER);

@@ -55,6 +55,9 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
 			   const struct vv_digests *digests, uint64_t off, struct vv_buf *out);
 
+/* The check of the DIGESTS section in what either has put at the end of `out`. */
+uint64_t vv_layer_digests_check(const struct vv_buf *out);
+
 /* Trailer first, then the directory that it names. */
 int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAILER], uint64_t file_len);
 int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir);

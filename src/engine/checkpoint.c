@@ -90,7 +90,7 @@ static int place(struct pass *p, struct vv_region *r, size_t i, const struct vv_
 		return 0;
 	}
 	e = vv_index_find(x, d);
-	gone = e != VV_INDEX_NONE && !vv_history_has(&p->v->lineage, &p->v->history, e);
+	gone = e != VV_INDEX_NONE && !vv_trust_entry(&p->v->lineage, &p->v->history, e);
 	if (e != VV_INDEX_NONE && !gone) {
 		r->now[i] = e + VV_CHUNK_FIRST;
 		*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
@@ -118,6 +118,15 @@ static struct vv_run run_of(const struct vv_index *x, const struct vv_region *r,
 	return run;
 }
 
+/* Unchanged, and what it refers to can be relied on. */
+static bool stays(struct pass *p, const struct vv_region *r, size_t i, bool changed)
+{
+	uint32_t was = r->was[i];
+
+	return !changed && (was < VV_CHUNK_FIRST ||
+			    vv_trust_entry(&p->v->lineage, &p->v->history, was - VV_CHUNK_FIRST));
+}
+
 /* In order, on the caller's thread. */
 static int take_slab(struct pass *p, struct slab *s, struct vv_region *r, struct vv_runs *runs)
 {
@@ -129,14 +138,15 @@ static int take_slab(struct pass *p, struct slab *s, struct vv_region *r, struct
 			vv_index_prefetch(x, &s->digest[k]);
 	for (size_t k = 0; rc == 0 && k < s->n; k++) {
 		size_t i = s->first + k;
+		bool same = stays(p, r, i, s->changed[k]);
 
-		if (s->changed[k]) {
-			rc = place(p, r, i, &s->digest[k]);
-		} else {
+		if (same) {
 			r->now[i] = r->was[i];
 			p->st.bytes_unchanged += chunk_len(r, i);
+		} else {
+			rc = place(p, r, i, &s->digest[k]);
 		}
-		if (rc == 0 && (s->changed[k] || p->keyframe || !r->parent))
+		if (rc == 0 && (!same || p->keyframe || !r->parent))
 			rc = vv_run_add(runs, run_of(x, r, i));
 	}
 	return rc;
@@ -300,6 +310,8 @@ static int finish_layer(struct pass *p, struct vv_digest *head)
 	if (rc == 0)
 		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, p->put->written, &tail, head);
 	iov = (struct iovec){ tail.p, tail.n };
+	if (rc == 0)
+		rc = vv_history_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));
 	if (rc == 0)
 		rc = vv_store_put_write(p->put, &iov, 1);
 	vv_buf_fini(&tail);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { EMPTY = 1024 }; /* a layer of this size has nothing to take out */
+
 static int mark(struct vv_reach *r, const struct vv_listing *l)
 {
 	int rc = 0;
@@ -46,13 +48,29 @@ static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
 	return vv_store_remove(lin->store, object);
 }
 
-static int treat(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool dry_run, struct vv_gc_report *out)
+/* The layer with the highest number stays, emptied: it tells that its number was used, and no number is used twice. */
+static int keep_number(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool dry_run,
+		       struct vv_gc_report *out)
+{
+	uint64_t size = l->size;
+	int rc = dry_run || size <= EMPTY ? 0 : vv_compact_layer(lin, l, &size);
+
+	out->kept++;
+	out->bytes_after += size;
+	out->bytes_needed += size;
+	return rc == VV_EDAMAGED ? 0 : rc;
+}
+
+static int treat(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool newest, bool dry_run,
+		 struct vv_gc_report *out)
 {
 	struct vv_compact_plan plan = { 0 };
 	uint64_t size = l->size;
 	int rc;
 
 	out->bytes_before += l->size;
+	if (!l->chain && l->need.n == 0 && newest)
+		return keep_number(lin, l, dry_run, out);
 	if (!l->chain && l->need.n == 0) {
 		out->removed++;
 		return dry_run ? 0 : remove_layer(lin, l->layer);
@@ -111,6 +129,7 @@ int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *o
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
 	struct vv_reach r = { 0 };
+	uint64_t newest = 0;
 	int rc = vv_catalog_list(lin, 0, &l);
 
 	if (rc == 0)
@@ -121,8 +140,12 @@ int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *o
 		rc = settle(lin);
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
+	if (rc == 0 && r.n)
+		newest = vv_run_epoch(r.v[r.n - 1].layer);
+	if (rc == 0 && l.n_epochs && l.epoch[l.n_epochs - 1] > newest)
+		newest = l.epoch[l.n_epochs - 1];
 	for (size_t i = 0; rc == 0 && i < r.n; i++)
-		rc = treat(lin, &r.v[i], dry_run, &report);
+		rc = treat(lin, &r.v[i], vv_run_epoch(r.v[i].layer) >= newest, dry_run, &report);
 	if (rc == 0 && !dry_run)
 		rc = each_folder(lin, remove_if_empty);
 	vv_reach_fini(&r);

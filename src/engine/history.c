@@ -8,73 +8,114 @@
 
 static const char magic[8] = { 'V', 'A', 'R', 'V', 'E', 'I', 'D', 'X' };
 
-enum { SAVE_EVERY = 64 };
-enum { UNSEEN, THERE, GONE };
+enum { SAVE_EVERY = 64, LEAST_SOURCE = 8 + 2 };
 #define MAX_CACHE (8ull << 30)
 
 void vv_history_fini(struct vv_history *h)
 {
 	vv_index_fini(&h->index);
-	vv_mem_free(h->looked);
+	vv_mem_free(h->tie);
+	vv_mem_free(h->entry_trust);
+	vv_mem_free(h->layer_trust);
+	vv_layerio_close(h->open);
 	*h = (struct vv_history){ 0 };
 }
 
-/* One source: its entries are positions (as gaps) and then digests. */
-static int get_source(struct vv_wire *w, uint64_t layer, struct vv_index *x)
+int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check)
 {
+	size_t n = h->index.n_layers;
+
+	if (n == 0 || h->index.layer[n - 1] != layer)
+		return 0; /* it brought nothing new */
+	if (n > h->ties_cap) {
+		size_t cap = n * 2;
+		uint64_t *v = vv_mem_grow(h->tie, cap, sizeof(*v));
+
+		if (!v)
+			return VV_ENOMEM;
+		h->tie = v;
+		h->ties_cap = cap;
+	}
+	h->tie[n - 1] = check;
+	return 0;
+}
+
+/* One source: the check that ties it to its layer, then its entries: positions (as gaps), digests. */
+static int get_source(struct vv_wire *w, uint64_t layer, struct vv_history *h)
+{
+	uint64_t tie = vv_wire_u64(w), pos = 0;
 	size_t n = (size_t)vv_wire_var_max(w, VV_INDEX_MAX);
 	struct vv_wire gap = *w;
 	const uint8_t *digests;
-	uint64_t pos = 0;
-	int rc = vv_index_reserve(x, n);
+	int rc;
 
-	if (rc || n > vv_wire_left(w) / 17)
-		return rc ? rc : VV_EDAMAGED;
+	if (w->bad || n > vv_wire_left(w) / 17)
+		return VV_EDAMAGED;
 	for (size_t i = 0; i < n; i++)
 		vv_wire_var(w);
 	digests = vv_wire_bytes(w, n * sizeof(struct vv_digest));
-	for (size_t i = 0; rc == 0 && digests && i < n; i++) {
+	if (!digests)
+		return VV_EDAMAGED;
+	rc = vv_index_reserve(&h->index, n);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
 		struct vv_digest d;
 		uint32_t number;
 
 		memcpy(&d, digests + i * sizeof(d), sizeof(d));
 		pos += vv_wire_var_max(&gap, VV_MAX_PAYLOAD);
-		rc = vv_index_add(x, &d, layer, pos, &number);
+		if (pos >= VV_MAX_PAYLOAD || (i && pos == vv_index_pos(&h->index, (uint32_t)h->index.n - 1)))
+			return VV_EDAMAGED;
+		rc = vv_index_add(&h->index, &d, layer, pos, &number);
 	}
-	return rc ? rc : w->bad ? VV_EDAMAGED : 0;
+	return rc ? rc : vv_history_tie(h, layer, tie);
+}
+
+/* Magic, version, check, lineage; what is left in w are the sources. */
+static int open_cache(const struct vv_lineage *lin, const uint8_t *p, size_t n, struct vv_wire *w, uint8_t *kind,
+		      uint64_t *covers)
+{
+	struct vv_wire end = vv_wire_over(p + (n < 8 ? 0 : n - 8), n < 8 ? 0 : 8);
+	const uint8_t *m, *id;
+
+	*w = vv_wire_over(p, n < 8 ? 0 : n - 8);
+	m = vv_wire_bytes(w, 8);
+	if (!m || memcmp(m, magic, 8) != 0 || vv_wire_u64(&end) != vv_digest_check(p, n - 8))
+		return VV_EDAMAGED;
+	if (vv_wire_u16(w) != 1 || vv_wire_u16(w) != 0)
+		return VV_EDAMAGED;
+	*kind = vv_wire_u8(w);
+	w->bad |= vv_wire_u8(w) != 0;
+	w->bad |= vv_wire_u16(w) != 0;
+	id = vv_wire_bytes(w, 16);
+	*covers = vv_wire_u64(w);
+	return w->bad || memcmp(id, lin->id, 16) != 0 ? VV_EDAMAGED : 0;
 }
 
 static int get_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, const uint8_t *p, size_t n,
 		     struct vv_history *h)
 {
-	struct vv_wire w = vv_wire_over(p, n < 8 ? 0 : n - 8), end = vv_wire_over(p + (n < 8 ? 0 : n - 8), n < 8 ? 0 : 8);
-	const uint8_t *m = vv_wire_bytes(&w, 8), *id;
+	struct vv_wire w;
 	uint64_t before = 0, count;
-	int rc = 0;
+	uint8_t its_kind = 0;
+	int rc = open_cache(lin, p, n, &w, &its_kind, &h->cached);
 
-	if (!m || memcmp(m, magic, 8) != 0 || vv_wire_u64(&end) != vv_digest_check(p, n - 8))
+	if (rc || (kind && its_kind != kind))
 		return VV_EDAMAGED;
-	if (vv_wire_u16(&w) != 1 || vv_wire_u16(&w) != 0 || vv_wire_u8(&w) != kind || vv_wire_u8(&w) != 0)
-		return VV_EDAMAGED;
-	w.bad |= vv_wire_u16(&w) != 0;
-	id = vv_wire_bytes(&w, 16);
-	h->cached = vv_wire_u64(&w);
 	count = vv_wire_var_max(&w, 1 << 24);
-	if (w.bad || memcmp(id, lin->id, 16) != 0)
+	if (w.bad || count > vv_wire_left(&w) / LEAST_SOURCE)
 		return VV_EDAMAGED;
 	for (uint64_t i = 0; rc == 0 && i < count; i++) {
 		uint64_t epoch = vv_wire_var_max(&w, h->cached), layer = vv_run_layer(epoch, rank);
 
 		if (w.bad || layer <= before || epoch == 0)
 			return VV_EDAMAGED;
-		rc = get_source(&w, layer, &h->index);
+		rc = get_source(&w, layer, h);
 		before = layer;
 	}
 	return rc ? rc : vv_wire_left(&w) ? VV_EDAMAGED : 0;
 }
 
-/* A cache that is missing or not whole means: read the layers instead. */
-static int load_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, struct vv_history *h)
+static int read_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, struct vv_history *h)
 {
 	char object[VV_NAME_MAX];
 	uint8_t *p = NULL;
@@ -86,8 +127,32 @@ static int load_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind,
 	if (rc == 0)
 		rc = get_cache(lin, rank, kind, p, n, h);
 	vv_mem_free(p);
-	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
+	return rc;
+}
+
+int vv_history_check(const struct vv_lineage *lin, uint32_t rank)
+{
+	struct vv_history h = { 0 };
+	int rc = read_cache(lin, rank, 0, &h);
+
+	vv_history_fini(&h);
+	if (rc == VV_EDAMAGED)
+		vv_err_set(rc, "'%s/%s/index.r%u': the index cache is damaged (nothing is lost; the next writer makes it anew)",
+			   lin->store->url, lin->name, rank);
+	return rc;
+}
+
+/* A cache that is missing, not whole, or newer than the lineage means: read the layers instead. */
+static int load_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, struct vv_history *h)
+{
+	uint64_t highest = 0;
+	int rc = read_cache(lin, rank, kind, h);
+
+	if (rc == 0)
+		rc = vv_catalog_highest(lin, &highest);
+	if (rc == VV_EDAMAGED || rc == VV_ENOENT || (rc == 0 && h->cached > highest)) {
 		vv_history_fini(h);
+		vv_err_clear();
 		rc = 0;
 	}
 	return rc;
@@ -104,6 +169,8 @@ static int add_layer(const struct vv_lineage *lin, uint64_t layer, uint8_t kind,
 	}
 	if (rc == 0 && f->head.digest_kind == kind)
 		rc = vv_index_add_layer(&h->index, layer, &f->digests);
+	if (rc == 0 && f->head.digest_kind == kind && f->digests.n)
+		rc = vv_history_tie(h, layer, vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check);
 	vv_layerio_close(f);
 	h->since++;
 	return rc;
@@ -117,15 +184,17 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 
 	if (rc == 0)
 		rc = vv_catalog_list(lin, h.cached + 1, &l);
-	if (rc == 0) {
-		h.n_looked = h.index.n_layers;
-		h.looked = vv_mem_new(h.n_looked, sizeof(*h.looked));
-		rc = h.looked ? 0 : VV_ENOMEM;
-	}
+	h.n_cached_layers = h.index.n_layers;
 	for (size_t i = 0; rc == 0 && i < l.n_layers; i++)
 		if (vv_run_rank(l.layer[i].layer) == rank)
 			rc = add_layer(lin, l.layer[i].layer, digest_kind, &h);
 	vv_catalog_listing_fini(&l);
+	if (rc == 0) {
+		h.n_loaded = h.index.n;
+		h.entry_trust = vv_mem_new(h.n_loaded, 1);
+		h.layer_trust = vv_mem_new(h.n_cached_layers, 1);
+		rc = h.entry_trust && h.layer_trust ? 0 : VV_ENOMEM;
+	}
 	if (rc)
 		vv_history_fini(&h);
 	else
@@ -133,32 +202,13 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 	return rc;
 }
 
-/* A cache may be older than the folder it lies in, and looking for all its layers at every start would cost more than the
- * cache saves. So a layer is looked for when something first refers to it. */
-bool vv_history_has(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry)
+static void put_source(struct vv_buf *b, const struct vv_history *h, size_t first, size_t end)
 {
-	size_t k = (size_t)(h->index.entry[entry].where >> 40);
-	char object[VV_NAME_MAX];
-	struct vv_get *g = NULL;
-	uint64_t layer;
-
-	if (k >= h->n_looked)
-		return true;
-	if (h->looked[k] == UNSEEN) {
-		layer = h->index.layer[k];
-		vv_name_layer(object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
-		h->looked[k] = vv_store_get_open(lin->store, object, &g) == VV_ENOENT ? GONE : THERE;
-		vv_store_get_close(g);
-		vv_err_clear();
-	}
-	return h->looked[k] == THERE;
-}
-
-static void put_source(struct vv_buf *b, const struct vv_index *x, size_t first, size_t end)
-{
+	const struct vv_index *x = &h->index;
 	uint64_t pos = 0;
 
 	vv_wire_put_var(b, vv_run_epoch(vv_index_layer(x, (uint32_t)first)));
+	vv_wire_put_u64(b, h->tie[x->entry[first].where >> 40]);
 	vv_wire_put_var(b, end - first);
 	for (size_t i = first; i < end; i++) {
 		vv_wire_put_var(b, vv_index_pos(x, (uint32_t)i) - pos);
@@ -168,9 +218,10 @@ static void put_source(struct vv_buf *b, const struct vv_index *x, size_t first,
 		vv_buf_add(b, &x->entry[i].digest, sizeof(struct vv_digest));
 }
 
-static void put_cache(const struct vv_lineage *lin, uint8_t kind, uint64_t epoch, const struct vv_index *x,
+static void put_cache(const struct vv_lineage *lin, uint8_t kind, uint64_t epoch, const struct vv_history *h,
 		      struct vv_buf *b)
 {
+	const struct vv_index *x = &h->index;
 	size_t count = 0;
 
 	for (size_t i = 0; i < x->n; i++)
@@ -187,7 +238,7 @@ static void put_cache(const struct vv_lineage *lin, uint8_t kind, uint64_t epoch
 	for (size_t i = 0, end; i < x->n; i = end) {
 		for (end = i + 1; end < x->n && x->entry[end].where >> 40 == x->entry[i].where >> 40;)
 			end++;
-		put_source(b, x, i, end);
+		put_source(b, h, i, end);
 	}
 	if (!b->failed)
 		vv_wire_put_u64(b, vv_digest_check(b->p, b->n));
@@ -201,7 +252,7 @@ void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest
 
 	if (++h->since < SAVE_EVERY)
 		return;
-	put_cache(lin, digest_kind, epoch, &h->index, &b);
+	put_cache(lin, digest_kind, epoch, h, &b);
 	vv_name_index(object, lin->name, rank);
 	if (vv_buf_check(&b) < 0 || vv_store_put(lin->store, object, b.p, b.n) < 0)
 		vv_log_warn("the index cache was not written, the next start will be slower: %s", vv_err_last());

@@ -15,12 +15,24 @@ void vv_region_free(struct vv_region *r)
 	vv_mem_free(r);
 }
 
-static size_t find(const struct varve *v, const char *name)
+/* Index of the region, or n_regions. Regions enter the map here, for which add_region made room. Removals may have moved
+ * a region down; once that is far, the map is made anew by the next call. */
+static size_t find(struct varve *v, const char *name)
 {
-	size_t i = 0;
+	enum { FAR = 1024 };
+	size_t at, i;
 
-	while (i < v->n_regions && strcmp(v->region[i]->name, name) != 0)
-		i++;
+	while (v->by_name.n < v->n_regions &&
+	       vv_map_put(&v->by_name, v->region[v->by_name.n]->name, v->by_name.n) == 0)
+		;
+	at = vv_map_get(&v->by_name, name);
+	if (at == VV_MAP_NONE)
+		return v->n_regions;
+	i = at < v->n_regions ? at : v->n_regions - 1;
+	while (strcmp(v->region[i]->name, name) != 0)
+		i--;
+	if (at - i > FAR)
+		vv_map_clear(&v->by_name);
 	return i;
 }
 
@@ -35,10 +47,14 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 
 	if (v->n_regions == VV_MAX_REGIONS)
 		return vv_err_set(VV_EINVAL, "a session can hold %d regions", VV_MAX_REGIONS);
-	list = vv_mem_grow(v->region, v->n_regions + 1, sizeof(struct vv_region *));
-	if (!list)
+	if ((v->n_regions & (v->n_regions - 1)) == 0) { /* at powers of two, and at none, room for as many again */
+		list = vv_mem_grow(v->region, v->n_regions ? 2 * v->n_regions : 1, sizeof(struct vv_region *));
+		if (!list)
+			return VV_ENOMEM;
+		v->region = list;
+	}
+	if (vv_map_reserve(&v->by_name, v->n_regions + 1) < 0)
 		return VV_ENOMEM;
-	v->region = list;
 	r = vv_mem_new(1, sizeof(*r));
 	if (!r)
 		return VV_ENOMEM;
@@ -164,6 +180,7 @@ int varve_protect_array(varve *v, const char *name, void *p, enum varve_type typ
 
 static void take_out(struct varve *v, size_t i)
 {
+	vv_map_remove(&v->by_name, v->region[i]->name);
 	vv_region_free(v->region[i]);
 	memmove(&v->region[i], &v->region[i + 1], (v->n_regions - i - 1) * sizeof(struct vv_region *));
 	v->n_regions--;
@@ -274,7 +291,9 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_re
 		} else {
 			uint32_t e = entry_at(x, run->layer, run->pos + (at - run->at), hint);
 
-			if (e != VV_INDEX_NONE && vv_history_has(&v->lineage, &v->history, e)) {
+			if (e != VV_INDEX_NONE && vv_trust_layer(&v->lineage, &v->history, e)) {
+				if (r->restored)
+					vv_trust_give(&v->history, e);
 				r->was[i] = e + VV_CHUNK_FIRST;
 				hint = e + 1;
 			}
@@ -326,13 +345,17 @@ int vv_region_reindex(struct varve *v)
 
 		for (size_t c = 0; c < r->n_chunks; c++) {
 			uint32_t e = r->was[c] - VV_CHUNK_FIRST;
+			bool known;
 
 			if (r->was[c] < VV_CHUNK_FIRST)
 				continue;
+			known = vv_trust_known(&v->history, e);
 			e = entry_at(&fresh.index, vv_index_layer(&v->history.index, e),
 				     vv_index_pos(&v->history.index, e), hint);
 			r->was[c] = e == VV_INDEX_NONE ? VV_CHUNK_UNKNOWN : e + VV_CHUNK_FIRST;
 			hint = e == VV_INDEX_NONE ? 0 : e + 1;
+			if (known && e != VV_INDEX_NONE)
+				vv_trust_give(&fresh, e);
 		}
 	}
 	vv_history_fini(&v->history);

@@ -9,6 +9,24 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* What earlier sessions dropped is garbage too, as far as a listing can tell: layers without a commit. */
+static void count_bytes(struct varve *v)
+{
+	const struct vv_listing *l = &v->live;
+	size_t k = 0;
+
+	v->bytes_total = v->bytes_dropped = 0;
+	for (size_t i = 0; i < l->n_layers; i++) {
+		uint64_t epoch = vv_run_epoch(l->layer[i].layer);
+
+		while (k < l->n_epochs && l->epoch[k] < epoch)
+			k++;
+		v->bytes_total += l->layer[i].size;
+		if (k == l->n_epochs || l->epoch[k] != epoch)
+			v->bytes_dropped += l->layer[i].size;
+	}
+}
+
 static int load_live(struct varve *v)
 {
 	int rc;
@@ -19,9 +37,7 @@ static int load_live(struct varve *v)
 	if (rc)
 		return rc;
 	v->has_live = true;
-	v->bytes_total = 0;
-	for (size_t i = 0; i < v->live.n_layers; i++)
-		v->bytes_total += v->live.layer[i].size;
+	count_bytes(v);
 	return 0;
 }
 

@@ -58,6 +58,8 @@ static int configure(struct varve *v, const char *options)
 	v->digest_kind = vv_conf_text(&v->conf, "digest")[0] == 's' ? VV_DIGEST_SHA256 : VV_DIGEST_XXH3;
 	v->digest = vv_digest_of_kind(v->digest_kind);
 	v->coding.block = (size_t)vv_conf_number(&v->conf, "block");
+	if (v->coding.block < vv_conf_number(&v->conf, "chunk"))
+		v->coding.block = (size_t)vv_conf_number(&v->conf, "chunk"); /* so that no chunk is cut */
 	v->due = (struct vv_due){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
 				  vv_conf_real(&v->conf, "mtbf") };
 	return vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);
@@ -129,6 +131,7 @@ int varve_close(varve *v)
 	for (size_t i = 0; i < v->n_regions; i++)
 		vv_region_free(v->region[i]);
 	vv_mem_free(v->region);
+	vv_map_fini(&v->by_name);
 	vv_table_fini(&v->table);
 	vv_history_fini(&v->history);
 	vv_catalog_listing_fini(&v->live);
@@ -187,7 +190,7 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 	v->epoch = epoch;
 	v->failed = 0; /* it may be the one that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
-		v->region[i]->adopted = false;
+		v->region[i]->adopted = v->region[i]->restored = false;
 }
 
 /* ---- restart ---------------------------------------------------------------------------------------------------- */
@@ -205,6 +208,9 @@ static int add_want(const struct vv_lineage *lin, const struct vv_table *t, cons
 				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
 				  " bytes; declare it with that size, or read it with varve_restart_region",
 				  r->name, r->shape.len, t->epoch, from->shape.len);
+	if (r->shape.type != from->shape.type && r->shape.type != VV_TYPE_BYTES && from->shape.type != VV_TYPE_BYTES)
+		return vv_err_set(VV_EMISMATCH, "region '%s' is declared as %s, in epoch %" PRIu64 " it is %s", r->name,
+				  vv_head_type_name(r->shape.type), t->epoch, vv_head_type_name(from->shape.type));
 	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p };
 	return 0;
 }
@@ -223,6 +229,8 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
 	if (rc == 0)
 		vv_session_continue(v, epoch, &t);
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		v->region[i]->restored = true;
 	vv_table_fini(&t);
 	vv_mem_free(want);
 	return rc;
@@ -268,15 +276,28 @@ int varve_restart(varve *v, uint64_t epoch)
 	return vv_session_leave(v, rc);
 }
 
+/* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
 static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
 {
-	int rc = 0;
+	struct vv_err_state first = { 0 };
+	int rc;
 
-	if (epoch == VARVE_LATEST)
-		rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &epoch);
-	if (rc == 0 && epoch == 0)
-		rc = vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
-	return rc ? rc : vv_table_load(&v->lineage, epoch, v->rank, t);
+	if (epoch != VARVE_LATEST)
+		return vv_table_load(&v->lineage, epoch, v->rank, t);
+	for (;;) {
+		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
+		if (rc)
+			return rc;
+		if (epoch == 0 && first.code)
+			return vv_err_restore(&first);
+		if (epoch == 0)
+			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
+		rc = vv_table_load(&v->lineage, epoch, v->rank, t);
+		if (rc != VV_EDAMAGED)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+	}
 }
 
 int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)

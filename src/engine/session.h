@@ -26,6 +26,7 @@ struct vv_region {
 	size_t owned_len;
 	uint32_t parent;  /* 1 + its index in the parent epoch's layer, or 0 */
 	bool adopted;     /* `was` says what the parent epoch holds */
+	bool restored;    /* a restart has read the parent epoch's content of it */
 	uint32_t *was;    /* per chunk */
 	uint32_t *now;    /* per chunk, of the checkpoint under way */
 	size_t n_chunks;
@@ -48,6 +49,7 @@ struct varve {
 
 	struct vv_region **region;
 	size_t n_regions;
+	struct vv_map by_name; /* of the first by_name.n regions; a removal leaves the numbers above it too high */
 
 	uint64_t epoch;   /* what the next checkpoint continues: the newest epoch, or the one restarted from; 0 = none */
 	uint64_t highest; /* the highest number used */
