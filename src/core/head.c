@@ -38,15 +38,6 @@ void vv_head_fini(struct vv_head *h)
 	*h = (struct vv_head){ 0 };
 }
 
-size_t vv_head_find(const struct vv_head *h, const char *name)
-{
-	size_t i = 0;
-
-	while (i < h->n_regions && strcmp(h->region[i].name, name) != 0)
-		i++;
-	return i;
-}
-
 uint64_t vv_head_stat(const struct vv_head *h, const char *name)
 {
 	for (size_t i = 0; i < h->n_stats; i++)

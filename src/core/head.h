@@ -83,8 +83,6 @@ int vv_head_get_regions(struct vv_head *h, const void *p, size_t n);
 int vv_head_get_runs(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs);
 int vv_head_get_stats(struct vv_head *h, const void *p, size_t n);
 
-/* Index of the region called name, or n_regions. */
-size_t vv_head_find(const struct vv_head *h, const char *name);
 uint64_t vv_head_stat(const struct vv_head *h, const char *name); /* 0 if it is not there */
 int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value);
 

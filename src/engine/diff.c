@@ -69,6 +69,8 @@ static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t 
 	double gap = fabs(x - y), scale = fmax(fabs(x), fabs(y));
 	double rel = isinf(scale) ? 1 : scale > 0 ? gap / scale : 0;
 
+	if (isinf(gap) && !isinf(scale)) /* the difference of two large numbers is too large, their relation is not */
+		rel = fabs(x / scale - y / scale);
 	if (isnan(x) || isnan(y)) {
 		o->nan += !(isnan(x) && isnan(y));
 		return;

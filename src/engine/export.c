@@ -1,14 +1,17 @@
+/* Window by window; long runs of zeros are neither read nor, in a file, written: they become holes. */
 #include "engine/export.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/restore.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { WINDOW = 32 << 20 };
+enum { WINDOW = 32 << 20, HOLE = 64 << 10 };
 
 static int write_all(int fd, const uint8_t *p, size_t n)
 {
@@ -51,23 +54,116 @@ static int write_npy_header(const struct vv_shape *s, int fd)
 	return rc ? rc : write_all(fd, (const uint8_t *)text, len);
 }
 
+struct sink {
+	int fd;
+	const struct vv_runs *runs;
+	bool holes;      /* zeros may be skipped: what is skipped reads as zero */
+	uint8_t *window; /* WINDOW bytes */
+};
+
+/* Holes are for a regular file that ends where the writing begins: skipping must not leave old bytes in place, and what is
+ * appended goes to the end, wherever that is. */
+static bool can_skip(int fd)
+{
+	struct stat st;
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	int flags = fcntl(fd, F_GETFL);
+
+	return at >= 0 && flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size <= at;
+}
+
+static int skip(int fd, uint64_t n)
+{
+	return lseek(fd, (off_t)n, SEEK_CUR) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
+}
+
+/* The end of the long run of zeros that `at` lies in; `at` itself if there is none. */
+static uint64_t zeros_end(const struct vv_runs *runs, uint64_t at)
+{
+	size_t i = vv_run_find(runs, at);
+
+	return i < runs->n && runs->v[i].layer == 0 && runs->v[i].len >= HOLE ? runs->v[i].at + runs->v[i].len : at;
+}
+
+/* At most a window full, where they are written. */
+static int put_zeros(const struct sink *s, uint64_t n)
+{
+	if (s->holes)
+		return skip(s->fd, n);
+	memset(s->window, 0, (size_t)n);
+	return write_all(s->fd, s->window, (size_t)n);
+}
+
+/* The window holds at..end. */
+static int put_window(const struct sink *s, uint64_t at, uint64_t end)
+{
+	const uint8_t *p = s->window;
+	int rc = 0;
+
+	if (!s->holes)
+		return write_all(s->fd, p, (size_t)(end - at));
+	while (rc == 0 && at < end) {
+		uint64_t next = zeros_end(s->runs, at), from = at;
+
+		if (next > at) {
+			at = next < end ? next : end;
+			rc = skip(s->fd, at - from);
+		} else {
+			for (size_t i = vv_run_find(s->runs, at); at < end && zeros_end(s->runs, at) == at; i++)
+				at = s->runs->v[i].at + s->runs->v[i].len;
+			at = at < end ? at : end;
+			rc = write_all(s->fd, p, (size_t)(at - from));
+		}
+		p += at - from;
+	}
+	return rc;
+}
+
+static int put_region(const struct sink *s, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t len,
+		      const struct vv_progress *progress)
+{
+	uint64_t at = 0, end;
+	int rc = 0;
+
+	for (; rc == 0 && at < len; at = end) {
+		end = zeros_end(s->runs, at);
+		if (end > at) {
+			end = s->holes || end - at < WINDOW ? end : at + WINDOW;
+			rc = put_zeros(s, end - at);
+		} else {
+			struct vv_want want = { s->runs, at, len - at < WINDOW ? len - at : WINDOW, s->window };
+
+			end = at + want.len;
+			rc = vv_restore_read(lin, pool, &want, 1);
+			if (rc == 0)
+				rc = put_window(s, at, end);
+		}
+		vv_progress_tell(progress, end, len);
+	}
+	return rc;
+}
+
+/* A hole at the end is there only when the length says so. */
+static int put_length(int fd)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR);
+
+	return at < 0 || ftruncate(fd, at) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
+}
+
 int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region *r, struct vv_pool *pool, int fd,
 		     bool npy, const struct vv_progress *progress)
 {
-	uint8_t *window = vv_mem_new(WINDOW, 1);
-	int rc = window ? 0 : VV_ENOMEM;
+	struct sink s = { .fd = fd, .runs = &r->runs, .holes = can_skip(fd), .window = vv_mem_new(WINDOW, 1) };
+	int rc = s.window ? 0 : VV_ENOMEM;
 
 	if (rc == 0 && npy)
 		rc = write_npy_header(&r->shape, fd);
-	for (uint64_t at = 0; rc == 0 && at < r->shape.len; at += WINDOW) {
-		size_t n = r->shape.len - at < WINDOW ? (size_t)(r->shape.len - at) : WINDOW;
-		struct vv_want want = { &r->runs, at, n, window };
-
-		rc = vv_restore_read(lin, pool, &want, 1);
-		if (rc == 0)
-			rc = write_all(fd, window, n);
-		vv_progress_tell(progress, at + n, r->shape.len);
-	}
-	vv_mem_free(window);
+	if (rc == 0)
+		rc = put_region(&s, lin, pool, r->shape.len, progress);
+	if (rc == 0 && s.holes)
+		rc = put_length(fd);
+	vv_mem_free(s.window);
 	return rc;
 }

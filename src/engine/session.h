@@ -3,6 +3,7 @@
 #define VV_ENGINE_SESSION_H
 
 #include "base/conf.h"
+#include "base/map.h"
 #include "base/pool.h"
 #include "core/due.h"
 #include "engine/flush.h"

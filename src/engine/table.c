@@ -140,6 +140,10 @@ static int build(const struct chain *c, struct vv_table *t)
 		return VV_ENOMEM;
 	for (; rc == 0 && t->n < h->n_regions; t->n++)
 		rc = build_region(c, t->n, &t->region[t->n]);
+	if (rc == 0)
+		rc = vv_map_reserve(&t->by_name, t->n);
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = vv_map_put(&t->by_name, t->region[i].name, i);
 	return rc;
 }
 
@@ -189,16 +193,15 @@ void vv_table_fini(struct vv_table *t)
 		vv_run_fini(&t->region[i].runs);
 	}
 	vv_mem_free(t->region);
+	vv_map_fini(&t->by_name);
 	*t = (struct vv_table){ 0 };
 }
 
 size_t vv_table_find(const struct vv_table *t, const char *name)
 {
-	size_t i = 0;
+	size_t i = vv_map_get(&t->by_name, name);
 
-	while (i < t->n && strcmp(t->region[i].name, name) != 0)
-		i++;
-	return i;
+	return i == VV_MAP_NONE ? t->n : i;
 }
 
 int vv_table_region(const struct vv_lineage *lin, const struct vv_table *t, const char *name,

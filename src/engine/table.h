@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_TABLE_H
 #define VV_ENGINE_TABLE_H
 
+#include "base/map.h"
 #include "core/head.h"
 #include "engine/catalog.h"
 
@@ -19,6 +20,7 @@ struct vv_table {
 	uint8_t depth;
 	struct vv_table_region *region; /* in the order of the layer */
 	size_t n;
+	struct vv_map by_name;
 	size_t layers; /* how many heads were read */
 };
 

@@ -1,18 +1,36 @@
-/* Every layer that a live epoch reaches is read from the first byte to the last. */
+/* Every layer that a live epoch reaches is read from the first byte to the last. A writer may drop epochs and take their
+ * layers away meanwhile, so problems are kept until the end of a pass; if an epoch is gone by then, they may be of that,
+ * and everything is read again. */
 #include "engine/verify.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/history.h"
 #include "engine/layerio.h"
 #include "engine/reach.h"
 #include "engine/table.h"
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PASSES = 5, MAX_TOLD = 10000 };
+
+struct problem {
+	uint64_t hash;
+	char *text;
+};
+
+struct problems {
+	struct problem *v; /* each text once */
+	size_t n, cap;
+	size_t more;  /* beyond MAX_TOLD */
+	size_t noted; /* all, with those that were told already */
+};
 
 struct verifier {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
-	vv_verify_tell tell;
-	void *arg;
 	const struct vv_progress *progress;
+	struct problems found;
 	struct vv_verify_report report;
 	uint64_t total, done;
 	pthread_mutex_t lock;
@@ -21,17 +39,86 @@ struct verifier {
 	struct vv_err_state failure; /* of a block, other than damage */
 };
 
+/* ---- problems ----------------------------------------------------------------------------------------------------- */
+
+static void problems_fini(struct problems *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		vv_mem_free(p->v[i].text);
+	vv_mem_free(p->v);
+	*p = (struct problems){ 0 };
+}
+
+static bool problems_has(const struct problems *p, uint64_t hash, const char *text)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].hash == hash && strcmp(p->v[i].text, text) == 0)
+			return true;
+	return false;
+}
+
+static int problems_add(struct problems *p, const char *text)
+{
+	struct problem new = { .hash = vv_digest_check(text, strlen(text)) };
+
+	p->noted++;
+	if (problems_has(p, new.hash, text))
+		return 0;
+	if (p->n == MAX_TOLD) {
+		p->more++;
+		return 0;
+	}
+	if (p->n == p->cap) {
+		struct problem *v = vv_mem_grow(p->v, p->cap * 2 + 16, sizeof(*v));
+
+		if (!v)
+			return VV_ENOMEM;
+		p->v = v;
+		p->cap = p->cap * 2 + 16;
+	}
+	new.text = vv_mem_strdup(text);
+	if (!new.text)
+		return VV_ENOMEM;
+	p->v[p->n++] = new;
+	return 0;
+}
+
+/* Leaves those that are in `other` too. */
+static void problems_cut(struct problems *p, const struct problems *other)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (problems_has(other, p->v[i].hash, p->v[i].text))
+			p->v[n++] = p->v[i];
+		else
+			vv_mem_free(p->v[i].text);
+	}
+	p->n = n;
+	p->more = 0;
+}
+
+static void problems_tell(const struct problems *p, vv_verify_tell tell, void *arg)
+{
+	char text[64];
+
+	for (size_t i = 0; tell && i < p->n; i++)
+		tell(arg, p->v[i].text);
+	if (!tell || p->more == 0)
+		return;
+	snprintf(text, sizeof(text), "and %zu problems more", p->more);
+	tell(arg, text);
+}
+
 /* Only damage is a problem to go on after; the rest ends the run. */
 static int note(struct verifier *v, int rc)
 {
 	if (rc != VV_EDAMAGED && rc != VV_ENOENT && rc != VV_ENOTSUP)
 		return rc;
 	pthread_mutex_lock(&v->lock);
-	v->report.problems++;
-	if (v->tell)
-		v->tell(v->arg, vv_err_last());
+	rc = problems_add(&v->found, vv_err_last());
 	pthread_mutex_unlock(&v->lock);
-	return 0;
+	return rc;
 }
 
 /* ---- one layer ---------------------------------------------------------------------------------------------------- */
@@ -162,7 +249,7 @@ static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t ra
 static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
-	size_t before = v->report.problems;
+	size_t before = v->found.noted;
 	int rc = vv_catalog_commit(v->lin, epoch, &c);
 
 	v->report.epochs++;
@@ -171,7 +258,7 @@ static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_l
 	for (uint32_t rank = 0; rc == 0 && rank < c.n_ranks; rank++)
 		rc = check_rank(v, &c, rank);
 	vv_commit_fini(&c);
-	if (rc == 0 && v->report.problems == before)
+	if (rc == 0 && v->found.noted == before)
 		rc = note(v, vv_reach_add_epoch(r, live, epoch));
 	return rc;
 }
@@ -199,31 +286,105 @@ static void reach_own(struct vv_reach *r, uint64_t epoch)
 			r->v[i].chain = true;
 }
 
-int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, vv_verify_tell tell, void *arg,
-		  const struct vv_progress *progress, struct vv_verify_report *out)
+/* The caches are replaced in one step; one that is gone since the listing was taken away by a gc. */
+static int check_caches(struct verifier *v)
 {
-	struct verifier v = { .lin = lin, .pool = pool, .tell = tell, .arg = arg, .progress = progress,
-			      .lock = PTHREAD_MUTEX_INITIALIZER };
-	struct vv_listing all = { 0 }, one = { .epoch = &epoch, .n_epochs = 1 };
-	const struct vv_listing *live = epoch ? &one : &all;
-	struct vv_reach r = { 0 };
-	int rc = vv_catalog_list(lin, 0, &all);
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(v->lin->store, v->lin->name, &names);
 
-	if (rc == 0)
-		rc = vv_reach_init(&r, lin, &all);
-	if (rc == 0 && lin->recovered) {
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		unsigned rank;
+		char end;
+
+		if (names.v[i].is_dir || sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) != 1)
+			continue;
+		rc = vv_history_check(v->lin, rank);
+		if (rc == 0)
+			v->report.bytes += names.v[i].size;
+		rc = rc == VV_ENOENT ? 0 : note(v, rc);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int check_live(struct verifier *v, const struct vv_listing *all, const struct vv_listing *live)
+{
+	struct vv_reach r = { 0 };
+	int rc = vv_reach_init(&r, v->lin, all);
+
+	if (rc == 0 && v->lin->recovered) {
 		vv_err_set(VV_EDAMAGED, "'%s/%s/lineage': the record is missing or damaged (the next writer restores it)",
-			   lin->store->url, lin->name);
-		note(&v, VV_EDAMAGED);
+			   v->lin->store->url, v->lin->name);
+		rc = note(v, VV_EDAMAGED);
 	}
 	for (size_t i = 0; rc == 0 && i < live->n_epochs; i++) {
-		rc = check_epoch(&v, &r, live, live->epoch[i]);
+		rc = check_epoch(v, &r, live, live->epoch[i]);
 		reach_own(&r, live->epoch[i]);
 	}
 	if (rc == 0)
-		rc = check_reached(&v, &r, epoch == 0);
+		rc = check_reached(v, &r, live == all);
+	if (rc == 0 && live == all)
+		rc = check_caches(v);
 	vv_reach_fini(&r);
+	return rc;
+}
+
+/* Is any of these epochs no longer there? */
+static int look_again(const struct vv_lineage *lin, const struct vv_listing *live, bool *gone)
+{
+	struct vv_listing now = { 0 };
+	int rc = vv_catalog_list(lin, live->n_epochs ? live->epoch[0] : 0, &now);
+	size_t i = 0;
+
+	for (size_t k = 0; k < now.n_epochs && i < live->n_epochs; k++)
+		i += now.epoch[k] == live->epoch[i];
+	*gone = rc == 0 && i < live->n_epochs;
+	vv_catalog_listing_fini(&now);
+	return rc;
+}
+
+static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
+{
+	struct vv_listing all = { 0 }, one = { .epoch = &epoch, .n_epochs = 1 };
+	const struct vv_listing *live = epoch ? &one : &all;
+	int rc = vv_catalog_list(v->lin, 0, &all);
+
+	v->report = (struct vv_verify_report){ 0 };
+	v->total = v->done = 0;
+	*gone = false;
+	if (rc == 0)
+		rc = check_live(v, &all, live);
+	if (rc == 0 && v->found.noted)
+		rc = look_again(v->lin, live, gone);
+	if (rc == 0 && *gone && epoch) {
+		problems_fini(&v->found);
+		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped while it was read", epoch,
+				v->lin->name);
+	}
 	vv_catalog_listing_fini(&all);
+	return rc;
+}
+
+int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, vv_verify_tell tell, void *arg,
+		  const struct vv_progress *progress, struct vv_verify_report *out)
+{
+	struct verifier v = { .lin = lin, .pool = pool, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct problems before = { 0 };
+	bool gone = true;
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && gone && i < PASSES; i++) {
+		problems_fini(&before);
+		before = v.found;
+		v.found = (struct problems){ 0 };
+		rc = make_pass(&v, epoch, &gone);
+	}
+	if (rc == 0 && gone) /* the writer is too fast; but what is gone is not missed twice, and damage stays */
+		problems_cut(&v.found, &before);
+	problems_tell(&v.found, tell, arg);
+	v.report.problems = v.found.n + v.found.more;
+	problems_fini(&v.found);
+	problems_fini(&before);
 	if (rc == 0)
 		*out = v.report;
 	return rc;

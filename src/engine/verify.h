@@ -13,11 +13,12 @@ struct vv_verify_report {
 	size_t orphans;   /* layers that no live epoch needs: gc removes them */
 };
 
-/* Called for every problem, in words that name the object and the part of it. */
+/* Called for every problem, once, in words that name the object and the part of it; by the thread that runs it. */
 typedef void (*vv_verify_tell)(void *arg, const char *problem);
 
-/* One epoch with all it needs, or (epoch 0) all of them. Returns 0 even if problems were found; < 0 if the store could
- * not be read at all. */
+/* One epoch with all it needs, or (epoch 0) all of them and the index caches. Returns 0 even if problems were found; < 0 if
+ * the store could not be read at all; VV_ENOENT if the one epoch was dropped meanwhile. A writer that drops epochs and
+ * collects garbage at the same time makes no problem. */
 int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, vv_verify_tell tell, void *arg,
 		  const struct vv_progress *progress, struct vv_verify_report *out);
 

@@ -95,25 +95,36 @@ static void get_close(struct vv_get *base)
 	vv_mem_free(g);
 }
 
+/* An object is a regular file; what else bears its name must not hold us up, as a FIFO or a terminal would. A socket and a
+ * link to itself are not even opened. */
+static int open_object(struct vv_dir *d, const char *path, int *fd, struct stat *st)
+{
+	bool odd;
+
+	*fd = d->fs->open(d->fs, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	odd = *fd < 0 && (errno == ENXIO || errno == ENODEV || errno == ELOOP);
+	if (!odd && (*fd < 0 || fstat(*fd, st) < 0))
+		return vv_err_sys(errno, "cannot open '%s'", path);
+	if (odd || !S_ISREG(st->st_mode))
+		return vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
+	return 0;
+}
+
 static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 {
 	struct vv_dir *d = vv_dir_of(s);
 	struct dir_get *g = vv_mem_new(1, sizeof(*g));
 	char *path = g ? vv_dir_path(d, name) : NULL;
 	struct stat st;
-	int rc = 0;
+	int rc;
 
 	if (!path) {
 		vv_mem_free(g);
 		return VV_ENOMEM;
 	}
 	g->base.store = s;
-	g->fd = d->fs->open(d->fs, path, O_RDONLY, 0);
-	if (g->fd < 0 || fstat(g->fd, &st) < 0)
-		rc = vv_err_sys(errno, "cannot open '%s'", path);
-	else if (!S_ISREG(st.st_mode))
-		rc = vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
-	else
+	rc = open_object(d, path, &g->fd, &st);
+	if (rc == 0)
 		g->base.size = (uint64_t)st.st_size;
 	/* of a stranger's file mincore does not tell what is in memory, so it is read in the plain way */
 	if (rc == 0 && g->base.size >= MAP_FROM && (geteuid() == 0 || st.st_uid == geteuid())) {
@@ -142,14 +153,28 @@ static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 	return 0;
 }
 
-static int list_entry(int dirfd, const char *name, struct vv_names *out)
+/* Removed meanwhile, or a link that leads nowhere. A folder that may not be searched is not passed over: it would seem
+ * empty. */
+static bool nothing_there(int dirfd, const char *name, int why)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT;
+	return S_ISLNK(st.st_mode) && (why == ENOENT || why == ELOOP || why == EACCES || why == ENOTDIR);
+}
+
+static int list_entry(int dirfd, const char *path, const char *name, struct vv_names *out)
 {
 	struct stat st;
 
 	if (name[0] == '.')
 		return 0;
-	if (fstatat(dirfd, name, &st, 0) < 0)
-		return errno == ENOENT ? 0 : vv_err_sys(errno, "cannot look at '%s'", name);
+	if (fstatat(dirfd, name, &st, 0) < 0) {
+		int why = errno;
+
+		return nothing_there(dirfd, name, why) ? 0 : vv_err_sys(why, "cannot look at '%s/%s'", path, name);
+	}
 	return vv_store_names_add(out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
 				  S_ISDIR(st.st_mode));
 }
@@ -167,7 +192,7 @@ static int list(struct vv_store *s, const char *dir, struct vv_names *out)
 	if (!h)
 		rc = errno == ENOENT ? 0 : vv_err_sys(errno, "cannot list '%s'", path);
 	while (h && rc == 0 && (errno = 0, e = readdir(h)))
-		rc = list_entry(dirfd(h), e->d_name, out);
+		rc = list_entry(dirfd(h), path, e->d_name, out);
 	if (h && rc == 0 && errno)
 		rc = vv_err_sys(errno, "cannot list '%s'", path);
 	if (h)

@@ -71,18 +71,36 @@ static int sign(int fd)
 
 enum { RETRY = 1 };
 
+/* The holder's name is written into it, so it must be our own file: not what a link names, not a device. */
+static int open_own(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
+	int why = errno;
+
+	if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	else if (lstat(path, st) < 0 || S_ISREG(st->st_mode))
+		return vv_err_sys(why, "cannot open the lock '%s'", path);
+	return vv_err_set(VV_EDAMAGED, "the lock '%s' is %s, not a regular file; remove it", path,
+			  S_ISLNK(st->st_mode) ? "a symbolic link" :
+			  S_ISDIR(st->st_mode) ? "a directory" :
+						 "a special file");
+}
+
 static int take(const char *path, struct held *h)
 {
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct stat st, named;
 
-	h->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	h->fd = open_own(path, &st);
 	if (h->fd < 0)
-		return vv_err_sys(errno, "cannot open the lock '%s'", path);
+		return h->fd;
 	if (fcntl(h->fd, F_SETLK, &fl) < 0)
 		return errno == EACCES || errno == EAGAIN ? busy_other(path, h->fd) :
 							    vv_err_sys(errno, "cannot lock '%s'", path);
-	if (fstat(h->fd, &st) < 0 || sign(h->fd) < 0)
+	if (sign(h->fd) < 0)
 		return vv_err_sys(errno, "cannot write the lock '%s'", path);
 	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
 		return RETRY; /* its last holder removed the lineage between our open and our lock */

@@ -55,6 +55,18 @@ static void test_context(void)
 	CHECK_STR(vv_err_last(), "(store: epoch 7: no such wire): store: epoch 7: no such wire");
 }
 
+/* Names from elsewhere cannot make a terminal do anything; text beyond ASCII stays. */
+static void test_control(void)
+{
+	vv_err_set(VV_EIO, "no '%s'", "a\x1b[2Jb\r\tc\x7f\nd \xc3\xa9");
+	CHECK_STR(vv_err_last(), "no 'a?[2Jb??c? d \xc3\xa9'");
+	vv_err_sys(ENOENT, "cannot open '%s'", "\a");
+	CHECK(strncmp(vv_err_last(), "cannot open '?': ", 17) == 0);
+	vv_err_set(VV_EIO, "inner");
+	vv_err_context(VV_EIO, "%s", "\b");
+	CHECK_STR(vv_err_last(), "?: inner");
+}
+
 static void *worker(void *arg)
 {
 	struct vv_err_state *st = arg;
@@ -101,6 +113,7 @@ int main(void)
 	test_set();
 	test_sys();
 	test_context();
+	test_control();
 	test_threads();
 	test_names();
 	return 0;

@@ -62,6 +62,13 @@ class Diff(command.Case):
         self.assertEqual((r["elements"], r["max_abs"], r["max_abs_at"]), (1, None, 1))
         self.assertEqual((r["max_rel"], r["max_rel_at"]), (1, 1))
 
+    def test_huge(self):
+        self.pair("f64", "3", pack("d", [1, 1e308, 3]), pack("d", [1.5, -1e308, 3]))
+        r = self.region()
+        self.assertEqual((r["max_abs"], r["max_rel"], r["max_rel_at"]), (None, 2, 1))
+        self.pair("f64", "1", pack("d", [1.5e308]), pack("d", [-7.5e307]), lineage="uneven")
+        self.assertEqual(self.region(lineage="uneven")["max_rel"], 1.5)
+
     def test_integers_and_complex(self):
         cases = [("i8", "b", [-128, 5], [127, 5], 255), ("u8", "B", [0, 9], [255, 9], 255), ("i16", "h", [1, 2], [1, -2], 4),
                  ("u16", "H", [1, 2], [1, 65535], 65533), ("i32", "i", [-5, 0], [5, 0], 10),

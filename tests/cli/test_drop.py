@@ -67,8 +67,8 @@ class Drop(command.Case):
 
     def test_gc_text(self):
         self.varve("drop", self.store, "heat@1..8")
-        self.assertIn("8 removed", self.varve("gc", self.store, "heat"))
-        self.assertEqual(self.bytes(), 0)
+        self.assertIn("7 removed", self.varve("gc", self.store, "heat"))
+        self.assertLess(self.bytes(), 1024)  # the newest stays, emptied: its number must not come again
         self.assertIn("no epoch", self.varve("ls", self.store, "heat"))
 
     def test_keep(self):

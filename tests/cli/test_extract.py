@@ -83,6 +83,30 @@ class Extract(command.Case):
         self.assertEqual(command.read_npy(self.get("sizes:flat", "--npy")), ("<f4", (0, 5), b""))
         self.assertEqual(self.get("sizes:big"), big)
 
+    def test_holes(self):
+        """Long zeros are holes in a file and bytes in a pipe; what was in the file before does not shine through."""
+        size = 64 << 20
+        self.write("region", "z", "bytes", size, "poke", "z", 40 << 20, "abcd", "region", "all", "u64", 1 << 22, "region",
+                   "end", "bytes", size, "poke", "end", size - 2, "0102", "checkpoint", lineage="zeros")
+        zero = bytes(size)
+        middle = zero[:40 << 20] + b"\xab\xcd" + zero[:(24 << 20) - 2]
+        out = self.folder / "z"
+        for region, want in ("z", middle), ("all", zero[:32 << 20]), ("end", zero[:-2] + b"\1\2"):
+            with self.subTest(region=region):
+                self.get("zeros:" + region, "-o", out)
+                self.assertLess(out.stat().st_blocks * 512, 1 << 20)
+                self.assertTrue(out.read_bytes() == want)
+                self.assertTrue(self.get("zeros:" + region) == want)
+                self.get("zeros:" + region, "--npy", "-o", out)
+                self.assertLess(out.stat().st_blocks * 512, 1 << 20)
+                self.assertTrue(command.read_npy(out.read_bytes())[2] == want)
+        for mode, old in ("wb", b""), ("ab", b"old"), ("r+b", b"x" * size):
+            with self.subTest(mode=mode):
+                out.write_bytes(old)
+                with open(out, mode) as f:
+                    self.assertEqual(self.run_raw("extract", self.store, "zeros:z", stdout=f).returncode, 0)
+                self.assertTrue(out.read_bytes() == (old if mode == "ab" else b"") + middle)
+
     def test_strange_names(self):
         names = ["a@1:b", ":", "x/y z", "@2", "-o"]
         words = []
@@ -136,7 +160,8 @@ class Extract(command.Case):
     def test_interrupt_file(self):
         """Wherever it is interrupted: either there is a whole file, or none, and nothing else."""
         size = 64 << 20
-        self.write("region", "b", "bytes", size, "checkpoint", lineage="big")
+        self.file("noise", os.urandom(size))
+        self.write("region", "b", "bytes", size, "load", "b", "noise", "checkpoint", lineage="big")
         for wait in 0, 0.01, 0.03:
             folder = self.folder / f"out{wait}"
             folder.mkdir()

@@ -75,6 +75,31 @@ class Verify(command.Case):
         record.write_bytes(whole)
         self.varve("verify", self.store)
 
+    def test_told_once(self):
+        """A damaged head is met by its epoch, by its children and by whoever reads the file; it is one damage."""
+        path = self.layer(1)
+        self.flip(path, command.sections(path.read_bytes())["REGIONS"][0])
+        found = self.json("verify", self.store, status=1)
+        self.assertEqual((len(found["problems"]), found["n_problems"]), (1, 1), found)
+        self.assertIn(" 1 problem\n", self.varve("verify", self.store, status=1))
+
+    def test_index_cache(self):
+        self.write("region", "n", "u64", 1000, "tick", "n", 70, lineage="long")
+        path = self.store / "long" / "index.r0"
+        whole = path.read_bytes()
+        self.varve("verify", self.store)
+        for at in 0, 30, len(whole) // 2, len(whole) - 1:
+            with self.subTest(at=at):
+                self.flip(path, at)
+                found = self.json("verify", self.store, "long", status=1)
+                self.assertEqual(found["n_problems"], 1)
+                self.assertIn("long/index.r0", found["problems"][0])
+                self.assertIn("index cache", found["problems"][0])
+                self.varve("verify", self.store, "long@70")
+                path.write_bytes(whole)
+        path.unlink()
+        self.varve("verify", self.store)
+
     def test_quiet_names_problems(self):
         self.flip(self.layer(1), 5000)
         self.assertEqual(len(self.varve("verify", self.store, "-q", status=1).splitlines()), 1)

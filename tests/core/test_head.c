@@ -387,12 +387,6 @@ static void test_stats(void)
 	CHECK_EQ(vv_head_stat(&h, "n.x"), 7);
 	CHECK_EQ(vv_head_stat(&h, "n.y"), 0);
 	CHECK_EQ(strlen(h.stat[1].name), 63);
-	CHECK_EQ(vv_head_find(&h, "x"), 0);
-	vv_head_fini(&h);
-	h = plain_head();
-	CHECK_EQ(vv_head_find(&h, "a"), 0);
-	CHECK_EQ(vv_head_find(&h, "b"), 1);
-	CHECK_EQ(vv_head_find(&h, "c"), 2);
 	vv_head_fini(&h);
 }
 

@@ -1,0 +1,28 @@
+/* From a string to a number: an open hash. The keys are borrowed and stay where they are as long as the map holds them. */
+#ifndef VV_BASE_MAP_H
+#define VV_BASE_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VV_MAP_NONE SIZE_MAX
+
+struct vv_map { /* all zero is the empty map */
+	struct vv_map_slot *slot;
+	size_t n, cap; /* cap is 0 or a power of two, at least twice n */
+};
+
+void vv_map_init(struct vv_map *m);
+void vv_map_fini(struct vv_map *m);
+/* Up to n keys can be held from now on without asking for memory. */
+int vv_map_reserve(struct vv_map *m, size_t n);
+/* A key that is there gets the new number. */
+int vv_map_put(struct vv_map *m, const char *key, size_t value);
+/* The key's number, or VV_MAP_NONE. */
+size_t vv_map_get(const struct vv_map *m, const char *key);
+/* Absent is fine. */
+void vv_map_remove(struct vv_map *m, const char *key);
+/* Forgets the keys, keeps the room. */
+void vv_map_clear(struct vv_map *m);
+
+#endif
