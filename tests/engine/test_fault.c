@@ -2,6 +2,7 @@
 /* Every call that changes the store, and every one that reads it, fails once in every way; whatever that does to the run,
  * the promises hold. */
 #include "store/dir.h"
+#include "support/coded.h"
 #include "support/faultfs.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
@@ -104,8 +105,8 @@ int main(void)
 	static const enum fault some[] = { FAULT_EIO, FAULT_DEAD, FAULT_READ, FAULT_NONE };
 
 	sweep(SCRIPT_SMALL "codec=none", 7, false, false, all);
-	sweep(SCRIPT_SMALL "codec=zstd", 4, false, false, all);
-	sweep(SCRIPT_DELTA "codec=zstd", 4, false, true, some);
+	sweep(SCRIPT_SMALL CODED, 4, false, false, all);
+	sweep(SCRIPT_DELTA CODED, 4, false, true, some);
 	sweep(SCRIPT_SMALL "codec=none", 1, true, false, all);
 	return 0;
 }

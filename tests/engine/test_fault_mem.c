@@ -2,6 +2,7 @@
 /* Every allocation fails once; whatever that does to the run, the promises hold and nothing leaks. */
 #include "base/mem.h"
 #include "store/dir.h"
+#include "support/coded.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
 #include "support/promise.h"
@@ -87,7 +88,7 @@ static void sweep(const char *options, unsigned steps, bool delta, long stride)
 int main(void)
 {
 	vv_dir_set_fs(lazyfs());
-	sweep(SCRIPT_SMALL "codec=zstd", 4, false, 1);
+	sweep(SCRIPT_SMALL CODED, 4, false, 1);
 	sweep(SCRIPT_DELTA "codec=none", 4, true, 3);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "engine/catalog.h"
 #include "engine/layerio.h"
 #include "engine/verify.h"
+#include "support/coded.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <varve/varve.h>
@@ -244,10 +245,10 @@ int main(void)
 {
 	bool delta = false;
 
-	sweep("mem:flip", "chunk=64 block=4096 codec=zstd threads=1 log=error", 1500, fill_small, &delta);
+	sweep("mem:flip", "chunk=64 block=4096 " CODED " threads=1 log=error", 1500, fill_small, &delta);
 	sweep("mem:flip-plain", "chunk=64 block=4096 codec=none threads=1 log=error", 700, fill_small, &delta);
 	CHECK(!delta);
-	sweep("mem:flip-delta", "chunk=32 block=4096 codec=lz4 threads=1 log=error", 192 << 10, fill_comb, &delta);
+	sweep("mem:flip-delta", "chunk=32 block=4096 " CODED_FAST " threads=1 log=error", 192 << 10, fill_comb, &delta);
 	CHECK(delta);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "engine/catalog.h"
 #include "engine/verify.h"
 #include "store/dir.h"
+#include "support/coded.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
@@ -14,7 +15,7 @@
 
 enum { SIZE = 3072, EPOCHS = 3, CACHED = 64 };
 
-static const char options[] = "chunk=64 block=4096 codec=zstd threads=1 log=error";
+static const char options[] = "chunk=64 block=4096 " CODED " threads=1 log=error";
 static char store[PLACE_MAX];
 static uint8_t data[SIZE];
 

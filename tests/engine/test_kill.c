@@ -2,6 +2,7 @@
 /* kill -9: before every call that changes the store, and at any time at all. What is left keeps the promises; and a
  * program that is killed again and again, and started again, ends with the result of one that was not. */
 #include "store/dir.h"
+#include "support/coded.h"
 #include "support/faultfs.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
@@ -152,7 +153,7 @@ static void restarted(void)
 int main(void)
 {
 	vv_dir_set_fs(lazyfs());
-	sweep(SCRIPT_SMALL "codec=zstd", 7, false);
+	sweep(SCRIPT_SMALL CODED, 7, false);
 	sweep(SCRIPT_DELTA "codec=none", 4, true);
 	vv_dir_set_fs(NULL);
 	restarted();

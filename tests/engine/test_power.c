@@ -3,6 +3,7 @@
  * reported is there. Then the same after a process that died before (what it had not made durable, its successor must), and
  * after a call that failed. */
 #include "store/dir.h"
+#include "support/coded.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
@@ -211,7 +212,7 @@ static void faults(const char *options, unsigned steps, unsigned first)
 int main(void)
 {
 	sweep(SCRIPT_SMALL "codec=none", 8, 1, false, false);
-	sweep(SCRIPT_SMALL "codec=zstd", 5, 97, false, false);
+	sweep(SCRIPT_SMALL CODED, 5, 97, false, false);
 	sweep(SCRIPT_DELTA "codec=none", 4, 98, false, true);
 	sweep(SCRIPT_SMALL "codec=none", 1, 1, true, false);
 	successors(SCRIPT_SMALL "codec=none", 2, 1);
