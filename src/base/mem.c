@@ -36,6 +36,22 @@ void *vv_mem_grow(void *p, size_t n, size_t size)
 	return told(refused(n, size) ? NULL : realloc(p, n && size ? n * size : 1), n, size);
 }
 
+int vv_mem_room(void *v, size_t n, size_t *cap, size_t size)
+{
+	size_t want = *cap ? *cap * 2 : 16;
+	void *p;
+
+	if (n < *cap)
+		return 0;
+	memcpy(&p, v, sizeof(p));
+	p = vv_mem_grow(p, want, size);
+	if (!p)
+		return VV_ENOMEM;
+	memcpy(v, &p, sizeof(p));
+	*cap = want;
+	return 0;
+}
+
 char *vv_mem_strdup(const char *s)
 {
 	size_t n = strlen(s) + 1;

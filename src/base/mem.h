@@ -9,6 +9,8 @@
 void *vv_mem_new(size_t n, size_t size);
 /* Grows p to n things; the old block stays valid on failure. New bytes are not initialised. */
 void *vv_mem_grow(void *p, size_t n, size_t size);
+/* Room for one more thing in a vector of n things at *v (a pointer to things), which has room for *cap: 0 or VV_ENOMEM. */
+int vv_mem_room(void *v, size_t n, size_t *cap, size_t size);
 char *vv_mem_strdup(const char *s);
 /* printf into new memory. */
 char *vv_mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -112,15 +112,8 @@ static int layer_number(struct vv_index *x, uint64_t layer, uint64_t *out)
 	}
 	if (x->n_layers == MAX_LAYERS)
 		return vv_err_set(VV_EINVAL, "the lineage has more than 2^24 layers with content; run varve gc");
-	if (x->n_layers == x->layers_cap) {
-		size_t cap = x->layers_cap ? x->layers_cap * 2 : 64;
-		uint64_t *v = vv_mem_grow(x->layer, cap, sizeof(*v));
-
-		if (!v)
-			return VV_ENOMEM;
-		x->layer = v;
-		x->layers_cap = cap;
-	}
+	if (vv_mem_room(&x->layer, x->n_layers, &x->layers_cap, sizeof(*x->layer)) < 0)
+		return VV_ENOMEM;
 	x->layer[x->n_layers] = layer;
 	*out = x->n_layers++;
 	return 0;

@@ -4,22 +4,6 @@
 #include "base/mem.h"
 #include "core/head.h"
 
-/* Room for one more thing in a vector of things. */
-static int grow(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t want = *cap ? *cap * 2 : 16;
-	void *p;
-
-	if (n < *cap)
-		return 0;
-	p = vv_mem_grow(*v, want, size);
-	if (!p)
-		return VV_ENOMEM;
-	*v = p;
-	*cap = want;
-	return 0;
-}
-
 static int damaged(const char *section, const char *what)
 {
 	return vv_err_set(VV_EDAMAGED, "section %s: %s", section, what);
@@ -35,7 +19,7 @@ int vv_payload_extent_add(struct vv_extents *e, uint64_t pos, uint64_t len, int 
 		last->len += len;
 		return 0;
 	}
-	if (grow((void **)&e->v, e->n, &e->cap, sizeof(*e->v)) < 0)
+	if (vv_mem_room(&e->v, e->n, &e->cap, sizeof(*e->v)) < 0)
 		return VV_ENOMEM;
 	e->v[e->n++] = (struct vv_extent){ pos, len };
 	return 0;
@@ -87,7 +71,7 @@ int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, 
 	size_t first = last ? last->extent + last->n_extents : 0;
 	uint64_t off = last ? last->off + last->stored_len : 0;
 
-	if (grow((void **)&b->v, b->n, &b->cap, sizeof(*b->v)) < 0)
+	if (vv_mem_room(&b->v, b->n, &b->cap, sizeof(*b->v)) < 0)
 		return VV_ENOMEM;
 	b->v[b->n++] = (struct vv_block){
 		.off = off,
@@ -99,6 +83,18 @@ int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, 
 		.n_extents = (uint32_t)(b->extent.n - first),
 	};
 	return 0;
+}
+
+const uint8_t *vv_payload_inside(const struct vv_blocks *b, size_t block, const uint8_t *raw, uint64_t pos, uint64_t len)
+{
+	for (size_t e = b->v[block].extent; e < b->v[block].extent + b->v[block].n_extents; e++) {
+		const struct vv_extent *x = &b->extent.v[e];
+
+		if (pos >= x->pos && pos + len <= x->pos + x->len)
+			return raw + (pos - x->pos);
+		raw += x->len;
+	}
+	return NULL;
 }
 
 size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos)
@@ -205,10 +201,10 @@ int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, co
 {
 	struct vv_digest_group *g = d->n_groups ? &d->group[d->n_groups - 1] : NULL;
 
-	if (grow((void **)&d->v, d->n, &d->cap, sizeof(*d->v)) < 0)
+	if (vv_mem_room(&d->v, d->n, &d->cap, sizeof(*d->v)) < 0)
 		return VV_ENOMEM;
 	if (!g || g->chunk != chunk || g->pos + g->count * chunk != pos) {
-		if (grow((void **)&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
+		if (vv_mem_room(&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
 			return VV_ENOMEM;
 		g = &d->group[d->n_groups++];
 		*g = (struct vv_digest_group){ .pos = pos, .chunk = chunk, .digest = d->n };
@@ -244,7 +240,7 @@ static int get_group(struct vv_digests *d, struct vv_wire *w, uint64_t payload)
 
 	if (w->bad || !chunk || !count || count > payload / chunk || pos > payload - count * chunk)
 		return damaged("DIGESTS", "malformed group");
-	if (grow((void **)&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
+	if (vv_mem_room(&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
 		return VV_ENOMEM;
 	d->group[d->n_groups++] = (struct vv_digest_group){ pos, chunk, count, d->n };
 	d->n += count;

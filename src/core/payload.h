@@ -49,6 +49,8 @@ void vv_payload_blocks_fini(struct vv_blocks *b);
 int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, uint32_t stored_len, uint64_t check);
 /* The block that holds position pos; b->n if none does. */
 size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos);
+/* The bytes at pos..pos+len in a decoded block, or NULL if it does not hold all of them. */
+const uint8_t *vv_payload_inside(const struct vv_blocks *b, size_t block, const uint8_t *raw, uint64_t pos, uint64_t len);
 void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out);
 /* first_off: file offset of block 0; blocks_end must be where the last one ends. */
 int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t payload, uint64_t first_off,

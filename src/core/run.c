@@ -21,15 +21,8 @@ int vv_run_add(struct vv_runs *r, struct vv_run run)
 		r->v[r->n - 1].len += run.len;
 		return 0;
 	}
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? r->cap * 2 : 16;
-		struct vv_run *v = vv_mem_grow(r->v, cap, sizeof(*v));
-
-		if (!v)
-			return VV_ENOMEM;
-		r->v = v;
-		r->cap = cap;
-	}
+	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
+		return VV_ENOMEM;
 	r->v[r->n++] = run;
 	return 0;
 }

@@ -144,19 +144,6 @@ int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
 	return 0;
 }
 
-static int grow(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t want = *cap ? *cap * 2 : 64;
-	void *p = n < *cap ? *v : vv_mem_grow(*v, want, size);
-
-	if (!p)
-		return VV_ENOMEM;
-	if (n >= *cap)
-		*cap = want;
-	*v = p;
-	return 0;
-}
-
 static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t from)
 {
 	uint64_t epoch = 0;
@@ -166,12 +153,12 @@ static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t f
 	if (kind == VV_NAME_OTHER || epoch < from)
 		return 0;
 	if (kind == VV_NAME_IS_COMMIT) {
-		if (grow((void **)&l->epoch, l->n_epochs, &l->epochs_cap, sizeof(*l->epoch)) < 0)
+		if (vv_mem_room(&l->epoch, l->n_epochs, &l->epochs_cap, sizeof(*l->epoch)) < 0)
 			return VV_ENOMEM;
 		l->epoch[l->n_epochs++] = epoch;
 		return 0;
 	}
-	if (grow((void **)&l->layer, l->n_layers, &l->layers_cap, sizeof(*l->layer)) < 0)
+	if (vv_mem_room(&l->layer, l->n_layers, &l->layers_cap, sizeof(*l->layer)) < 0)
 		return VV_ENOMEM;
 	l->layer[l->n_layers++] = (struct vv_layer_name){ vv_run_layer(epoch, rank), name->size };
 	return 0;

@@ -54,15 +54,8 @@ static struct vv_reach_layer *place(struct vv_reach *r, uint64_t layer)
 
 	if (i < r->n && r->v[i].layer == layer)
 		return &r->v[i];
-	if (r->n == r->cap) {
-		size_t cap = r->cap * 2 + 16;
-		struct vv_reach_layer *v = vv_mem_grow(r->v, cap, sizeof(*v));
-
-		if (!v)
-			return NULL;
-		r->v = v;
-		r->cap = cap;
-	}
+	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
+		return NULL;
 	memmove(&r->v[i + 1], &r->v[i], (r->n - i) * sizeof(*r->v));
 	r->v[i] = (struct vv_reach_layer){ .layer = layer };
 	r->n++;

@@ -57,15 +57,8 @@ struct reader {
 
 static int add_piece(struct pieces *p, struct piece piece)
 {
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? p->cap * 2 : 256;
-		struct piece *v = vv_mem_grow(p->v, cap, sizeof(*v));
-
-		if (!v)
-			return VV_ENOMEM;
-		p->v = v;
-		p->cap = cap;
-	}
+	if (vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v)) < 0)
+		return VV_ENOMEM;
 	p->v[p->n++] = piece;
 	return 0;
 }
@@ -236,30 +229,21 @@ static int locate(const struct vv_layerio *f, uint64_t pos, size_t *block, uint6
 	}
 }
 
-struct cuts { /* copies with the block they belong to, before they are grouped */
-	struct copy *copy;
-	size_t *block;
+struct cut { /* a copy with the block it belongs to, before they are grouped */
+	struct copy copy;
+	size_t block;
+};
+
+struct cuts {
+	struct cut *v;
 	size_t n, cap;
 };
 
 static int add_cut(struct cuts *c, size_t block, struct copy copy)
 {
-	if (c->n == c->cap) {
-		size_t cap = c->cap ? c->cap * 2 : 256;
-		struct copy *v = vv_mem_grow(c->copy, cap, sizeof(*v));
-		size_t *b;
-
-		if (!v)
-			return VV_ENOMEM;
-		c->copy = v;
-		b = vv_mem_grow(c->block, cap, sizeof(*b));
-		if (!b)
-			return VV_ENOMEM;
-		c->block = b;
-		c->cap = cap;
-	}
-	c->copy[c->n] = copy;
-	c->block[c->n++] = block;
+	if (vv_mem_room(&c->v, c->n, &c->cap, sizeof(*c->v)) < 0)
+		return VV_ENOMEM;
+	c->v[c->n++] = (struct cut){ copy, block };
 	return 0;
 }
 
@@ -287,15 +271,8 @@ static int cut_pieces(const struct vv_layerio *f, const struct piece *p, size_t 
 
 static int add_job(struct reader *r, struct job job)
 {
-	if (r->n_jobs == r->jobs_cap) {
-		size_t cap = r->jobs_cap ? r->jobs_cap * 2 : 256;
-		struct job *v = vv_mem_grow(r->job, cap, sizeof(*v));
-
-		if (!v)
-			return VV_ENOMEM;
-		r->job = v;
-		r->jobs_cap = cap;
-	}
+	if (vv_mem_room(&r->job, r->n_jobs, &r->jobs_cap, sizeof(*r->job)) < 0)
+		return VV_ENOMEM;
 	r->job[r->n_jobs++] = job;
 	return 0;
 }
@@ -314,18 +291,17 @@ static int plan_layer(struct reader *r, struct vv_layerio *f, const struct piece
 		rc = sorted ? 0 : VV_ENOMEM;
 	}
 	for (size_t i = 0; rc == 0 && i < c.n; i++)
-		start[c.block[i] + 2]++;
+		start[c.v[i].block + 2]++;
 	for (size_t b = 2; rc == 0 && b < f->blocks.n + 2; b++)
 		start[b] += start[b - 1];
 	for (size_t i = 0; rc == 0 && i < c.n; i++)
-		sorted[start[c.block[i] + 1]++] = c.copy[i];
+		sorted[start[c.v[i].block + 1]++] = c.v[i].copy;
 	for (size_t b = 0; rc == 0 && b < f->blocks.n; b++)
 		if (start[b + 1] > start[b])
 			rc = add_job(r, (struct job){ f, b, sorted + start[b], start[b + 1] - start[b] });
 	*own = sorted;
 	vv_mem_free(start);
-	vv_mem_free(c.copy);
-	vv_mem_free(c.block);
+	vv_mem_free(c.v);
 	return rc;
 }
 

@@ -48,24 +48,11 @@ bool vv_trust_layer(const struct vv_lineage *lin, struct vv_history *h, uint32_t
 	return h->layer_trust[k] == GOOD;
 }
 
-/* The chunk's bytes in the decoded block, or NULL if it is not wholly there. */
-static const uint8_t *inside(const struct vv_blocks *b, size_t block, const uint8_t *raw, uint64_t pos, uint64_t len)
-{
-	for (size_t e = b->v[block].extent; e < b->v[block].extent + b->v[block].n_extents; e++) {
-		const struct vv_extent *x = &b->extent.v[e];
-
-		if (pos >= x->pos && pos + len <= x->pos + x->len)
-			return raw + (pos - x->pos);
-		raw += x->len;
-	}
-	return NULL;
-}
-
 /* Judges one chunk of a block; raw is NULL if the block cannot be read. */
 static void judge(struct vv_history *h, const struct vv_layerio *f, size_t block, const uint8_t *raw, uint64_t pos,
 		  uint32_t len, const struct vv_digest *want)
 {
-	const uint8_t *p = raw ? inside(&f->blocks, block, raw, pos, len) : NULL;
+	const uint8_t *p = raw ? vv_payload_inside(&f->blocks, block, raw, pos, len) : NULL;
 	uint32_t e = vv_index_at(&h->index, h->n_loaded, f->layer, pos);
 	struct vv_digest got;
 

@@ -123,19 +123,6 @@ static int note(struct verifier *v, int rc)
 
 /* ---- one layer ---------------------------------------------------------------------------------------------------- */
 
-/* The bytes of a decoded block at payload position pos, or NULL if the block does not hold all len of them. */
-static const uint8_t *inside(const struct vv_blocks *b, size_t k, const uint8_t *raw, uint64_t pos, uint64_t len)
-{
-	for (size_t e = b->v[k].extent; e < b->v[k].extent + b->v[k].n_extents; e++) {
-		const struct vv_extent *x = &b->extent.v[e];
-
-		if (pos >= x->pos && pos + len <= x->pos + x->len)
-			return raw + (pos - x->pos);
-		raw += x->len;
-	}
-	return NULL;
-}
-
 /* Checks the digests of the chunks that lie in the block. One that spans two (only where chunks are larger than blocks) is
  * left to the checks of those. */
 static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
@@ -154,7 +141,7 @@ static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
 			break;
 		for (; i < group->count && group->pos + i * group->chunk < last->pos + last->len; i++) {
 			uint64_t pos = group->pos + i * group->chunk;
-			const uint8_t *p = inside(b, k, raw, pos, group->chunk);
+			const uint8_t *p = vv_payload_inside(b, k, raw, pos, group->chunk);
 			struct vv_digest got;
 
 			if (!p)

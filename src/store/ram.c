@@ -102,15 +102,8 @@ static int insert(struct place *p, struct object *o)
 		*slot = o;
 		return 0;
 	}
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? p->cap * 2 : 32;
-		struct object **v = vv_mem_grow(p->object, cap, sizeof(struct object *));
-
-		if (!v)
-			return VV_ENOMEM;
-		p->object = v;
-		p->cap = cap;
-	}
+	if (vv_mem_room(&p->object, p->n, &p->cap, sizeof(struct object *)) < 0)
+		return VV_ENOMEM;
 	p->object[p->n++] = o;
 	return 0;
 }

@@ -234,15 +234,8 @@ int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_
 {
 	char *copy;
 
-	if (v->n == v->cap) {
-		size_t cap = v->cap ? v->cap * 2 : 32;
-		struct vv_name *grown = vv_mem_grow(v->v, cap, sizeof(*grown));
-
-		if (!grown)
-			return VV_ENOMEM;
-		v->v = grown;
-		v->cap = cap;
-	}
+	if (vv_mem_room(&v->v, v->n, &v->cap, sizeof(*v->v)) < 0)
+		return VV_ENOMEM;
 	copy = vv_mem_new(len + 1, 1);
 	if (!copy)
 		return VV_ENOMEM;
