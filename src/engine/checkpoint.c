@@ -25,6 +25,7 @@ struct slab {
 	size_t first, n;
 	struct vv_digest digest[SLAB];
 	bool changed[SLAB];
+	bool quiet; /* nothing changed, and nothing in it is older than the session */
 };
 
 struct pass { /* one checkpoint under way */
@@ -62,7 +63,9 @@ static void hash_slab(struct vv_task *t)
 	struct slab *s = (struct slab *)t;
 	const struct vv_region *r = s->region;
 	const struct vv_entry *entry = s->session->history.index.entry;
+	size_t loaded = s->session->history.n_loaded;
 
+	s->quiet = true;
 	for (size_t k = 0; k < s->n; k++) {
 		size_t i = s->first + k;
 		uint32_t was = r->was[i];
@@ -72,6 +75,7 @@ static void hash_slab(struct vv_task *t)
 
 		s->session->digest(r->p + (uint64_t)i * r->shape.chunk, chunk_len(r, i), &s->digest[k]);
 		s->changed[k] = !old || !vv_digest_equal(old, &s->digest[k]);
+		s->quiet &= !s->changed[k] && (was == VV_CHUNK_ZERO || was - VV_CHUNK_FIRST >= loaded);
 	}
 }
 
@@ -133,6 +137,11 @@ static int take_slab(struct pass *p, struct slab *s, struct vv_region *r, struct
 	const struct vv_index *x = &p->v->history.index;
 	int rc = 0;
 
+	if (s->quiet && !p->keyframe && r->parent) {
+		memcpy(&r->now[s->first], &r->was[s->first], s->n * sizeof(*r->now));
+		p->st.bytes_unchanged += (s->n - 1) * (uint64_t)r->shape.chunk + chunk_len(r, s->first + s->n - 1);
+		return 0;
+	}
 	for (size_t k = 0; k < s->n; k++)
 		if (s->changed[k])
 			vv_index_prefetch(x, &s->digest[k]);
