@@ -139,7 +139,10 @@ class Extract(command.Case):
         self.assertEqual(self.json("extract", self.store, "heat@1:blob", "-o", out, status=1)["code"], -5)
 
     def test_terminal(self):
-        master, slave = pty.openpty()
+        try:
+            master, slave = pty.openpty()
+        except OSError as e:
+            self.skipTest(f"no terminals here: {e}")
         p = subprocess.run([command.BIN, "extract", self.store, "heat:blob"], stdout=slave, stderr=subprocess.PIPE)
         os.close(slave)
         os.close(master)

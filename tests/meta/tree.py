@@ -22,9 +22,13 @@ def c_files(*folders):
 
 def all_files():
     """Every file that git tracks or would track; without git, every file outside build trees."""
-    git = subprocess.run(["git", "-C", ROOT, "ls-files", "-coz", "--exclude-standard"], capture_output=True)
-    if git.returncode == 0:
-        paths = (ROOT / os.fsdecode(p) for p in git.stdout.split(b"\0") if p)
+    try:
+        git = subprocess.run(["git", "-C", ROOT, "ls-files", "-coz", "--exclude-standard"], capture_output=True)
+        listed = git.stdout if git.returncode == 0 else None
+    except FileNotFoundError:
+        listed = None
+    if listed is not None:
+        paths = (ROOT / os.fsdecode(p) for p in listed.split(b"\0") if p)
     else:
         paths = (p for p in ROOT.rglob("*") if not p.relative_to(ROOT).parts[0].startswith((".git", "build")))
     return sorted(p for p in set(paths) if p.is_file() and not p.is_symlink())
