@@ -16,6 +16,7 @@ static const struct vv_conf_item items[] = {
 	{ .name = "size", .kind = VV_CONF_SIZE, .initial = "0" },
 	{ .name = "time", .kind = VV_CONF_DURATION, .initial = "10m" },
 	{ .name = "share", .kind = VV_CONF_FRACTION, .initial = "2%" },
+	{ .name = "buffer", .kind = VV_CONF_SHARE, .initial = "16MiB", .min = 1, .max = 1ull << 40 },
 	{ .name = "codec", .kind = VV_CONF_CHOICE, .initial = "lz4", .words = "none|lz4|zstd[:N]|auto" },
 };
 enum { N = sizeof(items) / sizeof(items[0]) };
@@ -30,6 +31,7 @@ static void check_all(const struct vv_conf *c)
 {
 	uint64_t keep = vv_conf_number(c, "keep_every"), block = vv_conf_number(c, "block-size");
 	double time = vv_conf_real(c, "time"), share = vv_conf_real(c, "share");
+	uint64_t buffer = vv_conf_share(c, "buffer", 1ull << 40);
 	const char *codec = vv_conf_text(c, "codec");
 
 	insist(keep >= 1 && keep <= 1000);
@@ -37,6 +39,7 @@ static void check_all(const struct vv_conf *c)
 	insist(vv_conf_number(c, "count") <= 1ull << 63 && vv_conf_number(c, "size") <= 1ull << 63);
 	insist(isfinite(time) && time >= 0);
 	insist(share >= 0 && share <= 1);
+	insist(buffer <= 1ull << 40);
 	insist(strlen(vv_conf_text(c, "text")) < 4096);
 	insist(!strcmp(codec, "none") || !strcmp(codec, "lz4") || !strcmp(codec, "auto") || !strncmp(codec, "zstd", 4));
 	(void)vv_conf_bool(c, "flag");

@@ -63,6 +63,7 @@ static const struct unit durations[] = {
 	{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 },
 };
 static const struct unit fractions[] = { { "", 1 }, { "%", 0.01 }, { NULL, 0 } };
+static const struct unit percents[] = { { "%", 0.01 }, { NULL, 0 } };
 static const struct unit counts[] = { { "", 1 }, { NULL, 0 } };
 
 static bool parse_bool(const char *text, bool *out)
@@ -108,11 +109,12 @@ static const char *kind_words(const struct vv_conf_item *it, char *out, size_t c
 		[VV_CONF_SIZE] = "a size such as 4096, 64KiB or 2GiB",
 		[VV_CONF_DURATION] = "a time such as 90, 10m or 2h",
 		[VV_CONF_FRACTION] = "a share such as 2% or 0.02",
+		[VV_CONF_SHARE] = "a share such as 5% or a size such as 4096, 64KiB or 2GiB",
 		[VV_CONF_CHOICE] = "one of ",
 	};
-	bool ranged = (it->kind == VV_CONF_COUNT || it->kind == VV_CONF_SIZE) && it->max;
+	bool sized = it->kind == VV_CONF_COUNT || it->kind == VV_CONF_SIZE || it->kind == VV_CONF_SHARE;
 
-	if (ranged)
+	if (sized && it->max)
 		snprintf(out, cap, "%s from %llu to %llu", words[it->kind], (unsigned long long)it->min,
 			 (unsigned long long)it->max);
 	else
@@ -136,6 +138,8 @@ static bool valid(const struct vv_conf_item *it, const char *text)
 		return parse_units(text, durations, &v);
 	case VV_CONF_FRACTION:
 		return parse_units(text, fractions, &v) && v <= 1;
+	case VV_CONF_SHARE:
+		return parse_units(text, percents, &v) ? v <= 1 : parse_units(text, sizes, &v) && in_range(it, v);
 	case VV_CONF_CHOICE:
 		return is_choice(it->words, text);
 	case VV_CONF_TEXT:
@@ -364,4 +368,14 @@ double vv_conf_real(const struct vv_conf *c, const char *name)
 
 	parse_units(vv_conf_text(c, name), find(c, name)->kind == VV_CONF_FRACTION ? fractions : durations, &v);
 	return v;
+}
+
+uint64_t vv_conf_share(const struct vv_conf *c, const char *name, uint64_t whole)
+{
+	const char *text = vv_conf_text(c, name);
+	double v = 0;
+
+	if (!parse_units(text, percents, &v))
+		return vv_conf_number(c, name);
+	return v < 1 ? (uint64_t)round(v * (double)whole) : whole;
 }

@@ -15,6 +15,7 @@ enum vv_conf_kind {
 	VV_CONF_SIZE,     /* bytes: 4096, 64KiB, 1MiB, 2G (KMGT are powers of 1024, with or without iB/B) */
 	VV_CONF_DURATION, /* seconds: 90, 10m, 2h, 1.5d, 250ms */
 	VV_CONF_FRACTION, /* 2% or 0.02 */
+	VV_CONF_SHARE,    /* a size (16MiB), or a share of something that the caller knows (5%) */
 	VV_CONF_CHOICE,   /* one of the words in `words`, "|" between them; word:N where `words` says word[:N] */
 };
 
@@ -23,7 +24,7 @@ struct vv_conf_item {
 	enum vv_conf_kind kind;
 	const char *initial;
 	const char *words; /* choices */
-	uint64_t min, max; /* for COUNT and SIZE; max 0 = no limit */
+	uint64_t min, max; /* for COUNT, SIZE and the size of a SHARE; max 0 = no limit */
 	const char *help;
 };
 
@@ -55,6 +56,8 @@ const char *vv_conf_text(const struct vv_conf *c, const char *name);
 bool vv_conf_bool(const struct vv_conf *c, const char *name);
 uint64_t vv_conf_number(const struct vv_conf *c, const char *name); /* COUNT, SIZE */
 double vv_conf_real(const struct vv_conf *c, const char *name);     /* DURATION, FRACTION */
+/* SHARE, in bytes; a share is one of whole. */
+uint64_t vv_conf_share(const struct vv_conf *c, const char *name, uint64_t whole);
 const char *vv_conf_origin(const struct vv_conf *c, const char *name);
 
 #endif

@@ -54,13 +54,15 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The application's signals stay the application's: our threads take none. */
+/* The application's signals stay the application's: our threads take none, but those that a thread brings on itself. */
 static int spawn(struct vv_pool *p, unsigned threads)
 {
 	sigset_t all, old;
 	int rc = 0;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (p->n < threads && rc == 0) {
 		rc = pthread_create(&p->thread[p->n], NULL, work, p);
@@ -131,6 +133,18 @@ void vv_pool_wait(struct vv_pool *p, struct vv_task *t)
 			pthread_cond_wait(&p->idle, &p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);
+}
+
+bool vv_pool_help(struct vv_pool *p)
+{
+	struct vv_task *t;
+
+	pthread_mutex_lock(&p->lock);
+	t = take(p);
+	if (t)
+		run_unlocked(p, t);
+	pthread_mutex_unlock(&p->lock);
+	return t;
 }
 
 struct each {

@@ -22,6 +22,9 @@ void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way 
 void vv_pool_submit(struct vv_pool *p, struct vv_task *t);
 void vv_pool_wait(struct vv_pool *p, struct vv_task *t);
 
+/* Runs one task that no thread has begun; false if there is none. */
+bool vv_pool_help(struct vv_pool *p);
+
 /* fn(arg, i) for i in 0..n-1 on all threads, the caller's too; returns when all are done. */
 void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 

@@ -16,6 +16,8 @@ static const struct vv_conf_item items[] = {
 	{ .name = "any-size", .kind = VV_CONF_SIZE, .initial = "0" },
 	{ .name = "interval", .kind = VV_CONF_DURATION, .initial = "10m" },
 	{ .name = "share", .kind = VV_CONF_FRACTION, .initial = "2%" },
+	{ .name = "buffer", .kind = VV_CONF_SHARE, .initial = "16MiB" },
+	{ .name = "small", .kind = VV_CONF_SHARE, .initial = "4K", .min = 1, .max = 1 << 20 },
 	{ .name = "codec", .kind = VV_CONF_CHOICE, .initial = "lz4", .words = "none|lz4|zstd[:N]|auto" },
 };
 enum { N = sizeof(items) / sizeof(items[0]) };
@@ -94,6 +96,44 @@ static void test_numbers(void)
 	vv_conf_fini(&c);
 }
 
+/* A size stands for itself, a share needs to know of what. */
+static void test_shares(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t whole, want;
+	} good[] = {
+		{ "0", 1000, 0 },
+		{ "4096", 0, 4096 },
+		{ "1.5K", 10, 1536 },
+		{ "16 MiB", 1 << 20, 16 << 20 },
+		{ "2T", 0, 2ull << 40 },
+		{ "0%", 1000, 0 },
+		{ "5%", 0, 0 },
+		{ "5%", 1 << 20, 52429 },
+		{ "5 %", 100, 5 },
+		{ "29%", 100, 29 },
+		{ "0.1%", 1000000, 1000 },
+		{ "12.5%", 1ull << 40, 1ull << 37 },
+		{ "50%", 7, 4 },
+		{ "100%", 12345, 12345 },
+		{ "100%", UINT64_MAX, UINT64_MAX },
+	};
+	struct vv_conf c;
+
+	start(&c);
+	CHECK_EQ(vv_conf_share(&c, "buffer", 5), 16 << 20);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		CHECK_EQ(vv_conf_set(&c, "buffer", good[i].text, "call"), 0);
+		CHECK_EQ(vv_conf_share(&c, "buffer", good[i].whole), good[i].want);
+	}
+	CHECK_EQ(vv_conf_set(&c, "small", "0%", "call"), 0);
+	CHECK_EQ(vv_conf_set(&c, "small", "1M", "call"), 0);
+	CHECK_EQ(vv_conf_set(&c, "small", "0", "call"), VV_EINVAL);
+	CHECK(strstr(vv_err_last(), "5%") && strstr(vv_err_last(), "from 1 to 1048576"));
+	vv_conf_fini(&c);
+}
+
 static void test_words(void)
 {
 	static const char *const yes[] = { "yes", "true", "on", "1", "YES", "True" };
@@ -130,7 +170,10 @@ static void test_bad_values(void)
 		{ "codec", "" },           { "codec", "zst" },        { "codec", "zstdx" },       { "codec", "zstd:" },
 		{ "codec", "zstd:x" },     { "codec", "zstd:1x" },    { "codec", "zstd:123456" }, { "codec", "lz4:1" },
 		{ "codec", "none|lz4" },   { "codec", "zstd[:N]" },   { "codec", "|" },           { "codec", " lz4" },
-		{ "codec", ":3" },         { "codec", "zstd:-3" },
+		{ "codec", ":3" },         { "codec", "zstd:-3" },    { "buffer", "" },           { "buffer", "%" },
+		{ "buffer", "101%" },      { "buffer", "-5%" },       { "buffer", "5%%" },        { "buffer", "0.05" },
+		{ "buffer", "5MiB%" },     { "buffer", "5% of it" },  { "buffer", "nan%" },       { "buffer", "99999999T" },
+		{ "small", "0" },          { "small", "2M" },         { "small", "200%" },
 	};
 	struct vv_conf c;
 
@@ -461,6 +504,7 @@ int main(void)
 {
 	test_defaults();
 	test_numbers();
+	test_shares();
 	test_words();
 	test_bad_values();
 	test_what_is_allowed();
