@@ -1,0 +1,315 @@
+#include "core/order.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <string.h>
+
+/* What a page's past is worth in one number, the smaller the sooner: access kind, then index. AFTER stands last, but before
+ * pages that were never seen. A past is kept until a newer access is seen: a page that a scan found dirty, or that rested for
+ * an epoch, is still most likely to be written where it was written last. Old and new pasts are compared by their index
+ * alone, for both say the same: how many other pages come before this one. */
+#define INDEX_BITS 30
+#define NO_PAST UINT32_MAX
+#define MOST_PAGES (((size_t)1 << INDEX_BITS) - 2) /* an index is at most the number of pages; the last one is NO_PAST's */
+
+enum {
+	DIRTY = 1,   /* Dirty: to be scheduled by the next begin */
+	PENDING = 2, /* LastDirty: scheduled, not yet taken or released */
+	COPIED = 4,  /* stored from a copy */
+	WAITED = 8,  /* some thread had to wait for it */
+};
+
+/* A page enters each queue at most once between two begins, so n places are enough; what no longer qualifies when its turn
+ * comes is passed over, so nothing is ever removed from the middle. */
+struct queue {
+	uint32_t *page;
+	uint32_t at, n;
+};
+
+struct vv_order_own {
+	uint8_t *flag;
+	uint32_t *past;
+	struct queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
+	struct queue ahead; /* the same pages; at = where eager stands */
+	struct queue waiting, copies;
+};
+
+int vv_order_init(struct vv_order *o, size_t n, bool by_address)
+{
+	struct vv_order_own *own;
+
+	*o = (struct vv_order){ 0 };
+	if (n > MOST_PAGES)
+		return vv_err_set(VV_EINVAL, "%zu pages are more than the %zu that can be ordered", n, MOST_PAGES);
+	o->own = own = vv_mem_new(1, sizeof(*own));
+	if (!own)
+		return VV_ENOMEM;
+	o->n = n;
+	o->by_address = by_address;
+	if (!(o->state = vv_mem_new(n, sizeof(*o->state))) || !(o->access = vv_mem_new(n, sizeof(*o->access))) ||
+	    !(o->index = vv_mem_new(n, sizeof(*o->index))) || !(own->flag = vv_mem_new(n, sizeof(*own->flag))) ||
+	    !(own->past = vv_mem_new(n, sizeof(*own->past))) ||
+	    !(own->plan.page = vv_mem_new(n, sizeof(*own->plan.page))) ||
+	    !(own->waiting.page = vv_mem_new(n, sizeof(*own->waiting.page))) ||
+	    !(own->copies.page = vv_mem_new(n, sizeof(*own->copies.page)))) {
+		vv_order_fini(o);
+		return VV_ENOMEM;
+	}
+	memset(own->past, 0xff, n * sizeof(*own->past)); /* NO_PAST */
+	return 0;
+}
+
+void vv_order_fini(struct vv_order *o)
+{
+	struct vv_order_own *own = o->own;
+
+	if (own) {
+		vv_mem_free(own->flag);
+		vv_mem_free(own->past);
+		vv_mem_free(own->plan.page);
+		vv_mem_free(own->waiting.page);
+		vv_mem_free(own->copies.page);
+	}
+	vv_mem_free(own);
+	vv_mem_free(o->state);
+	vv_mem_free(o->access);
+	vv_mem_free(o->index);
+	*o = (struct vv_order){ 0 };
+}
+
+/* The newest that is known: this epoch's access, else what was known before. */
+static uint32_t newest_past(const struct vv_order *o, size_t page)
+{
+	if (o->access[page] == VV_ACCESS_NONE)
+		return o->own->past[page];
+	return (uint32_t)(o->access[page] - VV_ACCESS_WAIT) << INDEX_BITS | o->index[page];
+}
+
+void vv_order_inherit(struct vv_order *o, size_t at, const struct vv_order *old, size_t from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		o->own->past[at + i] = newest_past(old, from + i);
+}
+
+void vv_order_mark(struct vv_order *o, uint32_t page)
+{
+	o->own->flag[page] |= DIRTY;
+}
+
+enum { DIGIT_BITS = 11, DIGITS = 3, DIGIT_VALUES = 1 << DIGIT_BITS };
+_Static_assert(DIGIT_BITS * DIGITS >= 32, "the digits cover a past");
+
+static uint32_t digit(const struct vv_order_own *own, uint32_t page, int d)
+{
+	return own->past[page] >> (d * DIGIT_BITS) & (DIGIT_VALUES - 1);
+}
+
+static bool sorted(const struct vv_order_own *own)
+{
+	for (uint32_t i = 1; i < own->plan.n; i++)
+		if (own->past[own->plan.page[i - 1]] > own->past[own->plan.page[i]])
+			return false;
+	return true;
+}
+
+/* Sorts the plan by past, pages of equal past by number: a radix sort from the low digit up, stable, so that the ascending
+ * order in which the pages come in settles ties. `copies` is empty now and lends its place. */
+static void sort_plan(struct vv_order_own *own)
+{
+	uint32_t start[DIGITS][DIGIT_VALUES] = { 0 }, *page = own->plan.page, *to = own->copies.page, n = own->plan.n;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (int d = 0; d < DIGITS; d++)
+			start[d][digit(own, page[i], d)]++;
+	for (int d = 0; d < DIGITS; d++) {
+		uint32_t sum = 0, *from = page;
+
+		if (start[d][digit(own, page[0], d)] == n)
+			continue; /* the same digit everywhere */
+		for (int v = 0; v < DIGIT_VALUES; v++) {
+			uint32_t count = start[d][v];
+
+			start[d][v] = sum;
+			sum += count;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			to[start[d][digit(own, from[i], d)]++] = from[i];
+		page = to;
+		to = from;
+	}
+	own->plan.page = page;
+	own->copies.page = to;
+}
+
+static void schedule(struct vv_order *o, uint32_t page)
+{
+	struct vv_order_own *own = o->own;
+
+	own->past[page] = newest_past(o, page);
+	o->access[page] = VV_ACCESS_NONE;
+	o->index[page] = 0;
+	o->state[page] = VV_ORDER_SCHEDULED;
+	own->flag[page] = PENDING;
+	own->plan.page[own->plan.n++] = page;
+}
+
+/* The first page from p on that has any flag, or n: most pages have none in most epochs, so eight at a time. */
+static size_t flagged(const struct vv_order *o, size_t p)
+{
+	uint64_t eight;
+
+	for (; o->n - p >= sizeof(eight); p += sizeof(eight)) {
+		memcpy(&eight, o->own->flag + p, sizeof(eight));
+		if (eight)
+			break;
+	}
+	while (p < o->n && !o->own->flag[p])
+		p++;
+	return p;
+}
+
+size_t vv_order_begin(struct vv_order *o)
+{
+	struct vv_order_own *own = o->own;
+
+	if (o->busy)
+		vv_order_fail(o);
+	own->plan.n = own->plan.at = own->waiting.n = own->waiting.at = own->copies.n = own->copies.at = 0;
+	/* Only dirty pages have anything to reset: whatever records an access makes dirty. */
+	for (size_t p = flagged(o, 0); p < o->n; p = flagged(o, p + 1)) {
+		if (own->flag[p] & DIRTY)
+			schedule(o, (uint32_t)p);
+		else
+			own->flag[p] = 0;
+	}
+	if (!o->by_address && !sorted(own)) /* without a past, or written in ascending order, it is */
+		sort_plan(own);
+	own->ahead = own->plan;
+	o->left = own->plan.n;
+	o->counter = 0;
+	memset(o->count, 0, sizeof(o->count));
+	o->busy = true;
+	return o->left;
+}
+
+static void push(struct queue *q, uint32_t page)
+{
+	q->page[q->n++] = page;
+}
+
+/* The next page of the queue that has, of the flags in mask, just those in want. */
+static uint32_t pull(const struct vv_order_own *own, struct queue *q, unsigned mask, unsigned want)
+{
+	while (q->at < q->n) {
+		uint32_t page = q->page[q->at++];
+
+		if ((own->flag[page] & mask) == want)
+			return page;
+	}
+	return VV_ORDER_NONE;
+}
+
+/* The first access of this epoch. A page that kept somebody waiting is a WAIT, even if another thread gets through first. */
+static void record(struct vv_order *o, uint32_t page, enum vv_access kind)
+{
+	if (o->own->flag[page] & WAITED)
+		kind = VV_ACCESS_WAIT;
+	o->access[page] = (uint8_t)kind;
+	o->index[page] = ++o->counter;
+	o->count[kind]++;
+	o->own->flag[page] |= DIRTY;
+}
+
+enum vv_order_do vv_order_write(struct vv_order *o, uint32_t page, bool room)
+{
+	uint8_t *flag = &o->own->flag[page];
+
+	if (o->access[page] != VV_ACCESS_NONE)
+		return VV_ORDER_GO; /* two threads met at one page */
+	if (o->state[page] == VV_ORDER_PROCESSED) {
+		record(o, page, o->busy ? VV_ACCESS_AVOIDED : VV_ACCESS_AFTER);
+		return VV_ORDER_GO;
+	}
+	if (*flag & COPIED) {
+		record(o, page, VV_ACCESS_COW);
+		return VV_ORDER_GO;
+	}
+	if (o->state[page] == VV_ORDER_SCHEDULED && room) {
+		vv_order_copied(o, page);
+		record(o, page, VV_ACCESS_COW);
+		return VV_ORDER_COPY;
+	}
+	if ((*flag & (PENDING | WAITED)) == PENDING)
+		push(&o->own->waiting, page);
+	*flag |= WAITED;
+	return VV_ORDER_WAIT;
+}
+
+void vv_order_waited(struct vv_order *o, uint32_t page)
+{
+	if (o->access[page] == VV_ACCESS_NONE)
+		record(o, page, VV_ACCESS_WAIT);
+}
+
+uint32_t vv_order_next(struct vv_order *o)
+{
+	struct vv_order_own *own = o->own;
+	uint32_t page = VV_ORDER_NONE;
+
+	page = pull(own, &own->waiting, PENDING | COPIED, PENDING); /* a copy has freed who waited */
+	if (page == VV_ORDER_NONE && !o->by_address)
+		page = pull(own, &own->copies, PENDING, PENDING);
+	if (page == VV_ORDER_NONE)
+		page = pull(own, &own->plan, PENDING, PENDING);
+	if (page == VV_ORDER_NONE)
+		return page;
+	own->flag[page] &= (uint8_t)~PENDING;
+	o->left--;
+	if (!(own->flag[page] & COPIED))
+		o->state[page] = VV_ORDER_INPROGRESS;
+	return page;
+}
+
+void vv_order_done(struct vv_order *o, uint32_t page)
+{
+	vv_order_release(o, page);
+}
+
+void vv_order_release(struct vv_order *o, uint32_t page)
+{
+	if (o->own->flag[page] & PENDING)
+		o->left--;
+	o->own->flag[page] &= (uint8_t)~PENDING;
+	o->state[page] = VV_ORDER_PROCESSED;
+}
+
+void vv_order_end(struct vv_order *o)
+{
+	o->busy = false;
+}
+
+void vv_order_fail(struct vv_order *o)
+{
+	struct vv_order_own *own = o->own;
+
+	for (uint32_t i = 0; i < own->plan.n; i++) {
+		own->flag[own->plan.page[i]] = DIRTY;
+		o->state[own->plan.page[i]] = VV_ORDER_PROCESSED;
+	}
+	o->left = 0;
+	o->busy = false;
+}
+
+uint32_t vv_order_eager(struct vv_order *o)
+{
+	return pull(o->own, &o->own->ahead, PENDING | COPIED, PENDING);
+}
+
+void vv_order_copied(struct vv_order *o, uint32_t page)
+{
+	uint8_t *flag = &o->own->flag[page];
+
+	if ((*flag & (PENDING | COPIED)) != PENDING)
+		return;
+	*flag |= COPIED;
+	push(&o->own->copies, page);
+}
