@@ -1,0 +1,512 @@
+/* Fences: what happens at a fault, at a shut, and at a system call that writes into fenced memory. The ranges and their bits
+ * are in range.c, the system calls of the program that are under way in slot.c, the kernel's protection in guard.c, the signal
+ * handlers in chain.c. */
+#include "track/fence.h"
+#include "base/err.h"
+#include "track/chain.h"
+#include "track/guard.h"
+#include "track/memory.h"
+#include "track/range.h"
+#include "track/slot.h"
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct vv_fence {
+	struct vv_guard guard;
+	uint64_t birth; /* the process that made it, see births */
+	void (*ask)(void *arg, uintptr_t page);
+	void *arg;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who changes the table of ranges */
+
+/* Shuts begun and done, removals done, of all fences: how a handler tells a fault that has been overtaken by events from one
+ * that would come again for ever. */
+static atomic_ulong shuts_begun, shuts_done, removals;
+
+/* A page that fork wipes, so that a handler knows whose child it is in without a system call; vfork shares it, as it should. */
+static _Atomic(_Atomic uint64_t *) birth_page;
+
+struct escape {
+	struct escape *outer;
+	sigjmp_buf to;
+};
+
+/* initial-exec: the first access in a thread must not allocate, it may be in a handler. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	uintptr_t page;           /* where it last met a fence that was open already, */
+	unsigned long shuts_done; /* and what had been shut by then */
+	unsigned long removals;   /* as of its last fault at no fence */
+	struct escape *escape;
+} self;
+
+/* ---- faults */
+
+static bool in_child(const struct vv_fence *f)
+{
+	return f->birth != atomic_load(atomic_load(&birth_page));
+}
+
+/* No fence here: there may have been one when the fault happened, if ranges were removed since this thread last looked. Then
+ * the write is tried once more. */
+static bool overtaken_by_removal(void)
+{
+	unsigned long now = atomic_load(&removals);
+
+	if (self.removals == now)
+		return false;
+	self.removals = now;
+	return true;
+}
+
+/* The page is open: somebody opened it after the fault, and the write is to be tried again; but if this thread was told so
+ * before, and nothing was shut since, then the fault is of the program's making. */
+static bool overtaken_by_opening(uintptr_t page)
+{
+	unsigned long done = atomic_load(&shuts_done);
+
+	if (self.page == page && self.shuts_done == atomic_load(&shuts_begun))
+		return false;
+	self.page = page;
+	self.shuts_done = done;
+	return true;
+}
+
+static bool settle(struct vv_range *r, int sig, int code, uintptr_t page)
+{
+	struct vv_fence *f = r->owner;
+
+	if (!vv_guard_stops(&f->guard, sig, code))
+		return false;
+	if (in_child(f))
+		return vv_guard_child(&f->guard, r->lo, r->hi, page);
+	if (vv_range_next(r, VV_RANGE_SHUT, page, page + vv_memory_page(), true) != page)
+		return overtaken_by_opening(page);
+	f->ask(f->arg, page);
+	return true;
+}
+
+static bool on_fault(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t page = (uintptr_t)info->si_addr & ~(uintptr_t)(vv_memory_page() - 1);
+	struct vv_range *r;
+	bool settled;
+
+	if (info->si_code <= 0) /* sent by somebody */
+		return false;
+	r = vv_range_hold(page, page + 1);
+	if (r) {
+		settled = settle(r, sig, info->si_code, page);
+		vv_range_release(r);
+	} else {
+		settled = overtaken_by_removal();
+	}
+	if (!settled && self.escape) {
+		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
+		siglongjmp(self.escape->to, 1);
+	}
+	return settled;
+}
+
+int vv_fence_try(void (*fn)(void *arg), void *arg)
+{
+	struct escape here = {.outer = self.escape};
+	static atomic_bool installed;
+	int rc = 0;
+
+	if (!atomic_load(&installed))
+		rc = vv_chain_install(on_fault);
+	if (rc)
+		return rc;
+	atomic_store(&installed, true);
+	if (sigsetjmp(here.to, 0) == 0) {
+		self.escape = &here;
+		atomic_signal_fence(memory_order_seq_cst); /* not before, */
+		fn(arg);
+		atomic_signal_fence(memory_order_seq_cst); /* and all of it */
+		self.escape = here.outer;
+		return 0;
+	}
+	self.escape = here.outer;
+	return vv_err_set(VV_EINVAL, "the memory is gone");
+}
+
+int vv_fence_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool *handled)
+{
+	return vv_chain_sigaction(sig, act, old, handled);
+}
+
+/* ---- fork */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* What the parent's other threads had begun nobody will end. */
+static void after_fork_in_child(void)
+{
+	atomic_store(&shuts_done, atomic_load(&shuts_begun));
+	vv_range_forked();
+	vv_slot_forked();
+	vv_chain_forked();
+	pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* The number of this process among those that made fences; 0 if there is no memory. */
+static uint64_t birth_of_process(void)
+{
+	static uint64_t births;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	_Atomic uint64_t *p = atomic_load(&birth_page);
+
+	pthread_once(&once, watch_forks);
+	if (!p) {
+		p = mmap(NULL, vv_memory_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return 0;
+		if (madvise(p, vv_memory_page(), MADV_WIPEONFORK) != 0) {
+			munmap(p, vv_memory_page());
+			return 0;
+		}
+		atomic_store(&birth_page, p);
+	}
+	if (atomic_load(p) == 0)
+		atomic_store(p, ++births);
+	return atomic_load(p);
+}
+
+/* ---- fences */
+
+int vv_fence_new(enum vv_fence_kind kind, void (*ask)(void *arg, uintptr_t page), void *arg, struct vv_fence **out)
+{
+	struct vv_fence *f = calloc(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return vv_err_set(VV_ENOMEM, "no memory for a fence");
+	f->ask = ask;
+	f->arg = arg;
+	pthread_mutex_lock(&lock);
+	f->birth = birth_of_process();
+	pthread_mutex_unlock(&lock);
+	rc = f->birth ? vv_guard_open(&f->guard, kind == VV_FENCE_SIGBUS)
+		      : vv_err_set(VV_ENOTSUP, "no page that fork wipes, which fences need (Linux >= 4.14)");
+	if (rc == 0) {
+		rc = vv_chain_install(on_fault);
+		if (rc)
+			vv_guard_close(&f->guard);
+	}
+	if (rc) {
+		free(f);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+int vv_fence_add(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
+{
+	size_t page = vv_memory_page();
+	struct vv_range *r;
+	int rc;
+
+	if (lo >= hi || lo % page || hi % page)
+		return vv_err_set(VV_EINVAL, "a fence stands around whole pages");
+	r = vv_range_new(lo, hi, f);
+	if (!r)
+		return VV_ENOMEM;
+	pthread_mutex_lock(&lock);
+	rc = vv_range_is_free(lo, hi) ? vv_guard_add(&f->guard, lo, hi)
+				      : vv_err_set(VV_EINVAL, "the memory is inside another fence");
+	if (rc == 0) {
+		rc = vv_range_insert(r);
+		if (rc)
+			vv_guard_remove(&f->guard, lo, hi);
+	}
+	pthread_mutex_unlock(&lock);
+	if (rc)
+		free(r);
+	return rc;
+}
+
+/* Do calls to the kernel through this fence go to another process's memory, the parent's? */
+static bool is_parents(const struct vv_fence *f)
+{
+	return in_child(f) && vv_guard_is_shared(&f->guard);
+}
+
+/* Opens what is shut of a range; pages that are gone are skipped. */
+static void lift(struct vv_fence *f, struct vv_range *r)
+{
+	uintptr_t lo = vv_range_next(r, VV_RANGE_SHUT, r->lo, r->hi, true), hi;
+
+	if (is_parents(f) || vv_guard_remove(&f->guard, r->lo, r->hi))
+		return;
+	for (; lo < r->hi; lo = vv_range_next(r, VV_RANGE_SHUT, hi, r->hi, true)) {
+		hi = vv_range_next(r, VV_RANGE_SHUT, lo, r->hi, false);
+		vv_guard_lift_rest(&f->guard, lo, hi);
+		vv_range_set(r, VV_RANGE_SHUT, lo, hi, false);
+	}
+}
+
+/* Its pages are open before `removals` counts them, and that is before they are out of the table: so a fault that was at
+ * the fence and finds none sees `removals` risen. */
+static void take_down(struct vv_fence *f, struct vv_range *r)
+{
+	lift(f, r);
+	atomic_fetch_add(&removals, 1);
+	vv_range_take_out(r);
+}
+
+void vv_fence_remove(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
+{
+	struct vv_range *r;
+
+	pthread_mutex_lock(&lock);
+	r = vv_range_hold(lo, hi);
+	if (r) {
+		vv_range_release(r); /* the lock keeps it */
+		if (r->owner == f && r->lo == lo && r->hi == hi)
+			take_down(f, r);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void vv_fence_free(struct vv_fence *f)
+{
+	struct vv_range *r;
+	bool asking = true;
+
+	if (!f)
+		return;
+	pthread_mutex_lock(&lock);
+	while ((r = vv_range_of(f)) != NULL)
+		take_down(f, r);
+	pthread_mutex_unlock(&lock);
+	while (asking) {
+		pthread_mutex_lock(&lock);
+		asking = vv_range_reap(f);
+		pthread_mutex_unlock(&lock);
+		if (asking)
+			sched_yield();
+	}
+	vv_guard_close(&f->guard);
+	free(f);
+}
+
+int vv_fence_open(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
+{
+	int rc = is_parents(f) ? 0 : vv_guard_lift(&f->guard, lo, hi);
+	struct vv_range *r;
+
+	if (rc)
+		return rc;
+	for (uintptr_t at = lo; at < hi && (r = vv_range_hold(at, hi)) != NULL;) {
+		uintptr_t first = r->lo > at ? r->lo : at, last = r->hi < hi ? r->hi : hi;
+
+		vv_range_set(r, VV_RANGE_SHUT, first, last, false);
+		vv_range_set(r, VV_RANGE_SPARED, first, last, false);
+		at = r->hi;
+		vv_range_release(r);
+	}
+	return 0;
+}
+
+bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
+{
+	return !is_parents(f) && vv_guard_is_intact(&f->guard, lo, hi);
+}
+
+/* ---- shutting, and the system calls under way
+ *
+ * A call that is under way is in a slot. Enter: publish the slot; then, once no shut is under way, look at the marks. Shut:
+ * count it as begun; then look at the slots, and spare their pages. All of it sequentially consistent, so of a call and a
+ * shut that meet at least one sees the other: either the slot is seen, or the call waits until the shut is done, sees the marks
+ * and asks. A call may have left before the caller of shut gets to ask who was spared, so that is marked too. */
+
+struct piece {
+	uintptr_t lo, hi;
+};
+
+struct pieces {
+	uintptr_t lo, hi; /* of interest */
+	size_t n, cap;
+	struct piece *at;
+	bool failed;
+};
+
+static void note(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	struct pieces *p = arg;
+
+	lo = lo > p->lo ? lo : p->lo;
+	hi = hi < p->hi ? hi : p->hi;
+	if (lo >= hi)
+		return;
+	if (p->n == p->cap) {
+		size_t cap = p->cap ? 2 * p->cap : 16;
+		struct piece *at = realloc(p->at, cap * sizeof(*at));
+
+		if (!at) {
+			p->failed = true;
+			return;
+		}
+		p->at = at;
+		p->cap = cap;
+	}
+	p->at[p->n++] = (struct piece){lo, hi};
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* Sorted, disjoint, not even touching. */
+static void tidy(struct pieces *p)
+{
+	size_t n = 0;
+
+	if (p->n > 1)
+		qsort(p->at, p->n, sizeof(p->at[0]), by_address);
+	for (size_t i = 0; i < p->n; i++)
+		if (n > 0 && p->at[i].lo <= p->at[n - 1].hi)
+			p->at[n - 1].hi = p->at[i].hi > p->at[n - 1].hi ? p->at[i].hi : p->at[n - 1].hi;
+		else
+			p->at[n++] = p->at[i];
+	p->n = n;
+}
+
+static int shut_between(struct vv_fence *f, struct vv_range *r, const struct pieces *spared)
+{
+	uintptr_t lo = spared->lo;
+	int rc = spared->failed ? vv_err_set(VV_ENOMEM, "no memory to shut a fence") : 0;
+
+	for (size_t i = 0; i <= spared->n && rc == 0; i++) {
+		uintptr_t hi = i < spared->n ? spared->at[i].lo : spared->hi;
+
+		if (lo < hi) {
+			vv_range_set(r, VV_RANGE_SHUT, lo, hi, true);
+			rc = vv_guard_shut(&f->guard, lo, hi);
+		}
+		if (i < spared->n) {
+			lo = spared->at[i].hi;
+			vv_range_set(r, VV_RANGE_SPARED, hi, lo, true);
+		}
+	}
+	if (rc) {
+		vv_guard_lift_rest(&f->guard, spared->lo, spared->hi);
+		vv_range_set(r, VV_RANGE_SHUT, spared->lo, spared->hi, false);
+		vv_range_set(r, VV_RANGE_SPARED, spared->lo, spared->hi, false);
+	}
+	return rc;
+}
+
+/* No signals in between: their handlers may enter, and would wait for the thread that they interrupt. */
+static void block_signals(sigset_t *before)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
+int vv_fence_shut(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
+{
+	struct vv_range *r = vv_range_hold(lo, hi);
+	struct pieces spared = {.lo = lo, .hi = hi};
+	sigset_t mask;
+	int rc;
+
+	if (!r || r->owner != f || lo < r->lo || hi > r->hi || is_parents(f)) {
+		rc = vv_err_set(VV_EINVAL, "the memory is not inside this fence");
+	} else if ((rc = vv_chain_install(on_fault)) == 0) {
+		block_signals(&mask);
+		atomic_fetch_add(&shuts_begun, 1);
+		vv_slot_each(note, &spared);
+		tidy(&spared);
+		rc = shut_between(f, r, &spared);
+		atomic_fetch_add(&shuts_done, 1);
+		pthread_sigmask(SIG_SETMASK, &mask, NULL);
+		free(spared.at);
+	}
+	if (r)
+		vv_range_release(r);
+	return rc;
+}
+
+static void ask_for(struct vv_range *r, uintptr_t lo, uintptr_t hi)
+{
+	struct vv_fence *f = r->owner;
+	sigset_t mask;
+
+	while (atomic_load(&shuts_done) != atomic_load(&shuts_begun))
+		sched_yield();
+	lo = vv_range_next(r, VV_RANGE_SHUT, lo, hi, true);
+	if (lo == hi)
+		return;
+	if (in_child(f)) {
+		vv_guard_child(&f->guard, r->lo, r->hi, lo);
+		return;
+	}
+	block_signals(&mask); /* as in a handler */
+	for (; lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true))
+		f->ask(f->arg, lo);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+void vv_fence_enter(const void *p, size_t n)
+{
+	uintptr_t mask = vv_memory_page() - 1, lo = (uintptr_t)p & ~mask, hi;
+	struct vv_range *r;
+
+	hi = n > UINTPTR_MAX - mask - (uintptr_t)p ? ~mask : ((uintptr_t)p + n + mask) & ~mask;
+	vv_slot_enter(lo, hi);
+	if (!vv_range_any())
+		return;
+	while (lo < hi && (r = vv_range_hold(lo, hi)) != NULL) {
+		ask_for(r, r->lo > lo ? r->lo : lo, r->hi < hi ? r->hi : hi);
+		lo = r->hi;
+		vv_range_release(r);
+	}
+}
+
+void vv_fence_leave(void)
+{
+	vv_slot_leave();
+}
+
+void vv_fence_entered(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
+{
+	struct vv_range *r;
+
+	vv_slot_each(fn, arg);
+	for (uintptr_t at = 0; (r = vv_range_hold(at, UINTPTR_MAX)) != NULL; vv_range_release(r)) {
+		uintptr_t lo = vv_range_next(r, VV_RANGE_SPARED, r->lo, r->hi, true), hi;
+
+		for (; lo < r->hi; lo = vv_range_next(r, VV_RANGE_SPARED, hi, r->hi, true)) {
+			hi = vv_range_next(r, VV_RANGE_SPARED, lo, r->hi, false);
+			fn(arg, lo, hi);
+		}
+		at = r->hi;
+	}
+}

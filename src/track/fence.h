@@ -1,0 +1,59 @@
+/* A fence: pages whose next write must be asked for first. Two mechanisms: mprotect with SIGSEGV, and userfaultfd write
+ * protection with SIGBUS. The handlers pass on every fault that is not at a fence to what the program had installed.
+ * A child of fork that writes into a fence just gets the pages. A thread that blocks SIGSEGV or SIGBUS cannot be asked: the
+ * kernel ends the process. */
+#ifndef VV_TRACK_FENCE_H
+#define VV_TRACK_FENCE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum vv_fence_kind { VV_FENCE_MPROTECT, VV_FENCE_SIGBUS };
+
+struct vv_fence;
+
+/* ask(arg, page) is called on the writing thread, in a signal handler with all signals blocked (the fault is synchronous,
+ * so locks are fine that no code holds while it writes into a fence), with the address of the page. It returns once
+ * the page is open. VV_ENOTSUP, with the reason, where the mechanism is not to be had. */
+int vv_fence_new(enum vv_fence_kind kind, void (*ask)(void *arg, uintptr_t page), void *arg, struct vv_fence **out);
+/* NULL is fine; opens everything, and waits for calls of `ask` under way: hold no lock that they want. */
+void vv_fence_free(struct vv_fence *f);
+
+/* The pages [lo, hi) belong to the fence; open until shut. Ranges of all fences of a process are disjoint: VV_EINVAL if not.
+ * VV_ENOTSUP if this kind of memory cannot be fenced. */
+int vv_fence_add(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
+/* Opens them, and they belong to it no more; memory that is gone already is fine. A range as it was added. */
+void vv_fence_remove(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
+
+/* Writes to [lo, hi), inside one range that was added, wait at the fence from now on; but pages inside a vv_fence_enter stay
+ * open: ask vv_fence_entered for them afterwards. If it fails, all of [lo, hi) is open. */
+int vv_fence_shut(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
+/* Writes go through again. Safe in `ask`, so it words no error. Fails only if the kernel refuses (out of mappings: VV_ENOMEM;
+ * memory gone: VV_EINVAL). */
+int vv_fence_open(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
+/* Is [lo, hi), as far as it was shut and not opened since, still shut memory, not unmapped or mapped anew? For VV_FENCE_MPROTECT
+ * it looks at /proc/self/maps. The caller passes a stretch that is wholly shut. */
+bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
+
+/* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap.c) */
+
+/* About to let the kernel write [p, p+n): asks for every shut page of it as a write would, and until leave the pages are
+ * not shut under the call. Nests; costs a few stores when nothing is fenced. Safe in signal handlers. */
+void vv_fence_enter(const void *p, size_t n);
+void vv_fence_leave(void);
+/* Calls fn(arg, lo, hi) for every range inside a vv_fence_enter right now, in pages, and for every page that was inside one
+ * when it was to be shut and so stayed open, until vv_fence_open is called for it (fn may): what a checkpoint, having shut the
+ * rest, must copy before it returns. Ranges may overlap, and may lie outside the caller's fence. */
+void vv_fence_entered(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
+
+/* Runs fn(arg), which reads memory that may have vanished; 0, or VV_EINVAL if it had. For threads that do not block SIGSEGV
+ * and SIGBUS. Plain code only: fn is left by a jump. */
+int vv_fence_try(void (*fn)(void *arg), void *arg);
+
+/* For wrappers of sigaction and signal. While our handler is in force for sig, *handled = true: the action is the one to pass
+ * on to from now on, *old the one before. Otherwise *handled = false, and the real call is to be made. */
+int vv_fence_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool *handled);
+
+#endif

@@ -1,0 +1,281 @@
+/* Two ways to stop a write. mprotect splits mappings, of which a process may have some 65 thousand, and the kernel knows
+ * nothing of our doing; userfaultfd marks single pages. Both make a system call that writes there fail with EFAULT. */
+#include "track/guard.h"
+#include "base/err.h"
+#include "track/memory.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Newer than some kernel headers. */
+#define FEATURE_WP_UNPOPULATED (UINT64_C(1) << 13)
+#define ADVICE_POPULATE_READ   22
+#define FLAG_USER_MODE_ONLY    1
+
+#define PAGEMAP_UFFD_WP (UINT64_C(1) << 57)
+
+struct vv_guard_ops {
+	int sig, code;
+	bool shared; /* with a child of fork */
+	int (*open)(struct vv_guard *g);
+	int (*add)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
+	bool (*remove)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
+	int (*shut)(struct vv_guard *g, uintptr_t lo, uintptr_t hi); /* as system calls: 0 or -1 */
+	int (*lift)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
+	bool (*is_intact)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
+};
+
+static void *pointer(uintptr_t address)
+{
+	return (void *)address; /* NOLINT: that is what it is */
+}
+
+/* ---- mprotect */
+
+static int open_nothing(struct vv_guard *g)
+{
+	g->fd = -1;
+	return 0;
+}
+
+static int accept_pages(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	(void)g;
+	return vv_memory_watchable(lo, hi) ? 0
+					   : vv_err_set(VV_ENOTSUP, "a fence needs private, writable memory of ordinary pages");
+}
+
+static bool remove_nothing(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	(void)g, (void)lo, (void)hi;
+	return false;
+}
+
+static int protect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	(void)g;
+	return mprotect(pointer(lo), hi - lo, PROT_READ);
+}
+
+static int unprotect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	(void)g;
+	return mprotect(pointer(lo), hi - lo, PROT_READ | PROT_WRITE);
+}
+
+static bool is_protected(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	(void)g;
+	return vv_memory_readonly(lo, hi);
+}
+
+static const struct vv_guard_ops by_mprotect = {
+	.sig = SIGSEGV,
+	.code = SEGV_ACCERR,
+	.open = open_nothing,
+	.add = accept_pages,
+	.remove = remove_nothing,
+	.shut = protect,
+	.lift = unprotect,
+	.is_intact = is_protected,
+};
+
+/* ---- userfaultfd */
+
+/* User mode only: anyone may have that one, and the faults of the kernel would end in EFAULT anyway. Kernels before 5.11 do
+ * not know the flag. */
+static int open_userfault(struct vv_guard *g)
+{
+	uint64_t wanted = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
+	struct uffdio_api api = {.api = UFFD_API, .features = wanted | FEATURE_WP_UNPOPULATED};
+
+	g->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY);
+	if (g->fd < 0 && errno == EINVAL)
+		g->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (g->fd < 0)
+		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
+				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
+	if (ioctl(g->fd, UFFDIO_API, &api) == 0)
+		return 0;
+	api = (struct uffdio_api){.api = UFFD_API, .features = wanted};
+	g->populate = true;
+	if (ioctl(g->fd, UFFDIO_API, &api) == 0)
+		return 0;
+	close(g->fd);
+	return vv_err_set(VV_ENOTSUP, "the kernel has no userfaultfd write protection with SIGBUS");
+}
+
+static int register_pages(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	struct uffdio_register r = {.range = {lo, hi - lo}, .mode = UFFDIO_REGISTER_MODE_WP};
+	int rc = accept_pages(g, lo, hi);
+
+	if (rc)
+		return rc;
+	if (ioctl(g->fd, UFFDIO_REGISTER, &r) != 0)
+		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(errno));
+	if (!(r.ioctls & UINT64_C(1) << _UFFDIO_WRITEPROTECT)) {
+		ioctl(g->fd, UFFDIO_UNREGISTER, &r.range);
+		return vv_err_set(VV_ENOTSUP, "userfaultfd cannot write-protect this memory");
+	}
+	return 0;
+}
+
+/* The kernel skips holes, and opens what it lets go. */
+static bool unregister(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	return ioctl(g->fd, UFFDIO_UNREGISTER, &(struct uffdio_range){lo, hi - lo}) == 0;
+}
+
+static int set_mode(struct vv_guard *g, uintptr_t lo, uintptr_t hi, uint64_t mode)
+{
+	struct uffdio_writeprotect w = {.range = {lo, hi - lo}, .mode = mode};
+	int rc;
+
+	do
+		rc = ioctl(g->fd, UFFDIO_WRITEPROTECT, &w);
+	while (rc != 0 && errno == EAGAIN);
+	return rc;
+}
+
+static int populate(uintptr_t lo, uintptr_t hi)
+{
+	if (madvise(pointer(lo), hi - lo, ADVICE_POPULATE_READ) == 0)
+		return 0;
+	if (errno != EINVAL || msync(pointer(lo), hi - lo, MS_ASYNC) != 0) /* which finds holes, and does nothing else */
+		return -1;
+	for (uintptr_t at = lo; at < hi; at += vv_memory_page()) /* Linux < 5.14 */
+		(void)*(volatile const char *)pointer(at);
+	return 0;
+}
+
+static int arm(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	if (g->populate && populate(lo, hi) != 0)
+		return -1;
+	return set_mode(g, lo, hi, UFFDIO_WRITEPROTECT_MODE_WP);
+}
+
+static int disarm(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	return set_mode(g, lo, hi, 0);
+}
+
+/* Memory that was unmapped, mapped anew or dropped by madvise lacks the mark. */
+static bool is_armed(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	size_t at = lo / vv_memory_page(), end = hi / vv_memory_page();
+	uint64_t entry[512];
+	bool ok = fd >= 0;
+
+	(void)g;
+	while (ok && at < end) {
+		size_t n = end - at < 512 ? end - at : 512;
+
+		ok = pread(fd, entry, n * sizeof(entry[0]), (off_t)(at * sizeof(entry[0]))) == (ssize_t)(n * sizeof(entry[0]));
+		for (size_t i = 0; ok && i < n; i++)
+			ok = (entry[i] & PAGEMAP_UFFD_WP) != 0;
+		at += n;
+	}
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static const struct vv_guard_ops by_userfault = {
+	.sig = SIGBUS,
+	.code = BUS_ADRERR,
+	.shared = true,
+	.open = open_userfault,
+	.add = register_pages,
+	.remove = unregister,
+	.shut = arm,
+	.lift = disarm,
+	.is_intact = is_armed,
+};
+
+/* ---- both */
+
+int vv_guard_open(struct vv_guard *g, bool userfault)
+{
+	*g = (struct vv_guard){.ops = userfault ? &by_userfault : &by_mprotect};
+	return g->ops->open(g);
+}
+
+void vv_guard_close(struct vv_guard *g)
+{
+	if (g->fd >= 0)
+		close(g->fd);
+}
+
+int vv_guard_add(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	return g->ops->add(g, lo, hi);
+}
+
+bool vv_guard_remove(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	return g->ops->remove(g, lo, hi);
+}
+
+int vv_guard_shut(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	if (g->ops->shut(g, lo, hi) == 0)
+		return 0;
+	if (errno == ENOENT)
+		return vv_err_set(VV_EINVAL, "cannot fence memory that is gone or was mapped anew");
+	return vv_err_sys(errno, "cannot fence memory");
+}
+
+int vv_guard_lift(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	if (g->ops->lift(g, lo, hi) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return errno == ENOMEM ? VV_ENOMEM : VV_EINVAL;
+	vv_guard_lift_rest(g, lo, hi); /* what is not registered any more is open */
+	return 0;
+}
+
+/* The kernel stops at the first hole: go around it by halves. */
+void vv_guard_lift_rest(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	uintptr_t mid = lo + (hi - lo) / 2 / vv_memory_page() * vv_memory_page();
+
+	if (g->ops->lift(g, lo, hi) == 0 || mid == lo)
+		return;
+	vv_guard_lift_rest(g, lo, mid);
+	vv_guard_lift_rest(g, mid, hi);
+}
+
+bool vv_guard_is_intact(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+{
+	return g->ops->is_intact(g, lo, hi);
+}
+
+bool vv_guard_stops(const struct vv_guard *g, int sig, int code)
+{
+	return sig == g->ops->sig && code == g->ops->code;
+}
+
+/* All of the range at once, as fork copied its protection; a userfaultfd registration is not inherited, so that such a fault is
+ * not ours. */
+bool vv_guard_child(const struct vv_guard *g, uintptr_t lo, uintptr_t hi, uintptr_t page)
+{
+	if (g->ops->shared)
+		return false;
+	return mprotect(pointer(lo), hi - lo, PROT_READ | PROT_WRITE) == 0 ||
+	       mprotect(pointer(page), vv_memory_page(), PROT_READ | PROT_WRITE) == 0;
+}
+
+bool vv_guard_is_shared(const struct vv_guard *g)
+{
+	return g->ops->shared;
+}

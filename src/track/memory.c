@@ -1,0 +1,181 @@
+/* /proc/self/maps and the limits beside it, read without malloc: the questions are asked while memory is being fenced.
+ * A line is "lo-hi rwxp offset dev inode   path"; the path may be as long as it likes. */
+#include "track/memory.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Kept for what the program maps while pages are fenced: libraries, stacks, arenas. */
+#define RESERVED_MAPS 4096u
+#define DEFAULT_MAX_MAPS 65530u
+
+size_t vv_memory_page(void)
+{
+	static _Atomic size_t page;
+	size_t n = atomic_load_explicit(&page, memory_order_relaxed);
+
+	if (n == 0) {
+		n = (size_t)sysconf(_SC_PAGESIZE);
+		atomic_store_explicit(&page, n, memory_order_relaxed);
+	}
+	return n;
+}
+
+bool vv_memory_pages(const void *p, size_t len, uintptr_t *lo, uintptr_t *hi)
+{
+	uintptr_t mask = vv_memory_page() - 1, first = (uintptr_t)p, last;
+
+	if (len > UINTPTR_MAX - first || first > UINTPTR_MAX - mask)
+		return false;
+	last = (first + len) & ~mask;
+	first = (first + mask) & ~mask;
+	if (first >= last)
+		return false;
+	*lo = first;
+	*hi = last;
+	return true;
+}
+
+struct lines {
+	int fd;
+	size_t at, n;
+	char buf[8192];
+};
+
+static ssize_t read_again(int fd, void *p, size_t n)
+{
+	ssize_t got;
+
+	do
+		got = read(fd, p, n);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+static int next_char(struct lines *in)
+{
+	if (in->at == in->n) {
+		ssize_t got = read_again(in->fd, in->buf, sizeof(in->buf));
+
+		if (got <= 0)
+			return -1;
+		in->at = 0;
+		in->n = (size_t)got;
+	}
+	return (unsigned char)in->buf[in->at++];
+}
+
+/* The next line without its end, cut to what fits; false at the end of the file. */
+static bool next_line(struct lines *in, char *line, size_t cap)
+{
+	size_t n = 0;
+	int c = next_char(in);
+
+	if (c < 0)
+		return false;
+	for (; c >= 0 && c != '\n'; c = next_char(in))
+		if (n + 1 < cap)
+			line[n++] = (char)c;
+	line[n] = '\0';
+	return true;
+}
+
+struct mapping {
+	uintptr_t lo, hi;
+	const char *mode; /* "rw-p" */
+	const char *path; /* "" if it has none */
+};
+
+/* Points into the line. */
+static bool parse(char *line, struct mapping *m)
+{
+	char *p;
+
+	m->lo = strtoull(line, &p, 16);
+	if (p == line || *p != '-')
+		return false;
+	m->hi = strtoull(p + 1, &p, 16);
+	if (*p != ' ' || strlen(p) < 6)
+		return false;
+	m->mode = p + 1;
+	for (int fields = 0; fields < 5 && *p; fields++)
+		p += 1 + strcspn(p + 1, " ");
+	m->path = p + strspn(p, " ");
+	return true;
+}
+
+/* Is all of [lo, hi) mapped, by mappings that `fits` likes? */
+static bool all_mapped(uintptr_t lo, uintptr_t hi, bool (*fits)(const struct mapping *m))
+{
+	struct lines in = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	char line[512];
+	struct mapping m;
+	bool ok = true;
+
+	if (in.fd < 0)
+		return false;
+	while (ok && lo < hi && next_line(&in, line, sizeof(line))) {
+		if (!parse(line, &m) || m.hi <= lo)
+			continue;
+		ok = m.lo <= lo && fits(&m);
+		lo = m.hi;
+	}
+	close(in.fd);
+	return ok && lo >= hi;
+}
+
+static bool is_watchable(const struct mapping *m)
+{
+	uintptr_t here = (uintptr_t)&m;
+
+	return memcmp(m->mode, "rw", 2) == 0 && m->mode[3] == 'p' && strstr(m->path, "hugepage") == NULL &&
+	       strncmp(m->path, "[stack", 6) != 0 && !(here >= m->lo && here < m->hi);
+}
+
+bool vv_memory_watchable(uintptr_t lo, uintptr_t hi)
+{
+	return all_mapped(lo, hi, is_watchable);
+}
+
+static bool is_readonly(const struct mapping *m)
+{
+	return memcmp(m->mode, "r-", 2) == 0 && m->mode[3] == 'p';
+}
+
+bool vv_memory_readonly(uintptr_t lo, uintptr_t hi)
+{
+	return all_mapped(lo, hi, is_readonly);
+}
+
+static size_t max_maps(void)
+{
+	char text[32];
+	int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read_again(fd, text, sizeof(text) - 1);
+	unsigned long long value = 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (n > 0) {
+		text[n] = '\0';
+		value = strtoull(text, NULL, 10);
+	}
+	return value > 0 ? (size_t)value : DEFAULT_MAX_MAPS;
+}
+
+size_t vv_memory_map_room(void)
+{
+	struct lines in = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	size_t n = RESERVED_MAPS, max = max_maps();
+	char line[16];
+
+	if (in.fd < 0)
+		return 0;
+	while (next_line(&in, line, sizeof(line)))
+		n++;
+	close(in.fd);
+	return n < max ? max - n : 0;
+}

@@ -1,0 +1,21 @@
+/* What the kernel says of this process's memory: pages, mappings, limits. */
+#ifndef VV_TRACK_MEMORY_H
+#define VV_TRACK_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+size_t vv_memory_page(void);
+/* The whole pages inside [p, p+len): false if there are none. */
+bool vv_memory_pages(const void *p, size_t len, uintptr_t *lo, uintptr_t *hi);
+/* Can first writes to all of [lo, hi) be caught? Yes if every page is mapped, private, readable and writable, and of the
+ * ordinary size (a mapping that others share, or of hugetlbfs, cannot), and the caller does not stand on it: a stack with a
+ * fence on it cannot take the signal. Reads /proc/self/maps. */
+bool vv_memory_watchable(uintptr_t lo, uintptr_t hi);
+/* Is every page of [lo, hi) mapped, private, readable and not writable? Reads /proc/self/maps. */
+bool vv_memory_readonly(uintptr_t lo, uintptr_t hi);
+/* How many more mappings this process may have, by vm.max_map_count and what it has now, less a reserve for the program. */
+size_t vv_memory_map_room(void);
+
+#endif

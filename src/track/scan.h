@@ -1,0 +1,28 @@
+/* Which pages were written: userfaultfd WP_ASYNC and PAGEMAP_SCAN (Linux >= 6.7). No handler, no signal; writes by the kernel
+ * on the program's behalf are seen too. Memory written by devices is not. */
+#ifndef VV_TRACK_SCAN_H
+#define VV_TRACK_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vv_scan;
+
+/* VV_ENOTSUP, with the reason, where the kernel or its settings do not allow it. */
+int vv_scan_open(struct vv_scan **out);
+void vv_scan_close(struct vv_scan *s); /* NULL is fine; what is attached is let go */
+
+/* From now on writes to the pages [lo, hi) are noted; none is yet. VV_ENOTSUP if this kind of memory cannot be watched. */
+int vv_scan_attach(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
+void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory that is gone already is fine */
+
+/* Calls seen(arg, lo, hi) for every stretch of pages written since the last collect (or attach), ascending, and starts
+ * anew, so that no write falls between. VV_EMISMATCH if some of it is no longer attached (moved by mremap, unmapped): then all
+ * must be taken as written, and attached anew. */
+int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
+		    void *arg);
+/* The same without starting anew. */
+int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
+		 void *arg);
+
+#endif

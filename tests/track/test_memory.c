@@ -1,0 +1,124 @@
+// What the kernel says of memory: whole pages, what can be watched, how many more mappings there may be.
+#include "track/memory.h"
+#include "vv_test.h"
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static size_t page;
+
+static bool watchable(const char *p, size_t first, size_t end)
+{
+	return vv_memory_watchable((uintptr_t)p + first * page, (uintptr_t)p + end * page);
+}
+
+static void test_pages(void)
+{
+	uintptr_t lo = 1, hi = 1, base = 16 * page;
+
+	CHECK_EQ(vv_memory_page(), page);
+	CHECK(!vv_memory_pages((void *)base, 0, &lo, &hi));
+	CHECK(!vv_memory_pages((void *)base, page - 1, &lo, &hi));
+	CHECK(!vv_memory_pages((void *)(base + 1), 2 * page - 2, &lo, &hi));
+	CHECK(!vv_memory_pages((void *)(UINTPTR_MAX - 10), 20, &lo, &hi));
+	CHECK(!vv_memory_pages((void *)(UINTPTR_MAX - 10), 5, &lo, &hi));
+	CHECK(lo == 1 && hi == 1);
+	CHECK(vv_memory_pages((void *)base, page, &lo, &hi));
+	CHECK(lo == base && hi == base + page);
+	CHECK(vv_memory_pages((void *)(base + 1), 2 * page - 1, &lo, &hi));
+	CHECK(lo == base + page && hi == base + 2 * page);
+	CHECK(vv_memory_pages((void *)(base - 1), 3 * page, &lo, &hi));
+	CHECK(lo == base && hi == base + 2 * page);
+}
+
+static void test_watchable(void)
+{
+	char *p = mmap(NULL, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *s = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uintptr_t here = (uintptr_t)&p & ~(uintptr_t)(page - 1);
+
+	CHECK(p != MAP_FAILED && s != MAP_FAILED);
+	CHECK(watchable(p, 0, 8));
+	CHECK(!watchable(s, 0, 1));
+	CHECK_EQ(mprotect(p + 2 * page, page, PROT_READ), 0);
+	CHECK(!watchable(p, 0, 8) && !watchable(p, 2, 3) && !watchable(p, 1, 3));
+	CHECK(watchable(p, 0, 2) && watchable(p, 3, 8));
+	CHECK(vv_memory_readonly((uintptr_t)p + 2 * page, (uintptr_t)p + 3 * page));
+	CHECK(!vv_memory_readonly((uintptr_t)p + 2 * page, (uintptr_t)p + 4 * page));
+	CHECK_EQ(mprotect(p + 2 * page, page, PROT_NONE), 0);
+	CHECK(!vv_memory_readonly((uintptr_t)p + 2 * page, (uintptr_t)p + 3 * page));
+	CHECK_EQ(munmap(p + 5 * page, page), 0);
+	CHECK(!watchable(p, 5, 6) && !watchable(p, 4, 7) && !watchable(p, 5, 7) && !watchable(p, 4, 6));
+	CHECK(watchable(p, 3, 5) && watchable(p, 6, 8));
+	CHECK(!vv_memory_watchable(here, here + page));
+	munmap(p, 8 * page);
+	munmap(s, page);
+}
+
+static void *on_a_thread(void *arg)
+{
+	uintptr_t here = (uintptr_t)&arg & ~(uintptr_t)(page - 1);
+
+	CHECK(!vv_memory_watchable(here, here + page)); // a stack that has no name
+	return arg;
+}
+
+// A private mapping of a file, whose name is as long as names get.
+static void test_long_name(void)
+{
+	char dir[] = "/tmp/varve-memory-XXXXXX", path[PATH_MAX], name[200];
+	size_t deep = 0;
+	char *p;
+	int fd;
+
+	CHECK(mkdtemp(dir) && chdir(dir) == 0);
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (; deep < 15; deep++)
+		CHECK(mkdir(name, 0700) == 0 && chdir(name) == 0);
+	fd = open("rw-s 00000", O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && ftruncate(fd, (off_t)(2 * page)) == 0);
+	CHECK(getcwd(path, sizeof(path)) && strlen(path) > 3000);
+	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(mprotect(p + page, page, PROT_READ), 0);
+	CHECK(watchable(p, 0, 1) && !watchable(p, 0, 2));
+	munmap(p, 2 * page);
+	close(fd);
+	unlink("rw-s 00000");
+	for (; deep > 0; deep--)
+		CHECK(chdir("..") == 0 && rmdir(name) == 0);
+	CHECK(chdir("/") == 0 && rmdir(dir) == 0);
+}
+
+static void test_room(void)
+{
+	size_t before = vv_memory_map_room(), after;
+	char *p = mmap(NULL, 2000 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED && before > 1000);
+	for (size_t i = 1; i < 2000; i += 2)
+		CHECK_EQ(mprotect(p + i * page, page, PROT_READ), 0);
+	after = vv_memory_map_room();
+	CHECK(before - after >= 1990 && before - after < 2010);
+	CHECK(watchable(p, 0, 1) && !watchable(p, 1999, 2000) && watchable(p, 1998, 1999));
+	munmap(p, 2000 * page);
+	CHECK(vv_memory_map_room() + 10 > before);
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	test_pages();
+	test_watchable();
+	CHECK_EQ(pthread_create(&thread, NULL, on_a_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	test_long_name();
+	test_room();
+	return 0;
+}
