@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""libvarve.so shows varve_* and nothing else, and everything that the public headers declare."""
+"""libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
+everything that the public headers declare."""
+import os
 import re
 import subprocess
 import tree
@@ -14,8 +16,23 @@ for header in tree.c_files("include"):
     if "<mpi.h>" not in text:  # those live in a library of their own
         declared |= set(re.findall(r"^VARVE_API\b[^;(]*?\b(varve_\w+)\s*\(", text, re.M))
 
-problems = [f"exported, but not varve_*: {s}" for s in sorted(exported) if not s.startswith("varve_")]
+
+
+def wrapped():
+    """The functions of the C library that this build stands in front of."""
+    cache = (tree.BUILD / "CMakeCache.txt").read_text()
+    on = re.search(r"^VARVE_WITH_WRAP:\w+=(ON|TRUE|YES|1)$", cache, re.M | re.I)
+    if not on or re.search(r"^VARVE_SANITIZE:\w+=.", cache, re.M):
+        return set()
+    names = subprocess.run([os.environ.get("CC", "cc"), f"-I{tree.ROOT / 'src'}", "-E", "-P", "-"], check=True, text=True,
+                           input='#include "preload/wrap_names.h"\nVV_WRAP_NAMES(X)\n', capture_output=True)
+    return set(re.findall(r"\bX\((\w+)\)", names.stdout))
+
+
+foreign, wanted = {s for s in exported if not s.startswith("varve_")}, wrapped()
+problems = [f"exported, but neither varve_* nor in src/preload/wrap_names.h: {s}" for s in sorted(foreign - wanted)]
+problems += [f"in src/preload/wrap_names.h, but not exported: {s}" for s in sorted(wanted - foreign)]
 problems += [f"declared in include/, but not exported: {s}" for s in sorted(declared - exported)]
 if not exported:
     problems.append("nothing is exported")
-tree.finish(problems, f"{len(exported)} symbols")
+tree.finish(problems, f"{len(exported - foreign)} symbols of varve, {len(foreign)} of the C library")

@@ -1,0 +1,78 @@
+/* Clocks and timers. Clocks are read often, mostly without the kernel, and as well a second time: so first as if there were no
+ * fence, and where the kernel did stop at one, again. */
+#include "preload/wrap.h"
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int saved = errno, rc = REAL(clock_gettime)(clock, now);
+	if (rc == 0 || errno != EFAULT)
+		return rc;
+	errno = saved;
+	WRITES_OBJECT(now);
+	return REAL(clock_gettime)(clock, now);
+}
+
+int clock_getres(clockid_t clock, struct timespec *res)
+{
+	WRITES_OBJECT(res);
+	return REAL(clock_getres)(clock, res);
+}
+
+int gettimeofday(struct timeval *now, void *zone)
+{
+	int saved = errno, rc = REAL(gettimeofday)(now, zone);
+	if (rc == 0 || errno != EFAULT)
+		return rc;
+	errno = saved;
+	WRITES_OBJECT(now);
+	WRITES(zone, sizeof(struct timezone));
+	return REAL(gettimeofday)(now, zone);
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	WRITES_OBJECT(left);
+	return REAL(nanosleep)(time, left);
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+	WRITES_OBJECT(left);
+	return REAL(clock_nanosleep)(clock, flags, time, left);
+}
+
+int getitimer(__itimer_which_t which, struct itimerval *value)
+{
+	WRITES_OBJECT(value);
+	return REAL(getitimer)(which, value);
+}
+
+int setitimer(__itimer_which_t which, const struct itimerval *value, struct itimerval *old)
+{
+	WRITES_OBJECT(old);
+	return REAL(setitimer)(which, value, old);
+}
+
+int timer_gettime(timer_t timer, struct itimerspec *value)
+{
+	WRITES_OBJECT(value);
+	return REAL(timer_gettime)(timer, value);
+}
+
+int timer_settime(timer_t timer, int flags, const struct itimerspec *value, struct itimerspec *old)
+{
+	WRITES_OBJECT(old);
+	return REAL(timer_settime)(timer, flags, value, old);
+}
+
+int timerfd_gettime(int fd, struct itimerspec *value)
+{
+	WRITES_OBJECT(value);
+	return REAL(timerfd_gettime)(fd, value);
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old)
+{
+	WRITES_OBJECT(old);
+	return REAL(timerfd_settime)(fd, flags, value, old);
+}
