@@ -13,6 +13,9 @@
  *	}
  *	varve_close(v);
  *
+ * varve_checkpoint returns as soon as the regions may be changed again; the epoch is stored behind it. varve_wait waits until
+ * it is durable, varve_close waits for the last one.
+ *
  * Every function that can fail returns a negative code and leaves a sentence in varve_last_error() that says what failed,
  * where, and what to do. A session may be used by one thread at a time; calls from several threads wait for each other.
  */
@@ -58,7 +61,9 @@ typedef struct varve varve;
  * it and the lineage are made if they are not there. options: "name=value" pairs between blanks, or NULL; `varve config`
  * lists them. Later sources win: built-in, varve.conf, VARVE_* in the environment, this string. */
 VARVE_API int varve_open(const char *store, const char *lineage, const char *options, varve **out);
-/* Lets go; NULL is fine. What was checkpointed stays; regions and memory of varve_alloc are no longer valid after it. */
+/* Waits until what was checkpointed is durable, and lets go; NULL is fine. Regions and memory of varve_alloc are no longer
+ * valid after it. Returns the error of the last checkpoint if it failed and nobody has been told yet; the session is gone
+ * all the same. */
 VARVE_API int varve_close(varve *v);
 
 /* ---- what to save -------------------------------------------------------------------------------------------------- */
@@ -87,8 +92,13 @@ VARVE_API int varve_protect(varve *v, const char *name, void *p, size_t len);
 /* The same for an array in C order (slowest dimension first), so that tools can read and compare it. */
 VARVE_API int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim,
 				  const size_t *shape);
-/* Takes the region out of later checkpoints. */
+/* Takes the region out of later checkpoints. While an epoch is being stored, memory of its regions may be written, but not
+ * given back, moved or unmapped: this call (or varve_protect with the new place, varve_wait, varve_free) comes first, and
+ * waits. */
 VARVE_API int varve_unprotect(varve *v, const char *name);
+/* The region's memory is written by others than this process's threads: a device that does DMA into it, another process. Its
+ * writes cannot be seen or held up, so every checkpoint compares all of it and returns only when it is copied or stored. */
+VARVE_API int varve_untrack(varve *v, const char *name);
 /* Zeroed, page-aligned memory that is a region from the start; NULL on failure. */
 VARVE_API void *varve_alloc(varve *v, const char *name, size_t len);
 /* Takes such a region out and gives its memory back; NULL is fine. */
@@ -96,16 +106,23 @@ VARVE_API int varve_free(varve *v, void *p);
 
 /* ---- checkpoint ----------------------------------------------------------------------------------------------------- */
 
-/* Lays down the present content of all regions as a new epoch. Afterwards the regions may be changed at once. On
- * failure there is no new epoch, everything older is as it was, and the next call may succeed. Returns 0. */
+/* Takes the present content of all regions as a new epoch. When it returns 0, any thread may change the regions; the epoch is
+ * stored in the background (with the option mode=sync before the call returns). A checkpoint that is still being stored is
+ * waited for first; if that one failed, this call says so and takes none: everything older is as it was, and the next call
+ * tries again. */
 VARVE_API int varve_checkpoint(varve *v);
-/* The number of the newest epoch of this session: the one just laid down, or restarted from; 0 if there is none. */
+/* The number of the newest epoch of this session: the one just taken, or restarted from; 0 if there is none. */
 VARVE_API uint64_t varve_epoch(const varve *v);
-/* Has the epoch become durable? 1 yes, 0 not yet, < 0 it failed or never was. */
+/* Has the epoch become durable? 1 yes, 0 not yet, < 0 it failed (with the error that it failed with) or never was. */
 VARVE_API int varve_test(varve *v, uint64_t epoch);
 /* Waits until it has; 0 or an error. */
 VARVE_API int varve_wait(varve *v, uint64_t epoch);
-/* Is it time? 1 when the option `interval` (or `overhead`, or `mtbf`) says so, and always when none of them is set. */
+/* Called once for every epoch, on a thread of the library, when it has become durable (rc 0) or has failed (rc < 0, and
+ * varve_last_error says why). It may not call into the session. NULL = no more. */
+typedef void (*varve_done_fn)(void *arg, uint64_t epoch, int rc);
+VARVE_API int varve_on_done(varve *v, varve_done_fn fn, void *arg);
+/* Is it time? 1 when the option `interval` (or `overhead`, or `mtbf`) says so, always when none of them is set, and after a
+ * request from outside: the signal of the option `signal` (SIGUSR1), or the command `varve request PID`. */
 VARVE_API int varve_due(varve *v);
 
 /* ---- restart -------------------------------------------------------------------------------------------------------- */
@@ -132,6 +149,12 @@ VARVE_API int varve_region(varve *v, uint64_t epoch, const char *name, struct va
 
 /* ---- how it went ---------------------------------------------------------------------------------------------------- */
 
+/* First writes to pages, by what they met. */
+struct varve_access {
+	uint64_t pages;
+	uint64_t bytes;
+};
+
 struct varve_stats {
 	uint64_t epoch;
 	uint64_t bytes_memory;    /* in all regions; the next five add up to it */
@@ -143,10 +166,21 @@ struct varve_stats {
 	uint64_t bytes_stored;    /* the new bytes as coded */
 	uint64_t bytes_layer;     /* the whole layer file: blocks and metadata */
 	double seconds_blocked;   /* in varve_checkpoint */
+
+	uint64_t bytes_dirty;     /* written since the epoch before, as far as could be told: what was looked at */
+	uint64_t bytes_copied;    /* before varve_checkpoint returned */
+	struct varve_access wait;    /* first writes while this epoch was being stored that had to wait for it */
+	struct varve_access cow;     /* that found the old content copied, or copied it */
+	struct varve_access avoided; /* that found it stored already */
+	struct varve_access after;   /* first writes since the epoch before had been stored */
+	double seconds_faults;    /* of the program's threads in page faults of ours, waits included */
+	double seconds_waits;     /* of it, waiting */
+	double seconds_flush;     /* from the call to durable */
+	double bandwidth;         /* bytes_stored per second of it */
 };
 
-/* Of the newest checkpoint of this session; VARVE_ENOENT if there was none. */
-VARVE_API int varve_stats(const varve *v, struct varve_stats *out);
+/* Of the newest checkpoint of this session; waits until it is stored. VARVE_ENOENT if there was none. */
+VARVE_API int varve_stats(varve *v, struct varve_stats *out);
 
 #ifdef __cplusplus
 }

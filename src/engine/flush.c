@@ -1,17 +1,27 @@
-/* A ring of blocks: the caller fills one while others are being coded, and writes them out in order. While it waits for
- * the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. */
+/* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
+ * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. */
 #include "engine/flush.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "track/fence.h"
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	RING_MAX = 64,
+	RING_PLAIN = 9,          /* enough to keep a sink busy that takes the bytes as they are */
+	RING_MIN = 3,
+	BLOCK_MIN = 64 << 10,
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
 	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
 	SAMPLE_EVERY = 64 << 20, /* and how often */
+};
+
+struct owed { /* whom to tell when the block is written */
+	uint32_t tag, adds;
 };
 
 struct block {
@@ -19,6 +29,8 @@ struct block {
 	struct vv_flush *flush;
 	struct iovec part[PARTS];
 	int n_parts;
+	struct owed owed[PARTS];
+	int n_owed;
 	size_t raw_len;
 	bool gathered; /* the bytes are in `raw`, not in the parts */
 	bool code;
@@ -34,11 +46,22 @@ struct vv_flush {
 	struct vv_put *put;
 	struct vv_flush_options opt;
 	struct block *ring[RING_MAX];
-	size_t size, head, count; /* count blocks from head on are being coded; the next is being filled */
-	struct vv_blocks blocks;
-	uint64_t pos;        /* end of the payload */
+	size_t size;
+	uint64_t added;      /* bytes handed over */
 	uint64_t sampled_at; /* auto: when it last decided */
 	bool coding;         /* auto: what it decided */
+
+	pthread_t writer;
+	bool started;
+	/* Under the lock: */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	size_t head, count; /* count blocks from head on are being coded or written; the next is being filled */
+	bool closing;
+	struct vv_err_state error; /* the first failure of the writer */
+	/* The writer's: */
+	struct vv_blocks blocks;
+	uint64_t pos; /* end of the payload */
 };
 
 int vv_flush_parse_codec(const char *text, struct vv_flush_options *out)
@@ -61,6 +84,24 @@ int vv_flush_parse_codec(const char *text, struct vv_flush_options *out)
 	return 0;
 }
 
+/* Blocks that are coded need memory of their own, twice: for the bytes in one piece and for the result. */
+static void size_ring(struct vv_flush *f)
+{
+	struct vv_flush_options *o = &f->opt;
+
+	f->size = 2 * (size_t)vv_pool_width(f->pool) + 1;
+	if (f->size > RING_MAX)
+		f->size = RING_MAX;
+	if (!o->codec) {
+		f->size = f->size < RING_PLAIN ? f->size : RING_PLAIN;
+		return;
+	}
+	while (o->memory && f->size > RING_MIN && 2 * f->size * o->block > o->memory)
+		f->size--;
+	while (o->memory && o->block > BLOCK_MIN && 2 * f->size * o->block > o->memory)
+		o->block /= 2;
+}
+
 int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out)
 {
 	struct vv_flush *f = vv_mem_new(1, sizeof(*f));
@@ -70,22 +111,39 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 	f->pool = pool;
 	f->put = put;
 	f->opt = *opt;
-	f->size = 2 * (size_t)vv_pool_width(pool) + 1;
-	if (f->size > RING_MAX)
-		f->size = RING_MAX;
+	size_ring(f);
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->change, NULL);
 	*out = f;
 	return 0;
 }
 
+/* The block to fill; waits until there is one. NULL if the writer has failed, or for want of memory. */
 static struct block *filling(struct vv_flush *f)
 {
-	size_t i = (f->head + f->count) % f->size;
+	size_t i;
+	bool failed;
 
+	pthread_mutex_lock(&f->lock);
+	while (f->count == f->size && !f->error.code)
+		pthread_cond_wait(&f->change, &f->lock);
+	failed = f->error.code != 0;
+	if (failed)
+		vv_err_restore(&f->error);
+	i = (f->head + f->count) % f->size;
+	pthread_mutex_unlock(&f->lock);
+	if (failed)
+		return NULL;
 	if (!f->ring[i])
 		f->ring[i] = vv_mem_new(1, sizeof(struct block));
 	if (f->ring[i])
 		f->ring[i]->flush = f;
 	return f->ring[i];
+}
+
+static int failure(const struct vv_flush *f)
+{
+	return f->error.code ? f->error.code : VV_ENOMEM;
 }
 
 /* The block's bytes in one piece. */
@@ -121,18 +179,27 @@ static int encode(struct block *b)
 	return c->encode(b->part[0].iov_base, b->raw_len, b->coded, cap, b->flush->opt.level, &b->stored_len);
 }
 
-static void run_block(struct vv_task *t)
+static void code_block(void *arg)
 {
-	struct block *b = (struct block *)t;
+	struct block *b = arg;
 
 	b->stored_len = 0;
 	b->rc = b->code ? encode(b) : 0;
+	if (b->rc == 0 && b->stored_len)
+		b->check = vv_digest_check(b->coded, b->stored_len);
+	else if (b->rc == 0)
+		b->check = vv_digest_check_parts(b->part, b->n_parts);
+}
+
+/* The bytes are the program's: it may have unmapped them. */
+static void run_block(struct vv_task *t)
+{
+	struct block *b = (struct block *)t;
+	int rc = vv_fence_try(code_block, b);
+
+	b->rc = rc ? rc : b->rc;
 	if (b->rc)
 		vv_err_save(b->rc, &b->error);
-	else if (b->stored_len)
-		b->check = vv_digest_check(b->coded, b->stored_len);
-	else
-		b->check = vv_digest_check_parts(b->part, b->n_parts);
 }
 
 /* Would coding make the whole faster? The sink takes `sink` bytes a second, all cores together code `speed`, and what
@@ -162,48 +229,107 @@ static bool should_code(struct vv_flush *f, struct block *b)
 		return f->opt.codec != NULL;
 	if (n < 4096)
 		return false;
-	if (f->sampled_at && f->pos - f->sampled_at < SAMPLE_EVERY)
+	if (f->sampled_at && f->added - f->sampled_at < SAMPLE_EVERY)
 		return f->coding;
 	if (b->part[0].iov_len < n && gather(b) < 0)
 		return false;
 	f->coding = pays(f, b->part[0].iov_base, n);
-	f->sampled_at = vv_store_rate(f->put->store) > 0 ? f->pos : 0;
+	f->sampled_at = vv_store_rate(f->put->store) > 0 ? f->added : 0;
 	return f->coding;
 }
 
-/* Waits for the oldest block and writes it. */
-static int write_oldest(struct vv_flush *f)
+static int write_block(struct vv_flush *f, struct block *b)
 {
-	struct block *b = f->ring[f->head];
-	struct iovec coded;
-	int rc;
+	struct iovec coded = { b->coded, b->stored_len };
+	int rc = b->rc ? vv_err_restore(&b->error) : 0;
 
-	vv_pool_wait(f->pool, &b->task);
-	f->head = (f->head + 1) % f->size;
-	f->count--;
-	if (b->rc)
-		return vv_err_restore(&b->error);
-	coded = (struct iovec){ b->coded, b->stored_len };
-	rc = b->stored_len ? vv_store_put_write(f->put, &coded, 1) : vv_store_put_write(f->put, b->part, b->n_parts);
+	if (rc == 0)
+		rc = b->stored_len ? vv_store_put_write(f->put, &coded, 1) : vv_store_put_write(f->put, b->part, b->n_parts);
 	if (rc == 0)
 		rc = vv_payload_extent_add(&f->blocks.extent, f->pos, b->raw_len, 0);
 	if (rc == 0)
 		rc = vv_payload_block_add(&f->blocks, b->stored_len ? f->opt.codec->number : 0, (uint32_t)b->raw_len,
 					  (uint32_t)(b->stored_len ? b->stored_len : b->raw_len), b->check);
 	f->pos += b->raw_len;
-	b->n_parts = 0;
+	for (int i = 0; rc == 0 && f->opt.stored && i < b->n_owed; i++)
+		f->opt.stored(f->opt.arg, b->owed[i].tag, b->owed[i].adds);
+	return rc;
+}
+
+static void empty_block(struct block *b)
+{
+	b->n_parts = b->n_owed = 0;
 	b->raw_len = 0;
 	b->gathered = false;
-	return rc;
+}
+
+/* After a failure the blocks that are under way are waited for, and not written. */
+static void *write_blocks(void *arg)
+{
+	struct vv_flush *f = arg;
+
+	pthread_mutex_lock(&f->lock);
+	for (;;) {
+		struct block *b;
+		bool failed = f->error.code != 0;
+		int rc = 0;
+
+		if (f->count == 0 && f->closing)
+			break;
+		if (f->count == 0) {
+			pthread_cond_wait(&f->change, &f->lock);
+			continue;
+		}
+		b = f->ring[f->head];
+		pthread_mutex_unlock(&f->lock);
+		vv_pool_wait(f->pool, &b->task);
+		if (!failed)
+			rc = write_block(f, b);
+		empty_block(b);
+		pthread_mutex_lock(&f->lock);
+		if (rc)
+			vv_err_save(rc, &f->error);
+		if (rc && f->opt.stored)
+			f->opt.stored(f->opt.arg, VV_FLUSH_FAILED, 0);
+		f->head = (f->head + 1) % f->size;
+		f->count--;
+		pthread_cond_broadcast(&f->change);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+/* Our threads leave the program's signals to the program, but can be told of memory that has vanished. */
+static int start_writer(struct vv_flush *f)
+{
+	sigset_t set, old;
+	int rc;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &set, &old);
+	rc = pthread_create(&f->writer, NULL, write_blocks, f);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	f->started = rc == 0;
+	return rc ? vv_err_sys(rc, "cannot start the writing thread") : 0;
 }
 
 static int send(struct vv_flush *f, struct block *b)
 {
+	int rc = f->started ? 0 : start_writer(f);
+
+	if (rc)
+		return rc;
 	b->code = should_code(f, b);
 	b->task.run = run_block;
+	f->added += b->raw_len;
 	vv_pool_submit(f->pool, &b->task);
+	pthread_mutex_lock(&f->lock);
 	f->count++;
-	return f->count == f->size ? write_oldest(f) : 0;
+	pthread_cond_broadcast(&f->change);
+	pthread_mutex_unlock(&f->lock);
+	return 0;
 }
 
 /* Notes n bytes at p in the block: joined to the last part, as a part of their own, or copied. */
@@ -229,7 +355,20 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 	return 0;
 }
 
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n)
+static bool owe(struct block *b, uint32_t tag)
+{
+	struct owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
+
+	if (last && last->tag == tag)
+		last->adds++;
+	else if (b->n_owed < PARTS)
+		b->owed[b->n_owed++] = (struct owed){ tag, 1 };
+	else
+		return false;
+	return true;
+}
+
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, uint32_t tag)
 {
 	const uint8_t *from = p;
 
@@ -239,10 +378,10 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n)
 		int rc;
 
 		if (!b)
-			return VV_ENOMEM;
+			return failure(f);
 		take = f->opt.block - b->raw_len;
-		if (take < n && n <= f->opt.block) { /* a chunk is not cut if it need not be */
-			rc = send(f, b);
+		if ((take < n && n <= f->opt.block) || (take >= n && !owe(b, tag))) {
+			rc = send(f, b); /* a chunk is not cut if it need not be */
 			if (rc)
 				return rc;
 			continue;
@@ -259,13 +398,36 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n)
 	return 0;
 }
 
+bool vv_flush_room(struct vv_flush *f, size_t n)
+{
+	size_t more = n / f->opt.block + 1;
+	bool room;
+
+	pthread_mutex_lock(&f->lock);
+	room = f->count + more < f->size || f->count == 0 || f->error.code;
+	pthread_mutex_unlock(&f->lock);
+	return room;
+}
+
+int vv_flush_push(struct vv_flush *f)
+{
+	struct block *b = filling(f);
+
+	if (!b)
+		return failure(f);
+	return b->raw_len ? send(f, b) : 0;
+}
+
 int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
 {
-	struct block *b = f->ring[(f->head + f->count) % f->size];
-	int rc = b && b->raw_len && f->count < f->size ? send(f, b) : 0;
+	int rc = vv_flush_push(f);
 
-	while (rc == 0 && f->count)
-		rc = write_oldest(f);
+	pthread_mutex_lock(&f->lock);
+	while (f->count)
+		pthread_cond_wait(&f->change, &f->lock);
+	if (f->error.code)
+		rc = vv_err_restore(&f->error);
+	pthread_mutex_unlock(&f->lock);
 	if (rc)
 		return rc;
 	*out = f->blocks;
@@ -277,8 +439,15 @@ void vv_flush_free(struct vv_flush *f)
 {
 	if (!f)
 		return;
-	for (; f->count; f->count--, f->head = (f->head + 1) % f->size)
-		vv_pool_wait(f->pool, &f->ring[f->head]->task);
+	if (f->started) {
+		pthread_mutex_lock(&f->lock);
+		f->closing = true;
+		if (!f->error.code)
+			f->error.code = VV_EIO; /* what is still there is not written any more */
+		pthread_cond_broadcast(&f->change);
+		pthread_mutex_unlock(&f->lock);
+		pthread_join(f->writer, NULL);
+	}
 	for (size_t i = 0; i < f->size; i++) {
 		if (!f->ring[i])
 			continue;
@@ -287,5 +456,7 @@ void vv_flush_free(struct vv_flush *f)
 		vv_mem_free(f->ring[i]);
 	}
 	vv_payload_blocks_fini(&f->blocks);
+	pthread_cond_destroy(&f->change);
+	pthread_mutex_destroy(&f->lock);
 	vv_mem_free(f);
 }

@@ -1,11 +1,15 @@
 #include "engine/layerio.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "codec/codec.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { TAIL = 64 << 10 };
+enum {
+	TAIL = 64 << 10,
+	GAP = 128 << 10, /* that much may lie between two parts that are read in one go */
+};
 
 int vv_layerio_blame(const struct vv_layerio *f, int rc)
 {
@@ -221,6 +225,22 @@ int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want)
 	return vv_layerio_blame(f, VV_EDAMAGED);
 }
 
+int vv_layerio_load_digests(struct vv_layerio *f)
+{
+	int rc = f->digests.n_groups ? 0 : read_digests(f);
+
+	if (rc == 0)
+		return 0;
+	vv_payload_digests_fini(&f->digests);
+	return vv_layerio_blame(f, rc);
+}
+
+static int differs(const struct vv_layerio *f, size_t i)
+{
+	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, f->blocks.v[i].off);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
 int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
@@ -230,10 +250,171 @@ int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scrat
 	if (rc)
 		return rc;
 	if (vv_digest_check(stored, b->stored_len) != b->check)
-		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, b->off);
-	else if (b->codec)
-		rc = vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len);
+		return differs(f, i);
+	rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
 	return rc ? vv_layerio_blame(f, rc) : 0;
+}
+
+/* Bytes from..to of a plain block in the mapped file, if they are all in memory: a mapping is touched only where no read
+ * can fail behind it. Returns where the block begins. */
+static const uint8_t *mapped(const struct vv_layerio *f, const struct vv_block *b, uint32_t from, uint32_t to)
+{
+	const uint8_t *p = f->get->map && b->codec == 0 ? f->get->map + b->off : NULL;
+
+	return p && vv_fs_resident(p + from, to - from) ? p : NULL;
+}
+
+/* A plain block in steps, each checked while it is in the cache. */
+static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
+{
+	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
+	struct vv_digest_stream check;
+	int rc = 0;
+
+	vv_digest_stream_init(&check);
+	for (size_t at = 0; rc == 0 && at < b->raw_len; at += step) {
+		size_t n = b->raw_len - at < step ? b->raw_len - at : step;
+
+		rc = vv_store_get_read(f->get, b->off + at, to + at, n);
+		if (rc == 0)
+			vv_digest_stream_add(&check, to + at, n);
+	}
+	*got = vv_digest_stream_check(&check);
+	return rc;
+}
+
+/* The whole of a plain block to one place, without a copy of our own; from the mapped file checked on the way. */
+static int read_straight(struct vv_layerio *f, size_t i, uint8_t *to)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	const uint8_t *map = mapped(f, b, 0, b->raw_len);
+	uint64_t got = 0;
+	int rc = 0;
+
+	if (map)
+		got = vv_digest_check_copy(to, map, b->raw_len);
+	else
+		rc = read_steps(f, b, to, &got);
+	return rc ? rc : got == b->check ? 0 : differs(f, i);
+}
+
+/* The parts of a plain block: in the mapping, or read into scratch, each where it lies in the block. */
+static int fetch_parts(struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n,
+		       uint8_t *scratch, const uint8_t **raw)
+{
+	uint32_t gap = f->get->store->read_step ? GAP : VV_MAX_BLOCK, end = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++)
+		end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
+	*raw = mapped(f, b, part[0].from, end);
+	if (*raw)
+		return 0;
+	for (size_t i = 0; rc == 0 && i < n;) {
+		uint32_t from = part[i].from;
+
+		end = from;
+		for (; i < n && part[i].from <= end + gap; i++)
+			end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
+		rc = vv_store_get_read(f->get, b->off + from, scratch + from, end - from);
+	}
+	*raw = scratch;
+	return rc;
+}
+
+/* The first group that ends after pos. */
+static size_t find_group(const struct vv_digests *d, uint64_t pos)
+{
+	size_t lo = 0, hi = d->n_groups;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (d->group[mid].pos + d->group[mid].count * d->group[mid].chunk <= pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Copies a part if it is whole chunks of this and the following groups, all with the right digests; `next` is read after it. */
+static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_part *part, const uint8_t *raw,
+			const uint8_t *next)
+{
+	uint32_t done = 0;
+
+	for (; done < part->len && g < d->n_groups; g++) {
+		const struct vv_digest_group *x = &d->group[g];
+		uint64_t off = part->pos + done - x->pos, k = off / x->chunk;
+		const uint8_t *from = raw + part->from;
+
+		if (part->pos + done < x->pos || off % x->chunk)
+			return false;
+		for (; k < x->count && done < part->len; k++, done += x->chunk) {
+			uint32_t left = part->len - done;
+			struct vv_digest got;
+
+			if (left < x->chunk)
+				return false;
+			vv_digest_xxh3_copy(part->to + done, from + done, x->chunk,
+					    left > x->chunk ? from + done + x->chunk : next, &got);
+			if (!vv_digest_equal(&got, &d->v[x->digest + k]))
+				return false;
+		}
+	}
+	return done == part->len;
+}
+
+static bool copy_checked(const struct vv_digests *d, const struct vv_part *part, size_t n, const uint8_t *raw)
+{
+	size_t g = find_group(d, part[0].pos);
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < n; i++) {
+		while (g < d->n_groups && d->group[g].pos + d->group[g].count * d->group[g].chunk <= part[i].pos)
+			g++;
+		ok = copy_chunks(d, g, &part[i], raw, raw + (i + 1 < n ? part[i + 1].from : part[i].from));
+	}
+	return ok;
+}
+
+/* By the check of the whole block. */
+static int read_whole(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	const uint8_t *raw = mapped(f, b, 0, b->raw_len);
+	int rc;
+
+	if (raw) {
+		rc = vv_digest_check(raw, b->raw_len) == b->check ? 0 : differs(f, i);
+	} else {
+		rc = vv_layerio_read_block(f, i, scratch, scratch + b->raw_len);
+		raw = scratch;
+	}
+	for (size_t k = 0; rc == 0 && k < n; k++)
+		memcpy(part[k].to, raw + part[k].from, part[k].len);
+	return rc;
+}
+
+/* Parts that do not have their digests leave the decision to the block's own check. */
+int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	const uint8_t *raw = NULL;
+	uint64_t used = 0;
+	int rc;
+
+	if (b->codec == 0 && n == 1 && part->len == b->raw_len)
+		return read_straight(f, i, part->to);
+	for (size_t k = 0; k < n; k++)
+		used += part[k].len;
+	if (b->codec || f->head.digest_kind != VV_DIGEST_XXH3 || !f->digests.n || used > b->raw_len)
+		return read_whole(f, i, part, n, scratch);
+	rc = fetch_parts(f, b, part, n, scratch, &raw);
+	if (rc || copy_checked(&f->digests, part, n, raw))
+		return rc;
+	return read_whole(f, i, part, n, scratch);
 }
 
 int vv_layerio_check_header(struct vv_layerio *f)

@@ -23,6 +23,9 @@ struct vv_layerio {
 int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out);
 void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
 
+/* DIGESTS after all, where opening left them out. */
+int vv_layerio_load_digests(struct vv_layerio *f);
+
 /* The bytes of the head's sections, one after another: new memory. */
 int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n);
 /* Does the head have the digest that a commit record gives it? */
@@ -30,6 +33,17 @@ int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want);
 
 /* Block i, checked and decoded, into raw (raw_len bytes); scratch (stored_len bytes) is used for coded blocks. */
 int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch);
+
+struct vv_part { /* a stretch of one decoded block, and where it goes */
+	uint64_t pos; /* of its first byte in the payload */
+	uint8_t *to;
+	uint32_t from, len;
+};
+
+/* Parts of block i, ascending, to their places, checked. With DIGESTS loaded only what is used need be read and checked:
+ * then damage in the rest of the block is not seen. scratch: raw_len bytes, and stored_len more for coded blocks. */
+int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch);
+
 /* The header, every block's check, every section, known or not: all bytes of the file. */
 int vv_layerio_check_header(struct vv_layerio *f);
 int vv_layerio_check_sections(struct vv_layerio *f);

@@ -3,6 +3,19 @@
 #include <stdlib.h>
 
 static const struct vv_conf_item table[] = {
+	{ "mode", VV_CONF_CHOICE, "async", "async|sync", 0, 0,
+	  "async: varve_checkpoint returns when the regions may be changed; sync: when the epoch is durable" },
+	{ "tracker", VV_CONF_CHOICE, "auto", "auto|wpasync|sigbus|mprotect|digest", 0, 0,
+	  "how written pages are found; digest: by comparing all; auto: the best the kernel allows, by what each region does" },
+	{ "buffer", VV_CONF_SHARE, "16MiB", NULL, 0, 0,
+	  "memory for copies of what is not stored yet: a size, or a share of the regions such as 5%" },
+	{ "order", VV_CONF_CHOICE, "adaptive", "adaptive|address", 0, 0,
+	  "what is stored first: what is expected to be written soonest, or the lowest address" },
+	{ "eager", VV_CONF_BOOL, "yes", NULL, 0, 0, "copy what fits the buffer before varve_checkpoint returns; no: at first writes" },
+	{ "granule", VV_CONF_SIZE, "0", NULL, 0, 1 << 18,
+	  "memory is fenced in pieces of this size while it waits to be stored; 0 = by what is cheapest" },
+	{ "dedup", VV_CONF_BOOL, "yes", NULL, 0, 0, "no: everything dirty is stored, even if its content is known (to compare with)" },
+	{ "audit", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, "compare so many pages, at random, that the tracker says are unchanged" },
 	{ "codec", VV_CONF_CHOICE, "auto", "none|lz4|zstd[:LEVEL]|auto", 0, 0,
 	  "how new bytes are coded; auto codes only while the store is slower than the coder and a sample shrinks" },
 	{ "block", VV_CONF_SIZE, "1MiB", NULL, 4096, 64 << 20, "new bytes are coded and checked in blocks of this size" },
@@ -17,6 +30,8 @@ static const struct vv_conf_item table[] = {
 	{ "overhead", VV_CONF_FRACTION, "0", NULL, 0, 0, "varve_due: share of the run time that checkpoints may take" },
 	{ "mtbf", VV_CONF_DURATION, "0", NULL, 0, 0,
 	  "varve_due: mean time between failures; the interval follows from it and from what a checkpoint costs (Daly)" },
+	{ "signal", VV_CONF_CHOICE, "USR1", "USR1|USR2|none", 0, 0, "varve_due: this signal asks for a checkpoint" },
+	{ "stats", VV_CONF_TEXT, "", NULL, 0, 0, "append a line of JSON per epoch to this file" },
 	{ "bandwidth", VV_CONF_SIZE, "0", NULL, 0, 0, "bytes per second a flush may write; 0 = no limit" },
 	{ "s3-endpoint", VV_CONF_TEXT, "", NULL, 0, 0, "URL of an S3 server; empty = AWS" },
 	{ "s3-region", VV_CONF_TEXT, "", NULL, 0, 0, "S3 region; empty = $AWS_REGION or us-east-1" },

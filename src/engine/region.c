@@ -1,7 +1,7 @@
 /* Regions: what a session protects, and what it knows of each chunk. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/session.h"
+#include "engine/tiles.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@ void vv_region_free(struct vv_region *r)
 	vv_mem_free(r->name);
 	vv_mem_free(r->was);
 	vv_mem_free(r->now);
+	vv_mem_free(r->cell);
 	free(r->owned);
 	vv_mem_free(r);
 }
@@ -132,6 +133,8 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 		rc = add_region(v, name, &r);
 	if (rc)
 		return rc;
+	if (fresh || r->p != p || r->shape.len != s->len)
+		vv_tiles_detach(v, r);
 	rc = resize(r, p, s);
 	if (rc == 0)
 		rc = zero_digests(v, r);
@@ -144,7 +147,7 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 
 static int locked_protect(struct varve *v, const char *call, const char *name, void *p, struct vv_shape *s)
 {
-	int rc = vv_session_enter(v, call);
+	int rc = vv_session_enter_idle(v, call);
 
 	if (rc)
 		return rc;
@@ -180,6 +183,7 @@ int varve_protect_array(varve *v, const char *name, void *p, enum varve_type typ
 
 static void take_out(struct varve *v, size_t i)
 {
+	vv_tiles_detach(v, v->region[i]);
 	vv_map_remove(&v->by_name, v->region[i]->name);
 	vv_region_free(v->region[i]);
 	memmove(&v->region[i], &v->region[i + 1], (v->n_regions - i - 1) * sizeof(struct vv_region *));
@@ -189,7 +193,7 @@ static void take_out(struct varve *v, size_t i)
 int varve_unprotect(varve *v, const char *name)
 {
 	size_t i;
-	int rc = vv_session_enter(v, "varve_unprotect");
+	int rc = vv_session_enter_idle(v, "varve_unprotect");
 
 	if (rc)
 		return rc;
@@ -203,6 +207,26 @@ int varve_unprotect(varve *v, const char *name)
 		rc = vv_err_set(VV_EINVAL, "varve_unprotect: region '%s' was made by varve_alloc; varve_free it", name);
 	else
 		take_out(v, i);
+	return vv_session_leave(v, rc);
+}
+
+int varve_untrack(varve *v, const char *name)
+{
+	size_t i;
+	int rc = vv_session_enter_idle(v, "varve_untrack");
+
+	if (rc)
+		return rc;
+	rc = check_name("varve_untrack", name);
+	if (rc)
+		return vv_session_leave(v, rc);
+	i = find(v, name);
+	if (i == v->n_regions) {
+		rc = vv_err_set(VV_ENOENT, "varve_untrack: no region '%s'", name);
+	} else if (!v->region[i]->untracked) {
+		vv_tiles_detach(v, v->region[i]);
+		v->region[i]->untracked = true;
+	}
 	return vv_session_leave(v, rc);
 }
 
@@ -225,7 +249,7 @@ void *varve_alloc(varve *v, const char *name, size_t len)
 	struct vv_region *r = NULL;
 	void *p = NULL;
 
-	if (vv_session_enter(v, "varve_alloc") < 0)
+	if (vv_session_enter_idle(v, "varve_alloc") < 0)
 		return NULL;
 	if (check_name("varve_alloc", name) == 0) {
 		if (find(v, name) < v->n_regions)
@@ -247,7 +271,7 @@ int varve_free(varve *v, void *p)
 
 	if (!p)
 		return 0;
-	rc = vv_session_enter(v, "varve_free");
+	rc = vv_session_enter_idle(v, "varve_free");
 	if (rc)
 		return rc;
 	rc = vv_err_set(VV_EINVAL, "varve_free: %p is not memory of varve_alloc", p);
@@ -275,6 +299,7 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_re
 	uint32_t hint = 0;
 	size_t k = 0;
 
+	r->fresh = true;
 	for (size_t i = 0; i < r->n_chunks; i++) {
 		uint64_t at = (uint64_t)i * r->shape.chunk;
 		uint64_t end = at + r->shape.chunk < r->shape.len ? at + r->shape.chunk : r->shape.len;
@@ -323,9 +348,11 @@ void vv_region_adopt_all(struct varve *v)
 
 void vv_region_forget(struct varve *v)
 {
-	for (size_t i = 0; i < v->n_regions; i++)
+	for (size_t i = 0; i < v->n_regions; i++) {
+		v->region[i]->fresh = true;
 		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
 			v->region[i]->was[c] = VV_CHUNK_UNKNOWN;
+	}
 	vv_history_fini(&v->history);
 	v->has_history = false;
 }
@@ -353,6 +380,7 @@ int vv_region_reindex(struct varve *v)
 			e = entry_at(&fresh.index, vv_index_layer(&v->history.index, e),
 				     vv_index_pos(&v->history.index, e), hint);
 			r->was[c] = e == VV_INDEX_NONE ? VV_CHUNK_UNKNOWN : e + VV_CHUNK_FIRST;
+			r->fresh |= e == VV_INDEX_NONE;
 			hint = e == VV_INDEX_NONE ? 0 : e + 1;
 			if (known && e != VV_INDEX_NONE)
 				vv_trust_give(&fresh, e);

@@ -1,8 +1,6 @@
-/* wants -> pieces (one per run) -> sorted by layer -> cut at block borders and grouped by block -> one job per block.
- * A block that is stored as it is and goes to one place is read straight into it. */
+/* wants -> pieces (one per run), sorted by layer -> cut at block borders and grouped by block -> one job per block. */
 #include "engine/restore.h"
 #include "base/err.h"
-#include "base/fs.h"
 #include "base/mem.h"
 #include "engine/layerio.h"
 #include <inttypes.h>
@@ -11,8 +9,9 @@
 #include <string.h>
 
 enum {
-	LAYERS_AT_ONCE = 128,      /* open files */
+	LAYERS_AT_ONCE = 128, /* open files */
 	ZERO_STEP = 8 << 20,
+	DIGIT = 256,
 };
 
 struct piece {
@@ -27,17 +26,16 @@ struct pieces {
 	size_t n, cap;
 };
 
-/* A stretch of one decoded block. */
-struct copy {
-	uint32_t from, len;
-	uint8_t *to;
-};
-
 struct job {
 	struct vv_layerio *file;
 	size_t block;
-	struct copy *copy;
+	struct vv_part *part;
 	size_t n;
+};
+
+struct jobs {
+	struct job *v;
+	size_t n, cap;
 };
 
 struct scratch {
@@ -47,8 +45,7 @@ struct scratch {
 };
 
 struct reader {
-	struct job *job;
-	size_t n_jobs, jobs_cap;
+	struct jobs jobs;
 	atomic_int failed;
 	pthread_mutex_t lock;
 	struct vv_err_state error;
@@ -79,23 +76,41 @@ static int cut_want(const struct vv_want *w, struct pieces *out)
 	return rc;
 }
 
-static int by_place(const void *a, const void *b)
+/* One pass of a radix sort by layer, stable: by the eight bits from `shift` on. */
+static void sort_digit(const struct pieces *from, unsigned shift, struct piece *to)
 {
-	const struct piece *x = a, *y = b;
+	size_t start[DIGIT + 1] = { 0 };
 
-	if (x->layer != y->layer)
-		return x->layer < y->layer ? -1 : 1;
-	return (x->pos > y->pos) - (x->pos < y->pos);
+	for (size_t i = 0; i < from->n; i++)
+		start[(from->v[i].layer >> shift) % DIGIT + 1]++;
+	for (size_t d = 1; d < DIGIT; d++)
+		start[d] += start[d - 1];
+	for (size_t i = 0; i < from->n; i++)
+		to[start[(from->v[i].layer >> shift) % DIGIT]++] = from->v[i];
 }
 
-/* Payloads are laid down in region order, so the pieces are often in order already. */
-static void sort_pieces(struct pieces *p)
+/* By layer. A few dozen layers differ in a few bits, so this is one pass or two. */
+static int sort_pieces(struct pieces *p)
 {
-	for (size_t i = 1; i < p->n; i++)
-		if (by_place(&p->v[i - 1], &p->v[i]) > 0) {
-			qsort(p->v, p->n, sizeof(*p->v), by_place);
-			return;
-		}
+	uint64_t differ = 0;
+	bool sorted = true;
+
+	for (size_t i = 1; i < p->n; i++) {
+		differ |= p->v[i].layer ^ p->v[i - 1].layer;
+		sorted &= p->v[i].layer >= p->v[i - 1].layer;
+	}
+	while (!sorted && differ) {
+		unsigned shift = (unsigned)__builtin_ctzll(differ);
+		struct piece *to = vv_mem_new(p->n, sizeof(*to));
+
+		if (!to)
+			return VV_ENOMEM;
+		sort_digit(p, shift, to);
+		vv_mem_free(p->v);
+		p->v = to;
+		differ &= ~((uint64_t)(DIGIT - 1) << shift);
+	}
+	return 0;
 }
 
 static void fail(struct reader *r, int rc)
@@ -133,104 +148,78 @@ static void give_scratch(struct reader *r, struct scratch *s)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* A plain block in steps, each checked while it is in the cache. */
-static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
+static int by_from(const void *a, const void *b)
 {
-	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
-	struct vv_digest_stream check;
-	int rc = 0;
+	const struct vv_part *x = a, *y = b;
 
-	vv_digest_stream_init(&check);
-	for (size_t at = 0; rc == 0 && at < b->raw_len; at += step) {
-		size_t n = b->raw_len - at < step ? b->raw_len - at : step;
-
-		rc = vv_store_get_read(f->get, b->off + at, to + at, n);
-		if (rc == 0)
-			vv_digest_stream_add(&check, to + at, n);
-	}
-	*got = vv_digest_stream_check(&check);
-	return rc;
+	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* The whole of a plain block to one place, without a copy of our own. What is in the page cache is taken from the mapped
- * file, checked on the way; a mapping is touched only where no read can fail behind it. */
-static int read_straight(struct vv_layerio *f, size_t block, uint8_t *to)
+/* Payloads are often laid down in region order, so the parts are often in order already. */
+static void sort_parts(struct vv_part *part, size_t n)
 {
-	const struct vv_block *b = &f->blocks.v[block];
-	const uint8_t *map = f->get->map ? f->get->map + b->off : NULL;
-	uint64_t got = 0;
-	int rc = 0;
-
-	if (map && vv_fs_resident(map, b->raw_len))
-		got = vv_digest_check_copy(to, map, b->raw_len);
-	else
-		rc = read_steps(f, b, to, &got);
-	if (rc == 0 && got != b->check) {
-		vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", block, b->off);
-		rc = vv_layerio_blame(f, VV_EDAMAGED);
-	}
-	return rc;
-}
-
-static int read_scattered(struct reader *r, const struct job *j)
-{
-	const struct vv_block *b = &j->file->blocks.v[j->block];
-	size_t coded = b->codec ? b->stored_len : 0;
-	struct scratch *s = take_scratch(r, (size_t)b->raw_len + coded);
-	int rc;
-
-	if (!s)
-		return VV_ENOMEM;
-	rc = vv_layerio_read_block(j->file, j->block, s->bytes, s->bytes + b->raw_len);
-	for (size_t i = 0; rc == 0 && i < j->n; i++)
-		memcpy(j->copy[i].to, s->bytes + j->copy[i].from, j->copy[i].len);
-	give_scratch(r, s);
-	return rc;
+	for (size_t i = 1; i < n; i++)
+		if (part[i - 1].from > part[i].from) {
+			qsort(part, n, sizeof(*part), by_from);
+			return;
+		}
 }
 
 static void run_job(void *arg, size_t i)
 {
 	struct reader *r = arg;
-	struct job *j = &r->job[i];
+	struct job *j = &r->jobs.v[i];
 	const struct vv_block *b = &j->file->blocks.v[j->block];
+	struct scratch *s;
 	int rc;
 
 	if (atomic_load(&r->failed))
 		return;
-	if (b->codec == 0 && j->n == 1 && j->copy[0].from == 0 && j->copy[0].len == b->raw_len)
-		rc = read_straight(j->file, j->block, j->copy[0].to);
-	else
-		rc = read_scattered(r, j);
+	s = take_scratch(r, (size_t)b->raw_len + (b->codec ? b->stored_len : 0));
+	if (!s) {
+		fail(r, VV_ENOMEM);
+		return;
+	}
+	sort_parts(j->part, j->n);
+	rc = vv_layerio_read_parts(j->file, j->block, j->part, j->n, s->bytes);
+	give_scratch(r, s);
 	if (rc)
 		fail(r, rc);
 }
 
-/* Where a position lies: block, offset in the decoded block, and how many bytes follow without a break. */
-static int locate(const struct vv_layerio *f, uint64_t pos, size_t *block, uint64_t *from, uint64_t *run)
+struct cursor { /* the extent that was looked at last, and how much of its block lies before it */
+	size_t block, extent;
+	uint64_t before;
+};
+
+/* Puts the cursor on the extent that holds pos. It is mostly the same as for the piece before, or one behind it. */
+static int locate(const struct vv_layerio *f, uint64_t pos, struct cursor *c)
 {
 	const struct vv_blocks *b = &f->blocks;
-	size_t k = vv_payload_block_find(b, pos);
-	uint64_t before = 0;
+	const struct vv_extent *x = &b->extent.v[c->extent];
 
-	if (k == b->n) {
+	while (pos >= x->pos + x->len && c->extent + 1 < b->v[c->block].extent + b->v[c->block].n_extents) {
+		c->before += x->len;
+		x = &b->extent.v[++c->extent];
+	}
+	if (pos >= x->pos && pos < x->pos + x->len)
+		return 0;
+	c->block = vv_payload_block_find(b, pos);
+	if (c->block == b->n) {
 		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
 		return vv_layerio_blame(f, VV_EDAMAGED);
 	}
-	for (size_t e = b->v[k].extent;; e++) {
-		const struct vv_extent *x = &b->extent.v[e];
-
-		if (pos < x->pos + x->len) {
-			*block = k;
-			*from = before + (pos - x->pos);
-			*run = x->pos + x->len - pos;
+	c->before = 0;
+	for (c->extent = b->v[c->block].extent;; c->extent++) {
+		x = &b->extent.v[c->extent];
+		if (pos < x->pos + x->len)
 			return 0;
-		}
-		before += x->len;
+		c->before += x->len;
 	}
 }
 
-struct cut { /* a copy with the block it belongs to, before they are grouped */
-	struct copy copy;
+struct cut { /* a part with the block it belongs to, before they are grouped */
+	struct vv_part part;
 	size_t block;
 };
 
@@ -239,69 +228,105 @@ struct cuts {
 	size_t n, cap;
 };
 
-static int add_cut(struct cuts *c, size_t block, struct copy copy)
+static int cut_piece(const struct vv_layerio *f, const struct piece *p, struct cursor *c, struct cuts *out)
 {
-	if (vv_mem_room(&c->v, c->n, &c->cap, sizeof(*c->v)) < 0)
-		return VV_ENOMEM;
-	c->v[c->n++] = (struct cut){ copy, block };
-	return 0;
-}
+	uint64_t done = 0;
 
-static int cut_pieces(const struct vv_layerio *f, const struct piece *p, size_t n, struct cuts *out)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint64_t done = 0;
+	while (done < p->len) {
+		uint64_t pos = p->pos + done, len = p->len - done, from;
+		const struct vv_extent *x;
+		int rc = locate(f, pos, c);
 
-		while (done < p[i].len) {
-			size_t block = 0;
-			uint64_t from = 0, run = 0, len = p[i].len - done;
-			int rc = locate(f, p[i].pos + done, &block, &from, &run);
-
-			if (rc)
-				return rc;
-			len = len < run ? len : run;
-			rc = add_cut(out, block, (struct copy){ (uint32_t)from, (uint32_t)len, p[i].to + done });
-			if (rc)
-				return rc;
-			done += len;
-		}
+		if (rc)
+			return rc;
+		x = &f->blocks.extent.v[c->extent];
+		from = c->before + (pos - x->pos);
+		len = len < x->pos + x->len - pos ? len : x->pos + x->len - pos;
+		if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
+			return VV_ENOMEM;
+		out->v[out->n++] =
+			(struct cut){ { pos, p->to + done, (uint32_t)from, (uint32_t)len }, c->block };
+		done += len;
 	}
 	return 0;
 }
 
-static int add_job(struct reader *r, struct job job)
+/* A layer that bytes come from. */
+struct source {
+	uint64_t layer;
+	const struct piece *piece;
+	size_t n_pieces;
+	struct vv_layerio *file;
+	struct vv_part *part; /* by block */
+	size_t *end;          /* block b has those from end[b - 1] to end[b] */
+};
+
+static int cut_pieces(struct source *s, struct cuts *out)
 {
-	if (vv_mem_room(&r->job, r->n_jobs, &r->jobs_cap, sizeof(*r->job)) < 0)
-		return VV_ENOMEM;
-	r->job[r->n_jobs++] = job;
-	return 0;
+	const struct vv_layerio *f = s->file;
+	struct cursor c = { 0 };
+	int rc = 0;
+
+	if (f->blocks.n == 0) {
+		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", s->piece[0].pos);
+		return vv_layerio_blame(f, VV_EDAMAGED);
+	}
+	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
+		rc = cut_piece(f, &s->piece[i], &c, out);
+	return rc;
 }
 
-/* Groups the cuts by block (a counting sort) and adds a job per block; the copies end up in *own. */
-static int plan_layer(struct reader *r, struct vv_layerio *f, const struct piece *p, size_t n, struct copy **own)
+/* Groups what is read of the layer by block: a counting sort. */
+static int plan_source(struct source *s)
 {
+	size_t n = s->file->blocks.n;
 	struct cuts c = { 0 };
-	size_t *start = NULL;
-	struct copy *sorted = NULL;
-	int rc = cut_pieces(f, p, n, &c);
+	int rc = cut_pieces(s, &c);
 
 	if (rc == 0) {
-		start = vv_mem_new(f->blocks.n + 2, sizeof(*start));
-		sorted = start ? vv_mem_new(c.n, sizeof(*sorted)) : NULL;
-		rc = sorted ? 0 : VV_ENOMEM;
+		s->end = vv_mem_new(n + 2, sizeof(*s->end));
+		s->part = s->end ? vv_mem_new(c.n, sizeof(*s->part)) : NULL;
+		rc = s->part ? 0 : VV_ENOMEM;
 	}
 	for (size_t i = 0; rc == 0 && i < c.n; i++)
-		start[c.v[i].block + 2]++;
-	for (size_t b = 2; rc == 0 && b < f->blocks.n + 2; b++)
-		start[b] += start[b - 1];
+		s->end[c.v[i].block + 1]++;
+	for (size_t b = 1; rc == 0 && b < n; b++)
+		s->end[b] += s->end[b - 1];
 	for (size_t i = 0; rc == 0 && i < c.n; i++)
-		sorted[start[c.v[i].block + 1]++] = c.v[i].copy;
-	for (size_t b = 0; rc == 0 && b < f->blocks.n; b++)
-		if (start[b + 1] > start[b])
-			rc = add_job(r, (struct job){ f, b, sorted + start[b], start[b + 1] - start[b] });
-	*own = sorted;
-	vv_mem_free(start);
+		s->part[s->end[c.v[i].block]++] = c.v[i].part;
 	vv_mem_free(c.v);
+	return rc;
+}
+
+/* Bytes of plain blocks that are not used, and need not be looked at if the chunks' own digests are known. */
+static uint64_t count_unused(const struct source *s)
+{
+	const struct vv_blocks *b = &s->file->blocks;
+	uint64_t sum = 0;
+
+	for (size_t i = 0, k = 0; i < b->n; i++) {
+		uint64_t used = 0;
+
+		for (; k < s->end[i]; k++)
+			used += s->part[k].len;
+		if (b->v[i].codec == 0 && used && used < b->v[i].raw_len)
+			sum += b->v[i].raw_len - used;
+	}
+	return sum;
+}
+
+/* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
+static int want_digests(struct source *s)
+{
+	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len;
+	int rc = 0;
+
+	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && count_unused(s) > 2 * len)
+		rc = vv_layerio_load_digests(s->file);
+	if (rc && rc != VV_ENOMEM) {
+		vv_err_clear();
+		rc = 0;
+	}
 	return rc;
 }
 
@@ -309,23 +334,44 @@ struct batch { /* layers that are open together */
 	const struct vv_lineage *lin;
 	struct reader *reader;
 	size_t n;
-	uint64_t layer[LAYERS_AT_ONCE];
-	const struct piece *piece[LAYERS_AT_ONCE];
-	size_t n_pieces[LAYERS_AT_ONCE];
-	struct vv_layerio *file[LAYERS_AT_ONCE];
-	struct copy *copy[LAYERS_AT_ONCE];
+	struct source source[LAYERS_AT_ONCE];
 };
 
 static void open_one(void *arg, size_t i)
 {
 	struct batch *b = arg;
+	struct source *s = &b->source[i];
 	int rc;
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_layerio_open(b->lin, b->layer[i], VV_LAYERIO_BLOCKS, &b->file[i]);
+	rc = vv_layerio_open(b->lin, s->layer, VV_LAYERIO_BLOCKS, &s->file);
+	if (rc == 0)
+		rc = plan_source(s);
+	if (rc == 0)
+		rc = want_digests(s);
 	if (rc)
 		fail(b->reader, rc);
+}
+
+static int add_jobs(struct jobs *j, const struct source *s)
+{
+	for (size_t b = 0, first = 0; b < s->file->blocks.n; first = s->end[b++]) {
+		if (s->end[b] == first)
+			continue;
+		if (vv_mem_room(&j->v, j->n, &j->cap, sizeof(*j->v)) < 0)
+			return VV_ENOMEM;
+		j->v[j->n++] = (struct job){ s->file, b, s->part + first, s->end[b] - first };
+	}
+	return 0;
+}
+
+static void close_one(struct source *s)
+{
+	vv_layerio_close(s->file);
+	vv_mem_free(s->part);
+	vv_mem_free(s->end);
+	*s = (struct source){ 0 };
 }
 
 static int run_batch(struct batch *b, struct vv_pool *pool)
@@ -334,19 +380,15 @@ static int run_batch(struct batch *b, struct vv_pool *pool)
 	int rc = 0;
 
 	vv_pool_each(pool, b->n, open_one, b);
-	r->n_jobs = 0;
+	r->jobs.n = 0;
 	for (size_t i = 0; rc == 0 && i < b->n && !atomic_load(&r->failed); i++)
-		rc = plan_layer(r, b->file[i], b->piece[i], b->n_pieces[i], &b->copy[i]);
+		rc = add_jobs(&r->jobs, &b->source[i]);
 	if (rc)
 		fail(r, rc);
 	else if (!atomic_load(&r->failed))
-		vv_pool_each(pool, r->n_jobs, run_job, r);
-	for (size_t i = 0; i < b->n; i++) {
-		vv_layerio_close(b->file[i]);
-		vv_mem_free(b->copy[i]);
-		b->file[i] = NULL;
-		b->copy[i] = NULL;
-	}
+		vv_pool_each(pool, r->jobs.n, run_job, r);
+	for (size_t i = 0; i < b->n; i++)
+		close_one(&b->source[i]);
 	b->n = 0;
 	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : 0;
 }
@@ -392,9 +434,7 @@ static int read_pieces(const struct vv_lineage *lin, struct vv_pool *pool, const
 
 		while (i < p->n && p->v[i].layer == p->v[first].layer)
 			i++;
-		b->layer[b->n] = p->v[first].layer;
-		b->piece[b->n] = &p->v[first];
-		b->n_pieces[b->n++] = i - first;
+		b->source[b->n++] = (struct source){ p->v[first].layer, &p->v[first], i - first, NULL, NULL, NULL };
 		if (b->n == LAYERS_AT_ONCE || i == p->n)
 			rc = run_batch(b, pool);
 	}
@@ -410,17 +450,17 @@ int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = cut_want(&want[i], &p);
-	if (rc == 0) {
-		sort_pieces(&p);
+	if (rc == 0)
+		rc = sort_pieces(&p);
+	if (rc == 0)
 		rc = read_pieces(lin, pool, &p, &r);
-	}
 	while (r.free) {
 		struct scratch *s = r.free;
 
 		r.free = s->next;
 		vv_mem_free(s);
 	}
-	vv_mem_free(r.job);
+	vv_mem_free(r.jobs.v);
 	vv_mem_free(p.v);
 	return rc;
 }

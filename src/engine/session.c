@@ -5,7 +5,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/options.h"
+#include "engine/request.h"
 #include "engine/restore.h"
+#include "engine/tiles.h"
+#include "track/scan.h"
 #include "vv_config.h"
 #include <inttypes.h>
 #include <string.h>
@@ -36,8 +39,19 @@ int vv_session_enter(struct varve *v, const char *call)
 	if (v->pid != getpid())
 		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
 				  (int)v->pid);
+	if (v->flusher.started && pthread_equal(v->flusher.thread, pthread_self()))
+		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->lock);
 	return 0;
+}
+
+int vv_session_enter_idle(struct varve *v, const char *call)
+{
+	int rc = vv_session_enter(v, call);
+
+	if (rc == 0)
+		vv_flusher_wait(v);
+	return rc;
 }
 
 int vv_session_leave(struct varve *v, int rc)
@@ -60,9 +74,38 @@ static int configure(struct varve *v, const char *options)
 	v->coding.block = (size_t)vv_conf_number(&v->conf, "block");
 	if (v->coding.block < vv_conf_number(&v->conf, "chunk"))
 		v->coding.block = (size_t)vv_conf_number(&v->conf, "chunk"); /* so that no chunk is cut */
+	v->async = vv_conf_text(&v->conf, "mode")[0] == 'a';
+	v->dedup = vv_conf_bool(&v->conf, "dedup");
+	v->audit = (unsigned)vv_conf_number(&v->conf, "audit");
+	v->signal = vv_request_signal(vv_conf_text(&v->conf, "signal"));
+	v->tiles.rescue = vv_conf_bool(&v->conf, "eager");
+	v->tiles.stale = true;
 	v->due = (struct vv_due){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
 				  vv_conf_real(&v->conf, "mtbf") };
 	return vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);
+}
+
+/* auto: the kernel's own record of written pages where there is one, else digests alone: a fault per page costs more than it
+ * saves for all but the sparsest writers. */
+static int choose_tracker(struct varve *v)
+{
+	const char *name = vv_conf_text(&v->conf, "tracker");
+	int rc = 0;
+
+	v->tracker = VV_BY_DIGEST;
+	v->watch_auto = strcmp(name, "auto") == 0;
+	if (strcmp(name, "mprotect") == 0 || strcmp(name, "sigbus") == 0)
+		v->tracker = VV_BY_FENCE;
+	if (v->watch_auto || strcmp(name, "wpasync") == 0)
+		rc = vv_scan_open(&v->tiles.scan);
+	if (v->tiles.scan)
+		v->tracker = VV_BY_SCAN;
+	if (rc && v->watch_auto) {
+		vv_log_info("written pages are not tracked: %s", vv_err_last());
+		vv_err_clear();
+		return 0;
+	}
+	return rc;
 }
 
 /* The lock comes before the lineage's record, so that two first writers cannot both make one. */
@@ -102,11 +145,24 @@ int varve_open(const char *store, const char *lineage, const char *options, varv
 	if (!v)
 		return VV_ENOMEM;
 	pthread_mutex_init(&v->lock, NULL);
+	pthread_mutex_init(&v->tiles.lock, NULL);
+	pthread_cond_init(&v->tiles.bell, NULL);
+	pthread_cond_init(&v->tiles.freed, NULL);
+	vv_flusher_init(&v->flusher);
 	v->pid = getpid();
 	v->ranks = 1;
 	rc = configure(v, options);
 	if (rc == 0)
+		rc = choose_tracker(v);
+	if (rc == 0)
 		rc = attach(v, store, lineage);
+	if (rc == 0 && v->signal) {
+		rc = vv_request_listen(v->signal);
+		v->signal = rc ? 0 : v->signal;
+		v->requests = vv_request_count();
+	} else {
+		v->signal = 0;
+	}
 	if (rc) {
 		struct vv_err_state error;
 
@@ -115,19 +171,39 @@ int varve_open(const char *store, const char *lineage, const char *options, varv
 		return vv_err_restore(&error);
 	}
 	v->last_end = vv_clock_s();
+	v->newest = v->epoch;
 	*out = v;
 	return 0;
 }
 
 /* In a child of fork the lock and the threads are the parent's: only memory is given back. */
+static int end_threads(struct varve *v)
+{
+	int rc;
+
+	vv_flusher_wait(v);
+	rc = vv_flusher_report(v);
+	vv_flusher_fini(&v->flusher);
+	vv_tiles_fini(v);
+	vv_pool_free(v->pool);
+	if (v->signal)
+		vv_request_unlisten(v->signal);
+	vv_store_unlock(v->writer);
+	return rc;
+}
+
 int varve_close(varve *v)
 {
+	struct vv_err_state error = { 0 };
+
 	if (!v)
 		return 0;
-	if (v->pid == getpid()) {
-		vv_pool_free(v->pool);
-		vv_store_unlock(v->writer);
-	}
+	if (v->flusher.started && v->pid == getpid() && pthread_equal(v->flusher.thread, pthread_self()))
+		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
+	if (v->pid == getpid())
+		vv_err_save(end_threads(v), &error);
+	else
+		vv_tiles_fini(v);
 	for (size_t i = 0; i < v->n_regions; i++)
 		vv_region_free(v->region[i]);
 	vv_mem_free(v->region);
@@ -137,9 +213,12 @@ int varve_close(varve *v)
 	vv_catalog_listing_fini(&v->live);
 	vv_store_close(v->store);
 	vv_conf_fini(&v->conf);
+	pthread_cond_destroy(&v->tiles.freed);
+	pthread_cond_destroy(&v->tiles.bell);
+	pthread_mutex_destroy(&v->tiles.lock);
 	pthread_mutex_destroy(&v->lock);
 	vv_mem_free(v);
-	return 0;
+	return error.code ? vv_err_restore(&error) : 0;
 }
 
 int vv_session_pool(struct varve *v)
@@ -188,6 +267,7 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 	v->has_table = true;
 	v->own = false;
 	v->epoch = epoch;
+	v->newest = epoch;
 	v->failed = 0; /* it may be the one that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
@@ -263,10 +343,11 @@ static int restart_latest(struct varve *v)
 
 int varve_restart(varve *v, uint64_t epoch)
 {
-	int rc = vv_session_enter(v, "varve_restart");
+	int rc = vv_session_enter_idle(v, "varve_restart");
 
 	if (rc)
 		return rc;
+	vv_tiles_expose(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {
@@ -304,7 +385,7 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 {
 	const struct vv_table_region *r = NULL;
 	struct vv_table t = { 0 };
-	int rc = vv_session_enter(v, "varve_restart_region");
+	int rc = vv_session_enter_idle(v, "varve_restart_region");
 
 	if (rc)
 		return rc;
@@ -330,7 +411,7 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 {
 	const struct vv_table_region *r = NULL;
 	struct vv_table t = { 0 };
-	int rc = vv_session_enter(v, "varve_region");
+	int rc = vv_session_enter_idle(v, "varve_region");
 
 	if (rc)
 		return rc;
@@ -347,64 +428,121 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 
 /* ---- checkpoint --------------------------------------------------------------------------------------------------- */
 
+/* What a checkpoint costs the program: the call, and what its threads spent in faults since. */
+static void note_cost(struct varve *v, double start)
+{
+	v->last_end = vv_clock_s();
+	v->last_cost = v->last_end - start + v->fault_cost;
+	v->fault_cost = 0;
+}
+
 int varve_checkpoint(varve *v)
 {
 	double start = vv_clock_s();
-	int rc = vv_session_enter(v, "varve_checkpoint");
+	uint64_t requests;
+	int rc = vv_session_enter_idle(v, "varve_checkpoint");
 
 	if (rc)
 		return rc;
+	rc = vv_flusher_report(v);
+	if (rc)
+		return vv_session_leave(v, rc);
+	requests = vv_request_count();
+	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
 	rc = vv_checkpoint_run(v);
 	if (rc == 0) {
-		vv_retain_run(v);
-		v->last_end = vv_clock_s();
-		v->last_cost = v->last_end - start;
-		v->stats.seconds_blocked = v->last_cost;
+		v->requests = requests;
+		note_cost(v, start);
+		if (!v->async)
+			v->stats.seconds_blocked = v->last_end - start;
+	} else {
+		vv_flusher_told(v);
 	}
 	return vv_session_leave(v, rc);
 }
 
 uint64_t varve_epoch(const varve *v)
 {
-	return v ? v->epoch : 0;
+	return v ? atomic_load(&v->newest) : 0;
+}
+
+/* Of an epoch that is not this session's, the store knows. */
+static int look_up(struct varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc;
+
+	vv_flusher_wait(v);
+	rc = vv_catalog_commit(&v->lineage, epoch, &c);
+	vv_commit_fini(&c);
+	return rc ? rc : 1;
+}
+
+static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
+{
+	int rc = vv_session_enter(v, call);
+
+	if (rc)
+		return rc;
+	rc = vv_flusher_fate(v, epoch, wait);
+	if (rc == VV_FLUSHER_UNKNOWN)
+		rc = look_up(v, epoch);
+	return vv_session_leave(v, rc);
 }
 
 int varve_test(varve *v, uint64_t epoch)
 {
-	struct vv_commit c = { 0 };
-	int rc = vv_session_enter(v, "varve_test");
-
-	if (rc)
-		return rc;
-	rc = vv_catalog_commit(&v->lineage, epoch, &c);
-	vv_commit_fini(&c);
-	return vv_session_leave(v, rc ? rc : 1);
+	return fate(v, "varve_test", epoch, false);
 }
 
 int varve_wait(varve *v, uint64_t epoch)
 {
-	int rc = varve_test(v, epoch);
+	int rc = fate(v, "varve_wait", epoch, true);
 
 	return rc < 0 ? rc : 0;
 }
 
+int varve_on_done(varve *v, varve_done_fn fn, void *arg)
+{
+	int rc = vv_session_enter_idle(v, "varve_on_done");
+
+	if (rc)
+		return rc;
+	v->flusher.done = fn;
+	v->flusher.done_arg = arg;
+	return vv_session_leave(v, 0);
+}
+
+/* While an epoch is being stored another one would only wait for it: then it is time only if somebody asks. */
 int varve_due(varve *v)
 {
 	double wait;
+	bool asked, set;
 	int rc = vv_session_enter(v, "varve_due");
 
 	if (rc)
 		return rc;
+	asked = v->signal && vv_request_count() != v->requests;
+	set = v->due.interval > 0 || v->due.overhead > 0 || v->due.mtbf > 0;
 	wait = vv_due_after(&v->due, v->last_cost);
-	return vv_session_leave(v, vv_clock_s() - v->last_end >= wait);
+	if (asked || !set)
+		rc = 1;
+	else
+		rc = vv_clock_s() - v->last_end >= wait && !vv_flusher_busy(v);
+	return vv_session_leave(v, rc);
 }
 
-int varve_stats(const varve *v, struct varve_stats *out)
+int varve_stats(varve *v, struct varve_stats *out)
 {
-	if (!v || !out)
-		return vv_err_set(VV_EINVAL, "varve_stats: a session and out are needed");
-	if (!v->stats.epoch)
-		return vv_err_set(VV_ENOENT, "this session has made no checkpoint yet");
-	*out = v->stats;
-	return 0;
+	int rc = vv_session_enter_idle(v, "varve_stats");
+
+	if (rc)
+		return rc;
+	if (!out)
+		rc = vv_err_set(VV_EINVAL, "varve_stats: out is needed");
+	else if (!v->stats.epoch)
+		rc = vv_err_set(VV_ENOENT, "this session has made no checkpoint yet");
+	else
+		*out = v->stats;
+	return vv_session_leave(v, rc);
 }

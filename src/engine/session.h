@@ -3,15 +3,23 @@
 #define VV_ENGINE_SESSION_H
 
 #include "base/conf.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/pool.h"
 #include "core/due.h"
+#include "core/order.h"
 #include "engine/flush.h"
 #include "engine/history.h"
 #include "engine/table.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 #include <varve/varve.h>
+
+struct vv_fence;
+struct vv_pass;
+struct vv_scan;
+struct vv_tile;
 
 /* What a chunk held in the parent epoch: nothing we know, zeros, or entry number + FIRST of the index. */
 enum { VV_CHUNK_UNKNOWN = 0, VV_CHUNK_ZERO = 1, VV_CHUNK_FIRST = 2 };
@@ -19,19 +27,89 @@ enum { VV_CHUNK_UNKNOWN = 0, VV_CHUNK_ZERO = 1, VV_CHUNK_FIRST = 2 };
 /* What one more layer in the chain costs a restart, in bytes read: see choose_keyframe. */
 enum { VV_LAYER_COST = 4096 };
 
+/* How a region's changes are found. */
+enum vv_region_how { VV_BY_DIGEST, VV_BY_SCAN, VV_BY_FENCE };
+
 struct vv_region {
 	char *name;
 	uint8_t *p;
 	struct vv_shape shape;
 	void *owned;      /* memory of varve_alloc, or NULL */
-	size_t owned_len;
 	uint32_t parent;  /* 1 + its index in the parent epoch's layer, or 0 */
 	bool adopted;     /* `was` says what the parent epoch holds */
 	bool restored;    /* a restart has read the parent epoch's content of it */
 	uint32_t *was;    /* per chunk */
-	uint32_t *now;    /* per chunk, of the checkpoint under way */
+	uint32_t *now;    /* per chunk that the checkpoint under way looks at */
 	size_t n_chunks;
 	struct vv_digest zero, zero_tail; /* digests of a whole and of the last chunk, if they are zero */
+
+	/* engine/tiles.c */
+	bool untracked;    /* varve_untrack */
+	bool fresh;        /* everything counts as dirty */
+	bool fenced;       /* lo..hi belong to the fence */
+	enum vv_region_how how;
+	uintptr_t lo, hi;  /* pages that are wholly its own and can be watched; lo == hi: none */
+	size_t first_tile, n_tiles, n_groups;
+	uint32_t *cell;    /* per group: 1 + the cell of its copy, or 0 */
+	unsigned patience; /* auto: epochs to go before watching is tried again */
+	unsigned backoff;
+	uint64_t changed;  /* bytes found changed in the last epoch */
+};
+
+/* The memory of all regions, cut up: engine/tiles.h. */
+struct vv_tiles {
+	pthread_mutex_t lock;
+	pthread_cond_t bell;  /* for the flusher: something to do */
+	pthread_cond_t freed; /* for who waits at a fence: a tile is stored, a cell is free */
+	bool stale;           /* the regions have changed */
+	size_t group_chunks, group_len, tile_groups;
+	struct vv_tile *tile;
+	size_t n;
+	struct vv_order order;
+	struct vv_region **region; /* as laid out */
+	size_t n_regions;
+	struct vv_region **by_address; /* those with pages that can be watched */
+	size_t n_by_address;
+	uint32_t *queue;      /* dirty tiles in the order they are expected to be written */
+	size_t n_queue;
+	uint8_t *cells;
+	size_t cells_len, n_cells;
+	uint32_t *free_cell;
+	size_t n_free;
+	struct vv_scan *scan;
+	struct vv_fence *fence;
+	uint64_t serial;      /* of the checkpoint */
+	bool fencing;         /* tiles are shut for the flush under way */
+	bool broken;          /* the flush under way has failed */
+	bool rescue;          /* who waits takes a cell as soon as one is free; the paper does not */
+	size_t waiting;       /* threads that wait at a fence */
+	size_t copying;       /* threads that copy a tile */
+	size_t must;          /* tiles that the caller waits for */
+	size_t cells_in_blocks; /* cells that are being stored */
+	size_t ahead;         /* bytes of digests of tiles that are not placed yet */
+	/* Since the last checkpoint: */
+	struct varve_access seen[VV_ACCESS_KINDS];
+	uint64_t fault_ns, wait_ns, blocked_ns;
+};
+
+/* The thread that stores epochs behind the program's back, and what became of them: engine/flusher.c. */
+struct vv_fate {
+	uint64_t epoch;
+	bool told;
+	struct vv_err_state error;
+};
+
+struct vv_flusher {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	pthread_t thread;
+	bool started, stop;
+	struct vv_pass *pass;  /* under way; NULL = idle */
+	uint64_t first, last;  /* epochs of this session whose fate is known */
+	struct vv_fate *failed;
+	size_t n_failed, failed_cap;
+	varve_done_fn done;
+	void *done_arg;
 };
 
 struct varve {
@@ -47,10 +125,20 @@ struct varve {
 	uint8_t digest_kind;
 	vv_digest_fn digest;
 	struct vv_due due;
+	int signal;        /* that asks for a checkpoint; 0 = none */
+	uint64_t requests; /* that were served */
+	bool async, dedup;
+	bool watch_auto;   /* each region chooses between `tracker` and digests */
+	enum vv_region_how tracker;
+	unsigned audit;
 
 	struct vv_region **region;
 	size_t n_regions;
 	struct vv_map by_name; /* of the first by_name.n regions; a removal leaves the numbers above it too high */
+
+	struct vv_tiles tiles;
+	struct vv_flusher flusher;
+	atomic_uint_least64_t newest; /* for varve_epoch: `epoch`, or the one being stored */
 
 	uint64_t epoch;   /* what the next checkpoint continues: the newest epoch, or the one restarted from; 0 = none */
 	uint64_t highest; /* the highest number used */
@@ -68,12 +156,17 @@ struct varve {
 	bool has_live;
 	uint64_t bytes_dropped, bytes_total; /* in layers of dropped epochs since the last gc; in all */
 
+	double fault_cost; /* of the program's threads since the last checkpoint */
 	double last_end, last_cost; /* of the last checkpoint, for varve_due */
 	struct varve_stats stats;
 };
 
+/* While an epoch is being stored (v->flusher.pass), everything from `tiles` on but the flusher's own lock belongs to its
+ * thread, and so do the store and the regions; calls that need them wait for its end first. */
+
 /* Every call on a session begins and ends with these: is it a session, is it this process's? Then it is locked. */
 int vv_session_enter(struct varve *v, const char *call);
+int vv_session_enter_idle(struct varve *v, const char *call); /* and waits until no epoch is being stored */
 int vv_session_leave(struct varve *v, int rc); /* returns rc */
 
 /* The session's pool, started now if it has not been. */
@@ -91,8 +184,46 @@ int vv_region_reindex(struct varve *v);
 void vv_region_forget(struct varve *v);
 void vv_region_free(struct vv_region *r);
 
-/* engine/checkpoint.c, engine/retain.c: the caller holds the lock. */
+static inline size_t vv_region_chunk_len(const struct vv_region *r, size_t i)
+{
+	uint64_t left = r->shape.len - (uint64_t)i * r->shape.chunk;
+
+	return left < r->shape.chunk ? (size_t)left : r->shape.chunk;
+}
+
+/* The digest of the chunk if it is all zero. */
+static inline const struct vv_digest *vv_region_zero(const struct vv_region *r, size_t i)
+{
+	return i + 1 == r->n_chunks ? &r->zero_tail : &r->zero;
+}
+
+/* What the chunk's digest was in the parent epoch; NULL if that is not known. */
+static inline const struct vv_digest *vv_region_digest(const struct varve *v, const struct vv_region *r, size_t i)
+{
+	if (r->was[i] >= VV_CHUNK_FIRST)
+		return &v->history.index.entry[r->was[i] - VV_CHUNK_FIRST].digest;
+	return r->was[i] == VV_CHUNK_ZERO ? vv_region_zero(r, i) : NULL;
+}
+
+/* engine/checkpoint.c, engine/retain.c: the caller holds the lock, or is the flusher. */
 int vv_checkpoint_run(struct varve *v);
 void vv_retain_run(struct varve *v);
+
+/* engine/flusher.c */
+int vv_flusher_init(struct vv_flusher *f);
+void vv_flusher_fini(struct vv_flusher *f); /* no epoch is under way */
+/* Stores the epoch now, on this thread. Frees the pass. */
+int vv_flusher_run(struct vv_pass *p);
+/* Hands the epoch to the thread. On failure the pass is still the caller's. */
+int vv_flusher_start(struct vv_pass *p);
+void vv_flusher_wait(struct varve *v); /* until idle */
+bool vv_flusher_busy(struct varve *v);
+/* The caller of a checkpoint that failed under his eyes has been told. */
+void vv_flusher_told(struct varve *v);
+/* The failure of an epoch that nobody has been told of, oldest first; 0 if there is none. */
+int vv_flusher_report(struct varve *v);
+/* 1 durable, 0 being stored, < 0 failed; VV_FLUSHER_UNKNOWN: not an epoch of this session. */
+enum { VV_FLUSHER_UNKNOWN = 2 };
+int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait);
 
 #endif

@@ -1,0 +1,170 @@
+/* S2's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a fenced page. Runs on that thread, in a signal
+ * handler: no allocation, and no lock but the tiles'. */
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/tiles.h"
+#include "track/fence.h"
+#include "track/memory.h"
+
+static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
+{
+	size_t lo = 0, hi = t->n_by_address;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (t->by_address[mid]->hi <= page)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->n_by_address && t->by_address[lo]->lo <= page ? t->by_address[lo] : NULL;
+}
+
+static bool is_read(const struct vv_tile *x)
+{
+	return x->flags & (VV_TILE_HASHING | VV_TILE_COPYING | VV_TILE_MEMORY);
+}
+
+/* The cells are taken under the lock, the bytes copied without it. */
+static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+{
+	struct vv_tile *x = &t->tile[tile];
+
+	x->flags |= VV_TILE_COPYING;
+	t->copying++;
+	pthread_mutex_unlock(&t->lock);
+	vv_tiles_copy(t, r, tile, groups);
+	pthread_mutex_lock(&t->lock);
+	x->flags &= (uint8_t)~VV_TILE_COPYING;
+	t->copying--;
+	pthread_cond_broadcast(&t->bell);
+	pthread_cond_broadcast(&t->freed);
+}
+
+static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return t->tile[tile].todo & ~vv_tiles_held(t, r, tile);
+}
+
+/* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. */
+static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile)
+{
+	uint64_t start = vv_clock_ns();
+
+	t->waiting++;
+	pthread_cond_broadcast(&t->bell);
+	while (t->order.state[tile] != VV_ORDER_PROCESSED) {
+		uint64_t groups = uncopied(t, r, tile);
+
+		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && t->rescue &&
+		    vv_tiles_hold(t, r, tile, groups)) {
+			vv_order_copied(&t->order, (uint32_t)tile);
+			copy(t, r, tile, groups);
+			break;
+		}
+		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !groups)
+			break; /* somebody else has copied it */
+		pthread_cond_wait(&t->freed, &t->lock);
+	}
+	t->waiting--;
+	pthread_cond_broadcast(&t->bell);
+	vv_order_waited(&t->order, (uint32_t)tile);
+	t->wait_ns += vv_clock_ns() - start;
+}
+
+/* What the epoch needs of the tile is safe when this returns. */
+static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile)
+{
+	struct vv_tile *x = &t->tile[tile];
+	uint8_t before = t->order.access[tile], after;
+	uint64_t groups = uncopied(t, r, tile);
+	bool room = (size_t)__builtin_popcountll(groups) <= t->n_free && !(x->flags & VV_TILE_COPYING);
+	enum vv_order_do what = vv_order_write(&t->order, (uint32_t)tile, room);
+
+	if (what == VV_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
+		copy(t, r, tile, groups);
+	else if (what == VV_ORDER_WAIT)
+		wait_for(t, r, tile);
+	while (is_read(x))
+		pthread_cond_wait(&t->freed, &t->lock);
+	after = t->order.access[tile];
+	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
+		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->group_len;
+
+		t->seen[after].bytes += n;
+		t->seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
+	}
+}
+
+/* The page that a tile shares with its neighbour opens when both may be written. */
+static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, uintptr_t page)
+{
+	uintptr_t lo, hi;
+
+	if (other < r->first_tile || other >= r->first_tile + r->n_tiles || t->tile[other].flags & VV_TILE_OPEN)
+		return false;
+	vv_tiles_pages(t, r, other, &lo, &hi);
+	return page >= lo && page < hi;
+}
+
+/* If the kernel refuses (no more mappings), the whole region opens at once, when nothing of it is needed any more. */
+static void open_region(struct vv_tiles *t, struct vv_region *r)
+{
+	while (t->order.busy)
+		pthread_cond_wait(&t->freed, &t->lock);
+	vv_fence_open(t->fence, r->lo, r->hi);
+	for (size_t k = 0; k < r->n_tiles; k++) {
+		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
+		vv_order_mark(&t->order, (uint32_t)(r->first_tile + k));
+	}
+}
+
+static void open_tile(struct vv_tiles *t, struct vv_region *r, size_t tile)
+{
+	uintptr_t lo, hi, page = vv_memory_page();
+
+	if (t->tile[tile].flags & VV_TILE_OPEN)
+		return;
+	vv_tiles_pages(t, r, tile, &lo, &hi);
+	if (lo < hi && is_shut_at(t, r, tile - 1, lo))
+		lo += page;
+	if (lo < hi && is_shut_at(t, r, tile + 1, hi - page))
+		hi -= page;
+	t->tile[tile].flags |= VV_TILE_OPEN;
+	if (lo < hi && vv_fence_open(t->fence, lo, hi) < 0)
+		open_region(t, r);
+}
+
+void vv_fault_ask(void *session, uintptr_t page)
+{
+	struct varve *v = session;
+	struct vv_tiles *t = &v->tiles;
+	uint64_t start = vv_clock_ns(), serial;
+	struct vv_region *r;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* waiting here is no point to end a thread at */
+	pthread_mutex_lock(&t->lock);
+	r = region_at(t, page);
+	if (r && r->fenced) {
+		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
+		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
+		size_t first = r->first_tile + (size_t)(page > p ? (page - p) / len : 0);
+		size_t end = r->first_tile + (size_t)((last - p) / len);
+
+		if (end >= r->first_tile + r->n_tiles)
+			end = r->first_tile + r->n_tiles - 1;
+		do { /* a checkpoint that came while we waited wants the tiles secured once more */
+			serial = t->serial;
+			for (size_t k = first; k <= end; k++)
+				if (!(t->tile[k].flags & VV_TILE_OPEN))
+					secure(t, r, k);
+		} while (serial != t->serial);
+		for (size_t k = first; k <= end; k++)
+			open_tile(t, r, k);
+	}
+	t->fault_ns += vv_clock_ns() - start;
+	pthread_mutex_unlock(&t->lock);
+	pthread_setcancelstate(cancel, NULL);
+}

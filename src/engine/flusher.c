@@ -1,0 +1,218 @@
+/* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/journal.h"
+#include "engine/pass.h"
+#include "engine/tiles.h"
+#include <signal.h>
+
+/* ---- one epoch, and its fate ------------------------------------------------------------------------------------------------ */
+
+static void keep_failure(struct varve *v, uint64_t epoch, int rc)
+{
+	struct vv_flusher *f = &v->flusher;
+
+	if (vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed)) < 0)
+		return;
+	f->failed[f->n_failed] = (struct vv_fate){ .epoch = epoch };
+	vv_err_save(rc, &f->failed[f->n_failed++].error);
+}
+
+static void note_fate(struct varve *v, uint64_t epoch, int rc)
+{
+	struct vv_flusher *f = &v->flusher;
+
+	pthread_mutex_lock(&f->lock);
+	if (!f->first)
+		f->first = epoch;
+	f->last = epoch;
+	if (rc)
+		keep_failure(v, epoch, rc);
+	v->newest = v->epoch;
+	pthread_cond_broadcast(&f->change);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void tell(struct vv_pass *p, int rc)
+{
+	struct varve *v = p->v;
+	const char *path = vv_conf_text(&v->conf, "stats");
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	if (path[0] && vv_journal_add(path, v->lineage.name, v->rank, p->head.time_ns, rc, vv_err_last(), &p->st) < 0)
+		vv_log_warn("statistics are not written: %s", vv_err_last());
+	vv_err_restore(&error);
+	if (v->flusher.done)
+		v->flusher.done(v->flusher.done_arg, p->epoch, rc);
+	vv_err_restore(&error);
+}
+
+int vv_flusher_run(struct vv_pass *p)
+{
+	struct varve *v = p->v;
+	struct vv_err_state error;
+	int rc = vv_stow_run(p);
+
+	vv_err_save(rc, &error);
+	if (rc == 0) {
+		vv_pass_accept(p);
+		vv_tiles_end(v, true);
+	} else {
+		vv_flush_free(p->flush);
+		p->flush = NULL;
+		vv_tiles_end(v, false);
+		vv_pass_retract(p);
+		p->st.epoch = p->epoch;
+	}
+	vv_err_restore(&error);
+	note_fate(v, p->epoch, rc);
+	tell(p, rc);
+	if (rc == 0)
+		vv_retain_run(v);
+	vv_pass_free(p);
+	return vv_err_restore(&error);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------------------------------------- */
+
+int vv_flusher_init(struct vv_flusher *f)
+{
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->change, NULL);
+	return 0;
+}
+
+void vv_flusher_fini(struct vv_flusher *f)
+{
+	if (f->started) {
+		pthread_mutex_lock(&f->lock);
+		f->stop = true;
+		pthread_cond_broadcast(&f->change);
+		pthread_mutex_unlock(&f->lock);
+		pthread_join(f->thread, NULL);
+	}
+	vv_mem_free(f->failed);
+	pthread_cond_destroy(&f->change);
+	pthread_mutex_destroy(&f->lock);
+}
+
+static void *serve(void *arg)
+{
+	struct vv_flusher *f = arg;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->stop) {
+		struct vv_pass *p = f->pass;
+
+		if (!p) {
+			pthread_cond_wait(&f->change, &f->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&f->lock);
+		vv_flusher_run(p);
+		pthread_mutex_lock(&f->lock);
+		f->pass = NULL;
+		pthread_cond_broadcast(&f->change);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+static int start_thread(struct vv_flusher *f)
+{
+	sigset_t set, old;
+	int rc;
+
+	if (f->started)
+		return 0;
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &set, &old);
+	rc = pthread_create(&f->thread, NULL, serve, f);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	f->started = rc == 0;
+	return rc ? vv_err_sys(rc, "cannot start the thread that stores epochs") : 0;
+}
+
+int vv_flusher_start(struct vv_pass *p)
+{
+	struct vv_flusher *f = &p->v->flusher;
+	int rc = start_thread(f);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&f->lock);
+	f->pass = p;
+	p->v->newest = p->epoch;
+	pthread_cond_broadcast(&f->change);
+	pthread_mutex_unlock(&f->lock);
+	return 0;
+}
+
+void vv_flusher_wait(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+
+	pthread_mutex_lock(&f->lock);
+	while (f->pass)
+		pthread_cond_wait(&f->change, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+}
+
+bool vv_flusher_busy(struct varve *v)
+{
+	bool busy;
+
+	pthread_mutex_lock(&v->flusher.lock);
+	busy = v->flusher.pass != NULL;
+	pthread_mutex_unlock(&v->flusher.lock);
+	return busy;
+}
+
+void vv_flusher_told(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+
+	pthread_mutex_lock(&f->lock);
+	for (size_t i = 0; i < f->n_failed; i++)
+		f->failed[i].told = true;
+	pthread_mutex_unlock(&f->lock);
+}
+
+int vv_flusher_report(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+	int rc = 0;
+
+	pthread_mutex_lock(&f->lock);
+	for (size_t i = 0; rc == 0 && i < f->n_failed; i++)
+		if (!f->failed[i].told) {
+			f->failed[i].told = true;
+			rc = vv_err_restore(&f->failed[i].error);
+		}
+	pthread_mutex_unlock(&f->lock);
+	return rc;
+}
+
+int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait)
+{
+	struct vv_flusher *f = &v->flusher;
+	int rc = VV_FLUSHER_UNKNOWN;
+
+	pthread_mutex_lock(&f->lock);
+	while (wait && f->pass && epoch > f->last)
+		pthread_cond_wait(&f->change, &f->lock);
+	if (f->pass && epoch > f->last)
+		rc = epoch == v->newest ? 0 : VV_FLUSHER_UNKNOWN;
+	else if (f->first && epoch >= f->first && epoch <= f->last)
+		rc = 1;
+	for (size_t i = 0; i < f->n_failed; i++)
+		if (f->failed[i].epoch == epoch) {
+			f->failed[i].told = true;
+			rc = vv_err_restore(&f->failed[i].error);
+		}
+	pthread_mutex_unlock(&f->lock);
+	return rc;
+}

@@ -1,0 +1,371 @@
+/* Where content lives, the run tables, the layer's frame, the commit. Until the commit record is durable nothing in the
+ * session changes but the tail of the index, which a failure cuts off again. */
+#include "engine/pass.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/tiles.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { RUN_COST = 6 }; /* bytes of a run, about */
+
+/* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
+ * reading a full table, the next layer is a keyframe. */
+static bool choose_keyframe(const struct varve *v)
+{
+	uint64_t full = v->full_runs * RUN_COST;
+
+	return !v->epoch || v->depth == VV_MAX_DEPTH || v->chain_cost + VV_LAYER_COST >= full;
+}
+
+int vv_pass_new(struct varve *v, struct vv_pass **out)
+{
+	struct vv_pass *p;
+
+	if (v->highest >= VV_MAX_EPOCH)
+		return vv_err_set(VV_EINVAL, "lineage '%s' has used up its epoch numbers", v->lineage.name);
+	p = vv_mem_new(1, sizeof(*p));
+	if (!p)
+		return VV_ENOMEM;
+	p->region = vv_mem_new(v->n_regions, sizeof(struct vv_region *));
+	if (!p->region) {
+		vv_mem_free(p);
+		return VV_ENOMEM;
+	}
+	memcpy(p->region, v->region, v->n_regions * sizeof(struct vv_region *));
+	p->n_regions = v->n_regions;
+	p->v = v;
+	p->start_ns = vv_clock_ns();
+	p->head.time_ns = vv_clock_wall_ns();
+	p->epoch = ++v->highest;
+	p->layer = vv_run_layer(p->epoch, v->rank);
+	p->old_entries = v->history.index.n;
+	p->keyframe = choose_keyframe(v);
+	*out = p;
+	return 0;
+}
+
+void vv_pass_free(struct vv_pass *p)
+{
+	if (!p)
+		return;
+	vv_flush_free(p->flush);
+	vv_head_fini(&p->head);
+	vv_payload_blocks_fini(&p->blocks);
+	vv_payload_digests_fini(&p->digests);
+	vv_mem_free(p->region);
+	vv_mem_free(p);
+}
+
+static int begin_head(struct vv_pass *p)
+{
+	struct varve *v = p->v;
+	struct vv_head *h = &p->head;
+
+	memcpy(h->lineage, v->lineage.id, sizeof(h->lineage));
+	h->epoch = p->epoch;
+	h->parent = p->keyframe ? 0 : v->epoch;
+	h->depth = p->keyframe ? 0 : (uint8_t)(v->depth + 1);
+	h->rank = v->rank;
+	h->ranks = v->ranks;
+	h->digest_kind = v->digest_kind;
+	h->region = vv_mem_new(p->n_regions, sizeof(*h->region));
+	if (!h->region)
+		return VV_ENOMEM;
+	for (; h->n_regions < p->n_regions; h->n_regions++) {
+		struct vv_head_region *r = &h->region[h->n_regions];
+		const struct vv_region *from = p->region[h->n_regions];
+
+		r->name = vv_mem_strdup(from->name);
+		if (!r->name)
+			return VV_ENOMEM;
+		r->parent = p->keyframe ? 0 : from->parent;
+		r->shape = from->shape;
+		p->st.bytes_memory += from->shape.len;
+	}
+	return 0;
+}
+
+int vv_pass_begin(struct vv_pass *p, const struct vv_flush_options *opt)
+{
+	struct varve *v = p->v;
+	char object[VV_NAME_MAX];
+	struct vv_buf header = { 0 };
+	struct iovec iov;
+	int rc = begin_head(p);
+
+	if (rc == 0)
+		rc = vv_index_reserve(&v->history.index, p->chunks);
+	vv_name_layer(object, v->lineage.name, p->epoch, v->rank);
+	if (rc == 0)
+		rc = vv_store_put_open(v->store, object, (uint64_t)p->chunks * vv_conf_number(&v->conf, "chunk"), &p->put);
+	if (rc == 0)
+		rc = vv_flush_open(v->pool, p->put, opt, &p->flush);
+	if (rc)
+		return rc;
+	vv_layer_put_header(&header);
+	iov = (struct iovec){ header.p, header.n };
+	rc = vv_buf_check(&header);
+	if (rc == 0)
+		rc = vv_store_put_write(p->put, &iov, 1);
+	vv_buf_fini(&header);
+	return rc;
+}
+
+/* ---- where a chunk's content lives: as before, nowhere (zero), in the index, or now in the payload ---------------------- */
+
+static bool is_same(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d)
+{
+	const struct vv_digest *old = vv_region_digest(p->v, r, i);
+
+	return old && vv_digest_equal(old, d) &&
+	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_entry(&p->v->lineage, &p->v->history, r->was[i] - VV_CHUNK_FIRST));
+}
+
+bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d)
+{
+	size_t len = vv_region_chunk_len(r, i);
+	uint32_t e;
+
+	if (!p->v->dedup)
+		return false;
+	if (is_same(p, r, i, d)) {
+		r->now[i] = r->was[i];
+		return true;
+	}
+	if (vv_digest_equal(d, vv_region_zero(r, i))) {
+		r->now[i] = VV_CHUNK_ZERO;
+		p->st.bytes_zero += len;
+		return true;
+	}
+	e = vv_index_find(&p->v->history.index, d);
+	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->lineage, &p->v->history, e))
+		return false;
+	r->now[i] = e + VV_CHUNK_FIRST;
+	*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
+	return true;
+}
+
+int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+		  uint32_t tag, bool *added)
+{
+	struct vv_index *x = &p->v->history.index;
+	size_t len = vv_region_chunk_len(r, i);
+	uint32_t e;
+	int rc;
+
+	*added = !vv_pass_known(p, r, i, d);
+	if (!*added)
+		return 0;
+	if (vv_index_find(x, d) != VV_INDEX_NONE) /* there, but not to be used */
+		rc = vv_index_supersede(x, d, p->layer, p->pos, &e);
+	else
+		rc = vv_index_add(x, d, p->layer, p->pos, &e);
+	if (rc == 0)
+		rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
+	if (rc == 0)
+		rc = vv_flush_add(p->flush, bytes, len, tag);
+	if (rc)
+		return rc;
+	r->now[i] = e + VV_CHUNK_FIRST;
+	p->pos += len;
+	p->st.bytes_new += len;
+	return 0;
+}
+
+/* ---- the layer ------------------------------------------------------------------------------------------------------ */
+
+static struct vv_run run_of(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state)
+{
+	struct vv_run run = { .at = (uint64_t)i * r->shape.chunk, .len = vv_region_chunk_len(r, i) };
+
+	if (state >= VV_CHUNK_FIRST) {
+		run.layer = vv_index_layer(x, state - VV_CHUNK_FIRST);
+		run.pos = vv_index_pos(x, state - VV_CHUNK_FIRST);
+	}
+	return run;
+}
+
+/* A layer that continues another says only what is different. */
+static int add_runs(struct vv_pass *p, const struct vv_region *r, struct vv_head_region *out)
+{
+	const struct vv_tiles *t = &p->v->tiles;
+	bool all = p->keyframe || !out->parent;
+	int rc = 0;
+
+	for (size_t g = 0; rc == 0 && g < r->n_groups; g++) {
+		bool looked = vv_tiles_is_dirty(t, r, g);
+		size_t end = vv_tiles_chunk_end(t, r, g);
+
+		for (size_t i = vv_tiles_chunk(t, g); rc == 0 && (all || looked) && i < end; i++) {
+			uint32_t state = looked ? r->now[i] : r->was[i];
+
+			if (all || state != r->was[i])
+				rc = vv_run_add(&out->runs, run_of(&p->v->history.index, r, i, state));
+		}
+	}
+	return rc;
+}
+
+static int add_stats(struct vv_pass *p)
+{
+	const struct varve_stats *s = &p->st;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} list[] = {
+		{ "bytes.memory", s->bytes_memory },       { "bytes.unchanged", s->bytes_unchanged },
+		{ "bytes.zero", s->bytes_zero },           { "bytes.dup_time", s->bytes_dup_time },
+		{ "bytes.dup_space", s->bytes_dup_space }, { "bytes.new", s->bytes_new },
+		{ "bytes.stored", s->bytes_stored },       { "bytes.dirty", s->bytes_dirty },
+		{ "bytes.copied", s->bytes_copied },       { "bytes.wait", s->wait.bytes },
+		{ "bytes.cow", s->cow.bytes },             { "bytes.avoided", s->avoided.bytes },
+		{ "bytes.after", s->after.bytes },         { "n.wait", s->wait.pages },
+		{ "n.cow", s->cow.pages },                 { "n.avoided", s->avoided.pages },
+		{ "n.after", s->after.pages },             { "ns.blocked", (uint64_t)(s->seconds_blocked * 1e9) },
+		{ "ns.faults", (uint64_t)(s->seconds_faults * 1e9) }, { "ns.waits", (uint64_t)(s->seconds_waits * 1e9) },
+		{ "ns.flush", vv_clock_ns() - p->start_ns },
+	};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(list) / sizeof(list[0]); i++)
+		rc = vv_head_add_stat(&p->head, list[i].name, list[i].value);
+	return rc;
+}
+
+static int finish_layer(struct vv_pass *p, struct vv_digest *head)
+{
+	struct vv_buf tail = { 0 };
+	struct iovec iov;
+	int rc = vv_flush_finish(p->flush, &p->blocks);
+
+	if (rc)
+		return rc;
+	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
+	p->st.bytes_unchanged = p->st.bytes_memory - p->st.bytes_zero - p->st.bytes_dup_time - p->st.bytes_dup_space -
+				p->st.bytes_new;
+	p->head.payload = p->pos;
+	vv_tiles_sum(p->v, &p->st);
+	rc = add_stats(p);
+	if (rc == 0)
+		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, p->put->written, &tail, head);
+	iov = (struct iovec){ tail.p, tail.n };
+	if (rc == 0)
+		rc = vv_history_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));
+	if (rc == 0)
+		rc = vv_store_put_write(p->put, &iov, 1);
+	vv_buf_fini(&tail);
+	if (rc)
+		return rc;
+	p->st.bytes_layer = p->put->written;
+	rc = vv_store_put_commit(p->put);
+	p->put = NULL;
+	return rc;
+}
+
+static int commit(struct vv_pass *p, const struct vv_digest *head)
+{
+	struct vv_commit_rank rank = {
+		.head = *head,
+		.file_len = p->st.bytes_layer,
+		.payload = p->pos,
+		.memory = p->st.bytes_memory,
+		.stored = p->st.bytes_stored,
+	};
+	struct vv_commit c = {
+		.epoch = p->epoch,
+		.parent = p->v->epoch,
+		.time_ns = p->head.time_ns,
+		.n_ranks = 1,
+		.rank = &rank,
+	};
+	char object[VV_NAME_MAX];
+	struct vv_buf b = { 0 };
+	int rc;
+
+	memcpy(c.lineage, p->v->lineage.id, sizeof(c.lineage));
+	vv_commit_put(&c, &b);
+	vv_name_commit(object, p->v->lineage.name, p->epoch);
+	rc = vv_buf_check(&b);
+	if (rc == 0)
+		rc = vv_store_put(p->v->store, object, b.p, b.n);
+	vv_buf_fini(&b);
+	return rc;
+}
+
+int vv_pass_finish(struct vv_pass *p)
+{
+	struct vv_digest head = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
+		rc = add_runs(p, p->region[i], &p->head.region[i]);
+	if (rc == 0)
+		rc = finish_layer(p, &head);
+	if (rc == 0)
+		rc = vv_capture_check(p->v);
+	if (rc == 0)
+		rc = commit(p, &head);
+	return rc;
+}
+
+/* ---- what it means for the session ------------------------------------------------------------------------------------ */
+
+void vv_pass_accept(struct vv_pass *p)
+{
+	struct varve *v = p->v;
+	uint64_t runs = 0;
+
+	for (size_t i = 0; i < p->n_regions; i++) {
+		p->region[i]->parent = (uint32_t)i + 1;
+		p->region[i]->adopted = true;
+		runs += p->head.region[i].runs.n;
+	}
+	vv_tiles_accept(v);
+	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
+	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
+	v->depth = p->head.depth;
+	v->epoch = p->epoch;
+	v->failed = 0; /* what could not be removed by now stays: whole, and older than this one */
+	v->own = true;
+	v->has_table = false;
+	vv_table_fini(&v->table);
+	p->st.epoch = p->epoch;
+	p->st.seconds_flush = (double)(vv_clock_ns() - p->start_ns) / 1e9;
+	p->st.bandwidth = p->st.seconds_flush > 0 ? (double)p->st.bytes_stored / p->st.seconds_flush : 0;
+	v->stats = p->st;
+	vv_history_save(&v->lineage, v->rank, v->digest_kind, p->epoch, &v->history);
+}
+
+/* The commit record goes first, then the layer. What the store does not let go of now is tried again before the next
+ * checkpoint. */
+void vv_pass_sweep(struct varve *v)
+{
+	char object[VV_NAME_MAX];
+
+	for (; v->failed && v->failed <= v->highest; v->failed++) {
+		vv_name_commit(object, v->lineage.name, v->failed);
+		if (vv_store_remove(v->store, object) < 0)
+			return;
+		vv_name_layer(object, v->lineage.name, v->failed, v->rank);
+		vv_store_remove(v->store, object);
+	}
+	v->failed = 0;
+}
+
+void vv_pass_retract(struct vv_pass *p)
+{
+	struct vv_err_state error;
+
+	vv_err_save(0, &error);
+	vv_flush_free(p->flush);
+	p->flush = NULL;
+	vv_store_put_abort(p->put);
+	p->put = NULL;
+	if (!p->v->failed)
+		p->v->failed = p->epoch;
+	vv_pass_sweep(p->v);
+	vv_index_truncate(&p->v->history.index, p->old_entries);
+	vv_err_restore(&error);
+}

@@ -1,0 +1,47 @@
+/* One epoch in the making: from the call until its commit record is durable, or nothing of it is left. */
+#ifndef VV_ENGINE_PASS_H
+#define VV_ENGINE_PASS_H
+
+#include "core/layer.h"
+#include "engine/session.h"
+
+struct vv_pass {
+	struct varve *v;
+	uint64_t epoch, layer;
+	size_t old_entries; /* of the index; above it is this epoch's */
+	bool keyframe;
+	size_t chunks; /* to be looked at */
+	struct vv_region **region; /* as they were at the call */
+	size_t n_regions;
+	struct vv_put *put;
+	struct vv_flush *flush;
+	struct vv_head head;
+	struct vv_blocks blocks;
+	struct vv_digests digests;
+	uint64_t pos; /* end of the payload */
+	struct varve_stats st;
+	uint64_t start_ns;
+};
+
+/* At the call. */
+int vv_pass_new(struct varve *v, struct vv_pass **out);
+void vv_pass_free(struct vv_pass *p);
+/* Opens the layer. */
+int vv_pass_begin(struct vv_pass *p, const struct vv_flush_options *opt);
+
+/* Does the chunk hold what it held, or something that is stored already (then r->now says where)? */
+bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d);
+/* The chunk's bytes go into the payload, unless the same were placed meanwhile: *added = false. */
+int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+		  uint32_t tag, bool *added);
+/* Everything is placed; writes the layer and commits it. */
+int vv_pass_finish(struct vv_pass *p);
+/* The epoch counts, and the session continues it. */
+void vv_pass_accept(struct vv_pass *p);
+/* Nothing of it may be seen. */
+void vv_pass_retract(struct vv_pass *p);
+
+/* Removes what failed epochs have left behind and could not be removed then. */
+void vv_pass_sweep(struct varve *v);
+
+#endif

@@ -1,0 +1,117 @@
+/* The regions' memory in tiles, and what stands between the program and the flush of an epoch.
+ *
+ * A region is cut into chunks (the unit of dedup), groups of chunks (about a page: the unit of copying; a copy lies in a
+ * cell of the buffer) and tiles of up to 64 groups (the unit of order, of fences and of history). Pages are the kernel's:
+ * a region need not begin on one, so the page at the border of two tiles opens only when both may be written, and the groups
+ * at a region's ends, whose pages it does not own, are never fenced, always copied.
+ *
+ * A tile that is to be stored is SCHEDULED (core/order.c), is hashed and sifted (what is stored already is let go), placed
+ * into blocks, and PROCESSED when those are written. A write to a tile that is fenced asks engine/fault.c, which copies it, or
+ * waits. Everything here is under one lock, but for the reading and copying of bytes, which flags announce. */
+#ifndef VV_ENGINE_TILES_H
+#define VV_ENGINE_TILES_H
+
+#include "core/order.h"
+#include "engine/session.h"
+
+enum {
+	VV_TILE_OPEN = 1,     /* writes to it go through */
+	VV_TILE_HASHING = 2,  /* being read */
+	VV_TILE_HASHED = 4,
+	VV_TILE_COPYING = 8,  /* being copied */
+	VV_TILE_MEMORY = 16,  /* being stored from where it lies: not to be changed */
+	VV_TILE_PLACED = 32,
+	VV_TILE_MUST = 64,    /* the caller of the checkpoint waits for it */
+};
+
+struct vv_tile {
+	uint64_t dirty;           /* groups that the epoch under way looks at; after a failure, that the next one must */
+	uint64_t todo;            /* of them, those not known to be stored */
+	struct vv_digest *digest; /* of the dirty groups' chunks, from hashing to placing */
+	uint32_t region;
+	uint32_t in_blocks;       /* chunks handed to the flush and not written yet */
+	uint8_t flags;
+	/* The flusher's own: */
+	bool queued; /* a task is to hash it */
+	bool quiet;  /* hashed: nothing changed, and nothing in it is older than the session */
+	bool sifted;
+};
+
+/* Lays the regions out anew if they have changed since the last time. */
+int vv_tiles_layout(struct varve *v);
+void vv_tiles_fini(struct varve *v);
+/* The region's memory is about to go, move or change its size: fences are lifted, the layout is stale. No flush is under way. */
+void vv_tiles_detach(struct varve *v, struct vv_region *r);
+/* All fences are lifted, and everything counts as dirty: before a restart writes into the regions. No flush is under way. */
+void vv_tiles_expose(struct varve *v);
+
+static inline size_t vv_tiles_chunk(const struct vv_tiles *t, size_t group)
+{
+	return group * t->group_chunks;
+}
+
+static inline size_t vv_tiles_chunk_end(const struct vv_tiles *t, const struct vv_region *r, size_t group)
+{
+	size_t end = (group + 1) * t->group_chunks;
+
+	return end < r->n_chunks ? end : r->n_chunks;
+}
+
+static inline size_t vv_tiles_group_len(const struct vv_tiles *t, const struct vv_region *r, size_t group)
+{
+	uint64_t left = r->shape.len - (uint64_t)group * t->group_len;
+
+	return left < t->group_len ? (size_t)left : t->group_len;
+}
+
+static inline bool vv_tiles_is_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group)
+{
+	return t->tile[r->first_tile + group / t->tile_groups].dirty >> group % t->tile_groups & 1;
+}
+
+/* The first group of a tile, within its region. */
+static inline size_t vv_tiles_group(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return (tile - r->first_tile) * t->tile_groups;
+}
+
+/* Mask of the groups that a tile has. */
+uint64_t vv_tiles_groups(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+/* Mask of those of its groups that have a copy. */
+uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+/* Mask of those of its groups that cannot be fenced. */
+uint64_t vv_tiles_bare(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+/* Where a group's bytes are: in its cell, or where they lie. */
+const uint8_t *vv_tiles_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t group);
+/* Its pages, as far as they can be fenced; lo == hi if it has none. */
+void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uintptr_t *lo, uintptr_t *hi);
+
+/* Cells for the groups of a mask, all or none. */
+bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
+/* Copies the bytes of groups whose cells were just taken. */
+void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
+void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
+
+/* Everything of the tile is stored. */
+void vv_tiles_done(struct vv_tiles *t, size_t tile);
+/* What the program's threads met so far, into the statistics of the epoch under way. */
+void vv_tiles_sum(struct varve *v, struct varve_stats *st);
+/* The epoch counts: what its tiles hold now is what they held. */
+void vv_tiles_accept(struct varve *v);
+/* The flush is over, well or not: no tile waits any more, fences that only it needed are lifted. */
+void vv_tiles_end(struct varve *v, bool ok);
+
+/* engine/capture.c: what is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
+int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t *chunks);
+/* Once the flush runs: waits for what could neither be copied nor fenced. */
+void vv_capture_settle(struct varve *v);
+/* Before the commit: has memory that was stored from where it lay been there all the time? */
+int vv_capture_check(struct varve *v);
+
+/* engine/stow.c: stores all that was taken, and commits it. */
+int vv_stow_run(struct vv_pass *p);
+
+/* engine/fault.c: for the fence. */
+void vv_fault_ask(void *session, uintptr_t page);
+
+#endif
