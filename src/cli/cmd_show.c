@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct view { /* of one rank */
 	const struct vv_commit *commit;
@@ -113,6 +114,39 @@ static const struct {
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
+/* Names of the STATS section in words; others are shown as they are. NULL: it has its place elsewhere. */
+static const struct {
+	const char *stat, *words;
+} others[] = {
+	{ "bytes.memory", NULL },        { "bytes.stored", NULL },       { "ns.blocked", NULL },
+	{ "bytes.dirty", "dirty" },      { "bytes.copied", "copied" },   { "bytes.wait", "writes waited" },
+	{ "bytes.cow", "writes copied" }, { "bytes.avoided", "avoided" }, { "bytes.after", "written after" },
+	{ "ns.faults", "in faults" },    { "ns.waits", "in waits" },     { "ns.flush", "flush" },
+};
+
+/* false: it is shown already. */
+static bool stat_words(const char *stat, const char **out)
+{
+	for (size_t i = 0; i < PARTS; i++)
+		if (strcmp(parts[i].stat, stat) == 0)
+			return false;
+	*out = stat;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(others[i].stat, stat) == 0)
+			*out = others[i].words;
+	return *out != NULL;
+}
+
+static const struct vv_stat *find_stat(const struct vv_head *h, const char *prefix, const char *rest)
+{
+	size_t n = strlen(prefix);
+
+	for (size_t i = 0; i < h->n_stats; i++)
+		if (strncmp(h->stat[i].name, prefix, n) == 0 && strcmp(h->stat[i].name + n, rest) == 0)
+			return &h->stat[i];
+	return NULL;
+}
+
 /* ---- text --------------------------------------------------------------------------------------------------------- */
 
 static void say_layer(struct vv_out *o, const struct view *w)
@@ -137,8 +171,35 @@ static void say_layer(struct vv_out *o, const struct view *w)
 	vv_out_printf(o, "  stored        %10s  %7s of new in %zu block%s\n", vv_text_size(w->rank->stored).s,
 		      vv_text_share(w->rank->stored, vv_head_stat(h, "bytes.new")).s, w->file->blocks.n,
 		      w->file->blocks.n == 1 ? "" : "s");
-	vv_out_printf(o, "  layer file    %10s  memory is %s as much\n\n", vv_text_size(w->rank->file_len).s,
+	vv_out_printf(o, "  layer file    %10s  memory is %s as much\n", vv_text_size(w->rank->file_len).s,
 		      vv_text_ratio(memory, w->rank->file_len).s);
+}
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by themselves. */
+static void say_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
+{
+	const struct vv_stat *pages;
+	const char *words;
+
+	if (!stat_words(s->name, &words) || (has_prefix(s->name, "n.") && find_stat(&w->file->head, "bytes.", s->name + 2)))
+		return;
+	vv_out_printf(o, "  %-13s ", vv_text_safe(words).s);
+	if (has_prefix(s->name, "bytes.")) {
+		vv_out_printf(o, "%10s  %7s", vv_text_size(s->value).s, vv_text_share(s->value, w->rank->memory).s);
+		pages = find_stat(&w->file->head, "n.", s->name + 6);
+		if (pages)
+			vv_out_printf(o, "  %" PRIu64 " page%s", pages->value, pages->value == 1 ? "" : "s");
+	} else if (has_prefix(s->name, "ns.")) {
+		vv_out_printf(o, "%10s", vv_text_duration((double)s->value / 1e9).s);
+	} else {
+		vv_out_printf(o, "%10" PRIu64, s->value);
+	}
+	vv_out_printf(o, "\n");
 }
 
 static int say_regions(struct vv_out *o, const struct view *w)
@@ -222,6 +283,9 @@ static int say_rank(struct vv_job *job, const struct view *w)
 	int rc;
 
 	say_layer(&job->out, w);
+	for (size_t i = 0; i < w->file->head.n_stats; i++)
+		say_stat(&job->out, w, &w->file->head.stat[i]);
+	vv_out_printf(&job->out, "\n");
 	rc = say_regions(&job->out, w);
 	if (rc == 0 && vv_args_value(job->args, "runs"))
 		rc = say_runs(&job->out, w);
@@ -325,6 +389,10 @@ static void put_layer(struct vv_json *j, const struct view *w)
 	vv_json_number(j, "bytes_layer_now", w->file->frame.file_len);
 	vv_json_real(j, "ratio", w->rank->file_len ? (double)w->rank->memory / (double)w->rank->file_len : 0);
 	vv_json_number(j, "blocks", w->file->blocks.n);
+	vv_json_object(j, "stats");
+	for (size_t i = 0; i < h->n_stats; i++)
+		vv_json_number(j, h->stat[i].name, h->stat[i].value);
+	vv_json_end(j);
 }
 
 static void put_rank(struct vv_job *job, const struct view *w)

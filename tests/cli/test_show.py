@@ -64,6 +64,22 @@ class Show(command.Case):
                       "[16,32]", "rank 0"]:
             self.assertIn(words, text)
 
+    def test_stats(self):
+        r, = self.json("show", self.store, "heat")["ranks"]
+        s = r["stats"]
+        self.assertEqual((s["bytes.memory"], s["bytes.new"]), (r["bytes_memory"], r["bytes_new"]))
+        self.assertAlmostEqual(s["ns.blocked"] / 1e9, r["seconds_blocked"])
+        for kind in "wait", "cow", "avoided", "after":
+            self.assertGreaterEqual(s["bytes." + kind], s["n." + kind])
+        self.assertLessEqual(s["ns.waits"], s["ns.faults"])
+        text = self.varve("show", self.store, "heat")
+        for words in ["dirty", "copied", "writes waited", "writes copied", "avoided", "written after"]:
+            self.assertRegex(text, rf"(?m)^  {words} +[0-9]+(\.[0-9]+)? [KMGT]?i?B .*%")
+        for words in ["in faults", "in waits", "flush"]:
+            self.assertRegex(text, rf"(?m)^  {words} +[0-9.]+ (us|ms|s)$")
+        self.assertRegex(text, r"(?m)^  avoided .* [0-9]+ pages?$")
+        self.assertNotRegex(text, r"(?m)^  (n|ns|bytes)\.")
+
     def test_wrong(self):
         self.assertIn("no epoch 7", self.fails("show", self.store, "heat@7"))
         self.assertIn("no rank 1", self.fails("show", self.store, "heat", "--rank", 1))

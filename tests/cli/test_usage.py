@@ -7,7 +7,7 @@ import unittest
 
 import command
 
-VERBS = ["ls", "show", "verify", "extract", "diff", "drop", "gc", "config"]
+VERBS = ["ls", "show", "verify", "extract", "diff", "drop", "gc", "request", "config"]
 
 
 class Usage(command.Case):
