@@ -67,7 +67,7 @@ static void parse(struct bench *b, int argc, char **argv, const char **dir)
 			bench_die("--%s wants a value", name);
 		i++;
 		if (strcmp(name, "size") == 0)
-			b->size = bytes_of(value);
+			b->asked = bytes_of(value);
 		else if (strcmp(name, "rounds") == 0)
 			b->rounds = atoi(value);
 		else if (strcmp(name, "dir") == 0)
@@ -118,8 +118,7 @@ void bench_open(struct bench *b, int argc, char **argv)
 
 	*b = (struct bench){ 0 };
 	parse(b, argc, argv, &dir);
-	if (!b->size)
-		b->size = b->full ? 4ul << 30 : 1ul << 30;
+	b->size = bench_size(b, 1ul << 30, 4ul << 30);
 	if (!b->rounds)
 		b->rounds = b->full ? 9 : 5;
 	if (b->rounds < 1 || b->rounds > BENCH_ROUNDS_MAX)
@@ -133,6 +132,11 @@ int bench_close(struct bench *b)
 {
 	vv_pool_free(b->pool);
 	return 0;
+}
+
+size_t bench_size(const struct bench *b, size_t usual, size_t full)
+{
+	return b->asked ? b->asked : b->full ? full : usual;
 }
 
 bool bench_wants(const struct bench *b, const char *name)
@@ -233,17 +237,38 @@ void bench_fill(struct bench *b, void *p, size_t n, uint64_t seed)
 	vv_pool_each(b->pool, steps(n), fill_step, &f);
 }
 
-void bench_change(void *p, size_t n, size_t pages, uint64_t seed)
+void bench_pick(uint32_t *list, size_t total, size_t pages, uint64_t seed)
 {
-	size_t total = n / BENCH_PAGE;
-	uint64_t state = seed;
-
 	/* each page is taken with the chance (still to take) / (still to see): exactly `pages` of them, all different */
 	for (size_t i = 0; i < total && pages; i++)
-		if (bench_random(&state) % (total - i) < pages) {
-			fill((uint64_t *)(void *)((uint8_t *)p + i * BENCH_PAGE), BENCH_PAGE, bench_random(&state));
+		if (bench_random(&seed) % (total - i) < pages) {
+			*list++ = (uint32_t)i;
 			pages--;
 		}
+}
+
+void bench_shuffle(uint32_t *list, size_t n, uint64_t seed)
+{
+	for (size_t i = n; i > 1; i--) {
+		size_t j = bench_random(&seed) % i;
+		uint32_t x = list[i - 1];
+
+		list[i - 1] = list[j];
+		list[j] = x;
+	}
+}
+
+void bench_change(void *p, size_t n, size_t pages, uint64_t seed)
+{
+	uint32_t *list = calloc(pages + 1, sizeof(*list));
+	uint64_t state = ~seed;
+
+	if (!list)
+		bench_die("no memory for %zu pages' numbers", pages);
+	bench_pick(list, n / BENCH_PAGE, pages, seed);
+	for (size_t i = 0; i < pages; i++)
+		fill((uint64_t *)(void *)((uint8_t *)p + list[i] * (size_t)BENCH_PAGE), BENCH_PAGE, bench_random(&state));
+	free(list);
 }
 
 void *bench_memory(size_t n)
@@ -254,6 +279,47 @@ void *bench_memory(size_t n)
 		bench_die("no memory for %zu bytes", n);
 	memset(p, 1, n);
 	return p;
+}
+
+/* ---- a session ------------------------------------------------------------------------------------------------------ */
+
+int bench_session_open(struct bench *b, const char *lineage, const char *options, uint8_t *p, size_t n,
+		       struct bench_session *s)
+{
+	int rc;
+
+	*s = (struct bench_session){ .p = p, .n = n };
+	snprintf(s->store, sizeof(s->store), "%s/%s", b->dir, lineage);
+	rc = varve_open(s->store, lineage, options, &s->v);
+	if (rc == 0)
+		rc = varve_protect(s->v, "p", p, n);
+	if (rc != VARVE_ENOTSUP)
+		return bench_check(rc, options ? options : "varve_open");
+	bench_session_close(s);
+	return rc;
+}
+
+void bench_session_close(struct bench_session *s)
+{
+	varve_close(s->v);
+	bench_remove(s->store);
+}
+
+double bench_session_checkpoint(struct bench_session *s)
+{
+	double start = vv_clock_s(), took;
+
+	bench_check(varve_checkpoint(s->v), "varve_checkpoint");
+	took = vv_clock_s() - start;
+	bench_check(varve_wait(s->v, varve_epoch(s->v)), "varve_wait");
+	return took;
+}
+
+void bench_session_verify(struct bench_session *s, uint8_t *to)
+{
+	bench_check(varve_restart_region(s->v, VARVE_LATEST, "p", to, s->n), "varve_restart_region");
+	if (memcmp(to, s->p, s->n) != 0)
+		bench_die("%s: the newest epoch holds other bytes than memory", s->store);
 }
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@ enum { BENCH_PAGE = 4096, BENCH_STEP = 1 << 20, BENCH_ROUNDS_MAX = 101 };
 
 struct bench {
 	size_t size;       /* bytes of memory to checkpoint */
+	size_t asked;      /* the same if --size was given, or 0 */
 	int rounds;
 	bool full;
 	char dir[3072];    /* an empty directory of ours, on the disk to be measured */
@@ -27,6 +28,8 @@ struct bench {
 void bench_open(struct bench *b, int argc, char **argv);
 /* Removes the directory and everything in it; the program's exit status. */
 int bench_close(struct bench *b);
+/* For a benchmark with a size of its own: what --size asked for, or one of these. */
+size_t bench_size(const struct bench *b, size_t usual, size_t full);
 bool bench_wants(const struct bench *b, const char *name);
 _Noreturn void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A negative code of the library is the end. */
@@ -44,9 +47,31 @@ void bench_at_least(const char *bench, const char *kase, const char *metric, dou
 
 uint64_t bench_random(uint64_t *state);                       /* splitmix64 */
 void bench_fill(struct bench *b, void *p, size_t n, uint64_t seed); /* random bytes, on all cores */
-/* New random content in `pages` different pages of p (n bytes). */
+/* Some of the pages 0..total-1, at random, ascending. */
+void bench_pick(uint32_t *list, size_t total, size_t pages, uint64_t seed);
+void bench_shuffle(uint32_t *list, size_t n, uint64_t seed);
+/* New random content in `pages` different pages of p (n bytes): those that bench_pick gives for the same seed. */
 void bench_change(void *p, size_t n, size_t pages, uint64_t seed);
 void *bench_memory(size_t n); /* touched */
+
+/* ---- a session with one region, the memory p, in a store of its own */
+
+struct bench_session {
+	varve *v;
+	uint8_t *p;
+	size_t n;
+	char store[3200];
+};
+
+/* 0, or VARVE_ENOTSUP if the options ask for what the system does not have; then there is nothing to close. */
+int bench_session_open(struct bench *b, const char *lineage, const char *options, uint8_t *p, size_t n,
+		       struct bench_session *s);
+void bench_session_close(struct bench_session *s); /* the store is removed; p stays */
+/* Takes a checkpoint and waits until it is durable; seconds inside varve_checkpoint. */
+double bench_session_checkpoint(struct bench_session *s);
+/* Ends the program unless the newest epoch holds what is in memory: a fast wrong checkpoint is worth nothing. `to` is
+ * for n bytes. */
+void bench_session_verify(struct bench_session *s, uint8_t *to);
 
 /* ---- files; each returns seconds */
 

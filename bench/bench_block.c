@@ -1,0 +1,171 @@
+/* async.block: how long varve_checkpoint keeps the caller, against the least that it has to do: copy what fits the buffer, and
+ * arm the tracker anew. The rest goes on behind the call and is not counted here. */
+#include "base/clock.h"
+#include "support.h"
+#include "track/scan.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { WARM_UP = 2, DEFAULT_BUFFER = 16 << 20 };
+
+/* A second region of the same size, dirtied in the same way, on which the plain means are measured. */
+struct twin {
+	uint8_t *p, *to; /* to: touched before, for copies */
+	size_t n;
+	uint32_t *list;  /* the dirty pages */
+	size_t pages;
+	struct vv_scan *scan; /* NULL: by mprotect */
+};
+
+struct plain {
+	double arm, copy, all; /* seconds: re-arm, copy of what fits the buffer, copy of the region */
+};
+
+static void ignore(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	(void)arg;
+	(void)lo;
+	(void)hi;
+}
+
+static void twin_init(struct twin *t, size_t n)
+{
+	*t = (struct twin){ .p = bench_memory(n), .to = bench_memory(n), .n = n };
+	t->list = calloc(n / BENCH_PAGE, sizeof(*t->list));
+	if (!t->list)
+		bench_die("no memory for the list of pages");
+	if (vv_scan_open(&t->scan) == 0 && vv_scan_attach(t->scan, (uintptr_t)t->p, (uintptr_t)t->p + n) == 0)
+		return;
+	fprintf(stderr, "bench: async.block: the kernel has no asynchronous write protection; re-arming is mprotect\n");
+	vv_scan_close(t->scan);
+	t->scan = NULL;
+}
+
+static void twin_fini(struct twin *t)
+{
+	vv_scan_close(t->scan);
+	munmap(t->p, t->n);
+	munmap(t->to, t->n);
+	free(t->list);
+}
+
+/* What the tracker does at the call. While few pages are written it collects them by a scan, which protects them again. When
+ * nearly all are, writes are not tracked: what does not fit the buffer is fenced, by one mprotect of the whole. */
+static double rearm(struct twin *t)
+{
+	double start = vv_clock_s(), took;
+
+	if (t->scan && t->pages < t->n / BENCH_PAGE) {
+		bench_check(vv_scan_collect(t->scan, (uintptr_t)t->p, (uintptr_t)t->p + t->n, ignore, NULL), "scan");
+		return vv_clock_s() - start;
+	}
+	if (mprotect(t->p, t->n, PROT_READ) < 0)
+		bench_die("mprotect failed");
+	took = vv_clock_s() - start;
+	if (mprotect(t->p, t->n, PROT_READ | PROT_WRITE) < 0)
+		bench_die("mprotect failed");
+	return took;
+}
+
+static struct plain twin_measure(struct twin *t, size_t buffer, uint64_t seed)
+{
+	size_t fit = buffer / BENCH_PAGE < t->pages ? buffer / BENCH_PAGE : t->pages;
+	struct plain r;
+	double start;
+
+	bench_pick(t->list, t->n / BENCH_PAGE, t->pages, seed);
+	bench_change(t->p, t->n, t->pages, seed);
+	r.arm = rearm(t);
+	start = vv_clock_s();
+	for (size_t i = 0; i < fit; i++)
+		memcpy(t->to + i * BENCH_PAGE, t->p + t->list[i] * (size_t)BENCH_PAGE, BENCH_PAGE);
+	r.copy = vv_clock_s() - start;
+	start = vv_clock_s();
+	memcpy(t->to, t->p, t->n);
+	r.all = vv_clock_s() - start;
+	return r;
+}
+
+static void report(const char *kase, double ours, double arm, double copy, double all)
+{
+	bench_line("async.block", kase, "time", ours * 1e3, "ms");
+	bench_line("async.block", kase, "rearm", arm * 1e3, "ms");
+	bench_line("async.block", kase, "copy", copy * 1e3, "ms");
+	bench_line("async.block", kase, "memcpy_of_region", all * 1e3, "ms");
+}
+
+struct times {
+	double ours, arm, copy, all; /* medians */
+};
+
+static struct times measure(struct bench *b, struct bench_session *s, struct twin *t, size_t buffer)
+{
+	double ours[BENCH_ROUNDS_MAX], arm[BENCH_ROUNDS_MAX], copy[BENCH_ROUNDS_MAX], all[BENCH_ROUNDS_MAX];
+
+	for (int i = -WARM_UP; i < b->rounds; i++) {
+		struct plain plain;
+		double took;
+
+		bench_change(s->p, s->n, t->pages, 100 + (uint64_t)i);
+		took = bench_session_checkpoint(s);
+		plain = twin_measure(t, buffer, 100 + (uint64_t)i);
+		if (i < 0)
+			continue;
+		ours[i] = took;
+		arm[i] = plain.arm;
+		copy[i] = plain.copy;
+		all[i] = plain.all;
+	}
+	return (struct times){ bench_median(ours, b->rounds), bench_median(arm, b->rounds), bench_median(copy, b->rounds),
+			       bench_median(all, b->rounds) };
+}
+
+/* buffer 0: the default. */
+static void block(struct bench *b, struct twin *t, uint8_t *p, double percent, size_t buffer)
+{
+	char kase[64], options[64] = "";
+	struct bench_session s;
+	struct times m;
+
+	snprintf(kase, sizeof(kase), "%g%%%s", percent, buffer ? " whole buffer" : "");
+	if (buffer)
+		snprintf(options, sizeof(options), "buffer=%zu", buffer);
+	t->pages = (size_t)((double)(t->n / BENCH_PAGE) * percent / 100);
+	bench_fill(b, p, t->n, 1);
+	if (bench_session_open(b, "block", options, p, t->n, &s))
+		bench_die("%s", varve_last_error());
+	bench_session_checkpoint(&s);
+	m = measure(b, &s, t, buffer ? buffer : DEFAULT_BUFFER);
+	bench_session_verify(&s, t->to);
+	bench_session_close(&s);
+	report(kase, m.ours, m.arm, m.copy, m.all);
+	if (buffer) {
+		bench_at_most("async.block", kase, "time_vs_memcpy_of_region", m.ours / m.all, "x", 1.3);
+		return;
+	}
+	bench_at_most("async.block", kase, "time_vs_copy_and_rearm", m.ours / (m.copy + m.arm), "x", 1.5);
+	if (percent == 1)
+		bench_at_most("async.block", kase, "time_vs_memcpy_of_region", m.ours / m.all, "x", 0.25);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b;
+	struct twin t;
+	uint8_t *p;
+	size_t n;
+
+	bench_open(&b, argc, argv);
+	n = bench_size(&b, 1ul << 30, 1ul << 30);
+	p = bench_memory(n);
+	twin_init(&t, n);
+	block(&b, &t, p, 1, 0);
+	block(&b, &t, p, 10, 0);
+	block(&b, &t, p, 100, 0);
+	block(&b, &t, p, 100, n);
+	twin_fini(&t);
+	munmap(p, n);
+	return bench_close(&b);
+}
