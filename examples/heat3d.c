@@ -3,8 +3,8 @@
  *
  *	build/examples/heat3d --store /scratch/ckpt --n 96 --steps 200 --every 10
  *
- * What varve needs is in three places: attach() opens, protects and restarts; save() lays down a checkpoint; main() calls
- * them. The rest is the simulation. */
+ * What varve needs is in four places: attach() opens, protects and restarts; save() takes a checkpoint, which is stored while
+ * the simulation goes on; tell() waits for it; simulate() calls them, and closes. The rest is the simulation. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -126,38 +126,56 @@ static int attach(const struct settings *set, struct heat *h, varve **v)
 	return rc < 0 ? rc : 0;
 }
 
-static int save(varve *v, struct heat *h)
+/* What became of the checkpoint taken at `step`; waits until it is durable. */
+static int tell(varve *v, int64_t step)
 {
 	struct varve_stats st;
-	int rc = protect(v, h);
+	int rc = varve_wait(v, varve_epoch(v));
 
-	if (rc == 0)
-		rc = varve_checkpoint(v);
 	if (rc == 0)
 		rc = varve_stats(v, &st);
 	if (rc < 0)
 		return rc;
 	printf("epoch %4" PRIu64 "  step %5" PRId64 "  memory %" PRIu64 " B  new %9" PRIu64 " B  stored %9" PRIu64
 	       " B  blocked %6.1f ms\n",
-	       st.epoch, h->step, st.bytes_memory, st.bytes_new, st.bytes_layer, st.seconds_blocked * 1e3);
+	       st.epoch, step, st.bytes_memory, st.bytes_new, st.bytes_layer, st.seconds_blocked * 1e3);
 	fflush(stdout);
 	return 0;
+}
+
+/* The one before, taken at step *saved, has had all the time since then to be stored. */
+static int save(varve *v, struct heat *h, int64_t *saved)
+{
+	int rc = *saved ? tell(v, *saved) : 0;
+
+	if (rc == 0)
+		rc = protect(v, h);
+	if (rc == 0)
+		rc = varve_checkpoint(v);
+	*saved = h->step;
+	return rc;
 }
 
 static int simulate(const struct settings *set, struct heat *h)
 {
 	varve *v = NULL;
+	int64_t saved = 0;
 	int rc = set->store ? attach(set, h, &v) : 0;
 
 	fflush(stdout);
 	while (rc == 0 && h->step < set->steps) {
 		heat_step(h);
 		if (v && set->every && h->step % set->every == 0 && varve_due(v))
-			rc = save(v, h);
+			rc = save(v, h, &saved);
 	}
+	if (rc == 0 && saved)
+		rc = tell(v, saved);
 	if (rc < 0)
 		fprintf(stderr, "heat3d: %s\n", varve_last_error());
-	varve_close(v);
+	if (varve_close(v) < 0 && rc == 0) {
+		fprintf(stderr, "heat3d: %s\n", varve_last_error());
+		rc = -1;
+	}
 	return rc;
 }
 

@@ -73,42 +73,81 @@ void vv_digest_stream_digest(const struct vv_digest_stream *s, struct vv_digest 
 	canonical(XXH3_128bits_digest((const XXH3_state_t *)s->opaque), out);
 }
 
-/* XXH3-64 of a long input as its specification has it, over the header's own inner loop, with the copy inside. The names of
+/* XXH3 of a long input as its specification has it, over the header's own inner loop, with the copy inside. The names of
  * that loop are not the library's interface, so versions that were not tried take two passes. */
 #if XXH_VERSION_NUMBER >= 800 && XXH_VERSION_NUMBER <= 802
-enum { STRIPE = 64, STRIPES = (sizeof(XXH3_kSecret) - STRIPE) / 8, BLOCK = STRIPE * STRIPES, AHEAD = 1024 };
+enum { STRIPE = 64, STRIPES = (sizeof(XXH3_kSecret) - STRIPE) / 8, BLOCK = STRIPE * STRIPES };
 
-uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n)
+/* n > BLOCK bytes. What comes a block later is fetched meanwhile: at the end that is `next`. */
+static inline void accumulate_copy(xxh_u64 *acc, uint8_t *out, const uint8_t *in, size_t n, const uint8_t *next)
 {
-	_Alignas(64) xxh_u64 acc[8] = XXH3_INIT_ACC;
-	const uint8_t *in = from;
-	uint8_t *out = to;
 	size_t at = 0;
 
-	if (n <= BLOCK) {
-		memcpy(to, from, n);
-		return XXH3_64bits(to, n);
-	}
 	for (; at + BLOCK < n; at += BLOCK) {
+		const uint8_t *ahead = n - at >= 2 * BLOCK ? in + at + BLOCK : next;
+
 		for (size_t k = 0; k < STRIPES; k++) {
 			const uint8_t *s = in + at + k * STRIPE;
 
-			__builtin_prefetch(s + AHEAD);
+			__builtin_prefetch(ahead + k * STRIPE);
 			XXH3_accumulate_512(acc, s, XXH3_kSecret + k * 8);
 			memcpy(out + at + k * STRIPE, s, STRIPE);
 		}
 		XXH3_scrambleAcc(acc, XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE);
 	}
-	for (size_t k = 0; at + (k + 1) * STRIPE < n; k++)
+	for (size_t k = 0; at + (k + 1) * STRIPE < n; k++) {
+		__builtin_prefetch(next + k * STRIPE);
 		XXH3_accumulate_512(acc, in + at + k * STRIPE, XXH3_kSecret + k * 8);
+	}
 	XXH3_accumulate_512(acc, in + n - STRIPE, XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE - 7);
 	memcpy(out + at, in + at, n - at);
+}
+
+static uint64_t merge_low(const xxh_u64 *acc, size_t n)
+{
 	return XXH3_mergeAccs(acc, XXH3_kSecret + 11, (xxh_u64)n * XXH_PRIME64_1);
+}
+
+uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n)
+{
+	_Alignas(64) xxh_u64 acc[8] = XXH3_INIT_ACC;
+
+	if (n <= BLOCK) {
+		memcpy(to, from, n);
+		return XXH3_64bits(to, n);
+	}
+	accumulate_copy(acc, to, from, n, (const uint8_t *)from + n);
+	return merge_low(acc, n);
+}
+
+void vv_digest_xxh3_copy(void *restrict to, const void *restrict from, size_t n, const void *next, struct vv_digest *out)
+{
+	_Alignas(64) xxh_u64 acc[8] = XXH3_INIT_ACC;
+	const uint8_t *secret = XXH3_kSecret + sizeof(XXH3_kSecret) - sizeof(acc) - 11;
+	XXH128_hash_t h;
+
+	if (n <= BLOCK) {
+		__builtin_prefetch(next);
+		memcpy(to, from, n);
+		vv_digest_xxh3(to, n, out);
+		return;
+	}
+	accumulate_copy(acc, to, from, n, next);
+	h.low64 = merge_low(acc, n);
+	h.high64 = XXH3_mergeAccs(acc, secret, ~((xxh_u64)n * XXH_PRIME64_2));
+	canonical(h, out);
 }
 #else
 uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n)
 {
 	memcpy(to, from, n);
 	return XXH3_64bits(to, n);
+}
+
+void vv_digest_xxh3_copy(void *restrict to, const void *restrict from, size_t n, const void *next, struct vv_digest *out)
+{
+	__builtin_prefetch(next);
+	memcpy(to, from, n);
+	vv_digest_xxh3(to, n, out);
 }
 #endif

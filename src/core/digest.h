@@ -31,6 +31,8 @@ uint64_t vv_digest_check_parts(const struct iovec *iov, int n);
 
 /* Copies n bytes and returns the check of them: the core waits for memory anyway, so hashing hides behind copying. */
 uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n);
+/* The same with the XXH3 digest; `next` is where the caller will read after this. */
+void vv_digest_xxh3_copy(void *restrict to, const void *restrict from, size_t n, const void *next, struct vv_digest *out);
 
 /* The same in pieces: a caller that moves the bytes checks them while they are still in the cache. */
 struct vv_digest_stream {

@@ -81,6 +81,8 @@ static uint32_t newest_past(const struct vv_order *o, size_t page)
 {
 	if (o->access[page] == VV_ACCESS_NONE)
 		return o->own->past[page];
+	if (o->by_access && o->access[page] != VV_ACCESS_AFTER)
+		return o->index[page];
 	return (uint32_t)(o->access[page] - VV_ACCESS_WAIT) << INDEX_BITS | o->index[page];
 }
 
@@ -242,6 +244,13 @@ enum vv_order_do vv_order_write(struct vv_order *o, uint32_t page, bool room)
 		push(&o->own->waiting, page);
 	*flag |= WAITED;
 	return VV_ORDER_WAIT;
+}
+
+void vv_order_presume(struct vv_order *o, uint32_t page)
+{
+	if (o->access[page] != VV_ACCESS_NONE)
+		return;
+	record(o, page, o->state[page] == VV_ORDER_PROCESSED ? VV_ACCESS_AVOIDED : VV_ACCESS_COW);
 }
 
 void vv_order_waited(struct vv_order *o, uint32_t page)

@@ -5,7 +5,8 @@
  * The paper's CHECKPOINT is vv_order_begin, PROTECTED_PAGE_HANDLER is vv_order_write and vv_order_waited, SELECT_NEXT_PAGE
  * is vv_order_next, the end of ASYNC_COMMIT is vv_order_end. Beyond the paper: pages known to be dirty without a fault
  * (vv_order_mark), copies made before anything is written (vv_order_eager, vv_order_copied), pages that turn out not to need
- * storing (vv_order_release), and any number of waiting threads. */
+ * storing (vv_order_release), protection lifted before a page is written (vv_order_presume), and any number of waiting
+ * threads. */
 #ifndef VV_CORE_ORDER_H
 #define VV_CORE_ORDER_H
 
@@ -28,7 +29,7 @@ enum vv_order_state { VV_ORDER_PROCESSED, VV_ORDER_SCHEDULED, VV_ORDER_INPROGRES
 
 enum vv_order_do { VV_ORDER_GO, VV_ORDER_COPY, VV_ORDER_WAIT };
 
-struct vv_order; /* its fields are for reading only */
+struct vv_order; /* its fields are for reading only, but for by_access */
 
 /* by_address: what nobody waits for is stored in ascending order, whatever was seen (the paper's async-no-pattern; it does not
  * say so, but its counts of waits are those of a store that takes the waited-for page first). */
@@ -74,6 +75,9 @@ void vv_order_fail(struct vv_order *o);
  * looked at ahead of its storing. Each call gives another one, in the predicted order, until none is left; begin starts
  * anew. Pages that were taken by next, released or copied meanwhile are left out. */
 uint32_t vv_order_eager(struct vv_order *o);
+/* The page's protection is lifted before it is written, because it is safe and expected to be written next: its access is
+ * taken to be now. */
+void vv_order_presume(struct vv_order *o, uint32_t page);
 /* The scheduled page has been copied: it is stored from the copy, ahead of those that have none. Nothing happens if it has a
  * copy already or is no longer in the schedule. */
 void vv_order_copied(struct vv_order *o, uint32_t page);
@@ -81,6 +85,8 @@ void vv_order_copied(struct vv_order *o, uint32_t page);
 struct vv_order {
 	size_t n;
 	bool by_address;
+	bool by_access;      /* set after init: the past's order alone counts, not what kind of access it was. With copies ahead of
+				the program whether a page was waited for or copied says little; when it was written says all */
 	bool busy;           /* CheckpointInProgress */
 	uint32_t left;       /* |LastDirty|: scheduled, not yet taken or released */
 	uint8_t *state;      /* enum vv_order_state */

@@ -15,8 +15,10 @@ int vv_checkpoint_run(struct varve *v)
 {
 	uint64_t start = vv_clock_ns();
 	struct vv_pass *p = NULL;
-	int rc = vv_session_prepare(v);
+	int rc = vv_flusher_reserve(&v->flusher);
 
+	if (rc == 0)
+		rc = vv_session_prepare(v);
 	if (rc)
 		return rc;
 	vv_pass_sweep(v);

@@ -44,7 +44,7 @@ static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t 
 
 static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return t->tile[tile].todo & ~vv_tiles_held(t, r, tile);
+	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
 }
 
 /* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. */
@@ -92,6 +92,7 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
 		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->group_len;
 
+		vv_ahead_seen(t, tile, what == VV_ORDER_GO);
 		t->seen[after].bytes += n;
 		t->seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
 	}
@@ -120,20 +121,21 @@ static void open_region(struct vv_tiles *t, struct vv_region *r)
 	}
 }
 
-static void open_tile(struct vv_tiles *t, struct vv_region *r, size_t tile)
+bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
 {
-	uintptr_t lo, hi, page = vv_memory_page();
+	uintptr_t lo, hi, ignored, page = vv_memory_page();
 
-	if (t->tile[tile].flags & VV_TILE_OPEN)
-		return;
-	vv_tiles_pages(t, r, tile, &lo, &hi);
-	if (lo < hi && is_shut_at(t, r, tile - 1, lo))
+	vv_tiles_pages(t, r, first, &lo, &ignored);
+	vv_tiles_pages(t, r, last, &ignored, &hi);
+	if (lo < hi && is_shut_at(t, r, first - 1, lo))
 		lo += page;
-	if (lo < hi && is_shut_at(t, r, tile + 1, hi - page))
+	if (lo < hi && is_shut_at(t, r, last + 1, hi - page))
 		hi -= page;
-	t->tile[tile].flags |= VV_TILE_OPEN;
 	if (lo < hi && vv_fence_open(t->fence, lo, hi) < 0)
-		open_region(t, r);
+		return false;
+	for (size_t k = first; k <= last; k++)
+		t->tile[k].flags |= VV_TILE_OPEN;
+	return true;
 }
 
 void vv_fault_ask(void *session, uintptr_t page)
@@ -146,6 +148,7 @@ void vv_fault_ask(void *session, uintptr_t page)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* waiting here is no point to end a thread at */
 	pthread_mutex_lock(&t->lock);
+	t->asking++;
 	r = region_at(t, page);
 	if (r && r->fenced) {
 		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
@@ -162,9 +165,12 @@ void vv_fault_ask(void *session, uintptr_t page)
 					secure(t, r, k);
 		} while (serial != t->serial);
 		for (size_t k = first; k <= end; k++)
-			open_tile(t, r, k);
+			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_fault_open(t, r, k, k))
+				open_region(t, r);
 	}
 	t->fault_ns += vv_clock_ns() - start;
+	if (--t->asking == 0)
+		pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);
 	pthread_setcancelstate(cancel, NULL);
 }

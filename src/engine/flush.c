@@ -15,10 +15,13 @@ enum {
 	RING_PLAIN = 9,          /* enough to keep a sink busy that takes the bytes as they are */
 	RING_MIN = 3,
 	BLOCK_MIN = 64 << 10,
+	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would have begun with it */
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
 	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
 	SAMPLE_EVERY = 64 << 20, /* and how often */
 };
+
+static const double PROMPT = 1e-3; /* seconds that a block may be under way */
 
 struct owed { /* whom to tell when the block is written */
 	uint32_t tag, adds;
@@ -34,6 +37,7 @@ struct block {
 	size_t raw_len;
 	bool gathered; /* the bytes are in `raw`, not in the parts */
 	bool code;
+	bool alone; /* the writer does the work */
 	uint8_t *raw, *coded;
 	size_t stored_len; /* of coded; 0 = stored as it is */
 	uint64_t check;
@@ -220,7 +224,17 @@ static bool pays(struct vv_flush *f, const uint8_t *p, size_t n)
 	return ratio > 1.05 && through > 1.1 * sink;
 }
 
-/* auto looks at the first block that it can judge, and again every so often. */
+static void sample(void *arg)
+{
+	struct block *b = arg;
+	struct vv_flush *f = b->flush;
+	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
+
+	if (b->part[0].iov_len >= n || gather(b) == 0)
+		f->coding = pays(f, b->part[0].iov_base, n);
+}
+
+/* auto looks at the first block that it can judge, and again every so often. Memory that is gone is found out by who stores. */
 static bool should_code(struct vv_flush *f, struct block *b)
 {
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
@@ -231,20 +245,29 @@ static bool should_code(struct vv_flush *f, struct block *b)
 		return false;
 	if (f->sampled_at && f->added - f->sampled_at < SAMPLE_EVERY)
 		return f->coding;
-	if (b->part[0].iov_len < n && gather(b) < 0)
-		return false;
-	f->coding = pays(f, b->part[0].iov_base, n);
+	f->coding = false;
+	vv_fence_try(sample, b);
 	f->sampled_at = vv_store_rate(f->put->store) > 0 ? f->added : 0;
 	return f->coding;
 }
 
+static void put_block(void *arg)
+{
+	struct block *b = arg;
+	struct iovec coded = { b->coded, b->stored_len };
+
+	if (b->stored_len)
+		b->rc = vv_store_put_write(b->flush->put, &coded, 1);
+	else
+		b->rc = vv_store_put_write(b->flush->put, b->part, b->n_parts);
+}
+
+/* Stores read the bytes as they come, and keep no locks meanwhile. */
 static int write_block(struct vv_flush *f, struct block *b)
 {
-	struct iovec coded = { b->coded, b->stored_len };
-	int rc = b->rc ? vv_err_restore(&b->error) : 0;
+	int rc = b->rc ? vv_err_restore(&b->error) : vv_fence_try(put_block, b);
 
-	if (rc == 0)
-		rc = b->stored_len ? vv_store_put_write(f->put, &coded, 1) : vv_store_put_write(f->put, b->part, b->n_parts);
+	rc = rc ? rc : b->rc;
 	if (rc == 0)
 		rc = vv_payload_extent_add(&f->blocks.extent, f->pos, b->raw_len, 0);
 	if (rc == 0)
@@ -282,7 +305,10 @@ static void *write_blocks(void *arg)
 		}
 		b = f->ring[f->head];
 		pthread_mutex_unlock(&f->lock);
-		vv_pool_wait(f->pool, &b->task);
+		if (b->alone)
+			run_block(&b->task);
+		else
+			vv_pool_wait(f->pool, &b->task);
 		if (!failed)
 			rc = write_block(f, b);
 		empty_block(b);
@@ -324,12 +350,44 @@ static int send(struct vv_flush *f, struct block *b)
 	b->code = should_code(f, b);
 	b->task.run = run_block;
 	f->added += b->raw_len;
-	vv_pool_submit(f->pool, &b->task);
+	b->alone = !b->code && b->raw_len <= CHECK_ALONE;
+	if (!b->alone)
+		vv_pool_submit(f->pool, &b->task);
 	pthread_mutex_lock(&f->lock);
 	f->count++;
 	pthread_cond_broadcast(&f->change);
 	pthread_mutex_unlock(&f->lock);
 	return 0;
+}
+
+struct copy {
+	uint8_t *to;
+	const uint8_t *from;
+	size_t n;
+};
+
+static void run_copy(void *arg)
+{
+	struct copy *c = arg;
+
+	memcpy(c->to, c->from, c->n);
+}
+
+static void run_gather(void *arg)
+{
+	struct block *b = arg;
+
+	b->rc = gather(b);
+}
+
+/* Into the block's own memory, from memory that may be gone. */
+static int copy_into(struct block *b, const uint8_t *p, size_t n)
+{
+	int rc = vv_fence_try(run_gather, b);
+
+	if (rc || b->rc)
+		return rc ? rc : b->rc;
+	return vv_fence_try(run_copy, &(struct copy){ b->raw + b->raw_len, p, n });
 }
 
 /* Notes n bytes at p in the block: joined to the last part, as a part of their own, or copied. */
@@ -346,9 +404,10 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 	} else if (!b->gathered && b->n_parts < PARTS) {
 		b->part[b->n_parts++] = (struct iovec){ at.out, n };
 	} else {
-		if (gather(b) < 0)
-			return VV_ENOMEM;
-		memcpy(b->raw + b->raw_len, p, n);
+		int rc = copy_into(b, p, n);
+
+		if (rc)
+			return rc;
 		b->part[0].iov_len += n;
 	}
 	b->raw_len += n;
@@ -366,6 +425,14 @@ static bool owe(struct block *b, uint32_t tag)
 	else
 		return false;
 	return true;
+}
+
+/* With a slow sink a large block is long under way, and what waits for it waits long; unless it is to be coded, it is cut. */
+static bool is_enough(struct vv_flush *f, const struct block *b)
+{
+	double rate = f->opt.prompt && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
+
+	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }
 
 int vv_flush_add(struct vv_flush *f, const void *p, size_t n, uint32_t tag)
@@ -388,7 +455,7 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, uint32_t tag)
 		}
 		take = take < n ? take : n;
 		rc = note(b, from, take);
-		if (rc == 0 && b->raw_len == f->opt.block)
+		if (rc == 0 && (b->raw_len == f->opt.block || (take == n && is_enough(f, b))))
 			rc = send(f, b);
 		if (rc)
 			return rc;

@@ -12,8 +12,6 @@ static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 {
 	struct vv_flusher *f = &v->flusher;
 
-	if (vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed)) < 0)
-		return;
 	f->failed[f->n_failed] = (struct vv_fate){ .epoch = epoch };
 	vv_err_save(rc, &f->failed[f->n_failed++].error);
 }
@@ -28,9 +26,17 @@ static void note_fate(struct varve *v, uint64_t epoch, int rc)
 	f->last = epoch;
 	if (rc)
 		keep_failure(v, epoch, rc);
-	v->newest = v->epoch;
+	else
+		v->newest = v->epoch;
 	pthread_cond_broadcast(&f->change);
 	pthread_mutex_unlock(&f->lock);
+}
+
+static _Thread_local const struct varve *telling;
+
+bool vv_flusher_is_telling(const struct varve *v)
+{
+	return telling == v;
 }
 
 static void tell(struct vv_pass *p, int rc)
@@ -43,9 +49,19 @@ static void tell(struct vv_pass *p, int rc)
 	if (path[0] && vv_journal_add(path, v->lineage.name, v->rank, p->head.time_ns, rc, vv_err_last(), &p->st) < 0)
 		vv_log_warn("statistics are not written: %s", vv_err_last());
 	vv_err_restore(&error);
-	if (v->flusher.done)
+	if (v->flusher.done) {
+		const struct varve *outer = telling;
+
+		telling = v;
 		v->flusher.done(v->flusher.done_arg, p->epoch, rc);
+		telling = outer;
+	}
 	vv_err_restore(&error);
+}
+
+int vv_flusher_reserve(struct vv_flusher *f)
+{
+	return vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed));
 }
 
 int vv_flusher_run(struct vv_pass *p)
@@ -66,8 +82,8 @@ int vv_flusher_run(struct vv_pass *p)
 		p->st.epoch = p->epoch;
 	}
 	vv_err_restore(&error);
-	note_fate(v, p->epoch, rc);
 	tell(p, rc);
+	note_fate(v, p->epoch, rc);
 	if (rc == 0)
 		vv_retain_run(v);
 	vv_pass_free(p);
@@ -191,6 +207,7 @@ int vv_flusher_report(struct varve *v)
 		if (!f->failed[i].told) {
 			f->failed[i].told = true;
 			rc = vv_err_restore(&f->failed[i].error);
+			v->newest = v->epoch;
 		}
 	pthread_mutex_unlock(&f->lock);
 	return rc;

@@ -8,7 +8,7 @@
 
 enum {
 	TAIL = 64 << 10,
-	GAP = 128 << 10, /* that much may lie between two parts that are read in one go */
+	GAP = 64 << 10, /* that much may lie between two parts that are read in one go */
 };
 
 int vv_layerio_blame(const struct vv_layerio *f, int rc)
@@ -255,13 +255,12 @@ int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scrat
 	return rc ? vv_layerio_blame(f, rc) : 0;
 }
 
-/* Bytes from..to of a plain block in the mapped file, if they are all in memory: a mapping is touched only where no read
- * can fail behind it. Returns where the block begins. */
-static const uint8_t *mapped(const struct vv_layerio *f, const struct vv_block *b, uint32_t from, uint32_t to)
+/* A plain block in the mapped file, if it is all in memory: a mapping is touched only where no read can fail behind it. */
+static const uint8_t *mapped(const struct vv_layerio *f, const struct vv_block *b)
 {
 	const uint8_t *p = f->get->map && b->codec == 0 ? f->get->map + b->off : NULL;
 
-	return p && vv_fs_resident(p + from, to - from) ? p : NULL;
+	return p && vv_fs_resident(p, b->raw_len) ? p : NULL;
 }
 
 /* A plain block in steps, each checked while it is in the cache. */
@@ -287,7 +286,7 @@ static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *t
 static int read_straight(struct vv_layerio *f, size_t i, uint8_t *to)
 {
 	const struct vv_block *b = &f->blocks.v[i];
-	const uint8_t *map = mapped(f, b, 0, b->raw_len);
+	const uint8_t *map = mapped(f, b);
 	uint64_t got = 0;
 	int rc = 0;
 
@@ -296,30 +295,6 @@ static int read_straight(struct vv_layerio *f, size_t i, uint8_t *to)
 	else
 		rc = read_steps(f, b, to, &got);
 	return rc ? rc : got == b->check ? 0 : differs(f, i);
-}
-
-/* The parts of a plain block: in the mapping, or read into scratch, each where it lies in the block. */
-static int fetch_parts(struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n,
-		       uint8_t *scratch, const uint8_t **raw)
-{
-	uint32_t gap = f->get->store->read_step ? GAP : VV_MAX_BLOCK, end = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < n; i++)
-		end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
-	*raw = mapped(f, b, part[0].from, end);
-	if (*raw)
-		return 0;
-	for (size_t i = 0; rc == 0 && i < n;) {
-		uint32_t from = part[i].from;
-
-		end = from;
-		for (; i < n && part[i].from <= end + gap; i++)
-			end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
-		rc = vv_store_get_read(f->get, b->off + from, scratch + from, end - from);
-	}
-	*raw = scratch;
-	return rc;
 }
 
 /* The first group that ends after pos. */
@@ -338,8 +313,8 @@ static size_t find_group(const struct vv_digests *d, uint64_t pos)
 	return lo;
 }
 
-/* Copies a part if it is whole chunks of this and the following groups, all with the right digests; `next` is read after it. */
-static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_part *part, const uint8_t *raw,
+/* Copies a part if it is whole chunks of group g and those behind it, with the right digests; `next` is read after it. */
+static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_part *part, const uint8_t *from,
 			const uint8_t *next)
 {
 	uint32_t done = 0;
@@ -347,7 +322,6 @@ static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_pa
 	for (; done < part->len && g < d->n_groups; g++) {
 		const struct vv_digest_group *x = &d->group[g];
 		uint64_t off = part->pos + done - x->pos, k = off / x->chunk;
-		const uint8_t *from = raw + part->from;
 
 		if (part->pos + done < x->pos || off % x->chunk)
 			return false;
@@ -366,7 +340,9 @@ static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_pa
 	return done == part->len;
 }
 
-static bool copy_checked(const struct vv_digests *d, const struct vv_part *part, size_t n, const uint8_t *raw)
+/* The parts of a block of which `raw` holds what comes from `first` on. */
+static bool copy_checked(const struct vv_digests *d, const struct vv_part *part, size_t n, const uint8_t *raw,
+			 uint32_t first)
 {
 	size_t g = find_group(d, part[0].pos);
 	bool ok = true;
@@ -374,16 +350,52 @@ static bool copy_checked(const struct vv_digests *d, const struct vv_part *part,
 	for (size_t i = 0; ok && i < n; i++) {
 		while (g < d->n_groups && d->group[g].pos + d->group[g].count * d->group[g].chunk <= part[i].pos)
 			g++;
-		ok = copy_chunks(d, g, &part[i], raw, raw + (i + 1 < n ? part[i + 1].from : part[i].from));
+		ok = copy_chunks(d, g, &part[i], raw + (part[i].from - first),
+				 raw + (i + 1 < n ? part[i + 1].from - first : 0));
 	}
 	return ok;
+}
+
+/* How many of the parts are read in one go, and where they end: small steps, so that what is copied is still in the cache. */
+static size_t next_step(const struct vv_layerio *f, const struct vv_part *part, size_t n, uint32_t *end)
+{
+	uint64_t step = f->get->store->read_step, gap = step ? GAP : VV_MAX_BLOCK;
+	size_t i = 1;
+
+	step = step ? step : VV_MAX_BLOCK;
+	for (*end = part->from + part->len; i < n && part[i].from <= *end + gap; i++) {
+		uint32_t to = part[i].from + part[i].len;
+
+		if (to - part->from > step)
+			break;
+		*end = to > *end ? to : *end;
+	}
+	return i;
+}
+
+/* Reads no more than the parts of a plain block need. *ok: they are what their digests say. */
+static int read_chunks(struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n,
+		       uint8_t *scratch, bool *ok)
+{
+	int rc = 0;
+
+	*ok = true;
+	for (size_t i = 0, k; rc == 0 && *ok && i < n; i += k) {
+		uint32_t from = part[i].from, end;
+
+		k = next_step(f, part + i, n - i, &end);
+		rc = vv_store_get_read(f->get, b->off + from, scratch, end - from);
+		if (rc == 0)
+			*ok = copy_checked(&f->digests, part + i, k, scratch, from);
+	}
+	return rc;
 }
 
 /* By the check of the whole block. */
 static int read_whole(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
-	const uint8_t *raw = mapped(f, b, 0, b->raw_len);
+	const uint8_t *raw = mapped(f, b);
 	int rc;
 
 	if (raw) {
@@ -401,8 +413,8 @@ static int read_whole(struct vv_layerio *f, size_t i, const struct vv_part *part
 int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
-	const uint8_t *raw = NULL;
 	uint64_t used = 0;
+	bool ok = false;
 	int rc;
 
 	if (b->codec == 0 && n == 1 && part->len == b->raw_len)
@@ -411,10 +423,8 @@ int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *
 		used += part[k].len;
 	if (b->codec || f->head.digest_kind != VV_DIGEST_XXH3 || !f->digests.n || used > b->raw_len)
 		return read_whole(f, i, part, n, scratch);
-	rc = fetch_parts(f, b, part, n, scratch, &raw);
-	if (rc || copy_checked(&f->digests, part, n, raw))
-		return rc;
-	return read_whole(f, i, part, n, scratch);
+	rc = read_chunks(f, b, part, n, scratch, &ok);
+	return rc || ok ? rc : read_whole(f, i, part, n, scratch);
 }
 
 int vv_layerio_check_header(struct vv_layerio *f)

@@ -192,6 +192,12 @@ struct cursor { /* the extent that was looked at last, and how much of its block
 	uint64_t before;
 };
 
+static int nowhere(const struct vv_layerio *f, uint64_t pos)
+{
+	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
 /* Puts the cursor on the extent that holds pos. It is mostly the same as for the piece before, or one behind it. */
 static int locate(const struct vv_layerio *f, uint64_t pos, struct cursor *c)
 {
@@ -205,10 +211,8 @@ static int locate(const struct vv_layerio *f, uint64_t pos, struct cursor *c)
 	if (pos >= x->pos && pos < x->pos + x->len)
 		return 0;
 	c->block = vv_payload_block_find(b, pos);
-	if (c->block == b->n) {
-		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-		return vv_layerio_blame(f, VV_EDAMAGED);
-	}
+	if (c->block == b->n)
+		return nowhere(f, pos);
 	c->before = 0;
 	for (c->extent = b->v[c->block].extent;; c->extent++) {
 		x = &b->extent.v[c->extent];
@@ -267,10 +271,8 @@ static int cut_pieces(struct source *s, struct cuts *out)
 	struct cursor c = { 0 };
 	int rc = 0;
 
-	if (f->blocks.n == 0) {
-		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", s->piece[0].pos);
-		return vv_layerio_blame(f, VV_EDAMAGED);
-	}
+	if (f->blocks.n == 0)
+		return nowhere(f, s->piece[0].pos);
 	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
 		rc = cut_piece(f, &s->piece[i], &c, out);
 	return rc;
@@ -366,8 +368,11 @@ static int add_jobs(struct jobs *j, const struct source *s)
 	return 0;
 }
 
-static void close_one(struct source *s)
+/* Taking a large mapping down takes its time, so this is done on all cores as well. */
+static void close_one(void *arg, size_t i)
 {
+	struct source *s = &((struct batch *)arg)->source[i];
+
 	vv_layerio_close(s->file);
 	vv_mem_free(s->part);
 	vv_mem_free(s->end);
@@ -387,8 +392,7 @@ static int run_batch(struct batch *b, struct vv_pool *pool)
 		fail(r, rc);
 	else if (!atomic_load(&r->failed))
 		vv_pool_each(pool, r->jobs.n, run_job, r);
-	for (size_t i = 0; i < b->n; i++)
-		close_one(&b->source[i]);
+	vv_pool_each(pool, b->n, close_one, b);
 	b->n = 0;
 	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : 0;
 }

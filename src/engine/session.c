@@ -39,7 +39,7 @@ int vv_session_enter(struct varve *v, const char *call)
 	if (v->pid != getpid())
 		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
 				  (int)v->pid);
-	if (v->flusher.started && pthread_equal(v->flusher.thread, pthread_self()))
+	if (vv_flusher_is_telling(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->lock);
 	return 0;
@@ -184,7 +184,7 @@ static int end_threads(struct varve *v)
 	vv_flusher_wait(v);
 	rc = vv_flusher_report(v);
 	vv_flusher_fini(&v->flusher);
-	vv_tiles_fini(v);
+	vv_layout_fini(v);
 	vv_pool_free(v->pool);
 	if (v->signal)
 		vv_request_unlisten(v->signal);
@@ -198,12 +198,12 @@ int varve_close(varve *v)
 
 	if (!v)
 		return 0;
-	if (v->flusher.started && v->pid == getpid() && pthread_equal(v->flusher.thread, pthread_self()))
+	if (vv_flusher_is_telling(v))
 		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
 	if (v->pid == getpid())
 		vv_err_save(end_threads(v), &error);
 	else
-		vv_tiles_fini(v);
+		vv_layout_fini(v);
 	for (size_t i = 0; i < v->n_regions; i++)
 		vv_region_free(v->region[i]);
 	vv_mem_free(v->region);

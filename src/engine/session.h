@@ -49,7 +49,7 @@ struct vv_region {
 	bool fenced;       /* lo..hi belong to the fence */
 	enum vv_region_how how;
 	uintptr_t lo, hi;  /* pages that are wholly its own and can be watched; lo == hi: none */
-	size_t first_tile, n_tiles, n_groups;
+	size_t first_tile, n_tiles, n_groups, first_word;
 	uint32_t *cell;    /* per group: 1 + the cell of its copy, or 0 */
 	unsigned patience; /* auto: epochs to go before watching is tried again */
 	unsigned backoff;
@@ -65,17 +65,25 @@ struct vv_tiles {
 	size_t group_chunks, group_len, tile_groups;
 	struct vv_tile *tile;
 	size_t n;
+	uint64_t *dirty, *todo; /* a bit per group; each region begins with a word of its own */
+	size_t n_words;
 	struct vv_order order;
 	struct vv_region **region; /* as laid out */
 	size_t n_regions;
 	struct vv_region **by_address; /* those with pages that can be watched */
 	size_t n_by_address;
 	uint32_t *queue;      /* dirty tiles in the order they are expected to be written */
-	size_t n_queue;
+	size_t n_queue, n_queue_last, n_copied; /* its beginning is copied before the checkpoint returns */
+	uint32_t *place;      /* per tile: where in the queue */
+	size_t front;         /* in the queue: what comes before is open, engine/ahead.c */
+	bool learning;        /* every first write is watched, so that the order is known; else what was learned is relied on */
+	unsigned relapses;    /* times that what was learned was of no use the next time */
+	size_t n_seen, n_hits, n_surprises; /* first writes: watched; where they were expected; far from there */
 	uint8_t *cells;
 	size_t cells_len, n_cells;
 	uint32_t *free_cell;
 	size_t n_free;
+	size_t n_more, max_more; /* cells beyond the buffer, for what changes even now: in use, and room for */
 	struct vv_scan *scan;
 	struct vv_fence *fence;
 	uint64_t serial;      /* of the checkpoint */
@@ -84,9 +92,9 @@ struct vv_tiles {
 	bool rescue;          /* who waits takes a cell as soon as one is free; the paper does not */
 	size_t waiting;       /* threads that wait at a fence */
 	size_t copying;       /* threads that copy a tile */
+	size_t asking;        /* threads in vv_fault_ask */
 	size_t must;          /* tiles that the caller waits for */
 	size_t cells_in_blocks; /* cells that are being stored */
-	size_t ahead;         /* bytes of digests of tiles that are not placed yet */
 	/* Since the last checkpoint: */
 	struct varve_access seen[VV_ACCESS_KINDS];
 	uint64_t fault_ns, wait_ns, blocked_ns;
@@ -212,12 +220,16 @@ void vv_retain_run(struct varve *v);
 /* engine/flusher.c */
 int vv_flusher_init(struct vv_flusher *f);
 void vv_flusher_fini(struct vv_flusher *f); /* no epoch is under way */
+/* Room to remember one more failure: before an epoch is begun. */
+int vv_flusher_reserve(struct vv_flusher *f);
 /* Stores the epoch now, on this thread. Frees the pass. */
 int vv_flusher_run(struct vv_pass *p);
 /* Hands the epoch to the thread. On failure the pass is still the caller's. */
 int vv_flusher_start(struct vv_pass *p);
 void vv_flusher_wait(struct varve *v); /* until idle */
 bool vv_flusher_busy(struct varve *v);
+/* Is this thread in the session's callback? */
+bool vv_flusher_is_telling(const struct varve *v);
 /* The caller of a checkpoint that failed under his eyes has been told. */
 void vv_flusher_told(struct varve *v);
 /* The failure of an epoch that nobody has been told of, oldest first; 0 if there is none. */

@@ -1,24 +1,66 @@
-/* Geometry, cells, and the ends of a flush; see tiles.h. */
+/* Where groups, cells and pages are, and the end of a tile and of a flush; see tiles.h. */
 #include "engine/tiles.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/scan.h"
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-enum {
-	TILE_GROUPS = 64,      /* one word of bits */
-	FENCE_GROUPS = 16,     /* where the fence also tells what was written: finer, so that less is hashed in vain */
-	TILES_MAX = 32 << 10,  /* a fault per tile and epoch is the price of knowing their order; more buys nothing */
-	WATCH_PAGES = 4,       /* smaller regions are copied whole */
-};
 
 /* ---- where things are ---------------------------------------------------------------------------------------------- */
+
+struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
+{
+	size_t lo = 0, hi = t->n_regions; /* the last that begins at or before the tile, and has any */
+
+	while (hi - lo > 1) {
+		size_t mid = (lo + hi) / 2;
+
+		if (t->region[mid]->first_tile <= tile)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	while (t->region[lo]->n_tiles == 0)
+		lo--;
+	return t->region[lo];
+}
+
+static uint64_t get(const struct vv_tiles *t, const uint64_t *bits, const struct vv_region *r, size_t tile)
+{
+	size_t g = vv_tiles_group(t, r, tile);
+
+	return bits[r->first_word + g / 64] >> g % 64 & vv_tiles_groups(t, r, tile);
+}
+
+static void set(const struct vv_tiles *t, uint64_t *bits, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	size_t g = vv_tiles_group(t, r, tile);
+	uint64_t *word = &bits[r->first_word + g / 64];
+
+	*word = (*word & ~(vv_tiles_groups(t, r, tile) << g % 64)) | groups << g % 64;
+}
+
+uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return get(t, t->dirty, r, tile);
+}
+
+uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return get(t, t->todo, r, tile);
+}
+
+void vv_tiles_set_dirty(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	set(t, t->dirty, r, tile, groups);
+}
+
+void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	set(t, t->todo, r, tile, groups);
+}
 
 uint64_t vv_tiles_groups(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
@@ -93,6 +135,17 @@ bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_
 	return true;
 }
 
+bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+{
+	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+
+	if ((size_t)__builtin_popcountll(groups) > t->max_more - t->n_more)
+		return false;
+	for (; groups; groups &= groups - 1)
+		cell[__builtin_ctzll(groups)] = (uint32_t)(1 + t->n_cells + t->n_more++);
+	return true;
+}
+
 void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
 {
 	size_t first = vv_tiles_group(t, r, tile);
@@ -117,275 +170,17 @@ void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 	for (; groups; groups &= groups - 1) {
 		uint32_t *c = &cell[__builtin_ctzll(groups)];
 
-		if (*c)
+		if (*c && *c <= t->n_cells)
 			t->free_cell[t->n_free++] = *c - 1;
 		*c = 0;
 	}
 }
 
-static void free_cells(struct vv_tiles *t)
+/* With no flush under way nobody stays long at a fence; but some may still be on their way out. */
+void vv_tiles_wait_askers(struct vv_tiles *t)
 {
-	if (t->cells)
-		munmap(t->cells, t->cells_len);
-	vv_mem_free(t->free_cell);
-	t->cells = NULL;
-	t->free_cell = NULL;
-	t->cells_len = t->n_cells = t->n_free = 0;
-}
-
-/* Touched now, so that no copy has to wait for the kernel to find and clear a page. */
-static int make_cells(struct vv_tiles *t, uint64_t bytes)
-{
-	size_t n = (size_t)(bytes / t->group_len), len = n * t->group_len;
-
-	if (n == t->n_cells && len == t->cells_len)
-		return 0;
-	free_cells(t);
-	if (n == 0)
-		return 0;
-	t->free_cell = vv_mem_new(n, sizeof(*t->free_cell));
-	if (!t->free_cell)
-		return VV_ENOMEM;
-	t->cells = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (t->cells == MAP_FAILED) {
-		t->cells = NULL;
-		return vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes (option buffer)", len);
-	}
-	madvise(t->cells, len, MADV_HUGEPAGE);
-	memset(t->cells, 0, len);
-	t->n_cells = n;
-	t->cells_len = len;
-	return 0;
-}
-
-/* ---- layout ---------------------------------------------------------------------------------------------------------- */
-
-static size_t tiles_in(const struct vv_tiles *t, const struct vv_region *r)
-{
-	uint64_t len = (uint64_t)t->tile_groups * t->group_len;
-
-	return (size_t)((r->shape.len + len - 1) / len);
-}
-
-static uint64_t memory_of(const struct varve *v)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < v->n_regions; i++)
-		sum += v->region[i]->shape.len;
-	return sum;
-}
-
-/* Tiles so large that fences around them stay below what the kernel allows: every second one open is the worst case. */
-static void choose_geometry(struct varve *v)
-{
-	struct vv_tiles *t = &v->tiles;
-	size_t chunk = (size_t)vv_conf_number(&v->conf, "chunk"), page = vv_memory_page();
-	size_t granule = (size_t)vv_conf_number(&v->conf, "granule"), most = vv_memory_map_room();
-	bool by_fence = v->tracker == VV_BY_FENCE;
-
-	t->group_chunks = chunk < page ? page / chunk : 1;
-	t->group_len = t->group_chunks * chunk;
-	t->tile_groups = by_fence ? FENCE_GROUPS : TILE_GROUPS;
-	if (granule)
-		t->tile_groups = granule / t->group_len;
-	t->tile_groups = t->tile_groups < 1 ? 1 : t->tile_groups > TILE_GROUPS ? TILE_GROUPS : t->tile_groups;
-	most = !granule && most > TILES_MAX ? TILES_MAX : most;
-	while (memory_of(v) / (t->tile_groups * t->group_len) > most) {
-		if (t->tile_groups < TILE_GROUPS) {
-			t->tile_groups *= 2;
-		} else {
-			t->group_chunks *= 2;
-			t->group_len *= 2;
-		}
-	}
-	if (t->tile_groups > TILE_GROUPS)
-		t->tile_groups = TILE_GROUPS;
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct vv_region *const *x = a, *const *y = b;
-
-	return ((*x)->lo > (*y)->lo) - ((*x)->lo < (*y)->lo);
-}
-
-/* Which pages of which regions can be watched. Of regions that share pages only the first is: the others are compared and
- * copied whole. */
-static void find_pages(struct varve *v)
-{
-	struct vv_tiles *t = &v->tiles;
-	size_t page = vv_memory_page(), kept = 0;
-
-	t->n_by_address = 0;
-	for (size_t i = 0; i < v->n_regions; i++) {
-		struct vv_region *r = v->region[i];
-		uintptr_t lo = 0, hi = 0;
-
-		r->lo = r->hi = 0;
-		if (r->untracked || !vv_memory_pages(r->p, (size_t)r->shape.len, &lo, &hi) || hi - lo < WATCH_PAGES * page)
-			continue;
-		r->lo = lo;
-		r->hi = hi;
-		t->by_address[t->n_by_address++] = r;
-	}
-	qsort(t->by_address, t->n_by_address, sizeof(struct vv_region *), by_address);
-	for (size_t i = 0; i < t->n_by_address; i++) {
-		struct vv_region *r = t->by_address[i];
-
-		if ((kept && t->by_address[kept - 1]->hi > r->lo) || !vv_memory_watchable(r->lo, r->hi))
-			r->lo = r->hi = 0;
-		else
-			t->by_address[kept++] = r;
-	}
-	t->n_by_address = kept;
-}
-
-/* New arrays beside the old ones, so that a failure leaves those. */
-struct plan {
-	struct vv_tile *tile;
-	struct vv_order order;
-	struct vv_region **region, **by_address;
-	uint32_t *queue;
-	size_t n;
-};
-
-static void drop_plan(struct plan *p)
-{
-	vv_mem_free(p->tile);
-	vv_mem_free(p->region);
-	vv_mem_free(p->by_address);
-	vv_mem_free(p->queue);
-	vv_order_fini(&p->order);
-}
-
-static int make_plan(struct varve *v, struct plan *p)
-{
-	struct vv_tiles *t = &v->tiles;
-
-	for (size_t i = 0; i < v->n_regions; i++) {
-		struct vv_region *r = v->region[i];
-		size_t groups = (r->n_chunks + t->group_chunks - 1) / t->group_chunks;
-		uint32_t *cell = vv_mem_grow(r->cell, groups + 1, sizeof(*cell));
-
-		if (!cell)
-			return VV_ENOMEM;
-		memset(cell, 0, (groups + 1) * sizeof(*cell));
-		r->cell = cell;
-		p->n += tiles_in(t, r);
-	}
-	if (p->n >= VV_ORDER_NONE)
-		return vv_err_set(VV_EINVAL, "regions of this size need a larger chunk (option chunk)");
-	p->tile = vv_mem_new(p->n, sizeof(*p->tile));
-	p->queue = vv_mem_new(p->n, sizeof(*p->queue));
-	p->region = vv_mem_new(v->n_regions, sizeof(struct vv_region *));
-	p->by_address = vv_mem_new(v->n_regions, sizeof(struct vv_region *));
-	if (!p->tile || !p->queue || !p->region || !p->by_address)
-		return VV_ENOMEM;
-	return vv_order_init(&p->order, p->n, strcmp(vv_conf_text(&v->conf, "order"), "address") == 0);
-}
-
-/* Regions get their tiles; one that was there before, and has as many, keeps its past. */
-static void number_tiles(struct varve *v, struct plan *p, bool same_geometry)
-{
-	struct vv_tiles *t = &v->tiles;
-	size_t at = 0;
-
-	for (size_t i = 0; i < v->n_regions; i++) {
-		struct vv_region *r = v->region[i];
-		size_t n = tiles_in(t, r), was_n = r->n_tiles, was = r->first_tile;
-
-		r->first_tile = at;
-		r->n_tiles = n;
-		r->n_groups = (r->n_chunks + t->group_chunks - 1) / t->group_chunks;
-		r->fresh = true;
-		if (same_geometry && was_n == n && t->n)
-			vv_order_inherit(&p->order, at, &t->order, was, n);
-		for (size_t k = 0; k < n; k++)
-			p->tile[at + k] = (struct vv_tile){ .region = (uint32_t)i, .flags = VV_TILE_OPEN };
-		p->region[i] = r;
-		at += n;
-	}
-}
-
-/* Lifts what there is of watching; the regions start anew. */
-static void let_all_go(struct varve *v)
-{
-	for (size_t i = 0; i < v->tiles.n_by_address; i++) {
-		struct vv_region *r = v->tiles.by_address[i];
-
-		if (r->how == VV_BY_SCAN)
-			vv_scan_detach(v->tiles.scan, r->lo, r->hi);
-		if (r->fenced)
-			vv_fence_remove(v->tiles.fence, r->lo, r->hi);
-		r->fenced = false;
-		r->how = VV_BY_DIGEST;
-	}
-	v->tiles.n_by_address = 0;
-}
-
-static void free_arrays(struct vv_tiles *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		vv_mem_free(t->tile[i].digest);
-	vv_mem_free(t->tile);
-	vv_mem_free(t->region);
-	vv_mem_free(t->by_address);
-	vv_mem_free(t->queue);
-	vv_order_fini(&t->order);
-	t->tile = NULL;
-	t->region = t->by_address = NULL;
-	t->queue = NULL;
-	t->order = (struct vv_order){ 0 };
-}
-
-int vv_tiles_layout(struct varve *v)
-{
-	struct vv_tiles *t = &v->tiles;
-	size_t group_len = t->group_len, tile_groups = t->tile_groups;
-	uint64_t buffer = v->async ? vv_conf_share(&v->conf, "buffer", memory_of(v)) : 0;
-	struct plan p = { 0 };
-	int rc;
-
-	if (!t->stale)
-		return 0;
-	let_all_go(v);
-	choose_geometry(v);
-	rc = make_plan(v, &p);
-	if (rc == 0)
-		rc = make_cells(t, v->coding.codec ? buffer - buffer / 2 : buffer);
-	if (rc) {
-		drop_plan(&p);
-		free_arrays(t);
-		t->n = t->n_regions = 0;
-		return rc;
-	}
-	number_tiles(v, &p, group_len == t->group_len && tile_groups == t->tile_groups);
-	free_arrays(t);
-	t->tile = p.tile;
-	t->order = p.order;
-	t->queue = p.queue;
-	t->region = p.region;
-	t->by_address = p.by_address;
-	t->n_regions = v->n_regions;
-	t->n = p.n;
-	find_pages(v);
-	v->coding.memory = (size_t)(buffer / 2);
-	t->stale = false;
-	return 0;
-}
-
-void vv_tiles_fini(struct varve *v)
-{
-	struct vv_tiles *t = &v->tiles;
-
-	if (v->pid == getpid())
-		let_all_go(v);
-	vv_fence_free(t->fence);
-	vv_scan_close(t->scan);
-	free_arrays(t);
-	free_cells(t);
-	t->n = 0;
+	while (t->asking)
+		pthread_cond_wait(&t->freed, &t->lock);
 }
 
 void vv_tiles_detach(struct varve *v, struct vv_region *r)
@@ -405,6 +200,7 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 		t->n_by_address--;
 		break;
 	}
+	vv_tiles_wait_askers(t);
 	r->fenced = false;
 	r->how = VV_BY_DIGEST;
 	r->lo = r->hi = 0;
@@ -439,10 +235,12 @@ void vv_tiles_expose(struct varve *v)
 void vv_tiles_done(struct vv_tiles *t, size_t tile)
 {
 	struct vv_tile *x = &t->tile[tile];
+	struct vv_region *r = vv_tiles_region(t, tile);
+	uint64_t held = vv_tiles_held(t, r, tile);
 
 	if (x->flags & VV_TILE_PLACED)
-		t->cells_in_blocks -= (size_t)__builtin_popcountll(x->todo & vv_tiles_held(t, t->region[x->region], tile));
-	vv_tiles_let_go(t, t->region[x->region], tile, x->dirty);
+		t->cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
+	vv_tiles_let_go(t, r, tile, held);
 	vv_order_done(&t->order, (uint32_t)tile);
 	if (x->flags & VV_TILE_MUST)
 		t->must--;
@@ -471,16 +269,16 @@ void vv_tiles_accept(struct varve *v)
 
 	for (size_t k = 0; k < t->n_queue; k++) {
 		size_t tile = t->queue[k];
-		struct vv_region *r = t->region[t->tile[tile].region];
+		struct vv_region *r = vv_tiles_region(t, tile);
 		size_t first = vv_tiles_group(t, r, tile);
 
-		for (uint64_t left = t->tile[tile].dirty; left; left &= left - 1) {
+		for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
 			size_t g = first + (size_t)__builtin_ctzll(left);
 			size_t at = vv_tiles_chunk(t, g), end = vv_tiles_chunk_end(t, r, g);
 
 			memcpy(&r->was[at], &r->now[at], (end - at) * sizeof(*r->was));
 		}
-		t->tile[tile].dirty = 0;
+		vv_tiles_set_dirty(t, r, tile, 0);
 	}
 }
 
@@ -493,18 +291,16 @@ void vv_tiles_end(struct varve *v, bool ok)
 		pthread_cond_wait(&t->bell, &t->lock);
 	for (size_t k = 0; k < t->n_queue; k++) {
 		struct vv_tile *x = &t->tile[t->queue[k]];
+		struct vv_region *r = vv_tiles_region(t, t->queue[k]);
 
-		vv_mem_free(x->digest);
-		x->digest = NULL;
-		x->in_blocks = 0;
-		x->todo = 0;
-		vv_tiles_let_go(t, t->region[x->region], t->queue[k], vv_tiles_held(t, t->region[x->region], t->queue[k]));
-		x->flags &= VV_TILE_OPEN;
-		x->queued = x->quiet = x->sifted = false;
+		vv_tiles_let_go(t, r, t->queue[k], vv_tiles_held(t, r, t->queue[k]));
+		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN };
 	}
+	memset(t->todo, 0, t->n_words * sizeof(*t->todo));
 	t->n_queue = 0;
-	t->must = t->cells_in_blocks = 0;
-	t->ahead = 0;
+	if (t->n_more)
+		madvise(t->cells + t->n_cells * t->group_len, t->n_more * t->group_len, MADV_DONTNEED);
+	t->must = t->cells_in_blocks = t->n_more = 0;
 	if (ok)
 		vv_order_end(&t->order);
 	else

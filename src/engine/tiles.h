@@ -25,21 +25,24 @@ enum {
 };
 
 struct vv_tile {
-	uint64_t dirty;           /* groups that the epoch under way looks at; after a failure, that the next one must */
-	uint64_t todo;            /* of them, those not known to be stored */
-	struct vv_digest *digest; /* of the dirty groups' chunks, from hashing to placing */
-	uint32_t region;
-	uint32_t in_blocks;       /* chunks handed to the flush and not written yet */
+	uint32_t shelf;     /* 1 + where the digests of its dirty groups' chunks are, from hashing to placing */
+	uint32_t in_blocks; /* chunks handed to the flush and not written yet */
 	uint8_t flags;
-	/* The flusher's own: */
-	bool queued; /* a task is to hash it */
-	bool quiet;  /* hashed: nothing changed, and nothing in it is older than the session */
-	bool sifted;
+	uint8_t own;        /* the flusher's own flags */
 };
 
-/* Lays the regions out anew if they have changed since the last time. */
-int vv_tiles_layout(struct varve *v);
-void vv_tiles_fini(struct varve *v);
+enum {
+	VV_TILE_QUEUED = 1, /* a task is to hash it */
+	VV_TILE_QUIET = 2,  /* hashed: nothing changed, and nothing in it is older than the session */
+	VV_TILE_SIFTED = 4,
+};
+
+/* engine/layout.c. Lays the regions out anew if they have changed since the last time. */
+int vv_layout_run(struct varve *v);
+void vv_layout_fini(struct varve *v);
+
+/* Under the lock, with no flush under way: until no thread is in vv_fault_ask. */
+void vv_tiles_wait_askers(struct vv_tiles *t);
 /* The region's memory is about to go, move or change its size: fences are lifted, the layout is stale. No flush is under way. */
 void vv_tiles_detach(struct varve *v, struct vv_region *r);
 /* All fences are lifted, and everything counts as dirty: before a restart writes into the regions. No flush is under way. */
@@ -66,13 +69,28 @@ static inline size_t vv_tiles_group_len(const struct vv_tiles *t, const struct v
 
 static inline bool vv_tiles_is_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group)
 {
-	return t->tile[r->first_tile + group / t->tile_groups].dirty >> group % t->tile_groups & 1;
+	return t->dirty[r->first_word + group / 64] >> group % 64 & 1;
 }
 
 /* The first group of a tile, within its region. */
 static inline size_t vv_tiles_group(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	return (tile - r->first_tile) * t->tile_groups;
+}
+
+struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile);
+/* Mask of the groups that the epoch under way looks at; after a failure, that the next one must. */
+uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+/* Mask of those of them that are not known to be stored. */
+uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+void vv_tiles_set_dirty(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
+void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
+/* Tiles that may hold groups that cannot be fenced: the first two and the last two, or all. */
+static inline size_t vv_tiles_next_bare(const struct vv_region *r, size_t tile)
+{
+	size_t last = r->first_tile + r->n_tiles - 2;
+
+	return r->lo == r->hi || tile + 1 >= last || tile == r->first_tile ? tile + 1 : last;
 }
 
 /* Mask of the groups that a tile has. */
@@ -88,6 +106,8 @@ void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t 
 
 /* Cells for the groups of a mask, all or none. */
 bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
+/* The same beyond the buffer, for groups that are being changed at this moment. */
+bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
 /* Copies the bytes of groups whose cells were just taken. */
 void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
 void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
@@ -101,6 +121,13 @@ void vv_tiles_accept(struct varve *v);
 /* The flush is over, well or not: no tile waits any more, fences that only it needed are lifted. */
 void vv_tiles_end(struct varve *v, bool ok);
 
+/* engine/dirty.c. Fills the dirty masks; pages that were seen to be written are counted. */
+void vv_dirty_find(struct varve *v, uint64_t *pages);
+/* Compares some groups that are said to be clean. A miss is an error. */
+int vv_dirty_audit(struct varve *v);
+/* Is what is shut of the region still there, unchanged? */
+bool vv_dirty_is_intact(struct varve *v, struct vv_region *r);
+
 /* engine/capture.c: what is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
 int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t *chunks);
 /* Once the flush runs: waits for what could neither be copied nor fenced. */
@@ -111,7 +138,16 @@ int vv_capture_check(struct varve *v);
 /* engine/stow.c: stores all that was taken, and commits it. */
 int vv_stow_run(struct vv_pass *p);
 
+/* engine/ahead.c. Under the lock, before a checkpoint: is the order of writes to be learned anew? */
+void vv_ahead_judge(struct vv_tiles *t);
+/* Under the lock: a first write to the tile was seen; safe: it could be let through at once. */
+void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe);
+/* Copies and opens what comes next. */
+void vv_ahead_step(struct vv_tiles *t);
+
 /* engine/fault.c: for the fence. */
 void vv_fault_ask(void *session, uintptr_t page);
+/* Under the lock: the program may write tiles first..last of the region, which are safe. False if the kernel refuses. */
+bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last);
 
 #endif

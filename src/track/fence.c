@@ -332,6 +332,11 @@ bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 	return !is_parents(f) && vv_guard_is_intact(&f->guard, lo, hi);
 }
 
+bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n)
+{
+	return !is_parents(f) && vv_guard_are_intact(&f->guard, r, n);
+}
+
 /* ---- shutting, and the system calls under way
  *
  * A call that is under way is in a slot. Enter: publish the slot; then, once no shut is under way, look at the marks. Shut:

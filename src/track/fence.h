@@ -36,6 +36,9 @@ int vv_fence_open(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
 /* Is [lo, hi), as far as it was shut and not opened since, still shut memory, not unmapped or mapped anew? For VV_FENCE_MPROTECT
  * it looks at /proc/self/maps. The caller passes a stretch that is wholly shut. */
 bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
+/* The same of many stretches, ascending. */
+struct vv_memory_range;
+bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n);
 
 /* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap.c) */
 

@@ -255,6 +255,16 @@ void vv_guard_lift_rest(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 	vv_guard_lift_rest(g, mid, hi);
 }
 
+bool vv_guard_are_intact(struct vv_guard *g, struct vv_memory_range *r, size_t n)
+{
+	if (g->ops->is_intact == is_protected)
+		vv_memory_look(r, n, vv_memory_is_readonly);
+	for (size_t i = 0; i < n; i++)
+		if (g->ops->is_intact == is_protected ? !r[i].ok : !g->ops->is_intact(g, r[i].lo, r[i].hi))
+			return false;
+	return true;
+}
+
 bool vv_guard_is_intact(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	return g->ops->is_intact(g, lo, hi);

@@ -3,6 +3,7 @@
 #define VV_TRACK_GUARD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct vv_guard {
@@ -21,6 +22,8 @@ int vv_guard_shut(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
 /* In handlers too: words no error. VV_ENOMEM, or VV_EINVAL if memory is gone. */
 int vv_guard_lift(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
 void vv_guard_lift_rest(struct vv_guard *g, uintptr_t lo, uintptr_t hi); /* whatever of it is still there */
+struct vv_memory_range;
+bool vv_guard_are_intact(struct vv_guard *g, struct vv_memory_range *r, size_t n); /* ascending */
 bool vv_guard_is_intact(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
 
 /* Is that the signal by which a write is stopped? */

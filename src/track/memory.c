@@ -107,47 +107,68 @@ static bool parse(char *line, struct mapping *m)
 	return true;
 }
 
-/* Is all of [lo, hi) mapped, by mappings that `fits` likes? */
-static bool all_mapped(uintptr_t lo, uintptr_t hi, bool (*fits)(const struct mapping *m))
+/* A range is so if all of it is mapped, by mappings that fit. */
+void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(uintptr_t lo, uintptr_t hi, const char *mode,
+								     const char *path))
 {
 	struct lines in = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	uintptr_t at = n ? r[0].lo : 0; /* the range is known to be fine up to here */
 	char line[512];
 	struct mapping m;
-	bool ok = true;
+	size_t k = 0;
 
+	for (size_t i = 0; i < n; i++)
+		r[i].ok = false;
 	if (in.fd < 0)
-		return false;
-	while (ok && lo < hi && next_line(&in, line, sizeof(line))) {
-		if (!parse(line, &m) || m.hi <= lo)
+		return;
+	while (k < n && next_line(&in, line, sizeof(line))) {
+		if (!parse(line, &m))
 			continue;
-		ok = m.lo <= lo && fits(&m);
-		lo = m.hi;
+		while (k < n && at < m.hi) {
+			bool fine = m.lo <= at && fits(m.lo, m.hi, m.mode, m.path);
+
+			if (fine && r[k].hi > m.hi) {
+				at = m.hi; /* the next mapping tells */
+				break;
+			}
+			r[k].ok = fine;
+			k++;
+			at = k < n ? r[k].lo : 0;
+		}
 	}
 	close(in.fd);
-	return ok && lo >= hi;
 }
 
-static bool is_watchable(const struct mapping *m)
+bool vv_memory_is_watchable(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
 {
-	uintptr_t here = (uintptr_t)&m;
+	uintptr_t here = (uintptr_t)&here;
 
-	return memcmp(m->mode, "rw", 2) == 0 && m->mode[3] == 'p' && strstr(m->path, "hugepage") == NULL &&
-	       strncmp(m->path, "[stack", 6) != 0 && !(here >= m->lo && here < m->hi);
+	return memcmp(mode, "rw", 2) == 0 && mode[3] == 'p' && strstr(path, "hugepage") == NULL &&
+	       strncmp(path, "[stack", 6) != 0 && !(here >= lo && here < hi);
 }
 
 bool vv_memory_watchable(uintptr_t lo, uintptr_t hi)
 {
-	return all_mapped(lo, hi, is_watchable);
+	struct vv_memory_range r = {.lo = lo, .hi = hi};
+
+	vv_memory_look(&r, 1, vv_memory_is_watchable);
+	return r.ok;
 }
 
-static bool is_readonly(const struct mapping *m)
+bool vv_memory_is_readonly(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
 {
-	return memcmp(m->mode, "r-", 2) == 0 && m->mode[3] == 'p';
+	(void)lo;
+	(void)hi;
+	(void)path;
+	return memcmp(mode, "r-", 2) == 0 && mode[3] == 'p';
 }
 
 bool vv_memory_readonly(uintptr_t lo, uintptr_t hi)
 {
-	return all_mapped(lo, hi, is_readonly);
+	struct vv_memory_range r = {.lo = lo, .hi = hi};
+
+	vv_memory_look(&r, 1, vv_memory_is_readonly);
+	return r.ok;
 }
 
 static size_t max_maps(void)

@@ -15,6 +15,15 @@ bool vv_memory_pages(const void *p, size_t len, uintptr_t *lo, uintptr_t *hi);
 bool vv_memory_watchable(uintptr_t lo, uintptr_t hi);
 /* Is every page of [lo, hi) mapped, private, readable and not writable? Reads /proc/self/maps. */
 bool vv_memory_readonly(uintptr_t lo, uintptr_t hi);
+/* Many ranges, ascending, at one reading: which of them are so? */
+struct vv_memory_range {
+	uintptr_t lo, hi;
+	bool ok;
+};
+void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(uintptr_t lo, uintptr_t hi, const char *mode,
+								     const char *path));
+bool vv_memory_is_watchable(uintptr_t lo, uintptr_t hi, const char *mode, const char *path);
+bool vv_memory_is_readonly(uintptr_t lo, uintptr_t hi, const char *mode, const char *path);
 /* How many more mappings this process may have, by vm.max_map_count and what it has now, less a reserve for the program. */
 size_t vv_memory_map_room(void);
 

@@ -3,6 +3,8 @@
 import os
 import pathlib
 import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,14 +16,20 @@ if not (examples / "first").exists():
 plain = {k: v for k, v in os.environ.items() if not k.startswith("VARVE_")}
 
 
-def run(name, *words, status=0):
-    done = subprocess.run([str(examples / name), *words], env=plain, cwd=folder, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True)
+def small_files():
+    """A disk that takes no long files: the checkpoint fails when it is stored, not when it is taken."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+
+
+def run(name, *words, status=0, limit=None):
+    done = subprocess.run([str(examples / name), *words], env={**plain, "VARVE_MODE": mode}, cwd=folder,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
     assert done.returncode == status, f"{name} {words}: status {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout if status == 0 else done.stderr
 
 
-with tempfile.TemporaryDirectory() as folder:
+def check():
     # first: each run goes on where the last one stopped
     for i in range(3):
         out = run("first", "ckpt")
@@ -43,3 +51,13 @@ with tempfile.TemporaryDirectory() as folder:
     assert "usage" in run("heat3d", "--n", "x", status=2)
     assert "usage" in run("heat3d", "--store", status=2)
     assert "codec" in run("heat3d", "--store", "s", "--codec", "gzip", status=1)
+
+    # what could not be stored is not called safe
+    for name, words in (("first", ("full",)), ("heat3d", ("--store", "full", "--n", "24", "--steps", "4", "--every", "4"))):
+        said = run(name, *words, status=1, limit=small_files)
+        assert re.match(rf"{name}: .*full", said), said
+
+
+for mode in ("async", "sync"):
+    with tempfile.TemporaryDirectory() as folder:
+        check()

@@ -12,6 +12,7 @@
  *	dump NAME FILE           writes what it holds
  *	hold                     stays until the standard input ends
  */
+#include "support/settle.h"
 #include "vv_test.h"
 #include <stdint.h>
 #include <unistd.h>
@@ -114,7 +115,7 @@ static void poke(const struct region *r, const char *offset, const char *hex)
 
 static void checkpoint(varve *v)
 {
-	need(varve_checkpoint(v));
+	need(settle_checkpoint(v));
 	printf("%llu\n", (unsigned long long)varve_epoch(v));
 	fflush(stdout);
 }
@@ -128,7 +129,7 @@ static void tick(varve *v, const struct region *r, long n)
 		memcpy(&count, r->p, sizeof(count));
 		count++;
 		memcpy(r->p, &count, sizeof(count));
-		need(varve_checkpoint(v));
+		need(settle_checkpoint(v));
 	}
 }
 

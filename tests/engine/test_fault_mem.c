@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 MODES
 /* Every allocation fails once; whatever that does to the run, the promises hold and nothing leaks. */
 #include "base/mem.h"
 #include "store/dir.h"
@@ -6,6 +6,7 @@
 #include "support/lazyfs.h"
 #include "support/place.h"
 #include "support/promise.h"
+#include "support/settle.h"
 #include "vv_test.h"
 
 static void failed(void *arg, const char *call, int rc)
@@ -30,7 +31,7 @@ static long run_case(struct promise *p, unsigned steps, long n)
 	vv_mem_fail_at(0);
 	CHECK(v);
 	CHECK_EQ(script_step(p->script, v, steps + 1, &log, failed, &n), 0);
-	varve_close(v);
+	CHECK_EQ(varve_close(v), 0);
 	p->log = &log;
 	snprintf(p->when, sizeof(p->when), "[%s] allocation %ld", p->options, n);
 	promise_check(p);
@@ -61,7 +62,7 @@ static long restart_case(const struct promise *p, unsigned step, long n)
 		CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 		CHECK(script_is(p->script, step));
 	}
-	varve_close(v);
+	CHECK_EQ(varve_close(v), 0);
 	return asked;
 }
 
@@ -78,9 +79,9 @@ static void sweep(const char *options, unsigned steps, bool delta, long stride)
 		n += stride;
 	printf("%s: %ld allocations\n", options, n - 1);
 	place_remove(store);
-	varve_close(script_run(&script, store, options, 1, steps, &log, NULL, NULL));
+	CHECK_EQ(varve_close(script_run(&script, store, options, 1, steps, &log, NULL, NULL)), 0);
 	for (n = 1; restart_case(&p, steps, n) >= n;)
-		n++;
+		n += settle_stride(5);
 	printf("%s, restart: %ld allocations\n", options, n - 1);
 	script_fini(&script);
 }
@@ -88,7 +89,7 @@ static void sweep(const char *options, unsigned steps, bool delta, long stride)
 int main(void)
 {
 	vv_dir_set_fs(lazyfs());
-	sweep(SCRIPT_SMALL CODED, 4, false, 1);
-	sweep(SCRIPT_DELTA "codec=none", 4, true, 3);
+	sweep(SCRIPT_SMALL CODED, 4, false, settle_stride(5));
+	sweep(SCRIPT_DELTA "codec=none", 4, true, 5 * settle_stride(5));
 	return 0;
 }

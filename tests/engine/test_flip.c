@@ -9,6 +9,7 @@
 #include "engine/verify.h"
 #include "support/coded.h"
 #include "support/gen.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <varve/varve.h>
 
@@ -73,7 +74,7 @@ static void set_up(struct victim *x, const char *url)
 		CHECK(x->want[e]);
 		x->fill(x->want[e], x->size, e);
 		memcpy(x->p, x->want[e], x->size);
-		CHECK_EQ(varve_checkpoint(x->v), 0);
+		CHECK_EQ(settle_checkpoint(x->v), 0);
 	}
 	CHECK_EQ(vv_catalog_open(x->store, "L", false, &x->lineage), 0);
 }

@@ -9,6 +9,7 @@
 #include "support/gen.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <unistd.h>
 #include <varve/varve.h>
@@ -51,7 +52,7 @@ static void lay_down(const char *lineage, unsigned epochs)
 
 	for (unsigned e = 1; e <= epochs; e++) {
 		state_of(data, e);
-		CHECK_EQ(varve_checkpoint(v), 0);
+		CHECK_EQ(settle_checkpoint(v), 0);
 		CHECK_EQ(varve_epoch(v), e);
 	}
 	varve_close(v);
@@ -112,7 +113,7 @@ static void check_lineage(uint64_t latest, unsigned next)
 	varve_close(v);
 	v = open_lineage("a"); /* without a restart: it continues whatever is there */
 	state_of(data, next);
-	CHECK_EQ(varve_checkpoint(v), 0);
+	CHECK_EQ(settle_checkpoint(v), 0);
 	epoch = varve_epoch(v);
 	CHECK(epoch > EPOCHS);
 	memset(data, 0xa5, SIZE);
@@ -179,7 +180,7 @@ static void swap_content(const char *path)
 	place_remove(path);
 	v = open_lineage("a");
 	state_of(data, 9);
-	CHECK_EQ(varve_checkpoint(v), 0);
+	CHECK_EQ(settle_checkpoint(v), 0);
 	CHECK_EQ(varve_epoch(v), 3);
 	varve_close(v);
 	place_write(record, p, n);
@@ -257,7 +258,7 @@ static void check_dedup(unsigned epoch, uint64_t fresh)
 	unsigned new;
 
 	state_of(data, epoch);
-	CHECK_EQ(varve_checkpoint(v), 0);
+	CHECK_EQ(settle_checkpoint(v), 0);
 	CHECK_EQ(varve_stats(v, &st), 0);
 	CHECK_EQ(st.bytes_new, fresh);
 	new = (unsigned)varve_epoch(v);

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 MODES
 /* kill -9: before every call that changes the store, and at any time at all. What is left keeps the promises; and a
  * program that is killed again and again, and started again, ends with the result of one that was not. */
 #include "store/dir.h"
@@ -8,6 +8,7 @@
 #include "support/lazyfs.h"
 #include "support/place.h"
 #include "support/promise.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <signal.h>
 #include <sys/mman.h>
@@ -49,8 +50,7 @@ static bool kill_at(struct promise *p, struct script_log *log, unsigned steps, l
 	if (pid == 0) {
 		vv_dir_set_fs(faultfs());
 		faultfs_arm(FAULT_KILL, n);
-		varve_close(script_run(p->script, p->store, p->options, 1, steps, log, NULL, NULL));
-		_exit(0);
+		_exit(varve_close(script_run(p->script, p->store, p->options, 1, steps, log, NULL, NULL)) ? 1 : 0);
 	}
 	killed = was_killed(pid);
 	snprintf(p->when, sizeof(p->when), "[%s] killed before call %ld", p->options, n);
@@ -70,8 +70,8 @@ static void sweep(const char *options, unsigned steps, bool delta)
 
 	script_init(&script, false, delta);
 	while (kill_at(&p, log, steps, n))
-		n++;
-	printf("%s: %ld kills\n", options, n - 1);
+		n += settle_stride(2);
+	printf("%s: before call %ld\n", options, n);
 	script_fini(&script);
 	munmap(log, sizeof(*log));
 }
@@ -96,6 +96,7 @@ static void advance(struct world *w)
 	}
 }
 
+/* It goes on while its epochs are stored, as programs do. */
 static int program(const char *store, struct world *w)
 {
 	varve *v = NULL;
@@ -113,8 +114,7 @@ static int program(const char *store, struct world *w)
 	}
 	if (rc < 0)
 		fprintf(stderr, "the program failed at step %llu: %s\n", (unsigned long long)w->step, varve_last_error());
-	varve_close(v);
-	return rc < 0 ? rc : 0;
+	return varve_close(v) < 0 || rc < 0 ? -1 : 0;
 }
 
 static void nap(uint64_t us)

@@ -1,5 +1,6 @@
 /* One writer at a time: whoever comes second is told who was first; a dead writer holds nobody up; what fork does. */
 #include "support/place.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -132,7 +133,7 @@ static void forked(void)
 
 	CHECK_EQ(varve_open(store, "a", "threads=1", &v), 0);
 	CHECK_EQ(varve_protect(v, "data", data, sizeof(data)), 0);
-	CHECK_EQ(varve_checkpoint(v), 0);
+	CHECK_EQ(settle_checkpoint(v), 0);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0)
@@ -140,8 +141,8 @@ static void forked(void)
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK_EQ(WEXITSTATUS(status), 0);
 	CHECK_EQ(ask("a"), VARVE_EBUSY); /* the child's end did not drop the parent's lock */
-	CHECK_EQ(varve_checkpoint(v), 0);
-	varve_close(v);
+	CHECK_EQ(settle_checkpoint(v), 0);
+	CHECK_EQ(varve_close(v), 0);
 	CHECK_EQ(ask("a"), 0);
 }
 

@@ -1,5 +1,6 @@
 /* Tens of thousands of regions: no step may look through all of them for each. */
 #include "support/place.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <varve/varve.h>
 
@@ -42,7 +43,7 @@ static void protect(varve *v, size_t i)
 
 static void reopen(varve **v)
 {
-	varve_close(*v);
+	ok(varve_close(*v));
 	ok(varve_open(url, "many", "log=error", v));
 }
 
@@ -57,7 +58,7 @@ static void round_trip(void)
 		protect(v, i); /* again: the same regions */
 	for (uint64_t epoch = 1; epoch <= 2; epoch++) {
 		fill(epoch);
-		ok(varve_checkpoint(v));
+		ok(settle_checkpoint(v));
 	}
 	reopen(&v);
 	memset(value, 0, sizeof(value));
@@ -66,8 +67,8 @@ static void round_trip(void)
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	for (size_t i = 0; i < MANY; i++)
 		CHECK_EQ(value[i], content(i, 2));
-	ok(varve_checkpoint(v));
-	varve_close(v);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
 }
 
 /* Regions that go, from the front, the back and between, and some that come again: each name stays with its memory. */
@@ -91,14 +92,14 @@ static void come_and_go(void)
 	for (size_t i = 0; i < MANY; i += 6)
 		protect(v, i);
 	fill(7);
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	memset(value, 0, sizeof(value));
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	for (size_t i = 0; i < MANY; i++)
 		CHECK_EQ(value[i], i % 3 == 2 || i % 6 == 0 ? content(i, 7) : 0);
 	CHECK_EQ(varve_region(v, VARVE_LATEST, name_of(1), &info), VARVE_ENOENT);
 	ok(varve_region(v, VARVE_LATEST, name_of(2), &info));
-	varve_close(v);
+	ok(varve_close(v));
 }
 
 /* The session's own memory goes another way out, without a look at its name. */
@@ -118,8 +119,8 @@ static void owned(void)
 		CHECK(!varve_alloc(v, name_of(i), 1));
 	for (size_t i = 0; i < N - 1; i += 2)
 		CHECK((p[i] = varve_alloc(v, name_of(i), 1)) != NULL);
-	ok(varve_checkpoint(v));
-	varve_close(v);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 MODES
 /* Random histories against a model that keeps every epoch whole: regions come, go, grow and shrink, content changes,
  * moves and returns, sessions end and begin, epochs are dropped and compacted away. After every few steps every live
  * epoch must restore exactly and verify clean.
@@ -87,16 +87,17 @@ static void protect(struct model *m, int i)
 static void resize(struct model *m, int i, size_t len)
 {
 	struct content *c = &m->now[i];
-	uint8_t *p = malloc(len + 1);
+	uint8_t *p = malloc(len + 1), *old;
 
 	memset(p, 0, len + 1);
 	if (c->p)
 		memcpy(p, c->p, len < c->len ? len : c->len);
 	if (len > c->len)
 		noise(m, p + c->len, len - c->len);
-	free(c->p);
+	old = c->p;
 	*c = (struct content){ p, len, true };
 	protect(m, i);
+	free(old); /* not before: it may be being stored */
 }
 
 static void change(struct model *m, int i)
@@ -141,10 +142,13 @@ static void copy_out(const struct content *from, struct content *to)
 		memcpy(to->p, from->p, from->len);
 }
 
+/* Sometimes it is waited for; else what comes next happens while it is stored. */
 static void checkpoint(struct model *m)
 {
 	ok(varve_checkpoint(m->v));
 	m->newest = varve_epoch(m->v);
+	if (upto(m, 1))
+		ok(varve_wait(m->v, m->newest));
 	CHECK(m->newest < EPOCHS);
 	m->live[m->newest] = true;
 	for (int i = 0; i < REGIONS; i++)
@@ -190,7 +194,7 @@ static void go_back(struct model *m, uint64_t e)
 
 static void reopen(struct model *m)
 {
-	varve_close(m->v);
+	ok(varve_close(m->v));
 	ok(varve_open(m->store, "model", m->options, &m->v));
 	for (int i = 0; i < REGIONS; i++)
 		if (m->now[i].there)
@@ -259,7 +263,7 @@ static void run(struct model *m, int steps)
 				go_back(m, e);
 		}
 		if (s % 11 == 10) {
-			varve_close(m->v);
+			ok(varve_close(m->v));
 			m->v = NULL;
 			tend(m, s % 2, s % 3);
 			reopen(m);
@@ -267,7 +271,7 @@ static void run(struct model *m, int steps)
 		}
 	}
 	check_all(m);
-	varve_close(m->v);
+	ok(varve_close(m->v));
 	tend(m, false, false);
 }
 

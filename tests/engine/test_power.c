@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 MODES
 /* The power goes at every moment of a run, and different parts survive of what was not durable yet: every epoch that was
  * reported is there. Then the same after a process that died before (what it had not made durable, its successor must), and
  * after a call that failed. */
@@ -9,6 +9,7 @@
 #include "support/place.h"
 #include "support/powerfs.h"
 #include "support/promise.h"
+#include "support/settle.h"
 #include "vv_test.h"
 
 enum { MAX_SEEN = 1 << 16, SEEDS = 4 };
@@ -17,6 +18,7 @@ struct outage {
 	struct promise promise;
 	struct script check; /* the regions of the run are in use when the power goes */
 	struct script_log log;
+	struct script_log knew; /* the log when the power goes: the epoch is stored by another thread than the run's */
 	char base[PLACE_MAX], store[PLACE_MAX], after[PLACE_MAX], after_store[PLACE_MAX];
 	uint64_t seen[MAX_SEEN]; /* survivors that were looked at, a hash table */
 	long moments, cases;
@@ -27,7 +29,7 @@ static bool is_new(struct outage *o, uint64_t hash)
 {
 	size_t i;
 
-	hash = (hash ^ o->log.n * 0x9e3779b97f4a7c15ull ^ o->log.trying) | 1;
+	hash = (hash ^ o->knew.n * 0x9e3779b97f4a7c15ull ^ o->knew.trying) | 1;
 	for (i = hash % MAX_SEEN; o->seen[i]; i = (i + 1) % MAX_SEEN)
 		if (o->seen[i] == hash)
 			return false;
@@ -56,6 +58,7 @@ static void lose_power(void *arg)
 
 	if (++o->moments % o->every)
 		return;
+	script_log_copy(&o->log, &o->knew);
 	try_loss(o, POWER_NOTHING, 0);
 	try_loss(o, POWER_NAMES, 0);
 	try_loss(o, POWER_HALVES, 0);
@@ -68,9 +71,9 @@ static struct outage *begin(const char *options, bool big, bool delta)
 	struct outage *o = calloc(1, sizeof(*o));
 
 	CHECK(o);
-	o->every = 1;
+	o->every = settle_stride(5);
 	script_init(&o->check, big, delta);
-	o->promise = (struct promise){ .script = &o->check, .store = o->after_store, .options = options, .log = &o->log,
+	o->promise = (struct promise){ .script = &o->check, .store = o->after_store, .options = options, .log = &o->knew,
 				       .newer = true };
 	place_path(o->base, "disk");
 	place_path(o->after, "after");
@@ -117,7 +120,7 @@ static void sweep(const char *options, unsigned steps, unsigned first, bool big,
 	powerfs_watch(lose_power, o);
 	v = script_run(&run, o->store, options, 1, steps, &o->log, NULL, NULL);
 	lose_power(o);
-	varve_close(v);
+	CHECK_EQ(varve_close(v), 0);
 	printf("%s: %ld moments, %ld cases\n", options, o->moments, o->cases);
 	script_fini(&run);
 	end(o);
@@ -161,7 +164,7 @@ static void succeed(struct outage *o, const struct script *run, unsigned step)
 	powerfs_watch(lose_power, o);
 	script_step(run, v, step, &o->log, NULL, NULL);
 	powerfs_watch(NULL, NULL);
-	varve_close(v);
+	CHECK_EQ(varve_close(v), 0);
 }
 
 static void successors(const char *options, unsigned steps, unsigned first)
@@ -171,14 +174,14 @@ static void successors(const char *options, unsigned steps, unsigned first)
 	long n = 1;
 
 	script_init(&run, false, false);
-	for (; die_at(o, n, steps, first, ignore); n++) {
+	for (; die_at(o, n, steps, first, ignore); n += settle_stride(3)) {
 		o->moments = n;
-		o->every = 8;
+		o->every = 8 * settle_stride(5);
 		succeed(o, &run, steps + 1);
 		o->every = 1;
 		lose_power(o);
 	}
-	printf("%s, successors: %ld deaths, %ld cases\n", options, n - 1, o->cases);
+	printf("%s, successors: before call %ld, %ld cases\n", options, n, o->cases);
 	script_fini(&run);
 	end(o);
 }
@@ -193,7 +196,8 @@ static void faults(const char *options, unsigned steps, unsigned first)
 	long n = 1;
 
 	script_init(&run, false, false);
-	for (; failed; n++) {
+	o->every = 1;
+	for (; failed; n += settle_stride(3)) {
 		varve *v;
 
 		plug_in(o, first);
@@ -204,7 +208,7 @@ static void faults(const char *options, unsigned steps, unsigned first)
 		lose_power(o);
 		varve_close(v);
 	}
-	printf("%s, faults: %ld failures, %ld cases\n", options, n - 1, o->cases);
+	printf("%s, faults: before call %ld, %ld cases\n", options, n, o->cases);
 	script_fini(&run);
 	end(o);
 }

@@ -3,6 +3,7 @@
 #include "base/pool.h"
 #include "engine/catalog.h"
 #include "engine/verify.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,8 @@ static void lay_down(const char *url, int value)
 	ok(varve_restart(v, VARVE_LATEST));
 	CHECK(value == 1 || region[7] == value - 1);
 	memset(region, value, sizeof(region));
-	ok(varve_checkpoint(v));
-	varve_close(v);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
 	memset(region, 0, sizeof(region));
 }
 

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 MODES
 /* keep, keep-every, and the gc that a session runs by itself: the store stays small, what is kept stays whole. */
 #include "base/pool.h"
 #include "engine/catalog.h"
@@ -85,7 +85,7 @@ static void check_epochs(const char *url)
 		CHECK_EQ(rc, kept(e) ? 0 : VARVE_ENOENT);
 		CHECK(rc || memcmp(got, saved[e], sizeof(got)) == 0);
 	}
-	varve_close(v);
+	ok(varve_close(v));
 }
 
 static void run(const char *url, const char *options)
@@ -99,20 +99,20 @@ static void run(const char *url, const char *options)
 	for (int e = 1; e <= EPOCHS; e++) {
 		for (int k = 0; k < PAGES / 8; k++)
 			memset(now + rng() % PAGES * PAGE, (int)rng(), 1 + rng() % PAGE);
-		ok(varve_checkpoint(v));
+		ok(varve_checkpoint(v)); /* the next pages are written, and old epochs dropped, while it is stored */
 		CHECK_EQ(varve_epoch(v), e);
 		memcpy(saved[e], now, sizeof(now));
 		if (e == EPOCHS / 2) { /* the rest by another session */
-			varve_close(v);
+			ok(varve_close(v));
 			ok(varve_open(url, "r", options, &v));
 			ok(varve_protect(v, "p", now, sizeof(now)));
 		}
 	}
-	varve_close(v);
+	ok(varve_close(v));
 	check_store(url, &bytes);
 	CHECK(bytes < 12 * sizeof(now)); /* nine epochs are live; sixty were written */
 	check_epochs(url);
-	varve_close(hold);
+	ok(varve_close(hold));
 }
 
 int main(void)

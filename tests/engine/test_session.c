@@ -1,4 +1,6 @@
+// ctest: MODES
 /* The whole road on one process: protect, checkpoint, restart; what is new, what is not; regions that come, go, grow. */
+#include "support/settle.h"
 #include "vv_test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -48,46 +50,46 @@ static void incremental(void)
 	ok(varve_open("mem:incremental", "a", NULL, &v));
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 0);
 	ok(varve_protect(v, "p", p, N * PAGE));
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	CHECK_EQ(last(v).bytes_zero, N * PAGE);
 	fill(p, N * PAGE);
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	CHECK_EQ(last(v).bytes_new, N * PAGE);
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	CHECK_EQ(last(v).bytes_unchanged, N * PAGE);
 	memcpy(copy, p, N * PAGE);
 	memcpy(p + 5 * PAGE, p + 9 * PAGE, PAGE); /* content known from before */
 	fill(p + 20 * PAGE, PAGE);                /* new, and twice in this epoch */
 	memcpy(p + 21 * PAGE, p + 20 * PAGE, PAGE);
 	memset(p + 30 * PAGE, 0, PAGE);
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	CHECK_EQ(last(v).bytes_dup_time, PAGE);
 	CHECK_EQ(last(v).bytes_dup_space, PAGE);
 	CHECK_EQ(last(v).bytes_new, PAGE);
 	CHECK_EQ(last(v).bytes_zero, PAGE);
 	CHECK_EQ(varve_epoch(v), 4);
 	memcpy(p, copy, N * PAGE); /* back to what it was: nothing new at all */
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	CHECK_EQ(last(v).bytes_new, 0);
 	memset(p, 0xee, N * PAGE);
 	CHECK_EQ(varve_restart(v, 3), 1);
 	CHECK(memcmp(p, copy, N * PAGE) == 0);
-	ok(varve_checkpoint(v)); /* incremental after a restart too */
+	ok(settle_checkpoint(v)); /* incremental after a restart too */
 	CHECK_EQ(last(v).bytes_unchanged, N * PAGE);
 	CHECK(varve_open("mem:incremental", "a", NULL, &w) == VARVE_EBUSY);
 	ok(varve_open("mem:incremental", "b", NULL, &w)); /* keeps the store alive */
-	varve_close(v);
+	ok(varve_close(v));
 	ok(varve_open("mem:incremental", "a", NULL, &v));
 	ok(varve_protect(v, "p", p, N * PAGE));
 	memset(p, 0, N * PAGE);
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	CHECK(memcmp(p, copy, N * PAGE) == 0);
 	p[7 * PAGE]++;
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	CHECK_EQ(last(v).bytes_new, PAGE);
 	CHECK_EQ(last(v).bytes_unchanged, (N - 1) * PAGE);
-	varve_close(v);
-	varve_close(w);
+	ok(varve_close(v));
+	ok(varve_close(w));
 	free(p);
 	free(copy);
 }

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 MODES
 /* New epochs never depend on damage: blocks that rotted, caches that are older than the files, numbers that come again. */
 #include "base/pool.h"
 #include "engine/catalog.h"
@@ -8,6 +8,7 @@
 #include "store/dir.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -67,9 +68,9 @@ static unsigned program(unsigned steps, const char *options)
 	for (unsigned i = start + 1; i <= start + steps; i++) {
 		step[0] = (uint8_t)i;
 		content(region, i);
-		ok(varve_checkpoint(v));
+		ok(settle_checkpoint(v));
 	}
-	varve_close(v);
+	ok(varve_close(v));
 	return start;
 }
 
@@ -111,14 +112,14 @@ static void rot_without_restart(void)
 	v = begin("codec=none");
 	content(region, 1);
 	step[0] = 1;
-	ok(varve_checkpoint(v));
-	varve_close(v);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
 	memset(region, 0, SIZE);
 	v = begin(NULL);
 	CHECK_EQ(varve_restart(v, 2), 1);
 	content(want, 1);
 	CHECK(memcmp(want, region, SIZE) == 0);
-	varve_close(v);
+	ok(varve_close(v));
 }
 
 static void remove_epoch(uint64_t epoch)
@@ -145,20 +146,20 @@ static void stale_cache(void)
 	v = begin(NULL);
 	for (unsigned i = 0; i < 12; i++) { /* 60..71, with content of its own */
 		content(region, 100 + i);
-		ok(varve_checkpoint(v));
+		ok(settle_checkpoint(v));
 	}
-	varve_close(v);
+	ok(varve_close(v));
 	v = begin(NULL);
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	for (unsigned i = 60; i <= 70; i++) {
 		content(region, i);
-		ok(varve_checkpoint(v));
+		ok(settle_checkpoint(v));
 		memset(region, 0, SIZE);
 		CHECK_EQ(varve_restart(v, varve_epoch(v)), 1);
 		content(want, i);
 		CHECK(memcmp(want, region, SIZE) == 0);
 	}
-	varve_close(v);
+	ok(varve_close(v));
 }
 
 static void with_lineage(void (*act)(const struct vv_lineage *lin))
@@ -205,9 +206,9 @@ static void numbers(void)
 		with_lineage(drop_newest);
 		with_lineage(verify);
 		v = begin(NULL);
-		ok(varve_checkpoint(v));
+		ok(settle_checkpoint(v));
 		CHECK_EQ(varve_epoch(v), next);
-		varve_close(v);
+		ok(varve_close(v));
 	}
 }
 
@@ -241,13 +242,13 @@ static void types(void)
 	place_remove(store);
 	ok(varve_open(store, "L", NULL, &v));
 	ok(varve_protect_array(v, "f", f, VARVE_F32, 1, &n));
-	ok(varve_checkpoint(v));
+	ok(settle_checkpoint(v));
 	ok(varve_protect_array(v, "f", f, VARVE_I32, 1, &n));
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), VARVE_EMISMATCH);
 	CHECK(strstr(varve_last_error(), "i32") && strstr(varve_last_error(), "f32"));
 	ok(varve_protect(v, "f", f, sizeof(f)));
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
-	varve_close(v);
+	ok(varve_close(v));
 }
 
 int main(void)

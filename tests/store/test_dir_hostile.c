@@ -5,6 +5,7 @@
 #include "core/name.h"
 #include "store/store.h"
 #include "support/place.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,7 +50,7 @@ static void make_store(void)
 	CHECK_EQ(varve_protect(v, "m", memory, sizeof(memory)), 0);
 	for (uint32_t epoch = 1; epoch <= 2; epoch++) {
 		fill(epoch);
-		CHECK_EQ(varve_checkpoint(v), 0);
+		CHECK_EQ(settle_checkpoint(v), 0);
 	}
 	varve_close(v);
 }
@@ -189,7 +190,7 @@ static void use(uint32_t want, bool may_fail)
 	} else {
 		CHECK_EQ(rc, 1);
 		CHECK(holds(want));
-		CHECK_EQ(varve_checkpoint(v), 0);
+		CHECK_EQ(settle_checkpoint(v), 0);
 	}
 	varve_close(v);
 }

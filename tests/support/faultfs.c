@@ -3,32 +3,47 @@
 #include "vv_test.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the caller's thread and the one that stores epochs */
 static struct {
 	enum fault kind;
 	long at, calls, replaced;
 	bool fired;
-	bool rest; /* FAULT_SHORT: half was written, the next write fails */
-} state;
+	int short_fd; /* FAULT_SHORT: half was written to it, the next write there fails; -1: none */
+} state = { .short_fd = -1 };
 
 void faultfs_arm(enum fault kind, long n)
 {
+	pthread_mutex_lock(&lock);
 	state.kind = kind;
 	state.at = n;
 	state.calls = state.replaced = 0;
-	state.fired = state.rest = false;
+	state.fired = false;
+	state.short_fd = -1;
+	pthread_mutex_unlock(&lock);
 }
 
 bool faultfs_fired(void)
 {
-	return state.fired;
+	bool fired;
+
+	pthread_mutex_lock(&lock);
+	fired = state.fired;
+	pthread_mutex_unlock(&lock);
+	return fired;
 }
 
 long faultfs_replaced(void)
 {
-	return state.replaced;
+	long replaced;
+
+	pthread_mutex_lock(&lock);
+	replaced = state.replaced;
+	pthread_mutex_unlock(&lock);
+	return replaced;
 }
 
 int faultfs_errno(enum fault kind)
@@ -43,34 +58,45 @@ const char *faultfs_name(enum fault kind)
 	return names[kind];
 }
 
-static bool dead(void)
+/* Counts the call; how it goes wrong if it is the one, else FAULT_NONE. */
+static enum fault hit(bool reads)
 {
-	return state.kind == FAULT_DEAD && state.fired;
-}
+	enum fault kind = FAULT_NONE;
 
-/* Counts the call; true if it is the one. */
-static bool hit(bool reads)
-{
-	if (dead())
-		return true;
-	if (state.kind == FAULT_NONE || reads != (state.kind == FAULT_READ) || ++state.calls != state.at)
-		return false;
-	if (state.kind == FAULT_KILL)
+	pthread_mutex_lock(&lock);
+	if (state.kind == FAULT_DEAD && state.fired)
+		kind = FAULT_DEAD;
+	else if (state.kind != FAULT_NONE && reads == (state.kind == FAULT_READ) && ++state.calls == state.at)
+		kind = state.kind;
+	if (kind == FAULT_KILL)
 		raise(SIGKILL);
-	state.fired = true;
-	return true;
+	state.fired |= kind != FAULT_NONE;
+	pthread_mutex_unlock(&lock);
+	return kind;
 }
 
-static int refuse(void)
+static bool is_dead(void)
 {
-	errno = faultfs_errno(state.kind);
-	return -1;
+	bool dead;
+
+	pthread_mutex_lock(&lock);
+	dead = state.kind == FAULT_DEAD && state.fired;
+	pthread_mutex_unlock(&lock);
+	return dead;
+}
+
+/* The errno of a call that goes wrong; true if it does. */
+static bool fails(enum fault kind)
+{
+	if (kind != FAULT_NONE)
+		errno = faultfs_errno(kind);
+	return kind != FAULT_NONE;
 }
 
 static int fault_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
 {
 	(void)fs;
-	return hit(!(flags & O_CREAT)) ? refuse() : lazyfs()->open(lazyfs(), path, flags, mode);
+	return fails(hit(!(flags & O_CREAT))) ? -1 : lazyfs()->open(lazyfs(), path, flags, mode);
 }
 
 static int fault_close(const struct vv_fs *fs, int fd)
@@ -100,36 +126,53 @@ static ssize_t write_half(int fd, const struct iovec *iov, int n, off_t off, boo
 	return rc;
 }
 
+static void set_short(int fd)
+{
+	pthread_mutex_lock(&lock);
+	state.short_fd = fd;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool take_short(int fd)
+{
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	is = state.short_fd == fd;
+	if (is)
+		state.short_fd = -1;
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
 static ssize_t fault_pwritev(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off)
 {
-	ssize_t half;
+	enum fault kind = take_short(fd) ? FAULT_ENOSPC : hit(false);
+	ssize_t half = 0;
 
 	(void)fs;
-	if (state.rest) {
-		state.rest = false;
-		return refuse();
+	if (kind == FAULT_NONE)
+		return lazyfs()->pwritev(lazyfs(), fd, iov, n, off);
+	if (kind == FAULT_SHORT || kind == FAULT_TEAR)
+		half = write_half(fd, iov, n, off, kind == FAULT_TEAR);
+	if (kind == FAULT_SHORT && half > 0) {
+		set_short(fd);
+		return half;
 	}
-	if (dead() || !hit(false))
-		return dead() ? refuse() : lazyfs()->pwritev(lazyfs(), fd, iov, n, off);
-	if (state.kind != FAULT_SHORT && state.kind != FAULT_TEAR)
-		return refuse();
-	half = write_half(fd, iov, n, off, state.kind == FAULT_TEAR);
-	if (state.kind == FAULT_TEAR || half <= 0)
-		return refuse();
-	state.rest = true;
-	return half;
+	errno = faultfs_errno(kind);
+	return -1;
 }
 
 static ssize_t fault_pread(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 {
 	(void)fs;
-	return hit(true) ? refuse() : lazyfs()->pread(lazyfs(), fd, p, n, off);
+	return fails(hit(true)) ? -1 : lazyfs()->pread(lazyfs(), fd, p, n, off);
 }
 
 static int fault_allocate(const struct vv_fs *fs, int fd, off_t off, off_t len)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->allocate(lazyfs(), fd, off, len);
+	return fails(hit(false)) ? -1 : lazyfs()->allocate(lazyfs(), fd, off, len);
 }
 
 static int fault_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_t len)
@@ -138,52 +181,56 @@ static int fault_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_
 	(void)fd;
 	(void)off;
 	(void)len;
-	return dead() ? refuse() : 0;
+	return fails(is_dead() ? FAULT_DEAD : FAULT_NONE) ? -1 : 0;
 }
 
 static int fault_truncate(const struct vv_fs *fs, int fd, off_t len)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->truncate(lazyfs(), fd, len);
+	return fails(hit(false)) ? -1 : lazyfs()->truncate(lazyfs(), fd, len);
 }
 
 static int fault_fsync(const struct vv_fs *fs, int fd)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->fsync(lazyfs(), fd);
+	return fails(hit(false)) ? -1 : lazyfs()->fsync(lazyfs(), fd);
 }
 
 static int fault_rename(const struct vv_fs *fs, const char *from, const char *to)
 {
 	(void)fs;
-	if (hit(false))
-		return refuse();
-	state.replaced += access(to, F_OK) == 0;
+	if (fails(hit(false)))
+		return -1;
+	if (access(to, F_OK) == 0) {
+		pthread_mutex_lock(&lock);
+		state.replaced++;
+		pthread_mutex_unlock(&lock);
+	}
 	return lazyfs()->rename(lazyfs(), from, to);
 }
 
 static int fault_unlink(const struct vv_fs *fs, const char *path)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->unlink(lazyfs(), path);
+	return fails(hit(false)) ? -1 : lazyfs()->unlink(lazyfs(), path);
 }
 
 static int fault_mkdir(const struct vv_fs *fs, const char *path, mode_t mode)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->mkdir(lazyfs(), path, mode);
+	return fails(hit(false)) ? -1 : lazyfs()->mkdir(lazyfs(), path, mode);
 }
 
 static int fault_rmdir(const struct vv_fs *fs, const char *path)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->rmdir(lazyfs(), path);
+	return fails(hit(false)) ? -1 : lazyfs()->rmdir(lazyfs(), path);
 }
 
 static int fault_fsync_dir(const struct vv_fs *fs, const char *path)
 {
 	(void)fs;
-	return hit(false) ? refuse() : lazyfs()->fsync_dir(lazyfs(), path);
+	return fails(hit(false)) ? -1 : lazyfs()->fsync_dir(lazyfs(), path);
 }
 
 const struct vv_fs *faultfs(void)

@@ -1,5 +1,5 @@
 /* A file system that goes wrong at the n-th call. Calls that change something are counted, and for FAULT_READ those that
- * read; below it nothing is made durable (see lazyfs.h). There is one per process. */
+ * read; below it nothing is made durable (see lazyfs.h). There is one per process, for any number of threads. */
 #ifndef VV_TEST_FAULTFS_H
 #define VV_TEST_FAULTFS_H
 

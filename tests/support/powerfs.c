@@ -5,6 +5,7 @@
 #include "vv_test.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 enum { MAX_NODES = 4096, MAX_FDS = 1024, MAX_ENTRIES = 400, MAX_PENDING = 256, MAX_NAME = 64 };
@@ -51,6 +52,19 @@ static struct {
 	bool once; /* only that call fails */
 } fs_state;
 
+/* One call at a time: the program's thread comes here and the one that stores epochs. Recursive, because whoever watches
+ * asks for the survivors. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void unlock(const int *held)
+{
+	(void)held;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Holds the lock to the end of the function. */
+#define ALONE __attribute__((cleanup(unlock))) const int held = pthread_mutex_lock(&lock)
+
 static struct node *new_node(bool is_dir)
 {
 	struct node *d = calloc(1, sizeof(*d));
@@ -68,6 +82,8 @@ static struct node *new_node(bool is_dir)
 
 void powerfs_start(const char *base)
 {
+	ALONE;
+
 	for (size_t i = 0; i < fs_state.n_nodes; i++) {
 		free(fs_state.node[i]->now.p);
 		free(fs_state.node[i]->durable.p);
@@ -82,12 +98,16 @@ void powerfs_start(const char *base)
 
 void powerfs_watch(void (*before)(void *arg), void *arg)
 {
+	ALONE;
+
 	fs_state.before = before;
 	fs_state.arg = arg;
 }
 
 void powerfs_die(long n)
 {
+	ALONE;
+
 	fs_state.calls = 0;
 	fs_state.die_at = n;
 	fs_state.once = false;
@@ -95,12 +115,16 @@ void powerfs_die(long n)
 
 void powerfs_fail(long n)
 {
+	ALONE;
+
 	powerfs_die(n);
 	fs_state.once = true;
 }
 
 int powerfs_died(void)
 {
+	ALONE;
+
 	return fs_state.die_at && fs_state.calls >= fs_state.die_at;
 }
 
@@ -206,6 +230,7 @@ static struct node *node_of(int fd)
 
 static int power_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
 {
+	ALONE;
 	const char *last = NULL;
 	struct node *dir;
 	int fd;
@@ -228,6 +253,8 @@ static int power_open(const struct vv_fs *fs, const char *path, int flags, mode_
 
 static int power_close(const struct vv_fs *fs, int fd)
 {
+	ALONE;
+
 	(void)fs;
 	if (fd >= 0 && fd < MAX_FDS)
 		fs_state.fd[fd] = NULL;
@@ -236,6 +263,7 @@ static int power_close(const struct vv_fs *fs, int fd)
 
 static ssize_t power_pwritev(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off)
 {
+	ALONE;
 	struct node *d = node_of(fd);
 	size_t at = (size_t)off, left;
 	ssize_t rc;
@@ -266,6 +294,7 @@ static ssize_t power_pread(const struct vv_fs *fs, int fd, void *p, size_t n, of
 
 static int power_allocate(const struct vv_fs *fs, int fd, off_t off, off_t len)
 {
+	ALONE;
 	struct node *d = node_of(fd);
 	int rc;
 
@@ -289,6 +318,7 @@ static int power_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_
 
 static int power_truncate(const struct vv_fs *fs, int fd, off_t len)
 {
+	ALONE;
 	int rc;
 
 	(void)fs;
@@ -302,6 +332,7 @@ static int power_truncate(const struct vv_fs *fs, int fd, off_t len)
 
 static int power_fsync(const struct vv_fs *fs, int fd)
 {
+	ALONE;
 	struct node *d = node_of(fd);
 
 	(void)fs;
@@ -313,6 +344,7 @@ static int power_fsync(const struct vv_fs *fs, int fd)
 
 static int power_rename(const struct vv_fs *fs, const char *from, const char *to)
 {
+	ALONE;
 	const char *old = NULL, *new = NULL;
 	struct node *dir, *dir2;
 	int rc;
@@ -342,18 +374,23 @@ static int forget(int rc, const char *path)
 
 static int power_unlink(const struct vv_fs *fs, const char *path)
 {
+	ALONE;
+
 	(void)fs;
 	return refused() ? -1 : forget(lazyfs()->unlink(lazyfs(), path), path);
 }
 
 static int power_rmdir(const struct vv_fs *fs, const char *path)
 {
+	ALONE;
+
 	(void)fs;
 	return refused() ? -1 : forget(lazyfs()->rmdir(lazyfs(), path), path);
 }
 
 static int power_mkdir(const struct vv_fs *fs, const char *path, mode_t mode)
 {
+	ALONE;
 	const char *last = NULL;
 	struct node *dir;
 	int rc;
@@ -370,6 +407,7 @@ static int power_mkdir(const struct vv_fs *fs, const char *path, mode_t mode)
 
 static int power_fsync_dir(const struct vv_fs *fs, const char *path)
 {
+	ALONE;
 	const char *last = NULL;
 	struct node *d;
 	size_t kept = 0;
@@ -503,10 +541,14 @@ static uint64_t survey(enum power_loss loss, uint64_t seed, const char *to)
 
 uint64_t powerfs_hash(enum power_loss loss, uint64_t seed)
 {
+	ALONE;
+
 	return survey(loss, seed, NULL);
 }
 
 void powerfs_survivors(enum power_loss loss, uint64_t seed, const char *to)
 {
+	ALONE;
+
 	survey(loss, seed, to);
 }

@@ -1,6 +1,6 @@
 /* A file system that knows what a loss of power would leave of it. Calls go to a real folder; beside it a model keeps what
  * is durable: a file's content as of its last fsync, a folder's entries as of the last fsync of the folder. Everything
- * since is pending, and any part of it may survive or not. There is one per process. */
+ * since is pending, and any part of it may survive or not. There is one per process, for any number of threads. */
 #ifndef VV_TEST_POWERFS_H
 #define VV_TEST_POWERFS_H
 
@@ -16,7 +16,7 @@ enum power_loss {
 const struct vv_fs *powerfs(void);
 /* Begins with `base`, a folder that is there, durable and empty. */
 void powerfs_start(const char *base);
-/* Called before every call that changes something below base; NULL = nothing is. */
+/* Called before every call that changes something below base, on whatever thread that is; NULL = nothing is. */
 void powerfs_watch(void (*before)(void *arg), void *arg);
 /* The n-th call from now on, and all after it, fail: the process is gone, the machine is not. 0: calls work again. */
 void powerfs_die(long n);

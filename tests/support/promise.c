@@ -3,6 +3,7 @@
 #include "engine/catalog.h"
 #include "engine/layerio.h"
 #include "engine/verify.h"
+#include "support/settle.h"
 #include "vv_test.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -113,7 +114,8 @@ void promise_check_epochs(const struct promise *p)
 	if (varve_open(p->store, SCRIPT_LINEAGE, p->options, &v) < 0)
 		broken(p, "varve_open");
 	restore_all(p, v, &l);
-	varve_close(v);
+	if (varve_close(v) < 0)
+		broken(p, "varve_close");
 	vv_catalog_listing_fini(&l);
 }
 
@@ -128,10 +130,11 @@ void promise_check(const struct promise *p)
 		broken(p, "varve_open");
 	restore_all(p, v, &l);
 	vv_catalog_listing_fini(&l);
-	if (script_set(p->script, v, NEXT_STEP, true) < 0 || varve_checkpoint(v) < 0)
+	if (script_set(p->script, v, NEXT_STEP, true) < 0 || settle_checkpoint(v) < 0)
 		broken(p, "the next checkpoint fails");
 	epoch = varve_epoch(v);
-	varve_close(v);
+	if (varve_close(v) < 0)
+		broken(p, "varve_close after the next checkpoint");
 	if (promise_epochs(p->store) > 2)
 		broken(p, "keep=2 keeps %zu", promise_epochs(p->store));
 	if (varve_open(p->store, SCRIPT_LINEAGE, p->options, &v) < 0)

@@ -1,5 +1,6 @@
 #include "support/script.h"
 #include "support/gen.h"
+#include "support/settle.h"
 #include "vv_test.h"
 
 enum { GRID, VECTOR, TAIL, GUEST, BIG, COMB };
@@ -188,16 +189,25 @@ int script_step(const struct script *s, varve *v, unsigned step, struct script_l
 		tell(failed, arg, "varve_protect", rc);
 		return rc;
 	}
-	rc = varve_checkpoint(v);
+	rc = settle_checkpoint(v);
 	if (rc) {
-		tell(failed, arg, "varve_checkpoint", rc);
+		tell(failed, arg, "a checkpoint", rc);
+		settle_idle(v);
 		return rc;
 	}
 	CHECK(log->n < SCRIPT_MAX_EPOCHS);
 	log->done[log->n].epoch = varve_epoch(v);
 	log->done[log->n].step = step;
-	__atomic_store_n(&log->n, log->n + 1, __ATOMIC_SEQ_CST); /* another process may look on */
+	__atomic_store_n(&log->n, log->n + 1, __ATOMIC_SEQ_CST); /* another process or thread may look on */
+	settle_idle(v);
 	return 0;
+}
+
+void script_log_copy(const struct script_log *log, struct script_log *out)
+{
+	out->n = __atomic_load_n(&log->n, __ATOMIC_SEQ_CST);
+	memcpy(out->done, log->done, out->n * sizeof(out->done[0]));
+	out->trying = log->trying;
 }
 
 varve *script_run(const struct script *s, const char *store, const char *options, unsigned first, unsigned last,

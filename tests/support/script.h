@@ -22,14 +22,17 @@ struct script {
 	bool delta; /* with a region of so many runs that every second layer is a delta (with SCRIPT_DELTA) */
 };
 
-struct script_log { /* what a run knows: fit for shared memory */
+struct script_log { /* what a run knows: fit for shared memory, and for other threads to look at */
 	unsigned n;
 	struct {
 		uint64_t epoch;
 		unsigned step;
-	} done[SCRIPT_MAX_EPOCHS]; /* checkpoints that returned 0 */
+	} done[SCRIPT_MAX_EPOCHS]; /* checkpoints that were reported durable */
 	unsigned trying;           /* the step under way */
 };
+
+/* What the run knows at this moment; it may be under way in another thread, which has begun its step. */
+void script_log_copy(const struct script_log *log, struct script_log *out);
 
 void script_init(struct script *s, bool big, bool delta);
 void script_fini(struct script *s);
@@ -45,7 +48,7 @@ typedef void (*script_failed)(void *arg, const char *call, int rc);
 /* Opens a session (again, if that fails once) and lays down the steps; the session stays open. */
 varve *script_run(const struct script *s, const char *store, const char *options, unsigned first, unsigned last,
 		  struct script_log *log, script_failed failed, void *arg);
-/* One step: 0 or the code. */
+/* One step, to its end: 0 or the code. */
 int script_step(const struct script *s, varve *v, unsigned step, struct script_log *log, script_failed failed, void *arg);
 
 #endif

@@ -1,0 +1,119 @@
+/* Ahead of the program: the tiles that come next in the expected order are copied as cells become free, and opened as soon as
+ * they are safe. The program then meets no fence, as long as it does what it did before; but what it does is not seen
+ * either. So there are two kinds of epochs: those that learn, in which every first write meets a fence, as in the paper, and those
+ * that rely on what was learned, until too many writes come where they are not expected. */
+#include "engine/tiles.h"
+#include <stdlib.h>
+
+enum {
+	STEP = 256, /* tiles copied and opened in one go */
+	SPARE = 8,  /* tiles' worth of cells left for each thread that waits */
+	NEAR = 16,  /* a write is where it is expected if it is no farther off than one in so many of all */
+	ODD = 64,   /* more surprises than one in so many: what was learned is of no use */
+	PATIENCE = 2, /* learning twice in vain: from then on only what is seen to repeat itself is relied on */
+};
+
+void vv_ahead_judge(struct vv_tiles *t)
+{
+	bool enough = t->n_seen > t->n_queue_last / 2, repeats = 5 * t->n_hits > 4 * t->n_seen;
+
+	if (t->learning && enough && (repeats || t->relapses < PATIENCE)) {
+		t->learning = false;
+		if (repeats)
+			t->relapses = 0;
+	} else if (!t->learning && ODD * t->n_surprises > t->n_queue_last) {
+		t->learning = true;
+		t->relapses++;
+	}
+	t->n_seen = t->n_hits = t->n_surprises = 0;
+}
+
+void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
+{
+	size_t place = t->place[tile], at = t->order.counter;
+
+	t->n_seen++;
+	t->n_hits += (place > at ? place - at : at - place) <= t->n_queue / NEAR;
+	t->n_surprises += !t->learning && !safe && place > t->front + 2 * STEP;
+}
+
+/* Is the tile safe, or can it be made so by copying it now? */
+static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t *copy)
+{
+	uint64_t need = vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
+	size_t spare = t->waiting * SPARE * t->tile_groups;
+
+	*copy = 0;
+	if (t->tile[tile].flags & VV_TILE_COPYING)
+		return false;
+	if (t->order.state[tile] == VV_ORDER_PROCESSED || !need)
+		return true;
+	if (t->order.state[tile] != VV_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->n_free ||
+	    !vv_tiles_hold(t, r, tile, need))
+		return false;
+	vv_order_copied(&t->order, (uint32_t)tile);
+	t->tile[tile].flags |= VV_TILE_COPYING;
+	*copy = need;
+	return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Opens n safe tiles, in runs; those that a fault has opened meanwhile are passed over. */
+static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		while (t->tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
+			pthread_cond_wait(&t->bell, &t->lock);
+	for (size_t k = 0; k < n; k++)
+		vv_order_presume(&t->order, tile[k]);
+	qsort(tile, n, sizeof(*tile), ascending);
+	for (size_t k = 0, end; k < n; k = end) {
+		struct vv_region *r = vv_tiles_region(t, tile[k]);
+
+		for (end = k + 1; end < n && tile[end] == tile[end - 1] + 1 && tile[end] < r->first_tile + r->n_tiles;)
+			end++;
+		vv_fault_open(t, r, tile[k], tile[end - 1]);
+	}
+}
+
+void vv_ahead_step(struct vv_tiles *t)
+{
+	uint32_t safe[STEP];
+	uint64_t copy[STEP];
+	size_t n = 0;
+
+	pthread_mutex_lock(&t->lock);
+	for (; t->fencing && t->rescue && !t->learning && t->front < t->n_queue && n < STEP; t->front++) {
+		uint32_t tile = t->queue[t->front];
+		struct vv_region *r = vv_tiles_region(t, tile);
+
+		if (t->tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST) || r->how == VV_BY_FENCE || !r->fenced)
+			continue;
+		if (!can_open(t, r, tile, &copy[n]))
+			break;
+		safe[n++] = tile;
+	}
+	if (n == 0) {
+		pthread_mutex_unlock(&t->lock);
+		return;
+	}
+	t->copying++;
+	pthread_mutex_unlock(&t->lock);
+	for (size_t k = 0; k < n; k++)
+		vv_tiles_copy(t, vv_tiles_region(t, safe[k]), safe[k], copy[k]);
+	pthread_mutex_lock(&t->lock);
+	t->copying--;
+	for (size_t k = 0; k < n; k++)
+		if (copy[k])
+			t->tile[safe[k]].flags &= (uint8_t)~VV_TILE_COPYING;
+	open_tiles(t, safe, n);
+	pthread_cond_broadcast(&t->freed);
+	pthread_cond_broadcast(&t->bell);
+	pthread_mutex_unlock(&t->lock);
+}

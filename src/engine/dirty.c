@@ -1,0 +1,256 @@
+/* What is dirty: pages that the kernel or a fence has seen written, or everything, where comparing is cheaper than watching. */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/tiles.h"
+#include "track/fence.h"
+#include "track/memory.h"
+#include "track/scan.h"
+#include <inttypes.h>
+
+/* Above this share of dirty pages it is cheaper to compare everything than to catch first writes. */
+static const double DENSE = 0.06;
+
+struct seen {
+	struct vv_tiles *tiles;
+	struct vv_region *region;
+	uint64_t pages;
+};
+
+/* The groups that the pages lo..hi touch. */
+static void mark_pages(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	struct seen *s = arg;
+	struct vv_tiles *t = s->tiles;
+	struct vv_region *r = s->region;
+	uintptr_t p = (uintptr_t)r->p;
+	size_t first = lo > p ? (size_t)((lo - p) / t->group_len) : 0;
+	size_t last = (size_t)((hi - 1 - p) / t->group_len);
+
+	s->pages += (hi - lo) / vv_memory_page();
+	last = last < r->n_groups ? last : r->n_groups - 1;
+	for (size_t g = first; g <= last; g++)
+		t->dirty[r->first_word + g / 64] |= (uint64_t)1 << g % 64;
+}
+
+static void mark_all(struct vv_tiles *t, struct vv_region *r)
+{
+	for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k++)
+		vv_tiles_set_dirty(t, r, k, vv_tiles_groups(t, r, k));
+}
+
+/* The ends of a region lie on pages that are not its own and not watched. */
+static void mark_ends(struct vv_tiles *t, struct vv_region *r)
+{
+	for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k = vv_tiles_next_bare(r, k))
+		vv_tiles_set_dirty(t, r, k, vv_tiles_dirty(t, r, k) | vv_tiles_bare(t, r, k));
+}
+
+static void watch(struct varve *v, struct vv_region *r)
+{
+	if (vv_scan_attach(v->tiles.scan, r->lo, r->hi) == 0) {
+		r->how = VV_BY_SCAN;
+		return;
+	}
+	vv_log_info("region '%s' is compared, not tracked: %s", r->name, vv_err_last());
+	vv_err_clear();
+	r->backoff = UINT32_MAX / 2;
+	r->patience = r->backoff;
+}
+
+static void unwatch(struct varve *v, struct vv_region *r)
+{
+	vv_scan_detach(v->tiles.scan, r->lo, r->hi);
+	r->how = VV_BY_DIGEST;
+	r->backoff = r->backoff ? 2 * r->backoff : 4;
+	r->patience = r->backoff;
+}
+
+/* Written pages of a watched region. If much of it is written every time, watching costs more than it saves. */
+static uint64_t collect(struct varve *v, struct vv_region *r)
+{
+	struct seen s = { &v->tiles, r, 0 };
+	double all = (double)((r->hi - r->lo) / vv_memory_page());
+
+	if (vv_scan_collect(v->tiles.scan, r->lo, r->hi, mark_pages, &s) < 0) {
+		vv_log_info("region '%s': %s; all of it is compared", r->name, vv_err_last());
+		vv_err_clear();
+		vv_scan_detach(v->tiles.scan, r->lo, r->hi);
+		r->how = VV_BY_DIGEST;
+		watch(v, r);
+		mark_all(&v->tiles, r);
+		return 0;
+	}
+	mark_ends(&v->tiles, r);
+	if (v->watch_auto && (double)s.pages > DENSE * all)
+		unwatch(v, r);
+	return s.pages;
+}
+
+static void any_page(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	struct seen *s = arg;
+	struct vv_tiles *t = s->tiles;
+	uintptr_t p = (uintptr_t)s->region->p;
+	size_t first = lo > p ? (size_t)((lo - p) / t->group_len / t->tile_groups) : 0;
+	size_t last = (size_t)((hi - 1 - p) / t->group_len / t->tile_groups);
+
+	for (size_t k = first; k <= last && k < s->region->n_tiles; k++)
+		if (!(t->tile[s->region->first_tile + k].flags & VV_TILE_OPEN))
+			s->pages++;
+}
+
+/* The next run of tiles that are still shut, as pages; false if there is none from *tile on. */
+static bool next_shut(const struct vv_tiles *t, const struct vv_region *r, size_t *tile, struct vv_memory_range *out)
+{
+	size_t end = r->first_tile + r->n_tiles, first;
+	uintptr_t ignored;
+
+	while (*tile < end && t->tile[*tile].flags & VV_TILE_OPEN)
+		++*tile;
+	if (*tile == end)
+		return false;
+	first = *tile;
+	while (*tile < end && !(t->tile[*tile].flags & VV_TILE_OPEN))
+		++*tile;
+	vv_tiles_pages(t, r, first, &out->lo, &ignored);
+	vv_tiles_pages(t, r, *tile - 1, &ignored, &out->hi);
+	return true;
+}
+
+bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
+{
+	enum { MANY = 512 };
+	struct vv_tiles *t = &v->tiles;
+	struct vv_memory_range range[MANY];
+	struct seen s = { t, r, 0 };
+	size_t tile = r->first_tile, n = 0;
+	bool more = true, ok = true;
+
+	if (r->how == VV_BY_SCAN)
+		return vv_scan_look(t->scan, r->lo, r->hi, any_page, &s) == 0 && s.pages == 0;
+	while (ok && more) {
+		more = next_shut(t, r, &tile, &range[n]);
+		n += more && range[n].lo < range[n].hi;
+		if (n == MANY || !more) {
+			ok = vv_fence_are_intact(t->fence, range, n);
+			n = 0;
+		}
+	}
+	return ok;
+}
+
+/* Tiles that were opened by a write. */
+static uint64_t collect_opened(struct varve *v, struct vv_region *r)
+{
+	struct vv_tiles *t = &v->tiles;
+	uint64_t pages = 0;
+
+	if (!vv_dirty_is_intact(v, r)) { /* mapped anew: what is not fenced any more was not seen */
+		vv_fence_remove(t->fence, r->lo, r->hi);
+		r->fenced = vv_fence_add(t->fence, r->lo, r->hi) == 0;
+		r->how = r->fenced ? VV_BY_FENCE : VV_BY_DIGEST;
+		for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k++)
+			t->tile[k].flags |= VV_TILE_OPEN;
+		vv_err_clear();
+	}
+	for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k++) {
+		if (!(t->tile[k].flags & VV_TILE_OPEN))
+			continue;
+		vv_tiles_set_dirty(t, r, k, vv_tiles_groups(t, r, k));
+		pages += (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, k)) * t->group_len / vv_memory_page();
+	}
+	mark_ends(t, r);
+	return pages;
+}
+
+/* Should a region that is compared whole be watched? If little of it changed, and not too often in vain. */
+static void reconsider(struct varve *v, struct vv_region *r)
+{
+	if (v->tracker != VV_BY_SCAN || r->lo == r->hi || !v->tiles.scan)
+		return;
+	if (r->patience)
+		r->patience--;
+	else if (!v->watch_auto || (double)r->changed <= DENSE * (double)r->shape.len || r->backoff == 0)
+		watch(v, r);
+}
+
+void vv_dirty_find(struct varve *v, uint64_t *pages)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	for (size_t i = 0; i < t->n_regions; i++) {
+		struct vv_region *r = t->region[i];
+
+		bool whole = r->fresh || r->how == VV_BY_DIGEST;
+
+		if (r->n_tiles == 0)
+			continue;
+		if (r->how == VV_BY_SCAN)
+			*pages += collect(v, r);
+		else if (r->how == VV_BY_FENCE)
+			*pages += collect_opened(v, r);
+		else
+			reconsider(v, r);
+		if (whole)
+			mark_all(t, r);
+		r->fresh = false;
+		r->changed = 0;
+	}
+}
+
+/* ---- audit ------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t draw(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static int audit_group(struct varve *v, struct vv_region *r, size_t g)
+{
+	const struct vv_tiles *t = &v->tiles;
+
+	for (size_t i = vv_tiles_chunk(t, g); i < vv_tiles_chunk_end(t, r, g); i++) {
+		const struct vv_digest *old = vv_region_digest(v, r, i);
+		struct vv_digest now;
+
+		v->digest(r->p + (uint64_t)i * r->shape.chunk, vv_region_chunk_len(r, i), &now);
+		if (!old || vv_digest_equal(old, &now))
+			continue;
+		r->fresh = true;
+		r->untracked = true;
+		return vv_err_set(VV_EMISMATCH,
+				  "audit: region '%s' changed at offset %" PRIu64 " without being seen by tracker %s; is it written by a "
+				  "device or another process? It is compared whole from now on (see varve_untrack)",
+				  r->name, (uint64_t)i * r->shape.chunk, vv_conf_text(&v->conf, "tracker"));
+	}
+	return 0;
+}
+
+/* Random groups that the tracker says are as they were. A miss is an error, and the region is not tracked any more. */
+int vv_dirty_audit(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+	uint64_t state = vv_clock_ns();
+	int rc = 0;
+
+	for (unsigned n = 0; rc == 0 && t->n && n < v->audit; n++) {
+		size_t tile = (size_t)(draw(&state) % t->n);
+		struct vv_region *r = vv_tiles_region(t, tile);
+		uint64_t clean = vv_tiles_groups(t, r, tile) & ~vv_tiles_dirty(t, r, tile);
+		unsigned skip = clean ? (unsigned)(draw(&state) % (unsigned)__builtin_popcountll(clean)) : 0;
+
+		if (!clean)
+			continue;
+		while (skip--)
+			clean &= clean - 1;
+		rc = audit_group(v, r, vv_tiles_group(t, r, tile) + (size_t)__builtin_ctzll(clean));
+		if (rc)
+			t->stale = true;
+	}
+	return rc;
+}

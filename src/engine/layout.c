@@ -1,0 +1,335 @@
+/* The regions' memory is laid out in tiles: how large they are, which pages can be watched, and the buffer for copies. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/tiles.h"
+#include "track/fence.h"
+#include "track/memory.h"
+#include "track/scan.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	TILE_GROUPS = 64,      /* one word of bits */
+	FENCE_GROUPS = 16,     /* where the fence also tells what was written, and every tile costs a fault */
+	TILES_MAX = 64 << 10,  /* what they cost in memory is then bounded */
+	META = 50,             /* one part in so many of the memory may be used beside the buffer */
+	CODING_SHARE = 4,      /* of the buffer is for blocks that are being coded */
+	WATCH_PAGES = 4,       /* smaller regions are copied whole */
+};
+
+/* ---- cells ---------------------------------------------------------------------------------------------------------- */
+
+static void free_cells(struct vv_tiles *t)
+{
+	if (t->cells)
+		munmap(t->cells, t->cells_len);
+	vv_mem_free(t->free_cell);
+	t->cells = NULL;
+	t->free_cell = NULL;
+	t->cells_len = t->n_cells = t->n_free = t->max_more = 0;
+}
+
+/* The buffer, touched now, so that no copy has to wait for the kernel to find and clear a page. Behind it lies room that is not
+ * touched before it is needed, enough for every group. */
+static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
+{
+	size_t n = (size_t)(bytes / t->group_len), len = (n + groups) * t->group_len;
+
+	if (n == t->n_cells && len == t->cells_len)
+		return 0;
+	free_cells(t);
+	if (len == 0)
+		return 0;
+	t->free_cell = vv_mem_new(n, sizeof(*t->free_cell));
+	if (!t->free_cell)
+		return VV_ENOMEM;
+	t->cells = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (t->cells == MAP_FAILED) {
+		t->cells = NULL;
+		return vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes (option buffer)", n * t->group_len);
+	}
+	madvise(t->cells, n * t->group_len, MADV_HUGEPAGE);
+	memset(t->cells, 0, n * t->group_len);
+	t->n_cells = n;
+	t->max_more = groups;
+	t->cells_len = len;
+	return 0;
+}
+
+/* ---- layout ---------------------------------------------------------------------------------------------------------- */
+
+static size_t tiles_in(const struct vv_tiles *t, const struct vv_region *r)
+{
+	uint64_t len = (uint64_t)t->tile_groups * t->group_len;
+
+	return (size_t)((r->shape.len + len - 1) / len);
+}
+
+static uint64_t memory_of(const struct varve *v)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < v->n_regions; i++)
+		sum += v->region[i]->shape.len;
+	return sum;
+}
+
+/* A tile is a page, so that a program that jumps about waits for no more than it writes; larger as the memory grows, so that
+ * fences around every second one stay about what the kernel allows (engine/fault.c knows what to do if it does not). */
+static void choose_geometry(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+	size_t chunk = (size_t)vv_conf_number(&v->conf, "chunk"), page = vv_memory_page();
+	size_t granule = (size_t)vv_conf_number(&v->conf, "granule"), most = 2 * vv_memory_map_room();
+
+	t->group_chunks = chunk < page ? page / chunk : 1;
+	t->group_len = t->group_chunks * chunk;
+	t->tile_groups = v->tracker == VV_BY_FENCE && !granule ? FENCE_GROUPS : 1;
+	while (t->tile_groups < TILE_GROUPS && 2 * t->tile_groups * t->group_len <= granule)
+		t->tile_groups *= 2;
+	most = most > TILES_MAX ? TILES_MAX : most;
+	while (memory_of(v) / (t->tile_groups * t->group_len) > most) {
+		if (t->tile_groups < TILE_GROUPS) {
+			t->tile_groups *= 2;
+		} else {
+			t->group_chunks *= 2;
+			t->group_len *= 2;
+		}
+	}
+}
+
+/* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states, and the index of one epoch. What
+ * is more than its share is taken from the buffer. */
+static uint64_t cells_bytes(const struct varve *v, uint64_t buffer)
+{
+	enum { PER_TILE = 44, PER_CHUNK = 68 };
+	const struct vv_tiles *t = &v->tiles;
+	uint64_t memory = memory_of(v), meta = memory / t->group_len * 5;
+
+	meta += memory / (t->tile_groups * t->group_len) * PER_TILE;
+	meta += memory / (t->group_len / t->group_chunks) * PER_CHUNK;
+	if (v->coding.codec)
+		buffer -= buffer / CODING_SHARE;
+	meta = meta > memory / META ? meta - memory / META : 0;
+	return meta < buffer / 2 ? buffer - meta : buffer - buffer / 2;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct vv_region *const *x = a, *const *y = b;
+
+	return ((*x)->lo > (*y)->lo) - ((*x)->lo < (*y)->lo);
+}
+
+/* Which pages of which regions can be watched. Of regions that share pages only the first is: the others are compared and
+ * copied whole. */
+static int find_pages(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+	size_t page = vv_memory_page(), kept = 0;
+	struct vv_memory_range *range = vv_mem_new(v->n_regions, sizeof(*range));
+
+	t->n_by_address = 0;
+	if (!range)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+		uintptr_t lo = 0, hi = 0;
+
+		r->lo = r->hi = 0;
+		if (r->untracked || !vv_memory_pages(r->p, (size_t)r->shape.len, &lo, &hi) || hi - lo < WATCH_PAGES * page)
+			continue;
+		r->lo = lo;
+		r->hi = hi;
+		t->by_address[t->n_by_address++] = r;
+	}
+	qsort(t->by_address, t->n_by_address, sizeof(struct vv_region *), by_address);
+	for (size_t i = 0; i < t->n_by_address; i++) /* the mappings are read once for all */
+		range[i] = (struct vv_memory_range){ t->by_address[i]->lo, t->by_address[i]->hi, false };
+	vv_memory_look(range, t->n_by_address, vv_memory_is_watchable);
+	for (size_t i = 0; i < t->n_by_address; i++) {
+		struct vv_region *r = t->by_address[i];
+
+		if ((kept && t->by_address[kept - 1]->hi > r->lo) || !range[i].ok)
+			r->lo = r->hi = 0;
+		else
+			t->by_address[kept++] = r;
+	}
+	vv_mem_free(range);
+	t->n_by_address = kept;
+	return 0;
+}
+
+/* New arrays beside the old ones, so that a failure leaves those. */
+struct plan {
+	struct vv_tile *tile;
+	struct vv_order order;
+	struct vv_region **region, **by_address;
+	uint32_t *queue, *place;
+	uint64_t *dirty, *todo;
+	size_t n, words, groups;
+};
+
+static void drop_plan(struct plan *p)
+{
+	vv_mem_free(p->tile);
+	vv_mem_free(p->region);
+	vv_mem_free(p->by_address);
+	vv_mem_free(p->queue);
+	vv_mem_free(p->place);
+	vv_mem_free(p->dirty);
+	vv_mem_free(p->todo);
+	vv_order_fini(&p->order);
+}
+
+static int make_plan(struct varve *v, struct plan *p)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+		size_t groups = (r->n_chunks + t->group_chunks - 1) / t->group_chunks;
+		uint32_t *cell = vv_mem_grow(r->cell, groups + 1, sizeof(*cell));
+
+		if (!cell)
+			return VV_ENOMEM;
+		memset(cell, 0, (groups + 1) * sizeof(*cell));
+		r->cell = cell;
+		p->n += tiles_in(t, r);
+		p->words += groups / 64 + 1;
+		p->groups += groups;
+	}
+	if (p->n >= VV_ORDER_NONE)
+		return vv_err_set(VV_EINVAL, "regions of this size need a larger chunk (option chunk)");
+	p->tile = vv_mem_new(p->n, sizeof(*p->tile));
+	p->queue = vv_mem_new(p->n, sizeof(*p->queue));
+	p->place = vv_mem_new(p->n, sizeof(*p->place));
+	p->region = vv_mem_new(v->n_regions, sizeof(struct vv_region *));
+	p->by_address = vv_mem_new(v->n_regions, sizeof(struct vv_region *));
+	p->dirty = vv_mem_new(p->words, sizeof(*p->dirty));
+	p->todo = vv_mem_new(p->words, sizeof(*p->todo));
+	if (!p->tile || !p->queue || !p->place || !p->region || !p->by_address || !p->dirty || !p->todo)
+		return VV_ENOMEM;
+	if (vv_order_init(&p->order, p->n, strcmp(vv_conf_text(&v->conf, "order"), "address") == 0) < 0)
+		return VV_ENOMEM;
+	p->order.by_access = t->rescue;
+	return 0;
+}
+
+/* Regions get their tiles; one that was there before, and has as many, keeps its past. */
+static void number_tiles(struct varve *v, struct plan *p, bool same_geometry)
+{
+	struct vv_tiles *t = &v->tiles;
+	size_t at = 0, word = 0;
+
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+		size_t n = tiles_in(t, r), was_n = r->n_tiles, was = r->first_tile;
+
+		r->first_tile = at;
+		r->n_tiles = n;
+		r->n_groups = (r->n_chunks + t->group_chunks - 1) / t->group_chunks;
+		r->fresh = true;
+		if (same_geometry && was_n == n && t->n)
+			vv_order_inherit(&p->order, at, &t->order, was, n);
+		r->first_word = word;
+		word += r->n_groups / 64 + 1;
+		for (size_t k = 0; k < n; k++)
+			p->tile[at + k] = (struct vv_tile){ .flags = VV_TILE_OPEN };
+		p->region[i] = r;
+		at += n;
+	}
+}
+
+/* Lifts what there is of watching; the regions start anew. */
+static void let_all_go(struct varve *v)
+{
+	pthread_mutex_lock(&v->tiles.lock);
+	for (size_t i = 0; i < v->tiles.n_by_address; i++) {
+		struct vv_region *r = v->tiles.by_address[i];
+
+		if (r->how == VV_BY_SCAN)
+			vv_scan_detach(v->tiles.scan, r->lo, r->hi);
+		if (r->fenced)
+			vv_fence_remove(v->tiles.fence, r->lo, r->hi);
+		r->fenced = false;
+		r->how = VV_BY_DIGEST;
+	}
+	vv_tiles_wait_askers(&v->tiles);
+	v->tiles.n_by_address = 0;
+	pthread_mutex_unlock(&v->tiles.lock);
+}
+
+static void free_arrays(struct vv_tiles *t)
+{
+	vv_mem_free(t->dirty);
+	vv_mem_free(t->todo);
+	vv_mem_free(t->tile);
+	vv_mem_free(t->region);
+	vv_mem_free(t->by_address);
+	vv_mem_free(t->queue);
+	vv_mem_free(t->place);
+	vv_order_fini(&t->order);
+	t->tile = NULL;
+	t->region = t->by_address = NULL;
+	t->queue = t->place = NULL;
+	t->dirty = t->todo = NULL;
+	t->order = (struct vv_order){ 0 };
+}
+
+int vv_layout_run(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+	size_t group_len = t->group_len, tile_groups = t->tile_groups;
+	uint64_t buffer = v->async ? vv_conf_share(&v->conf, "buffer", memory_of(v)) : 0;
+	struct plan p = { 0 };
+	int rc;
+
+	if (!t->stale)
+		return 0;
+	let_all_go(v);
+	choose_geometry(v);
+	rc = make_plan(v, &p);
+	if (rc == 0)
+		rc = make_cells(t, cells_bytes(v, buffer), p.groups);
+	if (rc) {
+		drop_plan(&p);
+		free_arrays(t);
+		t->n = t->n_regions = 0;
+		return rc;
+	}
+	number_tiles(v, &p, group_len == t->group_len && tile_groups == t->tile_groups);
+	free_arrays(t);
+	t->tile = p.tile;
+	t->order = p.order;
+	t->queue = p.queue;
+	t->place = p.place;
+	t->learning = true;
+	t->n_queue_last = t->n_seen = t->relapses = 0;
+	t->dirty = p.dirty;
+	t->todo = p.todo;
+	t->n_words = p.words;
+	t->region = p.region;
+	t->by_address = p.by_address;
+	t->n_regions = v->n_regions;
+	t->n = p.n;
+	rc = find_pages(v);
+	v->coding.memory = (size_t)(buffer / CODING_SHARE);
+	t->stale = rc != 0;
+	return rc;
+}
+
+void vv_layout_fini(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	if (v->pid == getpid())
+		let_all_go(v);
+	vv_fence_free(t->fence);
+	vv_scan_close(t->scan);
+	free_arrays(t);
+	free_cells(t);
+	t->n = 0;
+}
