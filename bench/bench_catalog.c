@@ -24,7 +24,7 @@ static void build_lineage(const char *store, const char *lineage, int epochs)
 	varve *v = NULL;
 
 	bench_change(p, EPOCH_BYTES, EPOCH_BYTES / BENCH_PAGE, 99);
-	bench_check(varve_open(store, lineage, NULL, &v), "varve_open");
+	bench_check(varve_open(store, lineage, "mode=sync", &v), "varve_open");
 	bench_check(varve_protect(v, "p", p, EPOCH_BYTES), "varve_protect");
 	for (int i = 0; i < epochs; i++) {
 		bench_check(varve_checkpoint(v), "varve_checkpoint");
@@ -41,7 +41,7 @@ static int child(const char *what, const char *store, const char *lineage)
 	double start = vv_clock_s(), before, call = 0;
 	varve *v = NULL;
 
-	bench_check(varve_open(store, lineage, NULL, &v), "varve_open");
+	bench_check(varve_open(store, lineage, "mode=sync", &v), "varve_open");
 	bench_check(varve_protect(v, "p", p, EPOCH_BYTES), "varve_protect");
 	bench_check(varve_restart(v, VARVE_LATEST), "varve_restart");
 	if (save) {

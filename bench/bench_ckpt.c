@@ -92,7 +92,7 @@ static void ckpt_incremental(struct bench *b)
 	struct varve_stats st;
 	struct session s;
 
-	session_open(b, "incremental", NULL, b->size, &s);
+	session_open(b, "incremental", "mode=sync", b->size, &s);
 	bench_fill(b, s.p, s.n, 10);
 	checkpoint(&s, &st);
 	incremental(b, &s, 1, true, 1000);
@@ -110,7 +110,7 @@ static void ckpt_full(struct bench *b)
 	struct varve_stats st;
 	struct session s;
 
-	session_open(b, "full", NULL, b->size, &s);
+	session_open(b, "full", "mode=sync", b->size, &s);
 	bench_fill(b, s.p, s.n, 20);
 	checkpoint(&s, &st);
 	for (int i = 0; i < b->rounds; i++) {
@@ -153,7 +153,7 @@ static void ckpt_metadata(struct bench *b)
 	struct session s;
 	double bytes, ms;
 
-	session_open(b, "metadata", NULL, b->size, &s);
+	session_open(b, "metadata", "mode=sync", b->size, &s);
 	bench_fill(b, s.p, s.n, 30);
 	checkpoint(&s, &st);
 	bytes = idle_layers(&s, &ms);
@@ -214,12 +214,12 @@ static void ckpt_codec(struct bench *b)
 		return;
 	}
 	n = load(b->field, &field);
-	codec(b, field, n, "none", "codec=none");
-	codec(b, field, n, "lz4", "codec=lz4");
-	codec(b, field, n, "zstd:1", "codec=zstd:1");
-	codec(b, field, n, "auto", "codec=auto");
-	codec(b, field, n, "none at 200 MB/s", "codec=none bandwidth=200M");
-	codec(b, field, n, "auto at 200 MB/s", "codec=auto bandwidth=200M");
+	codec(b, field, n, "none", "mode=sync codec=none");
+	codec(b, field, n, "lz4", "mode=sync codec=lz4");
+	codec(b, field, n, "zstd:1", "mode=sync codec=zstd:1");
+	codec(b, field, n, "auto", "mode=sync codec=auto");
+	codec(b, field, n, "none at 200 MB/s", "mode=sync codec=none bandwidth=200M");
+	codec(b, field, n, "auto at 200 MB/s", "mode=sync codec=auto bandwidth=200M");
 	munmap(field, n);
 }
 

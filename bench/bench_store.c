@@ -12,7 +12,7 @@ static double checkpoint_new(struct bench *b, const char *store, int round, uint
 	varve *v = NULL;
 
 	snprintf(lineage, sizeof(lineage), "round%d", round);
-	bench_check(varve_open(store, lineage, NULL, &v), "varve_open");
+	bench_check(varve_open(store, lineage, "mode=sync", &v), "varve_open");
 	bench_check(varve_protect(v, "p", p, b->size), "varve_protect");
 	start = vv_clock_s();
 	bench_check(varve_checkpoint(v), "varve_checkpoint");
@@ -48,7 +48,7 @@ static double restart(struct bench *b, const char *store, uint8_t *to)
 	double start, took;
 	varve *v = NULL;
 
-	bench_check(varve_open(store, "round0", NULL, &v), "varve_open");
+	bench_check(varve_open(store, "round0", "mode=sync", &v), "varve_open");
 	bench_check(varve_protect(v, "p", to, b->size), "varve_protect");
 	start = vv_clock_s();
 	bench_check(varve_restart(v, VARVE_LATEST), "varve_restart");

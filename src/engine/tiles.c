@@ -305,8 +305,8 @@ void vv_tiles_end(struct varve *v, bool ok)
 		vv_order_end(&t->order);
 	else
 		vv_order_fail(&t->order);
-	if (t->fencing && v->tracker != VV_BY_FENCE)
-		open_all(t);
+	if (t->fencing && v->tracker != VV_BY_FENCE && !(t->learning && ok))
+		open_all(t); /* while the order is being learned, what is not written yet is still watched */
 	t->fencing = t->broken = false;
 	pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);

@@ -72,8 +72,8 @@ int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, 
 }
 
 /* Sleeps until the limit allows n more bytes: each write is paid for before the next may start. A sleep ends late by more
- * than a small write takes: what is lost by that, and by a sink that was slow for a moment, may be made up for, but not more
- * than PACE_CREDIT of it; and debts below PACE_DEBT are not worth a sleep. */
+ * than a small write takes: what is lost by that may be made up for, as long as it is less than PACE_CREDIT; and debts below
+ * PACE_DEBT are not worth a sleep. */
 static void pace(struct vv_store *s, size_t n)
 {
 	static const double PACE_CREDIT = 5e-3, PACE_DEBT = 5e-4;
@@ -84,7 +84,7 @@ static void pace(struct vv_store *s, size_t n)
 	pthread_mutex_lock(&s->pace_lock);
 	now = vv_clock_s();
 	if (s->pace_free_at < now - PACE_CREDIT)
-		s->pace_free_at = now - PACE_CREDIT;
+		s->pace_free_at = now;
 	s->pace_free_at += (double)n / (double)s->bandwidth;
 	wait = s->pace_free_at - now;
 	pthread_mutex_unlock(&s->pace_lock);
