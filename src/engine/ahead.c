@@ -112,8 +112,8 @@ void vv_ahead_step(struct vv_tiles *t)
 	for (size_t k = 0; k < n; k++)
 		if (copy[k])
 			t->tile[safe[k]].flags &= (uint8_t)~VV_TILE_COPYING;
+	pthread_cond_broadcast(&t->bell); /* who hashes may wait for the end of copying, and we for the end of hashing */
 	open_tiles(t, safe, n);
 	pthread_cond_broadcast(&t->freed);
-	pthread_cond_broadcast(&t->bell);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 /* Above this share of dirty pages it is cheaper to compare everything than to catch first writes. */
-static const double DENSE = 0.06;
+static const double DENSE = 0.13;
 
 struct seen {
 	struct vv_tiles *tiles;

@@ -74,6 +74,7 @@ int vv_flusher_run(struct vv_pass *p)
 	if (rc == 0) {
 		vv_pass_accept(p);
 		vv_tiles_end(v, true);
+		vv_layout_judge(v, &p->st);
 	} else {
 		vv_flush_free(p->flush);
 		p->flush = NULL;

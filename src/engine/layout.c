@@ -76,8 +76,9 @@ static uint64_t memory_of(const struct varve *v)
 	return sum;
 }
 
-/* A tile is a page, so that a program that jumps about waits for no more than it writes; larger as the memory grows, so that
- * fences around every second one stay about what the kernel allows (engine/fault.c knows what to do if it does not). */
+/* While the sink is slow a tile is a page, so that a program that jumps about waits for no more than it writes; otherwise it is
+ * large, so that few faults are met. Larger also as the memory grows, so that fences around every second one stay about what the
+ * kernel allows (engine/fault.c knows what to do if it does not). */
 static void choose_geometry(struct varve *v)
 {
 	struct vv_tiles *t = &v->tiles;
@@ -86,7 +87,9 @@ static void choose_geometry(struct varve *v)
 
 	t->group_chunks = chunk < page ? page / chunk : 1;
 	t->group_len = t->group_chunks * chunk;
-	t->tile_groups = v->tracker == VV_BY_FENCE && !granule ? FENCE_GROUPS : 1;
+	t->tile_groups = granule || t->fine ? 1 : TILE_GROUPS;
+	if (v->tracker == VV_BY_FENCE && !granule)
+		t->tile_groups = FENCE_GROUPS;
 	while (t->tile_groups < TILE_GROUPS && 2 * t->tile_groups * t->group_len <= granule)
 		t->tile_groups *= 2;
 	most = most > TILES_MAX ? TILES_MAX : most;
@@ -319,6 +322,23 @@ int vv_layout_run(struct varve *v)
 	v->coding.memory = (size_t)(buffer / CODING_SHARE);
 	t->stale = rc != 0;
 	return rc;
+}
+
+/* Waiting for a page costs more than a fault on each if what is new is much more than the buffer holds, and storing it takes much
+ * longer than hashing. Twice in a row, before everything is laid out anew. */
+void vv_layout_judge(struct varve *v, const struct varve_stats *st)
+{
+	static const double HASHED = 8e9; /* bytes a second, about */
+	struct vv_tiles *t = &v->tiles;
+	bool slow = st->bytes_new > 2 * (uint64_t)t->n_cells * t->group_len &&
+		    st->seconds_flush > 3 * (double)st->bytes_dirty / HASHED;
+
+	t->votes = slow == t->fine ? 0 : t->votes + 1;
+	if (t->votes < 2 || vv_conf_number(&v->conf, "granule") || v->tracker == VV_BY_FENCE || !v->async)
+		return;
+	t->fine = slow;
+	t->votes = 0;
+	t->stale = true;
 }
 
 void vv_layout_fini(struct varve *v)

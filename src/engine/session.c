@@ -79,7 +79,7 @@ static int configure(struct varve *v, const char *options)
 	v->audit = (unsigned)vv_conf_number(&v->conf, "audit");
 	v->signal = vv_request_signal(vv_conf_text(&v->conf, "signal"));
 	v->tiles.rescue = vv_conf_bool(&v->conf, "eager");
-	v->tiles.stale = true;
+	v->tiles.stale = v->tiles.fine = true;
 	v->due = (struct vv_due){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
 				  vv_conf_real(&v->conf, "mtbf") };
 	return vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);

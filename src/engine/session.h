@@ -62,6 +62,8 @@ struct vv_tiles {
 	pthread_cond_t bell;  /* for the flusher: something to do */
 	pthread_cond_t freed; /* for who waits at a fence: a tile is stored, a cell is free */
 	bool stale;           /* the regions have changed */
+	bool fine;            /* small tiles */
+	unsigned votes;       /* epochs that asked for the other kind */
 	size_t group_chunks, group_len, tile_groups;
 	struct vv_tile *tile;
 	size_t n;

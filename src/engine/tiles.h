@@ -40,6 +40,8 @@ enum {
 /* engine/layout.c. Lays the regions out anew if they have changed since the last time. */
 int vv_layout_run(struct varve *v);
 void vv_layout_fini(struct varve *v);
+/* After an epoch: are tiles of another size wanted? */
+void vv_layout_judge(struct varve *v, const struct varve_stats *st);
 
 /* Under the lock, with no flush under way: until no thread is in vv_fault_ask. */
 void vv_tiles_wait_askers(struct vv_tiles *t);
