@@ -146,8 +146,7 @@ static void hash_tile(struct work *w, size_t tile, uint64_t held)
 				(r->was[i] == VV_CHUNK_ZERO || r->was[i] - VV_CHUNK_FIRST >= loaded);
 		}
 	}
-	if (quiet)
-		t->tile[tile].own |= VV_TILE_QUIET;
+	t->tile[tile].quiet = quiet;
 }
 
 static void read_batch(void *arg)
@@ -240,7 +239,7 @@ static uint64_t known_groups(struct work *w, size_t tile, uint64_t dirty)
 	struct vv_region *r = vv_tiles_region(t, tile);
 	size_t first = vv_tiles_group(t, r, tile);
 	const struct vv_digest *d = digests_of(w, tile);
-	bool quiet = t->tile[tile].own & VV_TILE_QUIET;
+	bool quiet = t->tile[tile].quiet;
 	uint64_t known = 0;
 
 	for (uint64_t left = dirty; left; left &= left - 1) {
@@ -291,7 +290,7 @@ static void prefetch(const struct work *w, const struct batch *b)
 	for (size_t k = 0; k < b->n; k++) {
 		const struct vv_tile *x = &w->t->tile[b->tile[k]];
 
-		if (!x->shelf || x->own & VV_TILE_QUIET)
+		if (!x->shelf || x->quiet)
 			continue;
 		for (size_t i = 0; i < w->shelves.chunks; i++)
 			vv_index_prefetch(&w->p->v->history.index, &digests_of(w, b->tile[k])[i]);

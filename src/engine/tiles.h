@@ -29,12 +29,12 @@ struct vv_tile {
 	uint32_t in_blocks; /* chunks handed to the flush and not written yet */
 	uint8_t flags;
 	uint8_t own;        /* the flusher's own flags */
+	bool quiet;         /* hashed: nothing changed, and nothing in it is older than the session */
 };
 
 enum {
 	VV_TILE_QUEUED = 1, /* a task is to hash it */
-	VV_TILE_QUIET = 2,  /* hashed: nothing changed, and nothing in it is older than the session */
-	VV_TILE_SIFTED = 4,
+	VV_TILE_SIFTED = 2,
 };
 
 /* engine/layout.c. Lays the regions out anew if they have changed since the last time. */

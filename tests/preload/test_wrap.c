@@ -257,7 +257,7 @@ static bool is_data_stat(int rc, mode_t mode, off_t size)
 	return rc == 0 && S_ISREG(mode) && size == (off_t)(4 * page);
 }
 
-#define IS_STAT(rc, type) is_data_stat(rc, ((type *)out)->st_mode, ((type *)out)->st_size)
+#define IS_STAT(rc, type) ((rc) == 0 && is_data_stat(0, ((type *)out)->st_mode, ((type *)out)->st_size)) // in this order
 #define IS_LINK(rc, type) ((rc) == 0 && S_ISLNK(((type *)out)->st_mode))
 #define IS_FS(rc, type) ((rc) == 0 && ((type *)out)->f_bsize > 0)
 
