@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-	HOLE = 4, /* clean tiles between dirty ones that are fenced along: cheaper than two fences */
+	HOLE = 256 << 10, /* bytes of clean tiles between dirty ones that are fenced along: cheaper than two fences */
 };
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static int shut_run(struct vv_tiles *t, struct vv_region *r, size_t first, size_
 /* Runs of tiles, small holes included. */
 static int shut_region(struct vv_tiles *t, struct vv_region *r)
 {
-	size_t end = r->first_tile + r->n_tiles, k = r->first_tile;
+	size_t end = r->first_tile + r->n_tiles, k = r->first_tile, hole = HOLE / (t->tile_groups * t->group_len) + 1;
 	int rc = 0;
 
 	while (rc == 0 && k < end) {
@@ -153,7 +153,7 @@ static int shut_region(struct vv_tiles *t, struct vv_region *r)
 		if (k == end)
 			break;
 		first = last = k;
-		for (; k < end && k - last <= HOLE; k++)
+		for (; k < end && k - last <= hole; k++)
 			if (shall_shut(t, r, k))
 				last = k;
 		rc = shut_run(t, r, first, last);
