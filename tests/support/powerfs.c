@@ -63,7 +63,7 @@ static void unlock(const int *held)
 }
 
 /* Holds the lock to the end of the function. */
-#define ALONE __attribute__((cleanup(unlock))) const int held = pthread_mutex_lock(&lock)
+#define ALONE __attribute__((cleanup(unlock), unused)) const int held = pthread_mutex_lock(&lock)
 
 static struct node *new_node(bool is_dir)
 {
