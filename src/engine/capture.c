@@ -274,8 +274,9 @@ static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 		for (size_t k = first; k <= last; k++) {
 			uint64_t need = vv_tiles_dirty(t, r, k) & ~vv_tiles_held(t, r, k);
 
-			if (need && (vv_tiles_hold(t, r, k, need) || vv_tiles_hold_more(t, r, k, need)))
-				vv_tiles_copy(t, r, k, need);
+			if (need && !vv_tiles_hold(t, r, k, need) && !vv_tiles_hold_more(t, r, k, need))
+				continue; /* no address space for it */
+			vv_tiles_copy(t, r, k, need);
 			vv_order_copied(&t->order, (uint32_t)k);
 		}
 		if (r->fenced)

@@ -37,7 +37,7 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 {
 	size_t n = (size_t)(bytes / t->group_len), len = (n + groups) * t->group_len;
 
-	if (n == t->n_cells && len == t->cells_len)
+	if (n == t->n_cells && groups == t->max_more && len == t->cells_len)
 		return 0;
 	free_cells(t);
 	if (len == 0)
@@ -46,6 +46,11 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 	if (!t->free_cell)
 		return VV_ENOMEM;
 	t->cells = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (t->cells == MAP_FAILED) { /* address space is short: do without that room */
+		groups = 0;
+		len = n * t->group_len;
+		t->cells = len ? mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+	}
 	if (t->cells == MAP_FAILED) {
 		t->cells = NULL;
 		return vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes (option buffer)", n * t->group_len);

@@ -213,10 +213,12 @@ int varve_close(varve *v)
 	vv_catalog_listing_fini(&v->live);
 	vv_store_close(v->store);
 	vv_conf_fini(&v->conf);
-	pthread_cond_destroy(&v->tiles.freed);
-	pthread_cond_destroy(&v->tiles.bell);
-	pthread_mutex_destroy(&v->tiles.lock);
-	pthread_mutex_destroy(&v->lock);
+	if (v->pid == getpid()) { /* in a child threads of the parent may seem to wait for them */
+		pthread_cond_destroy(&v->tiles.freed);
+		pthread_cond_destroy(&v->tiles.bell);
+		pthread_mutex_destroy(&v->tiles.lock);
+		pthread_mutex_destroy(&v->lock);
+	}
 	vv_mem_free(v);
 	return error.code ? vv_err_restore(&error) : 0;
 }
