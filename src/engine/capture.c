@@ -216,18 +216,27 @@ static int shut_all(struct varve *v)
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------------- */
 
+/* A word of bits at a time; a tile's bits never lie in two. */
+static void mark_dirty(struct vv_tiles *t, const struct vv_region *r)
+{
+	uint64_t one = t->tile_groups == 64 ? UINT64_MAX : ((uint64_t)1 << t->tile_groups) - 1;
+
+	for (size_t w = 0; w * 64 < r->n_groups; w++)
+		for (uint64_t bits = t->dirty[r->first_word + w]; bits;) {
+			size_t k = (size_t)__builtin_ctzll(bits) / t->tile_groups;
+
+			vv_order_mark(&t->order, (uint32_t)(r->first_tile + w * (64 / t->tile_groups) + k));
+			bits &= ~(one << k * t->tile_groups);
+		}
+}
+
 static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 {
 	uint64_t groups = 0;
 	uint32_t tile;
 
-	for (size_t i = 0; i < t->n_regions; i++) {
-		struct vv_region *r = t->region[i];
-
-		for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k++)
-			if (vv_tiles_dirty(t, r, k))
-				vv_order_mark(&t->order, (uint32_t)k);
-	}
+	for (size_t i = 0; i < t->n_regions; i++)
+		mark_dirty(t, t->region[i]);
 	vv_order_begin(&t->order);
 	t->n_queue = t->front = 0;
 	while ((tile = vv_order_eager(&t->order)) != VV_ORDER_NONE) {

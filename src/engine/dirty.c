@@ -7,6 +7,7 @@
 #include "track/memory.h"
 #include "track/scan.h"
 #include <inttypes.h>
+#include <string.h>
 
 /* Above this share of dirty pages it is cheaper to compare everything than to catch first writes. */
 static const double DENSE = 0.13;
@@ -35,8 +36,11 @@ static void mark_pages(void *arg, uintptr_t lo, uintptr_t hi)
 
 static void mark_all(struct vv_tiles *t, struct vv_region *r)
 {
-	for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k++)
-		vv_tiles_set_dirty(t, r, k, vv_tiles_groups(t, r, k));
+	uint64_t *word = &t->dirty[r->first_word];
+
+	memset(word, 0xff, r->n_groups / 64 * sizeof(*word));
+	if (r->n_groups % 64)
+		word[r->n_groups / 64] = ((uint64_t)1 << r->n_groups % 64) - 1;
 }
 
 /* The ends of a region lie on pages that are not its own and not watched. */
