@@ -1,4 +1,5 @@
 #include "cli/json.h"
+#include "base/utf8.h"
 #include "cli/text.h"
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@ static void add_string(struct vv_buf *b, const char *s)
 {
 	vv_buf_add(b, "\"", 1);
 	while (*s) {
-		size_t n = vv_text_utf8(s);
+		size_t n = vv_utf8_len(s);
 		unsigned char c = (unsigned char)*s;
 
 		if (n == 0)

@@ -1,4 +1,5 @@
 #include "cli/text.h"
+#include "base/utf8.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <inttypes.h>
@@ -140,30 +141,13 @@ struct vv_text_long vv_text_index(const struct vv_shape *s, uint64_t element)
 	return list(at, s->ndim);
 }
 
-/* Shortest forms only, no surrogates: what RFC 3629 allows. */
-size_t vv_text_utf8(const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-
-	if (!s[0])
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 struct vv_text_long vv_text_safe(const char *name)
 {
 	struct vv_text_long t;
 	size_t used = 0;
 
 	while (*name && used + 5 < sizeof(t.s)) {
-		size_t n = vv_text_utf8(name);
+		size_t n = vv_utf8_len(name);
 		unsigned char c = (unsigned char)*name;
 		/* U+0080..U+009F are control characters too */
 		bool control = c < 0x20 || c == 0x7f || (n == 2 && c == 0xc2 && (unsigned char)name[1] < 0xa0);

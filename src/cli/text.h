@@ -26,8 +26,6 @@ struct vv_text_long vv_text_index(const struct vv_shape *s, uint64_t element);
 /* Control characters and broken UTF-8 as \xNN: a name cannot steer the terminal. */
 struct vv_text_long vv_text_safe(const char *name);
 
-/* Bytes of the UTF-8 character at s; 0 if there is none. */
-size_t vv_text_utf8(const char *s);
 
 struct vv_text_table { /* rows of cells, as wide as they need to be */
 	const char *const *column; /* '<' or '>' for the side, then the heading; NULL at the end */

@@ -1,5 +1,6 @@
 #include "engine/journal.h"
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include <errno.h>
@@ -34,37 +35,22 @@ enum { FIELDS = sizeof(fields) / sizeof(fields[0]), ACCESS_FIELDS = 4 };
 
 _Static_assert(sizeof(struct varve_stats) == 8 * (FIELDS + ACCESS_FIELDS), "a field of varve_stats is not in the table");
 
-/* Bytes of the UTF-8 character at s, which is not '\0': shortest forms only, no surrogates (RFC 3629). 0: it is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 static void add_text(struct vv_buf *b, const char *key, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
-
 	vv_buf_printf(b, ",\"%s\":\"", key);
-	while (*s) {
-		size_t n = utf8_len(s);
+	while (*text) {
+		size_t n = vv_utf8_len(text);
+		unsigned char c = (unsigned char)*text;
 
 		if (n == 0)
 			vv_buf_printf(b, "\\ufffd");
-		else if (*s == '"' || *s == '\\')
-			vv_buf_printf(b, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f)
-			vv_buf_printf(b, "\\u%04x", *s);
+		else if (c == '"' || c == '\\')
+			vv_buf_printf(b, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			vv_buf_printf(b, "\\u%04x", c);
 		else
-			vv_buf_add(b, s, n);
-		s += n ? n : 1;
+			vv_buf_add(b, text, n);
+		text += n ? n : 1;
 	}
 	vv_buf_add(b, "\"", 1);
 }
