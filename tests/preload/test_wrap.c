@@ -3,6 +3,7 @@
 // and at the end. It must give the right result, and must have asked for every page of the output. A name in wrap_names.h
 // without a case here does not compile.
 #include "preload/wrap.h" // first: it keeps the headers from renaming pread to pread64
+#include "support/place.h"
 #include "vv_test.h"
 
 #include "base/err.h"
@@ -22,8 +23,8 @@ static bool unavailable; // this system does not have what the case needs
 
 // ---- what the cases use ----
 
-static char folder[] = "/tmp/varve-wrap-XXXXXX";
-static char data_path[64], link_path[64];
+static char folder[PLACE_MAX];
+static char data_path[PLACE_MAX + 8], link_path[PLACE_MAX + 8];
 static int data_fd, ends[2], other;
 static FILE *stream;
 static timer_t timer;
@@ -55,7 +56,8 @@ static bool any_set(const char *p, size_t n)
 
 static void make_files(void)
 {
-	CHECK(mkdtemp(folder) && chdir(folder) == 0);
+	place_make_dir(place_path(folder, "wrap"));
+	CHECK(chdir(folder) == 0);
 	snprintf(data_path, sizeof(data_path), "%s/data", folder);
 	snprintf(link_path, sizeof(link_path), "%s/link", folder);
 	data_fd = open(data_path, O_RDWR | O_CREAT, 0600);

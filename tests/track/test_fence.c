@@ -4,6 +4,7 @@
 #include "track/fence.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "support/place.h"
 #include "vv_test.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -392,8 +393,8 @@ static void peek(void *arg)
 
 static void test_try(void)
 {
-	char *p = map(2), name[] = "/tmp/varve-fence-XXXXXX";
-	int fd = mkstemp(name);
+	char *p = map(2), name[PLACE_MAX];
+	int fd = open(place_path(name, "gone"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	sigset_t before, after;
 
 	CHECK(fd >= 0 && ftruncate(fd, (off_t)page) == 0);
