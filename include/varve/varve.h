@@ -44,7 +44,8 @@ enum varve_error {
 	VARVE_EMISMATCH = -7, /* a region's size or type differs from what is stored */
 	VARVE_ENOSPC = -8,    /* the store is full */
 	VARVE_ENOTSUP = -9,   /* not built in */
-	VARVE_EDENIED = -10   /* permission or credentials */
+	VARVE_EDENIED = -10,  /* permission or credentials */
+	VARVE_EPEER = -11     /* another rank failed, or did not come in time */
 };
 
 /* The calling thread's last failure, in words; "" if there was none. */

@@ -92,7 +92,7 @@ const char *vv_err_name(int code)
 	static const char *const names[] = {
 		"success",           "invalid argument",   "out of memory",         "input/output error",
 		"not found",         "damaged data",       "in use by another",     "does not fit what is stored",
-		"no space left",     "not supported here", "permission denied",
+		"no space left",     "not supported here", "permission denied",   "another rank failed",
 	};
 
 	return code <= 0 && code > -(int)(sizeof(names) / sizeof(names[0])) ? names[-code] : "unknown error";

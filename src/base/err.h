@@ -15,6 +15,7 @@ enum vv_err {
 	VV_ENOSPC = -8,
 	VV_ENOTSUP = -9,   /* not built in, or not possible on this kind of store */
 	VV_EDENIED = -10,  /* permission or credentials */
+	VV_EPEER = -11,    /* another rank failed, or did not come */
 };
 
 struct vv_err_state {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert((int)VARVE_EDENIED == (int)VV_EDENIED && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
+_Static_assert((int)VARVE_EPEER == (int)VV_EPEER && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
 _Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
 
 const char *varve_last_error(void)

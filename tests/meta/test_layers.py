@@ -15,7 +15,7 @@ MAY = {  # layer: the layers whose headers it may include, besides its own
     **{front: BELOW_ENGINE | {"engine"} for front in FRONT_ENDS},
     "examples": set(),  # what a user has: the public headers
 }
-PUBLIC = FRONT_ENDS | {"engine", "examples"}  # who may include <varve/...>
+PUBLIC = FRONT_ENDS | {"engine", "examples", "comm"}  # who may include <varve/...>
 HOMES = [  # a header of an optional dependency, and the only files that may include it
     (r"zstd(_\w+)?\.h|zdict\.h", r"src/codec/zstd\.c"),
     (r"lz4\w*\.h", r"src/codec/lz4\.c"),

@@ -1,0 +1,45 @@
+/* varve over any kind of communicator. MPI programs want varve_mpi.h; this is for those who bring another one. */
+#ifndef VARVE_COMM_H
+#define VARVE_COMM_H
+
+#include <varve/varve.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum varve_reduce { VARVE_SUM, VARVE_MIN, VARVE_MAX };
+
+/* A group of processes that talk to each other. Every rank begins the same operations in the same order, and has at most one
+ * under way. Each returns at once, 0 with *op set or a VARVE_E... code; then `test` is called until it does not return 0, and
+ * all memory handed over stays where it is until then. Lengths are bytes and may exceed 4 GiB; rank r's part lies at r * len, or
+ * behind those of the ranks before it. */
+struct varve_comm {
+	uint32_t rank, size;
+	int any_thread; /* calls may come from any thread, one at a time; 0: only from threads that call varve */
+	void *ctx;
+	int (*bcast)(void *ctx, void *p, size_t len, uint32_t root, void **op);
+	int (*allreduce)(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, void **op); /* in place, element by element */
+	int (*allgather)(void *ctx, const void *mine, void *all, size_t len, void **op);
+	int (*alltoall)(void *ctx, const void *to, void *from, size_t len, void **op);
+	int (*alltoallv)(void *ctx, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len, void **op);
+	/* Sends to one rank and receives from one; either may be this rank itself, or VARVE_NOBODY. */
+	int (*sendrecv)(void *ctx, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from,
+			void **op);
+	int (*test)(void *ctx, void *op); /* 1: done; 0: not yet; < 0: failed. Unless 0, op is gone. */
+	const char *(*message)(void *ctx); /* why the last operation failed; may be NULL */
+	void (*close)(void *ctx);          /* after the last operation, on every rank */
+};
+
+#define VARVE_NOBODY UINT32_MAX
+
+/* As varve_open, by all ranks together: one session over the group. The struct is copied; ctx is closed with the session, also
+ * if this fails. */
+VARVE_API int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options,
+			      varve **out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
