@@ -158,11 +158,12 @@ struct varve_access {
 
 struct varve_stats {
 	uint64_t epoch;
-	uint64_t bytes_memory;    /* in all regions; the next five add up to it */
+	uint64_t bytes_memory;    /* in all regions; the next six add up to it */
 	uint64_t bytes_unchanged; /* as in the epoch before */
 	uint64_t bytes_zero;
 	uint64_t bytes_dup_time;  /* changed, but in the lineage already */
 	uint64_t bytes_dup_space; /* twice in this epoch */
+	uint64_t bytes_dup_ranks; /* new to this rank, but another one stores it or has */
 	uint64_t bytes_new;
 	uint64_t bytes_stored;    /* the new bytes as coded */
 	uint64_t bytes_layer;     /* the whole layer file: blocks and metadata */
@@ -178,6 +179,9 @@ struct varve_stats {
 	double seconds_waits;     /* of it, waiting */
 	double seconds_flush;     /* from the call to durable */
 	double bandwidth;         /* bytes_stored per second of it */
+
+	uint64_t bytes_lent;      /* of bytes_new, what other ranks refer to */
+	double seconds_ranks;     /* in which the ranks told each other what they hold */
 };
 
 /* Of the newest checkpoint of this session; waits until it is stored. VARVE_ENOENT if there was none. */

@@ -10,14 +10,15 @@ extern "C" {
 
 enum varve_reduce { VARVE_SUM, VARVE_MIN, VARVE_MAX };
 
-/* A group of processes that talk to each other. Every rank begins the same operations in the same order, and has at most one
- * under way. Each returns at once, 0 with *op set or a VARVE_E... code; then `test` is called until it does not return 0, and
+/* A group of processes that talk to each other, over two channels: `ctx` for calls that all ranks make, `side` for what goes on
+ * behind them. On each channel every rank begins the same operations in the same order, and has at most one under way; what is
+ * begun on one has no order with what is begun on the other. Each returns at once, 0 with *op set or a VARVE_E... code; then `test` is called until it does not return 0, and
  * all memory handed over stays where it is until then. Lengths are bytes and may exceed 4 GiB; rank r's part lies at r * len, or
  * behind those of the ranks before it. */
 struct varve_comm {
 	uint32_t rank, size;
 	int any_thread; /* calls may come from any thread, one at a time; 0: only from threads that call varve */
-	void *ctx;
+	void *ctx, *side;
 	int (*bcast)(void *ctx, void *p, size_t len, uint32_t root, void **op);
 	int (*allreduce)(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, void **op); /* in place, element by element */
 	int (*allgather)(void *ctx, const void *mine, void *all, size_t len, void **op);
@@ -28,13 +29,13 @@ struct varve_comm {
 			void **op);
 	int (*test)(void *ctx, void *op); /* 1: done; 0: not yet; < 0: failed. Unless 0, op is gone. */
 	const char *(*message)(void *ctx); /* why the last operation failed; may be NULL */
-	void (*close)(void *ctx);          /* after the last operation, on every rank */
+	void (*close)(void *ctx);          /* each of the two, after the last operation, on every rank */
 };
 
 #define VARVE_NOBODY UINT32_MAX
 
-/* As varve_open, by all ranks together: one session over the group. The struct is copied; ctx is closed with the session, also
- * if this fails. */
+/* As varve_open, by all ranks together: one session over the group. The struct is copied; the channels are closed with the
+ * session, also if this fails. */
 VARVE_API int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options,
 			      varve **out);
 

@@ -109,7 +109,7 @@ static const struct {
 } parts[] = {
 	{ "bytes.unchanged", "bytes_unchanged", "unchanged" }, { "bytes.zero", "bytes_zero", "zero" },
 	{ "bytes.dup_time", "bytes_dup_time", "dup in time" }, { "bytes.dup_space", "bytes_dup_space", "dup in space" },
-	{ "bytes.new", "bytes_new", "new" },
+	{ "bytes.dup_ranks", "bytes_dup_ranks", "of other ranks" }, { "bytes.new", "bytes_new", "new" },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
@@ -122,6 +122,7 @@ static const struct {
 	{ "bytes.dirty", "dirty" },      { "bytes.copied", "copied" },   { "bytes.wait", "writes waited" },
 	{ "bytes.cow", "writes copied" }, { "bytes.avoided", "avoided" }, { "bytes.after", "written after" },
 	{ "ns.faults", "in faults" },    { "ns.waits", "in waits" },     { "ns.flush", "flush" },
+	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" },
 };
 
 /* false: it is shown already. */
@@ -166,7 +167,7 @@ static void say_layer(struct vv_out *o, const struct view *w)
 	for (size_t i = 0; i < PARTS; i++) {
 		uint64_t v = vv_head_stat(h, parts[i].stat);
 
-		vv_out_printf(o, "  %-12s  %10s  %7s\n", parts[i].words, vv_text_size(v).s, vv_text_share(v, memory).s);
+		vv_out_printf(o, "  %-14s%10s  %7s\n", parts[i].words, vv_text_size(v).s, vv_text_share(v, memory).s);
 	}
 	vv_out_printf(o, "  stored        %10s  %7s of new in %zu block%s\n", vv_text_size(w->rank->stored).s,
 		      vv_text_share(w->rank->stored, vv_head_stat(h, "bytes.new")).s, w->file->blocks.n,

@@ -5,17 +5,26 @@
 #include <stdbool.h>
 #include <varve/varve_comm.h>
 
+/* A rank that gives up cannot take back what it handed over: the others may still read and write it. So what an operation reads
+ * and writes goes through memory of the comm if it is no more than this together, and may lie on the caller's stack. What is
+ * larger, and all of alltoallv, comes from the heap and is not freed once the comm is broken. */
+#define VV_COMM_SMALL 4096
+
 struct vv_comm {
 	struct varve_comm plug;
+	void *ctx; /* the channel: the plug's ctx or side */
 	double patience; /* seconds to wait for the others */
 	bool broken;     /* an operation failed or timed out: nothing more can be said, and what was handed over is not ours to free */
-	uint64_t sent;   /* bytes this rank has sent to others, for the statistics */
+	uint64_t sent;   /* bytes this rank has sent to others, counted as if straight to each; for the statistics */
+	char why[512];   /* it is broken */
+	void *small;     /* VV_COMM_SMALL bytes; left alone once broken */
 };
 
-int vv_comm_open(const struct varve_comm *plug, double patience, struct vv_comm **out);
+/* One of the two channels of a plug, which is closed with it; on failure it is still the caller's. */
+int vv_comm_open(const struct varve_comm *plug, void *channel, double patience, struct vv_comm **out);
 void vv_comm_close(struct vv_comm *c); /* NULL is fine */
 
-/* Each ends when all ranks have come, or with VV_EPEER after `patience`: the session is then of no more use. */
+/* Each ends when the ranks it needs have come, or with VV_EPEER after `patience`: the session is then of no more use. */
 int vv_comm_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root);
 int vv_comm_allreduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how);
 int vv_comm_allgather(struct vv_comm *c, const void *mine, void *all, size_t len);
@@ -23,15 +32,20 @@ int vv_comm_alltoall(struct vv_comm *c, const void *to, void *from, size_t len);
 int vv_comm_alltoallv(struct vv_comm *c, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len);
 int vv_comm_sendrecv(struct vv_comm *c, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from);
 
-/* One that goes on in the background: begun here, looked at by vv_comm_look. Nothing else is begun before it is done. */
+/* One that goes on in the background: begun here, looked at by vv_comm_look. Nothing else is begun before it is done, and its
+ * memory is never on the stack. */
 struct vv_comm_op {
 	void *op;
-	double begun; /* on the monotonic clock */
+	const char *what;
+	double seen;   /* on the monotonic clock: the last look */
+	double waited; /* seconds; a gap between two looks counts for little, see vv_comm_look */
 };
 
 int vv_comm_begin_allgather(struct vv_comm *c, const void *mine, void *all, size_t len, struct vv_comm_op *op);
 int vv_comm_begin_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root, struct vv_comm_op *op);
-/* 1: done; 0: not yet; < 0: failed, or too late. With `wait` it does not return 0. */
+/* 1: done; 0: not yet; < 0: failed, or too late. With `wait` it does not return 0.
+ * Many plugs get on only while somebody looks. So a long gap between two looks, when this rank was busy or stopped, is not held
+ * against the others: it counts for at most 0.1 s. */
 int vv_comm_look(struct vv_comm *c, struct vv_comm_op *op, bool wait);
 
 #endif

@@ -104,7 +104,7 @@ static int rehash(struct vv_index *x, size_t n)
 	return 0;
 }
 
-static int layer_number(struct vv_index *x, uint64_t layer, uint64_t *out)
+int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *out)
 {
 	if (x->n_layers && x->layer[x->n_layers - 1] == layer) {
 		*out = x->n_layers - 1;
@@ -131,7 +131,7 @@ int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, 
 	if (rc == 0 && (!x->slot || x->n * 10 >= (x->mask + 1) * 7))
 		rc = rehash(x, x->n + 1);
 	if (rc == 0)
-		rc = layer_number(x, layer, &source);
+		rc = vv_index_source(x, layer, &source);
 	if (rc)
 		return rc;
 	i = probe(x, d);
@@ -166,13 +166,20 @@ int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_diges
 	return rc;
 }
 
+void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_t pos)
+{
+	x->entry[number].where = source << 40 | pos;
+}
+
 void vv_index_truncate(struct vv_index *x, size_t n)
 {
 	if (n >= x->n)
 		return;
 	x->n = n;
-	while (x->n_layers && (n == 0 || x->entry[n - 1].where >> 40 < x->n_layers - 1))
-		x->n_layers--;
+	x->n_layers = 0;
+	for (size_t i = 0; i < n; i++)
+		if (x->entry[i].where >> 40 >= x->n_layers)
+			x->n_layers = (size_t)(x->entry[i].where >> 40) + 1;
 	memset(x->slot, 0, (x->mask + 1) * sizeof(*x->slot));
 	refill(x);
 }

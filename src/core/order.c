@@ -259,6 +259,19 @@ void vv_order_waited(struct vv_order *o, uint32_t page)
 		record(o, page, VV_ACCESS_WAIT);
 }
 
+bool vv_order_take(struct vv_order *o, uint32_t page)
+{
+	uint8_t *flag = &o->own->flag[page];
+
+	if (!(*flag & PENDING))
+		return false;
+	*flag &= (uint8_t)~PENDING;
+	o->left--;
+	if (!(*flag & COPIED))
+		o->state[page] = VV_ORDER_INPROGRESS;
+	return true;
+}
+
 uint32_t vv_order_next(struct vv_order *o)
 {
 	struct vv_order_own *own = o->own;
@@ -269,12 +282,8 @@ uint32_t vv_order_next(struct vv_order *o)
 		page = pull(own, &own->copies, PENDING, PENDING);
 	if (page == VV_ORDER_NONE)
 		page = pull(own, &own->plan, PENDING, PENDING);
-	if (page == VV_ORDER_NONE)
-		return page;
-	own->flag[page] &= (uint8_t)~PENDING;
-	o->left--;
-	if (!(own->flag[page] & COPIED))
-		o->state[page] = VV_ORDER_INPROGRESS;
+	if (page != VV_ORDER_NONE)
+		vv_order_take(o, page);
 	return page;
 }
 

@@ -61,6 +61,8 @@ void vv_order_waited(struct vv_order *o, uint32_t page); /* recorded as WAIT */
  * it is stored from a copy. VV_ORDER_NONE when none is left. First those that threads wait for, then those that have a copy,
  * each in the order they came; then as the past says: WAIT, COW, AVOIDED, AFTER, each by index; then those without a past. */
 uint32_t vv_order_next(struct vv_order *o);
+/* The same with a page of the caller's choice; false if it is not in the schedule any more. */
+bool vv_order_take(struct vv_order *o, uint32_t page);
 /* It is stored: PROCESSED. */
 void vv_order_done(struct vv_order *o, uint32_t page);
 /* A scheduled page need not be stored: PROCESSED, and out of the schedule. */

@@ -103,6 +103,22 @@ int vv_catalog_open(struct vv_store *store, const char *name, bool create, struc
 	return rc;
 }
 
+int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[16], uint64_t created_ns,
+		     struct vv_lineage *out)
+{
+	struct vv_lineage lin = { .store = store, .created_ns = created_ns };
+	char object[VV_NAME_MAX];
+	int rc;
+
+	snprintf(lin.name, sizeof(lin.name), "%s", name);
+	memcpy(lin.id, id, sizeof(lin.id));
+	vv_name_record(object, name);
+	rc = put_record(&lin, object);
+	if (rc == 0)
+		*out = lin;
+	return rc;
+}
+
 /* By its record; or, if that is lost, by a folder of epochs. */
 static int is_lineage(struct vv_store *store, const char *name)
 {
@@ -292,4 +308,19 @@ int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_co
 	}
 	*out = c;
 	return 0;
+}
+
+int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c)
+{
+	char object[VV_NAME_MAX];
+	struct vv_buf b = { 0 };
+	int rc;
+
+	vv_commit_put(c, &b);
+	vv_name_commit(object, lin->name, c->epoch);
+	rc = vv_buf_check(&b);
+	if (rc == 0)
+		rc = vv_store_put(lin->store, object, b.p, b.n);
+	vv_buf_fini(&b);
+	return rc;
 }

@@ -31,6 +31,9 @@ struct vv_listing { /* all ascending */
 /* Reads the lineage's record; with create, makes it if it is not there. Where the record is lost but epochs are there, their
  * commit records say what was in it. VV_ENOENT names the store. */
 int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out);
+/* Makes a record that says what another store's says. */
+int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[16], uint64_t created_ns,
+		     struct vv_lineage *out);
 /* Names of all lineages, sorted, those that lost their record too. */
 int vv_catalog_lineages(struct vv_store *store, struct vv_names *out);
 
@@ -42,6 +45,8 @@ int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *e
 /* The highest number that a commit or a layer bears: the next epoch is above it. */
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 
+/* From now on the epoch counts. */
+int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);
 /* VV_ENOENT if the epoch is not there; VV_EDAMAGED if its record is not whole. */
 int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out);
 

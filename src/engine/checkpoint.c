@@ -1,7 +1,8 @@
 /* A checkpoint: what is dirty is copied or fenced; then it is stored, on this thread or behind it. */
 #include "base/clock.h"
 #include "base/err.h"
-#include "engine/pass.h"
+#include "engine/collective.h"
+#include "engine/ranks.h"
 #include "engine/tiles.h"
 
 static void note_blocked(struct varve *v, uint64_t start)
@@ -11,33 +12,77 @@ static void note_blocked(struct varve *v, uint64_t start)
 	pthread_mutex_unlock(&v->tiles.lock);
 }
 
-int vv_checkpoint_run(struct varve *v)
+/* Everything that can fail before there is an epoch. */
+static int prepare(struct varve *v)
 {
-	uint64_t start = vv_clock_ns();
-	struct vv_pass *p = NULL;
 	int rc = vv_flusher_reserve(&v->flusher);
 
 	if (rc == 0)
 		rc = vv_session_prepare(v);
+	if (rc == 0 && v->async)
+		rc = vv_flusher_ready(&v->flusher);
+	if (!v->group)
+		return rc;
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	return rc ? rc : vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX); /* so that all use the same number */
+}
+
+/* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
+static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
+{
+	if (v->async && v->group->behind)
+		return vv_ranks_agree(v->group, v->group->comm, rc);
+	return vv_survey_run(p, rc);
+}
+
+static int take(struct varve *v, struct vv_pass **out)
+{
+	struct vv_pass *p = NULL;
+	int rc = vv_pass_new(v, &p);
+
+	if (rc == 0)
+		rc = vv_capture_take(v, v->async, &p->st, &p->chunks);
+	if (v->group) {
+		bool taken = rc == 0;
+
+		if (p)
+			rc = ask_ranks(v, p, rc);
+		else
+			rc = vv_ranks_agree(v->group, v->group->comm, rc);
+		if (rc && taken) {
+			struct vv_err_state error;
+
+			vv_err_save(rc, &error);
+			vv_stow_free(p);
+			vv_tiles_end(v, false);
+			vv_pass_retract(p);
+			vv_collective_forget(v);
+			vv_err_restore(&error);
+		}
+	}
+	if (rc)
+		vv_pass_free(p);
+	else
+		*out = p;
+	return rc;
+}
+
+int vv_checkpoint_run(struct varve *v)
+{
+	uint64_t start = vv_clock_ns();
+	struct vv_pass *p = NULL;
+	int rc = prepare(v);
+
 	if (rc)
 		return rc;
 	vv_pass_sweep(v);
-	rc = vv_pass_new(v, &p);
-	if (rc == 0)
-		rc = vv_capture_take(v, v->async, &p->st, &p->chunks);
-	if (rc) {
-		vv_pass_free(p);
+	rc = take(v, &p);
+	if (rc)
 		return rc;
-	}
 	note_blocked(v, start);
 	if (!v->async)
 		return vv_flusher_run(p);
-	rc = vv_flusher_start(p);
-	if (rc) {
-		vv_tiles_end(v, false);
-		vv_pass_free(p);
-		return rc;
-	}
+	vv_flusher_start(p);
 	vv_capture_settle(v);
 	note_blocked(v, start);
 	return 0;

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/journal.h"
 #include "engine/pass.h"
+#include "engine/ranks.h"
 #include "engine/tiles.h"
 #include <signal.h>
 
@@ -39,29 +40,69 @@ bool vv_flusher_is_telling(const struct varve *v)
 	return telling == v;
 }
 
-static void tell(struct vv_pass *p, int rc)
+static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
 {
-	struct varve *v = p->v;
 	const char *path = vv_conf_text(&v->conf, "stats");
 	struct vv_err_state error;
 
 	vv_err_save(rc, &error);
-	if (path[0] && vv_journal_add(path, v->lineage.name, v->rank, p->head.time_ns, rc, vv_err_last(), &p->st) < 0)
+	if (path[0] && vv_journal_add(path, v->lineage.name, v->rank, time_ns, rc, vv_err_last(), st) < 0)
 		vv_log_warn("statistics are not written: %s", vv_err_last());
 	vv_err_restore(&error);
 	if (v->flusher.done) {
 		const struct varve *outer = telling;
 
 		telling = v;
-		v->flusher.done(v->flusher.done_arg, p->epoch, rc);
+		v->flusher.done(v->flusher.done_arg, epoch, rc);
 		telling = outer;
 	}
 	vv_err_restore(&error);
 }
 
+void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
+{
+	tell(v, epoch, time_ns, st, rc);
+	note_fate(v, epoch, rc);
+}
+
 int vv_flusher_reserve(struct vv_flusher *f)
 {
 	return vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed));
+}
+
+/* The session draws its consequences. */
+static void end_pass(struct vv_pass *p, int rc)
+{
+	struct varve *v = p->v;
+
+	if (rc == 0) {
+		vv_pass_accept(p);
+		vv_tiles_end(v, true);
+		vv_layout_judge(v, &p->st);
+		return;
+	}
+	vv_stow_free(p);
+	vv_flush_free(p->flush);
+	p->flush = NULL;
+	vv_tiles_end(v, false);
+	vv_pass_retract(p);
+	p->st.epoch = p->epoch;
+}
+
+/* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */
+static int end_part(struct vv_pass *p, int rc)
+{
+	struct varve *v = p->v;
+	uint64_t epoch = p->epoch;
+
+	vv_verdict_begin(p, rc);
+	end_pass(p, rc);
+	vv_pass_free(p);
+	if (v->async && !v->group->behind)
+		return 0;
+	vv_verdict_step(v, true);
+	rc = vv_flusher_fate(v, epoch, false);
+	return rc < 0 ? rc : 0;
 }
 
 int vv_flusher_run(struct vv_pass *p)
@@ -70,23 +111,14 @@ int vv_flusher_run(struct vv_pass *p)
 	struct vv_err_state error;
 	int rc = vv_stow_run(p);
 
+	if (v->group)
+		return end_part(p, rc);
 	vv_err_save(rc, &error);
-	if (rc == 0) {
-		vv_pass_accept(p);
-		vv_tiles_end(v, true);
-		vv_layout_judge(v, &p->st);
-	} else {
-		vv_flush_free(p->flush);
-		p->flush = NULL;
-		vv_tiles_end(v, false);
-		vv_pass_retract(p);
-		p->st.epoch = p->epoch;
-	}
+	end_pass(p, rc);
 	vv_err_restore(&error);
-	tell(p, rc);
-	note_fate(v, p->epoch, rc);
+	vv_flusher_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
 	if (rc == 0)
-		vv_retain_run(v);
+		vv_retain_run(v, p->st.bytes_layer);
 	vv_pass_free(p);
 	return vv_err_restore(&error);
 }
@@ -136,7 +168,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static int start_thread(struct vv_flusher *f)
+int vv_flusher_ready(struct vv_flusher *f)
 {
 	sigset_t set, old;
 	int rc;
@@ -153,19 +185,15 @@ static int start_thread(struct vv_flusher *f)
 	return rc ? vv_err_sys(rc, "cannot start the thread that stores epochs") : 0;
 }
 
-int vv_flusher_start(struct vv_pass *p)
+void vv_flusher_start(struct vv_pass *p)
 {
 	struct vv_flusher *f = &p->v->flusher;
-	int rc = start_thread(f);
 
-	if (rc)
-		return rc;
 	pthread_mutex_lock(&f->lock);
 	f->pass = p;
 	p->v->newest = p->epoch;
 	pthread_cond_broadcast(&f->change);
 	pthread_mutex_unlock(&f->lock);
-	return 0;
 }
 
 void vv_flusher_wait(struct varve *v)

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/layerio.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char magic[8] = { 'V', 'A', 'R', 'V', 'E', 'I', 'D', 'X' };
@@ -23,10 +24,8 @@ void vv_history_fini(struct vv_history *h)
 
 int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check)
 {
-	size_t n = h->index.n_layers;
+	size_t n = h->index.n_layers, k = n;
 
-	if (n == 0 || h->index.layer[n - 1] != layer)
-		return 0; /* it brought nothing new */
 	if (n > h->ties_cap) {
 		size_t cap = n * 2;
 		uint64_t *v = vv_mem_grow(h->tie, cap, sizeof(*v));
@@ -36,7 +35,10 @@ int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check)
 		h->tie = v;
 		h->ties_cap = cap;
 	}
-	h->tie[n - 1] = check;
+	while (k && h->index.layer[k - 1] != layer && vv_run_epoch(h->index.layer[k - 1]) == vv_run_epoch(layer))
+		k--; /* what other ranks stored of the epoch may have come behind it */
+	if (k && h->index.layer[k - 1] == layer)
+		h->tie[k - 1] = check; /* else it brought nothing new */
 	return 0;
 }
 
@@ -202,30 +204,75 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 	return rc;
 }
 
-static void put_source(struct vv_buf *b, const struct vv_history *h, size_t first, size_t end)
+/* The entries of the rank's own layers, by layer and position: new content of a layer may have come in any order, and between it what
+ * other ranks hold. */
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const struct vv_index *x = arg;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	uint64_t l = vv_index_layer(x, i), m = vv_index_layer(x, k);
+
+	if (l != m)
+		return l < m ? -1 : 1;
+	return (vv_index_pos(x, i) > vv_index_pos(x, k)) - (vv_index_pos(x, i) < vv_index_pos(x, k));
+}
+
+static uint32_t *sort_entries(struct vv_index *x, uint32_t rank, size_t *n)
+{
+	uint32_t *list = vv_mem_new(x->n, sizeof(*list));
+	bool sorted = true;
+
+	*n = 0;
+	for (size_t i = 0; list && i < x->n; i++) {
+		if (vv_run_rank(vv_index_layer(x, (uint32_t)i)) != rank)
+			continue;
+		list[(*n)++] = (uint32_t)i;
+		sorted &= *n < 2 || by_place(&list[*n - 2], &list[*n - 1], x) < 0;
+	}
+	if (!sorted)
+		qsort_r(list, *n, sizeof(*list), by_place, x);
+	return list;
+}
+
+static void put_source(struct vv_buf *b, const struct vv_history *h, const uint32_t *list, size_t n)
 {
 	const struct vv_index *x = &h->index;
 	uint64_t pos = 0;
 
-	vv_wire_put_var(b, vv_run_epoch(vv_index_layer(x, (uint32_t)first)));
-	vv_wire_put_u64(b, h->tie[x->entry[first].where >> 40]);
-	vv_wire_put_var(b, end - first);
-	for (size_t i = first; i < end; i++) {
-		vv_wire_put_var(b, vv_index_pos(x, (uint32_t)i) - pos);
-		pos = vv_index_pos(x, (uint32_t)i);
+	vv_wire_put_var(b, vv_run_epoch(vv_index_layer(x, list[0])));
+	vv_wire_put_u64(b, h->tie[x->entry[list[0]].where >> 40]);
+	vv_wire_put_var(b, n);
+	for (size_t i = 0; i < n; i++) {
+		vv_wire_put_var(b, vv_index_pos(x, list[i]) - pos);
+		pos = vv_index_pos(x, list[i]);
 	}
-	for (size_t i = first; i < end; i++)
-		vv_buf_add(b, &x->entry[i].digest, sizeof(struct vv_digest));
+	for (size_t i = 0; i < n; i++)
+		vv_buf_add(b, &x->entry[list[i]].digest, sizeof(struct vv_digest));
 }
 
-static void put_cache(const struct vv_lineage *lin, uint8_t kind, uint64_t epoch, const struct vv_history *h,
-		      struct vv_buf *b)
+static void put_sources(struct vv_buf *b, const struct vv_history *h, const uint32_t *list, size_t n)
 {
 	const struct vv_index *x = &h->index;
 	size_t count = 0;
 
-	for (size_t i = 0; i < x->n; i++)
-		count += i == 0 || x->entry[i].where >> 40 != x->entry[i - 1].where >> 40;
+	for (size_t i = 0; i < n; i++)
+		count += i == 0 || vv_index_layer(x, list[i]) != vv_index_layer(x, list[i - 1]);
+	vv_wire_put_var(b, count);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && vv_index_layer(x, list[end]) == vv_index_layer(x, list[i]);)
+			end++;
+		put_source(b, h, list + i, end - i);
+	}
+}
+
+static int put_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint64_t epoch, struct vv_history *h,
+		     struct vv_buf *b)
+{
+	size_t n = 0;
+	uint32_t *list = sort_entries(&h->index, rank, &n);
+
+	if (!list)
+		return VV_ENOMEM;
 	vv_buf_add(b, magic, sizeof(magic));
 	vv_wire_put_u16(b, 1);
 	vv_wire_put_u16(b, 0);
@@ -234,14 +281,11 @@ static void put_cache(const struct vv_lineage *lin, uint8_t kind, uint64_t epoch
 	vv_wire_put_u16(b, 0);
 	vv_buf_add(b, lin->id, sizeof(lin->id));
 	vv_wire_put_u64(b, epoch);
-	vv_wire_put_var(b, count);
-	for (size_t i = 0, end; i < x->n; i = end) {
-		for (end = i + 1; end < x->n && x->entry[end].where >> 40 == x->entry[i].where >> 40;)
-			end++;
-		put_source(b, h, i, end);
-	}
+	put_sources(b, h, list, n);
 	if (!b->failed)
 		vv_wire_put_u64(b, vv_digest_check(b->p, b->n));
+	vv_mem_free(list);
+	return vv_buf_check(b);
 }
 
 void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
@@ -252,9 +296,8 @@ void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest
 
 	if (++h->since < SAVE_EVERY)
 		return;
-	put_cache(lin, digest_kind, epoch, h, &b);
 	vv_name_index(object, lin->name, rank);
-	if (vv_buf_check(&b) < 0 || vv_store_put(lin->store, object, b.p, b.n) < 0)
+	if (put_cache(lin, rank, digest_kind, epoch, h, &b) < 0 || vv_store_put(lin->store, object, b.p, b.n) < 0)
 		vv_log_warn("the index cache was not written, the next start will be slower: %s", vv_err_last());
 	h->cached = epoch;
 	h->since = 0;

@@ -24,11 +24,12 @@ static const struct {
 } fields[] = {
 	FIELD(epoch, NUMBER),          FIELD(bytes_memory, NUMBER),   FIELD(bytes_unchanged, NUMBER),
 	FIELD(bytes_zero, NUMBER),     FIELD(bytes_dup_time, NUMBER), FIELD(bytes_dup_space, NUMBER),
-	FIELD(bytes_new, NUMBER),      FIELD(bytes_stored, NUMBER),   FIELD(bytes_layer, NUMBER),
+	FIELD(bytes_dup_ranks, NUMBER), FIELD(bytes_new, NUMBER),      FIELD(bytes_stored, NUMBER),   FIELD(bytes_layer, NUMBER),
 	FIELD(seconds_blocked, REAL),  FIELD(bytes_dirty, NUMBER),    FIELD(bytes_copied, NUMBER),
 	FIELD(wait, ACCESS),           FIELD(cow, ACCESS),            FIELD(avoided, ACCESS),
 	FIELD(after, ACCESS),          FIELD(seconds_faults, REAL),   FIELD(seconds_waits, REAL),
-	FIELD(seconds_flush, REAL),    FIELD(bandwidth, REAL),
+	FIELD(seconds_flush, REAL),    FIELD(bandwidth, REAL),        FIELD(bytes_lent, NUMBER),
+	FIELD(seconds_ranks, REAL),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]), ACCESS_FIELDS = 4 };

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/collective.h"
 #include "engine/tiles.h"
 #include <inttypes.h>
 #include <string.h>
@@ -50,6 +51,8 @@ void vv_pass_free(struct vv_pass *p)
 {
 	if (!p)
 		return;
+	vv_stow_free(p);
+	vv_collective_end(p);
 	vv_flush_free(p->flush);
 	vv_head_fini(&p->head);
 	vv_payload_blocks_fini(&p->blocks);
@@ -153,6 +156,50 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 	return true;
 }
 
+static int append(struct vv_pass *p, const struct vv_digest *d, const void *bytes, size_t len, uint32_t tag)
+{
+	int rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
+
+	if (rc == 0)
+		rc = vv_flush_add(p->flush, bytes, len, tag);
+	if (rc)
+		return rc;
+	p->pos += len;
+	p->st.bytes_new += len;
+	return 0;
+}
+
+/* The index has an entry for it, which gets its place now. What others refer to was promised a place, and comes to lie there because
+ * it is placed in the order of the promises. */
+static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+		       uint32_t tag, bool *added)
+{
+	size_t len = vv_region_chunk_len(r, i), k = vv_collective_number(p, r->now[i]);
+	uint8_t *state = &p->claims->state[k];
+	uint64_t source = 0;
+	int rc;
+
+	*added = false;
+	if (*state == VV_CLAIM_REFERRED)
+		return 0;
+	if (*state == VV_CLAIM_PLACED) {
+		p->st.bytes_dup_space += len;
+		return 0;
+	}
+	if (*state == VV_CLAIM_LENT && p->claims->pos[k] != p->pos)
+		return vv_err_set(VV_EINVAL, "a chunk was promised position %" PRIu64 " and comes to %" PRIu64, p->claims->pos[k],
+				  p->pos);
+	rc = vv_index_source(&p->v->history.index, p->layer, &source);
+	if (rc == 0)
+		rc = append(p, d, bytes, len, tag);
+	if (rc)
+		return rc;
+	vv_index_move(&p->v->history.index, r->now[i] - VV_CHUNK_FIRST, source, p->pos - len);
+	*state = VV_CLAIM_PLACED;
+	*added = true;
+	return 0;
+}
+
 int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  uint32_t tag, bool *added)
 {
@@ -161,6 +208,8 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	uint32_t e;
 	int rc;
 
+	if (vv_collective_is_claim(p, r->now[i]))
+		return place_claim(p, r, i, d, bytes, tag, added);
 	*added = !vv_pass_known(p, r, i, d);
 	if (!*added)
 		return 0;
@@ -169,15 +218,10 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	else
 		rc = vv_index_add(x, d, p->layer, p->pos, &e);
 	if (rc == 0)
-		rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
+		rc = append(p, d, bytes, len, tag);
 	if (rc == 0)
-		rc = vv_flush_add(p->flush, bytes, len, tag);
-	if (rc)
-		return rc;
-	r->now[i] = e + VV_CHUNK_FIRST;
-	p->pos += len;
-	p->st.bytes_new += len;
-	return 0;
+		r->now[i] = e + VV_CHUNK_FIRST;
+	return rc;
 }
 
 /* ---- the layer ------------------------------------------------------------------------------------------------------ */
@@ -223,7 +267,8 @@ static int add_stats(struct vv_pass *p)
 	} list[] = {
 		{ "bytes.memory", s->bytes_memory },       { "bytes.unchanged", s->bytes_unchanged },
 		{ "bytes.zero", s->bytes_zero },           { "bytes.dup_time", s->bytes_dup_time },
-		{ "bytes.dup_space", s->bytes_dup_space }, { "bytes.new", s->bytes_new },
+		{ "bytes.dup_space", s->bytes_dup_space }, { "bytes.dup_ranks", s->bytes_dup_ranks },
+		{ "bytes.lent", s->bytes_lent },           { "bytes.new", s->bytes_new },
 		{ "bytes.stored", s->bytes_stored },       { "bytes.dirty", s->bytes_dirty },
 		{ "bytes.copied", s->bytes_copied },       { "bytes.wait", s->wait.bytes },
 		{ "bytes.cow", s->cow.bytes },             { "bytes.avoided", s->avoided.bytes },
@@ -231,7 +276,7 @@ static int add_stats(struct vv_pass *p)
 		{ "n.cow", s->cow.pages },                 { "n.avoided", s->avoided.pages },
 		{ "n.after", s->after.pages },             { "ns.blocked", (uint64_t)(s->seconds_blocked * 1e9) },
 		{ "ns.faults", (uint64_t)(s->seconds_faults * 1e9) }, { "ns.waits", (uint64_t)(s->seconds_waits * 1e9) },
-		{ "ns.flush", vv_clock_ns() - p->start_ns },
+		{ "ns.ranks", (uint64_t)(s->seconds_ranks * 1e9) }, { "ns.flush", vv_clock_ns() - p->start_ns },
 	};
 	int rc = 0;
 
@@ -250,7 +295,7 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 		return rc;
 	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
 	p->st.bytes_unchanged = p->st.bytes_memory - p->st.bytes_zero - p->st.bytes_dup_time - p->st.bytes_dup_space -
-				p->st.bytes_new;
+				p->st.bytes_dup_ranks - p->st.bytes_new;
 	p->head.payload = p->pos;
 	vv_tiles_sum(p->v, &p->st);
 	rc = add_stats(p);
@@ -270,34 +315,18 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	return rc;
 }
 
-static int commit(struct vv_pass *p, const struct vv_digest *head)
+int vv_pass_commit(struct vv_pass *p)
 {
-	struct vv_commit_rank rank = {
-		.head = *head,
-		.file_len = p->st.bytes_layer,
-		.payload = p->pos,
-		.memory = p->st.bytes_memory,
-		.stored = p->st.bytes_stored,
-	};
 	struct vv_commit c = {
 		.epoch = p->epoch,
 		.parent = p->v->epoch,
 		.time_ns = p->head.time_ns,
 		.n_ranks = 1,
-		.rank = &rank,
+		.rank = &p->record,
 	};
-	char object[VV_NAME_MAX];
-	struct vv_buf b = { 0 };
-	int rc;
 
 	memcpy(c.lineage, p->v->lineage.id, sizeof(c.lineage));
-	vv_commit_put(&c, &b);
-	vv_name_commit(object, p->v->lineage.name, p->epoch);
-	rc = vv_buf_check(&b);
-	if (rc == 0)
-		rc = vv_store_put(p->v->store, object, b.p, b.n);
-	vv_buf_fini(&b);
-	return rc;
+	return vv_catalog_put_commit(&p->v->lineage, &c);
 }
 
 int vv_pass_finish(struct vv_pass *p)
@@ -311,8 +340,13 @@ int vv_pass_finish(struct vv_pass *p)
 		rc = finish_layer(p, &head);
 	if (rc == 0)
 		rc = vv_capture_check(p->v);
-	if (rc == 0)
-		rc = commit(p, &head);
+	p->record = (struct vv_commit_rank){
+		.head = head,
+		.file_len = p->st.bytes_layer,
+		.payload = p->pos,
+		.memory = p->st.bytes_memory,
+		.stored = p->st.bytes_stored,
+	};
 	return rc;
 }
 

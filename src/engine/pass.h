@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_PASS_H
 #define VV_ENGINE_PASS_H
 
+#include "core/commit.h"
 #include "core/layer.h"
 #include "engine/session.h"
 
@@ -19,6 +20,9 @@ struct vv_pass {
 	struct vv_blocks blocks;
 	struct vv_digests digests;
 	uint64_t pos; /* end of the payload */
+	struct vv_commit_rank record; /* of the layer, once it is stored */
+	struct vv_stow *stow;     /* engine/stow.c, while it is under way */
+	struct vv_claims *claims; /* engine/collective.c: what is new to this rank, before the others are asked; NULL if they are not */
 	struct varve_stats st;
 	uint64_t start_ns;
 };
@@ -34,8 +38,10 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 /* The chunk's bytes go into the payload, unless the same were placed meanwhile: *added = false. */
 int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  uint32_t tag, bool *added);
-/* Everything is placed; writes the layer and commits it. */
+/* Everything is placed; writes the layer. */
 int vv_pass_finish(struct vv_pass *p);
+/* From now on the epoch of a session that is alone counts. */
+int vv_pass_commit(struct vv_pass *p);
 /* The epoch counts, and the session continues it. */
 void vv_pass_accept(struct vv_pass *p);
 /* Nothing of it may be seen. */

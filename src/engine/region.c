@@ -286,11 +286,19 @@ int varve_free(varve *v, void *p)
 /* ---- what the chunks held ------------------------------------------------------------------------------------------ */
 
 /* The chunk's entry: usually the one after its neighbour's. */
-static uint32_t entry_at(const struct vv_index *x, uint64_t layer, uint64_t pos, uint32_t hint)
+static uint32_t entry_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint)
 {
-	if (hint < x->n && vv_index_layer(x, hint) == layer && vv_index_pos(x, hint) == pos)
+	if (hint < n && vv_index_layer(x, hint) == layer && vv_index_pos(x, hint) == pos)
 		return hint;
-	return vv_index_at(x, x->n, layer, pos);
+	return vv_index_at(x, n, layer, pos);
+}
+
+/* Where the chunk's content lies, if all of it is in one run; NULL if not. *k goes on from chunk to chunk. */
+static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint64_t end, size_t *k)
+{
+	while (*k < runs->n && runs->v[*k].at + runs->v[*k].len <= at)
+		++*k;
+	return *k < runs->n && runs->v[*k].at + runs->v[*k].len >= end ? &runs->v[*k] : NULL;
 }
 
 static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_region *from)
@@ -303,18 +311,15 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_re
 	for (size_t i = 0; i < r->n_chunks; i++) {
 		uint64_t at = (uint64_t)i * r->shape.chunk;
 		uint64_t end = at + r->shape.chunk < r->shape.len ? at + r->shape.chunk : r->shape.len;
-		const struct vv_run *run;
+		const struct vv_run *run = run_at(&from->runs, at, end, &k);
 
 		r->was[i] = VV_CHUNK_UNKNOWN;
-		while (k < from->runs.n && from->runs.v[k].at + from->runs.v[k].len <= at)
-			k++;
-		run = k < from->runs.n ? &from->runs.v[k] : NULL;
-		if (!run || run->at + run->len < end)
+		if (!run)
 			continue;
 		if (run->layer == 0) {
 			r->was[i] = VV_CHUNK_ZERO;
 		} else {
-			uint32_t e = entry_at(x, run->layer, run->pos + (at - run->at), hint);
+			uint32_t e = entry_at(x, v->group ? v->history.n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
 
 			if (e != VV_INDEX_NONE && vv_trust_layer(&v->lineage, &v->history, e)) {
 				if (r->restored)
@@ -324,6 +329,71 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_re
 			}
 		}
 	}
+}
+
+struct hashing {
+	struct varve *v;
+	struct vv_region *r;
+	struct vv_digest *digest;
+};
+
+enum { HASH_STEP = 256 };
+
+static void hash_step(void *arg, size_t step)
+{
+	struct hashing *h = arg;
+	size_t end = (step + 1) * HASH_STEP < h->r->n_chunks ? (step + 1) * HASH_STEP : h->r->n_chunks;
+
+	for (size_t i = step * HASH_STEP; i < end; i++)
+		h->v->digest(h->r->p + (uint64_t)i * h->r->shape.chunk, vv_region_chunk_len(h->r, i), &h->digest[i]);
+}
+
+static int adopt_foreign(struct varve *v, struct vv_region *r, const struct vv_runs *runs)
+{
+	struct hashing h = { v, r, vv_mem_new(r->n_chunks, sizeof(*h.digest)) };
+	size_t k = 0;
+	int rc = 0;
+
+	if (!h.digest)
+		return VV_ENOMEM;
+	vv_pool_each(v->pool, (r->n_chunks + HASH_STEP - 1) / HASH_STEP, hash_step, &h);
+	for (size_t i = 0; rc == 0 && i < r->n_chunks; i++) {
+		uint64_t at = (uint64_t)i * r->shape.chunk;
+		const struct vv_run *run = run_at(runs, at, at + vv_region_chunk_len(r, i), &k);
+		uint32_t e;
+
+		if (!run || !run->layer || vv_run_rank(run->layer) == v->rank)
+			continue;
+		e = vv_index_find(&v->history.index, &h.digest[i]);
+		if (e == VV_INDEX_NONE || !vv_trust_known(&v->history, e) ||
+		    vv_index_layer(&v->history.index, e) != run->layer)
+			rc = vv_index_supersede(&v->history.index, &h.digest[i], run->layer, run->pos + (at - run->at), &e);
+		if (rc == 0)
+			r->was[i] = e + VV_CHUNK_FIRST;
+	}
+	vv_mem_free(h.digest);
+	return rc;
+}
+
+static bool has_foreign(const struct vv_runs *runs, uint32_t rank)
+{
+	for (size_t k = 0; k < runs->n; k++)
+		if (runs->v[k].layer && vv_run_rank(runs->v[k].layer) != rank)
+			return true;
+	return false;
+}
+
+int vv_region_adopt_foreign(struct varve *v)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+
+		if (r->parent && r->restored && has_foreign(&v->table.region[r->parent - 1].runs, v->rank))
+			rc = adopt_foreign(v, r, &v->table.region[r->parent - 1].runs);
+	}
+	return rc;
 }
 
 void vv_region_adopt_all(struct varve *v)
@@ -357,34 +427,61 @@ void vv_region_forget(struct varve *v)
 	v->has_history = false;
 }
 
+/* What other ranks hold is not in an index that was read from this rank's layers: it is brought along. moved: per old entry 1 + the new
+ * one. */
+static int bring(const struct vv_index *old, uint32_t e, struct vv_index *x, uint32_t *moved, uint32_t *out)
+{
+	if (!moved[e]) {
+		uint32_t number;
+		int rc = vv_index_add(x, &old->entry[e].digest, vv_index_layer(old, e), vv_index_pos(old, e), &number);
+
+		if (rc)
+			return rc;
+		moved[e] = 1 + number;
+	}
+	*out = moved[e] - 1;
+	return 0;
+}
+
+static int reindex(struct varve *v, struct vv_region *r, struct vv_history *fresh, uint32_t *moved)
+{
+	const struct vv_index *old = &v->history.index;
+	uint32_t hint = 0;
+
+	for (size_t c = 0; c < r->n_chunks; c++) {
+		uint32_t from = r->was[c] - VV_CHUNK_FIRST, e = VV_INDEX_NONE;
+		int rc = 0;
+
+		if (r->was[c] < VV_CHUNK_FIRST)
+			continue;
+		if (vv_run_rank(vv_index_layer(old, from)) == v->rank)
+			e = entry_at(&fresh->index, fresh->n_loaded, vv_index_layer(old, from), vv_index_pos(old, from), hint);
+		else
+			rc = bring(old, from, &fresh->index, moved, &e);
+		if (rc)
+			return rc;
+		r->was[c] = e == VV_INDEX_NONE ? VV_CHUNK_UNKNOWN : e + VV_CHUNK_FIRST;
+		r->fresh |= e == VV_INDEX_NONE;
+		hint = e == VV_INDEX_NONE ? 0 : e + 1;
+		if (e != VV_INDEX_NONE && vv_trust_known(&v->history, from))
+			vv_trust_give(fresh, e);
+	}
+	return 0;
+}
+
 int vv_region_reindex(struct varve *v)
 {
+	uint32_t *moved = vv_mem_new(v->group ? v->history.index.n : 0, sizeof(*moved));
 	struct vv_history fresh = { 0 };
-	int rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, &fresh);
+	int rc = moved ? vv_history_load(&v->lineage, v->rank, v->digest_kind, &fresh) : VV_ENOMEM;
 
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		rc = reindex(v, v->region[i], &fresh, moved);
+	vv_mem_free(moved);
 	if (rc) {
+		vv_history_fini(&fresh);
 		vv_region_forget(v);
 		return rc;
-	}
-	for (size_t i = 0; i < v->n_regions; i++) {
-		struct vv_region *r = v->region[i];
-		uint32_t hint = 0;
-
-		for (size_t c = 0; c < r->n_chunks; c++) {
-			uint32_t e = r->was[c] - VV_CHUNK_FIRST;
-			bool known;
-
-			if (r->was[c] < VV_CHUNK_FIRST)
-				continue;
-			known = vv_trust_known(&v->history, e);
-			e = entry_at(&fresh.index, vv_index_layer(&v->history.index, e),
-				     vv_index_pos(&v->history.index, e), hint);
-			r->was[c] = e == VV_INDEX_NONE ? VV_CHUNK_UNKNOWN : e + VV_CHUNK_FIRST;
-			r->fresh |= e == VV_INDEX_NONE;
-			hint = e == VV_INDEX_NONE ? 0 : e + 1;
-			if (known && e != VV_INDEX_NONE)
-				vv_trust_give(&fresh, e);
-		}
 	}
 	vv_history_fini(&v->history);
 	v->history = fresh;

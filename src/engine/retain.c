@@ -42,7 +42,7 @@ static int load_live(struct varve *v)
 }
 
 /* The list of live epochs grows by the one just laid down, unless the list was read after it. */
-static int note_newest(struct varve *v)
+static int note_newest(struct varve *v, uint64_t bytes)
 {
 	struct vv_listing *l = &v->live;
 	uint64_t *grown;
@@ -55,7 +55,7 @@ static int note_newest(struct varve *v)
 	l->epoch = grown;
 	l->epochs_cap = l->n_epochs + 1;
 	l->epoch[l->n_epochs++] = v->epoch;
-	v->bytes_total += v->stats.bytes_layer;
+	v->bytes_total += bytes;
 	return 0;
 }
 
@@ -123,22 +123,26 @@ static void forget_live(struct varve *v)
 	v->has_live = false;
 }
 
-void vv_retain_run(struct varve *v)
+bool vv_retain_run(struct varve *v, uint64_t bytes)
 {
 	uint64_t keep = vv_conf_number(&v->conf, "keep"), every = vv_conf_number(&v->conf, "keep-every");
+	bool reclaimed = false;
 	int rc;
 
 	if (!keep)
-		return;
+		return false;
 	rc = load_live(v);
 	if (rc == 0)
-		rc = note_newest(v);
+		rc = note_newest(v, bytes);
 	if (rc == 0)
 		rc = drop_old(v, keep, every);
-	if (rc == 0 && v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0)
+	if (rc == 0 && v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0) {
+		reclaimed = true;
 		rc = reclaim(v);
+	}
 	if (rc) {
 		vv_log_warn("retention: %s", vv_err_last());
 		forget_live(v);
 	}
+	return reclaimed;
 }

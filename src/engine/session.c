@@ -4,9 +4,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/collective.h"
 #include "engine/options.h"
+#include "engine/ranks.h"
 #include "engine/request.h"
-#include "engine/restore.h"
 #include "engine/tiles.h"
 #include "track/scan.h"
 #include "vv_config.h"
@@ -52,6 +53,14 @@ int vv_session_enter_idle(struct varve *v, const char *call)
 	if (rc == 0)
 		vv_flusher_wait(v);
 	return rc;
+}
+
+int vv_session_meet(struct varve *v, int call, uint64_t detail)
+{
+	if (!v->group)
+		return 0;
+	vv_verdict_step(v, true);
+	return vv_ranks_meet(v->group, (enum vv_ranks_call)call, detail);
 }
 
 int vv_session_leave(struct varve *v, int rc)
@@ -109,99 +118,61 @@ static int choose_tracker(struct varve *v)
 }
 
 /* The lock comes before the lineage's record, so that two first writers cannot both make one. */
-static int attach(struct varve *v, const char *url, const char *lineage)
+int vv_session_open_lineage(struct varve *v, const char *lineage)
 {
-	struct vv_store_options opt = vv_options_store(&v->conf, true);
 	char object[VV_NAME_MAX];
-	int rc = vv_name_check_lineage(lineage);
+	int rc;
 
-	if (rc == 0)
-		rc = vv_store_open(url, &opt, &v->store);
-	if (rc)
-		return rc;
 	vv_name_lock(object, lineage);
 	rc = vv_store_lock(v->store, object, &v->writer);
 	if (rc == 0)
 		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
-	if (rc == 0)
-		rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &v->epoch);
-	if (rc == 0)
-		rc = vv_catalog_highest(&v->lineage, &v->highest);
-	if (rc == 0 && v->highest) {
-		vv_name_folder(object, lineage, v->highest / VV_NAME_EPOCHS_PER_FOLDER);
-		rc = vv_store_sweep(v->store, object);
-	}
-	return rc;
+	return rc ? rc : vv_session_look(v, lineage);
 }
 
-int varve_open(const char *store, const char *lineage, const char *options, varve **out)
+/* What there is; and what a dead writer left of the newest goes. */
+int vv_session_look(struct varve *v, const char *lineage)
 {
-	struct varve *v;
-	int rc;
+	char folder[VV_NAME_MAX];
+	int rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &v->epoch);
 
-	if (!store || !lineage || !out)
-		return vv_err_set(VV_EINVAL, "varve_open: store, lineage and out are needed");
-	v = vv_mem_new(1, sizeof(*v));
-	if (!v)
-		return VV_ENOMEM;
-	pthread_mutex_init(&v->lock, NULL);
-	pthread_mutex_init(&v->tiles.lock, NULL);
-	pthread_cond_init(&v->tiles.bell, NULL);
-	pthread_cond_init(&v->tiles.freed, NULL);
-	vv_flusher_init(&v->flusher);
-	v->pid = getpid();
-	v->ranks = 1;
-	rc = configure(v, options);
 	if (rc == 0)
-		rc = choose_tracker(v);
-	if (rc == 0)
-		rc = attach(v, store, lineage);
-	if (rc == 0 && v->signal) {
-		rc = vv_request_listen(v->signal);
-		v->signal = rc ? 0 : v->signal;
-		v->requests = vv_request_count();
-	} else {
-		v->signal = 0;
-	}
-	if (rc) {
-		struct vv_err_state error;
+		rc = vv_catalog_highest(&v->lineage, &v->highest);
+	if (rc || !v->highest)
+		return rc;
+	vv_name_folder(folder, lineage, v->highest / VV_NAME_EPOCHS_PER_FOLDER);
+	return vv_store_sweep(v->store, folder);
+}
 
-		vv_err_save(rc, &error);
-		varve_close(v);
-		return vv_err_restore(&error);
-	}
-	v->last_end = vv_clock_s();
-	v->newest = v->epoch;
-	*out = v;
-	return 0;
+static int attach(struct varve *v, const char *url, const char *lineage)
+{
+	struct vv_store_options opt = vv_options_store(&v->conf, true);
+	int rc = vv_name_check_lineage(lineage);
+
+	if (rc == 0)
+		rc = vv_store_open(url, &opt, &v->store);
+	if (v->group)
+		return vv_ranks_attach(v, lineage, rc);
+	return rc ? rc : vv_session_open_lineage(v, lineage);
 }
 
 /* In a child of fork the lock and the threads are the parent's: only memory is given back. */
-static int end_threads(struct varve *v)
+static void end_threads(struct varve *v)
 {
-	int rc;
-
 	vv_flusher_wait(v);
-	rc = vv_flusher_report(v);
 	vv_flusher_fini(&v->flusher);
 	vv_layout_fini(v);
 	vv_pool_free(v->pool);
 	if (v->signal)
 		vv_request_unlisten(v->signal);
 	vv_store_unlock(v->writer);
-	return rc;
+	vv_ranks_leave(v);
 }
 
-int varve_close(varve *v)
+static void free_session(struct varve *v)
 {
-	struct vv_err_state error = { 0 };
-
-	if (!v)
-		return 0;
-	if (vv_flusher_is_telling(v))
-		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
 	if (v->pid == getpid())
-		vv_err_save(end_threads(v), &error);
+		end_threads(v);
 	else
 		vv_layout_fini(v);
 	for (size_t i = 0; i < v->n_regions; i++)
@@ -220,7 +191,92 @@ int varve_close(varve *v)
 		pthread_mutex_destroy(&v->lock);
 	}
 	vv_mem_free(v);
+}
+
+/* What is under way comes to its end, with all ranks, and what nobody has been told yet is told now. */
+static int drain(struct varve *v)
+{
+	int rc, met = 0;
+
+	vv_flusher_wait(v);
+	if (v->group) {
+		vv_verdict_step(v, true);
+		met = vv_ranks_meet(v->group, VV_RANKS_CLOSE, 0);
+	}
+	rc = vv_flusher_report(v);
+	return rc ? rc : met;
+}
+
+int varve_close(varve *v)
+{
+	struct vv_err_state error = { 0 };
+
+	if (!v)
+		return 0;
+	if (vv_flusher_is_telling(v))
+		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
+	if (v->pid == getpid())
+		vv_err_save(drain(v), &error);
+	free_session(v);
 	return error.code ? vv_err_restore(&error) : 0;
+}
+
+/* The group is there before anything else can fail, so that all ranks fail together. */
+static int start(struct varve *v, const struct varve_comm *comm, const char *store, const char *lineage, const char *options)
+{
+	int rc = store && lineage ? 0 : vv_err_set(VV_EINVAL, "a session needs a store and a lineage");
+
+	if (rc == 0)
+		rc = configure(v, options);
+	if (rc == 0 && !comm)
+		rc = choose_tracker(v);
+	if (comm)
+		rc = vv_ranks_join(v, comm, rc ? rc : choose_tracker(v));
+	if (rc == 0)
+		rc = attach(v, store, lineage);
+	if (rc == 0 && v->signal) {
+		rc = vv_request_listen(v->signal);
+		v->signal = rc ? 0 : v->signal;
+		v->requests = vv_request_count();
+	} else {
+		v->signal = 0;
+	}
+	return rc;
+}
+
+int vv_session_open(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)
+{
+	struct varve *v = vv_mem_new(1, sizeof(*v));
+	int rc;
+
+	if (!v)
+		return VV_ENOMEM;
+	pthread_mutex_init(&v->lock, NULL);
+	pthread_mutex_init(&v->tiles.lock, NULL);
+	pthread_cond_init(&v->tiles.bell, NULL);
+	pthread_cond_init(&v->tiles.freed, NULL);
+	vv_flusher_init(&v->flusher);
+	v->pid = getpid();
+	v->ranks = 1;
+	rc = start(v, comm, store, lineage, options);
+	if (rc) {
+		struct vv_err_state error;
+
+		vv_err_save(rc, &error);
+		free_session(v);
+		return vv_err_restore(&error);
+	}
+	v->last_end = vv_clock_s();
+	v->newest = v->epoch;
+	*out = v;
+	return 0;
+}
+
+int varve_open(const char *store, const char *lineage, const char *options, varve **out)
+{
+	if (!store || !lineage || !out)
+		return vv_err_set(VV_EINVAL, "varve_open: store, lineage and out are needed");
+	return vv_session_open(NULL, store, lineage, options, out);
 }
 
 int vv_session_pool(struct varve *v)
@@ -236,6 +292,16 @@ int vv_session_pool(struct varve *v)
 	return vv_pool_new(threads - 1, &v->pool);
 }
 
+/* How many ranks laid the epoch down; 0 if that cannot be told. */
+static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	uint32_t n = vv_catalog_commit(&v->lineage, epoch, &c) == 0 ? c.n_ranks : 0;
+
+	vv_commit_fini(&c);
+	return n;
+}
+
 /* A parent that cannot be read is passed over: the next layer is then a keyframe, which needs none. */
 int vv_session_prepare(struct varve *v)
 {
@@ -247,6 +313,10 @@ int vv_session_prepare(struct varve *v)
 	}
 	if (rc || v->own || !v->epoch)
 		return rc;
+	if (!v->has_table && stored_ranks(v, v->epoch) != v->ranks) {
+		v->epoch = 0; /* another job's; a new series begins */
+		return 0;
+	}
 	if (!v->has_table) {
 		rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
 		if (rc == VV_EDAMAGED) {
@@ -273,159 +343,19 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 	v->failed = 0; /* it may be the one that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
-}
-
-/* ---- restart ---------------------------------------------------------------------------------------------------- */
-
-static int add_want(const struct vv_lineage *lin, const struct vv_table *t, const struct vv_region *r,
-		    struct vv_want *out)
-{
-	const struct vv_table_region *from = NULL;
-	int rc = vv_table_region(lin, t, r->name, &from);
-
-	if (rc)
-		return rc;
-	if (from->shape.len != r->shape.len)
-		return vv_err_set(VV_EMISMATCH,
-				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
-				  " bytes; declare it with that size, or read it with varve_restart_region",
-				  r->name, r->shape.len, t->epoch, from->shape.len);
-	if (r->shape.type != from->shape.type && r->shape.type != VV_TYPE_BYTES && from->shape.type != VV_TYPE_BYTES)
-		return vv_err_set(VV_EMISMATCH, "region '%s' is declared as %s, in epoch %" PRIu64 " it is %s", r->name,
-				  vv_head_type_name(r->shape.type), t->epoch, vv_head_type_name(from->shape.type));
-	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p };
-	return 0;
-}
-
-static int restart_epoch(struct varve *v, uint64_t epoch)
-{
-	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
-	struct vv_table t = { 0 };
-	int rc = want ? vv_table_load(&v->lineage, epoch, v->rank, &t) : VV_ENOMEM;
-
-	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		rc = add_want(&v->lineage, &t, v->region[i], &want[i]);
-	if (rc == 0)
-		rc = vv_session_pool(v);
-	if (rc == 0)
-		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
-	if (rc == 0)
-		vv_session_continue(v, epoch, &t);
-	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		v->region[i]->restored = true;
-	vv_table_fini(&t);
-	vv_mem_free(want);
-	return rc;
-}
-
-/* The newest epoch that is whole; the error of the newest if none is. */
-static int restart_latest(struct varve *v)
-{
-	struct vv_err_state first = { 0 };
-	uint64_t epoch = UINT64_MAX;
-
-	for (;;) {
-		int rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
-
-		if (rc)
-			return rc;
-		if (epoch == 0)
-			return first.code ? vv_err_restore(&first) : 0;
-		rc = restart_epoch(v, epoch);
-		if (rc == 0)
-			return 1;
-		if (rc != VV_EDAMAGED && rc != VV_EIO)
-			return rc;
-		if (!first.code)
-			vv_err_save(rc, &first);
-		vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
-			    v->lineage.name, vv_err_last());
+	if (v->group) { /* what it knows of other ranks' layers is not in an order in which it could be found */
+		vv_history_fini(&v->history);
+		v->has_history = false;
 	}
 }
 
-int varve_restart(varve *v, uint64_t epoch)
+void vv_session_step_back(struct varve *v, uint64_t epoch)
 {
-	int rc = vv_session_enter_idle(v, "varve_restart");
+	struct vv_table none = { 0 };
 
-	if (rc)
-		return rc;
-	vv_tiles_expose(v);
-	if (epoch == VARVE_LATEST) {
-		rc = restart_latest(v);
-	} else {
-		rc = restart_epoch(v, epoch);
-		rc = rc ? rc : 1;
-	}
-	return vv_session_leave(v, rc);
-}
-
-/* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
-static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
-{
-	struct vv_err_state first = { 0 };
-	int rc;
-
-	if (epoch != VARVE_LATEST)
-		return vv_table_load(&v->lineage, epoch, v->rank, t);
-	for (;;) {
-		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
-		if (rc)
-			return rc;
-		if (epoch == 0 && first.code)
-			return vv_err_restore(&first);
-		if (epoch == 0)
-			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
-		rc = vv_table_load(&v->lineage, epoch, v->rank, t);
-		if (rc != VV_EDAMAGED)
-			return rc;
-		if (!first.code)
-			vv_err_save(rc, &first);
-	}
-}
-
-int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
-{
-	const struct vv_table_region *r = NULL;
-	struct vv_table t = { 0 };
-	int rc = vv_session_enter_idle(v, "varve_restart_region");
-
-	if (rc)
-		return rc;
-	rc = name && (p || !len) ? load_named(v, epoch, &t) :
-				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
-	if (rc == 0)
-		rc = vv_table_region(&v->lineage, &t, name, &r);
-	if (rc == 0 && r->shape.len != len)
-		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
-				r->shape.len, t.epoch, len);
-	if (rc == 0)
-		rc = vv_session_pool(v);
-	if (rc == 0) {
-		struct vv_want want = { &r->runs, 0, len, p };
-
-		rc = vv_restore_read(&v->lineage, v->pool, &want, 1);
-	}
-	vv_table_fini(&t);
-	return vv_session_leave(v, rc);
-}
-
-int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
-{
-	const struct vv_table_region *r = NULL;
-	struct vv_table t = { 0 };
-	int rc = vv_session_enter_idle(v, "varve_region");
-
-	if (rc)
-		return rc;
-	rc = name && out ? load_named(v, epoch, &t) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
-	if (rc == 0)
-		rc = vv_table_region(&v->lineage, &t, name, &r);
-	if (rc == 0) {
-		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
-		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
-	}
-	vv_table_fini(&t);
-	return vv_session_leave(v, rc);
+	vv_session_continue(v, epoch, &none);
+	v->has_table = false;
+	vv_region_forget(v);
 }
 
 /* ---- checkpoint --------------------------------------------------------------------------------------------------- */
@@ -446,7 +376,9 @@ int varve_checkpoint(varve *v)
 
 	if (rc)
 		return rc;
-	rc = vv_flusher_report(v);
+	rc = vv_session_meet(v, VV_RANKS_CHECKPOINT, 0);
+	if (rc == 0)
+		rc = vv_flusher_report(v);
 	if (rc)
 		return vv_session_leave(v, rc);
 	requests = vv_request_count();
@@ -486,6 +418,7 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 
 	if (rc)
 		return rc;
+	vv_ranks_poke(v, epoch, wait);
 	rc = vv_flusher_fate(v, epoch, wait);
 	if (rc == VV_FLUSHER_UNKNOWN)
 		rc = look_up(v, epoch);
@@ -531,6 +464,8 @@ int varve_due(varve *v)
 		rc = 1;
 	else
 		rc = vv_clock_s() - v->last_end >= wait && !vv_flusher_busy(v);
+	if (v->group)
+		rc = vv_ranks_due(v, asked, rc);
 	return vv_session_leave(v, rc);
 }
 

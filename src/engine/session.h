@@ -11,6 +11,7 @@
 #include "engine/flush.h"
 #include "engine/history.h"
 #include "engine/table.h"
+#include "engine/verdict.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -18,6 +19,7 @@
 
 struct vv_fence;
 struct vv_pass;
+struct vv_ranks;
 struct vv_scan;
 struct vv_tile;
 
@@ -130,6 +132,8 @@ struct varve {
 	struct vv_lock *writer;
 	struct vv_lineage lineage;
 	uint32_t rank, ranks;
+	struct vv_ranks *group; /* the others; NULL: alone */
+	struct vv_verdict verdict;
 	struct vv_pool *pool; /* started with the first need */
 	struct vv_flush_options coding;
 	uint8_t digest_kind;
@@ -177,6 +181,8 @@ struct varve {
 /* Every call on a session begins and ends with these: is it a session, is it this process's? Then it is locked. */
 int vv_session_enter(struct varve *v, const char *call);
 int vv_session_enter_idle(struct varve *v, const char *call); /* and waits until no epoch is being stored */
+/* The epoch under way has come to its end, and all ranks make this call (enum vv_ranks_call). */
+int vv_session_meet(struct varve *v, int call, uint64_t detail);
 int vv_session_leave(struct varve *v, int rc); /* returns rc */
 
 /* The session's pool, started now if it has not been. */
@@ -186,8 +192,18 @@ int vv_session_prepare(struct varve *v);
 /* `epoch` is now what the next checkpoint continues; takes over the table. */
 void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table);
 
+/* All ranks: the same, but from options and a plug or NULL. */
+int vv_session_open(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out);
+/* Locks and reads the lineage of a store that is open; what is newest in it. */
+int vv_session_open_lineage(struct varve *v, const char *lineage);
+int vv_session_look(struct varve *v, const char *lineage);
+/* The epoch just accepted does not count after all: `epoch` is what the next one continues, as the store has it. */
+void vv_session_step_back(struct varve *v, uint64_t epoch);
+
 /* engine/region.c. Finds what the regions' chunks held in the parent's table. */
 void vv_region_adopt_all(struct varve *v);
+/* After a restart, before anything is changed: what other ranks hold of the regions is found by its digests. */
+int vv_region_adopt_foreign(struct varve *v);
 /* Reads the index anew and finds the chunks in it: after gc. If that fails, all is forgotten. */
 int vv_region_reindex(struct varve *v);
 /* The index and what it says of the chunks are not to be trusted any more; the next checkpoint reads it anew. */
@@ -217,7 +233,8 @@ static inline const struct vv_digest *vv_region_digest(const struct varve *v, co
 
 /* engine/checkpoint.c, engine/retain.c: the caller holds the lock, or is the flusher. */
 int vv_checkpoint_run(struct varve *v);
-void vv_retain_run(struct varve *v);
+/* `bytes`: of the epoch just laid down. Has gc been at work? */
+bool vv_retain_run(struct varve *v, uint64_t bytes);
 
 /* engine/flusher.c */
 int vv_flusher_init(struct vv_flusher *f);
@@ -226,8 +243,12 @@ void vv_flusher_fini(struct vv_flusher *f); /* no epoch is under way */
 int vv_flusher_reserve(struct vv_flusher *f);
 /* Stores the epoch now, on this thread. Frees the pass. */
 int vv_flusher_run(struct vv_pass *p);
-/* Hands the epoch to the thread. On failure the pass is still the caller's. */
-int vv_flusher_start(struct vv_pass *p);
+/* The thread is there. */
+int vv_flusher_ready(struct vv_flusher *f);
+/* Hands the epoch to the thread, which is there. */
+void vv_flusher_start(struct vv_pass *p);
+/* The fate of an epoch is known: tells all who want to know. */
+void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
 void vv_flusher_wait(struct varve *v); /* until idle */
 bool vv_flusher_busy(struct varve *v);
 /* Is this thread in the session's callback? */

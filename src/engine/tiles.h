@@ -137,8 +137,13 @@ void vv_capture_settle(struct varve *v);
 /* Before the commit: has memory that was stored from where it lay been there all the time? */
 int vv_capture_check(struct varve *v);
 
-/* engine/stow.c: stores all that was taken, and commits it. */
+/* engine/stow.c: stores all that was taken, and commits it unless other ranks have a say. */
 int vv_stow_run(struct vv_pass *p);
+/* engine/survey.c: the part of it that must be done before the other ranks can be asked, and the asking; `rc`: what went before, on this rank. */
+int vv_survey_run(struct vv_pass *p, int rc);
+/* Gives all that is lent its position. */
+int vv_survey_promise(struct vv_pass *p);
+void vv_stow_free(struct vv_pass *p); /* waits for what is under way */
 
 /* engine/ahead.c. Under the lock, before a checkpoint: is the order of writes to be learned anew? */
 void vv_ahead_judge(struct vv_tiles *t);

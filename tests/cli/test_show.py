@@ -5,7 +5,7 @@ import unittest
 
 import command
 
-STATS = ["bytes_unchanged", "bytes_zero", "bytes_dup_time", "bytes_dup_space", "bytes_new"]
+STATS = ["bytes_unchanged", "bytes_zero", "bytes_dup_time", "bytes_dup_space", "bytes_dup_ranks", "bytes_new"]
 
 
 class Show(command.Case):
@@ -22,7 +22,7 @@ class Show(command.Case):
         r, = e["ranks"]
         self.assertEqual(r["rank"], 0)
         self.assertEqual(r["bytes_memory"], 16 * 32 * 8 + 11 * 4096)
-        self.assertEqual([r[k] for k in STATS], [0, 4096 + 4096, 0, 4096, 9 * 4096])
+        self.assertEqual([r[k] for k in STATS], [0, 4096 + 4096, 0, 4096, 0, 9 * 4096])
         self.assertEqual(r["bytes_stored"], 9 * 4096)
         self.assertEqual(r["bytes_layer"], self.layer(1).stat().st_size)
         self.assertEqual(r["bytes_layer_now"], r["bytes_layer"])
@@ -37,7 +37,7 @@ class Show(command.Case):
 
     def test_newest(self):
         r, = self.json("show", self.store, "heat")["ranks"]
-        self.assertEqual([r[k] for k in STATS], [11 * 4096, 0, 0, 0, 4096])
+        self.assertEqual([r[k] for k in STATS], [11 * 4096, 0, 0, 0, 0, 4096])
         self.assertEqual(r["layers_read"], 2)
 
     def test_runs_and_blocks(self):

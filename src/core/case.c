@@ -1,0 +1,596 @@
+/* Two passes over the claims group them, one over the groups chooses owners by place, others correct the choice where loads
+ * differ. The first is bound by cache misses, so it looks ahead twice: for the slot, and for the group that the slot names.
+ *
+ * A group's fields change their meaning as the case goes on:
+ *            n              rank                at                          tag
+ *   opened   claimers       one: the claimer    several: end of holders     of the lowest claimer
+ *   OLD      0              the owner           number of the query
+ *   decided  copies         ALONE: the claimer  first of its copies         enum vv_judge_kind */
+#include "core/case.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <string.h>
+
+struct vv_case_group {
+	struct vv_digest digest;
+	uint32_t tag, n, rank, at;
+};
+
+_Static_assert(sizeof(struct vv_case_group) == 32, "two groups in a cache line");
+
+enum { AHEAD = 16 };
+
+/* ---- open */
+
+struct claim {
+	struct vv_digest digest;
+	uint32_t tag, rank;
+};
+
+struct grouping {
+	struct vv_case *c;
+	uint64_t *slot; /* half of a digest << 32 | group + 1; 0 = empty */
+	size_t mask;
+	uint32_t rank; /* whose claims are read */
+	size_t next;   /* claim to be read */
+	struct claim ring[2 * AHEAD];
+};
+
+static int check_lengths(struct vv_case *c, const uint64_t *len)
+{
+	c->first[0] = 0;
+	for (uint32_t r = 0; r < c->ranks; r++) {
+		uint64_t n = len[r] / VV_JUDGE_CLAIM;
+
+		if (len[r] % VV_JUDGE_CLAIM || n >= UINT32_MAX - c->first[r])
+			return vv_err_set(VV_EPEER, "rank %u sent claims of %llu bytes, which is no number of claims that can be", r,
+					  (unsigned long long)len[r]);
+		c->first[r + 1] = c->first[r] + n;
+	}
+	c->n = c->first[c->ranks];
+	return 0;
+}
+
+static int read_claim(struct grouping *g, struct claim *out)
+{
+	const struct vv_case *c = g->c;
+	const uint8_t *message;
+	size_t i, n;
+
+	while (g->next >= c->first[g->rank + 1])
+		g->rank++;
+	message = c->claims + c->first[g->rank] * VV_JUDGE_CLAIM;
+	n = c->first[g->rank + 1] - c->first[g->rank];
+	i = g->next++ - c->first[g->rank];
+	memcpy(&out->digest, message + i * sizeof(out->digest), sizeof(out->digest));
+	memcpy(&out->tag, message + n * sizeof(out->digest) + i * sizeof(out->tag), sizeof(out->tag));
+	out->rank = g->rank;
+	if (vv_judge_tag_len(out->tag) - 1 >= VV_JUDGE_LEN_MAX)
+		return vv_err_set(VV_EPEER, "rank %u claims a chunk of %u bytes", out->rank, vv_judge_tag_len(out->tag));
+	return 0;
+}
+
+static int put_claim(struct grouping *g, size_t number, const struct claim *claim)
+{
+	struct vv_case *c = g->c;
+	uint64_t half = claim->digest.w[1] >> 32;
+	size_t i = (size_t)claim->digest.w[1] & g->mask;
+	struct vv_case_group *group;
+
+	for (; g->slot[i]; i = (i + 1) & g->mask) {
+		if (g->slot[i] >> 32 != half)
+			continue;
+		group = &c->group[(uint32_t)g->slot[i] - 1];
+		if (!vv_digest_equal(&group->digest, &claim->digest))
+			continue;
+		if (vv_judge_tag_len(group->tag) != vv_judge_tag_len(claim->tag))
+			return vv_err_set(VV_EPEER, "ranks %u and %u claim the same digest for chunks of %u and %u bytes", group->rank,
+					  claim->rank, vv_judge_tag_len(group->tag), vv_judge_tag_len(claim->tag));
+		group->n += group->rank != claim->rank;
+		group->rank = claim->rank;
+		c->of[number] = (uint32_t)g->slot[i] - 1;
+		return 0;
+	}
+	g->slot[i] = half << 32 | (c->n_groups + 1);
+	c->of[number] = (uint32_t)c->n_groups;
+	c->group[c->n_groups++] = (struct vv_case_group){ claim->digest, claim->tag, 1, claim->rank, 0 };
+	return 0;
+}
+
+static int group_claims(struct grouping *g)
+{
+	struct vv_case *c = g->c;
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < c->n + 2 * AHEAD; k++) {
+		struct claim *far = &g->ring[k % (2 * AHEAD)], *near = &g->ring[(k - AHEAD) % (2 * AHEAD)];
+
+		if (k >= 2 * AHEAD)
+			rc = put_claim(g, k - 2 * AHEAD, far);
+		if (rc == 0 && k < c->n) {
+			rc = read_claim(g, far);
+			__builtin_prefetch(&g->slot[far->digest.w[1] & g->mask], 1);
+		}
+		if (k >= AHEAD && k - AHEAD < c->n)
+			__builtin_prefetch(&c->group[(uint32_t)(g->slot[near->digest.w[1] & g->mask] - 1)], 1);
+	}
+	return rc;
+}
+
+/* Lists the ranks of every group that has several, ascending. */
+static int list_holders(struct vv_case *c)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < c->n_groups; i++)
+		if (c->group[i].n > 1) {
+			c->group[i].at = (uint32_t)sum;
+			c->group[i].rank = VV_JUDGE_NOBODY;
+			sum += c->group[i].n;
+		}
+	c->holder = vv_mem_grow(NULL, sum + 1, sizeof(*c->holder));
+	if (!c->holder)
+		return VV_ENOMEM;
+	for (uint32_t r = 0; sum && r < c->ranks; r++)
+		for (size_t k = c->first[r]; k < c->first[r + 1]; k++) {
+			struct vv_case_group *g = &c->group[c->of[k]];
+
+			if (k + AHEAD < c->n)
+				__builtin_prefetch(&c->group[c->of[k + AHEAD]], 1);
+			if (g->n > 1 && g->rank != r) {
+				c->holder[g->at++] = r;
+				g->rank = r;
+			}
+		}
+	return 0;
+}
+
+static const uint32_t *holders(const struct vv_case *c, const struct vv_case_group *g)
+{
+	return &c->holder[g->at - g->n];
+}
+
+static int open_case(struct vv_case *c, const uint64_t *len)
+{
+	struct grouping g = { .c = c, .mask = 1023 };
+	int rc = check_lengths(c, len);
+
+	if (rc)
+		return rc;
+	while (g.mask + 1 < 2 * c->n)
+		g.mask = g.mask * 2 + 1;
+	c->of = vv_mem_grow(NULL, c->n + 1, sizeof(*c->of));
+	c->group = vv_mem_grow(NULL, c->n + 1, sizeof(*c->group));
+	c->load = vv_mem_new(c->ranks, sizeof(*c->load));
+	g.slot = vv_mem_new(g.mask + 1, sizeof(*g.slot));
+	rc = c->of && c->group && c->load && g.slot ? group_claims(&g) : VV_ENOMEM;
+	vv_mem_free(g.slot);
+	return rc ? rc : list_holders(c);
+}
+
+int vv_case_open(struct vv_case *c, struct vv_judge *j, uint32_t ranks, const void *claims, const uint64_t *len)
+{
+	int rc = VV_ENOMEM;
+
+	*c = (struct vv_case){ .judge = j, .ranks = ranks, .claims = claims };
+	if (!ranks || ranks > VV_JUDGE_RANKS_MAX)
+		return vv_err_set(VV_EINVAL, "%u ranks; exact dedup is for up to %u", ranks, VV_JUDGE_RANKS_MAX);
+	c->first = vv_mem_new((size_t)ranks + 1, sizeof(*c->first));
+	if (c->first)
+		rc = open_case(c, len);
+	if (rc)
+		vv_case_close(c);
+	return rc;
+}
+
+void vv_case_close(struct vv_case *c)
+{
+	vv_mem_free(c->first);
+	vv_mem_free(c->group);
+	vv_mem_free(c->of);
+	vv_mem_free(c->holder);
+	vv_mem_free(c->load);
+	vv_mem_free(c->asked);
+	vv_mem_free(c->query);
+	vv_mem_free(c->place);
+	vv_mem_free(c->copy);
+	*c = (struct vv_case){ 0 };
+}
+
+/* ---- queries */
+
+static bool claims_it(const struct vv_case *c, const struct vv_case_group *g, uint32_t rank)
+{
+	const uint32_t *h;
+
+	if (g->n == 1)
+		return g->rank == rank;
+	h = holders(c, g);
+	for (uint32_t i = 0; i < g->n && h[i] <= rank; i++)
+		if (h[i] == rank)
+			return true;
+	return false;
+}
+
+/* Whom to ask for each group. An owner that claims it does not have it any more. */
+static size_t find_owners(const struct vv_case *c, uint32_t *owner, uint64_t *n_to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_groups; i++) {
+		const struct vv_case_group *g = &c->group[i];
+
+		if (i + AHEAD < c->n_groups)
+			vv_judge_prefetch(c->judge, &c->group[i + AHEAD].digest);
+		owner[i] = vv_judge_find(c->judge, &g->digest);
+		if (owner[i] >= c->ranks || claims_it(c, g, owner[i]))
+			owner[i] = VV_JUDGE_NOBODY;
+		else
+			n_to[owner[i]]++, n++;
+	}
+	return n;
+}
+
+/* By owner: a counting sort. */
+static int list_queries(struct vv_case *c, const uint32_t *owner, const uint64_t *n_to)
+{
+	size_t *next = vv_mem_new(c->ranks, sizeof(*next));
+
+	c->asked = vv_mem_new(c->n_queries, sizeof(*c->asked));
+	c->query = vv_mem_new(c->n_queries, sizeof(*c->query));
+	c->place = vv_mem_new(c->n_queries, sizeof(*c->place));
+	if (!next || !c->asked || !c->query || !c->place) {
+		vv_mem_free(next);
+		return VV_ENOMEM;
+	}
+	for (uint32_t r = 1; r < c->ranks; r++)
+		next[r] = next[r - 1] + n_to[r - 1];
+	for (size_t i = 0; i < c->n_groups; i++) {
+		size_t k;
+
+		if (owner[i] == VV_JUDGE_NOBODY)
+			continue;
+		k = next[owner[i]]++;
+		c->asked[k] = (uint64_t)owner[i] << 32 | i;
+		c->query[k] = c->group[i].digest;
+	}
+	vv_mem_free(next);
+	return 0;
+}
+
+int vv_case_queries(struct vv_case *c, uint64_t *n_to)
+{
+	uint32_t *owner;
+	int rc = 0;
+
+	memset(n_to, 0, c->ranks * sizeof(*n_to));
+	if (!c->judge->n)
+		return 0;
+	owner = vv_mem_grow(NULL, c->n_groups + 1, sizeof(*owner));
+	if (!owner)
+		return VV_ENOMEM;
+	c->n_queries = find_owners(c, owner, n_to);
+	if (c->n_queries)
+		rc = list_queries(c, owner, n_to);
+	vv_mem_free(owner);
+	return rc;
+}
+
+int vv_case_answer(struct vv_case *c, const void *answers, uint64_t len)
+{
+	if (len != c->n_queries * sizeof(*c->place))
+		return vv_err_set(VV_EPEER, "%llu bytes of answers to %zu queries", (unsigned long long)len, c->n_queries);
+	if (len)
+		memcpy(c->place, answers, len);
+	for (size_t k = 0; k < c->n_queries; k++) {
+		struct vv_case_group *g = &c->group[(uint32_t)c->asked[k]];
+
+		if (!c->place[k].layer) {
+			vv_judge_forget(c->judge, &g->digest);
+			continue;
+		}
+		if (c->place[k].pos >= VV_JUDGE_POS_MAX)
+			return vv_err_set(VV_EPEER, "rank %u answers with position %llu, beyond 2^40", (uint32_t)(c->asked[k] >> 32),
+					  (unsigned long long)c->place[k].pos);
+		*g = (struct vv_case_group){ g->digest, g->tag, 0, (uint32_t)(c->asked[k] >> 32), (uint32_t)k };
+	}
+	return 0;
+}
+
+/* ---- decide */
+
+struct choice {
+	struct vv_case *c;
+	const uint32_t *host;
+	size_t segments; /* how many different ones there may be in a rank's memory */
+	uint64_t slack;
+};
+
+static uint32_t host_of(const struct choice *d, uint32_t rank)
+{
+	return d->host ? d->host[rank] : rank;
+}
+
+static uint32_t rank_of(uint64_t copy)
+{
+	return (uint32_t)(copy / VV_JUDGE_POS_MAX);
+}
+
+/* The holder that the place gives: segments go round among the holders. Where that does not come out even, or there are fewer
+ * segments than holders, the digest says which part of the segment a chunk is in, so that on the average all holders get the same:
+ * the more ranks there are, the less a single judge can do about it. */
+static uint32_t by_place(const struct choice *d, const struct vv_case_group *g)
+{
+	uint64_t parts = ((uint64_t)g->n + d->segments - 1) / d->segments, cycle = VV_JUDGE_SEGMENTS * parts, whole = cycle - cycle % g->n;
+	uint64_t part = vv_judge_tag_segment(g->tag) * parts + ((g->digest.w[1] >> 32) * parts >> 32);
+
+	if (part < whole)
+		return (uint32_t)(part % g->n);
+	part = (part - whole) << 16 | (g->digest.w[0] & 0xffff);
+	return (uint32_t)(part * g->n / (cycle - whole) >> 16);
+}
+
+static bool host_taken(const struct choice *d, const uint64_t *copy, size_t n, size_t but, uint32_t rank)
+{
+	for (size_t i = 0; i < n; i++)
+		if (i != but && host_of(d, rank_of(copy[i])) == host_of(d, rank))
+			return true;
+	return false;
+}
+
+/* One holder by place, others as far from it as can be, each on a host of its own. Their number. */
+static uint32_t choose(const struct choice *d, const struct vv_case_group *g, uint64_t *copy)
+{
+	uint32_t at = by_place(d, g), want = d->c->copies < g->n ? d->c->copies : g->n, n = 0;
+	const uint32_t *h = holders(d->c, g);
+
+	for (uint32_t j = 0; j < want; j++) {
+		uint32_t i = (uint32_t)((at + (uint64_t)g->n * j / want) % g->n), tried = 0;
+
+		while (tried < g->n && host_taken(d, copy, n, n, h[i])) {
+			i = i + 1 < g->n ? i + 1 : 0;
+			tried++;
+		}
+		if (tried == g->n)
+			break;
+		copy[n++] = h[i] * VV_JUDGE_POS_MAX;
+		d->c->load[h[i]] += vv_judge_tag_len(g->tag);
+	}
+	return n;
+}
+
+/* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
+static bool relieve(const struct choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
+{
+	uint64_t *load = d->c->load, len = vv_judge_tag_len(g->tag);
+	uint32_t from = rank_of(copy[which]), to = from;
+	const uint32_t *h = holders(d->c, g);
+
+	for (uint32_t i = 0; i < g->n; i++)
+		if (load[h[i]] < load[to] && (n == 1 || !host_taken(d, copy, n, which, h[i])))
+			to = h[i];
+	if (load[from] <= load[to] + d->slack + 2 * len)
+		return false;
+	load[from] -= len;
+	load[to] += len;
+	copy[which] = to * VV_JUDGE_POS_MAX;
+	return true;
+}
+
+static uint64_t least_load(const struct vv_case *c)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t r = 0; r < c->ranks; r++)
+		least = c->load[r] < least ? c->load[r] : least;
+	return least;
+}
+
+/* Goes through all groups once; how many copies moved. A group whose holder has little is passed by: nobody has less than the
+ * least, also later. */
+static size_t relieve_all(const struct choice *d)
+{
+	struct vv_case *c = d->c;
+	uint64_t least = least_load(c), *copy = c->copy;
+	size_t moved = 0;
+
+	for (size_t i = 0; i < c->n_groups; i++) {
+		const struct vv_case_group *g = &c->group[i];
+
+		if (g->n < 2)
+			continue;
+		for (uint32_t j = 0; j < g->rank; j++)
+			if (c->load[rank_of(copy[j])] > least + d->slack + 2 * vv_judge_tag_len(g->tag))
+				moved += relieve(d, g, copy, g->rank, j);
+		copy += c->copies;
+	}
+	return moved;
+}
+
+/* What each rank has to store whatever we decide. */
+static size_t count_alone(struct vv_case *c)
+{
+	size_t shared = 0;
+
+	memset(c->load, 0, c->ranks * sizeof(*c->load));
+	for (size_t i = 0; i < c->n_groups; i++) {
+		if (c->group[i].n == 1)
+			c->load[c->group[i].rank] += vv_judge_tag_len(c->group[i].tag);
+		shared += c->group[i].n > 1;
+	}
+	return shared;
+}
+
+static uint64_t average_load(const struct vv_case *c)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < c->ranks; r++)
+		sum += c->load[r];
+	return sum / c->ranks;
+}
+
+/* All are chosen by place before any is corrected, so that only those move that are too much in the end: loads that differ for
+ * a while on the way would tear runs apart for nothing. */
+static void choose_all(struct choice *d)
+{
+	enum { PASSES = 4 };
+	struct vv_case *c = d->c;
+	uint64_t *copy = c->copy;
+
+	for (size_t i = 0; i < c->n_groups; i++)
+		if (c->group[i].n > 1) {
+			c->group[i].rank = choose(d, &c->group[i], copy);
+			copy += c->copies;
+		}
+	d->slack = average_load(c) / 128;
+	for (int pass = 0; pass < PASSES && relieve_all(d); pass++)
+		;
+}
+
+/* From holders to verdicts: what the fields of the groups mean changes here. */
+static void settle(struct vv_case *c)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < c->n_groups; i++) {
+		struct vv_case_group *g = &c->group[i];
+
+		if (g->n < 2) {
+			g->tag = g->n ? VV_JUDGE_ALONE : VV_JUDGE_OLD;
+			continue;
+		}
+		g->tag = VV_JUDGE_LEND;
+		g->n = g->rank;
+		g->at = (uint32_t)at;
+		at += c->copies;
+	}
+	vv_mem_free(c->holder);
+	c->holder = NULL;
+}
+
+static uint32_t verdict_for(const struct choice *d, const struct vv_case_group *g, uint32_t rank)
+{
+	const uint64_t *copy = &d->c->copy[g->at];
+	uint32_t named;
+
+	if (g->tag != VV_JUDGE_LEND)
+		return vv_judge_verdict(g->tag, g->rank);
+	named = rank_of(copy[rank % g->n]);
+	for (uint32_t i = 0; i < g->n; i++) {
+		if (rank_of(copy[i]) == rank)
+			return vv_judge_verdict(VV_JUDGE_LEND, rank);
+		if (host_of(d, rank_of(copy[i])) == host_of(d, rank))
+			named = rank_of(copy[i]);
+	}
+	return vv_judge_verdict(VV_JUDGE_REFER, named);
+}
+
+int vv_case_decide(struct vv_case *c, const uint32_t *host, uint32_t copies, uint32_t *verdict)
+{
+	struct choice d = { .c = c, .host = host };
+	size_t shared = count_alone(c);
+
+	if (!copies || copies > VV_JUDGE_COPIES_MAX || shared * copies > UINT32_MAX)
+		return vv_err_set(VV_EINVAL, "%u copies of %zu chunks; up to %u copies can be kept", copies, shared, VV_JUDGE_COPIES_MAX);
+	c->copies = copies;
+	c->copy = vv_mem_new(shared * copies, sizeof(*c->copy));
+	if (!c->copy)
+		return VV_ENOMEM;
+	d.segments = shared * c->ranks / VV_JUDGE_SEGMENT_CHUNKS;
+	d.segments = !d.segments ? 1 : d.segments < VV_JUDGE_SEGMENTS ? d.segments : VV_JUDGE_SEGMENTS;
+	choose_all(&d);
+	settle(c);
+	c->verdict = verdict;
+	for (uint32_t r = 0; r < c->ranks; r++)
+		for (size_t k = c->first[r]; k < c->first[r + 1]; k++) {
+			if (k + AHEAD < c->n)
+				__builtin_prefetch(&c->group[c->of[k + AHEAD]]);
+			verdict[k] = verdict_for(&d, &c->group[c->of[k]], r);
+		}
+	return 0;
+}
+
+/* ---- lent, where, learn */
+
+static int take_lent(struct vv_case *c, uint32_t rank, const uint8_t *from)
+{
+	for (size_t k = c->first[rank]; k < c->first[rank + 1]; k++) {
+		const struct vv_case_group *g = &c->group[c->of[k]];
+		uint64_t pos, *copy = &c->copy[g->at];
+
+		if (vv_judge_kind(c->verdict[k]) != VV_JUDGE_LEND)
+			continue;
+		memcpy(&pos, from, sizeof(pos));
+		from += sizeof(pos);
+		if (pos >= VV_JUDGE_POS_MAX)
+			return vv_err_set(VV_EPEER, "rank %u lends position %llu, beyond 2^40", rank, (unsigned long long)pos);
+		while (rank_of(*copy) != rank)
+			copy++;
+		*copy = rank * VV_JUDGE_POS_MAX + pos;
+	}
+	return 0;
+}
+
+int vv_case_lent(struct vv_case *c, const void *lent, const uint64_t *len)
+{
+	const uint8_t *from = lent;
+	int rc = 0;
+
+	for (uint32_t r = 0; rc == 0 && r < c->ranks; r++) {
+		size_t lends = vv_judge_lends(&c->verdict[c->first[r]], c->first[r + 1] - c->first[r]);
+
+		if (len[r] != lends * sizeof(uint64_t))
+			return vv_err_set(VV_EPEER, "rank %u sent %llu bytes of positions for %zu chunks that it lends", r,
+					  (unsigned long long)len[r], lends);
+		rc = take_lent(c, r, from);
+		from += len[r];
+	}
+	return rc;
+}
+
+/* The position of the copy that the verdict names (REFER), then the other copies. */
+static uint64_t *write_copies(const struct vv_case *c, const struct vv_case_group *g, uint32_t verdict, uint64_t *word)
+{
+	uint64_t *others = word + (vv_judge_kind(verdict) == VV_JUDGE_REFER), *end = others + c->copies - 1;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		uint64_t copy = c->copy[g->at + i];
+
+		if (rank_of(copy) != vv_judge_rank(verdict))
+			*others++ = copy;
+		else if (vv_judge_kind(verdict) == VV_JUDGE_REFER)
+			*word = copy % VV_JUDGE_POS_MAX;
+	}
+	while (others < end)
+		*others++ = VV_JUDGE_NO_COPY;
+	return end;
+}
+
+void vv_case_where(const struct vv_case *c, uint64_t *word)
+{
+	for (size_t k = 0; k < c->n; k++) {
+		const struct vv_case_group *g = &c->group[c->of[k]];
+
+		if (k + AHEAD < c->n)
+			__builtin_prefetch(&c->group[c->of[k + AHEAD]]);
+		if (g->tag == VV_JUDGE_OLD) {
+			*word++ = c->place[g->at].layer;
+			*word++ = c->place[g->at].pos;
+		} else if (g->tag == VV_JUDGE_LEND) {
+			word = write_copies(c, g, c->verdict[k], word);
+		}
+	}
+}
+
+void vv_case_learn(struct vv_case *c)
+{
+	for (size_t i = 0; i < c->n_groups; i++) {
+		const struct vv_case_group *g = &c->group[i];
+
+		if (i + AHEAD < c->n_groups)
+			vv_judge_prefetch(c->judge, &c->group[i + AHEAD].digest);
+		if (g->tag != VV_JUDGE_OLD)
+			vv_judge_add(c->judge, g->tag == VV_JUDGE_LEND ? rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
+	}
+}

@@ -1,0 +1,191 @@
+/* What judges remember is an open hash of 24 bytes per slot, at most 7/10 full; whoever is removed leaves no trace in it. */
+#include "core/judge.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+_Static_assert(sizeof(struct vv_judge_place) == 16 && sizeof(struct vv_digest) == 16, "messages have no padding");
+
+/* ---- messages */
+
+int vv_judge_check(const uint32_t *verdict, size_t n, uint32_t self, uint32_t ranks)
+{
+	for (size_t i = 0; i < n; i++) {
+		enum vv_judge_kind kind = vv_judge_kind(verdict[i]);
+		uint32_t rank = vv_judge_rank(verdict[i]);
+		bool own = kind == VV_JUDGE_ALONE || kind == VV_JUDGE_LEND;
+
+		if (rank >= ranks || own != (rank == self))
+			return vv_err_set(VV_EPEER, "a judge sent a verdict that cannot be (kind %u, rank %u of %u)",
+					  (unsigned)kind, rank, ranks);
+	}
+	return 0;
+}
+
+size_t vv_judge_lends(const uint32_t *verdict, size_t n)
+{
+	size_t lends = 0;
+
+	for (size_t i = 0; i < n; i++)
+		lends += vv_judge_kind(verdict[i]) == VV_JUDGE_LEND;
+	return lends;
+}
+
+size_t vv_judge_words(const uint32_t *verdict, size_t n, uint32_t copies)
+{
+	const size_t words[] = { [VV_JUDGE_ALONE] = 0, [VV_JUDGE_LEND] = copies - 1, [VV_JUDGE_REFER] = copies, [VV_JUDGE_OLD] = 2 };
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += words[vv_judge_kind(verdict[i])];
+	return sum;
+}
+
+static int check_where(const struct vv_judge_where *w, bool old, uint32_t ranks, uint32_t copies)
+{
+	bool bad = w->pos >= VV_JUDGE_POS_MAX || (old && !w->layer);
+
+	for (uint32_t i = 0; w->copy && i + 1 < copies; i++)
+		bad |= w->copy[i] != VV_JUDGE_NO_COPY && w->copy[i] / VV_JUDGE_POS_MAX >= ranks;
+	if (bad)
+		return vv_err_set(VV_EPEER, "a judge sent a place that cannot be (layer %llu, position %llu)",
+				  (unsigned long long)w->layer, (unsigned long long)w->pos);
+	return 0;
+}
+
+int vv_judge_where_next(const uint64_t *word, size_t *at, uint32_t verdict, uint32_t ranks, uint32_t copies,
+			struct vv_judge_where *out)
+{
+	enum vv_judge_kind kind = vv_judge_kind(verdict);
+	bool shared = kind == VV_JUDGE_LEND || kind == VV_JUDGE_REFER;
+	struct vv_judge_where w = { 0 };
+	size_t i = *at;
+	int rc;
+
+	if (kind == VV_JUDGE_OLD)
+		w.layer = word[i++];
+	if (kind == VV_JUDGE_OLD || kind == VV_JUDGE_REFER)
+		w.pos = word[i++];
+	if (shared && copies > 1) {
+		w.copy = &word[i];
+		i += copies - 1;
+	}
+	rc = check_where(&w, kind == VV_JUDGE_OLD, ranks, copies);
+	if (rc)
+		return rc;
+	*at = i;
+	*out = w;
+	return 0;
+}
+
+/* ---- memory */
+
+void vv_judge_init(struct vv_judge *j, size_t cap)
+{
+	*j = (struct vv_judge){ .cap = cap };
+}
+
+static void forget_all(struct vv_judge *j)
+{
+	vv_mem_free(j->slot);
+	vv_judge_init(j, j->cap);
+}
+
+void vv_judge_fini(struct vv_judge *j)
+{
+	forget_all(j);
+}
+
+/* The other word chose the judge: here it would put everything into one corner of the table. */
+static size_t home(const struct vv_judge *j, const struct vv_digest *d)
+{
+	return (size_t)d->w[1] & j->mask;
+}
+
+void vv_judge_prefetch(const struct vv_judge *j, const struct vv_digest *d)
+{
+	if (j->slot)
+		__builtin_prefetch(&j->slot[home(j, d)]);
+}
+
+/* The slot that holds d, or the empty one where it would go. */
+static struct vv_judge_entry *probe(const struct vv_judge *j, const struct vv_digest *d)
+{
+	size_t i = home(j, d);
+
+	while (j->slot[i].owner && !vv_digest_equal(&j->slot[i].digest, d))
+		i = (i + 1) & j->mask;
+	return &j->slot[i];
+}
+
+uint32_t vv_judge_find(const struct vv_judge *j, const struct vv_digest *d)
+{
+	return j->slot ? probe(j, d)->owner - 1 : VV_JUDGE_NOBODY;
+}
+
+static int grow(struct vv_judge *j)
+{
+	size_t size = j->slot ? (j->mask + 1) * 2 : 1024;
+	struct vv_judge old = *j;
+
+	j->slot = vv_mem_new(size, sizeof(*j->slot));
+	if (!j->slot) {
+		*j = old;
+		return VV_ENOMEM;
+	}
+	j->mask = size - 1;
+	for (size_t i = 0; old.slot && i <= old.mask; i++)
+		if (old.slot[i].owner)
+			*probe(j, &old.slot[i].digest) = old.slot[i];
+	vv_mem_free(old.slot);
+	return 0;
+}
+
+static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d)
+{
+	struct vv_judge_entry *e;
+
+	if (j->n >= j->cap && (!j->slot || !probe(j, d)->owner))
+		forget_all(j);
+	if (j->cap == 0)
+		return;
+	if ((!j->slot || j->n * 10 >= (j->mask + 1) * 7) && grow(j) < 0) {
+		forget_all(j);
+		return;
+	}
+	e = probe(j, d);
+	j->n += !e->owner;
+	*e = (struct vv_judge_entry){ *d, rank + 1 };
+}
+
+void vv_judge_add(struct vv_judge *j, uint32_t rank, const struct vv_digest *d, size_t n)
+{
+	enum { AHEAD = 8 };
+
+	for (size_t i = 0; i < n; i++) {
+		if (i + AHEAD < n)
+			vv_judge_prefetch(j, &d[i + AHEAD]);
+		add_one(j, rank, &d[i]);
+	}
+}
+
+/* Those behind the gap that a probe would no longer reach move into it. */
+void vv_judge_forget(struct vv_judge *j, const struct vv_digest *d)
+{
+	struct vv_judge_entry *gap;
+	size_t at, i;
+
+	if (!j->slot)
+		return;
+	gap = probe(j, d);
+	if (!gap->owner)
+		return;
+	at = (size_t)(gap - j->slot);
+	for (i = (at + 1) & j->mask; j->slot[i].owner; i = (i + 1) & j->mask) {
+		if (((i - home(j, &j->slot[i].digest)) & j->mask) < ((i - at) & j->mask))
+			continue;
+		j->slot[at] = j->slot[i];
+		at = i;
+	}
+	j->slot[at].owner = 0;
+	j->n--;
+}

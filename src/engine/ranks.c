@@ -1,0 +1,525 @@
+#include "engine/ranks.h"
+#include "base/mem.h"
+#include "engine/collective.h"
+#include "engine/session.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* ---- the group ------------------------------------------------------------------------------------------------------------- */
+
+void vv_ranks_close(struct vv_ranks *g)
+{
+	if (!g)
+		return;
+	vv_comm_close(g->side);
+	vv_comm_close(g->comm);
+	vv_judge_fini(&g->judge);
+	vv_mem_free(g->host);
+	vv_mem_free(g->place);
+	vv_mem_free(g);
+}
+
+int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_ranks **out)
+{
+	struct vv_ranks *g = vv_mem_new(1, sizeof(*g));
+	int rc = g ? vv_comm_open(plug, plug->ctx, patience, &g->comm) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = vv_comm_open(plug, plug->side, patience, &g->side);
+	if (rc == 0) {
+		g->behind = plug->any_thread;
+		g->rank = plug->rank;
+		g->size = plug->size;
+		g->host = vv_mem_new(g->size, sizeof(*g->host));
+		g->place = vv_mem_new(g->size, sizeof(*g->place));
+		rc = g->host && g->place ? 0 : VV_ENOMEM;
+	}
+	if (rc) {
+		if (plug->close && (!g || !g->side))
+			plug->close(plug->side);
+		if (plug->close && (!g || !g->comm))
+			plug->close(plug->ctx);
+		vv_ranks_close(g);
+		return rc;
+	}
+	*out = g;
+	return 0;
+}
+
+/* ---- one mind -------------------------------------------------------------------------------------------------------------- */
+
+static const char *call_name(uint64_t call)
+{
+	static const char *const name[] = { "something else",  "varve_open_comm", "varve_checkpoint",
+					    "varve_restart",   "varve_due",       "varve_close" };
+
+	return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
+}
+
+/* All ranks have seen that they differ, so all come here. */
+static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
+{
+	uint64_t mine[2] = { call, detail }, *all = vv_mem_new(g->size, sizeof(mine));
+	uint32_t odd = 0;
+	int rc = all ? vv_comm_allgather(g->comm, mine, all, sizeof(mine)) : VV_ENOMEM;
+
+	if (rc == 0) {
+		while (odd < g->size && memcmp(all + (size_t)2 * odd, all, sizeof(mine)) == 0)
+			odd++;
+		if (odd < g->size && all[2 * odd] != all[0])
+			rc = vv_err_set(VV_EPEER, "rank 0 called %s while rank %u called %s; every rank makes the same calls in the same "
+					"order", call_name(all[0]), odd, call_name(all[2 * odd]));
+		else if (odd < g->size && call == VV_RANKS_OPEN)
+			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options; all ranks must have the same mode, chunk, "
+					"digest, dedup, collective, threshold, copies and aggregate", odd);
+		else if (odd < g->size)
+			rc = vv_err_set(VV_EPEER, "%s: rank 0 asks for epoch %" PRIu64 ", rank %u for %" PRIu64 "; all ranks ask for "
+					"the same", call_name(all[0]), all[1], odd, all[2 * odd + 1]);
+	}
+	if (!g->comm->broken)
+		vv_mem_free(all);
+	return rc;
+}
+
+int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail)
+{
+	uint64_t v[4] = { call, ~(uint64_t)call, detail, ~detail };
+	int rc = vv_comm_allreduce(g->comm, v, 4, VARVE_MAX);
+
+	if (rc == 0 && (v[0] != ~v[1] || v[2] != ~v[3]))
+		rc = tell_apart(g, call, detail);
+	return rc ? vv_err_context(rc, "%s", call_name(call)) : 0;
+}
+
+/* Every rank hears what the lowest rank that failed has to say. */
+static int hear(struct vv_ranks *g, struct vv_comm *c, uint32_t who, int rc)
+{
+	struct vv_err_state *e = vv_mem_new(1, sizeof(*e)); /* not on the stack: it may outlive us if the group breaks */
+	int said;
+
+	if (!e)
+		return VV_ENOMEM;
+	vv_err_save(rc, e);
+	said = vv_comm_bcast(c, e, sizeof(*e), who);
+	if (c->broken)
+		return said;
+	if (said == 0 && who != g->rank) {
+		e->message[sizeof(e->message) - 1] = '\0';
+		said = vv_err_set(e->code < 0 ? e->code : VV_EPEER, "rank %u: %s", who, e->message);
+	} else if (said == 0) {
+		said = vv_err_restore(e);
+	}
+	vv_mem_free(e);
+	return said;
+}
+
+int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
+{
+	enum { MOST = 8 };
+	uint64_t sum[MOST + 1] = { rc != 0 }, lowest;
+	struct vv_err_state error;
+	int said;
+
+	vv_err_save(rc, &error);
+	memcpy(sum + 1, v, n * sizeof(*v));
+	said = vv_comm_allreduce(c, sum, n + 1, VARVE_SUM);
+	if (said == 0 && sum[0] == 0) {
+		memcpy(v, sum + 1, n * sizeof(*v));
+		return 0;
+	}
+	lowest = rc ? g->rank : g->size;
+	if (said == 0)
+		said = vv_comm_allreduce(c, &lowest, 1, VARVE_MIN);
+	if (said)
+		return rc ? vv_err_restore(&error) : said;
+	vv_err_restore(&error);
+	return hear(g, c, (uint32_t)lowest, rc);
+}
+
+int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc)
+{
+	return vv_ranks_sum(g, c, rc, NULL, 0);
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+
+/* Two ranks store in one place if one sees what the other wrote. Most often all see what rank 0 wrote. */
+enum { MARK = 16 };
+
+static void mark_name(char out[VV_NAME_MAX], const char *lineage, uint32_t rank)
+{
+	snprintf(out, VV_NAME_MAX, "%s/meet.r%" PRIu32, lineage, rank);
+}
+
+static int put_mark(struct vv_store *store, const char *lineage, uint32_t rank, const uint8_t mark[MARK])
+{
+	char object[VV_NAME_MAX];
+
+	mark_name(object, lineage, rank);
+	return vv_store_put(store, object, mark, MARK);
+}
+
+/* 1: rank's mark is to be seen here; 0: it is not. */
+static int see_mark(struct vv_store *store, const char *lineage, uint32_t rank, const uint8_t mark[MARK])
+{
+	char object[VV_NAME_MAX];
+	uint8_t *p = NULL;
+	size_t n = 0;
+	int rc;
+
+	mark_name(object, lineage, rank);
+	rc = vv_store_get(store, object, MARK, &p, &n);
+	if (rc == 0)
+		rc = n == MARK && memcmp(p, mark, MARK) == 0;
+	else if (rc == VV_ENOENT)
+		rc = 0;
+	vv_mem_free(p);
+	return rc;
+}
+
+static void remove_mark(struct vv_store *store, const char *lineage, uint32_t rank)
+{
+	char object[VV_NAME_MAX];
+
+	mark_name(object, lineage, rank);
+	vv_store_remove(store, object);
+}
+
+/* The ranks whose marks are to be seen here: the lowest of them is this place's. */
+static int lowest_here(struct vv_ranks *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
+		       uint32_t *lowest)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(store, lineage, &names);
+
+	*lowest = g->rank;
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		unsigned rank;
+		char end;
+		int seen;
+
+		if (sscanf(names.v[i].name, "meet.r%7u%c", &rank, &end) != 1 || rank >= *lowest)
+			continue;
+		seen = see_mark(store, lineage, rank, mark);
+		if (seen == 1)
+			*lowest = rank;
+		rc = seen < 0 ? seen : 0;
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int find_place(struct vv_ranks *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
+		      uint32_t *mine)
+{
+	uint64_t seen = 0;
+	int rc = g->rank == 0 ? put_mark(store, lineage, 0, mark) : 0;
+
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc)
+		return rc;
+	rc = see_mark(store, lineage, 0, mark);
+	seen = rc == 1;
+	rc = vv_ranks_sum(g, g->comm, rc < 0 ? rc : 0, &seen, 1);
+	*mine = 0;
+	if (rc || seen == g->size)
+		return rc;
+	rc = vv_ranks_agree(g, g->comm, g->rank ? put_mark(store, lineage, g->rank, mark) : 0);
+	if (rc == 0)
+		rc = vv_ranks_agree(g, g->comm, lowest_here(g, store, lineage, mark, mine));
+	return rc;
+}
+
+/* A machine is known by its boot: host names are not always different. */
+static void machine(char out[64])
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	memset(out, 0, 64);
+	if (f && fgets(out, 37, f)) {
+		fclose(f);
+		return;
+	}
+	if (f)
+		fclose(f);
+	gethostname(out, 63);
+}
+
+static int find_hosts(struct vv_ranks *g)
+{
+	char mine[64], *all = vv_mem_new(g->size, sizeof(mine));
+	int rc;
+
+	machine(mine);
+	rc = all ? vv_comm_allgather(g->comm, mine, all, sizeof(mine)) : VV_ENOMEM;
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
+		uint32_t k = r; /* neighbours mostly share a machine */
+
+		if (r && memcmp(all + (size_t)64 * r, all + (size_t)64 * (r - 1), 64) == 0)
+			k = g->host[r - 1];
+		else
+			for (k = 0; k < r && memcmp(all + (size_t)64 * r, all + (size_t)64 * k, 64) != 0; k = k + 1)
+				;
+		g->host[r] = k;
+	}
+	if (!g->comm->broken)
+		vv_mem_free(all);
+	return rc;
+}
+
+/* Ranks with stores of their own stand for hosts of their own. */
+static void hosts_by_place(struct vv_ranks *g)
+{
+	for (uint32_t r = 0; g->split && r < g->size; r++)
+		g->host[r] = g->place[r];
+}
+
+int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char *lineage)
+{
+	uint8_t mark[MARK] = { 0 };
+	uint32_t mine = 0;
+	int rc = 0;
+
+	if (g->size == 1)
+		return 0;
+	if (g->rank == 0 && getrandom(mark, sizeof(mark), 0) != (ssize_t)sizeof(mark))
+		rc = vv_err_sys(errno, "no random numbers");
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_bcast(g->comm, mark, sizeof(mark), 0);
+	if (rc == 0)
+		rc = find_place(g, store, lineage, mark, &mine);
+	if (rc == 0)
+		rc = vv_comm_allgather(g->comm, &mine, g->place, sizeof(mine));
+	if (rc == 0)
+		rc = find_hosts(g);
+	if (g->comm->broken)
+		return rc;
+	remove_mark(store, lineage, g->rank);
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
+		if (g->place[r] > r || g->place[g->place[r]] != g->place[r])
+			return vv_err_set(VV_EIO, "the ranks cannot tell whose store is whose: rank %u sees the files of rank %u, but "
+					  "not the other way round", r, g->place[r]);
+		g->split |= g->place[r] != 0;
+	}
+	hosts_by_place(g);
+	return rc;
+}
+
+/* ---- a session ------------------------------------------------------------------------------------------------------------- */
+
+enum { PATIENCE = 600, REMEMBER = 1 << 26 }; /* entries of a judge's memory */
+
+static int read_aggregate(struct varve *v, struct vv_ranks *g)
+{
+	const char *text = vv_conf_text(&v->conf, "aggregate");
+	char *end = NULL;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (strcmp(text, "node") == 0) {
+		g->aggregate = 0;
+		return 0;
+	}
+	if (!*text || *end || n < 1 || n > VV_MAX_RANKS)
+		return vv_err_set(VV_EINVAL, "aggregate = %s (%s): node, or a number of ranks", text, vv_conf_origin(&v->conf, "aggregate"));
+	g->aggregate = (uint32_t)n;
+	return 0;
+}
+
+static int read_options(struct varve *v)
+{
+	const char *how = vv_conf_text(&v->conf, "collective");
+	struct vv_ranks *g = v->group;
+
+	g->how = how[0] == 'e' ? VV_RANKS_EXACT : how[0] == 't' ? VV_RANKS_TOPK : VV_RANKS_NONE;
+	g->threshold = (size_t)vv_conf_number(&v->conf, "threshold");
+	g->copies = (unsigned)vv_conf_number(&v->conf, "copies");
+	vv_judge_init(&g->judge, REMEMBER);
+	return read_aggregate(v, g);
+}
+
+/* A number that differs where what all ranks must have in common differs. */
+static uint64_t options_digest(const struct varve *v)
+{
+	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "threshold", "copies", "aggregate" };
+	char text[512];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", vv_conf_text(&v->conf, names[i]));
+	return vv_digest_check(text, n < sizeof(text) ? n : sizeof(text));
+}
+
+int vv_ranks_join(struct varve *v, const struct varve_comm *plug, int rc)
+{
+	struct vv_err_state error;
+	int met;
+
+	vv_err_save(rc, &error);
+	met = vv_ranks_open(plug, rc ? PATIENCE : vv_conf_real(&v->conf, "timeout"), &v->group);
+	if (met)
+		return rc ? vv_err_restore(&error) : met;
+	v->rank = v->group->rank;
+	v->ranks = v->group->size;
+	if (rc == 0)
+		rc = read_options(v);
+	if (rc == 0)
+		rc = vv_verdict_init(v);
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	return rc ? rc : vv_ranks_meet(v->group, VV_RANKS_OPEN, options_digest(v));
+}
+
+void vv_ranks_leave(struct varve *v)
+{
+	if (!v->group)
+		return;
+	vv_collective_forget(v);
+	vv_verdict_fini(v);
+	vv_ranks_close(v->group);
+	v->group = NULL;
+}
+
+/* What rank 0 found, for all. */
+struct found {
+	uint8_t id[16];
+	uint64_t created_ns;
+};
+
+/* The lineage in a place that is not rank 0's: the same one. */
+static int open_elsewhere(struct varve *v, const char *lineage, const struct found *f)
+{
+	char object[VV_NAME_MAX];
+	int rc;
+
+	vv_name_lock(object, lineage);
+	rc = vv_store_lock(v->store, object, &v->writer);
+	if (rc == 0)
+		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+	if (rc == VV_ENOENT) {
+		vv_err_clear();
+		return vv_catalog_adopt(v->store, lineage, f->id, f->created_ns, &v->lineage);
+	}
+	if (rc == 0 && memcmp(v->lineage.id, f->id, sizeof(f->id)) != 0)
+		rc = vv_err_set(VV_EMISMATCH, "store '%s' has a lineage '%s' that is not the one in rank 0's store; remove it or use another "
+				"name", v->store->url, lineage);
+	return rc;
+}
+
+/* A place that missed the record of the newest epoch, because the job died then, gets it now. */
+static int copy_commit(struct varve *v)
+{
+	struct vv_ranks *g = v->group;
+	struct vv_commit c = { 0 };
+	uint64_t who, len = 0;
+	uint8_t *bytes = NULL;
+	struct vv_buf b = { 0 };
+	int rc = vv_catalog_commit(&v->lineage, v->epoch, &c), has = rc == 0;
+
+	if (has)
+		vv_commit_put(&c, &b);
+	vv_commit_fini(&c);
+	who = has && vv_buf_check(&b) == 0 ? g->rank : g->size;
+	rc = vv_comm_allreduce(g->comm, &who, 1, VARVE_MIN);
+	len = who == g->rank ? b.n : 0;
+	if (rc == 0 && who < g->size)
+		rc = vv_comm_bcast(g->comm, &len, sizeof(len), (uint32_t)who);
+	if (rc == 0 && who < g->size) {
+		bytes = len < VV_MAX_PAYLOAD ? vv_mem_new((size_t)len + 1, 1) : NULL;
+		rc = vv_ranks_agree(g, g->comm, bytes ? 0 : VV_ENOMEM);
+		if (rc == 0 && who == g->rank)
+			memcpy(bytes, b.p, b.n);
+		if (rc == 0)
+			rc = vv_comm_bcast(g->comm, bytes, (size_t)len, (uint32_t)who);
+		if (rc == 0 && !has && vv_ranks_leads_place(g)) {
+			rc = vv_commit_get(&c, bytes, (size_t)len);
+			if (rc == 0)
+				rc = vv_catalog_put_commit(&v->lineage, &c);
+			vv_commit_fini(&c);
+		}
+	}
+	vv_buf_fini(&b);
+	if (g->comm->broken)
+		return rc;
+	vv_mem_free(bytes);
+	return vv_ranks_agree(g, g->comm, rc);
+}
+
+static int agree_on_epoch(struct varve *v)
+{
+	struct vv_ranks *g = v->group;
+	uint64_t newest[2] = { v->epoch, v->highest };
+	int rc = vv_comm_allreduce(g->comm, newest, 2, VARVE_MAX);
+
+	if (rc)
+		return rc;
+	v->epoch = newest[0];
+	v->highest = newest[1];
+	return g->split && v->epoch ? copy_commit(v) : 0;
+}
+
+int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
+{
+	struct vv_ranks *g = v->group;
+	struct found f = { 0 };
+
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_ranks_find_places(g, v->store, lineage);
+	if (rc)
+		return rc;
+	if (g->rank == 0) {
+		rc = vv_session_open_lineage(v, lineage);
+		memcpy(f.id, v->lineage.id, sizeof(f.id));
+		f.created_ns = v->lineage.created_ns;
+	}
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_bcast(g->comm, &f, sizeof(f), 0);
+	if (rc)
+		return rc;
+	if (g->rank && vv_ranks_leads_place(g)) {
+		rc = open_elsewhere(v, lineage, &f);
+		if (rc == 0)
+			rc = vv_session_look(v, lineage);
+	}
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0 && !vv_ranks_leads_place(g))
+		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	return rc ? rc : agree_on_epoch(v);
+}
+
+void vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait)
+{
+	if (!v->group)
+		return;
+	if (wait && epoch == v->newest)
+		vv_flusher_wait(v);
+	if (!vv_flusher_busy(v))
+		vv_verdict_step(v, wait && epoch == v->verdict.epoch);
+}
+
+int vv_ranks_due(struct varve *v, bool asked, int due)
+{
+	uint64_t answer[4] = { VV_RANKS_DUE, ~(uint64_t)VV_RANKS_DUE, 0, 0 };
+	int rc;
+
+	vv_ranks_poke(v, 0, false);
+	answer[2] = asked || (v->rank == 0 && due);
+	rc = vv_comm_allreduce(v->group->comm, answer, 3, VARVE_MAX);
+	if (rc == 0 && answer[0] != ~answer[1])
+		rc = vv_err_set(VV_EPEER, "varve_due: another rank called something else; every rank makes the same calls in the same order");
+	return rc ? rc : (int)answer[2];
+}
+
+int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)
+{
+	if (!comm || !out)
+		return vv_err_set(VV_EINVAL, "varve_open_comm: a communicator and out are needed");
+	return vv_session_open(comm, store, lineage, options, out);
+}

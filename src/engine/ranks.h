@@ -1,0 +1,63 @@
+/* The ranks of a session that is one of many: who they are, where they store, and how they come to one mind. */
+#ifndef VV_ENGINE_RANKS_H
+#define VV_ENGINE_RANKS_H
+
+#include "base/err.h"
+#include "comm/comm.h"
+#include "core/commit.h"
+#include "core/judge.h"
+#include "engine/catalog.h"
+
+struct varve;
+
+enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
+
+/* What all ranks call together. */
+enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_CLOSE };
+
+struct vv_ranks {
+	struct vv_comm *comm; /* for calls that all ranks make */
+	struct vv_comm *side; /* for what goes on behind them */
+	bool behind;          /* other threads may use it */
+	uint32_t rank, size;
+	enum vv_ranks_how how;
+	size_t threshold;
+	unsigned copies;
+	uint32_t aggregate;
+	uint32_t *host;  /* of each rank: the lowest rank on the same machine */
+	uint32_t *place; /* of each rank: the lowest rank with the same store */
+	bool split;      /* there is more than one place */
+	struct vv_judge judge;
+	struct talk *talk; /* engine/collective.c: what was said of the epoch under way */
+	bool introduced; /* the judges know what this rank stored before the session */
+};
+
+int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_ranks **out);
+void vv_ranks_close(struct vv_ranks *g); /* NULL is fine */
+
+/* All ranks make this call? Tells those that do not from each other. */
+int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail);
+/* What failed on one has failed on all: the error of the lowest rank that has one, the same code everywhere. Returns 0 only if all
+ * ranks say 0. */
+int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc);
+/* The same, and the sums over all ranks of n numbers. */
+int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
+
+/* At the opening of a session: `rc` is what went before on this rank; all ranks fail together. The options are read; then, with the
+ * store open, the lineage is found and locked. */
+int vv_ranks_join(struct varve *v, const struct varve_comm *plug, int rc);
+int vv_ranks_attach(struct varve *v, const char *lineage, int rc);
+void vv_ranks_leave(struct varve *v);
+/* In calls that one rank makes for itself: an epoch that is waiting for its verdict may get on. */
+void vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait);
+/* varve_due for all: rank 0's clock decides, but any rank may be asked from outside. */
+int vv_ranks_due(struct varve *v, bool asked, int due);
+
+/* Whose store is whose, and which machine: after all have opened theirs. */
+int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char *lineage);
+static inline bool vv_ranks_leads_place(const struct vv_ranks *g)
+{
+	return g->place[g->rank] == g->rank;
+}
+
+#endif

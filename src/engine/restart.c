@@ -1,0 +1,208 @@
+/* Restart: the regions as they were, from the newest epoch that is whole, or one that is named; and what is stored of a region. */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/ranks.h"
+#include "engine/restore.h"
+#include "engine/tiles.h"
+#include <inttypes.h>
+#include <string.h>
+
+static int add_want(const struct vv_lineage *lin, const struct vv_table *t, const struct vv_region *r,
+		    struct vv_want *out)
+{
+	const struct vv_table_region *from = NULL;
+	int rc = vv_table_region(lin, t, r->name, &from);
+
+	if (rc)
+		return rc;
+	if (from->shape.len != r->shape.len)
+		return vv_err_set(VV_EMISMATCH,
+				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
+				  " bytes; declare it with that size, or read it with varve_restart_region",
+				  r->name, r->shape.len, t->epoch, from->shape.len);
+	if (r->shape.type != from->shape.type && r->shape.type != VV_TYPE_BYTES && from->shape.type != VV_TYPE_BYTES)
+		return vv_err_set(VV_EMISMATCH, "region '%s' is declared as %s, in epoch %" PRIu64 " it is %s", r->name,
+				  vv_head_type_name(r->shape.type), t->epoch, vv_head_type_name(from->shape.type));
+	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p };
+	return 0;
+}
+
+static int check_ranks(const struct varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(&v->lineage, epoch, &c);
+
+	if (rc == 0 && c.n_ranks != v->ranks)
+		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was laid down by %u rank(s), this job has %u; run it with %u "
+				"(restart on another number of ranks is not possible yet)", epoch, v->lineage.name, c.n_ranks,
+				v->ranks, c.n_ranks);
+	vv_commit_fini(&c);
+	return rc;
+}
+
+/* What this rank holds of other ranks' layers can be told only now, before the program changes it. */
+static int adopt_now(struct varve *v)
+{
+	int rc = vv_session_prepare(v);
+
+	return rc ? rc : vv_region_adopt_foreign(v);
+}
+
+static int restart_part(struct varve *v, uint64_t epoch)
+{
+	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
+	struct vv_table t = { 0 };
+	int rc = want ? check_ranks(v, epoch) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = vv_table_load(&v->lineage, epoch, v->rank, &t);
+
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		rc = add_want(&v->lineage, &t, v->region[i], &want[i]);
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	if (rc == 0)
+		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
+	if (rc == 0)
+		vv_session_continue(v, epoch, &t);
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		v->region[i]->restored = true;
+	if (rc == 0 && v->group)
+		rc = adopt_now(v);
+	vv_table_fini(&t);
+	vv_mem_free(want);
+	return rc;
+}
+
+/* One that is damaged for one rank is damaged for all. */
+static int restart_epoch(struct varve *v, uint64_t epoch)
+{
+	int rc = restart_part(v, epoch);
+
+	return v->group ? vv_ranks_agree(v->group, v->group->comm, rc) : rc;
+}
+
+/* The newest epoch below `before` that any rank's store has. */
+static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
+{
+	int rc = vv_catalog_newest(&v->lineage, before, epoch);
+
+	if (!v->group)
+		return rc;
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	return rc ? rc : vv_comm_allreduce(v->group->comm, epoch, 1, VARVE_MAX);
+}
+
+/* The newest epoch that is whole; the error of the newest if none is. */
+static int restart_latest(struct varve *v)
+{
+	struct vv_err_state first = { 0 };
+	uint64_t epoch = UINT64_MAX;
+
+	for (;;) {
+		int rc = find_newest(v, epoch, &epoch);
+
+		if (rc)
+			return rc;
+		if (epoch == 0)
+			return first.code ? vv_err_restore(&first) : 0;
+		rc = restart_epoch(v, epoch);
+		if (rc == 0)
+			return 1;
+		if (rc != VV_EDAMAGED && rc != VV_EIO)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+		vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
+			    v->lineage.name, vv_err_last());
+	}
+}
+
+int varve_restart(varve *v, uint64_t epoch)
+{
+	int rc = vv_session_enter_idle(v, "varve_restart");
+
+	if (rc)
+		return rc;
+	rc = vv_session_meet(v, VV_RANKS_RESTART, epoch);
+	if (rc)
+		return vv_session_leave(v, rc);
+	vv_tiles_expose(v);
+	if (epoch == VARVE_LATEST) {
+		rc = restart_latest(v);
+	} else {
+		rc = restart_epoch(v, epoch);
+		rc = rc ? rc : 1;
+	}
+	return vv_session_leave(v, rc);
+}
+
+/* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
+static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
+{
+	struct vv_err_state first = { 0 };
+	int rc;
+
+	if (epoch != VARVE_LATEST)
+		return vv_table_load(&v->lineage, epoch, v->rank, t);
+	for (;;) {
+		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
+		if (rc)
+			return rc;
+		if (epoch == 0 && first.code)
+			return vv_err_restore(&first);
+		if (epoch == 0)
+			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
+		rc = vv_table_load(&v->lineage, epoch, v->rank, t);
+		if (rc != VV_EDAMAGED)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+	}
+}
+
+int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
+{
+	const struct vv_table_region *r = NULL;
+	struct vv_table t = { 0 };
+	int rc = vv_session_enter_idle(v, "varve_restart_region");
+
+	if (rc)
+		return rc;
+	rc = name && (p || !len) ? load_named(v, epoch, &t) :
+				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
+	if (rc == 0)
+		rc = vv_table_region(&v->lineage, &t, name, &r);
+	if (rc == 0 && r->shape.len != len)
+		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
+				r->shape.len, t.epoch, len);
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	if (rc == 0) {
+		struct vv_want want = { &r->runs, 0, len, p };
+
+		rc = vv_restore_read(&v->lineage, v->pool, &want, 1);
+	}
+	vv_table_fini(&t);
+	return vv_session_leave(v, rc);
+}
+
+int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
+{
+	const struct vv_table_region *r = NULL;
+	struct vv_table t = { 0 };
+	int rc = vv_session_enter_idle(v, "varve_region");
+
+	if (rc)
+		return rc;
+	rc = name && out ? load_named(v, epoch, &t) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	if (rc == 0)
+		rc = vv_table_region(&v->lineage, &t, name, &r);
+	if (rc == 0) {
+		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
+		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
+	}
+	vv_table_fini(&t);
+	return vv_session_leave(v, rc);
+}

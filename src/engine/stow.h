@@ -1,0 +1,50 @@
+/* The storing of an epoch's tiles, in three files: sift.c hashes and lets go what is stored already, survey.c asks the other ranks,
+ * stow.c places what is left. */
+#ifndef VV_ENGINE_STOW_H
+#define VV_ENGINE_STOW_H
+
+#include "engine/collective.h"
+#include "engine/tiles.h"
+
+enum { VV_SIFT_RING = 256 }; /* tasks */
+
+/* Digests of tiles that are hashed and not yet placed: places of one size, for a tile's chunks each. */
+struct vv_shelves {
+	struct vv_digest *v;
+	size_t len;    /* of the mapping */
+	size_t chunks; /* per place */
+	uint32_t *free;
+	size_t n_free;
+};
+
+struct vv_batch;
+
+struct vv_stow { /* one flush */
+	struct vv_pass *p;
+	struct vv_tiles *t;
+	struct vv_shelves shelves;
+	struct vv_batch *ring[VV_SIFT_RING];
+	size_t size, begun, sifted; /* batches */
+	size_t next;                /* in the tiles' queue: to be hashed */
+	uint32_t *lead;             /* tiles that others refer to */
+	size_t n_lead;
+	int rc;                     /* of a claim that could not be made */
+};
+
+/* engine/sift.c. all: room for the digests of all tiles, so that all can be sifted before any is placed. */
+int vv_sift_open(struct vv_stow *w, bool all);
+void vv_sift_close(struct vv_stow *w); /* waits for every task that was begun */
+/* Keeps the pool busy with what comes next. */
+int vv_sift_feed(struct vv_stow *w);
+/* A step towards sifting the oldest batch: helps with hashing if it is not ready, waits if nothing else is to be done. */
+int vv_sift_batch(struct vv_stow *w);
+/* The tile is hashed and sifted. Its turn comes with its batch; one that somebody waits for is hashed at once. */
+int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent);
+/* The digests of its dirty groups' chunks; until they are not needed any more. */
+struct vv_digest *vv_sift_digests(const struct vv_stow *w, size_t tile);
+void vv_sift_leave(struct vv_stow *w, size_t tile);
+
+/* engine/stow.c. Opens the layer. */
+int vv_stow_begin(struct vv_pass *p, bool all);
+
+#endif

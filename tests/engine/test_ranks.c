@@ -1,0 +1,214 @@
+// ctest: TIMEOUT 120
+/* Many ranks, as threads: random histories of pages that ranks share, swap and take over from each other, against a model that knows
+ * every page by number. What is stored is stored once, every epoch restores on every rank, in every way of running. */
+#include "support/must.h"
+#include "support/place.h"
+#include "support/threadcomm.h"
+#include "vv_test.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <varve/varve_comm.h>
+
+enum { PAGE = 4096, PAGES = 40, EPOCHS = 6, IDS = 4000, RANKS_MAX = 7 };
+
+#define OK(call) MUST((call) >= 0)
+
+struct way {
+	const char *name, *options;
+	bool any_thread;
+};
+
+static const struct way ways[] = {
+	{ "sync", "mode=sync", false },
+	{ "funneled", "mode=async", false },
+	{ "multiple", "mode=async", true },
+	{ "small buffer", "mode=async buffer=16KiB", true },
+	{ "small buffer, funneled", "mode=async buffer=16KiB tracker=mprotect", false },
+	{ "coded", "mode=async codec=zstd", true },
+};
+
+struct run {
+	const struct way *way;
+	char store[PLACE_MAX];
+	uint32_t ranks;
+	uint64_t seed;
+	bool split;
+	uint32_t id[EPOCHS][RANKS_MAX][PAGES]; /* the model; 0 = a page of zeros */
+	atomic_uint_least64_t stored;
+};
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z + 0x9E3779B97F4A7C15ull);
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+	return z ^ z >> 31;
+}
+
+static void page_of(uint32_t id, uint8_t *p)
+{
+	memset(p, 0, PAGE);
+	for (size_t i = 0; id && i < PAGE; i += 8) {
+		uint64_t v = mix((uint64_t)id << 20 | i);
+
+		memcpy(p + i, &v, 8);
+	}
+}
+
+/* Of each page of each rank in each epoch: as before, a new one, one that all may have, one that another rank had, or zero. */
+static void invent(struct run *r)
+{
+	uint32_t next = 1000;
+	uint64_t s = r->seed;
+
+	for (int e = 0; e < EPOCHS; e++)
+		for (uint32_t k = 0; k < r->ranks; k++)
+			for (int i = 0; i < PAGES; i++) {
+				uint64_t z = mix(++s);
+				uint32_t *id = &r->id[e][k][i];
+
+				*id = e ? r->id[e - 1][k][i] : 0;
+				if (z % 8 < 2)
+					*id = next++;
+				else if (z % 8 < 4)
+					*id = 1 + (uint32_t)(z >> 8) % 60;
+				else if (z % 8 == 4 && e)
+					*id = r->id[(z >> 20) % (uint64_t)e][(z >> 8) % r->ranks][(z >> 30) % PAGES];
+				else if (z % 8 == 5)
+					*id = 0;
+				CHECK(next < IDS);
+			}
+}
+
+static uint64_t distinct(const struct run *r)
+{
+	static bool seen[IDS];
+	uint64_t n = 0;
+
+	memset(seen, 0, sizeof(seen));
+	for (int e = 0; e < EPOCHS; e++)
+		for (uint32_t k = 0; k < r->ranks; k++)
+			for (int i = 0; i < PAGES; i++) {
+				uint32_t id = r->id[e][k][i];
+
+				n += id && !seen[id];
+				seen[id] = true;
+			}
+	return n;
+}
+
+static varve *open_rank(const struct run *r, const struct varve_comm *comm)
+{
+	struct varve_comm mine = *comm;
+	char store[PLACE_MAX + 16];
+	varve *v = NULL;
+
+	mine.any_thread = r->way->any_thread;
+	snprintf(store, sizeof(store), r->split ? "%s/r%u" : "%s", r->store, comm->rank);
+	OK(varve_open_comm(&mine, store, "job", r->way->options, &v));
+	return v;
+}
+
+static void set_pages(const struct run *r, int e, uint32_t rank, uint8_t *p)
+{
+	for (int i = 0; i < PAGES; i++)
+		if (e == 0 || r->id[e][rank][i] != r->id[e - 1][rank][i])
+			page_of(r->id[e][rank][i], p + (size_t)i * PAGE);
+}
+
+static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t *p)
+{
+	uint8_t want[PAGE];
+
+	for (int i = 0; i < PAGES; i++) {
+		page_of(r->id[e][rank][i], want);
+		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
+	}
+}
+
+static void write_epochs(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = open_rank(r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+	struct varve_stats st;
+
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), 0);
+	for (int e = 0; e < EPOCHS; e++) {
+		set_pages(r, e, comm->rank, p);
+		OK(varve_checkpoint(v));
+		if (e % 2) {
+			OK(varve_wait(v, varve_epoch(v)));
+			CHECK_EQ(varve_test(v, varve_epoch(v)), 1);
+		}
+		CHECK_EQ(varve_epoch(v), (uint64_t)e + 1);
+		OK(varve_stats(v, &st));
+		CHECK_EQ(st.bytes_memory, st.bytes_unchanged + st.bytes_zero + st.bytes_dup_time + st.bytes_dup_space +
+						  st.bytes_dup_ranks + st.bytes_new);
+		r->stored += st.bytes_new;
+	}
+	OK(varve_close(v));
+}
+
+/* Every epoch, and on from one of the middle: what was there is not stored again. */
+static void read_epochs(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = open_rank(r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+	struct varve_stats st;
+
+	for (int e = 0; e < EPOCHS; e++) {
+		memset(p, 0xee, (size_t)PAGES * PAGE);
+		CHECK_EQ(varve_restart(v, (uint64_t)e + 1), 1);
+		check_pages(r, e, comm->rank, p);
+	}
+	CHECK_EQ(varve_restart(v, 3), 1);
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, varve_epoch(v)));
+	OK(varve_stats(v, &st));
+	CHECK_EQ(st.bytes_new, 0);
+	CHECK_EQ(st.bytes_unchanged, st.bytes_memory);
+	set_pages(r, EPOCHS - 1, comm->rank, p);
+	for (int i = 0; i < PAGES; i++)
+		page_of(r->id[EPOCHS - 1][comm->rank][i], p + (size_t)i * PAGE);
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, varve_epoch(v)));
+	OK(varve_stats(v, &st));
+	CHECK_EQ(st.bytes_new, 0);
+	memset(p, 0xee, (size_t)PAGES * PAGE);
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
+	check_pages(r, EPOCHS - 1, comm->rank, p);
+	OK(varve_close(v));
+}
+
+static void one(const struct way *way, uint32_t ranks, uint64_t seed)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	char name[64];
+
+	must_begin("%s, %u ranks, seed %llu", way->name, ranks, (unsigned long long)seed);
+	snprintf(name, sizeof(name), "s%llu", (unsigned long long)seed);
+	place_path(r->store, name);
+	r->way = way;
+	r->ranks = ranks;
+	r->seed = seed;
+	invent(r);
+	threadcomm_run(ranks, write_epochs, r);
+	CHECK_EQ(r->stored, distinct(r) * PAGE);
+	threadcomm_run(ranks, read_epochs, r);
+	place_remove(r->store);
+	free(r);
+}
+
+int main(void)
+{
+	static const uint32_t ranks[] = { 1, 2, 3, 4, 7 };
+
+	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
+		for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++)
+			one(&ways[w], ranks[k], 1000 * w + 10 * k + 1);
+	return 0;
+}
