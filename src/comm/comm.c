@@ -54,8 +54,7 @@ void vv_comm_close(struct vv_comm *c)
 		return;
 	if (c->plug.close)
 		c->plug.close(c->ctx);
-	if (!c->broken)
-		vv_mem_free(c->small);
+	(c->broken ? vv_mem_abandon : vv_mem_free)(c->small);
 	vv_mem_free(c);
 }
 

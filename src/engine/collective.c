@@ -93,12 +93,14 @@ struct mail {
 	uint64_t in_sum;
 };
 
-static void mail_free(struct mail *m)
+static void mail_free(struct mail *m, bool broken)
 {
-	vv_mem_free(m->out);
-	vv_mem_free(m->in);
-	vv_mem_free(m->out_len);
-	vv_mem_free(m->in_len);
+	void (*end)(void *) = broken ? vv_mem_abandon : vv_mem_free;
+
+	end(m->out);
+	end(m->in);
+	end(m->out_len);
+	end(m->in_len);
 	*m = (struct mail){ 0 };
 }
 
@@ -450,8 +452,7 @@ static int introduce(struct talk *t)
 			     (size_t)(m.in_len[r] / sizeof(struct vv_digest)));
 	t->g->introduced = rc == 0;
 	vv_mem_free(next);
-	if (!t->comm->broken)
-		mail_free(&m);
+	mail_free(&m, t->comm->broken);
 	return rc;
 }
 
@@ -493,15 +494,15 @@ static int exact(struct talk *t)
 
 static void talk_free(struct talk *t)
 {
-	if (!t || t->comm->broken)
+	if (!t)
 		return;
 	vv_case_close(&t->judged);
-	mail_free(&t->claims);
-	mail_free(&t->queries);
-	mail_free(&t->answers);
-	mail_free(&t->verdicts);
-	mail_free(&t->lent);
-	mail_free(&t->where);
+	mail_free(&t->claims, t->comm->broken);
+	mail_free(&t->queries, t->comm->broken);
+	mail_free(&t->answers, t->comm->broken);
+	mail_free(&t->verdicts, t->comm->broken);
+	mail_free(&t->lent, t->comm->broken);
+	mail_free(&t->where, t->comm->broken);
 	vv_mem_free(t->order);
 	vv_mem_free(t->sums);
 	vv_mem_free(t);

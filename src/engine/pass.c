@@ -34,7 +34,8 @@ int vv_pass_new(struct varve *v, struct vv_pass **out)
 		vv_mem_free(p);
 		return VV_ENOMEM;
 	}
-	memcpy(p->region, v->region, v->n_regions * sizeof(struct vv_region *));
+	if (v->n_regions)
+		memcpy(p->region, v->region, v->n_regions * sizeof(struct vv_region *));
 	p->n_regions = v->n_regions;
 	p->v = v;
 	p->start_ns = vv_clock_ns();

@@ -81,8 +81,7 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 			rc = vv_err_set(VV_EPEER, "%s: rank 0 asks for epoch %" PRIu64 ", rank %u for %" PRIu64 "; all ranks ask for "
 					"the same", call_name(all[0]), all[1], odd, all[2 * odd + 1]);
 	}
-	if (!g->comm->broken)
-		vv_mem_free(all);
+	(g->comm->broken ? vv_mem_abandon : vv_mem_free)(all);
 	return rc;
 }
 
@@ -99,23 +98,17 @@ int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail)
 /* Every rank hears what the lowest rank that failed has to say. */
 static int hear(struct vv_ranks *g, struct vv_comm *c, uint32_t who, int rc)
 {
-	struct vv_err_state *e = vv_mem_new(1, sizeof(*e)); /* not on the stack: it may outlive us if the group breaks */
+	struct vv_err_state e;
 	int said;
 
-	if (!e)
-		return VV_ENOMEM;
-	vv_err_save(rc, e);
-	said = vv_comm_bcast(c, e, sizeof(*e), who);
-	if (c->broken)
+	vv_err_save(rc, &e);
+	said = vv_comm_bcast(c, &e, sizeof(e), who);
+	if (said)
 		return said;
-	if (said == 0 && who != g->rank) {
-		e->message[sizeof(e->message) - 1] = '\0';
-		said = vv_err_set(e->code < 0 ? e->code : VV_EPEER, "rank %u: %s", who, e->message);
-	} else if (said == 0) {
-		said = vv_err_restore(e);
-	}
-	vv_mem_free(e);
-	return said;
+	if (who == g->rank)
+		return vv_err_restore(&e);
+	e.message[sizeof(e.message) - 1] = '\0';
+	return vv_err_set(e.code < 0 ? e.code : VV_EPEER, "rank %u: %s", who, e.message);
 }
 
 int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
@@ -126,12 +119,13 @@ int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, siz
 	int said;
 
 	vv_err_save(rc, &error);
-	memcpy(sum + 1, v, n * sizeof(*v));
+	for (size_t i = 0; i < n; i++)
+		sum[i + 1] = v[i];
 	said = vv_comm_allreduce(c, sum, n + 1, VARVE_SUM);
-	if (said == 0 && sum[0] == 0) {
-		memcpy(v, sum + 1, n * sizeof(*v));
+	for (size_t i = 0; said == 0 && sum[0] == 0 && i < n; i++)
+		v[i] = sum[i + 1];
+	if (said == 0 && sum[0] == 0)
 		return 0;
-	}
 	lowest = rc ? g->rank : g->size;
 	if (said == 0)
 		said = vv_comm_allreduce(c, &lowest, 1, VARVE_MIN);
@@ -267,8 +261,7 @@ static int find_hosts(struct vv_ranks *g)
 				;
 		g->host[r] = k;
 	}
-	if (!g->comm->broken)
-		vv_mem_free(all);
+	(g->comm->broken ? vv_mem_abandon : vv_mem_free)(all);
 	return rc;
 }
 
@@ -443,9 +436,9 @@ static int copy_commit(struct varve *v)
 		}
 	}
 	vv_buf_fini(&b);
+	(g->comm->broken ? vv_mem_abandon : vv_mem_free)(bytes);
 	if (g->comm->broken)
 		return rc;
-	vv_mem_free(bytes);
 	return vv_ranks_agree(g, g->comm, rc);
 }
 

@@ -24,10 +24,10 @@ int vv_verdict_init(struct varve *v)
 
 void vv_verdict_fini(struct varve *v)
 {
-	if (v->group->side->broken)
-		return; /* somebody may still write into them */
-	vv_mem_free(v->verdict.all);
-	vv_mem_free(v->verdict.ruling);
+	void (*end)(void *) = v->group->side->broken ? vv_mem_abandon : vv_mem_free;
+
+	end(v->verdict.all);
+	end(v->verdict.ruling);
 }
 
 void vv_verdict_begin(struct vv_pass *p, int rc)

@@ -1,0 +1,300 @@
+// ctest: TIMEOUT 120
+/* Many ranks when things go wrong: one that cannot store, that skips a call, that makes another one, that has other options, other
+ * sizes, no regions; and another number of ranks. Nobody hangs, all get the same verdict, the last epoch that counts restores. */
+#include "support/must.h"
+#include "support/place.h"
+#include "support/threadcomm.h"
+#include "vv_test.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <varve/varve_comm.h>
+
+enum { PAGE = 4096, PAGES = 16, RANKS = 4 };
+
+#define OK(call) MUST((call) >= 0)
+
+struct run {
+	const char *mode;
+	bool any_thread;
+	char store[PLACE_MAX];
+	bool split;
+	uint32_t odd; /* the rank that is different */
+	int code[RANKS];
+	char message[RANKS][512];
+};
+
+static int open_rank(const struct run *r, const struct varve_comm *comm, const char *more, varve **v)
+{
+	struct varve_comm mine = *comm;
+	char store[PLACE_MAX + 16], options[128];
+
+	mine.any_thread = r->any_thread;
+	snprintf(store, sizeof(store), r->split ? "%s/r%u" : "%s", r->store, comm->rank);
+	snprintf(options, sizeof(options), "mode=%s timeout=20 %s", r->mode, more);
+	return varve_open_comm(&mine, store, "job", options, v);
+}
+
+static void fill(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)((seed * 31 + i * 7 + (i >> 12) * (seed + 1)) >> 2);
+}
+
+static void note(struct run *r, uint32_t rank, int rc)
+{
+	r->code[rank] = rc;
+	snprintf(r->message[rank], sizeof(r->message[rank]), "%s", varve_last_error());
+}
+
+/* Stores and waits: the verdict. */
+static int settle(varve *v)
+{
+	int rc = varve_checkpoint(v);
+
+	return rc < 0 ? rc : varve_wait(v, varve_epoch(v));
+}
+
+static void same_verdict(const struct run *r, int code, const char *words)
+{
+	for (uint32_t k = 0; k < RANKS; k++) {
+		if (r->code[k] != code || !strstr(r->message[k], words))
+			fprintf(stderr, "rank %u: %d %s\n", k, r->code[k], r->message[k]);
+		MUST(r->code[k] == code);
+		MUST(strstr(r->message[k], words));
+	}
+}
+
+/* ---- one rank cannot store -------------------------------------------------------------------------------------------------- */
+
+static void block_folder(const struct run *r, uint32_t rank, bool on)
+{
+	char dir[PLACE_MAX + 64], aside[PLACE_MAX + 64];
+
+	snprintf(dir, sizeof(dir), "%s/r%u/job/00000000", r->store, rank);
+	snprintf(aside, sizeof(aside), "%s/r%u/job/aside", r->store, rank);
+	if (on) {
+		MUST(rename(dir, aside) == 0);
+		place_write(dir, "x", 1);
+	} else {
+		MUST(remove(dir) == 0);
+		MUST(rename(aside, dir) == 0);
+	}
+}
+
+static void cannot_store(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	uint8_t *p, want[PAGES * PAGE];
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "", &v));
+	p = varve_alloc(v, "p", PAGES * PAGE);
+	fill(p, PAGES * PAGE, comm->rank % 2);
+	OK(settle(v));
+	fill(p, PAGES * PAGE, comm->rank % 3 + 10);
+	memcpy(want, p, sizeof(want));
+	OK(settle(v));
+	if (comm->rank == r->odd)
+		block_folder(r, r->odd, true);
+	fill(p, PAGES * PAGE, comm->rank % 2 + 20);
+	note(r, comm->rank, settle(v));
+	if (comm->rank == r->odd)
+		block_folder(r, r->odd, false);
+	memset(p, 1, PAGES * PAGE);
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(memcmp(p, want, sizeof(want)) == 0);
+	fill(p, PAGES * PAGE, comm->rank % 2 + 20); /* what failed is stored now */
+	memcpy(want, p, sizeof(want));
+	OK(settle(v));
+	memset(p, 1, PAGES * PAGE);
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(memcmp(p, want, sizeof(want)) == 0);
+	OK(varve_close(v));
+}
+
+/* ---- one rank does something else ------------------------------------------------------------------------------------------- */
+
+static void other_call(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "", &v));
+	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
+	OK(settle(v));
+	note(r, comm->rank, comm->rank == r->odd ? varve_restart(v, VARVE_LATEST) : varve_checkpoint(v));
+	OK(settle(v)); /* after that all is as before */
+	note(r, comm->rank, r->code[comm->rank] ? r->code[comm->rank] : 0);
+	OK(varve_close(v));
+}
+
+static void other_epoch(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "", &v));
+	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
+	OK(settle(v));
+	OK(settle(v));
+	note(r, comm->rank, varve_restart(v, comm->rank == r->odd ? 1 : 2));
+	OK(varve_close(v));
+}
+
+static void other_options(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	note(r, comm->rank, open_rank(r, comm, comm->rank == r->odd ? "chunk=1024" : "", &v));
+	MUST(!v);
+}
+
+static void bad_options(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	note(r, comm->rank, open_rank(r, comm, comm->rank == r->odd ? "chunk=banana" : "", &v));
+	MUST(!v);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* It never comes; the others say so in time, and from then on at once. */
+static void skips(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+	double start;
+
+	OK(open_rank(r, comm, "timeout=1", &v));
+	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
+	OK(settle(v));
+	start = now();
+	if (comm->rank == r->odd) {
+		must_nap(2500);
+		note(r, comm->rank, varve_checkpoint(v));
+	} else {
+		note(r, comm->rank, varve_checkpoint(v));
+		MUST(now() - start < 10);
+	}
+	start = now();
+	MUST(varve_checkpoint(v) == VARVE_EPEER);
+	MUST(varve_close(v) == VARVE_EPEER);
+	MUST(comm->rank == r->odd || now() - start < 1);
+}
+
+/* ---- ranks that differ ------------------------------------------------------------------------------------------------------ */
+
+static void unequal(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	size_t n = comm->rank * 3 * PAGE + (comm->rank ? comm->rank * 17 : 0);
+	uint8_t *p = malloc(n + 1), *want = malloc(n + 1);
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "", &v));
+	if (comm->rank)
+		OK(varve_protect(v, "p", p, n));
+	if (comm->rank == 3)
+		OK(varve_protect(v, "empty", p, 0));
+	for (uint64_t e = 0; e < 4; e++) {
+		fill(p, n, e / 2);
+		OK(settle(v));
+	}
+	memcpy(want, p, n);
+	memset(p, 1, n);
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(memcmp(p, want, n) == 0);
+	OK(varve_close(v));
+	free(p);
+	free(want);
+}
+
+static void fewer(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+	uint8_t *p;
+
+	OK(open_rank(r, comm, "", &v));
+	p = varve_alloc(v, "p", PAGE);
+	MUST(varve_restart(v, VARVE_LATEST) == VARVE_EMISMATCH);
+	MUST(strstr(varve_last_error(), "4 rank(s)") && strstr(varve_last_error(), "has 2"));
+	p[0] = (uint8_t)(1 + comm->rank);
+	OK(settle(v)); /* a new series in the same lineage */
+	p[0] = 0;
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(p[0] == 1 + comm->rank);
+	OK(varve_close(v));
+}
+
+static void alone(const struct run *r)
+{
+	varve *v = NULL;
+	uint8_t p[64];
+
+	OK(varve_open(r->store, "job", NULL, &v));
+	OK(varve_protect(v, "p", p, sizeof(p)));
+	MUST(varve_restart(v, VARVE_LATEST) == VARVE_EMISMATCH);
+	OK(varve_close(v));
+}
+
+static void all(const char *mode, bool any_thread, bool split)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	r->mode = mode;
+	r->any_thread = any_thread;
+	r->split = split;
+#define CASE(fn, who)                                                                  \
+	must_begin("%s %d %d " #fn, mode, any_thread, split);                          \
+	r->odd = who;                                                                  \
+	place_remove(place_path(r->store, "s"));                                       \
+	threadcomm_run(RANKS, fn, r)
+	if (split) {
+		CASE(cannot_store, 2);
+		same_verdict(r, r->code[0], "");
+		MUST(r->code[0] < 0 && strstr(r->message[0], "rank 2: ") && strstr(r->message[2], "r2/job"));
+		CASE(cannot_store, 0);
+		MUST(r->code[0] < 0 && r->code[3] == r->code[0] && strstr(r->message[3], "rank 0: "));
+	}
+	CASE(other_call, 1);
+	same_verdict(r, VARVE_EPEER, "");
+	CASE(other_epoch, 3);
+	same_verdict(r, VARVE_EPEER, "rank 3 for 1");
+	CASE(other_options, 2);
+	same_verdict(r, VARVE_EPEER, "rank 2 have different options");
+	CASE(bad_options, 1);
+	same_verdict(r, VARVE_EINVAL, "banana");
+	CASE(skips, 2);
+	r->odd = 0; /* who gives up first says why, and breaks the group for the rest */
+	for (uint32_t k = 0; k < RANKS; k++)
+		r->odd += strstr(r->message[k], "timeout") != NULL;
+	MUST(r->odd);
+	same_verdict(r, VARVE_EPEER, "");
+	CASE(unequal, 0);
+	if (!split) {
+		threadcomm_run(2, fewer, r);
+		CASE(unequal, 0);
+		alone(r);
+	}
+	free(r);
+}
+
+int main(void)
+{
+	all("sync", false, false);
+	all("async", false, false);
+	all("async", true, false);
+	return 0;
+}
