@@ -1,6 +1,7 @@
 /* A checkpoint: what is dirty is copied or fenced; then it is stored, on this thread or behind it. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/stage.h"
 #include "engine/collective.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
@@ -45,6 +46,7 @@ static int take(struct varve *v, struct vv_pass **out)
 	if (v->group) {
 		bool taken = rc == 0;
 
+		vv_stage("captured");
 		if (p)
 			rc = ask_ranks(v, p, rc);
 		else
@@ -75,6 +77,7 @@ int vv_checkpoint_run(struct varve *v)
 
 	if (rc)
 		return rc;
+	vv_stage("agreed");
 	vv_pass_sweep(v);
 	rc = take(v, &p);
 	if (rc)

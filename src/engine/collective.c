@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/stage.h"
 #include "core/case.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
@@ -477,12 +478,15 @@ static int exact(struct talk *t)
 
 	if (!t->over)
 		rc = send_all(t, &t->claims, write_claims(t), VV_JUDGE_CLAIM, true);
+	vv_stage("claimed");
 	if (rc == 0)
 		rc = judge(t);
+	vv_stage("judged");
 	if (!t->over)
 		rc = send_verdicts(t, rc, &shared);
 	if (!t->over && shared)
 		rc = send_lent(t, rc ? rc : note_verdicts(t));
+	vv_stage("promised");
 	if (!t->over && shared)
 		rc = send_where(t, rc);
 	if (rc == 0 && shared)
@@ -518,6 +522,7 @@ int vv_collective_ask(struct vv_pass *p, int rc)
 
 	if (!t && !silent && rc == 0)
 		rc = VV_ENOMEM;
+	vv_stage("surveyed");
 	rc = vv_ranks_agree(g, comm, rc);
 	if (rc || silent) {
 		vv_mem_free(t);

@@ -5,6 +5,7 @@
  * refer to is placed before all else, in the order of memory, since its positions were told beforehand (survey.c). */
 #include "engine/stow.h"
 #include "base/mem.h"
+#include "base/stage.h"
 
 /* ---- placing -------------------------------------------------------------------------------------------------------------- */
 
@@ -225,10 +226,13 @@ int vv_stow_run(struct vv_pass *p)
 
 	if (!p->stow)
 		rc = p->v->group ? vv_survey_run(p, 0) : vv_stow_begin(p, false);
+	vv_stage("asked");
 	if (rc == 0)
 		rc = store_tiles(p->stow);
+	vv_stage("placed");
 	vv_stow_free(p);
 	if (rc == 0)
 		rc = vv_pass_finish(p);
+	vv_stage("stored");
 	return rc == 0 && !p->v->group ? vv_pass_commit(p) : rc;
 }

@@ -5,6 +5,7 @@
 #include "engine/verdict.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stage.h"
 #include "engine/collective.h"
 #include "engine/pass.h"
 #include "engine/ranks.h"
@@ -101,6 +102,7 @@ static int conclude(struct varve *v, int rc)
 	struct vv_verdict *d = &v->verdict;
 	struct vv_err_state error;
 
+	vv_stage("concluded");
 	vv_err_save(rc, &error);
 	d->pending = false;
 	if (rc == 0)
@@ -152,11 +154,13 @@ static int begin_ruling(struct varve *v)
 	struct vv_verdict *d = &v->verdict;
 	uint32_t who = ruler(v);
 
+	vv_stage("reported");
 	memset(d->ruling, 0, sizeof(*d->ruling));
 	if (who == v->rank && d->mine.rc)
 		d->ruling->error = d->error;
 	else if (who == v->rank)
 		rule(v);
+	vv_stage("ruled");
 	d->phase = RULING;
 	return vv_comm_begin_bcast(v->group->side, d->ruling, sizeof(*d->ruling), who, &d->op);
 }
