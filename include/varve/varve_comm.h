@@ -12,9 +12,10 @@ enum varve_reduce { VARVE_SUM, VARVE_MIN, VARVE_MAX };
 
 /* A group of processes that talk to each other, over two channels: `ctx` for calls that all ranks make, `side` for what goes on
  * behind them. On each channel every rank begins the same operations in the same order, and has at most one under way; what is
- * begun on one has no order with what is begun on the other. Each returns at once, 0 with *op set or a VARVE_E... code; then `test` is called until it does not return 0, and
- * all memory handed over stays where it is until then. Lengths are bytes and may exceed 4 GiB; rank r's part lies at r * len, or
- * behind those of the ranks before it. */
+ * begun on one has no order with what is begun on the other. Each returns at once, 0 with *op set or a VARVE_E... code; then `test`
+ * is called until it does not return 0, and all memory handed over stays where it is until then. What is read and what is written
+ * do not overlap. Lengths are bytes and may exceed 4 GiB; rank r's part lies at r * len, or behind those of the ranks before it.
+ * What a rank sends to itself has the same length on both sides. A group of one rank is never asked for anything but `close`. */
 struct varve_comm {
 	uint32_t rank, size;
 	int any_thread; /* calls may come from any thread, one at a time; 0: only from threads that call varve */
@@ -24,12 +25,14 @@ struct varve_comm {
 	int (*allgather)(void *ctx, const void *mine, void *all, size_t len, void **op);
 	int (*alltoall)(void *ctx, const void *to, void *from, size_t len, void **op);
 	int (*alltoallv)(void *ctx, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len, void **op);
-	/* Sends to one rank and receives from one; either may be this rank itself, or VARVE_NOBODY. */
+	/* Sends to one rank and receives from one; VARVE_NOBODY: neither. Who sends to itself receives from itself. */
 	int (*sendrecv)(void *ctx, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from,
 			void **op);
-	int (*test)(void *ctx, void *op); /* 1: done; 0: not yet; < 0: failed. Unless 0, op is gone. */
+	int (*test)(void *ctx, void *op);  /* 1: done; 0: not yet; < 0: failed. Unless 0, op is gone. */
 	const char *(*message)(void *ctx); /* why the last operation failed; may be NULL */
-	void (*close)(void *ctx);          /* each of the two, after the last operation, on every rank */
+	/* The last call on each channel, on every rank; may be NULL. After a failure an operation may still be under way, and others may not
+	 * come: this must not wait for them. */
+	void (*close)(void *ctx);
 };
 
 #define VARVE_NOBODY UINT32_MAX
@@ -38,6 +41,9 @@ struct varve_comm {
  * session, also if this fails. */
 VARVE_API int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options,
 			      varve **out);
+
+/* For those who wrap varve_open_comm: makes `message` what varve_last_error says on this thread, and returns code. */
+VARVE_API int varve_fail(int code, const char *message);
 
 #ifdef __cplusplus
 }

@@ -85,24 +85,6 @@ void vv_mem_free(void *p)
 	free(p);
 }
 
-/* The list is what tells it from a leak. */
-void vv_mem_abandon(void *p)
-{
-	struct abandoned {
-		struct abandoned *next;
-		void *p;
-	};
-	static _Atomic(struct abandoned *) list;
-	struct abandoned *a = p ? malloc(sizeof(*a)) : NULL;
-
-	if (!a)
-		return;
-	a->p = p;
-	a->next = atomic_load(&list);
-	while (!atomic_compare_exchange_weak(&list, &a->next, a))
-		;
-}
-
 void vv_mem_fail_at(long n)
 {
 	atomic_store(&asked, 0);

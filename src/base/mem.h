@@ -15,8 +15,6 @@ char *vv_mem_strdup(const char *s);
 /* printf into new memory. */
 char *vv_mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void vv_mem_free(void *p);
-/* Memory that somebody else may still write into, such as a message that never came: it is not freed until the process ends. */
-void vv_mem_abandon(void *p);
 
 /* Tests: the n-th allocation from now on (1 = the next) fails, once. 0 switches it off. */
 void vv_mem_fail_at(long n);

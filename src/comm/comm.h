@@ -7,7 +7,7 @@
 
 /* A rank that gives up cannot take back what it handed over: the others may still read and write it. So what an operation reads
  * and writes goes through memory of the comm if it is no more than this together, and may lie on the caller's stack. What is
- * larger, and all of alltoallv, comes from the heap and is not freed once the comm is broken. */
+ * larger, and all of alltoallv, comes from the heap and goes back by vv_comm_free. */
 #define VV_COMM_SMALL 4096
 
 struct vv_comm {
@@ -15,14 +15,19 @@ struct vv_comm {
 	void *ctx; /* the channel: the plug's ctx or side */
 	double patience; /* seconds to wait for the others */
 	bool broken;     /* an operation failed or timed out: nothing more can be said, and what was handed over is not ours to free */
+	void **kept;     /* such memory; the comm itself then stays for good as well */
+	size_t n_kept, cap_kept;
+	struct vv_comm *next;
 	uint64_t sent;   /* bytes this rank has sent to others, counted as if straight to each; for the statistics */
 	char why[512];   /* it is broken */
-	void *small;     /* VV_COMM_SMALL bytes; left alone once broken */
+	void *small;     /* VV_COMM_SMALL bytes */
 };
 
-/* One of the two channels of a plug, which is closed with it; on failure it is still the caller's. */
+/* Takes one of the plug's channels over: it is closed with the comm, and also if this fails. */
 int vv_comm_open(const struct varve_comm *plug, void *channel, double patience, struct vv_comm **out);
 void vv_comm_close(struct vv_comm *c); /* NULL is fine */
+/* Frees memory of base/mem.h that was handed over to operations; keeps it if the others may still reach for it. */
+void vv_comm_free(struct vv_comm *c, void *p);
 
 /* Each ends when the ranks it needs have come, or with VV_EPEER after `patience`: the session is then of no more use. */
 int vv_comm_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root);

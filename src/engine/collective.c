@@ -94,14 +94,12 @@ struct mail {
 	uint64_t in_sum;
 };
 
-static void mail_free(struct mail *m, bool broken)
+static void mail_free(struct mail *m, struct vv_comm *c)
 {
-	void (*end)(void *) = broken ? vv_mem_abandon : vv_mem_free;
-
-	end(m->out);
-	end(m->in);
-	end(m->out_len);
-	end(m->in_len);
+	vv_comm_free(c, m->out);
+	vv_comm_free(c, m->in);
+	vv_comm_free(c, m->out_len);
+	vv_comm_free(c, m->in_len);
 	*m = (struct mail){ 0 };
 }
 
@@ -453,7 +451,7 @@ static int introduce(struct talk *t)
 			     (size_t)(m.in_len[r] / sizeof(struct vv_digest)));
 	t->g->introduced = rc == 0;
 	vv_mem_free(next);
-	mail_free(&m, t->comm->broken);
+	mail_free(&m, t->comm);
 	return rc;
 }
 
@@ -501,12 +499,12 @@ static void talk_free(struct talk *t)
 	if (!t)
 		return;
 	vv_case_close(&t->judged);
-	mail_free(&t->claims, t->comm->broken);
-	mail_free(&t->queries, t->comm->broken);
-	mail_free(&t->answers, t->comm->broken);
-	mail_free(&t->verdicts, t->comm->broken);
-	mail_free(&t->lent, t->comm->broken);
-	mail_free(&t->where, t->comm->broken);
+	mail_free(&t->claims, t->comm);
+	mail_free(&t->queries, t->comm);
+	mail_free(&t->answers, t->comm);
+	mail_free(&t->verdicts, t->comm);
+	mail_free(&t->lent, t->comm);
+	mail_free(&t->where, t->comm);
 	vv_mem_free(t->order);
 	vv_mem_free(t->sums);
 	vv_mem_free(t);

@@ -27,10 +27,17 @@ void vv_ranks_close(struct vv_ranks *g)
 int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_ranks **out)
 {
 	struct vv_ranks *g = vv_mem_new(1, sizeof(*g));
-	int rc = g ? vv_comm_open(plug, plug->ctx, patience, &g->comm) : VV_ENOMEM;
+	int rc = VV_ENOMEM, side = VV_ENOMEM;
 
-	if (rc == 0)
-		rc = vv_comm_open(plug, plug->side, patience, &g->side);
+	if (!g && plug->close) {
+		plug->close(plug->side);
+		plug->close(plug->ctx);
+	}
+	if (g) { /* each is closed if it cannot be opened */
+		rc = vv_comm_open(plug, plug->ctx, patience, &g->comm);
+		side = vv_comm_open(plug, plug->side, patience, &g->side);
+		rc = rc ? rc : side;
+	}
 	if (rc == 0) {
 		g->behind = plug->any_thread;
 		g->rank = plug->rank;
@@ -40,10 +47,6 @@ int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_rank
 		rc = g->host && g->place ? 0 : VV_ENOMEM;
 	}
 	if (rc) {
-		if (plug->close && (!g || !g->side))
-			plug->close(plug->side);
-		if (plug->close && (!g || !g->comm))
-			plug->close(plug->ctx);
 		vv_ranks_close(g);
 		return rc;
 	}
@@ -81,7 +84,7 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 			rc = vv_err_set(VV_EPEER, "%s: rank 0 asks for epoch %" PRIu64 ", rank %u for %" PRIu64 "; all ranks ask for "
 					"the same", call_name(all[0]), all[1], odd, all[2 * odd + 1]);
 	}
-	(g->comm->broken ? vv_mem_abandon : vv_mem_free)(all);
+	vv_comm_free(g->comm, all);
 	return rc;
 }
 
@@ -261,7 +264,7 @@ static int find_hosts(struct vv_ranks *g)
 				;
 		g->host[r] = k;
 	}
-	(g->comm->broken ? vv_mem_abandon : vv_mem_free)(all);
+	vv_comm_free(g->comm, all);
 	return rc;
 }
 
@@ -436,7 +439,7 @@ static int copy_commit(struct varve *v)
 		}
 	}
 	vv_buf_fini(&b);
-	(g->comm->broken ? vv_mem_abandon : vv_mem_free)(bytes);
+	vv_comm_free(g->comm, bytes);
 	if (g->comm->broken)
 		return rc;
 	return vv_ranks_agree(g, g->comm, rc);

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
+#include <varve/varve_comm.h>
 
 _Static_assert((int)VARVE_EPEER == (int)VV_EPEER && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
 _Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
@@ -21,6 +22,11 @@ _Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (i
 const char *varve_last_error(void)
 {
 	return vv_err_last();
+}
+
+int varve_fail(int code, const char *message)
+{
+	return vv_err_set(code, "%s", message ? message : vv_err_name(code));
 }
 
 const char *varve_strerror(int code)

@@ -25,10 +25,8 @@ int vv_verdict_init(struct varve *v)
 
 void vv_verdict_fini(struct varve *v)
 {
-	void (*end)(void *) = v->group->side->broken ? vv_mem_abandon : vv_mem_free;
-
-	end(v->verdict.all);
-	end(v->verdict.ruling);
+	vv_comm_free(v->group->side, v->verdict.all);
+	vv_comm_free(v->group->side, v->verdict.ruling);
 }
 
 void vv_verdict_begin(struct vv_pass *p, int rc)

@@ -23,6 +23,7 @@ class Config(command.Case):
             self.assertEqual((o["value"], o["origin"]), (o["default"], "default"))
         self.assertIn("none", found["codecs"])
         self.assertIn("dir", found["stores"])
+        self.assertIn("plug", found["comms"])
         self.assertEqual(found["digests"], ["xxh3", "sha256"])
         self.assertIn(found["version"], self.varve("--version"))
         self.assertIn(found["architecture"], text)

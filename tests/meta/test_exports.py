@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
-everything that the public headers declare."""
+everything that the public headers declare. libvarve_mpi.so shows what its header declares."""
 import os
 import re
 import subprocess
@@ -8,14 +8,18 @@ import tree
 
 LINKER = {"_init", "_fini", "_edata", "_end", "__bss_start"}  # some linkers export their own marks
 
-nm = subprocess.run(["nm", "-D", "--defined-only", tree.BUILD / "libvarve.so"], capture_output=True, text=True, check=True)
-exported = {line.split()[-1].split("@")[0] for line in nm.stdout.splitlines()} - LINKER
-declared = set()
+
+
+def shown(library):
+    nm = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    return {line.split()[-1].split("@")[0] for line in nm.stdout.splitlines()} - LINKER
+
+
+exported, declared, declared_mpi = shown(tree.BUILD / "libvarve.so"), set(), set()
 for header in tree.c_files("include"):
     text = tree.blank_comments(header.read_text())
-    if "<mpi.h>" not in text:  # those live in a library of their own
-        declared |= set(re.findall(r"^VARVE_API\b[^;(]*?\b(varve_\w+)\s*\(", text, re.M))
-
+    found = declared_mpi if "<mpi.h>" in text else declared  # those live in a library of their own
+    found |= set(re.findall(r"^VARVE_API\b[^;(]*?\b(varve_\w+)\s*\(", text, re.M))
 
 
 def wrapped():
@@ -33,6 +37,9 @@ foreign, wanted = {s for s in exported if not s.startswith("varve_")}, wrapped()
 problems = [f"exported, but neither varve_* nor in src/preload/wrap_names.h: {s}" for s in sorted(foreign - wanted)]
 problems += [f"in src/preload/wrap_names.h, but not exported: {s}" for s in sorted(wanted - foreign)]
 problems += [f"declared in include/, but not exported: {s}" for s in sorted(declared - exported)]
+library = tree.BUILD / "libvarve_mpi.so"
+if library.exists() and shown(library) != declared_mpi:
+    problems.append(f"libvarve_mpi.so shows {sorted(shown(library))}, its header declares {sorted(declared_mpi)}")
 if not exported:
     problems.append("nothing is exported")
 tree.finish(problems, f"{len(exported - foreign)} symbols of varve, {len(foreign)} of the C library")

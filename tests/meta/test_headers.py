@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Each public header compiles alone, in C17 and in C++17, without a warning."""
 import os
+import re
 import subprocess
 import tree
 
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
 LANGUAGES = [("CC", ["-x", "c", "-std=c17", "-Wstrict-prototypes"]), ("CXX", ["-x", "c++", "-std=c++17"])]
+CACHE = (tree.BUILD / "CMakeCache.txt").read_text()
+FOLDERS = re.search(r"^MPI_C_COMPILER_INCLUDE_DIRS:\w+=(.+)$", CACHE, re.M)  # where the compiler wrapper finds mpi.h
+MPI = [f for folder in FOLDERS[1].split(";") for f in ("-isystem", folder)] if FOLDERS else []
 
 
 def compiles(compiler, flags, text):
-    run = subprocess.run([compiler, *flags, *WARNINGS, f"-I{tree.ROOT / 'include'}", "-fsyntax-only", "-"],
+    run = subprocess.run([compiler, *flags, *WARNINGS, *MPI, f"-I{tree.ROOT / 'include'}", "-fsyntax-only", "-"],
                          input=text, capture_output=True, text=True)
     return run.returncode == 0, run.stderr
 

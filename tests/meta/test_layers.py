@@ -20,7 +20,7 @@ HOMES = [  # a header of an optional dependency, and the only files that may inc
     (r"zstd(_\w+)?\.h|zdict\.h", r"src/codec/zstd\.c"),
     (r"lz4\w*\.h", r"src/codec/lz4\.c"),
     (r"curl/.*", r"src/store/s3[^/]*\.[ch]"),
-    (r"mpi\.h", r"src/comm/.*"),
+    (r"mpi\.h", r"src/comm/mpi\.[ch]|(examples|bench)/.*"),
     (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),
     (r"(cuda|cub/|thrust/|cooperative_groups).*", r"src/gpu/.*"),
     (r"xxhash\.h|xxh3\.h", r"src/core/digest\.[ch]"),

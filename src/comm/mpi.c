@@ -1,0 +1,471 @@
+/* libvarve_mpi: the communicator of an MPI program as a plug. It sees the public headers alone, and plain MPI-3.
+ *
+ * Small operations are MPI's own non-blocking collectives. What has parts longer than a piece, or of different lengths, is sent
+ * in messages from rank to rank, each at most a piece long. */
+#include "comm/mpi.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <varve/varve_mpi.h>
+
+size_t vv_mpi_piece = (size_t)1 << 30;
+
+struct group {
+	MPI_Comm comm;
+	int rank, size;
+	int tag;      /* of the operation under way; every rank counts alike, so that no message is taken for one of another */
+	int under_way;
+	int failed;
+	char message[MPI_MAX_ERROR_STRING + 160];
+};
+
+struct work {
+	const char *what;
+	int n, done;
+	MPI_Request *request;
+	int *expect; /* bytes that a receive must bring; -1: it is none */
+	uint64_t *flipped;
+	size_t n_flipped;
+};
+
+enum { TAGS = 32768 }; /* what every MPI has */
+
+/* ---- errors ----------------------------------------------------------------------------------------------------------- */
+
+static int fail(struct group *g, const char *what, int error)
+{
+	char words[MPI_MAX_ERROR_STRING] = "";
+	int len = 0;
+
+	if (MPI_Error_string(error, words, &len) != MPI_SUCCESS)
+		snprintf(words, sizeof(words), "MPI error %d", error);
+	snprintf(g->message, sizeof(g->message), "%s: %s", what, words);
+	g->failed = 1;
+	return VARVE_EPEER;
+}
+
+static int fail_plain(struct group *g, int code, const char *message)
+{
+	snprintf(g->message, sizeof(g->message), "%s", message);
+	g->failed = 1;
+	return code;
+}
+
+/* After MPI_Finalize a call ends the program, with words that do not help. */
+static int is_over(void)
+{
+	int over = 0;
+
+	MPI_Finalized(&over);
+	return over;
+}
+
+/* ---- an operation: a set of requests ---------------------------------------------------------------------------------- */
+
+static void drop(struct work *w)
+{
+	if (!w)
+		return;
+	free(w->request);
+	free(w->expect);
+	free(w);
+}
+
+/* One with room for `cap` requests. */
+static int begin(struct group *g, const char *what, uint64_t cap, struct work **out)
+{
+	struct work *w;
+
+	if (is_over())
+		return fail_plain(g, VARVE_EINVAL, "MPI_Finalize was called before varve_close");
+	if (cap > INT32_MAX)
+		return fail_plain(g, VARVE_EINVAL, "more messages than MPI can count");
+	g->tag = (g->tag + 1) % TAGS;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		goto out;
+	w->what = what;
+	w->request = calloc(cap + 1, sizeof(*w->request));
+	w->expect = calloc(cap + 1, sizeof(*w->expect));
+	if (!w->request || !w->expect)
+		goto out;
+	*out = w;
+	return 0;
+out:
+	drop(w);
+	return fail_plain(g, VARVE_ENOMEM, "out of memory for MPI requests");
+}
+
+static MPI_Request *next(struct work *w, int expect)
+{
+	w->expect[w->n] = expect;
+	return &w->request[w->n++];
+}
+
+/* Hands the operation over, or what went wrong with beginning it. Requests that have begun stay MPI's: so does the memory. */
+static int begun(struct group *g, struct work *w, int error, void **op)
+{
+	if (error != MPI_SUCCESS) {
+		int rc = fail(g, w->what, error);
+
+		drop(w);
+		return rc;
+	}
+	g->under_way = 1;
+	*op = w;
+	return 0;
+}
+
+/* A longer message is an error to MPI, a shorter one is not. */
+static int check_length(struct group *g, const struct work *w, const MPI_Status *status)
+{
+	int got = 0, expect = w->expect[w->done];
+
+	if (expect < 0)
+		return 0;
+	MPI_Get_count(status, MPI_BYTE, &got);
+	if (got == expect)
+		return 0;
+	snprintf(g->message, sizeof(g->message), "%s: %d bytes came from rank %d instead of %d", w->what, got, status->MPI_SOURCE,
+		 expect);
+	g->failed = 1;
+	return VARVE_EPEER;
+}
+
+/* One by one: looking at any of them moves them all on. */
+static int test_all(struct group *g, struct work *w)
+{
+	MPI_Status status;
+	int yes, error, rc = 0;
+
+	for (; w->done < w->n && rc == 0; w->done++) {
+		error = MPI_Test(&w->request[w->done], &yes, &status);
+		if (error != MPI_SUCCESS)
+			return fail(g, w->what, error);
+		if (!yes)
+			return 0;
+		rc = check_length(g, w, &status);
+	}
+	return rc ? rc : 1;
+}
+
+/* MPICH 4.0 takes unsigned numbers for signed ones when it compares. With the top bit flipped, signed is what is wanted. */
+static void flip(uint64_t *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		v[i] ^= (uint64_t)1 << 63;
+}
+
+static int test(void *ctx, void *op)
+{
+	struct group *g = ctx;
+	struct work *w = op;
+	int rc = is_over() ? fail_plain(g, VARVE_EINVAL, "MPI_Finalize was called before varve_close") : test_all(g, w);
+
+	if (rc == 0)
+		return 0;
+	flip(w->flipped, w->n_flipped);
+	g->under_way = 0;
+	drop(w);
+	return rc;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+
+static uint64_t pieces(uint64_t len)
+{
+	return len / vv_mpi_piece + (len % vv_mpi_piece != 0);
+}
+
+static int clip(uint64_t len)
+{
+	return (int)(len < vv_mpi_piece ? len : vv_mpi_piece);
+}
+
+static int receive(struct group *g, struct work *w, void *in, uint64_t len, int from)
+{
+	int error = MPI_SUCCESS;
+
+	for (uint64_t at = 0; at < len && error == MPI_SUCCESS; at += vv_mpi_piece) {
+		int n = clip(len - at);
+
+		error = MPI_Irecv((char *)in + at, n, MPI_BYTE, from, g->tag, g->comm, next(w, n));
+	}
+	return error;
+}
+
+static int send(struct group *g, struct work *w, const void *out, uint64_t len, int to)
+{
+	int error = MPI_SUCCESS;
+
+	for (uint64_t at = 0; at < len && error == MPI_SUCCESS; at += vv_mpi_piece)
+		error = MPI_Isend((const char *)out + at, clip(len - at), MPI_BYTE, to, g->tag, g->comm, next(w, -1));
+	return error;
+}
+
+static void copy(void *to, const void *from, uint64_t len)
+{
+	if (len)
+		memcpy(to, from, len);
+}
+
+/* ---- the operations ----------------------------------------------------------------------------------------------------- */
+
+static int bcast(void *ctx, void *p, size_t len, uint32_t root, void **op)
+{
+	struct group *g = ctx;
+	struct work *w;
+	int error = MPI_SUCCESS, rc = begin(g, "MPI_Ibcast", pieces(len), &w);
+
+	if (rc)
+		return rc;
+	for (size_t at = 0; at < len && error == MPI_SUCCESS; at += vv_mpi_piece)
+		error = MPI_Ibcast((char *)p + at, clip(len - at), MPI_BYTE, (int)root, g->comm, next(w, -1));
+	return begun(g, w, error, op);
+}
+
+static int allreduce(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, void **op)
+{
+	struct group *g = ctx;
+	MPI_Op by = how == VARVE_MIN ? MPI_MIN : how == VARVE_MAX ? MPI_MAX : MPI_SUM;
+	size_t step = vv_mpi_piece / sizeof(*v) ? vv_mpi_piece / sizeof(*v) : 1;
+	struct work *w;
+	int error = MPI_SUCCESS, rc = begin(g, "MPI_Iallreduce", n / step + 1, &w);
+
+	if (rc)
+		return rc;
+	w->flipped = v;
+	w->n_flipped = how == VARVE_SUM ? 0 : n;
+	flip(v, w->n_flipped);
+	for (size_t at = 0; at < n && error == MPI_SUCCESS; at += step)
+		error = MPI_Iallreduce(MPI_IN_PLACE, v + at, (int)(n - at < step ? n - at : step),
+				       how == VARVE_SUM ? MPI_UINT64_T : MPI_INT64_T, by, g->comm, next(w, -1));
+	return begun(g, w, error, op);
+}
+
+/* Part r of `to` goes to rank r and part r of `from` comes from it: len bytes each, or to_len[r] and from_len[r]. With one part
+ * for all, that one goes to everybody. Each rank begins with its neighbour, so that not all send to rank 0 first. */
+struct parts {
+	const char *to;
+	char *from;
+	const uint64_t *to_len, *from_len;
+	uint64_t len;
+	int one_for_all;
+};
+
+static uint64_t to_len(const struct parts *p, int r)
+{
+	return p->to_len ? p->to_len[r] : p->len;
+}
+
+static uint64_t from_len(const struct parts *p, int r)
+{
+	return p->from_len ? p->from_len[r] : p->len;
+}
+
+static int post(struct group *g, struct work *w, const struct parts *p, uint64_t *to_at, uint64_t *from_at)
+{
+	int error = MPI_SUCCESS;
+
+	for (int r = 0; r < g->size; r++) {
+		to_at[r + 1] = to_at[r] + (p->one_for_all ? 0 : to_len(p, r));
+		from_at[r + 1] = from_at[r] + from_len(p, r);
+	}
+	copy(p->from + from_at[g->rank], p->to + to_at[g->rank], from_len(p, g->rank));
+	for (int i = 1; i < g->size && error == MPI_SUCCESS; i++) {
+		int r = (g->rank + g->size - i) % g->size;
+
+		error = receive(g, w, p->from + from_at[r], from_len(p, r), r);
+	}
+	for (int i = 1; i < g->size && error == MPI_SUCCESS; i++) {
+		int r = (g->rank + i) % g->size;
+
+		error = send(g, w, p->to + to_at[r], to_len(p, r), r);
+	}
+	return error;
+}
+
+static int exchange(struct group *g, const char *what, const struct parts *p, void **op)
+{
+	uint64_t *at, n = 0;
+	struct work *w;
+	int error, rc;
+
+	for (int r = 0; r < g->size; r++)
+		n += r == g->rank ? 0 : pieces(to_len(p, r)) + pieces(from_len(p, r));
+	rc = begin(g, what, n, &w);
+	if (rc)
+		return rc;
+	at = calloc(2 * ((size_t)g->size + 1), sizeof(*at));
+	if (!at) {
+		drop(w);
+		return fail_plain(g, VARVE_ENOMEM, "out of memory for MPI requests");
+	}
+	error = post(g, w, p, at, at + g->size + 1);
+	free(at);
+	return begun(g, w, error, op);
+}
+
+/* All parts together are no more than a piece: MPI's own operation copes with them. */
+static int is_small(const struct group *g, size_t len)
+{
+	return len <= vv_mpi_piece / (size_t)g->size;
+}
+
+static int allgather(void *ctx, const void *mine, void *all, size_t len, void **op)
+{
+	struct group *g = ctx;
+	struct work *w;
+	int rc, n = (int)len;
+
+	if (!is_small(g, len))
+		return exchange(g, "allgather by messages", &(struct parts){ mine, all, NULL, NULL, len, 1 }, op);
+	rc = begin(g, "MPI_Iallgather", 1, &w);
+	if (rc)
+		return rc;
+	return begun(g, w, MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, g->comm, next(w, -1)), op);
+}
+
+static int alltoall(void *ctx, const void *to, void *from, size_t len, void **op)
+{
+	struct group *g = ctx;
+	struct work *w;
+	int rc, n = (int)len;
+
+	if (!is_small(g, len))
+		return exchange(g, "alltoall by messages", &(struct parts){ to, from, NULL, NULL, len, 0 }, op);
+	rc = begin(g, "MPI_Ialltoall", 1, &w);
+	if (rc)
+		return rc;
+	return begun(g, w, MPI_Ialltoall(to, n, MPI_BYTE, from, n, MPI_BYTE, g->comm, next(w, -1)), op);
+}
+
+static int alltoallv(void *ctx, const void *to, const uint64_t *to_lens, void *from, const uint64_t *from_lens, void **op)
+{
+	return exchange(ctx, "alltoallv", &(struct parts){ to, from, to_lens, from_lens, 0, 0 }, op);
+}
+
+static int sendrecv(void *ctx, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from, void **op)
+{
+	struct group *g = ctx;
+	int outward = to != VARVE_NOBODY && to != (uint32_t)g->rank;
+	int inward = from != VARVE_NOBODY && from != (uint32_t)g->rank;
+	struct work *w;
+	int error = MPI_SUCCESS;
+	int rc = begin(g, "sendrecv", (outward ? pieces(out_len) : 0) + (inward ? pieces(in_len) : 0), &w);
+
+	if (rc)
+		return rc;
+	if (to == (uint32_t)g->rank)
+		copy(in, out, out_len);
+	if (inward)
+		error = receive(g, w, in, in_len, (int)from);
+	if (outward && error == MPI_SUCCESS)
+		error = send(g, w, out, out_len, (int)to);
+	return begun(g, w, error, op);
+}
+
+static const char *message(void *ctx)
+{
+	return ((struct group *)ctx)->message;
+}
+
+/* Where something is still under way, freeing the communicator could wait for a rank that does not come. */
+static void close_group(void *ctx)
+{
+	struct group *g = ctx;
+
+	if (!g->under_way && !g->failed && !is_over())
+		MPI_Comm_free(&g->comm);
+	free(g);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------ */
+
+static int check(MPI_Comm comm)
+{
+	int yes = 0;
+
+	MPI_Initialized(&yes);
+	if (!yes)
+		return varve_fail(VARVE_EINVAL, "varve_open_mpi: MPI is not initialised; call MPI_Init_thread or MPI_Init before");
+	if (is_over())
+		return varve_fail(VARVE_EINVAL, "varve_open_mpi: MPI_Finalize was called; open and close the session before");
+	if (comm == MPI_COMM_NULL)
+		return varve_fail(VARVE_EINVAL, "varve_open_mpi: MPI_COMM_NULL; ranks outside of a communicator do not open it");
+	if (MPI_Comm_test_inter(comm, &yes) != MPI_SUCCESS)
+		return varve_fail(VARVE_EINVAL, "varve_open_mpi: this is no communicator");
+	if (yes)
+		return varve_fail(VARVE_EINVAL, "varve_open_mpi: an intercommunicator; MPI_Intercomm_merge makes one group of the two");
+	return 0;
+}
+
+static int fail_open(struct group *g, const char *what, int error)
+{
+	char words[sizeof(g->message) + 32];
+
+	fail(g, what, error);
+	snprintf(words, sizeof(words), "varve_open_mpi: %s", g->message);
+	return varve_fail(VARVE_EPEER, words);
+}
+
+static int duplicate(MPI_Comm comm, struct group *g)
+{
+	int error = MPI_Comm_dup(comm, &g->comm);
+
+	if (error != MPI_SUCCESS)
+		return fail_open(g, "MPI_Comm_dup", error);
+	MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
+	MPI_Comm_set_name(g->comm, "varve");
+	MPI_Comm_rank(g->comm, &g->rank);
+	MPI_Comm_size(g->comm, &g->size);
+	return 0;
+}
+
+/* The duplicates come first: a rank that fails afterwards is missed by the others within their time limit. */
+int vv_mpi_plug(MPI_Comm comm, struct varve_comm *out)
+{
+	struct group mine[2] = { { .comm = MPI_COMM_NULL }, { .comm = MPI_COMM_NULL } }, *g[2];
+	int level = MPI_THREAD_SINGLE, rc = check(comm);
+
+	for (int i = 0; rc == 0 && i < 2; i++)
+		rc = duplicate(comm, &mine[i]);
+	if (rc)
+		return rc;
+	MPI_Query_thread(&level);
+	g[0] = malloc(sizeof(**g));
+	g[1] = malloc(sizeof(**g));
+	if (!g[0] || !g[1]) {
+		free(g[0]);
+		free(g[1]);
+		return varve_fail(VARVE_ENOMEM, "varve_open_mpi: out of memory");
+	}
+	*g[0] = mine[0];
+	*g[1] = mine[1];
+	*out = (struct varve_comm){
+		.rank = (uint32_t)g[0]->rank,
+		.size = (uint32_t)g[0]->size,
+		.any_thread = level == MPI_THREAD_MULTIPLE,
+		.ctx = g[0],
+		.side = g[1],
+		.bcast = bcast,
+		.allreduce = allreduce,
+		.allgather = allgather,
+		.alltoall = alltoall,
+		.alltoallv = alltoallv,
+		.sendrecv = sendrecv,
+		.test = test,
+		.message = message,
+		.close = close_group,
+	};
+	return 0;
+}
+
+int varve_open_mpi(MPI_Comm comm, const char *store, const char *lineage, const char *options, varve **out)
+{
+	struct varve_comm plug;
+	int rc = vv_mpi_plug(comm, &plug);
+
+	return rc ? rc : varve_open_comm(&plug, store, lineage, options, out);
+}

@@ -1,0 +1,14 @@
+/* The ranks of an MPI program as a varve_comm. */
+#ifndef VV_COMM_MPI_H
+#define VV_COMM_MPI_H
+
+#include <mpi.h>
+#include <varve/varve_comm.h>
+
+/* No message is longer, since MPI counts in int; below INT_MAX. Tests make it small, on all ranks alike. */
+extern size_t vv_mpi_piece;
+
+/* Duplicates the communicator, so it is called by all its ranks. The error is set by varve_fail. */
+int vv_mpi_plug(MPI_Comm comm, struct varve_comm *out);
+
+#endif
