@@ -1,24 +1,15 @@
-/* Two passes over the claims group them, one over the groups chooses owners by place, others correct the choice where loads
- * differ. The first is bound by cache misses, so it looks ahead twice: for the slot, and for the group that the slot names.
- *
- * A group's fields change their meaning as the case goes on:
- *            n              rank                at                          tag
- *   opened   claimers       one: the claimer    several: end of holders     of the lowest claimer
- *   OLD      0              the owner           number of the query
- *   decided  copies         ALONE: the claimer  first of its copies         enum vv_judge_kind */
+/* Grouping the claims is the hot loop. It is bound by cache misses, so it takes claims in batches, and brings what they will need
+ * for all of a batch at once: the slots of the hash, then the groups that the slots name. */
 #include "core/case.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/case_priv.h"
+#include "core/owner.h"
 #include <string.h>
-
-struct vv_case_group {
-	struct vv_digest digest;
-	uint32_t tag, n, rank, at;
-};
 
 _Static_assert(sizeof(struct vv_case_group) == 32, "two groups in a cache line");
 
-enum { AHEAD = 16 };
+enum { AHEAD = 16, BATCH = 64 };
 
 /* ---- open */
 
@@ -33,7 +24,6 @@ struct grouping {
 	size_t mask;
 	uint32_t rank; /* whose claims are read */
 	size_t next;   /* claim to be read */
-	struct claim ring[2 * AHEAD];
 };
 
 static int check_lengths(struct vv_case *c, const uint64_t *len)
@@ -97,22 +87,32 @@ static int put_claim(struct grouping *g, size_t number, const struct claim *clai
 	return 0;
 }
 
+/* A group that the claim may belong to; any other if there is none yet. */
+static const struct vv_case_group *likely_group(const struct grouping *g, const struct claim *claim)
+{
+	uint32_t number = (uint32_t)g->slot[claim->digest.w[1] & g->mask];
+
+	return &g->c->group[number ? number - 1 : 0];
+}
+
 static int group_claims(struct grouping *g)
 {
-	struct vv_case *c = g->c;
+	struct claim batch[BATCH];
+	size_t n;
 	int rc = 0;
 
-	for (size_t k = 0; rc == 0 && k < c->n + 2 * AHEAD; k++) {
-		struct claim *far = &g->ring[k % (2 * AHEAD)], *near = &g->ring[(k - AHEAD) % (2 * AHEAD)];
-
-		if (k >= 2 * AHEAD)
-			rc = put_claim(g, k - 2 * AHEAD, far);
-		if (rc == 0 && k < c->n) {
-			rc = read_claim(g, far);
-			__builtin_prefetch(&g->slot[far->digest.w[1] & g->mask], 1);
-		}
-		if (k >= AHEAD && k - AHEAD < c->n)
-			__builtin_prefetch(&c->group[(uint32_t)(g->slot[near->digest.w[1] & g->mask] - 1)], 1);
+	for (size_t k = 0; rc == 0 && k < g->c->n; k += n) {
+		n = g->c->n - k < BATCH ? g->c->n - k : BATCH;
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			rc = read_claim(g, &batch[i]);
+		if (rc)
+			break;
+		for (size_t i = 0; i < n; i++)
+			vv_judge_touch(&g->slot[batch[i].digest.w[1] & g->mask]);
+		for (size_t i = 0; i < n; i++)
+			vv_judge_touch(likely_group(g, &batch[i]));
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			rc = put_claim(g, k + i, &batch[i]);
 	}
 	return rc;
 }
@@ -136,18 +136,13 @@ static int list_holders(struct vv_case *c)
 			struct vv_case_group *g = &c->group[c->of[k]];
 
 			if (k + AHEAD < c->n)
-				__builtin_prefetch(&c->group[c->of[k + AHEAD]], 1);
+				vv_judge_touch(&c->group[c->of[k + AHEAD]]);
 			if (g->n > 1 && g->rank != r) {
 				c->holder[g->at++] = r;
 				g->rank = r;
 			}
 		}
 	return 0;
-}
-
-static const uint32_t *holders(const struct vv_case *c, const struct vv_case_group *g)
-{
-	return &c->holder[g->at - g->n];
 }
 
 static int open_case(struct vv_case *c, const uint64_t *len)
@@ -162,7 +157,9 @@ static int open_case(struct vv_case *c, const uint64_t *len)
 	c->of = vv_mem_grow(NULL, c->n + 1, sizeof(*c->of));
 	c->group = vv_mem_grow(NULL, c->n + 1, sizeof(*c->group));
 	c->load = vv_mem_new(c->ranks, sizeof(*c->load));
-	g.slot = vv_mem_new(g.mask + 1, sizeof(*g.slot));
+	g.slot = vv_mem_grow(NULL, g.mask + 1, sizeof(*g.slot));
+	if (g.slot) /* new memory that is read before it is written costs two page faults */
+		memset(g.slot, 0, (g.mask + 1) * sizeof(*g.slot));
 	rc = c->of && c->group && c->load && g.slot ? group_claims(&g) : VV_ENOMEM;
 	vv_mem_free(g.slot);
 	return rc ? rc : list_holders(c);
@@ -205,11 +202,17 @@ static bool claims_it(const struct vv_case *c, const struct vv_case_group *g, ui
 
 	if (g->n == 1)
 		return g->rank == rank;
-	h = holders(c, g);
+	h = vv_case_holders(c, g);
 	for (uint32_t i = 0; i < g->n && h[i] <= rank; i++)
 		if (h[i] == rank)
 			return true;
 	return false;
+}
+
+static void bring_memory(const struct vv_case *c, size_t first)
+{
+	for (size_t i = first; i < c->n_groups && i < first + BATCH; i++)
+		vv_judge_bring(c->judge, &c->group[i].digest);
 }
 
 /* Whom to ask for each group. An owner that claims it does not have it any more. */
@@ -220,8 +223,8 @@ static size_t find_owners(const struct vv_case *c, uint32_t *owner, uint64_t *n_
 	for (size_t i = 0; i < c->n_groups; i++) {
 		const struct vv_case_group *g = &c->group[i];
 
-		if (i + AHEAD < c->n_groups)
-			vv_judge_prefetch(c->judge, &c->group[i + AHEAD].digest);
+		if (i % BATCH == 0)
+			bring_memory(c, i);
 		owner[i] = vv_judge_find(c->judge, &g->digest);
 		if (owner[i] >= c->ranks || claims_it(c, g, owner[i]))
 			owner[i] = VV_JUDGE_NOBODY;
@@ -299,114 +302,6 @@ int vv_case_answer(struct vv_case *c, const void *answers, uint64_t len)
 
 /* ---- decide */
 
-struct choice {
-	struct vv_case *c;
-	const uint32_t *host;
-	size_t segments; /* how many different ones there may be in a rank's memory */
-	uint64_t slack;
-};
-
-static uint32_t host_of(const struct choice *d, uint32_t rank)
-{
-	return d->host ? d->host[rank] : rank;
-}
-
-static uint32_t rank_of(uint64_t copy)
-{
-	return (uint32_t)(copy / VV_JUDGE_POS_MAX);
-}
-
-/* The holder that the place gives: segments go round among the holders. Where that does not come out even, or there are fewer
- * segments than holders, the digest says which part of the segment a chunk is in, so that on the average all holders get the same:
- * the more ranks there are, the less a single judge can do about it. */
-static uint32_t by_place(const struct choice *d, const struct vv_case_group *g)
-{
-	uint64_t parts = ((uint64_t)g->n + d->segments - 1) / d->segments, cycle = VV_JUDGE_SEGMENTS * parts, whole = cycle - cycle % g->n;
-	uint64_t part = vv_judge_tag_segment(g->tag) * parts + ((g->digest.w[1] >> 32) * parts >> 32);
-
-	if (part < whole)
-		return (uint32_t)(part % g->n);
-	part = (part - whole) << 16 | (g->digest.w[0] & 0xffff);
-	return (uint32_t)(part * g->n / (cycle - whole) >> 16);
-}
-
-static bool host_taken(const struct choice *d, const uint64_t *copy, size_t n, size_t but, uint32_t rank)
-{
-	for (size_t i = 0; i < n; i++)
-		if (i != but && host_of(d, rank_of(copy[i])) == host_of(d, rank))
-			return true;
-	return false;
-}
-
-/* One holder by place, others as far from it as can be, each on a host of its own. Their number. */
-static uint32_t choose(const struct choice *d, const struct vv_case_group *g, uint64_t *copy)
-{
-	uint32_t at = by_place(d, g), want = d->c->copies < g->n ? d->c->copies : g->n, n = 0;
-	const uint32_t *h = holders(d->c, g);
-
-	for (uint32_t j = 0; j < want; j++) {
-		uint32_t i = (uint32_t)((at + (uint64_t)g->n * j / want) % g->n), tried = 0;
-
-		while (tried < g->n && host_taken(d, copy, n, n, h[i])) {
-			i = i + 1 < g->n ? i + 1 : 0;
-			tried++;
-		}
-		if (tried == g->n)
-			break;
-		copy[n++] = h[i] * VV_JUDGE_POS_MAX;
-		d->c->load[h[i]] += vv_judge_tag_len(g->tag);
-	}
-	return n;
-}
-
-/* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
-static bool relieve(const struct choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
-{
-	uint64_t *load = d->c->load, len = vv_judge_tag_len(g->tag);
-	uint32_t from = rank_of(copy[which]), to = from;
-	const uint32_t *h = holders(d->c, g);
-
-	for (uint32_t i = 0; i < g->n; i++)
-		if (load[h[i]] < load[to] && (n == 1 || !host_taken(d, copy, n, which, h[i])))
-			to = h[i];
-	if (load[from] <= load[to] + d->slack + 2 * len)
-		return false;
-	load[from] -= len;
-	load[to] += len;
-	copy[which] = to * VV_JUDGE_POS_MAX;
-	return true;
-}
-
-static uint64_t least_load(const struct vv_case *c)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (uint32_t r = 0; r < c->ranks; r++)
-		least = c->load[r] < least ? c->load[r] : least;
-	return least;
-}
-
-/* Goes through all groups once; how many copies moved. A group whose holder has little is passed by: nobody has less than the
- * least, also later. */
-static size_t relieve_all(const struct choice *d)
-{
-	struct vv_case *c = d->c;
-	uint64_t least = least_load(c), *copy = c->copy;
-	size_t moved = 0;
-
-	for (size_t i = 0; i < c->n_groups; i++) {
-		const struct vv_case_group *g = &c->group[i];
-
-		if (g->n < 2)
-			continue;
-		for (uint32_t j = 0; j < g->rank; j++)
-			if (c->load[rank_of(copy[j])] > least + d->slack + 2 * vv_judge_tag_len(g->tag))
-				moved += relieve(d, g, copy, g->rank, j);
-		copy += c->copies;
-	}
-	return moved;
-}
-
 /* What each rank has to store whatever we decide. */
 static size_t count_alone(struct vv_case *c)
 {
@@ -419,33 +314,6 @@ static size_t count_alone(struct vv_case *c)
 		shared += c->group[i].n > 1;
 	}
 	return shared;
-}
-
-static uint64_t average_load(const struct vv_case *c)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t r = 0; r < c->ranks; r++)
-		sum += c->load[r];
-	return sum / c->ranks;
-}
-
-/* All are chosen by place before any is corrected, so that only those move that are too much in the end: loads that differ for
- * a while on the way would tear runs apart for nothing. */
-static void choose_all(struct choice *d)
-{
-	enum { PASSES = 4 };
-	struct vv_case *c = d->c;
-	uint64_t *copy = c->copy;
-
-	for (size_t i = 0; i < c->n_groups; i++)
-		if (c->group[i].n > 1) {
-			c->group[i].rank = choose(d, &c->group[i], copy);
-			copy += c->copies;
-		}
-	d->slack = average_load(c) / 128;
-	for (int pass = 0; pass < PASSES && relieve_all(d); pass++)
-		;
 }
 
 /* From holders to verdicts: what the fields of the groups mean changes here. */
@@ -469,26 +337,26 @@ static void settle(struct vv_case *c)
 	c->holder = NULL;
 }
 
-static uint32_t verdict_for(const struct choice *d, const struct vv_case_group *g, uint32_t rank)
+static uint32_t verdict_for(const struct vv_case *c, const uint32_t *host, const struct vv_case_group *g, uint32_t rank)
 {
-	const uint64_t *copy = &d->c->copy[g->at];
+	const uint64_t *copy;
 	uint32_t named;
 
 	if (g->tag != VV_JUDGE_LEND)
 		return vv_judge_verdict(g->tag, g->rank);
-	named = rank_of(copy[rank % g->n]);
+	copy = &c->copy[g->at];
+	named = vv_case_rank_of(copy[rank % g->n]);
 	for (uint32_t i = 0; i < g->n; i++) {
-		if (rank_of(copy[i]) == rank)
+		if (vv_case_rank_of(copy[i]) == rank)
 			return vv_judge_verdict(VV_JUDGE_LEND, rank);
-		if (host_of(d, rank_of(copy[i])) == host_of(d, rank))
-			named = rank_of(copy[i]);
+		if (host && host[vv_case_rank_of(copy[i])] == host[rank])
+			named = vv_case_rank_of(copy[i]);
 	}
 	return vv_judge_verdict(VV_JUDGE_REFER, named);
 }
 
 int vv_case_decide(struct vv_case *c, const uint32_t *host, uint32_t copies, uint32_t *verdict)
 {
-	struct choice d = { .c = c, .host = host };
 	size_t shared = count_alone(c);
 
 	if (!copies || copies > VV_JUDGE_COPIES_MAX || shared * copies > UINT32_MAX)
@@ -497,16 +365,14 @@ int vv_case_decide(struct vv_case *c, const uint32_t *host, uint32_t copies, uin
 	c->copy = vv_mem_new(shared * copies, sizeof(*c->copy));
 	if (!c->copy)
 		return VV_ENOMEM;
-	d.segments = shared * c->ranks / VV_JUDGE_SEGMENT_CHUNKS;
-	d.segments = !d.segments ? 1 : d.segments < VV_JUDGE_SEGMENTS ? d.segments : VV_JUDGE_SEGMENTS;
-	choose_all(&d);
+	vv_owner_choose(c, host, shared);
 	settle(c);
 	c->verdict = verdict;
 	for (uint32_t r = 0; r < c->ranks; r++)
 		for (size_t k = c->first[r]; k < c->first[r + 1]; k++) {
 			if (k + AHEAD < c->n)
-				__builtin_prefetch(&c->group[c->of[k + AHEAD]]);
-			verdict[k] = verdict_for(&d, &c->group[c->of[k]], r);
+				vv_judge_touch(&c->group[c->of[k + AHEAD]]);
+			verdict[k] = verdict_for(c, host, &c->group[c->of[k]], r);
 		}
 	return 0;
 }
@@ -517,7 +383,7 @@ static int take_lent(struct vv_case *c, uint32_t rank, const uint8_t *from)
 {
 	for (size_t k = c->first[rank]; k < c->first[rank + 1]; k++) {
 		const struct vv_case_group *g = &c->group[c->of[k]];
-		uint64_t pos, *copy = &c->copy[g->at];
+		uint64_t pos, *copy;
 
 		if (vv_judge_kind(c->verdict[k]) != VV_JUDGE_LEND)
 			continue;
@@ -525,7 +391,8 @@ static int take_lent(struct vv_case *c, uint32_t rank, const uint8_t *from)
 		from += sizeof(pos);
 		if (pos >= VV_JUDGE_POS_MAX)
 			return vv_err_set(VV_EPEER, "rank %u lends position %llu, beyond 2^40", rank, (unsigned long long)pos);
-		while (rank_of(*copy) != rank)
+		copy = &c->copy[g->at];
+		while (vv_case_rank_of(*copy) != rank)
 			copy++;
 		*copy = rank * VV_JUDGE_POS_MAX + pos;
 	}
@@ -557,7 +424,7 @@ static uint64_t *write_copies(const struct vv_case *c, const struct vv_case_grou
 	for (uint32_t i = 0; i < g->n; i++) {
 		uint64_t copy = c->copy[g->at + i];
 
-		if (rank_of(copy) != vv_judge_rank(verdict))
+		if (vv_case_rank_of(copy) != vv_judge_rank(verdict))
 			*others++ = copy;
 		else if (vv_judge_kind(verdict) == VV_JUDGE_REFER)
 			*word = copy % VV_JUDGE_POS_MAX;
@@ -573,7 +440,7 @@ void vv_case_where(const struct vv_case *c, uint64_t *word)
 		const struct vv_case_group *g = &c->group[c->of[k]];
 
 		if (k + AHEAD < c->n)
-			__builtin_prefetch(&c->group[c->of[k + AHEAD]]);
+			vv_judge_touch(&c->group[c->of[k + AHEAD]]);
 		if (g->tag == VV_JUDGE_OLD) {
 			*word++ = c->place[g->at].layer;
 			*word++ = c->place[g->at].pos;
@@ -585,12 +452,13 @@ void vv_case_where(const struct vv_case *c, uint64_t *word)
 
 void vv_case_learn(struct vv_case *c)
 {
+	vv_judge_expect(c->judge, c->n_groups);
 	for (size_t i = 0; i < c->n_groups; i++) {
 		const struct vv_case_group *g = &c->group[i];
 
-		if (i + AHEAD < c->n_groups)
-			vv_judge_prefetch(c->judge, &c->group[i + AHEAD].digest);
+		if (i % BATCH == 0)
+			bring_memory(c, i);
 		if (g->tag != VV_JUDGE_OLD)
-			vv_judge_add(c->judge, g->tag == VV_JUDGE_LEND ? rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
+			vv_judge_add(c->judge, g->tag == VV_JUDGE_LEND ? vv_case_rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
 	}
 }

@@ -119,9 +119,8 @@ int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *out)
 	return 0;
 }
 
-int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)
+int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t source, uint64_t pos, uint32_t *number)
 {
-	uint64_t source = 0;
 	size_t i;
 	int rc;
 
@@ -130,8 +129,6 @@ int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, 
 	rc = vv_index_reserve(x, 1);
 	if (rc == 0 && (!x->slot || x->n * 10 >= (x->mask + 1) * 7))
 		rc = rehash(x, x->n + 1);
-	if (rc == 0)
-		rc = vv_index_source(x, layer, &source);
 	if (rc)
 		return rc;
 	i = probe(x, d);
@@ -141,6 +138,14 @@ int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, 
 		x->slot[i] = tagged(d, (uint32_t)x->n);
 	x->n++;
 	return 0;
+}
+
+int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)
+{
+	uint64_t source = 0;
+	int rc = vv_index_source(x, layer, &source);
+
+	return rc ? rc : vv_index_add_from(x, d, source, pos, number);
 }
 
 int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)

@@ -39,6 +39,7 @@ int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, 
 int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number);
 /* The number of a source for entries of this layer, new or the last one; and gives an entry another place: engine/collective.c. */
 int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *source);
+int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t source, uint64_t pos, uint32_t *number);
 void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_t pos);
 /* Adds a layer's digests; content that is known already keeps its first place. */
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);

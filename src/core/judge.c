@@ -2,6 +2,7 @@
 #include "core/judge.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include <string.h>
 
 _Static_assert(sizeof(struct vv_judge_place) == 16 && sizeof(struct vv_digest) == 16, "messages have no padding");
 
@@ -101,10 +102,10 @@ static size_t home(const struct vv_judge *j, const struct vv_digest *d)
 	return (size_t)d->w[1] & j->mask;
 }
 
-void vv_judge_prefetch(const struct vv_judge *j, const struct vv_digest *d)
+void vv_judge_bring(const struct vv_judge *j, const struct vv_digest *d)
 {
 	if (j->slot)
-		__builtin_prefetch(&j->slot[home(j, d)]);
+		vv_judge_touch(&j->slot[home(j, d)]);
 }
 
 /* The slot that holds d, or the empty one where it would go. */
@@ -122,22 +123,33 @@ uint32_t vv_judge_find(const struct vv_judge *j, const struct vv_digest *d)
 	return j->slot ? probe(j, d)->owner - 1 : VV_JUDGE_NOBODY;
 }
 
-static int grow(struct vv_judge *j)
+static int resize(struct vv_judge *j, size_t size)
 {
-	size_t size = j->slot ? (j->mask + 1) * 2 : 1024;
 	struct vv_judge old = *j;
 
-	j->slot = vv_mem_new(size, sizeof(*j->slot));
+	j->slot = vv_mem_grow(NULL, size, sizeof(*j->slot));
 	if (!j->slot) {
 		*j = old;
 		return VV_ENOMEM;
 	}
+	memset(j->slot, 0, size * sizeof(*j->slot)); /* now: memory that is first read, then written costs two page faults */
 	j->mask = size - 1;
 	for (size_t i = 0; old.slot && i <= old.mask; i++)
 		if (old.slot[i].owner)
 			*probe(j, &old.slot[i].digest) = old.slot[i];
 	vv_mem_free(old.slot);
 	return 0;
+}
+
+void vv_judge_expect(struct vv_judge *j, size_t n)
+{
+	size_t size = j->slot ? j->mask + 1 : 1024;
+
+	n = n < j->cap - j->n ? j->n + n : j->cap;
+	while (size / 10 * 7 <= n)
+		size *= 2;
+	if (!j->slot || size > j->mask + 1)
+		resize(j, size); /* if it fails, it will fail again when there is no way around it */
 }
 
 static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d)
@@ -148,7 +160,7 @@ static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d
 		forget_all(j);
 	if (j->cap == 0)
 		return;
-	if ((!j->slot || j->n * 10 >= (j->mask + 1) * 7) && grow(j) < 0) {
+	if ((!j->slot || j->n * 10 >= (j->mask + 1) * 7) && resize(j, j->slot ? (j->mask + 1) * 2 : 1024) < 0) {
 		forget_all(j);
 		return;
 	}
@@ -159,11 +171,13 @@ static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d
 
 void vv_judge_add(struct vv_judge *j, uint32_t rank, const struct vv_digest *d, size_t n)
 {
-	enum { AHEAD = 8 };
+	enum { BATCH = 64 };
 
+	if (n > 1)
+		vv_judge_expect(j, n);
 	for (size_t i = 0; i < n; i++) {
-		if (i + AHEAD < n)
-			vv_judge_prefetch(j, &d[i + AHEAD]);
+		for (size_t k = i; i % BATCH == 0 && k < n && k < i + BATCH; k++)
+			vv_judge_bring(j, &d[k]);
 		add_one(j, rank, &d[i]);
 	}
 }

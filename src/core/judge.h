@@ -30,6 +30,13 @@ static inline uint32_t vv_judge_of(const struct vv_digest *d, uint32_t ranks)
 	return (uint32_t)((unsigned __int128)d->w[0] * ranks >> 64);
 }
 
+/* Brings a cache line: by a load for whose result nobody waits. There are processors that ignore prefetches (seen on a Neoverse V1
+ * under a hypervisor), but none ignores this; in loops of a few instructions dozens of them are under way at once. */
+static inline void vv_judge_touch(const void *p)
+{
+	(void)*(const volatile char *)p;
+}
+
 /* ---- claims */
 
 enum { VV_JUDGE_CLAIM = sizeof(struct vv_digest) + sizeof(uint32_t) }; /* bytes of M1 per claim */
@@ -115,10 +122,13 @@ struct vv_judge {
 
 void vv_judge_init(struct vv_judge *j, size_t cap);
 void vv_judge_fini(struct vv_judge *j);
+/* About n more will be added, so that room for them is made at once. */
+void vv_judge_expect(struct vv_judge *j, size_t n);
 /* `rank` has stored these; what was said of them before is replaced. Never fails: without memory it forgets. */
 void vv_judge_add(struct vv_judge *j, uint32_t rank, const struct vv_digest *d, size_t n);
 void vv_judge_forget(struct vv_judge *j, const struct vv_digest *d); /* absent is fine */
-void vv_judge_prefetch(const struct vv_judge *j, const struct vv_digest *d);
+/* Brings the cache line that a later find or add needs. */
+void vv_judge_bring(const struct vv_judge *j, const struct vv_digest *d);
 uint32_t vv_judge_find(const struct vv_judge *j, const struct vv_digest *d); /* a rank, or VV_JUDGE_NOBODY */
 
 #endif

@@ -36,7 +36,7 @@ static int check_set(const struct vv_tuple *set, size_t n, uint32_t ranks)
 	return 0;
 }
 
-/* Both sets into out, in order. Which one is next is a coin toss, so nothing jumps on it. */
+/* Both sets into out, in order. */
 static size_t walk(struct merger *m, const struct vv_tuple *l, const struct vv_tuple *l_end, const struct vv_tuple *r,
 		   const struct vv_tuple *r_end, struct vv_tuple *out)
 {
@@ -90,14 +90,18 @@ static uint32_t cut(const uint32_t *hist, size_t *want)
 static size_t truncate_set(struct merger *m, struct vv_tuple *set, size_t n, size_t threshold)
 {
 	size_t want = threshold, kept = 0;
-	uint32_t high, least;
+	uint32_t most = 0, high = 0, least;
 
 	if (n <= threshold)
 		return n;
 	for (size_t i = 0; i < n; i++)
-		m->hist[set[i].count / HALF]++;
-	high = cut(m->hist, &want);
-	memset(m->hist, 0, HALF * sizeof(*m->hist));
+		most = set[i].count > most ? set[i].count : most;
+	if (most >= HALF) {
+		for (size_t i = 0; i < n; i++)
+			m->hist[set[i].count / HALF]++;
+		high = cut(m->hist, &want);
+		memset(m->hist, 0, HALF * sizeof(*m->hist));
+	}
 	for (size_t i = 0; i < n; i++)
 		if (set[i].count / HALF == high)
 			m->hist[set[i].count % HALF]++;

@@ -1,10 +1,8 @@
-#include "engine/collective.h"
+#include "engine/talk.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/stage.h"
-#include "core/case.h"
-#include "engine/ranks.h"
 #include "engine/tiles.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,46 +62,18 @@ int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64
 	return 0;
 }
 
-static const struct vv_digest *digest_of(const struct vv_pass *p, size_t claim)
-{
-	return &p->v->history.index.entry[p->old_entries + claim].digest;
-}
-
-static int refer(struct vv_pass *p, size_t claim, uint64_t source, uint64_t pos)
-{
-	struct vv_claims *c = p->claims;
-
-	vv_index_move(&p->v->history.index, (uint32_t)(p->old_entries + claim), source, pos);
-	c->state[claim] = VV_CLAIM_REFERRED;
-	c->referred += vv_judge_tag_len(c->tag[claim]);
-	return 0;
-}
-
-static void lend(struct vv_pass *p, size_t claim)
-{
-	p->claims->state[claim] = VV_CLAIM_LENT;
-	p->claims->lent += vv_judge_tag_len(p->claims->tag[claim]);
-}
-
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
-/* One kind of message from every rank to every rank: bytes one behind the other, and how many for and from each. */
-struct mail {
-	uint8_t *out, *in;
-	uint64_t *out_len, *in_len;
-	uint64_t in_sum;
-};
-
-static void mail_free(struct mail *m, struct vv_comm *c)
+static void mail_free(struct vv_mail *m, struct vv_comm *c)
 {
 	vv_comm_free(c, m->out);
 	vv_comm_free(c, m->in);
 	vv_comm_free(c, m->out_len);
 	vv_comm_free(c, m->in_len);
-	*m = (struct mail){ 0 };
+	*m = (struct vv_mail){ 0 };
 }
 
-static int mail_new(struct mail *m, uint32_t ranks, size_t out)
+static int mail_new(struct vv_mail *m, uint32_t ranks, size_t out)
 {
 	m->out = vv_mem_new(out + 1, 1);
 	m->out_len = vv_mem_new(ranks, sizeof(*m->out_len));
@@ -112,7 +82,7 @@ static int mail_new(struct mail *m, uint32_t ranks, size_t out)
 }
 
 /* in_len is known: room for what comes, in whole units. */
-static int mail_room(struct mail *m, uint32_t ranks, uint64_t unit)
+static int mail_room(struct vv_mail *m, uint32_t ranks, uint64_t unit)
 {
 	m->in_sum = 0;
 	for (uint32_t r = 0; r < ranks; r++) {
@@ -124,44 +94,18 @@ static int mail_room(struct mail *m, uint32_t ranks, uint64_t unit)
 	return m->in ? 0 : VV_ENOMEM;
 }
 
-struct talk { /* everything that is said in one epoch; it stays until the epoch's fate is known */
-	struct vv_ranks *g;
-	struct vv_comm *comm;
-	struct vv_pass *p;
-	uint32_t *order;  /* claims by judge */
-	struct mail claims, queries, answers, verdicts, lent, where;
-	struct vv_case judged;
-	uint64_t *sums;
-	bool over; /* all ranks know that it failed, or the group is broken: no more is said */
-};
-
-/* A failure of one rank is carried in rc to the next of these, where it becomes everybody's. */
-static int sum(struct talk *t, int rc, uint64_t *v, size_t n)
-{
-	if (t->over)
-		return rc;
-	rc = vv_ranks_sum(t->g, t->comm, rc, v, n);
-	t->over = rc != 0;
-	return rc;
-}
-
-static int agree(struct talk *t, int rc)
-{
-	return sum(t, rc, NULL, 0);
-}
-
 /* ask: how much comes from whom is not known yet. */
-static int send_all(struct talk *t, struct mail *m, int rc, uint64_t unit, bool ask)
+static int send_all(struct vv_talk *t, struct vv_mail *m, int rc, uint64_t unit, bool ask)
 {
 	if (ask) {
-		rc = agree(t, rc);
+		rc = vv_talk_agree(t, rc);
 		if (rc == 0)
 			rc = vv_comm_alltoall(t->comm, m->out_len, m->in_len, sizeof(*m->out_len));
 		t->over = rc != 0;
 	}
 	if (rc == 0)
 		rc = mail_room(m, t->g->size, unit);
-	rc = agree(t, rc);
+	rc = vv_talk_agree(t, rc);
 	if (rc == 0)
 		rc = vv_comm_alltoallv(t->comm, m->out, m->out_len, m->in, m->in_len);
 	t->over = rc != 0;
@@ -171,7 +115,7 @@ static int send_all(struct talk *t, struct mail *m, int rc, uint64_t unit, bool 
 /* ---- exact: M1 ------------------------------------------------------------------------------------------------------------- */
 
 /* Counting sort of n digests by their judges; first[j] becomes the number of those before judge j. */
-static void count_judges(const struct talk *t, size_t n, size_t from, uint64_t *first)
+static void count_judges(const struct vv_talk *t, size_t n, size_t from, uint64_t *first)
 {
 	const struct vv_entry *e = t->p->v->history.index.entry + from;
 
@@ -186,7 +130,7 @@ static void count_judges(const struct talk *t, size_t n, size_t from, uint64_t *
 	}
 }
 
-static int write_claims(struct talk *t)
+static int write_claims(struct vv_talk *t)
 {
 	const struct vv_claims *c = t->p->claims;
 	uint32_t size = t->g->size;
@@ -200,13 +144,13 @@ static int write_claims(struct talk *t)
 	}
 	count_judges(t, c->n, t->p->old_entries, next);
 	for (size_t k = 0; k < c->n; k++)
-		t->order[next[vv_judge_of(digest_of(t->p, k), size)]++] = (uint32_t)k;
+		t->order[next[vv_judge_of(vv_talk_digest(t->p, k), size)]++] = (uint32_t)k;
 	for (uint64_t j = 0, k = 0; j < size; j++) { /* now next[j] is the end of judge j's */
 		uint8_t *to = t->claims.out + k * VV_JUDGE_CLAIM;
 		uint64_t n = next[j] - k;
 
 		for (uint64_t i = 0; i < n; i++, k++) {
-			memcpy(to + i * sizeof(struct vv_digest), digest_of(t->p, t->order[k]), sizeof(struct vv_digest));
+			memcpy(to + i * sizeof(struct vv_digest), vv_talk_digest(t->p, t->order[k]), sizeof(struct vv_digest));
 			memcpy(to + n * sizeof(struct vv_digest) + i * sizeof(uint32_t), &c->tag[t->order[k]], sizeof(uint32_t));
 		}
 		t->claims.out_len[j] = n * VV_JUDGE_CLAIM;
@@ -229,7 +173,7 @@ static struct vv_judge_place recall(struct vv_pass *p, const struct vv_digest *d
 	return (struct vv_judge_place){ vv_index_layer(&h->index, e), vv_index_pos(&h->index, e) };
 }
 
-static int ask_old_owners(struct talk *t)
+static int ask_old_owners(struct vv_talk *t)
 {
 	uint32_t size = t->g->size;
 	int rc = mail_new(&t->queries, size, t->judged.n_queries * sizeof(struct vv_digest));
@@ -265,7 +209,7 @@ static int ask_old_owners(struct talk *t)
 
 /* ---- exact: M4, M5, M6 ------------------------------------------------------------------------------------------------------ */
 
-static int send_verdicts(struct talk *t, int rc, uint64_t *shared)
+static int send_verdicts(struct vv_talk *t, int rc, uint64_t *shared)
 {
 	uint32_t size = t->g->size;
 	uint32_t *verdict = NULL;
@@ -283,7 +227,7 @@ static int send_verdicts(struct talk *t, int rc, uint64_t *shared)
 	}
 	if (rc == 0)
 		rc = mail_room(&t->verdicts, size, sizeof(uint32_t));
-	rc = sum(t, rc, shared, 1);
+	rc = vv_talk_sum(t, rc, shared, 1);
 	if (rc == 0) {
 		rc = vv_comm_alltoallv(t->comm, t->verdicts.out, t->verdicts.out_len, t->verdicts.in, t->verdicts.in_len);
 		t->over = rc != 0;
@@ -292,7 +236,7 @@ static int send_verdicts(struct talk *t, int rc, uint64_t *shared)
 }
 
 /* What this rank promised, to those who judged it. */
-static int send_lent(struct talk *t, int rc)
+static int send_lent(struct vv_talk *t, int rc)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in, *gave = (const uint32_t *)t->verdicts.out;
 	const struct vv_claims *c = t->p->claims;
@@ -317,7 +261,7 @@ static int send_lent(struct talk *t, int rc)
 	return rc ? rc : vv_case_lent(&t->judged, t->lent.in, t->lent.in_len);
 }
 
-static int send_where(struct talk *t, int rc)
+static int send_where(struct vv_talk *t, int rc)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in, *gave = (const uint32_t *)t->verdicts.out;
 
@@ -339,7 +283,7 @@ static int send_where(struct talk *t, int rc)
 /* ---- exact: what follows ---------------------------------------------------------------------------------------------------- */
 
 /* Before positions are promised: what is lent, and what others have, so that it is not counted. */
-static int note_verdicts(struct talk *t)
+static int note_verdicts(struct vv_talk *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in;
 	struct vv_claims *c = t->p->claims;
@@ -348,7 +292,7 @@ static int note_verdicts(struct talk *t)
 		enum vv_judge_kind kind = vv_judge_kind(got[k]);
 
 		if (kind == VV_JUDGE_LEND)
-			lend(t->p, t->order[k]);
+			vv_talk_lend(t->p, t->order[k]);
 		else if (kind != VV_JUDGE_ALONE)
 			c->state[t->order[k]] = VV_CLAIM_REFERRED;
 	}
@@ -367,7 +311,7 @@ static int by_layer(const void *a, const void *b)
 	return (x->layer > y->layer) - (x->layer < y->layer);
 }
 
-static int apply_old(struct talk *t, struct old_ref *old, size_t n)
+static int apply_old(struct vv_talk *t, struct old_ref *old, size_t n)
 {
 	struct vv_index *x = &t->p->v->history.index;
 	uint64_t source = 0;
@@ -381,13 +325,13 @@ static int apply_old(struct talk *t, struct old_ref *old, size_t n)
 					  vv_run_epoch(old[i].layer));
 		rc = vv_index_source(x, old[i].layer, &source);
 		if (rc == 0)
-			rc = refer(t->p, old[i].claim, source, old[i].pos);
+			rc = vv_talk_refer(t->p, old[i].claim, source, old[i].pos);
 	}
 	return rc;
 }
 
 /* Every claim that another rank stores gets its place. */
-static int apply_where(struct talk *t)
+static int apply_where(struct vv_talk *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in;
 	const uint64_t *word = (const uint64_t *)t->where.in;
@@ -411,7 +355,7 @@ static int apply_where(struct talk *t)
 			source[rank]++;
 		}
 		if (rc == 0)
-			rc = refer(t->p, t->order[k], source[rank] - 1, where.pos);
+			rc = vv_talk_refer(t->p, t->order[k], source[rank] - 1, where.pos);
 	}
 	if (rc == 0)
 		rc = apply_old(t, old, n_old);
@@ -421,14 +365,14 @@ static int apply_where(struct talk *t)
 }
 
 /* What this rank stored before the session began is made known to the judges, once. */
-static int introduce(struct talk *t)
+static int introduce(struct vv_talk *t)
 {
 	const struct vv_index *x = &t->p->v->history.index;
 	size_t n = t->p->v->history.n_loaded; /* those above are this session's: what it stored is known, the rest is not its own */
 	uint64_t all = n, *next = NULL;
-	struct mail m = { 0 };
+	struct vv_mail m = { 0 };
 	uint32_t size = t->g->size;
-	int rc = sum(t, 0, &all, 1);
+	int rc = vv_talk_sum(t, 0, &all, 1);
 
 	if (rc || !all) {
 		t->g->introduced = rc == 0;
@@ -455,7 +399,7 @@ static int introduce(struct talk *t)
 	return rc;
 }
 
-static int judge(struct talk *t)
+static int judge(struct vv_talk *t)
 {
 	uint64_t queries;
 	int rc;
@@ -465,11 +409,11 @@ static int judge(struct talk *t)
 	if (rc == 0)
 		rc = vv_case_queries(&t->judged, t->sums);
 	queries = t->judged.n_queries;
-	rc = sum(t, rc, &queries, 1);
+	rc = vv_talk_sum(t, rc, &queries, 1);
 	return rc == 0 && queries ? ask_old_owners(t) : rc;
 }
 
-static int exact(struct talk *t)
+static int exact(struct vv_talk *t)
 {
 	uint64_t shared = 0;
 	int rc = t->g->introduced ? 0 : introduce(t);
@@ -489,12 +433,12 @@ static int exact(struct talk *t)
 		rc = send_where(t, rc);
 	if (rc == 0 && shared)
 		rc = apply_where(t);
-	return agree(t, rc);
+	return vv_talk_agree(t, rc);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
-static void talk_free(struct talk *t)
+static void talk_free(struct vv_talk *t)
 {
 	if (!t)
 		return;
@@ -516,7 +460,7 @@ int vv_collective_ask(struct vv_pass *p, int rc)
 	struct vv_comm *comm = g->behind && p->v->async ? g->side : g->comm;
 	uint64_t start = vv_clock_ns();
 	bool silent = !p->v->dedup || g->how == VV_RANKS_NONE || g->size == 1;
-	struct talk *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));
+	struct vv_talk *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));
 
 	if (!t && !silent && rc == 0)
 		rc = VV_ENOMEM;
@@ -526,9 +470,9 @@ int vv_collective_ask(struct vv_pass *p, int rc)
 		vv_mem_free(t);
 		return rc;
 	}
-	*t = (struct talk){ .g = g, .comm = comm, .p = p };
+	*t = (struct vv_talk){ .g = g, .comm = comm, .p = p };
 	g->talk = t;
-	rc = exact(t);
+	rc = g->how == VV_RANKS_TOPK ? vv_frequent_ask(t) : exact(t);
 	if (rc == 0) {
 		p->st.bytes_lent = p->claims->lent;
 		p->st.seconds_ranks = (double)(vv_clock_ns() - start) / 1e9;
@@ -538,7 +482,7 @@ int vv_collective_ask(struct vv_pass *p, int rc)
 
 void vv_collective_learn(struct varve *v)
 {
-	struct talk *t = v->group->talk;
+	struct vv_talk *t = v->group->talk;
 
 	if (t && t->judged.n)
 		vv_case_learn(&t->judged);

@@ -9,6 +9,7 @@
 #include "engine/catalog.h"
 
 struct varve;
+struct vv_talk;
 
 enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
 
@@ -28,7 +29,7 @@ struct vv_ranks {
 	uint32_t *place; /* of each rank: the lowest rank with the same store */
 	bool split;      /* there is more than one place */
 	struct vv_judge judge;
-	struct talk *talk; /* engine/collective.c: what was said of the epoch under way */
+	struct vv_talk *talk; /* engine/collective.c: what was said of the epoch under way */
 	bool introduced; /* the judges know what this rank stored before the session */
 };
 

@@ -18,15 +18,19 @@ enum { PAGE = 4096, PAGES = 40, EPOCHS = 6, IDS = 4000, RANKS_MAX = 7 };
 struct way {
 	const char *name, *options;
 	bool any_thread;
+	bool loose; /* not everything that is shared is found */
 };
 
 static const struct way ways[] = {
-	{ "sync", "mode=sync", false },
-	{ "funneled", "mode=async", false },
-	{ "multiple", "mode=async", true },
-	{ "small buffer", "mode=async buffer=16KiB", true },
-	{ "small buffer, funneled", "mode=async buffer=16KiB tracker=mprotect", false },
-	{ "coded", "mode=async codec=zstd", true },
+	{ "sync", "mode=sync", false, false },
+	{ "funneled", "mode=async", false, false },
+	{ "multiple", "mode=async", true, false },
+	{ "small buffer", "mode=async buffer=16KiB", true, false },
+	{ "small buffer, funneled", "mode=async buffer=16KiB tracker=mprotect", false, false },
+	{ "coded", "mode=async codec=zstd", true, false },
+	{ "the paper's", "mode=async collective=topk", true, true },
+	{ "the paper's, of a few", "mode=sync collective=topk threshold=10", false, true },
+	{ "each for itself", "mode=async collective=none", false, true },
 };
 
 struct run {
@@ -177,7 +181,7 @@ static void read_epochs(const struct varve_comm *comm, void *arg)
 	OK(varve_checkpoint(v));
 	OK(varve_wait(v, varve_epoch(v)));
 	OK(varve_stats(v, &st));
-	CHECK_EQ(st.bytes_new, 0);
+	MUST(st.bytes_new == 0 || r->way->loose);
 	memset(p, 0xee, (size_t)PAGES * PAGE);
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	check_pages(r, EPOCHS - 1, comm->rank, p);
@@ -197,7 +201,7 @@ static void one(const struct way *way, uint32_t ranks, uint64_t seed)
 	r->seed = seed;
 	invent(r);
 	threadcomm_run(ranks, write_epochs, r);
-	CHECK_EQ(r->stored, distinct(r) * PAGE);
+	MUST(way->loose && ranks > 1 ? r->stored >= distinct(r) * PAGE : r->stored == distinct(r) * PAGE);
 	threadcomm_run(ranks, read_epochs, r);
 	place_remove(r->store);
 	free(r);

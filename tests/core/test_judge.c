@@ -1,0 +1,161 @@
+/* What a judge remembers against a plain array, through growth, loss and fullness; and the reading of its messages. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/judge.h"
+#include "support/court.h"
+#include "support/gen.h"
+#include "vv_test.h"
+
+enum { CONTENTS = 5000 };
+
+/* All in one corner of any table, so that probes are long and removals must mend them. */
+static struct vv_digest crowded(uint32_t content)
+{
+	return (struct vv_digest){ { content, (uint64_t)(content % 3) << 40 | 7 } };
+}
+
+static void test_memory(struct vv_digest (*digest)(uint32_t), uint32_t contents)
+{
+	static uint32_t owner[CONTENTS];
+	struct vv_judge j;
+	uint64_t state = 11;
+	size_t n = 0;
+
+	vv_judge_init(&j, SIZE_MAX);
+	memset(owner, 0xff, sizeof(owner));
+	for (int i = 0; i < 60000; i++) {
+		uint32_t content = (uint32_t)gen_below(&state, contents), rank = (uint32_t)gen_below(&state, VV_JUDGE_RANKS_MAX);
+		struct vv_digest d = digest(content);
+
+		vv_judge_bring(&j, &d);
+		CHECK_EQ(vv_judge_find(&j, &d), owner[content]);
+		n -= owner[content] != VV_JUDGE_NOBODY;
+		if (gen_below(&state, 3)) {
+			vv_judge_add(&j, rank, &d, 1);
+			owner[content] = rank;
+			n++;
+		} else {
+			vv_judge_forget(&j, &d);
+			owner[content] = VV_JUDGE_NOBODY;
+		}
+		CHECK_EQ(j.n, n);
+	}
+	for (uint32_t content = 0; content < contents; content++) {
+		struct vv_digest d = digest(content);
+
+		CHECK_EQ(vv_judge_find(&j, &d), owner[content]);
+	}
+	vv_judge_fini(&j);
+}
+
+static void test_full(void)
+{
+	struct vv_digest d[200];
+	struct vv_judge j;
+
+	for (uint32_t i = 0; i < 200; i++)
+		d[i] = court_digest(i);
+	vv_judge_init(&j, 100);
+	vv_judge_add(&j, 5, d, 100);
+	vv_judge_add(&j, 6, d, 100); /* nothing new: nothing is forgotten */
+	CHECK_EQ(j.n, 100);
+	CHECK_EQ(vv_judge_find(&j, &d[0]), 6);
+	vv_judge_add(&j, 7, &d[100], 1);
+	CHECK_EQ(j.n, 1);
+	CHECK_EQ(vv_judge_find(&j, &d[0]), VV_JUDGE_NOBODY);
+	CHECK_EQ(vv_judge_find(&j, &d[100]), 7);
+	vv_judge_add(&j, 8, d, 200);
+	CHECK(j.n <= 100);
+	CHECK_EQ(vv_judge_find(&j, &d[199]), 8);
+	vv_judge_fini(&j);
+	vv_judge_init(&j, 0);
+	vv_judge_add(&j, 1, d, 200);
+	vv_judge_forget(&j, d);
+	CHECK_EQ(vv_judge_find(&j, d), VV_JUDGE_NOBODY);
+	vv_judge_fini(&j);
+}
+
+/* Without memory to grow it forgets, and goes on. */
+static void test_no_memory(void)
+{
+	struct vv_judge j;
+	struct vv_digest d;
+
+	vv_judge_init(&j, SIZE_MAX);
+	for (uint32_t i = 0; i < 3000; i++) {
+		d = court_digest(i);
+		vv_mem_fail_at(i == 0 || i == 2500 ? 1 : 0);
+		vv_judge_add(&j, i, &d, 1);
+	}
+	vv_mem_fail_at(0);
+	CHECK_EQ(vv_judge_find(&j, &d), 2999);
+	CHECK(j.n > 0 && j.n < 3000);
+	vv_judge_fini(&j);
+}
+
+static void test_partition(void)
+{
+	for (uint32_t ranks = 1; ranks <= 65536; ranks = ranks * 3 + 1) {
+		struct vv_digest low = { { 0, 0 } }, high = { { UINT64_MAX, 0 } };
+
+		CHECK_EQ(vv_judge_of(&low, ranks), 0);
+		CHECK_EQ(vv_judge_of(&high, ranks), ranks - 1);
+	}
+	CHECK_EQ(vv_judge_tag_len(vv_judge_tag(VV_JUDGE_LEN_MAX, UINT64_MAX)), VV_JUDGE_LEN_MAX);
+	CHECK_EQ(vv_judge_tag_segment(vv_judge_tag(VV_JUDGE_LEN_MAX, 16 * 2048 + 35)), 2);
+}
+
+static void test_verdicts(void)
+{
+	const uint32_t good[] = { vv_judge_verdict(VV_JUDGE_ALONE, 2), vv_judge_verdict(VV_JUDGE_LEND, 2),
+				  vv_judge_verdict(VV_JUDGE_REFER, 0), vv_judge_verdict(VV_JUDGE_OLD, 3) };
+	const uint32_t bad[] = { vv_judge_verdict(VV_JUDGE_ALONE, 1), vv_judge_verdict(VV_JUDGE_LEND, 3),
+				 vv_judge_verdict(VV_JUDGE_REFER, 2), vv_judge_verdict(VV_JUDGE_REFER, 4),
+				 vv_judge_verdict(VV_JUDGE_OLD, 2),   vv_judge_verdict(VV_JUDGE_OLD, VV_JUDGE_RANKS_MAX),
+				 UINT32_MAX };
+
+	CHECK_EQ(vv_judge_check(good, 4, 2, 4), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK_EQ(vv_judge_check(&bad[i], 1, 2, 4), VV_EPEER);
+	CHECK_EQ(vv_judge_lends(good, 4), 1);
+	CHECK_EQ(vv_judge_words(good, 4, 1), 3);
+	CHECK_EQ(vv_judge_words(good, 4, 3), 2 + 3 + 2);
+}
+
+static void test_where(void)
+{
+	const uint32_t old = vv_judge_verdict(VV_JUDGE_OLD, 0), refer = vv_judge_verdict(VV_JUDGE_REFER, 0),
+		       lend = vv_judge_verdict(VV_JUDGE_LEND, 1);
+	uint64_t word[8] = { 9, 70, 80, 3 * VV_JUDGE_POS_MAX + 5, VV_JUDGE_NO_COPY, VV_JUDGE_NO_COPY, 2 * VV_JUDGE_POS_MAX };
+	struct vv_judge_where w;
+	size_t at = 0;
+
+	CHECK_EQ(vv_judge_where_next(word, &at, old, 4, 3, &w), 0);
+	CHECK(w.layer == 9 && w.pos == 70 && !w.copy && at == 2);
+	CHECK_EQ(vv_judge_where_next(word, &at, refer, 4, 3, &w), 0);
+	CHECK(w.pos == 80 && w.copy == &word[3] && at == 5);
+	CHECK_EQ(vv_judge_where_next(word, &at, lend, 4, 3, &w), 0);
+	CHECK(w.copy == &word[5] && at == 7);
+	at = 2;
+	CHECK_EQ(vv_judge_where_next(word, &at, refer, 3, 3, &w), VV_EPEER); /* a copy at a rank that there is not */
+	CHECK_EQ(at, 2);
+	CHECK_EQ(vv_judge_where_next(word, &at, refer, 3, 1, &w), 0);
+	CHECK(!w.copy && at == 3);
+	word[2] = VV_JUDGE_POS_MAX;
+	at = 2;
+	CHECK_EQ(vv_judge_where_next(word, &at, refer, 4, 1, &w), VV_EPEER);
+	word[0] = at = 0;
+	CHECK_EQ(vv_judge_where_next(word, &at, old, 4, 1, &w), VV_EPEER);
+}
+
+int main(void)
+{
+	test_memory(court_digest, CONTENTS);
+	test_memory(crowded, 60);
+	test_full();
+	test_no_memory();
+	test_partition();
+	test_verdicts();
+	test_where();
+	return 0;
+}
