@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stage.h"
+#include "engine/aggregate.h"
 #include "engine/collective.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
@@ -59,6 +60,7 @@ static int take(struct varve *v, struct vv_pass **out)
 			vv_tiles_end(v, false);
 			vv_pass_retract(p);
 			vv_collective_forget(v);
+			vv_aggregate_drop(v);
 			vv_err_restore(&error);
 		}
 	}

@@ -454,10 +454,15 @@ static void talk_free(struct vv_talk *t)
 	vv_mem_free(t);
 }
 
+struct vv_comm *vv_collective_comm(const struct varve *v)
+{
+	return v->group->behind && v->async ? v->group->side : v->group->comm;
+}
+
 int vv_collective_ask(struct vv_pass *p, int rc)
 {
 	struct vv_ranks *g = p->v->group;
-	struct vv_comm *comm = g->behind && p->v->async ? g->side : g->comm;
+	struct vv_comm *comm = vv_collective_comm(p->v);
 	uint64_t start = vv_clock_ns();
 	bool silent = !p->v->dedup || g->how == VV_RANKS_NONE || g->size == 1;
 	struct vv_talk *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));

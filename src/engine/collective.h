@@ -32,6 +32,8 @@ int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64
  * REFERRED. */
 int vv_collective_ask(struct vv_pass *p, int rc);
 
+/* The channel on which an epoch is talked about: that of the thread which does it. */
+struct vv_comm *vv_collective_comm(const struct varve *v);
 /* The epoch counts: the judges remember who stored what. Or it does not, or there is no more use for what was said. */
 void vv_collective_learn(struct varve *v);
 void vv_collective_forget(struct varve *v);

@@ -91,18 +91,23 @@ static int begin_head(struct vv_pass *p)
 	return 0;
 }
 
-int vv_pass_begin(struct vv_pass *p, const struct vv_flush_options *opt)
+int vv_pass_begin(struct vv_pass *p)
+{
+	int rc = begin_head(p);
+
+	return rc ? rc : vv_index_reserve(&p->v->history.index, p->chunks);
+}
+
+int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt)
 {
 	struct varve *v = p->v;
 	char object[VV_NAME_MAX];
 	struct vv_buf header = { 0 };
 	struct iovec iov;
-	int rc = begin_head(p);
+	int rc = 0;
 
-	if (rc == 0)
-		rc = vv_index_reserve(&v->history.index, p->chunks);
 	vv_name_layer(object, v->lineage.name, p->epoch, v->rank);
-	if (rc == 0)
+	if (!p->put)
 		rc = vv_store_put_open(v->store, object, (uint64_t)p->chunks * vv_conf_number(&v->conf, "chunk"), &p->put);
 	if (rc == 0)
 		rc = vv_flush_open(v->pool, p->put, opt, &p->flush);

@@ -30,8 +30,10 @@ struct vv_pass {
 /* At the call. */
 int vv_pass_new(struct varve *v, struct vv_pass **out);
 void vv_pass_free(struct vv_pass *p);
-/* Opens the layer. */
-int vv_pass_begin(struct vv_pass *p, const struct vv_flush_options *opt);
+/* Everything that is known of the layer beforehand. */
+int vv_pass_begin(struct vv_pass *p);
+/* Opens the layer, in a file of its own unless it has a put already. */
+int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt);
 
 /* Does the chunk hold what it held, or something that is stored already (then r->now says where)? */
 bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d);

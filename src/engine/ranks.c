@@ -1,5 +1,6 @@
 #include "engine/ranks.h"
 #include "base/mem.h"
+#include "engine/aggregate.h"
 #include "engine/collective.h"
 #include "engine/session.h"
 #include <errno.h>
@@ -21,6 +22,7 @@ void vv_ranks_close(struct vv_ranks *g)
 	vv_judge_fini(&g->judge);
 	vv_mem_free(g->host);
 	vv_mem_free(g->place);
+	vv_mem_free(g->bundle.room);
 	vv_mem_free(g);
 }
 
@@ -486,6 +488,8 @@ int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
 	rc = vv_ranks_agree(g, g->comm, rc);
 	if (rc == 0 && !vv_ranks_leads_place(g))
 		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+	if (rc == 0)
+		rc = vv_aggregate_plan(g, v->store);
 	rc = vv_ranks_agree(g, g->comm, rc);
 	return rc ? rc : agree_on_epoch(v);
 }

@@ -28,6 +28,13 @@ struct vv_ranks {
 	uint32_t *host;  /* of each rank: the lowest rank on the same machine */
 	uint32_t *place; /* of each rank: the lowest rank with the same store */
 	bool split;      /* there is more than one place */
+	struct { /* engine/aggregate.c */
+		uint32_t first, last; /* ranks that write one file */
+		uint64_t *room;       /* of each rank, in the epoch under way */
+		uint64_t epoch;
+		bool open; /* by this rank, and not sealed yet */
+		char token[VV_STORE_TOKEN];
+	} bundle;
 	struct vv_judge judge;
 	struct vv_talk *talk; /* engine/collective.c: what was said of the epoch under way */
 	bool introduced; /* the judges know what this rank stored before the session */

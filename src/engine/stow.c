@@ -191,8 +191,6 @@ static int store_tiles(struct vv_stow *w)
 
 int vv_stow_begin(struct vv_pass *p, bool all)
 {
-	struct varve *v = p->v;
-	struct vv_flush_options opt = v->coding;
 	struct vv_stow *w = vv_mem_new(1, sizeof(*w));
 	int rc;
 
@@ -200,11 +198,8 @@ int vv_stow_begin(struct vv_pass *p, bool all)
 		return VV_ENOMEM;
 	p->stow = w;
 	w->p = p;
-	w->t = &v->tiles;
-	opt.prompt = v->tiles.fencing;
-	opt.stored = stored;
-	opt.arg = &v->tiles;
-	rc = vv_pass_begin(p, &opt);
+	w->t = &p->v->tiles;
+	rc = vv_pass_begin(p);
 	return rc ? rc : vv_sift_open(w, all);
 }
 
@@ -220,6 +215,16 @@ void vv_stow_free(struct vv_pass *p)
 	p->stow = NULL;
 }
 
+static int open_layer(struct vv_pass *p)
+{
+	struct vv_flush_options opt = p->v->coding;
+
+	opt.prompt = p->v->tiles.fencing;
+	opt.stored = stored;
+	opt.arg = &p->v->tiles;
+	return vv_pass_open(p, &opt);
+}
+
 int vv_stow_run(struct vv_pass *p)
 {
 	int rc = 0;
@@ -227,6 +232,8 @@ int vv_stow_run(struct vv_pass *p)
 	if (!p->stow)
 		rc = p->v->group ? vv_survey_run(p, 0) : vv_stow_begin(p, false);
 	vv_stage("asked");
+	if (rc == 0)
+		rc = open_layer(p);
 	if (rc == 0)
 		rc = store_tiles(p->stow);
 	vv_stage("placed");

@@ -44,7 +44,7 @@ int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent);
 struct vv_digest *vv_sift_digests(const struct vv_stow *w, size_t tile);
 void vv_sift_leave(struct vv_stow *w, size_t tile);
 
-/* engine/stow.c. Opens the layer. */
+/* engine/stow.c. */
 int vv_stow_begin(struct vv_pass *p, bool all);
 
 #endif

@@ -2,6 +2,8 @@
  * gets its position before anything is placed. */
 #include "engine/stow.h"
 #include "base/mem.h"
+#include "engine/aggregate.h"
+#include "engine/ranks.h"
 
 static bool is_state(const struct vv_pass *p, uint32_t now, enum vv_claim_state state)
 {
@@ -125,5 +127,7 @@ int vv_survey_run(struct vv_pass *p, int rc)
 	rc = vv_collective_ask(p, rc);
 	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->n_queue; k++)
 		sift_again(p->stow, p->stow->t->queue[k]);
+	if (rc == 0 && p->v->group->aggregate != 1)
+		rc = vv_aggregate_begin(p, vv_collective_comm(p->v));
 	return rc;
 }

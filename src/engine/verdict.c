@@ -6,13 +6,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stage.h"
+#include "engine/aggregate.h"
 #include "engine/collective.h"
 #include "engine/pass.h"
 #include "engine/ranks.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { REPORTS = 1, RULING };
+enum { REPORTS = 1, SEALS, RULING };
 
 int vv_verdict_init(struct varve *v)
 {
@@ -86,9 +87,10 @@ static void reject(struct varve *v, bool known)
 	struct vv_verdict *d = &v->verdict;
 
 	vv_collective_forget(v);
+	vv_aggregate_drop(v);
 	if (v->epoch == d->epoch)
 		vv_session_step_back(v, d->before);
-	if (!known || d->mine.rc)
+	if (!known)
 		return;
 	if (!v->failed)
 		v->failed = d->epoch;
@@ -179,6 +181,33 @@ static int read_ruling(struct varve *v)
 	return vv_err_set(e->code < 0 ? e->code : VV_EPEER, "rank %u: %s", who, e->message);
 }
 
+static bool all_well(const struct varve *v)
+{
+	for (uint32_t r = 0; r < v->ranks; r++)
+		if (v->verdict.all[r].rc)
+			return false;
+	return true;
+}
+
+/* Files of several layers are finished by those who lead them. */
+static int begin_seals(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+
+	d->mine.rc = vv_aggregate_seal(v);
+	vv_err_save((int)d->mine.rc, &d->error);
+	vv_stage("sealed");
+	d->phase = SEALS;
+	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+}
+
+static int next_phase(struct varve *v)
+{
+	if (v->verdict.phase == REPORTS && v->group->aggregate != 1 && all_well(v))
+		return begin_seals(v);
+	return v->verdict.phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
+}
+
 int vv_verdict_step(struct varve *v, bool wait)
 {
 	struct vv_verdict *d = &v->verdict;
@@ -194,7 +223,7 @@ int vv_verdict_step(struct varve *v, bool wait)
 			return 0;
 		if (rc < 0)
 			break;
-		rc = d->phase == REPORTS ? begin_ruling(v) : conclude(v, read_ruling(v));
+		rc = next_phase(v);
 	}
 	if (rc < 0)
 		conclude(v, vv_err_context(rc, "nobody knows whether epoch %" PRIu64 " counts; a restart will tell", d->epoch));
