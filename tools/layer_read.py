@@ -330,13 +330,12 @@ def read_digests(cur, payload):
 class Layer:
     """One layer object. The frame is read at once, each section when it is asked for."""
 
-    def __init__(self, path, obj, epoch, rank):
-        self.path, self.obj, self.epoch, self.rank = path, obj, epoch, rank
+    def __init__(self, place, obj, epoch, rank):
+        self.obj, self.epoch, self.rank = obj, epoch, rank
         self.maps = {}
-        try:
-            self.size = os.path.getsize(path)
-        except OSError:
-            raise Damage(obj, "file", "missing") from None
+        if not place:
+            raise Damage(obj, "file", "missing")
+        self.path, self.begin, self.size = place
         if self.size < 16 + 48:
             raise Damage(obj, "file", "too short for a header and a trailer")
         cur = Cursor(self.read(0, 16), obj, "header")
@@ -345,9 +344,7 @@ class Layer:
         self.read_directory()
 
     def read(self, offset, length):
-        with open(self.path, "rb") as file:
-            file.seek(offset)
-            return file.read(length)
+        return read_at(self.path, self.begin + offset, length)
 
     def read_directory(self):
         cur = Cursor(self.read(self.size - 48, 48), self.obj, "trailer").sealed()
@@ -551,6 +548,78 @@ class Layer:
         cur.need(sum(block["stored"] for block in self.blocks) == stored, "bytes stored differ from the commit's")
 
 
+def read_at(path, offset, length):
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+class Bundle:
+    """A file with several layers of an epoch: section 9 of the specification."""
+
+    NAME = re.compile(r"([0-9]{10})\.r(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.bundle")
+    PAGE, LONGEST = 4096, 2**22
+
+    def __init__(self, path, obj):
+        self.path, self.obj, self.size = path, obj, os.path.getsize(path)
+        self.epoch, self.first, self.last = map(int, self.NAME.fullmatch(os.path.basename(path)).groups())
+
+    @cached_property
+    def members(self):
+        """Rank: (offset, length), from whichever directory is whole."""
+        try:
+            return self.read_copy(self.size)
+        except Damage as damage:
+            for end in range(self.size - self.PAGE, max(self.size - self.LONGEST, 0), -self.PAGE):
+                with contextlib.suppress(Damage):
+                    return self.read_copy(end)
+            raise damage
+
+    def place(self, rank):
+        offset, length = self.members.get(rank, (0, 0))
+        there = length and read_at(self.path, offset, 1) != b"\0"
+        return (self.path, offset, length) if there else None
+
+    def check(self):
+        self.read_copy(self.size)
+        if self.read_copy(self.size - self.length) != self.members:
+            raise Damage(self.obj, "directory", "its two copies differ")
+
+    def read_copy(self, end):
+        cur = Cursor(read_at(self.path, max(end - 48, 0), 48), self.obj, "trailer")
+        cur.need(self.size % self.PAGE == 0 and len(cur.data) == 48, "not at the end of a page")
+        offset, length = cur.sealed().uint(8, "offset of the directory"), cur.uint(8, "length of the directory")
+        check, count = cur.uint(8, "check of the directory"), cur.uint(4, "number of members", 1, 65536)
+        cur.uint(2, "version", 1, 1)
+        cur.uint(2, "flags", 0, 0)
+        cur.need(cur.take(8) == b"VARVEBDL", "not the magic VARVEBDL")
+        cur.need(0 < length <= self.LONGEST and length % self.PAGE == 0, "a directory of %d bytes", length)
+        cur.need(offset + 2 * length == self.size, "two directories do not end at the file's end")
+        cur.need(end in (self.size, self.size - length), "is not at the end of a directory")
+        data = read_at(self.path, end - length, length - 48)
+        cur = Cursor(data, self.obj, "directory")
+        cur.need(xxh3_64(data) == check, "check does not match")
+        self.length = length
+        return self.read_entries(cur, count, offset)
+
+    def read_entries(self, cur, count, directory):
+        members, end, before = {}, 0, -1
+        for _ in range(count):
+            offset, length = cur.uint(8, "offset"), cur.uint(8, "length", 1)
+            name = cur.str("name", 1, 63)
+            match = re.fullmatch(rb"([0-9]{10})\.r(0|[1-9][0-9]*)\.layer", name)
+            cur.need(match and int(match[1]) == self.epoch, "%r is no layer of the epoch", name)
+            rank = int(match[2])
+            cur.need(self.first <= rank <= self.last, "rank %d does not belong here", rank)
+            cur.need(before < rank, "rank %d is not in order", rank)
+            cur.need(offset % self.PAGE == 0 and offset >= end, "rank %d cannot begin at %d", rank, offset)
+            members[rank], end, before = (offset, length), offset + length, rank
+        cur.need(-(-end // self.PAGE) * self.PAGE == directory, "is not where the last member ends")
+        cur.need(-(-(cur.at + 48) // self.PAGE) * self.PAGE == self.length, "is longer than it must be")
+        cur.need(not any(cur.take(len(cur.data) - cur.at)), "bytes left over that are not 0")
+        return members
+
+
 class Lineage:
     def __init__(self, store, name):
         if not re.fullmatch(r"(?!\.)[A-Za-z0-9._-]{1,64}", name):
@@ -585,6 +654,30 @@ class Lineage:
                 for leaf in sorted(os.listdir(os.path.join(self.folder, folder)))]
 
     @cached_property
+    def bundles(self):
+        found = [leaf for leaf in self.leaves if Bundle.NAME.fullmatch(leaf[9:])]
+        bundles = [Bundle(os.path.join(self.folder, leaf), self.name + "/" + leaf)
+                   for leaf in found if leaf == self.leaf(int(leaf[9:19]), leaf[20:])]
+        return sorted(bundles, key=lambda bundle: (bundle.epoch, bundle.first, bundle.last))
+
+    def place(self, epoch, rank):
+        """Where the layer is: a file, or a part of one; or None."""
+        path = os.path.join(self.folder, self.leaf(epoch, "r%d.layer" % rank))
+        if os.path.exists(path):
+            return path, 0, os.path.getsize(path)
+        places, damage = [], None
+        for bundle in self.bundles:
+            if bundle.epoch == epoch and bundle.first <= rank <= bundle.last:
+                try:
+                    places.append(bundle.place(rank))
+                except Damage as found:
+                    damage = found
+        place = next(filter(None, places), None)
+        if damage and not place:
+            raise damage
+        return place
+
+    @cached_property
     def epochs(self):
         found = [leaf for leaf in self.leaves if re.fullmatch(r"[0-9]{8}/[0-9]{10}\.commit", leaf)]
         return {int(leaf[9:19]) for leaf in found if leaf == self.leaf(int(leaf[9:19]), "commit")} - {0}
@@ -616,7 +709,7 @@ class Lineage:
         """The layer, not yet tied to its commit."""
         if (epoch, rank) not in self.layers:
             leaf = self.leaf(epoch, "r%d.layer" % rank)
-            self.layers[epoch, rank] = Layer(os.path.join(self.folder, leaf), self.name + "/" + leaf, epoch, rank)
+            self.layers[epoch, rank] = Layer(self.place(epoch, rank), self.name + "/" + leaf, epoch, rank)
         return self.layers[epoch, rank]
 
     def layer(self, epoch, rank):
@@ -706,6 +799,9 @@ class Checker:
                 todo += sorted(self.check_epoch(at) - done)
         if epoch is None:
             self.check_names()
+            for bundle in self.lineage.bundles:
+                with self.telling():
+                    bundle.check()
             for leaf in sorted(os.listdir(self.lineage.folder)):
                 if re.fullmatch(r"index\.r(0|[1-9][0-9]*)", leaf):
                     with self.telling():
@@ -714,7 +810,7 @@ class Checker:
 
     def check_names(self):
         for leaf in self.lineage.leaves:
-            match = re.fullmatch(r".*/([0-9]+)\.(commit|r[0-9]+\.layer)", leaf)
+            match = re.fullmatch(r".*/([0-9]+)\.(commit|r[0-9]+\.layer|r[0-9]+-[0-9]+\.bundle)", leaf)
             with self.telling():
                 if match and (not int(match[1]) or leaf != self.lineage.leaf(int(match[1]), match[2])):
                     raise Damage("%s/%s" % (self.lineage.name, leaf), "file", "is not where its epoch belongs")
@@ -775,7 +871,7 @@ class Checker:
         for _ in range(cur.var("number of sources", 0, 2**24)):
             before = epoch = cur.var("epoch of a source", before + 1, newest)
             tie, chunks = cur.take(8), self.index_source(cur)
-            if self.lineage.leaf(epoch, "r%d.layer" % rank) in self.lineage.leaves:
+            if self.lineage.place(epoch, rank):
                 layer = self.lineage.layer(epoch, rank)
                 cur.need(layer.ident["digest"] == kind, "of another kind than in the layer")
                 cur.need(tie == struct.pack("<Q", layer.entries[6][4]), "of another version of the layer")
@@ -1088,6 +1184,60 @@ def test_gc(folder, specs, contents):
     test_contents(folder, contents)
 
 
+def put_bundle(folder, epoch, last, members, flip=()):
+    """Rank: bytes, or the number of bytes of one that was removed; as a file instead of those that there are."""
+    out, entries = b"", b""
+    for rank, data in sorted(members.items()):
+        name = b"%010d.r%d.layer" % (epoch, rank)
+        data = bytes(data) if isinstance(data, int) else data
+        entries += struct.pack("<QQ", len(out), len(data)) + put_var(len(name)) + name
+        out += data + b"?" * (-len(data) % 4096) + bytes(4096)
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, "run/00000000", name.decode()))
+    out = out[:-4096]
+    entries += bytes(-(len(entries) + 48) % 4096)
+    trailer = struct.pack("<QQQIHH", len(out), len(entries) + 48, xxh3_64(entries), len(members), 1, 0) + b"VARVEBDL"
+    out = bytearray(out + 2 * (entries + seal(trailer)))
+    for at in flip:
+        out[at] ^= 1
+    put_file(folder, "00000000/%010d.r0-%d.bundle" % (epoch, last), out)
+
+
+def test_bundles(folder, specs, contents):
+    first, second = put_layer(specs[0])[0], put_layer(specs[1])[0]
+    put_bundle(folder, 1, 0, {0: first})
+    put_bundle(folder, 2, 3, {0: second, 1: 5000, 3: b"another"})
+    test_contents(folder, contents)
+    put_file(folder, "00000000/0000000002.r0.layer", second)  # the file counts
+    put_bundle(folder, 2, 1, {1: first})
+    put_bundle(folder, 2, 3, {1: b"not a layer"})
+    test_contents(folder, contents)
+    put_bundle(folder, 2, 3, {0: second})
+    put_bundle(folder, 2, 1, {0: 5000})  # of two the first, but it was removed there
+    test_contents(folder, contents)
+    for flip in list(range(-4096, -3950)) + list(range(-3950, -60, 99)) + list(range(-60, 0)):
+        for flips in ((flip,), (flip - 4096,), (flip, flip - 4096)):
+            put_bundle(folder, 2, 3, {0: second}, flips)
+            found = check(folder)
+            assert found and all("bundle" in line for line in found), "%r was flipped: %s" % (flips, found)
+            assert can_read(folder) == (len(flips) == 1), flips
+    for told, epoch, members in (("rank 4 does not", 2, {4: b"x"}), ("no layer of the epoch", 1, {0: first})):
+        put_bundle(folder, epoch, 3, members)
+        os.rename(os.path.join(folder, "run/00000000/%010d.r0-3.bundle" % epoch),
+                  os.path.join(folder, "run/00000000/0000000002.r0-3.bundle"))
+        assert any(told in problem for problem in check(folder)), "%s: %s" % (told, check(folder))
+    put_bundle(folder, 2, 3, {0: len(second)})
+    assert any("missing" in problem for problem in check(folder)), check(folder)
+
+
+def can_read(folder):
+    lineage, epoch = find_epoch(folder, "run@2")
+    try:
+        return lineage.layer(epoch, 0).epoch == 2
+    except Damage:
+        return False
+
+
 def self_test():
     test_numbers()
     with tempfile.TemporaryDirectory() as folder:
@@ -1097,6 +1247,9 @@ def self_test():
         test_contents(store, contents)
         flips = test_flips(store)
         test_gc(store, specs, contents)
+        shutil.rmtree(store)
+        put_store(store, specs)
+        test_bundles(store, specs, contents)
         for told, epoch, key, value in FAULTS:
             shutil.rmtree(store)
             specs, _ = tiny_specs()

@@ -43,6 +43,12 @@ static int real_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_t
 	return sync_file_range(fd, off, len, SYNC_FILE_RANGE_WRITE);
 }
 
+static int real_punch(const struct vv_fs *fs, int fd, off_t off, off_t len)
+{
+	(void)fs;
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len);
+}
+
 static int real_truncate(const struct vv_fs *fs, int fd, off_t len)
 {
 	(void)fs;
@@ -106,6 +112,7 @@ const struct vv_fs *vv_fs_real(void)
 		.pread = real_pread,
 		.allocate = real_allocate,
 		.start_writeback = real_start_writeback,
+		.punch = real_punch,
 		.truncate = real_truncate,
 		.fsync = real_fsync,
 		.rename = real_rename,

@@ -17,6 +17,8 @@ struct vv_fs {
 	ssize_t (*pread)(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
 	int (*allocate)(const struct vv_fs *fs, int fd, off_t off, off_t len); /* a hint; may fail harmlessly */
 	int (*start_writeback)(const struct vv_fs *fs, int fd, off_t off, off_t len); /* a hint */
+	/* Gives the space of a range back; it reads as zeros then. Where that cannot be done it fails, and nothing is changed. */
+	int (*punch)(const struct vv_fs *fs, int fd, off_t off, off_t len);
 	int (*truncate)(const struct vv_fs *fs, int fd, off_t len);
 	int (*fsync)(const struct vv_fs *fs, int fd);
 	int (*rename)(const struct vv_fs *fs, const char *from, const char *to);

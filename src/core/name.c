@@ -52,6 +52,12 @@ void vv_name_layer(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, u
 		 epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, rank);
 }
 
+void vv_name_bundle(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t first, uint32_t last)
+{
+	snprintf(out, VV_NAME_MAX, "%s/%08" PRIu64 "/%010" PRIu64 ".r%" PRIu32 "-%" PRIu32 ".bundle", lineage,
+		 epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, first, last);
+}
+
 /* Exactly `width` digits (or for width 0 a plain number of up to 8 digits); *s moves past them. */
 static int64_t digits(const char **s, size_t width)
 {
@@ -83,6 +89,25 @@ enum vv_name_kind vv_name_parse(const char *s, uint64_t *epoch, uint32_t *rank)
 		return VV_NAME_OTHER;
 	*rank = (uint32_t)r;
 	return VV_NAME_IS_LAYER;
+}
+
+bool vv_name_parse_bundle(const char *s, uint64_t *epoch, uint32_t *first, uint32_t *last)
+{
+	int64_t e = digits(&s, 10), from, to;
+
+	if (e < 1 || strncmp(s, ".r", 2) != 0)
+		return false;
+	s += 2;
+	from = digits(&s, 0);
+	if (from < 0 || *s++ != '-')
+		return false;
+	to = digits(&s, 0);
+	if (to < from || to >= VV_MAX_RANKS || strcmp(s, ".bundle") != 0)
+		return false;
+	*epoch = (uint64_t)e;
+	*first = (uint32_t)from;
+	*last = (uint32_t)to;
+	return true;
 }
 
 int64_t vv_name_parse_folder(const char *s)

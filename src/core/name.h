@@ -2,6 +2,7 @@
 #ifndef VV_CORE_NAME_H
 #define VV_CORE_NAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { VV_NAME_LINEAGE_MAX = 64, VV_NAME_MAX = 128, VV_NAME_EPOCHS_PER_FOLDER = 100 };
@@ -15,11 +16,14 @@ void vv_name_index(char out[VV_NAME_MAX], const char *lineage, uint32_t rank);
 void vv_name_folder(char out[VV_NAME_MAX], const char *lineage, uint64_t folder);
 void vv_name_commit(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch);
 void vv_name_layer(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t rank);
+/* The file that holds the layers of ranks first..last side by side. */
+void vv_name_bundle(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t first, uint32_t last);
 
 enum vv_name_kind { VV_NAME_OTHER, VV_NAME_IS_COMMIT, VV_NAME_IS_LAYER };
 
 /* One component of an object's name, as listed. */
 enum vv_name_kind vv_name_parse(const char *s, uint64_t *epoch, uint32_t *rank);
+bool vv_name_parse_bundle(const char *s, uint64_t *epoch, uint32_t *first, uint32_t *last);
 /* A folder's number, or -1. */
 int64_t vv_name_parse_folder(const char *s);
 

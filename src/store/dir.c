@@ -25,6 +25,10 @@ static const struct vv_fs *usual_fs; /* NULL = the real one */
 struct dir_get {
 	struct vv_get base;
 	int fd;
+	bool member;  /* of a bundle, and then */
+	uint64_t at;  /* where it begins in the file */
+	void *mapped; /* from the page before that on */
+	size_t mapped_len;
 };
 
 char *vv_dir_path(struct vv_dir *d, const char *name)
@@ -67,28 +71,29 @@ int vv_dir_make_parents(struct vv_dir *d, char *path)
 	return 0;
 }
 
+static int sync_dir(struct vv_dir *d, const char *dir)
+{
+	if (d->fs->fsync_dir(d->fs, dir) < 0)
+		return vv_err_sys(errno, "cannot make '%s' durable", dir);
+	return 0;
+}
+
 int vv_dir_sync_parent(struct vv_dir *d, const char *path)
 {
 	char dir[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
-	if (d->fs->fsync_dir(d->fs, dir) < 0)
-		return vv_err_sys(errno, "cannot make '%s' durable", dir);
-	return 0;
+	return sync_dir(d, dir);
 }
 
 static void get_close(struct vv_get *base)
 {
 	struct dir_get *g = (struct dir_get *)base;
 	struct vv_dir *d = vv_dir_of(base->store);
-	union {
-		const uint8_t *in;
-		void *out;
-	} map = { .in = base->map };
 
-	if (base->map)
-		munmap(map.out, base->size);
+	if (g->mapped)
+		munmap(g->mapped, g->mapped_len);
 	if (g->fd >= 0)
 		d->fs->close(d->fs, g->fd);
 	vv_mem_free(base->name);
@@ -96,18 +101,65 @@ static void get_close(struct vv_get *base)
 }
 
 /* An object is a regular file; what else bears its name must not hold us up, as a FIFO or a terminal would. A socket and a
- * link to itself are not even opened. */
-static int open_object(struct vv_dir *d, const char *path, int *fd, struct stat *st)
+ * link to itself are not even opened, nor is a folder that one would write to. */
+int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, struct stat *st)
 {
 	bool odd;
 
-	*fd = d->fs->open(d->fs, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-	odd = *fd < 0 && (errno == ENXIO || errno == ENODEV || errno == ELOOP);
+	*fd = d->fs->open(d->fs, path, flags | O_NONBLOCK | O_NOCTTY, 0);
+	odd = *fd < 0 && (errno == ENXIO || errno == ENODEV || errno == ELOOP || errno == EISDIR);
 	if (!odd && (*fd < 0 || fstat(*fd, st) < 0))
 		return vv_err_sys(errno, "cannot open '%s'", path);
 	if (odd || !S_ISREG(st->st_mode))
 		return vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
 	return 0;
+}
+
+static int open_member(struct vv_dir *d, const char *path, struct dir_get *g, struct stat *st)
+{
+	struct vv_dir_member m = { .fd = -1 };
+	int rc = vv_dir_member_open(d, path, O_RDONLY, true, &m);
+
+	if (rc)
+		return rc;
+	g->fd = m.fd;
+	g->member = true;
+	g->at = m.off;
+	g->base.size = m.len;
+	*st = m.st;
+	m.fd = -1;
+	vv_dir_member_close(d, &m);
+	return 0;
+}
+
+/* A plain object, or else a member of a bundle; or else the plain object that has replaced the member meanwhile. */
+static int open_either(struct vv_dir *d, const char *path, struct dir_get *g, struct stat *st)
+{
+	int rc = vv_dir_open_file(d, path, O_RDONLY, &g->fd, st);
+
+	if (rc == VV_ENOENT)
+		rc = open_member(d, path, g, st);
+	if (rc == VV_ENOENT)
+		rc = vv_dir_open_file(d, path, O_RDONLY, &g->fd, st);
+	if (rc == 0 && !g->member)
+		g->base.size = (uint64_t)st->st_size;
+	return rc;
+}
+
+/* Of a stranger's file mincore does not tell what is in memory, so it is read in the plain way. */
+static void map(struct dir_get *g, const struct stat *st)
+{
+	uint64_t before = g->at % (uint64_t)sysconf(_SC_PAGESIZE);
+	void *p;
+
+	if (g->base.size < MAP_FROM || (geteuid() != 0 && st->st_uid != geteuid()))
+		return;
+	p = mmap(NULL, before + g->base.size, PROT_READ, MAP_SHARED, g->fd, (off_t)(g->at - before));
+	if (p == MAP_FAILED)
+		return;
+	g->mapped = p;
+	g->mapped_len = before + g->base.size;
+	g->base.map = (const uint8_t *)p + before;
 }
 
 static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
@@ -123,15 +175,9 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 		return VV_ENOMEM;
 	}
 	g->base.store = s;
-	rc = open_object(d, path, &g->fd, &st);
+	rc = open_either(d, path, g, &st);
 	if (rc == 0)
-		g->base.size = (uint64_t)st.st_size;
-	/* of a stranger's file mincore does not tell what is in memory, so it is read in the plain way */
-	if (rc == 0 && g->base.size >= MAP_FROM && (geteuid() == 0 || st.st_uid == geteuid())) {
-		void *map = mmap(NULL, g->base.size, PROT_READ, MAP_SHARED, g->fd, 0);
-
-		g->base.map = map == MAP_FAILED ? NULL : map;
-	}
+		map(g, &st);
 	g->base.name = vv_mem_strdup(name);
 	if (rc == 0 && !g->base.name)
 		rc = VV_ENOMEM;
@@ -143,75 +189,48 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 	return rc;
 }
 
+/* The mark goes before the bytes do: if it is still there, what was read before is right. */
+static int check_member(struct vv_dir *d, const struct dir_get *g)
+{
+	int rc = vv_dir_member_present(d, g->fd, g->base.name, g->at);
+	char *path;
+
+	if (rc)
+		return rc < 0 ? rc : 0;
+	path = vv_dir_path(d, g->base.name);
+	if (!path)
+		return VV_ENOMEM;
+	if (access(path, F_OK) == 0)
+		rc = vv_err_set(VV_EIO, "'%s' was replaced while it was being read; read it again", path);
+	else
+		rc = vv_err_set(VV_ENOENT, "'%s' was removed while it was being read", path);
+	vv_mem_free(path);
+	return rc;
+}
+
 static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 {
 	struct dir_get *g = (struct dir_get *)base;
 	struct vv_dir *d = vv_dir_of(base->store);
 
-	if (vv_fs_read_all(d->fs, g->fd, to, n, (off_t)off) < 0)
+	if (vv_fs_read_all(d->fs, g->fd, to, n, (off_t)(g->at + off)) < 0)
 		return vv_err_sys(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
-	return 0;
+	return g->member ? check_member(d, g) : 0;
 }
 
-/* Removed meanwhile, or a link that leads nowhere. A folder that may not be searched is not passed over: it would seem
- * empty. */
-static bool nothing_there(int dirfd, const char *name, int why)
-{
-	struct stat st;
-
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT;
-	return S_ISLNK(st.st_mode) && (why == ENOENT || why == ELOOP || why == EACCES || why == ENOTDIR);
-}
-
-static int list_entry(int dirfd, const char *path, const char *name, struct vv_names *out)
-{
-	struct stat st;
-
-	if (name[0] == '.')
-		return 0;
-	if (fstatat(dirfd, name, &st, 0) < 0) {
-		int why = errno;
-
-		return nothing_there(dirfd, name, why) ? 0 : vv_err_sys(why, "cannot look at '%s/%s'", path, name);
-	}
-	return vv_store_names_add(out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
-				  S_ISDIR(st.st_mode));
-}
-
-static int list(struct vv_store *s, const char *dir, struct vv_names *out)
-{
-	char *path = vv_dir_path(vv_dir_of(s), dir);
-	struct dirent *e;
-	DIR *h;
-	int rc = 0;
-
-	if (!path)
-		return VV_ENOMEM;
-	h = opendir(path);
-	if (!h)
-		rc = errno == ENOENT ? 0 : vv_err_sys(errno, "cannot list '%s'", path);
-	while (h && rc == 0 && (errno = 0, e = readdir(h)))
-		rc = list_entry(dirfd(h), path, e->d_name, out);
-	if (h && rc == 0 && errno)
-		rc = vv_err_sys(errno, "cannot list '%s'", path);
-	if (h)
-		closedir(h);
-	vv_mem_free(path);
-	return rc;
-}
-
+/* A member that a plain object has replaced goes first: it must not come back. */
 static int remove_object(struct vv_store *s, const char *name)
 {
 	struct vv_dir *d = vv_dir_of(s);
 	char *path = vv_dir_path(d, name);
-	int rc = 0;
+	int rc;
 
 	if (!path)
 		return VV_ENOMEM;
-	if (d->fs->unlink(d->fs, path) < 0)
+	rc = vv_dir_member_remove(d, path);
+	if (rc == 0 && d->fs->unlink(d->fs, path) < 0)
 		rc = errno == ENOENT ? 0 : vv_err_sys(errno, "cannot remove '%s'", path);
-	else
+	else if (rc == 0)
 		rc = vv_dir_sync_parent(d, path);
 	vv_mem_free(path);
 	return rc;
@@ -230,7 +249,8 @@ static int remove_dir(struct vv_store *s, const char *dir)
 }
 
 /* The caller holds the lineage's lock, so nobody is writing: every temporary file is an orphan. What the dead writer had
- * renamed or removed without living to make it durable is made so: others will rely on it. */
+ * renamed or removed without living to make it durable is made so: others will rely on it. Then only may a member go that
+ * an object has replaced. */
 static int sweep(struct vv_store *s, const char *dir)
 {
 	struct vv_dir *d = vv_dir_of(s);
@@ -252,8 +272,10 @@ static int sweep(struct vv_store *s, const char *dir)
 			d->fs->unlink(d->fs, file);
 		vv_mem_free(file);
 	}
-	if (h && d->fs->fsync_dir(d->fs, path) < 0)
-		rc = vv_err_sys(errno, "cannot make '%s' durable", path);
+	if (h)
+		rc = sync_dir(d, path);
+	if (h && rc == 0)
+		rc = vv_dir_member_sweep(d, path);
 	if (h)
 		closedir(h);
 	vv_mem_free(path);
@@ -277,8 +299,8 @@ static int settle(struct vv_dir *d, const char *path)
 {
 	int rc = sync_above(d, d->root);
 
-	if (rc == 0 && d->fs->fsync_dir(d->fs, d->root) < 0)
-		rc = vv_err_sys(errno, "cannot make '%s' durable", d->root);
+	if (rc == 0)
+		rc = sync_dir(d, d->root);
 	return rc ? rc : vv_dir_sync_parent(d, path);
 }
 
@@ -306,6 +328,7 @@ static void close_store(struct vv_store *s)
 	struct vv_dir *d = vv_dir_of(s);
 
 	vv_store_fini(s);
+	vv_dir_member_fini(d);
 	vv_mem_free(d->root);
 	vv_mem_free(d);
 }
@@ -318,12 +341,16 @@ static const struct vv_store_ops ops = {
 	.get_open = get_open,
 	.get_read = get_read,
 	.get_close = get_close,
-	.list = list,
+	.list = vv_dir_list,
 	.remove = remove_object,
 	.remove_dir = remove_dir,
 	.sweep = sweep,
 	.lock = lock,
 	.unlock = vv_dir_lock_drop,
+	.bundle_make = vv_dir_bundle_make,
+	.bundle_join = vv_dir_put_join,
+	.bundle_seal = vv_dir_bundle_seal,
+	.bundle_drop = vv_dir_bundle_drop,
 	.close = close_store,
 };
 
@@ -397,6 +424,8 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 		return VV_ENOMEM;
 	d->fs = usual_fs ? usual_fs : vv_fs_real();
 	rc = vv_store_init(&d->base, &ops, url, opt);
+	if (rc == 0)
+		rc = vv_dir_member_init(d);
 	if (rc == 0)
 		rc = find_root(d, strncmp(url, "dir:", 4) == 0 ? url + 4 : url, opt->create);
 	d->base.read_step = READ_STEP;

@@ -6,7 +6,9 @@
 #include "store/dir_priv.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,7 +22,9 @@ enum {
 struct dir_put {
 	struct vv_put base;
 	int fd;
-	char *tmp;
+	char *tmp;     /* NULL: a member of a bundle */
+	uint64_t at;   /* where it begins in the file */
+	uint64_t room; /* the most it may have */
 	uint64_t hint;
 	uint64_t allocated;
 	uint64_t started; /* writeback was asked for up to here */
@@ -28,28 +32,32 @@ struct dir_put {
 	uint8_t carry[PAGE];
 };
 
-/* DIR/NAME -> DIR/.tmp-NAME-PID-N */
-static char *tmp_path(const char *path)
+void vv_dir_put_token(char token[VV_STORE_TOKEN])
 {
 	static atomic_uint count;
-	const char *slash = strrchr(path, '/');
 
-	return vv_mem_printf("%.*s/%s%s-%d-%u", (int)(slash - path), path, VV_DIR_TMP, slash + 1, (int)getpid(),
-			     atomic_fetch_add(&count, 1));
+	snprintf(token, VV_STORE_TOKEN, "%d-%u", (int)getpid(), atomic_fetch_add(&count, 1));
 }
 
-static int open_tmp(struct vv_dir *d, struct dir_put *p)
+char *vv_dir_put_tmp(const char *path, const char *token)
+{
+	const char *slash = strrchr(path, '/');
+
+	return vv_mem_printf("%.*s/%s%s-%s", (int)(slash - path), path, VV_DIR_TMP, slash + 1, token);
+}
+
+int vv_dir_put_create(struct vv_dir *d, char *tmp, int *fd)
 {
 	int flags = O_WRONLY | O_CREAT | O_EXCL, rc = 0;
 
-	p->fd = d->fs->open(d->fs, p->tmp, flags, 0666);
-	if (p->fd < 0 && errno == ENOENT) {
-		rc = vv_dir_make_parents(d, p->tmp);
+	*fd = d->fs->open(d->fs, tmp, flags, 0666);
+	if (*fd < 0 && errno == ENOENT) {
+		rc = vv_dir_make_parents(d, tmp);
 		if (rc == 0)
-			p->fd = d->fs->open(d->fs, p->tmp, flags, 0666);
+			*fd = d->fs->open(d->fs, tmp, flags, 0666);
 	}
-	if (rc == 0 && p->fd < 0)
-		rc = vv_err_sys(errno, "cannot create '%s'", p->tmp);
+	if (rc == 0 && *fd < 0)
+		rc = vv_err_sys(errno, "cannot create '%s'", tmp);
 	return rc;
 }
 
@@ -64,28 +72,70 @@ static void put_free(struct dir_put *p)
 	vv_mem_free(p);
 }
 
+static struct dir_put *put_new(struct vv_store *s, const char *name)
+{
+	struct dir_put *p = vv_mem_new(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->base.store = s;
+	p->fd = -1;
+	p->room = UINT64_MAX;
+	p->base.name = vv_dir_path(vv_dir_of(s), name);
+	if (p->base.name)
+		return p;
+	put_free(p);
+	return NULL;
+}
+
 int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out)
 {
-	struct vv_dir *d = vv_dir_of(s);
-	struct dir_put *p = vv_mem_new(1, sizeof(*p));
-	int rc = VV_ENOMEM;
+	struct dir_put *p = put_new(s, name);
+	char token[VV_STORE_TOKEN];
+	int rc;
 
 	if (!p)
 		return VV_ENOMEM;
-	p->base.store = s;
-	p->fd = -1;
 	p->hint = size_hint;
-	p->base.name = vv_dir_path(d, name);
-	if (p->base.name)
-		p->tmp = tmp_path(p->base.name);
-	if (p->tmp)
-		rc = open_tmp(d, p);
+	vv_dir_put_token(token);
+	p->tmp = vv_dir_put_tmp(p->base.name, token);
+	rc = p->tmp ? vv_dir_put_create(vv_dir_of(s), p->tmp, &p->fd) : VV_ENOMEM;
 	if (rc) {
 		put_free(p);
 		return rc;
 	}
 	*out = &p->base;
 	return 0;
+}
+
+int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,
+		    struct vv_put **out)
+{
+	struct vv_dir *d = vv_dir_of(s);
+	struct dir_put *p;
+	char *tmp = NULL;
+	int rc;
+
+	if (off % PAGE || off > INT64_MAX || room > INT64_MAX - off)
+		return vv_err_set(VV_EINVAL, "'%s/%s': no member can have %" PRIu64 " bytes of room at %" PRIu64, d->root,
+				  bundle, room, off);
+	rc = vv_dir_bundle_tmp(d, bundle, token, &tmp);
+	if (rc)
+		return rc;
+	p = put_new(s, bundle);
+	rc = p ? 0 : VV_ENOMEM;
+	if (rc == 0) {
+		p->at = off;
+		p->room = room;
+		p->fd = d->fs->open(d->fs, tmp, O_WRONLY, 0);
+		rc = p->fd < 0 ? vv_err_sys(errno, "cannot open '%s'", tmp) : 0;
+	}
+	if (rc == 0)
+		*out = &p->base;
+	else if (p)
+		put_free(p);
+	vv_mem_free(tmp);
+	return rc;
 }
 
 /* Allocates ahead in growing steps, never far beyond what was announced. A refusal is no failure, except want of
@@ -115,7 +165,7 @@ static int allocate(struct vv_dir *d, struct dir_put *p, uint64_t end)
 /* Uses the parts up. */
 static int write_parts(struct dir_put *p, struct iovec *iov, int n, uint64_t at)
 {
-	if (vv_fs_write_all(vv_dir_of(p->base.store)->fs, p->fd, iov, n, (off_t)at) < 0)
+	if (vv_fs_write_all(vv_dir_of(p->base.store)->fs, p->fd, iov, n, (off_t)(p->at + at)) < 0)
 		return vv_err_sys(errno, "cannot write '%s'", p->base.name);
 	return 0;
 }
@@ -162,6 +212,9 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 
 	for (int i = 0; i < n; i++)
 		end += iov[i].iov_len;
+	if (end > p->room)
+		return vv_err_set(VV_EINVAL, "'%s': a member of %" PRIu64 " bytes or more does not fit its room of %" PRIu64 " at %" PRIu64,
+				  base->name, end, p->room, p->at);
 	whole = end / PAGE * PAGE;
 	if (whole <= at) {
 		carry(p, iov, n, 0);
@@ -177,16 +230,17 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 	p->carried = 0;
 	carry(p, iov, n, whole - base->written);
 	if (whole - p->started >= WRITEBACK_EVERY) {
-		d->fs->start_writeback(d->fs, p->fd, (off_t)p->started, (off_t)(whole - p->started));
+		d->fs->start_writeback(d->fs, p->fd, (off_t)(p->at + p->started),
+				       (off_t)(whole - p->started));
 		p->started = whole;
 	}
 	return 0;
 }
 
-int vv_dir_put_commit(struct vv_put *base)
+/* All of it durable, and closed. */
+static int finish(struct vv_dir *d, struct dir_put *p)
 {
-	struct dir_put *p = (struct dir_put *)base;
-	struct vv_dir *d = vv_dir_of(base->store);
+	struct vv_put *base = &p->base;
 	struct iovec rest = { p->carry, p->carried };
 	int rc = p->carried ? write_parts(p, &rest, 1, base->written - p->carried) : 0, fd = p->fd;
 
@@ -197,12 +251,33 @@ int vv_dir_put_commit(struct vv_put *base)
 	p->fd = -1;
 	if (d->fs->close(d->fs, fd) < 0 && rc == 0)
 		rc = vv_err_sys(errno, "cannot close '%s'", base->name);
-	if (rc == 0 && d->fs->rename(d->fs, p->tmp, base->name) < 0)
-		rc = vv_err_sys(errno, "cannot rename '%s' to '%s'", p->tmp, base->name);
-	if (rc)
-		d->fs->unlink(d->fs, p->tmp);
-	else
-		rc = vv_dir_sync_parent(d, base->name);
+	return rc;
+}
+
+int vv_dir_put_publish(struct vv_dir *d, const char *tmp, const char *path, int rc)
+{
+	if (rc == 0 && d->fs->rename(d->fs, tmp, path) < 0)
+		rc = vv_err_sys(errno, "cannot rename '%s' to '%s'", tmp, path);
+	if (rc == 0)
+		return vv_dir_sync_parent(d, path);
+	d->fs->unlink(d->fs, tmp);
+	return rc;
+}
+
+/* A member is seen when its bundle is sealed; else the object is seen now, and the member that it may replace goes. */
+int vv_dir_put_commit(struct vv_put *base)
+{
+	struct dir_put *p = (struct dir_put *)base;
+	struct vv_dir *d = vv_dir_of(base->store);
+	int rc = finish(d, p);
+
+	if (!p->tmp) {
+		put_free(p);
+		return rc;
+	}
+	rc = vv_dir_put_publish(d, p->tmp, base->name, rc);
+	if (rc == 0)
+		vv_dir_member_replaced(d, base->name);
 	put_free(p);
 	return rc;
 }
@@ -212,6 +287,7 @@ void vv_dir_put_abort(struct vv_put *base)
 	struct dir_put *p = (struct dir_put *)base;
 	struct vv_dir *d = vv_dir_of(base->store);
 
-	d->fs->unlink(d->fs, p->tmp);
+	if (p->tmp)
+		d->fs->unlink(d->fs, p->tmp);
 	put_free(p);
 }

@@ -3,18 +3,22 @@
  * A backend is a struct whose first member is struct vv_store (the model is libgit2's odb backend). Names are relative
  * paths of the characters [A-Za-z0-9._-] and '/', made by the engine; a backend may trust them. An object is written
  * once, from front to back, and becomes visible under its name, durably, in put_commit; an older object of that name is
- * replaced in one step, and whoever has it open goes on reading the old one or gets an error, never a mixture.
+ * replaced in one step, and whoever has it open goes on reading the old one or gets an error, never a mixture (but what is
+ * mapped of a bundle's member reads as zeros then).
  *
  * Threads: every operation may be called from any thread; one vv_put belongs to one thread at a time; one vv_get may be
  * read by many at once. */
 #ifndef VV_STORE_STORE_H
 #define VV_STORE_STORE_H
 
+#include "core/bundle.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+
+enum { VV_STORE_TOKEN = 32 };
 
 struct vv_store;
 
@@ -72,6 +76,13 @@ struct vv_store_ops {
 	int (*lock)(struct vv_store *s, const char *name, struct vv_lock **out);
 	void (*unlock)(struct vv_lock *l);
 
+	/* Several objects in one file: see vv_store_bundle_make. All NULL where there is no such thing. */
+	int (*bundle_make)(struct vv_store *s, const char *bundle, char token[VV_STORE_TOKEN]);
+	int (*bundle_join)(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,
+			   struct vv_put **out);
+	int (*bundle_seal)(struct vv_store *s, const char *bundle, const char *token, const struct vv_member *m, size_t n);
+	void (*bundle_drop)(struct vv_store *s, const char *bundle, const char *token);
+
 	void (*close)(struct vv_store *s);
 };
 
@@ -121,6 +132,22 @@ void vv_store_remove_dir(struct vv_store *s, const char *dir);
 int vv_store_sweep(struct vv_store *s, const char *dir);
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);
 void vv_store_unlock(struct vv_lock *l); /* NULL is fine */
+
+/* A bundle: several layers of an epoch (names by vv_name_bundle, vv_name_layer, in one folder) that several processes write
+ * into one file at the same time. One process makes it and sends the token to the others; each joins with a place of its
+ * own, writes and commits its put, which makes the bytes durable and nothing visible; then the maker, told by all of them,
+ * seals it: from there on all members are objects like any other, before that none is. VV_ENOTSUP where a store cannot.
+ *
+ * off is a multiple of VV_BUNDLE_PAGE, rooms do not overlap; room that is not used costs nothing. Members are given to seal
+ * in the order of their ranks, which is that of their places; the first byte of a member is not zero. An
+ * object that bears a member's name already is VV_EINVAL. A seal that fails has dropped the bundle, unless it failed at the
+ * very last, when the members must be removed as objects. A name whose members were removed is not used for another. */
+int vv_store_bundle_make(struct vv_store *s, const char *bundle, char token[VV_STORE_TOKEN]);
+int vv_store_bundle_join(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,
+			 struct vv_put **out);
+int vv_store_bundle_seal(struct vv_store *s, const char *bundle, const char *token, const struct vv_member *m, size_t n);
+/* Nothing remains of a bundle that was not sealed. */
+void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *token);
 
 /* Bytes per second the sink was seen to take; before enough was written to tell, its limit, or 0. */
 double vv_store_rate(struct vv_store *s);

@@ -187,6 +187,23 @@ static void make_folder(char *out, size_t cap)
 	CHECK(mkdtemp(out));
 }
 
+/* A hole reads as zeros, the rest and the length stay; or nothing at all has happened. */
+static void check_punch(const struct vv_fs *fs, int fd)
+{
+	enum { PAGE = 4096 };
+	uint8_t bytes[3 * PAGE], got[3 * PAGE];
+	struct iovec iov = { bytes, sizeof(bytes) };
+
+	memset(bytes, 7, sizeof(bytes));
+	CHECK_EQ(fs->truncate(fs, fd, 0), 0);
+	CHECK_EQ(vv_fs_write_all(fs, fd, &iov, 1, 0), 0);
+	if (fs->punch(fs, fd, PAGE, 2 * PAGE) == 0)
+		memset(bytes + PAGE, 0, 2 * PAGE);
+	CHECK_EQ(vv_fs_read_all(fs, fd, got, sizeof(got), 0), 0);
+	CHECK(memcmp(bytes, got, sizeof(got)) == 0);
+	CHECK_EQ(lseek(fd, 0, SEEK_END), sizeof(got));
+}
+
 static void check_real_file(const struct vv_fs *fs, const char *file, const char *renamed)
 {
 	enum { PIECES = IOV_MAX + 500 };
@@ -205,6 +222,7 @@ static void check_real_file(const struct vv_fs *fs, const char *file, const char
 	CHECK(memcmp(from, to, sizeof(to)) == 0);
 	CHECK_EQ(vv_fs_read_all(fs, fd, to, sizeof(to), 12), -1);
 	CHECK_EQ(errno, EIO);
+	check_punch(fs, fd);
 	CHECK_EQ(fs->truncate(fs, fd, 5), 0);
 	CHECK_EQ(lseek(fd, 0, SEEK_END), 5);
 	CHECK_EQ(fs->fsync(fs, fd), 0);

@@ -28,6 +28,20 @@ static void check_epoch(uint64_t epoch, uint32_t rank)
 	CHECK_EQ(vv_name_parse_folder(last_part(folder)), epoch / VV_NAME_EPOCHS_PER_FOLDER);
 }
 
+static void check_bundle(uint64_t epoch, uint32_t first, uint32_t last)
+{
+	char name[VV_NAME_MAX];
+	uint64_t e = 0;
+	uint32_t a = 9, b = 9;
+
+	vv_name_bundle(name, "lin", epoch, first, last);
+	CHECK_EQ(vv_name_parse(last_part(name), &e, &a), VV_NAME_OTHER);
+	CHECK(vv_name_parse_bundle(last_part(name), &e, &a, &b));
+	CHECK_EQ(e, epoch);
+	CHECK_EQ(a, first);
+	CHECK_EQ(b, last);
+}
+
 static void test_round_trip(void)
 {
 	static const uint64_t epochs[] = { 1, 9, 10, 99, 100, 101, 12345, VV_MAX_EPOCH - 1, VV_MAX_EPOCH };
@@ -39,6 +53,11 @@ static void test_round_trip(void)
 			check_epoch(epochs[i], ranks[k]);
 	for (int i = 0; i < 5000; i++)
 		check_epoch(1 + gen_below(&state, VV_MAX_EPOCH), (uint32_t)gen_below(&state, VV_MAX_RANKS));
+	for (int i = 0; i < 5000; i++) {
+		uint32_t last = (uint32_t)gen_below(&state, VV_MAX_RANKS);
+
+		check_bundle(1 + gen_below(&state, VV_MAX_EPOCH), (uint32_t)gen_below(&state, last + 1), last);
+	}
 }
 
 static void test_forms(void)
@@ -57,6 +76,8 @@ static void test_forms(void)
 	CHECK_STR(name, "a/00000012/0000001234.commit");
 	vv_name_layer(name, "a", 99, 1048575);
 	CHECK_STR(name, "a/00000000/0000000099.r1048575.layer");
+	vv_name_bundle(name, "a", 12, 0, 3);
+	CHECK_STR(name, "a/00000000/0000000012.r0-3.bundle");
 }
 
 static void test_longest(void)
@@ -68,6 +89,8 @@ static void test_longest(void)
 	CHECK_EQ(vv_name_check_lineage(lineage), 0);
 	vv_name_layer(name, lineage, VV_MAX_EPOCH, UINT32_MAX);
 	CHECK_STR(name + strlen(name) - 6, ".layer");
+	vv_name_bundle(name, lineage, VV_MAX_EPOCH, UINT32_MAX, UINT32_MAX);
+	CHECK_STR(name + strlen(name) - 7, ".bundle");
 	vv_name_index(name, lineage, UINT32_MAX);
 	CHECK_STR(name + strlen(name) - 10, "4294967295");
 }
@@ -94,6 +117,27 @@ static void test_hostile(void)
 			fprintf(stderr, "'%s' was taken\n", names[i]);
 		CHECK_EQ(vv_name_parse(names[i], &e, &r), VV_NAME_OTHER);
 	}
+}
+
+static void test_hostile_bundles(void)
+{
+	static const char *const names[] = {
+		"", "0000000001.r0.bundle", "0000000001.r0-.bundle", "0000000001.r-1.bundle", "0000000001.r0-1",
+		"0000000001.r0-1.bundles", "0000000001.r0-1.layer", "0000000000.r0-1.bundle", "000000001.r0-1.bundle",
+		"0000000001.r1-0.bundle", "0000000001.r00-1.bundle", "0000000001.r0-01.bundle", "0000000001.r0-1048576.bundle",
+		"0000000001.r0--1.bundle", "0000000001.r0-1-2.bundle", "0000000001.r0-+1.bundle", "0000000001.r0 -1.bundle",
+		"0000000001.r999999999-1.bundle", ".tmp-0000000001.r0-1.bundle-1-1", "0000000001.r0-1.bundle/x", "0000000001",
+		"0000000001.commit", "0000000001.r0.layer", "0000000001.", "0000000001.r", "0000000001.r5",
+	};
+	uint64_t e;
+	uint32_t a, b;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (vv_name_parse_bundle(names[i], &e, &a, &b))
+			fprintf(stderr, "'%s' was taken\n", names[i]);
+		CHECK(!vv_name_parse_bundle(names[i], &e, &a, &b));
+	}
+	CHECK(vv_name_parse_bundle("0000000001.r7-7.bundle", &e, &a, &b) && a == 7 && b == 7);
 }
 
 /* A valid name with one character changed is another valid name, made from what it parses to, or none. */
@@ -157,6 +201,7 @@ int main(void)
 	test_forms();
 	test_longest();
 	test_hostile();
+	test_hostile_bundles();
 	test_one_changed();
 	test_folders();
 	test_lineages();

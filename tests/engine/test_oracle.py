@@ -27,6 +27,15 @@ def compare(store, dumps):
     print("seed: %d regions equal" % len(files))
 
 
+def compare_bundles(store):
+    """The same store with every layer in a bundle."""
+    run(build / "tests/bundle_check", store, "model")
+    assert not list(store.rglob("*.layer")), "a layer is not in a bundle"
+    run(os.environ["VARVE_BIN"], "verify", store, "model", stdout=subprocess.DEVNULL)
+    run(*reader, "check", store)
+    compare(store, store.with_suffix(".model"))
+
+
 def main():
     run(*reader, "--self-test")
     folder = pathlib.Path(tempfile.mkdtemp(dir=build))
@@ -36,6 +45,8 @@ def main():
             run(build / "tests/test_engine_model", store, seed, 100)
             run(*reader, "check", store)
             compare(store, store.with_suffix(".model"))
+            if seed == 3:
+                compare_bundles(store)
             shutil.rmtree(store.with_suffix(".model"))
     finally:
         shutil.rmtree(folder)

@@ -5,6 +5,7 @@
 #include "support/place.h"
 #include "support/threadcomm.h"
 #include "vv_test.h"
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -30,6 +31,9 @@ static const struct way ways[] = {
 	{ "coded", "mode=async codec=zstd", true, false },
 	{ "the paper's", "mode=async collective=topk", true, true },
 	{ "the paper's, of a few", "mode=sync collective=topk threshold=10", false, true },
+	{ "two to a file", "mode=sync aggregate=2", false, false },
+	{ "a file for all", "mode=async aggregate=node codec=zstd", true, false },
+	{ "three to a file, funneled", "mode=async aggregate=3", false, false },
 	{ "each for itself", "mode=async collective=none", false, true },
 };
 
@@ -188,8 +192,32 @@ static void read_epochs(const struct varve_comm *comm, void *arg)
 	OK(varve_close(v));
 }
 
+static uint32_t count_files(const struct run *r)
+{
+	char dir[PLACE_MAX + 32];
+	uint32_t n = 0;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "%s/job/00000000", r->store);
+	d = opendir(dir);
+	MUST(d);
+	for (struct dirent *e = readdir(d); e; e = readdir(d))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* So many ranks write into one file. */
+static uint32_t ranks_to_a_file(const struct way *way, uint32_t ranks)
+{
+	const char *s = strstr(way->options, "aggregate=");
+
+	return !s ? 1 : s[10] == 'n' ? ranks : (uint32_t)(s[10] - '0');
+}
+
 static void one(const struct way *way, uint32_t ranks, uint64_t seed)
 {
+	uint32_t share = ranks_to_a_file(way, ranks);
 	struct run *r = calloc(1, sizeof(*r));
 	char name[64];
 
@@ -201,6 +229,7 @@ static void one(const struct way *way, uint32_t ranks, uint64_t seed)
 	r->seed = seed;
 	invent(r);
 	threadcomm_run(ranks, write_epochs, r);
+	MUST(count_files(r) == EPOCHS * (1 + (ranks + share - 1) / share));
 	MUST(way->loose && ranks > 1 ? r->stored >= distinct(r) * PAGE : r->stored == distinct(r) * PAGE);
 	threadcomm_run(ranks, read_epochs, r);
 	place_remove(r->store);

@@ -105,7 +105,7 @@ static int fault_close(const struct vv_fs *fs, int fd)
 	return lazyfs()->close(lazyfs(), fd);
 }
 
-/* The first half of the data; with `rubbish` the second half is written too, but wrong. */
+/* The first half of the data; with `rubbish` the second half is written too, but wrong: no byte is half of either. */
 static ssize_t write_half(int fd, const struct iovec *iov, int n, off_t off, bool rubbish)
 {
 	size_t total = 0, at = 0;
@@ -119,7 +119,7 @@ static ssize_t write_half(int fd, const struct iovec *iov, int n, off_t off, boo
 	for (int i = 0; i < n; at += iov[i++].iov_len)
 		if (iov[i].iov_len)
 			memcpy(p + at, iov[i].iov_base, iov[i].iov_len);
-	for (size_t i = total / 2; i < total; i++)
+	for (size_t i = (total + 1) / 2; i < total; i++)
 		p[i] ^= (uint8_t)(0x5a + i);
 	rc = pwrite(fd, p, rubbish ? total : total / 2, off);
 	free(p);
@@ -184,6 +184,12 @@ static int fault_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_
 	return fails(is_dead() ? FAULT_DEAD : FAULT_NONE) ? -1 : 0;
 }
 
+static int fault_punch(const struct vv_fs *fs, int fd, off_t off, off_t len)
+{
+	(void)fs;
+	return fails(hit(false)) ? -1 : lazyfs()->punch(lazyfs(), fd, off, len);
+}
+
 static int fault_truncate(const struct vv_fs *fs, int fd, off_t len)
 {
 	(void)fs;
@@ -242,6 +248,7 @@ const struct vv_fs *faultfs(void)
 		.pread = fault_pread,
 		.allocate = fault_allocate,
 		.start_writeback = fault_start_writeback,
+		.punch = fault_punch,
 		.truncate = fault_truncate,
 		.fsync = fault_fsync,
 		.rename = fault_rename,

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { MAX_NODES = 4096, MAX_FDS = 1024, MAX_ENTRIES = 400, MAX_PENDING = 256, MAX_NAME = 64 };
+enum { MAX_NODES = 4096, MAX_FDS = 1024, MAX_ENTRIES = 400, MAX_PENDING = 256, MAX_NAME = 64, SECTOR = 512 };
 
 struct bytes {
 	uint8_t *p;
@@ -228,6 +228,22 @@ static struct node *node_of(int fd)
 
 /* ---- the calls ---------------------------------------------------------------------------------------------------- */
 
+/* For writing: the node is that of the name. */
+static int open_existing(const char *path, int flags, mode_t mode)
+{
+	int fd = lazyfs()->open(lazyfs(), path, flags, mode);
+	const char *last = NULL;
+	struct node *dir = fd < 0 || (flags & O_ACCMODE) == O_RDONLY ? NULL : parent_of(path, &last);
+
+	if (dir) {
+		size_t i = find(dir->names, last);
+
+		CHECK(fd < MAX_FDS && i < dir->names->n);
+		fs_state.fd[fd] = dir->names->v[i].node;
+	}
+	return fd;
+}
+
 static int power_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
 {
 	ALONE;
@@ -237,7 +253,7 @@ static int power_open(const struct vv_fs *fs, const char *path, int flags, mode_
 
 	(void)fs;
 	if (!(flags & O_CREAT))
-		return lazyfs()->open(lazyfs(), path, flags, mode);
+		return open_existing(path, flags, mode);
 	CHECK(flags & O_EXCL);
 	if (refused())
 		return -1;
@@ -314,6 +330,21 @@ static int power_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_
 	(void)off;
 	(void)len;
 	return 0;
+}
+
+static int power_punch(const struct vv_fs *fs, int fd, off_t off, off_t len)
+{
+	ALONE;
+	struct bytes *b = &node_of(fd)->now;
+	int rc;
+
+	(void)fs;
+	if (refused())
+		return -1;
+	rc = lazyfs()->punch(lazyfs(), fd, off, len);
+	if (rc == 0 && (size_t)off < b->n)
+		memset(b->p + off, 0, (size_t)len < b->n - (size_t)off ? (size_t)len : b->n - (size_t)off);
+	return rc;
 }
 
 static int power_truncate(const struct vv_fs *fs, int fd, off_t len)
@@ -437,6 +468,7 @@ const struct vv_fs *powerfs(void)
 		.pread = power_pread,
 		.allocate = power_allocate,
 		.start_writeback = power_start_writeback,
+		.punch = power_punch,
 		.truncate = power_truncate,
 		.fsync = power_fsync,
 		.rename = power_rename,
@@ -467,6 +499,23 @@ static void mix(struct survey *s, const void *p, size_t n)
 		s->hash = (s->hash ^ b[i]) * 0x100000001b3ull;
 }
 
+/* From n on the new content is lost: what was durable is there instead, in whole sectors; beyond that the file ends, or
+ * its blocks hold rubbish. */
+static void lose_from(const struct node *d, struct bytes *out, size_t n, bool rubbish)
+{
+	size_t kept = d->durable.n < out->n ? d->durable.n : out->n;
+
+	if (n < kept)
+		n -= n % SECTOR;
+	if (n < kept)
+		memcpy(out->p + n, d->durable.p + n, kept - n);
+	n = n < kept ? kept : n;
+	if (!rubbish)
+		out->n = n;
+	else if (n < out->n)
+		memset(out->p + n, 0x77, out->n - n);
+}
+
 /* What is left of a file's content. */
 static void survive_bytes(struct survey *s, const struct node *d, struct bytes *out)
 {
@@ -481,10 +530,7 @@ static void survive_bytes(struct survey *s, const struct node *d, struct bytes *
 	if (how == 2 || (d->now.n == d->durable.n && (!d->now.n || memcmp(d->now.p, d->durable.p, d->now.n) == 0)))
 		return;
 	n = s->loss == POWER_RANDOM ? (size_t)gen_below(&s->state, d->now.n + 1) : d->now.n / 2;
-	if (how == 3 && n < out->n)
-		memset(out->p + n, 0x77, out->n - n); /* the length survives, the blocks hold rubbish */
-	else
-		out->n = n;
+	lose_from(d, out, n, how == 3);
 }
 
 static int by_name(const void *a, const void *b)
