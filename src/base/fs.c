@@ -194,3 +194,11 @@ bool vv_fs_resident(const void *p, size_t n)
 	}
 	return true;
 }
+
+bool vv_fs_is_cached(const void *p)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char seen = 0;
+
+	return mincore((void *)((uintptr_t)p & ~(page - 1)), page, &seen) == 0 && seen & 1;
+}

@@ -36,5 +36,7 @@ int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 
 /* Is the whole of a stretch of a mapped file in memory now, so that touching it reads nothing? */
 bool vv_fs_resident(const void *p, size_t n);
+/* Is the page of a mapped file that holds p in memory now? Nothing is promised of what comes after. */
+bool vv_fs_is_cached(const void *p);
 
 #endif

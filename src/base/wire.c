@@ -111,18 +111,18 @@ uint64_t vv_wire_u64(struct vv_wire *w)
 /* Only the shortest form of a number is valid, so that every record has one encoding. */
 uint64_t vv_wire_var(struct vv_wire *w)
 {
+	const uint8_t *p = w->p;
 	uint64_t v = 0;
 
-	for (unsigned shift = 0; shift < 64; shift += 7) {
-		const uint8_t *p = vv_wire_bytes(w, 1);
+	for (unsigned shift = 0; !w->bad && p < w->end && shift < 64; shift += 7) {
+		uint8_t byte = *p++;
 
-		if (!p)
-			return 0;
-		v |= (uint64_t)(*p & 0x7f) << shift;
-		if (*p & 0x80)
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
 			continue;
-		if ((shift == 63 && *p > 1) || (shift && !*p))
+		if ((shift == 63 && byte > 1) || (shift && !byte))
 			break;
+		w->p = p;
 		return v;
 	}
 	w->bad = true;

@@ -181,7 +181,8 @@ static bool has_prefix(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by themselves. */
+/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by themselves. Whole pages may be more
+ * than the regions on them: that is a share of nothing. */
 static void say_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
 {
 	const struct vv_stat *pages;
@@ -191,7 +192,8 @@ static void say_stat(struct vv_out *o, const struct view *w, const struct vv_sta
 		return;
 	vv_out_printf(o, "  %-13s ", vv_text_safe(words).s);
 	if (has_prefix(s->name, "bytes.")) {
-		vv_out_printf(o, "%10s  %7s", vv_text_size(s->value).s, vv_text_share(s->value, w->rank->memory).s);
+		vv_out_printf(o, "%10s  %7s", vv_text_size(s->value).s,
+			      vv_text_share(s->value, s->value <= w->rank->memory ? w->rank->memory : 0).s);
 		pages = find_stat(&w->file->head, "n.", s->name + 6);
 		if (pages)
 			vv_out_printf(o, "  %" PRIu64 " page%s", pages->value, pages->value == 1 ? "" : "s");

@@ -351,6 +351,7 @@ static int get_region_runs(const struct vv_head *h, struct vv_wire *w, struct so
 
 	if (w->bad || count > vv_wire_left(w) / 3)
 		return damaged("RUNS", "impossible number of runs");
+	rc = vv_run_reserve(&r->runs, (size_t)count);
 	for (uint64_t i = 0; rc == 0 && i < count; i++)
 		rc = get_run(h, w, s, r->shape.len, &r->runs);
 	if (rc == 0 && !r->parent && !vv_run_covers(&r->runs, r->shape.len))

@@ -114,6 +114,37 @@ size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos)
 	return lo;
 }
 
+static int holds(const struct vv_extent *x, uint64_t pos)
+{
+	return pos >= x->pos && pos < x->pos + x->len;
+}
+
+/* As long as gc has taken nothing out, blocks are of one length, so one can tell where a position should be. */
+int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload_cursor *c)
+{
+	uint64_t guess = b->n && b->v[0].raw_len ? pos / b->v[0].raw_len : 0;
+	const struct vv_extent *x;
+
+	if (b->n == 0)
+		return 0;
+	x = &b->extent.v[c->extent];
+	while (pos >= x->pos + x->len && c->extent + 1 < b->v[c->block].extent + b->v[c->block].n_extents) {
+		c->before += x->len;
+		x = &b->extent.v[++c->extent];
+	}
+	if (holds(x, pos))
+		return 1;
+	if (guess >= b->n || !holds(&b->extent.v[b->v[guess].extent], pos))
+		guess = vv_payload_block_find(b, pos);
+	*c = (struct vv_payload_cursor){ 0 };
+	if (guess == b->n)
+		return 0;
+	c->block = (size_t)guess;
+	for (c->extent = b->v[guess].extent; pos >= b->extent.v[c->extent].pos + b->extent.v[c->extent].len; c->extent++)
+		c->before += b->extent.v[c->extent].len;
+	return 1;
+}
+
 void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out)
 {
 	uint64_t end = 0;

@@ -49,6 +49,13 @@ void vv_payload_blocks_fini(struct vv_blocks *b);
 int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, uint32_t stored_len, uint64_t check);
 /* The block that holds position pos; b->n if none does. */
 size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos);
+/* The extent that was looked at last, and how much of its block lies before it; starts as zeros. */
+struct vv_payload_cursor {
+	size_t block, extent;
+	uint64_t before;
+};
+/* Puts the cursor on the extent that holds pos: mostly the one it is on, or one behind it. 0 if no block holds pos. */
+int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload_cursor *c);
 /* The bytes at pos..pos+len in a decoded block, or NULL if it does not hold all of them. */
 const uint8_t *vv_payload_inside(const struct vv_blocks *b, size_t block, const uint8_t *raw, uint64_t pos, uint64_t len);
 void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out);

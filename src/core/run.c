@@ -13,6 +13,19 @@ static int joins(const struct vv_run *a, const struct vv_run *b)
 	return a->at + a->len == b->at && a->layer == b->layer && (a->layer == 0 || a->pos + a->len == b->pos);
 }
 
+int vv_run_reserve(struct vv_runs *r, size_t n)
+{
+	struct vv_run *v = n > r->cap ? vv_mem_grow(r->v, n, sizeof(*v)) : r->v;
+
+	if (n <= r->cap)
+		return 0;
+	if (!v)
+		return VV_ENOMEM;
+	r->v = v;
+	r->cap = n;
+	return 0;
+}
+
 int vv_run_add(struct vv_runs *r, struct vv_run run)
 {
 	if (run.len == 0)
@@ -96,4 +109,102 @@ int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, str
 		}
 	}
 	return rc;
+}
+
+/* Two by two, in a tree: every run is touched log(tables) times, not once per table. */
+static int merge(const struct vv_runs *const *table, size_t n, struct vv_runs *out)
+{
+	struct vv_runs a = { 0 }, b = { 0 };
+	int rc;
+
+	if (n < 2)
+		return n ? vv_run_slice(table[0], 0, UINT64_MAX, out) : 0;
+	if (n == 2)
+		return vv_run_overlay(table[0], table[1], out);
+	rc = merge(table, n / 2, &a);
+	if (rc == 0)
+		rc = merge(table + n / 2, n - n / 2, &b);
+	if (rc == 0)
+		rc = vv_run_overlay(&a, &b, out);
+	vv_run_fini(&a);
+	vv_run_fini(&b);
+	return rc;
+}
+
+struct canvas { /* a window of the region, a run per unit of it: the one that is seen there */
+	uint64_t unit, at, end;
+	const struct vv_run *seen[32768];
+};
+
+static void paint(struct canvas *c, const struct vv_runs *table, size_t *next)
+{
+	for (; *next < table->n && table->v[*next].at < c->end; ++*next) {
+		const struct vv_run *r = &table->v[*next];
+		uint64_t from = r->at > c->at ? r->at : c->at, to = r->at + r->len < c->end ? r->at + r->len : c->end;
+
+		for (uint64_t i = (from - c->at) / c->unit; i < (to - c->at + c->unit - 1) / c->unit; i++)
+			c->seen[i] = r;
+		if (r->at + r->len > c->end)
+			break; /* the next window has some of it, too */
+	}
+}
+
+static int take_down(const struct canvas *c, struct vv_runs *out)
+{
+	size_t n = (size_t)((c->end - c->at + c->unit - 1) / c->unit);
+	int rc = 0;
+
+	for (size_t i = 0, first = 0; rc == 0 && i < n; first = i) {
+		const struct vv_run *r = c->seen[first];
+
+		while (i < n && c->seen[i] == r)
+			i++;
+		if (r)
+			rc = vv_run_add(out, clip(*r, c->at + first * c->unit, c->at + i * c->unit));
+	}
+	return rc;
+}
+
+/* One over another, window by window: every run is touched once. */
+static int paint_all(const struct vv_runs *const *table, size_t n, uint64_t unit, uint64_t end, struct vv_runs *out)
+{
+	struct canvas *c = vv_mem_new(1, sizeof(*c));
+	size_t *next = vv_mem_new(n, sizeof(*next));
+	int rc = c && next ? 0 : VV_ENOMEM;
+
+	for (uint64_t at = 0; rc == 0 && at < end; at = c->end) {
+		uint64_t room = unit * (sizeof(c->seen) / sizeof(c->seen[0]));
+
+		*c = (struct canvas){ .unit = unit, .at = at, .end = end - at < room ? end : at + room };
+		for (size_t i = n; i-- > 0;)
+			paint(c, table[i], &next[i]);
+		rc = take_down(c, out);
+	}
+	vv_mem_free(c);
+	vv_mem_free(next);
+	return rc;
+}
+
+int vv_run_stack(const struct vv_runs *const *table, size_t n, struct vv_runs *out)
+{
+	enum { DENSE = 8, FEW = 4096 };
+	uint64_t end = 0, borders = 0, unit;
+	size_t total = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct vv_run *last = table[i]->n ? &table[i]->v[table[i]->n - 1] : NULL;
+
+		end = last && last->at + last->len > end ? last->at + last->len : end;
+		total += table[i]->n;
+	}
+	for (size_t i = 0; n > 2 && i < n; i++)
+		for (size_t k = 0; k < table[i]->n; k++) {
+			const struct vv_run *r = &table[i]->v[k];
+
+			borders |= r->at | (r->at + r->len == end ? 0 : r->at + r->len);
+		}
+	unit = borders ? borders & -borders : end;
+	if (n > 2 && end && end / unit <= DENSE * total + FEW)
+		return paint_all(table, n, unit, end, out);
+	return merge(table, n, out);
 }

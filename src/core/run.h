@@ -41,6 +41,8 @@ struct vv_runs {
 };
 
 void vv_run_fini(struct vv_runs *r);
+/* Room for n runs in all. */
+int vv_run_reserve(struct vv_runs *r, size_t n);
 /* Adds a run at or after the end of the last one, joined to it where the two are one. */
 int vv_run_add(struct vv_runs *r, struct vv_run run);
 /* The first run that ends after `at`; r->n if there is none. */
@@ -51,5 +53,7 @@ int vv_run_covers(const struct vv_runs *r, uint64_t len);
 int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct vv_runs *out);
 /* What `above` says, and where it is silent what `below` says; what neither says is left out. */
 int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, struct vv_runs *out);
+/* The same of many tables, the uppermost first; out starts empty. */
+int vv_run_stack(const struct vv_runs *const *table, size_t n, struct vv_runs *out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "track/memory.h"
 #include "track/scan.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,25 +31,42 @@ enum { COPY_STEP = 64 }; /* tiles */
 struct copying {
 	struct vv_tiles *tiles;
 	size_t n; /* of the queue */
+	_Atomic(struct vv_region *) gone; /* a region whose memory could not be read */
 };
 
-static void copy_step(void *arg, size_t step)
+struct copying_step {
+	struct copying *all;
+	size_t step;
+	struct vv_region *region; /* the one at hand */
+};
+
+static void copy_tiles(void *arg)
 {
-	struct copying *c = arg;
-	struct vv_tiles *t = c->tiles;
+	struct copying_step *s = arg;
+	struct vv_tiles *t = s->all->tiles;
 
-	for (size_t k = step * COPY_STEP; k < c->n && k < (step + 1) * COPY_STEP; k++) {
-		struct vv_region *r = vv_tiles_region(t, t->queue[k]);
-
-		vv_tiles_copy(t, r, t->queue[k], vv_tiles_held(t, r, t->queue[k]));
+	for (size_t k = s->step * COPY_STEP; k < s->all->n && k < (s->step + 1) * COPY_STEP; k++) {
+		s->region = vv_tiles_region(t, t->queue[k]);
+		vv_tiles_copy(t, s->region, t->queue[k], vv_tiles_held(t, s->region, t->queue[k]));
 	}
 }
 
-/* What cannot be fenced is copied first. */
-static void copy_bare(struct vv_tiles *t)
+static void copy_step(void *arg, size_t step)
 {
+	struct copying_step s = { arg, step, NULL };
+
+	if (vv_fence_try(copy_tiles, &s) < 0)
+		atomic_store(&s.all->gone, s.region);
+}
+
+/* What cannot be fenced is copied first. */
+static void copy_bare(void *arg)
+{
+	struct copying_step *s = arg;
+	struct vv_tiles *t = s->all->tiles;
+
 	for (size_t i = 0; i < t->n_regions; i++) {
-		struct vv_region *r = t->region[i];
+		struct vv_region *r = s->region = t->region[i];
 
 		for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k = vv_tiles_next_bare(r, k)) {
 			uint64_t bare = vv_tiles_dirty(t, r, k) & vv_tiles_bare(t, r, k);
@@ -59,15 +77,48 @@ static void copy_bare(struct vv_tiles *t)
 	}
 }
 
-/* Then the tiles in their order, as long as there are cells. Bytes copied. Unless writes to them are to be seen, tiles that are
- * copied stay open. */
-static uint64_t copy_ahead(struct varve *v, bool eager)
+static int is_gone(const struct vv_region *r)
+{
+	return vv_err_set(VV_EINVAL,
+			  "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be read; varve_unprotect it, or "
+			  "varve_protect it where it is now",
+			  r->name, r->shape.len, (void *)r->p);
+}
+
+static int check_mapped(const struct varve *v)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		if (!vv_memory_mapped(v->region[i]->p, v->region[i]->shape.len))
+			return is_gone(v->region[i]);
+	return 0;
+}
+
+/* Bytes by which the last group of each region reaches beyond it, where that group is copied, or else dirty. */
+static uint64_t beyond(const struct vv_tiles *t, bool copied)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < t->n_regions; i++) {
+		const struct vv_region *r = t->region[i];
+		size_t g = r->n_groups - 1;
+
+		if (r->n_tiles && (copied ? r->cell[g] != 0 : t->dirty[r->first_word + g / 64] >> g % 64 & 1))
+			sum += t->group_len - vv_tiles_group_len(t, r, g);
+	}
+	return sum;
+}
+
+/* Then the tiles in their order, as long as there are cells. Unless writes to them are to be seen, tiles that are copied stay
+ * open. */
+static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 {
 	struct vv_tiles *t = &v->tiles;
 	size_t before = t->n_free;
-	struct copying c = { t, 0 };
+	struct copying c = { .tiles = t };
+	struct copying_step bare = { &c, 0, NULL };
 
-	copy_bare(t);
+	if (vv_fence_try(copy_bare, &bare) < 0)
+		return is_gone(bare.region);
 	for (; eager && c.n < t->n_queue; c.n++) {
 		size_t tile = t->queue[c.n];
 		struct vv_region *r = vv_tiles_region(t, tile);
@@ -78,7 +129,8 @@ static uint64_t copy_ahead(struct varve *v, bool eager)
 	}
 	vv_pool_each(v->pool, (c.n + COPY_STEP - 1) / COPY_STEP, copy_step, &c);
 	t->n_copied = c.n;
-	return (before - t->n_free) * (uint64_t)t->group_len;
+	*bytes = (before - t->n_free) * (uint64_t)t->group_len - beyond(t, true);
+	return c.gone ? is_gone(c.gone) : 0;
 }
 
 /* ---- fences -------------------------------------------------------------------------------------------------------------- */
@@ -248,7 +300,7 @@ static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 	for (size_t i = 0; i < t->n_words; i++)
 		groups += (uint64_t)__builtin_popcountll(t->dirty[i]);
 	*chunks = groups * t->group_chunks;
-	return groups * t->group_len;
+	return groups * t->group_len - beyond(t, false);
 }
 
 /* First writes since the last epoch was stored: those that were seen, less those that met its flush. */
@@ -314,8 +366,10 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 {
 	struct vv_tiles *t = &v->tiles;
 	uint64_t pages = 0;
-	int rc = vv_layout_run(v);
+	int rc = check_mapped(v);
 
+	if (rc == 0)
+		rc = vv_layout_run(v);
 	if (rc == 0 && v->tracker == VV_BY_FENCE)
 		rc = need_fence(v);
 	if (rc)
@@ -333,8 +387,9 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 	vv_ahead_judge(t);
 	st->bytes_dirty = list_dirty(t, chunks);
 	if (async)
-		st->bytes_copied = copy_ahead(v, vv_conf_bool(&v->conf, "eager"));
-	rc = async ? fence_rest(v) : 0;
+		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
+	if (rc == 0 && async)
+		rc = fence_rest(v);
 	if (rc == 0 && (t->fencing || v->tracker == VV_BY_FENCE))
 		rc = shut_all(v);
 	if (rc == 0)

@@ -144,7 +144,7 @@ static int same_places(const struct vv_runs *a, const struct vv_runs *b, uint64_
 static int read_window(struct differ *d, const struct vv_diff_side *side, const struct vv_runs *runs, uint64_t at,
 		       size_t n, uint8_t *to)
 {
-	struct vv_want want = { runs, at, n, to };
+	struct vv_want want = { runs, at, n, to, NULL };
 
 	return vv_restore_read(side->lineage, d->pool, &want, 1);
 }

@@ -132,7 +132,7 @@ static int put_region(const struct sink *s, const struct vv_lineage *lin, struct
 			end = s->holes || end - at < WINDOW ? end : at + WINDOW;
 			rc = put_zeros(s, end - at);
 		} else {
-			struct vv_want want = { s->runs, at, len - at < WINDOW ? len - at : WINDOW, s->window };
+			struct vv_want want = { s->runs, at, len - at < WINDOW ? len - at : WINDOW, s->window, NULL };
 
 			end = at + want.len;
 			rc = vv_restore_read(lin, pool, &want, 1);

@@ -5,6 +5,7 @@
 #include "engine/ranks.h"
 #include "engine/restore.h"
 #include "engine/tiles.h"
+#include "track/fence.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static int add_want(const struct vv_lineage *lin, const struct vv_table *t, cons
 	if (r->shape.type != from->shape.type && r->shape.type != VV_TYPE_BYTES && from->shape.type != VV_TYPE_BYTES)
 		return vv_err_set(VV_EMISMATCH, "region '%s' is declared as %s, in epoch %" PRIu64 " it is %s", r->name,
 				  vv_head_type_name(r->shape.type), t->epoch, vv_head_type_name(from->shape.type));
-	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p };
+	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p, r->name };
 	return 0;
 }
 
@@ -56,12 +57,12 @@ static int restart_part(struct varve *v, uint64_t epoch)
 	int rc = want ? check_ranks(v, epoch) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = vv_table_load(&v->lineage, epoch, v->rank, &t);
+		rc = vv_session_pool(v);
+	if (rc == 0)
+		rc = vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, &t);
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		rc = add_want(&v->lineage, &t, v->region[i], &want[i]);
-	if (rc == 0)
-		rc = vv_session_pool(v);
 	if (rc == 0)
 		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
 	if (rc == 0)
@@ -138,14 +139,24 @@ int varve_restart(varve *v, uint64_t epoch)
 	return vv_session_leave(v, rc);
 }
 
+/* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
+ * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
+static int view_epoch(struct varve *v, uint64_t epoch)
+{
+	if (epoch && v->view.epoch == epoch)
+		return 0;
+	vv_table_fini(&v->view);
+	return vv_table_load(&v->lineage, epoch, v->rank, &v->view);
+}
+
 /* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
-static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
+static int view_named(struct varve *v, uint64_t epoch)
 {
 	struct vv_err_state first = { 0 };
 	int rc;
 
 	if (epoch != VARVE_LATEST)
-		return vv_table_load(&v->lineage, epoch, v->rank, t);
+		return view_epoch(v, epoch);
 	for (;;) {
 		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
 		if (rc)
@@ -154,7 +165,7 @@ static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
 			return vv_err_restore(&first);
 		if (epoch == 0)
 			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
-		rc = vv_table_load(&v->lineage, epoch, v->rank, t);
+		rc = view_epoch(v, epoch);
 		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
@@ -162,47 +173,51 @@ static int load_named(struct varve *v, uint64_t epoch, struct vv_table *t)
 	}
 }
 
+/* The memory may lie behind a fence, which the kernel does not ask at. */
+static int restart_into(struct varve *v, const struct vv_want *want)
+{
+	int rc = vv_session_pool(v);
+
+	if (rc)
+		return rc;
+	vv_fence_enter(want->to, (size_t)want->len);
+	rc = vv_restore_read(&v->lineage, v->pool, want, 1);
+	vv_fence_leave();
+	return rc;
+}
+
 int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
 {
 	const struct vv_table_region *r = NULL;
-	struct vv_table t = { 0 };
 	int rc = vv_session_enter_idle(v, "varve_restart_region");
 
 	if (rc)
 		return rc;
-	rc = name && (p || !len) ? load_named(v, epoch, &t) :
+	rc = name && (p || !len) ? view_named(v, epoch) :
 				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
 	if (rc == 0)
-		rc = vv_table_region(&v->lineage, &t, name, &r);
+		rc = vv_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0 && r->shape.len != len)
 		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
-				r->shape.len, t.epoch, len);
+				r->shape.len, v->view.epoch, len);
 	if (rc == 0)
-		rc = vv_session_pool(v);
-	if (rc == 0) {
-		struct vv_want want = { &r->runs, 0, len, p };
-
-		rc = vv_restore_read(&v->lineage, v->pool, &want, 1);
-	}
-	vv_table_fini(&t);
+		rc = restart_into(v, &(struct vv_want){ &r->runs, 0, len, p, name });
 	return vv_session_leave(v, rc);
 }
 
 int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
 {
 	const struct vv_table_region *r = NULL;
-	struct vv_table t = { 0 };
 	int rc = vv_session_enter_idle(v, "varve_region");
 
 	if (rc)
 		return rc;
-	rc = name && out ? load_named(v, epoch, &t) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	rc = name && out ? view_named(v, epoch) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
 	if (rc == 0)
-		rc = vv_table_region(&v->lineage, &t, name, &r);
+		rc = vv_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0) {
 		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
 		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
 	}
-	vv_table_fini(&t);
 	return vv_session_leave(v, rc);
 }

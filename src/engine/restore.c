@@ -1,29 +1,18 @@
-/* wants -> pieces (one per run), sorted by layer -> cut at block borders and grouped by block -> one job per block. */
+/* What is in the page cache is copied by warm.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
+ * -> one job per block. */
 #include "engine/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/layerio.h"
+#include "engine/warm.h"
+#include "track/memory.h"
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	LAYERS_AT_ONCE = 128, /* open files */
+	STRIPE = 8 << 20, /* of a destination: what one thread does at a time */
 	ZERO_STEP = 8 << 20,
 	DIGIT = 256,
-};
-
-struct piece {
-	uint64_t layer;
-	uint64_t pos;
-	uint64_t len;
-	uint8_t *to;
-};
-
-struct pieces {
-	struct piece *v;
-	size_t n, cap;
 };
 
 struct job {
@@ -52,32 +41,8 @@ struct reader {
 	struct scratch *free; /* buffers between jobs */
 };
 
-static int add_piece(struct pieces *p, struct piece piece)
-{
-	if (vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v)) < 0)
-		return VV_ENOMEM;
-	p->v[p->n++] = piece;
-	return 0;
-}
-
-static int cut_want(const struct vv_want *w, struct pieces *out)
-{
-	uint64_t end = w->at + w->len;
-	int rc = 0;
-
-	for (size_t i = vv_run_find(w->runs, w->at); rc == 0 && i < w->runs->n && w->runs->v[i].at < end; i++) {
-		const struct vv_run *r = &w->runs->v[i];
-		uint64_t from = r->at > w->at ? r->at : w->at;
-		uint64_t to = r->at + r->len < end ? r->at + r->len : end;
-
-		rc = add_piece(out, (struct piece){ r->layer, r->layer ? r->pos + (from - r->at) : 0, to - from,
-						    w->to + (from - w->at) });
-	}
-	return rc;
-}
-
 /* One pass of a radix sort by layer, stable: by the eight bits from `shift` on. */
-static void sort_digit(const struct pieces *from, unsigned shift, struct piece *to)
+static void sort_digit(const struct vv_pieces *from, unsigned shift, struct vv_piece *to)
 {
 	size_t start[DIGIT + 1] = { 0 };
 
@@ -90,7 +55,7 @@ static void sort_digit(const struct pieces *from, unsigned shift, struct piece *
 }
 
 /* By layer. A few dozen layers differ in a few bits, so this is one pass or two. */
-static int sort_pieces(struct pieces *p)
+static int sort_pieces(struct vv_pieces *p)
 {
 	uint64_t differ = 0;
 	bool sorted = true;
@@ -101,7 +66,7 @@ static int sort_pieces(struct pieces *p)
 	}
 	while (!sorted && differ) {
 		unsigned shift = (unsigned)__builtin_ctzll(differ);
-		struct piece *to = vv_mem_new(p->n, sizeof(*to));
+		struct vv_piece *to = vv_mem_new(p->n, sizeof(*to));
 
 		if (!to)
 			return VV_ENOMEM;
@@ -187,39 +152,10 @@ static void run_job(void *arg, size_t i)
 		fail(r, rc);
 }
 
-struct cursor { /* the extent that was looked at last, and how much of its block lies before it */
-	size_t block, extent;
-	uint64_t before;
-};
-
 static int nowhere(const struct vv_layerio *f, uint64_t pos)
 {
 	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
 	return vv_layerio_blame(f, VV_EDAMAGED);
-}
-
-/* Puts the cursor on the extent that holds pos. It is mostly the same as for the piece before, or one behind it. */
-static int locate(const struct vv_layerio *f, uint64_t pos, struct cursor *c)
-{
-	const struct vv_blocks *b = &f->blocks;
-	const struct vv_extent *x = &b->extent.v[c->extent];
-
-	while (pos >= x->pos + x->len && c->extent + 1 < b->v[c->block].extent + b->v[c->block].n_extents) {
-		c->before += x->len;
-		x = &b->extent.v[++c->extent];
-	}
-	if (pos >= x->pos && pos < x->pos + x->len)
-		return 0;
-	c->block = vv_payload_block_find(b, pos);
-	if (c->block == b->n)
-		return nowhere(f, pos);
-	c->before = 0;
-	for (c->extent = b->v[c->block].extent;; c->extent++) {
-		x = &b->extent.v[c->extent];
-		if (pos < x->pos + x->len)
-			return 0;
-		c->before += x->len;
-	}
 }
 
 struct cut { /* a part with the block it belongs to, before they are grouped */
@@ -232,17 +168,16 @@ struct cuts {
 	size_t n, cap;
 };
 
-static int cut_piece(const struct vv_layerio *f, const struct piece *p, struct cursor *c, struct cuts *out)
+static int cut_piece(const struct vv_layerio *f, const struct vv_piece *p, struct vv_payload_cursor *c, struct cuts *out)
 {
 	uint64_t done = 0;
 
 	while (done < p->len) {
 		uint64_t pos = p->pos + done, len = p->len - done, from;
 		const struct vv_extent *x;
-		int rc = locate(f, pos, c);
 
-		if (rc)
-			return rc;
+		if (!vv_payload_locate(&f->blocks, pos, c))
+			return nowhere(f, pos);
 		x = &f->blocks.extent.v[c->extent];
 		from = c->before + (pos - x->pos);
 		len = len < x->pos + x->len - pos ? len : x->pos + x->len - pos;
@@ -257,8 +192,7 @@ static int cut_piece(const struct vv_layerio *f, const struct piece *p, struct c
 
 /* A layer that bytes come from. */
 struct source {
-	uint64_t layer;
-	const struct piece *piece;
+	const struct vv_piece *piece;
 	size_t n_pieces;
 	struct vv_layerio *file;
 	struct vv_part *part; /* by block */
@@ -268,11 +202,9 @@ struct source {
 static int cut_pieces(struct source *s, struct cuts *out)
 {
 	const struct vv_layerio *f = s->file;
-	struct cursor c = { 0 };
+	struct vv_payload_cursor c = { 0 };
 	int rc = 0;
 
-	if (f->blocks.n == 0)
-		return nowhere(f, s->piece[0].pos);
 	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
 		rc = cut_piece(f, &s->piece[i], &c, out);
 	return rc;
@@ -332,24 +264,145 @@ static int want_digests(struct source *s)
 	return rc;
 }
 
+struct layer {
+	uint64_t layer;
+	size_t n_runs;
+};
+
+/* The layers that the wants refer to, with a small open hash from layer to number. */
+struct layers {
+	struct layer *v;
+	size_t n, cap;
+	uint32_t *slot; /* 1 + number, or 0 */
+	size_t mask;
+};
+
+static void layers_fini(struct layers *l)
+{
+	vv_mem_free(l->v);
+	vv_mem_free(l->slot);
+}
+
+static uint32_t *layers_slot(const struct layers *l, uint64_t layer)
+{
+	size_t i = (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) & l->mask;
+
+	while (l->slot[i] && l->v[l->slot[i] - 1].layer != layer)
+		i = (i + 1) & l->mask;
+	return &l->slot[i];
+}
+
+static int layers_grow(struct layers *l)
+{
+	size_t size = l->slot ? 2 * (l->mask + 1) : 256;
+	uint32_t *slot = vv_mem_new(size, sizeof(*slot));
+
+	if (!slot)
+		return VV_ENOMEM;
+	vv_mem_free(l->slot);
+	l->slot = slot;
+	l->mask = size - 1;
+	for (size_t i = 0; i < l->n; i++)
+		*layers_slot(l, l->v[i].layer) = (uint32_t)(i + 1);
+	return 0;
+}
+
+static int layers_note(struct layers *l, uint64_t layer)
+{
+	uint32_t *slot;
+
+	if ((!l->slot || 2 * l->n > l->mask) && layers_grow(l) < 0)
+		return VV_ENOMEM;
+	slot = layers_slot(l, layer);
+	if (!*slot) {
+		if (vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v)) < 0)
+			return VV_ENOMEM;
+		l->v[l->n] = (struct layer){ layer, 0 };
+		*slot = (uint32_t)++l->n;
+	}
+	l->v[*slot - 1].n_runs++;
+	return 0;
+}
+
+static int find_layers(const struct vv_want *w, size_t n, struct layers *out)
+{
+	int rc = 0;
+
+	for (; n > 0; n--, w++)
+		for (size_t i = vv_run_find(w->runs, w->at); i < w->runs->n && w->runs->v[i].at < w->at + w->len; i++)
+			if (w->runs->v[i].layer)
+				rc = rc ? rc : layers_note(out, w->runs->v[i].layer);
+	return rc;
+}
+
+struct stripe { /* of a want's destination */
+	const struct vv_want *want;
+	uint64_t at, end;
+	struct vv_pieces left;
+};
+
 struct batch { /* layers that are open together */
 	const struct vv_lineage *lin;
 	struct reader *reader;
-	size_t n;
-	struct source source[LAYERS_AT_ONCE];
+	const struct layer *layer;
+	bool zeros; /* are filled along */
+	struct stripe *stripe;
+	size_t n_stripes;
+	struct vv_warm warm;
+	struct source source[VV_WARM_LAYERS];
 };
 
+static int cut_stripes(const struct vv_want *want, size_t n, struct batch *b)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += (size_t)((want[i].len + STRIPE - 1) / STRIPE);
+	b->stripe = vv_mem_new(count, sizeof(*b->stripe));
+	if (!b->stripe)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t at = want[i].at, end = at + want[i].len; at < end; at += STRIPE)
+			b->stripe[b->n_stripes++] =
+				(struct stripe){ &want[i], at, end - at < STRIPE ? end : at + STRIPE, { 0 } };
+	return 0;
+}
+
 static void open_one(void *arg, size_t i)
+{
+	struct batch *b = arg;
+	int rc;
+
+	if (atomic_load(&b->reader->failed))
+		return;
+	rc = vv_warm_open(&b->warm, i, b->lin, b->layer[i].layer, b->layer[i].n_runs);
+	if (rc)
+		fail(b->reader, rc);
+}
+
+static void warm_one(void *arg, size_t i)
+{
+	struct batch *b = arg;
+	struct stripe *s = &b->stripe[i];
+	int rc;
+
+	if (atomic_load(&b->reader->failed))
+		return;
+	rc = vv_warm_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left);
+	if (rc)
+		fail(b->reader, rc);
+}
+
+static void plan_one(void *arg, size_t i)
 {
 	struct batch *b = arg;
 	struct source *s = &b->source[i];
 	int rc;
 
-	if (atomic_load(&b->reader->failed))
+	if (!s->n_pieces || atomic_load(&b->reader->failed))
 		return;
-	rc = vv_layerio_open(b->lin, s->layer, VV_LAYERIO_BLOCKS, &s->file);
-	if (rc == 0)
-		rc = plan_source(s);
+	s->file = b->warm.file[i];
+	rc = plan_source(s);
 	if (rc == 0)
 		rc = want_digests(s);
 	if (rc)
@@ -358,7 +411,7 @@ static void open_one(void *arg, size_t i)
 
 static int add_jobs(struct jobs *j, const struct source *s)
 {
-	for (size_t b = 0, first = 0; b < s->file->blocks.n; first = s->end[b++]) {
+	for (size_t b = 0, first = 0; s->n_pieces && b < s->file->blocks.n; first = s->end[b++]) {
 		if (s->end[b] == first)
 			continue;
 		if (vv_mem_room(&j->v, j->n, &j->cap, sizeof(*j->v)) < 0)
@@ -371,30 +424,12 @@ static int add_jobs(struct jobs *j, const struct source *s)
 /* Taking a large mapping down takes its time, so this is done on all cores as well. */
 static void close_one(void *arg, size_t i)
 {
-	struct source *s = &((struct batch *)arg)->source[i];
+	struct batch *b = arg;
 
-	vv_layerio_close(s->file);
-	vv_mem_free(s->part);
-	vv_mem_free(s->end);
-	*s = (struct source){ 0 };
-}
-
-static int run_batch(struct batch *b, struct vv_pool *pool)
-{
-	struct reader *r = b->reader;
-	int rc = 0;
-
-	vv_pool_each(pool, b->n, open_one, b);
-	r->jobs.n = 0;
-	for (size_t i = 0; rc == 0 && i < b->n && !atomic_load(&r->failed); i++)
-		rc = add_jobs(&r->jobs, &b->source[i]);
-	if (rc)
-		fail(r, rc);
-	else if (!atomic_load(&r->failed))
-		vv_pool_each(pool, r->jobs.n, run_job, r);
-	vv_pool_each(pool, b->n, close_one, b);
-	b->n = 0;
-	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : 0;
+	vv_warm_close(&b->warm, i);
+	vv_mem_free(b->source[i].part);
+	vv_mem_free(b->source[i].end);
+	b->source[i] = (struct source){ 0 };
 }
 
 struct zeros {
@@ -411,7 +446,7 @@ static void zero_step(void *arg, size_t i)
 }
 
 /* Zero runs have layer 0 and come first. */
-static size_t fill_zeros(const struct pieces *p, struct vv_pool *pool)
+static size_t fill_zeros(const struct vv_pieces *p, struct vv_pool *pool)
 {
 	size_t i = 0;
 
@@ -423,41 +458,114 @@ static size_t fill_zeros(const struct pieces *p, struct vv_pool *pool)
 	return i;
 }
 
-static int read_pieces(const struct vv_lineage *lin, struct vv_pool *pool, const struct pieces *p, struct reader *r)
+/* Of memory that it may not write to the kernel says no more than that a read failed, and a copy ends the program: so one looks
+ * before. */
+static int check_memory(const struct vv_want *want, size_t n)
 {
-	struct batch *b = vv_mem_new(1, sizeof(*b));
-	size_t i = fill_zeros(p, pool);
-	int rc = b ? 0 : VV_ENOMEM;
+	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r));
+	size_t k = 0, bad;
 
-	if (b) {
-		b->lin = lin;
-		b->reader = r;
+	if (!r)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (want[i].name && want[i].len)
+			r[k++] = (struct vv_memory_range){ (uintptr_t)want[i].to, (uintptr_t)want[i].to + want[i].len, false };
+	bad = vv_memory_find_unwritable(r, k);
+	while (bad < k && (!want->name || !want->len || (uintptr_t)want->to != r[bad].lo))
+		want++;
+	vv_mem_free(r);
+	return bad == k ? 0 : vv_err_set(VV_EINVAL, "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be written",
+					 want->name, want->len, (void *)want->to);
+}
+
+/* What the stripes have left, by layer. */
+static int gather(struct batch *b, struct vv_pieces *out)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < b->n_stripes; i++) {
+		struct vv_pieces *left = &b->stripe[i].left;
+
+		for (size_t k = 0; rc == 0 && k < left->n; k++)
+			rc = vv_warm_add(out, left->v[k]);
+		vv_mem_free(left->v);
+		*left = (struct vv_pieces){ 0 };
 	}
-	while (rc == 0 && i < p->n) {
-		size_t first = i;
+	return rc ? rc : sort_pieces(out);
+}
+
+static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_pieces *p)
+{
+	struct reader *r = b->reader;
+	int rc = 0;
+
+	for (size_t i = fill_zeros(p, pool), first = i; i < p->n; first = i) {
+		struct source *s = &b->source[vv_warm_find(&b->warm, p->v[first].layer)];
 
 		while (i < p->n && p->v[i].layer == p->v[first].layer)
 			i++;
-		b->source[b->n++] = (struct source){ p->v[first].layer, &p->v[first], i - first, NULL, NULL, NULL };
-		if (b->n == LAYERS_AT_ONCE || i == p->n)
-			rc = run_batch(b, pool);
+		s->piece = &p->v[first];
+		s->n_pieces = i - first;
 	}
-	vv_mem_free(b);
+	vv_pool_each(pool, b->warm.n, plan_one, b);
+	r->jobs.n = 0;
+	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
+		rc = add_jobs(&r->jobs, &b->source[i]);
+	if (rc == 0 && !atomic_load(&r->failed))
+		vv_pool_each(pool, r->jobs.n, run_job, r);
+	return rc;
+}
+
+static int run_batch(struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+{
+	struct reader *r = b->reader;
+	struct vv_pieces left = { 0 };
+	int rc = 0;
+
+	vv_pool_each(pool, b->warm.n, open_one, b);
+	if (!atomic_load(&r->failed)) {
+		vv_warm_number(&b->warm);
+		vv_pool_each(pool, b->n_stripes, warm_one, b);
+	}
+	rc = gather(b, &left);
+	if (rc == 0 && left.n && !atomic_load(&r->failed))
+		rc = check_memory(want, n);
+	if (rc == 0 && left.n && !atomic_load(&r->failed))
+		rc = read_pieces(b, pool, &left);
+	vv_pool_each(pool, b->warm.n, close_one, b);
+	vv_mem_free(left.v);
+	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : rc;
+}
+
+static int read_layers(const struct layers *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+{
+	size_t i = 0;
+	int rc = cut_stripes(want, n, b);
+
+	while (rc == 0 && (i < l->n || b->zeros)) {
+		b->layer = l->v + i;
+		b->warm.n = l->n - i < VV_WARM_LAYERS ? l->n - i : VV_WARM_LAYERS;
+		i += b->warm.n;
+		rc = run_batch(b, pool, want, n);
+		b->zeros = false;
+	}
+	vv_mem_free(b->stripe);
 	return rc;
 }
 
 int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
-	struct pieces p = { 0 };
-	int rc = 0;
+	struct batch *b = vv_mem_new(1, sizeof(*b));
+	struct layers l = { 0 };
+	int rc = b ? find_layers(want, n, &l) : VV_ENOMEM;
 
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = cut_want(&want[i], &p);
-	if (rc == 0)
-		rc = sort_pieces(&p);
-	if (rc == 0)
-		rc = read_pieces(lin, pool, &p, &r);
+	if (rc == 0) {
+		b->lin = lin;
+		b->reader = &r;
+		b->zeros = true;
+		rc = read_layers(&l, b, pool, want, n);
+	}
 	while (r.free) {
 		struct scratch *s = r.free;
 
@@ -465,6 +573,7 @@ int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 		vv_mem_free(s);
 	}
 	vv_mem_free(r.jobs.v);
-	vv_mem_free(p.v);
+	layers_fini(&l);
+	vv_mem_free(b);
 	return rc;
 }

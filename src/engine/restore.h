@@ -11,6 +11,7 @@ struct vv_want { /* bytes at..at+len of a region, to `to` */
 	uint64_t at;
 	uint64_t len;
 	uint8_t *to;
+	const char *name; /* of the region, for messages; NULL: memory of our own */
 };
 
 /* Fills all wants, or fails; what the destinations then hold is not defined. */

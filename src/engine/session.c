@@ -9,6 +9,7 @@
 #include "engine/ranks.h"
 #include "engine/request.h"
 #include "engine/tiles.h"
+#include "track/fence.h"
 #include "track/scan.h"
 #include "vv_config.h"
 #include <inttypes.h>
@@ -186,6 +187,7 @@ static void free_session(struct varve *v)
 	vv_mem_free(v->region);
 	vv_map_fini(&v->by_name);
 	vv_table_fini(&v->table);
+	vv_table_fini(&v->view);
 	vv_history_fini(&v->history);
 	vv_catalog_listing_fini(&v->live);
 	vv_store_close(v->store);
@@ -339,6 +341,7 @@ int vv_session_prepare(struct varve *v)
 
 void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
 {
+	vv_table_fini(&v->view);
 	vv_table_fini(&v->table);
 	v->table = *table;
 	*table = (struct vv_table){ 0 };
@@ -389,6 +392,7 @@ int varve_checkpoint(varve *v)
 		return vv_session_leave(v, rc);
 	requests = vv_request_count();
 	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
+	vv_table_fini(&v->view);
 	rc = vv_checkpoint_run(v);
 	if (rc == 0) {
 		v->requests = requests;

@@ -160,6 +160,7 @@ struct varve {
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
 	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
+	struct vv_table view; /* what varve_region and varve_restart_region last looked at, until there is a new epoch */
 	struct vv_history history;
 	bool has_history;
 	uint8_t depth;       /* of the parent layer */

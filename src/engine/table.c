@@ -1,5 +1,3 @@
-/* A chain may hold dozens of layers with thousands of runs each, so they are merged two by two, in a tree: every run is
- * touched log(layers) times, not once per layer. */
 #include "engine/table.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -20,22 +18,69 @@ static void chain_close(struct chain *c)
 	vv_mem_free(c);
 }
 
-static int chain_open(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct chain *c)
-{
-	while (epoch) {
-		struct vv_layerio *f = NULL;
-		int rc = vv_layerio_open(lin, vv_run_layer(epoch, rank), VV_LAYERIO_HEAD, &f);
+/* The parents of a layer are known only one from the other, but mostly they are the epochs right before it: so as many as there
+ * must be are read at once, and those that were guessed wrong are closed again. */
+struct guess {
+	const struct vv_lineage *lin;
+	uint64_t layer; /* the child */
+	struct vv_layerio *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
+};
 
-		if (rc)
-			return rc;
-		c->file[c->n++] = f;
-		if (c->n > 1 && f->head.depth + 1 != c->file[c->n - 2]->head.depth) {
-			vv_err_set(VV_EDAMAGED, "section IDENT: depth %d does not fit its child's", f->head.depth);
-			return vv_layerio_blame(f, VV_EDAMAGED);
-		}
-		epoch = f->head.parent;
+static void guess_one(void *arg, size_t i)
+{
+	struct guess *g = arg;
+	uint64_t epoch = vv_run_epoch(g->layer) - 1 - i;
+
+	if (vv_layerio_open(g->lin, vv_run_layer(epoch, vv_run_rank(g->layer)), VV_LAYERIO_HEAD, &g->file[i]) < 0) {
+		g->file[i] = NULL;
+		vv_err_clear();
+	}
+}
+
+static int chain_next(const struct vv_lineage *lin, uint64_t layer, struct guess *g, struct chain *c)
+{
+	uint64_t back = g ? vv_run_epoch(g->layer) - vv_run_epoch(layer) : 0;
+	struct vv_layerio *f = back ? g->file[back - 1] : NULL;
+	int rc = f ? 0 : vv_layerio_open(lin, layer, VV_LAYERIO_HEAD, &f);
+
+	if (rc)
+		return rc;
+	if (back)
+		g->file[back - 1] = NULL;
+	c->file[c->n++] = f;
+	if (c->n > 1 && f->head.depth + 1 != c->file[c->n - 2]->head.depth) {
+		vv_err_set(VV_EDAMAGED, "section IDENT: depth %d does not fit its child's", f->head.depth);
+		return vv_layerio_blame(f, VV_EDAMAGED);
 	}
 	return 0;
+}
+
+static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct chain *c)
+{
+	struct guess *g = NULL;
+	size_t n = 0;
+	int rc = chain_next(lin, layer, NULL, c);
+
+	if (rc == 0 && pool && c->file[0]->head.depth > 1) {
+		uint64_t older = vv_run_epoch(layer) - 1;
+
+		g = vv_mem_new(1, sizeof(*g));
+		if (!g)
+			return VV_ENOMEM;
+		g->lin = lin;
+		g->layer = layer;
+		n = c->file[0]->head.depth < older ? c->file[0]->head.depth : (size_t)older;
+		vv_pool_each(pool, n, guess_one, g);
+	}
+	while (rc == 0 && c->file[c->n - 1]->head.parent) {
+		uint64_t parent = c->file[c->n - 1]->head.parent;
+
+		rc = chain_next(lin, vv_run_layer(parent, vv_run_rank(layer)), vv_run_epoch(layer) - parent <= n ? g : NULL, c);
+	}
+	for (size_t i = 0; i < n; i++)
+		vv_layerio_close(g->file[i]);
+	vv_mem_free(g);
+	return rc;
 }
 
 /* One region followed down the chain: what each layer says of it, newest first. */
@@ -81,27 +126,6 @@ static int strand_collect(const struct chain *c, size_t index, struct strand *s)
 	return 0;
 }
 
-/* Merges strands lo..hi into out. */
-static int strand_merge(const struct strand *s, size_t lo, size_t hi, struct vv_runs *out)
-{
-	struct vv_runs a = { 0 }, b = { 0 };
-	size_t mid = lo + (hi - lo) / 2;
-	int rc;
-
-	if (hi - lo == 1)
-		return vv_run_slice(s->runs[lo], 0, UINT64_MAX, out);
-	if (hi - lo == 2)
-		return vv_run_overlay(s->runs[lo], s->runs[lo + 1], out);
-	rc = strand_merge(s, lo, mid, &a);
-	if (rc == 0)
-		rc = strand_merge(s, mid, hi, &b);
-	if (rc == 0)
-		rc = vv_run_overlay(&a, &b, out);
-	vv_run_fini(&a);
-	vv_run_fini(&b);
-	return rc;
-}
-
 static int build_region(const struct chain *c, size_t index, struct vv_table_region *out)
 {
 	const struct vv_head_region *r = &c->file[0]->head.region[index];
@@ -110,7 +134,7 @@ static int build_region(const struct chain *c, size_t index, struct vv_table_reg
 
 	out->shape = r->shape;
 	if (rc == 0)
-		rc = strand_merge(s, 0, s->n, &out->runs);
+		rc = vv_run_stack(s->runs, s->n, &out->runs);
 	if (rc == 0 && !vv_run_covers(&out->runs, r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
 		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
@@ -166,13 +190,19 @@ static int read_commit(const struct vv_lineage *lin, uint64_t epoch, uint32_t ra
 
 int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out)
 {
+	return vv_table_load_on(lin, NULL, epoch, rank, out);
+}
+
+int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
+		     struct vv_table *out)
+{
 	struct chain *c = vv_mem_new(1, sizeof(*c));
 	struct vv_table t = { 0 };
 	struct vv_digest head = { 0 };
 	int rc = c ? read_commit(lin, epoch, rank, &head) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = chain_open(lin, epoch, rank, c);
+		rc = chain_open(lin, pool, vv_run_layer(epoch, rank), c);
 	if (rc == 0)
 		rc = vv_layerio_check_head(c->file[0], &head);
 	if (rc == 0)

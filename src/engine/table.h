@@ -3,6 +3,7 @@
 #define VV_ENGINE_TABLE_H
 
 #include "base/map.h"
+#include "base/pool.h"
 #include "core/head.h"
 #include "engine/catalog.h"
 
@@ -26,6 +27,9 @@ struct vv_table {
 
 /* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. */
 int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out);
+/* The same with the heads read on all threads of the pool; NULL is fine. */
+int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
+		     struct vv_table *out);
 void vv_table_fini(struct vv_table *t);
 /* Index of the region, or t->n. */
 size_t vv_table_find(const struct vv_table *t, const char *name);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Kept for what the program maps while pages are fenced: libraries, stacks, arenas. */
@@ -169,6 +170,47 @@ bool vv_memory_readonly(uintptr_t lo, uintptr_t hi)
 
 	vv_memory_look(&r, 1, vv_memory_is_readonly);
 	return r.ok;
+}
+
+/* msync does nothing but look, if it need not wait. */
+bool vv_memory_mapped(const void *p, size_t len)
+{
+	uintptr_t page = vv_memory_page(), lo = (uintptr_t)p & ~(page - 1);
+
+	return len == 0 || msync((void *)lo, (uintptr_t)p + len - lo, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+static bool is_writable(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
+{
+	(void)lo;
+	(void)hi;
+	(void)path;
+	return mode[1] == 'w';
+}
+
+static int by_lo(const void *a, const void *b)
+{
+	const struct vv_memory_range *x = a, *y = b;
+
+	return (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+size_t vv_memory_find_unwritable(struct vv_memory_range *r, size_t n)
+{
+	struct vv_memory_range here = {.lo = (uintptr_t)&here, .hi = (uintptr_t)(&here + 1)};
+
+	if (n == 0)
+		return 0;
+	qsort(r, n, sizeof(*r), by_lo);
+	vv_memory_look(r, n, is_writable);
+	vv_memory_look(&here, 1, is_writable);
+	for (size_t i = 0; here.ok && i < n; i++) {
+		if (!r[i].ok) /* it may only overlap the one before */
+			vv_memory_look(&r[i], 1, is_writable);
+		if (!r[i].ok)
+			return i;
+	}
+	return n;
 }
 
 static size_t max_maps(void)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """varve show: what an epoch holds and where it comes from."""
 import os
+import re
 import unittest
 
 import command
@@ -79,6 +80,20 @@ class Show(command.Case):
             self.assertRegex(text, rf"(?m)^  {words} +[0-9.]+ (us|ms|s)$")
         self.assertRegex(text, r"(?m)^  avoided .* [0-9]+ pages?$")
         self.assertNotRegex(text, r"(?m)^  (n|ns|bytes)\.")
+
+    def test_tiny_regions(self):
+        """What is looked at and copied is counted in bytes of regions, not in pages: no share is more than all."""
+        self.write("region", "step", "u8", 3, "poke", "step", 0, "01", "region", "t", "u8", 20, "checkpoint",
+                   "poke", "step", 0, "02", "checkpoint", lineage="tiny")
+        for epoch in 1, 2:
+            r, = self.json("show", self.store, f"tiny@{epoch}")["ranks"]
+            for name in "bytes.dirty", "bytes.copied":
+                self.assertLessEqual(r["stats"][name], 23, name)
+            self.assertGreaterEqual(r["stats"]["bytes.dirty"], 3)
+            text = self.varve("show", self.store, f"tiny@{epoch}")
+            shares = [float(s) for s in re.findall(r"([0-9.]+) %", text.split("  stored ")[0] + text.split("layer file")[1])]
+            self.assertGreater(len(shares), 6)
+            self.assertLessEqual(max(shares), 100)
 
     def test_wrong(self):
         self.assertIn("no epoch 7", self.fails("show", self.store, "heat@7"))

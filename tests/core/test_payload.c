@@ -335,9 +335,45 @@ static void test_no_memory(void)
 	vv_buf_fini(&digests);
 }
 
+/* A cursor finds what a search finds, from wherever it stands: in whole payloads, and in what gc leaves of them. */
+static void test_locate(void)
+{
+	uint64_t state = 5;
+
+	for (int round = 0; round < 40; round++) {
+		struct vv_payload_cursor c = { 0 };
+		struct vv_blocks b = { 0 };
+		struct vv_buf bytes = { 0 };
+		uint64_t pos = 0, payload = 5000;
+
+		gen_blocks(&state, payload, round % 2, &b, &bytes);
+		for (int i = 0; i < 3000; i++) {
+			size_t want;
+
+			pos = i % 4 ? pos + gen_below(&state, 40) : gen_below(&state, payload + 100);
+			want = vv_payload_block_find(&b, pos);
+			CHECK_EQ(vv_payload_locate(&b, pos, &c), want < b.n);
+			if (want < b.n) {
+				const struct vv_extent *x = &b.extent.v[c.extent];
+				uint64_t before = 0;
+
+				CHECK_EQ(c.block, want);
+				CHECK(pos >= x->pos && pos < x->pos + x->len);
+				for (size_t k = b.v[want].extent; k < c.extent; k++)
+					before += b.extent.v[k].len;
+				CHECK_EQ(c.before, before);
+			}
+		}
+		vv_payload_blocks_fini(&b);
+		vv_buf_fini(&bytes);
+	}
+	CHECK_EQ(vv_payload_locate(&(struct vv_blocks){ 0 }, 0, &(struct vv_payload_cursor){ 0 }), 0);
+}
+
 int main(void)
 {
 	test_find();
+	test_locate();
 	test_extent_join();
 	test_blocks();
 	test_block_rules();

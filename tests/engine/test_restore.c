@@ -134,7 +134,7 @@ static void check_stretches(struct world *w, uint64_t epoch)
 		uint64_t at = gen_below(&w->state, size_of(w, r)), len = gen_below(&w->state, size_of(w, r) - at + 1);
 
 		len = i % 2 ? len : len % 300; /* short ones as well */
-		want[i] = (struct vv_want){ &w->table[epoch].region[r].runs, at, len, malloc(len + GUARD) };
+		want[i] = (struct vv_want){ &w->table[epoch].region[r].runs, at, len, malloc(len + GUARD), NULL };
 		CHECK(want[i].to);
 		memset(want[i].to, 0xa5, len + GUARD);
 	}
@@ -156,7 +156,7 @@ static int read_epoch(struct world *w, uint64_t epoch, bool *same)
 	int rc;
 
 	for (int r = 0; r < REGIONS; r++) {
-		want[r] = (struct vv_want){ &w->table[epoch].region[r].runs, 0, size_of(w, r), malloc(size_of(w, r)) };
+		want[r] = (struct vv_want){ &w->table[epoch].region[r].runs, 0, size_of(w, r), malloc(size_of(w, r)), NULL };
 		CHECK(want[r].to);
 		memset(want[r].to, 0xa5, size_of(w, r));
 	}

@@ -1,0 +1,232 @@
+// ctest: MODES
+/* Memory that is not there, or may not be read or written: an error that names the region, and everything goes on once it is mended.
+ * No older epoch is taken instead: it is not the store that is at fault. */
+#include "base/mem.h"
+#include "support/gen.h"
+#include "support/place.h"
+#include "support/settle.h"
+#include "vv_test.h"
+#include <sys/mman.h>
+#include <varve/varve.h>
+
+enum { LEN = 3 << 20 };
+
+static void ok(int rc)
+{
+	if (rc < 0) {
+		fprintf(stderr, "%s: %s\n", varve_strerror(rc), varve_last_error());
+		exit(1);
+	}
+}
+
+static void refused(int rc, const char *name, const char *word)
+{
+	char quoted[64];
+
+	snprintf(quoted, sizeof(quoted), "region '%s'", name);
+	if (rc == VARVE_EINVAL && strstr(varve_last_error(), quoted) && strstr(varve_last_error(), word))
+		return;
+	fprintf(stderr, "%d, not %d, or no '%s' and '%s' in: %s\n", rc, VARVE_EINVAL, quoted, word, varve_last_error());
+	exit(1);
+}
+
+static uint8_t *map(void)
+{
+	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+/* ---- restarts */
+
+/* Two epochs of two regions; what the newer one holds of the second is in `want`. */
+static void lay_down(const char *store, const char *options, uint8_t *want)
+{
+	uint8_t *a = map(), *b = map();
+	uint64_t state = 3;
+	varve *v = NULL;
+
+	ok(varve_open(store, "L", options, &v));
+	ok(varve_protect(v, "a", a, LEN));
+	ok(varve_protect(v, "b", b, LEN));
+	for (int i = 0; i < 2; i++) {
+		gen_text(&state, a, LEN);
+		gen_text(&state, b, LEN);
+		memset(b + LEN / 2, 0, 4096 * 5);
+		ok(settle_checkpoint(v));
+	}
+	memcpy(want, b, LEN);
+	ok(varve_close(v));
+	munmap(a, LEN);
+	munmap(b, LEN);
+}
+
+static void restarts(const char *options)
+{
+	uint8_t *a = map(), *b = map(), *want = map();
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	place_path(store, "restarts");
+	lay_down(store, options, want);
+	ok(varve_open(store, "L", options, &v));
+	ok(varve_protect(v, "a", a, LEN));
+	ok(varve_protect(v, "b", b, LEN));
+	CHECK_EQ(mprotect(b, LEN, PROT_READ), 0);
+	refused(varve_restart(v, VARVE_LATEST), "b", "written");
+	refused(varve_restart(v, 1), "b", "written");
+	CHECK_EQ(mprotect(b, LEN, PROT_READ | PROT_WRITE), 0);
+	CHECK_EQ(mprotect(b + LEN / 2, 4096, PROT_NONE), 0); /* zeros go there */
+	refused(varve_restart_region(v, VARVE_LATEST, "b", b, LEN), "b", "written");
+	munmap(b, LEN);
+	refused(varve_restart(v, VARVE_LATEST), "b", "mapped");
+	CHECK_EQ(varve_epoch(v), 2);
+	b = map();
+	ok(varve_protect(v, "b", b, LEN));
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
+	CHECK_EQ(varve_epoch(v), 2);
+	CHECK(memcmp(b, want, LEN) == 0);
+	ok(varve_close(v));
+	munmap(a, LEN);
+	munmap(b, LEN);
+	munmap(want, LEN);
+	place_remove(store);
+}
+
+/* Into memory behind a fence, which a read into it does not ask at. */
+static void fenced(const char *options)
+{
+	char store[PLACE_MAX];
+	uint8_t *p = map(), *want = map();
+	uint64_t state = 9;
+	varve *v = NULL;
+
+	gen_text(&state, p, LEN);
+	memcpy(want, p, LEN);
+	ok(varve_open(place_path(store, "fenced"), "L", options, &v));
+	ok(varve_protect(v, "p", p, LEN));
+	for (int i = 0; i < 2; i++) {
+		ok(settle_checkpoint(v));
+		p[i]++;
+	}
+	ok(varve_restart_region(v, 1, "p", p, LEN));
+	CHECK(memcmp(p, want, LEN) == 0);
+	ok(settle_checkpoint(v));
+	memset(p, 0, LEN);
+	ok(varve_restart_region(v, VARVE_LATEST, "p", p, LEN));
+	CHECK(memcmp(p, want, LEN) == 0);
+	ok(varve_close(v));
+	munmap(p, LEN);
+	munmap(want, LEN);
+	place_remove(store);
+}
+
+/* ---- checkpoints */
+
+static void checkpoints(const char *options)
+{
+	uint8_t *good = map(), *bad = map();
+	char store[PLACE_MAX];
+	uint64_t state = 4;
+	varve *v = NULL;
+
+	ok(varve_open(place_path(store, "checkpoints"), "L", options, &v));
+	gen_text(&state, good, LEN);
+	ok(varve_protect(v, "good", good, LEN));
+	munmap(bad, LEN);
+	ok(varve_protect(v, "bad", bad, LEN)); /* it may be mapped by the time it is needed */
+	refused(settle_checkpoint(v), "bad", "mapped");
+	bad = map();
+	ok(varve_protect(v, "bad", bad, LEN));
+	gen_text(&state, bad, LEN);
+	ok(settle_checkpoint(v));
+	munmap(bad + LEN / 2, 4096);
+	refused(settle_checkpoint(v), "bad", "mapped");
+	ok(varve_unprotect(v, "bad"));
+	gen_text(&state, good, LEN);
+	ok(settle_checkpoint(v));
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
+	ok(varve_close(v));
+	munmap(good, LEN);
+	munmap(bad, LEN);
+	place_remove(store);
+}
+
+/* Mapped, but not to be read: an error in any case, and the name where the copy is made at once. */
+static void unreadable(void)
+{
+	uint8_t *p = map();
+	varve *v = NULL;
+	int rc;
+
+	ok(varve_open("mem:unreadable", "L", "buffer=16MiB tracker=digest", &v));
+	ok(varve_protect(v, "p", p, LEN));
+	CHECK_EQ(mprotect(p + LEN / 2, 4096, PROT_NONE), 0);
+	rc = settle_checkpoint(v);
+	CHECK_EQ(rc, VARVE_EINVAL);
+	CHECK_EQ(mprotect(p, LEN, PROT_READ | PROT_WRITE), 0);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
+	munmap(p, LEN);
+}
+
+/* ---- what was looked at last is kept, but not for too long */
+
+static void views(void)
+{
+	enum { MANY = 2000 };
+	struct varve_region_info info;
+	uint32_t value[MANY], got;
+	varve *v = NULL;
+	char name[16];
+
+	ok(varve_open("mem:views", "L", "keep=2", &v));
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		value[i] = i;
+		ok(varve_protect(v, name, &value[i], sizeof(value[i])));
+	}
+	ok(settle_checkpoint(v));
+	ok(varve_region(v, VARVE_LATEST, "r7", &info));
+	vv_mem_fail_at(0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		ok(varve_region(v, VARVE_LATEST, name, &info));
+		CHECK_EQ(info.bytes, 4);
+	}
+	CHECK(vv_mem_asked() < 100L * MANY); /* not a table of MANY regions each time */
+	value[7] = 70;
+	ok(settle_checkpoint(v));
+	ok(varve_restart_region(v, VARVE_LATEST, "r7", &got, sizeof(got)));
+	CHECK_EQ(got, 70);
+	ok(varve_restart_region(v, 1, "r7", &got, sizeof(got)));
+	CHECK_EQ(got, 7);
+	ok(varve_restart_region(v, VARVE_LATEST, "r7", &got, sizeof(got)));
+	CHECK_EQ(got, 70);
+	ok(varve_restart_region(v, 1, "r7", &got, sizeof(got)));
+	value[7] = 71;
+	ok(settle_checkpoint(v));
+	settle_idle(v);
+	CHECK_EQ(varve_restart_region(v, 1, "r7", &got, sizeof(got)), VARVE_ENOENT); /* dropped by keep=2 */
+	CHECK_EQ(varve_region(v, 0, "r7", &info), VARVE_ENOENT);
+	CHECK_EQ(varve_restart(v, 2), 1);
+	CHECK_EQ(value[7], 70);
+	ok(varve_region(v, VARVE_LATEST, "r7", &info));
+	ok(varve_close(v));
+}
+
+int main(void)
+{
+	static const char *const trackers[] = { "tracker=mprotect", "tracker=digest", "tracker=auto buffer=64KiB" };
+
+	restarts("codec=none");
+	restarts("codec=auto");
+	for (size_t i = 0; i < sizeof(trackers) / sizeof(trackers[0]); i++) {
+		fenced(trackers[i]);
+		checkpoints(trackers[i]);
+	}
+	unreadable();
+	views();
+	return 0;
+}
