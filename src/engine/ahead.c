@@ -3,6 +3,8 @@
  * either. So there are two kinds of epochs: those that learn, in which every first write meets a fence, as in the paper, and those
  * that rely on what was learned, until too many writes come where they are not expected. */
 #include "engine/tiles.h"
+#include "track/fence.h"
+#include "track/memory.h"
 #include <stdlib.h>
 
 enum {
@@ -64,56 +66,121 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Opens n safe tiles, in runs; those that a fault has opened meanwhile are passed over. */
+/* Those that a fault has opened meanwhile are left out. */
+static size_t still_shut(const struct vv_tiles *t, uint32_t *tile, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (!(t->tile[tile[k]].flags & VV_TILE_OPEN))
+			tile[kept++] = tile[k];
+	return kept;
+}
+
+/* How many of the tiles, from the first on, follow each other in the region. */
+static size_t run_of(const struct vv_region *r, const uint32_t *tile, size_t n)
+{
+	size_t k = 1;
+
+	while (k < n && tile[k] == tile[k - 1] + 1 && tile[k] < r->first_tile + r->n_tiles)
+		k++;
+	return k;
+}
+
+/* Tiles of one region. Once they are open nobody can tell any more whether what was read there was the program's memory all the
+ * time: if it was mapped anew, they stay as they are, for vv_capture_check to find. */
+static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t *tile, size_t n)
+{
+	struct vv_memory_range range[STEP];
+	size_t runs = 0, run;
+	uintptr_t ignored;
+
+	for (size_t k = 0; k < n; k += run) {
+		run = run_of(r, tile + k, n - k);
+		vv_tiles_pages(t, r, tile[k], &range[runs].lo, &ignored);
+		vv_tiles_pages(t, r, tile[k + run - 1], &ignored, &range[runs].hi);
+		runs += range[runs].lo < range[runs].hi;
+	}
+	if (!vv_fence_are_intact(r->fence, range, runs))
+		return;
+	for (size_t k = 0; k < n; k += run) {
+		run = run_of(r, tile + k, n - k);
+		vv_fault_open(t, r, tile[k], tile[k + run - 1]);
+	}
+	for (size_t k = 0; k < n; k++)
+		vv_order_presume(&t->order, tile[k]);
+}
+
+/* Opens safe tiles. */
 static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
 		while (t->tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
 			pthread_cond_wait(&t->bell, &t->lock);
-	for (size_t k = 0; k < n; k++)
-		vv_order_presume(&t->order, tile[k]);
+	n = still_shut(t, tile, n);
 	qsort(tile, n, sizeof(*tile), ascending);
 	for (size_t k = 0, end; k < n; k = end) {
 		struct vv_region *r = vv_tiles_region(t, tile[k]);
 
-		for (end = k + 1; end < n && tile[end] == tile[end - 1] + 1 && tile[end] < r->first_tile + r->n_tiles;)
+		for (end = k + 1; end < n && tile[end] < r->first_tile + r->n_tiles;)
 			end++;
-		vv_fault_open(t, r, tile[k], tile[end - 1]);
+		open_intact(t, r, tile + k, end - k);
 	}
 }
 
-void vv_ahead_step(struct vv_tiles *t)
-{
-	uint32_t safe[STEP];
-	uint64_t copy[STEP];
-	size_t n = 0;
+struct step {
+	struct vv_tiles *tiles;
+	size_t n;
+	uint32_t tile[STEP];
+	uint64_t copy[STEP]; /* groups */
+};
 
-	pthread_mutex_lock(&t->lock);
-	for (; t->fencing && t->rescue && !t->learning && t->front < t->n_queue && n < STEP; t->front++) {
+static void choose(struct step *s)
+{
+	struct vv_tiles *t = s->tiles;
+
+	for (; t->fencing && t->rescue && !t->learning && t->front < t->n_queue && s->n < STEP; t->front++) {
 		uint32_t tile = t->queue[t->front];
 		struct vv_region *r = vv_tiles_region(t, tile);
 
 		if (t->tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST) || r->how == VV_BY_FENCE || !r->fenced)
 			continue;
-		if (!can_open(t, r, tile, &copy[n]))
+		if (!can_open(t, r, tile, &s->copy[s->n]))
 			break;
-		safe[n++] = tile;
+		s->tile[s->n++] = tile;
 	}
-	if (n == 0) {
+}
+
+static void copy_all(void *arg)
+{
+	struct step *s = arg;
+
+	for (size_t k = 0; k < s->n; k++)
+		vv_tiles_copy(s->tiles, vv_tiles_region(s->tiles, s->tile[k]), s->tile[k], s->copy[k]);
+}
+
+void vv_ahead_step(struct vv_tiles *t)
+{
+	struct step s = { .tiles = t };
+	int rc;
+
+	pthread_mutex_lock(&t->lock);
+	choose(&s);
+	if (s.n == 0) {
 		pthread_mutex_unlock(&t->lock);
 		return;
 	}
 	t->copying++;
 	pthread_mutex_unlock(&t->lock);
-	for (size_t k = 0; k < n; k++)
-		vv_tiles_copy(t, vv_tiles_region(t, safe[k]), safe[k], copy[k]);
+	rc = vv_fence_try(copy_all, &s); /* the program may have unmapped it: who stores finds out */
 	pthread_mutex_lock(&t->lock);
 	t->copying--;
-	for (size_t k = 0; k < n; k++)
-		if (copy[k])
-			t->tile[safe[k]].flags &= (uint8_t)~VV_TILE_COPYING;
+	for (size_t k = 0; k < s.n; k++)
+		if (s.copy[k])
+			t->tile[s.tile[k]].flags &= (uint8_t)~VV_TILE_COPYING;
 	pthread_cond_broadcast(&t->bell); /* who hashes may wait for the end of copying, and we for the end of hashing */
-	open_tiles(t, safe, n);
+	if (rc == 0)
+		open_tiles(t, s.tile, s.n);
 	pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);
 }

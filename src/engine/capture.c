@@ -15,6 +15,7 @@
 
 enum {
 	HOLE = 256 << 10, /* bytes of clean tiles between dirty ones that are fenced along: cheaper than two fences */
+	FEW_GROUPS = 8,   /* tiles of no more than this are opened one by one, and there are many */
 };
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------- */
@@ -135,10 +136,35 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 
 /* ---- fences -------------------------------------------------------------------------------------------------------------- */
 
+/* mprotect can be laid over a scan's marks. Where there are none, userfaultfd marks single pages without splitting mappings:
+ * opening a page somewhere costs 2 microseconds instead of 4.4, a fault there 3.4 instead of 5.9 (measured). */
+static struct vv_fence *fence_for(struct varve *v, const struct vv_region *r)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	if (v->tracker == VV_BY_FENCE || r->how != VV_BY_DIGEST || t->tile_groups > FEW_GROUPS || t->no_fence_fine)
+		return t->fence;
+	if (!t->fence_fine && vv_fence_new(VV_FENCE_SIGBUS, vv_fault_ask, v, &t->fence_fine) < 0) {
+		vv_err_clear();
+		t->no_fence_fine = true;
+	}
+	return t->fence_fine ? t->fence_fine : t->fence;
+}
+
+static void put_behind(struct vv_tiles *t, struct vv_region *r, struct vv_fence *fence)
+{
+	if (r->fenced && r->fence == fence)
+		return;
+	vv_tiles_unfence(t, r);
+	r->fenced = vv_fence_add(fence, r->lo, r->hi) == 0;
+	r->fence = fence;
+}
+
 static bool fence_region(struct varve *v, struct vv_region *r)
 {
+	put_behind(&v->tiles, r, fence_for(v, r));
 	if (!r->fenced)
-		r->fenced = vv_fence_add(v->tiles.fence, r->lo, r->hi) == 0;
+		put_behind(&v->tiles, r, v->tiles.fence);
 	if (r->fenced && v->tracker == VV_BY_FENCE)
 		r->how = VV_BY_FENCE;
 	if (r->fenced)
@@ -169,11 +195,17 @@ static int need_fence(struct varve *v)
 	return 0;
 }
 
+/* To be stored, and first writes to it are to be seen. */
+static bool is_due(const struct vv_tiles *t, size_t tile)
+{
+	return t->order.state[tile] == VV_ORDER_SCHEDULED && t->order.access[tile] == VV_ACCESS_NONE;
+}
+
 static bool shall_shut(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	if (!(t->tile[tile].flags & VV_TILE_OPEN))
 		return false;
-	return r->how == VV_BY_FENCE || (t->order.state[tile] == VV_ORDER_SCHEDULED && t->order.access[tile] == VV_ACCESS_NONE);
+	return r->how == VV_BY_FENCE || is_due(t, tile);
 }
 
 static int shut_run(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
@@ -185,7 +217,7 @@ static int shut_run(struct vv_tiles *t, struct vv_region *r, size_t first, size_
 	vv_tiles_pages(t, r, last, &ignored, &hi);
 	if (lo >= hi)
 		return 0;
-	rc = vv_fence_shut(t->fence, lo, hi);
+	rc = vv_fence_shut(r->fence, lo, hi);
 	for (size_t k = first; rc == 0 && k <= last; k++)
 		t->tile[k].flags &= (uint8_t)~VV_TILE_OPEN;
 	return rc;
@@ -211,6 +243,23 @@ static int shut_region(struct vv_tiles *t, struct vv_region *r)
 		rc = shut_run(t, r, first, last);
 	}
 	return rc;
+}
+
+/* Of a region that was shut first: where for long nothing is waited for, it opens again. */
+static void open_holes(struct vv_tiles *t, struct vv_region *r)
+{
+	size_t end = r->first_tile + r->n_tiles, k = r->first_tile, hole = HOLE / (t->tile_groups * t->group_len) + 1;
+
+	while (k < end) {
+		size_t first = k;
+
+		while (k < end && !is_due(t, k))
+			k++;
+		if (k - first > hole)
+			vv_fault_open(t, r, first, k - 1);
+		while (k < end && is_due(t, k))
+			k++;
+	}
 }
 
 /* Is there anything dirty that has no copy? */
@@ -244,11 +293,9 @@ static int shut_again(struct vv_tiles *t, struct vv_region *r)
 {
 	int rc;
 
-	vv_fence_remove(t->fence, r->lo, r->hi);
-	rc = vv_fence_add(t->fence, r->lo, r->hi);
+	vv_tiles_unfence(t, r);
+	rc = vv_fence_add(r->fence, r->lo, r->hi);
 	r->fenced = rc == 0;
-	for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k++)
-		t->tile[k].flags |= VV_TILE_OPEN;
 	return rc == 0 ? shut_region(t, r) : rc;
 }
 
@@ -262,6 +309,8 @@ static int shut_all(struct varve *v)
 
 		if (r->fenced && shut_region(t, r) < 0)
 			rc = shut_again(t, r);
+		if (rc == 0 && r->shut_first)
+			open_holes(t, r);
 	}
 	return rc;
 }
@@ -352,6 +401,12 @@ static int fence_rest(struct varve *v)
 	int rc;
 
 	t->fencing = overflows(t);
+	for (size_t i = 0; i < t->n_by_address && !t->fencing; i++) {
+		struct vv_region *r = t->by_address[i];
+
+		if (r->shut_first)
+			vv_fault_open(t, r, r->first_tile, r->first_tile + r->n_tiles - 1);
+	}
 	if (!t->fencing)
 		return 0;
 	rc = need_fence(v);

@@ -114,7 +114,7 @@ static void open_region(struct vv_tiles *t, struct vv_region *r)
 {
 	while (t->order.busy)
 		pthread_cond_wait(&t->freed, &t->lock);
-	vv_fence_open(t->fence, r->lo, r->hi);
+	vv_fence_open(r->fence, r->lo, r->hi);
 	for (size_t k = 0; k < r->n_tiles; k++) {
 		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
 		vv_order_mark(&t->order, (uint32_t)(r->first_tile + k));
@@ -131,7 +131,7 @@ bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t
 		lo += page;
 	if (lo < hi && is_shut_at(t, r, last + 1, hi - page))
 		hi -= page;
-	if (lo < hi && vv_fence_open(t->fence, lo, hi) < 0)
+	if (lo < hi && vv_fence_open(r->fence, lo, hi) < 0)
 		return false;
 	for (size_t k = first; k <= last; k++)
 		t->tile[k].flags |= VV_TILE_OPEN;

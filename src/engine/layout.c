@@ -260,9 +260,7 @@ static void let_all_go(struct varve *v)
 
 		if (r->how == VV_BY_SCAN)
 			vv_scan_detach(v->tiles.scan, r->lo, r->hi);
-		if (r->fenced)
-			vv_fence_remove(v->tiles.fence, r->lo, r->hi);
-		r->fenced = false;
+		vv_tiles_unfence(&v->tiles, r);
 		r->how = VV_BY_DIGEST;
 	}
 	vv_tiles_wait_askers(&v->tiles);
@@ -353,6 +351,7 @@ void vv_layout_fini(struct varve *v)
 	if (v->pid == getpid())
 		let_all_go(v);
 	vv_fence_free(t->fence);
+	vv_fence_free(t->fence_fine);
 	vv_scan_close(t->scan);
 	free_arrays(t);
 	free_cells(t);

@@ -391,7 +391,9 @@ int varve_checkpoint(varve *v)
 	if (rc)
 		return vv_session_leave(v, rc);
 	requests = vv_request_count();
+	pthread_mutex_lock(&v->tiles.lock);
 	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
+	pthread_mutex_unlock(&v->tiles.lock);
 	vv_table_fini(&v->view);
 	rc = vv_checkpoint_run(v);
 	if (rc == 0) {

@@ -48,7 +48,7 @@ struct vv_region {
 	/* engine/tiles.c */
 	bool untracked;    /* varve_untrack */
 	bool fresh;        /* everything counts as dirty */
-	bool fenced;       /* lo..hi belong to the fence */
+	bool fenced;       /* lo..hi belong to a fence */
 	enum vv_region_how how;
 	uintptr_t lo, hi;  /* pages that are wholly its own and can be watched; lo == hi: none */
 	size_t first_tile, n_tiles, n_groups, first_word;
@@ -56,6 +56,9 @@ struct vv_region {
 	unsigned patience; /* auto: epochs to go before watching is tried again */
 	unsigned backoff;
 	uint64_t changed;  /* bytes found changed in the last epoch */
+	struct vv_fence *fence; /* that lo..hi belong to, if fenced */
+	bool scattered;    /* so many single pages of it are written that it is fenced whole before they are looked for, */
+	bool shut_first;   /* as was done for the epoch under way */
 };
 
 /* The memory of all regions, cut up: engine/tiles.h. */
@@ -102,6 +105,8 @@ struct vv_tiles {
 	/* Since the last checkpoint: */
 	struct varve_access seen[VV_ACCESS_KINDS];
 	uint64_t fault_ns, wait_ns, blocked_ns;
+	struct vv_fence *fence_fine; /* of userfaultfd, for regions that are opened page by page; NULL: not needed yet, or */
+	bool no_fence_fine;          /* not to be had */
 };
 
 /* The thread that stores epochs behind the program's back, and what became of them: engine/flusher.c. */

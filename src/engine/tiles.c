@@ -183,6 +183,30 @@ void vv_tiles_wait_askers(struct vv_tiles *t)
 		pthread_cond_wait(&t->freed, &t->lock);
 }
 
+static void note_open(struct vv_tiles *t, const struct vv_region *r)
+{
+	for (size_t k = 0; k < r->n_tiles; k++)
+		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
+}
+
+int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r)
+{
+	int rc = vv_fence_shut(r->fence, r->lo, r->hi);
+
+	for (size_t k = 0; rc == 0 && k < r->n_tiles; k++)
+		t->tile[r->first_tile + k].flags &= (uint8_t)~VV_TILE_OPEN;
+	return rc;
+}
+
+void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r)
+{
+	if (!r->fenced)
+		return;
+	vv_fence_remove(r->fence, r->lo, r->hi);
+	r->fenced = false;
+	note_open(t, r);
+}
+
 void vv_tiles_detach(struct varve *v, struct vv_region *r)
 {
 	struct vv_tiles *t = &v->tiles;
@@ -193,8 +217,7 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 			continue;
 		if (r->how == VV_BY_SCAN)
 			vv_scan_detach(t->scan, r->lo, r->hi);
-		if (r->fenced)
-			vv_fence_remove(t->fence, r->lo, r->hi);
+		vv_tiles_unfence(t, r);
 		memmove(&t->by_address[i], &t->by_address[i + 1],
 			(t->n_by_address - i - 1) * sizeof(struct vv_region *));
 		t->n_by_address--;
@@ -214,10 +237,11 @@ static void open_all(struct vv_tiles *t)
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
 
-		if (r->fenced && vv_fence_open(t->fence, r->lo, r->hi) < 0)
+		if (!r->fenced)
+			continue;
+		if (vv_fence_open(r->fence, r->lo, r->hi) < 0)
 			vv_log_warn("a fence stays shut: %s", vv_err_last());
-		for (size_t k = 0; r->fenced && k < r->n_tiles; k++)
-			t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
+		note_open(t, r);
 	}
 }
 

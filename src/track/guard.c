@@ -28,7 +28,7 @@ struct vv_guard_ops {
 	bool (*remove)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
 	int (*shut)(struct vv_guard *g, uintptr_t lo, uintptr_t hi); /* as system calls: 0 or -1 */
 	int (*lift)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
-	bool (*is_intact)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
+	bool (*are_intact)(struct vv_guard *g, struct vv_memory_range *r, size_t n);
 };
 
 static void *pointer(uintptr_t address)
@@ -69,10 +69,10 @@ static int unprotect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 	return mprotect(pointer(lo), hi - lo, PROT_READ | PROT_WRITE);
 }
 
-static bool is_protected(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+static bool are_protected(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 {
 	(void)g;
-	return vv_memory_readonly(lo, hi);
+	return vv_memory_are_readonly(r, n);
 }
 
 static const struct vv_guard_ops by_mprotect = {
@@ -83,7 +83,7 @@ static const struct vv_guard_ops by_mprotect = {
 	.remove = remove_nothing,
 	.shut = protect,
 	.lift = unprotect,
-	.is_intact = is_protected,
+	.are_intact = are_protected,
 };
 
 /* ---- userfaultfd */
@@ -167,23 +167,32 @@ static int disarm(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 	return set_mode(g, lo, hi, 0);
 }
 
+static bool is_armed(int pagemap, size_t at, size_t end)
+{
+	uint64_t entry[512];
+
+	while (at < end) {
+		size_t n = end - at < 512 ? end - at : 512;
+
+		if (pread(pagemap, entry, n * sizeof(entry[0]), (off_t)(at * sizeof(entry[0]))) != (ssize_t)(n * sizeof(entry[0])))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			if (!(entry[i] & PAGEMAP_UFFD_WP))
+				return false;
+		at += n;
+	}
+	return true;
+}
+
 /* Memory that was unmapped, mapped anew or dropped by madvise lacks the mark. */
-static bool is_armed(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
+static bool are_armed(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	size_t at = lo / vv_memory_page(), end = hi / vv_memory_page();
-	uint64_t entry[512];
 	bool ok = fd >= 0;
 
 	(void)g;
-	while (ok && at < end) {
-		size_t n = end - at < 512 ? end - at : 512;
-
-		ok = pread(fd, entry, n * sizeof(entry[0]), (off_t)(at * sizeof(entry[0]))) == (ssize_t)(n * sizeof(entry[0]));
-		for (size_t i = 0; ok && i < n; i++)
-			ok = (entry[i] & PAGEMAP_UFFD_WP) != 0;
-		at += n;
-	}
+	for (size_t i = 0; ok && i < n; i++)
+		ok = is_armed(fd, r[i].lo / vv_memory_page(), r[i].hi / vv_memory_page());
 	if (fd >= 0)
 		close(fd);
 	return ok;
@@ -198,7 +207,7 @@ static const struct vv_guard_ops by_userfault = {
 	.remove = unregister,
 	.shut = arm,
 	.lift = disarm,
-	.is_intact = is_armed,
+	.are_intact = are_armed,
 };
 
 /* ---- both */
@@ -257,17 +266,12 @@ void vv_guard_lift_rest(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 
 bool vv_guard_are_intact(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 {
-	if (g->ops->is_intact == is_protected)
-		vv_memory_look(r, n, vv_memory_is_readonly);
-	for (size_t i = 0; i < n; i++)
-		if (g->ops->is_intact == is_protected ? !r[i].ok : !g->ops->is_intact(g, r[i].lo, r[i].hi))
-			return false;
-	return true;
+	return g->ops->are_intact(g, r, n);
 }
 
 bool vv_guard_is_intact(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
-	return g->ops->is_intact(g, lo, hi);
+	return g->ops->are_intact(g, &(struct vv_memory_range){lo, hi, false}, 1);
 }
 
 bool vv_guard_stops(const struct vv_guard *g, int sig, int code)

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -156,7 +157,7 @@ bool vv_memory_watchable(uintptr_t lo, uintptr_t hi)
 	return r.ok;
 }
 
-bool vv_memory_is_readonly(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
+static bool is_readonly(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
 {
 	(void)lo;
 	(void)hi;
@@ -164,12 +165,48 @@ bool vv_memory_is_readonly(uintptr_t lo, uintptr_t hi, const char *mode, const c
 	return memcmp(mode, "r-", 2) == 0 && mode[3] == 'p';
 }
 
-bool vv_memory_readonly(uintptr_t lo, uintptr_t hi)
-{
-	struct vv_memory_range r = {.lo = lo, .hi = hi};
+/* PROCMAP_QUERY (Linux 6.11): the mapping at an address, without going over all others, which may be many thousands. Its names
+ * in linux/fs.h are newer than many systems' headers. */
+struct query {
+	uint64_t size, flags, address, lo, hi, mode, page_size, offset, inode;
+	uint32_t dev_major, dev_minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
 
-	vv_memory_look(&r, 1, vv_memory_is_readonly);
-	return r.ok;
+#define QUERY_CALL _IOWR('f', 17, struct query)
+
+enum { QUERY_READABLE = 1, QUERY_WRITABLE = 2, QUERY_SHARED = 8 };
+
+/* 1: all of it is; 0: it is not; -1: the kernel cannot tell. */
+static int query_readonly(int maps, uintptr_t lo, uintptr_t hi)
+{
+	while (lo < hi) {
+		struct query q = {.size = sizeof(q), .address = lo};
+
+		if (ioctl(maps, QUERY_CALL, &q) != 0)
+			return errno == ENOENT ? 0 : -1;
+		if ((q.mode & (QUERY_READABLE | QUERY_WRITABLE | QUERY_SHARED)) != QUERY_READABLE)
+			return 0;
+		lo = (uintptr_t)q.hi;
+	}
+	return 1;
+}
+
+bool vv_memory_are_readonly(struct vv_memory_range *r, size_t n)
+{
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), told = maps < 0 ? -1 : 1;
+
+	for (size_t i = 0; told == 1 && i < n; i++)
+		told = query_readonly(maps, r[i].lo, r[i].hi);
+	if (maps >= 0)
+		close(maps);
+	if (told >= 0)
+		return told;
+	vv_memory_look(r, n, is_readonly);
+	for (size_t i = 0; i < n; i++)
+		if (!r[i].ok)
+			return false;
+	return true;
 }
 
 /* msync does nothing but look, if it need not wait. */

@@ -149,10 +149,15 @@ static uint64_t pages_found(const struct vv_scan *s, size_t n)
 	return bytes / vv_memory_page();
 }
 
+int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+{
+	return s->owner == getpid() ? protect(s, lo, hi) : lost();
+}
+
 /* Protects the n stretches found, then reports them. Writes go on meanwhile, and none is lost: one to a page that was found may
  * come before the page is protected, but the page is reported, and its content is read, after that; one to a page that was not
  * found leaves that page unprotected, for the next scan to find. */
-static int rearm(struct vv_scan *s, size_t n, seen_fn *seen, void *arg)
+static int rearm_found(struct vv_scan *s, size_t n, seen_fn *seen, void *arg)
 {
 	for (size_t i = 0; i < n; i++) {
 		int rc = protect(s, s->found[i].lo, s->found[i].hi);
@@ -179,9 +184,9 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 		if (rc)
 			break;
 		pages = pages_found(s, n);
-		if (pages > few)
+		if ((double)pages * (double)(hi - lo) > (double)few * (double)(next - lo)) /* if it goes on like this */
 			return sweep(s, lo, hi, SCAN_REARM, seen, arg);
-		rc = rearm(s, n, seen, arg);
+		rc = rearm_found(s, n, seen, arg);
 		few -= pages;
 		lo = next;
 	}

@@ -21,7 +21,9 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory th
  * must be taken as written, and attached anew. */
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		    void *arg);
-/* The same without starting anew. */
+/* Starts anew, whatever was written. */
+int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
+/* The same as collect without starting anew. */
 int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		 void *arg);
 

@@ -94,6 +94,28 @@ static void unequal(uint32_t ranks, size_t shared, const size_t *own)
 	court_close(&t);
 }
 
+/* Two copies on two hosts: each can move within its host only, away from the rank that has much of its own. */
+static void copies_on_hosts(void)
+{
+	enum { SHARED = 1 << 13, OWN = 8000 };
+	const uint32_t host[4] = { 9, 9, 5, 5 };
+	struct court t;
+
+	court_open(&t, 4, SHARED + OWN, 0);
+	t.copies = 2;
+	t.host = host;
+	for (uint32_t r = 0; r < 4; r++) {
+		for (uint32_t i = 0; i < SHARED; i++)
+			put(&t.rank[r], i, 4096);
+		for (uint32_t i = 0; i < OWN && (r == 0 || r == 3); i++)
+			put(&t.rank[r], SHARED + r * OWN + i, 4096);
+	}
+	court_epoch(&t, false);
+	printf("two copies on two hosts, own parts unequal: max/avg %.3f\n", court_imbalance(&t));
+	CHECK(court_imbalance(&t) <= 1.02);
+	court_close(&t);
+}
+
 /* Random holder sets and sizes: against the greedy choice of one judge that sees everything, largest first. */
 static void random_sets(uint64_t seed)
 {
@@ -173,6 +195,7 @@ int main(void)
 	unequal(8, 1 << 13, ramp);
 	unequal(4, 1 << 14, one);
 	unequal(8, 1 << 13, few);
+	copies_on_hosts();
 	random_sets(1);
 	random_sets(2);
 	borders();

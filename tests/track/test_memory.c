@@ -16,6 +16,15 @@ static bool watchable(const char *p, size_t first, size_t end)
 	return vv_memory_watchable((uintptr_t)p + first * page, (uintptr_t)p + end * page);
 }
 
+// Both ranges of pages.
+static bool readonly(const char *p, size_t first, size_t end, size_t first2, size_t end2)
+{
+	struct vv_memory_range r[] = { { (uintptr_t)p + first * page, (uintptr_t)p + end * page, false },
+				       { (uintptr_t)p + first2 * page, (uintptr_t)p + end2 * page, false } };
+
+	return vv_memory_are_readonly(r, first == first2 && end == end2 ? 1 : 2);
+}
+
 static void test_pages(void)
 {
 	uintptr_t lo = 1, hi = 1, base = 16 * page;
@@ -47,10 +56,12 @@ static void test_watchable(void)
 	CHECK_EQ(mprotect(p + 2 * page, page, PROT_READ), 0);
 	CHECK(!watchable(p, 0, 8) && !watchable(p, 2, 3) && !watchable(p, 1, 3));
 	CHECK(watchable(p, 0, 2) && watchable(p, 3, 8));
-	CHECK(vv_memory_readonly((uintptr_t)p + 2 * page, (uintptr_t)p + 3 * page));
-	CHECK(!vv_memory_readonly((uintptr_t)p + 2 * page, (uintptr_t)p + 4 * page));
+	CHECK(readonly(p, 2, 3, 2, 3) && !readonly(p, 2, 4, 2, 3) && !readonly(p, 1, 3, 2, 3) && !readonly(p, 2, 3, 6, 7));
+	CHECK_EQ(mprotect(p + 3 * page, 2 * page, PROT_READ | PROT_EXEC), 0); /* a mapping of its own */
+	CHECK(readonly(p, 2, 5, 2, 5) && readonly(p, 2, 3, 4, 5) && !readonly(p, 2, 3, 4, 6));
+	CHECK_EQ(mprotect(p + 3 * page, 2 * page, PROT_READ | PROT_WRITE), 0);
 	CHECK_EQ(mprotect(p + 2 * page, page, PROT_NONE), 0);
-	CHECK(!vv_memory_readonly((uintptr_t)p + 2 * page, (uintptr_t)p + 3 * page));
+	CHECK(!readonly(p, 2, 3, 2, 3));
 	CHECK_EQ(munmap(p + 5 * page, page), 0);
 	CHECK(!watchable(p, 5, 6) && !watchable(p, 4, 7) && !watchable(p, 5, 7) && !watchable(p, 4, 6));
 	CHECK(watchable(p, 3, 5) && watchable(p, 6, 8));
