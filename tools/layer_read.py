@@ -312,6 +312,7 @@ class Cursor:
 
 
 KINDS = {1: "IDENT", 2: "REGIONS", 3: "SOURCES", 4: "RUNS", 5: "STATS", 6: "BLOCKS", 7: "DIGESTS"}
+MORE_KINDS = {8: "COPIES"}  # that need not be there
 ELEMENT_SIZE = (1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16)
 MAX_EPOCH, MAX_RANKS = 9999999999, 2**20
 
@@ -372,7 +373,7 @@ class Layer:
     def section(self, kind):
         offset, length, check = next(entry[2:] for entry in self.entries if entry[0] == kind)
         data = self.read(offset, length)
-        cur = Cursor(data, self.obj, KINDS.get(kind, "section %d" % kind))
+        cur = Cursor(data, self.obj, {**KINDS, **MORE_KINDS}.get(kind, "section %d" % kind))
         cur.need(xxh3_64(data) == check, "check does not match")
         return cur
 
@@ -461,10 +462,30 @@ class Layer:
         cur.done()
         memory = stats.get(b"bytes.memory", self.memory)
         ways = [stats.get(b"bytes." + way) for way in (b"unchanged", b"zero", b"dup_time", b"dup_space", b"new")]
+        ways.append(stats.get(b"bytes.dup_ranks", 0))
         cur.need(memory == self.memory, "bytes.memory is not the length of all regions")
         cur.need(None in ways or sum(ways) == memory, "the ways of the bytes do not add up to bytes.memory")
         cur.need(ways[4] in (None, self.ident["payload"]), "bytes.new is not the payload length")
         return stats
+
+    @cached_property
+    def copies(self):
+        """Where else parts of the payload are: (position, length, rank, position there)."""
+        if all(entry[0] != 8 for entry in self.entries):
+            return []
+        cur, copies, before = self.section(8), [], 0
+        for _ in range(cur.var("number of copies")):
+            rank = before + cur.var("rank of a copy", 0, MAX_RANKS)
+            pos, at = (copies[-1][0] + copies[-1][1], copies[-1][3] + copies[-1][1]) if copies and rank == before else (0, 0)
+            gap, length, step = cur.var("gap of a copy"), cur.var("length of a copy", 1), cur.svar("position of a copy")
+            cur.need(rank < self.ident["ranks"] and rank != self.rank, "a copy in the layer of rank %d", rank)
+            cur.need(pos + gap + length <= self.ident["payload"], "a copy of what is after the payload")
+            cur.need(0 <= at + step <= 2**40 - length, "a copy before 0 or after 2^40")
+            cur.need(not (copies and rank == before and gap == step == 0), "two copies could be one")
+            copies.append((pos + gap, length, rank, at + step))
+            before = rank
+        cur.done()
+        return copies
 
     @property
     def memory(self):
@@ -695,15 +716,28 @@ class Lineage:
         commit["parent"] = cur.uint(8, "parent epoch", 0, epoch - 1)
         commit["time"] = cur.uint(8, "time")
         commit["ranks"] = []
-        for _ in range(ranks):
+        for number in range(ranks):
             rank = {"head": cur.take(16)}
             for key in ("length", "payload", "memory", "stored"):
                 rank[key] = cur.uint(8, key)
-            cur.uint(8, "reserved field", 0, 0)
+            rank["place"] = cur.uint(8, "place", 0, number + 1)
             cur.uint(8, "reserved field", 0, 0)
             commit["ranks"].append(rank)
         cur.done()
         return commit
+
+    def elsewhere(self, epoch, rank):
+        """Is the layer in another store: is none of its place here? Of an epoch that was dropped its place is not known."""
+        if self.has(epoch, rank):
+            return False
+        if epoch not in self.epochs:
+            return any(rank["place"] for live in self.epochs for rank in self.commit(live)["ranks"])
+        ranks = self.commit(epoch)["ranks"]
+        place = ranks[rank]["place"] if rank < len(ranks) else 0
+        return bool(place) and not any(self.has(epoch, r) for r in range(len(ranks)) if ranks[r]["place"] == place)
+
+    def has(self, epoch, rank):
+        return self.leaf(epoch, "r%d.layer" % rank) in self.leaves
 
     def open(self, epoch, rank):
         """The layer, not yet tied to its commit."""
@@ -823,6 +857,8 @@ class Checker:
             ranks = commit["ranks"]
             self.check_id(commit["lineage"], self.lineage.name + "/" + self.lineage.leaf(epoch, "commit"))
         for rank in range(len(ranks)):
+            if self.lineage.elsewhere(epoch, rank):
+                continue
             self.check_layer(epoch, rank)
             with self.telling():
                 self.check_regions(self.lineage.layer(epoch, rank), needed)
@@ -841,7 +877,8 @@ class Checker:
             layer = self.lineage.open(epoch, rank)
             for kind, _, _, _, _ in layer.entries:
                 with self.telling():
-                    getattr(layer, KINDS[kind].lower()) if kind in KINDS else layer.section(kind)
+                    name = {**KINDS, **MORE_KINDS}.get(kind)
+                    getattr(layer, name.lower()) if name else layer.section(kind)
             with self.telling():
                 self.check_id(layer.ident["lineage"], layer.obj)
             for number in range(len(layer.blocks)):
@@ -853,7 +890,7 @@ class Checker:
         """That every byte of every region is somewhere; adds the layers it took to needed."""
         for index in range(len(layer.regions)):
             for _, length, source, pos in self.lineage.resolve(layer, index):
-                if source:
+                if source and not self.lineage.elsewhere(*source):
                     needed.add(source)
                     for _ in self.lineage.layer(*source).pieces(pos, length):
                         pass
@@ -951,6 +988,7 @@ def show(lineage, layer):
         "blocks": [dict(block, check="%016x" % block["check"]) for block in layer.blocks],
         "digests": [{"position": start, "chunk": size, "digests": [digest.hex() for digest in digests]}
                     for start, size, digests in layer.digests],
+        "copies": layer.copies,
         "commit": commit,
     }
 

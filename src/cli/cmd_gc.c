@@ -103,7 +103,8 @@ const struct vv_cmd vv_cmd_gc = {
 	.max = 2,
 	.brief = "takes back the space that no epoch needs",
 	.help = "Removes layers that no epoch needs, and rewrites those of which little is needed. Nobody may be writing the\n"
-		"lineage meanwhile; whatever happens on the way, every epoch stays whole.",
+		"lineage meanwhile; whatever happens on the way, every epoch stays whole. A store that holds only some ranks' layers\n"
+		"is refused: what the others need of it is to be seen only by the job itself (option keep).",
 	.option = options,
 	.run = run,
 };

@@ -3,6 +3,7 @@
 #include "cli/job.h"
 #include "cli/text.h"
 #include "engine/verify.h"
+#include <string.h>
 
 struct check { /* of a whole store */
 	struct vv_job *job;
@@ -31,6 +32,7 @@ static void add(struct vv_verify_report *sum, const struct vv_verify_report *r)
 	sum->bytes += r->bytes;
 	sum->problems += r->problems;
 	sum->orphans += r->orphans;
+	sum->elsewhere += r->elsewhere;
 }
 
 /* One that was named and is not there is a mistake of the caller, not damage. */
@@ -41,6 +43,15 @@ static int find_epoch(const struct vv_lineage *lin, uint64_t epoch)
 
 	vv_commit_fini(&c);
 	return rc == VV_ENOENT ? rc : 0;
+}
+
+static void say_elsewhere(struct check *k, const char *name, const struct vv_verify_report *r)
+{
+	if (k->job->args->json || k->job->args->quiet)
+		return;
+	vv_bar_clear(&k->bar);
+	vv_out_printf(&k->job->out, "%s: this is one of several stores: layers of rank%s %s of %u lie in others and were not read\n", name,
+		      strpbrk(r->elsewhere_ranks, "-,") ? "s" : "", r->elsewhere_ranks, r->ranks);
 }
 
 /* A lineage whose record is damaged is a finding, not a failure to look. */
@@ -59,6 +70,8 @@ static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 		r.problems++;
 		rc = 0;
 	}
+	if (rc == 0 && r.elsewhere)
+		say_elsewhere(k, name, &r);
 	add(&k->sum, &r);
 	return rc;
 }
@@ -82,6 +95,7 @@ static void put_sum(struct vv_json *j, const struct vv_verify_report *r)
 	vv_json_number(j, "blocks", r->blocks);
 	vv_json_number(j, "bytes", r->bytes);
 	vv_json_number(j, "orphans", r->orphans);
+	vv_json_number(j, "elsewhere", r->elsewhere);
 }
 
 static void say_sum(struct vv_out *o, const struct vv_verify_report *r)
@@ -140,7 +154,8 @@ const struct vv_cmd vv_cmd_verify = {
 	.max = 2,
 	.brief = "reads everything and says what is damaged",
 	.help = "Reads every byte of a store, of a lineage, or of what one epoch needs, and checks it against every checksum and\n"
-		"digest there is. One line per problem; exit 1 if there is one.",
+		"digest there is. One line per problem; exit 1 if there is one. Where the ranks of a job have stores of their own, each\n"
+		"is verified by itself; layers that lie in the others are named and no problem.",
 	.option = options,
 	.run = run,
 };

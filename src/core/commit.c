@@ -37,7 +37,7 @@ void vv_commit_put(const struct vv_commit *c, struct vv_buf *out)
 		vv_wire_put_u64(out, c->rank[i].payload);
 		vv_wire_put_u64(out, c->rank[i].memory);
 		vv_wire_put_u64(out, c->rank[i].stored);
-		vv_wire_put_u64(out, 0);
+		vv_wire_put_u64(out, c->rank[i].place);
 		vv_wire_put_u64(out, 0);
 	}
 	put_check(out, start);
@@ -61,7 +61,7 @@ static int open_record(struct vv_wire *w, const char magic[8], const void *p, si
 	return 0;
 }
 
-static void get_rank(struct vv_wire *w, struct vv_commit_rank *r)
+static void get_rank(struct vv_wire *w, uint32_t rank, struct vv_commit_rank *r)
 {
 	const uint8_t *head = vv_wire_bytes(w, sizeof(r->head));
 
@@ -71,7 +71,8 @@ static void get_rank(struct vv_wire *w, struct vv_commit_rank *r)
 	r->payload = vv_wire_u64(w);
 	r->memory = vv_wire_u64(w);
 	r->stored = vv_wire_u64(w);
-	w->bad |= vv_wire_u64(w) != 0;
+	r->place = vv_wire_u64(w);
+	w->bad |= r->place > (uint64_t)rank + 1;
 	w->bad |= vv_wire_u64(w) != 0;
 }
 
@@ -99,7 +100,7 @@ int vv_commit_get(struct vv_commit *c, const void *p, size_t n)
 	if (!c->rank)
 		return VV_ENOMEM;
 	for (uint32_t i = 0; i < c->n_ranks; i++)
-		get_rank(&w, &c->rank[i]);
+		get_rank(&w, i, &c->rank[i]);
 	return w.bad ? vv_err_set(VV_EDAMAGED, "commit record: malformed rank") : 0;
 }
 

@@ -6,14 +6,14 @@
 static const char header_magic[8] = { 'V', 'A', 'R', 'V', 'E', 'L', 'Y', 'R' };
 static const char trailer_magic[8] = { 'V', 'A', 'R', 'V', 'E', 'E', 'N', 'D' };
 
-enum { VERSION = 1, LAST_KNOWN = VV_SECTION_DIGESTS };
+enum { VERSION = 1, LAST_FIXED = VV_SECTION_DIGESTS };
 
 const char *vv_layer_section_name(uint32_t kind)
 {
 	static const char *const names[] = { "?",     "IDENT",  "REGIONS", "SOURCES",
-					     "RUNS", "STATS", "BLOCKS", "DIGESTS" };
+					     "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES" };
 
-	return kind <= LAST_KNOWN ? names[kind] : "?";
+	return kind <= VV_SECTION_COPIES ? names[kind] : "?";
 }
 
 void vv_layer_put_header(struct vv_buf *b)
@@ -52,7 +52,7 @@ static void put_section(struct vv_frame *f, struct vv_buf *out, uint64_t off, ui
 }
 
 static void put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests,
-				 uint64_t off, struct vv_buf *out)
+				 const struct vv_copies *copies, uint64_t off, struct vv_buf *out)
 {
 	struct vv_buf b = { 0 };
 
@@ -63,6 +63,12 @@ static void put_payload_sections(struct vv_frame *f, const struct vv_blocks *blo
 	vv_payload_put_digests(digests, &b);
 	put_section(f, out, off, VV_SECTION_DIGESTS, 0, b.p, b.n);
 	out->failed |= b.failed;
+	if (copies && copies->n) {
+		b.n = 0;
+		vv_copies_put(copies, &b);
+		put_section(f, out, off, VV_SECTION_COPIES, VV_SECTION_SKIPPABLE, b.p, b.n);
+		out->failed |= b.failed;
+	}
 	vv_buf_fini(&b);
 }
 
@@ -92,7 +98,7 @@ static int put_end(struct vv_frame *f, uint64_t off, struct vv_buf *out)
 }
 
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      uint64_t off, struct vv_buf *out, struct vv_digest *head_digest)
+		      const struct vv_copies *copies, uint64_t off, struct vv_buf *out, struct vv_digest *head_digest)
 {
 	struct vv_buf part[5] = { 0 };
 	struct vv_frame f = { 0 };
@@ -111,7 +117,7 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 		rc = vv_buf_check(out);
 	if (rc == 0) {
 		vv_digest_xxh3(out->p + start, out->n - start, head_digest);
-		put_payload_sections(&f, blocks, digests, off - start, out);
+		put_payload_sections(&f, blocks, digests, copies, off - start, out);
 		rc = put_end(&f, off - start, out);
 	}
 	for (int i = 0; i < 5; i++)
@@ -120,7 +126,7 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 }
 
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, uint64_t off, struct vv_buf *out)
+			   const struct vv_digests *digests, const struct vv_copies *copies, uint64_t off, struct vv_buf *out)
 {
 	struct vv_frame f = { 0 };
 	size_t start = out->n;
@@ -133,14 +139,16 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 		put_section(&f, out, off - start, s->kind, s->flags, head_bytes, s->len);
 		head_bytes += s->len;
 	}
-	put_payload_sections(&f, blocks, digests, off - start, out);
+	put_payload_sections(&f, blocks, digests, copies, off - start, out);
 	return put_end(&f, off - start, out);
 }
 
 uint64_t vv_layer_digests_check(const struct vv_buf *out)
 {
-	struct vv_wire w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - 8, 8); /* the last field of the last entry */
+	struct vv_wire w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER + 8, 4);
+	size_t behind = (size_t)(vv_wire_u32(&w) - VV_SECTION_DIGESTS) * VV_LAYER_ENTRY; /* entries of further sections */
 
+	w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - behind - 8, 8); /* the last field of its entry */
 	return vv_wire_u64(&w);
 }
 
@@ -180,15 +188,15 @@ static int occurs_before(const struct vv_frame *f, uint32_t i)
 /* Kinds 1 to 7 in order and flagged as they must be; later kinds may follow, each once, if they may be skipped. */
 static int check_kinds(const struct vv_frame *f)
 {
-	if (f->n < LAST_KNOWN)
+	if (f->n < LAST_FIXED)
 		return vv_err_set(VV_EDAMAGED, "directory: sections are missing");
 	for (uint32_t i = 0; i < f->n; i++) {
 		const struct vv_section *s = &f->section[i];
 		uint32_t want = i < VV_SECTION_STATS ? VV_SECTION_HEAD : 0;
 
-		if (i < LAST_KNOWN && (s->kind != i + 1 || s->flags != want))
+		if (i < LAST_FIXED && (s->kind != i + 1 || s->flags != want))
 			return vv_err_set(VV_EDAMAGED, "directory: section %u is not the one expected", i);
-		if (i >= LAST_KNOWN && (s->kind <= LAST_KNOWN || s->flags != VV_SECTION_SKIPPABLE))
+		if (i >= LAST_FIXED && (s->kind <= LAST_FIXED || s->flags != VV_SECTION_SKIPPABLE))
 			return vv_err_set(VV_EDAMAGED, "directory: section of unknown kind %u (a newer varve wrote it?)",
 					  s->kind);
 		if (occurs_before(f, i))
@@ -226,6 +234,14 @@ int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir)
 const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind)
 {
 	return &f->section[kind - 1];
+}
+
+const struct vv_section *vv_layer_find(const struct vv_frame *f, uint32_t kind)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		if (f->section[i].kind == kind)
+			return &f->section[i];
+	return NULL;
 }
 
 int vv_layer_check_section(const struct vv_section *s, const void *p)

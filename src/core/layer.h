@@ -3,6 +3,7 @@
 #define VV_CORE_LAYER_H
 
 #include "base/wire.h"
+#include "core/copies.h"
 #include "core/digest.h"
 #include "core/head.h"
 #include "core/payload.h"
@@ -22,6 +23,7 @@ enum vv_section_kind {
 	VV_SECTION_STATS,
 	VV_SECTION_BLOCKS,
 	VV_SECTION_DIGESTS,
+	VV_SECTION_COPIES, /* only where there are some */
 };
 
 enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2 };
@@ -48,12 +50,12 @@ void vv_layer_put_header(struct vv_buf *b);
 int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER]);
 
 /* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
- * digest that the commit record carries. */
+ * digest that the commit record carries. copies may be NULL. */
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      uint64_t off, struct vv_buf *out, struct vv_digest *head_digest);
+		      const struct vv_copies *copies, uint64_t off, struct vv_buf *out, struct vv_digest *head_digest);
 /* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, uint64_t off, struct vv_buf *out);
+			   const struct vv_digests *digests, const struct vv_copies *copies, uint64_t off, struct vv_buf *out);
 
 /* The check of the DIGESTS section in what either has put at the end of `out`. */
 uint64_t vv_layer_digests_check(const struct vv_buf *out);
@@ -61,7 +63,8 @@ uint64_t vv_layer_digests_check(const struct vv_buf *out);
 /* Trailer first, then the directory that it names. */
 int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAILER], uint64_t file_len);
 int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir);
-const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind);
+const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind); /* one of those that are always there */
+const struct vv_section *vv_layer_find(const struct vv_frame *f, uint32_t kind);    /* or NULL */
 int vv_layer_check_section(const struct vv_section *s, const void *p);
 
 #endif

@@ -224,6 +224,47 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 	return 0;
 }
 
+bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer)
+{
+	struct vv_layer_name key = { .layer = layer };
+
+	return l->n_layers && bsearch(&key, l->layer, l->n_layers, sizeof(key), by_layer);
+}
+
+/* If any layer of the rank's place is here, so should be all of them. */
+bool vv_catalog_is_elsewhere(const struct vv_listing *l, const struct vv_commit *c, uint32_t rank)
+{
+	uint64_t place = c->rank[rank].place;
+
+	for (uint64_t r = place - 1; place && r < c->n_ranks; r++)
+		if (c->rank[r].place == place && vv_catalog_lists(l, vv_run_layer(c->epoch, (uint32_t)r)))
+			return false;
+	return place != 0;
+}
+
+uint32_t vv_catalog_elsewhere(const struct vv_listing *l, const struct vv_commit *c, char ranks[VV_CATALOG_RANKS])
+{
+	uint32_t n = 0;
+	size_t used = 0;
+
+	ranks[0] = '\0';
+	for (uint32_t r = 0; r < c->n_ranks; r++) {
+		uint32_t first = r;
+
+		while (r < c->n_ranks && vv_catalog_is_elsewhere(l, c, r))
+			r++;
+		if (r == first)
+			continue;
+		n += r - first;
+		if (used < VV_CATALOG_RANKS)
+			used += (size_t)snprintf(ranks + used, VV_CATALOG_RANKS - used, r - first > 1 ? "%s%u-%u" : "%s%u",
+						 used ? ", " : "", first, r - 1);
+	}
+	if (used >= VV_CATALOG_RANKS)
+		memcpy(ranks + VV_CATALOG_RANKS - 4, "...", 4);
+	return n;
+}
+
 void vv_catalog_listing_fini(struct vv_listing *l)
 {
 	vv_mem_free(l->epoch);

@@ -45,6 +45,14 @@ int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *e
 /* The highest number that a commit or a layer bears: the next epoch is above it. */
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 
+/* How many ranks' layers of an epoch lie in other stores, as its record says, and which: "0-2, 5". Layers that should lie with one that
+ * is here are not elsewhere, they are missing. */
+enum { VV_CATALOG_RANKS = 80 };
+uint32_t vv_catalog_elsewhere(const struct vv_listing *l, const struct vv_commit *c, char ranks[VV_CATALOG_RANKS]);
+bool vv_catalog_is_elsewhere(const struct vv_listing *l, const struct vv_commit *c, uint32_t rank);
+/* Is the layer listed? */
+bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer);
+
 /* From now on the epoch counts. */
 int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);
 /* VV_ENOENT if the epoch is not there; VV_EDAMAGED if its record is not whole. */

@@ -17,6 +17,7 @@ static void note_blocked(struct varve *v, uint64_t start)
 /* Everything that can fail before there is an epoch. */
 static int prepare(struct varve *v)
 {
+	uint64_t wants = v->group ? vv_retain_wants(v) : 0;
 	int rc = vv_flusher_reserve(&v->flusher);
 
 	if (rc == 0)
@@ -25,7 +26,11 @@ static int prepare(struct varve *v)
 		rc = vv_flusher_ready(&v->flusher);
 	if (!v->group)
 		return rc;
-	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	rc = vv_ranks_sum(v->group, v->group->comm, rc, &wants, 1);
+	if (rc == 0 && wants)
+		rc = vv_ranks_agree(v->group, v->group->comm, vv_retain_reclaim(v));
+	if (rc == 0 && wants)
+		rc = vv_ranks_agree(v->group, v->group->comm, vv_session_prepare(v));
 	return rc ? rc : vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX); /* so that all use the same number */
 }
 

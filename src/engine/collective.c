@@ -64,36 +64,6 @@ int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
-static void mail_free(struct vv_mail *m, struct vv_comm *c)
-{
-	vv_comm_free(c, m->out);
-	vv_comm_free(c, m->in);
-	vv_comm_free(c, m->out_len);
-	vv_comm_free(c, m->in_len);
-	*m = (struct vv_mail){ 0 };
-}
-
-static int mail_new(struct vv_mail *m, uint32_t ranks, size_t out)
-{
-	m->out = vv_mem_new(out + 1, 1);
-	m->out_len = vv_mem_new(ranks, sizeof(*m->out_len));
-	m->in_len = vv_mem_new(ranks, sizeof(*m->in_len));
-	return m->out && m->out_len && m->in_len ? 0 : VV_ENOMEM;
-}
-
-/* in_len is known: room for what comes, in whole units. */
-static int mail_room(struct vv_mail *m, uint32_t ranks, uint64_t unit)
-{
-	m->in_sum = 0;
-	for (uint32_t r = 0; r < ranks; r++) {
-		if (m->in_len[r] % unit || m->in_len[r] > VV_MAX_PAYLOAD || m->in_sum > VV_MAX_PAYLOAD)
-			return vv_err_set(VV_EPEER, "rank %u sends a message of %" PRIu64 " bytes, which cannot be", r, m->in_len[r]);
-		m->in_sum += m->in_len[r];
-	}
-	m->in = vv_mem_new((size_t)m->in_sum + 1, 1);
-	return m->in ? 0 : VV_ENOMEM;
-}
-
 /* ask: how much comes from whom is not known yet. */
 static int send_all(struct vv_talk *t, struct vv_mail *m, int rc, uint64_t unit, bool ask)
 {
@@ -104,7 +74,7 @@ static int send_all(struct vv_talk *t, struct vv_mail *m, int rc, uint64_t unit,
 		t->over = rc != 0;
 	}
 	if (rc == 0)
-		rc = mail_room(m, t->g->size, unit);
+		rc = vv_mail_room(m, t->g->size, unit);
 	rc = vv_talk_agree(t, rc);
 	if (rc == 0)
 		rc = vv_comm_alltoallv(t->comm, m->out, m->out_len, m->in, m->in_len);
@@ -135,7 +105,7 @@ static int write_claims(struct vv_talk *t)
 	const struct vv_claims *c = t->p->claims;
 	uint32_t size = t->g->size;
 	uint64_t *next = vv_mem_new(size, sizeof(*next));
-	int rc = mail_new(&t->claims, size, c->n * VV_JUDGE_CLAIM);
+	int rc = vv_mail_new(&t->claims, size, c->n * VV_JUDGE_CLAIM);
 
 	t->order = vv_mem_new(c->n, sizeof(*t->order));
 	if (rc || !next || !t->order) {
@@ -176,7 +146,7 @@ static struct vv_judge_place recall(struct vv_pass *p, const struct vv_digest *d
 static int ask_old_owners(struct vv_talk *t)
 {
 	uint32_t size = t->g->size;
-	int rc = mail_new(&t->queries, size, t->judged.n_queries * sizeof(struct vv_digest));
+	int rc = vv_mail_new(&t->queries, size, t->judged.n_queries * sizeof(struct vv_digest));
 	size_t n;
 
 	if (rc == 0) {
@@ -190,7 +160,7 @@ static int ask_old_owners(struct vv_talk *t)
 	if (rc)
 		return rc;
 	n = (size_t)(t->queries.in_sum / sizeof(struct vv_digest));
-	rc = mail_new(&t->answers, size, n * sizeof(struct vv_judge_place));
+	rc = vv_mail_new(&t->answers, size, n * sizeof(struct vv_judge_place));
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		struct vv_judge_place place;
 		struct vv_digest d;
@@ -215,7 +185,7 @@ static int send_verdicts(struct vv_talk *t, int rc, uint64_t *shared)
 	uint32_t *verdict = NULL;
 
 	if (rc == 0)
-		rc = mail_new(&t->verdicts, size, t->judged.n * sizeof(uint32_t));
+		rc = vv_mail_new(&t->verdicts, size, t->judged.n * sizeof(uint32_t));
 	if (rc == 0) {
 		verdict = (uint32_t *)t->verdicts.out;
 		rc = vv_case_decide(&t->judged, t->g->host, t->g->copies, verdict);
@@ -226,7 +196,7 @@ static int send_verdicts(struct vv_talk *t, int rc, uint64_t *shared)
 		t->verdicts.in_len[r] = t->claims.out_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
 	}
 	if (rc == 0)
-		rc = mail_room(&t->verdicts, size, sizeof(uint32_t));
+		rc = vv_mail_room(&t->verdicts, size, sizeof(uint32_t));
 	rc = vv_talk_sum(t, rc, shared, 1);
 	if (rc == 0) {
 		rc = vv_comm_alltoallv(t->comm, t->verdicts.out, t->verdicts.out_len, t->verdicts.in, t->verdicts.in_len);
@@ -244,7 +214,7 @@ static int send_lent(struct vv_talk *t, int rc)
 	uint64_t *pos;
 
 	if (rc == 0)
-		rc = mail_new(&t->lent, t->g->size, n * sizeof(uint64_t));
+		rc = vv_mail_new(&t->lent, t->g->size, n * sizeof(uint64_t));
 	pos = (uint64_t *)t->lent.out;
 	for (size_t k = 0; rc == 0 && k < c->n; k++)
 		if (vv_judge_kind(got[k]) == VV_JUDGE_LEND)
@@ -266,7 +236,7 @@ static int send_where(struct vv_talk *t, int rc)
 	const uint32_t *got = (const uint32_t *)t->verdicts.in, *gave = (const uint32_t *)t->verdicts.out;
 
 	if (rc == 0)
-		rc = mail_new(&t->where, t->g->size, vv_judge_words(gave, t->judged.n, t->g->copies) * sizeof(uint64_t));
+		rc = vv_mail_new(&t->where, t->g->size, vv_judge_words(gave, t->judged.n, t->g->copies) * sizeof(uint64_t));
 	if (rc == 0)
 		vv_case_where(&t->judged, (uint64_t *)t->where.out);
 	for (uint32_t r = 0; rc == 0 && r < t->g->size; r++) {
@@ -330,6 +300,21 @@ static int apply_old(struct vv_talk *t, struct old_ref *old, size_t n)
 	return rc;
 }
 
+/* What is stored here and elsewhere too. */
+static int note_copies(struct vv_pass *p, size_t claim, const uint64_t *copy, unsigned n)
+{
+	const struct vv_claims *c = p->claims;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < n; i++)
+		if (copy[i] != VV_JUDGE_NO_COPY && copy[i] / VV_JUDGE_POS_MAX != p->v->rank)
+			rc = vv_copies_add(&p->copies, &(struct vv_copy){ .pos = c->pos[claim],
+									  .len = vv_judge_tag_len(c->tag[claim]),
+									  .at = copy[i] % VV_JUDGE_POS_MAX,
+									  .rank = (uint32_t)(copy[i] / VV_JUDGE_POS_MAX) });
+	return rc;
+}
+
 /* Every claim that another rank stores gets its place. */
 static int apply_where(struct vv_talk *t)
 {
@@ -348,6 +333,8 @@ static int apply_where(struct vv_talk *t)
 		rc = vv_judge_where_next(word, &at, got[k], t->g->size, t->g->copies, &where);
 		if (rc == 0 && vv_judge_kind(got[k]) == VV_JUDGE_OLD)
 			old[n_old++] = (struct old_ref){ where.layer, where.pos, t->order[k] };
+		if (rc == 0 && vv_judge_kind(got[k]) == VV_JUDGE_LEND && where.copy)
+			rc = note_copies(t->p, t->order[k], where.copy, t->g->copies - 1);
 		if (rc || vv_judge_kind(got[k]) != VV_JUDGE_REFER)
 			continue;
 		if (!source[rank]) {
@@ -359,6 +346,7 @@ static int apply_where(struct vv_talk *t)
 	}
 	if (rc == 0)
 		rc = apply_old(t, old, n_old);
+	vv_copies_settle(&t->p->copies);
 	vv_mem_free(source);
 	vv_mem_free(old);
 	return rc;
@@ -378,7 +366,7 @@ static int introduce(struct vv_talk *t)
 		t->g->introduced = rc == 0;
 		return rc;
 	}
-	rc = mail_new(&m, size, n * sizeof(struct vv_digest));
+	rc = vv_mail_new(&m, size, n * sizeof(struct vv_digest));
 	next = vv_mem_new(size, sizeof(*next));
 	if (rc == 0 && next) {
 		count_judges(t, n, 0, next);
@@ -395,7 +383,7 @@ static int introduce(struct vv_talk *t)
 			     (size_t)(m.in_len[r] / sizeof(struct vv_digest)));
 	t->g->introduced = rc == 0;
 	vv_mem_free(next);
-	mail_free(&m, t->comm);
+	vv_mail_free(&m, t->g);
 	return rc;
 }
 
@@ -443,12 +431,12 @@ static void talk_free(struct vv_talk *t)
 	if (!t)
 		return;
 	vv_case_close(&t->judged);
-	mail_free(&t->claims, t->comm);
-	mail_free(&t->queries, t->comm);
-	mail_free(&t->answers, t->comm);
-	mail_free(&t->verdicts, t->comm);
-	mail_free(&t->lent, t->comm);
-	mail_free(&t->where, t->comm);
+	vv_mail_free(&t->claims, t->g);
+	vv_mail_free(&t->queries, t->g);
+	vv_mail_free(&t->answers, t->g);
+	vv_mail_free(&t->verdicts, t->g);
+	vv_mail_free(&t->lent, t->g);
+	vv_mail_free(&t->where, t->g);
 	vv_mem_free(t->order);
 	vv_mem_free(t->sums);
 	vv_mem_free(t);

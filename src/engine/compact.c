@@ -2,8 +2,10 @@
  * again. Positions never change, so no reference has to. */
 #include "engine/compact.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "codec/codec.h"
+#include "engine/alternates.h"
 #include "engine/layerio.h"
 #include <string.h>
 
@@ -57,6 +59,7 @@ struct writer {
 	struct vv_put *put;
 	struct vv_blocks blocks;
 	struct vv_digests digests;
+	struct vv_copies copies;
 	uint8_t *raw, *stored, *gathered, *coded;
 	size_t cap;
 	size_t n_gathered;
@@ -175,6 +178,32 @@ static int keep_digests(struct writer *w)
 	return rc;
 }
 
+/* Where the other copies are of what stays. */
+static int keep_copies(struct writer *w)
+{
+	struct vv_copies all = { 0 };
+	int rc = vv_alternates_read(w->from, &all);
+
+	if (rc == VV_EDAMAGED) { /* the bytes themselves are what counts */
+		vv_log_warn("%s; where the other copies are is lost", vv_err_last());
+		rc = 0;
+	}
+	for (size_t i = 0; rc == 0 && i < all.n; i++) {
+		uint64_t end = all.v[i].pos + all.v[i].len;
+
+		for (size_t k = vv_payload_extent_find(w->need, all.v[i].pos); rc == 0 && k < w->need->n && w->need->v[k].pos < end; k++) {
+			const struct vv_extent *x = &w->need->v[k];
+			uint64_t from = x->pos > all.v[i].pos ? x->pos : all.v[i].pos, to = x->pos + x->len < end ? x->pos + x->len : end;
+
+			rc = vv_copies_add(&w->copies, &(struct vv_copy){ .pos = from, .len = to - from, .rank = all.v[i].rank,
+									  .at = all.v[i].at + (from - all.v[i].pos) });
+		}
+	}
+	vv_copies_settle(&w->copies);
+	vv_copies_fini(&all);
+	return rc;
+}
+
 /* A layer that only lends its payload needs no regions any more. */
 static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 {
@@ -187,8 +216,8 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	if (chain) {
 		rc = vv_layerio_head_bytes(w->from, &head, &n);
 		if (rc == 0)
-			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, w->put->written,
-						    out);
+			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies,
+						    w->put->written, out);
 		vv_mem_free(head);
 		return rc;
 	}
@@ -198,7 +227,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	bare.n_regions = 0;
 	bare.stat = NULL;
 	bare.n_stats = 0;
-	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, w->put->written, out, &unused);
+	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, w->put->written, out, &unused);
 }
 
 static int make_buffers(struct writer *w)
@@ -237,6 +266,8 @@ static int write_layer(struct writer *w, bool chain)
 		rc = copy_blocks(w);
 	if (rc == 0)
 		rc = keep_digests(w);
+	if (rc == 0)
+		rc = keep_copies(w);
 	b.n = 0;
 	if (rc == 0)
 		rc = put_tail(w, chain, &b);
@@ -267,6 +298,7 @@ int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reach_layer *
 	vv_layerio_close(w.from);
 	vv_payload_blocks_fini(&w.blocks);
 	vv_payload_digests_fini(&w.digests);
+	vv_copies_fini(&w.copies);
 	vv_mem_free(w.raw);
 	vv_mem_free(w.stored);
 	vv_mem_free(w.gathered);

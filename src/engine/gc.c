@@ -21,7 +21,31 @@ static int mark(struct vv_reach *r, const struct vv_listing *l)
 			vv_err_context(rc, "gc stopped at epoch %" PRIu64 ", nothing was changed (drop the epoch if it is lost)",
 				       l->epoch[i]);
 	}
+	if (rc == 0)
+		rc = vv_reach_settle(r);
+	if (rc == 0)
+		rc = vv_reach_add_copies(r, false);
 	return rc ? rc : vv_reach_settle(r);
+}
+
+/* Where ranks have stores of their own, what others need of these layers cannot be seen from here. */
+static int check_whole(const struct vv_lineage *lin, const struct vv_listing *l)
+{
+	char ranks[VV_CATALOG_RANKS];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
+		struct vv_commit c = { 0 };
+
+		rc = vv_catalog_commit(lin, l->epoch[i], &c);
+		if (rc == 0 && vv_catalog_elsewhere(l, &c, ranks))
+			rc = vv_err_set(VV_EINVAL, "gc: this is one of several stores: of the %u ranks of epoch %" PRIu64 " it does not hold "
+					"rank(s) %s, and what those need of it cannot be seen from here; a job that runs with the "
+					"option keep takes the space back in all of them", c.n_ranks, c.epoch, ranks);
+		vv_commit_fini(&c);
+		rc = rc == VV_EDAMAGED ? 0 : rc; /* marking will tell */
+	}
+	return rc;
 }
 
 static int forget_caches(const struct vv_lineage *lin)
@@ -124,30 +148,38 @@ static int remove_if_empty(struct vv_store *s, const char *dir)
 	return 0;
 }
 
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reach *r, bool dry_run,
+		struct vv_gc_report *out)
+{
+	uint64_t newest = r->n ? vv_run_epoch(r->v[r->n - 1].layer) : 0;
+	int rc = dry_run ? 0 : settle(lin);
+
+	if (rc == 0 && !dry_run)
+		rc = forget_caches(lin);
+	if (l->n_epochs && l->epoch[l->n_epochs - 1] > newest)
+		newest = l->epoch[l->n_epochs - 1];
+	for (size_t i = 0; rc == 0 && i < r->n; i++)
+		rc = treat(lin, &r->v[i], vv_run_epoch(r->v[i].layer) >= newest, dry_run, out);
+	if (rc == 0 && !dry_run)
+		rc = each_folder(lin, remove_if_empty);
+	return rc;
+}
+
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out)
 {
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
 	struct vv_reach r = { 0 };
-	uint64_t newest = 0;
 	int rc = vv_catalog_list(lin, 0, &l);
 
+	if (rc == 0)
+		rc = check_whole(lin, &l);
 	if (rc == 0)
 		rc = vv_reach_init(&r, lin, &l);
 	if (rc == 0)
 		rc = mark(&r, &l);
-	if (rc == 0 && !dry_run)
-		rc = settle(lin);
-	if (rc == 0 && !dry_run)
-		rc = forget_caches(lin);
-	if (rc == 0 && r.n)
-		newest = vv_run_epoch(r.v[r.n - 1].layer);
-	if (rc == 0 && l.n_epochs && l.epoch[l.n_epochs - 1] > newest)
-		newest = l.epoch[l.n_epochs - 1];
-	for (size_t i = 0; rc == 0 && i < r.n; i++)
-		rc = treat(lin, &r.v[i], vv_run_epoch(r.v[i].layer) >= newest, dry_run, &report);
-	if (rc == 0 && !dry_run)
-		rc = each_folder(lin, remove_if_empty);
+	if (rc == 0)
+		rc = vv_gc_sweep(lin, &l, &r, dry_run, &report);
 	vv_reach_fini(&r);
 	vv_catalog_listing_fini(&l);
 	if (rc == 0)

@@ -58,6 +58,7 @@ void vv_pass_free(struct vv_pass *p)
 	vv_head_fini(&p->head);
 	vv_payload_blocks_fini(&p->blocks);
 	vv_payload_digests_fini(&p->digests);
+	vv_copies_fini(&p->copies);
 	vv_mem_free(p->region);
 	vv_mem_free(p);
 }
@@ -306,7 +307,7 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	vv_tiles_sum(p->v, &p->st);
 	rc = add_stats(p);
 	if (rc == 0)
-		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, p->put->written, &tail, head);
+		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, p->put->written, &tail, head);
 	iov = (struct iovec){ tail.p, tail.n };
 	if (rc == 0)
 		rc = vv_history_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));

@@ -19,6 +19,7 @@ struct vv_pass {
 	struct vv_head head;
 	struct vv_blocks blocks;
 	struct vv_digests digests;
+	struct vv_copies copies; /* of this rank's content that others store too */
 	uint64_t pos; /* end of the payload */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
 	struct vv_stow *stow;     /* engine/stow.c, while it is under way */

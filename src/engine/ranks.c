@@ -408,43 +408,58 @@ static int open_elsewhere(struct varve *v, const char *lineage, const struct fou
 	return rc;
 }
 
-/* A place that missed the record of the newest epoch, because the job died then, gets it now. */
-static int copy_commit(struct varve *v)
+/* The record goes from rank `who`, which has it as `b`, to all places that lack it. */
+static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bool has)
 {
 	struct vv_ranks *g = v->group;
 	struct vv_commit c = { 0 };
-	uint64_t who, len = 0;
+	uint64_t len = who == g->rank ? b->n : 0;
 	uint8_t *bytes = NULL;
+	int rc = vv_comm_bcast(g->comm, &len, sizeof(len), who);
+
+	if (rc)
+		return rc;
+	bytes = len < VV_MAX_PAYLOAD ? vv_mem_new((size_t)len + 1, 1) : NULL;
+	rc = vv_ranks_agree(g, g->comm, bytes ? 0 : VV_ENOMEM);
+	if (rc == 0 && who == g->rank)
+		memcpy(bytes, b->p, b->n);
+	if (rc == 0)
+		rc = vv_comm_bcast(g->comm, bytes, (size_t)len, who);
+	if (rc == 0 && !has && vv_ranks_leads_place(g)) {
+		rc = vv_commit_get(&c, bytes, (size_t)len);
+		if (rc == 0)
+			rc = vv_catalog_put_commit(&v->lineage, &c);
+		vv_commit_fini(&c);
+	}
+	if (!g->comm->broken)
+		vv_mem_free(bytes);
+	return rc;
+}
+
+/* A place that missed the record of an epoch, because the job died then, gets it now. */
+int vv_ranks_spread_commit(struct varve *v, uint64_t epoch)
+{
+	struct vv_ranks *g = v->group;
+	struct vv_commit c = { 0 };
+	uint64_t have, who;
 	struct vv_buf b = { 0 };
-	int rc = vv_catalog_commit(&v->lineage, v->epoch, &c), has = rc == 0;
+	bool has = vv_catalog_commit(&v->lineage, epoch, &c) == 0;
+	int rc;
 
 	if (has)
 		vv_commit_put(&c, &b);
 	vv_commit_fini(&c);
-	who = has && vv_buf_check(&b) == 0 ? g->rank : g->size;
-	rc = vv_comm_allreduce(g->comm, &who, 1, VARVE_MIN);
-	len = who == g->rank ? b.n : 0;
-	if (rc == 0 && who < g->size)
-		rc = vv_comm_bcast(g->comm, &len, sizeof(len), (uint32_t)who);
-	if (rc == 0 && who < g->size) {
-		bytes = len < VV_MAX_PAYLOAD ? vv_mem_new((size_t)len + 1, 1) : NULL;
-		rc = vv_ranks_agree(g, g->comm, bytes ? 0 : VV_ENOMEM);
-		if (rc == 0 && who == g->rank)
-			memcpy(bytes, b.p, b.n);
+	has = has && vv_buf_check(&b) == 0;
+	have = has;
+	rc = vv_comm_allreduce(g->comm, &have, 1, VARVE_SUM);
+	if (rc == 0 && have && have < g->size) {
+		who = has ? g->rank : g->size;
+		rc = vv_comm_allreduce(g->comm, &who, 1, VARVE_MIN);
 		if (rc == 0)
-			rc = vv_comm_bcast(g->comm, bytes, (size_t)len, (uint32_t)who);
-		if (rc == 0 && !has && vv_ranks_leads_place(g)) {
-			rc = vv_commit_get(&c, bytes, (size_t)len);
-			if (rc == 0)
-				rc = vv_catalog_put_commit(&v->lineage, &c);
-			vv_commit_fini(&c);
-		}
+			rc = vv_ranks_agree(g, g->comm, hand_commit(v, (uint32_t)who, &b, has));
 	}
 	vv_buf_fini(&b);
-	vv_comm_free(g->comm, bytes);
-	if (g->comm->broken)
-		return rc;
-	return vv_ranks_agree(g, g->comm, rc);
+	return rc;
 }
 
 static int agree_on_epoch(struct varve *v)
@@ -457,7 +472,7 @@ static int agree_on_epoch(struct varve *v)
 		return rc;
 	v->epoch = newest[0];
 	v->highest = newest[1];
-	return g->split && v->epoch ? copy_commit(v) : 0;
+	return g->split && v->epoch ? vv_ranks_spread_commit(v, v->epoch) : 0;
 }
 
 int vv_ranks_attach(struct varve *v, const char *lineage, int rc)

@@ -56,6 +56,8 @@ int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, siz
 int vv_ranks_join(struct varve *v, const struct varve_comm *plug, int rc);
 int vv_ranks_attach(struct varve *v, const char *lineage, int rc);
 void vv_ranks_leave(struct varve *v);
+/* The record of an epoch that some place lacks is given to it by one that has it. */
+int vv_ranks_spread_commit(struct varve *v, uint64_t epoch);
 /* In calls that one rank makes for itself: an epoch that is waiting for its verdict may get on. */
 void vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait);
 /* varve_due for all: rank 0's clock decides, but any rank may be asked from outside. */

@@ -1,6 +1,7 @@
 #include "engine/reach.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/alternates.h"
 #include "engine/layerio.h"
 #include "engine/table.h"
 #include <stdlib.h>
@@ -98,6 +99,63 @@ int vv_reach_settle(struct vv_reach *r)
 	return 0;
 }
 
+static int add_need(struct vv_reach_layer *l, uint64_t pos, uint64_t len)
+{
+	if (vv_payload_extent_add(&l->need, pos, len, 1) < 0)
+		return VV_ENOMEM;
+	if (l->need.n > 2 * l->settled + 4096)
+		settle(l);
+	return 0;
+}
+
+int vv_reach_add_need(struct vv_reach *r, uint64_t layer, uint64_t pos, uint64_t len)
+{
+	struct vv_reach_layer *l = place(r, layer);
+
+	return l ? add_need(l, pos, len) : VV_ENOMEM;
+}
+
+/* What the entries of one layer say of its needs. */
+static int note_copies(const struct vv_lineage *lin, const struct vv_reach_layer *l, struct vv_alternates *out)
+{
+	struct vv_layerio *f = NULL;
+	struct vv_copies c = { 0 };
+	int rc = vv_layerio_open(lin, l->layer, 0, &f);
+
+	if (rc == 0)
+		rc = vv_alternates_read(f, &c);
+	for (size_t i = 0; rc == 0 && i < c.n; i++) {
+		uint64_t pos = c.v[i].pos, end = pos + c.v[i].len;
+
+		for (size_t k = vv_payload_extent_find(&l->need, pos); rc == 0 && k < l->need.n && l->need.v[k].pos < end; k++) {
+			const struct vv_extent *x = &l->need.v[k];
+			uint64_t from = x->pos > pos ? x->pos : pos, to = x->pos + x->len < end ? x->pos + x->len : end;
+
+			rc = vv_alternates_add(out, &(struct vv_alternate){ .layer = vv_run_layer(vv_run_epoch(l->layer), c.v[i].rank),
+									    .at = c.v[i].at + (from - pos), .len = to - from });
+		}
+	}
+	vv_layerio_close(f);
+	vv_copies_fini(&c);
+	return rc == VV_ENOMEM ? rc : 0;
+}
+
+/* A copy that is gone already, or that nobody can tell of any more, holds nothing back. */
+int vv_reach_add_copies(struct vv_reach *r, bool elsewhere)
+{
+	struct vv_alternates a = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->n; i++)
+		if (r->v[i].present && r->v[i].need.n)
+			rc = note_copies(r->lin, &r->v[i], &a);
+	for (size_t i = 0; rc == 0 && i < a.n; i++)
+		if (elsewhere || (vv_reach_find(r, a.v[i].layer) && vv_reach_find(r, a.v[i].layer)->present))
+			rc = vv_reach_add_need(r, a.v[i].layer, a.v[i].at, a.v[i].len);
+	vv_alternates_fini(&a);
+	return rc;
+}
+
 static int need(struct vv_reach *r, const struct vv_runs *runs)
 {
 	struct vv_reach_layer *l = NULL;
@@ -109,10 +167,8 @@ static int need(struct vv_reach *r, const struct vv_runs *runs)
 			continue;
 		if (!l || l->layer != run->layer)
 			l = place(r, run->layer);
-		if (!l || vv_payload_extent_add(&l->need, run->pos, run->len, 1) < 0)
+		if (!l || add_need(l, run->pos, run->len) < 0)
 			return VV_ENOMEM;
-		if (l->need.n > 2 * l->settled + 4096)
-			settle(l);
 	}
 	return 0;
 }
@@ -165,7 +221,7 @@ static int add_full(struct vv_reach *r, uint64_t epoch, uint32_t rank)
 	return rc;
 }
 
-static int add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
+int vv_reach_add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
 {
 	struct vv_reach_layer *l = place(r, vv_run_layer(epoch, rank));
 	struct vv_layerio *f = NULL;
@@ -196,7 +252,7 @@ int vv_reach_add_epoch(struct vv_reach *r, const struct vv_listing *live, uint64
 	int rc = vv_catalog_commit(r->lin, epoch, &c);
 
 	for (uint32_t rank = 0; rc == 0 && rank < c.n_ranks; rank++)
-		rc = add_rank(r, live, epoch, rank);
+		rc = vv_reach_add_rank(r, live, epoch, rank);
 	vv_commit_fini(&c);
 	return rc;
 }

@@ -25,6 +25,13 @@ void vv_reach_fini(struct vv_reach *r);
 /* Adds all ranks of an epoch. `live` lists the epochs that are added too, so that an epoch whose parent is among them
  * adds only what it has of its own. */
 int vv_reach_add_epoch(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch);
+/* The same of one rank, where not all are to be seen from here. */
+int vv_reach_add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank);
+/* A stretch that somebody else needs. */
+int vv_reach_add_need(struct vv_reach *r, uint64_t layer, uint64_t pos, uint64_t len);
+/* After settling: what is needed of a layer that is present is needed of the other copies too, those in other stores included if
+ * `elsewhere`. To be settled again. */
+int vv_reach_add_copies(struct vv_reach *r, bool elsewhere);
 /* Sorts and joins the extents. */
 int vv_reach_settle(struct vv_reach *r);
 /* The layer, or NULL. */

@@ -2,6 +2,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/fetch.h"
+#include "engine/foreign.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
 #include "engine/tiles.h"
@@ -50,38 +52,68 @@ static int adopt_now(struct varve *v)
 	return rc ? rc : vv_region_adopt_foreign(v);
 }
 
-static int restart_part(struct varve *v, uint64_t epoch)
+/* The session goes on from what was read. A region that was not read from where its table says is looked at anew: a new epoch must not
+ * refer to what is damaged. */
+static int go_on(struct varve *v, uint64_t epoch, struct vv_table *t, const bool *copied)
 {
-	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
-	struct vv_table t = { 0 };
-	int rc = want ? check_ranks(v, epoch) : VV_ENOMEM;
+	vv_session_continue(v, epoch, t);
+	for (size_t i = 0; i < v->n_regions; i++)
+		v->region[i]->restored = !copied[i];
+	return v->group ? adopt_now(v) : 0;
+}
 
-	if (rc == 0)
-		rc = vv_session_pool(v);
-	if (rc == 0)
-		rc = vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, &t);
+static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
+{
+	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		rc = add_want(&v->lineage, &t, v->region[i], &want[i]);
-	if (rc == 0)
-		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
-	if (rc == 0)
-		vv_session_continue(v, epoch, &t);
-	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		v->region[i]->restored = true;
-	if (rc == 0 && v->group)
-		rc = adopt_now(v);
-	vv_table_fini(&t);
-	vv_mem_free(want);
-	return rc;
+		rc = add_want(&v->lineage, t, v->region[i], &want[i]);
+	return rc ? rc : vv_session_pool(v);
 }
 
 /* One that is damaged for one rank is damaged for all. */
+static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
+{
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	if (rc == 0 && v->group->split)
+		rc = vv_ranks_spread_commit(v, epoch);
+	if (rc == 0)
+		rc = vv_foreign_table(v, check_ranks(v, epoch), epoch, t);
+	if (rc)
+		return rc;
+	rc = vv_fetch_read(v, plan(v, t, want), want, v->n_regions, copied);
+	if (rc)
+		return rc;
+	return vv_ranks_agree(v->group, v->group->comm, go_on(v, epoch, t, copied));
+}
+
+static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
+{
+	if (rc == 0)
+		rc = check_ranks(v, epoch);
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	if (rc == 0)
+		rc = vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, t);
+	if (rc == 0)
+		rc = plan(v, t, want);
+	if (rc == 0)
+		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
+	return rc ? rc : go_on(v, epoch, t, copied);
+}
+
 static int restart_epoch(struct varve *v, uint64_t epoch)
 {
-	int rc = restart_part(v, epoch);
+	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
+	bool *copied = vv_mem_new(v->n_regions, sizeof(*copied));
+	struct vv_table t = { 0 };
+	int rc = want && copied ? 0 : VV_ENOMEM;
 
-	return v->group ? vv_ranks_agree(v->group, v->group->comm, rc) : rc;
+	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
+	vv_table_fini(&t);
+	vv_mem_free(want);
+	vv_mem_free(copied);
+	return rc;
 }
 
 /* The newest epoch below `before` that any rank's store has. */
@@ -139,6 +171,25 @@ int varve_restart(varve *v, uint64_t epoch)
 	return vv_session_leave(v, rc);
 }
 
+/* A rank alone sees only its own place. */
+static int not_here(const struct varve *v, const char *what)
+{
+	return vv_err_set(VV_ENOTSUP, "%s not in this rank's store '%s'; varve_restart, called by all ranks, looks in the others' too",
+			  what, v->store->url);
+}
+
+static int check_here(const struct varve *v, const struct vv_runs *runs)
+{
+	struct vv_listing l = { 0 };
+	int rc = v->group && v->group->split ? vv_catalog_list(&v->lineage, 0, &l) : 0;
+
+	for (size_t i = 0; rc == 0 && v->group && v->group->split && i < runs->n; i++)
+		if (runs->v[i].layer && !vv_catalog_lists(&l, runs->v[i].layer))
+			rc = not_here(v, "bytes of the region are");
+	vv_catalog_listing_fini(&l);
+	return rc;
+}
+
 /* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
  * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
 static int view_epoch(struct varve *v, uint64_t epoch)
@@ -173,6 +224,13 @@ static int view_named(struct varve *v, uint64_t epoch)
 	}
 }
 
+static int view_table(struct varve *v, uint64_t epoch)
+{
+	int rc = view_named(v, epoch);
+
+	return rc == VV_EDAMAGED && v->group && v->group->split ? not_here(v, "the layer is") : rc;
+}
+
 /* The memory may lie behind a fence, which the kernel does not ask at. */
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
@@ -193,13 +251,15 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 
 	if (rc)
 		return rc;
-	rc = name && (p || !len) ? view_named(v, epoch) :
+	rc = name && (p || !len) ? view_table(v, epoch) :
 				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
 	if (rc == 0)
 		rc = vv_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0 && r->shape.len != len)
 		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
 				r->shape.len, v->view.epoch, len);
+	if (rc == 0)
+		rc = check_here(v, &r->runs);
 	if (rc == 0)
 		rc = restart_into(v, &(struct vv_want){ &r->runs, 0, len, p, name });
 	return vv_session_leave(v, rc);
@@ -212,7 +272,7 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 
 	if (rc)
 		return rc;
-	rc = name && out ? view_named(v, epoch) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	rc = name && out ? view_table(v, epoch) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
 	if (rc == 0)
 		rc = vv_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0) {

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "engine/drop.h"
 #include "engine/gc.h"
-#include "engine/session.h"
+#include "engine/places.h"
+#include "engine/ranks.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -59,18 +60,47 @@ static int note_newest(struct varve *v, uint64_t bytes)
 	return 0;
 }
 
-static int drop_old(struct varve *v, uint64_t keep, uint64_t every)
+/* The oldest of the newest `keep`; 0 if there are not more. */
+static uint64_t cutoff_of(const struct vv_listing *l, uint64_t keep)
+{
+	return l->n_epochs > keep ? l->epoch[l->n_epochs - (size_t)keep] : 0;
+}
+
+/* Of the layers of an epoch, those that lie in this rank's place. */
+static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
+{
+	const struct vv_ranks *g = v->group;
+	struct vv_commit c = { 0 };
+	uint64_t sum = 0;
+
+	if (vv_catalog_commit(&v->lineage, epoch, &c) == 0)
+		for (uint32_t r = 0; r < c.n_ranks && r < g->size; r++)
+			sum += g->place[r] == g->place[g->rank] ? c.rank[r].file_len : 0;
+	vv_commit_fini(&c);
+	return sum;
+}
+
+static int drop(struct varve *v, uint64_t epoch)
+{
+	bool split = v->group && v->group->split;
+	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
+	int rc = vv_drop_epoch(&v->lineage, epoch, &bytes);
+
+	v->bytes_dropped += rc ? 0 : split ? here : bytes;
+	return rc;
+}
+
+static int drop_below(struct varve *v, uint64_t cutoff, uint64_t every)
 {
 	struct vv_listing *l = &v->live;
-	size_t kept = 0, old = l->n_epochs > keep ? l->n_epochs - (size_t)keep : 0;
+	size_t kept = 0;
 	int rc = 0;
 
 	for (size_t i = 0; i < l->n_epochs; i++) {
-		uint64_t epoch = l->epoch[i], bytes = 0;
+		uint64_t epoch = l->epoch[i];
 
-		if (rc == 0 && i < old && !(every && epoch % every == 0)) {
-			rc = vv_drop_epoch(&v->lineage, epoch, &bytes);
-			v->bytes_dropped += bytes;
+		if (rc == 0 && epoch < cutoff && !(every && epoch % every == 0)) {
+			rc = drop(v, epoch);
 			if (rc == 0)
 				continue;
 		}
@@ -123,26 +153,93 @@ static void forget_live(struct varve *v)
 	v->has_live = false;
 }
 
+static int know_live(struct varve *v, uint64_t bytes)
+{
+	int rc = load_live(v);
+
+	return rc ? rc : note_newest(v, bytes);
+}
+
+static bool is_much(const struct varve *v)
+{
+	return v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0;
+}
+
+static void complain(struct varve *v)
+{
+	vv_log_warn("retention: %s", vv_err_last());
+	forget_live(v);
+}
+
 bool vv_retain_run(struct varve *v, uint64_t bytes)
 {
-	uint64_t keep = vv_conf_number(&v->conf, "keep"), every = vv_conf_number(&v->conf, "keep-every");
+	uint64_t keep = vv_conf_number(&v->conf, "keep");
 	bool reclaimed = false;
 	int rc;
 
 	if (!keep)
 		return false;
-	rc = load_live(v);
+	rc = know_live(v, bytes);
 	if (rc == 0)
-		rc = note_newest(v, bytes);
-	if (rc == 0)
-		rc = drop_old(v, keep, every);
-	if (rc == 0 && v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0) {
+		rc = drop_below(v, cutoff_of(&v->live, keep), vv_conf_number(&v->conf, "keep-every"));
+	if (rc == 0 && is_much(v)) {
 		reclaimed = true;
 		rc = reclaim(v);
 	}
-	if (rc) {
-		vv_log_warn("retention: %s", vv_err_last());
-		forget_live(v);
-	}
+	if (rc)
+		complain(v);
 	return reclaimed;
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+
+void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
+{
+	uint64_t keep = vv_conf_number(&v->conf, "keep");
+
+	*cutoff = 0;
+	*every = vv_conf_number(&v->conf, "keep-every");
+	if (!keep)
+		return;
+	if (know_live(v, bytes) < 0)
+		complain(v);
+	else
+		*cutoff = cutoff_of(&v->live, keep);
+}
+
+void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
+{
+	int rc = cutoff ? know_live(v, bytes) : 0;
+
+	if (rc == 0 && cutoff)
+		rc = drop_below(v, cutoff, every);
+	if (rc)
+		complain(v);
+}
+
+bool vv_retain_wants(const struct varve *v)
+{
+	return v->group->split && vv_ranks_leads_place(v->group) && v->has_live && is_much(v);
+}
+
+int vv_retain_reclaim(struct varve *v)
+{
+	struct vv_gc_report report;
+	int rc = vv_places_gc(v, &report);
+
+	if (v->group->comm->broken)
+		return rc;
+	v->bytes_dropped = 0;
+	if (rc) { /* it may have removed something here, or elsewhere */
+		vv_log_warn("retention: gc: %s", vv_err_last());
+		forget_live(v);
+		vv_region_forget(v);
+		return 0;
+	}
+	v->bytes_total = report.bytes_after;
+	if (vv_ranks_leads_place(v->group))
+		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
+			    report.bytes_after);
+	rc = vv_region_reindex(v);
+	return rc ? rc : check_parent(v);
 }

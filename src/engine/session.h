@@ -241,6 +241,12 @@ static inline const struct vv_digest *vv_region_digest(const struct varve *v, co
 int vv_checkpoint_run(struct varve *v);
 /* `bytes`: of the epoch just laid down. Has gc been at work? */
 bool vv_retain_run(struct varve *v, uint64_t bytes);
+/* Where ranks have stores of their own: rank 0 says which epochs go (those below the cutoff that `every` does not divide), the leader
+ * of each place drops them; and before a checkpoint in which any of them wants it, all take the space back together. */
+void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every);
+void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every);
+bool vv_retain_wants(const struct varve *v);
+int vv_retain_reclaim(struct varve *v);
 
 /* engine/flusher.c */
 int vv_flusher_init(struct vv_flusher *f);

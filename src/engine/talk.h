@@ -4,14 +4,8 @@
 
 #include "core/case.h"
 #include "engine/collective.h"
+#include "engine/mail.h"
 #include "engine/ranks.h"
-
-/* One kind of message from every rank to every rank: bytes one behind the other, and how many for and from each. */
-struct vv_mail {
-	uint8_t *out, *in;
-	uint64_t *out_len, *in_len;
-	uint64_t in_sum;
-};
 
 struct vv_talk { /* everything that is said in one epoch; it stays until the epoch's fate is known */
 	struct vv_ranks *g;

@@ -43,7 +43,7 @@ void vv_verdict_begin(struct vv_pass *p, int rc)
 	d->time_ns = p->head.time_ns;
 	d->st = p->st;
 	d->st.epoch = p->epoch;
-	d->mine = (struct vv_report){ .rc = rc, .layer = p->record };
+	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record };
 }
 
 /* ---- consequences ---------------------------------------------------------------------------------------------------------- */
@@ -51,18 +51,34 @@ void vv_verdict_begin(struct vv_pass *p, int rc)
 static int put_commit(struct varve *v)
 {
 	struct vv_verdict *d = &v->verdict;
-	struct vv_commit c = { .epoch = d->epoch, .parent = d->before, .time_ns = d->time_ns, .n_ranks = v->ranks };
+	struct vv_commit c = { .epoch = d->epoch, .time_ns = d->all[0].time_ns, .n_ranks = v->ranks };
 	int rc;
 
 	c.rank = vv_mem_new(v->ranks, sizeof(*c.rank));
 	if (!c.rank)
 		return VV_ENOMEM;
-	for (uint32_t r = 0; r < v->ranks; r++)
+	for (uint32_t r = 0; r < v->ranks; r++) {
 		c.rank[r] = d->all[r].layer;
+		c.rank[r].place = v->group->split ? (uint64_t)v->group->place[r] + 1 : 0;
+		if (d->all[r].parent > c.parent) /* one that could not read its parent has none */
+			c.parent = d->all[r].parent;
+	}
 	memcpy(c.lineage, v->lineage.id, sizeof(c.lineage));
 	rc = vv_catalog_put_commit(&v->lineage, &c);
 	vv_commit_fini(&c);
 	return rc;
+}
+
+/* What was stored in this rank's place. */
+static uint64_t bytes_here(const struct varve *v)
+{
+	const struct vv_ranks *g = v->group;
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < g->size; r++)
+		if (g->place[r] == g->place[g->rank])
+			sum += v->verdict.all[r].layer.file_len;
+	return sum;
 }
 
 /* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
@@ -73,6 +89,8 @@ static void accept(struct varve *v)
 	if (v->rank != 0 && vv_ranks_leads_place(v->group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
+	if (vv_ranks_leads_place(v->group))
+		vv_retain_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
 	vv_collective_learn(v);
 	if (d->ruling->reclaimed && v->rank != 0 && vv_region_reindex(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
@@ -139,13 +157,10 @@ static void rule(struct varve *v)
 	struct vv_verdict *d = &v->verdict;
 	int rc = put_commit(v);
 
-	if (rc == 0) {
-		uint64_t sum = 0;
-
-		for (uint32_t r = 0; r < v->ranks; r++)
-			sum += d->all[r].layer.file_len;
-		d->ruling->reclaimed = vv_retain_run(v, sum);
-	}
+	if (rc == 0 && v->group->split)
+		vv_retain_rule(v, bytes_here(v), &d->ruling->cutoff, &d->ruling->every);
+	else if (rc == 0)
+		d->ruling->reclaimed = vv_retain_run(v, bytes_here(v));
 	vv_err_save(rc, &d->ruling->error);
 }
 

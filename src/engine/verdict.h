@@ -13,11 +13,14 @@ struct vv_pass;
 
 struct vv_report { /* of one rank, to all */
 	int64_t rc;
+	uint64_t parent; /* that it continues; 0: none */
+	uint64_t time_ns;
 	struct vv_commit_rank layer;
 };
 
 struct vv_ruling { /* of one rank, to all: what is decided, or why it failed */
 	uint64_t reclaimed; /* gc has been at work */
+	uint64_t cutoff, every; /* engine/retain.c, where ranks have stores of their own */
 	struct vv_err_state error;
 };
 

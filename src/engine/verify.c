@@ -4,6 +4,7 @@
 #include "engine/verify.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/alternates.h"
 #include "engine/history.h"
 #include "engine/layerio.h"
 #include "engine/reach.h"
@@ -32,6 +33,7 @@ struct verifier {
 	const struct vv_progress *progress;
 	struct problems found;
 	struct vv_verify_report report;
+	const struct vv_listing *all;
 	uint64_t total, done;
 	pthread_mutex_t lock;
 	/* the layer under way */
@@ -189,6 +191,15 @@ static int check_needed(const struct vv_layerio *f, const struct vv_extents *nee
 	return 0;
 }
 
+static int check_copies(struct verifier *v)
+{
+	struct vv_copies c = { 0 };
+	int rc = vv_alternates_read(v->file, &c);
+
+	vv_copies_fini(&c);
+	return rc;
+}
+
 static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 {
 	int rc = vv_layerio_open(v->lin, l->layer, VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &v->file);
@@ -201,6 +212,8 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 	rc = note(v, vv_layerio_check_header(v->file));
 	if (rc == 0)
 		rc = note(v, vv_layerio_check_sections(v->file));
+	if (rc == 0)
+		rc = note(v, check_copies(v));
 	if (rc == 0)
 		rc = note(v, check_needed(v->file, &l->need));
 	if (rc == 0) {
@@ -233,6 +246,37 @@ static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t ra
 	return note(v, rc);
 }
 
+static void note_elsewhere(struct verifier *v, const struct vv_commit *c)
+{
+	char ranks[VV_CATALOG_RANKS];
+	uint32_t n = vv_catalog_elsewhere(v->all, c, ranks);
+
+	if (!n)
+		return;
+	v->report.elsewhere += n;
+	v->report.ranks = c->n_ranks;
+	memcpy(v->report.elsewhere_ranks, ranks, sizeof(ranks));
+}
+
+/* One that is referred to and not here: is it missing, or in another store? Of an epoch that was dropped nobody knows. */
+static bool is_elsewhere(const struct verifier *v, const struct vv_reach_layer *l)
+{
+	struct vv_commit c = { 0 };
+	bool elsewhere = false;
+	int rc;
+
+	if (l->present || !v->report.elsewhere)
+		return false;
+	rc = vv_catalog_commit(v->lin, vv_run_epoch(l->layer), &c);
+	if (rc == 0 && vv_run_rank(l->layer) < c.n_ranks)
+		elsewhere = vv_catalog_is_elsewhere(v->all, &c, vv_run_rank(l->layer));
+	else
+		elsewhere = rc == VV_ENOENT;
+	vv_commit_fini(&c);
+	vv_err_clear();
+	return elsewhere;
+}
+
 static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
@@ -243,10 +287,13 @@ static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_l
 	if (rc)
 		return note(v, rc);
 	for (uint32_t rank = 0; rc == 0 && rank < c.n_ranks; rank++)
-		rc = check_rank(v, &c, rank);
+		if (!vv_catalog_is_elsewhere(v->all, &c, rank))
+			rc = check_rank(v, &c, rank);
+	for (uint32_t rank = 0; rc == 0 && v->found.noted == before && rank < c.n_ranks; rank++)
+		if (!vv_catalog_is_elsewhere(v->all, &c, rank))
+			rc = note(v, vv_reach_add_rank(r, live, epoch, rank));
+	note_elsewhere(v, &c);
 	vv_commit_fini(&c);
-	if (rc == 0 && v->found.noted == before)
-		rc = note(v, vv_reach_add_epoch(r, live, epoch));
 	return rc;
 }
 
@@ -257,6 +304,8 @@ static int check_reached(struct verifier *v, struct vv_reach *r, bool all)
 	for (size_t i = 0; i < r->n; i++)
 		v->total += r->v[i].chain || r->v[i].need.n ? r->v[i].size : 0;
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
+		if (is_elsewhere(v, &r->v[i]))
+			continue;
 		if (r->v[i].chain || r->v[i].need.n)
 			rc = check_layer(v, &r->v[i]);
 		else if (all)
@@ -337,6 +386,7 @@ static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
 	int rc = vv_catalog_list(v->lin, 0, &all);
 
 	v->report = (struct vv_verify_report){ 0 };
+	v->all = &all;
 	v->total = v->done = 0;
 	*gone = false;
 	if (rc == 0)

@@ -11,6 +11,9 @@ struct vv_verify_report {
 	uint64_t bytes;   /* read */
 	size_t problems;
 	size_t orphans;   /* layers that no live epoch needs: gc removes them */
+	size_t elsewhere; /* layers in other stores, where ranks have stores of their own: not looked at */
+	uint32_t ranks;   /* of the newest epoch that has such */
+	char elsewhere_ranks[VV_CATALOG_RANKS]; /* and whose they are */
 };
 
 /* Called for every problem, once, in words that name the object and the part of it; by the thread that runs it. */

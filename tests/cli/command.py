@@ -12,7 +12,7 @@ import unittest
 BIN = os.environ["VARVE_BIN"]
 WRITER = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "writer_check"
 MASK = (1 << 64) - 1
-SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS"]
+SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES"]
 
 
 def noise(n, seed=1):

@@ -16,6 +16,8 @@ static struct vv_commit some_commit(uint64_t *state, uint32_t ranks)
 	c.rank = vv_mem_new(ranks, sizeof(*c.rank));
 	CHECK(c.rank);
 	gen_bytes(state, c.rank, ranks * sizeof(*c.rank));
+	for (uint32_t i = 0; i < ranks; i++)
+		c.rank[i].place = gen_below(state, i + 2);
 	return c;
 }
 
@@ -56,6 +58,7 @@ static void test_round_trip(void)
 			CHECK_EQ(a.rank[i].payload, b.rank[i].payload);
 			CHECK_EQ(a.rank[i].memory, b.rank[i].memory);
 			CHECK_EQ(a.rank[i].stored, b.rank[i].stored);
+			CHECK_EQ(a.rank[i].place, b.rank[i].place);
 		}
 		vv_commit_fini(&a);
 		vv_commit_fini(&b);
@@ -130,7 +133,11 @@ static void test_rules(void)
 	check_forged(32, VV_MAX_EPOCH + 1, 8, VV_EDAMAGED);
 	check_forged(40, 100, 8, VV_EDAMAGED);
 	check_forged(40, 0, 8, 0);
-	check_forged(56 + 48, 1, 8, VV_EDAMAGED);
+	check_forged(56 + 48, 1, 8, 0);
+	check_forged(56 + 48, 2, 8, VV_EDAMAGED);
+	check_forged(56 + 64 + 48, 2, 8, 0);
+	check_forged(56 + 64 + 48, 3, 8, VV_EDAMAGED);
+	check_forged(56 + 56, 1, 8, VV_EDAMAGED);
 	check_forged(56 + 64 + 56, 1ull << 63, 8, VV_EDAMAGED);
 }
 

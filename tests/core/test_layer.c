@@ -185,7 +185,7 @@ static void test_kept_head(void)
 		vv_layer_put_header(&smaller);
 		gen_blocks(&state, was.head.payload, 0, &blocks, &smaller);
 		gen_digests(&state, was.head.payload, &digests);
-		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests,
+		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests, NULL,
 						smaller.n, &smaller),
 			 0);
 		CHECK_EQ(parse(&is, smaller.p, smaller.n), 0);
@@ -213,9 +213,9 @@ static void test_tail_elsewhere(void)
 	uint64_t state = 6;
 
 	gen_head(&state, &head, 3);
-	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, 5000, &alone, &a), 0);
+	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, 5000, &alone, &a), 0);
 	vv_buf_add(&behind, "something", 9);
-	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, 5000, &behind, &b), 0);
+	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, 5000, &behind, &b), 0);
 	CHECK_EQ(alone.n + 9, behind.n);
 	CHECK(memcmp(alone.p, behind.p + 9, alone.n) == 0);
 	CHECK(vv_digest_equal(&a, &b));
@@ -331,7 +331,8 @@ static void test_names(void)
 	CHECK_STR(vv_layer_section_name(VV_SECTION_IDENT), "IDENT");
 	CHECK_STR(vv_layer_section_name(VV_SECTION_DIGESTS), "DIGESTS");
 	CHECK_STR(vv_layer_section_name(0), "?");
-	CHECK_STR(vv_layer_section_name(8), "?");
+	CHECK_STR(vv_layer_section_name(VV_SECTION_COPIES), "COPIES");
+	CHECK_STR(vv_layer_section_name(9), "?");
 	CHECK_STR(vv_layer_section_name(UINT32_MAX), "?");
 }
 
@@ -353,7 +354,7 @@ static void test_no_memory(void)
 
 		vv_mem_fail_at(k);
 		vv_layer_put_header(&out);
-		rc = vv_layer_put_tail(&head, &blocks, &digests, 16, &out, &digest);
+		rc = vv_layer_put_tail(&head, &blocks, &digests, NULL, 16, &out, &digest);
 		CHECK(rc == 0 ? vv_mem_asked() == k - 1 && k > 8 : rc == VV_ENOMEM);
 		vv_buf_fini(&out);
 	}

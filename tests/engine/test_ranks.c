@@ -215,21 +215,22 @@ static uint32_t ranks_to_a_file(const struct way *way, uint32_t ranks)
 	return !s ? 1 : s[10] == 'n' ? ranks : (uint32_t)(s[10] - '0');
 }
 
-static void one(const struct way *way, uint32_t ranks, uint64_t seed)
+static void one(const struct way *way, uint32_t ranks, bool split, uint64_t seed)
 {
 	uint32_t share = ranks_to_a_file(way, ranks);
 	struct run *r = calloc(1, sizeof(*r));
 	char name[64];
 
-	must_begin("%s, %u ranks, seed %llu", way->name, ranks, (unsigned long long)seed);
+	must_begin("%s, %u ranks%s, seed %llu", way->name, ranks, split ? " with stores of their own" : "", (unsigned long long)seed);
 	snprintf(name, sizeof(name), "s%llu", (unsigned long long)seed);
 	place_path(r->store, name);
 	r->way = way;
 	r->ranks = ranks;
+	r->split = split;
 	r->seed = seed;
 	invent(r);
 	threadcomm_run(ranks, write_epochs, r);
-	MUST(count_files(r) == EPOCHS * (1 + (ranks + share - 1) / share));
+	MUST(split || count_files(r) == EPOCHS * (1 + (ranks + share - 1) / share));
 	MUST(way->loose && ranks > 1 ? r->stored >= distinct(r) * PAGE : r->stored == distinct(r) * PAGE);
 	threadcomm_run(ranks, read_epochs, r);
 	place_remove(r->store);
@@ -242,6 +243,7 @@ int main(void)
 
 	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
 		for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++)
-			one(&ways[w], ranks[k], 1000 * w + 10 * k + 1);
+			for (int split = 0; split < 2; split++)
+				one(&ways[w], ranks[k], split, 1000 * w + 10 * k + (unsigned)split + 1);
 	return 0;
 }

@@ -296,5 +296,8 @@ int main(void)
 	all("sync", false, false);
 	all("async", false, false);
 	all("async", true, false);
+	all("async", true, true);
+	all("async", false, true);
+	all("sync", false, true);
 	return 0;
 }
