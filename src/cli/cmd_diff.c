@@ -154,15 +154,27 @@ static bool asked_for(const struct comparison *c, const char *name)
 /* A table of the regions asked for; it borrows them from `from`. */
 static int narrow(const struct comparison *c, const struct vv_table *from, struct vv_table *out)
 {
+	int rc;
+
 	*out = *from;
 	out->n = 0;
+	out->by_name = (struct vv_map){ 0 };
 	out->region = vv_mem_new(from->n, sizeof(*out->region));
 	if (!out->region)
 		return VV_ENOMEM;
-	for (size_t i = 0; i < from->n; i++)
-		if (asked_for(c, from->region[i].name))
-			out->region[out->n++] = from->region[i];
-	return 0;
+	rc = vv_map_reserve(&out->by_name, from->n);
+	for (size_t i = 0; rc == 0 && i < from->n; i++)
+		if (asked_for(c, from->region[i].name)) {
+			out->region[out->n] = from->region[i];
+			rc = vv_map_put(&out->by_name, from->region[i].name, out->n++);
+		}
+	return rc;
+}
+
+static void narrow_fini(struct vv_table *t)
+{
+	vv_mem_free(t->region);
+	vv_map_fini(&t->by_name);
 }
 
 /* Each region asked for must be on one side at least; the error lists what the first has. */
@@ -190,8 +202,8 @@ static int compare_tables(struct comparison *c, const struct vv_table *a, const 
 		rc = narrow(c, b, &some_b);
 	if (rc == 0)
 		rc = vv_diff_run(&x, &y, c->job->pool, tell, c, &c->bar.progress, &differ);
-	vv_mem_free(some_a.region);
-	vv_mem_free(some_b.region);
+	narrow_fini(&some_a);
+	narrow_fini(&some_b);
 	return rc ? rc : differ;
 }
 

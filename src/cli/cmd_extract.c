@@ -3,6 +3,7 @@
 #include "cli/job.h"
 #include "cli/outfile.h"
 #include "engine/export.h"
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,6 +101,22 @@ static int parse(const struct vv_args *args, struct vv_spec *spec)
 	return rc;
 }
 
+/* The rank asked for; where there is only one, it need not be. */
+static int choose_rank(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, uint64_t *rank)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, rank);
+
+	if (rc || vv_args_value(args, "rank"))
+		return rc;
+	rc = vv_catalog_commit(lin, epoch, &c);
+	if (rc == 0 && c.n_ranks > 1)
+		rc = vv_err_set(VV_EINVAL, "extract: epoch %" PRIu64 " of lineage '%s' has %" PRIu32 " ranks, each with regions of its own; "
+				"say --rank R, 0 to %" PRIu32, epoch, lin->name, c.n_ranks, c.n_ranks - 1);
+	vv_commit_fini(&c);
+	return rc;
+}
+
 static int run(struct vv_job *job)
 {
 	struct vv_spec spec;
@@ -109,8 +126,6 @@ static int run(struct vv_job *job)
 	int rc = parse(job->args, &spec);
 
 	if (rc == 0)
-		rc = vv_args_number(job->args, "rank", 0, VV_MAX_RANKS - 1, &rank);
-	if (rc == 0)
 		rc = check_output(job->args);
 	if (rc == 0)
 		rc = vv_job_open_store(job);
@@ -118,6 +133,8 @@ static int run(struct vv_job *job)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
 		rc = vv_job_epoch(&lin, &spec, &epoch);
+	if (rc == 0)
+		rc = choose_rank(job->args, &lin, epoch, &rank);
 	if (rc == 0)
 		rc = vv_table_load(&lin, epoch, (uint32_t)rank, &t);
 	if (rc == 0)
@@ -131,7 +148,7 @@ static int run(struct vv_job *job)
 static const struct vv_args_option options[] = {
 	{ "output", 'o', "FILE", "where to; - or none: the standard output" },
 	{ "npy", 0, NULL, "as NumPy's .npy, with type and shape (also if FILE ends in .npy)" },
-	{ "rank", 0, "R", "of this rank; 0 if none is named" },
+	{ "rank", 0, "R", "of this rank; must be said if there are several" },
 	{ NULL, 0, NULL, NULL },
 };
 

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/job.h"
+#include "cli/summary.h"
 #include "cli/text.h"
 #include "codec/codec.h"
 #include "engine/layerio.h"
@@ -421,25 +422,107 @@ static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const str
 
 /* ---- the verb ----------------------------------------------------------------------------------------------------- */
 
+static int show_rank(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank,
+		     struct vv_summary *sum)
+{
+	struct view w;
+	int rc = view_init(&w, lin, c, rank);
+
+	if (rc == 0 && job->args->json)
+		put_rank(job, &w);
+	else if (rc == 0)
+		rc = say_rank(job, &w);
+	if (rc == 0 && sum)
+		vv_summary_add(sum, w.rank, &w.file->head);
+	view_fini(&w);
+	return rc;
+}
+
+/* After a layer could not be read: where hosts have stores of their own, each holds its own ranks' layers only. */
+static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank)
+{
+	char object[VV_NAME_MAX];
+	struct vv_err_state error;
+	struct vv_get *get = NULL;
+	int rc;
+
+	vv_err_save(VV_EDAMAGED, &error);
+	vv_name_layer(object, lin->name, epoch, rank);
+	rc = vv_store_get_open(lin->store, object, &get);
+	vv_store_get_close(get);
+	vv_err_restore(&error);
+	return rc == VV_ENOENT;
+}
+
+static int sum_rank(const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum)
+{
+	struct vv_layerio *f = NULL;
+	int rc = vv_layerio_open(lin, vv_run_layer(c->epoch, rank), VV_LAYERIO_HEAD, &f);
+
+	if (rc == 0)
+		vv_summary_add(sum, &c->rank[rank], &f->head);
+	vv_layerio_close(f);
+	return rc;
+}
+
+static void put_elsewhere(struct vv_json *j, const struct vv_commit *c, uint32_t rank)
+{
+	vv_json_object(j, NULL);
+	vv_json_number(j, "rank", rank);
+	vv_json_bool(j, "elsewhere", true);
+	vv_json_number(j, "bytes_memory", c->rank[rank].memory);
+	vv_json_number(j, "bytes_stored", c->rank[rank].stored);
+	vv_json_number(j, "bytes_layer", c->rank[rank].file_len);
+	vv_json_end(j);
+}
+
+/* All ranks: in JSON with everything, in text a line each, and their particulars only if there is one, or --all. */
+static int show_all(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
+{
+	bool json = job->args->json, many = c->n_ranks > 1, full = json || !many;
+	struct vv_summary sum;
+	int rc = 0;
+
+	vv_summary_init(&sum);
+	for (uint32_t r = 0; rc == 0 && r < c->n_ranks; r++) {
+		rc = full ? show_rank(job, lin, c, r, &sum) : sum_rank(lin, c, r, &sum);
+		if (rc != VV_EDAMAGED || !many || !is_elsewhere(lin, c->epoch, r))
+			continue;
+		put_elsewhere(&job->json, c, r);
+		vv_summary_add(&sum, &c->rank[r], NULL);
+		rc = 0;
+	}
+	vv_json_end(&job->json);
+	if (rc == 0 && json)
+		vv_summary_put(&sum, &job->json);
+	else if (rc == 0 && many)
+		rc = vv_summary_say(&sum, &job->out);
+	for (uint32_t r = 0; rc == 0 && !full && vv_args_value(job->args, "all") && r < c->n_ranks; r++)
+		rc = show_rank(job, lin, c, r, NULL);
+	vv_summary_fini(&sum);
+	return rc;
+}
+
 static int show_ranks(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
 {
-	uint64_t first = 0, one = VV_MAX_RANKS;
-	int rc = vv_args_number(job->args, "rank", 0, VV_MAX_RANKS - 1, &one);
+	const struct vv_args *args = job->args;
+	uint64_t one = VV_MAX_RANKS;
+	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, &one);
 
-	if (rc == 0 && one < VV_MAX_RANKS && one >= c->n_ranks)
-		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has %" PRIu32 " rank(s), there is no rank %" PRIu64,
-				c->epoch, lin->name, c->n_ranks, one);
-	first = one < VV_MAX_RANKS ? one : 0;
-	for (uint64_t r = first; rc == 0 && r < c->n_ranks && (one == VV_MAX_RANKS || r == one); r++) {
-		struct view w;
-
-		rc = view_init(&w, lin, c, (uint32_t)r);
-		if (rc == 0 && job->args->json)
-			put_rank(job, &w);
-		else if (rc == 0)
-			rc = say_rank(job, &w);
-		view_fini(&w);
-	}
+	if (rc)
+		return rc;
+	vv_json_array(&job->json, "ranks");
+	if (one == VV_MAX_RANKS && c->n_ranks > 1 && !args->json && !vv_args_value(args, "all") &&
+	    (vv_args_value(args, "runs") || vv_args_value(args, "blocks")))
+		return vv_err_set(VV_EINVAL, "show: runs and blocks of which of the %" PRIu32 " ranks? say --rank R, or --all",
+				  c->n_ranks);
+	if (one == VV_MAX_RANKS)
+		return show_all(job, lin, c);
+	if (one >= c->n_ranks)
+		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has %" PRIu32 " rank(s), there is no rank %" PRIu64,
+				  c->epoch, lin->name, c->n_ranks, one);
+	rc = show_rank(job, lin, c, (uint32_t)one, NULL);
+	vv_json_end(&job->json);
 	return rc;
 }
 
@@ -465,15 +548,14 @@ static int run(struct vv_job *job)
 		put_epoch(&job->json, &lin, &c);
 	else
 		say_epoch(&job->out, &lin, &c);
-	vv_json_array(&job->json, "ranks");
 	rc = show_ranks(job, &lin, &c);
-	vv_json_end(&job->json);
 	vv_commit_fini(&c);
 	return rc;
 }
 
 static const struct vv_args_option options[] = {
-	{ "rank", 0, "R", "only this rank" },
+	{ "rank", 0, "R", "only this rank, with all its particulars" },
+	{ "all", 0, NULL, "of several ranks the particulars of each, after the table" },
 	{ "runs", 0, NULL, "list where every range of every region comes from" },
 	{ "blocks", 0, NULL, "list the blocks of the layer" },
 	{ NULL, 0, NULL, NULL },
@@ -486,7 +568,9 @@ const struct vv_cmd vv_cmd_show = {
 	.max = 2,
 	.brief = "says what an epoch holds and where its bytes come from",
 	.help = "Shows an epoch (the newest if none is named): its regions, what was new in it and what was found elsewhere,\n"
-		"what it cost, and what a restart reads. RUNS are those of the whole region, RUNS HERE those its layer adds.",
+		"what it cost, and what a restart reads. RUNS are those of the whole region, RUNS HERE those its layer adds.\n"
+		"Of several ranks a table with a line for each: its MEMORY is UNCHANGED, KNOWN (zero, or the rank has it elsewhere),\n"
+		"OF OTHERS (other ranks store it) or NEW; FOR OTHERS is what other ranks refer to, of what is new.",
 	.option = options,
 	.run = run,
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 180
-"""A small demo: kills and restarts end with the same bits, and nothing is left behind."""
+"""A small demo of either kind: kills and restarts end with the same bits, and nothing is left behind."""
 import os
 import pathlib
 import subprocess
@@ -22,7 +22,7 @@ def run(*words, folder, mode="async"):
 
 with tempfile.TemporaryDirectory() as folder:
     for seed, kills, mode in ((1, 1, "async"), (2, 2, "async"), (3, 2, "async"), (4, 1, "sync")):
-        done = run("--n", "40", "--steps", "120", "--every", "5", "--seed", str(seed), "--kills", str(kills), folder=folder,
+        done = run("--plain", "--n", "40", "--steps", "120", "--every", "5", "--seed", str(seed), "--kills", str(kills), folder=folder,
                    mode=mode)
         print(done.stdout)
         assert done.returncode == 0, f"seed {seed}: status {done.returncode}"
@@ -30,5 +30,15 @@ with tempfile.TemporaryDirectory() as folder:
         assert done.stdout.count("killed with SIGKILL") == kills
         assert done.stdout.count("restarted from epoch") == kills
         assert os.listdir(folder) == [], f"left behind: {os.listdir(folder)}"
+    if pathlib.Path(build, "examples/heat3d_mpi").exists():
+        for seed, ranks, kills, mode in ((1, 4, 1, "async"), (2, 3, 2, "sync")):
+            done = run("--ranks", str(ranks), "--n", "40", "--steps", "90", "--seed", str(seed), "--kills", str(kills), folder=folder,
+                       mode=mode)
+            print(done.stdout)
+            assert done.returncode == 0, f"{ranks} ranks, seed {seed}: status {done.returncode}"
+            assert "THE SAME, BIT FOR BIT" in done.stdout and f"{3 * ranks} regions equal, 0 different" in done.stdout
+            assert done.stdout.count("was killed with SIGKILL while epoch") == kills
+            assert done.stdout.count("restarted from epoch") == kills
+            assert os.listdir(folder) == [], f"left behind: {os.listdir(folder)}"
     done = run("--steps", "10", folder=folder)
     assert done.returncode != 0 and "too few checkpoints" in done.stdout, done.stdout

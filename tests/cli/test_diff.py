@@ -105,6 +105,11 @@ class Diff(command.Case):
         self.varve("diff", self.store, "heat@1", "heat@2", "a")
         self.varve("diff", self.store, "heat@1", "heat@2", "b", status=1)
         self.varve("diff", self.store, "heat@1", "heat@2", "a", "b", status=1)
+        self.varve("diff", self.store, "heat@2", "heat@2", "b")
+        self.write("region", "b", "u8", 4, "poke", "b", 0, "01", "region", "z", "u8", 1, "checkpoint", lineage="other")
+        found = self.json("diff", self.store, "heat@2", "other", "b")
+        self.assertEqual([(r["region"], r["equal"]) for r in found["regions"]], [("b", True)])
+        self.assertIn("'z': only in other@1", self.varve("diff", self.store, "other", "heat@2", "z", "b", status=1))
         self.assertIn("'a', 'b'", self.fails("diff", self.store, "heat@1", "heat@2", "a", "c"))
 
     def test_other_store(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual pages know every verb, every option of every verb, every option of varve.conf, every function of varve.h."""
+"""The manual pages know every verb, every option of every verb, every option of varve.conf, every function of the headers."""
 import os
 import pathlib
 import re
@@ -32,17 +32,31 @@ class Man(command.Case):
             self.assertRegex(text, rf'(?m)^\.BR {option["name"]} "')
 
     def test_functions(self):
+        overview, count = page("varve.3"), {}
+        for path in (ROOT / "include" / "varve").glob("*.h"):
+            functions = set(re.findall(r"^VARVE_API[^;(]*?\b(varve_\w+)\(", path.read_text(), re.M))
+            count[path.name] = len(functions)
+            for f in functions:
+                text = page(f + ".3")
+                link = re.fullmatch(r"\.so man3/(\w+\.3)\n", text)
+                text = page(link.group(1)) if link else text
+                self.assertIn(f, overview)
+                self.assertIn(f, text)
+                self.assertIn(f"#include <varve/{path.name}>", text)
+        self.assertGreater(count["varve.h"], 15)
+        self.assertGreaterEqual(min(count["varve_comm.h"], count["varve_mpi.h"]), 1)
         header = (ROOT / "include" / "varve" / "varve.h").read_text()
-        functions = set(re.findall(r"^VARVE_API[^;(]*?\b(varve_\w+)\(", header, re.M))
-        self.assertGreater(len(functions), 15)
-        overview = page("varve.3")
-        for f in functions:
-            self.assertIn(f, overview)
-            text = page(f + ".3")
-            link = re.fullmatch(r"\.so man3/(\w+\.3)\n", text)
-            self.assertIn(f, page(link.group(1)) if link else text)
         for code in re.findall(r"^\t(VARVE_E\w+) =", header, re.M):
             self.assertIn(code, overview)
+
+    def test_comm(self):
+        """The plug's struct is the page's, member by member."""
+        def members(text):
+            body = re.search(r"struct varve_comm \{(.*?)\n\};", text, re.S).group(1)
+            return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", body, flags=re.S)).strip()
+
+        header = (ROOT / "include" / "varve" / "varve_comm.h").read_text()
+        self.assertEqual(members(header), members(page("varve_open_comm.3")))
 
     def test_groff(self):
         if not shutil.which("groff"):
