@@ -147,8 +147,9 @@ static int restart_latest(struct varve *v)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
-			    v->lineage.name, vv_err_last());
+		if (v->rank == 0) /* all ranks know the same */
+			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
+				    v->lineage.name, vv_err_last());
 	}
 }
 
