@@ -38,6 +38,16 @@ static uint8_t *map(void)
 	return p;
 }
 
+/* Where nobody else maps anything: what is unmapped there stays so. */
+static uint8_t *map_apart(void)
+{
+	void *far = (void *)(uintptr_t)0x100000000000;
+	uint8_t *p = mmap(far, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	CHECK(p == far);
+	return p;
+}
+
 /* ---- restarts */
 
 /* Two epochs of two regions; what the newer one holds of the second is in `want`. */
@@ -64,7 +74,7 @@ static void lay_down(const char *store, const char *options, uint8_t *want)
 
 static void restarts(const char *options)
 {
-	uint8_t *a = map(), *b = map(), *want = map();
+	uint8_t *a = map(), *b = map_apart(), *want = map();
 	char store[PLACE_MAX];
 	varve *v = NULL;
 
@@ -126,7 +136,7 @@ static void fenced(const char *options)
 
 static void checkpoints(const char *options)
 {
-	uint8_t *good = map(), *bad = map();
+	uint8_t *good = map(), *bad = map_apart();
 	char store[PLACE_MAX];
 	uint64_t state = 4;
 	varve *v = NULL;
@@ -137,7 +147,7 @@ static void checkpoints(const char *options)
 	munmap(bad, LEN);
 	ok(varve_protect(v, "bad", bad, LEN)); /* it may be mapped by the time it is needed */
 	refused(settle_checkpoint(v), "bad", "mapped");
-	bad = map();
+	bad = map_apart();
 	ok(varve_protect(v, "bad", bad, LEN));
 	gen_text(&state, bad, LEN);
 	ok(settle_checkpoint(v));
