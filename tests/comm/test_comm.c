@@ -196,11 +196,12 @@ static void look_seldom(const struct varve_comm *plug, void *arg)
 
 static void test_time(void)
 {
+	atomic_uint two = 2, five = 5;
 	atomic_int flag = 0;
 
 	must_begin("a rank that never comes");
-	threadcomm_run(2, one_stays_away, &(atomic_uint){ 2 });
-	threadcomm_run(5, one_stays_away, &(atomic_uint){ 5 });
+	threadcomm_run(2, one_stays_away, &two);
+	threadcomm_run(5, one_stays_away, &five);
 	must_begin("a rank that comes late");
 	threadcomm_run(2, one_is_late, &flag);
 	must_begin("a rank that looks seldom");
