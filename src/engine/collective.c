@@ -64,69 +64,167 @@ int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
-/* ask: how much comes from whom is not known yet. */
-static int send_all(struct vv_talk *t, struct vv_mail *m, int rc, uint64_t unit, bool ask)
+/* Bytes to and from every rank; room for both is there, and all ranks know it. */
+static int send_all(struct vv_talk *t, struct vv_mail *m)
 {
-	if (ask) {
-		rc = vv_talk_agree(t, rc);
-		if (rc == 0)
-			rc = vv_comm_alltoall(t->comm, m->out_len, m->in_len, sizeof(*m->out_len));
-		t->over = rc != 0;
-	}
-	if (rc == 0)
-		rc = vv_mail_room(m, t->g->size, unit);
-	rc = vv_talk_agree(t, rc);
-	if (rc == 0)
-		rc = vv_comm_alltoallv(t->comm, m->out, m->out_len, m->in, m->in_len);
+	int rc = vv_comm_alltoallv(t->comm, m->out, m->out_len, m->in, m->in_len);
+
 	t->over = rc != 0;
 	return rc;
 }
 
 /* ---- exact: M1 ------------------------------------------------------------------------------------------------------------- */
 
-/* Counting sort of n digests by their judges; first[j] becomes the number of those before judge j. */
-static void count_judges(const struct vv_talk *t, size_t n, size_t from, uint64_t *first)
+/* Counting sort of n digests by their judges: where those of judge j begin, for j up to the number of ranks; behind that the same
+ * again, to be counted up. */
+static uint64_t *count_judges(const struct vv_talk *t, size_t n, size_t from)
 {
 	const struct vv_entry *e = t->p->v->history.index.entry + from;
+	uint32_t size = t->g->size;
+	uint64_t *first = vv_mem_new(2 * (size_t)size + 1, sizeof(*first));
 
-	memset(first, 0, t->g->size * sizeof(*first));
-	for (size_t k = 0; k < n; k++)
-		first[vv_judge_of(&e[k].digest, t->g->size)]++;
-	for (uint64_t j = 0, sum = 0; j < t->g->size; j++) {
-		uint64_t count = first[j];
-
-		first[j] = sum;
-		sum += count;
+	for (size_t k = 0; first && k < n; k++)
+		first[vv_judge_of(&e[k].digest, size) + 1]++;
+	for (uint32_t j = 0; first && j < size; j++) {
+		first[j + 1] += first[j];
+		first[size + 1 + j] = first[j];
 	}
+	return first;
 }
 
 static int write_claims(struct vv_talk *t)
 {
 	const struct vv_claims *c = t->p->claims;
 	uint32_t size = t->g->size;
-	uint64_t *next = vv_mem_new(size, sizeof(*next));
+	uint64_t *first = count_judges(t, c->n, t->p->old_entries);
 	int rc = vv_mail_new(&t->claims, size, c->n * VV_JUDGE_CLAIM);
 
 	t->order = vv_mem_new(c->n, sizeof(*t->order));
-	if (rc || !next || !t->order) {
-		vv_mem_free(next);
+	if (rc || !first || !t->order) {
+		vv_mem_free(first);
 		return VV_ENOMEM;
 	}
-	count_judges(t, c->n, t->p->old_entries, next);
-	for (size_t k = 0; k < c->n; k++)
-		t->order[next[vv_judge_of(vv_talk_digest(t->p, k), size)]++] = (uint32_t)k;
-	for (uint64_t j = 0, k = 0; j < size; j++) { /* now next[j] is the end of judge j's */
-		uint8_t *to = t->claims.out + k * VV_JUDGE_CLAIM;
-		uint64_t n = next[j] - k;
+	for (size_t k = 0; k < c->n; k++) {
+		const struct vv_digest *d = vv_talk_digest(t->p, k);
+		uint32_t j = vv_judge_of(d, size);
+		uint64_t at = first[size + 1 + j]++, i = at - first[j];
+		uint8_t *to = t->claims.out + first[j] * VV_JUDGE_CLAIM, *tags = to + (first[j + 1] - first[j]) * sizeof(*d);
 
-		for (uint64_t i = 0; i < n; i++, k++) {
-			memcpy(to + i * sizeof(struct vv_digest), vv_talk_digest(t->p, t->order[k]), sizeof(struct vv_digest));
-			memcpy(to + n * sizeof(struct vv_digest) + i * sizeof(uint32_t), &c->tag[t->order[k]], sizeof(uint32_t));
-		}
-		t->claims.out_len[j] = n * VV_JUDGE_CLAIM;
+		memcpy(to + i * sizeof(*d), d, sizeof(*d));
+		memcpy(tags + i * sizeof(*c->tag), &c->tag[k], sizeof(*c->tag));
+		t->order[at] = (uint32_t)k;
 	}
-	vv_mem_free(next);
+	for (uint32_t j = 0; j < size; j++)
+		t->claims.out_len[j] = (first[j + 1] - first[j]) * VV_JUDGE_CLAIM;
+	vv_mem_free(first);
 	return 0;
+}
+
+/* What this rank stored before the session began, which the judges are told once. */
+static int write_known(struct vv_talk *t)
+{
+	const struct vv_entry *e = t->p->v->history.index.entry;
+	size_t n = t->g->introduced ? 0 : t->p->v->history.n_loaded; /* those above are of this session: known, or not its own */
+	uint32_t size = t->g->size;
+	uint64_t *first = count_judges(t, n, 0);
+	int rc = vv_mail_new(&t->known, size, n * sizeof(struct vv_digest));
+
+	if (rc || !first) {
+		vv_mem_free(first);
+		return VV_ENOMEM;
+	}
+	for (size_t k = 0; k < n; k++) {
+		uint64_t at = first[size + 1 + vv_judge_of(&e[k].digest, size)]++;
+
+		memcpy(t->known.out + at * sizeof(struct vv_digest), &e[k].digest, sizeof(struct vv_digest));
+	}
+	for (uint32_t j = 0; j < size; j++)
+		t->known.out_len[j] = (first[j + 1] - first[j]) * sizeof(struct vv_digest);
+	vv_mem_free(first);
+	return 0;
+}
+
+/* What every rank tells every other before the messages. */
+struct hello {
+	uint64_t claims, known; /* bytes that come */
+	uint64_t all_known;     /* bytes of `known` for all judges */
+	uint64_t remembers;     /* what it remembers as a judge */
+};
+
+static int write_hello(struct vv_talk *t)
+{
+	uint32_t size = t->g->size;
+	int rc = vv_mail_new(&t->hello, size, size * sizeof(struct hello));
+	struct hello *to = (struct hello *)t->hello.out;
+	uint64_t all = 0;
+
+	t->hello.in = vv_mem_new(size, sizeof(*to));
+	if (rc || !t->hello.in)
+		return VV_ENOMEM;
+	for (uint32_t r = 0; r < size; r++)
+		all += t->known.out_len[r];
+	for (uint32_t r = 0; r < size; r++)
+		to[r] = (struct hello){ t->claims.out_len[r], t->known.out_len[r], all, t->g->judge.n };
+	return 0;
+}
+
+/* Before all ranks agree to talk: what needs nobody else. */
+static int prepare(struct vv_talk *t)
+{
+	int rc = write_claims(t);
+
+	if (rc == 0)
+		rc = write_known(t);
+	return rc ? rc : write_hello(t);
+}
+
+/* *known: does anybody send such? *old: does any judge remember something, so that there may be queries? */
+static int greet(struct vv_talk *t, uint64_t *known, uint64_t *old)
+{
+	const struct hello *from = (const struct hello *)t->hello.in;
+	int rc = vv_comm_alltoall(t->comm, t->hello.out, t->hello.in, sizeof(*from));
+
+	t->over = rc != 0;
+	for (uint32_t r = 0; rc == 0 && r < t->g->size; r++) {
+		t->claims.in_len[r] = from[r].claims;
+		t->known.in_len[r] = from[r].known;
+		*known |= from[r].all_known;
+		*old |= from[r].all_known | from[r].remembers;
+	}
+	return rc;
+}
+
+/* Room for what comes, and for the verdicts on it. */
+static int make_room(struct vv_talk *t)
+{
+	uint32_t size = t->g->size;
+	int rc = vv_mail_room(&t->claims, size, VV_JUDGE_CLAIM);
+
+	if (rc == 0)
+		rc = vv_mail_room(&t->known, size, sizeof(struct vv_digest));
+	if (rc == 0)
+		rc = vv_mail_new(&t->verdicts, size, (size_t)(t->claims.in_sum / VV_JUDGE_CLAIM * sizeof(uint32_t)));
+	for (uint32_t r = 0; rc == 0 && r < size; r++) {
+		t->verdicts.out_len[r] = t->claims.in_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
+		t->verdicts.in_len[r] = t->claims.out_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
+	}
+	return rc ? rc : vv_mail_room(&t->verdicts, size, sizeof(uint32_t));
+}
+
+static int send_claims(struct vv_talk *t, uint64_t *old)
+{
+	uint64_t known = 0;
+	int rc = greet(t, &known, old);
+
+	if (rc == 0)
+		rc = vv_talk_agree(t, make_room(t));
+	if (rc == 0 && known)
+		rc = send_all(t, &t->known);
+	for (uint64_t r = 0, at = 0; rc == 0 && r < t->g->size; at += t->known.in_len[r++])
+		vv_judge_add(&t->g->judge, (uint32_t)r, (const struct vv_digest *)(t->known.in + at),
+			     (size_t)(t->known.in_len[r] / sizeof(struct vv_digest)));
+	t->g->introduced |= rc == 0;
+	return rc ? rc : send_all(t, &t->claims);
 }
 
 /* ---- exact: M2, M3 ---------------------------------------------------------------------------------------------------------- */
@@ -143,25 +241,47 @@ static struct vv_judge_place recall(struct vv_pass *p, const struct vv_digest *d
 	return (struct vv_judge_place){ vv_index_layer(&h->index, e), vv_index_pos(&h->index, e) };
 }
 
-static int ask_old_owners(struct vv_talk *t)
+/* The number of queries for each rank, to that rank. */
+static int count_queries(struct vv_talk *t)
+{
+	int rc = vv_mail_new(&t->queries, t->g->size, t->judged.n_queries * sizeof(struct vv_digest));
+
+	for (uint32_t r = 0; rc == 0 && r < t->g->size; r++)
+		t->queries.out_len[r] = t->sums[r] * sizeof(struct vv_digest);
+	rc = vv_talk_agree(t, rc);
+	if (rc == 0) {
+		rc = vv_comm_alltoall(t->comm, t->queries.out_len, t->queries.in_len, sizeof(uint64_t));
+		t->over = rc != 0;
+	}
+	return rc;
+}
+
+/* For the queries and for the answers to them, which are as long. */
+static int make_query_room(struct vv_talk *t)
 {
 	uint32_t size = t->g->size;
-	int rc = vv_mail_new(&t->queries, size, t->judged.n_queries * sizeof(struct vv_digest));
-	size_t n;
+	int rc = vv_mail_room(&t->queries, size, sizeof(struct vv_digest));
 
-	if (rc == 0) {
-		memcpy(t->queries.out_len, t->sums, size * sizeof(*t->sums));
-		if (t->judged.n_queries)
-			memcpy(t->queries.out, t->judged.query, t->judged.n_queries * sizeof(struct vv_digest));
-		for (uint32_t r = 0; r < size; r++)
-			t->queries.out_len[r] *= sizeof(struct vv_digest);
+	if (rc == 0)
+		rc = vv_mail_new(&t->answers, size, (size_t)t->queries.in_sum);
+	for (uint32_t r = 0; rc == 0 && r < size; r++) {
+		t->answers.out_len[r] = t->queries.in_len[r];
+		t->answers.in_len[r] = t->queries.out_len[r];
 	}
-	rc = send_all(t, &t->queries, rc, sizeof(struct vv_digest), true);
-	if (rc)
-		return rc;
-	n = (size_t)(t->queries.in_sum / sizeof(struct vv_digest));
-	rc = vv_mail_new(&t->answers, size, n * sizeof(struct vv_judge_place));
-	for (size_t i = 0; rc == 0 && i < n; i++) {
+	return rc ? rc : vv_mail_room(&t->answers, size, sizeof(struct vv_judge_place));
+}
+
+static int ask_old_owners(struct vv_talk *t)
+{
+	int rc = count_queries(t);
+
+	if (rc == 0)
+		rc = vv_talk_agree(t, make_query_room(t));
+	if (rc == 0 && t->judged.n_queries)
+		memcpy(t->queries.out, t->judged.query, t->judged.n_queries * sizeof(struct vv_digest));
+	if (rc == 0)
+		rc = send_all(t, &t->queries);
+	for (size_t i = 0; rc == 0 && i < t->queries.in_sum / sizeof(struct vv_digest); i++) {
 		struct vv_judge_place place;
 		struct vv_digest d;
 
@@ -169,11 +289,8 @@ static int ask_old_owners(struct vv_talk *t)
 		place = recall(t->p, &d);
 		memcpy(t->answers.out + i * sizeof(place), &place, sizeof(place));
 	}
-	for (uint32_t r = 0; rc == 0 && r < size; r++) {
-		t->answers.out_len[r] = t->queries.in_len[r]; /* both are 16 bytes */
-		t->answers.in_len[r] = t->queries.out_len[r];
-	}
-	rc = send_all(t, &t->answers, rc, sizeof(struct vv_judge_place), false);
+	if (rc == 0)
+		rc = send_all(t, &t->answers);
 	return rc ? rc : vv_case_answer(&t->judged, t->answers.in, t->answers.in_sum);
 }
 
@@ -181,73 +298,63 @@ static int ask_old_owners(struct vv_talk *t)
 
 static int send_verdicts(struct vv_talk *t, int rc, uint64_t *shared)
 {
-	uint32_t size = t->g->size;
-	uint32_t *verdict = NULL;
+	uint32_t *verdict = (uint32_t *)t->verdicts.out;
 
 	if (rc == 0)
-		rc = vv_mail_new(&t->verdicts, size, t->judged.n * sizeof(uint32_t));
-	if (rc == 0) {
-		verdict = (uint32_t *)t->verdicts.out;
 		rc = vv_case_decide(&t->judged, t->g->host, t->g->copies, verdict);
-	}
 	*shared = rc ? 0 : vv_judge_words(verdict, t->judged.n, t->g->copies);
-	for (uint32_t r = 0; rc == 0 && r < size; r++) {
-		t->verdicts.out_len[r] = t->claims.in_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
-		t->verdicts.in_len[r] = t->claims.out_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
-	}
-	if (rc == 0)
-		rc = vv_mail_room(&t->verdicts, size, sizeof(uint32_t));
 	rc = vv_talk_sum(t, rc, shared, 1);
-	if (rc == 0) {
-		rc = vv_comm_alltoallv(t->comm, t->verdicts.out, t->verdicts.out_len, t->verdicts.in, t->verdicts.in_len);
-		t->over = rc != 0;
-	}
-	return rc ? rc : vv_judge_check((uint32_t *)t->verdicts.in, t->p->claims->n, t->g->rank, size);
+	if (rc == 0)
+		rc = send_all(t, &t->verdicts);
+	return rc ? rc : vv_judge_check((uint32_t *)t->verdicts.in, t->p->claims->n, t->g->rank, t->g->size);
 }
 
-/* What this rank promised, to those who judged it. */
-static int send_lent(struct vv_talk *t, int rc)
+/* What this rank promised, to those who judged it; what was promised to this judge, to those who refer to it. */
+static int make_place_room(struct vv_talk *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in, *gave = (const uint32_t *)t->verdicts.out;
-	const struct vv_claims *c = t->p->claims;
-	size_t n = rc ? 0 : vv_judge_lends(got, c->n), at = 0;
-	uint64_t *pos;
+	uint32_t size = t->g->size, copies = t->g->copies;
+	int rc = vv_mail_new(&t->lent, size, vv_judge_lends(got, t->p->claims->n) * sizeof(uint64_t));
 
 	if (rc == 0)
-		rc = vv_mail_new(&t->lent, t->g->size, n * sizeof(uint64_t));
-	pos = (uint64_t *)t->lent.out;
-	for (size_t k = 0; rc == 0 && k < c->n; k++)
-		if (vv_judge_kind(got[k]) == VV_JUDGE_LEND)
-			pos[at++] = c->pos[t->order[k]];
-	for (uint32_t r = 0; rc == 0 && r < t->g->size; r++) {
+		rc = vv_mail_new(&t->where, size, vv_judge_words(gave, t->judged.n, copies) * sizeof(uint64_t));
+	for (uint32_t r = 0; rc == 0 && r < size; r++) {
 		size_t n_got = (size_t)(t->verdicts.in_len[r] / sizeof(uint32_t)), n_gave = (size_t)(t->verdicts.out_len[r] / sizeof(uint32_t));
 
 		t->lent.out_len[r] = vv_judge_lends(got, n_got) * sizeof(uint64_t);
 		t->lent.in_len[r] = vv_judge_lends(gave, n_gave) * sizeof(uint64_t);
+		t->where.in_len[r] = vv_judge_words(got, n_got, copies) * sizeof(uint64_t);
+		t->where.out_len[r] = vv_judge_words(gave, n_gave, copies) * sizeof(uint64_t);
 		got += n_got;
 		gave += n_gave;
 	}
-	rc = send_all(t, &t->lent, rc, sizeof(uint64_t), false);
+	if (rc == 0)
+		rc = vv_mail_room(&t->lent, size, sizeof(uint64_t));
+	return rc ? rc : vv_mail_room(&t->where, size, sizeof(uint64_t));
+}
+
+static int send_lent(struct vv_talk *t)
+{
+	const uint32_t *got = (const uint32_t *)t->verdicts.in;
+	uint64_t *pos = (uint64_t *)t->lent.out;
+	int rc;
+
+	for (size_t k = 0; k < t->p->claims->n; k++)
+		if (vv_judge_kind(got[k]) == VV_JUDGE_LEND)
+			*pos++ = t->p->claims->pos[t->order[k]];
+	rc = send_all(t, &t->lent);
 	return rc ? rc : vv_case_lent(&t->judged, t->lent.in, t->lent.in_len);
 }
 
+/* A judge that could not make sense of what it was told sends nothing of use, and says so when all are asked next. */
 static int send_where(struct vv_talk *t, int rc)
 {
-	const uint32_t *got = (const uint32_t *)t->verdicts.in, *gave = (const uint32_t *)t->verdicts.out;
+	int sent;
 
-	if (rc == 0)
-		rc = vv_mail_new(&t->where, t->g->size, vv_judge_words(gave, t->judged.n, t->g->copies) * sizeof(uint64_t));
 	if (rc == 0)
 		vv_case_where(&t->judged, (uint64_t *)t->where.out);
-	for (uint32_t r = 0; rc == 0 && r < t->g->size; r++) {
-		size_t n_got = (size_t)(t->verdicts.in_len[r] / sizeof(uint32_t)), n_gave = (size_t)(t->verdicts.out_len[r] / sizeof(uint32_t));
-
-		t->where.in_len[r] = vv_judge_words(got, n_got, t->g->copies) * sizeof(uint64_t);
-		t->where.out_len[r] = vv_judge_words(gave, n_gave, t->g->copies) * sizeof(uint64_t);
-		got += n_got;
-		gave += n_gave;
-	}
-	return send_all(t, &t->where, rc, sizeof(uint64_t), false);
+	sent = send_all(t, &t->where);
+	return rc ? rc : sent;
 }
 
 /* ---- exact: what follows ---------------------------------------------------------------------------------------------------- */
@@ -352,48 +459,15 @@ static int apply_where(struct vv_talk *t)
 	return rc;
 }
 
-/* What this rank stored before the session began is made known to the judges, once. */
-static int introduce(struct vv_talk *t)
-{
-	const struct vv_index *x = &t->p->v->history.index;
-	size_t n = t->p->v->history.n_loaded; /* those above are this session's: what it stored is known, the rest is not its own */
-	uint64_t all = n, *next = NULL;
-	struct vv_mail m = { 0 };
-	uint32_t size = t->g->size;
-	int rc = vv_talk_sum(t, 0, &all, 1);
-
-	if (rc || !all) {
-		t->g->introduced = rc == 0;
-		return rc;
-	}
-	rc = vv_mail_new(&m, size, n * sizeof(struct vv_digest));
-	next = vv_mem_new(size, sizeof(*next));
-	if (rc == 0 && next) {
-		count_judges(t, n, 0, next);
-		for (size_t k = 0; k < n; k++) {
-			uint32_t j = vv_judge_of(&x->entry[k].digest, size);
-
-			memcpy(m.out + next[j]++ * sizeof(struct vv_digest), &x->entry[k].digest, sizeof(struct vv_digest));
-			m.out_len[j] += sizeof(struct vv_digest);
-		}
-	}
-	rc = send_all(t, &m, next ? rc : VV_ENOMEM, sizeof(struct vv_digest), true);
-	for (uint64_t r = 0, at = 0; rc == 0 && r < size; at += m.in_len[r++])
-		vv_judge_add(&t->g->judge, (uint32_t)r, (const struct vv_digest *)(m.in + at),
-			     (size_t)(m.in_len[r] / sizeof(struct vv_digest)));
-	t->g->introduced = rc == 0;
-	vv_mem_free(next);
-	vv_mail_free(&m, t->g);
-	return rc;
-}
-
-static int judge(struct vv_talk *t)
+static int judge(struct vv_talk *t, bool old)
 {
 	uint64_t queries;
 	int rc;
 
 	t->sums = vv_mem_new(t->g->size, sizeof(*t->sums));
 	rc = t->sums ? vv_case_open(&t->judged, &t->g->judge, t->g->size, t->claims.in, t->claims.in_len) : VV_ENOMEM;
+	if (!old)
+		return rc;
 	if (rc == 0)
 		rc = vv_case_queries(&t->judged, t->sums);
 	queries = t->judged.n_queries;
@@ -403,19 +477,21 @@ static int judge(struct vv_talk *t)
 
 static int exact(struct vv_talk *t)
 {
-	uint64_t shared = 0;
-	int rc = t->g->introduced ? 0 : introduce(t);
+	uint64_t shared = 0, old = 0;
+	int rc = send_claims(t, &old);
 
-	if (!t->over)
-		rc = send_all(t, &t->claims, write_claims(t), VV_JUDGE_CLAIM, true);
 	vv_stage("claimed");
 	if (rc == 0)
-		rc = judge(t);
+		rc = judge(t, old);
 	vv_stage("judged");
 	if (!t->over)
 		rc = send_verdicts(t, rc, &shared);
-	if (!t->over && shared)
-		rc = send_lent(t, rc ? rc : note_verdicts(t));
+	if (!t->over && shared) {
+		rc = rc ? rc : note_verdicts(t);
+		rc = vv_talk_agree(t, rc ? rc : make_place_room(t));
+	}
+	if (rc == 0 && shared)
+		rc = send_lent(t);
 	vv_stage("promised");
 	if (!t->over && shared)
 		rc = send_where(t, rc);
@@ -431,6 +507,8 @@ static void talk_free(struct vv_talk *t)
 	if (!t)
 		return;
 	vv_case_close(&t->judged);
+	vv_mail_free(&t->hello, t->g);
+	vv_mail_free(&t->known, t->g);
 	vv_mail_free(&t->claims, t->g);
 	vv_mail_free(&t->queries, t->g);
 	vv_mail_free(&t->answers, t->g);
@@ -451,24 +529,29 @@ int vv_collective_ask(struct vv_pass *p, int rc)
 {
 	struct vv_ranks *g = p->v->group;
 	struct vv_comm *comm = vv_collective_comm(p->v);
-	uint64_t start = vv_clock_ns();
+	uint64_t start = vv_clock_ns(), waited;
 	bool silent = !p->v->dedup || g->how == VV_RANKS_NONE || g->size == 1;
 	struct vv_talk *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));
 
 	if (!t && !silent && rc == 0)
 		rc = VV_ENOMEM;
+	if (t) {
+		*t = (struct vv_talk){ .g = g, .comm = comm, .p = p };
+		rc = g->how == VV_RANKS_EXACT ? prepare(t) : 0;
+	}
 	vv_stage("surveyed");
+	waited = vv_clock_ns();
 	rc = vv_ranks_agree(g, comm, rc);
+	waited = vv_clock_ns() - waited; /* for the slowest to come: not the stage's */
 	if (rc || silent) {
-		vv_mem_free(t);
+		talk_free(t);
 		return rc;
 	}
-	*t = (struct vv_talk){ .g = g, .comm = comm, .p = p };
 	g->talk = t;
 	rc = g->how == VV_RANKS_TOPK ? vv_frequent_ask(t) : exact(t);
 	if (rc == 0) {
 		p->st.bytes_lent = p->claims->lent;
-		p->st.seconds_ranks = (double)(vv_clock_ns() - start) / 1e9;
+		p->st.seconds_ranks = (double)(vv_clock_ns() - start - waited) / 1e9;
 	}
 	return rc;
 }

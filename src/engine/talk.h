@@ -12,6 +12,8 @@ struct vv_talk { /* everything that is said in one epoch; it stays until the epo
 	struct vv_comm *comm;
 	struct vv_pass *p;
 	uint32_t *order;  /* claims by judge */
+	struct vv_mail hello;
+	struct vv_mail known; /* what this rank stored before the session, for the judges */
 	struct vv_mail claims, queries, answers, verdicts, lent, where;
 	struct vv_case judged;
 	uint64_t *sums;
