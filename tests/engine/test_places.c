@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "engine/catalog.h"
 #include "engine/verify.h"
+#include "support/coded.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
@@ -644,7 +645,7 @@ int main(void)
 {
 	wander(2, 1, 1, "mode=sync", false);
 	wander(3, 1, 2, "mode=async", true);
-	wander(4, 2, 3, "mode=async codec=zstd", false);
+	wander(4, 2, 3, "mode=async " CODED, false);
 	wander(7, 1, 4, "mode=async buffer=16KiB", true);
 	wander(7, 3, 5, "mode=sync copies=2", false);
 	wander(3, 1, 6, "mode=sync collective=none", false);
@@ -658,7 +659,7 @@ int main(void)
 	shut_place("mode=async", false);
 	use_copies("mode=sync copies=2", 1, 2);
 	use_copies("mode=sync copies=1", 1, 1);
-	use_copies("mode=sync copies=2 codec=zstd", 1, 2);
+	use_copies("mode=sync copies=2 " CODED, 1, 2);
 	use_copies("mode=sync copies=2", 4, 1); /* one place: copies would all lie there, so there are none */
 	lose_head();
 	ask_without_others();

@@ -1,6 +1,7 @@
 // ctest: TIMEOUT 120
 /* Many ranks, as threads: random histories of pages that ranks share, swap and take over from each other, against a model that knows
  * every page by number. What is stored is stored once, every epoch restores on every rank, in every way of running. */
+#include "support/coded.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
@@ -28,11 +29,11 @@ static const struct way ways[] = {
 	{ "multiple", "mode=async", true, false },
 	{ "small buffer", "mode=async buffer=16KiB", true, false },
 	{ "small buffer, funneled", "mode=async buffer=16KiB tracker=mprotect", false, false },
-	{ "coded", "mode=async codec=zstd", true, false },
+	{ "coded", "mode=async " CODED, true, false },
 	{ "the paper's", "mode=async collective=topk", true, true },
 	{ "the paper's, of a few", "mode=sync collective=topk threshold=10", false, true },
 	{ "two to a file", "mode=sync aggregate=2", false, false },
-	{ "a file for all", "mode=async aggregate=node codec=zstd", true, false },
+	{ "a file for all", "mode=async aggregate=node " CODED, true, false },
 	{ "three to a file, funneled", "mode=async aggregate=3", false, false },
 	{ "each for itself", "mode=async collective=none", false, true },
 };

@@ -6,6 +6,7 @@
 #include "core/name.h"
 #include "engine/table.h"
 #include "engine/warm.h"
+#include "support/coded.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "support/settle.h"
@@ -199,7 +200,7 @@ static void cut_short(void)
 int main(void)
 {
 	whole_and_parts("plain", "codec=none", (20 << 20) + 4321, 8, 900);
-	whole_and_parts("coded", "codec=lz4 block=256KiB", (9 << 20) + 1, 4, 200);
+	whole_and_parts("coded", CODED_FAST " block=256KiB", (9 << 20) + 1, 4, 200);
 	whole_and_parts("odd", "codec=none chunk=1000 block=100000", (9 << 20) + 5, 6, 200);
 	whole_and_parts("sha", "codec=none digest=sha256", (9 << 20) + 5, 3, 200);
 	whole_and_parts("many", "codec=none", (2 << 20) + 100, 150, 6);
