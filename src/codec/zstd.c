@@ -1,53 +1,43 @@
 #include "base/err.h"
-#include "base/mem.h"
 #include "codec/codec.h"
 #include <pthread.h>
+#include <stdbool.h>
 #include <zstd.h>
 
-/* Contexts live as long as their thread: making one costs more than coding a small block. */
-struct contexts {
-	ZSTD_CCtx *encoder;
-	ZSTD_DCtx *decoder;
+/* Making a context costs more than coding a small block, and each is a megabyte: so a few are kept, and handed to whoever codes next. One
+ * per thread would be many on a large machine, of which few code at the same time. */
+enum { KEPT = 4 };
+
+struct shelf {
+	pthread_mutex_t lock;
+	void *idle[KEPT];
+	size_t n;
 };
 
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int key_failed;
+static struct shelf encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void drop(void *p)
+/* NULL: there is none. */
+static void *take(struct shelf *s)
 {
-	struct contexts *c = p;
+	void *c;
 
-	ZSTD_freeCCtx(c->encoder);
-	ZSTD_freeDCtx(c->decoder);
-	vv_mem_free(c);
-}
-
-static void make_key(void)
-{
-	key_failed = pthread_key_create(&key, drop);
-}
-
-static struct contexts *mine(void)
-{
-	struct contexts *c;
-
-	pthread_once(&once, make_key);
-	if (key_failed)
-		return NULL;
-	c = pthread_getspecific(key);
-	if (c)
-		return c;
-	c = vv_mem_new(1, sizeof(*c));
-	if (!c)
-		return NULL;
-	c->encoder = ZSTD_createCCtx();
-	c->decoder = ZSTD_createDCtx();
-	if (!c->encoder || !c->decoder || pthread_setspecific(key, c) != 0) {
-		drop(c);
-		return NULL;
-	}
+	pthread_mutex_lock(&s->lock);
+	c = s->n ? s->idle[--s->n] : NULL;
+	pthread_mutex_unlock(&s->lock);
 	return c;
+}
+
+/* false: there are enough. */
+static bool keep(struct shelf *s, void *c)
+{
+	bool kept;
+
+	pthread_mutex_lock(&s->lock);
+	kept = s->n < KEPT;
+	if (kept)
+		s->idle[s->n++] = c;
+	pthread_mutex_unlock(&s->lock);
+	return kept;
 }
 
 static size_t bound(size_t n)
@@ -57,24 +47,32 @@ static size_t bound(size_t n)
 
 static int encode(const void *from, size_t n, void *to, size_t cap, int level, size_t *out)
 {
-	struct contexts *c = mine();
+	ZSTD_CCtx *c = take(&encoders);
 	size_t got;
 
 	if (!c)
+		c = ZSTD_createCCtx();
+	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	got = ZSTD_compressCCtx(c->encoder, to, cap, from, n, level);
+	got = ZSTD_compressCCtx(c, to, cap, from, n, level);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
+	if (!keep(&encoders, c))
+		ZSTD_freeCCtx(c);
 	return 0;
 }
 
 static int decode(const void *from, size_t n, void *to, size_t raw_len)
 {
-	struct contexts *c = mine();
+	ZSTD_DCtx *c = take(&decoders);
 	size_t got;
 
 	if (!c)
+		c = ZSTD_createDCtx();
+	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	got = ZSTD_decompressDCtx(c->decoder, to, raw_len, from, n);
+	got = ZSTD_decompressDCtx(c, to, raw_len, from, n);
+	if (!keep(&decoders, c))
+		ZSTD_freeDCtx(c);
 	if (ZSTD_isError(got))
 		return vv_err_set(VV_EDAMAGED, "a zstd block does not decode: %s", ZSTD_getErrorName(got));
 	return got == raw_len ? 0 : vv_err_set(VV_EDAMAGED, "a zstd block decodes to %zu bytes, not %zu", got, raw_len);
