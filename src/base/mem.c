@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_long asked;
 static atomic_long fail_at;
@@ -83,6 +84,19 @@ char *vv_mem_printf(const char *fmt, ...)
 void vv_mem_free(void *p)
 {
 	free(p);
+}
+
+void *vv_mem_map(size_t n)
+{
+	void *p = refused(n, 1) ? MAP_FAILED : mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return told(p == MAP_FAILED ? NULL : p, n, 1);
+}
+
+void vv_mem_unmap(void *p, size_t n)
+{
+	if (p)
+		munmap(p, n ? n : 1);
 }
 
 void vv_mem_fail_at(long n)

@@ -158,7 +158,7 @@ static int gather(struct block *b)
 	if (b->gathered)
 		return 0;
 	if (!b->raw)
-		b->raw = vv_mem_new(b->flush->opt.block, 1);
+		b->raw = vv_mem_map(b->flush->opt.block);
 	if (!b->raw)
 		return VV_ENOMEM;
 	for (int i = 0; i < b->n_parts; at += b->part[i++].iov_len)
@@ -177,7 +177,7 @@ static int encode(struct block *b)
 	if (b->n_parts > 1 && gather(b) < 0)
 		return VV_ENOMEM;
 	if (!b->coded)
-		b->coded = vv_mem_new(cap, 1);
+		b->coded = vv_mem_map(cap);
 	if (!b->coded)
 		return VV_ENOMEM;
 	return c->encode(b->part[0].iov_base, b->raw_len, b->coded, cap, b->flush->opt.level, &b->stored_len);
@@ -518,8 +518,8 @@ void vv_flush_free(struct vv_flush *f)
 	for (size_t i = 0; i < f->size; i++) {
 		if (!f->ring[i])
 			continue;
-		vv_mem_free(f->ring[i]->raw);
-		vv_mem_free(f->ring[i]->coded);
+		vv_mem_unmap(f->ring[i]->raw, f->opt.block);
+		vv_mem_unmap(f->ring[i]->coded, f->opt.codec ? f->opt.codec->bound(f->opt.block) : 0);
 		vv_mem_free(f->ring[i]);
 	}
 	vv_payload_blocks_fini(&f->blocks);
