@@ -47,6 +47,8 @@ static int take(struct varve *v, struct vv_pass **out)
 	struct vv_pass *p = NULL;
 	int rc = vv_pass_new(v, &p);
 
+	if (v->group)
+		vv_survey_expect(v);
 	if (rc == 0)
 		rc = vv_capture_take(v, v->async, &p->st, &p->chunks);
 	if (v->group) {

@@ -47,7 +47,16 @@ static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, si
 	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
 }
 
-/* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. */
+static _Thread_local bool own;
+
+void vv_fault_own_thread(void)
+{
+	own = true;
+}
+
+/* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. While the ranks talk nothing is stored,
+ * and who waits here may do so in the midst of MPI, without which the talk does not come to its end: then a copy is made whatever it
+ * takes. */
 static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile)
 {
 	uint64_t start = vv_clock_ns();
@@ -57,8 +66,9 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	while (t->order.state[tile] != VV_ORDER_PROCESSED) {
 		uint64_t groups = uncopied(t, r, tile);
 
-		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && t->rescue &&
-		    vv_tiles_hold(t, r, tile, groups)) {
+		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && groups &&
+		    (((t->rescue || t->talking) && vv_tiles_hold(t, r, tile, groups)) ||
+		     (t->talking && vv_tiles_hold_more(t, r, tile, groups)))) {
 			vv_order_copied(&t->order, (uint32_t)tile);
 			copy(t, r, tile, groups);
 			break;
@@ -150,7 +160,9 @@ void vv_fault_ask(void *session, uintptr_t page)
 	pthread_mutex_lock(&t->lock);
 	t->asking++;
 	r = region_at(t, page);
-	if (r && r->fenced) {
+	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
+	 * times it is its own memory, which lies where the program's was. */
+	if (r && r->fenced && !(own && !t->talking && t->order.busy)) {
 		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
 		size_t first = r->first_tile + (size_t)(page > p ? (page - p) / len : 0);

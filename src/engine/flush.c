@@ -1,6 +1,7 @@
 /* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
  * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. */
 #include "engine/flush.h"
+#include "engine/tiles.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -291,6 +292,7 @@ static void *write_blocks(void *arg)
 {
 	struct vv_flush *f = arg;
 
+	vv_fault_own_thread();
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
 		struct block *b;

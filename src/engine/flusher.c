@@ -98,10 +98,9 @@ static int end_part(struct vv_pass *p, int rc)
 	vv_verdict_begin(p, rc);
 	end_pass(p, rc);
 	vv_pass_free(p);
-	if (v->async && !v->group->behind)
-		return 0;
-	vv_verdict_step(v, true);
-	rc = vv_flusher_fate(v, epoch, false);
+	if (!v->async || v->group->behind)
+		vv_verdict_step(v, true);
+	rc = v->async ? 0 : vv_flusher_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
 	return rc < 0 ? rc : 0;
 }
 
@@ -150,6 +149,7 @@ static void *serve(void *arg)
 {
 	struct vv_flusher *f = arg;
 
+	vv_fault_own_thread();
 	pthread_mutex_lock(&f->lock);
 	while (!f->stop) {
 		struct vv_pass *p = f->pass;

@@ -60,7 +60,7 @@ int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_rank
 
 static const char *call_name(uint64_t call)
 {
-	static const char *const name[] = { "something else",  "varve_open_comm", "varve_checkpoint",
+	static const char *const name[] = { "something else",  "varve_open_mpi or varve_open_comm", "varve_checkpoint",
 					    "varve_restart",   "varve_due",       "varve_close" };
 
 	return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
@@ -80,11 +80,11 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 			rc = vv_err_set(VV_EPEER, "rank 0 called %s while rank %u called %s; every rank makes the same calls in the same "
 					"order", call_name(all[0]), odd, call_name(all[2 * odd]));
 		else if (odd < g->size && call == VV_RANKS_OPEN)
-			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options; all ranks must have the same mode, chunk, "
-					"digest, dedup, collective, threshold, copies and aggregate", odd);
+			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options or lineages; all ranks must have the same "
+					"lineage, mode, chunk, digest, dedup, collective, threshold, copies and aggregate", odd);
 		else if (odd < g->size)
-			rc = vv_err_set(VV_EPEER, "%s: rank 0 asks for epoch %" PRIu64 ", rank %u for %" PRIu64 "; all ranks ask for "
-					"the same", call_name(all[0]), all[1], odd, all[2 * odd + 1]);
+			rc = vv_err_set(VV_EPEER, "rank 0 asks for epoch %" PRId64 ", rank %u for %" PRId64 " (-1: the newest); all ranks "
+					"ask for the same", (int64_t)all[1], odd, (int64_t)all[2 * odd + 1]);
 	}
 	vv_comm_free(g->comm, all);
 	return rc;
@@ -280,6 +280,7 @@ static void hosts_by_place(struct vv_ranks *g)
 int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char *lineage)
 {
 	uint8_t mark[MARK] = { 0 };
+	struct vv_err_state error;
 	uint32_t mine = 0;
 	int rc = 0;
 
@@ -298,7 +299,9 @@ int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char 
 		rc = find_hosts(g);
 	if (g->comm->broken)
 		return rc;
+	vv_err_save(rc, &error);
 	remove_mark(store, lineage, g->rank);
+	vv_err_restore(&error);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
 		if (g->place[r] > r || g->place[g->place[r]] != g->place[r])
 			return vv_err_set(VV_EIO, "the ranks cannot tell whose store is whose: rank %u sees the files of rank %u, but "
@@ -382,14 +385,14 @@ void vv_ranks_leave(struct varve *v)
 	v->group = NULL;
 }
 
-/* What rank 0 found, for all. */
+/* A lineage, for all. */
 struct found {
 	uint8_t id[16];
 	uint64_t created_ns;
 };
 
-/* The lineage in a place that is not rank 0's: the same one. */
-static int open_elsewhere(struct varve *v, const char *lineage, const struct found *f)
+/* Of this place's leader: takes the lock, and looks. *has: there is one. */
+static int open_here(struct varve *v, const char *lineage, bool *has)
 {
 	char object[VV_NAME_MAX];
 	int rc;
@@ -398,14 +401,41 @@ static int open_elsewhere(struct varve *v, const char *lineage, const struct fou
 	rc = vv_store_lock(v->store, object, &v->writer);
 	if (rc == 0)
 		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
-	if (rc == VV_ENOENT) {
-		vv_err_clear();
-		return vv_catalog_adopt(v->store, lineage, f->id, f->created_ns, &v->lineage);
-	}
-	if (rc == 0 && memcmp(v->lineage.id, f->id, sizeof(f->id)) != 0)
-		rc = vv_err_set(VV_EMISMATCH, "store '%s' has a lineage '%s' that is not the one in rank 0's store; remove it or use another "
-				"name", v->store->url, lineage);
-	return rc;
+	*has = rc == 0;
+	if (rc != VV_ENOENT)
+		return rc;
+	vv_err_clear();
+	return 0;
+}
+
+/* What the lowest rank that has one says, is said in all places; where there is none at all, rank 0 makes one. */
+static int find_lineage(struct varve *v, const char *lineage, bool has, struct found *f, uint32_t *who)
+{
+	struct vv_ranks *g = v->group;
+	uint64_t lowest = has ? g->rank : g->size;
+	int rc = vv_comm_allreduce(g->comm, &lowest, 1, VARVE_MIN);
+
+	if (rc)
+		return rc;
+	*who = lowest < g->size ? (uint32_t)lowest : 0;
+	if (*who == g->rank && !has)
+		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	memcpy(f->id, v->lineage.id, sizeof(f->id));
+	f->created_ns = v->lineage.created_ns;
+	return rc ? rc : vv_comm_bcast(g->comm, f, sizeof(*f), *who);
+}
+
+static int match_lineage(struct varve *v, const char *lineage, bool has, const struct found *f, uint32_t who)
+{
+	int rc = 0;
+
+	if (!has && v->rank != who)
+		rc = vv_catalog_adopt(v->store, lineage, f->id, f->created_ns, &v->lineage);
+	else if (memcmp(v->lineage.id, f->id, sizeof(f->id)) != 0)
+		rc = vv_err_set(VV_EMISMATCH, "the lineage '%s' in store '%s' and the one in rank %u's store are not of one origin; one of the two "
+				"stores is not this job's", lineage, v->store->url, who);
+	return rc ? rc : vv_session_look(v, lineage);
 }
 
 /* The record goes from rank `who`, which has it as `b`, to all places that lack it. */
@@ -479,29 +509,25 @@ int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
 {
 	struct vv_ranks *g = v->group;
 	struct found f = { 0 };
+	bool has = false;
+	uint32_t who = 0;
 
 	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_ranks_meet(g, VV_RANKS_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
 		rc = vv_ranks_find_places(g, v->store, lineage);
 	if (rc)
 		return rc;
-	if (g->rank == 0) {
-		rc = vv_session_open_lineage(v, lineage);
-		memcpy(f.id, v->lineage.id, sizeof(f.id));
-		f.created_ns = v->lineage.created_ns;
-	}
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? open_here(v, lineage, &has) : 0);
 	if (rc == 0)
-		rc = vv_comm_bcast(g->comm, &f, sizeof(f), 0);
+		rc = find_lineage(v, lineage, has, &f, &who);
 	if (rc)
 		return rc;
-	if (g->rank && vv_ranks_leads_place(g)) {
-		rc = open_elsewhere(v, lineage, &f);
-		if (rc == 0)
-			rc = vv_session_look(v, lineage);
-	}
-	rc = vv_ranks_agree(g, g->comm, rc);
-	if (rc == 0 && !vv_ranks_leads_place(g))
+	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
+	if (rc)
+		return rc;
+	if (!vv_ranks_leads_place(g))
 		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
 	if (rc == 0)
 		rc = vv_aggregate_plan(g, v->store);
@@ -509,27 +535,29 @@ int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
 	return rc ? rc : agree_on_epoch(v);
 }
 
-void vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait)
+bool vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait)
 {
 	if (!v->group)
-		return;
+		return false;
 	if (wait && epoch == v->newest)
 		vv_flusher_wait(v);
-	if (!vv_flusher_busy(v))
-		vv_verdict_step(v, wait && epoch == v->verdict.epoch);
+	if (vv_flusher_busy(v))
+		return false;
+	vv_verdict_step(v, wait && epoch == v->verdict.epoch);
+	return v->verdict.pending && epoch == v->verdict.epoch;
 }
 
 int vv_ranks_due(struct varve *v, bool asked, int due)
 {
-	uint64_t answer[4] = { VV_RANKS_DUE, ~(uint64_t)VV_RANKS_DUE, 0, 0 };
+	uint64_t answer[4] = { VV_RANKS_DUE, ~(uint64_t)VV_RANKS_DUE, 0, 0 }; /* as vv_ranks_meet has it */
 	int rc;
 
 	vv_ranks_poke(v, 0, false);
 	answer[2] = asked || (v->rank == 0 && due);
-	rc = vv_comm_allreduce(v->group->comm, answer, 3, VARVE_MAX);
+	rc = vv_comm_allreduce(v->group->comm, answer, 4, VARVE_MAX);
 	if (rc == 0 && answer[0] != ~answer[1])
-		rc = vv_err_set(VV_EPEER, "varve_due: another rank called something else; every rank makes the same calls in the same order");
-	return rc ? rc : (int)answer[2];
+		rc = tell_apart(v->group, VV_RANKS_DUE, 0);
+	return rc ? vv_err_context(rc, "varve_due") : (int)answer[2];
 }
 
 int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)

@@ -58,8 +58,8 @@ int vv_ranks_attach(struct varve *v, const char *lineage, int rc);
 void vv_ranks_leave(struct varve *v);
 /* The record of an epoch that some place lacks is given to it by one that has it. */
 int vv_ranks_spread_commit(struct varve *v, uint64_t epoch);
-/* In calls that one rank makes for itself: an epoch that is waiting for its verdict may get on. */
-void vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait);
+/* In calls that one rank makes for itself: an epoch that is waiting for its verdict may get on. Is this one still waiting? */
+bool vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait);
 /* varve_due for all: rank 0's clock decides, but any rank may be asked from outside. */
 int vv_ranks_due(struct varve *v, bool asked, int due);
 

@@ -125,7 +125,7 @@ static int choose_tracker(struct varve *v)
 }
 
 /* The lock comes before the lineage's record, so that two first writers cannot both make one. */
-int vv_session_open_lineage(struct varve *v, const char *lineage)
+static int open_lineage(struct varve *v, const char *lineage)
 {
 	char object[VV_NAME_MAX];
 	int rc;
@@ -160,7 +160,7 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 		rc = vv_store_open(url, &opt, &v->store);
 	if (v->group)
 		return vv_ranks_attach(v, lineage, rc);
-	return rc ? rc : vv_session_open_lineage(v, lineage);
+	return rc ? rc : open_lineage(v, lineage);
 }
 
 /* In a child of fork the lock and the threads are the parent's: only memory is given back. */
@@ -430,7 +430,8 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 
 	if (rc)
 		return rc;
-	vv_ranks_poke(v, epoch, wait);
+	if (vv_ranks_poke(v, epoch, wait))
+		return vv_session_leave(v, 0);
 	rc = vv_flusher_fate(v, epoch, wait);
 	if (rc == VV_FLUSHER_UNKNOWN)
 		rc = look_up(v, epoch);

@@ -102,6 +102,7 @@ struct vv_tiles {
 	size_t asking;        /* threads in vv_fault_ask */
 	size_t must;          /* tiles that the caller waits for */
 	size_t cells_in_blocks; /* cells that are being stored */
+	bool talking;         /* the ranks are asked, and nothing is stored before they have answered */
 	/* Since the last checkpoint: */
 	struct varve_access seen[VV_ACCESS_KINDS];
 	uint64_t fault_ns, wait_ns, blocked_ns;
@@ -200,8 +201,7 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 
 /* All ranks: the same, but from options and a plug or NULL. */
 int vv_session_open(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out);
-/* Locks and reads the lineage of a store that is open; what is newest in it. */
-int vv_session_open_lineage(struct varve *v, const char *lineage);
+/* What is newest in the lineage. */
 int vv_session_look(struct varve *v, const char *lineage);
 /* The epoch just accepted does not count after all: `epoch` is what the next one continues, as the store has it. */
 void vv_session_step_back(struct varve *v, uint64_t epoch);

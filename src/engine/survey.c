@@ -116,6 +116,18 @@ static int sift_all(struct vv_stow *w)
 	return rc ? rc : w->rc;
 }
 
+static void set_talking(struct vv_tiles *t, bool on)
+{
+	pthread_mutex_lock(&t->lock);
+	t->talking = on;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void vv_survey_expect(struct varve *v)
+{
+	set_talking(&v->tiles, true);
+}
+
 int vv_survey_run(struct vv_pass *p, int rc)
 {
 	if (rc == 0)
@@ -129,5 +141,6 @@ int vv_survey_run(struct vv_pass *p, int rc)
 		sift_again(p->stow, p->stow->t->queue[k]);
 	if (rc == 0 && p->v->group->aggregate != 1)
 		rc = vv_aggregate_begin(p, vv_collective_comm(p->v));
+	set_talking(&p->v->tiles, false);
 	return rc;
 }

@@ -311,6 +311,7 @@ void vv_tiles_end(struct varve *v, bool ok)
 	struct vv_tiles *t = &v->tiles;
 
 	pthread_mutex_lock(&t->lock);
+	t->talking = false;
 	while (t->copying)
 		pthread_cond_wait(&t->bell, &t->lock);
 	for (size_t k = 0; k < t->n_queue; k++) {

@@ -145,6 +145,8 @@ int vv_capture_check(struct varve *v);
 int vv_stow_run(struct vv_pass *p);
 /* engine/survey.c: the part of it that must be done before the other ranks can be asked, and the asking; `rc`: what went before, on this rank. */
 int vv_survey_run(struct vv_pass *p, int rc);
+/* Before anything is fenced: it is coming. */
+void vv_survey_expect(struct varve *v);
 /* Gives all that is lent its position. */
 int vv_survey_promise(struct vv_pass *p);
 void vv_stow_free(struct vv_pass *p); /* waits for what is under way */
@@ -157,6 +159,7 @@ void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe);
 void vv_ahead_step(struct vv_tiles *t);
 
 /* engine/fault.c: for the fence. */
+void vv_fault_own_thread(void); /* the calling thread is one of ours, without which nothing is stored */
 void vv_fault_ask(void *session, uintptr_t page);
 /* Under the lock: the program may write tiles first..last of the region, which are safe. False if the kernel refuses. */
 bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last);

@@ -114,6 +114,39 @@ static void cannot_store(const struct varve_comm *comm, void *arg)
 	OK(varve_close(v));
 }
 
+/* Nobody waits for the epoch that fails: the next call tells, on every rank. */
+static void told_later(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+	uint8_t *p;
+
+	OK(open_rank(r, comm, "", &v));
+	p = varve_alloc(v, "p", PAGES * PAGE);
+	fill(p, PAGES * PAGE, comm->rank);
+	OK(settle(v));
+	if (comm->rank == r->odd)
+		block_folder(r, r->odd, true);
+	fill(p, PAGES * PAGE, comm->rank + 10);
+	if (strcmp(r->mode, "sync") == 0) {
+		MUST(varve_checkpoint(v) < 0);
+	} else {
+		OK(varve_checkpoint(v));
+		MUST(varve_checkpoint(v) < 0);
+	}
+	MUST(strstr(varve_last_error(), comm->rank == r->odd ? "cannot create" : "rank 2: "));
+	fill(p, PAGES * PAGE, comm->rank + 20);
+	if (strcmp(r->mode, "sync") != 0) {
+		OK(varve_checkpoint(v));
+		note(r, comm->rank, varve_close(v));
+	} else {
+		note(r, comm->rank, varve_checkpoint(v));
+		OK(varve_close(v));
+	}
+	if (comm->rank == r->odd)
+		block_folder(r, r->odd, false);
+}
+
 /* ---- one rank does something else ------------------------------------------------------------------------------------------- */
 
 static void other_call(const struct varve_comm *comm, void *arg)
@@ -141,6 +174,30 @@ static void other_epoch(const struct varve_comm *comm, void *arg)
 	OK(settle(v));
 	note(r, comm->rank, varve_restart(v, comm->rank == r->odd ? 1 : 2));
 	OK(varve_close(v));
+}
+
+/* One takes it to be time, without having asked. */
+static void other_due(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "interval=1h", &v));
+	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
+	note(r, comm->rank, comm->rank == r->odd ? varve_checkpoint(v) : varve_due(v));
+	MUST(varve_due(v) == 0); /* after that all is as before */
+	OK(varve_close(v));
+}
+
+static void other_lineage(const struct varve_comm *comm, void *arg)
+{
+	struct varve_comm mine = *comm;
+	struct run *r = arg;
+	varve *v = NULL;
+
+	mine.any_thread = r->any_thread;
+	note(r, comm->rank, varve_open_comm(&mine, r->store, comm->rank == r->odd ? "other" : "job", "timeout=20", &v));
+	MUST(!v);
 }
 
 static void other_options(const struct varve_comm *comm, void *arg)
@@ -268,6 +325,14 @@ static void all(const char *mode, bool any_thread, bool split)
 		CASE(cannot_store, 0);
 		MUST(r->code[0] < 0 && r->code[3] == r->code[0] && strstr(r->message[3], "rank 0: "));
 	}
+	if (split) {
+		CASE(told_later, 2);
+		MUST(r->code[0] < 0 && r->code[0] == r->code[2] && r->code[3] == r->code[2]);
+	}
+	CASE(other_due, 3);
+	same_verdict(r, VARVE_EPEER, "rank 3 called varve_checkpoint");
+	CASE(other_lineage, 1);
+	same_verdict(r, VARVE_EPEER, "lineages");
 	CASE(other_call, 1);
 	same_verdict(r, VARVE_EPEER, "");
 	CASE(other_epoch, 3);
