@@ -3,6 +3,7 @@
  * stores the epoch among them, and with whatever it uses to get at another process's memory. Nobody waits for himself, and what was
  * there at the call is what is stored. */
 #include "support/must.h"
+#include "support/place.h"
 #include "vv_test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -57,24 +58,21 @@ static void run(int rank, int size, const char *store, const char *options)
 int main(int argc, char **argv)
 {
 	static const char *const trackers[] = { "auto", "mprotect", "sigbus", "digest" };
-	char store[64] = "", options[128], command[128];
+	char store[PLACE_MAX] = "", options[128];
 	int rank, size, level;
 
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	for (size_t k = 0; k < sizeof(trackers) / sizeof(trackers[0]); k++) {
-		if (rank == 0) {
-			snprintf(store, sizeof(store), "traffic-XXXXXX");
-			MUST(mkdtemp(store));
-		}
+		if (rank == 0)
+			place_path(store, trackers[k]);
 		MPI_Bcast(store, sizeof(store), MPI_CHAR, 0, MPI_COMM_WORLD);
 		snprintf(options, sizeof(options), "tracker=%s buffer=256KiB timeout=40 codec=none", trackers[k]);
 		run(rank, size, store, options);
 		MPI_Barrier(MPI_COMM_WORLD);
-		snprintf(command, sizeof(command), "rm -rf %s", store);
 		if (rank == 0)
-			MUST(system(command) == 0);
+			place_remove(store);
 	}
 	MPI_Finalize();
 	return 0;

@@ -6,6 +6,7 @@
 #include "engine/verify.h"
 #include "support/coded.h"
 #include "support/must.h"
+#include "support/pages.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
 #include "vv_test.h"
@@ -36,24 +37,6 @@ struct run {
 	uint32_t id[EPOCHS_MAX + 1][RANKS_MAX][PAGES]; /* the model, from epoch 1 on; 0 = a page of zeros */
 };
 
-static uint64_t mix(uint64_t z)
-{
-	z = (z + 0x9E3779B97F4A7C15ull);
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-	return z ^ z >> 31;
-}
-
-static void page_of(uint32_t id, uint8_t *p)
-{
-	memset(p, 0, PAGE);
-	for (size_t i = 0; id && i < PAGE; i += 8) {
-		uint64_t v = mix((uint64_t)id << 20 | i);
-
-		memcpy(p + i, &v, 8);
-	}
-}
-
 static void invent(struct run *r)
 {
 	uint32_t next = 1000;
@@ -62,7 +45,7 @@ static void invent(struct run *r)
 	for (int e = 1; e <= EPOCHS_MAX; e++)
 		for (uint32_t k = 0; k < r->ranks; k++)
 			for (int i = 0; i < PAGES; i++) {
-				uint64_t z = mix(++s);
+				uint64_t z = pages_mix(++s);
 				uint32_t *id = &r->id[e][k][i];
 
 				*id = r->id[e - 1][k][i];
@@ -120,7 +103,7 @@ static varve *open_rank(const struct run *r, const struct varve_comm *comm)
 static void set_pages(const struct run *r, int e, uint32_t rank, uint8_t *p)
 {
 	for (int i = 0; i < PAGES; i++)
-		page_of(r->id[e][rank][i], p + (size_t)i * PAGE);
+		pages_fill(r->id[e][rank][i], p + (size_t)i * PAGE, PAGE);
 }
 
 static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t *p)
@@ -128,7 +111,7 @@ static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t
 	uint8_t want[PAGE];
 
 	for (int i = 0; i < PAGES; i++) {
-		page_of(r->id[e][rank][i], want);
+		pages_fill(r->id[e][rank][i], want, PAGE);
 		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
 	}
 }

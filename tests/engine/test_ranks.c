@@ -3,6 +3,7 @@
  * every page by number. What is stored is stored once, every epoch restores on every rank, in every way of running. */
 #include "support/coded.h"
 #include "support/must.h"
+#include "support/pages.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
 #include "vv_test.h"
@@ -48,24 +49,6 @@ struct run {
 	atomic_uint_least64_t stored;
 };
 
-static uint64_t mix(uint64_t z)
-{
-	z = (z + 0x9E3779B97F4A7C15ull);
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-	return z ^ z >> 31;
-}
-
-static void page_of(uint32_t id, uint8_t *p)
-{
-	memset(p, 0, PAGE);
-	for (size_t i = 0; id && i < PAGE; i += 8) {
-		uint64_t v = mix((uint64_t)id << 20 | i);
-
-		memcpy(p + i, &v, 8);
-	}
-}
-
 /* Of each page of each rank in each epoch: as before, a new one, one that all may have, one that another rank had, or zero. */
 static void invent(struct run *r)
 {
@@ -75,7 +58,7 @@ static void invent(struct run *r)
 	for (int e = 0; e < EPOCHS; e++)
 		for (uint32_t k = 0; k < r->ranks; k++)
 			for (int i = 0; i < PAGES; i++) {
-				uint64_t z = mix(++s);
+				uint64_t z = pages_mix(++s);
 				uint32_t *id = &r->id[e][k][i];
 
 				*id = e ? r->id[e - 1][k][i] : 0;
@@ -124,7 +107,7 @@ static void set_pages(const struct run *r, int e, uint32_t rank, uint8_t *p)
 {
 	for (int i = 0; i < PAGES; i++)
 		if (e == 0 || r->id[e][rank][i] != r->id[e - 1][rank][i])
-			page_of(r->id[e][rank][i], p + (size_t)i * PAGE);
+			pages_fill(r->id[e][rank][i], p + (size_t)i * PAGE, PAGE);
 }
 
 static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t *p)
@@ -132,7 +115,7 @@ static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t
 	uint8_t want[PAGE];
 
 	for (int i = 0; i < PAGES; i++) {
-		page_of(r->id[e][rank][i], want);
+		pages_fill(r->id[e][rank][i], want, PAGE);
 		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
 	}
 }
@@ -182,7 +165,7 @@ static void read_epochs(const struct varve_comm *comm, void *arg)
 	CHECK_EQ(st.bytes_unchanged, st.bytes_memory);
 	set_pages(r, EPOCHS - 1, comm->rank, p);
 	for (int i = 0; i < PAGES; i++)
-		page_of(r->id[EPOCHS - 1][comm->rank][i], p + (size_t)i * PAGE);
+		pages_fill(r->id[EPOCHS - 1][comm->rank][i], p + (size_t)i * PAGE, PAGE);
 	OK(varve_checkpoint(v));
 	OK(varve_wait(v, varve_epoch(v)));
 	OK(varve_stats(v, &st));
