@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static atomic_long asked;
 static atomic_long fail_at;
@@ -93,10 +94,28 @@ void *vv_mem_map(size_t n)
 	return told(p == MAP_FAILED ? NULL : p, n, 1);
 }
 
+void *vv_mem_map_wide(size_t n)
+{
+	void *p = vv_mem_map(n);
+
+	if (p)
+		(void)madvise(p, n, MADV_HUGEPAGE); /* or it is merely slower */
+	return p;
+}
+
 void vv_mem_unmap(void *p, size_t n)
 {
 	if (p)
 		munmap(p, n ? n : 1);
+}
+
+void vv_mem_discard(void *p, size_t n)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)p + page - 1) & ~(page - 1), end = ((uintptr_t)p + n) & ~(page - 1);
+
+	if (begin < end)
+		(void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void vv_mem_fail_at(long n)

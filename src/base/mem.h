@@ -17,7 +17,11 @@ char *vv_mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void vv_mem_free(void *p);
 /* Zeroed pages from the kernel, which has them back when they are freed. An allocator keeps large blocks, in a heap for each thread. */
 void *vv_mem_map(size_t n);
+/* The same for what is accessed all over: in large pages, where there are some. */
+void *vv_mem_map_wide(size_t n);
 void vv_mem_unmap(void *p, size_t n); /* NULL is fine */
+/* What is in there is not needed any more: the kernel has the whole pages of it back. */
+void vv_mem_discard(void *p, size_t n);
 
 /* Tests: the n-th allocation from now on (1 = the next) fails, once. 0 switches it off. */
 void vv_mem_fail_at(long n);

@@ -34,6 +34,45 @@ vv_digest_fn vv_digest_of_kind(unsigned kind)
 	return kind == VV_DIGEST_XXH3 ? vv_digest_xxh3 : kind == VV_DIGEST_SHA256 ? sha256_short : NULL;
 }
 
+/* Inlined where the length is a constant: then nothing is left of XXH3's choice among its ways. */
+static inline __attribute__((always_inline)) void xxh3_grains(const uint8_t *p, size_t chunk, size_t n, struct vv_digest *out)
+{
+	for (size_t i = 0; i < n; i++)
+		canonical(XXH3_128bits(p + i * chunk, chunk), out + i);
+}
+
+void vv_digest_grains(unsigned kind, const void *p, size_t chunk, size_t n, struct vv_digest *out)
+{
+	if (kind == VV_DIGEST_SHA256) {
+		for (size_t i = 0; i < n; i++)
+			sha256_short((const uint8_t *)p + i * chunk, chunk, out + i);
+		return;
+	}
+	switch (chunk) {
+	case 32:
+		xxh3_grains(p, 32, n, out);
+		break;
+	case 64:
+		xxh3_grains(p, 64, n, out);
+		break;
+	case 128:
+		xxh3_grains(p, 128, n, out);
+		break;
+	case 256:
+		xxh3_grains(p, 256, n, out);
+		break;
+	default:
+		xxh3_grains(p, chunk, n, out);
+	}
+}
+
+void vv_digest_node(const struct vv_digest *left, const struct vv_digest *right, unsigned height, struct vv_digest *out)
+{
+	struct vv_digest both[2] = { *left, *right };
+
+	canonical(XXH3_128bits_withSeed(both, sizeof(both), height), out);
+}
+
 uint64_t vv_digest_check(const void *p, size_t n)
 {
 	return XXH3_64bits(p, n);

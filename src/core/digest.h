@@ -19,6 +19,11 @@ vv_digest_fn vv_digest_of_kind(unsigned kind);
 /* XXH3-128 whatever the lineage's kind: heads in commit records. */
 void vv_digest_xxh3(const void *p, size_t n, struct vv_digest *out);
 
+/* The digests of n adjacent grains of `chunk` bytes, of a kind that we know. */
+void vv_digest_grains(unsigned kind, const void *p, size_t chunk, size_t n, struct vv_digest *out);
+/* Of a node of a tree `height` above the leaves: XXH3-128 of its children's digests. */
+void vv_digest_node(const struct vv_digest *left, const struct vv_digest *right, unsigned height, struct vv_digest *out);
+
 static inline int vv_digest_equal(const struct vv_digest *a, const struct vv_digest *b)
 {
 	return a->w[0] == b->w[0] && a->w[1] == b->w[1];
