@@ -100,6 +100,10 @@ VARVE_API int varve_unprotect(varve *v, const char *name);
 /* The region's memory is written by others than this process's threads: a device that does DMA into it, another process. Its
  * writes cannot be seen or held up, so every checkpoint compares all of it and returns only when it is copied or stored. */
 VARVE_API int varve_untrack(varve *v, const char *name);
+/* Looks at the region in grains of 32 to 4096 bytes (a power of two; 0: in chunks again, as the option `chunk` says), by one of the methods full,
+ * basic, list, tree and run (NULL: run): for tables and graphs of which a word changes here and there. The options `grain` and
+ * `method` do so for all regions. varve_protect takes a pointer into a GPU's memory as well, and dedups it there, always in grains. */
+VARVE_API int varve_refine(varve *v, const char *name, const char *method, size_t grain);
 /* Zeroed, page-aligned memory that is a region from the start; NULL on failure. */
 VARVE_API void *varve_alloc(varve *v, const char *name, size_t len);
 /* Takes such a region out and gives its memory back; NULL is fine. */
@@ -112,6 +116,10 @@ VARVE_API int varve_free(varve *v, void *p);
  * waited for first; if that one failed, this call says so and takes none: everything older is as it was, and the next call
  * tries again. */
 VARVE_API int varve_checkpoint(varve *v);
+/* The same for a program with regions in a GPU's memory: takes what they hold when the work is done that was given to the stream (a
+ * cudaStream_t) until now, without waiting for other streams. varve_checkpoint waits for all work of the process on the device. When either
+ * returns 0, that memory may be changed. */
+VARVE_API int varve_checkpoint_on_stream(varve *v, void *stream);
 /* The number of the newest epoch of this session: the one just taken, or restarted from; 0 if there is none. */
 VARVE_API uint64_t varve_epoch(const varve *v);
 /* Has the epoch become durable? 1 yes, 0 not yet, < 0 it failed (with the error that it failed with) or never was. */

@@ -36,7 +36,7 @@ static uint64_t room_for(const struct vv_pass *p)
 	uint64_t chunks = 0, bytes = 0;
 
 	for (size_t i = 0; i < p->n_regions; i++)
-		chunks += p->region[i]->n_chunks;
+		chunks += p->region[i]->shape.len / p->region[i]->shape.chunk + 1;
 	if (p->claims)
 		for (size_t k = 0; k < p->claims->n; k++)
 			bytes += p->claims->state[k] == VV_CLAIM_REFERRED ? 0 : vv_judge_tag_len(p->claims->tag[k]);

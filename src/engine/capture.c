@@ -78,7 +78,7 @@ static void copy_bare(void *arg)
 	}
 }
 
-static int is_gone(const struct vv_region *r)
+int vv_capture_is_gone(const struct vv_region *r)
 {
 	return vv_err_set(VV_EINVAL,
 			  "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be read; varve_unprotect it, or "
@@ -89,8 +89,8 @@ static int is_gone(const struct vv_region *r)
 static int check_mapped(const struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++)
-		if (!vv_memory_mapped(v->region[i]->p, v->region[i]->shape.len))
-			return is_gone(v->region[i]);
+		if (!v->region[i]->fine && !vv_memory_mapped(v->region[i]->p, v->region[i]->shape.len))
+			return vv_capture_is_gone(v->region[i]);
 	return 0;
 }
 
@@ -119,7 +119,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 	struct copying_step bare = { &c, 0, NULL };
 
 	if (vv_fence_try(copy_bare, &bare) < 0)
-		return is_gone(bare.region);
+		return vv_capture_is_gone(bare.region);
 	for (; eager && c.n < t->n_queue; c.n++) {
 		size_t tile = t->queue[c.n];
 		struct vv_region *r = vv_tiles_region(t, tile);
@@ -131,7 +131,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 	vv_pool_each(v->pool, (c.n + COPY_STEP - 1) / COPY_STEP, copy_step, &c);
 	t->n_copied = c.n;
 	*bytes = (before - t->n_free) * (uint64_t)t->group_len - beyond(t, true);
-	return c.gone ? is_gone(c.gone) : 0;
+	return c.gone ? vv_capture_is_gone(c.gone) : 0;
 }
 
 /* ---- fences -------------------------------------------------------------------------------------------------------------- */

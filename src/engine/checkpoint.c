@@ -4,6 +4,7 @@
 #include "base/stage.h"
 #include "engine/aggregate.h"
 #include "engine/collective.h"
+#include "engine/grains.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
 
@@ -42,6 +43,25 @@ static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
 	return vv_survey_run(p, rc);
 }
 
+static int capture(struct varve *v, struct vv_pass *p)
+{
+	size_t chunks = 0;
+	int rc = vv_grains_take(p);
+
+	if (rc)
+		return rc;
+	rc = vv_capture_take(v, v->async, &p->st, &chunks);
+	p->chunks += chunks;
+	if (rc) {
+		struct vv_err_state error;
+
+		vv_err_save(rc, &error);
+		vv_weave_retract(p);
+		vv_err_restore(&error);
+	}
+	return rc;
+}
+
 static int take(struct varve *v, struct vv_pass **out)
 {
 	struct vv_pass *p = NULL;
@@ -50,7 +70,7 @@ static int take(struct varve *v, struct vv_pass **out)
 	if (v->group)
 		vv_survey_expect(v);
 	if (rc == 0)
-		rc = vv_capture_take(v, v->async, &p->st, &p->chunks);
+		rc = capture(v, p);
 	if (v->group) {
 		bool taken = rc == 0;
 

@@ -69,7 +69,7 @@ static size_t tiles_in(const struct vv_tiles *t, const struct vv_region *r)
 {
 	uint64_t len = (uint64_t)t->tile_groups * t->group_len;
 
-	return (size_t)((r->shape.len + len - 1) / len);
+	return r->fine ? 0 : (size_t)((r->shape.len + len - 1) / len);
 }
 
 static uint64_t memory_of(const struct varve *v)
@@ -77,7 +77,7 @@ static uint64_t memory_of(const struct varve *v)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < v->n_regions; i++)
-		sum += v->region[i]->shape.len;
+		sum += v->region[i]->fine ? 0 : v->region[i]->shape.len;
 	return sum;
 }
 
@@ -147,7 +147,7 @@ static int find_pages(struct varve *v)
 		uintptr_t lo = 0, hi = 0;
 
 		r->lo = r->hi = 0;
-		if (r->untracked || !vv_memory_pages(r->p, (size_t)r->shape.len, &lo, &hi) || hi - lo < WATCH_PAGES * page)
+		if (r->untracked || r->fine || !vv_memory_pages(r->p, (size_t)r->shape.len, &lo, &hi) || hi - lo < WATCH_PAGES * page)
 			continue;
 		r->lo = lo;
 		r->hi = hi;

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/collective.h"
+#include "engine/grains.h"
 #include "engine/tiles.h"
 #include <inttypes.h>
 #include <string.h>
@@ -233,7 +234,7 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 
 /* ---- the layer ------------------------------------------------------------------------------------------------------ */
 
-static struct vv_run run_of(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state)
+struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state)
 {
 	struct vv_run run = { .at = (uint64_t)i * r->shape.chunk, .len = vv_region_chunk_len(r, i) };
 
@@ -245,11 +246,11 @@ static struct vv_run run_of(const struct vv_index *x, const struct vv_region *r,
 }
 
 /* A layer that continues another says only what is different. */
-static int add_runs(struct vv_pass *p, const struct vv_region *r, struct vv_head_region *out)
+static int add_runs(struct vv_pass *p, struct vv_region *r, struct vv_head_region *out)
 {
 	const struct vv_tiles *t = &p->v->tiles;
 	bool all = p->keyframe || !out->parent;
-	int rc = 0;
+	int rc = r->fine ? vv_weave_runs(p, r, all, &out->runs) : 0;
 
 	for (size_t g = 0; rc == 0 && g < r->n_groups; g++) {
 		bool looked = vv_tiles_is_dirty(t, r, g);
@@ -259,7 +260,7 @@ static int add_runs(struct vv_pass *p, const struct vv_region *r, struct vv_head
 			uint32_t state = looked ? r->now[i] : r->was[i];
 
 			if (all || state != r->was[i])
-				rc = vv_run_add(&out->runs, run_of(&p->v->history.index, r, i, state));
+				rc = vv_run_add(&out->runs, vv_pass_run(&p->v->history.index, r, i, state));
 		}
 	}
 	return rc;
@@ -370,6 +371,7 @@ void vv_pass_accept(struct vv_pass *p)
 		runs += p->head.region[i].runs.n;
 	}
 	vv_tiles_accept(v);
+	vv_weave_accept(p);
 	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
 	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
 	v->depth = p->head.depth;
@@ -414,5 +416,6 @@ void vv_pass_retract(struct vv_pass *p)
 		p->v->failed = p->epoch;
 	vv_pass_sweep(p->v);
 	vv_index_truncate(&p->v->history.index, p->old_entries);
+	vv_weave_retract(p);
 	vv_err_restore(&error);
 }

@@ -41,6 +41,8 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 /* The chunk's bytes go into the payload, unless the same were placed meanwhile: *added = false. */
 int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  uint32_t tag, bool *added);
+/* A chunk's state as a run. */
+struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state);
 /* Everything is placed; writes the layer. */
 int vv_pass_finish(struct vv_pass *p);
 /* From now on the epoch of a session that is alone counts. */

@@ -1,6 +1,7 @@
 /* Regions: what a session protects, and what it knows of each chunk. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/grains.h"
 #include "engine/tiles.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@ void vv_region_free(struct vv_region *r)
 	vv_mem_free(r->was);
 	vv_mem_free(r->now);
 	vv_mem_free(r->cell);
+	vv_grains_leave(r);
 	free(r->owned);
 	vv_mem_free(r);
 }
@@ -72,7 +74,7 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 
 static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
 {
-	size_t n = chunks(s);
+	size_t n = r->fine ? 0 : chunks(s);
 	uint32_t *was = vv_mem_grow(r->was, n + 1, sizeof(*was)), *now;
 
 	if (!was)
@@ -120,9 +122,12 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 	size_t i = find(v, name);
 	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
 	bool fresh = !r;
-	int rc;
+	struct vv_fine_key key;
+	int rc = vv_grains_choose(v, r, name, p, (size_t)s->len, &key);
 
-	s->chunk = (uint32_t)vv_conf_number(&v->conf, "chunk");
+	if (rc)
+		return rc;
+	s->chunk = key.grain ? key.grain : (uint32_t)vv_conf_number(&v->conf, "chunk");
 	rc = vv_head_check_shape(name, s);
 	if (rc == 0 && !p && s->len)
 		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %llu bytes", name,
@@ -133,9 +138,11 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 		rc = add_region(v, name, &r);
 	if (rc)
 		return rc;
-	if (fresh || r->p != p || r->shape.len != s->len)
+	if (fresh || r->p != p || r->shape.len != s->len || r->shape.chunk != s->chunk || !r->fine != !key.grain)
 		vv_tiles_detach(v, r);
-	rc = resize(r, p, s);
+	rc = vv_grains_assign(v, r, &key);
+	if (rc == 0)
+		rc = resize(r, p, s);
 	if (rc == 0)
 		rc = zero_digests(v, r);
 	if (rc && fresh)
@@ -227,6 +234,50 @@ int varve_untrack(varve *v, const char *name)
 		vv_tiles_detach(v, v->region[i]);
 		v->region[i]->untracked = true;
 	}
+	return vv_session_leave(v, rc);
+}
+
+/* As if it were declared anew. */
+static int refine(struct varve *v, struct vv_region *r, enum vv_method method, size_t grain)
+{
+	struct vv_region before = *r;
+	struct vv_shape s = r->shape;
+	void *owned = r->owned;
+	int rc;
+
+	r->refined = true;
+	r->method = (uint8_t)method;
+	r->grain = grain > UINT32_MAX ? UINT32_MAX : (uint32_t)grain;
+	r->owned = NULL;
+	rc = protect(v, r->name, r->p, &s, NULL);
+	r->owned = owned;
+	if (rc) {
+		r->refined = before.refined;
+		r->method = before.method;
+		r->grain = before.grain;
+	}
+	return rc;
+}
+
+int varve_refine(varve *v, const char *name, const char *method, size_t grain)
+{
+	size_t i;
+	int m = method ? vv_grains_method(method) : VV_METHOD_RUN;
+	int rc = vv_session_enter_idle(v, "varve_refine");
+
+	if (rc)
+		return rc;
+	rc = check_name("varve_refine", name);
+	if (rc)
+		return vv_session_leave(v, rc);
+	i = find(v, name);
+	if (i == v->n_regions)
+		rc = vv_err_set(VV_ENOENT, "varve_refine: no region '%s'", name);
+	else if (m < 0)
+		rc = vv_err_set(VV_EINVAL, "varve_refine: region '%s': no method '%s'; there are full, basic, list, tree and run", name,
+				method);
+	else
+		rc = refine(v, v->region[i], (enum vv_method)m, grain);
 	return vv_session_leave(v, rc);
 }
 
@@ -425,6 +476,7 @@ void vv_region_forget(struct varve *v)
 	}
 	vv_history_fini(&v->history);
 	v->has_history = false;
+	vv_grains_forget(v);
 }
 
 /* What other ranks hold is not in an index that was read from this rank's layers: it is brought along. moved: per old entry 1 + the new
@@ -485,5 +537,6 @@ int vv_region_reindex(struct varve *v)
 	}
 	vv_history_fini(&v->history);
 	v->history = fresh;
+	vv_weave_readopt(v);
 	return 0;
 }

@@ -2,8 +2,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/bounce.h"
 #include "engine/fetch.h"
 #include "engine/foreign.h"
+#include "engine/grains.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
 #include "engine/tiles.h"
@@ -56,10 +58,14 @@ static int adopt_now(struct varve *v)
  * refer to what is damaged. */
 static int go_on(struct varve *v, uint64_t epoch, struct vv_table *t, const bool *copied)
 {
+	int rc = 0;
+
 	vv_session_continue(v, epoch, t);
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->restored = !copied[i];
-	return v->group ? adopt_now(v) : 0;
+	if (v->group)
+		rc = adopt_now(v);
+	return rc ? rc : vv_weave_adopt(v);
 }
 
 static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
@@ -74,6 +80,8 @@ static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
 /* One that is damaged for one rank is damaged for all. */
 static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
 {
+	struct vv_bounce bounce = { 0 };
+
 	rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc == 0 && v->group->split)
 		rc = vv_ranks_spread_commit(v, epoch);
@@ -81,7 +89,11 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 		rc = vv_foreign_table(v, check_ranks(v, epoch), epoch, t);
 	if (rc)
 		return rc;
-	rc = vv_fetch_read(v, plan(v, t, want), want, v->n_regions, copied);
+	rc = plan(v, t, want);
+	if (rc == 0)
+		rc = vv_bounce_begin(&bounce, want, v->n_regions);
+	rc = vv_bounce_end(&bounce, vv_fetch_read(v, rc, want, v->n_regions, copied));
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc)
 		return rc;
 	return vv_ranks_agree(v->group, v->group->comm, go_on(v, epoch, t, copied));
@@ -98,7 +110,7 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
-		rc = vv_restore_read(&v->lineage, v->pool, want, v->n_regions);
+		rc = vv_bounce_read(v, want, v->n_regions);
 	return rc ? rc : go_on(v, epoch, t, copied);
 }
 
@@ -240,7 +252,7 @@ static int restart_into(struct varve *v, const struct vv_want *want)
 	if (rc)
 		return rc;
 	vv_fence_enter(want->to, (size_t)want->len);
-	rc = vv_restore_read(&v->lineage, v->pool, want, 1);
+	rc = vv_bounce_read(v, want, 1);
 	vv_fence_leave();
 	return rc;
 }

@@ -42,7 +42,7 @@ struct reader {
 };
 
 /* One pass of a radix sort by layer, stable: by the eight bits from `shift` on. */
-static void sort_digit(const struct vv_pieces *from, unsigned shift, struct vv_piece *to)
+static void sort_digit(const struct vv_stretches *from, unsigned shift, struct vv_stretch *to)
 {
 	size_t start[DIGIT + 1] = { 0 };
 
@@ -55,7 +55,7 @@ static void sort_digit(const struct vv_pieces *from, unsigned shift, struct vv_p
 }
 
 /* By layer. A few dozen layers differ in a few bits, so this is one pass or two. */
-static int sort_pieces(struct vv_pieces *p)
+static int sort_pieces(struct vv_stretches *p)
 {
 	uint64_t differ = 0;
 	bool sorted = true;
@@ -66,7 +66,7 @@ static int sort_pieces(struct vv_pieces *p)
 	}
 	while (!sorted && differ) {
 		unsigned shift = (unsigned)__builtin_ctzll(differ);
-		struct vv_piece *to = vv_mem_new(p->n, sizeof(*to));
+		struct vv_stretch *to = vv_mem_new(p->n, sizeof(*to));
 
 		if (!to)
 			return VV_ENOMEM;
@@ -168,7 +168,7 @@ struct cuts {
 	size_t n, cap;
 };
 
-static int cut_piece(const struct vv_layerio *f, const struct vv_piece *p, struct vv_payload_cursor *c, struct cuts *out)
+static int cut_piece(const struct vv_layerio *f, const struct vv_stretch *p, struct vv_payload_cursor *c, struct cuts *out)
 {
 	uint64_t done = 0;
 
@@ -192,7 +192,7 @@ static int cut_piece(const struct vv_layerio *f, const struct vv_piece *p, struc
 
 /* A layer that bytes come from. */
 struct source {
-	const struct vv_piece *piece;
+	const struct vv_stretch *piece;
 	size_t n_pieces;
 	struct vv_layerio *file;
 	struct vv_part *part; /* by block */
@@ -338,7 +338,7 @@ static int find_layers(const struct vv_want *w, size_t n, struct layers *out)
 struct stripe { /* of a want's destination */
 	const struct vv_want *want;
 	uint64_t at, end;
-	struct vv_pieces left;
+	struct vv_stretches left;
 };
 
 struct batch { /* layers that are open together */
@@ -446,7 +446,7 @@ static void zero_step(void *arg, size_t i)
 }
 
 /* Zero runs have layer 0 and come first. */
-static size_t fill_zeros(const struct vv_pieces *p, struct vv_pool *pool)
+static size_t fill_zeros(const struct vv_stretches *p, struct vv_pool *pool)
 {
 	size_t i = 0;
 
@@ -479,22 +479,22 @@ static int check_memory(const struct vv_want *want, size_t n)
 }
 
 /* What the stripes have left, by layer. */
-static int gather(struct batch *b, struct vv_pieces *out)
+static int gather(struct batch *b, struct vv_stretches *out)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < b->n_stripes; i++) {
-		struct vv_pieces *left = &b->stripe[i].left;
+		struct vv_stretches *left = &b->stripe[i].left;
 
 		for (size_t k = 0; rc == 0 && k < left->n; k++)
 			rc = vv_warm_add(out, left->v[k]);
 		vv_mem_free(left->v);
-		*left = (struct vv_pieces){ 0 };
+		*left = (struct vv_stretches){ 0 };
 	}
 	return rc ? rc : sort_pieces(out);
 }
 
-static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_pieces *p)
+static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_stretches *p)
 {
 	struct reader *r = b->reader;
 	int rc = 0;
@@ -519,7 +519,7 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_pi
 static int run_batch(struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	struct reader *r = b->reader;
-	struct vv_pieces left = { 0 };
+	struct vv_stretches left = { 0 };
 	int rc = 0;
 
 	vv_pool_each(pool, b->warm.n, open_one, b);

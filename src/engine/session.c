@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/collective.h"
+#include "engine/grains.h"
 #include "engine/options.h"
 #include "engine/ranks.h"
 #include "engine/request.h"
@@ -178,6 +179,9 @@ static void end_threads(struct varve *v)
 
 static void free_session(struct varve *v)
 {
+	if (v->pid == getpid())
+		vv_flusher_wait(v);
+	vv_grains_free(v);
 	if (v->pid == getpid())
 		end_threads(v);
 	else
@@ -377,11 +381,11 @@ static void note_cost(struct varve *v, double start)
 	v->fault_cost = 0;
 }
 
-int varve_checkpoint(varve *v)
+static int checkpoint(varve *v, const char *call, void *stream)
 {
 	double start = vv_clock_s();
 	uint64_t requests;
-	int rc = vv_session_enter_idle(v, "varve_checkpoint");
+	int rc = vv_session_enter_idle(v, call);
 
 	if (rc)
 		return rc;
@@ -395,6 +399,8 @@ int varve_checkpoint(varve *v)
 	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
 	pthread_mutex_unlock(&v->tiles.lock);
 	vv_table_fini(&v->view);
+	if (v->grains)
+		v->grains->order = stream;
 	rc = vv_checkpoint_run(v);
 	if (rc == 0) {
 		v->requests = requests;
@@ -405,6 +411,16 @@ int varve_checkpoint(varve *v)
 		vv_flusher_told(v);
 	}
 	return vv_session_leave(v, rc);
+}
+
+int varve_checkpoint(varve *v)
+{
+	return checkpoint(v, "varve_checkpoint", NULL);
+}
+
+int varve_checkpoint_on_stream(varve *v, void *stream)
+{
+	return checkpoint(v, "varve_checkpoint_on_stream", stream);
 }
 
 uint64_t varve_epoch(const varve *v)

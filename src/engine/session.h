@@ -18,6 +18,8 @@
 #include <varve/varve.h>
 
 struct vv_fence;
+struct vv_fine;
+struct vv_grains;
 struct vv_pass;
 struct vv_ranks;
 struct vv_scan;
@@ -59,6 +61,11 @@ struct vv_region {
 	struct vv_fence *fence; /* that lo..hi belong to, if fenced */
 	bool scattered;    /* so many single pages of it are written that it is fenced whole before they are looked for, */
 	bool shut_first;   /* as was done for the epoch under way */
+
+	bool refined;      /* varve_refine, with the next two */
+	uint8_t method;
+	uint32_t grain;
+	struct vv_fine *fine; /* engine/grains.h; NULL: it is deduped in chunks. One that is not has no chunks. */
 };
 
 /* The memory of all regions, cut up: engine/tiles.h. */
@@ -157,6 +164,7 @@ struct varve {
 	struct vv_map by_name; /* of the first by_name.n regions; a removal leaves the numbers above it too high */
 
 	struct vv_tiles tiles;
+	struct vv_grains *grains; /* NULL: no region needs them */
 	struct vv_flusher flusher;
 	atomic_uint_least64_t newest; /* for varve_epoch: `epoch`, or the one being stored */
 

@@ -6,6 +6,7 @@
 #include "engine/stow.h"
 #include "base/mem.h"
 #include "base/stage.h"
+#include "engine/grains.h"
 
 /* ---- placing -------------------------------------------------------------------------------------------------------------- */
 
@@ -77,7 +78,7 @@ static void stored(void *arg, uint32_t tile, uint32_t adds)
 	if (tile == VV_FLUSH_FAILED) {
 		t->broken = true;
 		pthread_cond_broadcast(&t->bell);
-	} else {
+	} else if (tile != VV_STREAM_TAG) {
 		t->tile[tile].in_blocks -= adds;
 		if (t->tile[tile].flags & VV_TILE_PLACED && t->tile[tile].in_blocks == 0)
 			vv_tiles_done(t, tile);
@@ -162,8 +163,10 @@ static int store_tiles(struct vv_stow *w)
 {
 	struct vv_tiles *t = w->t;
 	size_t len = t->tile_groups * t->group_len;
-	int rc = place_lead(w);
+	int rc = vv_stream_place(w->p);
 
+	if (rc == 0)
+		rc = place_lead(w);
 	if (rc == 0)
 		rc = place_must(w);
 	while (rc == 0) {

@@ -3,6 +3,7 @@
 #include "engine/stow.h"
 #include "base/mem.h"
 #include "engine/aggregate.h"
+#include "engine/grains.h"
 #include "engine/ranks.h"
 
 static bool is_state(const struct vv_pass *p, uint32_t now, enum vv_claim_state state)
@@ -53,6 +54,7 @@ int vv_survey_promise(struct vv_pass *p)
 	w->lead = vv_mem_new(t->n_queue, sizeof(*w->lead));
 	if (!w->lead)
 		return VV_ENOMEM;
+	vv_stream_promise(p, &pos);
 	for (size_t i = 0; i < t->n_regions; i++) {
 		const struct vv_region *r = t->region[i];
 
@@ -135,8 +137,12 @@ int vv_survey_run(struct vv_pass *p, int rc)
 	if (rc == 0)
 		rc = vv_stow_begin(p, p->claims != NULL);
 	if (rc == 0 && p->claims)
+		rc = vv_stream_sift(p);
+	if (rc == 0 && p->claims)
 		rc = sift_all(p->stow);
 	rc = vv_collective_ask(p, rc);
+	if (rc == 0)
+		vv_stream_heard(p);
 	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->n_queue; k++)
 		sift_again(p->stow, p->stow->t->queue[k]);
 	if (rc == 0 && p->v->group->aggregate != 1)

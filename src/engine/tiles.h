@@ -136,6 +136,8 @@ bool vv_dirty_is_intact(struct varve *v, struct vv_region *r);
 
 /* engine/capture.c: what is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
 int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t *chunks);
+/* The error that the region's memory is not there. */
+int vv_capture_is_gone(const struct vv_region *r);
 /* Once the flush runs: waits for what could neither be copied nor fenced. */
 void vv_capture_settle(struct varve *v);
 /* Before the commit: has memory that was stored from where it lay been there all the time? */

@@ -13,9 +13,9 @@ enum {
 	DEPTH = 4, /* copies between learning where a digest is and needing it */
 };
 
-int vv_warm_add(struct vv_pieces *p, struct vv_piece piece)
+int vv_warm_add(struct vv_stretches *p, struct vv_stretch piece)
 {
-	struct vv_piece *last = p->n ? &p->v[p->n - 1] : NULL;
+	struct vv_stretch *last = p->n ? &p->v[p->n - 1] : NULL;
 
 	if (last && last->layer == piece.layer && last->pos + last->len == piece.pos && last->to + last->len == piece.to) {
 		last->len += piece.len;
@@ -109,7 +109,7 @@ struct walk {
 	uint64_t at, end;
 	bool zeros;
 	bool cold; /* nothing is copied */
-	struct vv_pieces *left;
+	struct vv_stretches *left;
 	int rc;
 	struct copy queue[DEPTH];
 	size_t head, tail; /* of the queue, ever rising */
@@ -118,7 +118,7 @@ struct walk {
 
 static void leave(struct walk *k, uint64_t layer, uint64_t pos, uint64_t len, uint8_t *to)
 {
-	int rc = vv_warm_add(k->left, (struct vv_piece){ layer, pos, len, to });
+	int rc = vv_warm_add(k->left, (struct vv_stretch){ layer, pos, len, to });
 
 	k->rc = k->rc ? k->rc : rc;
 }
@@ -279,7 +279,7 @@ static void walk(void *arg)
 /* A mapped file that cannot be read any more raises SIGBUS, memory that is not there SIGSEGV: then it is for those who read in the
  * plain way to say what is wrong. */
 int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_pieces *left)
+		 struct vv_stretches *left)
 {
 	struct walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
 

@@ -11,19 +11,19 @@
 
 enum { VV_WARM_LAYERS = 128, VV_WARM_SLOTS = 4 * VV_WARM_LAYERS };
 
-struct vv_piece { /* of a layer, and where it goes; layer 0: zeros */
+struct vv_stretch { /* of a layer, and where it goes; layer 0: zeros */
 	uint64_t layer;
 	uint64_t pos;
 	uint64_t len;
 	uint8_t *to;
 };
 
-struct vv_pieces {
-	struct vv_piece *v;
+struct vv_stretches {
+	struct vv_stretch *v;
 	size_t n, cap;
 };
 
-int vv_warm_add(struct vv_pieces *p, struct vv_piece piece);
+int vv_warm_add(struct vv_stretches *p, struct vv_stretch piece);
 
 struct vv_warm { /* layers that are open together */
 	size_t n;
@@ -46,6 +46,6 @@ size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
 /* The pieces of a want that begin in at..end (offsets in the region), and zeros there if `zeros`. What is not in the page cache,
  * is coded, or has no digests that fit, is left, in the order of the destination; `left` starts empty. */
 int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_pieces *left);
+		 struct vv_stretches *left);
 
 #endif

@@ -321,7 +321,8 @@ int main(int argc, char **argv)
 {
 	static const char *const options[] = {
 		"chunk=512 block=4096 threads=3 codec=none", "chunk=64 block=64KiB threads=1",
-		"chunk=4096 threads=2 digest=sha256",
+		"chunk=4096 threads=2 digest=sha256", "grain=64 block=4096 threads=2", "grain=512 method=tree", "grain=32 method=list history=1KiB",
+		"grain=256 verify=bytes digest=sha256",
 #if VV_HAVE_ZSTD
 		"chunk=1000 block=8192 codec=zstd:3 threads=2",
 #endif

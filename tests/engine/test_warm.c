@@ -161,7 +161,7 @@ static void damage(void)
 static void cut_short(void)
 {
 	struct vv_warm *warm = calloc(1, sizeof(*warm));
-	struct vv_pieces left = { 0 };
+	struct vv_stretches left = { 0 };
 	struct world w;
 	char path[2 * PLACE_MAX];
 	uint8_t *to;

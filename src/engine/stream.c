@@ -1,0 +1,236 @@
+#include "engine/stream.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/collective.h"
+#include "engine/grains.h"
+#include "engine/tiles.h"
+#include <string.h>
+
+/* ---- the bytes -------------------------------------------------------------------------------------------------------------- */
+
+void vv_stream_init(struct vv_stream *s, const struct varve *v)
+{
+	static const uint8_t zero[VV_STREAM_PAGE];
+
+	*s = (struct vv_stream){ .space = vv_space_host() };
+	s->pages.shape.chunk = VV_STREAM_PAGE;
+	v->digest(zero, sizeof(zero), &s->pages.zero);
+}
+
+static void drop_blocks(struct vv_stream *s)
+{
+	for (size_t i = 0; i < s->n_blocks; i++)
+		s->space->give_back(s->block[i], VV_STREAM_BLOCK);
+	s->n_blocks = 0;
+}
+
+void vv_stream_fini(struct vv_stream *s)
+{
+	drop_blocks(s);
+	vv_mem_free(s->block);
+	vv_mem_free(s->digest);
+	vv_mem_free(s->pages.was);
+	vv_mem_free(s->pages.now);
+	*s = (struct vv_stream){ 0 };
+}
+
+int vv_stream_begin(struct vv_stream *s, const struct vv_space *space)
+{
+	if (space != s->space)
+		drop_blocks(s);
+	s->space = space;
+	s->len = s->asked = 0;
+	s->sifted = false;
+	return vv_stream_end(s);
+}
+
+static int add_block(struct vv_stream *s)
+{
+	uint8_t *p;
+
+	if (vv_mem_room(&s->block, s->n_blocks, &s->blocks_cap, sizeof(*s->block)) < 0)
+		return VV_ENOMEM;
+	p = s->space->rent(VV_STREAM_BLOCK);
+	if (!p)
+		return vv_err_set(VV_ENOMEM, "no memory for what is new in this epoch (%llu bytes so far)",
+				  (unsigned long long)s->asked);
+	s->block[s->n_blocks++] = p;
+	return 0;
+}
+
+uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got)
+{
+	size_t block = (size_t)(s->asked / VV_STREAM_BLOCK), off = (size_t)(s->asked % VV_STREAM_BLOCK);
+
+	if (block == s->n_blocks && add_block(s) < 0)
+		return NULL;
+	*got = want < VV_STREAM_BLOCK - off ? want : VV_STREAM_BLOCK - off;
+	s->asked += *got;
+	return s->block[block] + off;
+}
+
+void vv_stream_filled(struct vv_stream *s, size_t len)
+{
+	s->len += len;
+}
+
+int vv_stream_append(struct vv_stream *s, const void *p, size_t len)
+{
+	const uint8_t *from = p;
+
+	while (len) {
+		size_t got;
+		uint8_t *to = vv_stream_room(s, len, &got);
+
+		if (!to)
+			return VV_ENOMEM;
+		memcpy(to, from, got);
+		vv_stream_filled(s, got);
+		from += got;
+		len -= got;
+	}
+	return 0;
+}
+
+static const uint8_t *page_bytes(const struct vv_stream *s, size_t i)
+{
+	uint64_t at = (uint64_t)i * VV_STREAM_PAGE;
+
+	return s->block[at / VV_STREAM_BLOCK] + at % VV_STREAM_BLOCK;
+}
+
+/* ---- its pages, on their way into the layer ------------------------------------------------------------------------------------ */
+
+static int make_pages(struct vv_stream *s, size_t n)
+{
+	struct vv_region *r = &s->pages;
+	size_t cap = n + n / 4 + 16;
+	uint32_t *was, *now;
+	struct vv_digest *digest;
+
+	if (n <= s->pages_cap)
+		return 0;
+	was = vv_mem_grow(r->was, cap, sizeof(*was));
+	r->was = was ? was : r->was;
+	now = vv_mem_grow(r->now, cap, sizeof(*now));
+	r->now = now ? now : r->now;
+	digest = vv_mem_grow(s->digest, cap, sizeof(*digest));
+	s->digest = digest ? digest : s->digest;
+	if (!was || !now || !digest)
+		return VV_ENOMEM;
+	memset(was, 0, cap * sizeof(*was)); /* VV_CHUNK_UNKNOWN */
+	s->pages_cap = cap;
+	return 0;
+}
+
+int vv_stream_end(struct vv_stream *s)
+{
+	struct vv_region *r = &s->pages;
+
+	r->shape.len = s->len;
+	r->n_chunks = (size_t)((s->len + VV_STREAM_PAGE - 1) / VV_STREAM_PAGE);
+	return make_pages(s, r->n_chunks);
+}
+
+enum { STEP = 64 }; /* pages hashed by one task */
+
+static void hash_step(void *arg, size_t step)
+{
+	struct varve *v = arg;
+	struct vv_stream *s = &v->grains->stream;
+	size_t end = (step + 1) * STEP < s->pages.n_chunks ? (step + 1) * STEP : s->pages.n_chunks;
+
+	for (size_t i = step * STEP; i < end; i++)
+		v->digest(page_bytes(s, i), vv_region_chunk_len(&s->pages, i), &s->digest[i]);
+}
+
+static void zero_tail(const struct varve *v, struct vv_region *r)
+{
+	static const uint8_t zero[VV_STREAM_PAGE];
+
+	if (r->n_chunks)
+		v->digest(zero, vv_region_chunk_len(r, r->n_chunks - 1), &r->zero_tail);
+}
+
+/* Behind all chunks of tiles, in the order of memory. */
+static uint64_t number(const struct varve *v, size_t i)
+{
+	return (uint64_t)v->tiles.n * v->tiles.tile_groups * v->tiles.group_chunks + i;
+}
+
+int vv_stream_sift(struct vv_pass *p)
+{
+	struct vv_stream *s = p->v->grains ? &p->v->grains->stream : NULL;
+	int rc = 0;
+
+	if (!s || s->sifted)
+		return 0;
+	zero_tail(p->v, &s->pages);
+	vv_pool_each(p->v->pool, (s->pages.n_chunks + STEP - 1) / STEP, hash_step, p->v);
+	for (size_t i = 0; p->claims && rc == 0 && i < s->pages.n_chunks; i++) {
+		s->pages.now[i] = VV_CHUNK_UNKNOWN;
+		if (!vv_pass_known(p, &s->pages, i, &s->digest[i]))
+			rc = vv_collective_claim(p, &s->pages, i, number(p->v, i), &s->digest[i]);
+	}
+	s->sifted = rc == 0;
+	return rc;
+}
+
+void vv_stream_heard(struct vv_pass *p)
+{
+	struct vv_region *r = p->v->grains ? &p->v->grains->stream.pages : NULL;
+
+	for (size_t i = 0; r && p->claims && i < r->n_chunks; i++)
+		if (vv_collective_is_claim(p, r->now[i]) &&
+		    p->claims->state[vv_collective_number(p, r->now[i])] == VV_CLAIM_REFERRED)
+			p->st.bytes_dup_ranks += vv_region_chunk_len(r, i);
+}
+
+void vv_stream_promise(struct vv_pass *p, uint64_t *pos)
+{
+	struct vv_region *r = p->v->grains ? &p->v->grains->stream.pages : NULL;
+	struct vv_claims *c = p->claims;
+
+	for (size_t i = 0; r && i < r->n_chunks; i++) {
+		size_t k = vv_collective_number(p, r->now[i]);
+
+		if (!vv_collective_is_claim(p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
+			continue;
+		c->pos[k] = *pos;
+		*pos += vv_region_chunk_len(r, i);
+	}
+}
+
+int vv_stream_place(struct vv_pass *p)
+{
+	struct vv_stream *s = p->v->grains ? &p->v->grains->stream : NULL;
+	int rc = vv_stream_sift(p);
+
+	for (size_t i = 0; s && rc == 0 && i < s->pages.n_chunks; i++) {
+		bool added;
+
+		if (!p->claims)
+			s->pages.now[i] = VV_CHUNK_UNKNOWN;
+		if (s->pages.now[i] == VV_CHUNK_UNKNOWN || vv_collective_is_claim(p, s->pages.now[i]))
+			rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_STREAM_TAG, &added);
+	}
+	return rc;
+}
+
+int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out)
+{
+	const struct vv_region *r = &p->v->grains->stream.pages;
+	int rc = 0;
+
+	for (size_t i = (size_t)(at / VV_STREAM_PAGE); rc == 0 && at < end; i++) {
+		struct vv_run run = vv_pass_run(&p->v->history.index, r, i, r->now[i]);
+		uint64_t to = run.at + run.len < end ? run.at + run.len : end;
+
+		run.pos += run.layer ? at - run.at : 0;
+		run.at = at;
+		run.len = to - at;
+		rc = vv_run_add(out, run);
+		at = to;
+	}
+	return rc;
+}

@@ -1,0 +1,45 @@
+/* What fine-grained dedup found new in an epoch (engine/grains.h), one after another: the data of each set, then tails. From here on
+ * it goes the way of all new content: in pages, which other ranks or older epochs may hold too, into the layer's payload, before anything else. */
+#ifndef VV_ENGINE_STREAM_H
+#define VV_ENGINE_STREAM_H
+
+#include "engine/pass.h"
+#include "space/space.h"
+
+enum { VV_STREAM_PAGE = 4096, VV_STREAM_BLOCK = 8 << 20 };
+
+#define VV_STREAM_TAG (VV_FLUSH_FAILED - 1) /* for engine/flush.h: not a tile */
+
+struct vv_stream {
+	const struct vv_space *space; /* whose memory the blocks are */
+	uint8_t **block;              /* of VV_STREAM_BLOCK bytes; they are kept from epoch to epoch */
+	size_t n_blocks, blocks_cap;
+	uint64_t len, asked;          /* bytes that are there; and that room was given for */
+	struct vv_region pages;       /* as a region of which only its length, chunks and what they hold now mean anything */
+	struct vv_digest *digest;     /* per page, once they are sifted */
+	size_t pages_cap;
+	bool sifted;
+};
+
+void vv_stream_init(struct vv_stream *s, const struct varve *v);
+void vv_stream_fini(struct vv_stream *s); /* its blocks go, too */
+/* Empties it for a new epoch; `space`: that data will come from. */
+int vv_stream_begin(struct vv_stream *s, const struct vv_space *space);
+/* Room for the next bytes, contiguous, at most `want`; what is asked for is filled in the same order. */
+uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got);
+void vv_stream_filled(struct vv_stream *s, size_t len);
+int vv_stream_append(struct vv_stream *s, const void *p, size_t len);
+
+/* All is there: how many pages it has. */
+int vv_stream_end(struct vv_stream *s);
+/* Hashes all; what is known is let go, the rest becomes claims where other ranks are to be asked. */
+int vv_stream_sift(struct vv_pass *p);
+/* The others have been asked. */
+void vv_stream_heard(struct vv_pass *p);
+/* The positions that it will have, from *pos on. */
+void vv_stream_promise(struct vv_pass *p, uint64_t *pos);
+int vv_stream_place(struct vv_pass *p);
+/* Where bytes at..end came to lie; out: in the same offsets. */
+int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out);
+
+#endif

@@ -1,0 +1,463 @@
+// ctest: TIMEOUT 120
+/* Regions that are deduped in grains, through the public calls: every method, size and mode restores what was there; what is stored is no
+ * more than what is new; after a restart too; failures, gc, other ranks and regions that change their ways do no harm. */
+#include "support/must.h"
+#include "support/place.h"
+#include "support/threadcomm.h"
+#include "vv_test.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <varve/varve_comm.h>
+
+#define OK(call) MUST((call) >= 0)
+
+enum { REGIONS = 4, EPOCHS = 10, MOST = 300000 };
+
+static uint64_t seed = 88172645463325252ull;
+
+static uint64_t rng(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+static size_t upto(size_t n)
+{
+	return (size_t)(rng() % (n + 1));
+}
+
+static void noise(uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(rng() >> 24);
+}
+
+/* ---- histories ----------------------------------------------------------------------------------------------------------------- */
+
+struct state {
+	size_t len[REGIONS];
+	uint8_t *p[REGIONS];
+};
+
+static const char *const names[REGIONS] = { "big", "small", "tiny", "pages" };
+
+static void edit(struct state *s, int r)
+{
+	uint8_t *p = s->p[r];
+	size_t len = s->len[r], at = upto(len - 1), n = 1 + upto(len - at - 1), from;
+
+	switch (upto(6)) {
+	case 0:
+		noise(p + at, n < 3000 ? n : 3000);
+		break;
+	case 1:
+		memset(p + at, 0, n);
+		break;
+	case 2: /* the same thing over and over */
+		for (size_t i = 0; i < n; i++)
+			p[at + i] = p[at + i % (1 + upto(3) * 64)];
+		break;
+	case 3: /* moved by whole grains, or not */
+		from = upto(len - n);
+		memmove(p + (upto(1) ? at / 512 * 512 : at), p + from, n / 2);
+		break;
+	case 4:
+		p[at]++;
+		break;
+	default: /* here and there */
+		for (int k = 0; k < 20; k++)
+			p[upto(len - 1)] ^= 1;
+	}
+}
+
+static void copy_state(const struct state *from, struct state *to)
+{
+	for (int r = 0; r < REGIONS; r++) {
+		to->len[r] = from->len[r];
+		to->p[r] = malloc(from->len[r]);
+		memcpy(to->p[r], from->p[r], from->len[r]);
+	}
+}
+
+static void free_state(struct state *s)
+{
+	for (int r = 0; r < REGIONS; r++)
+		free(s->p[r]);
+}
+
+static void protect(varve *v, struct state *s)
+{
+	for (int r = 0; r < REGIONS; r++)
+		OK(varve_protect(v, names[r], s->p[r], s->len[r]));
+	OK(varve_refine(v, "pages", NULL, 0));
+}
+
+static void sum_up(varve *v)
+{
+	struct varve_stats st;
+
+	OK(varve_stats(v, &st));
+	MUST(st.bytes_memory == st.bytes_unchanged + st.bytes_zero + st.bytes_dup_time + st.bytes_dup_space +
+					st.bytes_dup_ranks + st.bytes_new);
+}
+
+static void check(const struct state *is, const struct state *was)
+{
+	for (int r = 0; r < REGIONS; r++) {
+		MUST(is->len[r] == was->len[r]);
+		MUST(memcmp(is->p[r], was->p[r], is->len[r]) == 0);
+	}
+}
+
+static void grow_or_shrink(varve *v, struct state *s)
+{
+	int r = (int)upto(REGIONS - 1);
+	size_t len = 1 + upto(s->len[r] * 2);
+	uint8_t *old = s->p[r], *p = malloc(len);
+
+	noise(p, len);
+	memcpy(p, old, len < s->len[r] ? len : s->len[r]);
+	s->p[r] = p;
+	s->len[r] = len;
+	OK(varve_protect(v, names[r], p, len));
+	free(old);
+}
+
+/* In a session of its own, at the sizes they had. */
+static void restore(const char *store, const char *options, uint64_t epoch, const struct state *was)
+{
+	struct state s = { 0 };
+	varve *v = NULL;
+
+	OK(varve_open(store, "job", options, &v));
+	for (int r = 0; r < REGIONS; r++) {
+		s.len[r] = was->len[r];
+		s.p[r] = malloc(was->len[r]);
+		memset(s.p[r], 0x5a, was->len[r]);
+	}
+	protect(v, &s);
+	MUST(varve_restart(v, epoch) == 1);
+	check(&s, was);
+	OK(varve_close(v));
+	free_state(&s);
+}
+
+static void history(const char *options)
+{
+	static struct state saved[EPOCHS + 1];
+	struct state s = { .len = { MOST, 5000, 17, 70000 } };
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("%s", options);
+	place_path(store, "history");
+	OK(varve_open(store, "job", options, &v));
+	for (int r = 0; r < REGIONS; r++) {
+		s.p[r] = calloc(1, s.len[r]);
+		noise(s.p[r], s.len[r] / 2);
+	}
+	protect(v, &s);
+	for (uint64_t e = 1; e <= EPOCHS; e++) {
+		if (e % 4 == 3)
+			grow_or_shrink(v, &s);
+		for (size_t k = upto(8); k > 0; k--)
+			edit(&s, (int)upto(REGIONS - 1));
+		OK(varve_checkpoint(v));
+		MUST(varve_epoch(v) == e);
+		copy_state(&s, &saved[e]);
+		edit(&s, (int)upto(REGIONS - 1)); /* while it is stored */
+		if (e % 2)
+			sum_up(v);
+		if (e == 6) { /* back, and on from there */
+			struct state *to = &saved[5];
+
+			for (int r = 0; r < REGIONS; r++) {
+				free(s.p[r]);
+				s.len[r] = to->len[r];
+				s.p[r] = malloc(s.len[r]);
+			}
+			protect(v, &s);
+			MUST(varve_restart(v, 5) == 1);
+			check(&s, to);
+		}
+	}
+	OK(varve_close(v));
+	for (uint64_t e = 1; e <= EPOCHS; e++) {
+		restore(store, options, e, &saved[e]);
+		free_state(&saved[e]);
+	}
+	free_state(&s);
+	place_remove(store);
+}
+
+static void histories(void)
+{
+	static const char *const method[] = { "full", "basic", "list", "tree", "run" };
+	static const char *const more[] = { "mode=sync", "mode=async", "mode=async threads=3 keep=0 history=1KiB", "mode=sync digest=sha256 verify=bytes" };
+	char options[200];
+
+	for (size_t m = 0; m < 5; m++)
+		for (unsigned grain = 32; grain <= 4096; grain *= 4 + 4 * (grain == 32))
+			for (size_t k = 0; k < 4; k++) {
+				snprintf(options, sizeof(options), "method=%s grain=%u %s", method[m], grain, more[k]);
+				history(options);
+			}
+}
+
+/* ---- only what is new -------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t new_bytes(varve *v)
+{
+	struct varve_stats st;
+
+	OK(varve_checkpoint(v));
+	OK(varve_stats(v, &st));
+	return st.bytes_new;
+}
+
+static void only_new(void)
+{
+	enum { LEN = 4 << 20, GRAIN = 128 };
+	uint8_t *a = malloc(LEN), *p = malloc(LEN);
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("only what is new");
+	place_path(store, "new");
+	noise(a, LEN);
+	memcpy(p, a, LEN);
+	OK(varve_open(store, "job", "grain=128", &v));
+	OK(varve_protect(v, "p", p, LEN));
+	MUST(new_bytes(v) == LEN);
+	MUST(new_bytes(v) == 0);
+	p[77777]++;
+	MUST(new_bytes(v) == GRAIN);
+	noise(p, LEN);
+	MUST(new_bytes(v) == LEN);
+	memcpy(p, a, LEN); /* A, B, A */
+	MUST(new_bytes(v) == 0);
+	memmove(p + GRAIN, p, LEN - GRAIN); /* everything by one grain */
+	MUST(new_bytes(v) == 0);
+	OK(varve_close(v));
+
+	memset(p, 1, LEN); /* a new session does not begin from nothing */
+	OK(varve_open(store, "job", "grain=128", &v));
+	OK(varve_protect(v, "p", p, LEN));
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(memcmp(p + GRAIN, a, LEN - GRAIN) == 0 && memcmp(p, a, GRAIN) == 0);
+	MUST(new_bytes(v) == 0);
+	p[5]++;
+	p[LEN - 1]++;
+	MUST(new_bytes(v) == 2 * GRAIN);
+	memmove(p + LEN / 2, p, LEN / 2);
+	MUST(new_bytes(v) == 0);
+	OK(varve_close(v));
+	place_remove(store);
+	free(a);
+	free(p);
+}
+
+/* Old epochs go and are collected; what later ones need of them stays. */
+static void kept(void)
+{
+	enum { LEN = 200000 };
+	uint8_t *p = malloc(LEN), *was = malloc(LEN), *q = malloc(LEN);
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("keep=2");
+	place_path(store, "kept");
+	noise(p, LEN);
+	OK(varve_open(store, "job", "grain=64 keep=2", &v));
+	OK(varve_protect(v, "p", p, LEN));
+	for (int e = 1; e <= 60; e++) {
+		size_t at = upto(LEN - 20000);
+
+		if (e % 3)
+			noise(p + at, 20000);
+		else
+			memmove(p + at / 64 * 64, p + upto(2000) * 64, 10000);
+		OK(varve_checkpoint(v));
+		memcpy(was, p, LEN);
+		if (e % 5 == 0) {
+			OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN));
+			MUST(memcmp(q, was, LEN) == 0);
+		}
+	}
+	OK(varve_close(v));
+	place_remove(store);
+	free(p);
+	free(was);
+	free(q);
+}
+
+/* ---- when things go wrong ------------------------------------------------------------------------------------------------------------ */
+
+static void set_limit(rlim_t bytes)
+{
+	struct rlimit l;
+
+	CHECK(getrlimit(RLIMIT_FSIZE, &l) == 0);
+	l.rlim_cur = bytes;
+	CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
+}
+
+/* A store that takes no more: the epoch does not count, and the next one has all of it. */
+static void failed(const char *options)
+{
+	enum { LEN = 1 << 20 };
+	uint8_t *p = malloc(LEN), *q = malloc(LEN);
+	char store[PLACE_MAX];
+	varve *v = NULL;
+	int rc;
+
+	must_begin("failed: %s", options);
+	place_path(store, "failed");
+	noise(p, LEN);
+	signal(SIGXFSZ, SIG_IGN);
+	OK(varve_open(store, "job", options, &v));
+	OK(varve_protect(v, "p", p, LEN - 3));
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, varve_epoch(v)));
+	for (int k = 0; k < 3; k++) {
+		noise(p + k * 1000, LEN / 2);
+		set_limit(100000);
+		rc = varve_checkpoint(v);
+		rc = rc ? rc : varve_wait(v, varve_epoch(v));
+		set_limit(RLIM_INFINITY);
+		MUST(rc < 0);
+		p[LEN - 5]++;
+		OK(varve_checkpoint(v));
+		OK(varve_wait(v, varve_epoch(v)));
+		OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN - 3));
+		MUST(memcmp(p, q, LEN - 3) == 0);
+	}
+	OK(varve_close(v));
+	place_remove(store);
+	free(p);
+	free(q);
+}
+
+static void misuse(void)
+{
+	static uint8_t p[100000];
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("misuse");
+	place_path(store, "misuse");
+	MUST(varve_open(store, "job", "grain=5000", &v) == VARVE_EINVAL);
+	MUST(varve_open(store, "job", "method=best", &v) == VARVE_EINVAL);
+	OK(varve_open(store, "job", "grain=100", &v));
+	MUST(varve_protect(v, "p", p, sizeof(p)) == VARVE_EINVAL && strstr(varve_last_error(), "power of two"));
+	OK(varve_close(v));
+	OK(varve_open(store, "job", NULL, &v));
+	MUST(varve_refine(v, "p", NULL, 64) == VARVE_ENOENT);
+	OK(varve_protect(v, "p", p, sizeof(p)));
+	MUST(varve_refine(v, "p", NULL, 33) == VARVE_EINVAL);
+	MUST(varve_refine(v, "p", NULL, 16) == VARVE_EINVAL);
+	MUST(varve_refine(v, "p", NULL, 8192) == VARVE_EINVAL);
+	MUST(varve_refine(v, "p", "merkle", 64) == VARVE_EINVAL && strstr(varve_last_error(), "merkle"));
+	MUST(varve_refine(v, NULL, NULL, 64) == VARVE_EINVAL);
+	for (unsigned k = 0; k < 24; k++) { /* there and back */
+		static const char *const method[] = { "run", "tree", NULL, "list" };
+		uint8_t q[sizeof(p)];
+
+		OK(varve_refine(v, "p", method[k % 4], k % 3 ? 32u << k % 8 : 0));
+		noise(p + upto(90000), 10000);
+		OK(varve_checkpoint(v));
+		OK(varve_restart_region(v, varve_epoch(v), "p", q, sizeof(q)));
+		MUST(memcmp(p, q, sizeof(q)) == 0);
+	}
+	OK(varve_unprotect(v, "p"));
+	OK(varve_checkpoint(v));
+	OK(varve_close(v));
+	place_remove(store);
+}
+
+/* ---- many ranks -------------------------------------------------------------------------------------------------------------------- */
+
+enum { SHARED = 1 << 20, RANKS = 3 };
+
+struct job {
+	char store[PLACE_MAX];
+	const char *options;
+	bool any_thread;
+	atomic_uint_least64_t stored;
+};
+
+/* All have the same, then each has something of its own, then one has what another had. */
+static void work(const struct varve_comm *comm, void *arg)
+{
+	struct job *j = arg;
+	struct varve_comm mine = *comm;
+	uint8_t *p = malloc(SHARED), *q = malloc(SHARED);
+	uint64_t mix = 7;
+	struct varve_stats st;
+	varve *v = NULL;
+
+	mine.any_thread = j->any_thread;
+	OK(varve_open_comm(&mine, j->store, "job", j->options, &v));
+	for (size_t i = 0; i < SHARED; i++)
+		p[i] = (uint8_t)((mix = mix * 6364136223846793005ull + 1442695040888963407ull) >> 33);
+	OK(varve_protect(v, "p", p, SHARED));
+	for (int e = 0; e < 4; e++) {
+		if (e == 1)
+			p[1000 * (comm->rank + 1)]++;
+		if (e == 3)
+			memset(p + 300000 + 1000 * comm->rank, 7, 5000);
+		OK(varve_checkpoint(v));
+		OK(varve_wait(v, varve_epoch(v)));
+		OK(varve_stats(v, &st));
+		MUST(st.bytes_memory == st.bytes_unchanged + st.bytes_zero + st.bytes_dup_time + st.bytes_dup_space +
+						st.bytes_dup_ranks + st.bytes_new);
+		if (e == 0)
+			atomic_fetch_add(&j->stored, st.bytes_new);
+		OK(varve_restart_region(v, varve_epoch(v), "p", q, SHARED));
+		MUST(memcmp(p, q, SHARED) == 0);
+	}
+	memcpy(q, p, SHARED);
+	noise(p, 1000);
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(memcmp(p, q, SHARED) == 0);
+	p[9]++;
+	OK(varve_checkpoint(v));
+	OK(varve_stats(v, &st));
+	MUST(st.bytes_new + st.bytes_dup_ranks + st.bytes_dup_time <= 2 * 256);
+	OK(varve_close(v));
+	free(p);
+	free(q);
+}
+
+static void ranks(void)
+{
+	static const char *const options[] = { "grain=256 mode=sync", "grain=256 mode=async", "grain=128 mode=sync aggregate=2" };
+
+	for (int k = 0; k < 6; k++) {
+		struct job j = { .options = options[k % 3], .any_thread = k >= 3 };
+
+		must_begin("ranks: %s", j.options);
+		place_path(j.store, "ranks");
+		threadcomm_run(RANKS, work, &j);
+		MUST(j.stored == SHARED);
+		place_remove(j.store);
+	}
+}
+
+int main(void)
+{
+	only_new();
+	misuse();
+	kept();
+	failed("grain=128 mode=sync");
+	failed("grain=128 mode=async codec=none");
+	failed("grain=128 mode=async method=tree");
+	ranks();
+	histories();
+	return 0;
+}
