@@ -1,6 +1,8 @@
 /* The input as a layer file three times: as it is; with its checks made right, so that the rules behind them are reached;
  * and as bare sections (seven u16 lengths, then the bytes), which the decoders get without any check before them.
  * What is decoded must encode to bytes that decode to the same. */
+#include "base/mem.h"
+#include "codec/section.h"
 #include "core/index.h"
 #include "core/layer.h"
 #include <stdlib.h>
@@ -152,10 +154,28 @@ static void use_sections(const struct bytes s[SECTIONS], uint64_t blocks_end)
 	vv_head_fini(&h);
 }
 
+/* Decodes what is coded: own[i] is its memory. */
+static int get_sections(const struct vv_frame *f, const uint8_t *p, size_t n, struct bytes s[SECTIONS], uint8_t *own[SECTIONS])
+{
+	for (uint32_t i = 0; i < SECTIONS; i++) {
+		const struct vv_section *k = vv_layer_section(f, i + 1);
+
+		insist(k->off <= n && k->len <= n - k->off);
+		s[i] = (struct bytes){ p + k->off, k->len };
+		if (!(k->flags & VV_SECTION_CODED))
+			continue;
+		if (vv_section_decode(s[i].p, s[i].n, &own[i], &s[i].n))
+			return -1;
+		s[i].p = own[i];
+	}
+	return 0;
+}
+
 /* A complete file; 0 if frame and checks are right. */
 static int use_file(const uint8_t *p, size_t n)
 {
 	struct bytes s[SECTIONS];
+	uint8_t *own[SECTIONS] = { 0 };
 	struct vv_frame f = { 0 };
 
 	if (n < VV_LAYER_HEADER + VV_LAYER_TRAILER || vv_layer_check_header(p) ||
@@ -164,13 +184,10 @@ static int use_file(const uint8_t *p, size_t n)
 	for (uint32_t i = 0; i < f.n; i++)
 		if (vv_layer_check_section(&f.section[i], p + f.section[i].off))
 			return -1;
-	for (uint32_t i = 0; i < SECTIONS; i++) {
-		const struct vv_section *k = vv_layer_section(&f, i + 1);
-
-		insist(k->off <= n && k->len <= n - k->off);
-		s[i] = (struct bytes){ p + k->off, k->len };
-	}
-	use_sections(s, f.section[0].off);
+	if (get_sections(&f, p, n, s, own) == 0)
+		use_sections(s, f.section[0].off);
+	for (uint32_t i = 0; i < SECTIONS; i++)
+		vv_mem_free(own[i]);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
   layer_read.py show STORE LINEAGE[@EPOCH] [--json]     the decoded layer and its commit; --json: on one line [--rank R]
   layer_read.py --self-test                             tests the reader itself
 
-Standard library only. Blocks of codec lz4 and zstd need liblz4.so.1 and libzstd.so.1.
+Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd and planes, and coded sections, libzstd.so.1.
 """
 import argparse
 import contextlib
@@ -223,7 +223,7 @@ def library(name):
     try:
         lib = ctypes.CDLL(name)
     except OSError:
-        raise Unable("%s is not installed: blocks of its codec cannot be decoded" % name) from None
+        raise Unable("%s is not installed: what is coded with it cannot be decoded" % name) from None
     for function in ("ZSTD_decompress", "ZSTD_compress", "ZSTD_findFrameCompressedSize"):
         if "zstd" in name:
             getattr(lib, function).restype = ctypes.c_size_t
@@ -245,7 +245,28 @@ def decode_zstd(stored, length):
     return out.raw if lib.ZSTD_decompress(out, size(length), stored, size(len(stored))) == length else None
 
 
-CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd}
+def decode_planes(stored, length):
+    cur = Cursor(stored, "", "")
+    try:
+        width = cur.uint(1, "width")
+        cur.need(width in (2, 4, 8, 16) and length >= width, "no such width")
+        count = length // width
+        sizes = [cur.var("length of a plane", 1, count) for _ in range(width)]
+        out = bytearray(length)
+        for k, size in enumerate(sizes):
+            plane = cur.take(size)
+            if size < count:
+                plane = decode_zstd(plane, count) if size > 1 else plane * count
+            cur.need(plane is not None, "a frame does not decode")
+            out[k:count * width:width] = plane
+        out[count * width:] = cur.take(length % width)
+        cur.done()
+    except Damage:
+        return None
+    return bytes(out)
+
+
+CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes}
 
 # ---- the format ----
 
@@ -366,20 +387,32 @@ class Layer:
         for n, (kind, flags, offset, length, _) in enumerate(self.entries):
             end = self.entries[n + 1][2] if n + 1 < len(self.entries) else self.directory
             cur.need(offset >= 16 and offset + length == end, "section %d does not end at the next part", kind)
-            cur.need(flags < 4, "section %d has unknown flags %#x", kind, flags)
+            cur.need(flags < 8, "section %d has unknown flags %#x", kind, flags)
+            cur.need(not flags & 4 or kind not in (1, 7), "section %d must not be coded", kind)
             cur.need(kind in KINDS or flags & 2, "unknown section %d must not be skipped", kind)
             cur.need(kind not in KINDS or flags & 1 == (kind <= 5), "section %d has the wrong head flag", kind)
 
-    def section(self, kind):
+    def stored_section(self, kind):
         offset, length, check = next(entry[2:] for entry in self.entries if entry[0] == kind)
         data = self.read(offset, length)
         cur = Cursor(data, self.obj, {**KINDS, **MORE_KINDS}.get(kind, "section %d" % kind))
         cur.need(xxh3_64(data) == check, "check does not match")
         return cur
 
+    def section(self, kind):
+        cur = self.stored_section(kind)
+        if not next(entry[1] & 4 for entry in self.entries if entry[0] == kind):
+            return cur
+        length = cur.var("length after decoding", 1, min(2**32, 1024 * len(cur.data)))
+        frame = cur.take(cur.var("length of the frame", 1, len(cur.data)))
+        cur.need(not any(cur.data[cur.at:]), "something behind the frame")
+        data = decode_zstd(frame, length)
+        cur.need(data is not None, "does not decode")
+        return Cursor(data, self.obj, cur.section)
+
     @cached_property
     def head_digest(self):
-        return xxh3_128_canonical(b"".join(self.section(entry[0]).data for entry in self.entries if entry[1] & 1))
+        return xxh3_128_canonical(b"".join(self.stored_section(entry[0]).data for entry in self.entries if entry[1] & 1))
 
     @cached_property
     def ident(self):
@@ -461,11 +494,11 @@ class Layer:
             stats[name] = cur.uint(8, "value")
         cur.done()
         memory = stats.get(b"bytes.memory", self.memory)
-        ways = [stats.get(b"bytes." + way) for way in (b"unchanged", b"zero", b"dup_time", b"dup_space", b"new")]
-        ways.append(stats.get(b"bytes.dup_ranks", 0))
+        ways = [stats.get(b"bytes." + way, 0)
+                for way in (b"new", b"unchanged", b"zero", b"dup_time", b"dup_space", b"dup_ranks")]
         cur.need(memory == self.memory, "bytes.memory is not the length of all regions")
-        cur.need(None in ways or sum(ways) == memory, "the ways of the bytes do not add up to bytes.memory")
-        cur.need(ways[4] in (None, self.ident["payload"]), "bytes.new is not the payload length")
+        cur.need(not any(ways) or sum(ways) == memory, "the ways of the bytes do not add up to bytes.memory")
+        cur.need(not any(ways) or ways[0] == self.ident["payload"], "bytes.new is not the payload length")
         return stats
 
     @cached_property
@@ -495,7 +528,7 @@ class Layer:
     def blocks(self):
         cur, blocks, offset, end = self.section(6), [], 16, 0
         for _ in range(cur.var("number of blocks")):
-            block = {"offset": offset, "codec": cur.var("codec", 0, 2), "length": cur.var("decoded length", 1, 2**26)}
+            block = {"offset": offset, "codec": cur.var("codec", 0, 3), "length": cur.var("decoded length", 1, 2**26)}
             block["stored"], block["check"] = cur.var("stored length", 1, 2**27), cur.uint(8, "check")
             cur.need(block["codec"] or block["stored"] == block["length"], "a block without codec has two lengths")
             block["extents"] = []
@@ -1052,12 +1085,26 @@ def encode(codec, data):
             got = library("liblz4.so.1").LZ4_compress_default(data, out, len(data), len(out))
         elif codec == 2:
             got = library("libzstd.so.1").ZSTD_compress(out, size(len(out)), data, size(len(data)), 1)
+        elif codec == 3:
+            library("libzstd.so.1")
+            return codec, encode_planes(data, 4)
         else:
             return 0, data
         return codec, out.raw[:got]
     except Unable as unable:
         print("self-test: %s: left out" % unable)
         return 0, data
+
+
+def encode_planes(data, width):
+    count = len(data) // width
+    planes = [data[k:count * width:width] for k in range(width)]
+    planes = [p[:1] if p == p[:1] * count else min(p, encode(2, p)[1], key=len) for p in planes]
+    return bytes((width,)) + put_var(*map(len, planes)) + b"".join(planes) + data[count * width:]
+
+
+def put_coded(data, more, behind):
+    return put_var(len(data) + more, len(encode(2, data)[1])) + encode(2, data)[1] + behind
 
 
 def put_runs(regions):
@@ -1084,11 +1131,12 @@ def put_layer(spec):
         put_var(len(name)) + name + put_var(parent, length, 32) + bytes((kind, len(shape))) + put_var(*shape)
         for name, parent, length, kind, shape in spec["regions"])
     memory, payload = sum(region[2] for region in spec["regions"]), spec["payload"]
-    data, blocks = b"", put_var(len(spec["blocks"]))
+    data, blocks, last = b"", put_var(len(spec["blocks"])), 0
     for codec, extents in spec["blocks"]:
         plain = b"".join(payload[start:start + length] for start, length in extents)
         codec, stored = encode(codec, plain)
-        ends = [0] + [start + length for start, length in extents]
+        ends = [last] + [start + length for start, length in extents]
+        last = ends[-1]
         blocks += put_var(codec, len(plain), len(stored)) + struct.pack("<Q", xxh3_64(stored)) + put_var(len(extents))
         blocks += b"".join(put_var(start - end, length) for (start, length), end in zip(extents, ends))
         data += stored
@@ -1100,11 +1148,13 @@ def put_layer(spec):
         put_var(1) + put_var(12) + b"bytes.memory" + struct.pack("<Q", memory),
         blocks,
         put_digests(spec["digests"], spec.get("digest_of", payload))]
+    coded = spec.get("coded", {}) if encode(2, b"")[0] else {}
+    sections = [put_coded(section, *coded[kind]) if kind in coded else section for kind, section in enumerate(sections, 1)]
     out = b"VARVELYR" + struct.pack("<HH", 1, 0)
     out += struct.pack("<I", xxh3_64(out) & M32) + data
     directory = b""
     for kind, section in enumerate(sections, 1):
-        directory += struct.pack("<IIQQQ", kind, kind <= 5, len(out), len(section), xxh3_64(section))
+        directory += struct.pack("<IIQQQ", kind, (kind <= 5) | 4 * (kind in coded), len(out), len(section), xxh3_64(section))
         out += section
     trailer = struct.pack("<QIIQQ", len(out), 7, 0, len(out) + len(directory) + 48, xxh3_64(directory)) + b"VARVEEND"
     out += directory + seal(trailer)
@@ -1142,15 +1192,15 @@ def put_file(folder, leaf, data):
 
 
 def tiny_specs():
-    """A keyframe, and an epoch that inherits, refers, zeroes and adds."""
+    """A keyframe, and an epoch that inherits, refers, zeroes and adds, with coded sections."""
     first = {"epoch": 1, "parent": 0, "depth": 0, "sources": [1], "payload": pattern(292),
              "regions": [(b"a", 0, 192, 10, [3, 8]), (b"b", 0, 300, 0, [])],
              "runs": [[(0, 192, 1, 0)], [(0, 100, 1, 192), (100, 200, 0, 0)]],
-             "blocks": [(2, [(0, 292)])], "digests": [(0, 64, 3), (192, 50, 2)]}
+             "blocks": [(2, [(0, 100)]), (3, [(100, 192)])], "digests": [(0, 64, 3), (192, 50, 2)]}
     second = {"epoch": 2, "parent": 1, "depth": 1, "sources": [2, 1], "payload": pattern(20, 999),
               "regions": [(b"b", 2, 320, 0, []), (b"a2", 1, 192, 10, [192 // 8]), (b"c", 0, 64, 0, [])],
               "runs": [[(40, 20, 1, 0), (60, 20, 0, 0), (300, 20, 2, 10)], [], [(0, 64, 2, 64)]],
-              "blocks": [(1, [(0, 20)])], "digests": [(0, 20, 1)]}
+              "blocks": [(1, [(0, 20)])], "digests": [(0, 20, 1)], "coded": {4: (0, b""), 6: (0, bytes(2))}}
     one = pattern(292)
     b = one[192:232] + pattern(20, 999) + bytes(20) + one[272:292] + bytes(200) + one[10:30]
     return [first, second], {b"a2": one[:192], b"b": b, b"c": one[64:128]}
@@ -1172,7 +1222,12 @@ FAULTS = (  # what is told, and how to make it: epoch, key, value
     ("two regions of one name", 0, "regions", [(b"b", 0, 192, 0, []), (b"b", 0, 300, 0, [])]),
     ("the parent does not have", 1, "regions", [(b"b", 3, 320, 0, []), (b"a", 1, 192, 0, []), (b"c", 0, 64, 0, [])]),
     ("listed twice", 1, "sources", [1, 1]),
-    ("epoch of a source 2 is not", 0, "sources", [2]))
+    ("epoch of a source 2 is not", 0, "sources", [2]),
+    ("does not decode", 1, "coded", {4: (1, b"")}),
+    ("length after decoding", 1, "coded", {4: (2**17, b"")}),
+    ("something behind the frame", 1, "coded", {6: (0, b"\0\1")}),
+    ("must not be coded", 1, "coded", {7: (0, b"")}),
+    ("must not be coded", 1, "coded", {1: (0, b"")}))
 
 
 def test_numbers():
@@ -1186,6 +1241,21 @@ def test_numbers():
     for bad in (b"", b"\x80", b"\x80\x00", b"\xff\x80\x00", b"\xff" * 9 + b"\x02", b"\xff" * 10 + b"\x01"):
         with contextlib.suppress(Damage):
             assert False, "%r was read as %d" % (bad, Cursor(bad, "", "").var(""))
+
+
+def test_planes():
+    try:
+        library("libzstd.so.1")
+    except Unable:
+        return
+    numbers = b"".join(struct.pack("<HBB", n * n % 65536, n // 7 % 256, 9) for n in range(600))
+    for width in (2, 4, 8, 16):
+        for data in (numbers, numbers + b"tail of"[:width - 1], bytes(100), numbers[:width], numbers[:-1]):
+            stored = encode_planes(data, width)
+            assert decode_planes(stored, len(data)) == data, "%d bytes, width %d" % (len(data), width)
+            assert not any(decode_planes(bad, length) for bad, length in (
+                (stored, len(data) - 1), (stored, len(data) + 1), (stored[:-1], len(data)), (stored + b"\0", len(data)),
+                (b"\3" + stored[1:], len(data)), (stored[:1] + b"\0" + stored[2:], len(data)), (b"", len(data))))
 
 
 def test_contents(folder, contents):
@@ -1278,6 +1348,7 @@ def can_read(folder):
 
 def self_test():
     test_numbers()
+    test_planes()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
         specs, contents = tiny_specs()

@@ -4,7 +4,7 @@
 #include "vv_config.h"
 #include <string.h>
 
-extern const struct vv_codec vv_codec_lz4, vv_codec_zstd;
+extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes;
 
 const struct vv_codec *const *vv_codec_all(void)
 {
@@ -14,6 +14,7 @@ const struct vv_codec *const *vv_codec_all(void)
 #endif
 #if VV_HAVE_ZSTD
 		&vv_codec_zstd,
+		&vv_codec_planes,
 #endif
 		NULL,
 	};
@@ -39,18 +40,18 @@ const struct vv_codec *vv_codec_numbered(uint32_t number)
 
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
-	static const char *const known[] = { "none", "lz4", "zstd" };
+	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)" };
 	const struct vv_codec *c;
 
-	if (number == 0 && n != raw_len)
+	if (number == VV_CODEC_NONE && n != raw_len)
 		return vv_err_set(VV_EDAMAGED, "a block without codec has %zu bytes, not %zu", n, raw_len);
-	if (number == 0) {
+	if (number == VV_CODEC_NONE) {
 		memcpy(to, from, raw_len);
 		return 0;
 	}
 	c = vv_codec_numbered(number);
 	if (!c)
 		return vv_err_set(VV_ENOTSUP, "a block is coded with %s, which this varve was built without",
-				  number < 3 ? known[number] : "an unknown codec");
+				  number <= VV_CODEC_PLANES ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }

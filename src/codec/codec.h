@@ -5,15 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES }; /* in the format */
+
 struct vv_codec {
 	const char *name;
-	uint32_t number; /* in the format */
+	uint32_t number;
 	int min_level, max_level, usual_level;
 	size_t (*bound)(size_t n);
-	/* Encodes n bytes into to[cap]; *out = 0 where the result would not be smaller than n. */
-	int (*encode)(const void *from, size_t n, void *to, size_t cap, int level, size_t *out);
+	/* Encodes n bytes, numbers of `width` bytes (1: not known to be any), into to[cap]; *out = 0 where the result would not be smaller
+	 * than n, or this codec is not for that width. */
+	int (*encode)(const void *from, size_t n, unsigned width, void *to, size_t cap, int level, size_t *out);
 	/* Decodes into exactly raw_len bytes; anything else is VV_EDAMAGED. */
 	int (*decode)(const void *from, size_t n, void *to, size_t raw_len);
+	/* The width that a block was coded with; NULL where it does not matter. */
+	unsigned (*width)(const void *coded, size_t n);
 };
 
 /* The codecs that were built in, NULL at the end; none is not among them (number 0 means the bytes themselves). */

@@ -45,11 +45,12 @@ static size_t bound(size_t n)
 	return ZSTD_compressBound(n);
 }
 
-static int encode(const void *from, size_t n, void *to, size_t cap, int level, size_t *out)
+static int encode(const void *from, size_t n, unsigned width, void *to, size_t cap, int level, size_t *out)
 {
 	ZSTD_CCtx *c = take(&encoders);
 	size_t got;
 
+	(void)width;
 	if (!c)
 		c = ZSTD_createCCtx();
 	if (!c)
@@ -81,7 +82,7 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 extern const struct vv_codec vv_codec_zstd;
 const struct vv_codec vv_codec_zstd = {
 	.name = "zstd",
-	.number = 2,
+	.number = VV_CODEC_ZSTD,
 	.min_level = 1,
 	.max_level = 19,
 	.usual_level = 1,

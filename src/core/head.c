@@ -48,8 +48,11 @@ uint64_t vv_head_stat(const struct vv_head *h, const char *name)
 
 int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value)
 {
-	struct vv_stat *v = vv_mem_grow(h->stat, h->n_stats + 1, sizeof(*v));
+	struct vv_stat *v;
 
+	if (!value)
+		return 0;
+	v = vv_mem_grow(h->stat, h->n_stats + 1, sizeof(*v));
 	if (!v)
 		return VV_ENOMEM;
 	h->stat = v;

@@ -84,6 +84,7 @@ int vv_head_get_runs(struct vv_head *h, const void *sources, size_t n_sources, c
 int vv_head_get_stats(struct vv_head *h, const void *p, size_t n);
 
 uint64_t vv_head_stat(const struct vv_head *h, const char *name); /* 0 if it is not there */
+/* Nothing is added for a value of 0, which is what is read where there is nothing. */
 int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value);
 
 const char *vv_head_type_name(unsigned type);

@@ -51,23 +51,42 @@ static void put_section(struct vv_frame *f, struct vv_buf *out, uint64_t off, ui
 	vv_buf_add(out, p, n);
 }
 
+/* What is read before anything else, and what is random. */
+static bool is_plain(uint32_t kind)
+{
+	return kind == VV_SECTION_IDENT || kind == VV_SECTION_DIGESTS;
+}
+
+/* As it is, or coded where that is much shorter. */
+static void put_table(struct vv_frame *f, struct vv_buf *out, uint64_t off, uint32_t kind, uint32_t flags,
+		      const struct vv_buf *table, vv_layer_coder code)
+{
+	size_t at = out->n;
+
+	out->failed |= table->failed;
+	if (code && !is_plain(kind) && code(table->p, table->n, out) < 0)
+		out->failed = true;
+	if (out->failed || out->n == at)
+		put_section(f, out, off, kind, flags, table->p, table->n);
+	else
+		f->section[f->n++] = (struct vv_section){ kind, flags | VV_SECTION_CODED, off + at, out->n - at,
+							  vv_digest_check(out->p + at, out->n - at) };
+}
+
 static void put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests,
-				 const struct vv_copies *copies, uint64_t off, struct vv_buf *out)
+				 const struct vv_copies *copies, vv_layer_coder code, uint64_t off, struct vv_buf *out)
 {
 	struct vv_buf b = { 0 };
 
 	vv_payload_put_blocks(blocks, &b);
-	put_section(f, out, off, VV_SECTION_BLOCKS, 0, b.p, b.n);
-	out->failed |= b.failed;
+	put_table(f, out, off, VV_SECTION_BLOCKS, 0, &b, code);
 	b.n = 0;
 	vv_payload_put_digests(digests, &b);
-	put_section(f, out, off, VV_SECTION_DIGESTS, 0, b.p, b.n);
-	out->failed |= b.failed;
+	put_table(f, out, off, VV_SECTION_DIGESTS, 0, &b, code);
 	if (copies && copies->n) {
 		b.n = 0;
 		vv_copies_put(copies, &b);
-		put_section(f, out, off, VV_SECTION_COPIES, VV_SECTION_SKIPPABLE, b.p, b.n);
-		out->failed |= b.failed;
+		put_table(f, out, off, VV_SECTION_COPIES, VV_SECTION_SKIPPABLE, &b, code);
 	}
 	vv_buf_fini(&b);
 }
@@ -98,7 +117,8 @@ static int put_end(struct vv_frame *f, uint64_t off, struct vv_buf *out)
 }
 
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      const struct vv_copies *copies, uint64_t off, struct vv_buf *out, struct vv_digest *head_digest)
+		      const struct vv_copies *copies, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      struct vv_digest *head_digest)
 {
 	struct vv_buf part[5] = { 0 };
 	struct vv_frame f = { 0 };
@@ -110,14 +130,12 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 	rc = vv_head_put_sources_and_runs(h, &part[2], &part[3]);
 	vv_head_put_stats(h, &part[4]);
 	for (uint32_t i = 0; rc == 0 && i < 5; i++) {
-		rc = vv_buf_check(&part[i]);
-		put_section(&f, out, off - start, VV_SECTION_IDENT + i, VV_SECTION_HEAD, part[i].p, part[i].n);
-	}
-	if (rc == 0)
+		put_table(&f, out, off - start, VV_SECTION_IDENT + i, VV_SECTION_HEAD, &part[i], code);
 		rc = vv_buf_check(out);
+	}
 	if (rc == 0) {
 		vv_digest_xxh3(out->p + start, out->n - start, head_digest);
-		put_payload_sections(&f, blocks, digests, copies, off - start, out);
+		put_payload_sections(&f, blocks, digests, copies, code, off - start, out);
 		rc = put_end(&f, off - start, out);
 	}
 	for (int i = 0; i < 5; i++)
@@ -126,7 +144,8 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 }
 
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, const struct vv_copies *copies, uint64_t off, struct vv_buf *out)
+			   const struct vv_digests *digests, const struct vv_copies *copies, vv_layer_coder code, uint64_t off,
+			   struct vv_buf *out)
 {
 	struct vv_frame f = { 0 };
 	size_t start = out->n;
@@ -139,7 +158,7 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 		put_section(&f, out, off - start, s->kind, s->flags, head_bytes, s->len);
 		head_bytes += s->len;
 	}
-	put_payload_sections(&f, blocks, digests, copies, off - start, out);
+	put_payload_sections(&f, blocks, digests, copies, code, off - start, out);
 	return put_end(&f, off - start, out);
 }
 
@@ -185,7 +204,8 @@ static int occurs_before(const struct vv_frame *f, uint32_t i)
 	return k < i;
 }
 
-/* Kinds 1 to 7 in order and flagged as they must be; later kinds may follow, each once, if they may be skipped. */
+/* Kinds 1 to 7 in order and flagged as they must be; later kinds may follow, each once, if they may be skipped. All but two may be
+ * coded. */
 static int check_kinds(const struct vv_frame *f)
 {
 	if (f->n < LAST_FIXED)
@@ -193,10 +213,11 @@ static int check_kinds(const struct vv_frame *f)
 	for (uint32_t i = 0; i < f->n; i++) {
 		const struct vv_section *s = &f->section[i];
 		uint32_t want = i < VV_SECTION_STATS ? VV_SECTION_HEAD : 0;
+		uint32_t flags = is_plain(s->kind) ? s->flags : s->flags & ~(uint32_t)VV_SECTION_CODED;
 
-		if (i < LAST_FIXED && (s->kind != i + 1 || s->flags != want))
+		if (i < LAST_FIXED && (s->kind != i + 1 || flags != want))
 			return vv_err_set(VV_EDAMAGED, "directory: section %u is not the one expected", i);
-		if (i >= LAST_FIXED && (s->kind <= LAST_FIXED || s->flags != VV_SECTION_SKIPPABLE))
+		if (i >= LAST_FIXED && (s->kind <= LAST_FIXED || flags != VV_SECTION_SKIPPABLE))
 			return vv_err_set(VV_EDAMAGED, "directory: section of unknown kind %u (a newer varve wrote it?)",
 					  s->kind);
 		if (occurs_before(f, i))

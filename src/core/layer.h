@@ -26,7 +26,7 @@ enum vv_section_kind {
 	VV_SECTION_COPIES, /* only where there are some */
 };
 
-enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2 };
+enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2, VV_SECTION_CODED = 4 };
 
 struct vv_section {
 	uint32_t kind;
@@ -49,13 +49,18 @@ const char *vv_layer_section_name(uint32_t kind);
 void vv_layer_put_header(struct vv_buf *b);
 int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER]);
 
+/* Puts the coded form of a section at the end of `out`, or nothing if it is to be stored as it is; fails only for want of memory. */
+typedef int (*vv_layer_coder)(const void *p, size_t n, struct vv_buf *out);
+
 /* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
- * digest that the commit record carries. copies may be NULL. */
+ * digest that the commit record carries. copies may be NULL, and code: then no section is coded. */
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      const struct vv_copies *copies, uint64_t off, struct vv_buf *out, struct vv_digest *head_digest);
+		      const struct vv_copies *copies, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      struct vv_digest *head_digest);
 /* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, const struct vv_copies *copies, uint64_t off, struct vv_buf *out);
+			   const struct vv_digests *digests, const struct vv_copies *copies, vv_layer_coder code, uint64_t off,
+			   struct vv_buf *out);
 
 /* The check of the DIGESTS section in what either has put at the end of `out`. */
 uint64_t vv_layer_digests_check(const struct vv_buf *out);

@@ -11,19 +11,16 @@ enum { HOMES_MOST = 1 << 28 }; /* bytes of a rank's list */
 int vv_alternates_read(struct vv_layerio *f, struct vv_copies *out)
 {
 	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_COPIES);
+	struct vv_section_bytes b = { 0 };
 	struct vv_copies c = { 0 };
-	uint8_t *p;
 	int rc;
 
 	if (!s)
 		return 0;
-	p = vv_mem_new((size_t)s->len, 1);
-	rc = p ? vv_store_get_read(f->get, s->off, p, (size_t)s->len) : VV_ENOMEM;
+	rc = vv_layerio_section(f, s, &b);
 	if (rc == 0)
-		rc = vv_layer_check_section(s, p);
-	if (rc == 0)
-		rc = vv_copies_get(&c, p, (size_t)s->len, f->head.rank, f->head.ranks, f->head.payload);
-	vv_mem_free(p);
+		rc = vv_copies_get(&c, b.p, b.n, f->head.rank, f->head.ranks, f->head.payload);
+	vv_mem_free(b.own);
 	if (rc) {
 		vv_copies_fini(&c);
 		return vv_layerio_blame(f, rc);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/codec.h"
+#include "codec/section.h"
 #include "engine/alternates.h"
 #include "engine/layerio.h"
 #include <string.h>
@@ -64,6 +65,7 @@ struct writer {
 	size_t cap;
 	size_t n_gathered;
 	uint32_t codec; /* of what is gathered */
+	unsigned width;
 };
 
 static int emit(struct writer *w, uint32_t codec, uint32_t raw_len, uint8_t *p, size_t n)
@@ -85,7 +87,7 @@ static int flush(struct writer *w)
 		return 0;
 	w->n_gathered = 0;
 	if (c)
-		rc = c->encode(w->gathered, n, w->coded, c->bound(w->cap), c->usual_level, &got);
+		rc = c->encode(w->gathered, n, w->width, w->coded, c->bound(w->cap), c->usual_level, &got);
 	if (rc)
 		return rc;
 	return got ? emit(w, w->codec, (uint32_t)n, w->coded, got) : emit(w, 0, (uint32_t)n, w->gathered, n);
@@ -132,12 +134,15 @@ static int gather_extent(struct writer *w, const struct vv_extent *x, const uint
 static int copy_part(struct writer *w, size_t k)
 {
 	const struct vv_block *b = &w->from->blocks.v[k];
-	uint64_t at = 0;
+	const struct vv_codec *c = vv_codec_numbered(b->codec);
 	int rc = vv_layerio_read_block(w->from, k, w->raw, w->stored);
+	unsigned width = c && c->width ? c->width(w->stored, b->stored_len) : 1;
+	uint64_t at = 0;
 
-	if (rc == 0 && w->codec != b->codec)
+	if (rc == 0 && (w->codec != b->codec || w->width != width))
 		rc = flush(w);
 	w->codec = b->codec;
+	w->width = width;
 	for (size_t e = b->extent; rc == 0 && e < b->extent + b->n_extents; e++) {
 		rc = gather_extent(w, &w->from->blocks.extent.v[e], w->raw + at);
 		at += w->from->blocks.extent.v[e].len;
@@ -204,9 +209,19 @@ static int keep_copies(struct writer *w)
 	return rc;
 }
 
+/* Tables are coded again where some were: what replaces the layer must be shorter. */
+static vv_layer_coder coder_of(const struct vv_frame *f)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		if (f->section[i].flags & VV_SECTION_CODED)
+			return vv_section_encode;
+	return NULL;
+}
+
 /* A layer that only lends its payload needs no regions any more. */
 static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 {
+	vv_layer_coder code = coder_of(&w->from->frame);
 	struct vv_head bare = w->from->head;
 	struct vv_digest unused;
 	uint8_t *head = NULL;
@@ -216,7 +231,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	if (chain) {
 		rc = vv_layerio_head_bytes(w->from, &head, &n);
 		if (rc == 0)
-			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies,
+			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies, code,
 						    w->put->written, out);
 		vv_mem_free(head);
 		return rc;
@@ -227,7 +242,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	bare.n_regions = 0;
 	bare.stat = NULL;
 	bare.n_stats = 0;
-	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, w->put->written, out, &unused);
+	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, code, w->put->written, out, &unused);
 }
 
 static int make_buffers(struct writer *w)

@@ -1,10 +1,12 @@
 /* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
  * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. */
 #include "engine/flush.h"
+#include "engine/choice.h"
 #include "engine/tiles.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "codec/section.h"
 #include "track/fence.h"
 #include <pthread.h>
 #include <signal.h>
@@ -36,8 +38,9 @@ struct block {
 	struct owed owed[PARTS];
 	int n_owed;
 	size_t raw_len;
+	unsigned width; /* of the numbers it holds, if all are of one */
 	bool gathered; /* the bytes are in `raw`, not in the parts */
-	bool code;
+	const struct vv_codec *codec; /* NULL: none */
 	bool alone; /* the writer does the work */
 	uint8_t *raw, *coded;
 	size_t stored_len; /* of coded; 0 = stored as it is */
@@ -55,6 +58,7 @@ struct vv_flush {
 	uint64_t added;      /* bytes handed over */
 	uint64_t sampled_at; /* auto: when it last decided */
 	bool coding;         /* auto: what it decided */
+	struct vv_choice choice;
 
 	pthread_t writer;
 	bool started;
@@ -101,9 +105,9 @@ static void size_ring(struct vv_flush *f)
 		f->size = f->size < RING_PLAIN ? f->size : RING_PLAIN;
 		return;
 	}
-	while (o->memory && f->size > RING_MIN && 2 * f->size * o->block > o->memory)
+	while (o->memory && f->size > RING_MIN && f->size * (o->block + vv_choice_bound(&f->choice, o->block)) > o->memory)
 		f->size--;
-	while (o->memory && o->block > BLOCK_MIN && 2 * f->size * o->block > o->memory)
+	while (o->memory && o->block > BLOCK_MIN && f->size * (o->block + vv_choice_bound(&f->choice, o->block)) > o->memory)
 		o->block /= 2;
 }
 
@@ -116,6 +120,7 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 	f->pool = pool;
 	f->put = put;
 	f->opt = *opt;
+	vv_choice_init(&f->choice, opt->codec, opt->level);
 	size_ring(f);
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->change, NULL);
@@ -170,10 +175,16 @@ static int gather(struct block *b)
 	return 0;
 }
 
+static void run_gather(void *arg)
+{
+	struct block *b = arg;
+
+	b->rc = gather(b);
+}
+
 static int encode(struct block *b)
 {
-	const struct vv_codec *c = b->flush->opt.codec;
-	size_t cap = c->bound(b->flush->opt.block);
+	size_t cap = vv_choice_bound(&b->flush->choice, b->flush->opt.block);
 
 	if (b->n_parts > 1 && gather(b) < 0)
 		return VV_ENOMEM;
@@ -181,7 +192,7 @@ static int encode(struct block *b)
 		b->coded = vv_mem_map(cap);
 	if (!b->coded)
 		return VV_ENOMEM;
-	return c->encode(b->part[0].iov_base, b->raw_len, b->coded, cap, b->flush->opt.level, &b->stored_len);
+	return b->codec->encode(b->part[0].iov_base, b->raw_len, b->width, b->coded, cap, b->flush->opt.level, &b->stored_len);
 }
 
 static void code_block(void *arg)
@@ -189,7 +200,7 @@ static void code_block(void *arg)
 	struct block *b = arg;
 
 	b->stored_len = 0;
-	b->rc = b->code ? encode(b) : 0;
+	b->rc = b->codec ? encode(b) : 0;
 	if (b->rc == 0 && b->stored_len)
 		b->check = vv_digest_check(b->coded, b->stored_len);
 	else if (b->rc == 0)
@@ -209,12 +220,12 @@ static void run_block(struct vv_task *t)
 
 /* Would coding make the whole faster? The sink takes `sink` bytes a second, all cores together code `speed`, and what
  * is left has size 1/ratio. */
-static bool pays(struct vv_flush *f, const uint8_t *p, size_t n)
+static bool pays(struct vv_flush *f, const struct vv_codec *c, const uint8_t *p, size_t n, unsigned width)
 {
-	size_t cap = f->opt.codec->bound(n), got = 0;
+	size_t cap = c->bound(n), got = 0;
 	uint8_t *to = vv_mem_new(cap, 1);
 	double sink = vv_store_rate(f->put->store), start = vv_clock_s(), speed, ratio, through;
-	int rc = to ? f->opt.codec->encode(p, n, to, cap, f->opt.level, &got) : VV_ENOMEM;
+	int rc = to ? c->encode(p, n, width, to, cap, f->opt.level, &got) : VV_ENOMEM;
 
 	vv_mem_free(to);
 	if (rc || !got || sink <= 0)
@@ -232,24 +243,25 @@ static void sample(void *arg)
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
 
 	if (b->part[0].iov_len >= n || gather(b) == 0)
-		f->coding = pays(f, b->part[0].iov_base, n);
+		f->coding = pays(f, b->codec, b->part[0].iov_base, n, b->width);
 }
 
 /* auto looks at the first block that it can judge, and again every so often. Memory that is gone is found out by who stores. */
-static bool should_code(struct vv_flush *f, struct block *b)
+static const struct vv_codec *codec_for(struct vv_flush *f, struct block *b)
 {
-	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
+	bool look = !f->sampled_at || f->added - f->sampled_at >= SAMPLE_EVERY;
 
-	if (!f->opt.codec || !f->opt.automatic)
-		return f->opt.codec != NULL;
-	if (n < 4096)
-		return false;
-	if (f->sampled_at && f->added - f->sampled_at < SAMPLE_EVERY)
-		return f->coding;
+	if (!f->opt.codec || (f->opt.automatic && (b->raw_len < 4096 || (!look && !f->coding))))
+		return NULL;
+	if (vv_choice_is_due(&f->choice, b->width, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
+		vv_choice_try(&f->choice, b->width, f->added, b->raw, b->raw_len);
+	b->codec = vv_choice_codec(&f->choice, b->width);
+	if (!f->opt.automatic || !look)
+		return b->codec;
 	f->coding = false;
 	vv_fence_try(sample, b);
 	f->sampled_at = vv_store_rate(f->put->store) > 0 ? f->added : 0;
-	return f->coding;
+	return f->coding ? b->codec : NULL;
 }
 
 static void put_block(void *arg)
@@ -272,7 +284,7 @@ static int write_block(struct vv_flush *f, struct block *b)
 	if (rc == 0)
 		rc = vv_payload_extent_add(&f->blocks.extent, f->pos, b->raw_len, 0);
 	if (rc == 0)
-		rc = vv_payload_block_add(&f->blocks, b->stored_len ? f->opt.codec->number : 0, (uint32_t)b->raw_len,
+		rc = vv_payload_block_add(&f->blocks, b->stored_len ? b->codec->number : VV_CODEC_NONE, (uint32_t)b->raw_len,
 					  (uint32_t)(b->stored_len ? b->stored_len : b->raw_len), b->check);
 	f->pos += b->raw_len;
 	for (int i = 0; rc == 0 && f->opt.stored && i < b->n_owed; i++)
@@ -349,10 +361,10 @@ static int send(struct vv_flush *f, struct block *b)
 
 	if (rc)
 		return rc;
-	b->code = should_code(f, b);
+	b->codec = codec_for(f, b);
 	b->task.run = run_block;
 	f->added += b->raw_len;
-	b->alone = !b->code && b->raw_len <= CHECK_ALONE;
+	b->alone = !b->codec && b->raw_len <= CHECK_ALONE;
 	if (!b->alone)
 		vv_pool_submit(f->pool, &b->task);
 	pthread_mutex_lock(&f->lock);
@@ -373,13 +385,6 @@ static void run_copy(void *arg)
 	struct copy *c = arg;
 
 	memcpy(c->to, c->from, c->n);
-}
-
-static void run_gather(void *arg)
-{
-	struct block *b = arg;
-
-	b->rc = gather(b);
 }
 
 /* Into the block's own memory, from memory that may be gone. */
@@ -416,6 +421,14 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 	return 0;
 }
 
+static void note_width(struct block *b, unsigned width, size_t n)
+{
+	if (b->raw_len == 0)
+		b->width = width;
+	if (b->width != width || n % width)
+		b->width = 1;
+}
+
 static bool owe(struct block *b, uint32_t tag)
 {
 	struct owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
@@ -437,7 +450,7 @@ static bool is_enough(struct vv_flush *f, const struct block *b)
 	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }
 
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, uint32_t tag)
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, unsigned width, uint32_t tag)
 {
 	const uint8_t *from = p;
 
@@ -456,6 +469,7 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, uint32_t tag)
 			continue;
 		}
 		take = take < n ? take : n;
+		note_width(b, width, take);
 		rc = note(b, from, take);
 		if (rc == 0 && (b->raw_len == f->opt.block || (take == n && is_enough(f, b))))
 			rc = send(f, b);
@@ -485,6 +499,14 @@ int vv_flush_push(struct vv_flush *f)
 	if (!b)
 		return failure(f);
 	return b->raw_len ? send(f, b) : 0;
+}
+
+/* auto: where blocks are not worth it, large tables are not either. */
+vv_layer_coder vv_flush_coder(const struct vv_flush *f)
+{
+	if (!f->opt.codec || f->opt.codec->number != VV_CODEC_ZSTD)
+		return NULL;
+	return f->opt.automatic && !f->coding ? vv_section_encode_small : vv_section_encode;
 }
 
 int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
@@ -521,7 +543,7 @@ void vv_flush_free(struct vv_flush *f)
 		if (!f->ring[i])
 			continue;
 		vv_mem_unmap(f->ring[i]->raw, f->opt.block);
-		vv_mem_unmap(f->ring[i]->coded, f->opt.codec ? f->opt.codec->bound(f->opt.block) : 0);
+		vv_mem_unmap(f->ring[i]->coded, vv_choice_bound(&f->choice, f->opt.block));
 		vv_mem_free(f->ring[i]);
 	}
 	vv_payload_blocks_fini(&f->blocks);

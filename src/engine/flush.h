@@ -5,7 +5,7 @@
 
 #include "base/pool.h"
 #include "codec/codec.h"
-#include "core/payload.h"
+#include "core/layer.h"
 #include "store/store.h"
 
 struct vv_flush;
@@ -29,13 +29,15 @@ struct vv_flush_options {
 int vv_flush_parse_codec(const char *text, struct vv_flush_options *out);
 
 int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out);
-/* Appends a chunk of n bytes to the payload, whole in one block if one can hold it. The bytes stay where they are, unchanged,
- * until they are stored, or the flush is closed. */
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, uint32_t tag);
+/* Appends a chunk of n bytes, numbers of `width` bytes (1: not known to be any), to the payload, whole in one block if one can hold
+ * it. The bytes stay where they are, unchanged, until they are stored, or the flush is closed. */
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, unsigned width, uint32_t tag);
 /* Would n more bytes be taken without waiting for the sink? */
 bool vv_flush_room(struct vv_flush *f, size_t n);
 /* What was added is written as soon as can be, even if it does not fill a block. */
 int vv_flush_push(struct vv_flush *f);
+/* What codes the tables of the layer, whose blocks were coded like this; NULL: nothing. */
+vv_layer_coder vv_flush_coder(const struct vv_flush *f);
 /* Writes what is left; the blocks as written. */
 int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out);
 void vv_flush_free(struct vv_flush *f); /* NULL is fine; waits for what is under way */

@@ -353,6 +353,14 @@ void vv_grains_look(struct varve *v, struct vv_set *s)
 		s->span[i].maybe = vv_watch_look(v, s->region[i]);
 }
 
+static uint8_t common_type(const struct vv_set *s)
+{
+	for (size_t i = 1; i < s->n; i++)
+		if (s->region[i]->shape.type != s->region[0]->shape.type)
+			return VV_TYPE_BYTES;
+	return s->region[0]->shape.type;
+}
+
 static int pass(struct varve *v, struct vv_set *s)
 {
 	struct taking t = { &v->grains->stream, s };
@@ -366,6 +374,7 @@ static int pass(struct varve *v, struct vv_set *s)
 	vv_grains_look(v, s);
 	s->passed = true;
 	s->n_pieces = 0;
+	s->type = common_type(s);
 	s->data = t.stream->len;
 	rc = s->space->pass(s->sieve, s->span, s->n, ++s->ordinal, &sink);
 	s->data_end = t.stream->len;

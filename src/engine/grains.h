@@ -60,6 +60,7 @@ struct vv_set {
 	struct vv_piece *piece;
 	size_t n_pieces, pieces_cap;
 	uint64_t data, data_end; /* in the stream */
+	uint8_t type;            /* of their elements, if all regions have the same; else bytes */
 	bool passed;
 	bool placed;          /* the next two are there */
 	struct vv_runs found; /* the pieces as runs, over the bytes of the grains' numbers */

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "codec/codec.h"
+#include "codec/section.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -74,81 +75,91 @@ static int read_frame(struct vv_layerio *f)
 	return rc;
 }
 
-/* A section's bytes, checked. */
-static int section(struct vv_layerio *f, uint32_t kind, const uint8_t **out, uint8_t **own)
+int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct vv_section_bytes *out)
 {
-	const struct vv_section *s = vv_layer_section(&f->frame, kind);
-	int rc = fetch(f, s->off, s->len, out, own);
+	struct vv_section_bytes b = { .n = (size_t)s->len };
+	uint8_t *raw = NULL;
+	int rc = fetch(f, s->off, s->len, &b.p, &b.own);
 
-	return rc ? rc : vv_layer_check_section(s, *out);
+	if (rc == 0)
+		rc = vv_layer_check_section(s, b.p);
+	if (rc == 0 && s->flags & VV_SECTION_CODED) {
+		rc = vv_section_decode(b.p, b.n, &raw, &b.n);
+		if (rc)
+			vv_err_context(rc, "section %s", vv_layer_section_name(s->kind));
+		vv_mem_free(b.own);
+		b.p = b.own = raw;
+	}
+	if (rc) {
+		vv_mem_free(b.own);
+		return rc;
+	}
+	*out = b;
+	return 0;
 }
 
-static size_t section_len(const struct vv_layerio *f, uint32_t kind)
+static int section(struct vv_layerio *f, uint32_t kind, struct vv_section_bytes *out)
 {
-	return (size_t)vv_layer_section(&f->frame, kind)->len;
+	return vv_layerio_section(f, vv_layer_section(&f->frame, kind), out);
 }
 
 static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
 {
-	const uint8_t *p = NULL;
-	uint8_t *own = NULL;
-	int rc = section(f, VV_SECTION_IDENT, &p, &own);
+	struct vv_section_bytes b = { 0 };
+	int rc = section(f, VV_SECTION_IDENT, &b);
 
 	if (rc == 0)
-		rc = vv_head_get_ident(&f->head, p, section_len(f, VV_SECTION_IDENT));
+		rc = vv_head_get_ident(&f->head, b.p, b.n);
 	if (rc == 0 && (vv_run_layer(f->head.epoch, f->head.rank) != f->layer ||
 			memcmp(f->head.lineage, lin->id, sizeof(lin->id)) != 0))
 		rc = vv_err_set(VV_EDAMAGED, "section IDENT: this is a layer of another epoch, rank or lineage");
-	vv_mem_free(own);
+	vv_mem_free(b.own);
 	return rc;
 }
 
 static int read_head(struct vv_layerio *f)
 {
-	const uint8_t *regions = NULL, *sources = NULL, *runs = NULL, *stats = NULL;
-	uint8_t *own[4] = { 0 };
-	int rc = section(f, VV_SECTION_REGIONS, &regions, &own[0]);
+	struct vv_section_bytes regions = { 0 }, sources = { 0 }, runs = { 0 }, stats = { 0 };
+	int rc = section(f, VV_SECTION_REGIONS, &regions);
 
 	if (rc == 0)
-		rc = vv_head_get_regions(&f->head, regions, section_len(f, VV_SECTION_REGIONS));
+		rc = vv_head_get_regions(&f->head, regions.p, regions.n);
 	if (rc == 0)
-		rc = section(f, VV_SECTION_SOURCES, &sources, &own[1]);
+		rc = section(f, VV_SECTION_SOURCES, &sources);
 	if (rc == 0)
-		rc = section(f, VV_SECTION_RUNS, &runs, &own[2]);
+		rc = section(f, VV_SECTION_RUNS, &runs);
 	if (rc == 0)
-		rc = vv_head_get_runs(&f->head, sources, section_len(f, VV_SECTION_SOURCES), runs,
-				      section_len(f, VV_SECTION_RUNS));
+		rc = vv_head_get_runs(&f->head, sources.p, sources.n, runs.p, runs.n);
 	if (rc == 0)
-		rc = section(f, VV_SECTION_STATS, &stats, &own[3]);
+		rc = section(f, VV_SECTION_STATS, &stats);
 	if (rc == 0)
-		rc = vv_head_get_stats(&f->head, stats, section_len(f, VV_SECTION_STATS));
-	for (int i = 0; i < 4; i++)
-		vv_mem_free(own[i]);
+		rc = vv_head_get_stats(&f->head, stats.p, stats.n);
+	vv_mem_free(regions.own);
+	vv_mem_free(sources.own);
+	vv_mem_free(runs.own);
+	vv_mem_free(stats.own);
 	return rc;
 }
 
 static int read_blocks(struct vv_layerio *f)
 {
-	const uint8_t *p = NULL;
-	uint8_t *own = NULL;
-	int rc = section(f, VV_SECTION_BLOCKS, &p, &own);
+	struct vv_section_bytes b = { 0 };
+	int rc = section(f, VV_SECTION_BLOCKS, &b);
 
 	if (rc == 0)
-		rc = vv_payload_get_blocks(&f->blocks, p, section_len(f, VV_SECTION_BLOCKS), f->head.payload,
-					   VV_LAYER_HEADER, f->frame.section[0].off);
-	vv_mem_free(own);
+		rc = vv_payload_get_blocks(&f->blocks, b.p, b.n, f->head.payload, VV_LAYER_HEADER, f->frame.section[0].off);
+	vv_mem_free(b.own);
 	return rc;
 }
 
 static int read_digests(struct vv_layerio *f)
 {
-	const uint8_t *p = NULL;
-	uint8_t *own = NULL;
-	int rc = section(f, VV_SECTION_DIGESTS, &p, &own);
+	struct vv_section_bytes b = { 0 };
+	int rc = section(f, VV_SECTION_DIGESTS, &b);
 
 	if (rc == 0)
-		rc = vv_payload_get_digests(&f->digests, p, section_len(f, VV_SECTION_DIGESTS), f->head.payload);
-	vv_mem_free(own);
+		rc = vv_payload_get_digests(&f->digests, b.p, b.n, f->head.payload);
+	vv_mem_free(b.own);
 	return rc;
 }
 

@@ -23,6 +23,15 @@ struct vv_layerio {
 int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out);
 void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
 
+struct vv_section_bytes { /* a section that was read */
+	const uint8_t *p;
+	size_t n;
+	uint8_t *own; /* memory to be freed, or NULL */
+};
+
+/* A section, checked, and decoded where it is coded. */
+int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct vv_section_bytes *out);
+
 /* DIGESTS after all, where opening left them out. */
 int vv_layerio_load_digests(struct vv_layerio *f);
 

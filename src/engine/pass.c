@@ -164,12 +164,13 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 	return true;
 }
 
-static int append(struct vv_pass *p, const struct vv_digest *d, const void *bytes, size_t len, uint32_t tag)
+static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, const void *bytes, size_t len, uint32_t tag)
 {
+	unsigned width = (unsigned)vv_head_type_size(r->shape.type);
 	int rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
 
 	if (rc == 0)
-		rc = vv_flush_add(p->flush, bytes, len, tag);
+		rc = vv_flush_add(p->flush, bytes, len, width, tag);
 	if (rc)
 		return rc;
 	p->pos += len;
@@ -199,7 +200,7 @@ static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, c
 				  p->pos);
 	rc = vv_index_source(&p->v->history.index, p->layer, &source);
 	if (rc == 0)
-		rc = append(p, d, bytes, len, tag);
+		rc = append(p, r, d, bytes, len, tag);
 	if (rc)
 		return rc;
 	vv_index_move(&p->v->history.index, r->now[i] - VV_CHUNK_FIRST, source, p->pos - len);
@@ -226,7 +227,7 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	else
 		rc = vv_index_add(x, d, p->layer, p->pos, &e);
 	if (rc == 0)
-		rc = append(p, d, bytes, len, tag);
+		rc = append(p, r, d, bytes, len, tag);
 	if (rc == 0)
 		r->now[i] = e + VV_CHUNK_FIRST;
 	return rc;
@@ -308,7 +309,8 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	vv_tiles_sum(p->v, &p->st);
 	rc = add_stats(p);
 	if (rc == 0)
-		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, p->put->written, &tail, head);
+		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, vv_flush_coder(p->flush),
+				       p->put->written, &tail, head);
 	iov = (struct iovec){ tail.p, tail.n };
 	if (rc == 0)
 		rc = vv_history_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));

@@ -201,14 +201,25 @@ void vv_stream_promise(struct vv_pass *p, uint64_t *pos)
 	}
 }
 
+/* A page of one set's data is coded by the type of its elements. */
+static uint8_t type_of(const struct vv_grains *g, uint64_t at, uint64_t end)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (at >= g->set[i]->data && end <= g->set[i]->data_end)
+			return g->set[i]->type;
+	return VV_TYPE_BYTES;
+}
+
 int vv_stream_place(struct vv_pass *p)
 {
 	struct vv_stream *s = p->v->grains ? &p->v->grains->stream : NULL;
 	int rc = vv_stream_sift(p);
 
 	for (size_t i = 0; s && rc == 0 && i < s->pages.n_chunks; i++) {
+		uint64_t at = (uint64_t)i * VV_STREAM_PAGE;
 		bool added;
 
+		s->pages.shape.type = type_of(p->v->grains, at, at + vv_region_chunk_len(&s->pages, i));
 		if (!p->claims)
 			s->pages.now[i] = VV_CHUNK_UNKNOWN;
 		if (s->pages.now[i] == VV_CHUNK_UNKNOWN || vv_collective_is_claim(p, s->pages.now[i]))

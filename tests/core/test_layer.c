@@ -185,7 +185,7 @@ static void test_kept_head(void)
 		vv_layer_put_header(&smaller);
 		gen_blocks(&state, was.head.payload, 0, &blocks, &smaller);
 		gen_digests(&state, was.head.payload, &digests);
-		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests, NULL,
+		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests, NULL, NULL,
 						smaller.n, &smaller),
 			 0);
 		CHECK_EQ(parse(&is, smaller.p, smaller.n), 0);
@@ -213,15 +213,86 @@ static void test_tail_elsewhere(void)
 	uint64_t state = 6;
 
 	gen_head(&state, &head, 3);
-	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, 5000, &alone, &a), 0);
+	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 5000, &alone, &a), 0);
 	vv_buf_add(&behind, "something", 9);
-	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, 5000, &behind, &b), 0);
+	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 5000, &behind, &b), 0);
 	CHECK_EQ(alone.n + 9, behind.n);
 	CHECK(memcmp(alone.p, behind.p + 9, alone.n) == 0);
 	CHECK(vv_digest_equal(&a, &b));
 	vv_head_fini(&head);
 	vv_buf_fini(&alone);
 	vv_buf_fini(&behind);
+}
+
+/* A coder of a test's own: bytes upside down, and a mark. */
+static int upside_down(const void *p, size_t n, struct vv_buf *out)
+{
+	const uint8_t *from = p;
+
+	if (n < 20)
+		return 0;
+	vv_wire_put_u8(out, 0xaa);
+	for (size_t i = n; i > 0; i--)
+		vv_wire_put_u8(out, (uint8_t)~from[i - 1]);
+	return 0;
+}
+
+static void check_coded(const struct vv_section *plain, const struct vv_section *coded, const uint8_t *p, const uint8_t *q)
+{
+	bool want = plain->len >= 20 && plain->kind != VV_SECTION_IDENT && plain->kind != VV_SECTION_DIGESTS;
+
+	CHECK_EQ(coded->kind, plain->kind);
+	CHECK_EQ(coded->flags, plain->flags | (want ? VV_SECTION_CODED : 0));
+	CHECK_EQ(coded->len, plain->len + want);
+	CHECK_EQ(vv_layer_check_section(coded, q), 0);
+	for (uint64_t i = 0; i < plain->len; i++)
+		CHECK_EQ(want ? (uint8_t)~q[coded->len - 1 - i] : q[i], p[i]);
+}
+
+/* The same layer, its tables coded; then what gc makes of it: its head stays, byte for byte. */
+static void test_coded(void)
+{
+	uint64_t state = 7;
+	int coded = 0;
+
+	for (int round = 0; round < 300; round++) {
+		struct vv_buf plain = { 0 }, upside = { 0 }, kept = { 0 };
+		struct vv_blocks blocks = { 0 };
+		struct vv_digests digests = { 0 };
+		struct vv_frame f[3] = { 0 };
+		struct vv_digest a, b, c;
+		struct vv_head head;
+		size_t n;
+
+		gen_head(&state, &head, 4);
+		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 16, &plain, &a), 0);
+		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, upside_down, 16, &upside, &b), 0);
+		CHECK_EQ(vv_layer_get_trailer(&f[0], plain.p + plain.n - VV_LAYER_TRAILER, plain.n + 16), 0);
+		CHECK_EQ(vv_layer_get_directory(&f[0], plain.p + f[0].dir_off - 16), 0);
+		CHECK_EQ(vv_layer_get_trailer(&f[1], upside.p + upside.n - VV_LAYER_TRAILER, upside.n + 16), 0);
+		CHECK_EQ(vv_layer_get_directory(&f[1], upside.p + f[1].dir_off - 16), 0);
+		CHECK_EQ(f[0].n, f[1].n);
+		for (uint32_t i = 0; i < f[0].n; i++) {
+			const struct vv_section *s = &f[0].section[i], *t = &f[1].section[i];
+
+			check_coded(s, t, plain.p + s->off - 16, upside.p + t->off - 16);
+			coded += (t->flags & VV_SECTION_CODED) != 0;
+		}
+		n = f[1].section[4].off + f[1].section[4].len - 16;
+		vv_digest_xxh3(upside.p, n, &c);
+		CHECK(vv_digest_equal(&b, &c));
+		CHECK_EQ(vv_layer_put_tail_kept(&f[1], upside.p, &blocks, &digests, NULL, NULL, 16, &kept), 0);
+		CHECK_EQ(vv_layer_get_trailer(&f[2], kept.p + kept.n - VV_LAYER_TRAILER, kept.n + 16), 0);
+		CHECK_EQ(vv_layer_get_directory(&f[2], kept.p + f[2].dir_off - 16), 0);
+		CHECK(memcmp(kept.p, upside.p, n) == 0);
+		for (uint32_t i = 0; i < 5; i++)
+			CHECK_EQ(f[2].section[i].flags, f[1].section[i].flags);
+		vv_head_fini(&head);
+		vv_buf_fini(&plain);
+		vv_buf_fini(&upside);
+		vv_buf_fini(&kept);
+	}
+	CHECK(coded > 300);
 }
 
 /* A frame whose checks are right but whose directory breaks a rule: edited, then checked anew. */
@@ -317,7 +388,15 @@ static void test_kinds(void)
 	FORGED(VV_EDAMAGED, fair(), f.section[6].kind = 8);
 	FORGED(VV_EDAMAGED, fair(), f.section[0].flags = 0);
 	FORGED(VV_EDAMAGED, fair(), f.section[5].flags = 1);
-	FORGED(VV_EDAMAGED, fair(), f.section[5].flags = 4);
+	FORGED(VV_EDAMAGED, fair(), f.section[5].flags = 8);
+	FORGED(VV_EDAMAGED, fair(), f.section[5].flags = 5);
+	FORGED(VV_EDAMAGED, fair(), f.section[0].flags = 5);
+	FORGED(VV_EDAMAGED, fair(), f.section[6].flags = 4);
+	FORGED(VV_EDAMAGED, fair(), f.section[3].flags = 4);
+	FORGED(VV_EDAMAGED, longer(8), f.section[7].flags = 4);
+	FORGED(0, fair(), f.section[5].flags = 4);
+	FORGED(0, fair(), (f.section[1].flags = 5, f.section[2].flags = 5, f.section[3].flags = 5, f.section[4].flags = 5));
+	FORGED(0, longer(8), f.section[7].flags = 6);
 	FORGED(0, longer(8), (void)f);
 	FORGED(0, longer(64), (void)f);
 	FORGED(VV_EDAMAGED, longer(8), f.section[7].flags = 0);
@@ -354,7 +433,7 @@ static void test_no_memory(void)
 
 		vv_mem_fail_at(k);
 		vv_layer_put_header(&out);
-		rc = vv_layer_put_tail(&head, &blocks, &digests, NULL, 16, &out, &digest);
+		rc = vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 16, &out, &digest);
 		CHECK(rc == 0 ? vv_mem_asked() == k - 1 && k > 8 : rc == VV_ENOMEM);
 		vv_buf_fini(&out);
 	}
@@ -373,6 +452,7 @@ int main(void)
 	test_splices();
 	test_kept_head();
 	test_tail_elsewhere();
+	test_coded();
 	test_geometry();
 	test_kinds();
 	test_names();

@@ -1,6 +1,7 @@
 /* Golden stores: content that a released version wrote must be read for ever.
  *
  *	golden_check make STORE    writes the store of this version
+ *	golden_check code STORE    the same, with all that can be coded
  *	golden_check check STORE   opens it, and compares every region of every epoch with what was written */
 #include "support/settle.h"
 #include "vv_test.h"
@@ -58,9 +59,8 @@ static void declare(varve *v, uint64_t e)
 	ok(varve_protect(v, "empty", NULL, 0));
 }
 
-static void make(const char *store)
+static void make(const char *store, const char *const options[3])
 {
-	static const char *const options[] = { "chunk=32 codec=none", "chunk=32 codec=zstd:3", "chunk=32 codec=lz4" };
 	varve *v = NULL;
 
 	for (uint64_t e = 1; e <= EPOCHS; e++) {
@@ -82,6 +82,7 @@ static void check(const char *store)
 	for (uint64_t e = 1; e <= EPOCHS; e++) {
 		uint8_t was_mask[sizeof(mask)], was_odd[sizeof(odd)];
 		double was_field[FIELD];
+		int rc;
 
 		ok(varve_open(store, "golden", NULL, &v));
 		content(e);
@@ -95,7 +96,9 @@ static void check(const char *store)
 		if (e == 4)
 			declare(v, 1);
 		declare(v, e);
-		CHECK_EQ(varve_restart(v, e), 1);
+		rc = varve_restart(v, e);
+		ok(rc);
+		CHECK_EQ(rc, 1);
 		CHECK_EQ(step, e);
 		CHECK(memcmp(mask, was_mask, sizeof(mask)) == 0);
 		CHECK(memcmp(field, was_field, sizeof(field)) == 0);
@@ -106,9 +109,15 @@ static void check(const char *store)
 
 int main(int argc, char **argv)
 {
+	static const char *const plain[] = { "chunk=32 codec=none", "chunk=32 codec=zstd:3", "chunk=32 codec=lz4" };
+	static const char *const coded[] = { "chunk=128 block=4096 codec=zstd", "chunk=32 block=4096 codec=zstd:9",
+					     "chunk=256 block=4096 codec=zstd:3" };
+
 	CHECK(argc == 3);
 	if (strcmp(argv[1], "make") == 0)
-		make(argv[2]);
+		make(argv[2], plain);
+	else if (strcmp(argv[1], "code") == 0)
+		make(argv[2], coded);
 	else
 		check(argv[2]);
 	return 0;

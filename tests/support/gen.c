@@ -168,7 +168,7 @@ void gen_image(uint64_t *state, size_t max_regions, struct vv_buf *out, struct v
 	vv_layer_put_header(out);
 	gen_blocks(state, head.payload, gen_below(state, 2) == 0, &blocks, out);
 	gen_digests(state, head.payload, &digests);
-	CHECK(vv_layer_put_tail(&head, &blocks, &digests, NULL, out->n, out, head_digest ? head_digest : &unwanted) == 0);
+	CHECK(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, out->n, out, head_digest ? head_digest : &unwanted) == 0);
 	vv_payload_blocks_fini(&blocks);
 	vv_payload_digests_fini(&digests);
 	vv_head_fini(&head);
