@@ -45,21 +45,21 @@ static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
 
 static int capture(struct varve *v, struct vv_pass *p)
 {
+	struct vv_err_state error;
 	size_t chunks = 0;
 	int rc = vv_grains_take(p);
 
-	if (rc)
-		return rc;
-	rc = vv_capture_take(v, v->async, &p->st, &chunks);
+	if (rc == 0)
+		rc = vv_capture_take(v, v->async, &p->st, &chunks);
 	p->chunks += chunks;
-	if (rc) {
-		struct vv_err_state error;
-
-		vv_err_save(rc, &error);
+	if (rc == 0)
+		return 0;
+	vv_err_save(rc, &error);
+	if (p->put) /* some of it is in the store already */
+		vv_pass_retract(p);
+	else
 		vv_weave_retract(p);
-		vv_err_restore(&error);
-	}
-	return rc;
+	return vv_err_restore(&error);
 }
 
 static int take(struct varve *v, struct vv_pass **out)

@@ -375,10 +375,12 @@ static int pass(struct varve *v, struct vv_set *s)
 	s->passed = true;
 	s->n_pieces = 0;
 	s->type = common_type(s);
+	s->data_end = UINT64_MAX;
+	t.stream->failed = 0;
 	s->data = t.stream->len;
 	rc = s->space->pass(s->sieve, s->span, s->n, ++s->ordinal, &sink);
 	s->data_end = t.stream->len;
-	return rc;
+	return rc && t.stream->failed ? t.stream->failed : rc;
 }
 
 /* The device has forgotten nothing that counts if it runs out of memory in the middle: the host begins anew, with all. */
@@ -394,8 +396,7 @@ static int take_set(struct varve *v, struct vv_set *s)
 	}
 	rc = pass(v, s);
 	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
-		rc = fall_back(v, s);
-		stream->len = stream->asked = len;
+		rc = vv_stream_rewind(stream, len) ? fall_back(v, s) : rc;
 		if (rc == 0)
 			rc = pass(v, s);
 	}
@@ -472,7 +473,7 @@ static int take_all(struct vv_pass *p)
 	if (rc == 0)
 		rc = vv_grains_gather(v);
 	if (rc == 0)
-		rc = vv_stream_begin(&g->stream, most_special(g));
+		rc = vv_stream_begin(p, most_special(g));
 	for (size_t i = 0; rc == 0 && i < g->n; i++) {
 		struct vv_set *s = g->set[i];
 
@@ -494,13 +495,5 @@ static int take_all(struct vv_pass *p)
 
 int vv_grains_take(struct vv_pass *p)
 {
-	struct vv_err_state error;
-	int rc = p->v->grains ? take_all(p) : 0;
-
-	if (rc) {
-		vv_err_save(rc, &error);
-		vv_weave_retract(p);
-		vv_err_restore(&error);
-	}
-	return rc;
+	return p->v->grains ? take_all(p) : 0;
 }

@@ -92,7 +92,8 @@ int vv_grains_shade(struct vv_set *s);
 /* Which of their pages may have been written since the last look; looks anew from now on. */
 void vv_grains_look(struct varve *v, struct vv_set *s);
 void vv_grains_free(struct varve *v);
-/* In the call of a checkpoint: what all sets have that is new, into the stream; its pages are added to p->chunks. */
+/* In the call of a checkpoint: what all sets have that is new, into the stream; its pages are added to p->chunks. If it fails,
+ * vv_weave_retract. */
 int vv_grains_take(struct vv_pass *p);
 /* Nothing is known any more. */
 void vv_grains_forget(struct varve *v);

@@ -72,13 +72,16 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 /* On the writing thread. */
 static void stored(void *arg, uint32_t tile, uint32_t adds)
 {
-	struct vv_tiles *t = arg;
+	struct varve *v = arg;
+	struct vv_tiles *t = &v->tiles;
 
 	pthread_mutex_lock(&t->lock);
 	if (tile == VV_FLUSH_FAILED) {
 		t->broken = true;
 		pthread_cond_broadcast(&t->bell);
-	} else if (tile != VV_STREAM_TAG) {
+	} else if (tile == VV_STREAM_TAG) {
+		vv_stream_stored(v, adds);
+	} else {
 		t->tile[tile].in_blocks -= adds;
 		if (t->tile[tile].flags & VV_TILE_PLACED && t->tile[tile].in_blocks == 0)
 			vv_tiles_done(t, tile);
@@ -218,13 +221,14 @@ void vv_stow_free(struct vv_pass *p)
 	p->stow = NULL;
 }
 
-static int open_layer(struct vv_pass *p)
+int vv_stow_open(struct vv_pass *p)
 {
 	struct vv_flush_options opt = p->v->coding;
 
 	opt.prompt = p->v->tiles.fencing;
 	opt.stored = stored;
-	opt.arg = &p->v->tiles;
+	opt.arg = p->v;
+	p->v->tiles.broken = false;
 	return vv_pass_open(p, &opt);
 }
 
@@ -235,8 +239,8 @@ int vv_stow_run(struct vv_pass *p)
 	if (!p->stow)
 		rc = p->v->group ? vv_survey_run(p, 0) : vv_stow_begin(p, false);
 	vv_stage("asked");
-	if (rc == 0)
-		rc = open_layer(p);
+	if (rc == 0 && !p->flush)
+		rc = vv_stow_open(p);
 	if (rc == 0)
 		rc = store_tiles(p->stow);
 	vv_stage("placed");

@@ -46,5 +46,7 @@ void vv_sift_leave(struct vv_stow *w, size_t tile);
 
 /* engine/stow.c. */
 int vv_stow_begin(struct vv_pass *p, bool all);
+/* Opens the layer, so that content can be placed. */
+int vv_stow_open(struct vv_pass *p);
 
 #endif

@@ -3,10 +3,14 @@
 #include "base/mem.h"
 #include "engine/collective.h"
 #include "engine/grains.h"
-#include "engine/tiles.h"
+#include "engine/stow.h"
 #include <string.h>
 
-/* ---- the bytes -------------------------------------------------------------------------------------------------------------- */
+enum {
+	LEAST = 16, /* blocks: more than a space asks for before it has filled any */
+	STEP = 64,  /* pages hashed by one task */
+	BLOCK_PAGES = VV_STREAM_BLOCK / VV_STREAM_PAGE,
+};
 
 void vv_stream_init(struct vv_stream *s, const struct varve *v)
 {
@@ -34,72 +38,30 @@ void vv_stream_fini(struct vv_stream *s)
 	*s = (struct vv_stream){ 0 };
 }
 
-int vv_stream_begin(struct vv_stream *s, const struct vv_space *space)
+int vv_stream_begin(struct vv_pass *p, const struct vv_space *space)
 {
-	if (space != s->space)
+	struct vv_stream *s = &p->v->grains->stream;
+	uint64_t stage = vv_conf_number(&p->v->conf, "stage") / VV_STREAM_BLOCK;
+
+	s->most = p->v->group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
+	if (space != s->space || (s->most && s->n_blocks > s->most))
 		drop_blocks(s);
 	s->space = space;
-	s->len = s->asked = 0;
+	s->pass = p;
+	s->len = s->asked = s->gone = 0;
+	s->placed = s->in_blocks = 0;
 	s->sifted = false;
 	return vv_stream_end(s);
 }
 
-static int add_block(struct vv_stream *s)
-{
-	uint8_t *p;
-
-	if (vv_mem_room(&s->block, s->n_blocks, &s->blocks_cap, sizeof(*s->block)) < 0)
-		return VV_ENOMEM;
-	p = s->space->rent(VV_STREAM_BLOCK);
-	if (!p)
-		return vv_err_set(VV_ENOMEM, "no memory for what is new in this epoch (%llu bytes so far)",
-				  (unsigned long long)s->asked);
-	s->block[s->n_blocks++] = p;
-	return 0;
-}
-
-uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got)
-{
-	size_t block = (size_t)(s->asked / VV_STREAM_BLOCK), off = (size_t)(s->asked % VV_STREAM_BLOCK);
-
-	if (block == s->n_blocks && add_block(s) < 0)
-		return NULL;
-	*got = want < VV_STREAM_BLOCK - off ? want : VV_STREAM_BLOCK - off;
-	s->asked += *got;
-	return s->block[block] + off;
-}
-
-void vv_stream_filled(struct vv_stream *s, size_t len)
-{
-	s->len += len;
-}
-
-int vv_stream_append(struct vv_stream *s, const void *p, size_t len)
-{
-	const uint8_t *from = p;
-
-	while (len) {
-		size_t got;
-		uint8_t *to = vv_stream_room(s, len, &got);
-
-		if (!to)
-			return VV_ENOMEM;
-		memcpy(to, from, got);
-		vv_stream_filled(s, got);
-		from += got;
-		len -= got;
-	}
-	return 0;
-}
+/* ---- pages -------------------------------------------------------------------------------------------------------------------- */
 
 static const uint8_t *page_bytes(const struct vv_stream *s, size_t i)
 {
-	uint64_t at = (uint64_t)i * VV_STREAM_PAGE;
+	size_t block = i / BLOCK_PAGES;
 
-	return s->block[at / VV_STREAM_BLOCK] + at % VV_STREAM_BLOCK;
+	return s->block[s->most ? block % s->most : block] + i % BLOCK_PAGES * VV_STREAM_PAGE;
 }
-
-/* ---- its pages, on their way into the layer ------------------------------------------------------------------------------------ */
 
 static int make_pages(struct vv_stream *s, size_t n)
 {
@@ -132,25 +94,185 @@ int vv_stream_end(struct vv_stream *s)
 	return make_pages(s, r->n_chunks);
 }
 
-enum { STEP = 64 }; /* pages hashed by one task */
-
 static void hash_step(void *arg, size_t step)
 {
 	struct varve *v = arg;
 	struct vv_stream *s = &v->grains->stream;
-	size_t end = (step + 1) * STEP < s->pages.n_chunks ? (step + 1) * STEP : s->pages.n_chunks;
+	size_t i = s->placed + step * STEP, end = i + STEP < s->pages.n_chunks ? i + STEP : s->pages.n_chunks;
 
-	for (size_t i = step * STEP; i < end; i++)
+	for (; i < end; i++)
 		v->digest(page_bytes(s, i), vv_region_chunk_len(&s->pages, i), &s->digest[i]);
 }
 
-static void zero_tail(const struct varve *v, struct vv_region *r)
+/* Those that are not placed yet. */
+static void hash_pages(struct varve *v)
 {
 	static const uint8_t zero[VV_STREAM_PAGE];
+	struct vv_stream *s = &v->grains->stream;
+	struct vv_region *r = &s->pages;
 
 	if (r->n_chunks)
 		v->digest(zero, vv_region_chunk_len(r, r->n_chunks - 1), &r->zero_tail);
+	vv_pool_each(v->pool, (r->n_chunks - s->placed + STEP - 1) / STEP, hash_step, v);
 }
+
+/* A page of one set's data is coded by the type of its elements. */
+static uint8_t type_of(const struct vv_grains *g, uint64_t at, uint64_t end)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (at >= g->set[i]->data && end <= g->set[i]->data_end)
+			return g->set[i]->type;
+	return VV_TYPE_BYTES;
+}
+
+static int place_page(struct vv_pass *p, size_t i)
+{
+	struct vv_stream *s = &p->v->grains->stream;
+	uint64_t at = (uint64_t)i * VV_STREAM_PAGE;
+	bool added = false;
+	int rc;
+
+	s->pages.shape.type = type_of(p->v->grains, at, at + vv_region_chunk_len(&s->pages, i));
+	if (!p->claims)
+		s->pages.now[i] = VV_CHUNK_UNKNOWN;
+	else if (s->pages.now[i] != VV_CHUNK_UNKNOWN && !vv_collective_is_claim(p, s->pages.now[i]))
+		return 0;
+	pthread_mutex_lock(&p->v->tiles.lock);
+	s->in_blocks++;
+	pthread_mutex_unlock(&p->v->tiles.lock);
+	rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_STREAM_TAG, &added);
+	if (!added) {
+		pthread_mutex_lock(&p->v->tiles.lock);
+		s->in_blocks--;
+		pthread_mutex_unlock(&p->v->tiles.lock);
+	}
+	return rc;
+}
+
+static int place_pages(struct vv_pass *p)
+{
+	struct vv_stream *s = &p->v->grains->stream;
+	int rc = 0;
+
+	for (; rc == 0 && s->placed < s->pages.n_chunks; s->placed++)
+		rc = place_page(p, s->placed);
+	return rc;
+}
+
+void vv_stream_stored(struct varve *v, uint32_t adds)
+{
+	v->grains->stream.in_blocks -= adds;
+	if (v->grains->stream.in_blocks == 0)
+		pthread_cond_broadcast(&v->tiles.bell);
+}
+
+/* ---- room --------------------------------------------------------------------------------------------------------------------- */
+
+static int wait_stored(struct vv_pass *p)
+{
+	struct vv_tiles *t = &p->v->tiles;
+	int rc = vv_flush_push(p->flush);
+
+	pthread_mutex_lock(&t->lock);
+	while (rc == 0 && p->v->grains->stream.in_blocks && !t->broken)
+		pthread_cond_wait(&t->bell, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return rc ? rc : vv_flush_push(p->flush); /* which tells what went wrong */
+}
+
+/* Whole blocks that are filled are stored now, and used again. */
+static int drain(struct vv_stream *s)
+{
+	struct vv_pass *p = s->pass;
+	uint64_t len = s->len;
+	int rc = 0;
+
+	s->len = len / VV_STREAM_BLOCK * VV_STREAM_BLOCK;
+	if (s->len <= s->gone)
+		rc = vv_err_set(VV_EINVAL, "nothing of what is new is there yet, and there is no room for more (option stage)");
+	if (rc == 0)
+		rc = vv_stream_end(s);
+	if (rc == 0)
+		rc = vv_index_reserve(&p->v->history.index, s->pages.n_chunks - s->placed);
+	if (rc == 0 && !p->flush)
+		rc = vv_stow_open(p);
+	if (rc == 0) {
+		hash_pages(p->v);
+		rc = place_pages(p);
+	}
+	if (rc == 0)
+		rc = wait_stored(p);
+	s->gone = s->len;
+	s->len = len;
+	return rc;
+}
+
+static int add_block(struct vv_stream *s)
+{
+	uint8_t *p;
+
+	if (vv_mem_room(&s->block, s->n_blocks, &s->blocks_cap, sizeof(*s->block)) < 0)
+		return VV_ENOMEM;
+	p = s->space->rent(VV_STREAM_BLOCK);
+	if (!p)
+		return vv_err_set(VV_ENOMEM, "no memory for what is new in this epoch (%llu bytes so far)",
+				  (unsigned long long)s->asked);
+	s->block[s->n_blocks++] = p;
+	return 0;
+}
+
+uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got)
+{
+	size_t block = (size_t)(s->asked / VV_STREAM_BLOCK), off = (size_t)(s->asked % VV_STREAM_BLOCK);
+
+	if (s->most && s->asked - s->gone == (uint64_t)s->most * VV_STREAM_BLOCK) {
+		s->failed = drain(s);
+		if (s->failed)
+			return NULL;
+	}
+	block = s->most ? block % s->most : block;
+	if (block == s->n_blocks) {
+		s->failed = add_block(s);
+		if (s->failed)
+			return NULL;
+	}
+	*got = want < VV_STREAM_BLOCK - off ? want : VV_STREAM_BLOCK - off;
+	s->asked += *got;
+	return s->block[block] + off;
+}
+
+void vv_stream_filled(struct vv_stream *s, size_t len)
+{
+	s->len += len;
+}
+
+int vv_stream_append(struct vv_stream *s, const void *p, size_t len)
+{
+	const uint8_t *from = p;
+
+	while (len) {
+		size_t got;
+		uint8_t *to = vv_stream_room(s, len, &got);
+
+		if (!to)
+			return s->failed;
+		memcpy(to, from, got);
+		vv_stream_filled(s, got);
+		from += got;
+		len -= got;
+	}
+	return 0;
+}
+
+bool vv_stream_rewind(struct vv_stream *s, uint64_t len)
+{
+	if (s->gone > len || (uint64_t)s->placed * VV_STREAM_PAGE > len)
+		return false;
+	s->len = s->asked = len;
+	return true;
+}
+
+/* ---- with other ranks ----------------------------------------------------------------------------------------------------------- */
 
 /* Behind all chunks of tiles, in the order of memory. */
 static uint64_t number(const struct varve *v, size_t i)
@@ -165,8 +287,7 @@ int vv_stream_sift(struct vv_pass *p)
 
 	if (!s || s->sifted)
 		return 0;
-	zero_tail(p->v, &s->pages);
-	vv_pool_each(p->v->pool, (s->pages.n_chunks + STEP - 1) / STEP, hash_step, p->v);
+	hash_pages(p->v);
 	for (size_t i = 0; p->claims && rc == 0 && i < s->pages.n_chunks; i++) {
 		s->pages.now[i] = VV_CHUNK_UNKNOWN;
 		if (!vv_pass_known(p, &s->pages, i, &s->digest[i]))
@@ -201,31 +322,13 @@ void vv_stream_promise(struct vv_pass *p, uint64_t *pos)
 	}
 }
 
-/* A page of one set's data is coded by the type of its elements. */
-static uint8_t type_of(const struct vv_grains *g, uint64_t at, uint64_t end)
-{
-	for (size_t i = 0; i < g->n; i++)
-		if (at >= g->set[i]->data && end <= g->set[i]->data_end)
-			return g->set[i]->type;
-	return VV_TYPE_BYTES;
-}
+/* ---- into the layer -------------------------------------------------------------------------------------------------------------- */
 
 int vv_stream_place(struct vv_pass *p)
 {
-	struct vv_stream *s = p->v->grains ? &p->v->grains->stream : NULL;
 	int rc = vv_stream_sift(p);
 
-	for (size_t i = 0; s && rc == 0 && i < s->pages.n_chunks; i++) {
-		uint64_t at = (uint64_t)i * VV_STREAM_PAGE;
-		bool added;
-
-		s->pages.shape.type = type_of(p->v->grains, at, at + vv_region_chunk_len(&s->pages, i));
-		if (!p->claims)
-			s->pages.now[i] = VV_CHUNK_UNKNOWN;
-		if (s->pages.now[i] == VV_CHUNK_UNKNOWN || vv_collective_is_claim(p, s->pages.now[i]))
-			rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_STREAM_TAG, &added);
-	}
-	return rc;
+	return rc || !p->v->grains ? rc : place_pages(p);
 }
 
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out)

@@ -12,26 +12,35 @@ enum { VV_STREAM_PAGE = 4096, VV_STREAM_BLOCK = 8 << 20 };
 
 struct vv_stream {
 	const struct vv_space *space; /* whose memory the blocks are */
-	uint8_t **block;              /* of VV_STREAM_BLOCK bytes; they are kept from epoch to epoch */
+	uint8_t **block;              /* of VV_STREAM_BLOCK bytes, used in turn; they are kept from epoch to epoch */
 	size_t n_blocks, blocks_cap;
+	size_t most;                  /* blocks, before what is there must be stored; 0: no limit */
+	struct vv_pass *pass;         /* of the epoch under way */
 	uint64_t len, asked;          /* bytes that are there; and that room was given for */
 	struct vv_region pages;       /* as a region of which only its length, chunks and what they hold now mean anything */
 	struct vv_digest *digest;     /* per page, once they are sifted */
 	size_t pages_cap;
+	size_t placed;                /* pages */
+	size_t in_blocks;             /* of them, handed to the flush and not written yet; under the tiles' lock */
+	uint64_t gone;                /* bytes whose room has been used again */
 	bool sifted;
+	int failed;                   /* why there was no room */
 };
 
 void vv_stream_init(struct vv_stream *s, const struct varve *v);
 void vv_stream_fini(struct vv_stream *s); /* its blocks go, too */
 /* Empties it for a new epoch; `space`: that data will come from. */
-int vv_stream_begin(struct vv_stream *s, const struct vv_space *space);
-/* Room for the next bytes, contiguous, at most `want`; what is asked for is filled in the same order. */
+int vv_stream_begin(struct vv_pass *p, const struct vv_space *space);
+/* Room for the next bytes, contiguous, at most `want`; what is asked for is filled in the same order. If there is too much that is not
+ * stored yet, that is done first: a session that is alone need not hold all that is new. */
 uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got);
 void vv_stream_filled(struct vv_stream *s, size_t len);
 int vv_stream_append(struct vv_stream *s, const void *p, size_t len);
 
-/* All is there: how many pages it has. */
+/* All is there. */
 int vv_stream_end(struct vv_stream *s);
+/* What came after the first len bytes is given up; false: some of it is stored already. */
+bool vv_stream_rewind(struct vv_stream *s, uint64_t len);
 /* Hashes all; what is known is let go, the rest becomes claims where other ranks are to be asked. */
 int vv_stream_sift(struct vv_pass *p);
 /* The others have been asked. */
@@ -39,6 +48,8 @@ void vv_stream_heard(struct vv_pass *p);
 /* The positions that it will have, from *pos on. */
 void vv_stream_promise(struct vv_pass *p, uint64_t *pos);
 int vv_stream_place(struct vv_pass *p);
+/* Under the tiles' lock: so many of its pages are written. */
+void vv_stream_stored(struct varve *v, uint32_t adds);
 /* Where bytes at..end came to lie; out: in the same offsets. */
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out);
 

@@ -343,6 +343,38 @@ static void failed(const char *options)
 	free(q);
 }
 
+/* More than may be held: it is stored meanwhile; and if that fails, nothing of it counts. */
+static void much(void)
+{
+	enum { LEN = 150 << 20, LIMIT = 70 << 20 };
+	uint8_t *p = malloc(LEN), *q = malloc(LEN);
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("more than the stage holds");
+	place_path(store, "much");
+	for (size_t i = 0; i < LEN; i += 8)
+		*(uint64_t *)(p + i) = rng();
+	OK(varve_open(store, "job", "grain=512 stage=1MiB codec=none", &v));
+	OK(varve_protect(v, "p", p, LEN));
+	set_limit(LIMIT);
+	MUST(varve_checkpoint(v) < 0);
+	MUST(varve_checkpoint(v) < 0);
+	set_limit(RLIM_INFINITY);
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, varve_epoch(v)));
+	OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN));
+	MUST(memcmp(p, q, LEN) == 0);
+	p[LEN / 2]++;
+	MUST(new_bytes(v) == 512);
+	OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN));
+	MUST(memcmp(p, q, LEN) == 0);
+	OK(varve_close(v));
+	place_remove(store);
+	free(p);
+	free(q);
+}
+
 static void misuse(void)
 {
 	static uint8_t p[100000];
@@ -454,6 +486,7 @@ int main(void)
 	only_new();
 	misuse();
 	kept();
+	much();
 	failed("grain=128 mode=sync");
 	failed("grain=128 mode=async codec=none");
 	failed("grain=128 mode=async method=tree");
