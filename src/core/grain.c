@@ -39,7 +39,8 @@ size_t vv_grain_limit(uint64_t memory, uint32_t end)
 {
 	enum { PER_NUMBER = 17, PER_SLICE = 64, PER_ENTRY = 64, LEAST = 1024, STATES = 4 };
 	uint64_t slice = end < VV_GRAIN_SLICE ? end : VV_GRAIN_SLICE;
-	uint64_t fixed = (uint64_t)end * PER_NUMBER + slice * PER_SLICE;
+	uint64_t work = slice * PER_SLICE < memory / 4 ? slice * PER_SLICE : memory / 4;
+	uint64_t fixed = (uint64_t)end * PER_NUMBER + work;
 	uint64_t limit = memory > fixed ? (memory - fixed) / PER_ENTRY : 0;
 	uint64_t most = (uint64_t)end * STATES + LEAST;
 

@@ -74,7 +74,7 @@ int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32
 /* The span that a grain's number is of. */
 size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number);
 /* How many digests are remembered in each of the two generations, if `memory` bytes may be used in all beside the regions: they pay for a
- * digest of each grain, the work on a slice, and two tables whose slots of 24 bytes are three quarters full. Of the method `tree`, which has
+ * digest of each grain, the work on a slice (64 bytes per number of it, but no more than a quarter of them), and two tables whose slots of 24 bytes are three quarters full. Of the method `tree`, which has
  * four tables, half as many. */
 size_t vv_grain_limit(uint64_t memory, uint32_t end);
 const char *vv_grain_method_name(enum vv_method method);

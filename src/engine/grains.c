@@ -236,7 +236,7 @@ int vv_grains_gather(struct varve *v)
 /* What may be used beside the regions. A set that has grown much gets a new sieve. */
 static uint64_t budget_of(const struct varve *v, const struct vv_set *s)
 {
-	enum { LEAST = 16 << 20 };
+	enum { LEAST = 64 << 20 };
 	uint64_t bytes = 0, share;
 
 	for (size_t i = 0; i < s->n; i++)
@@ -254,6 +254,7 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 		.memory = s->budget,
 		.compare = strcmp(vv_conf_text(&v->conf, "verify"), "bytes") == 0,
 		.device = s->key.device,
+		.guard = vv_fence_try,
 	};
 
 	s->space = space;
@@ -353,6 +354,26 @@ void vv_grains_look(struct varve *v, struct vv_set *s)
 		s->span[i].maybe = vv_watch_look(v, s->region[i]);
 }
 
+static void touch(void *arg)
+{
+	const struct vv_region *r = arg;
+
+	for (uint64_t at = 0; at < r->shape.len; at += vv_memory_page())
+		(void)*(volatile const uint8_t *)(r->p + at);
+}
+
+/* Whose memory was it that could not be read? */
+static int blame(struct vv_set *s, int rc)
+{
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
+		if (vv_fence_try(touch, s->region[i]) < 0)
+			return vv_capture_is_gone(s->region[i]);
+	return vv_err_restore(&error);
+}
+
 static uint8_t common_type(const struct vv_set *s)
 {
 	for (size_t i = 1; i < s->n; i++)
@@ -380,7 +401,9 @@ static int pass(struct varve *v, struct vv_set *s)
 	s->data = t.stream->len;
 	rc = s->space->pass(s->sieve, s->span, s->n, ++s->ordinal, &sink);
 	s->data_end = t.stream->len;
-	return rc && t.stream->failed ? t.stream->failed : rc;
+	if (rc == 0)
+		return 0;
+	return t.stream->failed ? t.stream->failed : blame(s, rc);
 }
 
 /* The device has forgotten nothing that counts if it runs out of memory in the middle: the host begins anew, with all. */
@@ -413,22 +436,42 @@ static void count(struct vv_pass *p, const struct vv_set *s)
 	p->st.bytes_dup_time += (c->known - c->known_here) * s->key.grain;
 }
 
+struct reading {
+	const struct vv_region *region;
+	uint8_t *to;
+	size_t n;
+	int rc;
+};
+
+static void read_end(void *arg)
+{
+	struct reading *x = arg;
+
+	x->rc = x->region->fine->key.space->copy_out(x->to, x->region->p + x->region->shape.len - x->n, x->n);
+}
+
+int vv_grains_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n)
+{
+	struct reading x = { r, bytes, (size_t)(r->shape.len % r->fine->key.grain), 0 };
+	int rc = x.n ? vv_fence_try(read_end, &x) : 0;
+
+	*n = x.n;
+	return rc ? rc : x.rc;
+}
+
 /* What is less than a grain is compared whole. */
 static int take_tail(struct vv_pass *p, struct vv_region *r)
 {
 	static const uint8_t zero[VV_GRAIN_MAX];
 	struct vv_stream *stream = &p->v->grains->stream;
 	struct vv_fine *f = r->fine;
-	size_t n = (size_t)(r->shape.len % f->key.grain);
 	uint8_t bytes[VV_GRAIN_MAX];
 	struct vv_digest d;
-	int rc;
+	size_t n;
+	int rc = vv_grains_read_tail(r, bytes, &n);
 
 	f->tail_is = VV_TAIL_SAME;
-	if (!n)
-		return 0;
-	rc = f->key.space->copy_out(bytes, r->p + r->shape.len - n, n);
-	if (rc)
+	if (rc || !n)
 		return rc;
 	p->v->digest(bytes, n, &d);
 	if (f->tail_known && f->len == r->shape.len && vv_digest_equal(&d, &f->tail))

@@ -89,6 +89,8 @@ int vv_grains_gather(struct varve *v);
 int vv_grains_open_sieve(struct varve *v, struct vv_set *s);
 /* The spans of a set that the host looks at although it is a device's are copies in the host's memory. */
 int vv_grains_shade(struct vv_set *s);
+/* What is less than a grain at a region's end. */
+int vv_grains_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n);
 /* Which of their pages may have been written since the last look; looks anew from now on. */
 void vv_grains_look(struct varve *v, struct vv_set *s);
 void vv_grains_free(struct varve *v);

@@ -290,9 +290,9 @@ static int take_table(struct varve *v, struct vv_region *r)
 static int adopt_tail(struct varve *v, struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
-	size_t n = (size_t)(r->shape.len % f->key.grain);
 	uint8_t bytes[VV_GRAIN_MAX];
-	int rc = n ? f->key.space->copy_out(bytes, r->p + r->shape.len - n, n) : 0;
+	size_t n;
+	int rc = vv_grains_read_tail(r, bytes, &n);
 
 	if (rc == 0 && n) {
 		v->digest(bytes, n, &f->tail);

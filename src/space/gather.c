@@ -49,8 +49,9 @@ int vv_gather_data(const struct vv_gather *g, const uint32_t *number, size_t n, 
 		if (!c.to)
 			return VV_ENOMEM;
 		c.n = got / g->chunk < n ? got / g->chunk : n;
-		vv_sweep_each(g->pool, (c.n + c.step - 1) / c.step, copy_task, &c);
-		rc = sink->data(sink->arg, c.to, c.n * g->chunk);
+		rc = vv_sweep_each(g->opt, g->pool, (c.n + c.step - 1) / c.step, copy_task, &c);
+		if (rc == 0)
+			rc = sink->data(sink->arg, c.to, c.n * g->chunk);
 		if (rc)
 			return rc;
 		number += c.n;
@@ -114,7 +115,7 @@ static int complain(const struct vv_gather *g, const struct vv_find *f)
 int vv_gather_compare(const struct vv_gather *g, const struct vv_find *f, size_t n)
 {
 	struct comparing c = { .g = g, .f = f, .n = n, .step = TASK / g->chunk, .worst = n };
+	int rc = vv_sweep_each(g->opt, g->pool, (n + c.step - 1) / c.step, compare_task, &c);
 
-	vv_sweep_each(g->pool, (n + c.step - 1) / c.step, compare_task, &c);
-	return c.worst < n ? complain(g, &f[c.worst]) : 0;
+	return rc ? rc : c.worst < n ? complain(g, &f[c.worst]) : 0;
 }

@@ -11,6 +11,7 @@ struct vv_gather {
 	size_t n_spans;
 	uint32_t chunk;
 	struct vv_pool *pool; /* NULL: this thread alone */
+	const struct vv_sieve_options *opt;
 };
 
 /* The grains of these numbers, ascending, become the next data of the sink. */

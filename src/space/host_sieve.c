@@ -116,7 +116,7 @@ static int pass_init(struct pass *p, struct sieve *s, struct vv_span *span, size
 	if (rc == 0)
 		rc = work_init(&p->w, s->past.end);
 	p->sweep = (struct vv_sweep){ .opt = opt, .pool = s->pool, .span = span, .n_spans = n, .past = &s->past, .zero = s->zero };
-	p->gather = (struct vv_gather){ span, n, opt->chunk, s->pool };
+	p->gather = (struct vv_gather){ span, n, opt->chunk, s->pool, opt };
 	return rc;
 }
 
@@ -326,18 +326,21 @@ int vv_host_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, ui
 	struct sieve *s = sieve_of(base);
 	uint64_t forgotten = s->known.forgotten;
 	struct pass p;
-	int rc = pass_init(&p, s, span, n, ordinal);
+	int rc = pass_init(&p, s, span, n, ordinal), late;
 
 	p.sink = sink;
 	base->counts = (struct vv_sieve_counts){ 0 };
 	if (rc == 0)
 		sweep(&p, 0);
 	for (uint32_t begin = 0; rc == 0 && pass_next(&p, begin); begin += VV_GRAIN_SLICE) {
-		vv_sweep_end(&p.sweep);
+		rc = vv_sweep_end(&p.sweep);
+		if (rc)
+			break;
 		sweep(&p, begin + VV_GRAIN_SLICE);
 		rc = do_slice(&p);
 	}
-	vv_sweep_end(&p.sweep);
+	late = vv_sweep_end(&p.sweep);
+	rc = rc ? rc : late;
 	base->counts.forgotten = s->known.forgotten - forgotten;
 	work_fini(&p.w);
 	if (rc)
@@ -407,7 +410,7 @@ int vv_host_sieve_adopt(struct vv_sieve *base, struct vv_span *span, size_t n, u
 	vv_past_forget(&s->past);
 	for (uint32_t begin = 0; rc == 0 && begin < s->past.end; begin += VV_GRAIN_SLICE) {
 		sweep(&p, begin);
-		vv_sweep_end(&p.sweep);
+		rc = vv_sweep_end(&p.sweep);
 	}
 	if (rc == 0)
 		rc = know(&p, usable, n_usable);

@@ -60,17 +60,14 @@ static void move_digests(struct vv_digest *to, struct vv_digest *from, size_t n)
 	}
 }
 
+/* Bits beyond the end of a region that has become shorter are nobody's. */
 static void move(struct vv_past *to, const struct vv_past_region *now, const struct vv_past *from,
 		 const struct vv_past_region *was)
 {
-	uint32_t n = now->n < was->n ? now->n : was->n, tiles = n / VV_GRAIN_TILE, rest = n % VV_GRAIN_TILE;
-	const uint32_t *there = from->there + was->first / VV_GRAIN_TILE;
-	uint32_t *out = to->there + now->first / VV_GRAIN_TILE;
+	uint32_t n = now->n < was->n ? now->n : was->n, tiles = (n + VV_GRAIN_TILE - 1) / VV_GRAIN_TILE;
 
 	move_digests(to->digest + now->first, from->digest + was->first, n);
-	memcpy(out, there, tiles * sizeof(*out));
-	if (rest)
-		out[tiles] = there[tiles] & ((1u << rest) - 1);
+	memcpy(to->there + now->first / VV_GRAIN_TILE, from->there + was->first / VV_GRAIN_TILE, tiles * sizeof(*to->there));
 }
 
 int vv_past_fit(struct vv_past *p, const struct vv_span *span, size_t n, uint32_t end)

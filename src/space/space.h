@@ -13,6 +13,8 @@ struct vv_sieve_options {
 	uint64_t memory; /* that may be used beside the regions */
 	bool compare;    /* bytes too, where equal digests are both at hand */
 	int device;      /* of the space, where it has several */
+	/* Calls fn(arg), which reads regions in the host's memory: an error if some of it is not there. NULL: all of it is. */
+	int (*guard)(void (*fn)(void *arg), void *arg);
 };
 
 /* Takes what a pass finds. The three are called by the thread that called the pass. */

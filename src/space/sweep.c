@@ -95,9 +95,35 @@ static void work(struct vv_sweep *s)
 		look_at(s, s->begin + (uint32_t)at, n - at < step ? s->end : s->begin + (uint32_t)(at + step));
 }
 
+/* ---- memory that may not be there -------------------------------------------------------------------------------------------------- */
+
+static void guarded(const struct vv_sieve_options *opt, void (*fn)(void *arg), void *arg, struct vv_sweep_fault *fault)
+{
+	int rc = 0;
+
+	if (opt->guard)
+		rc = opt->guard(fn, arg);
+	else
+		fn(arg);
+	if (rc && !atomic_exchange(&fault->met, 1))
+		vv_err_save(rc, &fault->error);
+}
+
+static int told(struct vv_sweep_fault *fault)
+{
+	return atomic_exchange(&fault->met, 0) ? vv_err_restore(&fault->error) : 0;
+}
+
+static void work_guarded(void *arg)
+{
+	work(arg);
+}
+
 static void run_helper(struct vv_task *t)
 {
-	work(((struct vv_sweep_helper *)t)->sweep);
+	struct vv_sweep *s = ((struct vv_sweep_helper *)t)->sweep;
+
+	guarded(s->opt, work_guarded, s, &s->fault);
 }
 
 void vv_sweep_begin(struct vv_sweep *s, uint32_t begin, uint32_t end, uint32_t *changed, uint32_t *zeros)
@@ -116,19 +142,48 @@ void vv_sweep_begin(struct vv_sweep *s, uint32_t begin, uint32_t end, uint32_t *
 	}
 }
 
-void vv_sweep_end(struct vv_sweep *s)
+int vv_sweep_end(struct vv_sweep *s)
 {
-	work(s);
+	guarded(s->opt, work_guarded, s, &s->fault);
 	for (; s->n_helpers; s->n_helpers--)
 		vv_pool_wait(s->pool, &s->helper[s->n_helpers - 1].task);
+	return told(&s->fault);
 }
 
-void vv_sweep_each(struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg)
+struct each {
+	const struct vv_sieve_options *opt;
+	void (*fn)(void *arg, size_t i);
+	void *arg;
+	struct vv_sweep_fault fault;
+};
+
+struct step {
+	struct each *each;
+	size_t i;
+};
+
+static void step_guarded(void *arg)
 {
-	if (pool) {
-		vv_pool_each(pool, n, fn, arg);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		fn(arg, i);
+	struct step *s = arg;
+
+	s->each->fn(s->each->arg, s->i);
+}
+
+static void run_step(void *arg, size_t i)
+{
+	struct each *e = arg;
+	struct step s = { e, i };
+
+	guarded(e->opt, step_guarded, &s, &e->fault);
+}
+
+int vv_sweep_each(const struct vv_sieve_options *opt, struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg)
+{
+	struct each e = { .opt = opt, .fn = fn, .arg = arg };
+
+	if (pool)
+		vv_pool_each(pool, n, run_step, &e);
+	for (size_t i = 0; !pool && i < n; i++)
+		run_step(&e, i);
+	return told(&e.fault);
 }

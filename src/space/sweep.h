@@ -2,12 +2,19 @@
 #ifndef VV_SPACE_SWEEP_H
 #define VV_SPACE_SWEEP_H
 
+#include "base/err.h"
 #include "base/pool.h"
 #include "space/past.h"
 #include "space/space.h"
 #include <stdatomic.h>
 
 enum { VV_SWEEP_HELPERS = 63 };
+
+/* What was met first of memory that is not there. */
+struct vv_sweep_fault {
+	atomic_int met;
+	struct vv_err_state error;
+};
 
 struct vv_sweep {
 	const struct vv_sieve_options *opt;
@@ -20,6 +27,7 @@ struct vv_sweep {
 	uint32_t begin, end;
 	uint32_t *changed, *zeros;
 	atomic_size_t next; /* what to take next, in tasks */
+	struct vv_sweep_fault fault;
 	size_t n_helpers;
 	struct vv_sweep_helper {
 		struct vv_task task;
@@ -31,8 +39,8 @@ struct vv_sweep {
  * has changed, `zeros` for those of them that are zero; their past becomes what they hold now. */
 void vv_sweep_begin(struct vv_sweep *s, uint32_t begin, uint32_t end, uint32_t *changed, uint32_t *zeros);
 /* Helps, and returns when all is done; none begun is fine. */
-void vv_sweep_end(struct vv_sweep *s);
-/* fn(arg, i) for 0 <= i < n, by the pool if there is one. */
-void vv_sweep_each(struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg);
+int vv_sweep_end(struct vv_sweep *s);
+/* fn(arg, i) for 0 <= i < n, by the pool if there is one, guarded as the options say. */
+int vv_sweep_each(const struct vv_sieve_options *opt, struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 
 #endif

@@ -26,7 +26,8 @@ static void expect(const struct vv_piece *got, uint32_t at, uint32_t len, uint64
 
 static void kinds_apart(void)
 {
-	struct vv_find f[] = { zero(0), zero(1), fresh(2, 0), fresh(3, 1), fresh(5, 2), copy(6, 1, 7, 0), copy(7, 1, 8, 0), copy(8, 2, 9, 0), copy(9, 2, 9, 0), zero(10), zero(12) };
+	struct vv_find f[] = { zero(0),          zero(1),          fresh(2, 0),      fresh(3, 1), fresh(5, 2), copy(6, 1, 7, 0),
+			       copy(7, 1, 8, 0), copy(8, 2, 9, 0), copy(9, 2, 9, 0), zero(10),    zero(12) };
 	struct vv_piece p[11], q[11];
 	size_t n = vv_runs_list(f, 11, p);
 

@@ -212,6 +212,9 @@ void sieve_suite_regions(const struct sieve_suite *s)
 	trial_five_step(&f);
 	CHECK_EQ(last_of(&f, VV_METHOD_RUN)->len, 0);
 	CHECK_EQ(last_of(&f, VV_METHOD_RUN)->n, 1);
+	m.region[0].id = m.next_id++; /* another region in place of one, with the same bytes */
+	trial_five_step(&f);
+	CHECK_EQ(last_of(&f, VV_METHOD_BASIC)->counts.changed, m.region[0].len / C);
 	while (m.n)
 		trial_memory_remove(&m, 0);
 	step_unchanged(&f);
@@ -563,6 +566,48 @@ static void tell_maybe(struct trial_memory *m, uint8_t *const *before)
 	}
 }
 
+static void tell_nothing(struct trial_memory *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->region[i].maybe);
+		m->region[i].maybe = calloc(m->region[i].len / 4096 / 64 + 1, sizeof(uint64_t));
+		CHECK(m->region[i].maybe);
+	}
+}
+
+/* Grains of which nothing is known are looked at, whatever the bits say. */
+static void new_grains(const struct sieve_suite *s, uint32_t chunk)
+{
+	const struct vv_range all = { 0, UINT32_MAX };
+	struct trial_memory m;
+	struct trial_five f;
+
+	trial_memory_init(&m, s);
+	trial_five_open(&f, &m, chunk, PLENTY);
+	for (int i = 0; i < 4; i++) {
+		struct trial_region *r = &m.region[i < 2 ? i : 0];
+
+		if (i < 2)
+			trial_memory_add(&m, 40 * 4096);
+		else
+			trial_memory_resize(&m, 0, i == 2 ? 35 * chunk : 20 * 4096); /* shrinks, grows */
+		gen_bytes(&m.rng, r->p + 35 * chunk, r->len - 35 * chunk);
+		tell_nothing(&m);
+		trial_five_step(&f);
+	}
+	gen_bytes(&m.rng, m.region[1].p, m.region[1].len); /* another state, adopted */
+	trial_memory_show(&m);
+	for (int k = 0; k < 5; k++)
+		trial_adopt(&f.t[k], &all, 1);
+	for (size_t i = 0; i < m.n; i++) { /* now all is looked at */
+		free(m.region[i].maybe);
+		m.region[i].maybe = NULL;
+	}
+	trial_five_step(&f);
+	trial_five_close(&f);
+	trial_memory_fini(&m);
+}
+
 static void skip_pages(const struct sieve_suite *s, uint32_t chunk)
 {
 	struct trial_memory m;
@@ -608,11 +653,43 @@ void sieve_suite_maybe(const struct sieve_suite *s)
 	skip_pages(s, 64);
 	skip_pages(s, 1024);
 	skip_pages(s, 4096);
+	new_grains(s, 32);
+	new_grains(s, 512);
 }
 
 /* ---- more than a slice ------------------------------------------------------------------------------------------------ */
 
-/* Without the model, for which this is too much: what must come out is plain. */
+/* Against the model, which can bear so many grains if nearly all are zero. What is new, copied, repeated goes over the border. */
+static void over_the_border(const struct sieve_suite *s, enum vv_method method)
+{
+	enum { C = 32, BORDER = VV_GRAIN_SLICE };
+	struct trial_memory m;
+	struct trial_region *r;
+	struct trial t;
+
+	trial_memory_init(&m, s);
+	trial_memory_add(&m, (size_t)(BORDER + 3000) * C);
+	trial_memory_add(&m, 100 * C);
+	r = m.region;
+	trial_open(&t, &m, (struct vv_sieve_options){ .method = method, .chunk = C, .memory = PLENTY });
+	for (size_t i = 0; i < 200; i++) {
+		put_grain(r, C, BORDER - 100 + i, distinct(i));
+		put_grain(r, C, 1000 + i, distinct(i % 150));
+	}
+	trial_memory_show(&m);
+	trial_step(&t);
+	for (size_t i = 0; i < 400; i++) {
+		put_grain(r, C, BORDER - 250 + i, in_turn(i));
+		put_grain(r, C, BORDER + 1000 + i, distinct(i));
+		put_grain(&m.region[1], C, i % 100, others(i));
+	}
+	trial_memory_show(&m);
+	trial_step(&t);
+	trial_close(&t);
+	trial_memory_fini(&m);
+}
+
+/* First without the model, for which this is too much: what must come out is plain. */
 void sieve_suite_slices(const struct sieve_suite *s)
 {
 	enum { C = 32, N = VV_GRAIN_SLICE + 1 };
@@ -644,6 +721,8 @@ void sieve_suite_slices(const struct sieve_suite *s)
 	CHECK(r->n == 1 && r->piece[0].at == N - 3 && r->len == C);
 	trial_close(&t);
 	trial_memory_fini(&m);
+	over_the_border(s, VV_METHOD_RUN);
+	over_the_border(s, VV_METHOD_TREE);
 }
 
 void sieve_suite_run(const struct sieve_suite *s)

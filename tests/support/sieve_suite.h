@@ -23,6 +23,6 @@ void sieve_suite_failures(const struct sieve_suite *s); /* epochs that do not co
 void sieve_suite_adopted(const struct sieve_suite *s);  /* states that a session continues from */
 void sieve_suite_compare(const struct sieve_suite *s);  /* contents of one digest */
 void sieve_suite_maybe(const struct sieve_suite *s);    /* pages that were not written */
-void sieve_suite_slices(const struct sieve_suite *s);   /* more grains than a slice has: 192 MiB of memory */
+void sieve_suite_slices(const struct sieve_suite *s);   /* more grains than a slice has: half a GiB of memory */
 
 #endif
