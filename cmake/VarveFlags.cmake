@@ -15,12 +15,22 @@ target_compile_options(varve_flags INTERFACE
 
 if(VARVE_SANITIZE)
   list(JOIN VARVE_SANITIZE "," sanitizers)
-  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:-fsanitize=${sanitizers}> $<$<COMPILE_LANGUAGE:C>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${sanitizers})
 endif()
 if(VARVE_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "VARVE_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
 endif()
+
+# varve_add_kernels(TARGET SOURCE...): CUDA files as an object library. Nothing of theirs needs the C++ runtime, and nothing is shown.
+function(varve_add_kernels target)
+  add_library(${target} OBJECT ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/bench)
+  target_compile_options(${target} PRIVATE "SHELL:-Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics"
+    $<$<BOOL:${VARVE_WERROR}>:-Werror=all-warnings>)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE C)
+endfunction()

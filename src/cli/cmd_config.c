@@ -20,6 +20,7 @@ static const char *architecture(void)
 static const char *const digests[] = { "xxh3", "sha256", NULL };
 static const char *const stores[] = { "dir", "mem", VV_HAVE_CURL ? "s3" : NULL, NULL };
 static const char *const comms[] = { "plug", VV_HAVE_MPI ? "mpi" : NULL, NULL };
+static const char *const spaces[] = { "host", VV_HAVE_CUDA ? "cuda" : NULL, NULL };
 
 static void put_item(struct vv_json *j, const struct vv_conf *c, size_t i)
 {
@@ -54,6 +55,7 @@ static void put_built(struct vv_json *j)
 	put_list(j, "digests", digests);
 	put_list(j, "stores", stores);
 	put_list(j, "comms", comms);
+	put_list(j, "spaces", spaces);
 }
 
 static void say_list(struct vv_out *o, const char *const *word)
@@ -74,6 +76,8 @@ static void say_built(struct vv_out *o)
 	say_list(o, stores);
 	vv_out_printf(o, "  comms   ");
 	say_list(o, comms);
+	vv_out_printf(o, "  spaces  ");
+	say_list(o, spaces);
 }
 
 static int say_all(struct vv_out *o, const struct vv_conf *c)

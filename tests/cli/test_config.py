@@ -24,6 +24,7 @@ class Config(command.Case):
         self.assertIn("none", found["codecs"])
         self.assertIn("dir", found["stores"])
         self.assertIn("plug", found["comms"])
+        self.assertIn("host", found["spaces"])
         self.assertEqual(found["digests"], ["xxh3", "sha256"])
         self.assertIn(found["version"], self.varve("--version"))
         self.assertIn(found["architecture"], text)

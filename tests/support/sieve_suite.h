@@ -11,6 +11,8 @@ struct sieve_suite {
 	void (*put)(void *p);
 	uint64_t seed;
 	int rounds; /* of random changes, with each set of options */
+	bool xxh3_only;    /* it knows no other digest */
+	bool looks_at_all; /* pages that were not written, too */
 };
 
 /* Ends the program where something is not as it should be. */

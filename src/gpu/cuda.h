@@ -1,0 +1,37 @@
+/* The CUDA runtime, and the headers of ours that CUDA C++ must read as C. */
+#ifndef VV_GPU_CUDA_H
+#define VV_GPU_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define restrict __restrict__
+#define _Alignas alignas
+extern "C" {
+#endif
+
+#include "base/err.h"
+#include "space/space.h"
+
+/* 0, or the error in the words of ours, after which the runtime has forgotten it. `what`: was being done. */
+int vv_cuda_check(cudaError_t e, const char *what);
+/* Memory of the current device: VV_ENOMEM if there is none. */
+int vv_cuda_new(void *out, size_t n, size_t size, const char *what);
+void vv_cuda_free(void *p); /* NULL is fine */
+/* Around launches: the compiler's own code for a kernel's first launch has statics, which are guarded by the C++ runtime or by nobody. */
+void vv_cuda_lock(void);
+void vv_cuda_unlock(void);
+/* Makes `device` the current one; *before: what was. */
+int vv_cuda_enter(int device, int *before);
+void vv_cuda_leave(int before);
+
+#ifdef __cplusplus
+}
+#undef restrict
+#undef _Alignas
+#endif
+
+#endif

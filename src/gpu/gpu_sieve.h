@@ -1,0 +1,43 @@
+/* The sieve of device memory: vv_space_cuda's half of struct vv_space. */
+#ifndef VV_GPU_GPU_SIEVE_H
+#define VV_GPU_GPU_SIEVE_H
+
+#include "gpu/memo.h"
+#include "gpu/numbers.h"
+#include "gpu/outlet.h"
+#include "gpu/work.h"
+
+enum {
+	VV_GPU_LANES = 2,  /* streams of the fused pass, in turn, so that the end of one slice and the beginning of the next overlap */
+	VV_GPU_AHEAD = 16, /* slices that it may be ahead */
+};
+
+struct vv_gpu_sieve {
+	struct vv_sieve base; /* first */
+	struct vv_numbers numbers;
+	struct vv_memo known;
+	struct vv_memo nodes; /* of the method tree */
+	struct vv_work work;
+	struct vv_outlet outlet;
+	cudaStream_t lane[VV_GPU_LANES], stream; /* fused; all else */
+	cudaEvent_t fused[VV_GPU_AHEAD];
+	cudaEvent_t judged, placed, done, brought; /* halfway through a batch; fresh is there; at its end; its pieces are the host's */
+	cudaEvent_t gathered[VV_WORK_FRESH];
+	uint32_t *dead; /* ordinals that were forgotten and may still be in the maps */
+	size_t n_dead, cap_dead;
+};
+
+int vv_gpu_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_sieve **out);
+void vv_gpu_sieve_close(struct vv_sieve *s);
+int vv_gpu_sieve_pass(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
+int vv_gpu_sieve_adopt(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
+		       size_t n_usable);
+int vv_gpu_sieve_readopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+void vv_gpu_sieve_forget(struct vv_sieve *s, uint32_t ordinal);
+
+static inline bool vv_gpu_sieve_looks_up(const struct vv_gpu_sieve *s)
+{
+	return s->base.opt.method >= VV_METHOD_LIST;
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* The method tree: S4's Merkle tree over the numbers of a slice. A node is kept with the first item below it: `height` is that of the highest node
+ * that begins there, `node` its digest. Two neighbours of a height and of one kind become the node above them. */
+#include "gpu/batch.cuh"
+#include "gpu/table.cuh"
+#include "gpu/xxh3.cuh"
+
+enum { COVERED = 0xff }; /* height: it is the right half of a higher node */
+
+__global__ void plant(const vv_gpu_batch b)
+{
+	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x;
+
+	if (i >= b.n)
+		return;
+	b.height[i] = 0;
+	store(&b.node[i], digest_of(b, i));
+}
+
+/* Do the two halves of the node of this height that begins with item i have one kind, this one? */
+__device__ bool halves_agree(const vv_gpu_batch &b, uint32_t i, unsigned height, uint64_t kind)
+{
+	uint32_t half = 1u << (height - 1), number, other = i + half;
+
+	if (other >= b.n || b.height[i] != height - 1 || kind_of(b.from[i]) != kind)
+		return false;
+	number = number_of(b, i);
+	return number % (2 * half) == 0 && number_of(b, other) == number + half && b.height[other] == height - 1 && kind_of(b.from[other]) == kind;
+}
+
+__device__ __forceinline__ void join(const vv_gpu_batch &b, uint32_t i, unsigned height)
+{
+	b.height[i] = (uint8_t)height;
+	b.height[i + (1u << (height - 1))] = COVERED;
+}
+
+/* ---- the map of nodes: others enter theirs meanwhile, but nobody waits for anybody */
+
+__device__ __forceinline__ vv_digest peek(const vv_digest *p)
+{
+	const volatile uint64_t *w = p->w;
+
+	return { { w[0], w[1] } };
+}
+
+struct tally {
+	uint32_t entered, promoted;
+};
+
+/* Makes the free slot `at` that of node i; false if another node was first. */
+__device__ bool take_slot(const vv_gpu_table &t, uint32_t at, uint32_t i, vv_digest d, uint64_t place)
+{
+	if (swap_if(&t.place[at], VV_GPU_FREE, VV_GPU_CLAIM | i) != VV_GPU_FREE)
+		return false;
+	store(&t.key[at], d);
+	__threadfence(); /* the key before the place */
+	*(volatile uint64_t *)&t.place[at] = place;
+	return true;
+}
+
+/* Is the slot at `at`, whose place is `there`, that of d? */
+__device__ bool has_key(const vv_gpu_batch &b, uint32_t at, uint64_t there, vv_digest d)
+{
+	__threadfence(); /* the place before the key */
+	return equal(peek(there & VV_GPU_CLAIM ? &b.node[(uint32_t)there] : &b.young_nodes.key[at]), d);
+}
+
+/* The place of node i, whose digest d is in b.node; if none is known, `place` is entered, or if that is VV_GPU_FREE nothing. What aged knows
+ * comes into young. */
+__device__ uint64_t meet(const vv_gpu_batch &b, uint32_t i, vv_digest d, uint64_t place, tally &t)
+{
+	const vv_gpu_table &young = b.young_nodes;
+	bool asked = false, old = false;
+
+	for (uint32_t at = home_of(young, d);;) {
+		uint64_t there = peek(&young.place[at]);
+
+		if (there != VV_GPU_FREE && !has_key(b, at, there, d)) {
+			at = after(young, at);
+			continue;
+		}
+		if (there != VV_GPU_FREE && !(there & VV_GPU_CLAIM))
+			return there;
+		if (!asked) {
+			uint64_t aged = find(b.aged_nodes, d);
+
+			old = aged != VV_GPU_FREE;
+			place = old ? aged : place;
+			asked = true;
+		}
+		if (there != VV_GPU_FREE || place == VV_GPU_FREE)
+			return place;
+		if (take_slot(young, at, i, d, place)) {
+			t.entered++;
+			t.promoted += old;
+			return place;
+		}
+	}
+}
+
+/* ---- climbing */
+
+/* Nodes of ZERO and NEW. Those of NEW become known, unless a grain below them takes no part. */
+__global__ void climb_new(const vv_gpu_batch b, unsigned height)
+{
+	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x, half = 1u << (height - 1);
+	tally t = {};
+
+	if (i < b.n && halves_agree(b, i, height, VV_PIECE_ZERO)) {
+		join(b, i, height);
+	} else if (i < b.n && halves_agree(b, i, height, VV_PIECE_NEW)) {
+		join(b, i, height);
+		if (!(b.item[i + 2 * half - 1] & VV_GPU_ASIDE)) {
+			vv_digest d = xxh3::node(load(&b.node[i]), load(&b.node[i + half]), height);
+
+			store(&b.node[i], d);
+			__threadfence(); /* before it is claimed by its index */
+			meet(b, i, d, (uint64_t)b.ordinal << 40 | (b.from[i] & ~KIND(3)), t);
+		}
+	}
+	count_block(t.entered, &b.counts->nodes);
+	count_block(t.promoted, &b.counts->nodes_promoted);
+}
+
+/* Nodes of COPY that are known. */
+__global__ void climb_copy(const vv_gpu_batch b, unsigned height)
+{
+	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x, half = 1u << (height - 1);
+	tally t = {};
+
+	if (i < b.n && halves_agree(b, i, height, VV_PIECE_COPY)) {
+		vv_digest d = xxh3::node(load(&b.node[i]), load(&b.node[i + half]), height);
+		uint64_t place;
+
+		store(&b.node[i], d);
+		__threadfence();
+		place = meet(b, i, d, VV_GPU_FREE, t);
+		if (place != VV_GPU_FREE) {
+			join(b, i, height);
+			b.from[i] = KIND(VV_PIECE_COPY) | place;
+		}
+	}
+	count_block(t.entered, &b.counts->nodes);
+	count_block(t.promoted, &b.counts->nodes_promoted);
+}
+
+static int climb(const char *what, void (*kernel)(vv_gpu_batch, unsigned), const vv_gpu_batch *b, cudaStream_t stream)
+{
+	int rc = 0;
+
+	for (unsigned height = 1; rc == 0 && 1u << height <= b->n && 1u << height <= VV_GRAIN_SLICE; height++)
+		rc = launch(what, kernel, blocks_for(b->n, VV_GPU_BLOCK), stream, *b, height);
+	return rc;
+}
+
+int vv_nodes_new(const struct vv_gpu_batch *b, cudaStream_t stream)
+{
+	int rc = launch_items("planting trees", plant, b, stream);
+
+	return rc ? rc : climb("joining what is new", climb_new, b, stream);
+}
+
+int vv_nodes_copies(const struct vv_gpu_batch *b, cudaStream_t stream)
+{
+	return climb("joining what is known", climb_copy, b, stream);
+}
+
+/* ---- pieces: the highest nodes */
+
+__global__ void count_roots(const vv_gpu_batch b)
+{
+	uint32_t begin = first_item(), end = min(b.n, begin + VV_GPU_EACH), roots = 0, all;
+
+	for (uint32_t i = begin; i < end; i++)
+		roots += b.height[i] != COVERED;
+	scan_block(roots, &all);
+	if (threadIdx.x == 0)
+		b.portion[blockIdx.x] = all;
+}
+
+__global__ void emit_roots(const vv_gpu_batch b)
+{
+	uint32_t begin = first_item(), end = min(b.n, begin + VV_GPU_EACH), roots = 0, all;
+	uint64_t piece = before_block(b.portion, plus());
+
+	for (uint32_t i = begin; i < end; i++)
+		roots += b.height[i] != COVERED;
+	piece += scan_block(roots, &all);
+	for (uint32_t i = begin; i < end; i++) {
+		if (b.height[i] != COVERED)
+			b.piece[piece++] = { b.first + number_of(b, i), 1u << b.height[i], b.from[i] };
+		if (i + 1 == b.n)
+			b.counts->pieces = (uint32_t)piece;
+	}
+}
+
+int vv_nodes_emit(const struct vv_gpu_batch *b, cudaStream_t stream)
+{
+	int rc = launch_portions("counting roots", count_roots, b, stream);
+
+	return rc ? rc : launch_portions("making pieces", emit_roots, b, stream);
+}

@@ -1,0 +1,165 @@
+#include "gpu/outlet.h"
+
+static const char purpose[] = "bringing data to the host";
+
+int vv_outlet_init(struct vv_outlet *o)
+{
+	cudaEvent_t *event[] = { &o->gathered[0], &o->gathered[1], &o->empty[0], &o->empty[1], &o->room[0].done, &o->room[1].done };
+	int least = 0, greatest = 0;
+	int rc = vv_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), purpose);
+
+	if (rc == 0)
+		rc = vv_cuda_check(cudaStreamCreateWithPriority(&o->gather, cudaStreamNonBlocking, greatest), purpose);
+	if (rc == 0)
+		rc = vv_cuda_check(cudaStreamCreateWithPriority(&o->copy, cudaStreamNonBlocking, greatest), purpose);
+	for (size_t i = 0; rc == 0 && i < sizeof(event) / sizeof(*event); i++)
+		rc = vv_cuda_check(cudaEventCreateWithFlags(event[i], cudaEventDisableTiming), purpose);
+	return rc;
+}
+
+void vv_outlet_fini(struct vv_outlet *o)
+{
+	cudaEvent_t event[] = { o->gathered[0], o->gathered[1], o->empty[0], o->empty[1], o->room[0].done, o->room[1].done };
+
+	for (size_t i = 0; i < sizeof(event) / sizeof(*event); i++)
+		if (event[i])
+			cudaEventDestroy(event[i]);
+	if (o->gather)
+		cudaStreamDestroy(o->gather);
+	if (o->copy)
+		cudaStreamDestroy(o->copy);
+	*o = (struct vv_outlet){ 0 };
+}
+
+void vv_outlet_expect(struct vv_outlet *o, uint64_t n)
+{
+	o->expected = n;
+}
+
+int vv_outlet_tell(struct vv_outlet *o, bool all)
+{
+	while (o->n && o->room[o->first].used == o->room[o->first].len) {
+		struct vv_outlet_room *r = &o->room[o->first];
+		cudaError_t e = all ? cudaEventSynchronize(r->done) : cudaEventQuery(r->done);
+		int rc;
+
+		if (e == cudaErrorNotReady)
+			return 0;
+		rc = vv_cuda_check(e, purpose);
+		o->first = (o->first + 1) % VV_OUTLET_ROOMS;
+		o->n--;
+		if (rc == 0)
+			rc = o->sink->data(o->sink->arg, r->p, r->len);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* The room that the next data go into. */
+static int take_room(struct vv_outlet *o, struct vv_outlet_room **out)
+{
+	struct vv_outlet_room *last = &o->room[(o->first + o->n + VV_OUTLET_ROOMS - 1) % VV_OUTLET_ROOMS];
+	size_t got = 0, grain = o->of->chunk;
+	int rc;
+
+	if (o->n && last->used < last->len) {
+		*out = last;
+		return 0;
+	}
+	rc = vv_outlet_tell(o, o->n == VV_OUTLET_ROOMS);
+	if (rc)
+		return rc;
+	last = &o->room[(o->first + o->n) % VV_OUTLET_ROOMS];
+	last->p = o->sink->room(o->sink->arg, o->expected, &got);
+	if (!last->p)
+		return VV_EIO;
+	if (got < grain)
+		return vv_err_set(VV_EINVAL, "room for %zu bytes of new data is less than a grain of %zu", got, grain);
+	last->len = (got < o->expected ? got : o->expected) / grain * grain;
+	last->used = 0;
+	o->n++;
+	*out = last;
+	return 0;
+}
+
+static int fill(struct vv_outlet *o, struct vv_outlet_room *r, const uint8_t *from, size_t len)
+{
+	int rc = vv_cuda_check(cudaMemcpyAsync(r->p + r->used, from, len, cudaMemcpyDeviceToHost, o->copy), purpose);
+
+	r->used += len;
+	o->expected -= len;
+	if (rc == 0 && r->used == r->len)
+		rc = vv_cuda_check(cudaEventRecord(r->done, o->copy), purpose);
+	return rc;
+}
+
+int vv_outlet_copy(struct vv_outlet *o, const uint8_t *p, size_t len)
+{
+	int rc = 0;
+
+	while (rc == 0 && len) {
+		struct vv_outlet_room *r;
+		size_t some;
+
+		rc = take_room(o, &r);
+		if (rc)
+			return rc;
+		some = len < r->len - r->used ? len : r->len - r->used;
+		rc = fill(o, r, p, some);
+		p += some;
+		len -= some;
+	}
+	return rc;
+}
+
+/* By way of the next stage, as soon as what it had before has left it. */
+static int fill_gathered(struct vv_outlet *o, struct vv_outlet_room *r, const uint32_t *number, size_t n)
+{
+	unsigned i = o->next;
+	int rc = vv_cuda_check(cudaStreamWaitEvent(o->gather, o->empty[i], 0), purpose);
+
+	o->next = (i + 1) % VV_OUTLET_STAGES;
+	if (rc == 0)
+		rc = vv_pieces_gather(o->of, number, (uint32_t)n, o->stage[i], o->gather);
+	if (rc == 0)
+		rc = vv_cuda_check(cudaEventRecord(o->gathered[i], o->gather), purpose);
+	if (rc == 0)
+		rc = vv_cuda_check(cudaStreamWaitEvent(o->copy, o->gathered[i], 0), purpose);
+	if (rc == 0)
+		rc = fill(o, r, o->stage[i], n * o->of->chunk);
+	return rc ? rc : vv_cuda_check(cudaEventRecord(o->empty[i], o->copy), purpose);
+}
+
+int vv_outlet_gather(struct vv_outlet *o, const uint32_t *number, size_t n)
+{
+	int rc = 0;
+
+	while (rc == 0 && n) {
+		struct vv_outlet_room *r;
+		size_t some, left;
+
+		rc = take_room(o, &r);
+		if (rc)
+			return rc;
+		left = r->len - r->used;
+		some = (left < o->stage_len ? left : o->stage_len) / o->of->chunk;
+		some = some < n ? some : n;
+		rc = fill_gathered(o, r, number, some);
+		number += some;
+		n -= some;
+	}
+	return rc;
+}
+
+void vv_outlet_stop(struct vv_outlet *o)
+{
+	struct vv_err_state why;
+
+	vv_err_save(0, &why);
+	vv_cuda_check(cudaStreamSynchronize(o->gather), purpose);
+	vv_cuda_check(cudaStreamSynchronize(o->copy), purpose);
+	vv_err_restore(&why);
+	o->n = 0;
+	o->expected = 0;
+}

@@ -1,0 +1,32 @@
+/* What the work on a batch needs: arrays on the device, as large as the items of a slice can be many, and memory of the host that the device
+ * writes to. */
+#ifndef VV_GPU_WORK_H
+#define VV_GPU_WORK_H
+
+#include "gpu/kernels.h"
+#include "gpu/outlet.h"
+
+enum { VV_WORK_FRESH = 2 }; /* while the data of a batch are on their way, the next batch is under way */
+
+struct vv_work_host {
+	struct vv_gpu_counts judged, done; /* of a batch, halfway and at its end */
+	uint64_t total[];                  /* per slice, as vv_fused_tally has it */
+};
+
+struct vv_work { /* all zero is nothing */
+	uint32_t cap;   /* items */
+	uint32_t slices;
+	void *all;      /* one piece of device memory, that these lie in */
+	struct vv_gpu_batch batch;
+	uint32_t *fresh[VV_WORK_FRESH];
+	uint8_t *stage[VV_OUTLET_STAGES];
+	size_t stage_len;
+	struct vv_work_host *host;
+	struct vv_piece *piece; /* of the host */
+};
+
+void vv_work_fini(struct vv_work *w);
+/* For sets of so many numbers. */
+int vv_work_fit(struct vv_work *w, uint32_t end, uint32_t chunk);
+
+#endif
