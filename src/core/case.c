@@ -458,7 +458,6 @@ void vv_case_learn(struct vv_case *c)
 
 		if (i % BATCH == 0)
 			bring_memory(c, i);
-		if (g->tag != VV_JUDGE_OLD)
-			vv_judge_add(c->judge, g->tag == VV_JUDGE_LEND ? vv_case_rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
+		vv_judge_add(c->judge, g->tag == VV_JUDGE_LEND ? vv_case_rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
 	}
 }

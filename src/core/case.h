@@ -50,7 +50,7 @@ int vv_case_lent(struct vv_case *c, const void *lent, const uint64_t *len);
  * vv_judge_words says of its verdicts. */
 void vv_case_where(const struct vv_case *c, uint64_t *word);
 
-/* The epoch counts: the judge remembers who stored what. */
+/* The epoch counts: the judge remembers who stored what, and what came back longer than what did not. */
 void vv_case_learn(struct vv_case *c);
 
 #endif

@@ -74,33 +74,43 @@ uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d)
 	return x->slot[i] ? (uint32_t)x->slot[i] - 1 : VV_INDEX_NONE;
 }
 
-/* Puts all entries into an empty table; of equal digests the first stays the one that is found. */
+/* Puts all entries into a table; of equal digests the one that is there, or else the first, is the one that is found. */
 static void refill(struct vv_index *x)
 {
 	for (size_t k = 0; k < x->n; k++) {
-		size_t i = home(x, &x->entry[k].digest);
+		size_t i = probe(x, &x->entry[k].digest);
 
-		while (x->slot[i])
-			i = (i + 1) & x->mask;
-		x->slot[i] = tagged(&x->entry[k].digest, (uint32_t)k);
+		if (!x->slot[i])
+			x->slot[i] = tagged(&x->entry[k].digest, (uint32_t)k);
 	}
 }
 
-/* A table for n entries at a load of at most one half after growth, seven tenths before the next. */
-static int rehash(struct vv_index *x, size_t n)
+/* For n entries: at most seven tenths full, about half of that after growth. */
+static uint64_t *new_slots(size_t n, size_t *mask)
 {
 	size_t size = 1024;
-	uint64_t *slot;
 
-	while (size < n * 2)
+	while (n * 10 > size * 7)
 		size *= 2;
-	slot = vv_mem_new(size, sizeof(*slot));
+	*mask = size - 1;
+	return vv_mem_new(size, sizeof(uint64_t));
+}
+
+/* What was found is found: of equal digests that need not be the first. */
+static int rehash(struct vv_index *x, size_t n)
+{
+	struct vv_index old = *x;
+	size_t mask;
+	uint64_t *slot = new_slots(n, &mask);
+
 	if (!slot)
 		return VV_ENOMEM;
-	vv_mem_free(x->slot);
 	x->slot = slot;
-	x->mask = size - 1;
-	refill(x);
+	x->mask = mask;
+	for (size_t k = 0; old.slot && k <= old.mask; k++)
+		if (old.slot[k])
+			slot[probe(x, &x->entry[(uint32_t)old.slot[k] - 1].digest)] = old.slot[k];
+	vv_mem_free(old.slot);
 	return 0;
 }
 
@@ -187,6 +197,76 @@ void vv_index_truncate(struct vv_index *x, size_t n)
 			x->n_layers = (size_t)(x->entry[i].where >> 40) + 1;
 	memset(x->slot, 0, (x->mask + 1) * sizeof(*x->slot));
 	refill(x);
+}
+
+/* Those that stay and their sources move down. */
+static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
+{
+	size_t n = 0, n_layers = 0;
+
+	for (size_t i = 0; i < x->n; i++)
+		if (moved[i])
+			source[x->entry[i].where >> 40] = 1;
+	for (size_t k = 0; k < x->n_layers; k++)
+		if (source[k]) {
+			x->layer[n_layers++] = x->layer[k];
+			source[k] = (uint32_t)n_layers;
+		}
+	for (size_t i = 0; i < x->n; i++)
+		if (moved[i]) {
+			uint64_t k = source[x->entry[i].where >> 40] - 1, pos = vv_index_pos(x, (uint32_t)i);
+
+			x->entry[n++] = (struct vv_entry){ x->entry[i].digest, k << 40 | pos };
+			moved[i] = (uint32_t)n;
+		}
+	x->n = n;
+	x->n_layers = n_layers;
+}
+
+/* Of those that stay, the ones that were found in `old` take their slots in the new table; their number. */
+static size_t take_slots(struct vv_index *x, const uint64_t *old, size_t old_mask, const uint32_t *moved)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; old && k <= old_mask; k++) {
+		uint32_t number = old[k] ? moved[(uint32_t)old[k] - 1] : 0;
+
+		if (number) {
+			x->slot[probe(x, &x->entry[number - 1].digest)] = old[k] >> 32 << 32 | number;
+			n++;
+		}
+	}
+	return n;
+}
+
+int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
+{
+	uint64_t *old = x->slot, *slot;
+	size_t old_mask = x->mask, mask, n = 0;
+	struct vv_entry *less;
+
+	for (size_t i = 0; i < x->n; i++)
+		n += moved[i] != 0;
+	slot = new_slots(n, &mask);
+	if (!slot)
+		return VV_ENOMEM;
+	close_ranks(x, moved, source);
+	x->slot = slot;
+	x->mask = mask;
+	if (take_slots(x, old, old_mask, moved) < n)
+		refill(x); /* some stay that another hid, which goes */
+	vv_mem_free(old);
+	less = vv_mem_grow(x->entry, n, sizeof(*less));
+	x->cap = less ? n : x->cap;
+	x->entry = less ? less : x->entry;
+	return 0;
+}
+
+uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint)
+{
+	if (hint < n && vv_index_layer(x, hint) == layer && vv_index_pos(x, hint) == pos)
+		return hint;
+	return vv_index_at(x, n, layer, pos);
 }
 
 uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos)

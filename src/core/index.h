@@ -10,6 +10,7 @@
 
 #define VV_INDEX_NONE UINT32_MAX
 #define VV_INDEX_MAX (UINT32_MAX - 16)
+enum { VV_INDEX_COST = 48 }; /* bytes of an entry at most: 24, up to 23 of slots, one of what is known of it elsewhere */
 
 struct vv_entry {
 	struct vv_digest digest;
@@ -45,8 +46,13 @@ void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
 /* Forgets every entry numbered n or above; needs no memory, so it cannot fail. */
 void vv_index_truncate(struct vv_index *x, size_t n);
+/* Forgets every entry whose `moved` is 0, and the sources that no other names. The rest keeps its order: moved[i] becomes 1 + the new
+ * number, and so does source[k], per source, which comes as zeros. VV_ENOMEM: nothing has changed. */
+int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source);
 /* The entry at a place, among entries [0, n) which must have been added in ascending (layer, pos) order. */
 uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos);
+/* The same where it is likely to be `hint`. */
+uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint);
 
 static inline uint64_t vv_index_layer(const struct vv_index *x, uint32_t i)
 {

@@ -1,4 +1,5 @@
-/* What judges remember is an open hash of 24 bytes per slot, at most 7/10 full; whoever is removed leaves no trace in it. */
+/* What judges remember is an open hash of 24 bytes per slot, at most 7/10 full; whoever is removed leaves no trace in it. There are two
+ * generations, of half the allowance each: when the young one is full, it becomes the old one, and the old one is forgotten. */
 #include "core/judge.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -91,6 +92,13 @@ static void forget_all(struct vv_judge *j)
 	vv_judge_init(j, j->cap);
 }
 
+void vv_judge_allow(struct vv_judge *j, size_t cap)
+{
+	j->cap = cap;
+	if (!cap)
+		forget_all(j);
+}
+
 void vv_judge_fini(struct vv_judge *j)
 {
 	forget_all(j);
@@ -123,6 +131,7 @@ uint32_t vv_judge_find(const struct vv_judge *j, const struct vv_digest *d)
 	return j->slot ? probe(j, d)->owner - 1 : VV_JUDGE_NOBODY;
 }
 
+/* Of what was there, all that is of the last two generations. */
 static int resize(struct vv_judge *j, size_t size)
 {
 	struct vv_judge old = *j;
@@ -134,39 +143,62 @@ static int resize(struct vv_judge *j, size_t size)
 	}
 	memset(j->slot, 0, size * sizeof(*j->slot)); /* now: memory that is first read, then written costs two page faults */
 	j->mask = size - 1;
+	j->n = 0;
 	for (size_t i = 0; old.slot && i <= old.mask; i++)
-		if (old.slot[i].owner)
+		if (old.slot[i].owner && j->generation - old.slot[i].generation < 2) {
 			*probe(j, &old.slot[i].digest) = old.slot[i];
+			j->n++;
+		}
 	vv_mem_free(old.slot);
 	return 0;
 }
 
-void vv_judge_expect(struct vv_judge *j, size_t n)
+static size_t size_for(size_t n)
 {
-	size_t size = j->slot ? j->mask + 1 : 1024;
+	size_t size = 1024;
 
-	n = n < j->cap - j->n ? j->n + n : j->cap;
 	while (size / 10 * 7 <= n)
 		size *= 2;
-	if (!j->slot || size > j->mask + 1)
+	return size;
+}
+
+void vv_judge_expect(struct vv_judge *j, size_t n)
+{
+	size_t room = j->cap > j->n ? j->cap - j->n : 0, size = size_for(j->n + (n < room ? n : room));
+
+	if (j->cap && (!j->slot || size > j->mask + 1))
 		resize(j, size); /* if it fails, it will fail again when there is no way around it */
+}
+
+/* What is young grows old, and what was old is forgotten. */
+static int age(struct vv_judge *j)
+{
+	size_t n = j->young;
+
+	j->generation++;
+	j->young = 0;
+	return resize(j, size_for(n < j->cap - n ? 2 * n : j->cap));
 }
 
 static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d)
 {
 	struct vv_judge_entry *e;
+	int rc = 0;
 
-	if (j->n >= j->cap && (!j->slot || !probe(j, d)->owner))
-		forget_all(j);
 	if (j->cap == 0)
 		return;
-	if ((!j->slot || j->n * 10 >= (j->mask + 1) * 7) && resize(j, j->slot ? (j->mask + 1) * 2 : 1024) < 0) {
+	if (j->young && j->young >= j->cap / 2)
+		rc = age(j);
+	if (rc == 0 && (!j->slot || j->n * 10 >= (j->mask + 1) * 7))
+		rc = resize(j, j->slot ? (j->mask + 1) * 2 : 1024);
+	if (rc) {
 		forget_all(j);
 		return;
 	}
 	e = probe(j, d);
 	j->n += !e->owner;
-	*e = (struct vv_judge_entry){ *d, rank + 1 };
+	j->young += !e->owner || e->generation != j->generation;
+	*e = (struct vv_judge_entry){ *d, rank + 1, j->generation };
 }
 
 void vv_judge_add(struct vv_judge *j, uint32_t rank, const struct vv_digest *d, size_t n)
@@ -194,6 +226,7 @@ void vv_judge_forget(struct vv_judge *j, const struct vv_digest *d)
 	if (!gap->owner)
 		return;
 	at = (size_t)(gap - j->slot);
+	j->young -= gap->generation == j->generation;
 	for (i = (at + 1) & j->mask; j->slot[i].owner; i = (i + 1) & j->mask) {
 		if (((i - home(j, &j->slot[i].digest)) & j->mask) < ((i - at) & j->mask))
 			continue;

@@ -112,15 +112,21 @@ int vv_judge_where_next(const uint64_t *word, size_t *at, uint32_t verdict, uint
 struct vv_judge_entry {
 	struct vv_digest digest;
 	uint32_t owner; /* + 1; 0: empty */
+	uint32_t generation;
 };
+
+enum { VV_JUDGE_COST = 3 * sizeof(struct vv_judge_entry) }; /* of what is remembered, at most: a slot in a table that has just grown */
 
 struct vv_judge {
 	struct vv_judge_entry *slot; /* open addressing, linear */
 	size_t mask, n;
-	size_t cap; /* entries; before one more, all are forgotten */
+	size_t cap;          /* entries; the half of them that was added last is never forgotten for want of room */
+	size_t young;        /* entries of this generation */
+	uint32_t generation;
 };
 
 void vv_judge_init(struct vv_judge *j, size_t cap);
+void vv_judge_allow(struct vv_judge *j, size_t cap); /* from now on; what is too much goes as others come */
 void vv_judge_fini(struct vv_judge *j);
 /* About n more will be added, so that room for them is made at once. */
 void vv_judge_expect(struct vv_judge *j, size_t n);

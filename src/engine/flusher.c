@@ -116,8 +116,10 @@ int vv_flusher_run(struct vv_pass *p)
 	end_pass(p, rc);
 	vv_err_restore(&error);
 	vv_flusher_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
-	if (rc == 0)
+	if (rc == 0) {
 		vv_retain_run(v, p->st.bytes_layer);
+		vv_window_settle(v);
+	}
 	vv_pass_free(p);
 	return vv_err_restore(&error);
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/layerio.h"
+#include "engine/needs.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,34 +43,49 @@ int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check)
 	return 0;
 }
 
-/* One source: the check that ties it to its layer, then its entries: positions (as gaps), digests. */
-static int get_source(struct vv_wire *w, uint64_t layer, struct vv_history *h)
-{
-	uint64_t tie = vv_wire_u64(w), pos = 0;
-	size_t n = (size_t)vv_wire_var_max(w, VV_INDEX_MAX);
-	struct vv_wire gap = *w;
-	const uint8_t *digests;
-	int rc;
+/* ---- the cache ------------------------------------------------------------------------------------------------------------ */
 
-	if (w->bad || n > vv_wire_left(w) / 17)
+struct source { /* of the cache: entries of one layer */
+	uint64_t layer, tie;
+	size_t n;
+	struct vv_wire gap;
+	const uint8_t *digest;
+};
+
+/* The check that ties it to its layer, then its entries: positions (as gaps), digests. */
+static int get_source(struct vv_wire *w, struct source *out)
+{
+	out->tie = vv_wire_u64(w);
+	out->n = (size_t)vv_wire_var_max(w, VV_INDEX_MAX);
+	out->gap = *w;
+	if (w->bad || out->n > vv_wire_left(w) / 17)
 		return VV_EDAMAGED;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < out->n; i++)
 		vv_wire_var(w);
-	digests = vv_wire_bytes(w, n * sizeof(struct vv_digest));
-	if (!digests)
-		return VV_EDAMAGED;
-	rc = vv_index_reserve(&h->index, n);
-	for (size_t i = 0; rc == 0 && i < n; i++) {
+	out->digest = vv_wire_bytes(w, out->n * sizeof(struct vv_digest));
+	return out->digest ? 0 : VV_EDAMAGED;
+}
+
+/* All of it, or only what is needed. */
+static int add_source(struct vv_history *h, const struct source *from, const struct vv_needs *only)
+{
+	struct vv_wire gap = from->gap;
+	uint64_t pos = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < from->n; i++) {
+		uint64_t step = vv_wire_var_max(&gap, VV_MAX_PAYLOAD);
 		struct vv_digest d;
 		uint32_t number;
 
-		memcpy(&d, digests + i * sizeof(d), sizeof(d));
-		pos += vv_wire_var_max(&gap, VV_MAX_PAYLOAD);
-		if (pos >= VV_MAX_PAYLOAD || (i && pos == vv_index_pos(&h->index, (uint32_t)h->index.n - 1)))
+		memcpy(&d, from->digest + i * sizeof(d), sizeof(d));
+		pos += step;
+		if (gap.bad || pos >= VV_MAX_PAYLOAD || (i && !step))
 			return VV_EDAMAGED;
-		rc = vv_index_add(&h->index, &d, layer, pos, &number);
+		if (!only || vv_needs_chunk(only, from->layer, pos))
+			rc = vv_index_add(&h->index, &d, from->layer, pos, &number);
 	}
-	return rc ? rc : vv_history_tie(h, layer, tie);
+	return rc ? rc : vv_history_tie(h, from->layer, from->tie);
 }
 
 /* Magic, version, check, lineage; what is left in w are the sources. */
@@ -93,50 +109,77 @@ static int open_cache(const struct vv_lineage *lin, const uint8_t *p, size_t n, 
 	return w->bad || memcmp(id, lin->id, 16) != 0 ? VV_EDAMAGED : 0;
 }
 
-static int get_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, const uint8_t *p, size_t n,
-		     struct vv_history *h)
+struct cache {
+	uint8_t *p;
+	uint64_t covers;
+	struct source *source; /* ascending */
+	size_t n, sum;         /* of them, and of their entries */
+};
+
+static void close_cache(struct cache *c)
 {
-	struct vv_wire w;
-	uint64_t before = 0, count;
-	uint8_t its_kind = 0;
-	int rc = open_cache(lin, p, n, &w, &its_kind, &h->cached);
-
-	if (rc || (kind && its_kind != kind))
-		return VV_EDAMAGED;
-	count = vv_wire_var_max(&w, 1 << 24);
-	if (w.bad || count > vv_wire_left(&w) / LEAST_SOURCE)
-		return VV_EDAMAGED;
-	for (uint64_t i = 0; rc == 0 && i < count; i++) {
-		uint64_t epoch = vv_wire_var_max(&w, h->cached), layer = vv_run_layer(epoch, rank);
-
-		if (w.bad || layer <= before || epoch == 0)
-			return VV_EDAMAGED;
-		rc = get_source(&w, layer, h);
-		before = layer;
-	}
-	return rc ? rc : vv_wire_left(&w) ? VV_EDAMAGED : 0;
+	vv_mem_free(c->p);
+	vv_mem_free(c->source);
+	*c = (struct cache){ 0 };
 }
 
-static int read_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, struct vv_history *h)
+static int get_sources(struct vv_wire *w, uint32_t rank, struct cache *c)
+{
+	uint64_t count = vv_wire_var_max(w, 1 << 24);
+	int rc = 0;
+
+	if (w->bad || count > vv_wire_left(w) / LEAST_SOURCE)
+		return VV_EDAMAGED;
+	c->source = vv_mem_new((size_t)count, sizeof(*c->source));
+	if (!c->source)
+		return VV_ENOMEM;
+	for (; rc == 0 && c->n < count; c->n++) {
+		struct source *s = &c->source[c->n];
+		uint64_t epoch = vv_wire_var_max(w, c->covers);
+
+		s->layer = vv_run_layer(epoch, rank);
+		if (w->bad || epoch == 0 || (c->n && s->layer <= s[-1].layer))
+			return VV_EDAMAGED;
+		rc = get_source(w, s);
+		c->sum += s->n;
+	}
+	return rc ? rc : vv_wire_left(w) ? VV_EDAMAGED : 0;
+}
+
+/* kind 0: any. */
+static int read_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, struct cache *out)
 {
 	char object[VV_NAME_MAX];
-	uint8_t *p = NULL;
+	struct cache c = { 0 };
+	struct vv_wire w;
+	uint8_t its_kind = 0;
 	size_t n = 0;
 	int rc;
 
 	vv_name_index(object, lin->name, rank);
-	rc = vv_store_get(lin->store, object, MAX_CACHE, &p, &n);
+	rc = vv_store_get(lin->store, object, MAX_CACHE, &c.p, &n);
 	if (rc == 0)
-		rc = get_cache(lin, rank, kind, p, n, h);
-	vv_mem_free(p);
+		rc = open_cache(lin, c.p, n, &w, &its_kind, &c.covers);
+	if (rc == 0 && kind && its_kind != kind)
+		rc = VV_EDAMAGED;
+	if (rc == 0)
+		rc = get_sources(&w, rank, &c);
+	if (rc)
+		close_cache(&c);
+	else
+		*out = c;
 	return rc;
 }
 
 int vv_history_check(const struct vv_lineage *lin, uint32_t rank)
 {
 	struct vv_history h = { 0 };
-	int rc = read_cache(lin, rank, 0, &h);
+	struct cache c = { 0 };
+	int rc = read_cache(lin, rank, 0, &c);
 
+	for (size_t i = 0; rc == 0 && i < c.n; i++)
+		rc = add_source(&h, &c.source[i], NULL);
+	close_cache(&c);
 	vv_history_fini(&h);
 	if (rc == VV_EDAMAGED)
 		vv_err_set(rc, "'%s/%s/index.r%u': the index cache is damaged (nothing is lost; the next writer makes it anew)",
@@ -144,65 +187,217 @@ int vv_history_check(const struct vv_lineage *lin, uint32_t rank)
 	return rc;
 }
 
+/* ---- reading: the newest first, until there is no more room; then what is needed ------------------------------------------ */
+
+struct fresh { /* a layer that the cache does not cover */
+	uint64_t layer, tie;
+	struct vv_digests digests;
+};
+
+struct loading {
+	const struct vv_lineage *lin;
+	uint32_t rank;
+	uint8_t kind;
+	const struct vv_needs *needs;
+	size_t room;
+	struct cache cache;
+	struct fresh *fresh; /* the newest first */
+	size_t n_fresh, cap;
+	struct vv_history h;
+};
+
+/* What has been read is dropped. */
+static void give_up(struct loading *l)
+{
+	for (size_t i = 0; i < l->n_fresh; i++)
+		vv_payload_digests_fini(&l->fresh[i].digests);
+	vv_mem_free(l->fresh);
+	close_cache(&l->cache);
+	vv_history_fini(&l->h);
+}
+
 /* A cache that is missing, not whole, or newer than the lineage means: read the layers instead. */
-static int load_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, struct vv_history *h)
+static int load_cache(struct loading *l)
 {
 	uint64_t highest = 0;
-	int rc = read_cache(lin, rank, kind, h);
+	int rc = read_cache(l->lin, l->rank, l->kind, &l->cache);
 
 	if (rc == 0)
-		rc = vv_catalog_highest(lin, &highest);
-	if (rc == VV_EDAMAGED || rc == VV_ENOENT || (rc == 0 && h->cached > highest)) {
-		vv_history_fini(h);
+		rc = vv_catalog_highest(l->lin, &highest);
+	if (rc == VV_EDAMAGED || rc == VV_ENOENT || (rc == 0 && l->cache.covers > highest)) {
+		close_cache(&l->cache);
 		vv_err_clear();
 		rc = 0;
 	}
 	return rc;
 }
 
-static int add_layer(const struct vv_lineage *lin, uint64_t layer, uint8_t kind, struct vv_history *h)
+/* Of a layer's digests those that are needed. */
+static int sort_out(const struct vv_needs *needs, uint64_t layer, const struct vv_digests *d, struct vv_digests *out)
+{
+	int rc = 0;
+
+	for (size_t g = 0; rc == 0 && g < d->n_groups; g++)
+		for (uint64_t i = 0; rc == 0 && i < d->group[g].count; i++) {
+			uint64_t pos = d->group[g].pos + i * d->group[g].chunk;
+
+			if (vv_needs_chunk(needs, layer, pos))
+				rc = vv_payload_digest_add(out, pos, d->group[g].chunk, &d->v[d->group[g].digest + i]);
+		}
+	return rc;
+}
+
+static int take_layer(struct loading *l, struct vv_layerio *f)
+{
+	struct fresh *to;
+
+	if (f->head.digest_kind != l->kind || !f->digests.n)
+		return 0;
+	if (vv_mem_room(&l->fresh, l->n_fresh, &l->cap, sizeof(*l->fresh)) < 0)
+		return VV_ENOMEM;
+	to = &l->fresh[l->n_fresh++];
+	*to = (struct fresh){ .layer = f->layer, .tie = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check };
+	if (f->digests.n > l->room) {
+		l->room = 0;
+		return sort_out(l->needs, f->layer, &f->digests, &to->digests);
+	}
+	l->room -= f->digests.n;
+	to->digests = f->digests;
+	f->digests = (struct vv_digests){ 0 };
+	return 0;
+}
+
+static int read_layer(struct loading *l, uint64_t layer)
 {
 	struct vv_layerio *f = NULL;
-	int rc = vv_layerio_open(lin, layer, VV_LAYERIO_DIGESTS, &f);
+	int rc;
 
+	l->h.since++;
+	if (!l->room && !vv_needs_layer(l->needs, layer))
+		return 0;
+	rc = vv_layerio_open(l->lin, layer, VV_LAYERIO_DIGESTS, &f);
 	if (rc == VV_EDAMAGED) {
 		vv_log_warn("%s; its content will not be referred to", vv_err_last());
 		return 0;
 	}
-	if (rc == 0 && f->head.digest_kind == kind)
-		rc = vv_index_add_layer(&h->index, layer, &f->digests);
-	if (rc == 0 && f->head.digest_kind == kind && f->digests.n)
-		rc = vv_history_tie(h, layer, vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check);
+	if (rc == 0)
+		rc = take_layer(l, f);
 	vv_layerio_close(f);
-	h->since++;
 	return rc;
 }
 
-int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, struct vv_history *out)
+static int read_layers(struct loading *l)
 {
-	struct vv_history h = { 0 };
-	struct vv_listing l = { 0 };
-	int rc = load_cache(lin, rank, digest_kind, &h);
+	struct vv_listing all = { 0 };
+	int rc = vv_catalog_list(l->lin, l->cache.covers + 1, &all);
+
+	for (size_t i = all.n_layers; rc == 0 && i-- > 0;)
+		if (vv_run_rank(all.layer[i].layer) == l->rank)
+			rc = read_layer(l, all.layer[i].layer);
+	vv_catalog_listing_fini(&all);
+	return rc;
+}
+
+/* In the order of the layers: what the cache says, then what was read. */
+static int fill(struct loading *l)
+{
+	struct vv_history *h = &l->h;
+	size_t left = l->cache.sum;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->cache.n; i++) {
+		rc = add_source(h, &l->cache.source[i], left > l->room ? l->needs : NULL);
+		left -= l->cache.source[i].n;
+	}
+	h->cached = l->cache.covers;
+	h->n_cached_layers = h->index.n_layers;
+	for (; rc == 0 && l->n_fresh; l->n_fresh--) {
+		struct fresh *f = &l->fresh[l->n_fresh - 1];
+
+		rc = vv_index_add_layer(&h->index, f->layer, &f->digests);
+		if (rc == 0)
+			rc = vv_history_tie(h, f->layer, f->tie);
+		vv_payload_digests_fini(&f->digests);
+	}
+	return rc;
+}
+
+static int load(struct loading *l, bool use_cache)
+{
+	int rc = use_cache ? load_cache(l) : 0;
 
 	if (rc == 0)
-		rc = vv_catalog_list(lin, h.cached + 1, &l);
-	h.n_cached_layers = h.index.n_layers;
-	for (size_t i = 0; rc == 0 && i < l.n_layers; i++)
-		if (vv_run_rank(l.layer[i].layer) == rank)
-			rc = add_layer(lin, l.layer[i].layer, digest_kind, &h);
-	vv_catalog_listing_fini(&l);
-	if (rc == 0) {
-		h.n_loaded = h.index.n;
-		h.entry_trust = vv_mem_new(h.n_loaded, 1);
-		h.layer_trust = vv_mem_new(h.n_cached_layers, 1);
-		rc = h.entry_trust && h.layer_trust ? 0 : VV_ENOMEM;
+		rc = read_layers(l);
+	return rc ? rc : fill(l);
+}
+
+/* A cache need not name all that the layers hold: if it lacks what is needed, the layers themselves are read. */
+int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needs *needs,
+		    struct vv_history *out)
+{
+	struct loading none = { .lin = lin, .rank = rank, .kind = digest_kind, .needs = needs, .room = room }, l = none;
+	struct vv_history *h = &l.h;
+	int rc = load(&l, true);
+
+	if (rc == VV_EDAMAGED || (rc == 0 && h->cached && !vv_needs_met(needs, &h->index, h->index.n))) {
+		give_up(&l);
+		l = none;
+		vv_err_clear();
+		rc = load(&l, false);
 	}
-	if (rc)
-		vv_history_fini(&h);
-	else
-		*out = h;
+	if (rc == 0) {
+		h->n_loaded = h->index.n;
+		h->entry_trust = vv_mem_new(h->n_loaded, 1);
+		h->layer_trust = vv_mem_new(h->n_cached_layers, 1);
+		rc = h->entry_trust && h->layer_trust ? 0 : VV_ENOMEM;
+	}
+	if (rc == 0) {
+		*out = *h;
+		*h = (struct vv_history){ 0 };
+	}
+	give_up(&l);
 	return rc;
 }
+
+/* ---- forgetting ------------------------------------------------------------------------------------------------------------- */
+
+/* Of n things of a size those that stay close ranks; their number. */
+static size_t close_ranks(void *v, size_t n, size_t size, const uint32_t *moved)
+{
+	uint8_t *p = v;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (moved[i])
+			memmove(p + kept++ * size, p + i * size, size);
+	return kept;
+}
+
+int vv_history_shrink(struct vv_history *h, size_t limit, uint32_t *moved)
+{
+	size_t kept = 0, n_layers = h->index.n_layers;
+	uint32_t *source = vv_mem_new(n_layers, sizeof(*source));
+	int rc;
+
+	if (!source)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < h->index.n; i++)
+		kept += moved[i] != 0;
+	for (size_t i = h->index.n; i-- > 0 && kept < limit;) {
+		kept += !moved[i];
+		moved[i] = 1;
+	}
+	rc = vv_index_compact(&h->index, moved, source);
+	if (rc == 0) {
+		h->n_loaded = close_ranks(h->entry_trust, h->n_loaded, sizeof(*h->entry_trust), moved);
+		h->n_cached_layers = close_ranks(h->layer_trust, h->n_cached_layers, sizeof(*h->layer_trust), source);
+		close_ranks(h->tie, n_layers < h->ties_cap ? n_layers : h->ties_cap, sizeof(*h->tie), source);
+	}
+	vv_mem_free(source);
+	return rc;
+}
+
+/* ---- writing the cache ------------------------------------------------------------------------------------------------------ */
 
 /* The entries of the rank's own layers, by layer and position: new content of a layer may have come in any order, and between it what
  * other ranks hold. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 struct vv_layerio;
+struct vv_needs;
 
 struct vv_history {
 	struct vv_index index;  /* entries in ascending (layer, position) order */
@@ -23,9 +24,14 @@ struct vv_history {
 	struct vv_layerio *open;  /* the layer looked into last */
 };
 
-/* Only layers of this kind of digest count. */
-int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, struct vv_history *out);
+/* Only layers of this kind of digest count. What is needed, as far as there is such, and beside that up to `room` entries: those of the
+ * newest layers. */
+int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needs *needs,
+		    struct vv_history *out);
 void vv_history_fini(struct vv_history *h);
+/* Forgets entries until there are `limit`, the oldest first, but none whose `moved` is not 0; moved becomes 1 + the new number of what
+ * stays. VV_ENOMEM: the history is as it was. */
+int vv_history_shrink(struct vv_history *h, size_t limit, uint32_t *moved);
 /* The layer that was just laid down has this check of its DIGESTS section. */
 int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check);
 /* Leaves a new cache in the store when enough layers came since the last one; a failure to is no failure. */

@@ -314,7 +314,7 @@ int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char 
 
 /* ---- a session ------------------------------------------------------------------------------------------------------------- */
 
-enum { PATIENCE = 600, REMEMBER = 1 << 26 }; /* entries of a judge's memory */
+enum { PATIENCE = 600 };
 
 static int read_aggregate(struct varve *v, struct vv_ranks *g)
 {
@@ -340,7 +340,6 @@ static int read_options(struct varve *v)
 	g->how = how[0] == 'e' ? VV_RANKS_EXACT : how[0] == 't' ? VV_RANKS_TOPK : VV_RANKS_NONE;
 	g->threshold = (size_t)vv_conf_number(&v->conf, "threshold");
 	g->copies = (unsigned)vv_conf_number(&v->conf, "copies");
-	vv_judge_init(&g->judge, REMEMBER);
 	return read_aggregate(v, g);
 }
 

@@ -336,14 +336,6 @@ int varve_free(varve *v, void *p)
 
 /* ---- what the chunks held ------------------------------------------------------------------------------------------ */
 
-/* The chunk's entry: usually the one after its neighbour's. */
-static uint32_t entry_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint)
-{
-	if (hint < n && vv_index_layer(x, hint) == layer && vv_index_pos(x, hint) == pos)
-		return hint;
-	return vv_index_at(x, n, layer, pos);
-}
-
 /* Where the chunk's content lies, if all of it is in one run; NULL if not. *k goes on from chunk to chunk. */
 static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint64_t end, size_t *k)
 {
@@ -370,7 +362,7 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_re
 		if (run->layer == 0) {
 			r->was[i] = VV_CHUNK_ZERO;
 		} else {
-			uint32_t e = entry_at(x, v->group ? v->history.n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
+			uint32_t e = vv_index_near(x, v->group ? v->history.n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
 
 			if (e != VV_INDEX_NONE && vv_trust_layer(&v->lineage, &v->history, e)) {
 				if (r->restored)
@@ -507,7 +499,7 @@ static int reindex(struct varve *v, struct vv_region *r, struct vv_history *fres
 		if (r->was[c] < VV_CHUNK_FIRST)
 			continue;
 		if (vv_run_rank(vv_index_layer(old, from)) == v->rank)
-			e = entry_at(&fresh->index, fresh->n_loaded, vv_index_layer(old, from), vv_index_pos(old, from), hint);
+			e = vv_index_near(&fresh->index, fresh->n_loaded, vv_index_layer(old, from), vv_index_pos(old, from), hint);
 		else
 			rc = bring(old, from, &fresh->index, moved, &e);
 		if (rc)
@@ -525,7 +517,7 @@ int vv_region_reindex(struct varve *v)
 {
 	uint32_t *moved = vv_mem_new(v->group ? v->history.index.n : 0, sizeof(*moved));
 	struct vv_history fresh = { 0 };
-	int rc = moved ? vv_history_load(&v->lineage, v->rank, v->digest_kind, &fresh) : VV_ENOMEM;
+	int rc = moved ? vv_window_load(v, &fresh) : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		rc = reindex(v, v->region[i], &fresh, moved);

@@ -315,30 +315,37 @@ static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
 }
 
 /* A parent that cannot be read is passed over: the next layer is then a keyframe, which needs none. */
+static int load_parent(struct varve *v)
+{
+	int rc;
+
+	if (v->own || !v->epoch || v->has_table)
+		return 0;
+	if (stored_ranks(v, v->epoch) != v->ranks) {
+		v->epoch = 0; /* another job's; a new series begins */
+		return 0;
+	}
+	rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
+	if (rc == VV_EDAMAGED) {
+		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
+		v->epoch = 0;
+		return 0;
+	}
+	v->has_table = rc == 0;
+	return rc;
+}
+
 int vv_session_prepare(struct varve *v)
 {
 	int rc = vv_session_pool(v);
 
+	if (rc == 0)
+		rc = load_parent(v);
 	if (rc == 0 && !v->has_history) {
-		rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, &v->history);
+		rc = vv_window_load(v, &v->history);
 		v->has_history = rc == 0;
 	}
-	if (rc || v->own || !v->epoch)
-		return rc;
-	if (!v->has_table && stored_ranks(v, v->epoch) != v->ranks) {
-		v->epoch = 0; /* another job's; a new series begins */
-		return 0;
-	}
-	if (!v->has_table) {
-		rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
-		if (rc == VV_EDAMAGED) {
-			vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
-			v->epoch = 0;
-			return 0;
-		}
-		v->has_table = rc == 0;
-	}
-	if (rc == 0)
+	if (rc == 0 && !v->own && v->epoch)
 		vv_region_adopt_all(v);
 	return rc;
 }
@@ -356,7 +363,8 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 	v->failed = 0; /* it may be the one that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
-	if (v->group) { /* what it knows of other ranks' layers is not in an order in which it could be found */
+	/* What is known of other ranks' layers is not in an order in which it could be found. */
+	if (v->has_history && (v->group || !vv_window_holds(v))) {
 		vv_history_fini(&v->history);
 		v->has_history = false;
 	}

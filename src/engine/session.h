@@ -245,6 +245,18 @@ static inline const struct vv_digest *vv_region_digest(const struct varve *v, co
 	return r->was[i] == VV_CHUNK_ZERO ? vv_region_zero(r, i) : NULL;
 }
 
+/* engine/window.c: how much of what is stored is remembered. The index, read anew: what the regions hold, or the epoch that is
+ * continued, and of the rest what is newest. */
+int vv_window_load(struct varve *v, struct vv_history *out);
+/* Does the index know all that the epoch holds which is continued? */
+bool vv_window_holds(struct varve *v);
+/* After an epoch: what is too much leaves the index. */
+void vv_window_settle(struct varve *v);
+/* Entries leave the index until there are `limit`, the oldest first, but none that a region holds. VV_ENOMEM: all is as it was. */
+int vv_window_shrink(struct varve *v, size_t limit);
+/* Digests that this rank may remember as a judge. */
+size_t vv_window_judged(const struct varve *v);
+
 /* engine/checkpoint.c, engine/retain.c: the caller holds the lock, or is the flusher. */
 int vv_checkpoint_run(struct varve *v);
 /* `bytes`: of the epoch just laid down. Has gc been at work? */

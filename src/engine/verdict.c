@@ -94,6 +94,7 @@ static void accept(struct varve *v)
 	vv_collective_learn(v);
 	if (d->ruling->reclaimed && v->rank != 0 && vv_region_reindex(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
+	vv_window_settle(v);
 	d->st.seconds_flush = v->stats.seconds_flush;
 	d->st.bandwidth = v->stats.bandwidth;
 }

@@ -200,6 +200,82 @@ static void test_add_layer(void)
 	}
 }
 
+/* Any choice of entries: those stay, in their order, at their places; sources that nobody names are gone; without memory nothing
+ * happens. */
+static void compact_both(struct vv_index *x, uint64_t *state)
+{
+	uint32_t *moved = vv_mem_new(x->n, sizeof(*moved)), *source = vv_mem_new(x->n_layers, sizeof(*source));
+	size_t n = 0, percent = (size_t)gen_below(state, 101);
+
+	for (size_t i = 0; i < x->n; i++)
+		moved[i] = gen_below(state, 100) < percent;
+	vv_mem_fail_at(1);
+	CHECK_EQ(vv_index_compact(x, moved, source), VV_ENOMEM);
+	vv_mem_fail_at(0);
+	check_same(x, state);
+	CHECK_EQ(vv_index_compact(x, moved, source), 0);
+	for (size_t i = 0; i < list.n; i++)
+		if (moved[i]) {
+			list.entry[n] = list.entry[i];
+			list.layer[n] = list.layer[i];
+			list.pos[n] = list.pos[i];
+			CHECK_EQ(moved[i], ++n);
+		}
+	list.n = n;
+	for (size_t k = 0; k < x->n_layers; k++) {
+		size_t named = 0;
+
+		for (size_t i = 0; i < x->n; i++)
+			named += x->entry[i].where >> 40 == k;
+		CHECK(named);
+	}
+	vv_mem_free(moved);
+	vv_mem_free(source);
+}
+
+static void test_compact(void)
+{
+	struct vv_index x = { 0 };
+	uint64_t state = 7;
+
+	list.n = 0;
+	for (uint64_t round = 1; round < 80; round++) {
+		for (uint64_t i = gen_below(&state, 300), pos = 0; i > 0 && list.n < 5900; i--, pos += 32)
+			add_both(&x, some_digest(&state), vv_run_layer(round, 0), pos);
+		if (round % 3 == 0)
+			compact_both(&x, &state);
+		check_same(&x, &state);
+	}
+	vv_index_fini(&x);
+}
+
+/* What supersedes another is found, also when the index has grown or others have left. */
+static void test_supersede(void)
+{
+	struct vv_digest d = { { 1, 2 } }, other = { { 0, 1ull << 40 } };
+	uint32_t *moved, source[3] = { 0 }, number;
+	struct vv_index x = { 0 };
+
+	CHECK_EQ(vv_index_add(&x, &d, 1, 0, &number), 0);
+	CHECK_EQ(vv_index_supersede(&x, &d, 2, 0, &number), 0);
+	for (; other.w[0] < 5000; other.w[0]++)
+		CHECK_EQ(vv_index_add(&x, &other, 3, other.w[0], &number), 0);
+	CHECK_EQ(vv_index_find(&x, &d), 1);
+	moved = vv_mem_new(x.n, sizeof(*moved));
+	moved[0] = moved[1] = moved[100] = 1;
+	CHECK_EQ(vv_index_compact(&x, moved, source), 0);
+	CHECK_EQ(vv_index_find(&x, &d), 1);
+	memset(source, 0, sizeof(source));
+	memset(moved, 0, 3 * sizeof(*moved));
+	moved[0] = 1; /* the other one goes: this is what there is */
+	CHECK_EQ(vv_index_compact(&x, moved, source), 0);
+	CHECK_EQ(vv_index_find(&x, &d), 0);
+	CHECK_EQ(vv_index_layer(&x, 0), 1);
+	CHECK_EQ(x.n_layers, 1);
+	vv_mem_free(moved);
+	vv_index_fini(&x);
+}
+
 /* A limit is the caller's error, not a want of memory. */
 static void test_limits(void)
 {
@@ -266,6 +342,8 @@ int main(void)
 	test_at();
 	test_reserve();
 	test_add_layer();
+	test_compact();
+	test_supersede();
 	test_limits();
 	test_no_memory();
 	return 0;

@@ -57,16 +57,31 @@ static void test_full(void)
 		d[i] = court_digest(i);
 	vv_judge_init(&j, 100);
 	vv_judge_add(&j, 5, d, 100);
-	vv_judge_add(&j, 6, d, 100); /* nothing new: nothing is forgotten */
 	CHECK_EQ(j.n, 100);
-	CHECK_EQ(vv_judge_find(&j, &d[0]), 6);
-	vv_judge_add(&j, 7, &d[100], 1);
-	CHECK_EQ(j.n, 1);
-	CHECK_EQ(vv_judge_find(&j, &d[0]), VV_JUDGE_NOBODY);
+	CHECK_EQ(vv_judge_find(&j, &d[0]), 5);
+	vv_judge_add(&j, 7, &d[100], 1); /* the older half goes */
+	CHECK_EQ(j.n, 51);
+	CHECK_EQ(vv_judge_find(&j, &d[49]), VV_JUDGE_NOBODY);
+	CHECK_EQ(vv_judge_find(&j, &d[50]), 5);
 	CHECK_EQ(vv_judge_find(&j, &d[100]), 7);
+	vv_judge_add(&j, 6, &d[50], 10); /* what is said again is young again */
+	vv_judge_add(&j, 8, &d[101], 39);
+	CHECK_EQ(j.n, 90);
+	vv_judge_add(&j, 8, &d[140], 1);
+	CHECK_EQ(vv_judge_find(&j, &d[59]), 6);
+	CHECK_EQ(vv_judge_find(&j, &d[60]), VV_JUDGE_NOBODY);
 	vv_judge_add(&j, 8, d, 200);
 	CHECK(j.n <= 100);
-	CHECK_EQ(vv_judge_find(&j, &d[199]), 8);
+	for (uint32_t i = 150; i < 200; i++)
+		CHECK_EQ(vv_judge_find(&j, &d[i]), 8);
+	vv_judge_allow(&j, 20);
+	for (uint32_t i = 0; i < 40; i++)
+		vv_judge_add(&j, 9, &d[i], 1);
+	CHECK(j.n <= 20);
+	CHECK_EQ(vv_judge_find(&j, &d[39]), 9);
+	vv_judge_allow(&j, 0);
+	CHECK_EQ(j.n, 0);
+	CHECK_EQ(vv_judge_find(&j, &d[39]), VV_JUDGE_NOBODY);
 	vv_judge_fini(&j);
 	vv_judge_init(&j, 0);
 	vv_judge_add(&j, 1, d, 200);
@@ -90,6 +105,46 @@ static void test_no_memory(void)
 	vv_mem_fail_at(0);
 	CHECK_EQ(vv_judge_find(&j, &d), 2999);
 	CHECK(j.n > 0 && j.n < 3000);
+	vv_judge_fini(&j);
+}
+
+/* Whatever is added, said again and forgotten: the counts are right, and the newest half of what is allowed is there. */
+static void test_generations(void)
+{
+	enum { IDS = 600, CAP = 128 };
+	static uint32_t order[IDS]; /* when it was last added; 0 = forgotten */
+	uint32_t now = 0, young;
+	struct vv_judge j;
+	size_t n;
+
+	memset(order, 0, sizeof(order));
+	vv_judge_init(&j, CAP);
+	for (uint64_t k = 0; k < 20000; k++) {
+		uint32_t i = (uint32_t)(court_digest((uint32_t)k).w[0] % IDS);
+		struct vv_digest d = court_digest(i);
+
+		if (k % 7 == 3) {
+			vv_judge_forget(&j, &d);
+			order[i] = 0;
+		} else {
+			vv_judge_add(&j, i % 50, &d, 1);
+			order[i] = ++now;
+		}
+		CHECK(j.n <= CAP);
+	}
+	n = young = 0;
+	for (uint32_t i = 0; i < IDS; i++) {
+		struct vv_digest d = court_digest(i);
+		uint32_t rank = vv_judge_find(&j, &d);
+
+		n += rank != VV_JUDGE_NOBODY;
+		CHECK(rank == VV_JUDGE_NOBODY || (order[i] && rank == i % 50));
+		CHECK(rank != VV_JUDGE_NOBODY || !order[i] || order[i] + CAP / 2 <= now);
+	}
+	for (size_t i = 0; i <= j.mask; i++)
+		young += j.slot[i].owner && j.slot[i].generation == j.generation;
+	CHECK_EQ(n, j.n);
+	CHECK_EQ(young, j.young);
 	vv_judge_fini(&j);
 }
 
@@ -153,6 +208,7 @@ int main(void)
 	test_memory(court_digest, CONTENTS);
 	test_memory(crowded, 60);
 	test_full();
+	test_generations();
 	test_no_memory();
 	test_partition();
 	test_verdicts();

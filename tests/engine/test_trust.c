@@ -258,6 +258,7 @@ int main(void)
 	rot("codec=none");
 	rot("codec=none keep=3");
 	rot("codec=none keep=2 chunk=512 block=4096");
+	rot("codec=none history=0");
 	rot_without_restart();
 	stale_cache();
 	numbers();
