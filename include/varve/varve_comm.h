@@ -30,6 +30,9 @@ struct varve_comm {
 			void **op);
 	int (*test)(void *ctx, void *op);  /* 1: done; 0: not yet; < 0: failed. Unless 0, op is gone. */
 	const char *(*message)(void *ctx); /* why the last operation failed; may be NULL */
+	/* May be NULL. This rank has waited too long, and gives up the operation under way: who is missed, as "rank 2" or "ranks 2, 5-7", NULL
+	 * or "" if that cannot be told. May take a second or two, and may make the others give up, too. Nothing but `close` comes after it. */
+	const char *(*absent)(void *ctx);
 	/* The last call on each channel, on every rank; may be NULL. After a failure an operation may still be under way, and others may not
 	 * come: this must not wait for them. */
 	void (*close)(void *ctx);
@@ -44,6 +47,9 @@ VARVE_API int varve_open_comm(const struct varve_comm *comm, const char *store, 
 
 /* For those who wrap varve_open_comm: makes `message` what varve_last_error says on this thread, and returns code. */
 VARVE_API int varve_fail(int code, const char *message);
+/* And: how many seconds a rank waits for the others, by the option `timeout` as varve_open_comm reads it with these options. If they are
+ * wrong, which that call will say, its default. */
+VARVE_API double varve_timeout(const char *options);
 
 #ifdef __cplusplus
 }

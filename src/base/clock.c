@@ -20,6 +20,11 @@ double vv_clock_s(void)
 	return (double)vv_clock_ns() * 1e-9;
 }
 
+double vv_clock_own_s(void)
+{
+	return (double)read_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9;
+}
+
 uint64_t vv_clock_wall_ns(void)
 {
 	return read_ns(CLOCK_REALTIME);

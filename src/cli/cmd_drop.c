@@ -10,6 +10,7 @@
 struct doomed { /* the epochs to drop, ascending, each once */
 	uint64_t *v;
 	size_t n;
+	bool elsewhere; /* other stores have layers of some, and records of their own */
 };
 
 /* ---- which epochs ------------------------------------------------------------------------------------------------- */
@@ -45,11 +46,44 @@ static int mark_named(const struct vv_args *args, const struct vv_spec *spec, co
 	return rc;
 }
 
-/* The same rule as the options keep and keep-every of a session. */
-static void mark_old(const struct vv_listing *l, uint64_t keep, uint64_t every, bool *marked)
+static bool is_whole(const struct vv_lineage *lin, uint64_t epoch)
 {
-	for (size_t i = 0; i < l->n_epochs; i++)
-		marked[i] = i + keep < l->n_epochs && !(every && l->epoch[i] % every == 0);
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(lin, epoch, &c);
+
+	vv_commit_fini(&c);
+	return rc == 0;
+}
+
+/* The same rule as the options keep and keep-every of a session. A record that cannot be read does not count as one of the newest. */
+static void mark_old(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t keep, uint64_t every, bool *marked)
+{
+	size_t i = l->n_epochs;
+
+	for (; keep && i > 0; i--)
+		keep -= is_whole(lin, l->epoch[i - 1]);
+	for (; i > 0; i--)
+		marked[i - 1] = !(every && l->epoch[i - 1] % every == 0);
+}
+
+static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing *l, struct doomed *d)
+{
+	char ranks[VV_CATALOG_RANKS];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && !d->elsewhere && i < d->n; i++) {
+		struct vv_commit c = { 0 };
+		uint8_t *where = NULL;
+
+		rc = vv_catalog_commit(lin, d->v[i], &c);
+		if (rc == 0)
+			rc = vv_catalog_whereabouts(l, &c, &where);
+		d->elsewhere = rc == 0 && vv_catalog_name_ranks(where, c.n_ranks, VV_CATALOG_ELSEWHERE, ranks);
+		rc = rc == VV_EDAMAGED ? 0 : rc;
+		vv_mem_free(where);
+		vv_commit_fini(&c);
+	}
+	return rc;
 }
 
 static int choose(struct vv_job *job, const struct vv_spec *spec, const struct vv_lineage *lin, struct doomed *out)
@@ -69,12 +103,14 @@ static int choose(struct vv_job *job, const struct vv_spec *spec, const struct v
 		rc = marked && out->v ? 0 : VV_ENOMEM;
 	}
 	if (rc == 0 && keep)
-		mark_old(&l, keep, every, marked);
+		mark_old(lin, &l, keep, every, marked);
 	else if (rc == 0)
 		rc = mark_named(job->args, spec, lin, &l, marked);
 	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++)
 		if (marked[i])
 			out->v[out->n++] = l.epoch[i];
+	if (rc == 0)
+		rc = look_elsewhere(lin, &l, out);
 	vv_mem_free(marked);
 	vv_catalog_listing_fini(&l);
 	return rc;
@@ -118,6 +154,10 @@ static int drop_epochs(struct vv_job *job, const struct vv_lineage *lin, const s
 	vv_json_end(&job->json);
 	vv_json_number(&job->json, "bytes_layer", sum);
 	vv_json_bool(&job->json, "dry_run", dry);
+	vv_json_bool(&job->json, "elsewhere", d->elsewhere);
+	if (say && rc == 0 && d->elsewhere)
+		vv_out_printf(&job->out, "this is one of several stores: an epoch that another one still has is there again when the job "
+			      "next needs it; drop it in all of them\n");
 	if (say && rc == 0)
 		vv_out_printf(&job->out, "%zu epoch%s of '%s'%s; layers of %s, as far as no other epoch needs them, go with 'varve gc'\n",
 			      d->n, d->n == 1 ? "" : "s", lin->name, dry ? " would go" : "", vv_text_size(sum).s);

@@ -57,6 +57,7 @@ static void say_elsewhere(struct check *k, const char *name, const struct vv_ver
 /* A lineage whose record is damaged is a finding, not a failure to look. */
 static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 {
+	bool whole = vv_args_value(k->job->args, "whole");
 	struct vv_verify_report r = { 0 };
 	struct vv_lineage lin;
 	int rc = vv_catalog_open(k->job->store, name, false, &lin);
@@ -64,13 +65,13 @@ static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 	if (rc == 0 && epoch)
 		rc = find_epoch(&lin, epoch);
 	if (rc == 0)
-		rc = vv_verify_run(&lin, k->job->pool, epoch, tell, k, &k->bar.progress, &r);
+		rc = vv_verify_run(&lin, k->job->pool, epoch, whole, tell, k, &k->bar.progress, &r);
 	if (rc == VV_EDAMAGED) {
 		tell(k, vv_err_last());
 		r.problems++;
 		rc = 0;
 	}
-	if (rc == 0 && r.elsewhere)
+	if (rc == 0 && r.elsewhere && !whole)
 		say_elsewhere(k, name, &r);
 	add(&k->sum, &r);
 	return rc;
@@ -145,7 +146,10 @@ static int run(struct vv_job *job)
 	return verify(&k, one ? &spec : NULL);
 }
 
-static const struct vv_args_option options[] = { { NULL, 0, NULL, NULL } };
+static const struct vv_args_option options[] = {
+	{ "whole", 0, NULL, "layers that are not in this store are a problem" },
+	{ NULL, 0, NULL, NULL },
+};
 
 const struct vv_cmd vv_cmd_verify = {
 	.name = "verify",
@@ -155,7 +159,7 @@ const struct vv_cmd vv_cmd_verify = {
 	.brief = "reads everything and says what is damaged",
 	.help = "Reads every byte of a store, of a lineage, or of what one epoch needs, and checks it against every checksum and\n"
 		"digest there is. One line per problem; exit 1 if there is one. Where the ranks of a job have stores of their own, each\n"
-		"is verified by itself; layers that lie in the others are named and no problem.",
+		"is verified by itself; layers that lie in the others are named and no problem, but with --whole they are.",
 	.option = options,
 	.run = run,
 };

@@ -19,7 +19,7 @@ static int check_plug(const struct varve_comm *p, double patience)
 		return vv_err_set(VV_EINVAL, "communicator: rank %u of %u; there are 1 to %u ranks, counted from 0", p->rank,
 				  p->size, VV_MAX_RANKS);
 	if (p->size > 1 && (!p->bcast || !p->allreduce || !p->allgather || !p->alltoall || !p->alltoallv || !p->sendrecv || !p->test))
-		return vv_err_set(VV_EINVAL, "communicator: only `message` and `close` may be NULL");
+		return vv_err_set(VV_EINVAL, "communicator: only `message`, `absent` and `close` may be NULL");
 	if (!(patience > 0))
 		return vv_err_set(VV_EINVAL, "communicator: a time limit of %g s; it must be above 0", patience);
 	return 0;
@@ -126,6 +126,7 @@ static int begun(struct vv_comm *c, const char *what, int rc, struct vv_comm_op 
 
 static int look(struct vv_comm *c, struct vv_comm_op *op)
 {
+	const char *who;
 	double now, gap;
 	int rc = c->plug.test(c->ctx, op->op);
 
@@ -137,10 +138,11 @@ static int look(struct vv_comm *c, struct vv_comm_op *op)
 	op->waited += gap < gap_max ? gap : gap_max;
 	if (op->waited < c->patience)
 		return 0;
+	who = c->plug.absent ? c->plug.absent(c->ctx) : NULL;
 	vv_err_set(VV_EPEER,
-		   "rank %u of %u waited %.3g s for the others (%s): one has died, hangs, or did not make the same call; if it was "
+		   "rank %u of %u waited %.3g s for %s (%s): one has died, hangs, or did not make the same call; if it was "
 		   "only late, raise the option `timeout`",
-		   c->plug.rank, c->plug.size, op->waited, op->what);
+		   c->plug.rank, c->plug.size, op->waited, who && who[0] ? who : "the others", op->what);
 	return give_up(c);
 }
 

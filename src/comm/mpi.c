@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <varve/varve_mpi.h>
 
 size_t vv_mpi_piece = (size_t)1 << 30;
@@ -17,7 +18,10 @@ struct group {
 	int tag;      /* of the operation under way; every rank counts alike, so that no message is taken for one of another */
 	int under_way;
 	int failed;
+	unsigned looks; /* in vain */
+	char *gone;     /* of each rank: it has said that it gave up */
 	char message[MPI_MAX_ERROR_STRING + 160];
+	char absent[200];
 };
 
 struct work {
@@ -29,7 +33,7 @@ struct work {
 	size_t n_flipped;
 };
 
-enum { TAGS = 32768 }; /* what every MPI has */
+enum { TAGS = 32767, GONE = 32767 }; /* what every MPI has; the last is of ranks that give up */
 
 /* ---- errors ----------------------------------------------------------------------------------------------------------- */
 
@@ -150,6 +154,85 @@ static int test_all(struct group *g, struct work *w)
 	return rc ? rc : 1;
 }
 
+/* ---- ranks that give up ------------------------------------------------------------------------------------------------- */
+
+/* Which rank did not come to an operation, MPI does not tell. So who gives up says so to all; those who wait give up as well, and
+ * say so too; and who has said nothing a second later is not there. On a channel that nobody uses or frees afterwards. */
+
+/* How many have said so by now. */
+static int hear_gone(struct group *g)
+{
+	MPI_Status status;
+	int yes = 1, n = 0;
+
+	while (MPI_Iprobe(MPI_ANY_SOURCE, GONE, g->comm, &yes, &status) == MPI_SUCCESS && yes &&
+	       MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, GONE, g->comm, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+		g->gone[status.MPI_SOURCE] = 1;
+	for (int r = 0; r < g->size; r++)
+		n += g->gone[r];
+	return n;
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
+}
+
+/* "rank 2", "ranks 2, 5-7": those that said nothing. */
+static void name_absent(struct group *g, int several)
+{
+	size_t used = 0, room = sizeof(g->absent);
+
+	for (int r = 0; r < g->size && used < room; r++) {
+		int first = r;
+
+		while (r < g->size && !g->gone[r])
+			r++;
+		if (r == first)
+			continue;
+		used += (size_t)snprintf(g->absent + used, room - used, "%s%d", used ? ", " : several ? "ranks " : "rank ", first);
+		if (r - first > 1 && used < room)
+			used += (size_t)snprintf(g->absent + used, room - used, "-%d", r - 1);
+	}
+	if (used >= room)
+		memcpy(g->absent + room - 4, "...", 4);
+}
+
+static const char *absent(void *ctx)
+{
+	struct group *g = ctx;
+	double end = MPI_Wtime() + 1;
+	MPI_Request request;
+	int heard;
+
+	if (is_over() || g->gone[g->rank])
+		return g->absent;
+	g->gone[g->rank] = 1;
+	for (int r = 0; r < g->size; r++)
+		if (r != g->rank && MPI_Isend(NULL, 0, MPI_BYTE, r, GONE, g->comm, &request) == MPI_SUCCESS)
+			MPI_Request_free(&request);
+	while ((heard = hear_gone(g)) < g->size && MPI_Wtime() < end)
+		nap();
+	name_absent(g, g->size - heard > 1);
+	return g->absent;
+}
+
+/* Another one has: then this one waits in vain. Looked for now and then only, since it costs as much as a look. */
+static int look_for_gone(struct group *g)
+{
+	int first = 0;
+
+	if (++g->looks % 64 || hear_gone(g) == 0)
+		return 0;
+	while (!g->gone[first])
+		first++;
+	absent(g);
+	snprintf(g->message, sizeof(g->message), "rank %d has given up waiting for %s", first,
+		 g->absent[0] ? g->absent : "the others");
+	g->failed = 1;
+	return VARVE_EPEER;
+}
+
 /* MPICH 4.0 takes unsigned numbers for signed ones when it compares. With the top bit flipped, signed is what is wanted. */
 static void flip(uint64_t *v, size_t n)
 {
@@ -163,6 +246,8 @@ static int test(void *ctx, void *op)
 	struct work *w = op;
 	int rc = is_over() ? fail_plain(g, VARVE_EINVAL, "MPI_Finalize was called before varve_close") : test_all(g, w);
 
+	if (rc == 0)
+		rc = look_for_gone(g);
 	if (rc == 0)
 		return 0;
 	flip(w->flipped, w->n_flipped);
@@ -376,8 +461,9 @@ static void close_group(void *ctx)
 {
 	struct group *g = ctx;
 
-	if (!g->under_way && !g->failed && !is_over())
+	if (!g->under_way && !g->failed && !is_over() && hear_gone(g) == 0)
 		MPI_Comm_free(&g->comm);
+	free(g->gone);
 	free(g);
 }
 
@@ -410,39 +496,75 @@ static int fail_open(struct group *g, const char *what, int error)
 	return varve_fail(VARVE_EPEER, words);
 }
 
-static int duplicate(MPI_Comm comm, struct group *g)
+static int too_late(const struct group *g, double patience)
 {
-	int error = MPI_Comm_dup(comm, &g->comm);
+	char words[400];
 
-	if (error != MPI_SUCCESS)
-		return fail_open(g, "MPI_Comm_dup", error);
-	MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
-	MPI_Comm_set_name(g->comm, "varve");
-	MPI_Comm_rank(g->comm, &g->rank);
-	MPI_Comm_size(g->comm, &g->size);
-	return 0;
+	snprintf(words, sizeof(words), "varve_open_mpi: rank %d of %d waited %.3g s for the others: one has died, hangs, or did not call it "
+		 "with this communicator; end the job and start it again, or if it was only late, raise the option `timeout`", g->rank,
+		 g->size, patience);
+	return varve_fail(VARVE_EPEER, words);
 }
 
-/* The duplicates come first: a rank that fails afterwards is missed by the others within their time limit. */
-int vv_mpi_plug(MPI_Comm comm, struct varve_comm *out)
+/* Until it is done, or the patience is at its end. As in comm.c a long time between two looks counts for little. */
+static int await(MPI_Request *request, double *patience, int *done)
 {
-	struct group mine[2] = { { .comm = MPI_COMM_NULL }, { .comm = MPI_COMM_NULL } }, *g[2];
+	double seen = MPI_Wtime(), begin = seen, now, gap;
+	int error = MPI_SUCCESS;
+
+	while (*patience > 0 && (error = MPI_Test(request, done, MPI_STATUS_IGNORE)) == MPI_SUCCESS && !*done) {
+		now = MPI_Wtime();
+		gap = now - seen;
+		*patience -= gap < 0.1 ? gap : 0.1;
+		seen = now;
+		if (now - begin > 1e-3)
+			nap();
+	}
+	return error;
+}
+
+/* MPI keeps the group for good if it does not come to its end: there is no way to call it off. */
+static int duplicate(MPI_Comm comm, double patience, double *left, struct group **out)
+{
+	struct group *g = calloc(1, sizeof(*g));
+	MPI_Request request;
+	int error, done = 0;
+
+	if (!g)
+		goto no_memory;
+	MPI_Comm_rank(comm, &g->rank);
+	MPI_Comm_size(comm, &g->size);
+	g->gone = calloc((size_t)g->size, 1);
+	if (!g->gone)
+		goto no_memory;
+	error = MPI_Comm_idup(comm, &g->comm, &request);
+	if (error == MPI_SUCCESS)
+		error = await(&request, left, &done);
+	if (error != MPI_SUCCESS)
+		return fail_open(g, "MPI_Comm_idup", error);
+	if (!done)
+		return too_late(g, patience);
+	MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
+	MPI_Comm_set_name(g->comm, "varve");
+	*out = g;
+	return 0;
+no_memory:
+	free(g);
+	return varve_fail(VARVE_ENOMEM, "varve_open_mpi: out of memory");
+}
+
+/* One after the other: a rank that fails here is missed by the others within their time limit. */
+int vv_mpi_plug(MPI_Comm comm, double patience, struct varve_comm *out)
+{
+	struct group *g[2] = { NULL, NULL };
 	int level = MPI_THREAD_SINGLE, rc = check(comm);
+	double left = patience;
 
 	for (int i = 0; rc == 0 && i < 2; i++)
-		rc = duplicate(comm, &mine[i]);
+		rc = duplicate(comm, patience, &left, &g[i]);
 	if (rc)
 		return rc;
 	MPI_Query_thread(&level);
-	g[0] = malloc(sizeof(**g));
-	g[1] = malloc(sizeof(**g));
-	if (!g[0] || !g[1]) {
-		free(g[0]);
-		free(g[1]);
-		return varve_fail(VARVE_ENOMEM, "varve_open_mpi: out of memory");
-	}
-	*g[0] = mine[0];
-	*g[1] = mine[1];
 	*out = (struct varve_comm){
 		.rank = (uint32_t)g[0]->rank,
 		.size = (uint32_t)g[0]->size,
@@ -457,6 +579,7 @@ int vv_mpi_plug(MPI_Comm comm, struct varve_comm *out)
 		.sendrecv = sendrecv,
 		.test = test,
 		.message = message,
+		.absent = absent,
 		.close = close_group,
 	};
 	return 0;
@@ -465,7 +588,7 @@ int vv_mpi_plug(MPI_Comm comm, struct varve_comm *out)
 int varve_open_mpi(MPI_Comm comm, const char *store, const char *lineage, const char *options, varve **out)
 {
 	struct varve_comm plug;
-	int rc = vv_mpi_plug(comm, &plug);
+	int rc = vv_mpi_plug(comm, varve_timeout(options), &plug);
 
 	return rc ? rc : varve_open_comm(&plug, store, lineage, options, out);
 }

@@ -306,11 +306,15 @@ static int shut_all(struct varve *v)
 
 	for (size_t i = 0; rc == 0 && i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
+		bool both_ways = t->fencing && (r->scattered || r->shut_first);
+		double start = both_ways ? vv_clock_own_s() : 0;
 
 		if (r->fenced && shut_region(t, r) < 0)
 			rc = shut_again(t, r);
 		if (rc == 0 && r->shut_first)
 			open_holes(t, r);
+		if (rc == 0 && both_ways)
+			vv_duel_note(&r->ways, r->shut_first, r->seconds_found + vv_clock_own_s() - start);
 	}
 	return rc;
 }

@@ -160,13 +160,14 @@ int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
 	return 0;
 }
 
-static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t from)
+/* One that is not in the folder of its number is nobody's. */
+static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t folder, uint64_t from)
 {
 	uint64_t epoch = 0;
 	uint32_t rank = 0;
 	enum vv_name_kind kind = name->is_dir ? VV_NAME_OTHER : vv_name_parse(name->name, &epoch, &rank);
 
-	if (kind == VV_NAME_OTHER || epoch < from)
+	if (kind == VV_NAME_OTHER || epoch < from || epoch / VV_NAME_EPOCHS_PER_FOLDER != folder)
 		return 0;
 	if (kind == VV_NAME_IS_COMMIT) {
 		if (vv_mem_room(&l->epoch, l->n_epochs, &l->epochs_cap, sizeof(*l->epoch)) < 0)
@@ -189,7 +190,7 @@ static int list_folder(const struct vv_lineage *lin, uint64_t folder, uint64_t f
 	vv_name_folder(dir, lin->name, folder);
 	rc = vv_store_list(lin->store, dir, &names);
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
-		rc = add_name(out, &names.v[i], from);
+		rc = add_name(out, &names.v[i], folder, from);
 	vv_store_names_fini(&names);
 	return rc;
 }
@@ -231,38 +232,68 @@ bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer)
 	return l->n_layers && bsearch(&key, l->layer, l->n_layers, sizeof(key), by_layer);
 }
 
-/* If any layer of the rank's place is here, so should be all of them. */
-bool vv_catalog_is_elsewhere(const struct vv_listing *l, const struct vv_commit *c, uint32_t rank)
+static size_t first_of_epoch(const struct vv_listing *l, uint64_t epoch)
 {
-	uint64_t place = c->rank[rank].place;
+	size_t lo = 0, hi = l->n_layers;
 
-	for (uint64_t r = place - 1; place && r < c->n_ranks; r++)
-		if (c->rank[r].place == place && vv_catalog_lists(l, vv_run_layer(c->epoch, (uint32_t)r)))
-			return false;
-	return place != 0;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (vv_run_epoch(l->layer[mid].layer) < epoch)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
-uint32_t vv_catalog_elsewhere(const struct vv_listing *l, const struct vv_commit *c, char ranks[VV_CATALOG_RANKS])
+/* If any layer of a rank's place is here, so should be all of them. */
+int vv_catalog_whereabouts(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where)
 {
-	uint32_t n = 0;
+	enum { PLACE = 4 }; /* of a place's lowest rank: one of its layers is here */
+	uint8_t *w = vv_mem_new(c->n_ranks, sizeof(*w));
+
+	if (!w)
+		return VV_ENOMEM;
+	for (size_t i = first_of_epoch(l, c->epoch); i < l->n_layers && vv_run_epoch(l->layer[i].layer) == c->epoch; i++) {
+		uint32_t r = vv_run_rank(l->layer[i].layer);
+
+		if (r >= c->n_ranks)
+			continue;
+		w[r] |= VV_CATALOG_HERE;
+		if (c->rank[r].place)
+			w[c->rank[r].place - 1] |= PLACE;
+	}
+	for (uint32_t r = 0; r < c->n_ranks; r++)
+		if (!(w[r] & VV_CATALOG_HERE) && c->rank[r].place && !(w[c->rank[r].place - 1] & PLACE))
+			w[r] |= VV_CATALOG_ELSEWHERE;
+	for (uint32_t r = 0; r < c->n_ranks; r++)
+		w[r] &= (uint8_t)~PLACE;
+	*where = w;
+	return 0;
+}
+
+uint32_t vv_catalog_name_ranks(const uint8_t *where, uint32_t n, uint8_t there, char ranks[VV_CATALOG_RANKS])
+{
+	uint32_t count = 0;
 	size_t used = 0;
 
 	ranks[0] = '\0';
-	for (uint32_t r = 0; r < c->n_ranks; r++) {
+	for (uint32_t r = 0; r < n; r++) {
 		uint32_t first = r;
 
-		while (r < c->n_ranks && vv_catalog_is_elsewhere(l, c, r))
+		while (r < n && where[r] == there)
 			r++;
 		if (r == first)
 			continue;
-		n += r - first;
+		count += r - first;
 		if (used < VV_CATALOG_RANKS)
 			used += (size_t)snprintf(ranks + used, VV_CATALOG_RANKS - used, r - first > 1 ? "%s%u-%u" : "%s%u",
 						 used ? ", " : "", first, r - 1);
 	}
 	if (used >= VV_CATALOG_RANKS)
 		memcpy(ranks + VV_CATALOG_RANKS - 4, "...", 4);
-	return n;
+	return count;
 }
 
 void vv_catalog_listing_fini(struct vv_listing *l)
@@ -274,7 +305,7 @@ void vv_catalog_listing_fini(struct vv_listing *l)
 
 /* Walks the folders from the newest down until `pick` finds something in one. */
 static int walk_down(const struct vv_lineage *lin, uint64_t before,
-		     uint64_t (*pick)(const struct vv_listing *l, uint64_t before), uint64_t *out)
+		     int (*pick)(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t before, uint64_t *found), uint64_t *out)
 {
 	struct vv_names folders = { 0 };
 	uint64_t found = 0;
@@ -287,7 +318,8 @@ static int walk_down(const struct vv_lineage *lin, uint64_t before,
 		if (folder < 0 || (uint64_t)folder * VV_NAME_EPOCHS_PER_FOLDER >= before)
 			continue;
 		rc = list_folder(lin, (uint64_t)folder, 0, &l);
-		found = rc == 0 ? pick(&l, before) : 0;
+		if (rc == 0)
+			rc = pick(lin, &l, before, &found);
 		vv_catalog_listing_fini(&l);
 	}
 	vv_store_names_fini(&folders);
@@ -296,22 +328,39 @@ static int walk_down(const struct vv_lineage *lin, uint64_t before,
 	return rc;
 }
 
-static uint64_t pick_commit(const struct vv_listing *l, uint64_t before)
+static int pick_commit(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t before, uint64_t *found)
 {
-	for (size_t i = l->n_epochs; i-- > 0;)
+	(void)lin;
+	for (size_t i = l->n_epochs; !*found && i-- > 0;)
 		if (l->epoch[i] < before)
-			return l->epoch[i];
+			*found = l->epoch[i];
 	return 0;
 }
 
-static uint64_t pick_any(const struct vv_listing *l, uint64_t before)
+/* A record that is no epoch's, and beside which no layer lies, does not use up a number. */
+static int pick_used(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t before, uint64_t *found)
 {
-	uint64_t best = pick_commit(l, before);
+	uint64_t layer = 0;
+	int rc = 0;
 
+	(void)before;
 	for (size_t i = 0; i < l->n_layers; i++)
-		if (vv_run_epoch(l->layer[i].layer) > best)
-			best = vv_run_epoch(l->layer[i].layer);
-	return best;
+		if (vv_run_epoch(l->layer[i].layer) > layer)
+			layer = vv_run_epoch(l->layer[i].layer);
+	*found = layer;
+	for (size_t i = l->n_epochs; rc == 0 && i-- > 0 && l->epoch[i] > layer;) {
+		struct vv_commit c = { 0 };
+
+		rc = vv_catalog_commit(lin, l->epoch[i], &c);
+		vv_commit_fini(&c);
+		if (rc == 0) {
+			*found = l->epoch[i];
+			break;
+		}
+		if (rc == VV_EDAMAGED || rc == VV_ENOENT)
+			rc = 0;
+	}
+	return rc;
 }
 
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch)
@@ -321,7 +370,7 @@ int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *e
 
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch)
 {
-	return walk_down(lin, UINT64_MAX, pick_any, epoch);
+	return walk_down(lin, UINT64_MAX, pick_used, epoch);
 }
 
 int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out)

@@ -42,14 +42,16 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 void vv_catalog_listing_fini(struct vv_listing *l);
 /* The newest committed epoch below `before`; 0 if there is none. */
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch);
-/* The highest number that a commit or a layer bears: the next epoch is above it. */
+/* The highest number that an epoch or a layer bears: the next epoch is above it. A damaged record without layers counts for nothing. */
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 
-/* How many ranks' layers of an epoch lie in other stores, as its record says, and which: "0-2, 5". Layers that should lie with one that
- * is here are not elsewhere, they are missing. */
+/* Where the layer of each rank of an epoch is, by its record and the listing: here; in another store, as all layers of its place are;
+ * or nowhere, though it should be here. */
+enum { VV_CATALOG_MISSING, VV_CATALOG_HERE, VV_CATALOG_ELSEWHERE };
+int vv_catalog_whereabouts(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where);
+/* How many of n ranks are there, and which: "0-2, 5". */
 enum { VV_CATALOG_RANKS = 80 };
-uint32_t vv_catalog_elsewhere(const struct vv_listing *l, const struct vv_commit *c, char ranks[VV_CATALOG_RANKS]);
-bool vv_catalog_is_elsewhere(const struct vv_listing *l, const struct vv_commit *c, uint32_t rank);
+uint32_t vv_catalog_name_ranks(const uint8_t *where, uint32_t n, uint8_t there, char ranks[VV_CATALOG_RANKS]);
 /* Is the layer listed? */
 bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer);
 

@@ -3,6 +3,7 @@
  * a store in which all live epochs are whole, so a crash between any two loses nothing. */
 #include "engine/gc.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "engine/compact.h"
 #include "engine/history.h"
 #include <inttypes.h>
@@ -32,17 +33,22 @@ static int mark(struct vv_reach *r, const struct vv_listing *l)
 static int check_whole(const struct vv_lineage *lin, const struct vv_listing *l)
 {
 	char ranks[VV_CATALOG_RANKS];
+	uint8_t *where = NULL;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
 		struct vv_commit c = { 0 };
 
 		rc = vv_catalog_commit(lin, l->epoch[i], &c);
-		if (rc == 0 && vv_catalog_elsewhere(l, &c, ranks))
+		if (rc == 0)
+			rc = vv_catalog_whereabouts(l, &c, &where);
+		if (rc == 0 && vv_catalog_name_ranks(where, c.n_ranks, VV_CATALOG_ELSEWHERE, ranks))
 			rc = vv_err_set(VV_EINVAL, "gc: this is one of several stores: of the %u ranks of epoch %" PRIu64 " it does not hold "
 					"rank(s) %s, and what those need of it cannot be seen from here; a job that runs with the "
 					"option keep takes the space back in all of them", c.n_ranks, c.epoch, ranks);
 		vv_commit_fini(&c);
+		vv_mem_free(where);
+		where = NULL;
 		rc = rc == VV_EDAMAGED ? 0 : rc; /* marking will tell */
 	}
 	return rc;

@@ -26,7 +26,8 @@ int vv_pass_new(struct varve *v, struct vv_pass **out)
 	struct vv_pass *p;
 
 	if (v->highest >= VV_MAX_EPOCH)
-		return vv_err_set(VV_EINVAL, "lineage '%s' has used up its epoch numbers", v->lineage.name);
+		return vv_err_set(VV_EINVAL, "lineage '%s' has used up its epoch numbers: something in store '%s' bears %" PRIu64
+				  "; begin another lineage", v->lineage.name, v->store->url, v->highest);
 	p = vv_mem_new(1, sizeof(*p));
 	if (!p)
 		return VV_ENOMEM;

@@ -2,14 +2,13 @@
 #include "base/mem.h"
 #include "engine/aggregate.h"
 #include "engine/collective.h"
+#include "engine/options.h"
 #include "engine/session.h"
-#include <errno.h>
+#include "engine/whose.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 /* ---- the group ------------------------------------------------------------------------------------------------------------- */
 
@@ -61,7 +60,7 @@ int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_rank
 static const char *call_name(uint64_t call)
 {
 	static const char *const name[] = { "something else",  "varve_open_mpi or varve_open_comm", "varve_checkpoint",
-					    "varve_restart",   "varve_due",       "varve_close" };
+					    "varve_restart",   "varve_due",       "varve_wait",      "varve_close" };
 
 	return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
 }
@@ -100,6 +99,20 @@ int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail)
 	return rc ? vv_err_context(rc, "%s", call_name(call)) : 0;
 }
 
+/* What a rank has heard from another it passes on in that one's name. */
+int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *told)
+{
+	const char *words = told->message;
+	int code = told->code < 0 ? told->code : VV_EPEER, n = 0;
+
+	told->message[sizeof(told->message) - 1] = '\0';
+	for (unsigned first; sscanf(words, "rank %7u: %n", &first, &n) == 1 && n; n = 0) {
+		who = first;
+		words += n;
+	}
+	return who == g->rank ? vv_err_set(code, "%s", words) : vv_err_set(code, "rank %u: %s", who, words);
+}
+
 /* Every rank hears what the lowest rank that failed has to say. */
 static int hear(struct vv_ranks *g, struct vv_comm *c, uint32_t who, int rc)
 {
@@ -110,10 +123,7 @@ static int hear(struct vv_ranks *g, struct vv_comm *c, uint32_t who, int rc)
 	said = vv_comm_bcast(c, &e, sizeof(e), who);
 	if (said)
 		return said;
-	if (who == g->rank)
-		return vv_err_restore(&e);
-	e.message[sizeof(e.message) - 1] = '\0';
-	return vv_err_set(e.code < 0 ? e.code : VV_EPEER, "rank %u: %s", who, e.message);
+	return who == g->rank ? vv_err_restore(&e) : vv_ranks_quote(g, who, &e);
 }
 
 int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
@@ -143,173 +153,6 @@ int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, siz
 int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc)
 {
 	return vv_ranks_sum(g, c, rc, NULL, 0);
-}
-
-/* ---- places ---------------------------------------------------------------------------------------------------------------- */
-
-/* Two ranks store in one place if one sees what the other wrote. Most often all see what rank 0 wrote. */
-enum { MARK = 16 };
-
-static void mark_name(char out[VV_NAME_MAX], const char *lineage, uint32_t rank)
-{
-	snprintf(out, VV_NAME_MAX, "%s/meet.r%" PRIu32, lineage, rank);
-}
-
-static int put_mark(struct vv_store *store, const char *lineage, uint32_t rank, const uint8_t mark[MARK])
-{
-	char object[VV_NAME_MAX];
-
-	mark_name(object, lineage, rank);
-	return vv_store_put(store, object, mark, MARK);
-}
-
-/* 1: rank's mark is to be seen here; 0: it is not. */
-static int see_mark(struct vv_store *store, const char *lineage, uint32_t rank, const uint8_t mark[MARK])
-{
-	char object[VV_NAME_MAX];
-	uint8_t *p = NULL;
-	size_t n = 0;
-	int rc;
-
-	mark_name(object, lineage, rank);
-	rc = vv_store_get(store, object, MARK, &p, &n);
-	if (rc == 0)
-		rc = n == MARK && memcmp(p, mark, MARK) == 0;
-	else if (rc == VV_ENOENT)
-		rc = 0;
-	vv_mem_free(p);
-	return rc;
-}
-
-static void remove_mark(struct vv_store *store, const char *lineage, uint32_t rank)
-{
-	char object[VV_NAME_MAX];
-
-	mark_name(object, lineage, rank);
-	vv_store_remove(store, object);
-}
-
-/* The ranks whose marks are to be seen here: the lowest of them is this place's. */
-static int lowest_here(struct vv_ranks *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
-		       uint32_t *lowest)
-{
-	struct vv_names names = { 0 };
-	int rc = vv_store_list(store, lineage, &names);
-
-	*lowest = g->rank;
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
-		unsigned rank;
-		char end;
-		int seen;
-
-		if (sscanf(names.v[i].name, "meet.r%7u%c", &rank, &end) != 1 || rank >= *lowest)
-			continue;
-		seen = see_mark(store, lineage, rank, mark);
-		if (seen == 1)
-			*lowest = rank;
-		rc = seen < 0 ? seen : 0;
-	}
-	vv_store_names_fini(&names);
-	return rc;
-}
-
-static int find_place(struct vv_ranks *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
-		      uint32_t *mine)
-{
-	uint64_t seen = 0;
-	int rc = g->rank == 0 ? put_mark(store, lineage, 0, mark) : 0;
-
-	rc = vv_ranks_agree(g, g->comm, rc);
-	if (rc)
-		return rc;
-	rc = see_mark(store, lineage, 0, mark);
-	seen = rc == 1;
-	rc = vv_ranks_sum(g, g->comm, rc < 0 ? rc : 0, &seen, 1);
-	*mine = 0;
-	if (rc || seen == g->size)
-		return rc;
-	rc = vv_ranks_agree(g, g->comm, g->rank ? put_mark(store, lineage, g->rank, mark) : 0);
-	if (rc == 0)
-		rc = vv_ranks_agree(g, g->comm, lowest_here(g, store, lineage, mark, mine));
-	return rc;
-}
-
-/* A machine is known by its boot: host names are not always different. */
-static void machine(char out[64])
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	memset(out, 0, 64);
-	if (f && fgets(out, 37, f)) {
-		fclose(f);
-		return;
-	}
-	if (f)
-		fclose(f);
-	gethostname(out, 63);
-}
-
-static int find_hosts(struct vv_ranks *g)
-{
-	char mine[64], *all = vv_mem_new(g->size, sizeof(mine));
-	int rc;
-
-	machine(mine);
-	rc = all ? vv_comm_allgather(g->comm, mine, all, sizeof(mine)) : VV_ENOMEM;
-	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
-		uint32_t k = r; /* neighbours mostly share a machine */
-
-		if (r && memcmp(all + (size_t)64 * r, all + (size_t)64 * (r - 1), 64) == 0)
-			k = g->host[r - 1];
-		else
-			for (k = 0; k < r && memcmp(all + (size_t)64 * r, all + (size_t)64 * k, 64) != 0; k = k + 1)
-				;
-		g->host[r] = k;
-	}
-	vv_comm_free(g->comm, all);
-	return rc;
-}
-
-/* Ranks with stores of their own stand for hosts of their own. */
-static void hosts_by_place(struct vv_ranks *g)
-{
-	for (uint32_t r = 0; g->split && r < g->size; r++)
-		g->host[r] = g->place[r];
-}
-
-int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char *lineage)
-{
-	uint8_t mark[MARK] = { 0 };
-	struct vv_err_state error;
-	uint32_t mine = 0;
-	int rc = 0;
-
-	if (g->size == 1)
-		return 0;
-	if (g->rank == 0 && getrandom(mark, sizeof(mark), 0) != (ssize_t)sizeof(mark))
-		rc = vv_err_sys(errno, "no random numbers");
-	rc = vv_ranks_agree(g, g->comm, rc);
-	if (rc == 0)
-		rc = vv_comm_bcast(g->comm, mark, sizeof(mark), 0);
-	if (rc == 0)
-		rc = find_place(g, store, lineage, mark, &mine);
-	if (rc == 0)
-		rc = vv_comm_allgather(g->comm, &mine, g->place, sizeof(mine));
-	if (rc == 0)
-		rc = find_hosts(g);
-	if (g->comm->broken)
-		return rc;
-	vv_err_save(rc, &error);
-	remove_mark(store, lineage, g->rank);
-	vv_err_restore(&error);
-	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
-		if (g->place[r] > r || g->place[g->place[r]] != g->place[r])
-			return vv_err_set(VV_EIO, "the ranks cannot tell whose store is whose: rank %u sees the files of rank %u, but "
-					  "not the other way round", r, g->place[r]);
-		g->split |= g->place[r] != 0;
-	}
-	hosts_by_place(g);
-	return rc;
 }
 
 /* ---- a session ------------------------------------------------------------------------------------------------------------- */
@@ -472,8 +315,8 @@ int vv_ranks_spread_commit(struct varve *v, uint64_t epoch)
 	struct vv_commit c = { 0 };
 	uint64_t have, who;
 	struct vv_buf b = { 0 };
-	bool has = vv_catalog_commit(&v->lineage, epoch, &c) == 0;
-	int rc;
+	int rc, read = vv_catalog_commit(&v->lineage, epoch, &c);
+	bool has = read == 0;
 
 	if (has)
 		vv_commit_put(&c, &b);
@@ -481,6 +324,8 @@ int vv_ranks_spread_commit(struct varve *v, uint64_t epoch)
 	has = has && vv_buf_check(&b) == 0;
 	have = has;
 	rc = vv_comm_allreduce(g->comm, &have, 1, VARVE_SUM);
+	if (rc == 0 && !have) /* one that is damaged is not one that never was */
+		rc = vv_ranks_agree(g, g->comm, read == VV_EDAMAGED ? read : 0);
 	if (rc == 0 && have && have < g->size) {
 		who = has ? g->rank : g->size;
 		rc = vv_comm_allreduce(g->comm, &who, 1, VARVE_MIN);
@@ -501,7 +346,8 @@ static int agree_on_epoch(struct varve *v)
 		return rc;
 	v->epoch = newest[0];
 	v->highest = newest[1];
-	return g->split && v->epoch ? vv_ranks_spread_commit(v, v->epoch) : 0;
+	rc = g->split && v->epoch ? vv_ranks_spread_commit(v, v->epoch) : 0;
+	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
 }
 
 int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
@@ -515,7 +361,7 @@ int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
 	if (rc == 0)
 		rc = vv_ranks_meet(g, VV_RANKS_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
-		rc = vv_ranks_find_places(g, v->store, lineage);
+		rc = vv_whose_find(g, v->store, lineage);
 	if (rc)
 		return rc;
 	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? open_here(v, lineage, &has) : 0);
@@ -546,6 +392,14 @@ bool vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait)
 	return v->verdict.pending && epoch == v->verdict.epoch;
 }
 
+/* As in every call, the epoch under way comes to its end first; if the ranks lose each other over that, its fate says more. */
+int vv_ranks_wait(struct varve *v, uint64_t epoch)
+{
+	vv_flusher_wait(v);
+	vv_verdict_step(v, true);
+	return v->group->side->broken ? 0 : vv_ranks_meet(v->group, VV_RANKS_WAIT, epoch);
+}
+
 int vv_ranks_due(struct varve *v, bool asked, int due)
 {
 	uint64_t answer[4] = { VV_RANKS_DUE, ~(uint64_t)VV_RANKS_DUE, 0, 0 }; /* as vv_ranks_meet has it */
@@ -557,6 +411,17 @@ int vv_ranks_due(struct varve *v, bool asked, int due)
 	if (rc == 0 && answer[0] != ~answer[1])
 		rc = tell_apart(v->group, VV_RANKS_DUE, 0);
 	return rc ? vv_err_context(rc, "varve_due") : (int)answer[2];
+}
+
+double varve_timeout(const char *options)
+{
+	struct vv_conf conf = { 0 };
+	double seconds = PATIENCE;
+
+	if (vv_options_load(&conf, options) == 0)
+		seconds = vv_conf_real(&conf, "timeout");
+	vv_conf_fini(&conf);
+	return seconds > 0 ? seconds : PATIENCE;
 }
 
 int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)

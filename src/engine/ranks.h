@@ -14,7 +14,7 @@ struct vv_talk;
 enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
 
 /* What all ranks call together. */
-enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_CLOSE };
+enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_WAIT, VV_RANKS_CLOSE };
 
 struct vv_ranks {
 	struct vv_comm *comm; /* for calls that all ranks make */
@@ -50,6 +50,8 @@ int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail);
 int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc);
 /* The same, and the sums over all ranks of n numbers. */
 int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
+/* What rank `who` told, as this rank's error: in the name of the rank that it came from first. Returns its code. */
+int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *told);
 
 /* At the opening of a session: `rc` is what went before on this rank; all ranks fail together. The options are read; then, with the
  * store open, the lineage is found and locked. */
@@ -60,11 +62,11 @@ void vv_ranks_leave(struct varve *v);
 int vv_ranks_spread_commit(struct varve *v, uint64_t epoch);
 /* In calls that one rank makes for itself: an epoch that is waiting for its verdict may get on. Is this one still waiting? */
 bool vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait);
+/* varve_wait: all ranks wait, and for the same epoch? */
+int vv_ranks_wait(struct varve *v, uint64_t epoch);
 /* varve_due for all: rank 0's clock decides, but any rank may be asked from outside. */
 int vv_ranks_due(struct varve *v, bool asked, int due);
 
-/* Whose store is whose, and which machine: after all have opened theirs. */
-int vv_ranks_find_places(struct vv_ranks *g, struct vv_store *store, const char *lineage);
 static inline bool vv_ranks_leads_place(const struct vv_ranks *g)
 {
 	return g->place[g->rank] == g->rank;

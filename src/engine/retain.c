@@ -38,6 +38,8 @@ static int load_live(struct varve *v)
 	if (rc)
 		return rc;
 	v->has_live = true;
+	while (v->live.n_epochs && v->live.epoch[v->live.n_epochs - 1] > v->epoch) /* no epoch: a stray record */
+		v->live.n_epochs--;
 	count_bytes(v);
 	return 0;
 }

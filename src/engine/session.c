@@ -373,8 +373,10 @@ void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table
 void vv_session_step_back(struct varve *v, uint64_t epoch)
 {
 	struct vv_table none = { 0 };
+	uint64_t newest = v->newest;
 
 	vv_session_continue(v, epoch, &none);
+	v->newest = newest; /* the one that failed, as long as it may be asked about */
 	v->has_table = false;
 	vv_region_forget(v);
 }
@@ -454,6 +456,10 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 
 	if (rc)
 		return rc;
+	if (wait && v->group)
+		rc = vv_ranks_wait(v, epoch);
+	if (rc)
+		return vv_session_leave(v, rc);
 	if (vv_ranks_poke(v, epoch, wait))
 		return vv_session_leave(v, 0);
 	rc = vv_flusher_fate(v, epoch, wait);

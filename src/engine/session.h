@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/pool.h"
 #include "core/due.h"
+#include "core/duel.h"
 #include "core/order.h"
 #include "engine/flush.h"
 #include "engine/history.h"
@@ -59,8 +60,10 @@ struct vv_region {
 	unsigned backoff;
 	uint64_t changed;  /* bytes found changed in the last epoch */
 	struct vv_fence *fence; /* that lo..hi belong to, if fenced */
-	bool scattered;    /* so many single pages of it are written that it is fenced whole before they are looked for, */
-	bool shut_first;   /* as was done for the epoch under way */
+	bool scattered;    /* so many single pages of it are written that it may be cheaper to fence it whole before they are looked for, */
+	bool shut_first;   /* as was done for the epoch under way; */
+	struct vv_duel ways; /* whether it is, and */
+	double seconds_found; /* what finding and fencing them took this time */
 
 	bool refined;      /* varve_refine, with the next two */
 	uint8_t method;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	LEAST = 16, /* blocks: more than a space asks for before it has filled any */
+	LEAST = 2 * VV_SINK_ROOMS, /* blocks */
 	STEP = 64,  /* pages hashed by one task */
 	BLOCK_PAGES = VV_STREAM_BLOCK / VV_STREAM_PAGE,
 };

@@ -172,19 +172,26 @@ static int build(const struct chain *c, struct vv_table *t)
 }
 
 /* The commit is read first: an epoch that is not there must say so, not that its file is missing. */
-static int read_commit(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_digest *head)
+static int read_commit(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_commit *c)
 {
-	struct vv_commit commit = { 0 };
-	int rc = vv_catalog_commit(lin, epoch, &commit);
+	int rc = vv_catalog_commit(lin, epoch, c);
 
-	if (rc)
-		return rc;
-	if (rank >= commit.n_ranks)
+	if (rc == 0 && rank >= c->n_ranks)
 		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has %u rank(s), there is no rank %u", epoch,
-				lin->name, commit.n_ranks, rank);
-	else
-		*head = commit.rank[rank].head;
-	vv_commit_fini(&commit);
+				lin->name, c->n_ranks, rank);
+	return rc;
+}
+
+static int check_record(struct vv_layerio *f, const struct vv_commit *c, uint32_t rank)
+{
+	const struct vv_commit_rank *r = &c->rank[rank];
+	int rc = vv_layerio_check_head(f, &r->head);
+
+	if (rc == 0 && (f->get->size > r->file_len || f->head.payload != r->payload || f->head.ranks != c->n_ranks ||
+			(f->head.parent && f->head.parent != c->parent))) {
+		vv_err_set(VV_EDAMAGED, "its length, payload, ranks or parent are not those of the commit record");
+		rc = vv_layerio_blame(f, VV_EDAMAGED);
+	}
 	return rc;
 }
 
@@ -198,17 +205,18 @@ int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_
 {
 	struct chain *c = vv_mem_new(1, sizeof(*c));
 	struct vv_table t = { 0 };
-	struct vv_digest head = { 0 };
-	int rc = c ? read_commit(lin, epoch, rank, &head) : VV_ENOMEM;
+	struct vv_commit commit = { 0 };
+	int rc = c ? read_commit(lin, epoch, rank, &commit) : VV_ENOMEM;
 
 	if (rc == 0)
 		rc = chain_open(lin, pool, vv_run_layer(epoch, rank), c);
 	if (rc == 0)
-		rc = vv_layerio_check_head(c->file[0], &head);
+		rc = check_record(c->file[0], &commit, rank);
 	if (rc == 0)
 		rc = build(c, &t);
 	if (c)
 		chain_close(c);
+	vv_commit_fini(&commit);
 	if (rc)
 		vv_table_fini(&t);
 	else

@@ -187,14 +187,11 @@ static int read_ruling(struct varve *v)
 	struct vv_err_state *e = &d->ruling->error;
 	uint32_t who = ruler(v);
 
-	e->message[sizeof(e->message) - 1] = '\0';
 	if (e->code == 0)
 		return 0;
 	if (d->mine.rc) /* its own failure says more to it */
 		return vv_err_restore(&d->error);
-	if (who == v->rank)
-		return vv_err_restore(e);
-	return vv_err_set(e->code < 0 ? e->code : VV_EPEER, "rank %u: %s", who, e->message);
+	return who == v->rank ? vv_err_restore(e) : vv_ranks_quote(v->group, who, e);
 }
 
 static bool all_well(const struct varve *v)

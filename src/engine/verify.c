@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PASSES = 5, MAX_TOLD = 10000 };
+enum { PASSES = 5, MAX_TOLD = 10000, MISSING_TOLD = 16 };
 
 struct problem {
 	uint64_t hash;
@@ -34,7 +34,14 @@ struct verifier {
 	struct problems found;
 	struct vv_verify_report report;
 	const struct vv_listing *all;
+	bool whole;
 	uint64_t total, done;
+	struct {        /* whose layers of an epoch are here, of the last one that was asked for */
+		uint64_t epoch; /* 0: none */
+		int rc;         /* of reading its record */
+		uint32_t n;
+		uint8_t *where;
+	} known;
 	pthread_mutex_t lock;
 	/* the layer under way */
 	struct vv_layerio *file;
@@ -231,68 +238,104 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t rank)
 {
 	struct vv_table t = { 0 };
-	struct vv_layerio *f = NULL;
 	int rc = vv_table_load(v->lin, c->epoch, rank, &t);
 
 	vv_table_fini(&t);
-	if (rc == 0)
-		rc = vv_layerio_open(v->lin, vv_run_layer(c->epoch, rank), 0, &f);
-	if (rc == 0 && (f->get->size > c->rank[rank].file_len || f->head.payload != c->rank[rank].payload ||
-			f->head.ranks != c->n_ranks || (f->head.parent && f->head.parent != c->parent))) {
-		vv_err_set(VV_EDAMAGED, "its length, payload, ranks or parent are not those of the commit record");
-		rc = vv_layerio_blame(f, VV_EDAMAGED);
-	}
-	vv_layerio_close(f);
 	return note(v, rc);
 }
 
-static void note_elsewhere(struct verifier *v, const struct vv_commit *c)
+static int note_elsewhere(struct verifier *v, const struct vv_commit *c, const uint8_t *where)
 {
 	char ranks[VV_CATALOG_RANKS];
-	uint32_t n = vv_catalog_elsewhere(v->all, c, ranks);
+	uint32_t n = vv_catalog_name_ranks(where, c->n_ranks, VV_CATALOG_ELSEWHERE, ranks);
 
 	if (!n)
-		return;
+		return 0;
 	v->report.elsewhere += n;
 	v->report.ranks = c->n_ranks;
 	memcpy(v->report.elsewhere_ranks, ranks, sizeof(ranks));
+	if (!v->whole)
+		return 0;
+	return note(v, vv_err_set(VV_EDAMAGED, "'%s/%s': epoch %" PRIu64 " is not whole: the layers of %u of its %u ranks are not in this "
+				  "store (%s)", v->lin->store->url, v->lin->name, c->epoch, n, c->n_ranks, ranks));
+}
+
+static void forget_known(struct verifier *v)
+{
+	vv_mem_free(v->known.where);
+	memset(&v->known, 0, sizeof(v->known));
+}
+
+static void get_to_know(struct verifier *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+
+	if (v->known.epoch == epoch)
+		return;
+	forget_known(v);
+	v->known.epoch = epoch;
+	v->known.rc = vv_catalog_commit(v->lin, epoch, &c);
+	if (v->known.rc == 0)
+		v->known.rc = vv_catalog_whereabouts(v->all, &c, &v->known.where);
+	v->known.n = v->known.rc ? 0 : c.n_ranks;
+	vv_commit_fini(&c);
+	vv_err_clear();
 }
 
 /* One that is referred to and not here: is it missing, or in another store? Of an epoch that was dropped nobody knows. */
-static bool is_elsewhere(const struct verifier *v, const struct vv_reach_layer *l)
+static bool is_elsewhere(struct verifier *v, const struct vv_reach_layer *l)
 {
-	struct vv_commit c = { 0 };
-	bool elsewhere = false;
-	int rc;
-
-	if (l->present || !v->report.elsewhere)
+	if (l->present || v->whole || !v->report.elsewhere)
 		return false;
-	rc = vv_catalog_commit(v->lin, vv_run_epoch(l->layer), &c);
-	if (rc == 0 && vv_run_rank(l->layer) < c.n_ranks)
-		elsewhere = vv_catalog_is_elsewhere(v->all, &c, vv_run_rank(l->layer));
-	else
-		elsewhere = rc == VV_ENOENT;
-	vv_commit_fini(&c);
-	vv_err_clear();
-	return elsewhere;
+	get_to_know(v, vv_run_epoch(l->layer));
+	if (v->known.rc == 0 && vv_run_rank(l->layer) < v->known.n)
+		return v->known.where[vv_run_rank(l->layer)] == VV_CATALOG_ELSEWHERE;
+	return v->known.rc == VV_ENOENT;
+}
+
+/* Some that are missing are looked for and named one by one; if they are not to be found, the rest is counted. */
+static int check_ranks(struct verifier *v, const struct vv_commit *c, const uint8_t *where)
+{
+	size_t missing = 0, more = 0;
+	int rc = 0;
+
+	for (uint32_t rank = 0; rc == 0 && rank < c->n_ranks; rank++) {
+		size_t before = v->found.noted;
+
+		if (where[rank] == VV_CATALOG_ELSEWHERE)
+			continue;
+		if (where[rank] == VV_CATALOG_MISSING && missing == MISSING_TOLD) {
+			more++;
+			continue;
+		}
+		rc = check_rank(v, c, rank);
+		missing += where[rank] == VV_CATALOG_MISSING && v->found.noted > before;
+	}
+	if (rc || !more)
+		return rc;
+	return note(v, vv_err_set(VV_EDAMAGED, "'%s/%s': epoch %" PRIu64 ": the layers of %zu more of its %u ranks are missing",
+				  v->lin->store->url, v->lin->name, c->epoch, more, c->n_ranks));
 }
 
 static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
+	uint8_t *where = NULL;
 	size_t before = v->found.noted;
 	int rc = vv_catalog_commit(v->lin, epoch, &c);
 
 	v->report.epochs++;
 	if (rc)
 		return note(v, rc);
-	for (uint32_t rank = 0; rc == 0 && rank < c.n_ranks; rank++)
-		if (!vv_catalog_is_elsewhere(v->all, &c, rank))
-			rc = check_rank(v, &c, rank);
+	rc = vv_catalog_whereabouts(v->all, &c, &where);
+	if (rc == 0)
+		rc = check_ranks(v, &c, where);
 	for (uint32_t rank = 0; rc == 0 && v->found.noted == before && rank < c.n_ranks; rank++)
-		if (!vv_catalog_is_elsewhere(v->all, &c, rank))
+		if (where[rank] != VV_CATALOG_ELSEWHERE)
 			rc = note(v, vv_reach_add_rank(r, live, epoch, rank));
-	note_elsewhere(v, &c);
+	if (rc == 0)
+		rc = note_elsewhere(v, &c, where);
+	vv_mem_free(where);
 	vv_commit_fini(&c);
 	return rc;
 }
@@ -398,14 +441,15 @@ static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
 		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped while it was read", epoch,
 				v->lin->name);
 	}
+	forget_known(v);
 	vv_catalog_listing_fini(&all);
 	return rc;
 }
 
-int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, vv_verify_tell tell, void *arg,
+int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, bool whole, vv_verify_tell tell, void *arg,
 		  const struct vv_progress *progress, struct vv_verify_report *out)
 {
-	struct verifier v = { .lin = lin, .pool = pool, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct verifier v = { .lin = lin, .pool = pool, .whole = whole, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct problems before = { 0 };
 	bool gone = true;
 	int rc = 0;

@@ -17,15 +17,18 @@ struct vv_sieve_options {
 	int (*guard)(void (*fn)(void *arg), void *arg);
 };
 
+enum { VV_SINK_ROOMS = 8 };
+
 /* Takes what a pass finds. The three are called by the thread that called the pass. */
 struct vv_sink {
 	void *arg;
-	/* Room for the next data: *got bytes, at least a grain and at most `want`; may wait. NULL: give up, and an error is set. The room was
+	/* Room for the next data: *got bytes, at least a grain and at most `want`. Several may be asked for before the first is told of, but not more
+	 * than VV_SINK_ROOMS; after a failure some are never told of. NULL: give up, and an error is set. The room was
 	 * got from the space's `rent`, or is any memory. */
 	uint8_t *(*room)(void *arg, size_t want, size_t *got);
 	/* The data in the room that was asked for first and is not told of yet are there. */
 	int (*data)(void *arg, const uint8_t *p, size_t len);
-	/* Ascending over all calls of a pass; of a slice all at once. */
+	/* Ascending over all calls of a pass; of a slice, or of several, all at once. */
 	int (*pieces)(void *arg, const struct vv_piece *piece, size_t n);
 };
 

@@ -45,6 +45,18 @@ class Drop(command.Case):
         self.assertEqual(found["dropped"], [1, 5, 6, 8])
         self.check(2, 4, 7)
 
+    def test_keep_counts_what_is_whole(self):
+        """A damaged record is not one of the newest, and a stray one with a huge number is not the newest."""
+        self.flip(self.commit(8), 50)
+        stray = self.commit(9999999999)
+        stray.parent.mkdir()
+        stray.write_bytes(b"stray")
+        self.assertEqual(self.json("drop", self.store, "heat", "--keep", "2")["dropped"], [1, 2, 3, 4, 5])
+        self.assertEqual(self.json("drop", self.store, "heat", "--keep", "7")["dropped"], [])
+        stray.unlink()
+        self.flip(self.commit(8), 50)
+        self.check(6, 7, 8)
+
     def test_gc(self):
         before = self.bytes()
         self.varve("drop", self.store, "heat@1..7")

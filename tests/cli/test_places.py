@@ -2,6 +2,7 @@
 """verify and gc on stores of which each holds some ranks' layers only."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -35,6 +36,56 @@ class Places(command.Case):
             self.assertEqual(self.varve("verify", store, "-q"), "")
             oracle = [sys.executable, pathlib.Path(os.environ["VARVE_SOURCE"]) / "tools" / "layer_read.py", "check", store]
             self.assertEqual(subprocess.run(oracle, capture_output=True).stdout, b"")
+
+    def merge(self, stores):
+        """The stores of some hosts in one folder, as rsync does it."""
+        merged = self.folder / "all"
+        shutil.rmtree(merged, ignore_errors=True)
+        for store in stores:
+            shutil.copytree(store, merged, dirs_exist_ok=True)
+        return merged
+
+    def test_whole(self):
+        stores = self.make("mode=sync")
+        self.assertIn("no problem", self.varve("verify", "--whole", self.merge(stores)))
+        part = self.merge(stores[:2])
+        self.assertIn("ranks 2-3 of 4", self.varve("verify", part))
+        out = self.varve("verify", "--whole", part, status=1)
+        self.assertNotIn("no problem", out)
+        for epoch in 1, 2, 3:
+            self.assertIn("epoch %d is not whole: the layers of 2 of its 4 ranks are not in this store (2-3)" % epoch, out)
+        out = self.varve("verify", "--whole", part, "job@2", status=1)
+        self.assertIn("epoch 2 is not whole", out)
+        self.assertNotIn("epoch 3 is not whole", out)
+        found = self.json("verify", "--whole", part, status=1)
+        self.assertEqual((found["n_problems"], found["elsewhere"]), (len(found["problems"]), 6))
+        self.assertGreaterEqual(found["n_problems"], 3)
+        self.varve("verify", "-q", "--whole", part, status=1)
+        self.varve("verify", "--whole", stores[1], status=1)
+
+    def test_whole_counts_what_is_referred_to(self):
+        """Of an epoch that was dropped nobody knows whether a layer was in another store; but it is needed."""
+        stores = self.make("mode=sync")
+        for store in stores:
+            (store / "job" / "00000000" / "0000000001.commit").unlink()
+        merged = self.merge(stores)
+        self.varve("verify", "--whole", merged)
+        for rank in range(4):
+            self.layer_of(merged, 1, rank).unlink()
+        self.varve("verify", "--whole", merged)  # every page of epoch 1 was replaced: nobody misses them
+        self.layer_of(merged, 2, 3).unlink()
+        self.assertIn("(3)", self.varve("verify", "--whole", merged, status=1))
+
+    def test_drop(self):
+        """What is dropped in one of several stores is not gone, and varve says so; in all of them it is."""
+        stores = self.make("mode=sync")
+        self.assertIn("one of several stores", self.varve("drop", "--dry-run", stores[2], "job@2"))
+        self.assertIn("one of several stores", self.varve("drop", stores[2], "job@2"))
+        self.assertTrue(self.json("drop", stores[1], "job@2")["elsewhere"])
+        merged = self.merge(stores)
+        self.varve("verify", "--whole", merged)
+        self.assertFalse(self.json("drop", "--dry-run", merged, "job@2")["elsewhere"])
+        self.assertNotIn("one of several stores", self.varve("drop", merged, "job@2"))
 
     def test_damage_is_found(self):
         store = self.make("mode=sync copies=2")[2]

@@ -41,6 +41,7 @@ struct front {
 	struct varve_comm behind;
 	int asked, closed;
 	int fail_begin, fail_test;
+	int mute; /* cannot tell who is missing */
 };
 
 static int front_allreduce(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, void **op)
@@ -74,6 +75,13 @@ static const char *front_message(void *ctx)
 	return "the cable is out";
 }
 
+static const char *front_absent(void *ctx)
+{
+	struct front *f = ctx;
+
+	return f->mute ? NULL : f->behind.absent(f->behind.ctx);
+}
+
 static void front_close(void *ctx)
 {
 	struct front *f = ctx;
@@ -93,6 +101,7 @@ static struct varve_comm put_front(struct front *f, const struct varve_comm *beh
 	plug.bcast = front_bcast;
 	plug.test = front_test;
 	plug.message = front_message;
+	plug.absent = front_absent;
 	plug.close = front_close;
 	return plug;
 }
@@ -121,9 +130,10 @@ static void check_dead(struct vv_comm *c, const struct front *f, const char *why
 
 static void one_stays_away(const struct varve_comm *plug, void *arg)
 {
-	struct front f = { 0 };
+	struct front f = { .mute = plug->rank == 1 };
 	struct varve_comm front = put_front(&f, plug);
 	struct vv_comm *c = open_comm(&front, 0.3);
+	char word[32] = "for the others";
 	double begin = vv_clock_s();
 	uint64_t v = 1;
 	void *heap = vv_mem_new(1, 100);
@@ -131,6 +141,9 @@ static void one_stays_away(const struct varve_comm *plug, void *arg)
 
 	if (plug->rank + 1 < plug->size) {
 		CHECK_EQ(vv_comm_allreduce(c, &v, 1, VARVE_SUM), VV_EPEER);
+		if (!f.mute)
+			snprintf(word, sizeof(word), "for rank %u (allreduce)", plug->size - 1);
+		CHECK(strstr(vv_err_last(), word));
 		CHECK(strstr(vv_err_last(), "allreduce"));
 		CHECK(strstr(vv_err_last(), "`timeout`"));
 		CHECK(strstr(vv_err_last(), "same call"));
@@ -302,6 +315,10 @@ static void open_badly(const struct varve_comm *good, void *arg)
 	}
 	vv_mem_fail_at(0);
 	CHECK(!c);
+	base.absent = NULL;
+	base.message = NULL;
+	c = open_comm(&base, 1);
+	vv_comm_close(c);
 	c = open_comm(&(struct varve_comm){ .size = 1 }, 1); /* needs nothing */
 	vv_comm_close(c);
 	vv_comm_close(NULL);

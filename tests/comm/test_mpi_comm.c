@@ -11,7 +11,7 @@ static struct vv_comm *open_world(double patience)
 	struct varve_comm plug;
 	struct vv_comm *c = NULL;
 
-	CHECK_EQ(vv_mpi_plug(MPI_COMM_WORLD, &plug), 0);
+	CHECK_EQ(vv_mpi_plug(MPI_COMM_WORLD, 60, &plug), 0);
 	CHECK(!plug.any_thread);
 	CHECK_EQ(vv_comm_open(&plug, plug.ctx, patience, &c), 0);
 	return c;
@@ -74,23 +74,29 @@ static void test_lengths(uint32_t me, size_t sent, size_t expected)
 	free(p);
 }
 
-/* The others have their answer, and MPI ends as it should. */
-static void test_absent(uint32_t me, uint32_t size)
+/* The others have their answer, which names it, whoever of them gives up first; and MPI ends as it should. */
+static void test_absent(uint32_t me, uint32_t size, uint32_t odd)
 {
-	struct vv_comm *c = open_world(0.3);
+	struct vv_comm *c = open_world(me ? 30 : 0.3);
+	char word[32];
 	uint64_t v = 1;
 
-	must_begin("a rank that comes late");
-	if (me + 1 < size) {
+	must_begin("rank %u comes late", odd);
+	snprintf(word, sizeof(word), " for rank %u", odd);
+	if (odd == 0 && me == 1)
+		c->patience = 0.3;
+	if (me != odd) {
 		CHECK_EQ(vv_comm_allreduce(c, &v, 1, VARVE_SUM), VV_EPEER);
-		CHECK(strstr(vv_err_last(), "`timeout`"));
+		CHECK(strstr(vv_err_last(), word));
+		CHECK(strstr(vv_err_last(), c->patience < 1 ? "`timeout`" : "has given up"));
+		CHECK(strstr(vv_err_last(), "allreduce"));
 		CHECK_EQ(vv_comm_allreduce(c, &v, 1, VARVE_SUM), VV_EPEER);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (me + 1 == size) { /* MPI_Finalize wants no operation under way */
-		c->patience = 60;
-		CHECK_EQ(vv_comm_allreduce(c, &v, 1, VARVE_SUM), 0);
-		CHECK_EQ(v, size);
+	if (me == odd) { /* MPI_Finalize wants no operation under way: this one ends, or learns that nobody waits for it */
+		int rc = vv_comm_allreduce(c, &v, 1, VARVE_SUM);
+
+		CHECK(rc == 0 ? v == size : rc == VV_EPEER && strstr(vv_err_last(), "has given up"));
 	}
 	vv_comm_close(c);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -143,7 +149,8 @@ int main(int argc, char **argv)
 #endif
 	test_lengths((uint32_t)rank, 100, 65536);
 	test_beside(rank, size);
-	test_absent((uint32_t)rank, (uint32_t)size);
+	test_absent((uint32_t)rank, (uint32_t)size, (uint32_t)size - 1);
+	test_absent((uint32_t)rank, (uint32_t)size, 0);
 	c = open_world(60);
 	MPI_Finalize();
 	refuse(MPI_COMM_WORLD, "MPI_Finalize");

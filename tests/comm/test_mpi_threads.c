@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 	}
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	must_begin("suite beside the program's own MPI");
-	CHECK_EQ(vv_mpi_plug(MPI_COMM_WORLD, &plug), 0);
+	CHECK_EQ(vv_mpi_plug(MPI_COMM_WORLD, 60, &plug), 0);
 	CHECK(plug.any_thread);
 	CHECK_EQ(plug.size, size);
 	CHECK_EQ(vv_comm_open(&plug, plug.ctx, 60, &c), 0);

@@ -35,7 +35,7 @@ static void verify(const char *path)
 
 	MUST(vv_store_open(path, &opt, &store) == 0 && vv_catalog_open(store, "run", false, &lin) == 0);
 	MUST(vv_pool_new(0, &pool) == 0);
-	MUST(vv_verify_run(&lin, pool, 0, print_problem, NULL, NULL, &report) == 0);
+	MUST(vv_verify_run(&lin, pool, 0, false, print_problem, NULL, NULL, &report) == 0);
 	MUST(report.problems == 0 && report.epochs == EPOCHS);
 	vv_pool_free(pool);
 	vv_store_close(store);

@@ -97,7 +97,7 @@ static size_t verify(struct world *w, vv_verify_tell told)
 	struct vv_pool *pool = NULL;
 
 	CHECK_EQ(vv_pool_new(2, &pool), 0);
-	CHECK_EQ(vv_verify_run(&w->lineage, pool, 0, told, NULL, NULL, &report), 0);
+	CHECK_EQ(vv_verify_run(&w->lineage, pool, 0, false, told, NULL, NULL, &report), 0);
 	vv_pool_free(pool);
 	return report.problems;
 }

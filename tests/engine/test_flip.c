@@ -105,7 +105,7 @@ static void check_verify(struct victim *x)
 	struct vv_verify_report report = { 0 };
 
 	x->named = false;
-	if (vv_verify_run(&x->lineage, x->pool, 0, heard, x, NULL, &report) < 0)
+	if (vv_verify_run(&x->lineage, x->pool, 0, false, heard, x, NULL, &report) < 0)
 		wrong(x, "verify fails");
 	if (report.problems == 0)
 		wrong(x, "verify does not see it");

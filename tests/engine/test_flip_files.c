@@ -93,7 +93,7 @@ static size_t verify(const char *lineage, char *object)
 	CHECK_EQ(vv_store_open(store, &opt, &s), 0);
 	CHECK_EQ(vv_catalog_open(s, lineage, false, &lin), 0);
 	CHECK_EQ(vv_pool_new(0, &pool), 0);
-	CHECK_EQ(vv_verify_run(&lin, pool, 0, heard, object, NULL, &report), 0);
+	CHECK_EQ(vv_verify_run(&lin, pool, 0, false, heard, object, NULL, &report), 0);
 	vv_pool_free(pool);
 	vv_store_close(s);
 	return report.problems;

@@ -236,7 +236,7 @@ static void tend(struct model *m, bool gc, bool drop)
 		CHECK(again.bytes_before <= freed.bytes_before);
 		CHECK((double)again.bytes_before <= 1.3 * (double)again.bytes_needed + 65536);
 	}
-	ok(vv_verify_run(&lin, pool, 0, tell, NULL, NULL, &report));
+	ok(vv_verify_run(&lin, pool, 0, false, tell, NULL, NULL, &report));
 	CHECK_EQ(report.problems, 0);
 	vv_pool_free(pool);
 	vv_store_close(s);

@@ -1,6 +1,7 @@
 // ctest: TIMEOUT 120
 /* Many ranks when things go wrong: one that cannot store, that skips a call, that makes another one, that has other options, other
  * sizes, no regions; and another number of ranks. Nobody hangs, all get the same verdict, the last epoch that counts restores. */
+#include "engine/ranks.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
@@ -42,8 +43,17 @@ static void fill(uint8_t *p, size_t n, uint64_t seed)
 		p[i] = (uint8_t)((seed * 31 + i * 7 + (i >> 12) * (seed + 1)) >> 2);
 }
 
+/* Every rank tells an error in the name of the one that had it, and in no other. */
+static bool is_nested(const char *message)
+{
+	const char *first = strstr(message, "rank "), *colon = first ? strchr(first, ':') : NULL;
+
+	return colon && strncmp(colon, ": rank ", 7) == 0 && strspn(first + 5, "0123456789") == (size_t)(colon - first - 5);
+}
+
 static void note(struct run *r, uint32_t rank, int rc)
 {
+	MUST(rc >= 0 || !is_nested(varve_last_error()));
 	r->code[rank] = rc;
 	snprintf(r->message[rank], sizeof(r->message[rank]), "%s", varve_last_error());
 }
@@ -173,6 +183,60 @@ static void other_epoch(const struct varve_comm *comm, void *arg)
 	OK(settle(v));
 	OK(settle(v));
 	note(r, comm->rank, varve_restart(v, comm->rank == r->odd ? 1 : 2));
+	OK(varve_close(v));
+}
+
+static void waits_for_other(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "", &v));
+	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
+	OK(settle(v));
+	OK(varve_checkpoint(v));
+	note(r, comm->rank, varve_wait(v, comm->rank == r->odd ? 1 : 2));
+	OK(varve_wait(v, 2)); /* after that all is as before */
+	OK(varve_wait(v, 1));
+	OK(settle(v));
+	OK(varve_close(v));
+}
+
+static void waits_alone(const struct varve_comm *comm, void *arg)
+{
+	struct run *r = arg;
+	varve *v = NULL;
+
+	OK(open_rank(r, comm, "", &v));
+	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
+	OK(varve_checkpoint(v));
+	note(r, comm->rank, comm->rank == r->odd ? varve_wait(v, 1) : varve_checkpoint(v));
+	OK(settle(v));
+	OK(varve_close(v));
+}
+
+/* What one cannot read nobody gets, and all say whose it is. */
+static void damaged(const struct varve_comm *comm, void *arg)
+{
+	char path[PLACE_MAX + 80];
+	struct run *r = arg;
+	varve *v = NULL;
+	uint8_t *p;
+
+	OK(open_rank(r, comm, "", &v));
+	p = varve_alloc(v, "p", PAGES * PAGE);
+	for (uint64_t e = 1; e <= 2; e++) {
+		fill(p, PAGES * PAGE, comm->rank + 10 * e);
+		OK(settle(v));
+	}
+	if (comm->rank == r->odd) {
+		snprintf(path, sizeof(path), r->split ? "%s/r%u/job/00000000/0000000002.r%u.layer" : "%s%.0u/job/00000000/0000000002.r%u.layer",
+			 r->store, r->split ? r->odd : 0, r->odd);
+		MUST(truncate(path, 100) == 0);
+	}
+	note(r, comm->rank, varve_restart(v, 2));
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	MUST(varve_epoch(v) == 1);
 	OK(varve_close(v));
 }
 
@@ -337,6 +401,13 @@ static void all(const char *mode, bool any_thread, bool split)
 	same_verdict(r, VARVE_EPEER, "");
 	CASE(other_epoch, 3);
 	same_verdict(r, VARVE_EPEER, "rank 3 for 1");
+	CASE(waits_for_other, 2);
+	same_verdict(r, VARVE_EPEER, "rank 2 for 1");
+	CASE(waits_alone, 1);
+	same_verdict(r, VARVE_EPEER, "rank 1 called varve_wait");
+	CASE(damaged, 2);
+	same_verdict(r, VARVE_EDAMAGED, "");
+	MUST(strstr(r->message[0], "rank 2: ") && strstr(r->message[3], "rank 2: ") && !strstr(r->message[2], "rank 2: "));
 	CASE(other_options, 2);
 	same_verdict(r, VARVE_EPEER, "rank 2 have different options");
 	CASE(bad_options, 1);
@@ -344,7 +415,7 @@ static void all(const char *mode, bool any_thread, bool split)
 	CASE(skips, 2);
 	r->odd = 0; /* who gives up first says why, and breaks the group for the rest */
 	for (uint32_t k = 0; k < RANKS; k++)
-		r->odd += strstr(r->message[k], "timeout") != NULL;
+		r->odd += strstr(r->message[k], "timeout") && strstr(r->message[k], "for rank 2");
 	MUST(r->odd);
 	same_verdict(r, VARVE_EPEER, "");
 	CASE(unequal, 0);
@@ -356,8 +427,30 @@ static void all(const char *mode, bool any_thread, bool split)
 	free(r);
 }
 
+/* However often it is passed on, it is told in the name of the rank that had it. */
+static void test_quote(void)
+{
+	static const char *const said[] = { "no space", "rank 2: no space", "rank 0: rank 2: no space", "rank 2 of 4 waited: long", "" };
+	static const char *const by_1[] = { "rank 1: no space", "rank 2: no space", "rank 2: no space", "rank 1: rank 2 of 4 waited: long",
+					    "rank 1: " };
+	static const char *const at_2[] = { "rank 1: no space", "no space", "no space", "rank 1: rank 2 of 4 waited: long", "rank 1: " };
+
+	for (uint32_t me = 0; me < 4; me += 2)
+		for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+			struct vv_ranks g = { .rank = me, .size = 4 };
+			struct vv_err_state e = { .code = i == 4 ? 7 : VV_ENOSPC };
+
+			memset(e.message, 'x', sizeof(e.message));
+			memcpy(e.message, said[i], strlen(said[i]) + 1);
+			MUST(vv_ranks_quote(&g, 1, &e) == (i == 4 ? VV_EPEER : VV_ENOSPC));
+			MUST(strcmp(varve_last_error(), (me == 2 ? at_2 : by_1)[i]) == 0);
+		}
+}
+
 int main(void)
 {
+	must_begin("words that are passed on");
+	test_quote();
 	all("sync", false, false);
 	all("async", false, false);
 	all("async", true, false);

@@ -27,7 +27,7 @@ static size_t problems(struct vv_store *s, uint8_t id[16])
 
 	ok(vv_pool_new(0, &pool));
 	ok(vv_catalog_open(s, "a", false, &lin));
-	ok(vv_verify_run(&lin, pool, 0, NULL, NULL, NULL, &report));
+	ok(vv_verify_run(&lin, pool, 0, false, NULL, NULL, NULL, &report));
 	memcpy(id, lin.id, 16);
 	vv_pool_free(pool);
 	return report.problems;

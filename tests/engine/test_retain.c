@@ -62,7 +62,7 @@ static void check_store(const char *url, uint64_t *bytes)
 	CHECK_EQ(l.n_epochs, n);
 	for (size_t i = 0; i < l.n_epochs; i++)
 		CHECK(kept(l.epoch[i]));
-	ok(vv_verify_run(&lin, pool, 0, tell, NULL, NULL, &report));
+	ok(vv_verify_run(&lin, pool, 0, false, tell, NULL, NULL, &report));
 	CHECK_EQ(report.problems, 0);
 	ok(vv_gc_run(&lin, true, &plan));
 	*bytes = plan.bytes_before;

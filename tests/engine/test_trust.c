@@ -190,7 +190,7 @@ static void verify(const struct vv_lineage *lin)
 	struct vv_pool *pool = NULL;
 
 	ok(vv_pool_new(0, &pool));
-	ok(vv_verify_run(lin, pool, 0, NULL, NULL, NULL, &report));
+	ok(vv_verify_run(lin, pool, 0, false, NULL, NULL, NULL, &report));
 	CHECK_EQ(report.problems, 0);
 	vv_pool_free(pool);
 }

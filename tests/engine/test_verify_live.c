@@ -89,10 +89,10 @@ static void whole(const struct vv_lineage *lin, struct vv_pool *pool)
 	int rc;
 
 	for (int i = 0; i < RUNS || written < first + 100; i++) {
-		ok(vv_verify_run(lin, pool, 0, print, NULL, NULL, &report));
+		ok(vv_verify_run(lin, pool, 0, false, print, NULL, NULL, &report));
 		CHECK_EQ(report.problems, 0);
 		ok(vv_catalog_newest(lin, UINT64_MAX, &epoch));
-		rc = vv_verify_run(lin, pool, epoch, print, NULL, NULL, &report);
+		rc = vv_verify_run(lin, pool, epoch, false, print, NULL, NULL, &report);
 		CHECK(rc == 0 || rc == VV_ENOENT);
 		CHECK(rc || report.problems == 0);
 	}
@@ -118,7 +118,7 @@ static void damaged(const struct vv_lineage *lin, struct vv_pool *pool)
 	for (int i = 0; i < RUNS / 5; i++) {
 		bool found = false;
 
-		ok(vv_verify_run(lin, pool, 0, find, &found, NULL, &report));
+		ok(vv_verify_run(lin, pool, 0, false, find, &found, NULL, &report));
 		CHECK(found && report.problems > 0);
 	}
 	finish(t);

@@ -95,7 +95,7 @@ static void verify(void)
 	ok(vv_pool_new(0, &pool));
 	ok(vv_store_open(store, &opt, &s));
 	ok(vv_catalog_open(s, "L", false, &lin));
-	ok(vv_verify_run(&lin, pool, 0, NULL, NULL, NULL, &report));
+	ok(vv_verify_run(&lin, pool, 0, false, NULL, NULL, NULL, &report));
 	CHECK_EQ(report.problems, 0);
 	vv_store_close(s);
 	vv_pool_free(pool);

@@ -2,8 +2,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "support/gen.h"
+#include "support/place.h"
 #include "vv_test.h"
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct vv_store *members_open(const char *url)
@@ -13,6 +15,43 @@ struct vv_store *members_open(const char *url)
 
 	CHECK_EQ(vv_store_open(url, &opt, &s), 0);
 	return s;
+}
+
+static char here[PLACE_MAX];
+
+struct vv_store *members_fresh(const char *name)
+{
+	place_remove(place_path(here, name));
+	return members_open(here);
+}
+
+const char *members_root(void)
+{
+	return here;
+}
+
+const char *members_path(const char *below)
+{
+	static char path[2 * PLACE_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", here, below);
+	return path;
+}
+
+uint64_t members_blocks(const char *below)
+{
+	struct stat st;
+
+	CHECK(stat(members_path(below), &st) == 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+void members_fill(struct members_object *o, uint32_t n, uint64_t seed, uint64_t most)
+{
+	uint64_t state = seed;
+
+	for (uint32_t i = 0; i < n; i++)
+		o[i] = (struct members_object){ gen_next(&state), 1 + gen_below(&state, most) };
 }
 
 uint8_t *members_bytes(struct members_object o)

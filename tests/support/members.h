@@ -15,6 +15,13 @@ struct members_object {
 };
 
 struct vv_store *members_open(const char *url);
+/* An empty store in a folder of that name, which the next three are about from then on. */
+struct vv_store *members_fresh(const char *name);
+const char *members_root(void);
+const char *members_path(const char *below); /* until the next call */
+uint64_t members_blocks(const char *below);  /* bytes that a file takes */
+/* Objects of 1 to `most` bytes. */
+void members_fill(struct members_object *o, uint32_t n, uint64_t seed, uint64_t most);
 /* New memory. */
 uint8_t *members_bytes(struct members_object o);
 /* Writes it in pieces of any size; ends neither put nor program when that fails. */

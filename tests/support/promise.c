@@ -64,7 +64,7 @@ static void look(const struct promise *p, struct vv_listing *l)
 	if (rc)
 		broken(p, "the lineage cannot be opened");
 	if (vv_catalog_list(&lin, 0, l) < 0 || vv_pool_new(0, &pool) < 0 ||
-	    vv_verify_run(&lin, pool, 0, tell, arg.out, NULL, &report) < 0)
+	    vv_verify_run(&lin, pool, 0, false, tell, arg.out, NULL, &report) < 0)
 		broken(p, "the lineage cannot be read");
 	if (report.problems)
 		broken(p, "verify finds %zu problem(s)", report.problems);

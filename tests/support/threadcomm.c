@@ -24,6 +24,7 @@ struct seat {
 	struct varve_comm comm;
 	struct call call;
 	uint64_t begun; /* operations */
+	char absent[64];
 	void (*fn)(const struct varve_comm *comm, void *arg);
 	void *arg;
 	pthread_t thread;
@@ -211,6 +212,23 @@ static const char *message(void *ctx)
 	return ((struct seat *)ctx)->hub->message;
 }
 
+/* The lowest rank that is not there, and how many more. */
+static const char *absent(void *ctx)
+{
+	struct seat *s = ctx;
+	struct hub *h = s->hub;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&h->lock);
+	for (uint32_t r = h->size; r-- > 0;)
+		if (h->seat[r].begun == h->done) {
+			snprintf(s->absent, sizeof(s->absent), n ? "rank %u and %u more" : "rank %u", r, n);
+			n++;
+		}
+	pthread_mutex_unlock(&h->lock);
+	return s->absent;
+}
+
 static void leave(void *ctx)
 {
 	struct seat *s = ctx;
@@ -245,7 +263,7 @@ static void hub_init(struct hub *h, uint32_t size, void (*fn)(const struct varve
 			.arg = arg,
 			.comm = { .rank = r, .size = size, .any_thread = 1, .ctx = &h->seat[r], .bcast = bcast,
 				  .allreduce = allreduce, .allgather = allgather, .alltoall = alltoall, .alltoallv = alltoallv,
-				  .sendrecv = sendrecv, .test = test, .message = message, .close = leave },
+				  .sendrecv = sendrecv, .test = test, .message = message, .absent = absent, .close = leave },
 		};
 }
 
