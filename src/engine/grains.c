@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/bounce.h"
+#include "engine/echo.h"
 #include "engine/tiles.h"
 #include "engine/watch.h"
 #include "track/fence.h"
@@ -129,6 +130,7 @@ static void free_set(struct vv_set *s)
 	vv_mem_free(s->region);
 	vv_mem_free(s->span);
 	vv_mem_free(s->piece);
+	vv_mem_free(s->echo);
 	vv_mem_free(s);
 }
 
@@ -526,6 +528,8 @@ static int take_all(struct vv_pass *p)
 		if (rc == 0)
 			count(p, s);
 	}
+	for (size_t i = 0; rc == 0 && i < g->n; i++)
+		rc = vv_echo_take(p, g->set[i]);
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		if (v->region[i]->fine)
 			rc = take_tail(p, v->region[i]);

@@ -43,6 +43,11 @@ struct vv_set_place { /* where the data of an epoch lie: runs over their bytes *
 	struct vv_runs runs;
 };
 
+struct vv_echo { /* engine/echo.h: a page of the stream that a piece repeats */
+	size_t piece;
+	uint64_t at;
+};
+
 struct vv_set {
 	struct vv_fine_key key;
 	const struct vv_space *space; /* of the sieve: that of the key, or the host's */
@@ -59,6 +64,8 @@ struct vv_set {
 	/* Of the epoch under way: */
 	struct vv_piece *piece;
 	size_t n_pieces, pieces_cap;
+	struct vv_echo *echo; /* ascending */
+	size_t n_echoes, echoes_cap;
 	uint64_t data, data_end; /* in the stream */
 	uint8_t type;            /* of their elements, if all regions have the same; else bytes */
 	bool passed;

@@ -331,6 +331,14 @@ int vv_stream_place(struct vv_pass *p)
 	return rc || !p->v->grains ? rc : place_pages(p);
 }
 
+struct vv_run vv_stream_page(const struct vv_pass *p, uint64_t at)
+{
+	const struct vv_region *r = &p->v->grains->stream.pages;
+	size_t i = (size_t)(at / VV_STREAM_PAGE);
+
+	return vv_pass_run(&p->v->history.index, r, i, r->now[i]);
+}
+
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	const struct vv_region *r = &p->v->grains->stream.pages;

@@ -51,6 +51,8 @@ int vv_stream_place(struct vv_pass *p);
 /* Under the tiles' lock: so many of its pages are written. */
 void vv_stream_stored(struct varve *v, uint32_t adds);
 /* Where bytes at..end came to lie; out: in the same offsets. */
+/* The same of the page that begins at `at`. */
+struct vv_run vv_stream_page(const struct vv_pass *p, uint64_t at);
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out);
 
 #endif

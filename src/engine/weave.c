@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/grains.h"
+#include "engine/echo.h"
 
 /* The part of `from` at `at`, so many bytes, comes to `to` in out. */
 static int transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
@@ -59,9 +59,11 @@ static int repeat(struct vv_runs *found, uint64_t at, uint64_t len, uint64_t dis
 	return rc;
 }
 
-static int weave_piece(const struct vv_set *s, const struct vv_piece *x, struct vv_runs *found)
+static int weave_piece(const struct vv_pass *p, const struct vv_set *s, size_t i, struct vv_runs *found)
 {
-	uint64_t c = s->key.grain, at = x->at * c, len = x->len * c, number = vv_grain_number(x->from);
+	const struct vv_piece *x = &s->piece[i];
+	uint64_t done, c = s->key.grain, at = x->at * c, len = x->len * c, number = vv_grain_number(x->from);
+	int rc;
 
 	switch (vv_grain_kind(x->from)) {
 	case VV_PIECE_ZERO:
@@ -72,7 +74,8 @@ static int weave_piece(const struct vv_set *s, const struct vv_piece *x, struct 
 		return transfer(place_of(s, vv_grain_ordinal(x->from)), number * c, len, at, found);
 	case VV_PIECE_REPEAT:
 	default:
-		return repeat(found, at, len, number * c);
+		rc = vv_echo_weave(p, s, i, at, found, &done);
+		return rc ? rc : repeat(found, at + done, len - done, number * c);
 	}
 }
 
@@ -112,7 +115,7 @@ static int weave(struct vv_pass *p, struct vv_set *s)
 
 	s->found.n = 0;
 	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
-		rc = weave_piece(s, &s->piece[i], &s->found);
+		rc = weave_piece(p, s, i, &s->found);
 	s->placed = rc == 0;
 	return rc;
 }

@@ -262,6 +262,38 @@ static void only_new(void)
 	free(p);
 }
 
+/* An array of ones is a page of ones, and not a run for each grain of it. */
+static void constant(void)
+{
+	enum { LEN = 32 << 20, ONES = 31 << 20 };
+	uint8_t *p = malloc(LEN), *q = malloc(LEN);
+	struct varve_stats st;
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("constant");
+	place_path(store, "constant");
+	noise(p, LEN);
+	for (size_t i = 0; i < ONES; i += 8)
+		*(double *)(p + i) = i < ONES / 2 ? 1.0 : (double)(i / 8 % 64);
+	OK(varve_open(store, "job", "grain=64 codec=none", &v));
+	OK(varve_protect(v, "p", p, LEN - 7));
+	for (int e = 0; e < 3; e++) {
+		OK(varve_checkpoint(v));
+		OK(varve_stats(v, &st));
+		MUST(st.bytes_layer < (e ? 100000u : LEN - ONES + 300000u));
+		MUST(st.bytes_memory == st.bytes_unchanged + st.bytes_zero + st.bytes_dup_time + st.bytes_dup_space + st.bytes_new);
+		OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN - 7));
+		MUST(memcmp(p, q, LEN - 7) == 0);
+		p[1000000 * (e + 1)]++;
+		memset(p + 5000000 * (e + 1), 0x11, 300000);
+	}
+	OK(varve_close(v));
+	place_remove(store);
+	free(p);
+	free(q);
+}
+
 /* Old epochs go and are collected; what later ones need of them stays. */
 static void kept(void)
 {
@@ -486,6 +518,7 @@ int main(void)
 	only_new();
 	misuse();
 	kept();
+	constant();
 	much();
 	failed("grain=128 mode=sync");
 	failed("grain=128 mode=async codec=none");
