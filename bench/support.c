@@ -76,6 +76,12 @@ static void parse(struct bench *b, int argc, char **argv, const char **dir)
 			b->field = value;
 		else if (strcmp(name, "varve") == 0)
 			b->varve = value;
+		else if (strcmp(name, "graphlets") == 0)
+			b->graphlets = value;
+		else if (strcmp(name, "data") == 0)
+			b->data = value;
+		else if (strcmp(name, "only") == 0)
+			b->only = value;
 		else
 			bench_die("do not know --%s", name);
 	}
@@ -164,7 +170,7 @@ double bench_median(double *v, int n)
 
 static void begin_line(const char *bench, const char *kase, const char *metric, double value, const char *unit)
 {
-	printf("{\"bench\":\"%s\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"", bench, kase, metric,
+	printf("{\"bench\":\"%s\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.10g,\"unit\":\"%s\"", bench, kase, metric,
 	       value, unit);
 }
 

@@ -19,12 +19,16 @@ struct bench {
 	char dir[3072];    /* an empty directory of ours, on the disk to be measured */
 	const char *field; /* a file with a real field, or NULL */
 	const char *varve; /* the command */
+	const char *graphlets; /* the example, or NULL */
+	const char *data;  /* a folder with recorded series, or NULL */
+	const char *only;  /* the series whose names begin so, or NULL: all */
 	struct vv_pool *pool; /* as many threads as the library uses by default */
 	int argc;
 	char **argv;       /* the names that were asked for; none = all */
 };
 
-/* [--size N[K|M|G]] [--rounds N] [--dir DIR] [--field FILE] [--varve PATH] [--full] NAME... */
+/* [--size N[K|M|G]] [--rounds N] [--dir DIR] [--field FILE] [--varve PATH] [--graphlets PATH] [--data DIR] [--only TEXT]
+ * [--full] NAME... */
 void bench_open(struct bench *b, int argc, char **argv);
 /* Removes the directory and everything in it; the program's exit status. */
 int bench_close(struct bench *b);
