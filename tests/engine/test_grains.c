@@ -17,7 +17,7 @@
 
 enum { REGIONS = 4, EPOCHS = 10, MOST = 300000 };
 
-static uint64_t seed = 88172645463325252ull;
+static _Thread_local uint64_t seed = 88172645463325252ull;
 
 static uint64_t rng(void)
 {
