@@ -53,6 +53,13 @@ __device__ uint64_t word_after(uint64_t block, uint32_t j, uint64_t blocks, unsi
 	return q < 50 ? mix(~(block * 4096 + j)) : q < 80 ? word_before(mix(group + 99) % groups * 4 + block % 4, j) : 0;
 }
 
+__global__ void change(uint64_t *p, uint64_t blocks, unsigned permille, uint64_t seed)
+{
+	for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < blocks * WORDS; i += (uint64_t)BLOCKS * THREADS)
+		if (mix(i / WORDS ^ seed << 40) % 1000 < permille)
+			p[i] = mix(~i ^ seed << 40);
+}
+
 __global__ void fill(uint64_t *p, uint64_t blocks, unsigned permille)
 {
 	for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < blocks * WORDS; i += (uint64_t)BLOCKS * THREADS)
@@ -62,6 +69,12 @@ __global__ void fill(uint64_t *p, uint64_t blocks, unsigned permille)
 void gpu_work_fill(void *p, size_t n, unsigned permille)
 {
 	fill<<<BLOCKS, THREADS>>>((uint64_t *)p, n / BLOCK, permille);
+	check(cudaDeviceSynchronize(), "content");
+}
+
+void gpu_work_change(void *p, size_t n, unsigned permille, unsigned seed)
+{
+	change<<<BLOCKS, THREADS>>>((uint64_t *)p, n / BLOCK, permille, seed);
 	check(cudaDeviceSynchronize(), "content");
 }
 

@@ -15,6 +15,8 @@ void gpu_work_free(void *p);
 /* Content as in cpu.dedup: blocks of 2 KiB, 30 % of them zero, 10 % one of 64 that come again and again, the others met once. With
  * permille, the state after that, of which so much is other: half of it new, 30 % moved from elsewhere, 20 % zero. */
 void gpu_work_fill(void *p, size_t n, unsigned permille);
+/* So much of it, in the same blocks, is new: other blocks and other content with every seed. */
+void gpu_work_change(void *p, size_t n, unsigned permille, unsigned seed);
 
 /* Each returns seconds. */
 double gpu_work_read(const void *p, size_t n);

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include <inttypes.h>
 
-enum { WINDOW = 128 << 20 };
+enum { WINDOW = 64 << 20, WINDOWS = 3 };
 
 const struct vv_space *vv_bounce_space(const void *p, size_t len, int *device)
 {
@@ -24,6 +24,13 @@ struct window {
 	struct vv_err_state error;
 };
 
+struct bouncing {
+	struct vv_pool *pool;
+	uint8_t *to; /* of the want */
+	struct window window[WINDOWS];
+	size_t room, n, turn;
+};
+
 static void copy(struct vv_task *task)
 {
 	struct window *w = (struct window *)task;
@@ -33,55 +40,75 @@ static void copy(struct vv_task *task)
 		vv_err_save(w->rc, &w->error);
 }
 
-static int settle(struct varve *v, struct window *w)
+static int settle(struct bouncing *b, struct window *w)
 {
 	if (w->busy)
-		vv_pool_wait(v->pool, &w->task);
+		vv_pool_wait(b->pool, &w->task);
 	w->busy = false;
 	return w->rc ? vv_err_restore(&w->error) : 0;
 }
 
-static int fill(struct varve *v, struct window *w, const struct vv_want *want, uint64_t at)
+static int give_room(void *arg, uint8_t **out)
 {
-	struct vv_want part = { want->runs, want->at + at, want->len - at < WINDOW ? want->len - at : WINDOW, w->buffer, NULL };
-	int rc = settle(v, w);
+	struct bouncing *b = arg;
+	struct window *w = &b->window[b->turn];
 
-	if (rc == 0)
-		rc = vv_restore_read(&v->lineage, v->pool, &part, 1);
-	if (rc)
-		return rc;
-	w->to = want->to + at;
-	w->len = (size_t)part.len;
+	*out = w->buffer;
+	return settle(b, w);
+}
+
+static int send(void *arg, uint64_t at, size_t len)
+{
+	struct bouncing *b = arg;
+	struct window *w = &b->window[b->turn];
+
+	b->turn = (b->turn + 1) % b->n;
+	w->to = b->to + at;
+	w->len = len;
 	w->task = (struct vv_task){ .run = copy };
 	w->busy = true;
-	vv_pool_submit(v->pool, &w->task);
+	vv_pool_submit(b->pool, &w->task);
 	return 0;
 }
 
-static int read_windows(struct varve *v, const struct vv_space *space, const struct vv_want *want)
+/* Memory that a device copies from at full speed takes its time to get: all at once. */
+static void rent_one(void *arg, size_t i)
 {
-	struct window w[2] = { { .space = space }, { .space = space } };
-	size_t room = want->len < WINDOW ? (size_t)want->len : WINDOW, n = 0;
-	int rc = 0, late;
+	struct bouncing *b = arg;
 
-	for (uint64_t at = 0; rc == 0 && at < want->len; at += WINDOW, n++) {
-		struct window *x = &w[n % 2];
+	b->window[i].buffer = b->window[i].space->rent(b->room);
+}
 
-		if (!x->buffer)
-			x->buffer = space->rent(room);
-		if (!x->buffer)
-			rc = vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes between the store and the device", room);
-		else
-			rc = fill(v, x, want, at);
-	}
-	for (size_t i = 0; i < 2; i++) {
+static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
+{
+	b->room = len < WINDOW ? (size_t)len : WINDOW;
+	b->n = len < (uint64_t)WINDOW * WINDOWS ? (size_t)((len + WINDOW - 1) / WINDOW) : WINDOWS;
+	for (size_t i = 0; i < b->n; i++)
+		b->window[i].space = space;
+	vv_pool_each(b->pool, b->n, rent_one, b);
+	for (size_t i = 0; i < b->n; i++)
+		if (!b->window[i].buffer)
+			return vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes between the store and the device", b->room);
+	return 0;
+}
+
+static int read_through(struct varve *v, const struct vv_space *space, const struct vv_want *want)
+{
+	struct bouncing b = { .pool = v->pool, .to = want->to };
+	struct vv_windows windows = { &b, WINDOW, give_room, send };
+	int rc = rent(&b, space, want->len);
+
+	if (rc == 0)
+		rc = vv_restore_windows(&v->lineage, v->pool, want, &windows);
+	for (size_t i = 0; i < b.n; i++) {
 		struct vv_err_state error;
+		int late;
 
 		vv_err_save(rc, &error);
-		late = settle(v, &w[i]);
+		late = settle(&b, &b.window[i]);
 		rc = rc ? vv_err_restore(&error) : late;
-		if (w[i].buffer)
-			space->give_back(w[i].buffer, room);
+		if (b.window[i].buffer)
+			space->give_back(b.window[i].buffer, b.room);
 	}
 	return rc;
 }
@@ -103,7 +130,7 @@ int vv_bounce_read(struct varve *v, const struct vv_want *want, size_t n)
 		if (space)
 			rc = space->settle(device, NULL);
 		if (space && rc == 0)
-			rc = read_windows(v, space, &want[i]);
+			rc = read_through(v, space, &want[i]);
 	}
 	vv_mem_free(host);
 	return rc;

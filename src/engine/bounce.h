@@ -1,4 +1,4 @@
-/* Reading into memory that is not the host's: by way of buffers from which it is copied while the next one is being filled. */
+/* Reading into memory that is not the host's: by way of buffers from which it is copied while the next ones are being filled. */
 #ifndef VV_ENGINE_BOUNCE_H
 #define VV_ENGINE_BOUNCE_H
 

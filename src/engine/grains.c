@@ -264,26 +264,26 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 }
 
 /* A device that cannot do it, for want of memory or of the digest that was chosen, has it done by the host. */
-static int fall_back(struct varve *v, struct vv_set *s)
+int vv_grains_fall_back(struct varve *v, struct vv_set *s)
 {
 	vv_log_warn("regions on device %d are copied to the host whole at every checkpoint: %s", s->key.device, vv_err_last());
 	close_sieve(s);
 	return try_sieve(v, s, vv_space_host());
 }
 
-int vv_grains_open_sieve(struct varve *v, struct vv_set *s)
+int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew)
 {
 	uint64_t budget = budget_of(v, s);
 	int rc;
 
-	if (s->sieve && budget / 2 > s->budget)
+	if (s->sieve && (budget / 2 > s->budget || (anew && s->space != s->key.space)))
 		close_sieve(s);
 	if (s->sieve)
 		return 0;
 	s->budget = budget;
 	rc = try_sieve(v, s, s->key.space);
 	if ((rc == VV_ENOMEM || rc == VV_ENOTSUP) && s->key.space != vv_space_host())
-		rc = fall_back(v, s);
+		rc = vv_grains_fall_back(v, s);
 	return rc;
 }
 
@@ -388,7 +388,7 @@ static int pass(struct varve *v, struct vv_set *s)
 {
 	struct taking t = { &v->grains->stream, s };
 	struct vv_sink sink = { &t, take_room, take_data, take_pieces };
-	int rc = vv_grains_open_sieve(v, s);
+	int rc = vv_grains_open_sieve(v, s, false);
 
 	if (rc == 0)
 		rc = vv_grains_shade(s);
@@ -421,7 +421,8 @@ static int take_set(struct varve *v, struct vv_set *s)
 	}
 	rc = pass(v, s);
 	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
-		rc = vv_stream_rewind(stream, len) ? fall_back(v, s) : rc;
+		vv_stream_rewind(stream, len);
+		rc = vv_grains_fall_back(v, s);
 		if (rc == 0)
 			rc = pass(v, s);
 	}
@@ -498,12 +499,23 @@ static const struct vv_space *most_special(const struct vv_grains *g)
 	return space;
 }
 
+bool vv_grains_left_device(const struct vv_region *r)
+{
+	const struct vv_fine *f = r->fine;
+	int device;
+
+	if (!f || f->key.space == vv_space_host() || !r->shape.len)
+		return false;
+	return !f->key.space->owns(r->p, (size_t)r->shape.len, &device) || device != f->key.device;
+}
+
 static int check_mapped(const struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++) {
 		const struct vv_region *r = v->region[i];
+		bool host = r->fine && r->fine->key.space == vv_space_host();
 
-		if (r->fine && r->fine->key.space == vv_space_host() && !vv_memory_mapped(r->p, r->shape.len))
+		if ((host && !vv_memory_mapped(r->p, r->shape.len)) || vv_grains_left_device(r))
 			return vv_capture_is_gone(r);
 	}
 	return 0;

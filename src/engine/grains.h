@@ -93,7 +93,12 @@ void vv_grains_leave(struct vv_region *r);
 int vv_grains_method(const char *name);
 /* Every set has the regions that are its now, numbered. */
 int vv_grains_gather(struct varve *v);
-int vv_grains_open_sieve(struct varve *v, struct vv_set *s);
+/* Has it been given back, or is it another device's now? Reading it would be the end of all the program's work there. */
+bool vv_grains_left_device(const struct vv_region *r);
+/* anew: nothing that the one which is there knows will be needed; a device that had no memory is tried again. */
+int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew);
+/* The host's instead of the device's, which had no memory; with a warning. */
+int vv_grains_fall_back(struct varve *v, struct vv_set *s);
 /* The spans of a set that the host looks at although it is a device's are copies in the host's memory. */
 int vv_grains_shade(struct vv_set *s);
 /* What is less than a grain at a region's end. */

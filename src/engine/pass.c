@@ -299,13 +299,14 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 {
 	struct vv_buf tail = { 0 };
 	struct iovec iov;
+	uint64_t changed;
 	int rc = vv_flush_finish(p->flush, &p->blocks);
 
 	if (rc)
 		return rc;
 	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
-	p->st.bytes_unchanged = p->st.bytes_memory - p->st.bytes_zero - p->st.bytes_dup_time - p->st.bytes_dup_space -
-				p->st.bytes_dup_ranks - p->st.bytes_new;
+	changed = p->st.bytes_zero + p->st.bytes_dup_time + p->st.bytes_dup_space + p->st.bytes_dup_ranks + p->st.bytes_new;
+	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0; /* some may be stored in vain */
 	p->head.payload = p->pos;
 	vv_tiles_sum(p->v, &p->st);
 	rc = add_stats(p);

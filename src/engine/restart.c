@@ -73,7 +73,8 @@ static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		rc = add_want(&v->lineage, t, v->region[i], &want[i]);
+		rc = vv_grains_left_device(v->region[i]) ? vv_capture_is_gone(v->region[i]) :
+							   add_want(&v->lineage, t, v->region[i], &want[i]);
 	return rc ? rc : vv_session_pool(v);
 }
 

@@ -3,6 +3,7 @@
 #include "engine/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/layerset.h"
 #include "engine/warm.h"
 #include "track/memory.h"
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 
 enum {
 	STRIPE = 8 << 20, /* of a destination: what one thread does at a time */
+	LEAST_STRIPE = 256 << 10,
 	ZERO_STEP = 8 << 20,
 	DIGIT = 256,
 };
@@ -264,77 +266,6 @@ static int want_digests(struct source *s)
 	return rc;
 }
 
-struct layer {
-	uint64_t layer;
-	size_t n_runs;
-};
-
-/* The layers that the wants refer to, with a small open hash from layer to number. */
-struct layers {
-	struct layer *v;
-	size_t n, cap;
-	uint32_t *slot; /* 1 + number, or 0 */
-	size_t mask;
-};
-
-static void layers_fini(struct layers *l)
-{
-	vv_mem_free(l->v);
-	vv_mem_free(l->slot);
-}
-
-static uint32_t *layers_slot(const struct layers *l, uint64_t layer)
-{
-	size_t i = (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) & l->mask;
-
-	while (l->slot[i] && l->v[l->slot[i] - 1].layer != layer)
-		i = (i + 1) & l->mask;
-	return &l->slot[i];
-}
-
-static int layers_grow(struct layers *l)
-{
-	size_t size = l->slot ? 2 * (l->mask + 1) : 256;
-	uint32_t *slot = vv_mem_new(size, sizeof(*slot));
-
-	if (!slot)
-		return VV_ENOMEM;
-	vv_mem_free(l->slot);
-	l->slot = slot;
-	l->mask = size - 1;
-	for (size_t i = 0; i < l->n; i++)
-		*layers_slot(l, l->v[i].layer) = (uint32_t)(i + 1);
-	return 0;
-}
-
-static int layers_note(struct layers *l, uint64_t layer)
-{
-	uint32_t *slot;
-
-	if ((!l->slot || 2 * l->n > l->mask) && layers_grow(l) < 0)
-		return VV_ENOMEM;
-	slot = layers_slot(l, layer);
-	if (!*slot) {
-		if (vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v)) < 0)
-			return VV_ENOMEM;
-		l->v[l->n] = (struct layer){ layer, 0 };
-		*slot = (uint32_t)++l->n;
-	}
-	l->v[*slot - 1].n_runs++;
-	return 0;
-}
-
-static int find_layers(const struct vv_want *w, size_t n, struct layers *out)
-{
-	int rc = 0;
-
-	for (; n > 0; n--, w++)
-		for (size_t i = vv_run_find(w->runs, w->at); i < w->runs->n && w->runs->v[i].at < w->at + w->len; i++)
-			if (w->runs->v[i].layer)
-				rc = rc ? rc : layers_note(out, w->runs->v[i].layer);
-	return rc;
-}
-
 struct stripe { /* of a want's destination */
 	const struct vv_want *want;
 	uint64_t at, end;
@@ -344,7 +275,7 @@ struct stripe { /* of a want's destination */
 struct batch { /* layers that are open together */
 	const struct vv_lineage *lin;
 	struct reader *reader;
-	const struct layer *layer;
+	const struct vv_layerset_layer *layer;
 	bool zeros; /* are filled along */
 	struct stripe *stripe;
 	size_t n_stripes;
@@ -352,19 +283,19 @@ struct batch { /* layers that are open together */
 	struct source source[VV_WARM_LAYERS];
 };
 
-static int cut_stripes(const struct vv_want *want, size_t n, struct batch *b)
+static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struct batch *b)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
-		count += (size_t)((want[i].len + STRIPE - 1) / STRIPE);
+		count += (size_t)((want[i].len + len - 1) / len);
+	b->n_stripes = 0;
 	b->stripe = vv_mem_new(count, sizeof(*b->stripe));
 	if (!b->stripe)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		for (uint64_t at = want[i].at, end = at + want[i].len; at < end; at += STRIPE)
-			b->stripe[b->n_stripes++] =
-				(struct stripe){ &want[i], at, end - at < STRIPE ? end : at + STRIPE, { 0 } };
+		for (uint64_t at = want[i].at, end = at + want[i].len; at < end; at += len)
+			b->stripe[b->n_stripes++] = (struct stripe){ &want[i], at, end - at < len ? end : at + len, { 0 } };
 	return 0;
 }
 
@@ -421,15 +352,19 @@ static int add_jobs(struct jobs *j, const struct source *s)
 	return 0;
 }
 
+static void drop_sources(struct batch *b)
+{
+	for (size_t i = 0; i < b->warm.n; i++) {
+		vv_mem_free(b->source[i].part);
+		vv_mem_free(b->source[i].end);
+		b->source[i] = (struct source){ 0 };
+	}
+}
+
 /* Taking a large mapping down takes its time, so this is done on all cores as well. */
 static void close_one(void *arg, size_t i)
 {
-	struct batch *b = arg;
-
-	vv_warm_close(&b->warm, i);
-	vv_mem_free(b->source[i].part);
-	vv_mem_free(b->source[i].end);
-	b->source[i] = (struct source){ 0 };
+	vv_warm_close(&((struct batch *)arg)->warm, i);
 }
 
 struct zeros {
@@ -516,55 +451,94 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_st
 	return rc;
 }
 
-static int run_batch(struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+/* So many of the layers, from the first on. */
+static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_layerset_layer *first, size_t n)
+{
+	b->layer = first;
+	b->warm.n = n < VV_WARM_LAYERS ? n : VV_WARM_LAYERS;
+	vv_pool_each(pool, b->warm.n, open_one, b);
+	if (atomic_load(&b->reader->failed))
+		return vv_err_restore(&b->reader->error);
+	vv_warm_number(&b->warm);
+	return 0;
+}
+
+static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	struct reader *r = b->reader;
 	struct vv_stretches left = { 0 };
 	int rc = 0;
 
-	vv_pool_each(pool, b->warm.n, open_one, b);
-	if (!atomic_load(&r->failed)) {
-		vv_warm_number(&b->warm);
-		vv_pool_each(pool, b->n_stripes, warm_one, b);
-	}
+	vv_pool_each(pool, b->n_stripes, warm_one, b);
 	rc = gather(b, &left);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
 		rc = check_memory(want, n);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
 		rc = read_pieces(b, pool, &left);
-	vv_pool_each(pool, b->warm.n, close_one, b);
+	drop_sources(b);
 	vv_mem_free(left.v);
 	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : rc;
 }
 
-static int read_layers(const struct layers *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+static int read_layers(const struct vv_layerset *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	size_t i = 0;
-	int rc = cut_stripes(want, n, b);
+	int rc = cut_stripes(want, n, STRIPE, b);
 
+	b->zeros = true;
 	while (rc == 0 && (i < l->n || b->zeros)) {
-		b->layer = l->v + i;
-		b->warm.n = l->n - i < VV_WARM_LAYERS ? l->n - i : VV_WARM_LAYERS;
+		rc = open_batch(b, pool, l->v + i, l->n - i);
+		if (rc == 0)
+			rc = read_batch(b, pool, want, n);
+		vv_pool_each(pool, b->warm.n, close_one, b);
 		i += b->warm.n;
-		rc = run_batch(b, pool, want, n);
 		b->zeros = false;
 	}
 	vv_mem_free(b->stripe);
 	return rc;
 }
 
-int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n)
+/* Layers are opened once, where they can all be open together. */
+static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want,
+			const struct vv_windows *w)
+{
+	uint64_t stripe = w->len / (4 * vv_pool_width(pool)) + 1;
+	bool at_once = l->n <= VV_WARM_LAYERS;
+	int rc = at_once ? open_batch(b, pool, l->v, l->n) : 0;
+
+	stripe = stripe < LEAST_STRIPE ? LEAST_STRIPE : stripe;
+	b->zeros = true;
+	for (uint64_t at = 0; rc == 0 && at < want->len; at += w->len) {
+		uint64_t len = want->len - at < w->len ? want->len - at : w->len;
+		struct vv_want part = { want->runs, want->at + at, len, NULL, NULL };
+
+		rc = w->room(w->arg, &part.to);
+		if (rc == 0 && at_once) {
+			rc = cut_stripes(&part, 1, stripe, b);
+			rc = rc ? rc : read_batch(b, pool, &part, 1);
+			vv_mem_free(b->stripe);
+		} else if (rc == 0) {
+			rc = vv_restore_read(b->lin, pool, &part, 1);
+		}
+		if (rc == 0)
+			rc = w->there(w->arg, at, (size_t)len);
+	}
+	if (at_once)
+		vv_pool_each(pool, b->warm.n, close_one, b);
+	return rc;
+}
+
+static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n, const struct vv_windows *w)
 {
 	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct batch *b = vv_mem_new(1, sizeof(*b));
-	struct layers l = { 0 };
-	int rc = b ? find_layers(want, n, &l) : VV_ENOMEM;
+	struct vv_layerset l = { 0 };
+	int rc = b ? vv_layerset_find(&l, want, n) : VV_ENOMEM;
 
 	if (rc == 0) {
 		b->lin = lin;
 		b->reader = &r;
-		b->zeros = true;
-		rc = read_layers(&l, b, pool, want, n);
+		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
 	}
 	while (r.free) {
 		struct scratch *s = r.free;
@@ -573,7 +547,17 @@ int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 		vv_mem_free(s);
 	}
 	vv_mem_free(r.jobs.v);
-	layers_fini(&l);
+	vv_layerset_fini(&l);
 	vv_mem_free(b);
 	return rc;
+}
+
+int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n)
+{
+	return restore(lin, pool, want, n, NULL);
+}
+
+int vv_restore_windows(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, const struct vv_windows *w)
+{
+	return restore(lin, pool, want, 1, w);
 }

@@ -17,4 +17,14 @@ struct vv_want { /* bytes at..at+len of a region, to `to` */
 /* Fills all wants, or fails; what the destinations then hold is not defined. */
 int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n);
 
+struct vv_windows { /* through which a want is read that is not filled in place */
+	void *arg;
+	size_t len;
+	int (*room)(void *arg, uint8_t **out); /* memory for the next window */
+	int (*there)(void *arg, uint64_t at, size_t len); /* it holds the want's bytes at..at+len */
+};
+
+/* One want, whose `to` is not used. */
+int vv_restore_windows(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, const struct vv_windows *w);
+
 #endif

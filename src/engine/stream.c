@@ -264,12 +264,9 @@ int vv_stream_append(struct vv_stream *s, const void *p, size_t len)
 	return 0;
 }
 
-bool vv_stream_rewind(struct vv_stream *s, uint64_t len)
+void vv_stream_rewind(struct vv_stream *s, uint64_t len)
 {
-	if (s->gone > len || (uint64_t)s->placed * VV_STREAM_PAGE > len)
-		return false;
-	s->len = s->asked = len;
-	return true;
+	s->len = s->asked = len > s->gone ? len : s->gone;
 }
 
 /* ---- with other ranks ----------------------------------------------------------------------------------------------------------- */

@@ -39,8 +39,8 @@ int vv_stream_append(struct vv_stream *s, const void *p, size_t len);
 
 /* All is there. */
 int vv_stream_end(struct vv_stream *s);
-/* What came after the first len bytes is given up; false: some of it is stored already. */
-bool vv_stream_rewind(struct vv_stream *s, uint64_t len);
+/* What came after the first len bytes is given up; what is stored of it already stays, and nobody refers to it. */
+void vv_stream_rewind(struct vv_stream *s, uint64_t len);
 /* Hashes all; what is known is let go, the rest becomes claims where other ranks are to be asked. */
 int vv_stream_sift(struct vv_pass *p);
 /* The others have been asked. */

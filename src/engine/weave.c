@@ -304,6 +304,19 @@ static int adopt_tail(struct varve *v, struct vv_region *r)
 	return rc;
 }
 
+/* What the regions hold is known to the sieve. */
+static int adopt_memory(struct varve *v, struct vv_set *s)
+{
+	int rc = vv_grains_shade(s);
+
+	if (rc)
+		return rc;
+	vv_grains_look(v, s);
+	for (size_t i = 0; i < s->n; i++)
+		s->span[i].maybe = NULL; /* it was written just now */
+	return base_on_tables(s, true);
+}
+
 static int adopt_set(struct varve *v, struct vv_set *s)
 {
 	size_t kept = 0;
@@ -326,15 +339,15 @@ static int adopt_set(struct varve *v, struct vv_set *s)
 	if (rc == 0)
 		rc = vv_grain_number_spans(s->span, s->n, s->key.grain, &s->end);
 	if (rc == 0)
-		rc = vv_grains_open_sieve(v, s);
+		rc = vv_grains_open_sieve(v, s, true);
 	if (rc == 0)
-		rc = vv_grains_shade(s);
-	if (rc)
-		return rc;
-	vv_grains_look(v, s);
-	for (size_t i = 0; i < s->n; i++)
-		s->span[i].maybe = NULL; /* it was written just now */
-	return base_on_tables(s, true);
+		rc = adopt_memory(v, s);
+	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
+		rc = vv_grains_fall_back(v, s);
+		if (rc == 0)
+			rc = adopt_memory(v, s);
+	}
+	return rc;
 }
 
 int vv_weave_adopt(struct varve *v)

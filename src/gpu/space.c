@@ -2,6 +2,9 @@
 #include "base/mem.h"
 #include "gpu/gpu_sieve.h"
 #include <pthread.h>
+#include <sys/mman.h>
+
+enum { IDLE = 8 }; /* streams for copies that are kept */
 
 static struct {
 	pthread_once_t once;
@@ -52,15 +55,17 @@ static bool owns(const void *p, size_t len, int *device)
 	return len == 0 || (on_device((const uint8_t *)p + len - 1, &last) && last == *device);
 }
 
-/* Pinned memory, or where there is none of it plain pages; which it was is asked again when it goes back. */
+/* Large pages of our own are pinned in a fraction of the time that the runtime takes for its own memory. If they cannot be, copies are
+ * merely slower; whether they were is asked again when they go back. */
 static void *rent(size_t len)
 {
-	void *p = NULL;
+	void *p = vv_mem_map_wide(len);
 
-	if (devices() && cudaHostAlloc(&p, len, cudaHostAllocPortable) == cudaSuccess)
-		return p;
-	cudaGetLastError();
-	return vv_mem_map(len);
+	if (p)
+		(void)madvise(p, len, MADV_DONTFORK); /* a child's copy must not take the device's pages away */
+	if (p && devices() && cudaHostRegister(p, len, cudaHostRegisterPortable) != cudaSuccess)
+		cudaGetLastError();
+	return p;
 }
 
 static void give_back(void *p, size_t len)
@@ -69,15 +74,69 @@ static void give_back(void *p, size_t len)
 
 	if (!p)
 		return;
-	if (devices() && cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeHost) {
-		cudaFreeHost(p);
-		return;
-	}
+	if (devices() && cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeHost)
+		cudaHostUnregister(p);
 	cudaGetLastError();
 	vv_mem_unmap(p, len);
 }
 
-/* On a stream of this thread, so that it waits for nobody else's work. */
+/* Streams for copies, which wait for nobody else's work: that of the thread would wait for the default stream. */
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		cudaStream_t stream;
+		int device;
+	} idle[IDLE];
+	size_t n;
+} streams = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* One of the current device, which is `device`. */
+static int take_stream(int device, cudaStream_t *out)
+{
+	size_t i;
+	bool found;
+
+	pthread_mutex_lock(&streams.lock);
+	for (i = 0; i < streams.n && streams.idle[i].device != device; i++)
+		;
+	found = i < streams.n;
+	if (found) {
+		*out = streams.idle[i].stream;
+		streams.idle[i] = streams.idle[--streams.n];
+	}
+	pthread_mutex_unlock(&streams.lock);
+	return found ? 0 : vv_cuda_check(cudaStreamCreateWithFlags(out, cudaStreamNonBlocking), "a stream for copies");
+}
+
+static void return_stream(int device, cudaStream_t stream)
+{
+	bool kept;
+
+	pthread_mutex_lock(&streams.lock);
+	kept = streams.n < IDLE;
+	if (kept) {
+		streams.idle[streams.n].stream = stream;
+		streams.idle[streams.n++].device = device;
+	}
+	pthread_mutex_unlock(&streams.lock);
+	if (!kept)
+		cudaStreamDestroy(stream);
+}
+
+static int copy_on(int device, void *to, const void *from, size_t len, const char *what)
+{
+	cudaStream_t stream;
+	int rc = take_stream(device, &stream);
+
+	if (rc)
+		return rc;
+	rc = vv_cuda_check(cudaMemcpyAsync(to, from, len, cudaMemcpyDefault, stream), what);
+	if (rc == 0)
+		rc = vv_cuda_check(cudaStreamSynchronize(stream), what);
+	return_stream(device, stream);
+	return rc;
+}
+
 static int copy(void *to, const void *from, size_t len, const void *there, const char *what)
 {
 	int device = 0, before, rc;
@@ -87,9 +146,7 @@ static int copy(void *to, const void *from, size_t len, const void *there, const
 	rc = vv_cuda_enter(device, &before);
 	if (rc)
 		return rc;
-	rc = vv_cuda_check(cudaMemcpyAsync(to, from, len, cudaMemcpyDefault, cudaStreamPerThread), what);
-	if (rc == 0)
-		rc = vv_cuda_check(cudaStreamSynchronize(cudaStreamPerThread), what);
+	rc = copy_on(device, to, from, len, what);
 	vv_cuda_leave(before);
 	return rc;
 }

@@ -323,6 +323,23 @@ def check_kills():
         assert table() == table("whole")
 
 
+def check_device():
+    """The table in a device's memory: the same counts, whole or after a kill, and epochs that restart on either side."""
+    tried = subprocess.run([str(PROGRAM), *map(str, SMALL), "--device", "--dump", "table"], env=ENV, cwd=folder, capture_output=True, text=True)
+    if tried.returncode and "CUDA" in tried.stderr:
+        print(f"no device: {tried.stderr.strip()}")
+        return
+    assert tried.returncode == 0, tried.stderr
+    run(*SMALL, "--dump", "whole")
+    assert table() == table("whole")
+    killed(20, *SMALL, "--device", "--store", "device", "--checkpoints", 300, "--threads", 2)
+    out = run(*SMALL, "--store", "device", "--checkpoints", 7, "--dump", "table")
+    assert "restarted from epoch" in out and table() == table("whole"), out
+    killed(20, *SMALL, "--store", "host", "--checkpoints", 300)
+    out = run(*SMALL, "--device", "--store", "host", "--checkpoints", 7, "--dump", "table")
+    assert "restarted from epoch" in out and table() == table("whole"), out
+
+
 def check_misuse():
     def no_space():
         """A disk that takes no long files."""
@@ -355,7 +372,8 @@ def check_misuse():
 if not PROGRAM.exists():
     print("the examples were not built")
     sys.exit(77)
-for check in (check_brute, check_forms, check_kinds, check_files, check_threads, check_parts, check_kills, check_misuse):
+for check in (check_brute, check_forms, check_kinds, check_files, check_threads, check_parts, check_kills, check_device,
+              check_misuse):
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
         check()

@@ -1,7 +1,9 @@
 #include "support/device.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "vv_test.h"
 #include <cuda_runtime_api.h>
+#include <time.h>
 
 enum { ODD = 16, ALIGN = 256 }; /* memory of a device lies at multiples of this */
 
@@ -52,4 +54,74 @@ void *device_hoard(size_t leave)
 			return p;
 	CHECK_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
 	return NULL;
+}
+
+void *device_get_managed(size_t len)
+{
+	void *p = NULL;
+
+	CHECK_EQ(cudaMallocManaged(&p, len, cudaMemAttachGlobal), cudaSuccess);
+	return p;
+}
+
+int device_count(void)
+{
+	int n = 0;
+
+	CHECK_EQ(cudaGetDeviceCount(&n), cudaSuccess);
+	return n;
+}
+
+int device_current(void)
+{
+	int device = -1;
+
+	CHECK_EQ(cudaGetDevice(&device), cudaSuccess);
+	return device;
+}
+
+void device_choose(int device)
+{
+	CHECK_EQ(cudaSetDevice(device), cudaSuccess);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------------------------------- */
+
+void *device_stream(void)
+{
+	cudaStream_t s;
+
+	CHECK_EQ(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), cudaSuccess);
+	return s;
+}
+
+void device_stream_end(void *stream)
+{
+	CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+	CHECK_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+void device_set_on(void *stream, void *p, int value, size_t len)
+{
+	CHECK_EQ(cudaMemsetAsync(p, value, len, stream), cudaSuccess);
+}
+
+void device_copy_on(void *stream, void *to, const void *from, size_t len)
+{
+	CHECK_EQ(cudaMemcpyAsync(to, from, len, cudaMemcpyDefault, stream), cudaSuccess);
+}
+
+static void stand_at(void *arg)
+{
+	struct device_gate *g = arg;
+	double end = vv_clock_s() + g->seconds;
+
+	while (!atomic_load(&g->go) && vv_clock_s() < end)
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	atomic_store(&g->passed, true);
+}
+
+void device_gate_on(void *stream, struct device_gate *gate)
+{
+	CHECK_EQ(cudaLaunchHostFunc(stream, stand_at, gate), cudaSuccess);
 }

@@ -1,0 +1,23 @@
+/* The layers that bytes to be read lie in, each once. */
+#ifndef VV_ENGINE_LAYERSET_H
+#define VV_ENGINE_LAYERSET_H
+
+#include "engine/restore.h"
+
+struct vv_layerset_layer {
+	uint64_t layer;
+	size_t n_runs; /* that refer to it */
+};
+
+struct vv_layerset {
+	struct vv_layerset_layer *v;
+	size_t n, cap;
+	uint32_t *slot; /* an open hash by layer: 1 + number, or 0 */
+	size_t mask;
+};
+
+/* out starts empty. */
+int vv_layerset_find(struct vv_layerset *out, const struct vv_want *w, size_t n);
+void vv_layerset_fini(struct vv_layerset *l);
+
+#endif
