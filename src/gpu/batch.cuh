@@ -39,10 +39,16 @@ __device__ __forceinline__ const uint8_t *bytes_of(const vv_gpu_numbers &g, uint
 	return s.p + (uint64_t)(number - s.first) * g.chunk;
 }
 
-/* A block has VV_GPU_PORTION items, a thread VV_GPU_EACH that follow each other: the first of them. */
-__device__ __forceinline__ uint32_t first_item()
+/* A block has VV_GPU_PORTION items, a warp an equal share that follow each other, which it looks at in VV_GPU_EACH rounds: that of this lane. */
+__device__ __forceinline__ uint32_t item_of(int round)
 {
-	return blockIdx.x * VV_GPU_PORTION + threadIdx.x * VV_GPU_EACH;
+	return blockIdx.x * VV_GPU_PORTION + threadIdx.x / WARP * (WARP * VV_GPU_EACH) + round * WARP + lane_of();
+}
+
+/* How many lanes up to this one have their bit set. */
+__device__ __forceinline__ uint32_t up_to_here(uint32_t ballot)
+{
+	return __popc(ballot & low_bits(lane_of() + 1));
 }
 
 /* Does item i lie next to the one before it, in the same slice? */

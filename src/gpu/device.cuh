@@ -114,6 +114,12 @@ template <class T> __device__ __forceinline__ T scan_block(T v, T *all)
 	return scan_block(v, all, plus());
 }
 
+/* The same over warps: v is that of the whole warp, and so is what comes back. */
+template <class T, class Op> __device__ __forceinline__ T scan_warps(T v, T *all, Op op)
+{
+	return __shfl_sync(~0u, scan_block(lane_of() ? T(0) : v, all, op), 0);
+}
+
 /* What op makes of the values of all blocks before this one. */
 template <class Op> __device__ __forceinline__ uint64_t before_block(const uint64_t *portion, Op op)
 {

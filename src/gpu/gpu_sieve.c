@@ -15,13 +15,13 @@ static struct vv_gpu_sieve *sieve_of(struct vv_sieve *s)
 
 static int make_streams(struct vv_gpu_sieve *s)
 {
-	cudaEvent_t *event[] = { &s->judged, &s->placed, &s->done, &s->brought, &s->gathered[0], &s->gathered[1] };
+	cudaEvent_t *event[] = { &s->judged, &s->done, &s->placed[0], &s->placed[1], &s->gathered[0], &s->gathered[1] };
 	int least = 0, greatest = 0;
 	int rc = vv_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), purpose);
 
-	/* batches are short, and the host waits for them: they go before the fused pass of what comes later */
+	/* batches are short, and the host waits for them: they go before the fused pass of what comes later, and after the outlet */
 	if (rc == 0)
-		rc = vv_cuda_check(cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, greatest), purpose);
+		rc = vv_cuda_check(cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, greatest + (least - greatest > 1)), purpose);
 	for (int i = 0; rc == 0 && i < VV_GPU_LANES; i++)
 		rc = vv_cuda_check(cudaStreamCreateWithPriority(&s->lane[i], cudaStreamNonBlocking, least), purpose);
 	for (int i = 0; rc == 0 && i < VV_GPU_AHEAD; i++)
@@ -33,7 +33,7 @@ static int make_streams(struct vv_gpu_sieve *s)
 
 static void drop_streams(struct vv_gpu_sieve *s)
 {
-	cudaEvent_t event[] = { s->judged, s->placed, s->done, s->brought, s->gathered[0], s->gathered[1] };
+	cudaEvent_t event[] = { s->judged, s->done, s->placed[0], s->placed[1], s->gathered[0], s->gathered[1] };
 
 	for (size_t i = 0; i < sizeof(event) / sizeof(*event); i++)
 		if (event[i])

@@ -8,8 +8,7 @@
 #include "gpu/work.h"
 
 enum {
-	VV_GPU_LANES = 2,  /* streams of the fused pass, in turn, so that the end of one slice and the beginning of the next overlap */
-	VV_GPU_AHEAD = 16, /* slices that it may be ahead */
+	VV_GPU_LANES = 2, /* streams of the fused pass, in turn, so that the end of one slice and the beginning of the next overlap */
 };
 
 struct vv_gpu_sieve {
@@ -21,8 +20,8 @@ struct vv_gpu_sieve {
 	struct vv_outlet outlet;
 	cudaStream_t lane[VV_GPU_LANES], stream; /* fused; all else */
 	cudaEvent_t fused[VV_GPU_AHEAD];
-	cudaEvent_t judged, placed, done, brought; /* halfway through a batch; fresh is there; at its end; its pieces are the host's */
-	cudaEvent_t gathered[VV_WORK_FRESH];
+	cudaEvent_t judged, done; /* halfway through a batch; at its end */
+	cudaEvent_t placed[VV_WORK_TURNS], gathered[VV_WORK_TURNS]; /* fresh is there; it is not needed any more */
 	uint32_t *dead; /* ordinals that were forgotten and may still be in the maps */
 	size_t n_dead, cap_dead;
 };

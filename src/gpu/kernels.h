@@ -18,13 +18,14 @@ enum {
 	VV_GPU_BLOCK = 256,                                               /* threads */
 	VV_GPU_EACH = 8,                                                  /* items of a thread */
 	VV_GPU_PORTION = VV_GPU_BLOCK * VV_GPU_EACH,                      /* items of a block */
-	VV_GPU_PORTIONS = VV_GRAIN_SLICE / VV_GPU_PORTION,                /* blocks, at most */
+	VV_GPU_AHEAD = 16,                                                /* slices that the fused pass may be ahead, and a batch may have */
 };
 
 /* A grain that has changed: its number in the batch, and these bits. */
 #define VV_GPU_ZERO (1u << 31)
 #define VV_GPU_ASIDE (1u << 30) /* takes no part in the map: there is no room for it */
-#define VV_GPU_NUMBER (VV_GPU_ASIDE - 1)
+#define VV_GPU_SHARED (1u << 29) /* another item of the batch may have its digest; after vv_kinds_judge */
+#define VV_GPU_NUMBER (VV_GPU_SHARED - 1)
 
 struct vv_gpu_span {
 	const uint8_t *p;
@@ -60,6 +61,7 @@ struct vv_gpu_counts { /* of a batch */
 	uint32_t copies;   /* COPY */
 	uint32_t promoted; /* of them, those found in the aged generation */
 	uint32_t entered;  /* digests that came into the young one, those included */
+	uint32_t shared;   /* items with VV_GPU_SHARED */
 	uint32_t here;     /* COPY of this epoch's data; after vv_kinds_resolve */
 	uint32_t pieces;   /* after vv_pieces_emit, or vv_nodes_emit */
 	uint32_t nodes, nodes_promoted; /* as entered and promoted, in the map of nodes; after vv_nodes_* */
@@ -67,9 +69,15 @@ struct vv_gpu_counts { /* of a batch */
 	uint64_t differ;
 };
 
-struct vv_gpu_sorting { /* each as large as the slots */
+struct vv_gpu_sorting { /* each as large as the slots; slot and order after vv_kinds_place: of the items that are shared */
 	uint32_t *slot, *order, *order_too;
 	void *temp; /* vv_sort_bytes */
+};
+
+/* Which slots more than one item has come to: a bit for all slots that are alike modulo the bits, so it says yes too often, but never no. */
+struct vv_gpu_filter {
+	uint32_t *once, *twice; /* in the place of `piece`, which is not needed yet */
+	uint32_t bits;          /* a power of two; 0: nobody wants to know */
 };
 
 /* The work on a batch of at most VV_GRAIN_SLICE items. */
@@ -92,6 +100,7 @@ struct vv_gpu_batch {
 	uint64_t *portion;     /* per block of VV_GPU_PORTION items */
 	struct vv_gpu_counts *counts;
 	struct vv_piece *piece;
+	struct vv_gpu_filter filter;
 	struct vv_gpu_sorting sorting;
 	uint8_t *height;        /* tree, per item; in the place of `back`, which is not needed any more then */
 	struct vv_digest *node; /* tree, per item; in the place of `piece`, which is not needed yet */
@@ -120,13 +129,17 @@ int vv_table_move(const struct vv_gpu_table *from, const struct vv_gpu_table *to
 
 /* ---- kinds.cu; one after the other */
 
-/* The items of numbers begin..end-1, of one slice of the batch, from item `at` on. */
-int vv_kinds_expand(const struct vv_gpu_batch *b, uint32_t begin, uint32_t end, uint32_t at, cudaStream_t stream);
+struct vv_gpu_starts {
+	uint32_t item[VV_GPU_AHEAD]; /* the first of each slice of the batch */
+};
+
+/* The items of numbers b->first..end-1. */
+int vv_kinds_expand(const struct vv_gpu_batch *b, uint32_t end, const struct vv_gpu_starts *starts, cudaStream_t stream);
 int vv_kinds_plain(const struct vv_gpu_batch *b, cudaStream_t stream);   /* basic: all are NEW, and nothing more is needed */
 int vv_kinds_claim(const struct vv_gpu_batch *b, cudaStream_t stream);   /* slots */
 int vv_kinds_judge(const struct vv_gpu_batch *b, cudaStream_t stream);   /* counts */
-int vv_kinds_place(const struct vv_gpu_batch *b, cudaStream_t stream);   /* fresh, and the map is complete */
-int vv_kinds_resolve(const struct vv_gpu_batch *b, cudaStream_t stream); /* from */
+int vv_kinds_place(const struct vv_gpu_batch *b, cudaStream_t stream);   /* fresh, and what is shared */
+int vv_kinds_resolve(const struct vv_gpu_batch *b, cudaStream_t stream); /* from, and the map is complete */
 
 /* ---- sort.cu */
 
@@ -137,8 +150,9 @@ size_t vv_sort_bytes(uint32_t n);
 
 /* ---- repeat.cu */
 
-/* back: how far before it the nearest item lies that is in its slice and has the same digest. The slots are in disorder afterwards. */
-int vv_repeat_back(const struct vv_gpu_batch *b, cudaStream_t stream);
+/* back: how far before it the nearest item lies that is in its slice and has the same digest; of so many items that are shared, all others have
+ * none. The slots are in disorder afterwards. */
+int vv_repeat_back(const struct vv_gpu_batch *b, uint32_t shared, cudaStream_t stream);
 /* Compares the bytes of ZERO with zero, and those of COPY with what `back` says. */
 int vv_repeat_compare(const struct vv_gpu_batch *b, cudaStream_t stream);
 /* COPY becomes REPEAT where that makes fewer pieces. */
@@ -153,6 +167,8 @@ int vv_nodes_emit(const struct vv_gpu_batch *b, cudaStream_t stream);   /* in pl
 /* ---- pieces.cu */
 
 int vv_pieces_emit(const struct vv_gpu_batch *b, cudaStream_t stream);
+/* Counts, and with `piece` all pieces, to memory of the host. Not by a copy, which would have to wait behind those of the data. */
+int vv_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *counts, struct vv_piece *piece, cudaStream_t stream);
 /* The grains of these numbers, one after the other. */
 int vv_pieces_gather(const struct vv_gpu_numbers *g, const uint32_t *number, uint32_t n, uint8_t *to, cudaStream_t stream);
 

@@ -166,30 +166,39 @@ int vv_nodes_copies(const struct vv_gpu_batch *b, cudaStream_t stream)
 
 /* ---- pieces: the highest nodes */
 
+__device__ __forceinline__ uint32_t roots_in(const vv_gpu_batch &b, int round)
+{
+	uint32_t i = item_of(round);
+
+	return __ballot_sync(~0u, i < b.n && b.height[i] != COVERED);
+}
+
 __global__ void count_roots(const vv_gpu_batch b)
 {
-	uint32_t begin = first_item(), end = min(b.n, begin + VV_GPU_EACH), roots = 0, all;
+	uint32_t roots = 0, all;
 
-	for (uint32_t i = begin; i < end; i++)
-		roots += b.height[i] != COVERED;
-	scan_block(roots, &all);
+	for (int k = 0; k < VV_GPU_EACH; k++)
+		roots += __popc(roots_in(b, k));
+	scan_warps(roots, &all, plus());
 	if (threadIdx.x == 0)
 		b.portion[blockIdx.x] = all;
 }
 
 __global__ void emit_roots(const vv_gpu_batch b)
 {
-	uint32_t begin = first_item(), end = min(b.n, begin + VV_GPU_EACH), roots = 0, all;
-	uint64_t piece = before_block(b.portion, plus());
+	uint32_t roots = 0, all, piece = (uint32_t)before_block(b.portion, plus());
 
-	for (uint32_t i = begin; i < end; i++)
-		roots += b.height[i] != COVERED;
-	piece += scan_block(roots, &all);
-	for (uint32_t i = begin; i < end; i++) {
-		if (b.height[i] != COVERED)
-			b.piece[piece++] = { b.first + number_of(b, i), 1u << b.height[i], b.from[i] };
+	for (int k = 0; k < VV_GPU_EACH; k++)
+		roots += __popc(roots_in(b, k));
+	piece += scan_warps(roots, &all, plus());
+	for (int k = 0; k < VV_GPU_EACH; k++) {
+		uint32_t i = item_of(k), here = roots_in(b, k), next = piece + up_to_here(here);
+
+		if (here >> lane_of() & 1)
+			b.piece[next - 1] = { b.first + number_of(b, i), 1u << b.height[i], b.from[i] };
 		if (i + 1 == b.n)
-			b.counts->pieces = (uint32_t)piece;
+			b.counts->pieces = next;
+		piece += __popc(here);
 	}
 }
 

@@ -2,9 +2,19 @@
 
 static const char purpose[] = "bringing data to the host";
 
+static int make_event(cudaEvent_t *e)
+{
+	return vv_cuda_check(cudaEventCreateWithFlags(e, cudaEventDisableTiming), purpose);
+}
+
+static void drop_event(cudaEvent_t e)
+{
+	if (e)
+		cudaEventDestroy(e);
+}
+
 int vv_outlet_init(struct vv_outlet *o)
 {
-	cudaEvent_t *event[] = { &o->gathered[0], &o->gathered[1], &o->empty[0], &o->empty[1], &o->room[0].done, &o->room[1].done };
 	int least = 0, greatest = 0;
 	int rc = vv_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), purpose);
 
@@ -12,18 +22,24 @@ int vv_outlet_init(struct vv_outlet *o)
 		rc = vv_cuda_check(cudaStreamCreateWithPriority(&o->gather, cudaStreamNonBlocking, greatest), purpose);
 	if (rc == 0)
 		rc = vv_cuda_check(cudaStreamCreateWithPriority(&o->copy, cudaStreamNonBlocking, greatest), purpose);
-	for (size_t i = 0; rc == 0 && i < sizeof(event) / sizeof(*event); i++)
-		rc = vv_cuda_check(cudaEventCreateWithFlags(event[i], cudaEventDisableTiming), purpose);
+	for (int i = 0; rc == 0 && i < VV_OUTLET_STAGES; i++) {
+		rc = make_event(&o->gathered[i]);
+		if (rc == 0)
+			rc = make_event(&o->empty[i]);
+	}
+	for (int i = 0; rc == 0 && i < VV_OUTLET_ROOMS; i++)
+		rc = make_event(&o->room[i].done);
 	return rc;
 }
 
 void vv_outlet_fini(struct vv_outlet *o)
 {
-	cudaEvent_t event[] = { o->gathered[0], o->gathered[1], o->empty[0], o->empty[1], o->room[0].done, o->room[1].done };
-
-	for (size_t i = 0; i < sizeof(event) / sizeof(*event); i++)
-		if (event[i])
-			cudaEventDestroy(event[i]);
+	for (int i = 0; i < VV_OUTLET_STAGES; i++) {
+		drop_event(o->gathered[i]);
+		drop_event(o->empty[i]);
+	}
+	for (int i = 0; i < VV_OUTLET_ROOMS; i++)
+		drop_event(o->room[i].done);
 	if (o->gather)
 		cudaStreamDestroy(o->gather);
 	if (o->copy)
@@ -36,11 +52,11 @@ void vv_outlet_expect(struct vv_outlet *o, uint64_t n)
 	o->expected = n;
 }
 
-int vv_outlet_tell(struct vv_outlet *o, bool all)
+int vv_outlet_tell(struct vv_outlet *o, unsigned most)
 {
 	while (o->n && o->room[o->first].used == o->room[o->first].len) {
 		struct vv_outlet_room *r = &o->room[o->first];
-		cudaError_t e = all ? cudaEventSynchronize(r->done) : cudaEventQuery(r->done);
+		cudaError_t e = o->n > most ? cudaEventSynchronize(r->done) : cudaEventQuery(r->done);
 		int rc;
 
 		if (e == cudaErrorNotReady)
@@ -67,7 +83,7 @@ static int take_room(struct vv_outlet *o, struct vv_outlet_room **out)
 		*out = last;
 		return 0;
 	}
-	rc = vv_outlet_tell(o, o->n == VV_OUTLET_ROOMS);
+	rc = vv_outlet_tell(o, VV_OUTLET_ROOMS - 1);
 	if (rc)
 		return rc;
 	last = &o->room[(o->first + o->n) % VV_OUTLET_ROOMS];

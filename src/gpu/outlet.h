@@ -1,11 +1,11 @@
-/* The way of the epoch's data from the device into the sink: gathered in one of two stages, copied into a room of the sink while the other
- * stage is filled. At most VV_OUTLET_ROOMS rooms are under way, and the sink is told of each, in order, when its data are there. */
+/* The way of the epoch's data from the device into the sink: gathered in one of a few stages, copied into a room of the sink while the others
+ * are filled. At most VV_OUTLET_ROOMS rooms are under way, and the sink is told of each, in order, when its data are there. */
 #ifndef VV_GPU_OUTLET_H
 #define VV_GPU_OUTLET_H
 
 #include "gpu/kernels.h"
 
-enum { VV_OUTLET_STAGES = 2, VV_OUTLET_ROOMS = 2 };
+enum { VV_OUTLET_STAGES = 4, VV_OUTLET_ROOMS = 4 };
 
 struct vv_outlet_room {
 	uint8_t *p;
@@ -35,8 +35,8 @@ void vv_outlet_expect(struct vv_outlet *o, uint64_t n);
 int vv_outlet_gather(struct vv_outlet *o, const uint32_t *number, size_t n);
 /* The next data: whole grains that lie together in device memory. */
 int vv_outlet_copy(struct vv_outlet *o, const uint8_t *p, size_t len);
-/* Tells the sink of rooms that are full; with `all`, waits for them. */
-int vv_outlet_tell(struct vv_outlet *o, bool all);
+/* Tells the sink of rooms that are full, and waits until at most so many are under way. */
+int vv_outlet_tell(struct vv_outlet *o, unsigned most);
 /* After a failure: nothing of ours writes into rooms of the sink any more. */
 void vv_outlet_stop(struct vv_outlet *o);
 

@@ -2,51 +2,88 @@
  * among those of its slot, which is the same for all that have a digest. */
 #include "gpu/batch.cuh"
 
-/* ---- back */
+/* ---- back: of items that share their digest with another, or may */
 
-__global__ void count_up(const vv_gpu_batch b)
+enum { FEW = 8192 }; /* so few are faster compared with each other than sorted */
+
+__device__ void set_back(const vv_gpu_batch &b, uint32_t item, uint32_t other)
 {
-	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x;
+	uint32_t number = number_of(b, item), before = number_of(b, other);
 
-	if (i < b.n)
-		b.sorting.order[i] = i;
+	if (number / VV_GRAIN_SLICE == before / VV_GRAIN_SLICE)
+		b.back[item] = number - before;
+}
+
+/* The last of the slots in tile[0..n) that is this one, + 1; 0: none. */
+__device__ __forceinline__ uint32_t last_alike(const uint4 *tile, uint32_t n, uint32_t slot)
+{
+	uint32_t last = 0;
+
+#pragma unroll 8
+	for (uint32_t i = 0; i < VV_GPU_BLOCK; i += 4) {
+		uint4 v = tile[i / 4];
+
+		last = v.x == slot && i < n ? i + 1 : last;
+		last = v.y == slot && i + 1 < n ? i + 2 : last;
+		last = v.z == slot && i + 2 < n ? i + 3 : last;
+		last = v.w == slot && i + 3 < n ? i + 4 : last;
+	}
+	return last;
+}
+
+/* A thread for each item that is shared: it looks at those before it, a block of them at a time, the nearest first. */
+__global__ void look_back_all(const vv_gpu_batch b, uint32_t shared)
+{
+	__shared__ uint4 tile[VV_GPU_BLOCK / 4];
+	const uint32_t *slot = b.sorting.slot, *order = b.sorting.order;
+	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x, mine = i < shared ? slot[i] : 0, last = 0, looking = 1;
+
+	for (uint32_t begin = blockIdx.x * VV_GPU_BLOCK + VV_GPU_BLOCK; begin && looking;) {
+		uint32_t at;
+
+		begin -= VV_GPU_BLOCK;
+		at = begin + threadIdx.x;
+		((uint32_t *)tile)[threadIdx.x] = at < shared ? slot[at] : 0;
+		__syncthreads();
+		if (i < shared && last == 0) {
+			last = last_alike(tile, i - begin, mine);
+			last = last ? last + begin : 0;
+		}
+		scan_block((uint32_t)(i < shared && last == 0), &looking);
+	}
+	if (last)
+		set_back(b, order[i], order[last - 1]);
 }
 
 /* slot and order are sorted by slot, and where that is the same by item. */
-__global__ void look_back(const vv_gpu_batch b, const uint32_t *slot, const uint32_t *order)
+__global__ void look_back(const vv_gpu_batch b, const uint32_t *slot, const uint32_t *order, uint32_t shared)
 {
-	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x, back = 0;
+	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x;
 
-	if (i >= b.n)
-		return;
-	if (i > 0 && slot[i] == slot[i - 1] && slot[i] != b.young.slots) {
-		uint32_t number = number_of(b, order[i]), before = number_of(b, order[i - 1]);
-
-		if (number / VV_GRAIN_SLICE == before / VV_GRAIN_SLICE)
-			back = number - before;
-	}
-	b.back[order[i]] = back;
+	if (i > 0 && i < shared && slot[i] == slot[i - 1])
+		set_back(b, order[i], order[i - 1]);
 }
 
-/* Bits that tell the slots apart, and the one that is none from them. */
+/* Bits that tell the slots apart. */
 static unsigned slot_bits(const vv_gpu_table *t)
 {
 	unsigned bits = 1;
 
-	while (bits < 32 && t->slots >> bits)
+	while (bits < 32 && (t->slots - 1) >> bits)
 		bits++;
 	return bits;
 }
 
-int vv_repeat_back(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_repeat_back(const struct vv_gpu_batch *b, uint32_t shared, cudaStream_t stream)
 {
 	const vv_gpu_sorting *s = &b->sorting;
-	uint32_t *slot[2] = { b->slot, s->slot }, *order[2] = { s->order, s->order_too };
-	int rc = launch_items("numbering items", count_up, b, stream);
+	uint32_t *slot[2] = { s->slot, b->slot }, *order[2] = { s->order, s->order_too };
+	int rc;
 
-	if (rc == 0)
-		rc = vv_sort_pairs(slot, order, b->n, slot_bits(&b->young), s->temp, stream);
-	return rc ? rc : launch("looking back", look_back, blocks_for(b->n, VV_GPU_BLOCK), stream, *b, slot[0], order[0]);
+	if (shared <= FEW)
+		return launch("looking back", look_back_all, blocks_for(shared, VV_GPU_BLOCK), stream, *b, shared);
+	rc = vv_sort_pairs(slot, order, shared, slot_bits(&b->young), s->temp, stream);
+	return rc ? rc : launch("looking back", look_back, blocks_for(shared, VV_GPU_BLOCK), stream, *b, slot[0], order[0], shared);
 }
 
 /* ---- compare */
@@ -93,20 +130,32 @@ __device__ __forceinline__ bool b_goes_on(const vv_gpu_batch &b, uint32_t i)
 	return adjoins(b, i) && is_copy(b.from[i]) && is_copy(b.from[i - 1]) && b.back[i] && b.back[i] == b.back[i - 1];
 }
 
-/* Borders of A-runs, << 32: of B-runs, before item i. */
-__device__ __forceinline__ uint64_t borders_at(const vv_gpu_batch &b, uint32_t i)
+/* Of a warp: borders of A-runs, and of B-runs, before the items of a round. */
+struct borders {
+	uint32_t a, b;
+};
+
+__device__ __forceinline__ borders run_borders(const vv_gpu_batch &b, int round)
 {
-	return (uint64_t)!b_goes_on(b, i) << 32 | !a_goes_on(b, i);
+	uint32_t i = item_of(round);
+
+	return { __ballot_sync(~0u, i < b.n && !a_goes_on(b, i)), __ballot_sync(~0u, i < b.n && !b_goes_on(b, i)) };
+}
+
+/* How many of A, << 32: of B. */
+__device__ __forceinline__ uint64_t count_of(borders x)
+{
+	return (uint64_t)__popc(x.b) << 32 | __popc(x.a);
 }
 
 __global__ void count_runs(const vv_gpu_batch b)
 {
-	uint32_t begin = first_item(), end = min(b.n, begin + VV_GPU_EACH);
 	uint64_t mine = 0, all;
 
-	for (uint32_t i = begin; i < end; i++)
-		mine += borders_at(b, i);
-	scan_block(mine, &all);
+#pragma unroll
+	for (int k = 0; k < VV_GPU_EACH; k++)
+		mine += count_of(run_borders(b, k));
+	scan_warps(mine, &all, plus());
 	if (threadIdx.x == 0)
 		b.portion[blockIdx.x] = all;
 }
@@ -121,20 +170,26 @@ struct ends {
 /* Also, for each item, its A-run. */
 __global__ void number_runs(const vv_gpu_batch b, ends e, uint32_t *run)
 {
-	uint32_t begin = first_item(), end = min(b.n, begin + VV_GPU_EACH);
+	borders x[VV_GPU_EACH];
 	uint64_t mine = 0, all, before = before_block(b.portion, plus());
 
-	for (uint32_t i = begin; i < end; i++)
-		mine += borders_at(b, i);
-	before += scan_block(mine, &all);
-	for (uint32_t i = begin; i < end; i++) {
-		before += borders_at(b, i);
+#pragma unroll
+	for (int k = 0; k < VV_GPU_EACH; k++) {
+		x[k] = run_borders(b, k);
+		mine += count_of(x[k]);
+	}
+	before += scan_warps(mine, &all, plus());
+#pragma unroll
+	for (int k = 0; k < VV_GPU_EACH; k++) {
+		uint32_t i = item_of(k), bit = 1u << lane_of();
+		uint32_t a = (uint32_t)before + up_to_here(x[k].a) - 1, in = (uint32_t)(before >> 32) + up_to_here(x[k].b);
 
-		uint32_t a = (uint32_t)before - 1, in = (uint32_t)(before >> 32);
-
+		before += count_of(x[k]);
+		if (i >= b.n)
+			continue;
 		run[i] = a;
-		if (!a_goes_on(b, i))
-			e.first[a] = in | (b_goes_on(b, i) ? BEYOND : 0);
+		if (x[k].a & bit)
+			e.first[a] = in | (x[k].b & bit ? 0 : BEYOND);
 		if (i + 1 == b.n || !a_goes_on(b, i + 1))
 			e.last[a] = in | (i + 1 < b.n && b_goes_on(b, i + 1) ? BEYOND : 0);
 	}

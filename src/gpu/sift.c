@@ -1,5 +1,6 @@
 /* The conductor of a pass. The fused pass runs ahead on streams of its own; behind it come batches, each of one slice or of several that have
- * changed little: its kernels, then its data through the outlet while the next batch is under way. The host waits for a batch's counts only. */
+ * changed little: its kernels, then its data through the outlet while the next batch is under way, which is begun before that where it can be, so
+ * that the outlet never waits for it. The host waits for a batch's counts only. */
 #include "gpu/sift.h"
 #include <inttypes.h>
 
@@ -11,8 +12,8 @@ struct sift {
 	uint32_t ordinal;
 	uint32_t slices, launched; /* all, and those that the fused pass has been begun for */
 	uint64_t n_data;           /* grains so far */
-	unsigned turn;             /* of `fresh` */
-	bool pending;              /* a batch whose pieces the sink has not got */
+	unsigned turn;             /* of the next batch, of VV_WORK_TURNS */
+	bool pending;              /* the last batch has pieces that the sink has not got */
 };
 
 static int wait_for(cudaEvent_t e)
@@ -23,11 +24,6 @@ static int wait_for(cudaEvent_t e)
 static int record(cudaEvent_t e, cudaStream_t stream)
 {
 	return vv_cuda_check(cudaEventRecord(e, stream), purpose);
-}
-
-static int fetch(void *to, const void *from, size_t n, cudaStream_t stream)
-{
-	return n ? vv_cuda_check(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost, stream), purpose) : 0;
 }
 
 /* ---- the fused pass ----------------------------------------------------------------------------------------------------- */
@@ -91,6 +87,8 @@ struct batch {
 	struct vv_gpu_batch b;
 	uint32_t slice, end; /* slices */
 	uint32_t not_zero;   /* items */
+	unsigned turn;
+	struct vv_gpu_starts starts;
 };
 
 static uint32_t changed_in(const struct sift *p, uint32_t slice)
@@ -116,31 +114,53 @@ static bool joins(const struct sift *p, const struct batch *x, uint32_t slice)
 
 static void add_slice(const struct sift *p, struct batch *x, uint32_t slice)
 {
+	x->starts.item[slice - x->slice] = x->b.n;
 	x->b.n += changed_in(p, slice);
 	x->not_zero += not_zero_in(p, slice);
 	x->end = slice + 1;
+}
+
+static bool is_fused(const struct sift *p, uint32_t slice)
+{
+	return slice < p->launched && cudaEventQuery(p->s->fused[slice % VV_GPU_AHEAD]) == cudaSuccess;
+}
+
+/* A few bits for each item, in memory that is not needed yet. */
+static struct vv_gpu_filter make_filter(const struct vv_gpu_batch *b)
+{
+	enum { BITS = 32, MOST = BITS * VV_GRAIN_SLICE };
+	struct vv_gpu_filter f = { .once = (uint32_t *)b->piece, .bits = BITS };
+
+	_Static_assert(2 * 2 * BITS / 8 <= sizeof(*b->piece), "both fit");
+	while (f.bits < MOST && f.bits / BITS < b->n)
+		f.bits *= 2;
+	f.twice = f.once + f.bits / 32;
+	return f;
 }
 
 /* The slice `first`, and with it those after it that the fused pass is through with. */
 static int collect(struct sift *p, uint32_t first, struct batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
+	const struct vv_sieve_options *opt = &s->base.opt;
 	int rc = fuse_ahead(p, first);
 
-	*x = (struct batch){ .b = s->work.batch, .slice = first };
+	*x = (struct batch){ .b = s->work.batch, .slice = first, .turn = p->turn };
 	if (rc == 0)
 		rc = wait_for(s->fused[first % VV_GPU_AHEAD]);
 	if (rc)
 		return rc;
 	add_slice(p, x, first);
-	while (x->end < p->launched && cudaEventQuery(s->fused[x->end % VV_GPU_AHEAD]) == cudaSuccess && joins(p, x, x->end))
+	while (is_fused(p, x->end) && joins(p, x, x->end))
 		add_slice(p, x, x->end);
 	x->b.of = s->numbers.of;
 	x->b.first = first * VV_GRAIN_SLICE;
 	x->b.ordinal = p->ordinal;
 	x->b.by_number = !p->sink;
 	x->b.base = p->n_data;
-	x->b.fresh = s->work.fresh[p->turn];
+	x->b.fresh = s->work.fresh[x->turn];
+	if (p->sink && vv_gpu_sieve_looks_up(s) && (opt->compare || opt->method == VV_METHOD_RUN))
+		x->b.filter = make_filter(&x->b);
 	return 0;
 }
 
@@ -148,12 +168,15 @@ static int collect(struct sift *p, uint32_t first, struct batch *x)
 static int count_nodes(struct sift *p)
 {
 	struct vv_gpu_sieve *s = p->s;
-	struct vv_gpu_counts *done = &s->work.host->done;
 	int rc = s->base.opt.method == VV_METHOD_TREE ? vv_cuda_check(cudaStreamSynchronize(s->stream), purpose) : 0;
 
-	if (rc == 0)
-		vv_memo_end(&s->nodes, done->nodes, done->nodes_promoted);
-	done->nodes = done->nodes_promoted = 0;
+	for (int i = 0; i < VV_WORK_TURNS; i++) {
+		struct vv_gpu_counts *done = &s->work.host->done[i];
+
+		if (rc == 0)
+			vv_memo_end(&s->nodes, done->nodes, done->nodes_promoted);
+		done->nodes = done->nodes_promoted = 0;
+	}
 	return rc;
 }
 
@@ -184,44 +207,48 @@ static int make_room(struct sift *p, struct batch *x)
 	return rc || s->base.opt.method != VV_METHOD_TREE ? rc : make_room_for_nodes(p, x);
 }
 
-static int expand(struct sift *p, const struct batch *x)
-{
-	uint32_t at = 0;
-	int rc = 0;
-
-	for (uint32_t slice = x->slice; rc == 0 && slice < x->end; slice++) {
-		if (changed_in(p, slice))
-			rc = vv_kinds_expand(&x->b, slice * VV_GRAIN_SLICE, slice_end(p->s, slice), at, p->s->stream);
-		at += changed_in(p, slice);
-	}
-	return rc;
-}
-
 /* To where it is known how many grains are new, and further, to where each comes from. */
 static int judge(struct sift *p, struct batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_gpu_batch *b = &x->b;
 	bool looks_up = vv_gpu_sieve_looks_up(s);
-	int rc = vv_cuda_check(cudaStreamWaitEvent(s->stream, s->gathered[p->turn], 0), purpose);
+	int rc = vv_cuda_check(cudaMemsetAsync(b->counts, 0, sizeof(*b->counts), s->stream), purpose);
 
 	if (rc == 0)
-		rc = vv_cuda_check(cudaMemsetAsync(b->counts, 0, sizeof(*b->counts), s->stream), purpose);
-	if (rc == 0)
-		rc = expand(p, x);
-	if (rc == 0)
-		rc = looks_up ? vv_kinds_claim(b, s->stream) : vv_kinds_plain(b, s->stream);
+		rc = vv_kinds_expand(b, slice_end(s, x->end - 1), &x->starts, s->stream);
+	if (rc == 0 && looks_up)
+		rc = vv_kinds_claim(b, s->stream);
 	if (rc == 0 && looks_up)
 		rc = vv_kinds_judge(b, s->stream);
+	if (rc == 0) /* the numbers that this turn had before have been used */
+		rc = vv_cuda_check(cudaStreamWaitEvent(s->stream, s->gathered[x->turn], 0), purpose);
+	if (rc == 0 && !looks_up)
+		rc = vv_kinds_plain(b, s->stream);
 	if (rc == 0)
-		rc = fetch(&s->work.host->judged, b->counts, sizeof(*b->counts), s->stream);
+		rc = vv_pieces_report(b, &s->work.host->judged, NULL, s->stream);
 	if (rc == 0)
 		rc = record(s->judged, s->stream);
 	if (rc == 0 && looks_up)
 		rc = vv_kinds_place(b, s->stream);
 	if (rc == 0)
-		rc = record(s->placed, s->stream);
+		rc = record(s->placed[x->turn], s->stream);
 	return rc || !looks_up ? rc : vv_kinds_resolve(b, s->stream);
+}
+
+/* The next batch from this slice on that has items: none if there is no more. */
+static int start(struct sift *p, uint32_t slice, struct batch *x)
+{
+	int rc = 0;
+
+	*x = (struct batch){ .end = slice };
+	while (rc == 0 && x->b.n == 0 && x->end < p->slices)
+		rc = collect(p, x->end, x);
+	if (rc || x->b.n == 0)
+		return rc;
+	p->turn = (p->turn + 1) % VV_WORK_TURNS;
+	rc = make_room(p, x);
+	return rc ? rc : judge(p, x);
 }
 
 static int cut_tree(struct sift *p, const struct batch *x, bool copies)
@@ -235,26 +262,26 @@ static int cut_tree(struct sift *p, const struct batch *x, bool copies)
 
 static int conclude(struct sift *p, const struct batch *x)
 {
-	int rc = fetch(&p->s->work.host->done, x->b.counts, sizeof(*x->b.counts), p->s->stream);
+	struct vv_gpu_sieve *s = p->s;
+	int rc = vv_pieces_report(&x->b, &s->work.host->done[x->turn], p->sink ? s->work.piece[x->turn] : NULL, s->stream);
 
-	return rc ? rc : record(p->s->done, p->s->stream);
+	return rc ? rc : record(s->done, s->stream);
 }
 
-static int cut(struct sift *p, const struct batch *x, bool copies)
+static int cut(struct sift *p, const struct batch *x, const struct vv_gpu_counts *judged)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_sieve_options *opt = &s->base.opt;
 	int rc = 0;
 
-	if (copies && (opt->compare || opt->method == VV_METHOD_RUN))
-		rc = vv_repeat_back(&x->b, s->stream);
+	if (judged->shared)
+		rc = vv_repeat_back(&x->b, judged->shared, s->stream);
 	if (rc == 0 && opt->compare && vv_gpu_sieve_looks_up(s))
 		rc = vv_repeat_compare(&x->b, s->stream);
-	if (rc == 0 && copies && opt->method == VV_METHOD_RUN)
+	if (rc == 0 && judged->shared && judged->copies && opt->method == VV_METHOD_RUN)
 		rc = vv_repeat_choose(&x->b, s->stream);
 	if (rc == 0)
-		rc = opt->method == VV_METHOD_TREE ? cut_tree(p, x, copies) : vv_pieces_emit(&x->b, s->stream);
-	p->pending = true;
+		rc = opt->method == VV_METHOD_TREE ? cut_tree(p, x, judged->copies > 0) : vv_pieces_emit(&x->b, s->stream);
 	return rc ? rc : conclude(p, x);
 }
 
@@ -284,38 +311,27 @@ static int complain(const struct vv_numbers *g, uint32_t number, uint32_t back)
 			  g->of.chunk, offset, r->id, (uint64_t)(number - back - other->span.first) * g->of.chunk, other->id, advice);
 }
 
-/* The pieces of the batch before this one begin their way to the host. Its work was done when this one was judged. */
-static int bring_pieces(struct sift *p)
+/* The pieces of a batch whose work is done. */
+static int give_pieces(struct sift *p, unsigned turn)
 {
 	struct vv_gpu_sieve *s = p->s;
-	const struct vv_gpu_counts *done = &s->work.host->done;
-	int rc;
+	const struct vv_gpu_counts *done = &s->work.host->done[turn];
 
-	if (!p->pending)
-		return 0;
 	s->base.counts.known_here += done->here;
 	if (done->differ)
 		return complain(&s->numbers, (uint32_t)(~done->differ >> 32), (uint32_t)~done->differ);
-	rc = fetch(s->work.piece, s->work.batch.piece, done->pieces * sizeof(*s->work.piece), s->stream);
-	return rc ? rc : record(s->brought, s->stream);
-}
-
-static int give_pieces(struct sift *p, uint32_t n)
-{
-	int rc = wait_for(p->s->brought);
-
-	return rc || n == 0 ? rc : p->sink->pieces(p->sink->arg, p->s->work.piece, n);
+	return done->pieces ? p->sink->pieces(p->sink->arg, s->work.piece[turn], done->pieces) : 0;
 }
 
 static int give_data(struct sift *p, const struct batch *x, uint32_t fresh)
 {
 	struct vv_gpu_sieve *s = p->s;
-	int rc = vv_cuda_check(cudaStreamWaitEvent(s->outlet.gather, s->placed, 0), purpose);
+	int rc = vv_cuda_check(cudaStreamWaitEvent(s->outlet.gather, s->placed[x->turn], 0), purpose);
 
 	vv_outlet_expect(&s->outlet, (uint64_t)fresh * s->base.opt.chunk);
 	if (rc == 0)
 		rc = vv_outlet_gather(&s->outlet, x->b.fresh, fresh);
-	return rc ? rc : record(s->gathered[p->turn], s->outlet.gather);
+	return rc ? rc : record(s->gathered[x->turn], s->outlet.gather);
 }
 
 static void count(struct sift *p, const struct batch *x, const struct vv_gpu_counts *judged)
@@ -342,61 +358,66 @@ static int know_nodes(struct sift *p, const struct batch *x)
 	return rc ? rc : conclude(p, x);
 }
 
-static int do_batch(struct sift *p, struct batch *x)
+/* What is new and how the batch is cut up. What goes into the stages at once begins its way first. */
+static int give(struct sift *p, const struct batch *x, const struct vv_gpu_counts *judged, struct batch *next, bool *begun)
+{
+	struct vv_gpu_sieve *s = p->s;
+	bool little = (uint64_t)judged->fresh * s->base.opt.chunk <= VV_OUTLET_STAGES * s->outlet.stage_len;
+	int rc = little ? give_data(p, x, judged->fresh) : 0, cutting = cut(p, x, judged); /* even if it fails: what is found in aged comes into young */
+
+	rc = rc ? rc : cutting;
+	if (rc == 0)
+		rc = fuse_ahead(p, x->end);
+	*begun = rc == 0 && is_fused(p, x->end);
+	if (*begun)
+		rc = start(p, x->end, next);
+	return rc || little ? rc : give_data(p, x, judged->fresh);
+}
+
+/* A batch from where its counts are there; and the next one as far as that. */
+static int do_batch(struct sift *p, const struct batch *x, struct batch *next)
 {
 	struct vv_gpu_counts judged;
-	uint32_t pieces = 0;
-	bool pending;
-	int rc = make_room(p, x);
+	bool begun = false;
+	int rc = wait_for(p->s->judged);
 
-	if (rc == 0)
-		rc = judge(p, x);
-	if (rc == 0)
-		rc = wait_for(p->s->judged);
 	if (rc)
 		return rc;
 	judged = p->s->work.host->judged;
 	count(p, x, &judged);
-	if (!p->sink)
-		return know_nodes(p, x);
-	pending = p->pending;
-	pieces = p->s->work.host->done.pieces;
-	rc = bring_pieces(p);
-	if (rc == 0)
-		rc = cut(p, x, judged.copies > 0);
-	if (rc == 0 && pending)
-		rc = give_pieces(p, pieces);
-	if (rc == 0)
-		rc = give_data(p, x, judged.fresh);
-	p->turn = (p->turn + 1) % VV_WORK_FRESH;
-	return rc;
+	if (p->sink)
+		rc = give(p, x, &judged, next, &begun);
+	else
+		rc = know_nodes(p, x);
+	if (rc == 0 && p->pending) /* its work was done when this one was judged */
+		rc = give_pieces(p, (x->turn + VV_WORK_TURNS - 1) % VV_WORK_TURNS);
+	p->pending = p->sink;
+	return rc || begun ? rc : start(p, x->end, next);
 }
 
-/* The last batch's, and all data. */
+/* The last batch's pieces, and all data. */
 static int finish(struct sift *p)
 {
 	int rc = 0;
 
-	if (p->pending) {
+	if (p->pending)
 		rc = wait_for(p->s->done);
-		if (rc == 0)
-			rc = bring_pieces(p);
-		if (rc == 0)
-			rc = give_pieces(p, p->s->work.host->done.pieces);
-	}
-	return rc ? rc : vv_outlet_tell(&p->s->outlet, true);
+	if (rc == 0 && p->pending)
+		rc = give_pieces(p, (p->turn + VV_WORK_TURNS - 1) % VV_WORK_TURNS);
+	return rc ? rc : vv_outlet_tell(&p->s->outlet, 0);
 }
 
 static int do_all(struct sift *p)
 {
-	struct batch x;
-	int rc = 0;
+	struct batch x, next = { .end = 0 };
+	int rc;
 
-	p->s->work.host->done = (struct vv_gpu_counts){ 0 };
-	for (uint32_t slice = 0; rc == 0 && slice < p->slices; slice = x.end) {
-		rc = collect(p, slice, &x);
-		if (rc == 0 && x.b.n)
-			rc = do_batch(p, &x);
+	for (int i = 0; i < VV_WORK_TURNS; i++)
+		p->s->work.host->done[i] = (struct vv_gpu_counts){ 0 };
+	rc = start(p, 0, &next);
+	while (rc == 0 && next.b.n) {
+		x = next;
+		rc = do_batch(p, &x, &next);
 	}
 	return rc ? rc : count_nodes(p);
 }

@@ -1,6 +1,6 @@
 #include "gpu/work.h"
 
-/* Bytes of both stages for each number of a slice, so that with the arrays below it all keeps within what vv_grain_limit counts for the work on
+/* Bytes of all stages for each number of a slice, so that with the arrays below it all keeps within what vv_grain_limit counts for the work on
  * a slice; but small sets have this much. */
 enum { STAGE_PER_NUMBER = 8, LEAST_STAGE = 1 << 20 };
 
@@ -11,8 +11,9 @@ void vv_work_fini(struct vv_work *w)
 	vv_cuda_free(w->all);
 	if (w->host)
 		cudaFreeHost(w->host);
-	if (w->piece)
-		cudaFreeHost(w->piece);
+	for (int i = 0; i < VV_WORK_TURNS; i++)
+		if (w->piece[i])
+			cudaFreeHost(w->piece[i]);
 	*w = (struct vv_work){ 0 };
 }
 
@@ -45,7 +46,7 @@ static size_t lay_out(struct vv_work *w, uint8_t *base)
 	b->sorting.temp = carve(base, &at, vv_sort_bytes(w->cap), 1);
 	b->portion = carve(base, &at, n / VV_GPU_PORTION + 1, sizeof(*b->portion));
 	b->counts = carve(base, &at, 1, sizeof(*b->counts));
-	for (int i = 0; i < VV_WORK_FRESH; i++)
+	for (int i = 0; i < VV_WORK_TURNS; i++)
 		w->fresh[i] = carve(base, &at, n, sizeof(*w->fresh[i]));
 	for (int i = 0; i < VV_OUTLET_STAGES; i++)
 		w->stage[i] = carve(base, &at, w->stage_len, 1);
@@ -61,7 +62,9 @@ static int make(struct vv_work *w)
 		return rc;
 	lay_out(w, w->all);
 	rc = vv_cuda_check(cudaHostAlloc((void **)&w->host, sizeof(*w->host) + total, cudaHostAllocMapped), purpose);
-	return rc ? rc : vv_cuda_check(cudaHostAlloc((void **)&w->piece, w->cap * sizeof(*w->piece) + 1, cudaHostAllocDefault), purpose);
+	for (int i = 0; rc == 0 && i < VV_WORK_TURNS; i++)
+		rc = vv_cuda_check(cudaHostAlloc((void **)&w->piece[i], w->cap * sizeof(**w->piece) + 1, cudaHostAllocMapped), purpose);
+	return rc;
 }
 
 int vv_work_fit(struct vv_work *w, uint32_t end, uint32_t chunk)

@@ -6,11 +6,12 @@
 #include "gpu/kernels.h"
 #include "gpu/outlet.h"
 
-enum { VV_WORK_FRESH = 2 }; /* while the data of a batch are on their way, the next batch is under way */
+enum { VV_WORK_TURNS = 2 }; /* while the data of a batch are on their way, the next batch is under way */
 
 struct vv_work_host {
-	struct vv_gpu_counts judged, done; /* of a batch, halfway and at its end */
-	uint64_t total[];                  /* per slice, as vv_fused_tally has it */
+	struct vv_gpu_counts judged;              /* of a batch, halfway */
+	struct vv_gpu_counts done[VV_WORK_TURNS]; /* and at its end */
+	uint64_t total[];                         /* per slice, as vv_fused_tally has it */
 };
 
 struct vv_work { /* all zero is nothing */
@@ -18,11 +19,11 @@ struct vv_work { /* all zero is nothing */
 	uint32_t slices;
 	void *all;      /* one piece of device memory, that these lie in */
 	struct vv_gpu_batch batch;
-	uint32_t *fresh[VV_WORK_FRESH];
+	uint32_t *fresh[VV_WORK_TURNS];
 	uint8_t *stage[VV_OUTLET_STAGES];
 	size_t stage_len;
 	struct vv_work_host *host;
-	struct vv_piece *piece; /* of the host */
+	struct vv_piece *piece[VV_WORK_TURNS]; /* of the host */
 };
 
 void vv_work_fini(struct vv_work *w);
