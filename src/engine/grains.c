@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GRAIN_DEVICE = 256 }; /* bytes, where nobody says */
+enum {
+	GRAIN_DEVICE = 256, /* bytes, where nobody says */
+	NAMED = 4,          /* regions, in a message */
+};
 
 /* ---- which regions, and how ---------------------------------------------------------------------------------------------------- */
 
@@ -373,7 +376,10 @@ static int blame(struct vv_set *s, int rc)
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
 		if (vv_fence_try(touch, s->region[i]) < 0)
 			return vv_capture_is_gone(s->region[i]);
-	return vv_err_restore(&error);
+	rc = vv_err_restore(&error);
+	for (size_t i = 0; rc == VV_EDAMAGED && i < s->n && i < NAMED; i++)
+		vv_err_context(rc, "region %" PRIu64 " is '%s'", s->span[i].id, s->region[i]->name);
+	return rc;
 }
 
 static uint8_t common_type(const struct vv_set *s)
