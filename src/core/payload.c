@@ -61,6 +61,7 @@ void vv_payload_extents_fini(struct vv_extents *e)
 void vv_payload_blocks_fini(struct vv_blocks *b)
 {
 	vv_mem_free(b->v);
+	vv_mem_free(b->before);
 	vv_payload_extents_fini(&b->extent);
 	*b = (struct vv_blocks){ 0 };
 }
@@ -119,6 +120,24 @@ static int holds(const struct vv_extent *x, uint64_t pos)
 	return pos >= x->pos && pos < x->pos + x->len;
 }
 
+/* The extent of a block that holds pos. */
+static size_t find_extent(const struct vv_blocks *b, const struct vv_block *k, uint64_t pos)
+{
+	size_t lo = k->extent, hi = k->extent + k->n_extents;
+
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (b->extent.v[mid].pos <= pos)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+enum { NEAR = 8 }; /* extents that are looked at before one is searched for */
+
 /* As long as gc has taken nothing out, blocks are of one length, so one can tell where a position should be. */
 int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload_cursor *c)
 {
@@ -128,7 +147,7 @@ int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload
 	if (b->n == 0)
 		return 0;
 	x = &b->extent.v[c->extent];
-	while (pos >= x->pos + x->len && c->extent + 1 < b->v[c->block].extent + b->v[c->block].n_extents) {
+	for (int step = 0; step < NEAR && pos >= x->pos + x->len && c->extent + 1 < b->v[c->block].extent + b->v[c->block].n_extents; step++) {
 		c->before += x->len;
 		x = &b->extent.v[++c->extent];
 	}
@@ -140,6 +159,11 @@ int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload
 	if (guess == b->n)
 		return 0;
 	c->block = (size_t)guess;
+	if (b->before) {
+		c->extent = find_extent(b, &b->v[guess], pos);
+		c->before = b->before[c->extent];
+		return 1;
+	}
 	for (c->extent = b->v[guess].extent; pos >= b->extent.v[c->extent].pos + b->extent.v[c->extent].len; c->extent++)
 		c->before += b->extent.v[c->extent].len;
 	return 1;
@@ -200,6 +224,17 @@ static int get_block(struct vv_blocks *b, struct vv_wire *w, uint64_t payload)
 	return rc ? rc : vv_payload_block_add(b, codec, raw_len, stored_len, check);
 }
 
+static int sum_up(struct vv_blocks *b)
+{
+	b->before = vv_mem_new(b->extent.n, sizeof(*b->before));
+	if (!b->before)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < b->n; i++)
+		for (size_t k = b->v[i].extent + 1; k < b->v[i].extent + b->v[i].n_extents; k++)
+			b->before[k] = b->before[k - 1] + (uint32_t)b->extent.v[k - 1].len;
+	return 0;
+}
+
 int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t payload, uint64_t first_off,
 			  uint64_t blocks_end)
 {
@@ -218,7 +253,7 @@ int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t
 	end = b->n ? b->v[b->n - 1].off + b->v[b->n - 1].stored_len : first_off;
 	if (vv_wire_left(&w) || end != blocks_end)
 		return damaged("BLOCKS", "the blocks do not fill their place in the file");
-	return 0;
+	return sum_up(b);
 }
 
 void vv_payload_digests_fini(struct vv_digests *d)

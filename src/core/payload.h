@@ -34,6 +34,7 @@ struct vv_blocks {
 	size_t n;
 	size_t cap;
 	struct vv_extents extent; /* of all blocks, ascending */
+	uint32_t *before;         /* per extent, of blocks that were read: how much of its block lies before it; NULL: not known */
 };
 
 /* Adds a range at or after the end of the last one, joined to it where they touch and `join` is set. */

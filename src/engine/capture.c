@@ -444,7 +444,7 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 	}
 	count_after(t, pages, st);
 	vv_ahead_judge(t);
-	st->bytes_dirty = list_dirty(t, chunks);
+	st->bytes_dirty += list_dirty(t, chunks);
 	if (async)
 		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
 	if (rc == 0 && async)

@@ -48,9 +48,11 @@ static int capture(struct varve *v, struct vv_pass *p)
 	struct vv_err_state error;
 	size_t chunks = 0;
 	int rc = vv_grains_take(p);
+	uint64_t fine = p->st.bytes_dirty;
 
 	if (rc == 0)
 		rc = vv_capture_take(v, v->async, &p->st, &chunks);
+	p->paged = p->st.bytes_dirty - fine;
 	p->chunks += chunks;
 	if (rc == 0)
 		return 0;

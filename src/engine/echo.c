@@ -3,14 +3,21 @@
 #include "track/fence.h"
 #include <string.h>
 
-enum { LEAST = 16 * VV_STREAM_PAGE }; /* bytes that are worth it */
+enum {
+	LONGEST = 16 * VV_STREAM_PAGE, /* bytes of an echo */
+	WORTH = 16,                    /* echoes that a piece must be long */
+};
 
-static bool is_worth(const struct vv_set *s, const struct vv_piece *x)
+/* Whole pages that are whole periods, too; 0: it is none, or too long. */
+static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
 {
-	uint64_t period = vv_grain_number(x->from) * s->key.grain;
+	uint64_t period = vv_grain_number(x->from) * s->key.grain, len = VV_STREAM_PAGE;
 
-	return vv_grain_kind(x->from) == VV_PIECE_REPEAT && period <= VV_STREAM_PAGE && VV_STREAM_PAGE % period == 0 &&
-	       (uint64_t)x->len * s->key.grain >= LEAST;
+	if (vv_grain_kind(x->from) != VV_PIECE_REPEAT || period > LONGEST)
+		return 0;
+	while (len % period && len <= LONGEST)
+		len += VV_STREAM_PAGE;
+	return len <= LONGEST && (uint64_t)x->len * s->key.grain >= WORTH * len ? len : 0;
 }
 
 struct reading {
@@ -28,25 +35,25 @@ static void read_period(void *arg)
 	r->rc = r->set->space->copy_out(r->to, r->from, r->n);
 }
 
-/* The first period of the piece, as often as a page has room for it. False: it is cut by the end of a region. */
-static bool fill_page(const struct vv_set *s, const struct vv_piece *x, uint8_t page[VV_STREAM_PAGE], int *rc)
+/* The first period of the piece, as often as there is room for it. False: it is cut by the end of a region. */
+static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo, uint64_t len, int *rc)
 {
 	const struct vv_span *span = &s->span[vv_grain_span_of(s->span, s->n, x->at)];
 	uint32_t period = (uint32_t)vv_grain_number(x->from), index = x->at - span->first;
-	struct reading r = { s, span->p + (uint64_t)index * s->key.grain, page, (size_t)period * s->key.grain, 0 };
+	struct reading r = { s, span->p + (uint64_t)index * s->key.grain, echo, (size_t)period * s->key.grain, 0 };
 
 	*rc = 0;
 	if (index + period > span->n)
 		return false;
 	*rc = vv_fence_try(read_period, &r);
 	*rc = *rc ? *rc : r.rc;
-	for (size_t at = r.n; at < VV_STREAM_PAGE; at += r.n)
-		memcpy(page + at, page, r.n);
+	for (size_t at = r.n; at < len; at += r.n)
+		memcpy(echo + at, echo, r.n);
 	return *rc == 0;
 }
 
-/* The page begins where one of the stream's does. What is put in before counts like it: it stands for bytes that were found twice. */
-static int add_echo(struct vv_pass *p, struct vv_set *s, size_t piece, const uint8_t page[VV_STREAM_PAGE])
+/* It begins where a page of the stream does. What is put in before counts like it: it stands for bytes that were found twice. */
+static int add(struct vv_pass *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
 {
 	static const uint8_t nothing[VV_STREAM_PAGE];
 	struct vv_stream *stream = &p->v->grains->stream;
@@ -57,30 +64,37 @@ static int add_echo(struct vv_pass *p, struct vv_set *s, size_t piece, const uin
 		rc = vv_stream_append(stream, nothing, gap);
 	if (rc)
 		return rc;
-	s->echo[s->n_echoes++] = (struct vv_echo){ piece, stream->len };
-	p->st.bytes_dup_space -= gap + VV_STREAM_PAGE;
-	return vv_stream_append(stream, page, VV_STREAM_PAGE);
+	s->echo[s->n_echoes++] = (struct vv_echo){ piece, stream->len, len };
+	p->st.bytes_dup_space -= gap + len;
+	return vv_stream_append(stream, echo, (size_t)len);
 }
 
 int vv_echo_take(struct vv_pass *p, struct vv_set *s)
 {
-	uint8_t page[VV_STREAM_PAGE];
+	uint8_t *echo = NULL;
 	int rc = 0;
 
 	s->n_echoes = 0;
-	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
-		if (is_worth(s, &s->piece[i]) && fill_page(s, &s->piece[i], page, &rc))
-			rc = add_echo(p, s, i, page);
+	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++) {
+		uint64_t len = length(s, &s->piece[i]);
+
+		if (!len)
+			continue;
+		if (!echo)
+			echo = vv_mem_new(LONGEST, 1);
+		if (!echo)
+			return VV_ENOMEM;
+		if (fill(s, &s->piece[i], echo, len, &rc))
+			rc = add(p, s, i, echo, len);
+	}
+	vv_mem_free(echo);
 	return rc;
 }
 
-int vv_echo_weave(const struct vv_pass *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
+static const struct vv_echo *find(const struct vv_set *s, size_t piece)
 {
-	uint64_t len = (uint64_t)s->piece[piece].len * s->key.grain;
 	size_t lo = 0, hi = s->n_echoes;
-	int rc = 0;
 
-	*done = 0;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -89,13 +103,23 @@ int vv_echo_weave(const struct vv_pass *p, const struct vv_set *s, size_t piece,
 		else
 			hi = mid;
 	}
-	if (lo == s->n_echoes || s->echo[lo].piece != piece)
-		return 0;
-	for (; rc == 0 && *done + VV_STREAM_PAGE <= len; *done += VV_STREAM_PAGE) {
-		struct vv_run run = vv_stream_page(p, s->echo[lo].at);
+	return lo < s->n_echoes && s->echo[lo].piece == piece ? &s->echo[lo] : NULL;
+}
 
-		run.at = at + *done;
-		rc = vv_run_add(out, run);
-	}
+int vv_echo_weave(const struct vv_pass *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
+{
+	uint64_t len = (uint64_t)s->piece[piece].len * s->key.grain;
+	const struct vv_echo *e = find(s, piece);
+	struct vv_runs once = { 0 };
+	int rc = e ? vv_stream_runs(p, e->at, e->at + e->len, &once) : 0;
+
+	for (*done = 0; e && rc == 0 && *done + e->len <= len; *done += e->len)
+		for (size_t i = 0; rc == 0 && i < once.n; i++) {
+			struct vv_run run = once.v[i];
+
+			run.at += at + *done - e->at;
+			rc = vv_run_add(out, run);
+		}
+	vv_run_fini(&once);
 	return rc;
 }

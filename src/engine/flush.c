@@ -228,6 +228,8 @@ static bool pays(struct vv_flush *f, const struct vv_codec *c, const uint8_t *p,
 	int rc = to ? c->encode(p, n, width, to, cap, f->opt.level, &got) : VV_ENOMEM;
 
 	vv_mem_free(to);
+	if (rc == 0 && got && f->opt.always)
+		return 20 * got < 19 * n;
 	if (rc || !got || sink <= 0)
 		return false;
 	speed = (double)n / (vv_clock_s() - start + 1e-9) * vv_pool_width(f->pool);
@@ -260,7 +262,7 @@ static const struct vv_codec *codec_for(struct vv_flush *f, struct block *b)
 		return b->codec;
 	f->coding = false;
 	vv_fence_try(sample, b);
-	f->sampled_at = vv_store_rate(f->put->store) > 0 ? f->added : 0;
+	f->sampled_at = f->opt.always || vv_store_rate(f->put->store) > 0 ? f->added : 0;
 	return f->coding ? b->codec : NULL;
 }
 

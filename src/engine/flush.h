@@ -17,6 +17,7 @@ struct vv_flush_options {
 	const struct vv_codec *codec; /* NULL: none, or the first candidate of `automatic` */
 	int level;
 	bool automatic;   /* code only where a sample shows that it pays */
+	bool always;      /* automatic: whatever shrinks is coded, however fast the sink is */
 	bool prompt;      /* somebody may wait for what is being stored */
 	size_t memory;    /* for coding, at most; 0 = no limit */
 	/* Called on the writing thread: `adds` of the chunks that were added under the tag are written; or, with the tag

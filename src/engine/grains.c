@@ -32,6 +32,13 @@ int vv_grains_method(const char *name)
 	return -1;
 }
 
+int vv_grains_check(const char *what, uint64_t grain)
+{
+	if (grain >= VV_GRAIN_MIN && grain <= VV_GRAIN_MAX && (grain & (grain - 1)) == 0)
+		return 0;
+	return vv_err_set(VV_EINVAL, "%s: a grain has %d to %d bytes, a power of two, not %" PRIu64, what, VV_GRAIN_MIN, VV_GRAIN_MAX, grain);
+}
+
 int vv_grains_choose(struct varve *v, const struct vv_region *r, const char *name, const void *p, size_t len,
 		     struct vv_fine_key *key)
 {
@@ -44,11 +51,8 @@ int vv_grains_choose(struct varve *v, const struct vv_region *r, const char *nam
 	if (space && !grain)
 		grain = GRAIN_DEVICE;
 	key->space = space ? space : key->space;
-	if (grain && (grain < VV_GRAIN_MIN || grain > VV_GRAIN_MAX || (grain & (grain - 1))))
-		return vv_err_set(VV_EINVAL, "region '%s': a grain has %d to %d bytes, a power of two, not %" PRIu64, name,
-				  VV_GRAIN_MIN, VV_GRAIN_MAX, grain);
 	key->grain = (uint32_t)grain;
-	return 0;
+	return grain ? vv_grains_check(name, grain) : 0;
 }
 
 void vv_grains_leave(struct vv_region *r)

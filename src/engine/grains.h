@@ -43,9 +43,9 @@ struct vv_set_place { /* where the data of an epoch lie: runs over their bytes *
 	struct vv_runs runs;
 };
 
-struct vv_echo { /* engine/echo.h: a page of the stream that a piece repeats */
+struct vv_echo { /* engine/echo.h: pages of the stream that a piece repeats */
 	size_t piece;
-	uint64_t at;
+	uint64_t at, len;
 };
 
 struct vv_set {
@@ -89,6 +89,8 @@ int vv_grains_choose(struct varve *v, const struct vv_region *r, const char *nam
 /* The region is in the set of that key from now on, or in none. */
 int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_key *key);
 void vv_grains_leave(struct vv_region *r);
+/* Is it a size that grains may have? `what`: for the message. */
+int vv_grains_check(const char *what, uint64_t grain);
 /* enum vv_method, or -1. */
 int vv_grains_method(const char *name);
 /* Every set has the regions that are its now, numbered. */

@@ -324,11 +324,9 @@ static size_t find_group(const struct vv_digests *d, uint64_t pos)
 	return lo;
 }
 
-const struct vv_digest_group *vv_layerio_group(const struct vv_layerio *f, uint64_t pos)
+size_t vv_layerio_group(const struct vv_layerio *f, uint64_t pos)
 {
-	size_t g = find_group(&f->digests, pos);
-
-	return g < f->digests.n_groups && f->digests.group[g].pos <= pos ? &f->digests.group[g] : NULL;
+	return find_group(&f->digests, pos);
 }
 
 /* Copies a part if it is whole chunks of group g and those behind it, with the right digests; `next` is read after it. */

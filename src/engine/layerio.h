@@ -53,8 +53,8 @@ struct vv_part { /* a stretch of one decoded block, and where it goes */
  * then damage in the rest of the block is not seen. scratch: raw_len bytes, and stored_len more for coded blocks. */
 int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch);
 
-/* The group of digests that holds the chunk at pos, or NULL. */
-const struct vv_digest_group *vv_layerio_group(const struct vv_layerio *f, uint64_t pos);
+/* The first group of digests that ends after pos: it may begin after it; digests.n_groups if there is none. */
+size_t vv_layerio_group(const struct vv_layerio *f, uint64_t pos);
 
 /* The header, every block's check, every section, known or not: all bytes of the file. */
 int vv_layerio_check_header(struct vv_layerio *f);

@@ -54,8 +54,15 @@ int vv_layerset_find(struct vv_layerset *out, const struct vv_want *w, size_t n)
 	int rc = 0;
 
 	for (; n > 0; n--, w++)
-		for (size_t i = vv_run_find(w->runs, w->at); i < w->runs->n && w->runs->v[i].at < w->at + w->len; i++)
-			if (w->runs->v[i].layer)
-				rc = rc ? rc : note(out, w->runs->v[i].layer);
+		for (size_t i = vv_run_find(w->runs, w->at); i < w->runs->n && w->runs->v[i].at < w->at + w->len; i++) {
+			const struct vv_run *r = &w->runs->v[i];
+			uint64_t at = r->at > w->at ? r->at : w->at, end = w->at + w->len;
+
+			end = r->at + r->len < end ? r->at + r->len : end;
+			if (!r->layer)
+				continue;
+			out->bytes += end - at;
+			rc = rc ? rc : note(out, r->layer);
+		}
 	return rc;
 }

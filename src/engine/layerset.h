@@ -12,6 +12,7 @@ struct vv_layerset_layer {
 struct vv_layerset {
 	struct vv_layerset_layer *v;
 	size_t n, cap;
+	uint64_t bytes; /* that lie in them */
 	uint32_t *slot; /* an open hash by layer: 1 + number, or 0 */
 	size_t mask;
 };

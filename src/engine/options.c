@@ -26,7 +26,7 @@ static const struct vv_conf_item table[] = {
 	  "what is found among grains: nothing, changes, copies; told one by one, by a tree, or in runs (docs/dedup.md)" },
 	{ "history", VV_CONF_SHARE, "15%", NULL, 0, 0,
 	  "memory for digests of what is stored, beside the regions: a share of them, or a size" },
-	{ "stage", VV_CONF_SIZE, "1GiB", NULL, 0, 0,
+	{ "stage", VV_CONF_SIZE, "256MiB", NULL, 0, 0,
 	  "host memory for what is new in grains; if there is more, the call returns when the rest is stored" },
 	{ "verify", VV_CONF_CHOICE, "digest", "digest|bytes", 0, 0,
 	  "bytes: grains with equal digests are compared byte by byte where both are at hand" },

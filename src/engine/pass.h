@@ -12,6 +12,7 @@ struct vv_pass {
 	size_t old_entries; /* of the index; above it is this epoch's */
 	bool keyframe;
 	size_t chunks; /* to be looked at */
+	uint64_t paged; /* bytes that are dirty in regions that have chunks */
 	struct vv_region **region; /* as they were at the call */
 	size_t n_regions;
 	struct vv_put *put;

@@ -238,7 +238,7 @@ int varve_untrack(varve *v, const char *name)
 }
 
 /* As if it were declared anew. */
-static int refine(struct varve *v, struct vv_region *r, enum vv_method method, size_t grain)
+static int refine(struct varve *v, struct vv_region *r, enum vv_method method, uint32_t grain)
 {
 	struct vv_region before = *r;
 	struct vv_shape s = r->shape;
@@ -247,7 +247,7 @@ static int refine(struct varve *v, struct vv_region *r, enum vv_method method, s
 
 	r->refined = true;
 	r->method = (uint8_t)method;
-	r->grain = grain > UINT32_MAX ? UINT32_MAX : (uint32_t)grain;
+	r->grain = grain;
 	r->owned = NULL;
 	rc = protect(v, r->name, r->p, &s, NULL);
 	r->owned = owned;
@@ -277,7 +277,9 @@ int varve_refine(varve *v, const char *name, const char *method, size_t grain)
 		rc = vv_err_set(VV_EINVAL, "varve_refine: region '%s': no method '%s'; there are full, basic, list, tree and run", name,
 				method);
 	else
-		rc = refine(v, v->region[i], (enum vv_method)m, grain);
+		rc = grain ? vv_grains_check("varve_refine", grain) : 0;
+	if (rc == 0 && i < v->n_regions)
+		rc = refine(v, v->region[i], (enum vv_method)m, (uint32_t)grain);
 	return vv_session_leave(v, rc);
 }
 

@@ -270,13 +270,15 @@ struct stripe { /* of a want's destination */
 	const struct vv_want *want;
 	uint64_t at, end;
 	struct vv_stretches left;
+	uint64_t got;
 };
 
 struct batch { /* layers that are open together */
 	const struct vv_lineage *lin;
 	struct reader *reader;
 	const struct vv_layerset_layer *layer;
-	bool zeros; /* are filled along */
+	uint64_t got; /* bytes of layers, so far */
+	bool zeros;   /* are filled along */
 	struct stripe *stripe;
 	size_t n_stripes;
 	struct vv_warm warm;
@@ -295,7 +297,7 @@ static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struc
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t at = want[i].at, end = at + want[i].len; at < end; at += len)
-			b->stripe[b->n_stripes++] = (struct stripe){ &want[i], at, end - at < len ? end : at + len, { 0 } };
+			b->stripe[b->n_stripes++] = (struct stripe){ .want = &want[i], .at = at, .end = end - at < len ? end : at + len };
 	return 0;
 }
 
@@ -319,7 +321,7 @@ static void warm_one(void *arg, size_t i)
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_warm_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left);
+	rc = vv_warm_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left, &s->got);
 	if (rc)
 		fail(b->reader, rc);
 }
@@ -425,6 +427,7 @@ static int gather(struct batch *b, struct vv_stretches *out)
 			rc = vv_warm_add(out, left->v[k]);
 		vv_mem_free(left->v);
 		*left = (struct vv_stretches){ 0 };
+		b->got += b->stripe[i].got;
 	}
 	return rc ? rc : sort_pieces(out);
 }
@@ -539,6 +542,9 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 		b->lin = lin;
 		b->reader = &r;
 		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
+		if (rc == 0 && b->got != l.bytes && !(w && l.n > VV_WARM_LAYERS))
+			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
+					l.bytes, b->got);
 	}
 	while (r.free) {
 		struct scratch *s = r.free;

@@ -99,7 +99,9 @@ static int configure(struct varve *v, const char *options)
 	v->tiles.stale = v->tiles.fine = true;
 	v->due = (struct vv_due){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
 				  vv_conf_real(&v->conf, "mtbf") };
-	return vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);
+	if (vv_conf_number(&v->conf, "grain"))
+		rc = vv_grains_check("option grain", vv_conf_number(&v->conf, "grain"));
+	return rc ? rc : vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);
 }
 
 /* auto: the kernel's own record of written pages where there is one, else digests alone: a fault per page costs more than it

@@ -226,6 +226,7 @@ int vv_stow_open(struct vv_pass *p)
 	struct vv_flush_options opt = p->v->coding;
 
 	opt.prompt = p->v->tiles.fencing;
+	opt.always = p->v->grains && p->v->grains->stream.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
 	opt.stored = stored;
 	opt.arg = p->v;
 	p->v->tiles.broken = false;

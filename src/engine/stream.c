@@ -21,16 +21,15 @@ void vv_stream_init(struct vv_stream *s, const struct varve *v)
 	v->digest(zero, sizeof(zero), &s->pages.zero);
 }
 
-static void drop_blocks(struct vv_stream *s)
+static void trim(struct vv_stream *s, size_t blocks)
 {
-	for (size_t i = 0; i < s->n_blocks; i++)
-		s->space->give_back(s->block[i], VV_STREAM_BLOCK);
-	s->n_blocks = 0;
+	while (s->n_blocks > blocks)
+		s->space->give_back(s->block[--s->n_blocks], VV_STREAM_BLOCK);
 }
 
 void vv_stream_fini(struct vv_stream *s)
 {
-	drop_blocks(s);
+	trim(s, 0);
 	vv_mem_free(s->block);
 	vv_mem_free(s->digest);
 	vv_mem_free(s->pages.was);
@@ -44,9 +43,12 @@ int vv_stream_begin(struct vv_pass *p, const struct vv_space *space)
 	uint64_t stage = vv_conf_number(&p->v->conf, "stage") / VV_STREAM_BLOCK;
 
 	s->most = p->v->group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
-	if (space != s->space || (s->most && s->n_blocks > s->most))
-		drop_blocks(s);
+	if (space != s->space)
+		trim(s, 0);
+	else
+		trim(s, s->used > LEAST ? s->used : LEAST);
 	s->space = space;
+	s->used = 0;
 	s->pass = p;
 	s->len = s->asked = s->gone = 0;
 	s->placed = s->in_blocks = 0;
@@ -236,6 +238,7 @@ uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got)
 		if (s->failed)
 			return NULL;
 	}
+	s->used = block + 1 > s->used ? block + 1 : s->used;
 	*got = want < VV_STREAM_BLOCK - off ? want : VV_STREAM_BLOCK - off;
 	s->asked += *got;
 	return s->block[block] + off;
@@ -326,14 +329,6 @@ int vv_stream_place(struct vv_pass *p)
 	int rc = vv_stream_sift(p);
 
 	return rc || !p->v->grains ? rc : place_pages(p);
-}
-
-struct vv_run vv_stream_page(const struct vv_pass *p, uint64_t at)
-{
-	const struct vv_region *r = &p->v->grains->stream.pages;
-	size_t i = (size_t)(at / VV_STREAM_PAGE);
-
-	return vv_pass_run(&p->v->history.index, r, i, r->now[i]);
 }
 
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out)

@@ -14,6 +14,7 @@ struct vv_stream {
 	const struct vv_space *space; /* whose memory the blocks are */
 	uint8_t **block;              /* of VV_STREAM_BLOCK bytes, used in turn; they are kept from epoch to epoch */
 	size_t n_blocks, blocks_cap;
+	size_t used;                  /* of them, in this epoch; what was not in the last one is given back */
 	size_t most;                  /* blocks, before what is there must be stored; 0: no limit */
 	struct vv_pass *pass;         /* of the epoch under way */
 	uint64_t len, asked;          /* bytes that are there; and that room was given for */
@@ -51,8 +52,6 @@ int vv_stream_place(struct vv_pass *p);
 /* Under the tiles' lock: so many of its pages are written. */
 void vv_stream_stored(struct varve *v, uint32_t adds);
 /* Where bytes at..end came to lie; out: in the same offsets. */
-/* The same of the page that begins at `at`. */
-struct vv_run vv_stream_page(const struct vv_pass *p, uint64_t at);
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out);
 
 #endif

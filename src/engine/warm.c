@@ -111,6 +111,7 @@ struct walk {
 	bool cold; /* nothing is copied */
 	struct vv_stretches *left;
 	int rc;
+	uint64_t got; /* bytes, copied or left */
 	struct copy queue[DEPTH];
 	size_t head, tail; /* of the queue, ever rising */
 	struct lane lane[VV_WARM_LAYERS][LANES];
@@ -175,15 +176,20 @@ static struct lane lay(const struct vv_warm *w, size_t layer, const struct vv_pa
 	const struct vv_layerio *f = w->file[layer];
 	const struct vv_block *b = &f->blocks.v[c->block];
 	const struct vv_extent *x = &f->blocks.extent.v[c->extent];
-	const struct vv_digest_group *g = f->digests.n ? vv_layerio_group(f, pos) : NULL;
+	const struct vv_digests *d = &f->digests;
+	size_t k = vv_layerio_group(f, pos);
+	const struct vv_digest_group *g = k < d->n_groups ? &d->group[k] : NULL, *last = k ? &d->group[k - 1] : NULL;
 	struct lane l = { .lo = x->pos, .hi = x->pos + x->len };
 
-	if (g && g->pos + g->count * g->chunk > pos) {
+	if (g && g->pos <= pos) {
 		l.digest = &f->digests.v[g->digest];
 		l.first = g->pos;
 		l.chunk = g->chunk;
 		l.lo = l.lo > g->pos ? l.lo : g->pos;
 		l.hi = l.hi < g->pos + g->count * g->chunk ? l.hi : g->pos + g->count * g->chunk;
+	} else { /* gc has kept a part of a chunk, whose digest went: it lies between those that have theirs */
+		l.lo = last && l.lo < last->pos + last->count * last->chunk ? last->pos + last->count * last->chunk : l.lo;
+		l.hi = g && g->pos < l.hi ? g->pos : l.hi;
 	}
 	if (l.hi - l.lo == b->raw_len)
 		l.whole = b;
@@ -213,6 +219,7 @@ static void take(struct walk *k, const struct lane *l, uint64_t layer, uint64_t 
 {
 	struct copy c = { .to = to, .layer = layer, .pos = pos, .len = (uint32_t)len, .chunk = l->chunk };
 
+	k->got += len;
 	if (l->whole && len == l->hi - l->lo)
 		c.whole = l->whole;
 	else if (l->digest && (pos - l->first) % l->chunk == 0 && len % l->chunk == 0)
@@ -279,15 +286,18 @@ static void walk(void *arg)
 /* A mapped file that cannot be read any more raises SIGBUS, memory that is not there SIGSEGV: then it is for those who read in the
  * plain way to say what is wrong. */
 int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_stretches *left)
+		 struct vv_stretches *left, uint64_t *got)
 {
 	struct walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
 
-	if (vv_fence_try(walk, &k) == 0)
+	if (vv_fence_try(walk, &k) == 0) {
+		*got = k.got;
 		return k.rc;
+	}
 	vv_err_clear();
 	left->n = 0;
 	k = (struct walk){ .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .cold = true, .left = left };
 	walk(&k);
+	*got = k.got;
 	return k.rc;
 }

@@ -44,8 +44,9 @@ void vv_warm_number(struct vv_warm *w);
 size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
 
 /* The pieces of a want that begin in at..end (offsets in the region), and zeros there if `zeros`. What is not in the page cache,
- * is coded, or has no digests that fit, is left, in the order of the destination; `left` starts empty. */
+ * is coded, or has no digests that fit, is left, in the order of the destination; `left` starts empty. *got: bytes of
+ * layers that were copied or left; over all parts of a want that is all that it has in these layers. */
 int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_stretches *left);
+		 struct vv_stretches *left, uint64_t *got);
 
 #endif

@@ -162,6 +162,7 @@ static void cut_short(void)
 {
 	struct vv_warm *warm = calloc(1, sizeof(*warm));
 	struct vv_stretches left = { 0 };
+	uint64_t got;
 	struct world w;
 	char path[2 * PLACE_MAX];
 	uint8_t *to;
@@ -178,13 +179,13 @@ static void cut_short(void)
 		struct vv_want want = { runs(&w), 0, w.n, to, "p" };
 		uint64_t sum = 0;
 
-		ok(vv_warm_read(warm, &want, 0, w.n, true, &left));
+		ok(vv_warm_read(warm, &want, 0, w.n, true, &left, &got));
 		CHECK_EQ(left.n, 0);
 		CHECK(memcmp(to, w.p, w.n) == 0);
 		for (uint64_t k = 0; k <= warm->file[0]->get->size >> 20; k++)
 			CHECK(atomic_load(&warm->window[0][k]) <= 2);
 		CHECK_EQ(truncate(path, 2 << 20), 0);
-		ok(vv_warm_read(warm, &want, 0, w.n, true, &left));
+		ok(vv_warm_read(warm, &want, 0, w.n, true, &left, &got));
 		for (size_t i = 0; i < left.n; i++)
 			sum += left.v[i].len;
 		CHECK_EQ(sum, w.n);
