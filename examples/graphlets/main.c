@@ -296,7 +296,7 @@ static bool set_one(int name, const char *value, struct settings *set)
 int main(int argc, char **argv)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	struct settings set = { .graph = "triangulation", .lineage = "graphlets", .vertices = 40000, .seed = 1, .nodes = 4,
+	struct settings set = { .graph = "triangulation", .lineage = "graphlets", .options = "grain=256", .vertices = 40000, .seed = 1, .nodes = 4,
 				.threads = cores > 0 && cores <= 1024 ? (uint64_t)cores : 1, .checkpoints = 10 };
 	static struct job j;
 	bool fine;
