@@ -58,7 +58,7 @@ static int measure(const char *store, const char *tracker, const char *more, siz
 	uint64_t next = 0;
 	long base, worst = 0;
 	/* the C library's, for each thread: a coder's working memory stays there */
-	long heap = strstr(more, "zstd") ? MIB : MIB / 4;
+	long heap = MIB;
 	varve *v;
 	int rc;
 
