@@ -117,7 +117,7 @@ VARVE_API int varve_free(varve *v, void *p);
  * tries again. */
 VARVE_API int varve_checkpoint(varve *v);
 /* The same for a program with regions in a GPU's memory: takes what they hold when the work is done that was given to the stream (a
- * cudaStream_t) until now, without waiting for other streams. varve_checkpoint waits for all work of the process on the device. When either
+ * cudaStream_t) until now, without waiting for other streams (but for calls in which the tables of digests grow). varve_checkpoint waits for all work of the process on the device. When either
  * returns 0, that memory may be changed. */
 VARVE_API int varve_checkpoint_on_stream(varve *v, void *stream);
 /* The number of the newest epoch of this session: the one just taken, or restarted from; 0 if there is none. */
