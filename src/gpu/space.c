@@ -1,7 +1,9 @@
 /* Device memory as a space. Without a driver or a device every call of the runtime answers with an error, which we take for "no". */
 #include "base/mem.h"
 #include "gpu/gpu_sieve.h"
+#include <dlfcn.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { IDLE = 8 }; /* streams for copies that are kept */
@@ -46,11 +48,28 @@ static bool on_device(const void *p, int *device)
 	return a.type == cudaMemoryTypeDevice;
 }
 
+/* Might it be a device's? A program that has no business with devices must not get a context on one by declaring a region, and the runtime makes one when it is
+ * asked. So the driver is asked, if it is loaded at all: it is with the first call of any runtime. */
+static bool may_be_device(const void *p)
+{
+	enum { MEMORY_TYPE = 2, DEVICE = 2 }; /* of the driver's cuPointerGetAttribute */
+	int (*ask_driver)(void *answer, int what, unsigned long long p) = NULL;
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *symbol = driver ? dlsym(driver, "cuPointerGetAttribute") : NULL;
+	unsigned type = 0;
+	bool may;
+
+	memcpy(&ask_driver, &symbol, sizeof(symbol));
+	may = ask_driver && ask_driver(&type, MEMORY_TYPE, (uintptr_t)p) == 0 && type == DEVICE;
+	if (driver)
+		dlclose(driver);
+	return may;
+}
+
 static bool owns(const void *p, size_t len, int *device)
 {
 	int last;
 
-	if (!devices() || !on_device(p, device))
+	if (!may_be_device(p) || !devices() || !on_device(p, device))
 		return false;
 	return len == 0 || (on_device((const uint8_t *)p + len - 1, &last) && last == *device);
 }

@@ -58,7 +58,7 @@ static int measure(const char *store, const char *tracker, const char *more, siz
 	uint64_t next = 0;
 	long base, worst = 0;
 	/* the C library's, for each thread: a coder's working memory stays there */
-	long heap = MIB;
+	long heap = strstr(more, "zstd") ? MIB : MIB / 2;
 	varve *v;
 	int rc;
 
