@@ -1,5 +1,6 @@
 #include "core/grain.h"
 #include "base/err.h"
+#include <inttypes.h>
 
 int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32_t *end)
 {
@@ -45,6 +46,19 @@ size_t vv_grain_limit(uint64_t memory, uint32_t end)
 	uint64_t most = (uint64_t)end * STATES + LEAST;
 
 	return (size_t)(limit < LEAST ? LEAST : limit < most ? limit : most);
+}
+
+int vv_grain_collide(uint32_t chunk, uint64_t id, uint64_t offset, bool zero, uint64_t other, uint64_t other_offset)
+{
+	static const char advice[] = "nothing was stored; with digest=sha256 that cannot happen";
+
+	if (zero)
+		return vv_err_set(VV_EDAMAGED, "%u bytes at offset %" PRIu64 " of region %" PRIu64 " have the digest of zeros and are not zero: %s",
+				  chunk, offset, id, advice);
+	return vv_err_set(VV_EDAMAGED,
+			  "two contents have the same digest: %u bytes at offset %" PRIu64 " of region %" PRIu64 " and those at offset %" PRIu64
+			  " of region %" PRIu64 ": %s",
+			  chunk, offset, id, other_offset, other, advice);
 }
 
 const char *vv_grain_method_name(enum vv_method method)

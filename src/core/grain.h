@@ -77,6 +77,8 @@ size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number);
  * digest of each grain, the work on a slice (64 bytes per number of it, but no more than a quarter of them), and two tables whose slots of 24 bytes are three quarters full. Of the method `tree`, which has
  * four tables, half as many. */
 size_t vv_grain_limit(uint64_t memory, uint32_t end);
+/* The error that the bytes at `offset` of region `id` have the digest of those at another place, or with zero of as many zeros, and are not equal. */
+int vv_grain_collide(uint32_t chunk, uint64_t id, uint64_t offset, bool zero, uint64_t other, uint64_t other_offset);
 const char *vv_grain_method_name(enum vv_method method);
 
 #endif

@@ -2,7 +2,6 @@
  * changed little: its kernels, then its data through the outlet while the next batch is under way, which is begun before that where it can be, so
  * that the outlet never waits for it. The host waits for a batch's counts only. */
 #include "gpu/sift.h"
-#include <inttypes.h>
 
 static const char purpose[] = "dedup on the device";
 
@@ -299,16 +298,9 @@ static const struct vv_numbers_region *region_of(const struct vv_numbers *g, uin
 static int complain(const struct vv_numbers *g, uint32_t number, uint32_t back)
 {
 	const struct vv_numbers_region *r = region_of(g, number), *other = region_of(g, number - back);
-	uint64_t offset = (uint64_t)(number - r->span.first) * g->of.chunk;
-	const char *advice = "nothing was stored; with digest=sha256 that cannot happen";
 
-	if (back == 0)
-		return vv_err_set(VV_EDAMAGED, "%u bytes at offset %" PRIu64 " of region %" PRIu64 " have the digest of zeros and are not zero: %s",
-				  g->of.chunk, offset, r->id, advice);
-	return vv_err_set(VV_EDAMAGED,
-			  "two contents have the same digest: %u bytes at offset %" PRIu64 " of region %" PRIu64 " and those at offset %" PRIu64
-			  " of region %" PRIu64 ": %s",
-			  g->of.chunk, offset, r->id, (uint64_t)(number - back - other->span.first) * g->of.chunk, other->id, advice);
+	return vv_grain_collide(g->of.chunk, r->id, (uint64_t)(number - r->span.first) * g->of.chunk, back == 0, other->id,
+				(uint64_t)(number - back - other->span.first) * g->of.chunk);
 }
 
 /* The pieces of a batch whose work is done. */

@@ -1,7 +1,6 @@
 #include "space/gather.h"
 #include "base/err.h"
 #include "space/sweep.h"
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -100,16 +99,9 @@ static int complain(const struct vv_gather *g, const struct vv_find *f)
 {
 	const struct vv_span *span = &g->span[vv_grain_span_of(g->span, g->n_spans, f->at)];
 	const struct vv_span *other = &g->span[vv_grain_span_of(g->span, g->n_spans, f->at - f->back)];
-	uint64_t offset = (uint64_t)(f->at - span->first) * g->chunk;
-	const char *advice = "nothing was stored; with digest=sha256 that cannot happen";
 
-	if (vv_grain_kind(f->from) == VV_PIECE_ZERO)
-		return vv_err_set(VV_EDAMAGED, "%u bytes at offset %" PRIu64 " of region %" PRIu64 " have the digest of zeros and are not zero: %s",
-				  g->chunk, offset, span->id, advice);
-	return vv_err_set(VV_EDAMAGED,
-			  "two contents have the same digest: %u bytes at offset %" PRIu64 " of region %" PRIu64 " and those at offset %" PRIu64
-			  " of region %" PRIu64 ": %s",
-			  g->chunk, offset, span->id, (uint64_t)(f->at - f->back - other->first) * g->chunk, other->id, advice);
+	return vv_grain_collide(g->chunk, span->id, (uint64_t)(f->at - span->first) * g->chunk, vv_grain_kind(f->from) == VV_PIECE_ZERO,
+				other->id, (uint64_t)(f->at - f->back - other->first) * g->chunk);
 }
 
 int vv_gather_compare(const struct vv_gather *g, const struct vv_find *f, size_t n)
