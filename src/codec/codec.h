@@ -2,6 +2,7 @@
 #ifndef VV_CODEC_CODEC_H
 #define VV_CODEC_CODEC_H
 
+#include "core/recipe.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,13 +13,13 @@ struct vv_codec {
 	uint32_t number;
 	int min_level, max_level, usual_level;
 	size_t (*bound)(size_t n);
-	/* Encodes n bytes, numbers of `width` bytes (1: not known to be any), into to[cap]; *out = 0 where the result would not be smaller
-	 * than n, or this codec is not for that width. */
-	int (*encode)(const void *from, size_t n, unsigned width, void *to, size_t cap, int level, size_t *out);
+	/* Encodes n bytes by a recipe (NULL: not known to be numbers) into to[cap]; *out = 0 where the result would not be smaller than n, or
+	 * this codec is not for such a recipe. */
+	int (*encode)(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out);
 	/* Decodes into exactly raw_len bytes; anything else is VV_EDAMAGED. */
 	int (*decode)(const void *from, size_t n, void *to, size_t raw_len);
-	/* The width that a block was coded with; NULL where it does not matter. */
-	unsigned (*width)(const void *coded, size_t n);
+	/* The recipe that a block which decodes was coded by; NULL where there is none. */
+	struct vv_recipe (*recipe)(const void *coded, size_t n);
 };
 
 /* The codecs that were built in, NULL at the end; none is not among them (number 0 means the bytes themselves). */

@@ -8,12 +8,12 @@ static size_t bound(size_t n)
 	return n <= LZ4_MAX_INPUT_SIZE ? (size_t)LZ4_compressBound((int)n) : 0;
 }
 
-static int encode(const void *from, size_t n, unsigned width, void *to, size_t cap, int level, size_t *out)
+static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
 	int got;
 
 	(void)level;
-	(void)width;
+	(void)how;
 	if (n > LZ4_MAX_INPUT_SIZE || cap > INT_MAX)
 		return vv_err_set(VV_EINVAL, "lz4: a block of %zu bytes is too large", n);
 	got = LZ4_compress_default(from, to, (int)n, (int)cap);

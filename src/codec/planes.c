@@ -63,7 +63,7 @@ static bool is_hopeless(const uint8_t *p, size_t n, int level)
 	size_t got = 0;
 
 	for (size_t k = 0; n >= SAMPLED && !got && k < 3; k++)
-		if (vv_codec_zstd.encode(p + (n - SAMPLE) / 2 * k, SAMPLE, 1, to, sizeof(to), level, &got) < 0)
+		if (vv_codec_zstd.encode(p + (n - SAMPLE) / 2 * k, SAMPLE, NULL, to, sizeof(to), level, &got) < 0)
 			return false;
 	return n >= SAMPLED && !got;
 }
@@ -76,7 +76,7 @@ static int encode_plane(const uint8_t *p, size_t n, uint8_t *to, int level, size
 
 	*out = n > 1 && is_constant(p, n) ? 1 : n;
 	if (*out == n && n > 1 && !is_hopeless(p, n, level))
-		rc = vv_codec_zstd.encode(p, n, 1, to, n - 1, level, &got);
+		rc = vv_codec_zstd.encode(p, n, NULL, to, n - 1, level, &got);
 	if (got)
 		*out = got;
 	else
@@ -84,8 +84,9 @@ static int encode_plane(const uint8_t *p, size_t n, uint8_t *to, int level, size
 	return rc;
 }
 
-static int encode(const void *from, size_t n, unsigned width, void *to, size_t cap, int level, size_t *out)
+static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
+	unsigned width = how && how->predictor == VV_PREDICT_NONE && how->record == 1 && !how->swapped ? how->width : 1;
 	const struct width *w = width <= WIDEST && widths[width].split ? &widths[width] : NULL;
 	size_t len = w ? n / width : 0, tail = w ? n % width : 0, at = HEADER;
 	struct vv_buf header = { 0 };
@@ -183,9 +184,9 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 	return rc;
 }
 
-static unsigned width_of(const void *coded, size_t n)
+static struct vv_recipe recipe_of(const void *coded, size_t n)
 {
-	return n ? *(const uint8_t *)coded : 1;
+	return vv_recipe_plain(n ? *(const uint8_t *)coded : 1);
 }
 
 extern const struct vv_codec vv_codec_planes;
@@ -198,5 +199,5 @@ const struct vv_codec vv_codec_planes = {
 	.bound = bound,
 	.encode = encode,
 	.decode = decode,
-	.width = width_of,
+	.recipe = recipe_of,
 };

@@ -36,7 +36,7 @@ int vv_section_encode(const void *p, size_t n, struct vv_buf *out)
 	if (!c || n < LEAST || n > MOST)
 		return 0;
 	frame = vv_mem_grow(NULL, n, 1);
-	rc = frame ? c->encode(p, n, 1, frame, n - n / 8, n <= SMALL ? LEVEL_SMALL : LEVEL, &got) : VV_ENOMEM;
+	rc = frame ? c->encode(p, n, NULL, frame, n - n / 8, n <= SMALL ? LEVEL_SMALL : LEVEL, &got) : VV_ENOMEM;
 	if (rc == 0 && got) {
 		vv_wire_put_var(out, n);
 		vv_wire_put_var(out, got);

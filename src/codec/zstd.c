@@ -45,12 +45,12 @@ static size_t bound(size_t n)
 	return ZSTD_compressBound(n);
 }
 
-static int encode(const void *from, size_t n, unsigned width, void *to, size_t cap, int level, size_t *out)
+static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
 	ZSTD_CCtx *c = take(&encoders);
 	size_t got;
 
-	(void)width;
+	(void)how;
 	if (!c)
 		c = ZSTD_createCCtx();
 	if (!c)

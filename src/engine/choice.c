@@ -49,9 +49,10 @@ static size_t take_sample(const uint8_t *p, size_t n, uint8_t *to)
 /* Bytes that the codec makes of them. */
 static size_t coded_len(const struct vv_codec *c, const uint8_t *p, size_t n, unsigned width, int level, uint8_t *to, size_t cap)
 {
+	struct vv_recipe how = vv_recipe_plain(width);
 	size_t got = 0;
 
-	return c->encode(p, n, width, to, cap, level, &got) == 0 && got ? got : n;
+	return c->encode(p, n, &how, to, cap, level, &got) == 0 && got ? got : n;
 }
 
 void vv_choice_try(struct vv_choice *c, unsigned width, uint64_t before, const uint8_t *p, size_t n)

@@ -65,7 +65,7 @@ struct writer {
 	size_t cap;
 	size_t n_gathered;
 	uint32_t codec; /* of what is gathered */
-	unsigned width;
+	struct vv_recipe how;
 };
 
 static int emit(struct writer *w, uint32_t codec, uint32_t raw_len, uint8_t *p, size_t n)
@@ -87,7 +87,7 @@ static int flush(struct writer *w)
 		return 0;
 	w->n_gathered = 0;
 	if (c)
-		rc = c->encode(w->gathered, n, w->width, w->coded, c->bound(w->cap), c->usual_level, &got);
+		rc = c->encode(w->gathered, n, &w->how, w->coded, c->bound(w->cap), c->usual_level, &got);
 	if (rc)
 		return rc;
 	return got ? emit(w, w->codec, (uint32_t)n, w->coded, got) : emit(w, 0, (uint32_t)n, w->gathered, n);
@@ -136,13 +136,15 @@ static int copy_part(struct writer *w, size_t k)
 	const struct vv_block *b = &w->from->blocks.v[k];
 	const struct vv_codec *c = vv_codec_numbered(b->codec);
 	int rc = vv_layerio_read_block(w->from, k, w->raw, w->stored);
-	unsigned width = c && c->width ? c->width(w->stored, b->stored_len) : 1;
+	struct vv_recipe how = { 0 };
 	uint64_t at = 0;
 
-	if (rc == 0 && (w->codec != b->codec || w->width != width))
+	if (rc == 0 && c && c->recipe)
+		how = c->recipe(w->stored, b->stored_len);
+	if (rc == 0 && (w->codec != b->codec || !vv_recipe_same(&w->how, &how)))
 		rc = flush(w);
 	w->codec = b->codec;
-	w->width = width;
+	w->how = how;
 	for (size_t e = b->extent; rc == 0 && e < b->extent + b->n_extents; e++) {
 		rc = gather_extent(w, &w->from->blocks.extent.v[e], w->raw + at);
 		at += w->from->blocks.extent.v[e].len;

@@ -38,7 +38,8 @@ struct block {
 	struct owed owed[PARTS];
 	int n_owed;
 	size_t raw_len;
-	unsigned width; /* of the numbers it holds, if all are of one */
+	struct vv_form form; /* of the numbers it holds, if all are of one */
+	unsigned width;      /* of each of them */
 	bool gathered; /* the bytes are in `raw`, not in the parts */
 	const struct vv_codec *codec; /* NULL: none */
 	bool alone; /* the writer does the work */
@@ -185,6 +186,7 @@ static void run_gather(void *arg)
 static int encode(struct block *b)
 {
 	size_t cap = vv_choice_bound(&b->flush->choice, b->flush->opt.block);
+	struct vv_recipe how = vv_recipe_plain(b->width);
 
 	if (b->n_parts > 1 && gather(b) < 0)
 		return VV_ENOMEM;
@@ -192,7 +194,7 @@ static int encode(struct block *b)
 		b->coded = vv_mem_map(cap);
 	if (!b->coded)
 		return VV_ENOMEM;
-	return b->codec->encode(b->part[0].iov_base, b->raw_len, b->width, b->coded, cap, b->flush->opt.level, &b->stored_len);
+	return b->codec->encode(b->part[0].iov_base, b->raw_len, &how, b->coded, cap, b->flush->opt.level, &b->stored_len);
 }
 
 static void code_block(void *arg)
@@ -222,10 +224,11 @@ static void run_block(struct vv_task *t)
  * is left has size 1/ratio. */
 static bool pays(struct vv_flush *f, const struct vv_codec *c, const uint8_t *p, size_t n, unsigned width)
 {
+	struct vv_recipe how = vv_recipe_plain(width);
 	size_t cap = c->bound(n), got = 0;
 	uint8_t *to = vv_mem_new(cap, 1);
 	double sink = vv_store_rate(f->put->store), start = vv_clock_s(), speed, ratio, through;
-	int rc = to ? c->encode(p, n, width, to, cap, f->opt.level, &got) : VV_ENOMEM;
+	int rc = to ? c->encode(p, n, &how, to, cap, f->opt.level, &got) : VV_ENOMEM;
 
 	vv_mem_free(to);
 	if (rc == 0 && got && f->opt.always)
@@ -423,12 +426,20 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 	return 0;
 }
 
-static void note_width(struct block *b, unsigned width, size_t n)
+static void note_form(struct block *b, const struct vv_form *form, size_t n)
 {
+	static const struct vv_form none = { 0 };
+	const struct vv_form *f = form ? form : &none;
+
 	if (b->raw_len == 0)
-		b->width = width;
-	if (b->width != width || n % width)
-		b->width = 1;
+		b->form = *f;
+	else if (!vv_recipe_same_form(&b->form, f) && b->form.type == f->type)
+		b->form = (struct vv_form){ .type = f->type };
+	else if (b->form.type != f->type)
+		b->form = none;
+	if (n % vv_head_type_size(b->form.type))
+		b->form = none;
+	b->width = (unsigned)vv_head_type_size(b->form.type);
 }
 
 static bool owe(struct block *b, uint32_t tag)
@@ -452,7 +463,7 @@ static bool is_enough(struct vv_flush *f, const struct block *b)
 	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }
 
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, unsigned width, uint32_t tag)
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag)
 {
 	const uint8_t *from = p;
 
@@ -471,7 +482,7 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, unsigned width, ui
 			continue;
 		}
 		take = take < n ? take : n;
-		note_width(b, width, take);
+		note_form(b, form, take);
 		rc = note(b, from, take);
 		if (rc == 0 && (b->raw_len == f->opt.block || (take == n && is_enough(f, b))))
 			rc = send(f, b);

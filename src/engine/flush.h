@@ -30,9 +30,9 @@ struct vv_flush_options {
 int vv_flush_parse_codec(const char *text, struct vv_flush_options *out);
 
 int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out);
-/* Appends a chunk of n bytes, numbers of `width` bytes (1: not known to be any), to the payload, whole in one block if one can hold
+/* Appends a chunk of n bytes, which are of this form (NULL: nothing is known of them), to the payload, whole in one block if one can hold
  * it. The bytes stay where they are, unchanged, until they are stored, or the flush is closed. */
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, unsigned width, uint32_t tag);
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag);
 /* Would n more bytes be taken without waiting for the sink? */
 bool vv_flush_room(struct vv_flush *f, size_t n);
 /* What was added is written as soon as can be, even if it does not fill a block. */

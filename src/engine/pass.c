@@ -167,11 +167,11 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 
 static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, const void *bytes, size_t len, uint32_t tag)
 {
-	unsigned width = (unsigned)vv_head_type_size(r->shape.type);
+	struct vv_form form = vv_recipe_form(r->shape.type, false, r->shape.ndim, r->shape.dim);
 	int rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
 
 	if (rc == 0)
-		rc = vv_flush_add(p->flush, bytes, len, width, tag);
+		rc = vv_flush_add(p->flush, bytes, len, &form, tag);
 	if (rc)
 		return rc;
 	p->pos += len;

@@ -34,9 +34,11 @@ static void check_guard(const uint8_t *p, size_t n)
 }
 
 /* Planes are for numbers; whatever it is, it can be read as some. */
-static unsigned width_for(const struct vv_codec *c)
+static const struct vv_recipe *recipe_for(const struct vv_codec *c)
 {
-	return c->width ? 4 : 1;
+	static const struct vv_recipe words = { .width = 4, .record = 1 };
+
+	return c->recipe ? &words : NULL;
 }
 
 /* Encodes into exactly the bound; the coded length. */
@@ -46,7 +48,7 @@ static size_t encode(const struct vv_codec *c, const uint8_t *from, size_t n, in
 
 	CHECK(cap >= n);
 	*to = guarded(cap);
-	CHECK_EQ(c->encode(from, n, width_for(c), *to, cap, level, &out), 0);
+	CHECK_EQ(c->encode(from, n, recipe_for(c), *to, cap, level, &out), 0);
 	check_guard(*to, cap);
 	CHECK(out == 0 || out < n);
 	return out;
@@ -92,7 +94,7 @@ static void test_round_trips(const struct vv_codec *c)
 			fillers[f](&state, from, sizes[i]);
 			out = check_round_trip(c, from, sizes[i], c->usual_level);
 			CHECK(fillers[f] != gen_bytes || out == 0);
-			CHECK(fillers[f] == gen_bytes || sizes[i] < 4096 || (out > 0 && (c->width || out < sizes[i] / 2)));
+			CHECK(fillers[f] == gen_bytes || sizes[i] < 4096 || (out > 0 && (c->recipe || out < sizes[i] / 2)));
 		}
 }
 
@@ -118,7 +120,7 @@ static void test_small_output(const struct vv_codec *c)
 		uint8_t *to = guarded(cap);
 		size_t out = 12345;
 
-		CHECK_EQ(c->encode(from, sizeof(from), width_for(c), to, cap, c->usual_level, &out), 0);
+		CHECK_EQ(c->encode(from, sizeof(from), recipe_for(c), to, cap, c->usual_level, &out), 0);
 		check_guard(to, cap);
 		CHECK_EQ(out, 0);
 		free(to);

@@ -26,9 +26,10 @@ static uint8_t *encode(const uint8_t *from, size_t n, unsigned width, size_t *ou
 {
 	size_t cap = planes->bound(n);
 	uint8_t *to = malloc(cap), *exact;
+	struct vv_recipe how = vv_recipe_plain(width);
 
 	CHECK(to);
-	CHECK_EQ(planes->encode(from, n, width, to, cap, 1, out), 0);
+	CHECK_EQ(planes->encode(from, n, &how, to, cap, 1, out), 0);
 	CHECK(*out < n || *out == 0);
 	exact = malloc(*out + 1);
 	CHECK(exact);
@@ -74,7 +75,7 @@ static void test_round_trips(void)
 				CHECK(how == 2 || n < (how ? 5 : 100) * widths[w] || got);
 				if (got) {
 					CHECK_EQ(decode(coded, got, from, n), 0);
-					CHECK_EQ(planes->width(coded, got), widths[w]);
+					CHECK_EQ(planes->recipe(coded, got).width, widths[w]);
 				}
 				free(coded);
 			}
@@ -112,7 +113,7 @@ static void test_is_smaller(void)
 
 		count(&state, from, LARGEST, widths[w]);
 		free(encode(from, LARGEST, widths[w], &got));
-		CHECK_EQ(zstd->encode(from, LARGEST, widths[w], to, sizeof(to), 1, &plain), 0);
+		CHECK_EQ(zstd->encode(from, LARGEST, NULL, to, sizeof(to), 1, &plain), 0);
 		CHECK(got && plain && got < plain - plain / 20);
 	}
 	memset(from, 3, LARGEST);
@@ -132,12 +133,12 @@ static void test_not_for_it(void)
 	size_t got = 99;
 
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
-		CHECK_EQ(planes->encode(from, 256, other[i], to, sizeof(to), 1, &got), 0);
+		CHECK_EQ(planes->encode(from, 256, &(struct vv_recipe){ .width = (uint8_t)other[i], .record = 1 }, to, sizeof(to), 1, &got), 0);
 		CHECK_EQ(got, 0);
 	}
 	for (size_t cap = 0; cap < planes->bound(256); cap++) {
 		memset(to, 0x5a, sizeof(to));
-		CHECK_EQ(planes->encode(from, 256, 2, to, cap, 1, &got), 0);
+		CHECK_EQ(planes->encode(from, 256, &(struct vv_recipe){ .width = 2, .record = 1 }, to, cap, 1, &got), 0);
 		CHECK(got <= cap);
 		for (size_t i = cap; i < sizeof(to); i++)
 			CHECK_EQ(to[i], 0x5a);

@@ -83,7 +83,7 @@ static int forged(uint64_t len, uint64_t frame_len, size_t fill)
 	size_t n = 0;
 	int rc;
 
-	CHECK(c && c->encode(raw, sizeof(raw), 1, frame, sizeof(frame), 3, &n) == 0 && n);
+	CHECK(c && c->encode(raw, sizeof(raw), NULL, frame, sizeof(frame), 3, &n) == 0 && n);
 	vv_wire_put_var(&b, len);
 	vv_wire_put_var(&b, frame_len ? frame_len - 1 + n : 0);
 	vv_buf_add(&b, frame, n);

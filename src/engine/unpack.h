@@ -1,0 +1,58 @@
+/* An epoch of files becomes files again, byte for byte; or some of them; or one is read where it lies. */
+#ifndef VV_ENGINE_UNPACK_H
+#define VV_ENGINE_UNPACK_H
+
+#include "base/pool.h"
+#include "base/progress.h"
+#include "core/manifest.h"
+#include "engine/table.h"
+
+/* The files of all ranks of an epoch. */
+struct vv_unpack_rank {
+	struct vv_table table;
+	struct vv_manifest manifest;
+};
+
+struct vv_unpack {
+	const struct vv_lineage *lineage;
+	uint64_t epoch;
+	struct vv_unpack_rank *rank;
+	size_t n_ranks;
+	size_t n_files; /* of all ranks */
+};
+
+/* VV_EINVAL: the epoch was not packed from files. */
+int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
+void vv_unpack_close(struct vv_unpack *u);
+
+struct vv_unpack_file {
+	const struct vv_manifest_file *file;
+	const struct vv_table_region *region;
+	uint32_t rank;
+};
+
+/* File i of all, 0 <= i < n_files; and by name: VV_ENOENT lists what resembles it. */
+struct vv_unpack_file vv_unpack_at(const struct vv_unpack *u, size_t i);
+int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack_file *out);
+
+struct vv_unpack_options {
+	const char *folder;      /* it and what is missing below it is made */
+	bool force;              /* what is there already is replaced; else it is an error, before anything is written */
+	const char *const *only; /* names, or folders of them; none: all */
+	size_t n_only;
+	uint32_t share, shares;  /* of M readers this is number `share`; 0 of 1: the only one */
+	struct vv_progress progress;
+};
+
+struct vv_unpack_report {
+	uint64_t files, bytes;
+	char **missing; /* names of those that could not be written or read; the others are whole */
+	size_t n_missing;
+};
+
+/* Each file appears whole, under its name, with mode and mtime, or not at all; an error leaves those before it in place, and *out says which
+ * are missing. */
+int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_options *opt, struct vv_unpack_report *out);
+void vv_unpack_report_fini(struct vv_unpack_report *r);
+
+#endif
