@@ -44,6 +44,7 @@ endmacro()
 
 varve_optional(ZSTD libzstd zstd.h zstd)
 varve_optional(LZ4 liblz4 lz4.h lz4)
+varve_optional(ZLIB zlib zlib.h z)
 varve_optional(CURL libcurl curl/curl.h curl)
 
 # MPI is not among varve_depends: libvarve_mpi alone is linked with it. CMake's own module asks the compiler wrapper.
@@ -113,6 +114,9 @@ macro(varve_drop_missing list)
   endif()
   if(NOT VV_HAVE_LZ4)
     list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?lz4\\.[a-z]+$|/fuzz/fuzz_lz4\\.c$")
+  endif()
+  if(NOT VV_HAVE_ZLIB)
+    list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?(paper|fpc|fpzip)\\.[a-z]+$|/base/test_deflate\\.c$|/fuzz/fuzz_paper\\.c$")
   endif()
   if(NOT VV_HAVE_CURL)
     list(FILTER ${list} EXCLUDE REGEX "/store/(test_)?s3[^/]*$|/fuzz/fuzz_s3[^/]*\\.c$")

@@ -19,6 +19,7 @@ PUBLIC = FRONT_ENDS | {"engine", "examples", "comm"}  # who may include <varve/.
 HOMES = [  # a header of an optional dependency, and the only files that may include it
     (r"zstd(_\w+)?\.h|zdict\.h", r"src/codec/zstd\.c|bench/delta\.c"),
     (r"lz4\w*\.h", r"src/codec/lz4\.c"),
+    (r"zlib\.h|zconf\.h", r"src/base/deflate\.c"),
     (r"curl/.*", r"src/store/s3[^/]*\.[ch]"),
     (r"mpi\.h", r"src/comm/mpi\.[ch]|(examples|bench)/.*"),
     (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),
