@@ -21,6 +21,7 @@ import shutil
 import struct
 import sys
 import tempfile
+import zlib
 from bisect import bisect_right
 from functools import cached_property, lru_cache
 
@@ -266,7 +267,142 @@ def decode_planes(stored, length):
     return bytes(out)
 
 
-CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes}
+def decode_fpc(stored, count, log):
+    """Numbers as integers; None if they do not fill the bytes."""
+    codes, at = stored[:(count + 1) // 2], (count + 1) // 2
+    if len(codes) < at or (count % 2 and codes[-1] >> 4):
+        return None
+    mask = (1 << log) - 1
+    fcm, dfcm = [0] * (mask + 1), [0] * (mask + 1)
+    a = b = u = 0
+    out = []
+    for i in range(count):
+        code = codes[i // 2] >> i % 2 * 4 & 15
+        kept = 8 - (code & 7) - ((code & 7) > 3)
+        if at + kept > len(stored):
+            return None
+        v = int.from_bytes(stored[at:at + kept], "little") ^ (u + dfcm[b] & M64 if code & 8 else fcm[a])
+        at += kept
+        s = v - u & M64
+        fcm[a], dfcm[b] = v, s
+        a, b, u = (a << 6 ^ v >> 48) & mask, (b << 2 ^ s >> 40) & mask, v
+        out.append(v)
+    return out if at == len(stored) else None
+
+
+class FpzipStream:
+    """The range coder and the frequencies of fpzip."""
+
+    def __init__(self, stored, symbols):
+        self.stored, self.at, self.low, self.range, self.code = stored, 0, 0, M32, 0
+        self.shift(4)
+        self.counts = [65536 // symbols + (s < 65536 % symbols) for s in range(symbols)]
+        self.every, self.left, self.late = symbols >> 4 | 2, 0, 0
+        self.renew()
+
+    def shift(self, n):
+        for _ in range(n):
+            if self.at == len(self.stored):
+                raise Damage("", "", "the stream ends too early")
+            self.code = (self.code << 8 | self.stored[self.at]) & M32
+            self.low = self.low << 8 & M32
+            self.at += 1
+
+    def part(self, bits):
+        at = (self.code - self.low & M32) // (self.range >> bits)
+        if at >> bits:
+            raise Damage("", "", "no such part")
+        return at
+
+    def narrow(self, bits, at, width):
+        self.range >>= bits
+        self.low = self.low + self.range * at & M32
+        self.range *= width
+        while (self.low ^ (self.low + self.range & M32)) >> 24 == 0:
+            self.shift(1)
+            self.range = self.range << 8 & M32
+        if self.range < 65536:
+            self.shift(2)
+            self.range = -self.low & M32
+
+    def renew(self):
+        self.every = min(2 * self.every, 1024)
+        self.begins = [0]
+        for c in self.counts:
+            self.begins.append(self.begins[-1] + c)
+        self.counts = [c >> 1 | 1 for c in self.counts]
+        self.step, self.late = divmod(65536 - sum(self.counts), self.every)
+        self.left = self.every
+
+    def symbol(self):
+        at = self.part(16)
+        s = bisect_right(self.begins, at) - 1
+        self.narrow(16, self.begins[s], self.begins[s + 1] - self.begins[s])
+        if not self.left:
+            self.renew()
+        self.counts[s] += self.step + (self.left <= self.late)
+        self.left -= 1
+        return s
+
+    def bits(self, n):
+        value = done = 0
+        while True:
+            now = min(n - done, 16)
+            some = self.part(now)
+            self.narrow(now, some, 1)
+            value |= some << done
+            done += now
+            if done == n:
+                return value
+
+
+def decode_fpzip(stored, count, width):
+    sign, middle = 1 << 8 * width - 1, 8 * width
+    infinity, quiet = (0x7f800000, 1 << 22) if width == 4 else (0x7ff << 52, 1 << 51)
+    stream, u, out = FpzipStream(stored, 2 * middle + 1), 0, []
+    for _ in range(count):
+        p = 0 if u == sign else u | quiet if u & ~sign > infinity else u
+        p = ~p & 2 * sign - 1 if p & sign else p | sign
+        s = stream.symbol()
+        if s != middle:
+            k = s - middle - 1 if s > middle else middle - 1 - s
+            d = (1 << k) + stream.bits(k)
+            p = (p + d if s > middle else p - d) & 2 * sign - 1
+        u = p ^ sign if p & sign else ~p & 2 * sign - 1
+        out.append(u)
+    return out if stream.at == len(stored) else None
+
+
+def decode_paper(stored, length):
+    cur = Cursor(stored, "", "")
+    try:
+        first, flags, width, log = (cur.uint(1, "head") for _ in range(4))
+        cur.need(first in (0, 3, 4, 5) and flags < 4 and width and (first or flags == 1), "no such passes")
+        cur.need(first in (3, 4) or flags < 2, "nothing to turn round")
+        cur.need(1 <= log <= 20 if first == 3 else log == 0, "no such tables")
+        cur.need(width == 8 if first == 3 else width in (4, 8) or first != 4, "no such width")
+        cur.var("length", length, length)
+        left = cur.var("length of the first pass", 0, length + length // 16 + 64) if first and flags & 1 else length
+        data = cur.take(len(stored) - cur.at)
+        if flags & 1:
+            stream = zlib.decompressobj()
+            data = stream.decompress(data)
+            cur.need(stream.eof and not stream.unused_data and len(data) == left, "a zlib stream of another length")
+        if first == 5:
+            return decode_lz4(data, length)
+        if first:
+            tail = length % width
+            cur.need(len(data) >= tail, "ends too early")
+            numbers, rest = data[:len(data) - tail], data[len(data) - tail:]
+            numbers = decode_fpc(numbers, length // 8, log) if first == 3 else decode_fpzip(numbers, length // width, width)
+            cur.need(numbers is not None, "the numbers do not fill it")
+            data = b"".join(v.to_bytes(width, "big" if flags & 2 else "little") for v in numbers) + rest
+        return data if len(data) == length else None
+    except (Damage, zlib.error):
+        return None
+
+
+CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 5: decode_paper}
 
 # ---- the format ----
 
@@ -528,7 +664,8 @@ class Layer:
     def blocks(self):
         cur, blocks, offset, end = self.section(6), [], 16, 0
         for _ in range(cur.var("number of blocks")):
-            block = {"offset": offset, "codec": cur.var("codec", 0, 3), "length": cur.var("decoded length", 1, 2**26)}
+            block = {"offset": offset, "codec": cur.var("codec", 0, 5), "length": cur.var("decoded length", 1, 2**26)}
+            cur.need(block["codec"] in CODECS, "codec %d is none", block["codec"])
             block["stored"], block["check"] = cur.var("stored length", 1, 2**27), cur.uint(8, "check")
             cur.need(block["codec"] or block["stored"] == block["length"], "a block without codec has two lengths")
             block["extents"] = []
