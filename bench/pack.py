@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+"""The benchmarks pack.*: sets of checkpoint files through `varve pack` and back, against what people use. bench/run starts it.
+
+usage: pack.py --build DIR --dir DIR [--full] [--size N] [--rounds N] [--data DIR] NAME...
+
+Bytes kept are those of all files in the store, metadata and all. A rate is of the files' bytes, per second of processor time of the
+command and its children: what one core does. Every set comes back and is compared before its figures are printed.
+"""
+import argparse
+import filecmp
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+PAPER = ("agnostic", "agnostic-block", "aware", "aware-block")
+LEVELS = ("fast", "default", "max")
+# The number in a file's name that tells the moment of its checkpoint, where folders do not
+MOMENTS = (r"cm1rst_\d+_(\d+)\.dat$", r"restart\.melt\.(\d+)\.", r"\.t(\d+)\.r\d+\.snap$")
+DOUBLES = ("hydro", "enzo")        # from hydro codes: auto against agnostic >= +26 %
+PARTICLES = ("particles", "lammps")  # >= +13 %
+MiB = 1 << 20
+
+
+def say(*words):
+    print("bench:", *words, file=sys.stderr, flush=True)
+
+
+def die(message):
+    say(message)
+    sys.exit(2)
+
+
+def tell(bench, case, metric, value, unit, at_least=None, at_most=None):
+    line = {"bench": bench, "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
+    if at_least is not None:
+        line |= {"target": f">= {at_least:g}", "ok": value >= at_least}
+    if at_most is not None:
+        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
+    print(json.dumps(line, separators=(",", ":")), flush=True)
+
+
+# ---- commands ----
+
+class Cost:
+    """Of commands: processor time and wall time, seconds; the most memory that one of them had, bytes."""
+
+    def __init__(self):
+        self.cpu = self.wall = 0.0
+        self.memory = 0
+
+    def run(self, words, out=subprocess.DEVNULL, **how):
+        start = time.monotonic()
+        child = subprocess.Popen([str(w) for w in words], stdout=out, stderr=subprocess.PIPE, **how)
+        said = child.stderr.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        child.stderr.close()
+        self.wall += time.monotonic() - start
+        self.cpu += used.ru_utime + used.ru_stime
+        self.memory = max(self.memory, used.ru_maxrss * 1024)
+        if child.returncode:
+            die(f"'{' '.join(map(str, words[:6]))} ...' failed with status {child.returncode}: {said.decode(errors='replace').strip()}")
+        return self
+
+
+def size_of(folder):
+    return sum(p.stat().st_size for p in pathlib.Path(folder).rglob("*") if p.is_file())
+
+
+def remove(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- sets ----
+
+class Set:
+    """Checkpoints of one run, oldest first, each a list of files; `root` is the folder that their names are relative to."""
+
+    def __init__(self, name, root, checkpoints):
+        self.name, self.root, self.checkpoints = name, root, checkpoints
+        self.files = [f for c in checkpoints for f in c]
+        self.bytes = sum(f.stat().st_size for f in self.files)
+
+
+def padded(path):
+    """For sorting: numbers by their value."""
+    return re.sub(r"\d+", lambda m: m[0].zfill(20), str(path))
+
+
+def moment_of(path, root):
+    """What the files of one checkpoint have in common, a text that grows with time: their folder, or a number in their names."""
+    folder = path.parent.relative_to(root)
+    found = [m for m in (re.search(pattern, path.name) for pattern in MOMENTS) if m] if not folder.parts else []
+    return padded(found[0][1] if found else "" if not folder.parts else folder)
+
+
+def recorded(folder):
+    """Each folder below is a set."""
+    for root in sorted(p for p in folder.iterdir() if p.is_dir()):
+        name = root.name
+        inside = list(root.iterdir())
+        while len(inside) == 1 and inside[0].is_dir():
+            root, inside = inside[0], list(inside[0].iterdir())
+        by_moment = {}
+        for f in sorted((f for f in root.rglob("*") if f.is_file() and not f.is_symlink()), key=padded):
+            by_moment.setdefault(moment_of(f, root), []).append(f)
+        if by_moment:
+            yield Set(name, root, [by_moment[m] for m in sorted(by_moment)])
+
+
+def unpacked(archives, folder):
+    """The archives of real checkpoints that lie beside the sources, where they do."""
+    if not shutil.which("zstd"):
+        return None
+    for packed in sorted(archives.glob("*.tar.zst")):
+        if packed.name.split(".")[0] in ("graphs", "gdv"):  # no files of checkpoints
+            continue
+        to = folder / packed.name.split(".")[0]
+        to.mkdir(parents=True)
+        subprocess.run(["tar", "-I", "zstd -d --long=27", "-xf", packed, "-C", to], check=True)
+    return folder if folder.exists() else None
+
+
+# ---- varve ----
+
+class Varve:
+    def __init__(self, bench):
+        self.bench, self.command = bench, bench.build / "varve"
+
+    def pack(self, s, options, threads=1):
+        """The whole series; cost of packing, of unpacking all of it, bytes in the store."""
+        store, back = self.bench.dir / "store", self.bench.dir / "back"
+        packing, unpacking = Cost(), Cost()
+        remove(store)
+        for files in s.checkpoints:
+            names = [f.relative_to(s.root) for f in files]
+            packing.run([self.command, "pack", "-j", str(threads), *options, store, "set", *names], cwd=s.root)
+        kept = size_of(store)
+        for epoch, files in enumerate(s.checkpoints, 1):
+            remove(back)
+            unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back])
+            for f in files:
+                if not filecmp.cmp(f, back / f.relative_to(s.root), shallow=False):
+                    die(f"{s.name}, {' '.join(options)}: '{f.name}' came back as another file")
+        remove(back)
+        remove(store)
+        return packing, unpacking, kept
+
+    def ratio(self, s, options):
+        return s.bytes / self.pack(s, options)[2]
+
+
+# ---- what people use ----
+
+def per_file(bench, s, squeeze, expand):
+    """A command for each file, from and to standard streams."""
+    there, back, kept = Cost(), Cost(), 0
+    coded = bench.dir / "coded"
+    for f in s.files:
+        with open(f, "rb") as source, open(coded, "wb") as to:
+            there.run(squeeze, out=to, stdin=source)
+        kept += coded.stat().st_size
+        with open(coded, "rb") as source:
+            back.run(expand, stdin=source)
+    coded.unlink()
+    return there, back, kept
+
+
+def tarred(bench, s):
+    """zstd -19 --long=27 of one tar of the series."""
+    tar, coded = bench.dir / "set.tar", bench.dir / "set.tar.zst"
+    subprocess.run(["tar", "-cf", tar, "-C", s.root, *[f.relative_to(s.root) for f in s.files]], check=True)
+    there = Cost().run(["zstd", "-q", "-f", "-19", "--long=27", tar, "-o", coded])
+    kept = coded.stat().st_size
+    back = Cost().run(["zstd", "-q", "-dc", "--long=27", coded])
+    tar.unlink()
+    coded.unlink()
+    return there, back, kept
+
+
+def is_hdf5(path):
+    with open(path, "rb") as f:
+        return f.read(8) == b"\x89HDF\r\n\x1a\n"
+
+
+def repacked(bench, s):
+    """h5repack of the files that are HDF5; the others count as they are."""
+    there, back, kept = Cost(), Cost(), 0
+    coded, plain = bench.dir / "coded.h5", bench.dir / "plain.h5"
+    for f in s.files:
+        if not is_hdf5(f):
+            kept += f.stat().st_size
+            continue
+        there.run(["h5repack", "-f", "SHUF", "-f", "GZIP=6", f, coded])
+        kept += coded.stat().st_size
+        back.run(["h5repack", "-f", "NONE", coded, plain])
+        coded.unlink()
+        plain.unlink()
+    return there, back, kept
+
+
+def backed_up(bench, s, start, save, restore):
+    """A backup program: its repository after the whole series."""
+    repo, back = bench.dir / "repo", bench.dir / "back"
+    env = os.environ | {"RESTIC_PASSWORD": "x", "BORG_BASE_DIR": str(bench.dir / "borg"), "BORG_RELOCATED_REPO_ACCESS_IS_OK": "yes",
+                        "RESTIC_CACHE_DIR": str(bench.dir / "restic"), "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes"}
+    there, again = Cost(), Cost()
+    subprocess.run(start(repo), env=env, check=True, stdout=subprocess.DEVNULL)
+    for i, files in enumerate(s.checkpoints):
+        there.run(save(repo, i, [f.relative_to(s.root) for f in files]), cwd=s.root, env=env)
+    kept = size_of(repo)
+    for i in range(len(s.checkpoints)):
+        remove(back)
+        back.mkdir()
+        again.run(restore(repo, i, back), cwd=back, env=env)
+    for folder in (repo, back, bench.dir / "borg", bench.dir / "restic"):
+        remove(folder)
+    return there, again, kept
+
+
+def borg(bench, s):
+    return backed_up(bench, s, lambda repo: ["borg", "init", "-e", "none", repo],
+                     lambda repo, i, files: ["borg", "create", "--compression", "zstd,3", f"{repo}::{i}", *files],
+                     lambda repo, i, back: ["borg", "extract", f"{repo}::{i}"])
+
+
+def restic(bench, s):
+    return backed_up(bench, s, lambda repo: ["restic", "-q", "init", "-r", repo],
+                     lambda repo, i, files: ["restic", "-q", "backup", "-r", repo, "--tag", str(i), *files],
+                     lambda repo, i, back: ["restic", "-q", "restore", "-r", repo, "--tag", str(i), "latest", "--target", back])
+
+
+class Bench:
+    def __init__(self, args):
+        self.full, self.rounds = args.full, int(args.rounds or 3)
+        self.size = args.size
+        self.build, self.dir = pathlib.Path(args.build), pathlib.Path(args.dir) / "pack"
+        self.data = pathlib.Path(args.data) if args.data else None
+        self.dir.mkdir()
+        self.varve = Varve(self)
+        self.made = {}
+
+    def bytes(self, usual, full):
+        return self.size or (full if self.full else usual)
+
+    def make(self, kind, ranks, steps, total):
+        """Several checkpoints of so many bytes each; made once."""
+        key = f"{kind}-{ranks}-{steps}-{total}"
+        if key not in self.made:
+            root = self.dir / key
+            for step in range(steps):
+                folder = root / f"{step:04}"
+                folder.mkdir(parents=True)
+                subprocess.run([self.build / "bench/bench_pack", kind, folder, str(ranks), str(step), str(total)], check=True)
+            checkpoints = [sorted((root / f"{step:04}").iterdir()) for step in range(steps)]
+            self.made[key] = Set(kind, root, checkpoints)
+        return self.made[key]
+
+    # ---- pack.schemes, pack.real ----
+
+    def tell_cost(self, bench, case, s, what, cost):
+        there, back, kept = cost
+        tell(bench, case, f"{what}_ratio", s.bytes / kept, "x")
+        tell(bench, case, f"{what}_bytes", kept, "B")
+        if there.cpu:
+            tell(bench, case, f"{what}_encode", s.bytes / there.cpu / 1e6, "MB/s")
+        if back.cpu:
+            tell(bench, case, f"{what}_decode", s.bytes / back.cpu / 1e6, "MB/s")
+
+    def schemes(self, bench, s):
+        """All side by side. What each leaves, {name: (packing, unpacking, bytes)}."""
+        cost = {}
+        for scheme in PAPER:
+            cost[scheme] = self.varve.pack(s, ["--scheme", scheme])
+        for level in LEVELS:
+            cost[level] = self.varve.pack(s, ["--scheme", "auto", "--level", level])
+        for name, c in cost.items():
+            self.tell_cost(bench, s.name, s, name if name in PAPER else f"auto-{name}", c)
+        return cost
+
+    def judge(self, bench, s, cost, rate):
+        kept = {name: c[2] for name, c in cost.items()}
+        best = min(kept[scheme] for scheme in PAPER)
+        tell(bench, s.name, "auto_vs_best_paper", best / kept["default"], "x", at_least=1)
+        gain = 1.26 if s.name.startswith(DOUBLES) else 1.13 if s.name.startswith(PARTICLES) else None
+        tell(bench, s.name, "auto_vs_agnostic", kept["agnostic"] / kept["default"], "x", at_least=gain)
+        slowest = min(cost[scheme][0].cpu for scheme in ("aware", "aware-block"))
+        tell(bench, s.name, "auto_encode_vs_paper", slowest / cost["default"][0].cpu, "x", at_least=8)
+        tell(bench, s.name, "auto_encode_per_core", s.bytes / cost["default"][0].cpu / 1e6, "MB/s", at_least=rate)
+        tell(bench, s.name, "auto_decode_per_core", s.bytes / cost["default"][1].cpu / 1e6, "MB/s", at_least=700)
+
+    def pack_schemes(self):
+        total = self.bytes(32 * MiB, 256 * MiB)
+        for kind in ("hydro", "wave", "particles", "smooth"):
+            s = self.make(kind, 8, 2, total)
+            self.judge("pack.schemes", s, self.schemes("pack.schemes", s), 400 if kind == "smooth" else None)
+        s = self.make("noise", 8, 1, total * 4)
+        there, _, kept = self.varve.pack(s, [])
+        tell("pack.schemes", "noise", "size", kept / s.bytes, "x", at_most=1.01)
+        tell("pack.schemes", "noise", "encode_per_core", s.bytes / there.cpu / 1e6, "MB/s", at_least=2000)
+
+    def real_sets(self):
+        data = self.data or unpacked(pathlib.Path(__file__).resolve().parent.parent.parent / "shared/data", self.dir / "real")
+        if not data:
+            say("pack.real: no recorded sets (--data)")
+        return recorded(data) if data else []
+
+    def pack_real(self):
+        for s in self.real_sets():
+            cost = self.schemes("pack.real", s)
+            self.judge("pack.real", s, cost, 200)
+            left = self.today("pack.real", s)
+            if "tar_zstd19" in left:
+                tell("pack.real", s.name, "auto_vs_tar_zstd19", cost["default"][2] / left["tar_zstd19"], "x", at_most=1)
+
+    # ---- pack.today ----
+
+    def today(self, bench, s):
+        """What people use; {name: bytes}."""
+        rows = [("gzip6", "gzip", lambda: per_file(self, s, ["gzip", "-6", "-c"], ["gzip", "-dc"])),
+                ("zstd3", "zstd", lambda: per_file(self, s, ["zstd", "-q", "-3", "-c"], ["zstd", "-q", "-dc"])),
+                ("borg", "borg", lambda: borg(self, s)), ("restic", "restic", lambda: restic(self, s))]
+        if any(is_hdf5(f) for f in s.files):
+            rows.append(("h5repack", "h5repack", lambda: repacked(self, s)))
+        if self.full:
+            rows.append(("tar_zstd19", "zstd", lambda: tarred(self, s)))
+        left = {}
+        for name, command, measure in rows:
+            if not shutil.which(command):
+                say(f"{bench}: {command} is not installed")
+                continue
+            cost = measure()
+            left[name] = cost[2]
+            self.tell_cost(bench, s.name, s, name, cost)
+        return left
+
+    def pack_today(self):
+        for kind in ("hydro", "particles"):
+            s = self.make(kind, 8, 2, self.bytes(32 * MiB, 256 * MiB))
+            cost = self.varve.pack(s, [])
+            self.tell_cost("pack.today", kind, s, "varve", cost)
+            left = self.today("pack.today", s)
+            for name in left:
+                tell("pack.today", kind, f"varve_vs_{name}", left[name] / cost[2], "x")
+
+    # ---- the paper's figures ----
+
+    def figure_sets(self):
+        """One checkpoint of each: the paper's figures are of one."""
+        sets = [self.make(kind, 16, 1, self.bytes(32 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
+        return sets + [Set(s.name, s.root, s.checkpoints[-1:]) for s in (recorded(self.data) if self.data else [])]
+
+    def pack_passes(self):
+        for s in self.figure_sets():
+            for scheme in ("agnostic", "aware", "aware-block"):
+                tell("pack.passes", s.name, f"{scheme}_single", self.varve.ratio(s, ["--scheme", scheme, "--single"]), "x")
+                tell("pack.passes", s.name, f"{scheme}_double", self.varve.ratio(s, ["--scheme", scheme]), "x")
+
+    def pack_group(self):
+        for s in self.figure_sets():
+            group = 1
+            while group < 2 * len(s.files):
+                for scheme in PAPER:
+                    tell("pack.group", f"{s.name}, {group}", f"{scheme}_ratio",
+                         self.varve.ratio(s, ["--scheme", scheme, "--group", str(group)]), "x")
+                group *= 2
+
+    def pack_block(self):
+        for s in self.figure_sets():
+            for block in (1 << k for k in range(10, 17)):
+                for scheme in ("agnostic-block", "aware-block"):
+                    tell("pack.block", f"{s.name}, {block} B", f"{scheme}_ratio",
+                         self.varve.ratio(s, ["--scheme", scheme, "--block", str(block)]), "x")
+
+    # ---- pack.scale, pack.memory ----
+
+    def pack_scale(self):
+        s = self.make("hydro", 8, 1, self.bytes(256 * MiB, 1024 * MiB))
+        walls = {1: [], 2: []}
+        for _ in range(self.rounds):
+            for threads in walls:
+                walls[threads].append([c.wall for c in self.varve.pack(s, [], threads)[:2]])
+        for i, what in enumerate(("pack", "unpack")):
+            one, two = (sorted(w[i] for w in walls[threads])[self.rounds // 2] for threads in (1, 2))
+            tell("pack.scale", "hydro", f"{what}_1_thread", s.bytes / one / 1e6, "MB/s")
+            tell("pack.scale", "hydro", f"{what}_2_threads", s.bytes / two / 1e6, "MB/s")
+            tell("pack.scale", "hydro", f"{what}_2_vs_1", one / two, "x", at_least=1.8 if what == "pack" else None)
+
+    def pack_memory(self):
+        total = self.bytes(1024 * MiB, 8192 * MiB)
+        for kind, ranks in (("hydro", 4), ("noise", 2)):
+            s = self.make(kind, ranks, 1, total)
+            packing, unpacking, _ = self.varve.pack(s, [], 2)
+            tell("pack.memory", kind, "set", s.bytes / MiB, "MiB")
+            tell("pack.memory", kind, "pack_most", packing.memory / MiB, "MiB", at_most=256)
+            tell("pack.memory", kind, "unpack_most", unpacking.memory / MiB, "MiB", at_most=256)
+            remove(s.root)
+            self.made.clear()
+
+
+BENCHES = {"pack.schemes": Bench.pack_schemes, "pack.real": Bench.pack_real, "pack.today": Bench.pack_today,
+           "pack.passes": Bench.pack_passes, "pack.group": Bench.pack_group, "pack.block": Bench.pack_block,
+           "pack.scale": Bench.pack_scale, "pack.memory": Bench.pack_memory}
+
+
+def size(text):
+    found = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"'{text}': want a number such as 256M or 1G")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
+
+
+def main():
+    p = argparse.ArgumentParser(description="The benchmarks pack.*; bench/run starts it.")
+    p.add_argument("names", nargs="+", choices=BENCHES)
+    p.add_argument("--build", required=True)
+    p.add_argument("--dir", required=True)
+    p.add_argument("--full", action="store_true")
+    p.add_argument("--size", type=size)
+    p.add_argument("--rounds")
+    p.add_argument("--data")
+    args = p.parse_args()
+    bench = Bench(args)
+    for name in args.names:
+        BENCHES[name](bench)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, subprocess.CalledProcessError) as e:
+        die(e)
