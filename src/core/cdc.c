@@ -1,0 +1,68 @@
+#include "core/cdc.h"
+#include "base/err.h"
+
+enum { SKEW = 4 }; /* times less likely, and more */
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return z ^ (z >> 31);
+}
+
+/* Where all 64 bytes are the same, the hash is -gear[byte]. With gears below 2^63 that is never a cut, and zeros make chunks of the greatest length. */
+int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
+{
+	uint64_t state = 0x7661727665; /* "varve" */
+
+	if (min < VV_CDC_WINDOW || avg <= min || max <= avg || max > 1u << 30)
+		return vv_err_set(VV_EINVAL, "chunks of %zu to %zu bytes, on average %zu: they must ascend, from %d on", min, max, avg, VV_CDC_WINDOW);
+	*c = (struct vv_cdc){ .min = min, .max = max, .rare = UINT64_MAX / avg / SKEW, .frequent = UINT64_MAX / avg * SKEW };
+	c->turn = avg - avg / 8 < min ? min : avg - avg / 8; /* some cuts are missed before it, and come after it */
+	for (size_t i = 0; i < 256; i++)
+		c->gear[i] = next_random(&state) >> 1 | 1;
+	return 0;
+}
+
+/* The first place behind from, up to `to`, where the hash is below the limit; `to` + 1 if there is none. */
+static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, size_t to, uint64_t limit, uint64_t *hash)
+{
+	uint64_t h = *hash;
+	size_t i = from;
+
+	for (; i + 4 <= to; i += 4) { /* the hash's way through four bytes is short: what is added is made beside it */
+		uint64_t a = c->gear[p[i]], b = (a << 1) + c->gear[p[i + 1]];
+		uint64_t d = (b << 1) + c->gear[p[i + 2]], e = (d << 1) + c->gear[p[i + 3]];
+
+		if ((h << 1) + a < limit || (h << 2) + b < limit || (h << 3) + d < limit || (h << 4) + e < limit)
+			break;
+		h = (h << 4) + e;
+	}
+	for (; i < to; i++) {
+		h = (h << 1) + c->gear[p[i]];
+		if (h < limit)
+			return i + 1;
+	}
+	*hash = h;
+	return to + 1;
+}
+
+size_t vv_cdc_next(const struct vv_cdc *c, const uint8_t *p, size_t n, bool last)
+{
+	size_t end = n < c->max ? n : c->max, turn = end < c->turn ? end : c->turn, cut;
+	uint64_t hash = 0;
+
+	if (n <= c->min)
+		return last ? n : 0;
+	for (size_t i = c->min - VV_CDC_WINDOW; i < c->min; i++)
+		hash = (hash << 1) + c->gear[p[i]];
+	cut = find_cut(c, p, c->min, turn, c->rare, &hash);
+	if (cut > turn)
+		cut = find_cut(c, p, turn, end, c->frequent, &hash);
+	if (cut <= end)
+		return cut;
+	return end == c->max || last ? end : 0;
+}
