@@ -33,8 +33,10 @@ struct vv_variable {
 	uint32_t width; /* bytes of an element: of the type, of a record, of a string; at least 1 */
 	bool swapped;   /* the high byte comes first */
 	bool variable_length; /* its elements lie elsewhere; what its pieces hold are references */
+	bool partial;   /* what is in no piece is not known: it lies in another file, or was not found */
 	uint8_t ndim;   /* 0: one element */
 	uint64_t dim[VV_MAX_DIMS];
+	uint64_t row;   /* elements that seem to make a row, where the shape does not say so; 0: none */
 	bool chunked;   /* its pieces are chunks of this shape, whole ones even at the edges */
 	uint64_t chunk[VV_MAX_DIMS];
 	uint8_t n_filters;
@@ -57,6 +59,7 @@ struct vv_outline {
 	size_t n_variables, variables_cap;
 	struct vv_piece *piece; /* ascending, without overlap, inside the file */
 	size_t n_pieces, pieces_cap;
+	bool full; /* there is more in the file than we keep */
 };
 
 /* Looks inside. Fails only when the file cannot be read, or for want of memory: a file that nobody understands has an empty outline,
@@ -64,8 +67,9 @@ struct vv_outline {
 int vv_reader_outline(const struct vv_reader_file *f, struct vv_outline *out);
 void vv_reader_outline_fini(struct vv_outline *o);
 
-/* For readers. A new variable, empty but for its name, which is copied; NULL: no memory. Pieces may come in any order, overlap, or lie
- * outside: vv_reader_outline drops what is not sound. */
+/* For readers. A new variable, empty but for its name, which is copied; good until the next one is added; NULL: no memory. Pieces may come
+ * in any order, overlap, or lie outside: vv_reader_outline drops what is not sound. An outline that is full takes no more, as if there were
+ * no memory; for vv_reader_outline that is no failure. */
 struct vv_variable *vv_reader_add_variable(struct vv_outline *o, const char *name, size_t len);
 int vv_reader_add_piece(struct vv_outline *o, const struct vv_piece *p);
 

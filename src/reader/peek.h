@@ -1,0 +1,24 @@
+/* Small looks into a file, most of them near the last one: served from a window. */
+#ifndef VV_READER_PEEK_H
+#define VV_READER_PEEK_H
+
+#include "reader/reader.h"
+
+enum { VV_PEEK_WINDOW = 16 << 10 };
+
+struct vv_peek {
+	const struct vv_reader_file *f;
+	int rc; /* of the first read that failed; nothing is read after it */
+	uint64_t at;
+	size_t n;
+	uint8_t window[VV_PEEK_WINDOW];
+};
+
+void vv_peek_init(struct vv_peek *p, const struct vv_reader_file *f);
+/* n bytes, at most VV_PEEK_WINDOW, good until the next look; NULL: they are not inside the file, or rc. */
+const uint8_t *vv_peek_at(struct vv_peek *p, uint64_t at, size_t n);
+
+/* A number of 1 to 8 bytes. */
+uint64_t vv_peek_number(const uint8_t *p, size_t n, bool swapped);
+
+#endif
