@@ -12,12 +12,13 @@ enum { /* of one file; a few tens of MB */
 	MAX_NAME = 4096,
 };
 
-extern const struct vv_reader vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_fortran;
+extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_fortran;
 
 /* Fortran's records have no magic number: asked last. */
 const struct vv_reader *const *vv_reader_all(void)
 {
 	static const struct vv_reader *const list[] = {
+		&vv_reader_hdf5,
 		&vv_reader_netcdf,
 		&vv_reader_npy,
 		&vv_reader_npz,
