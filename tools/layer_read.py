@@ -6,7 +6,7 @@
   layer_read.py show STORE LINEAGE[@EPOCH] [--json]     the decoded layer and its commit; --json: on one line [--rank R]
   layer_read.py --self-test                             tests the reader itself
 
-Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd and planes, and coded sections, libzstd.so.1.
+Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd, planes and typed, and coded sections, libzstd.so.1.
 """
 import argparse
 import contextlib
@@ -251,19 +251,96 @@ def decode_planes(stored, length):
     try:
         width = cur.uint(1, "width")
         cur.need(width in (2, 4, 8, 16) and length >= width, "no such width")
-        count = length // width
-        sizes = [cur.var("length of a plane", 1, count) for _ in range(width)]
-        out = bytearray(length)
-        for k, size in enumerate(sizes):
-            plane = cur.take(size)
-            if size < count:
-                plane = decode_zstd(plane, count) if size > 1 else plane * count
-            cur.need(plane is not None, "a frame does not decode")
-            out[k:count * width:width] = plane
-        out[count * width:] = cur.take(length % width)
-        cur.done()
+        return bytes(read_planes(cur, width, length, 2))
     except Damage:
         return None
+
+
+def read_recipe(cur):
+    first, second = cur.uint(1, "recipe", 0, 127), cur.uint(1, "recipe", 0, 31)
+    cur.uint(1, "level")
+    cur.need(cur.uint(1, "window") in (0, *range(10, 28)), "no such window")
+    width, predictor, real, swapped = 1 << (first & 7), first >> 3 & 3, first >> 5 & 1, first >> 6
+    coder, record = second & 3, cur.var("record", 2, 1024) if second & 16 else 1
+    strides = [cur.var("stride", 1, M32) for _ in range(second >> 2 & 3)]
+    cur.need(width <= 16 and width * record <= 1024 and coder < 3 and strides == sorted(strides), "no such recipe")
+    cur.need(not strides if predictor == 0 else strides and width <= 8, "no such strides")
+    cur.need(predictor < 2 or (predictor == 2 and real and width >= 4), "no such predictor")
+    cur.need(predictor == 0 or not real or width >= 2, "no such numbers")
+    return width, record, predictor, real, swapped, coder, strides
+
+
+def read_planes(cur, width, length, coder):
+    """The planes of things of that width, back in their places, and the tail."""
+    count = length // width
+    sizes = [cur.var("length of a plane", 1, count) for _ in range(width)]
+    out = bytearray(length)
+    for k, size in enumerate(sizes):
+        plane = cur.take(size)
+        if size < count:
+            plane = plane * count if size == 1 else CODECS[coder](plane, count) if coder else None
+        cur.need(plane is not None, "a plane does not decode")
+        out[k:count * width:width] = plane
+    out[count * width:] = cur.take(length % width)
+    cur.done()
+    return out
+
+
+def ordered(bits, top):
+    return bits + top if bits < top else 2 * top - 1 - bits
+
+
+def unordered(value, top):
+    return value - top if value >= top else 2 * top - 1 - value
+
+
+def sum_up(residuals, strides, top):
+    for stride in strides:
+        for i in range(stride, len(residuals)):
+            residuals[i] = (residuals[i] + residuals[i - stride]) % (2 * top)
+    return residuals
+
+
+def real_from(residuals, strides, width):
+    """Bits of the numbers that predictor 2 missed by that much."""
+    top, code, whole = 1 << 8 * width - 1, "<f" if width == 4 else "<d", "<I" if width == 4 else "<Q"
+    rounded = (lambda value: ctypes.c_float(value).value) if width == 4 else float
+    numbers, out, (s, t, u) = [], [], (strides + [0, 0])[:3]
+
+    def less(i, a, b):
+        before = [numbers[i - k] if k <= i else 0.0 for k in (a, b)]
+        return rounded(before[0] - before[1])
+
+    for i, missed in enumerate(residuals):
+        p = numbers[i - s] if s <= i else 0.0
+        if len(strides) == 2:
+            p = rounded(p + less(i, t, s + t))
+        elif len(strides) == 3:
+            p = rounded(p + rounded(less(i, t, s + t) + rounded(less(i, u, s + u) - less(i, t + u, s + t + u))))
+        bits, = struct.unpack(whole, struct.pack(code, p if p == p else 0.0))
+        out.append(unordered((ordered(bits, top) + missed) % (2 * top), top))
+        numbers += struct.unpack(code, struct.pack(whole, out[-1]))
+    return out
+
+
+def decode_typed(stored, length):
+    cur = Cursor(stored, "", "")
+    try:
+        width, record, predictor, real, swapped, coder, strides = read_recipe(cur)
+        cur.need(width * record <= length <= 2**26, "too short or too long for its recipe")
+        out = read_planes(cur, width * record, length, coder)
+    except Damage:
+        return None
+    if not predictor:
+        return bytes(out)
+    top, end = 1 << 8 * width - 1, length - length % (width * record)
+    numbers = [int.from_bytes(out[i:i + width], "little") for i in range(0, end, width)]
+    numbers = [z // 2 if z % 2 == 0 else 2 * top - (z + 1) // 2 for z in numbers]
+    if predictor == 2:
+        numbers = real_from(numbers, strides, width)
+    else:
+        numbers = [unordered(v, top) if real else v for v in sum_up(numbers, strides, top)]
+    out[:end] = b"".join(v.to_bytes(width, "big" if swapped else "little") for v in numbers)
     return bytes(out)
 
 
@@ -402,7 +479,7 @@ def decode_paper(stored, length):
         return None
 
 
-CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 5: decode_paper}
+CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 4: decode_typed, 5: decode_paper}
 
 # ---- the format ----
 
@@ -1395,6 +1472,36 @@ def test_planes():
                 (b"\3" + stored[1:], len(data)), (stored[:1] + b"\0" + stored[2:], len(data)), (b"", len(data))))
 
 
+def encode_typed(data, recipe, width, residuals=None):
+    """With residuals in place of the numbers of the data, whose tail is what they do not cover."""
+    count = len(data) // width
+    body = data[:count * width] if residuals is None else residuals
+    planes = [body[k::width] for k in range(width)]
+    planes = [p[:1] if p == p[:1] * count else p for p in planes]
+    return recipe + put_var(*map(len, planes)) + b"".join(planes) + data[count * width:]
+
+
+def test_typed():
+    """Recipes and residuals by hand; what the library writes is in tests/codec/golden."""
+    numbers = struct.pack("<5H", 7, 8, 6, 6, 65535) + b"t"
+    plain = encode_typed(numbers, bytes((1, 0, 1, 0)), 2)
+    assert decode_typed(plain, 11) == numbers
+    zigzag = struct.pack("<5H", 14, 2, 3, 0, 13)
+    delta = encode_typed(numbers, bytes((1 | 1 << 3, 1 << 2, 1, 0, 1)), 2, zigzag)
+    assert decode_typed(delta, 11) == numbers
+    swapped = encode_typed(numbers, bytes((1 | 1 << 3 | 1 << 6, 1 << 2, 1, 0, 1)), 2, zigzag)
+    assert decode_typed(swapped, 11) == struct.pack(">5H", 7, 8, 6, 6, 65535) + b"t"
+    reals = struct.pack("<4d", 1.5, 1.5, float("inf"), -0.0)
+    missed = [0x3FF8000000000000 * 2, 0, (0x7FF0000000000000 - 0x3FF8000000000000) * 2, 0x7FF0000000000001 * 2 - 1]
+    real = encode_typed(reals, bytes((3 | 2 << 3 | 1 << 5, 1 << 2, 1, 0, 1)), 8, struct.pack("<4Q", *missed))
+    assert decode_typed(real, 32) == reals
+    for good, length in ((plain, 11), (delta, 11), (swapped, 11), (real, 32)):
+        assert not any(decode_typed(bad, n) for bad, n in (
+            (good[:-1], length), (good + b"\0", length), (good, length - 1), (good, length + 1), (good, 0), (b"", length),
+            (bytes((good[0] | 128,)) + good[1:], length), (good[:1] + bytes((good[1] | 32,)) + good[2:], length),
+            (good[:3] + b"\x09" + good[4:], length), (good[:1] + bytes((good[1] | 3,)) + good[2:], length)))
+
+
 def test_contents(folder, contents):
     assert check(folder) == check(folder, "run@2") == [], check(folder)
     lineage, epoch = find_epoch(folder, "run")
@@ -1486,6 +1593,7 @@ def can_read(folder):
 def self_test():
     test_numbers()
     test_planes()
+    test_typed()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
         specs, contents = tiny_specs()

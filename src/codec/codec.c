@@ -4,7 +4,7 @@
 #include "vv_config.h"
 #include <string.h>
 
-extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes, vv_codec_paper;
+extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes, vv_codec_typed, vv_codec_paper;
 
 const struct vv_codec *const *vv_codec_all(void)
 {
@@ -15,6 +15,7 @@ const struct vv_codec *const *vv_codec_all(void)
 #if VV_HAVE_ZSTD
 		&vv_codec_zstd,
 		&vv_codec_planes,
+		&vv_codec_typed,
 #endif
 #if VV_HAVE_ZLIB
 		&vv_codec_paper,
@@ -43,7 +44,7 @@ const struct vv_codec *vv_codec_numbered(uint32_t number)
 
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
-	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", [VV_CODEC_PAPER] = "S3's coders (zlib)" };
+	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "S3's coders (zlib)" };
 	const struct vv_codec *c;
 
 	if (number == VV_CODEC_NONE && n != raw_len)
@@ -55,6 +56,6 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 	c = vv_codec_numbered(number);
 	if (!c)
 		return vv_err_set(VV_ENOTSUP, "a block is coded with %s, which this varve was built without",
-				  number <= VV_CODEC_PAPER && known[number] ? known[number] : "an unknown codec");
+				  number <= VV_CODEC_PAPER ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_PAPER = 5 }; /* in the format */
+enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER }; /* in the format */
 
 struct vv_codec {
 	const char *name;
@@ -14,7 +14,7 @@ struct vv_codec {
 	int min_level, max_level, usual_level;
 	size_t (*bound)(size_t n);
 	/* Encodes n bytes by a recipe (NULL: not known to be numbers) into to[cap]; *out = 0 where the result would not be smaller than n, or
-	 * this codec is not for such a recipe. */
+	 * this codec is not for such a recipe. A level that the recipe has goes before `level`. */
 	int (*encode)(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out);
 	/* Decodes into exactly raw_len bytes; anything else is VV_EDAMAGED. */
 	int (*decode)(const void *from, size_t n, void *to, size_t raw_len);

@@ -1,70 +1,56 @@
+#include "codec/zstd.h"
 #include "base/err.h"
 #include "codec/codec.h"
-#include <pthread.h>
-#include <stdbool.h>
+#include "codec/shelf.h"
 #include <zstd.h>
 
-/* Making a context costs more than coding a small block, and each is a megabyte: so a few are kept, and handed to whoever codes next. One
- * per thread would be many on a large machine, of which few code at the same time. */
-enum { KEPT = 4 };
+/* Making a context costs more than coding a small block. One that has grown beyond this, at a high level, is not kept. */
+enum { KEPT_CONTEXT = 16 << 20 };
 
-struct shelf {
-	pthread_mutex_t lock;
-	void *idle[KEPT];
-	size_t n;
-};
-
-static struct shelf encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-/* NULL: there is none. */
-static void *take(struct shelf *s)
-{
-	void *c;
-
-	pthread_mutex_lock(&s->lock);
-	c = s->n ? s->idle[--s->n] : NULL;
-	pthread_mutex_unlock(&s->lock);
-	return c;
-}
-
-/* false: there are enough. */
-static bool keep(struct shelf *s, void *c)
-{
-	bool kept;
-
-	pthread_mutex_lock(&s->lock);
-	kept = s->n < KEPT;
-	if (kept)
-		s->idle[s->n++] = c;
-	pthread_mutex_unlock(&s->lock);
-	return kept;
-}
+static struct vv_shelf encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static size_t bound(size_t n)
 {
 	return ZSTD_compressBound(n);
 }
 
-static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
+/* A number that zstd does not take leaves its own. */
+static void set(ZSTD_CCtx *c, int level, unsigned window)
 {
-	ZSTD_CCtx *c = take(&encoders);
+	ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
+	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level);
+	if (window) {
+		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)window);
+		ZSTD_CCtx_setParameter(c, ZSTD_c_enableLongDistanceMatching, 1);
+	}
+}
+
+int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, int level, unsigned window, size_t *out)
+{
+	ZSTD_CCtx *c = vv_shelf_take(&encoders);
 	size_t got;
 
-	(void)how;
 	if (!c)
 		c = ZSTD_createCCtx();
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	got = ZSTD_compressCCtx(c, to, cap, from, n, level);
+	set(c, level, window);
+	got = ZSTD_compress2(c, to, cap, from, n);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
-	if (!keep(&encoders, c))
+	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_shelf_keep(&encoders, c))
 		ZSTD_freeCCtx(c);
 	return 0;
 }
 
+static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
+{
+	(void)how;
+	return vv_zstd_encode(from, n, to, cap, level, 0, out);
+}
+
 static int decode(const void *from, size_t n, void *to, size_t raw_len)
 {
-	ZSTD_DCtx *c = take(&decoders);
+	ZSTD_DCtx *c = vv_shelf_take(&decoders);
 	size_t got;
 
 	if (!c)
@@ -72,7 +58,7 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
 	got = ZSTD_decompressDCtx(c, to, raw_len, from, n);
-	if (!keep(&decoders, c))
+	if (!vv_shelf_keep(&decoders, c))
 		ZSTD_freeDCtx(c);
 	if (ZSTD_isError(got))
 		return vv_err_set(VV_EDAMAGED, "a zstd block does not decode: %s", ZSTD_getErrorName(got));

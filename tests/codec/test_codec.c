@@ -188,7 +188,7 @@ static void test_names(void)
 
 static void test_none_and_unknown(void)
 {
-	static const uint32_t unknown[] = { 77, 255, 256, UINT32_MAX };
+	static const uint32_t unknown[] = { 99, 128, 255, 256, UINT32_MAX };
 	uint8_t from[] = { 1, 2, 3, 4, 5 }, *back;
 
 	CHECK_EQ(decode_guarded(0, from, 5, 5, &back), 0);
@@ -204,7 +204,7 @@ static void test_none_and_unknown(void)
 		free(back);
 	}
 	for (uint32_t number = VV_CODEC_LZ4; number <= VV_CODEC_PAPER; number++) {
-		if (number == VV_CODEC_PAPER - 1 || vv_codec_numbered(number))
+		if (vv_codec_numbered(number))
 			continue;
 		CHECK_EQ(decode_guarded(number, from, 5, 5, &back), VV_ENOTSUP);
 		CHECK(strstr(vv_err_last(), "built without") && !strstr(vv_err_last(), "unknown"));

@@ -1,0 +1,208 @@
+/* typed.speed: numbers by recipes, one thread, block by block in memory: how fast there and back, in processor time, and how small. */
+#include "codec/codec.h"
+#include "support.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { BLOCK = 1 << 20, SIDE = 128 };
+
+struct thing {
+	const char *name;
+	void (*fill)(uint8_t *p, size_t n);
+	struct vv_recipe how;
+	double encode, decode; /* MB/s that are asked for; 0: none */
+};
+
+/* A few waves through a cube of SIDE^3: what a solver holds, with all bits of its numbers in use. */
+static double wave(size_t i)
+{
+	double x = (double)(i % SIDE) / SIDE, y = (double)(i / SIDE % SIDE) / SIDE, z = (double)(i / SIDE / SIDE) / SIDE;
+
+	return 2 + sin(5 * x + 3 * y) * cos(4 * z) + 0.3 * sin(11 * y - 7 * z + 2 * x) + 0.05 * cos(23 * x * z);
+}
+
+static void doubles(uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n / 8; i++) {
+		double d = wave(i);
+
+		memcpy(p + 8 * i, &d, 8);
+	}
+}
+
+static void floats(uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n / 4; i++) {
+		float f = (float)wave(i);
+
+		memcpy(p + 4 * i, &f, 4);
+	}
+}
+
+static void reversed(uint8_t *p, size_t n)
+{
+	doubles(p, n);
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t v;
+
+		memcpy(&v, p + i, 8);
+		v = __builtin_bswap64(v);
+		memcpy(p + i, &v, 8);
+	}
+}
+
+static void noise(uint8_t *p, size_t n)
+{
+	uint64_t state = 1;
+
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t v = bench_random(&state);
+
+		memcpy(p + i, &v, 8);
+	}
+}
+
+/* Identifiers that go up by a little. */
+static void identifiers(uint8_t *p, size_t n)
+{
+	uint64_t state = 2;
+	uint32_t id = 0;
+
+	for (size_t i = 0; i < n; i += 4) {
+		id += 1 + bench_random(&state) % 7;
+		memcpy(p + i, &id, 4);
+	}
+}
+
+/* Particles: three positions that wander, three speeds. */
+static void particles(uint8_t *p, size_t n)
+{
+	uint64_t state = 3;
+	double at[6] = { 0 };
+
+	for (size_t i = 0; i < n; i += 8) {
+		double *x = &at[i / 8 % 6];
+
+		*x = i / 8 % 6 < 3 ? *x + (double)(bench_random(&state) % 1000) * 1e-6 : (double)(bench_random(&state) % 100000) * 1e-3;
+		memcpy(p + i, x, 8);
+	}
+}
+
+#define CUBE .n_strides = 3, .stride = { 1, SIDE, SIDE * SIDE }
+#define ZSTD1 .coder = VV_CODEC_ZSTD, .level = 1
+
+static const struct thing things[] = {
+	{ "smooth doubles, lorenzo", doubles, { .width = 8, .record = 1, .predictor = VV_PREDICT_LORENZO, .real = true, CUBE, ZSTD1 }, 400, 700 },
+	{ "smooth doubles, real", doubles, { .width = 8, .record = 1, .predictor = VV_PREDICT_REAL, .real = true, CUBE, ZSTD1 }, 0, 0 },
+	{ "smooth doubles, planes", doubles, { .width = 8, .record = 1, ZSTD1 }, 0, 0 },
+	{ "smooth doubles, big-endian", reversed,
+	  { .width = 8, .record = 1, .predictor = VV_PREDICT_LORENZO, .real = true, .swapped = true, CUBE, ZSTD1 }, 0, 0 },
+	{ "smooth doubles, lorenzo, lz4", doubles,
+	  { .width = 8, .record = 1, .predictor = VV_PREDICT_LORENZO, .real = true, CUBE, .coder = VV_CODEC_LZ4 }, 0, 0 },
+	{ "smooth floats, lorenzo", floats, { .width = 4, .record = 1, .predictor = VV_PREDICT_LORENZO, .real = true, CUBE, ZSTD1 }, 0, 0 },
+	{ "smooth floats, real", floats, { .width = 4, .record = 1, .predictor = VV_PREDICT_REAL, .real = true, CUBE, ZSTD1 }, 0, 0 },
+	{ "identifiers, delta", identifiers,
+	  { .width = 4, .record = 1, .predictor = VV_PREDICT_LORENZO, .n_strides = 1, .stride = { 1 }, ZSTD1 }, 0, 0 },
+	{ "particles, records", particles,
+	  { .width = 8, .record = 6, .predictor = VV_PREDICT_LORENZO, .real = true, .n_strides = 1, .stride = { 6 }, ZSTD1 }, 0, 0 },
+	{ "noise, lorenzo", noise, { .width = 8, .record = 1, .predictor = VV_PREDICT_LORENZO, .real = true, CUBE, ZSTD1 }, 2000, 0 },
+	{ "noise, real", noise, { .width = 8, .record = 1, .predictor = VV_PREDICT_REAL, .real = true, CUBE, ZSTD1 }, 2000, 0 },
+	{ "noise, bytes", noise, { .width = 1, .record = 1, ZSTD1 }, 2000, 0 },
+};
+
+struct coded {
+	const struct vv_codec *codec;
+	const struct vv_recipe *how;
+	const uint8_t *raw;
+	uint8_t *coded, *back;
+	size_t n, *len; /* of each block; 0: stored as it is */
+	size_t room;    /* for each */
+};
+
+/* Of this thread: others may have the core for a while. */
+static double cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double encode(struct coded *c)
+{
+	double start = cpu_s();
+
+	for (size_t i = 0; i < c->n / BLOCK; i++)
+		bench_check(c->codec->encode(c->raw + i * BLOCK, BLOCK, c->how, c->coded + i * c->room, c->room, 1, &c->len[i]), "encode");
+	return cpu_s() - start;
+}
+
+static double decode(struct coded *c)
+{
+	double start = cpu_s();
+
+	for (size_t i = 0; i < c->n / BLOCK; i++) {
+		if (c->len[i])
+			bench_check(c->codec->decode(c->coded + i * c->room, c->len[i], c->back + i * BLOCK, BLOCK), "decode");
+		else
+			memcpy(c->back + i * BLOCK, c->raw + i * BLOCK, BLOCK);
+	}
+	return cpu_s() - start;
+}
+
+static void report(const struct thing *t, const char *metric, double value, double least)
+{
+	if (least > 0)
+		bench_at_least("typed.speed", t->name, metric, value, "MB/s", least);
+	else
+		bench_line("typed.speed", t->name, metric, value, "MB/s");
+}
+
+static void measure(const struct bench *b, const struct thing *t, struct coded *c, uint8_t *raw)
+{
+	double there[BENCH_ROUNDS_MAX], back[BENCH_ROUNDS_MAX], mb = (double)c->n / 1e6;
+	size_t stored = 0;
+
+	t->fill(raw, c->n);
+	c->how = &t->how;
+	encode(c);
+	for (int i = 0; i < b->rounds; i++) {
+		there[i] = encode(c);
+		back[i] = decode(c);
+	}
+	if (memcmp(c->raw, c->back, c->n) != 0)
+		bench_die("%s: other bytes come back", t->name);
+	for (size_t i = 0; i < c->n / BLOCK; i++)
+		stored += c->len[i] ? c->len[i] : BLOCK;
+	report(t, "encode", mb / bench_median(there, b->rounds), t->encode);
+	if (stored < c->n)
+		report(t, "decode", mb / bench_median(back, b->rounds), t->decode);
+	bench_line("typed.speed", t->name, "ratio", (double)c->n / (double)stored, "x");
+}
+
+int main(int argc, char **argv)
+{
+	struct coded c = { .codec = vv_codec_numbered(VV_CODEC_TYPED) };
+	uint8_t *raw;
+	struct bench b;
+
+	bench_open(&b, argc, argv);
+	c.n = bench_size(&b, 16 << 20, 256 << 20) / BLOCK * BLOCK;
+	c.room = c.codec->bound(BLOCK);
+	raw = bench_memory(c.n);
+	c.raw = raw;
+	c.back = bench_memory(c.n);
+	c.coded = bench_memory(c.n / BLOCK * c.room);
+	c.len = bench_memory(c.n / BLOCK * sizeof(*c.len));
+	for (size_t i = 0; i < sizeof(things) / sizeof(things[0]) && bench_wants(&b, "typed.speed"); i++)
+		if (things[i].how.coder != VV_CODEC_LZ4 || vv_codec_numbered(VV_CODEC_LZ4))
+			measure(&b, &things[i], &c, raw);
+	munmap(raw, c.n);
+	munmap(c.back, c.n);
+	munmap(c.coded, c.n / BLOCK * c.room);
+	munmap(c.len, c.n / BLOCK * sizeof(*c.len));
+	return bench_close(&b);
+}

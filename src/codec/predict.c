@@ -1,0 +1,380 @@
+/* Differences in whole numbers are exact by themselves. Predictions in floating point must come out alike, to the last bit, wherever they are
+ * made: so the order of operations is fixed here (and in docs/format.md), nothing may fuse or reorder them (this file is compiled with
+ * -ffp-contract=off, never with fast-math), and what a program has set for its own arithmetic (rounding, flushing to zero, traps) is put aside. */
+#include "codec/predict.h"
+#include <fenv.h>
+#include <float.h>
+#include <string.h>
+
+#if defined(__FAST_MATH__) || FLT_EVAL_METHOD != 0
+#error "predictions must be exact: no fast-math, no excess precision"
+#endif
+
+enum { TILE = VV_PREDICT_TILE, FEW = 16 };
+
+/* What lies before the beginning; never written. */
+static uint8_t zeros[TILE];
+
+/* Numbers lie anywhere. */
+typedef uint8_t u1;
+typedef uint16_t __attribute__((aligned(1), may_alias)) u2;
+typedef uint32_t __attribute__((aligned(1), may_alias)) u4;
+typedef uint64_t __attribute__((aligned(1), may_alias)) u8;
+typedef float __attribute__((aligned(1), may_alias)) f4;
+typedef double __attribute__((aligned(1), may_alias)) f8;
+
+#define SWAP1(v) (v)
+#define SWAP2(v) __builtin_bswap16(v)
+#define SWAP4(v) __builtin_bswap32(v)
+#define SWAP8(v) __builtin_bswap64(v)
+
+/* Integers of W bytes. q[mask] are the numbers that lie the strides of the mask's bits before: q[0] themselves. */
+#define WHOLE(W)                                                                                                      \
+	/* Floating point by size: negative numbers turned round, below the others. */                               \
+	static inline u##W ordered##W(u##W v)                                                                         \
+	{                                                                                                             \
+		u##W top = (u##W)((u##W)1 << (8 * W - 1)), negative = (u##W)(0 - (v >> (8 * W - 1)));                 \
+		return (u##W)(v ^ (negative | top));                                                                  \
+	}                                                                                                             \
+	static inline u##W unordered##W(u##W v)                                                                       \
+	{                                                                                                             \
+		u##W top = (u##W)((u##W)1 << (8 * W - 1)), negative = (u##W)~(0 - (v >> (8 * W - 1)));                \
+		return (u##W)(v ^ (negative | top));                                                                  \
+	}                                                                                                             \
+	static inline u##W zigzag##W(u##W v)                                                                          \
+	{                                                                                                             \
+		return (u##W)((u##W)(v << 1) ^ (u##W)(0 - (v >> (8 * W - 1))));                                       \
+	}                                                                                                             \
+	static inline u##W unzigzag##W(u##W v)                                                                        \
+	{                                                                                                             \
+		return (u##W)((v >> 1) ^ (u##W)(0 - (v & 1)));                                                        \
+	}                                                                                                             \
+	static inline u##W value##W(u##W v, bool swapped, bool real)                                                  \
+	{                                                                                                             \
+		v = swapped ? SWAP##W(v) : v;                                                                         \
+		return real ? ordered##W(v) : v;                                                                      \
+	}                                                                                                             \
+	static inline void step##W(const u##W *x, size_t n, size_t stride, bool swapped, bool real, u##W *restrict y) \
+	{                                                                                                             \
+		for (size_t i = 0; i < n && !stride; i++)                                                             \
+			y[i] = value##W(x[i], swapped, real);                                                         \
+		for (size_t i = 0; i < n && stride; i++)                                                              \
+			y[i] = (u##W)(value##W(x[i], swapped, real) - value##W((x - stride)[i], swapped, real));      \
+	}                                                                                                             \
+	/* Differences over the first stride; 0: the numbers themselves. */                                          \
+	static void first##W(const void *x, size_t n, size_t stride, bool swapped, bool real, void *restrict y)       \
+	{                                                                                                             \
+		if (swapped && real)                                                                                  \
+			step##W(x, n, stride, true, true, y);                                                         \
+		else if (swapped)                                                                                     \
+			step##W(x, n, stride, true, false, y);                                                        \
+		else                                                                                                  \
+			step##W(x, n, stride, false, real, y);                                                        \
+	}                                                                                                             \
+	static void unorder##W(void *from, size_t n)                                                                  \
+	{                                                                                                             \
+		u##W *x = from;                                                                                       \
+                                                                                                                      \
+		for (size_t i = 0; i < n; i++)                                                                        \
+			x[i] = unordered##W(x[i]);                                                                    \
+	}                                                                                                             \
+	static void swap_all##W(void *from, size_t n)                                                                 \
+	{                                                                                                             \
+		u##W *x = from;                                                                                       \
+                                                                                                                      \
+		for (size_t i = 0; i < n; i++)                                                                        \
+			x[i] = SWAP##W(x[i]);                                                                         \
+	}                                                                                                             \
+	static void unzigzag_all##W(void *from, size_t n)                                                             \
+	{                                                                                                             \
+		u##W *x = from;                                                                                       \
+                                                                                                                      \
+		for (size_t i = 0; i < n; i++)                                                                        \
+			x[i] = unzigzag##W(x[i]);                                                                     \
+	}                                                                                                             \
+	/* Over the others: q are differences over the first. */                                                     \
+	static void differ##W(const void *const *q, unsigned strides, size_t n, void *restrict out)                   \
+	{                                                                                                             \
+		const u##W *a = q[0], *b = q[2], *c = q[4], *bc = q[6];                                               \
+		u##W *restrict r = out;                                                                               \
+                                                                                                                      \
+		for (size_t i = 0; strides == 1 && i < n; i++)                                                        \
+			r[i] = zigzag##W(a[i]);                                                                       \
+		for (size_t i = 0; strides == 2 && i < n; i++)                                                        \
+			r[i] = zigzag##W((u##W)(a[i] - b[i]));                                                        \
+		for (size_t i = 0; strides == 3 && i < n; i++)                                                        \
+			r[i] = zigzag##W((u##W)(a[i] - b[i] - c[i] + bc[i]));                                         \
+	}                                                                                                             \
+	static inline void add##W(u##W *restrict x, const u##W *restrict before, size_t n)                            \
+	{                                                                                                             \
+		for (size_t i = 0; i < n; i++)                                                                        \
+			x[i] = (u##W)(x[i] + before[i]);                                                              \
+	}                                                                                                             \
+	static void sum##W(void *from, size_t at, size_t end, size_t stride)                                          \
+	{                                                                                                             \
+		u##W *x = from, carry;                                                                                \
+                                                                                                                      \
+		at = at < stride ? stride : at;                                                                       \
+		if (stride == 1 && at < end) {                                                                        \
+			carry = x[at - 1];                                                                            \
+			for (; at < end; at++)                                                                        \
+				x[at] = carry = (u##W)(carry + x[at]);                                                \
+		} else if (stride < FEW) {                                                                            \
+			for (; at < end; at++)                                                                        \
+				x[at] = (u##W)(x[at] + x[at - stride]);                                               \
+		}                                                                                                     \
+		for (size_t n; at < end; at += n) {                                                                   \
+			n = end - at < stride ? end - at : stride;                                                    \
+			add##W(x + at, x + at - stride, n);                                                           \
+		}                                                                                                     \
+	}
+
+WHOLE(1)
+WHOLE(2)
+WHOLE(4)
+WHOLE(8)
+
+/* Real numbers of W bytes. What the number right before has to do with it comes last: whoever turns residuals back waits for that. */
+#define REAL(W)                                                                                                       \
+	static inline f##W sane##W(f##W p)                                                                            \
+	{                                                                                                             \
+		return p != p ? 0 : p;                                                                                \
+	}                                                                                                             \
+	static inline u##W bits##W(f##W p)                                                                            \
+	{                                                                                                             \
+		u##W v;                                                                                               \
+		memcpy(&v, &p, W);                                                                                    \
+		return v;                                                                                             \
+	}                                                                                                             \
+	static inline f##W real##W(u##W v)                                                                            \
+	{                                                                                                             \
+		f##W p;                                                                                               \
+		memcpy(&p, &v, W);                                                                                    \
+		return p;                                                                                             \
+	}                                                                                                             \
+	static inline u##W miss##W(f##W x, f##W p)                                                                    \
+	{                                                                                                             \
+		return zigzag##W(ordered##W(bits##W(x)) - ordered##W(bits##W(sane##W(p))));                           \
+	}                                                                                                             \
+	static __attribute__((noinline, cold)) f##W hit_nothing##W(u##W r)                                            \
+	{                                                                                                             \
+		return real##W(unordered##W(ordered##W(0) + unzigzag##W(r)));                                         \
+	}                                                                                                             \
+	/* The number after this one waits for it. So what is nearly always the same way is a branch; and compilers like to fetch the bits to and \
+	 * from the registers of floating point several times, at three cycles each. */                              \
+	static inline f##W hit##W(u##W r, f##W p)                                                                     \
+	{                                                                                                             \
+		u##W v;                                                                                               \
+                                                                                                                      \
+		if (p != p)                                                                                           \
+			return hit_nothing##W(r);                                                                     \
+		v = unordered##W(ordered##W(bits##W(p)) + unzigzag##W(r));                                            \
+		__asm__("" : "+r"(v));                                                                                \
+		return real##W(v);                                                                                    \
+	}                                                                                                             \
+	static void miss_all##W(const void *const *q, unsigned strides, size_t n, void *restrict out)                 \
+	{                                                                                                             \
+		const f##W *x = q[0], *a = q[1], *b = q[2], *ab = q[3], *c = q[4], *ac = q[5], *bc = q[6], *abc = q[7]; \
+		u##W *restrict r = out;                                                                               \
+                                                                                                                      \
+		for (size_t i = 0; strides == 1 && i < n; i++)                                                        \
+			r[i] = miss##W(x[i], a[i]);                                                                   \
+		for (size_t i = 0; strides == 2 && i < n; i++)                                                        \
+			r[i] = miss##W(x[i], a[i] + (b[i] - ab[i]));                                                  \
+		for (size_t i = 0; strides == 3 && i < n; i++)                                                        \
+			r[i] = miss##W(x[i], a[i] + ((b[i] - ab[i]) + ((c[i] - ac[i]) - (bc[i] - abc[i]))));          \
+	}                                                                                                             \
+	static void hit_all##W(const void *const *q, unsigned strides, size_t n, void *at)                            \
+	{                                                                                                             \
+		const f##W *a = q[1], *b = q[2], *ab = q[3], *c = q[4], *ac = q[5], *bc = q[6], *abc = q[7];          \
+		f##W *x = at, last = a[0];                                                                            \
+		const u##W *r = at;                                                                                   \
+                                                                                                                      \
+		if (a == x - 1)                                                                                       \
+			HITS(W, last)                                                                                 \
+		else                                                                                                  \
+			HITS(W, a[i])                                                                                 \
+	}
+
+/* The number right before is better not fetched from where it was just put. */
+#define HITS(W, A)                                                                                                    \
+	{                                                                                                             \
+		for (size_t i = 0; strides == 1 && i < n; i++)                                                        \
+			x[i] = last = hit##W(r[i], A);                                                                \
+		for (size_t i = 0; strides == 2 && i < n; i++)                                                        \
+			x[i] = last = hit##W(r[i], A + (b[i] - ab[i]));                                               \
+		for (size_t i = 0; strides == 3 && i < n; i++)                                                        \
+			x[i] = last = hit##W(r[i], A + ((b[i] - ab[i]) + ((c[i] - ac[i]) - (bc[i] - abc[i]))));       \
+	}
+
+REAL(4)
+REAL(8)
+
+static const struct width {
+	void (*first)(const void *x, size_t n, size_t stride, bool swapped, bool real, void *restrict y);
+	void (*swap)(void *x, size_t n);
+	void (*unorder)(void *x, size_t n);
+	void (*unzigzag)(void *x, size_t n);
+	void (*differ)(const void *const *q, unsigned strides, size_t n, void *restrict out);
+	void (*sum)(void *x, size_t at, size_t end, size_t stride);
+	void (*miss)(const void *const *q, unsigned strides, size_t n, void *restrict out);
+	void (*hit)(const void *const *q, unsigned strides, size_t n, void *at);
+} widths[] = {
+	[1] = { first1, swap_all1, unorder1, unzigzag_all1, differ1, sum1, NULL, NULL },
+	[2] = { first2, swap_all2, unorder2, unzigzag_all2, differ2, sum2, NULL, NULL },
+	[4] = { first4, swap_all4, unorder4, unzigzag_all4, differ4, sum4, miss_all4, hit_all4 },
+	[8] = { first8, swap_all8, unorder8, unzigzag_all8, differ8, sum8, miss_all8, hit_all8 },
+};
+
+bool vv_predict_can(const struct vv_recipe *how)
+{
+	unsigned w = how->width;
+	bool can = w == 1 || w == 2 || w == 4 || w == 8;
+
+	if (how->predictor == VV_PREDICT_NONE)
+		return (can || w == 16) && how->n_strides == 0;
+	can = can && how->n_strides >= 1 && how->n_strides <= VV_RECIPE_STRIDES && how->stride[0] >= 1 && (!how->real || w > 1);
+	for (unsigned i = 1; can && i < how->n_strides; i++)
+		can = how->stride[i] >= how->stride[i - 1];
+	return can && (how->predictor == VV_PREDICT_LORENZO || (how->predictor == VV_PREDICT_REAL && how->real && widths[w].miss));
+}
+
+bool vv_predict_changes(const struct vv_recipe *how)
+{
+	return how->predictor != VV_PREDICT_NONE;
+}
+
+static void measure(const struct vv_recipe *how, size_t off[1 << VV_RECIPE_STRIDES])
+{
+	for (unsigned mask = 0; mask < 1u << VV_RECIPE_STRIDES; mask++) {
+		off[mask] = 0;
+		for (unsigned k = 0; k < how->n_strides; k++)
+			off[mask] += mask >> k & 1 ? how->stride[k] : 0;
+	}
+}
+
+/* Where the neighbours of numbers at .. at + n - 1 lie; how many of these have the same ones before the beginning. */
+static size_t neighbours(const uint8_t *x, unsigned width, const size_t off[1 << VV_RECIPE_STRIDES], size_t at, size_t n,
+			 const void *q[1 << VV_RECIPE_STRIDES])
+{
+	n = n < TILE / width ? n : TILE / width;
+	for (unsigned mask = 0; mask < 1u << VV_RECIPE_STRIDES; mask++) {
+		q[mask] = at < off[mask] ? zeros : x + (at - off[mask]) * width;
+		if (at < off[mask] && n > off[mask] - at)
+			n = off[mask] - at;
+	}
+	return n;
+}
+
+/* ---- forth ---- */
+
+void vv_predict_init(struct vv_predict *p, const struct vv_recipe *how, const void *from, void *room)
+{
+	*p = (struct vv_predict){ .how = how, .from = from, .room = room };
+	measure(how, p->off);
+}
+
+/* What neighbours are taken of: the differences over the first stride, or, where it is not whole numbers that are subtracted, the numbers in
+ * this machine's order. */
+static const uint8_t *prepare(struct vv_predict *p, size_t at, size_t n)
+{
+	const struct vv_recipe *how = p->how;
+	bool whole = how->predictor == VV_PREDICT_LORENZO;
+	size_t stride = whole ? how->stride[0] : 0, alone = at < stride ? stride - at : 0;
+
+	if (!whole && !how->swapped)
+		return p->from;
+	alone = stride ? alone < n ? alone : n : n;
+	widths[how->width].first(p->from + at * how->width, alone, 0, how->swapped, how->real && whole, p->room + at * how->width);
+	at += alone;
+	widths[how->width].first(p->from + at * how->width, n - alone, stride, how->swapped, how->real, p->room + at * how->width);
+	return p->room;
+}
+
+static void forth(struct vv_predict *p, size_t at, size_t n, uint8_t *out)
+{
+	const struct width *w = &widths[p->how->width];
+	const uint8_t *x = prepare(p, at, n);
+	const void *q[1 << VV_RECIPE_STRIDES];
+
+	for (size_t some; n; at += some, n -= some, out += some * p->how->width) {
+		some = neighbours(x, p->how->width, p->off, at, n, q);
+		(p->how->predictor == VV_PREDICT_REAL ? w->miss : w->differ)(q, p->how->n_strides, some, out);
+	}
+}
+
+void vv_predict_next(struct vv_predict *p, size_t at, size_t n, void *out)
+{
+	fenv_t env;
+
+	if (p->how->predictor == VV_PREDICT_REAL) {
+		feholdexcept(&env);
+		fesetenv(FE_DFL_ENV);
+	}
+	forth(p, at, n, out);
+	if (p->how->predictor == VV_PREDICT_REAL)
+		fesetenv(&env);
+}
+
+/* ---- back ---- */
+
+void vv_predict_back_init(struct vv_predict_back *b, const struct vv_recipe *how, void *x, size_t count)
+{
+	*b = (struct vv_predict_back){ .how = how, .x = x, .count = count };
+	measure(how, b->off);
+}
+
+/* A pass may go over numbers that the one before it does not look back at any more. */
+static size_t behind(const struct vv_predict_back *b, size_t end, size_t stride)
+{
+	return end == b->count ? end : end > stride ? end - stride : 0;
+}
+
+/* One pass per stride, from the last to the first. */
+static void sum_up(struct vv_predict_back *b, size_t have)
+{
+	const struct width *w = &widths[b->how->width];
+	size_t *done = b->done;
+
+	w->unzigzag(b->x + *done * b->how->width, have - *done);
+	for (unsigned k = b->how->n_strides; k-- > 0; done++) {
+		size_t stride = b->how->stride[k];
+
+		if (*done < have)
+			w->sum(b->x, *done, have, stride);
+		*done = have;
+		have = behind(b, have, stride);
+	}
+	if (b->how->real && have > *done)
+		w->unorder(b->x + *done * b->how->width, have - *done);
+	if (b->how->swapped && have > *done)
+		w->swap(b->x + *done * b->how->width, have - *done);
+	*done = have;
+}
+
+static void hit_them(struct vv_predict_back *b, size_t have)
+{
+	const struct width *w = &widths[b->how->width];
+	const void *q[1 << VV_RECIPE_STRIDES];
+	fenv_t env;
+
+	feholdexcept(&env);
+	fesetenv(FE_DFL_ENV);
+	for (size_t some; b->done[0] < have; b->done[0] += some) {
+		some = neighbours(b->x, b->how->width, b->off, b->done[0], have - b->done[0], q);
+		w->hit(q, b->how->n_strides, some, b->x + b->done[0] * b->how->width);
+	}
+	fesetenv(&env);
+	have = behind(b, have, b->off[(1u << b->how->n_strides) - 1]);
+	if (b->how->swapped && have > b->done[1])
+		w->swap(b->x + b->done[1] * b->how->width, have - b->done[1]);
+	b->done[1] = have;
+}
+
+void vv_predict_back_to(struct vv_predict_back *b, size_t have)
+{
+	if (b->how->predictor == VV_PREDICT_LORENZO)
+		sum_up(b, have);
+	else if (b->how->predictor == VV_PREDICT_REAL)
+		hit_them(b, have);
+}

@@ -1,0 +1,61 @@
+#include "codec/shelf.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+/* More than this is rare, and goes back at once. */
+enum { KEPT_ROOM = 8 << 20, HEADER = 64 };
+
+static struct vv_shelf rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void *vv_shelf_take(struct vv_shelf *s)
+{
+	void *c;
+
+	pthread_mutex_lock(&s->lock);
+	c = s->n ? s->idle[--s->n] : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return c;
+}
+
+bool vv_shelf_keep(struct vv_shelf *s, void *thing)
+{
+	bool kept;
+
+	pthread_mutex_lock(&s->lock);
+	kept = s->n < VV_SHELF_KEPT;
+	if (kept)
+		s->idle[s->n++] = thing;
+	pthread_mutex_unlock(&s->lock);
+	return kept;
+}
+
+/* Before the room lies how large it is. */
+static size_t *size_of(uint8_t *room)
+{
+	return (size_t *)(void *)(room - HEADER);
+}
+
+uint8_t *vv_shelf_room(size_t n)
+{
+	uint8_t *room = vv_shelf_take(&rooms), *p;
+
+	if (room && *size_of(room) >= n)
+		return room;
+	if (room)
+		vv_mem_free(size_of(room));
+	if (n > SIZE_MAX - HEADER) {
+		vv_err_set(VV_ENOMEM, "no room for a block of %zu bytes", n);
+		return NULL;
+	}
+	p = vv_mem_grow(NULL, HEADER + n, 1);
+	if (!p)
+		return NULL;
+	*size_of(p + HEADER) = n;
+	return p + HEADER;
+}
+
+void vv_shelf_room_back(uint8_t *room)
+{
+	if (room && (*size_of(room) > KEPT_ROOM || !vv_shelf_keep(&rooms, room)))
+		vv_mem_free(size_of(room));
+}

@@ -1,0 +1,271 @@
+#include "codec/split.h"
+#include "base/err.h"
+#include "codec/codec.h"
+#include "codec/shelf.h"
+#include "codec/zstd.h"
+#include <string.h>
+
+enum {
+	SAMPLED = 32 << 10, /* a plane of at least this length is tried first */
+	SAMPLE = 4 << 10,
+	QUICK = 3,          /* the level for that, at most */
+	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
+	COLUMN = 256,       /* things of a record that are looked at together */
+};
+
+/* ---- apart and together ---- */
+
+/* Width and steps are constants, so that a compiler makes vector code of it. */
+#define WIDTH(W)                                                                                              \
+	static void split##W(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step)      \
+	{                                                                                                     \
+		uint8_t part[W][COLUMN];                                                                      \
+                                                                                                              \
+		for (; n >= COLUMN; n -= COLUMN, x += W * COLUMN, plane += COLUMN) {                          \
+			for (size_t i = 0; i < COLUMN; i++)                                                   \
+				for (size_t k = 0; k < W; k++)                                                \
+					part[k][i] = x[i * W + k];                                            \
+			for (size_t k = 0; k < W; k++)                                                        \
+				memcpy(plane + k * step, part[k], COLUMN);                                    \
+		}                                                                                             \
+		for (size_t i = 0; i < n; i++)                                                                \
+			for (size_t k = 0; k < W; k++)                                                        \
+				plane[k * step + i] = x[i * W + k];                                           \
+	}                                                                                                     \
+	static void join##W(const uint8_t *const *plane, size_t at, size_t n, uint8_t *restrict x)            \
+	{                                                                                                     \
+		const uint8_t *p[W];                                                                          \
+                                                                                                              \
+		for (size_t k = 0; k < W; k++)                                                                \
+			p[k] = plane[k] + at;                                                                 \
+		for (size_t i = 0; i < n; i++)                                                                \
+			for (size_t k = 0; k < W; k++)                                                        \
+				x[i * W + k] = p[k][i];                                                       \
+	}                                                                                                     \
+	static void gather##W(const uint8_t *restrict x, size_t n, size_t width, uint8_t *restrict column)    \
+	{                                                                                                     \
+		for (size_t i = 0; i < n; i++)                                                                \
+			memcpy(column + i * W, x + i * width, W);                                             \
+	}                                                                                                     \
+	static void scatter##W(const uint8_t *restrict column, size_t n, size_t width, uint8_t *restrict x)   \
+	{                                                                                                     \
+		for (size_t i = 0; i < n; i++)                                                                \
+			memcpy(x + i * width, column + i * W, W);                                             \
+	}
+
+WIDTH(1)
+WIDTH(2)
+WIDTH(4)
+WIDTH(8)
+WIDTH(16)
+
+struct width {
+	unsigned width;
+	void (*split)(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step);
+	void (*join)(const uint8_t *const *plane, size_t at, size_t n, uint8_t *restrict x);
+	void (*gather)(const uint8_t *restrict x, size_t n, size_t width, uint8_t *restrict column);
+	void (*scatter)(const uint8_t *restrict column, size_t n, size_t width, uint8_t *restrict x);
+};
+
+/* The widest that divides it. */
+static const struct width *unit_of(unsigned width)
+{
+	static const struct width widths[] = {
+		{ 16, split16, join16, gather16, scatter16 },
+		{ 8, split8, join8, gather8, scatter8 },
+		{ 4, split4, join4, gather4, scatter4 },
+		{ 2, split2, join2, gather2, scatter2 },
+		{ 1, split1, join1, gather1, scatter1 },
+	};
+	const struct width *w = widths;
+
+	while (width % w->width)
+		w++;
+	return w;
+}
+
+void vv_split_apart(const uint8_t *x, size_t n, unsigned width, uint8_t *plane, size_t step)
+{
+	const struct width *w = unit_of(width);
+	uint8_t column[COLUMN * 16];
+
+	if (w->width == width) {
+		w->split(x, n, plane, step);
+		return;
+	}
+	for (size_t i = 0; i < n; i += COLUMN) {
+		size_t some = n - i < COLUMN ? n - i : COLUMN;
+
+		for (unsigned k = 0; k < width; k += w->width) {
+			w->gather(x + i * width + k, some, width, column);
+			w->split(column, some, plane + k * step + i, step);
+		}
+	}
+}
+
+void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x)
+{
+	const struct width *w = unit_of(width);
+	uint8_t column[COLUMN * 16];
+
+	if (w->width == width) {
+		w->join(plane, at, n, x);
+		return;
+	}
+	for (size_t i = 0; i < n; i += COLUMN) {
+		size_t some = n - i < COLUMN ? n - i : COLUMN;
+
+		for (unsigned k = 0; k < width; k += w->width) {
+			w->join(plane + k, at + i, some, column);
+			w->scatter(column, some, width, x + i * width + k);
+		}
+	}
+}
+
+/* ---- coded ---- */
+
+static int code(const uint8_t *p, size_t n, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
+{
+	const struct vv_codec *c;
+
+	if (how->coder == VV_CODEC_ZSTD)
+		return vv_zstd_encode(p, n, to, cap, how->level, how->window, out);
+	c = vv_codec_numbered(how->coder);
+	*out = 0;
+	return c ? c->encode(p, n, NULL, to, cap, how->level, out) : 0;
+}
+
+static bool is_constant(const uint8_t *p, size_t n)
+{
+	return memcmp(p, p + 1, n - 1) == 0;
+}
+
+/* Does nothing shrink at its beginning, in its middle, at its end? Who looks far back hopes for what no sample shows. */
+static bool is_hopeless(const uint8_t *p, size_t n, const struct vv_recipe *how)
+{
+	struct vv_recipe quick = *how;
+	uint8_t to[SAMPLE];
+	size_t got = 0;
+
+	if (n < SAMPLED || how->window)
+		return false;
+	quick.level = how->level > QUICK ? QUICK : how->level;
+	for (size_t k = 0; !got && k < 3; k++)
+		if (code(p + (n - SAMPLE) / 2 * k, SAMPLE, &quick, to, sizeof(to), &got) < 0)
+			return false;
+	return !got;
+}
+
+enum fate { ALIKE, RAW, CODED };
+
+static enum fate judge(const uint8_t *p, size_t n, const struct vv_recipe *how)
+{
+	if (n > 1 && is_constant(p, n))
+		return ALIKE;
+	return n > 2 && how->coder != VV_CODEC_NONE && !is_hopeless(p, n, how) ? CODED : RAW;
+}
+
+/* One plane to at most cap bytes: one byte where all are alike, n as they are, or a frame of the coder; *out = 0 where it does not fit. */
+static int encode_plane(const uint8_t *p, size_t n, enum fate fate, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
+{
+	size_t got = 0, store = fate == ALIKE ? 1 : n;
+	int rc = 0;
+
+	if (fate == CODED)
+		rc = code(p, n, how, to, cap < n - 1 ? cap : n - 1, &got);
+	*out = got > 1 ? got : store <= cap ? store : 0;
+	if (rc == 0 && *out == store)
+		memcpy(to, p, store);
+	return rc;
+}
+
+/* One plane after the other; *out = 0 where none shrinks, or they do not fit. */
+static int encode_planes(const uint8_t *plane, unsigned n_planes, size_t m, const struct vv_recipe *how, struct vv_buf *lengths, uint8_t *to,
+			 size_t cap, size_t *out)
+{
+	uint8_t fate[VV_RECIPE_PLANES];
+	size_t at = 0, got = 0;
+	int rc = 0;
+
+	for (unsigned k = 0; k < n_planes; k++) {
+		fate[k] = (uint8_t)judge(plane + k * m, m, how);
+		got += fate[k] != RAW;
+	}
+	for (unsigned k = 0; rc == 0 && got && k < n_planes; k++) {
+		rc = encode_plane(plane + k * m, m, fate[k], how, to + at, cap - at, &got);
+		vv_wire_put_var(lengths, got);
+		at += got;
+	}
+	*out = got ? at : 0;
+	return rc;
+}
+
+int vv_split_encode(const uint8_t *plane, unsigned n_planes, size_t m, const struct vv_recipe *how, struct vv_buf *header, const uint8_t *tail,
+		    size_t tail_len, uint8_t *to, size_t cap, size_t *out)
+{
+	size_t longest = header->n + (size_t)n_planes * VARINT, n = n_planes * m + tail_len, got = 0, at;
+	int rc = 0;
+
+	*out = 0;
+	if (cap > longest)
+		rc = encode_planes(plane, n_planes, m, how, header, to + longest, cap - longest, &got);
+	if (rc == 0)
+		rc = vv_buf_check(header);
+	if (rc || !got || header->n + got + tail_len >= n || header->n + got + tail_len > cap)
+		return rc;
+	at = header->n;
+	memmove(to + at, to + longest, got);
+	memcpy(to, header->p, at);
+	memcpy(to + at + got, tail, tail_len);
+	*out = at + got + tail_len;
+	return 0;
+}
+
+static int damaged(const char *what)
+{
+	return vv_err_set(VV_EDAMAGED, "a block of byte planes does not decode: %s", what);
+}
+
+/* One plane of m bytes, stored as n, into `to`. */
+static int decode_plane(const uint8_t *p, size_t n, size_t m, uint32_t coder, uint8_t *to)
+{
+	if (n > 1)
+		return coder ? vv_codec_decode(coder, p, n, to, m) : damaged("a plane is neither as it was nor all alike");
+	memset(to, *p, m);
+	return 0;
+}
+
+int vv_split_decode(struct vv_split *s, struct vv_wire *w, unsigned n_planes, size_t m, size_t tail, uint32_t coder)
+{
+	size_t stored[VV_RECIPE_PLANES], sum = 0, made = 0;
+	int rc = 0;
+
+	s->room = NULL;
+	for (unsigned k = 0; k < n_planes; k++) {
+		stored[k] = (size_t)vv_wire_var_max(w, m);
+		if (w->bad || !stored[k])
+			return damaged("the length of a plane is none");
+		sum += stored[k];
+		made += stored[k] < m;
+	}
+	if (vv_wire_left(w) != sum + tail)
+		return damaged("the planes do not fill it");
+	s->room = vv_shelf_room(made * m);
+	if (!s->room)
+		return VV_ENOMEM;
+	made = 0;
+	for (unsigned k = 0; rc == 0 && k < n_planes; k++) {
+		s->plane[k] = vv_wire_bytes(w, stored[k]);
+		if (stored[k] == m)
+			continue;
+		rc = decode_plane(s->plane[k], stored[k], m, coder, s->room + made);
+		s->plane[k] = s->room + made;
+		made += m;
+	}
+	return rc;
+}
+
+void vv_split_fini(struct vv_split *s)
+{
+	vv_shelf_room_back(s->room);
+}
