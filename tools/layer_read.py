@@ -6,7 +6,7 @@
   layer_read.py show STORE LINEAGE[@EPOCH] [--json]     the decoded layer and its commit; --json: on one line [--rank R]
   layer_read.py --self-test                             tests the reader itself
 
-Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd, planes and typed, and coded sections, libzstd.so.1.
+Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd, planes, typed and trail, and coded sections, libzstd.so.1.
 """
 import argparse
 import contextlib
@@ -479,7 +479,80 @@ def decode_paper(stored, length):
         return None
 
 
-CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 4: decode_typed, 5: decode_paper}
+def read_stream(cur, width, most, coder):
+    length = cur.var("length of a stream", 0, most * width)
+    stored = cur.take(cur.var("stored length of a stream", min(length, 1), length))
+    cur.need(length % width == 0, "a stream of broken things")
+    if len(stored) < length:
+        return bytes(read_planes(Cursor(stored, "", ""), width, length, coder))
+    count, out = length // width, bytearray(length)
+    for k in range(width):
+        out[k::width] = stored[k * count:(k + 1) * count]
+    return bytes(out)
+
+
+def things(stream, width):
+    return iter([int.from_bytes(stream[i:i + width], "little") for i in range(0, len(stream), width)])
+
+
+def read_turns(starts, distances, words):
+    """Where the distance changes, and to what."""
+    turns, at, starts, distances = {}, 0, Cursor(starts, "", ""), Cursor(distances, "", "")
+    while starts.at < len(starts.data):
+        at += starts.var("start of a trail", 0, words - at)
+        turns[at] = distances.var("distance", 1, at)
+    distances.done()
+    return turns
+
+
+def follow(codes, turns, close, new):
+    """The words of trails; None where there are none."""
+    words, last, distance = [], [0] * 7, 0
+    for i, code in enumerate(codes):
+        distance = turns.get(i, distance)
+        before = words[i - distance] if distance else 0
+        if code > 10 or (not distance and code not in (8, 10)) or (code == 8 and i == 0):
+            return None
+        if code == 0:
+            word = before
+        elif code < 8:
+            last.insert(0, last.pop(code - 1))
+            word = (before + last[0]) % 2**64
+        elif code == 8:
+            word = words[-1]
+        else:
+            word = next(new if code == 10 else close, None)
+            if word is None:
+                return None
+            word = word if code == 10 else (before + (word // 2 if word % 2 == 0 else -(word + 1) // 2)) % 2**64
+            if distance:
+                last = [(word - before) % 2**64] + last[:6]
+        words.append(word)
+    return words if next(close, None) is None and next(new, None) is None else None
+
+
+def decode_trail(stored, length):
+    cur, count = Cursor(stored, "", ""), length // 8
+    try:
+        coder = cur.uint(1, "coder", 0, 2)
+        codes = read_stream(cur, 1, count, coder)
+        cur.need(len(codes) == count, "more or fewer words")
+        starts, distances = (read_stream(cur, 1, 5 * count, coder) for _ in range(2))
+        close = read_stream(cur, 3, count, coder)
+        width = cur.uint(1, "width of new words")
+        cur.need(width in (1, 8), "no such width")
+        new = read_stream(cur, width, count * 8 // width, coder)
+        cur.need(len(new) % 8 == 0, "half a word")
+        words = follow(codes, read_turns(starts, distances, count), things(close, 3), things(new, 8))
+        tail = cur.take(length % 8)
+        cur.done()
+    except Damage:
+        return None
+    return None if words is None else b"".join(w.to_bytes(8, "little") for w in words) + tail
+
+
+CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 4: decode_typed, 5: decode_paper,
+          6: decode_trail}
 
 # ---- the format ----
 
@@ -741,7 +814,7 @@ class Layer:
     def blocks(self):
         cur, blocks, offset, end = self.section(6), [], 16, 0
         for _ in range(cur.var("number of blocks")):
-            block = {"offset": offset, "codec": cur.var("codec", 0, 5), "length": cur.var("decoded length", 1, 2**26)}
+            block = {"offset": offset, "codec": cur.var("codec", 0, 6), "length": cur.var("decoded length", 1, 2**26)}
             cur.need(block["codec"] in CODECS, "codec %d is none", block["codec"])
             block["stored"], block["check"] = cur.var("stored length", 1, 2**27), cur.uint(8, "check")
             cur.need(block["codec"] or block["stored"] == block["length"], "a block without codec has two lengths")
@@ -1481,6 +1554,23 @@ def encode_typed(data, recipe, width, residuals=None):
     return recipe + put_var(*map(len, planes)) + b"".join(planes) + data[count * width:]
 
 
+def test_trail():
+    """Words by hand: the second three follow the first at a distance of 3, and one of them is told by each code."""
+    words = [1000, 5, 6, 1000, 5, 7, 1001, 5, 99, 99, 1000]
+    codes = bytes((10, 10, 10, 0, 0, 9, 1, 0, 10, 8, 10))
+    data = struct.pack("<11Q", *words) + b"end"
+    close, new = b"\2\0\0", struct.pack("<5Q", 1000, 5, 6, 99, 1000)
+    def block(*streams):
+        return b"\0" + b"".join(put_var(len(s), len(s)) + s for s in streams[:4]) + b"\1" + put_var(len(streams[4]), len(streams[4])) + streams[4]
+    good = block(codes, b"\3", b"\3", close, new) + b"end"
+    assert decode_trail(good, 91) == data
+    for bad in (good + b"x", good[:-1], b"\3" + good[1:], block(codes, b"\4", b"\3", close, new) + b"end",
+                block(codes, b"\3", b"\4", close, new) + b"end", block(codes, b"\3", b"", close, new) + b"end",
+                block(codes, b"\3", b"\3", b"", new) + b"end", block(codes, b"\3", b"\3", close, new[8:]) + b"end",
+                block(codes[:-1] + b"\x0b", b"\3", b"\3", close, new) + b"end", block(b"\x08" + codes[1:], b"\3", b"\3", close, new) + b"end"):
+        assert decode_trail(bad, 91) is None
+
+
 def test_typed():
     """Recipes and residuals by hand; what the library writes is in tests/codec/golden."""
     numbers = struct.pack("<5H", 7, 8, 6, 6, 65535) + b"t"
@@ -1594,6 +1684,7 @@ def self_test():
     test_numbers()
     test_planes()
     test_typed()
+    test_trail()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
         specs, contents = tiny_specs()

@@ -4,7 +4,7 @@
 #include "vv_config.h"
 #include <string.h>
 
-extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes, vv_codec_typed, vv_codec_paper;
+extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes, vv_codec_typed, vv_codec_paper, vv_codec_trail;
 
 const struct vv_codec *const *vv_codec_all(void)
 {
@@ -16,6 +16,7 @@ const struct vv_codec *const *vv_codec_all(void)
 		&vv_codec_zstd,
 		&vv_codec_planes,
 		&vv_codec_typed,
+		&vv_codec_trail,
 #endif
 #if VV_HAVE_ZLIB
 		&vv_codec_paper,
@@ -44,7 +45,8 @@ const struct vv_codec *vv_codec_numbered(uint32_t number)
 
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
-	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "S3's coders (zlib)" };
+	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "S3's coders (zlib)",
+					      "trail (zstd)" };
 	const struct vv_codec *c;
 
 	if (number == VV_CODEC_NONE && n != raw_len)
@@ -56,6 +58,6 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 	c = vv_codec_numbered(number);
 	if (!c)
 		return vv_err_set(VV_ENOTSUP, "a block is coded with %s, which this varve was built without",
-				  number <= VV_CODEC_PAPER ? known[number] : "an unknown codec");
+				  number <= VV_CODEC_TRAIL ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER }; /* in the format */
+enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL }; /* in the format */
 
 struct vv_codec {
 	const char *name;

@@ -4,23 +4,32 @@
 
 #include "core/recipe.h"
 #include <stddef.h>
+#include <stdint.h>
 
 enum vv_effort { VV_EFFORT_FAST, VV_EFFORT_DEFAULT, VV_EFFORT_MAX };
 
-enum { VV_TASTE_SAMPLES = 16, VV_TASTE_BYTES = 64 << 10 }; /* at most so many, of so many bytes each */
+enum {
+	VV_TASTE_SAMPLES = 16,
+	VV_TASTE_BYTES = 64 << 10, /* of each; what all of them have beyond so much is not looked at */
+};
 
-struct vv_sample { /* a stretch of one instance of a variable: whole rows of it where it is an array, from the same place in each */
+/* A stretch of one instance of a variable: whole rows or records of it, from the same place in each. Two of full length tell more than many
+ * short ones; more than a sixteenth of all there is costs more than it can gain. */
+struct vv_sample {
 	const uint8_t *p;
 	size_t n;
 };
 
 struct vv_taste {
-	struct vv_recipe recipe;
+	struct vv_recipe recipe; /* coder VV_CODEC_NONE: nothing is gained, the bytes had better stay as they are */
 	double ratio; /* that it promises */
 	double alike; /* how much smaller the samples are when they are coded together; above 1.10 they had better be */
 };
 
-/* Fails only for want of memory. */
+/* The same samples give the same answer. Fails only for want of memory. */
 int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, const struct vv_sample *s, size_t n, struct vv_taste *out);
+
+/* The codec of a recipe: VV_CODEC_TYPED, VV_CODEC_TRAIL, or VV_CODEC_NONE. */
+uint32_t vv_taste_codec(const struct vv_recipe *r);
 
 #endif

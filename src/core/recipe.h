@@ -20,6 +20,8 @@ enum vv_predictor {
 	VV_PREDICT_FPC,
 	VV_PREDICT_FPZIP,
 	VV_PREDICT_LZ,
+	/* words by those at a distance before them, in codec 6 only */
+	VV_PREDICT_TRAIL,
 };
 
 struct vv_recipe {

@@ -1,0 +1,457 @@
+/* Candidates come in the order of what they cost, and one that costs more must be smaller by more than a little. First all of them are tried on a
+ * few samples, then the best, and the plainest, on all: together, and one by one. Nothing goes by the clock, so that packing the same files
+ * twice gives the same bytes. */
+#include "codec/taste.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "codec/rhythm.h"
+#include "core/head.h"
+#include <string.h>
+
+enum {
+	MOST = 24,             /* candidates */
+	FINALISTS = 3,
+	ALL = VV_TASTE_SAMPLES * VV_TASTE_BYTES,
+	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
+	FEW = 2,               /* samples, that all candidates are tried on */
+	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
+	FIRST_MOST = 256 << 10,
+	FIRST_BYTES = 128 << 10, /* .. and of unknown ones */
+	SMALL = 256,           /* bytes: nothing can be told from fewer */
+	WINDOW = 24,           /* that spans several instances */
+};
+
+/* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
+static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90;
+
+struct dish {
+	struct vv_recipe recipe;
+	size_t size; /* on the first samples */
+};
+
+struct table {
+	const struct vv_form *form;
+	enum vv_effort effort;
+	struct vv_sample sample[VV_TASTE_SAMPLES];
+	size_t n, total;
+	uint8_t *joint;  /* samples one after another */
+	size_t len;      /* of those that candidates are tried on now */
+	size_t part[VV_TASTE_SAMPLES], n_joint; /* and of each of them */
+	uint8_t *room;
+	size_t cap;
+	struct dish dish[MOST];
+	size_t n_dishes;
+	size_t best;     /* dish */
+	int rc;
+};
+
+uint32_t vv_taste_codec(const struct vv_recipe *r)
+{
+	if (r->predictor == VV_PREDICT_TRAIL)
+		return VV_CODEC_TRAIL;
+	return r->coder == VV_CODEC_NONE ? VV_CODEC_NONE : VV_CODEC_TYPED;
+}
+
+/* Coded size; n where it does not shrink. */
+static size_t coded(struct table *t, const struct vv_recipe *r, const uint8_t *p, size_t n)
+{
+	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(r));
+	size_t got = 0;
+
+	if (t->rc == 0 && c)
+		t->rc = c->encode(p, n, r, t->room, t->cap, r->level, &got);
+	return got ? got : n;
+}
+
+/* One by one: who else but its own kind knows where in a record a sample begins. */
+static size_t coded_apart(struct table *t, const struct vv_recipe *r)
+{
+	size_t sum = 0, at = 0;
+
+	for (size_t i = 0; i < t->n_joint; at += t->part[i++])
+		sum += coded(t, r, t->joint + at, t->part[i]);
+	return sum;
+}
+
+static bool has_phase(const struct table *t, const struct vv_recipe *r)
+{
+	return r->record > 1 && t->form->type == VV_TYPE_BYTES && t->form->record == 0;
+}
+
+static size_t coded_joint(struct table *t, const struct vv_recipe *r)
+{
+	return has_phase(t, r) ? coded_apart(t, r) : coded(t, r, t->joint, t->len);
+}
+
+/* ---- candidates ---- */
+
+static int8_t level_of(const struct table *t, const struct vv_recipe *r)
+{
+	static const int8_t planes[] = { 1, 1, 3 }, bytes[] = { 1, 3, 9 };
+	bool whole = r->predictor == VV_PREDICT_TRAIL || (r->width == 1 && r->record == 1);
+
+	return (whole ? bytes : planes)[t->effort];
+}
+
+/* How small it must be, against what costs less. A trail, or a prediction in floating point, is coded at a third of the others' speed. */
+static double margin(const struct table *t, const struct vv_recipe *r)
+{
+	bool slow = r->predictor == VV_PREDICT_TRAIL || r->predictor == VV_PREDICT_REAL;
+
+	return slow && t->effort < VV_EFFORT_MAX ? better[VV_EFFORT_FAST] : better[t->effort];
+}
+
+/* Tries one; the size, for who goes on from there. */
+static size_t try(struct table *t, struct vv_recipe r)
+{
+	struct dish *d = &t->dish[t->n_dishes];
+
+	if (t->n_dishes == MOST)
+		return SIZE_MAX;
+	r.coder = r.coder ? r.coder : VV_CODEC_ZSTD;
+	r.level = level_of(t, &r);
+	*d = (struct dish){ .recipe = r, .size = coded_joint(t, &r) };
+	if (d->size < (double)t->dish[t->best].size * margin(t, &r))
+		t->best = t->n_dishes;
+	t->n_dishes++;
+	return d->size;
+}
+
+static size_t try_strides(struct table *t, struct vv_recipe r, unsigned predictor, uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t stride[VV_RECIPE_STRIDES] = { a, b, c };
+
+	r.predictor = (uint8_t)predictor;
+	r.n_strides = 0;
+	while (r.n_strides < VV_RECIPE_STRIDES && stride[r.n_strides]) {
+		if (stride[r.n_strides] > UINT32_MAX || (r.n_strides && stride[r.n_strides] <= r.stride[r.n_strides - 1]))
+			return SIZE_MAX;
+		r.stride[r.n_strides] = (uint32_t)stride[r.n_strides];
+		r.n_strides++;
+	}
+	return r.n_strides ? try(t, r) : SIZE_MAX;
+}
+
+static bool is_hopeless(const struct table *t)
+{
+	for (size_t i = 0; i < t->n_dishes; i++)
+		if ((double)t->dish[i].size < (double)t->len * worth_it)
+			return false;
+	return true;
+}
+
+/* What the best one does with whole numbers, done with real ones; `known` to be such, or not. */
+static void try_real(struct table *t, bool known)
+{
+	struct vv_recipe r = t->dish[t->best].recipe;
+	unsigned b = r.n_strides > 1 ? r.stride[1] : 0, c = r.n_strides > 2 ? r.stride[2] : 0;
+
+	if (r.predictor != VV_PREDICT_LORENZO || r.record > 2 || r.width < 4)
+		return;
+	if (!known && !r.real) {
+		r.real = true;
+		try_strides(t, r, VV_PREDICT_LORENZO, r.stride[0], b, c);
+	}
+	if (t->effort > VV_EFFORT_FAST && r.real && r.n_strides > 1)
+		try_strides(t, r, VV_PREDICT_REAL, r.stride[0], b, c);
+}
+
+static void try_trail(struct table *t)
+{
+	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL)
+		try(t, (struct vv_recipe){ .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL });
+}
+
+/* Rows and planes that nobody told of. */
+static void find_strides(struct table *t, const struct vv_recipe *r)
+{
+	struct vv_rhythm_numbers x = {
+		.p = t->sample[0].p, .n = t->sample[0].n / r->width, .width = r->width, .real = r->real, .swapped = r->swapped,
+	};
+	size_t row, plane;
+
+	vv_rhythm_strides(&x, &row, &plane);
+	if (!row)
+		return;
+	try_strides(t, *r, VV_PREDICT_LORENZO, row, 0, 0);
+	try_strides(t, *r, VV_PREDICT_LORENZO, 1, row, 0);
+	if (!plane)
+		return;
+	try_strides(t, *r, VV_PREDICT_LORENZO, 1, plane, 0);
+	try_strides(t, *r, VV_PREDICT_LORENZO, 1, row, plane);
+}
+
+/* Numbers of a known type. Those of complex ones have two parts, in planes of their own. */
+static void try_numbers(struct table *t)
+{
+	const struct vv_form *f = t->form;
+	unsigned parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1;
+	struct vv_recipe r = {
+		.width = (uint8_t)(vv_head_type_size(f->type) / parts),
+		.record = (uint16_t)parts,
+		.real = f->type >= VV_TYPE_F32,
+		.swapped = f->swapped,
+	};
+	uint64_t row = f->row > 1 && f->row < UINT32_MAX ? f->row * parts : 0, plane = row && f->plane > f->row ? f->plane * parts : 0;
+
+	try(t, r);
+	try_strides(t, r, VV_PREDICT_LORENZO, parts, 0, 0);
+	if (is_hopeless(t))
+		return;
+	if (row) {
+		try_strides(t, r, VV_PREDICT_LORENZO, row, 0, 0);
+		try_strides(t, r, VV_PREDICT_LORENZO, parts, row, 0);
+		try_strides(t, r, VV_PREDICT_LORENZO, parts, row, plane);
+	} else if (parts == 1 && r.width >= 4) {
+		find_strides(t, &r);
+	}
+	try_real(t, true);
+	if (r.width == 8)
+		try_trail(t);
+}
+
+/* Records of so many bytes, of fields that nobody told of: as wide as may be. */
+static void try_record(struct table *t, size_t bytes)
+{
+	unsigned width = 8;
+	struct vv_recipe r;
+
+	while (bytes % width)
+		width /= 2;
+	if (bytes > VV_RECIPE_PLANES)
+		return;
+	r = (struct vv_recipe){ .width = (uint8_t)width, .record = (uint16_t)(bytes / width) };
+	try(t, r);
+	try_strides(t, r, VV_PREDICT_LORENZO, r.record, 0, 0);
+}
+
+/* Differences of numbers of this width: whole or real ones, low or high byte first. */
+static void try_differences(struct table *t, struct vv_recipe r, size_t plain)
+{
+	if (try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0) < plain || r.width < 4)
+		return;
+	r.real = true;
+	if (try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0) < plain)
+		return;
+	r.swapped = true;
+	try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0);
+}
+
+/* Planes of each width, and of the best one what else there is. */
+static void try_widths(struct table *t)
+{
+	struct vv_recipe r = { .width = 1, .record = 1 };
+	size_t least = SIZE_MAX;
+
+	for (unsigned width = 8; width > 1; width /= 2) {
+		size_t size = try(t, vv_recipe_plain(width));
+
+		if (size < least) {
+			least = size;
+			r.width = (uint8_t)width;
+		}
+	}
+	if (is_hopeless(t))
+		return;
+	try_differences(t, r, least);
+	if (t->dish[t->best].recipe.record > 1 || r.width < 4)
+		return;
+	if (t->dish[t->best].recipe.width == r.width)
+		r = t->dish[t->best].recipe;
+	r.real = r.real || r.predictor == VV_PREDICT_NONE;
+	find_strides(t, &r);
+	try_real(t, false);
+}
+
+static void try_bytes(struct table *t)
+{
+	size_t record = t->form->record ? t->form->record : vv_rhythm_record(t->sample[0].p, t->sample[0].n);
+
+	try(t, vv_recipe_plain(1));
+	if (record)
+		try_record(t, record);
+	if (!t->form->record)
+		try_widths(t);
+	if (!is_hopeless(t))
+		try_trail(t);
+}
+
+/* ---- samples ---- */
+
+/* Whole rows or records; else whole numbers, whatever they are. */
+static size_t round_down(const struct vv_form *f, size_t n)
+{
+	size_t unit = f->record ? f->record : f->row && f->row < ALL ? f->row * vv_head_type_size(f->type) : 4096;
+
+	return n > unit ? n - n % unit : n - n % 16;
+}
+
+/* Those that there is room for, the longest one first where they are of unequal length. */
+static void take_samples(struct table *t, const struct vv_sample *s, size_t n)
+{
+	size_t some = n < VV_TASTE_SAMPLES ? n : VV_TASTE_SAMPLES, longest = 0;
+	size_t each = round_down(t->form, (t->form->type == VV_TYPE_BYTES ? ALL : ALL_NUMBERS) / (some ? some : 1));
+
+	for (size_t i = 0; i < some; i++) {
+		if (!s[i].n)
+			continue;
+		t->sample[t->n] = (struct vv_sample){ s[i].p, s[i].n > each ? each : s[i].n > SMALL ? s[i].n - s[i].n % 16 : s[i].n };
+		if (t->sample[t->n].n > t->sample[longest].n)
+			longest = t->n;
+		t->total += t->sample[t->n++].n;
+	}
+	if (longest) {
+		struct vv_sample first = t->sample[longest];
+
+		t->sample[longest] = t->sample[0];
+		t->sample[0] = first;
+	}
+}
+
+/* The first n of them, one after another. */
+static void join(struct table *t, size_t n, size_t most)
+{
+	size_t each = n ? round_down(t->form, most / n) : 0;
+
+	t->len = 0;
+	for (t->n_joint = 0; t->n_joint < n; t->n_joint++) {
+		size_t some = t->sample[t->n_joint].n < each ? t->sample[t->n_joint].n : each;
+
+		memcpy(t->joint + t->len, t->sample[t->n_joint].p, some);
+		t->part[t->n_joint] = some;
+		t->len += some;
+	}
+}
+
+/* As many as show several planes, and at least a few. */
+static void join_few(struct table *t)
+{
+	bool bytes = t->form->type == VV_TYPE_BYTES;
+	size_t planes = t->form->plane < FIRST_MOST ? 4 * (size_t)t->form->plane * vv_head_type_size(t->form->type) : FIRST_MOST;
+	size_t most = bytes ? FIRST_BYTES : planes > FIRST_MOST ? FIRST_MOST : planes > FIRST ? planes : FIRST, few = 0, sum = 0;
+
+	while (few < t->n && (sum < most || few < FEW))
+		sum += t->sample[few++].n;
+	join(t, few, most);
+}
+
+/* ---- the choice ---- */
+
+/* How good one is on all samples. */
+struct verdict {
+	size_t apart, joint;
+};
+
+static struct verdict judge(struct table *t, const struct vv_recipe *r)
+{
+	struct verdict v = { .joint = coded_joint(t, r) };
+
+	v.apart = t->n == 1 || has_phase(t, r) ? v.joint : coded_apart(t, r);
+	return v;
+}
+
+static double alike(struct verdict v)
+{
+	return (double)v.apart / (double)v.joint;
+}
+
+static size_t size_of(struct verdict v)
+{
+	return alike(v) > alike_enough ? v.joint : v.apart;
+}
+
+/* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common. In the order of what they cost. */
+static size_t pick_finalists(const struct table *t, size_t pick[FINALISTS])
+{
+	size_t last = t->n_dishes - 1, n = 0;
+
+	pick[n++] = 0;
+	if (t->best)
+		pick[n++] = t->best;
+	if (t->best < last && t->form->type == VV_TYPE_BYTES && t->dish[last].recipe.predictor == VV_PREDICT_TRAIL)
+		pick[n++] = last;
+	return n;
+}
+
+static void conclude(const struct table *t, struct vv_recipe r, struct verdict v, struct vv_taste *out)
+{
+	size_t size = size_of(v);
+
+	out->alike = t->n > 1 ? alike(v) : 1;
+	if ((double)size >= (double)t->len * worth_it) {
+		*out = (struct vv_taste){ .recipe = vv_recipe_plain(r.width), .ratio = 1, .alike = out->alike };
+		return;
+	}
+	if (out->alike > alike_enough && r.predictor != VV_PREDICT_TRAIL && r.coder == VV_CODEC_ZSTD) {
+		r.window = WINDOW;
+		r.level = r.level < 3 ? 3 : r.level;
+	}
+	out->recipe = r;
+	out->ratio = (double)t->len / (double)size;
+}
+
+/* The quickest coder, where it loses little. */
+static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
+{
+	struct vv_recipe quick = *r;
+	struct verdict w;
+
+	if (t->effort > VV_EFFORT_FAST || !vv_codec_numbered(VV_CODEC_LZ4))
+		return;
+	quick.coder = VV_CODEC_LZ4;
+	w = judge(t, &quick);
+	if ((double)size_of(w) * quick_enough > (double)size_of(*v))
+		return;
+	*r = quick;
+	*v = w;
+}
+
+static void choose(struct table *t, struct vv_taste *out)
+{
+	size_t pick[FINALISTS], n = pick_finalists(t, pick), best = 0;
+	struct verdict v[FINALISTS];
+	struct vv_recipe r;
+
+	if (is_hopeless(t))
+		return;
+	join(t, t->n, ALL);
+	for (size_t i = 0; i < n; i++) {
+		v[i] = judge(t, &t->dish[pick[i]].recipe);
+		if (i && (double)size_of(v[i]) < (double)size_of(v[best]) * margin(t, &t->dish[pick[i]].recipe))
+			best = i;
+	}
+	r = t->dish[pick[best]].recipe;
+	try_quick(t, &r, &v[best]);
+	conclude(t, r, v[best], out);
+}
+
+/* Without the codec of recipes nothing can be tried. */
+static bool can_try(const struct table *t)
+{
+	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
+}
+
+int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, const struct vv_sample *s, size_t n, struct vv_taste *out)
+{
+	struct table t = { .form = form, .effort = effort };
+
+	take_samples(&t, s, n);
+	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
+	if (!can_try(&t))
+		return 0;
+	t.cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t.total);
+	t.joint = vv_mem_grow(NULL, t.total, 1);
+	t.room = t.joint ? vv_mem_grow(NULL, t.cap, 1) : NULL;
+	if (!t.room)
+		t.rc = VV_ENOMEM;
+	if (t.rc == 0) {
+		join_few(&t);
+		(form->type == VV_TYPE_BYTES ? try_bytes : try_numbers)(&t);
+		choose(&t, out);
+	}
+	vv_mem_free(t.joint);
+	vv_mem_free(t.room);
+	return t.rc;
+}
