@@ -203,20 +203,28 @@ int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, s
 int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
 		     struct vv_table *out)
 {
-	struct chain *c = vv_mem_new(1, sizeof(*c));
-	struct vv_table t = { 0 };
 	struct vv_commit commit = { 0 };
-	int rc = c ? read_commit(lin, epoch, rank, &commit) : VV_ENOMEM;
+	int rc = read_commit(lin, epoch, rank, &commit);
 
 	if (rc == 0)
-		rc = chain_open(lin, pool, vv_run_layer(epoch, rank), c);
+		rc = vv_table_load_of(lin, pool, &commit, rank, out);
+	vv_commit_fini(&commit);
+	return rc;
+}
+
+int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
+		     struct vv_table *out)
+{
+	struct chain *c = vv_mem_new(1, sizeof(*c));
+	struct vv_table t = { 0 };
+	int rc = c ? chain_open(lin, pool, vv_run_layer(commit->epoch, rank), c) : VV_ENOMEM;
+
 	if (rc == 0)
-		rc = check_record(c->file[0], &commit, rank);
+		rc = check_record(c->file[0], commit, rank);
 	if (rc == 0)
 		rc = build(c, &t);
 	if (c)
 		chain_close(c);
-	vv_commit_fini(&commit);
 	if (rc)
 		vv_table_fini(&t);
 	else

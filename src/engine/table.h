@@ -30,6 +30,9 @@ int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, s
 /* The same with the heads read on all threads of the pool; NULL is fine. */
 int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
 		     struct vv_table *out);
+/* The same of an epoch whose record has been read, and has that rank. */
+int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
+		     struct vv_table *out);
 void vv_table_fini(struct vv_table *t);
 /* Index of the region, or t->n. */
 size_t vv_table_find(const struct vv_table *t, const char *name);

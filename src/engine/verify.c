@@ -238,7 +238,7 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t rank)
 {
 	struct vv_table t = { 0 };
-	int rc = vv_table_load(v->lin, c->epoch, rank, &t);
+	int rc = vv_table_load_of(v->lin, NULL, c, rank, &t);
 
 	vv_table_fini(&t);
 	return note(v, rc);
