@@ -208,6 +208,7 @@ static void try_numbers(struct table *t)
 		find_strides(t, &r);
 	}
 	try_real(t, true);
+	try(t, vv_recipe_plain(1)); /* they may be numbers by name only */
 	if (r.width == 8)
 		try_trail(t);
 }

@@ -1,4 +1,5 @@
 #include "core/recipe.h"
+#include "core/head.h"
 
 struct vv_form vv_recipe_form(unsigned type, bool swapped, unsigned ndim, const uint64_t *dim)
 {
@@ -14,6 +15,19 @@ struct vv_form vv_recipe_form(unsigned type, bool swapped, unsigned ndim, const 
 bool vv_recipe_same_form(const struct vv_form *a, const struct vv_form *b)
 {
 	return a->type == b->type && a->swapped == b->swapped && a->record == b->record && a->row == b->row && a->plane == b->plane;
+}
+
+struct vv_form vv_recipe_common_form(const struct vv_form *a, const struct vv_form *b)
+{
+	static const uint8_t of_width[] = { [2] = VV_TYPE_U16, [4] = VV_TYPE_U32, [8] = VV_TYPE_U64, [16] = VV_TYPE_BYTES };
+
+	if (vv_recipe_same_form(a, b))
+		return *a;
+	if (a->type == b->type && a->swapped == b->swapped)
+		return (struct vv_form){ .type = a->type, .swapped = a->swapped };
+	if (a->swapped || b->swapped || vv_head_type_size(a->type) != vv_head_type_size(b->type))
+		return (struct vv_form){ 0 };
+	return (struct vv_form){ .type = of_width[vv_head_type_size(a->type)] };
 }
 
 bool vv_recipe_same(const struct vv_recipe *a, const struct vv_recipe *b)

@@ -49,6 +49,8 @@ struct vv_form {
 /* Of a type and shape; ndim may be 0. */
 struct vv_form vv_recipe_form(unsigned type, bool swapped, unsigned ndim, const uint64_t *dim);
 bool vv_recipe_same_form(const struct vv_form *a, const struct vv_form *b);
+/* What can be said of bytes of both: of numbers of one width that they are such. */
+struct vv_form vv_recipe_common_form(const struct vv_form *a, const struct vv_form *b);
 bool vv_recipe_same(const struct vv_recipe *a, const struct vv_recipe *b);
 
 /* Bytes of `width` each, split into planes and nothing else. */

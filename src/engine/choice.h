@@ -1,28 +1,41 @@
-/* Which codec a block gets: numbers may be smaller as byte planes, which is tried now and then, for each width by itself. */
+/* Which codec a block gets, and by which recipe: what is best for numbers is tried now and then, for each form of them by itself. */
 #ifndef VV_ENGINE_CHOICE_H
 #define VV_ENGINE_CHOICE_H
 
 #include "codec/codec.h"
 #include <stdbool.h>
 
-enum { VV_CHOICE_WIDEST = 16 };
+enum { VV_CHOICE_FORMS = 32 };
+
+struct vv_choice_tried {
+	struct vv_form form;
+	uint64_t at; /* how many bytes were before it when it was tried, and 1 */
+	const struct vv_codec *codec; /* that codes by the recipe; NULL: the usual one is as good */
+	struct vv_recipe how;
+};
 
 struct vv_choice {
 	const struct vv_codec *codec; /* for what is not known to be numbers; NULL: nothing is coded */
-	const struct vv_codec *planes; /* NULL: never */
 	int level;
-	struct {
-		uint64_t at; /* how many bytes were before it when it was tried, and 1 */
-		bool better;
-	} tried[VV_CHOICE_WIDEST + 1]; /* by width */
+	struct vv_choice_tried tried[VV_CHOICE_FORMS];
+	size_t n_tried;
 };
 
+struct vv_flush_options;
+
+/* From the option's text: "none", "zstd:3", "auto". */
+int vv_choice_parse(const char *text, struct vv_flush_options *out);
 void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level);
 /* Room for n bytes, coded. */
 size_t vv_choice_bound(const struct vv_choice *c, size_t n);
-/* Is it to be tried on the numbers of that width that come after `before` bytes? */
-bool vv_choice_is_due(const struct vv_choice *c, unsigned width, uint64_t before);
-void vv_choice_try(struct vv_choice *c, unsigned width, uint64_t before, const uint8_t *p, size_t n);
-const struct vv_codec *vv_choice_codec(const struct vv_choice *c, unsigned width);
+/* Is it to be tried on the numbers of that form that come after `before` bytes? */
+bool vv_choice_is_due(const struct vv_choice *c, const struct vv_form *form, uint64_t before);
+void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n);
+const struct vv_codec *vv_choice_codec(const struct vv_choice *c, const struct vv_form *form, struct vv_recipe *how);
+
+/* Would coding make the whole faster? The sink takes `sink` bytes a second, `width` threads code, and what is left has size 1/ratio. With
+ * `always` it need only be smaller. */
+bool vv_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
+		    unsigned width, bool always);
 
 #endif

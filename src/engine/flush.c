@@ -10,7 +10,6 @@
 #include "track/fence.h"
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -19,6 +18,7 @@ enum {
 	RING_MIN = 3,
 	BLOCK_MIN = 64 << 10,
 	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would have begun with it */
+	BIG = 4 << 20,           /* a block of more does not keep its memory */
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
 	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
 	SAMPLE_EVERY = 64 << 20, /* and how often */
@@ -39,7 +39,7 @@ struct block {
 	int n_owed;
 	size_t raw_len;
 	struct vv_form form; /* of the numbers it holds, if all are of one */
-	unsigned width;      /* of each of them */
+	struct vv_recipe how;
 	bool gathered; /* the bytes are in `raw`, not in the parts */
 	const struct vv_codec *codec; /* NULL: none */
 	bool alone; /* the writer does the work */
@@ -60,12 +60,19 @@ struct vv_flush {
 	uint64_t sampled_at; /* auto: when it last decided */
 	bool coding;         /* auto: what it decided */
 	struct vv_choice choice;
+	struct { /* vv_flush_turn */
+		bool set;
+		const struct vv_codec *codec;
+		struct vv_recipe how;
+		size_t block;
+	} turn;
 
 	pthread_t writer;
 	bool started;
 	/* Under the lock: */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
+	size_t held; /* bytes in blocks that are being coded or written */
 	size_t head, count; /* count blocks from head on are being coded or written; the next is being filled */
 	bool closing;
 	struct vv_err_state error; /* the first failure of the writer */
@@ -74,24 +81,15 @@ struct vv_flush {
 	uint64_t pos; /* end of the payload */
 };
 
-int vv_flush_parse_codec(const char *text, struct vv_flush_options *out)
+/* Room for n bytes, coded in any way that may be asked for. */
+static size_t coded_bound(const struct vv_flush *f, size_t n)
 {
-	size_t n = strcspn(text, ":");
+	size_t most = vv_choice_bound(&f->choice, n);
 
-	out->codec = NULL;
-	out->automatic = strcmp(text, "auto") == 0;
-	if (strcmp(text, "none") == 0)
-		return 0;
-	out->codec = out->automatic ? vv_codec_named("zstd", 4) : vv_codec_named(text, n);
-	if (out->automatic && !out->codec)
-		out->codec = vv_codec_named("lz4", 3);
-	if (!out->codec)
-		return out->automatic ? 0 : vv_err_set(VV_ENOTSUP, "codec '%s': this varve was built without it", text);
-	out->level = text[n] ? atoi(text + n + 1) : out->codec->usual_level;
-	if (text[n] && (out->level < out->codec->min_level || out->level > out->codec->max_level))
-		return vv_err_set(VV_EINVAL, "codec '%s': levels are %d to %d", text, out->codec->min_level,
-				  out->codec->max_level);
-	return 0;
+	for (const struct vv_codec *const *c = vv_codec_all(); f->opt.copy && *c; c++)
+		if ((*c)->bound(n) > most)
+			most = (*c)->bound(n);
+	return most;
 }
 
 /* Blocks that are coded need memory of their own, twice: for the bytes in one piece and for the result. */
@@ -106,9 +104,11 @@ static void size_ring(struct vv_flush *f)
 		f->size = f->size < RING_PLAIN ? f->size : RING_PLAIN;
 		return;
 	}
-	while (o->memory && f->size > RING_MIN && f->size * (o->block + vv_choice_bound(&f->choice, o->block)) > o->memory)
+	if (o->copy)
+		return;
+	while (o->memory && f->size > RING_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
 		f->size--;
-	while (o->memory && o->block > BLOCK_MIN && f->size * (o->block + vv_choice_bound(&f->choice, o->block)) > o->memory)
+	while (o->memory && o->block > BLOCK_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
 		o->block /= 2;
 }
 
@@ -129,6 +129,17 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 	return 0;
 }
 
+static size_t block_len(const struct vv_flush *f)
+{
+	return f->turn.set ? f->turn.block : f->opt.block;
+}
+
+/* Where blocks are of different sizes, as many are under way as there is memory for; one always is. */
+static bool is_full(const struct vv_flush *f)
+{
+	return f->opt.copy && f->opt.memory && f->count && f->held + block_len(f) > f->opt.memory;
+}
+
 /* The block to fill; waits until there is one. NULL if the writer has failed, or for want of memory. */
 static struct block *filling(struct vv_flush *f)
 {
@@ -136,7 +147,7 @@ static struct block *filling(struct vv_flush *f)
 	bool failed;
 
 	pthread_mutex_lock(&f->lock);
-	while (f->count == f->size && !f->error.code)
+	while ((f->count == f->size || is_full(f)) && !f->error.code)
 		pthread_cond_wait(&f->change, &f->lock);
 	failed = f->error.code != 0;
 	if (failed)
@@ -185,8 +196,7 @@ static void run_gather(void *arg)
 
 static int encode(struct block *b)
 {
-	size_t cap = vv_choice_bound(&b->flush->choice, b->flush->opt.block);
-	struct vv_recipe how = vv_recipe_plain(b->width);
+	size_t cap = coded_bound(b->flush, b->flush->opt.block);
 
 	if (b->n_parts > 1 && gather(b) < 0)
 		return VV_ENOMEM;
@@ -194,7 +204,7 @@ static int encode(struct block *b)
 		b->coded = vv_mem_map(cap);
 	if (!b->coded)
 		return VV_ENOMEM;
-	return b->codec->encode(b->part[0].iov_base, b->raw_len, &how, b->coded, cap, b->flush->opt.level, &b->stored_len);
+	return b->codec->encode(b->part[0].iov_base, b->raw_len, &b->how, b->coded, cap, b->flush->opt.level, &b->stored_len);
 }
 
 static void code_block(void *arg)
@@ -220,27 +230,6 @@ static void run_block(struct vv_task *t)
 		vv_err_save(b->rc, &b->error);
 }
 
-/* Would coding make the whole faster? The sink takes `sink` bytes a second, all cores together code `speed`, and what
- * is left has size 1/ratio. */
-static bool pays(struct vv_flush *f, const struct vv_codec *c, const uint8_t *p, size_t n, unsigned width)
-{
-	struct vv_recipe how = vv_recipe_plain(width);
-	size_t cap = c->bound(n), got = 0;
-	uint8_t *to = vv_mem_new(cap, 1);
-	double sink = vv_store_rate(f->put->store), start = vv_clock_s(), speed, ratio, through;
-	int rc = to ? c->encode(p, n, &how, to, cap, f->opt.level, &got) : VV_ENOMEM;
-
-	vv_mem_free(to);
-	if (rc == 0 && got && f->opt.always)
-		return 20 * got < 19 * n;
-	if (rc || !got || sink <= 0)
-		return false;
-	speed = (double)n / (vv_clock_s() - start + 1e-9) * vv_pool_width(f->pool);
-	ratio = (double)n / (double)got;
-	through = speed < sink * ratio ? speed : sink * ratio;
-	return ratio > 1.05 && through > 1.1 * sink;
-}
-
 static void sample(void *arg)
 {
 	struct block *b = arg;
@@ -248,7 +237,8 @@ static void sample(void *arg)
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
 
 	if (b->part[0].iov_len >= n || gather(b) == 0)
-		f->coding = pays(f, b->codec, b->part[0].iov_base, n, b->width);
+		f->coding = vv_choice_pays(b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_store_rate(f->put->store),
+					   vv_pool_width(f->pool), f->opt.always);
 }
 
 /* auto looks at the first block that it can judge, and again every so often. Memory that is gone is found out by who stores. */
@@ -258,9 +248,9 @@ static const struct vv_codec *codec_for(struct vv_flush *f, struct block *b)
 
 	if (!f->opt.codec || (f->opt.automatic && (b->raw_len < 4096 || (!look && !f->coding))))
 		return NULL;
-	if (vv_choice_is_due(&f->choice, b->width, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
-		vv_choice_try(&f->choice, b->width, f->added, b->raw, b->raw_len);
-	b->codec = vv_choice_codec(&f->choice, b->width);
+	if (vv_choice_is_due(&f->choice, &b->form, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
+		vv_choice_try(&f->choice, &b->form, f->added, b->raw, b->raw_len);
+	b->codec = vv_choice_codec(&f->choice, &b->form, &b->how);
 	if (!f->opt.automatic || !look)
 		return b->codec;
 	f->coding = false;
@@ -299,6 +289,10 @@ static int write_block(struct vv_flush *f, struct block *b)
 
 static void empty_block(struct block *b)
 {
+	if (b->gathered && b->raw_len > BIG) {
+		vv_mem_discard(b->raw, b->raw_len);
+		vv_mem_discard(b->coded, b->coded ? b->stored_len : 0);
+	}
 	b->n_parts = b->n_owed = 0;
 	b->raw_len = 0;
 	b->gathered = false;
@@ -314,6 +308,7 @@ static void *write_blocks(void *arg)
 	for (;;) {
 		struct block *b;
 		bool failed = f->error.code != 0;
+		size_t len;
 		int rc = 0;
 
 		if (f->count == 0 && f->closing)
@@ -330,8 +325,10 @@ static void *write_blocks(void *arg)
 			vv_pool_wait(f->pool, &b->task);
 		if (!failed)
 			rc = write_block(f, b);
+		len = b->raw_len;
 		empty_block(b);
 		pthread_mutex_lock(&f->lock);
+		f->held -= len;
 		if (rc)
 			vv_err_save(rc, &f->error);
 		if (rc && f->opt.stored)
@@ -366,13 +363,15 @@ static int send(struct vv_flush *f, struct block *b)
 
 	if (rc)
 		return rc;
-	b->codec = codec_for(f, b);
+	b->how = f->turn.how;
+	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);
 	b->task.run = run_block;
 	f->added += b->raw_len;
 	b->alone = !b->codec && b->raw_len <= CHECK_ALONE;
 	if (!b->alone)
 		vv_pool_submit(f->pool, &b->task);
 	pthread_mutex_lock(&f->lock);
+	f->held += b->raw_len;
 	f->count++;
 	pthread_cond_broadcast(&f->change);
 	pthread_mutex_unlock(&f->lock);
@@ -411,9 +410,9 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 		void *out;
 	} at = { .in = p };
 
-	if (!b->gathered && last && (uint8_t *)last->iov_base + last->iov_len == p) {
+	if (!b->flush->opt.copy && !b->gathered && last && (uint8_t *)last->iov_base + last->iov_len == p) {
 		last->iov_len += n;
-	} else if (!b->gathered && b->n_parts < PARTS) {
+	} else if (!b->flush->opt.copy && !b->gathered && b->n_parts < PARTS) {
 		b->part[b->n_parts++] = (struct iovec){ at.out, n };
 	} else {
 		int rc = copy_into(b, p, n);
@@ -426,20 +425,20 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 	return 0;
 }
 
+/* A block that has come to something is not spoiled by numbers of another form. */
+static bool is_other(const struct vv_flush *f, const struct block *b, const struct vv_form *form)
+{
+	return form && f->opt.codec && !f->turn.set && b->raw_len >= BLOCK_MIN && !vv_recipe_same_form(&b->form, form);
+}
+
 static void note_form(struct block *b, const struct vv_form *form, size_t n)
 {
 	static const struct vv_form none = { 0 };
 	const struct vv_form *f = form ? form : &none;
 
-	if (b->raw_len == 0)
-		b->form = *f;
-	else if (!vv_recipe_same_form(&b->form, f) && b->form.type == f->type)
-		b->form = (struct vv_form){ .type = f->type };
-	else if (b->form.type != f->type)
-		b->form = none;
+	b->form = b->raw_len ? vv_recipe_common_form(&b->form, f) : *f;
 	if (n % vv_head_type_size(b->form.type))
 		b->form = none;
-	b->width = (unsigned)vv_head_type_size(b->form.type);
 }
 
 static bool owe(struct block *b, uint32_t tag)
@@ -466,6 +465,7 @@ static bool is_enough(struct vv_flush *f, const struct block *b)
 int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag)
 {
 	const uint8_t *from = p;
+	size_t block = block_len(f);
 
 	while (n > 0) {
 		struct block *b = filling(f);
@@ -474,8 +474,8 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_fo
 
 		if (!b)
 			return failure(f);
-		take = f->opt.block - b->raw_len;
-		if ((take < n && n <= f->opt.block) || (take >= n && !owe(b, tag))) {
+		take = block - b->raw_len;
+		if ((take < n && n <= block) || is_other(f, b, form) || (take >= n && !owe(b, tag))) {
 			rc = send(f, b); /* a chunk is not cut if it need not be */
 			if (rc)
 				return rc;
@@ -484,7 +484,7 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_fo
 		take = take < n ? take : n;
 		note_form(b, form, take);
 		rc = note(b, from, take);
-		if (rc == 0 && (b->raw_len == f->opt.block || (take == n && is_enough(f, b))))
+		if (rc == 0 && (b->raw_len == block || (take == n && is_enough(f, b))))
 			rc = send(f, b);
 		if (rc)
 			return rc;
@@ -522,7 +522,18 @@ vv_layer_coder vv_flush_coder(const struct vv_flush *f)
 	return f->opt.automatic && !f->coding ? vv_section_encode_small : vv_section_encode;
 }
 
-int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
+int vv_flush_turn(struct vv_flush *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block)
+{
+	int rc = vv_flush_push(f);
+
+	f->turn.set = true;
+	f->turn.codec = codec;
+	f->turn.how = *how;
+	f->turn.block = block < f->opt.block ? block : f->opt.block;
+	return rc;
+}
+
+int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out)
 {
 	int rc = vv_flush_push(f);
 
@@ -534,7 +545,18 @@ int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
 	pthread_mutex_unlock(&f->lock);
 	if (rc)
 		return rc;
-	*out = f->blocks;
+	*out = &f->blocks;
+	return 0;
+}
+
+int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
+{
+	const struct vv_blocks *all = NULL;
+	int rc = vv_flush_drain(f, &all);
+
+	if (rc)
+		return rc;
+	*out = *all;
 	f->blocks = (struct vv_blocks){ 0 };
 	return 0;
 }
@@ -556,7 +578,7 @@ void vv_flush_free(struct vv_flush *f)
 		if (!f->ring[i])
 			continue;
 		vv_mem_unmap(f->ring[i]->raw, f->opt.block);
-		vv_mem_unmap(f->ring[i]->coded, vv_choice_bound(&f->choice, f->opt.block));
+		vv_mem_unmap(f->ring[i]->coded, coded_bound(f, f->opt.block));
 		vv_mem_free(f->ring[i]);
 	}
 	vv_payload_blocks_fini(&f->blocks);

@@ -19,24 +19,27 @@ struct vv_flush_options {
 	bool automatic;   /* code only where a sample shows that it pays */
 	bool always;      /* automatic: whatever shrinks is coded, however fast the sink is */
 	bool prompt;      /* somebody may wait for what is being stored */
-	size_t memory;    /* for coding, at most; 0 = no limit */
+	bool copy;        /* what is added is copied at once: the caller need not keep it */
+	size_t memory;    /* for coding, at most; with `copy`: bytes before coding that are under way; 0 = no limit */
 	/* Called on the writing thread: `adds` of the chunks that were added under the tag are written; or, with the tag
 	 * VV_FLUSH_FAILED, that nothing more will be. May be NULL. */
 	void (*stored)(void *arg, uint32_t tag, uint32_t adds);
 	void *arg;
 };
 
-/* From the option's text: "none", "zstd:3", "auto". */
-int vv_flush_parse_codec(const char *text, struct vv_flush_options *out);
-
 int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out);
 /* Appends a chunk of n bytes, which are of this form (NULL: nothing is known of them), to the payload, whole in one block if one can hold
  * it. The bytes stay where they are, unchanged, until they are stored, or the flush is closed. */
 int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag);
+/* From now on blocks of up to `block` bytes (at most the options') are coded by this codec (NULL: none) and recipe, whatever the options
+ * say. What was added before is in blocks of its own. */
+int vv_flush_turn(struct vv_flush *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block);
 /* Would n more bytes be taken without waiting for the sink? */
 bool vv_flush_room(struct vv_flush *f, size_t n);
 /* What was added is written as soon as can be, even if it does not fill a block. */
 int vv_flush_push(struct vv_flush *f);
+/* Everything that was added is written; the blocks so far, the flush's own. */
+int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out);
 /* What codes the tables of the layer, whose blocks were coded like this; NULL: nothing. */
 vv_layer_coder vv_flush_coder(const struct vv_flush *f);
 /* Writes what is left; the blocks as written. */

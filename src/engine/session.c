@@ -1,4 +1,5 @@
 /* The public calls: arguments are checked, the session is locked, and the work is done elsewhere. */
+#include "engine/choice.h"
 #include "engine/session.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -101,7 +102,7 @@ static int configure(struct varve *v, const char *options)
 				  vv_conf_real(&v->conf, "mtbf") };
 	if (vv_conf_number(&v->conf, "grain"))
 		rc = vv_grains_check("option grain", vv_conf_number(&v->conf, "grain"));
-	return rc ? rc : vv_flush_parse_codec(vv_conf_text(&v->conf, "codec"), &v->coding);
+	return rc ? rc : vv_choice_parse(vv_conf_text(&v->conf, "codec"), &v->coding);
 }
 
 /* auto: the kernel's own record of written pages where there is one, else digests alone: a fault per page costs more than it

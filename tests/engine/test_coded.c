@@ -151,7 +151,7 @@ static void end(struct world *w)
 	free(w->p);
 }
 
-/* Numbers become planes, bytes do not; and what comes back is what was there. */
+/* Numbers are coded as such, bytes are not; and what comes back is what was there. */
 static void test_types(void)
 {
 	char url[32];
@@ -165,7 +165,7 @@ static void test_types(void)
 		write_epochs(&w, t, "chunk=128 codec=none", 1, 1);
 		write_epochs(&w, t, "chunk=128 codec=zstd", 2, 3);
 		plain = check_codec(&w, 1, VV_CODEC_NONE);
-		coded = check_codec(&w, 2, types[t].width > 1 ? VV_CODEC_PLANES : VV_CODEC_ZSTD);
+		coded = check_codec(&w, 2, types[t].width > 1 ? VV_CODEC_TYPED : VV_CODEC_ZSTD);
 		CHECK(!has_coded_runs(&w, 1) && has_coded_runs(&w, 2));
 		CHECK(coded < plain / 2);
 		for (unsigned e = 1; e <= 3; e++)
@@ -194,7 +194,7 @@ static void test_mixed(void)
 	CHECK_EQ(varve_protect_array(v, "a", a, VARVE_U32, 1, shape), 0);
 	CHECK_EQ(varve_protect_array(v, "b", b, VARVE_F32, 1, shape), 0);
 	CHECK_EQ(settle_checkpoint(v), 0);
-	check_codec(&w, 1, VV_CODEC_PLANES);
+	check_codec(&w, 1, VV_CODEC_TYPED);
 	CHECK_EQ(varve_protect_array(v, "c", c, VARVE_U16, 1, shape), 0);
 	for (uint32_t i = 0; i < 100; i++)
 		a[i] = i * 7;
@@ -242,7 +242,7 @@ static void test_gc(void)
 	begin(&w, "mem:gc");
 	write_epochs(&w, 1, "chunk=128 block=32KiB codec=zstd", 1, 4);
 	for (unsigned e = 1; e <= 4; e++)
-		size[e] = check_codec(&w, e, VV_CODEC_PLANES);
+		size[e] = check_codec(&w, e, VV_CODEC_TYPED);
 	CHECK_EQ(vv_drop_epoch(&w.lineage, 1, &bytes), 0);
 	CHECK_EQ(vv_drop_epoch(&w.lineage, 2, &bytes), 0);
 	CHECK_EQ(vv_gc_run(&w.lineage, false, &report), 0);
@@ -254,7 +254,7 @@ static void test_gc(void)
 			continue;
 		CHECK(f->get->size <= size[e]);
 		for (size_t i = 0; i < f->blocks.n; i++)
-			sum += f->blocks.v[i].codec == VV_CODEC_PLANES;
+			sum += f->blocks.v[i].codec == VV_CODEC_TYPED;
 		vv_layerio_close(f);
 	}
 	CHECK(sum > 0);
