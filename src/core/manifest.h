@@ -11,6 +11,7 @@
 
 enum {
 	VV_MANIFEST_NAME = 4096,    /* bytes of a file's name with its end */
+	VV_MANIFEST_PART = 255,     /* and of a part of it, between '/' */
 	VV_MANIFEST_FILES = 1 << 20,
 	VV_MANIFEST_KINDS = 1 << 20,
 };
@@ -34,8 +35,9 @@ struct vv_manifest_kind { /* variables of one key; also "(skeleton)" and "(opaqu
 	uint64_t instances, raw, fresh, stored; /* how many; bytes in the files, of them in this layer's payload, of that stored */
 	struct vv_recipe recipe; /* that it was coded by */
 	bool merged;       /* over files */
-	uint32_t promised; /* the ratio that the sample promised, in thousandths; 0: none was taken */
-	uint8_t age;       /* epochs since the sample was taken */
+	uint32_t promised; /* the ratio that it had when the recipe was chosen, in thousandths; 0: none was */
+	uint64_t basis;    /* and about how many bytes were new then */
+	uint8_t age;       /* epochs since */
 };
 
 struct vv_manifest {
