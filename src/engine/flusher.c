@@ -77,14 +77,17 @@ static void end_pass(struct vv_pass *p, int rc)
 
 	if (rc == 0) {
 		vv_pass_accept(p);
-		vv_tiles_end(v, true);
-		vv_layout_judge(v, &p->st);
+		if (!p->load) {
+			vv_tiles_end(v, true);
+			vv_layout_judge(v, &p->st);
+		}
 		return;
 	}
 	vv_stow_free(p);
 	vv_flush_free(p->flush);
 	p->flush = NULL;
-	vv_tiles_end(v, false);
+	if (!p->load)
+		vv_tiles_end(v, false);
 	vv_pass_retract(p);
 	p->st.epoch = p->epoch;
 }

@@ -23,6 +23,8 @@ struct vv_pass {
 	struct vv_copies copies; /* of this rank's content that others store too */
 	uint64_t pos; /* end of the payload */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
+	int (*load)(struct vv_pass *p); /* begins, opens and fills it in place of stow.c; NULL: memory */
+	void *load_arg;
 	struct vv_stow *stow;     /* engine/stow.c, while it is under way */
 	struct vv_claims *claims; /* engine/collective.c: what is new to this rank, before the others are asked; NULL if they are not */
 	struct varve_stats st;

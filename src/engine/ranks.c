@@ -60,7 +60,7 @@ int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_rank
 static const char *call_name(uint64_t call)
 {
 	static const char *const name[] = { "something else",  "varve_open_mpi or varve_open_comm", "varve_checkpoint",
-					    "varve_restart",   "varve_due",       "varve_wait",      "varve_close" };
+					    "varve_restart",   "varve_due",       "varve_wait",      "varve_close",     "pack" };
 
 	return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
 }
@@ -81,6 +81,8 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 		else if (odd < g->size && call == VV_RANKS_OPEN)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options or lineages; all ranks must have the same "
 					"lineage, mode, chunk, digest, dedup, collective, threshold, copies and aggregate", odd);
+		else if (odd < g->size && call == VV_RANKS_PACK)
+			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u are to pack different files, or in different ways", odd);
 		else if (odd < g->size)
 			rc = vv_err_set(VV_EPEER, "rank 0 asks for epoch %" PRId64 ", rank %u for %" PRId64 " (-1: the newest); all ranks "
 					"ask for the same", (int64_t)all[1], odd, (int64_t)all[2 * odd + 1]);

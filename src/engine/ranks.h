@@ -14,7 +14,7 @@ struct vv_talk;
 enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
 
 /* What all ranks call together. */
-enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_WAIT, VV_RANKS_CLOSE };
+enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_WAIT, VV_RANKS_CLOSE, VV_RANKS_PACK };
 
 struct vv_ranks {
 	struct vv_comm *comm; /* for calls that all ranks make */

@@ -186,6 +186,7 @@ struct varve {
 
 	struct vv_listing live; /* for retention */
 	bool has_live;
+	uint64_t cargo; /* counts as memory where bounds are shares of it: engine/pack.c */
 	uint64_t bytes_dropped, bytes_total; /* in layers of dropped epochs since the last gc; in all */
 
 	double fault_cost; /* of the program's threads since the last checkpoint */

@@ -233,7 +233,8 @@ int vv_stow_open(struct vv_pass *p)
 	return vv_pass_open(p, &opt);
 }
 
-int vv_stow_run(struct vv_pass *p)
+/* The content of the regions goes into the layer. */
+static int store_memory(struct vv_pass *p)
 {
 	int rc = 0;
 
@@ -246,6 +247,13 @@ int vv_stow_run(struct vv_pass *p)
 		rc = store_tiles(p->stow);
 	vv_stage("placed");
 	vv_stow_free(p);
+	return rc;
+}
+
+int vv_stow_run(struct vv_pass *p)
+{
+	int rc = p->load ? p->load(p) : store_memory(p);
+
 	if (rc == 0)
 		rc = vv_pass_finish(p);
 	vv_stage("stored");

@@ -14,7 +14,7 @@ static size_t allowed(const struct varve *v, size_t cost)
 {
 	const struct vv_ranks *g = v->group;
 	bool judges = g && g->size > 1 && g->how == VV_RANKS_EXACT;
-	uint64_t memory = 0, bytes;
+	uint64_t memory = v->cargo, bytes;
 	size_t chunks = 0, n;
 
 	for (size_t i = 0; i < v->n_regions; i++) {

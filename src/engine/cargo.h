@@ -1,0 +1,73 @@
+/* Files that are to be packed: open, looked into, and cut into spans, each of one kind of variable. */
+#ifndef VV_ENGINE_CARGO_H
+#define VV_ENGINE_CARGO_H
+
+#include "base/map.h"
+#include "base/pool.h"
+#include "core/braid.h"
+#include "core/kin.h"
+#include "engine/pack.h"
+#include "reader/reader.h"
+#include <sys/stat.h>
+
+struct vv_cargo_file {
+	const char *path, *name; /* the caller's */
+	int fd;
+	struct stat st; /* when it was opened */
+	const char *format;
+	struct vv_runs runs; /* where its bytes are stored: in any order until all of it is */
+};
+
+struct vv_cargo_kind {
+	char *key;  /* for people */
+	char *tag;  /* key and form: what tells it from others */
+	struct vv_form form;
+	struct vv_variable first; /* type and shape of the first of them; its name is not kept */
+	bool opaque; /* bytes of which nothing is known */
+	uint64_t instances, raw;
+	uint32_t last; /* file + 1 that it was last seen in */
+	uint64_t last_dataset; /* and what instance there */
+	/* engine/kinds.c */
+	struct vv_recipe recipe;
+	bool merged, coded, paper;
+	uint32_t promised;
+	uint64_t basis;
+	uint8_t age;
+	/* engine/feed.c */
+	bool begun;
+	uint64_t from, to; /* positions in the payload */
+};
+
+struct vv_cargo {
+	struct vv_cargo_file *file;
+	size_t n_files;
+	struct vv_cargo_kind *kind; /* the first is what is no variable */
+	size_t n_kinds, kinds_cap;
+	struct vv_map by_tag;
+	struct vv_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
+	size_t n_spans, spans_cap;
+	uint64_t bytes;
+};
+
+enum { VV_CARGO_SKELETON = 0 };
+
+struct vv_cargo_options {
+	const struct vv_kin *kin; /* NULL: files are not looked into */
+	uint64_t small;           /* variables of fewer bytes are skeleton */
+	bool by_shape;            /* variables of one key whose rows differ are of different kinds */
+};
+
+/* Names are the caller's and stay. What is not a regular file, or cannot be opened, is an error that names it. */
+int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_cargo_options *opt, struct vv_pool *pool,
+		  struct vv_cargo *out);
+void vv_cargo_close(struct vv_cargo *c);
+/* Cuts the list of files into `shares` stretches of about as many bytes each: first[i] is where the i-th begins, first[shares] is n. */
+int vv_cargo_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
+/* All n bytes; a file that has become shorter is an error. */
+int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n);
+/* Are all files still as they were when they were opened? */
+int vv_cargo_check(const struct vv_cargo *c);
+/* Span numbers by kind, then file, then offset: new memory. */
+int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out);
+
+#endif

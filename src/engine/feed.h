@@ -1,0 +1,27 @@
+/* Files' bytes on their way into a layer: read and hashed on all cores, in slabs; what is not stored yet goes to the flush, in order. */
+#ifndef VV_ENGINE_FEED_H
+#define VV_ENGINE_FEED_H
+
+#include "engine/cargo.h"
+#include "engine/pass.h"
+
+struct vv_feed;
+
+struct vv_feed_options {
+	size_t chunk;  /* of what is not cut by its content */
+	bool dedup;
+	size_t memory; /* for slabs, about */
+	struct vv_progress progress;
+};
+
+/* The pass is open. */
+int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_options *opt, struct vv_feed **out);
+/* The next stretch of a file, of a kind. */
+int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len);
+/* Bytes of our own, as the next and only stretch of a region: where they came to lie. */
+int vv_feed_bytes(struct vv_feed *f, const uint8_t *bytes, size_t n, struct vv_runs *out);
+/* Everything that was added is placed. */
+int vv_feed_drain(struct vv_feed *f);
+void vv_feed_close(struct vv_feed *f); /* NULL is fine */
+
+#endif

@@ -1,0 +1,365 @@
+#include "engine/kinds.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/taste.h"
+#include "core/cdc.h"
+#include "engine/session.h"
+#include <string.h>
+
+enum {
+	TINY = 4 << 10,           /* what has fewer bytes in all files goes with the skeleton */
+	BLOCK = 1 << 20,
+	BLOCK_MERGED = 8 << 20,
+	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
+	OLDEST = 16,              /* epochs for which a choice is not questioned */
+	LEVEL_SKELETON = 9,
+	WINDOW = VV_TASTE_BYTES,
+	FAR = 8,                  /* windows that are looked at for one full of what is new */
+	MAX_SEEN = 1024,
+	SHARE = 16,               /* one part in so many is looked at, */
+	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
+};
+
+static const double MERGE = 1.10;
+
+const struct vv_codec *vv_kinds_codec(const struct vv_cargo_kind *k)
+{
+	return k->coded ? vv_codec_numbered(k->paper ? VV_CODEC_PAPER : vv_taste_codec(&k->recipe)) : NULL;
+}
+
+size_t vv_kinds_block(const struct vv_cargo_kind *k)
+{
+	if (k->recipe.predictor == VV_PREDICT_TRAIL)
+		return BLOCK_TRAIL;
+	return k->merged ? BLOCK_MERGED : BLOCK;
+}
+
+size_t vv_kinds_largest_block(const struct vv_cargo *c)
+{
+	size_t most = BLOCK;
+
+	for (size_t i = 0; i < c->n_kinds; i++)
+		if (vv_kinds_block(&c->kind[i]) > most)
+			most = vv_kinds_block(&c->kind[i]);
+	return most;
+}
+
+/* ---- samples --------------------------------------------------------------------------------------------------------------- */
+
+struct source { /* the spans of a kind in one file: one stream */
+	const uint32_t *span;
+	size_t n;
+	uint64_t len;
+};
+
+struct pick { /* what is found out of a kind */
+	const struct varve *v;
+	struct vv_cargo *cargo;
+	struct vv_cargo_kind *kind;
+	const struct vv_manifest_kind *before; /* how it was coded last time; NULL: it was not there */
+	const struct vv_pack_options *opt;
+	const struct vv_cdc *cdc;
+	size_t chunk;
+	const uint32_t *span; /* its own */
+	size_t n_spans;
+	struct source *source;
+	size_t n_sources;
+	uint8_t *bytes; /* room for all samples */
+	struct vv_sample sample[VV_TASTE_SAMPLES];
+	size_t n_samples;
+	struct vv_digest *seen; /* of chunks in samples */
+	size_t n_seen;
+	size_t looked, fresh; /* bytes: in windows; of them such that no epoch has, and no other sample */
+	int rc;
+	struct vv_err_state error;
+};
+
+static int read_stream(const struct vv_cargo *c, const struct source *s, uint64_t from, uint8_t *to, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && n && i < s->n; i++) {
+		const struct vv_span *x = &c->span[s->span[i]];
+		size_t take;
+
+		if (from >= x->len) {
+			from -= x->len;
+			continue;
+		}
+		take = x->len - from < n ? (size_t)(x->len - from) : n;
+		rc = vv_cargo_read(c, x->file, x->at + from, to, take);
+		to += take;
+		n -= take;
+		from = 0;
+	}
+	return rc;
+}
+
+static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
+{
+	struct vv_digest d;
+
+	if (p->n_seen == MAX_SEEN)
+		return true;
+
+	if (bytes[0] == 0 && (n == 1 || memcmp(bytes, bytes + 1, n - 1) == 0))
+		return true;
+	p->v->digest(bytes, n, &d);
+	for (size_t i = 0; i < p->n_seen; i++)
+		if (vv_digest_equal(&p->seen[i], &d))
+			return true;
+	p->seen[p->n_seen++] = d;
+	return vv_index_find(&p->v->history.index, &d) != VV_INDEX_NONE;
+}
+
+static size_t chunk_at(const struct pick *p, const uint8_t *bytes, size_t left)
+{
+	size_t n = p->kind->opaque ? vv_cdc_next(p->cdc, bytes, left, true) : p->chunk;
+
+	return n < left ? n : left;
+}
+
+/* Of n bytes those that are new go to the end of the sample. */
+static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
+{
+	for (size_t at = 0, len; at < n && s->n < WINDOW; at += len) {
+		len = chunk_at(p, bytes + at, n - at);
+		p->looked += len;
+		if (is_known(p, bytes + at, len))
+			continue;
+		p->fresh += len;
+		len = len < WINDOW - s->n ? len : WINDOW - s->n;
+		memcpy(to + s->n, bytes + at, len);
+		s->n += len;
+	}
+}
+
+/* Dedup takes what is known before anything is coded, so a recipe is chosen by what is not, as it will lie in the payload: from some place on, until
+ * there is enough of it. */
+static int take_sample(struct pick *p, const struct source *s, double where)
+{
+	uint8_t *to = p->bytes + p->n_samples * WINDOW, *bytes = p->bytes + (size_t)VV_TASTE_SAMPLES * WINDOW;
+	struct vv_sample *sample = &p->sample[p->n_samples];
+	uint64_t from = s->len > WINDOW ? (uint64_t)((double)(s->len - WINDOW) * where) : 0, end;
+	int rc = 0;
+
+	from -= from % p->chunk;
+	end = s->len - from < (uint64_t)FAR * WINDOW ? s->len : from + (uint64_t)FAR * WINDOW;
+	*sample = (struct vv_sample){ to, 0 };
+	for (size_t n; rc == 0 && from < end && sample->n < WINDOW; from += n) {
+		n = end - from < WINDOW ? (size_t)(end - from) : WINDOW;
+		rc = read_stream(p->cargo, s, from, bytes, n);
+		if (rc == 0)
+			keep_fresh(p, bytes, n, sample, to);
+	}
+	p->n_samples += sample->n > 0;
+	return rc;
+}
+
+/* Of variables the same place in each of several files; of what is no single array pairs of files, each at another place, since it is not alike
+ * everywhere. Few long samples tell more than many short ones. */
+static int take_samples(struct pick *p)
+{
+	size_t want = (size_t)(p->kind->raw / SHARE / WINDOW), files;
+	int rc = 0;
+
+	want = want < 2 ? 2 : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
+	files = p->kind->raw / p->n_sources < WINDOW ? VV_TASTE_SAMPLES : want;
+	files = files < p->n_sources ? files : p->n_sources;
+	want = want > files ? want : files;
+	for (size_t i = 0; rc == 0 && i < want; i++) {
+		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
+
+		rc = take_sample(p, &p->source[i % files * p->n_sources / files], ((double)(i / per) + 0.5) / (double)turns);
+	}
+	return rc;
+}
+
+static int find_sources(struct pick *p)
+{
+	size_t cap = 0;
+
+	for (size_t i = 0; i < p->n_spans; i++) {
+		const struct vv_span *x = &p->cargo->span[p->span[i]];
+
+		if (i == 0 || p->cargo->span[p->span[i - 1]].file != x->file) {
+			if (vv_mem_room(&p->source, p->n_sources, &cap, sizeof(*p->source)) < 0)
+				return VV_ENOMEM;
+			p->source[p->n_sources++] = (struct source){ .span = &p->span[i] };
+		}
+		p->source[p->n_sources - 1].n++;
+		p->source[p->n_sources - 1].len += x->len;
+	}
+	return 0;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------------------------- */
+
+static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, const struct vv_cargo_kind *k)
+{
+	for (size_t i = 0; i < m->n_kinds; i++) {
+		const struct vv_manifest_kind *b = &m->kind[i];
+
+		if (strcmp(b->key, k->key) == 0 && b->type == k->first.type && b->ndim == k->first.ndim &&
+		    memcmp(b->dim, k->first.dim, b->ndim * sizeof(b->dim[0])) == 0)
+			return b;
+	}
+	return NULL;
+}
+
+/* Does it still do what it did when it was chosen, and is there not much more to be coded than there was then? */
+static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
+{
+	return b->promised && b->age < OLDEST && fresh <= GROWN * b->basis &&
+	       (!b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 19);
+}
+
+static int choose(struct pick *p)
+{
+	struct vv_cargo_kind *k = p->kind;
+	struct vv_taste taste = { 0 };
+	uint64_t fresh = p->looked ? (uint64_t)((double)k->raw * (double)p->fresh / (double)p->looked) : 0;
+	int rc;
+
+	if (p->before && holds(p->before, fresh)) {
+		k->recipe = p->before->recipe;
+		k->merged = p->before->merged;
+		k->promised = p->before->promised;
+		k->basis = p->before->basis;
+		k->age = (uint8_t)(p->before->age + 1);
+		k->coded = true;
+		return 0;
+	}
+	rc = vv_taste_choose(&k->form, (enum vv_effort)p->opt->effort, p->sample, p->n_samples, &taste);
+	if (rc)
+		return rc;
+	k->recipe = taste.recipe;
+	k->promised = taste.ratio < 4e6 ? (uint32_t)(taste.ratio * 1000) : UINT32_MAX;
+	k->basis = fresh;
+	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL);
+	k->coded = true;
+	return 0;
+}
+
+static int look_and_choose(struct pick *p)
+{
+	size_t room = ((size_t)VV_TASTE_SAMPLES + 1) * WINDOW;
+	int rc;
+
+	p->bytes = vv_mem_map(room);
+	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
+	rc = p->bytes && p->seen ? find_sources(p) : VV_ENOMEM;
+	if (rc == 0)
+		rc = take_samples(p);
+	if (rc == 0)
+		rc = choose(p);
+	vv_mem_free(p->source);
+	vv_mem_free(p->seen);
+	vv_mem_unmap(p->bytes, room);
+	return rc;
+}
+
+static void run_choose(void *arg, size_t i)
+{
+	struct pick *p = (struct pick *)arg + i;
+
+	p->rc = look_and_choose(p);
+	if (p->rc)
+		vv_err_save(p->rc, &p->error);
+}
+
+static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk)
+{
+	struct vv_cdc cdc;
+	struct pick *pick = vv_mem_new(c->n_kinds, sizeof(*pick));
+	uint32_t *order = NULL;
+	size_t n = 0, at = 0;
+	int rc = pick ? vv_cargo_by_kind(c, &order) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = vv_cdc_init(&cdc, VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX);
+
+	for (size_t i = 0; rc == 0 && at < c->n_spans; i++) {
+		size_t first = at;
+
+		while (at < c->n_spans && c->span[order[at]].kin == i)
+			at++;
+		if (at > first && i != VV_CARGO_SKELETON)
+			pick[n++] = (struct pick){ .v = v, .cargo = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
+						   .opt = opt, .cdc = &cdc, .chunk = chunk, .span = order + first, .n_spans = at - first };
+	}
+	if (rc == 0)
+		vv_pool_each(v->pool, n, run_choose, pick);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = pick[i].rc ? vv_err_restore(&pick[i].error) : 0;
+	vv_mem_free(order);
+	vv_mem_free(pick);
+	return rc;
+}
+
+static void fold_tiny(struct vv_cargo *c)
+{
+	struct vv_cargo_kind *skeleton = &c->kind[VV_CARGO_SKELETON];
+
+	for (size_t i = 0; i < c->n_spans; i++) {
+		struct vv_cargo_kind *k = &c->kind[c->span[i].kin];
+
+		if (k != skeleton && k->raw < TINY)
+			c->span[i].kin = VV_CARGO_SKELETON;
+	}
+	for (size_t i = 1; i < c->n_kinds; i++)
+		if (c->kind[i].raw < TINY) {
+			skeleton->raw += c->kind[i].raw;
+			c->kind[i].raw = c->kind[i].instances = 0;
+		}
+}
+
+/* ---- S3 -------------------------------------------------------------------------------------------------------------------- */
+
+/* The paper's codecs: FPC for doubles, fpzip for floats, an LZ for all else, then deflate; with one pass only, deflate where nothing is known of the
+ * bytes, else the first. */
+static struct vv_recipe paper_recipe(const struct vv_cargo_kind *k, bool variable, bool single)
+{
+	struct vv_recipe r = { .width = 1, .record = 1, .predictor = VV_PREDICT_LZ, .coder = single && variable ? VV_CODEC_NONE : VV_CODEC_PAPER };
+
+	if (!variable && single)
+		r.predictor = VV_PREDICT_NONE;
+	if (!variable || (k->form.type != VV_TYPE_F64 && k->form.type != VV_TYPE_F32))
+		return r;
+	r.predictor = k->form.type == VV_TYPE_F64 ? VV_PREDICT_FPC : VV_PREDICT_FPZIP;
+	r.width = k->form.type == VV_TYPE_F64 ? 8 : 4;
+	r.level = k->form.type == VV_TYPE_F64 ? 2 : 0;
+	r.real = true;
+	r.swapped = k->form.swapped;
+	return r;
+}
+
+static int as_in_paper(struct vv_cargo *c, const struct vv_pack_options *opt)
+{
+	bool aware = opt->scheme == VV_PACK_AWARE || opt->scheme == VV_PACK_AWARE_BLOCK;
+
+	if (!vv_codec_numbered(VV_CODEC_PAPER))
+		return vv_err_set(VV_ENOTSUP, "the schemes of the paper need zlib, which this varve was built without; --scheme auto does not");
+	for (size_t i = 0; i < c->n_kinds; i++) {
+		struct vv_cargo_kind *k = &c->kind[i];
+
+		k->recipe = paper_recipe(k, aware && i != VV_CARGO_SKELETON && !k->opaque, opt->single);
+		k->merged = k->coded = k->paper = true;
+	}
+	return 0;
+}
+
+int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
+		    bool coding)
+{
+	int level = opt->effort == VV_PACK_FAST ? 1 : opt->effort == VV_PACK_MAX ? 19 : LEVEL_SKELETON;
+
+	if (opt->scheme != VV_PACK_AUTO)
+		return as_in_paper(c, opt);
+	fold_tiny(c);
+	c->kind[VV_CARGO_SKELETON].recipe =
+		(struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = (int8_t)level };
+	c->kind[VV_CARGO_SKELETON].merged = true;
+	c->kind[VV_CARGO_SKELETON].coded = coding;
+	return coding && vv_codec_numbered(VV_CODEC_TYPED) ? choose_all(v, c, before, opt, chunk) : 0;
+}

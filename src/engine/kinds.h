@@ -1,0 +1,17 @@
+/* How each kind of variable is coded: as the last epoch did while that still holds what it promised, else by what samples say. */
+#ifndef VV_ENGINE_KINDS_H
+#define VV_ENGINE_KINDS_H
+
+#include "codec/codec.h"
+#include "engine/cargo.h"
+
+/* before: of the last epoch; may be empty. chunk: of what is not cut by its content. Kinds that are too small for blocks of their own become skeleton. */
+int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
+		    bool coding);
+/* What codes its blocks, NULL for nothing; and how large they are. */
+const struct vv_codec *vv_kinds_codec(const struct vv_cargo_kind *k);
+size_t vv_kinds_block(const struct vv_cargo_kind *k);
+/* The largest that any of them has. */
+size_t vv_kinds_largest_block(const struct vv_cargo *c);
+
+#endif

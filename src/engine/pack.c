@@ -1,0 +1,503 @@
+/* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (cargo.c),
+ * how each kind of them is coded (kinds.c), and that they are placed in the order of their kinds (feed.c). */
+#include "engine/pack.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/braid.h"
+#include "engine/feed.h"
+#include "engine/kinds.h"
+#include "engine/ranks.h"
+#include "engine/restore.h"
+#include "engine/tiles.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SMALL = 64,
+	BLOCK_PAPER = 4096,
+	CHUNKS = 1 << 20,                /* of a share; where there are more bytes, chunks are larger */
+	MEMORY_SLABS = 48 << 20,
+	MEMORY_CODING = 64 << 20,        /* before it is coded; twice that with it */
+	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
+	LEAST_TOLD = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
+	NAME_SHORT = 200,                /* a region's name is that of its file, if it is no longer */
+};
+
+struct pack {
+	struct varve *v;
+	const struct vv_pack_options *opt;
+	const struct vv_pack_file *file; /* of this rank */
+	size_t n_files;
+	struct vv_kin *kin;
+	struct vv_cargo cargo;
+	struct vv_manifest before;
+	struct vv_manifest manifest;
+	bool coding;
+};
+
+/* ---- what there was before --------------------------------------------------------------------------------------------------- */
+
+/* The manifest of the epoch that is continued, if it has one. It only saves samples, so whatever is wrong with it is of no account. */
+static void look_back(struct pack *k)
+{
+	struct varve *v = k->v;
+	struct vv_table t = { 0 };
+	size_t at;
+	uint8_t *bytes = NULL;
+
+	if (!v->epoch || vv_table_load(&v->lineage, v->epoch, v->rank, &t) < 0)
+		return;
+	at = vv_table_find(&t, VV_MANIFEST_REGION);
+	if (at < t.n)
+		bytes = vv_mem_new((size_t)t.region[at].shape.len, 1);
+	if (bytes) {
+		struct vv_want want = { &t.region[at].runs, 0, t.region[at].shape.len, bytes, NULL };
+
+		if (vv_restore_read(&v->lineage, v->pool, &want, 1) == 0)
+			(void)!vv_manifest_get(&k->before, bytes, (size_t)t.region[at].shape.len);
+	}
+	vv_mem_free(bytes);
+	vv_table_fini(&t);
+}
+
+/* ---- placing ------------------------------------------------------------------------------------------------------------------ */
+
+/* The larger the set, the larger the chunks: what is known of them in memory and stored of them as digests stays within bounds. */
+static size_t chunk_for(const struct varve *v, uint64_t bytes)
+{
+	size_t chunk = (size_t)vv_conf_number(&v->conf, "chunk");
+
+	while (chunk < VV_MAX_CHUNK && bytes / chunk > CHUNKS)
+		chunk *= 2;
+	return chunk;
+}
+
+static int feed_by_kind(struct pack *k, struct vv_feed *feed)
+{
+	uint32_t *order = NULL;
+	int rc = vv_cargo_by_kind(&k->cargo, &order);
+
+	for (size_t i = 0; rc == 0 && i < k->cargo.n_spans; i++) {
+		const struct vv_span *s = &k->cargo.span[order[i]];
+
+		rc = vv_feed_add(feed, s->kin, s->file, s->at, s->len);
+	}
+	vv_mem_free(order);
+	return rc;
+}
+
+static int feed_braided(struct pack *k, struct vv_feed *feed)
+{
+	static const enum vv_braid scheme[] = {
+		[VV_PACK_AGNOSTIC] = VV_BRAID_AGNOSTIC,
+		[VV_PACK_AGNOSTIC_BLOCK] = VV_BRAID_AGNOSTIC_BLOCK,
+		[VV_PACK_AWARE] = VV_BRAID_AWARE,
+		[VV_PACK_AWARE_BLOCK] = VV_BRAID_AWARE_BLOCK,
+	};
+	struct vv_braid_order *b = NULL;
+	struct vv_strand s;
+	int rc = vv_braid_new(scheme[k->opt->scheme], k->cargo.span, k->cargo.n_spans, k->opt->group,
+			      k->opt->block ? k->opt->block : BLOCK_PAPER, &b);
+
+	while (rc == 0 && vv_braid_next(b, &s)) {
+		const struct vv_span *x = &k->cargo.span[s.span];
+
+		rc = vv_feed_add(feed, x->kin, x->file, x->at + s.from, s.len);
+	}
+	vv_braid_free(b);
+	return rc;
+}
+
+/* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
+
+/* Blocks are of one kind each, and lie in the order of the payload. */
+static uint64_t stored_of(const struct vv_blocks *b, uint64_t from, uint64_t to)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = from < to ? vv_payload_block_find(b, from) : b->n; i < b->n && b->extent.v[b->v[i].extent].pos < to; i++)
+		sum += b->v[i].stored_len;
+	return sum;
+}
+
+/* What a recipe is held to later is what it did the first time: a sample does not tell what dedup leaves of the bytes. */
+static uint32_t promise_of(const struct vv_cargo_kind *from, const struct vv_manifest_kind *did)
+{
+	uint64_t ratio = did->stored ? did->fresh * 1000 / did->stored : 0;
+
+	if (from->age || did->fresh < LEAST_TOLD || !from->promised)
+		return from->promised;
+	return ratio < UINT32_MAX ? (uint32_t)ratio : UINT32_MAX;
+}
+
+static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
+{
+	for (size_t i = 0; i < k->cargo.n_kinds; i++) {
+		const struct vv_cargo_kind *from = &k->cargo.kind[i];
+		struct vv_manifest_kind *to;
+
+		if (from->raw == 0)
+			continue;
+		to = vv_manifest_add_kind(&k->manifest, from->key);
+		if (!to)
+			return VV_ENOMEM;
+		to->type = from->first.type;
+		to->width = from->first.width ? from->first.width : 1;
+		to->swapped = from->first.swapped;
+		to->ndim = from->first.ndim;
+		memcpy(to->dim, from->first.dim, sizeof(to->dim));
+		to->instances = from->instances;
+		to->raw = from->raw;
+		to->fresh = from->to - from->from;
+		to->stored = stored_of(blocks, from->from, from->to);
+		to->recipe = from->recipe;
+		to->merged = from->merged;
+		to->promised = promise_of(from, to);
+		to->basis = from->basis;
+		to->age = from->age;
+	}
+	return 0;
+}
+
+static int tell_files(struct pack *k)
+{
+	for (size_t i = 0; i < k->cargo.n_files; i++) {
+		const struct vv_cargo_file *from = &k->cargo.file[i];
+		struct vv_manifest_file *to = vv_manifest_add_file(&k->manifest, from->name);
+
+		if (!to)
+			return VV_ENOMEM;
+		to->region = (uint32_t)i;
+		to->mode = (uint32_t)from->st.st_mode & 07777;
+		to->mtime_s = from->st.st_mtim.tv_sec;
+		to->mtime_ns = (uint32_t)from->st.st_mtim.tv_nsec;
+		to->format = vv_mem_strdup(from->format);
+		if (!to->format)
+			return VV_ENOMEM;
+	}
+	return 0;
+}
+
+static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *out)
+{
+	static const char *const scheme[] = { "auto", "agnostic", "agnostic-block", "aware", "aware-block" };
+	static const char *const effort[] = { "fast", "default", "max" };
+	int rc;
+
+	k->manifest.scheme = vv_mem_strdup(scheme[k->opt->scheme]);
+	k->manifest.effort = vv_mem_strdup(effort[k->opt->effort]);
+	rc = k->manifest.scheme && k->manifest.effort ? tell_files(k) : VV_ENOMEM;
+	if (rc == 0)
+		rc = tell_kinds(k, blocks);
+	if (rc)
+		return rc;
+	vv_manifest_put(&k->manifest, out);
+	return vv_buf_check(out);
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------------------------------------ */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct vv_run *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Its runs, in order, and joined. */
+static int settle_runs(struct vv_runs *from, struct vv_runs *out)
+{
+	int rc = 0;
+
+	if (from->n)
+		qsort(from->v, from->n, sizeof(*from->v), by_place);
+	for (size_t i = 0; rc == 0 && i < from->n; i++)
+		rc = vv_run_add(out, from->v[i]);
+	vv_run_fini(from);
+	return rc;
+}
+
+static struct vv_head_region *add_region(struct vv_head *h, const char *name, uint64_t len, size_t chunk)
+{
+	struct vv_head_region *r = &h->region[h->n_regions];
+
+	r->name = vv_mem_strdup(name);
+	if (!r->name)
+		return NULL;
+	r->shape = (struct vv_shape){ .len = len, .chunk = (uint32_t)chunk };
+	h->n_regions++;
+	return r;
+}
+
+/* A region is called like its file; where that is too long, by its end and its number. */
+static void region_name(const char *name, size_t i, char out[VV_MAX_NAME + 1])
+{
+	size_t n = strlen(name);
+
+	if (n <= NAME_SHORT)
+		snprintf(out, VV_MAX_NAME + 1, "%s", name);
+	else
+		snprintf(out, VV_MAX_NAME + 1, "...%s#%zu", name + n - NAME_SHORT, i);
+}
+
+static int lay_out(struct pack *k, struct vv_pass *p, struct vv_runs *manifest, size_t manifest_len, size_t chunk)
+{
+	struct vv_head *h = &p->head;
+	struct vv_head_region *r;
+	int rc = 0;
+
+	vv_mem_free(h->region);
+	h->n_regions = 0;
+	h->region = vv_mem_new(k->cargo.n_files + 1, sizeof(*h->region));
+	if (!h->region)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < k->cargo.n_files; i++) {
+		struct vv_cargo_file *f = &k->cargo.file[i];
+		char name[VV_MAX_NAME + 1];
+
+		region_name(f->name, i, name);
+		r = add_region(h, name, (uint64_t)f->st.st_size, chunk);
+		rc = r ? settle_runs(&f->runs, &r->runs) : VV_ENOMEM;
+	}
+	r = rc ? NULL : add_region(h, VV_MANIFEST_REGION, manifest_len, chunk);
+	if (rc == 0 && !r)
+		rc = VV_ENOMEM;
+	if (rc == 0) {
+		r->runs = *manifest;
+		*manifest = (struct vv_runs){ 0 };
+	}
+	p->st.bytes_memory = p->st.bytes_dirty = k->cargo.bytes + manifest_len;
+	return rc;
+}
+
+/* ---- an epoch --------------------------------------------------------------------------------------------------------------------------- */
+
+static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
+{
+	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 9 };
+	const struct vv_feed_options opt = {
+		.chunk = chunk,
+		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->dedup,
+		.memory = MEMORY_SLABS,
+		.progress = k->opt->progress,
+	};
+	struct vv_feed *feed = NULL;
+	const struct vv_blocks *blocks = NULL;
+	struct vv_buf manifest = { 0 };
+	struct vv_runs runs = { 0 };
+	int rc = vv_feed_open(p, &k->cargo, &opt, &feed);
+
+	if (rc == 0)
+		rc = k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed) : feed_braided(k, feed);
+	if (rc == 0)
+		rc = vv_feed_drain(feed);
+	if (rc == 0)
+		rc = vv_cargo_check(&k->cargo);
+	if (rc == 0)
+		rc = vv_flush_drain(p->flush, &blocks);
+	if (rc == 0)
+		rc = tell(k, blocks, &manifest);
+	if (rc == 0)
+		rc = vv_flush_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
+	if (rc == 0)
+		rc = vv_feed_bytes(feed, manifest.p, manifest.n, &runs);
+	if (rc == 0)
+		rc = lay_out(k, p, &runs, manifest.n, chunk);
+	vv_feed_close(feed);
+	vv_run_fini(&runs);
+	vv_buf_fini(&manifest);
+	return rc;
+}
+
+/* In place of the tiles of memory: engine/stow.c. */
+static int load(struct vv_pass *p)
+{
+	struct pack *k = p->load_arg;
+	struct vv_flush_options opt = k->v->coding;
+	size_t chunk = chunk_for(k->v, k->cargo.bytes);
+	int rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+
+	opt.copy = true;
+	opt.automatic = false;
+	opt.prompt = false;
+	opt.codec = k->coding ? vv_codec_named("zstd", 4) : NULL;
+	opt.memory = MEMORY_CODING;
+	opt.block = vv_kinds_largest_block(&k->cargo);
+	if (rc == 0)
+		rc = vv_pass_begin(p);
+	if (rc == 0)
+		rc = vv_pass_open(p, &opt);
+	return rc ? rc : place_all(k, p, chunk);
+}
+
+static int open_cargo(struct pack *k)
+{
+	bool agnostic = k->opt->scheme == VV_PACK_AGNOSTIC || k->opt->scheme == VV_PACK_AGNOSTIC_BLOCK;
+	struct vv_cargo_options opt = {
+		.kin = agnostic ? NULL : k->kin,
+		.small = k->opt->small ? k->opt->small : SMALL,
+		.by_shape = k->opt->scheme == VV_PACK_AUTO,
+	};
+
+	return vv_cargo_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
+}
+
+/* Everything that can fail before there is an epoch. */
+static int prepare(struct pack *k)
+{
+	struct varve *v = k->v;
+	int rc = vv_flusher_reserve(&v->flusher);
+
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	if (rc == 0)
+		rc = vv_kin_new(k->opt->key, &k->kin);
+	if (rc == 0)
+		rc = open_cargo(k);
+	v->cargo = k->cargo.bytes < MEMORY_INDEX ? k->cargo.bytes : MEMORY_INDEX;
+	if (rc == 0)
+		rc = vv_session_prepare(v);
+	if (rc == 0)
+		look_back(k);
+	if (v->group)
+		rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	if (rc == 0 && v->group)
+		rc = vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX);
+	return rc;
+}
+
+static int lay_down(struct pack *k)
+{
+	struct vv_pass *p = NULL;
+	int rc = prepare(k);
+
+	if (rc)
+		return rc;
+	vv_pass_sweep(k->v);
+	rc = vv_pass_new(k->v, &p);
+	if (k->v->group) {
+		rc = vv_ranks_agree(k->v->group, k->v->group->comm, rc);
+		if (rc)
+			vv_pass_free(p);
+	}
+	if (rc)
+		return rc;
+	p->keyframe = true;
+	p->load = load;
+	p->load_arg = k;
+	return vv_flusher_run(p);
+}
+
+/* ---- many ranks ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Rank 0 says where each rank's share begins, so that all mean the same whatever they see of the files. Shares are of consecutive files, which
+ * are those of neighbours, and of about equally many bytes. */
+static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
+{
+	struct vv_ranks *g = k->v->group;
+	uint64_t *first = vv_mem_new((size_t)g->size + 1, sizeof(*first));
+	int rc = first ? 0 : VV_ENOMEM;
+
+	if (rc == 0 && g->rank == 0)
+		rc = vv_cargo_shares(file, n, g->size, first);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_bcast(g->comm, first, ((size_t)g->size + 1) * sizeof(*first), 0);
+	if (rc == 0) {
+		k->file = file + first[g->rank];
+		k->n_files = (size_t)(first[g->rank + 1] - first[g->rank]);
+	}
+	vv_comm_free(g->comm, first);
+	return rc;
+}
+
+/* All ranks are to pack the same files. */
+static uint64_t detail_of(const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt)
+{
+	struct vv_digest_stream s;
+	uint32_t numbers[] = { (uint32_t)n, opt->scheme, opt->effort, opt->group, opt->single };
+
+	vv_digest_stream_init(&s);
+	for (size_t i = 0; i < n; i++)
+		vv_digest_stream_add(&s, file[i].name, strlen(file[i].name) + 1);
+	vv_digest_stream_add(&s, numbers, sizeof(numbers));
+	return vv_digest_stream_check(&s);
+}
+
+static int check_names(const struct vv_pack_file *file, size_t n)
+{
+	struct vv_map seen = { 0 };
+	int rc = n ? 0 : vv_err_set(VV_EINVAL, "there is no file to be packed");
+
+	if (n > VV_MANIFEST_FILES - 1)
+		rc = vv_err_set(VV_EINVAL, "%zu files are too many for one epoch, the format's limit is %d", n, VV_MANIFEST_FILES - 1);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		if (!vv_manifest_is_name(file[i].name))
+			rc = vv_err_set(VV_EINVAL, "'%s' cannot be the name of a packed file: it must be relative, without '..'", file[i].name);
+		else if (vv_map_get(&seen, file[i].name) != VV_MAP_NONE)
+			rc = vv_err_set(VV_EINVAL, "two files are called '%s'", file[i].name);
+		else
+			rc = vv_map_put(&seen, file[i].name, i);
+	}
+	vv_map_fini(&seen);
+	return rc;
+}
+
+/* ---- the verb --------------------------------------------------------------------------------------------------------------------------- */
+
+static int report(struct pack *k, struct vv_pack_report *out)
+{
+	const struct varve_stats *st = &k->v->stats;
+	uint64_t sum[5] = { k->cargo.n_files, k->cargo.bytes, st->bytes_new, st->bytes_stored, st->bytes_layer };
+	int rc = k->v->group ? vv_comm_allreduce(k->v->group->comm, sum, 5, VARVE_SUM) : 0;
+
+	*out = (struct vv_pack_report){ .epoch = k->v->epoch,
+					.files = sum[0],
+					.raw = sum[1],
+					.fresh = sum[2],
+					.stored = sum[3],
+					.layer = sum[4],
+					.manifest = k->manifest };
+	k->manifest = (struct vv_manifest){ 0 };
+	return rc;
+}
+
+int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt, struct vv_pack_report *out)
+{
+	struct pack k = { .v = v, .opt = opt, .file = file, .n_files = n };
+	int rc = vv_session_enter_idle(v, "pack");
+
+	if (rc)
+		return rc;
+	rc = vv_session_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
+	if (rc == 0)
+		rc = vv_flusher_report(v);
+	if (rc == 0)
+		rc = check_names(file, n);
+	if (rc == 0 && v->n_regions)
+		rc = vv_err_set(VV_EINVAL, "pack: the session has regions of memory");
+	if (rc == 0 && v->group)
+		rc = share(&k, file, n);
+	k.coding = v->coding.codec != NULL;
+	if (rc == 0) {
+		vv_table_fini(&v->view);
+		rc = lay_down(&k);
+		if (rc)
+			vv_flusher_told(v);
+	}
+	if (rc == 0)
+		rc = report(&k, out);
+	vv_cargo_close(&k.cargo);
+	vv_kin_free(k.kin);
+	vv_manifest_fini(&k.before);
+	vv_manifest_fini(&k.manifest);
+	return vv_session_leave(v, rc);
+}
+
+void vv_pack_report_fini(struct vv_pack_report *r)
+{
+	vv_manifest_fini(&r->manifest);
+}
