@@ -281,6 +281,8 @@ static int add_pieces(struct walk *w)
 			rc = vv_reader_add_piece(w->out, &(struct vv_piece){ .at = p->begin, .len = p->bytes, .variable = p->variable });
 		else if (!table)
 			rc = add_slabs(w, p, records);
+		else
+			w->out->variable[p->variable].partial = true; /* it is in the table, and not to be had by itself */
 	}
 	return rc == 0 && table ? add_table(w, records) : rc;
 }
