@@ -4,6 +4,7 @@
 #define VV_CORE_RECIPE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -52,6 +53,9 @@ bool vv_recipe_same_form(const struct vv_form *a, const struct vv_form *b);
 /* What can be said of bytes of both: of numbers of one width that they are such. */
 struct vv_form vv_recipe_common_form(const struct vv_form *a, const struct vv_form *b);
 bool vv_recipe_same(const struct vv_recipe *a, const struct vv_recipe *b);
+
+/* For people: "f64 lorenzo-3d planes zstd:3". Cut to n bytes with its end. */
+void vv_recipe_words(const struct vv_recipe *r, char *out, size_t n);
 
 /* Bytes of `width` each, split into planes and nothing else. */
 static inline struct vv_recipe vv_recipe_plain(unsigned width)
