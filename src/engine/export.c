@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/restore.h"
+#include "engine/sparse.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WINDOW = 32 << 20, HOLE = 64 << 10 };
+enum { WINDOW = 32 << 20 };
 
-static int write_all(int fd, const uint8_t *p, size_t n)
+int vv_export_write(int fd, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t put = write(fd, p, n);
@@ -28,36 +29,39 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a multiple of 64. */
-static int write_npy_header(const struct vv_shape *s, int fd)
+const char *vv_export_npy_type(unsigned type)
 {
 	static const char *const codes[VV_TYPES] = { "|u1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
 						     "<i8", "<u8", "<f4", "<f8", "<c8", "<c16" };
+
+	return codes[type < VV_TYPES ? type : VV_TYPE_BYTES];
+}
+
+/* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a multiple of 64. */
+int vv_export_npy_header(int fd, const char *descr, unsigned ndim, const uint64_t *dim)
+{
 	char text[1024], shape[512] = "";
-	uint64_t whole = s->len;
-	unsigned ndim = s->ndim ? s->ndim : 1;
 	size_t used = 0, len;
 	uint8_t magic[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0 };
 	int rc;
 
 	for (unsigned i = 0; i < ndim; i++)
-		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s",
-					 s->ndim ? s->dim[i] : whole, i + 1 < ndim ? " " : "");
-	len = (size_t)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-			       codes[s->type], shape);
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s", dim[i], i + 1 < ndim ? " " : "");
+	len = (size_t)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
 	while ((len + 1 + sizeof(magic)) % 64)
 		text[len++] = ' ';
 	text[len++] = '\n';
 	magic[8] = (uint8_t)len;
 	magic[9] = (uint8_t)(len >> 8);
-	rc = write_all(fd, magic, sizeof(magic));
-	return rc ? rc : write_all(fd, (const uint8_t *)text, len);
+	rc = vv_export_write(fd, magic, sizeof(magic));
+	return rc ? rc : vv_export_write(fd, (const uint8_t *)text, len);
 }
 
 struct sink {
 	int fd;
 	const struct vv_runs *runs;
 	bool holes;      /* zeros may be skipped: what is skipped reads as zero */
+	uint64_t base;   /* with holes: where in the file the region begins */
 	uint8_t *window; /* WINDOW bytes */
 };
 
@@ -73,51 +77,21 @@ static bool can_skip(int fd)
 	       st.st_size <= at;
 }
 
-static int skip(int fd, uint64_t n)
+/* The window holds n bytes from `at` on. */
+static int put_window(const struct sink *s, uint64_t at, uint64_t n)
 {
-	return lseek(fd, (off_t)n, SEEK_CUR) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
-}
-
-/* The end of the long run of zeros that `at` lies in; `at` itself if there is none. */
-static uint64_t zeros_end(const struct vv_runs *runs, uint64_t at)
-{
-	size_t i = vv_run_find(runs, at);
-
-	return i < runs->n && runs->v[i].layer == 0 && runs->v[i].len >= HOLE ? runs->v[i].at + runs->v[i].len : at;
+	if (!s->holes)
+		return vv_export_write(s->fd, s->window, (size_t)n);
+	return vv_sparse_write(s->fd, s->base, s->runs, at, s->window, n) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
 }
 
 /* At most a window full, where they are written. */
 static int put_zeros(const struct sink *s, uint64_t n)
 {
 	if (s->holes)
-		return skip(s->fd, n);
+		return 0;
 	memset(s->window, 0, (size_t)n);
-	return write_all(s->fd, s->window, (size_t)n);
-}
-
-/* The window holds at..end. */
-static int put_window(const struct sink *s, uint64_t at, uint64_t end)
-{
-	const uint8_t *p = s->window;
-	int rc = 0;
-
-	if (!s->holes)
-		return write_all(s->fd, p, (size_t)(end - at));
-	while (rc == 0 && at < end) {
-		uint64_t next = zeros_end(s->runs, at), from = at;
-
-		if (next > at) {
-			at = next < end ? next : end;
-			rc = skip(s->fd, at - from);
-		} else {
-			for (size_t i = vv_run_find(s->runs, at); at < end && zeros_end(s->runs, at) == at; i++)
-				at = s->runs->v[i].at + s->runs->v[i].len;
-			at = at < end ? at : end;
-			rc = write_all(s->fd, p, (size_t)(at - from));
-		}
-		p += at - from;
-	}
-	return rc;
+	return vv_export_write(s->fd, s->window, (size_t)n);
 }
 
 static int put_region(const struct sink *s, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t len,
@@ -127,7 +101,7 @@ static int put_region(const struct sink *s, const struct vv_lineage *lin, struct
 	int rc = 0;
 
 	for (; rc == 0 && at < len; at = end) {
-		end = zeros_end(s->runs, at);
+		end = vv_sparse_zeros_end(s->runs, at);
 		if (end > at) {
 			end = s->holes || end - at < WINDOW ? end : at + WINDOW;
 			rc = put_zeros(s, end - at);
@@ -137,19 +111,19 @@ static int put_region(const struct sink *s, const struct vv_lineage *lin, struct
 			end = at + want.len;
 			rc = vv_restore_read(lin, pool, &want, 1);
 			if (rc == 0)
-				rc = put_window(s, at, end);
+				rc = put_window(s, at, want.len);
 		}
 		vv_progress_tell(progress, end, len);
 	}
 	return rc;
 }
 
-/* A hole at the end is there only when the length says so. */
-static int put_length(int fd)
+/* A hole at the end is there only when the length says so; and who writes on does so behind it. */
+static int put_length(const struct sink *s, uint64_t len)
 {
-	off_t at = lseek(fd, 0, SEEK_CUR);
+	off_t end = (off_t)(s->base + len);
 
-	return at < 0 || ftruncate(fd, at) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
+	return ftruncate(s->fd, end) < 0 || lseek(s->fd, end, SEEK_SET) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
 }
 
 int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region *r, struct vv_pool *pool, int fd,
@@ -159,11 +133,14 @@ int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region 
 	int rc = s.window ? 0 : VV_ENOMEM;
 
 	if (rc == 0 && npy)
-		rc = write_npy_header(&r->shape, fd);
+		rc = vv_export_npy_header(fd, vv_export_npy_type(r->shape.type), r->shape.ndim ? r->shape.ndim : 1,
+					  r->shape.ndim ? r->shape.dim : &r->shape.len);
+	if (rc == 0 && s.holes)
+		s.base = (uint64_t)lseek(fd, 0, SEEK_CUR);
 	if (rc == 0)
 		rc = put_region(&s, lin, pool, r->shape.len, progress);
 	if (rc == 0 && s.holes)
-		rc = put_length(fd);
+		rc = put_length(&s, r->shape.len);
 	vv_mem_free(s.window);
 	return rc;
 }

@@ -2,14 +2,12 @@
  * how each kind of them is coded (kinds.c), and that they are placed in the order of their kinds (feed.c). */
 #include "engine/pack.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "core/braid.h"
 #include "engine/feed.h"
 #include "engine/kinds.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
-#include "engine/tiles.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,10 +235,12 @@ static void region_name(const char *name, size_t i, char out[VV_MAX_NAME + 1])
 {
 	size_t n = strlen(name);
 
-	if (n <= NAME_SHORT)
-		snprintf(out, VV_MAX_NAME + 1, "%s", name);
-	else
+	if (n > NAME_SHORT)
 		snprintf(out, VV_MAX_NAME + 1, "...%s#%zu", name + n - NAME_SHORT, i);
+	else if (strncmp(name, "...", 3) == 0) /* it must not be taken for one that was cut */
+		snprintf(out, VV_MAX_NAME + 1, "%s#%zu", name, i);
+	else
+		snprintf(out, VV_MAX_NAME + 1, "%s", name);
 }
 
 static int lay_out(struct pack *k, struct vv_pass *p, struct vv_runs *manifest, size_t manifest_len, size_t chunk)

@@ -6,11 +6,13 @@
 #include "base/progress.h"
 #include "core/manifest.h"
 #include "engine/table.h"
+#include <stdatomic.h>
 
 /* The files of all ranks of an epoch. */
 struct vv_unpack_rank {
 	struct vv_table table;
 	struct vv_manifest manifest;
+	size_t first; /* number of its first file */
 };
 
 struct vv_unpack {
@@ -18,8 +20,12 @@ struct vv_unpack {
 	uint64_t epoch;
 	struct vv_unpack_rank *rank;
 	size_t n_ranks;
-	size_t n_files; /* of all ranks */
+	size_t n_files;  /* of all ranks */
+	size_t *by_name; /* their numbers, sorted */
 };
+
+/* The list of files in a rank's table, if there is one: *has. */
+int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, struct vv_manifest *out, bool *has);
 
 /* VV_EINVAL: the epoch was not packed from files. */
 int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
@@ -40,18 +46,23 @@ struct vv_unpack_options {
 	bool force;              /* what is there already is replaced; else it is an error, before anything is written */
 	const char *const *only; /* names, or folders of them; none: all */
 	size_t n_only;
-	uint32_t share, shares;  /* of M readers this is number `share`; 0 of 1: the only one */
+	uint32_t share, shares;  /* of M readers this is number `share`; 0 of 1, or 0 of 0: the only one */
+	const atomic_bool *stop; /* may be NULL; once it is set, what is not whole yet is given up */
 	struct vv_progress progress;
 };
 
+/* Whether all of it, of all shares, can be laid down as it is asked for: nothing is written yet. For M readers, of whom none should begin
+ * before all have looked; vv_unpack_run looks for itself. */
+int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *opt);
+
 struct vv_unpack_report {
-	uint64_t files, bytes;
+	uint64_t files, bytes; /* that were unpacked */
 	char **missing; /* names of those that could not be written or read; the others are whole */
 	size_t n_missing;
 };
 
-/* Each file appears whole, under its name, with mode and mtime, or not at all; an error leaves those before it in place, and *out says which
- * are missing. */
+/* Each file appears whole, under its name, with mode and mtime, or not at all. An error, which is that of the first file that is missing, leaves
+ * the others in place; *out is set then, too. A file that is damaged costs no other; want of space ends it, and costs the last ones. */
 int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_options *opt, struct vv_unpack_report *out);
 void vv_unpack_report_fini(struct vv_unpack_report *r);
 
