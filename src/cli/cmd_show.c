@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/job.h"
+#include "cli/show_files.h"
 #include "cli/summary.h"
 #include "cli/text.h"
 #include "codec/codec.h"
@@ -19,6 +20,7 @@ struct view { /* of one rank */
 	struct vv_table table;
 	uint64_t *source; /* the layers whose blocks a restart reads, ascending */
 	size_t n_sources;
+	struct vv_show_files files;
 };
 
 static void view_fini(struct view *w)
@@ -26,6 +28,7 @@ static void view_fini(struct view *w)
 	vv_layerio_close(w->file);
 	vv_table_fini(&w->table);
 	vv_mem_free(w->source);
+	vv_show_files_fini(&w->files);
 }
 
 static int by_value(const void *a, const void *b)
@@ -56,7 +59,7 @@ static int find_sources(struct view *w)
 	return 0;
 }
 
-static int view_init(struct view *w, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank)
+static int view_init(struct view *w, struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank)
 {
 	int rc;
 
@@ -66,6 +69,8 @@ static int view_init(struct view *w, const struct vv_lineage *lin, const struct 
 		rc = vv_table_load(lin, c->epoch, rank, &w->table);
 	if (rc == 0)
 		rc = find_sources(w);
+	if (rc == 0)
+		rc = vv_show_files_add(&w->files, job, lin, &w->table);
 	return rc;
 }
 
@@ -289,8 +294,11 @@ static int say_rank(struct vv_job *job, const struct view *w)
 	say_layer(&job->out, w);
 	for (size_t i = 0; i < w->file->head.n_stats; i++)
 		say_stat(&job->out, w, &w->file->head.stat[i]);
-	vv_out_printf(&job->out, "\n");
-	rc = say_regions(&job->out, w);
+	rc = vv_show_files_say(&w->files, &job->out, vv_args_value(job->args, "all"));
+	if (rc == 0 && !w->files.any) {
+		vv_out_printf(&job->out, "\n");
+		rc = say_regions(&job->out, w);
+	}
 	if (rc == 0 && vv_args_value(job->args, "runs"))
 		rc = say_runs(&job->out, w);
 	if (rc == 0 && vv_args_value(job->args, "blocks"))
@@ -404,6 +412,7 @@ static void put_rank(struct vv_job *job, const struct view *w)
 	vv_json_object(&job->json, NULL);
 	put_layer(&job->json, w);
 	put_regions(&job->json, w, vv_args_value(job->args, "runs") != NULL);
+	vv_show_files_put(&w->files, &job->json);
 	if (vv_args_value(job->args, "blocks"))
 		put_blocks(&job->json, &w->file->blocks);
 	vv_json_end(&job->json);
@@ -426,7 +435,7 @@ static int show_rank(struct vv_job *job, const struct vv_lineage *lin, const str
 		     struct vv_summary *sum)
 {
 	struct view w;
-	int rc = view_init(&w, lin, c, rank);
+	int rc = view_init(&w, job, lin, c, rank);
 
 	if (rc == 0 && job->args->json)
 		put_rank(job, &w);
@@ -454,13 +463,16 @@ static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t 
 	return rc == VV_ENOENT;
 }
 
-static int sum_rank(const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum)
+static int sum_rank(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum,
+		    struct vv_show_files *files)
 {
 	struct vv_layerio *f = NULL;
 	int rc = vv_layerio_open(lin, vv_run_layer(c->epoch, rank), VV_LAYERIO_HEAD, &f);
 
 	if (rc == 0)
 		vv_summary_add(sum, &c->rank[rank], &f->head);
+	if (rc == 0)
+		rc = vv_show_files_add_head(files, job, lin, &f->head);
 	vv_layerio_close(f);
 	return rc;
 }
@@ -480,12 +492,13 @@ static void put_elsewhere(struct vv_json *j, const struct vv_commit *c, uint32_t
 static int show_all(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	bool json = job->args->json, many = c->n_ranks > 1, full = json || !many;
+	struct vv_show_files files = { 0 };
 	struct vv_summary sum;
 	int rc = 0;
 
 	vv_summary_init(&sum);
 	for (uint32_t r = 0; rc == 0 && r < c->n_ranks; r++) {
-		rc = full ? show_rank(job, lin, c, r, &sum) : sum_rank(lin, c, r, &sum);
+		rc = full ? show_rank(job, lin, c, r, &sum) : sum_rank(job, lin, c, r, &sum, &files);
 		if (rc != VV_EDAMAGED || !many || !is_elsewhere(lin, c->epoch, r))
 			continue;
 		put_elsewhere(&job->json, c, r);
@@ -497,9 +510,12 @@ static int show_all(struct vv_job *job, const struct vv_lineage *lin, const stru
 		vv_summary_put(&sum, &job->json);
 	else if (rc == 0 && many)
 		rc = vv_summary_say(&sum, &job->out);
+	if (rc == 0 && !full)
+		rc = vv_show_files_say(&files, &job->out, vv_args_value(job->args, "all"));
 	for (uint32_t r = 0; rc == 0 && !full && vv_args_value(job->args, "all") && r < c->n_ranks; r++)
 		rc = show_rank(job, lin, c, r, NULL);
 	vv_summary_fini(&sum);
+	vv_show_files_fini(&files);
 	return rc;
 }
 
@@ -570,7 +586,8 @@ const struct vv_cmd vv_cmd_show = {
 	.help = "Shows an epoch (the newest if none is named): its regions, what was new in it and what was found elsewhere,\n"
 		"what it cost, and what a restart reads. RUNS are those of the whole region, RUNS HERE those its layer adds.\n"
 		"Of several ranks a table with a line for each: its MEMORY is UNCHANGED, KNOWN (zero, or the rank has it elsewhere),\n"
-		"OF OTHERS (other ranks store it) or NEW; FOR OTHERS is what other ranks refer to, of what is new.",
+		"OF OTHERS (other ranks store it) or NEW; FOR OTHERS is what other ranks refer to, of what is new.\n"
+		"Of files that were packed, the kinds of variables and how each was coded, and the files.",
 	.option = options,
 	.run = run,
 };

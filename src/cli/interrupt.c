@@ -7,9 +7,18 @@
 
 static char file[PATH_MAX];
 static atomic_bool has_file, has_line;
+static atomic_bool *_Atomic gentle;
+static atomic_int came;
 
 static void die(int signal_number)
 {
+	atomic_bool *stop = atomic_exchange(&gentle, NULL);
+
+	if (stop) {
+		atomic_store(&came, signal_number);
+		atomic_store(stop, true);
+		return;
+	}
 	if (atomic_load(&has_file))
 		unlink(file);
 	if (atomic_load(&has_line) && write(STDERR_FILENO, "\n", 1) < 0)
@@ -39,6 +48,17 @@ void vv_interrupt_file(const char *path)
 		snprintf(file, sizeof(file), "%s", path);
 		atomic_store(&has_file, true);
 	}
+}
+
+void vv_interrupt_gently(atomic_bool *stop)
+{
+	atomic_store(&gentle, stop);
+}
+
+void vv_interrupt_die(void)
+{
+	if (atomic_load(&came))
+		die(atomic_load(&came));
 }
 
 void vv_interrupt_line(bool open)

@@ -3,11 +3,16 @@
 #ifndef VV_CLI_INTERRUPT_H
 #define VV_CLI_INTERRUPT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 void vv_interrupt_arm(void);
 /* The file to remove; NULL: none. */
 void vv_interrupt_file(const char *path);
+/* The next signal does not kill: it sets *stop, and who looks there cleans up and calls vv_interrupt_die. A second one kills. NULL: as before. */
+void vv_interrupt_gently(atomic_bool *stop);
+/* Of the signal that came, if one did. */
+void vv_interrupt_die(void);
 /* Is there an unfinished line on the terminal? */
 void vv_interrupt_line(bool open);
 

@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/options.h"
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A setting may hold blanks and commas, so it does not go through the string of pairs that a call has. */
@@ -21,7 +23,7 @@ int vv_job_init(struct vv_job *job, const struct vv_args *args)
 	const char *log;
 	int rc;
 
-	*job = (struct vv_job){ .args = args };
+	*job = (struct vv_job){ .args = args, .world = job->world };
 	rc = vv_options_load(&job->conf, NULL);
 	for (size_t i = 0; rc == 0 && i < args->n_settings; i++)
 		rc = apply(&job->conf, args->setting[i]);
@@ -66,6 +68,37 @@ int vv_job_start_pool(struct vv_job *job)
 		threads = threads < 16 ? threads : 16;
 	}
 	return vv_pool_new(threads - 1, &job->pool);
+}
+
+static int hand_on(const char *name, size_t len, const char *value)
+{
+	char *variable = vv_mem_printf("VARVE_%.*s", (int)len, name);
+	int failed;
+
+	for (char *c = variable; c && *c; c++)
+		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+	failed = variable ? setenv(variable, value, 1) : -1;
+	vv_mem_free(variable);
+	return failed ? vv_err_set(VV_ENOMEM, "no memory for the options") : 0;
+}
+
+int vv_job_hand_on_settings(const struct vv_job *job)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < job->args->n_settings; i++) {
+		const char *setting = job->args->setting[i], *eq = strchr(setting, '=');
+
+		rc = hand_on(setting, (size_t)(eq - setting), eq + 1);
+	}
+	return rc;
+}
+
+int vv_job_set_option(struct vv_job *job, const char *name, const char *value)
+{
+	int rc = vv_conf_set(&job->conf, name, value, "command line");
+
+	return rc ? rc : hand_on(name, strlen(name), value);
 }
 
 int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin)

@@ -8,10 +8,12 @@
 #include "cli/json.h"
 #include "cli/out.h"
 #include "cli/spec.h"
+#include "cli/world.h"
 #include "engine/catalog.h"
 
 struct vv_job {
 	const struct vv_args *args;
+	const struct vv_world *world; /* NULL: alone */
 	struct vv_conf conf;
 	struct vv_out out;   /* text; unused with --json */
 	struct vv_json json; /* the one object, open */
@@ -29,6 +31,10 @@ int vv_job_open_store(struct vv_job *job);
 /* Another one, the caller's to close. */
 int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out);
 int vv_job_start_pool(struct vv_job *job);
+/* A session sets its own options up: those of the command line reach it by the environment. */
+int vv_job_hand_on_settings(const struct vv_job *job);
+/* The same for one that has a switch of its own. */
+int vv_job_set_option(struct vv_job *job, const char *name, const char *value);
 /* The lineage's lock, held until vv_job_unlock or the end. */
 int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin);
 void vv_job_unlock(struct vv_job *job);
@@ -44,12 +50,13 @@ struct vv_cmd {
 	const char *brief;
 	const char *help;
 	const struct vv_args_option *option;
+	bool many;            /* several processes may share the work */
 	bool damage_is_error; /* exit 2 for damage, because 1 means something else */
 	/* The exit status, or an error. */
 	int (*run)(struct vv_job *job);
 };
 
-extern const struct vv_cmd vv_cmd_ls, vv_cmd_show, vv_cmd_verify, vv_cmd_extract, vv_cmd_diff, vv_cmd_drop, vv_cmd_gc,
+extern const struct vv_cmd vv_cmd_pack, vv_cmd_unpack, vv_cmd_watch, vv_cmd_ls, vv_cmd_show, vv_cmd_verify, vv_cmd_extract, vv_cmd_diff, vv_cmd_drop, vv_cmd_gc,
 	vv_cmd_request, vv_cmd_config;
 
 #endif

@@ -1,4 +1,5 @@
-/* varve: looks into stores, checks them, takes things out of them, and clears them up. */
+/* varve: puts files into stores, looks into them, checks them, takes things out of them, and clears them up. */
+#include "cli/main.h"
 #include "base/err.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -8,8 +9,8 @@
 #include <string.h>
 
 static const struct vv_cmd *const verbs[] = {
-	&vv_cmd_ls,   &vv_cmd_show, &vv_cmd_verify,  &vv_cmd_extract, &vv_cmd_diff,
-	&vv_cmd_drop, &vv_cmd_gc,   &vv_cmd_request, &vv_cmd_config,
+	&vv_cmd_pack, &vv_cmd_unpack, &vv_cmd_watch, &vv_cmd_ls, &vv_cmd_show,    &vv_cmd_verify, &vv_cmd_extract,
+	&vv_cmd_diff, &vv_cmd_drop,   &vv_cmd_gc,    &vv_cmd_request, &vv_cmd_config,
 };
 
 enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
@@ -109,6 +110,11 @@ static int run_verb(struct vv_job *job, struct vv_args *args, const struct vv_cm
 		return vv_err_set(VV_EINVAL, "%s: %s; usage: varve %s [OPTION...] %s", cmd->name,
 				  args->n_operands < cmd->min ? "something is missing" : "too much is given", cmd->name,
 				  cmd->operands);
+	if (cmd->many && !job->world) {
+		rc = vv_world_join(args->argv);
+		if (rc)
+			return rc;
+	}
 	rc = vv_job_init(job, args);
 	return rc ? rc : cmd->run(job);
 }
@@ -142,11 +148,13 @@ static int dispatch(struct vv_job *job, struct vv_args *args, const struct vv_cm
 	return rc ? rc : run_verb(job, args, *cmd);
 }
 
-/* The last of the output, and what the shell is told. */
+/* The last of the output, and what the shell is told. Of several ranks the first one speaks. */
 static int finish(struct vv_job *job, const struct vv_args *args, const struct vv_cmd *cmd, int rc)
 {
 	int status = rc >= 0 ? rc : rc == VV_EDAMAGED && !(cmd && cmd->damage_is_error) ? 1 : 2;
 
+	if (job->world && job->world->rank)
+		return status;
 	if (rc < 0 && job->out.error != EPIPE)
 		report(job, args, rc);
 	if (args->json && job->json.depth) {
@@ -162,10 +170,10 @@ static int finish(struct vv_job *job, const struct vv_args *args, const struct v
 	return 2;
 }
 
-int main(int argc, char **argv)
+int vv_main_run(int argc, char **argv, const struct vv_world *world)
 {
 	struct vv_args args;
-	struct vv_job job = { 0 };
+	struct vv_job job = { .world = world };
 	const struct vv_cmd *cmd = NULL;
 	int rc, status;
 

@@ -7,7 +7,7 @@ import unittest
 
 import command
 
-VERBS = ["ls", "show", "verify", "extract", "diff", "drop", "gc", "request", "config"]
+VERBS = ["pack", "unpack", "watch", "ls", "show", "verify", "extract", "diff", "drop", "gc", "request", "config"]
 
 
 class Usage(command.Case):

@@ -1,0 +1,139 @@
+#include "base/err.h"
+#include "cli/filelist.h"
+#include "cli/job.h"
+#include "cli/packing.h"
+#include <string.h>
+
+/* ---- what is asked for -------------------------------------------------------------------------------------------- */
+
+static const char *const schemes[] = { "auto", "agnostic", "agnostic-block", "aware", "aware-block" };
+static const char *const efforts[] = { "fast", "default", "max" };
+
+/* Numbers and choices with their limits; the options of the verb of the same names. */
+static const struct vv_conf_item items[] = {
+	{ "scheme", VV_CONF_CHOICE, "auto", "auto|agnostic|agnostic-block|aware|aware-block", 0, 0, NULL },
+	{ "level", VV_CONF_CHOICE, "default", "fast|default|max", 0, 0, NULL },
+	{ "group", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, NULL },
+	{ "block", VV_CONF_SIZE, "0", NULL, 0, 64 << 20, NULL },
+	{ "small", VV_CONF_SIZE, "0", NULL, 0, 1 << 30, NULL },
+};
+
+static unsigned number_of(const char *word, const char *const *words, unsigned n)
+{
+	unsigned i = 0;
+
+	while (i + 1 < n && strcmp(words[i], word) != 0)
+		i++;
+	return i;
+}
+
+static int parse(const struct vv_args *args, struct vv_pack_options *out)
+{
+	struct vv_conf c;
+	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+
+	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
+		const char *value = vv_args_value(args, items[i].name);
+
+		rc = value ? vv_conf_set(&c, items[i].name, value, "pack") : 0;
+	}
+	if (rc == 0)
+		*out = (struct vv_pack_options){
+			.scheme = (enum vv_pack_scheme)number_of(vv_conf_text(&c, "scheme"), schemes, sizeof(schemes) / sizeof(schemes[0])),
+			.effort = (enum vv_pack_effort)number_of(vv_conf_text(&c, "level"), efforts, sizeof(efforts) / sizeof(efforts[0])),
+			.group = (uint32_t)vv_conf_number(&c, "group"),
+			.block = vv_conf_number(&c, "block"),
+			.small = vv_conf_number(&c, "small"),
+			.single = vv_args_value(args, "single"),
+			.key = vv_args_value(args, "key"),
+		};
+	vv_conf_fini(&c);
+	return rc;
+}
+
+static int list_files(const struct vv_args *args, struct vv_filelist *l)
+{
+	const char *from = vv_args_value(args, "files-from");
+	int rc = 0;
+
+	l->folder = vv_args_value(args, "directory");
+	l->quiet = args->quiet || args->json;
+	for (size_t i = 2; rc == 0 && i < args->n_operands; i++)
+		rc = vv_filelist_add(l, args->operand[i]);
+	if (rc == 0 && from)
+		rc = vv_filelist_read(l, from);
+	if (rc == 0 && l->n == 0)
+		rc = vv_err_set(VV_EINVAL, "pack: which files? name some, or a folder of them, or --files-from LIST");
+	return rc;
+}
+
+/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. */
+static int agree_on_files(const struct vv_job *job, struct vv_filelist *l)
+{
+	struct vv_buf b = { 0 };
+	bool mine = !job->world || job->world->rank == 0;
+	int rc = vv_world_agree(job->world, mine ? list_files(job->args, l) : 0);
+
+	if (rc == 0 && job->world) {
+		if (mine)
+			vv_filelist_put(l, &b);
+		rc = vv_world_share(job->world, &b);
+		rc = vv_world_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
+	}
+	vv_buf_fini(&b);
+	return rc;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int run(struct vv_job *job)
+{
+	const char *threads = vv_args_value(job->args, "threads");
+	struct vv_pack_options opt;
+	struct vv_filelist l = { 0 };
+	struct vv_spec spec;
+	int rc = vv_spec_parse(job->args->operand[1], 0, &spec);
+
+	if (rc == 0)
+		rc = parse(job->args, &opt);
+	if (rc == 0)
+		rc = vv_job_hand_on_settings(job);
+	if (rc == 0 && threads)
+		rc = vv_job_set_option(job, "threads", threads);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0)
+		rc = agree_on_files(job, &l);
+	if (rc == 0)
+		rc = vv_packing_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
+	vv_filelist_fini(&l);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "scheme", 0, "NAME", "auto, or for comparison agnostic, agnostic-block, aware, aware-block" },
+	{ "level", 0, "NAME", "fast, default or max" },
+	{ "group", 0, "N", "so many files are merged; of the four schemes (0: all)" },
+	{ "block", 0, "SIZE", "a block of each file in turn; of the -block schemes (4096)" },
+	{ "small", 0, "SIZE", "smaller variables are left to what lies around them (64)" },
+	{ "single", 0, NULL, "one pass of compression, not two; of the four schemes" },
+	{ "key", 0, "RULE", "which variables are alike: none, or REGEX=TEXT (not given: runs of digits are folded)" },
+	{ "threads", 'j', "N", "on so many threads" },
+	{ "directory", 'C', "DIR", "names are relative to this folder" },
+	{ "files-from", 0, "LIST", "names in a file, NUL or a newline between them; -: the standard input" },
+	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_pack = {
+	.name = "pack",
+	.operands = "STORE LINEAGE FILE...",
+	.min = 2,
+	.max = SIZE_MAX,
+	.brief = "lays files down as an epoch",
+	.help = "Lays a set of files down as one epoch, each a region of it. HDF5, netCDF, NumPy and Fortran files are looked into, and\n"
+		"their variables coded by type; what earlier epochs or other files hold is not stored again. Folders are walked. The\n"
+		"store and the lineage are made if they are not there. 'varve unpack' gives the files back.",
+	.option = options,
+	.many = true,
+	.run = run,
+};

@@ -1,0 +1,355 @@
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/interrupt.h"
+#include "cli/job.h"
+#include "cli/lookout.h"
+#include "cli/packing.h"
+#include "cli/text.h"
+#include "engine/unpack.h"
+#include <ctype.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double patience = 10; /* seconds, after something went wrong */
+
+/* The options of the verb that are numbers. */
+static const struct vv_conf_item items[] = {
+	{ "ranks", VV_CONF_COUNT, "0", NULL, 0, VV_MANIFEST_FILES, NULL },
+	{ "settle", VV_CONF_DURATION, "2s", NULL, 0, 0, NULL },
+};
+
+struct watch {
+	struct vv_job *job;
+	const char *lineage, *pattern;
+	regex_t rule;
+	bool has_rule;
+	size_t ranks;
+	double settle;
+	struct vv_lookout lookout;
+	atomic_bool stop;
+	double again; /* not before then */
+};
+
+/* ---- sets --------------------------------------------------------------------------------------------------------- */
+
+/* By the rule: what its groups match, or all that it matches. false: the file is none of ours. */
+static bool key_by_rule(const struct watch *w, const char *name, char *key, size_t cap)
+{
+	regmatch_t m[10];
+	size_t used = 0, first = w->rule.re_nsub ? 1 : 0;
+
+	if (regexec(&w->rule, name, 10, m, 0) != 0)
+		return false;
+	for (size_t i = first; i <= w->rule.re_nsub && i < 10 && used < cap; i++)
+		if (m[i].rm_so >= 0)
+			used += (size_t)snprintf(key + used, cap - used, "%.*s/", (int)(m[i].rm_eo - m[i].rm_so), name + m[i].rm_so);
+	return used > 0 && used < cap;
+}
+
+/* Without one: the name without its last number, which is the rank's. */
+static bool key_by_number(const char *name, char *key, size_t cap)
+{
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = last + strlen(last), *from;
+
+	while (end > last && !isdigit((unsigned char)end[-1]))
+		end--;
+	for (from = end; from > last && isdigit((unsigned char)from[-1]);)
+		from--;
+	return (size_t)snprintf(key, cap, "%.*s%s%s", (int)(from - name), name, end > from ? "#" : "", end) < cap;
+}
+
+static bool key_of(const struct watch *w, const char *name, char *key, size_t cap)
+{
+	const char *slash = strrchr(name, '/');
+
+	if (w->pattern && fnmatch(w->pattern, slash && !strchr(w->pattern, '/') ? slash + 1 : name, 0) != 0)
+		return false;
+	if (strncmp(slash ? slash + 1 : name, ".varve-", 7) == 0 || !vv_manifest_is_name(name))
+		return false; /* one that 'varve unpack' has not finished */
+	return w->has_rule ? key_by_rule(w, name, key, cap) : key_by_number(name, key, cap);
+}
+
+struct set {
+	char *key;
+	size_t n;    /* files, */
+	size_t news; /* of them not packed yet */
+	bool busy;
+	double last;
+};
+
+struct sets {
+	struct set *v;
+	size_t n, cap;
+	struct vv_map by_key;
+};
+
+static void sets_fini(struct sets *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		vv_mem_free(s->v[i].key);
+	vv_mem_free(s->v);
+	vv_map_fini(&s->by_key);
+}
+
+static int sets_add(struct sets *s, const char *key, const struct vv_lookout_file *f)
+{
+	size_t i = vv_map_get(&s->by_key, key);
+	int rc = 0;
+
+	if (i == VV_MAP_NONE) {
+		char *copy = vv_mem_strdup(key);
+
+		rc = copy ? vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)) : VV_ENOMEM;
+		if (rc == 0)
+			rc = vv_map_put(&s->by_key, copy, s->n);
+		if (rc) {
+			vv_mem_free(copy);
+			return rc;
+		}
+		i = s->n++;
+		s->v[i] = (struct set){ .key = copy };
+	}
+	s->v[i].n++;
+	s->v[i].news += !f->done;
+	s->v[i].busy |= f->busy;
+	s->v[i].last = f->last > s->v[i].last ? f->last : s->v[i].last;
+	return 0;
+}
+
+static int sort_out(struct watch *w, struct sets *s)
+{
+	char key[VV_MANIFEST_NAME + 16];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->lookout.n; i++)
+		if (!w->lookout.file[i].gone && key_of(w, w->lookout.file[i].name, key, sizeof(key)))
+			rc = sets_add(s, key, &w->lookout.file[i]);
+	return rc;
+}
+
+/* When it may be packed; a time that does not come: it is not complete. */
+static double due_of(const struct watch *w, const struct set *s)
+{
+	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks);
+
+	return complete ? (s->last + w->settle > w->again ? s->last + w->settle : w->again) : 1e300;
+}
+
+/* ---- what the store has already ----------------------------------------------------------------------------------- */
+
+static void mark(struct watch *w, const struct vv_unpack *u)
+{
+	for (size_t i = 0; i < u->n_files; i++) {
+		struct vv_unpack_file f = vv_unpack_at(u, i);
+		size_t at = vv_map_get(&w->lookout.by_name, f.file->name);
+		struct vv_lookout_file *here = at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
+
+		if (here && here->len == f.region->shape.len && here->mtime.tv_sec == f.file->mtime_s &&
+		    (uint32_t)here->mtime.tv_nsec == f.file->mtime_ns)
+			here->done = true;
+	}
+}
+
+/* Epochs that hold no files, or are damaged, say nothing. */
+static int mark_known(struct watch *w)
+{
+	struct vv_listing l = { 0 };
+	struct vv_lineage lin;
+	int rc = vv_job_open_store(w->job);
+
+	if (rc == 0)
+		rc = vv_catalog_open(w->job->store, w->lineage, false, &lin);
+	if (rc == VV_ENOENT)
+		return 0;
+	if (rc == 0)
+		rc = vv_job_start_pool(w->job);
+	if (rc == 0)
+		rc = vv_catalog_list(&lin, 0, &l);
+	for (size_t i = 0; rc == 0 && i < l.n_epochs && !atomic_load(&w->stop); i++) {
+		struct vv_unpack u = { 0 };
+
+		if (vv_unpack_open(&lin, l.epoch[i], w->job->pool, &u) == 0)
+			mark(w, &u);
+		vv_unpack_close(&u);
+	}
+	vv_catalog_listing_fini(&l);
+	return rc;
+}
+
+/* ---- packing ------------------------------------------------------------------------------------------------------ */
+
+static int by_nature(const void *a, const void *b)
+{
+	return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list_set(struct watch *w, const struct set *s, struct vv_filelist *l)
+{
+	char key[VV_MANIFEST_NAME + 16];
+	const char **name = vv_mem_new(s->n, sizeof(*name));
+	size_t n = 0;
+	int rc = name ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < w->lookout.n && n < s->n; i++)
+		if (!w->lookout.file[i].gone && key_of(w, w->lookout.file[i].name, key, sizeof(key)) && strcmp(key, s->key) == 0)
+			name[n++] = w->lookout.file[i].name;
+	if (rc == 0 && n)
+		qsort(name, n, sizeof(*name), by_nature);
+	l->folder = w->lookout.folder;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = vv_filelist_add(l, name[i]);
+	vv_mem_free(name);
+	return rc;
+}
+
+/* One that cannot be packed now (it changes after all, the store is full or in use) is tried again. */
+static int pack_set(struct watch *w, const struct set *s)
+{
+	const struct vv_pack_options opt = { .effort = VV_PACK_DEFAULT };
+	struct vv_filelist l = { 0 };
+	int rc = list_set(w, s, &l);
+
+	vv_json_object(&w->job->json, NULL);
+	if (rc == 0)
+		rc = vv_packing_run(w->job, w->lineage, &l, &opt, vv_args_value(w->job->args, "delete"));
+	if (rc < 0)
+		vv_json_text(&w->job->json, "error", vv_err_last());
+	vv_json_end(&w->job->json);
+	if (!w->job->args->json)
+		vv_out_flush(&w->job->out);
+	if (rc < 0) {
+		fprintf(stderr, "varve: '%s' is tried again later: %s\n", vv_text_safe(s->key).s, vv_err_last());
+		w->again = vv_clock_s() + patience;
+	}
+	for (size_t i = 0; rc >= 0 && i < l.n; i++) {
+		size_t at = vv_map_get(&w->lookout.by_name, l.file[i].name);
+
+		if (at != VV_MAP_NONE)
+			w->lookout.file[at].done = true;
+	}
+	vv_filelist_fini(&l);
+	return rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
+}
+
+/* Packs what is due, the oldest first; *wait: how long nothing is. */
+static int pack_due(struct watch *w, double *wait)
+{
+	struct sets s = { 0 };
+	const struct set *best = NULL;
+	double now = vv_clock_s(), due = 1e300;
+	int rc = sort_out(w, &s);
+
+	for (size_t i = 0; rc == 0 && i < s.n; i++)
+		if (due_of(w, &s.v[i]) < due) {
+			best = &s.v[i];
+			due = due_of(w, best);
+		}
+	*wait = due - now < 60 ? due - now : 60;
+	if (best && due <= now) {
+		*wait = 0;
+		rc = pack_set(w, best);
+	}
+	sets_fini(&s);
+	return rc;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int parse(struct watch *w)
+{
+	const char *rule = vv_args_value(w->job->args, "set");
+	char why[200];
+	struct vv_conf c;
+	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0])), error;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
+		const char *value = vv_args_value(w->job->args, items[i].name);
+
+		rc = value ? vv_conf_set(&c, items[i].name, value, "watch") : 0;
+	}
+	if (rc == 0) {
+		w->ranks = (size_t)vv_conf_number(&c, "ranks");
+		w->settle = vv_conf_real(&c, "settle");
+	}
+	vv_conf_fini(&c);
+	w->pattern = vv_args_value(w->job->args, "pattern");
+	if (rc || !rule)
+		return rc;
+	error = regcomp(&w->rule, rule, REG_EXTENDED);
+	if (error) {
+		regerror(error, &w->rule, why, sizeof(why));
+		return vv_err_set(VV_EINVAL, "watch: '%s' is no regular expression: %s", rule, why);
+	}
+	w->has_rule = true;
+	return 0;
+}
+
+static int watch(struct watch *w)
+{
+	double wait = 0;
+	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2]);
+
+	if (rc == 0)
+		rc = mark_known(w);
+	vv_json_array(&w->job->json, "epochs");
+	while (rc == 0 && !atomic_load(&w->stop)) {
+		rc = vv_lookout_wait(&w->lookout, wait);
+		if (rc == 0)
+			rc = pack_due(w, &wait);
+	}
+	vv_json_end(&w->job->json);
+	vv_lookout_close(&w->lookout);
+	return rc;
+}
+
+static int run(struct vv_job *job)
+{
+	struct watch *w = vv_mem_new(1, sizeof(*w));
+	struct vv_spec spec;
+	int rc = w ? vv_spec_parse(job->args->operand[1], 0, &spec) : VV_ENOMEM;
+
+	if (!w)
+		return rc;
+	w->job = job;
+	w->lineage = spec.lineage;
+	w->lookout.fd = -1;
+	if (rc == 0)
+		rc = parse(w);
+	if (rc == 0)
+		rc = vv_job_hand_on_settings(job);
+	vv_interrupt_gently(&w->stop);
+	if (rc == 0)
+		rc = watch(w);
+	vv_interrupt_gently(NULL);
+	if (w->has_rule)
+		regfree(&w->rule);
+	vv_mem_free(w);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "pattern", 0, "GLOB", "only files whose name is like this (with a /: whose path below DIR is)" },
+	{ "set", 0, "REGEX", "a set: files in which its groups match the same (not given: only the last number differs)" },
+	{ "ranks", 0, "N", "a set is complete when it has so many files (not given: when none comes any more)" },
+	{ "settle", 0, "TIME", "and none of them was written for so long (2s)" },
+	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_watch = {
+	.name = "watch",
+	.operands = "STORE LINEAGE DIR",
+	.min = 3,
+	.max = 3,
+	.brief = "packs sets of files as they are completed",
+	.help = "Waits for files below DIR, and packs each set of them as an epoch when it is complete: by default files whose names\n"
+		"differ in the last number only, which is the rank's. What is there already is packed first, unless the lineage has\n"
+		"it. Ends, with the set under way, when it is interrupted or terminated.",
+	.option = options,
+	.run = run,
+};

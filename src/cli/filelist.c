@@ -1,0 +1,237 @@
+#include "cli/filelist.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
+#include "cli/text.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LIST_MOST = 1 << 30 }; /* bytes of a list of names */
+
+void vv_filelist_fini(struct vv_filelist *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		vv_mem_free((void *)(uintptr_t)l->file[i].path);
+		vv_mem_free((void *)(uintptr_t)l->file[i].name);
+	}
+	vv_mem_free(l->file);
+	vv_map_fini(&l->by_name);
+	*l = (struct vv_filelist){ 0 };
+}
+
+int vv_filelist_name(const char *operand, char *out, size_t cap)
+{
+	size_t used = 0;
+
+	for (const char *at = operand; *at;) {
+		size_t n = strcspn(at, "/");
+
+		if (n == 2 && memcmp(at, "..", 2) == 0)
+			return vv_err_set(VV_EINVAL, "'%s' leads upwards, and an epoch's names do not: say -C DIR, and names below DIR", operand);
+		if (n && !(n == 1 && at[0] == '.')) {
+			if (used + n + 2 > cap)
+				return vv_err_set(VV_EINVAL, "the name '%.60s...' is too long", operand);
+			if (used)
+				out[used++] = '/';
+			memcpy(out + used, at, n);
+			used += n;
+		}
+		at += n + (at[n] == '/');
+	}
+	out[used] = '\0';
+	return 0;
+}
+
+/* Takes the path over, whatever happens. The same file twice is one; two files of one name are a mistake. */
+static int add_file(struct vv_filelist *l, char *path, const char *name)
+{
+	size_t i = vv_map_get(&l->by_name, name);
+	char *copy = NULL;
+	int rc = 0;
+
+	if (i != VV_MAP_NONE) {
+		rc = strcmp(l->file[i].path, path) == 0 ? 0 : vv_err_set(VV_EINVAL, "'%s' and '%s' would both be called '%s'", l->file[i].path, path,
+									    name);
+		goto out;
+	}
+	if (!vv_manifest_is_name(name)) {
+		rc = vv_err_set(VV_EINVAL, "'%.200s' cannot be the name of a file in an epoch", name);
+		goto out;
+	}
+	rc = vv_mem_room(&l->file, l->n, &l->cap, sizeof(*l->file));
+	copy = rc ? NULL : vv_mem_strdup(name);
+	if (rc == 0)
+		rc = copy ? vv_map_put(&l->by_name, copy, l->n) : VV_ENOMEM;
+	if (rc == 0) {
+		l->file[l->n++] = (struct vv_pack_file){ path, copy };
+		return 0;
+	}
+out:
+	vv_mem_free(path);
+	vv_mem_free(copy);
+	return rc;
+}
+
+static void skip(struct vv_filelist *l, const char *path, mode_t mode)
+{
+	const char *what = S_ISLNK(mode) ? "a link" : S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device";
+
+	if (!l->quiet)
+		fprintf(stderr, "varve: '%s' is %s and is left out\n", vv_text_safe(path).s, what);
+	l->skipped++;
+}
+
+static int by_nature(const struct dirent **a, const struct dirent **b)
+{
+	return strverscmp((*a)->d_name, (*b)->d_name);
+}
+
+static int no_dots(const struct dirent *e)
+{
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+}
+
+static int add_folder(struct vv_filelist *l, const char *path, const char *name);
+
+static int add_entry(struct vv_filelist *l, const char *folder, const char *folder_name, const char *entry)
+{
+	bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
+	char *path = vv_mem_printf("%s%s%s", folder, slash ? "" : "/", entry);
+	char *name = vv_mem_printf("%s%s%s", folder_name, folder_name[0] ? "/" : "", entry);
+	struct stat st;
+	int rc = 0;
+
+	if (!path || !name) {
+		rc = VV_ENOMEM;
+	} else if (lstat(path, &st) < 0) {
+		rc = vv_err_sys(errno, "cannot look at '%s'", path);
+	} else if (S_ISREG(st.st_mode)) {
+		rc = add_file(l, path, name);
+		path = NULL;
+	} else if (S_ISDIR(st.st_mode)) {
+		rc = add_folder(l, path, name);
+	} else {
+		skip(l, path, st.st_mode);
+	}
+	vv_mem_free(path);
+	vv_mem_free(name);
+	return rc;
+}
+
+static int add_folder(struct vv_filelist *l, const char *path, const char *name)
+{
+	struct dirent **entry = NULL;
+	int n = scandir(path, &entry, no_dots, by_nature), rc = 0;
+
+	if (n < 0)
+		return vv_err_sys(errno, "cannot read folder '%s'", path);
+	for (int i = 0; i < n; i++) {
+		if (rc == 0)
+			rc = add_entry(l, path, name, entry[i]->d_name);
+		free(entry[i]);
+	}
+	free(entry);
+	return rc;
+}
+
+int vv_filelist_add(struct vv_filelist *l, const char *operand)
+{
+	char name[VV_MANIFEST_NAME], *path;
+	struct stat st;
+	int rc;
+
+	if (!operand[0])
+		return vv_err_set(VV_EINVAL, "a file's name is empty");
+	rc = vv_filelist_name(operand, name, sizeof(name));
+	if (rc)
+		return rc;
+	path = l->folder && operand[0] != '/' ? vv_mem_printf("%s/%s", l->folder, operand) : vv_mem_strdup(operand);
+	if (!path)
+		return VV_ENOMEM;
+	if (stat(path, &st) < 0)
+		rc = vv_err_sys(errno, "cannot look at '%s'", path);
+	else if (S_ISREG(st.st_mode))
+		return add_file(l, path, name);
+	else if (S_ISDIR(st.st_mode))
+		rc = add_folder(l, path, name);
+	else
+		skip(l, path, st.st_mode);
+	vv_mem_free(path);
+	return rc;
+}
+
+static int read_whole(int fd, const char *path, struct vv_buf *b)
+{
+	for (;;) {
+		uint8_t *room = vv_buf_room(b, 1 << 16);
+		ssize_t n = room ? read(fd, room, 1 << 16) : -1;
+
+		if (!room)
+			return VV_ENOMEM;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return vv_err_sys(errno, "cannot read '%s'", path);
+		if (n == 0)
+			return 0;
+		b->n += (size_t)n;
+		if (b->n > LIST_MOST)
+			return vv_err_set(VV_EINVAL, "the list of names in '%s' is longer than %d bytes", path, LIST_MOST);
+	}
+}
+
+int vv_filelist_read(struct vv_filelist *l, const char *path)
+{
+	bool standard = strcmp(path, "-") == 0;
+	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), rc;
+	struct vv_buf b = { 0 };
+	char end;
+
+	if (fd < 0)
+		return vv_err_sys(errno, "cannot read '%s'", path);
+	rc = read_whole(fd, standard ? "standard input" : path, &b);
+	if (!standard)
+		close(fd);
+	end = b.n && memchr(b.p, '\0', b.n) ? '\0' : '\n';
+	vv_buf_add(&b, &end, 1);
+	rc = rc ? rc : vv_buf_check(&b);
+	for (size_t at = 0, n; rc == 0 && at < b.n; at += n + 1) {
+		n = (size_t)((uint8_t *)memchr(b.p + at, end, b.n - at) - (b.p + at));
+		b.p[at + n] = '\0';
+		if (n)
+			rc = vv_filelist_add(l, (const char *)b.p + at);
+	}
+	vv_buf_fini(&b);
+	return rc;
+}
+
+void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		vv_buf_add(out, l->file[i].path, strlen(l->file[i].path) + 1);
+		vv_buf_add(out, l->file[i].name, strlen(l->file[i].name) + 1);
+	}
+}
+
+/* Whole strings, in pairs: rank 0 has made them. */
+int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from)
+{
+	const char *p = (const char *)from->p, *end = p + from->n;
+	int rc = 0;
+
+	while (rc == 0 && p < end) {
+		const char *path = p, *name = p + strlen(p) + 1;
+		char *copy = vv_mem_strdup(path);
+
+		p = name + strlen(name) + 1;
+		rc = copy ? add_file(l, copy, name) : VV_ENOMEM;
+	}
+	return rc;
+}

@@ -1,0 +1,30 @@
+/* The files that a command line means: operands, folders walked, lists in a file; where each is, and what it is called in the epoch. */
+#ifndef VV_CLI_FILELIST_H
+#define VV_CLI_FILELIST_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "engine/pack.h"
+
+struct vv_filelist {
+	struct vv_pack_file *file;
+	size_t n, cap;
+	struct vv_map by_name;
+	const char *folder; /* that names are relative to; NULL: the current one */
+	size_t skipped;     /* links, devices and the like, that were named in warnings */
+	bool quiet;         /* no warnings */
+};
+
+void vv_filelist_fini(struct vv_filelist *l);
+/* A file, or a folder with all that is below it, in natural order: rank2 before rank10. */
+int vv_filelist_add(struct vv_filelist *l, const char *operand);
+/* The names in a file ("-": the standard input), an operand each; NUL between them if there is one, else line by line. */
+int vv_filelist_read(struct vv_filelist *l, const char *path);
+/* As bytes, for other ranks. */
+void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out);
+int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from);
+
+/* The name that an operand has in an epoch: relative, without "." parts. VV_EINVAL: there is none. */
+int vv_filelist_name(const char *operand, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,36 @@
+/* The files below a folder, as they are written: inotify says when one was closed after writing, or moved there. */
+#ifndef VV_CLI_LOOKOUT_H
+#define VV_CLI_LOOKOUT_H
+
+#include "base/map.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+struct vv_lookout_file {
+	char *name;  /* below the folder */
+	bool busy;   /* somebody writes to it */
+	bool done;   /* no news: it was dealt with, and not written since */
+	bool gone;
+	double last; /* on the monotonic clock: the last write that was seen */
+	uint64_t len;
+	struct timespec mtime;
+};
+
+struct vv_lookout {
+	const char *folder;
+	int fd;
+	char **watched; /* by watch descriptor: the folder, below `folder`; "" is itself */
+	size_t n_watched;
+	struct vv_lookout_file *file;
+	size_t n, cap;
+	struct vv_map by_name;
+};
+
+/* What is there already is found as well; the last write of it was when its time says. */
+int vv_lookout_open(struct vv_lookout *l, const char *folder);
+void vv_lookout_close(struct vv_lookout *l);
+/* Waits for something to happen, at most so long; a signal ends it, too. */
+int vv_lookout_wait(struct vv_lookout *l, double seconds);
+
+#endif

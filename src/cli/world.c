@@ -1,0 +1,75 @@
+#include "cli/world.h"
+#include "base/err.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int vv_world_agree(const struct vv_world *w, int code)
+{
+	int worst = w ? w->worst(code < 0 ? code : 0) : code, first = code;
+
+	if (!w || worst == 0)
+		return code;
+	w->share(&first, sizeof(first));
+	if (code < 0 && first >= 0)
+		fprintf(stderr, "varve: rank %u: %s\n", w->rank, vv_err_last());
+	return code < 0 ? code : vv_err_set(VV_EPEER, "another rank failed");
+}
+
+int vv_world_share(const struct vv_world *w, struct vv_buf *b)
+{
+	uint64_t n = b->n;
+	int rc = vv_world_agree(w, vv_buf_check(b));
+
+	if (!w || rc)
+		return rc;
+	w->share(&n, sizeof(n));
+	if (w->rank) {
+		b->n = 0;
+		rc = vv_buf_room(b, (size_t)n) ? 0 : VV_ENOMEM;
+		b->n = rc ? 0 : (size_t)n;
+	}
+	rc = vv_world_agree(w, rc);
+	if (rc == 0)
+		w->share(b->p, (size_t)n);
+	return rc;
+}
+
+void vv_world_sum(const struct vv_world *w, uint64_t *v, size_t n)
+{
+	if (w)
+		w->sum(v, n);
+}
+
+/* As Open MPI, and MPICH and its kin, tell those that they start. */
+static bool is_one_of_many(void)
+{
+	static const char *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS" };
+	bool many = false;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *size = getenv(names[i]);
+
+		many |= size && atol(size) > 1;
+	}
+	return many;
+}
+
+int vv_world_join(char **argv)
+{
+	char path[PATH_MAX];
+	ssize_t n;
+
+	if (!is_one_of_many())
+		return 0;
+	n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mpi"));
+	if (n > 0) {
+		memcpy(path + n, "-mpi", sizeof("-mpi"));
+		execv(path, argv);
+	}
+	return vv_err_set(VV_ENOTSUP, "this was started by mpirun as one of several, and '%s' is not there to share the work (%s): build varve with MPI",
+			  n > 0 ? path : "varve-mpi", strerror(errno));
+}

@@ -1,0 +1,27 @@
+/* The processes that a command was started as, by mpirun: some verbs share their work. */
+#ifndef VV_CLI_WORLD_H
+#define VV_CLI_WORLD_H
+
+#include "base/buf.h"
+#include <varve/varve_comm.h>
+
+struct vv_world { /* all ranks make the same calls in the same order */
+	uint32_t rank, size;
+	int (*plug)(double patience, struct varve_comm *out); /* for a session over all of them */
+	int (*worst)(int code);             /* the lowest of all ranks' */
+	void (*sum)(uint64_t *v, size_t n); /* over all ranks, in place */
+	void (*share)(void *p, size_t n);   /* rank 0's bytes become everybody's */
+};
+
+/* For what follows, NULL is a world of one. */
+
+/* What failed on one rank has failed on all. If rank 0 is well, those that are not say why. */
+int vv_world_agree(const struct vv_world *w, int code);
+/* Rank 0's buffer becomes everybody's. */
+int vv_world_share(const struct vv_world *w, struct vv_buf *b);
+void vv_world_sum(const struct vv_world *w, uint64_t *v, size_t n);
+
+/* The plain command, started by mpirun as one of several: becomes the varve-mpi beside it, or says that there is none. 0: it is alone. */
+int vv_world_join(char **argv);
+
+#endif

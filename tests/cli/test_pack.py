@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 300
+"""varve pack and unpack: a set of files becomes an epoch and comes back byte for byte, with modes and times; and one variable of one file."""
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import time
+import unittest
+
+import command
+
+SCHEMES = ["auto", "agnostic", "agnostic-block", "aware", "aware-block"]
+MPIEXEC = os.environ.get("VARVE_MPIEXEC")
+
+
+def doubles(n, seed=0):
+    """A smooth field, as simulations write it."""
+    return struct.pack(f"<{n}d", *[(i % 97) * 0.25 + seed + (i // 97) * 1e-3 for i in range(n)])
+
+
+def netcdf(fields):
+    """A CDF-1 file: a fixed variable `grid` of 5 int32, and record variables x (f64 [t][3]) and y (i16 [t][2]), a record for each of fields."""
+    def name(s):
+        return struct.pack(">I", len(s)) + s.encode() + bytes(-len(s) % 4)
+    dims = [("t", 0), ("three", 3), ("two", 2), ("five", 5)]
+    variables = [("grid", [3], 4, 20), ("x", [0, 1], 6, 24), ("y", [0, 2], 3, 4)]
+
+    def head(begin):
+        out = b"CDF\x01" + struct.pack(">III", len(fields), 10, len(dims))
+        for n, size in dims:
+            out += name(n) + struct.pack(">I", size)
+        out += struct.pack(">IIII", 0, 0, 11, len(variables))
+        for (n, d, t, size), at in zip(variables, begin):
+            out += name(n) + struct.pack(f">I{len(d)}I", len(d), *d) + struct.pack(">IIIII", 0, 0, t, size, at)
+        return out
+    base = len(head([0, 0, 0]))
+    out = head([base, base + 20, base + 44]) + struct.pack(">5i", *range(5))
+    for f in fields:
+        out += struct.pack(">3d", f, f + 1, f + 2) + struct.pack(">2h", int(f), -int(f))
+    return out
+
+
+class Pack(command.Case):
+    def setUp(self):
+        super().setUp()
+        self.set = self.folder / "set"
+        self.set.mkdir()
+        for r in 0, 2, 10:
+            (self.set / f"rank{r}").mkdir()
+            self.put(f"rank{r}/field", doubles(20000, r), 0o640)
+            self.put(f"rank{r}/log", b"step %d\n" % r * 500)
+        self.put("empty", b"")
+        self.put("noise", command.noise(200000), 0o755)
+        self.put("odd\nname \xe4", b"odd", 0o400)
+        self.put("zeros", bytes(3 << 20))
+        self.out = self.folder / "out"
+
+    def put(self, name, data, mode=0o644):
+        path = self.set / name
+        path.write_bytes(data)
+        path.chmod(mode)
+        os.utime(path, ns=(1, 1234567890123456789 + len(name)))
+
+    def tree(self, folder):
+        """{name: (bytes, mode, mtime)} of all that is below."""
+        found = {}
+        for path in pathlib.Path(folder).rglob("*"):
+            if not path.is_dir():
+                st = path.lstat()
+                found[str(path.relative_to(folder))] = (path.read_bytes() if path.is_file() else None, stat.S_IMODE(st.st_mode), st.st_mtime_ns)
+        return found
+
+    def check_back(self, lineage, *words):
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.varve("unpack", self.store, lineage, "-C", self.out, *words)
+        self.assertEqual(self.tree(self.out), self.tree(self.set))
+
+    def test_round_trip(self):
+        text = self.varve("pack", self.store, "run", "-C", self.set, ".")
+        self.assertRegex(text, r"EPOCH +FILES +BYTES +NEW +STORED +LAYERS +RATIO +MB/S\n +1 +10 ")
+        self.check_back("run")
+        self.assertEqual((self.out / "zeros").stat().st_blocks, 0)
+        self.put("rank2/field", doubles(20000, 3))
+        self.put("more", b"more")
+        found = self.json("pack", self.store, "run", "-C", self.set, "-j", 2, ".")
+        self.assertEqual((found["epoch"], found["files"], found["skipped"]), (2, 11, 0))
+        self.assertEqual(found["bytes"], sum(len(b) for b, _, _ in self.tree(self.set).values()))
+        self.check_back("run")
+        self.check_back("run@2", "-j", 1)
+        self.varve("unpack", self.store, "run@1", "-C", self.folder / "old", "-q")
+        self.assertFalse((self.folder / "old" / "more").exists())
+        self.varve("verify", self.store)
+
+    def test_again_is_free(self):
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        before = sum(p.stat().st_size for p in self.store.rglob("*.layer"))
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        self.assertLess(sum(p.stat().st_size for p in self.store.rglob("*.layer")) - before, 16384)
+        self.check_back("run")
+
+    def test_levels(self):
+        for level in "fast", "default", "max":
+            self.varve("pack", self.store, level, "--level", level, "-C", self.set, ".")
+            self.check_back(level)
+
+    def test_schemes(self):
+        p = self.run_raw("pack", self.store, "agnostic", "--scheme", "agnostic", "-C", self.set, ".")
+        if b"built without" in p.stderr:
+            self.skipTest(p.stderr.decode())
+        for scheme in SCHEMES:
+            with self.subTest(scheme=scheme):
+                self.varve("pack", self.store, scheme, "--scheme", scheme, "-C", self.set, ".")
+                self.check_back(scheme)
+        for words in (["--group", 2], ["--block", "1KiB"], ["--single"], ["--small", 4096], ["--key", "none"]):
+            self.varve("pack", self.store, "more", "--scheme", "aware-block", *words, "-C", self.set, ".")
+            self.check_back("more")
+
+    def test_names(self):
+        """Relative, whatever is said; in the order given; nothing that leads upwards."""
+        self.varve("pack", self.store, "run", self.set / "noise", "./set//rank2/./log", "set/empty")
+        found = self.json("unpack", self.store, "run", "--list")["files"]
+        self.assertEqual([f["name"] for f in found], [str(self.set / "noise")[1:], "set/rank2/log", "set/empty"])
+        self.assertEqual((found[0]["bytes"], found[0]["mode"]), (200000, "0755"))
+        self.varve("pack", self.store, "order", "-C", self.set, ".")
+        names = [f["name"] for f in self.json("unpack", self.store, "order", "--list")["files"]]
+        self.assertLess(names.index("rank2/log"), names.index("rank10/log"))
+        self.assertIn("-C DIR", self.fails("pack", self.store, "run", "../x"))
+        self.assertIn("-C DIR", self.fails("pack", self.store, "run", "set/../set/noise"))
+        same = self.folder / str(self.folder)[1:]
+        same.mkdir(parents=True)
+        (same / "x").write_bytes(b"one")
+        self.file("x", b"another")
+        self.assertIn("would both be called", self.fails("pack", self.store, "two", self.folder / "x", str(self.folder / "x")[1:]))
+        self.assertIn("No such file", self.fails("pack", self.store, "run", "nix"))
+        self.assertIn("which files", self.fails("pack", self.store, "run"))
+        self.assertIn("scheme", self.fails("pack", self.store, "run", "noise", "--scheme", "nix"))
+        self.assertIn("usage: varve pack", self.fails("pack", self.store))
+        self.assertEqual(self.json("ls", self.store, "run")["epochs"][-1]["epoch"], 1)
+
+    def test_lists(self):
+        for end in b"\0", b"\n":
+            names = [b"rank0/field", b"empty", b"rank10"]
+            names += [b"odd\nname \xc3\xa4"] if end == b"\0" else []
+            self.file("list", end.join(names) + end)
+            self.varve("pack", self.store, "list", "-C", self.set, "--files-from", "list", "noise")
+            p = self.run_raw("pack", self.store, "list", "-C", self.set, "--files-from", "-", input=end.join(names))
+            self.assertEqual((p.returncode, p.stderr), (0, b""))
+            found = [f["name"] for f in self.json("unpack", self.store, "list", "--list")["files"]]
+            self.assertEqual(found[:4], ["rank0/field", "empty", "rank10/field", "rank10/log"])
+            self.assertEqual(found[4:], ["odd\nname \xe4"] if end == b"\0" else [])
+        self.assertIn("nix", self.fails("pack", self.store, "list", "--files-from", "nix"))
+
+    def test_left_out(self):
+        (self.set / "link").symlink_to("noise")
+        os.mkfifo(self.set / "pipe")
+        p = self.run_raw("pack", self.store, "run", "set")
+        self.assertEqual(p.returncode, 0)
+        self.assertIn(b"'set/link' is a link", p.stderr)
+        self.assertIn(b"'set/pipe' is a pipe", p.stderr)
+        self.assertEqual(self.json("pack", self.store, "run", "set")["skipped"], 2)
+        names = [f["name"] for f in self.json("unpack", self.store, "run", "--list")["files"]]
+        self.assertFalse({"set/link", "set/pipe"} & set(names))
+        self.varve("pack", self.store, "link", "set/link")
+        self.varve("unpack", self.store, "link", "-C", self.out)
+        self.assertEqual((self.out / "set/link").read_bytes(), command.noise(200000))
+
+    def test_some(self):
+        self.varve("pack", self.store, "run", "set")
+        self.varve("unpack", self.store, "run", "-C", self.out, "./set/rank2/", "set/noise")
+        self.assertEqual(sorted(self.tree(self.out)), ["set/noise", "set/rank2/field", "set/rank2/log"])
+        self.assertIn("set/rank10/log", self.fails("unpack", self.store, "run", "-C", self.out, "log"))
+        text = self.varve("unpack", self.store, "run", "--list", "set/rank10")
+        self.assertRegex(text, r"(?m)^0640 +160000 +2009-02-1\d \S+ +\S+ +set/rank10/field$")
+        self.assertEqual(text.count("\n"), 3)
+
+    def test_existing(self):
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        self.out.mkdir()
+        (self.out / "noise").write_bytes(b"mine")
+        message = self.fails("unpack", self.store, "run", "-C", self.out)
+        self.assertIn("'noise'", message)
+        self.assertIn("--force", message)
+        self.assertEqual(list(self.tree(self.out)), ["noise"])
+        self.varve("unpack", self.store, "run", "-C", self.out, "--force")
+        self.assertEqual(self.tree(self.out), self.tree(self.set))
+
+    def test_not_files(self):
+        self.write("region", "x", "u8", 4, "checkpoint")
+        self.assertIn("not packed from files", self.fails("unpack", self.store, "heat"))
+
+    def test_delete(self):
+        want = self.tree(self.set)
+        text = self.varve("pack", self.store, "run", "--delete", "-C", self.set, ".")
+        self.assertIn("10 files deleted, 0 kept", text)
+        self.assertEqual(self.tree(self.set), {})
+        self.varve("unpack", self.store, "run", "-C", self.out)
+        self.assertEqual(self.tree(self.out), want)
+        found = self.json("pack", self.store, "run", "--delete", "-C", self.out, "noise")
+        self.assertEqual((found["deleted"], found["kept"]), (1, 0))
+
+    def test_damage(self):
+        """What is damaged is named; the rest comes."""
+        for i in range(8):
+            self.put(f"n{i}", command.noise(300000, i))
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        layer = self.layer(1, "run")
+        self.flip(layer, layer.stat().st_size // 2)
+        p = self.run_raw("unpack", self.store, "run", "-C", self.out)
+        self.assertEqual(p.returncode, 1, p.stderr)
+        missing = [line.split(b": ")[2].decode() for line in p.stderr.splitlines() if b"missing: " in line]
+        self.assertTrue(1 <= len(missing) < 18)
+        want = {k: v for k, v in self.tree(self.set).items() if k not in missing}
+        self.assertEqual(self.tree(self.out), want)
+        found = self.json("unpack", self.store, "run", "-C", self.out, "--force", status=1)
+        self.assertEqual((sorted(found["missing"]), found["files"], found["code"]), (sorted(missing), 18 - len(missing), -5))
+
+    def test_full_disk(self):
+        self.out.mkdir()
+        if os.getuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", self.out], capture_output=True).returncode:
+            self.skipTest("no small file system here")
+        try:
+            for i in range(8):
+                self.put(f"z{i}", command.noise(300000, i))
+            self.varve("pack", self.store, "run", "-C", self.set, *[f"z{i}" for i in range(8)])
+            p = self.run_raw("unpack", self.store, "run", "-C", self.out)
+            self.assertEqual(p.returncode, 2)
+            self.assertIn(b"No space left", p.stderr)
+            found = self.tree(self.out)
+            self.assertEqual(sorted(found), ["z0", "z1", "z2"])
+            self.assertEqual(p.stderr.count(b"missing: z"), 5)
+            self.assertTrue(all(v == self.tree(self.set)[k] for k, v in found.items()))
+        finally:
+            subprocess.run(["umount", self.out], check=True)
+
+    def test_interrupt(self):
+        """Wherever it is interrupted: what is there is whole."""
+        big = os.urandom(24 << 20)
+        for i in range(4):
+            self.put(f"big{i}", big[i:])
+        self.varve("pack", self.store, "run", "-C", self.set, *[f"big{i}" for i in range(4)])
+        for wait in 0, 0.02, 0.1:
+            out = self.folder / f"out{wait}"
+            p = subprocess.Popen([command.BIN, "unpack", self.store, "run", "-C", out, "-q"], stderr=subprocess.DEVNULL)
+            while p.poll() is None and not (out.exists() and list(out.iterdir())):
+                continue
+            time.sleep(wait)
+            p.terminate()
+            self.assertIn(p.wait(60), [0, -signal.SIGTERM])
+            for path in out.iterdir():
+                self.assertRegex(path.name, r"^big\d$")
+                self.assertTrue(path.read_bytes() == big[int(path.name[3:]):])
+
+    def test_show(self):
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        text = self.varve("show", self.store, "run")
+        self.assertRegex(text, r"packed from 10 files, scheme auto, level default")
+        self.assertRegex(text, r"(?m)^  VARIABLE +TYPE +SHAPE +INSTANCES +BYTES +NEW +STORED +RATIO +CODED +MERGED$")
+        self.assertRegex(text, r"(?m)^  0755 +195 KiB +2009-02-1\d \S+ +opaque +noise$")
+        rank = self.json("show", self.store, "run")["ranks"][0]
+        self.assertEqual((rank["scheme"], rank["level"], len(rank["files"])), ("auto", "default", 10))
+        self.assertTrue(all({"key", "type", "shape", "instances", "bytes", "bytes_stored", "coded", "merged"} <= set(v) for v in rank["variables"]))
+
+    def extract(self, *words, variable="x.npy"):
+        self.varve("extract", self.store, *words, "-o", variable)
+        return command.read_npy((self.folder / variable).read_bytes())
+
+    def test_variables(self):
+        fields = [1.5, 2.5, 9.0]
+        self.put("a:b.nc", netcdf(fields))
+        self.put("v.npy", b"\x93NUMPY\x01\x00\x76\x00" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (4, 5), }".ljust(117) + b"\n" + doubles(20))
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        self.assertEqual(self.extract("run:a:b.nc:/grid"), (">i4", (5,), struct.pack(">5i", *range(5))))
+        x = b"".join(struct.pack(">3d", f, f + 1, f + 2) for f in fields)
+        self.assertEqual(self.extract("run@1:a:b.nc:x"), (">f8", (3, 3), x))
+        self.assertEqual(self.extract("run:a:b.nc", "/x"), (">f8", (3, 3), x))
+        self.assertEqual(self.extract("run", "a:b.nc", "/y"), (">i2", (3, 2), b"".join(struct.pack(">2h", int(f), -int(f)) for f in fields)))
+        name = self.json("show", self.store, "run")["ranks"][0]
+        self.assertIn("v.npy", [f["name"] for f in name["files"] if f["format"] == "npy"])
+        message = self.fails("extract", self.store, "run:a:b.nc:/nix", "-o", "out")
+        self.assertIn("grid", message)
+        self.assertIn("no file", self.fails("extract", self.store, "run:nix:/x", "-o", "out"))
+        p = self.run_raw("extract", self.store, "run:noise")
+        self.assertEqual(p.stdout, command.noise(200000))
+        found = self.json("extract", self.store, "run:a:b.nc:x", "-o", "x.npy")
+        self.assertEqual((found["source"], found["shape"], found["big_endian"], found["bytes"]), ("a:b.nc", [3, 3], True, 72))
+        self.varve("extract", self.store, "run:.varve.files", "--rank", 0, "-o", "list")
+        self.assertEqual((self.folder / "list").read_bytes()[:8], b"VARVEFIL")
+
+    def test_hdf5(self):
+        """Chunks, edges, missing chunks, filters, big-endian, records: as h5py reads them."""
+        script = """
+import h5py, numpy as np, sys
+f = h5py.File(sys.argv[1], "w")
+a = np.arange(37 * 41 * 5, dtype="f8").reshape(37, 41, 5)
+f["plain"] = a
+f.create_dataset("g/chunked", data=a, chunks=(8, 7, 5))
+f.create_dataset("g/gzip", data=a, chunks=(8, 41, 2), compression="gzip", shuffle=True, fletcher32=True)
+f.create_dataset("big", data=a[:, :, 0].astype(">f4"), chunks=(10, 10))
+d = f.create_dataset("holes", shape=(100, 30), dtype="i4", chunks=(16, 16), fillvalue=-7)
+d[20:25, 3:28] = 5
+f.create_dataset("none", shape=(9, 3), dtype="i2", fillvalue=3)
+f["record"] = np.array([(i, i / 2, i * 3) for i in range(50)], dtype="i4,f8,i8")
+f["scalar"] = 2.5
+f.close()
+f = h5py.File(sys.argv[1])
+for name in "plain g/chunked g/gzip big holes none record scalar".split():
+    np.save(sys.argv[2] + "/" + name.replace("/", "_") + ".npy", f[name][()])
+"""
+        want = self.folder / "want"
+        want.mkdir()
+        for python in "python3", "/usr/bin/python3":
+            p = subprocess.run([python, "-c", script, self.set / "x.h5", want], capture_output=True, text=True)
+            if p.returncode == 0:
+                break
+        else:
+            self.skipTest("no h5py: " + p.stderr[-200:])
+        self.varve("pack", self.store, "run", "-C", self.set, "x.h5")
+        for name in "plain", "g/chunked", "g/gzip", "big", "holes", "none", "record", "scalar":
+            with self.subTest(name=name):
+                descr, shape, data = command.read_npy((want / (name.replace("/", "_") + ".npy")).read_bytes())
+                descr = descr if isinstance(descr, str) else "|V20"
+                if name == "g/gzip" and self.run_raw("extract", self.store, f"run:x.h5:/{name}", "--json", "-o", "x").stdout.count(b"-9"):
+                    continue  # no zlib here
+                self.assertEqual(self.extract(f"run:x.h5:/{name}"), (descr, shape, data))
+
+    def mpi(self, n, *words):
+        return subprocess.run([MPIEXEC, "-n", str(n), command.BIN, *map(str, words)], capture_output=True, cwd=self.folder, env=self.env,
+                              timeout=100)
+
+    @unittest.skipUnless(MPIEXEC, "no MPI")
+    def test_ranks(self):
+        p = self.mpi(3, "pack", self.store, "run", "-C", self.set, ".", "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stdout.count(b'"epoch": 1'), 1)
+        self.check_back("run")
+        self.assertEqual(len(list(self.store.rglob("*.layer"))), 3)
+        text = self.varve("show", self.store, "run")
+        self.assertIn("packed from 10 files", text)
+        shutil.rmtree(self.out)
+        p = self.mpi(2, "unpack", self.store, "run", "-C", self.out)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn(b"10 files", p.stdout)
+        self.assertEqual(self.tree(self.out), self.tree(self.set))
+        p = self.mpi(2, "unpack", self.store, "run", "-C", self.out)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertEqual(p.stderr.count(b"--force"), 1)
+        want = self.tree(self.set)
+        p = self.mpi(2, "pack", self.store, "run", "-C", self.set, ".", "--delete")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn(b"10 files deleted", p.stdout)
+        self.assertEqual(self.tree(self.set), {})
+        self.varve("unpack", self.store, "run", "-C", self.out, "--force")
+        self.assertEqual(self.tree(self.out), want)
+
+    def test_no_mpi_command(self):
+        alone = self.folder / "bin" / "varve"
+        alone.parent.mkdir()
+        shutil.copy(command.BIN, alone)
+        p = subprocess.run([alone, "pack", self.store, "run", "set"], capture_output=True, cwd=self.folder,
+                           env={**self.env, "OMPI_COMM_WORLD_SIZE": "4"})
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"varve-mpi' is not there", p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 120
+"""varve watch: sets are packed when they are complete, once each, and also what was there before."""
+import json
+import signal
+import subprocess
+import time
+import unittest
+
+import command
+
+
+class Watch(command.Case):
+    def setUp(self):
+        super().setUp()
+        self.dir = self.folder / "run"
+        self.dir.mkdir()
+        self.running = []
+        self.addCleanup(lambda: [p.kill() for p in self.running if p.poll() is None])
+
+    def start(self, *words):
+        p = subprocess.Popen([command.BIN, "watch", self.store, "w", self.dir, "--json", "--settle", "300ms", *map(str, words)], cwd=self.folder,
+                             env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.running.append(p)
+        return p
+
+    def stop(self, p):
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate(timeout=60)
+        self.assertEqual((p.returncode, err), (0, b""))
+        return json.loads(out)["epochs"]
+
+    def epochs(self):
+        p = self.run_raw("ls", self.store, "w", "--json")
+        return [e["epoch"] for e in json.loads(p.stdout)["epochs"]] if p.returncode == 0 else []
+
+    def wait_for(self, n):
+        for _ in range(600):
+            if len(self.epochs()) >= n:
+                return
+            time.sleep(0.05)
+        self.fail(f"{self.epochs()}: not {n} epochs")
+
+    def names(self, epoch):
+        return [f["name"] for f in self.json("unpack", self.store, f"w@{epoch}", "--list")["files"]]
+
+    def test_sets(self):
+        for r in 0, 2, 10:
+            (self.dir / f"a.{r}").write_bytes(b"old")
+        p = self.start("--ranks", 3)
+        self.wait_for(1)
+        with open(self.dir / "b.0", "wb") as f:
+            f.write(b"b")
+            f.flush()
+            (self.dir / "b.1").write_bytes(b"b")
+            (self.dir / "b.2").write_bytes(b"b")
+            time.sleep(0.8)
+            self.assertEqual(self.epochs(), [1])  # one of them is still being written
+        self.wait_for(2)
+        (self.dir / "new").mkdir()
+        for r in range(2):
+            (self.dir / "new" / f"c{r}").write_bytes(b"c")
+        time.sleep(0.8)
+        self.assertEqual(self.epochs(), [1, 2])   # one is missing
+        (self.folder / "c2").write_bytes(b"c")
+        (self.folder / "c2").rename(self.dir / "new" / "c2")
+        self.wait_for(3)
+        self.assertEqual([e["files"] for e in self.stop(p)], [3, 3, 3])
+        self.assertEqual(self.names(1), ["a.0", "a.2", "a.10"])
+        self.assertEqual(self.names(2), ["b.0", "b.1", "b.2"])
+        self.assertEqual(self.names(3), ["new/c0", "new/c1", "new/c2"])
+        p = self.start("--ranks", 3)
+        time.sleep(0.8)
+        (self.dir / "a.2").write_bytes(b"changed")
+        self.wait_for(4)
+        self.assertEqual([e["epoch"] for e in self.stop(p)], [4])
+
+    def test_rule_and_delete(self):
+        for d in "DD01", "DD02":
+            (self.dir / d).mkdir()
+            for n in "x", "x.cpu0", "x.cpu1":
+                (self.dir / d / n).write_bytes(n.encode())
+        (self.dir / "other").write_bytes(b"other")
+        p = self.start("--set", "^(DD[0-9]+)/", "--pattern", "x*", "--delete")
+        self.wait_for(2)
+        time.sleep(0.5)
+        self.assertEqual([e["deleted"] for e in self.stop(p)], [3, 3])
+        self.assertEqual([f for f in self.dir.rglob("*") if f.is_file()], [self.dir / "other"])
+        self.assertEqual(sorted(self.names(1) + self.names(2)), [f"{d}/{n}" for d in ("DD01", "DD02") for n in ("x", "x.cpu0", "x.cpu1")])
+
+    def test_wrong(self):
+        self.assertIn("no folder", self.fails("watch", self.store, "w", "nix"))
+        self.assertIn("regular expression", self.fails("watch", self.store, "w", "run", "--set", "("))
+        self.assertIn("settle", self.fails("watch", self.store, "w", "run", "--settle", "x"))
+
+
+if __name__ == "__main__":
+    unittest.main()
