@@ -57,6 +57,7 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 	int rc = 0;
 
 	l->folder = vv_args_value(args, "directory");
+	l->store = args->operand[0];
 	l->quiet = args->quiet || args->json;
 	for (size_t i = 2; rc == 0 && i < args->n_operands; i++)
 		rc = vv_filelist_add(l, args->operand[i]);

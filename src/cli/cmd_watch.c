@@ -201,6 +201,7 @@ static int list_set(struct watch *w, const struct set *s, struct vv_filelist *l)
 	if (rc == 0 && n)
 		qsort(name, n, sizeof(*name), by_nature);
 	l->folder = w->lookout.folder;
+	l->store = w->lookout.store;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = vv_filelist_add(l, name[i]);
 	vv_mem_free(name);
@@ -292,7 +293,7 @@ static int parse(struct watch *w)
 static int watch(struct watch *w)
 {
 	double wait = 0;
-	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2]);
+	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
 
 	if (rc == 0)
 		rc = mark_known(w);

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/wire.h"
+#include "cli/ownstore.h"
 #include "cli/text.h"
 #include <dirent.h>
 #include <errno.h>
@@ -79,13 +80,16 @@ out:
 	return rc;
 }
 
-static void skip(struct vv_filelist *l, const char *path, mode_t mode)
+static void skip(struct vv_filelist *l, const char *path, const char *what)
 {
-	const char *what = S_ISLNK(mode) ? "a link" : S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device";
-
 	if (!l->quiet)
 		fprintf(stderr, "varve: '%s' is %s and is left out\n", vv_text_safe(path).s, what);
 	l->skipped++;
+}
+
+static const char *name_of(mode_t mode)
+{
+	return S_ISLNK(mode) ? "a link" : S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device";
 }
 
 static int by_nature(const struct dirent **a, const struct dirent **b)
@@ -115,10 +119,12 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 	} else if (S_ISREG(st.st_mode)) {
 		rc = add_file(l, path, name);
 		path = NULL;
+	} else if (S_ISDIR(st.st_mode) && vv_ownstore_is(l->store, &st)) {
+		skip(l, path, "the store itself");
 	} else if (S_ISDIR(st.st_mode)) {
 		rc = add_folder(l, path, name);
 	} else {
-		skip(l, path, st.st_mode);
+		skip(l, path, name_of(st.st_mode));
 	}
 	vv_mem_free(path);
 	vv_mem_free(name);
@@ -157,12 +163,14 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand)
 		return VV_ENOMEM;
 	if (stat(path, &st) < 0)
 		rc = vv_err_sys(errno, "cannot look at '%s'", path);
+	else if (vv_ownstore_holds(l->store, path))
+		skip(l, path, "in the store itself");
 	else if (S_ISREG(st.st_mode))
 		return add_file(l, path, name);
 	else if (S_ISDIR(st.st_mode))
 		rc = add_folder(l, path, name);
 	else
-		skip(l, path, st.st_mode);
+		skip(l, path, name_of(st.st_mode));
 	vv_mem_free(path);
 	return rc;
 }

@@ -11,6 +11,7 @@ struct vv_filelist {
 	size_t n, cap;
 	struct vv_map by_name;
 	const char *folder; /* that names are relative to; NULL: the current one */
+	const char *store;  /* that they are for: what lies in it is left out; NULL: nothing is */
 	size_t skipped;     /* links, devices and the like, that were named in warnings */
 	bool quiet;         /* no warnings */
 };

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/ownstore.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -102,10 +103,13 @@ static int look_into(struct vv_lookout *l, const char *folder)
 static int enter(struct vv_lookout *l, const char *name)
 {
 	char path[PATH_MAX];
+	struct stat st;
 	size_t at;
 	int wd;
 
 	snprintf(path, sizeof(path), "%s/%s", l->folder, name);
+	if (stat(path, &st) == 0 && vv_ownstore_is(l->store, &st))
+		return 0;
 	wd = inotify_add_watch(l->fd, path, wanted);
 	if (wd < 0)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : vv_err_sys(errno, "cannot watch folder '%s'", path);
@@ -124,15 +128,17 @@ static int enter(struct vv_lookout *l, const char *name)
 	return l->watched[at] ? look_into(l, name) : VV_ENOMEM;
 }
 
-int vv_lookout_open(struct vv_lookout *l, const char *folder)
+int vv_lookout_open(struct vv_lookout *l, const char *folder, const char *store)
 {
 	struct stat st;
 
-	*l = (struct vv_lookout){ .folder = folder, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
+	*l = (struct vv_lookout){ .folder = folder, .store = store, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
 	if (l->fd < 0)
 		return vv_err_sys(errno, "cannot watch folders");
 	if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
 		return vv_err_set(VV_ENOENT, "there is no folder '%s' to watch", folder);
+	if (vv_ownstore_holds(store, folder))
+		return vv_err_set(VV_EINVAL, "folder '%s' lies in the store itself: watch another one", folder);
 	return enter(l, ""); /* "DIR/" may be a link: it is the caller's own */
 }
 

@@ -19,6 +19,7 @@ struct vv_lookout_file {
 
 struct vv_lookout {
 	const char *folder;
+	const char *store; /* which may lie below it, and is not watched */
 	int fd;
 	char **watched; /* by watch descriptor: the folder, below `folder`; "" is itself */
 	size_t n_watched;
@@ -28,7 +29,7 @@ struct vv_lookout {
 };
 
 /* What is there already is found as well; the last write of it was when its time says. */
-int vv_lookout_open(struct vv_lookout *l, const char *folder);
+int vv_lookout_open(struct vv_lookout *l, const char *folder, const char *store);
 void vv_lookout_close(struct vv_lookout *l);
 /* Waits for something to happen, at most so long; a signal ends it, too. */
 int vv_lookout_wait(struct vv_lookout *l, double seconds);

@@ -135,7 +135,7 @@ static int parse_chunked_4(struct vv_hdf5 *h, struct vv_hdf5_layout *l, struct v
 	return 0;
 }
 
-/* Versions 3 and 4. */
+/* Versions 3 to 5. The last two differ in how long the length of a coded chunk is in an index, which the index tells. */
 static int parse_layout_3(struct vv_hdf5 *h, struct vv_hdf5_layout *l, const struct vv_hdf5_message *m, struct vv_wire *w,
 			  unsigned version)
 {
@@ -152,7 +152,7 @@ static int parse_layout_3(struct vv_hdf5 *h, struct vv_hdf5_layout *l, const str
 		l->len = vv_hdf5_file_length(h, w);
 		return 0;
 	case VV_HDF5_CHUNKED:
-		if (version == 4)
+		if (version >= 4)
 			return parse_chunked_4(h, l, w);
 		rank = vv_wire_u8(w);
 		l->at = vv_hdf5_file_address(h, w);
@@ -167,7 +167,7 @@ static int parse_layout(struct vv_hdf5 *h, struct vv_hdf5_object *o, const struc
 {
 	unsigned version = vv_wire_u8(w);
 
-	if (version < 1 || version > 4 || m->at == VV_HDF5_NOWHERE)
+	if (version < 1 || version > 5 || m->at == VV_HDF5_NOWHERE)
 		return VV_HDF5_BROKEN;
 	o->has |= VV_HDF5_HAS_LAYOUT;
 	return version < 3 ? parse_layout_1(h, &o->layout, m, w) : parse_layout_3(h, &o->layout, m, w, version);

@@ -202,6 +202,22 @@ class Pack(command.Case):
         found = self.json("pack", self.store, "run", "--delete", "-C", self.out, "noise")
         self.assertEqual((found["deleted"], found["kept"]), (1, 0))
 
+    def test_own_store(self):
+        """A store below the folder that is packed is left out, and not deleted with it."""
+        store = self.set / "deep" / "store"
+        store.parent.mkdir()
+        self.varve("pack", store, "run", "-C", self.set, ".")
+        self.assertIn("the store itself", self.run_raw("pack", store, "run", "-C", self.set, ".").stderr.decode())
+        want = {n: v for n, v in self.tree(self.set).items() if not n.startswith("deep/")}
+        found = self.json("pack", store, "run", "-C", self.set, "--delete", ".")
+        self.assertEqual((found["files"], found["skipped"]), (len(want), 1))
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.varve("unpack", store, "run", "-C", self.out)
+        self.assertEqual(self.tree(self.out), want)
+        self.varve("pack", store, "run", "-C", self.set, "deep/store/run/lineage", "deep/store", "-q", status=2)
+        self.varve("watch", store, "run", store / "run", status=2)
+        self.varve("verify", store)
+
     def test_damage(self):
         """What is damaged is named; the rest comes."""
         for i in range(8):

@@ -1,0 +1,14 @@
+/* A store may lie below a folder that is packed into it, as an archive may lie in the folder that it is made of: it is left out, or it would grow
+ * with every epoch, and be deleted with what was packed. */
+#ifndef VV_CLI_OWNSTORE_H
+#define VV_CLI_OWNSTORE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* Is this folder the store? url may be of any kind of store, and NULL. */
+bool vv_ownstore_is(const char *url, const struct stat *folder);
+/* Is a file or folder the store, or somewhere in it? */
+bool vv_ownstore_holds(const char *url, const char *path);
+
+#endif
