@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ void vv_out_guard(void)
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
 			_exit(2);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error like a full disk */
 }
 
 void vv_out_printf(struct vv_out *o, const char *fmt, ...)

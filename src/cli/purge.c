@@ -57,9 +57,9 @@ static int open_file(struct purge *k, const char *name, struct group *g)
 
 	if (rc)
 		return rc;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0 || !is_as_packed(&st, &f)) {
-		keep(k, path, fd < 0 ? "it cannot be read" : "it has changed since it was packed");
+		keep(k, path, fd < 0 ? (errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read") : "it has changed since it was packed");
 		if (fd >= 0)
 			close(fd);
 		return 0;

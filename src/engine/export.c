@@ -38,7 +38,7 @@ const char *vv_export_npy_type(unsigned type)
 }
 
 /* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a multiple of 64. */
-int vv_export_npy_header(int fd, const char *descr, unsigned ndim, const uint64_t *dim)
+int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim)
 {
 	char text[1024], shape[512] = "";
 	size_t used = 0, len;
@@ -46,8 +46,10 @@ int vv_export_npy_header(int fd, const char *descr, unsigned ndim, const uint64_
 	int rc;
 
 	for (unsigned i = 0; i < ndim; i++)
-		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s", dim[i], i + 1 < ndim ? " " : "");
-	len = (size_t)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s", dim[columns ? ndim - 1 - i : i],
+					 i + 1 < ndim ? " " : "");
+	len = (size_t)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }", descr, columns ? "True" : "False",
+			       shape);
 	while ((len + 1 + sizeof(magic)) % 64)
 		text[len++] = ' ';
 	text[len++] = '\n';
@@ -133,7 +135,7 @@ int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region 
 	int rc = s.window ? 0 : VV_ENOMEM;
 
 	if (rc == 0 && npy)
-		rc = vv_export_npy_header(fd, vv_export_npy_type(r->shape.type), r->shape.ndim ? r->shape.ndim : 1,
+		rc = vv_export_npy_header(fd, vv_export_npy_type(r->shape.type), false, r->shape.ndim ? r->shape.ndim : 1,
 					  r->shape.ndim ? r->shape.dim : &r->shape.len);
 	if (rc == 0 && s.holes)
 		s.base = (uint64_t)lseek(fd, 0, SEEK_CUR);

@@ -12,7 +12,7 @@ int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region 
 
 /* For others that write arrays. All of it, or an error. */
 int vv_export_write(int fd, const uint8_t *p, size_t n);
-int vv_export_npy_header(int fd, const char *descr, unsigned ndim, const uint64_t *dim);
+int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim);
 const char *vv_export_npy_type(unsigned type); /* "<f8" */
 
 #endif

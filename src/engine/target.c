@@ -185,9 +185,29 @@ int vv_target_look(const struct vv_target *t, const char *name, bool *there)
 	return rc;
 }
 
-int vv_target_create(struct vv_target *t, const char *name, struct vv_target_file *out)
+static void take_name(struct vv_target_file *f)
 {
 	static atomic_uint serial;
+
+	snprintf(f->tmp, sizeof(f->tmp), ".varve-%d-%u.tmp", (int)getpid(), atomic_fetch_add(&serial, 1));
+}
+
+/* Without a name where that can be had, so that nothing is left of it if we are killed. */
+static int open_file(struct vv_target_file *f)
+{
+	int fd = access("/proc/self/fd", X_OK) == 0 ? openat(f->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600) : -1;
+
+	if (fd >= 0)
+		return fd;
+	do {
+		take_name(f);
+		fd = openat(f->folder, f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && errno == EEXIST);
+	return fd;
+}
+
+int vv_target_create(struct vv_target *t, const char *name, struct vv_target_file *out)
+{
 	struct vv_target_file f = { .fd = -1, .folder = -1, .name = name };
 	size_t len = strlen(name);
 	int rc = walk(t, name, true, &f.folder);
@@ -202,10 +222,7 @@ int vv_target_create(struct vv_target *t, const char *name, struct vv_target_fil
 		close(f.folder);
 		return rc;
 	}
-	do {
-		snprintf(f.tmp, sizeof(f.tmp), ".varve-%d-%u.tmp", (int)getpid(), atomic_fetch_add(&serial, 1));
-		f.fd = openat(f.folder, f.tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	} while (f.fd < 0 && errno == EEXIST);
+	f.fd = open_file(&f);
 	if (f.fd < 0) {
 		rc = vv_err_sys(errno, "cannot make file '%s' below '%s'", name, t->path);
 		close(f.folder);
@@ -224,17 +241,37 @@ static void end(struct vv_target_file *f)
 
 void vv_target_abort(struct vv_target_file *f)
 {
-	if (f->folder >= 0)
+	if (f->folder >= 0 && f->tmp[0])
 		unlinkat(f->folder, f->tmp, 0);
 	end(f);
 }
 
+/* A file without a name gets one: its own, or, to replace another, a passing one first. */
+static int link_file(struct vv_target_file *f, bool replace)
+{
+	char fd[64];
+	int rc;
+
+	snprintf(fd, sizeof(fd), "/proc/self/fd/%d", f->fd);
+	if (!replace)
+		return linkat(AT_FDCWD, fd, f->folder, last_part(f->name), AT_SYMLINK_FOLLOW);
+	do {
+		take_name(f);
+		rc = linkat(AT_FDCWD, fd, f->folder, f->tmp, AT_SYMLINK_FOLLOW);
+	} while (rc < 0 && errno == EEXIST);
+	if (rc < 0)
+		f->tmp[0] = '\0';
+	return rc < 0 ? rc : renameat(f->folder, f->tmp, f->folder, last_part(f->name));
+}
+
 /* Where the kernel or the file system cannot rename without replacing, there is a moment between looking and renaming. */
-static int give_name(const struct vv_target_file *f, bool replace)
+static int give_name(struct vv_target_file *f, bool replace)
 {
 	const char *last = last_part(f->name);
 	struct stat st;
 
+	if (!f->tmp[0])
+		return link_file(f, replace);
 	if (!replace && renameat2(f->folder, f->tmp, f->folder, last, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (!replace && errno != EINVAL && errno != ENOSYS)
@@ -251,11 +288,8 @@ int vv_target_commit(struct vv_target_file *f, uint64_t len, uint32_t mode, stru
 	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
 	int rc = 0;
 
-	if (ftruncate(f->fd, (off_t)len) < 0 || fchmod(f->fd, mode & 07777) < 0 || futimens(f->fd, times) < 0 || fsync(f->fd) < 0)
+	if (ftruncate(f->fd, (off_t)len) < 0 || fchmod(f->fd, mode & 01777) < 0 || futimens(f->fd, times) < 0 || fsync(f->fd) < 0)
 		rc = vv_err_sys(errno, "cannot write '%s'", f->name);
-	if (rc == 0 && close(f->fd) < 0)
-		rc = vv_err_sys(errno, "cannot write '%s'", f->name);
-	f->fd = rc ? f->fd : -1;
 	if (rc == 0 && give_name(f, replace) < 0)
 		rc = vv_err_sys(errno, "cannot give '%s' its name", f->name);
 	if (rc)

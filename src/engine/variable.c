@@ -425,7 +425,7 @@ static int write_header(const struct vv_variable *v, int fd)
 		snprintf(descr, sizeof(descr), "%s", vv_export_npy_type(v->type));
 	if (v->swapped && descr[0] == '<')
 		descr[0] = '>';
-	return vv_export_npy_header(fd, descr, v->ndim, v->dim);
+	return vv_export_npy_header(fd, descr, v->columns, v->ndim, v->dim);
 }
 
 int vv_variable_write(struct vv_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)

@@ -246,7 +246,8 @@ static int add(const struct array *a, uint64_t at, uint64_t len, const char *nam
 	kept = v->name;
 	*v = a->form;
 	v->name = kept;
-	if (a->fortran_order)
+	v->columns = a->fortran_order;
+	if (v->columns)
 		reverse(v);
 	for (unsigned i = 0; i < v->ndim; i++)
 		if (__builtin_mul_overflow(piece.len, v->dim[i], &piece.len))

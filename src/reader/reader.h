@@ -34,6 +34,7 @@ struct vv_variable {
 	bool swapped;   /* the high byte comes first */
 	bool variable_length; /* its elements lie elsewhere; what its pieces hold are references */
 	bool partial;   /* what is in no piece is not known: it lies in another file, or was not found */
+	bool columns;   /* the file has its dimensions the other way round: the first is the fastest there */
 	uint8_t ndim;   /* 0: one element */
 	uint64_t dim[VV_MAX_DIMS];
 	uint64_t row;   /* elements that seem to make a row, where the shape does not say so; 0: none */

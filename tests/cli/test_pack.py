@@ -218,6 +218,45 @@ class Pack(command.Case):
         self.varve("watch", store, "run", store / "run", status=2)
         self.varve("verify", store)
 
+    def test_links_and_delete(self):
+        (self.folder / "real").write_bytes(b"real")
+        (self.folder / "link").symlink_to("real")
+        p = self.run_raw("pack", self.store, "run", "--delete", "link")
+        self.assertIn("is a link", p.stderr.decode())
+        self.assertTrue((self.folder / "real").exists() and (self.folder / "link").is_symlink())
+        self.varve("unpack", self.store, "run", "-C", self.out)
+        self.assertEqual((self.out / "link").read_bytes(), b"real")
+
+    def test_set_id(self):
+        """Files belong to who unpacks them: they are not to run in his name."""
+        (self.folder / "program").write_bytes(b"#!/bin/sh\n")
+        (self.folder / "program").chmod(0o6755)
+        self.varve("pack", self.store, "run", "program")
+        self.varve("unpack", self.store, "run", "-C", self.out)
+        self.assertEqual(stat.S_IMODE((self.out / "program").stat().st_mode), 0o755)
+
+    def test_killed(self):
+        """Nothing is left of files that were not whole."""
+        for i in range(8):
+            self.put(f"big{i}", command.noise(1 << 20) * 8)
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        for pause in 0.005, 0.02, 0.04, 0.08:
+            shutil.rmtree(self.out, ignore_errors=True)
+            p = subprocess.Popen([command.BIN, "unpack", str(self.store), "run", "-C", str(self.out), "-q"])
+            time.sleep(pause)
+            p.kill()
+            p.wait()
+            want = self.tree(self.set)
+            for name, found in self.tree(self.out).items():
+                self.assertEqual(found, want.get(name), name)
+
+    def test_size_limit(self):
+        self.put("big", command.noise(1 << 20))
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        p = subprocess.run(["sh", "-c", 'ulimit -f 500; exec "$0" unpack "$1" run -C "$2"', command.BIN, str(self.store), str(self.out)], capture_output=True)
+        self.assertEqual(p.returncode, 2, p.stderr)
+        self.assertIn(b"too large", p.stderr)
+
     def test_damage(self):
         """What is damaged is named; the rest comes."""
         for i in range(8):
@@ -294,6 +333,10 @@ class Pack(command.Case):
         self.assertEqual(self.extract("run@1:a:b.nc:x"), (">f8", (3, 3), x))
         self.assertEqual(self.extract("run:a:b.nc", "/x"), (">f8", (3, 3), x))
         self.assertEqual(self.extract("run", "a:b.nc", "/y"), (">i2", (3, 2), b"".join(struct.pack(">2h", int(f), -int(f)) for f in fields)))
+        self.put("f.npy", b"\x93NUMPY\x01\x00\x76\x00" + b"{'descr': '<f8', 'fortran_order': True, 'shape': (4, 5), }".ljust(117) + b"\n" + doubles(20))
+        self.varve("pack", self.store, "columns", "-C", self.set, "f.npy")
+        self.varve("extract", self.store, "columns:f.npy:/f", "-o", "f.npy")
+        self.assertIn(b"'fortran_order': True, 'shape': (4, 5,)", (self.folder / "f.npy").read_bytes())
         name = self.json("show", self.store, "run")["ranks"][0]
         self.assertIn("v.npy", [f["name"] for f in name["files"] if f["format"] == "npy"])
         message = self.fails("extract", self.store, "run:a:b.nc:/nix", "-o", "out")

@@ -140,7 +140,7 @@ static void check_file(const char *folder, const struct file *f, size_t number)
 
 	snprintf(path, sizeof(path), "%s/%s", folder, f->name);
 	CHECK(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
-	CHECK_EQ(st.st_mode & 07777, f->mode ? f->mode : 0640);
+	CHECK_EQ(st.st_mode & 07777, f->mode ? f->mode & 01777 : 0640);
 	CHECK_EQ(st.st_mtim.tv_sec, 1000000000 + (long)number);
 	CHECK_EQ(st.st_mtim.tv_nsec, 123456789);
 	CHECK_EQ(st.st_size, f->n);
