@@ -37,18 +37,30 @@ static int open_file(struct vv_cargo_file *f)
 	return 0;
 }
 
-/* All stay open until the epoch counts, so that what is packed is what was looked at. */
-static int make_room(size_t n)
+/* How many of n files can stay open until the epoch counts; the others are opened whenever they are read. */
+static size_t make_room(size_t n)
 {
 	struct rlimit lim;
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY || lim.rlim_cur >= n + SPARE_FILES)
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return 0;
-	lim.rlim_cur = n + SPARE_FILES < lim.rlim_max ? n + SPARE_FILES : lim.rlim_max;
-	if (lim.rlim_cur < n + SPARE_FILES || setrlimit(RLIMIT_NOFILE, &lim) < 0)
-		return vv_err_set(VV_EINVAL, "%zu files are to be packed together, and only %ju can be open at a time: raise the limit "
-				  "(ulimit -n), or let several ranks pack them", n, (uintmax_t)lim.rlim_max);
-	return 0;
+	if (lim.rlim_cur != RLIM_INFINITY && lim.rlim_cur < n + SPARE_FILES && lim.rlim_cur < lim.rlim_max) {
+		rlim_t was = lim.rlim_cur;
+
+		lim.rlim_cur = lim.rlim_max == RLIM_INFINITY || n + SPARE_FILES < lim.rlim_max ? n + SPARE_FILES : lim.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &lim) < 0)
+			lim.rlim_cur = was;
+	}
+	if (lim.rlim_cur == RLIM_INFINITY || lim.rlim_cur >= n + SPARE_FILES)
+		return n;
+	return lim.rlim_cur > 2 * SPARE_FILES ? (size_t)lim.rlim_cur - SPARE_FILES : 0;
+}
+
+static void close_file(struct vv_cargo_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
 }
 
 static bool is_recent(const struct stat *st)
@@ -63,12 +75,13 @@ static bool is_recent(const struct stat *st)
 
 static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *c)
 {
+	size_t room = make_room(n);
 	bool recent = false;
-	int rc = make_room(n);
+	int rc = 0;
 
 	c->file = vv_mem_new(n, sizeof(*c->file));
-	if (rc == 0 && !c->file)
-		rc = VV_ENOMEM;
+	if (!c->file)
+		return VV_ENOMEM;
 	for (; rc == 0 && c->n_files < n; c->n_files++) {
 		struct vv_cargo_file *f = &c->file[c->n_files];
 
@@ -76,19 +89,39 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *
 		rc = open_file(f);
 		c->bytes += rc ? 0 : (uint64_t)f->st.st_size;
 		recent |= rc == 0 && is_recent(&f->st);
+		if (rc == 0 && c->n_files >= room)
+			close_file(f);
 	}
 	if (rc == 0 && recent)
 		nanosleep(&(struct timespec){ .tv_nsec = TICK_MS * 1000000 }, NULL);
 	return rc;
 }
 
-int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)
+static int changed(const struct vv_cargo_file *f)
 {
-	const struct vv_cargo_file *f = &c->file[file];
-	uint8_t *p = to;
+	return vv_err_set(VV_EINVAL, "'%s' changed while it was being packed; pack it when it is complete", f->path);
+}
 
+/* The same file again. */
+static int reopen(const struct vv_cargo_file *f, int *out)
+{
+	struct stat st;
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return vv_err_sys(errno, "cannot open '%s'", f->path);
+	if (fstat(fd, &st) < 0 || st.st_dev != f->st.st_dev || st.st_ino != f->st.st_ino) {
+		close(fd);
+		return changed(f);
+	}
+	*out = fd;
+	return 0;
+}
+
+static int read_from(const struct vv_cargo_file *f, int fd, uint64_t at, uint8_t *p, size_t n)
+{
 	while (n > 0) {
-		ssize_t got = pread(f->fd, p, n, (off_t)at);
+		ssize_t got = pread(fd, p, n, (off_t)at);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -103,9 +136,21 @@ int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to
 	return 0;
 }
 
+int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)
+{
+	const struct vv_cargo_file *f = &c->file[file];
+	int fd = f->fd, rc = fd >= 0 ? 0 : reopen(f, &fd);
+
+	if (rc == 0)
+		rc = read_from(f, fd, at, to, n);
+	if (fd >= 0 && fd != f->fd)
+		close(fd);
+	return rc;
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
-	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
@@ -114,10 +159,10 @@ int vv_cargo_check(const struct vv_cargo *c)
 	for (size_t i = 0; i < c->n_files; i++) {
 		struct stat now;
 
-		if (fstat(c->file[i].fd, &now) < 0)
+		if ((c->file[i].fd >= 0 ? fstat(c->file[i].fd, &now) : stat(c->file[i].path, &now)) < 0)
 			return vv_err_sys(errno, "cannot look at '%s'", c->file[i].path);
 		if (!is_same(&now, &c->file[i].st))
-			return vv_err_set(VV_EINVAL, "'%s' changed while it was being packed; pack it when it is complete", c->file[i].path);
+			return changed(&c->file[i]);
 	}
 	return 0;
 }
@@ -350,8 +395,7 @@ int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_car
 void vv_cargo_close(struct vv_cargo *c)
 {
 	for (size_t i = 0; i < c->n_files; i++) {
-		if (c->file[i].fd >= 0)
-			close(c->file[i].fd);
+		close_file(&c->file[i]);
 		vv_run_fini(&c->file[i].runs);
 	}
 	for (size_t i = 0; i < c->n_kinds; i++) {

@@ -14,6 +14,7 @@ enum {
 	PAGE = 128 << 10, /* what a reader asks for is read in pages of this size, */
 	PAGES = 256,      /* and so many are kept */
 	WINDOW = 32 << 20,
+	TOGETHER = 8 << 20, /* bytes of array that are put together at a time, at least */
 };
 
 static const uint64_t slab_most = 4ull << 30; /* bytes of a row of chunks, which is put together in memory */
@@ -182,7 +183,8 @@ struct work {
 	/* chunks */
 	uint64_t grid[VV_MAX_DIMS]; /* of them, in each dimension */
 	uint64_t chunk_len, slab_len; /* bytes */
-	uint8_t *slab; /* of chunks whose first place is the same; its last rows may be outside */
+	uint8_t *slab; /* of chunks whose first place is the same, or several such; its last rows may be outside */
+	uint64_t origin; /* its first row */
 	struct vv_piece *first; /* of those in the slab */
 	uint8_t **raw;
 	struct vv_err_state error;
@@ -308,7 +310,7 @@ static void place(const struct work *w, uint64_t ordinal, const uint8_t *chunk)
 		ordinal /= w->grid[i];
 		size[i] = v->dim[i] - from[i] < v->chunk[i] ? v->dim[i] - from[i] : v->chunk[i];
 	}
-	from[0] = 0; /* in the slab */
+	from[0] -= w->origin; /* in the slab */
 	do {
 		uint64_t in = 0, to = 0;
 
@@ -385,22 +387,27 @@ static int read_chunks(struct work *w, size_t n)
 
 static int write_chunks(struct work *w)
 {
-	uint64_t per_slab = 1, done = 0;
+	uint64_t per_slab = 1, done = 0, rows = 1, most = 0;
 	size_t at = 0;
 	int rc = lay_grid(w);
 
 	for (unsigned i = 1; i < w->v->ndim; i++)
 		per_slab *= w->grid[i]; /* no more than bytes in the slab */
-	w->slab = rc ? NULL : vv_mem_map((size_t)w->slab_len);
+	if (rc == 0) /* small ones are put together several at a time */
+		rows = w->slab_len && w->slab_len < TOGETHER ? TOGETHER / w->slab_len : 1;
+	rows = rows < w->grid[0] ? rows : w->grid[0];
+	most = rows * w->slab_len;
+	w->slab = rc ? NULL : vv_mem_map((size_t)most);
 	if (rc == 0 && !w->slab)
 		rc = VV_ENOMEM;
-	for (uint64_t s = 0; rc == 0 && s < w->grid[0]; s++) {
-		uint64_t len = w->bytes - done < w->slab_len ? w->bytes - done : w->slab_len;
+	for (uint64_t s = 0; rc == 0 && s < w->grid[0]; s += rows) {
+		uint64_t len = w->bytes - done < most ? w->bytes - done : most;
 		size_t n = 0;
 
-		fill(w->v, w->slab, w->slab_len);
+		fill(w->v, w->slab, most);
 		w->first = &w->piece[at];
-		while (at + n < w->n && w->piece[at + n].ordinal / per_slab == s)
+		w->origin = s * w->v->chunk[0];
+		while (at + n < w->n && w->piece[at + n].ordinal / per_slab < s + rows)
 			n++;
 		rc = n ? read_chunks(w, n) : 0;
 		at += n;
@@ -409,7 +416,7 @@ static int write_chunks(struct work *w)
 		done += len;
 		vv_progress_tell(w->progress, done, w->bytes);
 	}
-	vv_mem_unmap(w->slab, (size_t)w->slab_len);
+	vv_mem_unmap(w->slab, (size_t)most);
 	return rc;
 }
 

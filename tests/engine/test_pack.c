@@ -18,7 +18,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { FILES = 9, EPOCHS = 6, LARGEST = 3 << 20 };
@@ -449,6 +451,43 @@ static void test_changes(void)
 	CHECK_EQ(varve_close(v), 0);
 }
 
+/* More files than may be open. */
+static void test_many(void)
+{
+	enum { MANY = 400 };
+	static struct vv_pack_file file[MANY];
+	static char path[MANY][PLACE_MAX], name[MANY][32];
+	struct rlimit was, few = { 200, 200 };
+	struct vv_pack_options how = { .effort = VV_PACK_DEFAULT };
+	struct vv_pack_report r = { 0 };
+	char store[PLACE_MAX];
+	varve *v = NULL;
+	pid_t pid;
+	int status;
+
+	place_path(store, "many");
+	for (size_t i = 0; i < MANY; i++) {
+		snprintf(name[i], sizeof(name[i]), "many-%zu", i);
+		place_write(place_path(path[i], name[i]), name[i], strlen(name[i]));
+		file[i] = (struct vv_pack_file){ path[i], name[i] };
+	}
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) { /* a limit that was lowered does not rise again */
+		MUST(setrlimit(RLIMIT_NOFILE, &few) == 0);
+		MUST(vv_session_open(NULL, store, "set", "mode=sync", &v) == 0);
+		MUST(vv_pack_run(v, file, MANY, &how, &r) == 0);
+		MUST(r.files == MANY);
+		vv_pack_report_fini(&r);
+		MUST(unlink(path[MANY - 1]) == 0);
+		MUST(vv_pack_run(v, file, MANY, &how, &r) == VV_ENOENT);
+		MUST(varve_close(v) == 0);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 /* Wherever memory runs out: an error, and the next try succeeds. */
 static void test_no_memory(void)
 {
@@ -486,6 +525,7 @@ int main(void)
 	test_dedup();
 	test_misuse();
 	test_changes();
+	test_many();
 	test_no_memory();
 	for (uint64_t seed = 1; seed <= 10; seed++)
 		test_history(seed, seed % 3 ? 1 : (uint32_t)(1 + seed % 5));
