@@ -239,14 +239,18 @@ static bool is_dense(struct vv_feed *f, struct slab *s)
 	const struct vv_recipe *r = &s->kind->recipe;
 	const struct vv_index *x = &f->p->v->history.index;
 	uint64_t reach = r->n_strides ? (uint64_t)r->stride[r->n_strides - 1] * r->width : 0, known = 0, zeros = 0, harm = 0, since = 0;
+	uint64_t layer, pos;
 	bool hole = false;
 
 	for (size_t i = 0; i < s->n_chunks; i++) {
 		struct chunk *c = &s->chunk[i];
 
+		bool there;
+
 		c->entry = c->zero ? VV_INDEX_NONE : vv_index_find(x, &c->digest);
-		*(c->zero ? &zeros : c->entry != VV_INDEX_NONE ? &known : &since) += c->len;
-		if (c->zero || c->entry != VV_INDEX_NONE) {
+		there = c->entry != VV_INDEX_NONE || (!c->zero && f->opt.others->n && vv_others_find(f->p->v, f->opt.others, &c->digest, &layer, &pos));
+		*(c->zero ? &zeros : there ? &known : &since) += c->len;
+		if (c->zero || there) {
 			hole = true;
 		} else if (hole) {
 			harm += reach;
@@ -261,7 +265,7 @@ static int place_chunk(struct vv_feed *f, const struct slab *s, struct pen *pen,
 	struct vv_pass *p = f->p;
 	struct varve *v = p->v;
 	uint32_t e = c->entry;
-	uint64_t pos;
+	uint64_t layer, pos;
 	bool known;
 	int rc;
 
@@ -275,6 +279,10 @@ static int place_chunk(struct vv_feed *f, const struct slab *s, struct pen *pen,
 	if (known && !dense) {
 		*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += c->len;
 		return write_runs(f, pen, c->len, vv_index_layer(&v->history.index, e), vv_index_pos(&v->history.index, e));
+	}
+	if (f->opt.dedup && !c->zero && !known && !dense && vv_others_find(v, f->opt.others, &c->digest, &layer, &pos)) {
+		p->st.bytes_dup_time += c->len;
+		return write_runs(f, pen, c->len, layer, pos);
 	}
 	rc = s->kind->opaque && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
 	pos = p->pos;

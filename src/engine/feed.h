@@ -3,6 +3,7 @@
 #define VV_ENGINE_FEED_H
 
 #include "engine/cargo.h"
+#include "engine/others.h"
 #include "engine/pass.h"
 
 struct vv_feed;
@@ -10,6 +11,7 @@ struct vv_feed;
 struct vv_feed_options {
 	size_t chunk;  /* of what is not cut by its content */
 	bool dedup;
+	struct vv_others *others; /* whose content may be referred to, too */
 	size_t memory; /* for slabs, about */
 	struct vv_progress progress;
 };

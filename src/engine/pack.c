@@ -17,6 +17,7 @@ enum {
 	SMALL = 64,
 	BLOCK_PAPER = 4096,
 	CHUNKS = 1 << 20,                /* of a share; where there are more bytes, chunks are larger */
+	DIGESTS_OTHERS = 1 << 19,        /* of what other ranks stored */
 	MEMORY_SLABS = 48 << 20,
 	MEMORY_CODING = 64 << 20,        /* before it is coded; twice that with it */
 	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
@@ -32,33 +33,54 @@ struct pack {
 	struct vv_kin *kin;
 	struct vv_cargo cargo;
 	struct vv_manifest before;
+	struct vv_others others;
 	struct vv_manifest manifest;
 	bool coding;
 };
 
 /* ---- what there was before --------------------------------------------------------------------------------------------------- */
 
-/* The manifest of the epoch that is continued, if it has one. It only saves samples, so whatever is wrong with it is of no account. */
-static void look_back(struct pack *k)
+static int read_manifest(struct pack *k, const struct vv_table_region *r)
+{
+	struct vv_want want = { &r->runs, 0, r->shape.len, NULL, NULL };
+	uint8_t *bytes = vv_mem_new((size_t)r->shape.len, 1);
+	int rc = bytes ? 0 : VV_ENOMEM;
+
+	want.to = bytes;
+	if (rc == 0)
+		rc = vv_restore_read(&k->v->lineage, k->v->pool, &want, 1);
+	if (rc == 0)
+		rc = vv_manifest_get(&k->before, bytes, (size_t)r->shape.len);
+	vv_mem_free(bytes);
+	return rc == VV_ENOMEM ? rc : 0;
+}
+
+/* The newest epoch, by whatever ranks: its manifest saves samples, and what its ranks stored need not be stored again. If it cannot be read, that is
+ * of no account. But it must be one of files: a program could not restart from the newest epoch of its lineage if that were one. */
+static int look_back(struct pack *k)
 {
 	struct varve *v = k->v;
 	struct vv_table t = { 0 };
+	uint64_t epoch = 0;
 	size_t at;
-	uint8_t *bytes = NULL;
+	int rc = vv_catalog_newest(&v->lineage, VV_MAX_EPOCH + 1, &epoch);
 
-	if (!v->epoch || vv_table_load(&v->lineage, v->epoch, v->rank, &t) < 0)
-		return;
-	at = vv_table_find(&t, VV_MANIFEST_REGION);
-	if (at < t.n)
-		bytes = vv_mem_new((size_t)t.region[at].shape.len, 1);
-	if (bytes) {
-		struct vv_want want = { &t.region[at].runs, 0, t.region[at].shape.len, bytes, NULL };
-
-		if (vv_restore_read(&v->lineage, v->pool, &want, 1) == 0)
-			(void)!vv_manifest_get(&k->before, bytes, (size_t)t.region[at].shape.len);
+	if (rc || !epoch)
+		return rc;
+	if (vv_table_load(&v->lineage, epoch, v->rank, &t) < 0 && vv_table_load(&v->lineage, epoch, 0, &t) < 0) {
+		vv_err_clear();
+		return 0;
 	}
-	vv_mem_free(bytes);
+	at = vv_table_find(&t, VV_MANIFEST_REGION);
+	if (at == t.n)
+		rc = vv_err_set(VV_EINVAL, "lineage '%s' holds checkpoints of a program, which could not restart any more from a newer epoch of files: "
+				"pack them into another lineage", v->lineage.name);
+	else
+		rc = read_manifest(k, &t.region[at]);
+	if (rc == 0)
+		rc = vv_others_load(v, epoch, DIGESTS_OTHERS, &k->others);
 	vv_table_fini(&t);
+	return rc;
 }
 
 /* ---- placing ------------------------------------------------------------------------------------------------------------------ */
@@ -281,6 +303,7 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 	const struct vv_feed_options opt = {
 		.chunk = chunk,
 		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->dedup,
+		.others = &k->others,
 		.memory = MEMORY_SLABS,
 		.progress = k->opt->progress,
 	};
@@ -361,7 +384,7 @@ static int prepare(struct pack *k)
 	if (rc == 0)
 		rc = vv_session_prepare(v);
 	if (rc == 0)
-		look_back(k);
+		rc = look_back(k);
 	if (v->group)
 		rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc == 0 && v->group)
@@ -493,6 +516,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	vv_cargo_close(&k.cargo);
 	vv_kin_free(k.kin);
 	vv_manifest_fini(&k.before);
+	vv_others_fini(&k.others);
 	vv_manifest_fini(&k.manifest);
 	return vv_session_leave(v, rc);
 }

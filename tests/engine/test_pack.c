@@ -41,6 +41,7 @@ struct world {
 	uint64_t state;
 	struct set now, past[EPOCHS + 1]; /* by epoch */
 	size_t epochs;
+	uint64_t fresh; /* in the last one */
 };
 
 /* ---- content ----------------------------------------------------------------------------------------------------------------- */
@@ -271,7 +272,7 @@ static void pack_rank(const struct varve_comm *comm, void *arg)
 	if (t->code[comm->rank])
 		fprintf(stderr, "rank %u: %s\n", comm->rank, vv_err_last());
 	else
-		MUST(report.epoch == t->w->epochs + 1 && report.files == t->n);
+		MUST(report.epoch == t->w->epochs + 1 && report.files == t->n && (t->w->fresh = report.fresh) <= report.raw + (1 << 16));
 	vv_pack_report_fini(&report);
 	MUST(varve_close(v) == 0);
 }
@@ -320,7 +321,7 @@ static void test_history(uint64_t seed, uint32_t ranks)
 		}
 		for (size_t i = 0; e && i < FILES; i++)
 			change(w, &w->now.file[i], i);
-		pack(w, option, &how, ranks);
+		pack(w, option, &how, ranks > 1 ? 1 + (uint32_t)gen_below(&w->state, ranks) : 1); /* another number of them each time */
 	}
 	CHECK_EQ(vv_store_open(w->store, &(struct vv_store_options){ 0 }, &store), 0);
 	CHECK_EQ(vv_catalog_open(store, "set", false, &lin), 0);
@@ -451,6 +452,49 @@ static void test_changes(void)
 	CHECK_EQ(varve_close(v), 0);
 }
 
+/* Files that several ranks packed, packed by one, and the other way round: nothing of it is stored again. */
+static void test_regroup(void)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	const struct vv_pack_options how = { .effort = VV_PACK_DEFAULT };
+	static const uint32_t ranks[] = { 3, 1, 4, 2 };
+	uint64_t first = 0;
+
+	CHECK(w);
+	w->state = 77;
+	place_path(w->dir, "files");
+	place_path(w->store, "regroup");
+	for (size_t i = 0; i < FILES; i++)
+		make(w, &w->now.file[i], i);
+	for (size_t e = 0; e < 4; e++) {
+		w->fresh = 0;
+		pack(w, "mode=sync", &how, ranks[e]);
+		first = e ? first : w->fresh;
+		CHECK(e == 0 ? first > 500000 : w->fresh < first / 50);
+	}
+	forget(&w->now);
+	for (size_t e = 0; e <= EPOCHS; e++)
+		forget(&w->past[e]);
+	free(w);
+}
+
+/* A lineage of a program's own checkpoints is not for files. */
+static void test_other_lineage(void)
+{
+	char store[PLACE_MAX], path[PLACE_MAX], state[5000] = "memory";
+	struct vv_pack_report r = { 0 };
+	varve *v = NULL;
+
+	place_path(store, "other");
+	place_write(place_path(path, "plain"), "abc", 3);
+	CHECK_EQ(varve_open(store, "set", "mode=sync", &v), 0);
+	CHECK_EQ(varve_protect(v, "state", state, sizeof(state)), 0);
+	CHECK_EQ(varve_checkpoint(v), 0);
+	CHECK_EQ(varve_close(v), 0);
+	CHECK_EQ(pack_one(store, path, "plain", "mode=sync", &r), VV_EINVAL);
+	CHECK(strstr(vv_err_last(), "another lineage"));
+}
+
 /* More files than may be open. */
 static void test_many(void)
 {
@@ -525,6 +569,8 @@ int main(void)
 	test_dedup();
 	test_misuse();
 	test_changes();
+	test_regroup();
+	test_other_lineage();
 	test_many();
 	test_no_memory();
 	for (uint64_t seed = 1; seed <= 10; seed++)

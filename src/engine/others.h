@@ -1,0 +1,18 @@
+/* What other ranks have stored that the newest epoch is made of: who packs files may refer to it, however many ranks packed them last time. */
+#ifndef VV_ENGINE_OTHERS_H
+#define VV_ENGINE_OTHERS_H
+
+#include "engine/session.h"
+
+struct vv_others {
+	struct vv_history *history; /* of each */
+	size_t n;
+};
+
+/* Of all ranks but the session's own; room: digests in all. What cannot be read is left out: it is stored again if it comes back. */
+int vv_others_load(struct varve *v, uint64_t epoch, size_t room, struct vv_others *out);
+void vv_others_fini(struct vv_others *o);
+/* Where such content lies, whole; false: nowhere. */
+bool vv_others_find(const struct varve *v, struct vv_others *o, const struct vv_digest *d, uint64_t *layer, uint64_t *pos);
+
+#endif
