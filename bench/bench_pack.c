@@ -4,7 +4,7 @@
  *	hydro      doubles on a grid cut along its slowest dimension: a blast wave into turbulence; five variables and a scalar, CDF
  *	wave       floats, .npy: all ranks hold the same field in one half, and nearly the same in the other
  *	particles  positions, velocities and numbers of particles that were shuffled long ago, CDF
- *	smooth     doubles, .npy: one wave per axis
+ *	smooth     doubles, .npy: waves, known to ten digits
  *	noise      bytes that nothing compresses */
 #include "support.h"
 #include <errno.h>
@@ -252,13 +252,14 @@ static void particles(const struct set *s, int rank)
 static void smooth(const struct set *s, int rank)
 {
 	size_t side = (size_t)cbrt((double)s->bytes / 8);
+	uint64_t seed = (uint64_t)rank * 31 + (uint64_t)s->step;
 	struct out o;
 
 	out_open(&o, s->folder, s->kind, rank, "npy");
 	put_npy(&o, "<f8", side, side, side);
 	for (size_t i = 0; i < side * side * side; i++) {
 		double h = 6.28 / (double)side, x = (double)(i / side / side) * h, y = (double)(i / side % side) * h, z = (double)(i % side) * h;
-		double v = 300 + sin(x + rank) + cos(y) * sin(z + 0.1 * s->step);
+		double v = 300 + sin(x + rank) * cos(0.7 * y) + cos(y) * sin(z + 0.1 * s->step) * x + 1e-9 * uniform(&seed);
 
 		put(&o, &v, 8);
 	}

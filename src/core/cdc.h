@@ -9,7 +9,7 @@
 
 enum {
 	VV_CDC_WINDOW = 64, /* bytes that decide on a cut after them */
-	VV_CDC_MIN = 2 << 10,
+	VV_CDC_MIN = 4 << 10,
 	VV_CDC_AVG = 8 << 10,
 	VV_CDC_MAX = 64 << 10,
 };
