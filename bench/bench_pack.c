@@ -4,7 +4,7 @@
  *	hydro      doubles on a grid cut along its slowest dimension: a blast wave into turbulence; five variables and a scalar, CDF
  *	wave       floats, .npy: all ranks hold the same field in one half, and nearly the same in the other
  *	particles  positions, velocities and numbers of particles that were shuffled long ago, CDF
- *	smooth     doubles, .npy: waves, known to ten digits
+ *	smooth     doubles, .npy: waves, known to ten digits, of other lengths in each file
  *	noise      bytes that nothing compresses */
 #include "support.h"
 #include <errno.h>
@@ -258,7 +258,7 @@ static void smooth(const struct set *s, int rank)
 	out_open(&o, s->folder, s->kind, rank, "npy");
 	put_npy(&o, "<f8", side, side, side);
 	for (size_t i = 0; i < side * side * side; i++) {
-		double h = 6.28 / (double)side, x = (double)(i / side / side) * h, y = (double)(i / side % side) * h, z = (double)(i % side) * h;
+		double h = (6.28 + 0.5 * rank) / (double)side, x = (double)(i / side / side) * h, y = (double)(i / side % side) * h, z = (double)(i % side) * h;
 		double v = 300 + sin(x + rank) * cos(0.7 * y) + cos(y) * sin(z + 0.1 * s->step) * x + 1e-9 * uniform(&seed);
 
 		put(&o, &v, 8);

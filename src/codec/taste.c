@@ -34,6 +34,7 @@ struct dish {
 struct table {
 	const struct vv_form *form;
 	enum vv_effort effort;
+	bool together;
 	struct vv_sample sample[VV_TASTE_SAMPLES];
 	size_t n, total;
 	uint8_t *joint;  /* samples one after another */
@@ -82,7 +83,7 @@ static bool has_phase(const struct table *t, const struct vv_recipe *r)
 
 static size_t coded_joint(struct table *t, const struct vv_recipe *r)
 {
-	return has_phase(t, r) ? coded_apart(t, r) : coded(t, r, t->joint, t->len);
+	return !t->together || has_phase(t, r) ? coded_apart(t, r) : coded(t, r, t->joint, t->len);
 }
 
 /* ---- candidates ---- */
@@ -349,7 +350,7 @@ static struct verdict judge(struct table *t, const struct vv_recipe *r)
 {
 	struct verdict v = { .joint = coded_joint(t, r) };
 
-	v.apart = t->n == 1 || has_phase(t, r) ? v.joint : coded_apart(t, r);
+	v.apart = t->n == 1 || !t->together || has_phase(t, r) ? v.joint : coded_apart(t, r);
 	return v;
 }
 
@@ -434,9 +435,10 @@ static bool can_try(const struct table *t)
 	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
 }
 
-int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, const struct vv_sample *s, size_t n, struct vv_taste *out)
+int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
+		    struct vv_taste *out)
 {
-	struct table t = { .form = form, .effort = effort };
+	struct table t = { .form = form, .effort = effort, .together = together };
 
 	take_samples(&t, s, n);
 	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };

@@ -26,8 +26,9 @@ struct vv_taste {
 	double alike; /* how much smaller the samples are when they are coded together; above 1.10 they had better be */
 };
 
-/* The same samples give the same answer. Fails only for want of memory. */
-int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, const struct vv_sample *s, size_t n, struct vv_taste *out);
+/* together: may the instances be coded together? The same samples give the same answer. Fails only for want of memory. */
+int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
+		    struct vv_taste *out);
 
 /* The codec of a recipe: VV_CODEC_TYPED, VV_CODEC_TRAIL, or VV_CODEC_NONE. */
 uint32_t vv_taste_codec(const struct vv_recipe *r);

@@ -30,6 +30,7 @@ struct vv_cargo_kind {
 	/* engine/kinds.c */
 	struct vv_recipe recipe;
 	bool merged, coded, paper;
+	bool braided; /* merged, and too large to lie in one block with others: in turn, a stretch of each file */
 	uint32_t promised;
 	uint64_t basis;
 	uint8_t age;

@@ -109,7 +109,7 @@ void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t bef
 
 	*t = (struct vv_choice_tried){ .form = *form, .at = before + 1 };
 	n = take_samples(p, n, vv_head_type_size(form->type), sample);
-	if (vv_taste_choose(form, VV_EFFORT_DEFAULT, sample, n, &taste) < 0)
+	if (vv_taste_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
 		return;
 	if (taste.recipe.coder == VV_CODEC_ZSTD && c->level > taste.recipe.level)
 		taste.recipe.level = (int8_t)c->level;

@@ -16,11 +16,16 @@ enum {
 	WINDOW = VV_TASTE_BYTES,
 	FAR = 8,                  /* windows that are looked at for one full of what is new */
 	MAX_SEEN = 1024,
+	BOX_ROW = 32,             /* numbers in a row of a box, */
+	BOX_ROWS = 16,            /* and rows in a plane of it */
+	FEW_SPANS = 64,           /* in which a box is soon found */
 	SHARE = 16,               /* one part in so many is looked at, */
 	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
 };
 
 static const double MERGE = 1.10;
+/* So much smaller must be what is coded together: it takes twice the time, and who wants one file reads of all. */
+static const double pays[] = { [VV_PACK_FAST] = 1.25, [VV_PACK_DEFAULT] = 1.15, [VV_PACK_MAX] = 1.03 };
 
 const struct vv_codec *vv_kinds_codec(const struct vv_cargo_kind *k)
 {
@@ -69,6 +74,7 @@ struct pick { /* what is found out of a kind */
 	size_t n_samples;
 	struct vv_digest *seen; /* of chunks in samples */
 	size_t n_seen;
+	bool boxed;
 	size_t looked, fresh; /* bytes: in windows; of them such that no epoch has, and no other sample */
 	int rc;
 	struct vv_err_state error;
@@ -156,6 +162,68 @@ static int take_sample(struct pick *p, const struct source *s, double where)
 	return rc;
 }
 
+/* ---- boxes ----------------------------------------------------------------------------------------------------------------- */
+
+/* A window that holds hardly a plane of an array, or a row, shows nothing of how planes and rows follow each other. So of such an array a box is
+ * taken, with rows and planes of its own; in the recipe they are replaced by those of the array. */
+static bool wants_box(const struct pick *p)
+{
+	const struct vv_form *f = &p->kind->form;
+	size_t width = vv_head_type_size(f->type);
+
+	return width > 1 && f->row && ((f->plane && f->plane > WINDOW / width / 8) || (!f->plane && f->row > WINDOW / width / 64));
+}
+
+static struct vv_form box_form(const struct vv_form *f)
+{
+	struct vv_form box = *f;
+
+	box.row = f->row < BOX_ROW ? f->row : BOX_ROW;
+	if (f->plane)
+		box.plane = box.row * (f->plane / f->row < BOX_ROWS ? f->plane / f->row : BOX_ROWS);
+	return box;
+}
+
+static int take_box(struct pick *p, const struct source *s, double where)
+{
+	const struct vv_form *f = &p->kind->form;
+	struct vv_form box = box_form(f);
+	size_t width = vv_head_type_size(f->type), per = f->plane ? (size_t)(box.plane / box.row) : SIZE_MAX, bytes = (size_t)box.row * width;
+	uint8_t *to = p->bytes + p->n_samples * WINDOW;
+	uint64_t all = s->len / width, at = (uint64_t)((double)(all / 2) * where);
+	size_t n = 0;
+	int rc = 0;
+
+	at -= at % f->row;
+	for (size_t i = 0; rc == 0 && n + bytes <= WINDOW; i++) {
+		uint64_t from = at + (f->plane ? i / per * f->plane + i % per * f->row : i * f->row);
+
+		if (from + box.row > all)
+			break;
+		rc = read_stream(p->cargo, s, from * width, to + n, bytes);
+		n += bytes;
+	}
+	p->looked += n;
+	p->fresh += n;
+	if (rc == 0 && n)
+		p->sample[p->n_samples++] = (struct vv_sample){ to, n };
+	return rc;
+}
+
+static void leave_box(const struct vv_form *f, struct vv_recipe *r)
+{
+	struct vv_form box = box_form(f);
+
+	for (unsigned i = 0; i < r->n_strides; i++) {
+		if (r->stride[i] == box.plane && f->plane)
+			r->stride[i] = (uint32_t)f->plane;
+		else if (r->stride[i] == box.row)
+			r->stride[i] = (uint32_t)f->row;
+	}
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+
 /* Of variables the same place in each of several files; of what is no single array pairs of files, each at another place, since it is not alike
  * everywhere. Few long samples tell more than many short ones. */
 static int take_samples(struct pick *p)
@@ -170,7 +238,10 @@ static int take_samples(struct pick *p)
 	for (size_t i = 0; rc == 0 && i < want; i++) {
 		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
 
-		rc = take_sample(p, &p->source[i % files * p->n_sources / files], ((double)(i / per) + 0.5) / (double)turns);
+		const struct source *s = &p->source[i % files * p->n_sources / files];
+		double where = ((double)(i / per) + 0.5) / (double)turns;
+
+		rc = p->boxed ? take_box(p, s, where) : take_sample(p, s, where);
 	}
 	return rc;
 }
@@ -214,29 +285,76 @@ static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
 	       (!b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 19);
 }
 
+static bool is_large(const struct pick *p)
+{
+	return p->kind->raw / p->n_sources > BLOCK_MERGED / 4;
+}
+
+/* What is best if each file's instance is coded by itself. */
+static int taste_apart(struct pick *p, struct vv_taste *out)
+{
+	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
+	int rc = vv_taste_choose(&form, (enum vv_effort)p->opt->effort, false, p->sample, p->n_samples, out);
+
+	if (rc == 0 && p->boxed)
+		leave_box(&p->kind->form, &out->recipe);
+	return rc;
+}
+
+/* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
+ * number is not there to predict it. */
+static int taste_together(struct pick *p, struct vv_taste *out)
+{
+	struct vv_form form = p->kind->form;
+	int rc = 0;
+
+	if (is_large(p)) {
+		form.plane = 0;
+		form.row = form.row * vv_head_type_size(form.type) <= VV_KINDS_BRAID / 16 ? form.row : 0;
+	}
+	if (p->boxed) {
+		p->boxed = false;
+		p->n_samples = p->n_seen = p->looked = p->fresh = 0;
+		rc = take_samples(p);
+	}
+	return rc ? rc : vv_taste_choose(&form, (enum vv_effort)p->opt->effort, true, p->sample, p->n_samples, out);
+}
+
+static bool reuse(struct vv_cargo_kind *k, const struct vv_manifest_kind *b)
+{
+	k->recipe = b->recipe;
+	k->merged = b->merged;
+	k->promised = b->promised;
+	k->basis = b->basis;
+	k->age = (uint8_t)(b->age + 1);
+	return true;
+}
+
 static int choose(struct pick *p)
 {
 	struct vv_cargo_kind *k = p->kind;
-	struct vv_taste taste = { 0 };
+	struct vv_taste apart = { 0 }, taste = { 0 };
 	uint64_t fresh = p->looked ? (uint64_t)((double)k->raw * (double)p->fresh / (double)p->looked) : 0;
 	int rc;
 
-	if (p->before && holds(p->before, fresh)) {
-		k->recipe = p->before->recipe;
-		k->merged = p->before->merged;
-		k->promised = p->before->promised;
-		k->basis = p->before->basis;
-		k->age = (uint8_t)(p->before->age + 1);
+	if (p->before && holds(p->before, fresh) && reuse(k, p->before)) {
+		k->braided = k->merged && is_large(p) && k->recipe.predictor != VV_PREDICT_TRAIL;
 		k->coded = true;
 		return 0;
 	}
-	rc = vv_taste_choose(&k->form, (enum vv_effort)p->opt->effort, p->sample, p->n_samples, &taste);
+	rc = taste_apart(p, &apart);
+	if (rc == 0 && p->n_sources > 1)
+		rc = taste_together(p, &taste);
 	if (rc)
 		return rc;
+	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL) &&
+		    (taste.ratio > apart.ratio * pays[p->opt->effort] || taste.recipe.predictor == VV_PREDICT_TRAIL);
+	k->braided = k->merged && is_large(p) && taste.recipe.predictor != VV_PREDICT_TRAIL;
+	if (!k->merged)
+		taste = apart;
 	k->recipe = taste.recipe;
 	k->promised = taste.ratio < 4e6 ? (uint32_t)(taste.ratio * 1000) : UINT32_MAX;
 	k->basis = fresh;
-	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL);
 	k->coded = true;
 	return 0;
 }
@@ -249,6 +367,7 @@ static int look_and_choose(struct pick *p)
 	p->bytes = vv_mem_map(room);
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
 	rc = p->bytes && p->seen ? find_sources(p) : VV_ENOMEM;
+	p->boxed = rc == 0 && wants_box(p) && p->n_spans / p->n_sources <= FEW_SPANS;
 	if (rc == 0)
 		rc = take_samples(p);
 	if (rc == 0)

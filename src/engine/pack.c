@@ -95,15 +95,59 @@ static size_t chunk_for(const struct varve *v, uint64_t bytes)
 	return chunk;
 }
 
-static int feed_by_kind(struct pack *k, struct vv_feed *feed)
+/* All strands of an order. kind: of all spans; or UINT32_MAX: that of each. */
+static int feed_strands(struct vv_feed *feed, const struct vv_span *span, struct vv_braid_order *b, uint32_t kind)
+{
+	struct vv_strand s;
+	int rc = 0;
+
+	while (rc == 0 && vv_braid_next(b, &s)) {
+		const struct vv_span *x = &span[s.span];
+
+		rc = vv_feed_add(feed, kind == UINT32_MAX ? x->kin : kind, x->file, x->at + s.from, s.len);
+	}
+	return rc;
+}
+
+/* A stretch of each file in turn. */
+static int feed_in_turn(struct pack *k, struct vv_feed *feed, const uint32_t *list, size_t n, uint64_t stretch)
+{
+	struct vv_span *span = vv_mem_new(n, sizeof(*span));
+	struct vv_braid_order *b = NULL;
+	int rc = span ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		span[i] = k->cargo.span[list[i]];
+		span[i].kin = 1;
+	}
+	if (rc == 0)
+		rc = vv_braid_new(VV_BRAID_AWARE_BLOCK, span, n, 0, stretch, &b);
+	if (rc == 0)
+		rc = feed_strands(feed, span, b, k->cargo.span[list[0]].kin);
+	vv_braid_free(b);
+	vv_mem_free(span);
+	return rc;
+}
+
+static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
 {
 	uint32_t *order = NULL;
 	int rc = vv_cargo_by_kind(&k->cargo, &order);
 
-	for (size_t i = 0; rc == 0 && i < k->cargo.n_spans; i++) {
-		const struct vv_span *s = &k->cargo.span[order[i]];
+	for (size_t i = 0, n; rc == 0 && i < k->cargo.n_spans; i += n) {
+		uint32_t kind = k->cargo.span[order[i]].kin;
 
-		rc = vv_feed_add(feed, s->kin, s->file, s->at, s->len);
+		for (n = 1; i + n < k->cargo.n_spans && k->cargo.span[order[i + n]].kin == kind;)
+			n++;
+		if (k->cargo.kind[kind].braided) {
+			rc = feed_in_turn(k, feed, order + i, n, chunk > VV_KINDS_BRAID ? chunk : VV_KINDS_BRAID);
+			continue;
+		}
+		for (size_t a = i; rc == 0 && a < i + n; a++) {
+			const struct vv_span *s = &k->cargo.span[order[a]];
+
+			rc = vv_feed_add(feed, kind, s->file, s->at, s->len);
+		}
 	}
 	vv_mem_free(order);
 	return rc;
@@ -118,15 +162,11 @@ static int feed_braided(struct pack *k, struct vv_feed *feed)
 		[VV_PACK_AWARE_BLOCK] = VV_BRAID_AWARE_BLOCK,
 	};
 	struct vv_braid_order *b = NULL;
-	struct vv_strand s;
 	int rc = vv_braid_new(scheme[k->opt->scheme], k->cargo.span, k->cargo.n_spans, k->opt->group,
 			      k->opt->block ? k->opt->block : BLOCK_PAPER, &b);
 
-	while (rc == 0 && vv_braid_next(b, &s)) {
-		const struct vv_span *x = &k->cargo.span[s.span];
-
-		rc = vv_feed_add(feed, x->kin, x->file, x->at + s.from, s.len);
-	}
+	if (rc == 0)
+		rc = feed_strands(feed, k->cargo.span, b, UINT32_MAX);
 	vv_braid_free(b);
 	return rc;
 }
@@ -314,7 +354,7 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 	int rc = vv_feed_open(p, &k->cargo, &opt, &feed);
 
 	if (rc == 0)
-		rc = k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed) : feed_braided(k, feed);
+		rc = k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed, chunk) : feed_braided(k, feed);
 	if (rc == 0)
 		rc = vv_feed_drain(feed);
 	if (rc == 0)

@@ -20,8 +20,8 @@ static struct vv_taste choose(const struct vv_form *form, enum vv_effort effort,
 
 	for (size_t i = 0; i < n; i++)
 		s[i] = (struct vv_sample){ room[i], bytes };
-	CHECK_EQ(vv_taste_choose(form, effort, s, n, &t), 0);
-	CHECK_EQ(vv_taste_choose(form, effort, s, n, &again), 0);
+	CHECK_EQ(vv_taste_choose(form, effort, true, s, n, &t), 0);
+	CHECK_EQ(vv_taste_choose(form, effort, true, s, n, &again), 0);
 	CHECK(vv_recipe_same(&t.recipe, &again.recipe) && t.ratio == again.ratio && t.alike == again.alike);
 	CHECK(t.ratio >= 1 && t.alike > 0);
 	return t;
@@ -293,7 +293,7 @@ static void test_odd_sizes(void)
 		form.record = form.type == VV_TYPE_BYTES && k % 2 ? (uint32_t)gen_next(&state) >> gen_below(&state, 32) : 0;
 		for (size_t i = 0; i < n; i++)
 			s[i] = (struct vv_sample){ room[i % MOST] + gen_below(&state, 9), gen_below(&state, k % 4 ? 900 : 9000) };
-		CHECK_EQ(vv_taste_choose(&form, (enum vv_effort)(k % 3), s, n, &t), 0);
+		CHECK_EQ(vv_taste_choose(&form, (enum vv_effort)(k % 3), k % 2, s, n, &t), 0);
 		CHECK(t.ratio >= 1 && t.alike > 0 && t.recipe.width >= 1 && t.recipe.record >= 1);
 	}
 }
@@ -309,7 +309,7 @@ static void test_want_of_memory(void)
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_taste_choose(&form, VV_EFFORT_DEFAULT, &s, 1, &t);
+		rc = vv_taste_choose(&form, VV_EFFORT_DEFAULT, true, &s, 1, &t);
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || rc == VV_ENOMEM);
