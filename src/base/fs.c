@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -201,4 +202,15 @@ bool vv_fs_is_cached(const void *p)
 	unsigned char seen = 0;
 
 	return mincore((void *)((uintptr_t)p & ~(page - 1)), page, &seen) == 0 && seen & 1;
+}
+
+/* The kernel gives a lease for reading only while nobody writes. Should somebody open it the moment we have it, we are told by a signal, which must
+ * be one that does not end the process. */
+bool vv_fs_is_written(int fd)
+{
+	if (fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+		(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+		return false;
+	}
+	return errno == EAGAIN;
 }

@@ -34,6 +34,9 @@ const struct vv_fs *vv_fs_real(void);
 int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, off_t off);
 int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
 
+/* Has somebody the file open for writing? fd is open for reading only. Where that cannot be told, false. */
+bool vv_fs_is_written(int fd);
+
 /* Is the whole of a stretch of a mapped file in memory now, so that touching it reads nothing? */
 bool vv_fs_resident(const void *p, size_t n);
 /* Is the page of a mapped file that holds p in memory now? Nothing is promised of what comes after. */

@@ -18,6 +18,8 @@ static const struct vv_conf_item items[] = {
 	{ "small", VV_CONF_SIZE, "0", NULL, 0, 1 << 30, NULL },
 };
 
+static const char *const paper_only[] = { "group", "block", "single" };
+
 static unsigned number_of(const char *word, const char *const *words, unsigned n)
 {
 	unsigned i = 0;
@@ -48,6 +50,10 @@ static int parse(const struct vv_args *args, struct vv_pack_options *out)
 			.key = vv_args_value(args, "key"),
 		};
 	vv_conf_fini(&c);
+	if (rc == 0 && out->scheme == VV_PACK_AUTO)
+		for (size_t i = 0; i < sizeof(paper_only) / sizeof(paper_only[0]); i++)
+			if (vv_args_value(args, paper_only[i]))
+				return vv_err_set(VV_EINVAL, "pack: --%s is for --scheme agnostic, agnostic-block, aware and aware-block", paper_only[i]);
 	return rc;
 }
 

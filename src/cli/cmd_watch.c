@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -8,12 +9,14 @@
 #include "cli/text.h"
 #include "engine/unpack.h"
 #include <ctype.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double patience = 10; /* seconds, after something went wrong */
 
@@ -208,6 +211,21 @@ static int list_set(struct watch *w, const struct set *s, struct vv_filelist *l)
 	return rc;
 }
 
+/* A program that had a file open before we came tells nothing by inotify until it closes it. */
+static bool is_written(const struct vv_filelist *l)
+{
+	bool written = false;
+
+	for (size_t i = 0; !written && i < l->n; i++) {
+		int fd = open(l->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+		written = fd >= 0 && vv_fs_is_written(fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	return written;
+}
+
 /* One that cannot be packed now (it changes after all, the store is full or in use) is tried again. */
 static int pack_set(struct watch *w, const struct set *s)
 {
@@ -215,6 +233,11 @@ static int pack_set(struct watch *w, const struct set *s)
 	struct vv_filelist l = { 0 };
 	int rc = list_set(w, s, &l);
 
+	if (rc == 0 && is_written(&l)) {
+		w->again = vv_clock_s() + (w->settle > 0.2 ? w->settle : 0.2);
+		vv_filelist_fini(&l);
+		return 0;
+	}
 	vv_json_object(&w->job->json, NULL);
 	if (rc == 0)
 		rc = vv_packing_run(w->job, w->lineage, &l, &opt, vv_args_value(w->job->args, "delete"));

@@ -50,6 +50,13 @@ int vv_filelist_name(const char *operand, char *out, size_t cap)
 	return 0;
 }
 
+static bool is_one(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
 /* Takes the path over, whatever happens. The same file twice is one; two files of one name are a mistake. */
 static int add_file(struct vv_filelist *l, char *path, const char *name)
 {
@@ -58,7 +65,7 @@ static int add_file(struct vv_filelist *l, char *path, const char *name)
 	int rc = 0;
 
 	if (i != VV_MAP_NONE) {
-		rc = strcmp(l->file[i].path, path) == 0 ? 0 : vv_err_set(VV_EINVAL, "'%s' and '%s' would both be called '%s'", l->file[i].path, path,
+		rc = is_one(l->file[i].path, path) ? 0 : vv_err_set(VV_EINVAL, "'%s' and '%s' would both be called '%s'", l->file[i].path, path,
 									    name);
 		goto out;
 	}

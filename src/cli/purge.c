@@ -1,5 +1,6 @@
 #include "cli/purge.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "cli/bar.h"
 #include "cli/text.h"
@@ -58,6 +59,11 @@ static int open_file(struct purge *k, const char *name, struct group *g)
 	if (rc)
 		return rc;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd >= 0 && vv_fs_is_written(fd)) {
+		keep(k, path, "somebody has it open for writing");
+		close(fd);
+		return 0;
+	}
 	if (fd < 0 || fstat(fd, &st) < 0 || !is_as_packed(&st, &f)) {
 		keep(k, path, fd < 0 ? (errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read") : "it has changed since it was packed");
 		if (fd >= 0)
@@ -79,7 +85,7 @@ static bool is_untouched(const struct group *g, size_t i)
 
 	return stat(g->path[i], &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino && st.st_size == was->st_size &&
 	       st.st_mtim.tv_sec == was->st_mtim.tv_sec && st.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
-	       st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+	       ((st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec) || st.st_nlink < was->st_nlink);
 }
 
 static void delete_file(struct purge *k, const struct group *g, size_t i)

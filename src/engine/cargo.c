@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/log.h"
+#include "core/digest.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@ enum {
 	MAX_SPANS = 1 << 21,   /* what has more is not looked into any further */
 	MAX_KINDS = 1 << 16,
 	SPARE_FILES = 64,      /* descriptors for others */
+	SUM_AT_ONCE = 1 << 20,
 	TICK_MS = 20,          /* a file written so shortly before could change once more without its time telling */
 };
 
@@ -63,6 +65,35 @@ static void close_file(struct vv_cargo_file *f)
 	f->fd = -1;
 }
 
+static int read_from(const struct vv_cargo_file *f, int fd, uint64_t at, uint8_t *p, size_t n);
+
+/* A check of the whole file. */
+static int sum_up(const struct vv_cargo_file *f, int fd, uint64_t *out)
+{
+	uint8_t *bytes = vv_mem_map(SUM_AT_ONCE);
+	uint64_t len = (uint64_t)f->st.st_size;
+	struct vv_digest_stream s;
+	int rc = bytes ? 0 : VV_ENOMEM;
+
+	vv_digest_stream_init(&s);
+	for (uint64_t at = 0, n; rc == 0 && at < len; at += n) {
+		n = len - at < SUM_AT_ONCE ? len - at : SUM_AT_ONCE;
+		rc = read_from(f, fd, at, bytes, (size_t)n);
+		if (rc == 0)
+			vv_digest_stream_add(&s, bytes, (size_t)n);
+	}
+	*out = vv_digest_stream_check(&s);
+	vv_mem_unmap(bytes, SUM_AT_ONCE);
+	return rc;
+}
+
+/* Who writes through a mapping changes a file without its time telling. It is open for writing then, so such files are read twice. */
+static int look_for_writers(struct vv_cargo_file *f)
+{
+	f->busy = vv_fs_is_written(f->fd);
+	return f->busy ? sum_up(f, f->fd, &f->check) : 0;
+}
+
 static bool is_recent(const struct stat *st)
 {
 	struct timespec now;
@@ -87,6 +118,8 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *
 
 		*f = (struct vv_cargo_file){ .path = file[c->n_files].path, .name = file[c->n_files].name, .fd = -1, .format = "opaque" };
 		rc = open_file(f);
+		if (rc == 0)
+			rc = look_for_writers(f);
 		c->bytes += rc ? 0 : (uint64_t)f->st.st_size;
 		recent |= rc == 0 && is_recent(&f->st);
 		if (rc == 0 && c->n_files >= room)
@@ -154,15 +187,33 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+static int sum_again(const struct vv_cargo_file *f, uint64_t *out)
+{
+	int fd = f->fd, rc = fd >= 0 ? 0 : reopen(f, &fd);
+
+	if (rc == 0)
+		rc = sum_up(f, fd, out);
+	if (fd >= 0 && fd != f->fd)
+		close(fd);
+	return rc;
+}
+
 int vv_cargo_check(const struct vv_cargo *c)
 {
 	for (size_t i = 0; i < c->n_files; i++) {
+		uint64_t check = 0;
 		struct stat now;
+		int rc;
 
 		if ((c->file[i].fd >= 0 ? fstat(c->file[i].fd, &now) : stat(c->file[i].path, &now)) < 0)
 			return vv_err_sys(errno, "cannot look at '%s'", c->file[i].path);
 		if (!is_same(&now, &c->file[i].st))
 			return changed(&c->file[i]);
+		if (c->file[i].busy) {
+			rc = sum_again(&c->file[i], &check);
+			if (rc || check != c->file[i].check)
+				return rc ? rc : changed(&c->file[i]);
+		}
 	}
 	return 0;
 }

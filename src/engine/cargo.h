@@ -14,6 +14,8 @@ struct vv_cargo_file {
 	const char *path, *name; /* the caller's */
 	int fd; /* -1: there are too many of them, it is opened when it is read */
 	struct stat st; /* when it was first opened */
+	bool busy; /* somebody had it open for writing then, */
+	uint64_t check; /* and this was the check of all of it */
 	const char *format;
 	struct vv_runs runs; /* where its bytes are stored: in any order until all of it is */
 };

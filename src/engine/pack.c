@@ -546,8 +546,12 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 		rc = share(&k, file, n);
 	k.coding = v->coding.codec != NULL;
 	if (rc == 0) {
+		bool async = v->async;
+
 		vv_table_fini(&v->view);
+		v->async = false; /* the files may go when this returns */
 		rc = lay_down(&k);
+		v->async = async;
 		if (rc)
 			vv_flusher_told(v);
 	}

@@ -227,6 +227,15 @@ class Pack(command.Case):
         self.varve("unpack", self.store, "run", "-C", self.out)
         self.assertEqual((self.out / "link").read_bytes(), b"real")
 
+    def test_hard_links_and_writers(self):
+        for n in "a", "c":
+            (self.folder / n).write_bytes(b"one" * 1000)
+        os.link(self.folder / "a", self.folder / "b")
+        with open(self.folder / "c", "ab"):
+            p = self.run_raw("pack", self.store, "run", "--delete", "a", "b", "c", ".//a")
+            self.assertIn("open for writing", p.stderr.decode())
+        self.assertEqual([(self.folder / n).exists() for n in "abc"], [False, False, True])
+
     def test_set_id(self):
         """Files belong to who unpacks them: they are not to run in his name."""
         (self.folder / "program").write_bytes(b"#!/bin/sh\n")
@@ -414,6 +423,16 @@ for name in "plain g/chunked g/gzip big holes none record scalar".split():
         self.assertEqual(self.tree(self.set), {})
         self.varve("unpack", self.store, "run", "-C", self.out, "--force")
         self.assertEqual(self.tree(self.out), want)
+
+    @unittest.skipUnless(MPIEXEC, "built without MPI")
+    def test_ranks_fail(self):
+        """What fails on one rank is told once, and nothing is said of an epoch."""
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        (self.store / "run" / "00000000").rename(self.folder / "aside")
+        (self.store / "run" / "00000000").write_bytes(b"in the way")
+        p = subprocess.run([*MPIEXEC.split(), "-n", "2", command.BIN + "-mpi", "pack", str(self.store), "run", "-C", str(self.set), "."], capture_output=True)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertNotIn(b"EPOCH", p.stdout)
 
     def test_no_mpi_command(self):
         alone = self.folder / "bin" / "varve"

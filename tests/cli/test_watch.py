@@ -88,6 +88,20 @@ class Watch(command.Case):
         self.assertEqual([f for f in self.dir.rglob("*") if f.is_file()], [self.dir / "other"])
         self.assertEqual(sorted(self.names(1) + self.names(2)), [f"{d}/{n}" for d in ("DD01", "DD02") for n in ("x", "x.cpu0", "x.cpu1")])
 
+    def test_open_before(self):
+        """A file that a program has had open since before is waited for."""
+        with open(self.dir / "late.1", "wb") as f:
+            f.write(b"a" * 1000)
+            f.flush()
+            p = self.start("--delete", "--settle", "0.2s")
+            time.sleep(1.5)
+            self.assertTrue((self.dir / "late.1").exists())
+            f.write(b"b" * 1000)
+        self.wait_for(1)
+        self.stop(p)
+        self.varve("unpack", self.store, "w", "-C", "back")
+        self.assertEqual((self.folder / "back/late.1").read_bytes(), b"a" * 1000 + b"b" * 1000)
+
     def test_wrong(self):
         self.assertIn("no folder", self.fails("watch", self.store, "w", "nix"))
         self.assertIn("regular expression", self.fails("watch", self.store, "w", "run", "--set", "("))
