@@ -90,10 +90,10 @@ static size_t coded_joint(struct table *t, const struct vv_recipe *r)
 
 static int8_t level_of(const struct table *t, const struct vv_recipe *r)
 {
-	static const int8_t planes[] = { 1, 1, 3 }, bytes[] = { 1, 3, 9 };
-	bool whole = r->predictor == VV_PREDICT_TRAIL || (r->width == 1 && r->record == 1);
+	static const int8_t planes[] = { 1, 1, 3 }, bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
+	bool whole = r->width == 1 && r->record == 1;
 
-	return (whole ? bytes : planes)[t->effort];
+	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[t->effort];
 }
 
 /* How small it must be, against what costs less. A trail, or a prediction in floating point, is coded at a third of the others' speed. */
