@@ -13,6 +13,7 @@ enum {
 	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
 	OLDEST = 16,              /* epochs for which a choice is not questioned */
 	LEVEL_SKELETON = 9,
+	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
 	WINDOW = VV_TASTE_BYTES,
 	FAR = 8,                  /* windows that are looked at for one full of what is new */
 	MAX_SEEN = 1024,
@@ -20,6 +21,7 @@ enum {
 	BOX_ROWS = 16,            /* and rows in a plane of it */
 	FEW_SPANS = 64,           /* in which a box is soon found */
 	SHARE = 16,               /* one part in so many is looked at, */
+	LEAST_SAMPLES = 2,
 	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
 };
 
@@ -228,12 +230,12 @@ static void leave_box(const struct vv_form *f, struct vv_recipe *r)
  * everywhere. Few long samples tell more than many short ones. */
 static int take_samples(struct pick *p)
 {
-	size_t want = (size_t)(p->kind->raw / SHARE / WINDOW), files;
+	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
+	size_t want = (size_t)(p->kind->raw / SHARE / each), files;
 	int rc = 0;
 
-	want = want < 2 ? 2 : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
-	files = p->kind->raw / p->n_sources < WINDOW ? VV_TASTE_SAMPLES : want;
-	files = files < p->n_sources ? files : p->n_sources;
+	want = want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
+	files = want < p->n_sources ? want : p->n_sources;
 	want = want > files ? want : files;
 	for (size_t i = 0; rc == 0 && i < want; i++) {
 		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
@@ -278,11 +280,12 @@ static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, c
 	return NULL;
 }
 
-/* Does it still do what it did when it was chosen, and is there not much more to be coded than there was then? */
+/* Does it still do about what it did when it was chosen, and is there not much more to be coded than there was then? Choosing costs as much as coding
+ * some times over, so it is not done for a little. */
 static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
 {
 	return b->promised && b->age < OLDEST && fresh <= GROWN * b->basis &&
-	       (!b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 19);
+	       (b->fresh < LEAST_TOLD || !b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 17);
 }
 
 static bool is_large(const struct pick *p)
