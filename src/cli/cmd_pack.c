@@ -48,6 +48,7 @@ static int parse(const struct vv_args *args, struct vv_pack_options *out)
 			.small = vv_conf_number(&c, "small"),
 			.single = vv_args_value(args, "single"),
 			.key = vv_args_value(args, "key"),
+			.segments = vv_args_value(args, "segments"),
 		};
 	vv_conf_fini(&c);
 	if (rc == 0 && out->scheme == VV_PACK_AUTO)
@@ -124,6 +125,7 @@ static const struct vv_args_option options[] = {
 	{ "small", 0, "SIZE", "smaller variables are left to what lies around them (64)" },
 	{ "single", 0, NULL, "one pass of compression, not two; of the four schemes" },
 	{ "key", 0, "RULE", "which variables are alike: none, or REGEX=TEXT (not given: runs of digits are folded)" },
+	{ "segments", 0, "RULES", "memory of processes: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
 	{ "threads", 'j', "N", "on so many threads" },
 	{ "directory", 'C', "DIR", "names are relative to this folder" },
 	{ "files-from", 0, "LIST", "names in a file, NUL or a newline between them; -: the standard input" },
@@ -138,8 +140,9 @@ const struct vv_cmd vv_cmd_pack = {
 	.max = SIZE_MAX,
 	.brief = "lays files down as an epoch",
 	.help = "Lays a set of files down as one epoch, each a region of it. HDF5, netCDF, NumPy and Fortran files are looked into, and\n"
-		"their variables coded by type; what earlier epochs or other files hold is not stored again. Folders are walked. The\n"
-		"store and the lineage are made if they are not there. 'varve unpack' gives the files back.",
+		"their variables coded by type; images of processes (core files, CRIU's) are told apart by segment. What earlier epochs\n"
+		"or other files hold is not stored again. Folders are walked. The store and the lineage are made if they are not there.\n"
+		"'varve unpack' gives the files back.",
 	.option = options,
 	.many = true,
 	.run = run,

@@ -45,6 +45,9 @@ static int add_kind(struct vv_show_files *s, const struct vv_manifest_kind *k)
 	to->raw += k->raw;
 	to->fresh += k->fresh;
 	to->stored += k->stored;
+	to->zero += k->zero;
+	to->dup_time += k->dup_time;
+	to->dup_space += k->dup_space;
 	to->merged |= k->merged;
 	return 0;
 }
@@ -162,6 +165,62 @@ static int say_kinds(const struct vv_show_files *s, struct vv_out *o)
 	return rc;
 }
 
+/* Of one segment all kinds together: how many bytes there are, and what became of them. */
+static bool sum_segment(const struct vv_manifest *m, unsigned segment, struct vv_manifest_kind *sum)
+{
+	*sum = (struct vv_manifest_kind){ 0 };
+	for (size_t i = 0; i < m->n_kinds; i++) {
+		const struct vv_manifest_kind *k = &m->kind[i];
+
+		if (k->segment != segment)
+			continue;
+		sum->raw += k->raw;
+		sum->zero += k->zero;
+		sum->dup_time += k->dup_time;
+		sum->dup_space += k->dup_space;
+		sum->fresh += k->fresh;
+		sum->stored += k->stored;
+	}
+	return sum->raw > 0;
+}
+
+static bool has_segments(const struct vv_manifest *m)
+{
+	for (size_t i = 0; i < m->n_kinds; i++)
+		if (m->kind[i].segment)
+			return true;
+	return false;
+}
+
+/* S1's tables 1 to 4. */
+static int say_segments(const struct vv_show_files *s, struct vv_out *o)
+{
+	static const char *const columns[] = { "<SEGMENT", ">BYTES", ">ZERO", ">DUP IN TIME", ">DUP IN SPACE", ">NEW", ">STORED", ">RATIO", NULL };
+	struct vv_manifest_kind sum;
+	struct vv_text_table t;
+	int rc;
+
+	if (!has_segments(&s->all))
+		return 0;
+	vv_text_table_init(&t, columns, "  ");
+	for (unsigned i = VV_SEGMENT_NONE + 1; i < VV_SEGMENTS; i++) {
+		if (!sum_segment(&s->all, i, &sum))
+			continue;
+		vv_text_cell(&t, "%s", vv_segment_name(i));
+		vv_text_cell(&t, "%s", vv_text_size(sum.raw).s);
+		vv_text_cell(&t, "%s", vv_text_size(sum.zero).s);
+		vv_text_cell(&t, "%s", vv_text_size(sum.dup_time).s);
+		vv_text_cell(&t, "%s", vv_text_size(sum.dup_space).s);
+		vv_text_cell(&t, "%s", vv_text_size(sum.fresh).s);
+		vv_text_cell(&t, "%s", vv_text_size(sum.stored).s);
+		vv_text_cell(&t, "%s", vv_text_ratio(sum.raw, sum.stored).s);
+	}
+	rc = vv_text_table_print(&t, &o->buf);
+	vv_text_table_fini(&t);
+	vv_out_printf(o, "\n");
+	return rc;
+}
+
 static int say_files(const struct vv_show_files *s, struct vv_out *o, bool all)
 {
 	static const char *const columns[] = { ">MODE", ">BYTES", "<MODIFIED", "<FORMAT", "<FILE", NULL };
@@ -194,12 +253,42 @@ int vv_show_files_say(const struct vv_show_files *s, struct vv_out *o, bool all)
 		return 0;
 	vv_out_printf(o, "\n  packed from %zu file%s, scheme %s, level %s\n\n", s->all.n_files, s->all.n_files == 1 ? "" : "s",
 		      vv_text_safe(s->all.scheme).s, vv_text_safe(s->all.effort).s);
-	rc = say_kinds(s, o);
+	rc = say_segments(s, o);
+	if (rc == 0)
+		rc = say_kinds(s, o);
 	vv_out_printf(o, "\n");
 	return rc ? rc : say_files(s, o, all);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void put_found(struct vv_json *j, const struct vv_manifest_kind *k)
+{
+	vv_json_number(j, "bytes_zero", k->zero);
+	vv_json_number(j, "bytes_dup_time", k->dup_time);
+	vv_json_number(j, "bytes_dup_space", k->dup_space);
+}
+
+static void put_segments(struct vv_json *j, const struct vv_manifest *m)
+{
+	struct vv_manifest_kind sum;
+
+	if (!has_segments(m))
+		return;
+	vv_json_array(j, "segments");
+	for (unsigned i = VV_SEGMENT_NONE + 1; i < VV_SEGMENTS; i++) {
+		if (!sum_segment(m, i, &sum))
+			continue;
+		vv_json_object(j, NULL);
+		vv_json_text(j, "segment", vv_segment_name(i));
+		vv_json_number(j, "bytes", sum.raw);
+		put_found(j, &sum);
+		vv_json_number(j, "bytes_new", sum.fresh);
+		vv_json_number(j, "bytes_stored", sum.stored);
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
 
 static void put_kind(struct vv_json *j, const struct vv_manifest_kind *k)
 {
@@ -219,6 +308,9 @@ static void put_kind(struct vv_json *j, const struct vv_manifest_kind *k)
 	vv_json_number(j, "bytes", k->raw);
 	vv_json_number(j, "bytes_new", k->fresh);
 	vv_json_number(j, "bytes_stored", k->stored);
+	put_found(j, k);
+	if (k->segment)
+		vv_json_text(j, "segment", vv_segment_name(k->segment));
 	vv_json_real(j, "ratio", k->stored ? (double)k->fresh / (double)k->stored : 0);
 	vv_json_text(j, "coded", words);
 	vv_json_bool(j, "merged", k->merged);
@@ -233,6 +325,7 @@ void vv_show_files_put_kinds(struct vv_json *j, const struct vv_manifest *m)
 	for (size_t i = 0; i < m->n_kinds; i++)
 		put_kind(j, &m->kind[i]);
 	vv_json_end(j);
+	put_segments(j, m);
 }
 
 void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j)

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "core/head.h"
 #include "core/recipe.h"
+#include "core/segment.h"
 
 #define VV_MANIFEST_REGION ".varve.files"
 
@@ -33,6 +34,8 @@ struct vv_manifest_kind { /* variables of one key; also "(skeleton)" and "(opaqu
 	uint8_t ndim;      /* of the first of them */
 	uint64_t dim[VV_MAX_DIMS];
 	uint64_t instances, raw, fresh, stored; /* how many; bytes in the files, of them in this layer's payload, of that stored */
+	uint8_t segment;   /* enum vv_segment */
+	uint64_t zero, dup_time, dup_space; /* bytes in the files that are not in the payload: zeros; as in an earlier epoch; as elsewhere in this one */
 	struct vv_recipe recipe; /* that it was coded by */
 	bool merged;       /* over files */
 	uint32_t promised; /* the ratio that it had when the recipe was chosen, in thousandths; 0: none was */

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/log.h"
 #include "core/digest.h"
+#include "engine/sibling.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -333,8 +334,16 @@ static int piece_kind(struct vv_cargo *c, const struct vv_outline *o, const stru
 	struct vv_form form = vv_reader_form(v, p);
 	char key[VV_KIN_MAX];
 
-	vv_kin_key(opt->kin, v->name, v->type, v->width, v->swapped, v->ndim, key);
-	return find_kind(c, key, &form, opt->by_shape && !v->row && !v->partial, out); /* a row that was guessed is another in each file */
+	int rc;
+
+	if (v->segment) /* has no type */
+		snprintf(key, sizeof(key), "%s", v->name + 1);
+	else
+		vv_kin_key(opt->kin, v->name, v->type, v->width, v->swapped, v->ndim, key);
+	rc = find_kind(c, key, &form, opt->by_shape && !v->row && !v->partial, out); /* a row that was guessed is another in each file */
+	if (rc == 0 && *out != VV_CARGO_SKELETON)
+		c->kind[*out].segment = v->segment;
+	return rc;
 }
 
 static int add_pieces(struct vv_cargo *c, uint32_t file, const struct vv_outline *o, const struct vv_cargo_options *opt)
@@ -377,11 +386,20 @@ static int read_for_reader(void *arg, uint64_t at, void *to, size_t n)
 	return vv_cargo_read(l->cargo, l->file, at, to, n);
 }
 
+/* It may be packed by another rank, so it is looked for where it is. */
+static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out, size_t *n)
+{
+	const struct look *l = arg;
+
+	return vv_sibling_read(l->cargo->file[l->file].path, name, most, out, n);
+}
+
 static void look_inside(void *arg, size_t i)
 {
 	struct look *l = (struct look *)arg + i;
 	struct vv_cargo_file *f = &l->cargo->file[l->file];
-	struct vv_reader_file in = { .name = f->name, .len = (uint64_t)f->st.st_size, .read = read_for_reader, .arg = l };
+	struct vv_reader_file in = { .name = f->name, .len = (uint64_t)f->st.st_size, .read = read_for_reader, .arg = l,
+				     .sibling = read_sibling };
 
 	l->rc = vv_reader_outline(&in, &l->outline);
 	if (l->rc)
@@ -426,9 +444,11 @@ int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_car
 		  struct vv_cargo *out)
 {
 	struct vv_cargo c = { 0 };
-	int rc = open_all(file, n, &c);
+	int rc = vv_policy_init(&c.policy, opt->segments);
 
 	vv_map_init(&c.by_tag);
+	if (rc == 0)
+		rc = open_all(file, n, &c);
 	if (rc == 0)
 		rc = add_kind(&c, opt->kin ? "(skeleton)" : "(files)", "") ? 0 : VV_ENOMEM;
 	if (rc == 0 && opt->kin)
@@ -462,7 +482,7 @@ void vv_cargo_close(struct vv_cargo *c)
 
 int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out)
 {
-	size_t *next = vv_mem_new(c->n_kinds + 1, sizeof(*next));
+	size_t *next = vv_mem_new(c->n_kinds, sizeof(*next));
 	uint32_t *order = vv_mem_new(c->n_spans, sizeof(*order));
 
 	if (!next || !order) {
@@ -471,14 +491,32 @@ int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out)
 		return VV_ENOMEM;
 	}
 	for (size_t i = 0; i < c->n_spans; i++)
-		next[c->span[i].kin + 1]++;
-	for (size_t k = 0; k < c->n_kinds; k++)
-		next[k + 1] += next[k];
+		next[c->span[i].kin]++;
+	for (size_t k = 0, at = 0; k < 2 * c->n_kinds; k++) {
+		size_t i = k % c->n_kinds, n = next[i];
+
+		if (c->kind[i].joint == (k >= c->n_kinds)) {
+			next[i] = at;
+			at += n;
+		}
+	}
 	for (size_t i = 0; i < c->n_spans; i++)
 		order[next[c->span[i].kin]++] = (uint32_t)i;
 	vv_mem_free(next);
 	*out = order;
 	return 0;
+}
+
+bool vv_cargo_is_flowing(const struct vv_cargo *c, const struct vv_cargo_kind *k)
+{
+	return k->opaque || (k->segment && c->policy.rule[k->segment].cut != VV_POLICY_PAGES);
+}
+
+size_t vv_cargo_cut(const struct vv_cargo *c, const struct vv_cargo_kind *k, size_t chunk, const uint8_t *p, size_t n)
+{
+	if (k->opaque || k->segment)
+		return vv_policy_next(&c->policy.rule[k->segment], chunk, p, n);
+	return chunk < n ? chunk : n;
 }
 
 /* A file goes to the share in which its middle lies. */

@@ -7,6 +7,7 @@
 #include "core/braid.h"
 #include "core/kin.h"
 #include "engine/pack.h"
+#include "engine/policy.h"
 #include "reader/reader.h"
 #include <sys/stat.h>
 
@@ -26,10 +27,12 @@ struct vv_cargo_kind {
 	struct vv_form form;
 	struct vv_variable first; /* type and shape of the first of them; its name is not kept */
 	bool opaque; /* bytes of which nothing is known */
+	uint8_t segment; /* enum vv_segment: memory of a process */
 	uint64_t instances, raw;
 	uint32_t last; /* file + 1 that it was last seen in */
 	uint64_t last_dataset; /* and what instance there */
 	/* engine/kinds.c */
+	bool joint; /* with other little memory: one block, behind all else */
 	struct vv_recipe recipe;
 	bool merged, coded, paper;
 	bool braided; /* merged, and too large to lie in one block with others: in turn, a stretch of each file */
@@ -39,6 +42,7 @@ struct vv_cargo_kind {
 	/* engine/feed.c */
 	bool begun;
 	uint64_t from, to; /* positions in the payload */
+	uint64_t zero, dup_time, dup_space; /* bytes that are not in it: zeros; such as an earlier epoch has; as this one has elsewhere */
 };
 
 struct vv_cargo {
@@ -50,6 +54,7 @@ struct vv_cargo {
 	struct vv_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
 	size_t n_spans, spans_cap;
 	uint64_t bytes;
+	struct vv_policy policy;
 };
 
 enum { VV_CARGO_SKELETON = 0 };
@@ -58,6 +63,7 @@ struct vv_cargo_options {
 	const struct vv_kin *kin; /* NULL: files are not looked into */
 	uint64_t small;           /* variables of fewer bytes are skeleton */
 	bool by_shape;            /* variables of one key whose rows differ are of different kinds */
+	const char *segments;     /* engine/policy.h */
 };
 
 /* Names are the caller's and stay. What is not a regular file, or cannot be opened, is an error that names it. */
@@ -68,9 +74,13 @@ void vv_cargo_close(struct vv_cargo *c);
 int vv_cargo_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
 /* All n bytes; a file that has become shorter is an error. */
 int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n);
+/* The length of the chunk of this kind that begins at p, of which there are n bytes and no more; chunk: of what is not cut by its content. */
+size_t vv_cargo_cut(const struct vv_cargo *c, const struct vv_cargo_kind *k, size_t chunk, const uint8_t *p, size_t n);
+/* Do its cuts follow from the content, so that they may lie anywhere? */
+bool vv_cargo_is_flowing(const struct vv_cargo *c, const struct vv_cargo_kind *k);
 /* Are all files still as they were when they were opened? */
 int vv_cargo_check(const struct vv_cargo *c);
-/* Span numbers by kind, then file, then offset: new memory. */
+/* Span numbers by kind, those of joint ones last, then file, then offset: new memory. */
 int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out);
 
 #endif

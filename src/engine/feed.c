@@ -5,7 +5,6 @@
 #include "engine/kinds.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/cdc.h"
 #include <string.h>
 
 enum {
@@ -49,7 +48,6 @@ struct vv_feed {
 	struct vv_pass *p;
 	struct vv_cargo *cargo;
 	struct vv_feed_options opt;
-	struct vv_cdc cdc;
 	struct slab *ring[RING_MAX];
 	size_t size, head, count; /* count slabs from head on are under way; the next is being filled */
 	struct vv_cargo_kind *kind; /* of the slab placed last */
@@ -58,9 +56,9 @@ struct vv_feed {
 	uint64_t done;
 };
 
-static size_t slab_len(const struct vv_cargo_kind *k)
+static size_t slab_len(const struct vv_feed *f, const struct vv_cargo_kind *k)
 {
-	return k->opaque ? SLAB_OPAQUE : SLAB;
+	return vv_cargo_is_flowing(f->cargo, k) ? SLAB_OPAQUE : SLAB;
 }
 
 int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_options *opt, struct vv_feed **out)
@@ -72,7 +70,6 @@ int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_opt
 	f->p = p;
 	f->cargo = c;
 	f->opt = *opt;
-	(void)!vv_cdc_init(&f->cdc, VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX);
 	f->size = 2 * (size_t)vv_pool_width(p->v->pool) + 2;
 	f->size = f->size < RING_MAX ? f->size : RING_MAX;
 	while (f->size > RING_MIN && f->size * SLAB_OPAQUE > opt->memory)
@@ -126,10 +123,9 @@ static int cut(struct slab *s)
 
 	s->n_chunks = 0;
 	while (at < s->len) {
-		size_t left = s->len - at, n = s->kind->opaque ? vv_cdc_next(&f->cdc, s->bytes + at, left, true) : f->opt.chunk;
+		size_t n = vv_cargo_cut(f->cargo, s->kind, f->opt.chunk, s->bytes + at, s->len - at);
 		struct chunk *c;
 
-		n = n < left ? n : left;
 		if (vv_mem_room(&s->chunk, s->n_chunks, &s->chunks_cap, sizeof(*s->chunk)) < 0)
 			return VV_ENOMEM;
 		c = &s->chunk[s->n_chunks++];
@@ -198,11 +194,11 @@ static int write_runs(struct vv_feed *f, struct pen *pen, size_t len, uint64_t l
 	return rc;
 }
 
-/* Words of which nothing is known lie in the payload as they lie in their file: who codes them finds them whole. */
+/* Words of which nothing is known lie in their block as they lie in their file: who codes them finds them whole. */
 static int align(struct vv_feed *f, const struct stretch *s, size_t used)
 {
 	static const uint8_t zeros[WORD];
-	size_t pad = (size_t)(s->at + used - f->p->pos) % WORD;
+	size_t pad = (size_t)(s->at + used - f->in_block) % WORD;
 	int rc = pad ? vv_flush_add(f->p->flush, zeros, pad, NULL, 0) : 0;
 
 	f->p->pos += pad;
@@ -271,6 +267,7 @@ static int place_chunk(struct vv_feed *f, const struct slab *s, struct pen *pen,
 
 	if (c->zero && !dense) {
 		p->st.bytes_zero += c->len;
+		s->kind->zero += c->len;
 		return write_runs(f, pen, c->len, 0, 0);
 	}
 	if (f->opt.dedup && !c->zero && e == VV_INDEX_NONE) /* it may be the twin of one just before */
@@ -278,26 +275,28 @@ static int place_chunk(struct vv_feed *f, const struct slab *s, struct pen *pen,
 	known = e != VV_INDEX_NONE && vv_trust_entry(&v->lineage, &v->history, e);
 	if (known && !dense) {
 		*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += c->len;
+		*(e < p->old_entries ? &s->kind->dup_time : &s->kind->dup_space) += c->len;
 		return write_runs(f, pen, c->len, vv_index_layer(&v->history.index, e), vv_index_pos(&v->history.index, e));
 	}
 	if (f->opt.dedup && !c->zero && !known && !dense && vv_others_find(v, f->opt.others, &c->digest, &layer, &pos)) {
 		p->st.bytes_dup_time += c->len;
+		s->kind->dup_time += c->len;
 		return write_runs(f, pen, c->len, layer, pos);
 	}
-	rc = s->kind->opaque && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
+	rc = vv_cargo_is_flowing(f->cargo, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
 	pos = p->pos;
 	if (rc == 0)
 		rc = append(f, c, bytes, known);
 	return rc ? rc : write_runs(f, pen, c->len, p->layer, pos);
 }
 
-/* A new kind begins new blocks, coded its own way; so does a new file, if its kind is not merged and the block has become large enough. */
+/* A new kind begins new blocks, coded its own way, unless both are of those that go together; so does a new file, if its kind is not merged and the block has become large enough. */
 static int turn(struct vv_feed *f, struct slab *s)
 {
 	struct vv_cargo_kind *k = s->kind;
 	int rc = 0;
 
-	if (f->kind != k) {
+	if (f->kind != k && !(f->kind && f->kind->joint && k->joint)) {
 		rc = vv_flush_turn(f->p->flush, vv_kinds_codec(k), &k->recipe, vv_kinds_block(k));
 		f->in_block = 0;
 	} else if (f->file != s->file && !k->merged && (f->in_block >= LEAST_CUT || k->recipe.record > 1)) {
@@ -385,13 +384,13 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 
 		if (!s)
 			return VV_ENOMEM;
-		if (s->len && (s->kind != k || s->file != file || s->len == slab_len(k))) {
+		if (s->len && (s->kind != k || s->file != file || s->len == slab_len(f, k))) {
 			rc = send(f);
 			continue;
 		}
 		s->kind = k;
 		s->file = file;
-		n = slab_len(k) - s->len < len ? slab_len(k) - s->len : (size_t)len;
+		n = slab_len(f, k) - s->len < len ? slab_len(f, k) - s->len : (size_t)len;
 		rc = vv_mem_room(&s->part, s->n_parts, &s->parts_cap, sizeof(*s->part));
 		if (rc == 0)
 			s->part[s->n_parts++] = (struct stretch){ file, at, n };

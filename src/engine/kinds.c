@@ -2,18 +2,21 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/taste.h"
-#include "core/cdc.h"
 #include "engine/session.h"
 #include <string.h>
 
 enum {
 	TINY = 4 << 10,           /* what has fewer bytes in all files goes with the skeleton */
+	LITTLE = 1 << 20,         /* memory of all kinds */
+	LEAST = 128 << 10,        /* memory of one kind that has blocks of its own */
+	LEVEL_LITTLE = 19,
 	BLOCK = 1 << 20,
 	BLOCK_MERGED = 8 << 20,
 	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
 	OLDEST = 16,              /* epochs for which a choice is not questioned */
 	LEVEL_SKELETON = 9,
 	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
+	WINDOW_MEMORY = 25,       /* as large as its blocks */
 	WINDOW = VV_TASTE_BYTES,
 	FAR = 8,                  /* windows that are looked at for one full of what is new */
 	MAX_SEEN = 1024,
@@ -36,7 +39,7 @@ const struct vv_codec *vv_kinds_codec(const struct vv_cargo_kind *k)
 
 size_t vv_kinds_block(const struct vv_cargo_kind *k)
 {
-	if (k->recipe.predictor == VV_PREDICT_TRAIL)
+	if (k->recipe.predictor == VV_PREDICT_TRAIL || (k->segment && k->merged))
 		return BLOCK_TRAIL;
 	return k->merged ? BLOCK_MERGED : BLOCK;
 }
@@ -65,7 +68,7 @@ struct pick { /* what is found out of a kind */
 	struct vv_cargo_kind *kind;
 	const struct vv_manifest_kind *before; /* how it was coded last time; NULL: it was not there */
 	const struct vv_pack_options *opt;
-	const struct vv_cdc *cdc;
+	bool little; /* memory, in all: it may be coded as well as can be */
 	size_t chunk;
 	const uint32_t *span; /* its own */
 	size_t n_spans;
@@ -120,18 +123,11 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 	return vv_index_find(&p->v->history.index, &d) != VV_INDEX_NONE;
 }
 
-static size_t chunk_at(const struct pick *p, const uint8_t *bytes, size_t left)
-{
-	size_t n = p->kind->opaque ? vv_cdc_next(p->cdc, bytes, left, true) : p->chunk;
-
-	return n < left ? n : left;
-}
-
 /* Of n bytes those that are new go to the end of the sample. */
 static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
 {
 	for (size_t at = 0, len; at < n && s->n < WINDOW; at += len) {
-		len = chunk_at(p, bytes + at, n - at);
+		len = vv_cargo_cut(p->cargo, p->kind, p->chunk, bytes + at, n - at);
 		p->looked += len;
 		if (is_known(p, bytes + at, len))
 			continue;
@@ -273,8 +269,8 @@ static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, c
 	for (size_t i = 0; i < m->n_kinds; i++) {
 		const struct vv_manifest_kind *b = &m->kind[i];
 
-		if (strcmp(b->key, k->key) == 0 && b->type == k->first.type && b->ndim == k->first.ndim &&
-		    memcmp(b->dim, k->first.dim, b->ndim * sizeof(b->dim[0])) == 0)
+		if (strcmp(b->key, k->key) == 0 && b->type == k->first.type && b->segment == k->segment && b->ndim == k->first.ndim &&
+		    (k->segment || memcmp(b->dim, k->first.dim, b->ndim * sizeof(b->dim[0])) == 0))
 			return b;
 	}
 	return NULL;
@@ -333,6 +329,30 @@ static bool reuse(struct vv_cargo_kind *k, const struct vv_manifest_kind *b)
 	return true;
 }
 
+/* As the policy has it; of little memory no samples are needed, a trail does best. */
+static enum vv_policy_code code_of(const struct pick *p)
+{
+	if (p->kind->joint || (p->kind->segment && p->little && p->cargo->policy.rule[p->kind->segment].code == VV_POLICY_AUTO))
+		return p->opt->effort == VV_PACK_FAST ? VV_POLICY_ZSTD : VV_POLICY_TRAIL;
+	return (enum vv_policy_code)p->cargo->policy.rule[p->kind->segment].code;
+}
+
+/* Memory is alike here and there, near and far: it is coded in large blocks, together. */
+static void obey(const struct pick *p, enum vv_policy_code code)
+{
+	static const int8_t bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
+	bool deflate = code == VV_POLICY_DEFLATE, trail = code == VV_POLICY_TRAIL;
+	struct vv_cargo_kind *k = p->kind;
+
+	k->recipe = (struct vv_recipe){ .width = trail ? 8 : 1, .record = 1, .predictor = trail ? VV_PREDICT_TRAIL : VV_PREDICT_NONE,
+					.coder = deflate ? VV_CODEC_PAPER : VV_CODEC_ZSTD,
+					.level = deflate ? 0 : p->little && p->opt->effort != VV_PACK_FAST ? LEVEL_LITTLE : (trail ? trails : bytes)[p->opt->effort],
+					.window = deflate || trail ? 0 : WINDOW_MEMORY };
+	k->paper = deflate;
+	k->merged = !deflate;
+	k->coded = code != VV_POLICY_PLAIN;
+}
+
 static int choose(struct pick *p)
 {
 	struct vv_cargo_kind *k = p->kind;
@@ -341,7 +361,7 @@ static int choose(struct pick *p)
 	int rc;
 
 	if (p->before && holds(p->before, fresh) && reuse(k, p->before)) {
-		k->braided = k->merged && is_large(p) && k->recipe.predictor != VV_PREDICT_TRAIL;
+		k->braided = k->merged && !k->segment && is_large(p) && k->recipe.predictor != VV_PREDICT_TRAIL;
 		k->coded = true;
 		return 0;
 	}
@@ -358,6 +378,10 @@ static int choose(struct pick *p)
 	k->recipe = taste.recipe;
 	k->promised = taste.ratio < 4e6 ? (uint32_t)(taste.ratio * 1000) : UINT32_MAX;
 	k->basis = fresh;
+	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.width == 1 && k->recipe.record == 1)
+		k->recipe.window = WINDOW_MEMORY;
+	k->merged |= k->segment != VV_SEGMENT_NONE;
+	k->braided &= k->segment == VV_SEGMENT_NONE;
 	k->coded = true;
 	return 0;
 }
@@ -365,8 +389,13 @@ static int choose(struct pick *p)
 static int look_and_choose(struct pick *p)
 {
 	size_t room = ((size_t)VV_TASTE_SAMPLES + 1) * WINDOW;
+	enum vv_policy_code code = code_of(p);
 	int rc;
 
+	if (code != VV_POLICY_AUTO) {
+		obey(p, code);
+		return 0;
+	}
 	p->bytes = vv_mem_map(room);
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
 	rc = p->bytes && p->seen ? find_sources(p) : VV_ENOMEM;
@@ -392,23 +421,22 @@ static void run_choose(void *arg, size_t i)
 
 static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk)
 {
-	struct vv_cdc cdc;
 	struct pick *pick = vv_mem_new(c->n_kinds, sizeof(*pick));
 	uint32_t *order = NULL;
+	uint64_t memory = 0;
 	size_t n = 0, at = 0;
 	int rc = pick ? vv_cargo_by_kind(c, &order) : VV_ENOMEM;
 
-	if (rc == 0)
-		rc = vv_cdc_init(&cdc, VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX);
-
-	for (size_t i = 0; rc == 0 && at < c->n_spans; i++) {
-		size_t first = at;
+	for (size_t i = 0; i < c->n_kinds; i++)
+		memory += c->kind[i].segment ? c->kind[i].raw : 0;
+	while (rc == 0 && at < c->n_spans) {
+		size_t first = at, i = c->span[order[at]].kin;
 
 		while (at < c->n_spans && c->span[order[at]].kin == i)
 			at++;
-		if (at > first && i != VV_CARGO_SKELETON)
+		if (i != VV_CARGO_SKELETON)
 			pick[n++] = (struct pick){ .v = v, .cargo = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
-						   .opt = opt, .cdc = &cdc, .chunk = chunk, .span = order + first, .n_spans = at - first };
+						   .opt = opt, .little = memory <= LITTLE, .chunk = chunk, .span = order + first, .n_spans = at - first };
 	}
 	if (rc == 0)
 		vv_pool_each(v->pool, n, run_choose, pick);
@@ -434,6 +462,16 @@ static void fold_tiny(struct vv_cargo *c)
 			skeleton->raw += c->kind[i].raw;
 			c->kind[i].raw = c->kind[i].instances = 0;
 		}
+}
+
+/* A block of its own is too much for a little memory of one kind, which is like that of another. */
+static void join_little(struct vv_cargo *c)
+{
+	for (size_t i = 1; i < c->n_kinds; i++) {
+		struct vv_cargo_kind *k = &c->kind[i];
+
+		k->joint = k->segment && k->raw < LEAST && c->policy.rule[k->segment].code == VV_POLICY_AUTO;
+	}
 }
 
 /* ---- S3 -------------------------------------------------------------------------------------------------------------------- */
@@ -483,5 +521,8 @@ int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifes
 		(struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = (int8_t)level };
 	c->kind[VV_CARGO_SKELETON].merged = true;
 	c->kind[VV_CARGO_SKELETON].coded = coding;
-	return coding && vv_codec_numbered(VV_CODEC_TYPED) ? choose_all(v, c, before, opt, chunk) : 0;
+	if (!coding || !vv_codec_numbered(VV_CODEC_TYPED))
+		return 0;
+	join_little(c);
+	return choose_all(v, c, before, opt, chunk);
 }

@@ -173,13 +173,17 @@ static int feed_braided(struct pack *k, struct vv_feed *feed)
 
 /* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
 
-/* Blocks are of one kind each, and lie in the order of the payload. */
+/* Blocks lie in the order of the payload. One that kinds share is shared out by their bytes in it. */
 static uint64_t stored_of(const struct vv_blocks *b, uint64_t from, uint64_t to)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = from < to ? vv_payload_block_find(b, from) : b->n; i < b->n && b->extent.v[b->v[i].extent].pos < to; i++)
-		sum += b->v[i].stored_len;
+	for (size_t i = from < to ? vv_payload_block_find(b, from) : b->n; i < b->n && b->extent.v[b->v[i].extent].pos < to; i++) {
+		const struct vv_extent *first = &b->extent.v[b->v[i].extent];
+		uint64_t begin = first->pos > from ? first->pos : from, end = first->pos + b->v[i].raw_len < to ? first->pos + b->v[i].raw_len : to;
+
+		sum += begin < end ? (uint64_t)((double)b->v[i].stored_len * (double)(end - begin) / (double)b->v[i].raw_len) : 0;
+	}
 	return sum;
 }
 
@@ -213,6 +217,10 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 		to->raw = from->raw;
 		to->fresh = from->to - from->from;
 		to->stored = stored_of(blocks, from->from, from->to);
+		to->segment = from->segment;
+		to->zero = from->zero;
+		to->dup_time = from->dup_time;
+		to->dup_space = from->dup_space;
 		to->recipe = from->recipe;
 		to->merged = from->merged;
 		to->promised = promise_of(from, to);
@@ -403,6 +411,7 @@ static int open_cargo(struct pack *k)
 		.kin = agnostic ? NULL : k->kin,
 		.small = k->opt->small ? k->opt->small : SMALL,
 		.by_shape = k->opt->scheme == VV_PACK_AUTO,
+		.segments = k->opt->segments,
 	};
 
 	return vv_cargo_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);

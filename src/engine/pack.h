@@ -22,6 +22,7 @@ struct vv_pack_options {
 	uint64_t block;     /* of the -block schemes; 0: 4096 */
 	uint64_t small;     /* variables of fewer bytes are left to the skeleton; 0: 64 */
 	bool single;        /* S3's schemes: one pass, not two */
+	const char *segments; /* what is done with each part of a process's memory: engine/policy.h */
 	const char *key;    /* rule for keys: core/kin.h */
 	struct vv_progress progress;
 };

@@ -102,7 +102,7 @@ static void drop_pages(struct vv_variable_file *f)
 int vv_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, struct vv_variable_file **out)
 {
 	struct vv_variable_file *f = vv_mem_new(1, sizeof(*f));
-	struct vv_reader_file from = { file->file->name, file->region->shape.len, read_file, f };
+	struct vv_reader_file from = { .name = file->file->name, .len = file->region->shape.len, .read = read_file, .arg = f };
 	int rc;
 
 	if (!f)

@@ -12,7 +12,7 @@ enum { /* of one file; a few tens of MB */
 	MAX_NAME = 4096,
 };
 
-extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_fortran;
+extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_elf, vv_reader_criu, vv_reader_fortran;
 
 /* Fortran's records have no magic number: asked last. */
 const struct vv_reader *const *vv_reader_all(void)
@@ -22,6 +22,8 @@ const struct vv_reader *const *vv_reader_all(void)
 		&vv_reader_netcdf,
 		&vv_reader_npy,
 		&vv_reader_npz,
+		&vv_reader_elf,
+		&vv_reader_criu,
 		&vv_reader_fortran,
 		NULL,
 	};
@@ -131,6 +133,8 @@ static void tidy_variable(struct vv_variable *v)
 		v->width = (uint32_t)vv_head_type_size(v->type);
 	if (v->width == 0)
 		v->width = 1;
+	if (v->segment >= VV_SEGMENTS)
+		v->segment = VV_SEGMENT_NONE;
 	if (v->ndim > VV_MAX_DIMS) {
 		v->ndim = 0;
 		v->chunked = false;

@@ -5,12 +5,15 @@
 
 #include "core/head.h"
 #include "core/recipe.h"
+#include "core/segment.h"
 
 struct vv_reader_file { /* a file, wherever its bytes are */
 	const char *name; /* for messages, and for readers that go by it */
 	uint64_t len;
 	int (*read)(void *arg, uint64_t at, void *to, size_t n); /* all n bytes, which lie inside the file, or an error */
 	void *arg;
+	/* The first bytes, `most` at most, of another file in the same folder: new memory, NULL where there is no such file. May be NULL. */
+	int (*sibling)(void *arg, const char *name, size_t most, uint8_t **out, size_t *n);
 };
 
 enum { VV_READER_FILTERS = 8, VV_READER_FILTER_VALUES = 8 };
@@ -37,6 +40,7 @@ struct vv_variable {
 	bool columns;   /* the file has its dimensions the other way round: the first is the fastest there */
 	uint8_t ndim;   /* 0: one element */
 	uint64_t dim[VV_MAX_DIMS];
+	uint8_t segment; /* enum vv_segment: memory of a process, and what part of it */
 	uint64_t row;   /* elements that seem to make a row, where the shape does not say so; 0: none */
 	bool chunked;   /* its pieces are chunks of this shape, whole ones even at the edges */
 	uint64_t chunk[VV_MAX_DIMS];

@@ -51,6 +51,10 @@ static void add_kind(struct vv_manifest *m, uint64_t *state, const char *key)
 	k->raw = gen_next(state);
 	k->fresh = gen_next(state);
 	k->stored = gen_next(state);
+	k->segment = (uint8_t)gen_below(state, VV_SEGMENTS);
+	k->zero = gen_next(state);
+	k->dup_time = gen_next(state);
+	k->dup_space = gen_next(state);
 	if (gen_below(state, 4))
 		k->recipe = some_recipe(state);
 	k->promised = (uint32_t)gen_next(state);
@@ -119,6 +123,10 @@ static void check_same(const struct vv_manifest *a, const struct vv_manifest *b)
 		CHECK_EQ(x->raw, y->raw);
 		CHECK_EQ(x->fresh, y->fresh);
 		CHECK_EQ(x->stored, y->stored);
+		CHECK_EQ(x->segment, y->segment);
+		CHECK_EQ(x->zero, y->zero);
+		CHECK_EQ(x->dup_time, y->dup_time);
+		CHECK_EQ(x->dup_space, y->dup_space);
 		CHECK(vv_recipe_same(&x->recipe, &y->recipe));
 		CHECK_EQ(x->promised, y->promised);
 		CHECK_EQ(x->basis, y->basis);
@@ -229,6 +237,7 @@ static void same_region(struct vv_manifest *m) { m->file[2].region = m->file[0].
 static void far_region(struct vv_manifest *m) { m->file[0].region = VV_MAX_REGIONS; }
 static void long_second(struct vv_manifest *m) { m->file[0].mtime_ns = 1000000000; }
 static void no_type(struct vv_manifest *m) { m->kind[0].type = VV_TYPES; }
+static void no_segment(struct vv_manifest *m) { m->kind[0].segment = VV_SEGMENTS; }
 static void no_key(struct vv_manifest *m) { m->kind[0].key[0] = '\0'; }
 static void wide(struct vv_manifest *m) { m->kind[0].recipe.width = VV_RECIPE_WIDEST + 1; m->kind[0].recipe.real = false; }
 static void no_record(struct vv_manifest *m) { m->kind[0].recipe.record = 0; }
@@ -242,7 +251,7 @@ static void far_window(struct vv_manifest *m) { m->kind[0].recipe.window = 32; }
 static void test_rules(void)
 {
 	static void (*const bad[])(struct vv_manifest *) = {
-		climb,     start_anew, empty_name,  twice,    same_region,   far_region,  long_second,    no_type, no_key, wide,
+		climb,     start_anew, empty_name,  twice,    same_region,   far_region,  long_second,    no_type, no_key, wide, no_segment,
 		no_record, long_record, odd_real, far_predictor, zero_stride, falling_stride, far_window,
 	};
 

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The benchmark image.size: images of running programs through `varve pack`, against zstd over all of them, and against S1's way. bench/run starts it.
+
+usage: image_size.py --build DIR --dir DIR [--full] [--data DIR] NAME...
+
+Programs are started, dumped by criu (as root) or by gcore, and go on; after a while one of them is dumped again. Three cases: one dump, two dumps in
+series, and four processes of one program. Bytes are those of the layers, metadata and all. S1's way is pages or sliding blocks (Rabin, window
+48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is more than the paper does, which leaves duplicates in most segments.
+With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PYTHON = """
+import time, json, re, collections
+d = {str(i): [i, i * 2.5, 'x%d' % i] for i in range(30000)}
+t = 0
+while True:
+    t += 1
+    d[str(t % 30000)] = [t, t * 1.5, 'y%d' % t]
+    time.sleep(0.005)
+"""
+PERL = """
+my %h; $h{$_} = [$_, $_ * 2, "v$_"] for 1 .. 30000; my $t = 0;
+while (1) { $t++; $h{$t % 30000 + 1} = [$t, "w$t"]; select(undef, undef, undef, 0.005); }
+"""
+BC = "scale = 2000\nx = 4 * a(1)\nfor (i = 0; i >= 0; i++) { x = x * 1.0001; y = sqrt(x) }\n"
+C = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct node { struct node *next; long value; char text[16]; };
+int main(void)
+{
+	size_t n = 3000000;
+	double *a = malloc(n * sizeof(*a));
+	int *order = malloc(n * sizeof(*order));
+	struct node *list = NULL;
+	for (size_t i = 0; i < n; i++) { a[i] = i * 0.001 + i % 97; order[i] = (int)(i * 7919 % n); }
+	for (int i = 0; i < 100000; i++) {
+		struct node *x = malloc(sizeof(*x));
+		x->next = list; x->value = i; snprintf(x->text, sizeof(x->text), "node%d", i); list = x;
+	}
+	for (size_t t = 0;; t += 1000) {
+		for (size_t i = t % n; i < t % n + 1000 && i < n; i++) a[i] += 1.5;
+		usleep(20000);
+	}
+}
+"""
+PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "c": (["FILE"], C)}
+CASES = {"one": (["p0"],), "series": (["p0"], ["s1"]), "four": (["p0", "p1", "p2", "p3"],)}
+RULES = {"varve": [], "pages": ["--segments", "all=pages+deflate"], "rabin": ["--segments", "all=rabin+deflate"]}
+
+
+def say(*words):
+    print("bench:", *words, file=sys.stderr, flush=True)
+
+
+def die(message):
+    say(message)
+    sys.exit(2)
+
+
+def tell(case, metric, value, unit, at_most=None):
+    line = {"bench": "image.size", "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
+    if at_most is not None:
+        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
+    print(json.dumps(line, separators=(",", ":")), flush=True)
+
+
+# ---- images ----
+
+def can_dump():
+    return os.geteuid() == 0 and shutil.which("criu") and subprocess.run(["criu", "check"], capture_output=True).returncode == 0
+
+
+def dump(pid, folder, by_criu):
+    folder.mkdir(parents=True)
+    words = ["criu", "dump", "-t", str(pid), "-D", str(folder), "--leave-running", "-o", "dump.log"] if by_criu else ["gcore", "-o", str(folder / "core"), str(pid)]
+    got = subprocess.run(words, capture_output=True, text=True)
+    if got.returncode:
+        die(f"'{' '.join(words)}' failed: {(got.stderr or got.stdout).strip()[-300:]}")
+
+
+def start(words, source, folder):
+    file = folder / "program"
+    file.write_text(source)
+    if words == ["FILE"]:
+        (folder / "program.c").write_text(source)
+        file.unlink()
+        subprocess.run(["cc", "-O1", folder / "program.c", "-o", file], check=True)
+    words = [str(file) if w == "FILE" else w for w in words]
+    return [subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) for _ in range(4)]
+
+
+def make(name, folder, wait):
+    words, source = PROGRAMS[name]
+    by_criu = can_dump()
+    folder.mkdir(parents=True)
+    running = start(words, source, folder)
+    try:
+        time.sleep(3)
+        for i, p in enumerate(running):
+            dump(p.pid, folder / f"p{i}", by_criu)
+        time.sleep(wait)
+        dump(running[0].pid, folder / "s1", by_criu)
+    finally:
+        for p in running:
+            p.send_signal(signal.SIGKILL)
+            p.wait()
+
+
+# ---- sizes ----
+
+def zstd(folder, parts):
+    tar = subprocess.Popen(["tar", "-C", folder, "-c", *parts], stdout=subprocess.PIPE)
+    return len(subprocess.run(["zstd", "-1", "--long=27", "-c"], stdin=tar.stdout, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def pack(varve, store, folder, epochs, rules):
+    """Bytes of the layers of each epoch."""
+    shutil.rmtree(store, ignore_errors=True)
+    sizes = []
+    for parts in epochs:
+        out = subprocess.run([varve, "--json", "pack", store, "images", "-C", folder, *rules, *parts], stdout=subprocess.PIPE, check=True).stdout
+        sizes.append(json.loads(out)["bytes_layer"])
+    return sizes
+
+
+def check_back(varve, store, folder, parts, place):
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    subprocess.run([varve, "--quiet", "unpack", store, "images", "-C", place], check=True)
+    for part in parts:
+        subprocess.run(["diff", "-r", folder / part, place / part], check=True)
+    shutil.rmtree(place)
+
+
+def measure(name, folder, varve, place):
+    for case, epochs in CASES.items():
+        sizes = {rule: pack(varve, place / "store", folder, epochs, words) for rule, words in reversed(RULES.items())}
+        check_back(varve, place / "store", folder, epochs[-1], place / "back")
+        total = {rule: sum(s) for rule, s in sizes.items()}
+        plain = zstd(folder, [p for e in epochs for p in e])
+        paper = min(total["pages"], total["rabin"])
+        where = f"{name}, {case}"
+        tell(where, "stored", total["varve"], "bytes")
+        tell(where, "zstd -1 --long=27", plain, "bytes")
+        tell(where, "S1", paper, "bytes")
+        tell(where, "stored / zstd", total["varve"] / plain, "ratio", at_most=1)
+        tell(where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
+        if case == "series":
+            tell(where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1)
+
+
+def main():
+    p = argparse.ArgumentParser(description="The benchmark image.size; bench/run starts it.")
+    p.add_argument("names", nargs="+", choices=["image.size"])
+    p.add_argument("--build", required=True)
+    p.add_argument("--dir", required=True)
+    p.add_argument("--full", action="store_true", help="a minute between two dumps, not ten seconds")
+    p.add_argument("--size")
+    p.add_argument("--rounds")
+    p.add_argument("--data")
+    args = p.parse_args()
+    place = pathlib.Path(args.dir)
+    images = pathlib.Path(args.data) if args.data else place / "images"
+    for tool in "zstd", "tar":
+        if not shutil.which(tool):
+            die(f"'{tool}' is not there")
+    if not can_dump() and not shutil.which("gcore"):
+        die("neither criu, as root, nor gcore can dump a process here")
+    for name, (words, _) in PROGRAMS.items():
+        if words[0] != "FILE" and not shutil.which(words[0]):
+            say(f"{words[0]} is not there, and left out")
+            continue
+        if not (images / name / "s1").is_dir():
+            make(name, images / name, 60 if args.full else 10)
+        measure(name, images / name, pathlib.Path(args.build) / "varve", place)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, subprocess.CalledProcessError) as e:
+        die(e)

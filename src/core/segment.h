@@ -1,0 +1,23 @@
+/* What a part of a process's memory is: S1, section 3, tells them apart because they repeat themselves in different ways. */
+#ifndef VV_CORE_SEGMENT_H
+#define VV_CORE_SEGMENT_H
+
+#include <stddef.h>
+
+enum vv_segment {
+	VV_SEGMENT_NONE, /* not memory */
+	VV_SEGMENT_HEAP,
+	VV_SEGMENT_STACK,
+	VV_SEGMENT_CODE,    /* of the executable: its text and its data */
+	VV_SEGMENT_LIBRARY,
+	VV_SEGMENT_ANON,
+	VV_SEGMENT_SHARED,
+	VV_SEGMENT_FILE,    /* any other file that is mapped */
+	VV_SEGMENT_VDSO,    /* what the kernel put there */
+	VV_SEGMENTS,
+};
+
+const char *vv_segment_name(unsigned segment); /* "-": none */
+unsigned vv_segment_find(const char *name, size_t len); /* VV_SEGMENT_NONE: it is no name of one */
+
+#endif

@@ -1,0 +1,362 @@
+/* Pages of CRIU's images. pages-N.img is pages and nothing else. Which process they are of is said by the file pagemap-PID.img whose first entry names
+ * N, and what is at their addresses by mm-PID.img; names of files are in files.img, stack pointers in core-TID.img, and pstree.img lists who there is.
+ * Each of these has two magic numbers (in the oldest version one), then entries: a length of 4 bytes and a message. CRIU's images/ (*.proto). */
+#include "base/err.h"
+#include "base/mem.h"
+#include "reader/memory.h"
+#include "reader/peek.h"
+#include "reader/proto.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	COMMON = 0x54564319,
+	PSTREE = 0x50273030, PAGEMAP = 0x56084025, MM = 0x57492820, FILES = 0x56303138, CORE = 0x55053847,
+	NAME = 64,
+	MOST = 64 << 20,      /* bytes of such a file that are looked at */
+	MOST_HEAD = 64,       /* and of one that may not be the right one */
+	MOST_CORE = 1 << 20,
+	MAX_TASKS = 1 << 16,
+	PAGE = 4096, PAGE_MOST = 1 << 20,
+	IN_PARENT = 1, PRESENT = 4, /* flags of pages */
+	STACK = 1 << 1, VSYSCALL = 1 << 2, VDSO = 1 << 3, HEAP = 1 << 5, FILE_PRIVATE = 1 << 6, FILE_SHARED = 1 << 7, ANON_SHARED = 1 << 8,
+	SYSV = 1 << 10, VVAR = 1 << 12, MEMFD = 1 << 14, /* of areas */
+	PROT_WRITE = 2, PROT_EXEC = 4,
+	AUXV_PAGE = 6,
+};
+
+struct image { /* a file of entries */
+	uint8_t *bytes;
+	struct vv_proto left;
+};
+
+struct name {
+	uint64_t id;
+	struct vv_proto path;
+};
+
+struct criu {
+	const struct vv_reader_file *f;
+	struct vv_memory memory;
+	struct image tree, map, mm, files;
+	struct name *name;
+	size_t n_names, names_cap;
+	uint64_t exe, stack, page;
+};
+
+/* ---- images ------------------------------------------------------------------------------------------------------- */
+
+static int open_image(struct criu *c, const char *name, uint32_t magic, size_t most, struct image *out)
+{
+	size_t n = 0;
+	int rc = c->f->sibling(c->f->arg, name, most, &out->bytes, &n);
+	const uint8_t *p = out->bytes;
+	size_t at = p && n >= 8 && vv_peek_number(p, 4, false) == COMMON ? 4 : 0;
+
+	out->left = (struct vv_proto){ 0 };
+	if (rc == 0 && p && n >= at + 4 && vv_peek_number(p + at, 4, false) == magic)
+		out->left = (struct vv_proto){ p + at + 4, n - at - 4 };
+	return rc;
+}
+
+static void close_image(struct image *i)
+{
+	vv_mem_free(i->bytes);
+	*i = (struct image){ 0 };
+}
+
+static bool next_entry(struct image *i, struct vv_proto *out)
+{
+	uint64_t len = i->left.n < 4 ? UINT64_MAX : vv_peek_number(i->left.p, 4, false);
+
+	if (len > i->left.n || len > i->left.n - 4)
+		return false;
+	*out = (struct vv_proto){ i->left.p + 4, (size_t)len };
+	i->left.p += 4 + len;
+	i->left.n -= 4 + (size_t)len;
+	return true;
+}
+
+static uint64_t field_of(struct vv_proto m, uint64_t number)
+{
+	struct vv_proto_field f;
+
+	while (vv_proto_next(&m, &f))
+		if (f.number == number)
+			return f.value;
+	return 0;
+}
+
+static struct vv_proto body_of(struct vv_proto m, uint64_t number)
+{
+	struct vv_proto_field f;
+
+	while (vv_proto_next(&m, &f))
+		if (f.number == number)
+			return f.body;
+	return (struct vv_proto){ 0 };
+}
+
+/* ---- whose pages -------------------------------------------------------------------------------------------------- */
+
+/* The number in pages-N.img; 0: it is not called so. */
+static uint64_t pages_id(const char *path)
+{
+	const char *base = strrchr(path, '/'), *digit;
+	uint64_t id = 0;
+
+	base = base ? base + 1 : path;
+	if (strncmp(base, "pages-", 6) != 0)
+		return 0;
+	for (digit = base + 6; *digit >= '0' && *digit <= '9' && id < UINT32_MAX; digit++)
+		id = id * 10 + (uint64_t)(*digit - '0');
+	return strcmp(digit, ".img") == 0 && id <= UINT32_MAX ? id : 0;
+}
+
+/* Opens the pagemap of this process if it tells of these pages: *found. */
+static int try_task(struct criu *c, uint64_t pid, uint64_t id, bool *found)
+{
+	char name[NAME];
+	struct vv_proto head;
+	int rc;
+
+	snprintf(name, sizeof(name), "pagemap-%" PRIu64 ".img", pid);
+	rc = open_image(c, name, PAGEMAP, MOST_HEAD, &c->map);
+	*found = rc == 0 && next_entry(&c->map, &head) && field_of(head, 1) == id;
+	close_image(&c->map);
+	if (*found)
+		rc = open_image(c, name, PAGEMAP, MOST, &c->map);
+	if (*found && rc == 0)
+		next_entry(&c->map, &head);
+	return rc;
+}
+
+/* The entry of the process whose pages these are, empty if there is none. They are numbered about as the processes are listed, so the one with the same
+ * number comes first. */
+static int find_task(struct criu *c, uint64_t id, struct vv_proto *out)
+{
+	struct vv_proto *task = NULL, entry;
+	size_t n = 0, cap = 0;
+	bool found = false;
+	int rc = 0;
+
+	while (rc == 0 && n < MAX_TASKS && next_entry(&c->tree, &entry)) {
+		rc = vv_mem_room(&task, n, &cap, sizeof(*task));
+		if (rc == 0)
+			task[n++] = entry;
+	}
+	for (size_t i = 0; rc == 0 && !found && i < n; i++) {
+		*out = task[(id - 1 + i) % n];
+		rc = try_task(c, field_of(*out, 1), id, &found);
+	}
+	if (!found)
+		*out = (struct vv_proto){ 0 };
+	vv_mem_free(task);
+	return rc;
+}
+
+/* ---- areas -------------------------------------------------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct name *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int read_names(struct criu *c)
+{
+	struct vv_proto entry;
+	int rc = open_image(c, "files.img", FILES, MOST, &c->files);
+
+	while (rc == 0 && next_entry(&c->files, &entry)) {
+		struct name x = { field_of(entry, 2), body_of(body_of(entry, 3), 6) };
+
+		if (!x.path.p)
+			continue;
+		rc = vv_mem_room(&c->name, c->n_names, &c->names_cap, sizeof(*c->name));
+		if (rc == 0)
+			c->name[c->n_names++] = x;
+	}
+	if (c->n_names)
+		qsort(c->name, c->n_names, sizeof(*c->name), by_id);
+	return rc;
+}
+
+static const struct vv_proto *find_name(const struct criu *c, uint64_t id)
+{
+	size_t low = 0, high = c->n_names;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->name[mid].id < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < c->n_names && c->name[low].id == id ? &c->name[low].path : NULL;
+}
+
+static uint8_t segment_of(uint64_t status)
+{
+	if (status & (VDSO | VVAR | VSYSCALL))
+		return VV_SEGMENT_VDSO;
+	if (status & (ANON_SHARED | SYSV | MEMFD))
+		return VV_SEGMENT_SHARED;
+	if (status & HEAP)
+		return VV_SEGMENT_HEAP;
+	return status & STACK ? VV_SEGMENT_STACK : VV_SEGMENT_NONE;
+}
+
+static int add_area(struct criu *c, struct vv_proto m, uint64_t exe_id)
+{
+	uint64_t id = field_of(m, 4), prot = field_of(m, 5), status = field_of(m, 7);
+	struct vv_memory_area a = {
+		.from = field_of(m, 1),
+		.to = field_of(m, 2),
+		.executable = prot & PROT_EXEC,
+		.writable = prot & PROT_WRITE,
+		.segment = segment_of(status),
+	};
+	const struct vv_proto *path = status & (FILE_PRIVATE | FILE_SHARED) ? find_name(c, id) : NULL;
+
+	if (path && id == exe_id)
+		c->exe = a.from;
+	return vv_memory_add(&c->memory, &a, path ? (const char *)path->p : NULL, path ? path->n : 0);
+}
+
+static int read_areas(struct criu *c, uint64_t pid)
+{
+	char name[NAME];
+	struct vv_proto mm = { 0 }, left;
+	struct vv_proto_field f;
+	uint64_t exe_id, auxv = 0, i = 0;
+	int rc;
+
+	snprintf(name, sizeof(name), "mm-%" PRIu64 ".img", pid);
+	rc = open_image(c, name, MM, MOST, &c->mm);
+	if (rc == 0)
+		next_entry(&c->mm, &mm);
+	exe_id = field_of(mm, 12);
+	c->stack = field_of(mm, 5);
+	for (left = mm; rc == 0 && vv_proto_next(&left, &f);) {
+		if (f.number == 14) {
+			rc = add_area(c, f.body, exe_id);
+		} else if (f.number == 13) { /* types and values in turn */
+			if (i++ % 2 && auxv == AUXV_PAGE)
+				c->page = f.value;
+			auxv = f.value;
+		}
+	}
+	return rc;
+}
+
+/* The stack pointer of a thread, in the registers of its machine. */
+static int mark_stack(struct criu *c, uint64_t tid)
+{
+	char name[NAME];
+	struct image core = { 0 };
+	struct vv_proto entry = { 0 }, x86, arm;
+	int rc;
+
+	snprintf(name, sizeof(name), "core-%" PRIu64 ".img", tid);
+	rc = open_image(c, name, CORE, MOST_CORE, &core);
+	if (rc == 0 && next_entry(&core, &entry)) {
+		x86 = body_of(body_of(entry, 2), 2);
+		arm = body_of(body_of(entry, 8), 3);
+		vv_memory_mark(&c->memory, arm.n ? field_of(arm, 2) : field_of(x86, 20), VV_SEGMENT_STACK);
+	}
+	close_image(&core);
+	return rc;
+}
+
+static int mark_stacks(struct criu *c, struct vv_proto task)
+{
+	struct vv_proto_field f;
+	int rc = 0;
+
+	vv_memory_mark(&c->memory, c->stack, VV_SEGMENT_STACK);
+	for (size_t i = 0; rc == 0 && i < MAX_TASKS && vv_proto_next(&task, &f); i++)
+		if (f.number == 5)
+			rc = mark_stack(c, f.value);
+	return rc;
+}
+
+/* ---- pages -------------------------------------------------------------------------------------------------------- */
+
+static int read_pages(struct criu *c)
+{
+	struct vv_proto entry;
+	uint64_t at = 0, page = c->page >= PAGE && c->page <= PAGE_MOST ? c->page : PAGE;
+	int rc = 0;
+
+	while (rc == 0 && at < c->f->len && next_entry(&c->map, &entry)) {
+		uint64_t flags = field_of(entry, 4), n = field_of(entry, 5), len;
+
+		n = n ? n : field_of(entry, 2); /* of 32 bits, in older versions */
+		if (field_of(entry, 3) || flags & IN_PARENT || (flags && !(flags & PRESENT)))
+			continue;
+		len = n < (c->f->len - at) / page ? n * page : c->f->len - at;
+		rc = vv_memory_piece(&c->memory, field_of(entry, 1), len, at);
+		at += len;
+	}
+	return rc;
+}
+
+/* Pages that no process has for itself are those of memory that several share. */
+static int add_shared(struct criu *c)
+{
+	const struct vv_memory_area all = { .to = UINT64_MAX, .writable = true, .segment = VV_SEGMENT_SHARED };
+	int rc = vv_memory_add(&c->memory, &all, NULL, 0);
+
+	return rc ? rc : vv_memory_piece(&c->memory, 0, c->f->len, 0);
+}
+
+static int read_all(struct criu *c, uint64_t id)
+{
+	struct vv_proto task = { 0 };
+	int rc = open_image(c, "pstree.img", PSTREE, MOST, &c->tree);
+
+	if (rc || !c->tree.left.n)
+		return rc;
+	rc = find_task(c, id, &task);
+	if (rc)
+		return rc;
+	if (!task.n)
+		return add_shared(c);
+	rc = read_names(c);
+	if (rc == 0)
+		rc = read_areas(c, field_of(task, 1));
+	vv_memory_settle(&c->memory, c->exe);
+	if (rc == 0)
+		rc = mark_stacks(c, task);
+	return rc ? rc : read_pages(c);
+}
+
+static int outline(const struct vv_reader_file *f, struct vv_outline *out)
+{
+	struct criu c = { .f = f };
+	int rc;
+
+	vv_memory_init(&c.memory, out);
+	rc = read_all(&c, pages_id(f->name));
+	vv_memory_fini(&c.memory);
+	close_image(&c.tree);
+	close_image(&c.map);
+	close_image(&c.mm);
+	close_image(&c.files);
+	vv_mem_free(c.name);
+	return rc;
+}
+
+static bool is(const struct vv_reader_file *f, const uint8_t *head, size_t n)
+{
+	(void)head;
+	return n && f->sibling && f->len % PAGE == 0 && pages_id(f->name);
+}
+
+extern const struct vv_reader vv_reader_criu;
+const struct vv_reader vv_reader_criu = { .name = "criu", .is = is, .outline = outline };
