@@ -44,11 +44,10 @@ static void put(struct vv_json *j, const struct vv_pack_report *r, double second
 	vv_show_files_put_kinds(j, &r->manifest);
 }
 
-static int tell(struct vv_job *job, const struct vv_pack_report *r, const struct vv_filelist *l, double seconds)
+int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double seconds)
 {
 	if (job->world && job->world->rank)
 		return 0;
-	vv_json_number(&job->json, "skipped", l->skipped);
 	if (job->args->json) {
 		put(&job->json, r, seconds);
 		return 0;
@@ -78,8 +77,9 @@ static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l
 	rc = vv_pack_run(v, l->file, l->n, &with, &r);
 	vv_bar_fini(&bar);
 	seconds = vv_clock_s() - start;
+	vv_json_number(&job->json, "skipped", l->skipped);
 	if (rc == 0)
-		rc = tell(job, &r, l, seconds);
+		rc = vv_packing_tell(job, &r, seconds);
 	if (rc == 0 && delete)
 		rc = vv_purge_run(job, v, l, r.epoch, &r.manifest);
 	vv_pack_report_fini(&r);

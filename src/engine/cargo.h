@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_CARGO_H
 #define VV_ENGINE_CARGO_H
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/pool.h"
 #include "core/braid.h"
@@ -13,7 +14,7 @@
 
 struct vv_cargo_file {
 	const char *path, *name; /* the caller's */
-	int fd; /* -1: there are too many of them, it is opened when it is read */
+	int fd; /* -1: there are too many of them, it is opened when it is read; or it comes by itself (inflow.c), and path is its name */
 	struct stat st; /* when it was first opened */
 	bool busy; /* somebody had it open for writing then, */
 	uint64_t check; /* and this was the check of all of it */
@@ -47,12 +48,14 @@ struct vv_cargo_kind {
 
 struct vv_cargo {
 	struct vv_cargo_file *file;
-	size_t n_files;
+	size_t n_files, files_cap;
 	struct vv_cargo_kind *kind; /* the first is what is no variable */
 	size_t n_kinds, kinds_cap;
 	struct vv_map by_tag;
 	struct vv_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
 	size_t n_spans, spans_cap;
+	bool awaited; /* they come by themselves */
+	struct vv_buf *held; /* engine/inflow.c: the bytes of each span, as far as they are still in memory; NULL: they are in the files */
 	uint64_t bytes;
 	struct vv_policy policy;
 };
@@ -66,13 +69,15 @@ struct vv_cargo_options {
 	const char *segments;     /* engine/policy.h */
 };
 
+/* No files yet: they come by themselves. The kinds that they may have besides skeleton are numbered from 1 on. */
+int vv_cargo_await(const char *const *kind, size_t n_kinds, struct vv_cargo *out);
 /* Names are the caller's and stay. What is not a regular file, or cannot be opened, is an error that names it. */
 int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_cargo_options *opt, struct vv_pool *pool,
 		  struct vv_cargo *out);
 void vv_cargo_close(struct vv_cargo *c);
 /* Cuts the list of files into `shares` stretches of about as many bytes each: first[i] is where the i-th begins, first[shares] is n. */
 int vv_cargo_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
-/* All n bytes; a file that has become shorter is an error. */
+/* All n bytes; a file that has become shorter is an error. Of one that comes by itself: such as are held. */
 int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n);
 /* The length of the chunk of this kind that begins at p, of which there are n bytes and no more; chunk: of what is not cut by its content. */
 size_t vv_cargo_cut(const struct vv_cargo *c, const struct vv_cargo_kind *k, size_t chunk, const uint8_t *p, size_t n);

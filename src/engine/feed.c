@@ -40,6 +40,7 @@ struct slab {
 	size_t len, cap;
 	struct chunk *chunk;
 	size_t n_chunks, chunks_cap;
+	bool pushed; /* the bytes are there already */
 	int rc;
 	struct vv_err_state error;
 };
@@ -141,7 +142,7 @@ static void run_slab(struct vv_task *t)
 {
 	struct slab *s = (struct slab *)t;
 
-	s->rc = read_parts(s);
+	s->rc = s->pushed ? 0 : read_parts(s);
 	if (s->rc == 0)
 		s->rc = cut(s);
 	if (s->rc)
@@ -373,7 +374,23 @@ static int send(struct vv_feed *f)
 	return f->count == f->size ? place_oldest(f) : 0; /* the next to be filled is always free */
 }
 
-int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
+static int add_part(struct slab *s, struct stretch x)
+{
+	struct stretch *last = s->n_parts ? &s->part[s->n_parts - 1] : NULL;
+	int rc = 0;
+
+	if (last && last->file == x.file && last->at + last->len == x.at) {
+		last->len += x.len;
+	} else {
+		rc = vv_mem_room(&s->part, s->n_parts, &s->parts_cap, sizeof(*s->part));
+		if (rc == 0)
+			s->part[s->n_parts++] = x;
+	}
+	return rc;
+}
+
+/* bytes: NULL if a task is to read them. */
+static int add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, const uint8_t *bytes, uint64_t len)
 {
 	struct vv_cargo_kind *k = &f->cargo->kind[kind];
 	int rc = 0;
@@ -390,15 +407,28 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 		}
 		s->kind = k;
 		s->file = file;
+		s->pushed = bytes;
 		n = slab_len(f, k) - s->len < len ? slab_len(f, k) - s->len : (size_t)len;
-		rc = vv_mem_room(&s->part, s->n_parts, &s->parts_cap, sizeof(*s->part));
-		if (rc == 0)
-			s->part[s->n_parts++] = (struct stretch){ file, at, n };
+		rc = add_part(s, (struct stretch){ file, at, n });
+		if (bytes) {
+			memcpy(s->bytes + s->len, bytes, n);
+			bytes += n;
+		}
 		s->len += n;
 		at += n;
 		len -= n;
 	}
 	return rc;
+}
+
+int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
+{
+	return add(f, kind, file, at, NULL, len);
+}
+
+int vv_feed_push(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, const uint8_t *bytes, size_t len)
+{
+	return add(f, kind, file, at, bytes, len);
 }
 
 int vv_feed_drain(struct vv_feed *f)

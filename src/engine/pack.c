@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/braid.h"
 #include "engine/feed.h"
+#include "engine/inflow.h"
 #include "engine/kinds.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
@@ -362,7 +363,8 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 	int rc = vv_feed_open(p, &k->cargo, &opt, &feed);
 
 	if (rc == 0)
-		rc = k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed, chunk) : feed_braided(k, feed);
+		rc = k->opt->inflow ? vv_inflow_feed(k->opt->inflow, &k->cargo, feed)
+				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed, chunk) : feed_braided(k, feed);
 	if (rc == 0)
 		rc = vv_feed_drain(feed);
 	if (rc == 0)
@@ -388,9 +390,13 @@ static int load(struct vv_pass *p)
 {
 	struct pack *k = p->load_arg;
 	struct vv_flush_options opt = k->v->coding;
-	size_t chunk = chunk_for(k->v, k->cargo.bytes);
-	int rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
+	int rc = k->opt->inflow ? vv_inflow_prime(k->opt->inflow, &k->cargo) : 0;
 
+	if (rc == 0)
+		rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+	if (rc == 0 && k->opt->inflow)
+		vv_inflow_settle(&k->cargo, k->coding);
 	opt.copy = true;
 	opt.automatic = false;
 	opt.prompt = false;
@@ -414,6 +420,8 @@ static int open_cargo(struct pack *k)
 		.segments = k->opt->segments,
 	};
 
+	if (k->opt->inflow)
+		return vv_cargo_await(k->opt->inflow->kind, k->opt->inflow->n_kinds, &k->cargo);
 	return vv_cargo_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
 }
 
@@ -421,6 +429,7 @@ static int open_cargo(struct pack *k)
 static int prepare(struct pack *k)
 {
 	struct varve *v = k->v;
+	uint64_t bytes;
 	int rc = vv_flusher_reserve(&v->flusher);
 
 	if (rc == 0)
@@ -429,7 +438,8 @@ static int prepare(struct pack *k)
 		rc = vv_kin_new(k->opt->key, &k->kin);
 	if (rc == 0)
 		rc = open_cargo(k);
-	v->cargo = k->cargo.bytes < MEMORY_INDEX ? k->cargo.bytes : MEMORY_INDEX;
+	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
+	v->cargo = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
 	if (rc == 0)
 		rc = vv_session_prepare(v);
 	if (rc == 0)
@@ -547,11 +557,11 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	rc = vv_session_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_flusher_report(v);
-	if (rc == 0)
+	if (rc == 0 && !opt->inflow)
 		rc = check_names(file, n);
 	if (rc == 0 && v->n_regions)
 		rc = vv_err_set(VV_EINVAL, "pack: the session has regions of memory");
-	if (rc == 0 && v->group)
+	if (rc == 0 && v->group && !opt->inflow)
 		rc = share(&k, file, n);
 	k.coding = v->coding.codec != NULL;
 	if (rc == 0) {

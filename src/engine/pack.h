@@ -15,6 +15,8 @@ struct vv_pack_file {
 	const char *name; /* in the epoch: vv_manifest_is_name */
 };
 
+struct vv_inflow; /* engine/inflow.h */
+
 struct vv_pack_options {
 	enum vv_pack_scheme scheme;
 	enum vv_pack_effort effort;
@@ -24,6 +26,7 @@ struct vv_pack_options {
 	bool single;        /* S3's schemes: one pass, not two */
 	const char *segments; /* what is done with each part of a process's memory: engine/policy.h */
 	const char *key;    /* rule for keys: core/kin.h */
+	const struct vv_inflow *inflow; /* files that come by themselves, besides which there are none; scheme auto */
 	struct vv_progress progress;
 };
 

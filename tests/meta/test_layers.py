@@ -13,6 +13,7 @@ MAY = {  # layer: the layers whose headers it may include, besides its own
     "gpu": {"base", "core", "space"},
     "engine": BELOW_ENGINE,
     **{front: BELOW_ENGINE | {"engine"} for front in FRONT_ENDS},
+    "cli": BELOW_ENGINE | {"engine", "image"},
     "examples": set(),  # what a user has: the public headers
 }
 PUBLIC = FRONT_ENDS | {"engine", "examples", "comm"}  # who may include <varve/...>

@@ -1,0 +1,367 @@
+#include "base/clock.h"
+#include "base/err.h"
+#include "cli/bar.h"
+#include "cli/job.h"
+#include "cli/packing.h"
+#include "cli/text.h"
+#include "engine/session.h"
+#include "image/check.h"
+#include "image/criu.h"
+#include "image/dump.h"
+#include "image/revive.h"
+#include "image/tend.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { VERB, STORE, LINEAGE, REST };
+
+/* ---- what the verbs share ------------------------------------------------------------------------------------------ */
+
+/* Images hold whatever a program has in memory. What we make ourselves is for its owner alone; what is there already may not be. */
+static int check_privacy(const struct vv_job *job)
+{
+	const char *url = job->args->operand[STORE], *path = strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
+	struct stat st;
+
+	if (!vv_args_value(job->args, "refuse-public"))
+		return 0;
+	if (strstr(path, "://"))
+		return vv_err_set(VV_EDENIED, "image: who can read store '%s' cannot be seen from here, and --refuse-public was given", url);
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? 0 : vv_err_sys(errno, "cannot look at store '%s'", url);
+	return st.st_mode & S_IRWXO ? vv_err_set(VV_EDENIED, "image: store '%s' can be read by everybody (mode %04o), and --refuse-public was given: "
+						 "chmod o-rwx it", url, (unsigned)(st.st_mode & 07777))
+				    : 0;
+}
+
+static int hand_on(struct vv_job *job)
+{
+	const char *threads = vv_args_value(job->args, "threads");
+	int rc = vv_job_hand_on_settings(job);
+
+	return rc || !threads ? rc : vv_job_set_option(job, "threads", threads);
+}
+
+static int need_operands(const struct vv_args *args, size_t n, const char *usage)
+{
+	return args->n_operands >= n ? 0 : vv_err_set(VV_EINVAL, "image %s: something is missing; usage: varve image %s", args->operand[VERB], usage);
+}
+
+static int get_pid(const struct vv_args *args, pid_t *pid)
+{
+	uint64_t n = 0;
+	int rc = vv_args_number(args, "pid", 1, INT32_MAX, &n);
+
+	*pid = (pid_t)n;
+	return rc;
+}
+
+static int close_session(struct varve *v, int rc)
+{
+	struct vv_err_state error;
+	int closed;
+
+	vv_err_save(rc, &error);
+	closed = varve_close(v);
+	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
+}
+
+/* ---- dump ---------------------------------------------------------------------------------------------------------- */
+
+static int dump(struct vv_job *job, struct varve *v, struct vv_dump_options *opt)
+{
+	struct vv_dump_report r = { 0 };
+	double start = vv_clock_s();
+	struct vv_bar bar;
+	int rc;
+
+	vv_bar_init(&bar, "image", job->args->quiet);
+	opt->progress = bar.progress;
+	rc = vv_dump_run(v, opt, &r);
+	vv_bar_fini(&bar);
+	if (rc == 0) {
+		vv_json_real(&job->json, "frozen_seconds", r.frozen_s);
+		rc = vv_packing_tell(job, &r.pack, vv_clock_s() - start);
+	}
+	vv_dump_report_fini(&r);
+	return rc;
+}
+
+static int run_dump(struct vv_job *job)
+{
+	const struct vv_args *args = job->args;
+	struct vv_dump_options opt = {
+		.leave_running = vv_args_value(args, "leave-running"),
+		.shell_job = vv_args_value(args, "shell-job"),
+		.extra = args->operand + REST,
+		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
+	};
+	struct vv_spec spec;
+	struct varve *v = NULL;
+	int rc = need_operands(args, REST, "dump --pid PID STORE LINEAGE");
+
+	if (rc == 0)
+		rc = get_pid(args, &opt.pid);
+	if (rc == 0 && !opt.pid)
+		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID");
+	if (rc == 0)
+		rc = vv_dump_check(opt.pid);
+	if (rc == 0)
+		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
+	if (rc == 0)
+		rc = check_privacy(job);
+	if (rc == 0)
+		rc = hand_on(job);
+	umask(S_IRWXG | S_IRWXO);
+	if (rc == 0)
+		rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
+	return rc ? rc : close_session(v, dump(job, v, &opt));
+}
+
+/* ---- restore ------------------------------------------------------------------------------------------------------- */
+
+static int open_epoch(struct vv_job *job, struct vv_spec *spec, struct vv_lineage *lin, uint64_t *epoch)
+{
+	int rc = vv_spec_parse(job->args->operand[LINEAGE], VV_SPEC_EPOCH, spec);
+
+	if (rc == 0)
+		rc = hand_on(job);
+	if (rc == 0)
+		rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, spec->lineage, false, lin);
+	if (rc == 0)
+		rc = vv_job_epoch(lin, spec, epoch);
+	return rc ? rc : vv_job_start_pool(job);
+}
+
+static int parse_memory(const struct vv_args *args, uint64_t *memory)
+{
+	static const struct vv_conf_item item = { "memory", VV_CONF_SIZE, "0", NULL, 0, 0, NULL };
+	const char *value = vv_args_value(args, "memory");
+	struct vv_conf c;
+	int rc = vv_conf_init(&c, &item, 1);
+
+	if (rc == 0 && value)
+		rc = vv_conf_set(&c, "memory", value, "image restore");
+	if (rc == 0)
+		*memory = vv_conf_number(&c, "memory");
+	vv_conf_fini(&c);
+	return rc;
+}
+
+static int status_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int await(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return vv_err_sys(errno, "cannot wait for process %d", (int)pid);
+	return status_of(status);
+}
+
+static int run_restore(struct vv_job *job)
+{
+	const struct vv_args *args = job->args;
+	struct vv_revive_options opt = {
+		.shell_job = vv_args_value(args, "shell-job"),
+		.extra = args->operand + REST,
+		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
+	};
+	bool detach = vv_args_value(args, "detach");
+	struct vv_lineage lin;
+	struct vv_spec spec;
+	uint64_t epoch;
+	pid_t pid;
+	int rc = need_operands(args, REST, "restore STORE LINEAGE[@EPOCH]");
+
+	vv_revive_adopt();
+	if (rc == 0)
+		rc = parse_memory(args, &opt.memory);
+	if (rc == 0)
+		rc = open_epoch(job, &spec, &lin, &epoch);
+	if (rc == 0)
+		rc = vv_revive_run(&lin, epoch, job->pool, &opt, &pid);
+	if (rc)
+		return rc;
+	vv_json_number(&job->json, "epoch", epoch);
+	vv_json_number(&job->json, "pid", (uint64_t)pid);
+	if (!args->quiet && !args->json)
+		vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, epoch);
+	vv_out_flush(&job->out);
+	return detach ? 0 : await(pid);
+}
+
+/* ---- run ----------------------------------------------------------------------------------------------------------- */
+
+static const struct vv_conf_item items[] = {
+	{ "every", VV_CONF_DURATION, "0", NULL, 0, 0, NULL },
+	{ "max-restarts", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
+};
+
+static int parse_run(const struct vv_args *args, struct vv_tend_options *out)
+{
+	struct vv_conf c;
+	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+
+	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
+		const char *value = vv_args_value(args, items[i].name);
+
+		rc = value ? vv_conf_set(&c, items[i].name, value, "image run") : 0;
+	}
+	if (rc == 0) {
+		out->every_s = vv_conf_real(&c, "every");
+		out->max_restarts = vv_conf_number(&c, "max-restarts");
+	}
+	vv_conf_fini(&c);
+	return rc;
+}
+
+static void say(void *arg, const char *text)
+{
+	const struct vv_job *job = arg;
+
+	if (!job->args->quiet)
+		fprintf(stderr, "varve: %s\n", text);
+}
+
+static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct vv_tend_options *opt)
+{
+	struct vv_lineage lin;
+	int status = 0, rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, lineage, false, &lin);
+	if (rc == 0 && vv_args_value(job->args, "resume"))
+		rc = vv_catalog_newest(&lin, UINT64_MAX, &opt->resume);
+	if (rc == 0)
+		rc = vv_job_start_pool(job);
+	if (rc == 0)
+		rc = vv_tend_run(v, &lin, job->pool, opt, &status);
+	return rc ? rc : status_of(status);
+}
+
+static int run_run(struct vv_job *job)
+{
+	const struct vv_args *args = job->args;
+	char output[VV_NAME_LINEAGE_MAX + 8];
+	struct vv_tend_options opt = { .output = vv_args_value(args, "output"), .arg = job, .tell = say };
+	struct vv_criu_version version;
+	struct vv_spec spec;
+	struct varve *v = NULL;
+	int rc = need_operands(args, REST + 1, "run STORE LINEAGE -- COMMAND...");
+
+	if (rc == 0)
+		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
+	if (rc == 0)
+		rc = parse_run(args, &opt);
+	if (rc == 0)
+		rc = check_privacy(job);
+	if (rc == 0)
+		rc = vv_criu_version(&version);
+	if (rc == 0)
+		rc = hand_on(job);
+	if (rc)
+		return rc;
+	opt.command = (char *const *)(uintptr_t)(args->operand + REST); /* NULL is behind the last */
+	if (!opt.output) {
+		snprintf(output, sizeof(output), "%s.out", spec.lineage);
+		opt.output = output;
+	}
+	vv_tend_prepare();
+	opt.mask = umask(S_IRWXG | S_IRWXO);
+	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
+	return rc ? rc : close_session(v, tend(job, v, spec.lineage, &opt));
+}
+
+/* ---- check --------------------------------------------------------------------------------------------------------- */
+
+static void put_finding(void *arg, bool grave, const char *text)
+{
+	struct vv_job *job = arg;
+
+	if (!job->args->json) {
+		vv_out_printf(&job->out, "%s: %s\n", grave ? "cannot be saved" : "note", vv_text_safe(text).s);
+		return;
+	}
+	vv_json_object(&job->json, NULL);
+	vv_json_text(&job->json, "text", text);
+	vv_json_bool(&job->json, "grave", grave);
+	vv_json_end(&job->json);
+}
+
+static int run_check(struct vv_job *job)
+{
+	struct vv_check c = { .arg = job, .tell = put_finding };
+	pid_t pid;
+	int rc = get_pid(job->args, &pid);
+
+	vv_json_array(&job->json, "findings");
+	if (rc == 0)
+		rc = vv_check_criu(&c);
+	if (rc == 0 && pid)
+		rc = vv_check_process(&c, pid);
+	if (rc)
+		return rc;
+	vv_json_end(&job->json);
+	vv_json_number(&job->json, "grave", c.grave);
+	if (!job->args->json && !job->args->quiet && !c.grave)
+		vv_out_printf(&job->out, "%s\n", pid ? "nothing was found that could not be saved" : "processes can be saved and restored here");
+	return c.grave ? 1 : 0;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------------------ */
+
+static int run(struct vv_job *job)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct vv_job *job);
+	} verb[] = { { "dump", run_dump }, { "restore", run_restore }, { "run", run_run }, { "check", run_check } };
+
+	for (size_t i = 0; i < sizeof(verb) / sizeof(verb[0]); i++)
+		if (strcmp(job->args->operand[VERB], verb[i].name) == 0)
+			return verb[i].run(job);
+	return vv_err_set(VV_EINVAL, "image: '%s' is none of dump, restore, run and check", job->args->operand[VERB]);
+}
+
+static const struct vv_args_option options[] = {
+	{ "pid", 'p', "PID", "dump, check: the process; all below it belongs to it" },
+	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
+	{ "shell-job", 0, NULL, "dump, restore: it is part of a shell's session or has a terminal" },
+	{ "detach", 'd', NULL, "restore: do not wait for its end" },
+	{ "memory", 0, "SIZE", "restore: read larger images twice, not into memory (half of what is free)" },
+	{ "every", 0, "TIME", "run: a checkpoint so often (not given: only on SIGUSR1)" },
+	{ "max-restarts", 0, "N", "run: bring it back so many times (3)" },
+	{ "resume", 0, NULL, "run: begin with the newest epoch, if there is one" },
+	{ "output", 0, "FILE", "run: what the program prints is added to this file (LINEAGE.out)" },
+	{ "refuse-public", 0, NULL, "dump, run: refuse a store that everybody can read" },
+	{ "threads", 'j', "N", "on so many threads" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_image = {
+	.name = "image",
+	.operands = "dump|restore|run|check [STORE LINEAGE[@EPOCH]] [-- WORD...]",
+	.min = 1,
+	.max = SIZE_MAX,
+	.brief = "saves running processes, and brings them back",
+	.help = "Saves a process, all below it and what they have open as an epoch, by CRIU, and brings it back; the program need not\n"
+		"know of it. What earlier epochs hold is not stored again.\n"
+		"\n"
+		"  varve image dump --pid PID STORE LINEAGE [-- WORD...]      saves it; words are for criu's command line\n"
+		"  varve image restore STORE LINEAGE[@EPOCH] [-- WORD...]     brings it back, and waits for its end\n"
+		"  varve image run STORE LINEAGE -- COMMAND...                starts it, saves it, brings it back when it dies\n"
+		"  varve image check [--pid PID]                              says what could not be saved (exit 1)",
+	.option = options,
+	.run = run,
+};

@@ -1,0 +1,28 @@
+/* A process and all below it become an epoch. */
+#ifndef VV_IMAGE_DUMP_H
+#define VV_IMAGE_DUMP_H
+
+#include "engine/pack.h"
+#include <sys/types.h>
+
+struct vv_dump_options {
+	pid_t pid;
+	bool leave_running; /* else it ends, once the epoch is durable */
+	bool shell_job;     /* it belongs to a shell's session, or has its terminal */
+	const char *const *extra; /* words for criu's command line */
+	size_t n_extra;
+	struct vv_progress progress;
+};
+
+struct vv_dump_report {
+	struct vv_pack_report pack;
+	double frozen_s; /* how long it stood still; 0: not known */
+};
+
+/* What can be said before there is a store: criu and the process are there. */
+int vv_dump_check(pid_t pid);
+/* If it fails the process runs on, and the store is as it was. */
+int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out);
+void vv_dump_report_fini(struct vv_dump_report *r);
+
+#endif

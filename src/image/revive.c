@@ -1,0 +1,78 @@
+#include "image/revive.h"
+#include "base/err.h"
+#include "image/serve.h"
+#include "image/tree.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+static const char pid_name[] = "pid";
+
+void vv_revive_adopt(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+static int read_pid(const struct vv_criu *c, pid_t *pid)
+{
+	char path[VV_CRIU_FOLDER + sizeof(pid_name) + 1];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", c->folder, pid_name);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	*pid = n;
+	return n > 0 ? 0 : vv_err_set(VV_EIO, "criu does not say which process it has restored");
+}
+
+static int run(struct vv_serve *s, struct vv_criu *c, const struct vv_revive_options *opt, const char *what)
+{
+	struct vv_err_state error;
+	int rc = vv_serve_listen(s, c->folder), ended;
+
+	vv_criu_word(c, "-d");
+	vv_criu_word(c, "--pidfile");
+	vv_criu_word(c, pid_name);
+	if (opt->shell_job)
+		vv_criu_word(c, "--shell-job");
+	for (size_t i = 0; i < opt->n_extra; i++)
+		vv_criu_word(c, opt->extra[i]);
+	if (rc == 0)
+		rc = vv_criu_start(c, "restore", opt->shell_job);
+	if (rc)
+		return rc;
+	rc = vv_serve_run(s, c);
+	vv_err_save(rc, &error);
+	vv_serve_close(s);
+	ended = vv_criu_wait(c, what);
+	return rc ? vv_err_restore(&error) : ended;
+}
+
+int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt, pid_t *pid)
+{
+	struct vv_criu c = { .pidfd = -1 };
+	struct vv_serve s = { .listening = -1, .connection = -1 };
+	char what[192];
+	int rc = vv_criu_open(&c);
+
+	snprintf(what, sizeof(what), "cannot restore epoch %" PRIu64 " of lineage '%s'", epoch, lin->name);
+	if (rc == 0)
+		rc = vv_serve_open(&s, lin, epoch, pool, opt->memory);
+	if (rc == 0)
+		rc = vv_serve_await_numbers(&s);
+	if (rc == 0)
+		rc = run(&s, &c, opt, what);
+	if (rc == 0)
+		rc = read_pid(&c, pid);
+	vv_serve_close(&s);
+	vv_criu_close(&c);
+	if (rc) /* what criu had made so far would hold its numbers */
+		vv_tree_clear();
+	return rc;
+}

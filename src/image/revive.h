@@ -1,0 +1,22 @@
+/* An epoch becomes a process again, and all that were below it. */
+#ifndef VV_IMAGE_REVIVE_H
+#define VV_IMAGE_REVIVE_H
+
+#include "base/pool.h"
+#include "engine/catalog.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct vv_revive_options {
+	bool shell_job; /* its terminal is ours */
+	const char *const *extra;
+	size_t n_extra;
+	uint64_t memory; /* of images at a time; 0: half of what is free */
+};
+
+/* It runs, with its old number, as a child of this process (which must have been made the reaper of its kin by vv_revive_adopt) or, if that ends, of
+ * the system. This process has no other children that matter: after a failure all of them end. */
+int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt, pid_t *pid);
+void vv_revive_adopt(void);
+
+#endif

@@ -1,0 +1,139 @@
+#include "image/tree.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void vv_tree_fini(struct vv_tree *t)
+{
+	vv_mem_free(t->pid);
+	*t = (struct vv_tree){ 0 };
+}
+
+ssize_t vv_tree_read(pid_t pid, const char *name, char *out, size_t cap)
+{
+	char path[128];
+	size_t n = 0;
+	ssize_t got = 1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while (got > 0 && n + 1 < cap) {
+		got = read(fd, out + n, cap - 1 - n);
+		n += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	out[n] = '\0';
+	return (ssize_t)n;
+}
+
+static int add(struct vv_tree *t, pid_t pid)
+{
+	int rc = vv_mem_room(&t->pid, t->n, &t->cap, sizeof(*t->pid));
+
+	if (rc == 0)
+		t->pid[t->n++] = pid;
+	return rc;
+}
+
+/* The children of one thread: the file is as long as they are many. */
+static int add_children(struct vv_tree *t, pid_t pid, const char *thread)
+{
+	char path[64], *text = NULL, *at, *end;
+	size_t cap = 4096;
+	ssize_t n;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "task/%.20s/children", thread);
+	do {
+		cap *= 4;
+		vv_mem_free(text);
+		text = vv_mem_new(cap, 1);
+		if (!text)
+			return VV_ENOMEM;
+		n = vv_tree_read(pid, path, text, cap);
+	} while (n + 1 >= (ssize_t)cap);
+	for (at = text; rc == 0 && n > 0; at = end) {
+		long child = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		rc = add(t, (pid_t)child);
+	}
+	vv_mem_free(text);
+	return rc;
+}
+
+int vv_tree_list(pid_t root, struct vv_tree *out)
+{
+	struct vv_tree t = { 0 };
+	int rc;
+
+	if (root <= 0 || (kill(root, 0) < 0 && errno == ESRCH))
+		return vv_err_set(VV_ENOENT, "there is no process %d", (int)root);
+	rc = add(&t, root);
+	for (size_t i = 0; rc == 0 && i < t.n; i++) {
+		char path[64];
+		const struct dirent *e;
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)t.pid[i]);
+		d = opendir(path);
+		while (rc == 0 && d && (e = readdir(d)))
+			if (e->d_name[0] != '.')
+				rc = add_children(&t, t.pid[i], e->d_name);
+		if (d)
+			closedir(d);
+	}
+	if (rc)
+		vv_tree_fini(&t);
+	else
+		*out = t;
+	return rc;
+}
+
+uint64_t vv_tree_memory(const struct vv_tree *t)
+{
+	uint64_t pages = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		unsigned long long size, resident, shared;
+		char text[128];
+
+		if (vv_tree_read(t->pid[i], "statm", text, sizeof(text)) > 0 &&
+		    sscanf(text, "%llu %llu %llu", &size, &resident, &shared) == 3 && resident > shared)
+			pages += resident - shared;
+	}
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+bool vv_tree_is_zombie(pid_t pid)
+{
+	char text[512];
+	const char *at = vv_tree_read(pid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL; /* a name may hold anything */
+
+	return at && at[1] == ' ' && at[2] == 'Z';
+}
+
+void vv_tree_clear(void)
+{
+	struct vv_tree t = { 0 };
+
+	if (vv_tree_list(getpid(), &t) < 0)
+		return;
+	for (size_t i = 1; i < t.n; i++)
+		kill(t.pid[i], SIGKILL);
+	while (t.n > 1 && (waitpid(-1, NULL, 0) > 0 || errno == EINTR))
+		;
+	vv_tree_fini(&t);
+}

@@ -1,0 +1,27 @@
+/* A process and all below it. */
+#ifndef VV_IMAGE_TREE_H
+#define VV_IMAGE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vv_tree {
+	pid_t *pid; /* parents before their children; the first is the root */
+	size_t n, cap;
+};
+
+/* VV_ENOENT: there is no such process. */
+int vv_tree_list(pid_t root, struct vv_tree *out);
+void vv_tree_fini(struct vv_tree *t);
+/* Memory that is their own, about: what an image of them holds. */
+uint64_t vv_tree_memory(const struct vv_tree *t);
+/* It has ended, and only its parent has not heard of that yet. */
+bool vv_tree_is_zombie(pid_t pid);
+/* All that is below this process ends, and is waited for. */
+void vv_tree_clear(void);
+/* A small file below /proc/PID, NUL-terminated; -1: it cannot be read. */
+ssize_t vv_tree_read(pid_t pid, const char *name, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,211 @@
+/* Programs that are frozen and brought back. Each checks itself at every step and writes "STEP ok" or "STEP broken" into a file.
+ *   threads FILE         four threads move money between accounts: there is never more or less of it
+ *   family FILE          a parent and two children pass numbers round through pipes, each adding one
+ *   grow FILE MIB        its heap grows by a block at every step, behind MIB of noise; no block ever changes
+ *   churn FILE MIB       writes its memory page by page, over and over: each page is one behind until its turn comes
+ *   count LIMIT          prints 1, 2, 3, ... up to the limit; exit 3 behind it */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ACCOUNTS = 64, EACH = 1000, BLOCK = 1 << 16, BLOCKS = 1 << 12 };
+
+static const char *file;
+
+/* One write of one length, in place: a file that is open when the process is frozen must be there, as long as it was, when it comes back. */
+static void report(long step, int ok)
+{
+	char text[32];
+	int fd = open(file, O_WRONLY | O_CREAT, 0644);
+
+	memset(text, ' ', sizeof(text));
+	text[snprintf(text, sizeof(text) - 1, "%ld %s", step, ok ? "ok" : "broken")] = ' ';
+	text[sizeof(text) - 1] = '\n';
+	if (fd < 0 || pwrite(fd, text, sizeof(text), 0) != sizeof(text) || close(fd) != 0 || !ok)
+		exit(1);
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long account[ACCOUNTS];
+static unsigned long moved[4];
+
+static void *move(void *arg)
+{
+	unsigned long *n = arg;
+
+	for (uint64_t x = (uint64_t)(n - moved);; x++) {
+		uint64_t r = mix(x);
+
+		pthread_mutex_lock(&lock);
+		account[r % ACCOUNTS] -= (long)(r >> 60);
+		account[(r >> 8) % ACCOUNTS] += (long)(r >> 60);
+		++*n;
+		pthread_mutex_unlock(&lock);
+		if (x % 64 == 0)
+			usleep(100);
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	unsigned long last[4] = { 0 };
+	pthread_t t;
+
+	for (int i = 0; i < ACCOUNTS; i++)
+		account[i] = EACH;
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&t, NULL, move, &moved[i]) != 0)
+			exit(1);
+	for (long step = 1;; step++) {
+		long sum = 0;
+		int alive = 1;
+
+		usleep(50000);
+		pthread_mutex_lock(&lock);
+		for (int i = 0; i < ACCOUNTS; i++)
+			sum += account[i];
+		for (int i = 0; i < 4; i++) {
+			alive &= moved[i] > last[i];
+			last[i] = moved[i];
+		}
+		pthread_mutex_unlock(&lock);
+		report(step, alive && sum == (long)ACCOUNTS * EACH);
+	}
+}
+
+static void keep(const int *pipes, int from, int to)
+{
+	for (int i = 0; i < 6; i++)
+		if (pipes[i] != from && pipes[i] != to)
+			close(pipes[i]);
+}
+
+/* A child outlives its parent by a second or two. */
+static void relay(int from, int to)
+{
+	long n;
+
+	while (read(from, &n, sizeof(n)) == sizeof(n)) {
+		n++;
+		if (write(to, &n, sizeof(n)) != sizeof(n))
+			break;
+	}
+	sleep(2);
+	_exit(1);
+}
+
+static void family(void)
+{
+	int all[6], *a = all, *b = all + 2, *c = all + 4;
+
+	if (pipe(a) != 0 || pipe(b) != 0 || pipe(c) != 0)
+		exit(1);
+	if (fork() == 0) {
+		keep(all, a[0], b[1]);
+		relay(a[0], b[1]);
+	}
+	if (fork() == 0) {
+		keep(all, b[0], c[1]);
+		relay(b[0], c[1]);
+	}
+	keep(all, a[1], c[0]);
+	for (long step = 1;; step++) {
+		long n = step, back = 0;
+		int ok = write(a[1], &n, sizeof(n)) == sizeof(n) && read(c[0], &back, sizeof(back)) == sizeof(back) && back == n + 2;
+
+		report(step, ok);
+		usleep(20000);
+	}
+}
+
+static void fill(uint64_t *p, size_t bytes, uint64_t seed)
+{
+	for (size_t i = 0; i < bytes / 8; i++)
+		p[i] = mix(seed << 32 | i);
+}
+
+static int is_filled(const uint64_t *p, size_t bytes, uint64_t seed)
+{
+	size_t i = 0;
+
+	while (i < bytes / 8 && p[i] == mix(seed << 32 | i))
+		i++;
+	return i == bytes / 8;
+}
+
+static void grow(size_t mib)
+{
+	static uint64_t *block[BLOCKS];
+	uint64_t *first = malloc((mib << 20) + 8);
+
+	fill(first, mib << 20, 0);
+	for (long step = 1;; step++) {
+		int ok = 1;
+
+		if (step < BLOCKS) {
+			block[step] = malloc(BLOCK);
+			fill(block[step], BLOCK, (uint64_t)step);
+		}
+		for (long i = 1; i <= step && i < BLOCKS; i++)
+			ok &= is_filled(block[i], BLOCK, (uint64_t)i);
+		if (step % 16 == 0)
+			ok &= is_filled(first, mib << 20, 0);
+		report(step, ok);
+		usleep(20000);
+	}
+}
+
+static void churn(size_t mib)
+{
+	enum { WORDS = 4096 / sizeof(uint64_t) };
+	size_t pages = (mib << 20) / 4096;
+	uint64_t *p = aligned_alloc(4096, mib << 20);
+
+	memset(p, 0, mib << 20);
+	for (uint64_t step = 1;; step++) {
+		int ok = 1;
+
+		for (size_t i = 0; i < pages; i++)
+			for (size_t k = 0; k < WORDS; k++) {
+				ok &= p[i * WORDS + k] == step - 1;
+				p[i * WORDS + k] = step;
+			}
+		report((long)step, ok);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 2 ? argv[1] : "";
+
+	file = argc > 2 ? argv[2] : "";
+	if (strcmp(mode, "threads") == 0)
+		threads();
+	if (strcmp(mode, "family") == 0)
+		family();
+	if (strcmp(mode, "grow") == 0 && argc > 3)
+		grow((size_t)atol(argv[3]));
+	if (strcmp(mode, "churn") == 0 && argc > 3)
+		churn((size_t)atol(argv[3]));
+	for (long i = 1; strcmp(mode, "count") == 0; i++) {
+		printf("%ld\n", i);
+		fflush(stdout);
+		usleep(10000);
+		if (i == atol(argv[2]))
+			return 3;
+	}
+	return 2;
+}

@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 120 PROCESSORS 2
+"""Processes are frozen, killed, and brought back by CRIU out of a store; then they go on where they were."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import command
+
+SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
+PROGRAM = None  # set in main
+PATIENCE = 20
+
+
+def wait_for(what, words):
+    end = time.time() + PATIENCE
+    while time.time() < end:
+        got = what()
+        if got:
+            return got
+        time.sleep(0.01)
+    raise AssertionError(f"waited in vain: {words}")
+
+
+def is_alive(pid):
+    """Does it run? (One that has ended and is not waited for does not.)"""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def command_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+class Case(command.Case):
+    def setUp(self):
+        super().setUp()
+        self.env["TMPDIR"] = str(self.folder)  # a command that is killed leaves criu's folder behind
+
+
+class Image(Case):
+    def start(self, *words, output="out"):
+        """A program in a session of its own, its output added to a file."""
+        with open(self.folder / output, "ab") as out:
+            p = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=self.folder)
+        self.addCleanup(self.end, p)
+        return p
+
+    def end(self, p):
+        if p.poll() is None:
+            p.kill()
+        p.wait()
+
+    def kill_pid(self, pid):
+        """One that we had brought back. It is our grandchild, and surely ours: its number was that of a child."""
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+    def dump(self, p, *more, lineage="a"):
+        return self.json("image", "dump", "--pid", p.pid, self.store, lineage, *more)
+
+    def restore(self, p, *more, spec="a"):
+        """In the background: it waits for the program. p has ended, so its number is free."""
+        p.wait()
+        r = subprocess.Popen([command.BIN, "image", "restore", self.store, spec, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=self.env, cwd=self.folder)
+        self.addCleanup(lambda: (self.kill_pid(p.pid), r.communicate()))
+        line = r.stdout.readline()
+        self.assertIn(f"process {p.pid} runs again", line, line or r.stderr.read())
+        return r
+
+    def state(self, name="state"):
+        path = self.folder / name
+        words = (path.read_text().split() if path.exists() else []) or ["0", "ok"]
+        self.assertEqual(words[1], "ok")
+        return int(words[0])
+
+    def goes_on(self, name="state", steps=3):
+        first = self.state(name)
+        wait_for(lambda: self.state(name) >= first + steps, "the program goes on")
+
+    def lines(self, output="out"):
+        text = (self.folder / output).read_text()
+        return text[:text.rfind("\n") + 1].splitlines()
+
+    def check_counter(self, *words):
+        """What it prints is 1, 2, 3, ..., however often it is killed and brought back."""
+        p = self.start(*words)
+        wait_for(lambda: len(self.lines()) > 5, "it prints")
+        for epoch in (1, 2):
+            self.assertEqual(self.dump(p)["epoch"], epoch)
+            p.wait()
+            n = len(self.lines())
+            r = self.restore(p)
+            wait_for(lambda: len(self.lines()) > n + 5, "it prints on")
+            if epoch == 1:
+                twin = p
+                p = type("Old", (), {"pid": twin.pid, "wait": lambda self: r.wait()})()
+        got = self.lines()
+        self.assertEqual(got, [str(i + 1) for i in range(len(got))])
+        os.kill(p.pid, signal.SIGKILL)
+        self.assertEqual(r.wait(PATIENCE), 128 + signal.SIGKILL)
+
+    def test_python(self):
+        self.check_counter("/usr/bin/python3", "-c", "import time\nfor i in range(1, 10**9):\n print(i, flush=True); time.sleep(.01)")
+
+    @unittest.skipUnless(shutil.which("perl"), "no perl")
+    def test_perl(self):
+        self.check_counter("perl", "-e", "$| = 1; for ($i = 1; ; $i++) { print \"$i\\n\"; select(undef, undef, undef, .01); }")
+
+    @unittest.skipUnless(shutil.which("bc"), "no bc")
+    def test_bc(self):
+        # bc cannot sleep: it computes, and its output is that of every so many rounds
+        self.file("loop.bc", b"i = 0\nwhile (1) { i = i + 1; for (j = 0; j < 20000; j++) { k = j * j }; i }\n")
+        self.check_counter("bc", "-q", self.folder / "loop.bc")
+
+    @unittest.skipUnless(shutil.which("vim") and shutil.which("tmux"), "no vim, or no tmux")
+    def test_vim_in_tmux(self):
+        """An editor on a terminal that is saved with it: the server of tmux and all below it."""
+        tmux = ["tmux", "-S", str(self.folder / "tmux")]
+        env = {**self.env, "TERM": "xterm"}
+        env.pop("TMUX", None)
+
+        def keys(*words):
+            subprocess.run([*tmux, "send-keys", *words], check=True, env=env)
+
+        subprocess.run([*tmux, "new-session", "-d", "-x", "80", "-y", "24", "vim -u NONE -i NONE note"], check=True, env=env, cwd=self.folder)
+        pid = int(subprocess.run([*tmux, "display", "-p", "#{pid}"], check=True, env=env, capture_output=True).stdout)
+        self.addCleanup(self.kill_pid, pid)
+        wait_for(lambda: "~" in subprocess.run([*tmux, "capture-pane", "-p"], env=env, capture_output=True, text=True).stdout, "vim is there")
+        keys("ibefore", "Escape")
+        wait_for(lambda: "before" in subprocess.run([*tmux, "capture-pane", "-p"], env=env, capture_output=True, text=True).stdout, "it has the word")
+        server = type("Server", (), {"pid": pid, "wait": lambda self: wait_for(lambda: not is_alive(pid), "it ends")})()
+        self.assertEqual([f for f in self.json("image", "check", "--pid", pid)["findings"] if f["grave"]], [])
+        self.dump(server)
+        self.restore(server)
+        keys("a and after", "Escape", ":wq", "Enter")
+        wait_for(lambda: (self.folder / "note").exists() and (self.folder / "note").read_text() == "before and after\n", "vim has written")
+
+    def check_program(self, *words):
+        p = self.start(PROGRAM, words[0], self.folder / "state", *words[1:])
+        self.goes_on()
+        first = self.dump(p, "--leave-running")
+        self.assertIsNone(p.poll())
+        self.goes_on()
+        second = self.dump(p)
+        self.assertEqual(p.wait(PATIENCE), -signal.SIGKILL)
+        at = self.state()
+        r = self.restore(p)
+        self.goes_on()
+        self.assertGreater(self.state(), at)
+        os.kill(p.pid, signal.SIGKILL)
+        self.assertEqual(r.wait(PATIENCE), 128 + signal.SIGKILL)
+        return p, first, second
+
+    def test_threads(self):
+        self.check_program("threads")
+
+    def test_family(self):
+        self.check_program("family")
+
+    def test_grow(self):
+        """The second dump stores what has changed, and an older epoch can be restored as well."""
+        p, first, second = self.check_program("grow", 8)
+        self.assertGreater(first["bytes_new"], 8 << 20)
+        self.assertLess(second["bytes_layer"], first["bytes_layer"] / 4)
+        self.assertGreater(second["bytes"], first["bytes"])
+        at = self.state()
+        self.restore(p, spec="a@1")
+        wait_for(lambda: self.state() < at, "it is back at an earlier step")
+        self.goes_on()
+        kinds = {k["key"]: k for k in second["variables"]}
+        self.assertEqual(sorted(kinds), ["(skeleton)", "pages"])
+        self.assertGreater(first["frozen_seconds"], 0)
+
+    def test_one_moment(self):
+        """A process that runs on changes its pages while they may still be in a pipe: the image is of one moment nevertheless."""
+        p = self.start(PROGRAM, "churn", self.folder / "state", 24)
+        self.goes_on()
+        for _ in range(4):
+            self.dump(p, "--leave-running")
+        p.kill()
+        for epoch in (1, 2, 3, 4):
+            r = self.restore(p, spec=f"a@{epoch}")
+            self.goes_on()
+            os.kill(p.pid, signal.SIGKILL)
+            r.wait(PATIENCE)
+
+    def test_store_is_private_and_whole(self):
+        p = self.start(PROGRAM, "count", 100000)
+        self.dump(p, "--leave-running")
+        for path in [self.store, *self.store.rglob("*")]:
+            self.assertEqual(path.stat().st_mode & 0o077, 0, path)
+        self.varve("verify", self.store)
+        self.varve("unpack", "-C", self.folder / "images", "-q", self.store, "a")
+        names = {path.name for path in (self.folder / "images").iterdir()}
+        self.assertTrue({"inventory.img", "pstree.img", "pages-1.img", f"core-{p.pid}.img"} <= names, names)
+        self.assertEqual((self.folder / "images" / "pages-1.img").stat().st_size % 4096, 0)
+        self.dump(p, "--leave-running", "--refuse-public")
+        self.store.chmod(0o755)
+        self.assertIn("chmod o-rwx", self.fails("image", "dump", "--leave-running", "--pid", p.pid, "--refuse-public", self.store, "a"))
+
+    def test_damage_is_refused(self):
+        p = self.start(PROGRAM, "grow", self.folder / "state", 40)
+        self.goes_on()
+        self.dump(p)
+        p.wait()
+        layer = self.layer(1, "a")
+        good = layer.read_bytes()
+        for at in (len(good) // 4, len(good) // 2, len(good) * 3 // 4):
+            self.flip(layer, at)
+            said = self.fails("image", "restore", self.store, "a", status=1)
+            self.assertIn("nothing was restored", said)
+            self.assertIn("epoch 1", said)
+            self.assertFalse(is_alive(p.pid))
+            said = self.fails("image", "restore", "--memory", "64K", self.store, "a", status=1)
+            self.assertIn("nothing was restored", said)
+            layer.write_bytes(good)
+        r = self.restore(p)
+        self.goes_on()
+        os.kill(p.pid, signal.SIGKILL)
+        r.wait(PATIENCE)
+        self.restore(p, "--memory", "64K")
+        self.goes_on(steps=20)
+
+    def test_killed_dump(self):
+        """However far a dump is when the command is killed: the program runs on, and the store is as it was."""
+        p = self.start(PROGRAM, "grow", self.folder / "state", 64)
+        self.goes_on()
+        start = time.time()
+        self.dump(p, "--leave-running", lineage="b")
+        whole = time.time() - start
+        killed = 0
+        for part in (0.2, 0.35, 0.5, 0.65, 0.8):
+            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder)
+            time.sleep(part * whole)
+            d.kill()
+            if d.wait() == 0 or self.commit(1, "a").exists():
+                break  # faster than before
+            killed += 1
+            self.goes_on()
+            self.assertIsNone(p.poll())
+        self.assertGreater(killed, 0)
+        self.varve("verify", self.store)
+        if p.poll() is None:
+            self.dump(p)
+        self.restore(p)
+        self.goes_on()
+
+    def test_killed_before_the_commit(self):
+        """All images are written, and criu waits in its hook for the epoch to be durable, when the command is killed."""
+        def children(pid):
+            try:
+                return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            except (FileNotFoundError, ProcessLookupError):
+                return []
+
+        p = self.start(PROGRAM, "grow", self.folder / "state", 64)
+        self.goes_on()
+        d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder)
+
+        def in_hook():
+            words = [command_of(h) for c in children(d.pid) for h in children(c)]
+            return d.poll() is not None or any("hook" in w for w in words)
+
+        wait_for(in_hook, "criu calls the hook")
+        d.kill()
+        if d.wait() == 0 or self.commit(1, "a").exists():
+            self.skipTest("it was too fast")
+        self.goes_on()
+        self.varve("verify", self.store)
+        self.dump(p)
+        self.restore(p)
+        self.goes_on()
+
+    def test_full_store(self):
+        """Nothing can be written: the program runs on."""
+        p = self.start(PROGRAM, "grow", self.folder / "state", 16)
+        self.goes_on()
+        self.dump(p, "--leave-running")
+        before = sorted(path.name for path in self.store.rglob("*"))
+        limited = subprocess.run(["sh", "-c", 'ulimit -f 64; trap "" XFSZ; exec "$@"', "sh", command.BIN, "image", "dump", "--pid", str(p.pid),
+                                  self.store, "b", "-o", "codec=none"], capture_output=True, text=True, env=self.env, cwd=self.folder)
+        self.assertEqual(limited.returncode, 2, limited.stdout)
+        self.goes_on()
+        self.assertEqual([n for n in sorted(path.name for path in self.store.rglob("*")) if n.endswith(".commit")],
+                         [n for n in before if n.endswith(".commit")])
+
+    def test_pid_is_taken(self):
+        p = self.start(PROGRAM, "count", 100000)
+        self.dump(p, "--leave-running")
+        said = self.fails("image", "restore", self.store, "a")
+        self.assertIn(f"{p.pid}", said)
+        self.assertIn("taken", said)
+        self.assertIsNone(p.poll())
+
+    def test_changed_file(self):
+        self.file("data", b"x" * 100)
+        p = self.start("/usr/bin/python3", "-c", "import time\nf = open('data', 'r+')\nfor i in range(10**6):\n print(i, flush=True); time.sleep(.05)")
+        wait_for(self.lines, "it prints")
+        self.dump(p)
+        p.wait()
+        self.file("data", b"x" * 101)
+        self.assertIn("was changed", self.fails("image", "restore", self.store, "a"))
+        (self.folder / "data").unlink()
+        self.assertIn("is not here", self.fails("image", "restore", self.store, "a"))
+        self.file("data", b"x" * 100)
+        self.restore(p)
+
+    def test_mistakes(self):
+        p = self.start(PROGRAM, "count", 100000)
+        self.assertIn("which process", self.fails("image", "dump", self.store, "a"))
+        self.assertIn("no process", self.fails("image", "dump", "--pid", 2 ** 22 + 1, self.store, "a"))
+        self.assertIn("cannot save itself", self.fails("image", "dump", "--pid", os.getpid(), self.store, "a"))
+        self.assertFalse(self.store.exists())
+        self.assertIn("usage", self.fails("image", "restore", self.store))
+        self.assertIn("none of", self.fails("image", "freeze"))
+        self.file("f", b"no image")
+        self.varve("pack", "-q", self.store, "files", "f")
+        self.assertIn("not the image of a process", self.fails("image", "restore", self.store, "files"))
+        mine = subprocess.Popen([PROGRAM, "count", "100000"], stdout=subprocess.DEVNULL)
+        self.addCleanup(self.end, mine)
+        self.assertIn("--shell-job", self.fails("image", "dump", "--pid", mine.pid, self.store, "a"))
+        self.assertIsNone(mine.poll())
+        p = self.run_raw("image", "check", env={"VARVE_CRIU": str(self.folder / "none")})
+        self.assertEqual(p.returncode, 2)
+        p = self.run_raw("image", "check", env={"VARVE_CRIU": shutil.which("true")})
+        self.assertIn(b"version", p.stderr)
+
+    def test_check(self):
+        self.assertEqual(self.json("image", "check")["grave"], 0)
+        p = self.start("/usr/bin/python3", "-c", "import socket, time\ns = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nprint(1, flush=True)\ntime.sleep(99)")
+        wait_for(self.lines, "it listens")
+        findings = json.loads(self.run_raw("image", "check", "--pid", p.pid, "--json").stdout)["findings"]
+        self.assertTrue([f for f in findings if "TCP socket" in f["text"] and f"process {p.pid}" in f["text"]], findings)
+
+
+class Run(Case):
+    def start_run(self, *words, options=()):
+        p = subprocess.Popen([command.BIN, "image", "run", *options, self.store, "a", "--", *map(str, words)], stderr=subprocess.PIPE, text=True,
+                             env=self.env, cwd=self.folder)
+        self.addCleanup(self.end_run, p)
+        self.pid = int(self.hear(p, "started").split()[2])
+        return p
+
+    def end_run(self, p):
+        if p.poll() is None:
+            p.send_signal(signal.SIGKILL)
+            if is_alive(self.pid):
+                os.kill(self.pid, signal.SIGKILL)
+        p.wait()
+        p.stderr.close()
+
+    def hear(self, p, words):
+        """What it says, up to the line that has these words."""
+        for line in p.stderr:
+            if words in line:
+                return line
+        self.fail(f"it never said '{words}'")
+
+    def lines(self, name="a.out"):
+        return (self.folder / name).read_text().splitlines()
+
+    def test_restarts(self):
+        p = self.start_run(PROGRAM, "count", 100000, options=("--every", "0.3", "--max-restarts", "2"))
+        for _ in range(2):
+            self.hear(p, "epoch ")
+            os.kill(self.pid, signal.SIGKILL)
+            self.hear(p, "killed by signal 9")
+            self.assertIn(f"process {self.pid} restored from epoch", self.hear(p, "restored"))
+        self.hear(p, "epoch ")
+        os.kill(self.pid, signal.SIGKILL)
+        self.hear(p, "left as it is")
+        self.assertEqual(p.wait(PATIENCE), 128 + signal.SIGKILL)
+        got = [int(x) for x in self.lines()]
+        self.assertTrue(all(b == a + 1 or b <= a for a, b in zip(got, got[1:])), got)
+        self.assertLessEqual(sum(b <= a for a, b in zip(got, got[1:])), 2)
+        self.assertNotIn(1, got[1:])  # never from its start
+
+    def test_children_left_behind(self):
+        """Only the parent dies: its children have numbers that the restore needs."""
+        state = self.folder / "state"
+        p = self.start_run(PROGRAM, "family", state)
+        wait_for(lambda: state.exists() and int(state.read_text().split()[0]) > 3, "it works")
+        p.send_signal(signal.SIGUSR1)
+        self.hear(p, "epoch 1")
+        os.kill(self.pid, signal.SIGKILL)
+        self.hear(p, f"process {self.pid} restored")
+        last = state.read_text()
+        wait_for(lambda: state.read_text() != last, "it goes on")
+        first = int(state.read_text().split()[0])
+        wait_for(lambda: int(state.read_text().split()[0]) > first + 5, "it goes on")
+        p.send_signal(signal.SIGTERM)
+        p.wait(PATIENCE)
+
+    def test_signals(self):
+        p = self.start_run(PROGRAM, "count", 100000)
+        p.send_signal(signal.SIGUSR1)
+        self.hear(p, "epoch 1")
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(PATIENCE), 128 + signal.SIGTERM)
+        self.assertFalse(is_alive(self.pid))
+
+    def test_before_the_first_epoch_it_starts_again(self):
+        p = self.start_run(PROGRAM, "count", 5, options=("--max-restarts", "1"))
+        self.hear(p, "status 3")
+        self.hear(p, "started")
+        self.hear(p, "status 3")
+        self.assertEqual(p.wait(PATIENCE), 3)
+        self.assertEqual(self.lines(), [str(i) for i in (1, 2, 3, 4, 5)] * 2)
+
+    def test_resume(self):
+        p = self.start_run(PROGRAM, "count", 100000, options=("--output", "log"))
+        p.send_signal(signal.SIGUSR1)
+        self.hear(p, "epoch 1")
+        p.send_signal(signal.SIGTERM)
+        p.wait(PATIENCE)
+        n = len(self.lines("log"))
+        q = subprocess.Popen([command.BIN, "image", "run", "--resume", "--output", "log", self.store, "a", "--", PROGRAM, "count", "100000"],
+                             stderr=subprocess.PIPE, text=True, env=self.env, cwd=self.folder)
+        self.addCleanup(self.end_run, q)
+        self.hear(q, f"process {self.pid} restored from epoch 1")
+        wait_for(lambda: len(self.lines("log")) > n + 3, "it goes on")
+        self.assertEqual(self.lines("log").count("1"), 1)
+
+
+if __name__ == "__main__":
+    check = subprocess.run([command.BIN, "image", "check"], capture_output=True, text=True)
+    if check.returncode:
+        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
+        sys.exit(77)
+    with command.tempfile.TemporaryDirectory(prefix="varve-image-") as folder:
+        PROGRAM = os.path.join(folder, "program")
+        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", "-pthread", "-o", PROGRAM, SOURCE / "tests" / "cli" / "image_program.c"], check=True)
+        unittest.main()
