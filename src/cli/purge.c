@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT_ONCE = VV_ABREAST_MOST };
+enum { AT_ONCE = 1024 };
 
 struct purge {
 	struct vv_job *job;
@@ -116,12 +116,13 @@ static int purge_group(struct purge *k, struct group *g)
 static int purge_all(struct purge *k, const struct vv_manifest *m)
 {
 	struct group *g = vv_mem_new(1, sizeof(*g));
+	size_t most = vv_abreast_files(AT_ONCE, 1);
 	int rc = g ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
 		if (vv_map_get(&k->list->by_name, m->file[i].name) != VV_MAP_NONE)
 			rc = open_file(k, m->file[i].name, g);
-		if (rc == 0 && g->n == AT_ONCE)
+		if (rc == 0 && g->n == most)
 			rc = purge_group(k, g);
 	}
 	if (g && rc == 0)

@@ -61,3 +61,10 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 				  number <= VV_CODEC_TRAIL ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }
+
+size_t vv_codec_decode_takes(uint32_t number, size_t n, size_t raw_len)
+{
+	const struct vv_codec *c = vv_codec_numbered(number);
+
+	return c && c->decode_takes ? c->decode_takes(n, raw_len) : 0;
+}

@@ -18,6 +18,8 @@ struct vv_codec {
 	int (*encode)(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out);
 	/* Decodes into exactly raw_len bytes; anything else is VV_EDAMAGED. */
 	int (*decode)(const void *from, size_t n, void *to, size_t raw_len);
+	/* About how much memory that takes besides; NULL: as good as none. */
+	size_t (*decode_takes)(size_t n, size_t raw_len);
 	/* The recipe that a block which decodes was coded by; NULL where there is none. */
 	struct vv_recipe (*recipe)(const void *coded, size_t n);
 };
@@ -28,5 +30,7 @@ const struct vv_codec *vv_codec_named(const char *name, size_t len);
 const struct vv_codec *vv_codec_numbered(uint32_t number);
 /* Decodes by number, number 0 too; an unknown number is an error that says what is missing. */
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len);
+/* By number as well; 0 where it is not known. */
+size_t vv_codec_decode_takes(uint32_t number, size_t n, size_t raw_len);
 
 #endif

@@ -2,8 +2,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* More than this is rare, and goes back at once. */
-enum { KEPT_ROOM = 8 << 20, HEADER = 64 };
+/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator would keep them, in a heap for each thread. */
+enum { KEPT_ROOM = 8 << 20, LARGE = 1 << 20, HEADER = 64 };
 
 static struct vv_shelf rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -35,6 +35,14 @@ static size_t *size_of(uint8_t *room)
 	return (size_t *)(void *)(room - HEADER);
 }
 
+static void drop(uint8_t *room)
+{
+	if (*size_of(room) >= LARGE)
+		vv_mem_unmap(size_of(room), HEADER + *size_of(room));
+	else
+		vv_mem_free(size_of(room));
+}
+
 uint8_t *vv_shelf_room(size_t n)
 {
 	uint8_t *room = vv_shelf_take(&rooms), *p;
@@ -42,12 +50,12 @@ uint8_t *vv_shelf_room(size_t n)
 	if (room && *size_of(room) >= n)
 		return room;
 	if (room)
-		vv_mem_free(size_of(room));
+		drop(room);
 	if (n > SIZE_MAX - HEADER) {
 		vv_err_set(VV_ENOMEM, "no room for a block of %zu bytes", n);
 		return NULL;
 	}
-	p = vv_mem_grow(NULL, HEADER + n, 1);
+	p = n >= LARGE ? vv_mem_map(HEADER + n) : vv_mem_grow(NULL, HEADER + n, 1);
 	if (!p)
 		return NULL;
 	*size_of(p + HEADER) = n;
@@ -57,5 +65,5 @@ uint8_t *vv_shelf_room(size_t n)
 void vv_shelf_room_back(uint8_t *room)
 {
 	if (room && (*size_of(room) > KEPT_ROOM || !vv_shelf_keep(&rooms, room)))
-		vv_mem_free(size_of(room));
+		drop(room);
 }

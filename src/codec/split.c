@@ -269,3 +269,9 @@ void vv_split_fini(struct vv_split *s)
 {
 	vv_shelf_room_back(s->room);
 }
+
+size_t vv_split_decode_takes(size_t n, size_t raw_len)
+{
+	(void)n;
+	return raw_len;
+}

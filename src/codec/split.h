@@ -24,5 +24,7 @@ struct vv_split { /* planes as they were stored */
 /* Lengths and planes from w, behind which `tail` bytes must be left, and nothing else. s->room is given back by vv_split_fini. */
 int vv_split_decode(struct vv_split *s, struct vv_wire *w, unsigned n_planes, size_t m, size_t tail, uint32_t coder);
 void vv_split_fini(struct vv_split *s);
+/* For the codecs' tables: the planes that are decoded before they are joined. */
+size_t vv_split_decode_takes(size_t n, size_t raw_len);
 
 #endif

@@ -5,7 +5,6 @@
  *
  * What is told of the words goes into streams, and each of them is coded by itself: docs/packing.md. */
 #include "base/err.h"
-#include "base/mem.h"
 #include "codec/codec.h"
 #include "codec/shelf.h"
 #include "codec/split.h"
@@ -323,10 +322,11 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	o.how = *how;
 	o.how.level = how->level ? how->level : (int8_t)level;
 	w.shift = 64 - bits;
-	w.table = vv_mem_new((size_t)1 << bits, sizeof(*w.table));
+	w.table = (void *)vv_shelf_room(sizeof(*w.table) << bits);
 	w.code = w.table ? vv_shelf_room(w.m) : NULL;
 	rc = w.code ? 0 : VV_ENOMEM;
 	if (rc == 0) {
+		memset(w.table, 0, sizeof(*w.table) << bits);
 		walk_all(&w);
 		rc = vv_buf_check(&w.starts) || vv_buf_check(&w.distances) || vv_buf_check(&w.close) ? VV_ENOMEM : 0;
 	}
@@ -334,7 +334,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 		rc = put_all(&o, &w, (const uint8_t *)from + w.m * VV_TRAIL_WORD, n % VV_TRAIL_WORD);
 	if (rc == 0 && !o.full && o.at < n)
 		*out = o.at;
-	vv_mem_free(w.table);
+	vv_shelf_room_back((void *)w.table);
 	vv_shelf_room_back(w.code);
 	vv_buf_fini(&w.starts);
 	vv_buf_fini(&w.distances);
@@ -357,5 +357,6 @@ const struct vv_codec vv_codec_trail = {
 	.bound = bound,
 	.encode = encode,
 	.decode = vv_trail_back_decode,
+	.decode_takes = vv_trail_back_takes,
 	.recipe = recipe_of,
 };

@@ -33,5 +33,6 @@ static inline void vv_trail_push(uint64_t *last, unsigned from, uint64_t differe
 
 /* Decodes into exactly raw_len bytes. */
 int vv_trail_back_decode(const void *from, size_t n, void *to, size_t raw_len);
+size_t vv_trail_back_takes(size_t n, size_t raw_len);
 
 #endif

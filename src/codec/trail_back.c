@@ -205,6 +205,12 @@ static int get_streams(struct back *b, struct vv_wire *w, size_t m)
 	return rc ? rc : get_stream(w, width, width == 1 ? m * VV_TRAIL_WORD : m, coder, &b->s[NEWS]);
 }
 
+/* A code for each word, and what the other streams come to, which shrink by a half or so. */
+size_t vv_trail_back_takes(size_t n, size_t raw_len)
+{
+	return raw_len / VV_TRAIL_WORD + (2 * n < raw_len ? 2 * n : raw_len);
+}
+
 int vv_trail_back_decode(const void *from, size_t n, void *to, size_t raw_len)
 {
 	struct vv_wire w = vv_wire_over(from, n);

@@ -163,5 +163,6 @@ const struct vv_codec vv_codec_typed = {
 	.bound = bound,
 	.encode = encode,
 	.decode = decode,
+	.decode_takes = vv_split_decode_takes,
 	.recipe = recipe_of,
 };

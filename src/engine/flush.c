@@ -18,7 +18,7 @@ enum {
 	RING_MIN = 3,
 	BLOCK_MIN = 64 << 10,
 	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would have begun with it */
-	BIG = 4 << 20,           /* a block of more does not keep its memory */
+	BIG = 4 << 20,           /* a block of more never keeps its memory */
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
 	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
 	SAMPLE_EVERY = 64 << 20, /* and how often */
@@ -287,9 +287,17 @@ static int write_block(struct vv_flush *f, struct block *b)
 	return rc;
 }
 
+/* A large block does not keep its memory; all of a ring that have some keep no more than may be under way. */
+static size_t kept(const struct vv_flush *f)
+{
+	size_t share = f->opt.copy && f->opt.memory ? f->opt.memory / f->size : BIG;
+
+	return share < BIG ? share : BIG;
+}
+
 static void empty_block(struct block *b)
 {
-	if (b->gathered && b->raw_len > BIG) {
+	if (b->gathered && b->raw_len > kept(b->flush)) {
 		vv_mem_discard(b->raw, b->raw_len);
 		vv_mem_discard(b->coded, b->coded ? b->stored_len : 0);
 	}

@@ -13,10 +13,11 @@ enum { STEP = 256 << 10 };
 struct comparison {
 	const struct vv_unpack_file *file;
 	const int *fd;
-	atomic_bool *differs;
+	atomic_bool *differs, *read; /* each; read: all of it */
 	const struct vv_progress *progress;
 	atomic_uint_least64_t done;
 	uint64_t total;
+	pthread_mutex_t lock;
 	struct vv_err_state error; /* of the store */
 };
 
@@ -39,7 +40,8 @@ static bool read_all(int fd, uint8_t *to, size_t n, uint64_t at)
 /* p: what should be there; NULL: zeros. */
 static bool equals(int fd, uint64_t at, const uint8_t *p, uint64_t n)
 {
-	uint8_t *step = vv_mem_new(STEP, 1), *zeros = p ? NULL : vv_mem_new(STEP, 1);
+	size_t most = n < STEP ? (size_t)n : STEP;
+	uint8_t *step = vv_mem_new(most, 1), *zeros = p ? NULL : vv_mem_new(most, 1);
 	bool same = step && (p || zeros);
 
 	for (uint64_t done = 0, len; same && done < n; done += len) {
@@ -51,25 +53,38 @@ static bool equals(int fd, uint64_t at, const uint8_t *p, uint64_t n)
 	return same;
 }
 
-static int there(void *arg, size_t i, uint64_t at, const uint8_t *p, size_t n)
+static bool wants(void *arg, size_t i)
 {
-	struct comparison *c = arg;
-
-	if (!atomic_load(&c->differs[i]) && !equals(c->fd[i], at, p, n))
-		atomic_store(&c->differs[i], true);
-	vv_progress_tell(c->progress, atomic_fetch_add(&c->done, n) + n, c->total);
-	return 0;
+	return !atomic_load(&((struct comparison *)arg)->differs[i]);
 }
 
-/* Only by reading the store. */
-static size_t lost(void *arg, size_t i, int rc)
+static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n)
+{
+	struct comparison *c = arg;
+	uint64_t sum = 0;
+
+	for (int k = 0; k < n; k++) {
+		if (wants(c, i) && !equals(c->fd[i], at + sum, v[k].iov_base, v[k].iov_len))
+			atomic_store(&c->differs[i], true);
+		sum += v[k].iov_len;
+	}
+	vv_progress_tell(c->progress, atomic_fetch_add(&c->done, sum) + sum, c->total);
+}
+
+static void lost(void *arg, size_t i, int rc)
 {
 	struct comparison *c = arg;
 
+	pthread_mutex_lock(&c->lock);
 	if (!c->error.code)
 		vv_err_save(rc, &c->error);
+	pthread_mutex_unlock(&c->lock);
 	atomic_store(&c->differs[i], true);
-	return i;
+}
+
+static void whole(void *arg, size_t i)
+{
+	atomic_store(&((struct comparison *)arg)->read[i], true);
 }
 
 static bool has_length(int fd, uint64_t len)
@@ -90,36 +105,40 @@ static bool zeros_match(int fd, const struct vv_runs *r)
 	return same;
 }
 
-static int compare_group(const struct vv_unpack *u, struct vv_pool *pool, struct comparison *c, size_t n)
+static void compare_outside(void *arg, size_t i)
 {
-	const struct vv_abreast to = { c, there, lost };
-	const struct vv_runs *runs[VV_ABREAST_MOST];
-	uint64_t len[VV_ABREAST_MOST];
+	struct comparison *c = arg;
+	const struct vv_table_region *r = c->file[i].region;
+
+	atomic_store(&c->differs[i], !has_length(c->fd[i], r->shape.len) || !zeros_match(c->fd[i], &r->runs));
+}
+
+static int compare(const struct vv_unpack *u, struct vv_pool *pool, struct comparison *c, const struct vv_runs **runs, size_t n)
+{
+	const struct vv_abreast to = { c, wants, there, lost, whole, NULL };
 
 	for (size_t i = 0; i < n; i++) {
 		runs[i] = &c->file[i].region->runs;
-		len[i] = c->file[i].region->shape.len;
-		atomic_store(&c->differs[i], !has_length(c->fd[i], len[i]) || !zeros_match(c->fd[i], runs[i]));
+		c->total += c->file[i].region->shape.len;
 	}
-	return vv_abreast_read(u->lineage, pool, runs, len, n, &to);
+	vv_pool_each(pool, n, compare_outside, c);
+	return vv_abreast_read(u->lineage, pool, runs, n, &to);
 }
 
 int vv_same_files(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, const int *fd, bool *same, size_t n,
 		  const struct vv_progress *progress)
 {
-	atomic_bool differs[VV_ABREAST_MOST];
-	struct comparison c = { .differs = differs, .progress = progress };
-	int rc = 0;
+	struct comparison c = { .file = file, .fd = fd, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
+	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
+	int rc;
 
-	for (size_t i = 0; i < n; i++)
-		c.total += file[i].region->shape.len;
-	for (size_t i = 0, k; rc == 0 && i < n; i += k) {
-		k = n - i < VV_ABREAST_MOST ? n - i : VV_ABREAST_MOST;
-		c.file = file + i;
-		c.fd = fd + i;
-		rc = compare_group(u, pool, &c, k);
-		for (size_t j = 0; rc == 0 && j < k; j++)
-			same[i + j] = !atomic_load(&differs[j]);
-	}
+	c.differs = vv_mem_new(n, sizeof(*c.differs));
+	c.read = vv_mem_new(n, sizeof(*c.read));
+	rc = runs && c.differs && c.read ? compare(u, pool, &c, runs, n) : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		same[i] = atomic_load(&c.read[i]) && !atomic_load(&c.differs[i]);
+	vv_mem_free(runs);
+	vv_mem_free(c.differs);
+	vv_mem_free(c.read);
 	return rc ? rc : vv_err_restore(&c.error);
 }

@@ -1,18 +1,12 @@
 #include "engine/unpack.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/abreast.h"
+#include "engine/outputs.h"
 #include "engine/restore.h"
-#include "engine/sparse.h"
-#include "engine/target.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MANIFEST_MOST = 1 << 30 }; /* bytes */
 
@@ -319,208 +313,45 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
 
-struct output {
-	struct vv_unpack_file from;
-	struct vv_target_file to;
-	bool open;  /* under way */
-	bool whole; /* laid down */
-};
-
-struct unpacking {
-	const struct vv_unpack *u;
-	const struct vv_unpack_options *opt;
-	struct vv_pool *pool;
-	struct vv_target target;
-	struct choice choice;
-	size_t first; /* of the choice: where the group begins */
-	struct output out[VV_ABREAST_MOST];
-	size_t n;     /* in the group */
-	bool full;    /* there is no space: no more files are begun */
-	atomic_uint_least64_t done;
-	pthread_mutex_t lock; /* of what follows */
-	struct vv_err_state error; /* the first one */
-	struct vv_unpack_report report;
-};
-
-static bool is_stopped(const struct unpacking *k)
+/* Files come in the order in which they were packed: neighbours share the most blocks. */
+static int lay_down(const struct vv_unpack *u, const struct choice *c, struct vv_outputs *k)
 {
-	return k->opt->stop && atomic_load(k->opt->stop);
-}
+	int rc = vv_outputs_init(k, c->n);
+	size_t i = 0;
 
-/* The file will not come: remembers its name, and why, if it is the first one. The thread's message says so. */
-static void miss(struct unpacking *k, const char *name, int rc)
-{
-	struct vv_unpack_report *r = &k->report;
-	struct vv_err_state error;
-	char *copy;
-
-	vv_err_save(rc, &error);
-	copy = vv_mem_strdup(name);
-	pthread_mutex_lock(&k->lock);
-	if (!k->error.code)
-		k->error = error;
-	k->full |= rc == VV_ENOSPC;
-	if (copy) {
-		char **v = vv_mem_grow(r->missing, r->n_missing + 1, sizeof(*v));
-
-		if (v) {
-			r->missing = v;
-			v[r->n_missing++] = copy;
-		} else {
-			vv_mem_free(copy);
-		}
+	while (rc == 0 && i < c->n) {
+		while (i < c->n && vv_outputs_begin(k, vv_unpack_at(u, c->v[i])))
+			i++;
+		rc = vv_outputs_run(k);
 	}
-	pthread_mutex_unlock(&k->lock);
-}
-
-static void give_up(struct unpacking *k, struct output *o, int rc)
-{
-	vv_target_abort(&o->to);
-	o->open = false;
-	miss(k, o->from.file->name, rc);
-}
-
-static int there(void *arg, size_t i, uint64_t at, const uint8_t *p, size_t n)
-{
-	struct unpacking *k = arg;
-	struct output *o = &k->out[i];
-
-	if (is_stopped(k))
-		return vv_err_set(VV_EIO, "interrupted");
-	if (vv_sparse_write(o->to.fd, 0, &o->from.region->runs, at, p, n) < 0) {
-		bool too_large = errno == EFBIG; /* which is this file's own affair, and no want of space */
-		int rc = vv_err_sys(errno, "cannot write '%s' below '%s'", o->from.file->name, k->target.path);
-
-		return too_large ? VV_EIO : rc;
-	}
-	(void)sync_file_range(o->to.fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE); /* a hint: the disk has work while we have, too */
-	vv_progress_tell(&k->opt->progress, atomic_fetch_add(&k->done, n) + n, k->choice.bytes);
-	return 0;
-}
-
-/* Where there is no space it is the last files that go, so that those before them become whole. */
-static size_t lost(void *arg, size_t i, int rc)
-{
-	struct unpacking *k = arg;
-	size_t victim = i;
-
-	for (size_t j = k->n; rc == VV_ENOSPC && j-- > i;)
-		if (k->out[j].open) {
-			victim = j;
-			break;
-		}
-	give_up(k, &k->out[victim], rc);
-	return victim;
-}
-
-static void finish_one(void *arg, size_t i)
-{
-	struct unpacking *k = arg;
-	struct output *o = &k->out[i];
-	const struct vv_manifest_file *f = o->from.file;
-	struct timespec mtime = { .tv_sec = (time_t)f->mtime_s, .tv_nsec = (long)f->mtime_ns };
-	int rc;
-
-	if (!o->open)
-		return;
-	if (is_stopped(k)) {
-		vv_err_set(VV_EIO, "interrupted");
-		give_up(k, o, VV_EIO);
-		return;
-	}
-	rc = vv_target_commit(&o->to, o->from.region->shape.len, f->mode, mtime, k->opt->force);
-	o->open = false;
-	o->whole = rc == 0;
-	if (rc)
-		miss(k, f->name, rc);
-}
-
-/* Files of one rank, as many as go abreast. */
-static void begin_group(struct unpacking *k)
-{
-	k->n = 0;
-	for (; k->first < k->choice.n && k->n < VV_ABREAST_MOST; k->first++) {
-		struct output *o = &k->out[k->n];
-		int rc;
-
-		*o = (struct output){ .from = vv_unpack_at(k->u, k->choice.v[k->first]) };
-		if (k->n && o->from.rank != k->out[0].from.rank)
-			return;
-		if (k->full || is_stopped(k))
-			rc = vv_err_set(k->full ? VV_ENOSPC : VV_EIO, k->full ? "no space is left" : "interrupted");
-		else
-			rc = vv_target_create(&k->target, o->from.file->name, &o->to);
-		o->open = rc == 0;
-		if (rc)
-			miss(k, o->from.file->name, rc);
-		else
-			k->n++;
-	}
-}
-
-static int run_group(struct unpacking *k)
-{
-	const struct vv_abreast to = { k, there, lost };
-	const struct vv_runs *runs[VV_ABREAST_MOST];
-	uint64_t len[VV_ABREAST_MOST];
-	int rc;
-
-	for (size_t i = 0; i < k->n; i++) {
-		runs[i] = &k->out[i].from.region->runs;
-		len[i] = k->out[i].from.region->shape.len;
-	}
-	rc = vv_abreast_read(k->u->lineage, k->pool, runs, len, k->n, &to);
-	for (size_t i = 0; rc && i < k->n; i++)
-		if (k->out[i].open)
-			give_up(k, &k->out[i], rc);
-	vv_pool_each(k->pool, k->n, finish_one, k);
-	for (size_t i = 0; i < k->n; i++)
-		if (k->out[i].whole) {
-			k->report.files++;
-			k->report.bytes += len[i];
-		}
-	return rc;
-}
-
-static int run(struct unpacking *k)
-{
-	int rc = choose(k->u, k->opt, &k->choice);
-
+	for (; i < c->n; i++)
+		vv_outputs_miss(k, vv_unpack_at(u, c->v[i]).file->name, rc);
 	if (rc == 0)
-		rc = look(k->u, k->opt, &k->choice);
-	if (rc == 0 && k->choice.n)
-		rc = vv_target_open(&k->target, k->opt->folder, true);
-	while (rc == 0 && k->first < k->choice.n) {
-		begin_group(k);
-		rc = run_group(k);
-	}
-	for (; rc && k->choice.n && k->first && k->first < k->choice.n; k->first++)
-		miss(k, vv_unpack_at(k->u, k->choice.v[k->first]).file->name, rc);
-	if (rc == 0 && k->choice.n)
-		rc = vv_target_sync(&k->target);
-	return k->error.code ? vv_err_restore(&k->error) : rc;
+		rc = vv_target_sync(k->target);
+	return rc;
 }
 
 int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_options *opt, struct vv_unpack_report *out)
 {
-	struct unpacking *k = vv_mem_new(1, sizeof(*k));
-	int rc;
+	struct vv_target target = { .fd = -1 };
+	struct vv_outputs k = { .lineage = u->lineage, .pool = pool, .target = &target, .opt = opt };
+	struct choice c = { 0 };
+	int rc = choose(u, opt, &c);
 
-	*out = (struct vv_unpack_report){ 0 };
-	if (!k)
-		return VV_ENOMEM;
-	k->u = u;
-	k->opt = opt;
-	k->pool = pool;
-	k->target.fd = -1;
-	pthread_mutex_init(&k->lock, NULL);
-	rc = run(k);
-	*out = k->report;
-	vv_target_close(&k->target);
-	choice_fini(&k->choice);
-	pthread_mutex_destroy(&k->lock);
-	vv_mem_free(k);
-	return rc;
+	if (rc == 0)
+		rc = look(u, opt, &c);
+	if (rc == 0 && c.n)
+		rc = vv_target_open(&target, opt->folder, true);
+	k.bytes = c.bytes;
+	if (rc == 0 && c.n) {
+		rc = lay_down(u, &c, &k);
+		vv_outputs_fini(&k);
+	}
+	*out = k.report;
+	out->blocks = atomic_load(&k.blocks);
+	vv_target_close(&target);
+	choice_fini(&c);
+	return k.error.code ? vv_err_restore(&k.error) : rc;
 }
 
 void vv_unpack_report_fini(struct vv_unpack_report *r)

@@ -57,12 +57,14 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 
 struct vv_unpack_report {
 	uint64_t files, bytes; /* that were unpacked */
+	uint64_t blocks;       /* that were read for it: each once, unless there are more files than can be open together */
 	char **missing; /* names of those that could not be written or read; the others are whole */
 	size_t n_missing;
 };
 
 /* Each file appears whole, under its name, with mode and mtime, or not at all. An error, which is that of the first file that is missing, leaves
- * the others in place; *out is set then, too. A file that is damaged costs no other; want of space ends it, and costs the last ones. */
+ * the others in place; *out is set then, too. A file that is damaged costs no other; want of space ends it: those that
+ * are whole stay, and of those under way the last ones are given up. */
 int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_options *opt, struct vv_unpack_report *out);
 void vv_unpack_report_fini(struct vv_unpack_report *r);
 
