@@ -294,8 +294,8 @@ class Pack(command.Case):
             self.assertEqual(p.returncode, 2)
             self.assertIn(b"No space left", p.stderr)
             found = self.tree(self.out)
-            self.assertEqual(sorted(found), ["z0", "z1", "z2"])
-            self.assertEqual(p.stderr.count(b"missing: z"), 5)
+            self.assertTrue(1 <= len(found) <= 3, found.keys())
+            self.assertEqual(p.stderr.count(b"missing: z"), 8 - len(found))
             self.assertTrue(all(v == self.tree(self.set)[k] for k, v in found.items()))
         finally:
             subprocess.run(["umount", self.out], check=True)

@@ -266,7 +266,7 @@ static void test_damage(void)
 
 			coded[i / 8] ^= (uint8_t)(1 << i % 8);
 			rc = decode(coded, got, NULL, n);
-			CHECK(rc == 0 || rc == VV_EDAMAGED);
+			CHECK(rc == 0 || rc == VV_EDAMAGED || (rc == VV_ENOTSUP && !vv_codec_numbered(VV_CODEC_LZ4)));
 			refused += rc != 0;
 			coded[i / 8] ^= (uint8_t)(1 << i % 8);
 		}
