@@ -134,18 +134,18 @@ class Varve:
         self.bench, self.command = bench, bench.build / "varve"
         self.start = min(Cost().run([self.command, "--version"]).cpu for _ in range(5))
 
-    def pack(self, s, options, threads=1):
+    def pack(self, s, options, threads=1, **how):
         """The whole series; cost of packing, of unpacking all of it, bytes in the store."""
         store, back = self.bench.dir / "store", self.bench.dir / "back"
         packing, unpacking = Cost(), Cost()
         remove(store)
         for files in s.checkpoints:
             names = [f.relative_to(s.root) for f in files]
-            packing.run([self.command, "pack", "-j", str(threads), *options, store, "set", *names], cwd=s.root)
+            packing.run([self.command, "pack", "-j", str(threads), *options, store, "set", *names], cwd=s.root, **how)
         kept = size_of(store)
         for epoch, files in enumerate(s.checkpoints, 1):
             remove(back)
-            unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back])
+            unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back], **how)
             for f in files:
                 if not filecmp.cmp(f, back / f.relative_to(s.root), shallow=False):
                     die(f"{s.name}, {' '.join(options)}: '{f.name}' came back as another file")
@@ -386,11 +386,13 @@ class Bench:
     # ---- pack.scale, pack.memory ----
 
     def pack_scale(self):
-        s = self.make("hydro", 8, 1, self.bytes(256 * MiB, 1024 * MiB))
+        s = self.make("hydro", 8, 1, self.bytes(1024 * MiB, 1024 * MiB))
         walls = {1: [], 2: []}
         for _ in range(self.rounds):
             for threads in walls:
-                walls[threads].append([c.wall for c in self.varve.pack(s, [], threads)[:2]])
+                cores = sorted(os.sched_getaffinity(0))[:threads]
+                cost = self.varve.pack(s, [], threads, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+                walls[threads].append([c.wall for c in cost[:2]])
         for i, what in enumerate(("pack", "unpack")):
             one, two = (sorted(w[i] for w in walls[threads])[self.rounds // 2] for threads in (1, 2))
             tell("pack.scale", "hydro", f"{what}_1_thread", s.bytes / one / 1e6, "MB/s")
