@@ -1,6 +1,9 @@
-// outline_check FILE...: the outline of each file as a line of JSON, for scripts that know better what is in it.
+// outline_check [-b] FILE...: the outline of each file as a line of JSON, for scripts that know better what is in it. With -b every piece has the
+// SHA-256 of its bytes as they were before filters, or null.
+#include "base/deflate.h"
 #include "base/err.h"
-#include "reader/reader.h"
+#include "base/sha256.h"
+#include "reader/filter.h"
 #include "vv_test.h"
 #include <fcntl.h>
 #include <inttypes.h>
@@ -52,12 +55,31 @@ static void print_variable(const struct vv_variable *v)
 	       vv_head_type_name(v->type), v->width, v->swapped, v->variable_length, v->partial, v->chunked);
 	print_numbers("shape", v->ndim, v->dim);
 	print_numbers("chunk", v->chunked ? v->ndim : 0, v->chunk);
-	printf(", \"row\": %" PRIu64, v->row);
 	print_filters(v);
 	printf(", \"fill\": \"");
 	for (unsigned i = 0; i < v->n_fill; i++)
 		printf("%02x", v->fill[i]);
 	printf("\"}");
+}
+
+static void print_bytes(const struct vv_reader_file *f, const struct vv_variable *v, const struct vv_piece *p)
+{
+	uint64_t len = v->width;
+	uint8_t *raw = malloc(p->len), *whole = NULL, digest[VV_SHA256_BYTES];
+	char hex[VV_SHA256_HEX];
+	bool ok;
+
+	for (unsigned i = 0; i < v->ndim; i++)
+		len *= v->chunked ? v->chunk[i] : v->dim[i];
+	CHECK(len < 1 << 28);
+	whole = malloc(len);
+	CHECK(raw && whole && f->read(f->arg, p->at, raw, p->len) == 0);
+	ok = !p->coded || vv_filter_undo(v, p->mask, raw, p->len, whole, len) == 0;
+	vv_sha256_of(p->coded ? whole : raw, p->coded ? len : p->len, digest);
+	vv_sha256_hex(digest, hex);
+	printf(ok ? ", \"%s\"" : ", null", hex);
+	free(raw);
+	free(whole);
 }
 
 static double now(void)
@@ -68,7 +90,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void outline(const char *path)
+static void outline(const char *path, bool bytes)
 {
 	int fd = open(path, O_RDONLY);
 	struct stat st;
@@ -83,7 +105,7 @@ static void outline(const char *path)
 		fprintf(stderr, "%s: %s\n", path, vv_err_last());
 		exit(1);
 	}
-	printf("{\"seconds\": %.6f, \"format\": \"%s\", \"variables\": [", now() - start, o.format);
+	printf("{\"seconds\": %.6f, \"zlib\": %d, \"format\": \"%s\", \"variables\": [", now() - start, vv_deflate_built(), o.format);
 	for (size_t i = 0; i < o.n_variables; i++) {
 		printf(i ? ", " : "");
 		print_variable(&o.variable[i]);
@@ -94,6 +116,8 @@ static void outline(const char *path)
 
 		printf("%s[%" PRIu32 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %d, %" PRIu32, i ? ", " : "", p->variable, p->at, p->len, p->ordinal,
 		       p->coded, p->mask);
+		if (bytes)
+			print_bytes(&f, &o.variable[p->variable], p);
 		printf("]");
 	}
 	printf("]}\n");
@@ -103,7 +127,9 @@ static void outline(const char *path)
 
 int main(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		outline(argv[i]);
+	bool bytes = argc > 1 && strcmp(argv[1], "-b") == 0;
+
+	for (int i = bytes ? 2 : 1; i < argc; i++)
+		outline(argv[i], bytes);
 	return 0;
 }

@@ -24,7 +24,7 @@ except ImportError:
 
 import zoo_hdf5 as zoo
 
-CHECK = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "hdf5_check"
+CHECK = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "outline_check"
 NAMES = {"i": "i%d", "u": "u%d", "f": "f%d", "b": "i%d"}
 
 
