@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/sha256.h"
+#include "store/s3_curl.h"
 #include "store/s3_error.h"
-#include <curl/curl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,19 +18,12 @@
 #define SLOW_BYTES_PER_S 1024L
 #define PATIENCE 10 /* times the usual stall limit */
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static CURLcode curl_started;
-
-static void start_curl(void)
-{
-	curl_started = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 int vv_s3_http_init(struct vv_s3_http *h, const struct vv_s3_conf *conf)
 {
-	pthread_once(&curl_once, start_curl);
-	if (curl_started != CURLE_OK)
-		return vv_err_set(VV_EIO, "s3: libcurl does not start: %s", curl_easy_strerror(curl_started));
+	int rc = vv_s3_curl_start();
+
+	if (rc)
+		return rc;
 	*h = (struct vv_s3_http){ .conf = conf };
 	pthread_mutex_init(&h->lock, NULL);
 	return 0;
@@ -39,7 +32,7 @@ int vv_s3_http_init(struct vv_s3_http *h, const struct vv_s3_conf *conf)
 void vv_s3_http_fini(struct vv_s3_http *h)
 {
 	for (unsigned i = 0; i < h->n_idle; i++)
-		curl_easy_cleanup(h->idle[i]);
+		vv_s3_curl.easy_cleanup(h->idle[i]);
 	pthread_mutex_destroy(&h->lock);
 }
 
@@ -51,12 +44,12 @@ static CURL *take_handle(struct vv_s3_http *h)
 	if (h->n_idle)
 		c = h->idle[--h->n_idle];
 	pthread_mutex_unlock(&h->lock);
-	return c ? c : curl_easy_init();
+	return c ? c : vv_s3_curl.easy_init();
 }
 
 static void give_handle(struct vv_s3_http *h, CURL *c)
 {
-	curl_easy_reset(c); /* options go, connections stay */
+	vv_s3_curl.easy_reset(c); /* options go, connections stay */
 	pthread_mutex_lock(&h->lock);
 	if (h->n_idle < VV_S3_HTTP_IDLE) {
 		h->idle[h->n_idle++] = c;
@@ -64,7 +57,7 @@ static void give_handle(struct vv_s3_http *h, CURL *c)
 	}
 	pthread_mutex_unlock(&h->lock);
 	if (c)
-		curl_easy_cleanup(c);
+		vv_s3_curl.easy_cleanup(c);
 }
 
 /* Everything of one try that must live until it ends. */
@@ -115,7 +108,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *ctx)
 	long status = 0;
 
 	n *= size;
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+	vv_s3_curl.easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (t->r->into && status / 100 == 2) {
 		a->too_much = n > t->r->into_n - a->got;
 		if (!a->too_much) {
@@ -137,7 +130,7 @@ static void add_header(struct attempt *t, const char *name, const char *value)
 
 	vv_buf_printf(&line, "%s:%s%s", name, *value ? " " : "", value);
 	if (!line.failed)
-		longer = curl_slist_append(t->headers, (char *)line.p);
+		longer = vv_s3_curl.slist_append(t->headers, (char *)line.p);
 	if (longer)
 		t->headers = longer;
 	else
@@ -196,15 +189,15 @@ static void set_method(CURL *c, const struct vv_s3_request *r)
 	bool sends = strcmp(r->method, "PUT") == 0 || strcmp(r->method, "POST") == 0;
 
 	if (sends) {
-		curl_easy_setopt(c, CURLOPT_POST, 1L);
-		curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->body_n ? r->body : "");
-		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_n);
-		curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
+		vv_s3_curl.easy_setopt(c, CURLOPT_POST, 1L);
+		vv_s3_curl.easy_setopt(c, CURLOPT_POSTFIELDS, r->body_n ? r->body : "");
+		vv_s3_curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_n);
+		vv_s3_curl.easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
 	}
 	if (strcmp(r->method, "HEAD") == 0)
-		curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+		vv_s3_curl.easy_setopt(c, CURLOPT_NOBODY, 1L);
 	else
-		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method);
+		vv_s3_curl.easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method);
 }
 
 static void set_options(const struct vv_s3_conf *conf, struct attempt *t)
@@ -212,28 +205,28 @@ static void set_options(const struct vv_s3_conf *conf, struct attempt *t)
 	CURL *c = t->curl;
 
 #if LIBCURL_VERSION_NUM >= 0x075500
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	vv_s3_curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+	vv_s3_curl.easy_setopt(c, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
 	set_method(c, t->r);
-	curl_easy_setopt(c, CURLOPT_URL, (char *)t->url.p);
-	curl_easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
-	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, t->r->patient ? 1L : SLOW_BYTES_PER_S);
-	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)conf->stall_s * (t->r->patient ? PATIENCE : 1));
-	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-	curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
-	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 256L << 10);
-	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->a->words);
+	vv_s3_curl.easy_setopt(c, CURLOPT_URL, (char *)t->url.p);
+	vv_s3_curl.easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
+	vv_s3_curl.easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+	vv_s3_curl.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	vv_s3_curl.easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+	vv_s3_curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	vv_s3_curl.easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	vv_s3_curl.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, t->r->patient ? 1L : SLOW_BYTES_PER_S);
+	vv_s3_curl.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)conf->stall_s * (t->r->patient ? PATIENCE : 1));
+	vv_s3_curl.easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	vv_s3_curl.easy_setopt(c, CURLOPT_HEADERDATA, t);
+	vv_s3_curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	vv_s3_curl.easy_setopt(c, CURLOPT_WRITEDATA, t);
+	vv_s3_curl.easy_setopt(c, CURLOPT_BUFFERSIZE, 256L << 10);
+	vv_s3_curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->a->words);
 	if (conf->ca_bundle)
-		curl_easy_setopt(c, CURLOPT_CAINFO, conf->ca_bundle);
+		vv_s3_curl.easy_setopt(c, CURLOPT_CAINFO, conf->ca_bundle);
 }
 
 /* A server that goes away must not end the application: curl without signals leaves TLS writes to raise SIGPIPE. */
@@ -249,7 +242,7 @@ static CURLcode perform_quietly(CURL *c)
 	sigpending(&pending);
 	was_pending = sigismember(&pending, SIGPIPE) == 1;
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
-	rc = curl_easy_perform(c);
+	rc = vv_s3_curl.easy_perform(c);
 	if (!was_pending)
 		sigtimedwait(&pipe, NULL, &now);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -263,14 +256,14 @@ static void perform(struct attempt *t)
 	long status = 0, os_error = 0;
 
 	a->curl = (int)perform_quietly(t->curl);
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(t->curl, CURLINFO_OS_ERRNO, &os_error);
-	curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	vv_s3_curl.easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+	vv_s3_curl.easy_getinfo(t->curl, CURLINFO_OS_ERRNO, &os_error);
+	vv_s3_curl.easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 	a->status = a->curl == CURLE_OK ? (int)status : 0;
 	a->os_error = (int)os_error;
 	a->length = length;
 	if (a->curl != CURLE_OK && !a->words[0])
-		snprintf(a->words, sizeof(a->words), "%s", curl_easy_strerror((CURLcode)a->curl));
+		snprintf(a->words, sizeof(a->words), "%s", vv_s3_curl.easy_strerror((CURLcode)a->curl));
 	if (a->curl == CURLE_OK && (a->status / 100 != 2 || t->r->may_fail))
 		vv_s3_error_read(a);
 }
@@ -296,7 +289,7 @@ static int try_once(struct vv_s3_http *h, const struct vv_s3_request *r, const c
 			rc = vv_buf_check(&a->body);
 	}
 	give_handle(h, t.curl);
-	curl_slist_free_all(t.headers);
+	vv_s3_curl.slist_free_all(t.headers);
 	vv_buf_fini(&t.url);
 	return rc;
 }
