@@ -16,6 +16,10 @@ extern "C" {
  * calling thread speaks MPI, and an epoch is committed by the first call after it has been stored: varve_test, varve_due,
  * varve_wait, varve_checkpoint or varve_close. The communicator is duplicated; close the session before MPI_Finalize. */
 VARVE_API int varve_open_mpi(MPI_Comm comm, const char *store, const char *lineage, const char *options, varve **out);
+/* The same for MPI_COMM_WORLD, and MPI_Finalize begins by calling fn(arg), which closes the session: for those who do not know when the
+ * program ends, such as libraries. */
+VARVE_API int varve_open_world(const char *store, const char *lineage, const char *options, void (*fn)(void *arg), void *arg,
+			       varve **out);
 
 #ifdef __cplusplus
 }
