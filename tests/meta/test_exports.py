@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
-everything that the public headers declare. libvarve_mpi.so shows what its header declares."""
+everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
+does, malloc and its family, and what varve_here.h declares."""
 import os
 import re
 import subprocess
 import tree
 
+ALLOCATION = set("""malloc calloc realloc reallocarray free memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
+    strdup __strdup strndup __strndup asprintf vasprintf __asprintf_chk __vasprintf_chk getline getdelim __getdelim dlclose
+    pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
 LINKER = {"_init", "_fini", "_edata", "_end", "__bss_start"}  # some linkers export their own marks
 
 
@@ -40,6 +44,9 @@ problems += [f"declared in include/, but not exported: {s}" for s in sorted(decl
 library = tree.BUILD / "libvarve_mpi.so"
 if library.exists() and shown(library) != declared_mpi:
     problems.append(f"libvarve_mpi.so shows {sorted(shown(library))}, its header declares {sorted(declared_mpi)}")
+library = tree.BUILD / "libvarve_preload.so"
+if library.exists() and shown(library) ^ exported != ALLOCATION:
+    problems.append(f"libvarve_preload.so, beside what libvarve.so shows: {sorted((shown(library) ^ exported) ^ ALLOCATION)} too many or too few")
 if not exported:
     problems.append("nothing is exported")
 tree.finish(problems, f"{len(exported - foreign)} symbols of varve, {len(foreign)} of the C library")

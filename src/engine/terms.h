@@ -1,0 +1,28 @@
+/* What `varve run` and libvarve_preload.so have agreed on: names in the environment of the program that is run, and the lines in
+ * which the program's side tells what happens.
+ *
+ * Each event is one line, appended by one write: a word, the epoch, and, for the last four, a sentence.
+ *
+ *	restored 17             the heap is that of epoch 17
+ *	fresh 0                 there was nothing to restore
+ *	taken 18                a checkpoint; the program goes on
+ *	durable 18              it will survive
+ *	failed 18 SENTENCE      it will not; the program goes on
+ *	damaged 17 SENTENCE     the epoch cannot be read: an older one may do
+ *	refused 17 SENTENCE     it can, but the program is not the one it was, or has allocated otherwise
+ *	                        (after both the program exits with VV_TERMS_REFUSED)
+ *	unable 0 SENTENCE       no checkpoints can be taken (the store, MPI); the program goes on without */
+#ifndef VV_ENGINE_TERMS_H
+#define VV_ENGINE_TERMS_H
+
+#define VV_TERMS_STORE "VARVE_RUN_STORE"
+#define VV_TERMS_LINEAGE "VARVE_RUN_LINEAGE"
+#define VV_TERMS_RESTART "VARVE_RUN_RESTART" /* "latest" (the default), "none", or the number of an epoch */
+#define VV_TERMS_GLOBALS "VARVE_RUN_GLOBALS" /* "1": .data and .bss of the executable belong to the state */
+#define VV_TERMS_OUTSIDE "VARVE_RUN_OUTSIDE" /* further libraries whose memory is not part of the state: names between colons */
+#define VV_TERMS_EVENTS "VARVE_RUN_EVENTS"   /* the file that events are appended to; only rank 0 writes */
+#define VV_TERMS_ARENA "VARVE_RUN_ARENA"     /* where the heap lies, in hexadecimal; the same for all runs of a lineage */
+
+enum { VV_TERMS_REFUSED = 76 }; /* exit status */
+
+#endif

@@ -1,0 +1,335 @@
+/* malloc and its family, as the program and its libraries call them. Who calls decides whose memory it is (caller.h); what is given back or
+ * resized is told by its address. */
+#undef _FORTIFY_SOURCE
+#pragma GCC visibility push(default) /* what these headers declare is what we export */
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int __asprintf_chk(char **out, int flag, const char *fmt, ...);
+int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap);
+char *__strdup(const char *s);
+char *__strndup(const char *s, size_t n);
+ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
+#pragma GCC visibility pop
+
+#include "preload/caller.h"
+#include "preload/heap.h"
+#include <errno.h>
+#include <unistd.h>
+
+/* the C library's own heap */
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+void __libc_free(void *p);
+
+static inline bool is_usual(uintptr_t caller)
+{
+	return __builtin_expect(caller - vv_heap.program < vv_heap.n_program || caller - vv_heap.runtime < vv_heap.n_runtime, 1);
+}
+
+static bool decide(uintptr_t caller)
+{
+	return (is_usual(caller) || vv_caller_is_program(caller)) && (vv_heap_is_settled() || vv_heap_settle());
+}
+
+/* Does the caller, at this address, get memory of the heap? */
+static inline bool is_for_program(uintptr_t caller)
+{
+	return (is_usual(caller) && vv_heap_is_settled()) || decide(caller);
+}
+
+#define FOR_PROGRAM() is_for_program((uintptr_t)__builtin_return_address(0))
+
+/* Before other constructors: where things lie must not depend on which of them asks first. */
+__attribute__((constructor(101))) static void begin(void)
+{
+	vv_caller_begin();
+	vv_caller_find(NULL, &vv_heap.program, &vv_heap.n_program);
+	if (!vv_caller_is_outside("libstdc++.so"))
+		vv_caller_find("libstdc++.so", &vv_heap.runtime, &vv_heap.n_runtime);
+	vv_heap_begin();
+}
+
+void *malloc(size_t n)
+{
+	return FOR_PROGRAM() ? vv_heap_alloc(n) : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	size_t all;
+
+	if (!FOR_PROGRAM())
+		return __libc_calloc(n, size);
+	if (__builtin_mul_overflow(n, size, &all)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return vv_heap_alloc_zeroed(all);
+}
+
+void free(void *p)
+{
+	if (vv_heap_owns(p))
+		vv_heap_free(p);
+	else
+		__libc_free(p);
+}
+
+static inline void *resize(void *p, size_t n, bool program)
+{
+	if (!p)
+		return program ? vv_heap_alloc(n) : __libc_malloc(n);
+	if (!vv_heap_owns(p))
+		return __libc_realloc(p, n);
+	if (n)
+		return vv_heap_resize(p, n);
+	vv_heap_free(p);
+	return NULL;
+}
+
+void *realloc(void *p, size_t n)
+{
+	return resize(p, n, !p && FOR_PROGRAM());
+}
+
+void *reallocarray(void *p, size_t n, size_t size)
+{
+	size_t all;
+
+	if (!__builtin_mul_overflow(n, size, &all))
+		return resize(p, all, !p && FOR_PROGRAM());
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* As the C library has it: any alignment is rounded up to a power of two. */
+static inline void *aligned(size_t align, size_t n, bool program)
+{
+	size_t power = VV_HEAP_GRAIN;
+
+	if (!program)
+		return __libc_memalign(align, n);
+	while (power < align && power <= SIZE_MAX / 4)
+		power *= 2;
+	return vv_heap_alloc_aligned(power, n);
+}
+
+void *memalign(size_t align, size_t n)
+{
+	return aligned(align, n, FOR_PROGRAM());
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+	return aligned(align, n, FOR_PROGRAM());
+}
+
+int posix_memalign(void **out, size_t align, size_t n)
+{
+	int saved = errno;
+	void *p;
+
+	if (align < sizeof(void *) || (align & (align - 1)))
+		return EINVAL;
+	p = aligned(align, n, FOR_PROGRAM());
+	errno = saved;
+	if (!p)
+		return ENOMEM;
+	*out = p;
+	return 0;
+}
+
+void *valloc(size_t n)
+{
+	return aligned((size_t)getpagesize(), n, FOR_PROGRAM());
+}
+
+void *pvalloc(size_t n)
+{
+	size_t page = (size_t)getpagesize();
+
+	return aligned(page, (n + page - 1) & ~(page - 1), FOR_PROGRAM());
+}
+
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+size_t malloc_usable_size(void *p)
+{
+	static _Atomic(void *) real;
+	void *f = atomic_load_explicit(&real, memory_order_relaxed);
+
+	if (!p)
+		return 0;
+	if (vv_heap_owns(p))
+		return vv_heap_room(p);
+	if (!f) {
+		f = next("malloc_usable_size");
+		atomic_store_explicit(&real, f, memory_order_relaxed);
+	}
+	return ((size_t (*)(void *))f)(p);
+}
+
+/* ---- what the C library allocates for its caller -------------------------------------------------------------------------- */
+
+static char *duplicate(const char *s, size_t n, bool program)
+{
+	char *p = program ? vv_heap_alloc(n + 1) : __libc_malloc(n + 1);
+
+	if (p) {
+		memcpy(p, s, n);
+		p[n] = 0;
+	}
+	return p;
+}
+
+char *strdup(const char *s)
+{
+	return duplicate(s, strlen(s), FOR_PROGRAM());
+}
+
+char *__strdup(const char *s)
+{
+	return duplicate(s, strlen(s), FOR_PROGRAM());
+}
+
+char *strndup(const char *s, size_t n)
+{
+	return duplicate(s, strnlen(s, n), FOR_PROGRAM());
+}
+
+char *__strndup(const char *s, size_t n)
+{
+	return duplicate(s, strnlen(s, n), FOR_PROGRAM());
+}
+
+static int print(char **out, const char *fmt, va_list ap, bool program)
+{
+	va_list again;
+	char *p;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	p = n < 0 ? NULL : program ? vv_heap_alloc((size_t)n + 1) : __libc_malloc((size_t)n + 1);
+	if (!p)
+		return -1;
+	*out = p;
+	return vsnprintf(p, (size_t)n + 1, fmt, ap);
+}
+
+int vasprintf(char **out, const char *fmt, va_list ap)
+{
+	return print(out, fmt, ap, FOR_PROGRAM());
+}
+
+int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap)
+{
+	(void)flag;
+	return print(out, fmt, ap, FOR_PROGRAM());
+}
+
+int asprintf(char **out, const char *fmt, ...)
+{
+	bool program = FOR_PROGRAM();
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = print(out, fmt, ap, program);
+	va_end(ap);
+	return n;
+}
+
+int __asprintf_chk(char **out, int flag, const char *fmt, ...)
+{
+	bool program = FOR_PROGRAM();
+	va_list ap;
+	int n;
+
+	(void)flag;
+	va_start(ap, fmt);
+	n = print(out, fmt, ap, program);
+	va_end(ap);
+	return n;
+}
+
+/* The C library makes the line longer by realloc, which goes by the address. */
+static ssize_t read_line(const char *name, char **line, size_t *room, int end, FILE *f, bool program)
+{
+	typedef ssize_t fn(char **, size_t *, int, FILE *);
+
+	if (program && line && room && !*line) {
+		*line = vv_heap_alloc(128);
+		*room = *line ? 128 : 0;
+	}
+	return ((fn *)next(name))(line, room, end, f);
+}
+
+ssize_t getline(char **line, size_t *room, FILE *f)
+{
+	return read_line("getdelim", line, room, '\n', f, FOR_PROGRAM());
+}
+
+ssize_t getdelim(char **line, size_t *room, int end, FILE *f)
+{
+	return read_line("getdelim", line, room, end, f, FOR_PROGRAM());
+}
+
+ssize_t __getdelim(char **line, size_t *room, int end, FILE *f)
+{
+	return read_line("getdelim", line, room, end, f, FOR_PROGRAM());
+}
+
+int dlclose(void *handle)
+{
+	int rc = ((int (*)(void *))next("dlclose"))(handle);
+
+	vv_caller_forget();
+	return rc;
+}
+
+/* ---- threads: numbered by who makes them, not by who comes first ------------------------------------------------------------- */
+
+struct birth {
+	void *(*fn)(void *);
+	void *arg;
+	unsigned number;
+};
+
+static void *live(void *arg)
+{
+	struct birth b = *(struct birth *)arg;
+
+	__libc_free(arg);
+	vv_heap_name_thread(b.number);
+	return b.fn(b.arg);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = next("pthread_create");
+	struct birth *b;
+	int rc;
+
+	if (!FOR_PROGRAM())
+		return real(thread, attr, fn, arg);
+	b = __libc_malloc(sizeof(*b));
+	if (!b)
+		return EAGAIN;
+	*b = (struct birth){ fn, arg, vv_heap_next_thread() };
+	rc = real(thread, attr, live, b);
+	if (rc)
+		__libc_free(b);
+	return rc;
+}

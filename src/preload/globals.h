@@ -1,0 +1,21 @@
+/* The variables of the executable: its writable memory, without what the loader has put there. */
+#ifndef VV_PRELOAD_GLOBALS_H
+#define VV_PRELOAD_GLOBALS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { VV_GLOBALS_MAX = 8 };
+
+struct vv_globals {
+	struct {
+		uint64_t lo, size;
+	} part[VV_GLOBALS_MAX];
+	uint32_t n;
+};
+
+void vv_globals_find(struct vv_globals *out);
+/* Variables of libraries that lie in the executable (stdout, environ): fn is called for each. */
+void vv_globals_borrowed(int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg);
+
+#endif

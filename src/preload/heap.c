@@ -1,0 +1,394 @@
+#include "preload/heap.h"
+#include "base/err.h"
+#include "engine/terms.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TIB ((size_t)1 << 40)
+#define GIB ((size_t)1 << 30)
+#define MIB ((size_t)1 << 20)
+
+enum { LATER_ARENAS = 16 };
+
+static const uintptr_t usual_place = (uintptr_t)32 << 40; /* far from what the kernel maps, with 47 bits or 48 */
+static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = 4 * TIB;
+
+struct lane {
+	extent_hooks_t hooks; /* first: jemalloc hands back a pointer to it */
+	pthread_mutex_t lock;
+	uintptr_t lo;
+	size_t size, used, open; /* open: writable memory */
+};
+
+struct vv_heap vv_heap = { .phase = VV_HEAP_NONE };
+__thread int vv_heap_settled;
+static struct lane lane[VV_HEAP_LANES];
+static unsigned startup_arena[VV_HEAP_LATER], later_arena[LATER_ARENAS]; /* jemalloc's number of it, and 1; 0: not made yet */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_uint threads;
+static char trouble[200];
+
+static __thread unsigned my_number __attribute__((tls_model("initial-exec"))); /* of this thread, and 1 */
+
+/* Objects lie where they lay only if nothing depends on time or chance: no offsets at random, and what decays does so later. Two
+ * dumps of one program differ least if free memory is not kept for long. */
+const char *vv_je_malloc_conf = "narenas:1,oversize_threshold:0,percpu_arena:disabled,background_thread:false";
+
+size_t vv_heap_mark_size(uint8_t mark)
+{
+	unsigned lg = mark < 2 ? 0 : ((mark - 2u) >> 2) + 4;
+
+	return mark < 2 ? VV_HEAP_GRAIN : (size_t)(5 + ((mark - 2u) & 3)) << (lg - 2);
+}
+
+/* ---- lanes -------------------------------------------------------------------------------------------------------------- */
+
+/* 64 pieces of 16 MiB, then of 256 MiB, then, from 64 GiB on, of 4 GiB. */
+static size_t piece_at(size_t offset)
+{
+	return offset < GIB ? 16 * MIB : offset < 64 * GIB ? 256 * MIB : 4 * GIB;
+}
+
+size_t vv_heap_piece(unsigned l, size_t i, uintptr_t *lo)
+{
+	size_t small = i < 64 ? i : 64, middle = i < 64 ? 0 : i - 64 < 252 ? i - 64 : 252, large = i - small - middle;
+	size_t offset = small * 16 * MIB + middle * 256 * MIB + large * 4 * GIB;
+
+	*lo = lane[l].lo + offset;
+	return piece_at(offset);
+}
+
+size_t vv_heap_used(unsigned l)
+{
+	size_t n;
+
+	pthread_mutex_lock(&lane[l].lock);
+	n = lane[l].used;
+	pthread_mutex_unlock(&lane[l].lock);
+	return n;
+}
+
+size_t vv_heap_lane_size(unsigned l)
+{
+	return lane[l].size;
+}
+
+static bool make_writable(uintptr_t lo, size_t n)
+{
+	return mprotect((void *)lo, n, PROT_READ | PROT_WRITE) == 0;
+}
+
+/* Under its lock. Whole pieces, so that a region never changes its length; untouched memory costs nothing. */
+static bool reach(struct lane *l, size_t n)
+{
+	while (l->open < n) {
+		size_t piece = piece_at(l->open);
+
+		if (!make_writable(l->lo + l->open, piece) ||
+		    !make_writable((uintptr_t)vv_heap_mark((void *)(l->lo + l->open)), piece / VV_HEAP_GRAIN))
+			return false;
+		l->open += piece;
+	}
+	l->used = n > l->used ? n : l->used;
+	return true;
+}
+
+int vv_heap_reach(unsigned l, size_t n)
+{
+	bool ok;
+
+	if (n > lane[l].size)
+		return vv_err_set(VV_EINVAL, "a heap of %zu bytes does not fit into the range", n);
+	pthread_mutex_lock(&lane[l].lock);
+	ok = reach(&lane[l], n);
+	pthread_mutex_unlock(&lane[l].lock);
+	return ok ? 0 : vv_err_sys(errno, "memory for a heap of %zu bytes", n);
+}
+
+/* ---- jemalloc's hooks: extents are cut from the end of a lane, and never given back ------------------------------------------- */
+
+static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t align, bool *zero, bool *commit, unsigned arena)
+{
+	struct lane *l = (struct lane *)hooks;
+	uintptr_t p;
+	bool ok;
+
+	(void)arena;
+	(void)zero; /* it is */
+	pthread_mutex_lock(&l->lock);
+	p = (l->lo + l->used + align - 1) & ~(uintptr_t)(align - 1);
+	ok = (!at || (uintptr_t)at == p) && p - l->lo <= l->size && n <= l->size - (p - l->lo) && reach(l, p + n - l->lo);
+	pthread_mutex_unlock(&l->lock);
+	*commit = true;
+	*zero = true;
+	return ok ? (void *)p : NULL;
+}
+
+/* "No": jemalloc keeps it, to give it out again. */
+static bool extent_dalloc(extent_hooks_t *hooks, void *p, size_t n, bool committed, unsigned arena)
+{
+	(void)hooks, (void)p, (void)n, (void)committed, (void)arena;
+	return true;
+}
+
+/* Our own madvise: what a checkpoint has not stored yet is saved first. */
+static bool extent_purge(extent_hooks_t *hooks, void *p, size_t size, size_t offset, size_t n, unsigned arena)
+{
+	(void)hooks, (void)size, (void)arena;
+	return madvise((char *)p + offset, n, MADV_DONTNEED) != 0;
+}
+
+static bool extent_split(extent_hooks_t *hooks, void *p, size_t size, size_t a, size_t b, bool committed, unsigned arena)
+{
+	(void)hooks, (void)p, (void)size, (void)a, (void)b, (void)committed, (void)arena;
+	return false;
+}
+
+static bool extent_merge(extent_hooks_t *hooks, void *a, size_t na, void *b, size_t nb, bool committed, unsigned arena)
+{
+	(void)hooks, (void)a, (void)na, (void)b, (void)nb, (void)committed, (void)arena;
+	return false;
+}
+
+static const extent_hooks_t extent_hooks = {
+	.alloc = extent_alloc,
+	.dalloc = extent_dalloc,
+	.purge_forced = extent_purge,
+	.split = extent_split,
+	.merge = extent_merge,
+};
+
+/* ---- arenas --------------------------------------------------------------------------------------------------------------- */
+
+/* How long free memory is kept; -1: for ever, so that what is used again does not depend on time. */
+static void set_decay(unsigned arena, ssize_t ms)
+{
+	ssize_t then = ms < 0 ? ms : 0; /* pages that the kernel may take, of which we have none */
+	char name[64];
+
+	snprintf(name, sizeof(name), "arena.%u.dirty_decay_ms", arena);
+	vv_je_mallctl(name, NULL, NULL, &ms, sizeof(ms));
+	snprintf(name, sizeof(name), "arena.%u.muzzy_decay_ms", arena);
+	vv_je_mallctl(name, NULL, NULL, &then, sizeof(then));
+}
+
+/* jemalloc's own records are kept out of the range. 0: it would not. */
+static unsigned make_arena(struct lane *l)
+{
+	struct { /* arena_config_t, which jemalloc's header does not show */
+		extent_hooks_t *hooks;
+		bool records_by_hooks;
+	} config = { &l->hooks, false };
+	unsigned arena;
+	size_t n = sizeof(arena);
+
+	if (vv_je_mallctl("experimental.arenas_create_ext", &arena, &n, &config, sizeof(config)) != 0)
+		return 0;
+	if (l != &lane[VV_HEAP_LATER])
+		set_decay(arena, -1);
+	return arena + 1;
+}
+
+/* This thread allocates as the phase asks. What its cache holds is of the phase before, or of the C library's early days: given back. */
+static bool settle(int phase)
+{
+	unsigned *arena, bind;
+
+	if (my_number == 0)
+		my_number = vv_heap_next_thread() + 1;
+	if (phase == VV_HEAP_STARTUP) {
+		unsigned n = my_number - 1;
+
+		n = n < VV_HEAP_LATER ? n : 1 + n % (VV_HEAP_LATER - 1);
+		arena = &startup_arena[n];
+	} else {
+		arena = &later_arena[my_number % LATER_ARENAS];
+	}
+	pthread_mutex_lock(&making);
+	if (*arena == 0)
+		*arena = make_arena(phase == VV_HEAP_STARTUP ? &lane[arena - startup_arena] : &lane[VV_HEAP_LATER]);
+	bind = *arena;
+	pthread_mutex_unlock(&making);
+	if (bind == 0)
+		return false;
+	bind--;
+	vv_je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+	if (vv_je_mallctl("thread.arena", NULL, NULL, &bind, sizeof(bind)) != 0)
+		return false;
+	vv_heap_settled = phase;
+	return true;
+}
+
+bool vv_heap_settle(void)
+{
+	int phase;
+
+	vv_heap_begin();
+	phase = atomic_load(&vv_heap.phase);
+	if (phase != VV_HEAP_NONE && (vv_heap_settled == phase || settle(phase)))
+		return true;
+	errno = ENOMEM;
+	return false;
+}
+
+unsigned vv_heap_next_thread(void)
+{
+	return atomic_fetch_add(&threads, 1);
+}
+
+void vv_heap_name_thread(unsigned number)
+{
+	my_number = number + 1;
+}
+
+/* ---- objects -------------------------------------------------------------------------------------------------------------- */
+
+void *vv_heap_alloc_zeroed(size_t n)
+{
+	return vv_heap_marked(vv_je_calloc(1, vv_heap_rounded(n)), n);
+}
+
+void *vv_heap_alloc_aligned(size_t align, size_t n)
+{
+	return vv_heap_marked(vv_je_memalign(align, vv_heap_rounded(n)), n);
+}
+
+size_t vv_heap_room(const void *p)
+{
+	return vv_heap_adopted(p) ? vv_heap_mark_size(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
+}
+
+static void *move(void *p, size_t n)
+{
+	size_t room = vv_heap_room(p);
+	void *q;
+
+	if (n <= room && n >= room / 2)
+		return p;
+	q = vv_heap_alloc(n);
+	if (q) {
+		memcpy(q, p, n < room ? n : room);
+		vv_heap_free(p);
+	}
+	return q;
+}
+
+/* An object of start-up keeps its extent for ever after: it would have another one when the program is started again. The mark goes before
+ * the object does: who gets its memory next sets it anew. */
+void *vv_heap_resize(void *p, size_t n)
+{
+	uint8_t before = *vv_heap_mark(p);
+	void *q;
+
+	if (!vv_heap_is_settled() && !vv_heap_settle())
+		return NULL;
+	if (vv_heap_adopted(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo))
+		return move(p, n);
+	*vv_heap_mark(p) = 0;
+	q = vv_je_realloc(p, vv_heap_rounded(n));
+	*vv_heap_mark(q ? q : p) = q ? vv_heap_mark_of(n) : before;
+	return q;
+}
+
+/* ---- its life --------------------------------------------------------------------------------------------------------------- */
+
+const char *vv_heap_trouble(void)
+{
+	return trouble;
+}
+
+static bool read_place(uintptr_t *at)
+{
+	const char *text = getenv(VV_TERMS_ARENA);
+	char *end = NULL;
+
+	*at = usual_place;
+	if (!text || !*text)
+		return true;
+	errno = 0;
+	*at = strtoull(text, &end, 16);
+	if (errno == 0 && *end == 0 && *at && *at % GIB == 0)
+		return true;
+	snprintf(trouble, sizeof(trouble), VV_TERMS_ARENA "=%.40s is no address: hexadecimal, a multiple of 40000000", text);
+	return false;
+}
+
+static void begin(void)
+{
+	size_t size = main_lane + (VV_HEAP_LATER - 1) * thread_lane + later_lane, all = size + size / VV_HEAP_GRAIN;
+	uintptr_t at, next;
+	void *p;
+
+	if (!read_place(&at))
+		return;
+	p = mmap((void *)at, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != (void *)at) {
+		snprintf(trouble, sizeof(trouble), "%zu GiB of addresses at %#zx cannot be had (%s): is there a limit (ulimit -v)?",
+			 all / GIB, (size_t)at, p == MAP_FAILED ? strerror(errno) : "taken");
+		if (p != MAP_FAILED)
+			munmap(p, all);
+		return;
+	}
+	next = at;
+	for (unsigned i = 0; i < VV_HEAP_LANES; i++) {
+		size_t n = i == 0 ? main_lane : i == VV_HEAP_LATER ? later_lane : thread_lane;
+
+		lane[i] = (struct lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = n };
+		next += n;
+	}
+	vv_heap.lo = at;
+	vv_heap.mark = (uint8_t *)at + size;
+	vv_heap.size = size;
+	je_opt_cache_oblivious = false;
+	my_number = vv_heap_next_thread() + 1;
+	if (settle(VV_HEAP_STARTUP))
+		atomic_store(&vv_heap.phase, VV_HEAP_STARTUP);
+	else
+		snprintf(trouble, sizeof(trouble), "this jemalloc makes no arenas of another's memory (5.3 or later does)");
+}
+
+void vv_heap_begin(void)
+{
+	pthread_once(&once, begin);
+}
+
+void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
+{
+	for (unsigned i = 0; i < VV_HEAP_LATER; i++) {
+		uintptr_t at = lane[i].lo, end = at + vv_heap_used(i);
+
+		while (at < end) {
+			uint8_t mark = *vv_heap_mark((void *)at);
+			size_t step = mark < 2 ? VV_HEAP_GRAIN : vv_heap_mark_size((uint8_t)(mark - 1));
+
+			if (mark)
+				fn(arg, at, mark);
+			at += step & ~(size_t)(VV_HEAP_GRAIN - 1);
+		}
+	}
+}
+
+void vv_heap_run(bool adopted)
+{
+	if (adopted) {
+		struct lane *l = &lane[VV_HEAP_LATER];
+
+		vv_heap.adopted = l->lo;
+		vv_heap.n_adopted = l->used;
+	}
+	for (unsigned i = 0; i < VV_HEAP_LATER; i++)
+		if (startup_arena[i])
+			set_decay(startup_arena[i] - 1, 10000);
+	atomic_store(&vv_heap.phase, VV_HEAP_RUNNING);
+}
+
+void vv_heap_disown(uintptr_t at)
+{
+	vv_je_free((void *)at);
+}

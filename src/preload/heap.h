@@ -1,0 +1,138 @@
+/* The heap of a program that runs under libvarve_preload.so: jemalloc, whose memory comes from a range at a fixed address, so that
+ * it is the program's state and nothing else, and lies where it lay when the program is started again.
+ *
+ * What the program allocates until its first checkpoint (its start-up) goes into lanes of the range, one for each thread, in an order
+ * that depends on the program alone: started again, it finds every object where it was. What it allocates later goes into one more
+ * lane. At a restart that lane's objects come back without having been allocated: they are *adopted*, jemalloc does not know them,
+ * and gives out memory beyond them.
+ *
+ * A byte for each 16 bytes of the range tells where an object begins, and how large it is: the *marks*. They are state, too. */
+#ifndef VV_PRELOAD_HEAP_H
+#define VV_PRELOAD_HEAP_H
+
+#include "preload/jemalloc.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	VV_HEAP_LANES = 65,    /* of start-up 64; the last is for what comes later */
+	VV_HEAP_LATER = 64,
+	VV_HEAP_GRAIN = 16,    /* no two objects begin in one */
+};
+
+enum vv_heap_phase {
+	VV_HEAP_UNKNOWN, /* what a new thread knows */
+	VV_HEAP_NONE,    /* there is none: everything goes to the C library */
+	VV_HEAP_STARTUP,
+	VV_HEAP_RUNNING, /* after the first checkpoint, or the restart */
+};
+
+/* What every malloc and free looks at, side by side. */
+struct vv_heap {
+	uintptr_t program, runtime; /* the executable, and C++'s library, whose operator new it calls: most callers are there */
+	size_t n_program, n_runtime;
+	uintptr_t lo;
+	size_t size;
+	uint8_t *mark;
+	uintptr_t adopted; /* the bytes from here, so many, are adopted */
+	size_t n_adopted;
+	_Atomic(int) phase;
+};
+extern struct vv_heap vv_heap __attribute__((visibility("hidden")));
+/* The phase that this thread allocates for; only one in which there is a heap. */
+extern __thread int vv_heap_settled __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+static inline bool vv_heap_owns(const void *p)
+{
+	return (uintptr_t)p - vv_heap.lo < vv_heap.size;
+}
+
+static inline bool vv_heap_adopted(const void *p)
+{
+	return (uintptr_t)p - vv_heap.adopted < vv_heap.n_adopted;
+}
+
+static inline uint8_t *vv_heap_mark(const void *p)
+{
+	return &vv_heap.mark[((uintptr_t)p - vv_heap.lo) / VV_HEAP_GRAIN];
+}
+
+/* The size as a mark, 1..: four steps to a doubling. And the largest size with that mark: what the object has room for at least. */
+static inline uint8_t vv_heap_mark_of(size_t n)
+{
+	unsigned lg = 63 - (unsigned)__builtin_clzll(((unsigned long long)n - 1) | 8);
+
+	return n <= VV_HEAP_GRAIN ? 1 : (uint8_t)(2 + ((lg - 4) << 2) + (((n - 1) >> (lg - 2)) & 3));
+}
+
+size_t vv_heap_mark_size(uint8_t mark);
+
+/* Makes this thread ready to allocate; false, with ENOMEM, if it cannot be, or there is no heap. */
+bool vv_heap_settle(void);
+
+static inline bool vv_heap_is_settled(void)
+{
+	return __builtin_expect(vv_heap_settled == atomic_load_explicit(&vv_heap.phase, memory_order_relaxed), 1);
+}
+
+/* As malloc and its like, by a thread that is settled. jemalloc has objects of 8 bytes, for which the marks are too coarse. */
+static inline size_t vv_heap_rounded(size_t n)
+{
+	return n < VV_HEAP_GRAIN ? VV_HEAP_GRAIN : n;
+}
+
+static inline void *vv_heap_marked(void *p, size_t n)
+{
+	if (__builtin_expect(p != NULL, 1))
+		*vv_heap_mark(p) = vv_heap_mark_of(n);
+	return p;
+}
+
+static inline void *vv_heap_alloc(size_t n)
+{
+	return vv_heap_marked(vv_je_malloc(vv_heap_rounded(n)), n);
+}
+
+/* Memory of adopted objects is not used again; jemalloc has never heard of it. */
+static inline void vv_heap_free(void *p)
+{
+	*vv_heap_mark(p) = 0;
+	if (__builtin_expect(!vv_heap_adopted(p), 1))
+		vv_je_free(p);
+}
+
+void *vv_heap_alloc_zeroed(size_t n);
+void *vv_heap_alloc_aligned(size_t align, size_t n);
+void *vv_heap_resize(void *p, size_t n); /* p is the heap's, n > 0 */
+size_t vv_heap_room(const void *p);
+
+/* Where it lies is told by VV_TERMS_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_trouble. */
+void vv_heap_begin(void);
+const char *vv_heap_trouble(void); /* "" if there is a heap */
+
+/* Threads have numbers in the order in which they were made: this makes one for a new thread, and this tells it. */
+unsigned vv_heap_next_thread(void);
+void vv_heap_name_thread(unsigned number);
+
+/* ---- for checkpoints ---------------------------------------------------------------------------------------------------- */
+
+/* Pieces of a lane, each a region, with their marks: piece `i` begins at *at, from the lane's beginning; returns its length. They grow with
+ * the lane, so that there are never many. */
+size_t vv_heap_piece(unsigned lane, size_t i, uintptr_t *lo);
+/* The bytes of a lane that were handed to jemalloc. */
+size_t vv_heap_used(unsigned lane);
+/* Makes the first n bytes of a lane writable memory, and their marks; n counts as used. */
+int vv_heap_reach(unsigned lane, size_t n);
+size_t vv_heap_lane_size(unsigned lane);
+
+/* Start-up is over: calls fn for every object of it, in the order of addresses. */
+void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg);
+/* From now on memory comes from the last lane; after a restart, from beyond what it holds. `adopted`: what it holds was put there, and not
+ * allocated. */
+void vv_heap_run(bool adopted);
+/* Gives back an object of start-up that the restored state does not have. */
+void vv_heap_disown(uintptr_t at);
+
+#endif

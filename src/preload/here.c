@@ -1,0 +1,252 @@
+/* varve_checkpoint_here: the one line. It opens the session that `varve run` has asked for in the environment, puts the state back at the
+ * first call if there is one, and takes checkpoints at later ones. */
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/session.h"
+#include "engine/terms.h"
+#include "preload/state.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <varve/varve_here.h>
+
+#undef varve_checkpoint_here
+#undef varve_protect_here
+#undef varve_except_here
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct varve *session;
+static pid_t owner;  /* whose session it is: not that of its children */
+static int unable;   /* the session could not be had: this error, in these words */
+static struct vv_err_state reason;
+static int events = -1;
+
+/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+
+static void tell(const char *word, uint64_t epoch, const char *sentence)
+{
+	char line[1200];
+	int n = snprintf(line, sizeof(line), "%s %" PRIu64 "%s%.1024s\n", word, epoch, *sentence ? " " : "", sentence);
+
+	if (events < 0 || n <= 0 || (session && session->rank != 0))
+		return;
+	for (int i = 0; i < n - 1; i++)
+		line[i] = line[i] == '\n' ? ' ' : line[i];
+	if (write(events, line, (size_t)n) != n)
+		vv_log_warn("an event could not be told: %s", line);
+}
+
+static void tell_done(void *arg, uint64_t epoch, int rc)
+{
+	(void)arg;
+	tell(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "");
+}
+
+static void open_events(void)
+{
+	const char *path = getenv(VV_TERMS_EVENTS);
+
+	if (path && *path)
+		events = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+}
+
+/* ---- the session --------------------------------------------------------------------------------------------------------------- */
+
+static void close_session(void)
+{
+	struct varve *v = session;
+
+	if (!v || owner != getpid())
+		return;
+	if (varve_close(v) != 0)
+		vv_log_warn("%s", varve_last_error());
+	session = NULL;
+	unable = vv_err_set(VV_EINVAL, "varve_checkpoint_here: the program is at its end");
+	vv_err_save(unable, &reason);
+}
+
+static void at_end(void *arg)
+{
+	(void)arg;
+	close_session();
+}
+
+/* Does the program speak MPI now? Asked without being linked with any. */
+static bool speaks_mpi(void)
+{
+	int (*initialized)(int *) = (int (*)(int *))dlsym(RTLD_DEFAULT, "MPI_Initialized");
+	int (*finalized)(int *) = (int (*)(int *))dlsym(RTLD_DEFAULT, "MPI_Finalized");
+	int yes = 0, over = 0;
+
+	return initialized && finalized && initialized(&yes) == 0 && yes && finalized(&over) == 0 && !over;
+}
+
+/* Beside this library, or wherever the loader looks. */
+static void *load_mpi(void)
+{
+	static const char name[] = "libvarve_mpi.so.0";
+	char path[PATH_MAX];
+	const char *slash;
+	Dl_info self;
+	void *p = NULL;
+
+	if (dladdr((void *)&load_mpi, &self) && (slash = strrchr(self.dli_fname, '/'))) {
+		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
+		p = dlopen(path, RTLD_NOW);
+	}
+	return p ? p : dlopen(name, RTLD_NOW);
+}
+
+static int open_mpi(const char *store, const char *lineage)
+{
+	void *library = load_mpi();
+	int (*open_world)(const char *, const char *, const char *, void (*)(void *), void *, varve **);
+
+	open_world = library ? (__typeof__(open_world))dlsym(library, "varve_open_world") : NULL;
+	if (!open_world) {
+		const char *why = dlerror();
+
+		return vv_err_set(VV_ENOTSUP, "this is an MPI program, and libvarve_mpi cannot be loaded: %s", why ? why : "an older one");
+	}
+	return open_world(store, lineage, NULL, at_end, NULL, &session);
+}
+
+static int open_session(void)
+{
+	const char *store = getenv(VV_TERMS_STORE), *lineage = getenv(VV_TERMS_LINEAGE);
+	int rc;
+
+	if (!store || !*store || !lineage || !*lineage)
+		return vv_err_set(VV_EINVAL, "varve_checkpoint_here: no store is named; start the program by `varve run`");
+	rc = speaks_mpi() ? open_mpi(store, lineage) : varve_open(store, lineage, NULL, &session);
+	if (rc == 0)
+		varve_on_done(session, tell_done, NULL);
+	return rc;
+}
+
+/* ---- the first call ------------------------------------------------------------------------------------------------------------- */
+
+static int which_epoch(uint64_t *epoch, bool *none)
+{
+	const char *text = getenv(VV_TERMS_RESTART);
+	char *end = NULL;
+
+	*epoch = VARVE_LATEST;
+	*none = text && strcmp(text, "none") == 0;
+	if (!text || !*text || *none || strcmp(text, "latest") == 0)
+		return 0;
+	*epoch = strtoull(text, &end, 10);
+	return *end == 0 && *epoch && *epoch != VARVE_LATEST ?
+		       0 : vv_err_set(VV_EINVAL, VV_TERMS_RESTART "=%.40s: latest, none or the number of an epoch", text);
+}
+
+/* The program as it is must not go on as if it were new: it would lay epochs over those that it could not read. */
+static void refuse(int rc, uint64_t epoch)
+{
+	bool damaged = rc == VV_EDAMAGED || rc == VV_EIO || rc == VV_ENOENT;
+
+	if (!session || session->rank == 0)
+		fprintf(stderr, "varve: epoch %" PRIu64 " cannot be restored: %s\n", epoch, varve_last_error());
+	tell(damaged ? "damaged" : "refused", epoch, varve_last_error());
+	_exit(VV_TERMS_REFUSED);
+}
+
+static int restore(void)
+{
+	uint64_t epoch = VARVE_LATEST;
+	bool none = false, touched = false;
+	int rc = which_epoch(&epoch, &none);
+
+	if (rc == 0 && !none)
+		rc = vv_state_restore(session, epoch, &touched);
+	if (rc < 0)
+		refuse(rc, epoch == VARVE_LATEST ? varve_epoch(session) : epoch);
+	if (rc > 0)
+		tell("restored", varve_epoch(session), "");
+	else
+		tell("fresh", 0, "");
+	return rc;
+}
+
+static int begin(void)
+{
+	const char *globals = getenv(VV_TERMS_GLOBALS);
+	int rc;
+
+	owner = getpid();
+	open_events();
+	rc = open_session();
+	if (rc == 0)
+		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
+	if (rc) {
+		vv_err_save(rc, &reason);
+		vv_log_warn("no checkpoints are taken: %s", reason.message);
+		tell("unable", 0, reason.message);
+		varve_close(session);
+		session = NULL;
+		unable = rc;
+		return vv_err_restore(&reason);
+	}
+	atexit(close_session);
+	rc = restore();
+	return rc ? rc : vv_state_start(session);
+}
+
+/* ---- later ones ------------------------------------------------------------------------------------------------------------------- */
+
+static int take(void)
+{
+	int rc = varve_due(session);
+
+	if (rc <= 0)
+		return rc;
+	rc = vv_state_declare(session);
+	if (rc == 0)
+		rc = varve_checkpoint(session);
+	if (rc == 0)
+		tell("taken", varve_epoch(session), "");
+	else
+		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
+	return rc;
+}
+
+static int call(void)
+{
+	int rc = 0;
+
+	if (owner && owner != getpid())
+		return 0;
+	if (unable)
+		return vv_err_restore(&reason);
+	if (!session) {
+		rc = begin();
+		if (rc)
+			return rc;
+	}
+	return take();
+}
+
+VARVE_API int varve_checkpoint_here(void)
+{
+	int rc;
+
+	pthread_mutex_lock(&lock);
+	rc = call();
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+VARVE_API int varve_protect_here(const char *name, void *p, size_t len)
+{
+	return vv_state_protect(name, p, len);
+}
+
+VARVE_API int varve_except_here(void *p, size_t len)
+{
+	return vv_state_except(p, len);
+}

@@ -1,0 +1,20 @@
+/* jemalloc as it is linked into libvarve_preload.so: from the distribution's static library, its names out of the program's way
+ * (cmake/VarvePreload.cmake). */
+#ifndef VV_PRELOAD_JEMALLOC_H
+#define VV_PRELOAD_JEMALLOC_H
+
+#include <jemalloc/jemalloc.h>
+#include <stdbool.h>
+
+void *vv_je_malloc(size_t n);
+void *vv_je_calloc(size_t n, size_t size);
+void *vv_je_realloc(void *p, size_t n);
+void *vv_je_memalign(size_t align, size_t n);
+void vv_je_free(void *p);
+size_t vv_je_malloc_usable_size(const void *p);
+int vv_je_mallctl(const char *name, void *old, size_t *n_old, void *value, size_t n);
+extern const char *vv_je_malloc_conf;
+/* Large objects begin at offsets by chance. An option for this was forgotten in 5.3.0, so it is set where jemalloc keeps it, before it starts. */
+extern bool je_opt_cache_oblivious;
+
+#endif

@@ -1,0 +1,338 @@
+#include "preload/state.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "core/digest.h"
+#include "engine/ranks.h"
+#include "engine/session.h"
+#include "preload/census.h"
+#include "preload/globals.h"
+#include "preload/heap.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PLAN "heap.plan"
+#define CENSUS "heap.census"
+
+/* What must be known of a state before it can be put back. A region as it is: memory is of one kind of machine anyway. */
+struct plan {
+	char magic[8];
+	uint32_t version, page;
+	uint64_t heap, program, library; /* where they lie */
+	struct vv_digest executable;
+	uint64_t used[VV_HEAP_LANES];
+	uint64_t census_bytes, census_objects;
+	struct vv_globals globals;
+};
+
+enum { VERSION = 1 };
+static const char magic[8] = "varvHEAP";
+
+struct named {
+	char *name; /* NULL: an exception */
+	void *p;
+	size_t len;
+};
+
+static struct plan plan;
+static struct vv_census census;
+static struct named *named;
+static size_t n_named, named_cap;
+static size_t declared[VV_HEAP_LANES]; /* pieces */
+static bool begun;
+
+static int add(const char *name, void *p, size_t len)
+{
+	int rc;
+
+	if (begun)
+		return vv_err_set(VV_EINVAL, "what belongs to the state is said before the first varve_checkpoint_here");
+	rc = vv_mem_room(&named, n_named, &named_cap, sizeof(*named));
+	if (rc)
+		return rc;
+	named[n_named] = (struct named){ name ? vv_mem_strdup(name) : NULL, p, len };
+	if (name && !named[n_named].name)
+		return VV_ENOMEM;
+	n_named++;
+	return 0;
+}
+
+int vv_state_protect(const char *name, void *p, size_t len)
+{
+	if (!name || !*name || (!p && len))
+		return vv_err_set(VV_EINVAL, "varve_protect_here: a name and memory are needed");
+	if (strncmp(name, "heap.", 5) == 0 || strncmp(name, "heap/", 5) == 0 || strncmp(name, "marks/", 6) == 0 || strncmp(name, "globals/", 8) == 0)
+		return vv_err_set(VV_EINVAL, "varve_protect_here: '%s' is a name of the heap's own", name);
+	return add(name, p, len);
+}
+
+int vv_state_except(void *p, size_t len)
+{
+	return p || !len ? add(NULL, p, len) : vv_err_set(VV_EINVAL, "varve_except_here: no memory (NULL)");
+}
+
+static int except_borrowed(void *arg, uintptr_t lo, size_t n)
+{
+	(void)arg;
+	return add(NULL, (void *)lo, n);
+}
+
+/* ---- what the program is ---------------------------------------------------------------------------------------------------- */
+
+static int digest_executable(struct vv_digest *out)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *p;
+
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		int error = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return vv_err_sys(error, "the executable (/proc/self/exe)");
+	}
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (p == MAP_FAILED)
+		return vv_err_sys(errno, "the executable (/proc/self/exe)");
+	vv_digest_xxh3(p, (size_t)st.st_size, out);
+	munmap(p, (size_t)st.st_size);
+	return 0;
+}
+
+int vv_state_begin(struct varve *v, bool globals)
+{
+	int rc = vv_heap_trouble()[0] ? vv_err_set(VV_ENOTSUP, "the heap is not captured: %s", vv_heap_trouble()) : 0;
+
+	if (rc == 0)
+		rc = digest_executable(&plan.executable);
+	memcpy(plan.magic, magic, sizeof(magic));
+	plan.version = VERSION;
+	plan.page = (uint32_t)sysconf(_SC_PAGESIZE);
+	plan.heap = vv_heap.lo;
+	plan.program = vv_heap.program;
+	plan.library = (uint64_t)(uintptr_t)&puts;
+	if (rc == 0 && globals) {
+		vv_globals_find(&plan.globals);
+		vv_globals_borrowed(except_borrowed, NULL);
+	}
+	begun = true;
+	vv_heap_walk(vv_census_add, &census);
+	rc = rc ? rc : census.rc;
+	plan.census_bytes = census.n;
+	plan.census_objects = census.objects;
+	return rc ? rc : varve_protect(v, PLAN, &plan, sizeof(plan));
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------------------------------ */
+
+static int declare_lane(struct varve *v, unsigned lane, size_t used)
+{
+	int rc = 0;
+
+	while (rc == 0) {
+		char name[64];
+		uintptr_t lo, first;
+		size_t n = vv_heap_piece(lane, declared[lane], &lo);
+
+		vv_heap_piece(lane, 0, &first);
+		if (lo - first >= used)
+			break;
+		snprintf(name, sizeof(name), "heap/%02u/%05zu", lane, declared[lane]);
+		rc = varve_protect(v, name, (void *)lo, n);
+		snprintf(name, sizeof(name), "marks/%02u/%05zu", lane, declared[lane]);
+		if (rc == 0)
+			rc = varve_protect(v, name, vv_heap_mark((void *)lo), n / VV_HEAP_GRAIN);
+		if (rc == 0)
+			declared[lane]++;
+	}
+	return rc;
+}
+
+int vv_state_declare(struct varve *v)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < VV_HEAP_LANES; i++) {
+		plan.used[i] = vv_heap_used(i);
+		rc = declare_lane(v, i, plan.used[i]);
+	}
+	return rc;
+}
+
+/* All but the heap. */
+static int declare_others(struct varve *v)
+{
+	int rc = varve_protect(v, CENSUS, census.p, census.n);
+	char name[32];
+
+	for (uint32_t i = 0; rc == 0 && i < plan.globals.n; i++) {
+		snprintf(name, sizeof(name), "globals/%u", i);
+		rc = varve_protect(v, name, (void *)(uintptr_t)plan.globals.part[i].lo, plan.globals.part[i].size);
+	}
+	for (size_t i = 0; rc == 0 && i < n_named; i++)
+		if (named[i].name)
+			rc = varve_protect(v, named[i].name, named[i].p, named[i].len);
+	return rc;
+}
+
+int vv_state_start(struct varve *v)
+{
+	vv_heap_run(false);
+	return declare_others(v);
+}
+
+/* ---- the way back ---------------------------------------------------------------------------------------------------------------- */
+
+static int check_plan(const struct plan *now, const struct plan *then)
+{
+	if (memcmp(then->magic, magic, sizeof(magic)) != 0 || then->version != VERSION)
+		return vv_err_set(VV_EMISMATCH, "the heap was stored by another version of varve");
+	if (memcmp(&then->executable, &now->executable, sizeof(now->executable)) != 0)
+		return vv_err_set(VV_EMISMATCH, "the executable is not the one whose heap was stored: it was built anew, or is another program");
+	if (then->heap != now->heap || then->page != now->page)
+		return vv_err_set(VV_EMISMATCH, "the heap lay at %#" PRIx64 " with pages of %u bytes, it lies at %#" PRIx64 " with pages of %u", then->heap,
+				  then->page, now->heap, now->page);
+	if (then->program != now->program || then->library != now->library)
+		return vv_err_set(VV_EMISMATCH, "the program or the C library lies at another address (%#" PRIx64 " and %#" PRIx64 "; it was %#" PRIx64 " and %#" PRIx64
+				  "): start it by `varve run`, which switches address randomisation off, with the same libraries",
+				  now->program, now->library, then->program, then->library);
+	if (memcmp(&then->globals, &now->globals, sizeof(now->globals)) != 0)
+		return vv_err_set(VV_EMISMATCH, "variables of the executable were %s: use --globals as before", then->globals.n ? "stored, and now are not asked for" :
+				  "not stored, and now are asked for");
+	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
+		if (then->used[i] > vv_heap_lane_size(i))
+			return vv_err_set(VV_EDAMAGED, "the plan of the heap is damaged");
+	if (then->census_bytes != now->census_bytes && then->census_bytes > ((uint64_t)1 << 40))
+		return vv_err_set(VV_EDAMAGED, "the plan of the heap is damaged");
+	return 0;
+}
+
+/* All ranks can go on, or none does. */
+static int agree(struct varve *v, int rc)
+{
+	return v->group ? vv_ranks_agree(v->group, v->group->comm, rc) : rc;
+}
+
+/* Fills the regions that are declared. VARVE_LATEST never comes here: a state is of one epoch. */
+static int fill(struct varve *v, uint64_t epoch)
+{
+	int rc = varve_restart(v, epoch);
+
+	return rc < 0 ? rc : 0;
+}
+
+static int check_census(struct varve *v, uint64_t epoch, uint64_t bytes)
+{
+	struct vv_census then = { .n = bytes };
+	int rc = 0;
+
+	then.p = vv_mem_new(bytes + 1, 1);
+	rc = agree(v, then.p ? varve_protect(v, CENSUS, then.p, bytes) : VV_ENOMEM);
+	if (rc == 0)
+		rc = fill(v, epoch);
+	if (rc == 0)
+		rc = agree(v, vv_census_compare(&census, &then));
+	varve_unprotect(v, CENSUS);
+	vv_census_fini(&then);
+	return rc;
+}
+
+static int reach_all(void)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < VV_HEAP_LANES; i++)
+		if (plan.used[i])
+			rc = vv_heap_reach(i, plan.used[i]);
+	return rc;
+}
+
+/* Objects of start-up that had been freed by then: the allocator hears of it now. */
+static int give_back(void)
+{
+	struct vv_census_cursor c = { census.p, census.p + census.n, 0, 0 };
+	int more;
+
+	while ((more = vv_census_next(&c)) > 0)
+		if (*vv_heap_mark((void *)(uintptr_t)c.at) == 0)
+			vv_heap_disown(c.at);
+	return more;
+}
+
+/* Around what overwrites it. */
+static int keep_exceptions(uint8_t **out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_named; i++)
+		n += named[i].name ? 0 : named[i].len;
+	*out = vv_mem_new(n + 1, 1);
+	if (!*out)
+		return VV_ENOMEM;
+	n = 0;
+	for (size_t i = 0; i < n_named; i++)
+		if (!named[i].name) {
+			memcpy(*out + n, named[i].p, named[i].len);
+			n += named[i].len;
+		}
+	return 0;
+}
+
+static void put_exceptions(const uint8_t *from)
+{
+	for (size_t i = 0; i < n_named; i++)
+		if (!named[i].name) {
+			memcpy(named[i].p, from, named[i].len);
+			from += named[i].len;
+		}
+}
+
+/* The point of no return is passed when all ranks are ready for it. */
+static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
+{
+	uint8_t *kept = NULL;
+	int rc = reach_all();
+
+	if (rc == 0)
+		rc = keep_exceptions(&kept);
+	if (rc == 0)
+		rc = declare_others(v);
+	if (rc == 0)
+		rc = vv_state_declare(v);
+	rc = agree(v, rc);
+	*touched = rc == 0;
+	if (rc == 0)
+		rc = fill(v, epoch);
+	if (rc == 0) {
+		put_exceptions(kept);
+		vv_heap_run(true);
+		rc = give_back();
+	}
+	vv_mem_free(kept);
+	return rc;
+}
+
+int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
+{
+	struct plan now = plan;
+	int rc = varve_restart(v, epoch); /* of the plan alone */
+
+	if (rc <= 0)
+		return rc;
+	epoch = varve_epoch(v);
+	rc = agree(v, check_plan(&now, &plan));
+	if (rc == 0)
+		rc = check_census(v, epoch, plan.census_bytes);
+	if (rc == 0)
+		rc = overwrite(v, epoch, touched);
+	return rc ? rc : 1;
+}
