@@ -25,6 +25,7 @@ static struct state {
 	uint64_t random, sum;
 	struct object slot[SLOTS];
 } *st; /* the variable is not saved; where it points to is the same each time */
+static void *volatile more;
 
 static uint64_t draw(void)
 {
@@ -64,7 +65,7 @@ static size_t size(void)
 {
 	uint64_t kind = draw() % 100;
 
-	return kind < 60 ? draw() % 200 : kind < 90 ? draw() % 8000 : kind < 99 ? draw() % 100000 : draw() % 3000000;
+	return kind < 60 ? draw() % 200 : kind < 90 ? draw() % 8000 : kind < 99 ? draw() % 100000 : draw() % 400000;
 }
 
 static void make(struct object *o)
@@ -131,7 +132,7 @@ int main(int argc, char **argv)
 	useconds_t nap = argc > 2 ? (useconds_t)atol(argv[2]) : 0;
 
 	if (argc > 3)
-		free(malloc(1)), (void)!malloc((size_t)atol(argv[3]));
+		more = malloc((size_t)atol(argv[3]));
 	st = calloc(1, sizeof(*st));
 	st->random = 88172645463325252u;
 	for (int i = 0; i < SLOTS / 4; i++)

@@ -1,0 +1,97 @@
+/* Every way to allocate gives memory of the heap to the program, and of the C library's to a library of it. */
+#include <dirent.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int bad;
+
+static void expect(const char *what, int ok)
+{
+	if (!ok)
+		printf("wrong: %s\n", what);
+	bad += !ok;
+}
+
+static int is_heap(const void *p)
+{
+	return (uintptr_t)p >> 40 >= 0x20 && (uintptr_t)p >> 40 < 0x30;
+}
+
+static void check_sizes(void)
+{
+	for (size_t n = 0; n < 200000; n = n < 300 ? n + 1 : n * 9 / 8) {
+		char *p = malloc(n), *q;
+
+		memset(p, 1, n);
+		expect("malloc: room", malloc_usable_size(p) >= n);
+		expect("malloc: alignment", (uintptr_t)p % 16 == 0);
+		q = realloc(p, n * 2 + 1);
+		for (size_t i = 0; i < n; i++)
+			if (q[i] != 1) {
+				expect("realloc: content", 0);
+				break;
+			}
+		free(q);
+	}
+}
+
+static void check_errors(void)
+{
+	volatile size_t much = SIZE_MAX - 100, half = SIZE_MAX / 2;
+	void *p = &bad;
+
+	errno = 0;
+	expect("malloc: too much", !malloc(much) && errno == ENOMEM);
+	errno = 0;
+	expect("calloc: overflow", !calloc(half, 3) && errno == ENOMEM);
+	errno = 0;
+	expect("reallocarray: overflow", !reallocarray(NULL, half, 3) && errno == ENOMEM);
+	errno = 0;
+	expect("posix_memalign: no power of two", posix_memalign(&p, 24, 100) == EINVAL && p == &bad && errno == 0);
+	expect("posix_memalign: too much", posix_memalign(&p, 64, much) == ENOMEM && p == &bad);
+	p = malloc(100);
+	expect("realloc: too much", !realloc(p, much) && malloc_usable_size(p) >= 100);
+	free(p);
+	free(NULL);
+	expect("malloc_usable_size of nothing", malloc_usable_size(NULL) == 0);
+}
+
+int main(void)
+{
+	char *text = NULL, *line = NULL, *other = NULL;
+	size_t room = 0;
+	void *p = NULL;
+	FILE *f = tmpfile();
+	DIR *d = opendir("/");
+
+	expect("malloc", is_heap(malloc(10)));
+	expect("calloc", is_heap(calloc(3, 10)));
+	expect("realloc", is_heap(realloc(malloc(3), 100000)) && is_heap(realloc(NULL, 5)));
+	expect("reallocarray", is_heap(reallocarray(NULL, 5, 7)));
+	expect("memalign", is_heap(p = memalign(4096, 100)) && (uintptr_t)p % 4096 == 0);
+	expect("aligned_alloc", is_heap(p = aligned_alloc(256, 512)) && (uintptr_t)p % 256 == 0);
+	expect("posix_memalign", posix_memalign(&p, 1 << 21, 100) == 0 && is_heap(p) && (uintptr_t)p % (1 << 21) == 0);
+	expect("valloc", is_heap(valloc(10)));
+	expect("pvalloc", is_heap(pvalloc(10)));
+	expect("strdup", is_heap(strdup("varve")));
+	expect("strndup", is_heap(p = strndup("varve", 3)) && strcmp(p, "var") == 0);
+	expect("asprintf", asprintf(&text, "%d %s", 42, "layers") == 9 && is_heap(text) && strcmp(text, "42 layers") == 0);
+	fputs("a line that is long enough to be made longer, as lines are: ........................................................................\n"
+	      "and; another\n", f);
+	rewind(f);
+	expect("getline", getline(&line, &room, f) > 128 && is_heap(line) && room > 128);
+	room = 0;
+	expect("getdelim", getdelim(&other, &room, ';', f) == 4 && is_heap(other));
+	expect("the C library's own", !is_heap(f) && !is_heap(d));
+	closedir(d);
+	fclose(f);
+	check_sizes();
+	check_errors();
+	puts(bad ? "bad" : "good");
+	return bad != 0;
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 600 PROCESSORS 2
+"""Programs that declare nothing: killed again and again, they end with what they would have ended with; and what must not be put back is
+refused, with a reason, and nothing is lost."""
+import ctypes
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = pathlib.Path(os.environ.get("VARVE_SOURCE", HERE.parents[1]))
+BUILD = pathlib.Path(os.environ.get("VARVE_BUILD", SOURCE / "build"))
+VARVE = os.environ.get("VARVE_BIN", BUILD / "varve")
+CC, CXX, MPIEXEC = os.environ.get("CC", "cc"), os.environ.get("CXX", ""), os.environ.get("VARVE_MPIEXEC", "")
+PRELOAD = BUILD / "libvarve_preload.so"
+ADDR_NO_RANDOMIZE = 0x0040000
+LIVES = int(os.environ.get("VARVE_TEST_LIVES", "50"))
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def fixed():
+    libc.personality(ADDR_NO_RANDOMIZE)
+
+
+class Job:
+    """A program with a lineage of its own."""
+
+    def __init__(self, work, name, *command, **env):
+        self.command = [str(c) for c in command]
+        self.store, self.events, self.name = work / "store", work / f"{name}.events", name
+        self.events.touch()
+        self.env = {**os.environ, "VARVE_RUN_STORE": str(self.store), "VARVE_RUN_LINEAGE": name, "VARVE_RUN_EVENTS": str(self.events),
+                    "VARVE_KEEP": "3", "VARVE_INTERVAL": "20ms", "LD_PRELOAD": str(PRELOAD), **env}
+
+    def start(self, *args, fix=True, **env):
+        return subprocess.Popen([*self.command, *map(str, args)], env={**self.env, **env}, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, preexec_fn=fixed if fix else None, start_new_session=True)
+
+    def run(self, *args, **kw):
+        p = self.start(*args, **kw)
+        out, err = p.communicate(timeout=120)
+        return p.returncode, out, err
+
+    def told(self, word):
+        return re.findall(rf"^{word} (\d+)(?: (.*))?$", self.events.read_text(), re.M)
+
+
+def expect(what, ok, *more):
+    if not ok:
+        sys.exit(f"FAILED: {what}\n" + "\n".join(str(m) for m in more))
+
+
+def compile(work, source, *flags):
+    out = work / source.replace(".", "_")
+    compiler = CXX if source.endswith("cpp") else CC
+    flags = [*flags, "-std=c++17"] if source.endswith("cpp") else flags
+    subprocess.run([compiler, "-D_GNU_SOURCE", "-O2", "-pthread", f"-I{SOURCE / 'include'}", HERE / source, "-o", out, *flags], check=True)
+    return out
+
+
+def plain(program, *args):
+    return subprocess.run([*program, *map(str, args)], check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def children(pid):
+    """And theirs: a launcher of MPI puts its ranks into groups of their own."""
+    found = [pid]
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [d for c in task.read_text().split() for d in children(int(c))]
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+def end(p):
+    """kill -9 of the program and whatever it has started."""
+    for pid in children(p.pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    p.communicate()
+
+
+def wait_for(p, job, word, count):
+    """Until the event has been told so often, or the program has ended."""
+    limit = time.monotonic() + 60
+    while len(job.told(word)) < count and p.poll() is None and time.monotonic() < limit:
+        time.sleep(0.005)
+
+
+def kill_often(job, steps, nap, want, lives=LIVES):
+    """Each life ends at any moment, some while it begins; every third goes on until it has a checkpoint to its name. The last one may live."""
+    for life in range(lives):
+        durable = len(job.told("durable"))
+        begun = len(job.told("restored")) + len(job.told("fresh"))
+        p = job.start(steps, nap)
+        if life % 3 == 0:
+            wait_for(p, job, "durable", durable + 1)
+        elif life % 3 == 1:
+            wait_for(p, job, "(?:restored|fresh)", begun + 1)
+        time.sleep(random.uniform(0, 0.1))
+        expect(f"{job.name}: life {life} came to no bad end by itself", p.poll() in (None, 0), *p.communicate() if p.poll() else "")
+        end(p)
+    status, out, err = job.run(steps, 0)
+    expect(f"{job.name}: the right result after {lives} deaths", (status, out) == (0, want), status, out, want, err)
+    restored = [int(e) for e, _ in job.told("restored")]
+    expect(f"{job.name}: it went on from checkpoints", len(set(restored)) > 3 and restored == sorted(restored), restored)
+    print(f"{job.name}: {lives} deaths, restored {len(restored)} times from {len(set(restored))} epochs, the last {restored[-1]}")
+
+
+def check_killed(work):
+    for source, steps, nap in (("here_objects.c", 600, 3000), ("here_threads.c", 600, 3000), ("here_containers.cpp", 900, 3000)):
+        if source.endswith("cpp") and not CXX:
+            print("no C++ compiler: its program is left out")
+            continue
+        program = compile(work, source)
+        want = plain([program], steps)
+        job = Job(work, program.name, program)
+        status, out, err = job.run(steps, VARVE_RUN_LINEAGE=f"{program.name}.once")
+        expect(f"{program.name}: the same without a death", (status, out) == (0, want), status, out, want, err)
+        kill_often(job, steps, nap, want)
+
+
+def check_globals(work):
+    program = compile(work, "here_globals.c")
+    want = plain([program], 300)
+    job = Job(work, "globals", program, VARVE_RUN_GLOBALS="1")
+    kill_often(job, 300, 3000, want, lives=12)
+    status, _, err = job.run(300, VARVE_RUN_GLOBALS="0")
+    expect("globals that were stored must be asked for", status == 76 and "--globals" in err, status, err)
+
+
+def check_ranks(work):
+    if not MPIEXEC or not (BUILD / "libvarve_preload_mpi.so").exists():
+        print("no MPI: its program is left out")
+        return
+    wrapper = shutil.which("mpicc")
+    if not wrapper:
+        print("no mpicc: the program with MPI is left out")
+        return
+    program = work / "here_ranks"
+    subprocess.run([wrapper, "-D_GNU_SOURCE", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_ranks.c", "-o", program], check=True)
+    want = plain([MPIEXEC, "-n", "2", program], 80)
+    # the launcher itself is not a program to be captured: each rank is started by env
+    job = Job(work, "ranks", MPIEXEC, "-n", "2", "env", f"LD_PRELOAD={PRELOAD}", program, LD_PRELOAD="")
+    kill_often(job, 80, 10000, want, lives=12)
+
+
+def check_refusals(work):
+    program = compile(work, "here_objects.c")
+    job = Job(work, "refusals", program)
+    p = job.start(100000, 1000)
+    while not job.told("durable"):
+        time.sleep(0.02)
+    end(p)
+    before = len(job.told("durable"))
+
+    status, out, err = job.run(5, 0, 100000)
+    expect("other allocations", status == 76 and re.search(r"there is .* and was .*; in all, \d+ objects", err), status, err)
+    expect("the event tells of it", job.told("refused") and not job.told("damaged"), job.events.read_text())
+
+    other = work / "other"
+    subprocess.run([CC, "-D_GNU_SOURCE", "-O1", f"-I{SOURCE / 'include'}", HERE / "here_objects.c", "-o", other], check=True)
+    status, _, err = Job(work, "refusals", other).run(5)
+    expect("another executable", status == 76 and "executable" in err, status, err)
+
+    if pathlib.Path("/proc/sys/kernel/randomize_va_space").read_text().strip() != "0":
+        status, _, err = job.run(5, fix=False)
+        expect("another place", status == 76 and "randomisation" in err, status, err)
+    status, _, err = job.run(5, VARVE_RUN_ARENA="300000000000")
+    expect("another place for the heap", status == 76 and "0x300000000000" in err, status, err)
+    status, _, err = job.run(5, VARVE_RUN_RESTART="oops")
+    expect("a wrong word", status == 76 and "VARVE_RUN_RESTART" in err, status, err)
+    status, _, err = job.run(5, VARVE_RUN_RESTART="99999")
+    expect("an epoch that is not there", status == 76 and "99999" in err, status, err)
+    expect("nothing was taken meanwhile", len(job.told("durable")) == before)
+    check_damage(work, job)
+
+
+def check_damage(work, job):
+    """Whatever is damaged of the newest epoch: it is refused, and an older one does."""
+    epoch = max(int(e) for e, _ in job.told("durable"))
+    layers = sorted(job.store.glob(f"refusals/**/*{epoch}*"), key=lambda f: f.stat().st_size)
+    whole = layers[-1].read_bytes()
+    for at in (len(whole) // 3, len(whole) // 2, len(whole) - 40):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x55
+        layers[-1].write_bytes(damaged)
+        status, _, err = job.run(5, VARVE_RUN_RESTART=str(epoch))
+        expect(f"damage at {at} of {len(whole)}", status in (76, 0), status, err)
+        if status == 0:
+            continue  # in what is not read at a restart, or can be mended
+        expect("damage is called damage", job.told("damaged"), job.events.read_text(), err)
+    layers[-1].write_bytes(whole)
+    status, _, err = job.run(5)
+    expect("whole again", status == 0, status, err)
+
+
+def check_without(work):
+    program = compile(work, "here_objects.c")
+    want = plain([program], 20)
+    status, out, err = Job(work, "without", program).run(20, VARVE_RUN_STORE="")
+    expect("without a store it warns, and says so", status == 4 and "varve run" in err, status, err)
+    if pathlib.Path("/usr/bin/prlimit").exists():
+        job = Job(work, "limited", "/usr/bin/prlimit", "--as=8000000000", program)
+        status, out, err = job.run(20)
+        expect("with a limit of addresses it says so", status == 4 and "ulimit -v" in err, status, err)
+    family = compile(work, "here_family.c")
+    status, out, err = Job(work, "family", family).run()
+    expect("every way to allocate", (status, out) == (0, "good\n"), out, err)
+    return want
+
+
+if not PRELOAD.exists():
+    print("libvarve_preload is not built: no jemalloc here, or a sanitizer")
+    sys.exit(77)
+random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
+with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
+    folder = pathlib.Path(folder)
+    for check in (check_without, check_refusals, check_globals, check_ranks, check_killed):
+        began = time.monotonic()
+        check(folder)
+        print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+print("ok")
