@@ -35,4 +35,11 @@ function(varve_add_preload)
   target_link_libraries(varve_preload PRIVATE varve_flags varve_depends ${renamed})
   target_link_options(varve_preload PRIVATE LINKER:--exclude-libs,libvv_jemalloc.a LINKER:--no-undefined)
   set_target_properties(varve_preload PROPERTIES C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C INSTALL_RPATH $ORIGIN)
+
+  # What it loads into MPI programs: libvarve_mpi, but with libvarve_preload for its libvarve.
+  if(VV_HAVE_MPI)
+    add_library(varve_preload_mpi MODULE $<TARGET_OBJECTS:varve_mpi_objects>)
+    target_link_libraries(varve_preload_mpi PRIVATE MPI::MPI_C)
+    set_target_properties(varve_preload_mpi PROPERTIES LINKER_LANGUAGE C)
+  endif()
 endfunction()

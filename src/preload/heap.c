@@ -1,5 +1,6 @@
 #include "preload/heap.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "engine/terms.h"
 #include <errno.h>
 #include <pthread.h>
@@ -259,6 +260,50 @@ void *vv_heap_alloc_aligned(size_t align, size_t n)
 	return vv_heap_marked(vv_je_memalign(align, vv_heap_rounded(n)), n);
 }
 
+/* ---- adopted ones: how many objects lie in each stretch of their memory; when there is none left, the kernel has it back ---------- */
+
+enum { STRETCH = 1 << 16 };
+static _Atomic(uint32_t) *users;
+
+static void each_stretch(uintptr_t at, uint8_t mark, void (*fn)(size_t stretch))
+{
+	size_t first = (at - vv_heap.adopted) / STRETCH, last = (at + vv_heap_mark_size(mark) - 1 - vv_heap.adopted) / STRETCH;
+	size_t end = (vv_heap.n_adopted + STRETCH - 1) / STRETCH;
+
+	for (size_t i = first; i <= last && i < end; i++)
+		fn(i);
+}
+
+static void enter(size_t stretch)
+{
+	atomic_fetch_add_explicit(&users[stretch], 1, memory_order_relaxed);
+}
+
+static void leave(size_t stretch)
+{
+	uintptr_t lo = vv_heap.adopted + stretch * STRETCH;
+
+	if (atomic_fetch_sub_explicit(&users[stretch], 1, memory_order_relaxed) == 1 && lo + STRETCH <= vv_heap.adopted + vv_heap.n_adopted)
+		madvise((void *)lo, STRETCH, MADV_DONTNEED);
+}
+
+void vv_heap_free_adopted(void *p)
+{
+	uint8_t mark = *vv_heap_mark(p);
+
+	if (!mark)
+		abort(); /* freed twice, or never allocated */
+	*vv_heap_mark(p) = 0;
+	if (users)
+		each_stretch((uintptr_t)p, mark, leave);
+}
+
+static void count(void *arg, uintptr_t at, uint8_t mark)
+{
+	(void)arg;
+	each_stretch(at, mark, enter);
+}
+
 size_t vv_heap_room(const void *p)
 {
 	return vv_heap_adopted(p) ? vv_heap_mark_size(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
@@ -358,30 +403,40 @@ void vv_heap_begin(void)
 	pthread_once(&once, begin);
 }
 
+static void walk(const struct lane *l, size_t used, void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
+{
+	for (uintptr_t at = l->lo, end = at + used; at < end;) {
+		uint8_t mark = *vv_heap_mark((void *)at);
+		size_t least = mark < 2 ? VV_HEAP_GRAIN : vv_heap_mark_size((uint8_t)(mark - 1)); /* no object begins inside another */
+
+		if (mark)
+			fn(arg, at, mark);
+		at += least & ~(size_t)(VV_HEAP_GRAIN - 1);
+	}
+}
+
 void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 {
-	for (unsigned i = 0; i < VV_HEAP_LATER; i++) {
-		uintptr_t at = lane[i].lo, end = at + vv_heap_used(i);
+	for (unsigned i = 0; i < VV_HEAP_LATER; i++)
+		walk(&lane[i], vv_heap_used(i), fn, arg);
+}
 
-		while (at < end) {
-			uint8_t mark = *vv_heap_mark((void *)at);
-			size_t step = mark < 2 ? VV_HEAP_GRAIN : vv_heap_mark_size((uint8_t)(mark - 1));
+/* Where there is no memory to count in, nothing is given back. */
+static void adopt(void)
+{
+	struct lane *l = &lane[VV_HEAP_LATER];
 
-			if (mark)
-				fn(arg, at, mark);
-			at += step & ~(size_t)(VV_HEAP_GRAIN - 1);
-		}
-	}
+	vv_heap.adopted = l->lo;
+	vv_heap.n_adopted = l->used;
+	users = l->used ? vv_mem_map((l->used + STRETCH - 1) / STRETCH * sizeof(*users)) : NULL;
+	if (users)
+		walk(l, l->used, count, NULL);
 }
 
 void vv_heap_run(bool adopted)
 {
-	if (adopted) {
-		struct lane *l = &lane[VV_HEAP_LATER];
-
-		vv_heap.adopted = l->lo;
-		vv_heap.n_adopted = l->used;
-	}
+	if (adopted)
+		adopt();
 	for (unsigned i = 0; i < VV_HEAP_LATER; i++)
 		if (startup_arena[i])
 			set_decay(startup_arena[i] - 1, 10000);

@@ -95,12 +95,17 @@ static inline void *vv_heap_alloc(size_t n)
 	return vv_heap_marked(vv_je_malloc(vv_heap_rounded(n)), n);
 }
 
-/* Memory of adopted objects is not used again; jemalloc has never heard of it. */
+/* jemalloc has never heard of adopted objects: their memory goes back to the kernel. */
+void vv_heap_free_adopted(void *p);
+
 static inline void vv_heap_free(void *p)
 {
-	*vv_heap_mark(p) = 0;
-	if (__builtin_expect(!vv_heap_adopted(p), 1))
+	if (__builtin_expect(vv_heap_adopted(p), 0)) {
+		vv_heap_free_adopted(p);
+	} else {
+		*vv_heap_mark(p) = 0;
 		vv_je_free(p);
+	}
 }
 
 void *vv_heap_alloc_zeroed(size_t n);

@@ -89,17 +89,17 @@ static bool speaks_mpi(void)
 /* Beside this library, or wherever the loader looks. */
 static void *load_mpi(void)
 {
-	static const char name[] = "libvarve_mpi.so.0";
+	static const char name[] = "libvarve_preload_mpi.so";
 	char path[PATH_MAX];
 	const char *slash;
 	Dl_info self;
-	void *p = NULL;
 
 	if (dladdr((void *)&load_mpi, &self) && (slash = strrchr(self.dli_fname, '/'))) {
 		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
-		p = dlopen(path, RTLD_NOW);
+		if (access(path, R_OK) == 0)
+			return dlopen(path, RTLD_NOW);
 	}
-	return p ? p : dlopen(name, RTLD_NOW);
+	return dlopen(name, RTLD_NOW);
 }
 
 static int open_mpi(const char *store, const char *lineage)
@@ -111,7 +111,7 @@ static int open_mpi(const char *store, const char *lineage)
 	if (!open_world) {
 		const char *why = dlerror();
 
-		return vv_err_set(VV_ENOTSUP, "this is an MPI program, and libvarve_mpi cannot be loaded: %s", why ? why : "an older one");
+		return vv_err_set(VV_ENOTSUP, "this is an MPI program, and libvarve_preload_mpi cannot be loaded: %s", why ? why : "an older one");
 	}
 	return open_world(store, lineage, NULL, at_end, NULL, &session);
 }

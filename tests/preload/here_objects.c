@@ -1,7 +1,7 @@
 /* A program that checks itself, for test_here.py: objects of all sizes come, change their size and go, each filled by a rule; what it ends
  * with depends on every step. All of its state is on the heap; none of it is declared.
  *
- *	here_objects STEPS [NAP_US [SHIFT]]    SHIFT: allocates that much more at its start */
+ *	here_objects STEPS [NAP_US [SHIFT [EVERY]]]    SHIFT: allocates that much more at its start; EVERY: steps between checkpoints */
 #include <malloc.h>
 #include <signal.h>
 #include <stdint.h>
@@ -130,8 +130,9 @@ int main(int argc, char **argv)
 {
 	long steps = argc > 1 ? atol(argv[1]) : 50;
 	useconds_t nap = argc > 2 ? (useconds_t)atol(argv[2]) : 0;
+	long every = argc > 4 ? atol(argv[4]) : 1;
 
-	if (argc > 3)
+	if (argc > 3 && atol(argv[3]))
 		more = malloc((size_t)atol(argv[3]));
 	st = calloc(1, sizeof(*st));
 	st->random = 88172645463325252u;
@@ -141,7 +142,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < PER_STEP; i++)
 			change(&st->slot[draw() % SLOTS]);
 		st->step++;
-		if (varve_checkpoint_here() < 0)
+		if (st->step % every == 0 && varve_checkpoint_here() < 0)
 			return 4;
 		usleep(nap);
 	}
