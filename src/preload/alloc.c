@@ -16,35 +16,17 @@ char *__strndup(const char *s, size_t n);
 ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #pragma GCC visibility pop
 
+#include "preload/alloc.h"
 #include "preload/caller.h"
-#include "preload/heap.h"
 #include <errno.h>
 #include <unistd.h>
 
-/* the C library's own heap */
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t n);
-void *__libc_memalign(size_t align, size_t n);
-void __libc_free(void *p);
-
-static inline bool is_usual(uintptr_t caller)
+bool vv_alloc_decide(uintptr_t caller)
 {
-	return __builtin_expect(caller - vv_heap.program < vv_heap.n_program || caller - vv_heap.runtime < vv_heap.n_runtime, 1);
+	return (vv_alloc_is_usual(caller) || vv_caller_is_program(caller)) && (vv_heap_is_settled() || vv_heap_settle());
 }
 
-static bool decide(uintptr_t caller)
-{
-	return (is_usual(caller) || vv_caller_is_program(caller)) && (vv_heap_is_settled() || vv_heap_settle());
-}
-
-/* Does the caller, at this address, get memory of the heap? */
-static inline bool is_for_program(uintptr_t caller)
-{
-	return (is_usual(caller) && vv_heap_is_settled()) || decide(caller);
-}
-
-#define FOR_PROGRAM() is_for_program((uintptr_t)__builtin_return_address(0))
+#define FOR_PROGRAM() vv_alloc_is_for_program((uintptr_t)__builtin_return_address(0))
 
 /* Before other constructors: where things lie must not depend on which of them asks first. */
 __attribute__((constructor(101))) static void begin(void)
@@ -76,10 +58,7 @@ void *calloc(size_t n, size_t size)
 
 void free(void *p)
 {
-	if (vv_heap_owns(p))
-		vv_heap_free(p);
-	else
-		__libc_free(p);
+	vv_alloc_free(p);
 }
 
 static inline void *resize(void *p, size_t n, bool program)

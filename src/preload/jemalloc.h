@@ -11,6 +11,7 @@ void *vv_je_calloc(size_t n, size_t size);
 void *vv_je_realloc(void *p, size_t n);
 void *vv_je_memalign(size_t align, size_t n);
 void vv_je_free(void *p);
+void vv_je_sdallocx(void *p, size_t n, int flags);
 size_t vv_je_malloc_usable_size(const void *p);
 int vv_je_mallctl(const char *name, void *old, size_t *n_old, void *value, size_t n);
 extern const char *vv_je_malloc_conf;

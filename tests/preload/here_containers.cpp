@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <unistd.h>
@@ -98,6 +99,12 @@ int main(int argc, char **argv)
 	auto nap = useconds_t(argc > 2 ? atol(argv[2]) : 0);
 	auto world = std::make_unique<World>();
 
+	try { // what cannot be had is thrown, as always
+		volatile size_t much = SIZE_MAX / 4;
+		delete[] new char[much];
+		return 5;
+	} catch (const std::bad_alloc &) {
+	}
 	while (world->step < steps) {
 		world->advance();
 		if (varve_checkpoint_here() < 0)
