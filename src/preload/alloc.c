@@ -301,8 +301,9 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
 	struct birth *b;
 	int rc;
 
-	if (!FOR_PROGRAM())
+	if (!vv_caller_makes_workers((uintptr_t)__builtin_return_address(0)))
 		return real(thread, attr, fn, arg);
+	vv_heap_begin();
 	b = __libc_malloc(sizeof(*b));
 	if (!b)
 		return EAGAIN;

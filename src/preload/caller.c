@@ -86,6 +86,17 @@ bool vv_caller_is_program(uintptr_t at)
 	return program;
 }
 
+bool vv_caller_makes_workers(uintptr_t at)
+{
+	static const char *const makers[] = { "libgomp", "libomp", "libiomp", "libtbb" };
+	const char *file = file_of(at);
+
+	for (size_t i = 0; file && i < sizeof(makers) / sizeof(makers[0]); i++)
+		if (begins(base_name(file), makers[i], strlen(makers[i])))
+			return true;
+	return vv_caller_is_program(at);
+}
+
 void vv_caller_forget(void)
 {
 	for (size_t i = 0; i < PAGES; i++)
@@ -100,8 +111,26 @@ void vv_caller_begin(void)
 
 struct search {
 	const char *name;
-	uintptr_t lo, hi;
+	uintptr_t lo;
+	size_t size;
 };
+
+static size_t extent(const struct dl_phdr_info *info, uintptr_t *lo)
+{
+	uintptr_t hi = 0;
+
+	*lo = UINTPTR_MAX;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		*lo = at < *lo ? at : *lo;
+		hi = at + p->p_memsz > hi ? at + p->p_memsz : hi;
+	}
+	return hi > *lo ? hi - *lo : 0;
+}
 
 /* The executable comes first. */
 static int measure(struct dl_phdr_info *info, size_t size, void *arg)
@@ -111,26 +140,43 @@ static int measure(struct dl_phdr_info *info, size_t size, void *arg)
 	(void)size;
 	if (s->name && !begins(base_name(info->dlpi_name), s->name, strlen(s->name)))
 		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		uintptr_t lo = info->dlpi_addr + p->p_vaddr;
-
-		if (p->p_type != PT_LOAD)
-			continue;
-		s->lo = lo < s->lo ? lo : s->lo;
-		s->hi = lo + p->p_memsz > s->hi ? lo + p->p_memsz : s->hi;
-	}
+	s->size = extent(info, &s->lo);
 	return 1;
 }
 
 bool vv_caller_find(const char *name, uintptr_t *lo, size_t *size)
 {
-	struct search s = { name, UINTPTR_MAX, 0 };
+	struct search s = { .name = name };
 
 	dl_iterate_phdr(measure, &s);
-	if (s.hi <= s.lo)
+	if (s.size == 0)
 		return false;
 	*lo = s.lo;
-	*size = s.hi - s.lo;
+	*size = s.size;
 	return true;
+}
+
+struct visit {
+	void (*fn)(void *arg, const char *name, uintptr_t at, size_t size);
+	void *arg;
+};
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *name = base_name(info->dlpi_name);
+	const struct visit *v = arg;
+	uintptr_t lo;
+	size_t n = extent(info, &lo);
+
+	(void)size;
+	if (!vv_caller_is_outside(name) && strncmp(name, "linux-vdso", 10) != 0)
+		v->fn(v->arg, name, lo, n);
+	return 0;
+}
+
+void vv_caller_each_program(void (*fn)(void *arg, const char *name, uintptr_t at, size_t size), void *arg)
+{
+	struct visit v = { fn, arg };
+
+	dl_iterate_phdr(visit, &v);
 }

@@ -1,10 +1,11 @@
 #include "preload/state.h"
 #include "base/err.h"
-#include "base/fs.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/digest.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
+#include "preload/caller.h"
 #include "preload/census.h"
 #include "preload/globals.h"
 #include "preload/heap.h"
@@ -26,7 +27,7 @@ struct plan {
 	char magic[8];
 	uint32_t version, page;
 	uint64_t heap, program, library; /* where they lie */
-	struct vv_digest executable;
+	struct vv_digest executable, libraries;
 	uint64_t used[VV_HEAP_LANES];
 	uint64_t census_bytes, census_objects;
 	struct vv_globals globals;
@@ -108,6 +109,31 @@ static int digest_executable(struct vv_digest *out)
 	return 0;
 }
 
+static void add_library(void *arg, const char *name, uintptr_t at, size_t size)
+{
+	uint64_t place[2] = { at, size };
+
+	vv_digest_stream_add(arg, name, strlen(name) + 1);
+	vv_digest_stream_add(arg, place, sizeof(place));
+}
+
+/* By name, place and size: objects on the heap have pointers into them. */
+static void digest_libraries(struct vv_digest *out)
+{
+	struct vv_digest_stream s;
+
+	vv_digest_stream_init(&s);
+	vv_caller_each_program(add_library, &s);
+	vv_digest_stream_digest(&s, out);
+}
+
+/* It may have an allocator of its own, in the executable, which nothing can stand in front of. */
+static void warn_if_empty(void)
+{
+	if (census.objects == 0 && plan.globals.n == 0 && n_named == 0)
+		vv_log_warn("the program has allocated nothing that could be saved: is it linked statically, or with an allocator of its own?");
+}
+
 int vv_state_begin(struct varve *v, bool globals)
 {
 	int rc = vv_heap_trouble()[0] ? vv_err_set(VV_ENOTSUP, "the heap is not captured: %s", vv_heap_trouble()) : 0;
@@ -129,6 +155,8 @@ int vv_state_begin(struct varve *v, bool globals)
 	rc = rc ? rc : census.rc;
 	plan.census_bytes = census.n;
 	plan.census_objects = census.objects;
+	digest_libraries(&plan.libraries);
+	warn_if_empty();
 	return rc ? rc : varve_protect(v, PLAN, &plan, sizeof(plan));
 }
 
@@ -205,6 +233,9 @@ static int check_plan(const struct plan *now, const struct plan *then)
 		return vv_err_set(VV_EMISMATCH, "the program or the C library lies at another address (%#" PRIx64 " and %#" PRIx64 "; it was %#" PRIx64 " and %#" PRIx64
 				  "): start it by `varve run`, which switches address randomisation off, with the same libraries",
 				  now->program, now->library, then->program, then->library);
+	if (memcmp(&then->libraries, &now->libraries, sizeof(now->libraries)) != 0)
+		return vv_err_set(VV_EMISMATCH, "a library of the program is another one, or lies elsewhere: the same files are needed, and the same "
+				  "limit of the stack (ulimit -s), on which it depends where libraries lie");
 	if (memcmp(&then->globals, &now->globals, sizeof(now->globals)) != 0)
 		return vv_err_set(VV_EMISMATCH, "variables of the executable were %s: use --globals as before", then->globals.n ? "stored, and now are not asked for" :
 				  "not stored, and now are asked for");
