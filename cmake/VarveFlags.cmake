@@ -13,10 +13,23 @@ target_compile_options(varve_flags INTERFACE
   -ffp-contract=off
   $<$<BOOL:${VARVE_WERROR}>:-Werror>)
 
+# The same for Fortran, and for C++, in which only examples and tests are.
+add_library(varve_fortran_flags INTERFACE)
+target_compile_options(varve_fortran_flags INTERFACE $<$<BOOL:${VARVE_WERROR}>:-Werror>
+  $<$<Fortran_COMPILER_ID:GNU>:-Wall> $<$<Fortran_COMPILER_ID:GNU>:-Wextra> $<$<Fortran_COMPILER_ID:GNU>:-Wno-c-binding-type>
+  $<$<Fortran_COMPILER_ID:GNU>:-Wno-compare-reals>)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+add_library(varve_cxx_flags INTERFACE)
+target_compile_definitions(varve_cxx_flags INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX) # MPI's own C++, long withdrawn
+target_compile_options(varve_cxx_flags INTERFACE -Wall -Wextra -Wshadow -Wpointer-arith $<$<BOOL:${VARVE_WERROR}>:-Werror>)
+target_link_libraries(varve_cxx_flags INTERFACE ${CMAKE_DL_LIBS})
+
 if(VARVE_SANITIZE)
   list(JOIN VARVE_SANITIZE "," sanitizers)
-  add_compile_options($<$<COMPILE_LANGUAGE:C>:-fsanitize=${sanitizers}> $<$<COMPILE_LANGUAGE:C>:-fno-sanitize-recover=all>
-    $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${sanitizers}> $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${sanitizers})
 endif()
 if(VARVE_FUZZ)

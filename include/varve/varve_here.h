@@ -7,32 +7,55 @@
  *
  * Run by `varve run -- ./program`, the call saves all that the program has allocated, when it is time for a checkpoint. When the program
  * is started again, it does what it does until it comes to the first such call; there it finds its heap as it was. Run without varve, the
- * same program has calls that do nothing: these names are weak, and need no library to be linked. */
+ * same program has calls that do nothing: what they call is looked up when the program runs, and no library need be linked. */
 #ifndef VARVE_HERE_H
 #define VARVE_HERE_H
 
+#include <dlfcn.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define VARVE_HERE __attribute__((weak, visibility("default")))
+/* By name, at run time: a weak symbol would be settled for good when a program of a fixed address is linked (x86_64). */
+typedef void (*varve_here_fn)(void);
+
+static inline varve_here_fn varve_here_find(const char *name)
+{
+	varve_here_fn fn = NULL;
+
+	*(void **)&fn = dlsym(NULL, name); /* RTLD_DEFAULT, which not every language standard shows */
+	return fn;
+}
 
 /* 1: the heap has just become that of the epoch that the program goes on from. 0: it goes on as it was; a checkpoint was taken, or it was not
- * time for one. < 0: none could be taken; varve_last_error() says why, as does a warning.
+ * time for one. < 0: none could be taken, and a warning said why.
  * One thread calls it, of MPI programs one of each rank, and the others do not allocate or change the heap during the first call. */
-VARVE_HERE int varve_checkpoint_here(void);
+static inline int varve_checkpoint_here(void)
+{
+	int (*fn)(void) = (int (*)(void))varve_here_find("varve_checkpoint_here");
+
+	return fn ? fn() : 0;
+}
+
 /* Something outside of the heap that belongs to the state: a static or global variable. To be said before the first
  * varve_checkpoint_here, under the same name each time. `varve run --globals` says so of all of them. */
-VARVE_HERE int varve_protect_here(const char *name, void *p, size_t len);
+static inline int varve_protect_here(const char *name, void *p, size_t len)
+{
+	int (*fn)(const char *, void *, size_t) = (int (*)(const char *, void *, size_t))varve_here_find("varve_protect_here");
+
+	return fn ? fn(name, p, len) : 0;
+}
+
 /* Something in the heap, or in a variable that is protected, that must stay as this run has made it: a communicator, a file, a stream.
  * To be said before the first varve_checkpoint_here. */
-VARVE_HERE int varve_except_here(void *p, size_t len);
+static inline int varve_except_here(void *p, size_t len)
+{
+	int (*fn)(void *, size_t) = (int (*)(void *, size_t))varve_here_find("varve_except_here");
 
-#define varve_checkpoint_here() (varve_checkpoint_here ? varve_checkpoint_here() : 0)
-#define varve_protect_here(name, p, len) (varve_protect_here ? varve_protect_here(name, p, len) : 0)
-#define varve_except_here(p, len) (varve_except_here ? varve_except_here(p, len) : 0)
+	return fn ? fn(p, len) : 0;
+}
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,9 @@ static const char *architecture(void)
 static const char *const digests[] = { "xxh3", "sha256", NULL };
 static const char *const stores[] = { "dir", "mem", VV_HAVE_CURL ? "s3" : NULL, NULL };
 static const char *const comms[] = { "plug", VV_HAVE_MPI ? "mpi" : NULL, NULL };
+static const char *const languages[] = { "c", "c++", VV_HAVE_FORTRAN ? "fortran" : NULL, NULL };
 static const char *const spaces[] = { "host", VV_HAVE_CUDA ? "cuda" : NULL, NULL };
+static const char *const captures[] = { "regions", VV_HAVE_JEMALLOC ? "heap" : NULL, NULL };
 
 static void put_item(struct vv_json *j, const struct vv_conf *c, size_t i)
 {
@@ -56,6 +58,8 @@ static void put_built(struct vv_json *j)
 	put_list(j, "stores", stores);
 	put_list(j, "comms", comms);
 	put_list(j, "spaces", spaces);
+	put_list(j, "captures", captures);
+	put_list(j, "languages", languages);
 }
 
 static void say_list(struct vv_out *o, const char *const *word)
@@ -78,6 +82,10 @@ static void say_built(struct vv_out *o)
 	say_list(o, comms);
 	vv_out_printf(o, "  spaces  ");
 	say_list(o, spaces);
+	vv_out_printf(o, "  captures");
+	say_list(o, captures);
+	vv_out_printf(o, "  for     ");
+	say_list(o, languages);
 }
 
 static int say_all(struct vv_out *o, const struct vv_conf *c)

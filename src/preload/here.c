@@ -13,11 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <varve/varve_here.h>
+#include <varve/varve.h>
 
-#undef varve_checkpoint_here
-#undef varve_protect_here
-#undef varve_except_here
+/* what varve/varve_here.h looks up */
+VARVE_API int varve_checkpoint_here(void);
+VARVE_API int varve_protect_here(const char *name, void *p, size_t len);
+VARVE_API int varve_except_here(void *p, size_t len);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct varve *session;
@@ -231,7 +232,7 @@ static int call(void)
 	return take();
 }
 
-VARVE_API int varve_checkpoint_here(void)
+int varve_checkpoint_here(void)
 {
 	int rc;
 
@@ -241,12 +242,12 @@ VARVE_API int varve_checkpoint_here(void)
 	return rc;
 }
 
-VARVE_API int varve_protect_here(const char *name, void *p, size_t len)
+int varve_protect_here(const char *name, void *p, size_t len)
 {
 	return vv_state_protect(name, p, len);
 }
 
-VARVE_API int varve_except_here(void *p, size_t len)
+int varve_except_here(void *p, size_t len)
 {
 	return vv_state_except(p, len);
 }

@@ -25,6 +25,8 @@ class Config(command.Case):
         self.assertIn("dir", found["stores"])
         self.assertIn("plug", found["comms"])
         self.assertIn("host", found["spaces"])
+        self.assertEqual(found["languages"][:2], ["c", "c++"])
+        self.assertIn("  for      " + " ".join(found["languages"]) + "\n", text)
         self.assertEqual(found["digests"], ["xxh3", "sha256"])
         self.assertIn(found["version"], self.varve("--version"))
         self.assertIn(found["architecture"], text)

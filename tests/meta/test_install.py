@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An installed varve serves pkg-config and find_package, shared and static, also after its folder was moved."""
+"""An installed varve serves pkg-config and find_package, shared and static, in C, C++ and Fortran, also after its folder was moved."""
 import os
 import pathlib
 import re
@@ -10,10 +10,12 @@ import tempfile
 import tree
 
 CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
-CC = os.environ.get("CC", "cc")
+CC, CXX, FC = os.environ.get("CC", "cc"), os.environ.get("CXX", ""), os.environ.get("FC", "")
 CACHE = (tree.BUILD / "CMakeCache.txt").read_text()
-MPICC = (re.search(r"^MPI_C_COMPILER:FILEPATH=(.+)$", CACHE, re.M) or [None, "mpicc"])[1]
-BUILT_MPI = "#define VV_HAVE_MPI 1" in (tree.BUILD / "include/vv_config.h").read_text()
+MPICC, MPIFC = ((re.search(rf"^MPI_{language}_COMPILER:FILEPATH=(.+)$", CACHE, re.M) or [None, ""])[1] for language in ("C", "Fortran"))
+CONFIG = (tree.BUILD / "include/vv_config.h").read_text()
+BUILT_MPI, BUILT_FORTRAN = (f"#define VV_HAVE_{what} 1" in CONFIG for what in ("MPI", "FORTRAN"))
+BUILT_FORTRAN_MPI = (tree.BUILD / "libvarve_fortran_mpi.a").exists()
 
 
 def run(*command, **env):
@@ -31,12 +33,26 @@ def expect(what, got, wanted):
         sys.exit(1)
 
 
+def has(prefix, what, built, *names):
+    """All of these files, or none."""
+    found = {name: bool(list(prefix.rglob(name))) for name in names}
+    expect(f"of {what} installed", found, dict.fromkeys(found, built))
+    return built
+
+
 def has_mpi(prefix):
-    """The header, both libraries and the .pc file of varve_mpi: all of them, or none."""
-    found = {name: bool(list(prefix.rglob(name))) for name in
-             ("varve_mpi.h", "libvarve_mpi.so", "libvarve_mpi.a", "varve_mpi.pc", "varveMpiTargets.cmake")}
-    expect("of MPI installed", found, dict.fromkeys(found, BUILT_MPI))
-    return BUILT_MPI
+    return has(prefix, "MPI", BUILT_MPI, "varve_mpi.h", "varve_mpi.hpp", "libvarve_mpi.so", "libvarve_mpi.a", "varve_mpi.pc",
+               "varveMpiTargets.cmake")
+
+
+def has_fortran(prefix):
+    return has(prefix, "Fortran", BUILT_FORTRAN, "varve.mod", "varve_here.mod", "libvarve_fortran.a", "varve_fortran.pc",
+               "varveFortranTargets.cmake")
+
+
+def has_fortran_mpi(prefix):
+    return has(prefix, "Fortran with MPI", BUILT_FORTRAN_MPI, "varve_mpi.mod", "libvarve_fortran_mpi.a", "varve_fortran_mpi.pc",
+               "varveFortranMpiTargets.cmake")
 
 
 def expect_mpi(what, program):
@@ -45,7 +61,7 @@ def expect_mpi(what, program):
 
 def by_pkg_config(work, prefix):
     pc = next(prefix.rglob("varve.pc")).parent
-    ask = lambda *what: shlex.split(run("pkg-config", *what, "varve", PKG_CONFIG_PATH=str(pc)))
+    ask = lambda *what, name="varve": shlex.split(run("pkg-config", *what, name, PKG_CONFIG_PATH=str(pc)))
     version, libdir = ask("--modversion")[0], ask("--variable=libdir")[0]
     source, cflags = CONSUMER / "main.c", ask("--cflags")
     run(CC, "-o", work / "shared", source, *cflags, *ask("--libs"), f"-Wl,-rpath,{libdir}")
@@ -53,23 +69,39 @@ def by_pkg_config(work, prefix):
     private = [f for f in ask("--libs", "--static") if f != "-lvarve"]
     run(CC, "-o", work / "static", source, *cflags, pathlib.Path(libdir) / "libvarve.a", *private)
     expect("pkg-config, static", run(work / "static"), version)
+    flags = lambda name: [*ask("--cflags", "--libs", name=name), f"-Wl,-rpath,{libdir}"]
     if has_mpi(prefix):
-        ask_mpi = lambda *what: shlex.split(run("pkg-config", *what, "varve_mpi", PKG_CONFIG_PATH=str(pc)))
-        run(MPICC, "-o", work / "mpi", CONSUMER / "mpi.c", *ask_mpi("--cflags", "--libs"), f"-Wl,-rpath,{libdir}")
+        run(MPICC or "mpicc", "-o", work / "mpi", CONSUMER / "mpi.c", *flags("varve_mpi"))
         expect_mpi("pkg-config, MPI", work / "mpi")
+    if CXX:
+        run(CXX, "-std=c++17", "-o", work / "cpp", CONSUMER / "session.cpp", *flags("varve"))
+        expect("pkg-config, C++", run(work / "cpp"), version)
+    if has_fortran(prefix):
+        run(FC, "-o", work / "fortran", CONSUMER / "module.f90", *flags("varve_fortran"))
+        expect("pkg-config, Fortran", run(work / "fortran"), version)
+    if has_fortran_mpi(prefix):
+        run(MPIFC or "mpifort", "-o", work / "fortran_mpi", CONSUMER / "module_mpi.f90", *flags("varve_fortran_mpi"))
+        expect_mpi("pkg-config, Fortran, MPI", work / "fortran_mpi")
     return version
 
 
 def by_find_package(work, prefix, version):
     build = work / "build"
+    languages = [f"-DCMAKE_{name}_COMPILER={c}" for name, c in (("CXX", CXX), ("Fortran", FC)) if c]
     run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={CC}",
-        f"-DVARVE_VERSION_WANTED={version}")
+        f"-DVARVE_VERSION_WANTED={version}", *languages, f"-DVARVE_LANGUAGES={'CXX;' * bool(CXX)}{'Fortran' * bool(FC)}")
     run("cmake", "--build", build)
     expect("find_package, shared", run(build / "consumer"), version)
     expect("find_package, static", run(build / "consumer_static"), version)
     if has_mpi(prefix):
         expect_mpi("find_package, MPI, shared", build / "consumer_mpi")
         expect_mpi("find_package, MPI, static", build / "consumer_mpi_static")
+    if CXX:
+        expect("find_package, C++", run(build / "consumer_cpp"), version)
+    if has_fortran(prefix):
+        expect("find_package, Fortran", run(build / "consumer_fortran"), version)
+    if has_fortran_mpi(prefix):
+        expect_mpi("find_package, Fortran, MPI", build / "consumer_fortran_mpi")
 
 
 os.environ.pop("DESTDIR", None)

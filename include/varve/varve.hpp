@@ -1,0 +1,624 @@
+/* varve for C++17 and later; a header over varve.h, and nothing to link but libvarve.
+ *
+ *	varve::session s("ckpt", "heat", "keep=3");       a store, a lineage, options
+ *	s.protect("step", step);                           what to save: numbers, trivially copyable structs, arrays of them
+ *	s.protect("particles", particles);                 a std::vector: with whatever size it has when a checkpoint is taken
+ *	s.restart();                                       fills them, and makes vectors as long as they were
+ *	for (; step < steps; step++) {
+ *		if (s.due())
+ *			s.checkpoint();
+ *		...
+ *	}
+ *	s.close();
+ *
+ * What fails throws varve::error, which has the code and the words of the C interface. A session made with std::nothrow does not: there,
+ * as in C, a negative result says that the call failed, and varve_last_error() why. What functions return and when they wait is written in
+ * varve.h.
+ *
+ * C's handle is a struct varve, so there can be no namespace of that name: here that struct is the scope of everything. */
+#ifndef VARVE_VARVE_HPP
+#define VARVE_VARVE_HPP
+
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <dlfcn.h>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function and a struct of one name are fine in C */
+#include <varve/varve_comm.h>
+#pragma GCC diagnostic pop
+
+/* ---- which types are what ------------------------------------------------------------------------------------------- */
+
+namespace varve_detail {
+
+template <class T> constexpr varve_type type_of()
+{
+	if constexpr (std::is_enum_v<T>)
+		return type_of<std::underlying_type_t<T>>();
+	else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
+		constexpr bool sign = std::is_signed_v<T>;
+		constexpr varve_type none = VARVE_BYTES;
+		constexpr varve_type type[9] = { none, sign ? VARVE_I8 : VARVE_U8, sign ? VARVE_I16 : VARVE_U16, none,
+						 sign ? VARVE_I32 : VARVE_U32, none, none, none, sign ? VARVE_I64 : VARVE_U64 };
+		return type[sizeof(T)];
+	} else if constexpr (std::is_same_v<T, float>)
+		return VARVE_F32;
+	else if constexpr (std::is_same_v<T, double>)
+		return VARVE_F64;
+	else if constexpr (std::is_same_v<T, std::complex<float>>)
+		return VARVE_C64;
+	else if constexpr (std::is_same_v<T, std::complex<double>>)
+		return VARVE_C128;
+	else
+		return VARVE_BYTES;
+}
+
+struct shape {
+	std::size_t dim[VARVE_MAX_DIMS] = {};
+	int n = 0;
+	std::size_t count = 1;
+	bool fits = true; /* not more dimensions than there may be, nor more elements than can be counted */
+
+	void add(std::size_t extent)
+	{
+		fits = fits && n < VARVE_MAX_DIMS && !__builtin_mul_overflow(count, extent, &count);
+		if (fits)
+			dim[n++] = extent;
+	}
+};
+
+/* T[n] and std::array, of any depth: what they are arrays of, and their extents. */
+template <class T> struct element {
+	using type = T;
+	static void add(shape &) {}
+};
+template <class T, std::size_t N> struct element<T[N]> {
+	using type = typename element<T>::type;
+	static void add(shape &s)
+	{
+		s.add(N);
+		element<T>::add(s);
+	}
+};
+template <class T, std::size_t N> struct element<std::array<T, N>> : element<T[N]> {};
+template <class T> struct element<std::array<T, 0>> {
+	using type = typename element<T>::type;
+	static void add(shape &s)
+	{
+		s.add(0);
+		element<T>::add(s);
+	}
+};
+template <class T> using element_t = typename element<T>::type;
+
+template <class T> struct is_reference_wrapper : std::false_type {};
+template <class T> struct is_reference_wrapper<std::reference_wrapper<T>> : std::true_type {};
+template <class T> struct is_bits : std::false_type {};
+template <class A> struct is_bits<std::vector<bool, A>> : std::true_type {};
+
+/* Says why a type cannot be saved. */
+template <class T> constexpr void require_saveable()
+{
+	using E = std::remove_cv_t<element_t<T>>;
+	static_assert(!std::is_const_v<element_t<T>> && !std::is_const_v<T>,
+		      "varve: what is const cannot be saved, because a restart writes into it");
+	static_assert(!is_bits<E>::value, "varve: a std::vector<bool> has no elements in memory; use std::vector<char>");
+	static_assert(!std::is_pointer_v<E> && !std::is_member_pointer_v<E> && !is_reference_wrapper<E>::value,
+		      "varve: a pointer cannot be saved, because what it points to will lie elsewhere; "
+		      "protect(name, pointer, {count}) saves what it points to");
+	static_assert(!std::is_polymorphic_v<E>,
+		      "varve: an object with virtual functions cannot be saved, because it holds an address of this process");
+	static_assert(std::is_trivially_copyable_v<E> || is_bits<E>::value || std::is_polymorphic_v<E>,
+		      "varve: an object that is not trivially copyable cannot be saved as its bytes; protect its members one by one");
+}
+
+/* Contiguous ranges: they have data() and size(). */
+template <class R, class = void> struct range {
+	static constexpr bool is = false, is_view = false;
+};
+template <class R> struct range<R, std::void_t<decltype(*std::declval<R &>().data()), decltype(std::declval<R &>().size())>> {
+	using type = std::remove_reference_t<decltype(*std::declval<R &>().data())>;
+	static constexpr bool is = true;
+	/* what is const and still gives its elements away owns none of them: std::span */
+	static constexpr bool is_view = !std::is_const_v<std::remove_reference_t<decltype(*std::declval<const R &>().data())>>;
+};
+template <class R, class = void> struct can_resize : std::false_type {};
+template <class R>
+struct can_resize<R, std::void_t<typename range<R>::type, decltype(std::declval<R &>().resize(std::size_t()))>> : std::true_type {};
+
+/* Views of several dimensions, as std::mdspan is: extent(i), stride(i), rank(), and data_handle() or data(). */
+template <class M, class = void> struct has_handle : std::false_type {};
+template <class M> struct has_handle<M, std::void_t<decltype(std::declval<M &>().data_handle())>> : std::true_type {};
+template <class M> auto handle(M &m)
+{
+	if constexpr (has_handle<M>::value)
+		return m.data_handle();
+	else
+		return m.data();
+}
+template <class M, class = void> struct is_md : std::false_type {};
+template <class M>
+struct is_md<M, std::void_t<decltype(std::declval<M &>().extent(0)), decltype(std::declval<M &>().stride(0)),
+			    decltype(std::declval<M &>().rank()), decltype(*handle(std::declval<M &>()))>> : std::true_type {};
+
+/* Is dimension i the fastest, then i + by, and so on, without gaps? */
+template <class M> bool is_dense(M &m, int first, int by)
+{
+	std::size_t step = 1;
+	int rank = static_cast<int>(m.rank());
+
+	for (int k = 0, i = first; k < rank; k++, i += by) {
+		auto extent = static_cast<std::size_t>(m.extent(static_cast<std::size_t>(i)));
+
+		if (extent > 1 && static_cast<std::size_t>(m.stride(static_cast<std::size_t>(i))) != step)
+			return false;
+		step *= extent;
+	}
+	return true;
+}
+
+} // namespace varve_detail
+
+/* ---- the interface ---------------------------------------------------------------------------------------------------- */
+
+struct varve {
+	varve() = delete;
+
+	class error : public std::runtime_error {
+	public:
+		explicit error(int code) : std::runtime_error(::varve_last_error()), code_(code) {}
+		int code() const noexcept { return code_; } /* a VARVE_E... */
+
+	private:
+		int code_;
+	};
+
+	struct pinned_t {};
+	static constexpr pinned_t pinned{};
+
+	/* A checkpoint of a program that declares nothing: what libvarve_preload.so does where it is, nothing where it is not. 1: the program
+	 * has just come back to life; 0: it goes on; < 0: it failed. Needs no library to be linked. A weak symbol would be settled when the
+	 * program is linked, in one that has a fixed address: so it is asked for by name. */
+	static int checkpoint_here()
+	{
+		auto here = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "varve_checkpoint_here"));
+
+		return here ? here() : 0;
+	}
+
+	class session {
+	public:
+		using done_fn = std::function<void(std::uint64_t epoch, int code)>;
+
+		session() noexcept = default;
+		explicit session(std::nothrow_t) noexcept : throws_(false) {}
+		session(const std::string &store, const std::string &lineage, const std::string &options = "")
+		{
+			open(store, lineage, options);
+		}
+		session(session &&other) noexcept { swap(other); }
+		session &operator=(session &&other) noexcept
+		{
+			session(std::move(other)).swap(*this);
+			return *this;
+		}
+		/* Waits as close() does, but nobody is told what failed. */
+		~session() { ::varve_close(v_); }
+
+		int open(const std::string &store, const std::string &lineage, const std::string &options = "")
+		{
+			::varve *v = nullptr;
+			int rc = ::varve_open(store.c_str(), lineage.c_str(), options.c_str(), &v);
+
+			return adopt(rc, v);
+		}
+
+		int close()
+		{
+			int rc = ::varve_close(std::exchange(v_, nullptr));
+
+			containers_.clear();
+			done_.reset();
+			return check(rc);
+		}
+
+		explicit operator bool() const noexcept { return v_; }
+		::varve *get() const noexcept { return v_; } /* for calls of the C interface */
+
+		/* ---- what to save ---- */
+
+		/* An object, an array (T[n], std::array), a view (std::span, std::mdspan: what it views), or a container that can grow
+		 * (std::vector, std::string), each of what is trivially copyable. It stays where it is, as long as it is protected.
+		 *
+		 * A container may move its elements, and a checkpoint that is being stored cannot go on without them. So in a session
+		 * that has one, checkpoint() returns when everything is durable, unless all are pinned. */
+		template <class T> int protect(const std::string &name, T &&x)
+		{
+			using namespace varve_detail;
+			using U = std::remove_reference_t<T>;
+
+			if constexpr (is_md<U>::value) {
+				return protect_md(name, x);
+			} else if constexpr (range<U>::is && range<U>::is_view) {
+				return declare(name, x.data(), x.size());
+			} else {
+				static_assert(std::is_lvalue_reference_v<T>, "varve: a temporary cannot be saved");
+				if constexpr (can_resize<U>::value)
+					return keep(name, x, true);
+				else if constexpr (range<U>::is && std::is_same_v<element_t<U>, U>)
+					return declare(name, x.data(), x.size());
+				else
+					return declare(name, &x, std::nullopt);
+			}
+		}
+
+		/* The same, with a promise: before the container moves its elements, the program calls wait(). */
+		template <class T> int protect(const std::string &name, T &x, pinned_t)
+		{
+			static_assert(varve_detail::can_resize<T>::value, "varve: only a container that can grow need be pinned");
+			return keep(name, x, false);
+		}
+
+		/* An array in C order, slowest dimension first. */
+		template <class T> int protect(const std::string &name, T *p, std::initializer_list<std::size_t> extents)
+		{
+			varve_detail::shape s;
+
+			for (std::size_t extent : extents)
+				s.add(extent);
+			return declare(name, p, s);
+		}
+
+		int protect_bytes(const std::string &name, void *p, std::size_t bytes)
+		{
+			return declared(name, ::varve_protect(v_, name.c_str(), p, bytes));
+		}
+
+		int unprotect(const std::string &name)
+		{
+			return declared(name, ::varve_unprotect(v_, name.c_str()));
+		}
+
+		int untrack(const std::string &name) { return check(::varve_untrack(v_, name.c_str())); }
+		int refine(const std::string &name, std::size_t grain, const char *method = nullptr)
+		{
+			return check(::varve_refine(v_, name.c_str(), method, grain));
+		}
+
+		/* n zeroed elements on pages of their own, which are a region; nullptr if it failed. */
+		template <class T> T *alloc(const std::string &name, std::size_t n)
+		{
+			varve_detail::require_saveable<T>();
+			std::size_t bytes = 0;
+			void *p = nullptr;
+
+			if (__builtin_mul_overflow(n, sizeof(T), &bytes))
+				check(::varve_fail(VARVE_ENOMEM, "varve::session::alloc: more bytes than can be counted"));
+			else if (!(p = ::varve_alloc(v_, name.c_str(), bytes)))
+				check(v_ ? VARVE_ENOMEM : VARVE_EINVAL);
+			return static_cast<T *>(p);
+		}
+#if __cplusplus >= 202002L
+		template <class T> std::span<T> alloc_span(const std::string &name, std::size_t n)
+		{
+			T *p = alloc<T>(name, n);
+
+			return { p, p ? n : 0 };
+		}
+#endif
+		int free(void *p) { return check(::varve_free(v_, p)); }
+
+		/* ---- checkpoint ---- */
+
+		int checkpoint()
+		{
+			return take([this] { return ::varve_checkpoint(v_); });
+		}
+		int checkpoint(void *cuda_stream)
+		{
+			return take([this, cuda_stream] { return ::varve_checkpoint_on_stream(v_, cuda_stream); });
+		}
+		std::uint64_t epoch() const noexcept { return ::varve_epoch(v_); }
+		int test(std::uint64_t epoch) { return check(::varve_test(v_, epoch)); }
+		int wait() { return epoch() ? wait(epoch()) : check(v_ ? 0 : ::varve_wait(v_, 0)); }
+		int wait(std::uint64_t epoch) { return check(::varve_wait(v_, epoch)); }
+		int due() { return check(::varve_due(v_)); }
+
+		/* Called on a thread of the library, and may neither throw nor call into the session. It lives until another takes its place or
+		 * the session is closed. */
+		int on_done(done_fn done)
+		{
+			auto fresh = done ? std::make_unique<done_fn>(std::move(done)) : nullptr;
+			int rc = ::varve_on_done(v_, fresh ? tell : nullptr, fresh.get());
+
+			if (rc == 0)
+				done_ = std::move(fresh);
+			return check(rc);
+		}
+
+		/* ---- restart ---- */
+
+		/* Containers become as long as they were in the epoch. */
+		int restart(std::uint64_t epoch = VARVE_LATEST)
+		{
+			int rc = restart_with_sizes(epoch);
+
+			if (rc == VARVE_EMISMATCH && epoch == VARVE_LATEST && !containers_.empty())
+				rc = fall_back();
+			return check(rc);
+		}
+
+		/* One region, into n elements that need not be protected. */
+		template <class T> int restart_region(const std::string &name, T *p, std::size_t n, std::uint64_t epoch = VARVE_LATEST)
+		{
+			varve_detail::require_saveable<T>();
+			return check(::varve_restart_region(v_, epoch, name.c_str(), p, n * sizeof(T)));
+		}
+
+		/* Restarts, and calls body(step) for every step that is left, with a checkpoint before those where one is due. `step` must be
+		 * protected. */
+		template <class I, class F> int loop(I &step, const I &end, F body)
+		{
+			int rc = restart();
+
+			for (; rc >= 0 && step < end; ++step) {
+				rc = due();
+				if (rc > 0)
+					rc = checkpoint();
+				if (rc < 0)
+					break;
+				body(step);
+			}
+			return rc < 0 ? rc : 0;
+		}
+
+		/* Nothing only in a session that does not throw. */
+		std::optional<::varve_region_info> region(const std::string &name, std::uint64_t epoch = VARVE_LATEST)
+		{
+			::varve_region_info info = {};
+
+			if (check(::varve_region(v_, epoch, name.c_str(), &info)) < 0)
+				return std::nullopt;
+			return info;
+		}
+		std::optional<struct ::varve_stats> stats()
+		{
+			struct ::varve_stats st = {};
+
+			if (check(::varve_stats(v_, &st)) < 0)
+				return std::nullopt;
+			return st;
+		}
+
+	protected:
+		/* What an opening call returned. */
+		int adopt(int rc, ::varve *v)
+		{
+			if (rc == 0 && v_) {
+				::varve_close(v);
+				rc = ::varve_fail(VARVE_EINVAL, "varve::session: it is open already; close it first");
+			} else if (rc == 0) {
+				v_ = v;
+			}
+			return check(rc);
+		}
+
+	private:
+		/* One that can grow: how long it is and where is asked at each checkpoint. */
+		struct container {
+			std::string name;
+			void *object;
+			bool moves;
+			int (*declare)(::varve *, container &);
+			void (*resize)(void *object, std::uint64_t bytes);
+			const void *p;
+			std::size_t size;
+			bool declared;
+		};
+
+		::varve *v_ = nullptr;
+		bool throws_ = true;
+		std::vector<container> containers_;
+		std::unique_ptr<done_fn> done_;
+
+		void swap(session &other) noexcept
+		{
+			std::swap(v_, other.v_);
+			std::swap(throws_, other.throws_);
+			containers_.swap(other.containers_);
+			done_.swap(other.done_);
+		}
+
+		int check(int rc) const
+		{
+			if (rc < 0 && throws_)
+				throw error(rc);
+			return rc;
+		}
+
+		static void tell(void *done, std::uint64_t epoch, int code) noexcept { (*static_cast<done_fn *>(done))(epoch, code); }
+
+		template <class T> static int put(::varve *v, const std::string &name, T *p, varve_detail::shape s)
+		{
+			using E = std::remove_cv_t<varve_detail::element_t<T>>;
+			constexpr varve_type type = varve_detail::type_of<E>();
+
+			varve_detail::require_saveable<T>();
+			varve_detail::element<T>::add(s);
+			if (!s.n)
+				s.add(1);
+			if (!s.fits || s.count > SIZE_MAX / sizeof(E))
+				return ::varve_fail(VARVE_EINVAL, "varve::session::protect: too many dimensions or elements");
+			/* E may be something else by now: what cannot be saved has been said above, once */
+			void *at = const_cast<void *>(static_cast<const volatile void *>(p));
+			if constexpr (type == VARVE_BYTES)
+				return ::varve_protect(v, name.c_str(), at, s.count * sizeof(E));
+			else
+				return ::varve_protect_array(v, name.c_str(), at, type, s.n, s.dim);
+		}
+
+		template <class T> int declare(const std::string &name, T *p, const varve_detail::shape &s)
+		{
+			return declared(name, put(v_, name, p, s));
+		}
+		template <class T> int declare(const std::string &name, T *p, std::optional<std::size_t> n)
+		{
+			varve_detail::shape s;
+
+			if (n)
+				s.add(*n);
+			return declare(name, p, s);
+		}
+
+		template <class M> int protect_md(const std::string &name, M &m)
+		{
+			int rank = static_cast<int>(m.rank());
+			bool right = varve_detail::is_dense(m, rank - 1, -1);
+			varve_detail::shape s;
+
+			if (!right && !varve_detail::is_dense(m, 0, 1))
+				return check(::varve_fail(VARVE_EINVAL, ("region '" + name + "': the view is not contiguous in memory; "
+									 "protect what it is a part of").c_str()));
+			for (int i = 0; i < rank; i++)
+				s.add(static_cast<std::size_t>(m.extent(static_cast<std::size_t>(right ? i : rank - 1 - i))));
+			return declare(name, &*varve_detail::handle(m), s);
+		}
+
+		template <class C> static int declare_container(::varve *v, container &c)
+		{
+			C &x = *static_cast<C *>(c.object);
+			varve_detail::shape s;
+
+			if (c.declared && c.p == x.data() && c.size == x.size())
+				return 0;
+			s.add(x.size());
+			int rc = put(v, c.name, x.data(), s);
+			c.declared = rc == 0;
+			c.p = x.data();
+			c.size = x.size();
+			return rc;
+		}
+
+		template <class C> static void resize_container(void *object, std::uint64_t bytes)
+		{
+			constexpr std::size_t size = sizeof(typename varve_detail::range<C>::type);
+
+			if (bytes % size == 0) /* if not, it cannot be restarted, and the words for it are the library's */
+				static_cast<C *>(object)->resize(static_cast<std::size_t>(bytes / size));
+		}
+
+		template <class C> int keep(const std::string &name, C &x, bool moves)
+		{
+			varve_detail::require_saveable<typename varve_detail::range<C>::type>();
+			container c = { name, &x, moves, declare_container<C>, resize_container<C>, nullptr, 0, false };
+			int rc = declared(name, c.declare(v_, c));
+
+			if (rc == 0)
+				containers_.push_back(std::move(c));
+			return rc;
+		}
+
+		/* The name has become another's, or nobody's: a container that had it is asked no more. */
+		int declared(const std::string &name, int rc)
+		{
+			for (std::size_t i = 0; rc == 0 && i < containers_.size(); i++)
+				if (containers_[i].name == name)
+					containers_.erase(containers_.begin() + static_cast<std::ptrdiff_t>(i--));
+			return check(rc);
+		}
+
+		template <class F> int take(F checkpoint_now)
+		{
+			bool moves = false;
+			int rc = 0;
+
+			for (container &c : containers_) {
+				moves = moves || c.moves;
+				rc = rc ? rc : c.declare(v_, c);
+			}
+			if (rc == 0)
+				rc = checkpoint_now();
+			if (rc == 0 && moves)
+				rc = ::varve_wait(v_, ::varve_epoch(v_));
+			return check(rc);
+		}
+
+		/* Gives the containers the size they had; false: there is no memory for it. What the epoch does not know stays as it is: the
+		 * restart will say so. */
+		bool fit(std::uint64_t epoch)
+		{
+			::varve_region_info info = {};
+			bool fits = true;
+
+			for (container &c : containers_) {
+				if (::varve_region(v_, epoch, c.name.c_str(), &info) == 0)
+					try {
+						c.resize(c.object, info.bytes);
+					} catch (const std::exception &) { /* std::bad_alloc, std::length_error */
+						fits = false;
+					}
+				c.declare(v_, c);
+			}
+			return fits;
+		}
+
+		int restart_with_sizes(std::uint64_t epoch)
+		{
+			bool fits = fit(epoch);
+			int rc = ::varve_restart(v_, epoch); /* also if not: other ranks make this call */
+
+			if (rc < 0 && !fits)
+				rc = ::varve_fail(VARVE_ENOMEM, "varve::session::restart: no memory to make a container as long as it was");
+			return rc;
+		}
+
+		/* The newest epoch is damaged, and in those before it containers have other sizes: each is tried with its own, from the newest on
+		 * in which everything else is whole. All ranks make the same calls. */
+		int fall_back()
+		{
+			std::string words;
+			int rc, first = 0;
+
+			for (container &c : containers_) {
+				::varve_unprotect(v_, c.name.c_str());
+				c.declared = false;
+			}
+			rc = ::varve_restart(v_, VARVE_LATEST);
+			for (std::uint64_t epoch = rc > 0 ? ::varve_epoch(v_) : 0; epoch > 0; epoch--) {
+				rc = restart_with_sizes(epoch);
+				if (rc != VARVE_EDAMAGED && rc != VARVE_EIO && rc != VARVE_ENOENT)
+					break;
+				if (!first) {
+					first = rc;
+					words = ::varve_last_error();
+				}
+			}
+			if (rc > 0)
+				return rc;
+			if (!first) {
+				first = rc;
+				words = ::varve_last_error();
+			}
+			for (container &c : containers_)
+				c.declare(v_, c);
+			return ::varve_fail(first, words.c_str());
+		}
+	};
+};
+
+#endif
