@@ -1,3 +1,4 @@
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/bar.h"
@@ -154,11 +155,6 @@ static int parse_memory(const struct vv_args *args, uint64_t *memory)
 	return rc;
 }
 
-static int status_of(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 static int await(pid_t pid)
 {
 	int status;
@@ -166,7 +162,7 @@ static int await(pid_t pid)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return vv_err_sys(errno, "cannot wait for process %d", (int)pid);
-	return status_of(status);
+	return vv_child_code(status);
 }
 
 static int run_restore(struct vv_job *job)
@@ -247,7 +243,7 @@ static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct
 		rc = vv_job_start_pool(job);
 	if (rc == 0)
 		rc = vv_tend_run(v, &lin, job->pool, opt, &status);
-	return rc ? rc : status_of(status);
+	return rc ? rc : vv_child_code(status);
 }
 
 static int run_run(struct vv_job *job)

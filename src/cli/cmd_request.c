@@ -2,6 +2,7 @@
  * read first, and the signal goes to the process that was looked at, not to another one that has got its number since. */
 #include "base/err.h"
 #include "cli/job.h"
+#include "cli/listener.h"
 #include "engine/request.h"
 #include <ctype.h>
 #include <errno.h>
@@ -31,29 +32,17 @@ static int no_such_process(pid_t pid)
 	return vv_err_set(VV_ENOENT, "request: there is no process %d", (int)pid);
 }
 
-/* Has the process a handler for sig? From its /proc/PID/status. */
 static int check_catches(pid_t pid, int sig, const char *word)
 {
-	unsigned long long caught = 0;
-	char line[256], state = '?';
-	int group = (int)pid;
-	FILE *f;
+	struct vv_listener l;
 
-	snprintf(line, sizeof(line), "/proc/%d/status", (int)pid);
-	f = fopen(line, "re");
-	if (!f)
-		return errno == ENOENT ? no_such_process(pid) : vv_err_sys(errno, "request: cannot open '%s'", line);
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "State: %c", &state);
-		sscanf(line, "Tgid: %d", &group);
-		sscanf(line, "SigCgt: %llx", &caught);
-	}
-	fclose(f);
-	if (state == 'Z' || state == 'X')
+	if (!vv_listener_look(pid, &l))
+		return errno == ENOENT ? no_such_process(pid) : vv_err_sys(errno, "request: cannot look at process %d", (int)pid);
+	if (l.state == 'Z' || l.state == 'X')
 		return vv_err_set(VV_ENOENT, "request: process %d has ended", (int)pid);
-	if (group != (int)pid)
-		return vv_err_set(VV_EINVAL, "request: %d is a thread of process %d", (int)pid, group);
-	if (!(caught >> (sig - 1) & 1))
+	if (l.leader != pid)
+		return vv_err_set(VV_EINVAL, "request: %d is a thread of process %d", (int)pid, (int)l.leader);
+	if (!vv_listener_catches(&l, sig))
 		return vv_err_set(VV_EINVAL,
 				  "request: process %d does not catch SIG%s: it has no varve session with the option signal=%s "
 				  "(nothing was sent)",

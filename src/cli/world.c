@@ -44,26 +44,36 @@ void vv_world_sum(const struct vv_world *w, uint64_t *v, size_t n)
 		w->sum(v, n);
 }
 
-/* As Open MPI, and MPICH and its kin, tell those that they start. */
-static bool is_one_of_many(void)
+/* As Open MPI, MPICH and its kin, and Slurm tell those that they start. */
+bool vv_world_is_many(uint32_t *rank)
 {
-	static const char *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS" };
-	bool many = false;
+	static const struct {
+		const char *size, *rank;
+	} names[] = {
+		{ "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
+		{ "PMI_SIZE", "PMI_RANK" },
+		{ "MPI_LOCALNRANKS", "PMI_RANK" },
+		{ "SLURM_STEP_NUM_TASKS", "SLURM_PROCID" }, /* a batch script has a SLURM_PROCID, too, but no step */
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *size = getenv(names[i]);
+		const char *size = getenv(names[i].size), *mine = getenv(names[i].rank);
 
-		many |= size && atol(size) > 1;
+		if (size && atol(size) > 1) {
+			*rank = mine ? (uint32_t)atol(mine) : 0;
+			return true;
+		}
 	}
-	return many;
+	return false;
 }
 
 int vv_world_join(char **argv)
 {
 	char path[PATH_MAX];
+	uint32_t rank;
 	ssize_t n;
 
-	if (!is_one_of_many())
+	if (!vv_world_is_many(&rank))
 		return 0;
 	n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mpi"));
 	if (n > 0) {

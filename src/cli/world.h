@@ -3,6 +3,7 @@
 #define VV_CLI_WORLD_H
 
 #include "base/buf.h"
+#include <stdbool.h>
 #include <varve/varve_comm.h>
 
 struct vv_world { /* all ranks make the same calls in the same order */
@@ -21,6 +22,8 @@ int vv_world_agree(const struct vv_world *w, int code);
 int vv_world_share(const struct vv_world *w, struct vv_buf *b);
 void vv_world_sum(const struct vv_world *w, uint64_t *v, size_t n);
 
+/* Was this process started as one of several, by whatever launcher? Then *rank is its own. */
+bool vv_world_is_many(uint32_t *rank);
 /* The plain command, started by mpirun as one of several: becomes the varve-mpi beside it, or says that there is none. 0: it is alone. */
 int vv_world_join(char **argv);
 

@@ -1,0 +1,20 @@
+/* A process that may be asked for a checkpoint by a signal: one that does not catch it would be ended by it. */
+#ifndef VV_CLI_LISTENER_H
+#define VV_CLI_LISTENER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct vv_listener {
+	char state;  /* as in /proc: R, S, Z, ... */
+	pid_t leader; /* of the threads: the process */
+	unsigned long long caught; /* one bit for each signal */
+};
+
+/* false, with errno: it cannot be looked at. */
+bool vv_listener_look(pid_t pid, struct vv_listener *out);
+bool vv_listener_catches(const struct vv_listener *l, int sig);
+/* Sends the signal to those processes of a group that catch it: how many. */
+unsigned vv_listener_ask(pid_t group, int sig);
+
+#endif

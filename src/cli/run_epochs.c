@@ -1,0 +1,94 @@
+#include "cli/run_epochs.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/verify.h"
+
+/* VV_ENOENT: neither store nor lineage need be there. */
+static int open_lineage(struct vv_run_epochs *e)
+{
+	struct vv_job *job = e->plan->job;
+	int rc = e->open || job->store ? 0 : vv_job_open_other(job, e->plan->store, &job->store);
+
+	if (rc == 0 && !e->open)
+		rc = vv_catalog_open(job->store, e->plan->lineage, false, &e->lin);
+	e->open = rc == 0;
+	return rc;
+}
+
+int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = open_lineage(e);
+
+	if (rc == 0)
+		rc = vv_catalog_commit(&e->lin, epoch, &c);
+	vv_commit_fini(&c);
+	return rc;
+}
+
+int vv_run_epochs_newest(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch)
+{
+	int rc = open_lineage(e);
+
+	*epoch = 0;
+	return rc == VV_ENOENT ? 0 : rc ? rc : vv_catalog_newest(&e->lin, before, epoch);
+}
+
+static void ignore(void *arg, const char *problem)
+{
+	(void)arg;
+	(void)problem;
+}
+
+/* 1: it is damaged, or gone. */
+static int is_bad(struct vv_run_epochs *e, uint64_t epoch)
+{
+	struct vv_verify_report report = { 0 };
+	int rc = vv_run_epochs_check(e, epoch);
+
+	if (rc == 0)
+		rc = vv_job_start_pool(e->plan->job);
+	if (rc == 0)
+		rc = vv_verify_run(&e->lin, e->plan->job->pool, epoch, false, ignore, NULL, NULL, &report);
+	return rc == VV_ENOENT || rc == VV_EDAMAGED || report.problems ? 1 : rc;
+}
+
+int vv_run_epochs_whole(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch)
+{
+	uint64_t at = 0;
+	int rc = vv_run_epochs_newest(e, before, &at), bad = 0;
+
+	while (rc == 0 && at && (bad = is_bad(e, at)) == 1)
+		rc = vv_run_epochs_newest(e, at, &at);
+	*epoch = rc == 0 && bad == 0 ? at : 0;
+	return rc ? rc : bad < 0 ? bad : 0;
+}
+
+int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory, uint64_t *stored)
+{
+	struct vv_commit c = { 0 };
+	int rc = open_lineage(e);
+
+	*memory = *stored = 0;
+	if (rc == 0)
+		rc = vv_catalog_commit(&e->lin, epoch, &c);
+	for (uint32_t i = 0; rc == 0 && i < c.n_ranks; i++) {
+		*memory += c.rank[i].memory;
+		*stored += c.rank[i].file_len;
+	}
+	vv_commit_fini(&c);
+	return rc;
+}
+
+int vv_run_epochs_await(struct vv_run_epochs *e, double patience)
+{
+	double end = vv_clock_s() + patience;
+	int rc = open_lineage(e);
+
+	if (rc)
+		return rc == VV_ENOENT ? 0 : rc;
+	while ((rc = vv_job_lock(e->plan->job, &e->lin)) == VV_EBUSY && vv_clock_s() < end)
+		vv_clock_sleep(0.05);
+	vv_job_unlock(e->plan->job);
+	return rc;
+}

@@ -1,0 +1,24 @@
+/* The lineage that the program writes, as seen from beside it: nothing is changed here. It may not be there yet. */
+#ifndef VV_CLI_RUN_EPOCHS_H
+#define VV_CLI_RUN_EPOCHS_H
+
+#include "cli/run_plan.h"
+
+struct vv_run_epochs {
+	const struct vv_run_plan *plan;
+	struct vv_lineage lin;
+	bool open;
+};
+
+/* VV_ENOENT if the epoch is not there. */
+int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch);
+/* The newest epoch below `before`; 0: there is none. */
+int vv_run_epochs_newest(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
+/* The newest one below `before` that is whole: all that it needs is read. */
+int vv_run_epochs_whole(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
+/* What it holds in memory, and the length of its layers. */
+int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory, uint64_t *stored);
+/* Waits until nobody writes the lineage any more; VV_EBUSY names who does. */
+int vv_run_epochs_await(struct vv_run_epochs *e, double patience);
+
+#endif

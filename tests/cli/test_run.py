@@ -1,0 +1,451 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 240 PROCESSORS 2
+"""Programs that `varve run` looks after: they crash, are killed, stopped, signalled, and end with the right result."""
+import ctypes
+import json
+import os
+import pathlib
+import platform
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+import command
+import run_case
+from run_case import EACH, PATIENCE, REAL, Case, is_alive, wait_for
+
+
+class Life(Case):
+    """What holds with the real library, too."""
+
+    def test_crashes(self):
+        p = self.start(self.program, 40, 20, "15=1:11", "30=1:-3", options=EACH)
+        s = self.finish(p, result=40)
+        self.assertEqual((s["event"], s["restarts"], s["status"]), ("summary", 2, 0))
+        self.assertGreaterEqual(s["epochs"], 3)
+        self.assertGreater(s["bytes_memory"], 0)
+        self.assertGreater(s["bytes_layer"], 0)
+        self.assertGreater(s["seconds_lost"], 0)
+        self.assertEqual(self.words(p).count("restored"), 2)
+        self.assertEqual(self.steps().count(1), 1)  # never from its start
+        self.assertIn("signal 11", self.texts(p))
+        self.assertIn("status 3", self.texts(p))
+
+    def test_random_kills(self):
+        """Killed whatever it does, it ends with the right result."""
+        p = self.start(self.program, 300, 10, options=("--every", "0.05", "--retries", "6"))
+        for delay in (0.15, 0.2, 0.1, 0.25, 0.05):
+            self.hear(p, "durable")
+            time.sleep(delay)
+            if is_alive(p.pid_of_program):
+                os.kill(p.pid_of_program, signal.SIGKILL)
+        self.finish(p, result=300)
+
+    def test_last_checkpoint(self):
+        for number, sig, options in ((1, signal.SIGTERM, ()), (2, signal.SIGUSR1, ("--last",))):
+            p = self.start(self.program, 200, 20, options=("--every", "1h", *options))
+            self.hear(p, "fresh" if number == 1 else "restored")
+            n = len(self.steps())
+            wait_for(lambda: len(self.steps()) > n + 2, "it works")
+            p.send_signal(sig)
+            self.hear(p, "last")
+            self.hear(p, "durable", epoch=number)
+            self.finish(p, status=128 + signal.SIGTERM)
+            self.assertNotIn("restart", self.words(p))
+        p = self.start(self.program, 60, 0)
+        self.hear(p, "restored", epoch=2)
+        self.finish(p, result=60)
+
+    def test_request(self):
+        p = self.start(self.program, 10000, 20, options=("--every", "1h"))
+        self.hear(p, "started")
+        p.send_signal(signal.SIGUSR1)  # it may not have come to its first call
+        self.hear(p, "durable", epoch=1)
+        p.send_signal(signal.SIGUSR1)
+        self.hear(p, "durable", epoch=2)
+        p.send_signal(signal.SIGINT)
+        self.finish(p, status=128 + signal.SIGINT)
+
+    def test_killed_itself(self):
+        p = self.start(self.program, 60, 20, options=("--every", "0.1"))
+        e = self.hear(p, "durable")
+        p.kill()
+        wait_for(lambda: not is_alive(p.pid_of_program), "the program is gone, too")
+        q = self.start(self.program, 60, 5, options=("--every", "0.1"))
+        self.assertGreaterEqual(self.hear(q, "restored")["epoch"], e["epoch"])
+        for left in self.folder.glob(".varve-run-*"):  # one that is killed cleans up nothing
+            if left.read_text().startswith("fresh"):
+                left.unlink()
+        self.finish(q, result=60)
+
+    def test_killed_itself_before_a_script(self):
+        """What a shell has started is not our child, and goes with us all the same."""
+        p = self.start("sh", "-c", f"{self.program} 1000 20; echo over", options=("--every", "0.1"))
+        self.hear(p, "durable")
+        p.kill()
+        self.hear(p)  # up to the end: nobody has the pipe open any more
+        self.assertNotIn("summary", self.words(p))
+        q = self.start(self.program, 60, 5)
+        self.hear(q, "restored")
+        for left in self.folder.glob(".varve-run-*"):
+            if left.read_text().startswith("fresh"):
+                left.unlink()
+        self.finish(q, result=60)
+
+    def test_script(self):
+        """The shell between us and the program knows nothing of requests, and must not die of one."""
+        p = self.start("sh", "-c", f"{self.program} 150 20; s=$?; echo over; exit $s", options=("--every", "1h"))
+        self.hear(p, "fresh")
+        p.send_signal(signal.SIGUSR1)
+        self.hear(p, "durable")
+        self.hear(p)
+        self.assertEqual(p.stdout.read(), "right after 150 steps\nover\n")
+        self.assertEqual(p.wait(), 0)
+
+    def test_other_program(self):
+        """An epoch that is whole, of another program: nothing is tried again."""
+        p = self.start(self.program, 20, 5, options=("--every", "0"))
+        self.finish(p, result=20)
+        n = max(e["epoch"] for e in p.heard if e["event"] == "durable")
+        p = self.start(run_case.PLACE / "larger", 20, 5, options=("--restart", n))
+        self.assertIn("epoch", self.hear(p, "refused")["text"])
+        self.finish(p, status=76)
+        self.assertIn("does not fit", self.texts(p))
+        self.assertNotIn("restart", self.words(p))
+
+    def test_damage(self):
+        """An epoch that is damaged: the one before it."""
+        p = self.start(self.program, 20, 5, options=("--every", "0"))
+        self.finish(p, result=20)
+        n = max(e["epoch"] for e in p.heard if e["event"] == "durable")
+        layer = self.layer(n, "a")
+        self.flip(layer, layer.stat().st_size // 2)
+        p = self.start(self.program, 40, 5, options=("--restart", n, "--retries", 0))
+        self.hear(p, "damaged", epoch=n)
+        self.hear(p, "fallback", epoch=n - 1)
+        self.hear(p, "restored", epoch=n - 1)
+        self.finish(p, result=40)
+
+
+@unittest.skipUnless(REAL.exists(), f"{REAL.name} is not built")
+class RealLife(Life):
+    def setUp(self):
+        super().setUp()
+        del self.env["VARVE_PRELOAD"]
+
+
+class Watch(Case):
+    def test_falls_back(self):
+        """Dead twice at one epoch, it goes on from the one before."""
+        p = self.start(self.program, 40, 20, "25=3:11", options=EACH)
+        s = self.finish(p, result=40)
+        at = [i for i, e in enumerate(p.heard) if e["event"] == "fallback"]
+        self.assertEqual(len(at), 1)
+        before = [e["epoch"] for e in p.heard[:at[0]] if e["event"] == "restored"]
+        self.assertEqual(before, [before[0]] * 2)
+        self.assertEqual(p.heard[at[0]]["epoch"], before[0] - 1)
+        self.assertEqual(next(e for e in p.heard[at[0]:] if e["event"] == "restored")["epoch"], before[0] - 1)
+        self.assertEqual(s["restarts"], 3)
+        p = self.start(self.program, 50, 1)  # and what came after it is the newest
+        self.assertGreater(self.hear(p, "restored")["epoch"], before[0])
+        self.finish(p, result=50)
+
+    def test_falls_back_over_damage(self):
+        p = self.start(self.program, 40, 1, "25=5:11", options=(*EACH, "--retries", 1))
+        self.finish(p, status=139)
+        self.flip(self.commit(23, "a"), 20)
+        p = self.start(self.program, 40, 1, "25=5:11", options=("--every", "1h"))
+        self.hear(p, "restored", epoch=24)
+        self.hear(p, "fallback", epoch=22)
+        self.finish(p, result=40)
+
+    def test_no_older_epoch(self):
+        p = self.start(self.program, 40, 20, "25=11", options=(*EACH, "--retries", 9, "-o", "keep=1"))
+        s = self.finish(p, status=139)
+        self.assertEqual(s["restarts"], 2)
+        self.assertIn("no older one is whole", self.texts(p))
+
+    def test_retries(self):
+        p = self.start(self.program, 40, 1, "5=-7", options=("--every", "1h", "--retries", 2))
+        self.assertEqual(self.finish(p, status=7)["restarts"], 2)
+        self.assertEqual(self.steps().count(5), 3)
+        p = self.start("sh", "-c", "exit 7", options=("--retries", 0))
+        self.assertEqual(self.finish(p, status=7)["restarts"], 0)
+
+    def test_restart_none_and_epoch(self):
+        self.finish(self.start(self.program, 10, 1, options=("--every", "0")), result=10)
+        p = self.start(self.program, 10, 1, options=("--restart", "none"))
+        self.hear(p, "fresh")
+        self.finish(p, result=10)
+        self.assertEqual(self.steps().count(1), 2)
+        p = self.start(self.program, 10, 1, options=("--restart", 3))
+        self.hear(p, "restored", epoch=3)
+        self.finish(p, result=10)
+        self.assertIn("no epoch 9999", self.fails("run", "-s", self.store, "-l", "a", "--restart", "9999", "--", self.program, 1, 1))
+
+    def test_late(self):
+        """The last checkpoint takes too long, and the program does not hear that it is to end."""
+        p = self.start(self.program, 1000, 20, "deaf", options=("--every", "1h", "--grace", "0.5"), env={"RUN_SLOW": "60000"})
+        self.hear(p, "fresh")
+        p.send_signal(signal.SIGTERM)
+        self.hear(p, "late")
+        self.hear(p, "killed")
+        self.finish(p, status=128 + signal.SIGKILL)
+
+    def test_impatience(self):
+        """A second and a third SIGTERM wait for nothing."""
+        p = self.start(self.program, 1000, 20, "deaf", options=("--every", "1h"), env={"RUN_SLOW": "60000"})
+        self.hear(p, "fresh")
+        p.send_signal(signal.SIGTERM)
+        self.hear(p, "last")
+        p.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        self.assertIsNone(p.poll())
+        p.send_signal(signal.SIGTERM)
+        self.finish(p, status=128 + signal.SIGKILL)
+
+    def test_told_while_it_is_stopped(self):
+        p = self.start(self.program, 1000, 20, options=("--every", "1h"))
+        self.hear(p, "fresh")
+        os.killpg(p.pid_of_program, signal.SIGSTOP)
+        p.send_signal(signal.SIGTERM)
+        self.hear(p, "durable")
+        self.finish(p, status=128 + signal.SIGTERM)
+
+    def test_both_are_told(self):
+        """As a batch system does at a time limit."""
+        p = self.start(self.program, 1000, 20, options=EACH)
+        self.hear(p, "durable")
+        p.send_signal(signal.SIGSTOP)  # so that both signals are there when it looks
+        os.kill(p.pid_of_program, signal.SIGTERM)
+        p.send_signal(signal.SIGTERM)
+        p.send_signal(signal.SIGCONT)
+        self.finish(p, status=128 + signal.SIGTERM)
+        self.assertNotIn("restart", self.words(p))
+
+    def test_before_it_is_ready(self):
+        p = self.start("sleep", 60)
+        self.hear(p, "started")
+        p.send_signal(signal.SIGTERM)
+        self.finish(p, status=128 + signal.SIGTERM)
+        self.assertNotIn("last", self.words(p))
+
+    def test_other_signals(self):
+        for sig in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+            p = self.start(self.program, 1000, 20, options=("--every", "1h", "--retries", 0))
+            self.hear(p, "fresh" if sig == signal.SIGINT else "started")
+            p.send_signal(sig)
+            self.finish(p, status=128 + sig)
+
+    def test_nohup(self):
+        p = self.start(self.program, 150, 20, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.hear(p, "fresh")
+        p.send_signal(signal.SIGHUP)
+        os.kill(p.pid_of_program, signal.SIGHUP)
+        self.finish(p, result=150)
+
+    def test_stop_and_continue(self):
+        p = self.start(self.program, 100, 20)
+        self.hear(p, "fresh")
+        p.send_signal(signal.SIGTSTP)
+        state = lambda pid: pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        wait_for(lambda: state(p.pid) == "T" and state(p.pid_of_program) == "T", "both are stopped")
+        p.send_signal(signal.SIGCONT)
+        self.finish(p, result=100)
+
+    def test_leftovers_are_killed(self):
+        """What a crashed program leaves behind would hold the lineage, or write files behind the back of the next."""
+        p = self.start("sh", "-c", "sleep 77 & echo $!; kill -9 $$", options=("--retries", 1))
+        self.finish_pids = [int(x) for x in (self.hear(p), p.stdout.read())[1].split()]
+        self.assertEqual(p.wait(PATIENCE), 137)
+        self.assertEqual(len(self.finish_pids), 2)
+        for pid in self.finish_pids:
+            wait_for(lambda: not is_alive(pid), "it is gone")
+
+    def test_in_use(self):
+        p = self.start(self.program, 1000, 20, options=("--every", "0"))
+        self.hear(p, "durable")
+        said = self.fails("run", "-s", self.store, "-l", "a", "--", self.program, 10, 1)
+        self.assertIn("is being written by", said)
+        self.assertIn(str(p.pid_of_program), said)
+        self.assertIsNone(p.poll())
+
+    def test_unable(self):
+        self.file("no store", b"")
+        p = self.start(self.program, 10, 1, store=self.folder / "there" / "x")
+        self.finish(p, result=10)
+        (self.folder / "blocked").mkdir()
+        (self.folder / "blocked" / "a").write_bytes(b"")  # where the lineage should be
+        p = self.start(self.program, 10, 20, store=self.folder / "blocked")
+        if "unable" in [e["event"] for e in self.hear(p)]:
+            self.assertIn("no checkpoints can be taken", self.texts(p))
+
+    def test_hostile_events(self):
+        """Whatever is written there: nothing is believed that is not an event, and no text steers the terminal."""
+        script = ("import os\nf = open(os.environ['VARVE_RUN_EVENTS'], 'ab', 0)\n"
+                  "f.write(b'durable\\n\\n\\0\\0taken x\\nnews 7\\nrestored -1\\nrestored 99999999999999\\ntaken 5x\\ndurab')\n"
+                  "f.write(b'le 7\\n' + b'x' * 100000 + b' durable 8\\nfailed 3 \\x1b[2J\\xff' + b'y' * 3000 + b'\\n')\nf.write(b'taken 9')\n")
+        p = self.start(sys.executable, "-c", script)
+        self.finish(p)
+        self.assertEqual([(e["event"], e["epoch"]) for e in p.heard if "epoch" in e], [("durable", 7), ("failed", 3)])
+        q = self.run_raw("run", "-s", self.store, "--", sys.executable, "-c", script)
+        self.assertEqual(q.returncode, 0)
+        self.assertNotIn(b"\x1b", q.stderr)
+
+
+class Setup(Case):
+    def test_streams_and_environment(self):
+        p = self.run_raw("run", "-q", "--", "sh", "-c", "cat; echo $VARVE_RUN_STORE $VARVE_RUN_LINEAGE $VARVE_RUN_RESTART $VARVE_INTERVAL $LD_PRELOAD; echo err >&2",
+                         input=b"in\n", env={"LD_PRELOAD": "libm.so.6"})
+        self.assertEqual(p.returncode, 0)
+        here = os.path.realpath(self.folder)
+        self.assertEqual(p.stdout.decode(), f"in\n{here}/varve-store sh latest 10m {run_case.PLACE}/stand-in.so:libm.so.6\n")
+        self.assertEqual(p.stderr, b"err\n")
+        say = "echo $VARVE_INTERVAL $VARVE_OVERHEAD $VARVE_MTBF $VARVE_RUN_GLOBALS $VARVE_CODEC $VARVE_RUN_LINEAGE"
+        p = self.run_raw("run", "-q", "--mtbf", "4h", "--globals", "-o", "codec=lz4", "-l", "x", "--", "sh", "-c", say, env={"VARVE_INTERVAL": "7"})
+        self.assertEqual(p.stdout, b"0 0 4h 1 lz4 x\n")
+        p = self.run_raw("run", "-q", "--", "sh", "-c", say, env={"VARVE_INTERVAL": "7"})
+        self.assertEqual(p.stdout, b"7 sh\n")
+
+    def test_signals_are_as_they_were(self):
+        """The command ignores some for itself; the program must not find them so."""
+        show = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+        plain = subprocess.run(show, capture_output=True, restore_signals=True).stdout
+        self.assertEqual(self.run_raw("run", "-q", "--", *show).stdout, plain)
+
+    def test_addresses(self):
+        look = ("run", "-q", "--", "grep", "-E", r"\[(stack|vdso)\]", "/proc/self/maps")
+        self.assertEqual(len({self.run_raw(*look).stdout for _ in range(4)}), 1)
+
+    def test_addresses_forbidden(self):
+        """As in a container whose seccomp rules forbid it."""
+        number = {"aarch64": 92, "x86_64": 135}.get(platform.machine())
+        if not number:
+            self.skipTest("do not know this machine's system calls")
+        if pathlib.Path("/proc/sys/kernel/randomize_va_space").read_text().strip() == "0":
+            self.skipTest("addresses are not random here")
+        rules = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x50000 | 1), (6, 0, 0, 0x7fff0000)]  # EPERM for this one
+
+        class Program(ctypes.Structure):
+            _fields_ = [("n", ctypes.c_ushort), ("rules", ctypes.c_char_p)]
+
+        def forbid():
+            libc = ctypes.CDLL(None)
+            code = Program(len(rules), b"".join(struct.pack("HBBI", *r) for r in rules))
+            libc.prctl(38, 1, 0, 0, 0)
+            libc.prctl(22, 2, ctypes.byref(code))
+
+        p = self.run_raw("run", "--", "true", preexec_fn=forbid)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"randomize_va_space", p.stderr)
+        self.assertIn(b"seccomp", p.stderr)
+
+    def test_library(self):
+        p = self.run_raw("run", "--", "true", env={"VARVE_PRELOAD": str(self.folder / "none.so")})
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"VARVE_PRELOAD", p.stderr)
+        prefix = self.folder / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        (prefix / "lib").mkdir()
+        exe = command.shutil.copy(command.BIN, prefix / "bin")
+        self.env.pop("VARVE_PRELOAD")
+        p = subprocess.run([exe, "run", "--", "true"], capture_output=True, env=self.env, cwd=self.folder)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"libvarve_preload.so", p.stderr)
+        self.assertIn(b"VARVE_PRELOAD", p.stderr)
+        for folder in ("lib", "bin"):
+            at = prefix / folder / "libvarve_preload.so"
+            command.shutil.copy(run_case.PLACE / "stand-in.so", at)
+            p = subprocess.run([exe, "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"], capture_output=True, env=self.env, cwd=self.folder)
+            self.assertEqual(p.stdout.decode(), f"{os.path.realpath(at)}\n", p.stderr)
+            at.unlink()
+
+    def test_mistakes(self):
+        self.assertIn("comes behind --", self.fails("run", "true"))
+        self.assertIn("one of them", self.fails("run", "--every", "1m", "--mtbf", "2h", "--", "true"))
+        self.assertIn("ends with the program", self.fails("run", "--store", "mem:x", "--", "true"))
+        self.assertIn("not auto, none", self.fails("run", "--restart", "-3", "--", "true"))
+        self.assertIn("not a time", self.fails("run", "--grace", "soon", "--", "true"))
+        self.assertIn("letters, digits", self.fails("run", "-l", "a/b", "--", "true"))
+        self.assertIn("ranks", self.fails("run", "-n", "0", "--", "true"))
+        self.assertIn("cannot start", self.fails("run", "--", self.folder / "no program"))
+        self.assertIn("something is missing", self.fails("run", "-n", "2"))
+        self.assertEqual(json.loads(self.run_raw("run", "--json", "--restart", "x", "--", "true").stdout)["code"], -1)
+
+    def test_names_of_lineages(self):
+        for name, lineage in ((".x", "-x"), ("a b:c", "a-b-c"), ("n" * 200, "n" * 64)):
+            os.symlink("/bin/true", self.folder / name)
+            p = self.run_raw("run", "--", f"./{name}")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertIn(f"lineage '{lineage}'".encode(), p.stderr)
+
+
+class Terminal(Case):
+    def start_here(self, *words):
+        """On a terminal of its own, in its foreground, as a shell would start it; stopped ones are seen by waitpid."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(command.BIN, [command.BIN, "run", "-s", str(self.store), "-l", "a", "--every", "1h", "--", *words], self.env)
+        self.addCleanup(self.end_here, pid, fd)
+        self.fd, self.text, self.ended = fd, "", None
+        return pid
+
+    def end_here(self, pid, fd):
+        if self.ended is None:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(fd)
+
+    def until(self, words):
+        end = time.time() + PATIENCE
+        while words not in self.text and time.time() < end:
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    self.text += os.read(self.fd, 4096).decode()
+                except OSError:
+                    break
+        self.assertIn(words, self.text)
+
+    def status(self, pid):
+        self.ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return self.ended
+
+    def test_it_reads(self):
+        pid = self.start_here("sh", "-c", "read x; echo got-$x")
+        os.write(self.fd, b"word\n")
+        self.until("got-word")
+        self.assertEqual(self.status(pid), 0)
+
+    def test_interrupt(self):
+        pid = self.start_here(self.program, "1000", "20")
+        self.until("begins at its start")
+        os.write(self.fd, b"\x03")
+        self.until("signal 2")
+        self.assertEqual(self.status(pid), 130)
+        self.assertNotIn("restart 1", self.text)
+
+    def test_stop(self):
+        pid = self.start_here(self.program, "200", "20")
+        self.until("begins at its start")
+        for _ in range(2):
+            os.write(self.fd, b"\x1a")
+            _, st = os.waitpid(pid, os.WUNTRACED)
+            self.assertTrue(os.WIFSTOPPED(st))
+            n = len(self.steps())
+            time.sleep(0.2)
+            self.assertEqual(len(self.steps()), n)
+            self.assertEqual(os.tcgetpgrp(self.fd), os.getpgid(pid))  # the shell may have its terminal back
+            os.killpg(os.getpgid(pid), signal.SIGCONT)
+            wait_for(lambda: len(self.steps()) > n, "it goes on")
+        self.until("right after 200 steps")
+        self.assertEqual(self.status(pid), 0)
+
+
+if __name__ == "__main__":
+    run_case.main()
