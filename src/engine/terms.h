@@ -7,7 +7,7 @@
  *	fresh 0                 there was nothing to restore
  *	taken 18                a checkpoint; the program goes on
  *	durable 18              it will survive
- *	failed 18 SENTENCE      it will not; the program goes on
+ *	failed 18 SENTENCE      it will not; the program goes on. Epoch 0: it was not even taken
  *	damaged 17 SENTENCE     the epoch cannot be read: an older one may do
  *	refused 17 SENTENCE     it can, but the program is not the one it was, or has allocated otherwise
  *	                        (after both the program exits with VV_TERMS_REFUSED)

@@ -209,10 +209,12 @@ static int take(void)
 	rc = vv_state_declare(session);
 	if (rc == 0)
 		rc = varve_checkpoint(session);
-	if (rc == 0)
+	if (rc == 0) {
 		tell("taken", varve_epoch(session), "");
-	else
+	} else {
+		tell("failed", 0, varve_last_error());
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
+	}
 	return rc;
 }
 

@@ -101,8 +101,8 @@ int main(int argc, char **argv)
 
 	try { // what cannot be had is thrown, as always
 		volatile size_t much = SIZE_MAX / 4;
-		delete[] new char[much];
-		return 5;
+		char *volatile p = new char[much];
+		return p ? 5 : 6;
 	} catch (const std::bad_alloc &) {
 	}
 	while (world->step < steps) {

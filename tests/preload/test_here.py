@@ -57,8 +57,15 @@ def expect(what, ok, *more):
         sys.exit(f"FAILED: {what}\n" + "\n".join(str(m) for m in more))
 
 
+def modules():
+    return next(BUILD.rglob("varve_here.mod")).parent
+
+
 def compile(work, source, *flags):
     out = work / source.replace(".", "_")
+    if source.endswith("f90"):
+        subprocess.run(["gfortran", "-O2", f"-J{work}", f"-I{modules()}", HERE / source, BUILD / "libvarve_fortran.a", "-o", out], check=True)
+        return out
     compiler = CXX if source.endswith("cpp") else CC
     flags = [*flags, "-std=c++17"] if source.endswith("cpp") else flags
     subprocess.run([compiler, "-D_GNU_SOURCE", "-O2", "-pthread", f"-I{SOURCE / 'include'}", HERE / source, "-o", out, *flags], check=True)
@@ -118,9 +125,13 @@ def kill_often(job, steps, nap, want, lives=LIVES):
 
 
 def check_killed(work):
-    for source, steps, nap in (("here_objects.c", 600, 3000), ("here_threads.c", 600, 3000), ("here_containers.cpp", 900, 3000)):
+    for source, steps, nap in (("here_objects.c", 600, 3000), ("here_threads.c", 600, 3000), ("here_containers.cpp", 900, 3000),
+                               ("here_arrays.f90", 900, 3000)):
         if source.endswith("cpp") and not CXX:
             print("no C++ compiler: its program is left out")
+            continue
+        if source.endswith("f90") and not (BUILD / "libvarve_fortran.a").exists():
+            print("built without Fortran: its program is left out")
             continue
         program = compile(work, source)
         want = plain([program], steps)
