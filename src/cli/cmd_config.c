@@ -21,6 +21,7 @@ static const char *const digests[] = { "xxh3", "sha256", NULL };
 static const char *const stores[] = { "dir", "mem", VV_HAVE_CURL ? "s3" : NULL, NULL };
 static const char *const comms[] = { "plug", VV_HAVE_MPI ? "mpi" : NULL, NULL };
 static const char *const languages[] = { "c", "c++", VV_HAVE_FORTRAN ? "fortran" : NULL, NULL };
+static const char *const reports[] = { "json", VV_HAVE_REPORT ? "page" : NULL, NULL };
 static const char *const spaces[] = { "host", VV_HAVE_CUDA ? "cuda" : NULL, NULL };
 static const char *const captures[] = { "regions", VV_HAVE_JEMALLOC ? "heap" : NULL, NULL };
 
@@ -60,6 +61,7 @@ static void put_built(struct vv_json *j)
 	put_list(j, "spaces", spaces);
 	put_list(j, "captures", captures);
 	put_list(j, "languages", languages);
+	put_list(j, "reports", reports);
 }
 
 static void say_list(struct vv_out *o, const char *const *word)
@@ -86,6 +88,8 @@ static void say_built(struct vv_out *o)
 	say_list(o, captures);
 	vv_out_printf(o, "  for     ");
 	say_list(o, languages);
+	vv_out_printf(o, "  reports ");
+	say_list(o, reports);
 }
 
 static int say_all(struct vv_out *o, const struct vv_conf *c)

@@ -323,6 +323,15 @@ static int lock(struct vv_store *s, const char *name, struct vv_lock **out)
 	return rc;
 }
 
+static int holder(struct vv_store *s, const char *name, struct vv_lock_holder *out)
+{
+	char *path = vv_dir_path(vv_dir_of(s), name);
+	int rc = path ? vv_dir_lock_look(path, out) : VV_ENOMEM;
+
+	vv_mem_free(path);
+	return rc;
+}
+
 static void close_store(struct vv_store *s)
 {
 	struct vv_dir *d = vv_dir_of(s);
@@ -347,6 +356,8 @@ static const struct vv_store_ops ops = {
 	.sweep = sweep,
 	.lock = lock,
 	.unlock = vv_dir_lock_drop,
+	.unfinished = vv_dir_look_unfinished,
+	.holder = holder,
 	.bundle_make = vv_dir_bundle_make,
 	.bundle_join = vv_dir_put_join,
 	.bundle_seal = vv_dir_bundle_seal,

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { HOLDER = sizeof(((struct vv_lock_holder *)0)->words) };
+
 struct held {
 	struct vv_lock base;
 	int fd;
@@ -30,18 +32,27 @@ static int busy(const char *path, const char *holder)
 			  (int)(slash - path), path, holder, path);
 }
 
-/* "pid 123 on host" out of the file, for the one who comes second. */
-static int busy_other(const char *path, int fd)
+/* "pid 123 on host" out of the file. */
+static void read_holder(int fd, char text[HOLDER])
 {
-	char text[200];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	ssize_t n = pread(fd, text, HOLDER - 1, 0);
 
 	text[n > 0 ? n : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < ' ' || (unsigned char)*p > '~')
 			*p = '?';
-	return busy(path, text[0] ? text : "another process");
+	if (!text[0])
+		snprintf(text, HOLDER, "another process");
+}
+
+/* For the one who comes second. */
+static int busy_other(const char *path, int fd)
+{
+	char text[HOLDER];
+
+	read_holder(fd, text);
+	return busy(path, text);
 }
 
 /* Under list_lock. Closing any descriptor of the file would drop this process's lock, so look before opening. */
@@ -57,13 +68,20 @@ static int held_here(const char *path)
 	return 0;
 }
 
-static int sign(int fd)
+static int name_process(long pid, char text[HOLDER])
 {
-	char host[128] = "?", text[200];
-	int n;
+	char host[128] = "?";
 
 	gethostname(host, sizeof(host) - 1);
-	n = snprintf(text, sizeof(text), "pid %d on %s\n", (int)getpid(), host);
+	return snprintf(text, HOLDER, "pid %ld on %s", pid, host);
+}
+
+static int sign(int fd)
+{
+	char text[HOLDER];
+	int n = name_process((long)getpid(), text);
+
+	text[n++] = '\n';
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
 		return -1;
 	return 0;
@@ -155,4 +173,41 @@ void vv_dir_lock_drop(struct vv_lock *l)
 	close(h->fd);
 	pthread_mutex_unlock(&list_lock);
 	vv_mem_free(h);
+}
+
+/* A process elsewhere may bear the same number: only one that the file names as this host's is one of ours. */
+static int look(const char *path, struct vv_lock_holder *out)
+{
+	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), rc = 0;
+	char ours[HOLDER];
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : vv_err_sys(errno, "cannot look at the lock '%s'", path);
+	if (fcntl(fd, F_GETLK, &fl) < 0)
+		rc = vv_err_sys(errno, "cannot look at the lock '%s'", path);
+	else if (fl.l_type != F_UNLCK)
+		rc = 1;
+	if (rc == 1) {
+		read_holder(fd, out->words);
+		name_process((long)fl.l_pid, ours);
+		out->pid = fl.l_pid > 0 && strcmp(ours, out->words) == 0 ? (long)fl.l_pid : 0;
+	}
+	close(fd);
+	return rc;
+}
+
+int vv_dir_lock_look(const char *path, struct vv_lock_holder *out)
+{
+	int rc = 1;
+
+	pthread_mutex_lock(&list_lock);
+	if (held_here(path)) {
+		out->pid = (long)getpid();
+		name_process(out->pid, out->words);
+	} else {
+		rc = look(path, out);
+	}
+	pthread_mutex_unlock(&list_lock);
+	return rc;
 }

@@ -6,5 +6,7 @@
 
 int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out);
 void vv_dir_lock_drop(struct vv_lock *l);
+/* Who holds it, without taking it: 1, or 0 if nobody does. */
+int vv_dir_lock_look(const char *path, struct vv_lock_holder *out);
 
 #endif

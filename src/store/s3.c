@@ -66,6 +66,8 @@ static const struct vv_store_ops ops = {
 	.sweep = vv_s3_sweep,
 	.lock = vv_s3_lock,
 	.unlock = vv_s3_lock_release,
+	.unfinished = vv_s3_sweep_look,
+	.holder = vv_s3_lock_look,
 	.close = close_store,
 };
 

@@ -267,3 +267,23 @@ void vv_s3_lock_release(struct vv_lock *lock)
 	vv_err_restore(&st);
 	free_lock(k);
 }
+
+int vv_s3_lock_look(struct vv_store *store, const char *name, struct vv_lock_holder *out)
+{
+	struct vv_s3 *s = (struct vv_s3 *)store;
+	char etag[sizeof(((struct vv_s3_answer *)0)->etag)], *key = vv_s3_key(s, name);
+	struct lease now, mine;
+	int rc = key ? describe_self(&mine) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = read_lease(s, key, &now, etag, sizeof(etag));
+	vv_mem_free(key);
+	if (rc != 1)
+		return rc;
+	if (now.pid == 0 || dead(&now, &mine))
+		return 0;
+	snprintf(out->words, sizeof(out->words), "pid %ld on %.127s", now.pid, now.host);
+	if (strcmp(now.host, mine.host) == 0 && strcmp(now.boot, mine.boot) == 0 && strcmp(now.space, mine.space) == 0)
+		out->pid = now.pid;
+	return 1;
+}

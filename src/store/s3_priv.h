@@ -34,8 +34,10 @@ int vv_s3_list(struct vv_store *s, const char *dir, struct vv_names *out);
 int vv_s3_list_any(struct vv_s3 *s);
 
 int vv_s3_sweep(struct vv_store *s, const char *dir);
+int vv_s3_sweep_look(struct vv_store *s, const char *dir, struct vv_names *out);
 
 int vv_s3_lock(struct vv_store *s, const char *name, struct vv_lock **out);
 void vv_s3_lock_release(struct vv_lock *l);
+int vv_s3_lock_look(struct vv_store *s, const char *name, struct vv_lock_holder *out);
 
 #endif

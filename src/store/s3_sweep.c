@@ -1,10 +1,12 @@
-/* Multipart uploads that nobody will finish cost money for ever and are seen by no listing of objects. S3 does not tell
- * who began one, so only age makes an upload stale: the limit is far above what any upload takes. */
+/* Multipart uploads: those under way, for who looks on, and those that nobody will finish. These cost money for ever, and are
+ * seen by no listing of objects. S3 does not tell who began one, so only age makes an upload stale: the limit is far above
+ * what any upload takes. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/s3_priv.h"
 #include "store/s3_xml.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -170,6 +172,85 @@ int vv_s3_sweep(struct vv_store *store, const char *dir)
 		if (rc == 0)
 			rc = abort_stale(s, prefix, &u);
 	}
+	fini_uploads(&u);
+	vv_mem_free(prefix);
+	return rc;
+}
+
+struct parts {
+	uint64_t bytes;
+	bool more;
+	char marker[VV_S3_XML_TEXT];
+};
+
+static int take_part(void *ctx, const char *path, const char *text)
+{
+	struct parts *p = ctx;
+
+	if (!text)
+		return 0;
+	if (strcmp(path, "ListPartsResult/Part/Size") == 0)
+		p->bytes += strtoull(text, NULL, 10);
+	else if (strcmp(path, "ListPartsResult/IsTruncated") == 0)
+		p->more = strcmp(text, "true") == 0;
+	else if (strcmp(path, "ListPartsResult/NextPartNumberMarker") == 0)
+		snprintf(p->marker, sizeof(p->marker), "%s", text);
+	return 0;
+}
+
+/* Bytes of an upload that the server has; one that ended meanwhile has none. */
+static int count_parts(struct vv_s3 *s, const struct upload *u, struct parts *p)
+{
+	struct vv_s3_request r = { .method = "GET", .key = u->key, .query = { { "uploadId", u->id } }, .n_query = 1 };
+	int rc = 0;
+
+	for (int pages = 0; rc == 0 && (pages == 0 || p->more) && pages < 10; pages++) {
+		struct vv_s3_answer a = { 0 };
+
+		if (p->marker[0]) {
+			r.query[1] = (struct vv_s3_pair){ "part-number-marker", p->marker };
+			r.n_query = 2;
+		}
+		p->more = false;
+		rc = vv_s3_http_call(&s->http, &r, &a);
+		if (rc == 0)
+			rc = vv_s3_xml_walk(a.body.p, a.body.n, take_part, p);
+		else if (a.status == 404 || a.status == 501 || a.status == 405 || a.status == 400)
+			rc = 0;
+		vv_s3_http_done(&a);
+	}
+	return rc;
+}
+
+static int look_at(struct vv_s3 *s, const char *prefix, const struct upload *u, struct vv_names *out)
+{
+	struct parts *p;
+	const char *name;
+	int rc;
+
+	if (strncmp(u->key, prefix, strlen(prefix)) != 0)
+		return 0;
+	name = u->key + strlen(prefix);
+	if (!*name || strchr(name, '/'))
+		return 0;
+	p = vv_mem_new(1, sizeof(*p));
+	rc = p ? count_parts(s, u, p) : VV_ENOMEM;
+	if (rc == 0)
+		rc = vv_store_names_add(out, name, strlen(name), p->bytes, false);
+	vv_mem_free(p);
+	return rc;
+}
+
+/* The first page of them: no lineage has a thousand under way. */
+int vv_s3_sweep_look(struct vv_store *store, const char *dir, struct vv_names *out)
+{
+	struct vv_s3 *s = (struct vv_s3 *)store;
+	char *prefix = vv_mem_printf("%s%s%s", s->conf.prefix, dir, *dir ? "/" : "");
+	struct uploads u = { 0 };
+	int rc = prefix ? fetch(s, prefix, &u) : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < u.n; i++)
+		rc = look_at(s, prefix, &u.v[i], out);
 	fini_uploads(&u);
 	vv_mem_free(prefix);
 	return rc;

@@ -267,6 +267,24 @@ void vv_store_remove_dir(struct vv_store *s, const char *dir)
 		s->ops->remove_dir(s, dir);
 }
 
+int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *out)
+{
+	struct vv_names v = { 0 };
+	int rc = s->ops->unfinished ? s->ops->unfinished(s, dir, &v) : 0;
+
+	if (rc)
+		vv_store_names_fini(&v);
+	else
+		*out = v;
+	return rc;
+}
+
+int vv_store_holder(struct vv_store *s, const char *name, struct vv_lock_holder *out)
+{
+	*out = (struct vv_lock_holder){ 0 };
+	return s->ops->holder ? s->ops->holder(s, name, out) : 0;
+}
+
 int vv_store_sweep(struct vv_store *s, const char *dir)
 {
 	return s->ops->sweep ? s->ops->sweep(s, dir) : 0;

@@ -40,6 +40,11 @@ struct vv_lock {
 	char *name;
 };
 
+struct vv_lock_holder { /* of a lock */
+	long pid;        /* of a process of this host; 0: of another, or not known */
+	char words[200]; /* "pid 123 on host" */
+};
+
 struct vv_name {
 	char *name;    /* one component, without a trailing slash */
 	uint64_t size; /* 0 for a directory */
@@ -75,6 +80,12 @@ struct vv_store_ops {
 	/* At most one holder at a time; VV_EBUSY with a message naming the holder. A dead holder's lock is taken over. */
 	int (*lock)(struct vv_store *s, const char *name, struct vv_lock **out);
 	void (*unlock)(struct vv_lock *l);
+
+	/* For who looks on; neither takes or changes anything, and either may be NULL. Objects under dir that somebody is writing, or died
+	 * writing, with the bytes that are there so far. */
+	int (*unfinished)(struct vv_store *s, const char *dir, struct vv_names *out);
+	/* Who holds the lock: 1, or 0 if nobody does, as far as can be told. */
+	int (*holder)(struct vv_store *s, const char *name, struct vv_lock_holder *out);
 
 	/* Several objects in one file: see vv_store_bundle_make. All NULL where there is no such thing. */
 	int (*bundle_make)(struct vv_store *s, const char *bundle, char token[VV_STORE_TOKEN]);
@@ -132,6 +143,8 @@ void vv_store_remove_dir(struct vv_store *s, const char *dir);
 int vv_store_sweep(struct vv_store *s, const char *dir);
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);
 void vv_store_unlock(struct vv_lock *l); /* NULL is fine */
+int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *out); /* none where that cannot be seen */
+int vv_store_holder(struct vv_store *s, const char *name, struct vv_lock_holder *out);
 
 /* A bundle: several layers of an epoch (names by vv_name_bundle, vv_name_layer, in one folder) that several processes write
  * into one file at the same time. One process makes it and sends the token to the others; each joins with a place of its

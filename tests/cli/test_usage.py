@@ -7,7 +7,7 @@ import unittest
 
 import command
 
-VERBS = ["pack", "unpack", "watch", "image", "ls", "show", "verify", "extract", "diff", "drop", "gc", "request", "config"]
+VERBS = ["pack", "unpack", "watch", "image", "ls", "show", "report", "top", "verify", "extract", "diff", "drop", "gc", "request", "config"]
 
 
 class Usage(command.Case):

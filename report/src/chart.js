@@ -1,0 +1,262 @@
+// Lines and stacks over epochs or ranks, by uPlot: with a legend that tells the values at the cursor, and a cursor that keys move, too.
+import uPlot from "uplot";
+import { colour, el } from "./dom.js";
+import * as words from "./words.js";
+
+const BAR_MOST = 80; // above, a bar would be thinner than the gap beside it
+
+const alive = new Set();
+
+export function forgetAll() {
+  for (const c of alive) c.destroy();
+  alive.clear();
+}
+
+export function redrawAll() {
+  for (const c of alive) c.draw();
+}
+
+const units = {
+  bytes: { value: words.bytes, tick: words.tickBytes, steps: binarySteps() },
+  seconds: { value: words.seconds, tick: words.seconds, steps: decimalSteps() },
+  share: {
+    value: (v) => (v === null || v === undefined ? "–" : `${(100 * v).toFixed(1)} %`),
+    tick: (v) => `${Math.round(100 * v)} %`,
+    steps: [0.05, 0.1, 0.2, 0.25, 0.5, 1],
+  },
+};
+
+function binarySteps() {
+  const steps = [];
+  for (let unit = 1; unit < 2 ** 61; unit *= 1024) for (let k = 1; k < 1024; k *= 2) steps.push(unit * k);
+  return steps;
+}
+
+function decimalSteps() {
+  const steps = [];
+  for (let e = -7; e < 7; e++) for (const k of [1, 2, 5]) steps.push(k * 10 ** e);
+  return steps;
+}
+
+// Powers of two for bytes, of ten for seconds, as many as there is room for.
+function logTicks(unit) {
+  const base = unit === "bytes" ? 2 : 10;
+  return (u, axis, min, max) => {
+    const low = Math.log(min) / Math.log(base);
+    const high = Math.log(max) / Math.log(base);
+    const room = Math.max(2, u.bbox.height / devicePixelRatio / 42);
+    const step = [1, 2, 5, 10, 20].find((s) => (high - low) / s <= room) ?? 40;
+    const ticks = [];
+    for (let e = Math.ceil(low / step - 1e-9) * step; e <= high + 1e-9; e += step) ticks.push(base ** e);
+    return ticks;
+  };
+}
+
+// The range of a logarithmic scale: whole powers around what there is.
+function logRange(unit) {
+  const base = unit === "bytes" ? 2 : 10;
+  return (u, min, max) => {
+    if (!(min > 0)) return [1, base];
+    const low = base ** Math.floor(Math.log(min) / Math.log(base));
+    const high = base ** Math.ceil(Math.log(max) / Math.log(base) + 1e-9);
+    return low < high ? [low, high] : [low, low * base];
+  };
+}
+
+function stack(series) {
+  const sums = series[0].values.map(() => 0);
+  return series.map((s) => s.values.map((v, i) => (sums[i] += v ?? 0))).reverse(); // the uppermost is drawn first, the others over it
+}
+
+// spec: { label, rows, name(row), series: [{ label, colour, dash, value(row) }], unit, stacked, log, axis: a name for it,
+// reference: { label, value } }
+export class Chart {
+  constructor(spec, height) {
+    this.spec = spec;
+    this.height = height;
+    this.legend = el("ul.legend");
+    this.where = el("span.where");
+    this.said = el("p.hidden", { "aria-live": "polite" });
+    this.plot = el("div.plot", {
+      tabindex: "0",
+      role: "img",
+      "aria-label": spec.label,
+      onkeydown: (e) => this.key(e),
+      onblur: () => this.rest(),
+    });
+    this.node = el("div.chart", {}, this.plot, el("div.under", {}, this.where, this.legend), this.said);
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.plot);
+    alive.add(this);
+  }
+
+  change(spec) {
+    Object.assign(this.spec, spec);
+    this.draw();
+  }
+
+  destroy() {
+    this.observer.disconnect();
+    this.u?.destroy();
+    this.u = null;
+  }
+
+  resize() {
+    const width = Math.floor(this.plot.clientWidth);
+    if (width <= 0) return;
+    if (!this.u) this.draw();
+    else if (width !== this.u.width) this.u.setSize({ width, height: this.height });
+  }
+
+  draw() {
+    const { spec } = this;
+    const width = Math.floor(this.plot.clientWidth);
+    if (width <= 0) return;
+    this.u?.destroy();
+    this.values = spec.series.map((s) => ({ ...s, values: spec.rows.map(s.value) }));
+    const x = spec.rows.map((_, i) => i);
+    const columns = spec.stacked
+      ? stack(this.values)
+      : this.values.map((s) => s.values.map((v) => (spec.log && !(v > 0) ? null : (v ?? null))));
+    const drawn = spec.stacked ? [...this.values].reverse() : this.values;
+    const data = [x, ...columns];
+    if (spec.reference) data.push(x.map(() => spec.reference.value));
+    this.u = new uPlot(this.options(drawn, width), data, this.plot);
+    this.tell(this.last());
+  }
+
+  last() {
+    return this.spec.rows.length - 1;
+  }
+
+  options(drawn, width) {
+    const { spec } = this;
+    const n = spec.rows.length;
+    const unit = units[spec.unit];
+    const ink = colour("quiet");
+    const grid = { stroke: colour("line"), width: 1 };
+    const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    const log = spec.log && { distr: 3, log: spec.unit === "bytes" ? 2 : 10, range: logRange(spec.unit) };
+    const linear = { range: (u, min, max) => [0, spec.unit === "share" ? 1 : max > 0 ? max * 1.04 : 1] };
+    const reference = spec.reference && [{ stroke: colour("ink"), width: 1.5, dash: [6, 5], points: { show: false } }];
+    return {
+      width,
+      height: this.height,
+      padding: [10, 8, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: !spec.bars, size: 7 } },
+      scales: { x: { time: false, range: () => [-0.5, Math.max(n - 0.5, 0.5)] }, y: log || linear },
+      series: [{}, ...drawn.map((s) => this.series(s, n)), ...(reference ?? [])],
+      axes: [
+        {
+          stroke: ink,
+          font,
+          grid: { show: false },
+          ticks: { show: false },
+          gap: 6,
+          size: 30,
+          ...(spec.axis ? { label: spec.axis, labelSize: 20, labelFont: font } : {}),
+          splits: (u, i, min, max) => ticksOf(spec.rows, Math.max(2, Math.floor(u.bbox.width / devicePixelRatio / 64))),
+          values: (u, ticks) => ticks.map((t) => String(spec.rows[t]?.first ?? "")),
+        },
+        {
+          stroke: ink,
+          font,
+          grid,
+          ticks: { show: false },
+          gap: 6,
+          size: 74,
+          ...(log ? { splits: logTicks(spec.unit), filter: (u, splits) => splits } : { incrs: unit.steps }),
+          values: (u, ticks) => ticks.map((t) => unit.tick(t)),
+        },
+      ],
+      hooks: { setCursor: [(u) => this.tell(u.cursor.idx ?? this.last())] },
+    };
+  }
+
+  series(s, n) {
+    const { spec } = this;
+    const stroke = colour(s.colour);
+    if (spec.stacked || spec.bars) {
+      const bars = n <= BAR_MOST;
+      return {
+        fill: stroke,
+        stroke,
+        width: bars ? 0 : 1,
+        points: { show: false },
+        paths: bars ? uPlot.paths.bars({ size: [0.84, 56] }) : uPlot.paths.stepped({ align: 1 }),
+      };
+    }
+    return { stroke, width: 2, dash: s.dash, points: { show: n <= 40, size: 6, fill: stroke }, spanGaps: true };
+  }
+
+  // What the legend says: of the epoch under the cursor, or of the last one.
+  tell(i) {
+    const { spec } = this;
+    const row = spec.rows[i];
+    const unit = units[spec.unit];
+    if (!row) return;
+    this.at = i;
+    this.where.textContent = spec.name(row);
+    this.legend.replaceChildren(
+      ...this.values.map((s) =>
+        el(
+          "li",
+          {},
+          el(`i.swatch${s.dash ? ".dashed" : ""}`, { style: { "--c": `var(--${s.colour})` } }),
+          el("span", {}, s.label),
+          el("b", {}, unit.value(s.values[i])),
+        ),
+      ),
+      ...(spec.reference
+        ? [
+            el(
+              "li",
+              {},
+              el("i.swatch.dashed", { style: { "--c": "var(--ink)" } }),
+              el("span", {}, spec.reference.label),
+              el("b", {}, unit.value(spec.reference.value)),
+            ),
+          ]
+        : []),
+    );
+  }
+
+  key(event) {
+    const step = {
+      ArrowLeft: this.at - 1,
+      ArrowRight: this.at + 1,
+      PageUp: this.at - 10,
+      PageDown: this.at + 10,
+      Home: 0,
+      End: this.last(),
+    }[event.key];
+    if (step === undefined || !this.u) return;
+    event.preventDefault();
+    const i = Math.min(Math.max(step, 0), this.last());
+    this.u.setCursor({ left: this.u.valToPos(i, "x"), top: 0 });
+    this.tell(i);
+    this.said.textContent = `${this.where.textContent}: ${this.values.map((s) => `${s.label} ${units[this.spec.unit].value(s.values[i])}`).join(", ")}`;
+  }
+
+  rest() {
+    this.u?.setCursor({ left: -10, top: -10 });
+  }
+}
+
+// Numbers of rows, at most `room` of them, evenly apart, and at round numbers of what the rows are of.
+export function ticksOf(rows, room) {
+  let step = 1;
+  for (let k = 0; rows.length / step > room; k++) step = [1, 2, 5][(k + 1) % 3] * 10 ** Math.floor((k + 1) / 3);
+  const ticks = [];
+  for (
+    let i = Math.max(
+      rows.slice(0, step).findIndex((r) => r.first % step === 0),
+      0,
+    );
+    i < rows.length;
+    i += step
+  )
+    ticks.push(i);
+  return ticks;
+}

@@ -1,0 +1,500 @@
+// One lineage: headline figures, charts, tables.
+import { Chart } from "./chart.js";
+import { el } from "./dom.js";
+import { Heat } from "./heat.js";
+import * as lists from "./lists.js";
+import * as words from "./words.js";
+
+const PARTS = [
+  // where the bytes of an epoch were found, those that cost something first
+  { key: "bytes_new", label: "new", colour: "new" },
+  { key: "bytes_dup_ranks", label: "with another rank", colour: "ranks" },
+  { key: "bytes_dup_space", label: "twice in this epoch", colour: "space" },
+  { key: "bytes_dup_time", label: "in an earlier epoch", colour: "time" },
+  { key: "bytes_zero", label: "zero", colour: "zero" },
+  { key: "bytes_unchanged", label: "unchanged", colour: "same" },
+];
+
+const STAGES = [
+  { key: "bytes_memory", label: "in memory", colour: "ink" },
+  { key: "bytes_dirty", label: "looked at (dirty)", colour: "amber", dash: [2, 4] },
+  { key: "bytes_new", label: "new", colour: "new" },
+  { key: "bytes_stored", label: "after coding", colour: "blue" },
+  { key: "bytes_layer", label: "whole layer", colour: "space", dash: [7, 4] },
+];
+
+const TIMES = [
+  { key: "seconds_blocked", label: "program blocked", colour: "new" },
+  { key: "seconds_flush", label: "flush, behind it", colour: "blue" },
+  { key: "seconds_faults", label: "in page faults", colour: "amber", dash: [2, 4] },
+  { key: "seconds_waits", label: "of it waiting", colour: "ranks", dash: [7, 4] },
+  { key: "seconds_ranks", label: "asking other ranks", colour: "space", dash: [10, 4, 2, 4] },
+];
+
+const mean = (key) => (row) =>
+  row.layers_told || key === "bytes_memory" || key === "bytes_stored" || key === "bytes_layer" ? (row[key] ?? 0) / row.n : null;
+
+const meanOf = (row) => (row.n > 1 ? `mean of ${words.span(row)}` : words.span(row));
+
+export const figures = { dedup: 1, stored: 1, time: 1, changes: 1, ranks: 1, restore: 1 };
+
+function section(title, lead, ...nodes) {
+  return el("section", {}, el("h2", {}, title), lead && el("p.lead", {}, lead), ...nodes);
+}
+
+function empty(text) {
+  return el("p.empty", {}, text);
+}
+
+function tile(label, value, note, kind) {
+  return el(`div.tile${kind ? "." + kind : ""}`, {}, el("dt", {}, label), el("dd", {}, el("b", {}, value), el("span", {}, note)));
+}
+
+// What a line would need a second epoch for.
+function bars(label, list, show) {
+  const most = Math.max(...list.map((b) => b.value));
+  return el(
+    "dl.bars",
+    { "aria-label": label },
+    list.map((b) =>
+      el(
+        "div",
+        {},
+        el("dt", {}, b.label),
+        el("dd", {}, el("i", { style: { width: `${(100 * b.value) / most}%`, background: `var(--${b.colour})` } })),
+        el("dd.value", {}, show(b.value)),
+      ),
+    ),
+  );
+}
+
+function used(rows, list) {
+  return list.filter((s) => rows.some((r) => r[s.key]));
+}
+
+export class Lineage {
+  constructor(data, height) {
+    this.d = data;
+    this.rows = data.epochs ?? [];
+    this.height = height ? height - 104 : 260;
+    this.alone = height;
+  }
+
+  redraw() {
+    this.heat?.draw();
+  }
+
+  nodes() {
+    const { d } = this;
+    if (d.error) return [el("h2.lineage", {}, d.lineage), el("p.notice", {}, d.error)];
+    if (!this.rows.length)
+      return [
+        el("h2.lineage", {}, d.lineage),
+        empty("No epoch yet: the program has opened the lineage, and not laid down a checkpoint."),
+      ];
+    if (!d.restore.epoch)
+      return [
+        this.title(),
+        this.problems(),
+        empty("The record of no epoch can be read."),
+        section("Epochs", null, lists.epochs(this.rows)),
+      ];
+    return [
+      this.title(),
+      this.problems(),
+      this.headline(),
+      this.untold(),
+      section(
+        "Where the bytes were found",
+        "Each epoch's memory, by where its content was. Only what is new is coded and stored.",
+        this.dedup(),
+      ),
+      section(
+        "From memory to the store",
+        this.rows.length > 1 ? "What is left after each step, on a logarithmic scale." : "What is left after each step.",
+        this.stored(),
+      ),
+      section(
+        "Time",
+        "Of several ranks the longest counts. The flush runs behind the program; only the time blocked is lost to it.",
+        this.time(),
+      ),
+      section(this.packed() ? "Which variables changed when" : "Which regions changed when", this.heatLead(), this.changes()),
+      section("Ranks", this.rankLead(), this.ranks(), lists.ranks(d)),
+      section(
+        this.packed() ? "Variables" : "Regions",
+        `As epoch ${d.restore.epoch} has them.`,
+        this.packed() ? lists.variables(d) : lists.regions(d),
+      ),
+      this.packed() && section("Files", this.fileLead(), lists.files(d)),
+      section("What a restart reads", this.restoreLead(), this.restore(), lists.sources(this.sources()), lists.codecs(d)),
+      section("What gc would free", null, this.gc()),
+      section(
+        "Epochs",
+        this.perRow() > 1
+          ? `${words.plural(this.rows.length, "row")}, each of up to ${this.perRow()} epochs: bytes are sums, times too.`
+          : null,
+        lists.epochs(this.rows),
+      ),
+    ].filter(Boolean);
+  }
+
+  figure(name) {
+    const titles = {
+      dedup: "Where the bytes were found",
+      stored: "From memory to the store",
+      time: "Time",
+      changes: "Changes",
+      ranks: "Stored by rank",
+      restore: "What a restart reads",
+    };
+    return el(
+      "figure",
+      {},
+      el("figcaption", {}, el("b", {}, titles[name]), " ", el("span", {}, this.d.lineage)),
+      this.rows.length ? this[name]() : empty("No epoch yet."),
+    );
+  }
+
+  perRow() {
+    return Math.max(...this.rows.map((r) => r.n));
+  }
+
+  packed() {
+    return this.d.variables !== undefined;
+  }
+
+  title() {
+    const { d, rows } = this;
+    const t = d.totals;
+    const range = `${words.plural(t.epochs_shown, "epoch")}, ${rows[0].first}–${rows.at(-1).last}`;
+    const older = t.epochs - t.epochs_shown;
+    const at = rows.filter((r) => r.time_ms);
+    return el(
+      "div.title",
+      {},
+      el("h2.lineage", {}, d.lineage),
+      el(
+        "p",
+        {},
+        `${rows.length > 1 || rows[0].n > 1 ? range : words.span(rows[0])}; ${words.plural(rows.at(-1).ranks, "rank")}`,
+        at.length > 0 && `; ${words.time(at[0].time_ms)}${at.length > 1 ? ` to ${words.time(at.at(-1).time_ms)}` : ""}`,
+        older > 0 && `. ${words.plural(older, "older epoch is", "older epochs are")} not looked at (--all does).`,
+      ),
+    );
+  }
+
+  problems() {
+    const { d } = this;
+    if (!d.problems_total) return null;
+    return el(
+      "div.notice",
+      { role: "note" },
+      el("p", {}, el("b", {}, `${words.plural(d.problems_total, "problem")} found while reading; 'varve verify' tells more.`)),
+      el(
+        "ul",
+        {},
+        d.problems.map((p) => el("li", {}, `epoch ${p.epoch}: ${p.text}`)),
+        d.problems_total > d.problems.length && el("li", {}, `and ${d.problems_total - d.problems.length} more`),
+      ),
+    );
+  }
+
+  // Of some layers only the commit records are known.
+  untold() {
+    const { layers, layers_told: told } = this.d.totals;
+    return (
+      told < layers &&
+      el(
+        "p.note",
+        {},
+        `${words.count(told)} of ${words.plural(layers, "layer")} could be asked how it went; the others lie in other hosts' stores, cannot be read, or hold no statistics. Sizes in memory, stored and of layers are of all.`,
+      )
+    );
+  }
+
+  headline() {
+    const { d } = this;
+    const t = d.totals;
+    const told = t.layers_told > 0;
+    const read = d.restore.sources.reduce((n, s) => n + s.bytes_read, 0);
+    const freed = d.gc.error ? null : d.gc.bytes_before - d.gc.bytes_after;
+    return el(
+      "dl.tiles",
+      {},
+      tile("Checkpointed", words.bytes(t.bytes_memory ?? 0), `in ${words.plural(t.epochs_shown, "epoch")}, as it was in memory`),
+      tile(
+        "Stored for it",
+        words.bytes(t.bytes_layer ?? 0),
+        `layers as written; ${words.bytes(t.bytes_on_disk)} on disk now`,
+        "hot",
+      ),
+      tile(
+        "Less by",
+        words.ratio(t.bytes_memory ?? 0, t.bytes_layer),
+        `${words.percent(t.bytes_layer ?? 0, t.bytes_memory)} of the bytes are kept`,
+      ),
+      tile(
+        "Program blocked",
+        told && t.seconds_blocked ? words.seconds(t.seconds_blocked / t.epochs_shown) : "–",
+        told && !t.seconds_blocked
+          ? "by no epoch: files were packed"
+          : told
+            ? `per epoch; ${words.seconds(t.seconds_blocked ?? 0)} in all, ${words.seconds(t.seconds_blocked_most)} at most`
+            : "the layers hold no statistics",
+      ),
+      tile(
+        "A restart reads",
+        words.bytes(read),
+        `from ${words.plural(d.restore.sources.length, "epoch")}, for ${words.bytes(this.rows.at(-1).n === 1 ? (this.rows.at(-1).bytes_memory ?? 0) : this.restoreBytes())}`,
+      ),
+      tile(
+        "gc would free",
+        freed === null ? "–" : words.bytes(freed),
+        freed === null ? "cannot be told" : `of ${words.bytes(d.gc.bytes_before)}`,
+      ),
+    );
+  }
+
+  line(list, unit, label, missing) {
+    const series = used(this.rows, list).map((s) => ({ ...s, value: mean(s.key) }));
+    if (!series.length) return empty(missing);
+    if (this.rows.length === 1)
+      return bars(
+        label,
+        series.map((s) => ({ label: s.label, colour: s.colour, value: s.value(this.rows[0]) ?? 0 })),
+        words[unit],
+      );
+    return new Chart({ label, rows: this.rows, name: meanOf, series, unit, log: true, axis: this.alone && "epoch" }, this.height)
+      .node;
+  }
+
+  dedup() {
+    const rows = this.rows.filter((r) => r.layers_told);
+    if (!rows.length) return empty("The layers of these epochs hold no statistics, cannot be read, or lie in other stores.");
+    const series = used(rows, PARTS);
+    const spec = (share) => ({
+      unit: share ? "share" : "bytes",
+      series: series.map((s) => ({
+        ...s,
+        value: (r) => (share ? (r[s.key] ?? 0) / (PARTS.reduce((n, p) => n + (r[p.key] ?? 0), 0) || 1) : (r[s.key] ?? 0) / r.n),
+      })),
+    });
+    const chart = new Chart(
+      {
+        label: "Bytes of each epoch by where they were found",
+        rows,
+        name: meanOf,
+        stacked: true,
+        axis: this.alone && "epoch",
+        ...spec(false),
+      },
+      this.height,
+    );
+    const pick = (share) => (event) => {
+      for (const b of event.target.parentElement.children) b.setAttribute("aria-pressed", String(b === event.target));
+      chart.change(spec(share));
+    };
+    return el(
+      "div",
+      {},
+      !this.alone &&
+        el(
+          "div.switch",
+          { role: "group", "aria-label": "scale" },
+          el("button", { type: "button", "aria-pressed": "true", onclick: pick(false) }, "bytes"),
+          el("button", { type: "button", "aria-pressed": "false", onclick: pick(true) }, "share"),
+        ),
+      chart.node,
+    );
+  }
+
+  stored() {
+    return this.line(
+      STAGES,
+      "bytes",
+      "Bytes in memory, dirty, new, coded and stored, by epoch",
+      "Nothing was stored in these epochs.",
+    );
+  }
+
+  time() {
+    return this.line(
+      TIMES,
+      "seconds",
+      "Seconds blocked, flushing and waiting, by epoch",
+      "The layers of these epochs hold no times.",
+    );
+  }
+
+  heatLead() {
+    return this.packed()
+      ? "Of each variable, over all files, the share that was new to the lineage."
+      : "Of each region, over all ranks, the share that is not as it was in the epoch before. The ones that changed most come first.";
+  }
+
+  changes() {
+    if (!this.d.changes.length) return empty("Nothing is known of what changed.");
+    this.heat = new Heat(
+      this.d.changes,
+      this.rows,
+      "Share of each region that changed, by epoch",
+      this.alone && Math.max(4, Math.floor((this.alone - 124) / this.d.changes.length)),
+    );
+    return this.heat.node;
+  }
+
+  rankLead() {
+    const { ranks } = this.d;
+    const n = ranks.reduce((sum, r) => sum + r.n, 0);
+    const stored = ranks.reduce((sum, r) => sum + (r.bytes_stored ?? 0), 0);
+    const most = Math.max(...ranks.map((r) => (r.bytes_stored ?? 0) / r.n));
+    if (n <= 1) return "One rank laid this lineage down: there is nothing to balance.";
+    if (!stored) return `${words.plural(n, "rank")}; none of them had anything to store in epoch ${this.d.restore.epoch}.`;
+    return `What each of ${words.plural(n, "rank")} stored in epoch ${this.d.restore.epoch}. The most is ${((most * n) / stored).toFixed(2)} times the average${ranks[0].n > 1 ? ", of groups of ranks" : ""}.`;
+  }
+
+  ranks() {
+    const { ranks } = this.d;
+    const n = ranks.reduce((sum, r) => sum + r.n, 0);
+    if (n <= 1) return this.alone ? empty("One rank: there is nothing to balance.") : null;
+    const mean = ranks.reduce((sum, r) => sum + (r.bytes_stored ?? 0), 0) / n;
+    const series = [{ label: "stored", colour: "blue", value: (r) => (r.bytes_stored ?? 0) / r.n }];
+    return new Chart(
+      {
+        label: "Bytes stored by each rank",
+        rows: ranks,
+        name: (r) => words.span(r, "rank", "ranks"),
+        series,
+        unit: "bytes",
+        bars: true,
+        axis: this.alone && "rank",
+        reference: { label: "average", value: mean },
+      },
+      this.alone ? this.height : 200,
+    ).node;
+  }
+
+  fileLead() {
+    const rest = this.d.files_total - this.d.files.length;
+    return `${words.plural(this.d.files_total, "file")}, scheme ${this.d.scheme}, level ${this.d.level}.${rest > 0 ? ` The first ${this.d.files.length} are listed; 'varve unpack --list' has all.` : ""}`;
+  }
+
+  sources() {
+    const { restore } = this.d;
+    return [...(restore.older ?? []).map((s) => ({ ...s, older: true })), ...restore.sources];
+  }
+
+  restoreBytes() {
+    return this.sources().reduce((n, s) => n + s.bytes, this.d.restore.bytes_zero);
+  }
+
+  restoreLead() {
+    const { restore } = this.d;
+    const parts = [
+      `Epoch ${restore.epoch} is made of ${words.plural(restore.heads, "head")} and of blocks from ${words.plural(this.sources().length, "epoch")}; ${words.bytes(restore.bytes_zero)} of it are zeros, which are nowhere.`,
+    ];
+    if (restore.ranks_not_told) parts.push(`${words.plural(restore.ranks_not_told, "rank")} could not be looked at.`);
+    if (restore.partial) parts.push("Not all layers could be counted.");
+    return parts.join(" ");
+  }
+
+  // The newest epochs apart, those before them together; the older, the paler.
+  restore() {
+    const list = this.sources().reverse();
+    const total = this.restoreBytes();
+    const few = list.slice(0, 7);
+    const rest = list.slice(7).reduce((n, s) => n + s.bytes, 0);
+    const bits = few.map((s, i) => ({
+      label: s.older ? `epoch ${s.epoch} and before` : `epoch ${s.epoch}`,
+      bytes: s.bytes,
+      colour: `--age${i}`,
+    }));
+    if (rest) bits.push({ label: `${list.length - 7} older`, bytes: rest, colour: "--age7" });
+    if (this.d.restore.bytes_zero) bits.push({ label: "zeros", bytes: this.d.restore.bytes_zero, colour: "--zero" });
+    if (!total) return empty("The regions are empty: nothing is read.");
+    return el(
+      "div.chart",
+      {},
+      el(
+        "div.bar",
+        {
+          role: "img",
+          "aria-label": `Where the bytes come from: ${bits.map((b) => `${b.label} ${words.percent(b.bytes, total)}`).join(", ")}`,
+        },
+        bits.map((b) =>
+          el("i", {
+            title: `${b.label}: ${words.bytes(b.bytes)}`,
+            style: { "flex-grow": String(b.bytes / total), background: `var(${b.colour})` },
+          }),
+        ),
+      ),
+      el(
+        "ul.legend",
+        {},
+        bits.map((b) =>
+          el(
+            "li",
+            {},
+            el("i.swatch", { style: { "--c": `var(${b.colour})` } }),
+            el("span", {}, b.label),
+            el("b", {}, `${words.bytes(b.bytes)}, ${words.percent(b.bytes, total)}`),
+          ),
+        ),
+      ),
+    );
+  }
+
+  gc() {
+    const g = this.d.gc;
+    if (g.error) return el("p.notice", {}, g.error);
+    const freed = g.bytes_before - g.bytes_after;
+    const sentence = freed
+      ? `'varve gc' would free ${words.bytes(freed)} of ${words.bytes(g.bytes_before)} (${words.percent(freed, g.bytes_before)}): ${words.plural(g.removed, "layer")} removed, ${g.rewritten} rewritten, ${g.kept} kept.`
+      : `Nothing: what is there is needed (${words.plural(g.kept, "layer")}, ${words.bytes(g.bytes_before)}).`;
+    const slack = g.bytes_after - g.bytes_needed;
+    return el(
+      "div",
+      {},
+      el(
+        "p.lead",
+        {},
+        sentence,
+        100 * slack > g.bytes_before
+          ? ` ${words.bytes(slack)} more is not needed, but in layers that are not worth rewriting yet.`
+          : "",
+      ),
+      g.bytes_before > 0 &&
+        el(
+          "div.bar",
+          { role: "img", "aria-label": sentence },
+          el("i", {
+            title: `needed: ${words.bytes(g.bytes_needed)}`,
+            style: { "flex-grow": String(g.bytes_needed / g.bytes_before), background: "var(--blue)" },
+          }),
+          slack > 0 &&
+            el("i", {
+              title: `not worth it yet: ${words.bytes(slack)}`,
+              style: { "flex-grow": String(slack / g.bytes_before), background: "var(--age4)" },
+            }),
+          freed > 0 &&
+            el("i.free", { title: `free: ${words.bytes(freed)}`, style: { "flex-grow": String(freed / g.bytes_before) } }),
+        ),
+      g.bytes_before > 0 &&
+        el(
+          "ul.legend",
+          {},
+          el("li", {}, el("i.swatch", { style: { "--c": "var(--blue)" } }), "needed", el("b", {}, words.bytes(g.bytes_needed))),
+          slack > 0 &&
+            el(
+              "li",
+              {},
+              el("i.swatch", { style: { "--c": "var(--age4)" } }),
+              "not worth it yet",
+              el("b", {}, words.bytes(slack)),
+            ),
+          freed > 0 && el("li", {}, el("i.swatch.free"), "would be free", el("b", {}, words.bytes(freed))),
+        ),
+    );
+  }
+}

@@ -1,0 +1,70 @@
+/* What is being written into a folder, seen from outside. Space is allocated ahead of the bytes, so a file's size says too
+ * much: what has been written is told by the holes that it does not have. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "store/dir_priv.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STRETCHES = 4096 }; /* of a bundle: one for each member, and what lies between */
+
+static uint64_t written(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	off_t at = 0, hole;
+	uint64_t n = 0;
+
+	for (int i = 0; fd >= 0 && i < STRETCHES; i++) {
+		at = lseek(fd, at, SEEK_DATA);
+		hole = at < 0 ? -1 : lseek(fd, at, SEEK_HOLE);
+		if (hole <= at)
+			break;
+		n += (uint64_t)(hole - at);
+		at = hole;
+	}
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
+/* .tmp-NAME-PID-N: NAME, by its length; 0 if it is nothing of ours. */
+static size_t name_in(const char *tmp)
+{
+	size_t n = strlen(tmp);
+
+	for (int dashes = 0; dashes < 2 && n; dashes++)
+		for (n--; n && tmp[n] != '-';)
+			n--;
+	return n;
+}
+
+int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names *out)
+{
+	char *path = vv_dir_path(vv_dir_of(s), dir);
+	struct dirent *e;
+	DIR *h;
+	int rc = 0;
+
+	if (!path)
+		return VV_ENOMEM;
+	h = opendir(path);
+	if (!h && errno != ENOENT)
+		rc = vv_err_sys(errno, "cannot list '%s'", path);
+	while (h && rc == 0 && (e = readdir(h))) {
+		const char *name = e->d_name + strlen(VV_DIR_TMP);
+		size_t n;
+
+		if (strncmp(e->d_name, VV_DIR_TMP, strlen(VV_DIR_TMP)) != 0)
+			continue;
+		n = name_in(name);
+		if (n)
+			rc = vv_store_names_add(out, name, n, written(dirfd(h), e->d_name), false);
+	}
+	if (h)
+		closedir(h);
+	vv_mem_free(path);
+	return rc;
+}
