@@ -3,7 +3,8 @@
 
 usage: image_size.py --build DIR --dir DIR [--full] [--data DIR] NAME...
 
-Programs are started, dumped by criu (as root) or by gcore, and go on; after a while one of them is dumped again. Three cases: one dump, two dumps in
+Programs are started, dumped by criu (as root) or by gcore, and go on, editors at the speed at which somebody types; after a while one of them is
+dumped again. Three cases: one dump, two dumps in
 series, and four processes of one program. Bytes are those of the layers, metadata and all. S1's way is pages or sliding blocks (Rabin, window
 48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is more than the paper does, which leaves duplicates in most segments.
 With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet.
@@ -32,6 +33,27 @@ my %h; $h{$_} = [$_, $_ * 2, "v$_"] for 1 .. 30000; my $t = 0;
 while (1) { $t++; $h{$t % 30000 + 1} = [$t, "w$t"]; select(undef, undef, undef, 0.005); }
 """
 BC = "scale = 2000\nx = 4 * a(1)\nfor (i = 0; i >= 0; i++) { x = x * 1.0001; y = sqrt(x) }\n"
+VIM = """
+call setline(1, map(range(20000), '"line " . v:val . " of a text that somebody writes, " . v:val * 7919 % 1000'))
+let t = 0
+while 1
+  let t += 1
+  call setline(t % 20000 + 1, "line " . t . " was written anew")
+  sleep 50m
+endwhile
+"""
+EMACS = """
+(let ((table (make-hash-table :test 'equal)) (n 0))
+  (dotimes (i 20000) (puthash (format "key%d" i) (list i (* i 2.5) (format "value %d" i)) table))
+  (switch-to-buffer "text")
+  (dotimes (i 10000) (insert (format "line %d of a text that somebody writes\\n" i)))
+  (while t
+    (setq n (1+ n))
+    (puthash (format "key%d" (% n 20000)) (list n (format "new %d" n)) table)
+    (goto-char (1+ (% n (point-max))))
+    (insert "x")
+    (sleep-for 0.05)))
+"""
 C = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +76,8 @@ int main(void)
 	}
 }
 """
-PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "c": (["FILE"], C)}
+PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "c": (["FILE"], C),
+            "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM), "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS)}
 CASES = {"one": (["p0"],), "series": (["p0"], ["s1"]), "four": (["p0", "p1", "p2", "p3"],)}
 RULES = {"varve": [], "pages": ["--segments", "all=pages+deflate"], "rabin": ["--segments", "all=rabin+deflate"]}
 

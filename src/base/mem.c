@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { GROUP_PATH = 4096 };
+
 static atomic_long asked;
 static atomic_long fail_at;
 
@@ -103,6 +105,11 @@ void *vv_mem_map_wide(size_t n)
 	return p;
 }
 
+void vv_mem_populate(void *p, size_t n)
+{
+	(void)madvise(p, n, MADV_POPULATE_WRITE); /* Linux before 5.14: they come when they are touched */
+}
+
 void vv_mem_unmap(void *p, size_t n)
 {
 	if (p)
@@ -116,6 +123,78 @@ void vv_mem_discard(void *p, size_t n)
 
 	if (begin < end)
 		(void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+/* The number behind `name` in a file of lines; behind nothing at all, if name is empty. UINT64_MAX: there is none. */
+static uint64_t number_in(const char *path, const char *name)
+{
+	char line[256];
+	uint64_t n = UINT64_MAX;
+	FILE *f = fopen(path, "re");
+
+	while (f && n == UINT64_MAX && fgets(line, sizeof(line), f)) {
+		char *digits = line + strlen(name), *end;
+
+		if (strncmp(line, name, strlen(name)) != 0)
+			continue;
+		n = strtoull(digits, &end, 10);
+		n = end == digits ? UINT64_MAX : n;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* What a control group leaves: its limit, less what is used and could not be had back. */
+static uint64_t left_in_group(const char *group)
+{
+	char path[GROUP_PATH + 32];
+	uint64_t most, used, cache;
+
+	snprintf(path, sizeof(path), "%s/memory.max", group);
+	most = number_in(path, "");
+	snprintf(path, sizeof(path), "%s/memory.current", group);
+	used = number_in(path, "");
+	snprintf(path, sizeof(path), "%s/memory.stat", group);
+	cache = number_in(path, "inactive_file ");
+	if (most == UINT64_MAX || used == UINT64_MAX)
+		return UINT64_MAX;
+	used -= cache < used ? cache : 0;
+	return used < most ? most - used : 0;
+}
+
+/* The least that any of the groups leaves that we are in. */
+static uint64_t left_in_groups(void)
+{
+	char line[GROUP_PATH - 32] = "", path[GROUP_PATH];
+	uint64_t least = UINT64_MAX;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+
+	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::/", 4) != 0)
+		;
+	if (f)
+		fclose(f);
+	if (strncmp(line, "0::/", 4) != 0)
+		return least;
+	line[strcspn(line, "\n")] = '\0';
+	for (char *end = line + strlen(line); end > line + 3; end = strrchr(line + 3, '/')) {
+		uint64_t left;
+
+		*end = '\0';
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s", line + 3);
+		left = left_in_group(path);
+		least = left < least ? left : least;
+	}
+	return least;
+}
+
+uint64_t vv_mem_available(void)
+{
+	uint64_t kib = number_in("/proc/meminfo", "MemAvailable:"), least = left_in_groups();
+
+	if (kib == UINT64_MAX)
+		return least == UINT64_MAX ? 0 : least;
+	return kib << 10 < least ? kib << 10 : least;
 }
 
 void vv_mem_fail_at(long n)

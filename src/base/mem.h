@@ -3,6 +3,7 @@
 #define VV_BASE_MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Zeroed memory for n things of the given size; NULL (with the error set) on overflow or want of memory. n = 0 is
  * allowed and gives a pointer that can be freed. */
@@ -19,9 +20,13 @@ void vv_mem_free(void *p);
 void *vv_mem_map(size_t n);
 /* The same for what is accessed all over: in large pages, where there are some. */
 void *vv_mem_map_wide(size_t n);
+/* Pages are there before they are first touched, where the kernel can do that. */
+void vv_mem_populate(void *p, size_t n);
 void vv_mem_unmap(void *p, size_t n); /* NULL is fine */
 /* What is in there is not needed any more: the kernel has the whole pages of it back. */
 void vv_mem_discard(void *p, size_t n);
+/* Bytes that this process could get without anybody swapping: of the machine, and of the control groups that it is in. 0: nobody says. */
+uint64_t vv_mem_available(void);
 
 /* Tests: the n-th allocation from now on (1 = the next) fails, once. 0 switches it off. */
 void vv_mem_fail_at(long n);

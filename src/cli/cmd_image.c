@@ -61,6 +61,21 @@ static int get_pid(const struct vv_args *args, pid_t *pid)
 	return rc;
 }
 
+static int parse_memory(const struct vv_args *args, uint64_t *memory)
+{
+	static const struct vv_conf_item item = { "memory", VV_CONF_SIZE, "0", NULL, 0, 0, NULL };
+	const char *value = vv_args_value(args, "memory");
+	struct vv_conf c;
+	int rc = vv_conf_init(&c, &item, 1);
+
+	if (rc == 0 && value)
+		rc = vv_conf_set(&c, "memory", value, "image");
+	if (rc == 0)
+		*memory = vv_conf_number(&c, "memory");
+	vv_conf_fini(&c);
+	return rc;
+}
+
 static int close_session(struct varve *v, int rc)
 {
 	struct vv_err_state error;
@@ -98,6 +113,7 @@ static int run_dump(struct vv_job *job)
 	struct vv_dump_options opt = {
 		.leave_running = vv_args_value(args, "leave-running"),
 		.shell_job = vv_args_value(args, "shell-job"),
+		.segments = vv_args_value(args, "segments"),
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
 	};
@@ -110,7 +126,9 @@ static int run_dump(struct vv_job *job)
 	if (rc == 0 && !opt.pid)
 		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID");
 	if (rc == 0)
-		rc = vv_dump_check(opt.pid);
+		rc = parse_memory(args, &opt.memory);
+	if (rc == 0)
+		rc = vv_dump_check(&opt);
 	if (rc == 0)
 		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
 	if (rc == 0)
@@ -138,21 +156,6 @@ static int open_epoch(struct vv_job *job, struct vv_spec *spec, struct vv_lineag
 	if (rc == 0)
 		rc = vv_job_epoch(lin, spec, epoch);
 	return rc ? rc : vv_job_start_pool(job);
-}
-
-static int parse_memory(const struct vv_args *args, uint64_t *memory)
-{
-	static const struct vv_conf_item item = { "memory", VV_CONF_SIZE, "0", NULL, 0, 0, NULL };
-	const char *value = vv_args_value(args, "memory");
-	struct vv_conf c;
-	int rc = vv_conf_init(&c, &item, 1);
-
-	if (rc == 0 && value)
-		rc = vv_conf_set(&c, "memory", value, "image restore");
-	if (rc == 0)
-		*memory = vv_conf_number(&c, "memory");
-	vv_conf_fini(&c);
-	return rc;
 }
 
 static int await(pid_t pid)
@@ -335,7 +338,8 @@ static const struct vv_args_option options[] = {
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
 	{ "shell-job", 0, NULL, "dump, restore: it is part of a shell's session or has a terminal" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
-	{ "memory", 0, "SIZE", "restore: read larger images twice, not into memory (half of what is free)" },
+	{ "memory", 0, "SIZE", "dump: for its pages; restore: larger images are read twice (half of what is free)" },
+	{ "segments", 0, "RULES", "dump: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
 	{ "every", 0, "TIME", "run: a checkpoint so often (not given: only on SIGUSR1)" },
 	{ "max-restarts", 0, "N", "run: bring it back so many times (3)" },
 	{ "resume", 0, NULL, "run: begin with the newest epoch, if there is one" },

@@ -115,6 +115,19 @@ size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos)
 	return lo;
 }
 
+uint64_t vv_payload_stored(const struct vv_blocks *b, uint64_t from, uint64_t to)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = from < to ? vv_payload_block_find(b, from) : b->n; i < b->n && b->extent.v[b->v[i].extent].pos < to; i++) {
+		const struct vv_extent *first = &b->extent.v[b->v[i].extent];
+		uint64_t begin = first->pos > from ? first->pos : from, end = first->pos + b->v[i].raw_len < to ? first->pos + b->v[i].raw_len : to;
+
+		sum += begin < end ? (uint64_t)((double)b->v[i].stored_len * (double)(end - begin) / (double)b->v[i].raw_len) : 0;
+	}
+	return sum;
+}
+
 static int holds(const struct vv_extent *x, uint64_t pos)
 {
 	return pos >= x->pos && pos < x->pos + x->len;

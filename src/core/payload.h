@@ -50,6 +50,8 @@ void vv_payload_blocks_fini(struct vv_blocks *b);
 int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, uint32_t stored_len, uint64_t check);
 /* The block that holds position pos; b->n if none does. */
 size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos);
+/* What positions from..to take, of blocks in the order of the payload; a block of which they are a part counts for that part. */
+uint64_t vv_payload_stored(const struct vv_blocks *b, uint64_t from, uint64_t to);
 /* The extent that was looked at last, and how much of its block lies before it; starts as zeros. */
 struct vv_payload_cursor {
 	size_t block, extent;

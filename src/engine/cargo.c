@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/log.h"
 #include "core/digest.h"
+#include "engine/inflow.h"
 #include "engine/sibling.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -131,19 +132,6 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *
 	return rc;
 }
 
-static int read_held(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)
-{
-	for (size_t i = 0; c->held && i < c->n_spans; i++) {
-		const struct vv_span *s = &c->span[i];
-
-		if (s->file == file && at >= s->at && at - s->at <= c->held[i].n && n <= c->held[i].n - (at - s->at)) {
-			memcpy(to, c->held[i].p + (at - s->at), n);
-			return 0;
-		}
-	}
-	return vv_err_set(VV_EINVAL, "'%s': what is at %" PRIu64 " is not in memory any more", c->file[file].name, at);
-}
-
 static int changed(const struct vv_cargo_file *f)
 {
 	return vv_err_set(VV_EINVAL, "'%s' changed while it was being packed; pack it when it is complete", f->path);
@@ -189,7 +177,7 @@ int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to
 	int fd = f->fd, rc;
 
 	if (c->awaited)
-		return read_held(c, file, at, to, n);
+		return vv_inflow_read(c, file, at, to, n);
 	rc = fd >= 0 ? 0 : reopen(f, &fd);
 	if (rc == 0)
 		rc = read_from(f, fd, at, to, n);
@@ -456,16 +444,31 @@ static int look_at_all(struct vv_cargo *c, const struct vv_cargo_options *opt, s
 	return rc;
 }
 
-int vv_cargo_await(const char *const *kind, size_t n_kinds, struct vv_cargo *out)
+int vv_cargo_await(const char *segments, struct vv_cargo *out)
 {
 	struct vv_cargo c = { .awaited = true };
-	int rc;
+	int rc = vv_policy_init(&c.policy, segments);
 
 	vv_map_init(&c.by_tag);
-	rc = add_kind(&c, "(skeleton)", "") ? 0 : VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < n_kinds; i++)
-		rc = add_kind(&c, kind[i], kind[i]) ? 0 : VV_ENOMEM;
+	if (rc == 0)
+		rc = add_kind(&c, "(skeleton)", "") ? 0 : VV_ENOMEM;
 	*out = c;
+	return rc;
+}
+
+int vv_cargo_segment(struct vv_cargo *c, const char *name, uint8_t segment, uint32_t *kind)
+{
+	static const struct vv_form bytes = { .type = VV_TYPE_BYTES };
+	char key[VV_KIN_MAX];
+	int rc;
+
+	snprintf(key, sizeof(key), "%s", name);
+	rc = find_kind(c, key, &bytes, true, kind);
+	if (rc == 0 && *kind != VV_CARGO_SKELETON) {
+		c->kind[*kind].segment = segment;
+		c->kind[*kind].first.segment = segment;
+		c->kind[*kind].first.ndim = 1;
+	}
 	return rc;
 }
 
@@ -497,13 +500,13 @@ void vv_cargo_close(struct vv_cargo *c)
 	for (size_t i = 0; i < c->n_files; i++) {
 		close_file(&c->file[i]);
 		vv_run_fini(&c->file[i].runs);
+		vv_buf_fini(&c->file[i].skeleton);
 	}
 	for (size_t i = 0; i < c->n_kinds; i++) {
 		vv_mem_free(c->kind[i].key);
 		vv_mem_free(c->kind[i].tag);
+		vv_mem_free(c->kind[i].range);
 	}
-	for (size_t i = 0; c->held && i < c->n_spans; i++)
-		vv_buf_fini(&c->held[i]);
 	vv_mem_free(c->held);
 	vv_map_fini(&c->by_tag);
 	vv_mem_free(c->file);

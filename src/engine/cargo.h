@@ -20,6 +20,19 @@ struct vv_cargo_file {
 	uint64_t check; /* and this was the check of all of it */
 	const char *format;
 	struct vv_runs runs; /* where its bytes are stored: in any order until all of it is */
+	struct vv_buf skeleton; /* engine/inflow.c: the last of its bytes, which are not stored yet, */
+	size_t offered;         /* and how many of them are about to be */
+};
+
+struct vv_cargo_held { /* a stretch of a file that comes by itself, in memory */
+	uint32_t file;
+	uint64_t at;
+	size_t n;
+	const uint8_t *bytes;
+};
+
+struct vv_cargo_range { /* of positions in the payload */
+	uint64_t from, to;
 };
 
 struct vv_cargo_kind {
@@ -33,6 +46,7 @@ struct vv_cargo_kind {
 	uint32_t last; /* file + 1 that it was last seen in */
 	uint64_t last_dataset; /* and what instance there */
 	/* engine/kinds.c */
+	bool decided;
 	bool joint; /* with other little memory: one block, behind all else */
 	struct vv_recipe recipe;
 	bool merged, coded, paper;
@@ -41,8 +55,8 @@ struct vv_cargo_kind {
 	uint64_t basis;
 	uint8_t age;
 	/* engine/feed.c */
-	bool begun;
-	uint64_t from, to; /* positions in the payload */
+	struct vv_cargo_range *range; /* where it came to lie */
+	size_t n_ranges, ranges_cap;
 	uint64_t zero, dup_time, dup_space; /* bytes that are not in it: zeros; such as an earlier epoch has; as this one has elsewhere */
 };
 
@@ -55,7 +69,8 @@ struct vv_cargo {
 	struct vv_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
 	size_t n_spans, spans_cap;
 	bool awaited; /* they come by themselves */
-	struct vv_buf *held; /* engine/inflow.c: the bytes of each span, as far as they are still in memory; NULL: they are in the files */
+	struct vv_cargo_held *held; /* engine/inflow.c: their bytes, by file and offset; the spans cover these */
+	size_t n_held, held_cap;
 	uint64_t bytes;
 	struct vv_policy policy;
 };
@@ -69,8 +84,10 @@ struct vv_cargo_options {
 	const char *segments;     /* engine/policy.h */
 };
 
-/* No files yet: they come by themselves. The kinds that they may have besides skeleton are numbered from 1 on. */
-int vv_cargo_await(const char *const *kind, size_t n_kinds, struct vv_cargo *out);
+/* No files yet: they come by themselves. segments: engine/policy.h. */
+int vv_cargo_await(const char *segments, struct vv_cargo *out);
+/* The kind of memory of this name; skeleton where there are too many. */
+int vv_cargo_segment(struct vv_cargo *c, const char *name, uint8_t segment, uint32_t *kind);
 /* Names are the caller's and stay. What is not a regular file, or cannot be opened, is an error that names it. */
 int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_cargo_options *opt, struct vv_pool *pool,
 		  struct vv_cargo *out);

@@ -40,7 +40,6 @@ struct slab {
 	size_t len, cap;
 	struct chunk *chunk;
 	size_t n_chunks, chunks_cap;
-	bool pushed; /* the bytes are there already */
 	int rc;
 	struct vv_err_state error;
 };
@@ -142,7 +141,7 @@ static void run_slab(struct vv_task *t)
 {
 	struct slab *s = (struct slab *)t;
 
-	s->rc = s->pushed ? 0 : read_parts(s);
+	s->rc = read_parts(s);
 	if (s->rc == 0)
 		s->rc = cut(s);
 	if (s->rc)
@@ -304,17 +303,31 @@ static int turn(struct vv_feed *f, struct slab *s)
 		rc = vv_flush_push(f->p->flush);
 		f->in_block = 0;
 	}
-	if (!k->begun)
-		k->from = f->p->pos;
-	k->begun = true;
 	f->kind = k;
 	f->file = s->file;
+	return rc;
+}
+
+/* Where bytes of a kind came to lie. */
+static int note_range(struct vv_cargo_kind *k, uint64_t from, uint64_t to)
+{
+	struct vv_cargo_range *last = k->n_ranges ? &k->range[k->n_ranges - 1] : NULL;
+	int rc = 0;
+
+	if (last && last->to == from) {
+		last->to = to;
+	} else if (from < to) {
+		rc = vv_mem_room(&k->range, k->n_ranges, &k->ranges_cap, sizeof(*k->range));
+		if (rc == 0)
+			k->range[k->n_ranges++] = (struct vv_cargo_range){ from, to };
+	}
 	return rc;
 }
 
 static int place(struct vv_feed *f, struct slab *s)
 {
 	struct pen pen = { .slab = s };
+	uint64_t from = f->p->pos;
 	size_t at = 0;
 	bool dense;
 	int rc = s->rc ? vv_err_restore(&s->error) : turn(f, s);
@@ -324,7 +337,8 @@ static int place(struct vv_feed *f, struct slab *s)
 	dense = !f->opt.dedup || is_dense(f, s);
 	for (size_t i = 0; rc == 0 && i < s->n_chunks; at += s->chunk[i++].len)
 		rc = place_chunk(f, s, &pen, &s->chunk[i], s->bytes + at, dense);
-	s->kind->to = f->p->pos;
+	if (rc == 0)
+		rc = note_range(s->kind, from, f->p->pos);
 	f->done += s->len;
 	vv_progress_tell(&f->opt.progress, f->done, f->cargo->bytes);
 	return rc;
@@ -389,8 +403,7 @@ static int add_part(struct slab *s, struct stretch x)
 	return rc;
 }
 
-/* bytes: NULL if a task is to read them. */
-static int add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, const uint8_t *bytes, uint64_t len)
+int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
 	struct vv_cargo_kind *k = &f->cargo->kind[kind];
 	int rc = 0;
@@ -407,28 +420,13 @@ static int add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, con
 		}
 		s->kind = k;
 		s->file = file;
-		s->pushed = bytes;
 		n = slab_len(f, k) - s->len < len ? slab_len(f, k) - s->len : (size_t)len;
 		rc = add_part(s, (struct stretch){ file, at, n });
-		if (bytes) {
-			memcpy(s->bytes + s->len, bytes, n);
-			bytes += n;
-		}
 		s->len += n;
 		at += n;
 		len -= n;
 	}
 	return rc;
-}
-
-int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
-{
-	return add(f, kind, file, at, NULL, len);
-}
-
-int vv_feed_push(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, const uint8_t *bytes, size_t len)
-{
-	return add(f, kind, file, at, bytes, len);
 }
 
 int vv_feed_drain(struct vv_feed *f)
@@ -437,6 +435,7 @@ int vv_feed_drain(struct vv_feed *f)
 
 	while (rc == 0 && f->count)
 		rc = place_oldest(f);
+	f->kind = NULL; /* kinds may come to lie elsewhere before there is more */
 	return rc;
 }
 

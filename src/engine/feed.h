@@ -20,8 +20,6 @@ struct vv_feed_options {
 int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_options *opt, struct vv_feed **out);
 /* The next stretch of a file, of a kind. */
 int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len);
-/* The same of a file that comes by itself: here are its bytes. */
-int vv_feed_push(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, const uint8_t *bytes, size_t len);
 /* Bytes of our own, as the next and only stretch of a region: where they came to lie. */
 int vv_feed_bytes(struct vv_feed *f, const uint8_t *bytes, size_t n, struct vv_runs *out);
 /* Everything that was added is placed. */

@@ -3,22 +3,23 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-	PRIME = 8 << 20,  /* bytes by which recipes are chosen */
-	HOLD = 64 << 20,  /* of skeleton: if there is more, it is not held back until the end */
-	GRAIN = 1 << 20,  /* then it goes in multiples of this, so that it is cut into the same chunks every time */
-	LEVEL = 3,        /* of what no sample was seen of */
+	HOLD = 64 << 20, /* of skeleton: if there is more, it is not held back until the end */
+	GRAIN = 1 << 20, /* then it goes in multiples of this, so that it is cut into the same chunks every time */
 };
 
 /* ---- files ------------------------------------------------------------------------------------------------------------------- */
 
-/* Those that come are few, or the last ones: it is looked for from the end. */
-static uint32_t find_file(const struct vv_cargo *c, const char *name)
+/* What comes next is of the same file, as a rule, or of one of the last. */
+static uint32_t find_file(const struct vv_cargo *c, uint32_t last, const char *name)
 {
 	size_t i = c->n_files;
 
+	if (last < i && c->file[last].name == name)
+		return last;
 	while (i > 0 && c->file[i - 1].name != name)
 		i--;
 	return i ? (uint32_t)(i - 1) : UINT32_MAX;
@@ -47,173 +48,188 @@ static int add_file(const struct vv_inflow *in, struct vv_cargo *c, const char *
 	return 0;
 }
 
-/* The part's file, longer by it; *at is where it begins. */
-static int take_in(const struct vv_inflow *in, struct vv_cargo *c, const struct vv_inflow_part *p, uint32_t *file, uint64_t *at)
-{
-	struct vv_cargo_kind *k = &c->kind[p->kind];
-	int rc = 0;
-
-	*file = find_file(c, p->name);
-	if (*file == UINT32_MAX)
-		rc = add_file(in, c, p->name, file);
-	if (rc)
-		return rc;
-	*at = (uint64_t)c->file[*file].st.st_size;
-	if (p->n > VV_MAX_REGION_BYTES - *at)
-		return vv_err_set(VV_EINVAL, "'%s' has more than 2^40 bytes, the format's limit", p->name);
-	c->file[*file].st.st_size += (off_t)p->n;
-	c->bytes += p->n;
-	k->raw += p->n;
-	if (p->kind != VV_CARGO_SKELETON && p->n && k->last != *file + 1) {
-		k->instances++;
-		k->last = *file + 1;
-	}
-	return 0;
-}
-
 /* ---- what is held ------------------------------------------------------------------------------------------------------------ */
 
-/* The last span of a file and kind, if it ends at `at`. */
-static size_t find_span(const struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at)
+/* A stretch that is in memory, and is to be stored. */
+static int offer(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
 {
-	size_t i = c->n_spans;
+	struct vv_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
+	int rc = vv_mem_room(&c->held, c->n_held, &c->held_cap, sizeof(*c->held));
 
-	while (i > 0 && (c->span[i - 1].file != file || c->span[i - 1].kin != kind))
-		i--;
-	return i && c->span[i - 1].at + c->span[i - 1].len == at ? i - 1 : c->n_spans;
-}
-
-static int hold(struct vv_cargo *c, uint32_t file, uint64_t at, const struct vv_inflow_part *p)
-{
-	size_t i = find_span(c, file, p->kind, at);
-
-	if (p->n == 0)
+	if (rc)
+		return rc;
+	c->held[c->n_held++] = (struct vv_cargo_held){ .file = file, .at = at, .n = n, .bytes = bytes };
+	if (last && last->file == file && last->kin == kind && last->at + last->len == at) {
+		last->len += n;
 		return 0;
-	if (i == c->n_spans) {
-		size_t cap = c->spans_cap;
-
-		if (vv_mem_room(&c->span, i, &c->spans_cap, sizeof(*c->span)) < 0)
-			return VV_ENOMEM;
-		if (c->spans_cap != cap) {
-			struct vv_buf *grown = vv_mem_grow(c->held, c->spans_cap, sizeof(*c->held));
-
-			if (!grown) {
-				c->spans_cap = cap;
-				return VV_ENOMEM;
-			}
-			c->held = grown;
-		}
-		c->held[i] = (struct vv_buf){ 0 };
-		c->span[c->n_spans++] = (struct vv_span){ .file = file, .kin = p->kind, .at = at };
 	}
-	vv_buf_add(&c->held[i], p->bytes, p->n);
-	c->span[i].len += p->n;
-	return vv_buf_check(&c->held[i]);
+	rc = vv_mem_room(&c->span, c->n_spans, &c->spans_cap, sizeof(*c->span));
+	if (rc == 0)
+		c->span[c->n_spans++] = (struct vv_span){ .file = file, .kin = kind, .at = at, .len = n };
+	return rc;
 }
 
-int vv_inflow_prime(const struct vv_inflow *in, struct vv_cargo *c)
+static int take_variable(struct vv_cargo *c, uint32_t file, uint64_t at, const struct vv_inflow_part *p)
 {
-	struct vv_inflow_part part;
-	uint64_t pages = 0, at;
-	uint32_t file;
+	struct vv_cargo_kind *k;
+	uint32_t kind;
+	int rc = vv_cargo_segment(c, p->variable, p->segment, &kind);
+
+	if (rc || p->n == 0)
+		return rc;
+	k = &c->kind[kind];
+	k->raw += p->n;
+	if (kind != VV_CARGO_SKELETON && k->last != file + 1)
+		k->instances++;
+	k->last = file + 1;
+	if (k->instances == 1)
+		k->first.dim[0] += p->n;
+	return offer(c, file, kind, at, p->bytes, p->n);
+}
+
+static int take_skeleton(struct vv_cargo *c, struct vv_cargo_file *f, const struct vv_inflow_part *p)
+{
+	c->kind[VV_CARGO_SKELETON].raw += p->n;
+	vv_buf_add(&f->skeleton, p->bytes, p->n);
+	return vv_buf_check(&f->skeleton);
+}
+
+/* The file is longer by it. */
+static int take_part(const struct vv_inflow *in, struct vv_cargo *c, const struct vv_inflow_part *p, uint32_t *last)
+{
+	uint32_t file = find_file(c, *last, p->name);
+	uint64_t at;
+	int rc = file == UINT32_MAX ? add_file(in, c, p->name, &file) : 0;
+
+	if (rc)
+		return rc;
+	*last = file;
+	at = (uint64_t)c->file[file].st.st_size;
+	if (p->n > VV_MAX_REGION_BYTES - at)
+		return vv_err_set(VV_EINVAL, "'%s' has more than 2^40 bytes, the format's limit", p->name);
+	c->file[file].st.st_size += (off_t)p->n;
+	c->bytes += p->n;
+	return p->variable ? take_variable(c, file, at, p) : take_skeleton(c, &c->file[file], p);
+}
+
+/* ---- skeleton ---------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t skeleton_left(const struct vv_cargo *c, size_t grain)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < c->n_files; i++)
+		sum += grain ? c->file[i].skeleton.n % grain : c->file[i].skeleton.n;
+	return sum;
+}
+
+/* At the end all of it; before that what is too much to be held: of each file as much as is a multiple of a grain, or all, of many small files. */
+static int offer_skeleton(struct vv_cargo *c, bool more)
+{
+	size_t grain = 1;
 	int rc = 0;
 
-	while (rc == 0 && pages < PRIME && c->bytes - pages < HOLD) {
-		rc = in->next(in->arg, &part);
-		if (rc <= 0)
-			return rc;
-		rc = take_in(in, c, &part, &file, &at);
-		if (rc == 0)
-			rc = hold(c, file, at, &part);
-		if (part.kind != VV_CARGO_SKELETON)
-			pages += part.n;
+	if (more && skeleton_left(c, 0) < HOLD)
+		return 0;
+	if (more && skeleton_left(c, GRAIN) < HOLD / 2)
+		grain = GRAIN;
+	for (uint32_t i = 0; rc == 0 && i < c->n_files; i++) {
+		struct vv_cargo_file *f = &c->file[i];
+
+		f->offered = f->skeleton.n - f->skeleton.n % grain;
+		if (f->offered)
+			rc = offer(c, i, VV_CARGO_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
 	}
 	return rc;
 }
 
-void vv_inflow_settle(struct vv_cargo *c, bool coding)
+/* What was offered is stored. */
+static void let_go(struct vv_cargo *c)
 {
-	const struct vv_cargo_kind *like = NULL;
+	c->n_spans = c->n_held = 0;
+	for (size_t i = 0; i < c->n_files; i++) {
+		struct vv_cargo_file *f = &c->file[i];
 
-	for (size_t i = 1; !like && i < c->n_kinds; i++)
-		like = c->kind[i].coded ? &c->kind[i] : NULL;
-	for (size_t i = 1; i < c->n_kinds; i++) {
-		struct vv_cargo_kind *k = &c->kind[i];
-
-		if (!k->coded) {
-			k->recipe = like ? like->recipe : (struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = LEVEL };
-			k->coded = coding;
+		if (f->offered) {
+			memmove(f->skeleton.p, f->skeleton.p + f->offered, f->skeleton.n - f->offered);
+			f->skeleton.n -= f->offered;
+			f->offered = 0;
 		}
-		k->merged = true; /* processes of one program are alike */
 	}
 }
 
-/* ---- feeding ----------------------------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------------------------------ */
 
-static int push_span(struct vv_cargo *c, struct vv_feed *f, size_t i, size_t n)
+static int by_place(const void *one, const void *other)
 {
-	struct vv_span *s = &c->span[i];
-	struct vv_buf *b = &c->held[i];
-	int rc = n ? vv_feed_push(f, s->kin, s->file, s->at, b->p, n) : 0;
+	const struct vv_cargo_held *a = one, *b = other;
 
-	if (n == b->n) {
-		vv_buf_fini(b);
-	} else if (n) {
-		memmove(b->p, b->p + n, b->n - n);
-		b->n -= n;
-	}
-	s->at += n;
-	s->len -= n;
-	return rc;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return (a->at > b->at) - (a->at < b->at);
 }
 
-/* What is held of skeleton, or of all else: of each span as much as is a multiple of grain. */
-static int push_held(struct vv_cargo *c, struct vv_feed *f, bool skeleton, size_t grain)
+static int spans_by_place(const void *one, const void *other)
 {
-	int rc = 0;
+	const struct vv_span *a = one, *b = other;
 
-	for (size_t i = 0; rc == 0 && i < c->n_spans; i++)
-		if ((c->span[i].kin == VV_CARGO_SKELETON) == skeleton)
-			rc = push_span(c, f, i, c->held[i].n - c->held[i].n % grain);
-	return rc;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return (a->at > b->at) - (a->at < b->at);
 }
 
-/* There is more skeleton than was thought. */
-static int let_go(struct vv_cargo *c, struct vv_feed *f, uint64_t *held)
-{
-	int rc = push_held(c, f, true, GRAIN);
-
-	*held = 0;
-	for (size_t i = 0; i < c->n_spans; i++)
-		*held += c->held[i].n;
-	if (rc == 0 && *held >= HOLD / 2) { /* many small files */
-		rc = push_held(c, f, true, 1);
-		*held = 0;
-	}
-	return rc;
-}
-
-int vv_inflow_feed(const struct vv_inflow *in, struct vv_cargo *c, struct vv_feed *f)
+int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more)
 {
 	struct vv_inflow_part part;
-	uint64_t held = 0, at;
-	uint32_t file;
-	int rc = push_held(c, f, false, 1), more = 1;
+	uint32_t last = UINT32_MAX;
+	int rc = 0, next = VV_INFLOW_PART;
 
-	while (rc == 0) {
-		more = in->next(in->arg, &part);
-		if (more <= 0)
-			break;
-		rc = take_in(in, c, &part, &file, &at);
-		if (rc == 0 && part.kind != VV_CARGO_SKELETON) {
-			rc = vv_feed_push(f, part.kind, file, at, part.bytes, part.n);
-		} else if (rc == 0) {
-			rc = hold(c, file, at, &part);
-			held += part.n;
-			if (rc == 0 && held >= HOLD)
-				rc = let_go(c, f, &held);
-		}
+	let_go(c);
+	while (rc == 0 && next == VV_INFLOW_PART) {
+		next = in->next(in->arg, &part);
+		if (next == VV_INFLOW_PART)
+			rc = take_part(in, c, &part, &last);
 	}
-	rc = rc ? rc : more;
-	return rc ? rc : push_held(c, f, true, 1);
+	if (rc == 0)
+		rc = next < 0 ? next : offer_skeleton(c, next == VV_INFLOW_PAUSE);
+	if (rc == 0 && c->n_spans) {
+		qsort(c->held, c->n_held, sizeof(*c->held), by_place);
+		qsort(c->span, c->n_spans, sizeof(*c->span), spans_by_place);
+	}
+	*more = next == VV_INFLOW_PAUSE;
+	return rc;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
+
+/* The first stretch that ends behind the place; n_held: there is none. */
+static size_t find_held(const struct vv_cargo *c, uint32_t file, uint64_t at)
+{
+	size_t low = 0, high = c->n_held;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct vv_cargo_held *h = &c->held[mid];
+
+		if (h->file < file || (h->file == file && h->at + h->n <= at))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+int vv_inflow_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)
+{
+	uint8_t *p = to;
+
+	for (size_t i = find_held(c, file, at), take; n; i++, at += take, p += take, n -= take) {
+		const struct vv_cargo_held *h = &c->held[i];
+
+		if (i == c->n_held || h->file != file || h->at > at)
+			return vv_err_set(VV_EINVAL, "'%s': what is at %" PRIu64 " is not in memory any more", c->file[file].name, at);
+		take = h->n - (size_t)(at - h->at) < n ? h->n - (size_t)(at - h->at) : n;
+		memcpy(p, h->bytes + (at - h->at), take);
+	}
+	return 0;
 }

@@ -1,32 +1,36 @@
-/* Files that come by themselves, from pipes: several at once, each from its start on, their lengths known when they end. What is packed is held in
- * memory only as far as it takes to see how it had better be coded; what is no page and no array, small as it is, until all have come. */
+/* Files that come by themselves, from pipes: their lengths are known when they end. As much of them is held in memory as their source can hold, all of it
+ * if need be; then it is packed like files on a disk, kind by kind. What is no memory of a process, small as it is, stays until all have come. */
 #ifndef VV_ENGINE_INFLOW_H
 #define VV_ENGINE_INFLOW_H
 
-#include "engine/feed.h"
+#include "engine/cargo.h"
+
+enum vv_inflow_next {
+	VV_INFLOW_END,
+	VV_INFLOW_PART,
+	VV_INFLOW_PAUSE, /* the source can hold no more: what it told must be stored before it is asked again */
+};
 
 struct vv_inflow_part { /* the next stretch of a file */
-	const char *name;   /* it stays until the epoch is laid down, and is the same pointer for the same file */
-	uint32_t kind;      /* 0: skeleton; else one of those below, counted from 1 on */
-	const uint8_t *bytes;
-	size_t n;           /* 0: there is such a file, if nothing more is heard of it */
+	const char *name;     /* it stays until the epoch is laid down, and is the same pointer for the same file */
+	const char *variable; /* what it is: what has one name is of one kind; NULL: skeleton, and then all of the file is */
+	uint8_t segment;      /* enum vv_segment, of a variable */
+	const uint8_t *bytes; /* of a variable: they stay until what is behind the next pause is asked for; of skeleton: until the next part is */
+	size_t n;             /* 0: there is such a file, if nothing more is heard of it */
 };
 
 struct vv_inflow {
 	void *arg;
-	const char *format;      /* of all files */
-	const char *const *kind; /* what stretches may be: cut in chunks of one size, from where the first of a run of them begins */
-	size_t n_kinds;
-	uint64_t expected;       /* bytes in all, about */
-	/* 1: a part, whose bytes stay until the next call; 0: that was all; < 0: an error, and no epoch comes of it. It waits. */
+	const char *format; /* of all files */
+	uint64_t expected;  /* bytes in all, about */
+	/* enum vv_inflow_next; < 0: an error, and no epoch comes of it. It waits. */
 	int (*next)(void *arg, struct vv_inflow_part *out);
 };
 
-/* The first of it is in memory, with spans over it. */
-int vv_inflow_prime(const struct vv_inflow *in, struct vv_cargo *c);
-/* Kinds of which nothing was seen yet are coded like those of which something was. */
-void vv_inflow_settle(struct vv_cargo *c, bool coding);
-/* All of it, to the end. */
-int vv_inflow_feed(const struct vv_inflow *in, struct vv_cargo *c, struct vv_feed *f);
+/* All up to the next pause, or the end: spans of the cargo, whose bytes are in memory. *more: it was a pause. What was taken before is stored. */
+int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more);
+
+/* n bytes of what was taken last. */
+int vv_inflow_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n);
 
 #endif

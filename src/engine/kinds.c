@@ -434,14 +434,16 @@ static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manif
 
 		while (at < c->n_spans && c->span[order[at]].kin == i)
 			at++;
-		if (i != VV_CARGO_SKELETON)
+		if (i != VV_CARGO_SKELETON && !c->kind[i].decided)
 			pick[n++] = (struct pick){ .v = v, .cargo = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
 						   .opt = opt, .little = memory <= LITTLE, .chunk = chunk, .span = order + first, .n_spans = at - first };
 	}
 	if (rc == 0)
 		vv_pool_each(v->pool, n, run_choose, pick);
-	for (size_t i = 0; rc == 0 && i < n; i++)
+	for (size_t i = 0; rc == 0 && i < n; i++) {
 		rc = pick[i].rc ? vv_err_restore(&pick[i].error) : 0;
+		pick[i].kind->decided = true;
+	}
 	vv_mem_free(order);
 	vv_mem_free(pick);
 	return rc;
@@ -470,7 +472,8 @@ static void join_little(struct vv_cargo *c)
 	for (size_t i = 1; i < c->n_kinds; i++) {
 		struct vv_cargo_kind *k = &c->kind[i];
 
-		k->joint = k->segment && k->raw < LEAST && c->policy.rule[k->segment].code == VV_POLICY_AUTO;
+		if (!k->decided)
+			k->joint = k->segment && k->raw < LEAST && c->policy.rule[k->segment].code == VV_POLICY_AUTO;
 	}
 }
 

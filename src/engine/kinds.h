@@ -7,7 +7,8 @@
 
 enum { VV_KINDS_BRAID = 64 << 10 }; /* bytes of each file in turn, where a kind is braided */
 
-/* before: of the last epoch; may be empty. chunk: of what is not cut by its content. Kinds that are too small for blocks of their own become skeleton. */
+/* before: of the last epoch; may be empty. chunk: of what is not cut by its content. Kinds that are too small for blocks of their own become skeleton; those
+ * that were decided before stay as they are. */
 int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
 		    bool coding);
 /* What codes its blocks, NULL for nothing; and how large they are. */

@@ -37,6 +37,7 @@ struct pack {
 	struct vv_others others;
 	struct vv_manifest manifest;
 	bool coding;
+	bool more; /* of the inflow */
 };
 
 /* ---- what there was before --------------------------------------------------------------------------------------------------- */
@@ -154,6 +155,23 @@ static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
 	return rc;
 }
 
+/* As much at a time as is in memory. */
+static int feed_inflow(struct pack *k, struct vv_feed *feed, size_t chunk)
+{
+	int rc = feed_by_kind(k, feed, chunk);
+
+	while (rc == 0 && k->more) {
+		rc = vv_feed_drain(feed);
+		if (rc == 0)
+			rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
+		if (rc == 0)
+			rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+		if (rc == 0)
+			rc = feed_by_kind(k, feed, chunk);
+	}
+	return rc;
+}
+
 static int feed_braided(struct pack *k, struct vv_feed *feed)
 {
 	static const enum vv_braid scheme[] = {
@@ -173,20 +191,6 @@ static int feed_braided(struct pack *k, struct vv_feed *feed)
 }
 
 /* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
-
-/* Blocks lie in the order of the payload. One that kinds share is shared out by their bytes in it. */
-static uint64_t stored_of(const struct vv_blocks *b, uint64_t from, uint64_t to)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = from < to ? vv_payload_block_find(b, from) : b->n; i < b->n && b->extent.v[b->v[i].extent].pos < to; i++) {
-		const struct vv_extent *first = &b->extent.v[b->v[i].extent];
-		uint64_t begin = first->pos > from ? first->pos : from, end = first->pos + b->v[i].raw_len < to ? first->pos + b->v[i].raw_len : to;
-
-		sum += begin < end ? (uint64_t)((double)b->v[i].stored_len * (double)(end - begin) / (double)b->v[i].raw_len) : 0;
-	}
-	return sum;
-}
 
 /* What a recipe is held to later is what it did the first time: a sample does not tell what dedup leaves of the bytes. */
 static uint32_t promise_of(const struct vv_cargo_kind *from, const struct vv_manifest_kind *did)
@@ -216,8 +220,10 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 		memcpy(to->dim, from->first.dim, sizeof(to->dim));
 		to->instances = from->instances;
 		to->raw = from->raw;
-		to->fresh = from->to - from->from;
-		to->stored = stored_of(blocks, from->from, from->to);
+		for (size_t r = 0; r < from->n_ranges; r++) {
+			to->fresh += from->range[r].to - from->range[r].from;
+			to->stored += vv_payload_stored(blocks, from->range[r].from, from->range[r].to);
+		}
 		to->segment = from->segment;
 		to->zero = from->zero;
 		to->dup_time = from->dup_time;
@@ -363,7 +369,7 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 	int rc = vv_feed_open(p, &k->cargo, &opt, &feed);
 
 	if (rc == 0)
-		rc = k->opt->inflow ? vv_inflow_feed(k->opt->inflow, &k->cargo, feed)
+		rc = k->opt->inflow ? feed_inflow(k, feed, chunk)
 				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed, chunk) : feed_braided(k, feed);
 	if (rc == 0)
 		rc = vv_feed_drain(feed);
@@ -391,12 +397,10 @@ static int load(struct vv_pass *p)
 	struct pack *k = p->load_arg;
 	struct vv_flush_options opt = k->v->coding;
 	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
-	int rc = k->opt->inflow ? vv_inflow_prime(k->opt->inflow, &k->cargo) : 0;
+	int rc = k->opt->inflow ? vv_inflow_take(k->opt->inflow, &k->cargo, &k->more) : 0;
 
 	if (rc == 0)
 		rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
-	if (rc == 0 && k->opt->inflow)
-		vv_inflow_settle(&k->cargo, k->coding);
 	opt.copy = true;
 	opt.automatic = false;
 	opt.prompt = false;
@@ -421,7 +425,7 @@ static int open_cargo(struct pack *k)
 	};
 
 	if (k->opt->inflow)
-		return vv_cargo_await(k->opt->inflow->kind, k->opt->inflow->n_kinds, &k->cargo);
+		return vv_cargo_await(k->opt->segments, &k->cargo);
 	return vv_cargo_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
 }
 

@@ -1,40 +1,51 @@
 /* CRIU moves the pages of a frozen process into our pipes without copying them: until they are read they are still the process's own. So it is held
- * by a hook, behind its last image and before it lets the process go, until all pipes are empty; or, where the process is to end, until the
+ * by a hook, behind its last image and before it lets the process go, until all of them are in memory; or, where the process is to end, until the
  * epoch is durable. If we die meanwhile the hook fails, and criu lets the process run on. */
 #include "image/capture.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "image/areas.h"
+#include "image/drain.h"
 #include "image/streamer.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
 	PAGE = 4096,
-	BYTES = 512 << 10,
+	LEAST = 1 << 20,     /* bytes of pages at a time */
+	SLACK = 64 << 20,    /* it may have grown by the time it is frozen */
+	OTHER = 16 << 10,    /* of what is not pages, at a time, */
+	OTHER_MOST = 64 << 20, /* and in all */
 	PATIENCE_MS = 30000, /* for the end of a pipe behind the last image */
-	KIND_PAGES = 1,
+};
+
+enum { SOCKET, HOOK, CRIU, STREAMS }; /* what is waited for */
+
+struct stretch { /* of a file of pages, in memory */
+	uint64_t at;
+	size_t from, n;
 };
 
 struct vv_capture_stream {
 	char name[VV_STREAMER_NAME];
 	int fd; /* -1: it has ended */
-	uint32_t kind;
-	uint8_t rest[PAGE]; /* of a page, whose other part has not come yet */
-	size_t n_rest;
+	bool told;
+	struct vv_buf bytes; /* what has come, if it is not pages, */
+	size_t told_n;       /* and how much of it was handed on */
+	bool is_pages, is_pagemap;
+	struct stretch *stretch;
+	size_t n_stretches, stretches_cap;
+	uint64_t len; /* of pages so far */
+	const struct vv_capture_stream *pagemap; /* that tells of them */
+	struct vv_areas *areas; /* NULL: nobody knows */
+	uint8_t segment; /* of pages of which nobody knows */
 };
-
-/* The seam for policies by segment: what a stretch of an image is. */
-static const char *const kinds[] = { "pages" };
-
-static uint32_t kind_of(const char *name)
-{
-	return strncmp(name, "pages-", 6) == 0 ? KIND_PAGES : VV_CARGO_SKELETON;
-}
 
 /* ---- the hook ---------------------------------------------------------------------------------------------------------------- */
 
@@ -78,16 +89,57 @@ static void shut(int *fd)
 
 static int say_go(struct vv_capture *c)
 {
-	return write(c->go[1], "go\n", 3) == 3 ? vv_criu_wait(c->criu, c->what) : vv_err_sys(errno, "cannot speak to criu");
+	return write(c->go[1], "go\n", 3) == 3 ? vv_criu_wait(c->criu, c->opt.what) : vv_err_sys(errno, "cannot speak to criu");
+}
+
+/* ---- whose pages ------------------------------------------------------------------------------------------------------------- */
+
+/* The process that an image tells of; 0: none that we see. */
+static pid_t find_process(const struct vv_capture *c, const char *pagemap)
+{
+	long inside = strtol(pagemap + strlen("pagemap-"), NULL, 10);
+
+	for (size_t i = 0; i < c->n_pids; i++)
+		if (c->pids[i].inside == inside)
+			return c->pids[i].outside;
+	return 0;
+}
+
+/* Pages follow the pagemap that tells of them; those of no process are shared memory. By now all processes stand still. */
+static int look_around(struct vv_capture *c, struct vv_capture_stream *s)
+{
+	size_t i = c->n_streams;
+	pid_t pid;
+	int rc = 0;
+
+	while (i > 0 && !c->stream[i - 1]->is_pagemap)
+		i--;
+	s->segment = VV_SEGMENT_ANON;
+	if (i == 0)
+		return 0;
+	s->pagemap = c->stream[i - 1];
+	if (strncmp(s->pagemap->name, "pagemap-shmem-", strlen("pagemap-shmem-")) == 0) {
+		s->segment = VV_SEGMENT_SHARED;
+		return 0;
+	}
+	if (!c->pids)
+		rc = vv_areas_pids(c->opt.pid, &c->pids, &c->n_pids);
+	pid = rc ? 0 : find_process(c, s->pagemap->name);
+	if (!pid)
+		return rc;
+	s->areas = vv_mem_new(1, sizeof(*s->areas));
+	return s->areas ? vv_areas_open(s->areas, pid) : VV_ENOMEM;
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------------------- */
 
-static int begin_stream(struct vv_capture *c, struct vv_inflow_part *out)
+static int begin_stream(struct vv_capture *c)
 {
 	struct vv_capture_stream *s = vv_mem_new(1, sizeof(*s));
 	int rc = s ? vv_streamer_request(c->connection, s->name) : VV_ENOMEM;
 
+	if (rc > 0 && vv_mem_room(&c->stream, c->n_streams, &c->streams_cap, sizeof(*c->stream)) < 0)
+		rc = VV_ENOMEM;
 	if (rc <= 0) {
 		vv_mem_free(s);
 		if (rc == 0)
@@ -95,177 +147,290 @@ static int begin_stream(struct vv_capture *c, struct vv_inflow_part *out)
 		return rc;
 	}
 	s->fd = -1;
-	rc = vv_mem_room(&c->stream, c->n_streams, &c->streams_cap, sizeof(*c->stream));
-	if (rc) {
-		vv_mem_free(s);
-		return rc;
-	}
 	c->stream[c->n_streams++] = s;
-	rc = vv_streamer_pipe(c->connection, &s->fd);
+	rc = vv_mem_room(&c->open, c->n_open, &c->open_cap, sizeof(*c->open));
+	if (rc == 0)
+		rc = vv_mem_room(&c->poll, STREAMS + c->n_open, &c->poll_cap, sizeof(*c->poll));
+	if (rc == 0)
+		rc = vv_streamer_pipe(c->connection, &s->fd);
 	if (rc)
 		return rc;
-	c->n_open++;
-	s->kind = kind_of(s->name);
-	*out = (struct vv_inflow_part){ .name = s->name, .kind = s->kind };
-	return 1;
+	c->open[c->n_open++] = s;
+	s->is_pages = strncmp(s->name, "pages-", strlen("pages-")) == 0;
+	s->is_pagemap = strncmp(s->name, "pagemap-", strlen("pagemap-")) == 0;
+	return s->is_pages ? look_around(c, s) : 0;
 }
 
-/* 1: a part; 0: nothing yet. Of pages only whole ones are handed on. */
-static int read_stream(struct vv_capture *c, struct vv_capture_stream *s, struct vv_inflow_part *out)
+static int read_pages(struct vv_capture *c, struct vv_capture_stream *s)
 {
-	size_t have = s->n_rest;
-	ssize_t got;
+	struct stretch *last;
+	size_t took = 0;
+	int rc;
 
-	memcpy(c->bytes, s->rest, have);
-	got = read(s->fd, c->bytes + have, BYTES - have);
-	if (got < 0)
-		return errno == EINTR || errno == EAGAIN ? 0 : vv_err_sys(errno, "cannot read '%s' from criu", s->name);
-	have += (size_t)got;
-	s->n_rest = got && s->kind == KIND_PAGES ? have % PAGE : 0;
-	have -= s->n_rest;
-	memcpy(s->rest, c->bytes + have, s->n_rest);
-	if (got == 0) {
-		shut(&s->fd);
-		c->n_open--;
-	}
-	*out = (struct vv_inflow_part){ .name = s->name, .kind = s->kind, .bytes = c->bytes, .n = have };
-	return have > 0;
-}
-
-/* ---- the next part ----------------------------------------------------------------------------------------------------------- */
-
-struct watched {
-	struct pollfd *poll; /* listening or connected, the hook, criu, then the open streams */
-	size_t *number;      /* of the stream */
-	size_t n;
-};
-
-enum { SOCKET, HOOK, CRIU, STREAMS };
-
-static int watch(const struct vv_capture *c, struct watched *w)
-{
-	w->poll = vv_mem_new(STREAMS + c->n_open, sizeof(*w->poll));
-	w->number = vv_mem_new(STREAMS + c->n_open, sizeof(*w->number));
-	if (!w->poll || !w->number)
+	c->full = c->used == c->cap;
+	if (c->full)
+		return 0;
+	if (vv_mem_room(&s->stretch, s->n_stretches, &s->stretches_cap, sizeof(*s->stretch)) < 0)
 		return VV_ENOMEM;
-	w->poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
-	w->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->ready[0], POLLIN, 0 };
-	w->poll[CRIU] = (struct pollfd){ c->is_ready ? -1 : c->criu->pidfd, POLLIN, 0 };
-	w->n = STREAMS;
-	for (size_t i = 0; i < c->n_streams; i++)
-		if (c->stream[i]->fd >= 0) {
-			w->poll[w->n] = (struct pollfd){ c->stream[i]->fd, POLLIN, 0 };
-			w->number[w->n++] = i;
-		}
+	last = s->n_stretches ? &s->stretch[s->n_stretches - 1] : NULL;
+	rc = vv_drain_take(c->drain, s->fd, c->pages + c->used, c->cap - c->used, &took);
+	if (rc <= 0)
+		return rc;
+	if (took == 0)
+		shut(&s->fd);
+	else if (last && last->from + last->n == c->used)
+		last->n += took;
+	else
+		s->stretch[s->n_stretches++] = (struct stretch){ .at = s->len, .from = c->used, .n = took };
+	c->used += took;
+	s->len += took;
 	return 0;
 }
 
-/* Who was read last comes last: no stream waits for ever. */
-static int any_stream(struct vv_capture *c, const struct watched *w, struct vv_inflow_part *out)
+static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
 {
-	size_t n = w->n - STREAMS;
+	uint8_t bytes[OTHER];
+	ssize_t got = read(s->fd, bytes, sizeof(bytes));
+
+	if (got < 0)
+		return errno == EINTR || errno == EAGAIN ? 0 : vv_err_sys(errno, "cannot read '%s' from criu", s->name);
+	if (got == 0)
+		shut(&s->fd);
+	vv_buf_add(&s->bytes, bytes, (size_t)got);
+	c->other += (size_t)got;
+	c->full |= c->other >= OTHER_MOST;
+	return vv_buf_check(&s->bytes);
+}
+
+/* ---- reading all ------------------------------------------------------------------------------------------------------------- */
+
+static void watch(struct vv_capture *c)
+{
+	c->poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
+	c->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->ready[0], POLLIN, 0 };
+	c->poll[CRIU] = (struct pollfd){ c->is_ready ? -1 : c->criu->pidfd, POLLIN, 0 };
+	for (size_t i = 0; i < c->n_open; i++)
+		c->poll[STREAMS + i] = (struct pollfd){ c->open[i]->fd, POLLIN, 0 };
+}
+
+static int read_streams(struct vv_capture *c)
+{
+	size_t left = 0;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		size_t at = STREAMS + (c->turn + i) % n;
-
-		if (w->poll[at].revents)
-			rc = read_stream(c, c->stream[w->number[at]], out);
-		if (rc > 0)
-			c->turn += i + 1;
-	}
+	for (size_t i = 0; rc == 0 && i < c->n_open && !c->full; i++)
+		if (c->poll[STREAMS + i].revents)
+			rc = c->open[i]->is_pages ? read_pages(c, c->open[i]) : read_other(c, c->open[i]);
+	for (size_t i = 0; i < c->n_open; i++)
+		if (c->open[i]->fd >= 0)
+			c->open[left++] = c->open[i];
+	c->n_open = left;
 	return rc;
 }
 
-/* 1: a part; 0: look again. */
-static int react(struct vv_capture *c, const struct watched *w, struct vv_inflow_part *out)
+static int accept_criu(struct vv_capture *c)
 {
-	int rc;
+	int rc = vv_streamer_accept(c->listening, &c->connection);
 
-	if (w->poll[SOCKET].revents && c->connection >= 0)
-		return begin_stream(c, out);
-	if (w->poll[SOCKET].revents) {
-		rc = vv_streamer_accept(c->listening, &c->connection);
-		shut(&c->listening);
-		return rc;
-	}
-	rc = any_stream(c, w, out);
+	shut(&c->listening);
+	return rc;
+}
+
+/* A connection that criu closed early is of no account: its end or the hook's word will come. */
+static int react(struct vv_capture *c)
+{
+	bool knocks = c->poll[SOCKET].revents, speaks = c->poll[HOOK].revents, is_gone = c->poll[CRIU].revents;
+	int rc = read_streams(c);
+
 	if (rc)
 		return rc;
-	if (w->poll[HOOK].revents) {
+	if (knocks)
+		return c->connection >= 0 ? begin_stream(c) : accept_criu(c);
+	if (speaks) {
 		char word[8];
 
 		c->is_ready = read(c->ready[0], word, sizeof(word)) > 0;
 		return 0;
 	}
-	if (w->poll[CRIU].revents && c->n_open == 0) {
-		rc = vv_criu_wait(c->criu, c->what);
-		return rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", c->what);
+	if (is_gone && c->n_open == 0) {
+		rc = vv_criu_wait(c->criu, c->opt.what);
+		return rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", c->opt.what);
 	}
 	return 0;
 }
 
-/* A connection that criu closed early is of no account: its end or the hook's word will come. */
+/* Until all has come, or no more can be held. Nothing is done with it meanwhile: the process stands still. */
+static int collect(struct vv_capture *c)
+{
+	int rc = c->criu->pid ? 0 : start(c);
+
+	while (rc == 0 && !c->full && !(c->is_ready && c->n_open == 0)) {
+		int n;
+
+		watch(c);
+		n = poll(c->poll, STREAMS + c->n_open, c->is_ready ? PATIENCE_MS : -1);
+		if (n < 0 && errno != EINTR)
+			rc = vv_err_sys(errno, "cannot wait for criu");
+		else if (n == 0)
+			rc = vv_err_set(VV_EIO, "%s: criu does not end an image", c->opt.what);
+		else if (n > 0)
+			rc = react(c);
+	}
+	if (rc == 0)
+		rc = vv_drain_wait(c->drain);
+	c->ended = rc == 0 && !c->full;
+	return c->ended && c->opt.leave_running ? say_go(c) : rc;
+}
+
+/* ---- handing on -------------------------------------------------------------------------------------------------------------- */
+
+/* What pages are is known as far as their pagemaps have come, which lag behind them by some entries until they end. */
+static int begin_telling(struct vv_capture *c)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
+		struct vv_capture_stream *s = c->stream[i];
+
+		if (s->areas && s->n_stretches)
+			rc = vv_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
+	}
+	c->at_stream = c->at_stretch = c->at_byte = 0;
+	c->telling = rc == 0;
+	return rc;
+}
+
+/* Everything was stored that was told. */
+static void end_telling(struct vv_capture *c)
+{
+	for (size_t i = 0; i < c->n_streams; i++) {
+		struct vv_capture_stream *s = c->stream[i];
+
+		s->n_stretches = 0;
+		if (!s->is_pagemap) {
+			vv_buf_fini(&s->bytes);
+			s->told_n = 0;
+		}
+	}
+	c->used = c->other = 0;
+	c->full = false;
+}
+
+static void tell_pages(struct vv_capture *c, const struct vv_capture_stream *s, struct vv_inflow_part *out)
+{
+	const struct stretch *x = &s->stretch[c->at_stretch];
+
+	out->bytes = c->pages + x->from + c->at_byte;
+	out->n = x->n - c->at_byte;
+	out->segment = s->segment;
+	out->variable = vv_segment_name(s->segment);
+	if (s->areas)
+		vv_areas_find(s->areas, x->at + c->at_byte, &out->n, &out->variable, &out->segment);
+	c->at_byte += out->n;
+	if (c->at_byte == x->n) {
+		c->at_stretch++;
+		c->at_byte = 0;
+	}
+}
+
+/* The next part of what has come; false: there is none. */
+static bool tell(struct vv_capture *c, struct vv_inflow_part *out)
+{
+	for (; c->at_stream < c->n_streams; c->at_stream++, c->at_stretch = 0) {
+		struct vv_capture_stream *s = c->stream[c->at_stream];
+		bool is_new = !s->told;
+
+		s->told = true;
+		*out = (struct vv_inflow_part){ .name = s->name };
+		if (c->at_stretch < s->n_stretches) {
+			tell_pages(c, s, out);
+			return true;
+		}
+		if (is_new || s->bytes.n > s->told_n) {
+			out->bytes = s->bytes.p + s->told_n;
+			out->n = s->bytes.n - s->told_n;
+			s->told_n = s->bytes.n;
+			return true;
+		}
+	}
+	return false;
+}
+
 static int next(void *arg, struct vv_inflow_part *out)
 {
 	struct vv_capture *c = arg;
-	int rc = c->criu->pid || c->ended ? 0 : start(c);
 
-	while (rc == 0 && !c->ended) {
-		struct watched w = { 0 };
+	if (!c->telling) {
+		int rc;
 
-		if (c->is_ready && c->n_open == 0) {
-			rc = c->leave_running ? say_go(c) : 0;
-			c->ended = rc == 0;
-			break;
-		}
-		rc = watch(c, &w);
-		if (rc == 0) {
-			int n = poll(w.poll, w.n, c->is_ready ? PATIENCE_MS : -1);
-
-			if (n < 0 && errno != EINTR)
-				rc = vv_err_sys(errno, "cannot wait for criu");
-			else if (n == 0)
-				rc = vv_err_set(VV_EIO, "%s: criu does not end an image", c->what);
-			else if (n > 0)
-				rc = react(c, &w, out);
-		}
-		vv_mem_free(w.poll);
-		vv_mem_free(w.number);
+		end_telling(c);
+		rc = collect(c);
+		if (rc == 0)
+			rc = begin_telling(c);
+		if (rc)
+			return rc;
 	}
-	return rc;
+	if (tell(c, out))
+		return VV_INFLOW_PART;
+	c->telling = false;
+	return c->ended ? VV_INFLOW_END : VV_INFLOW_PAUSE;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------------------- */
 
-int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const char *what, bool leave_running, uint64_t expected)
+/* Everything that takes time and need not be done while the process stands still. */
+static int make_room(struct vv_capture *c)
+{
+	uint64_t memory = c->opt.memory ? c->opt.memory : vv_mem_available() / 2, most = c->opt.expected + c->opt.expected / 8 + SLACK;
+
+	memory = memory < most ? memory : most;
+	memory = memory > LEAST ? memory : LEAST;
+	c->cap = (size_t)(memory - memory % PAGE);
+	c->pages = vv_mem_map_wide(c->cap);
+	if (!c->pages)
+		return VV_ENOMEM;
+	vv_mem_populate(c->pages, c->opt.expected < c->cap ? (size_t)c->opt.expected : c->cap);
+	return vv_drain_open(&c->drain);
+}
+
+int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_capture_options *opt)
 {
 	*c = (struct vv_capture){
 		.criu = criu,
-		.what = what,
-		.leave_running = leave_running,
-		.inflow = { .arg = c, .format = "criu", .kind = kinds, .n_kinds = sizeof(kinds) / sizeof(kinds[0]), .expected = expected, .next = next },
+		.opt = *opt,
+		.inflow = { .arg = c, .format = "criu", .expected = opt->expected, .next = next },
 		.listening = -1,
 		.connection = -1,
 		.ready = { -1, -1 },
 		.go = { -1, -1 },
 	};
-	if (leave_running)
+	if (opt->leave_running)
 		vv_criu_word(criu, "--leave-running");
-	c->bytes = vv_mem_map(BYTES);
-	return c->bytes ? 0 : VV_ENOMEM;
+	if (vv_mem_room(&c->poll, STREAMS, &c->poll_cap, sizeof(*c->poll)) < 0)
+		return VV_ENOMEM;
+	return make_room(c);
 }
 
 int vv_capture_conclude(struct vv_capture *c, bool stored)
 {
 	if (stored)
-		return c->leave_running ? 0 : say_go(c);
+		return c->opt.leave_running ? 0 : say_go(c);
 	for (size_t i = 0; i < c->n_streams; i++)
 		shut(&c->stream[i]->fd);
 	shut(&c->connection);
 	shut(&c->listening);
 	shut(&c->go[1]);
 	return 0;
+}
+
+static void free_stream(struct vv_capture_stream *s)
+{
+	if (s->areas)
+		vv_areas_close(s->areas);
+	vv_mem_free(s->areas);
+	vv_mem_free(s->stretch);
+	vv_buf_fini(&s->bytes);
+	vv_mem_free(s);
 }
 
 void vv_capture_close(struct vv_capture *c)
@@ -275,10 +440,11 @@ void vv_capture_close(struct vv_capture *c)
 	shut(&c->ready[0]);
 	shut(&c->ready[1]);
 	for (size_t i = 0; i < c->n_streams; i++)
-		vv_mem_free(c->stream[i]);
+		free_stream(c->stream[i]);
+	vv_drain_close(c->drain);
+	vv_mem_unmap(c->pages, c->cap);
 	vv_mem_free(c->stream);
-	vv_mem_unmap(c->bytes, BYTES);
-	c->stream = NULL;
-	c->n_streams = 0;
-	c->bytes = NULL;
+	vv_mem_free(c->open);
+	vv_mem_free(c->poll);
+	vv_mem_free(c->pids);
 }

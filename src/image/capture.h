@@ -5,25 +5,44 @@
 #include "engine/inflow.h"
 #include "image/criu.h"
 
+struct vv_areas_pid;
 struct vv_capture_stream;
+struct vv_drain;
+
+struct vv_capture_options {
+	pid_t pid;
+	const char *what;  /* begins messages: "cannot save process 12" */
+	bool leave_running;
+	uint64_t expected; /* bytes of pages, about */
+	uint64_t memory;   /* for pages, at most; 0: half of what is free */
+};
 
 struct vv_capture {
 	struct vv_criu *criu;
-	const char *what;     /* begins messages: "cannot save process 12" */
-	bool leave_running;
+	struct vv_capture_options opt;
 	struct vv_inflow inflow;
 	int listening, connection; /* -1: not any more, or not yet */
 	int ready[2], go[2];       /* pipes: the hook says that all is written; we, that it may go on */
-	bool is_ready, ended;
-	struct vv_capture_stream **stream;
-	size_t n_streams, streams_cap, n_open, turn;
-	uint8_t *bytes;
+	bool is_ready, ended, full;
+	struct vv_capture_stream **stream, **open; /* all; those that have not ended */
+	size_t n_streams, streams_cap, n_open, open_cap;
+	struct pollfd *poll;
+	size_t poll_cap;
+	struct vv_areas_pid *pids; /* of the tree, once it is frozen */
+	size_t n_pids;
+	struct vv_drain *drain;
+	uint8_t *pages; /* of all streams, as they come */
+	size_t cap, used;
+	size_t other; /* bytes that are not pages */
+	bool telling; /* what was read is being handed on: */
+	size_t at_stream, at_stretch, at_byte;
 };
 
 /* criu is open, not started; its command line is added to. It starts with the first part that is asked for. */
-int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const char *what, bool leave_running, uint64_t expected);
+int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_capture_options *opt);
 /* The epoch counts, or does not (stored is false): what was frozen ends, or runs on. */
 int vv_capture_conclude(struct vv_capture *c, bool stored);
+/* Waits for nobody. */
 void vv_capture_close(struct vv_capture *c);
 
 #endif

@@ -1,6 +1,7 @@
 #include "image/dump.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "engine/policy.h"
 #include "image/capture.h"
 #include "image/tree.h"
 #include <fcntl.h>
@@ -61,18 +62,23 @@ static int measure(pid_t pid, uint64_t *memory)
 	return rc;
 }
 
-int vv_dump_check(pid_t pid)
+int vv_dump_check(const struct vv_dump_options *opt)
 {
 	struct vv_criu_version version;
+	struct vv_policy policy;
 	uint64_t memory;
-	int rc = measure(pid, &memory);
+	int rc = measure(opt->pid, &memory);
 
+	if (rc == 0)
+		rc = vv_policy_init(&policy, opt->segments);
 	return rc ? rc : vv_criu_version(&version);
 }
 
 static int dump(struct varve *v, struct vv_capture *c, const struct vv_dump_options *opt, struct vv_pack_report *out)
 {
-	struct vv_pack_options pack = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .inflow = &c->inflow, .progress = opt->progress };
+	struct vv_pack_options pack = {
+		.scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .inflow = &c->inflow, .progress = opt->progress
+	};
 	struct vv_err_state error;
 	int rc = vv_pack_run(v, NULL, 0, &pack, out);
 
@@ -83,32 +89,44 @@ static int dump(struct varve *v, struct vv_capture *c, const struct vv_dump_opti
 	return vv_err_restore(&error);
 }
 
-int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out)
+static int run_criu(struct varve *v, struct vv_criu *criu, const struct vv_dump_options *opt, uint64_t expected, struct vv_dump_report *out)
 {
-	struct vv_criu criu = { .pidfd = -1 };
-	struct vv_capture c = { .listening = -1, .connection = -1, .ready = { -1, -1 }, .go = { -1, -1 } };
 	char pid[16], what[64];
-	uint64_t memory = 0;
-	int rc = measure(opt->pid, &memory);
+	struct vv_capture_options how = {
+		.pid = opt->pid, .what = what, .leave_running = opt->leave_running, .expected = expected, .memory = opt->memory
+	};
+	struct vv_capture c;
+	int rc;
 
-	*out = (struct vv_dump_report){ 0 };
 	snprintf(pid, sizeof(pid), "%d", (int)opt->pid);
 	snprintf(what, sizeof(what), "cannot save process %s", pid);
-	if (rc == 0)
-		rc = vv_criu_open(&criu);
-	vv_criu_word(&criu, "-t");
-	vv_criu_word(&criu, pid);
+	vv_criu_word(criu, "-t");
+	vv_criu_word(criu, pid);
 	if (opt->shell_job)
-		vv_criu_word(&criu, "--shell-job");
-	if (rc == 0)
-		rc = vv_capture_open(&c, &criu, what, opt->leave_running, memory);
+		vv_criu_word(criu, "--shell-job");
+	rc = vv_capture_open(&c, criu, &how);
 	for (size_t i = 0; i < opt->n_extra; i++)
-		vv_criu_word(&criu, opt->extra[i]);
+		vv_criu_word(criu, opt->extra[i]);
 	if (rc == 0)
 		rc = dump(v, &c, opt, &out->pack);
 	vv_capture_close(&c);
 	if (rc == 0)
-		out->frozen_s = frozen_time(&criu);
+		out->frozen_s = frozen_time(criu);
+	vv_criu_close(criu); /* its words are ours */
+	return rc;
+}
+
+int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out)
+{
+	struct vv_criu criu = { .pidfd = -1 };
+	uint64_t expected = 0;
+	int rc = measure(opt->pid, &expected);
+
+	*out = (struct vv_dump_report){ 0 };
+	if (rc == 0)
+		rc = vv_criu_open(&criu);
+	if (rc == 0)
+		rc = run_criu(v, &criu, opt, expected, out);
 	vv_criu_close(&criu);
 	return rc;
 }

@@ -9,6 +9,8 @@ struct vv_dump_options {
 	pid_t pid;
 	bool leave_running; /* else it ends, once the epoch is durable */
 	bool shell_job;     /* it belongs to a shell's session, or has its terminal */
+	uint64_t memory;      /* for its pages, while it stands still; 0: half of what is free */
+	const char *segments; /* engine/policy.h */
 	const char *const *extra; /* words for criu's command line */
 	size_t n_extra;
 	struct vv_progress progress;
@@ -19,8 +21,8 @@ struct vv_dump_report {
 	double frozen_s; /* how long it stood still; 0: not known */
 };
 
-/* What can be said before there is a store: criu and the process are there. */
-int vv_dump_check(pid_t pid);
+/* What can be said before there is a store: criu and the process are there, the options make sense. */
+int vv_dump_check(const struct vv_dump_options *opt);
 /* If it fails the process runs on, and the store is as it was. */
 int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out);
 void vv_dump_report_fini(struct vv_dump_report *r);

@@ -102,19 +102,29 @@ int vv_tree_list(pid_t root, struct vv_tree *out)
 	return rc;
 }
 
+/* A line "NAME: N kB" of its status. */
+static uint64_t status_bytes(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? (uint64_t)strtoull(at + strlen(name), NULL, 10) << 10 : 0;
+}
+
 uint64_t vv_tree_memory(const struct vv_tree *t)
 {
-	uint64_t pages = 0;
+	uint64_t own = 0, shared = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		unsigned long long size, resident, shared;
-		char text[128];
+		char text[4096];
+		uint64_t n;
 
-		if (vv_tree_read(t->pid[i], "statm", text, sizeof(text)) > 0 &&
-		    sscanf(text, "%llu %llu %llu", &size, &resident, &shared) == 3 && resident > shared)
-			pages += resident - shared;
+		if (vv_tree_read(t->pid[i], "status", text, sizeof(text)) <= 0)
+			continue;
+		own += status_bytes(text, "\nRssAnon:") + status_bytes(text, "\nVmSwap:");
+		n = status_bytes(text, "\nRssShmem:"); /* of several it is the same, as a rule */
+		shared = n > shared ? n : shared;
 	}
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return own + shared;
 }
 
 bool vv_tree_is_zombie(pid_t pid)

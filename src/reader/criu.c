@@ -3,9 +3,8 @@
  * Each of these has two magic numbers (in the oldest version one), then entries: a length of 4 bytes and a message. CRIU's images/ (*.proto). */
 #include "base/err.h"
 #include "base/mem.h"
-#include "reader/memory.h"
+#include "reader/pagemap.h"
 #include "reader/peek.h"
-#include "reader/proto.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +18,6 @@ enum {
 	MOST_HEAD = 64,       /* and of one that may not be the right one */
 	MOST_CORE = 1 << 20,
 	MAX_TASKS = 1 << 16,
-	PAGE = 4096, PAGE_MOST = 1 << 20,
-	IN_PARENT = 1, PRESENT = 4, /* flags of pages */
 	STACK = 1 << 1, VSYSCALL = 1 << 2, VDSO = 1 << 3, HEAP = 1 << 5, FILE_PRIVATE = 1 << 6, FILE_SHARED = 1 << 7, ANON_SHARED = 1 << 8,
 	SYSV = 1 << 10, VVAR = 1 << 12, MEMFD = 1 << 14, /* of areas */
 	PROT_WRITE = 2, PROT_EXEC = 4,
@@ -67,28 +64,6 @@ static void close_image(struct image *i)
 	*i = (struct image){ 0 };
 }
 
-static bool next_entry(struct image *i, struct vv_proto *out)
-{
-	uint64_t len = i->left.n < 4 ? UINT64_MAX : vv_peek_number(i->left.p, 4, false);
-
-	if (len > i->left.n || len > i->left.n - 4)
-		return false;
-	*out = (struct vv_proto){ i->left.p + 4, (size_t)len };
-	i->left.p += 4 + len;
-	i->left.n -= 4 + (size_t)len;
-	return true;
-}
-
-static uint64_t field_of(struct vv_proto m, uint64_t number)
-{
-	struct vv_proto_field f;
-
-	while (vv_proto_next(&m, &f))
-		if (f.number == number)
-			return f.value;
-	return 0;
-}
-
 static struct vv_proto body_of(struct vv_proto m, uint64_t number)
 {
 	struct vv_proto_field f;
@@ -124,12 +99,12 @@ static int try_task(struct criu *c, uint64_t pid, uint64_t id, bool *found)
 
 	snprintf(name, sizeof(name), "pagemap-%" PRIu64 ".img", pid);
 	rc = open_image(c, name, PAGEMAP, MOST_HEAD, &c->map);
-	*found = rc == 0 && next_entry(&c->map, &head) && field_of(head, 1) == id;
+	*found = rc == 0 && vv_pagemap_entry(&c->map.left, &head) && vv_proto_number(head, 1) == id;
 	close_image(&c->map);
 	if (*found)
 		rc = open_image(c, name, PAGEMAP, MOST, &c->map);
 	if (*found && rc == 0)
-		next_entry(&c->map, &head);
+		vv_pagemap_entry(&c->map.left, &head);
 	return rc;
 }
 
@@ -142,14 +117,14 @@ static int find_task(struct criu *c, uint64_t id, struct vv_proto *out)
 	bool found = false;
 	int rc = 0;
 
-	while (rc == 0 && n < MAX_TASKS && next_entry(&c->tree, &entry)) {
+	while (rc == 0 && n < MAX_TASKS && vv_pagemap_entry(&c->tree.left, &entry)) {
 		rc = vv_mem_room(&task, n, &cap, sizeof(*task));
 		if (rc == 0)
 			task[n++] = entry;
 	}
 	for (size_t i = 0; rc == 0 && !found && i < n; i++) {
 		*out = task[(id - 1 + i) % n];
-		rc = try_task(c, field_of(*out, 1), id, &found);
+		rc = try_task(c, vv_proto_number(*out, 1), id, &found);
 	}
 	if (!found)
 		*out = (struct vv_proto){ 0 };
@@ -171,8 +146,8 @@ static int read_names(struct criu *c)
 	struct vv_proto entry;
 	int rc = open_image(c, "files.img", FILES, MOST, &c->files);
 
-	while (rc == 0 && next_entry(&c->files, &entry)) {
-		struct name x = { field_of(entry, 2), body_of(body_of(entry, 3), 6) };
+	while (rc == 0 && vv_pagemap_entry(&c->files.left, &entry)) {
+		struct name x = { vv_proto_number(entry, 2), body_of(body_of(entry, 3), 6) };
 
 		if (!x.path.p)
 			continue;
@@ -213,10 +188,10 @@ static uint8_t segment_of(uint64_t status)
 
 static int add_area(struct criu *c, struct vv_proto m, uint64_t exe_id)
 {
-	uint64_t id = field_of(m, 4), prot = field_of(m, 5), status = field_of(m, 7);
+	uint64_t id = vv_proto_number(m, 4), prot = vv_proto_number(m, 5), status = vv_proto_number(m, 7);
 	struct vv_memory_area a = {
-		.from = field_of(m, 1),
-		.to = field_of(m, 2),
+		.from = vv_proto_number(m, 1),
+		.to = vv_proto_number(m, 2),
 		.executable = prot & PROT_EXEC,
 		.writable = prot & PROT_WRITE,
 		.segment = segment_of(status),
@@ -239,9 +214,9 @@ static int read_areas(struct criu *c, uint64_t pid)
 	snprintf(name, sizeof(name), "mm-%" PRIu64 ".img", pid);
 	rc = open_image(c, name, MM, MOST, &c->mm);
 	if (rc == 0)
-		next_entry(&c->mm, &mm);
-	exe_id = field_of(mm, 12);
-	c->stack = field_of(mm, 5);
+		vv_pagemap_entry(&c->mm.left, &mm);
+	exe_id = vv_proto_number(mm, 12);
+	c->stack = vv_proto_number(mm, 5);
 	for (left = mm; rc == 0 && vv_proto_next(&left, &f);) {
 		if (f.number == 14) {
 			rc = add_area(c, f.body, exe_id);
@@ -264,10 +239,10 @@ static int mark_stack(struct criu *c, uint64_t tid)
 
 	snprintf(name, sizeof(name), "core-%" PRIu64 ".img", tid);
 	rc = open_image(c, name, CORE, MOST_CORE, &core);
-	if (rc == 0 && next_entry(&core, &entry)) {
+	if (rc == 0 && vv_pagemap_entry(&core.left, &entry)) {
 		x86 = body_of(body_of(entry, 2), 2);
 		arm = body_of(body_of(entry, 8), 3);
-		vv_memory_mark(&c->memory, arm.n ? field_of(arm, 2) : field_of(x86, 20), VV_SEGMENT_STACK);
+		vv_memory_mark(&c->memory, arm.n ? vv_proto_number(arm, 2) : vv_proto_number(x86, 20), VV_SEGMENT_STACK);
 	}
 	close_image(&core);
 	return rc;
@@ -289,21 +264,9 @@ static int mark_stacks(struct criu *c, struct vv_proto task)
 
 static int read_pages(struct criu *c)
 {
-	struct vv_proto entry;
-	uint64_t at = 0, page = c->page >= PAGE && c->page <= PAGE_MOST ? c->page : PAGE;
-	int rc = 0;
+	uint64_t page = c->page >= VV_PAGEMAP_PAGE && c->page <= VV_PAGEMAP_PAGE_MOST ? c->page : VV_PAGEMAP_PAGE;
 
-	while (rc == 0 && at < c->f->len && next_entry(&c->map, &entry)) {
-		uint64_t flags = field_of(entry, 4), n = field_of(entry, 5), len;
-
-		n = n ? n : field_of(entry, 2); /* of 32 bits, in older versions */
-		if (field_of(entry, 3) || flags & IN_PARENT || (flags && !(flags & PRESENT)))
-			continue;
-		len = n < (c->f->len - at) / page ? n * page : c->f->len - at;
-		rc = vv_memory_piece(&c->memory, field_of(entry, 1), len, at);
-		at += len;
-	}
-	return rc;
+	return vv_pagemap_pieces(c->map.left, page, c->f->len, &c->memory);
 }
 
 /* Pages that no process has for itself are those of memory that several share. */
@@ -329,7 +292,7 @@ static int read_all(struct criu *c, uint64_t id)
 		return add_shared(c);
 	rc = read_names(c);
 	if (rc == 0)
-		rc = read_areas(c, field_of(task, 1));
+		rc = read_areas(c, vv_proto_number(task, 1));
 	vv_memory_settle(&c->memory, c->exe);
 	if (rc == 0)
 		rc = mark_stacks(c, task);
@@ -355,7 +318,7 @@ static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 static bool is(const struct vv_reader_file *f, const uint8_t *head, size_t n)
 {
 	(void)head;
-	return n && f->sibling && f->len % PAGE == 0 && pages_id(f->name);
+	return n && f->sibling && f->len % VV_PAGEMAP_PAGE == 0 && pages_id(f->name);
 }
 
 extern const struct vv_reader vv_reader_criu;

@@ -61,3 +61,13 @@ bool vv_proto_next(struct vv_proto *m, struct vv_proto_field *f)
 		return false;
 	}
 }
+
+uint64_t vv_proto_number(struct vv_proto m, uint64_t number)
+{
+	struct vv_proto_field f;
+
+	while (vv_proto_next(&m, &f))
+		if (f.number == number)
+			return f.value;
+	return 0;
+}

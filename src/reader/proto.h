@@ -19,5 +19,7 @@ struct vv_proto_field {
 
 /* The next field; false at the end, and where the bytes make no sense. */
 bool vv_proto_next(struct vv_proto *m, struct vv_proto_field *f);
+/* A number in a message, 0 if it is not there. */
+uint64_t vv_proto_number(struct vv_proto m, uint64_t number);
 
 #endif

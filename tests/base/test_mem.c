@@ -87,6 +87,20 @@ static void test_fail_at(void)
 	}
 }
 
+/* Pages that are there before they are touched are zero, too; and a machine that runs this has memory left. */
+static void test_pages(void)
+{
+	enum { N = 3 << 20 };
+	uint8_t *p = vv_mem_map_wide(N);
+
+	CHECK(p);
+	vv_mem_populate(p, N);
+	for (size_t i = 0; i < N; i += 512)
+		CHECK_EQ(p[i], 0);
+	vv_mem_unmap(p, N);
+	CHECK(vv_mem_available() > N);
+}
+
 int main(void)
 {
 	test_new();
@@ -94,5 +108,6 @@ int main(void)
 	test_overflow();
 	test_strings();
 	test_fail_at();
+	test_pages();
 	return 0;
 }

@@ -2,14 +2,20 @@
  *   threads FILE         four threads move money between accounts: there is never more or less of it
  *   family FILE          a parent and two children pass numbers round through pipes, each adding one
  *   grow FILE MIB        its heap grows by a block at every step, behind MIB of noise; no block ever changes
- *   churn FILE MIB       writes its memory page by page, over and over: each page is one behind until its turn comes
+ *   churn FILE MIB       four threads write their pages in turn, over and over: each page is one step behind until its turn comes, so pages of two
+ *                        moments do not go together
+ *   map FILE FOLDER      memory of every segment, of known sizes, below names as odd as can be
+ *   breed FILE           children come and go all the time
  *   count LIMIT          prints 1, 2, 3, ... up to the limit; exit 3 behind it */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ACCOUNTS = 64, EACH = 1000, BLOCK = 1 << 16, BLOCKS = 1 << 12 };
@@ -168,22 +174,143 @@ static void grow(size_t mib)
 	}
 }
 
-static void churn(size_t mib)
-{
-	enum { WORDS = 4096 / sizeof(uint64_t) };
-	size_t pages = (mib << 20) / 4096;
-	uint64_t *p = aligned_alloc(4096, mib << 20);
+/* ---- churn ---- */
 
-	memset(p, 0, mib << 20);
+enum { WRITERS = 4, PAGE = 4096, LAST = PAGE / 8 - 1 };
+
+static struct writer {
+	uint64_t *p;
+	size_t pages;
+	long step; /* the last whole one */
+	int broken;
+} writer[WRITERS];
+
+/* Two words of each page, so that there are many steps in the time that it takes to read the pages. */
+static void *churn_on(void *arg)
+{
+	struct writer *w = arg;
+
 	for (uint64_t step = 1;; step++) {
 		int ok = 1;
 
-		for (size_t i = 0; i < pages; i++)
-			for (size_t k = 0; k < WORDS; k++) {
-				ok &= p[i * WORDS + k] == step - 1;
-				p[i * WORDS + k] = step;
-			}
-		report((long)step, ok);
+		for (size_t i = 0; i < w->pages; i++) {
+			volatile uint64_t *page = w->p + i * (PAGE / 8);
+
+			ok &= page[0] == step - 1 && page[LAST] == step - 1;
+			page[0] = step;
+			page[LAST] = step;
+		}
+		if (!ok)
+			__atomic_store_n(&w->broken, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&w->step, (long)step, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static void churn(size_t mib)
+{
+	pthread_t t;
+
+	for (int i = 0; i < WRITERS; i++) {
+		writer[i].pages = (mib << 20) / PAGE / WRITERS;
+		writer[i].p = aligned_alloc(PAGE, writer[i].pages * PAGE);
+		memset(writer[i].p, 0, writer[i].pages * PAGE);
+		if (pthread_create(&t, NULL, churn_on, &writer[i]) != 0)
+			exit(1);
+	}
+	for (;;) {
+		long step = 0;
+		int ok = 1;
+
+		usleep(10000);
+		for (int i = 0; i < WRITERS; i++) {
+			ok &= !__atomic_load_n(&writer[i].broken, __ATOMIC_SEQ_CST);
+			step += __atomic_load_n(&writer[i].step, __ATOMIC_SEQ_CST);
+		}
+		report(step, ok);
+	}
+}
+
+/* ---- map ---- */
+
+static void *filled(void *p, size_t bytes, uint64_t seed)
+{
+	if (p == MAP_FAILED)
+		exit(1);
+	fill(p, bytes, seed);
+	return p;
+}
+
+/* Private pages of a file that was changed in memory. */
+static void map_file(const char *folder, const char *name, size_t bytes, uint64_t seed, int gone)
+{
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+		exit(1);
+	filled(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0), bytes, seed);
+	close(fd);
+	if (gone)
+		unlink(path);
+}
+
+static void *wait_on_stack(void *arg)
+{
+	uint64_t deep[(256 << 10) / 8];
+
+	fill(deep, sizeof(deep), 11);
+	for (;;)
+		pause();
+	return arg ? deep : NULL;
+}
+
+static void map(const char *folder)
+{
+	enum { KIB = 1 << 10, MIB = 1 << 20 };
+	char huge[256];
+	pthread_t t;
+	int fd = memfd_create("odd name (deleted)", 0);
+
+	memset(huge, 'n', 255);
+	huge[255] = '\0';
+	filled(sbrk(3 * MIB), 3 * MIB, 1);
+	filled(mmap(NULL, 5 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 5 * MIB, 2);
+	filled(mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), 2 * MIB, 3);
+	if (fd < 0 || ftruncate(fd, MIB) != 0)
+		exit(1);
+	filled(mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MIB, 4);
+	map_file(folder, "with a blank", 64 * KIB, 5, 0);
+	map_file(folder, "gone", 128 * KIB, 6, 1);
+	map_file(folder, "kept (deleted)", 32 * KIB, 7, 0);
+	map_file(folder, "two\nlines", 16 * KIB, 8, 0);
+	map_file(folder, huge, 256 * KIB, 9, 0);
+	map_file(folder, "libodd.so.1", 48 * KIB, 10, 0);
+	if (pthread_create(&t, NULL, wait_on_stack, NULL) != 0)
+		exit(1);
+	for (long step = 1;; step++) {
+		report(step, 1);
+		usleep(20000);
+	}
+}
+
+/* ---- breed ---- */
+
+static void breed(void)
+{
+	for (long step = 1;; step++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			usleep(3000);
+			_exit(0);
+		}
+		if (step > 8)
+			while (waitpid(-1, NULL, step % 2 ? 0 : WNOHANG) < 0 && errno == EINTR)
+				;
+		report(step, child > 0);
 	}
 }
 
@@ -200,6 +327,10 @@ int main(int argc, char **argv)
 		grow((size_t)atol(argv[3]));
 	if (strcmp(mode, "churn") == 0 && argc > 3)
 		churn((size_t)atol(argv[3]));
+	if (strcmp(mode, "map") == 0 && argc > 3)
+		map(argv[3]);
+	if (strcmp(mode, "breed") == 0)
+		breed();
 	for (long i = 1; strcmp(mode, "count") == 0; i++) {
 		printf("%ld\n", i);
 		fflush(stdout);

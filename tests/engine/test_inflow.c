@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120 PROCESSORS 2
-/* Files that come by themselves: interleaved, in pieces of any length, small and larger than what is held back, of several kinds in one file, empty.
- * Each epoch gives back every byte, and stores only what has changed. A source that fails at any part leaves the store as it was, and so does an
- * allocation that fails; the session goes on. */
+/* Files that come by themselves: interleaved, in pieces of any length, small and larger than what is held back, of several kinds in one file, empty;
+ * all of them at once, or with pauses in between, at which the source takes back the memory that it lent. Each epoch gives back every byte, and stores
+ * only what has changed. A source that fails at any part leaves the store as it was, and so does an allocation that fails; the session goes on. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/inflow.h"
@@ -17,7 +17,10 @@
 
 enum { FILES = 7, KINDS = 2, PAGE = 4096 };
 
-static const char *const kinds[KINDS] = { "pages", "stack" };
+static const struct {
+	const char *name;
+	uint8_t segment;
+} kinds[KINDS] = { { "heap", VV_SEGMENT_HEAP }, { "prog/data", VV_SEGMENT_CODE } };
 static const char *const names[FILES] = { "core.img", "pages-1.img", "files.img", "pages-2.img", "empty.img", "big.img", "pages-3.img" };
 
 struct source {
@@ -28,11 +31,38 @@ struct source {
 	} file[FILES];
 	uint64_t state;
 	size_t parts, fail_at; /* 0: never */
+	size_t room, used;     /* what can be told between two pauses; 0: everything */
+	uint8_t *lent, *skeleton; /* what was told since the last; the last part of no kind */
 };
 
 static bool is_pages(size_t i)
 {
 	return strncmp(names[i], "pages", 5) == 0;
+}
+
+/* Bytes that are good only as long as inflow.h says. */
+static const uint8_t *lend(struct source *s, const uint8_t *bytes, size_t n, bool variable)
+{
+	if (!s->room)
+		return bytes;
+	if (variable) {
+		memcpy(s->lent + s->used, bytes, n);
+		s->used += n;
+		return s->lent + s->used - n;
+	}
+	free(s->skeleton);
+	s->skeleton = malloc(n + 1);
+	MUST(s->skeleton);
+	memcpy(s->skeleton, bytes, n);
+	return s->skeleton;
+}
+
+static bool must_pause(struct source *s, size_t n)
+{
+	if (!s->room || s->used + n <= s->room)
+		return false;
+	s->used = 0;
+	return true;
 }
 
 /* Pages come whole, as they do from capture.c; a file of them has two kinds of stretches. */
@@ -50,14 +80,22 @@ static int next(void *arg, struct vv_inflow_part *out)
 	do
 		i = (size_t)gen_below(&s->state, FILES);
 	while (s->file[i].at == s->file[i].n && s->file[i].told);
-	*out = (struct vv_inflow_part){ .name = names[i], .bytes = s->file[i].p + s->file[i].at };
+	*out = (struct vv_inflow_part){ .name = names[i] };
 	if (s->file[i].told) {
 		size_t n = 1 + (size_t)gen_below(&s->state, is_pages(i) ? 64 : 300000);
 
 		n = is_pages(i) ? n * PAGE : n;
 		out->n = n < s->file[i].n - s->file[i].at ? n : s->file[i].n - s->file[i].at;
 	}
-	out->kind = is_pages(i) ? 1 + (s->file[i].at / PAGE / 512) % KINDS : 0;
+	if (is_pages(i)) {
+		if (s->used == 0 && s->room)
+			memset(s->lent, 0xee, s->room); /* what was told before the pause is gone */
+		if (must_pause(s, out->n))
+			return VV_INFLOW_PAUSE;
+		out->variable = kinds[s->file[i].at / PAGE / 512 % KINDS].name;
+		out->segment = kinds[s->file[i].at / PAGE / 512 % KINDS].segment;
+	}
+	out->bytes = lend(s, s->file[i].p + s->file[i].at, out->n, is_pages(i));
 	s->file[i].told = true;
 	s->file[i].at += out->n;
 	return 1;
@@ -70,7 +108,7 @@ static void rewind_source(struct source *s, uint64_t state)
 		s->file[i].told = false;
 	}
 	s->state = state;
-	s->parts = 0;
+	s->parts = s->used = 0;
 }
 
 static void fill(struct source *s, size_t big)
@@ -94,11 +132,13 @@ static void empty(struct source *s)
 {
 	for (size_t i = 0; i < FILES; i++)
 		free(s->file[i].p);
+	free(s->lent);
+	free(s->skeleton);
 }
 
 static int pour(varve *v, struct source *s, uint64_t state, struct vv_pack_report *r)
 {
-	struct vv_inflow in = { .arg = s, .format = "criu", .kind = kinds, .n_kinds = KINDS, .expected = 16 << 20, .next = next };
+	struct vv_inflow in = { .arg = s, .format = "criu", .expected = 16 << 20, .next = next };
 	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .inflow = &in };
 
 	rewind_source(s, state);
@@ -144,23 +184,54 @@ static void compare(const char *url, uint64_t epoch, const struct source *s)
 	vv_pool_free(pool);
 }
 
-static void test_epochs(const char *options, size_t big)
+static const struct vv_manifest_kind *find_kind(const struct vv_pack_report *r, const char *key)
+{
+	for (size_t i = 0; i < r->manifest.n_kinds; i++)
+		if (strcmp(r->manifest.kind[i].key, key) == 0)
+			return &r->manifest.kind[i];
+	return NULL;
+}
+
+/* Each byte is one of these, and is counted once, however many pauses there were. */
+static void check_kinds(const struct vv_pack_report *r, const struct source *s)
+{
+	uint64_t sum = 0, pages = 0;
+
+	for (size_t i = 0; i < KINDS; i++) {
+		const struct vv_manifest_kind *k = find_kind(r, kinds[i].name);
+
+		CHECK(k);
+		CHECK_EQ(k->segment, kinds[i].segment);
+		CHECK_EQ(k->raw, k->zero + k->dup_time + k->dup_space + k->fresh);
+		sum += k->raw;
+	}
+	for (size_t i = 0; i < FILES; i++)
+		pages += is_pages(i) ? s->file[i].n : 0;
+	CHECK_EQ(sum, pages);
+}
+
+static void test_epochs(const char *options, size_t big, size_t room)
 {
 	struct vv_pack_report first = { 0 }, second = { 0 };
 	char url[PLACE_MAX];
 	struct source s = { 0 };
 	varve *v = NULL;
 
-	must_begin("epochs, %s, %zu", options, big);
+	must_begin("epochs, %s, %zu, %zu", options, big, room);
 	place_remove(place_path(url, "store"));
 	fill(&s, big);
+	s.room = room;
+	s.lent = malloc(room + 1);
+	MUST(s.lent);
 	MUST(vv_session_open(NULL, url, "set", options, &v) == 0);
 	MUST(pour(v, &s, 1, &first) == 0);
+	check_kinds(&first, &s);
 	CHECK_EQ(first.files, FILES);
 	memset(s.file[1].p + 200 * PAGE, 3, PAGE + 5); /* two pages */
 	s.file[3].p[0] ^= 1;
 	MUST(pour(v, &s, 2, &second) == 0);
 	CHECK_EQ(second.epoch, 2);
+	check_kinds(&second, &s);
 	CHECK(second.fresh < 5 * PAGE + 4 * PAGE); /* and the manifest */
 	MUST(varve_close(v) == 0);
 	compare(url, 2, &s);
@@ -247,9 +318,11 @@ static void test_names(void)
 
 int main(void)
 {
-	test_epochs("mode=sync", 100000);
-	test_epochs("mode=sync threads=1 codec=none", 3 << 20);
-	test_epochs("mode=async threads=3", 70 << 20);
+	test_epochs("mode=sync", 100000, 0);
+	test_epochs("mode=sync", 100000, 1 << 20);
+	test_epochs("mode=sync threads=1 codec=none", 3 << 20, 3 << 20);
+	test_epochs("mode=async threads=3", 70 << 20, 0);
+	test_epochs("mode=async threads=3", 70 << 20, 64 * PAGE);
 	test_failures();
 	test_names();
 	return 0;

@@ -1,0 +1,18 @@
+/* Pages out of criu's pipe into memory, while a process stands still. Copying takes longer than criu takes to fill the pipe, so what is in it is moved on by
+ * reference, into pipes of our own, and copied from there on several cores: criu never waits for a copy, while there is a pipe left. */
+#ifndef VV_IMAGE_DRAIN_H
+#define VV_IMAGE_DRAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vv_drain;
+
+int vv_drain_open(struct vv_drain **out);
+/* Moves up to n bytes on; they are at `to` after vv_drain_wait. *took is 0 at the end of the pipe. 1: some, or the end; 0: nothing yet. */
+int vv_drain_take(struct vv_drain *d, int fd, uint8_t *to, size_t n, size_t *took);
+/* Everything that was taken is in memory. */
+int vv_drain_wait(struct vv_drain *d);
+void vv_drain_close(struct vv_drain *d); /* NULL is fine */
+
+#endif
