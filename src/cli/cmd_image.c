@@ -168,10 +168,32 @@ static int await(pid_t pid)
 	return vv_child_code(status);
 }
 
+struct revived {
+	struct vv_job *job;
+	uint64_t epoch;
+	double start;
+};
+
+static void say_runs(void *arg, pid_t pid)
+{
+	const struct revived *r = arg;
+	struct vv_job *job = r->job;
+
+	vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
+	if (job->args->quiet || job->args->json)
+		return;
+	vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, r->epoch);
+	vv_out_flush(&job->out);
+}
+
 static int run_restore(struct vv_job *job)
 {
 	const struct vv_args *args = job->args;
+	struct revived revived = { .job = job, .start = vv_clock_s() };
 	struct vv_revive_options opt = {
+		.lazy = vv_args_value(args, "lazy"),
+		.arg = &revived,
+		.runs = say_runs,
 		.shell_job = vv_args_value(args, "shell-job"),
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
@@ -179,7 +201,6 @@ static int run_restore(struct vv_job *job)
 	bool detach = vv_args_value(args, "detach");
 	struct vv_lineage lin;
 	struct vv_spec spec;
-	uint64_t epoch;
 	pid_t pid;
 	int rc = need_operands(args, REST, "restore STORE LINEAGE[@EPOCH]");
 
@@ -187,15 +208,14 @@ static int run_restore(struct vv_job *job)
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
 	if (rc == 0)
-		rc = open_epoch(job, &spec, &lin, &epoch);
+		rc = open_epoch(job, &spec, &lin, &revived.epoch);
 	if (rc == 0)
-		rc = vv_revive_run(&lin, epoch, job->pool, &opt, &pid);
+		rc = vv_revive_run(&lin, revived.epoch, job->pool, &opt, &pid);
 	if (rc)
 		return rc;
-	vv_json_number(&job->json, "epoch", epoch);
+	vv_json_number(&job->json, "epoch", revived.epoch);
 	vv_json_number(&job->json, "pid", (uint64_t)pid);
-	if (!args->quiet && !args->json)
-		vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, epoch);
+	vv_json_real(&job->json, "seconds", vv_clock_s() - revived.start);
 	vv_out_flush(&job->out);
 	return detach ? 0 : await(pid);
 }
@@ -338,7 +358,8 @@ static const struct vv_args_option options[] = {
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
 	{ "shell-job", 0, NULL, "dump, restore: it is part of a shell's session or has a terminal" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
-	{ "memory", 0, "SIZE", "dump: for its pages; restore: larger images are read twice (half of what is free)" },
+	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
+	{ "memory", 0, "SIZE", "dump: for its pages; restore: for what is decoded ahead (half of what is free)" },
 	{ "segments", 0, "RULES", "dump: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
 	{ "every", 0, "TIME", "run: a checkpoint so often (not given: only on SIGUSR1)" },
 	{ "max-restarts", 0, "N", "run: bring it back so many times (3)" },

@@ -1,5 +1,6 @@
 #include "image/revive.h"
 #include "base/err.h"
+#include "image/lazy.h"
 #include "image/serve.h"
 #include "image/tree.h"
 #include <errno.h>
@@ -31,10 +32,22 @@ static int read_pid(const struct vv_criu *c, pid_t *pid)
 	return n > 0 ? 0 : vv_err_set(VV_EIO, "criu does not say which process it has restored");
 }
 
-static int run(struct vv_serve *s, struct vv_criu *c, const struct vv_revive_options *opt, const char *what)
+/* Everything is checked while criu makes itself ready: it has no image before that. */
+static int serve(struct vv_serve *s, struct vv_lazy *l, const struct vv_criu *c, bool late)
+{
+	int rc = vv_serve_check(s, !late);
+
+	if (rc == 0)
+		rc = vv_serve_await_numbers(s);
+	if (rc == 0 && l)
+		rc = vv_lazy_start(l);
+	return rc ? rc : vv_serve_run(s, c);
+}
+
+static int run(struct vv_serve *s, struct vv_lazy *l, struct vv_criu *c, const struct vv_revive_options *opt, const char *what)
 {
 	struct vv_err_state error;
-	int rc = vv_serve_listen(s, c->folder), ended;
+	int rc, ended;
 
 	vv_criu_word(c, "-d");
 	vv_criu_word(c, "--pidfile");
@@ -43,21 +56,23 @@ static int run(struct vv_serve *s, struct vv_criu *c, const struct vv_revive_opt
 		vv_criu_word(c, "--shell-job");
 	for (size_t i = 0; i < opt->n_extra; i++)
 		vv_criu_word(c, opt->extra[i]);
-	if (rc == 0)
-		rc = vv_criu_start(c, "restore", opt->shell_job);
+	rc = vv_criu_start(c, "restore", opt->shell_job);
 	if (rc)
 		return rc;
-	rc = vv_serve_run(s, c);
+	rc = serve(s, l, c, opt->lazy);
 	vv_err_save(rc, &error);
-	vv_serve_close(s);
+	vv_serve_hang_up(s);
 	ended = vv_criu_wait(c, what);
-	return rc ? vv_err_restore(&error) : ended;
+	if (rc)
+		return vv_err_restore(&error);
+	return ended && l && vv_lazy_failed(l) ? vv_lazy_wait(l) : ended;
 }
 
 int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt, pid_t *pid)
 {
 	struct vv_criu c = { .pidfd = -1 };
 	struct vv_serve s = { .listening = -1, .connection = -1 };
+	struct vv_lazy *l = NULL;
 	char what[192];
 	int rc = vv_criu_open(&c);
 
@@ -65,14 +80,21 @@ int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *
 	if (rc == 0)
 		rc = vv_serve_open(&s, lin, epoch, pool, opt->memory);
 	if (rc == 0)
-		rc = vv_serve_await_numbers(&s);
+		rc = vv_serve_listen(&s, c.folder);
 	if (rc == 0)
-		rc = run(&s, &c, opt, what);
+		rc = opt->lazy ? vv_lazy_open(&s, &c, &l) : vv_lazy_open_eager(&s, &c, pool, &l);
+	if (rc == 0)
+		rc = run(&s, l, &c, opt, what);
 	if (rc == 0)
 		rc = read_pid(&c, pid);
+	if (rc == 0 && opt->runs)
+		opt->runs(opt->arg, *pid);
+	if (rc == 0 && l)
+		rc = vv_lazy_wait(l);
+	if (rc) /* what was made so far would hold its numbers, or lacks some of its memory: it ends before that can be seen */
+		vv_tree_clear();
+	vv_lazy_close(l);
 	vv_serve_close(&s);
 	vv_criu_close(&c);
-	if (rc) /* what criu had made so far would hold its numbers */
-		vv_tree_clear();
 	return rc;
 }

@@ -12,9 +12,12 @@ struct vv_revive_options {
 	const char *const *extra;
 	size_t n_extra;
 	uint64_t memory; /* of images at a time; 0: half of what is free */
+	bool lazy;       /* it runs before all of its memory is there */
+	void *arg;
+	void (*runs)(void *arg, pid_t pid); /* may be NULL: told as soon as it does */
 };
 
-/* It runs, with its old number, as a child of this process (which must have been made the reaper of its kin by vv_revive_adopt) or, if that ends, of
+/* It runs, and all of its memory is there; with its old number, as a child of this process (which must have been made the reaper of its kin by vv_revive_adopt) or, if that ends, of
  * the system. This process has no other children that matter: after a failure all of them end. */
 int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt, pid_t *pid);
 void vv_revive_adopt(void);

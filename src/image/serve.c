@@ -1,27 +1,39 @@
 #include "image/serve.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/restore.h"
-#include "engine/verify.h"
 #include "image/pstree.h"
 #include "image/streamer.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
-	WINDOW = 32 << 20,  /* of an image that is not in memory as a whole */
-	SMALL = 1 << 20,    /* what is not larger stays in memory: it may be asked for again */
-	WRITE = 1 << 20,
+	SMALL = 64 << 10,  /* an image that is not larger is copied: it fits the pipe */
+	WHOLE = 64 << 20,  /* of an image that is read by us */
+	PIPE = 4 << 20,    /* of others; where that is not allowed, what it has will do */
+	TURN = 8 << 20,    /* written into one pipe before the others are looked at */
+};
+
+struct pin { /* a piece that may still be in the pipe */
+	struct vv_desk_piece piece;
+	size_t len;
+	uint64_t end; /* of all that was sent, with it */
 };
 
 struct vv_serve_pipe {
 	int fd;
-	size_t file;
-	uint64_t at; /* what was written so far */
+	size_t file, part;
+	uint64_t at;   /* in the part: what was written of it */
+	uint64_t sent; /* in all */
+	uint64_t told; /* how far what comes is being decoded */
+	struct pin *pin;
+	size_t first, n, cap;
 };
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------------- */
@@ -39,97 +51,124 @@ static uint64_t free_memory(void)
 	return (uint64_t)kib << 10;
 }
 
-static void let_go(struct vv_serve_image *i)
+static uint64_t length_of(const struct vv_serve *s, size_t file)
 {
-	vv_mem_unmap(i->bytes, i->cap);
-	*i = (struct vv_serve_image){ 0 };
+	return vv_unpack_at(&s->files, file).region->shape.len;
 }
 
-static int make_room(struct vv_serve_image *i, size_t n)
+static const char *name_of(const struct vv_serve *s, size_t file)
 {
-	let_go(i);
-	i->bytes = vv_mem_map_wide(n ? n : 1);
-	i->cap = n ? n : 1;
-	i->len = n;
-	return i->bytes ? 0 : VV_ENOMEM;
+	return vv_unpack_at(&s->files, file).file->name;
 }
 
-static struct vv_want want_of(const struct vv_serve *s, size_t file)
+int vv_serve_refuse(const struct vv_serve *s, int rc)
 {
-	struct vv_unpack_file f = vv_unpack_at(&s->files, file);
-	const struct vv_serve_image *i = &s->image[file];
-
-	return (struct vv_want){ &f.region->runs, i->from, i->len, i->bytes, f.file->name };
+	return rc == VV_EDAMAGED ? vv_err_context(rc, "nothing was restored, because epoch %" PRIu64 " is damaged", s->files.epoch) : rc;
 }
 
-static int read_all(struct vv_serve *s)
+static int open_desk(struct vv_serve *s, struct vv_pool *pool, uint64_t memory)
 {
-	struct vv_want *want = vv_mem_new(s->files.n_files, sizeof(*want));
-	int rc = want ? 0 : VV_ENOMEM;
+	size_t n = s->files.n_files;
+	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
+	int rc = runs ? 0 : VV_ENOMEM;
 
-	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++) {
-		rc = make_room(&s->image[i], (size_t)vv_unpack_at(&s->files, i).region->shape.len);
-		want[i] = want_of(s, i);
+	s->parts = rc ? NULL : vv_mem_new(n, sizeof(*s->parts));
+	rc = rc ? rc : s->parts ? 0 : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		runs[i] = &vv_unpack_at(&s->files, i).region->runs;
+		rc = vv_mem_room(&s->parts[i].v, 0, &s->parts[i].cap, sizeof(*s->parts[i].v));
+		if (rc == 0 && length_of(s, i))
+			s->parts[i].v[s->parts[i].n++] = (struct vv_serve_part){ 0, length_of(s, i) };
 	}
 	if (rc == 0)
-		rc = vv_restore_read(s->files.lineage, s->pool, want, s->files.n_files);
-	vv_mem_free(want);
+		rc = vv_desk_open(s->files.lineage, pool, runs, n, memory ? memory : free_memory() / 2, &s->desk);
+	vv_mem_free(runs);
 	return rc;
-}
-
-static void keep_first(void *arg, const char *problem)
-{
-	char *first = arg;
-
-	if (!first[0])
-		snprintf(first, 512, "%s", problem);
-}
-
-static int verify(const struct vv_serve *s)
-{
-	static const struct vv_progress silent = { 0 };
-	struct vv_verify_report r;
-	char first[512] = "";
-	int rc = vv_verify_run(s->files.lineage, s->pool, s->files.epoch, true, keep_first, first, &silent, &r);
-
-	return rc || !r.problems ? rc : vv_err_set(VV_EDAMAGED, "%s", first);
-}
-
-/* What is at `at` of a file is in memory then. */
-static int reach(struct vv_serve *s, size_t file, uint64_t at)
-{
-	struct vv_serve_image *i = &s->image[file];
-	uint64_t len = vv_unpack_at(&s->files, file).region->shape.len;
-	struct vv_want want;
-	int rc;
-
-	if (i->bytes && at >= i->from && at < i->from + i->len)
-		return 0;
-	rc = make_room(i, len - at < WINDOW ? (size_t)(len - at) : WINDOW);
-	i->from = at;
-	want = want_of(s, file);
-	return rc ? rc : vv_restore_read(s->files.lineage, s->pool, &want, 1);
 }
 
 int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory)
 {
-	uint64_t bytes = 0;
 	int rc;
 
-	*s = (struct vv_serve){ .pool = pool, .listening = -1, .connection = -1 };
+	*s = (struct vv_serve){ .listening = -1, .connection = -1 };
 	rc = vv_unpack_open(lin, epoch, pool, &s->files);
 	if (rc)
 		return rc;
 	if (s->files.n_files == 0 || strcmp(vv_unpack_at(&s->files, 0).file->format, "criu") != 0)
 		return vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' is not the image of a process ('varve unpack' gives its files back)", epoch,
 				  lin->name);
-	s->image = vv_mem_new(s->files.n_files, sizeof(*s->image));
-	if (!s->image)
-		return VV_ENOMEM;
+	return vv_serve_refuse(s, open_desk(s, pool, memory));
+}
+
+int vv_serve_check(struct vv_serve *s, bool all)
+{
+	size_t file = s->files.n_files;
+	int rc;
+
+	for (size_t i = 0; all && i < s->files.n_files; i++)
+		vv_desk_want(s->desk, i, 0, length_of(s, i));
 	for (size_t i = 0; i < s->files.n_files; i++)
-		bytes += vv_unpack_at(&s->files, i).region->shape.len;
-	rc = bytes <= (memory ? memory : free_memory() / 2) ? read_all(s) : verify(s);
-	return rc == VV_EDAMAGED ? vv_err_context(rc, "nothing was restored, because epoch %" PRIu64 " is damaged", epoch) : rc;
+		for (size_t k = 0; k < s->parts[i].n; k++)
+			vv_desk_want(s->desk, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
+	rc = vv_desk_check(s->desk, &file);
+
+	if (rc && file < s->files.n_files)
+		vv_err_context(rc, "'%s'", name_of(s, file));
+	return vv_serve_refuse(s, rc);
+}
+
+size_t vv_serve_find(const struct vv_serve *s, const char *name)
+{
+	size_t i = 0;
+
+	while (i < s->files.n_files && strcmp(name_of(s, i), name) != 0)
+		i++;
+	return i;
+}
+
+int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
+{
+	uint64_t len = length_of(s, file);
+	uint8_t *bytes;
+	int rc = 0;
+
+	if (len > WHOLE)
+		return vv_err_set(VV_EDAMAGED, "'%s' is larger than such an image can be", name_of(s, file));
+	bytes = vv_mem_new((size_t)len, 1);
+	if (!bytes)
+		return VV_ENOMEM;
+	for (uint64_t at = 0; rc == 0 && at < len;) {
+		struct vv_desk_piece p;
+
+		rc = vv_desk_take(s->desk, file, at, true, &p);
+		if (rc)
+			break;
+		memcpy(bytes + at, p.bytes, p.len);
+		at += p.len;
+		vv_desk_give(s->desk, &p, 0, false);
+	}
+	if (rc) {
+		vv_mem_free(bytes);
+		return rc;
+	}
+	*out = bytes;
+	*n = (size_t)len;
+	return 0;
+}
+
+int vv_serve_await_numbers(struct vv_serve *s)
+{
+	size_t file = vv_serve_find(s, "pstree.img"), n = 0;
+	struct vv_tree t = { 0 };
+	uint8_t *image = NULL;
+	int rc = file < s->files.n_files ? vv_serve_read(s, file, &image, &n) : 0;
+
+	if (rc == 0 && image)
+		rc = vv_pstree_read(image, n, &t);
+	vv_pstree_patience(&t);
+	vv_tree_fini(&t);
+	vv_mem_free(image);
+	return rc;
 }
 
 int vv_serve_listen(struct vv_serve *s, const char *folder)
@@ -138,28 +177,6 @@ int vv_serve_listen(struct vv_serve *s, const char *folder)
 }
 
 /* ---- serving ----------------------------------------------------------------------------------------------------------------- */
-
-static size_t find(const struct vv_serve *s, const char *name)
-{
-	size_t i = 0;
-
-	while (i < s->files.n_files && strcmp(vv_unpack_at(&s->files, i).file->name, name) != 0)
-		i++;
-	return i;
-}
-
-int vv_serve_await_numbers(struct vv_serve *s)
-{
-	size_t file = find(s, "pstree.img");
-	struct vv_tree t = { 0 };
-	int rc = file < s->files.n_files && vv_unpack_at(&s->files, file).region->shape.len ? reach(s, file, 0) : 0;
-
-	if (rc == 0 && file < s->files.n_files && s->image[file].bytes)
-		rc = vv_pstree_read(s->image[file].bytes, s->image[file].len, &t);
-	vv_pstree_patience(&t);
-	vv_tree_fini(&t);
-	return rc;
-}
 
 static int answer(struct vv_serve *s)
 {
@@ -173,7 +190,7 @@ static int answer(struct vv_serve *s)
 	}
 	if (rc <= 0)
 		return rc;
-	file = find(s, name);
+	file = vv_serve_find(s, name);
 	rc = vv_streamer_reply(s->connection, file < s->files.n_files);
 	if (rc || file == s->files.n_files)
 		return rc;
@@ -182,43 +199,103 @@ static int answer(struct vv_serve *s)
 		rc = vv_streamer_pipe(s->connection, &fd);
 	if (rc == 0)
 		s->pipe[s->n_pipes++] = (struct vv_serve_pipe){ .fd = fd, .file = file };
+	if (rc == 0 && length_of(s, file) > SMALL)
+		(void)!fcntl(fd, F_SETPIPE_SZ, PIPE);
 	return rc;
+}
+
+/* Gives back what criu has read; at the end, what is still in the pipe as well. */
+static void unpin(struct vv_serve *s, struct vv_serve_pipe *p, bool all)
+{
+	int unread = 0;
+
+	if (!all && (p->first == p->n || ioctl(p->fd, FIONREAD, &unread) < 0))
+		return;
+	while (p->first < p->n && (all || p->pin[p->first].end + (uint64_t)unread <= p->sent)) {
+		const struct pin *x = &p->pin[p->first++];
+
+		vv_desk_give(s->desk, &x->piece, x->len, all);
+	}
+	if (p->first == p->n)
+		p->first = p->n = 0;
 }
 
 static void end_pipe(struct vv_serve *s, size_t i)
 {
-	size_t file = s->pipe[i].file;
+	struct vv_serve_pipe *p = &s->pipe[i];
 
-	close(s->pipe[i].fd);
-	s->pipe[i] = s->pipe[--s->n_pipes];
-	if (s->image[file].cap > SMALL)
-		let_go(&s->image[file]);
+	unpin(s, p, true);
+	close(p->fd);
+	vv_mem_free(p->pin);
+	*p = s->pipe[--s->n_pipes];
 }
 
-/* What criu has read enough of is as good as written: it looks at the first of some images only. */
+/* Of small images a copy; of others the pages themselves, so they must stay as they are until criu has read them. */
+static ssize_t hand_over(struct vv_serve *s, struct vv_serve_pipe *p, const struct vv_desk_piece *piece, size_t len)
+{
+	const struct iovec v = { (void *)(uintptr_t)piece->bytes, len };
+	bool copied = length_of(s, p->file) <= SMALL;
+	ssize_t n = -1;
+	int err = ENOMEM;
+
+	if (copied || vv_mem_room(&p->pin, p->n, &p->cap, sizeof(*p->pin)) == 0) {
+		n = copied ? write(p->fd, v.iov_base, len) : vmsplice(p->fd, &v, 1, SPLICE_F_NONBLOCK);
+		err = errno;
+	}
+	if (n > 0 && !copied)
+		p->pin[p->n++] = (struct pin){ *piece, (size_t)n, p->sent + (uint64_t)n };
+	else
+		vv_desk_give(s->desk, piece, n > 0 ? (size_t)n : 0, false);
+	errno = err;
+	return n;
+}
+
+/* One piece of it. *n: bytes; 0: none just now; -1: criu has read enough of it (it looks at the first of some images only). */
+static int write_piece(struct vv_serve *s, struct vv_serve_pipe *p, const struct vv_serve_part *part, ssize_t *n, bool *full)
+{
+	uint64_t at = part->at + p->at, left = part->len - p->at;
+	struct vv_desk_piece piece;
+	size_t len;
+	int rc;
+
+	vv_desk_ahead(s->desk, p->file, at, &p->told);
+	rc = vv_desk_take(s->desk, p->file, at, true, &piece);
+	if (rc)
+		return vv_err_context(rc, "'%s'", name_of(s, p->file));
+	len = piece.len < left ? piece.len : (size_t)left;
+	*n = hand_over(s, p, &piece, len);
+	*full = *n >= 0 && (size_t)*n < len;
+	if (*n >= 0 || errno == EPIPE)
+		return 0;
+	*n = 0;
+	return errno == EAGAIN || errno == EINTR ? 0 : vv_err_sys(errno, "cannot hand '%s' to criu", name_of(s, p->file));
+}
+
 static int write_some(struct vv_serve *s, size_t i)
 {
 	struct vv_serve_pipe *p = &s->pipe[i];
-	const struct vv_serve_image *m = &s->image[p->file];
-	uint64_t len = vv_unpack_at(&s->files, p->file).region->shape.len;
-	int rc = p->at < len ? reach(s, p->file, p->at) : 0;
-	ssize_t n = 0;
+	const struct vv_serve_parts *parts = &s->parts[p->file];
+	bool full = false;
+	size_t turn = 0;
+	ssize_t n = 1;
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	if (p->at < len) {
-		size_t have = (size_t)(m->from + m->len - p->at);
-
-		n = write(p->fd, m->bytes + (p->at - m->from), have < WRITE ? have : WRITE);
+	unpin(s, p, false);
+	while (!full && p->part < parts->n && turn < TURN) {
+		rc = write_piece(s, p, &parts->v[p->part], &n, &full);
+		if (rc || n <= 0)
+			break;
+		p->at += (size_t)n;
+		p->sent += (size_t)n;
+		turn += (size_t)n;
+		if (p->at == parts->v[p->part].len) {
+			p->part++;
+			p->at = 0;
+		}
 	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (n < 0 && errno != EPIPE)
-		return vv_err_sys(errno, "cannot hand '%s' to criu", vv_unpack_at(&s->files, p->file).file->name);
-	p->at = n < 0 ? len : p->at + (uint64_t)n;
-	if (p->at == len)
+	if (p->part == parts->n || n < 0)
 		end_pipe(s, i);
-	return 0;
+	return rc;
 }
 
 enum { SOCKET, CRIU, PIPES };
@@ -265,18 +342,25 @@ int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu)
 	return rc;
 }
 
-void vv_serve_close(struct vv_serve *s)
+void vv_serve_hang_up(struct vv_serve *s)
 {
-	for (size_t i = 0; i < s->n_pipes; i++)
-		close(s->pipe[i].fd);
-	for (size_t i = 0; s->image && i < s->files.n_files; i++)
-		let_go(&s->image[i]);
+	while (s->n_pipes)
+		end_pipe(s, s->n_pipes - 1);
 	if (s->listening >= 0)
 		close(s->listening);
 	if (s->connection >= 0)
 		close(s->connection);
+	s->listening = s->connection = -1;
+}
+
+void vv_serve_close(struct vv_serve *s)
+{
+	vv_serve_hang_up(s);
+	vv_desk_close(s->desk);
+	for (size_t i = 0; s->parts && i < s->files.n_files; i++)
+		vv_mem_free(s->parts[i].v);
 	vv_mem_free(s->pipe);
-	vv_mem_free(s->image);
+	vv_mem_free(s->parts);
 	vv_unpack_close(&s->files);
 	*s = (struct vv_serve){ .listening = -1, .connection = -1 };
 }

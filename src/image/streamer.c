@@ -1,6 +1,7 @@
 #include "image/streamer.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "image/rights.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -106,23 +107,12 @@ int vv_streamer_reply(int fd, bool exists)
 
 int vv_streamer_pipe(int fd, int *out)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
 	char byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
-	struct cmsghdr *c;
-	ssize_t got;
+	int got = -1;
 
-	do
-		got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
-	c = got > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+	if (vv_rights_receive(fd, &byte, 1, &got) <= 0 || got < 0)
 		return vv_err_set(VV_EIO, "criu did not hand over the pipe of an image");
-	memcpy(out, CMSG_DATA(c), sizeof(*out));
+	*out = got;
 	(void)!fcntl(*out, F_SETPIPE_SZ, PIPE); /* fewer turns; what it has will do, too */
 	(void)!fcntl(*out, F_SETFL, O_NONBLOCK);
 	return 0;

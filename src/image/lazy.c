@@ -1,0 +1,532 @@
+#include "image/lazy.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "image/absent.h"
+#include "image/fill.h"
+#include "image/hook.h"
+#include "image/pagelist.h"
+#include "image/rights.h"
+#include "image/warden.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	FINISHED = 0x52535446, /* criu's word when all processes are made */
+	NEAR = 256 << 10,      /* that comes with a page that is waited for */
+	STEP = 2 << 20,        /* that is brought before faults are looked for again */
+	EVENTS = 16,
+	AGAIN_MS = 1,
+	PATIENCE_S = 60,
+};
+
+static const uint64_t features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP;
+
+struct fault { /* that waits for an answer */
+	size_t memory;
+	uint64_t addr;
+};
+
+struct vv_lazy {
+	struct vv_serve *images;
+	struct vv_absent *memory;
+	size_t n, cap;
+	struct fault *fault;
+	size_t n_faults, faults_cap;
+	struct vv_warden warden;
+	struct vv_hook hook; /* of one that is filled before it runs; else there is none */
+	struct vv_pool *pool;
+	int listening, connection, word; /* an eventfd: look at what follows */
+	atomic_bool stopping, alone; /* criu has ended: all that nobody has asked for may come */
+	bool finished; /* all processes are made */
+	bool over;     /* they will not be */
+	bool filled;
+	bool started;
+	atomic_bool failed;
+	pthread_t thread;
+	uint64_t page;
+	struct vv_err_state error;
+};
+
+/* ---- what is to come --------------------------------------------------------------------------------------------------------- */
+
+static int add_part(struct vv_serve_parts *p, uint64_t at, uint64_t len)
+{
+	int rc = vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v));
+
+	if (rc == 0)
+		p->v[p->n++] = (struct vv_serve_part){ at, len };
+	return rc;
+}
+
+/* The pages that may come late are taken out of what criu gets. */
+static int divide(struct vv_lazy *l, const struct vv_pagelist *map, struct vv_absent *m)
+{
+	struct vv_serve_parts *parts = &l->images->parts[m->file];
+	int rc = 0;
+
+	parts->n = 0;
+	for (size_t i = 0; rc == 0 && i < map->n; i++) {
+		const struct vv_pagelist_entry *e = &map->v[i];
+
+		rc = e->lazy ? vv_spans_add(&m->left, (struct vv_span){ e->addr, e->addr + e->len, e->at }) : add_part(parts, e->at, e->len);
+	}
+	return rc;
+}
+
+static int add_memory(struct vv_lazy *l, struct vv_absent m)
+{
+	int rc = vv_mem_room(&l->memory, l->n, &l->cap, sizeof(*l->memory));
+
+	if (rc == 0)
+		l->memory[l->n++] = m;
+	return rc;
+}
+
+static int read_map(struct vv_lazy *l, size_t file, pid_t pid)
+{
+	struct vv_serve *s = l->images;
+	struct vv_absent m = { .desk = s->desk, .pid = pid, .uffd = -1, .pidfd = -1 };
+	struct vv_pagelist map = { 0 };
+	uint8_t *image = NULL;
+	char name[64];
+	size_t n = 0;
+	int rc = vv_serve_read(s, file, &image, &n);
+
+	if (rc == 0)
+		rc = vv_pagelist_read(image, n, &map);
+	snprintf(name, sizeof(name), "pages-%" PRIu64 ".img", map.pages);
+	m.file = vv_serve_find(s, name);
+	if (rc == 0 && (m.file == s->files.n_files || vv_unpack_at(&s->files, m.file).region->shape.len != map.len))
+		rc = vv_err_set(VV_EDAMAGED, "the pages of process %d are not those that its map tells of", (int)pid);
+	if (rc == 0)
+		rc = divide(l, &map, &m);
+	if (rc == 0)
+		rc = add_memory(l, m);
+	if (rc)
+		vv_spans_fini(&m.left);
+	vv_pagelist_fini(&map);
+	vv_mem_free(image);
+	return rc;
+}
+
+static bool is_map(const char *name, pid_t *pid)
+{
+	int end = 0;
+
+	return sscanf(name, "pagemap-%9d.img%n", pid, &end) == 1 && end && !name[end] && *pid > 0;
+}
+
+static int read_maps(struct vv_lazy *l)
+{
+	const struct vv_unpack *files = &l->images->files;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < files->n_files; i++) {
+		const char *name = vv_unpack_at(files, i).file->name;
+		pid_t pid;
+
+		if (is_map(name, &pid))
+			rc = read_map(l, i, pid);
+		if (rc)
+			vv_err_context(rc, "'%s'", name);
+	}
+	return rc;
+}
+
+/* ---- what the kernel tells --------------------------------------------------------------------------------------------------- */
+
+/* One that cannot be answered just now is answered when the memory has settled. */
+static int answer(struct vv_lazy *l, size_t i, uint64_t addr)
+{
+	struct vv_absent *m = &l->memory[i];
+	uint64_t done = 0;
+	int rc = vv_spans_find(&m->left, addr) ? vv_absent_bring(m, addr, NEAR, &done) : vv_absent_zero(m, addr, &done);
+
+	if (rc || done || m->uffd < 0)
+		return rc;
+	rc = vv_mem_room(&l->fault, l->n_faults, &l->faults_cap, sizeof(*l->fault));
+	if (rc == 0)
+		l->fault[l->n_faults++] = (struct fault){ i, addr };
+	return rc;
+}
+
+static int answer_again(struct vv_lazy *l)
+{
+	size_t n = l->n_faults;
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < n; k++)
+		if (l->memory[l->fault[k].memory].uffd >= 0)
+			rc = answer(l, l->fault[k].memory, l->fault[k].addr);
+	if (n)
+		memmove(l->fault, l->fault + n, (l->n_faults - n) * sizeof(*l->fault));
+	l->n_faults -= n;
+	return rc;
+}
+
+static int add_child(struct vv_lazy *l, size_t parent, int uffd)
+{
+	struct vv_absent m = l->memory[parent];
+	int rc = vv_spans_copy(&l->memory[parent].left, &m.left);
+
+	m.uffd = uffd;
+	m.pidfd = -1;
+	m.told = 0;
+	for (size_t i = 0; i < m.left.n; i++)
+		vv_desk_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
+	if (rc == 0 && l->warden.pid)
+		rc = vv_warden_hold(&l->warden, uffd);
+	if (rc == 0)
+		rc = add_memory(l, m);
+	if (rc) {
+		vv_spans_fini(&m.left);
+		close(uffd);
+	}
+	return rc;
+}
+
+static int handle(struct vv_lazy *l, size_t i, const struct uffd_msg *e)
+{
+	struct vv_absent *m = &l->memory[i];
+
+	switch (e->event) {
+	case UFFD_EVENT_FORK:
+		return add_child(l, i, (int)e->arg.fork.ufd);
+	case UFFD_EVENT_REMAP:
+		return vv_spans_move(&m->left, e->arg.remap.from, e->arg.remap.to, e->arg.remap.len);
+	case UFFD_EVENT_REMOVE:
+	case UFFD_EVENT_UNMAP:
+		return vv_spans_drop(&m->left, e->arg.remove.start, e->arg.remove.end);
+	default:
+		return vv_err_set(VV_ENOTSUP, "the kernel tells something of the memory of process %d that is not understood (%u)", (int)m->pid, e->event);
+	}
+}
+
+/* Faults come before whatever else is to be told; but where a page belongs may have changed by then, so they are answered last. */
+static int listen_to(struct vv_lazy *l, size_t i)
+{
+	struct uffd_msg e[EVENTS];
+	ssize_t n = read(l->memory[i].uffd, e, sizeof(e));
+	int rc = 0;
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return vv_err_sys(errno, "cannot hear of the memory of process %d", (int)l->memory[i].pid);
+	n = n < 0 ? 0 : n / (ssize_t)sizeof(*e);
+	for (ssize_t k = 0; rc == 0 && k < n; k++)
+		if (e[k].event != UFFD_EVENT_PAGEFAULT)
+			rc = handle(l, i, &e[k]);
+	for (ssize_t k = 0; rc == 0 && k < n; k++)
+		if (e[k].event == UFFD_EVENT_PAGEFAULT && l->memory[i].uffd >= 0)
+			rc = answer(l, i, e[k].arg.pagefault.address & ~(l->page - 1));
+	return rc;
+}
+
+/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+
+static struct vv_absent *find_memory(struct vv_lazy *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->memory[i].pid == pid && l->memory[i].uffd < 0 && l->memory[i].pidfd < 0)
+			return &l->memory[i];
+	return NULL;
+}
+
+static int receive_memory(struct vv_lazy *l, pid_t pid)
+{
+	struct vv_absent *m = find_memory(l, pid);
+	int uffd = -1, rc;
+	char byte;
+
+	if (vv_rights_receive(l->connection, &byte, 1, &uffd) <= 0 || uffd < 0)
+		return vv_err_set(VV_EIO, "criu did not hand over the memory of process %d", (int)pid);
+	if (!m) {
+		close(uffd);
+		return vv_err_set(VV_EIO, "criu hands over the memory of process %d, which is not in the images", (int)pid);
+	}
+	m->uffd = uffd;
+	m->runs = l->warden.pid;
+	m->pidfd = pidfd_open(pid, 0);
+	if (m->pidfd < 0)
+		return vv_err_sys(errno, "cannot watch process %d", (int)pid);
+	rc = l->warden.pid ? vv_warden_hold(&l->warden, uffd) : 0;
+	return rc || !l->warden.pid ? rc : vv_warden_watch(&l->warden, pid, m->pidfd);
+}
+
+/* A number, negative for one that has ended already, and a descriptor for each process; then that all are there. */
+static int hear_criu(struct vv_lazy *l)
+{
+	int32_t word;
+	ssize_t n = recv(l->connection, &word, sizeof(word), MSG_WAITALL);
+
+	if (n == 0 || (n < 0 && errno == ECONNRESET)) { /* if that is too early, it is criu that says why */
+		l->over = !l->finished;
+		close(l->connection);
+		l->connection = -1;
+		return 0;
+	}
+	if (n != (ssize_t)sizeof(word))
+		return errno == EINTR ? 0 : vv_err_sys(errno, "cannot hear of criu's processes");
+	if (word == FINISHED)
+		l->finished = true;
+	return word == FINISHED || word < 0 ? 0 : receive_memory(l, word);
+}
+
+static int accept_criu(struct vv_lazy *l)
+{
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+
+	l->connection = accept4(l->listening, NULL, NULL, SOCK_CLOEXEC);
+	if (l->connection < 0)
+		return vv_err_sys(errno, "cannot accept criu's connection");
+	setsockopt(l->connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	close(l->listening);
+	l->listening = -1;
+	return 0;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------------------- */
+
+enum { WORD, CRIU, HOOK, MEMORIES };
+
+static int wait_for_something(struct vv_lazy *l, bool idle)
+{
+	size_t n = l->n;
+	struct pollfd *fds = vv_mem_new(MEMORIES + n, sizeof(*fds));
+	uint64_t word;
+	int rc = 0, got;
+
+	if (!fds)
+		return VV_ENOMEM;
+	fds[WORD] = (struct pollfd){ l->word, POLLIN, 0 };
+	fds[CRIU] = (struct pollfd){ l->connection >= 0 ? l->connection : l->listening, POLLIN, 0 };
+	fds[HOOK] = (struct pollfd){ l->filled ? -1 : l->hook.ready[0], POLLIN, 0 };
+	for (size_t i = 0; i < n; i++)
+		fds[MEMORIES + i] = (struct pollfd){ l->memory[i].uffd, POLLIN, 0 };
+	got = poll(fds, MEMORIES + n, l->n_faults ? AGAIN_MS : idle ? -1 : 0);
+	for (size_t i = 0; rc == 0 && got > 0 && i < n; i++)
+		if (fds[MEMORIES + i].revents & POLLIN)
+			rc = listen_to(l, i);
+		else if (fds[MEMORIES + i].revents)
+			rc = vv_err_set(VV_EIO, "nothing can be heard of the memory of process %d any more", (int)l->memory[i].pid);
+	if (rc == 0 && got > 0 && fds[CRIU].revents)
+		rc = l->connection >= 0 ? hear_criu(l) : accept_criu(l);
+	if (rc == 0)
+		rc = answer_again(l);
+	if (rc == 0 && got > 0 && fds[HOOK].revents) {
+		l->filled = true;
+		rc = vv_fill_run(l->memory, l->n, l->pool);
+		rc = rc ? rc : vv_hook_go(&l->hook);
+	}
+	if (got > 0 && fds[WORD].revents)
+		(void)!read(l->word, &word, sizeof(word));
+	vv_mem_free(fds);
+	return rc;
+}
+
+/* What nobody has asked for yet. *left: there was some. Those that have everything are listened to until all have: the warden holds them, too. */
+static int bring_some(struct vv_lazy *l, bool *left)
+{
+	struct vv_absent *m = l->memory, *end = m + l->n;
+	uint64_t done;
+
+	while (m < end && (m->uffd < 0 || !m->left.n))
+		m++;
+	*left = m < end;
+	if (!*left)
+		return 0;
+	vv_desk_ahead(m->desk, m->file, m->left.v[0].at, &m->told);
+	return vv_absent_bring(m, m->left.v[0].lo, STEP, &done);
+}
+
+static void kill_all(struct vv_lazy *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->memory[i].pidfd >= 0)
+			pidfd_send_signal(l->memory[i].pidfd, SIGKILL, NULL, 0);
+}
+
+static void *work(void *arg)
+{
+	struct vv_lazy *l = arg;
+	bool left = true;
+	int rc = 0;
+
+	while (rc == 0 && left && !l->over && !atomic_load(&l->stopping)) {
+		bool all = l->finished && atomic_load(&l->alone);
+
+		rc = wait_for_something(l, !all);
+		if (rc == 0 && all)
+			rc = bring_some(l, &left);
+	}
+	if (rc) {
+		vv_err_context(rc, "the program was %s, because not all of its memory can be had", l->warden.pid ? "killed" : "not restored");
+		vv_err_save(rc, &l->error);
+		atomic_store(&l->failed, true); /* before criu hears of it */
+		kill_all(l);
+		vv_hook_close(&l->hook);
+	}
+	return NULL;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+
+static int check_kernel(void)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), err = fd < 0 ? errno : 0;
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0)
+		err = errno;
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		return 0;
+	vv_err_sys(err, "pages cannot come late here, which takes userfaultfd(2) with events, and to be root");
+	return vv_err_context(VV_ENOTSUP, "restore without --lazy");
+}
+
+static int listen_in(struct vv_lazy *l, const char *folder)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	l->listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (l->listening < 0)
+		return vv_err_sys(errno, "cannot make a socket");
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/lazy-pages.socket", folder);
+	if (bind(l->listening, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(l->listening, 1) < 0)
+		return vv_err_sys(errno, "cannot listen on '%s'", a.sun_path);
+	return 0;
+}
+
+static int new(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
+{
+	struct vv_lazy *l = vv_mem_new(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return VV_ENOMEM;
+	*l = (struct vv_lazy){ .images = images, .hook = { .ready = { -1, -1 }, .go = { -1, -1 } }, .listening = -1, .connection = -1, .warden.to = -1 };
+	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
+	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*out = l;
+	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_refuse(images, read_maps(l));
+	if (rc == 0)
+		rc = listen_in(l, c->folder);
+	vv_criu_word(c, "--lazy-pages");
+	return rc;
+}
+
+int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
+{
+	int rc = check_kernel();
+
+	if (rc == 0)
+		rc = new(images, c, out);
+	return rc ? rc : vv_warden_open(&(*out)->warden);
+}
+
+static size_t count_maps(const struct vv_unpack *files)
+{
+	size_t n = 0;
+	pid_t pid;
+
+	for (size_t i = 0; i < files->n_files; i++)
+		n += is_map(vv_unpack_at(files, i).file->name, &pid);
+	return n;
+}
+
+static bool may_run_in(const char *folder)
+{
+	struct statvfs v;
+
+	return statvfs(folder, &v) == 0 && !(v.f_flag & ST_NOEXEC);
+}
+
+/* Processes of one tree share pages that criu finds to be the same, and would not then: so it is done for those that are alone. */
+int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy **out)
+{
+	int rc;
+
+	if (count_maps(&images->files) != 1 || !may_run_in(c->folder) || check_kernel() < 0) {
+		vv_err_clear();
+		return 0;
+	}
+	rc = new(images, c, out);
+	if (rc)
+		return rc;
+	(*out)->pool = pool;
+	return vv_hook_open(&(*out)->hook, c, "post-restore");
+}
+
+int vv_lazy_start(struct vv_lazy *l)
+{
+	int err = pthread_create(&l->thread, NULL, work, l);
+
+	l->started = err == 0;
+	return err ? vv_err_sys(err, "cannot start a thread") : 0;
+}
+
+static void join(struct vv_lazy *l, atomic_bool *why)
+{
+	const uint64_t one = 1;
+
+	if (!l->started)
+		return;
+	atomic_store(why, true);
+	(void)!write(l->word, &one, sizeof(one));
+	pthread_join(l->thread, NULL);
+	l->started = false;
+}
+
+int vv_lazy_wait(struct vv_lazy *l)
+{
+	join(l, &l->alone);
+	if (l->error.code)
+		return vv_err_restore(&l->error);
+	return l->over ? vv_err_set(VV_EIO, "criu has ended, and has not said that all processes are there") : 0;
+}
+
+bool vv_lazy_failed(struct vv_lazy *l)
+{
+	return atomic_load(&l->failed);
+}
+
+void vv_lazy_close(struct vv_lazy *l)
+{
+	if (!l)
+		return;
+	join(l, &l->stopping);
+	vv_hook_close(&l->hook);
+	vv_warden_close(&l->warden);
+	for (size_t i = 0; i < l->n; i++) {
+		vv_absent_forget(&l->memory[i]);
+		if (l->memory[i].pidfd >= 0)
+			close(l->memory[i].pidfd);
+	}
+	if (l->listening >= 0)
+		close(l->listening);
+	if (l->connection >= 0)
+		close(l->connection);
+	if (l->word >= 0)
+		close(l->word);
+	vv_mem_free(l->memory);
+	vv_mem_free(l->fault);
+	vv_mem_free(l);
+}

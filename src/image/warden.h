@@ -1,0 +1,21 @@
+/* A process that outlives this one. A program whose pages are still to come must not run on without whoever brings them: the kernel would give it zeros.
+ * So the warden holds what the faults are told by; and if this process ends without a word, it kills the program. */
+#ifndef VV_IMAGE_WARDEN_H
+#define VV_IMAGE_WARDEN_H
+
+#include <sys/types.h>
+
+struct vv_warden {
+	pid_t pid; /* 0: there is none */
+	int to;
+};
+
+int vv_warden_open(struct vv_warden *g);
+/* It holds a descriptor as well, from now on. */
+int vv_warden_hold(struct vv_warden *g, int fd);
+/* It looks after a process, by its pidfd, and after all that is below it. */
+int vv_warden_watch(struct vv_warden *g, pid_t pid, int pidfd);
+/* All is well: it ends. What is empty is fine. */
+void vv_warden_close(struct vv_warden *g);
+
+#endif

@@ -1,0 +1,286 @@
+// ctest: TIMEOUT 120
+/* Regions read at any place, in order and at random, by many threads at once, in much memory and in little: always the right bytes. What is damaged is
+ * found before, and never handed out. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/desk.h"
+#include "engine/layerio.h"
+#include "engine/pack.h"
+#include "engine/session.h"
+#include "engine/unpack.h"
+#include "support/gen.h"
+#include "support/place.h"
+#include "vv_test.h"
+#include <sys/resource.h>
+
+enum { FILES = 3, LEN = 20 << 20, EPOCHS = 3, STEP = 64 << 10, LITTLE = 64 << 10 };
+
+static struct vv_pool *pool;
+static char store_url[PLACE_MAX];
+static uint8_t *bytes[FILES];
+
+static void ok(int rc)
+{
+	if (rc < 0) {
+		fprintf(stderr, "%s: %s\n", varve_strerror(rc), varve_last_error());
+		exit(1);
+	}
+}
+
+/* Noise, numbers, zeros, in each file; and in each epoch a few other pages, so that the last one's bytes lie in all of them. */
+static void change(int epoch)
+{
+	uint64_t state = (uint64_t)epoch + 7;
+
+	for (int i = 0; i < FILES; i++) {
+		if (epoch == 1) {
+			gen_bytes(&state, bytes[i], LEN / 2);
+			for (size_t k = LEN / 2; k < LEN; k++)
+				bytes[i][k] = (uint8_t)(k / 4096 * 7 + k % 64);
+			memset(bytes[i] + LEN / 4, 0, 3 << 20);
+		}
+		for (size_t k = (size_t)epoch * 4096; k < LEN && epoch > 1; k += 100 * 4096)
+			gen_bytes(&state, bytes[i] + k, 4096);
+	}
+}
+
+static void pack(const char *lineage, const char *options)
+{
+	const struct vv_pack_options how = { .effort = VV_PACK_FAST };
+	char path[FILES][PLACE_MAX + 32], name[FILES][8], folder[PLACE_MAX];
+	struct vv_pack_file file[FILES];
+
+	place_make_dir(place_path(folder, "in"));
+	for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+		struct vv_pack_report r = { 0 };
+		varve *v = NULL;
+
+		change(epoch);
+		for (int i = 0; i < FILES; i++) {
+			snprintf(name[i], sizeof(name[i]), "f%d", i);
+			snprintf(path[i], sizeof(path[i]), "%s/%s", folder, name[i]);
+			place_write(path[i], bytes[i], LEN);
+			file[i] = (struct vv_pack_file){ path[i], name[i] };
+		}
+		ok(vv_session_open(NULL, store_url, lineage, options, &v));
+		ok(vv_pack_run(v, file, FILES, &how, &r));
+		ok(varve_close(v));
+		vv_pack_report_fini(&r);
+	}
+	place_remove(folder);
+}
+
+struct view {
+	struct vv_store *store;
+	struct vv_lineage lineage;
+	struct vv_unpack u;
+	const struct vv_runs *runs[FILES];
+	struct vv_desk *desk;
+	size_t number[FILES]; /* which of our files region i is */
+};
+
+static int open_view(struct view *w, const char *lineage, uint64_t memory)
+{
+	struct vv_store_options opt = { .create = false };
+
+	*w = (struct view){ 0 };
+	ok(vv_store_open(store_url, &opt, &w->store));
+	ok(vv_catalog_open(w->store, lineage, false, &w->lineage));
+	ok(vv_unpack_open(&w->lineage, EPOCHS, pool, &w->u));
+	CHECK_EQ(w->u.n_files, FILES);
+	for (size_t i = 0; i < FILES; i++) {
+		w->runs[i] = &vv_unpack_at(&w->u, i).region->runs;
+		w->number[i] = (size_t)(vv_unpack_at(&w->u, i).file->name[1] - '0');
+	}
+	return vv_desk_open(&w->lineage, pool, w->runs, FILES, memory, &w->desk);
+}
+
+static void close_view(struct view *w)
+{
+	vv_desk_close(w->desk);
+	vv_unpack_close(&w->u);
+	vv_store_close(w->store);
+}
+
+static void read_one(struct view *w, size_t i, uint64_t at, bool help, size_t read)
+{
+	struct vv_desk_piece p;
+
+	ok(vv_desk_take(w->desk, i, at, help, &p));
+	CHECK(p.len > 0 && p.len <= LEN - at);
+	CHECK(memcmp(p.bytes, bytes[w->number[i]] + at, p.len) == 0);
+	vv_desk_give(w->desk, &p, read, false);
+}
+
+/* Each piece is given back late, as one that is in a pipe. */
+static void read_in_order(struct view *w)
+{
+	for (size_t i = 0; i < FILES; i++) {
+		struct vv_desk_piece last = { 0 };
+		uint64_t told = 0, at = 0;
+
+		while (at < LEN) {
+			struct vv_desk_piece p;
+
+			vv_desk_ahead(w->desk, i, at, &told);
+			ok(vv_desk_take(w->desk, i, at, true, &p));
+			CHECK(p.len > 0 && p.len <= LEN - at);
+			if (at)
+				vv_desk_give(w->desk, &last, last.len, at % 3 == 0);
+			CHECK(memcmp(p.bytes, bytes[w->number[i]] + at, p.len) == 0);
+			last = p;
+			at += p.len;
+		}
+		CHECK_EQ(at, LEN);
+		vv_desk_give(w->desk, &last, last.len, true);
+	}
+}
+
+static void read_random(void *arg, size_t k)
+{
+	uint64_t state = k + 1;
+
+	for (int n = 0; n < 40; n++) {
+		uint64_t x = gen_next(&state);
+
+		read_one(arg, x % FILES, (x >> 8) % LEN, n % 2, n % 5 ? 0 : STEP);
+	}
+}
+
+static void test_reading(const char *lineage, uint64_t memory)
+{
+	struct view w;
+	size_t region = FILES;
+	struct vv_desk_piece p;
+
+	ok(open_view(&w, lineage, memory));
+	for (size_t i = 0; i < FILES; i++)
+		vv_desk_want(w.desk, i, 0, LEN);
+	ok(vv_desk_check(w.desk, &region));
+	CHECK_EQ(region, FILES);
+	read_in_order(&w);
+	read_in_order(&w); /* all was read to its end: once more */
+	for (size_t i = 0; i < FILES; i++)
+		vv_desk_again(w.desk, i, STEP, LEN - 2 * STEP);
+	if (memory > LITTLE)
+		vv_pool_each(pool, 8, read_random, &w);
+	else
+		read_random(&w, 0);
+	CHECK_EQ(vv_desk_take(w.desk, 0, LEN, false, &p), VV_EDAMAGED);
+	close_view(&w);
+}
+
+/* Where one byte differs, what needs its block is refused; the rest is as it was. */
+static void test_damage(const char *lineage)
+{
+	char layer[2 * PLACE_MAX];
+	size_t n, region = FILES, bad = 0, good = 0;
+	struct view w;
+	uint8_t *p;
+
+	snprintf(layer, sizeof(layer), "%s/%s/00000000/0000000001.r0.layer", store_url, lineage);
+	p = place_read(layer, &n);
+	p[n / 2] ^= 0x10;
+	place_write(layer, p, n);
+	ok(open_view(&w, lineage, 256 << 20));
+	ok(vv_desk_check(w.desk, &region)); /* nothing was asked for */
+	for (size_t i = 0; i < FILES; i++)
+		vv_desk_want(w.desk, i, 0, LEN);
+	CHECK_EQ(vv_desk_check(w.desk, &region), VV_EDAMAGED);
+	CHECK(region < FILES);
+	CHECK(strstr(vv_err_last(), "check differs"));
+	for (size_t i = 0; i < FILES; i++)
+		for (uint64_t at = 0; at < LEN; at += STEP) {
+			struct vv_desk_piece piece;
+			int rc = vv_desk_take(w.desk, i, at, false, &piece);
+
+			CHECK(rc == 0 || rc == VV_EDAMAGED);
+			if (rc == 0) {
+				CHECK(memcmp(piece.bytes, bytes[w.number[i]] + at, piece.len) == 0);
+				vv_desk_give(w.desk, &piece, 0, false);
+			}
+			bad += rc != 0;
+			good += rc == 0;
+		}
+	CHECK(bad > 0 && good > 0);
+	close_view(&w);
+	p[n / 2] ^= 0x10;
+	place_write(layer, p, n);
+	free(p);
+}
+
+static void test_missing(const char *lineage)
+{
+	char layer[2 * PLACE_MAX], aside[PLACE_MAX];
+	struct view w;
+
+	snprintf(layer, sizeof(layer), "%s/%s/00000000/0000000001.r0.layer", store_url, lineage);
+	CHECK(rename(layer, place_path(aside, "aside")) == 0);
+	CHECK_EQ(open_view(&w, lineage, 256 << 20), VV_EDAMAGED);
+	CHECK(strstr(vv_err_last(), "missing"));
+	close_view(&w);
+	CHECK(rename(aside, layer) == 0);
+}
+
+/* Fewer layers are open than there are. */
+static void test_few_descriptors(const char *lineage)
+{
+	struct rlimit old, few;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+	few = old;
+	few.rlim_cur = 14;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	test_reading(lineage, 256 << 20);
+	CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+}
+
+static void test_want_of_memory(const char *lineage)
+{
+	bool done = false;
+
+	for (long at = 1; !done; at += at < 40 ? 1 : 7) {
+		struct view w;
+		int rc;
+
+		vv_mem_fail_at(0);
+		rc = open_view(&w, lineage, 256 << 20);
+		ok(rc);
+		vv_desk_close(w.desk);
+		w.desk = NULL;
+		vv_mem_fail_at(at);
+		rc = vv_desk_open(&w.lineage, pool, w.runs, FILES, 256 << 20, &w.desk);
+		done = vv_mem_asked() < at;
+		vv_mem_fail_at(0);
+		CHECK(rc == VV_ENOMEM || rc == 0);
+		CHECK(done ? rc == 0 : true);
+		close_view(&w);
+	}
+}
+
+int main(void)
+{
+	place_path(store_url, "store");
+	for (int i = 0; i < FILES; i++)
+		CHECK((bytes[i] = malloc(LEN)));
+	for (unsigned threads = 0; threads <= 3; threads += 3) {
+		const char *coded = threads ? "coded" : "coded1", *plain = threads ? "plain" : "plain1";
+
+		ok(vv_pool_new(threads, &pool));
+		pack(coded, "mode=sync");
+		test_reading(coded, 256 << 20);
+		test_reading(coded, LITTLE);
+		test_few_descriptors(coded);
+		test_damage(coded);
+		test_missing(coded);
+		test_want_of_memory(coded);
+		pack(plain, "mode=sync codec=none");
+		test_reading(plain, 256 << 20);
+		test_reading(plain, LITTLE);
+		test_damage(plain);
+		vv_pool_free(pool);
+	}
+	for (int i = 0; i < FILES; i++)
+		free(bytes[i]);
+	return 0;
+}
