@@ -128,7 +128,8 @@ static const struct {
 	{ "bytes.dirty", "dirty" },      { "bytes.copied", "copied" },   { "bytes.wait", "writes waited" },
 	{ "bytes.cow", "writes copied" }, { "bytes.avoided", "avoided" }, { "bytes.after", "written after" },
 	{ "ns.faults", "in faults" },    { "ns.waits", "in waits" },     { "ns.flush", "flush" },
-	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" },
+	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" }, { "n.tasted", "forms tasted" },
+	{ "n.alike", "forms alike" },
 };
 
 /* false: it is shown already. */

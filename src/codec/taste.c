@@ -24,7 +24,7 @@ enum {
 
 /* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
 static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
-static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90;
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90;
 
 struct dish {
 	struct vv_recipe recipe;
@@ -35,10 +35,12 @@ struct table {
 	const struct vv_form *form;
 	enum vv_effort effort;
 	bool together;
+	const struct vv_recipe *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
 	struct vv_sample sample[VV_TASTE_SAMPLES];
 	size_t n, total;
 	uint8_t *joint;  /* samples one after another */
-	size_t len;      /* of those that candidates are tried on now */
+	size_t len;      /* of those that candidates are tried on now, */
+	size_t first;    /* and were at first */
 	size_t part[VV_TASTE_SAMPLES], n_joint; /* and of each of them */
 	uint8_t *room;
 	size_t cap;
@@ -159,9 +161,10 @@ static void try_real(struct table *t, bool known)
 		try_strides(t, r, VV_PREDICT_REAL, r.stride[0], b, c);
 }
 
-static void try_trail(struct table *t)
+/* It takes longer than all others together, and lives on words that come back: so do whole bytes, of which this is the size. */
+static void try_trail(struct table *t, size_t bytes)
 {
-	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL)
+	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->dish[t->best].size)
 		try(t, (struct vv_recipe){ .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL });
 }
 
@@ -184,6 +187,35 @@ static void find_strides(struct table *t, const struct vv_recipe *r)
 	try_strides(t, *r, VV_PREDICT_LORENZO, 1, row, plane);
 }
 
+static void try_like(struct table *t)
+{
+	struct vv_recipe r = *t->like;
+	const struct vv_recipe *plain = &t->dish[0].recipe;
+	bool same = r.predictor == VV_PREDICT_NONE && r.width == plain->width && r.record == plain->record;
+
+	if (r.coder == VV_CODEC_NONE || r.predictor == VV_PREDICT_TRAIL || same)
+		return;
+	r.coder = 0;
+	try(t, r);
+}
+
+/* Rows and planes that somebody told of. */
+static void try_shape(struct table *t, const struct vv_recipe *r, unsigned parts)
+{
+	const struct vv_form *f = t->form;
+	uint64_t row = f->row > 1 && f->row < UINT32_MAX ? f->row * parts : 0, plane = row && f->plane > f->row ? f->plane * parts : 0;
+
+	if (row) {
+		try_strides(t, *r, VV_PREDICT_LORENZO, row, 0, 0);
+		try_strides(t, *r, VV_PREDICT_LORENZO, parts, row, 0);
+		if (plane)
+			try_strides(t, *r, VV_PREDICT_LORENZO, parts, row, plane);
+	} else if (parts == 1 && r->width >= 4) {
+		find_strides(t, r);
+	}
+	try_real(t, true);
+}
+
 /* Numbers of a known type. Those of complex ones have two parts, in planes of their own. */
 static void try_numbers(struct table *t)
 {
@@ -195,23 +227,20 @@ static void try_numbers(struct table *t)
 		.real = f->type >= VV_TYPE_F32,
 		.swapped = f->swapped,
 	};
-	uint64_t row = f->row > 1 && f->row < UINT32_MAX ? f->row * parts : 0, plane = row && f->plane > f->row ? f->plane * parts : 0;
+	size_t bytes;
 
 	try(t, r);
-	try_strides(t, r, VV_PREDICT_LORENZO, parts, 0, 0);
+	if (t->like)
+		try_like(t);
+	else
+		try_strides(t, r, VV_PREDICT_LORENZO, parts, 0, 0);
 	if (is_hopeless(t))
 		return;
-	if (row) {
-		try_strides(t, r, VV_PREDICT_LORENZO, row, 0, 0);
-		try_strides(t, r, VV_PREDICT_LORENZO, parts, row, 0);
-		try_strides(t, r, VV_PREDICT_LORENZO, parts, row, plane);
-	} else if (parts == 1 && r.width >= 4) {
-		find_strides(t, &r);
-	}
-	try_real(t, true);
-	try(t, vv_recipe_plain(1)); /* they may be numbers by name only */
+	if (!t->like)
+		try_shape(t, &r, parts);
+	bytes = try(t, vv_recipe_plain(1)); /* they may be numbers by name only */
 	if (r.width == 8)
-		try_trail(t);
+		try_trail(t, bytes);
 }
 
 /* Records of so many bytes, of fields that nobody told of: as wide as may be. */
@@ -269,15 +298,19 @@ static void try_widths(struct table *t)
 
 static void try_bytes(struct table *t)
 {
-	size_t record = t->form->record ? t->form->record : vv_rhythm_record(t->sample[0].p, t->sample[0].n);
+	size_t bytes = try(t, vv_recipe_plain(1)), record = t->form->record;
 
-	try(t, vv_recipe_plain(1));
-	if (record)
-		try_record(t, record);
-	if (!t->form->record)
-		try_widths(t);
+	if (t->like) {
+		try_like(t);
+	} else {
+		record = record ? record : vv_rhythm_record(t->sample[0].p, t->sample[0].n);
+		if (record)
+			try_record(t, record);
+		if (!t->form->record)
+			try_widths(t);
+	}
 	if (!is_hopeless(t))
-		try_trail(t);
+		try_trail(t, bytes);
 }
 
 /* ---- samples ---- */
@@ -341,16 +374,34 @@ static void join_few(struct table *t)
 
 /* ---- the choice ---- */
 
-/* How good one is on all samples. */
+/* Noise in numbers, which are cut where they begin, may be the same in all instances. In bytes it would be found by their digests, wherever it is. */
+static bool may_be_twice(const struct table *t)
+{
+	return t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;
+}
+
+/* What is coded together looks back as far as there is something that may be alike. */
+static struct vv_recipe far_back(struct vv_recipe r)
+{
+	if (r.predictor != VV_PREDICT_TRAIL && r.coder == VV_CODEC_ZSTD) {
+		r.window = WINDOW;
+		r.level = r.level < 3 ? 3 : r.level;
+	}
+	return r;
+}
+
+/* How good one is on all samples; first: its size on the first ones, which may be all there are. */
 struct verdict {
 	size_t apart, joint;
 };
 
-static struct verdict judge(struct table *t, const struct vv_recipe *r)
+static struct verdict judge(struct table *t, const struct vv_recipe *r, size_t first)
 {
-	struct verdict v = { .joint = coded_joint(t, r) };
+	bool both = t->together && t->n > 1 && !has_phase(t, r);
+	struct vv_recipe far = both && may_be_twice(t) ? far_back(*r) : *r;
+	struct verdict v = { .joint = first && t->len == t->first && far.window == r->window ? first : coded_joint(t, &far) };
 
-	v.apart = t->n == 1 || !t->together || has_phase(t, r) ? v.joint : coded_apart(t, r);
+	v.apart = both ? coded_apart(t, r) : v.joint;
 	return v;
 }
 
@@ -386,11 +437,7 @@ static void conclude(const struct table *t, struct vv_recipe r, struct verdict v
 		*out = (struct vv_taste){ .recipe = vv_recipe_plain(r.width), .ratio = 1, .alike = out->alike };
 		return;
 	}
-	if (out->alike > alike_enough && r.predictor != VV_PREDICT_TRAIL && r.coder == VV_CODEC_ZSTD) {
-		r.window = WINDOW;
-		r.level = r.level < 3 ? 3 : r.level;
-	}
-	out->recipe = r;
+	out->recipe = out->alike > alike_enough ? far_back(r) : r;
 	out->ratio = (double)t->len / (double)size;
 }
 
@@ -403,7 +450,7 @@ static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
 	if (t->effort > VV_EFFORT_FAST || !vv_codec_numbered(VV_CODEC_LZ4))
 		return;
 	quick.coder = VV_CODEC_LZ4;
-	w = judge(t, &quick);
+	w = judge(t, &quick, 0);
 	if ((double)size_of(w) * quick_enough > (double)size_of(*v))
 		return;
 	*r = quick;
@@ -416,11 +463,11 @@ static void choose(struct table *t, struct vv_taste *out)
 	struct verdict v[FINALISTS];
 	struct vv_recipe r;
 
-	if (is_hopeless(t))
+	if (is_hopeless(t) && !may_be_twice(t))
 		return;
 	join(t, t->n, ALL);
 	for (size_t i = 0; i < n; i++) {
-		v[i] = judge(t, &t->dish[pick[i]].recipe);
+		v[i] = judge(t, &t->dish[pick[i]].recipe, t->dish[pick[i]].size);
 		if (i && (double)size_of(v[i]) < (double)size_of(v[best]) * margin(t, &t->dish[pick[i]].recipe))
 			best = i;
 	}
@@ -435,26 +482,36 @@ static bool can_try(const struct table *t)
 	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
 }
 
+static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv_taste *out)
+{
+	take_samples(t, s, n);
+	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
+	if (!can_try(t))
+		return 0;
+	t->cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t->total);
+	t->joint = vv_mem_grow(NULL, t->total, 1);
+	t->room = t->joint ? vv_mem_grow(NULL, t->cap, 1) : NULL;
+	if (!t->room)
+		t->rc = VV_ENOMEM;
+	if (t->rc == 0) {
+		join_few(t);
+		t->first = t->len;
+		(t->form->type == VV_TYPE_BYTES ? try_bytes : try_numbers)(t);
+		choose(t, out);
+	}
+	vv_mem_free(t->joint);
+	vv_mem_free(t->room);
+	return t->rc;
+}
+
 int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
 		    struct vv_taste *out)
 {
-	struct table t = { .form = form, .effort = effort, .together = together };
+	return taste(&(struct table){ .form = form, .effort = effort, .together = together }, s, n, out);
+}
 
-	take_samples(&t, s, n);
-	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
-	if (!can_try(&t))
-		return 0;
-	t.cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t.total);
-	t.joint = vv_mem_grow(NULL, t.total, 1);
-	t.room = t.joint ? vv_mem_grow(NULL, t.cap, 1) : NULL;
-	if (!t.room)
-		t.rc = VV_ENOMEM;
-	if (t.rc == 0) {
-		join_few(&t);
-		(form->type == VV_TYPE_BYTES ? try_bytes : try_numbers)(&t);
-		choose(&t, out);
-	}
-	vv_mem_free(t.joint);
-	vv_mem_free(t.room);
-	return t.rc;
+int vv_taste_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe *apart, const struct vv_sample *s, size_t n,
+		      struct vv_taste *out)
+{
+	return taste(&(struct table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
 }

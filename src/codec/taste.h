@@ -30,6 +30,10 @@ struct vv_taste {
 int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
 		    struct vv_taste *out);
 
+/* The same of instances together, once it is known how each is best coded apart: that, and what can see that they are alike, is all that is tried. */
+int vv_taste_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe *apart, const struct vv_sample *s, size_t n,
+		      struct vv_taste *out);
+
 /* The codec of a recipe: VV_CODEC_TYPED, VV_CODEC_TRAIL, or VV_CODEC_NONE. */
 uint32_t vv_taste_codec(const struct vv_recipe *r);
 

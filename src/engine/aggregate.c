@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/collective.h"
 #include "engine/ranks.h"
+#include "engine/tasting.h"
 #include <string.h>
 
 /* Bytes of a layer beside its blocks, at most; what is not used of it is a hole. */
@@ -28,7 +29,8 @@ int vv_aggregate_plan(struct vv_ranks *g, struct vv_store *store)
 	while (g->bundle.last + 1 < g->size && together(g, g->bundle.last + 1, g->rank))
 		g->bundle.last++;
 	g->bundle.room = vv_mem_new(g->size, sizeof(*g->bundle.room));
-	return g->bundle.room ? 0 : VV_ENOMEM;
+	g->bundle.tasting = vv_mem_new(1, sizeof(*g->bundle.tasting));
+	return g->bundle.room && g->bundle.tasting ? 0 : VV_ENOMEM;
 }
 
 static uint64_t room_for(const struct vv_pass *p)
@@ -102,6 +104,19 @@ static int check_rooms(const struct vv_ranks *g)
 	return 0;
 }
 
+/* Before anything is coded: by which recipes; told with the layer. */
+static int taste(struct vv_pass *p, struct vv_comm *comm)
+{
+	struct vv_ranks *g = p->v->group;
+	struct vv_tasting *t = g->bundle.tasting;
+	int rc = p->v->coding.codec ? vv_tasting_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
+
+	p->v->coding.tasting = t;
+	if (rc == 0)
+		rc = vv_head_add_stat(&p->head, "n.tasted", vv_tasting_shared(t));
+	return rc ? rc : vv_head_add_stat(&p->head, "n.alike", vv_tasting_alike(t));
+}
+
 int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
 {
 	struct varve *v = p->v;
@@ -125,7 +140,8 @@ int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
 	rc = check_rooms(g);
 	if (rc == 0)
 		rc = vv_store_bundle_join(v->store, object, g->bundle.token, offset(g, g->rank), room, &p->put);
-	return vv_ranks_agree(g, comm, rc);
+	rc = vv_ranks_agree(g, comm, rc);
+	return rc ? rc : taste(p, comm);
 }
 
 int vv_aggregate_seal(struct varve *v)

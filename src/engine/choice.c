@@ -5,6 +5,7 @@
 #include "codec/taste.h"
 #include "core/head.h"
 #include "engine/flush.h"
+#include "engine/tasting.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,17 @@ int vv_choice_parse(const char *text, struct vv_flush_options *out)
 	return 0;
 }
 
-void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level)
+void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level, struct vv_tasting *tasting)
 {
-	*c = (struct vv_choice){ .codec = codec, .level = level };
+	*c = (struct vv_choice){ .codec = codec, .level = level, .tasting = tasting };
+}
+
+static void take(const struct vv_choice *c, struct vv_choice_tried *t, struct vv_recipe how)
+{
+	if (how.coder == VV_CODEC_ZSTD && c->level > how.level)
+		how.level = (int8_t)c->level;
+	t->how = how;
+	t->codec = vv_codec_numbered(vv_taste_codec(&how));
 }
 
 /* Recipes ask for zstd. */
@@ -103,18 +112,23 @@ static size_t take_samples(const uint8_t *p, size_t n, size_t unit, struct vv_sa
 
 void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n)
 {
+	struct vv_tasting *first = find(c, form) ? NULL : c->tasting;
+	const struct vv_tasting_form *shared = first ? vv_tasting_find(first, form) : NULL;
 	struct vv_choice_tried *t = place_for(c, form);
 	struct vv_sample sample[STRETCHES];
 	struct vv_taste taste = { 0 };
 
 	*t = (struct vv_choice_tried){ .form = *form, .at = before + 1 };
+	if (first)
+		vv_tasting_keep(first, form, p, n);
+	if (shared) {
+		take(c, t, shared->how);
+		return;
+	}
 	n = take_samples(p, n, vv_head_type_size(form->type), sample);
 	if (vv_taste_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
 		return;
-	if (taste.recipe.coder == VV_CODEC_ZSTD && c->level > taste.recipe.level)
-		taste.recipe.level = (int8_t)c->level;
-	t->how = taste.recipe;
-	t->codec = vv_codec_numbered(vv_taste_codec(&taste.recipe));
+	take(c, t, taste.recipe);
 }
 
 const struct vv_codec *vv_choice_codec(const struct vv_choice *c, const struct vv_form *form, struct vv_recipe *how)

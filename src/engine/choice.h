@@ -7,6 +7,8 @@
 
 enum { VV_CHOICE_FORMS = 32 };
 
+struct vv_tasting;
+
 struct vv_choice_tried {
 	struct vv_form form;
 	uint64_t at; /* how many bytes were before it when it was tried, and 1 */
@@ -17,6 +19,7 @@ struct vv_choice_tried {
 struct vv_choice {
 	const struct vv_codec *codec; /* for what is not known to be numbers; NULL: nothing is coded */
 	int level;
+	struct vv_tasting *tasting; /* what the ranks of a group decided, and where samples go for that; may be NULL */
 	struct vv_choice_tried tried[VV_CHOICE_FORMS];
 	size_t n_tried;
 };
@@ -25,7 +28,7 @@ struct vv_flush_options;
 
 /* From the option's text: "none", "zstd:3", "auto". */
 int vv_choice_parse(const char *text, struct vv_flush_options *out);
-void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level);
+void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level, struct vv_tasting *tasting);
 /* Room for n bytes, coded. */
 size_t vv_choice_bound(const struct vv_choice *c, size_t n);
 /* Is it to be tried on the numbers of that form that come after `before` bytes? */

@@ -1,8 +1,8 @@
-/* A ring of slabs. A slab is a stretch of bytes of one kind and one file, gathered from as many places of it as need be, and cut into
- * chunks: of one size where the bytes are typed, by their content where nothing is known of them. Tasks read and hash; the caller's thread
- * takes the slabs in order, looks their chunks up, and hands what is new to the flush. */
+/* A ring of slabs (slab.h). Their tasks read and hash; the caller's thread takes the slabs in order, looks their chunks up, asks the other ranks, and
+ * hands what is new to the flush. */
 #include "engine/feed.h"
 #include "engine/kinds.h"
+#include "engine/slab.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <string.h>
@@ -10,55 +10,42 @@
 enum {
 	SLAB = 1 << 20,
 	SLAB_OPAQUE = 4 << 20, /* chunks end with it, whatever their content: so it is large */
-	RING_MAX = 64,
+	RING_MAX = 64,         /* slabs under way, of one rank alone */
 	RING_MIN = 3,
 	WORD = 8,
-	LEAST_CUT = 256 << 10, /* a block of what is not merged ends with the file if it has so much */
-};
-
-struct stretch {
-	uint32_t file;
-	uint64_t at;
-	size_t len;
-};
-
-struct chunk {
-	struct vv_digest digest;
-	uint32_t len;
-	bool zero;
-	uint32_t entry; /* of the index, or VV_INDEX_NONE */
-};
-
-struct slab {
-	struct vv_task task;
-	struct vv_feed *feed;
-	struct vv_cargo_kind *kind;
-	uint32_t file;
-	struct stretch *part;
-	size_t n_parts, parts_cap;
-	uint8_t *bytes;
-	size_t len, cap;
-	struct chunk *chunk;
-	size_t n_chunks, chunks_cap;
-	int rc;
-	struct vv_err_state error;
+	LEAST_CUT = 32 << 10, /* a block of what is not merged ends with the file if it has so much: numbers of one rank are more of a kind */
 };
 
 struct vv_feed {
 	struct vv_pass *p;
 	struct vv_cargo *cargo;
 	struct vv_feed_options opt;
-	struct slab *ring[RING_MAX];
+	struct vv_slab **ring;
 	size_t size, head, count; /* count slabs from head on are under way; the next is being filled */
+	size_t held; /* bytes in them */
 	struct vv_cargo_kind *kind; /* of the slab placed last */
 	uint32_t file;
 	uint64_t in_block;
 	uint64_t done;
+	uint32_t n_asked; /* slabs */
+	bool ending; /* it is drained */
 };
 
 static size_t slab_len(const struct vv_feed *f, const struct vv_cargo_kind *k)
 {
 	return vv_cargo_is_flowing(f->cargo, k) ? SLAB_OPAQUE : SLAB;
+}
+
+/* Alone, a slab for each thread, those that are filled and placed, and one to spare. With other ranks as many as there is memory for, so that rounds
+ * are few; and who stores what must not depend on threads. */
+static size_t ring_size(const struct vv_feed *f)
+{
+	size_t n = 2 * (size_t)vv_pool_width(f->p->v->pool) + 2, most = f->opt.memory / SLAB_OPAQUE;
+
+	if (f->opt.shares)
+		return f->opt.memory / SLAB + RING_MIN;
+	n = n < RING_MAX ? n : RING_MAX;
+	return n < most ? n : most > RING_MIN ? most : RING_MIN;
 }
 
 int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_options *opt, struct vv_feed **out)
@@ -70,22 +57,14 @@ int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_opt
 	f->p = p;
 	f->cargo = c;
 	f->opt = *opt;
-	f->size = 2 * (size_t)vv_pool_width(p->v->pool) + 2;
-	f->size = f->size < RING_MAX ? f->size : RING_MAX;
-	while (f->size > RING_MIN && f->size * SLAB_OPAQUE > opt->memory)
-		f->size--;
+	f->size = ring_size(f);
+	f->ring = vv_mem_new(f->size, sizeof(*f->ring));
+	if (!f->ring) {
+		vv_mem_free(f);
+		return VV_ENOMEM;
+	}
 	*out = f;
 	return 0;
-}
-
-static void free_slab(struct slab *s)
-{
-	if (!s)
-		return;
-	vv_mem_unmap(s->bytes, s->cap);
-	vv_mem_free(s->part);
-	vv_mem_free(s->chunk);
-	vv_mem_free(s);
 }
 
 void vv_feed_close(struct vv_feed *f)
@@ -95,57 +74,77 @@ void vv_feed_close(struct vv_feed *f)
 	for (; f->count; f->count--, f->head = (f->head + 1) % f->size)
 		vv_pool_wait(f->p->v->pool, &f->ring[f->head]->task);
 	for (size_t i = 0; i < f->size; i++)
-		free_slab(f->ring[i]);
+		vv_slab_free(f->ring[i]);
+	vv_mem_free(f->ring);
 	vv_mem_free(f);
 }
 
-/* ---- tasks --------------------------------------------------------------------------------------------------------------- */
+/* ---- what is stored already -------------------------------------------------------------------------------------------------- */
 
-static int read_parts(struct slab *s)
+/* Those that were nowhere may be by now. Of what the other ranks were told is coming from here only such as did come. */
+static void look_up(struct vv_feed *f, struct vv_slab *s)
 {
-	size_t at = 0;
+	struct varve *v = f->p->v;
+
+	for (size_t i = 0; i < s->n_chunks; i++) {
+		struct vv_slab_chunk *c = &s->chunks[i];
+
+		if (c->found != VV_SLAB_NOWHERE)
+			continue;
+		c->entry = vv_index_find(&v->history.index, &c->digest);
+		if (c->entry != VV_INDEX_NONE && (!c->claimed || c->entry >= f->p->old_entries) && vv_trust_entry(&v->lineage, &v->history, c->entry))
+			c->found = VV_SLAB_STORED;
+		else if (!c->claimed && vv_others_find(v, f->opt.others, &c->digest, &c->layer, &c->pos))
+			c->found = VV_SLAB_ELSEWHERE;
+	}
+}
+
+static int claim(struct vv_feed *f, struct vv_slab *s)
+{
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < s->n_parts; at += s->part[i++].len)
-		rc = vv_cargo_read(s->feed->cargo, s->part[i].file, s->part[i].at, s->bytes + at, s->part[i].len);
+	look_up(f, s);
+	for (size_t i = 0; rc == 0 && i < s->n_chunks; i++) {
+		struct vv_slab_chunk *c = &s->chunks[i];
+
+		c->claimed = c->found == VV_SLAB_NOWHERE;
+		if (c->claimed)
+			rc = vv_shares_claim(f->opt.shares, &c->digest, f->n_asked, &c->claim);
+	}
 	return rc;
 }
 
-static bool is_zero(const uint8_t *p, size_t n)
+static void hear(struct vv_feed *f, struct vv_slab *s)
 {
-	return p[0] == 0 && (n == 1 || memcmp(p, p + 1, n - 1) == 0);
-}
+	for (size_t i = 0; i < s->n_chunks; i++) {
+		struct vv_slab_chunk *c = &s->chunks[i];
+		enum vv_docket_kind kind = c->claimed ? vv_shares_verdict(f->opt.shares, c->claim, &c->layer, &c->pos) : VV_DOCKET_STORE;
 
-static int cut(struct slab *s)
-{
-	const struct vv_feed *f = s->feed;
-	size_t at = 0;
-
-	s->n_chunks = 0;
-	while (at < s->len) {
-		size_t n = vv_cargo_cut(f->cargo, s->kind, f->opt.chunk, s->bytes + at, s->len - at);
-		struct chunk *c;
-
-		if (vv_mem_room(&s->chunk, s->n_chunks, &s->chunks_cap, sizeof(*s->chunk)) < 0)
-			return VV_ENOMEM;
-		c = &s->chunk[s->n_chunks++];
-		*c = (struct chunk){ .len = (uint32_t)n, .entry = VV_INDEX_NONE, .zero = f->opt.dedup && is_zero(s->bytes + at, n) };
-		if (f->opt.dedup && !c->zero)
-			f->p->v->digest(s->bytes + at, n, &c->digest);
-		at += n;
+		c->shared = kind != VV_DOCKET_STORE;
+		if (c->shared)
+			c->found = kind == VV_DOCKET_HERE ? VV_SLAB_ELSEWHERE : VV_SLAB_COMING;
 	}
-	return 0;
 }
 
-static void run_slab(struct vv_task *t)
+/* A round of what has been gathered; of half of it if more is to come, so that the other half is hashed meanwhile. */
+static int ask(struct vv_feed *f)
 {
-	struct slab *s = (struct slab *)t;
+	size_t n = f->ending ? f->count : (f->count + 1) / 2;
+	int rc = 0;
 
-	s->rc = read_parts(s);
-	if (s->rc == 0)
-		s->rc = cut(s);
-	if (s->rc)
-		vv_err_save(s->rc, &s->error);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		struct vv_slab *s = f->ring[(f->head + i) % f->size];
+
+		vv_pool_wait(f->p->v->pool, &s->task);
+		rc = s->rc ? vv_err_restore(&s->error) : claim(f, s);
+		s->asked = true;
+		f->n_asked++;
+	}
+	if (rc == 0)
+		rc = vv_shares_round(f->opt.shares);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		hear(f, f->ring[(f->head + i) % f->size]);
+	return rc ? rc : vv_feed_settle(f);
 }
 
 /* ---- placing --------------------------------------------------------------------------------------------------------------- */
@@ -153,14 +152,14 @@ static void run_slab(struct vv_task *t)
 /* The bytes of a chunk are somewhere: a run for each stretch that it covers. They come in the order of the payload, so a file's runs are put
  * in order only in the end. */
 struct pen {
-	const struct slab *slab;
+	const struct vv_slab *slab;
 	size_t part;
 	size_t used; /* of that part */
 };
 
-static int write_run(struct vv_feed *f, const struct stretch *s, struct vv_run run)
+static int write_run(struct vv_feed *f, uint32_t file, struct vv_run run)
 {
-	struct vv_runs *r = &f->cargo->file[s->file].runs;
+	struct vv_runs *r = &f->cargo->file[file].runs;
 	struct vv_run *last = r->n ? &r->v[r->n - 1] : NULL;
 	int rc;
 
@@ -174,18 +173,25 @@ static int write_run(struct vv_feed *f, const struct stretch *s, struct vv_run r
 	return rc;
 }
 
-static int write_runs(struct vv_feed *f, struct pen *pen, size_t len, uint64_t layer, uint64_t pos)
+/* soon: pos is what to await. */
+static int write_runs(struct vv_feed *f, struct pen *pen, size_t len, uint64_t layer, uint64_t pos, bool soon)
 {
+	size_t done = 0;
 	int rc = 0;
 
-	while (rc == 0 && len) {
-		const struct stretch *s = &pen->slab->part[pen->part];
-		size_t n = s->len - pen->used < len ? s->len - pen->used : len;
+	while (rc == 0 && done < len) {
+		const struct vv_slab_part *s = &pen->slab->part[pen->part];
+		size_t n = s->len - pen->used < len - done ? s->len - pen->used : len - done;
+		struct vv_run run = { .at = s->at + pen->used, .len = n, .layer = layer, .pos = layer ? done : 0 };
 
-		rc = write_run(f, s, (struct vv_run){ .at = s->at + pen->used, .len = n, .layer = layer, .pos = layer ? pos : 0 });
+		if (soon) {
+			rc = vv_shares_await(f->opt.shares, pos, s->file, run);
+		} else {
+			run.pos += pos;
+			rc = write_run(f, s->file, run);
+		}
 		pen->used += n;
-		pos += n;
-		len -= n;
+		done += n;
 		if (pen->used == s->len) {
 			pen->part++;
 			pen->used = 0;
@@ -194,8 +200,19 @@ static int write_runs(struct vv_feed *f, struct pen *pen, size_t len, uint64_t l
 	return rc;
 }
 
+int vv_feed_settle(struct vv_feed *f)
+{
+	struct vv_run run;
+	uint32_t file;
+	int rc = 0;
+
+	while (rc == 0 && f->opt.shares && vv_shares_come(f->opt.shares, &file, &run))
+		rc = write_run(f, file, run);
+	return rc;
+}
+
 /* Words of which nothing is known lie in their block as they lie in their file: who codes them finds them whole. */
-static int align(struct vv_feed *f, const struct stretch *s, size_t used)
+static int align(struct vv_feed *f, const struct vv_slab_part *s, size_t used)
 {
 	static const uint8_t zeros[WORD];
 	size_t pad = (size_t)(s->at + used - f->in_block) % WORD;
@@ -207,14 +224,14 @@ static int align(struct vv_feed *f, const struct stretch *s, size_t used)
 }
 
 /* Its bytes go into the payload; the index learns of them unless it has such content already. */
-static int append(struct vv_feed *f, const struct chunk *c, const uint8_t *bytes, bool known)
+static int append(struct vv_feed *f, const struct vv_slab_chunk *c, const uint8_t *bytes, bool known)
 {
 	struct vv_pass *p = f->p;
 	struct vv_index *x = &p->v->history.index;
 	uint32_t e;
 	int rc = 0;
 
-	if (f->opt.dedup && !c->zero && !known) {
+	if (f->opt.dedup && c->found != VV_SLAB_ZERO && !known) {
 		rc = vv_index_find(x, &c->digest) != VV_INDEX_NONE ? vv_index_supersede(x, &c->digest, p->layer, p->pos, &e)
 								   : vv_index_add(x, &c->digest, p->layer, p->pos, &e);
 		if (rc == 0)
@@ -230,23 +247,17 @@ static int append(struct vv_feed *f, const struct chunk *c, const uint8_t *bytes
 
 /* Numbers are predicted from those in the row and the plane before. A hole in between, of chunks that are stored elsewhere or zero, spoils the
  * prediction of as much as a plane behind it: so few small gaps are not worth it, and the slab is stored whole. */
-static bool is_dense(struct vv_feed *f, struct slab *s)
+static bool is_dense(const struct vv_slab *s)
 {
 	const struct vv_recipe *r = &s->kind->recipe;
-	const struct vv_index *x = &f->p->v->history.index;
 	uint64_t reach = r->n_strides ? (uint64_t)r->stride[r->n_strides - 1] * r->width : 0, known = 0, zeros = 0, harm = 0, since = 0;
-	uint64_t layer, pos;
 	bool hole = false;
 
 	for (size_t i = 0; i < s->n_chunks; i++) {
-		struct chunk *c = &s->chunk[i];
+		const struct vv_slab_chunk *c = &s->chunks[i];
 
-		bool there;
-
-		c->entry = c->zero ? VV_INDEX_NONE : vv_index_find(x, &c->digest);
-		there = c->entry != VV_INDEX_NONE || (!c->zero && f->opt.others->n && vv_others_find(f->p->v, f->opt.others, &c->digest, &layer, &pos));
-		*(c->zero ? &zeros : there ? &known : &since) += c->len;
-		if (c->zero || there) {
+		*(c->found == VV_SLAB_ZERO ? &zeros : c->found ? &known : &since) += c->len;
+		if (c->found) {
 			hole = true;
 		} else if (hole) {
 			harm += reach;
@@ -256,42 +267,53 @@ static bool is_dense(struct vv_feed *f, struct slab *s)
 	return since && harm / 3 > known + zeros / 32;
 }
 
-static int place_chunk(struct vv_feed *f, const struct slab *s, struct pen *pen, const struct chunk *c, const uint8_t *bytes, bool dense)
+/* It is stored already, or zero. */
+static int refer(struct vv_feed *f, const struct vv_slab *s, struct pen *pen, const struct vv_slab_chunk *c)
+{
+	const struct vv_index *x = &f->p->v->history.index;
+	struct varve_stats *st = &f->p->st;
+	bool old = c->found == VV_SLAB_STORED ? c->entry < f->p->old_entries : !c->shared;
+
+	if (c->found == VV_SLAB_ZERO) {
+		st->bytes_zero += c->len;
+		s->kind->zero += c->len;
+		return write_runs(f, pen, c->len, 0, 0, false);
+	}
+	*(old ? &st->bytes_dup_time : c->shared ? &st->bytes_dup_ranks : &st->bytes_dup_space) += c->len;
+	*(old ? &s->kind->dup_time : &s->kind->dup_space) += c->len;
+	if (c->found == VV_SLAB_STORED)
+		return write_runs(f, pen, c->len, vv_index_layer(x, c->entry), vv_index_pos(x, c->entry), false);
+	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_SLAB_COMING);
+}
+
+static int place_chunk(struct vv_feed *f, const struct vv_slab *s, struct pen *pen, struct vv_slab_chunk *c, const uint8_t *bytes, bool dense)
 {
 	struct vv_pass *p = f->p;
-	struct varve *v = p->v;
-	uint32_t e = c->entry;
-	uint64_t layer, pos;
-	bool known;
+	bool mine = c->claimed && !c->shared;
+	uint64_t pos;
 	int rc;
 
-	if (c->zero && !dense) {
-		p->st.bytes_zero += c->len;
-		s->kind->zero += c->len;
-		return write_runs(f, pen, c->len, 0, 0);
+	if (c->found == VV_SLAB_NOWHERE && f->opt.dedup) { /* it may be the twin of one just before */
+		c->entry = vv_index_find(&p->v->history.index, &c->digest);
+		if (c->entry != VV_INDEX_NONE && c->entry >= p->old_entries)
+			c->found = VV_SLAB_STORED;
 	}
-	if (f->opt.dedup && !c->zero && e == VV_INDEX_NONE) /* it may be the twin of one just before */
-		e = vv_index_find(&v->history.index, &c->digest);
-	known = e != VV_INDEX_NONE && vv_trust_entry(&v->lineage, &v->history, e);
-	if (known && !dense) {
-		*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += c->len;
-		*(e < p->old_entries ? &s->kind->dup_time : &s->kind->dup_space) += c->len;
-		return write_runs(f, pen, c->len, vv_index_layer(&v->history.index, e), vv_index_pos(&v->history.index, e));
-	}
-	if (f->opt.dedup && !c->zero && !known && !dense && vv_others_find(v, f->opt.others, &c->digest, &layer, &pos)) {
-		p->st.bytes_dup_time += c->len;
-		s->kind->dup_time += c->len;
-		return write_runs(f, pen, c->len, layer, pos);
+	if (c->found && !dense) {
+		if (mine)
+			vv_shares_placed(f->opt.shares, c->claim, vv_index_pos(&p->v->history.index, c->entry));
+		return refer(f, s, pen, c);
 	}
 	rc = vv_cargo_is_flowing(f->cargo, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
 	pos = p->pos;
+	if (mine)
+		vv_shares_placed(f->opt.shares, c->claim, pos);
 	if (rc == 0)
-		rc = append(f, c, bytes, known);
-	return rc ? rc : write_runs(f, pen, c->len, p->layer, pos);
+		rc = append(f, c, bytes, c->found == VV_SLAB_STORED);
+	return rc ? rc : write_runs(f, pen, c->len, p->layer, pos, false);
 }
 
 /* A new kind begins new blocks, coded its own way, unless both are of those that go together; so does a new file, if its kind is not merged and the block has become large enough. */
-static int turn(struct vv_feed *f, struct slab *s)
+static int turn(struct vv_feed *f, struct vv_slab *s)
 {
 	struct vv_cargo_kind *k = s->kind;
 	int rc = 0;
@@ -324,7 +346,7 @@ static int note_range(struct vv_cargo_kind *k, uint64_t from, uint64_t to)
 	return rc;
 }
 
-static int place(struct vv_feed *f, struct slab *s)
+static int place(struct vv_feed *f, struct vv_slab *s)
 {
 	struct pen pen = { .slab = s };
 	uint64_t from = f->p->pos;
@@ -334,9 +356,11 @@ static int place(struct vv_feed *f, struct slab *s)
 
 	if (rc)
 		return rc;
-	dense = !f->opt.dedup || is_dense(f, s);
-	for (size_t i = 0; rc == 0 && i < s->n_chunks; at += s->chunk[i++].len)
-		rc = place_chunk(f, s, &pen, &s->chunk[i], s->bytes + at, dense);
+	if (f->opt.dedup)
+		look_up(f, s);
+	dense = !f->opt.dedup || is_dense(s);
+	for (size_t i = 0; rc == 0 && i < s->n_chunks; at += s->chunks[i++].len)
+		rc = place_chunk(f, s, &pen, &s->chunks[i], s->bytes + at, dense);
 	if (rc == 0)
 		rc = note_range(s->kind, from, f->p->pos);
 	f->done += s->len;
@@ -346,13 +370,18 @@ static int place(struct vv_feed *f, struct slab *s)
 
 static int place_oldest(struct vv_feed *f)
 {
-	struct slab *s = f->ring[f->head];
-	int rc;
+	struct vv_slab *s = f->ring[f->head];
+	int rc = f->opt.shares && !s->asked ? ask(f) : 0;
 
 	vv_pool_wait(f->p->v->pool, &s->task);
 	f->head = (f->head + 1) % f->size;
 	f->count--;
-	rc = place(f, s);
+	if (rc == 0)
+		rc = place(f, s);
+	f->held -= s->len;
+	if (f->opt.shares && s->len > SLAB) /* there may be many of them */
+		vv_mem_discard(s->bytes + SLAB, s->len - SLAB);
+	s->asked = false;
 	s->n_parts = 0;
 	s->len = 0;
 	return rc;
@@ -360,46 +389,29 @@ static int place_oldest(struct vv_feed *f)
 
 /* ---- filling --------------------------------------------------------------------------------------------------------------- */
 
-static struct slab *filling(struct vv_feed *f)
+static struct vv_slab *filling(struct vv_feed *f)
 {
 	size_t i = (f->head + f->count) % f->size;
 
-	if (!f->ring[i])
-		f->ring[i] = vv_mem_new(1, sizeof(struct slab));
-	if (f->ring[i] && !f->ring[i]->bytes) {
-		f->ring[i]->cap = SLAB_OPAQUE;
-		f->ring[i]->bytes = vv_mem_map(SLAB_OPAQUE);
-	}
-	return f->ring[i] && f->ring[i]->bytes ? f->ring[i] : NULL;
+	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, SLAB_OPAQUE, &f->ring[i]) < 0)
+		return NULL;
+	return f->ring[i];
 }
 
 static int send(struct vv_feed *f)
 {
-	struct slab *s = filling(f);
+	struct vv_slab *s = filling(f);
+	int rc = 0;
 
 	if (!s)
 		return VV_ENOMEM;
 	if (s->len == 0)
 		return 0;
-	s->feed = f;
-	s->task.run = run_slab;
 	vv_pool_submit(f->p->v->pool, &s->task);
 	f->count++;
-	return f->count == f->size ? place_oldest(f) : 0; /* the next to be filled is always free */
-}
-
-static int add_part(struct slab *s, struct stretch x)
-{
-	struct stretch *last = s->n_parts ? &s->part[s->n_parts - 1] : NULL;
-	int rc = 0;
-
-	if (last && last->file == x.file && last->at + last->len == x.at) {
-		last->len += x.len;
-	} else {
-		rc = vv_mem_room(&s->part, s->n_parts, &s->parts_cap, sizeof(*s->part));
-		if (rc == 0)
-			s->part[s->n_parts++] = x;
-	}
+	f->held += s->len;
+	while (rc == 0 && (f->count == f->size || (f->opt.shares && f->count && f->held + SLAB_OPAQUE > f->opt.memory)))
+		rc = place_oldest(f); /* the next to be filled is always free */
 	return rc;
 }
 
@@ -409,7 +421,7 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 	int rc = 0;
 
 	while (rc == 0 && len) {
-		struct slab *s = filling(f);
+		struct vv_slab *s = filling(f);
 		size_t n;
 
 		if (!s)
@@ -421,8 +433,7 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 		s->kind = k;
 		s->file = file;
 		n = slab_len(f, k) - s->len < len ? slab_len(f, k) - s->len : (size_t)len;
-		rc = add_part(s, (struct stretch){ file, at, n });
-		s->len += n;
+		rc = vv_slab_add(s, (struct vv_slab_part){ file, at, n });
 		at += n;
 		len -= n;
 	}
@@ -431,10 +442,13 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 
 int vv_feed_drain(struct vv_feed *f)
 {
-	int rc = send(f);
+	int rc;
 
+	f->ending = true;
+	rc = send(f);
 	while (rc == 0 && f->count)
 		rc = place_oldest(f);
+	f->ending = false;
 	f->kind = NULL; /* kinds may come to lie elsewhere before there is more */
 	return rc;
 }
@@ -445,7 +459,7 @@ int vv_feed_bytes(struct vv_feed *f, const uint8_t *bytes, size_t n, struct vv_r
 	int rc = 0;
 
 	for (size_t at = 0, len; rc == 0 && at < n; at += len) {
-		struct chunk c = { .entry = VV_INDEX_NONE };
+		struct vv_slab_chunk c = { .found = VV_SLAB_NOWHERE };
 		uint64_t pos = p->pos;
 
 		len = n - at < f->opt.chunk ? n - at : f->opt.chunk;

@@ -5,6 +5,7 @@
 #include "engine/cargo.h"
 #include "engine/others.h"
 #include "engine/pass.h"
+#include "engine/shares.h"
 
 struct vv_feed;
 
@@ -12,6 +13,7 @@ struct vv_feed_options {
 	size_t chunk;  /* of what is not cut by its content */
 	bool dedup;
 	struct vv_others *others; /* whose content may be referred to, too */
+	struct vv_shares *shares; /* with whom new content is shared; NULL: nobody */
 	size_t memory; /* for slabs, about */
 	struct vv_progress progress;
 };
@@ -24,6 +26,8 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 int vv_feed_bytes(struct vv_feed *f, const uint8_t *bytes, size_t n, struct vv_runs *out);
 /* Everything that was added is placed. */
 int vv_feed_drain(struct vv_feed *f);
+/* And where other ranks placed the rest of it is known: after vv_shares_finish. */
+int vv_feed_settle(struct vv_feed *f);
 void vv_feed_close(struct vv_feed *f); /* NULL is fine */
 
 #endif

@@ -121,7 +121,7 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 	f->pool = pool;
 	f->put = put;
 	f->opt = *opt;
-	vv_choice_init(&f->choice, opt->codec, opt->level);
+	vv_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
 	size_ring(f);
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->change, NULL);

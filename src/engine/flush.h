@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 struct vv_flush;
+struct vv_tasting;
 
 #define VV_FLUSH_FAILED UINT32_MAX
 
@@ -20,6 +21,7 @@ struct vv_flush_options {
 	bool always;      /* automatic: whatever shrinks is coded, however fast the sink is */
 	bool prompt;      /* somebody may wait for what is being stored */
 	bool copy;        /* what is added is copied at once: the caller need not keep it */
+	struct vv_tasting *tasting; /* what is decided with other ranks; may be NULL */
 	size_t memory;    /* for coding, at most; with `copy`: bytes before coding that are under way; 0 = no limit */
 	/* Called on the writing thread: `adds` of the chunks that were added under the tag are written; or, with the tag
 	 * VV_FLUSH_FAILED, that nothing more will be. May be NULL. */

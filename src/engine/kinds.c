@@ -284,6 +284,12 @@ static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
 	       (b->fresh < LEAST_TOLD || !b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 17);
 }
 
+/* What did not gain by being coded together, and now shrinks less, will not gain by it now. */
+static bool is_worn(const struct vv_manifest_kind *b, uint64_t fresh)
+{
+	return b->promised && !b->merged && b->age < OLDEST && fresh <= GROWN * b->basis;
+}
+
 static bool is_large(const struct pick *p)
 {
 	return p->kind->raw / p->n_sources > BLOCK_MERGED / 4;
@@ -302,9 +308,10 @@ static int taste_apart(struct pick *p, struct vv_taste *out)
 
 /* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
  * number is not there to predict it. */
-static int taste_together(struct pick *p, struct vv_taste *out)
+static int taste_together(struct pick *p, const struct vv_recipe *apart, struct vv_taste *out)
 {
 	struct vv_form form = p->kind->form;
+	bool as_apart = !p->boxed && !is_large(p);
 	int rc = 0;
 
 	if (is_large(p)) {
@@ -316,6 +323,8 @@ static int taste_together(struct pick *p, struct vv_taste *out)
 		p->n_samples = p->n_seen = p->looked = p->fresh = 0;
 		rc = take_samples(p);
 	}
+	if (rc == 0 && as_apart)
+		return vv_taste_together(&form, (enum vv_effort)p->opt->effort, apart, p->sample, p->n_samples, out);
 	return rc ? rc : vv_taste_choose(&form, (enum vv_effort)p->opt->effort, true, p->sample, p->n_samples, out);
 }
 
@@ -366,8 +375,8 @@ static int choose(struct pick *p)
 		return 0;
 	}
 	rc = taste_apart(p, &apart);
-	if (rc == 0 && p->n_sources > 1)
-		rc = taste_together(p, &taste);
+	if (rc == 0 && p->n_sources > 1 && !(p->before && is_worn(p->before, fresh)))
+		rc = taste_together(p, &apart.recipe, &taste);
 	if (rc)
 		return rc;
 	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL) &&

@@ -7,11 +7,9 @@
 #include "engine/feed.h"
 #include "engine/inflow.h"
 #include "engine/kinds.h"
+#include "engine/lading.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -23,7 +21,6 @@ enum {
 	MEMORY_CODING = 64 << 20,        /* before it is coded; twice that with it */
 	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
 	LEAST_TOLD = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
-	NAME_SHORT = 200,                /* a region's name is that of its file, if it is no longer */
 };
 
 struct pack {
@@ -35,6 +32,8 @@ struct pack {
 	struct vv_cargo cargo;
 	struct vv_manifest before;
 	struct vv_others others;
+	struct vv_shares *shares;
+	struct vv_feed *feed;
 	struct vv_manifest manifest;
 	bool coding;
 	bool more; /* of the inflow */
@@ -273,106 +272,35 @@ static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *o
 	return vv_buf_check(out);
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------------------ */
-
-static int by_place(const void *a, const void *b)
-{
-	const struct vv_run *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Its runs, in order, and joined. */
-static int settle_runs(struct vv_runs *from, struct vv_runs *out)
-{
-	int rc = 0;
-
-	if (from->n)
-		qsort(from->v, from->n, sizeof(*from->v), by_place);
-	for (size_t i = 0; rc == 0 && i < from->n; i++)
-		rc = vv_run_add(out, from->v[i]);
-	vv_run_fini(from);
-	return rc;
-}
-
-static struct vv_head_region *add_region(struct vv_head *h, const char *name, uint64_t len, size_t chunk)
-{
-	struct vv_head_region *r = &h->region[h->n_regions];
-
-	r->name = vv_mem_strdup(name);
-	if (!r->name)
-		return NULL;
-	r->shape = (struct vv_shape){ .len = len, .chunk = (uint32_t)chunk };
-	h->n_regions++;
-	return r;
-}
-
-/* A region is called like its file; where that is too long, by its end and its number. */
-static void region_name(const char *name, size_t i, char out[VV_MAX_NAME + 1])
-{
-	size_t n = strlen(name);
-
-	if (n > NAME_SHORT)
-		snprintf(out, VV_MAX_NAME + 1, "...%s#%zu", name + n - NAME_SHORT, i);
-	else if (strncmp(name, "...", 3) == 0) /* it must not be taken for one that was cut */
-		snprintf(out, VV_MAX_NAME + 1, "%s#%zu", name, i);
-	else
-		snprintf(out, VV_MAX_NAME + 1, "%s", name);
-}
-
-static int lay_out(struct pack *k, struct vv_pass *p, struct vv_runs *manifest, size_t manifest_len, size_t chunk)
-{
-	struct vv_head *h = &p->head;
-	struct vv_head_region *r;
-	int rc = 0;
-
-	vv_mem_free(h->region);
-	h->n_regions = 0;
-	h->region = vv_mem_new(k->cargo.n_files + 1, sizeof(*h->region));
-	if (!h->region)
-		return VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < k->cargo.n_files; i++) {
-		struct vv_cargo_file *f = &k->cargo.file[i];
-		char name[VV_MAX_NAME + 1];
-
-		region_name(f->name, i, name);
-		r = add_region(h, name, (uint64_t)f->st.st_size, chunk);
-		rc = r ? settle_runs(&f->runs, &r->runs) : VV_ENOMEM;
-	}
-	r = rc ? NULL : add_region(h, VV_MANIFEST_REGION, manifest_len, chunk);
-	if (rc == 0 && !r)
-		rc = VV_ENOMEM;
-	if (rc == 0) {
-		r->runs = *manifest;
-		*manifest = (struct vv_runs){ 0 };
-	}
-	p->st.bytes_memory = p->st.bytes_dirty = k->cargo.bytes + manifest_len;
-	return rc;
-}
-
 /* ---- an epoch --------------------------------------------------------------------------------------------------------------------------- */
 
 static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 {
-	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 9 };
 	const struct vv_feed_options opt = {
 		.chunk = chunk,
 		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->dedup,
 		.others = &k->others,
+		.shares = k->shares,
 		.memory = MEMORY_SLABS,
 		.progress = k->opt->progress,
 	};
-	struct vv_feed *feed = NULL;
+	int rc = vv_feed_open(p, &k->cargo, &opt, &k->feed);
+
+	if (rc == 0)
+		rc = k->opt->inflow ? feed_inflow(k, k->feed, chunk)
+				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, k->feed, chunk) : feed_braided(k, k->feed);
+	return rc ? rc : vv_feed_drain(k->feed);
+}
+
+/* Everything is placed, by whichever rank: what is known of the files, and their regions. */
+static int round_off(struct pack *k, struct vv_pass *p, size_t chunk)
+{
+	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 9 };
 	const struct vv_blocks *blocks = NULL;
 	struct vv_buf manifest = { 0 };
 	struct vv_runs runs = { 0 };
-	int rc = vv_feed_open(p, &k->cargo, &opt, &feed);
+	int rc = vv_feed_settle(k->feed);
 
-	if (rc == 0)
-		rc = k->opt->inflow ? feed_inflow(k, feed, chunk)
-				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, feed, chunk) : feed_braided(k, feed);
-	if (rc == 0)
-		rc = vv_feed_drain(feed);
 	if (rc == 0)
 		rc = vv_cargo_check(&k->cargo);
 	if (rc == 0)
@@ -382,10 +310,9 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 	if (rc == 0)
 		rc = vv_flush_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
 	if (rc == 0)
-		rc = vv_feed_bytes(feed, manifest.p, manifest.n, &runs);
+		rc = vv_feed_bytes(k->feed, manifest.p, manifest.n, &runs);
 	if (rc == 0)
-		rc = lay_out(k, p, &runs, manifest.n, chunk);
-	vv_feed_close(feed);
+		rc = vv_lading_write(&k->cargo, &runs, manifest.n, chunk, p);
 	vv_run_fini(&runs);
 	vv_buf_fini(&manifest);
 	return rc;
@@ -397,8 +324,12 @@ static int load(struct vv_pass *p)
 	struct pack *k = p->load_arg;
 	struct vv_flush_options opt = k->v->coding;
 	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
-	int rc = k->opt->inflow ? vv_inflow_take(k->opt->inflow, &k->cargo, &k->more) : 0;
+	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_shares_open(p, k->opt->inflow != NULL, &k->shares) : 0;
 
+	if (rc)
+		return rc;
+	if (k->opt->inflow)
+		rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
 	if (rc == 0)
 		rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
 	opt.copy = true;
@@ -411,7 +342,14 @@ static int load(struct vv_pass *p)
 		rc = vv_pass_begin(p);
 	if (rc == 0)
 		rc = vv_pass_open(p, &opt);
-	return rc ? rc : place_all(k, p, chunk);
+	if (rc == 0)
+		rc = place_all(k, p, chunk);
+	rc = vv_shares_finish(k->shares, rc);
+	if (rc == 0)
+		rc = round_off(k, p, chunk);
+	vv_feed_close(k->feed);
+	vv_shares_close(k->shares);
+	return rc;
 }
 
 static int open_cargo(struct pack *k)

@@ -4,6 +4,7 @@
 #include "engine/collective.h"
 #include "engine/options.h"
 #include "engine/session.h"
+#include "engine/tasting.h"
 #include "engine/whose.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ void vv_ranks_close(struct vv_ranks *g)
 	vv_mem_free(g->host);
 	vv_mem_free(g->place);
 	vv_mem_free(g->bundle.room);
+	vv_tasting_free(g->bundle.tasting);
 	vv_mem_free(g);
 }
 

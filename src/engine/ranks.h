@@ -10,6 +10,7 @@
 
 struct varve;
 struct vv_talk;
+struct vv_tasting;
 
 enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
 
@@ -34,6 +35,7 @@ struct vv_ranks {
 		uint64_t epoch;
 		bool open; /* by this rank, and not sealed yet */
 		char token[VV_STORE_TOKEN];
+		struct vv_tasting *tasting;
 	} bundle;
 	struct vv_judge judge;
 	struct vv_talk *talk; /* engine/collective.c: what was said of the epoch under way */

@@ -302,7 +302,7 @@ class Pack(command.Case):
 
     def test_interrupt(self):
         """Wherever it is interrupted: what is there is whole."""
-        big = os.urandom(24 << 20)
+        big = os.urandom(12 << 20)
         for i in range(4):
             self.put(f"big{i}", big[i:])
         self.varve("pack", self.store, "run", "-C", self.set, *[f"big{i}" for i in range(4)])
@@ -433,6 +433,46 @@ for name in "plain g/chunked g/gzip big holes none record scalar".split():
         p = subprocess.run([*MPIEXEC.split(), "-n", "2", command.BIN + "-mpi", "pack", str(self.store), "run", "-C", str(self.set), "."], capture_output=True)
         self.assertNotEqual(p.returncode, 0)
         self.assertNotIn(b"EPOCH", p.stdout)
+
+    def children(self, pid):
+        """Those below a process that run the command with MPI."""
+        found, below = [], [pid]
+        while below:
+            pid = below.pop()
+            try:
+                kin = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "varve-mpi":
+                    found.append(pid)
+            except OSError:
+                continue
+            below += map(int, kin)
+        return found
+
+    @unittest.skipUnless(MPIEXEC, "built without MPI")
+    def test_ranks_share(self):
+        """What several ranks hold is stored once, whoever is killed: an epoch counts whole or not at all."""
+        common = os.urandom(12 << 20)
+        shutil.rmtree(self.set)
+        self.set.mkdir()
+        for i in range(6):
+            (self.set / f"{i}.dat").write_bytes(os.urandom(1000 * i) + common)
+        words = [*MPIEXEC.split(), "-n", "3", command.BIN + "-mpi", "pack", str(self.store), "run", "-C", str(self.set), "."]
+        for wait in 0.05, 0.15:
+            p = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env)
+            while p.poll() is None and len(self.children(p.pid)) < 3:
+                time.sleep(0.01)
+            time.sleep(wait)
+            for pid in self.children(p.pid)[1:2]:
+                os.kill(pid, signal.SIGKILL)
+            p.wait(timeout=60)
+            if list(self.store.rglob("*.commit")):
+                self.check_back("run")
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=self.env)
+        self.check_back("run")
+        self.varve("verify", self.store)
+        self.varve("gc", self.store)
+        self.check_back("run")
+        self.assertLess(sum(f.stat().st_size for f in self.store.rglob("*.layer")), 1.1 * len(common))
 
     def test_no_mpi_command(self):
         alone = self.folder / "bin" / "varve"

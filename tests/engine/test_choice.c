@@ -25,11 +25,11 @@ static void test_none(void)
 	struct vv_choice c;
 	struct vv_recipe how;
 
-	vv_choice_init(&c, NULL, 0);
+	vv_choice_init(&c, NULL, 0, NULL);
 	CHECK(!vv_choice_is_due(&c, &words, 0) && !vv_choice_codec(&c, &words, &how) && vv_choice_bound(&c, N) == 0);
 	if (!vv_codec_numbered(VV_CODEC_LZ4))
 		return;
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0);
+	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0, NULL);
 	CHECK(!vv_choice_is_due(&c, &words, 0) && vv_choice_codec(&c, &words, &how) == c.codec);
 	CHECK_EQ(vv_choice_bound(&c, N), c.codec->bound(N));
 }
@@ -59,7 +59,7 @@ static void test_tries(void)
 	struct vv_recipe how;
 	size_t plain, chosen;
 
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1);
+	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
 	CHECK(!vv_choice_is_due(&c, &bytes, 0) && vv_choice_is_due(&c, &words, 0) && vv_choice_is_due(&c, &longs, 0));
 	CHECK(vv_choice_codec(&c, &words, &how) == c.codec);
 	plain = coded_len(&c, &words, numbers, N);
@@ -84,7 +84,7 @@ static void test_many(void)
 {
 	struct vv_choice c;
 
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1);
+	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
 	for (uint64_t i = 0; i < 2 * VV_CHOICE_FORMS; i++) {
 		struct vv_form form = { .type = VV_TYPE_F64, .row = i + 2 };
 
@@ -99,7 +99,7 @@ static void test_no_memory(void)
 {
 	struct vv_choice c;
 
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1);
+	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
 	for (long k = 1; k < 30; k++) {
 		vv_mem_fail_at(k);
 		vv_choice_try(&c, &words, 0, numbers, N);

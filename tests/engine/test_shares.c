@@ -1,0 +1,433 @@
+// ctest: TIMEOUT 240
+/* Sets of files of which ranks hold the same: packed by several of them, nothing is stored twice, every file comes back byte for byte, and who stores what
+ * does not depend on threads. Then ranks that fail in the midst of it, and ranks that lie. */
+#include "base/err.h"
+#include "core/manifest.h"
+#include "engine/pack.h"
+#include "engine/restore.h"
+#include "engine/session.h"
+#include "engine/verify.h"
+#include "support/fileset.h"
+#include "support/gen.h"
+#include "support/must.h"
+#include "support/place.h"
+#include "support/threadcomm.h"
+#include <inttypes.h>
+
+enum { FILES = 14, POOL = 20, RANKS = 6, OPAQUE = 4, LONGEST = 9 << 20 };
+
+struct content {
+	uint8_t *p;
+	size_t n;
+};
+
+struct set {
+	char path[FILES][PLACE_MAX], name[FILES][16];
+	struct content file[FILES];
+	size_t n;
+};
+
+struct job { /* what the ranks do */
+	const char *store, *options;
+	const struct set *set;
+	int code[RANKS];
+	char why[RANKS][200];
+	struct vv_pack_report report; /* of rank 0 */
+	uint64_t dup_ranks[RANKS];
+	void (*spoil)(struct varve_comm *comm); /* of rank 0; may be NULL */
+	void (*step)(void *arg, uint64_t done, uint64_t total); /* of the last rank; may be NULL */
+};
+
+/* ---- sets ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Files of many formats, and a few of many MiB that nobody knows. */
+static void fill_pool(struct content *pool, uint64_t *state)
+{
+	char folder[PLACE_MAX], path[PLACE_MAX + FILESET_NAME], name[POOL][FILESET_NAME];
+	size_t n;
+
+	place_make_dir(place_path(folder, "pool"));
+	fileset_write(folder, 4, 1);
+	n = fileset_list(4, name, POOL - OPAQUE);
+	for (size_t i = 0; i < POOL; i++) {
+		if (i >= OPAQUE) {
+			snprintf(path, sizeof(path), "%s/%s", folder, name[(i - OPAQUE) % n]);
+			pool[i].p = place_read(path, &pool[i].n);
+			continue;
+		}
+		pool[i].n = LONGEST / (i + 1);
+		pool[i].p = malloc(pool[i].n);
+		CHECK(pool[i].p);
+		if (i % 2)
+			gen_text(state, pool[i].p, pool[i].n);
+		else
+			gen_bytes(state, pool[i].p, pool[i].n);
+	}
+}
+
+/* What several have, some of it changed here and there, or with something in front. */
+static void make_set(struct set *s, const struct content *pool, uint64_t *state)
+{
+	memset(s, 0, sizeof(*s));
+	s->n = 1 + gen_below(state, FILES);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct content *c = &pool[gen_below(state, gen_below(state, 2) ? OPAQUE : POOL)];
+		size_t lead = gen_below(state, 4) ? 0 : gen_below(state, 5000);
+
+		s->file[i].n = c->n + lead;
+		s->file[i].p = malloc(s->file[i].n + 1);
+		CHECK(s->file[i].p);
+		gen_bytes(state, s->file[i].p, lead);
+		memcpy(s->file[i].p + lead, c->p, c->n);
+		for (size_t k = gen_below(state, 4); c->n && k > 0; k--)
+			s->file[i].p[gen_below(state, s->file[i].n)] ^= 1;
+		snprintf(s->name[i], sizeof(s->name[i]), "f%zu", i);
+		place_write(place_path(s->path[i], s->name[i]), s->file[i].p, s->file[i].n);
+	}
+}
+
+static void free_set(struct set *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->file[i].p);
+}
+
+/* ---- packing ------------------------------------------------------------------------------------------------------------------------ */
+
+static void pack_rank(const struct varve_comm *comm, void *arg)
+{
+	struct job *j = arg;
+	struct vv_pack_file file[FILES];
+	struct vv_pack_options how = { .effort = VV_PACK_FAST };
+	struct vv_pack_report report = { 0 };
+	struct varve_comm mine = *comm;
+	varve *v = NULL;
+
+	for (size_t i = 0; i < j->set->n; i++)
+		file[i] = (struct vv_pack_file){ j->set->path[i], j->set->name[i] };
+	if (j->spoil && comm->rank == 0)
+		j->spoil(&mine);
+	if (comm->rank == comm->size - 1)
+		how.progress.step = j->step;
+	MUST(vv_session_open(comm->size > 1 ? &mine : NULL, j->store, "set", j->options, &v) == 0);
+	j->code[comm->rank] = vv_pack_run(v, file, j->set->n, &how, &report);
+	if (j->code[comm->rank])
+		snprintf(j->why[comm->rank], sizeof(j->why[0]), "%s", vv_err_last());
+	j->dup_ranks[comm->rank] = v->stats.bytes_dup_ranks;
+	if (comm->rank == 0)
+		j->report = report;
+	vv_pack_report_fini(&report);
+	varve_close(v);
+}
+
+static void pack(struct job *j, uint32_t ranks)
+{
+	threadcomm_run(ranks, pack_rank, j);
+}
+
+static void pack_well(struct job *j, uint32_t ranks)
+{
+	pack(j, ranks);
+	for (uint32_t r = 0; r < ranks; r++)
+		if (j->code[r])
+			must_fail(__FILE__, __LINE__, j->why[r]);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------------------------------------ */
+
+struct look {
+	struct vv_store *store;
+	struct vv_lineage lin;
+	struct vv_pool *pool;
+	struct vv_commit commit;
+};
+
+static void look_begin(struct look *k, const char *store)
+{
+	*k = (struct look){ 0 };
+	MUST(vv_pool_new(1, &k->pool) == 0);
+	MUST(vv_store_open(store, &(struct vv_store_options){ 0 }, &k->store) == 0);
+	MUST(vv_catalog_open(k->store, "set", false, &k->lin) == 0);
+	MUST(vv_catalog_commit(&k->lin, 1, &k->commit) == 0);
+}
+
+static void look_end(struct look *k)
+{
+	vv_commit_fini(&k->commit);
+	vv_store_close(k->store);
+	vv_pool_free(k->pool);
+}
+
+static void tell(void *arg, const char *problem)
+{
+	if (!arg)
+		fprintf(stderr, "%s\n", problem);
+}
+
+static uint64_t problems(struct look *k, bool quiet)
+{
+	struct vv_verify_report report = { 0 };
+
+	MUST(vv_verify_run(&k->lin, k->pool, 0, false, tell, quiet ? k : NULL, NULL, &report) == 0);
+	return report.problems;
+}
+
+/* Files that come back as they were; the regions are called like them. */
+static size_t count_back(struct look *k, const struct set *s)
+{
+	uint8_t *bytes = malloc(LONGEST + 5000);
+	size_t back = 0;
+
+	CHECK(bytes);
+	for (uint32_t rank = 0; rank < k->commit.n_ranks; rank++) {
+		struct vv_table t = { 0 };
+
+		MUST(vv_table_load(&k->lin, 1, rank, &t) == 0);
+		for (size_t i = 0; i < t.n; i++) {
+			const struct vv_table_region *r = &t.region[i];
+			size_t f = (size_t)atoi(r->name + 1);
+
+			if (r->name[0] != 'f')
+				continue;
+			MUST(f < s->n && r->shape.len == s->file[f].n && vv_run_covers(&r->runs, r->shape.len));
+			if (vv_restore_read(&k->lin, k->pool, &(struct vv_want){ &r->runs, 0, r->shape.len, bytes, NULL }, 1) == 0)
+				back += memcmp(bytes, s->file[f].p, s->file[f].n) == 0;
+		}
+		vv_table_fini(&t);
+	}
+	free(bytes);
+	return back;
+}
+
+static void check_store(const char *store, const struct set *s)
+{
+	struct look k;
+
+	look_begin(&k, store);
+	MUST(problems(&k, false) == 0);
+	MUST(count_back(&k, s) == s->n);
+	look_end(&k);
+}
+
+/* The same rank stored as much, in both. */
+static void check_same(const char *a, const char *b)
+{
+	struct look x, y;
+
+	look_begin(&x, a);
+	look_begin(&y, b);
+	MUST(x.commit.n_ranks == y.commit.n_ranks);
+	for (uint32_t r = 0; r < x.commit.n_ranks; r++)
+		MUST(x.commit.rank[r].payload == y.commit.rank[r].payload);
+	look_end(&x);
+	look_end(&y);
+}
+
+/* ---- tests -------------------------------------------------------------------------------------------------------------------------- */
+
+static const char *fresh_store(char out[PLACE_MAX], const char *name)
+{
+	place_remove(place_path(out, name));
+	return out;
+}
+
+/* What is cut and left to the skeleton depends on a share's other files, so a few KiB may differ. */
+static void test_once(const struct content *pool, uint64_t seed)
+{
+	char alone[PLACE_MAX], many[PLACE_MAX], again[PLACE_MAX];
+	uint64_t state = seed, shared = 0;
+	uint32_t ranks = 2 + (uint32_t)gen_below(&state, RANKS - 1);
+	struct set s;
+	struct job one = { .store = fresh_store(alone, "alone"), .set = &s, .options = "mode=sync" };
+	struct job all = { .store = fresh_store(many, "many"), .set = &s, .options = "mode=sync threads=1" };
+	struct job twice = { .store = fresh_store(again, "again"), .set = &s, .options = "mode=sync threads=3" };
+
+	make_set(&s, pool, &state);
+	must_begin("seed %" PRIu64 ", %zu files, %u ranks", seed, s.n, ranks);
+	pack_well(&one, 1);
+	pack_well(&all, ranks);
+	pack_well(&twice, ranks);
+	check_store(many, &s);
+	check_same(many, again);
+	for (uint32_t r = 0; r < ranks; r++)
+		shared += all.dup_ranks[r];
+	if (all.report.fresh > one.report.fresh + one.report.fresh / 100 + 100000 * (uint64_t)ranks)
+		fprintf(stderr, "alone %" PRIu64 ", by all %" PRIu64 ", shared %" PRIu64 "\n", one.report.fresh, all.report.fresh, shared);
+	MUST(all.report.fresh <= one.report.fresh + one.report.fresh / 100 + 100000 * (uint64_t)ranks);
+	free_set(&s);
+}
+
+/* n files of the same content. */
+static void make_twins(struct set *s, const struct content *c, size_t n)
+{
+	memset(s, 0, sizeof(*s));
+	s->n = n;
+	for (size_t i = 0; i < n; i++) {
+		s->file[i] = (struct content){ memcpy(malloc(c->n), c->p, c->n), c->n };
+		snprintf(s->name[i], sizeof(s->name[i]), "f%zu", i);
+		place_write(place_path(s->path[i], s->name[i]), c->p, c->n);
+	}
+}
+
+/* What all hold, each stores a part of. */
+static void test_fair(const struct content *pool)
+{
+	char store[PLACE_MAX];
+	struct set s;
+	struct job j = { .store = fresh_store(store, "fair"), .set = &s, .options = "mode=sync" };
+	struct look k;
+
+	must_begin("twins");
+	make_twins(&s, &pool[0], 3);
+	pack_well(&j, 3);
+	MUST(j.report.fresh < pool[0].n + pool[0].n / 50);
+	check_store(store, &s);
+	look_begin(&k, store);
+	for (uint32_t r = 0; r < 3; r++)
+		MUST(k.commit.rank[r].payload > pool[0].n / 12);
+	look_end(&k);
+	free_set(&s);
+}
+
+/* Told not to, ranks do not share. */
+static void test_unasked(const struct content *pool)
+{
+	static const char *const options[] = { "mode=sync collective=none", "mode=sync copies=2", "mode=sync dedup=no" };
+	struct set s;
+
+	make_twins(&s, &pool[3], 3);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char store[PLACE_MAX];
+		struct job j = { .store = fresh_store(store, "unasked"), .set = &s, .options = options[i] };
+
+		must_begin("%s", options[i]);
+		pack_well(&j, 3);
+		MUST(j.report.fresh >= 3 * pool[3].n);
+		check_store(store, &s);
+	}
+	free_set(&s);
+}
+
+static const struct set *shrinking;
+
+/* A file that is to come becomes shorter. */
+static void shrink(void *arg, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	(void)total;
+	if (done > 1 << 20)
+		MUST(truncate(shrinking->path[shrinking->n - 1], 100) == 0);
+}
+
+/* One rank fails in the midst of it: so do all, nothing is left, and the next try succeeds. */
+static void test_failure(const struct content *pool)
+{
+	char store[PLACE_MAX];
+	struct set s;
+	struct job j = { .store = fresh_store(store, "failure"), .set = &s, .options = "mode=sync threads=1", .step = shrink };
+	struct vv_store *open = NULL;
+	struct vv_lineage lin;
+	uint64_t newest = 1;
+
+	must_begin("a rank fails");
+	make_twins(&s, &pool[0], 6);
+	shrinking = &s;
+	pack(&j, 3);
+	for (uint32_t r = 0; r < 3; r++) {
+		MUST(j.code[r] != 0);
+		MUST(strstr(j.why[r], s.path[5]));
+	}
+	MUST(vv_store_open(store, &(struct vv_store_options){ 0 }, &open) == 0);
+	MUST(vv_catalog_open(open, "set", false, &lin) == 0);
+	MUST(vv_catalog_newest(&lin, VV_MAX_EPOCH + 1, &newest) == 0 && newest == 0);
+	vv_store_close(open);
+	place_remove(store);
+	place_write(s.path[5], s.file[5].p, s.file[5].n);
+	j.step = NULL;
+	pack_well(&j, 3);
+	check_store(store, &s);
+	free_set(&s);
+}
+
+/* ---- lies ---------------------------------------------------------------------------------------------------------------------------- */
+
+static int (*honest)(void *ctx, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len, void **op);
+static unsigned calls;
+static uint64_t lie; /* is added to what is told */
+static bool as_judge;
+
+/* Questions and answers take turns. Of a question without claims all that follows the first word is positions. */
+static int liar(void *ctx, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len, void **op)
+{
+	uint8_t *p = (uint8_t *)(uintptr_t)to;
+	bool question = calls++ % 2 == 0;
+
+	for (unsigned r = 0; r < 2; p += to_len[r++]) {
+		uint64_t more, word;
+
+		memcpy(&more, p, to_len[r] ? sizeof(more) : 0);
+		for (size_t at = question ? 8 : 0; question != as_judge && (as_judge || more == 0) && at + 8 <= to_len[r]; at += 8) {
+			memcpy(&word, p + at, sizeof(word));
+			word += lie;
+			memcpy(p + at, &word, sizeof(word));
+		}
+	}
+	return honest(ctx, to, to_len, from, from_len, op);
+}
+
+static void spoil(struct varve_comm *comm)
+{
+	honest = comm->alltoallv;
+	comm->alltoallv = liar;
+}
+
+/* Rank 0, which stores what both hold, tells places that are not: found by who reads. Or such as cannot be, of its own or as a judge: found at once. */
+static void test_lies(const struct content *pool)
+{
+	static const struct {
+		uint64_t lie;
+		bool judge;
+		int code;
+	} list[] = { { 1ull << 38, false, 0 }, { 1ull << 41, false, VV_EPEER }, { 3ull << 60, true, VV_EPEER }, { 1ull << 60, true, VV_EPEER } };
+	struct set s;
+
+	make_twins(&s, &pool[3], 2);
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		char store[PLACE_MAX];
+		struct job j = { .store = fresh_store(store, "lies"), .set = &s, .options = "mode=sync timeout=20s", .spoil = spoil };
+		struct look k;
+
+		must_begin("lie %zu", i);
+		calls = 0;
+		lie = list[i].lie;
+		as_judge = list[i].judge;
+		pack(&j, 2);
+		MUST(calls >= 2);
+		for (uint32_t r = 0; r < 2; r++)
+			CHECK_EQ(j.code[r], list[i].code);
+		if (list[i].code)
+			continue;
+		look_begin(&k, store);
+		MUST(problems(&k, true) > 0);
+		MUST(count_back(&k, &s) == 1);
+		look_end(&k);
+	}
+	free_set(&s);
+}
+
+int main(void)
+{
+	struct content pool[POOL];
+	uint64_t state = 9;
+
+	fill_pool(pool, &state);
+	for (uint64_t seed = 1; seed <= 8; seed++)
+		test_once(pool, seed);
+	test_fair(pool);
+	test_unasked(pool);
+	test_failure(pool);
+	test_lies(pool);
+	for (size_t i = 0; i < POOL; i++)
+		free(pool[i].p);
+	return 0;
+}
