@@ -5,11 +5,12 @@
 #include "cli/job.h"
 #include "cli/packing.h"
 #include "cli/text.h"
+#include "cli/whom.h"
 #include "engine/session.h"
 #include "image/check.h"
 #include "image/criu.h"
 #include "image/dump.h"
-#include "image/revive.h"
+#include "image/reunite.h"
 #include "image/tend.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -52,13 +53,10 @@ static int need_operands(const struct vv_args *args, size_t n, const char *usage
 	return args->n_operands >= n ? 0 : vv_err_set(VV_EINVAL, "image %s: something is missing; usage: varve image %s", args->operand[VERB], usage);
 }
 
-static int get_pid(const struct vv_args *args, pid_t *pid)
+/* What looks at one process is not for several of us. */
+static int be_alone(const struct vv_job *job)
 {
-	uint64_t n = 0;
-	int rc = vv_args_number(args, "pid", 1, INT32_MAX, &n);
-
-	*pid = (pid_t)n;
-	return rc;
+	return !job->world || job->world->size == 1 ? 0 : vv_err_set(VV_EINVAL, "image %s is for one process: start it without mpirun", job->args->operand[VERB]);
 }
 
 static int parse_memory(const struct vv_args *args, uint64_t *memory)
@@ -95,7 +93,7 @@ static int dump(struct vv_job *job, struct varve *v, struct vv_dump_options *opt
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "image", job->args->quiet);
+	vv_bar_init(&bar, "image", job->args->quiet || (job->world && job->world->rank));
 	opt->progress = bar.progress;
 	rc = vv_dump_run(v, opt, &r);
 	vv_bar_fini(&bar);
@@ -117,14 +115,17 @@ static int run_dump(struct vv_job *job)
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
 	};
+	struct vv_whom whom = { 0 };
 	struct vv_spec spec;
 	struct varve *v = NULL;
 	int rc = need_operands(args, REST, "dump --pid PID STORE LINEAGE");
 
 	if (rc == 0)
-		rc = get_pid(args, &opt.pid);
-	if (rc == 0 && !opt.pid)
-		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID");
+		rc = vv_whom_get(job, &whom);
+	if (rc == 0 && !whom.n)
+		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID, or --pid-file FILE");
+	opt.pid = whom.pid;
+	opt.n_pids = whom.n;
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
 	if (rc == 0)
@@ -136,9 +137,13 @@ static int run_dump(struct vv_job *job)
 	if (rc == 0)
 		rc = hand_on(job);
 	umask(S_IRWXG | S_IRWXO);
+	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
-		rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
-	return rc ? rc : close_session(v, dump(job, v, &opt));
+		rc = vv_job_open_session(job, args->operand[STORE], spec.lineage, &v);
+	if (rc == 0)
+		rc = close_session(v, dump(job, v, &opt));
+	vv_whom_fini(&whom);
+	return rc;
 }
 
 /* ---- restore ------------------------------------------------------------------------------------------------------- */
@@ -158,32 +163,107 @@ static int open_epoch(struct vv_job *job, struct vv_spec *spec, struct vv_lineag
 	return rc ? rc : vv_job_start_pool(job);
 }
 
-static int await(pid_t pid)
+/* The status of the first that did not end well. */
+static int await(const struct vv_reunite *r)
 {
-	int status;
+	int status, first = 0;
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return vv_err_sys(errno, "cannot wait for process %d", (int)pid);
-	return vv_child_code(status);
+	for (size_t i = 0; i < r->n_mine; i++) {
+		while (waitpid(r->mine[i], &status, 0) < 0)
+			if (errno != EINTR)
+				return vv_err_sys(errno, "cannot wait for process %d", (int)r->mine[i]);
+		first = first ? first : vv_child_code(status);
+	}
+	return first;
 }
 
 struct revived {
 	struct vv_job *job;
 	uint64_t epoch;
 	double start;
+	bool told;
 };
 
 static void say_runs(void *arg, pid_t pid)
 {
-	const struct revived *r = arg;
+	struct revived *r = arg;
 	struct vv_job *job = r->job;
 
+	r->told = true;
 	vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
 	if (job->args->quiet || job->args->json)
 		return;
 	vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, r->epoch);
 	vv_out_flush(&job->out);
+}
+
+static void tell_pids(struct vv_job *job, const struct vv_reunite *r, const struct revived *how)
+{
+	if (job->world && job->world->rank)
+		return;
+	vv_json_number(&job->json, "epoch", how->epoch);
+	vv_json_number(&job->json, "pid", (uint64_t)r->all[0]);
+	vv_json_real(&job->json, "seconds", vv_clock_s() - how->start);
+	vv_json_array(&job->json, "pids");
+	for (size_t i = 0; i < r->n_all; i++)
+		vv_json_number(&job->json, NULL, (uint64_t)r->all[i]);
+	vv_json_end(&job->json);
+	for (size_t i = 0; !how->told && !job->args->quiet && !job->args->json && i < r->n_all; i++)
+		vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)r->all[i], how->epoch);
+	vv_out_flush(&job->out);
+}
+
+static int restore_alone(struct vv_job *job, const struct vv_revive_options *opt, struct vv_reunite *out, uint64_t *epoch)
+{
+	struct vv_lineage lin;
+	struct vv_spec spec;
+	int rc = open_epoch(job, &spec, &lin, epoch);
+
+	return rc ? rc : vv_reunite_run(NULL, &lin, *epoch, job->pool, opt, out);
+}
+
+/* A store that is not here is made if another rank has it; but not if nobody has. */
+static int find_lineage(struct vv_job *job, struct vv_spec *spec)
+{
+	struct vv_lineage lin;
+	int rc = vv_spec_parse(job->args->operand[LINEAGE], VV_SPEC_EPOCH, spec);
+	uint64_t have;
+
+	if (rc == 0)
+		rc = hand_on(job);
+	rc = vv_world_agree(job->world, rc);
+	if (rc)
+		return rc;
+	rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, spec->lineage, false, &lin);
+	have = rc == 0;
+	vv_world_sum(job->world, &have, 1);
+	return vv_world_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
+}
+
+static int restore_together(struct vv_job *job, const struct vv_revive_options *opt, struct vv_reunite *out, uint64_t *epoch)
+{
+	struct vv_spec spec;
+	struct varve *v = NULL;
+	int rc = find_lineage(job, &spec);
+
+	umask(S_IRWXG | S_IRWXO);
+	if (rc == 0)
+		rc = vv_job_open_session(job, job->args->operand[STORE], spec.lineage, &v);
+	if (rc)
+		return rc;
+	*epoch = spec.first;
+	if (!*epoch)
+		rc = vv_reunite_newest(v, epoch);
+	if (rc == 0 && !*epoch)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
+	if (rc == 0)
+		rc = vv_session_pool(v);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0)
+		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);
+	return close_session(v, rc); /* before the processes are waited for: they may be saved again */
 }
 
 static int run_restore(struct vv_job *job)
@@ -198,26 +278,24 @@ static int run_restore(struct vv_job *job)
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
 	};
-	bool detach = vv_args_value(args, "detach");
-	struct vv_lineage lin;
-	struct vv_spec spec;
-	pid_t pid;
+	struct vv_reunite reunited = { 0 };
 	int rc = need_operands(args, REST, "restore STORE LINEAGE[@EPOCH]");
 
 	vv_revive_adopt();
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
+	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
-		rc = open_epoch(job, &spec, &lin, &revived.epoch);
+		rc = (job->world ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
 	if (rc == 0)
-		rc = vv_revive_run(&lin, revived.epoch, job->pool, &opt, &pid);
-	if (rc)
-		return rc;
-	vv_json_number(&job->json, "epoch", revived.epoch);
-	vv_json_number(&job->json, "pid", (uint64_t)pid);
-	vv_json_real(&job->json, "seconds", vv_clock_s() - revived.start);
-	vv_out_flush(&job->out);
-	return detach ? 0 : await(pid);
+		tell_pids(job, &reunited, &revived);
+	if (rc == 0 && !vv_args_value(args, "detach")) {
+		rc = await(&reunited);
+		if (job->world)
+			job->world->rest();
+	}
+	vv_reunite_fini(&reunited);
+	return rc;
 }
 
 /* ---- run ----------------------------------------------------------------------------------------------------------- */
@@ -280,6 +358,8 @@ static int run_run(struct vv_job *job)
 	int rc = need_operands(args, REST + 1, "run STORE LINEAGE -- COMMAND...");
 
 	if (rc == 0)
+		rc = be_alone(job);
+	if (rc == 0)
 		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
 	if (rc == 0)
 		rc = parse_run(args, &opt);
@@ -321,20 +401,25 @@ static void put_finding(void *arg, bool grave, const char *text)
 static int run_check(struct vv_job *job)
 {
 	struct vv_check c = { .arg = job, .tell = put_finding };
-	pid_t pid;
-	int rc = get_pid(job->args, &pid);
+	struct vv_whom whom = { 0 };
+	bool named;
+	int rc = be_alone(job);
 
 	vv_json_array(&job->json, "findings");
 	if (rc == 0)
+		rc = vv_whom_get(job, &whom);
+	named = whom.n;
+	if (rc == 0)
 		rc = vv_check_criu(&c);
-	if (rc == 0 && pid)
-		rc = vv_check_process(&c, pid);
+	for (size_t i = 0; rc == 0 && i < whom.n; i++)
+		rc = vv_check_process(&c, whom.pid[i]);
+	vv_whom_fini(&whom);
 	if (rc)
 		return rc;
 	vv_json_end(&job->json);
 	vv_json_number(&job->json, "grave", c.grave);
 	if (!job->args->json && !job->args->quiet && !c.grave)
-		vv_out_printf(&job->out, "%s\n", pid ? "nothing was found that could not be saved" : "processes can be saved and restored here");
+		vv_out_printf(&job->out, "%s\n", named ? "nothing was found that could not be saved" : "processes can be saved and restored here");
 	return c.grave ? 1 : 0;
 }
 
@@ -354,7 +439,8 @@ static int run(struct vv_job *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "pid", 'p', "PID", "dump, check: the process; all below it belongs to it" },
+	{ "pid", 'p', "PID", "dump, check: the process, and all below it; several: PID,PID,... (mpirun: one per rank)" },
+	{ "pid-file", 0, "FILE", "the same, from a file of numbers; %r in its name is the rank's number" },
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
 	{ "shell-job", 0, NULL, "dump, restore: it is part of a shell's session or has a terminal" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
@@ -382,7 +468,10 @@ const struct vv_cmd vv_cmd_image = {
 		"  varve image dump --pid PID STORE LINEAGE [-- WORD...]      saves it; words are for criu's command line\n"
 		"  varve image restore STORE LINEAGE[@EPOCH] [-- WORD...]     brings it back, and waits for its end\n"
 		"  varve image run STORE LINEAGE -- COMMAND...                starts it, saves it, brings it back when it dies\n"
-		"  varve image check [--pid PID]                              says what could not be saved (exit 1)",
+		"  varve image check [--pid PID]                              says what could not be saved (exit 1)\n"
+		"\n"
+		"Several processes are one epoch. By mpirun each rank saves and restores its own (--pid-file).",
 	.option = options,
+	.many = true,
 	.run = run,
 };

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/options.h"
+#include "engine/session.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,14 @@ int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out
 int vv_job_open_store(struct vv_job *job)
 {
 	return vv_job_open_other(job, job->args->operand[0], &job->store);
+}
+
+int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out)
+{
+	struct varve_comm plug;
+	int rc = job->world ? job->world->plug(varve_timeout(NULL), &plug) : 0;
+
+	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, NULL, out);
 }
 
 int vv_job_start_pool(struct vv_job *job)

@@ -30,6 +30,8 @@ void vv_job_fini(struct vv_job *job);
 int vv_job_open_store(struct vv_job *job);
 /* Another one, the caller's to close. */
 int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out);
+/* To lay epochs down: of all ranks, if there are several. The settings have been handed on. */
+int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out);
 int vv_job_start_pool(struct vv_job *job);
 /* A session sets its own options up: those of the command line reach it by the environment. */
 int vv_job_hand_on_settings(const struct vv_job *job);

@@ -55,15 +55,6 @@ int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double s
 	return job->args->quiet ? 0 : say(&job->out, r, seconds);
 }
 
-static int open_session(struct vv_job *job, const char *lineage, struct varve **out)
-{
-	const char *store = job->args->operand[0];
-	struct varve_comm plug;
-	int rc = job->world ? job->world->plug(varve_timeout(NULL), &plug) : 0;
-
-	return rc ? rc : vv_session_open(job->world ? &plug : NULL, store, lineage, NULL, out);
-}
-
 static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
 {
 	struct vv_pack_options with = *opt;
@@ -90,7 +81,7 @@ int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_file
 {
 	struct vv_err_state error;
 	struct varve *v = NULL;
-	int rc = open_session(job, lineage, &v), closed;
+	int rc = vv_job_open_session(job, job->args->operand[0], lineage, &v), closed;
 
 	if (rc)
 		return rc;

@@ -9,14 +9,17 @@
 
 int vv_world_agree(const struct vv_world *w, int code)
 {
-	int worst = w ? w->worst(code < 0 ? code : 0) : code, first = code;
+	int first = w ? w->lowest(code < 0 ? (int)w->rank - (int)w->size : 0) : 0; /* below 0: that of the lowest rank that failed */
+	struct vv_err_state error;
+	uint32_t who;
 
-	if (!w || worst == 0)
+	if (first >= 0)
 		return code;
-	w->share(&first, sizeof(first));
-	if (code < 0 && first >= 0)
-		fprintf(stderr, "varve: rank %u: %s\n", w->rank, vv_err_last());
-	return code < 0 ? code : vv_err_set(VV_EPEER, "another rank failed");
+	who = (uint32_t)(first + (int)w->size);
+	vv_err_save(code, &error);
+	w->share(&error, sizeof(error), who);
+	error.message[sizeof(error.message) - 1] = '\0';
+	return who == w->rank ? code : vv_err_set(error.code < 0 ? error.code : VV_EPEER, "rank %u: %s", who, error.message);
 }
 
 int vv_world_share(const struct vv_world *w, struct vv_buf *b)
@@ -26,7 +29,7 @@ int vv_world_share(const struct vv_world *w, struct vv_buf *b)
 
 	if (!w || rc)
 		return rc;
-	w->share(&n, sizeof(n));
+	w->share(&n, sizeof(n), 0);
 	if (w->rank) {
 		b->n = 0;
 		rc = vv_buf_room(b, (size_t)n) ? 0 : VV_ENOMEM;
@@ -34,7 +37,7 @@ int vv_world_share(const struct vv_world *w, struct vv_buf *b)
 	}
 	rc = vv_world_agree(w, rc);
 	if (rc == 0)
-		w->share(b->p, (size_t)n);
+		w->share(b->p, (size_t)n, 0);
 	return rc;
 }
 

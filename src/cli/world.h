@@ -9,14 +9,15 @@
 struct vv_world { /* all ranks make the same calls in the same order */
 	uint32_t rank, size;
 	int (*plug)(double patience, struct varve_comm *out); /* for a session over all of them */
-	int (*worst)(int code);             /* the lowest of all ranks' */
+	int (*lowest)(int number);          /* of all ranks' */
 	void (*sum)(uint64_t *v, size_t n); /* over all ranks, in place */
-	void (*share)(void *p, size_t n);   /* rank 0's bytes become everybody's */
+	void (*share)(void *p, size_t n, uint32_t from); /* that rank's bytes become everybody's */
+	void (*rest)(void);                 /* until all have come, and leaves the processor to others meanwhile */
 };
 
 /* For what follows, NULL is a world of one. */
 
-/* What failed on one rank has failed on all. If rank 0 is well, those that are not say why. */
+/* What failed on one rank has failed on all, for the reason of the lowest that did. */
 int vv_world_agree(const struct vv_world *w, int code);
 /* Rank 0's buffer becomes everybody's. */
 int vv_world_share(const struct vv_world *w, struct vv_buf *b);

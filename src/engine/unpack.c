@@ -23,37 +23,61 @@ void vv_unpack_close(struct vv_unpack *u)
 	*u = (struct vv_unpack){ 0 };
 }
 
-static int read_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table_region *r, struct vv_manifest *out)
-{
-	struct vv_want want = { &r->runs, 0, r->shape.len, NULL, NULL };
-	int rc;
+struct here {
+	const struct vv_lineage *lin;
+	struct vv_pool *pool;
+};
 
-	if (r->shape.len > MANIFEST_MOST)
-		return vv_err_set(VV_EDAMAGED, "list of files: %" PRIu64 " bytes are too many", r->shape.len);
-	want.to = vv_mem_new((size_t)r->shape.len, 1);
-	if (!want.to)
-		return VV_ENOMEM;
-	rc = vv_restore_read(lin, pool, &want, 1);
+static int read_here(void *arg, int rc, const struct vv_want *want, size_t n)
+{
+	const struct here *h = arg;
+
+	return rc ? rc : vv_restore_read(h->lin, h->pool, want, n);
+}
+
+/* r: NULL if rc says why. */
+static int read_manifest(const struct vv_unpack_reader *from, int rc, const struct vv_table_region *r, struct vv_manifest *out)
+{
+	struct vv_want want = { 0 };
+
+	if (rc == 0 && r->shape.len > MANIFEST_MOST)
+		rc = vv_err_set(VV_EDAMAGED, "list of files: %" PRIu64 " bytes are too many", r->shape.len);
+	if (rc == 0) {
+		want = (struct vv_want){ &r->runs, 0, r->shape.len, vv_mem_new((size_t)r->shape.len, 1), NULL };
+		rc = want.to ? 0 : VV_ENOMEM;
+	}
+	rc = from->read(from->arg, rc, &want, rc == 0);
 	if (rc == 0)
 		rc = vv_manifest_get(out, want.to, (size_t)want.len);
 	vv_mem_free(want.to);
 	return rc;
 }
 
-int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, struct vv_manifest *out, bool *has)
+static int not_files(const struct vv_lineage *lin, uint64_t epoch)
+{
+	return vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' was not packed from files ('varve show' lists its regions, 'varve extract' takes "
+			  "one out)", epoch, lin->name);
+}
+
+static int take_manifest(const struct vv_lineage *lin, const struct vv_unpack_reader *from, const struct vv_table *t, struct vv_manifest *out)
 {
 	size_t list = vv_table_find(t, VV_MANIFEST_REGION);
-	int rc;
+	int rc = list < t->n ? 0 : not_files(lin, t->epoch);
 
-	*has = list < t->n;
-	if (!*has)
-		return 0;
-	rc = read_manifest(lin, pool, &t->region[list], out);
+	rc = read_manifest(from, rc, rc ? NULL : &t->region[list], out);
 	for (size_t i = 0; rc == 0 && i < out->n_files; i++)
 		if (out->file[i].region >= t->n || out->file[i].region == list)
 			rc = vv_err_set(VV_EDAMAGED, "list of files: '%s' is said to be region %" PRIu32 ", which is none", out->file[i].name,
 					out->file[i].region);
 	return rc == VV_EDAMAGED ? vv_err_context(rc, "epoch %" PRIu64 " of lineage '%s', rank %" PRIu32, t->epoch, lin->name, t->rank) : rc;
+}
+
+int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, struct vv_manifest *out, bool *has)
+{
+	struct here here = { lin, pool };
+
+	*has = vv_table_find(t, VV_MANIFEST_REGION) < t->n;
+	return *has ? take_manifest(lin, &(struct vv_unpack_reader){ &here, read_here }, t, out) : 0;
 }
 
 /* As if '/' were the lowest of all letters: what is below a folder comes right behind a file of the folder's name. */
@@ -128,8 +152,7 @@ int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool 
 		r->first = u.n_files;
 		u.n_files += r->manifest.n_files;
 		if (rc == 0 && !has && u.n_ranks == 0)
-			rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' was not packed from files ('varve show' lists its regions, "
-					"'varve extract' takes one out)", epoch, lin->name);
+			rc = not_files(lin, epoch);
 	}
 	vv_commit_fini(&c);
 	if (rc == 0)
@@ -139,6 +162,39 @@ int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool 
 	else
 		*out = u;
 	return rc;
+}
+
+int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out)
+{
+	struct vv_unpack u = { .lineage = lin, .epoch = t->epoch };
+	struct vv_manifest m = { 0 };
+	int rc = take_manifest(lin, from, t, &m);
+
+	u.rank = vv_mem_new(1, sizeof(*u.rank));
+	if (!u.rank) {
+		vv_manifest_fini(&m);
+		vv_table_fini(t);
+		return rc ? rc : VV_ENOMEM;
+	}
+	u.rank[u.n_ranks++] = (struct vv_unpack_rank){ .table = *t, .manifest = m };
+	*t = (struct vv_table){ 0 };
+	u.n_files = m.n_files;
+	if (rc == 0)
+		rc = sort_names(&u);
+	if (rc)
+		vv_unpack_close(&u);
+	else
+		*out = u;
+	return rc;
+}
+
+int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_pool *pool, struct vv_unpack *out)
+{
+	struct here here = { lin, pool };
+	struct vv_table t = { 0 };
+	int rc = vv_table_load_on(lin, pool, epoch, rank, &t);
+
+	return rc ? rc : vv_unpack_take(lin, &t, &(struct vv_unpack_reader){ &here, read_here }, out);
 }
 
 /* The last rank whose first file is not behind i, and which has any. */

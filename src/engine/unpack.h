@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/progress.h"
 #include "core/manifest.h"
+#include "engine/restore.h"
 #include "engine/table.h"
 #include <stdatomic.h>
 
@@ -29,7 +30,17 @@ int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const
 
 /* VV_EINVAL: the epoch was not packed from files. */
 int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
+/* The files of one of its ranks alone. */
+int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_pool *pool, struct vv_unpack *out);
 void vv_unpack_close(struct vv_unpack *u);
+
+struct vv_unpack_reader { /* of bytes that lie elsewhere, too: engine/fetch.h */
+	void *arg;
+	int (*read)(void *arg, int rc, const struct vv_want *want, size_t n); /* rc: what became of this rank so far; it is called nevertheless */
+};
+
+/* The files of a rank whose table was found elsewhere; the reader is called once. The table goes, whatever comes of it. */
+int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out);
 
 struct vv_unpack_file {
 	const struct vv_manifest_file *file;

@@ -1,8 +1,12 @@
 #include "image/dump.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/wire.h"
 #include "engine/policy.h"
+#include "engine/ranks.h"
+#include "engine/session.h"
 #include "image/capture.h"
+#include "image/group.h"
 #include "image/tree.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,18 +51,15 @@ static double frozen_time(const struct vv_criu *c)
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
 
-static int measure(pid_t pid, uint64_t *memory)
+static int look(pid_t pid, struct vv_tree *t)
 {
-	struct vv_tree t = { 0 };
-	int rc = vv_tree_list(pid, &t);
+	int rc = vv_tree_list(pid, t);
 
 	if (rc == 0 && vv_tree_is_zombie(pid))
 		rc = vv_err_set(VV_ENOENT, "process %d has ended, and only its parent has not heard of it yet", (int)pid);
-	for (size_t i = 0; rc == 0 && i < t.n; i++)
-		if (t.pid[i] == getpid())
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		if (t->pid[i] == getpid())
 			rc = vv_err_set(VV_EINVAL, "process %d is this command's own, or above it: it cannot save itself", (int)pid);
-	*memory = vv_tree_memory(&t);
-	vv_tree_fini(&t);
 	return rc;
 }
 
@@ -66,68 +67,137 @@ int vv_dump_check(const struct vv_dump_options *opt)
 {
 	struct vv_criu_version version;
 	struct vv_policy policy;
-	uint64_t memory;
-	int rc = measure(opt->pid, &memory);
+	int rc = 0;
 
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
+		struct vv_tree t = { 0 };
+
+		rc = look(opt->pid[i], &t);
+		vv_tree_fini(&t);
+	}
 	if (rc == 0)
 		rc = vv_policy_init(&policy, opt->segments);
 	return rc ? rc : vv_criu_version(&version);
 }
 
-static int dump(struct varve *v, struct vv_capture *c, const struct vv_dump_options *opt, struct vv_pack_report *out)
-{
-	struct vv_pack_options pack = {
-		.scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .inflow = &c->inflow, .progress = opt->progress
-	};
-	struct vv_err_state error;
-	int rc = vv_pack_run(v, NULL, 0, &pack, out);
+struct subject { /* a tree that is saved */
+	struct vv_criu criu;
+	struct vv_capture capture;
+	char pid[16], what[64];
+};
 
+static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt)
+{
+	struct vv_tree t = { 0 };
+	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running };
+	int rc = look(pid, &t);
+
+	how.expected = vv_tree_memory(&t);
+	how.memory = (opt->memory ? opt->memory : vv_mem_available() / 2) / opt->n_pids;
+	vv_tree_fini(&t);
+	snprintf(s->pid, sizeof(s->pid), "%d", (int)pid);
+	snprintf(s->what, sizeof(s->what), "cannot save process %s", s->pid);
 	if (rc == 0)
-		return vv_capture_conclude(c, true);
-	vv_err_save(rc, &error);
-	vv_capture_conclude(c, false);
-	return vv_err_restore(&error);
+		rc = vv_criu_open(&s->criu);
+	vv_criu_word(&s->criu, "-t");
+	vv_criu_word(&s->criu, s->pid);
+	if (opt->shell_job)
+		vv_criu_word(&s->criu, "--shell-job");
+	if (rc == 0)
+		rc = vv_capture_open(&s->capture, &s->criu, &how);
+	for (size_t i = 0; i < opt->n_extra; i++)
+		vv_criu_word(&s->criu, opt->extra[i]);
+	return rc;
 }
 
-static int run_criu(struct varve *v, struct vv_criu *criu, const struct vv_dump_options *opt, uint64_t expected, struct vv_dump_report *out)
+static int prepare_all(struct subject **out, const struct vv_dump_options *opt)
 {
-	char pid[16], what[64];
-	struct vv_capture_options how = {
-		.pid = opt->pid, .what = what, .leave_running = opt->leave_running, .expected = expected, .memory = opt->memory
-	};
-	struct vv_capture c;
-	int rc;
+	struct subject *s = vv_mem_new(opt->n_pids, sizeof(*s));
+	int rc = s ? 0 : VV_ENOMEM;
 
-	snprintf(pid, sizeof(pid), "%d", (int)opt->pid);
-	snprintf(what, sizeof(what), "cannot save process %s", pid);
-	vv_criu_word(criu, "-t");
-	vv_criu_word(criu, pid);
-	if (opt->shell_job)
-		vv_criu_word(criu, "--shell-job");
-	rc = vv_capture_open(&c, criu, &how);
-	for (size_t i = 0; i < opt->n_extra; i++)
-		vv_criu_word(criu, opt->extra[i]);
+	for (size_t i = 0; s && i < opt->n_pids; i++) {
+		s[i].criu.pidfd = -1;
+		s[i].capture = (struct vv_capture){ .listening = -1, .connection = -1, .ready = { -1, -1 }, .go = { -1, -1 } };
+	}
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
+		rc = prepare(&s[i], opt->pid[i], opt);
+	*out = s;
+	return rc;
+}
+
+static void close_all(struct subject *s, size_t n)
+{
+	for (size_t i = 0; s && i < n; i++) {
+		vv_capture_close(&s[i].capture);
+		vv_criu_close(&s[i].criu);
+	}
+	vv_mem_free(s);
+}
+
+/* All of them end, if that is asked for, or none does. */
+static int conclude(struct subject *s, size_t n, int rc)
+{
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	for (size_t i = 0; i < n; i++) {
+		int ended = vv_capture_conclude(&s[i].capture, rc == 0);
+
+		if (ended && !error.code)
+			vv_err_save(ended, &error);
+	}
+	return error.code ? vv_err_restore(&error) : 0;
+}
+
+static int dump(struct varve *v, struct subject *s, const struct vv_group_place *place, const struct vv_dump_options *opt, struct vv_dump_report *out)
+{
+	const struct vv_inflow **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_inflow *));
+	struct vv_group_flow flow;
+	struct vv_pack_options pack = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .progress = opt->progress };
+	int rc = v->group ? vv_ranks_agree(v->group, v->group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
+		from[i] = &s[i].capture.inflow;
+	if (rc == 0) {
+		pack.inflow = vv_group_flow(&flow, from, opt->n_pids, place);
+		rc = vv_pack_run(v, NULL, 0, &pack, &out->pack);
+		vv_group_flow_fini(&flow);
+	}
+	rc = conclude(s, opt->n_pids, rc);
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
+		double seconds = frozen_time(&s[i].criu);
+
+		out->frozen_s = seconds > out->frozen_s ? seconds : out->frozen_s;
+	}
+	vv_mem_free(from);
+	return rc;
+}
+
+/* Of all ranks'; one of them may have failed to let its process go. */
+static int longest_frozen(struct vv_ranks *g, int rc, double *seconds)
+{
+	uint64_t us = (uint64_t)(*seconds * 1e6);
+
+	rc = vv_ranks_agree(g, g->comm, rc);
 	if (rc == 0)
-		rc = dump(v, &c, opt, &out->pack);
-	vv_capture_close(&c);
-	if (rc == 0)
-		out->frozen_s = frozen_time(criu);
-	vv_criu_close(criu); /* its words are ours */
+		rc = vv_comm_allreduce(g->comm, &us, 1, VARVE_MAX);
+	*seconds = (double)us / 1e6;
 	return rc;
 }
 
 int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out)
 {
-	struct vv_criu criu = { .pidfd = -1 };
-	uint64_t expected = 0;
-	int rc = measure(opt->pid, &expected);
+	struct subject *s = NULL;
+	struct vv_group_place place = { 0 };
+	int rc = prepare_all(&s, opt);
 
 	*out = (struct vv_dump_report){ 0 };
+	rc = vv_group_meet(v, rc, opt->pid, opt->n_pids, &place);
 	if (rc == 0)
-		rc = vv_criu_open(&criu);
-	if (rc == 0)
-		rc = run_criu(v, &criu, opt, expected, out);
-	vv_criu_close(&criu);
+		rc = dump(v, s, &place, opt, out);
+	if (v->group)
+		rc = longest_frozen(v->group, rc, &out->frozen_s);
+	close_all(s, opt->n_pids);
 	return rc;
 }
 

@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 struct vv_dump_options {
-	pid_t pid;
+	const pid_t *pid;
+	size_t n_pids;
 	bool leave_running; /* else it ends, once the epoch is durable */
 	bool shell_job;     /* it belongs to a shell's session, or has its terminal */
 	uint64_t memory;      /* for its pages, while it stands still; 0: half of what is free */

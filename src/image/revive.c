@@ -16,7 +16,7 @@ void vv_revive_adopt(void)
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-static int read_pid(const struct vv_criu *c, pid_t *pid)
+int vv_revive_pid(const struct vv_criu *c, pid_t *pid)
 {
 	char path[VV_CRIU_FOLDER + sizeof(pid_name) + 1];
 	int n = 0;
@@ -41,14 +41,11 @@ static int serve(struct vv_serve *s, struct vv_lazy *l, const struct vv_criu *c,
 		rc = vv_serve_await_numbers(s);
 	if (rc == 0 && l)
 		rc = vv_lazy_start(l);
-	return rc ? rc : vv_serve_run(s, c);
+	return rc ? rc : vv_serve_run(s, c, NULL);
 }
 
-static int run(struct vv_serve *s, struct vv_lazy *l, struct vv_criu *c, const struct vv_revive_options *opt, const char *what)
+int vv_revive_start(struct vv_criu *c, const struct vv_revive_options *opt)
 {
-	struct vv_err_state error;
-	int rc, ended;
-
 	vv_criu_word(c, "-d");
 	vv_criu_word(c, "--pidfile");
 	vv_criu_word(c, pid_name);
@@ -56,7 +53,14 @@ static int run(struct vv_serve *s, struct vv_lazy *l, struct vv_criu *c, const s
 		vv_criu_word(c, "--shell-job");
 	for (size_t i = 0; i < opt->n_extra; i++)
 		vv_criu_word(c, opt->extra[i]);
-	rc = vv_criu_start(c, "restore", opt->shell_job);
+	return vv_criu_start(c, "restore", opt->shell_job);
+}
+
+static int run(struct vv_serve *s, struct vv_lazy *l, struct vv_criu *c, const struct vv_revive_options *opt, const char *what)
+{
+	struct vv_err_state error;
+	int rc = vv_revive_start(c, opt), ended;
+
 	if (rc)
 		return rc;
 	rc = serve(s, l, c, opt->lazy);
@@ -86,7 +90,7 @@ int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *
 	if (rc == 0)
 		rc = run(&s, l, &c, opt, what);
 	if (rc == 0)
-		rc = read_pid(&c, pid);
+		rc = vv_revive_pid(&c, pid);
 	if (rc == 0 && opt->runs)
 		opt->runs(opt->arg, *pid);
 	if (rc == 0 && l)

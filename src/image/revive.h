@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 #include "engine/catalog.h"
+#include "image/criu.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -21,5 +22,9 @@ struct vv_revive_options {
  * the system. This process has no other children that matter: after a failure all of them end. */
 int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt, pid_t *pid);
 void vv_revive_adopt(void);
+
+/* Parts of it, for several that come back together (image/group.h): criu is started; and, when it has ended, says whom it brought back. */
+int vv_revive_start(struct vv_criu *c, const struct vv_revive_options *opt);
+int vv_revive_pid(const struct vv_criu *c, pid_t *pid);
 
 #endif

@@ -38,7 +38,7 @@ struct vv_serve_pipe {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t free_memory(void)
+uint64_t vv_serve_memory(void)
 {
 	unsigned long long kib = 0;
 	char line[128];
@@ -48,7 +48,7 @@ static uint64_t free_memory(void)
 		(void)!sscanf(line, "MemAvailable: %llu", &kib);
 	if (f)
 		fclose(f);
-	return (uint64_t)kib << 10;
+	return (uint64_t)kib << 9;
 }
 
 static uint64_t length_of(const struct vv_serve *s, size_t file)
@@ -66,38 +66,101 @@ int vv_serve_refuse(const struct vv_serve *s, int rc)
 	return rc == VV_EDAMAGED ? vv_err_context(rc, "nothing was restored, because epoch %" PRIu64 " is damaged", s->files.epoch) : rc;
 }
 
+/* At first criu gets all of each. */
+static int make_parts(struct vv_serve *s)
+{
+	int rc = 0;
+
+	s->parts = vv_mem_new(s->files.n_files, sizeof(*s->parts));
+	if (!s->parts)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++) {
+		rc = vv_mem_room(&s->parts[i].v, 0, &s->parts[i].cap, sizeof(*s->parts[i].v));
+		if (rc == 0 && length_of(s, i))
+			s->parts[i].v[s->parts[i].n++] = (struct vv_serve_part){ 0, length_of(s, i) };
+	}
+	return rc;
+}
+
 static int open_desk(struct vv_serve *s, struct vv_pool *pool, uint64_t memory)
 {
 	size_t n = s->files.n_files;
 	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
 	int rc = runs ? 0 : VV_ENOMEM;
 
-	s->parts = rc ? NULL : vv_mem_new(n, sizeof(*s->parts));
-	rc = rc ? rc : s->parts ? 0 : VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < n; i++) {
+	for (size_t i = 0; rc == 0 && i < n; i++)
 		runs[i] = &vv_unpack_at(&s->files, i).region->runs;
-		rc = vv_mem_room(&s->parts[i].v, 0, &s->parts[i].cap, sizeof(*s->parts[i].v));
-		if (rc == 0 && length_of(s, i))
-			s->parts[i].v[s->parts[i].n++] = (struct vv_serve_part){ 0, length_of(s, i) };
-	}
 	if (rc == 0)
-		rc = vv_desk_open(s->files.lineage, pool, runs, n, memory ? memory : free_memory() / 2, &s->desk);
+		rc = vv_desk_open(s->files.lineage, pool, runs, n, memory, &s->desk);
 	vv_mem_free(runs);
 	return rc;
 }
 
+static bool is_image(const struct vv_unpack *u)
+{
+	return u->n_files && strcmp(vv_unpack_at(u, 0).file->format, "criu") == 0;
+}
+
+static int make_room(struct vv_serve *s, uint64_t memory, struct vv_want *want)
+{
+	uint64_t bytes = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->files.n_files; i++)
+		bytes += length_of(s, i);
+	if (bytes > memory)
+		return vv_err_set(VV_ENOMEM, "the images are %" PRIu64 " bytes, and %" PRIu64 " of memory may be used (--memory), but what other ranks' stores hold "
+				  "is read only once: copy the stores into one, and restore from that", bytes, memory);
+	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++) {
+		struct vv_unpack_file f = vv_unpack_at(&s->files, i);
+		size_t len = (size_t)f.region->shape.len;
+
+		s->held[i] = len ? vv_mem_map_wide(len) : NULL;
+		want[i] = (struct vv_want){ &f.region->runs, 0, len, s->held[i], f.file->name };
+		rc = len && !s->held[i] ? VV_ENOMEM : 0;
+	}
+	return rc;
+}
+
+/* All of it into memory, from wherever it lies. */
+static int read_all(struct vv_serve *s, int rc, uint64_t memory, const struct vv_unpack_reader *from)
+{
+	struct vv_want *want = vv_mem_new(s->files.n_files, sizeof(*want));
+
+	s->held = vv_mem_new(s->files.n_files, sizeof(*s->held));
+	if (rc == 0)
+		rc = want && s->held ? make_room(s, memory, want) : VV_ENOMEM;
+	rc = from->read(from->arg, rc, want, rc ? 0 : s->files.n_files);
+	vv_mem_free(want);
+	return rc;
+}
+
+int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from)
+{
+	*s = (struct vv_serve){ .files = *files, .folder = "", .listening = -1, .connection = -1 };
+	*files = (struct vv_unpack){ 0 };
+	memory = memory ? memory : vv_serve_memory();
+	if (rc == 0 && !is_image(&s->files))
+		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' is not the image of a process ('varve unpack' gives its files back)", s->files.epoch,
+				s->files.lineage->name);
+	if (rc == 0)
+		rc = make_parts(s);
+	if (from)
+		rc = read_all(s, rc, memory, from);
+	else if (rc == 0)
+		rc = open_desk(s, pool, memory);
+	return vv_serve_refuse(s, rc);
+}
+
 int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory)
 {
-	int rc;
+	struct vv_unpack files = { 0 };
+	int rc = vv_unpack_open(lin, epoch, pool, &files);
 
-	*s = (struct vv_serve){ .listening = -1, .connection = -1 };
-	rc = vv_unpack_open(lin, epoch, pool, &s->files);
-	if (rc)
-		return rc;
-	if (s->files.n_files == 0 || strcmp(vv_unpack_at(&s->files, 0).file->format, "criu") != 0)
-		return vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' is not the image of a process ('varve unpack' gives its files back)", epoch,
-				  lin->name);
-	return vv_serve_refuse(s, open_desk(s, pool, memory));
+	if (rc == 0 && is_image(&files) && strchr(vv_unpack_at(&files, 0).file->name, '/'))
+		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' holds a group of processes: 'varve image restore' brings all of them back", epoch,
+				lin->name);
+	return vv_serve_open_files(s, rc, &files, pool, memory, NULL);
 }
 
 int vv_serve_check(struct vv_serve *s, bool all)
@@ -105,6 +168,8 @@ int vv_serve_check(struct vv_serve *s, bool all)
 	size_t file = s->files.n_files;
 	int rc;
 
+	if (!s->desk) /* it was, when it was read */
+		return 0;
 	for (size_t i = 0; all && i < s->files.n_files; i++)
 		vv_desk_want(s->desk, i, 0, length_of(s, i));
 	for (size_t i = 0; i < s->files.n_files; i++)
@@ -117,13 +182,28 @@ int vv_serve_check(struct vv_serve *s, bool all)
 	return vv_serve_refuse(s, rc);
 }
 
+/* By the name that criu knows, which has no folder. */
 size_t vv_serve_find(const struct vv_serve *s, const char *name)
 {
-	size_t i = 0;
+	size_t i = 0, skip = strlen(s->folder);
 
-	while (i < s->files.n_files && strcmp(name_of(s, i), name) != 0)
+	while (i < s->files.n_files && (strncmp(name_of(s, i), s->folder, skip) != 0 || strcmp(name_of(s, i) + skip, name) != 0))
 		i++;
 	return i;
+}
+
+static int take(struct vv_serve *s, size_t file, uint64_t at, struct vv_desk_piece *out)
+{
+	if (s->desk)
+		return vv_desk_take(s->desk, file, at, true, out);
+	*out = (struct vv_desk_piece){ .bytes = s->held[file] + at, .len = (size_t)(length_of(s, file) - at) };
+	return 0;
+}
+
+static void give(struct vv_serve *s, const struct vv_desk_piece *piece, size_t read, bool borrowed)
+{
+	if (s->desk)
+		vv_desk_give(s->desk, piece, read, borrowed);
 }
 
 int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
@@ -140,12 +220,12 @@ int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
 	for (uint64_t at = 0; rc == 0 && at < len;) {
 		struct vv_desk_piece p;
 
-		rc = vv_desk_take(s->desk, file, at, true, &p);
+		rc = take(s, file, at, &p);
 		if (rc)
 			break;
 		memcpy(bytes + at, p.bytes, p.len);
 		at += p.len;
-		vv_desk_give(s->desk, &p, 0, false);
+		give(s, &p, 0, false);
 	}
 	if (rc) {
 		vv_mem_free(bytes);
@@ -214,7 +294,7 @@ static void unpin(struct vv_serve *s, struct vv_serve_pipe *p, bool all)
 	while (p->first < p->n && (all || p->pin[p->first].end + (uint64_t)unread <= p->sent)) {
 		const struct pin *x = &p->pin[p->first++];
 
-		vv_desk_give(s->desk, &x->piece, x->len, all);
+		give(s, &x->piece, x->len, all);
 	}
 	if (p->first == p->n)
 		p->first = p->n = 0;
@@ -245,7 +325,7 @@ static ssize_t hand_over(struct vv_serve *s, struct vv_serve_pipe *p, const stru
 	if (n > 0 && !copied)
 		p->pin[p->n++] = (struct pin){ *piece, (size_t)n, p->sent + (uint64_t)n };
 	else
-		vv_desk_give(s->desk, piece, n > 0 ? (size_t)n : 0, false);
+		give(s, piece, n > 0 ? (size_t)n : 0, false);
 	errno = err;
 	return n;
 }
@@ -258,8 +338,9 @@ static int write_piece(struct vv_serve *s, struct vv_serve_pipe *p, const struct
 	size_t len;
 	int rc;
 
-	vv_desk_ahead(s->desk, p->file, at, &p->told);
-	rc = vv_desk_take(s->desk, p->file, at, true, &piece);
+	if (s->desk)
+		vv_desk_ahead(s->desk, p->file, at, &p->told);
+	rc = take(s, p->file, at, &piece);
 	if (rc)
 		return vv_err_context(rc, "'%s'", name_of(s, p->file));
 	len = piece.len < left ? piece.len : (size_t)left;
@@ -298,9 +379,10 @@ static int write_some(struct vv_serve *s, size_t i)
 	return rc;
 }
 
-enum { SOCKET, CRIU, PIPES };
+enum { SOCKET, CRIU, HOOK, PIPES };
 
-static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes, bool *ended)
+/* 1: criu has ended, or stands at the hook. */
+static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes)
 {
 	int rc = 0;
 
@@ -313,33 +395,33 @@ static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes, 
 		rc = vv_streamer_accept(s->listening, &s->connection);
 		close(s->listening);
 		s->listening = -1;
-	} else if (poll[CRIU].revents) {
-		*ended = true;
+	} else if (rc == 0 && (poll[CRIU].revents || poll[HOOK].revents)) {
+		rc = 1;
 	}
 	return rc;
 }
 
-int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu)
+int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu, const struct vv_hook *hook)
 {
-	bool ended = false;
 	int rc = 0;
 
-	while (rc == 0 && !ended) {
+	while (rc == 0) {
 		struct pollfd *fds = vv_mem_new(PIPES + s->n_pipes, sizeof(*fds));
 
 		if (!fds)
 			return VV_ENOMEM;
 		fds[SOCKET] = (struct pollfd){ s->connection >= 0 ? s->connection : s->listening, POLLIN, 0 };
 		fds[CRIU] = (struct pollfd){ criu->pidfd, POLLIN, 0 };
+		fds[HOOK] = (struct pollfd){ hook ? hook->ready[0] : -1, POLLIN, 0 };
 		for (size_t i = 0; i < s->n_pipes; i++)
 			fds[PIPES + i] = (struct pollfd){ s->pipe[i].fd, POLLOUT, 0 };
 		if (poll(fds, PIPES + s->n_pipes, -1) >= 0)
-			rc = react(s, fds, s->n_pipes, &ended);
+			rc = react(s, fds, s->n_pipes);
 		else if (errno != EINTR)
 			rc = vv_err_sys(errno, "cannot wait for criu");
 		vv_mem_free(fds);
 	}
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 void vv_serve_hang_up(struct vv_serve *s)
@@ -359,6 +441,9 @@ void vv_serve_close(struct vv_serve *s)
 	vv_desk_close(s->desk);
 	for (size_t i = 0; s->parts && i < s->files.n_files; i++)
 		vv_mem_free(s->parts[i].v);
+	for (size_t i = 0; s->held && i < s->files.n_files; i++)
+		vv_mem_unmap(s->held[i], (size_t)length_of(s, i));
+	vv_mem_free(s->held);
 	vv_mem_free(s->pipe);
 	vv_mem_free(s->parts);
 	vv_unpack_close(&s->files);

@@ -5,7 +5,7 @@
 
 #include "engine/desk.h"
 #include "engine/unpack.h"
-#include "image/criu.h"
+#include "image/hook.h"
 
 struct vv_serve_part { /* of an image */
 	uint64_t at, len;
@@ -25,10 +25,18 @@ struct vv_serve {
 	struct vv_serve_pipe *pipe;   /* that criu reads from */
 	size_t n_pipes, pipes_cap;
 	int listening, connection;
+	const char *folder; /* of the tree that is served, with its slash; "": there is only one */
+	uint8_t **held;     /* images as a whole, where there is no desk: what lay elsewhere, too */
 };
+
+/* Half of the memory that is free. */
+uint64_t vv_serve_memory(void);
 
 /* memory: of decoded blocks; 0: half of what is free. */
 int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory);
+/* The same for files that may be of several trees, and are the server's then, unless rc says otherwise. from: NULL; or it is called once in any case, and
+ * everything is read and checked by it. */
+int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from);
 /* All that is stored of what criu gets, or of all images, is there, and whole. */
 int vv_serve_check(struct vv_serve *s, bool all);
 /* Says of damage that nothing was made of the epoch; any other code is returned as it is. */
@@ -40,8 +48,8 @@ int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n);
 /* Gives processes that have ended, and bore the numbers of these, a little time to be gone. */
 int vv_serve_await_numbers(struct vv_serve *s);
 int vv_serve_listen(struct vv_serve *s, const char *folder);
-/* Until criu, which was started, ends. */
-int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu);
+/* Until criu, which was started, ends, or stands at the hook; NULL: there is none. */
+int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu, const struct vv_hook *hook);
 /* The pipes and sockets are closed: criu, if it still runs, gets nothing more. What is stored can still be read. */
 void vv_serve_hang_up(struct vv_serve *s);
 void vv_serve_close(struct vv_serve *s);

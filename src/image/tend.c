@@ -77,7 +77,7 @@ static int revive(struct tend *t)
 
 static void checkpoint(struct tend *t)
 {
-	const struct vv_dump_options opt = { .pid = t->pid, .leave_running = true, .extra = t->opt->extra, .n_extra = t->opt->n_extra };
+	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .extra = t->opt->extra, .n_extra = t->opt->n_extra };
 	struct vv_dump_report r = { 0 };
 	double began = vv_clock_s();
 

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""The benchmark image.groups: 2, 4 and 8 processes of one parallel program as one epoch, against each of them alone. bench/run starts it.
+
+usage: image_groups.py --build DIR --dir DIR --mpiexec PROGRAM [--full] NAME...
+
+Two programs, each in three ways. In a tree one process starts the others, they talk through pipes, and one `varve image dump` saves all. Apart they are
+started one by one, and talk through memory that they share; then one command saves all of them, or, by ranks, `mpirun -n N varve image dump` each by a rank of
+its own. Alone is what the same processes take in stores of their own, or, for a tree, what one of one process takes. Bytes are those of the layers, metadata
+and all; `saved` is the part of what a further process would take alone that it does not take in the group. Every group is brought back once and must go on.
+
+stencil, in C: each process has a part of a field, smooth and ever changing, and a table of numbers that all of them have, both as large.
+search, in python3: each has the same dictionary of 30 000 entries, made by itself or, in a tree, inherited, and works on its part of it. Those that were
+started one by one have different addresses, and python's hashes are salted; "fixed" is without both (setarch -R, PYTHONHASHSEED=0).
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+NUMBERS = (2, 4, 8)
+AT_LEAST = 0.47  # S1: saved of two processes on two hosts
+STENCIL = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ROWS = 256, COLUMNS = 1024, TABLE = ROWS * COLUMNS };
+
+static int rank, ranks, from, to; /* the ring: pipes, or none */
+static volatile double *edge;     /* memory that all share: each leaves its last row there */
+static double field[2][ROWS + 1][COLUMNS], table[TABLE];
+static volatile uint32_t *report;
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static void exchange(double *mine, double *other)
+{
+	size_t n = COLUMNS * sizeof(double);
+
+	if (edge) {
+		memcpy((void *)(uintptr_t)(edge + (size_t)rank * COLUMNS), mine, n);
+		memcpy(other, (const void *)(uintptr_t)(edge + (size_t)((rank + ranks - 1) % ranks) * COLUMNS), n);
+	} else if (ranks > 1 && (write(to, mine, n) != (ssize_t)n || read(from, other, n) != (ssize_t)n)) {
+		exit(1);
+	}
+}
+
+static void work(void)
+{
+	for (size_t i = 0; i < TABLE; i++)
+		table[i] = 1 + (double)mix(i + 1) / 1e20;
+	for (int y = 1; y <= ROWS; y++)
+		for (int x = 0; x < COLUMNS; x++)
+			field[0][y][x] = 300 + 50.0 * (y + rank * ROWS) / ROWS + x * 0.01;
+	for (uint32_t step = 0;; step++) {
+		double(*now)[COLUMNS] = field[step % 2], (*then)[COLUMNS] = field[(step + 1) % 2];
+
+		exchange(now[ROWS], now[0]);
+		for (int y = 1; y < ROWS; y++)
+			for (int x = 1; x < COLUMNS - 1; x++)
+				then[y][x] = now[y][x] + 0.1 * table[y * COLUMNS + x] * (now[y - 1][x] + now[y + 1][x] + now[y][x - 1] + now[y][x + 1] - 4 * now[y][x]);
+		memcpy(then[ROWS], now[ROWS], sizeof(now[ROWS]));
+		report[rank] = step + 1;
+		usleep(30000);
+	}
+}
+
+static void *map(const char *path, size_t n)
+{
+	int fd = open(path, O_RDWR);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		exit(1);
+	close(fd);
+	return p;
+}
+
+/* RANK RANKS REPORT EDGES: one of several; RANK of RANKS = 0: a tree of so many */
+int main(int argc, char **argv)
+{
+	int pipes[8][2];
+
+	(void)argc;
+	rank = atoi(argv[1]);
+	ranks = atoi(argv[2]);
+	report = map(argv[3], 4096);
+	if (strcmp(argv[4], "tree") != 0) {
+		edge = map(argv[4], 8 * COLUMNS * sizeof(double));
+		work();
+	}
+	for (int i = 0; i < ranks; i++)
+		if (pipe(pipes[i]) != 0)
+			return 1;
+	for (rank = ranks - 1; rank > 0 && fork() != 0; rank--)
+		;
+	from = pipes[rank][0];
+	to = pipes[(rank + 1) % ranks][1];
+	work();
+}
+"""
+SEARCH = r"""
+import mmap, os, sys, time
+rank, ranks, tree = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4] == "tree"
+with open(sys.argv[3], "r+b") as f:
+    report = mmap.mmap(f.fileno(), 4096)
+words = {"entry%d" % i: [i, i * 2.5, "text of %d" % (i * 7919 % 30000)] for i in range(30000)}
+pipes = [os.pipe() for i in range(ranks)] if tree else []
+while tree and rank + 1 < ranks and os.fork() == 0:
+    rank += 1
+step = 0
+while True:
+    step += 1
+    for i in range(rank, 30000, ranks * 50):
+        words["entry%d" % ((i + step) % 30000)] = [step, step * 1.5, "found %d" % step]
+    if tree and ranks > 1:
+        os.write(pipes[(rank + 1) % ranks][1], b"%8d" % step)
+        os.read(pipes[rank][0], 8)
+    report[4 * rank:4 * rank + 4] = step.to_bytes(4, "little")
+    time.sleep(0.03)
+"""
+
+
+def say(*words):
+    print("bench:", *words, file=sys.stderr, flush=True)
+
+
+def die(message):
+    say(message)
+    sys.exit(2)
+
+
+def tell(case, metric, value, unit, at_least=None):
+    line = {"bench": "image.groups", "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
+    if at_least is not None:
+        line |= {"target": f">= {at_least:.4g}", "ok": value >= at_least}
+    print(json.dumps(line, separators=(",", ":")), flush=True)
+
+
+class Program:
+    """N processes of it, as a tree or apart."""
+
+    def __init__(self, place, words, n, tree):
+        self.n, self.tree = n, tree
+        self.report = place / "report"
+        self.report.write_bytes(bytes(4096))
+        (place / "edges").write_bytes(bytes(8 * 1024 * 8))
+        self.running = [subprocess.Popen([*words, str(i), str(n), str(self.report), "tree" if tree else str(place / "edges")], stdin=subprocess.DEVNULL,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) for i in range(1 if tree else n)]
+        self.pids = [p.pid for p in self.running]
+
+    def steps(self):
+        data = self.report.read_bytes()
+        return [int.from_bytes(data[4 * i:4 * i + 4], "little") for i in range(self.n)]
+
+    def go_on(self, steps):
+        before = self.steps()
+        end = time.time() + 60
+        while any(now < old + steps for now, old in zip(self.steps(), before)):
+            if time.time() > end:
+                die(f"the program does not go on: {before}, then {self.steps()}")
+            time.sleep(0.02)
+
+    def kill(self):
+        """With all that are below it; they may have been brought back, and are nobody's children then."""
+        for pid in self.pids:
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for p in self.running:
+            p.wait()
+        while any(self.lives(pid) for pid in self.pids):
+            time.sleep(0.02)
+
+    @staticmethod
+    def lives(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+
+class Bench:
+    def __init__(self, args):
+        self.varve = str(pathlib.Path(args.build) / "varve")
+        self.mpiexec = args.mpiexec.split()
+        self.place = pathlib.Path(args.dir)
+        self.wait = 100 if args.full else 30
+
+    def run(self, words):
+        got = subprocess.run([str(w) for w in words], capture_output=True, text=True)
+        if got.returncode:
+            die(f"'{' '.join(map(str, words))}' failed: {(got.stderr or got.stdout).strip()[-500:]}")
+        return got.stdout
+
+    def image(self, ranks, verb, *words):
+        return json.loads(self.run([*(self.mpiexec + ["-n", ranks] if ranks > 1 else []), self.varve, "--json", "image", verb, *words]))
+
+    def alone(self, pid):
+        """Bytes that one process takes in a store of its own."""
+        store = self.place / "alone"
+        shutil.rmtree(store, ignore_errors=True)
+        return self.image(1, "dump", "--leave-running", "--pid", pid, store, "a")["bytes_layer"]
+
+    def group(self, words, n, tree, ranks):
+        """(bytes in all, bytes of the image, those of each alone); the group is brought back."""
+        program = Program(self.place, words, n, tree)
+        store = self.place / "group"
+        shutil.rmtree(store, ignore_errors=True)
+        try:
+            program.go_on(self.wait)
+            each = [] if tree else [self.alone(pid) for pid in program.pids]
+            got = self.image(ranks, "dump", "--leave-running", "--pid", ",".join(map(str, program.pids)), store, "a")
+            program.go_on(3)
+            program.kill()
+            back = self.image(ranks, "restore", "-d", store, "a")
+            if back["pids"] != program.pids:
+                die(f"{back['pids']} came back, not {program.pids}")
+            program.go_on(3)
+        finally:
+            program.kill()
+        return got["bytes_layer"], got["bytes"], each
+
+    def measure(self, name, words, ways=("a tree", "one command", "ranks")):
+        one = self.group(words, 1, True, 1)[0]
+        for how in ways:
+            last = 0
+            for n in NUMBERS:
+                total, image, each = self.group(words, n, how == "a tree", n if how == "ranks" else 1)
+                each = each or [one] * n
+                case = f"{name}, {n}, {how}"
+                in_all = 1 - total / sum(each)
+                tell(case, "images", image, "bytes")
+                tell(case, "stored", total, "bytes")
+                tell(case, "stored alone", sum(each), "bytes")
+                tell(case, "saved of each further process", 1 - (total - each[0]) / sum(each[1:]), "share", at_least=AT_LEAST)
+                tell(case, "saved of all", in_all, "share", at_least=last if last else None)
+                last = in_all
+
+
+def main():
+    p = argparse.ArgumentParser(description="The benchmark image.groups; bench/run starts it.")
+    p.add_argument("names", nargs="+", choices=["image.groups"])
+    p.add_argument("--build", required=True)
+    p.add_argument("--dir", required=True)
+    p.add_argument("--mpiexec", required=True)
+    p.add_argument("--full", action="store_true", help="100 steps of the programs before they are saved, not 30")
+    p.add_argument("--size")
+    p.add_argument("--rounds")
+    p.add_argument("--data")
+    args = p.parse_args()
+    bench = Bench(args)
+    if subprocess.run([bench.varve, "image", "check"], capture_output=True).returncode:
+        die("processes cannot be saved here ('varve image check' says why)")
+    source = bench.place / "stencil.c"
+    source.write_text(STENCIL)
+    bench.run(["cc", "-O2", "-o", bench.place / "stencil", source])
+    (bench.place / "search.py").write_text(SEARCH)
+    bench.measure("stencil", [str(bench.place / "stencil")])
+    search = [sys.executable, str(bench.place / "search.py")]
+    bench.measure("search", search)
+    if shutil.which("setarch"):
+        bench.measure("search, fixed", ["setarch", "-R", "env", "PYTHONHASHSEED=0", *search], ("one command", "ranks"))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, subprocess.CalledProcessError) as e:
+        die(e)

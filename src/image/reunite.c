@@ -1,0 +1,370 @@
+/* Criu builds a tree and stands at a hook before its processes take a step. So all trees are built, one after another on each rank and on all ranks at
+ * once, and let go together when all ranks say so. */
+#include "image/reunite.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/fetch.h"
+#include "engine/foreign.h"
+#include "engine/mail.h"
+#include "image/serve.h"
+#include "image/tree.h"
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TREES_MOST = 1 << 22 }; /* the kernel has no more process numbers */
+
+struct tree {
+	struct vv_serve *images; /* of all trees that one rank saved */
+	char folder[16];         /* among them, with its slash; empty: there is only one */
+	uint32_t number;
+	struct vv_criu criu;
+	struct vv_hook hook;
+	pid_t pid;
+};
+
+struct reunion {
+	struct varve *v;      /* NULL: alone */
+	struct vv_ranks *g;   /* the same */
+	uint32_t rank, ranks; /* of those that restore */
+	const struct vv_lineage *lin;
+	uint64_t epoch;
+	uint32_t saved_by;       /* ranks */
+	struct vv_serve *images; /* of those whose trees are this rank's to bring back */
+	size_t n_images;
+	struct tree *tree;
+	size_t n_trees, trees_cap;
+	struct vv_unpack_reader apart;
+	char what[192];
+};
+
+static bool is_apart(const struct reunion *o)
+{
+	return o->g && o->g->split;
+}
+
+static int agree(const struct reunion *o, int rc)
+{
+	return o->g ? vv_ranks_agree(o->g, o->g->comm, rc) : rc;
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------------------------ */
+
+static int look_at_epoch(struct reunion *o)
+{
+	struct vv_commit c = { 0 };
+	int rc = is_apart(o) ? vv_ranks_spread_commit(o->v, o->epoch) : 0;
+
+	if (rc)
+		return rc;
+	rc = agree(o, vv_catalog_commit(o->lin, o->epoch, &c));
+	o->saved_by = c.n_ranks;
+	vv_commit_fini(&c);
+	if (rc == 0 && is_apart(o) && o->saved_by != o->ranks)
+		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was saved by %u rank%s, and these are %u with stores of their own: start as "
+				"many, or copy the stores into one", o->epoch, o->lin->name, o->saved_by, o->saved_by == 1 ? "" : "s", o->ranks);
+	return rc;
+}
+
+/* All ranks read together. */
+static int read_apart(void *arg, int rc, const struct vv_want *want, size_t n)
+{
+	bool *copied = vv_mem_new(n, sizeof(*copied));
+
+	rc = vv_fetch_read(arg, rc || copied ? rc : VV_ENOMEM, want, n, copied);
+	vv_mem_free(copied);
+	return rc;
+}
+
+static int open_apart(struct reunion *o, struct vv_pool *pool, uint64_t memory)
+{
+	struct vv_unpack files = { 0 };
+	struct vv_table t = { 0 };
+	int rc = vv_foreign_table(o->v, 0, o->epoch, &t);
+
+	if (rc)
+		return rc;
+	o->apart = (struct vv_unpack_reader){ o->v, read_apart };
+	rc = vv_unpack_take(o->lin, &t, &o->apart, &files);
+	o->n_images = 1;
+	return vv_serve_open_files(&o->images[0], rc, &files, pool, memory, &o->apart);
+}
+
+static int open_here(struct reunion *o, size_t n, struct vv_pool *pool, uint64_t memory)
+{
+	int rc = 0;
+
+	while (rc == 0 && o->n_images < n) {
+		struct vv_unpack files = { 0 };
+
+		rc = vv_unpack_open_rank(o->lin, o->epoch, o->rank + (uint32_t)o->n_images * o->ranks, pool, &files);
+		rc = vv_serve_open_files(&o->images[o->n_images++], rc, &files, pool, memory, NULL);
+		if (rc == 0)
+			rc = vv_serve_check(&o->images[o->n_images - 1], true);
+	}
+	return rc;
+}
+
+/* Of what may be used on this host. */
+static uint64_t share_of(const struct reunion *o, uint64_t memory, size_t n)
+{
+	uint64_t sharing = 1;
+
+	for (uint32_t r = 0; o->g && r < o->g->size; r++)
+		sharing += r != o->g->rank && o->g->host[r] == o->g->host[o->g->rank];
+	memory = memory ? memory : vv_serve_memory() / sharing;
+	return memory / n ? memory / n : 1;
+}
+
+static int open_images(struct reunion *o, struct vv_pool *pool, uint64_t memory)
+{
+	size_t n = o->saved_by > o->rank ? (o->saved_by - o->rank + o->ranks - 1) / o->ranks : 0;
+	int rc;
+
+	o->images = vv_mem_new(n, sizeof(*o->images));
+	rc = agree(o, o->images ? 0 : VV_ENOMEM);
+	if (rc)
+		return rc;
+	memory = share_of(o, memory, n ? n : 1);
+	return is_apart(o) ? open_apart(o, pool, memory) : open_here(o, n, pool, memory);
+}
+
+/* ---- trees ------------------------------------------------------------------------------------------------------------------- */
+
+static int add_tree(struct reunion *o, struct vv_serve *images, const char *name)
+{
+	const char *slash = strchr(name, '/');
+	size_t len = slash ? (size_t)(slash - name) + 1 : 0;
+	struct tree *t;
+
+	if (len >= sizeof(t->folder) || (len && strspn(name, "0123456789") != len - 1) || (len && (len == 1 || strtoul(name, NULL, 10) >= TREES_MOST)))
+		return vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of lineage '%s' has an image '%s', which is no process's", o->epoch, o->lin->name, name);
+	if (vv_mem_room(&o->tree, o->n_trees, &o->trees_cap, sizeof(*o->tree)) < 0)
+		return VV_ENOMEM;
+	t = &o->tree[o->n_trees++];
+	*t = (struct tree){ .images = images, .criu.pidfd = -1, .hook = { .ready = { -1, -1 }, .go = { -1, -1 } } };
+	memcpy(t->folder, name, len);
+	t->number = (uint32_t)strtoul(t->folder, NULL, 10);
+	return 0;
+}
+
+/* Sorted by name, those of a folder lie together. */
+static int list_trees(struct reunion *o)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_images; i++) {
+		const struct vv_unpack *u = &o->images[i].files;
+
+		for (size_t k = 0; rc == 0 && k < u->n_files; k++) {
+			const char *name = vv_unpack_at(u, u->by_name[k]).file->name;
+			const struct tree *last = k ? &o->tree[o->n_trees - 1] : NULL;
+
+			if (!last || (last->folder[0] ? strncmp(name, last->folder, strlen(last->folder)) != 0 : strchr(name, '/') != NULL))
+				rc = add_tree(o, &o->images[i], name);
+		}
+	}
+	return rc;
+}
+
+static bool is_waiting(const struct vv_hook *h)
+{
+	struct pollfd p = { h->ready[0], POLLIN, 0 };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* It is rebuilt, and does not run yet. */
+static int build(struct reunion *o, struct tree *t, const struct vv_revive_options *opt)
+{
+	struct vv_serve *s = t->images;
+	int rc = vv_criu_open(&t->criu);
+
+	s->folder = t->folder;
+	if (rc == 0)
+		rc = vv_serve_await_numbers(s);
+	if (rc == 0)
+		rc = vv_serve_listen(s, t->criu.folder);
+	if (rc == 0)
+		rc = vv_hook_open(&t->hook, &t->criu, "post-restore");
+	if (rc == 0)
+		rc = vv_revive_start(&t->criu, opt);
+	if (rc == 0)
+		rc = vv_serve_run(s, &t->criu, &t->hook);
+	if (rc == 0 && !is_waiting(&t->hook)) {
+		rc = vv_criu_wait(&t->criu, o->what);
+		rc = rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", o->what);
+	}
+	vv_serve_hang_up(s);
+	return rc;
+}
+
+static int let_go(struct reunion *o, struct tree *t)
+{
+	int rc = vv_hook_go(&t->hook);
+
+	if (rc == 0)
+		rc = vv_criu_wait(&t->criu, o->what);
+	return rc ? rc : vv_revive_pid(&t->criu, &t->pid);
+}
+
+static int run_trees(struct reunion *o, const struct vv_revive_options *opt)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = build(o, &o->tree[i], opt);
+	rc = agree(o, rc);
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = let_go(o, &o->tree[i]);
+	return agree(o, rc);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numbers of processes, each behind the number of its tree. */
+static int collect(const uint64_t *word, size_t n, pid_t **out, size_t *n_out)
+{
+	pid_t *pid = vv_mem_new(n, sizeof(*pid));
+
+	for (size_t i = 0; pid && i < n; i++)
+		pid[i] = (pid_t)(word[i] & INT32_MAX);
+	*out = pid;
+	*n_out = pid ? n : 0;
+	return pid ? 0 : VV_ENOMEM;
+}
+
+static int gather(const struct reunion *o, struct vv_buf *words)
+{
+	struct vv_mail m = { 0 };
+	int rc = vv_mail_gather(&m, o->g, 0, words->p, words->n, TREES_MOST * sizeof(uint64_t));
+
+	words->n = 0;
+	for (uint32_t r = 0; rc == 0 && r < o->g->size; r++)
+		vv_buf_add(words, vv_mail_from(&m, o->g, r), (size_t)(m.in_len[r] - m.in_len[r] % sizeof(uint64_t)));
+	vv_mail_free(&m, o->g);
+	return rc ? rc : vv_buf_check(words);
+}
+
+static int tell(const struct reunion *o, struct vv_reunite *out)
+{
+	struct vv_buf b = { 0 };
+	int rc;
+
+	for (size_t i = 0; i < o->n_trees; i++) {
+		uint64_t word = (uint64_t)o->tree[i].number << 32 | (uint32_t)o->tree[i].pid;
+
+		vv_buf_add(&b, &word, sizeof(word));
+	}
+	rc = vv_buf_check(&b);
+	if (rc == 0)
+		rc = collect((const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), &out->mine, &out->n_mine);
+	rc = agree(o, rc);
+	if (rc == 0 && o->g)
+		rc = gather(o, &b);
+	if (rc == 0 && b.n)
+		qsort(b.p, b.n / sizeof(uint64_t), sizeof(uint64_t), by_number);
+	if (rc == 0)
+		rc = collect((const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), &out->all, &out->n_all);
+	vv_buf_fini(&b);
+	return agree(o, rc);
+}
+
+static void disband(struct reunion *o)
+{
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_hook_close(&o->tree[i].hook);
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_criu_close(&o->tree[i].criu);
+	for (size_t i = 0; i < o->n_images; i++)
+		vv_serve_close(&o->images[i]);
+	vv_mem_free(o->tree);
+	vv_mem_free(o->images);
+}
+
+/* One that nobody waits for needs no hook. */
+static int run_one(const struct reunion *o, struct vv_pool *pool, const struct vv_revive_options *opt, struct vv_reunite *out)
+{
+	pid_t pid = 0;
+	int rc = vv_revive_run(o->lin, o->epoch, pool, opt, &pid);
+	uint64_t word = (uint64_t)pid;
+
+	if (rc == 0)
+		rc = collect(&word, 1, &out->mine, &out->n_mine);
+	return rc ? rc : collect(&word, 1, &out->all, &out->n_all);
+}
+
+/* Of a process alone: is the epoch that of one tree? */
+static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single)
+{
+	struct vv_unpack files = { 0 };
+	int rc = 0;
+
+	*single = !o->g && o->saved_by == 1;
+	if (*single)
+		rc = vv_unpack_open_rank(o->lin, o->epoch, 0, pool, &files);
+	if (rc == 0 && files.n_files)
+		*single = !strchr(vv_unpack_at(&files, 0).file->name, '/');
+	vv_unpack_close(&files);
+	return rc;
+}
+
+int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt,
+		   struct vv_reunite *out)
+{
+	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch };
+	bool single = false;
+	int rc;
+
+	*out = (struct vv_reunite){ 0 };
+	if (o.g) {
+		o.rank = o.g->rank;
+		o.ranks = o.g->size;
+	}
+	snprintf(o.what, sizeof(o.what), "cannot restore epoch %" PRIu64 " of lineage '%s'", epoch, lin->name);
+	rc = look_at_epoch(&o);
+	if (rc == 0)
+		rc = is_single(&o, pool, &single);
+	if (rc || single)
+		return rc ? rc : run_one(&o, pool, opt, out);
+	if (opt->lazy)
+		return vv_err_set(VV_EINVAL, "--lazy is for one process alone: of several none runs before all have been rebuilt");
+	rc = open_images(&o, pool, opt->memory);
+	if (rc == 0)
+		rc = list_trees(&o);
+	rc = agree(&o, rc);
+	if (rc == 0)
+		rc = run_trees(&o, opt);
+	if (rc == 0)
+		rc = tell(&o, out);
+	disband(&o);
+	if (rc) { /* what runs already ends with those that could not */
+		vv_tree_clear();
+		vv_reunite_fini(out);
+	}
+	return rc;
+}
+
+void vv_reunite_fini(struct vv_reunite *r)
+{
+	vv_mem_free(r->mine);
+	vv_mem_free(r->all);
+	*r = (struct vv_reunite){ 0 };
+}
+
+int vv_reunite_newest(struct varve *v, uint64_t *epoch)
+{
+	struct vv_ranks *g = v->group;
+	int rc = vv_ranks_agree(g, g->comm, vv_catalog_newest(&v->lineage, UINT64_MAX, epoch));
+
+	return rc ? rc : vv_comm_allreduce(g->comm, epoch, 1, VARVE_MAX);
+}
