@@ -16,5 +16,8 @@ bool vv_listener_look(pid_t pid, struct vv_listener *out);
 bool vv_listener_catches(const struct vv_listener *l, int sig);
 /* Sends the signal to those processes of a group that catch it: how many. */
 unsigned vv_listener_ask(pid_t group, int sig);
+/* The same of its children and theirs, as far as they were started with the variable in their environment: not all launchers of MPI pass
+ * signals on to their ranks. */
+unsigned vv_listener_ask_below(pid_t pid, const char *variable, int sig);
 
 #endif

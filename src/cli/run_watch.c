@@ -11,6 +11,7 @@
 #include "cli/run_tell.h"
 #include "cli/run_terminal.h"
 #include "cli/text.h"
+#include "engine/terms.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,11 +133,19 @@ static void follow_stop(struct watch *w)
 /* ---- checkpoints ------------------------------------------------------------------------------------------------------------- */
 
 /* A launcher passes it on to its ranks; what else there is may not know the signal, and would die of it. */
+/* Of ranks it is enough if one hears of it: those of this host are told, those of others by the launcher, if it passes signals on. */
+static bool ask_ranks(pid_t launcher, int sig)
+{
+	bool below = vv_listener_ask_below(launcher, VV_TERMS_LINEAGE, sig) > 0;
+
+	return below || kill(launcher, sig) == 0;
+}
+
 static bool ask(struct watch *w)
 {
 	int sig = w->plan->signal;
 
-	if (w->plan->ranks ? sig && kill(w->run.pid, sig) == 0 : sig && vv_listener_ask(w->run.pid, sig))
+	if (sig && (w->plan->ranks ? ask_ranks(w->run.pid, sig) : vv_listener_ask(w->run.pid, sig) > 0))
 		return true;
 	TELL(w, "unasked", 0, sig ? "no process of the program listens for requests" : "the option signal is none: the program cannot be asked for a checkpoint");
 	return false;

@@ -161,7 +161,8 @@ static void try_real(struct table *t, bool known)
 		try_strides(t, r, VV_PREDICT_REAL, r.stride[0], b, c);
 }
 
-/* It takes longer than all others together, and lives on words that come back: so do whole bytes, of which this is the size. */
+/* It takes longer than all others together, and lives on words that come back. In numbers, so do whole bytes, of which this is the size; memory
+ * (0) has words that come back changed. */
 static void try_trail(struct table *t, size_t bytes)
 {
 	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->dish[t->best].size)
@@ -298,8 +299,9 @@ static void try_widths(struct table *t)
 
 static void try_bytes(struct table *t)
 {
-	size_t bytes = try(t, vv_recipe_plain(1)), record = t->form->record;
+	size_t record = t->form->record;
 
+	try(t, vv_recipe_plain(1));
 	if (t->like) {
 		try_like(t);
 	} else {
@@ -310,7 +312,7 @@ static void try_bytes(struct table *t)
 			try_widths(t);
 	}
 	if (!is_hopeless(t))
-		try_trail(t, bytes);
+		try_trail(t, 0);
 }
 
 /* ---- samples ---- */
@@ -374,10 +376,11 @@ static void join_few(struct table *t)
 
 /* ---- the choice ---- */
 
-/* Noise in numbers, which are cut where they begin, may be the same in all instances. In bytes it would be found by their digests, wherever it is. */
+/* Noise in numbers, which are cut where they begin, may be the same in all instances. In bytes it would be found by their digests, wherever it is.
+ * To find it takes a coder that looks far back in everything, at a third of the speed: for those who want it as small as can be. */
 static bool may_be_twice(const struct table *t)
 {
-	return t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;
+	return t->effort == VV_EFFORT_MAX && t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;
 }
 
 /* What is coded together looks back as far as there is something that may be alike. */

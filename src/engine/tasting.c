@@ -185,7 +185,7 @@ static uint32_t thousandths(double ratio)
 	return ratio < 4e6 ? (uint32_t)(ratio * 1000) : UINT32_MAX;
 }
 
-/* One sample tells nothing of the others. */
+/* One sample tells nothing of the others. What they have in common is looked for as well as can be: it is only told. */
 static int taste(const struct course *c, struct vv_buf *out)
 {
 	struct vv_taste apart = { 0 }, together = { 0 };
@@ -194,7 +194,7 @@ static int taste(const struct course *c, struct vv_buf *out)
 	int rc = c->n < 2 ? 0 : vv_taste_choose(&c->form, VV_EFFORT_DEFAULT, false, c->sample, c->n, &apart);
 
 	if (rc == 0 && c->n > 1)
-		rc = vv_taste_together(&c->form, VV_EFFORT_DEFAULT, &apart.recipe, c->sample, c->n, &together);
+		rc = vv_taste_together(&c->form, VV_EFFORT_MAX, &apart.recipe, c->sample, c->n, &together);
 	if (rc || c->n < 2)
 		return rc;
 	f.how = apart.recipe;
