@@ -41,6 +41,15 @@ static __thread unsigned my_number __attribute__((tls_model("initial-exec"))); /
  * dumps of one program differ least if free memory is not kept for long. */
 const char *vv_je_malloc_conf = "narenas:1,oversize_threshold:0,percpu_arena:disabled,background_thread:false";
 
+uint8_t vv_heap_small_mark[VV_HEAP_SMALL / VV_HEAP_GRAIN + 1];
+
+uint8_t vv_heap_large_mark(size_t n)
+{
+	unsigned lg = 63 - (unsigned)__builtin_clzll(((unsigned long long)n - 1) | 8);
+
+	return n <= VV_HEAP_GRAIN ? 1 : (uint8_t)(2 + ((lg - 4) << 2) + (((n - 1) >> (lg - 2)) & 3));
+}
+
 size_t vv_heap_mark_size(uint8_t mark)
 {
 	unsigned lg = mark < 2 ? 0 : ((mark - 2u) >> 2) + 4;
@@ -387,6 +396,8 @@ static void begin(void)
 		lane[i] = (struct lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = n };
 		next += n;
 	}
+	for (size_t i = 0; i <= VV_HEAP_SMALL / VV_HEAP_GRAIN; i++)
+		vv_heap_small_mark[i] = vv_heap_large_mark(i * VV_HEAP_GRAIN);
 	vv_heap.lo = at;
 	vv_heap.mark = (uint8_t *)at + size;
 	vv_heap.size = size;

@@ -59,12 +59,15 @@ static inline uint8_t *vv_heap_mark(const void *p)
 	return &vv_heap.mark[((uintptr_t)p - vv_heap.lo) / VV_HEAP_GRAIN];
 }
 
-/* The size as a mark, 1..: four steps to a doubling. And the largest size with that mark: what the object has room for at least. */
+/* The size as a mark, 1..: four steps to a doubling, from grains on. And the largest size with that mark: what the object has room for at
+ * least. */
+enum { VV_HEAP_SMALL = 2048 };
+extern uint8_t vv_heap_small_mark[VV_HEAP_SMALL / VV_HEAP_GRAIN + 1] __attribute__((visibility("hidden"))); /* by grains */
+uint8_t vv_heap_large_mark(size_t n);
+
 static inline uint8_t vv_heap_mark_of(size_t n)
 {
-	unsigned lg = 63 - (unsigned)__builtin_clzll(((unsigned long long)n - 1) | 8);
-
-	return n <= VV_HEAP_GRAIN ? 1 : (uint8_t)(2 + ((lg - 4) << 2) + (((n - 1) >> (lg - 2)) & 3));
+	return __builtin_expect(n <= VV_HEAP_SMALL, 1) ? vv_heap_small_mark[(n + VV_HEAP_GRAIN - 1) / VV_HEAP_GRAIN] : vv_heap_large_mark(n);
 }
 
 size_t vv_heap_mark_size(uint8_t mark);
