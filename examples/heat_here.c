@@ -103,6 +103,7 @@ int main(int argc, char **argv)
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	begin = MPI_Wtime();
 	p = make_plate(n, n);
+	varve_root_here(p);
 	while (p->step < steps) {
 		advance(p);
 		p->step++;

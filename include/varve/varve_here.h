@@ -1,6 +1,8 @@
 /* Checkpoints of programs that declare nothing.
  *
- *	for (; step < n; step++) {                  step: static, or on the heap; not on the stack
+ *	struct state *s = make(...);
+ *	varve_root_here(s);                         what the state hangs on
+ *	for (; s->step < n; s->step++) {            on the heap, or static; not on the stack
  *		...
  *		varve_checkpoint_here();
  *	}
@@ -29,14 +31,26 @@ static inline varve_here_fn varve_here_find(const char *name)
 	return fn;
 }
 
+/* The compiler must know that the object is seen by others: one that it has watched being allocated, and that was never handed to anybody, it may
+ * keep in registers, and not look at again after a call. To be said once, of what the state hangs on, after it was allocated; not needed if that is in
+ * a global variable, or came from another source file. */
+static inline void varve_root_here(const volatile void *p)
+{
+	__asm__ volatile("" : : "r"(p) : "memory");
+}
+
 /* 1: the heap has just become that of the epoch that the program goes on from. 0: it goes on as it was; a checkpoint was taken, or it was not
  * time for one. < 0: none could be taken, and a warning said why.
  * One thread calls it, of MPI programs one of each rank, and the others do not allocate or change the heap during the first call. */
 static inline int varve_checkpoint_here(void)
 {
 	int (*fn)(void) = (int (*)(void))varve_here_find("varve_checkpoint_here");
+	int rc;
 
-	return fn ? fn() : 0;
+	__asm__ volatile("" : : : "memory");
+	rc = fn ? fn() : 0;
+	__asm__ volatile("" : : : "memory");
+	return rc;
 }
 
 /* Something outside of the heap that belongs to the state: a static or global variable. To be said before the first

@@ -207,3 +207,16 @@ long vv_mem_asked(void)
 {
 	return atomic_load(&asked);
 }
+
+void vv_mem_zero(void *p, size_t n)
+{
+	enum { PAGE = 4096 };
+	uint8_t *at = p;
+
+	for (size_t len; n; at += len, n -= len) {
+		len = PAGE - (uintptr_t)at % PAGE;
+		len = len < n ? len : n;
+		if (at[0] || (len > 1 && memcmp(at, at + 1, len - 1) != 0))
+			memset(at, 0, len);
+	}
+}

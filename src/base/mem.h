@@ -23,6 +23,8 @@ void *vv_mem_map_wide(size_t n);
 /* Pages are there before they are first touched, where the kernel can do that. */
 void vv_mem_populate(void *p, size_t n);
 void vv_mem_unmap(void *p, size_t n); /* NULL is fine */
+/* Zeroes; pages that are zero already are not touched: those that the kernel has not given yet it need not give. */
+void vv_mem_zero(void *p, size_t n);
 /* What is in there is not needed any more: the kernel has the whole pages of it back. */
 void vv_mem_discard(void *p, size_t n);
 /* Bytes that this process could get without anybody swapping: of the machine, and of the control groups that it is in. 0: nobody says. */

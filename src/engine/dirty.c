@@ -185,8 +185,10 @@ bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
 	size_t tile = r->first_tile, n = 0;
 	bool more = true, ok = true;
 
+	/* A page that another thread wrote between the search for dirty ones and the shutting of the fence is the next epoch's: it is not what is
+	 * looked for here. */
 	if (r->how == VV_BY_SCAN)
-		return vv_scan_look(t->scan, r->lo, r->hi, any_page, &s) == 0 && s.pages == 0;
+		return vv_scan_look_dropped(t->scan, r->lo, r->hi, any_page, &s) == 0 && s.pages == 0;
 	while (ok && more) {
 		more = next_shut(t, r, &tile, &range[n]);
 		n += more && range[n].lo < range[n].hi;

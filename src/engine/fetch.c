@@ -154,7 +154,7 @@ static int doubt(struct fetch *f, const struct stretches *s)
 			struct vv_need need = need_of(w, s->want[i], &w->runs->v[k]);
 
 			if (need.layer == 0)
-				memset(need.to, 0, (size_t)need.len);
+				vv_mem_zero(need.to, (size_t)need.len);
 			else
 				rc = vv_salvage_add(&f->local, &need);
 		}

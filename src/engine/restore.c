@@ -379,7 +379,7 @@ static void zero_step(void *arg, size_t i)
 	struct zeros *z = arg;
 	uint64_t at = (uint64_t)i * ZERO_STEP;
 
-	memset(z->to + at, 0, z->len - at < ZERO_STEP ? (size_t)(z->len - at) : ZERO_STEP);
+	vv_mem_zero(z->to + at, z->len - at < ZERO_STEP ? (size_t)(z->len - at) : ZERO_STEP);
 }
 
 /* Zero runs have layer 0 and come first. */

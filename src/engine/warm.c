@@ -276,7 +276,7 @@ static void walk(void *arg)
 			if (k->cold)
 				leave(k, 0, 0, end - at, w->to + (at - w->at));
 			else
-				memset(w->to + (at - w->at), 0, (size_t)(end - at));
+				vv_mem_zero(w->to + (at - w->at), (size_t)(end - at));
 		}
 	}
 	while (k->head < k->tail)

@@ -21,16 +21,34 @@ ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #include <errno.h>
 #include <unistd.h>
 
+static void *live(void *arg);
+
+/* A function that a thread begins with may leave the last word to malloc, which then returns to `live`. */
+static bool is_of_thread(uintptr_t caller)
+{
+	return caller - (uintptr_t)live < 256;
+}
+
 bool vv_alloc_decide(uintptr_t caller)
 {
-	return (vv_alloc_is_usual(caller) || vv_caller_is_program(caller)) && (vv_heap_is_settled() || vv_heap_settle());
+	return (vv_alloc_is_usual(caller) || is_of_thread(caller) || vv_caller_is_program(caller)) && (vv_heap_is_settled() || vv_heap_settle());
 }
 
 #define FOR_PROGRAM() vv_alloc_is_for_program((uintptr_t)__builtin_return_address(0))
 
+static void *(*process_malloc)(size_t n) = __libc_malloc; /* whose memory free() takes, if it is not ours */
+
 /* Before other constructors: where things lie must not depend on which of them asks first. */
 __attribute__((constructor(101))) static void begin(void)
 {
+	/* An executable with a malloc of its own comes before any library: what we allocate for its callers must be its own, too. */
+	void *first = dlsym(RTLD_DEFAULT, "malloc");
+	Dl_info theirs, ours;
+
+	if (first && dladdr(first, &theirs) && dladdr((void *)&live, &ours) && theirs.dli_fbase != ours.dli_fbase) {
+		process_malloc = (void *(*)(size_t))first;
+		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
+	}
 	vv_caller_begin();
 	vv_caller_find(NULL, &vv_heap.program, &vv_heap.n_program);
 	if (!vv_caller_is_outside("libstdc++.so"))
@@ -162,7 +180,7 @@ size_t malloc_usable_size(void *p)
 
 static char *duplicate(const char *s, size_t n, bool program)
 {
-	char *p = program ? vv_heap_alloc(n + 1) : __libc_malloc(n + 1);
+	char *p = program ? vv_heap_alloc(n + 1) : process_malloc(n + 1);
 
 	if (p) {
 		memcpy(p, s, n);
@@ -200,7 +218,7 @@ static int print(char **out, const char *fmt, va_list ap, bool program)
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);
-	p = n < 0 ? NULL : program ? vv_heap_alloc((size_t)n + 1) : __libc_malloc((size_t)n + 1);
+	p = n < 0 ? NULL : program ? vv_heap_alloc((size_t)n + 1) : process_malloc((size_t)n + 1);
 	if (!p)
 		return -1;
 	*out = p;
@@ -286,13 +304,16 @@ struct birth {
 	unsigned number;
 };
 
-static void *live(void *arg)
+__attribute__((noinline, aligned(64))) static void *live(void *arg)
 {
 	struct birth b = *(struct birth *)arg;
+	void *result;
 
 	__libc_free(arg);
 	vv_heap_name_thread(b.number);
-	return b.fn(b.arg);
+	result = b.fn(b.arg);
+	__asm__ volatile("" : "+r"(result)); /* not the last call: it is to be returned to */
+	return result;
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)

@@ -357,6 +357,11 @@ const char *vv_heap_trouble(void)
 	return trouble;
 }
 
+void vv_heap_forgo(const char *reason)
+{
+	snprintf(trouble, sizeof(trouble), "%s", reason);
+}
+
 static bool read_place(uintptr_t *at)
 {
 	const char *text = getenv(VV_TERMS_ARENA);
@@ -379,7 +384,7 @@ static void begin(void)
 	uintptr_t at, next;
 	void *p;
 
-	if (!read_place(&at))
+	if (trouble[0] || !read_place(&at))
 		return;
 	p = mmap((void *)at, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (p != (void *)at) {

@@ -119,6 +119,8 @@ size_t vv_heap_room(const void *p);
 /* Where it lies is told by VV_TERMS_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_trouble. */
 void vv_heap_begin(void);
 const char *vv_heap_trouble(void); /* "" if there is a heap */
+/* There will be none, for this reason. Called before vv_heap_begin. */
+void vv_heap_forgo(const char *reason);
 
 /* Threads have numbers in the order in which they were made: this makes one for a new thread, and this tells it. */
 unsigned vv_heap_next_thread(void);

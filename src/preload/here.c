@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +43,13 @@ static void tell(const char *word, uint64_t epoch, const char *sentence)
 		vv_log_warn("an event could not be told: %s", line);
 }
 
+static atomic_bool told; /* of a failure that the next call reports once more */
+
 static void tell_done(void *arg, uint64_t epoch, int rc)
 {
 	(void)arg;
+	if (rc)
+		atomic_store(&told, true);
 	tell(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "");
 }
 
@@ -193,7 +198,8 @@ static int begin(void)
 		unable = rc;
 		return vv_err_restore(&reason);
 	}
-	atexit(close_session);
+	if (!session->group) /* ranks end by MPI_Finalize; one that ends otherwise must not wait for the others */
+		atexit(close_session);
 	rc = restore();
 	return rc ? rc : vv_state_start(session);
 }
@@ -212,7 +218,8 @@ static int take(void)
 	if (rc == 0) {
 		tell("taken", varve_epoch(session), "");
 	} else {
-		tell("failed", 0, varve_last_error());
+		if (!atomic_exchange(&told, false))
+			tell("failed", 0, varve_last_error());
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
 	}
 	return rc;

@@ -27,7 +27,7 @@ struct plan {
 	char magic[8];
 	uint32_t version, page;
 	uint64_t heap, program, library; /* where they lie */
-	struct vv_digest executable, libraries;
+	struct vv_digest executable, libraries, arguments;
 	uint64_t used[VV_HEAP_LANES];
 	uint64_t census_bytes, census_objects;
 	struct vv_globals globals;
@@ -127,10 +127,21 @@ static void digest_libraries(struct vv_digest *out)
 	vv_digest_stream_digest(&s, out);
 }
 
+static void digest_arguments(struct vv_digest *out)
+{
+	char words[4096];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, words, sizeof(words));
+
+	if (fd >= 0)
+		close(fd);
+	vv_digest_xxh3(words, n > 0 ? (size_t)n : 0, out);
+}
+
 /* It may have an allocator of its own, in the executable, which nothing can stand in front of. */
 static void warn_if_empty(void)
 {
-	if (census.objects == 0 && plan.globals.n == 0 && n_named == 0)
+	if (!vv_heap_trouble()[0] && census.objects == 0 && plan.globals.n == 0 && n_named == 0)
 		vv_log_warn("the program has allocated nothing that could be saved: is it linked statically, or with an allocator of its own?");
 }
 
@@ -156,6 +167,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	plan.census_bytes = census.n;
 	plan.census_objects = census.objects;
 	digest_libraries(&plan.libraries);
+	digest_arguments(&plan.arguments);
 	warn_if_empty();
 	return rc ? rc : varve_protect(v, PLAN, &plan, sizeof(plan));
 }
@@ -237,8 +249,8 @@ static int check_plan(const struct plan *now, const struct plan *then)
 		return vv_err_set(VV_EMISMATCH, "a library of the program is another one, or lies elsewhere: the same files are needed, and the same "
 				  "limit of the stack (ulimit -s), on which it depends where libraries lie");
 	if (memcmp(&then->globals, &now->globals, sizeof(now->globals)) != 0)
-		return vv_err_set(VV_EMISMATCH, "variables of the executable were %s: use --globals as before", then->globals.n ? "stored, and now are not asked for" :
-				  "not stored, and now are asked for");
+		return vv_err_set(VV_EMISMATCH, "variables of the executable %s", then->globals.n && !now->globals.n ? "are part of what is stored: give --globals, as before" :
+				  !then->globals.n ? "are not part of what is stored: leave --globals out, as before" : "are of another size");
 	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
 		if (then->used[i] > vv_heap_lane_size(i))
 			return vv_err_set(VV_EDAMAGED, "the plan of the heap is damaged");
@@ -361,6 +373,10 @@ int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 		return rc;
 	epoch = varve_epoch(v);
 	rc = agree(v, check_plan(&now, &plan));
+	if (rc == 0 && v->rank == 0 && memcmp(&now.arguments, &plan.arguments, sizeof(now.arguments)) != 0)
+		vv_log_warn("the program goes on from epoch %" PRIu64 " with other arguments than it had then; what it made of those is part of its state. For a "
+			    "new run give another --lineage, or --restart none", epoch);
+	plan.arguments = now.arguments;
 	if (rc == 0)
 		rc = check_census(v, epoch, plan.census_bytes);
 	if (rc == 0)

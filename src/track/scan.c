@@ -32,6 +32,9 @@ struct request {
 #define SCAN_REARM        (UINT64_C(1) << 0) /* PM_SCAN_WP_MATCHING */
 #define SCAN_CHECK        (UINT64_C(1) << 1) /* PM_SCAN_CHECK_WPASYNC: EPERM where it is not attached */
 #define IS_WRITTEN        (UINT64_C(1) << 1)
+#define IS_PRESENT        (UINT64_C(1) << 3)
+#define IS_SWAPPED        (UINT64_C(1) << 4)
+#define IS_ZERO           (UINT64_C(1) << 5) /* PAGE_IS_PFNZERO */
 
 enum { FOUND_MAX = 4096 };
 /* Up to one page in so many it is cheaper to protect the written pages anew run by run than to have the scan do it (measured:
@@ -89,11 +92,11 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 
 /* Written pages of [*lo, hi), up to FOUND_MAX stretches and max_pages pages (0: any number); their count is put to *n, and to
  * *lo where to go on, hi if all was seen. */
-static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t max_pages, size_t *n)
+static int scan_kind(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, uint64_t max_pages, size_t *n)
 {
 	struct request r = {.size = sizeof(r), .flags = flags | SCAN_CHECK, .start = *lo, .end = hi,
 			    .vec = (uintptr_t)s->found, .vec_len = FOUND_MAX, .max_pages = max_pages,
-			    .category_mask = IS_WRITTEN, .return_mask = IS_WRITTEN};
+			    .category_mask = are | are_not, .category_inverted = are_not, .return_mask = IS_WRITTEN};
 	int got;
 
 	do
@@ -107,6 +110,11 @@ static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, 
 	if (*n == FOUND_MAX)
 		*lo = r.walk_end > s->found[*n - 1].hi ? r.walk_end : s->found[*n - 1].hi;
 	return 0;
+}
+
+static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t max_pages, size_t *n)
+{
+	return scan_kind(s, lo, hi, flags, IS_WRITTEN, 0, max_pages, n);
 }
 
 /* A hole in the address space looks to the scan like pages that nobody wrote. msync finds it by going over the mappings, and
@@ -138,6 +146,29 @@ int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, v
 	int rc = check_mapped(s, lo, hi);
 
 	return rc ? rc : sweep(s, lo, hi, 0, seen, arg);
+}
+
+static int look_for(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t are, uint64_t are_not, seen_fn *seen, void *arg)
+{
+	while (lo < hi) {
+		size_t n;
+		int rc = scan_kind(s, &lo, hi, 0, are, are_not, 0, &n);
+
+		if (rc)
+			return rc;
+		for (size_t i = 0; i < n; i++)
+			seen(arg, s->found[i].lo, s->found[i].hi);
+	}
+	return 0;
+}
+
+int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+{
+	int rc = check_mapped(s, lo, hi);
+
+	if (rc == 0)
+		rc = look_for(s, lo, hi, IS_WRITTEN, IS_PRESENT | IS_SWAPPED, seen, arg);
+	return rc ? rc : look_for(s, lo, hi, IS_WRITTEN | IS_PRESENT | IS_ZERO, 0, seen, arg);
 }
 
 static uint64_t pages_found(const struct vv_scan *s, size_t n)

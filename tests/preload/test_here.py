@@ -164,6 +164,8 @@ def check_ranks(work):
     # the launcher itself is not a program to be captured: each rank is started by env
     job = Job(work, "ranks", MPIEXEC, "-n", "2", "env", f"LD_PRELOAD={PRELOAD}", program, LD_PRELOAD="")
     kill_often(job, 80, 10000, want, lives=12)
+    status, _, err = Job(work, "leaves", *job.command, LD_PRELOAD="", LEAVE="1").run(80, 10000)
+    expect("a rank that exits does not hold up the others", status == 9, status, err)
 
 
 def check_refusals(work):
@@ -216,6 +218,34 @@ def check_damage(work, job):
     expect("whole again", status == 0, status, err)
 
 
+def check_odd(work):
+    program = compile(work, "here_odd.c")
+    job = Job(work, "storm", program, "storm")
+    status, out, err = job.run(60, 10000)
+    expect("no epoch is lost while threads allocate", status == 0 and len(job.told("durable")) > 3 and not job.told("failed"), status, err,
+           job.events.read_text())
+    for mode in "tail", "local":
+        kill_often(Job(work, mode, program, mode), 300, 3000, plain([program, mode], 300), lives=9)
+    job = Job(work, "sparse", program, "sparse")
+    p = job.start(100000, 1000)
+    wait_for(p, job, "durable", 2)
+    end(p)
+    status, out, err = job.run(5)
+    resident = re.search(r"^(\d+) MiB$", out, re.M)
+    expect("what was never written takes no memory after a restart", status == 0 and resident and int(resident[1]) < 200, status, out, err)
+
+
+def check_own_allocator(work):
+    """One that is linked into the executable cannot be replaced; the program works, and is told of."""
+    library = next(pathlib.Path("/usr/lib").glob("*/libjemalloc.a"), None)
+    if not library:
+        print("no libjemalloc.a: the program with an allocator of its own is left out")
+        return
+    program = compile(work, "here_objects.c", library, "-lm", "-ldl")
+    status, out, err = Job(work, "own", program).run(5)
+    expect("an allocator of its own", status == 4 and "allocator of its own" in err, status, out, err)
+
+
 def check_without(work):
     program = compile(work, "here_objects.c")
     want = plain([program], 20)
@@ -237,7 +267,7 @@ if not PRELOAD.exists():
 random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
 with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
     folder = pathlib.Path(folder)
-    for check in (check_without, check_refusals, check_globals, check_ranks, check_killed):
+    for check in (check_without, check_own_allocator, check_odd, check_refusals, check_globals, check_ranks, check_killed):
         began = time.monotonic()
         check(folder)
         print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
