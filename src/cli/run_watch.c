@@ -394,8 +394,12 @@ static bool again(struct watch *w)
 	char words[VV_CHILD_WORDS];
 	int sig;
 
-	if (vv_child_is_fine(w->run.status))
+	if (vv_child_is_fine(w->run.status)) {
+		if (!w->run.ready && !w->run.unable)
+			TELL(w, "silent", 0, "the program has ended without a call of varve_checkpoint_here: it has none, or is linked statically, or runs with "
+			     "other rights than ours");
 		return false;
+	}
 	TELL(w, "ended", 0, "the program %s", vv_child_tell(w->run.status, words));
 	while ((sig = vv_child_await(&w->signals, 0)))
 		obey_without(w, sig); /* a batch system tells both of us at once */

@@ -235,6 +235,23 @@ def check_odd(work):
     expect("what was never written takes no memory after a restart", status == 0 and resident and int(resident[1]) < 200, status, out, err)
 
 
+def check_run(work):
+    """By the command, as users do."""
+    done = subprocess.run([VARVE, "run", "--store", work / "run", "--", "true"], capture_output=True, text=True, timeout=60)
+    expect("a program that never calls is told of", done.returncode == 0 and "without a call of varve_checkpoint_here" in done.stderr, done.stderr)
+    program = compile(work, "here_objects.c")
+    command = [VARVE, "run", "--every", "20ms", "--store", work / "run", "--", program]
+    p = subprocess.Popen([*command, "100000", "1000"], stderr=subprocess.PIPE, text=True)
+    for line in p.stderr:
+        if "is durable" in line:
+            break
+    p.terminate()
+    _, err = p.communicate(timeout=60)
+    done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
+    expect("it goes on, and says that its arguments are others", done.returncode == 0 and "goes on from epoch" in done.stderr and
+           "other arguments" in done.stderr, done.stderr)
+
+
 def check_own_allocator(work):
     """One that is linked into the executable cannot be replaced; the program works, and is told of."""
     library = next(pathlib.Path("/usr/lib").glob("*/libjemalloc.a"), None)
@@ -267,7 +284,7 @@ if not PRELOAD.exists():
 random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
 with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
     folder = pathlib.Path(folder)
-    for check in (check_without, check_own_allocator, check_odd, check_refusals, check_globals, check_ranks, check_killed):
+    for check in (check_without, check_run, check_own_allocator, check_odd, check_refusals, check_globals, check_ranks, check_killed):
         began = time.monotonic()
         check(folder)
         print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
