@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-int __asprintf_chk(char **out, int flag, const char *fmt, ...);
-int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap);
+int __asprintf_chk(char **out, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 char *__strdup(const char *s);
 char *__strndup(const char *s, size_t n);
 ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
@@ -209,7 +209,7 @@ char *__strndup(const char *s, size_t n)
 	return duplicate(s, strnlen(s, n), FOR_PROGRAM());
 }
 
-static int print(char **out, const char *fmt, va_list ap, bool program)
+__attribute__((format(printf, 2, 0))) static int print(char **out, const char *fmt, va_list ap, bool program)
 {
 	va_list again;
 	char *p;
