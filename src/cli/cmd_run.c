@@ -112,7 +112,7 @@ static int parse(struct vv_job *job, struct vv_run_plan *plan)
 		rc = vv_job_hand_on_settings(job);
 	if (rc == 0)
 		rc = parse_pace(job);
-	return rc ? rc : vv_run_env_library(plan->library);
+	return rc ? rc : vv_run_env_library(plan->preload);
 }
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static int parse(struct vv_job *job, struct vv_run_plan *plan)
 /* A rank of somebody's launcher is not watched: it becomes the program. */
 static int become(const struct vv_run_plan *plan)
 {
-	int rc = vv_run_env_enter(plan->library);
+	int rc = vv_run_env_enter(plan->preload);
 
 	if (rc)
 		return rc;
@@ -134,7 +134,7 @@ static int become(const struct vv_run_plan *plan)
 static int run_rank(struct vv_job *job)
 {
 	struct vv_run_plan plan = { .job = job, .command = (char *const *)(uintptr_t)job->args->operand };
-	int rc = vv_run_env_library(plan.library);
+	int rc = vv_run_env_library(plan.preload);
 
 	if (rc == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		rc = vv_err_sys(errno, "run: cannot be bound to the launcher");

@@ -104,7 +104,7 @@ int vv_run_env_terms(const struct vv_run_plan *plan, const char *events)
 		rc = set(VV_TERMS_EVENTS, events);
 	if (!events)
 		unsetenv(VV_TERMS_EVENTS);
-	return rc ? rc : set("VARVE_PRELOAD", plan->library);
+	return rc ? rc : set("VARVE_PRELOAD", plan->preload);
 }
 
 /* Is it off for all processes? */

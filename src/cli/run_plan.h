@@ -10,7 +10,7 @@ struct vv_run_plan {
 	char *const *command; /* NULL behind the last word */
 	char store[PATH_MAX]; /* by a path that holds in every folder */
 	char lineage[VV_NAME_LINEAGE_MAX + 1];
-	char library[PATH_MAX]; /* libvarve_preload.so */
+	char preload[PATH_MAX]; /* libvarve_preload.so */
 	uint64_t first;         /* the epoch to begin with: 0 is none, UINT64_MAX the newest */
 	uint64_t retries;
 	uint64_t ranks;         /* started by a launcher; 0: the program itself */

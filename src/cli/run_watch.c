@@ -430,7 +430,7 @@ int vv_run_watch(const struct vv_run_plan *plan)
 	if (rc == 0)
 		rc = vv_run_env_terms(plan, w.events.path);
 	if (rc == 0 && !plan->ranks)
-		rc = vv_run_env_enter(plan->library);
+		rc = vv_run_env_enter(plan->preload);
 	if (rc == 0)
 		rc = vv_run_guard_open(&w.guard);
 	if (rc == 0)

@@ -26,7 +26,7 @@
 struct plan {
 	char magic[8];
 	uint32_t version, page;
-	uint64_t heap, program, library; /* where they lie */
+	uint64_t heap, program, c_library; /* where they lie */
 	struct vv_digest executable, libraries, arguments;
 	uint64_t used[VV_HEAP_LANES];
 	uint64_t census_bytes, census_objects;
@@ -156,7 +156,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	plan.page = (uint32_t)sysconf(_SC_PAGESIZE);
 	plan.heap = vv_heap.lo;
 	plan.program = vv_heap.program;
-	plan.library = (uint64_t)(uintptr_t)&puts;
+	plan.c_library = (uint64_t)(uintptr_t)&puts;
 	if (rc == 0 && globals) {
 		vv_globals_find(&plan.globals);
 		vv_globals_borrowed(except_borrowed, NULL);
@@ -241,10 +241,10 @@ static int check_plan(const struct plan *now, const struct plan *then)
 	if (then->heap != now->heap || then->page != now->page)
 		return vv_err_set(VV_EMISMATCH, "the heap lay at %#" PRIx64 " with pages of %u bytes, it lies at %#" PRIx64 " with pages of %u", then->heap,
 				  then->page, now->heap, now->page);
-	if (then->program != now->program || then->library != now->library)
+	if (then->program != now->program || then->c_library != now->c_library)
 		return vv_err_set(VV_EMISMATCH, "the program or the C library lies at another address (%#" PRIx64 " and %#" PRIx64 "; it was %#" PRIx64 " and %#" PRIx64
 				  "): start it by `varve run`, which switches address randomisation off, with the same libraries",
-				  now->program, now->library, then->program, then->library);
+				  now->program, now->c_library, then->program, then->c_library);
 	if (memcmp(&then->libraries, &now->libraries, sizeof(now->libraries)) != 0)
 		return vv_err_set(VV_EMISMATCH, "a library of the program is another one, or lies elsewhere: the same files are needed, and the same "
 				  "limit of the stack (ulimit -s), on which it depends where libraries lie");
