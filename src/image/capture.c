@@ -47,36 +47,14 @@ struct vv_capture_stream {
 	uint8_t segment; /* of pages of which nobody knows */
 };
 
-/* ---- the hook ---------------------------------------------------------------------------------------------------------------- */
-
-/* It reaches our pipes by /proc: criu closes what it inherits, and if we are gone there is nothing to open. */
-static int write_hook(struct vv_capture *c, const char *path)
-{
-	char text[512];
-	int n = snprintf(text, sizeof(text),
-			 "#!/bin/sh\n[ \"$CRTOOLS_SCRIPT_ACTION\" = post-dump ] || exit 0\n"
-			 "exec 8>/proc/%d/fd/%d 9</proc/%d/fd/%d || exit 1\necho ready >&8 && read word <&9 && [ \"$word\" = go ]\n",
-			 (int)getpid(), c->ready[1], (int)getpid(), c->go[0]);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	bool written = fd >= 0 && write(fd, text, (size_t)n) == n;
-
-	if (fd >= 0 && close(fd) < 0)
-		written = false;
-	return written ? 0 : vv_err_sys(errno, "cannot write '%s'", path);
-}
+/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
 
 static int start(struct vv_capture *c)
 {
-	char hook[VV_CRIU_FOLDER + 8];
 	int rc = vv_streamer_listen(c->criu->folder, false, &c->listening);
 
-	snprintf(hook, sizeof(hook), "%s/hook", c->criu->folder);
-	if (rc == 0 && (pipe2(c->ready, O_CLOEXEC) < 0 || pipe2(c->go, O_CLOEXEC) < 0))
-		rc = vv_err_sys(errno, "cannot make a pipe");
 	if (rc == 0)
-		rc = write_hook(c, hook);
-	vv_criu_word(c->criu, "--action-script");
-	vv_criu_word(c->criu, hook);
+		rc = vv_hook_open(&c->hook, c->criu, "post-dump");
 	return rc ? rc : vv_criu_start(c->criu, "dump", false);
 }
 
@@ -89,7 +67,9 @@ static void shut(int *fd)
 
 static int say_go(struct vv_capture *c)
 {
-	return write(c->go[1], "go\n", 3) == 3 ? vv_criu_wait(c->criu, c->opt.what) : vv_err_sys(errno, "cannot speak to criu");
+	int rc = vv_hook_go(&c->hook);
+
+	return rc ? rc : vv_criu_wait(c->criu, c->opt.what);
 }
 
 /* ---- whose pages ------------------------------------------------------------------------------------------------------------- */
@@ -207,7 +187,7 @@ static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
 static void watch(struct vv_capture *c)
 {
 	c->poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
-	c->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->ready[0], POLLIN, 0 };
+	c->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->hook.ready[0], POLLIN, 0 };
 	c->poll[CRIU] = (struct pollfd){ c->is_ready ? -1 : c->criu->pidfd, POLLIN, 0 };
 	for (size_t i = 0; i < c->n_open; i++)
 		c->poll[STREAMS + i] = (struct pollfd){ c->open[i]->fd, POLLIN, 0 };
@@ -249,7 +229,7 @@ static int react(struct vv_capture *c)
 	if (speaks) {
 		char word[8];
 
-		c->is_ready = read(c->ready[0], word, sizeof(word)) > 0;
+		c->is_ready = read(c->hook.ready[0], word, sizeof(word)) > 0;
 		return 0;
 	}
 	if (is_gone && c->n_open == 0) {
@@ -401,8 +381,7 @@ int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_
 		.inflow = { .arg = c, .format = "criu", .expected = opt->expected, .next = next },
 		.listening = -1,
 		.connection = -1,
-		.ready = { -1, -1 },
-		.go = { -1, -1 },
+		.hook = VV_HOOK_NONE,
 	};
 	if (opt->leave_running)
 		vv_criu_word(criu, "--leave-running");
@@ -419,7 +398,7 @@ int vv_capture_conclude(struct vv_capture *c, bool stored)
 		shut(&c->stream[i]->fd);
 	shut(&c->connection);
 	shut(&c->listening);
-	shut(&c->go[1]);
+	vv_hook_close(&c->hook);
 	return 0;
 }
 
@@ -436,9 +415,6 @@ static void free_stream(struct vv_capture_stream *s)
 void vv_capture_close(struct vv_capture *c)
 {
 	vv_capture_conclude(c, false);
-	shut(&c->go[0]);
-	shut(&c->ready[0]);
-	shut(&c->ready[1]);
 	for (size_t i = 0; i < c->n_streams; i++)
 		free_stream(c->stream[i]);
 	vv_drain_close(c->drain);

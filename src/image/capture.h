@@ -3,7 +3,7 @@
 #define VV_IMAGE_CAPTURE_H
 
 #include "engine/inflow.h"
-#include "image/criu.h"
+#include "image/hook.h"
 
 struct vv_areas_pid;
 struct vv_capture_stream;
@@ -22,7 +22,7 @@ struct vv_capture {
 	struct vv_capture_options opt;
 	struct vv_inflow inflow;
 	int listening, connection; /* -1: not any more, or not yet */
-	int ready[2], go[2];       /* pipes: the hook says that all is written; we, that it may go on */
+	struct vv_hook hook;       /* it says that all is written; we, that criu may go on */
 	bool is_ready, ended, full;
 	struct vv_capture_stream **stream, **open; /* all; those that have not ended */
 	size_t n_streams, streams_cap, n_open, open_cap;

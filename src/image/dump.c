@@ -117,7 +117,7 @@ static int prepare_all(struct subject **out, const struct vv_dump_options *opt)
 
 	for (size_t i = 0; s && i < opt->n_pids; i++) {
 		s[i].criu.pidfd = -1;
-		s[i].capture = (struct vv_capture){ .listening = -1, .connection = -1, .ready = { -1, -1 }, .go = { -1, -1 } };
+		s[i].capture = (struct vv_capture){ .listening = -1, .connection = -1, .hook = VV_HOOK_NONE };
 	}
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
 		rc = prepare(&s[i], opt->pid[i], opt);

@@ -24,7 +24,7 @@ static int write_it(const struct vv_hook *h, const char *action)
 
 int vv_hook_open(struct vv_hook *h, struct vv_criu *c, const char *action)
 {
-	*h = (struct vv_hook){ .ready = { -1, -1 }, .go = { -1, -1 } };
+	*h = (struct vv_hook)VV_HOOK_NONE;
 	snprintf(h->path, sizeof(h->path), "%s/%s", c->folder, action);
 	if (pipe2(h->ready, O_CLOEXEC) < 0 || pipe2(h->go, O_CLOEXEC) < 0)
 		return vv_err_sys(errno, "cannot make a pipe");

@@ -10,6 +10,8 @@ struct vv_hook {
 	int ready[2], go[2]; /* pipes; -1: none. ready[0] is readable once it waits */
 };
 
+#define VV_HOOK_NONE { .ready = { -1, -1 }, .go = { -1, -1 } }
+
 /* criu's command line is added to; the hook must stay where it is until criu has ended. */
 int vv_hook_open(struct vv_hook *h, struct vv_criu *c, const char *action);
 int vv_hook_go(struct vv_hook *h);

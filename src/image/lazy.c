@@ -422,7 +422,7 @@ static int new(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
 
 	if (!l)
 		return VV_ENOMEM;
-	*l = (struct vv_lazy){ .images = images, .hook = { .ready = { -1, -1 }, .go = { -1, -1 } }, .listening = -1, .connection = -1, .warden.to = -1 };
+	*l = (struct vv_lazy){ .images = images, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden.to = -1 };
 	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*out = l;

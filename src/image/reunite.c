@@ -144,7 +144,7 @@ static int add_tree(struct reunion *o, struct vv_serve *images, const char *name
 	if (vv_mem_room(&o->tree, o->n_trees, &o->trees_cap, sizeof(*o->tree)) < 0)
 		return VV_ENOMEM;
 	t = &o->tree[o->n_trees++];
-	*t = (struct tree){ .images = images, .criu.pidfd = -1, .hook = { .ready = { -1, -1 }, .go = { -1, -1 } } };
+	*t = (struct tree){ .images = images, .criu.pidfd = -1, .hook = VV_HOOK_NONE };
 	memcpy(t->folder, name, len);
 	t->number = (uint32_t)strtoul(t->folder, NULL, 10);
 	return 0;
