@@ -22,6 +22,8 @@ import sys
 import tempfile
 import threading
 
+from telling import bytes_of, die, tell
+
 SHARES = (0, 1, 10, 100)  # percent
 AT_MOST = {1: 1.2}        # varve / pages thrown away
 MEMORY = pathlib.Path("/dev/shm")
@@ -50,26 +52,6 @@ int main(int argc, char **argv)
 	}
 }
 """
-
-
-def say(*words):
-    print("bench:", *words, file=sys.stderr, flush=True)
-
-
-def die(message):
-    say(message)
-    sys.exit(2)
-
-
-def tell(case, metric, value, unit, at_most=None):
-    line = {"bench": "image.frozen", "case": case, "metric": metric, "value": float(f"{value:.6g}"), "unit": unit}
-    if at_most is not None:
-        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
-    print(json.dumps(line, separators=(",", ":")), flush=True)
-
-
-def bytes_of(text):
-    return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]] if text[-1] in "KMG" else int(text)
 
 
 # ---- criu ----
@@ -193,10 +175,10 @@ def measure(place, memory, binary, size, rounds):
                     least[way] = min(run(), least.get(way, 1e9))
             case = f"{size >> 20} MiB, {share} % changed"
             for way, seconds in least.items():
-                tell(case, way, seconds, "s")
-            tell(case, "varve / pages thrown away", least["varve"] / least["pages thrown away"], "ratio", at_most=AT_MOST.get(share))
-            tell(case, "varve / pages read", least["varve"] / least["pages read"], "ratio")
-            tell(case, "varve / criu dump", least["varve"] / least["criu dump"], "ratio")
+                tell("image.frozen", case, way, seconds, "s")
+            tell("image.frozen", case, "varve / pages thrown away", least["varve"] / least["pages thrown away"], "ratio", at_most=AT_MOST.get(share))
+            tell("image.frozen", case, "varve / pages read", least["varve"] / least["pages read"], "ratio")
+            tell("image.frozen", case, "varve / criu dump", least["varve"] / least["criu dump"], "ratio")
     finally:
         p.send_signal(signal.SIGKILL)
         p.wait()

@@ -22,6 +22,8 @@ import subprocess
 import sys
 import time
 
+from telling import die, tell
+
 NUMBERS = (2, 4, 8)
 AT_LEAST = 0.47  # S1: saved of two processes on two hosts
 STENCIL = r"""
@@ -135,22 +137,6 @@ while True:
 """
 
 
-def say(*words):
-    print("bench:", *words, file=sys.stderr, flush=True)
-
-
-def die(message):
-    say(message)
-    sys.exit(2)
-
-
-def tell(case, metric, value, unit, at_least=None):
-    line = {"bench": "image.groups", "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
-    if at_least is not None:
-        line |= {"target": f">= {at_least:.4g}", "ok": value >= at_least}
-    print(json.dumps(line, separators=(",", ":")), flush=True)
-
-
 class Program:
     """N processes of it, as a tree or apart."""
 
@@ -245,11 +231,11 @@ class Bench:
                 each = each or [one] * n
                 case = f"{name}, {n}, {how}"
                 in_all = 1 - total / sum(each)
-                tell(case, "images", image, "bytes")
-                tell(case, "stored", total, "bytes")
-                tell(case, "stored alone", sum(each), "bytes")
-                tell(case, "saved of each further process", 1 - (total - each[0]) / sum(each[1:]), "share", at_least=AT_LEAST)
-                tell(case, "saved of all", in_all, "share", at_least=last if last else None)
+                tell("image.groups", case, "images", image, "bytes")
+                tell("image.groups", case, "stored", total, "bytes")
+                tell("image.groups", case, "stored alone", sum(each), "bytes")
+                tell("image.groups", case, "saved of each further process", 1 - (total - each[0]) / sum(each[1:]), "share", at_least=AT_LEAST)
+                tell("image.groups", case, "saved of all", in_all, "share", at_least=last if last else None)
                 last = in_all
 
 

@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+from telling import bytes_of, die, tell
+
 PROGRAM = """
 #include <signal.h>
 #include <stdint.h>
@@ -51,27 +53,6 @@ int main(int argc, char **argv)
 	}
 }
 """
-
-
-def say(*words):
-    print("bench:", *words, file=sys.stderr, flush=True)
-
-
-def die(message):
-    say(message)
-    sys.exit(2)
-
-
-def tell(case, metric, value, unit, at_most=None):
-    line = {"bench": "image.restore", "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
-    if at_most is not None:
-        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
-    print(json.dumps(line, separators=(",", ":")), flush=True)
-
-
-def size(text):
-    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
-    return int(text[:-1]) << unit if unit else int(text)
 
 
 class Process:
@@ -138,10 +119,10 @@ def measure(kind, varve, store, images, p, rounds):
         note("lazy, whole", seconds)
         p.end()
     for name, seconds in best.items():
-        tell(kind, name, seconds, "s")
-    tell(kind, "varve / criu", best["varve"] / best["criu"], "ratio", at_most=1.3)
-    tell(kind, "lazy, runs / criu", best["lazy, runs"] / best["criu"], "ratio")
-    tell(kind, "lazy, whole / criu", best["lazy, whole"] / best["criu"], "ratio")
+        tell("image.restore", kind, name, seconds, "s")
+    tell("image.restore", kind, "varve / criu", best["varve"] / best["criu"], "ratio", at_most=1.3)
+    tell("image.restore", kind, "lazy, runs / criu", best["lazy, runs"] / best["criu"], "ratio")
+    tell("image.restore", kind, "lazy, whole / criu", best["lazy, whole"] / best["criu"], "ratio")
 
 
 def main():
@@ -150,7 +131,7 @@ def main():
     p.add_argument("--build", required=True)
     p.add_argument("--dir", required=True)
     p.add_argument("--full", action="store_true", help="more rounds")
-    p.add_argument("--size", type=size, default=1 << 30, help="bytes of the program, such as 256M")
+    p.add_argument("--size", type=bytes_of, default=1 << 30, help="bytes of the program, such as 256M")
     p.add_argument("--rounds", type=int)
     p.add_argument("--data")
     args = p.parse_args()

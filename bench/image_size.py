@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 
+from telling import die, say, tell
+
 PYTHON = """
 import time, json, re, collections
 d = {str(i): [i, i * 2.5, 'x%d' % i] for i in range(30000)}
@@ -80,22 +82,6 @@ PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"],
             "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM), "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS)}
 CASES = {"one": (["p0"],), "series": (["p0"], ["s1"]), "four": (["p0", "p1", "p2", "p3"],)}
 RULES = {"varve": [], "pages": ["--segments", "all=pages+deflate"], "rabin": ["--segments", "all=rabin+deflate"]}
-
-
-def say(*words):
-    print("bench:", *words, file=sys.stderr, flush=True)
-
-
-def die(message):
-    say(message)
-    sys.exit(2)
-
-
-def tell(case, metric, value, unit, at_most=None):
-    line = {"bench": "image.size", "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
-    if at_most is not None:
-        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
-    print(json.dumps(line, separators=(",", ":")), flush=True)
 
 
 # ---- images ----
@@ -174,13 +160,13 @@ def measure(name, folder, varve, place):
         plain = zstd(folder, [p for e in epochs for p in e])
         paper = min(total["pages"], total["rabin"])
         where = f"{name}, {case}"
-        tell(where, "stored", total["varve"], "bytes")
-        tell(where, "zstd -1 --long=27", plain, "bytes")
-        tell(where, "S1", paper, "bytes")
-        tell(where, "stored / zstd", total["varve"] / plain, "ratio", at_most=1)
-        tell(where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
+        tell("image.size", where, "stored", total["varve"], "bytes")
+        tell("image.size", where, "zstd -1 --long=27", plain, "bytes")
+        tell("image.size", where, "S1", paper, "bytes")
+        tell("image.size", where, "stored / zstd", total["varve"] / plain, "ratio", at_most=1)
+        tell("image.size", where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
         if case == "series":
-            tell(where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1)
+            tell("image.size", where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1)
 
 
 def main():

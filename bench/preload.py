@@ -19,6 +19,8 @@ import shutil
 import subprocess
 import sys
 
+from telling import die, say, tell
+
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 STL = """
 #include <cstdio>
@@ -105,22 +107,6 @@ MODES = {  # what is set in the environment
     "async": {"VARVE_DEDUP": "no", "VARVE_COLLECTIVE": "none"},
     "async, dedup, collective": {},
 }
-
-
-def say(*words):
-    print("bench:", *words, file=sys.stderr, flush=True)
-
-
-def die(message):
-    say(message)
-    sys.exit(2)
-
-
-def tell(bench, case, metric, value, unit, at_most=None):
-    line = {"bench": bench, "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
-    if at_most is not None:
-        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
-    print(json.dumps(line, separators=(",", ":")), flush=True)
 
 
 # ---- preload.cost ----
