@@ -16,7 +16,7 @@
 #define SCREEN_ON "\033[?1049h\033[?25l"
 #define SCREEN_OFF "\033[?25h\033[?1049l"
 
-enum { ROWS_AT_ONCE = 30 };
+enum { ROWS_AT_ONCE = 30, CTRL_C = 3, CTRL_Z = 26 };
 
 static const struct vv_conf_item items[] = {
 	{ "every", VV_CONF_DURATION, "1s", NULL, 0, 0, "how often" },
@@ -44,6 +44,7 @@ static void screen_open(struct screen *s, struct vv_out *o)
 	if (s->has_keys) {
 		keys = s->before;
 		keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+		keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* the screen is given back before we stop */
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &keys);
 	}
 	vv_out_printf(o, SCREEN_ON);
@@ -93,8 +94,16 @@ static int draw(const struct vv_top *t, struct vv_out *o)
 	return rc;
 }
 
+/* Until the shell says fg. */
+static void suspend(struct screen *s, struct vv_out *o)
+{
+	screen_close(s, o);
+	kill(0, SIGTSTP);
+	screen_open(s, o);
+}
+
 /* true: it is to end. A key or a new size of the window ends the wait. */
-static bool wait_for_key(const struct screen *s, double seconds, const atomic_bool *stop)
+static bool wait_for_key(struct screen *s, struct vv_out *o, double seconds, const atomic_bool *stop)
 {
 	struct pollfd p = { .fd = s->has_keys ? STDIN_FILENO : -1, .events = POLLIN };
 	char key = 0;
@@ -103,7 +112,9 @@ static bool wait_for_key(const struct screen *s, double seconds, const atomic_bo
 		return atomic_load(stop);
 	if (read(STDIN_FILENO, &key, 1) < 1)
 		return true;
-	return key == 'q' || key == 'Q' || key == 3 || atomic_load(stop);
+	if (key == CTRL_Z)
+		suspend(s, o);
+	return key == 'q' || key == 'Q' || key == CTRL_C || atomic_load(stop);
 }
 
 static int watch(struct vv_job *job, struct vv_top *t, double every)
@@ -118,7 +129,7 @@ static int watch(struct vv_job *job, struct vv_top *t, double every)
 		rc = vv_top_look(t, &job->conf);
 		if (rc == 0)
 			rc = draw(t, &job->out);
-	} while (rc == 0 && !job->out.error && !wait_for_key(&s, every, &stop));
+	} while (rc == 0 && !job->out.error && !wait_for_key(&s, &job->out, every, &stop));
 	screen_close(&s, &job->out);
 	vv_interrupt_gently(NULL);
 	if (rc == 0 && atomic_load(&stop))

@@ -47,11 +47,11 @@ class Writer:
 class Screen:
     """The command on a terminal of its own; what it shows now is what came since the cursor last went home."""
 
-    def __init__(self, case, *words, columns=100, lines=20):
+    def __init__(self, case, *words, program=command.BIN, columns=100, lines=20):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(case.folder)
-            os.execvpe(command.BIN, [command.BIN, *map(str, words)], {**case.env, "TERM": "xterm"})
+            os.execvpe(program, [program, *map(str, words)], {**case.env, "TERM": "xterm"})
         self.text, self.status = "", None
         self.resize(columns, lines)
         case.addCleanup(self.end)
@@ -321,6 +321,22 @@ class Top(command.Case):
         s.until("q quits")
         os.kill(s.pid, signal.SIGTERM)
         self.assertEqual(os.WTERMSIG(s.wait()), signal.SIGTERM)
+        self.assertTrue(s.text.rstrip().endswith("\033[?25h\033[?1049l"))
+
+    def test_suspended(self):
+        """^Z gives the terminal back; fg takes it again."""
+        self.write("region", "x", "u64", 4, "checkpoint")
+        s = Screen(self, "-mc", '"$0" top "$1" heat --every 100ms; echo "stopped: $?"; stty -a; fg', command.BIN, self.store, program="sh")
+        s.until("q quits")
+        s.press(b"\x1a")
+        while "stopped" not in s.text or s.text.count("\033[?1049h") < 2:
+            self.assertTrue(s.read(20))
+        between = s.text.partition("stopped: 148")[2].partition("\033[?1049h")[0]
+        self.assertIn("susp = ^Z", between)
+        self.assertNotIn("-icanon", between)
+        s.until("q quits")
+        s.press(b"q")
+        self.assertEqual(s.wait(), 0)
         self.assertTrue(s.text.rstrip().endswith("\033[?25h\033[?1049l"))
 
     def test_lineage_vanishes(self):
