@@ -16,7 +16,7 @@ configure = cmake -S . -G Ninja --log-level=NOTICE $(compiler) $(CMAKE_FLAGS)
 compile   = cmake --build
 suite     = ctest --no-label-summary --output-on-failure --no-tests=error -j$(JOBS) --test-dir
 
-.PHONY: all setup build demo test bench asan tsan fuzz install clean help
+.PHONY: all setup build demo test bench bench-full asan tsan fuzz install clean help
 
 all: build
 
@@ -25,7 +25,8 @@ help:
 	@echo "make setup      install the Debian packages of packages.txt that are missing"
 	@echo "make demo       setup, build, run examples/demo"
 	@echo "make test       setup, build, run the test suite"
-	@echo "make bench      setup, build, run all benchmarks (bench/run NAME for one)"
+	@echo "make bench      setup, build, run all benchmarks, 15 minutes (bench/run NAME for one): build/bench.json"
+	@echo "make bench-full the same at the sizes of the papers, hours: build/bench-full.json"
 	@echo "make asan       the suite under AddressSanitizer and UBSan (build-asan)"
 	@echo "make tsan       the suite under ThreadSanitizer (build-tsan)"
 	@echo "make fuzz       each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (build-fuzz, clang)"
@@ -49,7 +50,11 @@ test: setup
 
 bench: setup
 	@$(MAKE) build
-	@bench/run all
+	@bench/run --out build/bench.json all
+
+bench-full: setup
+	@$(MAKE) build
+	@bench/run --full --out build/bench-full.json all
 
 asan: setup
 	@$(configure) -B build-asan '-DVARVE_SANITIZE=address;undefined' >/dev/null

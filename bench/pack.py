@@ -358,7 +358,7 @@ class Bench:
 
     def figure_sets(self):
         """One checkpoint of each: the paper's figures are of one."""
-        sets = [self.make(kind, 16, 1, self.bytes(32 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
+        sets = [self.make(kind, 16, 1, self.bytes(16 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
         return sets + [Set(s.name, s.root, s.checkpoints[-1:]) for s in (recorded(self.data) if self.data else [])]
 
     def pack_passes(self):
@@ -386,7 +386,7 @@ class Bench:
     # ---- pack.scale, pack.memory ----
 
     def pack_scale(self):
-        s = self.make("hydro", 8, 1, self.bytes(1024 * MiB, 1024 * MiB))
+        s = self.make("hydro", 8, 1, self.bytes(512 * MiB, 1024 * MiB))
         walls = {1: [], 2: []}
         for _ in range(self.rounds):
             for threads in walls:

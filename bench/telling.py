@@ -12,6 +12,12 @@ def die(message):
     sys.exit(2)
 
 
+def skip(message):
+    """What the benchmark needs is not there: bench/run goes on, and is not to blame."""
+    say("skipped:", message)
+    sys.exit(77)
+
+
 def tell(bench, case, metric, value, unit, at_most=None, at_least=None):
     line = {"bench": bench, "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
     if at_most is not None:

@@ -1,0 +1,78 @@
+"""Files of results: what bench/run writes, and bench/compare and bench/page read.
+
+A line is one JSON object. {"run": {...}} says which machine, when, by what command; the lines after it are results, each with
+bench, case, metric, value, unit and, where one is set, target and ok. A file may hold several runs, one after another (cat
+puts two together): what a later one says of a benchmark takes the place of all that an earlier one said of it.
+"""
+import json
+import pathlib
+
+UNITS_LESS = {"ns", "us", "ms", "s", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB"}  # times and sizes
+WORDS_MORE = ("rate", "ratio", "speed", "less_than", "less than", "saved", "found", "throughput")
+
+
+class Fault(Exception):
+    pass
+
+
+class Row:
+    def __init__(self, said, run):
+        self.bench, self.case, self.metric = said["bench"], said["case"], said["metric"]
+        self.value, self.unit = float(said["value"]), said["unit"]
+        self.target, self.ok, self.run = said.get("target"), said.get("ok"), run
+        self.key = (self.bench, self.case, self.metric)
+
+    def shown(self):
+        return f"{number(self.value)} {self.unit}".strip()
+
+    def better(self):
+        """-1: the less the better; 1: the more; 0: it cannot be said."""
+        if self.target:
+            return -1 if self.target.startswith("<") else 1
+        if self.unit.endswith("/s"):
+            return 1
+        if self.unit in UNITS_LESS:
+            return -1
+        metric = self.metric.replace("_", " ")
+        if any(word in metric for word in WORDS_MORE):
+            return 1
+        return -1 if metric.startswith(("time", "overhead", "bytes", "stored", "cost", "increase")) else 0
+
+
+def number(value):
+    """Four digits that count, without an exponent where a person would not write one."""
+    if value == 0 or 0.001 <= abs(value) < 1e4:
+        return f"{value:.4g}"
+    return f"{value:.3e}" if abs(value) < 0.001 or abs(value) >= 1e12 else f"{value:.0f}"
+
+
+class Results:
+    """Of one machine."""
+
+    def __init__(self, path):
+        self.path, self.runs, rows = pathlib.Path(path), [], {}
+        try:
+            lines = self.path.read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as e:
+            raise Fault(f"{path}: {e.strerror if isinstance(e, OSError) else 'not a text'}") from e
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                said = json.loads(line)
+                if "run" in said:
+                    self.runs.append(said["run"])
+                    continue
+                row = Row(said, self.runs[-1] if self.runs else {})
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
+                raise Fault(f"{path}:{number}: not a line of results, which bench/run writes one to a line") from e
+            of_bench = rows.setdefault(row.bench, {})
+            if of_bench and next(iter(of_bench.values())).run is not row.run:
+                of_bench.clear()
+            of_bench[row.key] = row
+        self.rows = {row.key: row for of_bench in rows.values() for row in of_bench.values()}
+        if not self.rows:
+            raise Fault(f"{path}: no results in it")
+
+    def machine(self):
+        return self.runs[-1] if self.runs else {}
