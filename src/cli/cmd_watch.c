@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const double patience = 10; /* seconds, after something went wrong */
@@ -54,10 +55,22 @@ static bool key_by_rule(const struct watch *w, const char *name, char *key, size
 	return used > 0 && used < cap;
 }
 
+/* Where the name ends, but for a suffix whose digit says which format it is. */
+static const char *before_format(const char *name)
+{
+	static const char *const formats[] = { ".h4", ".h5", ".he4", ".he5", ".hdf4", ".hdf5", ".nc3", ".nc4" };
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (strcasecmp(dot, formats[i]) == 0)
+			return dot;
+	return name + strlen(name);
+}
+
 /* Without one: the name without its last number, which is the rank's. */
 static bool key_by_number(const char *name, char *key, size_t cap)
 {
-	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = last + strlen(last), *from;
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = before_format(last), *from;
 
 	while (end > last && !isdigit((unsigned char)end[-1]))
 		end--;

@@ -44,6 +44,14 @@ class Watch(command.Case):
     def names(self, epoch):
         return [f["name"] for f in self.json("unpack", self.store, f"w@{epoch}", "--list")["files"]]
 
+    def test_the_digit_of_a_format_is_no_rank(self):
+        for r in 0, 1:
+            (self.dir / f"step7.rank{r}.h5").write_bytes(b"h5")
+            (self.dir / f"x{r}.NC4").write_bytes(b"nc")
+        self.start("--ranks", 2)
+        self.wait_for(2)
+        self.assertEqual(sorted(self.names(1) + self.names(2)), ["step7.rank0.h5", "step7.rank1.h5", "x0.NC4", "x1.NC4"])
+
     def test_sets(self):
         for r in 0, 2, 10:
             (self.dir / f"a.{r}").write_bytes(b"old")
