@@ -1,17 +1,20 @@
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/near.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_FILE = 1 << 20, MAX_VALUE = 4096 };
+enum { MAX_FILE = 1 << 20, MAX_VALUE = 4096, ENV_NAME = 128 };
 
 /* A number with a unit out of a list; the whole text must be used up. */
 struct unit {
@@ -305,23 +308,58 @@ int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist)
 	return rc;
 }
 
+/* The name in the environment: VARVE_KEEP_EVERY. 0: it is too long to be one. */
+static size_t env_name(const char *prefix, const char *name, char *out, size_t cap)
+{
+	size_t n = (size_t)snprintf(out, cap, "%s%s", prefix, name);
+
+	for (size_t k = 0; n < cap && k < n; k++)
+		out[k] = out[k] == '-' ? '_' : (char)toupper((unsigned char)out[k]);
+	return n < cap ? n : 0;
+}
+
+/* A variable that looks like one of ours and is none: a person will wait in vain for it to do something. Others may use the
+ * prefix for their own ends. */
+static void warn_of_slips(const struct vv_conf *c, const char *prefix)
+{
+	static atomic_bool said;
+	size_t skip = strlen(prefix);
+
+	for (char **e = environ; e && *e && !atomic_load(&said); e++) {
+		char word[ENV_NAME], name[ENV_NAME], best[ENV_NAME] = "";
+		size_t n = strcspn(*e, "=");
+		bool known = false;
+
+		if (strncmp(*e, prefix, skip) != 0 || n >= sizeof(word))
+			continue;
+		snprintf(word, sizeof(word), "%.*s", (int)n, *e);
+		for (size_t i = 0; i < c->n && !known; i++) {
+			if (!env_name(prefix, c->item[i].name, name, sizeof(name)))
+				continue;
+			known = strcmp(word, name) == 0;
+			if (vv_near_best(word + skip, name + skip, best[0] ? best + skip : NULL) == name + skip)
+				memcpy(best, name, sizeof(best));
+		}
+		if (known || !best[0])
+			continue;
+		vv_log_warn("%s in the environment is no option, and does nothing; did you mean %s?", word, best);
+		atomic_store(&said, true);
+	}
+}
+
 int vv_conf_read_env(struct vv_conf *c, const char *prefix)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n; i++) {
-		char var[128];
-		size_t n = (size_t)snprintf(var, sizeof(var), "%s%s", prefix, c->item[i].name);
-		const char *text;
+		char var[ENV_NAME];
+		const char *text = env_name(prefix, c->item[i].name, var, sizeof(var)) ? getenv(var) : NULL;
 
-		if (n >= sizeof(var))
-			continue;
-		for (size_t k = 0; k < n; k++)
-			var[k] = var[k] == '-' ? '_' : (char)toupper((unsigned char)var[k]);
-		text = getenv(var);
 		if (text)
 			rc = vv_conf_set(c, c->item[i].name, text, var);
 	}
+	if (rc == 0)
+		warn_of_slips(c, prefix);
 	return rc;
 }
 

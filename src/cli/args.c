@@ -1,8 +1,10 @@
 #include "cli/args.h"
 #include "base/err.h"
+#include "base/near.h"
 #include "base/mem.h"
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,46 +40,10 @@ void vv_args_fini(struct vv_args *a)
 	*a = (struct vv_args){ 0 };
 }
 
-/* ---- nearest words ------------------------------------------------------------------------------------------------ */
-
-enum { WORD = 32 };
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Optimal string alignment over the first WORD letters. */
-size_t vv_args_distance(const char *a, const char *b)
-{
-	size_t n = least(strlen(a), WORD), m = least(strlen(b), WORD), d[WORD + 1][WORD + 1];
-
-	for (size_t i = 0; i <= n; i++)
-		for (size_t j = 0; j <= m; j++) {
-			if (i == 0 || j == 0) {
-				d[i][j] = i + j;
-				continue;
-			}
-			d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
-		}
-	return d[n][m];
-}
-
-bool vv_args_resembles(const char *a, const char *b)
-{
-	size_t n = strlen(a), limit = n < 4 ? 1 : n < 8 ? 2 : 3;
-
-	return vv_args_distance(a, b) <= limit || (n >= 3 && strncmp(a, b, n) == 0);
-}
-
 static const char *nearest_in(const struct vv_args_option *table, const char *name, const char *best)
 {
 	for (; table && table->name; table++)
-		if (vv_args_resembles(name, table->name) &&
-		    (!best || vv_args_distance(name, table->name) < vv_args_distance(name, best)))
-			best = table->name;
+		best = vv_near_best(name, table->name, best);
 	return best;
 }
 
@@ -146,12 +112,10 @@ static int parse_long(struct vv_args *a, const char *word)
 	size_t len = strcspn(word + 2, "=");
 	const char *value = word[2 + len] ? word + 2 + len + 1 : NULL;
 	const struct vv_args_option *o = find_any(a, word + 2, len, 0);
-	char name[WORD + 1];
+	char name[64];
 
 	if (!o) {
-		len = least(len, WORD);
-		memcpy(name, word + 2, len);
-		name[len] = '\0';
+		snprintf(name, sizeof(name), "%.*s", (int)len, word + 2);
 		return complain(a, "unknown option", word,
 				nearest_in(shared, name, nearest_in(a->option, name, NULL)));
 	}

@@ -45,9 +45,4 @@ const char *vv_args_value(const struct vv_args *a, const char *name);
 /* The same as a whole number in min..max; *out stays as it is if the option was not given. */
 int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint64_t max, uint64_t *out);
 
-/* How many letters are to be changed, added, left out or swapped to make b of a. */
-size_t vv_args_distance(const char *a, const char *b);
-/* Is b close enough to a to be what was meant? */
-bool vv_args_resembles(const char *a, const char *b);
-
 #endif

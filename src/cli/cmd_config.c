@@ -1,4 +1,5 @@
 #include "base/err.h"
+#include "base/near.h"
 #include "cli/job.h"
 #include "cli/text.h"
 #include "codec/codec.h"
@@ -131,9 +132,7 @@ static int find(const struct vv_conf *c, const char *name, size_t *out)
 			*out = i;
 			return 0;
 		}
-		if (vv_args_resembles(name, c->item[i].name) &&
-		    (!best || vv_args_distance(name, c->item[i].name) < vv_args_distance(name, best)))
-			best = c->item[i].name;
+		best = vv_near_best(name, c->item[i].name, best);
 	}
 	return vv_err_set(VV_EINVAL, "config: unknown option '%s'%s%s%s ('varve config' lists them all)", name,
 			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");

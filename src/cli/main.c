@@ -1,6 +1,7 @@
 /* varve: puts files into stores, looks into them, checks them, takes things out of them, and clears them up. */
 #include "cli/main.h"
 #include "base/err.h"
+#include "base/near.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
 #include "vv_config.h"
@@ -64,9 +65,7 @@ static int find_verb(const char *name, const struct vv_cmd **out)
 			*out = verbs[i];
 			return 0;
 		}
-		if (vv_args_resembles(name, verbs[i]->name) &&
-		    (!best || vv_args_distance(name, verbs[i]->name) < vv_args_distance(name, best)))
-			best = verbs[i]->name;
+		best = vv_near_best(name, verbs[i]->name, best);
 	}
 	return vv_err_set(VV_EINVAL, "unknown verb '%s'%s%s%s ('varve help' lists them)", name,
 			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");

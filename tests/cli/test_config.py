@@ -43,6 +43,14 @@ class Config(command.Case):
         self.assertEqual(self.option("codec", env={"VARVE_CONF": str(other)})[0], "zstd:7")
         self.assertIn("from     varve.conf:2", self.varve("config", "codec"))
 
+    def test_a_slip_in_the_environment(self):
+        """Of all that begins with VARVE_ only what looks like an option is spoken of, once."""
+        for name, meant in (("VARVE_KEP", "VARVE_KEEP"), ("VARVE_KEEP_EVRY", "VARVE_KEEP_EVERY"), ("VARVE_SOURCE", None), ("VARVE_RUN_STORE", None)):
+            with self.subTest(name):
+                done = self.run_raw("config", env={name: "3"})
+                self.assertEqual(done.returncode, 0)
+                self.assertEqual(done.stderr.decode(), f"varve: warning: {name} in the environment is no option, and does nothing; did you mean {meant}?\n" if meant else "")
+
     def test_wrong(self):
         self.assertIn("did you mean 'codec'", self.fails("config", "codek"))
         self.assertIn("unknown option 'nix'", self.fails("config", "-o", "nix=1"))
