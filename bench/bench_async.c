@@ -326,6 +326,8 @@ static void one_pattern(struct work *w, enum pattern which)
 	judge_varve(w, kase, r[VARVE].overhead, bound(w, buffer));
 	if (w->half)
 		bench_at_most(w->bench, kase, "overhead_vs_paper", r[VARVE].overhead / r[PAPER].overhead, "x", 0.5);
+	else
+		bench_line(w->bench, kase, "overhead_vs_paper", r[VARVE].overhead / r[PAPER].overhead, "x");
 }
 
 static void async_pattern(struct bench *b)

@@ -7,6 +7,7 @@ Two programs, each in three ways. In a tree one process starts the others, they 
 started one by one, and talk through memory that they share; then one command saves all of them, or, by ranks, `mpirun -n N varve image dump` each by a rank of
 its own. Alone is what the same processes take in stores of their own, or, for a tree, what one of one process takes. Bytes are those of the layers, metadata
 and all; `saved` is the part of what a further process would take alone that it does not take in the group. Every group is brought back once and must go on.
+`dump` and `restore` are the seconds of the two commands, mpirun's start included.
 
 stencil, in C: each process has a part of a field, smooth and ever changing, and a table of numbers that all of them have, both as large.
 search, in python3: each has the same dictionary of 30 000 entries, made by itself or, in a tree, inherited, and works on its part of it. Those that were
@@ -195,7 +196,10 @@ class Bench:
         return got.stdout
 
     def image(self, ranks, verb, *words):
-        return json.loads(self.run([*(self.mpiexec + ["-n", ranks] if ranks > 1 else []), self.varve, "--json", "image", verb, *words]))
+        """What the command says, and how long it took from start to end."""
+        start = time.monotonic()
+        said = json.loads(self.run([*(self.mpiexec + ["-n", ranks] if ranks > 1 else []), self.varve, "--json", "image", verb, *words]))
+        return said | {"wall": time.monotonic() - start}
 
     def alone(self, pid):
         """Bytes that one process takes in a store of its own."""
@@ -204,7 +208,7 @@ class Bench:
         return self.image(1, "dump", "--leave-running", "--pid", pid, store, "a")["bytes_layer"]
 
     def group(self, words, n, tree, ranks):
-        """(bytes in all, bytes of the image, those of each alone); the group is brought back."""
+        """(what the dump said, what the restore said, bytes of each alone)."""
         program = Program(self.place, words, n, tree)
         store = self.place / "group"
         shutil.rmtree(store, ignore_errors=True)
@@ -220,22 +224,24 @@ class Bench:
             program.go_on(3)
         finally:
             program.kill()
-        return got["bytes_layer"], got["bytes"], each
+        return got, back, each
 
     def measure(self, name, words, ways=("a tree", "one command", "ranks")):
-        one = self.group(words, 1, True, 1)[0]
+        one = self.group(words, 1, True, 1)[0]["bytes_layer"]
         for how in ways:
             last = 0
             for n in NUMBERS:
-                total, image, each = self.group(words, n, how == "a tree", n if how == "ranks" else 1)
-                each = each or [one] * n
+                dump, restore, each = self.group(words, n, how == "a tree", n if how == "ranks" else 1)
+                total, each = dump["bytes_layer"], each or [one] * n
                 case = f"{name}, {n}, {how}"
                 in_all = 1 - total / sum(each)
-                tell("image.groups", case, "images", image, "bytes")
+                tell("image.groups", case, "images", dump["bytes"], "bytes")
                 tell("image.groups", case, "stored", total, "bytes")
                 tell("image.groups", case, "stored alone", sum(each), "bytes")
                 tell("image.groups", case, "saved of each further process", 1 - (total - each[0]) / sum(each[1:]), "share", at_least=AT_LEAST)
                 tell("image.groups", case, "saved of all", in_all, "share", at_least=last if last else None)
+                tell("image.groups", case, "dump", dump["wall"], "s")
+                tell("image.groups", case, "restore", restore["wall"], "s")
                 last = in_all
 
 

@@ -7,7 +7,9 @@ Programs are started, dumped by criu (as root) or by gcore, and go on, editors a
 dumped again. Three cases: one dump, two dumps in
 series, and four processes of one program. Bytes are those of the layers, metadata and all. S1's way is pages or sliding blocks (Rabin, window
 48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is more than the paper does, which leaves duplicates in most segments.
-With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet.
+Of heap and stack it is also told what of them is redundant (S1's tables 1 to 4), and of each program how long `varve image dump` and `restore` take,
+against criu on the same disk (S1's figures 2 and 3): the least of three, in turn.
+With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet; times are told when they are made.
 """
 import argparse
 import json
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from telling import die, say, tell
+from telling import die, say, skip, tell
 
 PYTHON = """
 import time, json, re, collections
@@ -81,6 +83,8 @@ int main(void)
 PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "c": (["FILE"], C),
             "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM), "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS)}
 CASES = {"one": (["p0"],), "series": (["p0"], ["s1"]), "four": (["p0", "p1", "p2", "p3"],)}
+SEGMENTS = ("heap", "stack")
+ROUNDS = 3  # of what is timed
 RULES = {"varve": [], "pages": ["--segments", "all=pages+deflate"], "rabin": ["--segments", "all=rabin+deflate"]}
 
 
@@ -90,12 +94,17 @@ def can_dump():
     return os.geteuid() == 0 and shutil.which("criu") and subprocess.run(["criu", "check"], capture_output=True).returncode == 0
 
 
+def seconds(words):
+    start = time.monotonic()
+    got = subprocess.run([str(w) for w in words], capture_output=True, text=True)
+    if got.returncode:
+        die(f"'{' '.join(map(str, words))}' failed: {(got.stderr or got.stdout).strip()[-300:]}")
+    return time.monotonic() - start
+
+
 def dump(pid, folder, by_criu):
     folder.mkdir(parents=True)
-    words = ["criu", "dump", "-t", str(pid), "-D", str(folder), "--leave-running", "-o", "dump.log"] if by_criu else ["gcore", "-o", str(folder / "core"), str(pid)]
-    got = subprocess.run(words, capture_output=True, text=True)
-    if got.returncode:
-        die(f"'{' '.join(words)}' failed: {(got.stderr or got.stdout).strip()[-300:]}")
+    return seconds(["criu", "dump", "-t", pid, "-D", folder, "--leave-running", "-o", "dump.log"] if by_criu else ["gcore", "-o", folder / "core", pid])
 
 
 def start(words, source, folder):
@@ -109,7 +118,32 @@ def start(words, source, folder):
     return [subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) for _ in range(4)]
 
 
-def make(name, folder, wait):
+def end(p):
+    """Of a process that may have been brought back, and is nobody's child then."""
+    os.kill(p.pid, signal.SIGKILL)
+    while os.path.exists(f"/proc/{p.pid}"):
+        p.poll()
+        time.sleep(0.01)
+
+
+def time_both(name, p, varve, place):
+    """The process is saved and brought back several times, by criu and by varve, the first time that each sees it; then it ends."""
+    took = {"criu dump": [], "dump": [], "criu restore": [], "restore": []}
+    for i in range(ROUNDS):
+        took["criu dump"].append(dump(p.pid, place / f"images{i}", True))
+        took["dump"].append(seconds([varve, "-q", "image", "dump", "--leave-running", "--pid", p.pid, place / f"store{i}", "a"]))
+    end(p)
+    for i in range(ROUNDS):
+        took["criu restore"].append(seconds(["criu", "restore", "-d", "-D", place / f"images{i}", "-o", "restore.log"]))
+        end(p)
+        took["restore"].append(seconds([varve, "-q", "image", "restore", "-d", place / f"store{i}", "a"]))
+        end(p)
+    for what, times in took.items():
+        tell("image.size", name, what, min(times), "s")
+    shutil.rmtree(place)
+
+
+def make(name, folder, wait, varve, place):
     words, source = PROGRAMS[name]
     by_criu = can_dump()
     folder.mkdir(parents=True)
@@ -120,6 +154,8 @@ def make(name, folder, wait):
             dump(p.pid, folder / f"p{i}", by_criu)
         time.sleep(wait)
         dump(running[0].pid, folder / "s1", by_criu)
+        if by_criu and subprocess.run([varve, "image", "check"], capture_output=True).returncode == 0:
+            time_both(name, running[0], varve, place / "times")
     finally:
         for p in running:
             p.send_signal(signal.SIGKILL)
@@ -152,9 +188,31 @@ def check_back(varve, store, folder, parts, place):
     shutil.rmtree(place)
 
 
+def segments(varve, store):
+    """Of the newest epoch: {segment: its figures}."""
+    out = subprocess.run([varve, "--json", "show", store, "images"], stdout=subprocess.PIPE, check=True).stdout
+    return {s["segment"]: s for s in json.loads(out)["ranks"][0].get("segments", [])}
+
+
+def tell_segments(where, found):
+    """found: {rule: segments()}. Redundant is what is zero, or there twice."""
+    for segment in SEGMENTS:
+        ours, paper = (found[rule].get(segment) for rule in ("varve", "rabin"))
+        if not ours or not paper:
+            continue
+        case = f"{where}, {segment}"
+        tell("image.size", case, "memory", ours["bytes"], "bytes")
+        for who, s in ("", ours), ("S1, ", paper):
+            tell("image.size", case, f"{who}redundant", 1 - s["bytes_new"] / s["bytes"], "share")
+            tell("image.size", case, f"{who}stored", s["bytes_stored"], "bytes")
+
+
 def measure(name, folder, varve, place):
     for case, epochs in CASES.items():
-        sizes = {rule: pack(varve, place / "store", folder, epochs, words) for rule, words in reversed(RULES.items())}
+        sizes, found = {}, {}
+        for rule, words in reversed(RULES.items()):
+            sizes[rule] = pack(varve, place / "store", folder, epochs, words)
+            found[rule] = segments(varve, place / "store")
         check_back(varve, place / "store", folder, epochs[-1], place / "back")
         total = {rule: sum(s) for rule, s in sizes.items()}
         plain = zstd(folder, [p for e in epochs for p in e])
@@ -167,6 +225,8 @@ def measure(name, folder, varve, place):
         tell("image.size", where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
         if case == "series":
             tell("image.size", where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1)
+        else:
+            tell_segments(where, found)
 
 
 def main():
@@ -179,20 +239,20 @@ def main():
     p.add_argument("--rounds")
     p.add_argument("--data")
     args = p.parse_args()
-    place = pathlib.Path(args.dir)
+    place, varve = pathlib.Path(args.dir), pathlib.Path(args.build) / "varve"
     images = pathlib.Path(args.data) if args.data else place / "images"
     for tool in "zstd", "tar":
         if not shutil.which(tool):
-            die(f"'{tool}' is not there")
+            skip(f"'{tool}' is not there")
     if not can_dump() and not shutil.which("gcore"):
-        die("neither criu, as root, nor gcore can dump a process here")
+        skip("neither criu, as root, nor gcore can dump a process here")
     for name, (words, _) in PROGRAMS.items():
         if words[0] != "FILE" and not shutil.which(words[0]):
             say(f"{words[0]} is not there, and left out")
             continue
         if not (images / name / "s1").is_dir():
-            make(name, images / name, 60 if args.full else 10)
-        measure(name, images / name, pathlib.Path(args.build) / "varve", place)
+            make(name, images / name, 60 if args.full else 10, varve, place)
+        measure(name, images / name, varve, place)
     return 0
 
 

@@ -133,16 +133,19 @@ class Varve:
     def __init__(self, bench):
         self.bench, self.command = bench, bench.build / "varve"
         self.start = min(Cost().run([self.command, "--version"]).cpu for _ in range(5))
+        self.grown = []  # bytes that the store grew by at each checkpoint of the last pack()
 
     def pack(self, s, options, threads=1, **how):
         """The whole series; cost of packing, of unpacking all of it, bytes in the store."""
         store, back = self.bench.dir / "store", self.bench.dir / "back"
-        packing, unpacking = Cost(), Cost()
+        packing, unpacking, kept = Cost(), Cost(), 0
         remove(store)
+        self.grown = []
         for files in s.checkpoints:
             names = [f.relative_to(s.root) for f in files]
             packing.run([self.command, "pack", "-j", str(threads), *options, store, "set", *names], cwd=s.root, **how)
-        kept = size_of(store)
+            self.grown.append(size_of(store) - kept)
+            kept += self.grown[-1]
         for epoch, files in enumerate(s.checkpoints, 1):
             remove(back)
             unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back], **how)
@@ -279,14 +282,26 @@ class Bench:
 
     def schemes(self, bench, s):
         """All side by side. What each leaves, {name: (packing, unpacking, bytes)}."""
-        cost = {}
+        cost, grown = {}, {}
         for scheme in PAPER:
             cost[scheme] = self.varve.pack(s, ["--scheme", scheme])
+            grown[scheme] = self.varve.grown
         for level in LEVELS:
             cost[level] = self.varve.pack(s, ["--scheme", "auto", "--level", level])
+            grown[f"auto-{level}"] = self.varve.grown
         for name, c in cost.items():
             self.tell_cost(bench, s.name, s, name if name in PAPER else f"auto-{name}", c)
+        self.over_time(bench, s, grown)
         return cost
+
+    def over_time(self, bench, s, grown):
+        """S3's figure 9: the ratio of each checkpoint of a longer series. What lies beside them, as a program's input, is none."""
+        whole = [i for i, files in enumerate(s.checkpoints) if len(files) == len(s.checkpoints[-1])]
+        if len(whole) < 3:
+            return
+        for name, sizes in grown.items():
+            for n, i in enumerate(whole, 1):
+                tell(bench, f"{s.name}, checkpoint {n}", f"{name}_ratio", sum(f.stat().st_size for f in s.checkpoints[i]) / sizes[i], "x")
 
     def judge(self, bench, s, cost, rate):
         kept = {name: c[2] for name, c in cost.items()}
@@ -333,7 +348,7 @@ class Bench:
                 ("borg", "borg", lambda: borg(self, s)), ("restic", "restic", lambda: restic(self, s))]
         if any(is_hdf5(f) for f in s.files):
             rows.append(("h5repack", "h5repack", lambda: repacked(self, s)))
-        if self.full:
+        if self.full or bench == "pack.real":
             rows.append(("tar_zstd19", "zstd", lambda: tarred(self, s)))
         left = {}
         for name, command, measure in rows:
