@@ -30,6 +30,7 @@ help:
 	@echo "make asan       the suite under AddressSanitizer and UBSan (build-asan)"
 	@echo "make tsan       the suite under ThreadSanitizer (build-tsan)"
 	@echo "make fuzz       each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (build-fuzz, clang)"
+	@echo "make site       docs/ as pages to read in a browser, with no network: build/site/index.html"
 	@echo "make install    PREFIX=$(PREFIX), DESTDIR honoured"
 	@echo "make clean      remove the build trees"
 
@@ -81,6 +82,11 @@ fuzz: setup
 		build-fuzz/fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -timeout=25 -rss_limit_mb=4096 \
 			-print_final_stats=1 -verbosity=0 -artifact_prefix="$$found-" "$$found" $$seeds; \
 	done
+
+.PHONY: site
+site: setup
+	@mkdocs build --strict
+	@echo "build/site/index.html"
 
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"

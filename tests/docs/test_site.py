@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 180
+"""The documentation as a site: it builds without a warning, every link and anchor leads somewhere, and it opens from a file, without a network, also on a phone."""
+import html.parser
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+from page import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "cli"))
+import browser  # noqa: E402
+
+OUTSIDE = re.compile(r"(?:[a-z]+:)?//", re.I)
+
+
+class Page(html.parser.HTMLParser):
+    """What a page links to, what it loads, and what can be linked to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.loads, self.names = [], [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        words = dict(attributes)
+        self.names |= {words[name] for name in ("id", "name") if words.get(name)}
+        if tag == "a" and words.get("href"):
+            self.links.append(words["href"])
+        elif tag == "link" and words.get("rel") not in ("canonical", "next", "prev"):
+            self.loads.append(words.get("href", ""))
+        elif words.get("src"):
+            self.loads.append(words["src"])
+
+
+def check_links(site):
+    """Problems of all pages."""
+    pages, problems = {path: Page(path) for path in sorted(site.rglob("*.html"))}, []
+    for path, page in pages.items():
+        if path.name == "404.html":  # knows no place of its own
+            continue
+        name = path.relative_to(site)
+        problems += [f"{name}: loads {what}" for what in page.loads if OUTSIDE.match(what)]
+        for link in page.links:
+            if OUTSIDE.match(link) or link.startswith("mailto:"):
+                continue
+            where, _, anchor = link.partition("#")
+            target = (path.parent / urllib.parse.unquote(where)).resolve() if where else path
+            target = target / "index.html" if target.is_dir() else target
+            if not target.is_file():
+                problems.append(f"{name}: {link}: there is no such page")
+            elif anchor and target in pages and urllib.parse.unquote(anchor) not in pages[target].names:
+                problems.append(f"{name}: {link}: there is no such place")
+    problems += [f"{path.relative_to(site)}: loads {found}" for path in site.rglob("*.css")
+                 for found in re.findall(r"url\(['\"]?((?:https?:)?//[^)]*)", path.read_text())]
+    return len(pages), problems
+
+
+def check_browser(site):
+    """Problems that only a browser sees."""
+    problems, window = [], browser.Browser(browser.find())
+    try:
+        for name in ("index.html", "start/c.html", "packing.html", "man/varve.1.html"):
+            for width in (1200, 390):
+                window.open((site / name).as_uri(), width=width)
+                problems += [f"{name}: the console says: {line}" for line in window.console]
+                problems += [f"{name}: asks for {url}" for url in window.requests if not url.startswith(("file:", "data:", "about:"))]
+                wide = window.run("document.documentElement.scrollWidth")
+                problems += [f"{name}: {wide} pixels wide on a screen of {width}"] if wide > width else []
+                if not window.run("document.querySelector('h1').textContent"):
+                    problems.append(f"{name}: no heading")
+    finally:
+        window.close()
+    return problems
+
+
+def main():
+    if not shutil.which("mkdocs") or "material" not in subprocess.run(["mkdocs", "build", "--help"], capture_output=True, text=True).stdout:
+        print("skipped: no mkdocs with its theme material here (Debian: apt-get install mkdocs mkdocs-material)")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="varve-site-") as folder:
+        site = pathlib.Path(folder).resolve() / "site"
+        built = subprocess.run(["mkdocs", "build", "--strict", "-f", ROOT / "mkdocs.yml", "-d", site], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, timeout=120)
+        if built.returncode:
+            print(built.stdout)
+            return 1
+        count, problems = check_links(site)
+        if browser.find():
+            problems += check_browser(site)
+        else:
+            print("note: no Chromium here, nothing is opened")
+    print("\n".join([*problems, f"{count} pages, {len(problems)} problems"]))
+    return 1 if problems or count < 30 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

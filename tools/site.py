@@ -1,0 +1,204 @@
+"""What mkdocs does not know of our documentation (mkdocs.yml names this file as its hook): manual pages become pages of the site, files of
+the source that the text links to do, too, and a name such as decisions/* in the navigation stands for all pages of a folder."""
+import html
+import pathlib
+import re
+import tempfile
+
+from mkdocs.structure.files import File
+
+MANUAL = re.compile(r"\]\(((?:\.\./)*man/[\w.]+\.\d)\)")
+LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
+LANGUAGES = {".h": "c", ".hpp": "cpp", ".f90": "fortran", ".py": "python", ".md": "markdown"}
+made = {"folder": None, "sources": {}}
+
+
+# --- manual pages
+
+ESCAPES = [("\\-", "-"), ("\\ ", " "), ("\\(aq", "'"), ("\\&", ""), ("\\e", "\\")]
+
+
+def plain(text):
+    for escape, sign in ESCAPES:
+        text = text.replace(escape, sign)
+    return text
+
+
+def inline(text):
+    """Fonts that are changed within a line."""
+    out, tag = [], None
+    for part in re.split(r"(\\f[BIRP])", text):
+        if re.fullmatch(r"\\f[BIRP]", part):
+            out.append(f"</{tag}>" if tag else "")
+            tag = {"B": "b", "I": "i"}.get(part[2])
+            out.append(f"<{tag}>" if tag else "")
+        else:
+            out.append(html.escape(plain(part), quote=False))
+    return "".join(out) + (f"</{tag}>" if tag else "")
+
+
+def fonts(macro, rest):
+    """.B and .I have one font for the line; .BR, .IR, ... two that take turns."""
+    words = [word.strip('"') for word in re.findall(r'"[^"]*"|(?:\\ |\S)+', rest)] if '"' in rest or len(macro) == 2 else [rest]
+    tags = [{"B": "b", "I": "i", "R": ""}[letter] for letter in macro]
+    turn = [(tags[i % len(tags)], inline(word)) for i, word in enumerate(words)]
+    return ("" if len(macro) == 2 else " ").join(f"<{tag}>{word}</{tag}>" if tag else word for tag, word in turn)
+
+
+class Manual:
+    """One page of docs/man as Markdown: headings are Markdown's, the rest is HTML."""
+
+    def __init__(self, path, pages):
+        self.pages, self.out, self.text, self.listed = pages, [], [], False
+        self.verbatim = self.term = False
+        for line in path.read_text().split("\n"):
+            self.line(line)
+        self.end_list()
+
+    def line(self, line):
+        found = re.match(r"\.([A-Z]+|nf|fi|br)\b ?(.*)", line)
+        if not found:
+            self.add(inline(line))
+        elif found[1] in ("B", "I", "BR", "BI", "IR", "RB", "RI", "IB"):
+            self.add(self.linked(fonts(found[1], found[2])))
+        else:
+            getattr(self, "do_" + found[1].lower())(found[2])
+
+    def add(self, text):
+        if self.verbatim:
+            self.out.append(text + "\n")
+        elif self.term:
+            self.term = False
+            self.out.append(f"<dt>{text}</dt><dd>")
+        elif text:
+            self.text.append(text)
+
+    def linked(self, text):
+        def link(found):
+            page = self.pages.get(f"{found[1]}.{found[2]}")
+            return f'<a href="{page}.html">{found[1]}({found[2]})</a>' if page else found[0]
+
+        return re.sub(r"<b>([\w.]+)</b>\((\d)\)", link, text)
+
+    def paragraph(self):
+        if self.text:
+            self.out.append("<p>" + "\n".join(self.text) + "</p>\n")
+        self.text = []
+
+    def end_list(self):
+        self.paragraph()
+        if self.listed:
+            self.out.append("</dd></dl>\n")
+        self.listed = False
+
+    def do_th(self, rest):
+        name, section = rest.split()[:2]
+        self.out.append(f"# {name.lower()}({section})\n\n")
+
+    def do_sh(self, rest):
+        self.end_list()
+        self.out.append(f"\n## {inline(rest).strip(chr(34)).capitalize()}\n\n")
+
+    def do_ss(self, rest):
+        self.end_list()
+        self.out.append(f"\n### {inline(rest).strip(chr(34))}\n\n")
+
+    def do_pp(self, _):
+        if self.verbatim:
+            self.out.append("\n")
+        else:
+            self.end_list()
+
+    def do_tp(self, _):
+        self.paragraph()
+        self.out.append("</dd>" if self.listed else "<dl>")
+        self.listed = self.term = True
+
+    def do_ip(self, rest):
+        self.do_tp("")
+        self.add(inline(rest.strip('"')))
+
+    def do_nf(self, _):
+        self.paragraph()
+        self.out.append("<pre>")
+        self.verbatim = True
+
+    def do_fi(self, _):
+        self.out.append("</pre>\n")
+        self.verbatim = False
+
+    def do_br(self, _):
+        self.add("<br>")
+
+    def do_rs(self, _):
+        pass
+
+    do_re = do_rs
+
+
+def manuals(folder):
+    """{name of a page, or of one that is another: that page}, of docs/man"""
+    pages = {}
+    for path in sorted(folder.iterdir()):
+        other = re.fullmatch(r"\.so man\d/(\S+)\n", path.read_text())
+        pages[path.name] = other[1] if other else path.name
+    return pages
+
+
+# --- what mkdocs calls
+
+def on_config(config):
+    docs = pathlib.Path(config["docs_dir"])
+
+    def expand(item):
+        if isinstance(item, dict):
+            return {title: all_of(value) if isinstance(value, str) and value.endswith("/*") else [expand(i) for i in value]
+                    if isinstance(value, list) else value for title, value in item.items()}
+        return item
+
+    def all_of(pattern):
+        if pattern == "man/*":
+            return [{re.sub(r"\.(\d)$", r"(\1)", name): f"man/{name}.md"} for name in sorted(set(manuals(docs / "man").values()))]
+        return [str(path.relative_to(docs)) for path in sorted(docs.glob(pattern)) if path.suffix == ".md"]
+
+    config["nav"] = [expand(item) for item in config["nav"]]
+    return config
+
+
+def on_files(files, config):
+    docs = pathlib.Path(config["docs_dir"])
+    made.update(folder=tempfile.TemporaryDirectory(prefix="varve-site-"), sources={})  # gone when mkdocs ends
+    folder = pathlib.Path(made["folder"].name)
+
+    def add(name, text):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        files.append(File(name, str(folder), config["site_dir"], config["use_directory_urls"]))
+
+    pages = manuals(docs / "man")
+    for file in [f for f in files if f.src_uri.startswith("man/")]:
+        files.remove(file)
+    for name in sorted(set(pages.values())):
+        add(f"man/{name}.md", "".join(Manual(docs / "man" / name, pages).out))
+    for file in [f for f in files if f.is_documentation_page() and docs in pathlib.Path(f.abs_src_path).parents]:
+        page = pathlib.Path(file.abs_src_path)
+        for link, _ in LINK.findall(page.read_text()):
+            source = (page.parent / link).resolve()
+            if docs not in source.parents and source.is_file() and source not in made["sources"]:
+                name = source.relative_to(docs.parent).as_posix()
+                made["sources"][source] = f"source/{name}.md"
+                language = LANGUAGES.get(source.suffix, source.suffix[1:])
+                add(f"source/{name}.md", f"# {name}\n\n~~~~{language}\n{source.read_text()}~~~~\n")
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Links to manual pages and to files of the source lead to the pages that are made of them. Tabs are eight wide, as where the code was written."""
+    here = pathlib.Path(page.file.abs_src_path)
+    up = "../" * page.file.src_uri.count("/")
+
+    def lead(found):
+        target = made["sources"].get((here.parent / found[1]).resolve())
+        return f"]({up}{target})" if target else found[0]
+
+    return LINK.sub(lead, MANUAL.sub(r"](\1.md)", markdown.expandtabs(8)))
