@@ -2,12 +2,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/bar.h"
+#include "cli/image_check.h"
+#include "cli/image_lineage.h"
 #include "cli/job.h"
 #include "cli/packing.h"
 #include "cli/text.h"
 #include "cli/whom.h"
+#include "engine/policy.h"
 #include "engine/session.h"
-#include "image/check.h"
 #include "image/criu.h"
 #include "image/dump.h"
 #include "image/reunite.h"
@@ -140,8 +142,11 @@ static int run_dump(struct vv_job *job)
 	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_job_open_session(job, args->operand[STORE], spec.lineage, &v);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = close_session(v, dump(job, v, &opt));
+		if (rc < 0)
+			vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
+	}
 	vv_whom_fini(&whom);
 	return rc;
 }
@@ -219,7 +224,7 @@ static int restore_alone(struct vv_job *job, const struct vv_revive_options *opt
 	struct vv_spec spec;
 	int rc = open_epoch(job, &spec, &lin, epoch);
 
-	return rc ? rc : vv_reunite_run(NULL, &lin, *epoch, job->pool, opt, out);
+	return rc ? rc : vv_image_lineage_advise(&lin, job->pool, *epoch, vv_reunite_run(NULL, &lin, *epoch, job->pool, opt, out));
 }
 
 /* A store that is not here is made if another rank has it; but not if nobody has. */
@@ -263,6 +268,8 @@ static int restore_together(struct vv_job *job, const struct vv_revive_options *
 	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);
+	if (job->world->rank == 0) /* who speaks for all */
+		rc = vv_image_lineage_advise(&v->lineage, v->pool, *epoch, rc);
 	return close_session(v, rc); /* before the processes are waited for: they may be saved again */
 }
 
@@ -331,10 +338,20 @@ static void say(void *arg, const char *text)
 		fprintf(stderr, "varve: %s\n", text);
 }
 
+static void say_saved(void *arg, const struct vv_dump_report *r)
+{
+	const struct vv_job *job = arg;
+
+	if (!job->args->quiet)
+		fprintf(stderr, "varve: epoch %" PRIu64 ": %s of memory, %s stored, frozen for %s\n", r->pack.epoch, vv_text_size(r->pack.raw).s,
+			vv_text_size(r->pack.layer).s, vv_text_duration(r->frozen_s).s);
+}
+
 static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct vv_tend_options *opt)
 {
 	struct vv_lineage lin;
 	int status = 0, rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	uint64_t last = 0;
 
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, lineage, false, &lin);
@@ -343,7 +360,8 @@ static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct
 	if (rc == 0)
 		rc = vv_job_start_pool(job);
 	if (rc == 0)
-		rc = vv_tend_run(v, &lin, job->pool, opt, &status);
+		rc = vv_tend_run(v, &lin, job->pool, opt, &status, &last);
+	rc = vv_image_lineage_advise(&lin, job->pool, last, rc);
 	return rc ? rc : vv_child_code(status);
 }
 
@@ -351,7 +369,14 @@ static int run_run(struct vv_job *job)
 {
 	const struct vv_args *args = job->args;
 	char output[VV_NAME_LINEAGE_MAX + 8];
-	struct vv_tend_options opt = { .output = vv_args_value(args, "output"), .arg = job, .tell = say };
+	struct vv_tend_options opt = {
+		.output = vv_args_value(args, "output"),
+		.segments = vv_args_value(args, "segments"),
+		.arg = job,
+		.tell = say,
+		.saved = say_saved,
+	};
+	struct vv_policy policy;
 	struct vv_criu_version version;
 	struct vv_spec spec;
 	struct varve *v = NULL;
@@ -363,6 +388,10 @@ static int run_run(struct vv_job *job)
 		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
 	if (rc == 0)
 		rc = parse_run(args, &opt);
+	if (rc == 0)
+		rc = parse_memory(args, &opt.memory);
+	if (rc == 0)
+		rc = vv_policy_init(&policy, opt.segments);
 	if (rc == 0)
 		rc = check_privacy(job);
 	if (rc == 0)
@@ -379,62 +408,68 @@ static int run_run(struct vv_job *job)
 	vv_tend_prepare();
 	opt.mask = umask(S_IRWXG | S_IRWXO);
 	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
-	return rc ? rc : close_session(v, tend(job, v, spec.lineage, &opt));
-}
-
-/* ---- check --------------------------------------------------------------------------------------------------------- */
-
-static void put_finding(void *arg, bool grave, const char *text)
-{
-	struct vv_job *job = arg;
-
-	if (!job->args->json) {
-		vv_out_printf(&job->out, "%s: %s\n", grave ? "cannot be saved" : "note", vv_text_safe(text).s);
-		return;
-	}
-	vv_json_object(&job->json, NULL);
-	vv_json_text(&job->json, "text", text);
-	vv_json_bool(&job->json, "grave", grave);
-	vv_json_end(&job->json);
-}
-
-static int run_check(struct vv_job *job)
-{
-	struct vv_check c = { .arg = job, .tell = put_finding };
-	struct vv_whom whom = { 0 };
-	bool named;
-	int rc = be_alone(job);
-
-	vv_json_array(&job->json, "findings");
-	if (rc == 0)
-		rc = vv_whom_get(job, &whom);
-	named = whom.n;
-	if (rc == 0)
-		rc = vv_check_criu(&c);
-	for (size_t i = 0; rc == 0 && i < whom.n; i++)
-		rc = vv_check_process(&c, whom.pid[i]);
-	vv_whom_fini(&whom);
 	if (rc)
 		return rc;
-	vv_json_end(&job->json);
-	vv_json_number(&job->json, "grave", c.grave);
-	if (!job->args->json && !job->args->quiet && !c.grave)
-		vv_out_printf(&job->out, "%s\n", named ? "nothing was found that could not be saved" : "processes can be saved and restored here");
-	return c.grave ? 1 : 0;
+	rc = close_session(v, tend(job, v, spec.lineage, &opt));
+	vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
+	return rc;
 }
 
 /* ---- the verb ------------------------------------------------------------------------------------------------------ */
 
+static int run_check(struct vv_job *job)
+{
+	int rc = be_alone(job);
+
+	return rc ? rc : vv_image_check_run(job);
+}
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct vv_job *job);
+	const char *options; /* its own, with blanks around them */
+} verbs[] = {
+	{ "dump", run_dump, " pid pid-file leave-running shell-job memory segments refuse-public threads " },
+	{ "restore", run_restore, " detach lazy shell-job memory threads " },
+	{ "run", run_run, " every max-restarts resume output memory segments refuse-public threads " },
+	{ "check", run_check, " pid pid-file shell-job try " },
+};
+
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+static bool takes(const struct verb *v, const char *option)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), " %s ", option);
+	return strstr(v->options, word);
+}
+
+/* One that another verb takes would be passed over in silence. */
+static int check_options(const struct vv_args *args, const struct verb *v)
+{
+	for (const struct vv_args_option *o = args->option; o->name; o++) {
+		char others[64] = "";
+		size_t n = 0;
+
+		if (!vv_args_value(args, o->name) || takes(v, o->name))
+			continue;
+		for (size_t i = 0; i < VERBS; i++)
+			if (takes(&verbs[i], o->name))
+				n += (size_t)snprintf(others + n, sizeof(others) - n, "%s%s", n ? ", " : "", verbs[i].name);
+		return vv_err_set(VV_EINVAL, "image %s: --%s is for %s", v->name, o->name, others);
+	}
+	return 0;
+}
+
 static int run(struct vv_job *job)
 {
-	static const struct {
-		const char *name;
-		int (*run)(struct vv_job *job);
-	} verb[] = { { "dump", run_dump }, { "restore", run_restore }, { "run", run_run }, { "check", run_check } };
+	for (size_t i = 0; i < VERBS; i++)
+		if (strcmp(job->args->operand[VERB], verbs[i].name) == 0) {
+			int rc = check_options(job->args, &verbs[i]);
 
-	for (size_t i = 0; i < sizeof(verb) / sizeof(verb[0]); i++)
-		if (strcmp(job->args->operand[VERB], verb[i].name) == 0)
-			return verb[i].run(job);
+			return rc ? rc : verbs[i].run(job);
+		}
 	return vv_err_set(VV_EINVAL, "image: '%s' is none of dump, restore, run and check", job->args->operand[VERB]);
 }
 
@@ -442,17 +477,18 @@ static const struct vv_args_option options[] = {
 	{ "pid", 'p', "PID", "dump, check: the process, and all below it; several: PID,PID,... (mpirun: one per rank)" },
 	{ "pid-file", 0, "FILE", "the same, from a file of numbers; %r in its name is the rank's number" },
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
-	{ "shell-job", 0, NULL, "dump, restore: it is part of a shell's session or has a terminal" },
+	{ "shell-job", 0, NULL, "dump, restore, check: it is part of a shell's session or has a terminal" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
 	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
-	{ "memory", 0, "SIZE", "dump: for its pages; restore: for what is decoded ahead (half of what is free)" },
-	{ "segments", 0, "RULES", "dump: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
+	{ "memory", 0, "SIZE", "dump, run: for its pages; restore, run: for what is decoded ahead (half of what is free)" },
+	{ "segments", 0, "RULES", "dump, run: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
 	{ "every", 0, "TIME", "run: a checkpoint so often (not given: only on SIGUSR1)" },
 	{ "max-restarts", 0, "N", "run: bring it back so many times (3)" },
 	{ "resume", 0, NULL, "run: begin with the newest epoch, if there is one" },
 	{ "output", 0, "FILE", "run: what the program prints is added to this file (LINEAGE.out)" },
+	{ "try", 0, NULL, "check: and let criu try it; it stands still meanwhile, and nothing is stored" },
 	{ "refuse-public", 0, NULL, "dump, run: refuse a store that everybody can read" },
-	{ "threads", 'j', "N", "on so many threads" },
+	{ "threads", 'j', "N", "dump, restore, run: on so many threads" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -468,7 +504,7 @@ const struct vv_cmd vv_cmd_image = {
 		"  varve image dump --pid PID STORE LINEAGE [-- WORD...]      saves it; words are for criu's command line\n"
 		"  varve image restore STORE LINEAGE[@EPOCH] [-- WORD...]     brings it back, and waits for its end\n"
 		"  varve image run STORE LINEAGE -- COMMAND...                starts it, saves it, brings it back when it dies\n"
-		"  varve image check [--pid PID]                              says what could not be saved (exit 1)\n"
+		"  varve image check [--pid PID] [-- WORD...]                 says what could not be saved (exit 1)\n"
 		"\n"
 		"Several processes are one epoch. By mpirun each rank saves and restores its own (--pid-file).",
 	.option = options,

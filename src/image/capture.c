@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "image/areas.h"
+#include "image/check.h"
 #include "image/drain.h"
 #include "image/streamer.h"
 #include <errno.h>
@@ -54,7 +55,7 @@ static int start(struct vv_capture *c)
 	int rc = vv_streamer_listen(c->criu->folder, false, &c->listening);
 
 	if (rc == 0)
-		rc = vv_hook_open(&c->hook, c->criu, "post-dump");
+		rc = vv_hook_open(&c->hook, c->criu, "post-dump", c->opt.with);
 	return rc ? rc : vv_criu_start(c->criu, "dump", false);
 }
 
@@ -65,11 +66,19 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
+/* What its log does not tell, a look at the process may. */
+static int wait_for_criu(struct vv_capture *c)
+{
+	int rc = vv_criu_wait(c->criu, c->opt.what);
+
+	return rc && c->criu->unexplained ? vv_check_explain(c->criu, c->opt.pid, rc) : rc;
+}
+
 static int say_go(struct vv_capture *c)
 {
 	int rc = vv_hook_go(&c->hook);
 
-	return rc ? rc : vv_criu_wait(c->criu, c->opt.what);
+	return rc ? rc : wait_for_criu(c);
 }
 
 /* ---- whose pages ------------------------------------------------------------------------------------------------------------- */
@@ -233,7 +242,7 @@ static int react(struct vv_capture *c)
 		return 0;
 	}
 	if (is_gone && c->n_open == 0) {
-		rc = vv_criu_wait(c->criu, c->opt.what);
+		rc = wait_for_criu(c);
 		return rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", c->opt.what);
 	}
 	return 0;

@@ -15,6 +15,7 @@ struct vv_capture_options {
 	bool leave_running;
 	uint64_t expected; /* bytes of pages, about */
 	uint64_t memory;   /* for pages, at most; 0: half of what is free */
+	const struct vv_hook *with; /* of those that end together, the first one's; NULL: there is none yet, or they run on */
 };
 
 struct vv_capture {

@@ -1,8 +1,9 @@
 #include "image/check.h"
 #include "base/err.h"
-#include "image/criu.h"
+#include "image/belongings.h"
+#include "image/hook.h"
+#include "image/powers.h"
 #include "image/tree.h"
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GHOST = 1 << 20 }; /* bytes of a deleted file that criu saves without being asked to */
-
-struct look {
-	struct vv_check *check;
-	pid_t pid;
-	const struct vv_tree *tree;
-	bool tcp_lost;            /* no TCP socket can be saved by this criu on this kernel */
-	bool terminal, master, told_shell; /* for the whole tree; master: of terminals, as tmux has them */
-};
-
-__attribute__((format(printf, 3, 4))) static void tell(struct vv_check *c, bool grave, const char *fmt, ...)
+void vv_check_tell(struct vv_check *c, bool grave, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -34,9 +25,38 @@ __attribute__((format(printf, 3, 4))) static void tell(struct vv_check *c, bool 
 	c->tell(c->arg, grave, text);
 }
 
+const char *vv_check_given(const struct vv_check *c, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i < c->n_words; i++)
+		if (strncmp(c->word[i], word, n) == 0 && (!c->word[i][n] || c->word[i][n] == '='))
+			return c->word[i][n] ? c->word[i] + n + 1 : i + 1 < c->n_words ? c->word[i + 1] : "";
+	return NULL;
+}
+
+static ino_t namespace_of(const char *who, const char *kind)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/ns/%.16s", who, kind);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+bool vv_check_is_apart(pid_t pid, const char *kind)
+{
+	char who[16];
+	ino_t its;
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	its = namespace_of(who, kind);
+	return its && its != namespace_of("self", kind);
+}
+
 /* ---- criu -------------------------------------------------------------------------------------------------------------------- */
 
-static bool has_tcp_trouble(const struct vv_criu_version *v)
+static bool has_socket_trouble(const struct vv_criu_version *v)
 {
 	struct utsname u;
 	unsigned major = 0, minor = 0;
@@ -44,6 +64,21 @@ static bool has_tcp_trouble(const struct vv_criu_version *v)
 	if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
 		return false;
 	return (major > 6 || (major == 6 && minor >= 16)) && (v->major < 4 || (v->major == 4 && v->minor < 2));
+}
+
+static void look_at_rights(struct vv_check *c)
+{
+	char names[VV_POWERS_WORDS], advice[VV_POWERS_WORDS];
+
+	vv_powers_advice(advice);
+	if (geteuid() != 0)
+		vv_check_tell(c, false, "you are not root: criu needs that, or CAP_CHECKPOINT_RESTORE and more");
+	else if (vv_powers_lack(false, names))
+		vv_check_tell(c, true, "%s", advice);
+	else if (vv_powers_lack(true, names))
+		vv_check_tell(c, false, "a restore needs %s, which root lacks here", names);
+	if (vv_hook_may_run(vv_folder_place()) < 0)
+		vv_check_tell(c, true, "%s", vv_err_last());
 }
 
 int vv_check_criu(struct vv_check *c)
@@ -59,9 +94,8 @@ int vv_check_criu(struct vv_check *c)
 		rc = vv_criu_ask(word, text, sizeof(text), &status);
 	if (rc)
 		return rc;
-	tell(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);
-	if (geteuid() != 0)
-		tell(c, false, "you are not root: criu needs that, or CAP_CHECKPOINT_RESTORE and more");
+	vv_check_tell(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);
+	look_at_rights(c);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		char *at = strstr(text, "Error"), *end;
 
@@ -70,102 +104,21 @@ int vv_check_criu(struct vv_check *c)
 		if (at)
 			at[strcspn(at, "\n")] = '\0';
 		end = at ? strstr(at, "): ") : NULL; /* where in criu it says so is of no use */
-		tell(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
+		vv_check_tell(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
 	}
-	if (has_tcp_trouble(&v))
-		tell(c, false, "criu %u.%u cannot save TCP sockets on Linux 6.16 and later: programs that have one open (of MPI, for example) are refused; "
-		     "such programs are checkpointed from inside (varve_mpi.h)", v.major, v.minor);
+	if (has_socket_trouble(&v))
+		vv_check_tell(c, false, "criu %u.%u cannot save network sockets on Linux 6.16 and later: programs that have one open (of MPI, for example) are refused; "
+			      "such programs are checkpointed from inside (varve_mpi.h)", v.major, v.minor);
 	return 0;
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------------------- */
-
-/* Is a socket's inode in one of the kernel's tables of the process's network? */
-static bool is_in_table(pid_t pid, const char *table, const char *inode)
-{
-	char path[64], line[512];
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)pid, table);
-	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		const char *at = strstr(line, inode);
-
-		found = at && at > line && at[-1] == ' ' && (at[strlen(inode)] == ' ' || at[strlen(inode)] == '\n');
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
-static void look_at_socket(struct look *l, const char *fd, const char *link)
-{
-	char inode[32];
-
-	if (sscanf(link, "socket:[%31[0-9]]", inode) != 1)
-		return;
-	if (is_in_table(l->pid, "tcp", inode) || is_in_table(l->pid, "tcp6", inode)) {
-		if (l->tcp_lost)
-			tell(l->check, true, "process %d: descriptor %s is a TCP socket, which this criu cannot save on this kernel", (int)l->pid, fd);
-		else
-			tell(l->check, false, "process %d: descriptor %s is a TCP socket: a connection needs '-- --tcp-established', or '-- --tcp-close'",
-			     (int)l->pid, fd);
-	} else if (is_in_table(l->pid, "packet", inode) || is_in_table(l->pid, "raw", inode)) {
-		tell(l->check, true, "process %d: descriptor %s is a raw socket, which criu may not be able to save", (int)l->pid, fd);
-	}
-}
-
-static bool is_one_of(const char *s, const char *const *word)
-{
-	while (*word && strncmp(s, *word, strlen(*word)) != 0)
-		word++;
-	return *word;
-}
-
-static void look_at_device(struct look *l, const char *fd, const char *link)
-{
-	static const char *const fine[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm/", "/dev/mqueue/", "/dev/kmsg",
-					    NULL };
-	static const char *const masters[] = { "/dev/ptmx", "/dev/pts/ptmx", NULL };
-	static const char *const terminals[] = { "/dev/tty", "/dev/pts/", "/dev/console", NULL };
-
-	if (is_one_of(link, masters))
-		l->master = true;
-	else if (is_one_of(link, terminals))
-		l->terminal = true;
-	else if (!is_one_of(link, fine))
-		tell(l->check, true, "process %d: descriptor %s is the device '%s', whose state criu cannot save", (int)l->pid, fd, link);
-}
-
-static void look_at_descriptor(struct look *l, const char *fd)
-{
-	static const char *const fine[] = { "[eventfd", "[eventpoll", "[signalfd", "[timerfd", "inotify", "[inotify", "[fanotify", NULL };
-	char path[64], link[PATH_MAX];
-	const char *deleted;
-	struct stat st;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%.16s", (int)l->pid, fd);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n < 0)
-		return;
-	link[n] = '\0';
-	deleted = strstr(link, " (deleted)");
-	if (strncmp(link, "socket:", 7) == 0)
-		look_at_socket(l, fd, link);
-	else if (strncmp(link, "/dev/", 5) == 0)
-		look_at_device(l, fd, link);
-	else if (strncmp(link, "anon_inode:", 11) == 0 && !is_one_of(link + 11, fine))
-		tell(l->check, true, "process %d: descriptor %s is an '%s', which criu cannot save", (int)l->pid, fd, link + 11);
-	else if (deleted && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > GHOST)
-		tell(l->check, true, "process %d: descriptor %s is a deleted file of %jd bytes: add '-- --ghost-limit SIZE'", (int)l->pid, fd,
-		     (intmax_t)st.st_size);
-	else if (l->pid == l->tree->pid[0] && strncmp(link, "pipe:", 5) == 0 && atoi(fd) <= STDERR_FILENO)
-		tell(l->check, false, "process %d: descriptor %s is a pipe; if its other end is outside, nobody will be there after a restore", (int)l->pid, fd);
-}
-
 /* ---- processes --------------------------------------------------------------------------------------------------------------- */
+
+struct look {
+	struct vv_check *check;
+	const struct vv_tree *tree;
+	bool told_shell, told_space;
+};
 
 static bool is_in_tree(const struct vv_tree *t, pid_t pid)
 {
@@ -176,71 +129,107 @@ static bool is_in_tree(const struct vv_tree *t, pid_t pid)
 	return i < t->n;
 }
 
-static void look_at_session(struct look *l)
+static bool is_shell_job(const struct vv_check *c)
 {
+	return c->shell_job || vv_check_given(c, "--shell-job") || vv_check_given(c, "-j");
+}
+
+static void look_at_session(struct look *l, pid_t pid)
+{
+	bool apart = vv_check_is_apart(pid, "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
 	char text[1024];
 	const char *at;
 	int session = 0;
 
-	if (vv_tree_read(l->pid, "stat", text, sizeof(text)) <= 0)
+	if (l->told_shell || (is_shell_job(l->check) && !apart) || vv_tree_read(pid, "stat", text, sizeof(text)) <= 0)
 		return;
 	at = strrchr(text, ')'); /* a name may hold anything */
-	if (at && sscanf(at + 1, " %*c %*d %*d %d", &session) == 1 && !is_in_tree(l->tree, session) && !l->told_shell) {
+	if (at && sscanf(at + 1, " %*c %*d %*d %d", &session) == 1 && !is_in_tree(l->tree, session)) {
 		l->told_shell = true;
-		tell(l->check, false, "process %d belongs to the session of process %d, which is not saved with it: add --shell-job, here and when it is restored",
-		     (int)l->pid, session);
+		vv_check_tell(l->check, true, "process %d belongs to the session of another one, which is not saved with it: %sstart it by setsid", (int)pid,
+			      apart ? "" : "add --shell-job, here and when it is restored, or ");
 	}
 }
 
-static void look_at_status(struct look *l)
+static void look_at_status(struct look *l, pid_t pid)
 {
 	char text[4096];
 	const char *at;
 
-	if (vv_tree_read(l->pid, "status", text, sizeof(text)) <= 0)
+	if (vv_tree_read(pid, "status", text, sizeof(text)) <= 0)
 		return;
 	at = strstr(text, "TracerPid:");
 	if (at && atoi(at + 10) > 0)
-		tell(l->check, true, "process %d is traced by process %d (a debugger?), and cannot be frozen meanwhile", (int)l->pid, atoi(at + 10));
-	at = strstr(text, "State:\tZ");
-	if (at && l->pid == l->tree->pid[0])
-		tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)l->pid);
+		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger?): end that first", (int)pid, atoi(at + 10));
+	if (pid == l->tree->pid[0] && strstr(text, "State:\tZ"))
+		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
 }
 
-static void look_at_locks(struct look *l)
+/* Its number in its own namespace. */
+static int inner_number(pid_t pid)
 {
-	char line[256];
-	FILE *f = fopen("/proc/locks", "re");
-	int pid;
+	char text[4096], *at, *last;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*d: %*s %*s %*s %d", &pid) == 1 && pid == l->pid) {
-			tell(l->check, false, "process %d holds locks on files: add '-- --file-locks'", (int)l->pid);
-			break;
-		}
-	if (f)
-		fclose(f);
+	at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
+	if (!at)
+		return 0;
+	at++;
+	at[strcspn(at, "\n")] = '\0';
+	last = strrchr(at, '\t');
+	return last ? atoi(last) : 0;
 }
 
-static int look_at_process(struct look *l)
+static void look_at_space(struct look *l, pid_t pid)
 {
-	char path[64];
-	const struct dirent *e;
-	DIR *d;
+	pid_t root = l->tree->pid[0];
+	char who[2][16];
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)l->pid);
-	d = opendir(path);
-	if (!d)
-		tell(l->check, true, "process %d: what it has open cannot be seen; criu needs to be run by root", (int)l->pid);
-	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			look_at_descriptor(l, e->d_name);
-	if (d)
-		closedir(d);
-	look_at_session(l);
-	look_at_status(l);
-	look_at_locks(l);
-	return 0;
+	snprintf(who[0], sizeof(who[0]), "%d", (int)root);
+	snprintf(who[1], sizeof(who[1]), "%d", (int)pid);
+	if (l->told_space || !vv_check_is_apart(pid, "pid"))
+		return;
+	if (pid == root ? inner_number(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
+		l->told_space = true;
+		vv_check_tell(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
+			      "process %d is in a pid namespace below that of the first one, which criu does not save: name the first process in it", (int)pid);
+	}
+}
+
+static bool is_program(const char *name)
+{
+	const char *folders = getenv("PATH");
+	char path[PATH_MAX];
+
+	return (folders && vv_criu_look_for(name, folders, path)) || vv_criu_look_for(name, "/usr/local/sbin:/usr/sbin:/sbin", path);
+}
+
+static void look_at_network(struct look *l, pid_t pid)
+{
+	static const char lock[] = "iptables-restore";
+
+	if (vv_check_is_apart(pid, "net") && !is_program(lock) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
+		vv_check_tell(l->check, true, "process %d has a network of its own, which criu locks by '%s': install that (Debian: apt-get install iptables)",
+			      (int)pid, lock);
+}
+
+static void look_at_tree(struct look *l, bool sockets_lost)
+{
+	pid_t root = l->tree->pid[0];
+	bool terminal = false, master = false;
+
+	for (size_t i = 0; i < l->tree->n; i++) {
+		struct vv_belongings b = { .check = l->check, .pid = l->tree->pid[i], .first = i == 0, .sockets_lost = sockets_lost };
+
+		vv_belongings_look(&b);
+		terminal |= b.terminal;
+		master |= b.master;
+		look_at_session(l, b.pid);
+		look_at_status(l, b.pid);
+		look_at_space(l, b.pid);
+	}
+	look_at_network(l, root);
+	if (terminal && !master && !l->told_shell && !is_shell_job(l->check))
+		vv_check_tell(l->check, true, "process %d has a terminal, whose other end is not saved with it: add --shell-job", (int)root);
 }
 
 int vv_check_process(struct vv_check *c, pid_t pid)
@@ -252,13 +241,37 @@ int vv_check_process(struct vv_check *c, pid_t pid)
 
 	if (rc == 0)
 		rc = vv_tree_list(pid, &t);
-	l.tcp_lost = rc == 0 && has_tcp_trouble(&v);
-	for (size_t i = 0; rc == 0 && i < t.n; i++) {
-		l.pid = t.pid[i];
-		rc = look_at_process(&l);
-	}
-	if (rc == 0 && l.terminal && !l.master && !l.told_shell)
-		tell(c, false, "process %d has a terminal, whose other end is not saved with it: add --shell-job", (int)pid);
+	if (rc == 0 && vv_tree_is_kernels(pid))
+		vv_check_tell(c, true, "process %d is a part of the kernel", (int)pid);
+	else if (rc == 0)
+		look_at_tree(&l, has_socket_trouble(&v));
 	vv_tree_fini(&t);
 	return rc;
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------------------------------- */
+
+struct first {
+	char text[512];
+};
+
+static void keep_first(void *arg, bool grave, const char *text)
+{
+	struct first *f = arg;
+
+	if (grave && !f->text[0])
+		snprintf(f->text, sizeof(f->text), "%s", text);
+}
+
+int vv_check_explain(const struct vv_criu *criu, pid_t pid, int rc)
+{
+	struct first first = { "" };
+	struct vv_check c = { .arg = &first, .tell = keep_first, .word = criu->word, .n_words = criu->n_words };
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	look_at_rights(&c);
+	if (!c.grave && vv_check_process(&c, pid) < 0)
+		return vv_err_restore(&error);
+	return c.grave ? vv_err_set(VV_ENOTSUP, "%.500s; %s", error.message, first.text) : vv_err_restore(&error);
 }

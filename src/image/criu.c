@@ -1,6 +1,6 @@
 #include "image/criu.h"
 #include "base/err.h"
-#include <dirent.h>
+#include "image/powers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,12 +19,12 @@ static const char log_name[] = "criu.log";
 
 /* ---- where it is ------------------------------------------------------------------------------------------------------------- */
 
-static bool look_in(const char *folders, char path[PATH_MAX])
+bool vv_criu_look_for(const char *name, const char *folders, char path[PATH_MAX])
 {
 	while (*folders) {
 		size_t n = strcspn(folders, ":");
 
-		if (n && snprintf(path, PATH_MAX, "%.*s/criu", (int)n, folders) < PATH_MAX && access(path, X_OK) == 0)
+		if (n && snprintf(path, PATH_MAX, "%.*s/%s", (int)n, folders, name) < PATH_MAX && access(path, X_OK) == 0)
 			return true;
 		folders += n + (folders[n] == ':');
 	}
@@ -39,7 +39,7 @@ int vv_criu_find(char path[PATH_MAX])
 		snprintf(path, PATH_MAX, "%s", own);
 		return access(path, X_OK) == 0 ? 0 : vv_err_sys(errno, "VARVE_CRIU is '%s'", own);
 	}
-	if ((folders && look_in(folders, path)) || look_in("/usr/local/sbin:/usr/sbin:/sbin", path))
+	if ((folders && vv_criu_look_for("criu", folders, path)) || vv_criu_look_for("criu", "/usr/local/sbin:/usr/sbin:/sbin", path))
 		return 0;
 	return vv_err_set(VV_ENOTSUP, "there is no criu here, which freezes and rebuilds processes: install it (Debian: apt-get install criu), or say "
 			  "where it is by VARVE_CRIU");
@@ -137,23 +137,14 @@ int vv_criu_version(struct vv_criu_version *out)
 
 int vv_criu_open(struct vv_criu *c)
 {
-	const char *tmp = getenv("TMPDIR");
 	int rc;
 
-	*c = (struct vv_criu){ .pidfd = -1 };
+	*c = (struct vv_criu){ .pidfd = -1, .lock = -1 };
 	rc = vv_criu_find(c->path);
+	if (rc == 0)
+		rc = vv_folder_make(c->folder, &c->lock);
 	if (rc)
 		return rc;
-	if (snprintf(c->folder, sizeof(c->folder), "%s/varve-image-XXXXXX", tmp && tmp[0] ? tmp : P_tmpdir) >= (int)sizeof(c->folder)) {
-		c->folder[0] = '\0';
-		return vv_err_set(VV_EINVAL, "TMPDIR '%s' is too long for sockets in it", tmp);
-	}
-	if (!mkdtemp(c->folder)) {
-		int err = errno;
-
-		c->folder[0] = '\0';
-		return vv_err_sys(err, "cannot make a folder in '%s'", tmp && tmp[0] ? tmp : P_tmpdir);
-	}
 	vv_criu_word(c, "criu");
 	vv_criu_word(c, ""); /* the verb */
 	vv_criu_word(c, "--stream");
@@ -203,19 +194,6 @@ int vv_criu_wait(struct vv_criu *c, const char *what)
 	return WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0 ? 0 : vv_criu_reason(c, what);
 }
 
-static void empty_folder(const char *folder)
-{
-	DIR *d = opendir(folder);
-	const struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		closedir(d);
-	rmdir(folder);
-}
-
 void vv_criu_close(struct vv_criu *c)
 {
 	if (c->pid) /* never killed: it may hold a process by ptrace, with code of its own in it, and puts it right when its pipes break */
@@ -223,8 +201,8 @@ void vv_criu_close(struct vv_criu *c)
 	if (c->pidfd > 0)
 		close(c->pidfd);
 	if (c->folder[0])
-		empty_folder(c->folder);
-	*c = (struct vv_criu){ .pidfd = -1 };
+		vv_folder_remove(c->folder, c->lock);
+	*c = (struct vv_criu){ .pidfd = -1, .lock = -1 };
 }
 
 /* ---- why it failed ----------------------------------------------------------------------------------------------------------- */
@@ -233,23 +211,28 @@ void vv_criu_close(struct vv_criu *c)
 static const struct {
 	const char *says;
 	int code;
-	const char *advice;
+	const char *advice; /* NULL: a matter of rights */
 } hints[] = {
+	{ "outside of its pid namespace", VV_EINVAL, "start it by setsid, inside of that" },
 	{ "session leader", VV_EINVAL, "it belongs to the session of a shell: add --shell-job, or start it by setsid" },
 	{ "is not in the pid", VV_EINVAL, "it belongs to the session of a shell: add --shell-job, or start it by setsid" },
+	{ "tty: Found slave peer index", VV_EINVAL, "it has a terminal that is not part of it: add --shell-job" },
 	{ "tty: Found dangling tty", VV_EINVAL, "it has a terminal that is not part of it: add --shell-job" },
 	{ "File exists", VV_EBUSY, "a process id that it had is taken: whoever has it must end first, and its parent have heard of that" },
 	{ "pid mismatch", VV_EBUSY, "a process id that it had is taken: whoever has it must end first, and its parent have heard of that" },
 	{ "has bad size", VV_EMISMATCH, "a file that it had open was changed after it was saved: put it back as it was" },
 	{ "has bad build-ID", VV_EMISMATCH, "its executable or a library was changed after it was saved: put it back as it was" },
 	{ "bad mode", VV_EMISMATCH, "a file that it had open was changed after it was saved: put it back as it was" },
+	{ "execvp(", VV_ENOTSUP, "criu needs this program, and could not run it: is it installed?" },
 	{ "No such file or directory", VV_ENOENT, "a file or folder that it used is not here: put it back" },
-	{ "Can't get 1:16 opt", VV_ENOTSUP, "it has network sockets, which this criu cannot save on this kernel; checkpoint it from inside instead (varve.h)" },
+	{ "External socket is used", VV_ENOTSUP, "a UNIX socket that it has is connected with a process that is not saved: save their common parent" },
+	{ "whose /proc doesn't belong", VV_ENOTSUP, "it does not see the /proc of its pid namespace: start it by 'unshare --mount-proc'" },
 	{ "inet: ", VV_ENOTSUP, "it has network sockets that criu cannot save; --tcp-established or --tcp-close after '--' may help" },
 	{ "file lock", VV_ENOTSUP, "it holds locks on files: add -- --file-locks" },
-	{ "Operation not permitted", VV_EDENIED, "criu needs to be run by root, or with CAP_CHECKPOINT_RESTORE" },
-	{ "Permission denied", VV_EDENIED, "criu needs to be run by root, or with CAP_CHECKPOINT_RESTORE" },
-	{ "Unknown or unsupported", VV_ENOTSUP, "'varve image check --pid' says what of a process cannot be saved" },
+	{ "restore capabilities", VV_EDENIED, "it had capabilities that root lacks here: run the command where it has them" },
+	{ "Operation not permitted", VV_EDENIED, NULL },
+	{ "Permission denied", VV_EDENIED, NULL },
+	{ "SECURE_NO_SETUID_FIXUP", VV_EDENIED, NULL },
 	{ "No process with", VV_ENOENT, "there is no such process" },
 };
 
@@ -265,13 +248,14 @@ static char *error_in(char *line)
 }
 
 /* The first error is the cause, the ones behind it are whom it concerned. */
-int vv_criu_reason(const struct vv_criu *c, const char *what)
+int vv_criu_reason(struct vv_criu *c, const char *what)
 {
-	char path[VV_CRIU_FOLDER + sizeof(log_name) + 1], line[512], first[320] = "";
+	char path[VV_FOLDER_PATH + sizeof(log_name) + 1], line[512], first[320] = "", rights[VV_POWERS_WORDS];
 	const char *advice = NULL;
 	int code = VV_EIO;
 	FILE *f;
 
+	vv_powers_advice(rights);
 	snprintf(path, sizeof(path), "%s/%s", c->folder, log_name);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f)) {
@@ -283,13 +267,14 @@ int vv_criu_reason(const struct vv_criu *c, const char *what)
 			snprintf(first, sizeof(first), "%s", text);
 		for (size_t i = 0; !advice && i < sizeof(hints) / sizeof(hints[0]); i++)
 			if (strstr(text, hints[i].says)) {
-				advice = hints[i].advice;
+				advice = hints[i].advice ? hints[i].advice : rights;
 				code = hints[i].code;
 				snprintf(first, sizeof(first), "%s", text);
 			}
 	}
 	if (f)
 		fclose(f);
+	c->unexplained = !advice;
 	if (!first[0] && WIFSIGNALED(c->status))
 		return vv_err_set(VV_EIO, "%s: criu was killed by signal %d", what, WTERMSIG(c->status));
 	if (!first[0])

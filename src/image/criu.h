@@ -2,21 +2,24 @@
 #ifndef VV_IMAGE_CRIU_H
 #define VV_IMAGE_CRIU_H
 
+#include "image/folder.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { VV_CRIU_WORDS = 128, VV_CRIU_FOLDER = 80 };
+enum { VV_CRIU_WORDS = 128 };
 
 struct vv_criu {
 	char path[PATH_MAX];
-	char folder[VV_CRIU_FOLDER]; /* 0700; its sockets, hook and log; a socket's path has little room */
+	char folder[VV_FOLDER_PATH]; /* its sockets, hook and log */
+	int lock;                    /* of the folder */
 	const char *word[VV_CRIU_WORDS + 1];
 	size_t n_words;
 	pid_t pid; /* 0: it does not run */
 	int pidfd; /* readable once it has ended; -1: it was not started */
 	int status;
+	bool unexplained; /* it has failed, and its log does not tell what to do */
 };
 
 struct vv_criu_version {
@@ -25,6 +28,8 @@ struct vv_criu_version {
 
 /* Where it is: $VARVE_CRIU, or on the PATH, or where administrators' programs are. VV_ENOTSUP says how to get it. */
 int vv_criu_find(char path[PATH_MAX]);
+/* A program in one of several folders, with colons between them. */
+bool vv_criu_look_for(const char *name, const char *folders, char path[PATH_MAX]);
 /* Runs it with some words and takes what it prints, up to cap - 1 bytes. */
 int vv_criu_ask(const char *const *word, char *out, size_t cap, int *status);
 int vv_criu_version(struct vv_criu_version *out);
@@ -40,6 +45,6 @@ int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal);
 /* Waits for its end. What went wrong is in the log: `what` begins the sentence ("cannot save process 12"). */
 int vv_criu_wait(struct vv_criu *c, const char *what);
 /* The error that the log tells of. */
-int vv_criu_reason(const struct vv_criu *c, const char *what);
+int vv_criu_reason(struct vv_criu *c, const char *what);
 
 #endif

@@ -35,7 +35,7 @@ static double frozen_in(const uint8_t *p, size_t n)
 
 static double frozen_time(const struct vv_criu *c)
 {
-	char path[VV_CRIU_FOLDER + 16];
+	char path[VV_FOLDER_PATH + 16];
 	uint8_t bytes[STATS_MOST];
 	ssize_t n = -1;
 	int fd;
@@ -55,6 +55,8 @@ static int look(pid_t pid, struct vv_tree *t)
 {
 	int rc = vv_tree_list(pid, t);
 
+	if (rc == 0 && vv_tree_is_kernels(pid))
+		rc = vv_err_set(VV_EINVAL, "process %d is a part of the kernel, and cannot be saved", (int)pid);
 	if (rc == 0 && vv_tree_is_zombie(pid))
 		rc = vv_err_set(VV_ENOENT, "process %d has ended, and only its parent has not heard of it yet", (int)pid);
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
@@ -86,10 +88,10 @@ struct subject { /* a tree that is saved */
 	char pid[16], what[64];
 };
 
-static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt)
+static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt, const struct vv_hook *with)
 {
 	struct vv_tree t = { 0 };
-	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running };
+	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .with = with };
 	int rc = look(pid, &t);
 
 	how.expected = vv_tree_memory(&t);
@@ -120,7 +122,7 @@ static int prepare_all(struct subject **out, const struct vv_dump_options *opt)
 		s[i].capture = (struct vv_capture){ .listening = -1, .connection = -1, .hook = VV_HOOK_NONE };
 	}
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
-		rc = prepare(&s[i], opt->pid[i], opt);
+		rc = prepare(&s[i], opt->pid[i], opt, i && !opt->leave_running ? &s[0].capture.hook : NULL);
 	*out = s;
 	return rc;
 }
@@ -134,7 +136,7 @@ static void close_all(struct subject *s, size_t n)
 	vv_mem_free(s);
 }
 
-/* All of them end, if that is asked for, or none does. */
+/* All of them end, if that is asked for, or none does: they wait for the same word. */
 static int conclude(struct subject *s, size_t n, int rc)
 {
 	struct vv_err_state error;
@@ -197,6 +199,23 @@ int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_du
 		rc = dump(v, s, &place, opt, out);
 	if (v->group)
 		rc = longest_frozen(v->group, rc, &out->frozen_s);
+	close_all(s, opt->n_pids);
+	return rc;
+}
+
+int vv_dump_try(const struct vv_dump_options *opt)
+{
+	struct subject *s = NULL;
+	int rc = prepare_all(&s, opt);
+
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
+		struct vv_inflow_part part;
+
+		do
+			rc = s[i].capture.inflow.next(s[i].capture.inflow.arg, &part);
+		while (rc == VV_INFLOW_PART || rc == VV_INFLOW_PAUSE);
+		rc = rc == VV_INFLOW_END ? 0 : rc;
+	}
 	close_all(s, opt->n_pids);
 	return rc;
 }

@@ -24,6 +24,8 @@ struct vv_dump_report {
 
 /* What can be said before there is a store: criu and the process are there, the options make sense. */
 int vv_dump_check(const struct vv_dump_options *opt);
+/* All but storing it: can it be done? It stands still for as long as that takes, and runs on. */
+int vv_dump_try(const struct vv_dump_options *opt);
 /* If it fails the process runs on, and the store is as it was. */
 int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out);
 void vv_dump_report_fini(struct vv_dump_report *r);

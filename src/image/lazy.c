@@ -21,7 +21,6 @@
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -422,7 +421,7 @@ static int new(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
 
 	if (!l)
 		return VV_ENOMEM;
-	*l = (struct vv_lazy){ .images = images, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden.to = -1 };
+	*l = (struct vv_lazy){ .images = images, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden = VV_WARDEN_NONE };
 	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*out = l;
@@ -452,19 +451,12 @@ static size_t count_maps(const struct vv_unpack *files)
 	return n;
 }
 
-static bool may_run_in(const char *folder)
-{
-	struct statvfs v;
-
-	return statvfs(folder, &v) == 0 && !(v.f_flag & ST_NOEXEC);
-}
-
 /* Processes of one tree share pages that criu finds to be the same, and would not then: so it is done for those that are alone. */
 int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy **out)
 {
 	int rc;
 
-	if (count_maps(&images->files) != 1 || !may_run_in(c->folder) || check_kernel() < 0) {
+	if (count_maps(&images->files) != 1 || vv_hook_may_run(c->folder) < 0 || check_kernel() < 0) {
 		vv_err_clear();
 		return 0;
 	}
@@ -472,7 +464,7 @@ int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_poo
 	if (rc)
 		return rc;
 	(*out)->pool = pool;
-	return vv_hook_open(&(*out)->hook, c, "post-restore");
+	return vv_hook_open(&(*out)->hook, c, "post-restore", NULL);
 }
 
 int vv_lazy_start(struct vv_lazy *l)

@@ -1,5 +1,6 @@
 /* Criu builds a tree and stands at a hook before its processes take a step. So all trees are built, one after another on each rank and on all ranks at
- * once, and let go together when all ranks say so. */
+ * once, and let go by one word when all ranks say so. From there on criu does nothing that it expects to fail. If a rank is killed before it could give
+ * its word, the others hear of that, and end what runs already; or, if they are killed as well, their wardens do. */
 #include "image/reunite.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,11 +9,15 @@
 #include "engine/mail.h"
 #include "image/serve.h"
 #include "image/tree.h"
+#include "image/warden.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
 
 enum { TREES_MOST = 1 << 22 }; /* the kernel has no more process numbers */
 
@@ -37,6 +42,7 @@ struct reunion {
 	struct tree *tree;
 	size_t n_trees, trees_cap;
 	struct vv_unpack_reader apart;
+	struct vv_warden warden; /* until all ranks have let theirs go */
 	char what[192];
 };
 
@@ -169,11 +175,15 @@ static int list_trees(struct reunion *o)
 	return rc;
 }
 
-static bool is_waiting(const struct vv_hook *h)
+static bool is_waiting(const struct vv_hook *h, pid_t *first)
 {
 	struct pollfd p = { h->ready[0], POLLIN, 0 };
+	char text[16] = "";
 
-	return poll(&p, 1, 0) > 0;
+	if (poll(&p, 1, 0) <= 0 || read(h->ready[0], text, sizeof(text) - 1) <= 0)
+		return false;
+	*first = atoi(text);
+	return true;
 }
 
 /* It is rebuilt, and does not run yet. */
@@ -188,12 +198,12 @@ static int build(struct reunion *o, struct tree *t, const struct vv_revive_optio
 	if (rc == 0)
 		rc = vv_serve_listen(s, t->criu.folder);
 	if (rc == 0)
-		rc = vv_hook_open(&t->hook, &t->criu, "post-restore");
+		rc = vv_hook_open(&t->hook, &t->criu, "post-restore", t == o->tree ? NULL : &o->tree[0].hook);
 	if (rc == 0)
 		rc = vv_revive_start(&t->criu, opt);
 	if (rc == 0)
 		rc = vv_serve_run(s, &t->criu, &t->hook);
-	if (rc == 0 && !is_waiting(&t->hook)) {
+	if (rc == 0 && !is_waiting(&t->hook, &t->pid)) {
 		rc = vv_criu_wait(&t->criu, o->what);
 		rc = rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", o->what);
 	}
@@ -201,13 +211,36 @@ static int build(struct reunion *o, struct tree *t, const struct vv_revive_optio
 	return rc;
 }
 
-static int let_go(struct reunion *o, struct tree *t)
+/* If we end without a word, so do they. */
+static int bind_to_us(struct reunion *o)
 {
-	int rc = vv_hook_go(&t->hook);
+	int rc = o->g && o->n_trees ? vv_warden_open(&o->warden) : 0;
 
-	if (rc == 0)
-		rc = vv_criu_wait(&t->criu, o->what);
-	return rc ? rc : vv_revive_pid(&t->criu, &t->pid);
+	for (size_t i = 0; rc == 0 && o->g && i < o->n_trees; i++) {
+		pid_t pid = o->tree[i].pid;
+		int fd;
+
+		if (!pid) /* this criu does not tell */
+			continue;
+		fd = pidfd_open(pid, 0);
+		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_warden_watch(&o->warden, pid, fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	return rc;
+}
+
+static int let_go(struct reunion *o)
+{
+	int rc = o->n_trees ? vv_hook_go(&o->tree[0].hook) : 0;
+
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_hook_close(&o->tree[i].hook);
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++) {
+		rc = vv_criu_wait(&o->tree[i].criu, o->what);
+		rc = rc ? rc : vv_revive_pid(&o->tree[i].criu, &o->tree[i].pid);
+	}
+	return rc;
 }
 
 static int run_trees(struct reunion *o, const struct vv_revive_options *opt)
@@ -216,9 +249,11 @@ static int run_trees(struct reunion *o, const struct vv_revive_options *opt)
 
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
 		rc = build(o, &o->tree[i], opt);
+	if (rc == 0)
+		rc = bind_to_us(o);
 	rc = agree(o, rc);
-	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
-		rc = let_go(o, &o->tree[i]);
+	if (rc == 0)
+		rc = let_go(o);
 	return agree(o, rc);
 }
 
@@ -279,8 +314,10 @@ static int tell(const struct reunion *o, struct vv_reunite *out)
 	return agree(o, rc);
 }
 
-static void disband(struct reunion *o)
+static void disband(struct reunion *o, int rc)
 {
+	if (rc == 0)
+		vv_warden_close(&o->warden);
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_hook_close(&o->tree[i].hook);
 	for (size_t i = 0; i < o->n_trees; i++)
@@ -321,7 +358,7 @@ static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single
 int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt,
 		   struct vv_reunite *out)
 {
-	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch };
+	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .warden = VV_WARDEN_NONE };
 	bool single = false;
 	int rc;
 
@@ -346,9 +383,10 @@ int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch
 		rc = run_trees(&o, opt);
 	if (rc == 0)
 		rc = tell(&o, out);
-	disband(&o);
+	disband(&o, rc);
 	if (rc) { /* what runs already ends with those that could not */
 		vv_tree_clear();
+		vv_warden_close(&o.warden);
 		vv_reunite_fini(out);
 	}
 	return rc;

@@ -18,7 +18,7 @@ void vv_revive_adopt(void)
 
 int vv_revive_pid(const struct vv_criu *c, pid_t *pid)
 {
-	char path[VV_CRIU_FOLDER + sizeof(pid_name) + 1];
+	char path[VV_FOLDER_PATH + sizeof(pid_name) + 1];
 	int n = 0;
 	FILE *f;
 

@@ -65,7 +65,7 @@ static int start(struct tend *t)
 
 static int revive(struct tend *t)
 {
-	const struct vv_revive_options opt = { .extra = t->opt->extra, .n_extra = t->opt->n_extra };
+	const struct vv_revive_options opt = { .memory = t->opt->memory };
 	int rc = vv_revive_run(t->lin, t->epoch, t->pool, &opt, &t->pid);
 
 	if (rc == 0)
@@ -77,14 +77,13 @@ static int revive(struct tend *t)
 
 static void checkpoint(struct tend *t)
 {
-	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .extra = t->opt->extra, .n_extra = t->opt->n_extra };
+	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments };
 	struct vv_dump_report r = { 0 };
 	double began = vv_clock_s();
 
 	if (vv_dump_run(t->v, &opt, &r) == 0) {
 		t->epoch = r.pack.epoch;
-		tell(t, "epoch %" PRIu64 ": %" PRIu64 " bytes of memory, %" PRIu64 " stored, frozen for %.0f ms", r.pack.epoch, r.pack.raw, r.pack.layer,
-		     r.frozen_s * 1e3);
+		t->opt->saved(t->opt->arg, &r);
 	} else {
 		tell(t, "no checkpoint: %s", vv_err_last());
 	}
@@ -120,7 +119,8 @@ static void wait_for_event(struct tend *t)
 	}
 }
 
-int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_tend_options *opt, int *status)
+int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_tend_options *opt, int *status,
+		uint64_t *epoch)
 {
 	struct tend t = { .v = v, .lin = lin, .pool = pool, .opt = opt, .epoch = opt->resume };
 	char words[VV_CHILD_WORDS];
@@ -144,5 +144,6 @@ int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *p
 		t.due = vv_clock_s() + opt->every_s;
 	}
 	*status = t.status;
+	*epoch = t.epoch;
 	return rc;
 }

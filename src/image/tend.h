@@ -13,15 +13,18 @@ struct vv_tend_options {
 	uint64_t max_restarts;
 	uint64_t resume;      /* the epoch to begin with; 0: the program from its start */
 	mode_t mask;          /* its umask */
-	const char *const *extra;
-	size_t n_extra;
+	uint64_t memory;      /* image/dump.h, image/revive.h */
+	const char *segments;
 	void *arg;
 	void (*tell)(void *arg, const char *text); /* each event, in a sentence */
+	void (*saved)(void *arg, const struct vv_dump_report *r);
 };
 
 /* To be called before there are threads: signals are taken by vv_tend_run alone. */
 void vv_tend_prepare(void);
-/* Until the program ends well, or has died too often. *status is that of wait(2). */
-int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_tend_options *opt, int *status);
+/* Until the program ends well, or has died too often. *status is that of wait(2); *epoch the last one that it was, or should have been, brought back from,
+ * or was saved as. */
+int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_tend_options *opt, int *status,
+		uint64_t *epoch);
 
 #endif

@@ -127,12 +127,28 @@ uint64_t vv_tree_memory(const struct vv_tree *t)
 	return own + shared;
 }
 
+/* What follows its name, which may hold anything. */
+static const char *read_stat(pid_t pid, char *text, size_t cap)
+{
+	return vv_tree_read(pid, "stat", text, cap) > 0 ? strrchr(text, ')') : NULL;
+}
+
 bool vv_tree_is_zombie(pid_t pid)
 {
 	char text[512];
-	const char *at = vv_tree_read(pid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL; /* a name may hold anything */
+	const char *at = read_stat(pid, text, sizeof(text));
 
 	return at && at[1] == ' ' && at[2] == 'Z';
+}
+
+bool vv_tree_is_kernels(pid_t pid)
+{
+	enum { PF_KTHREAD = 0x200000 };
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+	unsigned flags = 0;
+
+	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
 void vv_tree_clear(void)

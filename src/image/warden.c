@@ -4,13 +4,18 @@
 #include "image/tree.h"
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 4096 }; /* processes; others are found as their kin */
+enum {
+	WARDENS = 2,
+	MOST = 4096, /* processes; others are found as their kin */
+};
 
 struct word {
 	pid_t pid; /* 0: the descriptor is to be held; -1: the end, all is well */
@@ -36,8 +41,18 @@ static void end_kin(pid_t pid, int pidfd)
 	vv_tree_fini(&t);
 }
 
+/* The next word, of whoever is before us. False: it is gone, or the one behind us is. */
+static bool hear(int from, const struct vv_warden *next, struct word *w, int *fd)
+{
+	struct pollfd p[] = { { from, POLLIN, 0 }, { next->to, 0, 0 } };
+
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	return (p[0].revents || !p[1].revents) && vv_rights_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
+}
+
 /* Descriptors that are to be held are just not closed. */
-static void watch(int from)
+__attribute__((noreturn)) static void watch(int from, struct vv_warden *next)
 {
 	static struct {
 		pid_t pid;
@@ -47,9 +62,13 @@ static void watch(int from)
 	struct word w;
 	int fd = -1;
 
-	while (vv_rights_receive(from, &w, sizeof(w), &fd) == (ssize_t)sizeof(w)) {
-		if (w.pid < 0)
+	while (hear(from, next, &w, &fd)) {
+		if (w.pid < 0) {
+			vv_warden_close(next);
 			_exit(0);
+		}
+		if (next->pid)
+			tell(next->to, w.pid, fd);
 		if (w.pid > 0 && n < MOST) {
 			one[n].pid = w.pid;
 			one[n++].fd = fd;
@@ -60,20 +79,24 @@ static void watch(int from)
 	_exit(1);
 }
 
-int vv_warden_open(struct vv_warden *g)
+static int open_some(struct vv_warden *g, unsigned n)
 {
+	struct vv_warden next = VV_WARDEN_NONE;
 	int ends[2];
 	pid_t pid;
 
-	*g = (struct vv_warden){ .to = -1 };
+	*g = next;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return vv_err_sys(errno, "cannot make sockets for the warden of a process");
 	pid = fork();
 	if (pid == 0) {
 		setsid(); /* what is typed at the terminal is not for it, and what is open here neither */
+		prctl(PR_SET_NAME, "pages-warden");
 		dup2(ends[0], STDIN_FILENO);
 		close_range(STDIN_FILENO + 1, UINT_MAX, 0);
-		watch(STDIN_FILENO);
+		if (n > 1)
+			open_some(&next, n - 1);
+		watch(STDIN_FILENO, &next);
 	}
 	close(ends[0]);
 	if (pid < 0) {
@@ -82,6 +105,11 @@ int vv_warden_open(struct vv_warden *g)
 	}
 	*g = (struct vv_warden){ pid, ends[1] };
 	return 0;
+}
+
+int vv_warden_open(struct vv_warden *g)
+{
+	return open_some(g, WARDENS);
 }
 
 int vv_warden_hold(struct vv_warden *g, int fd)

@@ -1,5 +1,7 @@
-/* A process that outlives this one. A program whose pages are still to come must not run on without whoever brings them: the kernel would give it zeros.
- * So the warden holds what the faults are told by; and if this process ends without a word, it kills the program. */
+/* Processes that outlive this one. A program whose pages are still to come must not run on without whoever brings them: the kernel would give it zeros.
+ * Nor must one of a group, if another of it does not come back. So a warden holds what the faults are told by; and if this process ends without a
+ * word, it kills the program. There are two wardens, who watch each other, under another name than ours: who kills us by name, or one of them, has
+ * the program killed. */
 #ifndef VV_IMAGE_WARDEN_H
 #define VV_IMAGE_WARDEN_H
 
@@ -9,6 +11,8 @@ struct vv_warden {
 	pid_t pid; /* 0: there is none */
 	int to;
 };
+
+#define VV_WARDEN_NONE { .to = -1 }
 
 int vv_warden_open(struct vv_warden *g);
 /* It holds a descriptor as well, from now on. */

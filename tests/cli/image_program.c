@@ -65,8 +65,23 @@ static void *move(void *arg)
 	return NULL;
 }
 
+static int all_moved(unsigned long *last)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < 4; i++)
+		n += moved[i] > last[i];
+	if (n == 4)
+		memcpy(last, moved, sizeof(moved));
+	pthread_mutex_unlock(&lock);
+	return n == 4;
+}
+
+/* A thread may be kept waiting for the processor by others. */
 static void threads(void)
 {
+	enum { PATIENCE = 400 };
 	unsigned long last[4] = { 0 };
 	pthread_t t;
 
@@ -76,17 +91,15 @@ static void threads(void)
 		if (pthread_create(&t, NULL, move, &moved[i]) != 0)
 			exit(1);
 	for (long step = 1;; step++) {
+		int turns = 0, alive;
 		long sum = 0;
-		int alive = 1;
 
-		usleep(50000);
+		do
+			usleep(50000);
+		while (!(alive = all_moved(last)) && ++turns < PATIENCE);
 		pthread_mutex_lock(&lock);
 		for (int i = 0; i < ACCOUNTS; i++)
 			sum += account[i];
-		for (int i = 0; i < 4; i++) {
-			alive &= moved[i] > last[i];
-			last[i] = moved[i];
-		}
 		pthread_mutex_unlock(&lock);
 		report(step, alive && sum == (long)ACCOUNTS * EACH);
 	}

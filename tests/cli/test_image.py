@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 120 PROCESSORS 2
 """Processes are frozen, killed, and brought back by CRIU out of a store; then they go on where they were."""
+import fcntl
 import json
 import os
 import pathlib
@@ -53,10 +54,31 @@ def command_of(pid):
         return ""
 
 
+def strays(folder):
+    """What runs as criu, with its files in this folder."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        words = command_of(path.name).split("\0")
+        if words[0].endswith("criu") and any(word.startswith(f"{folder}/") for word in words):
+            found.append((int(path.name), " ".join(words)))
+    return found
+
+
 class Case(command.Case):
     def setUp(self):
         super().setUp()
         self.env["TMPDIR"] = str(self.folder)  # a command that is killed leaves criu's folder behind
+        self.addCleanup(self.end_strays)
+
+    def end_strays(self):
+        """However a test went, no criu may be left of it."""
+        try:
+            wait_for(lambda: not strays(self.folder), "criu has ended")
+        except AssertionError as e:
+            left = strays(self.folder)
+            for pid, _ in left:
+                os.kill(pid, signal.SIGKILL)
+            raise AssertionError(f"left behind: {left}") from e
 
 
 class Image(Case):
@@ -260,6 +282,81 @@ class Image(Case):
         self.restore(p, "--memory", "64K")
         self.goes_on(steps=20)
 
+    def test_damage_has_a_way_out(self):
+        """The newest epoch is damaged: the message names one that is not, or says that there is none."""
+        p = self.start(PROGRAM, "churn", self.folder / "state", 2)
+        for _ in range(3):
+            self.goes_on()
+            self.dump(p, "--leave-running", "-o", "codec=none")
+        self.end(p)
+        for epoch, words in ((3, "'a@2' is whole"), (2, "'a@1' is whole"), (1, "no epoch before it is whole")):
+            layer = self.layer(epoch, "a")
+            self.flip(layer, layer.stat().st_size // 2)
+            for spec in ("a", f"a@{epoch}"):
+                said = self.fails("image", "restore", self.store, spec, status=1)
+                self.assertIn(words if spec != "a" else "whole", said)
+                self.assertIn("'varve verify'", said)
+            self.assertIn("whole", self.fails("image", "run", "--resume", "-q", self.store, "a", "--", "true", status=1))
+        self.flip(self.layer(1, "a"), self.layer(1, "a").stat().st_size // 2)
+        self.assertIn("'a@1' is whole", self.fails("image", "restore", self.store, "a", status=1))
+        self.restore(p, spec="a@1")
+        self.goes_on()
+
+    def test_what_the_killed_leave_behind(self):
+        """A folder of criu's is removed by the next one, if nobody holds it any more. Others are left alone."""
+        p = self.start(PROGRAM, "grow", self.folder / "state", 32)
+        self.goes_on()
+        d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder)
+        left = wait_for(lambda: list(self.folder.glob("varve-criu-*/post-dump")), "it has made its folder")[0].parent
+        d.kill()
+        d.wait()
+        self.goes_on()
+        held, other, link = (self.folder / f"varve-criu-{x}" for x in ("abcdef", "other folder", "linked"))
+        held.mkdir(mode=0o700)
+        other.mkdir(mode=0o700)
+        (self.folder / "far").mkdir(mode=0o700)
+        (self.folder / "far" / "kept").touch()
+        link.symlink_to("far")
+        lock = os.open(held, os.O_RDONLY)
+        self.addCleanup(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        self.dump(p, "--leave-running", lineage="b")
+        self.assertTrue(left.exists())  # it may still be in use
+        for path in (left, held, other, self.folder / "far"):
+            os.utime(path, (1, 1))
+        self.dump(p, "--leave-running", lineage="b")
+        self.assertFalse(left.exists())
+        self.assertTrue(held.exists() and other.exists() and (link / "kept").exists())
+
+    def test_nothing_is_left_of_a_first_dump_that_failed(self):
+        p = self.start(PROGRAM, "grow", self.folder / "state", 16)
+        self.goes_on()
+        self.dump(p, "--leave-running", lineage="b")
+        for words in (("a", "--", "--no-such-option"), ("b", "--", "--no-such-option")):
+            self.fails("image", "dump", "--leave-running", "--pid", p.pid, self.store, *words)
+        subprocess.run(["sh", "-c", 'ulimit -f 64; trap "" XFSZ; exec "$@"', "sh", command.BIN, "image", "dump", "--pid", str(p.pid), self.store, "a", "-o",
+                        "codec=none"], capture_output=True, env=self.env, cwd=self.folder)
+        self.varve("image", "run", "-q", self.store, "c", "--", "true")
+        self.assertEqual([x["lineage"] for x in self.json("ls", self.store)["lineages"]], ["b"])
+        self.assertEqual([x.name for x in self.store.rglob("*.layer") if x.parts[-3] == "a"], [])
+        self.dump(p, "--leave-running")
+        self.varve("verify", self.store)
+
+    def test_options_of_other_verbs(self):
+        p = self.start(PROGRAM, "count", 100000)
+        for words, said in (
+            (("dump", "--pid", p.pid, "--lazy"), "--lazy is for restore"),
+            (("dump", "--pid", p.pid, "-d"), "--detach is for restore"),
+            (("dump", "--pid", p.pid, "--every", "3"), "--every is for run"),
+            (("restore", "--leave-running"), "--leave-running is for dump"),
+            (("restore", "--pid", 1), "--pid is for dump, check"),
+            (("restore", "--segments", "all=pages"), "--segments is for dump, run"),
+            (("run", "--shell-job"), "--shell-job is for dump, restore, check"),
+        ):
+            self.assertIn(said, self.fails("image", *words, self.store, "a", *(("--", "true") if words[0] == "run" else ())))
+        self.assertIn("--memory is for dump, restore, run", self.fails("image", "check", "--memory", "1M"))
+        self.assertFalse(self.store.exists())
+
     def test_killed_dump(self):
         """However far a dump is when the command is killed: the program runs on, and the store is as it was."""
         p = self.start(PROGRAM, "grow", self.folder / "state", 64)
@@ -369,7 +466,7 @@ class Image(Case):
         p = self.start("/usr/bin/python3", "-c", "import socket, time\ns = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nprint(1, flush=True)\ntime.sleep(99)")
         wait_for(self.lines, "it listens")
         findings = json.loads(self.run_raw("image", "check", "--pid", p.pid, "--json").stdout)["findings"]
-        self.assertTrue([f for f in findings if "TCP socket" in f["text"] and f"process {p.pid}" in f["text"]], findings)
+        self.assertTrue([f for f in findings if "(TCP)" in f["text"] and f"process {p.pid}" in f["text"]], findings)
 
 
 class Run(Case):
@@ -437,6 +534,19 @@ class Run(Case):
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(PATIENCE), 128 + signal.SIGTERM)
         self.assertFalse(is_alive(self.pid))
+
+    def test_memory_and_segments(self):
+        p = self.start_run(PROGRAM, "count", 100000, options=("--memory", "2MiB", "--segments", "all=pages+deflate"))
+        p.send_signal(signal.SIGUSR1)
+        self.assertRegex(self.hear(p, "epoch 1"), r"epoch 1: [0-9.]+ [KM]iB of memory, [0-9.]+ KiB stored, frozen for [0-9.]+ m?s")
+        os.kill(self.pid, signal.SIGKILL)
+        self.hear(p, "restored from epoch 1")
+        p.send_signal(signal.SIGTERM)
+        p.wait(PATIENCE)
+        for words in (("--memory", "much"), ("--segments", "heap=cubes")):
+            said = self.run_raw("image", "run", *words, self.store, "b", "--", "true")
+            self.assertEqual(said.returncode, 2)
+            self.assertIn(words[1].split("=")[-1].encode(), said.stderr)
 
     def test_before_the_first_epoch_it_starts_again(self):
         p = self.start_run(PROGRAM, "count", 5, options=("--max-restarts", "1"))

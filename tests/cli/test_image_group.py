@@ -322,7 +322,7 @@ class Group(Case):
         self.assertIn("without mpirun", tried(2, "run", self.store, "a", "--", "true"))
         self.assertIn("No such file", tried(2, "restore", self.folder / "nowhere", "a"))
         self.assertFalse((self.folder / "nowhere").exists())
-        self.assertIn("no epoch", tried(2, "restore", self.store, "a"))
+        self.assertIn("no lineage", tried(2, "restore", self.store, "a"))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import command
+from test_image import Case
 
 SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
@@ -51,10 +52,9 @@ def resident(pid):
     return 0
 
 
-class Restore(command.Case):
+class Restore(Case):
     def setUp(self):
         super().setUp()
-        self.env["TMPDIR"] = str(self.folder)
         self.state = self.folder / "state"
 
     def start(self, mode, mib=MIB):
@@ -271,29 +271,43 @@ class Restore(command.Case):
             self.stop(r)
             self.forget()
 
-    def test_lazy_without_the_command(self):
-        """Whoever brings the pages is killed: the program ends, before it sees what was not brought."""
-        self.save("alone", 128)
-        self.go()
-        caught = 0
+    def check_orphan(self, victims):
         for _ in range(5):
             r = self.restore("--lazy")
             self.runs(r)
             r.send_signal(signal.SIGSTOP)
             wait_for(lambda: stat_of(r.pid)[0] == "T", "it is stopped")
             late = is_alive(self.pid) and resident(self.pid) < (self.mib - 8 << 20)
-            r.kill()
-            r.communicate()
-            if late:
-                caught += 1
-            elif is_alive(self.pid):
+            for pid in victims([r.pid, *self.wardens(r.pid)]):
+                os.kill(pid, signal.SIGKILL)
+            r.send_signal(signal.SIGCONT)
+            if not late and is_alive(self.pid):
                 os.kill(self.pid, signal.SIGKILL)
             self.is_gone()
+            r.communicate(timeout=PATIENCE)
             wait_for(lambda: stat_of(self.pid) is None, "its number is free")
-            if caught == 2:
-                break
-        if not caught:
-            self.skipTest("it was too fast")
+            if late:
+                return
+        self.skipTest("it was too fast")
+
+    def wardens(self, pid):
+        """Those below the command, in order of age, that are not its program."""
+        children = [int(c) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()]
+        return [w for c in children if c != self.pid for w in (c, *self.wardens(c))]
+
+    def test_lazy_orphan(self):
+        """Those that see to its pages are killed, some of them at once: the program ends, before it sees what was not brought."""
+        self.save("alone", 128)
+        self.go()
+        for words, victims in {
+            "the command": lambda all: all[:1],
+            "the command and the first warden": lambda all: all[:2],
+            "the command and the last warden": lambda all: (all[0], all[-1]),
+            "a warden": lambda all: all[-1:],
+            "all of the name (killall)": lambda all: [p for p in all if pathlib.Path(f"/proc/{p}/comm").read_text() == "varve\n"],
+        }.items():
+            with self.subTest(words):
+                self.check_orphan(victims)
 
     def test_killed_command(self):
         """However far it is: what runs is whole, or nothing does."""

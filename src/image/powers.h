@@ -1,0 +1,14 @@
+/* Which of root's rights criu needs and this process has not. A container may take some away, and then root is not all that the word says. */
+#ifndef VV_IMAGE_POWERS_H
+#define VV_IMAGE_POWERS_H
+
+#include <stdbool.h>
+
+enum { VV_POWERS_WORDS = 160 };
+
+/* Their names; false: none is lacking. restore: those that only a restore takes, else those that a dump takes as well. */
+bool vv_powers_lack(bool restore, char names[VV_POWERS_WORDS]);
+/* What to do if criu was not permitted something. */
+void vv_powers_advice(char words[VV_POWERS_WORDS]);
+
+#endif

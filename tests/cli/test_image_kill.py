@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 180 RUN_SERIAL PROCESSORS 2
+"""Several processes come back from one epoch, and the command that brings them back is killed: then all of them run, or none does."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import command
+from test_image import Case, PATIENCE, SOURCE, is_alive, strays, wait_for
+
+MPIEXEC = os.environ.get("VARVE_MPIEXEC")
+PROGRAM = None  # set in main
+REAL = shutil.which("criu", path=os.environ["PATH"] + ":/usr/local/sbin:/usr/sbin:/sbin")
+
+
+def below(pid):
+    """All that are below a process."""
+    try:
+        children = [int(c) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return children + [kin for c in children for kin in below(c)]
+
+
+class Kill(Case):
+    def start(self, n):
+        """Programs that are saved by one epoch, and have ended."""
+        self.running = []
+        for i in range(n):
+            p = subprocess.Popen([PROGRAM, "grow", self.folder / f"state.{i}", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder)
+            self.addCleanup(self.end, p)
+            self.running.append(p)
+        self.pids = [p.pid for p in self.running]
+        self.stepped([0] * n)
+
+    def save(self, n):
+        self.start(n)
+        self.assertEqual(self.begin("dump").wait(PATIENCE), 0)
+        for p in self.running:
+            p.wait(PATIENCE)
+        self.at = self.steps()
+
+    def end(self, p):
+        """It, or what was brought back under its number."""
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+        elif is_alive(p.pid):
+            os.kill(p.pid, signal.SIGKILL)
+            wait_for(lambda: not pathlib.Path(f"/proc/{p.pid}").exists(), "its number is free")
+
+    def steps(self):
+        texts = [(self.folder / f"state.{i}").read_text() if (self.folder / f"state.{i}").exists() else "" for i in range(len(self.running))]
+        words = [text.split() or ["0", "ok"] for text in texts]
+        self.assertEqual([w[1] for w in words], ["ok"] * len(words))
+        return [int(w[0]) for w in words]
+
+    def stepped(self, since):
+        wait_for(lambda: all(a > b for a, b in zip(self.steps(), since)), "all go on")
+
+    def restore(self, *launcher, slow=0):
+        return self.begin("restore", *launcher, slow=slow)
+
+    def begin(self, verb, *launcher, slow=0):
+        """slow: criu takes so many seconds to end when all is done."""
+        env = dict(self.env)
+        if slow:
+            wrap = self.file("wrap", f'#!/bin/sh\n{REAL} "$@"; status=$?\n[ "$1" = {verb} ] && sleep {slow}\nexit $status\n'.encode())
+            wrap.chmod(0o755)
+            env["VARVE_CRIU"] = str(wrap)
+        whom = ["--pid", ",".join(map(str, self.pids))] if verb == "dump" else []
+        r = subprocess.Popen([*launcher, command.BIN, "image", verb, "-q", *whom, self.store, "a"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             env=env, cwd=self.folder)
+        self.addCleanup(lambda: (r.poll() is None and r.kill(), r.wait()))
+        return r
+
+    def settled(self, kin):
+        """criu, which has lost us, has ended what it had not finished. How many run."""
+        wait_for(lambda: not strays(self.folder) and not [p for p in kin if p not in self.pids and is_alive(p)], "criu and the wardens have ended")
+        alive = [p for p in self.pids if is_alive(p)]
+        if len(alive) == len(self.pids):
+            self.stepped(self.steps())
+        for p in self.running:
+            self.end(p)
+        return len(alive)
+
+    def test_ending(self):
+        """They are to end when their epoch is durable. It is killed when the first has ended: the others end, too."""
+        self.start(3)
+        d = self.begin("dump", slow=0.5)
+        wait_for(lambda: any(p.poll() is not None for p in self.running), "one of them ends")
+        d.kill()
+        for p in self.running:
+            self.assertEqual(p.wait(PATIENCE), -signal.SIGKILL)
+        self.restore()
+        self.stepped(self.steps())
+
+    def test_letting_go(self):
+        """It is killed when the first has taken a step. The others do so, too."""
+        self.save(3)
+        r = self.restore(slow=0.5)
+        wait_for(lambda: any(a != b for a, b in zip(self.steps(), self.at)), "one of them runs")
+        kin = below(r.pid)
+        r.kill()
+        r.wait()
+        self.assertEqual(self.settled(kin), 3)
+
+    def test_any_time(self):
+        self.save(3)
+        start = time.time()
+        r = self.restore()
+        wait_for(lambda: any(a != b for a, b in zip(self.steps(), self.at)), "one of them runs")
+        whole = time.time() - start
+        kin = below(r.pid)
+        r.kill()
+        self.assertEqual(self.settled(kin), 3)
+        for part in (0.5, 0.8, 0.95, 1):
+            r = self.restore()
+            time.sleep(part * whole)
+            kin = below(r.pid)
+            r.kill()
+            r.wait()
+            self.assertIn(self.settled(kin), (0, 3), part)
+
+    @unittest.skipUnless(MPIEXEC, "built without MPI")
+    def test_rank(self):
+        """One of the ranks is killed before all have said that their processes run: those that do end."""
+        self.start(2)
+        for i, p in enumerate(self.pids):
+            self.file(f"{i}.pid", b"%d" % p)
+        subprocess.run([*MPIEXEC.split(), "-n", "2", command.BIN, "image", "dump", "-q", "--pid-file", "%r.pid", self.store, "a"], check=True, env=self.env,
+                       cwd=self.folder)
+        for p in self.running:
+            p.wait(PATIENCE)
+        at = self.steps()
+        for victim in (0, 1):
+            r = self.restore(*MPIEXEC.split(), "-n", "2", slow=3)
+            wait_for(lambda: all(a != b for a, b in zip(self.steps(), at)), "both run")
+            kin = below(r.pid)
+            ranks = sorted(p for p in kin if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("varve"))
+            os.kill(ranks[victim], signal.SIGKILL)
+            self.assertNotEqual(r.wait(PATIENCE), 0)
+            wait_for(lambda: not any(map(is_alive, self.pids)), "both have ended")
+            self.assertEqual(self.settled(kin), 0)
+            at = self.steps()
+
+
+if __name__ == "__main__":
+    check = subprocess.run([command.BIN, "image", "check"], capture_output=True, text=True)
+    if check.returncode:
+        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
+        sys.exit(77)
+    with command.tempfile.TemporaryDirectory(prefix="varve-image-") as folder:
+        PROGRAM = os.path.join(folder, "program")
+        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", "-pthread", "-o", PROGRAM, SOURCE / "tests" / "cli" / "image_program.c"], check=True)
+        unittest.main()
