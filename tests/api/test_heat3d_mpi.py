@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 180 PROCESSORS 2
+# ctest: TIMEOUT 180 COST 25
 """The MPI example under fire: ranks that are killed while they store, while they speak, at any moment. The job that is started again
 ends with the bits of one that was never disturbed; the store is whole; what cannot be is said."""
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 240 PROCESSORS 2
+# ctest: TIMEOUT 240 COST 20
 """The examples in Fortran and C++: killed at any moment, again and again, they end with the bits of a run that was never disturbed."""
 import os
 import pathlib

@@ -4,15 +4,46 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 BIN = os.environ["VARVE_BIN"]
 WRITER = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "writer_check"
 MASK = (1 << 64) - 1
+PATIENCE = 60  # seconds: a machine may have other things to do
 SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES"]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background has it ignored, by all that we start, too
+
+
+def place():
+    """Where tests/support/place.h has its folders, too: where TMPDIR says, else in memory, if there is room, for there syncing costs nothing."""
+    memory = "/dev/shm"
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 2 << 30:
+        return None
+    return memory
+
+
+def wait_for(what, words):
+    """What it gives, as soon as that is something."""
+    end = time.time() + PATIENCE
+    while time.time() < end:
+        got = what()
+        if got:
+            return got
+        time.sleep(0.005)
+    raise AssertionError(f"waited in vain: {words}")
+
+
+def is_alive(pid):
+    """Does it run? (One that has ended and is not waited for does not.)"""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def noise(n, seed=1):
@@ -49,9 +80,10 @@ def sections(layer):
 
 class Case(unittest.TestCase):
     """A folder of its own, with a store in it whose path has a blank."""
+    IN_MEMORY = True
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="varve-cli-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="varve-cli-", dir=place() if self.IN_MEMORY else None))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.store = self.folder / "a store"
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("VARVE_")}

@@ -6,33 +6,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import command
+from command import PATIENCE, is_alive
 
 SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 BUILD = pathlib.Path(os.environ["VARVE_BUILD"])
 REAL = BUILD / "libvarve_preload.so"
 PLACE = None  # of programs and the stand-in: set by main
-PATIENCE = 40
 EACH = ("--every", "0", "-o", "mode=sync")  # every step is an epoch, durable before the next one: the same on slow machines
-
-
-def wait_for(what, words):
-    end = time.time() + PATIENCE
-    while time.time() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.01)
-    raise AssertionError(f"waited in vain: {words}")
-
-
-def is_alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 class Case(command.Case):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 120 PROCESSORS 2
+# ctest: TIMEOUT 120 COST 20
 """Processes are frozen, killed, and brought back by CRIU out of a store; then they go on where they were."""
 import fcntl
 import json
@@ -13,10 +13,10 @@ import time
 import unittest
 
 import command
+from command import PATIENCE, is_alive, wait_for
 
 SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
-PATIENCE = 20
 SLOW = """  /* reading of pages, which come in larger pieces than all else, takes its time */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,24 +27,6 @@ ssize_t read(int fd, void *to, size_t n)
 	return syscall(SYS_read, fd, to, n);
 }
 """
-
-
-def wait_for(what, words):
-    end = time.time() + PATIENCE
-    while time.time() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.01)
-    raise AssertionError(f"waited in vain: {words}")
-
-
-def is_alive(pid):
-    """Does it run? (One that has ended and is not waited for does not.)"""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def command_of(pid):

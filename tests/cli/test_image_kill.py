@@ -11,7 +11,8 @@ import time
 import unittest
 
 import command
-from test_image import Case, PATIENCE, SOURCE, is_alive, strays, wait_for
+from command import PATIENCE, is_alive, wait_for
+from test_image import Case, SOURCE, strays
 
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 PROGRAM = None  # set in main

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 180 PROCESSORS 2
+# ctest: TIMEOUT 180 COST 20
 """Processes are brought back all at once, or while they already run (--lazy). Whatever is damaged, or is killed in the middle: no program ever sees a
 page that is not its own, and what could not be brought back whole does not run."""
 import json
@@ -12,22 +12,12 @@ import time
 import unittest
 
 import command
+from command import PATIENCE, is_alive, wait_for
 from test_image import Case
 
 SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
-PATIENCE = 30
 MIB = 12
-
-
-def wait_for(what, words):
-    end = time.time() + PATIENCE
-    while time.time() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.005)
-    raise AssertionError(f"waited in vain: {words}")
 
 
 def stat_of(pid):
@@ -37,11 +27,6 @@ def stat_of(pid):
         return words[0], int(words[1])
     except (FileNotFoundError, ProcessLookupError):
         return None
-
-
-def is_alive(pid):
-    got = stat_of(pid)
-    return got is not None and got[0] != "Z"
 
 
 def resident(pid):

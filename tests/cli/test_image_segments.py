@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 120 PROCESSORS 2
+# ctest: TIMEOUT 120 COST 10
 """Pages that are streamed out of a frozen process have the segments that they have in the images of it, and are cut and coded as these are to be."""
 import os
 import pathlib
@@ -11,15 +11,17 @@ import time
 import unittest
 
 import command
+from command import PATIENCE
 
 SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
-PATIENCE = 20
 KIB, MIB = 1 << 10, 1 << 20
 HUGE = "n" * 255
 
 
 class Segments(command.Case):
+    IN_MEMORY = False  # files that are mapped from there are shared memory, by their names
+
     def setUp(self):
         super().setUp()
         self.env["TMPDIR"] = str(self.folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 240 PROCESSORS 2
+# ctest: TIMEOUT 240 COST 45
 """Programs that `varve run` looks after: they crash, are killed, stopped, signalled, and end with the right result."""
 import ctypes
 import json
@@ -17,7 +17,8 @@ import unittest
 
 import command
 import run_case
-from run_case import EACH, PATIENCE, REAL, Case, is_alive, wait_for
+from command import PATIENCE, is_alive, wait_for
+from run_case import EACH, REAL, Case
 
 
 class Life(Case):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 240 PROCESSORS 2
+# ctest: TIMEOUT 240 COST 20
 """`varve run` with many ranks: through a launcher of its own, and under somebody else's."""
 import os
 import re
@@ -11,7 +11,8 @@ import unittest
 
 import command
 import run_case
-from run_case import BUILD, EACH, PATIENCE, REAL, Case, wait_for
+from command import PATIENCE, wait_for
+from run_case import BUILD, EACH, REAL, Case
 
 MPIRUN = os.environ.get("VARVE_MPIEXEC")
 

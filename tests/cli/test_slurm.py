@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 300 PROCESSORS 2
+# ctest: TIMEOUT 300 COST 60
 """The script of docs/slurm.md, run by a Slurm of our own on this machine: it comes to its time limit, is queued again, and ends with the right result."""
 import ctypes
 import os
+import pathlib
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import run_case
@@ -38,11 +40,14 @@ JobAcctGatherType=jobacct_gather/none
 SchedulerType=sched/builtin
 SchedulerParameters=sched_interval=1
 SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
 MpiDefault=pmix
 ReturnToService=2
 KillWait=5
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cores}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
+SlurmdParameters=config_overrides
+# more processors than there may be: no job waits for another
+NodeName={host} NodeAddr=127.0.0.1 CPUs=8
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -57,39 +62,55 @@ def free_ports(n):
 
 
 class Slurm(Case):
+    @classmethod
+    def setUpClass(cls):
+        """One Slurm for all. The job that comes to its time limit is submitted at once, for it waits longest; its test is the last by name."""
+        cls.folders = []  # of jobs
+        cls.place = pathlib.Path(tempfile.mkdtemp(prefix="varve-slurm-"))
+        cls.addClassCleanup(shutil.rmtree, cls.place, ignore_errors=True)
+        for folder in ("spool", "state"):
+            (cls.place / folder).mkdir()
+        cls.place.chmod(0o755)
+        key = cls.place / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        conf = cls.place / "slurm.conf"
+        ports = free_ports(2)
+        conf.write_text(CONF.format(folder=cls.place, host=socket.gethostname().split(".")[0], port_1=ports[0], port_2=ports[1]))
+        plain = {k: v for k, v in os.environ.items() if not k.startswith(("VARVE_", "SLURM_"))}
+        cls.daemons = {**plain, "SLURM_CONF": str(conf), "PATH": f"{BUILD}:{os.environ['PATH']}:/usr/sbin"}
+        cls.serve("munged", "-F", "--key-file", key, "--socket", cls.place / "munge.socket", "--pid-file", cls.place / "munge.pid",
+                  "--log-file", cls.place / "munge.log", "--seed-file", cls.place / "munge.seed")
+        cls.until((cls.place / "munge.socket").exists, "munged listens")
+        cls.serve("slurmctld", "-D")
+        cls.serve("slurmd", "-D")
+        cls.until(lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%t"], capture_output=True, text=True, env=cls.daemons).stdout, "there is a node")
+        cls.limited = cls("test_time_limit")
+        cls.addClassCleanup(cls.limited.doCleanups)
+        cls.limited.setUp()
+        # a minute is the shortest limit; 59 s before it is when slurmctld next looks, which it does every 30 s
+        cls.limited.submit_script("--time", "1", "--signal", "B:USR1@59", "job.sh", cls.limited.program, 1800, 20)
+
     def setUp(self):
         super().setUp()
         if REAL.exists():
             del self.env["VARVE_PRELOAD"]
-        place = self.folder / "slurm"
-        for folder in (place, place / "spool", place / "state"):
-            folder.mkdir(mode=0o755)
         self.folder.chmod(0o755)
-        (place / "munge.key").write_bytes(os.urandom(1024))
-        (place / "munge.key").chmod(0o400)
-        ports = free_ports(2)
-        (place / "slurm.conf").write_text(CONF.format(folder=place, host=socket.gethostname().split(".")[0], port_1=ports[0], port_2=ports[1],
-                                                      cores=os.cpu_count()))
-        self.place = place
-        self.env["SLURM_CONF"] = str(place / "slurm.conf")
-        self.env["PATH"] = f"{BUILD}:{os.environ['PATH']}:/usr/sbin"
+        self.env["SLURM_CONF"], self.env["PATH"] = self.daemons["SLURM_CONF"], self.daemons["PATH"]
         for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"):
             self.env.pop(name, None)
-        self.serve("munged", "-F", "--key-file", place / "munge.key", "--socket", place / "munge.socket", "--pid-file", place / "munge.pid",
-                   "--log-file", place / "munge.log", "--seed-file", place / "munge.seed")
-        self.until(lambda: (place / "munge.socket").exists(), "munged listens")
-        self.serve("slurmctld", "-D")
-        self.serve("slurmd", "-D")
-        self.until(lambda: "idle" in self.ask("sinfo", "-h", "-o", "%t"), "there is a node")
+        self.folders.append(self.folder)
 
-    def serve(self, *words):
-        """A daemon, until the test is over: those started last end first."""
-        with open(self.place / f"{words[0]}.out", "wb") as out:
-            p = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env, cwd=self.place,
+    @classmethod
+    def serve(cls, *words):
+        """A daemon, until the tests are over: those started last end first."""
+        with open(cls.place / f"{words[0]}.out", "wb") as out:
+            p = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cls.daemons, cwd=cls.place,
                                  preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG: not after us
-        self.addCleanup(self.dismiss, p)
+        cls.addClassCleanup(cls.dismiss, p)
 
-    def dismiss(self, p):
+    @staticmethod
+    def dismiss(p):
         p.terminate()
         try:
             p.wait(20)
@@ -97,16 +118,16 @@ class Slurm(Case):
             p.kill()
             p.wait()
 
-    def until(self, what, words):
+    @classmethod
+    def until(cls, what, words):
         end = time.time() + PATIENCE
         while time.time() < end:
             got = what()
             if got:
                 return got
             time.sleep(0.1)
-        logs = "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in [*self.place.glob("*.out"), *self.place.glob("*.log"),
-                                                                                                     *self.folder.glob("slurm-*.out")])
-        self.fail(f"waited in vain: {words}\n{logs}")
+        logs = [*cls.place.glob("*.out"), *cls.place.glob("*.log"), *(path for folder in cls.folders for path in folder.glob("slurm-*.out"))]
+        raise AssertionError(f"waited in vain: {words}\n" + "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in logs))
 
     def ask(self, *words):
         p = subprocess.run([str(w) for w in words], capture_output=True, text=True, env=self.env, cwd=self.folder, timeout=60)
@@ -125,26 +146,14 @@ class Slurm(Case):
     def state(self):
         return self.ask("squeue", "-h", "-j", self.job, "-o", "%T").strip()
 
-    def write_script(self):
+    def submit_script(self, *words):
+        """With the script of the manual, as job.sh."""
         script = re.search(r"^```bash\n(#!/bin/bash\n.*?)^```", (SOURCE / "docs/slurm.md").read_text(), re.S | re.M)[1]
         self.file("job.sh", script.encode())
+        self.submit(*words)
 
-    def test_time_limit(self):
-        """Told before its time limit, it ends with a checkpoint, is queued again, and goes on."""
-        self.write_script()
-        # a minute is the shortest limit; 59 s before it is when slurmctld next looks, which it does every 30 s
-        self.submit("--time", "1", "--signal", "B:USR1@59", "job.sh", self.program, 1800, 20)
-        self.until(lambda: "begins at its start" in self.output(), "it runs")
-        self.until(lambda: "the last checkpoint was asked for" in self.output(), "the limit is near")
-        self.until(lambda: "right after 1800 steps" in self.output(), "it ends")
-        self.assertIn("goes on from epoch 1", self.output())
-        self.assertEqual(self.steps().count(1), 1)
-        self.assertLess(len(self.steps()), 2200)  # only what came between a checkpoint and the end was done twice
-        self.until(lambda: self.state() in ("", "COMPLETED"), "and is not queued again")
-
-    def test_told_twice(self):
-        self.write_script()
-        self.submit("job.sh", self.program, 200, 20)
+    def test_asked_twice(self):
+        self.submit_script("job.sh", self.program, 200, 20)
         for epoch in (1, 2):
             n = len(self.steps())
             self.until(lambda: len(self.steps()) > n + 10, "it works")
@@ -166,6 +175,17 @@ class Slurm(Case):
         self.assertIn("started: srun", self.output())
         self.assertIn("restart 1 of 3", self.output())
         self.assertEqual((self.steps(0).count(1), self.steps(1).count(1)), (1, 1))
+
+    def test_time_limit(self):
+        """Told before its time limit, it ends with a checkpoint, is queued again, and goes on."""
+        job = self.limited
+        self.until(lambda: "begins at its start" in job.output(), "it runs")
+        self.until(lambda: "the last checkpoint was asked for" in job.output(), "the limit is near")
+        self.until(lambda: "right after 1800 steps" in job.output(), "it ends")
+        self.assertIn("goes on from epoch 1", job.output())
+        self.assertEqual(job.steps().count(1), 1)
+        self.assertLess(len(job.steps()), 2200)  # only what came between a checkpoint and the end was done twice
+        self.until(lambda: job.state() in ("", "COMPLETED"), "and is not queued again")
 
 
 if __name__ == "__main__":

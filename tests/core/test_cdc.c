@@ -1,199 +1,40 @@
-// Content-defined chunks: bounds, the average, the same cuts however the bytes come, and few chunks that change with a change.
-#include "base/err.h"
+// Content-defined chunks: the suite of all chunkers, and the cuts that stores hold.
 #include "core/cdc.h"
-#include "support/gen.h"
+#include "support/cutsuite.h"
 #include "vv_test.h"
 
-enum { N = 8 << 20 };
+static struct vv_cdc chunker;
 
-struct sizes {
-	size_t min, avg, max;
-};
-
-static const struct sizes all_sizes[] = { { VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX }, { 512, 4096, 32768 }, { 64, 256, 2048 }, { 1000, 10000, 50000 } };
-static uint8_t *bytes;
-
-struct cuts {
-	size_t *at; // ends of chunks
-	size_t n;
-};
-
-static struct cuts cut(const struct vv_cdc *c, const uint8_t *p, size_t n)
+static int init(size_t min, size_t avg, size_t max)
 {
-	struct cuts k = { .at = malloc((n / c->min + 2) * sizeof(size_t)) };
-
-	CHECK(k.at != NULL);
-	for (size_t at = 0; at < n; k.at[k.n++] = at) {
-		size_t len = vv_cdc_next(c, p + at, n - at, true);
-
-		CHECK(len > 0 && len <= c->max && len <= n - at);
-		CHECK(len >= c->min || at + len == n);
-		at += len;
-	}
-	return k;
+	return vv_cdc_init(&chunker, min, avg, max);
 }
 
-static void keeps_its_sizes(const struct sizes *s)
+static size_t next(const uint8_t *p, size_t n, bool end)
 {
-	struct vv_cdc c;
-	struct cuts k;
-
-	CHECK_EQ(vv_cdc_init(&c, s->min, s->avg, s->max), 0);
-	k = cut(&c, bytes, N);
-	CHECK((double)N / (double)k.n > 0.9 * (double)s->avg && (double)N / (double)k.n < 1.1 * (double)s->avg);
-	free(k.at);
-}
-
-// Whatever there is of the bytes at a time.
-static void cuts_do_not_depend_on_buffers(const struct sizes *s)
-{
-	struct vv_cdc c;
-	struct cuts k;
-	uint64_t state = 5;
-	size_t n = 1 << 20, at = 0, have = 0;
-
-	CHECK_EQ(vv_cdc_init(&c, s->min, s->avg, s->max), 0);
-	k = cut(&c, bytes, n);
-	for (size_t i = 0; i < k.n;) {
-		uint8_t *copy = malloc(have - at + 1); // a sanitizer sees what is read beyond
-		size_t len;
-
-		CHECK(copy != NULL);
-		memcpy(copy, bytes + at, have - at);
-		len = vv_cdc_next(&c, copy, have - at, have == n);
-		free(copy);
-		if (len) {
-			CHECK_EQ(at + len, k.at[i]);
-			at += len;
-			i++;
-			continue;
-		}
-		CHECK(have < n && have - at < s->max);
-		have += 1 + gen_below(&state, s->avg / 2);
-		if (have > n)
-			have = n;
-	}
-	CHECK_EQ(at, n);
-	free(k.at);
-}
-
-// Bytes of chunks that end at the same place in both, `shift` apart from `from` on.
-static size_t shared(const struct cuts *a, const struct cuts *b, size_t from, long shift)
-{
-	size_t bytes_shared = 0;
-
-	for (size_t i = 1, k = 1; i < a->n && k < b->n;) {
-		size_t end = a->at[i] < from ? a->at[i] : a->at[i] + (size_t)shift;
-
-		if (end == b->at[k] && a->at[i] - a->at[i - 1] == b->at[k] - b->at[k - 1])
-			bytes_shared += a->at[i] - a->at[i - 1];
-		if (end <= b->at[k])
-			i++;
-		else
-			k++;
-	}
-	return bytes_shared;
-}
-
-// After something was inserted, or deleted, all but a few chunks are the same.
-static void finds_its_way_back(const struct sizes *s)
-{
-	static const long shifts[] = { 1, -1, 7, -13, 500, -4097, 100000 };
-	uint8_t *other = malloc(N + 100000);
-	uint64_t state = 9;
-	struct vv_cdc c;
-	struct cuts a, b;
-
-	CHECK(other != NULL);
-	CHECK_EQ(vv_cdc_init(&c, s->min, s->avg, s->max), 0);
-	a = cut(&c, bytes, N);
-	for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
-		size_t at = N / 10 + gen_below(&state, N / 2), lost = shifts[i] < 0 ? (size_t)-shifts[i] : 0, added = shifts[i] < 0 ? 0 : (size_t)shifts[i];
-
-		memcpy(other, bytes, at);
-		gen_bytes(&state, other + at, added);
-		memcpy(other + at + added, bytes + at + lost, N - at - lost);
-		b = cut(&c, other, N - lost + added);
-		CHECK(shared(&a, &b, at + lost, shifts[i]) >= N - lost - 12 * s->max);
-		free(b.at);
-	}
-	free(a.at);
-	free(other);
-}
-
-// Nothing to go by: chunks are as long as they may be, for each value of a byte.
-static void constant_bytes(const struct sizes *s)
-{
-	size_t n = 3 * s->max + s->min / 2;
-	uint8_t *p = malloc(n);
-	struct vv_cdc c;
-	struct cuts k;
-
-	CHECK(p != NULL);
-	CHECK_EQ(vv_cdc_init(&c, s->min, s->avg, s->max), 0);
-	for (int value = 0; value < 256; value++) {
-		memset(p, value, n);
-		k = cut(&c, p, n);
-		CHECK_EQ(k.n, 4);
-		CHECK_EQ(k.at[0], s->max);
-		free(k.at);
-	}
-	free(p);
-}
-
-static void short_ends(void)
-{
-	struct vv_cdc c;
-
-	CHECK_EQ(vv_cdc_init(&c, 512, 4096, 32768), 0);
-	CHECK_EQ(vv_cdc_next(&c, bytes, 0, true), 0);
-	for (size_t n = 1; n <= 512; n++) {
-		CHECK_EQ(vv_cdc_next(&c, bytes, n, true), n);
-		CHECK_EQ(vv_cdc_next(&c, bytes, n, false), 0);
-	}
-}
-
-// Digests of chunks are in stores: the cuts must never change.
-static void cuts_are_for_ever(void)
-{
-	static const size_t want[] = { 7607, 17899, 21304, 30391, 38816, 52512 };
-	struct vv_cdc c;
-	struct cuts k;
-
-	CHECK_EQ(vv_cdc_init(&c, 2 << 10, 8 << 10, 64 << 10), 0);
-	k = cut(&c, bytes, N);
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
-		CHECK_EQ(k.at[i], want[i]);
-	free(k.at);
-}
-
-static void refuses(size_t min, size_t avg, size_t max)
-{
-	struct vv_cdc c;
-
-	CHECK_EQ(vv_cdc_init(&c, min, avg, max), VV_EINVAL);
-	CHECK(strstr(vv_err_last(), "ascend") != NULL);
+	return vv_cdc_next(&chunker, p, n, end);
 }
 
 int main(void)
 {
-	uint64_t state = 1;
+	static const struct cutter cdc = { init, next };
+	static const struct cut_sizes sizes[] = { { VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX, VV_CDC_AVG },
+						  { 512, 4096, 32768, 4096 },
+						  { 64, 256, 2048, 256 },
+						  { 1000, 10000, 50000, 10000 } };
+	static const struct cut_sizes stored = { 2 << 10, 8 << 10, 64 << 10, 8 << 10 };
+	static const size_t cuts[] = { 7607, 17899, 21304, 30391, 38816, 52512 };
 
-	bytes = malloc(N);
-	CHECK(bytes != NULL);
-	gen_bytes(&state, bytes, N);
-	for (size_t i = 0; i < sizeof(all_sizes) / sizeof(all_sizes[0]); i++) {
-		keeps_its_sizes(&all_sizes[i]);
-		cuts_do_not_depend_on_buffers(&all_sizes[i]);
-		finds_its_way_back(&all_sizes[i]);
-		constant_bytes(&all_sizes[i]);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		cutsuite_run(&cdc, &sizes[i]);
+		for (int value = 0; value < 256; value++)
+			cutsuite_repeated(&cdc, &sizes[i], (uint8_t)value);
 	}
-	short_ends();
-	cuts_are_for_ever();
-	refuses(63, 256, 1024);
-	refuses(512, 512, 1024);
-	refuses(512, 1024, 1024);
-	refuses(512, 1024, (1u << 30) + 1);
-	free(bytes);
+	cutsuite_short_ends(&cdc);
+	cutsuite_for_ever(&cdc, &stored, cuts, sizeof(cuts) / sizeof(cuts[0]));
+	cutsuite_refuses(&cdc, 63, 256, 1024, "ascend");
+	cutsuite_refuses(&cdc, 512, 512, 1024, "ascend");
+	cutsuite_refuses(&cdc, 512, 1024, 1024, "ascend");
+	cutsuite_refuses(&cdc, 512, 1024, (1u << 30) + 1, "ascend");
 	return 0;
 }

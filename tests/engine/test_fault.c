@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 MODES
+// ctest: TIMEOUT 300 COST 25 MODES
 /* Every call that changes the store, and every one that reads it, fails once, in many ways; whatever that does to the run,
  * the promises hold. */
 #include "store/dir.h"
@@ -116,6 +116,6 @@ int main(void)
 	sweep(SCRIPT_SMALL "codec=none", 7, false, false, all);
 	sweep(SCRIPT_SMALL CODED, 4, false, false, all);
 	sweep(SCRIPT_DELTA CODED, 4, false, true, some);
-	sweep(SCRIPT_SMALL "codec=none", 1, true, false, all);
+	sweep(SCRIPT_BIG "codec=none", 1, true, false, all);
 	return 0;
 }

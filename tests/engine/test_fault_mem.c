@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 MODES
+// ctest: TIMEOUT 300 COST 15 MODES
 /* Every allocation fails once; whatever that does to the run, the promises hold and nothing leaks. */
 #include "base/mem.h"
 #include "store/dir.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 COST 15
 /* Damage: every byte flipped, every length cut. verify names the file and the part; a restart gives the right bytes or an
  * error, and the newest whole epoch where it may choose. Then whole files that are missing, swapped or in the way. */
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 PROCESSORS 2
+// ctest: TIMEOUT 300 PROCESSORS 2 COST 20
 /* A job of MPI ranks that is killed again and again: each time one rank dies, at another stage of a checkpoint, and the job is started
  * anew from what is left. Without arguments this is the driver, which starts itself under mpirun, with several numbers of ranks. What
  * a job finds is what it had computed, bit for bit, and no epoch that counted is lost. */
@@ -139,6 +139,7 @@ int main(int argc, char **argv)
 		return program(argc, argv);
 	if (!getenv("VARVE_MPIEXEC"))
 		SKIP("VARVE_MPIEXEC does not say how MPI programs are started");
+	MUST(setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 1) == 0); /* mpirun need not give the others a second */
 	sweep(argv[0], 2, "funneled", "mode=async", 0);
 	sweep(argv[0], 3, "multiple+own", "mode=async", 0);
 	sweep(argv[0], 4, "funneled", "mode=sync aggregate=3", 1);

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 MODES
+// ctest: TIMEOUT 300 COST 12 MODES
 /* The power goes at every moment of a run, and different parts survive of what was not durable yet: every epoch that was
  * reported is there. Then the same after a process that died before (what it had not made durable, its successor must), and
  * after a call that failed. */
@@ -218,7 +218,7 @@ int main(void)
 	sweep(SCRIPT_SMALL "codec=none", 8, 1, false, false);
 	sweep(SCRIPT_SMALL CODED, 5, 97, false, false);
 	sweep(SCRIPT_DELTA "codec=none", 4, 98, false, true);
-	sweep(SCRIPT_SMALL "codec=none", 1, 1, true, false);
+	sweep(SCRIPT_BIG "codec=none", 1, 1, true, false);
 	successors(SCRIPT_SMALL "codec=none", 2, 1);
 	successors(SCRIPT_SMALL "codec=none", 1, 99);
 	successors(SCRIPT_SMALL "codec=none", 5, 97);

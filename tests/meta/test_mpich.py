@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: PROCESSORS 2
+# ctest: COST 15
 """libvarve_mpi builds without a warning with MPICH as well, and its tests pass there."""
 import os
 import pathlib

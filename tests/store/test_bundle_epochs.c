@@ -56,6 +56,6 @@ int main(void)
 	vv_dir_set_fs(lazyfs());
 	run(SCRIPT_SMALL, false, false);
 	run(SCRIPT_DELTA, false, true);
-	run(SCRIPT_SMALL, true, false);
+	run(SCRIPT_BIG, true, false);
 	return 0;
 }

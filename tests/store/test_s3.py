@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 180
+# ctest: TIMEOUT 180 COST 40
 """The S3 store against a real server (npm's s3rver), reached through a proxy that checks every signature with its own
 implementation (s3rver looks at no V4 signature) and can fail in all the ways networks and servers do."""
 import os

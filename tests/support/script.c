@@ -2,6 +2,7 @@
 #include "support/gen.h"
 #include "support/settle.h"
 #include "vv_test.h"
+#include <malloc.h>
 
 enum { GRID, VECTOR, TAIL, GUEST, BIG, COMB };
 enum {
@@ -111,6 +112,9 @@ void script_init(struct script *s, bool big, bool delta)
 	const size_t room[SCRIPT_REGIONS] = { GRID_CHUNKS * CHUNK, VECTOR_BYTES,        TAIL_MAX,
 					      GUEST_BYTES,         big ? BIG_BYTES : 1, delta ? COMB_BYTES : 1 };
 
+#ifdef M_MMAP_THRESHOLD /* it does not rise: large buffers always come from the kernel, whose zeros cost nothing until they are written */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
 	s->big = big;
 	s->delta = delta;
 	for (int i = 0; i < SCRIPT_REGIONS; i++) {

@@ -11,14 +11,15 @@
 
 enum { SCRIPT_REGIONS = 6, SCRIPT_MAX_EPOCHS = 128 };
 #define SCRIPT_LINEAGE "run"
-/* keep=2 drops and collects in nearly every step. */
+/* keep=2 drops and collects in nearly every step. The buffer holds the regions and not much more: each session writes all of it once. */
 #define SCRIPT_OPTIONS "block=4096 threads=1 keep=2 log=error "
-#define SCRIPT_SMALL SCRIPT_OPTIONS "chunk=512 "
-#define SCRIPT_DELTA SCRIPT_OPTIONS "chunk=32 "
+#define SCRIPT_SMALL SCRIPT_OPTIONS "chunk=512 buffer=512KiB "
+#define SCRIPT_DELTA SCRIPT_OPTIONS "chunk=32 buffer=512KiB "
+#define SCRIPT_BIG SCRIPT_OPTIONS "chunk=512 buffer=6MiB "
 
 struct script {
 	uint8_t *p[SCRIPT_REGIONS];
-	bool big;   /* with a region that is large enough for space to be allocated ahead */
+	bool big;   /* with a region that is large enough for space to be allocated ahead (with SCRIPT_BIG) */
 	bool delta; /* with a region of so many runs that every second layer is a delta (with SCRIPT_DELTA) */
 };
 

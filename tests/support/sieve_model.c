@@ -5,43 +5,6 @@
 enum { HEIGHTS = 21 };
 _Static_assert(1 << HEIGHTS == VV_GRAIN_SLICE, "a slice is a perfect tree");
 
-static void *need(void *p)
-{
-	CHECK(p);
-	return p;
-}
-
-/* ---- records ---------------------------------------------------------------------------------------------------------- */
-
-void sieve_record_fini(struct sieve_record *r)
-{
-	free(r->piece);
-	free(r->data);
-	*r = (struct sieve_record){ 0 };
-}
-
-void sieve_record_add_pieces(struct sieve_record *r, const struct vv_piece *piece, size_t n)
-{
-	if (r->n + n > r->cap) {
-		r->cap = 2 * (r->n + n);
-		r->piece = need(realloc(r->piece, r->cap * sizeof(*piece)));
-	}
-	if (n)
-		memcpy(r->piece + r->n, piece, n * sizeof(*piece));
-	r->n += n;
-}
-
-void sieve_record_add_data(struct sieve_record *r, const void *p, size_t len)
-{
-	if (r->len + len > r->data_cap) {
-		r->data_cap = 2 * (r->len + len);
-		r->data = need(realloc(r->data, r->data_cap));
-	}
-	if (len)
-		memcpy(r->data + r->len, p, len);
-	r->len += len;
-}
-
 /* ---- what is known ---------------------------------------------------------------------------------------------------- */
 
 struct entry {
@@ -73,7 +36,7 @@ static void add(struct generation *g, struct entry e)
 {
 	if (g->n == g->cap) {
 		g->cap = g->cap ? 2 * g->cap : 64;
-		g->entry = need(realloc(g->entry, g->cap * sizeof(e)));
+		g->entry = sieve_need(realloc(g->entry, g->cap * sizeof(e)));
 	}
 	g->entry[g->n++] = e;
 }
@@ -168,7 +131,7 @@ struct sieve_model {
 
 struct sieve_model *sieve_model_new(const struct vv_sieve_options *opt)
 {
-	struct sieve_model *m = need(calloc(1, sizeof(*m)));
+	struct sieve_model *m = sieve_need(calloc(1, sizeof(*m)));
 
 	m->opt = *opt;
 	return m;
@@ -196,7 +159,7 @@ void sieve_model_free(struct sieve_model *m)
 
 static void fit(struct sieve_model *m, struct vv_span *span, size_t n)
 {
-	struct region_past *past = need(calloc(n + 1, sizeof(*past)));
+	struct region_past *past = sieve_need(calloc(n + 1, sizeof(*past)));
 	size_t limit;
 
 	CHECK_EQ(vv_grain_number_spans(span, n, m->opt.chunk, &m->end), 0);
@@ -204,8 +167,8 @@ static void fit(struct sieve_model *m, struct vv_span *span, size_t n)
 		struct region_past *r = &past[i];
 
 		*r = (struct region_past){ span[i].id, span[i].first, span[i].n, NULL, NULL };
-		r->digest = need(calloc(r->n + 1, sizeof(*r->digest)));
-		r->there = need(calloc(r->n + 1, sizeof(*r->there)));
+		r->digest = sieve_need(calloc(r->n + 1, sizeof(*r->digest)));
+		r->there = sieve_need(calloc(r->n + 1, sizeof(*r->there)));
 		for (size_t k = 0; k < m->n; k++)
 			for (uint32_t g = 0; m->past[k].id == r->id && g < m->past[k].n && g < r->n; g++) {
 				r->digest[g] = m->past[k].digest[g];
@@ -236,7 +199,7 @@ static void load_slice(struct sieve_model *m, const struct vv_span *span, uint32
 	m->begin = begin;
 	m->count = m->end - begin < VV_GRAIN_SLICE ? m->end - begin : VV_GRAIN_SLICE;
 	free(m->grain);
-	m->grain = need(calloc(m->count + 1, sizeof(*m->grain)));
+	m->grain = sieve_need(calloc(m->count + 1, sizeof(*m->grain)));
 	for (size_t i = 0; i < m->n; i++)
 		for (uint32_t g = 0; g < m->past[i].n; g++) {
 			uint32_t number = m->past[i].first + g;
@@ -366,7 +329,7 @@ static void look_back(struct sieve_model *m, uint32_t i)
 
 static void cut_run(struct sieve_model *m, struct sieve_record *out)
 {
-	bool *repeat = need(calloc(m->count + 1, sizeof(*repeat)));
+	bool *repeat = sieve_need(calloc(m->count + 1, sizeof(*repeat)));
 	struct grain *g = m->grain;
 
 	for (uint32_t i = 0; i < m->count; i++)
@@ -551,7 +514,7 @@ static void load_past(struct sieve_model *m, uint32_t begin)
 	m->begin = begin;
 	m->count = m->end - begin < VV_GRAIN_SLICE ? m->end - begin : VV_GRAIN_SLICE;
 	free(m->grain);
-	m->grain = need(calloc(m->count + 1, sizeof(*m->grain)));
+	m->grain = sieve_need(calloc(m->count + 1, sizeof(*m->grain)));
 	for (size_t i = 0; i < m->n; i++)
 		for (uint32_t g = 0; g < m->past[i].n; g++) {
 			uint32_t number = m->past[i].first + g;
@@ -592,115 +555,4 @@ void sieve_model_forget(struct sieve_model *m, uint32_t ordinal)
 	kill(&m->known.aged, ordinal);
 	kill(&m->nodes.young, ordinal);
 	kill(&m->nodes.aged, ordinal);
-}
-
-/* ---- restoring -------------------------------------------------------------------------------------------------------- */
-
-static void lay_out(struct sieve_state *st, uint32_t chunk, const struct vv_span *span, size_t n)
-{
-	*st = (struct sieve_state){ .chunk = chunk, .n = n };
-	st->span = need(calloc(n + 1, sizeof(*span)));
-	for (size_t i = 0; i < n; i++)
-		st->span[i] = span[i];
-	CHECK_EQ(vv_grain_number_spans(st->span, n, chunk, &st->end), 0);
-	st->bytes = need(calloc((size_t)st->end + 1, chunk));
-	for (size_t i = 0; i < n; i++)
-		st->span[i].p = st->bytes + (size_t)st->span[i].first * chunk;
-}
-
-void sieve_state_take(struct sieve_state *st, uint32_t chunk, const struct vv_span *span, size_t n)
-{
-	lay_out(st, chunk, span, n);
-	for (size_t i = 0; i < n; i++)
-		if (st->span[i].n)
-			memcpy(st->span[i].p, span[i].p, (size_t)st->span[i].n * chunk);
-}
-
-void sieve_state_fini(struct sieve_state *st)
-{
-	free(st->span);
-	free(st->bytes);
-	*st = (struct sieve_state){ 0 };
-}
-
-int sieve_state_equal(const struct sieve_state *a, const struct sieve_state *b)
-{
-	return a->end == b->end && memcmp(a->bytes, b->bytes, (size_t)a->end * a->chunk) == 0;
-}
-
-static const uint8_t *data_of(const struct sieve_record *history, size_t n, uint32_t ordinal, uint64_t k, uint32_t chunk)
-{
-	for (size_t i = 0; i < n; i++)
-		if (history[i].ordinal == ordinal) {
-			CHECK((k + 1) * chunk <= history[i].len);
-			return history[i].data + k * chunk;
-		}
-	fprintf(stderr, "a piece refers to the data of epoch %u, which are not there\n", ordinal);
-	exit(1);
-}
-
-static void restore_piece(struct sieve_state *st, const struct vv_piece *p, const struct sieve_record *r,
-			  const struct sieve_record *history, size_t n_history)
-{
-	uint64_t number = vv_grain_number(p->from);
-	size_t chunk = st->chunk;
-
-	for (uint32_t i = 0; i < p->len; i++) {
-		uint8_t *to = st->bytes + (size_t)(p->at + i) * chunk;
-
-		switch (vv_grain_kind(p->from)) {
-		case VV_PIECE_ZERO:
-			memset(to, 0, chunk);
-			break;
-		case VV_PIECE_NEW:
-			CHECK((number + i + 1) * chunk <= r->len);
-			memcpy(to, r->data + (number + i) * chunk, chunk);
-			break;
-		case VV_PIECE_COPY:
-			memcpy(to, data_of(history, n_history, vv_grain_ordinal(p->from), number + i, st->chunk), chunk);
-			break;
-		case VV_PIECE_REPEAT:
-			CHECK(number >= 1 && number <= p->at + i);
-			memcpy(to, to - number * chunk, chunk);
-		}
-	}
-}
-
-/* Ascending, apart, within a slice, and over grains only. */
-static void check_pieces(const struct sieve_state *st, const struct sieve_record *r)
-{
-	uint64_t next = 0;
-
-	for (size_t i = 0; i < r->n; i++) {
-		const struct vv_piece *p = &r->piece[i];
-		uint64_t end = (uint64_t)p->at + p->len;
-
-		CHECK(p->len > 0 && p->at >= next && end <= st->end);
-		CHECK_EQ(p->at / VV_GRAIN_SLICE, (end - 1) / VV_GRAIN_SLICE);
-		for (uint64_t at = p->at; at < end;) {
-			const struct vv_span *s = &st->span[vv_grain_span_of(st->span, st->n, (uint32_t)at)];
-
-			CHECK(at - s->first < s->n);
-			at = (uint64_t)s->first + s->n;
-		}
-		next = end;
-	}
-}
-
-void sieve_state_restore(struct sieve_state *st, const struct sieve_state *before, const struct vv_span *span, size_t n,
-			 uint32_t chunk, const struct sieve_record *r, const struct sieve_record *history, size_t n_history)
-{
-	lay_out(st, chunk, span, n);
-	check_pieces(st, r);
-	for (size_t i = 0; i < n; i++) /* what no piece covers shall be noticed */
-		memset(st->span[i].p, 0xa5, (size_t)st->span[i].n * chunk);
-	for (size_t i = 0; before && i < n; i++)
-		for (size_t k = 0; k < before->n; k++)
-			if (before->span[k].id == st->span[i].id) {
-				uint32_t both = before->span[k].n < st->span[i].n ? before->span[k].n : st->span[i].n;
-
-				memcpy(st->span[i].p, before->span[k].p, (size_t)both * chunk);
-			}
-	for (size_t i = 0; i < r->n; i++)
-		restore_piece(st, &r->piece[i], r, history, n_history);
 }

@@ -14,6 +14,9 @@ struct sieve_record { /* of a pass; all zero is empty */
 	struct vv_sieve_counts counts;
 };
 
+/* The same pointer; the program ends where it is none. */
+void *sieve_need(void *p);
+
 void sieve_record_fini(struct sieve_record *r);
 void sieve_record_add_pieces(struct sieve_record *r, const struct vv_piece *piece, size_t n);
 void sieve_record_add_data(struct sieve_record *r, const void *p, size_t len);
