@@ -3,9 +3,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/mail.h"
+#include <inttypes.h>
 #include <string.h>
 
-enum { REMEMBERED = 2 << 20 }; /* digests of an epoch, by each judge; half of that is all of a share of files (engine/pack.c), or 4 GiB of pages */
+enum {
+	REMEMBERED = 2 << 20, /* digests of an epoch, by each judge; half of that is all of a share of files (engine/pack.c), or 4 GiB of pages */
+	PLACE = sizeof(struct vv_digest) + sizeof(uint64_t), /* in a message */
+};
 
 struct claim {
 	struct vv_digest digest;
@@ -15,8 +19,15 @@ struct claim {
 };
 
 struct soon { /* content that somebody else is storing */
+	struct vv_digest digest;
 	uint32_t judge, rank;
 	uint64_t pos; /* when it has come */
+};
+
+struct place { /* content that this rank was told lies there */
+	struct vv_digest digest;
+	uint32_t rank;
+	uint64_t pos;
 };
 
 struct wait {
@@ -37,6 +48,7 @@ struct vv_shares {
 	struct list claims, judged; /* struct claim: of the next round, of the last one */
 	struct list soon;           /* struct soon: of the last round */
 	struct list waits, ready;   /* struct wait: for those; for such as have come */
+	struct list places;         /* struct place: of this round */
 	size_t next;                /* of ready */
 	size_t *at;                 /* per rank, in a message */
 	bool over;                  /* nobody claims any more, or all know that it failed */
@@ -82,6 +94,7 @@ void vv_shares_close(struct vv_shares *s)
 	vv_mem_free(s->soon.v);
 	vv_mem_free(s->waits.v);
 	vv_mem_free(s->ready.v);
+	vv_mem_free(s->places.v);
 	vv_mem_free(s->at);
 	vv_mem_free(s);
 }
@@ -108,9 +121,14 @@ enum vv_docket_kind vv_shares_verdict(const struct vv_shares *s, uint32_t claim,
 	return vv_docket_kind(v);
 }
 
+/* What lies in the layer twice, for its neighbours' sake, has its digest where it is first. */
 void vv_shares_placed(struct vv_shares *s, uint32_t claim, uint64_t pos)
 {
-	((struct claim *)s->judged.v)[claim].pos = pos;
+	struct claim *c = (struct claim *)s->judged.v + claim;
+	const struct vv_index *x = &s->p->v->history.index;
+	uint32_t e = vv_index_find(x, &c->digest);
+
+	c->pos = e != VV_INDEX_NONE && e >= s->p->old_entries ? vv_index_pos(x, e) : pos;
 }
 
 int vv_shares_await(struct vv_shares *s, uint64_t soon, uint32_t file, struct vv_run run)
@@ -138,10 +156,17 @@ bool vv_shares_come(struct vv_shares *s, uint32_t *file, struct vv_run *run)
 
 /* ---- a round ------------------------------------------------------------------------------------------------------------------------ */
 
-static void put(struct vv_shares *s, struct vv_mail *m, uint32_t judge, const void *p, size_t n)
+/* Where the part of each rank begins, in a message of so many bytes of each. */
+static void find_parts(struct vv_shares *s, const uint64_t *len)
 {
-	memcpy(m->out + s->at[judge], p, n);
-	s->at[judge] += n;
+	for (uint32_t r = 0; r < s->g->size; r++)
+		s->at[r] = r ? s->at[r - 1] + (size_t)len[r - 1] : 0;
+}
+
+static void put(struct vv_shares *s, struct vv_mail *m, uint32_t rank, const void *p, size_t n)
+{
+	memcpy(m->out + s->at[rank], p, n);
+	s->at[rank] += n;
 }
 
 static uint32_t judge_of(const struct vv_shares *s, const struct claim *c)
@@ -168,8 +193,7 @@ static int write_ask(struct vv_shares *s, uint64_t more, struct vv_mail *m)
 		m->out_len[judge_of(s, &judged[i])] += is_stored(&judged[i]) ? sizeof(uint64_t) : 0;
 	for (size_t i = 0; i < s->claims.n; i++)
 		m->out_len[judge_of(s, &claim[i])] += VV_DOCKET_CLAIM;
-	for (uint32_t r = 0; r < size; r++)
-		s->at[r] = r ? s->at[r - 1] + (size_t)m->out_len[r - 1] : 0;
+	find_parts(s, m->out_len);
 	for (uint32_t r = 0; r < size; r++)
 		put(s, m, r, &more, sizeof(more));
 	for (size_t i = 0; i < s->judged.n; i++)
@@ -221,6 +245,16 @@ static int cannot_be(uint32_t judge)
 	return vv_err_set(VV_EPEER, "rank %u says of content where it lies, which cannot be", judge);
 }
 
+static int add_place(struct vv_shares *s, const struct vv_digest *d, uint32_t rank, uint64_t pos)
+{
+	struct place *p = add(&s->places, sizeof(*p));
+
+	if (!p)
+		return VV_ENOMEM;
+	*p = (struct place){ *d, rank, pos };
+	return 0;
+}
+
 static int read_verdict(struct vv_shares *s, const struct vv_mail *m, struct claim *c)
 {
 	uint32_t judge = judge_of(s, c);
@@ -229,12 +263,14 @@ static int read_verdict(struct vv_shares *s, const struct vv_mail *m, struct cla
 	c->verdict = get(s, m, judge);
 	if (!vv_docket_can_be(c->verdict, s->g->rank, s->g->size))
 		return cannot_be(judge);
-	if (vv_docket_kind(c->verdict) != VV_DOCKET_SOON)
+	if (vv_docket_kind(c->verdict) == VV_DOCKET_HERE)
+		return add_place(s, &c->digest, vv_docket_rank(c->verdict), vv_docket_pos(c->verdict));
+	if (vv_docket_kind(c->verdict) == VV_DOCKET_STORE)
 		return 0;
 	soon = add(&s->soon, sizeof(*soon));
 	if (!soon)
 		return VV_ENOMEM;
-	*soon = (struct soon){ .judge = judge, .rank = vv_docket_rank(c->verdict) };
+	*soon = (struct soon){ .digest = c->digest, .judge = judge, .rank = vv_docket_rank(c->verdict) };
 	c->verdict = vv_docket_verdict(VV_DOCKET_SOON, soon->rank, s->soon.n - 1);
 	return 0;
 }
@@ -244,15 +280,17 @@ static int read_places(struct vv_shares *s, const struct vv_mail *m)
 {
 	struct soon *soon = s->soon.v;
 	const struct wait *wait = s->waits.v;
+	int rc = 0;
 
-	for (size_t i = 0; i < s->soon.n; i++) {
+	for (size_t i = 0; rc == 0 && i < s->soon.n; i++) {
 		uint64_t place = get(s, m, soon[i].judge);
 
 		if (vv_docket_kind(place) != VV_DOCKET_HERE || vv_docket_rank(place) != soon[i].rank)
 			return cannot_be(soon[i].judge);
 		soon[i].pos = vv_docket_pos(place);
+		rc = add_place(s, &soon[i].digest, soon[i].rank, soon[i].pos);
 	}
-	for (size_t i = 0; i < s->waits.n; i++) {
+	for (size_t i = 0; rc == 0 && i < s->waits.n; i++) {
 		struct wait *w = add(&s->ready, sizeof(*w));
 
 		if (!w)
@@ -261,7 +299,7 @@ static int read_places(struct vv_shares *s, const struct vv_mail *m)
 		w->run.pos += soon[w->soon].pos;
 	}
 	s->soon.n = s->waits.n = 0;
-	return 0;
+	return rc;
 }
 
 static int read_answer(struct vv_shares *s, const struct vv_mail *m)
@@ -269,14 +307,89 @@ static int read_answer(struct vv_shares *s, const struct vv_mail *m)
 	struct list judged = s->claims;
 	int rc;
 
-	for (uint32_t r = 0; r < s->g->size; r++)
-		s->at[r] = r ? s->at[r - 1] + (size_t)m->in_len[r - 1] : 0;
+	find_parts(s, m->in_len);
 	rc = read_places(s, m);
 	for (size_t i = 0; rc == 0 && i < judged.n; i++)
 		rc = read_verdict(s, m, (struct claim *)judged.v + i);
 	s->claims = s->judged;
 	s->claims.n = 0;
 	s->judged = judged;
+	return rc;
+}
+
+/* ---- is it there? -------------------------------------------------------------------------------------------------------------------- */
+
+static int write_places(struct vv_shares *s, struct vv_mail *m)
+{
+	const struct place *p = s->places.v;
+	int rc = vv_mail_new(m, s->g->size, s->places.n * PLACE);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < s->places.n; i++)
+		m->out_len[p[i].rank] += PLACE;
+	find_parts(s, m->out_len);
+	for (size_t i = 0; i < s->places.n; i++) {
+		put(s, m, p[i].rank, &p[i].digest, sizeof(p[i].digest));
+		put(s, m, p[i].rank, &p[i].pos, sizeof(p[i].pos));
+	}
+	s->places.n = 0;
+	return 0;
+}
+
+/* Of what this layer will name in its DIGESTS. */
+static bool is_at(const struct vv_digests *d, uint64_t pos, const struct vv_digest *digest)
+{
+	const struct vv_digest_group *g = d->group;
+	size_t lo = 0, hi = d->n_groups;
+
+	while (lo < hi) { /* the first group behind pos */
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (g[mid].pos <= pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0)
+		return false;
+	g += lo - 1;
+	return (pos - g->pos) % g->chunk == 0 && (pos - g->pos) / g->chunk < g->count &&
+	       vv_digest_equal(&d->v[g->digest + (pos - g->pos) / g->chunk], digest);
+}
+
+static int check_places(const struct vv_shares *s, const struct vv_mail *m)
+{
+	const uint8_t *p = m->in;
+
+	for (uint32_t r = 0; r < s->g->size; r++)
+		for (const uint8_t *end = p + m->in_len[r]; p < end; p += PLACE) {
+			struct vv_digest digest;
+			uint64_t pos;
+
+			memcpy(&digest, p, sizeof(digest));
+			memcpy(&pos, p + sizeof(digest), sizeof(pos));
+			if (!is_at(&s->p->digests, pos, &digest))
+				return vv_err_set(VV_EPEER,
+						  "rank %u was told that bytes of its files are at position %" PRIu64
+						  " of the layer of rank %u, which has others there; nothing was stored, try again",
+						  r, pos, s->g->rank);
+		}
+	return 0;
+}
+
+/* A run says where bytes are, not what they are: who reads them there would not see that they are others. So what a rank was told is checked by
+ * who has them, before anything counts. */
+static int confirm(struct vv_shares *s, int rc)
+{
+	struct vv_mail m = { 0 };
+
+	if (rc == 0)
+		rc = write_places(s, &m);
+	rc = vv_mail_send(&m, s->g, rc, PLACE);
+	if (rc == 0)
+		rc = vv_ranks_agree(s->g, s->g->comm, check_places(s, &m));
+	vv_mail_free(&m, s->g);
 	return rc;
 }
 
@@ -294,8 +407,10 @@ static int talk(struct vv_shares *s, int rc, uint64_t more)
 		rc = vv_mail_reply(&answer, s->g, rc, sizeof(uint64_t));
 		s->over = rc != 0 || s->docket.more == 0;
 	}
-	if (rc == 0)
-		rc = read_answer(s, &answer);
+	if (rc == 0) {
+		rc = confirm(s, read_answer(s, &answer));
+		s->over = s->over || rc != 0;
+	}
 	vv_mail_free(&ask, s->g);
 	vv_mail_free(&answer, s->g);
 	s->p->st.seconds_ranks += (double)(vv_clock_ns() - start) / 1e9;

@@ -1,7 +1,7 @@
 /* Ranks that feed new content into one epoch, and what several of them hold is stored by one: engine/feed.c asks here before it places what is new
  * to its rank. Content comes once and in stretches, from files or from streams, so the ranks talk in rounds: each tells the judges (core/docket.h) the
- * digests of its next slabs, hears which to store and which lie where, and tells with the next round where it put its own. Nothing is read
- * twice, and memory is that of one round and of the judge's table.
+ * digests of its next slabs, hears which to store and which lie where, and tells with the next round where it put its own. What it heard the rank
+ * that has it confirms, by digest and position. Nothing is read twice, and memory is that of one round and of the judge's table.
  *
  * All ranks come to as many rounds as the one that has the most, and to vv_shares_finish whatever became of their part: what failed on one
  * fails there, or in the next round, on all. Given the same content on the same ranks, the same rank stores the same, however many threads there
@@ -25,7 +25,7 @@ int vv_shares_claim(struct vv_shares *s, const struct vv_digest *d, uint32_t seg
 int vv_shares_round(struct vv_shares *s);
 /* Until the next round. HERE: where it lies. SOON: in which layer; *pos is what to await. */
 enum vv_docket_kind vv_shares_verdict(const struct vv_shares *s, uint32_t claim, uint64_t *layer, uint64_t *pos);
-/* STORE: it lies there, in this rank's layer. */
+/* STORE: it will lie there, in this rank's layer, unless that has it already. */
 void vv_shares_placed(struct vv_shares *s, uint32_t claim, uint64_t pos);
 
 /* A run of this file has its bytes in content that comes SOON, run.pos bytes from its beginning on. */
