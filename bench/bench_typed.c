@@ -1,5 +1,8 @@
-/* typed.speed: numbers by recipes, one thread, block by block in memory: how fast there and back, in processor time, and how small. */
+/* typed.speed: numbers by recipes, one thread, block by block in memory: how fast there and back, in processor time, and how small; and how much of that
+ * is predicting and splitting, without the coder. */
 #include "codec/codec.h"
+#include "codec/predict.h"
+#include "codec/split.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>
@@ -108,6 +111,7 @@ static const struct thing things[] = {
 	  { .width = 4, .record = 1, .predictor = VV_PREDICT_LORENZO, .n_strides = 1, .stride = { 1 }, ZSTD1 }, 0, 0 },
 	{ "particles, records", particles,
 	  { .width = 8, .record = 6, .predictor = VV_PREDICT_LORENZO, .real = true, .n_strides = 1, .stride = { 6 }, ZSTD1 }, 0, 0 },
+	{ "particles, long records", particles, { .width = 8, .record = 12, ZSTD1 }, 0, 0 },
 	{ "noise, lorenzo", noise, { .width = 8, .record = 1, .predictor = VV_PREDICT_LORENZO, .real = true, CUBE, ZSTD1 }, 2000, 0 },
 	{ "noise, real", noise, { .width = 8, .record = 1, .predictor = VV_PREDICT_REAL, .real = true, CUBE, ZSTD1 }, 2000, 0 },
 	{ "noise, bytes", noise, { .width = 1, .record = 1, ZSTD1 }, 2000, 0 },
@@ -153,6 +157,86 @@ static double decode(struct coded *c)
 	return cpu_s() - start;
 }
 
+/* ---- without the coder, as codec/typed.c has it ---- */
+
+static size_t next_tile(const struct coded *c, size_t at, size_t m)
+{
+	size_t most = VV_PREDICT_TILE / (c->how->width * c->how->record);
+
+	return m - at < most ? m - at : most;
+}
+
+static double spread(struct coded *c, uint8_t *room)
+{
+	unsigned bytes = c->how->width * c->how->record;
+	size_t m = BLOCK / bytes;
+	double start = cpu_s();
+
+	for (size_t i = 0; i < c->n / BLOCK; i++) {
+		const uint8_t *from = c->raw + i * BLOCK;
+		uint8_t residual[VV_PREDICT_TILE];
+		struct vv_predict p;
+
+		if (!vv_predict_changes(c->how)) {
+			vv_split_apart(from, m, bytes, c->coded + i * c->room, m);
+			continue;
+		}
+		vv_predict_init(&p, c->how, from, room);
+		for (size_t at = 0, some; at < m; at += some) {
+			some = next_tile(c, at, m);
+			vv_predict_next(&p, at * c->how->record, some * c->how->record, residual);
+			vv_split_apart(residual, some, bytes, c->coded + i * c->room + at, m);
+		}
+	}
+	return cpu_s() - start;
+}
+
+static double collect(struct coded *c)
+{
+	unsigned bytes = c->how->width * c->how->record;
+	size_t m = BLOCK / bytes;
+	double start = cpu_s();
+
+	for (size_t i = 0; i < c->n / BLOCK; i++) {
+		const uint8_t *plane[VV_RECIPE_PLANES];
+		struct vv_predict_back b;
+
+		for (unsigned k = 0; k < bytes; k++)
+			plane[k] = c->coded + i * c->room + k * m;
+		if (!vv_predict_changes(c->how)) {
+			vv_split_join(plane, 0, m, bytes, c->back + i * BLOCK);
+			continue;
+		}
+		vv_predict_back_init(&b, c->how, c->back + i * BLOCK, m * c->how->record);
+		for (size_t at = 0, some; at < m; at += some) {
+			some = next_tile(c, at, m);
+			vv_split_join(plane, at, some, bytes, c->back + i * BLOCK + at * bytes);
+			vv_predict_back_to(&b, (at + some) * c->how->record);
+		}
+	}
+	return cpu_s() - start;
+}
+
+static void measure_steps(const struct bench *b, const struct thing *t, struct coded *c)
+{
+	double there[BENCH_ROUNDS_MAX], back[BENCH_ROUNDS_MAX], mb = (double)c->n / 1e6;
+	size_t whole = BLOCK - BLOCK % (t->how.width * t->how.record);
+	uint8_t *room = bench_memory(BLOCK);
+
+	for (int i = 0; i < b->rounds; i++) {
+		there[i] = spread(c, room);
+		back[i] = collect(c);
+	}
+	for (size_t i = 0; i < c->n; i += BLOCK)
+		if (memcmp(c->raw + i, c->back + i, whole) != 0)
+			bench_die("%s: other numbers come back", t->name);
+	munmap(room, BLOCK);
+	bench_line("typed.speed", t->name, "split", mb / bench_median(there, b->rounds), "MB/s");
+	bench_line("typed.speed", t->name, "join", mb / bench_median(back, b->rounds), "MB/s");
+}
+
+/* ---- all of it ---- */
+
 static void report(const struct thing *t, const char *metric, double value, double least)
 {
 	if (least > 0)
@@ -181,6 +265,7 @@ static void measure(const struct bench *b, const struct thing *t, struct coded *
 	if (stored < c->n)
 		report(t, "decode", mb / bench_median(back, b->rounds), t->decode);
 	bench_line("typed.speed", t->name, "ratio", (double)c->n / (double)stored, "x");
+	measure_steps(b, t, c);
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 #error "predictions must be exact: no fast-math, no excess precision"
 #endif
 
-enum { TILE = VV_PREDICT_TILE, FEW = 16 };
+enum { TILE = VV_PREDICT_TILE, FEW = 16, RUN = 512 };
 
 /* What lies before the beginning; never written. */
 static uint8_t zeros[TILE];
@@ -71,26 +71,25 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 		else                                                                                                  \
 			step##W(x, n, stride, false, real, y);                                                        \
 	}                                                                                                             \
-	static void unorder##W(void *from, size_t n)                                                                  \
+	/* The other way round. */                                                                                    \
+	static inline u##W plain##W(u##W v, bool swapped, bool real)                                                  \
 	{                                                                                                             \
-		u##W *x = from;                                                                                       \
-                                                                                                                      \
-		for (size_t i = 0; i < n; i++)                                                                        \
-			x[i] = unordered##W(x[i]);                                                                    \
+		v = real ? unordered##W(v) : v;                                                                       \
+		return swapped ? SWAP##W(v) : v;                                                                      \
 	}                                                                                                             \
-	static void swap_all##W(void *from, size_t n)                                                                 \
+	static inline void end_with##W(u##W *x, size_t n, bool swapped, bool real)                                    \
 	{                                                                                                             \
-		u##W *x = from;                                                                                       \
-                                                                                                                      \
 		for (size_t i = 0; i < n; i++)                                                                        \
-			x[i] = SWAP##W(x[i]);                                                                         \
+			x[i] = plain##W(x[i], swapped, real);                                                         \
 	}                                                                                                             \
-	static void unzigzag_all##W(void *from, size_t n)                                                             \
+	static void end##W(void *x, size_t n, bool swapped, bool real)                                                \
 	{                                                                                                             \
-		u##W *x = from;                                                                                       \
-                                                                                                                      \
-		for (size_t i = 0; i < n; i++)                                                                        \
-			x[i] = unzigzag##W(x[i]);                                                                     \
+		if (swapped && real)                                                                                  \
+			end_with##W(x, n, true, true);                                                                \
+		else if (swapped)                                                                                     \
+			end_with##W(x, n, true, false);                                                               \
+		else if (real)                                                                                        \
+			end_with##W(x, n, false, true);                                                               \
 	}                                                                                                             \
 	/* Over the others: q are differences over the first. */                                                     \
 	static void differ##W(const void *const *q, unsigned strides, size_t n, void *restrict out)                   \
@@ -105,24 +104,70 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 		for (size_t i = 0; strides == 3 && i < n; i++)                                                        \
 			r[i] = zigzag##W((u##W)(a[i] - b[i] - c[i] + bc[i]));                                         \
 	}                                                                                                             \
+	/* And back: residuals to differences over the first. So many at a time as do not reach each other; where that is all of them, the compiler's \
+	 * own check finds those that do. */                                                                          \
+	static void agree##W(const void *const *q, unsigned strides, size_t n, size_t row, void *at)                  \
+	{                                                                                                             \
+		const u##W *b = q[2], *c = q[4], *bc = q[6];                                                          \
+		u##W *x = at;                                                                                         \
+                                                                                                                      \
+		for (size_t i = 0; strides == 1 && i < n; i++)                                                        \
+			x[i] = unzigzag##W(x[i]);                                                                     \
+		for (size_t some; strides > 1 && n; n -= some, x += some, b += some, c += some, bc += some) {         \
+			some = n < row ? n : row;                                                                     \
+			for (size_t i = 0; strides == 2 && i < some; i++)                                             \
+				x[i] = (u##W)(unzigzag##W(x[i]) + b[i]);                                              \
+			for (size_t i = 0; strides == 3 && i < some; i++)                                             \
+				x[i] = (u##W)(unzigzag##W(x[i]) + b[i] + c[i] - bc[i]);                               \
+		}                                                                                                     \
+	}                                                                                                             \
+	/* Differences to the number right before, to the numbers. Each waits for the one before it: one addition, and the rest apart. */ \
+	static uint64_t total##W(void *from, size_t n, uint64_t before, bool swapped, bool real)                      \
+	{                                                                                                             \
+		u##W *x = from, sum = (u##W)before;                                                                   \
+                                                                                                                      \
+		for (size_t some; n; n -= some, x += some) {                                                          \
+			some = n < RUN ? n : RUN;                                                                     \
+			for (size_t i = 0; i < some; i++) {                                                           \
+				sum = (u##W)(sum + x[i]);                                                             \
+				__asm__("" : "+r"(sum)); /* in a register of its own kind */                          \
+				x[i] = sum;                                                                           \
+			}                                                                                             \
+			end##W(x, some, swapped, real);                                                               \
+		}                                                                                                     \
+		return sum;                                                                                           \
+	}                                                                                                             \
 	static inline void add##W(u##W *restrict x, const u##W *restrict before, size_t n)                            \
 	{                                                                                                             \
 		for (size_t i = 0; i < n; i++)                                                                        \
 			x[i] = (u##W)(x[i] + before[i]);                                                              \
 	}                                                                                                             \
+	/* The last ones are better not fetched from where they were just put: with a constant stride they are in registers. */ \
+	static inline size_t columns##W(u##W *x, size_t at, size_t end, const size_t stride)                          \
+	{                                                                                                             \
+		u##W last[FEW];                                                                                       \
+                                                                                                                      \
+		for (size_t k = 0; k < stride; k++)                                                                   \
+			last[k] = x[at - stride + k];                                                                 \
+		for (; end - at >= stride; at += stride)                                                              \
+			for (size_t k = 0; k < stride; k++)                                                           \
+				x[at + k] = last[k] = (u##W)(last[k] + x[at + k]);                                    \
+		return at;                                                                                            \
+	}                                                                                                             \
+	/* Differences over a stride, to their sums. */                                                               \
 	static void sum##W(void *from, size_t at, size_t end, size_t stride)                                          \
 	{                                                                                                             \
-		u##W *x = from, carry;                                                                                \
+		u##W *x = from;                                                                                       \
                                                                                                                       \
 		at = at < stride ? stride : at;                                                                       \
-		if (stride == 1 && at < end) {                                                                        \
-			carry = x[at - 1];                                                                            \
-			for (; at < end; at++)                                                                        \
-				x[at] = carry = (u##W)(carry + x[at]);                                                \
-		} else if (stride < FEW) {                                                                            \
-			for (; at < end; at++)                                                                        \
-				x[at] = (u##W)(x[at] + x[at - stride]);                                               \
-		}                                                                                                     \
+		if (at < end && stride == 2)                                                                          \
+			at = columns##W(x, at, end, 2);                                                               \
+		else if (at < end && stride == 3)                                                                     \
+			at = columns##W(x, at, end, 3);                                                               \
+		else if (at < end && stride == 6)                                                                     \
+			at = columns##W(x, at, end, 6);                                                               \
+		for (; stride < FEW && at < end; at++)                                                                \
+			x[at] = (u##W)(x[at] + x[at - stride]);                                                       \
 		for (size_t n; at < end; at += n) {                                                                   \
 			n = end - at < stride ? end - at : stride;                                                    \
 			add##W(x + at, x + at - stride, n);                                                           \
@@ -212,18 +257,18 @@ REAL(8)
 
 static const struct width {
 	void (*first)(const void *x, size_t n, size_t stride, bool swapped, bool real, void *restrict y);
-	void (*swap)(void *x, size_t n);
-	void (*unorder)(void *x, size_t n);
-	void (*unzigzag)(void *x, size_t n);
 	void (*differ)(const void *const *q, unsigned strides, size_t n, void *restrict out);
+	void (*agree)(const void *const *q, unsigned strides, size_t n, size_t row, void *at);
+	uint64_t (*total)(void *x, size_t n, uint64_t sum, bool swapped, bool real);
 	void (*sum)(void *x, size_t at, size_t end, size_t stride);
+	void (*end)(void *x, size_t n, bool swapped, bool real);
 	void (*miss)(const void *const *q, unsigned strides, size_t n, void *restrict out);
 	void (*hit)(const void *const *q, unsigned strides, size_t n, void *at);
 } widths[] = {
-	[1] = { first1, swap_all1, unorder1, unzigzag_all1, differ1, sum1, NULL, NULL },
-	[2] = { first2, swap_all2, unorder2, unzigzag_all2, differ2, sum2, NULL, NULL },
-	[4] = { first4, swap_all4, unorder4, unzigzag_all4, differ4, sum4, miss_all4, hit_all4 },
-	[8] = { first8, swap_all8, unorder8, unzigzag_all8, differ8, sum8, miss_all8, hit_all8 },
+	[1] = { first1, differ1, agree1, total1, sum1, end1, NULL, NULL },
+	[2] = { first2, differ2, agree2, total2, sum2, end2, NULL, NULL },
+	[4] = { first4, differ4, agree4, total4, sum4, end4, miss_all4, hit_all4 },
+	[8] = { first8, differ8, agree8, total8, sum8, end8, miss_all8, hit_all8 },
 };
 
 bool vv_predict_can(const struct vv_recipe *how)
@@ -330,33 +375,55 @@ static size_t behind(const struct vv_predict_back *b, size_t end, size_t stride)
 	return end == b->count ? end : end > stride ? end - stride : 0;
 }
 
-/* One pass per stride, from the last to the first. */
+/* Residuals to differences over the first stride, from those in the row and the plane before. */
+static void agree(struct vv_predict_back *b, size_t have)
+{
+	const struct width *w = &widths[b->how->width];
+	const void *q[1 << VV_RECIPE_STRIDES];
+	size_t row = b->how->n_strides > 1 && b->how->stride[1] >= FEW ? b->how->stride[1] : SIZE_MAX;
+
+	for (size_t some; b->done[0] < have; b->done[0] += some) {
+		some = neighbours(b->x, b->how->width, b->off, b->done[0], have - b->done[0], q);
+		w->agree(q, b->how->n_strides, some, row, b->x + b->done[0] * b->how->width);
+	}
+}
+
+/* The next pass, and where it begins and ends. */
+static uint8_t *pass(struct vv_predict_back *b, unsigned k, size_t end, size_t *n)
+{
+	uint8_t *x = b->x + b->done[k] * b->how->width;
+
+	*n = end > b->done[k] ? end - b->done[k] : 0;
+	b->done[k] += *n;
+	return x;
+}
+
 static void sum_up(struct vv_predict_back *b, size_t have)
 {
 	const struct width *w = &widths[b->how->width];
-	size_t *done = b->done;
+	const struct vv_recipe *how = b->how;
+	size_t at = b->done[1], n;
+	uint8_t *x;
 
-	w->unzigzag(b->x + *done * b->how->width, have - *done);
-	for (unsigned k = b->how->n_strides; k-- > 0; done++) {
-		size_t stride = b->how->stride[k];
-
-		if (*done < have)
-			w->sum(b->x, *done, have, stride);
-		*done = have;
-		have = behind(b, have, stride);
+	agree(b, have);
+	have = behind(b, have, b->off[6]);
+	x = pass(b, 1, have, &n);
+	if (how->stride[0] == 1) {
+		b->sum = w->total(x, n, b->sum, how->swapped, how->real);
+		return;
 	}
-	if (b->how->real && have > *done)
-		w->unorder(b->x + *done * b->how->width, have - *done);
-	if (b->how->swapped && have > *done)
-		w->swap(b->x + *done * b->how->width, have - *done);
-	*done = have;
+	w->sum(b->x, at, at + n, how->stride[0]);
+	x = pass(b, 2, behind(b, have, how->stride[0]), &n);
+	w->end(x, n, how->swapped, how->real);
 }
 
 static void hit_them(struct vv_predict_back *b, size_t have)
 {
 	const struct width *w = &widths[b->how->width];
 	const void *q[1 << VV_RECIPE_STRIDES];
+	uint8_t *x;
 	fenv_t env;
+	size_t n;
 
 	feholdexcept(&env);
 	fesetenv(FE_DFL_ENV);
@@ -365,10 +432,8 @@ static void hit_them(struct vv_predict_back *b, size_t have)
 		w->hit(q, b->how->n_strides, some, b->x + b->done[0] * b->how->width);
 	}
 	fesetenv(&env);
-	have = behind(b, have, b->off[(1u << b->how->n_strides) - 1]);
-	if (b->how->swapped && have > b->done[1])
-		w->swap(b->x + b->done[1] * b->how->width, have - b->done[1]);
-	b->done[1] = have;
+	x = pass(b, 1, behind(b, have, b->off[(1u << b->how->n_strides) - 1]), &n);
+	w->end(x, n, b->how->swapped, false);
 }
 
 void vv_predict_back_to(struct vv_predict_back *b, size_t have)

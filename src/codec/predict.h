@@ -34,7 +34,8 @@ struct vv_predict_back {
 	uint8_t *x;
 	size_t count; /* of all numbers */
 	size_t off[1 << VV_RECIPE_STRIDES];
-	size_t done[VV_RECIPE_STRIDES + 2]; /* how far each pass has come */
+	size_t done[3]; /* how far each pass has come */
+	uint64_t sum;   /* the number where the second one is, before it is put in order */
 };
 
 void vv_predict_back_init(struct vv_predict_back *b, const struct vv_recipe *how, void *x, size_t count);

@@ -2,8 +2,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator would keep them, in a heap for each thread. */
-enum { KEPT_ROOM = 8 << 20, LARGE = 1 << 20, HEADER = 64 };
+/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator would keep them, in a heap for each thread. They are
+ * whole pages of the wide kind, so that one will do for most that come after. */
+enum { KEPT_ROOM = 8 << 20, LARGE = 512 << 10, WIDE = 2 << 20, HEADER = 64 };
 
 static struct vv_shelf rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -51,11 +52,13 @@ uint8_t *vv_shelf_room(size_t n)
 		return room;
 	if (room)
 		drop(room);
-	if (n > SIZE_MAX - HEADER) {
+	if (n > SIZE_MAX - HEADER - WIDE) {
 		vv_err_set(VV_ENOMEM, "no room for a block of %zu bytes", n);
 		return NULL;
 	}
-	p = n >= LARGE ? vv_mem_map(HEADER + n) : vv_mem_grow(NULL, HEADER + n, 1);
+	if (n >= LARGE)
+		n = (HEADER + n + WIDE - 1) / WIDE * WIDE - HEADER;
+	p = n >= LARGE ? vv_mem_map_wide(HEADER + n) : vv_mem_grow(NULL, HEADER + n, 1);
 	if (!p)
 		return NULL;
 	*size_of(p + HEADER) = n;

@@ -17,20 +17,18 @@ enum {
 
 /* Width and steps are constants, so that a compiler makes vector code of it. */
 #define WIDTH(W)                                                                                              \
-	static void split##W(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step)      \
+	static void split##W(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step)       \
 	{                                                                                                     \
 		uint8_t part[W][COLUMN];                                                                      \
                                                                                                               \
-		for (; n >= COLUMN; n -= COLUMN, x += W * COLUMN, plane += COLUMN) {                          \
-			for (size_t i = 0; i < COLUMN; i++)                                                   \
+		for (size_t some; n; n -= some, x += W * some, plane += some) {                               \
+			some = n < COLUMN ? n : COLUMN;                                                       \
+			for (size_t i = 0; i < some; i++)                                                     \
 				for (size_t k = 0; k < W; k++)                                                \
 					part[k][i] = x[i * W + k];                                            \
 			for (size_t k = 0; k < W; k++)                                                        \
-				memcpy(plane + k * step, part[k], COLUMN);                                    \
+				memcpy(plane + k * step, part[k], some);                                      \
 		}                                                                                             \
-		for (size_t i = 0; i < n; i++)                                                                \
-			for (size_t k = 0; k < W; k++)                                                        \
-				plane[k * step + i] = x[i * W + k];                                           \
 	}                                                                                                     \
 	static void join##W(const uint8_t *const *plane, size_t at, size_t n, uint8_t *restrict x)            \
 	{                                                                                                     \

@@ -73,12 +73,15 @@ static void spread(const struct vv_recipe *r, const uint8_t *from, size_t m, uin
 	uint8_t residual[VV_PREDICT_TILE];
 	struct vv_predict p;
 
+	if (!vv_predict_changes(r)) {
+		vv_split_apart(from, m, bytes, planes, m);
+		return;
+	}
 	vv_predict_init(&p, r, from, room);
 	for (size_t at = 0, some; at < m; at += some) {
 		some = m - at < tile(bytes) ? m - at : tile(bytes);
-		if (vv_predict_changes(r))
-			vv_predict_next(&p, at * r->record, some * r->record, residual);
-		vv_split_apart(vv_predict_changes(r) ? residual : from + at * bytes, some, bytes, planes + at, m);
+		vv_predict_next(&p, at * r->record, some * r->record, residual);
+		vv_split_apart(residual, some, bytes, planes + at, m);
 	}
 }
 
@@ -116,6 +119,10 @@ static void collect(const struct vv_recipe *r, const struct vv_split *s, size_t 
 	unsigned bytes = r->width * r->record;
 	struct vv_predict_back b;
 
+	if (!vv_predict_changes(r)) {
+		vv_split_join(s->plane, 0, m, bytes, to);
+		return;
+	}
 	vv_predict_back_init(&b, r, to, m * r->record);
 	for (size_t at = 0, some; at < m; at += some) {
 		some = m - at < tile(bytes) ? m - at : tile(bytes);
