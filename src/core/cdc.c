@@ -30,16 +30,21 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 /* The first place behind from, up to `to`, where the hash is below the limit; `to` + 1 if there is none. */
 static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, size_t to, uint64_t limit, uint64_t *hash)
 {
+	const uint64_t *g = c->gear;
 	uint64_t h = *hash;
 	size_t i = from;
 
-	for (; i + 4 <= to; i += 4) { /* the hash's way through four bytes is short: what is added is made beside it */
-		uint64_t a = c->gear[p[i]], b = (a << 1) + c->gear[p[i + 1]];
-		uint64_t d = (b << 1) + c->gear[p[i + 2]], e = (d << 1) + c->gear[p[i + 3]];
+	for (; i + 8 <= to; i += 8) { /* the hash's way through four bytes is short: what is added is made beside it */
+		const uint8_t *q = p + i;
+		uint64_t a = g[q[0]], b = (a << 1) + g[q[1]], d = (b << 1) + g[q[2]], e = (d << 1) + g[q[3]];
+		uint64_t s = g[q[4]], t = (s << 1) + g[q[5]], u = (t << 1) + g[q[6]], v = (u << 1) + g[q[7]];
+		uint64_t k = (h << 4) + e;
 
-		if ((h << 1) + a < limit || (h << 2) + b < limit || (h << 3) + d < limit || (h << 4) + e < limit)
+		if ((h << 1) + a < limit || (h << 2) + b < limit || (h << 3) + d < limit || k < limit)
 			break;
-		h = (h << 4) + e;
+		if ((k << 1) + s < limit || (k << 2) + t < limit || (k << 3) + u < limit || (k << 4) + v < limit)
+			break;
+		h = (k << 4) + v;
 	}
 	for (; i < to; i++) {
 		h = (h << 1) + c->gear[p[i]];

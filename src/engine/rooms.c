@@ -1,7 +1,10 @@
 #include "engine/rooms.h"
 #include "base/mem.h"
 
-enum { GRAIN = 64 << 10 };
+enum {
+	GRAIN = 64 << 10,
+	LEAST = 42 * GRAIN, /* a block of 1 MiB, as most are, and what is stored of it: one of these serves all that come after */
+};
 
 void vv_rooms_init(struct vv_rooms *r, size_t most)
 {
@@ -39,7 +42,7 @@ static struct vv_room *make(size_t size)
 	if (!room)
 		return NULL;
 	room->size = size;
-	room->bytes = vv_mem_map(size);
+	room->bytes = vv_mem_map_wide(size);
 	if (room->bytes)
 		return room;
 	vv_mem_free(room);
@@ -61,6 +64,7 @@ struct vv_room *vv_rooms_take(struct vv_rooms *r, size_t size, size_t beside)
 	size_t all;
 
 	size = (size + size / 16 + GRAIN) / GRAIN * GRAIN; /* a little more, so that it will do for others */
+	size = size < LEAST ? LEAST : size;
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		room = find(r, size);
