@@ -1,6 +1,7 @@
 #include "core/run.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include <string.h>
 
 void vv_run_fini(struct vv_runs *r)
 {
@@ -8,17 +9,19 @@ void vv_run_fini(struct vv_runs *r)
 	*r = (struct vv_runs){ 0 };
 }
 
-static int joins(const struct vv_run *a, const struct vv_run *b)
+int vv_run_joins(const struct vv_run *a, const struct vv_run *b)
 {
 	return a->at + a->len == b->at && a->layer == b->layer && (a->layer == 0 || a->pos + a->len == b->pos);
 }
 
 int vv_run_reserve(struct vv_runs *r, size_t n)
 {
-	struct vv_run *v = n > r->cap ? vv_mem_grow(r->v, n, sizeof(*v)) : r->v;
+	struct vv_run *v;
 
 	if (n <= r->cap)
 		return 0;
+	n = n > 2 * r->cap ? n : 2 * r->cap; /* whoever adds bit by bit asks often */
+	v = vv_mem_grow(r->v, n, sizeof(*v));
 	if (!v)
 		return VV_ENOMEM;
 	r->v = v;
@@ -30,11 +33,11 @@ int vv_run_add(struct vv_runs *r, struct vv_run run)
 {
 	if (run.len == 0)
 		return 0;
-	if (r->n && joins(&r->v[r->n - 1], &run)) {
+	if (r->n && vv_run_joins(&r->v[r->n - 1], &run)) {
 		r->v[r->n - 1].len += run.len;
 		return 0;
 	}
-	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
+	if (r->n == r->cap && vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
 		return VV_ENOMEM;
 	r->v[r->n++] = run;
 	return 0;
@@ -79,13 +82,23 @@ static struct vv_run clip(struct vv_run run, uint64_t at, uint64_t end)
 	return run;
 }
 
+/* All but the first and the last are taken as they are: they are joined already. */
 int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct vv_runs *out)
 {
-	int rc = 0;
+	size_t i = vv_run_find(from, at), n = vv_run_find(from, end);
+	int rc;
 
-	for (size_t i = vv_run_find(from, at); rc == 0 && i < from->n && from->v[i].at < end; i++)
+	n += n < from->n && from->v[n].at < end;
+	if (at >= end || i >= n)
+		return 0;
+	rc = vv_run_reserve(out, out->n + (n - i));
+	if (rc == 0)
 		rc = vv_run_add(out, clip(from->v[i], at, end));
-	return rc;
+	if (rc || n - i < 2)
+		return rc;
+	memcpy(out->v + out->n, from->v + i + 1, (n - i - 2) * sizeof(*out->v));
+	out->n += n - i - 2;
+	return vv_run_add(out, clip(from->v[n - 1], at, end));
 }
 
 int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, struct vv_runs *out)
@@ -131,9 +144,11 @@ static int merge(const struct vv_runs *const *table, size_t n, struct vv_runs *o
 	return rc;
 }
 
+enum { WINDOW_UNITS = 8192, PART_UNITS = 4 * WINDOW_UNITS };
+
 struct canvas { /* a window of the region, a run per unit of it: the one that is seen there */
 	uint64_t unit, at, end;
-	const struct vv_run *seen[32768];
+	const struct vv_run *seen[WINDOW_UNITS];
 };
 
 static void paint(struct canvas *c, const struct vv_runs *table, size_t *next)
@@ -166,18 +181,20 @@ static int take_down(const struct canvas *c, struct vv_runs *out)
 }
 
 /* One over another, window by window: every run is touched once. */
-static int paint_all(const struct vv_runs *const *table, size_t n, uint64_t unit, uint64_t end, struct vv_runs *out)
+static int paint_all(const struct vv_run_stack *s, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	struct canvas *c = vv_mem_new(1, sizeof(*c));
-	size_t *next = vv_mem_new(n, sizeof(*next));
+	size_t *next = vv_mem_new(s->n, sizeof(*next));
 	int rc = c && next ? 0 : VV_ENOMEM;
 
-	for (uint64_t at = 0; rc == 0 && at < end; at = c->end) {
-		uint64_t room = unit * (sizeof(c->seen) / sizeof(c->seen[0]));
+	for (size_t i = 0; rc == 0 && i < s->n; i++)
+		next[i] = vv_run_find(s->table[i], at);
+	for (; rc == 0 && at < end; at = c->end) {
+		uint64_t room = s->unit * WINDOW_UNITS;
 
-		*c = (struct canvas){ .unit = unit, .at = at, .end = end - at < room ? end : at + room };
-		for (size_t i = n; i-- > 0;)
-			paint(c, table[i], &next[i]);
+		*c = (struct canvas){ .unit = s->unit, .at = at, .end = end - at < room ? end : at + room };
+		for (size_t i = s->n; i-- > 0;)
+			paint(c, s->table[i], &next[i]);
 		rc = take_down(c, out);
 	}
 	vv_mem_free(c);
@@ -185,26 +202,49 @@ static int paint_all(const struct vv_runs *const *table, size_t n, uint64_t unit
 	return rc;
 }
 
-int vv_run_stack(const struct vv_runs *const *table, size_t n, struct vv_runs *out)
+/* Painting pays where there are runs enough for the units that they all are made of. */
+void vv_run_stack_begin(struct vv_run_stack *s, const struct vv_runs *const *table, size_t n)
 {
 	enum { DENSE = 8, FEW = 4096 };
-	uint64_t end = 0, borders = 0, unit;
+	uint64_t borders = 0;
 	size_t total = 0;
 
+	*s = (struct vv_run_stack){ .table = table, .n = n, .parts = 1 };
 	for (size_t i = 0; i < n; i++) {
 		const struct vv_run *last = table[i]->n ? &table[i]->v[table[i]->n - 1] : NULL;
 
-		end = last && last->at + last->len > end ? last->at + last->len : end;
+		s->end = last && last->at + last->len > s->end ? last->at + last->len : s->end;
 		total += table[i]->n;
 	}
 	for (size_t i = 0; n > 2 && i < n; i++)
 		for (size_t k = 0; k < table[i]->n; k++) {
 			const struct vv_run *r = &table[i]->v[k];
 
-			borders |= r->at | (r->at + r->len == end ? 0 : r->at + r->len);
+			borders |= r->at | (r->at + r->len == s->end ? 0 : r->at + r->len);
 		}
-	unit = borders ? borders & -borders : end;
-	if (n > 2 && end && end / unit <= DENSE * total + FEW)
-		return paint_all(table, n, unit, end, out);
-	return merge(table, n, out);
+	s->unit = borders ? borders & -borders : s->end;
+	if (n > 2 && s->end && s->end / s->unit <= DENSE * total + FEW)
+		s->parts = (size_t)((s->end / s->unit) / PART_UNITS) + 1;
+	else
+		s->unit = 0;
+}
+
+int vv_run_stack_part(const struct vv_run_stack *s, size_t i, struct vv_runs *out)
+{
+	uint64_t len = s->unit * PART_UNITS, at = i * len;
+
+	if (!s->unit)
+		return merge(s->table, s->n, out);
+	return paint_all(s, at, i + 1 < s->parts ? at + len : s->end, out);
+}
+
+int vv_run_stack(const struct vv_runs *const *table, size_t n, struct vv_runs *out)
+{
+	struct vv_run_stack s;
+	int rc = 0;
+
+	vv_run_stack_begin(&s, table, n);
+	for (size_t i = 0; rc == 0 && i < s.parts; i++)
+		rc = vv_run_stack_part(&s, i, out);
+	return rc;
 }

@@ -208,10 +208,13 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
  * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
 static int view_epoch(struct varve *v, uint64_t epoch)
 {
+	int rc;
+
 	if (epoch && v->view.epoch == epoch)
 		return 0;
 	vv_table_fini(&v->view);
-	return vv_table_load(&v->lineage, epoch, v->rank, &v->view);
+	rc = vv_session_pool(v);
+	return rc ? rc : vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, &v->view);
 }
 
 /* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */

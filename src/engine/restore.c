@@ -459,6 +459,7 @@ static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_lay
 {
 	b->layer = first;
 	b->warm.n = n < VV_WARM_LAYERS ? n : VV_WARM_LAYERS;
+	b->warm.all = b->zeros && b->warm.n == n;
 	vv_pool_each(pool, b->warm.n, open_one, b);
 	if (atomic_load(&b->reader->failed))
 		return vv_err_restore(&b->reader->error);
@@ -507,10 +508,11 @@ static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_
 {
 	uint64_t stripe = w->len / (4 * vv_pool_width(pool)) + 1;
 	bool at_once = l->n <= VV_WARM_LAYERS;
-	int rc = at_once ? open_batch(b, pool, l->v, l->n) : 0;
+	int rc;
 
-	stripe = stripe < LEAST_STRIPE ? LEAST_STRIPE : stripe;
 	b->zeros = true;
+	rc = at_once ? open_batch(b, pool, l->v, l->n) : 0;
+	stripe = stripe < LEAST_STRIPE ? LEAST_STRIPE : stripe;
 	for (uint64_t at = 0; rc == 0 && at < want->len; at += w->len) {
 		uint64_t len = want->len - at < w->len ? want->len - at : w->len;
 		struct vv_want part = { want->runs, want->at + at, len, NULL, NULL };

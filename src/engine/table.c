@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/layerio.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,7 +127,95 @@ static int strand_collect(const struct chain *c, size_t index, struct strand *s)
 	return 0;
 }
 
-static int build_region(const struct chain *c, size_t index, struct vv_table_region *out)
+/* Parts of a stack, made at once and then put one behind the other. */
+struct parts {
+	struct vv_run_stack stack;
+	struct vv_runs *part, *out;
+	size_t *to; /* where they go in out */
+	atomic_int failed;
+	struct vv_err_state error;
+};
+
+static void make_part(void *arg, size_t i)
+{
+	struct parts *p = arg;
+	int rc = vv_run_stack_part(&p->stack, i, &p->part[i]);
+
+	if (rc && !atomic_exchange(&p->failed, 1))
+		vv_err_save(rc, &p->error);
+}
+
+/* The first run of a part may be the rest of the last one of the part before. */
+static int place_parts(struct parts *p)
+{
+	const struct vv_run *last = NULL;
+	size_t n = 0;
+	int rc;
+
+	for (size_t i = 0; i < p->stack.parts; i++) {
+		const struct vv_runs *part = &p->part[i];
+
+		if (part->n && last && vv_run_joins(last, part->v))
+			n--;
+		p->to[i] = n;
+		n += part->n;
+		last = part->n ? &part->v[part->n - 1] : last;
+	}
+	rc = vv_run_reserve(p->out, n);
+	p->out->n = rc ? 0 : n;
+	return rc;
+}
+
+/* All but the first run, which others may have had a part of. */
+static void copy_part(void *arg, size_t i)
+{
+	struct parts *p = arg;
+	const struct vv_runs *part = &p->part[i];
+
+	if (part->n > 1)
+		memcpy(p->out->v + p->to[i] + 1, part->v + 1, (part->n - 1) * sizeof(*part->v));
+}
+
+static void copy_first_runs(struct parts *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->stack.parts; i++) {
+		if (p->part[i].n && p->to[i] < n)
+			p->out->v[p->to[i]].len += p->part[i].v[0].len;
+		else if (p->part[i].n)
+			p->out->v[p->to[i]] = p->part[i].v[0];
+		n = p->to[i] + p->part[i].n;
+	}
+}
+
+static int stack(struct vv_pool *pool, const struct vv_runs *const *table, size_t n, struct vv_runs *out)
+{
+	struct parts p = { .out = out };
+	int rc;
+
+	vv_run_stack_begin(&p.stack, table, n);
+	if (!pool || p.stack.parts == 1)
+		return vv_run_stack(table, n, out);
+	p.part = vv_mem_new(p.stack.parts, sizeof(*p.part));
+	p.to = vv_mem_new(p.stack.parts, sizeof(*p.to));
+	rc = p.part && p.to ? 0 : VV_ENOMEM;
+	if (rc == 0) {
+		vv_pool_each(pool, p.stack.parts, make_part, &p);
+		rc = atomic_load(&p.failed) ? vv_err_restore(&p.error) : place_parts(&p);
+	}
+	if (rc == 0) {
+		vv_pool_each(pool, p.stack.parts, copy_part, &p);
+		copy_first_runs(&p);
+	}
+	for (size_t i = 0; p.part && i < p.stack.parts; i++)
+		vv_run_fini(&p.part[i]);
+	vv_mem_free(p.part);
+	vv_mem_free(p.to);
+	return rc;
+}
+
+static int build_region(const struct chain *c, struct vv_pool *pool, size_t index, struct vv_table_region *out)
 {
 	const struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct strand *s = vv_mem_new(1, sizeof(*s));
@@ -134,7 +223,7 @@ static int build_region(const struct chain *c, size_t index, struct vv_table_reg
 
 	out->shape = r->shape;
 	if (rc == 0)
-		rc = vv_run_stack(s->runs, s->n, &out->runs);
+		rc = stack(pool, s->runs, s->n, &out->runs);
 	if (rc == 0 && !vv_run_covers(&out->runs, r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
 		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
@@ -148,7 +237,7 @@ static int build_region(const struct chain *c, size_t index, struct vv_table_reg
 	return rc;
 }
 
-static int build(const struct chain *c, struct vv_table *t)
+static int build(const struct chain *c, struct vv_pool *pool, struct vv_table *t)
 {
 	const struct vv_head *h = &c->file[0]->head;
 	int rc = 0;
@@ -163,7 +252,7 @@ static int build(const struct chain *c, struct vv_table *t)
 	if (!t->region)
 		return VV_ENOMEM;
 	for (; rc == 0 && t->n < h->n_regions; t->n++)
-		rc = build_region(c, t->n, &t->region[t->n]);
+		rc = build_region(c, pool, t->n, &t->region[t->n]);
 	if (rc == 0)
 		rc = vv_map_reserve(&t->by_name, t->n);
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
@@ -222,7 +311,7 @@ int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const s
 	if (rc == 0)
 		rc = check_record(c->file[0], commit, rank);
 	if (rc == 0)
-		rc = build(c, &t);
+		rc = build(c, pool, &t);
 	if (c)
 		chain_close(c);
 	if (rc)

@@ -30,6 +30,8 @@ struct vv_warm { /* layers that are open together */
 	uint64_t layer[VV_WARM_LAYERS];
 	struct vv_layerio *file[VV_WARM_LAYERS];
 	atomic_uchar *window[VV_WARM_LAYERS]; /* what is known of each stretch of the file; NULL: it is not mapped */
+	atomic_uchar *chunk[VV_WARM_LAYERS];  /* and of each chunk that has a digest; NULL: there are none */
+	bool all;                             /* of the layers that hold what is wanted */
 	uint8_t slot[VV_WARM_SLOTS];          /* by layer: 1 + its number */
 };
 

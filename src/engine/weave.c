@@ -227,6 +227,20 @@ struct ranges {
 	size_t n, cap;
 };
 
+static int add_range(struct ranges *out, uint32_t at, uint32_t n)
+{
+	struct vv_range *last = out->n ? &out->v[out->n - 1] : NULL;
+
+	if (last && last->at + last->len == at) {
+		last->len += n;
+		return 0;
+	}
+	if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
+		return VV_ENOMEM;
+	out->v[out->n++] = (struct vv_range){ at, n };
+	return 0;
+}
+
 /* The whole grains of a run that is not zero: usable, under their own numbers. */
 static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct ranges *out,
 		   struct vv_runs *place)
@@ -236,12 +250,12 @@ static int use_run(const struct vv_set *s, const struct vv_span *span, const str
 	hi = hi < span->n ? hi : span->n;
 	if (!run->layer || lo >= hi)
 		return 0;
-	if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
-		return VV_ENOMEM;
-	out->v[out->n++] = (struct vv_range){ span->first + (uint32_t)lo, (uint32_t)(hi - lo) };
+	if (out)
+		return add_range(out, span->first + (uint32_t)lo, (uint32_t)(hi - lo));
 	return vv_run_add(place, (struct vv_run){ (span->first + lo) * c, (hi - lo) * c, run->layer, run->pos + (lo * c - run->at) });
 }
 
+/* What is usable, or else where it lies. */
 static int use_set(const struct vv_set *s, struct ranges *out, struct vv_runs *place)
 {
 	int rc = 0;
@@ -249,28 +263,55 @@ static int use_set(const struct vv_set *s, struct ranges *out, struct vv_runs *p
 	for (size_t i = 0; rc == 0 && i < s->n; i++) {
 		const struct vv_runs *table = s->region[i] ? &s->region[i]->fine->table : NULL;
 
+		if (table && place)
+			rc = vv_run_reserve(place, place->n + table->n);
 		for (size_t k = 0; table && rc == 0 && k < table->n; k++)
 			rc = use_run(s, &s->span[i], &table->v[k], out, place);
 	}
 	return rc;
 }
 
-/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. */
-static int base_on_tables(struct vv_set *s, bool memory)
-{
-	struct vv_runs place = { 0 };
-	struct ranges usable = { 0 };
-	int rc = use_set(s, &usable, &place);
+struct placing {
+	struct vv_task task; /* first */
+	const struct vv_set *set;
+	struct vv_runs place;
+	int rc;
+	struct vv_err_state error;
+};
 
+static void find_place(struct vv_task *task)
+{
+	struct placing *p = (struct placing *)task;
+
+	p->rc = use_set(p->set, NULL, &p->place);
+	if (p->rc)
+		vv_err_save(p->rc, &p->error);
+}
+
+/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. Where that lies is found while
+ * it is being hashed. */
+static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
+{
+	struct placing p = { .task.run = find_place, .set = s };
+	struct ranges usable = { 0 };
+	int rc = vv_session_pool(v);
+
+	if (rc)
+		return rc;
+	rc = use_set(s, &usable, NULL);
+	vv_pool_submit(v->pool, &p.task);
 	s->ordinal++;
 	if (rc == 0 && memory)
 		rc = s->space->adopt(s->sieve, s->span, s->n, s->ordinal, usable.v, usable.n);
 	else if (rc == 0)
 		rc = s->space->readopt(s->sieve, s->ordinal, usable.v, usable.n);
+	vv_pool_wait(v->pool, &p.task);
+	if (rc == 0 && p.rc)
+		rc = vv_err_restore(&p.error);
 	drop_place(s, 0);
 	if (rc == 0)
-		rc = add_place(s, &place);
-	vv_run_fini(&place);
+		rc = add_place(s, &p.place);
+	vv_run_fini(&p.place);
 	vv_mem_free(usable.v);
 	return rc;
 }
@@ -314,7 +355,7 @@ static int adopt_memory(struct varve *v, struct vv_set *s)
 	vv_grains_look(v, s);
 	for (size_t i = 0; i < s->n; i++)
 		s->span[i].maybe = NULL; /* it was written just now */
-	return base_on_tables(s, true);
+	return base_on_tables(v, s, true);
 }
 
 static int adopt_set(struct varve *v, struct vv_set *s)
@@ -364,7 +405,7 @@ void vv_weave_readopt(struct varve *v)
 	for (size_t i = 0; v->grains && i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
-		if (s->sieve && base_on_tables(s, false) < 0) {
+		if (s->sieve && base_on_tables(v, s, false) < 0) {
 			vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
 			vv_grains_forget(v);
 			return;

@@ -350,20 +350,23 @@ int vv_host_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, ui
 
 /* ---- what a session continues from ------------------------------------------------------------------------------------ */
 
-/* The grains of this slice that are there, may be used, and are not zero. */
+/* The grains of this slice that are there, may be used, and are not zero: as many as the map can hold, and how many there are. The
+ * method tree looks at all of them. */
 static void collect_usable(struct pass *p, const struct vv_range *usable, size_t n)
 {
 	const struct vv_past *past = &p->s->past;
+	size_t most = p->s->base.opt.method == VV_METHOD_TREE ? SIZE_MAX : p->s->known.limit;
 
 	for (size_t k = 0; k < n; k++) {
 		uint64_t at = usable[k].at > p->begin ? usable[k].at : p->begin;
 		uint64_t end = (uint64_t)usable[k].at + usable[k].len;
 
 		for (; at < end && at < p->end; at++)
-			if (past->there[at / VV_GRAIN_TILE] >> at % VV_GRAIN_TILE & 1 && !vv_digest_equal(&past->digest[at], &p->s->zero))
-				p->w.find[p->n++] = (struct vv_find){ .at = (uint32_t)at, .from = vv_grain_from(VV_PIECE_NEW, 0, at) };
+			if (past->there[at / VV_GRAIN_TILE] >> at % VV_GRAIN_TILE & 1 && !vv_digest_equal(&past->digest[at], &p->s->zero)) {
+				if (p->m++ < most)
+					p->w.find[p->n++] = (struct vv_find){ .at = (uint32_t)at, .from = vv_grain_from(VV_PIECE_NEW, 0, at) };
+			}
 	}
-	p->m = p->n;
 }
 
 static int know_slice(struct pass *p, const struct vv_range *usable, size_t n)

@@ -1,7 +1,8 @@
 // ctest: TIMEOUT 120
 /* Restarts from the page cache, in the order of the destination: regions of several stripes, pieces that lie across their borders,
- * more layers than are open at once; and files that are damaged, or cut short while they are mapped. */
+ * parts of chunks, more layers than are open at once; and files that are damaged, or cut short while they are mapped. */
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/pool.h"
 #include "core/name.h"
 #include "engine/table.h"
@@ -33,10 +34,45 @@ struct world {
 	struct vv_pool *pool;
 };
 
-/* A first epoch, then others with some chunks changed each; a small region before the large one, so that its pieces begin
- * anywhere in a stripe. */
+/* A page gets new content; in grains also a few of them, which may become zero or what is elsewhere. The first grains, one for each
+ * epoch, stay. */
+static void change(struct world *w, uint64_t *state, size_t grain)
+{
+	size_t unit = grain ? grain : 4096, first = grain ? (size_t)w->epochs : 0;
+	size_t at = (first + (size_t)gen_below(state, w->n / unit - first)) * unit;
+	size_t len = grain ? (1 + (size_t)gen_below(state, 4)) * unit : unit, left = w->n - at;
+
+	len = len < left ? len : left;
+	if (!grain || gen_below(state, 3))
+		gen_bytes(state, w->p + at, len);
+	else if (gen_below(state, 2))
+		memset(w->p + at, 0, len);
+	else
+		memmove(w->p + at, w->p + (size_t)gen_below(state, (w->n - len) / unit) * unit, len);
+}
+
+/* On all threads the table is the same. */
+static void check_table(const struct world *w)
+{
+	struct vv_table t = { 0 };
+
+	ok(vv_table_load_on(&w->lineage, w->pool, w->epochs, 0, &t));
+	CHECK_EQ(t.n, w->table.n);
+	for (size_t i = 0; i < t.n; i++) {
+		const struct vv_runs *a = &t.region[i].runs, *b = &w->table.region[i].runs;
+
+		CHECK_EQ(a->n, b->n);
+		CHECK(memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0);
+	}
+	vv_table_fini(&t);
+}
+
+/* A first epoch, then others with some changes each; a small region before the large one, so that its pieces begin anywhere in
+ * a stripe. */
 static void lay_down(struct world *w, const char *name, const char *options, size_t n, uint64_t epochs, size_t changed)
 {
+	const char *grains = strstr(options, "grain=");
+	size_t grain = grains ? (size_t)atoi(grains + strlen("grain=")) : 0;
 	struct vv_store_options opt = { 0 };
 	uint64_t state = n + epochs;
 	uint8_t small[1001];
@@ -52,11 +88,10 @@ static void lay_down(struct world *w, const char *name, const char *options, siz
 	ok(varve_protect(v, "small", small, sizeof(small)));
 	ok(varve_protect(v, "p", w->p, n));
 	for (uint64_t e = 1; e <= epochs; e++) {
-		for (size_t i = 0; e > 1 && i < changed; i++) {
-			size_t at = (size_t)gen_below(&state, n / 4096) * 4096;
-
-			gen_bytes(&state, w->p + at, n - at < 4096 ? n - at : 4096);
-		}
+		for (size_t i = 0; e > 1 && i < changed; i++)
+			change(w, &state, grain);
+		if (e > 1 && grain) /* so that the first layer is the last to be met */
+			gen_bytes(&state, w->p + (e - 2) * grain, grain);
 		ok(settle_checkpoint(v));
 	}
 	ok(varve_close(v));
@@ -64,6 +99,7 @@ static void lay_down(struct world *w, const char *name, const char *options, siz
 	ok(vv_catalog_open(w->s, "L", false, &w->lineage));
 	ok(vv_table_load(&w->lineage, epochs, 0, &w->table));
 	ok(vv_pool_new(2, &w->pool));
+	check_table(w);
 }
 
 static void tear_down(struct world *w)
@@ -73,6 +109,26 @@ static void tear_down(struct world *w)
 	vv_store_close(w->s);
 	place_remove(w->store);
 	free(w->p);
+}
+
+/* Whichever allocation fails, on whatever thread: that is said, or done without. */
+static void table_no_memory(void)
+{
+	struct world w;
+
+	lay_down(&w, "memory", "codec=none grain=128", 9 << 20, 4, 2000);
+	for (long k = 1, asked = k; asked >= k; k += 1 + k / 16) {
+		struct vv_table t = { 0 };
+		int rc;
+
+		vv_mem_fail_at(k);
+		rc = vv_table_load_on(&w.lineage, w.pool, w.epochs, 0, &t);
+		asked = vv_mem_asked();
+		vv_mem_fail_at(0);
+		CHECK(rc == 0 || (rc == VV_ENOMEM && strstr(varve_last_error(), "out of memory")));
+		vv_table_fini(&t);
+	}
+	tear_down(&w);
 }
 
 static const struct vv_runs *runs(const struct world *w)
@@ -121,8 +177,125 @@ static void path_of(const struct world *w, uint64_t layer, char out[2 * PLACE_MA
 	snprintf(out, 2 * PLACE_MAX, "%s/%s", w->store, object);
 }
 
+/* ---- tables that nobody has laid down ----------------------------------------------------------------------------------------- */
+
+/* The whole payload of a layer. */
+static uint8_t *payload_of(const struct world *w, uint64_t layer, uint64_t *len)
+{
+	struct vv_layerio *f = NULL;
+	uint8_t *all;
+
+	ok(vv_layerio_open(&w->lineage, layer, VV_LAYERIO_BLOCKS, &f));
+	*len = f->head.payload;
+	CHECK((all = calloc(1, *len)));
+	for (size_t i = 0; i < f->blocks.n; i++) {
+		const struct vv_block *b = &f->blocks.v[i];
+		uint8_t *raw = malloc(b->raw_len), *at = raw;
+
+		CHECK(raw);
+		ok(vv_layerio_read_block(f, i, raw, NULL));
+		for (size_t x = b->extent; x < b->extent + b->n_extents; at += f->blocks.extent.v[x++].len)
+			memcpy(all + f->blocks.extent.v[x].pos, at, f->blocks.extent.v[x].len);
+		free(raw);
+	}
+	vv_layerio_close(f);
+	return all;
+}
+
+/* Runs from anywhere in a layer, up to `most` bytes each, with as much between them; zeros now and then. */
+static void throw_runs(uint64_t *state, uint64_t layer, uint64_t payload, uint64_t n, uint64_t most, uint64_t between, uint64_t unit,
+		       struct vv_runs *out)
+{
+	for (uint64_t at = 0, len; at < n; at += len + gen_below(state, between + 1) / unit * unit) {
+		uint64_t room = n - at < payload ? n - at : payload;
+
+		len = (1 + gen_below(state, most / unit)) * unit;
+		len = len < room ? len : room;
+		if (gen_below(state, 8) == 0)
+			CHECK_EQ(vv_run_add(out, (struct vv_run){ at, len, 0, 0 }), 0);
+		else
+			CHECK_EQ(vv_run_add(out, (struct vv_run){ at, len, layer, gen_below(state, (payload - len) / unit + 1) * unit }), 0);
+	}
+}
+
+/* Long runs with short ones over them, in no order that a program would make; what no run names is not touched. */
+static void any_table(void)
+{
+	enum { EPOCHS = 4, LEN = 9 << 20, ROUNDS = 30, TABLES = 5 };
+	uint8_t *payload[EPOCHS], *to = malloc(LEN), *want = malloc(LEN);
+	uint64_t len[EPOCHS], state = 11;
+	struct world w;
+
+	CHECK(to && want);
+	lay_down(&w, "any", "codec=none", LEN, EPOCHS, 400);
+	for (uint64_t e = 0; e < EPOCHS; e++)
+		payload[e] = payload_of(&w, vv_run_layer(e + 1, 0), &len[e]);
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t n = 1 + gen_below(&state, LEN), unit = round % 3 ? 128 : 1, epoch = gen_below(&state, EPOCHS);
+		struct vv_runs table = { 0 };
+
+		throw_runs(&state, vv_run_layer(epoch + 1, 0), len[epoch], n, 100000, round % 2 ? 5000 : 0, unit, &table);
+		for (int i = 1; i < TABLES; i++) {
+			struct vv_runs above = { 0 }, both = { 0 };
+
+			epoch = gen_below(&state, EPOCHS);
+			throw_runs(&state, vv_run_layer(epoch + 1, 0), len[epoch], n, 300, 20000 >> gen_below(&state, 6), unit, &above);
+			CHECK_EQ(vv_run_overlay(&above, &table, &both), 0);
+			vv_run_fini(&above);
+			vv_run_fini(&table);
+			table = both;
+		}
+		memset(want, 0xa5, n);
+		for (size_t i = 0; i < table.n; i++) {
+			const struct vv_run *r = &table.v[i];
+
+			if (r->layer)
+				memcpy(want + r->at, payload[vv_run_epoch(r->layer) - 1] + r->pos, r->len);
+			else
+				memset(want + r->at, 0, r->len);
+		}
+		memset(to, 0xa5, n);
+		ok(vv_restore_read(&w.lineage, w.pool, &(struct vv_want){ &table, 0, n, to, NULL }, 1));
+		CHECK(memcmp(to, want, n) == 0);
+		vv_run_fini(&table);
+	}
+	for (uint64_t e = 0; e < EPOCHS; e++)
+		free(payload[e]);
+	tear_down(&w);
+	free(to);
+	free(want);
+}
+
+/* Parts of chunks are not left to those who read in the plain way. */
+static void nothing_left(void)
+{
+	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	struct vv_stretches left = { 0 };
+	uint64_t got = 0;
+	struct world w;
+	uint8_t *to;
+
+	lay_down(&w, "left", "codec=none grain=128", 8 << 20, 6, 9000);
+	CHECK(warm && (to = malloc(w.n)));
+	memset(to, 0xa5, w.n);
+	warm->all = true;
+	for (warm->n = 0; warm->n < w.epochs; warm->n++)
+		ok(vv_warm_open(warm, warm->n, &w.lineage, vv_run_layer(warm->n + 1, 0), 10000));
+	vv_warm_number(warm);
+	ok(vv_warm_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
+	for (size_t i = 0; i < left.n; i++)
+		CHECK(!warm->window[vv_warm_find(warm, left.v[i].layer)]); /* small files are not mapped, nor those of others */
+	CHECK(left.n || memcmp(to, w.p, w.n) == 0);
+	for (size_t i = 0; i < warm->n; i++)
+		vv_warm_close(warm, i);
+	free(warm);
+	free(left.v);
+	free(to);
+	tear_down(&w);
+}
+
 /* A flipped byte in a page that is used is found, and named; in one that is not, nobody minds. */
-static void damage(void)
+static void damage(const char *name, const char *options, size_t changed)
 {
 	struct world w;
 	char path[2 * PLACE_MAX];
@@ -130,7 +303,7 @@ static void damage(void)
 	size_t n;
 	uint8_t *bytes;
 
-	lay_down(&w, "damage", "codec=none", (9 << 20) + 77, 6, 400);
+	lay_down(&w, name, options, (9 << 20) + 77, 6, changed);
 	for (size_t i = 0, done = 0; i < runs(&w)->n && done < 8; i += runs(&w)->n / 9 + 1) {
 		const struct vv_run *r = &runs(&w)->v[i];
 		struct vv_payload_cursor c = { 0 };
@@ -205,7 +378,14 @@ int main(void)
 	whole_and_parts("odd", "codec=none chunk=1000 block=100000", (9 << 20) + 5, 6, 200);
 	whole_and_parts("sha", "codec=none digest=sha256", (9 << 20) + 5, 3, 200);
 	whole_and_parts("many", "codec=none", (2 << 20) + 100, 150, 6);
-	damage();
+	whole_and_parts("grains", "codec=none grain=128", (20 << 20) + 77, 8, 9000);
+	whole_and_parts("small", "codec=none grain=32 chunk=1000", (3 << 20) + 77, 5, 9000);
+	whole_and_parts("many grains", "codec=none grain=256", (2 << 20) + 100, 150, 8);
+	table_no_memory();
+	any_table();
+	nothing_left();
+	damage("damage", "codec=none", 400);
+	damage("damaged grains", "codec=none grain=128", 1500);
 	cut_short();
 	return 0;
 }
