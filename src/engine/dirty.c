@@ -225,11 +225,13 @@ static uint64_t collect_opened(struct varve *v, struct vv_region *r)
 /* Should a region that is compared whole be watched? If little of it changed, and not too often in vain. */
 static void reconsider(struct varve *v, struct vv_region *r)
 {
+	bool calm = (double)r->changed <= DENSE * (double)r->shape.len, hope = v->watch_late ? calm && !r->fresh : calm || r->backoff == 0;
+
 	if (v->tracker != VV_BY_SCAN || r->lo == r->hi || !v->tiles.scan)
 		return;
 	if (r->patience)
 		r->patience--;
-	else if (!v->watch_auto || (double)r->changed <= DENSE * (double)r->shape.len || r->backoff == 0)
+	else if (!v->watch_auto || hope)
 		watch(v, r);
 }
 

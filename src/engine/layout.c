@@ -28,35 +28,55 @@ static void free_cells(struct vv_tiles *t)
 	vv_mem_free(t->free_cell);
 	t->cells = NULL;
 	t->free_cell = NULL;
-	t->cells_len = t->n_cells = t->n_free = t->max_more = 0;
+	t->cells_len = t->touched = t->n_cells = t->n_free = t->max_more = 0;
+}
+
+/* The buffer that is there stays, with its pages. */
+static void *map_cells(struct vv_tiles *t, size_t len)
+{
+	if (!t->cells)
+		return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (t->cells_len > t->touched)
+		munmap(t->cells + t->touched, t->cells_len - t->touched);
+	t->cells_len = t->touched;
+	return mremap(t->cells, t->touched, len, MREMAP_MAYMOVE);
 }
 
 /* The buffer, touched now, so that no copy has to wait for the kernel to find and clear a page. Behind it lies room that is not
- * touched before it is needed, enough for every group. */
+ * touched before it is needed, enough for every group; and then by single pages. */
 static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 {
-	size_t n = (size_t)(bytes / t->group_len), len = (n + groups) * t->group_len;
+	size_t page = vv_memory_page(), n = (size_t)(bytes / t->group_len);
+	size_t buffer = (n * t->group_len + page - 1) & ~(page - 1), len = buffer + groups * t->group_len;
+	uint32_t *free_cell;
+	void *p;
 
 	if (n == t->n_cells && groups == t->max_more && len == t->cells_len)
 		return 0;
-	free_cells(t);
+	if (buffer < t->touched || t->touched == 0)
+		free_cells(t);
 	if (len == 0)
 		return 0;
-	t->free_cell = vv_mem_new(n, sizeof(*t->free_cell));
-	if (!t->free_cell)
+	free_cell = vv_mem_grow(t->free_cell, n + 1, sizeof(*free_cell));
+	if (!free_cell)
 		return VV_ENOMEM;
-	t->cells = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (t->cells == MAP_FAILED) { /* address space is short: do without that room */
+	t->free_cell = free_cell;
+	p = map_cells(t, len);
+	if (p == MAP_FAILED) { /* address space is short: do without that room */
 		groups = 0;
-		len = n * t->group_len;
-		t->cells = len ? mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+		len = buffer;
+		p = len ? map_cells(t, len) : MAP_FAILED;
 	}
-	if (t->cells == MAP_FAILED) {
-		t->cells = NULL;
-		return vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes (option buffer)", n * t->group_len);
+	if (p == MAP_FAILED) {
+		free_cells(t);
+		return len ? vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes (option buffer)", buffer) : 0;
 	}
-	madvise(t->cells, n * t->group_len, MADV_HUGEPAGE);
-	memset(t->cells, 0, n * t->group_len);
+	madvise(p, buffer, MADV_HUGEPAGE);
+	if (len > buffer)
+		madvise((uint8_t *)p + buffer, len - buffer, MADV_NOHUGEPAGE);
+	memset((uint8_t *)p + t->touched, 0, buffer - t->touched);
+	t->cells = p;
+	t->touched = buffer;
 	t->n_cells = n;
 	t->max_more = groups;
 	t->cells_len = len;
@@ -109,8 +129,8 @@ static void choose_geometry(struct varve *v)
 }
 
 /* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states, and the index of one epoch. What
- * is more than its share is taken from the buffer. */
-static uint64_t cells_bytes(const struct varve *v, uint64_t buffer)
+ * is more than its share is taken from the buffer. Of which no more is made than can be used. */
+static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
 {
 	enum { PER_TILE = 44, PER_CHUNK = 68 };
 	const struct vv_tiles *t = &v->tiles;
@@ -121,7 +141,8 @@ static uint64_t cells_bytes(const struct varve *v, uint64_t buffer)
 	if (v->coding.codec)
 		buffer -= buffer / CODING_SHARE;
 	meta = meta > memory / META ? meta - memory / META : 0;
-	return meta < buffer / 2 ? buffer - meta : buffer - buffer / 2;
+	buffer -= meta < buffer / 2 ? meta : buffer / 2;
+	return buffer < groups * t->group_len ? buffer : groups * t->group_len;
 }
 
 static int by_address(const void *a, const void *b)
@@ -299,7 +320,7 @@ int vv_layout_run(struct varve *v)
 	choose_geometry(v);
 	rc = make_plan(v, &p);
 	if (rc == 0)
-		rc = make_cells(t, cells_bytes(v, buffer), p.groups);
+		rc = make_cells(t, cells_bytes(v, buffer, p.groups), p.groups);
 	if (rc) {
 		drop_plan(&p);
 		free_arrays(t);

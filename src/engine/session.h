@@ -97,7 +97,7 @@ struct vv_tiles {
 	unsigned relapses;    /* times that what was learned was of no use the next time */
 	size_t n_seen, n_hits, n_surprises; /* first writes: watched; where they were expected; far from there */
 	uint8_t *cells;
-	size_t cells_len, n_cells;
+	size_t cells_len, touched, n_cells;
 	uint32_t *free_cell;
 	size_t n_free;
 	size_t n_more, max_more; /* cells beyond the buffer, for what changes even now: in use, and room for */
@@ -158,7 +158,8 @@ struct varve {
 	int signal;        /* that asks for a checkpoint; 0 = none */
 	uint64_t requests; /* that were served */
 	bool async, dedup;
-	bool watch_auto;   /* each region chooses between `tracker` and digests */
+	bool watch_auto;   /* each region chooses between `tracker` and digests, */
+	bool watch_late;   /* and is watched only after a checkpoint in which little of it had changed */
 	enum vv_region_how tracker;
 	unsigned audit;
 
