@@ -130,7 +130,7 @@ def cost(args, place):
     if not jemalloc:
         skip("libjemalloc.so.2 is not there to compare with (Debian: libjemalloc2)")
     preload = pathlib.Path(args.build) / "libvarve_preload.so"
-    programs = {"python3": ["python3", "-c", PYTHON], "perl": ["perl", "-e", PERL], "sqlite3": ["sqlite3", ":memory:", SQL]}
+    programs = {"python3": [sys.executable, "-c", PYTHON], "perl": ["perl", "-e", PERL], "sqlite3": ["sqlite3", ":memory:", SQL]}
     if shutil.which("c++"):
         programs["containers in C++"] = compile(place, "stl.cpp", STL, "c++")
     programs["malloc and free, nothing else"] = compile(place, "loop.c", LOOP, "cc")

@@ -32,6 +32,8 @@ function(varve_add_preload)
   target_include_directories(varve_preload SYSTEM PRIVATE ${JEMALLOC_INCLUDE_DIR})
   # the bodies of malloc and its like: compilers know what those do, and would make one of the other
   target_compile_options(varve_preload PRIVATE -fno-builtin)
+  # a few instructions in front of jemalloc's: none of them to be spent on a frame
+  set_property(SOURCE src/preload/alloc.c src/preload/new.c APPEND PROPERTY COMPILE_OPTIONS -fomit-frame-pointer)
   target_link_libraries(varve_preload PRIVATE varve_flags varve_depends ${renamed})
   target_link_options(varve_preload PRIVATE LINKER:--exclude-libs,libvv_jemalloc.a LINKER:--no-undefined)
   set_target_properties(varve_preload PROPERTIES C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C INSTALL_RPATH $ORIGIN)

@@ -17,7 +17,6 @@ ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #pragma GCC visibility pop
 
 #include "preload/alloc.h"
-#include "preload/caller.h"
 #include <errno.h>
 #include <unistd.h>
 
@@ -31,7 +30,13 @@ static bool is_of_thread(uintptr_t caller)
 
 bool vv_alloc_decide(uintptr_t caller)
 {
-	return (vv_alloc_is_usual(caller) || is_of_thread(caller) || vv_caller_is_program(caller)) && (vv_heap_is_settled() || vv_heap_settle());
+	bool of_thread = is_of_thread(caller);
+
+	if ((!of_thread && !vv_caller_is_program(caller)) || !vv_heap_settle())
+		return false;
+	if (!of_thread)
+		vv_caller_note(caller, vv_heap_settled, &vv_heap.phase);
+	return true;
 }
 
 #define FOR_PROGRAM() vv_alloc_is_for_program((uintptr_t)__builtin_return_address(0))
@@ -50,15 +55,20 @@ __attribute__((constructor(101))) static void begin(void)
 		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
 	}
 	vv_caller_begin();
-	vv_caller_find(NULL, &vv_heap.program, &vv_heap.n_program);
-	if (!vv_caller_is_outside("libstdc++.so"))
-		vv_caller_find("libstdc++.so", &vv_heap.runtime, &vv_heap.n_runtime);
 	vv_heap_begin();
+}
+
+static __attribute__((noinline)) void *allocate(size_t n, uintptr_t caller)
+{
+	return vv_alloc_is_for_program(caller) ? vv_heap_alloc(n) : __libc_malloc(n);
 }
 
 void *malloc(size_t n)
 {
-	return FOR_PROGRAM() ? vv_heap_alloc(n) : __libc_malloc(n);
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	size_t whole = vv_heap_rounded(n);
+
+	return vv_alloc_is_known(caller) && vv_heap_is_small(whole) ? vv_heap_alloc_small(whole) : allocate(n, caller);
 }
 
 void *calloc(size_t n, size_t size)
@@ -72,6 +82,14 @@ void *calloc(size_t n, size_t size)
 		return NULL;
 	}
 	return vv_heap_alloc_zeroed(all);
+}
+
+void vv_alloc_free_other(void *p)
+{
+	if (vv_heap_owns(p))
+		vv_heap_free(p);
+	else
+		__libc_free(p);
 }
 
 void free(void *p)

@@ -2,6 +2,7 @@
 #ifndef VV_PRELOAD_ALLOC_H
 #define VV_PRELOAD_ALLOC_H
 
+#include "preload/caller.h"
 #include "preload/heap.h"
 
 /* the C library's own heap */
@@ -11,26 +12,27 @@ void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t align, size_t n);
 void __libc_free(void *p);
 
-/* Most callers are in the executable, or in C++'s library. */
-static inline bool vv_alloc_is_usual(uintptr_t caller)
+/* Does the caller, at this address, get memory of the heap? One that is known to, from a thread that is settled; or whoever is found to. */
+static inline bool vv_alloc_is_known(uintptr_t caller)
 {
-	return __builtin_expect(caller - vv_heap.program < vv_heap.n_program || caller - vv_heap.runtime < vv_heap.n_runtime, 1);
+	return __builtin_expect(vv_caller_is_known(caller, vv_heap_settled), 1);
 }
 
 bool vv_alloc_decide(uintptr_t caller);
 
-/* Does the caller, at this address, get memory of the heap? */
 static inline bool vv_alloc_is_for_program(uintptr_t caller)
 {
-	return (vv_alloc_is_usual(caller) && vv_heap_is_settled()) || vv_alloc_decide(caller);
+	return vv_alloc_is_known(caller) || vv_alloc_decide(caller);
 }
+
+void vv_alloc_free_other(void *p);
 
 static inline void vv_alloc_free(void *p)
 {
-	if (__builtin_expect(vv_heap_owns(p), 1))
-		vv_heap_free(p);
+	if (__builtin_expect(vv_heap_is_plain(p), 1))
+		vv_heap_free_plain(p);
 	else
-		__libc_free(p);
+		vv_alloc_free_other(p);
 }
 
 #endif

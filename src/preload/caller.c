@@ -2,7 +2,6 @@
 #include "engine/terms.h"
 #include <dlfcn.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,10 +24,7 @@ static const char *const outside[] = {
 
 static const char *more; /* VV_TERMS_OUTSIDE */
 
-/* What was found of a page of code: its number twice, and 1 if it is the program's. A page may be another's after a dlclose: hence
- * vv_caller_forget. */
-enum { PAGES = 4096 };
-static _Atomic(uintptr_t) known[PAGES];
+_Atomic(uintptr_t) vv_caller_known[VV_CALLER_PAGES];
 
 static const char *base_name(const char *path)
 {
@@ -71,19 +67,51 @@ static const char *file_of(uintptr_t at)
 #endif
 }
 
+/* A page has two places: the second, which is another's first, is for one that lost its own to a page that called later. */
+static _Atomic(uintptr_t) *place(uintptr_t page, bool second)
+{
+	return &vv_caller_known[(page ^ (second ? VV_CALLER_PAGES / 2 : 0)) % VV_CALLER_PAGES];
+}
+
+static uintptr_t recall(uintptr_t at)
+{
+	uintptr_t page = at >> VV_CALLER_PAGE_BITS, word = atomic_load_explicit(place(page, false), memory_order_relaxed);
+
+	if (word >> VV_CALLER_WHOSE_BITS != page)
+		word = atomic_load_explicit(place(page, true), memory_order_relaxed);
+	return word >> VV_CALLER_WHOSE_BITS == page ? word : 0;
+}
+
+static void keep(uintptr_t word)
+{
+	_Atomic(uintptr_t) *at = place(word >> VV_CALLER_WHOSE_BITS, false);
+	uintptr_t other = atomic_load_explicit(at, memory_order_relaxed);
+
+	if (other && other >> VV_CALLER_WHOSE_BITS != word >> VV_CALLER_WHOSE_BITS)
+		atomic_store_explicit(place(other >> VV_CALLER_WHOSE_BITS, true), other, memory_order_relaxed);
+	atomic_store(at, word);
+}
+
+/* A phase that ends just now must not be known after vv_caller_forget. */
+void vv_caller_note(uintptr_t at, uintptr_t phase, const _Atomic(int) *now)
+{
+	keep(vv_caller_word(at, phase));
+	if ((uintptr_t)atomic_load(now) != phase)
+		keep(vv_caller_word(at, VV_CALLER_PROGRAM));
+}
+
 /* Code that is no library's is made by the program at run time. */
 bool vv_caller_is_program(uintptr_t at)
 {
-	uintptr_t page = at >> 12, seen = atomic_load_explicit(&known[page % PAGES], memory_order_relaxed);
+	uintptr_t word = recall(at);
 	const char *file;
-	bool program;
 
-	if (seen >> 1 == page && page)
-		return seen & 1;
-	file = file_of(at);
-	program = !file || !vv_caller_is_outside(base_name(file));
-	atomic_store_explicit(&known[page % PAGES], page << 1 | program, memory_order_relaxed);
-	return program;
+	if (!word) {
+		file = file_of(at);
+		word = vv_caller_word(at, !file || !vv_caller_is_outside(base_name(file)) ? VV_CALLER_PROGRAM : VV_CALLER_OUTSIDE);
+		keep(word);
+	}
+	return word != vv_caller_word(at, VV_CALLER_OUTSIDE);
 }
 
 bool vv_caller_makes_workers(uintptr_t at)
@@ -99,8 +127,8 @@ bool vv_caller_makes_workers(uintptr_t at)
 
 void vv_caller_forget(void)
 {
-	for (size_t i = 0; i < PAGES; i++)
-		atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+	for (size_t i = 0; i < VV_CALLER_PAGES; i++)
+		atomic_store(&vv_caller_known[i], 0);
 }
 
 void vv_caller_begin(void)
@@ -108,12 +136,6 @@ void vv_caller_begin(void)
 	more = getenv(VV_TERMS_OUTSIDE);
 	vv_caller_forget();
 }
-
-struct search {
-	const char *name;
-	uintptr_t lo;
-	size_t size;
-};
 
 static size_t extent(const struct dl_phdr_info *info, uintptr_t *lo)
 {
@@ -132,28 +154,20 @@ static size_t extent(const struct dl_phdr_info *info, uintptr_t *lo)
 	return hi > *lo ? hi - *lo : 0;
 }
 
-/* The executable comes first. */
+/* It comes first. */
 static int measure(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct search *s = arg;
-
 	(void)size;
-	if (s->name && !begins(base_name(info->dlpi_name), s->name, strlen(s->name)))
-		return 0;
-	s->size = extent(info, &s->lo);
+	extent(info, arg);
 	return 1;
 }
 
-bool vv_caller_find(const char *name, uintptr_t *lo, size_t *size)
+uintptr_t vv_caller_executable(void)
 {
-	struct search s = { .name = name };
+	uintptr_t lo = 0;
 
-	dl_iterate_phdr(measure, &s);
-	if (s.size == 0)
-		return false;
-	*lo = s.lo;
-	*size = s.size;
-	return true;
+	dl_iterate_phdr(measure, &lo);
+	return lo;
 }
 
 struct visit {

@@ -63,9 +63,9 @@ static void note(struct difference *d, uint64_t at, uint8_t now, uint8_t then)
 	if (d->first[0])
 		return;
 	if (now)
-		snprintf(is, sizeof(is), "an object of up to %zu bytes", vv_heap_mark_size(now));
+		snprintf(is, sizeof(is), "an object of up to %zu bytes", vv_heap_mark_room(now));
 	if (then)
-		snprintf(was, sizeof(was), "one of up to %zu bytes", vv_heap_mark_size(then));
+		snprintf(was, sizeof(was), "one of up to %zu bytes", vv_heap_mark_room(then));
 	snprintf(d->first, sizeof(d->first), "at %#" PRIx64 " there is %s and was %s", at, is, was);
 }
 

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/terms.h"
+#include "preload/caller.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ struct lane {
 };
 
 struct vv_heap vv_heap = { .phase = VV_HEAP_NONE };
-__thread int vv_heap_settled;
+__thread uintptr_t vv_heap_settled;
 static struct lane lane[VV_HEAP_LANES];
 static unsigned startup_arena[VV_HEAP_LATER], later_arena[LATER_ARENAS]; /* jemalloc's number of it, and 1; 0: not made yet */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
@@ -41,37 +42,53 @@ static __thread unsigned my_number __attribute__((tls_model("initial-exec"))); /
  * dumps of one program differ least if free memory is not kept for long. */
 const char *vv_je_malloc_conf = "narenas:1,oversize_threshold:0,percpu_arena:disabled,background_thread:false";
 
-uint8_t vv_heap_small_mark[VV_HEAP_SMALL / VV_HEAP_GRAIN + 1];
+/* From VV_HEAP_SMALL on, four steps to a doubling, up to the size of a lane; what is larger is nobody's mark. */
+enum { LARGE_LG = 11, LARGE_FIRST = VV_HEAP_SMALL / VV_HEAP_GRAIN + 1, NEVER = 255 };
 
 uint8_t vv_heap_large_mark(size_t n)
 {
-	unsigned lg = 63 - (unsigned)__builtin_clzll(((unsigned long long)n - 1) | 8);
+	unsigned lg = 63 - (unsigned)__builtin_clzll((unsigned long long)n - 1);
 
-	return n <= VV_HEAP_GRAIN ? 1 : (uint8_t)(2 + ((lg - 4) << 2) + (((n - 1) >> (lg - 2)) & 3));
+	return n > main_lane ? NEVER : (uint8_t)(LARGE_FIRST + ((lg - LARGE_LG) << 2) + (((n - 1) >> (lg - 2)) & 3));
 }
 
-size_t vv_heap_mark_size(uint8_t mark)
+static size_t most(uint8_t mark)
 {
-	unsigned lg = mark < 2 ? 0 : ((mark - 2u) >> 2) + 4;
+	unsigned step = (unsigned)mark - LARGE_FIRST;
 
-	return mark < 2 ? VV_HEAP_GRAIN : (size_t)(5 + ((mark - 2u) & 3)) << (lg - 2);
+	return mark < LARGE_FIRST ? (size_t)mark * VV_HEAP_GRAIN : (size_t)(5 + (step & 3)) << (LARGE_LG - 2 + (step >> 2));
+}
+
+/* jemalloc's size for it: beyond 8 grains four steps to a doubling, too. */
+size_t vv_heap_mark_room(uint8_t mark)
+{
+	size_t n = most(mark), step = VV_HEAP_GRAIN;
+
+	while (n > 8 * step)
+		step *= 2;
+	return (n + step - 1) & ~(step - 1);
 }
 
 /* ---- lanes -------------------------------------------------------------------------------------------------------------- */
 
-/* 64 pieces of 16 MiB, then of 256 MiB, then, from 64 GiB on, of 4 GiB. */
-static size_t piece_at(size_t offset)
-{
-	return offset < GIB ? 16 * MIB : offset < 64 * GIB ? 256 * MIB : 4 * GIB;
-}
+/* Of a MiB, and from 16 MiB on 8 to each doubling: what is looked at in every checkpoint is not much more than what is used. */
+enum { PIECES = 8 };
 
 size_t vv_heap_piece(unsigned l, size_t i, uintptr_t *lo)
 {
-	size_t small = i < 64 ? i : 64, middle = i < 64 ? 0 : i - 64 < 252 ? i - 64 : 252, large = i - small - middle;
-	size_t offset = small * 16 * MIB + middle * 256 * MIB + large * 4 * GIB;
+	size_t doubled = i < PIECES ? 0 : i / PIECES - 1;
 
-	*lo = lane[l].lo + offset;
-	return piece_at(offset);
+	*lo = lane[l].lo + ((i - doubled * PIECES) << doubled) * MIB;
+	return MIB << doubled;
+}
+
+/* Memory is made writable by whole pieces, so that a region never changes its length, and by many, so that the kernel can give it in large pages.
+ * Untouched memory costs nothing. */
+static size_t step_at(size_t offset)
+{
+	size_t of_first = offset / (PIECES * MIB);
+
+	return of_first < 32 ? 16 * MIB : MIB << (63 - __builtin_clzll(of_first));
 }
 
 size_t vv_heap_used(unsigned l)
@@ -94,16 +111,16 @@ static bool make_writable(uintptr_t lo, size_t n)
 	return mprotect((void *)lo, n, PROT_READ | PROT_WRITE) == 0;
 }
 
-/* Under its lock. Whole pieces, so that a region never changes its length; untouched memory costs nothing. */
+/* Under its lock. */
 static bool reach(struct lane *l, size_t n)
 {
 	while (l->open < n) {
-		size_t piece = piece_at(l->open);
+		size_t step = step_at(l->open);
 
-		if (!make_writable(l->lo + l->open, piece) ||
-		    !make_writable((uintptr_t)vv_heap_mark((void *)(l->lo + l->open)), piece / VV_HEAP_GRAIN))
+		if (!make_writable(l->lo + l->open, step) ||
+		    !make_writable((uintptr_t)vv_heap_mark((void *)(l->lo + l->open)), step / VV_HEAP_GRAIN))
 			return false;
-		l->open += piece;
+		l->open += step;
 	}
 	l->used = n > l->used ? n : l->used;
 	return true;
@@ -188,6 +205,16 @@ static void set_decay(unsigned arena, ssize_t ms)
 	vv_je_mallctl(name, NULL, NULL, &then, sizeof(then));
 }
 
+/* It would take ever more at a time, of which much is never used, but looked at in every checkpoint. */
+static void limit_growth(unsigned arena)
+{
+	size_t most = 2 * MIB;
+	char name[64];
+
+	snprintf(name, sizeof(name), "arena.%u.retain_grow_limit", arena);
+	vv_je_mallctl(name, NULL, NULL, &most, sizeof(most));
+}
+
 /* jemalloc's own records are kept out of the range. 0: it would not. */
 static unsigned make_arena(struct lane *l)
 {
@@ -200,6 +227,7 @@ static unsigned make_arena(struct lane *l)
 
 	if (vv_je_mallctl("experimental.arenas_create_ext", &arena, &n, &config, sizeof(config)) != 0)
 		return 0;
+	limit_growth(arena);
 	if (l != &lane[VV_HEAP_LATER])
 		set_decay(arena, -1);
 	return arena + 1;
@@ -231,7 +259,7 @@ static bool settle(int phase)
 	vv_je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 	if (vv_je_mallctl("thread.arena", NULL, NULL, &bind, sizeof(bind)) != 0)
 		return false;
-	vv_heap_settled = phase;
+	vv_heap_settled = (uintptr_t)phase;
 	return true;
 }
 
@@ -241,7 +269,7 @@ bool vv_heap_settle(void)
 
 	vv_heap_begin();
 	phase = atomic_load(&vv_heap.phase);
-	if (phase != VV_HEAP_NONE && (vv_heap_settled == phase || settle(phase)))
+	if (phase != VV_HEAP_NONE && (vv_heap_settled == (uintptr_t)phase || settle(phase)))
 		return true;
 	errno = ENOMEM;
 	return false;
@@ -259,14 +287,34 @@ void vv_heap_name_thread(unsigned number)
 
 /* ---- objects -------------------------------------------------------------------------------------------------------------- */
 
-void *vv_heap_alloc_zeroed(size_t n)
+static size_t whole(size_t n)
 {
-	return vv_heap_marked(vv_je_calloc(1, vv_heap_rounded(n)), n);
+	return n < VV_HEAP_GRAIN ? VV_HEAP_GRAIN : n;
 }
 
+static void *marked(void *p, size_t n)
+{
+	if (p)
+		*vv_heap_mark(p) = vv_heap_mark_of(n);
+	return p;
+}
+
+void *vv_heap_alloc(size_t n)
+{
+	return marked(vv_je_malloc(whole(n)), n);
+}
+
+void *vv_heap_alloc_zeroed(size_t n)
+{
+	return marked(vv_je_calloc(1, whole(n)), n);
+}
+
+/* What jemalloc takes for it may be much more. */
 void *vv_heap_alloc_aligned(size_t align, size_t n)
 {
-	return vv_heap_marked(vv_je_memalign(align, vv_heap_rounded(n)), n);
+	void *p = vv_je_memalign(align, whole(n));
+
+	return p ? marked(p, vv_je_malloc_usable_size(p)) : NULL;
 }
 
 /* ---- adopted ones: how many objects lie in each stretch of their memory; when there is none left, the kernel has it back ---------- */
@@ -276,7 +324,7 @@ static _Atomic(uint32_t) *users;
 
 static void each_stretch(uintptr_t at, uint8_t mark, void (*fn)(size_t stretch))
 {
-	size_t first = (at - vv_heap.adopted) / STRETCH, last = (at + vv_heap_mark_size(mark) - 1 - vv_heap.adopted) / STRETCH;
+	size_t first = (at - vv_heap.adopted) / STRETCH, last = (at + vv_heap_mark_room(mark) - 1 - vv_heap.adopted) / STRETCH;
 	size_t end = (vv_heap.n_adopted + STRETCH - 1) / STRETCH;
 
 	for (size_t i = first; i <= last && i < end; i++)
@@ -296,7 +344,8 @@ static void leave(size_t stretch)
 		madvise((void *)lo, STRETCH, MADV_DONTNEED);
 }
 
-void vv_heap_free_adopted(void *p)
+/* jemalloc has never heard of it: its memory goes back to the kernel. */
+static void free_adopted(void *p)
 {
 	uint8_t mark = *vv_heap_mark(p);
 
@@ -307,6 +356,14 @@ void vv_heap_free_adopted(void *p)
 		each_stretch((uintptr_t)p, mark, leave);
 }
 
+void vv_heap_free(void *p)
+{
+	if (vv_heap_adopted(p))
+		free_adopted(p);
+	else
+		vv_heap_free_plain(p);
+}
+
 static void count(void *arg, uintptr_t at, uint8_t mark)
 {
 	(void)arg;
@@ -315,7 +372,7 @@ static void count(void *arg, uintptr_t at, uint8_t mark)
 
 size_t vv_heap_room(const void *p)
 {
-	return vv_heap_adopted(p) ? vv_heap_mark_size(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
+	return vv_heap_adopted(p) ? vv_heap_mark_room(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
 }
 
 static void *move(void *p, size_t n)
@@ -337,16 +394,18 @@ static void *move(void *p, size_t n)
  * the object does: who gets its memory next sets it anew. */
 void *vv_heap_resize(void *p, size_t n)
 {
-	uint8_t before = *vv_heap_mark(p);
+	uint8_t before = *vv_heap_mark(p), mark = vv_heap_mark_of(n);
 	void *q;
 
+	if (mark == before)
+		return p;
 	if (!vv_heap_is_settled() && !vv_heap_settle())
 		return NULL;
 	if (vv_heap_adopted(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo))
 		return move(p, n);
 	*vv_heap_mark(p) = 0;
-	q = vv_je_realloc(p, vv_heap_rounded(n));
-	*vv_heap_mark(q ? q : p) = q ? vv_heap_mark_of(n) : before;
+	q = vv_je_realloc(p, whole(n));
+	*vv_heap_mark(q ? q : p) = q ? mark : before;
 	return q;
 }
 
@@ -401,11 +460,9 @@ static void begin(void)
 		lane[i] = (struct lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = n };
 		next += n;
 	}
-	for (size_t i = 0; i <= VV_HEAP_SMALL / VV_HEAP_GRAIN; i++)
-		vv_heap_small_mark[i] = vv_heap_large_mark(i * VV_HEAP_GRAIN);
-	vv_heap.lo = at;
-	vv_heap.mark = (uint8_t *)at + size;
-	vv_heap.size = size;
+	vv_heap.lo = vv_heap.plain = at;
+	vv_heap.size = vv_heap.n_plain = size;
+	vv_heap.mark = at + size - at / VV_HEAP_GRAIN;
 	je_opt_cache_oblivious = false;
 	my_number = vv_heap_next_thread() + 1;
 	if (settle(VV_HEAP_STARTUP))
@@ -423,11 +480,9 @@ static void walk(const struct lane *l, size_t used, void (*fn)(void *arg, uintpt
 {
 	for (uintptr_t at = l->lo, end = at + used; at < end;) {
 		uint8_t mark = *vv_heap_mark((void *)at);
-		size_t least = mark < 2 ? VV_HEAP_GRAIN : vv_heap_mark_size((uint8_t)(mark - 1)); /* no object begins inside another */
-
 		if (mark)
 			fn(arg, at, mark);
-		at += least & ~(size_t)(VV_HEAP_GRAIN - 1);
+		at += mark ? vv_heap_rounded(most((uint8_t)(mark - 1)) + 1) : VV_HEAP_GRAIN; /* no object begins inside another */
 	}
 }
 
@@ -444,6 +499,8 @@ static void adopt(void)
 
 	vv_heap.adopted = l->lo;
 	vv_heap.n_adopted = l->used;
+	vv_heap.plain = l->lo + l->used;
+	vv_heap.n_plain = l->size - l->used;
 	users = l->used ? vv_mem_map((l->used + STRETCH - 1) / STRETCH * sizeof(*users)) : NULL;
 	if (users)
 		walk(l, l->used, count, NULL);
@@ -457,6 +514,7 @@ void vv_heap_run(bool adopted)
 		if (startup_arena[i])
 			set_decay(startup_arena[i] - 1, 10000);
 	atomic_store(&vv_heap.phase, VV_HEAP_RUNNING);
+	vv_caller_forget();
 }
 
 void vv_heap_disown(uintptr_t at)

@@ -31,18 +31,18 @@ enum vv_heap_phase {
 
 /* What every malloc and free looks at, side by side. */
 struct vv_heap {
-	uintptr_t program, runtime; /* the executable, and C++'s library, whose operator new it calls: most callers are there */
-	size_t n_program, n_runtime;
+	uintptr_t mark;  /* what the mark of address 0 would be at: that of p is p / VV_HEAP_GRAIN further */
+	uintptr_t plain; /* the bytes from here, so many, hold no adopted objects: all of the heap, or, after a restart, what lies beyond those */
+	size_t n_plain;
 	uintptr_t lo;
 	size_t size;
-	uint8_t *mark;
 	uintptr_t adopted; /* the bytes from here, so many, are adopted */
 	size_t n_adopted;
 	_Atomic(int) phase;
 };
 extern struct vv_heap vv_heap __attribute__((visibility("hidden")));
 /* The phase that this thread allocates for; only one in which there is a heap. */
-extern __thread int vv_heap_settled __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern __thread uintptr_t vv_heap_settled __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 static inline bool vv_heap_owns(const void *p)
 {
@@ -54,67 +54,71 @@ static inline bool vv_heap_adopted(const void *p)
 	return (uintptr_t)p - vv_heap.adopted < vv_heap.n_adopted;
 }
 
-static inline uint8_t *vv_heap_mark(const void *p)
+static inline bool vv_heap_is_plain(const void *p)
 {
-	return &vv_heap.mark[((uintptr_t)p - vv_heap.lo) / VV_HEAP_GRAIN];
+	return (uintptr_t)p - vv_heap.plain < vv_heap.n_plain;
 }
 
-/* The size as a mark, 1..: four steps to a doubling, from grains on. And the largest size with that mark: what the object has room for at
- * least. */
+static inline uint8_t *vv_heap_mark(const void *p)
+{
+	return (uint8_t *)(vv_heap.mark + (uintptr_t)p / VV_HEAP_GRAIN);
+}
+
+/* The size as a mark, 1..: up to VV_HEAP_SMALL its grains, then four steps to a doubling. jemalloc's sizes are no finer: a mark tells how much room
+ * there is. */
 enum { VV_HEAP_SMALL = 2048 };
-extern uint8_t vv_heap_small_mark[VV_HEAP_SMALL / VV_HEAP_GRAIN + 1] __attribute__((visibility("hidden"))); /* by grains */
 uint8_t vv_heap_large_mark(size_t n);
 
 static inline uint8_t vv_heap_mark_of(size_t n)
 {
-	return __builtin_expect(n <= VV_HEAP_SMALL, 1) ? vv_heap_small_mark[(n + VV_HEAP_GRAIN - 1) / VV_HEAP_GRAIN] : vv_heap_large_mark(n);
+	return n > VV_HEAP_SMALL ? vv_heap_large_mark(n) : n ? (uint8_t)((n + VV_HEAP_GRAIN - 1) / VV_HEAP_GRAIN) : 1;
 }
 
-size_t vv_heap_mark_size(uint8_t mark);
+size_t vv_heap_mark_room(uint8_t mark);
 
 /* Makes this thread ready to allocate; false, with ENOMEM, if it cannot be, or there is no heap. */
 bool vv_heap_settle(void);
 
 static inline bool vv_heap_is_settled(void)
 {
-	return __builtin_expect(vv_heap_settled == atomic_load_explicit(&vv_heap.phase, memory_order_relaxed), 1);
+	return __builtin_expect(vv_heap_settled == (uintptr_t)atomic_load_explicit(&vv_heap.phase, memory_order_relaxed), 1);
 }
 
-/* As malloc and its like, by a thread that is settled. jemalloc has objects of 8 bytes, for which the marks are too coarse. */
-static inline size_t vv_heap_rounded(size_t n)
-{
-	return n < VV_HEAP_GRAIN ? VV_HEAP_GRAIN : n;
-}
-
-static inline void *vv_heap_marked(void *p, size_t n)
-{
-	if (__builtin_expect(p != NULL, 1))
-		*vv_heap_mark(p) = vv_heap_mark_of(n);
-	return p;
-}
-
-static inline void *vv_heap_alloc(size_t n)
-{
-	return vv_heap_marked(vv_je_malloc(vv_heap_rounded(n)), n);
-}
-
-/* jemalloc has never heard of adopted objects: their memory goes back to the kernel. */
-void vv_heap_free_adopted(void *p);
-
-static inline void vv_heap_free(void *p)
-{
-	if (__builtin_expect(vv_heap_adopted(p), 0)) {
-		vv_heap_free_adopted(p);
-	} else {
-		*vv_heap_mark(p) = 0;
-		vv_je_free(p);
-	}
-}
-
+/* As malloc and its like, by a thread that is settled. */
+void *vv_heap_alloc(size_t n);
 void *vv_heap_alloc_zeroed(size_t n);
 void *vv_heap_alloc_aligned(size_t align, size_t n);
 void *vv_heap_resize(void *p, size_t n); /* p is the heap's, n > 0 */
+void vv_heap_free(void *p);              /* it is the heap's */
 size_t vv_heap_room(const void *p);
+
+/* Whole grains: jemalloc has objects of 8 bytes, for which the marks are too coarse. 0: none, or too many. */
+static inline size_t vv_heap_rounded(size_t n)
+{
+	return (n + VV_HEAP_GRAIN - 1) & ~(size_t)(VV_HEAP_GRAIN - 1);
+}
+
+/* Of whole grains, few: with a few instructions beside jemalloc's own. */
+static inline bool vv_heap_is_small(size_t whole)
+{
+	return __builtin_expect(whole - VV_HEAP_GRAIN <= VV_HEAP_SMALL - VV_HEAP_GRAIN, 1);
+}
+
+static inline void *vv_heap_alloc_small(size_t whole)
+{
+	void *p = vv_je_malloc(whole);
+
+	if (__builtin_expect(p != NULL, 1))
+		*vv_heap_mark(p) = (uint8_t)(whole / VV_HEAP_GRAIN);
+	return p;
+}
+
+/* Of one that vv_heap_is_plain. */
+static inline void vv_heap_free_plain(void *p)
+{
+	*vv_heap_mark(p) = 0;
+	vv_je_free(p);
+}
 
 /* Where it lies is told by VV_TERMS_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_trouble. */
 void vv_heap_begin(void);

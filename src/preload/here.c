@@ -30,17 +30,19 @@ static int events = -1;
 
 /* ---- events ----------------------------------------------------------------------------------------------------------------- */
 
-static void tell(const char *word, uint64_t epoch, const char *sentence)
+/* false: nobody hears. What went wrong is said then where the program speaks, and else by who hears, in the same words. */
+static bool tell(const char *word, uint64_t epoch, const char *sentence)
 {
 	char line[1200];
 	int n = snprintf(line, sizeof(line), "%s %" PRIu64 "%s%.1024s\n", word, epoch, *sentence ? " " : "", sentence);
 
-	if (events < 0 || n <= 0 || (session && session->rank != 0))
-		return;
+	if (events < 0 || n <= 0)
+		return false;
+	if (session && session->rank != 0)
+		return true; /* rank 0 does */
 	for (int i = 0; i < n - 1; i++)
 		line[i] = line[i] == '\n' ? ' ' : line[i];
-	if (write(events, line, (size_t)n) != n)
-		vv_log_warn("an event could not be told: %s", line);
+	return write(events, line, (size_t)n) == n;
 }
 
 static atomic_bool told; /* of a failure that the next call reports once more */
@@ -48,9 +50,8 @@ static atomic_bool told; /* of a failure that the next call reports once more */
 static void tell_done(void *arg, uint64_t epoch, int rc)
 {
 	(void)arg;
-	if (rc)
+	if (tell(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "") && rc)
 		atomic_store(&told, true);
-	tell(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "");
 }
 
 static void open_events(void)
@@ -122,6 +123,14 @@ static int open_mpi(const char *store, const char *lineage)
 	return open_world(store, lineage, NULL, at_end, NULL, &session);
 }
 
+/* A heap is not an array: what is freed here is allocated there, and much of a page's content is new before long. To watch its pages costs more
+ * than to compare them, unless it was seen otherwise; and to copy them costs less than to fence them. */
+static int suit_heap(void)
+{
+	session->watch_late = true;
+	return strcmp(vv_conf_origin(&session->conf, "buffer"), "default") == 0 ? vv_conf_set(&session->conf, "buffer", "128MiB", "varve run") : 0;
+}
+
 static int open_session(void)
 {
 	const char *store = getenv(VV_TERMS_STORE), *lineage = getenv(VV_TERMS_LINEAGE);
@@ -130,6 +139,8 @@ static int open_session(void)
 	if (!store || !*store || !lineage || !*lineage)
 		return vv_err_set(VV_EINVAL, "varve_checkpoint_here: no store is named; start the program by `varve run`");
 	rc = speaks_mpi() ? open_mpi(store, lineage) : varve_open(store, lineage, NULL, &session);
+	if (rc == 0)
+		rc = suit_heap();
 	if (rc == 0)
 		varve_on_done(session, tell_done, NULL);
 	return rc;
@@ -156,9 +167,8 @@ static void refuse(int rc, uint64_t epoch)
 {
 	bool damaged = rc == VV_EDAMAGED || rc == VV_EIO || rc == VV_ENOENT;
 
-	if (!session || session->rank == 0)
+	if (!tell(damaged ? "damaged" : "refused", epoch, varve_last_error()) && (!session || session->rank == 0))
 		fprintf(stderr, "varve: epoch %" PRIu64 " cannot be restored: %s\n", epoch, varve_last_error());
-	tell(damaged ? "damaged" : "refused", epoch, varve_last_error());
 	_exit(VV_TERMS_REFUSED);
 }
 
@@ -191,8 +201,8 @@ static int begin(void)
 		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
 	if (rc) {
 		vv_err_save(rc, &reason);
-		vv_log_warn("no checkpoints are taken: %s", reason.message);
-		tell("unable", 0, reason.message);
+		if (!tell("unable", 0, reason.message))
+			vv_log_warn("no checkpoints are taken: %s", reason.message);
 		varve_close(session);
 		session = NULL;
 		unable = rc;
@@ -217,9 +227,7 @@ static int take(void)
 		rc = varve_checkpoint(session);
 	if (rc == 0) {
 		tell("taken", varve_epoch(session), "");
-	} else {
-		if (!atomic_exchange(&told, false))
-			tell("failed", 0, varve_last_error());
+	} else if (!atomic_exchange(&told, false) && !tell("failed", 0, varve_last_error())) {
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
 	}
 	return rc;

@@ -26,11 +26,22 @@ static void *by_library(size_t n)
 	return ((void *(*)(size_t))f)(n);
 }
 
-static inline void *make(size_t n, uintptr_t caller)
+static __attribute__((noinline)) void *make_other(size_t n, uintptr_t caller)
 {
 	void *p = vv_alloc_is_for_program(caller) ? vv_heap_alloc(n) : NULL;
 
-	return __builtin_expect(p != NULL, 1) ? p : by_library(n);
+	return p ? p : by_library(n);
+}
+
+static inline void *make(size_t n, uintptr_t caller)
+{
+	size_t whole = vv_heap_rounded(n);
+	void *p;
+
+	if (!vv_alloc_is_known(caller) || !vv_heap_is_small(whole))
+		return make_other(n, caller);
+	p = vv_heap_alloc_small(whole);
+	return __builtin_expect(p != NULL, 1) ? p : by_library(whole);
 }
 
 void *_Znwm(size_t n)
@@ -56,11 +67,11 @@ void _ZdaPv(void *p)
 /* Of a size that the compiler knows. */
 static inline void release(void *p, size_t n)
 {
-	if (__builtin_expect(vv_heap_owns(p) && !vv_heap_adopted(p), 1)) {
+	if (__builtin_expect(vv_heap_is_plain(p), 1)) {
 		*vv_heap_mark(p) = 0;
-		vv_je_sdallocx(p, vv_heap_rounded(n), 0);
+		vv_je_sdallocx(p, n < VV_HEAP_GRAIN ? VV_HEAP_GRAIN : n, 0);
 	} else {
-		vv_alloc_free(p);
+		vv_alloc_free_other(p);
 	}
 }
 

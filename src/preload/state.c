@@ -33,7 +33,7 @@ struct plan {
 	struct vv_globals globals;
 };
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 static const char magic[8] = "varvHEAP";
 
 struct named {
@@ -155,7 +155,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	plan.version = VERSION;
 	plan.page = (uint32_t)sysconf(_SC_PAGESIZE);
 	plan.heap = vv_heap.lo;
-	plan.program = vv_heap.program;
+	plan.program = vv_caller_executable();
 	plan.c_library = (uint64_t)(uintptr_t)&puts;
 	if (rc == 0 && globals) {
 		vv_globals_find(&plan.globals);

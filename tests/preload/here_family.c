@@ -57,6 +57,15 @@ static void check_errors(void)
 	p = malloc(100);
 	expect("realloc: too much", !realloc(p, much) && malloc_usable_size(p) >= 100);
 	free(p);
+	for (size_t n = 16; n < 200000; n += n / 9 + 1) { /* no size is taken for another */
+		p = malloc(n);
+		for (much = SIZE_MAX / 2; much > (size_t)1 << 44; much -= much / 8)
+			expect("realloc: far too much", !realloc(p, much));
+		free(p);
+	}
+	p = memalign(64, 16);
+	expect("realloc: of what is aligned", malloc_usable_size(p) >= 64 && realloc(p, 64) == p);
+	free(p);
 	free(NULL);
 	expect("malloc_usable_size of nothing", malloc_usable_size(NULL) == 0);
 }

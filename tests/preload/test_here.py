@@ -44,9 +44,11 @@ class Job:
                                 stderr=subprocess.PIPE, preexec_fn=fixed if fix else None, start_new_session=True)
 
     def run(self, *args, **kw):
+        """Its status, its output, and what was said, as events or else as text."""
+        before = self.events.stat().st_size
         p = self.start(*args, **kw)
         out, err = p.communicate(timeout=120)
-        return p.returncode, out, err
+        return p.returncode, out, err + self.events.read_text()[before:]
 
     def told(self, word):
         return re.findall(rf"^{word} (\d+)(?: (.*))?$", self.events.read_text(), re.M)
@@ -178,7 +180,7 @@ def check_refusals(work):
     before = len(job.told("durable"))
 
     status, out, err = job.run(5, 0, 100000)
-    expect("other allocations", status == 76 and re.search(r"there is .* and was .*; in all, \d+ objects", err), status, err)
+    expect("other allocations, said once", status == 76 and len(re.findall(r"there is .* and was .*; in all, \d+ objects", err)) == 1, status, err)
     expect("the event tells of it", job.told("refused") and not job.told("damaged"), job.events.read_text())
 
     other = work / "other"
@@ -250,6 +252,13 @@ def check_run(work):
     done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
     expect("it goes on, and says that its arguments are others", done.returncode == 0 and "goes on from epoch" in done.stderr and
            "other arguments" in done.stderr, done.stderr)
+    done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
+    expect("it had ended well: this is a new run", done.returncode == 0 and "ended well" in done.stderr and "begins at its start" in done.stderr, done.stderr)
+    last = max(int(e) for e in re.findall(r"epoch (\d+) is durable", done.stderr))
+    for how in [], ["--quiet"]:
+        other = subprocess.run([*command[:2], *how, "--restart", str(last), *command[2:], "5", "0", "100000"], capture_output=True, text=True, timeout=60)
+        expect(f"what does not fit is said once {how}", other.returncode == 76 and other.stderr.count("has not allocated") == 1, other.stderr)
+    expect("quiet says no more than that", "started" not in other.stderr, other.stderr)
 
 
 def check_own_allocator(work):
