@@ -184,7 +184,7 @@ static const struct vv_args_option options[] = {
 	{ "every", 0, "TIME", "a checkpoint so often (10m); 0: at every call" },
 	{ "overhead", 0, "SHARE", "or: so that they cost this share of the time, as in 2%" },
 	{ "mtbf", 0, "TIME", "or: as is best if something breaks so often" },
-	{ "restart", 0, "auto|none|EPOCH", "begin with the newest epoch (auto), anew, or with this one" },
+	{ "restart", 0, "auto|none|EPOCH", "begin with the newest epoch, unless it ended well (auto), anew, or with this one" },
 	{ "retries", 0, "N", "after a crash, bring it back so many times (3)" },
 	{ "grace", 0, "TIME", "how long the last checkpoint may take, and then the end (60s)" },
 	{ "last", 0, NULL, "SIGUSR1 ends it after a last checkpoint, as SIGTERM does" },
@@ -202,9 +202,10 @@ const struct vv_cmd vv_cmd_run = {
 	.max = SIZE_MAX,
 	.brief = "runs a program with checkpoints, and brings it back",
 	.help = "Runs a program that calls varve_checkpoint_here(), with its heap captured by libvarve_preload.so: it goes on from the\n"
-		"newest epoch of its lineage, and is started again when it crashes. Twice dead at one epoch, it falls back to the one\n"
-		"before. SIGUSR1 asks for a checkpoint; SIGTERM for a last one, and ends the program when that is durable. Each event\n"
-		"is a line on the standard error (with --json an object); the exit status is the program's.",
+		"newest epoch of its lineage, and is started again when it crashes; once it has ended well, the next run begins at its\n"
+		"start. Twice dead at one epoch, it falls back to the one before. SIGUSR1 asks for a checkpoint; SIGTERM for a last\n"
+		"one, and ends the program when that is durable. Each event is a line on the standard error (with --json an object);\n"
+		"the exit status is the program's.",
 	.option = options,
 	.run = run,
 };

@@ -1,7 +1,11 @@
 #include "cli/run_epochs.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "engine/verify.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 /* VV_ENOENT: neither store nor lineage need be there. */
 static int open_lineage(struct vv_run_epochs *e)
@@ -77,6 +81,56 @@ int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory
 		*stored += c.rank[i].file_len;
 	}
 	vv_commit_fini(&c);
+	return rc;
+}
+
+int vv_run_epochs_end(struct vv_run_epochs *e)
+{
+	char object[VV_NAME_MAX], text[24];
+	uint64_t newest = 0;
+	int rc = vv_run_epochs_newest(e, UINT64_MAX, &newest);
+
+	if (rc || !newest)
+		return rc;
+	vv_name_ended(object, e->lin.name);
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", newest);
+	return vv_store_put(e->lin.store, object, text, strlen(text));
+}
+
+/* What is not a number is none of ours, and says nothing. */
+static uint64_t parse(const uint8_t *text, size_t n)
+{
+	uint64_t number = 0;
+
+	if (n < 2 || text[n - 1] != '\n')
+		return 0;
+	for (size_t i = 0; i < n - 1; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return 0;
+		number = number * 10 + (text[i] - '0');
+	}
+	return number;
+}
+
+int vv_run_epochs_ended(struct vv_run_epochs *e, uint64_t *epoch)
+{
+	enum { DIGITS = 12 }; /* more than an epoch has */
+	char object[VV_NAME_MAX];
+	uint8_t *text = NULL;
+	size_t n = 0;
+	int rc = vv_run_epochs_newest(e, UINT64_MAX, epoch);
+
+	if (rc || !*epoch)
+		return rc;
+	vv_name_ended(object, e->lin.name);
+	rc = vv_store_get(e->lin.store, object, DIGITS, &text, &n);
+	if (rc || parse(text, n) < *epoch)
+		*epoch = 0;
+	vv_mem_free(text);
+	if (rc == VV_ENOENT || rc == VV_EDAMAGED) { /* there is none, or one that is too long */
+		vv_err_clear();
+		return 0;
+	}
 	return rc;
 }
 

@@ -1,4 +1,4 @@
-/* The lineage that the program writes, as seen from beside it: nothing is changed here. It may not be there yet. */
+/* The lineage that the program writes, as seen from beside it: its epochs are not changed here. It may not be there yet. */
 #ifndef VV_CLI_RUN_EPOCHS_H
 #define VV_CLI_RUN_EPOCHS_H
 
@@ -18,6 +18,10 @@ int vv_run_epochs_newest(struct vv_run_epochs *e, uint64_t before, uint64_t *epo
 int vv_run_epochs_whole(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
 /* What it holds in memory, and the length of its layers. */
 int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory, uint64_t *stored);
+/* The program has ended well: what there is now is not gone on from again, unless it is asked for. */
+int vv_run_epochs_end(struct vv_run_epochs *e);
+/* Had it, and has nothing been laid down since? *epoch: the newest; 0: no. */
+int vv_run_epochs_ended(struct vv_run_epochs *e, uint64_t *epoch);
 /* Waits until nobody writes the lineage any more; VV_EBUSY names who does. */
 int vv_run_epochs_await(struct vv_run_epochs *e, double patience);
 

@@ -18,7 +18,7 @@ static void let_go(int keep)
 	close_range((unsigned)keep + 1, ~0u, 0);
 }
 
-__attribute__((noreturn)) static void guard(int fd)
+__attribute__((noreturn)) static void guard(int fd, const char *path)
 {
 	pid_t group = 0, news;
 	sigset_t all;
@@ -32,10 +32,11 @@ __attribute__((noreturn)) static void guard(int fd)
 		group = n < 0 ? group : news;
 	if (group > 0)
 		kill(-group, SIGKILL);
+	unlink(path);
 	_exit(0);
 }
 
-int vv_run_guard_open(struct vv_run_guard *g)
+int vv_run_guard_open(struct vv_run_guard *g, const char *path)
 {
 	int ends[2];
 
@@ -45,7 +46,7 @@ int vv_run_guard_open(struct vv_run_guard *g)
 	g->pid = fork();
 	if (g->pid == 0) {
 		close(ends[1]);
-		guard(ends[0]);
+		guard(ends[0], path);
 	}
 	close(ends[0]);
 	g->fd = ends[1];

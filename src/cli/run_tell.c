@@ -52,24 +52,40 @@ static void end(const struct vv_run_tell *t, struct vv_json *j)
 	vv_json_fini(j);
 }
 
-void vv_run_tell_line(const struct vv_run_tell *t, const char *event, uint64_t epoch, const char *fmt, ...)
+__attribute__((format(printf, 4, 0))) static void say(const struct vv_run_tell *t, const char *event, uint64_t epoch, const char *fmt, va_list ap)
 {
 	struct vv_buf b = { 0 };
 	char text[2048];
-	va_list ap;
 
-	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	if (t->json) {
 		struct vv_json j = begin(event, epoch);
 
 		vv_json_text(&j, "text", text);
 		end(t, &j);
-	} else if (!t->quiet) {
+	} else {
 		vv_buf_printf(&b, "varve run: %s", vv_text_safe(text).s);
 		write_out(t, &b);
 	}
+}
+
+void vv_run_tell_line(const struct vv_run_tell *t, const char *event, uint64_t epoch, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (t->json || !t->quiet)
+		say(t, event, epoch, fmt, ap);
+	va_end(ap);
+}
+
+void vv_run_tell_trouble(const struct vv_run_tell *t, const char *event, uint64_t epoch, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(t, event, epoch, fmt, ap);
+	va_end(ap);
 }
 
 void vv_run_tell_durable(const struct vv_run_tell *t, uint64_t epoch, uint64_t memory, uint64_t stored)

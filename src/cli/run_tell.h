@@ -23,6 +23,8 @@ int vv_run_tell_open(struct vv_run_tell *t, const char *path, bool quiet, bool j
 void vv_run_tell_close(struct vv_run_tell *t);
 /* event: its name in JSON; epoch: 0 is none. */
 void vv_run_tell_line(const struct vv_run_tell *t, const char *event, uint64_t epoch, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The same of what went wrong: quiet or not. */
+void vv_run_tell_trouble(const struct vv_run_tell *t, const char *event, uint64_t epoch, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void vv_run_tell_durable(const struct vv_run_tell *t, uint64_t epoch, uint64_t memory, uint64_t stored);
 void vv_run_tell_sums(const struct vv_run_tell *t, const struct vv_run_sums *s);
 

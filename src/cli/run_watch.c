@@ -55,8 +55,23 @@ struct watch {
 };
 
 #define TELL(w, event, epoch, ...) vv_run_tell_line(&(w)->tell, event, epoch, __VA_ARGS__)
+#define WARN(w, event, epoch, ...) vv_run_tell_trouble(&(w)->tell, event, epoch, __VA_ARGS__)
 
 /* ---- start and end ----------------------------------------------------------------------------------------------------------- */
+
+/* A command that has done its work does it once more, from its start, as it would without us. */
+static int begin_anew(struct watch *w)
+{
+	uint64_t epoch = 0;
+	int rc = vv_run_epochs_ended(&w->epochs, &epoch);
+
+	if (rc == 0 && epoch) {
+		TELL(w, "anew", epoch, "the program had ended well after epoch %" PRIu64 ": this is a new run (--restart %" PRIu64 " goes on from there)",
+		     epoch, epoch);
+		w->next = 0;
+	}
+	return rc;
+}
 
 static int start(struct watch *w)
 {
@@ -65,6 +80,8 @@ static int start(struct watch *w)
 	int rc = vv_run_epochs_await(&w->epochs, w->died > 0 ? letting_go_after_death : letting_go);
 
 	memset(&w->run, 0, sizeof(w->run));
+	if (rc == 0 && w->next == UINT64_MAX && w->died == 0)
+		rc = begin_anew(w);
 	w->run.base = w->next;
 	if (rc == 0 && w->next == UINT64_MAX)
 		rc = vv_run_epochs_newest(&w->epochs, UINT64_MAX, &w->run.base);
@@ -147,14 +164,14 @@ static bool ask(struct watch *w)
 
 	if (sig && (w->plan->ranks ? ask_ranks(w->run.pid, sig) : vv_listener_ask(w->run.pid, sig) > 0))
 		return true;
-	TELL(w, "unasked", 0, sig ? "no process of the program listens for requests" : "the option signal is none: the program cannot be asked for a checkpoint");
+	WARN(w, "unasked", 0, sig ? "no process of the program listens for requests" : "the option signal is none: the program cannot be asked for a checkpoint");
 	return false;
 }
 
 static void wish(struct watch *w)
 {
 	if (w->run.unable)
-		TELL(w, "unasked", 0, "the program cannot take checkpoints");
+		WARN(w, "unasked", 0, "the program cannot take checkpoints");
 	else if (!w->run.ready)
 		w->run.wished = true;
 	else if (ask(w))
@@ -185,10 +202,10 @@ static void advance(struct watch *w)
 
 	if (w->run.stage == LAST && (w->run.durable > w->run.before_last || w->run.failed > w->run.before_last || late)) {
 		if (w->run.durable <= w->run.before_last)
-			TELL(w, "late", 0, "the last checkpoint did not become durable%s", late ? " in time" : "");
+			WARN(w, "late", 0, "the last checkpoint did not become durable%s", late ? " in time" : "");
 		terminate(w);
 	} else if (w->run.stage == TERMINATED && late) {
-		TELL(w, "killed", 0, "the program did not end in %s: it is killed", vv_text_duration(w->plan->grace_s).s);
+		WARN(w, "killed", 0, "the program did not end in %s: it is killed", vv_text_duration(w->plan->grace_s).s);
 		slay(w);
 	}
 }
@@ -203,9 +220,9 @@ static void hear_start(struct watch *w, const struct vv_run_event *e)
 		w->sums.lost_s += now - w->died;
 	w->died = 0;
 	w->run.ready = true;
-	w->run.base = e->epoch;
+	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
 	w->run.safe_at = now;
-	if (e->epoch)
+	if (w->run.base)
 		TELL(w, e->word, e->epoch, "the program goes on from epoch %" PRIu64, e->epoch);
 	else
 		TELL(w, e->word, 0, "the program begins at its start");
@@ -247,18 +264,18 @@ static void hear(struct watch *w, const struct vv_run_event *e)
 		break;
 	case VV_RUN_EVENT_FAILED:
 		w->run.failed = e->epoch;
-		TELL(w, e->word, e->epoch, "epoch %" PRIu64 " is not stored: %s", e->epoch, e->text);
+		WARN(w, e->word, e->epoch, "epoch %" PRIu64 " is not stored: %s", e->epoch, e->text);
 		break;
 	case VV_RUN_EVENT_DAMAGED:
 	case VV_RUN_EVENT_REFUSED:
 		w->run.refused = true;
 		w->run.damaged = e->kind == VV_RUN_EVENT_DAMAGED;
 		w->run.base = e->epoch ? e->epoch : w->run.base;
-		TELL(w, e->word, w->run.base, "epoch %" PRIu64 " cannot be restored: %s", w->run.base, e->text);
+		WARN(w, e->word, w->run.base, "epoch %" PRIu64 " cannot be restored: %s", w->run.base, e->text);
 		break;
 	default:
 		w->run.unable = true;
-		TELL(w, e->word, 0, "no checkpoints can be taken: %s", e->text);
+		WARN(w, e->word, 0, "no checkpoints can be taken: %s", e->text);
 	}
 }
 
@@ -339,9 +356,9 @@ static bool fall_back(struct watch *w, const char *why)
 	TELL(w, "checking", w->run.base, "%s: the one before it is read and checked", why);
 	rc = vv_run_epochs_whole(&w->epochs, w->run.base, &w->next);
 	if (rc < 0)
-		TELL(w, "stopped", 0, "older epochs cannot be read: %s", vv_err_last());
+		WARN(w, "stopped", 0, "older epochs cannot be read: %s", vv_err_last());
 	else if (!w->next)
-		TELL(w, "stopped", 0, "no older one is whole: the program is left as it is (--restart none begins anew)");
+		WARN(w, "stopped", 0, "no older one is whole: the program is left as it is (--restart none begins anew)");
 	else
 		TELL(w, "fallback", w->next, "falls back to epoch %" PRIu64, w->next);
 	w->deaths = 0;
@@ -356,7 +373,7 @@ static bool after_refusal(struct watch *w)
 		snprintf(why, sizeof(why), "epoch %" PRIu64 " is damaged", w->run.base);
 		return fall_back(w, why);
 	}
-	TELL(w, "stopped", w->run.base, "the program does not fit the epoch: run what laid it down, or begin anew (--restart none, or another --lineage)");
+	WARN(w, "stopped", w->run.base, "the program does not fit the epoch: run what laid it down, or begin anew (--restart none, or another --lineage)");
 	return false;
 }
 
@@ -365,7 +382,7 @@ static bool after_death(struct watch *w)
 	char why[120];
 
 	if (w->sums.restarts == w->plan->retries) {
-		TELL(w, "stopped", 0, "it was restarted %" PRIu64 " time%s, and is left as it is", w->sums.restarts, w->sums.restarts == 1 ? "" : "s");
+		WARN(w, "stopped", 0, "it was restarted %" PRIu64 " time%s, and is left as it is", w->sums.restarts, w->sums.restarts == 1 ? "" : "s");
 		return false;
 	}
 	if (w->run.durable > w->run.base) {
@@ -398,6 +415,8 @@ static bool again(struct watch *w)
 		if (!w->run.ready && !w->run.unable)
 			TELL(w, "silent", 0, "the program has ended without a call of varve_checkpoint_here: it has none, or is linked statically, or runs with "
 			     "other rights than ours");
+		if (w->run.ready && !w->dismissed && vv_run_epochs_end(&w->epochs) < 0)
+			WARN(w, "unmarked", 0, "that the program has ended well cannot be noted, the next run will go on from the newest epoch: %s", vv_err_last());
 		return false;
 	}
 	TELL(w, "ended", 0, "the program %s", vv_child_tell(w->run.status, words));
@@ -432,7 +451,7 @@ int vv_run_watch(const struct vv_run_plan *plan)
 	if (rc == 0 && !plan->ranks)
 		rc = vv_run_env_enter(plan->preload);
 	if (rc == 0)
-		rc = vv_run_guard_open(&w.guard);
+		rc = vv_run_guard_open(&w.guard, w.events.path);
 	if (rc == 0)
 		rc = start(&w);
 	while (rc == 0) {

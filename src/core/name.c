@@ -30,6 +30,11 @@ void vv_name_lock(char out[VV_NAME_MAX], const char *lineage)
 	snprintf(out, VV_NAME_MAX, "%s/lock", lineage);
 }
 
+void vv_name_ended(char out[VV_NAME_MAX], const char *lineage)
+{
+	snprintf(out, VV_NAME_MAX, "%s/ended", lineage);
+}
+
 void vv_name_index(char out[VV_NAME_MAX], const char *lineage, uint32_t rank)
 {
 	snprintf(out, VV_NAME_MAX, "%s/index.r%" PRIu32, lineage, rank);

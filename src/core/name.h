@@ -12,6 +12,7 @@ int vv_name_check_lineage(const char *lineage);
 
 void vv_name_record(char out[VV_NAME_MAX], const char *lineage);
 void vv_name_lock(char out[VV_NAME_MAX], const char *lineage);
+void vv_name_ended(char out[VV_NAME_MAX], const char *lineage);
 void vv_name_index(char out[VV_NAME_MAX], const char *lineage, uint32_t rank);
 void vv_name_folder(char out[VV_NAME_MAX], const char *lineage, uint64_t folder);
 void vv_name_commit(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch);

@@ -79,9 +79,6 @@ class Life(Case):
         wait_for(lambda: not is_alive(p.pid_of_program), "the program is gone, too")
         q = self.start(self.program, 60, 5, options=("--every", "0.1"))
         self.assertGreaterEqual(self.hear(q, "restored")["epoch"], e["epoch"])
-        for left in self.folder.glob(".varve-run-*"):  # one that is killed cleans up nothing
-            if left.read_text().startswith("fresh"):
-                left.unlink()
         self.finish(q, result=60)
 
     def test_killed_itself_before_a_script(self):
@@ -93,9 +90,6 @@ class Life(Case):
         self.assertNotIn("summary", self.words(p))
         q = self.start(self.program, 60, 5)
         self.hear(q, "restored")
-        for left in self.folder.glob(".varve-run-*"):
-            if left.read_text().startswith("fresh"):
-                left.unlink()
         self.finish(q, result=60)
 
     def test_script(self):
@@ -107,6 +101,34 @@ class Life(Case):
         self.hear(p)
         self.assertEqual(p.stdout.read(), "right after 150 steps\nover\n")
         self.assertEqual(p.wait(), 0)
+
+    def test_ended(self):
+        """What has ended well begins anew, what was told to end does not; an epoch can be asked for."""
+        p = self.start(self.program, 20, 5, options=EACH)
+        self.finish(p, result=20)
+        n = max(e["epoch"] for e in p.heard if e["event"] == "durable")
+        self.assertEqual((self.store / "a/ended").read_text(), f"{n}\n")
+        p = self.start(self.program, 30, 0, "3=1:11", options=("--every", "1h"))  # dies before it has an epoch of its own
+        self.hear(p, "anew", epoch=n)
+        self.hear(p, "fresh")
+        self.hear(p, "restart")
+        self.hear(p, "fresh")
+        self.finish(p, result=30)
+        p = self.start(self.program, 40, 0, options=("--restart", n, "--every", "1h"))
+        self.hear(p, "restored", epoch=n)
+        self.finish(p, result=40)
+        p = self.start(self.program, 10000, 20, options=EACH)
+        e = self.hear(p, "durable")
+        p.send_signal(signal.SIGINT)
+        self.finish(p, status=128 + signal.SIGINT)
+        p = self.start(self.program, 60, 0, options=("--every", "1h"))
+        self.assertGreaterEqual(self.hear(p, "restored")["epoch"], e["epoch"])
+        self.finish(p, result=60)
+        for text in "", "x\n", "99999999999999999999999999\n", "12":  # of somebody else
+            (self.store / "a/ended").write_text(text)
+            p = self.start(self.program, 60, 0, options=("--every", "1h"))
+            self.hear(p, "restored")
+            self.finish(p, result=60)
 
     def test_other_program(self):
         """An epoch that is whole, of another program: nothing is tried again."""
@@ -152,6 +174,7 @@ class Watch(Case):
         self.assertEqual(p.heard[at[0]]["epoch"], before[0] - 1)
         self.assertEqual(next(e for e in p.heard[at[0]:] if e["event"] == "restored")["epoch"], before[0] - 1)
         self.assertEqual(s["restarts"], 3)
+        (self.store / "a/ended").unlink()
         p = self.start(self.program, 50, 1)  # and what came after it is the newest
         self.assertGreater(self.hear(p, "restored")["epoch"], before[0])
         self.finish(p, result=50)

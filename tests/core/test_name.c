@@ -68,6 +68,8 @@ static void test_forms(void)
 	CHECK_STR(name, "a/lineage");
 	vv_name_lock(name, "a");
 	CHECK_STR(name, "a/lock");
+	vv_name_ended(name, "a");
+	CHECK_STR(name, "a/ended");
 	vv_name_index(name, "a", 12);
 	CHECK_STR(name, "a/index.r12");
 	vv_name_folder(name, "a", 3);
