@@ -72,12 +72,12 @@ static int refuse(const char *name, const char *words)
 	return varve_fail(VARVE_EINVAL, message);
 }
 
-static int refuse_gap(const char *name, int dimension)
+static int refuse_section(const char *name, int dimension, bool backwards)
 {
 	char words[LONGEST / 2];
 
-	snprintf(words, sizeof(words), "the array is not contiguous in memory (dimension %d has gaps); hand over the whole array, or a contiguous copy "
-		 "that lives as long as the region", dimension);
+	snprintf(words, sizeof(words), "the array is not contiguous in memory (dimension %d %s); hand over the whole array, or a contiguous copy "
+		 "that lives as long as the region", dimension, backwards ? "runs backwards" : "has gaps");
 	return refuse(name, words);
 }
 
@@ -110,7 +110,7 @@ static int look(const char *name, const CFI_cdesc_t *x, struct array *out)
 			return refuse(name, "an assumed-size array (*) does not tell its size; hand over x(1:n)");
 		*extent = (size_t)x->dim[i].extent;
 		if (*extent > 1 && !empty && x->dim[i].sm != (CFI_index_t)out->bytes)
-			return refuse_gap(name, i + 1);
+			return refuse_section(name, i + 1, x->dim[i].sm < 0);
 		out->bytes *= *extent;
 	}
 	out->ndim = x->rank;

@@ -88,7 +88,7 @@ def kinds():
                    "".join(f"subroutine part_{i}()\n{part}end subroutine\n" for i, part in enumerate(parts)))
 
 
-GAPS = {  # an array that is not its own memory in one piece: the dimension in which it has gaps
+GAPS = {  # an array that is not its own memory in one piece: the dimension in which it has gaps, or runs backwards
     "a(2, :)": 1, "a(::2, :)": 1, "a(1:3, :)": 2, "a(4:1:-1, 1)": 1, "a(:, ::2)": 2, "a(:, 4:1:-1)": 2, "z%re": 1, "z(:)%im": 1,
     "names(:)(2:3)": 1, "parts%weight": 1, "parts(:)%place(2)": 1, "p": 1, "p2(1:2, :)": 2,
 }
@@ -96,9 +96,13 @@ DENSE = ["a", "a(:, 2)", "a(:, 2:3)", "a(2:3, 2)", "a(2, 2)", "z(2)%re", "names(
          "a(3:2, :)", "p2", "parts(2)%weight", "c77"]
 
 
+def wrong(section):
+    return "runs backwards" if ":-1" in section else "has gaps"
+
+
 def gaps():
     lines = [f"call varve_protect(v, 'x', {x}, stat, msg)\n"
-             f"if (stat /= varve_einval .or. index(msg, 'not contiguous') == 0 .or. index(msg, 'dimension {d} ') == 0) &\n"
+             f"if (stat /= varve_einval .or. index(msg, 'not contiguous') == 0 .or. index(msg, 'dimension {d} {wrong(x)}') == 0) &\n"
              f"  call wrong(\"{x}: \"//trim(msg), stat)\n" for x, d in GAPS.items()]
     # taken, and the very memory: it comes back
     lines += [f"call varve_protect(v, 'y', {x}, stat, msg)\nif (stat /= 0) call wrong(\"{x}: \"//trim(msg), stat)\n" for x in DENSE]
