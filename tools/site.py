@@ -114,6 +114,15 @@ class Manual:
         self.out.append("</dd>" if self.listed else "<dl>")
         self.listed = self.term = True
 
+    def do_tq(self, _):
+        """One more term for what follows."""
+        self.paragraph()
+        if self.out[-1].endswith("<dd>"):
+            self.out[-1] = self.out[-1].removesuffix("<dd>")
+        else:
+            self.out.append("</dd>")
+        self.term = True
+
     def do_ip(self, rest):
         self.do_tp("")
         self.add(inline(rest.strip('"')))

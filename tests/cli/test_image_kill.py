@@ -84,7 +84,12 @@ class Kill(Case):
     def settled(self, kin):
         """criu, which has lost us, has ended what it had not finished. How many run."""
         wait_for(lambda: not strays(self.folder) and not [p for p in kin if p not in self.pids and is_alive(p)], "criu and the wardens have ended")
-        alive = [p for p in self.pids if is_alive(p)]
+        end = time.time() + 5  # what criu has killed may take a moment to be gone
+        while True:
+            alive = [p for p in self.pids if is_alive(p)]
+            if len(alive) in (0, len(self.pids)) or time.time() > end:
+                break
+            time.sleep(0.02)
         if len(alive) == len(self.pids):
             self.stepped(self.steps())
         for p in self.running:

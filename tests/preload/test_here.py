@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 600 PROCESSORS 2
+# ctest: TIMEOUT 600 COST 50
 """Programs that declare nothing: killed again and again, they end with what they would have ended with; and what must not be put back is
 refused, with a reason, and nothing is lost."""
 import ctypes
