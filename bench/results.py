@@ -19,11 +19,18 @@ class Row:
     def __init__(self, said, run):
         self.bench, self.case, self.metric = said["bench"], said["case"], said["metric"]
         self.value, self.unit = float(said["value"]), said["unit"]
-        self.target, self.ok, self.run = said.get("target"), said.get("ok"), run
+        self.target, self.ok, self.run, self.said = said.get("target"), said.get("ok"), run, said
         self.key = (self.bench, self.case, self.metric)
 
+    def of(self, value):
+        return f"{number(value)} {'x' if self.unit == 'ratio' else self.unit}".strip()
+
     def shown(self):
-        return f"{number(self.value)} {self.unit}".strip()
+        return self.of(self.value)
+
+    def goal(self):
+        way, _, value = self.target.partition(" ")
+        return f"{way} {self.of(float(value))}"
 
     def better(self):
         """-1: the less the better; 1: the more; 0: it cannot be said."""

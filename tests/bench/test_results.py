@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 180 PROCESSORS 2
+"""Files of results: what bench/run writes is what bench/compare and bench/page read; the pages in docs are what the results say."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD = pathlib.Path(os.environ["VARVE_SOURCE"]), os.environ["VARVE_BUILD"]
+RUN = {"run": {"date": "2026-01-01 00:00", "commit": "abc", "arch": "riscv64", "cpu": "x", "cores": 2, "memory_gib": 1, "kernel": "7", "command": "bench/run x"}}
+
+
+def row(bench="a.b", case="c", metric="time", value=1.0, unit="ms", **more):
+    return {"bench": bench, "case": case, "metric": metric, "value": value, "unit": unit} | more
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="varve-bench-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def file(self, name, *lines):
+        path = self.folder / name
+        path.write_text("".join(line + "\n" if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+        return path
+
+    def call(self, rc, program, *words, cwd=SOURCE):
+        done = subprocess.run([sys.executable, cwd / "bench" / program, *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, rc, done.stdout + done.stderr)
+        return done
+
+
+class Compare(Case):
+    def compare(self, rc, before, after, *options):
+        return self.call(rc, "compare", *options, self.file("before", RUN, *before), self.file("after", RUN, *after)).stdout
+
+    def test_what_takes_longer_is_flagged(self):
+        said = self.compare(1, [row(value=10), row(case="d", value=10)], [row(value=11.5), row(case="d", value=10.5)])
+        self.assertEqual(len([line for line in said.splitlines() if "WORSE" in line]), 1, said)
+        self.assertIn("1.15", said)
+        self.assertIn("2 results in both: 1 worse", said)
+
+    def test_rates_are_worse_when_they_fall(self):
+        self.compare(1, [row(metric="rate", unit="GB/s", value=2)], [row(metric="rate", unit="GB/s", value=1)])
+        self.assertIn("better", self.compare(0, [row(metric="rate", unit="GB/s", value=1)], [row(metric="rate", unit="GB/s", value=2)]))
+
+    def test_a_target_says_which_way_is_better(self):
+        more, less = {"target": ">= 1", "ok": True}, {"target": "<= 9", "ok": True}
+        self.compare(1, [row(metric="q", unit="x", value=4, **more)], [row(metric="q", unit="x", value=2, **more)])
+        self.compare(1, [row(metric="q", unit="x", value=2, **less)], [row(metric="q", unit="x", value=4, **less)])
+        self.compare(0, [row(metric="q", unit="x", value=4)], [row(metric="q", unit="x", value=2)])  # nobody can say
+
+    def test_a_target_that_is_missed_now_is_worse_however_little(self):
+        said = self.compare(1, [row(value=1.0, target="<= 1", ok=True)], [row(value=1.001, target="<= 1", ok=False)])
+        self.assertIn("target missed", said)
+
+    def test_the_limit_is_a_choice(self):
+        files = self.file("b", RUN, row(value=10)), self.file("a", RUN, row(value=14))
+        self.call(1, "compare", *files)
+        self.call(0, "compare", "--worse", "1.5", *files)
+        self.call(2, "compare", "--worse", "0.5", *files)
+
+    def test_what_is_only_in_one_is_counted(self):
+        said = self.compare(0, [row(), row(case="gone")], [row(), row(case="new"), row(case="newer")])
+        self.assertIn("1 only before; 2 only after", said)
+
+    def test_a_later_run_in_a_file_takes_the_place_of_an_earlier(self):
+        two = self.file("two", RUN, row(value=50), row(case="no more", value=1), row(bench="other", value=3), RUN, row(value=10))
+        said = self.call(0, "compare", "--all", self.file("one", RUN, row(value=10), row(bench="other", value=3)), two).stdout
+        self.assertIn("2 results in both: 0 worse", said)
+        self.assertNotIn("only after", said)
+
+    def test_files_that_are_none(self):
+        good = self.file("good", RUN, row())
+        for name, lines in (("empty", []), ("words", ["hello"]), ("list", ["[1,2]"]), ("lacks", [{"bench": "a"}]), ("text", [row(value="fast")]),
+                            ("none", [row(value=None)]), ("only a run", [RUN])):
+            said = self.call(2, "compare", good, self.file(name, *lines)).stderr
+            self.assertIn(name, said)
+            self.assertEqual(len(said.splitlines()), 1, said)
+        (self.folder / "bytes").write_bytes(b"\xff\xfe\x00")
+        self.call(2, "compare", good, self.folder / "bytes")
+        self.call(2, "compare", good, self.folder / "not there")
+        self.call(2, "compare", good, self.folder)
+
+    def test_zeros_and_negative_values_divide_nothing(self):
+        self.compare(0, [row(value=0), row(case="n", value=-1)], [row(value=5), row(case="n", value=3)], "--all")
+
+
+class Run(Case):
+    def test_results_can_be_compared(self):
+        out = self.folder / "out.json"
+        done = self.call(0, "run", "--build", BUILD, "--size", "1M", "--rounds", "1", "--out", out, "ckpt.metadata")
+        self.assertEqual(done.stdout, out.read_text())
+        run, *rows = map(json.loads, out.read_text().splitlines())
+        self.assertTrue(run["run"]["cores"] > 0 and run["run"]["arch"] and "ckpt.metadata" in run["run"]["command"])
+        self.assertIn("layer", [r["metric"] for r in rows])
+        self.call(0, "compare", out, out)
+
+    def test_one_that_cannot_be_run_does_not_stop_the_others(self):
+        done = self.call(2, "run", "--build", BUILD, "--size", "1M", "--pass=--no-such-option", "ckpt.metadata", "typed.speed")
+        self.assertIn("could not be run: ckpt.metadata, typed.speed", done.stderr)
+
+    def test_nowhere_to_write(self):
+        self.assertIn("--out", self.call(2, "run", "--build", BUILD, "--out", self.folder / "no" / "such", "ckpt.metadata").stderr)
+
+
+@unittest.skipIf(sys.version_info < (3, 11), "needs Python 3.11 (tomllib)")
+class Page(Case):
+    def copy(self):
+        for name in ("bench", "docs", "README.md"):
+            (shutil.copytree if (SOURCE / name).is_dir() else shutil.copy)(SOURCE / name, self.folder / name)
+        return self.folder
+
+    def test_the_pages_are_what_the_results_say(self):
+        self.call(0, "page", "--check")
+
+    def test_another_result_makes_another_page(self):
+        tree = self.copy()
+        for path in (tree / "bench/results").glob("*.json"):
+            path.write_text(path.read_text().replace('"value":', '"value":7'))
+        said = self.call(1, "page", "--check", cwd=tree).stdout
+        for name in ("docs/benchmarks.md", "README.md"):
+            self.assertIn(name, said)
+        self.call(0, "page", cwd=tree)
+        self.call(0, "page", "--check", cwd=tree)
+
+    def test_a_benchmark_that_was_run_again_takes_the_place(self):
+        tree = self.copy()
+        old = next((tree / "bench/results").glob("*.json"))
+        arch = json.loads(old.read_text().splitlines()[0])["run"]["arch"]
+        again = self.file("again.json", {"run": RUN["run"] | {"arch": arch, "commit": "renewed"}}, row("ckpt.metadata", "0%", "layer", 4321, "B", target="<= 9", ok=False),
+                          row("ckpt.metadata", "x", "not shown", 1, "B"))
+        self.call(0, "page", "--take", again, cwd=tree)
+        page = (tree / "docs/benchmarks.md").read_text()
+        self.assertIn("4321 B, missed", page)
+        self.assertIn("renewed", page)
+        self.assertNotIn("not shown", old.read_text())
+        self.assertEqual(len([line for line in old.read_text().splitlines() if '"ckpt.metadata"' in line]), 1)
+        self.assertIn("which machine", self.call(2, "page", "--take", self.file("nameless", row(target="<= 1", ok=True)), cwd=tree).stderr)
+
+    def test_a_figure_without_a_result_is_named(self):
+        tree = self.copy()
+        for path in (tree / "bench/results").glob("*.json"):
+            path.write_text("\n".join(line for line in path.read_text().splitlines() if '"collective.best"' not in line) + "\n")
+        self.assertIn("collective.best", self.call(2, "page", cwd=tree).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
