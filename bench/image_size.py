@@ -149,7 +149,7 @@ def make(name, folder, wait, varve, place):
     folder.mkdir(parents=True)
     running = start(words, source, folder)
     try:
-        time.sleep(3)
+        time.sleep(1)
         for i, p in enumerate(running):
             dump(p.pid, folder / f"p{i}", by_criu)
         time.sleep(wait)
@@ -234,7 +234,7 @@ def main():
     p.add_argument("names", nargs="+", choices=["image.size"])
     p.add_argument("--build", required=True)
     p.add_argument("--dir", required=True)
-    p.add_argument("--full", action="store_true", help="a minute between two dumps, not ten seconds")
+    p.add_argument("--full", action="store_true", help="a minute between two dumps, not five seconds")
     p.add_argument("--size")
     p.add_argument("--rounds")
     p.add_argument("--data")
@@ -251,7 +251,7 @@ def main():
             say(f"{words[0]} is not there, and left out")
             continue
         if not (images / name / "s1").is_dir():
-            make(name, images / name, 60 if args.full else 10, varve, place)
+            make(name, images / name, 60 if args.full else 5, varve, place)
         measure(name, images / name, varve, place)
     return 0
 

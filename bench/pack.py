@@ -373,7 +373,7 @@ class Bench:
 
     def figure_sets(self):
         """One checkpoint of each: the paper's figures are of one."""
-        sets = [self.make(kind, 16, 1, self.bytes(16 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
+        sets = [self.make(kind, 16, 1, self.bytes(8 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
         return sets + [Set(s.name, s.root, s.checkpoints[-1:]) for s in (recorded(self.data) if self.data else [])]
 
     def pack_passes(self):
@@ -384,16 +384,16 @@ class Bench:
 
     def pack_group(self):
         for s in self.figure_sets():
-            group = 1
-            while group < 2 * len(s.files):
+            for group in (1 << k for k in range((2 * len(s.files) - 1).bit_length())):
+                if not self.full and 2 < group < len(s.files):
+                    continue
                 for scheme in PAPER:
                     tell("pack.group", f"{s.name}, {group}", f"{scheme}_ratio",
                          self.varve.ratio(s, ["--scheme", scheme, "--group", str(group)]), "x")
-                group *= 2
 
     def pack_block(self):
         for s in self.figure_sets():
-            for block in (1 << k for k in range(10, 17)):
+            for block in (1 << k for k in (range(10, 17) if self.full else (10, 12, 15, 16))):
                 for scheme in ("agnostic-block", "aware-block"):
                     tell("pack.block", f"{s.name}, {block} B", f"{scheme}_ratio",
                          self.varve.ratio(s, ["--scheme", scheme, "--block", str(block)]), "x")
@@ -401,7 +401,7 @@ class Bench:
     # ---- pack.scale, pack.memory ----
 
     def pack_scale(self):
-        s = self.make("hydro", 8, 1, self.bytes(512 * MiB, 1024 * MiB))
+        s = self.make("hydro", 8, 1, self.bytes(256 * MiB, 1024 * MiB))
         walls = {1: [], 2: []}
         for _ in range(self.rounds):
             for threads in walls:
@@ -415,7 +415,7 @@ class Bench:
             tell("pack.scale", "hydro", f"{what}_2_vs_1", one / two, "x", at_least=1.8 if what == "pack" else None)
 
     def pack_memory(self):
-        total = self.bytes(1024 * MiB, 8192 * MiB)
+        total = self.bytes(512 * MiB, 8192 * MiB)
         for kind, ranks in (("hydro", 4), ("noise", 2)):
             s = self.make(kind, ranks, 1, total)
             packing, unpacking, _ = self.varve.pack(s, [], 2)

@@ -139,7 +139,7 @@ def cost(args, place):
             say(f"{command[0]} is not there, and left out")
             continue
         times = [(seconds(command, jemalloc, PYTHONMALLOC="malloc"), seconds(command, preload, PYTHONMALLOC="malloc"))
-                 for _ in range(int(args.rounds or 9))]
+                 for _ in range(int(args.rounds or 5))]
         plain, ours = (min(t) for t in zip(*times))
         tell("preload.cost", name, "jemalloc", plain, "s")
         tell("preload.cost", name, "varve / jemalloc", ours / plain, "ratio", at_most=None if "nothing" in name else 1.05)

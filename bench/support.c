@@ -31,6 +31,12 @@ void bench_die(const char *fmt, ...)
 	exit(2);
 }
 
+void bench_skip(const char *why)
+{
+	fprintf(stderr, "bench: skipped: %s\n", why);
+	exit(77);
+}
+
 int bench_check(int rc, const char *what)
 {
 	if (rc < 0)

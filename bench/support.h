@@ -36,6 +36,8 @@ int bench_close(struct bench *b);
 size_t bench_size(const struct bench *b, size_t usual, size_t full);
 bool bench_wants(const struct bench *b, const char *name);
 _Noreturn void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What it needs is not there: bench/run goes on with the others. */
+_Noreturn void bench_skip(const char *why);
 /* A negative code of the library is the end. */
 int bench_check(int rc, const char *what);
 

@@ -3,6 +3,7 @@
 #undef _FORTIFY_SOURCE
 #pragma GCC visibility push(default) /* what these headers declare is what we export */
 #include <dlfcn.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -46,11 +47,14 @@ static void *(*process_malloc)(size_t n) = __libc_malloc; /* whose memory free()
 /* Before other constructors: where things lie must not depend on which of them asks first. */
 __attribute__((constructor(101))) static void begin(void)
 {
-	/* An executable with a malloc of its own comes before any library: what we allocate for its callers must be its own, too. */
+	/* An executable with a malloc of its own comes before any library: what we allocate for its callers must be its own, too. One that is not
+	 * position-independent and takes malloc's address has a place for that, too, but nothing is defined there: it leads to us. */
 	void *first = dlsym(RTLD_DEFAULT, "malloc");
+	void *symbol = NULL;
 	Dl_info theirs, ours;
 
-	if (first && dladdr(first, &theirs) && dladdr((void *)&live, &ours) && theirs.dli_fbase != ours.dli_fbase) {
+	if (first && dladdr1(first, &theirs, &symbol, RTLD_DL_SYMENT) && dladdr((void *)&live, &ours) &&
+	    theirs.dli_fbase != ours.dli_fbase && symbol && ((const ElfW(Sym) *)symbol)->st_shndx != SHN_UNDEF) {
 		process_malloc = (void *(*)(size_t))first;
 		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
 	}

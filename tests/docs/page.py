@@ -9,6 +9,7 @@ ROOT = pathlib.Path(os.environ.setdefault("VARVE_SOURCE", str(pathlib.Path(__fil
 BUILD = pathlib.Path(os.environ.setdefault("VARVE_BUILD", str(ROOT / "build")))
 NOTES = ("file", "run", "needs", "not run", "fragment", "before")
 FENCE = re.compile(r"^( *)(```+|~~~+) *([^\s`]*)")
+MADE = "<!-- bench/page:"  # where a part begins or ends that bench/page writes
 NOTE = re.compile(rf"^ *<!-- *({'|'.join(NOTES)})(?::|\s*-->)\s*")
 
 
@@ -69,7 +70,9 @@ class Page:
             end += 1
         text = "\n".join(self.lines[at:end + 1])
         found = NOTE.match(text)
-        if not found:
+        if text.startswith(MADE):
+            pass
+        elif not found:
             self.wrong(at + 1, f"a comment that says none of: {', '.join(NOTES)}")
         elif found[1] == "run":
             body = text[found.end():].rsplit("-->", 1)[0]

@@ -28,7 +28,7 @@ static void begin(const char *options)
 static int freed(void)
 {
 	begin(NULL);
-	CHECK(munmap(field, BYTES) == 0);
+	CHECK(mprotect(field, BYTES, PROT_NONE) == 0); /* a hole could be filled again by what a checkpoint maps */
 	return varve_checkpoint(v);
 }
 

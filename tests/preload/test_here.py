@@ -242,7 +242,7 @@ def check_run(work):
     done = subprocess.run([VARVE, "run", "--store", work / "run", "--", "true"], capture_output=True, text=True, timeout=60)
     expect("a program that never calls is told of", done.returncode == 0 and "without a call of varve_checkpoint_here" in done.stderr, done.stderr)
     program = compile(work, "here_objects.c")
-    command = [VARVE, "run", "--every", "20ms", "--store", work / "run", "--", program]
+    command = [VARVE, "run", "--every", "1ms", "--store", work / "run", "--", program]
     p = subprocess.Popen([*command, "100000", "1000"], stderr=subprocess.PIPE, text=True)
     for line in p.stderr:
         if "is durable" in line:
@@ -262,7 +262,14 @@ def check_run(work):
 
 
 def check_own_allocator(work):
-    """One that is linked into the executable cannot be replaced; the program works, and is told of."""
+    """One that is linked into the executable cannot be replaced; the program works, and is told of. One that only takes malloc's address,
+    from an executable that lies at a fixed place, has none."""
+    header = work / "taken.h"
+    header.write_text("#include <stdlib.h>\nvoid *(*volatile taken)(size_t) = malloc;\n")
+    program = compile(work, "here_objects.c", "-fno-pie", "-no-pie", "-include", header)
+    job = Job(work, "fixed", program)
+    status, out, err = job.run(50, VARVE_INTERVAL="1ms")
+    expect("an executable at a fixed place that takes malloc's address", status == 0 and job.told("durable"), status, out, err)
     library = next(pathlib.Path("/usr/lib").glob("*/libjemalloc.a"), None)
     if not library:
         print("no libjemalloc.a: the program with an allocator of its own is left out")
