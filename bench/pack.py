@@ -348,7 +348,7 @@ class Bench:
                 ("borg", "borg", lambda: borg(self, s)), ("restic", "restic", lambda: restic(self, s))]
         if any(is_hdf5(f) for f in s.files):
             rows.append(("h5repack", "h5repack", lambda: repacked(self, s)))
-        if self.full or bench == "pack.real":
+        if self.full:
             rows.append(("tar_zstd19", "zstd", lambda: tarred(self, s)))
         left = {}
         for name, command, measure in rows:

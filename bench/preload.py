@@ -138,8 +138,8 @@ def cost(args, place):
         if not shutil.which(command[0]):
             say(f"{command[0]} is not there, and left out")
             continue
-        times = [(seconds(command, jemalloc, PYTHONMALLOC="malloc"), seconds(command, preload, PYTHONMALLOC="malloc"))
-                 for _ in range(int(args.rounds or 5))]
+        times = [(seconds(command, jemalloc, PYTHONMALLOC="malloc", PYTHONHASHSEED="0"), seconds(command, preload, PYTHONMALLOC="malloc", PYTHONHASHSEED="0"))
+                 for _ in range(int(args.rounds or 9))]
         plain, ours = (min(t) for t in zip(*times))
         tell("preload.cost", name, "jemalloc", plain, "s")
         tell("preload.cost", name, "varve / jemalloc", ours / plain, "ratio", at_most=None if "nothing" in name else 1.05)

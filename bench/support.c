@@ -132,7 +132,7 @@ void bench_open(struct bench *b, int argc, char **argv)
 	parse(b, argc, argv, &dir);
 	b->size = bench_size(b, 1ul << 30, 4ul << 30);
 	if (!b->rounds)
-		b->rounds = b->full ? 9 : 5;
+		b->rounds = b->full ? 9 : 3;
 	if (b->rounds < 1 || b->rounds > BENCH_ROUNDS_MAX)
 		bench_die("--rounds: 1 to %d", BENCH_ROUNDS_MAX);
 	setvbuf(stdout, NULL, _IOLBF, 0);
