@@ -75,22 +75,6 @@ static int revive(struct tend *t)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------ */
 
-static void checkpoint(struct tend *t)
-{
-	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments };
-	struct vv_dump_report r = { 0 };
-	double began = vv_clock_s();
-
-	if (vv_dump_run(t->v, &opt, &r) == 0) {
-		t->epoch = r.pack.epoch;
-		t->opt->saved(t->opt->arg, &r);
-	} else {
-		tell(t, "no checkpoint: %s", vv_err_last());
-	}
-	vv_dump_report_fini(&r);
-	t->due = began + t->opt->every_s;
-}
-
 static void reap(struct tend *t)
 {
 	int status;
@@ -101,6 +85,24 @@ static void reap(struct tend *t)
 			t->pid = 0;
 			t->status = status;
 		}
+}
+
+static void checkpoint(struct tend *t)
+{
+	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments };
+	struct vv_dump_report r = { 0 };
+	double began = vv_clock_s();
+
+	if (vv_dump_run(t->v, &opt, &r) == 0) {
+		t->epoch = r.pack.epoch;
+		t->opt->saved(t->opt->arg, &r);
+	} else {
+		reap(t);
+		if (t->pid) /* else it has ended meanwhile, which is told anyway */
+			tell(t, "no checkpoint: %s", vv_err_last());
+	}
+	vv_dump_report_fini(&r);
+	t->due = began + t->opt->every_s;
 }
 
 static void wait_for_event(struct tend *t)

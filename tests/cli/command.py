@@ -7,6 +7,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -76,6 +77,19 @@ def sections(layer):
         kind, _, off, length = struct.unpack_from("<IIQQ", layer, at + 32 * i)
         found[SECTIONS[kind]] = (off, length)
     return found
+
+
+def main_with_images(source=None):
+    """The tests of a script that freezes processes; skipped where that cannot be. The program, compiled, is the script's PROGRAM."""
+    check = subprocess.run([BIN, "image", "check"], capture_output=True, text=True)
+    if check.returncode:
+        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="varve-image-") as folder:
+        if source:
+            program = sys.modules["__main__"].PROGRAM = os.path.join(folder, "program")
+            subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", "-pthread", "-o", program, pathlib.Path(__file__).with_name(source)], check=True)
+        unittest.main()
 
 
 class Case(unittest.TestCase):

@@ -8,14 +8,12 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
 import command
 from command import PATIENCE, is_alive, wait_for
 
-SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
 SLOW = """  /* reading of pages, which come in larger pieces than all else, takes its time */
 #include <sys/syscall.h>
@@ -554,11 +552,4 @@ class Run(Case):
 
 
 if __name__ == "__main__":
-    check = subprocess.run([command.BIN, "image", "check"], capture_output=True, text=True)
-    if check.returncode:
-        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
-        sys.exit(77)
-    with command.tempfile.TemporaryDirectory(prefix="varve-image-") as folder:
-        PROGRAM = os.path.join(folder, "program")
-        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", "-pthread", "-o", PROGRAM, SOURCE / "tests" / "cli" / "image_program.c"], check=True)
-        unittest.main()
+    command.main_with_images("image_program.c")

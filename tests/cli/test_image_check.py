@@ -6,7 +6,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import unittest
 
 import command
@@ -200,8 +199,4 @@ class Check(Case):
 
 
 if __name__ == "__main__":
-    check = subprocess.run([command.BIN, "image", "check"], capture_output=True, text=True)
-    if check.returncode:
-        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
-        sys.exit(77)
-    unittest.main()
+    command.main_with_images()

@@ -7,15 +7,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
-import unittest
 
 import command
 from command import PATIENCE, is_alive, wait_for
 from test_image import Case
 
-SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
 MIB = 12
 
@@ -354,11 +351,4 @@ class Restore(Case):
 
 
 if __name__ == "__main__":
-    check = subprocess.run([command.BIN, "image", "check"], capture_output=True, text=True)
-    if check.returncode:
-        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
-        sys.exit(77)
-    with command.tempfile.TemporaryDirectory(prefix="varve-restore-") as folder:
-        PROGRAM = os.path.join(folder, "program")
-        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", "-pthread", "-o", PROGRAM, SOURCE / "tests" / "cli" / "lazy_program.c"], check=True)
-        unittest.main()
+    command.main_with_images("lazy_program.c")

@@ -2,18 +2,14 @@
 # ctest: TIMEOUT 120 COST 10
 """Pages that are streamed out of a frozen process have the segments that they have in the images of it, and are cut and coded as these are to be."""
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
-import unittest
 
 import command
 from command import PATIENCE
 
-SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 PROGRAM = None  # set in main
 KIB, MIB = 1 << 10, 1 << 20
 HUGE = "n" * 255
@@ -189,11 +185,4 @@ class Segments(command.Case):
 
 
 if __name__ == "__main__":
-    check = subprocess.run([command.BIN, "image", "check"], capture_output=True, text=True)
-    if check.returncode:
-        print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())
-        sys.exit(77)
-    with command.tempfile.TemporaryDirectory(prefix="varve-segments-") as folder:
-        PROGRAM = os.path.join(folder, "program")
-        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", "-pthread", "-o", PROGRAM, SOURCE / "tests" / "cli" / "image_program.c"], check=True)
-        unittest.main()
+    command.main_with_images("image_program.c")
