@@ -5,22 +5,40 @@ bench, case, metric, value, unit and, where one is set, target and ok. A file ma
 puts two together): what a later one says of a benchmark takes the place of all that an earlier one said of it.
 """
 import json
+import math
 import pathlib
+import re
 
 UNITS_LESS = {"ns", "us", "ms", "s", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB"}  # times and sizes
-WORDS_MORE = ("rate", "ratio", "speed", "less_than", "less than", "saved", "found", "throughput")
+WORDS_MORE = {"rate", "ratio", "speed", "less", "saved", "found", "throughput", "encode", "decode", "agnostic", "run", "tree", "list", "zstd"}
+WORDS_LESS = {"time", "overhead", "bytes", "stored", "cost", "increase", "longer", "wait", "waits", "criu", "second"}
 
 
 class Fault(Exception):
     pass
 
 
+def text(value):
+    if not isinstance(value, str) or not value.isprintable():
+        raise TypeError
+    return value
+
+
+def finite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
 class Row:
     def __init__(self, said, run):
-        self.bench, self.case, self.metric = said["bench"], said["case"], said["metric"]
-        self.value, self.unit = float(said["value"]), said["unit"]
+        self.bench, self.case, self.metric, self.unit = (text(said[key]) for key in ("bench", "case", "metric", "unit"))
+        self.value = finite(said["value"])
         self.target, self.ok, self.run, self.said = said.get("target"), said.get("ok"), run, said
         self.key = (self.bench, self.case, self.metric)
+        if self.target is not None:
+            way, _, goal = text(self.target).partition(" ")
+            self.way, self.goal_value = {"<=": -1, ">=": 1}[way], finite(float(goal))
 
     def of(self, value):
         return f"{number(value)} {'x' if self.unit == 'ratio' else self.unit}".strip()
@@ -29,21 +47,20 @@ class Row:
         return self.of(self.value)
 
     def goal(self):
-        way, _, value = self.target.partition(" ")
-        return f"{way} {self.of(float(value))}"
+        return f"{'<=' if self.way < 0 else '>='} {self.of(self.goal_value)}"
 
     def better(self):
         """-1: the less the better; 1: the more; 0: it cannot be said."""
         if self.target:
-            return -1 if self.target.startswith("<") else 1
+            return self.way
         if self.unit.endswith("/s"):
             return 1
         if self.unit in UNITS_LESS:
             return -1
-        metric = self.metric.replace("_", " ")
-        if any(word in metric for word in WORDS_MORE):
-            return 1
-        return -1 if metric.startswith(("time", "overhead", "bytes", "stored", "cost", "increase")) else 0
+        words = re.findall(r"[a-z]+", self.metric)
+        if set(words) & WORDS_LESS and words[0] != "less":
+            return -1
+        return 1 if set(words) & WORDS_MORE else 0
 
 
 def number(value):
@@ -68,10 +85,10 @@ class Results:
             try:
                 said = json.loads(line)
                 if "run" in said:
-                    self.runs.append(said["run"])
+                    self.runs.append(dict(said["run"].items()))
                     continue
                 row = Row(said, self.runs[-1] if self.runs else {})
-            except (ValueError, KeyError, TypeError, AttributeError) as e:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
                 raise Fault(f"{path}:{number}: not a line of results, which bench/run writes one to a line") from e
             of_bench = rows.setdefault(row.bench, {})
             if of_bench and next(iter(of_bench.values())).run is not row.run:

@@ -256,7 +256,7 @@ static int use_run(const struct vv_set *s, const struct vv_span *span, const str
 }
 
 /* What is usable, or else where it lies. */
-static int use_set(const struct vv_set *s, struct ranges *out, struct vv_runs *place)
+static int use_set(const struct vv_set *s, const struct vv_span *span, struct ranges *out, struct vv_runs *place)
 {
 	int rc = 0;
 
@@ -266,7 +266,7 @@ static int use_set(const struct vv_set *s, struct ranges *out, struct vv_runs *p
 		if (table && place)
 			rc = vv_run_reserve(place, place->n + table->n);
 		for (size_t k = 0; table && rc == 0 && k < table->n; k++)
-			rc = use_run(s, &s->span[i], &table->v[k], out, place);
+			rc = use_run(s, &span[i], &table->v[k], out, place);
 	}
 	return rc;
 }
@@ -274,6 +274,7 @@ static int use_set(const struct vv_set *s, struct ranges *out, struct vv_runs *p
 struct placing {
 	struct vv_task task; /* first */
 	const struct vv_set *set;
+	struct vv_span *span; /* as they are before the sieve numbers them anew, to the same numbers */
 	struct vv_runs place;
 	int rc;
 	struct vv_err_state error;
@@ -283,7 +284,7 @@ static void find_place(struct vv_task *task)
 {
 	struct placing *p = (struct placing *)task;
 
-	p->rc = use_set(p->set, NULL, &p->place);
+	p->rc = use_set(p->set, p->span, NULL, &p->place);
 	if (p->rc)
 		vv_err_save(p->rc, &p->error);
 }
@@ -298,7 +299,12 @@ static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
 
 	if (rc)
 		return rc;
-	rc = use_set(s, &usable, NULL);
+	p.span = vv_mem_new(s->n, sizeof(*p.span));
+	if (!p.span)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < s->n; i++)
+		p.span[i] = s->span[i];
+	rc = use_set(s, s->span, &usable, NULL);
 	vv_pool_submit(v->pool, &p.task);
 	s->ordinal++;
 	if (rc == 0 && memory)
@@ -312,6 +318,7 @@ static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
 	if (rc == 0)
 		rc = add_place(s, &p.place);
 	vv_run_fini(&p.place);
+	vv_mem_free(p.span);
 	vv_mem_free(usable.v);
 	return rc;
 }

@@ -63,6 +63,7 @@ class Compare(Case):
         self.call(1, "compare", *files)
         self.call(0, "compare", "--worse", "1.5", *files)
         self.call(2, "compare", "--worse", "0.5", *files)
+        self.call(2, "compare", "--worse", "nan", *files)
 
     def test_what_is_only_in_one_is_counted(self):
         said = self.compare(0, [row(), row(case="gone")], [row(), row(case="new"), row(case="newer")])
@@ -77,7 +78,9 @@ class Compare(Case):
     def test_files_that_are_none(self):
         good = self.file("good", RUN, row())
         for name, lines in (("empty", []), ("words", ["hello"]), ("list", ["[1,2]"]), ("lacks", [{"bench": "a"}]), ("text", [row(value="fast")]),
-                            ("none", [row(value=None)]), ("only a run", [RUN])):
+                            ("none", [row(value=None)]), ("only a run", [RUN]), ("target", [row(target=5)]), ("goal", [row(target="<= lots", ok=True)]), ("unit", [row(unit=None)]),
+                            ("names", [row(bench=[1])]), ("no run", [{"run": 5}, row()]), ("deep", ["[" * 100000]), ("nan", ['{"bench":"a","case":"c","metric":"m","value":NaN,"unit":"s"}']),
+                            ("half", ['{"bench":"a","case":"\\ud800","metric":"m","value":1,"unit":"s"}'])):
             said = self.call(2, "compare", good, self.file(name, *lines)).stderr
             self.assertIn(name, said)
             self.assertEqual(len(said.splitlines()), 1, said)
@@ -86,8 +89,20 @@ class Compare(Case):
         self.call(2, "compare", good, self.folder / "not there")
         self.call(2, "compare", good, self.folder)
 
-    def test_zeros_and_negative_values_divide_nothing(self):
-        self.compare(0, [row(value=0), row(case="n", value=-1)], [row(value=5), row(case="n", value=3)], "--all")
+    def test_from_nothing_and_to_nothing(self):
+        self.compare(1, [row(value=0)], [row(value=5)])
+        self.compare(1, [row(value=-1)], [row(value=3)])
+        self.compare(1, [row(metric="rate", unit="MB/s", value=1)], [row(metric="rate", unit="MB/s", value=0)])
+        self.compare(0, [row(value=5)], [row(value=0)])
+        self.compare(0, [row(value=0)], [row(value=0)])
+
+    def test_the_words_of_a_metric_tell_the_way(self):
+        for metric, more in (("overhead_vs_iteration", False), ("less_than_sync", True), ("ratio", True), ("varve_zstd", True), ("wait", False), ("lazy, runs / criu", False)):
+            with self.subTest(metric):
+                self.compare(0 if more else 1, [row(metric=metric, unit="x", value=1)], [row(metric=metric, unit="x", value=9)])
+
+    def test_nothing_in_common(self):
+        self.compare(2, [row()], [row(case="other")])
 
 
 class Run(Case):
@@ -103,6 +118,12 @@ class Run(Case):
     def test_one_that_cannot_be_run_does_not_stop_the_others(self):
         done = self.call(2, "run", "--build", BUILD, "--size", "1M", "--pass=--no-such-option", "ckpt.metadata", "typed.speed")
         self.assertIn("could not be run: ckpt.metadata, typed.speed", done.stderr)
+
+    def test_old_results_stay_until_there_are_new_ones(self):
+        old = self.file("old.json", RUN, row())
+        self.call(2, "run", "--build", BUILD, "--dir", self.folder / "no such", "--out", old, "ckpt.metadata")
+        self.call(2, "run", "--build", BUILD, "--ranks", "0", "--out", old, "ckpt.metadata")
+        self.assertIn("a.b", old.read_text())
 
     def test_nowhere_to_write(self):
         self.assertIn("--out", self.call(2, "run", "--build", BUILD, "--out", self.folder / "no" / "such", "ckpt.metadata").stderr)
@@ -131,8 +152,8 @@ class Page(Case):
     def test_a_benchmark_that_was_run_again_takes_the_place(self):
         tree = self.copy()
         old = next((tree / "bench/results").glob("*.json"))
-        arch = json.loads(old.read_text().splitlines()[0])["run"]["arch"]
-        again = self.file("again.json", {"run": RUN["run"] | {"arch": arch, "commit": "renewed"}}, row("ckpt.metadata", "0%", "layer", 4321, "B", target="<= 9", ok=False),
+        run = json.loads(old.read_text().splitlines()[0])["run"] | {"commit": "renewed", "command": "bench/run ckpt"}
+        again = self.file("again.json", {"run": run}, row("ckpt.metadata", "0%", "layer", 4321, "B", target="<= 9", ok=False),
                           row("ckpt.metadata", "x", "not shown", 1, "B"))
         self.call(0, "page", "--take", again, cwd=tree)
         page = (tree / "docs/benchmarks.md").read_text()
@@ -140,6 +161,14 @@ class Page(Case):
         self.assertIn("renewed", page)
         self.assertNotIn("not shown", old.read_text())
         self.assertEqual(len([line for line in old.read_text().splitlines() if '"ckpt.metadata"' in line]), 1)
+        before = old.read_text()
+        part = next(json.loads(line) for line in before.splitlines() if '"async.block"' in line)
+        for wrong, lines in (("--size", [{"run": run | {"command": "bench/run --size 1M ckpt"}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
+                             ("another machine", [{"run": run | {"cores": 77}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
+                             ("no name", [{"run": run | {"arch": "../../evil"}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
+                             ("not all of async.block", [{"run": run}, part])):
+            self.assertIn(wrong, self.call(2, "page", "--take", self.file("wrong.json", *lines), cwd=tree).stderr)
+            self.assertEqual(old.read_text(), before)
         self.assertIn("which machine", self.call(2, "page", "--take", self.file("nameless", row(target="<= 1", ok=True)), cwd=tree).stderr)
 
     def test_a_figure_without_a_result_is_named(self):
