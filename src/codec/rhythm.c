@@ -127,6 +127,6 @@ void vv_rhythm_strides(const struct vv_rhythm_numbers *x, size_t *row, size_t *p
 	if (drop < x->n / 2 / (x->n / 2 / PROBES | 1)) /* a bit of each */
 		return;
 	*row = find_dip(far, 1, longest, drop / 2 + 1);
-	if (*row)
+	if (*row && *row + *row / 2 <= longest)
 		*plane = find_dip(far, *row + *row / 2, longest, deepest(far, *row + *row / 2, longest) * 3 / 4 + 1);
 }

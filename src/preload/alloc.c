@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <wchar.h>
 int __asprintf_chk(char **out, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 char *__strdup(const char *s);
@@ -19,7 +21,6 @@ ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 
 #include "preload/alloc.h"
 #include <errno.h>
-#include <unistd.h>
 
 static void *live(void *arg);
 
@@ -308,6 +309,34 @@ ssize_t getdelim(char **line, size_t *room, int end, FILE *f)
 ssize_t __getdelim(char **line, size_t *room, int end, FILE *f)
 {
 	return read_line("getdelim", line, room, end, f, FOR_PROGRAM());
+}
+
+/* What it has allocated for its caller, as the caller's. */
+static char *taken(char *theirs, bool program)
+{
+	char *p = theirs && program ? duplicate(theirs, strlen(theirs), true) : theirs;
+
+	if (p != theirs)
+		__libc_free(theirs);
+	return p;
+}
+
+char *canonicalize_file_name(const char *path)
+{
+	return taken(((char *(*)(const char *))next("canonicalize_file_name"))(path), FOR_PROGRAM());
+}
+
+char *get_current_dir_name(void)
+{
+	return taken(((char *(*)(void))next("get_current_dir_name"))(), FOR_PROGRAM());
+}
+
+wchar_t *wcsdup(const wchar_t *s)
+{
+	size_t n = (wcslen(s) + 1) * sizeof(*s);
+	wchar_t *p = FOR_PROGRAM() ? vv_heap_alloc(n) : process_malloc(n);
+
+	return p ? memcpy(p, s, n) : NULL;
 }
 
 int dlclose(void *handle)

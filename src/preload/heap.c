@@ -406,6 +406,8 @@ void *vv_heap_resize(void *p, size_t n)
 	*vv_heap_mark(p) = 0;
 	q = vv_je_realloc(p, whole(n));
 	*vv_heap_mark(q ? q : p) = q ? mark : before;
+	if (!q)
+		errno = ENOMEM; /* this jemalloc leaves it as it was */
 	return q;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 static int bad;
 
@@ -88,6 +89,11 @@ int main(void)
 	expect("valloc", is_heap(valloc(10)));
 	expect("pvalloc", is_heap(pvalloc(10)));
 	expect("strdup", is_heap(strdup("varve")));
+	expect("wcsdup", is_heap(p = wcsdup(L"varve")) && wcscmp(p, L"varve") == 0);
+	expect("canonicalize_file_name", is_heap(p = canonicalize_file_name("/usr/../usr")) && strcmp(p, "/usr") == 0);
+	expect("get_current_dir_name", is_heap(p = get_current_dir_name()) && *(char *)p == '/');
+	errno = 0;
+	expect("realloc that fails", !realloc(malloc(3), SIZE_MAX / 4) && errno == ENOMEM);
 	expect("strndup", is_heap(p = strndup("varve", 3)) && strcmp(p, "var") == 0);
 	expect("asprintf", asprintf(&text, "%d %s", 42, "layers") == 9 && is_heap(text) && strcmp(text, "42 layers") == 0);
 	fputs("a line that is long enough to be made longer, as lines are: ........................................................................\n"
