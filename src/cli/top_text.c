@@ -86,6 +86,8 @@ static void say_next(const struct vv_top *t, struct vv_buf *out)
 		vv_buf_printf(out, "none is to be expected\n");
 	else if (!vv_top_next(t, &in, &sure))
 		vv_buf_printf(out, "when the program calls; nothing is known of how often\n");
+	else if (!sure && in < 0)
+		vv_buf_printf(out, "at any moment (by the pace so far)\n");
 	else
 		vv_buf_printf(out, "%s%s %s (%s)\n", sure ? "due " : "about ", in < 0 ? "since" : "in", vv_text_duration(ceil(fabs(in))).s,
 			      sure ? t->due_by : "by the pace so far");
