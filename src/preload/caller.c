@@ -13,6 +13,7 @@ static const char *const outside[] = {
 	/* MPI, and what it speaks through */
 	"libmpi", "libmca", "mca_", "libopen-", "libpmix", "pmix_", "libprrte", "libpmi", "libmpich", "libuc", "libfabric", "libibverbs", "librdmacm",
 	"libmlx", "libpsm", "libhcoll", "libevent", "libhwloc", "libnuma", "libmunge", "libslurm", "libxpmem", "libze_",
+	"libnl-", "libudev", "libpciaccess", "libibumad", "libOpenCL",
 	/* devices */
 	"libcuda", "libcudart", "libnccl", "libnvidia", "libnvml", "libcublas", "libcufft", "libhip", "libamdhip", "librocm", "libhsa",
 	/* files and networks */

@@ -8,7 +8,7 @@ import subprocess
 import tree
 
 ALLOCATION = set("""malloc calloc realloc reallocarray free memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
-    strdup __strdup strndup __strndup asprintf vasprintf __asprintf_chk __vasprintf_chk getline getdelim __getdelim dlclose
+    strdup __strdup strndup __strndup asprintf vasprintf __asprintf_chk __vasprintf_chk getline getdelim wcsdup canonicalize_file_name get_current_dir_name __getdelim dlclose
     _Znwm _Znam _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
 LINKER = {"_init", "_fini", "_edata", "_end", "__bss_start"}  # some linkers export their own marks
 
