@@ -270,7 +270,7 @@ class Group(Case):
         self.dump(2, "--leave-running", lineage="b")
         whole = time.time() - start
         killed = 0
-        for part in (0.5, 0.65, 0.8, 0.9):
+        for part in (0.35, 0.45, 0.55, 0.65, 0.8, 0.9):
             d = subprocess.Popen([*MPIEXEC.split(), "-n", "2", command.BIN, "image", "dump", "-q", "--pid-file", "%r.pid", str(self.store), "a"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env, cwd=self.folder)
             time.sleep(part * whole)
