@@ -44,6 +44,16 @@ def strays(folder):
     return found
 
 
+SHELL = ("sh", "-c", '"$@" & wait', "sh")  # before a program: it lies in the session of a shell, whoever's session the test is in
+
+
+def children(pid):
+    try:
+        return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 class Case(command.Case):
     def setUp(self):
         super().setUp()
@@ -363,12 +373,6 @@ class Image(Case):
 
     def test_killed_before_the_commit(self):
         """All images are written, and criu waits in its hook for the epoch to be durable, when the command is killed."""
-        def children(pid):
-            try:
-                return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            except (FileNotFoundError, ProcessLookupError):
-                return []
-
         p = self.start(PROGRAM, "grow", self.folder / "state", 64)
         self.goes_on()
         d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder)
@@ -432,10 +436,11 @@ class Image(Case):
         self.file("f", b"no image")
         self.varve("pack", "-q", self.store, "files", "f")
         self.assertIn("not the image of a process", self.fails("image", "restore", self.store, "files"))
-        mine = subprocess.Popen([PROGRAM, "count", "100000"], stdout=subprocess.DEVNULL)
-        self.addCleanup(self.end, mine)
-        self.assertIn("--shell-job", self.fails("image", "dump", "--pid", mine.pid, self.store, "a"))
-        self.assertIsNone(mine.poll())
+        shell = self.start(*SHELL, PROGRAM, "count", 100000)
+        job = wait_for(lambda: children(shell.pid), "the shell has started it")[0]
+        self.addCleanup(self.kill_pid, job)
+        self.assertIn("--shell-job", self.fails("image", "dump", "--pid", job, self.store, "a"))
+        self.assertTrue(is_alive(job))
         p = self.run_raw("image", "check", env={"VARVE_CRIU": str(self.folder / "none")})
         self.assertEqual(p.returncode, 2)
         p = self.run_raw("image", "check", env={"VARVE_CRIU": shutil.which("true")})

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import command
-from test_image import Case, is_alive, wait_for
+from test_image import SHELL, Case, children, is_alive, wait_for
 
 PYTHON = "/usr/bin/python3"
 WAIT = "\nprint(1, flush=True)\ntime.sleep(99)"
@@ -18,12 +18,12 @@ SYSV = "l = ctypes.CDLL(None); l.shmat.restype = ctypes.c_void_p\ni = l.shmget(0
 
 
 class Check(Case):
-    def start(self, text, *before, session=True):
+    def start(self, text, *before):
         """A Python that has done something and waits."""
         (self.folder / "out").unlink(missing_ok=True)
         with open(self.folder / "out", "ab") as out:
             p = subprocess.Popen([*before, PYTHON, "-c", "import ctypes, fcntl, mmap, os, socket, struct, sys, time\n" + text + WAIT], stdin=subprocess.DEVNULL,
-                                 stdout=out, stderr=out, start_new_session=session, cwd=self.folder)
+                                 stdout=out, stderr=out, start_new_session=True, cwd=self.folder)
         self.addCleanup(self.end, p)
         wait_for(lambda: (self.folder / "out").read_text().startswith("1") or p.poll() is not None, "it waits")
         if p.poll() is not None:
@@ -31,13 +31,10 @@ class Check(Case):
         return p
 
     def end(self, p):
-        for child in self.children(p.pid) if p.poll() is None else []:
+        for child in children(p.pid) if p.poll() is None else []:
             os.kill(child, 9)
         p.kill()
         p.wait()
-
-    def children(self, pid):
-        return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def check(self, pid, *more, env={}):
         p = self.run_raw("image", "check", "--json", "--pid", pid, *more, env=env)
@@ -103,13 +100,13 @@ class Check(Case):
         self.saved(DELETED.replace("3 << 20", "3 << 10"))
 
     def test_session(self):
-        p = self.start("", session=False)
-        self.compare(p.pid, words="--shell-job")
-        self.compare(p.pid, "--shell-job")
+        job = children(self.start("", *SHELL).pid)[0]
+        self.compare(job, words="--shell-job")
+        self.compare(job, "--shell-job")
 
     def test_terminal(self):
         p = self.start("m, s = os.openpty()\nif os.fork() == 0:\n os.setsid(); os.close(m); os.dup2(s, 1); time.sleep(99)\nos.close(s)")
-        child = wait_for(lambda: self.children(p.pid), "it has a child")[0]
+        child = wait_for(lambda: children(p.pid), "it has a child")[0]
         self.compare(child, words="--shell-job")
         self.compare(child, "--shell-job")
         self.compare(p.pid)
@@ -122,14 +119,14 @@ class Check(Case):
 
     def test_pid_namespace(self):
         p = self.start("if os.fork() == 0:\n os.setsid(); time.sleep(99)", "unshare", "--pid", "--fork", "setsid")
-        first = self.children(p.pid)[0]
+        first = children(p.pid)[0]
         self.compare(first)
-        self.compare(self.children(first)[0], words="name that one")
+        self.compare(children(first)[0], words="name that one")
         self.compare(p.pid, words="does not save: name the first process in it")
 
     def test_session_of_another_namespace(self):
         p = self.start("", "unshare", "--pid", "--fork")
-        first = self.children(p.pid)[0]
+        first = children(p.pid)[0]
         self.compare(first, words="start it by setsid")
         self.compare(first, "--shell-job", words="start it by setsid")
 
@@ -187,7 +184,7 @@ class Check(Case):
     def test_try(self):
         """What cannot be seen from outside: criu is asked. The program stands still for a moment, and goes on."""
         p = self.start("a, b = socket.socketpair()\nif os.fork():\n b.close(); print(1, flush=True); time.sleep(99)\nos.setsid(); a.close()")
-        child = wait_for(lambda: self.children(p.pid), "it has a child")[0]
+        child = wait_for(lambda: children(p.pid), "it has a child")[0]
         self.assertEqual(self.check(child)["grave"], 0)
         found = self.check(child, "--try")
         self.assertIn("save their common parent", " ".join(f["text"] for f in found["findings"] if f["grave"]))
