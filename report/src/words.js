@@ -1,8 +1,16 @@
 // Numbers in words, as the command writes them.
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
+// As printf rounds: a half to the even digit, where toFixed takes the larger one.
+function fixed(v, n) {
+  const exact = v.toFixed(60);
+  const cut = exact.length - 60 + n;
+  const half = /^50*$/.test(exact.slice(cut));
+  return half && "02468".includes(exact[n ? cut - 1 : cut - 2]) ? exact.slice(0, n ? cut : cut - 1) : v.toFixed(n);
+}
+
 function digits(v) {
-  return v.toFixed(v < 9.995 ? 2 : v < 99.95 ? 1 : 0);
+  return fixed(v, v < 9.995 ? 2 : v < 99.95 ? 1 : 0);
 }
 
 export function bytes(n) {
@@ -41,7 +49,7 @@ export function seconds(s) {
 export function percent(part, whole) {
   if (!whole) return "–";
   const p = (100 * part) / whole;
-  return part && p < 0.05 ? "< 0.1 %" : `${p.toFixed(1)} %`;
+  return part && p < 0.05 ? "< 0.1 %" : `${fixed(p, 1)} %`;
 }
 
 export function ratio(a, b) {

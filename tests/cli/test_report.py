@@ -2,6 +2,7 @@
 # ctest: TIMEOUT 400 COST 40
 """varve report: its data against what the other verbs say, and its page in a real browser."""
 import json
+import pathlib
 import random
 import re
 import struct
@@ -348,6 +349,14 @@ class Page(command.Case):
         names = b.run("[...document.querySelectorAll('.names li')].map(n => n.textContent)")
         self.assertEqual(names, [c["name"] for c in d["changes"]])
         self.assertTrue(set(HOSTILE) <= set(names))
+
+    def test_halves(self):
+        """A number halfway between two is rounded as the command rounds it."""
+        numbers = [i * 1024 // 8 for i in range(8, 9000)]
+        words = (pathlib.Path(__file__).parents[2] / "report/src/words.js").as_uri()
+        page = subprocess.run(["node", "--input-type=module", "-e", f"import {{ bytes }} from '{words}'; console.log(JSON.stringify({numbers}.map(bytes)))"],
+                              check=True, capture_output=True, text=True).stdout
+        self.assertEqual(json.loads(page), [size(n) for n in numbers])
 
     def test_numbers(self):
         """What the page says is what 'varve show' says, in the same words."""
