@@ -20,6 +20,7 @@ ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #pragma GCC visibility pop
 
 #include "preload/alloc.h"
+#include "preload/library.h"
 #include <errno.h>
 
 static void *live(void *arg);
@@ -59,7 +60,7 @@ __attribute__((constructor(101))) static void begin(void)
 		process_malloc = (void *(*)(size_t))first;
 		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
 	}
-	vv_caller_begin();
+	vv_library_begin();
 	vv_heap_begin();
 }
 

@@ -34,14 +34,6 @@ void vv_caller_note(uintptr_t at, uintptr_t phase, const _Atomic(int) *now);
 /* The same of who makes a thread: a library that makes the program's workers (OpenMP, TBB) counts as the program. */
 bool vv_caller_makes_workers(uintptr_t at);
 
-/* Is it a library whose memory stays outside? By its file name, without folders. */
-bool vv_caller_is_outside(const char *file);
-/* To be called before all others. */
-void vv_caller_begin(void);
-/* Where the executable lies. */
-uintptr_t vv_caller_executable(void);
-/* Calls fn for every library that counts as the program, the executable first, with a name of "". */
-void vv_caller_each_program(void (*fn)(void *arg, const char *name, uintptr_t at, size_t size), void *arg);
 /* Libraries came or went, or there is a new phase: nothing is known. */
 void vv_caller_forget(void);
 

@@ -5,10 +5,10 @@
 #include "core/digest.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
-#include "preload/caller.h"
 #include "preload/census.h"
 #include "preload/globals.h"
 #include "preload/heap.h"
+#include "preload/library.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,19 +21,21 @@
 
 #define PLAN "heap.plan"
 #define CENSUS "heap.census"
+#define LIBRARIES "heap.libraries"
 
 /* What must be known of a state before it can be put back. A region as it is: memory is of one kind of machine anyway. */
 struct plan {
 	char magic[8];
 	uint32_t version, page;
 	uint64_t heap, program, c_library; /* where they lie */
-	struct vv_digest executable, libraries, arguments;
+	struct vv_digest executable, arguments;
+	uint64_t n_libraries;
 	uint64_t used[VV_HEAP_LANES];
 	uint64_t census_bytes, census_objects;
 	struct vv_globals globals;
 };
 
-enum { VERSION = 2 };
+enum { VERSION = 3, MOST_LIBRARIES = 1 << 20 };
 static const char magic[8] = "varvHEAP";
 
 struct named {
@@ -44,6 +46,7 @@ struct named {
 
 static struct plan plan;
 static struct vv_census census;
+static struct vv_library *library; /* of the program, whose objects have pointers into them; plan.n_libraries */
 static struct named *named;
 static size_t n_named, named_cap;
 static size_t declared[VV_HEAP_LANES]; /* pieces */
@@ -109,22 +112,13 @@ static int digest_executable(struct vv_digest *out)
 	return 0;
 }
 
-static void add_library(void *arg, const char *name, uintptr_t at, size_t size)
+static int list_libraries(void)
 {
-	uint64_t place[2] = { at, size };
+	size_t n = 0;
+	int rc = vv_library_list(&library, &n);
 
-	vv_digest_stream_add(arg, name, strlen(name) + 1);
-	vv_digest_stream_add(arg, place, sizeof(place));
-}
-
-/* By name, place and size: objects on the heap have pointers into them. */
-static void digest_libraries(struct vv_digest *out)
-{
-	struct vv_digest_stream s;
-
-	vv_digest_stream_init(&s);
-	vv_caller_each_program(add_library, &s);
-	vv_digest_stream_digest(&s, out);
+	plan.n_libraries = n;
+	return rc;
 }
 
 static void digest_arguments(struct vv_digest *out)
@@ -155,7 +149,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	plan.version = VERSION;
 	plan.page = (uint32_t)sysconf(_SC_PAGESIZE);
 	plan.heap = vv_heap.lo;
-	plan.program = vv_caller_executable();
+	plan.program = vv_library_executable();
 	plan.c_library = (uint64_t)(uintptr_t)&puts;
 	if (rc == 0 && globals) {
 		vv_globals_find(&plan.globals);
@@ -166,7 +160,8 @@ int vv_state_begin(struct varve *v, bool globals)
 	rc = rc ? rc : census.rc;
 	plan.census_bytes = census.n;
 	plan.census_objects = census.objects;
-	digest_libraries(&plan.libraries);
+	if (rc == 0)
+		rc = list_libraries();
 	digest_arguments(&plan.arguments);
 	warn_if_empty();
 	return rc ? rc : varve_protect(v, PLAN, &plan, sizeof(plan));
@@ -214,6 +209,8 @@ static int declare_others(struct varve *v)
 	int rc = varve_protect(v, CENSUS, census.p, census.n);
 	char name[32];
 
+	if (rc == 0)
+		rc = varve_protect(v, LIBRARIES, library, plan.n_libraries * sizeof(*library));
 	for (uint32_t i = 0; rc == 0 && i < plan.globals.n; i++) {
 		snprintf(name, sizeof(name), "globals/%u", i);
 		rc = varve_protect(v, name, (void *)(uintptr_t)plan.globals.part[i].lo, plan.globals.part[i].size);
@@ -245,16 +242,13 @@ static int check_plan(const struct plan *now, const struct plan *then)
 		return vv_err_set(VV_EMISMATCH, "the program or the C library lies at another address (%#" PRIx64 " and %#" PRIx64 "; it was %#" PRIx64 " and %#" PRIx64
 				  "): start it by `varve run`, which switches address randomisation off, with the same libraries",
 				  now->program, now->c_library, then->program, then->c_library);
-	if (memcmp(&then->libraries, &now->libraries, sizeof(now->libraries)) != 0)
-		return vv_err_set(VV_EMISMATCH, "a library of the program is another one, or lies elsewhere: the same files are needed, and the same "
-				  "limit of the stack (ulimit -s), on which it depends where libraries lie");
 	if (memcmp(&then->globals, &now->globals, sizeof(now->globals)) != 0)
 		return vv_err_set(VV_EMISMATCH, "variables of the executable %s", then->globals.n && !now->globals.n ? "are part of what is stored: give --globals, as before" :
 				  !then->globals.n ? "are not part of what is stored: leave --globals out, as before" : "are of another size");
 	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
 		if (then->used[i] > vv_heap_lane_size(i))
 			return vv_err_set(VV_EDAMAGED, "the plan of the heap is damaged");
-	if (then->census_bytes != now->census_bytes && then->census_bytes > ((uint64_t)1 << 40))
+	if ((then->census_bytes != now->census_bytes && then->census_bytes > ((uint64_t)1 << 40)) || then->n_libraries > MOST_LIBRARIES)
 		return vv_err_set(VV_EDAMAGED, "the plan of the heap is damaged");
 	return 0;
 }
@@ -271,6 +265,25 @@ static int fill(struct varve *v, uint64_t epoch)
 	int rc = varve_restart(v, epoch);
 
 	return rc < 0 ? rc : 0;
+}
+
+static int check_libraries(struct varve *v, uint64_t epoch, size_t n, size_t n_then)
+{
+	struct vv_library *then = vv_mem_new(n_then + 1, sizeof(*then));
+	int rc = agree(v, then ? varve_protect(v, LIBRARIES, then, n_then * sizeof(*then)) : VV_ENOMEM);
+
+	if (rc == 0)
+		rc = fill(v, epoch);
+	if (rc == 0)
+		rc = agree(v, vv_library_compare(library, n, then, n_then));
+	varve_unprotect(v, LIBRARIES);
+	if (rc == 0) { /* more may be loaded now: the state needs only these */
+		vv_mem_free(library);
+		library = then;
+	} else {
+		vv_mem_free(then);
+	}
+	return rc;
 }
 
 static int check_census(struct varve *v, uint64_t epoch, uint64_t bytes)
@@ -377,6 +390,8 @@ int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 		vv_log_warn("the program goes on from epoch %" PRIu64 " with other arguments than it had then; what it made of those is part of its state. For a "
 			    "new run give another --lineage, or --restart none", epoch);
 	plan.arguments = now.arguments;
+	if (rc == 0)
+		rc = check_libraries(v, epoch, now.n_libraries, plan.n_libraries);
 	if (rc == 0)
 		rc = check_census(v, epoch, plan.census_bytes);
 	if (rc == 0)

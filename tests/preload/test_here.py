@@ -297,11 +297,12 @@ def check_without(work):
 if not PRELOAD.exists():
     print("libvarve_preload is not built: no jemalloc here, or a sanitizer")
     sys.exit(77)
-random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
-with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
-    folder = pathlib.Path(folder)
-    for check in (check_without, check_run, check_own_allocator, check_odd, check_refusals, check_globals, check_ranks, check_killed):
-        began = time.monotonic()
-        check(folder)
-        print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
-print("ok")
+if __name__ == "__main__":
+    random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
+    with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
+        folder = pathlib.Path(folder)
+        for check in (check_without, check_run, check_own_allocator, check_odd, check_refusals, check_globals, check_ranks, check_killed):
+            began = time.monotonic()
+            check(folder)
+            print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+    print("ok")

@@ -1,0 +1,330 @@
+#include "preload/library.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/terms.h"
+#include <inttypes.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How their file names begin. */
+static const char *const outside[] = {
+	/* the C library, threads, the languages' own records of files and threads */
+	"ld-linux", "ld64", "libc.so", "libc-", "libm.so", "libpthread", "libdl.so", "librt.so", "libresolv", "libnss_", "libutil.so",
+	"libgcc_s", "libgomp", "libomp", "libiomp", "libgfortran", "libquadmath", "libtbb",
+	/* MPI, and what it speaks through */
+	"libmpi", "libmca", "mca_", "libopen-", "libpmix", "pmix_", "libprrte", "libpmi", "libmpich", "libuc", "libfabric", "libibverbs", "librdmacm",
+	"libmlx", "libpsm", "libhcoll", "libevent", "libhwloc", "hwloc_", "libnuma", "libmunge", "libslurm", "libxpmem", "libze_",
+	"libnl-", "libudev", "libpciaccess", "libibumad", "libOpenCL",
+	/* devices */
+	"libcuda", "libcudart", "libnccl", "libnvidia", "libnvml", "libcublas", "libcufft", "libhip", "libamdhip", "librocm", "libhsa",
+	/* files and networks */
+	"libhdf5", "libnetcdf", "libpnetcdf", "libadios", "libsz.so", "libaec", "libcurl", "libssl", "libcrypto", "libgnutls", "libssh",
+	"libz.so", "libzstd", "liblz4", "liblzma", "libbz2",
+	/* ourselves, and allocators */
+	"libvarve", "libjemalloc", "libtcmalloc", "libmimalloc",
+};
+static const char *const workers[] = { "libgomp", "libomp", "libiomp", "libtbb" };
+
+static const char *more; /* VV_TERMS_OUTSIDE */
+
+/* ---- what is loaded ------------------------------------------------------------------------------------------------------------
+ *
+ * All of this is written and read under the lock that dl_iterate_phdr holds while it calls us. A malloc inside another's callback comes here
+ * with that lock held: one of our own beside it could be held by a thread that waits for it. */
+
+enum { MOST = 4096 };
+enum { OF_PROGRAM = 1, OF_OUTSIDE = 2, NEEDED = 4, NAMED_OUTSIDE = 8 };
+
+static struct object {
+	uintptr_t at;
+	size_t size;
+	const char *file;        /* without folders */
+	const char *strings;     /* of its dynamic section */
+	const ElfW(Dyn) *dynamic; /* NULL: it has none */
+	uint32_t hash, soname;   /* of `file`, of the name that it goes by; 0: none */
+	unsigned is;
+} object[MOST];
+static size_t n_objects;
+static bool resolved;
+static unsigned long long added, removed; /* as the C library counts them */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool begins_with(const char *file, const char *name, size_t n)
+{
+	return n && strncmp(file, name, n) == 0;
+}
+
+static bool is_among(const char *file, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (begins_with(file, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static bool is_named_outside(const char *file)
+{
+	if (is_among(file, outside, sizeof(outside) / sizeof(outside[0])))
+		return true;
+	for (const char *p = more ? more : ""; *p;) {
+		size_t n = strcspn(p, ":");
+
+		if (begins_with(file, p, n))
+			return true;
+		p += n + (p[n] == ':');
+	}
+	return false;
+}
+
+/* FNV-1a; never 0. */
+static uint32_t hash(const char *s)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 16777619u;
+	return h ? h : 1;
+}
+
+static void measure(struct object *o, const struct dl_phdr_info *info)
+{
+	uintptr_t lo = UINTPTR_MAX, hi = 0;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type == PT_DYNAMIC)
+			o->dynamic = (const ElfW(Dyn) *)at;
+		if (p->p_type != PT_LOAD)
+			continue;
+		lo = at < lo ? at : lo;
+		hi = at + p->p_memsz > hi ? at + p->p_memsz : hi;
+	}
+	o->at = lo;
+	o->size = hi > lo ? hi - lo : 0;
+}
+
+/* The dynamic section of most machines has addresses, that of some is read-only and has offsets. */
+static void read_names(struct object *o, uintptr_t base)
+{
+	size_t name = 0;
+
+	for (const ElfW(Dyn) *d = o->dynamic; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_STRTAB)
+			o->strings = (const char *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr : d->d_un.d_ptr);
+		if (d->d_tag == DT_SONAME)
+			name = d->d_un.d_val;
+	}
+	if (!o->strings)
+		o->dynamic = NULL;
+	o->soname = name && o->strings ? hash(o->strings + name) : 0;
+}
+
+static int collect(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	bool *first = arg;
+	struct object *o;
+
+	(void)size;
+	if (*first)
+		n_objects = 0;
+	*first = resolved = false;
+	added = info->dlpi_adds;
+	removed = info->dlpi_subs;
+	if (n_objects == MOST || strncmp(info->dlpi_name, "linux-vdso", 10) == 0)
+		return 0;
+	o = &object[n_objects++];
+	*o = (struct object){ .file = base_name(info->dlpi_name) };
+	measure(o, info);
+	read_names(o, info->dlpi_addr);
+	o->hash = hash(o->file);
+	o->is = is_named_outside(o->file) ? NAMED_OUTSIDE : 0;
+	return 0;
+}
+
+/* All that those with the bit `from` need, and so on, get the bits `to`. */
+static bool spread(unsigned from, unsigned to)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < n_objects; i++) {
+		if ((object[i].is & from) != from)
+			continue;
+		for (const ElfW(Dyn) *d = object[i].dynamic; d && d->d_tag != DT_NULL; d++) {
+			uint32_t name = d->d_tag == DT_NEEDED ? hash(object[i].strings + d->d_un.d_val) : 0;
+
+			for (size_t j = 0; name && j < n_objects; j++) {
+				struct object *o = &object[j];
+				/* what is outside by its name is so whoever needs it */
+				unsigned bits = o->is & NAMED_OUTSIDE ? to & ~(unsigned)OF_PROGRAM : to;
+
+				if (j == i || (o->soname != name && o->hash != name) || (o->is & bits) == bits)
+					continue;
+				o->is |= bits;
+				changed = true;
+			}
+		}
+	}
+	return changed;
+}
+
+/* The program's are the executable, what was loaded by itself (dlopen), and what those need. */
+static void resolve(void)
+{
+	if (resolved)
+		return;
+	spread(0, NEEDED);
+	for (size_t i = 0; i < n_objects; i++)
+		if (object[i].is & NAMED_OUTSIDE)
+			object[i].is |= OF_OUTSIDE;
+		else if (i == 0 || !(object[i].is & NEEDED))
+			object[i].is |= OF_PROGRAM;
+	while (spread(OF_PROGRAM, OF_PROGRAM))
+		;
+	while (spread(OF_OUTSIDE, OF_OUTSIDE))
+		;
+	resolved = true;
+}
+
+static bool is_program(const struct object *o)
+{
+	return o->is & OF_PROGRAM || !(o->is & OF_OUTSIDE);
+}
+
+struct look {
+	bool stale;
+	uintptr_t at;
+	bool program, workers;
+	uintptr_t executable;
+	struct vv_library *list; /* where there is one */
+	size_t n, room;
+};
+
+static void list_one(struct look *l, const struct object *o)
+{
+	if (l->n < l->room) {
+		l->list[l->n] = (struct vv_library){ .at = o->at, .size = o->size };
+		strncpy(l->list[l->n].name, o->file, sizeof(l->list[0].name) - 1);
+	}
+	l->n++;
+}
+
+/* Under the lock, whichever it is called for. */
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct look *l = arg;
+
+	(void)size;
+	l->stale = info->dlpi_adds != added || info->dlpi_subs != removed || !n_objects;
+	if (l->stale)
+		return 1;
+	resolve();
+	l->program = true;
+	for (size_t i = 0; i < n_objects; i++) {
+		const struct object *o = &object[i];
+
+		if (l->at - o->at < o->size) {
+			l->program = is_program(o);
+			l->workers = is_among(o->file, workers, sizeof(workers) / sizeof(workers[0]));
+		}
+		if (is_program(o))
+			list_one(l, o);
+	}
+	l->executable = object[0].at;
+	return 1;
+}
+
+static void look_up(struct look *l)
+{
+	for (dl_iterate_phdr(look, l); l->stale; dl_iterate_phdr(look, l)) {
+		bool first = true;
+
+		dl_iterate_phdr(collect, &first);
+		l->n = 0;
+	}
+}
+
+void vv_library_begin(void)
+{
+	more = getenv(VV_TERMS_OUTSIDE);
+}
+
+bool vv_library_is_program(uintptr_t at)
+{
+	struct look l = { .at = at };
+
+	look_up(&l);
+	return l.program;
+}
+
+bool vv_library_makes_workers(uintptr_t at)
+{
+	struct look l = { .at = at };
+
+	look_up(&l);
+	return l.workers;
+}
+
+uintptr_t vv_library_executable(void)
+{
+	struct look l = { 0 };
+
+	look_up(&l);
+	return l.executable;
+}
+
+int vv_library_list(struct vv_library **out, size_t *n)
+{
+	struct look l = { .room = 0 };
+
+	look_up(&l);
+	do { /* another thread may load one in between */
+		vv_mem_free(l.list);
+		l = (struct look){ .room = l.n, .list = vv_mem_new(l.n + 1, sizeof(*l.list)) };
+		if (!l.list)
+			return VV_ENOMEM;
+		look_up(&l);
+	} while (l.n > l.room);
+	*out = l.list;
+	*n = l.n;
+	return 0;
+}
+
+static const struct vv_library *find(const struct vv_library *l, size_t n, const struct vv_library *like, size_t after)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(l[i].name, like->name, sizeof(like->name)) == 0 && after-- == 0)
+			return &l[i];
+	return NULL;
+}
+
+int vv_library_compare(const struct vv_library *now, size_t n_now, const struct vv_library *then, size_t n_then)
+{
+	for (size_t i = 0; i < n_then; i++) {
+		const struct vv_library *t = &then[i], *o = NULL;
+		int length = (int)strnlen(t->name, sizeof(t->name));
+		size_t k = 0;
+
+		for (const struct vv_library *c; (c = find(now, n_now, t, k)); k++)
+			if (!o || c->at == t->at)
+				o = c;
+		if (!o)
+			return vv_err_set(VV_EMISMATCH, "the library '%.*s', which the program had, is not loaded: the same files are needed", length, t->name);
+		if (o->size != t->size)
+			return vv_err_set(VV_EMISMATCH, "the library '%.*s' is another one: it has %" PRIu64 " bytes, it had %" PRIu64 "; the same files are needed", length,
+					  t->name, o->size, t->size);
+		if (o->at != t->at)
+			return vv_err_set(VV_EMISMATCH, "the library '%.*s' lies at %#" PRIx64 ", it lay at %#" PRIx64 ": the same libraries are needed, loaded in the same "
+					  "order, and the same limit of the stack (ulimit -s); if none of the program's state points into it, name it in VARVE_RUN_OUTSIDE",
+					  length, t->name, o->at, t->at);
+	}
+	return 0;
+}
