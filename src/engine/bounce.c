@@ -1,7 +1,9 @@
 #include "engine/bounce.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/ferry.h"
 #include <inttypes.h>
+#include <string.h>
 
 enum { WINDOW = 64 << 20, WINDOWS = 3 };
 
@@ -113,6 +115,35 @@ static int read_through(struct varve *v, const struct vv_space *space, const str
 	return rc;
 }
 
+/* While memory of the device is being filled: half of what its history may take. */
+static uint64_t memory_for(const struct varve *v, uint64_t len)
+{
+	enum { LEAST = 32 << 20 };
+	uint64_t half = vv_conf_share(&v->conf, "history", len) / 2;
+
+	return half < LEAST ? LEAST : half;
+}
+
+/* With placing=device the space takes what it can take as it is stored. */
+static int read_into(struct varve *v, const struct vv_space *space, int device, const struct vv_want *want)
+{
+	struct vv_ferry_way way = { space, device, memory_for(v, want->len) };
+	struct vv_extents left = { 0 };
+	int rc;
+
+	if (strcmp(vv_conf_text(&v->conf, "placing"), "device") != 0)
+		return read_through(v, space, want);
+	rc = vv_ferry_read(&v->lineage, v->pool, &way, want, &left);
+
+	for (size_t i = 0; rc == 0 && i < left.n; i++) {
+		const struct vv_extent *x = &left.v[i];
+
+		rc = read_through(v, space, &(struct vv_want){ want->runs, x->pos, x->len, want->to + (x->pos - want->at), want->name });
+	}
+	vv_payload_extents_fini(&left);
+	return rc;
+}
+
 int vv_bounce_read(struct varve *v, const struct vv_want *want, size_t n)
 {
 	struct vv_want *host = vv_mem_new(n, sizeof(*host));
@@ -130,7 +161,7 @@ int vv_bounce_read(struct varve *v, const struct vv_want *want, size_t n)
 		if (space)
 			rc = space->settle(device, NULL);
 		if (space && rc == 0)
-			rc = read_through(v, space, &want[i]);
+			rc = read_into(v, space, device, &want[i]);
 	}
 	vv_mem_free(host);
 	return rc;

@@ -217,13 +217,17 @@ static int stack(struct vv_pool *pool, const struct vv_runs *const *table, size_
 
 static int build_region(const struct chain *c, struct vv_pool *pool, size_t index, struct vv_table_region *out)
 {
-	const struct vv_head_region *r = &c->file[0]->head.region[index];
+	struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct strand *s = vv_mem_new(1, sizeof(*s));
 	int rc = s ? strand_collect(c, index, s) : VV_ENOMEM;
 
 	out->shape = r->shape;
-	if (rc == 0)
+	if (rc == 0 && s->n == 1) { /* all that there is, and nobody else's */
+		out->runs = r->runs;
+		r->runs = (struct vv_runs){ 0 };
+	} else if (rc == 0) {
 		rc = stack(pool, s->runs, s->n, &out->runs);
+	}
 	if (rc == 0 && !vv_run_covers(&out->runs, r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
 		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "engine/lane.h"
 #include "track/fence.h"
 #include <string.h>
 
@@ -92,8 +93,7 @@ void vv_warm_close(struct vv_warm *w, size_t i)
 	w->chunk[i] = NULL;
 }
 
-/* A stretch of a layer's payload that is one extent, with digests of one size of chunk: where its bytes and digests are is a matter
- * of adding. Everything else of a layer is out of the cache by the time the next piece of it comes. */
+/* A lane, and what this thread knows of it. */
 struct lane {
 	uint64_t lo, hi;              /* positions */
 	const uint8_t *bytes;         /* at lo; NULL: they are to be read in the plain way */
@@ -226,31 +226,17 @@ static bool is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t 
 	return true;
 }
 
-static struct lane lay(const struct vv_warm *w, size_t layer, const struct vv_payload_cursor *c, uint64_t pos)
+static struct lane lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at)
 {
 	const struct vv_layerio *f = w->file[layer];
-	const struct vv_block *b = &f->blocks.v[c->block];
-	const struct vv_extent *x = &f->blocks.extent.v[c->extent];
-	const struct vv_digests *d = &f->digests;
-	size_t k = vv_layerio_group(f, pos);
-	const struct vv_digest_group *g = k < d->n_groups ? &d->group[k] : NULL, *last = k ? &d->group[k - 1] : NULL;
-	struct lane l = { .lo = x->pos, .hi = x->pos + x->len };
+	struct lane l = { .lo = at->lo, .hi = at->hi, .digest = at->digest, .first = at->first, .chunk = at->chunk };
 
-	if (g && g->pos <= pos) {
-		l.digest = &f->digests.v[g->digest];
-		l.state = w->chunk[layer] ? &w->chunk[layer][g->digest] : NULL; /* digests may have been read since */
-		l.first = g->pos;
-		l.chunk = g->chunk;
-		l.lo = l.lo > g->pos ? l.lo : g->pos;
-		l.hi = l.hi < g->pos + g->count * g->chunk ? l.hi : g->pos + g->count * g->chunk;
-	} else { /* gc has kept a part of a chunk, whose digest went: it lies between those that have theirs */
-		l.lo = last && l.lo < last->pos + last->count * last->chunk ? last->pos + last->count * last->chunk : l.lo;
-		l.hi = g && g->pos < l.hi ? g->pos : l.hi;
-	}
-	if (l.hi - l.lo == b->raw_len)
-		l.whole = b;
-	if (b->codec == 0 && w->window[layer] && is_cached(w, layer, b->off + c->before + (l.lo - x->pos), l.hi - l.lo))
-		l.bytes = f->get->map + b->off + c->before + (l.lo - x->pos);
+	if (l.digest && w->chunk[layer]) /* digests may have been read since */
+		l.state = w->chunk[layer] + (l.digest - f->digests.v);
+	if (l.hi - l.lo == at->block->raw_len)
+		l.whole = at->block;
+	if (at->block->codec == 0 && w->window[layer] && is_cached(w, layer, at->off, l.hi - l.lo))
+		l.bytes = f->get->map + at->off;
 	return l;
 }
 
@@ -258,15 +244,15 @@ static struct lane lay(const struct vv_warm *w, size_t layer, const struct vv_pa
 static struct lane *find_lane(struct walk *k, size_t layer, uint64_t pos)
 {
 	struct lane *l = k->lane[layer];
-	struct vv_payload_cursor c = { 0 };
+	struct vv_lane at;
 
 	for (int i = 0; i < LANES; i++)
 		if (pos >= l[i].lo && pos < l[i].hi)
 			return &l[i];
-	if (!vv_payload_locate(&k->warm->file[layer]->blocks, pos, &c))
+	if (!vv_lane_find(k->warm->file[layer], pos, &at))
 		return NULL;
 	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
-	l[0] = lay(k->warm, layer, &c, pos);
+	l[0] = lay(k->warm, layer, &at);
 	return &l[0];
 }
 

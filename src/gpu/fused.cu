@@ -1,7 +1,6 @@
 /* The one pass over all bytes: digests of grains, compared with those of the last epoch. A warp has a tile of 32 grains at a time. If the sum
  * of the tile's digests is what it was, nothing else of it is read or written: 4 bytes for each 32 grains. */
-#include "gpu/device.cuh"
-#include "gpu/xxh3.cuh"
+#include "gpu/long.cuh"
 #include <cuda_pipeline.h>
 
 enum {
@@ -134,42 +133,6 @@ __global__ void __launch_bounds__(SHORT_BLOCK, 6) fused_short(const vv_gpu_numbe
 }
 
 /* ---- grains of 256 bytes and more: four threads hash one, straight from memory */
-
-template <int STRIPES, bool ALIGNED>
-__device__ __forceinline__ void accumulate_stripes(xxh3::accumulator &acc, const uint8_t *p, const uint64_t *secret, bool last,
-						   const uint64_t *last_secret)
-{
-	uint4 v[STRIPES];
-
-#pragma unroll
-	for (int i = 0; i < STRIPES; i++)
-		v[i] = ALIGNED ? __ldcs((const uint4 *)(p + i * xxh3::STRIPE)) : load_anywhere(p + i * xxh3::STRIPE);
-#pragma unroll
-	for (int i = 0; i < STRIPES; i++) {
-		const uint64_t *key = last && i == STRIPES - 1 ? last_secret : secret + i;
-
-		xxh3::accumulate(acc, xxh3::unit_of(v[i]), key[0], key[1]);
-	}
-}
-
-/* Of `chunk` bytes at p, in rounds of STRIPES: what this thread's quarter of the stripes adds up to. */
-template <int STRIPES, bool ALIGNED>
-__device__ __forceinline__ xxh3::accumulator accumulate_grain(const uint8_t *p, uint32_t chunk, const xxh3::long_secret &s, int quarter)
-{
-	constexpr uint32_t ROUND = STRIPES * xxh3::STRIPE;
-	xxh3::accumulator acc = xxh3::start_long(quarter);
-
-	p += 16 * quarter;
-	for (uint32_t at = 0; at < chunk; at += ROUND) {
-		bool last = at + ROUND == chunk;
-
-		accumulate_stripes<STRIPES, ALIGNED>(acc, p + at, s.word + at % xxh3::BLOCK / xxh3::STRIPE + 2 * quarter, last,
-						     s.last[quarter]);
-		if (!last && (at + ROUND) % xxh3::BLOCK == 0)
-			xxh3::scramble(acc, s, quarter);
-	}
-	return acc;
-}
 
 template <int STRIPES, bool ALIGNED>
 __global__ void __launch_bounds__(VV_GPU_BLOCK, 4) fused_long(const vv_gpu_numbers g, uint32_t tile, uint32_t end)

@@ -172,6 +172,20 @@ int vv_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *counts,
 /* The grains of these numbers, one after the other. */
 int vv_pieces_gather(const struct vv_gpu_numbers *g, const uint32_t *number, uint32_t n, uint8_t *to, cudaStream_t stream);
 
+/* ---- land.cu */
+
+struct vv_gpu_landing { /* a room that has come to the device */
+	const uint8_t *bytes;
+	const struct vv_inlet_move *move;
+	const struct vv_inlet_check *check;
+	uint32_t n_moves, n_checks;
+	uint8_t *to;
+	uint32_t *differs; /* memory of the host; becomes 1 where a check says so */
+};
+
+int vv_land_check(const struct vv_gpu_landing *l, cudaStream_t stream);
+int vv_land_place(const struct vv_gpu_landing *l, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* Device memory as a space. Without a driver or a device every call of the runtime answers with an error, which we take for "no". */
 #include "base/mem.h"
 #include "gpu/gpu_sieve.h"
+#include "gpu/inlet.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -201,6 +202,7 @@ const struct vv_space *vv_space_cuda(void)
 		.give_back = give_back,
 		.copy_out = copy_out,
 		.copy_in = copy_in,
+		.inlet = &vv_inlet_cuda,
 		.settle = settle,
 		.open = vv_gpu_sieve_open,
 		.close = vv_gpu_sieve_close,

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "core/grain.h"
+#include "space/inlet.h"
 
 struct vv_sieve_options {
 	enum vv_method method;
@@ -61,6 +62,7 @@ struct vv_space {
 	/* Between its memory and the host's; complete when they return. */
 	int (*copy_out)(void *host, const void *p, size_t len);
 	int (*copy_in)(void *p, const void *host, size_t len);
+	const struct vv_inlet_ops *inlet; /* NULL: the host checks all bytes and puts them in their places */
 	/* All work that was begun on `stream` is done, or with NULL all work of the program on the device. */
 	int (*settle)(int device, void *stream);
 

@@ -1,0 +1,124 @@
+// ctest: TIMEOUT 120
+/* Reading into a space that checks and places by itself, which is played by memory of the host's here: it does its work as late as it may, and minds everything
+ * that a device would. */
+#include "engine/ferry.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "support/ferry_suite.h"
+#include "vv_test.h"
+#include <pthread.h>
+
+struct vv_inlet {
+	struct vv_inlet_room *room;
+	size_t n, *queue, first, queued;
+	pthread_mutex_t lock;
+};
+
+static long fail_at;
+
+static void fail_next(long n)
+{
+	fail_at = n;
+}
+
+static int open_inlet(int device, size_t size, size_t rooms, struct vv_pool *pool, struct vv_inlet **out)
+{
+	struct vv_inlet *i = vv_mem_new(1, sizeof(*i));
+
+	(void)pool;
+	if (!i)
+		return VV_ENOMEM;
+	CHECK(device == 0 && rooms > 0 && size >= 4096);
+	*i = (struct vv_inlet){ calloc(rooms, sizeof(struct vv_inlet_room)), rooms, calloc(rooms, sizeof(size_t)), 0, rooms, PTHREAD_MUTEX_INITIALIZER };
+	for (size_t k = 0; k < rooms; k++) {
+		i->room[k] = (struct vv_inlet_room){ .p = aligned_alloc(256, size), .size = size, .number = k };
+		i->queue[k] = k;
+	}
+	*out = i;
+	return 0;
+}
+
+/* What the device does with it. */
+static bool land(const struct vv_inlet_room *r)
+{
+	const struct vv_inlet_check *c = vv_inlet_checks(r);
+	const struct vv_inlet_move *m = vv_inlet_moves(r);
+	uint64_t len = r->end - r->bytes, moved = 0;
+	bool differs = false;
+
+	CHECK(r->end <= r->size && r->bytes <= r->end && r->bytes % 16 == 0);
+	CHECK((const uint8_t *)(c + r->n_checks) <= r->p + r->bytes && (const uint8_t *)(m + r->n_moves) <= (const uint8_t *)c);
+	for (uint32_t i = 0; i < r->n_checks; i++) {
+		struct vv_digest got;
+
+		CHECK(c[i].at % VV_INLET_ALIGN == 0 && c[i].len && c[i].len % VV_INLET_UNIT == 0 && (uint64_t)c[i].at + c[i].len <= len);
+		vv_digest_xxh3(r->p + r->bytes + c[i].at, c[i].len, &got);
+		differs |= !vv_digest_equal(&got, &c[i].want);
+	}
+	for (uint32_t i = 0; i < r->n_moves; i++) {
+		CHECK(m[i].len && m[i].len <= VV_INLET_MOVE && m[i].to == moved); /* one behind the other: every byte once */
+		moved += m[i].len;
+		if (m[i].from == VV_INLET_ZERO) {
+			memset(r->to + m[i].to, 0, m[i].len);
+			continue;
+		}
+		CHECK((uint64_t)m[i].from + m[i].len <= len);
+		memcpy(r->to + m[i].to, r->p + r->bytes + m[i].from, m[i].len);
+	}
+	return differs;
+}
+
+static int take(struct vv_inlet *i, struct vv_inlet_room **out)
+{
+	struct vv_inlet_room *r;
+
+	pthread_mutex_lock(&i->lock);
+	CHECK(i->queued);
+	r = &i->room[i->queue[i->first]];
+	i->first = (i->first + 1) % i->n;
+	i->queued--;
+	pthread_mutex_unlock(&i->lock);
+	r->differs = r->end && land(r);
+	*out = r;
+	return 0;
+}
+
+static int send_room(struct vv_inlet *i, struct vv_inlet_room *r)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&i->lock);
+	if (fail_at && --fail_at == 0)
+		rc = vv_err_set(VV_EIO, "the device is gone");
+	i->queue[(i->first + i->queued++) % i->n] = r->number;
+	pthread_mutex_unlock(&i->lock);
+	return rc;
+}
+
+static void close_inlet(struct vv_inlet *i, struct vv_pool *pool)
+{
+	(void)pool;
+	if (!i)
+		return;
+	for (size_t k = 0; k < i->n; k++)
+		free(i->room[k].p);
+	free(i->room);
+	free(i->queue);
+	vv_mem_free(i);
+}
+
+static int copy(void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct vv_inlet_ops inlet = { open_inlet, close_inlet, take, send_room };
+	static const struct vv_space space = { .name = "played", .copy_in = copy, .copy_out = copy, .inlet = &inlet };
+	struct ferry_suite s = { &space, malloc, free, 12, fail_next };
+
+	ferry_suite_run(&s);
+	return 0;
+}

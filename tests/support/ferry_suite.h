@@ -1,0 +1,18 @@
+/* What reading into a space that checks and places by itself must do, whatever the space. */
+#ifndef VV_TEST_FERRY_SUITE_H
+#define VV_TEST_FERRY_SUITE_H
+
+#include "space/space.h"
+
+struct ferry_suite {
+	const struct vv_space *space;
+	void *(*get)(size_t len); /* memory of the space, at any address */
+	void (*put)(void *p);
+	int rounds; /* of tables that nobody has laid down */
+	void (*fail_at)(long n); /* the n-th room from now on (1 = the next) cannot be sent; 0: they all can. NULL: nobody can say */
+};
+
+/* Ends the program where something is not as it should be. */
+void ferry_suite_run(const struct ferry_suite *s);
+
+#endif
