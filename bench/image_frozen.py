@@ -8,7 +8,6 @@ by `criu dump` into a folder in memory, by `criu dump --stream` whose pages are 
 pages that are read and then thrown away, and by varve. That is a round; the first, in which varve stores everything, is not counted. The time is
 criu's own, from stats-dump; the least of all rounds.
 """
-import argparse
 import fcntl
 import json
 import os
@@ -22,7 +21,7 @@ import sys
 import tempfile
 import threading
 
-from telling import bytes_of, die, skip, tell
+from telling import arguments, die, entry, skip, tell
 
 SHARES = (0, 1, 10, 100)  # percent
 AT_MOST = {1: 1.2}        # varve / pages thrown away
@@ -186,20 +185,12 @@ def measure(place, memory, binary, size, rounds):
 
 
 def main():
-    p = argparse.ArgumentParser(description="The benchmark image.frozen; bench/run starts it.")
-    p.add_argument("names", nargs="+", choices=["image.frozen"])
-    p.add_argument("--build", required=True)
-    p.add_argument("--dir", required=True)
-    p.add_argument("--full", action="store_true", help="1 GiB, not 256 MiB")
-    p.add_argument("--size")
-    p.add_argument("--rounds", type=int)
-    p.add_argument("--data")
-    args = p.parse_args()
+    args = arguments(["image.frozen"], "1 GiB, not 256 MiB").parse_args()
     if os.geteuid() != 0 or not shutil.which("criu") or subprocess.run(["criu", "check"], capture_output=True).returncode:
         skip("criu, as root, cannot dump a process here")
     memory = pathlib.Path(tempfile.mkdtemp(prefix="varve-bench-", dir=MEMORY))
     try:
-        measure(pathlib.Path(args.dir), memory, pathlib.Path(args.build) / "varve", bytes_of(args.size or ("1G" if args.full else "256M")),
+        measure(pathlib.Path(args.dir), memory, pathlib.Path(args.build) / "varve", args.size or (1 << 30 if args.full else 256 << 20),
                 args.rounds or (9 if args.full else 3))
     finally:
         shutil.rmtree(memory, ignore_errors=True)
@@ -207,7 +198,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OSError, subprocess.CalledProcessError) as e:
-        die(e)
+    entry(main)

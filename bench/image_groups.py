@@ -13,7 +13,6 @@ stencil, in C: each process has a part of a field, smooth and ever changing, and
 search, in python3: each has the same dictionary of 30 000 entries, made by itself or, in a tree, inherited, and works on its part of it. Those that were
 started one by one have different addresses, and python's hashes are salted; "fixed" is without both (setarch -R, PYTHONHASHSEED=0).
 """
-import argparse
 import json
 import os
 import pathlib
@@ -23,7 +22,7 @@ import subprocess
 import sys
 import time
 
-from telling import die, skip, tell
+from telling import arguments, die, entry, skip, tell
 
 NUMBERS = (2, 4, 8)
 AT_LEAST = 0.47  # S1: saved of two processes on two hosts
@@ -246,15 +245,8 @@ class Bench:
 
 
 def main():
-    p = argparse.ArgumentParser(description="The benchmark image.groups; bench/run starts it.")
-    p.add_argument("names", nargs="+", choices=["image.groups"])
-    p.add_argument("--build", required=True)
-    p.add_argument("--dir", required=True)
+    p = arguments(["image.groups"], "100 steps of the programs before they are saved, not 30")
     p.add_argument("--mpiexec", required=True)
-    p.add_argument("--full", action="store_true", help="100 steps of the programs before they are saved, not 30")
-    p.add_argument("--size")
-    p.add_argument("--rounds")
-    p.add_argument("--data")
     args = p.parse_args()
     bench = Bench(args)
     if subprocess.run([bench.varve, "image", "check"], capture_output=True).returncode:
@@ -272,7 +264,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OSError, subprocess.CalledProcessError) as e:
-        die(e)
+    entry(main)

@@ -7,18 +7,16 @@ A program has much memory: noise, which is stored as it is, or numbers, which ar
 varve into a store in DIR and by criu into tmpfs. Then it is brought back by each in turn, several times; the best of each counts. A restore by varve
 reads and checks everything before. With --lazy the program runs first: how long until it does, and until all of its memory is there.
 """
-import argparse
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-from telling import bytes_of, die, skip, tell
+from telling import arguments, die, entry, skip, tell
 
 PROGRAM = """
 #include <signal.h>
@@ -126,14 +124,8 @@ def measure(kind, varve, store, images, p, rounds):
 
 
 def main():
-    p = argparse.ArgumentParser(description="The benchmark image.restore; bench/run starts it.")
-    p.add_argument("names", nargs="+", choices=["image.restore"])
-    p.add_argument("--build", required=True)
-    p.add_argument("--dir", required=True)
-    p.add_argument("--full", action="store_true", help="more rounds")
-    p.add_argument("--size", type=bytes_of, default=1 << 30, help="bytes of the program, such as 256M")
-    p.add_argument("--rounds", type=int)
-    p.add_argument("--data")
+    p = arguments(["image.restore"], "more rounds")
+    p.set_defaults(size=1 << 30)
     args = p.parse_args()
     varve = pathlib.Path(args.build) / "varve"
     shm = pathlib.Path("/dev/shm")
@@ -156,7 +148,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OSError, subprocess.CalledProcessError) as e:
-        die(e)
+    entry(main)

@@ -11,17 +11,15 @@ Of heap and stack it is also told what of them is redundant (S1's tables 1 to 4)
 against criu on the same disk (S1's figures 2 and 3): the least of three, in turn.
 With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet; times are told when they are made.
 """
-import argparse
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-from telling import die, say, skip, tell
+from telling import arguments, die, entry, say, skip, tell
 
 PYTHON = """
 import time, json, re, collections
@@ -230,15 +228,7 @@ def measure(name, folder, varve, place):
 
 
 def main():
-    p = argparse.ArgumentParser(description="The benchmark image.size; bench/run starts it.")
-    p.add_argument("names", nargs="+", choices=["image.size"])
-    p.add_argument("--build", required=True)
-    p.add_argument("--dir", required=True)
-    p.add_argument("--full", action="store_true", help="a minute between two dumps, not five seconds")
-    p.add_argument("--size")
-    p.add_argument("--rounds")
-    p.add_argument("--data")
-    args = p.parse_args()
+    args = arguments(["image.size"], "a minute between two dumps, not five seconds").parse_args()
     place, varve = pathlib.Path(args.dir), pathlib.Path(args.build) / "varve"
     images = pathlib.Path(args.data) if args.data else place / "images"
     for tool in "zstd", "tar":
@@ -257,7 +247,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OSError, subprocess.CalledProcessError) as e:
-        die(e)
+    entry(main)

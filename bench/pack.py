@@ -6,16 +6,15 @@ usage: pack.py --build DIR --dir DIR [--full] [--size N] [--rounds N] [--data DI
 Bytes kept are those of all files in the store, metadata and all. A rate is of the files' bytes, per second of processor time of the
 command and its children: what one core does. Every set comes back and is compared before its figures are printed.
 """
-import argparse
 import filecmp
-import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import time
+
+from telling import arguments, die, entry, say, tell
 
 PAPER = ("agnostic", "agnostic-block", "aware", "aware-block")
 LEVELS = ("fast", "default", "max")
@@ -24,24 +23,6 @@ MOMENTS = (r"cm1rst_\d+_(\d+)\.dat$", r"restart\.melt\.(\d+)\.", r"\.t(\d+)\.r\d
 DOUBLES = ("hydro", "enzo")        # from hydro codes: auto against agnostic >= +26 %
 PARTICLES = ("particles", "lammps")  # >= +13 %
 MiB = 1 << 20
-
-
-def say(*words):
-    print("bench:", *words, file=sys.stderr, flush=True)
-
-
-def die(message):
-    say(message)
-    sys.exit(2)
-
-
-def tell(bench, case, metric, value, unit, at_least=None, at_most=None):
-    line = {"bench": bench, "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
-    if at_least is not None:
-        line |= {"target": f">= {at_least:g}", "ok": value >= at_least}
-    if at_most is not None:
-        line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
-    print(json.dumps(line, separators=(",", ":")), flush=True)
 
 
 # ---- commands ----
@@ -431,23 +412,8 @@ BENCHES = {"pack.schemes": Bench.pack_schemes, "pack.real": Bench.pack_real, "pa
            "pack.scale": Bench.pack_scale, "pack.memory": Bench.pack_memory}
 
 
-def size(text):
-    found = re.fullmatch(r"(\d+)([KMG]?)", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"'{text}': want a number such as 256M or 1G")
-    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
-
-
 def main():
-    p = argparse.ArgumentParser(description="The benchmarks pack.*; bench/run starts it.")
-    p.add_argument("names", nargs="+", choices=BENCHES)
-    p.add_argument("--build", required=True)
-    p.add_argument("--dir", required=True)
-    p.add_argument("--full", action="store_true")
-    p.add_argument("--size", type=size)
-    p.add_argument("--rounds")
-    p.add_argument("--data")
-    args = p.parse_args()
+    args = arguments(BENCHES, "the papers' sizes, and more points of each figure").parse_args()
     bench = Bench(args)
     for name in args.names:
         BENCHES[name](bench)
@@ -455,7 +421,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OSError, subprocess.CalledProcessError) as e:
-        die(e)
+    entry(main)

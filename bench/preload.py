@@ -8,7 +8,6 @@ transparent.app: two programs that declare nothing, a stencil (1, 2, 4 ranks) an
 iterations: how much longer they run than without, and what is stored. "full": all private memory is written, and is durable before the program
 goes on, as is done without varve.
 """
-import argparse
 import ctypes
 import glob
 import json
@@ -19,7 +18,7 @@ import shutil
 import subprocess
 import sys
 
-from telling import die, say, skip, tell
+from telling import arguments, entry, say, skip, tell
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 STL = """
@@ -204,14 +203,7 @@ def app(args, place):
 
 
 def main():
-    p = argparse.ArgumentParser(description="The benchmarks preload.cost and transparent.app; bench/run starts them.")
-    p.add_argument("names", nargs="+", choices=["preload.cost", "transparent.app"])
-    for name in "--build", "--dir":
-        p.add_argument(name, required=True)
-    for name in "--size", "--rounds", "--data":
-        p.add_argument(name)
-    p.add_argument("--full", action="store_true")
-    args = p.parse_args()
+    args = arguments(["preload.cost", "transparent.app"], "nothing: there is one size", size=str).parse_args()
     if not (pathlib.Path(args.build) / "libvarve_preload.so").exists():
         skip("libvarve_preload is not built (libjemalloc-dev)")
     for name in args.names:
@@ -220,7 +212,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (OSError, subprocess.CalledProcessError) as e:
-        die(e)
+    entry(main)
