@@ -129,7 +129,7 @@ static const struct {
 	{ "bytes.cow", "writes copied" }, { "bytes.avoided", "avoided" }, { "bytes.after", "written after" },
 	{ "ns.faults", "in faults" },    { "ns.waits", "in waits" },     { "ns.flush", "flush" },
 	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" }, { "n.tasted", "forms tasted" },
-	{ "n.alike", "forms alike" },
+	{ "n.alike", "forms alike" },    { "ns.before", "flush before" },
 };
 
 /* false: it is shown already. */

@@ -5,6 +5,7 @@
 #include "engine/layerio.h"
 #include "engine/options.h"
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +20,21 @@ enum {
 
 /* ---- epochs --------------------------------------------------------------------------------------------------------- */
 
+static double seconds(const struct vv_head *h, const char *stat)
+{
+	return (double)vv_head_stat(h, stat) / 1e9;
+}
+
 static void ask_layers(const struct vv_lineage *lin, const struct vv_commit *c, struct vv_top_epoch *e)
 {
 	for (uint32_t r = 0; r < c->n_ranks && r < RANKS; r++) {
 		struct vv_layerio *f = NULL;
 
 		if (vv_layerio_open(lin, vv_run_layer(c->epoch, r), VV_LAYERIO_HEAD, &f) == 0) {
-			double blocked = (double)vv_head_stat(&f->head, "ns.blocked") / 1e9, flush = (double)vv_head_stat(&f->head, "ns.flush") / 1e9;
-
 			e->told |= f->head.n_stats > 0;
-			e->blocked_s = blocked > e->blocked_s ? blocked : e->blocked_s;
-			e->flush_s = flush > e->flush_s ? flush : e->flush_s;
+			e->blocked_s = fmax(e->blocked_s, seconds(&f->head, "ns.blocked"));
+			e->flush_s = fmax(e->flush_s, seconds(&f->head, "ns.flush"));
+			e->before_s = fmax(e->before_s, seconds(&f->head, "ns.before"));
 		}
 		vv_layerio_close(f);
 	}
@@ -41,7 +46,7 @@ static int read_epoch(const struct vv_lineage *lin, uint64_t epoch, struct vv_to
 	struct vv_commit c = { 0 };
 	int rc = vv_catalog_commit(lin, epoch, &c);
 
-	*e = (struct vv_top_epoch){ .epoch = epoch, .time_ns = c.time_ns, .ranks = c.n_ranks, .damaged = rc == VV_EDAMAGED };
+	*e = (struct vv_top_epoch){ .epoch = epoch, .parent = c.parent, .time_ns = c.time_ns, .ranks = c.n_ranks, .damaged = rc == VV_EDAMAGED };
 	for (uint32_t r = 0; rc == 0 && r < c.n_ranks; r++) {
 		e->memory += c.rank[r].memory;
 		e->stored += c.rank[r].stored;
@@ -57,6 +62,9 @@ static void keep(struct vv_top *t, const struct vv_top_epoch *e)
 {
 	if (t->n_epochs == VV_TOP_EPOCHS)
 		memmove(t->epoch, t->epoch + 1, --t->n_epochs * sizeof(*t->epoch));
+	for (size_t i = 0; i < t->n_epochs; i++)
+		if (t->epoch[i].epoch == e->parent)
+			t->epoch[i].durable_s = fmax(t->epoch[i].durable_s, e->before_s);
 	t->epoch[t->n_epochs++] = *e;
 }
 
@@ -125,23 +133,30 @@ static void count_object(struct vv_top_look *w, const struct vv_name *n, uint64_
 	w->bytes += n->size;
 }
 
-/* Layers that have their names, but no commit record yet, are as much under way as those that are being written. */
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct vv_name *)a)->name, ((const struct vv_name *)b)->name);
+}
+
+/* Layers that have their names, but no commit record yet, are as much under way as those that are being written. One that gets its
+ * name between the two looks counts once. */
 static int look_at_folder(struct vv_top *t, uint64_t folder, uint64_t newest)
 {
-	struct vv_names names = { 0 };
+	struct vv_names unfinished = { 0 }, there = { 0 };
 	char dir[VV_NAME_MAX];
 	int rc;
 
 	vv_name_folder(dir, t->lin->name, folder);
-	rc = vv_store_unfinished(t->lin->store, dir, &names);
-	for (size_t i = 0; rc == 0 && i < names.n; i++)
-		count_object(&t->now, &names.v[i], newest);
-	vv_store_names_fini(&names);
+	rc = vv_store_unfinished(t->lin->store, dir, &unfinished);
 	if (rc == 0)
-		rc = vv_store_list(t->lin->store, dir, &names);
-	for (size_t i = 0; rc == 0 && i < names.n; i++)
-		count_object(&t->now, &names.v[i], newest);
-	vv_store_names_fini(&names);
+		rc = vv_store_list(t->lin->store, dir, &there);
+	for (size_t i = 0; rc == 0 && i < unfinished.n; i++)
+		if (!there.n || !bsearch(&unfinished.v[i], there.v, there.n, sizeof(*there.v), by_name))
+			count_object(&t->now, &unfinished.v[i], newest);
+	for (size_t i = 0; rc == 0 && i < there.n; i++)
+		count_object(&t->now, &there.v[i], newest);
+	vv_store_names_fini(&unfinished);
+	vv_store_names_fini(&there);
 	return rc;
 }
 
@@ -216,7 +231,8 @@ double vv_top_pace(const struct vv_top *t)
 	return from && to > from ? (double)(to - from) / 1e9 / (double)(n - 1) : 0;
 }
 
-/* By the options it is counted from the end of the call, which was before the flush. */
+/* By the options it is counted from the end of the call. The epoch's time is that of its beginning; what the call had to wait for
+ * before that counts as blocked, too, but not as flush. */
 bool vv_top_next(const struct vv_top *t, double *in, bool *sure)
 {
 	const struct vv_top_epoch *last = t->n_epochs ? &t->epoch[t->n_epochs - 1] : NULL;
@@ -224,7 +240,7 @@ bool vv_top_next(const struct vv_top *t, double *in, bool *sure)
 
 	*sure = after > 0;
 	if (*sure)
-		after -= last->flush_s > last->blocked_s ? last->flush_s - last->blocked_s : 0;
+		after += fmin(last->blocked_s, last->flush_s);
 	else
 		after = last ? vv_top_pace(t) : 0;
 	if (after <= 0 && !*sure)
@@ -263,19 +279,36 @@ static bool member(const char *line, const char *key, char *out, size_t n)
 	return at;
 }
 
+static void take_success(struct vv_top *t, const char *line)
+{
+	char epoch[32], took[32];
+	double s;
+
+	if (!member(line, "\"epoch\":", epoch, sizeof(epoch)) || !member(line, "\"seconds_flush\":", took, sizeof(took)))
+		return;
+	s = strtod(took, NULL);
+	for (size_t i = 0; i < t->n_epochs && isfinite(s); i++)
+		if (t->epoch[i].epoch == strtoull(epoch, NULL, 10))
+			t->epoch[i].durable_s = fmax(t->epoch[i].durable_s, s);
+}
+
 static void take_line(struct vv_top *t, const char *line)
 {
 	char lineage[VV_NAME_LINEAGE_MAX + 1], time[32];
 
-	if (!strstr(line, "\"ok\":false") || !member(line, "\"lineage\":\"", lineage, sizeof(lineage)) || strcmp(lineage, t->lin->name) != 0)
+	if (!member(line, "\"lineage\":\"", lineage, sizeof(lineage)) || strcmp(lineage, t->lin->name) != 0)
 		return;
+	if (!strstr(line, "\"ok\":false")) {
+		take_success(t, line);
+		return;
+	}
 	if (member(line, "\"time\":", time, sizeof(time)))
 		t->failed_ns = (uint64_t)(strtod(time, NULL) * 1e9);
 	if (!member(line, "\"error\":\"", t->failure, sizeof(t->failure)))
 		snprintf(t->failure, sizeof(t->failure), "no reason is given");
 }
 
-/* The option stats names a file that the writer appends to; of the last lines, those of epochs that failed. */
+/* The option stats names a file that the writer appends to; of the last lines, what failed, and how long the others took. */
 static void look_at_statistics(struct vv_top *t, const char *path)
 {
 	char *text = path[0] ? vv_mem_new(TAIL + 1, 1) : NULL;

@@ -9,11 +9,13 @@
 enum { VV_TOP_EPOCHS = 60 }; /* the newest, that are shown */
 
 struct vv_top_epoch {
-	uint64_t epoch, time_ns;
+	uint64_t epoch, parent, time_ns;
 	uint32_t ranks;
 	uint64_t memory, stored, layer;
 	bool told; /* the next two are known: of several ranks the longest */
-	double blocked_s, flush_s;
+	double blocked_s, flush_s; /* the second: until the layer was about to be published */
+	double durable_s; /* until it counted, all of it uploaded and synced; 0: nobody has told yet */
+	double before_s;  /* the same of the parent */
 	bool damaged;
 };
 

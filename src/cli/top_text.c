@@ -99,8 +99,12 @@ static void say_failure(const struct vv_top *t, struct vv_buf *out)
 		vv_buf_printf(out, "failed   %s: %s\n", vv_text_age(t->failed_ns, t->now.wall_ns).s, vv_text_safe(t->failure).s);
 }
 
+/* How long the last step of storing took, an upload maybe, is not in the layer itself, but in the next one. */
 static void row(struct vv_text_table *tab, const struct vv_top *t, const struct vv_top_epoch *e)
 {
+	bool least = e->durable_s <= 0;
+	double flush = least ? e->flush_s : e->durable_s;
+
 	vv_text_cell(tab, "%" PRIu64, e->epoch);
 	vv_text_cell(tab, "%s", e->damaged ? "damaged" : vv_text_age(e->time_ns, t->now.wall_ns).s);
 	vv_text_cell(tab, "%" PRIu32, e->ranks);
@@ -109,11 +113,13 @@ static void row(struct vv_text_table *tab, const struct vv_top *t, const struct 
 	vv_text_cell(tab, "%s", vv_text_size(e->layer).s);
 	vv_text_cell(tab, "%s", vv_text_ratio(e->memory, e->layer).s);
 	vv_text_cell(tab, "%s", e->told ? vv_text_duration(e->blocked_s).s : "-");
-	vv_text_cell(tab, "%s", e->told ? vv_text_duration(e->flush_s).s : "-");
-	if (e->told && e->flush_s > 0)
-		vv_text_cell(tab, "%s/s", vv_text_size((uint64_t)((double)e->stored / e->flush_s)).s);
-	else
+	if (flush > 0) {
+		vv_text_cell(tab, "%s%s", least ? "> " : "", vv_text_duration(flush).s);
+		vv_text_cell(tab, "%s%s/s", least ? "< " : "", vv_text_size((uint64_t)fmin((double)e->stored / flush, 1e18)).s);
+	} else {
 		vv_text_cell(tab, "-");
+		vv_text_cell(tab, "-");
+	}
 }
 
 static int say_table(const struct vv_top *t, size_t rows, struct vv_buf *out)
@@ -249,6 +255,8 @@ void vv_top_text_json(const struct vv_top *t, struct vv_json *j)
 			vv_json_real(j, "seconds_blocked", e->blocked_s);
 			vv_json_real(j, "seconds_flush", e->flush_s);
 		}
+		if (e->durable_s > 0)
+			vv_json_real(j, "seconds_durable", e->durable_s);
 		vv_json_end(j);
 	}
 	vv_json_end(j);

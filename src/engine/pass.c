@@ -270,7 +270,7 @@ static int add_runs(struct vv_pass *p, struct vv_region *r, struct vv_head_regio
 
 static int add_stats(struct vv_pass *p)
 {
-	const struct varve_stats *s = &p->st;
+	const struct varve_stats *s = &p->st, *before = &p->v->stats;
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -287,6 +287,7 @@ static int add_stats(struct vv_pass *p)
 		{ "n.after", s->after.pages },             { "ns.blocked", (uint64_t)(s->seconds_blocked * 1e9) },
 		{ "ns.faults", (uint64_t)(s->seconds_faults * 1e9) }, { "ns.waits", (uint64_t)(s->seconds_waits * 1e9) },
 		{ "ns.ranks", (uint64_t)(s->seconds_ranks * 1e9) }, { "ns.flush", vv_clock_ns() - p->start_ns },
+		{ "ns.before", before->epoch == p->v->epoch ? (uint64_t)(before->seconds_flush * 1e9) : 0 },
 	};
 	int rc = 0;
 

@@ -209,6 +209,39 @@ class Top(command.Case):
         self.assertTrue(3500 < n["seconds"] <= 3600, n)  # the writer knows better
         self.assertRegex(self.varve("top", self.store, "heat"), r"next     due in (\d+ min|60 min) \(the writer's environment\)")
 
+    def test_until_durable(self):
+        """A layer does not know how long its own last step took: the next one does, and the statistics file."""
+        stats = self.folder / "stats"
+        self.write("region", "x", "u64", 4, "tick", "x", 3, options=f"stats={stats}")
+        told = [json.loads(line) for line in stats.read_text().splitlines()]
+        first, second, newest = self.json("top", self.store, "heat")["epochs"]
+        for epoch, line in zip((first, second), told):
+            self.assertAlmostEqual(epoch["seconds_durable"], line["seconds_flush"], places=6)
+            self.assertGreaterEqual(epoch["seconds_durable"], epoch["seconds_flush"])
+        self.assertNotIn("seconds_durable", newest)
+        rows = [line for line in self.varve("top", self.store, "heat").splitlines() if re.match(r" +\d+ ", line)]
+        self.assertEqual([(">" in r, "<" in r) for r in rows], [(True, True), (False, False), (False, False)], rows)
+        newest = json.loads(self.run_raw("top", self.store, "heat", "--json", "-o", f"stats={stats}").stdout)["epochs"][-1]
+        self.assertAlmostEqual(newest["seconds_durable"], told[2]["seconds_flush"], places=6)
+        odd = '{"time":1,"lineage":"heat","rank":0,"ok":true,"epoch":%s,"seconds_flush":%s}\n'
+        lies = self.file("lies", "".join(odd % e for e in (("3", "inf"), ("3", "nan"), ("3", "-5"), ("x", "1"), ("99", "1"), ("3", ""))).encode() + b'{"lineage":"heat"')
+        newest = json.loads(self.run_raw("top", self.store, "heat", "--json", "-o", f"stats={lies}").stdout)["epochs"][-1]
+        self.assertNotIn("seconds_durable", newest)
+        self.write("restart", 0, "region", "x", "u64", 4, "tick", "x", 2)  # another process does not know of the third
+        known = ["seconds_durable" in e for e in self.json("top", self.store, "heat")["epochs"]]
+        self.assertEqual(known, [True, True, False, True, False])
+
+    def test_slow_store(self):
+        """An epoch that took long to store is shown as long as it took, and the next is not due the sooner for it."""
+        self.file("noise", random.Random(2).randbytes(1 << 20))
+        w = Writer(self, "region", "x", "bytes", 1 << 20, "load", "x", "noise", "checkpoint", "poke", "x", 0, "00", "checkpoint",
+                   options="codec=none bandwidth=1MiB", env={"VARVE_INTERVAL": "1h"})
+        w.until_held()
+        top = self.json("top", self.store, "heat")
+        first, last = top["epochs"]
+        self.assertGreater(first["seconds_durable"], 0.5)
+        self.assertAlmostEqual(top["next"]["seconds"], 3600 - (top["time_ns"] - last["time_ns"]) / 1e9, delta=0.5)
+
     def test_flush(self):
         """An epoch that is being stored is seen to grow."""
         self.file("noise", random.Random(1).randbytes(SIZE))
