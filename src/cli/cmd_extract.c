@@ -2,6 +2,7 @@
 #include "cli/bar.h"
 #include "cli/job.h"
 #include "cli/outfile.h"
+#include "cli/ownstore.h"
 #include "engine/export.h"
 #include "engine/variable.h"
 #include <inttypes.h>
@@ -179,7 +180,7 @@ static int check_output(const struct vv_args *args)
 	if (path && !path[0])
 		return vv_err_set(VV_EINVAL, "extract: the output's name is empty");
 	if (path && strcmp(path, "-") != 0)
-		return 0;
+		return vv_ownstore_refuse(args->operand[0], path);
 	if (args->json)
 		return vv_err_set(VV_EINVAL, "extract: --json needs the standard output for itself; name a file with -o FILE");
 	if (isatty(STDOUT_FILENO))

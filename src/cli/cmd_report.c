@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/outfile.h"
+#include "cli/ownstore.h"
 #include "cli/report.h"
 #include "cli/text.h"
 #include "vv_config.h"
@@ -139,6 +140,15 @@ static int deliver(struct vv_job *job, const struct vv_buf *page, const char *ou
 	return rc;
 }
 
+static int check_output(const char *store, const char *output, const char *png)
+{
+	int rc = output && strcmp(output, "-") != 0 ? vv_ownstore_refuse(store, output) : 0;
+
+	if (rc == 0 && !output && !png)
+		rc = vv_err_set(VV_EINVAL, "report: where to? -o FILE.html, --png FOLDER, or --json for the data alone");
+	return rc == 0 && png ? vv_ownstore_refuse(store, png) : rc;
+}
+
 static int run(struct vv_job *job)
 {
 	const char *output = vv_args_value(job->args, "output"), *png = vv_args_value(job->args, "png");
@@ -154,8 +164,8 @@ static int run(struct vv_job *job)
 		newest = VV_MAX_EPOCH;
 	if (rc == 0 && !job->args->json)
 		rc = vv_report_page_check();
-	if (rc == 0 && !job->args->json && !output && !png)
-		rc = vv_err_set(VV_EINVAL, "report: where to? -o FILE.html, --png FOLDER, or --json for the data alone");
+	if (rc == 0 && !job->args->json)
+		rc = check_output(job->args->operand[0], output, png);
 	if (rc == 0 && !job->args->json && png && !one)
 		rc = vv_err_set(VV_EINVAL, "report: --png draws one lineage: say which");
 	if (rc == 0)

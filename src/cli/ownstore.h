@@ -8,7 +8,9 @@
 
 /* Is this folder the store? url may be of any kind of store, and NULL. */
 bool vv_ownstore_is(const char *url, const struct stat *folder);
-/* Is a file or folder the store, or somewhere in it? */
+/* Is a file or folder the store, or somewhere in it? One that is not there yet is where its folder is. */
 bool vv_ownstore_holds(const char *url, const char *path);
+/* An error if an output of this name would come to lie there: it could take the place of a layer. */
+int vv_ownstore_refuse(const char *url, const char *path);
 
 #endif

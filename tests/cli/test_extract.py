@@ -130,6 +130,22 @@ class Extract(command.Case):
         self.assertIn("No space", self.fails("extract", self.store, "heat:T", "-o", "/dev/full"))
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["T", "a store", "blob"])
 
+    def test_not_into_the_store(self):
+        """What is taken out never takes the place of a layer, by whatever name it is called."""
+        before = {p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}
+        (self.folder / "way").symlink_to(self.store)
+        (self.folder / "name").symlink_to(self.layer(1))
+        for path in (self.layer(1), self.commit(2), self.store / "new", self.store, "a store/heat/../new", "way/new", "way/heat/lineage", "name"):
+            for store in (self.store, f"dir:{self.store}", "way"):
+                self.assertIn("inside the store", self.fails("extract", store, "heat:T", "-o", path))
+        self.assertEqual({p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}, before)
+        beside = self.folder / "a store.npy"  # its name begins like the store's
+        self.get("heat:T", "-o", beside)
+        self.assertTrue(beside.exists())
+        (self.folder / "dangling").symlink_to(self.store / "not there")
+        self.get("heat:T", "-o", "dangling")  # the link is replaced
+        self.assertFalse((self.store / "not there").exists())
+
     def test_damage_leaves_nothing(self):
         self.flip(self.layer(1), 60000)
         out = self.file("out", b"as it was")

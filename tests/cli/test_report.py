@@ -242,6 +242,9 @@ class Report(command.Case):
         self.assertIn("where to", self.fails("report", self.store))
         self.assertIn("say which", self.fails("report", self.store, "--png", "x"))
         self.assertIn("cannot create", self.fails("report", self.store, "-o", "no/such/folder.html"))
+        for option, path in (("-o", self.layer(1)), ("-o", self.store / "x.html"), ("--png", self.store), ("--png", self.store / "pictures")):
+            self.assertIn("inside the store", self.fails("report", self.store, "heat", option, path))
+        self.varve("verify", self.store)
         self.fails("report", self.store, "heat", "--newest", "0")
         p = self.run_raw("report", self.store, "heat", "--png", "pictures", env={"PATH": "/nowhere"})
         self.assertIn(b"install chromium", p.stderr)
