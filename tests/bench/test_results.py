@@ -114,16 +114,28 @@ class Run(Case):
         self.assertTrue(run["run"]["cores"] > 0 and run["run"]["arch"] and "ckpt.metadata" in run["run"]["command"])
         self.assertIn("layer", [r["metric"] for r in rows])
         self.call(0, "compare", out, out)
+        *_, summary, last = done.stderr.split("\n\n")  # where the minutes went, and what became of each
+        judged = [r["ok"] for r in rows if "ok" in r]
+        self.assertRegex(summary, rf"\Abench +seconds +met +missed\nckpt.metadata +\d+ +{judged.count(True)}(  {judged.count(False)} MISSED)?\Z")
+        self.assertRegex(last, rf"\A{judged.count(True)} of {len(judged)} targets met.*; [\d.]+ minutes\n\Z")
 
     def test_one_that_cannot_be_run_does_not_stop_the_others(self):
         done = self.call(2, "run", "--build", BUILD, "--size", "1M", "--pass=--no-such-option", "ckpt.metadata", "store.write")
         self.assertIn("could not be run: store.write, ckpt.metadata", done.stderr)
+        for name in "store.write", "ckpt.metadata":
+            self.assertRegex(done.stderr, rf"\n{name} +\d+ +FAILED\n")
 
     def test_old_results_stay_until_there_are_new_ones(self):
         old = self.file("old.json", RUN, row())
         self.call(2, "run", "--build", BUILD, "--dir", self.folder / "no such", "--out", old, "ckpt.metadata")
         self.call(2, "run", "--build", BUILD, "--ranks", "0", "--out", old, "ckpt.metadata")
         self.assertIn("a.b", old.read_text())
+
+    def test_no_room(self):
+        """At full size what this machine cannot hold is said, and not begun."""
+        done = self.call(0, "run", "--build", BUILD, "--full", "--ranks", "4096", "collective.best")
+        self.assertEqual(len(done.stdout.splitlines()), 1, done.stdout)
+        self.assertRegex(done.stderr, r"\ncollective.best +0 +needs (MPI|\d+ GiB of memory for 4096 ranks)\n")
 
     def test_nowhere_to_write(self):
         self.assertIn("--out", self.call(2, "run", "--build", BUILD, "--out", self.folder / "no" / "such", "ckpt.metadata").stderr)

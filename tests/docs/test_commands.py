@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 300 PROCESSORS 2
-"""Every block of code in the documentation is run or compiled. README.md, beside this file, says how."""
+"""Every block of code in the documentation and the manual is run or compiled. README.md, beside this file, says how."""
 import concurrent.futures
 import contextlib
 import os
@@ -316,7 +316,8 @@ class Reading:
             self.compiled.append(block)
             self.ran += 1
         elif block.language in ("sh", "bash", "run"):
-            self.command(block, block.text, None, 0, "set -e\n{}set +e\n")
+            # where the last line is a list of && that fails, set -e does not end it
+            self.command(block, block.text, None, 0, "set -e\n{}varve_status=$?\nset +e\nreturn $varve_status\n")
             self.ran += block.language != "run"
         elif block.language == "console":
             for step in steps(block.text):
@@ -387,6 +388,7 @@ def main(names):
                 print("\n".join([*problems, line]), flush=True)
                 wrong += len(problems)
                 count += 1
+    print("\n".join(f"not run: {p.name}:{b.line}: {b.notes['not run']}" for p in chosen for b in p.blocks if "not run" in b.notes))
     print(f"{count} pages, {wrong} problems")
     return 1 if wrong or not count else 0
 

@@ -38,19 +38,19 @@ class Runner(unittest.TestCase):
     def tearDownClass(cls):
         cls.place.cleanup()
 
-    def read(self, *parts):
+    def read(self, *parts, name="page.md"):
         """(problems, the line that sums up) of a page of these parts."""
-        path = self.work / "page.md"
-        path.write_text("# A page\n\n" + "\n".join(parts))
-        return test_commands.read(page.Page(path), self.installed, self.work, False)
+        path = self.work / name
+        path.write_text("\n".join(parts) if name != "page.md" else "# A page\n\n" + "\n".join(parts))
+        return test_commands.read(page.pages([path])[0], self.installed, self.work, False)
 
-    def right(self, *parts):
-        problems, line = self.read(*parts)
+    def right(self, *parts, **name):
+        problems, line = self.read(*parts, **name)
         self.assertEqual(problems, [])
         return line
 
-    def wrong(self, word, *parts):
-        problems, _ = self.read(*parts)
+    def wrong(self, word, *parts, **name):
+        problems, _ = self.read(*parts, **name)
         self.assertEqual(len(problems), 1, problems)
         self.assertIn(word, problems[0])
 
@@ -74,6 +74,7 @@ class Runner(unittest.TestCase):
         self.wrong("status 0, not 1", console("$ true", "[exit 1]"))
         self.wrong("status 1, not 0", block("sh", "false", "true"))
         self.wrong("status 1, not 0", "<!-- run: false -->")
+        self.wrong("status 1, not 0", "<!-- run: false && true -->")
         self.wrong("status 5, not 0", console("$ exit 5"))
         self.wrong("ended the page's shell", console("$ exit 5", "[exit 5]", "$ true"))
         self.wrong("status 127", console("$ varve_is_not_called_so ls"))
@@ -105,6 +106,24 @@ class Runner(unittest.TestCase):
         self.wrong("not closed", "```sh\ntrue\n")
         self.wrong("a comment that says none of", "<!-- runn: false -->")
         self.right("- a list\n\n    with a second paragraph\n")
+
+    def test_manual(self):
+        """Blocks and notes of manual pages; what roff has its own signs for."""
+        def command(*lines):
+            return "\n".join([".SH EXAMPLES", *lines])
+
+        one, three = {"name": "page.1"}, {"name": "page.3"}
+        self.assertIn("1 blocks", self.right(command(".nf", ".RS", "test \\(aqa\\-b\\(aq = \\fBa\\-b\\fP", ".RE", ".fi"), **one))
+        self.right(command('.\\" run:', '.\\" x=5', '.\\" mkdir a', '.\\" run: cd a', ".PP", ".nf", "test $(basename $PWD)$x = a5", ".fi"), **one)
+        self.assertIn("1 skipped", self.right(command('.\\" not run: elsewhere', ".nf", "false", ".fi"), **one))
+        self.wrong("status 1, not 0", command(".nf", "false", "true", ".fi"), **one)
+        self.wrong("none of", command('.\\" runn: true', ".nf", "true", ".fi"), **one)
+        self.wrong("without its .fi", command(".nf", "true"), **one)
+        self.wrong("'.TP' in code", command(".nf", "true", ".TP", ".fi"), **one)
+        synopsis = [".nf", ".B #include <varve/varve.h>", ".PP", '.BI "int varve_close(varve *" v );', ".fi"]
+        self.right(*synopsis, '.\\" fragment: extern varve *v;', ".nf", "varve_close(v);", ".fi", **three)
+        self.wrong("does not compile", *[line.replace('"int', '"long') for line in synopsis], **three)
+        self.wrong("does not compile", ".nf", "varve_close(v);", ".fi", **three)
 
     def test_ends(self):
         """What a page has started does not outlive it; what hangs is ended."""

@@ -149,6 +149,7 @@ class Provoked(command.Case):
         self.command("nothing was dropped", "drop", "store", "heat@99")
         self.command("say --yes as well", "drop", "store", "heat", "--lineage")
         self.command("which region?", "extract", "store", "heat")
+        self.command("is inside the store", "extract", "store", "heat:T", "-o", "store/x")
         self.command("it holds LIST", "extract", "store", "heat:U", "-o", "x")
 
     def test_busy(self):

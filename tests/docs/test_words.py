@@ -46,6 +46,7 @@ class Known:
         self.names = set(re.findall(r"\bvarve_\w+", sources("include/varve/*", "src/fortran/*", "src/**/*.h", "cmake/*", "src/cli/*.c")))
         self.constants = set(re.findall(r"\bVARVE_\w+", sources("include/varve/*", "src/**/*", "CMakeLists.txt", "cmake/*", "Makefile", "tools/*", "tests/CMakeLists.txt")))
         self.constants |= {"VARVE_" + name.upper().replace("-", "_") for name in self.settings}
+        self.definitions = definitions(sources("include/varve/*"))
         self.any_option = set.union(*self.verbs.values()) | self.bench_options | options(sources("bench/**/*.c", "bench/**/*.py", "examples/*.c", "examples/graphlets/*.c", "examples/demo"))
 
 
@@ -120,6 +121,11 @@ def check_page(known, p):
                      if not (p.path.parent / link).exists()]
         for _, span in re.findall(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", text):
             problems += [f"{p.name}:{line}: {what}: {span}" for what in check_span(known, span.strip())]
+    return problems + check_code(known, p)
+
+
+def check_code(known, p):
+    problems = []
     for block in p.blocks:
         if block.language not in SHELL:
             continue
@@ -129,16 +135,21 @@ def check_page(known, p):
     return problems
 
 
-def check_manual(known):
+def definitions(text):
+    """Structures and enumerations, without comments and blanks."""
+    bare = re.sub(r"/\*.*?\*/|\s+", "", text, flags=re.S)
+    return set(re.findall(r"(?:struct|enum)\w+\{[^{}]*\};", bare))
+
+
+def check_manual(known, p):
     problems = []
-    for path in sorted((ROOT / "docs/man").iterdir()):
-        text = re.sub(r"\\f[BIRP]", "", path.read_text().replace("\\-", "-"))
-        for at, line in enumerate(text.split("\n"), 1):
-            if re.match(r"varve [a-z]", line):  # a line of an example
-                problems += [f"docs/man/{path.name}:{at}: {what}" for what in check_command(known, line.split())]
-            if not line.startswith(".TH"):
-                problems += [f"docs/man/{path.name}:{at}: {what}" for what in check_text(known, line) if "nowhere" in what]
-    return problems
+    for at, line in enumerate(p.lines, 1):
+        if not line.startswith((".TH", page.REMARK)):
+            problems += [f"{p.name}:{at}: {what}" for what in check_text(known, page.plain(line)) if "nowhere" in what]
+    for block in p.blocks:
+        if block.language == "c":
+            problems += [f"{p.name}:{block.line}: not so in the headers: {what}" for what in definitions(block.text) - known.definitions]
+    return problems + check_code(known, p)
 
 
 def check_test(known):
@@ -146,13 +157,14 @@ def check_test(known):
     for span in ("varve gcc STORE", "varve gc --dryrun STORE", "varve run --retry 3 -- ./a --b", "keeep=3", "order=x eager-=no", "--dryrun", "make tests",
                  "bench/run ckpt.none", "varve_opne", "VARVE_ENONE", "src/core/none.c", "core/none.h", "docs/none.md"):
         assert check_span(known, span), f"{span}: not found to be wrong"
+    assert definitions("struct a { int b; /* {x} */ };") == {"structa{intb;};"}
     for span in ("varve gc --dry-run STORE", "varve run --retries 3 -- ./a --b", "keep=3", "--dry-run", "make test", "bench/run ckpt", "varve_open", "core/run.c"):
         assert not check_span(known, span), f"{span}: found to be wrong"
 
 
 known, pages = Known(), page.pages(sys.argv[1:])
 check_test(known)
-problems = [problem for p in pages for problem in check_page(known, p)] + (check_manual(known) if not sys.argv[1:] else [])
+problems = [problem for p in pages for problem in (check_manual if isinstance(p, page.Manual) else check_page)(known, p)]
 print("\n".join(problems))
 print(f"{len(pages)} pages, {len(problems)} problems")
 sys.exit(1 if problems else 0)
