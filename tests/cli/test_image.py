@@ -71,6 +71,33 @@ class Case(command.Case):
             raise AssertionError(f"left behind: {left}") from e
 
 
+class Several(Case):
+    """Programs that belong together, each in a session of its own; what the one of number I has come to is in state.I."""
+
+    def launch(self, program, n, kind, *words):
+        self.running = []
+        for i in range(n):
+            p = subprocess.Popen([program, kind, self.folder / f"state.{i}", *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder)
+            self.addCleanup(self.end, p)
+            self.running.append(p)
+
+    def end(self, p):
+        """It, or what was brought back under its number."""
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+        elif is_alive(p.pid):
+            os.kill(p.pid, signal.SIGKILL)
+            wait_for(lambda: not pathlib.Path(f"/proc/{p.pid}").exists(), "its number is free")
+
+    def step(self, i):
+        path = self.folder / f"state.{i}"
+        words = (path.read_text().split() if path.exists() else []) or ["0", "ok"]
+        self.assertEqual(words[1], "ok")
+        return int(words[0])
+
+
 class Image(Case):
     def start(self, *words, output="out"):
         """A program in a session of its own, its output added to a file."""

@@ -12,48 +12,29 @@ import time
 
 import command
 from command import PATIENCE, is_alive, wait_for
-from test_image import Case
+from test_image import Several
 
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 PROGRAM = None  # set in main
 RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
 
 
-class Group(Case):
+class Group(Several):
     def setUp(self):
         super().setUp()
         self.env["OMPI_MCA_odls_base_sigkill_timeout"] = "0"  # when a rank fails, all have heard of it: mpirun need not give the others a second
 
     def start(self, n, *words):
         """n programs of one kind, each in a session of its own: their processes, and FILE.pid for each."""
-        self.running = []
-        for i in range(n):
-            p = subprocess.Popen([PROGRAM, words[0], self.folder / f"state.{i}", *map(str, words[1:])], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder)
-            self.addCleanup(self.end, p)
+        self.launch(PROGRAM, n, *words)
+        for i, p in enumerate(self.running):
             self.file(f"{i}.pid", b"%d\n" % p.pid)
-            self.running.append(p)
         self.goes_on()
         return self.running
-
-    def end(self, p):
-        """It, or what was brought back under its number."""
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-        elif is_alive(p.pid):
-            os.kill(p.pid, signal.SIGKILL)
-            wait_for(lambda: not is_alive(p.pid), "it ends")
 
     def end_all(self):
         for p in self.running:
             self.end(p)
-
-    def step(self, i):
-        path = self.folder / f"state.{i}"
-        words = (path.read_text().split() if path.exists() else []) or ["0", "ok"]
-        self.assertEqual(words[1], "ok")
-        return int(words[0])
 
     def goes_on(self, steps=3):
         first = [self.step(i) for i in range(len(self.running))]

@@ -11,7 +11,7 @@ import unittest
 
 import command
 from command import PATIENCE, is_alive, wait_for
-from test_image import Case, strays
+from test_image import Several, strays
 
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 PROGRAM = None  # set in main
@@ -27,15 +27,10 @@ def below(pid):
     return children + [kin for c in children for kin in below(c)]
 
 
-class Kill(Case):
+class Kill(Several):
     def start(self, n):
         """Programs that are saved by one epoch, and have ended."""
-        self.running = []
-        for i in range(n):
-            p = subprocess.Popen([PROGRAM, "grow", self.folder / f"state.{i}", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder)
-            self.addCleanup(self.end, p)
-            self.running.append(p)
+        self.launch(PROGRAM, n, "grow", 1)
         self.pids = [p.pid for p in self.running]
         self.stepped([0] * n)
 
@@ -46,20 +41,8 @@ class Kill(Case):
             p.wait(PATIENCE)
         self.at = self.steps()
 
-    def end(self, p):
-        """It, or what was brought back under its number."""
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-        elif is_alive(p.pid):
-            os.kill(p.pid, signal.SIGKILL)
-            wait_for(lambda: not pathlib.Path(f"/proc/{p.pid}").exists(), "its number is free")
-
     def steps(self):
-        texts = [(self.folder / f"state.{i}").read_text() if (self.folder / f"state.{i}").exists() else "" for i in range(len(self.running))]
-        words = [text.split() or ["0", "ok"] for text in texts]
-        self.assertEqual([w[1] for w in words], ["ok"] * len(words))
-        return [int(w[0]) for w in words]
+        return [self.step(i) for i in range(len(self.running))]
 
     def stepped(self, since):
         wait_for(lambda: all(a > b for a, b in zip(self.steps(), since)), "all go on")

@@ -7,6 +7,7 @@
 #include "codec/fpzip.h"
 #include "core/digest.h"
 #include "support/gen.h"
+#include "support/snug.h"
 #include "vv_test.h"
 #include <math.h>
 
@@ -42,36 +43,14 @@ static void fill(uint64_t *state, int kind, unsigned width, size_t n)
 		from[i / 8 * 8 + 7] = from[i / 8 * 8 + 6] = 0xff;
 }
 
-/* Coded in memory of exactly the size asked for, so that a sanitizer sees what is beside it. */
 static uint8_t *encode(const struct vv_recipe *how, size_t n, size_t *out)
 {
-	size_t cap = paper->bound(n);
-	uint8_t *to = malloc(cap), *exact;
-
-	CHECK(to);
-	CHECK_EQ(paper->encode(from, n, how, to, cap, paper->usual_level, out), 0);
-	CHECK(*out < n || *out == 0);
-	exact = malloc(*out + 1);
-	CHECK(exact);
-	memcpy(exact, to, *out);
-	free(to);
-	return exact;
+	return snug_encode(paper, from, n, how, paper->usual_level, out);
 }
 
 static int decode(const uint8_t *coded, size_t n, const uint8_t *want, size_t raw_len)
 {
-	uint8_t *back = malloc(raw_len + 1), *copy = malloc(n ? n : 1);
-	int rc;
-
-	CHECK(back && copy);
-	memcpy(copy, coded, n);
-	back[raw_len] = 0x5a;
-	rc = paper->decode(copy, n, back, raw_len);
-	CHECK_EQ(back[raw_len], 0x5a);
-	CHECK(rc || !want || memcmp(back, want, raw_len) == 0);
-	free(back);
-	free(copy);
-	return rc;
+	return snug_decode(paper, coded, n, want, raw_len);
 }
 
 static const struct vv_recipe recipes[] = {

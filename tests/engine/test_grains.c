@@ -1,41 +1,16 @@
 // ctest: TIMEOUT 120
 /* Regions that are deduped in grains, through the public calls: every method, size and mode restores what was there; what is stored is no
  * more than what is new; after a restart too; failures, gc, other ranks and regions that change their ways do no harm. */
-#include "support/must.h"
-#include "support/place.h"
-#include "support/threadcomm.h"
+#include "support/dice.h"
+#include "support/grain_job.h"
 #include "vv_test.h"
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <varve/varve_comm.h>
 
 #define OK(call) MUST((call) >= 0)
 
 enum { REGIONS = 4, EPOCHS = 10, MOST = 300000 };
-
-static _Thread_local uint64_t seed = 88172645463325252ull;
-
-static uint64_t rng(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
-static size_t upto(size_t n)
-{
-	return (size_t)(rng() % (n + 1));
-}
-
-static void noise(uint8_t *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(rng() >> 24);
-}
 
 /* ---- histories ----------------------------------------------------------------------------------------------------------------- */
 
@@ -46,33 +21,9 @@ struct state {
 
 static const char *const names[REGIONS] = { "big", "small", "tiny", "pages" };
 
-static void edit(struct state *s, int r)
+static void edit(struct state *s, size_t r)
 {
-	uint8_t *p = s->p[r];
-	size_t len = s->len[r], at = upto(len - 1), n = 1 + upto(len - at - 1), from;
-
-	switch (upto(6)) {
-	case 0:
-		noise(p + at, n < 3000 ? n : 3000);
-		break;
-	case 1:
-		memset(p + at, 0, n);
-		break;
-	case 2: /* the same thing over and over */
-		for (size_t i = 0; i < n; i++)
-			p[at + i] = p[at + i % (1 + upto(3) * 64)];
-		break;
-	case 3: /* moved by whole grains, or not */
-		from = upto(len - n);
-		memmove(p + (upto(1) ? at / 512 * 512 : at), p + from, n / 2);
-		break;
-	case 4:
-		p[at]++;
-		break;
-	default: /* here and there */
-		for (int k = 0; k < 20; k++)
-			p[upto(len - 1)] ^= 1;
-	}
+	dice_edit(s->p[r], s->len[r]);
 }
 
 static void copy_state(const struct state *from, struct state *to)
@@ -166,11 +117,11 @@ static void history(const char *options)
 		if (e % 4 == 3)
 			grow_or_shrink(v, &s);
 		for (size_t k = upto(8); k > 0; k--)
-			edit(&s, (int)upto(REGIONS - 1));
+			edit(&s, upto(REGIONS - 1));
 		OK(varve_checkpoint(v));
 		MUST(varve_epoch(v) == e);
 		copy_state(&s, &saved[e]);
-		edit(&s, (int)upto(REGIONS - 1)); /* while it is stored */
+		edit(&s, upto(REGIONS - 1)); /* while it is stored */
 		if (e % 2)
 			sum_up(v);
 		if (e == 6) { /* back, and on from there */
@@ -367,15 +318,6 @@ static void collected(uint64_t start)
 
 /* ---- when things go wrong ------------------------------------------------------------------------------------------------------------ */
 
-static void set_limit(rlim_t bytes)
-{
-	struct rlimit l;
-
-	CHECK(getrlimit(RLIMIT_FSIZE, &l) == 0);
-	l.rlim_cur = bytes;
-	CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
-}
-
 /* A store that takes no more: the epoch does not count, and the next one has all of it. */
 static void failed(const char *options)
 {
@@ -395,10 +337,10 @@ static void failed(const char *options)
 	OK(varve_wait(v, varve_epoch(v)));
 	for (int k = 0; k < 3; k++) {
 		noise(p + k * 1000, LEN / 2);
-		set_limit(100000);
+		must_limit_files(100000);
 		rc = varve_checkpoint(v);
 		rc = rc ? rc : varve_wait(v, varve_epoch(v));
-		set_limit(RLIM_INFINITY);
+		must_limit_files(RLIM_INFINITY);
 		MUST(rc < 0);
 		p[LEN - 5]++;
 		OK(varve_checkpoint(v));
@@ -426,10 +368,10 @@ static void much(void)
 		*(uint64_t *)(p + i) = rng();
 	OK(varve_open(store, "job", "grain=512 stage=1MiB codec=none", &v));
 	OK(varve_protect(v, "p", p, LEN));
-	set_limit(LIMIT);
+	must_limit_files(LIMIT);
 	MUST(varve_checkpoint(v) < 0);
 	MUST(varve_checkpoint(v) < 0);
-	set_limit(RLIM_INFINITY);
+	must_limit_files(RLIM_INFINITY);
 	OK(varve_checkpoint(v));
 	OK(varve_wait(v, varve_epoch(v)));
 	OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN));
@@ -482,29 +424,18 @@ static void misuse(void)
 
 /* ---- many ranks -------------------------------------------------------------------------------------------------------------------- */
 
-enum { SHARED = 1 << 20, RANKS = 3 };
-
-struct job {
-	char store[PLACE_MAX];
-	const char *options;
-	bool any_thread;
-	atomic_uint_least64_t stored;
-};
-
 /* All have the same, then each has something of its own, then one has what another had. */
 static void work(const struct varve_comm *comm, void *arg)
 {
 	struct job *j = arg;
 	struct varve_comm mine = *comm;
 	uint8_t *p = malloc(SHARED), *q = malloc(SHARED);
-	uint64_t mix = 7;
 	struct varve_stats st;
 	varve *v = NULL;
 
 	mine.any_thread = j->any_thread;
 	OK(varve_open_comm(&mine, j->store, "job", j->options, &v));
-	for (size_t i = 0; i < SHARED; i++)
-		p[i] = (uint8_t)((mix = mix * 6364136223846793005ull + 1442695040888963407ull) >> 33);
+	grain_job_fill(p);
 	OK(varve_protect(v, "p", p, SHARED));
 	for (int e = 0; e < 4; e++) {
 		if (e == 1)
@@ -534,21 +465,6 @@ static void work(const struct varve_comm *comm, void *arg)
 	free(q);
 }
 
-static void ranks(void)
-{
-	static const char *const options[] = { "grain=256 mode=sync", "grain=256 mode=async", "grain=128 mode=sync aggregate=2" };
-
-	for (int k = 0; k < 6; k++) {
-		struct job j = { .options = options[k % 3], .any_thread = k >= 3 };
-
-		must_begin("ranks: %s", j.options);
-		place_path(j.store, "ranks");
-		threadcomm_run(RANKS, work, &j);
-		MUST(j.stored == SHARED);
-		place_remove(j.store);
-	}
-}
-
 int main(void)
 {
 	only_new();
@@ -561,7 +477,7 @@ int main(void)
 	failed("grain=128 mode=sync");
 	failed("grain=128 mode=async codec=none");
 	failed("grain=128 mode=async method=tree");
-	ranks();
+	grain_job_run(work);
 	histories();
 	return 0;
 }

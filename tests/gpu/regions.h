@@ -3,32 +3,13 @@
 #define VV_TEST_GPU_REGIONS_H
 
 #include "support/device.h"
+#include "support/dice.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "vv_test.h"
 #include <stdbool.h>
 
 #define OK(call) MUST((call) >= 0)
-
-static uint64_t seed;
-
-static inline uint64_t rng(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
-static inline size_t upto(size_t n)
-{
-	return (size_t)(rng() % (n + 1));
-}
-
-static inline void noise(uint8_t *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(rng() >> 24);
-}
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------- */
 

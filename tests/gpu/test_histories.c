@@ -24,42 +24,13 @@ static bool on_device(enum where w, int r)
 	return w == DEVICE || (w == MIXED && r % 2 == 0);
 }
 
-static void edit(struct buf *b)
-{
-	uint8_t *p = b->mirror;
-	size_t at = upto(b->len - 1), n = 1 + upto(b->len - at - 1), from;
-
-	switch (upto(6)) {
-	case 0:
-		noise(p + at, n < 3000 ? n : 3000);
-		break;
-	case 1:
-		memset(p + at, 0, n);
-		break;
-	case 2: /* the same thing over and over */
-		for (size_t i = 0; i < n; i++)
-			p[at + i] = p[at + i % (1 + upto(3) * 64)];
-		break;
-	case 3: /* moved by whole grains, or not */
-		from = upto(b->len - n);
-		memmove(p + (upto(1) ? at / 512 * 512 : at), p + from, n / 2);
-		break;
-	case 4:
-		p[at]++;
-		break;
-	default:
-		for (int k = 0; k < 20; k++)
-			p[upto(b->len - 1)] ^= 1;
-	}
-}
-
 static void edit_some(struct buf *b)
 {
 	for (size_t k = upto(8); k > 0; k--) {
 		struct buf *x = &b[upto(REGIONS - 1)];
 
 		if (x->len)
-			edit(x);
+			dice_edit(x->mirror, x->len);
 	}
 	for (int r = 0; r < REGIONS; r++)
 		if (b[r].len)

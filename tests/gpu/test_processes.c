@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 300 RUN_SERIAL
 /* Device memory as regions of a process that forks, that uses another device, and that is one of several ranks. */
 #include "gpu/regions.h"
-#include "support/threadcomm.h"
+#include "support/grain_job.h"
 #include <sys/wait.h>
 
 static void child(varve *v, int how)
@@ -90,30 +90,19 @@ static void devices(void)
 	place_remove(store);
 }
 
-enum { SHARED = 1 << 20, RANKS = 3 };
-
-struct job {
-	char store[PLACE_MAX];
-	const char *options;
-	bool any_thread;
-	atomic_uint_least64_t stored;
-};
-
 /* All have the same, then each has something of its own. */
 static void work(const struct varve_comm *comm, void *arg)
 {
 	struct job *j = arg;
 	struct varve_comm mine = *comm;
 	struct varve_stats st;
-	uint64_t mix = 7;
 	struct buf b;
 	varve *v = NULL;
 
 	mine.any_thread = j->any_thread;
 	OK(varve_open_comm(&mine, j->store, "job", j->options, &v));
 	get(&b, SHARED, comm->rank != 1); /* one has it in the host's memory */
-	for (size_t i = 0; i < SHARED; i++)
-		b.mirror[i] = (uint8_t)((mix = mix * 6364136223846793005ull + 1442695040888963407ull) >> 33);
+	grain_job_fill(b.mirror);
 	OK(varve_protect(v, "p", b.p, SHARED));
 	for (int e = 0; e < 3; e++) {
 		if (e == 1)
@@ -140,27 +129,12 @@ static void work(const struct varve_comm *comm, void *arg)
 	put(&b);
 }
 
-static void ranks(void)
-{
-	static const char *const options[] = { "grain=256 mode=sync", "grain=256 mode=async", "grain=128 mode=sync aggregate=2" };
-
-	for (int k = 0; k < 6; k++) {
-		struct job j = { .options = options[k % 3], .any_thread = k >= 3 };
-
-		must_begin("ranks: %s", j.options);
-		place_path(j.store, "ranks");
-		threadcomm_run(RANKS, work, &j);
-		MUST(j.stored == SHARED);
-		place_remove(j.store);
-	}
-}
-
 int main(void)
 {
 	space = device_space();
 	seed = 88172645463325252ull;
 	forked();
 	devices();
-	ranks();
+	grain_job_run(work);
 	return 0;
 }

@@ -3,7 +3,6 @@
  * failures do no harm. */
 #include "gpu/regions.h"
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 /* ---- only what is new --------------------------------------------------------------------------------------------------------------- */
@@ -97,15 +96,6 @@ static void kept(const char *options)
 
 /* ---- when things go wrong -------------------------------------------------------------------------------------------------------------- */
 
-static void set_limit(rlim_t bytes)
-{
-	struct rlimit l;
-
-	CHECK(getrlimit(RLIMIT_FSIZE, &l) == 0);
-	l.rlim_cur = bytes;
-	CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
-}
-
 /* A store that takes no more: the epoch does not count, and the next one has all of it. */
 static void failed(const char *options)
 {
@@ -128,10 +118,10 @@ static void failed(const char *options)
 	for (int k = 0; k < 3; k++) {
 		noise(b.mirror + k * 1000, LEN / 2);
 		push(&b);
-		set_limit(100000);
+		must_limit_files(100000);
 		rc = varve_checkpoint(v);
 		rc = rc ? rc : varve_wait(v, varve_epoch(v));
-		set_limit(RLIM_INFINITY);
+		must_limit_files(RLIM_INFINITY);
 		MUST(rc < 0);
 		b.mirror[LEN - 1]++;
 		push(&b);
@@ -161,10 +151,10 @@ static void much(size_t len)
 	push(&b);
 	OK(varve_open(store, "job", "grain=128 stage=1MiB codec=none", &v));
 	OK(varve_protect(v, "p", b.p, len));
-	set_limit(LIMIT);
+	must_limit_files(LIMIT);
 	MUST(varve_checkpoint(v) < 0);
 	MUST(varve_checkpoint(v) < 0);
-	set_limit(RLIM_INFINITY);
+	must_limit_files(RLIM_INFINITY);
 	OK(varve_checkpoint(v));
 	OK(varve_wait(v, varve_epoch(v)));
 	b.mirror[len / 2]++;

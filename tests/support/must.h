@@ -5,6 +5,7 @@
 #include "vv_test.h"
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <varve/varve.h>
@@ -44,6 +45,16 @@ static inline void must_fail(const char *file, int line, const char *why)
 		if (!(e))                                                                                                      \
 			must_fail(__FILE__, __LINE__, #e);                                                                     \
 	} while (0)
+
+/* From now on no file can grow beyond so many bytes; RLIM_INFINITY: any may. */
+static inline void must_limit_files(rlim_t bytes)
+{
+	struct rlimit l;
+
+	CHECK(getrlimit(RLIMIT_FSIZE, &l) == 0);
+	l.rlim_cur = bytes;
+	CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
+}
 
 static inline void must_nap(long ms)
 {
