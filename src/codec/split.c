@@ -6,7 +6,9 @@
 #include <string.h>
 
 enum {
-	SAMPLED = 32 << 10, /* a plane of at least this length is tried first */
+	COUNTED = 1 << 10,  /* of a plane of at least this length so many bytes are counted, in words; */
+	WORD = 4,
+	SAMPLED = 32 << 10, /* and one of at least this length is tried first */
 	SAMPLE = 4 << 10,
 	QUICK = 3,          /* the level for that, at most */
 	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
@@ -138,14 +140,41 @@ static bool is_constant(const uint8_t *p, size_t n)
 	return memcmp(p, p + 1, n - 1) == 0;
 }
 
-/* Does nothing shrink at its beginning, in its middle, at its end? Who looks far back hopes for what no sample shows. */
+/* Of some of its bytes, from all over it: is each value as frequent as chance would have it, neither more alike nor less, as in what counts or
+ * repeats? The squares of n random bytes' frequencies sum up to n * n / 256 + n, give or take a fiftieth. A code for what comes so near to it
+ * would take more bytes than it saves. */
+static bool is_noise(const uint8_t *p, size_t n)
+{
+	const uint64_t chance = COUNTED * COUNTED / 256 + COUNTED;
+	uint16_t count[WORD][256] = { 0 };
+	uint64_t squares = 0;
+
+	for (size_t i = 0; i < COUNTED; i += WORD)
+		for (size_t k = 0; k < WORD; k++) /* in counts of their own: none waits for the one before it */
+			count[k][p[i / WORD * (n / (COUNTED / WORD)) + k]]++;
+	for (size_t v = 0; v < 256; v++) {
+		uint32_t all = 0;
+
+		for (size_t k = 0; k < WORD; k++)
+			all += count[k][v];
+		squares += all * all;
+	}
+	return squares * 16 < chance * 17 && squares * 16 > chance * 15;
+}
+
+/* Is it noise, or, where there is more of it, does nothing shrink at its beginning, in its middle, at its end? Who looks far back hopes for what
+ * no sample shows. */
 static bool is_hopeless(const uint8_t *p, size_t n, const struct vv_recipe *how)
 {
 	struct vv_recipe quick = *how;
 	uint8_t to[SAMPLE];
 	size_t got = 0;
 
-	if (n < SAMPLED || how->window)
+	if (n < COUNTED || how->window)
+		return false;
+	if (is_noise(p, n))
+		return true;
+	if (n < SAMPLED)
 		return false;
 	quick.level = how->level > QUICK ? QUICK : how->level;
 	for (size_t k = 0; !got && k < 3; k++)

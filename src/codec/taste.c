@@ -11,9 +11,9 @@
 
 enum {
 	MOST = 24,             /* candidates */
-	FINALISTS = 3,
 	ALL = VV_TASTE_SAMPLES * VV_TASTE_BYTES,
 	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
+	FEW_ALIKE = 4,         /* samples, that are looked at */
 	FEW = 2,               /* samples, that all candidates are tried on */
 	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
 	FIRST_MOST = 256 << 10,
@@ -24,7 +24,7 @@ enum {
 
 /* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
 static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
-static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90;
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90, easy = 8, in_common = 0.02;
 
 struct dish {
 	struct vv_recipe recipe;
@@ -35,7 +35,7 @@ struct table {
 	const struct vv_form *form;
 	enum vv_effort effort;
 	bool together;
-	const struct vv_recipe *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
+	const struct vv_taste *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
 	struct vv_sample sample[VV_TASTE_SAMPLES];
 	size_t n, total;
 	uint8_t *joint;  /* samples one after another */
@@ -190,7 +190,7 @@ static void find_strides(struct table *t, const struct vv_recipe *r)
 
 static void try_like(struct table *t)
 {
-	struct vv_recipe r = *t->like;
+	struct vv_recipe r = t->like->recipe;
 	const struct vv_recipe *plain = &t->dish[0].recipe;
 	bool same = r.predictor == VV_PREDICT_NONE && r.width == plain->width && r.record == plain->record;
 
@@ -398,13 +398,22 @@ struct verdict {
 	size_t apart, joint;
 };
 
+/* It may be known by now. */
+static size_t size_apart(struct table *t, const struct vv_recipe *r)
+{
+	for (size_t i = 0; t->like && t->like->bytes == t->len && i < t->like->n_finalists; i++)
+		if (vv_recipe_same(&t->like->finalist[i].recipe, r))
+			return t->like->finalist[i].size;
+	return coded_apart(t, r);
+}
+
 static struct verdict judge(struct table *t, const struct vv_recipe *r, size_t first)
 {
 	bool both = t->together && t->n > 1 && !has_phase(t, r);
 	struct vv_recipe far = both && may_be_twice(t) ? far_back(*r) : *r;
 	struct verdict v = { .joint = first && t->len == t->first && far.window == r->window ? first : coded_joint(t, &far) };
 
-	v.apart = both ? coded_apart(t, r) : v.joint;
+	v.apart = both ? size_apart(t, r) : v.joint;
 	return v;
 }
 
@@ -419,7 +428,7 @@ static size_t size_of(struct verdict v)
 }
 
 /* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common. In the order of what they cost. */
-static size_t pick_finalists(const struct table *t, size_t pick[FINALISTS])
+static size_t pick_finalists(const struct table *t, size_t pick[VV_TASTE_FINALISTS])
 {
 	size_t last = t->n_dishes - 1, n = 0;
 
@@ -437,7 +446,8 @@ static void conclude(const struct table *t, struct vv_recipe r, struct verdict v
 
 	out->alike = t->n > 1 ? alike(v) : 1;
 	if ((double)size >= (double)t->len * worth_it) {
-		*out = (struct vv_taste){ .recipe = vv_recipe_plain(r.width), .ratio = 1, .alike = out->alike };
+		out->recipe = vv_recipe_plain(r.width);
+		out->ratio = 1;
 		return;
 	}
 	out->recipe = out->alike > alike_enough ? far_back(r) : r;
@@ -462,21 +472,48 @@ static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
 
 static void choose(struct table *t, struct vv_taste *out)
 {
-	size_t pick[FINALISTS], n = pick_finalists(t, pick), best = 0;
-	struct verdict v[FINALISTS];
+	size_t pick[VV_TASTE_FINALISTS], n = pick_finalists(t, pick), best = 0;
+	struct verdict v[VV_TASTE_FINALISTS];
 	struct vv_recipe r;
 
 	if (is_hopeless(t) && !may_be_twice(t))
 		return;
 	join(t, t->n, ALL);
+	out->bytes = t->len;
 	for (size_t i = 0; i < n; i++) {
 		v[i] = judge(t, &t->dish[pick[i]].recipe, t->dish[pick[i]].size);
+		out->finalist[out->n_finalists].recipe = t->dish[pick[i]].recipe;
+		out->finalist[out->n_finalists++].size = v[i].apart;
 		if (i && (double)size_of(v[i]) < (double)size_of(v[best]) * margin(t, &t->dish[pick[i]].recipe))
 			best = i;
 	}
 	r = t->dish[pick[best]].recipe;
 	try_quick(t, &r, &v[best]);
 	conclude(t, r, v[best], out);
+}
+
+/* Of few samples a look tells whether they can gain by being coded together: if they have something in common that each has not by itself. What
+ * shrinks to almost nothing has nothing that could be looked at, and a trail is the better the more there is before it. */
+static bool may_be_alike(struct table *t)
+{
+	const struct vv_form *f = t->form;
+	size_t parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1, width = vv_head_type_size(f->type) / parts;
+	struct vv_rhythm_numbers x[FEW_ALIKE];
+	bool alike = false;
+
+	if (t->effort == VV_EFFORT_MAX || t->n < 2 || t->n > FEW_ALIKE || t->like->ratio >= easy || t->like->recipe.predictor == VV_PREDICT_TRAIL)
+		return true;
+	width = width == 4 || width == 8 ? width : 1;
+	for (size_t i = 0; i < t->n; i++)
+		x[i] = (struct vv_rhythm_numbers){ t->sample[i].p, t->sample[i].n / width, (unsigned)width, f->type >= VV_TYPE_F32, f->swapped };
+	for (size_t n = 2; n <= t->n && !alike && t->rc == 0; n++) {
+		uint16_t *seen = vv_mem_new(VV_RHYTHM_SEEN, sizeof(*seen));
+
+		t->rc = seen ? 0 : VV_ENOMEM;
+		alike = seen && vv_rhythm_shared(x, n, seen) > in_common;
+		vv_mem_free(seen);
+	}
+	return alike;
 }
 
 /* Without the codec of recipes nothing can be tried. */
@@ -489,8 +526,8 @@ static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv
 {
 	take_samples(t, s, n);
 	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
-	if (!can_try(t))
-		return 0;
+	if (!can_try(t) || (t->like && !may_be_alike(t)))
+		return t->rc;
 	t->cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t->total);
 	t->joint = vv_mem_grow(NULL, t->total, 1);
 	t->room = t->joint ? vv_mem_grow(NULL, t->cap, 1) : NULL;
@@ -513,8 +550,24 @@ int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool toge
 	return taste(&(struct table){ .form = form, .effort = effort, .together = together }, s, n, out);
 }
 
-int vv_taste_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe *apart, const struct vv_sample *s, size_t n,
+int vv_taste_together(const struct vv_form *form, enum vv_effort effort, const struct vv_taste *apart, const struct vv_sample *s, size_t n,
 		      struct vv_taste *out)
 {
 	return taste(&(struct table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
+}
+
+int vv_taste_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio)
+{
+	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(r));
+	struct table t = { .cap = c ? c->bound(s->n) : 0 };
+
+	*ratio = 1;
+	if (!c || !s->n)
+		return 0;
+	t.room = vv_mem_grow(NULL, t.cap, 1);
+	if (!t.room)
+		return VV_ENOMEM;
+	*ratio = (double)s->n / (double)coded(&t, r, s->p, s->n);
+	vv_mem_free(t.room);
+	return t.rc;
 }

@@ -252,6 +252,46 @@ static void test_alike(void)
 	CHECK(choose(&form, VV_EFFORT_DEFAULT, 1, BYTES).alike == 1);
 }
 
+/* The second look, once it is known how each is coded best: it must come to what a first one would, and be spared those that are not alike. */
+static struct vv_taste look_twice(const struct vv_form *form, size_t n)
+{
+	struct vv_taste apart = { 0 }, together = { 0 };
+	struct vv_sample s[MOST];
+	double ratio = 0;
+
+	for (size_t i = 0; i < n; i++)
+		s[i] = (struct vv_sample){ room[i], BYTES };
+	CHECK_EQ(vv_taste_choose(form, VV_EFFORT_DEFAULT, false, s, n, &apart), 0);
+	CHECK_EQ(vv_taste_one(&apart.recipe, &s[0], &ratio), 0);
+	CHECK(ratio > apart.ratio * 0.8 && ratio < apart.ratio * 1.25);
+	CHECK_EQ(vv_taste_together(form, VV_EFFORT_DEFAULT, &apart, s, n, &together), 0);
+	CHECK(apart.n_finalists >= 1 && apart.bytes && apart.bytes <= n * BYTES);
+	return together;
+}
+
+static void test_second_look(void)
+{
+	struct vv_form numbers = { .type = VV_TYPE_F64 }, bytes = { .type = VV_TYPE_BYTES };
+	uint64_t state = 17;
+	double v;
+
+	for (size_t n = 2; n <= 6; n += 2) {
+		for (size_t i = 0; i < MOST * BYTES / 8; i++) {
+			v = 1 + noise(&state, 1);
+			memcpy((uint8_t *)room + 8 * i, &v, 8);
+		}
+		CHECK(look_twice(&numbers, n).alike < 1.10);
+		CHECK(look_twice(&bytes, n).alike < 1.10);
+	}
+	memcpy(room[1], room[0], BYTES);
+	CHECK(look_twice(&numbers, 2).alike > 1.5);
+	CHECK(look_twice(&bytes, 2).alike > 1.5);
+	memcpy(room[1], room[0] + 5, BYTES - 5);
+	CHECK(look_twice(&bytes, 2).alike > 1.5);
+	memset(room, 0, sizeof(room));
+	CHECK(look_twice(&numbers, 3).alike > 1.10);
+}
+
 /* Images of one program, at different addresses. */
 static void test_images(void)
 {
@@ -301,15 +341,20 @@ static void test_odd_sizes(void)
 static void test_want_of_memory(void)
 {
 	struct vv_form form = { .type = VV_TYPE_BYTES };
-	struct vv_sample s = { room[0], 5000 };
-	struct vv_taste t;
+	struct vv_sample s[] = { { room[0], 5000 }, { room[1], 5000 } };
+	struct vv_taste t, together;
+	double ratio;
 	long asked = 1;
 
 	for (long k = 1; k < 2000 && asked >= k; k++) {
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_taste_choose(&form, VV_EFFORT_DEFAULT, true, &s, 1, &t);
+		rc = vv_taste_choose(&form, VV_EFFORT_DEFAULT, false, s, 2, &t);
+		if (rc == 0)
+			rc = vv_taste_together(&form, VV_EFFORT_DEFAULT, &t, s, 2, &together);
+		if (rc == 0)
+			rc = vv_taste_one(&t.recipe, &s[0], &ratio);
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || rc == VV_ENOMEM);
@@ -329,6 +374,7 @@ int main(void)
 	test_constant();
 	test_text();
 	test_alike();
+	test_second_look();
 	test_images();
 	test_want_of_memory();
 	return 0;

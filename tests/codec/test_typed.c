@@ -120,6 +120,32 @@ static void test_far_back(void)
 	CHECK(check(raw, LARGEST, &how) < LARGEST * 6 / 10);
 }
 
+/* Planes of noise stay as they are. What only looks as if each value were as frequent as any other does not. */
+static void test_noise(void)
+{
+	struct vv_recipe words = { .width = 8, .record = 1, ZSTD1 }, bytes = { .width = 1, .record = 1, ZSTD1 };
+	uint64_t state = 12;
+
+	for (size_t n = 1 << 10; n <= LARGEST / 8; n *= 2) {
+		gen_bytes(&state, raw, 8 * n);
+		CHECK_EQ(check(raw, 8 * n, &words), 0);
+		for (size_t i = 0; i < n; i++) /* the upper half of each */
+			memcpy(raw + 8 * i + 4, "\0\1\2\3", 4);
+		CHECK(check(raw, 8 * n, &words) < 4 * n + 64);
+		for (uint64_t i = 0; i < n; i++)
+			memcpy(raw + 8 * i, &i, 8);
+		CHECK(check(raw, 8 * n, &words) < n);
+	}
+	for (size_t n = 2 << 10; n < 32 << 10; n *= 2) {
+		gen_bytes(&state, raw, n);
+		memcpy(raw + n / 2, raw, n / 2);
+		CHECK(check(raw, n, &bytes) < n * 6 / 10);
+		gen_bytes(&state, raw, n);
+		memset(raw + n / 4, 0, n / 4);
+		CHECK(check(raw, n, &bytes) < n * 8 / 10);
+	}
+}
+
 /* The level of the call where the recipe has none; strides that are not used are not stored. */
 static void test_recipe(void)
 {
@@ -372,6 +398,7 @@ int main(int argc, char **argv)
 	test_round_trips();
 	test_large();
 	test_far_back();
+	test_noise();
 	test_recipe();
 	test_not_for_it();
 	test_mixed();
