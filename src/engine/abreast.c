@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum {
 	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes */
@@ -76,11 +77,16 @@ struct group {
 
 /* ---- descriptors -------------------------------------------------------------------------------------------------- */
 
+/* From Linux 6.2 on the folder's size tells. */
 static size_t count_open(void)
 {
-	DIR *d = opendir("/proc/self/fd");
+	struct stat st;
 	size_t n = 0;
+	DIR *d;
 
+	if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+		return (size_t)st.st_size;
+	d = opendir("/proc/self/fd");
 	if (!d)
 		return DESCRIPTORS_USUAL;
 	while (readdir(d))

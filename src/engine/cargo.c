@@ -22,6 +22,7 @@ enum {
 	MAX_KINDS = 1 << 16,
 	SPARE_FILES = 64,      /* descriptors for others */
 	SUM_AT_ONCE = 1 << 20,
+	FIELD = 4,             /* numbers are cut by so many chunks: they change as fields do, and finer digests take more than they find */
 	TICK_MS = 20,          /* a file written so shortly before could change once more without its time telling */
 };
 
@@ -551,6 +552,7 @@ size_t vv_cargo_cut(const struct vv_cargo *c, const struct vv_cargo_kind *k, siz
 {
 	if (k->opaque || k->segment)
 		return vv_policy_next(&c->policy.rule[k->segment], chunk, p, n);
+	chunk = chunk < VV_MAX_CHUNK / FIELD ? chunk * FIELD : VV_MAX_CHUNK;
 	return chunk < n ? chunk : n;
 }
 

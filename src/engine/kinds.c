@@ -1,6 +1,7 @@
 #include "engine/kinds.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "codec/shelf.h"
 #include "codec/taste.h"
 #include "engine/session.h"
 #include <string.h>
@@ -26,6 +27,7 @@ enum {
 	SHARE = 16,               /* one part in so many is looked at, */
 	LEAST_SAMPLES = 2,
 	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
+	EASY = 8,                 /* times shorter: of what is nearly constant, which says nothing of what comes */
 };
 
 static const double MERGE = 1.10;
@@ -74,7 +76,7 @@ struct pick { /* what is found out of a kind */
 	size_t n_spans;
 	struct source *source;
 	size_t n_sources;
-	uint8_t *bytes; /* room for all samples */
+	uint8_t *bytes; /* room for one that is looked at, and then for all samples */
 	struct vv_sample sample[VV_TASTE_SAMPLES];
 	size_t n_samples;
 	struct vv_digest *seen; /* of chunks in samples */
@@ -142,7 +144,7 @@ static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv
  * there is enough of it. */
 static int take_sample(struct pick *p, const struct source *s, double where)
 {
-	uint8_t *to = p->bytes + p->n_samples * WINDOW, *bytes = p->bytes + (size_t)VV_TASTE_SAMPLES * WINDOW;
+	uint8_t *bytes = p->bytes, *to = bytes + (p->n_samples + 1) * WINDOW;
 	struct vv_sample *sample = &p->sample[p->n_samples];
 	uint64_t from = s->len > WINDOW ? (uint64_t)((double)(s->len - WINDOW) * where) : 0, end;
 	int rc = 0;
@@ -187,7 +189,7 @@ static int take_box(struct pick *p, const struct source *s, double where)
 	const struct vv_form *f = &p->kind->form;
 	struct vv_form box = box_form(f);
 	size_t width = vv_head_type_size(f->type), per = f->plane ? (size_t)(box.plane / box.row) : SIZE_MAX, bytes = (size_t)box.row * width;
-	uint8_t *to = p->bytes + p->n_samples * WINDOW;
+	uint8_t *to = p->bytes + (p->n_samples + 1) * WINDOW;
 	uint64_t all = s->len / width, at = (uint64_t)((double)(all / 2) * where);
 	size_t n = 0;
 	int rc = 0;
@@ -222,17 +224,22 @@ static void leave_box(const struct vv_form *f, struct vv_recipe *r)
 
 /* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
+/* One part in so many of what there is. */
+static size_t samples_wanted(const struct pick *p)
+{
+	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
+	size_t want = (size_t)(p->kind->raw / SHARE / each);
+
+	return want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
+}
+
 /* Of variables the same place in each of several files; of what is no single array pairs of files, each at another place, since it is not alike
  * everywhere. Few long samples tell more than many short ones. */
 static int take_samples(struct pick *p)
 {
-	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
-	size_t want = (size_t)(p->kind->raw / SHARE / each), files;
+	size_t want = samples_wanted(p), files = want < p->n_sources ? want : p->n_sources;
 	int rc = 0;
 
-	want = want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
-	files = want < p->n_sources ? want : p->n_sources;
-	want = want > files ? want : files;
 	for (size_t i = 0; rc == 0 && i < want; i++) {
 		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
 
@@ -290,6 +297,16 @@ static bool is_worn(const struct vv_manifest_kind *b, uint64_t fresh)
 	return b->promised && !b->merged && b->age < OLDEST && fresh <= GROWN * b->basis;
 }
 
+/* What was chosen for a field before anything had happened in it is not for one in which something has. */
+static int is_easy_still(const struct pick *p, const struct vv_manifest_kind *b, bool *still)
+{
+	double ratio = EASY;
+	int rc = b->promised >= EASY * 1000 && p->n_samples ? vv_taste_one(&b->recipe, &p->sample[0], &ratio) : 0;
+
+	*still = ratio >= (double)EASY / 2;
+	return rc;
+}
+
 static bool is_large(const struct pick *p)
 {
 	return p->kind->raw / p->n_sources > BLOCK_MERGED / 4;
@@ -308,7 +325,7 @@ static int taste_apart(struct pick *p, struct vv_taste *out)
 
 /* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
  * number is not there to predict it. */
-static int taste_together(struct pick *p, const struct vv_recipe *apart, struct vv_taste *out)
+static int taste_together(struct pick *p, const struct vv_taste *apart, struct vv_taste *out)
 {
 	struct vv_form form = p->kind->form;
 	bool as_apart = !p->boxed && !is_large(p);
@@ -367,16 +384,18 @@ static int choose(struct pick *p)
 	struct vv_cargo_kind *k = p->kind;
 	struct vv_taste apart = { 0 }, taste = { 0 };
 	uint64_t fresh = p->looked ? (uint64_t)((double)k->raw * (double)p->fresh / (double)p->looked) : 0;
-	int rc;
+	bool good = p->before && holds(p->before, fresh);
+	int rc = good ? is_easy_still(p, p->before, &good) : 0;
 
-	if (p->before && holds(p->before, fresh) && reuse(k, p->before)) {
+	if (rc == 0 && good && reuse(k, p->before)) {
 		k->braided = k->merged && !k->segment && is_large(p) && k->recipe.predictor != VV_PREDICT_TRAIL;
 		k->coded = true;
 		return 0;
 	}
-	rc = taste_apart(p, &apart);
+	if (rc == 0)
+		rc = taste_apart(p, &apart);
 	if (rc == 0 && p->n_sources > 1 && !(p->before && is_worn(p->before, fresh)))
-		rc = taste_together(p, &apart.recipe, &taste);
+		rc = taste_together(p, &apart, &taste);
 	if (rc)
 		return rc;
 	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL) &&
@@ -397,7 +416,6 @@ static int choose(struct pick *p)
 
 static int look_and_choose(struct pick *p)
 {
-	size_t room = ((size_t)VV_TASTE_SAMPLES + 1) * WINDOW;
 	enum vv_policy_code code = code_of(p);
 	int rc;
 
@@ -405,9 +423,12 @@ static int look_and_choose(struct pick *p)
 		obey(p, code);
 		return 0;
 	}
-	p->bytes = vv_mem_map(room);
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
-	rc = p->bytes && p->seen ? find_sources(p) : VV_ENOMEM;
+	rc = p->seen ? find_sources(p) : VV_ENOMEM;
+	if (rc == 0) {
+		p->bytes = vv_shelf_room((samples_wanted(p) + 1) * WINDOW);
+		rc = p->bytes ? 0 : VV_ENOMEM;
+	}
 	p->boxed = rc == 0 && wants_box(p) && p->n_spans / p->n_sources <= FEW_SPANS;
 	if (rc == 0)
 		rc = take_samples(p);
@@ -415,7 +436,7 @@ static int look_and_choose(struct pick *p)
 		rc = choose(p);
 	vv_mem_free(p->source);
 	vv_mem_free(p->seen);
-	vv_mem_unmap(p->bytes, room);
+	vv_shelf_room_back(p->bytes);
 	return rc;
 }
 

@@ -11,6 +11,7 @@ enum {
 	RUNS_MOST = 512 << 10, /* and about so many runs of them */
 	FILE_DESCRIPTORS = 2,  /* a file and its folder */
 	SYNC_LEAST = 1 << 20,
+	SMALL = 4 << 20,       /* what is larger becomes durable while others are read */
 };
 
 static bool is_stopped(const struct vv_outputs *k)
@@ -145,6 +146,42 @@ static void lost(void *arg, size_t i, int rc)
 	give_up(k, &k->v[i], rc);
 }
 
+static void commit(struct vv_outputs *k, struct vv_output *o)
+{
+	int rc = vv_target_commit(&o->to, k->opt->force);
+
+	o->whole = rc == 0;
+	if (rc)
+		vv_outputs_miss(k, o->from.file->name, rc);
+}
+
+/* The first to become durable takes with it what the file system has to note of the others: together they cost half of what each by itself would. */
+static void commit_waiting(struct vv_outputs *k, size_t least)
+{
+	struct vv_output *batch[VV_OUTPUTS_BATCH];
+	size_t n;
+
+	pthread_mutex_lock(&k->lock);
+	n = k->n_waiting < least ? 0 : k->n_waiting;
+	memcpy(batch, k->waiting, n * sizeof(batch[0]));
+	k->n_waiting -= n;
+	pthread_mutex_unlock(&k->lock);
+	for (size_t i = 0; i < n; i++)
+		commit(k, batch[i]);
+}
+
+static bool let_wait(struct vv_outputs *k, struct vv_output *o)
+{
+	bool waits = o->from.region->shape.len < SMALL;
+
+	pthread_mutex_lock(&k->lock);
+	waits &= k->n_waiting < VV_OUTPUTS_BATCH;
+	if (waits)
+		k->waiting[k->n_waiting++] = o;
+	pthread_mutex_unlock(&k->lock);
+	return waits;
+}
+
 static void whole(void *arg, size_t i)
 {
 	struct vv_outputs *k = arg;
@@ -153,16 +190,16 @@ static void whole(void *arg, size_t i)
 	struct timespec mtime = { .tv_sec = (time_t)f->mtime_s, .tv_nsec = (long)f->mtime_ns };
 	int rc;
 
-	if (is_stopped(k)) {
-		give_up(k, o, vv_err_set(VV_EIO, "interrupted"));
-		return;
-	}
 	if (!end_writing(o))
 		return;
-	rc = vv_target_commit(&o->to, o->from.region->shape.len, f->mode, mtime, k->opt->force);
-	o->whole = rc == 0;
-	if (rc)
+	rc = vv_target_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
+	if (rc) {
+		vv_target_abort(&o->to);
 		vv_outputs_miss(k, f->name, rc);
+	} else if (!let_wait(k, o)) {
+		commit(k, o);
+	}
+	commit_waiting(k, VV_OUTPUTS_BATCH);
 }
 
 bool vv_outputs_begin(struct vv_outputs *k, struct vv_unpack_file file)
@@ -197,6 +234,7 @@ int vv_outputs_run(struct vv_outputs *k)
 		runs[i] = &k->v[i].from.region->runs;
 	if (rc == 0)
 		rc = vv_abreast_read(k->lineage, k->pool, runs, k->n, &to);
+	commit_waiting(k, 0);
 	for (size_t i = 0; i < k->n; i++) {
 		struct vv_output *o = &k->v[i];
 

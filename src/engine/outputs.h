@@ -7,6 +7,8 @@
 #include "engine/unpack.h"
 #include <pthread.h>
 
+enum { VV_OUTPUTS_BATCH = 64 }; /* small files that become durable together */
+
 struct vv_output {
 	struct vv_unpack_file from;
 	struct vv_target_file to;
@@ -30,6 +32,8 @@ struct vv_outputs {
 	pthread_mutex_t lock;  /* of what follows */
 	struct vv_err_state error; /* the first one */
 	struct vv_unpack_report report;
+	struct vv_output *waiting[VV_OUTPUTS_BATCH]; /* all is written, but not durable yet */
+	size_t n_waiting;
 };
 
 /* For so many files, of which as many as can be are under way together. What is set before: lineage, pool, target, opt, bytes. */

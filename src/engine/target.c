@@ -283,13 +283,28 @@ static int give_name(struct vv_target_file *f, bool replace)
 	return renameat(f->folder, f->tmp, f->folder, last);
 }
 
-int vv_target_commit(struct vv_target_file *f, uint64_t len, uint32_t mode, struct timespec mtime, bool replace)
+static int cannot_write(const struct vv_target_file *f)
+{
+	return vv_err_sys(errno, "cannot write '%s'", f->name);
+}
+
+/* To set a length that it has already would cost as much as to change it. */
+int vv_target_round_off(struct vv_target_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
-	int rc = 0;
+	struct stat st;
 
-	if (ftruncate(f->fd, (off_t)len) < 0 || fchmod(f->fd, mode & 01777) < 0 || futimens(f->fd, times) < 0 || fsync(f->fd) < 0)
-		rc = vv_err_sys(errno, "cannot write '%s'", f->name);
+	if (fstat(f->fd, &st) < 0 || ((uint64_t)st.st_size != len && ftruncate(f->fd, (off_t)len) < 0) || fchmod(f->fd, mode & 01777) < 0 ||
+	    futimens(f->fd, times) < 0)
+		return cannot_write(f);
+	(void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return 0;
+}
+
+int vv_target_commit(struct vv_target_file *f, bool replace)
+{
+	int rc = fsync(f->fd) < 0 ? cannot_write(f) : 0;
+
 	if (rc == 0 && give_name(f, replace) < 0)
 		rc = vv_err_sys(errno, "cannot give '%s' its name", f->name);
 	if (rc)

@@ -194,7 +194,7 @@ static int taste(const struct course *c, struct vv_buf *out)
 	int rc = c->n < 2 ? 0 : vv_taste_choose(&c->form, VV_EFFORT_DEFAULT, false, c->sample, c->n, &apart);
 
 	if (rc == 0 && c->n > 1)
-		rc = vv_taste_together(&c->form, VV_EFFORT_MAX, &apart.recipe, c->sample, c->n, &together);
+		rc = vv_taste_together(&c->form, VV_EFFORT_MAX, &apart, c->sample, c->n, &together);
 	if (rc || c->n < 2)
 		return rc;
 	f.how = apart.recipe;

@@ -23,12 +23,3 @@ const uint8_t *vv_peek_at(struct vv_peek *p, uint64_t at, size_t n)
 		p->n = 0;
 	return p->rc ? NULL : p->window;
 }
-
-uint64_t vv_peek_number(const uint8_t *p, size_t n, bool swapped)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < n; i++)
-		v = v << 8 | p[swapped ? i : n - 1 - i];
-	return v;
-}

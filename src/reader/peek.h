@@ -3,6 +3,7 @@
 #define VV_READER_PEEK_H
 
 #include "reader/reader.h"
+#include <string.h>
 
 enum { VV_PEEK_WINDOW = 16 << 10 };
 
@@ -19,6 +20,22 @@ void vv_peek_init(struct vv_peek *p, const struct vv_reader_file *f);
 const uint8_t *vv_peek_at(struct vv_peek *p, uint64_t at, size_t n);
 
 /* A number of 1 to 8 bytes. */
-uint64_t vv_peek_number(const uint8_t *p, size_t n, bool swapped);
+static inline uint64_t vv_peek_number(const uint8_t *p, size_t n, bool swapped)
+{
+	uint64_t v = 0;
+	uint32_t u;
+
+	if (n == 8) {
+		memcpy(&v, p, 8);
+		return swapped ? __builtin_bswap64(v) : v;
+	}
+	if (n == 4) {
+		memcpy(&u, p, 4);
+		return swapped ? __builtin_bswap32(u) : u;
+	}
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | p[swapped ? i : n - 1 - i];
+	return v;
+}
 
 #endif

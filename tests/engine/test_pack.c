@@ -1,6 +1,7 @@
 // ctest: TIMEOUT 120
 /* Files that are packed: again, and nothing is new; that change meanwhile, that are none, that cannot be read, many of them. */
 #include "engine/pack.h"
+#include "codec/codec.h"
 #include "engine/session.h"
 #include "support/gen.h"
 #include "support/place.h"
@@ -52,6 +53,56 @@ static void test_dedup(void)
 	CHECK_EQ(pack_one(store, path, "two", "mode=sync", &r), 0);
 	CHECK(r.fresh < 150000);
 	vv_pack_report_fini(&r);
+}
+
+/* An array of doubles, as NumPy writes it. */
+static void write_field(const char *path, const double *v, size_t n)
+{
+	static char file[128 + (1 << 20)];
+	int head = snprintf(file, sizeof(file), "\x93NUMPY%c%c%c%c{'descr': '<f8', 'fortran_order': False, 'shape': (%zu,), }", 1, 0, 118, 0, n);
+
+	memset(file + head, ' ', (size_t)(127 - head));
+	file[127] = '\n';
+	memcpy(file + 128, v, 8 * n);
+	place_write(path, file, 128 + 8 * n);
+}
+
+static const struct vv_manifest_kind *field_of(const struct vv_pack_report *r)
+{
+	size_t i = 0;
+
+	while (i < r->manifest.n_kinds && r->manifest.kind[i].type != VV_TYPE_F64)
+		i++;
+	CHECK(i < r->manifest.n_kinds);
+	return &r->manifest.kind[i];
+}
+
+/* A field in which nothing has happened yet, and then something does: how it is coded is found out anew, at once. Later it holds, and where a single
+ * number has changed little is new. */
+static void test_field(void)
+{
+	enum { N = 32 << 10 };
+	static double v[N];
+	char store[PLACE_MAX], path[PLACE_MAX];
+	struct vv_pack_report r;
+	uint64_t state = 11;
+
+	if (!vv_codec_numbered(VV_CODEC_TYPED))
+		return;
+	place_path(store, "field");
+	place_path(path, "u.npy");
+	for (unsigned epoch = 1; epoch <= 4; epoch++) {
+		for (size_t i = 0; epoch < 4 && i < N; i++)
+			v[i] = epoch == 1 ? (double)(i / 1000) : 10 + epoch + (double)i * 1e-3 + (double)gen_below(&state, 1000) * 1e-9;
+		v[N / 2] += 1;
+		write_field(path, v, N);
+		CHECK_EQ(pack_one(store, path, "u.npy", "mode=sync", &r), 0);
+		CHECK_EQ(field_of(&r)->age, epoch < 3 ? 0 : epoch - 2);
+		CHECK(epoch > 1 || field_of(&r)->promised > 8000);
+		CHECK(epoch == 1 || epoch == 4 || (field_of(&r)->recipe.predictor == VV_PREDICT_LORENZO && field_of(&r)->stored < 5 * N));
+		CHECK(epoch < 4 || (r.fresh > 0 && r.fresh < 32 << 10));
+		vv_pack_report_fini(&r);
+	}
 }
 
 static void test_misuse(void)
@@ -227,6 +278,7 @@ static void test_mapped(void)
 int main(void)
 {
 	test_dedup();
+	test_field();
 	test_misuse();
 	test_changes();
 	test_other_lineage();
