@@ -4,16 +4,23 @@
 #include "engine/verify.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "codec/codec.h"
 #include "engine/alternates.h"
 #include "engine/history.h"
 #include "engine/layerio.h"
 #include "engine/reach.h"
+#include "engine/rooms.h"
 #include "engine/table.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PASSES = 5, MAX_TOLD = 10000, MISSING_TOLD = 16 };
+enum {
+	PASSES = 5,
+	MAX_TOLD = 10000,
+	MISSING_TOLD = 16,
+	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes, on all threads: blocks say how large they are */
+};
 
 struct problem {
 	uint64_t hash;
@@ -43,6 +50,7 @@ struct verifier {
 		uint8_t *where;
 	} known;
 	pthread_mutex_t lock;
+	struct vv_rooms rooms;
 	/* the layer under way */
 	struct vv_layerio *file;
 	struct vv_err_state failure; /* of a block, other than damage */
@@ -170,12 +178,14 @@ static void check_block(void *arg, size_t k)
 {
 	struct verifier *v = arg;
 	const struct vv_block *b = &v->file->blocks.v[k];
-	uint8_t *raw = vv_mem_new((size_t)b->raw_len + b->stored_len, 1);
-	int rc = raw ? vv_layerio_read_block(v->file, k, raw, raw + b->raw_len) : VV_ENOMEM;
+	struct vv_room *room = vv_rooms_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
+					     vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	int rc = room ? vv_layerio_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = check_chunks(v, k, raw);
-	vv_mem_free(raw);
+		rc = check_chunks(v, k, room->bytes);
+	if (room)
+		vv_rooms_give(&v->rooms, room);
 	rc = note(v, rc);
 	pthread_mutex_lock(&v->lock);
 	if (rc && !v->failure.code)
@@ -454,6 +464,7 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 	bool gone = true;
 	int rc = 0;
 
+	vv_rooms_init(&v.rooms, MEMORY);
 	for (int i = 0; rc == 0 && gone && i < PASSES; i++) {
 		problems_fini(&before);
 		before = v.found;
@@ -466,6 +477,7 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 	v.report.problems = v.found.n + v.found.more;
 	problems_fini(&v.found);
 	problems_fini(&before);
+	vv_rooms_fini(&v.rooms);
 	if (rc == 0)
 		*out = v.report;
 	return rc;
