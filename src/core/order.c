@@ -322,6 +322,17 @@ uint32_t vv_order_eager(struct vv_order *o)
 	return pull(o->own, &o->own->ahead, PENDING | COPIED, PENDING);
 }
 
+bool vv_order_copies_first(struct vv_order *o)
+{
+	struct queue *q = &o->own->copies;
+
+	if (o->by_address)
+		return false;
+	while (q->at < q->n && !(o->own->flag[q->page[q->at]] & PENDING))
+		q->at++;
+	return q->at < q->n;
+}
+
 void vv_order_copied(struct vv_order *o, uint32_t page)
 {
 	uint8_t *flag = &o->own->flag[page];

@@ -83,6 +83,8 @@ void vv_order_presume(struct vv_order *o, uint32_t page);
 /* The scheduled page has been copied: it is stored from the copy, ahead of those that have none. Nothing happens if it has a
  * copy already or is no longer in the schedule. */
 void vv_order_copied(struct vv_order *o, uint32_t page);
+/* Are there copies still to be stored, ahead of what has none? */
+bool vv_order_copies_first(struct vv_order *o);
 
 struct vv_order {
 	size_t n;

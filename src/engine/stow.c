@@ -162,6 +162,19 @@ static int place_lead(struct vv_stow *w)
 	return rc;
 }
 
+/* The sink goes before what is opened ahead, as long as it takes more, there are copies for it, and nobody waits. It does not go before
+ * copying: a tile that is stored from where it lies cannot be written meanwhile. */
+static bool is_sinks_turn(struct vv_stow *w, size_t len)
+{
+	struct vv_tiles *t = w->t;
+	bool copies;
+
+	pthread_mutex_lock(&t->lock);
+	copies = !t->waiting && vv_order_copies_first(&t->order);
+	pthread_mutex_unlock(&t->lock);
+	return copies && vv_flush_room(w->p->flush, len);
+}
+
 static int store_tiles(struct vv_stow *w)
 {
 	struct vv_tiles *t = w->t;
@@ -176,7 +189,8 @@ static int store_tiles(struct vv_stow *w)
 		bool waiting, left, go_on = true;
 
 		rc = vv_sift_feed(w);
-		vv_ahead_step(t);
+		if (!is_sinks_turn(w, len))
+			vv_ahead_step(t);
 		pthread_mutex_lock(&t->lock);
 		waiting = t->waiting;
 		left = t->order.left;

@@ -124,7 +124,15 @@ static size_t model_begin(struct model *m)
 	return n;
 }
 
-static void agree(const struct model *m, const struct vv_order *o)
+static bool model_copies_first(const struct model *m)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->page[i].pending && m->page[i].copied)
+			return !m->by_address;
+	return false;
+}
+
+static void agree(const struct model *m, struct vv_order *o)
 {
 	uint64_t count[VV_ACCESS_KINDS] = { 0 };
 	size_t left = 0;
@@ -141,6 +149,7 @@ static void agree(const struct model *m, const struct vv_order *o)
 	CHECK_EQ(o->left, left);
 	CHECK_EQ(o->busy, m->busy);
 	CHECK_EQ(o->counter, m->counter);
+	CHECK_EQ(vv_order_copies_first(o), model_copies_first(m));
 }
 
 static void take_next(struct model *m, struct vv_order *o)
