@@ -5,6 +5,7 @@
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
+#include "track/thread.h"
 
 static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
 {
@@ -47,11 +48,19 @@ static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, si
 	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
 }
 
-static _Thread_local bool own;
-
 void vv_fault_own_thread(void)
 {
-	own = true;
+	struct vv_thread *self = vv_thread_self();
+
+	if (self)
+		self->flushes = true;
+}
+
+static bool is_own_thread(void)
+{
+	const struct vv_thread *self = vv_thread_self();
+
+	return self && self->flushes;
 }
 
 /* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. While the ranks talk nothing is stored,
@@ -162,7 +171,7 @@ void vv_fault_ask(void *session, uintptr_t page)
 	r = region_at(t, page);
 	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
 	 * times it is its own memory, which lies where the program's was. */
-	if (r && r->fenced && !(own && !t->talking && t->order.busy)) {
+	if (r && r->fenced && !(!t->talking && t->order.busy && is_own_thread())) {
 		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
 		size_t first = r->first_tile + (size_t)(page > p ? (page - p) / len : 0);

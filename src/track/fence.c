@@ -1,6 +1,6 @@
 /* Fences: what happens at a fault, at a shut, and at a system call that writes into fenced memory. The ranges and their bits
- * are in range.c, the system calls of the program that are under way in slot.c, the kernel's protection in guard.c, the signal
- * handlers in chain.c. */
+ * are in range.c, the system calls of the program that are under way in slot.c, what is known of its threads in thread.c, the
+ * kernel's protection in guard.c, the signal handlers in chain.c. */
 #include "track/fence.h"
 #include "base/err.h"
 #include "track/chain.h"
@@ -8,6 +8,7 @@
 #include "track/memory.h"
 #include "track/range.h"
 #include "track/slot.h"
+#include "track/thread.h"
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -31,19 +32,6 @@ static atomic_ulong shuts_begun, shuts_done, removals;
 /* A page that fork wipes, so that a handler knows whose child it is in without a system call; vfork shares it, as it should. */
 static _Atomic(_Atomic uint64_t *) birth_page;
 
-struct escape {
-	struct escape *outer;
-	sigjmp_buf to;
-};
-
-/* initial-exec: the first access in a thread must not allocate, it may be in a handler. */
-static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
-	uintptr_t page;           /* where it last met a fence that was open already, */
-	unsigned long shuts_done; /* and what had been shut by then */
-	unsigned long removals;   /* as of its last fault at no fence */
-	struct escape *escape;
-} self;
-
 /* ---- faults */
 
 static bool in_child(const struct vv_fence *f)
@@ -55,11 +43,12 @@ static bool in_child(const struct vv_fence *f)
  * the write is tried once more. */
 static bool overtaken_by_removal(void)
 {
+	struct vv_thread *self = vv_thread_self();
 	unsigned long now = atomic_load(&removals);
 
-	if (self.removals == now)
+	if (!self || self->removals == now)
 		return false;
-	self.removals = now;
+	self->removals = now;
 	return true;
 }
 
@@ -67,12 +56,13 @@ static bool overtaken_by_removal(void)
  * before, and nothing was shut since, then the fault is of the program's making. */
 static bool overtaken_by_opening(uintptr_t page)
 {
+	struct vv_thread *self = vv_thread_self();
 	unsigned long done = atomic_load(&shuts_done);
 
-	if (self.page == page && self.shuts_done == atomic_load(&shuts_begun))
+	if (!self || (self->page == page && self->shuts_done == atomic_load(&shuts_begun)))
 		return false;
-	self.page = page;
-	self.shuts_done = done;
+	self->page = page;
+	self->shuts_done = done;
 	return true;
 }
 
@@ -93,6 +83,7 @@ static bool settle(struct vv_range *r, int sig, int code, uintptr_t page)
 static bool on_fault(int sig, siginfo_t *info, void *context)
 {
 	uintptr_t page = (uintptr_t)info->si_addr & ~(uintptr_t)(vv_memory_page() - 1);
+	struct vv_thread *self = vv_thread_self();
 	struct vv_range *r;
 	bool settled;
 
@@ -105,33 +96,37 @@ static bool on_fault(int sig, siginfo_t *info, void *context)
 	} else {
 		settled = overtaken_by_removal();
 	}
-	if (!settled && self.escape) {
+	if (!settled && self && self->escape) {
 		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
-		siglongjmp(self.escape->to, 1);
+		siglongjmp(*(sigjmp_buf *)self->escape, 1);
 	}
 	return settled;
 }
 
 int vv_fence_try(void (*fn)(void *arg), void *arg)
 {
-	struct escape here = {.outer = self.escape};
+	struct vv_thread *self = vv_thread_self();
+	void *outer = self ? self->escape : NULL;
 	static atomic_bool installed;
+	sigjmp_buf here;
 	int rc = 0;
 
+	if (!self)
+		return vv_err_set(VV_ENOMEM, "no memory for what is known of this thread");
 	if (!atomic_load(&installed))
 		rc = vv_chain_install(on_fault);
 	if (rc)
 		return rc;
 	atomic_store(&installed, true);
-	if (sigsetjmp(here.to, 0) == 0) {
-		self.escape = &here;
+	if (sigsetjmp(here, 0) == 0) {
+		self->escape = &here;
 		atomic_signal_fence(memory_order_seq_cst); /* not before, */
 		fn(arg);
 		atomic_signal_fence(memory_order_seq_cst); /* and all of it */
-		self.escape = here.outer;
+		self->escape = outer;
 		return 0;
 	}
-	self.escape = here.outer;
+	self->escape = outer;
 	return vv_err_set(VV_EINVAL, "the memory is gone");
 }
 
@@ -157,7 +152,7 @@ static void after_fork_in_child(void)
 {
 	atomic_store(&shuts_done, atomic_load(&shuts_begun));
 	vv_range_forked();
-	vv_slot_forked();
+	vv_thread_forked();
 	vv_chain_forked();
 	pthread_mutex_unlock(&lock);
 }

@@ -5,12 +5,9 @@
 
 #include <stdint.h>
 
-/* Nests; beyond VV_SLOT_DEPTH nothing is published. */
-enum { VV_SLOT_DEPTH = 8 };
-
+/* Nests; beyond VV_THREAD_SLOTS nothing is published. */
 void vv_slot_enter(uintptr_t lo, uintptr_t hi);
 void vv_slot_leave(void);
 void vv_slot_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
-void vv_slot_forked(void); /* in the child: the other threads are gone */
 
 #endif

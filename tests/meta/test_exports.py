@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
 everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
-does, malloc and its family, and what varve_here.h declares."""
+does, malloc and its family, C++'s operators, the names of src/preload/gift_names.h, and what varve_here.h declares."""
 import os
 import re
 import subprocess
 import tree
 
 ALLOCATION = set("""malloc calloc realloc reallocarray free memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
-    strdup __strdup strndup __strndup asprintf vasprintf __asprintf_chk __vasprintf_chk getline getdelim wcsdup canonicalize_file_name get_current_dir_name __getdelim dlclose
-    _Znwm _Znam _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
+    dlclose pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
+FORMS = ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t")
+OPERATORS = {f"_Z{name}m{form}" for name in ("nw", "na") for form in FORMS}
+OPERATORS |= {f"_Z{name}Pv{form}" for name in ("dl", "da") for form in (*FORMS, "m", "mSt11align_val_t")}
 LINKER = {"_init", "_fini", "_edata", "_end", "__bss_start"}  # some linkers export their own marks
 
 
@@ -26,15 +28,20 @@ for header in tree.c_files("include"):
     found |= set(re.findall(r"^VARVE_API\b[^;(]*?\b(varve_\w+)\s*\(", text, re.M))
 
 
+def named(list_):
+    """The names of an X-macro, as this C library has them."""
+    text = f'#include "preload/{list_}.h"\nVV_{list_.upper()}(X)\n'
+    names = subprocess.run([os.environ.get("CC", "cc"), f"-I{tree.ROOT / 'src'}", "-E", "-P", "-"], check=True, text=True, input=text, capture_output=True)
+    return set(re.findall(r"\bX\((\w+)\)", names.stdout))
+
+
 def wrapped():
     """The functions of the C library that this build stands in front of."""
     cache = (tree.BUILD / "CMakeCache.txt").read_text()
     on = re.search(r"^VARVE_WITH_WRAP:\w+=(ON|TRUE|YES|1)$", cache, re.M | re.I)
     if not on or re.search(r"^VARVE_SANITIZE:\w+=.", cache, re.M):
         return set()
-    names = subprocess.run([os.environ.get("CC", "cc"), f"-I{tree.ROOT / 'src'}", "-E", "-P", "-"], check=True, text=True,
-                           input='#include "preload/wrap_names.h"\nVV_WRAP_NAMES(X)\n', capture_output=True)
-    return set(re.findall(r"\bX\((\w+)\)", names.stdout))
+    return named("wrap_names")
 
 
 foreign, wanted = {s for s in exported if not s.startswith("varve_")}, wrapped()
@@ -45,8 +52,8 @@ library = tree.BUILD / "libvarve_mpi.so"
 if library.exists() and shown(library) != declared_mpi:
     problems.append(f"libvarve_mpi.so shows {sorted(shown(library))}, its header declares {sorted(declared_mpi)}")
 library = tree.BUILD / "libvarve_preload.so"
-if library.exists() and shown(library) ^ exported != ALLOCATION:
-    problems.append(f"libvarve_preload.so, beside what libvarve.so shows: {sorted((shown(library) ^ exported) ^ ALLOCATION)} too many or too few")
+if library.exists() and shown(library) ^ exported != (own := ALLOCATION | OPERATORS | named("gift_names")):
+    problems.append(f"libvarve_preload.so, beside what libvarve.so shows: {sorted((shown(library) ^ exported) ^ own)} too many or too few")
 if not exported:
     problems.append("nothing is exported")
 tree.finish(problems, f"{len(exported - foreign)} symbols of varve, {len(foreign)} of the C library")
