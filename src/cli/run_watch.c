@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/listener.h"
+#include "cli/run_command.h"
 #include "cli/run_env.h"
 #include "cli/run_epochs.h"
 #include "cli/run_events.h"
@@ -56,6 +57,20 @@ struct watch {
 
 #define TELL(w, event, epoch, ...) vv_run_tell_line(&(w)->tell, event, epoch, __VA_ARGS__)
 #define WARN(w, event, epoch, ...) vv_run_tell_trouble(&(w)->tell, event, epoch, __VA_ARGS__)
+
+/* Told, and tried all the same: it may start another that is the program. */
+static void look_at_command(struct watch *w)
+{
+	const char *name = w->plan->command[0];
+	enum vv_run_command_kind kind = vv_run_command_look(name);
+
+	if (kind == VV_RUN_COMMAND_STATIC)
+		WARN(w, "closed", 0, "'%s' is linked statically, and no library can be put in front of its malloc: it takes no checkpoints. Link it dynamically, "
+		     "or save the whole process (varve image)", name);
+	if (kind == VV_RUN_COMMAND_RIGHTS)
+		WARN(w, "closed", 0, "'%s' has rights of its own (set-id, capabilities), and the loader puts no library in front of such: it takes no "
+		     "checkpoints. Run it as its owner", name);
+}
 
 /* ---- start and end ----------------------------------------------------------------------------------------------------------- */
 
@@ -220,6 +235,7 @@ static void hear_start(struct watch *w, const struct vv_run_event *e)
 		w->sums.lost_s += now - w->died;
 	w->died = 0;
 	w->run.ready = true;
+	w->run.unable = false; /* that was another process of it */
 	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
 	w->run.safe_at = now;
 	if (w->run.base)
@@ -245,6 +261,16 @@ static void hear_durable(struct watch *w, uint64_t epoch)
 	w->sums.memory += memory;
 	w->sums.stored += stored;
 	vv_run_tell_durable(&w->tell, epoch, memory, stored);
+}
+
+/* The program may be several processes, of which one is the first. */
+static void hear_unable(struct watch *w, const struct vv_run_event *e)
+{
+	w->run.unable = !w->run.ready;
+	if (w->run.unable)
+		WARN(w, e->word, 0, "no checkpoints can be taken: %s", e->text);
+	else
+		WARN(w, e->word, 0, "another process of the program calls varve_checkpoint_here, too, and goes without: %s", e->text);
 }
 
 static void hear(struct watch *w, const struct vv_run_event *e)
@@ -274,8 +300,7 @@ static void hear(struct watch *w, const struct vv_run_event *e)
 		WARN(w, e->word, w->run.base, "epoch %" PRIu64 " cannot be restored: %s", w->run.base, e->text);
 		break;
 	default:
-		w->run.unable = true;
-		WARN(w, e->word, 0, "no checkpoints can be taken: %s", e->text);
+		hear_unable(w, e);
 	}
 }
 
@@ -452,8 +477,10 @@ int vv_run_watch(const struct vv_run_plan *plan)
 		rc = vv_run_env_enter(plan->preload);
 	if (rc == 0)
 		rc = vv_run_guard_open(&w.guard, w.events.path);
-	if (rc == 0)
+	if (rc == 0) {
+		look_at_command(&w);
 		rc = start(&w);
+	}
 	while (rc == 0) {
 		live(&w);
 		if (!again(&w))

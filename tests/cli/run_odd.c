@@ -1,0 +1,97 @@
+/* A program with one line of varve in it that does what programs do with processes: run_odd MODE STEPS
+ *
+ *	plain   nothing of the kind
+ *	exec    becomes itself once more, before its first call; "reexec": in the midst
+ *	early   its child calls before it does; "late": after
+ *	tools   starts others, by every call there is
+ *	nested  starts itself, by a shell
+ * Prints what its state has come to. */
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <varve/varve_here.h>
+
+extern char **environ;
+
+static const char *mode;
+
+static int is(const char *name)
+{
+	return strcmp(mode, name) == 0;
+}
+
+static void become_self(char **argv, const char *mark)
+{
+	if (getenv(mark))
+		return;
+	setenv(mark, "1", 1);
+	execv("/proc/self/exe", argv);
+	exit(9);
+}
+
+static void call_in_child(int times)
+{
+	if (fork() != 0)
+		return;
+	for (int i = 0; i < times; i++) {
+		fprintf(stderr, "child: %d\n", varve_checkpoint_here());
+		usleep(20000);
+	}
+	_exit(0);
+}
+
+static void start_tools(void)
+{
+	char *words[] = { (char *)"true", NULL }, line[16] = "";
+	int status = 1, bad = system("exit 3") != 3 << 8;
+	FILE *f = popen("echo word", "r");
+	pid_t pid;
+
+	bad |= !fgets(line, sizeof(line), f) || strcmp(line, "word\n") != 0 || pclose(f) != 0;
+	bad |= posix_spawnp(&pid, "true", NULL, NULL, words, environ) != 0 || waitpid(pid, &status, 0) != pid || status != 0;
+	pid = vfork();
+	if (pid == 0) {
+		execlp("true", "true", (char *)NULL);
+		_exit(9);
+	}
+	bad |= waitpid(pid, &status, 0) != pid || status != 0;
+	if (bad)
+		exit(8);
+}
+
+int main(int argc, char **argv)
+{
+	struct { long step, sum; char noise[100000]; } *s = calloc(1, sizeof(*s));
+	long steps = argc > 2 ? atol(argv[2]) : 6;
+
+	mode = argc > 1 ? argv[1] : "plain";
+	varve_root_here(s);
+	if (is("exec"))
+		become_self(argv, "RUN_ODD_EXEC");
+	if (is("early")) {
+		call_in_child(5);
+		usleep(100000);
+	}
+	for (; s->step < steps; s->step++) {
+		varve_checkpoint_here();
+		s->sum = s->sum * 31 + s->step;
+		memset(s->noise, (int)s->step, sizeof(s->noise));
+		if (is("late"))
+			call_in_child(1);
+		if (is("tools"))
+			start_tools();
+		if (is("nested") && s->step == 2 && system("\"$RUN_ODD\" plain 3 >&2") != 0)
+			return 7;
+		if (is("reexec") && s->step == 3)
+			become_self(argv, "RUN_ODD_EXEC");
+		usleep(10000);
+	}
+	while (wait(NULL) > 0) {
+	}
+	printf("%ld %ld\n", s->step, s->sum);
+	return 0;
+}
