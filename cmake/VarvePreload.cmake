@@ -19,6 +19,8 @@ function(varve_add_preload)
   set(renamed ${PROJECT_BINARY_DIR}/libvv_jemalloc.a)
   set(names malloc calloc realloc free memalign posix_memalign aligned_alloc valloc malloc_usable_size mallctl mallctlnametomib
     mallctlbymib mallocx rallocx xallocx sallocx dallocx sdallocx nallocx malloc_stats_print malloc_conf malloc_message)
+  # and what it asks the C library for: its records out of the way of libraries, and no word of the program's about its own jemalloc
+  list(APPEND names mmap secure_getenv readlink)
   list(TRANSFORM names REPLACE "(.+)" "--redefine-sym;\\1=vv_je_\\1")
   add_custom_command(OUTPUT ${renamed} COMMAND ${CMAKE_OBJCOPY} ${names} ${JEMALLOC_PIC_LIBRARY} ${renamed}
     DEPENDS ${JEMALLOC_PIC_LIBRARY} COMMENT "jemalloc under other names" VERBATIM)

@@ -3,23 +3,16 @@
 #undef _FORTIFY_SOURCE
 #pragma GCC visibility push(default) /* what these headers declare is what we export */
 #include <dlfcn.h>
+#include <gnu/lib-names.h>
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <wchar.h>
-int __asprintf_chk(char **out, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
-char *__strdup(const char *s);
-char *__strndup(const char *s, size_t n);
-ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #pragma GCC visibility pop
 
 #include "preload/alloc.h"
+#include "preload/gift_fortran.h"
 #include "preload/library.h"
 #include <errno.h>
 
@@ -31,37 +24,61 @@ static bool is_of_thread(uintptr_t caller)
 	return caller - (uintptr_t)live < 256;
 }
 
+__thread bool vv_alloc_on_behalf;
+
 bool vv_alloc_decide(uintptr_t caller)
 {
-	bool of_thread = is_of_thread(caller);
+	bool program = vv_caller_is_program(caller);
 
-	if ((!of_thread && !vv_caller_is_program(caller)) || !vv_heap_settle())
+	if ((!program && !vv_alloc_on_behalf && !is_of_thread(caller) && !vv_gift_fortran_calls(caller)) || !vv_heap_settle())
 		return false;
-	if (!of_thread)
+	if (program)
 		vv_caller_note(caller, vv_heap_settled, &vv_heap.phase);
 	return true;
 }
 
-#define FOR_PROGRAM() vv_alloc_is_for_program((uintptr_t)__builtin_return_address(0))
+void *(*vv_alloc_process_malloc)(size_t n) = __libc_malloc;
 
-static void *(*process_malloc)(size_t n) = __libc_malloc; /* whose memory free() takes, if it is not ours */
+/* From the C library itself: another allocator may be between us and it. */
+static void *of_c_library(const char *name)
+{
+	void *library = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+
+	return library ? dlsym(library, name) : NULL;
+}
+
+/* It has a heap for each thread, made where libraries come to lie that are loaded meanwhile, and those are to lie where they lay. What is left to it is
+ * little. */
+static void have_one_heap(void)
+{
+	int (*set)(int, int) = (int (*)(int, int))of_c_library("mallopt");
+
+	if (set)
+		set(M_ARENA_MAX, 1);
+}
+
+/* An executable with a malloc of its own comes before any library. One that is not position-independent and takes malloc's address has a place for
+ * that, too, but nothing is defined there: it leads to us. */
+bool vv_alloc_is_ours(const char *name)
+{
+	void *first = dlsym(RTLD_DEFAULT, name), *symbol = NULL;
+	Dl_info theirs, ours;
+
+	return !first || !dladdr1(first, &theirs, &symbol, RTLD_DL_SYMENT) || !dladdr((void *)&live, &ours) || theirs.dli_fbase == ours.dli_fbase ||
+	       !symbol || ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF;
+}
 
 /* Before other constructors: where things lie must not depend on which of them asks first. */
 __attribute__((constructor(101))) static void begin(void)
 {
-	/* An executable with a malloc of its own comes before any library: what we allocate for its callers must be its own, too. One that is not
-	 * position-independent and takes malloc's address has a place for that, too, but nothing is defined there: it leads to us. */
-	void *first = dlsym(RTLD_DEFAULT, "malloc");
-	void *symbol = NULL;
-	Dl_info theirs, ours;
-
-	if (first && dladdr1(first, &theirs, &symbol, RTLD_DL_SYMENT) && dladdr((void *)&live, &ours) &&
-	    theirs.dli_fbase != ours.dli_fbase && symbol && ((const ElfW(Sym) *)symbol)->st_shndx != SHN_UNDEF) {
-		process_malloc = (void *(*)(size_t))first;
+	if (!vv_alloc_is_ours("malloc")) { /* what we allocate for its callers must be its own, too */
+		vv_alloc_process_malloc = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
 		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
 	}
 	vv_library_begin();
 	vv_heap_begin();
+	have_one_heap();
+	vv_gift_fortran_ask();
 }
 
 static __attribute__((noinline)) void *allocate(size_t n, uintptr_t caller)
@@ -194,150 +211,10 @@ size_t malloc_usable_size(void *p)
 	if (vv_heap_owns(p))
 		return vv_heap_room(p);
 	if (!f) {
-		f = next("malloc_usable_size");
+		f = of_c_library("malloc_usable_size");
 		atomic_store_explicit(&real, f, memory_order_relaxed);
 	}
 	return ((size_t (*)(void *))f)(p);
-}
-
-/* ---- what the C library allocates for its caller -------------------------------------------------------------------------- */
-
-static char *duplicate(const char *s, size_t n, bool program)
-{
-	char *p = program ? vv_heap_alloc(n + 1) : process_malloc(n + 1);
-
-	if (p) {
-		memcpy(p, s, n);
-		p[n] = 0;
-	}
-	return p;
-}
-
-char *strdup(const char *s)
-{
-	return duplicate(s, strlen(s), FOR_PROGRAM());
-}
-
-char *__strdup(const char *s)
-{
-	return duplicate(s, strlen(s), FOR_PROGRAM());
-}
-
-char *strndup(const char *s, size_t n)
-{
-	return duplicate(s, strnlen(s, n), FOR_PROGRAM());
-}
-
-char *__strndup(const char *s, size_t n)
-{
-	return duplicate(s, strnlen(s, n), FOR_PROGRAM());
-}
-
-__attribute__((format(printf, 2, 0))) static int print(char **out, const char *fmt, va_list ap, bool program)
-{
-	va_list again;
-	char *p;
-	int n;
-
-	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, again);
-	va_end(again);
-	p = n < 0 ? NULL : program ? vv_heap_alloc((size_t)n + 1) : process_malloc((size_t)n + 1);
-	if (!p)
-		return -1;
-	*out = p;
-	return vsnprintf(p, (size_t)n + 1, fmt, ap);
-}
-
-int vasprintf(char **out, const char *fmt, va_list ap)
-{
-	return print(out, fmt, ap, FOR_PROGRAM());
-}
-
-int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap)
-{
-	(void)flag;
-	return print(out, fmt, ap, FOR_PROGRAM());
-}
-
-int asprintf(char **out, const char *fmt, ...)
-{
-	bool program = FOR_PROGRAM();
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = print(out, fmt, ap, program);
-	va_end(ap);
-	return n;
-}
-
-int __asprintf_chk(char **out, int flag, const char *fmt, ...)
-{
-	bool program = FOR_PROGRAM();
-	va_list ap;
-	int n;
-
-	(void)flag;
-	va_start(ap, fmt);
-	n = print(out, fmt, ap, program);
-	va_end(ap);
-	return n;
-}
-
-/* The C library makes the line longer by realloc, which goes by the address. */
-static ssize_t read_line(const char *name, char **line, size_t *room, int end, FILE *f, bool program)
-{
-	typedef ssize_t fn(char **, size_t *, int, FILE *);
-
-	if (program && line && room && !*line) {
-		*line = vv_heap_alloc(128);
-		*room = *line ? 128 : 0;
-	}
-	return ((fn *)next(name))(line, room, end, f);
-}
-
-ssize_t getline(char **line, size_t *room, FILE *f)
-{
-	return read_line("getdelim", line, room, '\n', f, FOR_PROGRAM());
-}
-
-ssize_t getdelim(char **line, size_t *room, int end, FILE *f)
-{
-	return read_line("getdelim", line, room, end, f, FOR_PROGRAM());
-}
-
-ssize_t __getdelim(char **line, size_t *room, int end, FILE *f)
-{
-	return read_line("getdelim", line, room, end, f, FOR_PROGRAM());
-}
-
-/* What it has allocated for its caller, as the caller's. */
-static char *taken(char *theirs, bool program)
-{
-	char *p = theirs && program ? duplicate(theirs, strlen(theirs), true) : theirs;
-
-	if (p != theirs)
-		__libc_free(theirs);
-	return p;
-}
-
-char *canonicalize_file_name(const char *path)
-{
-	return taken(((char *(*)(const char *))next("canonicalize_file_name"))(path), FOR_PROGRAM());
-}
-
-char *get_current_dir_name(void)
-{
-	return taken(((char *(*)(void))next("get_current_dir_name"))(), FOR_PROGRAM());
-}
-
-wchar_t *wcsdup(const wchar_t *s)
-{
-	size_t n = (wcslen(s) + 1) * sizeof(*s);
-	wchar_t *p = FOR_PROGRAM() ? vv_heap_alloc(n) : process_malloc(n);
-
-	return p ? memcpy(p, s, n) : NULL;
 }
 
 int dlclose(void *handle)

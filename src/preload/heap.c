@@ -5,6 +5,7 @@
 #include "preload/caller.h"
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 enum { LATER_ARENAS = 16 };
 
 static const uintptr_t usual_place = (uintptr_t)32 << 40; /* far from what the kernel maps, with 47 bits or 48 */
-static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = 4 * TIB;
+static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = 4 * TIB, records = 256 * GIB;
 
 struct lane {
 	extent_hooks_t hooks; /* first: jemalloc hands back a pointer to it */
@@ -164,11 +165,33 @@ static bool extent_dalloc(extent_hooks_t *hooks, void *p, size_t n, bool committ
 	return true;
 }
 
-/* Our own madvise: what a checkpoint has not stored yet is saved first. */
+/* To the kernel, if nobody holds it: what a checkpoint looks at must not go away between the search for what has changed and the fence around it. Our
+ * own madvise: what a checkpoint has not stored yet is saved first. */
+static atomic_bool held;
+static atomic_uint giving;
+
+static bool give_to_kernel(void *p, size_t n)
+{
+	bool gone;
+
+	atomic_fetch_add(&giving, 1);
+	gone = !atomic_load(&held) && madvise(p, n, MADV_DONTNEED) == 0;
+	atomic_fetch_sub(&giving, 1);
+	return gone;
+}
+
+void vv_heap_hold(bool hold)
+{
+	atomic_store(&held, hold);
+	while (hold && atomic_load(&giving))
+		sched_yield();
+}
+
+/* "No" is fine: jemalloc keeps it as it is. */
 static bool extent_purge(extent_hooks_t *hooks, void *p, size_t size, size_t offset, size_t n, unsigned arena)
 {
 	(void)hooks, (void)size, (void)arena;
-	return madvise((char *)p + offset, n, MADV_DONTNEED) != 0;
+	return !give_to_kernel((char *)p + offset, n);
 }
 
 static bool extent_split(extent_hooks_t *hooks, void *p, size_t size, size_t a, size_t b, bool committed, unsigned arena)
@@ -341,7 +364,7 @@ static void leave(size_t stretch)
 	uintptr_t lo = vv_heap.adopted + stretch * STRETCH;
 
 	if (atomic_fetch_sub_explicit(&users[stretch], 1, memory_order_relaxed) == 1 && lo + STRETCH <= vv_heap.adopted + vv_heap.n_adopted)
-		madvise((void *)lo, STRETCH, MADV_DONTNEED);
+		give_to_kernel((void *)lo, STRETCH);
 }
 
 /* jemalloc has never heard of it: its memory goes back to the kernel. */
@@ -441,7 +464,7 @@ static bool read_place(uintptr_t *at)
 
 static void begin(void)
 {
-	size_t size = main_lane + (VV_HEAP_LATER - 1) * thread_lane + later_lane, all = size + size / VV_HEAP_GRAIN;
+	size_t size = main_lane + (VV_HEAP_LATER - 1) * thread_lane + later_lane, all = size + size / VV_HEAP_GRAIN + records;
 	uintptr_t at, next;
 	void *p;
 
@@ -465,6 +488,8 @@ static void begin(void)
 	vv_heap.lo = vv_heap.plain = at;
 	vv_heap.size = vv_heap.n_plain = size;
 	vv_heap.mark = at + size - at / VV_HEAP_GRAIN;
+	vv_heap.records = at + all - records;
+	vv_heap.records_size = records;
 	je_opt_cache_oblivious = false;
 	my_number = vv_heap_next_thread() + 1;
 	if (settle(VV_HEAP_STARTUP))

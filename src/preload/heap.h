@@ -39,6 +39,8 @@ struct vv_heap {
 	uintptr_t adopted; /* the bytes from here, so many, are adopted */
 	size_t n_adopted;
 	_Atomic(int) phase;
+	uintptr_t records; /* so many bytes for what jemalloc notes down, which is no state */
+	size_t records_size;
 };
 extern struct vv_heap vv_heap __attribute__((visibility("hidden")));
 /* The phase that this thread allocates for; only one in which there is a heap. */
@@ -146,6 +148,8 @@ void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg);
 /* From now on memory comes from the last lane; after a restart, from beyond what it holds. `adopted`: what it holds was put there, and not
  * allocated. */
 void vv_heap_run(bool adopted);
+/* Freed memory does not go back to the kernel from now on, or does again. */
+void vv_heap_hold(bool hold);
 /* Gives back an object of start-up that the restored state does not have. */
 void vv_heap_disown(uintptr_t at);
 

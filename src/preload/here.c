@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "engine/session.h"
 #include "engine/terms.h"
+#include "preload/gift_fortran.h"
+#include "preload/heap.h"
 #include "preload/state.h"
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -195,6 +197,7 @@ static int begin(void)
 	int rc;
 
 	owner = getpid();
+	vv_gift_fortran_ask(); /* its library may have been loaded late */
 	open_events();
 	rc = open_session();
 	if (rc == 0)
@@ -223,8 +226,10 @@ static int take(void)
 	if (rc <= 0)
 		return rc;
 	rc = vv_state_declare(session);
+	vv_heap_hold(true);
 	if (rc == 0)
 		rc = varve_checkpoint(session);
+	vv_heap_hold(false);
 	if (rc == 0) {
 		tell("taken", varve_epoch(session), "");
 	} else if (!atomic_exchange(&told, false) && !tell("failed", 0, varve_last_error())) {

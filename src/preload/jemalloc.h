@@ -5,6 +5,7 @@
 
 #include <jemalloc/jemalloc.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 void *vv_je_malloc(size_t n);
 void *vv_je_calloc(size_t n, size_t size);
@@ -17,5 +18,10 @@ int vv_je_mallctl(const char *name, void *old, size_t *n_old, void *value, size_
 extern const char *vv_je_malloc_conf;
 /* Large objects begin at offsets by chance. An option for this was forgotten in 5.3.0, so it is set where jemalloc keeps it, before it starts. */
 extern bool je_opt_cache_oblivious;
+
+/* What it calls, instead of the C library's (jemalloc.c). */
+void *vv_je_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
+char *vv_je_secure_getenv(const char *name);
+ssize_t vv_je_readlink(const char *path, char *buf, size_t n);
 
 #endif

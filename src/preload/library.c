@@ -313,6 +313,8 @@ int vv_library_compare(const struct vv_library *now, size_t n_now, const struct 
 		int length = (int)strnlen(t->name, sizeof(t->name));
 		size_t k = 0;
 
+		if (is_named_outside(t->name)) /* since then */
+			continue;
 		for (const struct vv_library *c; (c = find(now, n_now, t, k)); k++)
 			if (!o || c->at == t->at)
 				o = c;

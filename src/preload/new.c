@@ -1,68 +1,94 @@
-/* C++'s operator new and delete, as compilers name them. Those of its library would come to malloc by themselves: this saves them the way. What
- * can throw is left to them. */
+/* C++'s operator new and delete, as compilers name them. Those of its library would come to malloc by themselves: this saves them the way, and keeps
+ * allocators out that are linked as libraries, whose memory our free would not know. What can throw is left to C++'s library. */
 #include "preload/alloc.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 
-#pragma GCC visibility push(default)
-void *_Znwm(size_t n);
-void *_Znam(size_t n);
-void _ZdlPv(void *p);
-void _ZdaPv(void *p);
-void _ZdlPvm(void *p, size_t n);
-void _ZdaPvm(void *p, size_t n);
-#pragma GCC visibility pop
+#define NAMES(X)                                                                                                                                 \
+	X(_Znwm) X(_ZnwmRKSt9nothrow_t) X(_ZnwmSt11align_val_t) X(_ZnwmSt11align_val_tRKSt9nothrow_t)                                            \
+	X(_Znam) X(_ZnamRKSt9nothrow_t) X(_ZnamSt11align_val_t) X(_ZnamSt11align_val_tRKSt9nothrow_t)                                            \
+	X(_ZdlPv) X(_ZdlPvm) X(_ZdlPvRKSt9nothrow_t) X(_ZdlPvSt11align_val_t) X(_ZdlPvmSt11align_val_t) X(_ZdlPvSt11align_val_tRKSt9nothrow_t)   \
+	X(_ZdaPv) X(_ZdaPvm) X(_ZdaPvRKSt9nothrow_t) X(_ZdaPvSt11align_val_t) X(_ZdaPvmSt11align_val_t) X(_ZdaPvSt11align_val_tRKSt9nothrow_t)
 
-/* That of C++'s library: has the program's handler make room, or throws. */
-static void *by_library(size_t n)
+enum id {
+#define ID(name) ID_##name,
+	NAMES(ID)
+	COUNT
+};
+
+static const char *const names[COUNT] = {
+#define NAME(name) #name,
+	NAMES(NAME)
+};
+
+static _Atomic(void *) found[COUNT];
+/* The program has such operators of its own. C++'s library has those call each other, as the program may count on; ours would not. */
+static bool replaced;
+
+/* GNU's by its name: an allocator's library may have such, too, and lie between. */
+static void *of_library(enum id id)
 {
-	static _Atomic(void *) real;
-	void *f = atomic_load_explicit(&real, memory_order_relaxed);
+	void *f = atomic_load_explicit(&found[id], memory_order_relaxed), *library;
 
 	if (!f) {
-		f = dlsym(RTLD_NEXT, "_Znwm");
-		atomic_store_explicit(&real, f, memory_order_relaxed);
+		library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+		f = dlsym(library ? library : RTLD_NEXT, names[id]);
+		atomic_store_explicit(&found[id], f, memory_order_relaxed);
 	}
-	return ((void *(*)(size_t))f)(n);
+	return f;
 }
+
+__attribute__((constructor(102))) static void begin(void)
+{
+	replaced = !vv_alloc_is_ours("_Znwm") || !vv_alloc_is_ours("_ZdlPv");
+}
+
+/* ---- new: what fails here is tried again by C++'s library, which has the program's handler make room, or throws --------------------- */
 
 static __attribute__((noinline)) void *make_other(size_t n, uintptr_t caller)
 {
-	void *p = vv_alloc_is_for_program(caller) ? vv_heap_alloc(n) : NULL;
-
-	return p ? p : by_library(n);
+	return replaced ? NULL : vv_alloc_is_for_program(caller) ? vv_heap_alloc(n) : __libc_malloc(n ? n : 1);
 }
 
 static inline void *make(size_t n, uintptr_t caller)
 {
 	size_t whole = vv_heap_rounded(n);
-	void *p;
 
-	if (!vv_alloc_is_known(caller) || !vv_heap_is_small(whole))
+	if (!vv_alloc_is_known(caller) || !vv_heap_is_small(whole) || __builtin_expect(replaced, 0))
 		return make_other(n, caller);
-	p = vv_heap_alloc_small(whole);
-	return __builtin_expect(p != NULL, 1) ? p : by_library(whole);
+	return vv_heap_alloc_small(whole);
 }
 
-void *_Znwm(size_t n)
+/* An alignment that is no power of two, or too much, is for C++'s library to refuse. */
+static void *make_aligned(size_t n, size_t align, uintptr_t caller)
 {
-	return make(n, (uintptr_t)__builtin_return_address(0));
+	if (replaced || align == 0 || align & (align - 1))
+		return NULL;
+	align = align < VV_HEAP_GRAIN ? VV_HEAP_GRAIN : align;
+	return vv_alloc_is_for_program(caller) ? vv_heap_alloc_aligned(align, n) : __libc_memalign(align, n ? n : 1);
 }
 
-void *_Znam(size_t n)
-{
-	return make(n, (uintptr_t)__builtin_return_address(0));
-}
+#define EXPORTED __attribute__((visibility("default")))
+#define NEW(name, how, params, args)                                                                                                             \
+	EXPORTED void *name params;                                                                                                              \
+	void *name params                                                                                                                        \
+	{                                                                                                                                        \
+		void *p = how;                                                                                                                   \
+                                                                                                                                                 \
+		return __builtin_expect(p != NULL, 1) ? p : ((__typeof__(name) *)of_library(ID_##name)) args;                                    \
+	}
+#define CALLER (uintptr_t)__builtin_return_address(0)
 
-void _ZdlPv(void *p)
-{
-	vv_alloc_free(p);
-}
+NEW(_Znwm, make(n, CALLER), (size_t n), (n))
+NEW(_Znam, make(n, CALLER), (size_t n), (n))
+NEW(_ZnwmRKSt9nothrow_t, make(n, CALLER), (size_t n, const void *tag), (n, tag))
+NEW(_ZnamRKSt9nothrow_t, make(n, CALLER), (size_t n, const void *tag), (n, tag))
+NEW(_ZnwmSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t align), (n, align))
+NEW(_ZnamSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t align), (n, align))
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
 
-void _ZdaPv(void *p)
-{
-	vv_alloc_free(p);
-}
+/* ---- delete ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Of a size that the compiler knows. */
 static inline void release(void *p, size_t n)
@@ -75,12 +101,25 @@ static inline void release(void *p, size_t n)
 	}
 }
 
-void _ZdlPvm(void *p, size_t n)
-{
-	release(p, n);
-}
+#define DELETE(name, how, params, args)                                                                                                          \
+	EXPORTED void name params;                                                                                                               \
+	void name params                                                                                                                         \
+	{                                                                                                                                        \
+		if (__builtin_expect(replaced, 0))                                                                                               \
+			((__typeof__(name) *)of_library(ID_##name)) args;                                                                        \
+		else                                                                                                                             \
+			how;                                                                                                                     \
+	}
 
-void _ZdaPvm(void *p, size_t n)
-{
-	release(p, n);
-}
+DELETE(_ZdlPv, vv_alloc_free(p), (void *p), (p))
+DELETE(_ZdaPv, vv_alloc_free(p), (void *p), (p))
+DELETE(_ZdlPvm, release(p, n), (void *p, size_t n), (p, n))
+DELETE(_ZdaPvm, release(p, n), (void *p, size_t n), (p, n))
+DELETE(_ZdlPvRKSt9nothrow_t, vv_alloc_free(p), (void *p, const void *tag), (p, tag))
+DELETE(_ZdaPvRKSt9nothrow_t, vv_alloc_free(p), (void *p, const void *tag), (p, tag))
+DELETE(_ZdlPvSt11align_val_t, vv_alloc_free(p), (void *p, size_t align), (p, align))
+DELETE(_ZdaPvSt11align_val_t, vv_alloc_free(p), (void *p, size_t align), (p, align))
+DELETE(_ZdlPvmSt11align_val_t, vv_alloc_free(p), (void *p, size_t n, size_t align), (p, n, align))
+DELETE(_ZdaPvmSt11align_val_t, vv_alloc_free(p), (void *p, size_t n, size_t align), (p, n, align))
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, vv_alloc_free(p), (void *p, size_t align, const void *tag), (p, align, tag))
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, vv_alloc_free(p), (void *p, size_t align, const void *tag), (p, align, tag))

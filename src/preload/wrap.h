@@ -98,6 +98,9 @@ static inline void *vv_wrap_real(enum vv_wrap_id id)
 	return __builtin_expect(f != NULL, 1) ? f : vv_wrap_find(id);
 }
 
+/* A string that the C library has allocated for who called us from this address: what he gets. */
+extern char *(*vv_wrap_given)(char *theirs, uintptr_t caller);
+
 #define REAL(name) ((__typeof__(name) *)vv_wrap_real(VV_WRAP_##name))
 
 /* [p, p+n), cut at the end of the address space. */

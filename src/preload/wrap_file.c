@@ -180,13 +180,15 @@ ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t n, size_t 
 char *getcwd(char *buf, size_t n)
 {
 	WRITES(buf, n);
-	return REAL(getcwd)(buf, n);
+	char *p = REAL(getcwd)(buf, n);
+	return buf ? p : vv_wrap_given(p, (uintptr_t)__builtin_return_address(0));
 }
 
 char *__getcwd_chk(char *buf, size_t n, size_t room)
 {
 	WRITES(buf, n);
-	return REAL(__getcwd_chk)(buf, n, room);
+	char *p = REAL(__getcwd_chk)(buf, n, room);
+	return buf ? p : vv_wrap_given(p, (uintptr_t)__builtin_return_address(0));
 }
 
 #if __GLIBC_PREREQ(2, 30)

@@ -3,6 +3,7 @@
  *	storm   threads allocate without rest, also during checkpoints, and the program forks at every step
  *	tail    a thread's function leaves the last word to malloc
  *	local   the state hangs on a variable of main alone, and everything is in one source file
+ *	shed    has many objects at its first step, and gives them up one by one during checkpoints, once it has come back
  *	sparse  a GiB of which little is written; prints its resident memory in MiB when it has just come back */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,10 +15,13 @@
 
 enum { THREADS = 4 };
 
+enum { MANY = 3000, LARGE = 1 << 16 };
+
 struct state {
 	long step, sum;
 	char *buffer;
 	char *text[100];
+	char *object[MANY];
 };
 
 static volatile int go, stop;
@@ -76,6 +80,29 @@ static void tail_step(struct state *s)
 	free(copy);
 }
 
+static void *shed(void *arg)
+{
+	struct state *s = arg;
+
+	for (int i = 0; i < MANY; i++) {
+		free(s->object[i]);
+		s->object[i] = NULL;
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* What is new at a step is written to as long as there is any. */
+static void shed_step(struct state *s, int back)
+{
+	static pthread_t thread;
+
+	if (back)
+		pthread_create(&thread, NULL, shed, s);
+	for (int i = 0; s->step == 0 && i < MANY; i++)
+		s->object[i] = memset(malloc(LARGE), i, LARGE);
+}
+
 static long resident(void)
 {
 	char line[128];
@@ -94,6 +121,7 @@ int main(int argc, char **argv)
 	pthread_t thread[THREADS];
 	const char *mode = argv[1];
 	long steps = atol(argv[2]);
+	int back;
 	useconds_t nap = argc > 3 ? (useconds_t)atol(argv[3]) : 0;
 
 	varve_root_here(s);
@@ -112,8 +140,11 @@ int main(int argc, char **argv)
 				_exit(0);
 			waitpid(pid, NULL, 0);
 		}
-		if (varve_checkpoint_here() == 1 && strcmp(mode, "sparse") == 0)
+		back = varve_checkpoint_here() == 1;
+		if (back && strcmp(mode, "sparse") == 0)
 			printf("%ld MiB\n", resident());
+		if (strcmp(mode, "shed") == 0)
+			shed_step(s, back);
 		go = 1;
 		usleep(nap);
 	}

@@ -223,9 +223,11 @@ def check_damage(work, job):
 def check_odd(work):
     program = compile(work, "here_odd.c")
     job = Job(work, "storm", program, "storm")
-    status, out, err = job.run(60, 10000)
-    expect("no epoch is lost while threads allocate", status == 0 and len(job.told("durable")) > 3 and not job.told("failed"), status, err,
-           job.events.read_text())
+    p = job.start(100000, 10000)
+    wait_for(p, job, "durable", 6)
+    end(p)
+    expect("no epoch is lost while threads allocate", len(job.told("durable")) >= 6 and not job.told("failed"), job.events.read_text())
+    check_shed(Job(work, "shed", program, "shed", VARVE_INTERVAL="0", VARVE_BUFFER="256KiB", VARVE_KEEP="0"))
     for mode in "tail", "local":
         kill_often(Job(work, mode, program, mode), 300, 3000, plain([program, mode], 300), lives=9)
     job = Job(work, "sparse", program, "sparse")
@@ -235,6 +237,52 @@ def check_odd(work):
     status, out, err = job.run(5)
     resident = re.search(r"^(\d+) MiB$", out, re.M)
     expect("what was never written takes no memory after a restart", status == 0 and resident and int(resident[1]) < 200, status, out, err)
+
+
+def check_shed(job):
+    """Memory goes back to the kernel while checkpoints are taken for which it is fenced."""
+    p = job.start(3, 1000000)
+    wait_for(p, job, "durable", 2)
+    end(p)
+    status, out, err = job.run(80, 3000)
+    expect("no epoch is lost while memory is given back", status == 0 and len(job.told("durable")) > 60 and not job.told("failed"), status, err,
+           job.events.read_text())
+
+
+def check_gifts(work):
+    program = compile(work, "here_gifts.c", f"-I{SOURCE / 'src'}")
+    (work / "empty").mkdir()
+    status, out, err = Job(work, "walk", "env", "-C", work / "empty", program).run()
+    expect("what the C library gives is on the heap, what it keeps is not", (status, out) == (0, "good\n"), out, err)
+    kill_often(Job(work, "gifts", program), 300, 3000, plain([program], 300), lives=12)
+    if not (BUILD / "libvarve_fortran.a").exists():
+        return print("built without Fortran: what its library gives is left out")
+    status, out, err = Job(work, "fortran", "env", "-C", work / "empty", compile(work, "here_gifts.f90")).run()
+    expect("what Fortran's library gives is on the heap", (status, out) == (0, "good\n"), out, err)
+
+
+def check_operators(work):
+    """C++'s operators: those of a program that replaces some of them, and with an allocator's library behind."""
+    if not CXX:
+        return print("no C++ compiler: operators are left out")
+    others = [f for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2") for f in pathlib.Path("/usr/lib").glob(f"*/{name}")]
+    for own in [], ["-DOWN"]:
+        program = compile(work, "here_operators.cpp", *own)
+        for library in [None, *others]:
+            status, out, err = Job(work, "operators", program, LD_PRELOAD=":".join(map(str, [PRELOAD, library] if library else [PRELOAD]))).run()
+            expect(f"operators {own}, {library}", (status, out) == (0, "good\n"), status, out, err)
+    print("operators: tried with", *(f.name for f in others))
+
+
+def check_places(work):
+    """Libraries lie where they lay, even if threads allocate while they are loaded."""
+    source = work / "part.c"
+    source.write_text("static char room[300000];\nint part(int i) { return room[i]++; }\n")
+    for i in range(4):
+        subprocess.run([CC, "-shared", "-fPIC", source, "-o", work / f"libpart{i}.so"], check=True)
+    program = compile(work, "here_loads.c")
+    places = {Job(work, "places", program, work).run()[1] for _ in range(12)}
+    expect("libraries lie where they lay while threads allocate", len(places) == 1 and len(places.pop().split()) == 4, *places)
 
 
 def check_run(work):
@@ -301,7 +349,8 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_odd, check_refusals, check_globals, check_ranks, check_killed):
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_odd, check_refusals, check_globals,
+                      check_ranks, check_killed):
             began = time.monotonic()
             check(folder)
             print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)

@@ -71,6 +71,9 @@ def main():
         l.refused("another one", r"library 'plug\.so' is another one: it has \d+ bytes, it had \d+", plug)
         l.fresh(plug, VARVE_RUN_OUTSIDE="libnone:plug")
         l.goes_on("one that is said to be outside", plug, gap=gap, odd=5000)
+        l.fresh((plug, 0))
+        l.job.env["VARVE_RUN_OUTSIDE"] = "plug"
+        l.goes_on("one that is said to be outside since", (plug, 0), gap=gap)
 
         l.fresh(fake)
         l.goes_on("what only MPI needs has moved, and allocates otherwise", fake, gap=gap, odd=5000)
