@@ -5,8 +5,11 @@ usage: image_frozen.py --build DIR --dir DIR [--full] [--size N] [--rounds N] NA
 
 A program of so many bytes (256M; 1G with --full) changes a share of its pages; then it is saved in each of four ways, which all see the same memory:
 by `criu dump` into a folder in memory, by `criu dump --stream` whose pages are thrown away without being looked at (spliced to /dev/null), by the same with
-pages that are read and then thrown away, and by varve. That is a round; the first, in which varve stores everything, is not counted. The time is
-criu's own, from stats-dump; the least of all rounds.
+pages that are read and then thrown away, and by varve, with and without a copy that is made before it is frozen. That is a round; the first, in which varve
+stores everything, is not counted. The time is criu's own, from stats-dump, and with varve that for which it was stopped before; the least of all rounds.
+
+What such a copy costs a program: a thread of it writes random pages among a twentieth of them, as fast as it can, and notes the longest pause between two
+writes; and how long the whole dump takes. The least of all rounds as well.
 """
 import fcntl
 import json
@@ -31,17 +34,42 @@ PROGRAM = """
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
+static size_t pages;
+static uint64_t *p;
+static volatile uint64_t longest;
+static void *beat(void *arg)
+{
+	uint64_t x = 1, last = 0, now;
+	struct timespec t;
+	for (;; last = now) {
+		x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+		p[x % (pages / 20) * 512 + 7]++;
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		now = t.tv_sec * 1000000000ull + t.tv_nsec;
+		if (last && now - last > longest)
+			longest = now - last;
+	}
+	return arg;
+}
 int main(int argc, char **argv)
 {
-	size_t pages = strtoull(argv[1], NULL, 10) / 4096, share;
-	uint64_t *p = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), x = 1;
+	pages = strtoull(argv[1], NULL, 10) / 4096;
+	p = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+	uint64_t x = 1;
+	size_t share;
 	for (size_t i = 0; i < pages * 512; i++) {
 		x ^= x << 13; x ^= x >> 7; x ^= x << 17;
 		p[i] = x;
 	}
+	if (argc > 2 && pthread_create(&thread, NULL, beat, NULL) != 0)
+		return 1;
 	for (uint64_t step = 1; argc; step++) {
-		printf("%lu\\n", (unsigned long)step);
+		printf("%lu %lu\\n", (unsigned long)longest, (unsigned long)step);
+		longest = 0;
 		fflush(stdout);
 		if (scanf("%zu", &share) != 1)
 			return 0;
@@ -132,44 +160,48 @@ def dump(pid, folder, sink=None):
     return frozen(folder)
 
 
-def varve(binary, pid, store):
-    out = subprocess.run([binary, "--json", "image", "dump", "--leave-running", "--pid", str(pid), store, "job"], stdout=subprocess.PIPE, check=True).stdout
-    return json.loads(out)["frozen_seconds"]
+def varve(binary, pid, store, *more):
+    words = [binary, "--json", "image", "dump", "--leave-running", *more, "--pid", str(pid), store, "job"]
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
 
 
 # ---- rounds ----
 
-def start(place, size):
+def start(place, size, *more):
     program = place / "program"
-    subprocess.run(["cc", "-O1", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
+    subprocess.run(["cc", "-O1", "-pthread", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
+    place = pathlib.Path(tempfile.mkdtemp(dir=place))
     os.mkfifo(place / "orders")
     with open(place / "out", "wb") as out:  # opened for both: criu wants the other end of a pipe to be in the tree
         fd = os.open(place / "orders", os.O_RDWR)
-        p = subprocess.Popen([program, str(size)], stdin=fd, stdout=out, stderr=subprocess.DEVNULL, start_new_session=True)
-    return p, fd
+        p = subprocess.Popen([program, str(size), *more], stdin=fd, stdout=out, stderr=subprocess.DEVNULL, start_new_session=True)
+    return p, fd, place / "out"
 
 
-def await_step(p, place, step):
-    while not (place / "out").read_text().endswith(f"{step}\n"):
+def await_step(p, out, step):
+    """What it says then: nanoseconds of the longest pause since the last step."""
+    while not (text := out.read_text()).endswith(f" {step}\n"):
         if p.poll() is not None:
             die("the program ended")
         select.select([], [], [], 0.02)
+    return int(text.splitlines()[-1].split()[0])
 
 
 def measure(place, memory, binary, size, rounds):
-    p, orders = start(place, size)
+    p, orders, out = start(place, size)
     ways = {"criu dump": lambda: dump(p.pid, memory / "images"), "pages thrown away": lambda: dump(p.pid, memory / "images", False),
-            "pages read": lambda: dump(p.pid, memory / "images", True), "varve": lambda: varve(binary, p.pid, place / "store")}
+            "pages read": lambda: dump(p.pid, memory / "images", True), "varve": lambda: varve(binary, p.pid, place / "store")["frozen_seconds"],
+            "varve, no precopy": lambda: varve(binary, p.pid, place / "store", "--no-precopy")["frozen_seconds"]}
     step = 1
     try:
-        await_step(p, place, step)
+        await_step(p, out, step)
         ways["varve"]()
         for share in SHARES:
             least = {}
             for _ in range(rounds):
                 os.write(orders, b"%d\n" % share)
                 step += 1
-                await_step(p, place, step)
+                await_step(p, out, step)
                 for way, run in ways.items():
                     least[way] = min(run(), least.get(way, 1e9))
             case = f"{size >> 20} MiB, {share} % changed"
@@ -184,14 +216,47 @@ def measure(place, memory, binary, size, rounds):
         os.close(orders)
 
 
+def measure_cost(place, memory, binary, size, rounds):
+    p, orders, out = start(place, size, "beat")
+    ways = {"criu, pages thrown away": lambda: dump(p.pid, memory / "images", False), "varve": lambda: varve(binary, p.pid, place / "store")["seconds"],
+            "varve, no precopy": lambda: varve(binary, p.pid, place / "store", "--no-precopy")["seconds"]}
+    pause, whole, step = {}, {}, 1
+
+    def next_step():
+        nonlocal step
+        os.write(orders, b"0\n")
+        step += 1
+        return await_step(p, out, step)
+    try:
+        await_step(p, out, step)
+        ways["varve"]()
+        for _ in range(rounds):
+            for way, run in ways.items():
+                next_step()
+                whole[way] = min(run(), whole.get(way, 1e9))
+                select.select([], [], [], 0.1)  # it is noted by the write behind it
+                pause[way] = min(next_step() / 1e9, pause.get(way, 1e9))
+    finally:
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        os.close(orders)
+    case = f"{size >> 20} MiB, 5 % written all the time"
+    for way, seconds in pause.items():
+        tell("image.frozen", case, f"longest pause, {way}", seconds, "s")
+    tell("image.frozen", case, "longest pause, varve / criu, pages thrown away", pause["varve"] / pause["criu, pages thrown away"], "ratio")
+    tell("image.frozen", case, "whole dump, varve / no precopy", whole["varve"] / whole["varve, no precopy"], "ratio")
+
+
 def main():
     args = arguments(["image.frozen"], "1 GiB, not 256 MiB").parse_args()
     if os.geteuid() != 0 or not shutil.which("criu") or subprocess.run(["criu", "check"], capture_output=True).returncode:
         skip("criu, as root, cannot dump a process here")
     memory = pathlib.Path(tempfile.mkdtemp(prefix="varve-bench-", dir=MEMORY))
     try:
-        measure(pathlib.Path(args.dir), memory, pathlib.Path(args.build) / "varve", args.size or (1 << 30 if args.full else 256 << 20),
-                args.rounds or (9 if args.full else 3))
+        given = (pathlib.Path(args.dir), memory, pathlib.Path(args.build) / "varve", args.size or (1 << 30 if args.full else 256 << 20),
+                 args.rounds or (9 if args.full else 3))
+        measure(*given)
+        measure_cost(*given)
     finally:
         shutil.rmtree(memory, ignore_errors=True)
     return 0

@@ -4,6 +4,7 @@
 #include "image/capture.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "image/ahead.h"
 #include "image/areas.h"
 #include "image/check.h"
 #include "image/drain.h"
@@ -28,11 +29,6 @@ enum {
 
 enum { SOCKET, HOOK, CRIU, STREAMS }; /* what is waited for */
 
-struct stretch { /* of a file of pages, in memory */
-	uint64_t at;
-	size_t from, n;
-};
-
 struct vv_capture_stream {
 	char name[VV_STREAMER_NAME];
 	int fd; /* -1: it has ended */
@@ -40,8 +36,9 @@ struct vv_capture_stream {
 	struct vv_buf bytes; /* what has come, if it is not pages, */
 	size_t told_n;       /* and how much of it was handed on */
 	bool is_pages, is_pagemap;
-	struct stretch *stretch;
-	size_t n_stretches, stretches_cap;
+	struct vv_room_file pages;
+	struct vv_ahead ahead; /* its pages were copied before */
+	bool thrown_away;      /* so they are, as they come */
 	uint64_t len; /* of pages so far */
 	const struct vv_capture_stream *pagemap; /* that tells of them */
 	struct vv_areas *areas; /* NULL: nobody knows */
@@ -53,7 +50,11 @@ struct vv_capture_stream {
 static int start(struct vv_capture *c)
 {
 	int rc = vv_streamer_listen(c->criu->folder, false, &c->listening);
+	size_t used = 0;
 
+	if (rc == 0 && c->opt.precopy)
+		vv_precopy_run(&c->precopy, c->opt.pid, vv_drain_pool(c->drain), c->room.pages, c->room.cap, &used);
+	vv_room_reset(&c->room, used);
 	if (rc == 0)
 		rc = vv_hook_open(&c->hook, c->criu, "post-dump", c->opt.with);
 	return rc ? rc : vv_criu_start(c->criu, "dump", false);
@@ -78,6 +79,7 @@ static int say_go(struct vv_capture *c)
 {
 	int rc = vv_hook_go(&c->hook);
 
+	vv_precopy_disarm(&c->precopy);
 	return rc ? rc : wait_for_criu(c);
 }
 
@@ -92,6 +94,16 @@ static pid_t find_process(const struct vv_capture *c, const char *pagemap)
 		if (c->pids[i].inside == inside)
 			return c->pids[i].outside;
 	return 0;
+}
+
+/* What was copied of this process before is of use, or its place is free again. */
+static int look_ahead(struct vv_capture *c, struct vv_capture_stream *s, pid_t pid)
+{
+	size_t from, len;
+
+	s->ahead.one = vv_precopy_look(&c->precopy, pid, &from, &len);
+	s->thrown_away = s->ahead.one && !c->check;
+	return len ? vv_room_give(&c->room, from, len) : 0;
 }
 
 /* Pages follow the pagemap that tells of them; those of no process are shared memory. By now all processes stand still. */
@@ -117,7 +129,8 @@ static int look_around(struct vv_capture *c, struct vv_capture_stream *s)
 	if (!pid)
 		return rc;
 	s->areas = vv_mem_new(1, sizeof(*s->areas));
-	return s->areas ? vv_areas_open(s->areas, pid) : VV_ENOMEM;
+	rc = s->areas ? vv_areas_open(s->areas, pid) : VV_ENOMEM;
+	return rc ? rc : look_ahead(c, s, pid);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------------------- */
@@ -152,28 +165,23 @@ static int begin_stream(struct vv_capture *c)
 
 static int read_pages(struct vv_capture *c, struct vv_capture_stream *s)
 {
-	struct stretch *last;
-	size_t took = 0;
+	const struct vv_room_gap *gap = vv_room_find(&c->room);
+	size_t from = gap->from, took = 0;
 	int rc;
 
-	c->full = c->used == c->cap;
+	c->full = gap->n == 0 && !s->thrown_away;
 	if (c->full)
 		return 0;
-	if (vv_mem_room(&s->stretch, s->n_stretches, &s->stretches_cap, sizeof(*s->stretch)) < 0)
-		return VV_ENOMEM;
-	last = s->n_stretches ? &s->stretch[s->n_stretches - 1] : NULL;
-	rc = vv_drain_take(c->drain, s->fd, c->pages + c->used, c->cap - c->used, &took);
+	rc = s->thrown_away ? vv_drain_skip(c->drain, s->fd, &took) : vv_drain_take(c->drain, s->fd, c->room.pages + from, gap->n, &took);
 	if (rc <= 0)
 		return rc;
 	if (took == 0)
 		shut(&s->fd);
-	else if (last && last->from + last->n == c->used)
-		last->n += took;
-	else
-		s->stretch[s->n_stretches++] = (struct stretch){ .at = s->len, .from = c->used, .n = took };
-	c->used += took;
 	s->len += took;
-	return 0;
+	if (took == 0 || s->thrown_away)
+		return 0;
+	vv_room_take(&c->room, took);
+	return vv_room_add(&s->pages, s->len - took, from, took);
 }
 
 static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
@@ -189,6 +197,41 @@ static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
 	c->other += (size_t)got;
 	c->full |= c->other >= OTHER_MOST;
 	return vv_buf_check(&s->bytes);
+}
+
+/* Where its pages are. */
+static const struct vv_room_file *pages_of(const struct vv_capture_stream *s)
+{
+	return s->thrown_away ? &s->ahead.file : &s->pages;
+}
+
+/* While it stands still criu lets it do a thing or two, and the kernel notes in its memory where that was (rseq): what does not hold any more may differ. */
+static int check(struct vv_capture *c, struct vv_capture_stream *s)
+{
+	size_t from, len;
+
+	vv_precopy_look(&c->precopy, s->ahead.one->pid, &from, &len);
+	return vv_ahead_compare(&s->ahead, &c->room, &s->pages);
+}
+
+/* All images have come, and the process still stands still: what was thrown away is needed now. */
+static int fetch_all(struct vv_capture *c)
+{
+	int rc = 0;
+
+	c->ahead = c->late = 0;
+	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
+		struct vv_capture_stream *s = c->stream[i];
+
+		if (!s->ahead.one)
+			continue;
+		rc = vv_ahead_fetch(&s->ahead, &c->room, &s->pagemap->bytes, s->len, vv_drain_pool(c->drain), &c->full);
+		if (rc == 0 && !s->thrown_away && !c->full)
+			rc = check(c, s);
+		c->ahead += s->ahead.held;
+		c->late += s->ahead.late;
+	}
+	return rc;
 }
 
 /* ---- reading all ------------------------------------------------------------------------------------------------------------- */
@@ -267,6 +310,10 @@ static int collect(struct vv_capture *c)
 	}
 	if (rc == 0)
 		rc = vv_drain_wait(c->drain);
+	if (rc == 0 && !c->full)
+		rc = fetch_all(c);
+	if (rc == 0 && c->full && c->check)
+		rc = vv_err_set(VV_ENOMEM, "%s: there is not the memory to compare its pages", c->opt.what);
 	c->ended = rc == 0 && !c->full;
 	return c->ended && c->opt.leave_running ? say_go(c) : rc;
 }
@@ -281,7 +328,7 @@ static int begin_telling(struct vv_capture *c)
 	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
 		struct vv_capture_stream *s = c->stream[i];
 
-		if (s->areas && s->n_stretches)
+		if (s->areas && pages_of(s)->n)
 			rc = vv_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
 	}
 	c->at_stream = c->at_stretch = c->at_byte = 0;
@@ -295,21 +342,23 @@ static void end_telling(struct vv_capture *c)
 	for (size_t i = 0; i < c->n_streams; i++) {
 		struct vv_capture_stream *s = c->stream[i];
 
-		s->n_stretches = 0;
+		s->pages.n = s->ahead.file.n = 0;
 		if (!s->is_pagemap) {
 			vv_buf_fini(&s->bytes);
 			s->told_n = 0;
 		}
 	}
-	c->used = c->other = 0;
+	vv_precopy_forget(&c->precopy);
+	vv_room_reset(&c->room, 0);
+	c->other = 0;
 	c->full = false;
 }
 
 static void tell_pages(struct vv_capture *c, const struct vv_capture_stream *s, struct vv_inflow_part *out)
 {
-	const struct stretch *x = &s->stretch[c->at_stretch];
+	const struct vv_room_stretch *x = &pages_of(s)->stretch[c->at_stretch];
 
-	out->bytes = c->pages + x->from + c->at_byte;
+	out->bytes = c->room.pages + x->from + c->at_byte;
 	out->n = x->n - c->at_byte;
 	out->segment = s->segment;
 	out->variable = vv_segment_name(s->segment);
@@ -331,7 +380,7 @@ static bool tell(struct vv_capture *c, struct vv_inflow_part *out)
 
 		s->told = true;
 		*out = (struct vv_inflow_part){ .name = s->name };
-		if (c->at_stretch < s->n_stretches) {
+		if (c->at_stretch < pages_of(s)->n) {
 			tell_pages(c, s, out);
 			return true;
 		}
@@ -371,19 +420,19 @@ static int next(void *arg, struct vv_inflow_part *out)
 static int make_room(struct vv_capture *c)
 {
 	uint64_t memory = c->opt.memory ? c->opt.memory : vv_mem_available() / 2, most = c->opt.expected + c->opt.expected / 8 + SLACK;
+	int rc;
 
+	most *= c->check ? 2 : 1;
 	memory = memory < most ? memory : most;
 	memory = memory > LEAST ? memory : LEAST;
-	c->cap = (size_t)(memory - memory % PAGE);
-	c->pages = vv_mem_map_wide(c->cap);
-	if (!c->pages)
-		return VV_ENOMEM;
-	vv_mem_populate(c->pages, c->opt.expected < c->cap ? (size_t)c->opt.expected : c->cap);
-	return vv_drain_open(&c->drain);
+	rc = vv_room_open(&c->room, (size_t)(memory - memory % PAGE), (size_t)c->opt.expected);
+	return rc ? rc : vv_drain_open(&c->drain);
 }
 
 int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_capture_options *opt)
 {
+	const char *check = getenv("VARVE_PRECOPY");
+
 	*c = (struct vv_capture){
 		.criu = criu,
 		.opt = *opt,
@@ -391,6 +440,7 @@ int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_
 		.listening = -1,
 		.connection = -1,
 		.hook = VV_HOOK_NONE,
+		.check = opt->precopy && check && strcmp(check, "check") == 0,
 	};
 	if (opt->leave_running)
 		vv_criu_word(criu, "--leave-running");
@@ -416,7 +466,8 @@ static void free_stream(struct vv_capture_stream *s)
 	if (s->areas)
 		vv_areas_close(s->areas);
 	vv_mem_free(s->areas);
-	vv_mem_free(s->stretch);
+	vv_ahead_fini(&s->ahead);
+	vv_room_file_fini(&s->pages);
 	vv_buf_fini(&s->bytes);
 	vv_mem_free(s);
 }
@@ -426,8 +477,9 @@ void vv_capture_close(struct vv_capture *c)
 	vv_capture_conclude(c, false);
 	for (size_t i = 0; i < c->n_streams; i++)
 		free_stream(c->stream[i]);
+	vv_precopy_close(&c->precopy);
 	vv_drain_close(c->drain);
-	vv_mem_unmap(c->pages, c->cap);
+	vv_room_close(&c->room);
 	vv_mem_free(c->stream);
 	vv_mem_free(c->open);
 	vv_mem_free(c->poll);

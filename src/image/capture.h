@@ -4,6 +4,8 @@
 
 #include "engine/inflow.h"
 #include "image/hook.h"
+#include "image/precopy.h"
+#include "image/room.h"
 
 struct vv_areas_pid;
 struct vv_capture_stream;
@@ -13,6 +15,7 @@ struct vv_capture_options {
 	pid_t pid;
 	const char *what;  /* begins messages: "cannot save process 12" */
 	bool leave_running;
+	bool precopy;      /* memory is copied before it is frozen, where that can be done */
 	uint64_t expected; /* bytes of pages, about */
 	uint64_t memory;   /* for pages, at most; 0: half of what is free */
 	const struct vv_hook *with; /* of those that end together, the first one's; NULL: there is none yet, or they run on */
@@ -32,8 +35,10 @@ struct vv_capture {
 	struct vv_areas_pid *pids; /* of the tree, once it is frozen */
 	size_t n_pids;
 	struct vv_drain *drain;
-	uint8_t *pages; /* of all streams, as they come */
-	size_t cap, used;
+	struct vv_room room; /* for pages of all streams, as they come */
+	struct vv_precopy precopy;
+	bool check;           /* what was copied before is not used, but compared with what criu hands over */
+	uint64_t ahead, late; /* image/ahead.h, of all streams */
 	size_t other; /* bytes that are not pages */
 	bool telling; /* what was read is being handed on: */
 	size_t at_stream, at_stretch, at_byte;

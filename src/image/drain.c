@@ -23,6 +23,7 @@ struct side {
 
 struct vv_drain {
 	struct vv_pool *pool;
+	int nowhere;
 	struct side side[SIDES];
 	size_t n_sides, next;
 };
@@ -45,6 +46,10 @@ int vv_drain_open(struct vv_drain **out)
 	unsigned others = vv_pool_cores() - 1; /* one is criu's */
 	int rc = d ? vv_pool_new(others < HELPERS ? others : HELPERS, &d->pool) : VV_ENOMEM;
 
+	if (d)
+		d->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (rc == 0 && d->nowhere < 0)
+		rc = vv_err_sys(errno, "cannot open '/dev/null'");
 	if (rc == 0)
 		rc = open_sides(d);
 	if (rc)
@@ -64,6 +69,8 @@ void vv_drain_close(struct vv_drain *d)
 		close(d->side[i].pipe[0]);
 		close(d->side[i].pipe[1]);
 	}
+	if (d->nowhere >= 0)
+		close(d->nowhere);
 	vv_pool_free(d->pool);
 	vv_mem_free(d);
 }
@@ -115,6 +122,21 @@ int vv_drain_take(struct vv_drain *d, int fd, uint8_t *to, size_t n, size_t *too
 		d->next = (d->next + 1) % d->n_sides;
 	}
 	return 1;
+}
+
+int vv_drain_skip(struct vv_drain *d, int fd, size_t *took)
+{
+	ssize_t got = splice(fd, NULL, d->nowhere, NULL, BYTES, SPLICE_F_NONBLOCK);
+
+	if (got < 0)
+		return errno == EINTR || errno == EAGAIN ? 0 : vv_err_sys(errno, "cannot throw away what is in criu's pipe");
+	*took = (size_t)got;
+	return 1;
+}
+
+struct vv_pool *vv_drain_pool(struct vv_drain *d)
+{
+	return d->pool;
 }
 
 int vv_drain_wait(struct vv_drain *d)

@@ -7,12 +7,17 @@
 #include <stdint.h>
 
 struct vv_drain;
+struct vv_pool;
 
 int vv_drain_open(struct vv_drain **out);
 /* Moves up to n bytes on; they are at `to` after vv_drain_wait. *took is 0 at the end of the pipe. 1: some, or the end; 0: nothing yet. */
 int vv_drain_take(struct vv_drain *d, int fd, uint8_t *to, size_t n, size_t *took);
+/* The same for what nobody needs: it is not even read. */
+int vv_drain_skip(struct vv_drain *d, int fd, size_t *took);
 /* Everything that was taken is in memory. */
 int vv_drain_wait(struct vv_drain *d);
+/* Its threads, for other work while there is nothing to take. */
+struct vv_pool *vv_drain_pool(struct vv_drain *d);
 void vv_drain_close(struct vv_drain *d); /* NULL is fine */
 
 #endif

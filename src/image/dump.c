@@ -91,7 +91,7 @@ struct subject { /* a tree that is saved */
 static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt, const struct vv_hook *with)
 {
 	struct vv_tree t = { 0 };
-	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .with = with };
+	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .precopy = !opt->no_precopy, .with = with };
 	int rc = look(pid, &t);
 
 	how.expected = vv_tree_memory(&t);
@@ -151,6 +151,18 @@ static int conclude(struct subject *s, size_t n, int rc)
 	return error.code ? vv_err_restore(&error) : 0;
 }
 
+static void report(const struct subject *s, struct vv_dump_report *out)
+{
+	double seconds = frozen_time(&s->criu);
+
+	seconds += seconds > 0 ? s->capture.precopy.stopped_s : 0;
+	out->frozen_s = seconds > out->frozen_s ? seconds : out->frozen_s;
+	out->ahead += s->capture.ahead;
+	out->late += s->capture.late;
+	if (!out->why[0])
+		snprintf(out->why, sizeof(out->why), "%s", s->capture.precopy.why);
+}
+
 static int dump(struct varve *v, struct subject *s, const struct vv_group_place *place, const struct vv_dump_options *opt, struct vv_dump_report *out)
 {
 	const struct vv_inflow **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_inflow *));
@@ -166,11 +178,8 @@ static int dump(struct varve *v, struct subject *s, const struct vv_group_place 
 		vv_group_flow_fini(&flow);
 	}
 	rc = conclude(s, opt->n_pids, rc);
-	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
-		double seconds = frozen_time(&s[i].criu);
-
-		out->frozen_s = seconds > out->frozen_s ? seconds : out->frozen_s;
-	}
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
+		report(&s[i], out);
 	vv_mem_free(from);
 	return rc;
 }
@@ -205,9 +214,12 @@ int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_du
 
 int vv_dump_try(const struct vv_dump_options *opt)
 {
+	struct vv_dump_options how = *opt;
 	struct subject *s = NULL;
-	int rc = prepare_all(&s, opt);
+	int rc;
 
+	how.no_precopy = true;
+	rc = prepare_all(&s, &how);
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
 		struct vv_inflow_part part;
 

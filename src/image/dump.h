@@ -9,6 +9,7 @@ struct vv_dump_options {
 	const pid_t *pid;
 	size_t n_pids;
 	bool leave_running; /* else it ends, once the epoch is durable */
+	bool no_precopy;    /* nothing is copied before it is frozen */
 	bool shell_job;     /* it belongs to a shell's session, or has its terminal */
 	uint64_t memory;      /* for its pages, while it stands still; 0: half of what is free */
 	const char *segments; /* engine/policy.h */
@@ -20,6 +21,9 @@ struct vv_dump_options {
 struct vv_dump_report {
 	struct vv_pack_report pack;
 	double frozen_s; /* how long it stood still; 0: not known */
+	uint64_t ahead;  /* bytes that were copied before that, and had not changed */
+	uint64_t late;   /* bytes of the same processes that were not, or had */
+	char why[200];   /* some were not copied before, or none; empty: all that are worth while were */
 };
 
 /* What can be said before there is a store: criu and the process are there, the options make sense. */

@@ -89,7 +89,8 @@ static void reap(struct tend *t)
 
 static void checkpoint(struct tend *t)
 {
-	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments };
+	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments,
+					      .no_precopy = t->opt->no_precopy };
 	struct vv_dump_report r = { 0 };
 	double began = vv_clock_s();
 

@@ -110,6 +110,13 @@ static uint64_t status_bytes(const char *status, const char *name)
 	return at ? (uint64_t)strtoull(at + strlen(name), NULL, 10) << 10 : 0;
 }
 
+uint64_t vv_tree_own(pid_t pid)
+{
+	char text[4096];
+
+	return vv_tree_read(pid, "status", text, sizeof(text)) <= 0 ? 0 : status_bytes(text, "\nRssAnon:") + status_bytes(text, "\nVmSwap:");
+}
+
 uint64_t vv_tree_memory(const struct vv_tree *t)
 {
 	uint64_t own = 0, shared = 0;
@@ -118,9 +125,9 @@ uint64_t vv_tree_memory(const struct vv_tree *t)
 		char text[4096];
 		uint64_t n;
 
+		own += vv_tree_own(t->pid[i]);
 		if (vv_tree_read(t->pid[i], "status", text, sizeof(text)) <= 0)
 			continue;
-		own += status_bytes(text, "\nRssAnon:") + status_bytes(text, "\nVmSwap:");
 		n = status_bytes(text, "\nRssShmem:"); /* of several it is the same, as a rule */
 		shared = n > shared ? n : shared;
 	}

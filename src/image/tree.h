@@ -15,6 +15,8 @@ struct vv_tree {
 /* VV_ENOENT: there is no such process. */
 int vv_tree_list(pid_t root, struct vv_tree *out);
 void vv_tree_fini(struct vv_tree *t);
+/* Memory that is a process's own, of no file, or changed. */
+uint64_t vv_tree_own(pid_t pid);
 /* Memory that is their own, about: what an image of them holds. */
 uint64_t vv_tree_memory(const struct vv_tree *t);
 /* It has ended, and only its parent has not heard of that yet. */

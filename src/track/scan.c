@@ -1,8 +1,8 @@
 /* Written pages from the kernel's own page tables: userfaultfd in WP_ASYNC mode lets the first write to a protected page
- * through and drops its mark; PAGEMAP_SCAN finds the pages without the mark and can set it again in the same step.
- * The names of linux/fs.h and linux/userfaultfd.h for this are newer than many systems' headers, so they are given here. */
+ * through and drops its mark; PAGEMAP_SCAN finds the pages without the mark and can set it again in the same step. */
 #include "track/scan.h"
 #include "base/err.h"
+#include "track/marks.h"
 #include "track/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,28 +15,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define FEATURE_WP_UNPOPULATED (UINT64_C(1) << 13)
-#define FEATURE_WP_ASYNC       (UINT64_C(1) << 15)
 #define FLAG_USER_MODE_ONLY    1
 
-struct found {
-	uint64_t lo, hi, categories;
-};
-
-struct request {
-	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
-	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
-};
-
-#define PAGEMAP_SCAN_CALL _IOWR('f', 16, struct request)
-#define SCAN_REARM        (UINT64_C(1) << 0) /* PM_SCAN_WP_MATCHING */
-#define SCAN_CHECK        (UINT64_C(1) << 1) /* PM_SCAN_CHECK_WPASYNC: EPERM where it is not attached */
-#define IS_WRITTEN        (UINT64_C(1) << 1)
-#define IS_PRESENT        (UINT64_C(1) << 3)
-#define IS_SWAPPED        (UINT64_C(1) << 4)
-#define IS_ZERO           (UINT64_C(1) << 5) /* PAGE_IS_PFNZERO */
-
-enum { FOUND_MAX = 4096 };
 /* Up to one page in so many it is cheaper to protect the written pages anew run by run than to have the scan do it (measured:
  * 1 % of a GiB 4 ms against 22, 10 % 36 against 25). */
 enum { SPARSE = 50 };
@@ -44,7 +24,7 @@ enum { SPARSE = 50 };
 struct vv_scan {
 	int uffd, pagemap;
 	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
-	struct found found[FOUND_MAX];
+	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
 
 typedef void seen_fn(void *arg, uintptr_t lo, uintptr_t hi);
@@ -69,13 +49,13 @@ static int protect(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 
 int vv_scan_attach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
-	struct uffdio_register r = {.range = {lo, hi - lo}, .mode = UFFDIO_REGISTER_MODE_WP};
 	int rc;
 
 	if (s->owner != getpid())
 		return vv_err_set(VV_EINVAL, "the scan belongs to the parent process");
-	if (ioctl(s->uffd, UFFDIO_REGISTER, &r) != 0)
-		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(errno));
+	rc = vv_marks_watch(s->uffd, lo, hi);
+	if (rc)
+		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
 	rc = protect(s, lo, hi);
 	if (rc)
 		vv_scan_detach(s, lo, hi);
@@ -90,31 +70,23 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 		ioctl(s->uffd, UFFDIO_UNREGISTER, &r);
 }
 
-/* Written pages of [*lo, hi), up to FOUND_MAX stretches and max_pages pages (0: any number); their count is put to *n, and to
+/* Pages of [*lo, hi) that are and are not so, up to VV_MARKS_AT_ONCE stretches and max_pages pages (0: any number); their count is put to *n, and to
  * *lo where to go on, hi if all was seen. */
 static int scan_kind(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, uint64_t max_pages, size_t *n)
 {
-	struct request r = {.size = sizeof(r), .flags = flags | SCAN_CHECK, .start = *lo, .end = hi,
-			    .vec = (uintptr_t)s->found, .vec_len = FOUND_MAX, .max_pages = max_pages,
-			    .category_mask = are | are_not, .category_inverted = are_not, .return_mask = IS_WRITTEN};
-	int got;
+	struct vv_marks_query q = {.flags = flags | VV_MARKS_CHECK, .all = are, .none = are_not, .max_pages = max_pages};
+	uint64_t at = *lo;
+	int err = vv_marks_find(s->pagemap, &q, &at, hi, s->found, n);
 
-	do
-		got = ioctl(s->pagemap, PAGEMAP_SCAN_CALL, &r);
-	while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return errno == EPERM ? lost() : vv_err_sys(errno, "cannot scan for written pages");
-	*n = (size_t)got;
-	*lo = hi;
-	/* Linux 6.18 leaves a stale walk_end behind when it found more than 512 stretches: it is only a lower bound. */
-	if (*n == FOUND_MAX)
-		*lo = r.walk_end > s->found[*n - 1].hi ? r.walk_end : s->found[*n - 1].hi;
+	*lo = (uintptr_t)at;
+	if (err)
+		return err == EPERM ? lost() : vv_err_sys(err, "cannot scan for written pages");
 	return 0;
 }
 
 static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t max_pages, size_t *n)
 {
-	return scan_kind(s, lo, hi, flags, IS_WRITTEN, 0, max_pages, n);
+	return scan_kind(s, lo, hi, flags, VV_MARKS_WRITTEN, 0, max_pages, n);
 }
 
 /* A hole in the address space looks to the scan like pages that nobody wrote. msync finds it by going over the mappings, and
@@ -126,7 +98,7 @@ static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 	return 0;
 }
 
-/* Looks (flags 0), or looks and protects anew in one step (SCAN_REARM). */
+/* Looks (flags 0), or looks and protects anew in one step (VV_MARKS_SET). */
 static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, seen_fn *seen, void *arg)
 {
 	while (lo < hi) {
@@ -167,8 +139,8 @@ int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn 
 	int rc = check_mapped(s, lo, hi);
 
 	if (rc == 0)
-		rc = look_for(s, lo, hi, IS_WRITTEN, IS_PRESENT | IS_SWAPPED, seen, arg);
-	return rc ? rc : look_for(s, lo, hi, IS_WRITTEN | IS_PRESENT | IS_ZERO, 0, seen, arg);
+		rc = look_for(s, lo, hi, VV_MARKS_WRITTEN, VV_MARKS_PRESENT | VV_MARKS_SWAPPED, seen, arg);
+	return rc ? rc : look_for(s, lo, hi, VV_MARKS_WRITTEN | VV_MARKS_PRESENT | VV_MARKS_ZERO, 0, seen, arg);
 }
 
 static uint64_t pages_found(const struct vv_scan *s, size_t n)
@@ -216,7 +188,7 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 			break;
 		pages = pages_found(s, n);
 		if ((double)pages * (double)(hi - lo) > (double)few * (double)(next - lo)) /* if it goes on like this */
-			return sweep(s, lo, hi, SCAN_REARM, seen, arg);
+			return sweep(s, lo, hi, VV_MARKS_SET, seen, arg);
 		rc = rearm_found(s, n, seen, arg);
 		few -= pages;
 		lo = next;
@@ -228,15 +200,13 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 
 static int open_userfault(struct vv_scan *s)
 {
-	struct uffdio_api api = {.api = UFFD_API,
-				 .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC};
 	struct utsname u = {.release = "?"};
 
 	s->uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY);
 	if (s->uffd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
-	if (ioctl(s->uffd, UFFDIO_API, &api) == 0)
+	if (vv_marks_begin(s->uffd) == 0)
 		return 0;
 	uname(&u);
 	return vv_err_set(VV_ENOTSUP, "the kernel, %s, has no userfaultfd WP_ASYNC (Linux >= 6.7)", u.release);

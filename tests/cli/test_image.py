@@ -98,7 +98,9 @@ class Several(Case):
         return int(words[0])
 
 
-class Image(Case):
+class Programs(Case):
+    """Programs that are frozen and come back."""
+
     def start(self, *words, output="out"):
         """A program in a session of its own, its output added to a file."""
         with open(self.folder / output, "ab") as out:
@@ -143,6 +145,8 @@ class Image(Case):
         text = (self.folder / output).read_text()
         return text[:text.rfind("\n") + 1].splitlines()
 
+
+class Image(Programs):
     def check_counter(self, *words):
         """What it prints is 1, 2, 3, ..., however often it is killed and brought back."""
         p = self.start(*words)
