@@ -188,7 +188,7 @@ struct varve_stats {
 	double seconds_flush;     /* from the call to durable */
 	double bandwidth;         /* bytes_stored per second of it */
 
-	uint64_t bytes_lent;      /* of bytes_new, what other ranks refer to */
+	uint64_t bytes_lent;      /* in this rank's layer, and other ranks refer to it */
 	double seconds_ranks;     /* in which the ranks told each other what they hold */
 };
 

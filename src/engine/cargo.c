@@ -461,11 +461,12 @@ int vv_cargo_segment(struct vv_cargo *c, const char *name, uint8_t segment, uint
 {
 	static const struct vv_form bytes = { .type = VV_TYPE_BYTES };
 	char key[VV_KIN_MAX];
+	size_t before = c->n_kinds;
 	int rc;
 
 	snprintf(key, sizeof(key), "%s", name);
 	rc = find_kind(c, key, &bytes, true, kind);
-	if (rc == 0 && *kind != VV_CARGO_SKELETON) {
+	if (rc == 0 && *kind >= before) {
 		c->kind[*kind].segment = segment;
 		c->kind[*kind].first.segment = segment;
 		c->kind[*kind].first.ndim = 1;

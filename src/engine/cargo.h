@@ -22,6 +22,7 @@ struct vv_cargo_file {
 	struct vv_runs runs; /* where its bytes are stored: in any order until all of it is */
 	struct vv_buf skeleton; /* engine/inflow.c: the last of its bytes, which are not stored yet, */
 	size_t offered;         /* and how many of them are about to be */
+	struct varve_stats *guest; /* engine/guests.c: of another rank, for which is counted there what becomes of its bytes; NULL: of this one */
 };
 
 struct vv_cargo_held { /* a stretch of a file that comes by itself, in memory */

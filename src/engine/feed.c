@@ -223,6 +223,13 @@ static int align(struct vv_feed *f, const struct vv_slab_part *s, size_t used)
 	return rc;
 }
 
+static struct varve_stats *stats_of(struct vv_feed *f, const struct vv_slab *s)
+{
+	const struct vv_cargo_file *file = &f->cargo->file[s->file];
+
+	return file->guest ? file->guest : &f->p->st;
+}
+
 /* Its bytes go into the payload; the index learns of them unless it has such content already. */
 static int append(struct vv_feed *f, const struct vv_slab_chunk *c, const uint8_t *bytes, bool known)
 {
@@ -240,7 +247,6 @@ static int append(struct vv_feed *f, const struct vv_slab_chunk *c, const uint8_
 	if (rc == 0)
 		rc = vv_flush_add(p->flush, bytes, c->len, NULL, 0);
 	p->pos += c->len;
-	p->st.bytes_new += c->len;
 	f->in_block += c->len;
 	return rc;
 }
@@ -271,7 +277,7 @@ static bool is_dense(const struct vv_slab *s)
 static int refer(struct vv_feed *f, const struct vv_slab *s, struct pen *pen, const struct vv_slab_chunk *c)
 {
 	const struct vv_index *x = &f->p->v->history.index;
-	struct varve_stats *st = &f->p->st;
+	struct varve_stats *st = stats_of(f, s);
 	bool old = c->found == VV_SLAB_STORED ? c->entry < f->p->old_entries : !c->shared;
 
 	if (c->found == VV_SLAB_ZERO) {
@@ -309,6 +315,7 @@ static int place_chunk(struct vv_feed *f, const struct vv_slab *s, struct pen *p
 		vv_shares_placed(f->opt.shares, c->claim, pos);
 	if (rc == 0)
 		rc = append(f, c, bytes, c->found == VV_SLAB_STORED);
+	stats_of(f, s)->bytes_new += c->len;
 	return rc ? rc : write_runs(f, pen, c->len, p->layer, pos, false);
 }
 
@@ -364,7 +371,7 @@ static int place(struct vv_feed *f, struct vv_slab *s)
 	if (rc == 0)
 		rc = note_range(s->kind, from, f->p->pos);
 	f->done += s->len;
-	vv_progress_tell(&f->opt.progress, f->done, f->cargo->bytes);
+	vv_progress_tell(&f->opt.progress, f->done < f->cargo->bytes ? f->done : f->cargo->bytes, f->cargo->bytes);
 	return rc;
 }
 
@@ -473,6 +480,7 @@ int vv_feed_bytes(struct vv_feed *f, const uint8_t *bytes, size_t n, struct vv_r
 			continue;
 		}
 		rc = append(f, &c, bytes + at, false);
+		p->st.bytes_new += len;
 		if (rc == 0)
 			rc = vv_run_add(out, (struct vv_run){ at, len, p->layer, pos });
 	}

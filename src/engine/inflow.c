@@ -50,8 +50,7 @@ static int add_file(const struct vv_inflow *in, struct vv_cargo *c, const char *
 
 /* ---- what is held ------------------------------------------------------------------------------------------------------------ */
 
-/* A stretch that is in memory, and is to be stored. */
-static int offer(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
+int vv_inflow_offer(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
 {
 	struct vv_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
 	int rc = vv_mem_room(&c->held, c->n_held, &c->held_cap, sizeof(*c->held));
@@ -84,7 +83,7 @@ static int take_variable(struct vv_cargo *c, uint32_t file, uint64_t at, const s
 	k->last = file + 1;
 	if (k->instances == 1)
 		k->first.dim[0] += p->n;
-	return offer(c, file, kind, at, p->bytes, p->n);
+	return vv_inflow_offer(c, file, kind, at, p->bytes, p->n);
 }
 
 static int take_skeleton(struct vv_cargo *c, struct vv_cargo_file *f, const struct vv_inflow_part *p)
@@ -138,7 +137,7 @@ static int offer_skeleton(struct vv_cargo *c, bool more)
 
 		f->offered = f->skeleton.n - f->skeleton.n % grain;
 		if (f->offered)
-			rc = offer(c, i, VV_CARGO_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
+			rc = vv_inflow_offer(c, i, VV_CARGO_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
 	}
 	return rc;
 }
@@ -178,6 +177,14 @@ static int spans_by_place(const void *one, const void *other)
 	return (a->at > b->at) - (a->at < b->at);
 }
 
+void vv_inflow_sort(struct vv_cargo *c)
+{
+	if (c->n_held)
+		qsort(c->held, c->n_held, sizeof(*c->held), by_place);
+	if (c->n_spans)
+		qsort(c->span, c->n_spans, sizeof(*c->span), spans_by_place);
+}
+
 int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more)
 {
 	struct vv_inflow_part part;
@@ -192,10 +199,8 @@ int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more)
 	}
 	if (rc == 0)
 		rc = next < 0 ? next : offer_skeleton(c, next == VV_INFLOW_PAUSE);
-	if (rc == 0 && c->n_spans) {
-		qsort(c->held, c->n_held, sizeof(*c->held), by_place);
-		qsort(c->span, c->n_spans, sizeof(*c->span), spans_by_place);
-	}
+	if (rc == 0)
+		vv_inflow_sort(c);
 	*more = next == VV_INFLOW_PAUSE;
 	return rc;
 }

@@ -30,6 +30,10 @@ struct vv_inflow {
 /* All up to the next pause, or the end: spans of the cargo, whose bytes are in memory. *more: it was a pause. What was taken before is stored. */
 int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more);
 
+/* A stretch of a file that is in memory, and is to be stored as of this kind, is added to what was taken; then all is put in order. */
+int vv_inflow_offer(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n);
+void vv_inflow_sort(struct vv_cargo *c);
+
 /* n bytes of what was taken last. */
 int vv_inflow_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n);
 

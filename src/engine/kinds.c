@@ -4,6 +4,7 @@
 #include "codec/shelf.h"
 #include "codec/taste.h"
 #include "engine/session.h"
+#include "engine/slab.h"
 #include <string.h>
 
 enum {
@@ -17,6 +18,7 @@ enum {
 	OLDEST = 16,              /* epochs for which a choice is not questioned */
 	LEVEL_SKELETON = 9,
 	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
+	LEAST_RATIO = 1200,       /* in thousandths: what hardly shrinks by itself is noise, and alike to nothing */
 	WINDOW_MEMORY = 25,       /* as large as its blocks */
 	WINDOW = VV_TASTE_BYTES,
 	FAR = 8,                  /* windows that are looked at for one full of what is new */
@@ -115,7 +117,7 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 	if (p->n_seen == MAX_SEEN)
 		return true;
 
-	if (bytes[0] == 0 && (n == 1 || memcmp(bytes, bytes + 1, n - 1) == 0))
+	if (vv_slab_is_zero(bytes, n))
 		return true;
 	p->v->digest(bytes, n, &d);
 	for (size_t i = 0; i < p->n_seen; i++)
@@ -379,6 +381,36 @@ static void obey(const struct pick *p, enum vv_policy_code code)
 	k->coded = code != VV_POLICY_PLAIN;
 }
 
+bool vv_kinds_is_sociable(const struct vv_cargo *c, const struct vv_cargo_kind *k)
+{
+	unsigned code = c->policy.rule[k->segment].code;
+	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL, bytes = k->recipe.width == 1 && k->recipe.record == 1;
+	bool noise = k->promised && k->promised < LEAST_RATIO;
+
+	return k->segment && k->decided && k->coded && !k->joint && (trail || bytes) && !noise &&
+	       (code == VV_POLICY_AUTO || code == VV_POLICY_TRAIL) && !vv_cargo_is_flowing(c, k);
+}
+
+void vv_kinds_adopt(const struct vv_cargo *c, uint32_t kind, const struct vv_pack_options *opt)
+{
+	struct vv_cargo_kind *k = &c->kind[kind];
+
+	if (kind == VV_CARGO_SKELETON)
+		return;
+	if (!k->decided || (vv_kinds_is_sociable(c, k) && k->recipe.predictor != VV_PREDICT_TRAIL))
+		obey(&(struct pick){ .kind = k, .opt = opt }, VV_POLICY_TRAIL);
+	k->decided = k->braided = true;
+}
+
+/* Numbers are, unless they fit into one block; memory that follows a trail, always: the nearer, the better what is alike is found. */
+static bool is_braided(const struct pick *p)
+{
+	const struct vv_cargo_kind *k = p->kind;
+	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL;
+
+	return k->merged && p->n_sources > 1 && (k->segment ? trail : is_large(p) && !trail);
+}
+
 static int choose(struct pick *p)
 {
 	struct vv_cargo_kind *k = p->kind;
@@ -388,7 +420,7 @@ static int choose(struct pick *p)
 	int rc = good ? is_easy_still(p, p->before, &good) : 0;
 
 	if (rc == 0 && good && reuse(k, p->before)) {
-		k->braided = k->merged && !k->segment && is_large(p) && k->recipe.predictor != VV_PREDICT_TRAIL;
+		k->braided = is_braided(p);
 		k->coded = true;
 		return 0;
 	}
@@ -400,7 +432,6 @@ static int choose(struct pick *p)
 		return rc;
 	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL) &&
 		    (taste.ratio > apart.ratio * pays[p->opt->effort] || taste.recipe.predictor == VV_PREDICT_TRAIL);
-	k->braided = k->merged && is_large(p) && taste.recipe.predictor != VV_PREDICT_TRAIL;
 	if (!k->merged)
 		taste = apart;
 	k->recipe = taste.recipe;
@@ -409,7 +440,7 @@ static int choose(struct pick *p)
 	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.width == 1 && k->recipe.record == 1)
 		k->recipe.window = WINDOW_MEMORY;
 	k->merged |= k->segment != VV_SEGMENT_NONE;
-	k->braided &= k->segment == VV_SEGMENT_NONE;
+	k->braided = is_braided(p);
 	k->coded = true;
 	return 0;
 }

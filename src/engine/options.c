@@ -40,6 +40,8 @@ static const struct vv_conf_item table[] = {
 	{ "gc", VV_CONF_CHOICE, "auto", "auto|off", 0, 0, "reclaim dropped epochs' space during a session with keep" },
 	{ "collective", VV_CONF_CHOICE, "exact", "exact|topk|none", 0, 0,
 	  "content that several ranks hold is stored once: all of it, or the most frequent `threshold` pages, or not" },
+	{ "alike", VV_CONF_CHOICE, "host", "host|none", 0, 0,
+	  "images of processes: memory that is alike on ranks of one host is coded by one of them; none: each codes its own" },
 	{ "threshold", VV_CONF_COUNT, "131072", NULL, 1, 1 << 24, "collective=topk: how many pages the ranks tell each other about" },
 	{ "copies", VV_CONF_COUNT, "1", NULL, 1, 16, "content that several hosts hold is stored by so many of them" },
 	{ "aggregate", VV_CONF_TEXT, "1", NULL, 0, 0,

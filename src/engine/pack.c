@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/braid.h"
 #include "engine/feed.h"
+#include "engine/guests.h"
 #include "engine/inflow.h"
 #include "engine/kinds.h"
 #include "engine/lading.h"
@@ -33,6 +34,7 @@ struct pack {
 	struct vv_manifest before;
 	struct vv_others others;
 	struct vv_shares *shares;
+	struct vv_guests *guests;
 	struct vv_feed *feed;
 	struct vv_manifest manifest;
 	bool coding;
@@ -130,6 +132,13 @@ static int feed_in_turn(struct pack *k, struct vv_feed *feed, const uint32_t *li
 	return rc;
 }
 
+static uint64_t stretch_of(const struct vv_cargo_kind *k, size_t chunk)
+{
+	size_t stretch = k->segment ? VV_KINDS_BRAID_MEMORY : VV_KINDS_BRAID;
+
+	return chunk > stretch ? chunk : stretch;
+}
+
 static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
 {
 	uint32_t *order = NULL;
@@ -141,7 +150,7 @@ static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
 		for (n = 1; i + n < k->cargo.n_spans && k->cargo.span[order[i + n]].kin == kind;)
 			n++;
 		if (k->cargo.kind[kind].braided) {
-			rc = feed_in_turn(k, feed, order + i, n, chunk > VV_KINDS_BRAID ? chunk : VV_KINDS_BRAID);
+			rc = feed_in_turn(k, feed, order + i, n, stretch_of(&k->cargo.kind[kind], chunk));
 			continue;
 		}
 		for (size_t a = i; rc == 0 && a < i + n; a++) {
@@ -207,7 +216,7 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 		const struct vv_cargo_kind *from = &k->cargo.kind[i];
 		struct vv_manifest_kind *to;
 
-		if (from->raw == 0)
+		if (from->raw == 0 && from->n_ranges == 0)
 			continue;
 		to = vv_manifest_add_kind(&k->manifest, from->key);
 		if (!to)
@@ -299,10 +308,8 @@ static int round_off(struct pack *k, struct vv_pass *p, size_t chunk)
 	const struct vv_blocks *blocks = NULL;
 	struct vv_buf manifest = { 0 };
 	struct vv_runs runs = { 0 };
-	int rc = vv_feed_settle(k->feed);
+	int rc = vv_cargo_check(&k->cargo);
 
-	if (rc == 0)
-		rc = vv_cargo_check(&k->cargo);
 	if (rc == 0)
 		rc = vv_flush_drain(p->flush, &blocks);
 	if (rc == 0)
@@ -316,6 +323,16 @@ static int round_off(struct pack *k, struct vv_pass *p, size_t chunk)
 	vv_run_fini(&runs);
 	vv_buf_fini(&manifest);
 	return rc;
+}
+
+/* Memory of processes, which is alike on other ranks. Not where it does not come at once, for there is too little room for it then; nor where nothing is coded. */
+static int invite(struct pack *k, struct vv_pass *p, size_t chunk, int rc)
+{
+	const struct vv_guests_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .alone = k->more || !k->coding };
+
+	if (!k->opt->inflow || !k->shares || vv_conf_text(&k->v->conf, "alike")[0] == 'n')
+		return rc;
+	return vv_guests_open(p, &k->cargo, &opt, rc, &k->guests);
 }
 
 /* In place of the tiles of memory: engine/stow.c. */
@@ -332,6 +349,7 @@ static int load(struct vv_pass *p)
 		rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
 	if (rc == 0)
 		rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+	rc = invite(k, p, chunk, rc);
 	opt.copy = true;
 	opt.automatic = false;
 	opt.prompt = false;
@@ -346,8 +364,11 @@ static int load(struct vv_pass *p)
 		rc = place_all(k, p, chunk);
 	rc = vv_shares_finish(k->shares, rc);
 	if (rc == 0)
+		rc = vv_guests_leave(k->guests, vv_feed_settle(k->feed));
+	if (rc == 0)
 		rc = round_off(k, p, chunk);
 	vv_feed_close(k->feed);
+	vv_guests_close(k->guests);
 	vv_shares_close(k->shares);
 	return rc;
 }

@@ -82,7 +82,7 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 					"order", call_name(all[0]), odd, call_name(all[2 * odd]));
 		else if (odd < g->size && call == VV_RANKS_OPEN)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options or lineages; all ranks must have the same "
-					"lineage, mode, chunk, digest, dedup, collective, threshold, copies and aggregate", odd);
+					"lineage, mode, chunk, digest, dedup, collective, alike, threshold, copies and aggregate", odd);
 		else if (odd < g->size && call == VV_RANKS_PACK)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u are to pack different files, or in different ways", odd);
 		else if (odd < g->size)
@@ -193,7 +193,7 @@ static int read_options(struct varve *v)
 /* A number that differs where what all ranks must have in common differs. */
 static uint64_t options_digest(const struct varve *v)
 {
-	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "threshold", "copies", "aggregate" };
+	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate" };
 	char text[512];
 	size_t n = 0;
 

@@ -12,11 +12,6 @@ static int read_parts(struct vv_slab *s)
 	return rc;
 }
 
-static bool is_zero(const uint8_t *p, size_t n)
-{
-	return p[0] == 0 && (n == 1 || memcmp(p, p + 1, n - 1) == 0);
-}
-
 static int cut(struct vv_slab *s)
 {
 	size_t at = 0;
@@ -29,7 +24,7 @@ static int cut(struct vv_slab *s)
 		if (vv_mem_room(&s->chunks, s->n_chunks, &s->chunks_cap, sizeof(*s->chunks)) < 0)
 			return VV_ENOMEM;
 		c = &s->chunks[s->n_chunks++];
-		*c = (struct vv_slab_chunk){ .len = (uint32_t)n, .found = s->digest && is_zero(s->bytes + at, n) ? VV_SLAB_ZERO : VV_SLAB_NOWHERE };
+		*c = (struct vv_slab_chunk){ .len = (uint32_t)n, .found = s->digest && vv_slab_is_zero(s->bytes + at, n) ? VV_SLAB_ZERO : VV_SLAB_NOWHERE };
 		if (s->digest && c->found == VV_SLAB_NOWHERE)
 			s->digest(s->bytes + at, n, &c->digest);
 		at += n;

@@ -48,6 +48,11 @@ struct vv_slab {
 	struct vv_err_state error;
 };
 
+static inline bool vv_slab_is_zero(const uint8_t *p, size_t n)
+{
+	return p[0] == 0 && (n == 1 || memcmp(p, p + 1, n - 1) == 0);
+}
+
 /* Room for cap bytes. */
 int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, size_t cap, struct vv_slab **out);
 void vv_slab_free(struct vv_slab *s); /* NULL is fine */
