@@ -250,7 +250,7 @@ static bool is_streaming(pid_t tid)
 		uint16_t vl, max_vl, flags, reserved;
 	} head = { 0 };
 
-	return STREAMING && get_set(tid, STREAMING, &head, sizeof(head)) == sizeof(head) && head.flags & 1;
+	return STREAMING != 0 && get_set(tid, STREAMING, &head, sizeof(head)) == sizeof(head) && head.flags & 1;
 }
 
 static int save(pid_t tid, struct state *s)
