@@ -201,6 +201,16 @@ static void *next(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
+/* Of the library whose __libc_malloc we call: allocators that come before the C library (tcmalloc, mimalloc) have one, too. */
+static void *of_process(const char *name)
+{
+	Dl_info where;
+	void *library = dladdr((void *)__libc_malloc, &where) ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	void *f = library ? dlsym(library, name) : NULL;
+
+	return f ? f : of_c_library(name);
+}
+
 size_t malloc_usable_size(void *p)
 {
 	static _Atomic(void *) real;
@@ -211,7 +221,7 @@ size_t malloc_usable_size(void *p)
 	if (vv_heap_owns(p))
 		return vv_heap_room(p);
 	if (!f) {
-		f = of_c_library("malloc_usable_size");
+		f = of_process("malloc_usable_size");
 		atomic_store_explicit(&real, f, memory_order_relaxed);
 	}
 	return ((size_t (*)(void *))f)(p);

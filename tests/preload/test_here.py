@@ -249,11 +249,18 @@ def check_shed(job):
            job.events.read_text())
 
 
+def other_allocators():
+    return [f for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2") for f in pathlib.Path("/usr/lib").glob(f"*/{name}")]
+
+
 def check_gifts(work):
     program = compile(work, "here_gifts.c", f"-I{SOURCE / 'src'}")
     (work / "empty").mkdir()
     status, out, err = Job(work, "walk", "env", "-C", work / "empty", program).run()
     expect("what the C library gives is on the heap, what it keeps is not", (status, out) == (0, "good\n"), out, err)
+    for library in other_allocators():
+        status, out, err = Job(work, "behind", "env", "-C", work / "empty", f"LD_PRELOAD={PRELOAD}:{library}", program, LD_PRELOAD="").run()
+        expect(f"the same with {library.name} behind", (status, out) == (0, "good\n"), out, err)
     kill_often(Job(work, "gifts", program), 300, 3000, plain([program], 300), lives=12)
     if not (BUILD / "libvarve_fortran.a").exists():
         return print("built without Fortran: what its library gives is left out")
@@ -265,7 +272,7 @@ def check_operators(work):
     """C++'s operators: those of a program that replaces some of them, and with an allocator's library behind."""
     if not CXX:
         return print("no C++ compiler: operators are left out")
-    others = [f for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2") for f in pathlib.Path("/usr/lib").glob(f"*/{name}")]
+    others = other_allocators()
     for own in [], ["-DOWN"]:
         program = compile(work, "here_operators.cpp", *own)
         for library in [None, *others]:
