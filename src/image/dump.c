@@ -91,7 +91,7 @@ struct subject { /* a tree that is saved */
 static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt, const struct vv_hook *with)
 {
 	struct vv_tree t = { 0 };
-	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .precopy = !opt->no_precopy, .with = with };
+	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .precopy = opt->precopy, .with = with };
 	int rc = look(pid, &t);
 
 	how.expected = vv_tree_memory(&t);
@@ -218,7 +218,7 @@ int vv_dump_try(const struct vv_dump_options *opt)
 	struct subject *s = NULL;
 	int rc;
 
-	how.no_precopy = true;
+	how.precopy = false;
 	rc = prepare_all(&s, &how);
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
 		struct vv_inflow_part part;

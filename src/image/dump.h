@@ -9,7 +9,7 @@ struct vv_dump_options {
 	const pid_t *pid;
 	size_t n_pids;
 	bool leave_running; /* else it ends, once the epoch is durable */
-	bool no_precopy;    /* nothing is copied before it is frozen */
+	bool precopy;       /* most is copied before it is frozen */
 	bool shell_job;     /* it belongs to a shell's session, or has its terminal */
 	uint64_t memory;      /* for its pages, while it stands still; 0: half of what is free */
 	const char *segments; /* engine/policy.h */

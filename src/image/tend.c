@@ -90,7 +90,7 @@ static void reap(struct tend *t)
 static void checkpoint(struct tend *t)
 {
 	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments,
-					      .no_precopy = t->opt->no_precopy };
+					      .precopy = t->opt->precopy };
 	struct vv_dump_report r = { 0 };
 	double began = vv_clock_s();
 

@@ -15,7 +15,7 @@ struct vv_tend_options {
 	mode_t mask;          /* its umask */
 	uint64_t memory;      /* image/dump.h, image/revive.h */
 	const char *segments;
-	bool no_precopy;
+	bool precopy;
 	void *arg;
 	void (*tell)(void *arg, const char *text); /* each event, in a sentence */
 	void (*saved)(void *arg, const struct vv_dump_report *r);

@@ -53,7 +53,7 @@ class Precopy(Programs):
     def dump(self, p, *more, check=False, precopy=True):
         """precopy None: it may be or not be."""
         self.env["VARVE_PRECOPY"] = "check" if check else ""
-        got = super().dump(p, *more)
+        got = super().dump(p, *(() if "--plain" in more else ("--precopy",)), *(m for m in more if m != "--plain"))
         if "WP_ASYNC" in (got["precopy_why"] or "") or "of this machine" in (got["precopy_why"] or ""):
             self.skipTest(got["precopy_why"])
         if precopy is not None:
@@ -101,7 +101,7 @@ class Precopy(Programs):
         p = self.begin("forks")
         env = self.only_precopy()
         for _ in range(30):
-            self.run_raw("image", "dump", "-q", "--pid", p.pid, self.store, "a", env=env)
+            self.run_raw("image", "dump", "-q", "--precopy", "--pid", p.pid, self.store, "a", env=env)
         self.goes_on()
 
     def test_exec(self):
@@ -121,7 +121,7 @@ class Precopy(Programs):
         for ms in (20, 60, 100, 150, 220, 300):
             p = self.start(PROGRAM, "leave", self.folder / "state", ms)
             wait_for(lambda: (self.folder / "state").exists(), "it runs")
-            r = self.run_raw("image", "dump", "-q", "--leave-running", "--pid", p.pid, self.store, "a")
+            r = self.run_raw("image", "dump", "-q", "--precopy", "--leave-running", "--pid", p.pid, self.store, "a")
             self.assertIn(r.returncode, (0, 1, 2), r.stderr)
             self.assertEqual(p.wait(PATIENCE), 0)
             (self.folder / "state").unlink()
@@ -166,12 +166,12 @@ class Precopy(Programs):
             p = self.begin(mode)
             self.assertIn(word, self.dump(p, "--leave-running", precopy=False)["precopy_why"])
             self.goes_on()
-            self.assertIn(word, self.run_raw("-o", "log=info", "image", "dump", "-q", "--leave-running", "--pid", p.pid, self.store, "a").stderr.decode())
+            self.assertIn(word, self.run_raw("-o", "log=info", "image", "dump", "-q", "--precopy", "--leave-running", "--pid", p.pid, self.store, "a").stderr.decode())
             self.end(p)
 
     def test_option(self):
         p = self.begin("leave")
-        self.assertIn("--no-precopy", self.dump(p, "--leave-running", "--no-precopy", precopy=False)["precopy_why"])
+        self.assertIn("--precopy was not given", self.dump(p, "--leave-running", "--plain", precopy=False)["precopy_why"])
         self.dump(p, "--leave-running")
 
     def test_stopped(self):
@@ -197,7 +197,7 @@ class Precopy(Programs):
         env = self.only_precopy()
         before = status(p.pid, "SigBlk"), sorted(os.listdir(f"/proc/{p.pid}/fd"))
         for _ in range(6):
-            r = self.run_raw("-o", "log=info", "image", "dump", "-q", "--pid", p.pid, self.store, "a", env=env)
+            r = self.run_raw("-o", "log=info", "image", "dump", "-q", "--precopy", "--pid", p.pid, self.store, "a", env=env)
             self.assertNotIn(b"not copied", r.stderr)
             self.goes_on(steps=5)
             self.assertEqual(traces(p.pid), [])
@@ -215,7 +215,7 @@ class Precopy(Programs):
         env = self.only_precopy()
         sent = 0
         for _ in range(3):
-            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=env, cwd=self.folder, stderr=subprocess.DEVNULL)
+            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--precopy", "--pid", str(p.pid), self.store, "a"], env=env, cwd=self.folder, stderr=subprocess.DEVNULL)
             while d.poll() is None:
                 os.kill(p.pid, signal.SIGUSR1)
                 sent += 1
@@ -228,7 +228,7 @@ class Precopy(Programs):
         p = self.begin("writers")
         env = self.only_precopy()
         for i in range(8):
-            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=env, cwd=self.folder, stderr=subprocess.DEVNULL)
+            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--precopy", "--pid", str(p.pid), self.store, "a"], env=env, cwd=self.folder, stderr=subprocess.DEVNULL)
             while d.poll() is None:
                 os.kill(p.pid, signal.SIGSTOP)
                 os.kill(p.pid, signal.SIGCONT)
@@ -244,7 +244,7 @@ class Precopy(Programs):
         """The command dies at any moment: nothing of it is left."""
         p = self.begin("writers")
         for i in range(12):
-            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--leave-running", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder,
+            d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--precopy", "--leave-running", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder,
                                  stderr=subprocess.DEVNULL)
             end = time.time() + i * 0.012
             while time.time() < end or (i % 3 == 0 and time.time() < end + 5 and not traces(p.pid) and d.poll() is None):
