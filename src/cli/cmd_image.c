@@ -489,7 +489,7 @@ static const struct vv_args_option options[] = {
 	{ "pid", 'p', "PID", "dump, check: the process, and all below it; several: PID,PID,... (mpirun: one per rank)" },
 	{ "pid-file", 0, "FILE", "the same, from a file of numbers; %r in its name is the rank's number" },
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
-	{ "precopy", 0, NULL, "dump, run: most is copied before it is frozen; it stands still for less long, but see images.md" },
+	{ "precopy", 0, NULL, "dump, run: copy most before it is frozen; see varve(1) for what that may disturb" },
 	{ "shell-job", 0, NULL, "dump, restore, check: it is part of a shell's session or has a terminal" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
 	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
