@@ -7,6 +7,7 @@
  *   map FILE FOLDER      memory of every segment, of known sizes, below names as odd as can be
  *   breed FILE           children come and go all the time
  *   count LIMIT          prints 1, 2, 3, ... up to the limit; exit 3 behind it */
+#include "image_state.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,29 +20,6 @@
 #include <unistd.h>
 
 enum { ACCOUNTS = 64, EACH = 1000, BLOCK = 1 << 16, BLOCKS = 1 << 12 };
-
-static const char *file;
-
-/* One write of one length, in place: a file that is open when the process is frozen must be there, as long as it was, when it comes back. */
-static void report(long step, int ok)
-{
-	char text[32];
-	int fd = open(file, O_WRONLY | O_CREAT, 0644);
-
-	memset(text, ' ', sizeof(text));
-	text[snprintf(text, sizeof(text) - 1, "%ld %s", step, ok ? "ok" : "broken")] = ' ';
-	text[sizeof(text) - 1] = '\n';
-	if (fd < 0 || pwrite(fd, text, sizeof(text), 0) != sizeof(text) || close(fd) != 0 || !ok)
-		exit(1);
-}
-
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long account[ACCOUNTS];

@@ -10,6 +10,7 @@
  *   confined FILE     below seccomp
  *   aio FILE          with a ring of asynchronous reads
  *   tree FILE         a parent and a child that both have memory */
+#include "image_state.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,28 +34,7 @@
 
 enum { PAGE = 4096, WORDS = PAGE / 8, QUIET = 24 << 20, WRITERS = 4, PAGES = 512 };
 
-static const char *file;
 static uint64_t *quiet;
-
-static void report(long step, int ok)
-{
-	char text[32];
-	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-
-	memset(text, ' ', sizeof(text));
-	text[snprintf(text, sizeof(text) - 1, "%ld %s", step, ok ? "ok" : "broken")] = ' ';
-	text[sizeof(text) - 1] = '\n';
-	if (fd < 0 || pwrite(fd, text, sizeof(text), 0) != sizeof(text) || close(fd) != 0 || !ok)
-		exit(1);
-}
-
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
 
 static void *map(void *where, size_t bytes)
 {

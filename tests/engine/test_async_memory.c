@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "support/must.h"
 #include "support/place.h"
+#include "support/status.h"
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -17,20 +18,6 @@ enum { MIB = 1 << 20, LEN = 256 * MIB, BUFFER = 16 * MIB, FIXED = 6 * MIB, EPOCH
 #else
 #define SANITIZED 0
 #endif
-
-static long status_kib(const char *what)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[200];
-	long kib = -1;
-
-	MUST(f);
-	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, what, strlen(what)) == 0)
-			kib = strtol(line + strlen(what) + 1, NULL, 10);
-	fclose(f);
-	return kib;
-}
 
 static bool reset_peak(void)
 {

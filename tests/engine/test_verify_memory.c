@@ -4,25 +4,12 @@
 #include "engine/verify.h"
 #include "support/must.h"
 #include "support/place.h"
+#include "support/status.h"
 #include "vv_config.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 enum { MIB = 1 << 20, BLOCK = 64 * MIB, BLOCKS = 8, CHUNK = MIB, MOST_KIB = 240 << 10 };
-
-static long status_kib(const char *what)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[200];
-	long kib = -1;
-
-	MUST(f);
-	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, what, strlen(what)) == 0)
-			kib = strtol(line + strlen(what) + 1, NULL, 10);
-	fclose(f);
-	return kib;
-}
 
 /* One sheet of memory that lies in many places; in each only a page is its own, so that no chunk is there twice. */
 static uint8_t *paper(size_t n)

@@ -1,24 +1,11 @@
 /* Every way to allocate gives memory of the heap to the program. What the C library allocates for it: here_gifts.c. */
+#include "expect.h"
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int bad;
-
-static void expect(const char *what, int ok)
-{
-	if (!ok)
-		printf("wrong: %s\n", what);
-	bad += !ok;
-}
-
-static int is_heap(const void *p)
-{
-	return (uintptr_t)p >> 40 >= 0x20 && (uintptr_t)p >> 40 < 0x30;
-}
 
 static void check_sizes(void)
 {

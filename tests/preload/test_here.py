@@ -261,7 +261,8 @@ def check_gifts(work):
     for library in other_allocators():
         status, out, err = Job(work, "behind", "env", "-C", work / "empty", f"LD_PRELOAD={PRELOAD}:{library}", program, LD_PRELOAD="").run()
         expect(f"the same with {library.name} behind", (status, out) == (0, "good\n"), out, err)
-    kill_often(Job(work, "gifts", program), 300, 3000, plain([program], 300), lives=12)
+    state = compile(work, "here_gift_state.c")
+    kill_often(Job(work, "gifts", state), 300, 3000, plain([state], 300), lives=12)
     if not (BUILD / "libvarve_fortran.a").exists():
         return print("built without Fortran: what its library gives is left out")
     status, out, err = Job(work, "fortran", "env", "-C", work / "empty", compile(work, "here_gifts.f90")).run()
