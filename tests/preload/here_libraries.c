@@ -1,10 +1,12 @@
-/* usage: here_libraries STEPS GAP [LIBRARY ODD]...: loads libraries, with so many bytes mapped before them; each is told to allocate ODD
- * bytes, unless they are 0. Counts to STEPS, a checkpoint before each. */
+/* usage: here_libraries STEPS GAP [LIBRARY ODD]...: loads libraries, with so many bytes mapped before them, page by page, so that they fill
+ * every hole that a library would fit; each is told to allocate ODD bytes, unless they are 0. Counts to STEPS, a checkpoint before each. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <varve/varve_here.h>
+
+enum { PAGE = 4096 };
 
 static void load(const char *name, size_t odd)
 {
@@ -24,8 +26,8 @@ int main(int argc, char **argv)
 	long *state = malloc(sizeof(*state)), steps = atol(argv[1]), gap = atol(argv[2]);
 	int rc;
 
-	if (gap)
-		mmap(NULL, (size_t)gap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (long at = 0; at < gap; at += PAGE)
+		mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (int i = 3; i + 1 < argc; i += 2)
 		load(argv[i], (size_t)atol(argv[i + 1]));
 	varve_root_here(state);

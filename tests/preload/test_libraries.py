@@ -51,7 +51,7 @@ class Loader:
 
 
 def main():
-    gap = 1 << 20
+    gap = 4 << 20
     with tempfile.TemporaryDirectory(prefix="varve-libraries-") as work:
         work = pathlib.Path(work)
         l = Loader(work, compile(work, "here_libraries.c"))
