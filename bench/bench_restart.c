@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 	size_t n;
 
 	bench_open(&b, argc, argv);
-	n = bench_size(&b, 1ul << 30, 1ul << 30);
+	n = bench_size(&b, 512ul << 20, 1ul << 30);
 	to = bench_memory(n);
 	one.p = bench_memory(n);
 	fifty.p = bench_memory(n);

@@ -149,7 +149,7 @@ static void app(struct job *j)
 	};
 	enum { METHODS = sizeof(methods) / sizeof(methods[0]) };
 	double took[METHODS][BENCH_ROUNDS_MAX], none;
-	struct field f = field_new(j, bench_size(&j->b, 24ul << 20, 728ul << 20), 0);
+	struct field f = field_new(j, bench_size(&j->b, 16ul << 20, 728ul << 20), 0);
 	struct outcome o[METHODS];
 	int rounds = (j->b.rounds + 1) / 2; /* they are long */
 
@@ -253,7 +253,7 @@ static void behind(struct job *j)
 		{ "slow store, paper", "mode=async order=adaptive " AS_IN_THE_PAPER },
 		{ "slow store, varve", "mode=async" },
 	};
-	struct field f = field_new(j, bench_size(&j->b, 6ul << 20, 64ul << 20), WORK);
+	struct field f = field_new(j, bench_size(&j->b, 4ul << 20, 64ul << 20), WORK);
 	struct times t[METHODS][BENCH_ROUNDS_MAX];
 	double all[STEPS * BENCH_ROUNDS_MAX], step = 0, stored[BENCH_ROUNDS_MAX], more[METHODS];
 	size_t dirty = 2 * rows_bytes(&f);
