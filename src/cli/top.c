@@ -263,13 +263,13 @@ uint64_t vv_top_expected(const struct vv_top *t)
 
 /* ---- the statistics file ------------------------------------------------------------------------------------------------ */
 
-/* The text of a member of one of our own lines, as far as it fits; JSON's own marks stay. */
+/* The text of a member of one of our own lines, as far as it fits; JSON's own marks stay. A key that ends with a quote is that of a string. */
 static bool member(const char *line, const char *key, char *out, size_t n)
 {
-	const char *at = strstr(line, key);
+	const char *at = strstr(line, key), *ends = key[strlen(key) - 1] == '"' ? "\"" : "\",}";
 	size_t used = 0;
 
-	for (at = at ? at + strlen(key) : NULL; at && *at && *at != '"' && *at != ',' && *at != '}' && used + 1 < n; at++) {
+	for (at = at ? at + strlen(key) : NULL; at && *at && !strchr(ends, *at) && used + 1 < n; at++) {
 		if (*at == '\\' && at[1])
 			at++;
 		out[used++] = *at;
@@ -292,6 +292,12 @@ static void take_success(struct vv_top *t, const char *line)
 			t->epoch[i].durable_s = fmax(t->epoch[i].durable_s, s);
 }
 
+/* Seconds since 1970 as a file has them, which may be anything; never 0, which stands for no failure. */
+static uint64_t moment(double s)
+{
+	return s > 0 && s < 1e10 ? (uint64_t)(s * 1e9) + 1 : 1;
+}
+
 static void take_line(struct vv_top *t, const char *line)
 {
 	char lineage[VV_NAME_LINEAGE_MAX + 1], time[32];
@@ -303,7 +309,7 @@ static void take_line(struct vv_top *t, const char *line)
 		return;
 	}
 	if (member(line, "\"time\":", time, sizeof(time)))
-		t->failed_ns = (uint64_t)(strtod(time, NULL) * 1e9);
+		t->failed_ns = moment(strtod(time, NULL));
 	if (!member(line, "\"error\":\"", t->failure, sizeof(t->failure)))
 		snprintf(t->failure, sizeof(t->failure), "no reason is given");
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BAR = 30, HEAD = 8 }; /* lines that are not rows of the table */
+enum { BAR = 30, NARROW = 80, INDENT = 9 }; /* INDENT: as wide as the words in front of the lines above the table */
 
 static void say_writer(const struct vv_top *t, struct vv_buf *out)
 {
@@ -40,15 +40,15 @@ static void say_epochs(const struct vv_top *t, struct vv_buf *out)
 	vv_buf_printf(out, "\n");
 }
 
-static void say_bar(uint64_t done, uint64_t whole, struct vv_buf *out)
+static void say_bar(uint64_t done, uint64_t whole, int wide, struct vv_buf *out)
 {
-	int full = (int)(BAR * (done < whole ? (double)done / (double)whole : 1));
+	int full = (int)(wide * (done < whole ? (double)done / (double)whole : 1));
 
-	vv_buf_printf(out, "[%.*s%.*s] ", full, "##############################", BAR - full, "------------------------------");
+	vv_buf_printf(out, "[%.*s%.*s] ", full, "##############################", wide - full, "------------------------------");
 }
 
 /* How much there will be is not known before it is there: those before it tell about how much. */
-static void say_flush(const struct vv_top *t, struct vv_buf *out)
+static void say_flush(const struct vv_top *t, size_t columns, struct vv_buf *out)
 {
 	const struct vv_top_look *w = &t->now;
 	uint64_t whole = vv_top_expected(t);
@@ -63,7 +63,7 @@ static void say_flush(const struct vv_top *t, struct vv_buf *out)
 	}
 	vv_buf_printf(out, "epoch %" PRIu64 " ", w->pending);
 	if (whole)
-		say_bar(w->bytes, whole, out);
+		say_bar(w->bytes, whole, columns < NARROW ? BAR / 3 : BAR, out);
 	vv_buf_printf(out, "%s", vv_text_size(w->bytes).s);
 	if (whole)
 		vv_buf_printf(out, " of about %s", vv_text_size(whole).s);
@@ -99,46 +99,109 @@ static void say_failure(const struct vv_top *t, struct vv_buf *out)
 		vv_buf_printf(out, "failed   %s: %s\n", vv_text_age(t->failed_ns, t->now.wall_ns).s, vv_text_safe(t->failure).s);
 }
 
+/* ---- the table -------------------------------------------------------------------------------------------------------- */
+
+enum column { EPOCH, AGE, RANKS, MEMORY, STORED, LAYER, LESS, BLOCKED, FLUSH, STORED_AT, COLUMNS };
+
+static const char *const heads[COLUMNS] = { ">EPOCH", ">AGE",  ">RANKS",   ">MEMORY", ">STORED",
+					    ">LAYER", ">LESS", ">BLOCKED", ">FLUSH",  ">STORED AT" };
+
+/* What goes first where there is no room for all: in the end there are the epoch, what it stored, and what it cost the program. */
+static const enum column spare[] = { LAYER, STORED_AT, RANKS, MEMORY, LESS, AGE, FLUSH };
+
+enum { SPARE = sizeof(spare) / sizeof(spare[0]) };
+
+static bool is_shown(enum column c, size_t left_out)
+{
+	for (size_t i = 0; i < left_out; i++)
+		if (spare[i] == c)
+			return false;
+	return true;
+}
+
 /* How long the last step of storing took, an upload maybe, is not in the layer itself, but in the next one. */
-static void row(struct vv_text_table *tab, const struct vv_top *t, const struct vv_top_epoch *e)
+static void put_flush(struct vv_text_table *tab, const struct vv_top_epoch *e, enum column c)
 {
 	bool least = e->durable_s <= 0;
 	double flush = least ? e->flush_s : e->durable_s;
 
-	vv_text_cell(tab, "%" PRIu64, e->epoch);
-	vv_text_cell(tab, "%s", e->damaged ? "damaged" : vv_text_age(e->time_ns, t->now.wall_ns).s);
-	vv_text_cell(tab, "%" PRIu32, e->ranks);
-	vv_text_cell(tab, "%s", vv_text_size(e->memory).s);
-	vv_text_cell(tab, "%s", vv_text_size(e->stored).s);
-	vv_text_cell(tab, "%s", vv_text_size(e->layer).s);
-	vv_text_cell(tab, "%s", vv_text_ratio(e->memory, e->layer).s);
-	vv_text_cell(tab, "%s", e->told ? vv_text_duration(e->blocked_s).s : "-");
-	if (flush > 0) {
+	if (flush <= 0)
+		vv_text_cell(tab, "-");
+	else if (c == FLUSH)
 		vv_text_cell(tab, "%s%s", least ? "> " : "", vv_text_duration(flush).s);
+	else
 		vv_text_cell(tab, "%s%s/s", least ? "< " : "", vv_text_size((uint64_t)fmin((double)e->stored / flush, 1e18)).s);
-	} else {
-		vv_text_cell(tab, "-");
-		vv_text_cell(tab, "-");
-	}
 }
 
-static int say_table(const struct vv_top *t, size_t rows, struct vv_buf *out)
+static void put_cell(struct vv_text_table *tab, const struct vv_top *t, const struct vv_top_epoch *e, enum column c)
 {
-	static const char *const columns[] = { ">EPOCH", ">AGE",   ">RANKS",   ">MEMORY", ">STORED",    ">LAYER",
-					       ">LESS",  ">BLOCKED", ">FLUSH", ">STORED AT", NULL };
+	if (c == EPOCH)
+		vv_text_cell(tab, "%" PRIu64, e->epoch);
+	else if (e->damaged)
+		vv_text_cell(tab, "%s", c == STORED ? "damaged" : "-");
+	else if (c == AGE)
+		vv_text_cell(tab, "%s", vv_text_age(e->time_ns, t->now.wall_ns).s);
+	else if (c == RANKS)
+		vv_text_cell(tab, "%" PRIu32, e->ranks);
+	else if (c == LESS)
+		vv_text_cell(tab, "%s", vv_text_ratio(e->memory, e->layer).s);
+	else if (c == BLOCKED)
+		vv_text_cell(tab, "%s", e->told ? vv_text_duration(e->blocked_s).s : "-");
+	else if (c == FLUSH || c == STORED_AT)
+		put_flush(tab, e, c);
+	else
+		vv_text_cell(tab, "%s", vv_text_size(c == MEMORY ? e->memory : c == STORED ? e->stored : e->layer).s);
+}
+
+static int put_table(const struct vv_top *t, size_t rows, size_t left_out, struct vv_buf *out)
+{
+	const char *column[COLUMNS + 1] = { NULL };
 	struct vv_text_table tab;
+	size_t n = 0;
 	int rc;
 
-	vv_text_table_init(&tab, columns, "");
+	for (unsigned c = 0; c < COLUMNS; c++)
+		if (is_shown(c, left_out))
+			column[n++] = heads[c];
+	vv_text_table_init(&tab, column, "");
 	for (size_t i = t->n_epochs; i-- > 0 && t->n_epochs - i <= rows;)
-		row(&tab, t, &t->epoch[i]);
+		for (unsigned c = 0; c < COLUMNS; c++)
+			if (is_shown(c, left_out))
+				put_cell(&tab, t, &t->epoch[i], c);
 	rc = vv_text_table_print(&tab, out);
 	vv_text_table_fini(&tab);
 	return rc;
 }
 
+static size_t first_line(const struct vv_buf *text)
+{
+	const uint8_t *end = text->n ? memchr(text->p, '\n', text->n) : NULL;
+
+	return end ? (size_t)(end - text->p) : text->n;
+}
+
+/* With as many columns as there is room for. */
+static int say_table(const struct vv_top *t, size_t columns, size_t rows, struct vv_buf *out)
+{
+	struct vv_buf text = { 0 };
+	int rc = 0;
+
+	for (size_t left_out = 0; rc == 0 && left_out <= SPARE; left_out++) {
+		text.n = 0;
+		rc = put_table(t, rows, left_out, &text);
+		if (first_line(&text) <= columns)
+			break;
+	}
+	if (rc == 0)
+		vv_buf_add(out, text.p, text.n);
+	vv_buf_fini(&text);
+	return rc;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------- */
+
 /* Lines are cut where the terminal ends: one that wraps would push the others off. */
-static void cut(struct vv_buf *text, size_t columns, struct vv_buf *out)
+static void cut(const struct vv_buf *text, size_t columns, struct vv_buf *out)
 {
 	size_t at = 0;
 
@@ -151,25 +214,74 @@ static void cut(struct vv_buf *text, size_t columns, struct vv_buf *out)
 	}
 }
 
+/* The end of what of the line fits: a blank that it can be broken at, else its end. */
+static size_t break_at(const char *s, size_t len, size_t columns)
+{
+	size_t at = 0, blank = len;
+
+	for (size_t i = 0; i < len; i++) {
+		at += ((uint8_t)s[i] & 0xc0) != 0x80;
+		if (at > columns && blank < len)
+			return blank;
+		if (s[i] == ' ' && i > INDENT && s[i - 1] != ' ')
+			blank = i;
+	}
+	return at > columns ? blank : len;
+}
+
+/* Sentences go on in the next line, behind the word that they began with. */
+static void fold(const struct vv_buf *text, size_t columns, struct vv_buf *out)
+{
+	const char *s = (const char *)text->p, *end = s + text->n;
+
+	while (s < end) {
+		size_t len = (size_t)((const char *)memchr(s, '\n', (size_t)(end - s)) - s), first = break_at(s, len, columns);
+
+		vv_buf_add(out, s, first);
+		for (s += first, len -= first; len > 0; s += first, len -= first) {
+			vv_buf_printf(out, "\n%*s", INDENT - 1, "");
+			first = break_at(s, len, columns > INDENT ? columns - INDENT + 1 : 1);
+			vv_buf_add(out, s, first);
+		}
+		vv_buf_printf(out, "\n");
+		s++;
+	}
+}
+
+static size_t count_lines(const struct vv_buf *text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text->n; i++)
+		n += text->p[i] == '\n';
+	return n;
+}
+
 int vv_top_text_put(const struct vv_top *t, size_t columns, size_t lines, struct vv_buf *out)
 {
-	size_t head = HEAD + (t->failed_ns > 0), rows = lines > head ? lines - head : 0;
-	struct vv_buf text = { 0 };
+	struct vv_buf said = { 0 }, text = { 0 };
+	size_t above;
 	int rc = 0;
 
-	vv_buf_printf(&text, "varve top  %s  %s  %s\n\n", vv_text_safe(t->lin->store->url).s, t->lin->name, vv_text_time(t->now.wall_ns).s);
-	say_writer(t, &text);
-	say_epochs(t, &text);
-	say_flush(t, &text);
-	say_next(t, &text);
-	say_failure(t, &text);
-	if (t->n_epochs && rows) {
+	vv_buf_printf(&said, "varve top  %s  %s  %s\n\n", vv_text_safe(t->lin->store->url).s, t->lin->name, vv_text_time(t->now.wall_ns).s);
+	say_writer(t, &said);
+	say_epochs(t, &said);
+	say_flush(t, columns, &said);
+	say_next(t, &said);
+	say_failure(t, &said);
+	rc = vv_buf_check(&said);
+	if (rc == 0)
+		fold(&said, columns, &text);
+	above = count_lines(&text) + 2; /* a line between, and the names of the columns */
+	if (rc == 0 && t->n_epochs && lines > above) {
 		vv_buf_printf(&text, "\n");
-		rc = say_table(t, rows, &text);
+		rc = say_table(t, columns, lines - above, &text);
 	}
-	cut(&text, columns, out);
 	if (rc == 0)
 		rc = vv_buf_check(&text);
+	if (rc == 0)
+		cut(&text, columns, out);
+	vv_buf_fini(&said);
 	vv_buf_fini(&text);
 	return rc ? rc : vv_buf_check(out);
 }

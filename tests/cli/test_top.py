@@ -283,7 +283,7 @@ class Top(command.Case):
         self.flip(self.layer(3), 30)
         top = self.json("top", self.store, "heat")
         self.assertEqual([e["damaged"] for e in top["epochs"]], [False, True, False])
-        self.assertIn("damaged", self.varve("top", self.store, "heat"))
+        self.assertRegex(self.varve("top", self.store, "heat"), r"\n +2 +- +- +- +damaged ")
 
     def test_many_epochs(self):
         self.write("region", "x", "u64", 4, "tick", "x", 130)
@@ -296,6 +296,10 @@ class Top(command.Case):
         stats = self.file("stats", (line % "other" + line % "heat" + '{"time":1').encode())
         top = json.loads(self.run_raw("top", self.store, "heat", "--json", "-o", f"stats={stats}").stdout)
         self.assertEqual((top["failure"], top["failed"][:10]), ('no space "here"', "2023-11-14"))
+        for time in "1e300", "-1e300", "nan", "inf", "x", "":  # no moment at all; and a sentence is told to its end
+            lies = self.file("lies", ('{"time":%s,"lineage":"heat","rank":0,"ok":false,"error":"one, two} and {three"}\n' % time).encode())
+            top = json.loads(self.run_raw("top", self.store, "heat", "--json", "-o", f"stats={lies}").stdout)
+            self.assertEqual((top["failure"], top["failed"][:10]), ("one, two} and {three", "1970-01-01"), time)
         self.assertNotIn("failure", json.loads(self.run_raw("top", self.store, "heat", "--json", "-o", "stats=nowhere").stdout))
 
     def test_mistakes(self):
@@ -346,6 +350,23 @@ class Top(command.Case):
         s.press(b"q")
         self.assertEqual(s.wait(), 0)
         self.assertTrue(s.text.rstrip().endswith("\033[?25h\033[?1049l"), s.text[-60:])
+
+    def test_narrow(self):
+        """What does not fit a window is left out by columns, the least important first; sentences go on in the next line."""
+        self.write("region", "x", "u64", 4, "tick", "x", 5)
+        every = "EPOCH AGE RANKS MEMORY STORED LAYER LESS BLOCKED FLUSH STORED_AT".split()
+        spare = "LAYER STORED_AT RANKS MEMORY LESS AGE FLUSH".split()
+        fewer = [[c for c in every if c not in spare[:n]] for n in range(len(spare) + 1)]
+        found = []
+        for columns in 100, 60, 40, 24:
+            s = Screen(self, "top", self.store, "heat", "--every", "100ms", columns=columns, lines=60)
+            text = s.until(r"\n +1 [^\n]*s\n(?![^\0]*[^\n]{%d})" % (columns + 1))
+            head = next(line for line in text.split("\n") if line.startswith("EPOCH"))
+            found.append(fewer.index(head.replace("STORED AT", "STORED_AT").split()))
+            self.assertIn("writer none: nobody has the lineage open epochs 5 in the store, the newest is 5", " ".join(text.split()))
+            s.press(b"q")
+            self.assertEqual(s.wait(), 0)
+        self.assertEqual((found, found[0], found[-1]), (sorted(set(found)), 0, len(spare)))
 
     def test_interrupted(self):
         """The terminal is as it was before, and the parent knows of the signal."""
