@@ -1,10 +1,14 @@
-// How much of each region changed in each epoch: a row for each region, a column for each epoch.
+// How much of each region changed in each epoch: a row for each region, a column for each epoch. Of a region whose parts differ there is a band of
+// thin rows, from its first byte to its last.
 import { ticksOf } from "./chart.js";
 import { el } from "./dom.js";
 import * as words from "./words.js";
 
 const STEPS = 6; // colours beside that of nothing
 const AXIS = 20; // pixels for the numbers of the epochs
+const APART = 2; // between two regions
+const ROW = { least: 13, most: 26, all: 520 }; // pixels: of a region's row, so that its name can be read
+const THIN = 7; // of a part's
 
 // Small shares must be seen: 0.1 % is something else than nothing.
 export function step(perMille) {
@@ -22,12 +26,45 @@ function tell(name, row, v) {
   return `${name}, ${words.span(row)}: ${v < 0 ? "not there" : v === 0 ? "nothing changed" : v <= 1 ? "up to 0.1 % changed" : `${(v / 10).toFixed(1)} % changed`}`;
 }
 
+// Parts that would all have one colour say nothing.
+function withoutDull(c) {
+  const seen = c.bands?.some((band) => band.some((v, x) => step(v) !== step(c.bands[0][x])));
+  return seen ? c : { ...c, bands: undefined };
+}
+
+// How high a region's rows are, each; room: for all regions, if that is given.
+function heights(changes, room) {
+  const row = Math.max(ROW.least, Math.min(ROW.most, Math.round(ROW.all / Math.max(changes.length, 1))));
+  const wanted = changes.map((c) => (c.bands ? Math.max(THIN, row / c.bands.length) : row));
+  const all = changes.reduce((n, c, i) => n + wanted[i] * (c.bands?.length ?? 1), 0);
+  const scale = room ? (room - APART * changes.length) / all : 1;
+  return wanted.map((h) => Math.max(scale < 1 ? 1 : 4, Math.floor(h * scale)));
+}
+
+// The rows as they are drawn, one below the other.
+function layOut(changes, room) {
+  const high = heights(changes, room);
+  const lines = [];
+  let y = 0;
+  changes.forEach((c, i) => {
+    const name = c.name ?? "all others";
+    (c.bands ?? [c.per_mille]).forEach((values, k) => {
+      lines.push({ name: c.bands ? `${name}, part ${k + 1} of ${c.bands.length}` : name, values, y, high: high[i] });
+      y += high[i];
+    });
+    y += APART;
+  });
+  return { lines, height: y, group: changes.map((c, i) => high[i] * (c.bands?.length ?? 1)) };
+}
+
 export class Heat {
-  constructor(changes, rows, label, height) {
+  constructor(all, rows, label, room) {
+    const changes = all.map(withoutDull);
+    const { lines, height, group } = layOut(changes, room);
     this.rows = rows;
-    this.data = changes;
+    this.lines = lines;
+    this.height = height;
     this.at = [0, rows.length - 1];
-    this.cell = height ?? Math.max(8, Math.min(26, Math.round(520 / Math.max(changes.length, 1))));
     this.canvas = el("canvas", {
       tabindex: "0",
       role: "img",
@@ -38,12 +75,17 @@ export class Heat {
       onblur: () => this.draw(),
     });
     this.said = el("p.readout", { "aria-live": "polite" }, "\u00a0");
-    const names = changes.map((c) =>
+    const names = changes.map((c, i) =>
       el(
         "li",
         {
           title: c.name ?? "all others",
-          style: { height: `${this.cell}px`, "line-height": `${this.cell}px`, "font-size": `${Math.min(12.5, this.cell - 1)}px` },
+          style: {
+            height: `${group[i]}px`,
+            "line-height": `${group[i]}px`,
+            "margin-bottom": `${APART}px`,
+            "font-size": `${Math.min(12.5, group[i] - 1)}px`,
+          },
         },
         c.name ?? "all others",
       ),
@@ -66,7 +108,7 @@ export class Heat {
 
   draw() {
     const width = this.canvas.parentElement.clientWidth;
-    const height = this.cell * this.data.length + AXIS;
+    const height = this.height + AXIS;
     const k = devicePixelRatio;
     const style = getComputedStyle(document.documentElement);
     const fill = Array.from({ length: STEPS + 1 }, (_, i) => style.getPropertyValue(`--heat${i}`).trim());
@@ -78,13 +120,13 @@ export class Heat {
     c.scale(k, k);
     this.step = width / this.rows.length;
     const gap = this.step > 7 ? 1 : 0;
-    this.data.forEach((row, y) =>
-      row.per_mille.forEach((v, x) => {
+    this.lines.forEach(({ values, y, high }) =>
+      values.forEach((v, x) => {
         if (v < 0) return;
         const from = Math.round(x * this.step * k) / k; // on whole pixels: halves would show as stripes
         const to = Math.round((x + 1) * this.step * k) / k;
         c.fillStyle = fill[step(v)];
-        c.fillRect(from, y * this.cell, Math.max(to - from - gap, 1 / k), this.cell - 1);
+        c.fillRect(from, y, Math.max(to - from - gap, 1 / k), high);
       }),
     );
     c.fillStyle = style.getPropertyValue("--quiet").trim();
@@ -96,29 +138,38 @@ export class Heat {
     }
   }
 
-  mark(y, x) {
-    this.at = [y, x];
+  mark(i, x) {
+    const { name, values, y, high } = this.lines[i];
+    this.at = [i, x];
     this.draw();
     const c = this.canvas.getContext("2d");
     c.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
     c.lineWidth = 2;
-    c.strokeRect(x * this.step, y * this.cell, Math.max(this.step - 1, 2), this.cell - 1);
-    this.said.textContent = tell(this.data[y].name ?? "all others", this.rows[x], this.data[y].per_mille[x]);
+    c.strokeRect(x * this.step, y, Math.max(this.step - 1, 2), high);
+    this.said.textContent = tell(name, this.rows[x], values[x]);
   }
 
   point(event) {
-    const y = Math.floor(event.offsetY / this.cell);
+    const i = this.lines.findIndex((line) => event.offsetY < line.y + line.high);
     const x = Math.floor(event.offsetX / this.step);
-    if (this.data[y] && this.rows[x]) this.mark(y, x);
+    if (this.lines[i] && this.rows[x]) this.mark(i, x);
   }
 
   key(event) {
-    const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
-    if (!move) return;
+    const last = [this.lines.length - 1, this.rows.length - 1];
+    const [i, x] = this.at;
+    const to = {
+      ArrowLeft: [i, x - 1],
+      ArrowRight: [i, x + 1],
+      ArrowUp: [i - 1, x],
+      ArrowDown: [i + 1, x],
+      PageUp: [i, x - 10],
+      PageDown: [i, x + 10],
+      Home: [i, 0],
+      End: [i, last[1]],
+    }[event.key];
+    if (!to) return;
     event.preventDefault();
-    this.mark(
-      Math.min(Math.max(this.at[0] + move[0], 0), this.data.length - 1),
-      Math.min(Math.max(this.at[1] + move[1], 0), this.rows.length - 1),
-    );
+    this.mark(...to.map((v, k) => Math.min(Math.max(v, 0), last[k])));
   }
 }

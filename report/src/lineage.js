@@ -31,6 +31,8 @@ const TIMES = [
   { key: "seconds_ranks", label: "asking other ranks", colour: "space", dash: [10, 4, 2, 4] },
 ];
 
+const LEGIBLE = 28; // rows of the map that a picture has room for
+
 const mean = (key) => (row) =>
   row.layers_told || key === "bytes_memory" || key === "bytes_stored" || key === "bytes_layer" ? (row[key] ?? 0) / row.n : null;
 
@@ -97,26 +99,29 @@ export class Lineage {
         this.title(),
         this.problems(),
         empty("The record of no epoch can be read."),
-        section("Epochs", null, lists.epochs(this.rows)),
+        section("Epochs", null, lists.epochs(this.rows, this.packed())),
       ];
     return [
       this.title(),
       this.problems(),
+      this.verdict(),
       this.headline(),
       this.untold(),
       section(
         "Where the bytes were found",
-        "Each epoch's memory, by where its content was. Only what is new is coded and stored.",
+        `Each epoch's ${this.what()}, by where the content was. Only what is new is coded and stored.`,
         this.dedup(),
       ),
       section(
-        "From memory to the store",
+        this.packed() ? `From the ${this.what()} to the store` : "From memory to the store",
         this.rows.length > 1 ? "What is left after each step, on a logarithmic scale." : "What is left after each step.",
         this.stored(),
       ),
       section(
         "Time",
-        "Of several ranks the longest counts. The flush runs behind the program; only the time blocked is lost to it.",
+        this.packed()
+          ? "How long it took to read, code and store them. Of several ranks the longest counts."
+          : "Of several ranks the longest counts. The flush runs behind the program; only the time blocked is lost to it.",
         this.time(),
       ),
       section(this.packed() ? "Which variables changed when" : "Which regions changed when", this.heatLead(), this.changes()),
@@ -134,7 +139,7 @@ export class Lineage {
         this.perRow() > 1
           ? `${words.plural(this.rows.length, "row")}, each of up to ${this.perRow()} epochs: bytes are sums, times too.`
           : null,
-        lists.epochs(this.rows),
+        lists.epochs(this.rows, this.packed()),
       ),
     ].filter(Boolean);
   }
@@ -144,7 +149,7 @@ export class Lineage {
       dedup: "Where the bytes were found",
       stored: "From memory to the store",
       time: "Time",
-      changes: "Changes",
+      changes: this.d.changes?.length > LEGIBLE ? `Changes: the ${LEGIBLE} that changed most of` : "Changes",
       ranks: "Stored by rank",
       restore: "What a restart reads",
     };
@@ -162,6 +167,11 @@ export class Lineage {
 
   packed() {
     return this.d.variables !== undefined;
+  }
+
+  // What the epochs hold, in a word.
+  what() {
+    return !this.packed() ? "memory" : this.d.files.some((f) => f.format === "criu") ? "images" : "files";
   }
 
   title() {
@@ -213,16 +223,65 @@ export class Lineage {
     );
   }
 
+  // What a checkpoint costs, and why: of those after the first, which has everything to store.
+  verdict() {
+    const { d, rows } = this;
+    const later = rows.length > 1 ? rows.slice(1) : rows;
+    const sum = (key) => later.reduce((n, r) => n + (r[key] ?? 0), 0);
+    const n = later.reduce((k, r) => k + r.n - (r.damaged ?? 0), 0);
+    if (!n || !sum("layers_told")) return null;
+    const each = (key) => words.bytes(sum(key) / n);
+    const cause = d.changes.filter((c) => c.name !== null)[0];
+    const all = d.changes.reduce((k, c) => k + c.bytes_changed, 0);
+    const most = cause && all > 0 && cause.bytes_changed > all / 2;
+    return el(
+      "p.verdict",
+      {},
+      this.packed() ? "An epoch" : "A checkpoint",
+      rows.length > 1 && " after the first",
+      ` holds ${each("bytes_memory")}, of which `,
+      el("b", {}, each("bytes_new")),
+      ` (${words.percent(sum("bytes_new"), sum("bytes_memory"))}) is new, and stores `,
+      el("b", {}, each("bytes_layer")),
+      ". ",
+      this.stopped(later, n),
+      d.changes.length > 1 &&
+        most && [
+          `Most of what ${this.packed() ? "is new" : "changes"} is in `,
+          el("b", {}, cause.name),
+          ` (${words.percent(cause.bytes_changed, all)}).`,
+        ],
+    );
+  }
+
+  // Against the time from one epoch to the next, which is all that the store knows of how long the program ran.
+  stopped(later, n) {
+    const blocked = later.reduce((k, r) => k + (r.seconds_blocked ?? 0), 0);
+    const at = this.rows.filter((r) => r.time_ms);
+    const took = at.length > 1 && later.length < this.rows.length ? (at.at(-1).time_ms - at[0].time_ms) / 1000 : 0;
+    if (!blocked) return null;
+    return [
+      "The program waits ",
+      el("b", {}, words.seconds(blocked / n)),
+      took > 0 && blocked < took ? `, ${words.percent(blocked, took)} of the time between two of them. ` : ". ",
+    ];
+  }
+
   headline() {
     const { d } = this;
     const t = d.totals;
     const told = t.layers_told > 0;
+    const n = t.epochs_shown - this.rows.reduce((k, r) => k + (r.damaged ?? 0), 0);
     const read = d.restore.sources.reduce((n, s) => n + s.bytes_read, 0);
     const freed = d.gc.error ? null : d.gc.bytes_before - d.gc.bytes_after;
     return el(
       "dl.tiles",
       {},
-      tile("Checkpointed", words.bytes(t.bytes_memory ?? 0), `in ${words.plural(t.epochs_shown, "epoch")}, as it was in memory`),
+      tile(
+        this.packed() ? "Packed" : "Checkpointed",
+        words.bytes(t.bytes_memory ?? 0),
+        `in ${words.plural(n, "epoch")}, as it was in ${this.what()}`,
+      ),
       tile(
         "Stored for it",
         words.bytes(t.bytes_layer ?? 0),
@@ -236,9 +295,9 @@ export class Lineage {
       ),
       tile(
         "Program blocked",
-        told && t.seconds_blocked ? words.seconds(t.seconds_blocked / t.epochs_shown) : "–",
+        told && t.seconds_blocked ? words.seconds(t.seconds_blocked / n) : "–",
         told && !t.seconds_blocked
-          ? "by no epoch: files were packed"
+          ? `not known: the ${this.what()} were packed from outside`
           : told
             ? `per epoch; ${words.seconds(t.seconds_blocked ?? 0)} in all, ${words.seconds(t.seconds_blocked_most)} at most`
             : "the layers hold no statistics",
@@ -311,7 +370,7 @@ export class Lineage {
 
   stored() {
     return this.line(
-      STAGES,
+      this.packed() ? STAGES.map((s) => (s.key === "bytes_memory" ? { ...s, label: `in the ${this.what()}` } : s)) : STAGES,
       "bytes",
       "Bytes in memory, dirty, new, coded and stored, by epoch",
       "Nothing was stored in these epochs.",
@@ -320,7 +379,7 @@ export class Lineage {
 
   time() {
     return this.line(
-      TIMES,
+      this.packed() ? TIMES.map((s) => (s.key === "seconds_flush" ? { ...s, label: "packing" } : s)) : TIMES,
       "seconds",
       "Seconds blocked, flushing and waiting, by epoch",
       "The layers of these epochs hold no times.",
@@ -330,16 +389,16 @@ export class Lineage {
   heatLead() {
     return this.packed()
       ? "Of each variable, over all files, the share that was new to the lineage."
-      : "Of each region, over all ranks, the share that is not as it was in the epoch before. The ones that changed most come first.";
+      : `Of each region, over all ranks, the share that is not as it was in the epoch before. The ones that changed most come first.${this.d.changes.some((c) => c.bands) ? " A region whose parts differ is shown from its first byte, above, to its last." : ""}`;
   }
 
   changes() {
     if (!this.d.changes.length) return empty("Nothing is known of what changed.");
     this.heat = new Heat(
-      this.d.changes,
+      this.alone ? this.d.changes.slice(0, LEGIBLE) : this.d.changes,
       this.rows,
       "Share of each region that changed, by epoch",
-      this.alone && Math.max(4, Math.floor((this.alone - 124) / this.d.changes.length)),
+      this.alone && this.alone - 124,
     );
     return this.heat.node;
   }
@@ -392,7 +451,7 @@ export class Lineage {
   restoreLead() {
     const { restore } = this.d;
     const parts = [
-      `Epoch ${restore.epoch} is made of ${words.plural(restore.heads, "head")} and of blocks from ${words.plural(this.sources().length, "epoch")}; ${words.bytes(restore.bytes_zero)} of it are zeros, which are nowhere.`,
+      `Epoch ${restore.epoch} is made of ${words.plural(restore.heads, "head")} and of blocks from ${words.plural(this.sources().length, "epoch")}${restore.bytes_zero ? `; ${words.bytes(restore.bytes_zero)} of it are zeros, which are nowhere` : ""}.`,
     ];
     if (restore.ranks_not_told) parts.push(`${words.plural(restore.ranks_not_told, "rank")} could not be looked at.`);
     if (restore.partial) parts.push("Not all layers could be counted.");

@@ -57,6 +57,7 @@ export function regions(d) {
         {
           head: "Kept as",
           text: true,
+          wrap: true,
           value: (r) =>
             codecs(r)
               .map(([c, n]) => `${c} ${words.percent(n, r.bytes)}`)
@@ -154,7 +155,7 @@ export function codecs(d) {
     : null;
 }
 
-export function epochs(rows) {
+export function epochs(rows, packed) {
   const col = (head, key, show = words.bytes) => ({
     head,
     value: (r) => r[key] ?? 0,
@@ -170,7 +171,7 @@ export function epochs(rows) {
         show: (r) => `${r.n > 1 ? `${r.first}–${r.last}` : r.first}${r.damaged ? " (damaged)" : ""}`,
       },
       { head: "Laid down", value: (r) => r.time_ms ?? 0, show: (r) => words.time(r.time_ms) },
-      col("In memory", "bytes_memory"),
+      col(packed ? "In the files" : "In memory", "bytes_memory"),
       ...optional([
         ["Dirty", "bytes_dirty"],
         ["Zero", "bytes_zero"],

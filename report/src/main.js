@@ -31,11 +31,23 @@ function choose(name, place) {
   forgetAll();
   shown = new Lineage(data.lineages.find((l) => l.lineage === name));
   place.replaceChildren(...shown.nodes());
+  for (const b of document.querySelectorAll("button.link")) mark(b);
+}
+
+// Which of the lineages is shown.
+function mark(link) {
+  link.setAttribute("aria-current", String(link.textContent === shown?.d.lineage));
+  return link;
+}
+
+function goTo(name, place) {
+  choose(name, place);
+  place.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
 }
 
 function overview(place) {
   const rows = data.lineages.map((l) => ({ ...l, t: l.totals ?? {} }));
-  const link = (r) => el("button.link", { type: "button", onclick: () => choose(r.lineage, place) }, r.lineage);
+  const link = (r) => mark(el("button.link", { type: "button", onclick: () => goTo(r.lineage, place) }, r.lineage));
   return el(
     "section",
     {},
@@ -45,6 +57,7 @@ function overview(place) {
       [
         { head: "Lineage", text: true, value: (r) => r.lineage, show: link },
         { head: "Epochs", value: (r) => r.t.epochs, show: (r) => (r.error ? r.error : words.count(r.t.epochs)) },
+        { head: "Newest", value: (r) => r.epochs?.at(-1)?.time_ms ?? 0, show: (r) => words.time(r.epochs?.at(-1)?.time_ms) },
         { head: "In memory, all epochs", value: (r) => r.t.bytes_memory ?? 0, show: (r) => words.bytes(r.t.bytes_memory ?? 0) },
         { head: "On disk now", value: (r) => r.t.bytes_on_disk ?? 0, show: (r) => words.bytes(r.t.bytes_on_disk ?? 0) },
         {
@@ -102,6 +115,17 @@ function alone(name) {
   );
 }
 
+// Paper is light, and narrower than a window: charts are drawn anew for it.
+let before = null;
+addEventListener("beforeprint", () => {
+  before = document.documentElement.dataset.theme;
+  document.body.classList.add("paper");
+  setTheme("light");
+});
+addEventListener("afterprint", () => {
+  document.body.classList.remove("paper");
+  setTheme(before);
+});
 addEventListener("hashchange", () => location.reload());
 setTheme(wanted.get("theme") ?? (!wanted.has("figure") && dark.matches ? "dark" : "light"));
 if (wanted.has("figure")) {

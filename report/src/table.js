@@ -11,7 +11,7 @@ function compare(a, b) {
   return typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
 }
 
-// columns: [{ head, value(row), show(row), text: true for words }]; sorted: [number of the column, 1 or -1]; captioned: the caption is
+// columns: [{ head, value(row), show(row), text: true for words, wrap: they may take several lines }]; sorted: [number of the column, 1 or -1]; captioned: the caption is
 // seen, not only heard
 export function table(caption, columns, rows, sorted = [0, 1], captioned = false) {
   let [by, way] = sorted;
@@ -42,7 +42,7 @@ export function table(caption, columns, rows, sorted = [0, 1], captioned = false
           {},
           columns.map((c, i) =>
             el(
-              `${i ? "td" : "th"}${c.text ? ".text" : ""}`,
+              `${i ? "td" : "th"}${c.text ? ".text" : ""}${c.wrap ? ".wrap" : ""}`,
               i ? {} : { scope: "row" },
               c.show ? c.show(row) : String(c.value(row) ?? "–"),
             ),

@@ -58,10 +58,17 @@ struct vv_report_row { /* of epochs first..last, or of ranks first..last of one 
 
 /* ---- how much of each region changed in each epoch: report_heat.c ------------------------------------------------- */
 
+enum {
+	VV_REPORT_BANDS = 16,       /* parts of a region, from its first byte to its last */
+	VV_REPORT_BANDED = 16,      /* regions of which parts are known: the first that are met */
+	VV_REPORT_BAND_LEN = 1 << 12 /* the least that a part has */
+};
+
 struct vv_report_heat_row {
 	char *name;
 	bool variable; /* of packed files; else a region */
 	uint64_t *changed, *size; /* bytes, by row of epochs */
+	uint64_t *band; /* of a region: changed bytes of each part, those of one row of epochs side by side; or NULL */
 	uint64_t total; /* changed */
 };
 

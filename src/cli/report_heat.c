@@ -15,6 +15,7 @@ static void row_fini(struct vv_report_heat_row *r)
 	vv_mem_free(r->name);
 	vv_mem_free(r->changed);
 	vv_mem_free(r->size);
+	vv_mem_free(r->band);
 }
 
 void vv_report_heat_fini(struct vv_report_heat *h)
@@ -26,7 +27,7 @@ void vv_report_heat_fini(struct vv_report_heat *h)
 	*h = (struct vv_report_heat){ 0 };
 }
 
-static int new_row(struct vv_report_heat *h, const char *name, bool variable)
+static int new_row(struct vv_report_heat *h, const char *name, bool variable, bool banded)
 {
 	struct vv_report_heat_row r = { .variable = variable };
 	int rc = vv_mem_room(&h->v, h->n, &h->cap, sizeof(*h->v));
@@ -36,7 +37,8 @@ static int new_row(struct vv_report_heat *h, const char *name, bool variable)
 	r.name = vv_mem_strdup(name);
 	r.changed = vv_mem_new(h->columns, sizeof(*r.changed));
 	r.size = vv_mem_new(h->columns, sizeof(*r.size));
-	rc = r.name && r.changed && r.size ? 0 : VV_ENOMEM;
+	r.band = banded ? vv_mem_new(h->columns, VV_REPORT_BANDS * sizeof(*r.band)) : NULL;
+	rc = r.name && r.changed && r.size && (r.band || !banded) ? 0 : VV_ENOMEM;
 	if (rc == 0)
 		rc = vv_map_put(&h->by_name, r.name, h->n);
 	if (rc)
@@ -46,61 +48,88 @@ static int new_row(struct vv_report_heat *h, const char *name, bool variable)
 	return rc;
 }
 
-/* Names beyond ROWS go into the first row. */
-static int count(struct vv_report_heat *h, const char *name, bool variable, size_t column, uint64_t changed,
-		 uint64_t size)
+/* The row of a name, whose size in this column grows. Names beyond ROWS go into the first row. */
+static int find_row(struct vv_report_heat *h, const char *name, bool variable, size_t column, uint64_t size, struct vv_report_heat_row **row)
 {
+	bool banded = !variable && h->n <= VV_REPORT_BANDED && size >= VV_REPORT_BANDS * VV_REPORT_BAND_LEN;
 	size_t i = vv_map_get(&h->by_name, name);
-	int rc = h->n == 0 ? new_row(h, "", false) : 0;
+	int rc = h->n == 0 ? new_row(h, "", false, false) : 0;
 
 	if (rc == 0 && i == VV_MAP_NONE) {
 		i = h->n <= ROWS ? h->n : 0;
 		if (i)
-			rc = new_row(h, name, variable);
+			rc = new_row(h, name, variable, banded);
 	}
 	if (rc)
 		return rc;
 	h->others |= i == 0;
-	h->v[i].changed[column] += changed;
 	h->v[i].size[column] += size;
-	h->v[i].total += changed;
+	*row = &h->v[i];
 	return 0;
 }
 
-static uint64_t length(const struct vv_runs *r)
-{
-	uint64_t n = 0;
+/* ---- bytes that changed ------------------------------------------------------------------------------------------------ */
 
-	for (size_t i = 0; i < r->n; i++)
-		n += r->v[i].len;
-	return n;
+struct tally {
+	struct vv_report_heat_row *row;
+	size_t column;
+	uint64_t len; /* of the region */
+};
+
+/* Where part b of a region begins. */
+static uint64_t edge(uint64_t len, uint64_t b)
+{
+	return len / VV_REPORT_BANDS * b + len % VV_REPORT_BANDS * b / VV_REPORT_BANDS;
 }
 
-static uint64_t own_length(const struct vv_runs *r, uint64_t layer)
+static void tally(const struct tally *t, uint64_t at, uint64_t n)
 {
-	uint64_t n = 0;
+	uint64_t *band = t->row->band ? t->row->band + t->column * VV_REPORT_BANDS : NULL;
 
+	t->row->changed[t->column] += n;
+	t->row->total += n;
+	for (uint64_t b = 0; band && n && b < VV_REPORT_BANDS; b++) {
+		uint64_t end = edge(t->len, b + 1), part = at < end ? end - at : 0;
+
+		part = part < n ? part : n;
+		band[b] += part;
+		at += part;
+		n -= part;
+	}
+}
+
+static void tally_runs(const struct tally *t, const struct vv_runs *r)
+{
 	for (size_t i = 0; i < r->n; i++)
-		n += r->v[i].layer == layer ? r->v[i].len : 0;
-	return n;
+		tally(t, r->v[i].at, r->v[i].len);
+}
+
+static void tally_own(const struct tally *t, const struct vv_runs *r, uint64_t layer)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i].layer == layer)
+			tally(t, r->v[i].at, r->v[i].len);
 }
 
 /* Bytes of `now` that are not where they were. Both ascend without gaps. */
-static uint64_t moved(const struct vv_runs *was, const struct vv_runs *now)
+static void tally_moved(const struct tally *t, const struct vv_runs *was, const struct vv_runs *now)
 {
-	uint64_t same = 0;
+	uint64_t done = 0;
 
 	for (size_t i = 0, k = 0; i < was->n && k < now->n;) {
 		const struct vv_run *a = &was->v[i], *b = &now->v[k];
 		uint64_t at = a->at > b->at ? a->at : b->at, a_end = a->at + a->len, b_end = b->at + b->len;
 		uint64_t end = a_end < b_end ? a_end : b_end;
 
-		if (at < end && a->layer == b->layer && (!a->layer || a->pos + (at - a->at) == b->pos + (at - b->at)))
-			same += end - at;
+		if (at < end && a->layer == b->layer && (!a->layer || a->pos + (at - a->at) == b->pos + (at - b->at))) {
+			tally(t, done, at - done);
+			done = end;
+		}
 		i += a_end <= b_end;
 		k += b_end <= a_end;
 	}
-	return length(now) - same;
+	if (done < t->len)
+		tally(t, done, t->len - done);
 }
 
 /* The tables before a chain that begins anew; without them *has stays false. */
@@ -119,19 +148,19 @@ static int load_before(struct vv_job *job, const struct vv_lineage *lin, const s
 	return 0;
 }
 
-static uint64_t changed_in(const struct vv_head *head, const struct vv_commit *c, const struct vv_head_region *r,
-			   const struct vv_table *was, bool has)
+static void tally_region(const struct tally *t, const struct vv_head *head, const struct vv_commit *c,
+			 const struct vv_head_region *r, const struct vv_table *was, bool has)
 {
-	size_t i;
+	size_t i = has ? vv_table_find(was, r->name) : 0;
 
 	if (r->parent)
-		return length(&r->runs);
-	if (!c->parent || head->parent)
-		return r->shape.len;
-	if (!has)
-		return own_length(&r->runs, vv_run_layer(head->epoch, head->rank));
-	i = vv_table_find(was, r->name);
-	return i < was->n ? moved(&was->region[i].runs, &r->runs) : r->shape.len;
+		tally_runs(t, &r->runs);
+	else if (c->parent && !head->parent && !has)
+		tally_own(t, &r->runs, vv_run_layer(head->epoch, head->rank));
+	else if (c->parent && !head->parent && i < was->n)
+		tally_moved(t, &was->region[i].runs, &r->runs);
+	else
+		tally(t, 0, t->len);
 }
 
 static int add_regions(struct vv_report_heat *h, struct vv_job *job, const struct vv_lineage *lin,
@@ -143,8 +172,11 @@ static int add_regions(struct vv_report_heat *h, struct vv_job *job, const struc
 
 	for (size_t i = 0; rc == 0 && i < head->n_regions; i++) {
 		const struct vv_head_region *r = &head->region[i];
+		struct tally t = { NULL, column, r->shape.len };
 
-		rc = count(h, r->name, false, column, changed_in(head, c, r, &was, has), r->shape.len);
+		rc = find_row(h, r->name, false, column, t.len, &t.row);
+		if (rc == 0)
+			tally_region(&t, head, c, r, &was, has);
 	}
 	vv_table_fini(&was);
 	return rc;
@@ -161,8 +193,13 @@ static int add_variables(struct vv_report_heat *h, struct vv_job *job, const str
 
 	if (rc == 0)
 		rc = vv_unpack_manifest(lin, job->pool, &t, &m, &has);
-	for (size_t i = 0; rc == 0 && has && i < m.n_kinds; i++)
-		rc = count(h, m.kind[i].key, true, column, m.kind[i].fresh, m.kind[i].raw);
+	for (size_t i = 0; rc == 0 && has && i < m.n_kinds; i++) {
+		struct tally k = { NULL, column, m.kind[i].raw };
+
+		rc = find_row(h, m.kind[i].key, true, column, k.len, &k.row);
+		if (rc == 0)
+			tally(&k, 0, m.kind[i].fresh);
+	}
 	vv_manifest_fini(&m);
 	vv_table_fini(&t);
 	return rc;
@@ -225,5 +262,8 @@ void vv_report_heat_drop(struct vv_report_heat *h, size_t column)
 	for (size_t i = 0; i < h->n; i++) {
 		memmove(h->v[i].changed + column, h->v[i].changed + column + 1, behind * sizeof(uint64_t));
 		memmove(h->v[i].size + column, h->v[i].size + column + 1, behind * sizeof(uint64_t));
+		if (h->v[i].band)
+			memmove(h->v[i].band + column * VV_REPORT_BANDS, h->v[i].band + (column + 1) * VV_REPORT_BANDS,
+				behind * VV_REPORT_BANDS * sizeof(uint64_t));
 	}
 }

@@ -237,8 +237,38 @@ static int64_t share(uint64_t changed, uint64_t size)
 	return s > 1000 ? 1000 : changed && s < 1 ? 1 : (int64_t)(s + 0.5);
 }
 
+/* A part of a region has a share of its size: what is said of regions of several ranks is said of their parts together. */
+static int64_t band_share(const struct vv_report_heat_row *r, size_t column, size_t band)
+{
+	return share(r->band[column * VV_REPORT_BANDS + band] * VV_REPORT_BANDS, r->size[column]);
+}
+
+static bool is_uneven(const struct vv_report_heat *h, const struct vv_report_heat_row *r)
+{
+	for (size_t k = 0; r->band && k < h->columns; k++)
+		for (size_t b = 1; b < VV_REPORT_BANDS; b++)
+			if (band_share(r, k, b) != band_share(r, k, 0))
+				return true;
+	return false;
+}
+
+static void put_bands(struct vv_json *j, const struct vv_report_heat *h, const struct vv_report_heat_row *r)
+{
+	vv_json_array(j, "bands");
+	for (size_t b = 0; b < VV_REPORT_BANDS; b++) {
+		vv_json_array(j, NULL);
+		for (size_t k = 0; k < h->columns; k++)
+			vv_json_signed(j, NULL, band_share(r, k, b));
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
+
+/* Parts are told where they differ, of as many regions as there is room for: the page has a bound. */
 static void put_heat(struct vv_json *j, const struct vv_report_heat *h)
 {
+	size_t rows = h->n;
+
 	vv_json_array(j, "changes");
 	for (size_t i = 0; i < h->n; i++) {
 		bool rest = h->others && i + 1 == h->n;
@@ -252,6 +282,10 @@ static void put_heat(struct vv_json *j, const struct vv_report_heat *h)
 		for (size_t k = 0; k < h->columns; k++)
 			vv_json_signed(j, NULL, share(h->v[i].changed[k], h->v[i].size[k]));
 		vv_json_end(j);
+		if (rows + VV_REPORT_BANDS - 1 <= VV_REPORT_WARM && is_uneven(h, &h->v[i])) {
+			put_bands(j, h, &h->v[i]);
+			rows += VV_REPORT_BANDS - 1;
+		}
 		vv_json_end(j);
 	}
 	vv_json_end(j);

@@ -101,7 +101,33 @@ class Report(command.Case):
             words += ["poke", "u", 4096 * (i * 7 % 64), "%02x" % (i % 251 + 1) * 5, "checkpoint"]
         self.write(*words, options="codec=none")
         self.assertLess(self.json("show", self.store, "heat")["ranks"][0]["depth"], 130)  # so there is one on the way
-        self.assertEqual(self.lineage()["changes"][0]["per_mille"], [1000] + [16] * 140)
+        changes, = self.lineage()["changes"]
+        self.assertEqual(changes["per_mille"], [1000] + [16] * 140)
+        want = [[1000] + [250 if i * 7 % 64 // 4 == b else 0 for i in range(140)] for b in range(16)]  # a page is a quarter of a part
+        self.assertEqual(changes["bands"], want)
+
+    def test_bands(self):
+        """Parts of regions: of all ranks together, over the edges of parts, and only where they tell something."""
+        self.file("u", self.rnd.randbytes(40 * 4096))
+        self.file("v", self.rnd.randbytes(128 * 4096))
+        page = "ab" * 4096
+        self.write("ranks", 2, "region", "u", "bytes", 40 * 4096, "load", "u", "u", "region", "v", "bytes", 128 * 4096, "region", "w", "bytes", 4096,
+                   "region", "z", "bytes", 64 * 4096, "checkpoint", "load", "v", "v", "checkpoint",
+                   "only", 1, "poke", "u", 2 * 4096, page, "poke", "w", 0, "01", "checkpoint", "unprotect", "u", "checkpoint", options="codec=none")
+        changes = {c["name"]: c for c in self.lineage()["changes"]}
+        self.assertNotIn("bands", changes["v"])  # it changed as a whole
+        self.assertNotIn("bands", changes["w"])
+        self.assertNotIn("bands", changes["z"])
+        # two and a half pages are a part: the third page is half in the first and half in the second; the other rank's is as it was
+        self.assertEqual(changes["u"]["bands"], [[1000, 0, 100, -1], [1000, 0, 100, -1]] + [[1000, 0, 0, -1]] * 14)
+
+    def test_bands_have_a_bound(self):
+        """However many regions, the map has no more than 64 rows."""
+        words = [w for i in range(30) for w in ("region", f"r{i}", "bytes", 16 * 4096)] + ["checkpoint"]
+        self.write(*words, *[w for i in range(30) for w in ("poke", f"r{i}", 4096 * (i % 16), "01")], "checkpoint")
+        changes = self.lineage()["changes"]
+        self.assertEqual(sum("bands" in c for c in changes), 2)
+        self.assertEqual(sum(len(c.get("bands", [0])) for c in changes), 60)
 
     def test_codecs(self):
         self.file("soft", bytes(range(256)) * 4096)
@@ -378,6 +404,11 @@ class Page(command.Case):
         self.assertEqual(tiles["Checkpointed"], size(t["bytes_memory"]))
         self.assertEqual(tiles["Stored for it"], size(t["bytes_layer"]))
         self.assertTrue(abs(float(tiles["Less by"].rstrip("×")) - t["bytes_memory"] / t["bytes_layer"]) < 0.06)
+        rows = self.json("report", self.store, "heat")["lineages"][0]["epochs"][1:]
+        mean = {key: sum(r.get(key, 0) for r in rows) / len(rows) for key in ("bytes_memory", "bytes_new", "bytes_layer")}
+        said = b.run("document.querySelector('.verdict').textContent")
+        self.assertRegex(said, rf"holds {size(round(mean['bytes_memory']))}, of which {size(round(mean['bytes_new']))} \(.* %\) is new, and stores {size(round(mean['bytes_layer']))}\.")
+        self.assertRegex(said, r"The program waits [\d.]+ [mµ]?s.*Most of what changes is in u \(")
         legend = b.run("document.querySelector('.chart .under').textContent")  # of the newest epoch
         last = self.json("report", self.store, "heat")["lineages"][0]["epochs"][-1]
         self.assertIn("epoch 12", legend)
@@ -411,7 +442,10 @@ class Page(command.Case):
         self.assertRegex(b.run("document.querySelector('.chart [aria-live]').textContent"), r"^epoch 11: new [\d.]+ [KM]?i?B, ")
         b.run("document.querySelector('.heat canvas').focus()")
         b.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft' }))")
-        self.assertRegex(b.run("document.querySelector('.readout').textContent"), r"epoch 11: .* changed$")
+        self.assertRegex(b.run("document.querySelector('.readout').textContent"), r"^u, part 1 of 16, epoch 11: .* changed$")
+        for key, said in (("ArrowDown", "^u, part 2 of 16, epoch 11: "), ("Home", "^u, part 2 of 16, epoch 1: "), ("End", "epoch 12: "), ("ArrowUp", "part 1 of 16, epoch 12: ")):
+            b.run(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}' }}))")
+            self.assertRegex(b.run("document.querySelector('.readout').textContent"), said)
         b.run("document.body.focus()")
         self.assertEqual(b.run("[...document.querySelectorAll('button, .plot, .cells canvas, .scroll')].filter(e => e.tabIndex < 0).length"), 0)
         self.press(b, "share")
@@ -433,6 +467,19 @@ class Page(command.Case):
                 self.press(b, button, "header")
                 self.assertGreater(b.run(CONTRAST % json.dumps(where)), 4.5, (where, button))
         self.clean(b)
+
+    def test_print(self):
+        """On paper it is light, and no table is cut off; afterwards it is as it was."""
+        self.make()
+        b = self.open("heat", dark=True)
+        b.run("""window.seen = []; for (const when of ['beforeprint', 'afterprint']) addEventListener(when, () => seen.push(document.documentElement.dataset.theme,
+            Math.max(...[...document.querySelectorAll('canvas')].map(c => c.clientWidth)) <= 700))""")
+        self.assertTrue(b.call("Page.printToPDF")["data"])
+        self.assertEqual(b.run("window.seen"), ["light", True, "dark", False])
+        b.call("Emulation.setEmulatedMedia", media="print")
+        self.assertEqual(b.run("getComputedStyle(document.querySelector('.scroll')).overflowX"), "visible")
+        self.assertEqual(b.run("[...document.querySelectorAll('header button, .switch')].filter(e => e.offsetParent).length"), 0)
+        b.call("Emulation.setEmulatedMedia", media="")
 
     def test_phone(self):
         self.make()
@@ -457,6 +504,7 @@ class Page(command.Case):
         self.assertEqual(b.run("document.querySelector('h2.lineage').textContent"), "nothing")
         self.press(b, "one", "main")
         self.assertEqual(b.run("document.querySelector('h2.lineage').textContent"), "one")
+        self.assertEqual(b.run("[...document.querySelectorAll('[aria-current=true]')].map(e => e.textContent)"), ["one"])
         self.clean(b)
         self.layer(1, "one").unlink()
         b = self.open("one")
@@ -480,6 +528,7 @@ class Page(command.Case):
         b = self.open("heat")
         self.assertIn("epoch 3: the layer of rank 0 is not there", b.run("document.querySelector('.notice').textContent"))
         self.assertIn("2 (damaged)", [r[0] for r in self.cells(b, "Epochs")])
+        self.assertIn("in 3 epochs", b.run("document.querySelector('.tile').textContent"))  # means are of those that can be read
         self.clean(b)
 
     def test_thousands(self):
@@ -500,6 +549,14 @@ class Page(command.Case):
             self.assertLessEqual(b.run("document.documentElement.scrollHeight"), 400, name)
             self.assertEqual(b.run("document.querySelectorAll('table, header').length"), 0)
             self.clean(b)
+
+    def test_figure_of_many_regions(self):
+        """A picture has as many rows as can be read."""
+        self.write(*[w for i in range(60) for w in ("region", f"r{i}", "u64", 8)], "checkpoint", "checkpoint")
+        b = self.open("heat", figure="#figure=changes&height=460", width=960, height=460)
+        self.assertEqual(b.run("document.querySelectorAll('.names li').length"), 28)
+        self.assertGreaterEqual(b.run("parseFloat(getComputedStyle(document.querySelector('.names li')).fontSize)"), 8)
+        self.assertIn("the 28 that changed most", b.run("document.querySelector('figcaption').textContent"))
 
     def test_png(self):
         self.make()
