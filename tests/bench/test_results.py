@@ -68,6 +68,9 @@ class Compare(Case):
     def test_what_is_only_in_one_is_counted(self):
         said = self.compare(0, [row(), row(case="gone")], [row(), row(case="new"), row(case="newer")])
         self.assertIn("1 only before; 2 only after", said)
+        self.assertNotIn("not run again", said)
+        said = self.compare(0, [row(), row(bench="a.gone"), row(bench="a.gone", case="d"), row(bench="a.other")], [row()])
+        self.assertIn("\nnot run again, or not to its end: a.gone, a.other\n", said)
 
     def test_a_later_run_in_a_file_takes_the_place_of_an_earlier(self):
         two = self.file("two", RUN, row(value=50), row(case="no more", value=1), row(bench="other", value=3), RUN, row(value=10))
@@ -156,10 +159,11 @@ class Page(Case):
         for path in (tree / "bench/results").glob("*.json"):
             path.write_text(path.read_text().replace('"value":', '"value":7'))
         said = self.call(1, "page", "--check", cwd=tree).stdout
-        for name in ("docs/benchmarks.md", "README.md"):
+        for name in ("docs/benchmarks.md", "docs/index.md", "README.md"):
             self.assertIn(name, said)
         self.call(0, "page", cwd=tree)
         self.call(0, "page", "--check", cwd=tree)
+        self.assertRegex((tree / "README.md").read_text(), r"\n\| \*\*varve\*\* \| .*\*\*7\d[\d.]* x memcpy, .*; 7\d[\d.]* x raw write, durable\*\* .* \| \*\*7\d[\d.]* x\*\* ")
 
     def test_a_benchmark_that_was_run_again_takes_the_place(self):
         tree = self.copy()
@@ -182,6 +186,23 @@ class Page(Case):
             self.assertIn(wrong, self.call(2, "page", "--take", self.file("wrong.json", *lines), cwd=tree).stderr)
             self.assertEqual(old.read_text(), before)
         self.assertIn("which machine", self.call(2, "page", "--take", self.file("nameless", row(target="<= 1", ok=True)), cwd=tree).stderr)
+
+    def test_the_headlines_say_how_much_better(self):
+        """The last column is ours against the best of the others: computed, in its direction, and worse is told as such."""
+        tree = self.copy()
+        results = next((tree / "bench/results").glob("*.json"))
+        run = results.read_text().splitlines()[0]
+        ours = {"bench": "x.y", "case": "c", "metric": "m"}
+        papers = tree / "bench/papers.toml"
+        text = papers.read_text()
+        for value, more, cell in ((0.5, "best = 8", "**16 x**"), (10, "best = 8", "**0.8 x**"), (8.1, "best = 8", "equal"), (0.01, "best = 8", "**800 x**"), (16, 'best = 8\nbetter = "more"', "**2 x**"),
+                                  (3, "", "-"), (0, "best = 8", "-")):
+            with self.subTest(value=value, more=more):
+                row_of = json.dumps(row(**ours, value=value, unit="x", target="<= 9", ok=True))
+                (tree / "bench/results" / "riscv.json").write_text(f"{run}\n{row_of}\n")
+                papers.write_text(text[:text.index("[[headline]]")] + text[text.index("[beside]"):] + f'''[[headline]]\nwhat = "W"\npaper = "P"\npeer = "Q"\nread = "x R"\nours = {{ bench = "x.y", case = "c", metric = "m" }}\n{more}\n''')
+                self.call(0, "page", cwd=tree)
+                self.assertIn(f"\n| W<br><sub>x R</sub> | P | Q | **{value:g}** x | {cell} |\n", (tree / "README.md").read_text())
 
     def test_a_figure_without_a_result_is_named(self):
         tree = self.copy()
