@@ -1,11 +1,15 @@
 """What mkdocs does not know of our documentation (mkdocs.yml names this file as its hook): manual pages become pages of the site, files of
-the source that the text links to do, too, and a name such as decisions/* in the navigation stands for all pages of a folder."""
+the source that the text links to do, too, the messages of the sources are a page, and a name such as decisions/* in the navigation stands for all pages of a folder."""
 import html
 import pathlib
 import re
+import sys
 import tempfile
 
 from mkdocs.structure.files import File
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import messages  # noqa: E402
 
 MANUAL = re.compile(r"\]\(((?:\.\./)*man/[\w.]+\.\d)\)")
 LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
@@ -184,6 +188,7 @@ def on_files(files, config):
         (folder / name).write_text(text)
         files.append(File(name, str(folder), config["site_dir"], config["use_directory_urls"]))
 
+    add("messages.md", messages.page(docs.parent))
     pages = manuals(docs / "man")
     for file in [f for f in files if f.src_uri.startswith("man/")]:
         files.remove(file)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 180
 """The documentation as a site: it builds without a warning, every link and anchor leads somewhere, and it opens from a file, without a network, also on a phone."""
+import html
 import html.parser
 import pathlib
 import re
@@ -15,6 +16,7 @@ from page import ROOT
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
 import browser  # noqa: E402
 
+NAMES = r"\b[A-Z]{2,}\b|\bN\b"  # of the page of troubleshooting
 OUTSIDE = re.compile(r"(?:[a-z]+:)?//", re.I)
 
 
@@ -35,6 +37,11 @@ class Page(html.parser.HTMLParser):
             self.loads.append(words.get("href", ""))
         elif words.get("src"):
             self.loads.append(words["src"])
+
+
+def quoted():
+    """The messages that docs/troubleshooting.md explains."""
+    return [" ".join(block.split()) for block in re.findall(r"^```text\n(.*?)^```$", (ROOT / "docs/troubleshooting.md").read_text(), re.M | re.S)]
 
 
 def check_links(site):
@@ -60,11 +67,19 @@ def check_links(site):
     return len(pages), problems
 
 
+def check_messages(site):
+    """Whatever the command says can be found on the page of all messages."""
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", (site / "messages.html").read_text())).split())
+    said = [message for message in quoted() if len(re.findall(r"[a-z]{2,}", re.sub(NAMES, "", message))) > 3]
+    pieces = [(message, max(re.split(NAMES, message), key=len).strip(" '()[]:;,")) for message in said]
+    return [f"messages.html: {message} is not there" for message, piece in pieces if piece not in text]
+
+
 def check_browser(site):
     """Problems that only a browser sees."""
     problems, window = [], browser.Browser(browser.find())
     try:
-        for name in ("index.html", "start/c.html", "packing.html", "man/varve.1.html"):
+        for name in ("index.html", "start/c.html", "packing.html", "messages.html", "man/varve.1.html"):
             for width in (1200, 390):
                 window.open((site / name).as_uri(), width=width)
                 problems += [f"{name}: the console says: {line}" for line in window.console]
@@ -90,6 +105,7 @@ def main():
             print(built.stdout)
             return 1
         count, problems = check_links(site)
+        problems += check_messages(site)
         if browser.find():
             problems += check_browser(site)
         else:

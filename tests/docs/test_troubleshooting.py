@@ -13,8 +13,9 @@ import unittest
 ROOT = pathlib.Path(os.environ.setdefault("VARVE_SOURCE", str(pathlib.Path(__file__).resolve().parents[2])))
 BUILD = pathlib.Path(os.environ.setdefault("VARVE_BUILD", str(ROOT / "build")))
 os.environ.setdefault("VARVE_BIN", str(BUILD / "varve"))
-sys.path.insert(0, str(ROOT / "tests" / "cli"))
+sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tools")]
 import command  # noqa: E402
+from messages import CONVERSION, TOKEN  # noqa: E402
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
 TROUBLE = BUILD / "tests" / "trouble_check"
@@ -43,10 +44,6 @@ def as_printed(message):
 
 
 # --- what the sources say
-
-TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)*'|"((?:[^"\\\n]|\\.)*)"|PRI([a-zA-Z])\w*|\w+|\s+|.""", re.S)
-CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|j|z|t)?[a-zA-Z]")
-
 
 def formats():
     """The string literals of the sources, neighbours joined as the compiler does; PRIu64 and its kin end a conversion."""
@@ -140,6 +137,8 @@ class Provoked(command.Case):
         self.command("is not EXPECTED", "-o", "keep=many", "ls", "store")
         self.file("varve.conf", b"junk\n")
         self.command("is not of the form name = value", "ls", "store")
+        (self.folder / "varve.conf").unlink()
+        self.command("in the environment is no option", "ls", "store", status=0, env={"VARVE_KEEPS": "3"})
 
     def test_names(self):
         self.lay_down()
@@ -151,6 +150,13 @@ class Provoked(command.Case):
         self.command("which region?", "extract", "store", "heat")
         self.command("is inside the store", "extract", "store", "heat:T", "-o", "store/x")
         self.command("it holds LIST", "extract", "store", "heat:U", "-o", "x")
+        self.command("letters, digits", "ls", "store", "a/b")
+        self.command("is not of the form LINEAGE", "drop", "store", "heat:T")
+        self.command("there is no rank N", "show", "store", "heat", "--rank", "3")
+        self.file("plain", b"")
+        self.command("is not a directory", "ls", "plain")
+        self.command("unknown kind", "ls", "gs://bucket/prefix")
+        self.command("comes behind --", "run", "true")
 
     def test_busy(self):
         self.lay_down()
@@ -169,6 +175,7 @@ class Provoked(command.Case):
 
     def test_ranks(self):
         self.write("ranks", "2", "region", "T", "f64", "100", "checkpoint")
+        self.command("each with regions of its own", "extract", "store", "heat:T", "-o", "x")
         self.assertEqual(self.writer("was laid down by", "region", "T", "f64", "100", "restart", "0"), 2)
         self.writer("rank 0 called CALL", "ranks", "2", "region", "T", "f64", "100", "only", "0", "checkpoint", lineage="other")
 
@@ -220,6 +227,13 @@ class Provoked(command.Case):
         shutil.copy(command.BIN, self.folder / "varve-alone")
         p = subprocess.run(["./varve-alone", "run", "--", "true"], capture_output=True, text=True, cwd=self.folder, env={**self.env, "LD_LIBRARY_PATH": str(BUILD)})
         self.says("is neither beside the command", p.stderr)
+
+    def test_report(self):
+        self.lay_down()
+        if built_with("page", "reports"):
+            self.command("install chromium", "report", "store", "heat", "--png", "p", env={"PATH": "/nowhere"})
+        else:
+            self.command("the page is not built in", "report", "store", "-o", "x.html")
 
     def test_image(self):
         self.command("there is no process N", "image", "dump", "--pid", 4194305, "store", "job")  # more than there can be
