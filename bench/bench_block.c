@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 	size_t n;
 
 	bench_open(&b, argc, argv);
-	n = bench_size(&b, 512ul << 20, 1ul << 30);
+	n = bench_size(&b, 1ul << 30, 1ul << 30);
 	twin_init(&t, n, &p);
 	block(&b, &t, p, 1, 0);
 	block(&b, &t, p, 10, 0);
