@@ -105,6 +105,15 @@ void *vv_mem_map_wide(size_t n)
 	return p;
 }
 
+void vv_mem_widen(void *p, size_t n)
+{
+	enum { LARGE = 4 << 20 }; /* has a large page in it, wherever it begins */
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)p + page - 1) & ~(page - 1);
+
+	if (p && n >= LARGE)
+		(void)madvise((void *)begin, ((uintptr_t)p + n - begin) & ~(page - 1), MADV_HUGEPAGE);
+}
+
 void vv_mem_populate(void *p, size_t n)
 {
 	(void)madvise(p, n, MADV_POPULATE_WRITE); /* Linux before 5.14: they come when they are touched */

@@ -20,6 +20,8 @@ void vv_mem_free(void *p);
 void *vv_mem_map(size_t n);
 /* The same for what is accessed all over: in large pages, where there are some. */
 void *vv_mem_map_wide(size_t n);
+/* A large block from vv_mem_new or vv_mem_grow, not touched yet: in large pages, as well. */
+void vv_mem_widen(void *p, size_t n);
 /* Pages are there before they are first touched, where the kernel can do that. */
 void vv_mem_populate(void *p, size_t n);
 void vv_mem_unmap(void *p, size_t n); /* NULL is fine */

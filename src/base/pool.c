@@ -192,6 +192,16 @@ unsigned vv_pool_width(const struct vv_pool *p)
 	return p->n + 1;
 }
 
+static void each_on(void *pool, size_t n, void (*turn)(void *arg, size_t i), void *arg)
+{
+	vv_pool_each(pool, n, turn, arg);
+}
+
+struct vv_loop vv_pool_loop(struct vv_pool *p)
+{
+	return (struct vv_loop){ p && p->n ? each_on : NULL, p, p ? vv_pool_width(p) : 1 };
+}
+
 unsigned vv_pool_cores(void)
 {
 	cpu_set_t set;

@@ -3,6 +3,7 @@
 #ifndef VV_BASE_POOL_H
 #define VV_BASE_POOL_H
 
+#include "base/loop.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,6 +28,8 @@ bool vv_pool_help(struct vv_pool *p);
 
 /* fn(arg, i) for i in 0..n-1 on all threads, the caller's too; returns when all are done. */
 void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), void *arg);
+/* The same as a loop; of a pool without helpers, or NULL, one that takes its turns one after the other. */
+struct vv_loop vv_pool_loop(struct vv_pool *p);
 
 unsigned vv_pool_width(const struct vv_pool *p); /* threads, the caller's included */
 /* Cores this process may use. */
