@@ -3,11 +3,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/digest.h"
+#include "core/runwire.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SOURCES = 1 << 24, MAX_STATS = 1024 };
+enum { MAX_STATS = 1024 };
 
 static const struct {
 	const char *name;
@@ -205,175 +206,14 @@ int vv_head_get_regions(struct vv_head *h, const void *p, size_t n)
 	return rc ? rc : check_names(h);
 }
 
-/* Sources in order of first use, with a small open hash from layer to number. */
-struct sources {
-	uint64_t *layer; /* by number, from 1 */
-	uint64_t *end;   /* end position of the last run of this source */
-	uint32_t *slot;
-	size_t n, cap, mask;
-};
-
-static void sources_fini(struct sources *s)
-{
-	vv_mem_free(s->layer);
-	vv_mem_free(s->end);
-	vv_mem_free(s->slot);
-}
-
-static uint32_t *sources_slot(const struct sources *s, uint64_t layer)
-{
-	size_t i = (size_t)((layer * 0x9e3779b97f4a7c15ull) >> 32) & s->mask;
-
-	while (s->slot[i] && s->layer[s->slot[i]] != layer)
-		i = (i + 1) & s->mask;
-	return &s->slot[i];
-}
-
-static int sources_grow(struct sources *s)
-{
-	size_t cap = s->cap ? s->cap * 2 : 16;
-	uint64_t *layer = vv_mem_grow(s->layer, cap, sizeof(*layer));
-	uint64_t *end = layer ? vv_mem_grow(s->end, cap, sizeof(*end)) : NULL;
-	uint32_t *slot = end ? vv_mem_new(cap * 2, sizeof(*slot)) : NULL;
-
-	s->layer = layer ? layer : s->layer;
-	s->end = end ? end : s->end;
-	if (!slot)
-		return VV_ENOMEM;
-	vv_mem_free(s->slot);
-	s->slot = slot;
-	s->cap = cap;
-	s->mask = cap * 2 - 1;
-	for (size_t i = 1; i <= s->n; i++)
-		*sources_slot(s, s->layer[i]) = (uint32_t)i;
-	return 0;
-}
-
-static int sources_number(struct sources *s, uint64_t layer, uint32_t *out)
-{
-	uint32_t *slot;
-
-	if (s->n + 1 >= s->cap && sources_grow(s) < 0)
-		return VV_ENOMEM;
-	slot = sources_slot(s, layer);
-	if (!*slot) {
-		*slot = (uint32_t)++s->n;
-		s->layer[s->n] = layer;
-		s->end[s->n] = 0;
-	}
-	*out = *slot;
-	return 0;
-}
-
-static int put_runs(const struct vv_runs *runs, struct sources *s, struct vv_buf *b)
-{
-	uint64_t end = 0;
-
-	vv_wire_put_var(b, runs->n);
-	for (size_t i = 0; i < runs->n; i++) {
-		const struct vv_run *r = &runs->v[i];
-		uint32_t k = 0;
-
-		if (r->layer && sources_number(s, r->layer, &k) < 0)
-			return VV_ENOMEM;
-		vv_wire_put_var(b, r->at - end);
-		vv_wire_put_var(b, r->len);
-		vv_wire_put_var(b, k);
-		if (k) {
-			vv_wire_put_signed(b, (int64_t)(r->pos - s->end[k]));
-			s->end[k] = r->pos + r->len;
-		}
-		end = r->at + r->len;
-	}
-	return 0;
-}
-
 int vv_head_put_sources_and_runs(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs)
 {
-	struct sources s = { 0 };
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < h->n_regions; i++)
-		rc = put_runs(&h->region[i].runs, &s, runs);
-	vv_wire_put_var(sources, s.n);
-	for (size_t i = 1; i <= s.n; i++) {
-		vv_wire_put_var(sources, vv_run_epoch(s.layer[i]));
-		vv_wire_put_var(sources, vv_run_rank(s.layer[i]));
-	}
-	sources_fini(&s);
-	return rc;
-}
-
-static int get_sources(const struct vv_head *h, const void *p, size_t n, struct sources *s)
-{
-	struct vv_wire w = vv_wire_over(p, n);
-	size_t count = (size_t)vv_wire_var_max(&w, MAX_SOURCES);
-
-	if (w.bad || count > vv_wire_left(&w) / 2)
-		return damaged("SOURCES", "impossible number of sources");
-	for (size_t i = 1; i <= count; i++) {
-		uint64_t epoch = vv_wire_var_max(&w, h->epoch);
-		uint32_t rank = (uint32_t)vv_wire_var_max(&w, VV_MAX_RANKS - 1), k = 0;
-
-		if (w.bad || epoch == 0)
-			return damaged("SOURCES", "malformed source");
-		if (sources_number(s, vv_run_layer(epoch, rank), &k) < 0)
-			return VV_ENOMEM;
-		if (k != i)
-			return damaged("SOURCES", "a source is listed twice");
-	}
-	return vv_wire_left(&w) ? damaged("SOURCES", "bytes left over") : 0;
-}
-
-static int get_run(const struct vv_head *h, struct vv_wire *w, struct sources *s, uint64_t limit, struct vv_runs *out)
-{
-	uint64_t end = out->n ? out->v[out->n - 1].at + out->v[out->n - 1].len : 0;
-	struct vv_run r = { .at = end + vv_wire_var_max(w, VV_MAX_REGION_BYTES) };
-	size_t k, before = out->n;
-
-	r.len = vv_wire_var_max(w, VV_MAX_REGION_BYTES);
-	k = (size_t)vv_wire_var_max(w, s->n);
-	if (k) {
-		r.layer = s->layer[k];
-		r.pos = s->end[k] + (uint64_t)vv_wire_signed(w);
-		s->end[k] = r.pos + r.len;
-	}
-	if (w->bad || r.len == 0 || r.at + r.len > limit || r.pos > VV_MAX_PAYLOAD)
-		return damaged("RUNS", "malformed run");
-	if (r.layer == vv_run_layer(h->epoch, h->rank) && r.pos + r.len > h->payload)
-		return damaged("RUNS", "a run beyond the payload");
-	if (vv_run_add(out, r) < 0)
-		return VV_ENOMEM;
-	return out->n == before ? damaged("RUNS", "two runs that should be one") : 0;
-}
-
-static int get_region_runs(const struct vv_head *h, struct vv_wire *w, struct sources *s, struct vv_head_region *r)
-{
-	uint64_t count = vv_wire_var(w);
-	int rc = 0;
-
-	if (w->bad || count > vv_wire_left(w) / 3)
-		return damaged("RUNS", "impossible number of runs");
-	rc = vv_run_reserve(&r->runs, (size_t)count);
-	for (uint64_t i = 0; rc == 0 && i < count; i++)
-		rc = get_run(h, w, s, r->shape.len, &r->runs);
-	if (rc == 0 && !r->parent && !vv_run_covers(&r->runs, r->shape.len))
-		rc = damaged("RUNS", "the runs do not cover their region");
-	return rc;
+	return vv_runwire_put(h, sources, runs);
 }
 
 int vv_head_get_runs(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs)
 {
-	struct vv_wire w = vv_wire_over(runs, n_runs);
-	struct sources s = { 0 };
-	int rc = get_sources(h, sources, n_sources, &s);
-
-	for (size_t i = 0; rc == 0 && i < h->n_regions; i++)
-		rc = get_region_runs(h, &w, &s, &h->region[i]);
-	if (rc == 0 && vv_wire_left(&w))
-		rc = damaged("RUNS", "bytes left over");
-	sources_fini(&s);
-	return rc;
+	return vv_runwire_get(h, sources, n_sources, runs, n_runs, &(struct vv_loop){ 0 });
 }
 
 void vv_head_put_stats(const struct vv_head *h, struct vv_buf *b)
