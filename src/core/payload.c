@@ -345,9 +345,10 @@ int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64
 	bytes = vv_wire_bytes(&w, d->n * sizeof(*d->v));
 	if (!bytes || vv_wire_left(&w))
 		return damaged("DIGESTS", "wrong length");
-	d->v = vv_mem_new(d->n, sizeof(*d->v));
+	d->v = vv_mem_grow(NULL, d->n, sizeof(*d->v));
 	if (!d->v)
 		return VV_ENOMEM;
+	vv_mem_widen(d->v, d->n * sizeof(*d->v));
 	d->cap = d->n;
 	memcpy(d->v, bytes, d->n * sizeof(*d->v));
 	return 0;

@@ -40,13 +40,30 @@ struct vv_runs {
 	size_t cap;
 };
 
+/* Are they one, b right behind a? */
+static inline int vv_run_joins(const struct vv_run *a, const struct vv_run *b)
+{
+	return a->at + a->len == b->at && a->layer == b->layer && (a->layer == 0 || a->pos + a->len == b->pos);
+}
+
+/* The part of it that lies in at..end. */
+static inline struct vv_run vv_run_clip(struct vv_run run, uint64_t at, uint64_t end)
+{
+	if (run.at < at) {
+		run.pos += run.layer ? at - run.at : 0;
+		run.len -= at - run.at;
+		run.at = at;
+	}
+	if (run.at + run.len > end)
+		run.len = end - run.at;
+	return run;
+}
+
 void vv_run_fini(struct vv_runs *r);
 /* Room for n runs in all. */
 int vv_run_reserve(struct vv_runs *r, size_t n);
 /* Adds a run at or after the end of the last one, joined to it where the two are one. */
 int vv_run_add(struct vv_runs *r, struct vv_run run);
-/* Are they one, b right behind a? */
-int vv_run_joins(const struct vv_run *a, const struct vv_run *b);
 /* The first run that ends after `at`; r->n if there is none. */
 size_t vv_run_find(const struct vv_runs *r, uint64_t at);
 /* Do the runs cover 0..len exactly? */
@@ -55,17 +72,5 @@ int vv_run_covers(const struct vv_runs *r, uint64_t len);
 int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct vv_runs *out);
 /* What `above` says, and where it is silent what `below` says; what neither says is left out. */
 int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, struct vv_runs *out);
-/* The same of many tables, the uppermost first; out starts empty. */
-int vv_run_stack(const struct vv_runs *const *table, size_t n, struct vv_runs *out);
-
-/* The same in parts, one behind the other, which several threads may make at once. */
-struct vv_run_stack {
-	const struct vv_runs *const *table;
-	size_t n;
-	size_t parts;
-	uint64_t unit, end; /* unit: what all borders are multiples of; 0: there is but one part */
-};
-void vv_run_stack_begin(struct vv_run_stack *s, const struct vv_runs *const *table, size_t n);
-int vv_run_stack_part(const struct vv_run_stack *s, size_t i, struct vv_runs *out);
 
 #endif

@@ -247,71 +247,6 @@ static void test_no_memory(void)
 	vv_run_fini(&above);
 }
 
-/* Many tables at once give what they give laid over each other one by one: on borders that fit a grid, which are painted,
- * and on others, which are merged; over more than one window; with gaps, and with tables that say nothing. */
-static void test_stack(void)
-{
-	enum { TABLES = 9, UNITS = 70000 };
-	uint64_t state = 77;
-
-	for (int round = 0; round < 60; round++) {
-		uint64_t unit = round % 3 == 2 ? 1 : 512, units = round % 10 ? 40 : UNITS;
-		struct vv_runs table[TABLES] = { 0 }, want = { 0 }, got = { 0 };
-		const struct vv_runs *list[TABLES];
-		size_t n = 1 + (size_t)gen_below(&state, TABLES);
-
-		for (size_t i = 0; i < n; i++) {
-			list[i] = &table[i];
-			for (uint64_t at = 0, len; at < units && i != 3; at += len) {
-				len = 1 + gen_below(&state, i + 1 == n ? units : 9);
-				len = len < units - at ? len : units - at;
-				if (gen_below(&state, 3))
-					CHECK_EQ(vv_run_add(&table[i], (struct vv_run){ at * unit, len * unit, gen_below(&state, 3),
-											0 }), 0);
-			}
-			for (size_t k = 0; k < table[i].n; k++)
-				table[i].v[k].pos = table[i].v[k].layer ? gen_below(&state, 50) * unit : 0;
-		}
-		CHECK_EQ(vv_run_slice(&table[n - 1], 0, UINT64_MAX, &want), 0);
-		for (size_t i = n - 1; i-- > 0;) {
-			struct vv_runs both = { 0 };
-
-			CHECK_EQ(vv_run_overlay(&table[i], &want, &both), 0);
-			vv_run_fini(&want);
-			want = both;
-		}
-		CHECK_EQ(vv_run_stack(list, n, &got), 0);
-		CHECK_EQ(got.n, want.n);
-		CHECK(got.n == 0 || memcmp(got.v, want.v, got.n * sizeof(*got.v)) == 0);
-		for (size_t i = 0; i < n; i++)
-			vv_run_fini(&table[i]);
-		vv_run_fini(&want);
-		vv_run_fini(&got);
-	}
-	CHECK_EQ(vv_run_stack(NULL, 0, &(struct vv_runs){ 0 }), 0);
-}
-
-static void test_stack_no_memory(void)
-{
-	struct vv_runs table[3] = { 0 };
-	const struct vv_runs *list[3] = { &table[0], &table[1], &table[2] };
-	int rc = VV_ENOMEM;
-
-	for (uint64_t i = 0; i < 300; i++)
-		CHECK_EQ(vv_run_add(&table[i % 3], (struct vv_run){ i * 64, 64, vv_run_layer(1 + i % 3, 0), i * 128 }), 0);
-	for (long k = 1; rc != 0; k++) {
-		struct vv_runs out = { 0 };
-
-		vv_mem_fail_at(k);
-		rc = vv_run_stack(list, 3, &out);
-		CHECK(rc == 0 ? out.n == 300 && k > 3 : rc == VV_ENOMEM);
-		vv_run_fini(&out);
-	}
-	vv_mem_fail_at(0);
-	for (int i = 0; i < 3; i++)
-		vv_run_fini(&table[i]);
-}
-
 int main(void)
 {
 	test_layer_word();
@@ -323,7 +258,5 @@ int main(void)
 	test_overlay_straddles();
 	test_large();
 	test_no_memory();
-	test_stack();
-	test_stack_no_memory();
 	return 0;
 }
