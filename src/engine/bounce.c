@@ -124,27 +124,59 @@ static uint64_t memory_for(const struct varve *v, uint64_t len)
 	return half < LEAST ? LEAST : half;
 }
 
-/* With placing=device the space takes what it can take as it is stored. */
-static int read_into(struct varve *v, const struct vv_space *space, int device, const struct vv_want *want)
+static bool places(const struct varve *v)
 {
-	struct vv_ferry_way way = { space, device, memory_for(v, want->len) };
-	struct vv_extents left = { 0 };
-	int rc;
+	return strcmp(vv_conf_text(&v->conf, "placing"), "device") == 0;
+}
 
-	if (strcmp(vv_conf_text(&v->conf, "placing"), "device") != 0)
-		return read_through(v, space, want);
-	rc = vv_ferry_read(&v->lineage, v->pool, &way, want, &left);
+/* For the longest want of those that are in the same memory. */
+static void begin_dock(struct varve *v, struct vv_dock *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
+{
+	uint64_t len = 0;
+	int other;
+
+	for (size_t i = 0; i < n; i++)
+		if (want[i].len > len && vv_bounce_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
+			len = want[i].len;
+	vv_dock_end(dock);
+	vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
+}
+
+void vv_bounce_expect(struct varve *v, struct vv_dock *dock)
+{
+	const struct vv_space *space = NULL;
+	uint64_t len = 0;
+	int device = 0;
+
+	for (size_t i = 0; places(v) && i < v->n_regions; i++) {
+		const struct vv_region *r = v->region[i];
+		int here;
+
+		if (r->shape.len <= len || !vv_bounce_space(r->p, (size_t)r->shape.len, &here))
+			continue;
+		space = vv_bounce_space(r->p, (size_t)r->shape.len, &device);
+		len = r->shape.len;
+	}
+	if (space)
+		vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
+}
+
+/* With placing=device the space takes what it can take as it is stored. */
+static int read_into(struct varve *v, struct vv_dock *dock, const struct vv_want *want)
+{
+	struct vv_extents left = { 0 };
+	int rc = vv_ferry_read(&v->lineage, v->pool, dock, want, &left);
 
 	for (size_t i = 0; rc == 0 && i < left.n; i++) {
 		const struct vv_extent *x = &left.v[i];
 
-		rc = read_through(v, space, &(struct vv_want){ want->runs, x->pos, x->len, want->to + (x->pos - want->at), want->name });
+		rc = read_through(v, dock->space, &(struct vv_want){ want->runs, x->pos, x->len, want->to + (x->pos - want->at), want->name });
 	}
 	vv_payload_extents_fini(&left);
 	return rc;
 }
 
-int vv_bounce_read(struct varve *v, const struct vv_want *want, size_t n)
+int vv_bounce_read(struct varve *v, struct vv_dock *dock, const struct vv_want *want, size_t n)
 {
 	struct vv_want *host = vv_mem_new(n, sizeof(*host));
 	size_t n_host = 0;
@@ -158,10 +190,15 @@ int vv_bounce_read(struct varve *v, const struct vv_want *want, size_t n)
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const struct vv_space *space = vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
 
-		if (space)
-			rc = space->settle(device, NULL);
-		if (space && rc == 0)
-			rc = read_into(v, space, device, &want[i]);
+		if (!space)
+			continue;
+		rc = space->settle(device, NULL);
+		if (rc == 0 && places(v) && !vv_dock_serves(dock, space, device, want[i].len))
+			begin_dock(v, dock, space, device, want + i, n - i);
+		if (rc == 0 && places(v) && vv_dock_serves(dock, space, device, want[i].len))
+			rc = read_into(v, dock, &want[i]);
+		else if (rc == 0)
+			rc = read_through(v, space, &want[i]);
 	}
 	vv_mem_free(host);
 	return rc;

@@ -2,15 +2,17 @@
 #ifndef VV_ENGINE_BOUNCE_H
 #define VV_ENGINE_BOUNCE_H
 
+#include "engine/dock.h"
 #include "engine/restore.h"
 #include "engine/session.h"
-#include "space/space.h"
 
 /* The space of the memory at p, if it is not the host's; else NULL. */
 const struct vv_space *vv_bounce_space(const void *p, size_t len, int *device);
 
-/* vv_restore_read, for wants that may be in any memory. */
-int vv_bounce_read(struct varve *v, const struct vv_want *want, size_t n);
+/* The session's regions are about to be read: what devices need for it is begun. */
+void vv_bounce_expect(struct varve *v, struct vv_dock *dock);
+/* vv_restore_read, for wants that may be in any memory. The dock starts empty, or expects them; in the end it is the caller's to end. */
+int vv_bounce_read(struct varve *v, struct vv_dock *dock, const struct vv_want *want, size_t n);
 
 /* Where many ranks read together all is read before any is copied: `host` gets memory of the host's for wants that are not. */
 struct vv_bounce {

@@ -39,7 +39,8 @@ struct lane {
 
 struct vv_crate {
 	struct chunk *chunk;
-	struct place *order;
+	struct place *order, *as_needed;
+	size_t count[VV_WARM_LAYERS]; /* chunks that are needed of each layer */
 	size_t n, max;
 	uint32_t *slot; /* an open hash by key: 1 + number, or 0 */
 	size_t mask;
@@ -68,9 +69,10 @@ int vv_crate_new(size_t room, struct vv_crate **out)
 	c->mask = slots - 1;
 	c->chunk = vv_mem_new(c->max, sizeof(*c->chunk));
 	c->order = vv_mem_new(c->max, sizeof(*c->order));
+	c->as_needed = vv_mem_new(c->max, sizeof(*c->as_needed));
 	c->slot = vv_mem_new(slots, sizeof(*c->slot));
 	c->begins = vv_mem_new(c->max_moves, sizeof(*c->begins));
-	if (!c->chunk || !c->order || !c->slot || !c->begins) {
+	if (!c->chunk || !c->order || !c->as_needed || !c->slot || !c->begins) {
 		vv_crate_free(c);
 		return VV_ENOMEM;
 	}
@@ -84,6 +86,7 @@ void vv_crate_free(struct vv_crate *c)
 		return;
 	vv_mem_free(c->chunk);
 	vv_mem_free(c->order);
+	vv_mem_free(c->as_needed);
 	vv_mem_free(c->slot);
 	vv_mem_free(c->begins);
 	vv_mem_free(c);
@@ -108,7 +111,8 @@ static uint32_t need(struct vv_crate *c, const struct vv_lane *l, size_t layer, 
 	if (c->n == c->max)
 		return NONE;
 	c->chunk[c->n] = (struct chunk){ key, l->off + (pos - l->lo), l->digest + (pos - l->first) / l->chunk, l->chunk, 0 };
-	c->order[c->n] = (struct place){ key, (uint32_t)c->n };
+	c->as_needed[c->n] = (struct place){ key, (uint32_t)c->n };
+	c->count[layer]++;
 	c->slot[s] = (uint32_t)++c->n;
 	return (uint32_t)(c->n - 1);
 }
@@ -210,14 +214,28 @@ static int by_key(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* One layer is often needed from front to back, and all of it is in order then. */
-static void sort(struct vv_crate *c)
+static void sort_layer(struct place *p, size_t n)
 {
-	for (size_t i = 1; i < c->n; i++)
-		if (c->order[i - 1].key > c->order[i].key) {
-			qsort(c->order, c->n, sizeof(*c->order), by_key);
+	for (size_t i = 1; i < n; i++)
+		if (p[i - 1].key > p[i].key) {
+			qsort(p, n, sizeof(*p), by_key);
 			return;
 		}
+}
+
+/* Layer by layer, each of which is often needed from front to back: then all of it is in order. */
+static void sort(struct vv_crate *c)
+{
+	size_t at[VV_WARM_LAYERS], end = 0;
+
+	for (size_t i = 0; i < c->warm->n; i++) {
+		at[i] = end;
+		end += c->count[i];
+	}
+	for (size_t i = 0; i < c->n; i++)
+		c->order[at[c->as_needed[i].key >> PAYLOAD_BITS]++] = c->as_needed[i];
+	for (size_t i = 0; i < c->warm->n; i++)
+		sort_layer(c->order + at[i] - c->count[i], c->count[i]);
 }
 
 static struct chunk *in_order(const struct vv_crate *c, size_t i)
@@ -327,6 +345,7 @@ bool vv_crate_pack(struct vv_crate *c, const struct vv_warm *w, const struct vv_
 
 	memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
 	memset(c->lane, 0, w->n * sizeof(*c->lane));
+	memset(c->count, 0, sizeof(c->count));
 	c->n = 0;
 	c->warm = w;
 	c->room = r;

@@ -1,32 +1,21 @@
 #include "engine/ferry.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/crate.h"
 #include "engine/layerset.h"
 
-enum {
-	LEAST = 1 << 20,   /* of a want */
-	STRIPE = 4 << 20,  /* of a region: what goes into a room, which has twice as much space */
-	LEAST_STRIPE = 256 << 10,
-	SPARE = 4,         /* rooms on their way while every thread fills one */
-	SCRAPS = 8,        /* more stretches than this are left as one: each has its layers opened anew */
-};
+enum { SCRAPS = 8 }; /* more stretches than this are left as one: each has its layers opened anew */
 
 struct ferry {
 	const struct vv_lineage *lin;
-	const struct vv_ferry_way *way;
+	struct vv_dock *dock;
 	const struct vv_inlet_ops *ops;
 	const struct vv_want *want;
 	struct vv_pool *pool;
 	struct vv_layerset layers;
 	struct vv_warm warm;
-	struct vv_inlet *inlet;
-	struct vv_crate **crate; /* per room */
-	size_t rooms;
-	uint64_t stripe;
+	uint64_t stripe; /* of the want */
 	size_t n; /* stripes */
 	bool *left;
-	bool no_way; /* for want of memory */
 	atomic_int failed;
 	pthread_mutex_t lock;
 	struct vv_err_state error;
@@ -47,26 +36,6 @@ static int outcome(struct ferry *f)
 }
 
 /* ---- before --------------------------------------------------------------------------------------------------------------------- */
-
-static uint64_t room_size(const struct ferry *f)
-{
-	return 2 * f->stripe;
-}
-
-/* Every thread has something to do, and all rooms together have the memory that there may be. */
-static bool measure(struct ferry *f)
-{
-	size_t width = vv_pool_width(f->pool);
-	uint64_t len = f->want->len;
-
-	f->rooms = width + SPARE;
-	f->stripe = STRIPE;
-	while (f->stripe > LEAST_STRIPE && (room_size(f) * f->rooms > f->way->memory || 2 * f->stripe * width > len))
-		f->stripe /= 2;
-	f->n = (size_t)((len + f->stripe - 1) / f->stripe);
-	f->rooms = f->rooms < f->n ? f->rooms : f->n;
-	return room_size(f) * f->rooms <= f->way->memory;
-}
 
 static void open_layer(void *arg, size_t i)
 {
@@ -110,33 +79,13 @@ static bool is_plain(const struct ferry *f)
 	return 2 * plain >= all;
 }
 
-static int make_crates(struct ferry *f)
-{
-	int rc = 0;
-
-	f->crate = vv_mem_new(f->rooms, sizeof(struct vv_crate *));
-	if (!f->crate)
-		return VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < f->rooms; i++)
-		rc = vv_crate_new((size_t)room_size(f), &f->crate[i]);
-	return rc;
-}
-
-/* Rooms, or a layer's digests: both take their time. Where there is no memory for rooms, or digests are damaged, the host knows what to do. */
-static void prepare_one(void *arg, size_t i)
+/* Where digests are damaged, the host knows what to do. */
+static void load_digests(void *arg, size_t i)
 {
 	struct ferry *f = arg;
-	int rc;
+	int rc = f->warm.file[i]->head.digest_kind == VV_DIGEST_XXH3 ? vv_layerio_load_digests(f->warm.file[i]) : 0;
 
-	if (i == 0)
-		rc = f->ops->open(f->way->device, (size_t)room_size(f), f->rooms, f->pool, &f->inlet);
-	else if (i == 1)
-		rc = make_crates(f);
-	else
-		rc = f->warm.file[i - 2]->head.digest_kind == VV_DIGEST_XXH3 ? vv_layerio_load_digests(f->warm.file[i - 2]) : 0;
-	if (rc == VV_ENOMEM && i == 0)
-		f->no_way = true;
-	else if (rc == VV_ENOMEM || (rc && i < 2))
+	if (rc == VV_ENOMEM)
 		fail(f, rc);
 	vv_err_clear();
 }
@@ -155,14 +104,14 @@ static void note(struct ferry *f, struct vv_inlet_room *r)
 static int carry_part(struct ferry *f, size_t i, uint64_t at, uint64_t end, bool *packed)
 {
 	struct vv_inlet_room *r = NULL;
-	int rc = f->ops->take(f->inlet, &r);
+	int rc = f->ops->take(f->dock->inlet, &r);
 
 	if (rc)
 		return rc;
 	note(f, r);
-	*packed = vv_crate_pack(f->crate[r->number], &f->warm, f->want, at, end, r);
+	*packed = vv_crate_pack(f->dock->crate[r->number], &f->warm, f->want, at, end, r);
 	r->tag = i;
-	return f->ops->send(f->inlet, r);
+	return f->ops->send(f->dock->inlet, r);
 }
 
 /* What is scattered over the pages of many layers may take two rooms; what takes more the host finds as quickly. */
@@ -191,22 +140,37 @@ static void carry(void *arg, size_t i)
 		fail(f, rc);
 }
 
-static int cross(struct ferry *f)
+/* All rooms once round: what is under way has arrived, and they are as they were. */
+static void await_rooms(struct ferry *f)
 {
-	vv_pool_each(f->pool, 2 + f->warm.n, prepare_one, f);
-	if (!f->no_way && !atomic_load(&f->failed))
-		vv_pool_each(f->pool, f->n, carry, f);
-	for (size_t i = 0; !f->no_way && i < f->rooms && !atomic_load(&f->failed); i++) {
+	for (size_t i = 0; i < f->dock->rooms && !atomic_load(&f->failed); i++) {
 		struct vv_inlet_room *r = NULL;
-		int rc = f->ops->take(f->inlet, &r);
+		int rc = f->ops->take(f->dock->inlet, &r);
 
+		if (rc == 0) {
+			note(f, r);
+			rc = f->ops->send(f->dock->inlet, r);
+		}
 		if (rc)
 			fail(f, rc);
-		else
-			note(f, r);
 	}
-	if (f->inlet)
-		f->ops->close(f->inlet, f->pool);
+}
+
+static int cross(struct ferry *f)
+{
+	int rc;
+
+	vv_pool_each(f->pool, f->warm.n, load_digests, f);
+	rc = vv_dock_wait(f->dock);
+	if (rc == VV_ENOMEM) {
+		vv_err_clear();
+		return outcome(f);
+	}
+	if (rc)
+		fail(f, rc);
+	if (!atomic_load(&f->failed))
+		vv_pool_each(f->pool, f->n, carry, f);
+	await_rooms(f);
 	return outcome(f);
 }
 
@@ -242,16 +206,12 @@ static int run(struct ferry *f, struct vv_extents *left)
 	if (rc == 0)
 		rc = tell(f, left);
 	vv_pool_each(f->pool, f->warm.n, close_layer, f);
-	for (size_t i = 0; f->crate && i < f->rooms; i++)
-		vv_crate_free(f->crate[i]);
-	vv_mem_free(f->crate);
 	vv_mem_free(f->left);
 	return rc;
 }
 
 /* A store that is asked for all at once, over a network, had better be asked for whole blocks. */
-int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_ferry_way *way, const struct vv_want *want,
-		  struct vv_extents *left)
+int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_dock *dock, const struct vv_want *want, struct vv_extents *left)
 {
 	struct ferry *f = vv_mem_new(1, sizeof(*f));
 	bool may;
@@ -260,13 +220,17 @@ int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, const stru
 	if (!f)
 		return VV_ENOMEM;
 	f->lin = lin;
-	f->way = way;
-	f->ops = way->space->inlet;
+	f->dock = dock;
 	f->want = want;
 	f->pool = pool;
 	pthread_mutex_init(&f->lock, NULL);
-	may = f->ops && want->len >= LEAST && lin->store->read_step && measure(f);
-	rc = may ? vv_layerset_find(&f->layers, want, 1) : 0;
+	may = want->len >= VV_DOCK_LEAST && dock->len >= want->len && lin->store->read_step;
+	if (may) {
+		f->ops = dock->space->inlet;
+		f->stripe = vv_dock_stripe(dock, want->len);
+		f->n = (size_t)((want->len + f->stripe - 1) / f->stripe);
+	}
+	rc = may ? vv_layerset_find(&f->layers, pool, want, 1) : 0;
 	if (rc == 0 && may && f->layers.n <= VV_WARM_LAYERS)
 		rc = run(f, left);
 	else if (rc == 0)

@@ -100,19 +100,27 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 	return vv_ranks_agree(v->group, v->group->comm, go_on(v, epoch, t, copied));
 }
 
+/* What devices need is got while the table is being read, and given back while the session goes on from it. */
 static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
 {
+	struct vv_dock dock = { 0 };
+
 	if (rc == 0)
 		rc = check_ranks(v, epoch);
 	if (rc == 0)
 		rc = vv_session_pool(v);
-	if (rc == 0)
+	if (rc == 0) {
+		vv_bounce_expect(v, &dock);
 		rc = vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, t);
+	}
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
-		rc = vv_bounce_read(v, want, v->n_regions);
-	return rc ? rc : go_on(v, epoch, t, copied);
+		rc = vv_bounce_read(v, &dock, want, v->n_regions);
+	vv_dock_leave(&dock);
+	rc = rc ? rc : go_on(v, epoch, t, copied);
+	vv_dock_end(&dock);
+	return rc;
 }
 
 static int restart_epoch(struct varve *v, uint64_t epoch)
@@ -251,12 +259,14 @@ static int view_table(struct varve *v, uint64_t epoch)
 /* The memory may lie behind a fence, which the kernel does not ask at. */
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
+	struct vv_dock dock = { 0 };
 	int rc = vv_session_pool(v);
 
 	if (rc)
 		return rc;
 	vv_fence_enter(want->to, (size_t)want->len);
-	rc = vv_bounce_read(v, want, 1);
+	rc = vv_bounce_read(v, &dock, want, 1);
+	vv_dock_end(&dock);
 	vv_fence_leave();
 	return rc;
 }

@@ -75,14 +75,17 @@ static bool owns(const void *p, size_t len, int *device)
 	return len == 0 || (on_device((const uint8_t *)p + len - 1, &last) && last == *device);
 }
 
-/* Large pages of our own are pinned in a fraction of the time that the runtime takes for its own memory. If they cannot be, copies are
- * merely slower; whether they were is asked again when they go back. */
+/* Large pages of our own are pinned in a fraction of the time that the runtime takes for its own memory: all the more if they are there
+ * already, because many threads may get pages at once, and pin but one after the other. If they cannot be pinned, copies are merely slower;
+ * whether they were is asked again when they go back. */
 static void *rent(size_t len)
 {
 	void *p = vv_mem_map_wide(len);
 
 	if (p)
 		(void)madvise(p, len, MADV_DONTFORK); /* a child's copy must not take the device's pages away */
+	if (p && devices())
+		vv_mem_populate(p, len);
 	if (p && devices() && cudaHostRegister(p, len, cudaHostRegisterPortable) != cudaSuccess)
 		cudaGetLastError();
 	return p;

@@ -141,15 +141,17 @@ static int read_left(const struct world *w, const struct vv_want *want, const st
 static int read_table(const struct world *w, const struct vv_runs *table, size_t at, size_t len, const uint8_t *holds, uint64_t *left)
 {
 	uint8_t *there = w->suite->get(len + 2 * GUARD), *is = malloc(len + 2 * GUARD);
-	struct vv_ferry_way way = { w->suite->space, 0, w->memory };
 	struct vv_want want = { table, at, len, there + GUARD, NULL };
+	struct vv_dock dock = { 0 };
 	struct vv_extents rest = { 0 };
 	int rc;
 
 	CHECK(there && is);
 	memset(is, 0xa5, len + 2 * GUARD);
 	ok(w->suite->space->copy_in(there, is, len + 2 * GUARD));
-	rc = vv_ferry_read(&w->lineage, w->pool, &way, &want, &rest);
+	vv_dock_begin(&dock, w->pool, w->suite->space, 0, w->memory, len);
+	rc = vv_ferry_read(&w->lineage, w->pool, &dock, &want, &rest);
+	vv_dock_end(&dock);
 	*left = 0;
 	for (size_t i = 0; i < rest.n; i++)
 		*left += rest.v[i].len;
@@ -403,13 +405,15 @@ static void want_of_memory(const struct ferry_suite *s)
 
 	lay_down(&w, s, &k);
 	for (long n = 1, asked = n; asked >= n; n += 1 + n / 16) {
-		struct vv_ferry_way way = { s->space, 0, w.memory };
+		struct vv_dock dock = { 0 };
 		uint8_t *there = s->get(w.n);
 		struct vv_extents left = { 0 };
 		int rc;
 
 		vv_mem_fail_at(n);
-		rc = vv_ferry_read(&w.lineage, w.pool, &way, &(struct vv_want){ runs(&w), 0, w.n, there, NULL }, &left);
+		vv_dock_begin(&dock, w.pool, s->space, 0, w.memory, w.n);
+		rc = vv_ferry_read(&w.lineage, w.pool, &dock, &(struct vv_want){ runs(&w), 0, w.n, there, NULL }, &left);
+		vv_dock_end(&dock);
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || rc == VV_ENOMEM);
