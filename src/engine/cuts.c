@@ -106,7 +106,7 @@ static int list_layers(struct vv_cuts *s, const struct vv_runs *const *runs, siz
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		want[i] = (struct vv_want){ .runs = runs[i], .len = UINT64_MAX };
 	if (rc == 0)
-		rc = vv_layerset_find(&l, want, n);
+		rc = vv_layerset_find(&l, NULL, want, n);
 	if (rc == 0 && l.n)
 		qsort(l.v, l.n, sizeof(*l.v), by_number);
 	s->layer = rc ? NULL : vv_mem_new(l.n, sizeof(*s->layer));

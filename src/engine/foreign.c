@@ -46,7 +46,7 @@ static int move_regions(struct vv_head *h, struct vv_table *t)
 	for (; t->n < h->n_regions; t->n++) {
 		struct vv_head_region *r = &h->region[t->n];
 
-		t->region[t->n] = (struct vv_table_region){ r->name, r->shape, r->runs };
+		t->region[t->n] = (struct vv_table_region){ .name = r->name, .shape = r->shape, .runs = r->runs };
 		r->name = NULL;
 		r->runs = (struct vv_runs){ 0 };
 	}

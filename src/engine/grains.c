@@ -64,8 +64,8 @@ void vv_grains_leave(struct vv_region *r)
 	if (f->set)
 		f->set->region[f->k] = NULL;
 	vv_watch_end(f);
-	vv_run_fini(&f->table);
-	vv_run_fini(&f->next);
+	vv_sheet_drop(f->table);
+	vv_sheet_drop(f->next);
 	vv_mem_unmap(f->shadow, f->shadow_len);
 	vv_mem_free(f);
 	r->fine = NULL;
@@ -107,7 +107,7 @@ int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_
 static void forget_places(struct vv_set *s)
 {
 	for (size_t i = 0; i < s->n_places; i++)
-		vv_run_fini(&s->place[i].runs);
+		vv_sheet_drop(s->place[i].sheet);
 	s->n_places = 0;
 }
 

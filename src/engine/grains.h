@@ -6,6 +6,7 @@
 #ifndef VV_ENGINE_GRAINS_H
 #define VV_ENGINE_GRAINS_H
 
+#include "engine/sheet.h"
 #include "engine/stream.h"
 
 struct vv_fine_key { /* what regions of a set have in common */
@@ -21,7 +22,7 @@ struct vv_fine {
 	struct vv_set *set;    /* in which it is number k, since the sets were last gathered; NULL: in none */
 	size_t k;
 	uint64_t id;           /* the same as long as it is the same region in the same set */
-	struct vv_runs table;  /* of the parent epoch */
+	struct vv_sheet *table; /* of the parent epoch; NULL: none */
 	uint64_t len;          /* that it had there */
 	struct vv_digest tail; /* of what is less than a grain at its end, there, */
 	bool tail_known;       /* if that is known */
@@ -35,12 +36,13 @@ struct vv_fine {
 	/* Of the epoch under way: */
 	enum { VV_TAIL_SAME, VV_TAIL_ZERO, VV_TAIL_NEW } tail_is;
 	uint64_t tail_at; /* in the stream */
-	struct vv_runs next; /* what its table will be */
+	struct vv_sheet *next; /* what its table will be */
 };
 
-struct vv_set_place { /* where the data of an epoch lie: runs over their bytes */
+struct vv_set_place { /* where the bytes at..end of the data of an epoch lie: runs, from `at` on */
 	uint32_t ordinal;
-	struct vv_runs runs;
+	uint64_t at, end;
+	struct vv_sheet *sheet;
 };
 
 struct vv_echo { /* engine/echo.h: pages of the stream that a piece repeats */
@@ -58,7 +60,7 @@ struct vv_set {
 	size_t n, cap;
 	uint32_t end;     /* of the numbers */
 	uint32_t ordinal; /* the last one used */
-	struct vv_set_place *place; /* ascending */
+	struct vv_set_place *place; /* ascending, and those of one ordinal by their bytes */
 	size_t n_places, places_cap;
 
 	/* Of the epoch under way: */

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "codec/section.h"
+#include "core/runwire.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,10 +27,23 @@ void vv_layerio_close(struct vv_layerio *f)
 	vv_payload_blocks_fini(&f->blocks);
 	vv_payload_digests_fini(&f->digests);
 	vv_mem_free(f->tail);
+	vv_mem_free(f->body);
 	vv_mem_free(f);
 }
 
-/* Bytes off..off+len: in the tail already, or read into new memory at *own. */
+static uint64_t head_off(const struct vv_layerio *f)
+{
+	return f->frame.section[0].off;
+}
+
+static uint64_t head_end(const struct vv_layerio *f)
+{
+	const struct vv_section *last = vv_layer_section(&f->frame, VV_SECTION_STATS);
+
+	return last->off + last->len;
+}
+
+/* Bytes off..off+len: at hand already, or read into new memory at *own. */
 static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
 {
 	uint8_t *p;
@@ -39,9 +53,14 @@ static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t
 		*out = f->tail + (off - f->tail_off);
 		return 0;
 	}
-	p = vv_mem_new((size_t)len, 1);
+	if (f->body && off >= head_off(f) && off + len <= head_end(f)) {
+		*out = f->body + (off - head_off(f));
+		return 0;
+	}
+	p = vv_mem_grow(NULL, (size_t)len, 1);
 	if (!p)
 		return VV_ENOMEM;
+	vv_mem_widen(p, (size_t)len);
 	rc = vv_store_get_read(f->get, off, p, (size_t)len);
 	if (rc) {
 		vv_mem_free(p);
@@ -60,7 +79,7 @@ static int read_frame(struct vv_layerio *f)
 
 	if (size < VV_LAYER_HEADER + VV_LAYER_TRAILER)
 		return vv_err_set(VV_EDAMAGED, "trailer: %" PRIu64 " bytes are too few for a layer", size);
-	f->tail = vv_mem_new((size_t)n, 1);
+	f->tail = vv_mem_grow(NULL, (size_t)n, 1);
 	if (!f->tail)
 		return VV_ENOMEM;
 	f->tail_off = size - n;
@@ -117,11 +136,25 @@ static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
 	return rc;
 }
 
-static int read_head(struct vv_layerio *f)
+/* All that the head consists of is at hand. */
+static int read_body(struct vv_layerio *f)
+{
+	const uint8_t *ignored;
+	int rc = 0;
+
+	if (head_off(f) < f->tail_off && !f->body)
+		rc = fetch(f, head_off(f), head_end(f) - head_off(f), &ignored, &f->body);
+	return rc;
+}
+
+static int read_head(struct vv_layerio *f, struct vv_pool *pool)
 {
 	struct vv_section_bytes regions = { 0 }, sources = { 0 }, runs = { 0 }, stats = { 0 };
-	int rc = section(f, VV_SECTION_REGIONS, &regions);
+	struct vv_loop loop = vv_pool_loop(pool);
+	int rc = read_body(f);
 
+	if (rc == 0)
+		rc = section(f, VV_SECTION_REGIONS, &regions);
 	if (rc == 0)
 		rc = vv_head_get_regions(&f->head, regions.p, regions.n);
 	if (rc == 0)
@@ -129,7 +162,7 @@ static int read_head(struct vv_layerio *f)
 	if (rc == 0)
 		rc = section(f, VV_SECTION_RUNS, &runs);
 	if (rc == 0)
-		rc = vv_head_get_runs(&f->head, sources.p, sources.n, runs.p, runs.n);
+		rc = vv_runwire_get(&f->head, sources.p, sources.n, runs.p, runs.n, &loop);
 	if (rc == 0)
 		rc = section(f, VV_SECTION_STATS, &stats);
 	if (rc == 0)
@@ -165,6 +198,11 @@ static int read_digests(struct vv_layerio *f)
 
 int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out)
 {
+	return vv_layerio_open_on(lin, NULL, layer, parts, out);
+}
+
+int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out)
+{
 	struct vv_layerio *f = vv_mem_new(1, sizeof(*f));
 	int rc;
 
@@ -181,7 +219,7 @@ int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts
 	if (rc == 0)
 		rc = read_ident(f, lin);
 	if (rc == 0 && parts & VV_LAYERIO_HEAD)
-		rc = read_head(f);
+		rc = read_head(f, pool);
 	if (rc == 0 && parts & VV_LAYERIO_BLOCKS)
 		rc = read_blocks(f);
 	if (rc == 0 && parts & VV_LAYERIO_DIGESTS)
@@ -195,20 +233,28 @@ int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts
 	return 0;
 }
 
+/* The sections' own checks are looked at by whoever reads them. */
+static int head_bytes(struct vv_layerio *f, const uint8_t **out)
+{
+	uint8_t *own = NULL;
+	int rc = read_body(f);
+
+	return rc ? rc : fetch(f, head_off(f), head_end(f) - head_off(f), out, &own);
+}
+
 int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n)
 {
-	const struct vv_section *first = &f->frame.section[0], *last = vv_layer_section(&f->frame, VV_SECTION_STATS);
-	size_t len = (size_t)(last->off + last->len - first->off);
+	const uint8_t *from = NULL;
+	size_t len = (size_t)(head_end(f) - head_off(f));
 	uint8_t *p = vv_mem_new(len, 1);
-	int rc;
+	int rc = p ? head_bytes(f, &from) : VV_ENOMEM;
 
-	if (!p)
-		return VV_ENOMEM;
-	rc = vv_store_get_read(f->get, first->off, p, len);
+	if (rc == 0)
+		memcpy(p, from, len);
 	for (uint32_t k = VV_SECTION_IDENT; rc == 0 && k <= VV_SECTION_STATS; k++) {
 		const struct vv_section *s = vv_layer_section(&f->frame, k);
 
-		rc = vv_layer_check_section(s, p + (s->off - first->off));
+		rc = vv_layer_check_section(s, p + (s->off - head_off(f)));
 	}
 	if (rc) {
 		vv_mem_free(p);
@@ -221,15 +267,13 @@ int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n)
 
 int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want)
 {
+	const uint8_t *p = NULL;
 	struct vv_digest got;
-	uint8_t *p = NULL;
-	size_t n = 0;
-	int rc = vv_layerio_head_bytes(f, &p, &n);
+	int rc = head_bytes(f, &p);
 
 	if (rc)
-		return rc;
-	vv_digest_xxh3(p, n, &got);
-	vv_mem_free(p);
+		return vv_layerio_blame(f, rc);
+	vv_digest_xxh3(p, (size_t)(head_end(f) - head_off(f)), &got);
 	if (vv_digest_equal(&got, want))
 		return 0;
 	vv_err_set(VV_EDAMAGED, "head: not the one that epoch %" PRIu64 " was committed with", f->head.epoch);

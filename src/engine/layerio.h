@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_LAYERIO_H
 #define VV_ENGINE_LAYERIO_H
 
+#include "base/pool.h"
 #include "core/layer.h"
 #include "engine/catalog.h"
 
@@ -18,9 +19,12 @@ struct vv_layerio {
 	struct vv_digests digests;
 	uint8_t *tail; /* the end of the file, read ahead in one piece */
 	uint64_t tail_off;
+	uint8_t *body; /* the head's sections, if they are not in the tail and have been read */
 };
 
 int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out);
+/* The same on all threads of a pool; NULL is fine. */
+int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out);
 void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
 
 struct vv_section_bytes { /* a section that was read */

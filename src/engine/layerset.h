@@ -17,8 +17,8 @@ struct vv_layerset {
 	size_t mask;
 };
 
-/* out starts empty. */
-int vv_layerset_find(struct vv_layerset *out, const struct vv_want *w, size_t n);
+/* In the order of first use; out starts empty. On all threads of the pool; NULL is fine. */
+int vv_layerset_find(struct vv_layerset *out, struct vv_pool *pool, const struct vv_want *w, size_t n);
 void vv_layerset_fini(struct vv_layerset *l);
 
 #endif

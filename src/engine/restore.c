@@ -538,7 +538,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct batch *b = vv_mem_new(1, sizeof(*b));
 	struct vv_layerset l = { 0 };
-	int rc = b ? vv_layerset_find(&l, want, n) : VV_ENOMEM;
+	int rc = b ? vv_layerset_find(&l, pool, want, n) : VV_ENOMEM;
 
 	if (rc == 0) {
 		b->lin = lin;

@@ -1,9 +1,9 @@
 #include "engine/table.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/stack.h"
 #include "engine/layerio.h"
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,10 +12,16 @@ struct chain { /* newest first */
 	size_t n;
 };
 
-static void chain_close(struct chain *c)
+static void close_one(void *arg, size_t i)
 {
-	for (size_t i = 0; i < c->n; i++)
-		vv_layerio_close(c->file[i]);
+	vv_layerio_close(((struct chain *)arg)->file[i]);
+}
+
+static void chain_close(struct chain *c, struct vv_pool *pool)
+{
+	struct vv_loop loop = vv_pool_loop(pool);
+
+	vv_loop_each(&loop, c->n, close_one, c);
 	vv_mem_free(c);
 }
 
@@ -23,6 +29,7 @@ static void chain_close(struct chain *c)
  * must be are read at once, and those that were guessed wrong are closed again. */
 struct guess {
 	const struct vv_lineage *lin;
+	struct vv_pool *pool;
 	uint64_t layer; /* the child */
 	struct vv_layerio *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
 };
@@ -32,17 +39,17 @@ static void guess_one(void *arg, size_t i)
 	struct guess *g = arg;
 	uint64_t epoch = vv_run_epoch(g->layer) - 1 - i;
 
-	if (vv_layerio_open(g->lin, vv_run_layer(epoch, vv_run_rank(g->layer)), VV_LAYERIO_HEAD, &g->file[i]) < 0) {
+	if (vv_layerio_open_on(g->lin, g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), VV_LAYERIO_HEAD, &g->file[i]) < 0) {
 		g->file[i] = NULL;
 		vv_err_clear();
 	}
 }
 
-static int chain_next(const struct vv_lineage *lin, uint64_t layer, struct guess *g, struct chain *c)
+static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct guess *g, struct chain *c)
 {
 	uint64_t back = g ? vv_run_epoch(g->layer) - vv_run_epoch(layer) : 0;
 	struct vv_layerio *f = back ? g->file[back - 1] : NULL;
-	int rc = f ? 0 : vv_layerio_open(lin, layer, VV_LAYERIO_HEAD, &f);
+	int rc = f ? 0 : vv_layerio_open_on(lin, pool, layer, VV_LAYERIO_HEAD, &f);
 
 	if (rc)
 		return rc;
@@ -60,7 +67,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 {
 	struct guess *g = NULL;
 	size_t n = 0;
-	int rc = chain_next(lin, layer, NULL, c);
+	int rc = chain_next(lin, pool, layer, NULL, c);
 
 	if (rc == 0 && pool && c->file[0]->head.depth > 1) {
 		uint64_t older = vv_run_epoch(layer) - 1;
@@ -69,6 +76,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 		if (!g)
 			return VV_ENOMEM;
 		g->lin = lin;
+		g->pool = pool;
 		g->layer = layer;
 		n = c->file[0]->head.depth < older ? c->file[0]->head.depth : (size_t)older;
 		vv_pool_each(pool, n, guess_one, g);
@@ -76,7 +84,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	while (rc == 0 && c->file[c->n - 1]->head.parent) {
 		uint64_t parent = c->file[c->n - 1]->head.parent;
 
-		rc = chain_next(lin, vv_run_layer(parent, vv_run_rank(layer)), vv_run_epoch(layer) - parent <= n ? g : NULL, c);
+		rc = chain_next(lin, pool, vv_run_layer(parent, vv_run_rank(layer)), vv_run_epoch(layer) - parent <= n ? g : NULL, c);
 	}
 	for (size_t i = 0; i < n; i++)
 		vv_layerio_close(g->file[i]);
@@ -127,108 +135,23 @@ static int strand_collect(const struct chain *c, size_t index, struct strand *s)
 	return 0;
 }
 
-/* Parts of a stack, made at once and then put one behind the other. */
-struct parts {
-	struct vv_run_stack stack;
-	struct vv_runs *part, *out;
-	size_t *to; /* where they go in out */
-	atomic_int failed;
-	struct vv_err_state error;
-};
-
-static void make_part(void *arg, size_t i)
-{
-	struct parts *p = arg;
-	int rc = vv_run_stack_part(&p->stack, i, &p->part[i]);
-
-	if (rc && !atomic_exchange(&p->failed, 1))
-		vv_err_save(rc, &p->error);
-}
-
-/* The first run of a part may be the rest of the last one of the part before. */
-static int place_parts(struct parts *p)
-{
-	const struct vv_run *last = NULL;
-	size_t n = 0;
-	int rc;
-
-	for (size_t i = 0; i < p->stack.parts; i++) {
-		const struct vv_runs *part = &p->part[i];
-
-		if (part->n && last && vv_run_joins(last, part->v))
-			n--;
-		p->to[i] = n;
-		n += part->n;
-		last = part->n ? &part->v[part->n - 1] : last;
-	}
-	rc = vv_run_reserve(p->out, n);
-	p->out->n = rc ? 0 : n;
-	return rc;
-}
-
-/* All but the first run, which others may have had a part of. */
-static void copy_part(void *arg, size_t i)
-{
-	struct parts *p = arg;
-	const struct vv_runs *part = &p->part[i];
-
-	if (part->n > 1)
-		memcpy(p->out->v + p->to[i] + 1, part->v + 1, (part->n - 1) * sizeof(*part->v));
-}
-
-static void copy_first_runs(struct parts *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->stack.parts; i++) {
-		if (p->part[i].n && p->to[i] < n)
-			p->out->v[p->to[i]].len += p->part[i].v[0].len;
-		else if (p->part[i].n)
-			p->out->v[p->to[i]] = p->part[i].v[0];
-		n = p->to[i] + p->part[i].n;
-	}
-}
-
-static int stack(struct vv_pool *pool, const struct vv_runs *const *table, size_t n, struct vv_runs *out)
-{
-	struct parts p = { .out = out };
-	int rc;
-
-	vv_run_stack_begin(&p.stack, table, n);
-	if (!pool || p.stack.parts == 1)
-		return vv_run_stack(table, n, out);
-	p.part = vv_mem_new(p.stack.parts, sizeof(*p.part));
-	p.to = vv_mem_new(p.stack.parts, sizeof(*p.to));
-	rc = p.part && p.to ? 0 : VV_ENOMEM;
-	if (rc == 0) {
-		vv_pool_each(pool, p.stack.parts, make_part, &p);
-		rc = atomic_load(&p.failed) ? vv_err_restore(&p.error) : place_parts(&p);
-	}
-	if (rc == 0) {
-		vv_pool_each(pool, p.stack.parts, copy_part, &p);
-		copy_first_runs(&p);
-	}
-	for (size_t i = 0; p.part && i < p.stack.parts; i++)
-		vv_run_fini(&p.part[i]);
-	vv_mem_free(p.part);
-	vv_mem_free(p.to);
-	return rc;
-}
-
 static int build_region(const struct chain *c, struct vv_pool *pool, size_t index, struct vv_table_region *out)
 {
 	struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct strand *s = vv_mem_new(1, sizeof(*s));
+	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_runs *runs = &out->runs;
+	bool gaps = false;
 	int rc = s ? strand_collect(c, index, s) : VV_ENOMEM;
 
 	out->shape = r->shape;
-	if (rc == 0 && s->n == 1) { /* all that there is, and nobody else's */
-		out->runs = r->runs;
+	if (rc == 0 && s->n == 1) { /* all that there is, and nobody else's; whether it is, was looked at */
+		*runs = r->runs;
 		r->runs = (struct vv_runs){ 0 };
 	} else if (rc == 0) {
-		rc = stack(pool, s->runs, s->n, &out->runs);
+		rc = vv_stack_runs(s->runs, s->n, &loop, runs, &gaps);
 	}
-	if (rc == 0 && !vv_run_covers(&out->runs, r->shape.len)) {
+	if (rc == 0 && (gaps || (runs->n ? runs->v[runs->n - 1].at + runs->v[runs->n - 1].len : 0) != r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
 		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
 	}
@@ -317,7 +240,7 @@ int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const s
 	if (rc == 0)
 		rc = build(c, pool, &t);
 	if (c)
-		chain_close(c);
+		chain_close(c, pool);
 	if (rc)
 		vv_table_fini(&t);
 	else
@@ -329,11 +252,24 @@ void vv_table_fini(struct vv_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		vv_mem_free(t->region[i].name);
-		vv_run_fini(&t->region[i].runs);
+		if (!t->region[i].sheet)
+			vv_run_fini(&t->region[i].runs);
+		vv_sheet_drop(t->region[i].sheet);
 	}
 	vv_mem_free(t->region);
 	vv_map_fini(&t->by_name);
 	*t = (struct vv_table){ 0 };
+}
+
+struct vv_sheet *vv_table_share(struct vv_table_region *r)
+{
+	if (!r->sheet) {
+		r->sheet = vv_sheet_new();
+		if (!r->sheet)
+			return NULL;
+		r->sheet->runs = r->runs;
+	}
+	return vv_sheet_hold(r->sheet);
 }
 
 size_t vv_table_find(const struct vv_table *t, const char *name)

@@ -6,11 +6,13 @@
 #include "base/pool.h"
 #include "core/head.h"
 #include "engine/catalog.h"
+#include "engine/sheet.h"
 
 struct vv_table_region {
 	char *name;
 	struct vv_shape shape;
 	struct vv_runs runs; /* cover it exactly */
+	struct vv_sheet *sheet; /* that they are of, where others have them too; else NULL */
 };
 
 struct vv_table {
@@ -34,6 +36,8 @@ int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_
 int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
 		     struct vv_table *out);
 void vv_table_fini(struct vv_table *t);
+/* The region's runs, for the caller to hold as well; NULL: no memory. */
+struct vv_sheet *vv_table_share(struct vv_table_region *r);
 /* Index of the region, or t->n. */
 size_t vv_table_find(const struct vv_table *t, const char *name);
 /* The same with an error that lists what there is. */

@@ -3,6 +3,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/echo.h"
+#include <string.h>
+
+static int nowhere(void)
+{
+	return vv_err_set(VV_EINVAL, "grains are said to come from where there are none");
+}
 
 /* The part of `from` at `at`, so many bytes, comes to `to` in out. */
 static int transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
@@ -24,25 +30,45 @@ static int transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint6
 		run.at = to + (run.at - at);
 		rc = vv_run_add(out, run);
 	}
-	return rc || done == end ? rc : vv_err_set(VV_EINVAL, "grains are said to come from where there are none");
+	return rc || done == end ? rc : nowhere();
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------------------- */
 
-static const struct vv_runs *place_of(const struct vv_set *s, uint32_t ordinal)
+/* The first place that has bytes of the epoch's data from `at` on, or comes after all such places. */
+static size_t find_place(const struct vv_set *s, uint32_t ordinal, uint64_t at)
 {
-	static const struct vv_runs nowhere;
 	size_t lo = 0, hi = s->n_places;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
+		const struct vv_set_place *p = &s->place[mid];
 
-		if (s->place[mid].ordinal < ordinal)
+		if (p->ordinal < ordinal || (p->ordinal == ordinal && p->end <= at))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < s->n_places && s->place[lo].ordinal == ordinal ? &s->place[lo].runs : &nowhere;
+	return lo;
+}
+
+/* The bytes at..at+len of the data of that epoch come to `to` in out. */
+static int transfer_data(const struct vv_set *s, uint32_t ordinal, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
+{
+	int rc = 0;
+
+	for (size_t i = find_place(s, ordinal, at); rc == 0 && len && i < s->n_places; i++) {
+		const struct vv_set_place *p = &s->place[i];
+		uint64_t some = p->end - at < len ? p->end - at : len;
+
+		if (p->ordinal != ordinal || p->at > at)
+			break;
+		rc = transfer(&p->sheet->runs, at - p->at, some, to, out);
+		at += some;
+		to += some;
+		len -= some;
+	}
+	return rc || !len ? rc : nowhere();
 }
 
 /* What lies `distance` before, as often as it takes: what was just written may be copied on. */
@@ -69,9 +95,9 @@ static int weave_piece(const struct vv_pass *p, const struct vv_set *s, size_t i
 	case VV_PIECE_ZERO:
 		return vv_run_add(found, (struct vv_run){ .at = at, .len = len });
 	case VV_PIECE_NEW:
-		return transfer(place_of(s, s->ordinal), number * c, len, at, found);
+		return transfer_data(s, s->ordinal, number * c, len, at, found);
 	case VV_PIECE_COPY:
-		return transfer(place_of(s, vv_grain_ordinal(x->from)), number * c, len, at, found);
+		return transfer_data(s, vv_grain_ordinal(x->from), number * c, len, at, found);
 	case VV_PIECE_REPEAT:
 	default:
 		rc = vv_echo_weave(p, s, i, at, found, &done);
@@ -79,33 +105,35 @@ static int weave_piece(const struct vv_pass *p, const struct vv_set *s, size_t i
 	}
 }
 
-static int add_place(struct vv_set *s, struct vv_runs *runs)
+/* The sheet gets one holder more. */
+static int add_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet)
 {
 	if (vv_mem_room(&s->place, s->n_places, &s->places_cap, sizeof(*s->place)) < 0)
 		return VV_ENOMEM;
-	s->place[s->n_places++] = (struct vv_set_place){ s->ordinal, *runs };
-	*runs = (struct vv_runs){ 0 };
+	s->place[s->n_places++] = (struct vv_set_place){ s->ordinal, at, end, vv_sheet_hold(sheet) };
 	return 0;
 }
 
 static void drop_place(struct vv_set *s, uint32_t ordinal)
 {
 	while (s->n_places && s->place[s->n_places - 1].ordinal >= ordinal)
-		vv_run_fini(&s->place[--s->n_places].runs);
+		vv_sheet_drop(s->place[--s->n_places].sheet);
 }
 
 /* Where the set's data of this epoch came to lie. */
 static int find_data(struct vv_pass *p, struct vv_set *s)
 {
-	struct vv_runs in_stream = { 0 }, runs = { 0 };
-	int rc = vv_stream_runs(p, s->data, s->data_end, &in_stream);
+	uint64_t len = s->data_end - s->data;
+	struct vv_sheet *sheet = vv_sheet_new();
+	struct vv_runs in_stream = { 0 };
+	int rc = sheet ? vv_stream_runs(p, s->data, s->data_end, &in_stream) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = transfer(&in_stream, s->data, s->data_end - s->data, 0, &runs);
+		rc = transfer(&in_stream, s->data, len, 0, &sheet->runs);
 	if (rc == 0)
-		rc = add_place(s, &runs);
+		rc = add_place(s, 0, len, sheet);
 	vv_run_fini(&in_stream);
-	vv_run_fini(&runs);
+	vv_sheet_drop(sheet);
 	return rc;
 }
 
@@ -159,23 +187,44 @@ static int changes(struct vv_pass *p, struct vv_region *r, struct vv_runs *out)
 	return rc ? rc : add_tail(p, r, out);
 }
 
+static uint64_t end_of(const struct vv_runs *r)
+{
+	return r->n ? r->v[r->n - 1].at + r->v[r->n - 1].len : 0;
+}
+
+/* What the changes leave of the table of the epoch before is under them in `next`. */
+static int lay_over(const struct vv_fine *f, uint64_t len, const struct vv_runs *delta, struct vv_runs *next)
+{
+	static const struct vv_runs none;
+	const struct vv_runs *table = f->table ? &f->table->runs : &none;
+	struct vv_runs shorter = { 0 };
+	int rc;
+
+	if (end_of(table) <= len)
+		return vv_run_overlay(delta, table, next);
+	rc = vv_run_slice(table, 0, len, &shorter);
+	if (rc == 0)
+		rc = vv_run_overlay(delta, &shorter, next);
+	vv_run_fini(&shorter);
+	return rc;
+}
+
 int vv_weave_runs(struct vv_pass *p, struct vv_region *r, bool all, struct vv_runs *out)
 {
 	struct vv_fine *f = r->fine;
-	struct vv_runs delta = { 0 }, below = { 0 };
-	int rc = changes(p, r, &delta);
+	struct vv_runs delta = { 0 };
+	int rc;
 
+	vv_sheet_drop(f->next);
+	f->next = vv_sheet_new();
+	rc = f->next ? changes(p, r, &delta) : VV_ENOMEM;
 	if (rc == 0)
-		rc = vv_run_slice(&f->table, 0, r->shape.len, &below);
-	f->next.n = 0;
-	if (rc == 0)
-		rc = vv_run_overlay(&delta, &below, &f->next);
-	if (rc == 0 && !vv_run_covers(&f->next, r->shape.len))
+		rc = lay_over(f, r->shape.len, &delta, &f->next->runs);
+	if (rc == 0 && !vv_run_covers(&f->next->runs, r->shape.len))
 		rc = vv_err_set(VV_EINVAL, "region '%s': the changes and the epoch before do not make up a whole", r->name);
 	if (rc == 0)
-		rc = vv_run_slice(all ? &f->next : &delta, 0, r->shape.len, out);
+		rc = vv_run_slice(all ? &f->next->runs : &delta, 0, r->shape.len, out);
 	vv_run_fini(&delta);
-	vv_run_fini(&below);
 	return rc;
 }
 
@@ -197,9 +246,9 @@ void vv_weave_accept(struct vv_pass *p)
 
 		if (!f)
 			continue;
-		vv_run_fini(&f->table);
+		vv_sheet_drop(f->table);
 		f->table = f->next;
-		f->next = (struct vv_runs){ 0 };
+		f->next = NULL;
 		f->len = p->region[i]->shape.len;
 	}
 }
@@ -242,83 +291,132 @@ static int add_range(struct ranges *out, uint32_t at, uint32_t n)
 }
 
 /* The whole grains of a run that is not zero: usable, under their own numbers. */
-static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct ranges *out,
-		   struct vv_runs *place)
+static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct ranges *out)
 {
 	uint64_t c = s->key.grain, lo = (run->at + c - 1) / c, hi = (run->at + run->len) / c;
 
 	hi = hi < span->n ? hi : span->n;
 	if (!run->layer || lo >= hi)
 		return 0;
-	if (out)
-		return add_range(out, span->first + (uint32_t)lo, (uint32_t)(hi - lo));
-	return vv_run_add(place, (struct vv_run){ (span->first + lo) * c, (hi - lo) * c, run->layer, run->pos + (lo * c - run->at) });
+	return add_range(out, span->first + (uint32_t)lo, (uint32_t)(hi - lo));
 }
 
-/* What is usable, or else where it lies. */
-static int use_set(const struct vv_set *s, const struct vv_span *span, struct ranges *out, struct vv_runs *place)
+struct use { /* some runs of a region's table */
+	const struct vv_span *span;
+	const struct vv_run *run;
+	size_t n;
+	struct ranges found;
+	int rc;
+};
+
+struct uses {
+	const struct vv_set *set;
+	struct use *v;
+	size_t n, cap;
+};
+
+static void use_some(void *arg, size_t i)
 {
+	struct uses *all = arg;
+	struct use *u = &all->v[i];
+
+	for (size_t k = 0; u->rc == 0 && k < u->n; k++)
+		u->rc = use_run(all->set, u->span, &u->run[k], &u->found);
+}
+
+static int cut_tables(struct uses *all)
+{
+	enum { STEP = 32 << 10 };
+	const struct vv_set *s = all->set;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct vv_sheet *table = s->region[i] ? s->region[i]->fine->table : NULL;
+
+		for (size_t k = 0; table && k < table->runs.n; k += STEP) {
+			size_t n = table->runs.n - k < STEP ? table->runs.n - k : STEP;
+
+			if (vv_mem_room(&all->v, all->n, &all->cap, sizeof(*all->v)) < 0)
+				return VV_ENOMEM;
+			all->v[all->n++] = (struct use){ .span = &s->span[i], .run = &table->runs.v[k], .n = n };
+		}
+	}
+	return 0;
+}
+
+/* One behind the other; what was cut in the middle of a range is one again. */
+static int join_ranges(const struct uses *all, struct ranges *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->v[i].rc)
+			return vv_err_set(VV_ENOMEM, "out of memory (grains of %zu runs)", all->v[i].n);
+		n += all->v[i].found.n;
+	}
+	out->v = vv_mem_grow(NULL, n, sizeof(*out->v));
+	if (!out->v)
+		return VV_ENOMEM;
+	out->cap = n;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct ranges *r = &all->v[i].found;
+
+		if (r->n == 0)
+			continue;
+		add_range(out, r->v[0].at, r->v[0].len); /* there is room for all */
+		memcpy(out->v + out->n, r->v + 1, (r->n - 1) * sizeof(*r->v));
+		out->n += r->n - 1;
+	}
+	return 0;
+}
+
+/* What is usable of what the tables name. */
+static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct ranges *out)
+{
+	struct vv_loop loop = vv_pool_loop(pool);
+	struct uses all = { .set = s };
+	int rc = cut_tables(&all);
+
+	if (rc == 0) {
+		vv_loop_each(&loop, all.n, use_some, &all);
+		rc = join_ranges(&all, out);
+	}
+	for (size_t i = 0; i < all.n; i++)
+		vv_mem_free(all.v[i].found.v);
+	vv_mem_free(all.v);
+	return rc;
+}
+
+/* Where the tables say that they lie. */
+static int place_tables(struct vv_set *s)
+{
+	uint64_t c = s->key.grain;
 	int rc = 0;
 
+	drop_place(s, 0);
 	for (size_t i = 0; rc == 0 && i < s->n; i++) {
-		const struct vv_runs *table = s->region[i] ? &s->region[i]->fine->table : NULL;
+		const struct vv_span *span = &s->span[i];
 
-		if (table && place)
-			rc = vv_run_reserve(place, place->n + table->n);
-		for (size_t k = 0; table && rc == 0 && k < table->n; k++)
-			rc = use_run(s, &span[i], &table->v[k], out, place);
+		if (s->region[i] && s->region[i]->fine->table && span->n)
+			rc = add_place(s, span->first * c, (span->first + (uint64_t)span->n) * c, s->region[i]->fine->table);
 	}
 	return rc;
 }
 
-struct placing {
-	struct vv_task task; /* first */
-	const struct vv_set *set;
-	struct vv_span *span; /* as they are before the sieve numbers them anew, to the same numbers */
-	struct vv_runs place;
-	int rc;
-	struct vv_err_state error;
-};
-
-static void find_place(struct vv_task *task)
-{
-	struct placing *p = (struct placing *)task;
-
-	p->rc = use_set(p->set, p->span, NULL, &p->place);
-	if (p->rc)
-		vv_err_save(p->rc, &p->error);
-}
-
-/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. Where that lies is found while
- * it is being hashed. */
+/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. */
 static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
 {
-	struct placing p = { .task.run = find_place, .set = s };
 	struct ranges usable = { 0 };
 	int rc = vv_session_pool(v);
 
-	if (rc)
-		return rc;
-	p.span = vv_mem_new(s->n, sizeof(*p.span));
-	if (!p.span)
-		return VV_ENOMEM;
-	for (size_t i = 0; i < s->n; i++)
-		p.span[i] = s->span[i];
-	rc = use_set(s, s->span, &usable, NULL);
-	vv_pool_submit(v->pool, &p.task);
+	if (rc == 0)
+		rc = use_tables(s, v->pool, &usable);
 	s->ordinal++;
 	if (rc == 0 && memory)
 		rc = s->space->adopt(s->sieve, s->span, s->n, s->ordinal, usable.v, usable.n);
 	else if (rc == 0)
 		rc = s->space->readopt(s->sieve, s->ordinal, usable.v, usable.n);
-	vv_pool_wait(v->pool, &p.task);
-	if (rc == 0 && p.rc)
-		rc = vv_err_restore(&p.error);
-	drop_place(s, 0);
 	if (rc == 0)
-		rc = add_place(s, &p.place);
-	vv_run_fini(&p.place);
-	vv_mem_free(p.span);
+		rc = place_tables(s);
 	vv_mem_free(usable.v);
 	return rc;
 }
@@ -329,13 +427,18 @@ static int take_table(struct varve *v, struct vv_region *r)
 	size_t k = vv_table_find(&v->table, r->name);
 	struct vv_fine *f = r->fine;
 
+
 	f->tail_known = false;
-	f->table.n = 0;
+	vv_sheet_drop(f->table);
+	f->table = NULL;
 	f->len = 0;
 	if (k == v->table.n || !r->restored)
 		return 0;
+	f->table = vv_table_share(&v->table.region[k]);
+	if (!f->table)
+		return VV_ENOMEM;
 	f->len = r->shape.len;
-	return vv_run_slice(&v->table.region[k].runs, 0, r->shape.len, &f->table);
+	return 0;
 }
 
 static int adopt_tail(struct varve *v, struct vv_region *r)
