@@ -5,6 +5,7 @@
 #include "cli/filelist.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/ownstore.h"
 #include "cli/text.h"
 #include "engine/unpack.h"
 #include <inttypes.h>
@@ -184,8 +185,11 @@ static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct na
 		.shares = job->world ? job->world->size : 1,
 		.stop = &stop,
 	};
-	int rc = vv_world_agree(job->world, vv_unpack_check(u, &opt));
+	int rc = vv_ownstore_refuse(job->args->operand[0], opt.folder);
 
+	if (rc == 0)
+		rc = vv_unpack_check(u, &opt);
+	rc = vv_world_agree(job->world, rc);
 	if (rc)
 		return rc;
 	vv_bar_init(&bar, "unpack", job->args->quiet || opt.share);

@@ -218,6 +218,18 @@ class Pack(command.Case):
         self.varve("watch", store, "run", store / "run", status=2)
         self.varve("verify", store)
 
+    def test_not_into_the_store(self):
+        """What is unpacked never comes to lie among the layers, by whatever name the folder is called."""
+        self.varve("pack", self.store, "run", "-C", self.set, ".")
+        before = {p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}
+        (self.folder / "way").symlink_to(self.store)
+        for folder in (self.store, self.store / "run", self.store / "new", self.folder / "way", self.folder / "way" / "new"):
+            for store in (self.store, f"dir:{self.store}", self.folder / "way"):
+                self.assertIn("inside the store", self.fails("unpack", store, "run", "-C", folder))
+        p = subprocess.run([command.BIN, "unpack", ".", "run"], cwd=self.store, capture_output=True, env=self.env)
+        self.assertEqual((p.returncode, b"inside the store" in p.stderr), (2, True), p.stderr)
+        self.assertEqual({p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}, before)
+
     def test_links_and_delete(self):
         (self.folder / "real").write_bytes(b"real")
         (self.folder / "link").symlink_to("real")
