@@ -1,7 +1,9 @@
 #include "engine/needs.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/manifest.h"
 #include <stdlib.h>
+#include <string.h>
 
 void vv_needs_fini(struct vv_needs *n)
 {
@@ -13,7 +15,7 @@ int vv_needs_add(struct vv_needs *n, uint64_t layer, uint64_t pos, uint64_t len,
 {
 	struct vv_need *last = n->n ? &n->v[n->n - 1] : NULL;
 
-	if (last && last->layer == layer && last->end == pos && last->chunk == chunk && (last->end - last->pos) % chunk == 0) {
+	if (last && last->layer == layer && last->end == pos && last->chunk == chunk && (!chunk || (last->end - last->pos) % chunk == 0)) {
 		last->end += len;
 		return 0;
 	}
@@ -23,9 +25,19 @@ int vv_needs_add(struct vv_needs *n, uint64_t layer, uint64_t pos, uint64_t len,
 	return 0;
 }
 
+/* Are its regions files? Those are cut where their content says, and nobody knows where that is. */
+static bool is_packed(const struct vv_table *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (strcmp(t->region[i].name, VV_MANIFEST_REGION) == 0)
+			return true;
+	return false;
+}
+
 /* Only chunks that lie in one run can be found. */
 int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t rank)
 {
+	bool packed = is_packed(t);
 	int rc = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -37,7 +49,11 @@ int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t ra
 			uint64_t first = (run->at + chunk - 1) / chunk * chunk, end = run->at + run->len;
 
 			end = end == r->shape.len ? end : end / chunk * chunk;
-			if (run->layer && vv_run_rank(run->layer) == rank && first < end)
+			if (!run->layer || vv_run_rank(run->layer) != rank)
+				continue;
+			if (packed)
+				rc = vv_needs_add(n, run->layer, run->pos, run->len, 0);
+			else if (first < end)
 				rc = vv_needs_add(n, run->layer, run->pos + (first - run->at), end - first, (uint32_t)chunk);
 		}
 	}
@@ -92,15 +108,35 @@ bool vv_needs_chunk(const struct vv_needs *n, uint64_t layer, uint64_t pos)
 	return d && pos < d->reach;
 }
 
+/* Where chunks begin is not known: the index has forgotten this much of the layer if it has none that begins before the end. */
+static bool is_known(const struct vv_need *d, const struct vv_index *x, size_t entries)
+{
+	size_t lo = 0, hi = entries;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		uint64_t layer = vv_index_layer(x, (uint32_t)mid);
+
+		if (layer < d->layer || (layer == d->layer && vv_index_pos(x, (uint32_t)mid) < d->end))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && vv_index_layer(x, (uint32_t)lo - 1) == d->layer;
+}
+
 bool vv_needs_met(const struct vv_needs *n, const struct vv_index *x, size_t entries)
 {
 	uint32_t e = 0;
 
-	for (size_t i = 0; i < n->n; i++)
-		for (uint64_t pos = n->v[i].pos; pos < n->v[i].end; pos += n->v[i].chunk) {
+	for (size_t i = 0; i < n->n; i++) {
+		if (!n->v[i].chunk && !is_known(&n->v[i], x, entries))
+			return false;
+		for (uint64_t pos = n->v[i].pos; n->v[i].chunk && pos < n->v[i].end; pos += n->v[i].chunk) {
 			e = vv_index_near(x, entries, n->v[i].layer, pos, e);
 			if (e++ == VV_INDEX_NONE)
 				return false;
 		}
+	}
 	return true;
 }

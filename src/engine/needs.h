@@ -8,7 +8,7 @@
 struct vv_need { /* adjacent chunks of one layer; the last may be shorter */
 	uint64_t layer, pos, end;
 	uint64_t reach; /* how far any need of the layer goes that begins at or before pos */
-	uint32_t chunk;
+	uint32_t chunk; /* 0: they are cut by content */
 };
 
 struct vv_needs { /* all zero is none */
@@ -26,7 +26,8 @@ void vv_needs_settle(struct vv_needs *n);
 /* Anything of this layer? The chunk at this position of it? */
 bool vv_needs_layer(const struct vv_needs *n, uint64_t layer);
 bool vv_needs_chunk(const struct vv_needs *n, uint64_t layer, uint64_t pos);
-/* Are all chunks among the first `entries` entries, which are in the order of their places? */
+/* Are all chunks among the first `entries` entries, which are in the order of their places? Of those that are cut by content: at least one at or before each
+ * need, for what is oldest is forgotten first. */
 bool vv_needs_met(const struct vv_needs *n, const struct vv_index *x, size_t entries);
 
 #endif

@@ -2,6 +2,7 @@
 #include "engine/needs.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/manifest.h"
 #include "support/gen.h"
 #include "vv_test.h"
 
@@ -84,7 +85,8 @@ static void test_table(void)
 {
 	struct vv_run run[] = { { 0, 250, vv_run_layer(1, 0), 1000 }, { 250, 150, vv_run_layer(2, 0), 50 },
 				{ 400, 100, 0, 0 }, { 500, 100, vv_run_layer(2, 1), 0 }, { 600, 130, vv_run_layer(3, 0), 0 } };
-	struct vv_table_region r = { .shape = { .len = 730, .chunk = 100 }, .runs = { .v = run, .n = 5 } };
+	char name[] = "r";
+	struct vv_table_region r = { .shape = { .len = 730, .chunk = 100 }, .name = name, .runs = { .v = run, .n = 5 } };
 	struct vv_table t = { .region = &r, .n = 1 };
 	struct vv_needs n = { 0 };
 
@@ -94,6 +96,39 @@ static void test_table(void)
 	CHECK(n.v[0].layer == vv_run_layer(1, 0) && n.v[0].pos == 1000 && n.v[0].end == 1200);
 	CHECK(n.v[1].layer == vv_run_layer(2, 0) && n.v[1].pos == 100 && n.v[1].end == 200);
 	CHECK(n.v[2].layer == vv_run_layer(3, 0) && n.v[2].pos == 0 && n.v[2].end == 130);
+	vv_needs_fini(&n);
+}
+
+/* Of files: chunks begin anywhere. They are known unless all that begins in the layer before the end of a run is forgotten. */
+static void test_packed(void)
+{
+	char file[] = "f", manifest[] = VV_MANIFEST_REGION;
+	struct vv_run run[] = { { 0, 250, vv_run_layer(1, 0), 1013 }, { 250, 7, vv_run_layer(2, 0), 50 } };
+	struct vv_table_region r[] = { { .shape = { .len = 257, .chunk = 100 }, .name = file, .runs = { .v = run, .n = 2 } },
+				       { .shape = { .len = 0, .chunk = 100 }, .name = manifest } };
+	struct vv_table t = { .region = r, .n = 2 };
+	struct vv_needs n = { 0 };
+
+	CHECK_EQ(vv_needs_add_table(&n, &t, 0), 0);
+	vv_needs_settle(&n);
+	CHECK_EQ(n.n, 2);
+	CHECK(vv_needs_chunk(&n, vv_run_layer(1, 0), 1200) && vv_needs_chunk(&n, vv_run_layer(2, 0), 56) && !vv_needs_chunk(&n, vv_run_layer(2, 0), 57));
+	for (unsigned known = 0; known < 16; known++) {
+		const struct {
+			uint64_t layer, pos;
+		} place[] = { { vv_run_layer(1, 0), 1000 }, { vv_run_layer(1, 0), 1300 }, { vv_run_layer(2, 0), 0 }, { vv_run_layer(2, 0), 57 } };
+		struct vv_index x = { 0 };
+
+		for (unsigned i = 0; i < 4; i++) {
+			struct vv_digest d = { { i, i } };
+			uint32_t number;
+
+			if (known >> i & 1)
+				CHECK_EQ(vv_index_add(&x, &d, place[i].layer, place[i].pos, &number), 0);
+		}
+		CHECK_EQ(vv_needs_met(&n, &x, x.n), (known & 1) && (known & 4));
+		vv_index_fini(&x);
+	}
 	vv_needs_fini(&n);
 }
 
@@ -115,5 +150,6 @@ int main(void)
 	}
 	test_join();
 	test_table();
+	test_packed();
 	return 0;
 }
