@@ -247,21 +247,22 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, code, w->put->written, out, &unused);
 }
 
+/* No more than the layer can fill: most are small. */
 static int make_buffers(struct writer *w)
 {
-	size_t stored = 0, bound = 0;
+	size_t raw = 0, all = 0, stored = 0, bound = 0;
 
-	w->cap = GATHER;
 	for (size_t k = 0; k < w->from->blocks.n; k++) {
 		const struct vv_block *b = &w->from->blocks.v[k];
 
-		w->cap = w->cap < b->raw_len ? b->raw_len : w->cap;
+		raw = raw < b->raw_len ? b->raw_len : raw;
 		stored = stored < b->stored_len ? b->stored_len : stored;
+		all += b->raw_len;
 	}
-	w->cap += GATHER;
+	w->cap = all < raw + GATHER ? all : raw + GATHER;
 	for (const struct vv_codec *const *c = vv_codec_all(); *c; c++)
 		bound = bound < (*c)->bound(w->cap) ? (*c)->bound(w->cap) : bound;
-	w->raw = vv_mem_new(w->cap, 1);
+	w->raw = vv_mem_new(raw, 1);
 	w->stored = vv_mem_new(stored, 1);
 	w->gathered = vv_mem_new(w->cap, 1);
 	w->coded = vv_mem_new(bound, 1);
