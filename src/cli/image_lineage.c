@@ -44,6 +44,7 @@ static int remove_layers(const struct vv_lineage *lin, const struct vv_listing *
 	return rc;
 }
 
+/* The record and the lock last: what is interrupted can be begun again. */
 static void remove_empty(const struct vv_lineage *lin)
 {
 	struct vv_listing all = { 0 };
@@ -59,11 +60,12 @@ static void remove_empty(const struct vv_lineage *lin)
 		vv_store_remove_dir(lin->store, object);
 		vv_name_record(object, lin->name);
 		vv_store_remove(lin->store, object);
+		vv_name_lock(object, lin->name); /* who waits at it sees that it is another one then */
+		vv_store_remove(lin->store, object);
 	}
 	vv_catalog_listing_fini(&all);
 }
 
-/* Only the file of its lock stays, which another one may be waiting at. */
 void vv_image_lineage_tidy(struct vv_job *job, const char *url, const char *lineage)
 {
 	struct vv_store *store = NULL;
@@ -74,6 +76,8 @@ void vv_image_lineage_tidy(struct vv_job *job, const char *url, const char *line
 	if (vv_job_open_other(job, url, &store) == 0 && vv_catalog_open(store, lineage, false, &lin) == 0 && vv_job_lock(job, &lin) == 0)
 		remove_empty(&lin);
 	vv_job_unlock(job);
+	if (store)
+		vv_store_remove_dir(store, lineage); /* if it is empty */
 	vv_store_close(store);
 	(void)vv_err_restore(&error);
 }

@@ -153,15 +153,11 @@ static void look_at_session(struct look *l, pid_t pid)
 
 static void look_at_status(struct look *l, pid_t pid)
 {
-	char text[4096];
-	const char *at;
+	pid_t tracer = vv_tree_tracer(pid);
 
-	if (vv_tree_read(pid, "status", text, sizeof(text)) <= 0)
-		return;
-	at = strstr(text, "TracerPid:");
-	if (at && atoi(at + 10) > 0)
-		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger?): end that first", (int)pid, atoi(at + 10));
-	if (pid == l->tree->pid[0] && strstr(text, "State:\tZ"))
+	if (tracer)
+		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger?): end that first", (int)pid, (int)tracer);
+	if (pid == l->tree->pid[0] && vv_tree_is_zombie(pid))
 		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
 }
 

@@ -59,9 +59,15 @@ static int look(pid_t pid, struct vv_tree *t)
 		rc = vv_err_set(VV_EINVAL, "process %d is a part of the kernel, and cannot be saved", (int)pid);
 	if (rc == 0 && vv_tree_is_zombie(pid))
 		rc = vv_err_set(VV_ENOENT, "process %d has ended, and only its parent has not heard of it yet", (int)pid);
-	for (size_t i = 0; rc == 0 && i < t->n; i++)
+	for (size_t i = 0; rc == 0 && i < t->n; i++) {
+		pid_t tracer = vv_tree_tracer(t->pid[i]);
+
 		if (t->pid[i] == getpid())
 			rc = vv_err_set(VV_EINVAL, "process %d is this command's own, or above it: it cannot save itself", (int)pid);
+		else if (tracer)
+			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d is traced by process %d (a debugger?): end that first", (int)pid,
+					(int)t->pid[i], (int)tracer);
+	}
 	return rc;
 }
 

@@ -158,6 +158,14 @@ bool vv_tree_is_kernels(pid_t pid)
 	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
+pid_t vv_tree_tracer(pid_t pid)
+{
+	char text[4096];
+	const char *at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nTracerPid:") : NULL;
+
+	return at ? (pid_t)atoi(at + strlen("\nTracerPid:")) : 0;
+}
+
 void vv_tree_clear(void)
 {
 	struct vv_tree t = { 0 };

@@ -23,6 +23,8 @@ uint64_t vv_tree_memory(const struct vv_tree *t);
 bool vv_tree_is_zombie(pid_t pid);
 /* It is a thread of the kernel, which has no memory of its own. */
 bool vv_tree_is_kernels(pid_t pid);
+/* Who traces it; 0: nobody, or somebody outside of this pid namespace. */
+pid_t vv_tree_tracer(pid_t pid);
 /* All that is below this process ends, and is waited for. */
 void vv_tree_clear(void);
 /* A small file below /proc/PID, NUL-terminated; -1: it cannot be read. */

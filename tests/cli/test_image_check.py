@@ -56,7 +56,7 @@ class Check(Case):
             self.assertEqual(d.returncode, 2, grave)
             self.assertIn(words, said)
             self.assertTrue([text for text in grave if words in text], grave)
-            self.assertNotIn(lineage, [x["lineage"] for x in self.json("ls", self.store)["lineages"]])  # nothing has come of it
+            self.assertFalse((self.store / lineage).exists())  # nothing has come of it, and nothing is left
 
     def refused(self, text, words, *before):
         p = self.start(text, *before)
@@ -149,6 +149,8 @@ class Check(Case):
         p = self.start("")
         tracer = self.start(f"assert ctypes.CDLL(None).ptrace(0x4206, {p.pid}, 0, 0) == 0")
         self.compare(p.pid, words=f"traced by process {tracer.pid}")
+        said = self.fails("image", "dump", "--pid", p.pid, self.store, "a")
+        self.assertEqual(said, f"cannot save process {p.pid}: process {p.pid} is traced by process {tracer.pid} (a debugger?): end that first")
         self.end(tracer)
         self.compare(p.pid)
 
