@@ -1,4 +1,5 @@
-/* What programs that are frozen and brought back tell of themselves: "STEP ok" or "STEP broken", in a file. */
+/* What programs that are frozen and brought back tell of themselves, in a file: "STEP ok" or "STEP broken", and behind it the same of the first step that was told
+ * since the file was blank. That is the one they came back to, however long ago. */
 #ifndef VV_TEST_IMAGE_STATE_H
 #define VV_TEST_IMAGE_STATE_H
 
@@ -11,16 +12,18 @@
 
 static const char *file;
 
-/* One write of one length, in place: a file that is open when the process is frozen must be there, as long as it was, when it comes back. */
+/* Writes of one length, in place: a file that is open when the process is frozen must be there, as long as it was, when it comes back. */
 static void report(long step, int ok)
 {
-	char text[32];
-	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	char text[32], first[sizeof(text)] = " ";
+	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 
 	memset(text, ' ', sizeof(text));
 	text[snprintf(text, sizeof(text) - 1, "%ld %s", step, ok ? "ok" : "broken")] = ' ';
 	text[sizeof(text) - 1] = '\n';
-	if (fd < 0 || pwrite(fd, text, sizeof(text), 0) != sizeof(text) || close(fd) != 0 || !ok)
+	if (fd < 0 || pwrite(fd, text, sizeof(text), 0) != sizeof(text) || pread(fd, first, sizeof(first), sizeof(text)) < 0)
+		exit(1);
+	if ((first[0] == ' ' && pwrite(fd, text, sizeof(text), sizeof(text)) != sizeof(text)) || close(fd) != 0 || !ok)
 		exit(1);
 }
 

@@ -97,6 +97,18 @@ class Several(Case):
         self.assertEqual(words[1], "ok")
         return int(words[0])
 
+    def forget(self, i):
+        """What was told so far, while nobody tells anything; the file stays as long as it was."""
+        path = self.folder / f"state.{i}"
+        with open(path, "r+") as f:
+            f.write(" " * (path.stat().st_size - 1) + "\n")
+
+    def first(self, i):
+        """The first step that was told since."""
+        path = self.folder / f"state.{i}"
+        wait_for(lambda: len(path.read_text().split()) == 4, f"program {i} tells something")
+        return int(path.read_text().split()[2])
+
 
 class Programs(Case):
     """Programs that are frozen and come back."""
