@@ -30,8 +30,9 @@ struct varve_comm {
 			void **op);
 	int (*test)(void *ctx, void *op);  /* 1: done; 0: not yet; < 0: failed. Unless 0, op is gone. */
 	const char *(*message)(void *ctx); /* why the last operation failed; may be NULL */
-	/* May be NULL. This rank has waited too long, and gives up the operation under way: who is missed, as "rank 2" or "ranks 2, 5-7", NULL
-	 * or "" if that cannot be told. May take a second or two, and may make the others give up, too. Nothing but `close` comes after it. */
+	/* May be NULL. This rank gives up: it has waited too long, an operation has failed, or what came was damaged. Returns who is missed, as "rank 2" or
+	 * "ranks 2, 5-7", NULL or "" if that cannot be told. May take a second or two, and should make the others give up, too: where it does not, they
+	 * wait for this rank until their time limit. Nothing but `close` comes after it. */
 	const char *(*absent)(void *ctx);
 	/* The last call on each channel, on every rank; may be NULL. After a failure an operation may still be under way, and others may not
 	 * come: this must not wait for them. */

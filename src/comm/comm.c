@@ -1,8 +1,14 @@
-/* The wrapper of comm.h: every operation of a session among its ranks goes through here. */
+/* The wrapper of comm.h: every operation of a session among its ranks goes through here.
+ *
+ * No network is trusted: of all bytes that come, it is known that they are those that were sent. Each rank adds up checks of what it sends and takes away those of
+ * what it got; over all ranks that is 0. One sum among the ranks tells it to all of them, so a message that came damaged fails on all alike, and
+ * they can go on from there. Sums, minima and maxima are made on the way; they carry a check of their own kind, and if that is wrong the ranks
+ * that see it cannot know who else does: they give up, and say so. */
 #include "comm/comm.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/digest.h"
 #include "core/run.h"
 #include <inttypes.h>
 #include <sched.h>
@@ -39,6 +45,7 @@ int vv_comm_open(const struct varve_comm *plug, void *channel, double patience, 
 	c->small = vv_mem_new(1, VV_COMM_SMALL);
 	if (!c->small)
 		goto out;
+	pthread_mutex_init(&c->lock, NULL);
 	c->plug = *plug;
 	c->ctx = channel;
 	c->patience = patience;
@@ -51,6 +58,12 @@ out:
 	return rc;
 }
 
+void vv_comm_pair(struct vv_comm *a, struct vv_comm *b)
+{
+	a->twin = b;
+	b->twin = a;
+}
+
 /* Broken ones, with what the others may still reach for: in sight of leak checkers, and never freed. */
 static _Atomic(struct vv_comm *) lost;
 
@@ -58,6 +71,8 @@ void vv_comm_close(struct vv_comm *c)
 {
 	if (!c)
 		return;
+	if (c->twin)
+		c->twin->twin = NULL;
 	if (c->plug.close)
 		c->plug.close(c->ctx);
 	if (c->broken) {
@@ -66,6 +81,7 @@ void vv_comm_close(struct vv_comm *c)
 			;
 		return;
 	}
+	pthread_mutex_destroy(&c->lock);
 	vv_mem_free(c->small);
 	vv_mem_free(c);
 }
@@ -92,15 +108,49 @@ static int enter(const struct vv_comm *c, const char *what)
 	return 0;
 }
 
-/* The thread's message is set. */
-static int give_up(struct vv_comm *c)
+/* To begin an operation: from here to begun(), nobody else speaks on this channel. */
+static int take(struct vv_comm *c, const char *what)
 {
-	size_t n = strnlen(vv_err_last(), sizeof(c->why) - 1);
+	int rc;
 
-	memcpy(c->why, vv_err_last(), n);
+	pthread_mutex_lock(&c->lock);
+	rc = enter(c, what);
+	if (rc)
+		pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+/* The channel is held. */
+static void give_up(struct vv_comm *c, const char *why)
+{
+	size_t n = strnlen(why, sizeof(c->why) - 1);
+
+	memcpy(c->why, why, n);
 	c->why[n] = '\0';
 	c->broken = true;
-	return VV_EPEER;
+}
+
+static void leave(struct vv_comm *c, const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->broken) {
+		give_up(c, why);
+		if (c->plug.absent)
+			c->plug.absent(c->ctx);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* The others do not know what has happened here, and would wait in vain, on either channel. The thread's message is set. */
+static int part(struct vv_comm *c)
+{
+	struct vv_err_state error;
+
+	vv_err_save(VV_EPEER, &error);
+	leave(c, error.message);
+	if (c->twin)
+		leave(c->twin, error.message);
+	return vv_err_restore(&error);
 }
 
 static int fail(struct vv_comm *c, const char *what, int code)
@@ -110,40 +160,80 @@ static int fail(struct vv_comm *c, const char *what, int code)
 	if (!words || !words[0])
 		words = vv_err_name(code);
 	vv_err_set(VV_EPEER, "rank %u of %u: %s among the ranks failed: %s", c->plug.rank, c->plug.size, what, words);
-	return give_up(c);
+	return part(c);
 }
 
-/* After the plug's call: `rc` is what it returned. */
+static int garbled(struct vv_comm *c, const char *what)
+{
+	vv_err_set(VV_EPEER, "rank %u of %u: what came from the others is damaged (%s)", c->plug.rank, c->plug.size, what);
+	return part(c);
+}
+
+/* After take() and the plug's call: `rc` is what that returned. */
 static int begun(struct vv_comm *c, const char *what, int rc, struct vv_comm_op *op)
 {
+	pthread_mutex_unlock(&c->lock);
 	if (rc)
 		return fail(c, what, rc);
 	op->what = what;
 	op->seen = vv_clock_s();
 	op->waited = 0;
+	op->n_sealed = 0;
 	return 0;
 }
 
-static int look(struct vv_comm *c, struct vv_comm_op *op)
+/* Messages that end with the check of what is before it. */
+static void seal(void *p, size_t len)
 {
-	const char *who;
-	double now, gap;
-	int rc = c->plug.test(c->ctx, op->op);
+	uint64_t check = vv_digest_check(p, len - VV_COMM_SEAL);
 
-	if (rc)
-		return rc > 0 ? 1 : fail(c, op->what, rc);
-	now = vv_clock_s();
-	gap = now - op->seen;
-	op->seen = now;
-	op->waited += gap < gap_max ? gap : gap_max;
-	if (op->waited < c->patience)
-		return 0;
-	who = c->plug.absent ? c->plug.absent(c->ctx) : NULL;
+	memcpy((uint8_t *)p + len - VV_COMM_SEAL, &check, sizeof(check));
+}
+
+static bool is_sealed(const struct vv_comm_op *op)
+{
+	for (uint32_t i = 0; i < op->n_sealed; i++) {
+		const uint8_t *p = (const uint8_t *)op->sealed + i * op->len;
+		uint64_t check = vv_digest_check(p, op->len - VV_COMM_SEAL);
+
+		if (memcmp(p + op->len - VV_COMM_SEAL, &check, sizeof(check)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The channel is held. */
+static int too_late(struct vv_comm *c, const struct vv_comm_op *op)
+{
+	const char *who = c->plug.absent ? c->plug.absent(c->ctx) : NULL;
+
 	vv_err_set(VV_EPEER,
 		   "rank %u of %u waited %.3g s for %s (%s): one has died, hangs, or did not make the same call; if it was "
 		   "only late, raise the option `timeout`",
 		   c->plug.rank, c->plug.size, op->waited, who && who[0] ? who : "the others", op->what);
-	return give_up(c);
+	give_up(c, vv_err_last());
+	return VV_EPEER;
+}
+
+static int look(struct vv_comm *c, struct vv_comm_op *op)
+{
+	int code, rc = take(c, op->what);
+	double now, gap;
+
+	if (rc)
+		return rc;
+	code = c->plug.test(c->ctx, op->op);
+	if (code == 0) {
+		now = vv_clock_s();
+		gap = now - op->seen;
+		op->seen = now;
+		op->waited += gap < gap_max ? gap : gap_max;
+		rc = op->waited < c->patience ? 0 : too_late(c, op);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (code > 0)
+		return is_sealed(op) ? 1 : garbled(c, op->what);
+	return code ? fail(c, op->what, code) : rc;
 }
 
 /* When all are there, an answer takes microseconds: spin. Where ranks share cores, the one waited for may need this one: yield,
@@ -160,10 +250,8 @@ static void rest(double waited)
 
 int vv_comm_look(struct vv_comm *c, struct vv_comm_op *op, bool wait)
 {
-	int rc = enter(c, op->what);
+	int rc = 0;
 
-	if (rc)
-		return rc;
 	if (alone(c))
 		return 1;
 	while ((rc = look(c, op)) == 0 && wait)
@@ -196,56 +284,150 @@ static uint64_t others(const struct vv_comm *c)
 	return c->plug.size - 1;
 }
 
-/* ---- the operations ----------------------------------------------------------------------------------------------------- */
+/* ---- sums, minima, maxima ----------------------------------------------------------------------------------------------- */
 
-int vv_comm_begin_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root, struct vv_comm_op *op)
+static int reduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
+{
+	struct vv_comm_op op;
+	int rc = take(c, "allreduce");
+
+	return rc ? rc : finish(c, begun(c, "allreduce", c->plug.allreduce(c->ctx, v, n, how, &op.op), &op), &op);
+}
+
+/* Of a sum it is the sum of the ranks' own, and differs if one of the numbers does. */
+static uint64_t linear(const uint64_t *v, size_t n)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += v[i] * ((i + 1) * 0x9e3779b97f4a7c15 | 1);
+	return sum;
+}
+
+/* Through memory of the comm: twice, or with the check of a sum behind it. */
+static int reduce_small(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
+{
+	uint64_t *there = c->small, check = linear(v, n);
+	size_t n_check = how == VARVE_SUM ? 1 : n;
+	int rc;
+
+	copy(there, v, n * sizeof(*v));
+	copy(there + n, how == VARVE_SUM ? &check : v, n_check * sizeof(*v));
+	rc = reduce(c, there, n + n_check, how);
+	if (rc)
+		return rc;
+	check = linear(there, n);
+	if (memcmp(there + n, how == VARVE_SUM ? &check : there, n_check * sizeof(*v)) != 0)
+		return garbled(c, "allreduce");
+	copy(v, there, n * sizeof(*v));
+	return 0;
+}
+
+static int reduce_large(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
+{
+	enum { PIECE = VV_COMM_SMALL / 2 / sizeof(*v) };
+	uint64_t check = linear(v, n);
+	int rc = 0;
+
+	for (size_t at = 0; how != VARVE_SUM && rc == 0 && at < n; at += PIECE)
+		rc = reduce_small(c, v + at, n - at < PIECE ? n - at : PIECE, how);
+	if (how != VARVE_SUM)
+		return rc;
+	rc = reduce(c, v, n, how);
+	if (rc == 0)
+		rc = reduce_small(c, &check, 1, how);
+	return rc == 0 && check != linear(v, n) ? garbled(c, "allreduce") : rc;
+}
+
+int vv_comm_allreduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
+{
+	int rc = enter(c, "allreduce");
+
+	if (rc || alone(c))
+		return rc;
+	c->sent += n * sizeof(*v) * others(c);
+	return is_small(c, n, 2 * sizeof(*v)) ? reduce_small(c, v, n, how) : reduce_large(c, v, n, how);
+}
+
+/* ---- the other operations ------------------------------------------------------------------------------------------------ */
+
+/* What goes from one rank to another, as it counts in the sum of all. */
+static uint64_t weigh(const struct vv_comm *c, uint32_t from, uint32_t to, const void *p, uint64_t len)
+{
+	return len ? vv_digest_check(p, (size_t)len) * (2 * ((uint64_t)from * c->plug.size + to) + 1) : 0;
+}
+
+/* The message has come; this rank has sent and got what weighs so much. All ranks return the same, unless the group breaks. */
+static int settle(struct vv_comm *c, const char *what, uint64_t sent, uint64_t got)
+{
+	uint64_t rest = sent - got;
+	int rc = reduce_small(c, &rest, 1, VARVE_SUM);
+
+	if (rc == 0 && rest)
+		rc = vv_err_set(VV_EPEER, "a message from one rank to another came damaged (%s); nothing came of it, try again", what);
+	return rc;
+}
+
+static int enter_bcast(const struct vv_comm *c, uint32_t root)
 {
 	int rc = enter(c, "bcast");
 
+	return rc || root < c->plug.size ? rc : vv_err_set(VV_EINVAL, "bcast: from rank %u of %u", root, c->plug.size);
+}
+
+int vv_comm_begin_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root, struct vv_comm_op *op)
+{
+	int rc = enter_bcast(c, root);
+
 	if (rc)
 		return rc;
-	if (root >= c->plug.size)
-		return vv_err_set(VV_EINVAL, "bcast: from rank %u of %u", root, c->plug.size);
 	*op = (struct vv_comm_op){ .what = "bcast" };
 	if (alone(c))
 		return 0;
-	if (root == c->plug.rank)
+	if (root == c->plug.rank) {
+		seal(p, len);
 		c->sent += len * others(c);
-	return begun(c, "bcast", c->plug.bcast(c->ctx, p, len, root, &op->op), op);
+	}
+	rc = take(c, "bcast");
+	rc = rc ? rc : begun(c, "bcast", c->plug.bcast(c->ctx, p, len, root, &op->op), op);
+	op->sealed = p;
+	op->len = len;
+	op->n_sealed = root != c->plug.rank;
+	return rc;
+}
+
+static int bcast(struct vv_comm *c, void *p, size_t len, uint32_t root)
+{
+	struct vv_comm_op op;
+	int rc = take(c, "bcast");
+
+	return rc ? rc : finish(c, begun(c, "bcast", c->plug.bcast(c->ctx, p, len, root, &op.op), &op), &op);
 }
 
 int vv_comm_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root)
 {
 	void *there = is_small(c, len, 1) ? c->small : p;
-	struct vv_comm_op op;
-	int rc;
-
-	if (there != p && root == c->plug.rank)
-		copy(there, p, len);
-	rc = finish(c, vv_comm_begin_bcast(c, there, len, root, &op), &op);
-	if (rc == 0 && there != p && root != c->plug.rank)
-		copy(p, there, len);
-	return rc;
-}
-
-int vv_comm_allreduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
-{
-	uint64_t *there = is_small(c, n, sizeof(*v)) ? c->small : v;
-	struct vv_comm_op op;
-	int rc = enter(c, "allreduce");
+	bool mine = root == c->plug.rank;
+	uint64_t weight;
+	int rc = enter_bcast(c, root);
 
 	if (rc || alone(c))
 		return rc;
-	if (there != v)
-		copy(there, v, n * sizeof(*v));
-	c->sent += n * sizeof(*v) * others(c);
-	rc = finish(c, begun(c, "allreduce", c->plug.allreduce(c->ctx, there, n, how, &op.op), &op), &op);
-	if (rc == 0 && there != v)
-		copy(v, there, n * sizeof(*v));
-	return rc;
+	if (mine) {
+		c->sent += len * others(c);
+		if (there != p)
+			copy(there, p, len);
+	}
+	rc = bcast(c, there, len, root);
+	if (rc)
+		return rc;
+	if (!mine && there != p)
+		copy(p, there, len);
+	weight = weigh(c, root, root, p, len);
+	return settle(c, "bcast", mine ? weight * others(c) : 0, mine ? 0 : weight);
 }
 
-int vv_comm_begin_allgather(struct vv_comm *c, const void *mine, void *all, size_t len, struct vv_comm_op *op)
+int vv_comm_begin_allgather(struct vv_comm *c, void *mine, void *all, size_t len, struct vv_comm_op *op)
 {
 	int rc = enter(c, "allgather");
 
@@ -256,36 +438,74 @@ int vv_comm_begin_allgather(struct vv_comm *c, const void *mine, void *all, size
 		copy(all, mine, len);
 		return 0;
 	}
+	seal(mine, len);
 	c->sent += len * others(c);
-	return begun(c, "allgather", c->plug.allgather(c->ctx, mine, all, len, &op->op), op);
+	rc = take(c, "allgather");
+	rc = rc ? rc : begun(c, "allgather", c->plug.allgather(c->ctx, mine, all, len, &op->op), op);
+	op->sealed = all;
+	op->len = len;
+	op->n_sealed = c->plug.size;
+	return rc;
+}
+
+static int allgather(struct vv_comm *c, const void *mine, void *all, size_t len)
+{
+	struct vv_comm_op op;
+	int rc = take(c, "allgather");
+
+	return rc ? rc : finish(c, begun(c, "allgather", c->plug.allgather(c->ctx, mine, all, len, &op.op), &op), &op);
 }
 
 int vv_comm_allgather(struct vv_comm *c, const void *mine, void *all, size_t len)
 {
+	bool small = is_small(c, len, (size_t)c->plug.size + 1);
 	uint8_t *there = c->small;
-	struct vv_comm_op op;
-	int rc;
+	uint64_t got = 0;
+	int rc = enter(c, "allgather");
 
-	if (!is_small(c, len, (size_t)c->plug.size + 1))
-		return finish(c, vv_comm_begin_allgather(c, mine, all, len, &op), &op);
-	copy(there, mine, len);
-	rc = finish(c, vv_comm_begin_allgather(c, there, there + len, len, &op), &op);
-	if (rc == 0)
+	if (rc)
+		return rc;
+	if (alone(c)) {
+		copy(all, mine, len);
+		return 0;
+	}
+	c->sent += len * others(c);
+	if (small)
+		copy(there, mine, len);
+	rc = small ? allgather(c, there, there + len, len) : allgather(c, mine, all, len);
+	if (rc)
+		return rc;
+	if (small)
 		copy(all, there + len, len * c->plug.size);
-	return rc;
+	for (uint32_t r = 0; r < c->plug.size; r++)
+		got += weigh(c, r, r, (uint8_t *)all + r * len, len);
+	return settle(c, "allgather", weigh(c, c->plug.rank, c->plug.rank, mine, len) * c->plug.size, got);
+}
+
+/* What all parts weigh that this rank has for the others, or has of them. */
+static uint64_t weigh_parts(const struct vv_comm *c, const void *parts, const uint64_t *lens, size_t len, bool outward)
+{
+	const uint8_t *p = parts;
+	uint32_t me = c->plug.rank;
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < c->plug.size; p += lens ? lens[r] : len, r++)
+		sum += outward ? weigh(c, me, r, p, lens ? lens[r] : len) : weigh(c, r, me, p, lens ? lens[r] : len);
+	return sum;
 }
 
 static int alltoall(struct vv_comm *c, const void *to, void *from, size_t len)
 {
 	struct vv_comm_op op;
+	int rc = take(c, "alltoall");
 
-	c->sent += len * others(c);
-	return finish(c, begun(c, "alltoall", c->plug.alltoall(c->ctx, to, from, len, &op.op), &op), &op);
+	return rc ? rc : finish(c, begun(c, "alltoall", c->plug.alltoall(c->ctx, to, from, len, &op.op), &op), &op);
 }
 
 int vv_comm_alltoall(struct vv_comm *c, const void *to, void *from, size_t len)
 {
 	size_t total = len * c->plug.size;
+	bool small = is_small(c, len, 2 * (size_t)c->plug.size);
 	uint8_t *there = c->small;
 	int rc = enter(c, "alltoall");
 
@@ -295,13 +515,15 @@ int vv_comm_alltoall(struct vv_comm *c, const void *to, void *from, size_t len)
 		copy(from, to, len);
 		return 0;
 	}
-	if (!is_small(c, len, 2 * (size_t)c->plug.size))
-		return alltoall(c, to, from, len);
-	copy(there, to, total);
-	rc = alltoall(c, there, there + total, len);
-	if (rc == 0)
+	c->sent += len * others(c);
+	if (small)
+		copy(there, to, total);
+	rc = small ? alltoall(c, there, there + total, len) : alltoall(c, to, from, len);
+	if (rc)
+		return rc;
+	if (small)
 		copy(from, there + total, total);
-	return rc;
+	return settle(c, "alltoall", weigh_parts(c, to, NULL, len, true), weigh_parts(c, from, NULL, len, false));
 }
 
 int vv_comm_alltoallv(struct vv_comm *c, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len)
@@ -321,7 +543,11 @@ int vv_comm_alltoallv(struct vv_comm *c, const void *to, const uint64_t *to_len,
 	}
 	for (uint32_t r = 0; r < c->plug.size; r++)
 		c->sent += r == me ? 0 : to_len[r];
-	return finish(c, begun(c, "alltoallv", c->plug.alltoallv(c->ctx, to, to_len, from, from_len, &op.op), &op), &op);
+	rc = take(c, "alltoallv");
+	rc = rc ? rc : finish(c, begun(c, "alltoallv", c->plug.alltoallv(c->ctx, to, to_len, from, from_len, &op.op), &op), &op);
+	if (rc)
+		return rc;
+	return settle(c, "alltoallv", weigh_parts(c, to, to_len, 0, true), weigh_parts(c, from, from_len, 0, false));
 }
 
 /* Who sends to itself must receive that, and nothing else. */
@@ -339,17 +565,16 @@ static int check_pair(const struct vv_comm *c, size_t out_len, uint32_t to, size
 static int sendrecv(struct vv_comm *c, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from)
 {
 	struct vv_comm_op op;
-	int rc;
+	int rc = take(c, "sendrecv");
 
-	if (to != c->plug.rank && to != VARVE_NOBODY)
-		c->sent += out_len;
-	rc = c->plug.sendrecv(c->ctx, out, out_len, to, in, in_len, from, &op.op);
-	return finish(c, begun(c, "sendrecv", rc, &op), &op);
+	return rc ? rc : finish(c, begun(c, "sendrecv", c->plug.sendrecv(c->ctx, out, out_len, to, in, in_len, from, &op.op), &op), &op);
 }
 
 int vv_comm_sendrecv(struct vv_comm *c, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from)
 {
 	uint8_t *there = c->small;
+	uint32_t me = c->plug.rank;
+	bool small = out_len <= VV_COMM_SMALL && in_len <= VV_COMM_SMALL - out_len;
 	int rc = enter(c, "sendrecv");
 
 	if (rc == 0)
@@ -361,12 +586,13 @@ int vv_comm_sendrecv(struct vv_comm *c, const void *out, size_t out_len, uint32_
 			copy(in, out, in_len);
 		return 0;
 	}
-	if (out_len > VV_COMM_SMALL || in_len > VV_COMM_SMALL - out_len)
-		return sendrecv(c, out, out_len, to, in, in_len, from);
-	if (to != VARVE_NOBODY)
+	c->sent += to == me || to == VARVE_NOBODY ? 0 : out_len;
+	if (small && to != VARVE_NOBODY)
 		copy(there, out, out_len);
-	rc = sendrecv(c, there, out_len, to, there + out_len, in_len, from);
-	if (rc == 0 && from != VARVE_NOBODY)
+	rc = small ? sendrecv(c, there, out_len, to, there + out_len, in_len, from) : sendrecv(c, out, out_len, to, in, in_len, from);
+	if (rc)
+		return rc;
+	if (small && from != VARVE_NOBODY)
 		copy(in, there + out_len, in_len);
-	return rc;
+	return settle(c, "sendrecv", to == VARVE_NOBODY ? 0 : weigh(c, me, to, out, out_len), from == VARVE_NOBODY ? 0 : weigh(c, from, me, in, in_len));
 }

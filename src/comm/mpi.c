@@ -227,8 +227,8 @@ static int look_for_gone(struct group *g)
 	while (!g->gone[first])
 		first++;
 	absent(g);
-	snprintf(g->message, sizeof(g->message), "rank %d has given up waiting for %s", first,
-		 g->absent[0] ? g->absent : "the others");
+	snprintf(g->message, sizeof(g->message), "rank %d has given up%s%s", first,
+		 g->absent[0] ? " waiting for " : "; its own message says why", g->absent);
 	g->failed = 1;
 	return VARVE_EPEER;
 }

@@ -78,7 +78,7 @@ static int open_messages(struct round *a, const uint8_t *said, const uint64_t *l
 		a->n[r] = (size_t)((len[r] - lead) / VV_DOCKET_CLAIM);
 		a->all += a->n[r];
 		rc = take_places(d, r, entry, said + sizeof(more));
-		entry += d->told.of[r];
+		entry = d->told.of[r] ? entry + d->told.of[r] : entry;
 	}
 	return rc;
 }

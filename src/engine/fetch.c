@@ -265,10 +265,8 @@ static int count_rounds(struct fetch *f, uint64_t *rounds)
 	*rounds = (sum[sum[1] > sum[0]] + ROUND - 1) / ROUND;
 	if (rc == 0)
 		rc = vv_comm_allreduce(f->g->comm, rounds, 1, VARVE_MAX);
-	if (!f->g->comm->broken) {
-		vv_mem_free(ask);
-		vv_mem_free(answer);
-	}
+	vv_comm_free(f->g->comm, ask);
+	vv_comm_free(f->g->comm, answer);
 	return rc;
 }
 
@@ -437,7 +435,7 @@ static int take_answers(struct fetch *f, struct round *o)
 
 		rc = take_answer(f, o->first[r], f->slice[r].next, p, w, n);
 		p += o->answer.in_len[r];
-		w += n;
+		w = n ? w + n : w;
 	}
 	return rc;
 }

@@ -451,6 +451,9 @@ static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
 	rc = vv_ranks_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_bcast(g->comm, first, ((size_t)g->size + 1) * sizeof(*first), 0);
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) /* all ranks see the same */
+		if (first[r] > first[r + 1] || first[r + 1] > n)
+			rc = vv_err_set(VV_EPEER, "rank 0 says which files rank %u is to pack, which cannot be", r);
 	if (rc == 0) {
 		k->file = file + first[g->rank];
 		k->n_files = (size_t)(first[g->rank + 1] - first[g->rank]);

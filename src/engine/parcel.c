@@ -1,10 +1,9 @@
 /* A message: how many there are; of each its file, the number of its kind (with segment and name where it is the first of that), its place and length; then
- * the bytes of all, and the check of everything before. */
+ * the bytes of all. */
 #include "engine/parcel.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/wire.h"
-#include "core/digest.h"
 #include "engine/kinds.h"
 #include <string.h>
 
@@ -47,20 +46,17 @@ int vv_parcel_put_head(const struct vv_parcels *p, const struct vv_cargo *c, str
 
 size_t vv_parcel_besides(const struct vv_parcels *p)
 {
-	return (size_t)p->bytes + sizeof(uint64_t);
+	return (size_t)p->bytes;
 }
 
 int vv_parcel_put(const struct vv_parcels *p, const struct vv_cargo *c, const struct vv_buf *head, uint8_t *out)
 {
 	uint8_t *to = out + head->n;
-	uint64_t check;
 	int rc = 0;
 
 	memcpy(out, head->p, head->n);
 	for (size_t i = 0; rc == 0 && i < p->n; to += p->v[i++].len)
 		rc = vv_cargo_read(c, p->v[i].file, p->v[i].at, to, (size_t)p->v[i].len);
-	check = vv_digest_check(out, (size_t)(to - out));
-	memcpy(to, &check, sizeof(check));
 	return rc;
 }
 
@@ -105,20 +101,9 @@ static int get_parcel(struct vv_parcels *p, struct vv_cargo *c, const struct vv_
 	return vv_parcel_add(p, x);
 }
 
-static bool is_whole(const uint8_t *message, size_t n)
-{
-	uint64_t check;
-
-	if (n < sizeof(check))
-		return false;
-	memcpy(&check, message + n - sizeof(check), sizeof(check));
-	return check == vv_digest_check(message, n - sizeof(check));
-}
-
 int vv_parcel_get(struct vv_parcels *p, struct vv_cargo *c, const struct vv_pack_options *opt, const uint8_t *message, size_t n, const uint8_t **bytes)
 {
-	bool whole = is_whole(message, n);
-	struct vv_wire w = vv_wire_over(message, whole ? n - sizeof(uint64_t) : 0);
+	struct vv_wire w = vv_wire_over(message, n);
 	struct titles t = { 0 };
 	int rc = 0;
 
@@ -126,7 +111,7 @@ int vv_parcel_get(struct vv_parcels *p, struct vv_cargo *c, const struct vv_pack
 		rc = get_parcel(p, c, opt, &w, &t);
 	vv_mem_free(t.kind);
 	*bytes = w.p;
-	if (rc == 0 && (!whole || w.bad || vv_wire_left(&w) != p->bytes))
+	if (rc == 0 && (w.bad || vv_wire_left(&w) != p->bytes))
 		rc = vv_err_set(VV_EPEER, "memory was handed over in a message that cannot be; nothing was stored, try again");
 	return rc;
 }

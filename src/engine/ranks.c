@@ -42,6 +42,7 @@ int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_rank
 		rc = rc ? rc : side;
 	}
 	if (rc == 0) {
+		vv_comm_pair(g->comm, g->side);
 		g->behind = plug->any_thread;
 		g->rank = plug->rank;
 		g->size = plug->size;
@@ -307,8 +308,7 @@ static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bo
 			rc = vv_catalog_put_commit(&v->lineage, &c);
 		vv_commit_fini(&c);
 	}
-	if (!g->comm->broken)
-		vv_mem_free(bytes);
+	vv_comm_free(g->comm, bytes);
 	return rc;
 }
 

@@ -59,8 +59,11 @@ static int exchange(struct topk *t, const struct vv_merge_step *s, size_t *n_in)
 	if (rc)
 		return rc;
 	if (in_n > t->limit)
-		return vv_err_set(VV_EPEER, "rank %u sends a set of %llu digests, when there are at most %zu", s->from,
-				  (unsigned long long)in_n, t->limit);
+		rc = vv_err_set(VV_EPEER, "rank %u sends a set of %llu digests, when there are at most %zu", s->from, (unsigned long long)in_n,
+				t->limit);
+	rc = agree(t->c, rc);
+	if (rc)
+		return rc;
 	*n_in = (size_t)in_n;
 	return vv_comm_sendrecv(t->c, t->own, t->n * sizeof(*t->own), s->to, t->in, *n_in * sizeof(*t->in), s->from);
 }

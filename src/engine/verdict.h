@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "comm/comm.h"
 #include "core/commit.h"
+#include <stddef.h>
 #include <varve/varve.h>
 
 struct varve;
@@ -16,13 +17,18 @@ struct vv_report { /* of one rank, to all */
 	uint64_t parent; /* that it continues; 0: none */
 	uint64_t time_ns;
 	struct vv_commit_rank layer;
+	uint64_t seal; /* of the comm */
 };
 
 struct vv_ruling { /* of one rank, to all: what is decided, or why it failed */
 	uint64_t reclaimed; /* gc has been at work */
 	uint64_t cutoff, every; /* engine/retain.c, where ranks have stores of their own */
 	struct vv_err_state error;
+	uint64_t seal; /* of the comm */
 };
+
+_Static_assert(offsetof(struct vv_report, seal) + VV_COMM_SEAL == sizeof(struct vv_report), "the seal is at the end");
+_Static_assert(offsetof(struct vv_ruling, seal) + VV_COMM_SEAL == sizeof(struct vv_ruling), "the seal is at the end");
 
 struct vv_verdict {
 	bool pending;

@@ -188,13 +188,13 @@ static void look_seldom(const struct varve_comm *plug, void *arg)
 {
 	struct vv_comm *c = open_comm(plug, plug->rank == 0 ? 0.35 : 60);
 	atomic_int *seen = arg;
-	uint64_t mine = plug->rank, all[2];
+	uint64_t mine[2] = { plug->rank }, all[2][2]; /* and a seal */
 	struct vv_comm_op op;
 
 	if (plug->rank == 1)
 		while (*seen == 0)
 			must_nap(1);
-	CHECK_EQ(vv_comm_begin_allgather(c, &mine, all, sizeof(mine), &op), 0);
+	CHECK_EQ(vv_comm_begin_allgather(c, mine, all, sizeof(mine), &op), 0);
 	if (plug->rank == 0) {
 		for (int i = 0; i < 2; i++) {
 			must_nap(400);
@@ -203,7 +203,7 @@ static void look_seldom(const struct varve_comm *plug, void *arg)
 		*seen = 1;
 	}
 	CHECK_EQ(vv_comm_look(c, &op, true), 1);
-	CHECK_EQ(all[0] + 10 * all[1], 10);
+	CHECK_EQ(all[0][0] + 10 * all[1][0], 10);
 	vv_comm_close(c);
 }
 

@@ -7,6 +7,7 @@
 #include "engine/restore.h"
 #include "engine/session.h"
 #include "engine/verify.h"
+#include "support/damage.h"
 #include "support/fileset.h"
 #include "support/gen.h"
 #include "support/must.h"
@@ -36,6 +37,7 @@ struct job { /* what the ranks do */
 	uint64_t dup_ranks[RANKS];
 	void (*spoil)(struct varve_comm *comm); /* of rank 0; may be NULL */
 	void (*step)(void *arg, uint64_t done, uint64_t total); /* of the last rank; may be NULL */
+	struct damage *damage; /* of one message; may be NULL */
 };
 
 /* ---- sets ------------------------------------------------------------------------------------------------------------------------ */
@@ -107,12 +109,17 @@ static void pack_rank(const struct varve_comm *comm, void *arg)
 		file[i] = (struct vv_pack_file){ j->set->path[i], j->set->name[i] };
 	if (j->spoil && comm->rank == 0)
 		j->spoil(&mine);
+	if (j->damage)
+		mine = damage_plug(j->damage, comm);
 	if (comm->rank == comm->size - 1)
 		how.progress.step = j->step;
-	MUST(vv_session_open(comm->size > 1 ? &mine : NULL, j->store, "set", j->options, &v) == 0);
-	j->code[comm->rank] = vv_pack_run(v, file, j->set->n, &how, &report);
+	j->code[comm->rank] = vv_session_open(comm->size > 1 ? &mine : NULL, j->store, "set", j->options, &v);
+	if (j->code[comm->rank] == 0)
+		j->code[comm->rank] = vv_pack_run(v, file, j->set->n, &how, &report);
 	if (j->code[comm->rank])
 		snprintf(j->why[comm->rank], sizeof(j->why[0]), "%s", vv_err_last());
+	if (!v)
+		return;
 	j->dup_ranks[comm->rank] = v->stats.bytes_dup_ranks;
 	if (comm->rank == 0)
 		j->report = report;
@@ -470,6 +477,39 @@ static void test_lies(const struct content *pool)
 	free_set(&s);
 }
 
+/* ---- damage -------------------------------------------------------------------------------------------------------------------------- */
+
+/* One message is damaged, each in turn: all fail, and none by waiting; or the epoch is whole. */
+static void test_damage(const struct content *pool)
+{
+	static struct damage d;
+	struct content little = { pool[3].p, 200 << 10 };
+	char store[PLACE_MAX];
+	struct set s;
+	unsigned failed = 0;
+
+	make_twins(&s, &little, 3);
+	damage_begin(&d, 3);
+	while (damage_next(&d)) {
+		struct job j = { .store = fresh_store(store, "damage"), .set = &s, .options = "mode=sync threads=1 timeout=30s", .damage = &d };
+		bool all = true, any = false;
+
+		must_begin("%s", d.words);
+		pack(&j, 3);
+		for (uint32_t r = 0; r < 3; r++) {
+			MUST(j.code[r] == 0 || (j.code[r] == VV_EPEER && !strstr(j.why[r], "waited")));
+			all &= j.code[r] == 0;
+			any |= j.code[r] == 0;
+		}
+		MUST(all || !d.first);
+		failed += !all;
+		if (any)
+			check_store(store, &s);
+	}
+	MUST(failed > 20);
+	free_set(&s);
+}
+
 int main(void)
 {
 	struct content pool[POOL];
@@ -483,6 +523,7 @@ int main(void)
 	test_unasked(pool);
 	test_failure(pool);
 	test_lies(pool);
+	test_damage(pool);
 	for (size_t i = 0; i < POOL; i++)
 		free(pool[i].p);
 	return 0;

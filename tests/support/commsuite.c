@@ -67,15 +67,16 @@ static void try_bcast(struct suite *s, bool behind)
 	uint32_t root = (uint32_t)gen_below(&s->common, s->size);
 	uint64_t restore;
 	struct vv_comm_op op;
-	void *p = room(len);
+	size_t all = len + (behind ? VV_COMM_SEAL : 0);
+	void *p = room(all);
 
 	if (root == s->me) {
 		fill(s, p, len, root, 0);
-		s->sent += len * (s->size - 1);
+		s->sent += all * (s->size - 1);
 	}
 	if (behind) {
 		restore = s->common; /* how often it was looked at differs between ranks */
-		CHECK_EQ(finish(s, &op, vv_comm_begin_bcast(s->c, p, len, root, &op)), 1);
+		CHECK_EQ(finish(s, &op, vv_comm_begin_bcast(s->c, p, all, root, &op)), 1);
 		s->common = restore;
 	} else {
 		CHECK_EQ(vv_comm_bcast(s->c, p, len, root), 0);
@@ -86,22 +87,22 @@ static void try_bcast(struct suite *s, bool behind)
 
 static void try_allgather(struct suite *s, bool behind)
 {
-	size_t len = draw_len(s);
-	uint8_t *mine = room(len), *all = room(len * s->size);
+	size_t len = draw_len(s), part = len + (behind ? VV_COMM_SEAL : 0);
+	uint8_t *mine = room(part), *all = room(part * s->size);
 	uint64_t restore;
 	struct vv_comm_op op;
 
 	fill(s, mine, len, s->me, 0);
 	if (behind) {
 		restore = s->common;
-		CHECK_EQ(finish(s, &op, vv_comm_begin_allgather(s->c, mine, all, len, &op)), 1);
+		CHECK_EQ(finish(s, &op, vv_comm_begin_allgather(s->c, mine, all, part, &op)), 1);
 		s->common = restore;
 	} else {
 		CHECK_EQ(vv_comm_allgather(s->c, mine, all, len), 0);
 	}
 	for (uint32_t r = 0; r < s->size; r++)
-		check(s, all + r * len, len, r, 0);
-	s->sent += len * (s->size - 1);
+		check(s, all + r * part, len, r, 0);
+	s->sent += part * (s->size - 1);
 	free(mine);
 	free(all);
 }
