@@ -66,9 +66,9 @@ class Group(Several):
         self.assertEqual(json.loads(p.stdout)["pids"], [p.pid for p in self.running])
 
     def says(self, p, status=2):
-        """The one sentence of a command that failed; mpirun has words of its own to say."""
+        """The one sentence of a command that failed; mpirun has words of its own to say, and ranks that look for other copies a warning."""
         self.assertEqual(p.returncode, status, p.stdout + p.stderr)
-        lines = [line for line in p.stderr.splitlines() if line.startswith("varve: ")]
+        lines = [line for line in p.stderr.splitlines() if line.startswith("varve: ") and not line.startswith("varve: warning: ")]
         self.assertEqual(len(lines), 1, p.stderr)
         return lines[0][len("varve: "):]
 
@@ -132,7 +132,8 @@ class Group(Several):
             self.assertGreater(got["bytes"], n * 8 << 20)
             self.assertLess(got["bytes_layer"], got["bytes"] / n * 1.2)
             again = self.dump(n, "--leave-running", lineage=f"of{n}")
-            self.assertLess(again["bytes_layer"], got["bytes_layer"] / 2)
+            grown = (again["bytes"] - got["bytes"]) / n  # by noise, that all of them hold as well; on a slow machine there is much time for it
+            self.assertLess(again["bytes_layer"], grown * 1.5 + (2 << 20))
         self.varve("verify", self.store)
         self.end_all()
         self.restore(4, spec="of4")
@@ -242,6 +243,23 @@ class Group(Several):
             self.stands_still()
         self.flip(layer, layer.stat().st_size // 2)
         self.restore(2)
+
+    def test_damage_of_what_is_shared(self):
+        """Ranks read for each other what they have in common: who misses it says of which image."""
+        self.start(3, "grow", 8)
+        self.dump(3)
+        for p in self.running:
+            p.wait(PATIENCE)
+        for rank in range(3):
+            layer = self.layer(1, "a", rank=rank)
+            self.flip(layer, layer.stat().st_size // 2)
+            said = self.says(self.mpi(3, "image", "restore", self.store, "a"), status=1)
+            self.assertIn("nothing was restored", said)
+            self.assertIn("pages-1.img", said)
+            self.stands_still()
+            self.flip(layer, layer.stat().st_size // 2)
+        self.restore(3)
+        self.goes_on()
 
     def test_killed_rank(self):
         """However far they are: all processes run on, unless the epoch counts."""
