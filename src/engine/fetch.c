@@ -40,6 +40,7 @@ struct fetch {
 	struct vv_listing here;
 	struct vv_holders holders;
 	bool knows;              /* the holders */
+	bool spread;             /* each layer is read by one rank of a host */
 	uint64_t oldest;         /* epoch that is needed */
 	struct vv_needs local, remote, bad;
 	struct vv_warned warned;
@@ -51,8 +52,29 @@ static int order_number(uint64_t x, uint64_t y)
 	return (x > y) - (x < y);
 }
 
+/* Of the ranks that are of one place, or host: number k of them, counted round and round. */
+static uint32_t pick(const uint32_t *of, uint32_t size, uint32_t which, uint32_t k)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < size; r++)
+		n += of[r] == which;
+	k %= n;
+	for (uint32_t r = 0;; r++)
+		if (of[r] == which && k-- == 0)
+			return r;
+}
+
+/* Of the ranks of this host, the one that reads a layer. */
+static uint32_t reader(const struct vv_ranks *g, uint64_t layer)
+{
+	return pick(g->host, g->size, g->host[g->rank], vv_run_rank(layer));
+}
+
 static bool is_here(const struct fetch *f, uint64_t layer)
 {
+	if (f->spread)
+		return reader(f->g, layer) == f->g->rank;
 	return !f->g->split || vv_catalog_lists(&f->here, layer);
 }
 
@@ -194,14 +216,7 @@ static int read_local(struct fetch *f)
 /* A rank of the place, chosen so that askers and layers are spread over all of them. */
 static uint32_t member(const struct vv_ranks *g, uint32_t place, uint64_t layer)
 {
-	uint32_t n = 0, k;
-
-	for (uint32_t r = place; r < g->size; r++)
-		n += g->place[r] == place;
-	k = (g->rank + vv_run_rank(layer)) % n;
-	for (uint32_t r = place;; r++)
-		if (g->place[r] == place && k-- == 0)
-			return r;
+	return pick(g->place, g->size, place, g->rank + vv_run_rank(layer));
 }
 
 static int by_rank(const void *a, const void *b)
@@ -221,13 +236,13 @@ static int assign(struct fetch *f)
 
 	for (size_t i = 0; rc == 0 && i < f->remote.n; i++) {
 		struct vv_need need = f->remote.v[i];
-		size_t h = vv_holders_find(&f->holders, need.layer);
+		size_t h = f->spread ? 0 : vv_holders_find(&f->holders, need.layer);
 
-		if (h == f->holders.n) {
+		if (!f->spread && h == f->holders.n) {
 			rc = vv_salvage_add(&f->bad, &need);
 			continue;
 		}
-		need.rank = i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
+		need.rank = f->spread ? reader(f->g, need.layer) : i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
 									       member(f->g, f->holders.v[h].place, need.layer);
 		f->remote.v[n++] = need;
 	}
@@ -469,7 +484,7 @@ static int read_remote(struct fetch *f)
 	uint64_t rounds = 0;
 	int rc = 0;
 
-	if (!f->knows)
+	if (!f->knows && !f->spread)
 		rc = vv_holders_ask(f->g, 0, f->lin, f->oldest, &f->holders);
 	f->knows = true;
 	if (rc == 0 && !f->slice) {
@@ -542,9 +557,9 @@ static int try_copies(struct fetch *f)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------------- */
 
-int vv_fetch_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
 {
-	struct fetch f = { .v = v, .g = v->group, .lin = &v->lineage, .want = want, .n = n, .copied = copied };
+	struct fetch f = { .v = v, .g = v->group, .lin = &v->lineage, .want = want, .n = n, .copied = copied, .spread = spread };
 
 	if (rc == 0)
 		rc = read_here(&f);
@@ -568,4 +583,14 @@ int vv_fetch_read(struct varve *v, int rc, const struct vv_want *want, size_t n,
 	vv_mem_free(f.slice);
 	vv_mem_free(f.warned.layer);
 	return rc;
+}
+
+int vv_fetch_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+{
+	return run(v, rc, want, n, copied, false);
+}
+
+int vv_fetch_spread(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+{
+	return run(v, rc, want, n, copied, !v->group->split);
 }

@@ -8,5 +8,8 @@
 
 /* `rc` is what became of this rank's part so far. copied[i]: bytes of want i are not from where its runs say. */
 int vv_fetch_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied);
+/* The same of one store for all, for what lies in the same blocks on many ranks: each layer is read and decoded by one rank of a host, which hands the others
+ * their bytes. */
+int vv_fetch_spread(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied);
 
 #endif
