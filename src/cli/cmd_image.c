@@ -205,8 +205,9 @@ static void say_runs(void *arg, pid_t pid)
 	struct revived *r = arg;
 	struct vv_job *job = r->job;
 
+	if (!r->told)
+		vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
 	r->told = true;
-	vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
 	if (job->args->quiet || job->args->json)
 		return;
 	vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, r->epoch);

@@ -41,6 +41,14 @@ static int put(const struct vv_absent *m, uint64_t to, const uint8_t *from, uint
 	return 0;
 }
 
+static int take(const struct vv_absent *m, uint64_t at, struct vv_desk_piece *out)
+{
+	if (m->desk)
+		return vv_desk_take(m->desk, m->file, at, false, out);
+	*out = (struct vv_desk_piece){ .bytes = m->hoard->bytes + at, .len = (size_t)vv_hoard_has(m->hoard, at) };
+	return 0;
+}
+
 /* A piece may end within a page: then it is put together. */
 static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_t *done, bool *gone)
 {
@@ -52,7 +60,7 @@ static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_
 		struct vv_desk_piece p;
 		size_t n;
 
-		rc = vv_desk_take(m->desk, m->file, at + have, false, &p);
+		rc = take(m, at + have, &p);
 		if (rc)
 			break;
 		n = p.len < page_size() - have ? p.len : (size_t)(page_size() - have);
@@ -69,11 +77,15 @@ static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_
 int vv_absent_deliver(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_t len, uint64_t *done, bool *gone)
 {
 	struct vv_desk_piece p;
-	int rc = vv_desk_take(m->desk, m->file, at, false, &p);
+	int rc = take(m, at, &p);
 
 	*done = 0;
 	if (rc)
 		return vv_err_context(rc, "the page at 0x%" PRIx64 " of process %d", to, (int)m->pid);
+	if (!p.len) { /* only of a hoard */
+		vv_hoard_ask(m->hoard, at, len);
+		return 0;
+	}
 	len = p.len < len ? p.len / page_size() * page_size() : len;
 	if (len)
 		rc = put(m, to, p.bytes, len, done, gone);
@@ -91,6 +103,19 @@ int vv_absent_bring(struct vv_absent *m, uint64_t addr, uint64_t most, uint64_t 
 	if (gone)
 		vv_absent_forget(m);
 	return rc || gone ? rc : vv_spans_drop(&m->left, addr, addr + *done);
+}
+
+bool vv_absent_find(const struct vv_absent *m, uint64_t *addr)
+{
+	for (size_t i = 0; i < m->left.n; i++) {
+		const struct vv_span *x = &m->left.v[i];
+		uint64_t end = x->at + (x->hi - x->lo), at = m->hoard ? vv_hoard_find(m->hoard, x->at, end) : x->at;
+
+		*addr = x->lo + (at - x->at);
+		if (at < end)
+			return true;
+	}
+	return false;
 }
 
 int vv_absent_zero(struct vv_absent *m, uint64_t addr, uint64_t *done)

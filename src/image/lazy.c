@@ -52,12 +52,13 @@ struct vv_lazy {
 	struct vv_hook hook; /* of one that is filled before it runs; else there is none */
 	struct vv_pool *pool;
 	int listening, connection, word; /* an eventfd: look at what follows */
-	atomic_bool stopping, alone; /* criu has ended: all that nobody has asked for may come */
+	atomic_bool stopping, hopeless;
+	atomic_bool alone; /* criu has ended: all that nobody has asked for may come */
 	bool finished; /* all processes are made */
 	bool over;     /* they will not be */
 	bool filled;
 	bool started;
-	atomic_bool failed;
+	atomic_bool failed, ended; /* ended: nothing more is needed */
 	pthread_t thread;
 	uint64_t page;
 	struct vv_err_state error;
@@ -116,6 +117,7 @@ static int read_map(struct vv_lazy *l, size_t file, pid_t pid)
 		rc = vv_err_set(VV_EDAMAGED, "the pages of process %d are not those that its map tells of", (int)pid);
 	if (rc == 0)
 		rc = divide(l, &map, &m);
+	m.hoard = s->desk ? NULL : &s->afar.image[m.file];
 	if (rc == 0)
 		rc = add_memory(l, m);
 	if (rc)
@@ -135,13 +137,14 @@ static bool is_map(const char *name, pid_t *pid)
 static int read_maps(struct vv_lazy *l)
 {
 	const struct vv_unpack *files = &l->images->files;
+	const char *folder = l->images->folder;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < files->n_files; i++) {
 		const char *name = vv_unpack_at(files, i).file->name;
 		pid_t pid;
 
-		if (is_map(name, &pid))
+		if (strncmp(name, folder, strlen(folder)) == 0 && is_map(name + strlen(folder), &pid))
 			rc = read_map(l, i, pid);
 		if (rc)
 			vv_err_context(rc, "'%s'", name);
@@ -188,7 +191,7 @@ static int add_child(struct vv_lazy *l, size_t parent, int uffd)
 	m.uffd = uffd;
 	m.pidfd = -1;
 	m.told = 0;
-	for (size_t i = 0; i < m.left.n; i++)
+	for (size_t i = 0; m.desk && i < m.left.n; i++)
 		vv_desk_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
 	if (rc == 0 && l->warden.pid)
 		rc = vv_warden_hold(&l->warden, uffd);
@@ -339,19 +342,25 @@ static int wait_for_something(struct vv_lazy *l, bool idle)
 	return rc;
 }
 
-/* What nobody has asked for yet. *left: there was some. Those that have everything are listened to until all have: the warden holds them, too. */
-static int bring_some(struct vv_lazy *l, bool *left)
+/* What nobody has asked for yet. *left: there is some; *found: it can be had. Those that have everything are listened to until all have: the warden holds
+ * them, too. */
+static int bring_some(struct vv_lazy *l, bool *left, bool *found)
 {
-	struct vv_absent *m = l->memory, *end = m + l->n;
-	uint64_t done;
+	struct vv_absent *next = NULL;
+	uint64_t addr = 0, done;
 
-	while (m < end && (m->uffd < 0 || !m->left.n))
-		m++;
-	*left = m < end;
-	if (!*left)
+	*left = false;
+	for (struct vv_absent *m = l->memory; m < l->memory + l->n && !next; m++) {
+		*left |= m->uffd >= 0 && m->left.n;
+		if (m->uffd >= 0 && vv_absent_find(m, &addr))
+			next = m;
+	}
+	*found = next;
+	if (!next)
 		return 0;
-	vv_desk_ahead(m->desk, m->file, m->left.v[0].at, &m->told);
-	return vv_absent_bring(m, m->left.v[0].lo, STEP, &done);
+	if (next->desk)
+		vv_desk_ahead(next->desk, next->file, next->left.v[0].at, &next->told);
+	return vv_absent_bring(next, addr, STEP, &done);
 }
 
 static void kill_all(struct vv_lazy *l)
@@ -361,25 +370,38 @@ static void kill_all(struct vv_lazy *l)
 			pidfd_send_signal(l->memory[i].pidfd, SIGKILL, NULL, 0);
 }
 
+static void hang_up(struct vv_lazy *l)
+{
+	if (l->listening >= 0)
+		close(l->listening);
+	if (l->connection >= 0)
+		close(l->connection);
+	l->listening = l->connection = -1;
+}
+
 static void *work(void *arg)
 {
 	struct vv_lazy *l = arg;
-	bool left = true;
+	bool left = true, found = true;
 	int rc = 0;
 
 	while (rc == 0 && left && !l->over && !atomic_load(&l->stopping)) {
 		bool all = l->finished && atomic_load(&l->alone);
 
-		rc = wait_for_something(l, !all);
+		rc = wait_for_something(l, !all || !found);
+		if (rc == 0 && atomic_load(&l->hopeless))
+			rc = vv_err_set(VV_EDAMAGED, "some of it is missing");
 		if (rc == 0 && all)
-			rc = bring_some(l, &left);
+			rc = bring_some(l, &left, &found);
 	}
+	atomic_store(&l->ended, true);
 	if (rc) {
 		vv_err_context(rc, "the program was %s, because not all of its memory can be had", l->warden.pid ? "killed" : "not restored");
 		vv_err_save(rc, &l->error);
 		atomic_store(&l->failed, true); /* before criu hears of it */
 		kill_all(l);
 		vv_hook_close(&l->hook);
+		hang_up(l); /* what was not made yet will not be */
 	}
 	return NULL;
 }
@@ -475,14 +497,36 @@ int vv_lazy_start(struct vv_lazy *l)
 	return err ? vv_err_sys(err, "cannot start a thread") : 0;
 }
 
-static void join(struct vv_lazy *l, atomic_bool *why)
+void vv_lazy_look(struct vv_lazy *l)
 {
 	const uint64_t one = 1;
 
+	(void)!write(l->word, &one, sizeof(one));
+}
+
+bool vv_lazy_needs(struct vv_lazy *l)
+{
+	return !atomic_load(&l->ended);
+}
+
+void vv_lazy_give_up(struct vv_lazy *l)
+{
+	atomic_store(&l->hopeless, true);
+	vv_lazy_look(l);
+}
+
+void vv_lazy_go_on(struct vv_lazy *l)
+{
+	atomic_store(&l->alone, true);
+	vv_lazy_look(l);
+}
+
+static void join(struct vv_lazy *l, atomic_bool *why)
+{
 	if (!l->started)
 		return;
 	atomic_store(why, true);
-	(void)!write(l->word, &one, sizeof(one));
+	vv_lazy_look(l);
 	pthread_join(l->thread, NULL);
 	l->started = false;
 }
@@ -512,10 +556,7 @@ void vv_lazy_close(struct vv_lazy *l)
 		if (l->memory[i].pidfd >= 0)
 			close(l->memory[i].pidfd);
 	}
-	if (l->listening >= 0)
-		close(l->listening);
-	if (l->connection >= 0)
-		close(l->connection);
+	hang_up(l);
 	if (l->word >= 0)
 		close(l->word);
 	vv_mem_free(l->memory);

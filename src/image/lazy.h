@@ -16,7 +16,14 @@ int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **ou
 int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy **out);
 /* From now on, on a thread of its own, whatever is asked for is answered. */
 int vv_lazy_start(struct vv_lazy *l);
-/* criu has ended: until all pages are where they belong, or their processes have ended. If one cannot be had, all processes have been killed. */
+/* criu has ended: what nobody has asked for comes, too, from now on. */
+void vv_lazy_go_on(struct vv_lazy *l);
+/* Of pages that come from afar (image/afar.h): there are some new ones; and, are there any that it still needs? */
+void vv_lazy_look(struct vv_lazy *l);
+bool vv_lazy_needs(struct vv_lazy *l);
+/* They cannot be had: all processes are killed. */
+void vv_lazy_give_up(struct vv_lazy *l);
+/* The same, until all pages are where they belong, or their processes have ended. If one cannot be had, all processes have been killed. */
 int vv_lazy_wait(struct vv_lazy *l);
 /* Something could not be had already. */
 bool vv_lazy_failed(struct vv_lazy *l);

@@ -4,22 +4,28 @@
 #include "image/reunite.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/fetch.h"
-#include "engine/foreign.h"
 #include "engine/mail.h"
-#include "image/serve.h"
+#include "image/lazy.h"
+#include "image/muster.h"
 #include "image/tree.h"
 #include "image/warden.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TREES_MOST = 1 << 22 }; /* the kernel has no more process numbers */
+enum {
+	TREES_MOST = 1 << 22, /* the kernel has no more process numbers */
+	ROUND = 8 << 20,      /* bytes that come from afar together */
+	PAUSE_NS = 1000000,   /* before it is asked again who waits for something */
+};
 
 struct tree {
 	struct vv_serve *images; /* of all trees that one rank saved */
@@ -27,6 +33,7 @@ struct tree {
 	uint32_t number;
 	struct vv_criu criu;
 	struct vv_hook hook;
+	struct vv_lazy *lazy; /* NULL: all of it is there before it runs */
 	pid_t pid;
 };
 
@@ -36,12 +43,12 @@ struct reunion {
 	uint32_t rank, ranks; /* of those that restore */
 	const struct vv_lineage *lin;
 	uint64_t epoch;
+	const struct vv_revive_options *opt;
 	uint32_t saved_by;       /* ranks */
 	struct vv_serve *images; /* of those whose trees are this rank's to bring back */
 	size_t n_images;
 	struct tree *tree;
 	size_t n_trees, trees_cap;
-	struct vv_unpack_reader apart;
 	struct vv_warden warden; /* until all ranks have let theirs go */
 	char what[192];
 };
@@ -74,67 +81,12 @@ static int look_at_epoch(struct reunion *o)
 	return rc;
 }
 
-/* All ranks read together. */
-static int read_apart(void *arg, int rc, const struct vv_want *want, size_t n)
+static int open_images(struct reunion *o, struct vv_pool *pool)
 {
-	bool *copied = vv_mem_new(n, sizeof(*copied));
+	const struct vv_muster how = { .v = o->v, .lin = o->lin, .epoch = o->epoch, .saved_by = o->saved_by, .pool = pool, .memory = o->opt->memory,
+				       .lazy = o->opt->lazy };
 
-	rc = vv_fetch_read(arg, rc || copied ? rc : VV_ENOMEM, want, n, copied);
-	vv_mem_free(copied);
-	return rc;
-}
-
-static int open_apart(struct reunion *o, struct vv_pool *pool, uint64_t memory)
-{
-	struct vv_unpack files = { 0 };
-	struct vv_table t = { 0 };
-	int rc = vv_foreign_table(o->v, 0, o->epoch, &t);
-
-	if (rc)
-		return rc;
-	o->apart = (struct vv_unpack_reader){ o->v, read_apart };
-	rc = vv_unpack_take(o->lin, &t, &o->apart, &files);
-	o->n_images = 1;
-	return vv_serve_open_files(&o->images[0], rc, &files, pool, memory, &o->apart);
-}
-
-static int open_here(struct reunion *o, size_t n, struct vv_pool *pool, uint64_t memory)
-{
-	int rc = 0;
-
-	while (rc == 0 && o->n_images < n) {
-		struct vv_unpack files = { 0 };
-
-		rc = vv_unpack_open_rank(o->lin, o->epoch, o->rank + (uint32_t)o->n_images * o->ranks, pool, &files);
-		rc = vv_serve_open_files(&o->images[o->n_images++], rc, &files, pool, memory, NULL);
-		if (rc == 0)
-			rc = vv_serve_check(&o->images[o->n_images - 1], true);
-	}
-	return rc;
-}
-
-/* Of what may be used on this host. */
-static uint64_t share_of(const struct reunion *o, uint64_t memory, size_t n)
-{
-	uint64_t sharing = 1;
-
-	for (uint32_t r = 0; o->g && r < o->g->size; r++)
-		sharing += r != o->g->rank && o->g->host[r] == o->g->host[o->g->rank];
-	memory = memory ? memory : vv_serve_memory() / sharing;
-	return memory / n ? memory / n : 1;
-}
-
-static int open_images(struct reunion *o, struct vv_pool *pool, uint64_t memory)
-{
-	size_t n = o->saved_by > o->rank ? (o->saved_by - o->rank + o->ranks - 1) / o->ranks : 0;
-	int rc;
-
-	o->images = vv_mem_new(n, sizeof(*o->images));
-	rc = agree(o, o->images ? 0 : VV_ENOMEM);
-	if (rc)
-		return rc;
-	memory = share_of(o, memory, n ? n : 1);
-	return is_apart(o) ? open_apart(o, pool, memory) : open_here(o, n, pool, memory);
+	return vv_muster_open(&how, &o->images, &o->n_images);
 }
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------------- */
@@ -175,6 +127,29 @@ static int list_trees(struct reunion *o)
 	return rc;
 }
 
+/* Whose pages may come late? */
+static int prepare(struct reunion *o, struct tree *t)
+{
+	int rc = vv_criu_open(&t->criu);
+
+	t->images->folder = t->folder;
+	return rc || !o->opt->lazy ? rc : vv_lazy_open(t->images, &t->criu, &t->lazy);
+}
+
+/* Before anything is made, all that criu gets is there, and whole; without lazy that is everything. */
+static int check(struct reunion *o, int rc)
+{
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = prepare(o, &o->tree[i]);
+	if (is_apart(o) && o->opt->lazy) {
+		rc = agree(o, rc);
+		return rc ? rc : vv_serve_read_parts(&o->images[0], 0);
+	}
+	for (size_t i = 0; rc == 0 && i < o->n_images; i++)
+		rc = vv_serve_check(&o->images[i], !o->opt->lazy);
+	return rc;
+}
+
 static bool is_waiting(const struct vv_hook *h, pid_t *first)
 {
 	struct pollfd p = { h->ready[0], POLLIN, 0 };
@@ -187,20 +162,21 @@ static bool is_waiting(const struct vv_hook *h, pid_t *first)
 }
 
 /* It is rebuilt, and does not run yet. */
-static int build(struct reunion *o, struct tree *t, const struct vv_revive_options *opt)
+static int build(struct reunion *o, struct tree *t)
 {
 	struct vv_serve *s = t->images;
-	int rc = vv_criu_open(&t->criu);
+	int rc;
 
 	s->folder = t->folder;
-	if (rc == 0)
-		rc = vv_serve_await_numbers(s);
+	rc = vv_serve_await_numbers(s);
 	if (rc == 0)
 		rc = vv_serve_listen(s, t->criu.folder);
 	if (rc == 0)
 		rc = vv_hook_open(&t->hook, &t->criu, "post-restore", t == o->tree ? NULL : &o->tree[0].hook);
 	if (rc == 0)
-		rc = vv_revive_start(&t->criu, opt);
+		rc = vv_revive_start(&t->criu, o->opt);
+	if (rc == 0 && t->lazy)
+		rc = vv_lazy_start(t->lazy);
 	if (rc == 0)
 		rc = vv_serve_run(s, &t->criu, &t->hook);
 	if (rc == 0 && !is_waiting(&t->hook, &t->pid)) {
@@ -243,17 +219,130 @@ static int let_go(struct reunion *o)
 	return rc;
 }
 
-static int run_trees(struct reunion *o, const struct vv_revive_options *opt)
+static int build_all(struct reunion *o)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
-		rc = build(o, &o->tree[i], opt);
+		rc = build(o, &o->tree[i]);
+	return rc ? rc : bind_to_us(o);
+}
+
+/* ---- pages that come late ---------------------------------------------------------------------------------------------------- */
+
+struct aside { /* what is done on a thread of its own */
+	struct reunion *o;
+	int (*run)(struct reunion *o); /* NULL: nothing, after all */
+	pthread_mutex_t may; /* it waits for this */
+	atomic_bool done;
+	struct vv_err_state error;
+};
+
+static void *run_aside(void *arg)
+{
+	struct aside *x = arg;
+
+	pthread_mutex_lock(&x->may);
+	vv_err_save(x->run ? x->run(x->o) : 0, &x->error);
+	pthread_mutex_unlock(&x->may);
+	atomic_store(&x->done, true);
+	return NULL;
+}
+
+static void look_again(struct reunion *o)
+{
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_lazy_look(o->tree[i].lazy);
+}
+
+/* Until all ranks are done, what one of them waits for is read by all. */
+static int read_meanwhile(struct reunion *o, struct aside *x)
+{
+	struct vv_afar *a = &o->images[0].afar;
+	int rc = 0;
+
+	for (;;) {
+		uint64_t word[2] = { !atomic_load(&x->done), rc == 0 && vv_afar_is_asked(a) };
+
+		rc = vv_ranks_sum(o->g, o->g->comm, rc, word, 2);
+		if (rc || !word[0])
+			break;
+		if (!word[1])
+			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+		else
+			rc = vv_afar_read(a, 0, 0);
+		look_again(o);
+	}
+	for (size_t i = 0; rc && i < o->n_trees; i++)
+		vv_lazy_give_up(o->tree[i].lazy);
+	return rc;
+}
+
+/* criu looks at the memory of what it makes: if that is far away, somebody must bring it. All ranks come here together. */
+static int with_memory(struct reunion *o, int (*run)(struct reunion *o))
+{
+	struct aside x = { .o = o, .may = PTHREAD_MUTEX_INITIALIZER };
+	pthread_t thread;
+	int rc, err;
+
+	if (!is_apart(o) || !o->opt->lazy)
+		return agree(o, run(o));
+	pthread_mutex_lock(&x.may);
+	err = pthread_create(&thread, NULL, run_aside, &x);
+	rc = agree(o, err ? vv_err_sys(err, "cannot start a thread") : 0);
+	x.run = rc ? NULL : run;
+	pthread_mutex_unlock(&x.may);
 	if (rc == 0)
-		rc = bind_to_us(o);
-	rc = agree(o, rc);
-	if (rc == 0)
-		rc = let_go(o);
+		rc = read_meanwhile(o, &x);
+	if (!err)
+		pthread_join(thread, NULL);
+	return agree(o, rc ? rc : x.error.code ? vv_err_restore(&x.error) : 0);
+}
+
+static int run_trees(struct reunion *o)
+{
+	int rc = with_memory(o, build_all);
+
+	return rc ? rc : with_memory(o, let_go);
+}
+
+static bool is_needed(const struct reunion *o)
+{
+	bool needed = false;
+
+	for (size_t i = 0; i < o->n_trees; i++)
+		needed |= vv_lazy_needs(o->tree[i].lazy);
+	return needed;
+}
+
+/* All ranks read together until none needs anything more. */
+static int bring_from_afar(struct reunion *o)
+{
+	struct vv_afar *a = &o->images[0].afar;
+	int rc = 0;
+
+	for (;;) {
+		uint64_t left = a->left && is_needed(o);
+
+		rc = vv_ranks_sum(o->g, o->g->comm, rc, &left, 1);
+		if (rc || !left)
+			return rc;
+		rc = vv_afar_read(a, 0, a->left && is_needed(o) ? ROUND : 0);
+		look_again(o);
+	}
+}
+
+/* They run. If one of them cannot have all of its memory, none is to go on. */
+static int bring_the_rest(struct reunion *o)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_lazy_go_on(o->tree[i].lazy);
+	if (is_apart(o))
+		rc = bring_from_afar(o);
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = vv_lazy_wait(o->tree[i].lazy);
 	return agree(o, rc);
 }
 
@@ -314,6 +403,7 @@ static int tell(const struct reunion *o, struct vv_reunite *out)
 	return agree(o, rc);
 }
 
+/* What runs already ends with those that could not. */
 static void disband(struct reunion *o, int rc)
 {
 	if (rc == 0)
@@ -322,6 +412,11 @@ static void disband(struct reunion *o, int rc)
 		vv_hook_close(&o->tree[i].hook);
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_criu_close(&o->tree[i].criu);
+	if (rc)
+		vv_tree_clear();
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_lazy_close(o->tree[i].lazy);
+	vv_warden_close(&o->warden);
 	for (size_t i = 0; i < o->n_images; i++)
 		vv_serve_close(&o->images[i]);
 	vv_mem_free(o->tree);
@@ -358,7 +453,8 @@ static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single
 int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt,
 		   struct vv_reunite *out)
 {
-	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .warden = VV_WARDEN_NONE };
+	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WARDEN_NONE };
+	struct vv_err_state error;
 	bool single = false;
 	int rc;
 
@@ -373,23 +469,23 @@ int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch
 		rc = is_single(&o, pool, &single);
 	if (rc || single)
 		return rc ? rc : run_one(&o, pool, opt, out);
-	if (opt->lazy)
-		return vv_err_set(VV_EINVAL, "--lazy is for one process alone: of several none runs before all have been rebuilt");
-	rc = open_images(&o, pool, opt->memory);
+	rc = open_images(&o, pool);
 	if (rc == 0)
 		rc = list_trees(&o);
-	rc = agree(&o, rc);
+	rc = agree(&o, check(&o, rc));
 	if (rc == 0)
-		rc = run_trees(&o, opt);
+		rc = run_trees(&o);
 	if (rc == 0)
 		rc = tell(&o, out);
+	for (size_t i = 0; rc == 0 && o.opt->lazy && !o.rank && opt->runs && i < out->n_all; i++)
+		opt->runs(opt->arg, out->all[i]);
+	if (rc == 0 && o.opt->lazy)
+		rc = bring_the_rest(&o);
+	vv_err_save(rc, &error);
 	disband(&o, rc);
-	if (rc) { /* what runs already ends with those that could not */
-		vv_tree_clear();
-		vv_warden_close(&o.warden);
+	if (rc)
 		vv_reunite_fini(out);
-	}
-	return rc;
+	return rc ? vv_err_restore(&error) : 0;
 }
 
 void vv_reunite_fini(struct vv_reunite *r)

@@ -101,41 +101,8 @@ static bool is_image(const struct vv_unpack *u)
 	return u->n_files && strcmp(vv_unpack_at(u, 0).file->format, "criu") == 0;
 }
 
-static int make_room(struct vv_serve *s, uint64_t memory, struct vv_want *want)
-{
-	uint64_t bytes = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < s->files.n_files; i++)
-		bytes += length_of(s, i);
-	if (bytes > memory)
-		return vv_err_set(VV_ENOMEM, "the images are %" PRIu64 " bytes, and %" PRIu64 " of memory may be used (--memory), but what other ranks' stores hold "
-				  "is read only once: copy the stores into one, and restore from that", bytes, memory);
-	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++) {
-		struct vv_unpack_file f = vv_unpack_at(&s->files, i);
-		size_t len = (size_t)f.region->shape.len;
-
-		s->held[i] = len ? vv_mem_map_wide(len) : NULL;
-		want[i] = (struct vv_want){ &f.region->runs, 0, len, s->held[i], f.file->name };
-		rc = len && !s->held[i] ? VV_ENOMEM : 0;
-	}
-	return rc;
-}
-
-/* All of it into memory, from wherever it lies. */
-static int read_all(struct vv_serve *s, int rc, uint64_t memory, const struct vv_unpack_reader *from)
-{
-	struct vv_want *want = vv_mem_new(s->files.n_files, sizeof(*want));
-
-	s->held = vv_mem_new(s->files.n_files, sizeof(*s->held));
-	if (rc == 0)
-		rc = want && s->held ? make_room(s, memory, want) : VV_ENOMEM;
-	rc = from->read(from->arg, rc, want, rc ? 0 : s->files.n_files);
-	vv_mem_free(want);
-	return rc;
-}
-
-int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from)
+int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from,
+			bool late)
 {
 	*s = (struct vv_serve){ .files = *files, .folder = "", .listening = -1, .connection = -1 };
 	*files = (struct vv_unpack){ 0 };
@@ -146,7 +113,7 @@ int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, str
 	if (rc == 0)
 		rc = make_parts(s);
 	if (from)
-		rc = read_all(s, rc, memory, from);
+		rc = vv_afar_open(&s->afar, rc, &s->files, memory, from, late);
 	else if (rc == 0)
 		rc = open_desk(s, pool, memory);
 	return vv_serve_refuse(s, rc);
@@ -160,7 +127,15 @@ int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epo
 	if (rc == 0 && is_image(&files) && strchr(vv_unpack_at(&files, 0).file->name, '/'))
 		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' holds a group of processes: 'varve image restore' brings all of them back", epoch,
 				lin->name);
-	return vv_serve_open_files(s, rc, &files, pool, memory, NULL);
+	return vv_serve_open_files(s, rc, &files, pool, memory, NULL, false);
+}
+
+int vv_serve_read_parts(struct vv_serve *s, int rc)
+{
+	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++)
+		for (size_t k = 0; k < s->parts[i].n; k++)
+			vv_hoard_ask(&s->afar.image[i], s->parts[i].v[k].at, s->parts[i].v[k].len);
+	return vv_serve_refuse(s, vv_afar_read(&s->afar, rc, 0));
 }
 
 int vv_serve_check(struct vv_serve *s, bool all)
@@ -196,7 +171,7 @@ static int take(struct vv_serve *s, size_t file, uint64_t at, struct vv_desk_pie
 {
 	if (s->desk)
 		return vv_desk_take(s->desk, file, at, true, out);
-	*out = (struct vv_desk_piece){ .bytes = s->held[file] + at, .len = (size_t)(length_of(s, file) - at) };
+	*out = (struct vv_desk_piece){ .bytes = s->afar.image[file].bytes + at, .len = (size_t)(length_of(s, file) - at) };
 	return 0;
 }
 
@@ -441,9 +416,7 @@ void vv_serve_close(struct vv_serve *s)
 	vv_desk_close(s->desk);
 	for (size_t i = 0; s->parts && i < s->files.n_files; i++)
 		vv_mem_free(s->parts[i].v);
-	for (size_t i = 0; s->held && i < s->files.n_files; i++)
-		vv_mem_unmap(s->held[i], (size_t)length_of(s, i));
-	vv_mem_free(s->held);
+	vv_afar_close(&s->afar);
 	vv_mem_free(s->pipe);
 	vv_mem_free(s->parts);
 	vv_unpack_close(&s->files);

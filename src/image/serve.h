@@ -5,6 +5,7 @@
 
 #include "engine/desk.h"
 #include "engine/unpack.h"
+#include "image/afar.h"
 #include "image/hook.h"
 
 struct vv_serve_part { /* of an image */
@@ -20,13 +21,13 @@ struct vv_serve_pipe;
 
 struct vv_serve {
 	struct vv_unpack files;
-	struct vv_desk *desk; /* of all files */
+	struct vv_desk *desk; /* of all files; NULL: they come from afar */
+	struct vv_afar afar;
 	struct vv_serve_parts *parts; /* of each file, that criu gets; at first all of it */
 	struct vv_serve_pipe *pipe;   /* that criu reads from */
 	size_t n_pipes, pipes_cap;
 	int listening, connection;
 	const char *folder; /* of the tree that is served, with its slash; "": there is only one */
-	uint8_t **held;     /* images as a whole, where there is no desk: what lay elsewhere, too */
 };
 
 /* Half of the memory that is free. */
@@ -35,8 +36,11 @@ uint64_t vv_serve_memory(void);
 /* memory: of decoded blocks; 0: half of what is free. */
 int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory);
 /* The same for files that may be of several trees, and are the server's then, unless rc says otherwise. from: NULL; or it is called once in any case, and
- * everything is read and checked by it. */
-int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from);
+ * everything is read and checked by it; late: all but images of pages. */
+int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from,
+			bool late);
+/* Of those that were opened late: reads once, what criu gets of the pages. */
+int vv_serve_read_parts(struct vv_serve *s, int rc);
 /* All that is stored of what criu gets, or of all images, is there, and whole. */
 int vv_serve_check(struct vv_serve *s, bool all);
 /* Says of damage that nothing was made of the epoch; any other code is returned as it is. */
