@@ -9,7 +9,8 @@
  *	}
  *
  * They are in front for programs that link libvarve.so or preload it, not for those that load it later with dlopen.
- * Out of reach: syscall(), io_uring, aio_read, and other processes that write here (process_vm_writev). */
+ * Out of reach: syscall(), io_uring, aio_read, and other processes that write here (process_vm_writev); and the mask of signals in what
+ * sigsetjmp and getcontext fill, where it lies on another page than the rest, for these cannot be called by another. */
 #ifndef VV_PRELOAD_WRAP_H
 #define VV_PRELOAD_WRAP_H
 
@@ -22,19 +23,26 @@
 #pragma GCC visibility push(default)
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/sendfile.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -43,9 +51,11 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/times.h>
+#include <sys/timex.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,6 +73,8 @@ ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t room);
 ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t n, size_t room);
 char *__getcwd_chk(char *buf, size_t n, size_t room);
 int __getgroups_chk(int n, gid_t *list, size_t room);
+int __ttyname_r_chk(int fd, char *buf, size_t n, size_t room);
+int capget(void *head, void *data);
 int __xstat(int version, const char *path, struct stat *st);
 int __xstat64(int version, const char *path, struct stat64 *st);
 int __fxstat(int version, int fd, struct stat *st);

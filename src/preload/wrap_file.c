@@ -1,5 +1,6 @@
 /* What files and folders are, and where. */
 #include "preload/wrap.h"
+#include <stdarg.h>
 
 #if __GLIBC_PREREQ(2, 33)
 int stat(const char *path, struct stat *st)
@@ -198,3 +199,110 @@ ssize_t getdents64(int fd, void *buf, size_t n)
 	return REAL(getdents64)(fd, buf, n);
 }
 #endif
+
+ssize_t getdirentries(int fd, char *buf, size_t n, off_t *at)
+{
+	WRITES(buf, n);
+	return REAL(getdirentries)(fd, buf, n, at);
+}
+
+ssize_t getdirentries64(int fd, char *buf, size_t n, off64_t *at)
+{
+	WRITES(buf, n);
+	return REAL(getdirentries64)(fd, buf, n, at);
+}
+
+int name_to_handle_at(int dir, const char *path, struct file_handle *handle, int *mount, int flags)
+{
+	WRITES(handle, handle ? sizeof(*handle) + handle->handle_bytes : 0);
+	WRITES_OBJECT(mount);
+	return REAL(name_to_handle_at)(dir, path, handle, mount, flags);
+}
+
+int ttyname_r(int fd, char *buf, size_t n)
+{
+	WRITES(buf, n);
+	return REAL(ttyname_r)(fd, buf, n);
+}
+
+int __ttyname_r_chk(int fd, char *buf, size_t n, size_t room)
+{
+	WRITES(buf, n);
+	return REAL(__ttyname_r_chk)(fd, buf, n, room);
+}
+
+/* ---- attributes */
+
+ssize_t getxattr(const char *path, const char *name, void *value, size_t n)
+{
+	WRITES(value, n);
+	return REAL(getxattr)(path, name, value, n);
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t n)
+{
+	WRITES(value, n);
+	return REAL(lgetxattr)(path, name, value, n);
+}
+
+ssize_t fgetxattr(int fd, const char *name, void *value, size_t n)
+{
+	WRITES(value, n);
+	return REAL(fgetxattr)(fd, name, value, n);
+}
+
+ssize_t listxattr(const char *path, char *list, size_t n)
+{
+	WRITES(list, n);
+	return REAL(listxattr)(path, list, n);
+}
+
+ssize_t llistxattr(const char *path, char *list, size_t n)
+{
+	WRITES(list, n);
+	return REAL(llistxattr)(path, list, n);
+}
+
+ssize_t flistxattr(int fd, char *list, size_t n)
+{
+	WRITES(list, n);
+	return REAL(flistxattr)(fd, list, n);
+}
+
+/* ---- locks, owners */
+
+static size_t answer_size(int command)
+{
+	switch (command) {
+	case F_GETLK:
+	case F_OFD_GETLK:
+		return sizeof(struct flock);
+	case F_GETOWN_EX:
+		return sizeof(struct f_owner_ex);
+	case F_GET_RW_HINT:
+	case F_GET_FILE_RW_HINT:
+		return sizeof(uint64_t);
+	default:
+		return 0;
+	}
+}
+
+int fcntl(int fd, int command, ...)
+{
+	va_list ap;
+	va_start(ap, command);
+	void *arg = va_arg(ap, void *);
+	va_end(ap);
+	WRITES(arg, answer_size(command));
+	return REAL(fcntl)(fd, command, arg);
+}
+
+int fcntl64(int fd, int command, ...)
+{
+	va_list ap;
+	va_start(ap, command);
+	void *arg = va_arg(ap, void *);
+	va_end(ap);
+	WRITES(arg, answer_size(command));
+	return REAL(fcntl64)(fd, command, arg);
+}

@@ -161,3 +161,53 @@ int pipe2(int ends[2], int flags)
 	WRITES(ends, 2 * sizeof(*ends));
 	return REAL(pipe2)(ends, flags);
 }
+
+int eventfd_read(int fd, eventfd_t *value)
+{
+	WRITES_OBJECT(value);
+	return REAL(eventfd_read)(fd, value);
+}
+
+/* From descriptor to descriptor: what is written is how far it went. */
+ssize_t sendfile(int out, int in, off_t *at, size_t n)
+{
+	WRITES_OBJECT(at);
+	return REAL(sendfile)(out, in, at, n);
+}
+
+ssize_t sendfile64(int out, int in, off64_t *at, size_t n)
+{
+	WRITES_OBJECT(at);
+	return REAL(sendfile64)(out, in, at, n);
+}
+
+ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n, unsigned flags)
+{
+	WRITES_OBJECT(in_at);
+	WRITES_OBJECT(out_at);
+	return REAL(splice)(in, in_at, out, out_at, n, flags);
+}
+
+ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t n, unsigned flags)
+{
+	WRITES_OBJECT(in_at);
+	WRITES_OBJECT(out_at);
+	return REAL(copy_file_range)(in, in_at, out, out_at, n, flags);
+}
+
+/* From a pipe into memory, if this is its end. */
+ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned flags)
+{
+	RANGES(r);
+	vv_wrap_add_iov(&r, iov, count);
+	vv_wrap_enter_all(&r);
+	return REAL(vmsplice)(fd, iov, count, flags);
+}
+
+#if __GLIBC_PREREQ(2, 36)
+void arc4random_buf(void *buf, size_t n)
+{
+	WRITES(buf, n);
+	REAL(arc4random_buf)(buf, n);
+}
+#endif

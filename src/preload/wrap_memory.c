@@ -52,3 +52,10 @@ int madvise(void *addr, size_t n, int advice)
 	WRITES(addr, discards(advice) ? n : 0);
 	return REAL(madvise)(addr, n, advice);
 }
+
+int mincore(void *addr, size_t n, unsigned char *in)
+{
+	size_t page = (size_t)getpagesize();
+	WRITES(in, n / page + (n % page != 0));
+	return REAL(mincore)(addr, n, in);
+}

@@ -15,14 +15,24 @@
 #define VV_WRAP_NAMES_STAT(X)
 #endif
 #if __GLIBC_PREREQ(2, 30)
-#define VV_WRAP_NAMES_2_30(X) X(getdents64)
+#define VV_WRAP_NAMES_2_30(X) X(getdents64) X(getcpu)
 #else
 #define VV_WRAP_NAMES_2_30(X)
+#endif
+#if __GLIBC_PREREQ(2, 34)
+#define VV_WRAP_NAMES_2_34(X) X(timespec_getres)
+#else
+#define VV_WRAP_NAMES_2_34(X)
 #endif
 #if __GLIBC_PREREQ(2, 35)
 #define VV_WRAP_NAMES_2_35(X) X(epoll_pwait2)
 #else
 #define VV_WRAP_NAMES_2_35(X)
+#endif
+#if __GLIBC_PREREQ(2, 36)
+#define VV_WRAP_NAMES_2_36(X) X(arc4random_buf)
+#else
+#define VV_WRAP_NAMES_2_36(X)
 #endif
 
 /* The names with _chk are what programs built with -D_FORTIFY_SOURCE call; those with 64 what programs call that were
@@ -32,7 +42,9 @@
 	X(read) X(pread) X(pread64) X(__read_chk) X(__pread_chk) X(__pread64_chk)                                      \
 	X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(process_vm_readv)                                    \
 	X(fread) X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk)                                              \
-	X(getrandom) X(getentropy) X(msgrcv) X(mq_receive) X(mq_timedreceive) X(pipe) X(pipe2)                         \
+	X(getrandom) X(getentropy) X(msgrcv) X(mq_receive) X(mq_timedreceive) X(pipe) X(pipe2) X(eventfd_read)         \
+	X(sendfile) X(sendfile64) X(splice) X(vmsplice) X(copy_file_range)                                             \
+	VV_WRAP_NAMES_2_36(X)                                                                                          \
 	/* wrap_socket.c */                                                                                            \
 	X(recv) X(recvfrom) X(__recv_chk) X(__recvfrom_chk) X(recvmsg) X(recvmmsg)                                     \
 	X(accept) X(accept4) X(getsockname) X(getpeername) X(getsockopt) X(socketpair)                                 \
@@ -45,17 +57,24 @@
 	X(statx) X(statfs) X(statfs64) X(fstatfs) X(fstatfs64) X(statvfs) X(statvfs64) X(fstatvfs) X(fstatvfs64)       \
 	X(readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk) X(getcwd) X(__getcwd_chk)                      \
 	VV_WRAP_NAMES_2_30(X)                                                                                          \
+	X(getdirentries) X(getdirentries64) X(name_to_handle_at) X(fcntl) X(fcntl64) X(ttyname_r) X(__ttyname_r_chk)   \
+	X(getxattr) X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr)                                 \
 	/* wrap_time.c */                                                                                              \
 	X(clock_gettime) X(clock_getres) X(gettimeofday) X(nanosleep) X(clock_nanosleep)                               \
+	X(timespec_get) X(adjtimex) X(ntp_adjtime) X(clock_adjtime)                                                    \
+	VV_WRAP_NAMES_2_34(X)                                                                                          \
 	X(getitimer) X(setitimer) X(timer_gettime) X(timer_settime) X(timerfd_gettime) X(timerfd_settime)              \
 	/* wrap_process.c */                                                                                           \
 	X(wait) X(waitpid) X(wait3) X(wait4) X(waitid)                                                                 \
 	X(uname) X(sysinfo) X(getrusage) X(times) X(getrlimit) X(getrlimit64) X(prlimit) X(prlimit64)                  \
 	X(sched_getaffinity) X(pthread_getaffinity_np) X(getgroups) X(__getgroups_chk) X(ioctl)                        \
+	X(getresuid) X(getresgid) X(sched_getparam) X(sched_rr_get_interval) X(prctl) X(pthread_getname_np) X(capget)  \
+	/* wrap_ipc.c */                                                                                               \
+	X(shmctl) X(semctl) X(msgctl) X(mq_getattr) X(mq_setattr)                                                      \
 	/* wrap_signal.c */                                                                                            \
 	X(sigaction) X(signal) X(__sysv_signal) X(sigprocmask) X(pthread_sigmask) X(sigpending)                        \
-	X(sigwaitinfo) X(sigtimedwait)                                                                                 \
+	X(sigwaitinfo) X(sigtimedwait) X(sigaltstack)                                                                  \
 	/* wrap_memory.c */                                                                                            \
-	X(mmap) X(mmap64) X(munmap) X(mremap) X(madvise)
+	X(mmap) X(mmap64) X(munmap) X(mremap) X(madvise) X(mincore)
 
 #endif

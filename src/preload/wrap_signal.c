@@ -88,3 +88,9 @@ int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *ti
 	WRITES_OBJECT(info);
 	return REAL(sigtimedwait)(set, info, timeout);
 }
+
+int sigaltstack(const stack_t *stack, stack_t *old)
+{
+	WRITES_OBJECT(old);
+	return REAL(sigaltstack)(stack, old);
+}

@@ -86,3 +86,35 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct it
 	WRITES_OBJECT(old);
 	return REAL(timerfd_settime)(fd, flags, value, old);
 }
+
+int timespec_get(struct timespec *now, int base)
+{
+	WRITES_OBJECT(now);
+	return REAL(timespec_get)(now, base);
+}
+
+#if __GLIBC_PREREQ(2, 34)
+int timespec_getres(struct timespec *res, int base)
+{
+	WRITES_OBJECT(res);
+	return REAL(timespec_getres)(res, base);
+}
+#endif
+
+int adjtimex(struct timex *t)
+{
+	WRITES_OBJECT(t);
+	return REAL(adjtimex)(t);
+}
+
+int ntp_adjtime(struct timex *t)
+{
+	WRITES_OBJECT(t);
+	return REAL(ntp_adjtime)(t);
+}
+
+int clock_adjtime(clockid_t clock, struct timex *t)
+{
+	WRITES_OBJECT(t);
+	return REAL(clock_adjtime)(clock, t);
+}

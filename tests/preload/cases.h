@@ -212,6 +212,8 @@ CASE(munmap, 2 * page, , munmap(out, 2 * page) == 0)
 CASE(mremap, 2 * page, fill(out), is_moved(mremap(out, 2 * page, 2 * page, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere())))
 CASE(madvise, 2 * page, fill(out), madvise(out, 2 * page, MADV_DONTNEED) == 0 && !any_set(out, 2 * page))
 
+#include "cases_rest.h"
+
 // more requests of ioctl, of the kinds that tell their size and that do not
 CASE(ioctl_tiocgwinsz, sizeof(struct winsize), open_terminal(),
      ioctl(other, TIOCGWINSZ, out) == 0 && ((struct winsize *)out)->ws_col == 99 && close(other) == 0)
@@ -237,6 +239,7 @@ static const struct test_case {
 	VV_WRAP_NAMES(ROW)
 	ROW(ioctl_tiocgwinsz) ROW(ioctl_tcgets) ROW(ioctl_tiocgptn) ROW(madvise_free) ROW(madvise_willneed)
 	ROW(mmap_hint) ROW(fgets) ROW(fscanf) ROW(time)
+	ROW(fcntl_owner) ROW(fcntl_number) ROW(prctl_number) ROW(ioctl_old) ROW(ioctl_list) ROW(semctl_all)
 #undef ROW
 	{ .name = NULL },
 };

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include <dlfcn.h>
-#include <fcntl.h>
+#include <net/if.h>
 #include <stddef.h>
 #include <sys/un.h>
 #include <termios.h>
