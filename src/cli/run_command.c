@@ -35,6 +35,18 @@ static bool find(const char *name, char path[PATH_MAX])
 	return false;
 }
 
+/* It has a name for others to ask for it by: a library, such as the loader, which can be told on its command line what to load. */
+static bool is_library(int fd, const ElfW(Phdr) *dynamic)
+{
+	enum { MOST = 1000 }; /* entries: none has so many */
+	ElfW(Dyn) d = { .d_tag = DT_NULL };
+
+	for (size_t at = 0; at < MOST * sizeof(d) && at + sizeof(d) <= dynamic->p_filesz; at += sizeof(d))
+		if (pread(fd, &d, sizeof(d), (off_t)(dynamic->p_offset + at)) != sizeof(d) || d.d_tag == DT_NULL || d.d_tag == DT_SONAME)
+			break;
+	return d.d_tag == DT_SONAME;
+}
+
 /* A program that names no loader: it is all there is. */
 static bool is_static(const char *path)
 {
@@ -49,7 +61,7 @@ static bool is_static(const char *path)
 		elf = head.e_type == ET_EXEC || head.e_type == ET_DYN;
 	for (unsigned i = 0; elf && !loaded && i < head.e_phnum; i++) {
 		elf = pread(fd, &part, sizeof(part), (off_t)(head.e_phoff + i * sizeof(part))) == sizeof(part);
-		loaded = elf && part.p_type == PT_INTERP;
+		loaded = elf && (part.p_type == PT_INTERP || (part.p_type == PT_DYNAMIC && is_library(fd, &part)));
 	}
 	close(fd);
 	return elf && !loaded;

@@ -100,6 +100,15 @@ class Odd(Case):
         self.assertIn("varve image", said)
         self.assertIn("is linked statically", self.go(program.name, PATH=f"{program.parent}:{os.environ['PATH']}")[2])
 
+    def test_by_the_loader(self):
+        """Told what to load, it is no static program; and another build is another program, though the loader is the same."""
+        loader = subprocess.run(["readelf", "-p", ".interp", self.odd], capture_output=True, text=True, check=True).stdout.split()[-1]
+        self.assertNotIn("statically", self.fine(loader, self.odd))
+        self.assertIn("goes on from epoch 3", self.fine(loader, self.odd, options=("--restart", "3")))
+        status, out, said = self.go(loader, self.compile("rebuilt", "-O2"), options=("--restart", "3"))
+        self.assertEqual(status, 76, said)
+        self.assertIn("the executable is not the one", said)
+
     def test_rights(self):
         if os.geteuid() != 0:
             self.skipTest("only root makes programs that run as somebody else")
