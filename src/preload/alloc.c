@@ -12,6 +12,7 @@
 #pragma GCC visibility pop
 
 #include "preload/alloc.h"
+#include "preload/argv.h"
 #include "preload/gift_fortran.h"
 #include "preload/library.h"
 #include <errno.h>
@@ -69,7 +70,7 @@ bool vv_alloc_is_ours(const char *name)
 }
 
 /* Before other constructors: where things lie must not depend on which of them asks first. */
-__attribute__((constructor(101))) static void begin(void)
+__attribute__((constructor(101))) static void begin(int argc, char **argv)
 {
 	if (!vv_alloc_is_ours("malloc")) { /* what we allocate for its callers must be its own, too */
 		vv_alloc_process_malloc = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
@@ -79,6 +80,8 @@ __attribute__((constructor(101))) static void begin(void)
 	vv_heap_begin();
 	have_one_heap();
 	vv_gift_fortran_ask();
+	if (vv_heap_settle())
+		vv_argv_begin(argc, argv);
 }
 
 static __attribute__((noinline)) void *allocate(size_t n, uintptr_t caller)
@@ -151,12 +154,16 @@ void *reallocarray(void *p, size_t n, size_t size)
 static inline void *aligned(size_t align, size_t n, bool program)
 {
 	size_t power = VV_HEAP_GRAIN;
+	void *p;
 
 	if (!program)
 		return __libc_memalign(align, n);
 	while (power < align && power <= SIZE_MAX / 4)
 		power *= 2;
-	return vv_heap_alloc_aligned(power, n);
+	p = vv_heap_alloc_aligned(power, n);
+	if (!p)
+		errno = ENOMEM; /* jemalloc says so of malloc, not of these */
+	return p;
 }
 
 void *memalign(size_t align, size_t n)
@@ -191,9 +198,9 @@ void *valloc(size_t n)
 
 void *pvalloc(size_t n)
 {
-	size_t page = (size_t)getpagesize();
+	size_t page = (size_t)getpagesize(), whole = (n + page - 1) & ~(page - 1);
 
-	return aligned(page, (n + page - 1) & ~(page - 1), FOR_PROGRAM());
+	return aligned(page, whole < n ? n : whole, FOR_PROGRAM()); /* what cannot be rounded up cannot be had either */
 }
 
 static void *next(const char *name)

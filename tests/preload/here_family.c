@@ -39,6 +39,13 @@ static void check_errors(void)
 	errno = 0;
 	expect("posix_memalign: no power of two", posix_memalign(&p, 24, 100) == EINVAL && p == &bad && errno == 0);
 	expect("posix_memalign: too much", posix_memalign(&p, 64, much) == ENOMEM && p == &bad);
+	expect("memalign: too much", !memalign(64, much) && errno == ENOMEM);
+	errno = 0;
+	expect("aligned_alloc: too much", !aligned_alloc(4096, much & ~(size_t)4095) && errno == ENOMEM);
+	errno = 0;
+	expect("pvalloc: no whole pages", !pvalloc(much) && errno == ENOMEM);
+	errno = 0;
+	expect("valloc: too much", !valloc(much) && errno == ENOMEM);
 	p = malloc(100);
 	expect("realloc: too much", !realloc(p, much) && malloc_usable_size(p) >= 100);
 	free(p);
