@@ -462,6 +462,39 @@ static bool read_place(uintptr_t *at)
 	return false;
 }
 
+/* ---- fork: a lock that another thread holds meanwhile would stay locked in the child. Who has `making` asks jemalloc, which asks a lane: so they
+ * are locked in that order, with jemalloc's own in between. What is registered last is done first. */
+
+static void lock_lanes(void)
+{
+	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
+		pthread_mutex_lock(&lane[i].lock);
+}
+
+static void unlock_lanes(void)
+{
+	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
+		pthread_mutex_unlock(&lane[i].lock);
+}
+
+/* The checkpoint that was being taken, and who gave memory back, are not here. */
+static void unlock_lanes_of_child(void)
+{
+	atomic_store(&held, false);
+	atomic_store(&giving, 0);
+	unlock_lanes();
+}
+
+static void lock_making(void)
+{
+	pthread_mutex_lock(&making);
+}
+
+static void unlock_making(void)
+{
+	pthread_mutex_unlock(&making);
+}
+
 static void begin(void)
 {
 	size_t size = main_lane + (VV_HEAP_LATER - 1) * thread_lane + later_lane, all = size + size / VV_HEAP_GRAIN + records;
@@ -492,10 +525,12 @@ static void begin(void)
 	vv_heap.records_size = records;
 	je_opt_cache_oblivious = false;
 	my_number = vv_heap_next_thread() + 1;
+	pthread_atfork(lock_lanes, unlock_lanes, unlock_lanes_of_child); /* before jemalloc begins */
 	if (settle(VV_HEAP_STARTUP))
 		atomic_store(&vv_heap.phase, VV_HEAP_STARTUP);
 	else
 		snprintf(trouble, sizeof(trouble), "this jemalloc makes no arenas of another's memory (5.3 or later does)");
+	pthread_atfork(lock_making, unlock_making, unlock_making); /* after that */
 }
 
 void vv_heap_begin(void)

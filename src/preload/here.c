@@ -25,8 +25,8 @@ VARVE_API int varve_except_here(void *p, size_t len);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct varve *session;
-static pid_t owner;  /* whose session it is: not that of its children */
-static int unable;   /* the session could not be had: this error, in these words */
+static _Atomic(pid_t) owner; /* whose session it is: not that of its children */
+static int unable;           /* the session could not be had: this error, in these words */
 static struct vv_err_state reason;
 static int events = -1;
 
@@ -95,6 +95,14 @@ static bool speaks_mpi(void)
 	return initialized && finalized && initialized(&yes) == 0 && yes && finalized(&over) == 0 && !over;
 }
 
+/* What it is about is on its own stack, which is in ours, and in memory that it maps: half of it would come back, and it would go astray. */
+static bool is_python(void)
+{
+	int (*initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+
+	return initialized && initialized();
+}
+
 /* Beside this library, or wherever the loader looks. */
 static void *load_mpi(void)
 {
@@ -140,6 +148,8 @@ static int open_session(void)
 
 	if (!store || !*store || !lineage || !*lineage)
 		return vv_err_set(VV_EINVAL, "varve_checkpoint_here: no store is named; start the program by `varve run`");
+	if (is_python())
+		return vv_err_set(VV_ENOTSUP, "a Python interpreter has more than its heap to save: save the whole process (varve image)");
 	rc = speaks_mpi() ? open_mpi(store, lineage) : varve_open(store, lineage, NULL, &session);
 	if (rc == 0)
 		rc = suit_heap();
@@ -186,9 +196,19 @@ static int restore(void)
 		refuse(rc, epoch == VARVE_LATEST ? varve_epoch(session) : epoch);
 	if (rc > 0)
 		tell("restored", varve_epoch(session), "");
-	else
-		tell("fresh", 0, "");
 	return rc;
+}
+
+/* There will be no checkpoints, for this reason. */
+static int forgo(int rc)
+{
+	vv_err_save(rc, &reason);
+	if (!tell("unable", 0, reason.message))
+		vv_log_warn("no checkpoints are taken: %s", reason.message);
+	varve_close(session);
+	session = NULL;
+	unable = rc;
+	return vv_err_restore(&reason);
 }
 
 static int begin(void)
@@ -202,19 +222,18 @@ static int begin(void)
 	rc = open_session();
 	if (rc == 0)
 		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
-	if (rc) {
-		vv_err_save(rc, &reason);
-		if (!tell("unable", 0, reason.message))
-			vv_log_warn("no checkpoints are taken: %s", reason.message);
-		varve_close(session);
-		session = NULL;
-		unable = rc;
-		return vv_err_restore(&reason);
-	}
+	if (rc)
+		return forgo(rc);
 	if (!session->group) /* ranks end by MPI_Finalize; one that ends otherwise must not wait for the others */
 		atexit(close_session);
 	rc = restore();
-	return rc ? rc : vv_state_start(session);
+	if (rc)
+		return rc;
+	rc = vv_state_start(session);
+	if (rc)
+		return forgo(rc);
+	tell("fresh", 0, "");
+	return 0;
 }
 
 /* ---- later ones ------------------------------------------------------------------------------------------------------------------- */
@@ -242,8 +261,6 @@ static int call(void)
 {
 	int rc = 0;
 
-	if (owner && owner != getpid())
-		return 0;
 	if (unable)
 		return vv_err_restore(&reason);
 	if (!session) {
@@ -254,10 +271,20 @@ static int call(void)
 	return take();
 }
 
+static bool is_child(void)
+{
+	pid_t pid = atomic_load(&owner);
+
+	return pid && pid != getpid();
+}
+
+/* A child may have been made while another thread was in here: it does not wait for that. */
 int varve_checkpoint_here(void)
 {
 	int rc;
 
+	if (is_child())
+		return 0;
 	pthread_mutex_lock(&lock);
 	rc = call();
 	pthread_mutex_unlock(&lock);

@@ -5,6 +5,7 @@
 #include "core/digest.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
+#include "preload/argv.h"
 #include "preload/census.h"
 #include "preload/globals.h"
 #include "preload/heap.h"
@@ -12,9 +13,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,7 +38,7 @@ struct plan {
 	struct vv_globals globals;
 };
 
-enum { VERSION = 3, MOST_LIBRARIES = 1 << 20 };
+enum { VERSION = 4, MOST_LIBRARIES = 1 << 20 };
 static const char magic[8] = "varvHEAP";
 
 struct named {
@@ -72,6 +75,8 @@ int vv_state_protect(const char *name, void *p, size_t len)
 {
 	if (!name || !*name || (!p && len))
 		return vv_err_set(VV_EINVAL, "varve_protect_here: a name and memory are needed");
+	if (strlen(name) > VV_MAX_NAME)
+		return vv_err_set(VV_EINVAL, "varve_protect_here: a name has at most %d bytes", VV_MAX_NAME);
 	if (strncmp(name, "heap.", 5) == 0 || strncmp(name, "heap/", 5) == 0 || strncmp(name, "marks/", 6) == 0 || strncmp(name, "globals/", 8) == 0)
 		return vv_err_set(VV_EINVAL, "varve_protect_here: '%s' is a name of the heap's own", name);
 	return add(name, p, len);
@@ -112,6 +117,33 @@ static int digest_executable(struct vv_digest *out)
 	return 0;
 }
 
+/* Somebody has run the loader, and told it what to load: then /proc/self/exe is the loader. What is read-only of the program tells its builds
+ * apart, too. */
+static int digest_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct vv_digest *out = arg, part;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD || p->p_flags & PF_W || !(p->p_flags & PF_R))
+			continue;
+		vv_digest_xxh3((const void *)(info->dlpi_addr + p->p_vaddr), p->p_filesz, &part);
+		vv_digest_xxh3(&(struct vv_digest[]){ *out, part }, 2 * sizeof(part), out);
+	}
+	return 1; /* the executable comes first, and alone */
+}
+
+static int digest_program(struct vv_digest *out)
+{
+	int rc = digest_executable(out);
+
+	if (rc == 0 && getauxval(AT_BASE) == 0)
+		dl_iterate_phdr(digest_code, out);
+	return rc;
+}
+
 static int list_libraries(void)
 {
 	size_t n = 0;
@@ -135,7 +167,7 @@ static void digest_arguments(struct vv_digest *out)
 /* It may have an allocator of its own, in the executable, which nothing can stand in front of. */
 static void warn_if_empty(void)
 {
-	if (!vv_heap_trouble()[0] && census.objects == 0 && plan.globals.n == 0 && n_named == 0)
+	if (!vv_heap_trouble()[0] && census.objects == vv_argv_is_moved() && plan.globals.n == 0 && n_named == 0)
 		vv_log_warn("the program has allocated nothing that could be saved: is it linked statically, or with an allocator of its own?");
 }
 
@@ -144,7 +176,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	int rc = vv_heap_trouble()[0] ? vv_err_set(VV_ENOTSUP, "the heap is not captured: %s", vv_heap_trouble()) : 0;
 
 	if (rc == 0)
-		rc = digest_executable(&plan.executable);
+		rc = digest_program(&plan.executable);
 	memcpy(plan.magic, magic, sizeof(magic));
 	plan.version = VERSION;
 	plan.page = (uint32_t)sysconf(_SC_PAGESIZE);
@@ -221,10 +253,16 @@ static int declare_others(struct varve *v)
 	return rc;
 }
 
+/* All ranks can go on, or none does. */
+static int agree(struct varve *v, int rc)
+{
+	return v->group ? vv_ranks_agree(v->group, v->group->comm, rc) : rc;
+}
+
 int vv_state_start(struct varve *v)
 {
 	vv_heap_run(false);
-	return declare_others(v);
+	return agree(v, declare_others(v));
 }
 
 /* ---- the way back ---------------------------------------------------------------------------------------------------------------- */
@@ -251,12 +289,6 @@ static int check_plan(const struct plan *now, const struct plan *then)
 	if ((then->census_bytes != now->census_bytes && then->census_bytes > ((uint64_t)1 << 40)) || then->n_libraries > MOST_LIBRARIES)
 		return vv_err_set(VV_EDAMAGED, "the plan of the heap is damaged");
 	return 0;
-}
-
-/* All ranks can go on, or none does. */
-static int agree(struct varve *v, int rc)
-{
-	return v->group ? vv_ranks_agree(v->group, v->group->comm, rc) : rc;
 }
 
 /* Fills the regions that are declared. VARVE_LATEST never comes here: a state is of one epoch. */
@@ -370,6 +402,7 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 		rc = fill(v, epoch);
 	if (rc == 0) {
 		put_exceptions(kept);
+		vv_argv_restored();
 		vv_heap_run(true);
 		rc = give_back();
 	}

@@ -293,6 +293,46 @@ def check_places(work):
     expect("libraries lie where they lay while threads allocate", len(places) == 1 and len(places.pop().split()) == 4, *places)
 
 
+def check_words(work):
+    """Those of the command line, which lie behind an environment that is now shorter, now longer."""
+    program = compile(work, "here_words.c")
+    job = Job(work, "words", program, VARVE_INTERVAL="0")
+    p = job.start("a name", "second", 1000000)
+    wait_for(p, job, "durable", 2)
+    end(p)
+    for more in range(0, 80, 16):
+        status, out, err = job.run("a name", "second", 3, VARVE_KEEP="0", MORE="m" * more)
+        expect(f"a name of the command line, with {more} more bytes", status == 0 and out == f"{program}: a name second; now a name second\n", status, out, err)
+    status, out, err = job.run("another", "one that is longer", 3)
+    expect("other words", status == 0 and out.endswith(": a name second; now another one that is longer\n") and "other arguments" in err, status, out, err)
+
+
+def check_births(work):
+    program = compile(work, "here_births.c")
+    for i in range(12):
+        status, out, err = Job(work, f"births{i}", program, VARVE_INTERVAL="0").run(3)
+        expect("no child waits for a lock of its parent's", (status, out) == (0, "3 of 3\n"), status, out, err)
+
+
+def check_misuse(work):
+    program = compile(work, "here_misuse.c")
+    status, out, err = Job(work, "misuse", program).run()
+    expect("what is said wrongly is told at once", (status, out) == (0, "0 0 0 good\n"), status, out, err)
+    job = Job(work, "without-all", program)
+    status, out, err = job.run("more than there is")
+    expect("no epoch lacks a part of the state", (status, out) == (0, "1 1 1 good\n") and len(job.told("unable")) == 1 and not job.told("fresh") and
+           not list(job.store.glob("without-all/*/*.commit")), status, out, err)
+
+
+def check_interpreter(work):
+    """Half of it would come back: it is told, and goes on without."""
+    python = "import ctypes\nhere = ctypes.CDLL(None).varve_checkpoint_here\nprint([here() < 0 for i in range(3)])"
+    job = Job(work, "python", sys.executable, "-c", python)
+    status, out, err = job.run()
+    expect("an interpreter is refused, and runs on", (status, out) == (0, "[True, True, True]\n") and "Python" in job.told("unable")[0][1], status, out, err)
+    expect("nothing is stored of it", not (job.store / "python").exists())
+
+
 def check_run(work):
     """By the command, as users do."""
     done = subprocess.run([VARVE, "run", "--store", work / "run", "--", "true"], capture_output=True, text=True, timeout=60)
@@ -357,8 +397,8 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_odd, check_refusals, check_globals,
-                      check_ranks, check_killed):
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_misuse, check_births,
+                      check_interpreter, check_odd, check_refusals, check_globals, check_ranks, check_killed):
             began = time.monotonic()
             check(folder)
             print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
