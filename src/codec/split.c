@@ -11,6 +11,7 @@ enum {
 	SAMPLED = 32 << 10, /* and one of at least this length is tried first */
 	SAMPLE = 4 << 10,
 	QUICK = 3,          /* the level for that, at most */
+	TINY = 32,          /* a frame has ten bytes besides what it tells: nothing shorter is worth one */
 	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
 	COLUMN = 256,       /* things of a record that are looked at together */
 };
@@ -189,7 +190,7 @@ static enum fate judge(const uint8_t *p, size_t n, const struct vv_recipe *how)
 {
 	if (n > 1 && is_constant(p, n))
 		return ALIKE;
-	return n > 2 && how->coder != VV_CODEC_NONE && !is_hopeless(p, n, how) ? CODED : RAW;
+	return n >= TINY && how->coder != VV_CODEC_NONE && !is_hopeless(p, n, how) ? CODED : RAW;
 }
 
 /* One plane to at most cap bytes: one byte where all are alike, n as they are, or a frame of the coder; *out = 0 where it does not fit. */

@@ -17,7 +17,8 @@ enum {
 	FEW = 2,               /* samples, that all candidates are tried on */
 	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
 	FIRST_MOST = 256 << 10,
-	FIRST_BYTES = 128 << 10, /* .. and of unknown ones */
+	FIRST_BYTES = 64 << 10, /* .. and of unknown ones */
+	ENOUGH = 2,            /* where all samples are no more than so many times the first bytes, these tell as much */
 	SMALL = 256,           /* bytes: nothing can be told from fewer */
 	WINDOW = 24,           /* that spans several instances */
 };
@@ -478,7 +479,8 @@ static void choose(struct table *t, struct vv_taste *out)
 
 	if (is_hopeless(t) && !may_be_twice(t))
 		return;
-	join(t, t->n, ALL);
+	if (t->total > ENOUGH * t->first)
+		join(t, t->n, ALL);
 	out->bytes = t->len;
 	for (size_t i = 0; i < n; i++) {
 		v[i] = judge(t, &t->dish[pick[i]].recipe, t->dish[pick[i]].size);
