@@ -34,17 +34,14 @@ static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, si
 	uint64_t h = *hash;
 	size_t i = from;
 
-	for (; i + 8 <= to; i += 8) { /* the hash's way through four bytes is short: what is added is made beside it */
+	for (; i + 8 <= to; i += 8) { /* eight at a time: one step for each, and all of them looked at together */
 		const uint8_t *q = p + i;
-		uint64_t a = g[q[0]], b = (a << 1) + g[q[1]], d = (b << 1) + g[q[2]], e = (d << 1) + g[q[3]];
-		uint64_t s = g[q[4]], t = (s << 1) + g[q[5]], u = (t << 1) + g[q[6]], v = (u << 1) + g[q[7]];
-		uint64_t k = (h << 4) + e;
+		uint64_t a = (h << 1) + g[q[0]], b = (a << 1) + g[q[1]], d = (b << 1) + g[q[2]], e = (d << 1) + g[q[3]];
+		uint64_t s = (e << 1) + g[q[4]], t = (s << 1) + g[q[5]], u = (t << 1) + g[q[6]], v = (u << 1) + g[q[7]];
 
-		if ((h << 1) + a < limit || (h << 2) + b < limit || (h << 3) + d < limit || k < limit)
+		if ((a < limit) | (b < limit) | (d < limit) | (e < limit) | (s < limit) | (t < limit) | (u < limit) | (v < limit))
 			break;
-		if ((k << 1) + s < limit || (k << 2) + t < limit || (k << 3) + u < limit || (k << 4) + v < limit)
-			break;
-		h = (k << 4) + v;
+		h = v;
 	}
 	for (; i < to; i++) {
 		h = (h << 1) + c->gear[p[i]];
