@@ -48,6 +48,20 @@ static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, si
 	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
 }
 
+int vv_fault_start_thread(pthread_t *out, void *(*run)(void *), void *arg)
+{
+	sigset_t set, old;
+	int rc;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &set, &old);
+	rc = pthread_create(out, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
 void vv_fault_own_thread(void)
 {
 	struct vv_thread *self = vv_thread_self();

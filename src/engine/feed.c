@@ -26,6 +26,10 @@ struct vv_feed {
 	struct vv_cargo_kind *kind; /* of the slab placed last */
 	uint32_t file;
 	uint64_t in_block;
+	struct { /* what the slab that is being placed begins with goes into the payload when it is known whether all of it does: then it is not copied */
+		struct vv_slab *slab; /* NULL: it is known */
+		size_t len;
+	} first;
 	uint64_t done;
 	uint32_t n_asked; /* slabs */
 	bool ending; /* it is drained */
@@ -211,16 +215,60 @@ int vv_feed_settle(struct vv_feed *f)
 	return rc;
 }
 
+/* Chunk by chunk: none is cut if it need not be. */
+static int add_first(struct vv_feed *f)
+{
+	const struct vv_slab *s = f->first.slab;
+	size_t at = 0;
+	int rc = 0;
+
+	f->first.slab = NULL;
+	for (size_t i = 0; rc == 0 && s && at < f->first.len; at += s->chunks[i++].len)
+		rc = vv_flush_add(f->p->flush, s->bytes + at, s->chunks[i].len, NULL, 0);
+	return rc;
+}
+
+/* All of the slab, if it can be so: what the flush gives for its memory has held no more than a block. */
+static int add_slab(struct vv_feed *f, struct vv_slab *s)
+{
+	bool taken = false;
+	int rc = 0;
+
+	if (f->first.slab && f->first.len == s->len) {
+		if (s->most > s->len)
+			vv_mem_discard(s->bytes + s->len, s->most - s->len);
+		rc = vv_flush_take(f->p->flush, &s->bytes, s->len, &taken);
+		s->most = s->len;
+	}
+	if (rc == 0 && !taken)
+		rc = add_first(f);
+	f->first.slab = NULL;
+	return rc;
+}
+
+static int add(struct vv_feed *f, const uint8_t *bytes, size_t n)
+{
+	int rc = 0;
+
+	if (f->first.slab && bytes == f->first.slab->bytes + f->first.len) {
+		f->first.len += n;
+	} else {
+		rc = add_first(f);
+		if (rc == 0)
+			rc = vv_flush_add(f->p->flush, bytes, n, NULL, 0);
+	}
+	f->p->pos += n;
+	f->in_block += n;
+	return rc;
+}
+
 /* Words of which nothing is known lie in their block as they lie in their file: who codes them finds them whole. */
 static int align(struct vv_feed *f, const struct vv_slab_part *s, size_t used)
 {
 	static const uint8_t zeros[WORD];
 	size_t pad = (size_t)(s->at + used - f->in_block) % WORD;
-	int rc = pad ? vv_flush_add(f->p->flush, zeros, pad, NULL, 0) : 0;
 
-	f->p->pos += pad;
-	f->in_block += pad;
-	return rc;
+	return pad ? add(f, zeros, pad) : 0;
 }
 
 static struct varve_stats *stats_of(struct vv_feed *f, const struct vv_slab *s)
@@ -244,11 +292,7 @@ static int append(struct vv_feed *f, const struct vv_slab_chunk *c, const uint8_
 		if (rc == 0)
 			rc = vv_payload_digest_add(&p->digests, p->pos, c->len, &c->digest);
 	}
-	if (rc == 0)
-		rc = vv_flush_add(p->flush, bytes, c->len, NULL, 0);
-	p->pos += c->len;
-	f->in_block += c->len;
-	return rc;
+	return rc ? rc : add(f, bytes, c->len);
 }
 
 /* Numbers are predicted from those in the row and the plane before. A hole in between, of chunks that are stored elsewhere or zero, spoils the
@@ -366,8 +410,12 @@ static int place(struct vv_feed *f, struct vv_slab *s)
 	if (f->opt.dedup)
 		look_up(f, s);
 	dense = !f->opt.dedup || is_dense(s);
+	f->first.slab = s;
+	f->first.len = 0;
 	for (size_t i = 0; rc == 0 && i < s->n_chunks; at += s->chunks[i++].len)
 		rc = place_chunk(f, s, &pen, &s->chunks[i], s->bytes + at, dense);
+	if (rc == 0)
+		rc = add_slab(f, s);
 	if (rc == 0)
 		rc = note_range(s->kind, from, f->p->pos);
 	f->done += s->len;
@@ -400,7 +448,7 @@ static struct vv_slab *filling(struct vv_feed *f)
 {
 	size_t i = (f->head + f->count) % f->size;
 
-	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, SLAB_OPAQUE, &f->ring[i]) < 0)
+	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, VV_FLUSH_SLAB, &f->ring[i]) < 0)
 		return NULL;
 	return f->ring[i];
 }

@@ -9,7 +9,6 @@
 #include "codec/section.h"
 #include "track/fence.h"
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum {
@@ -56,6 +55,7 @@ struct vv_flush {
 	struct vv_flush_options opt;
 	struct block *ring[RING_MAX];
 	size_t size;
+	size_t room;         /* of a block's own memory */
 	uint64_t added;      /* bytes handed over */
 	uint64_t sampled_at; /* auto: when it last decided */
 	bool coding;         /* auto: what it decided */
@@ -96,15 +96,11 @@ static size_t coded_bound(const struct vv_flush *f, size_t n)
 static void size_ring(struct vv_flush *f)
 {
 	struct vv_flush_options *o = &f->opt;
+	size_t most = o->codec ? RING_MAX : RING_PLAIN;
 
 	f->size = 2 * (size_t)vv_pool_width(f->pool) + 1;
-	if (f->size > RING_MAX)
-		f->size = RING_MAX;
-	if (!o->codec) {
-		f->size = f->size < RING_PLAIN ? f->size : RING_PLAIN;
-		return;
-	}
-	if (o->copy)
+	f->size = f->size < most ? f->size : most;
+	if (!o->codec || o->copy)
 		return;
 	while (o->memory && f->size > RING_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
 		f->size--;
@@ -123,6 +119,7 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 	f->opt = *opt;
 	vv_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
 	size_ring(f);
+	f->room = opt->copy && opt->block < VV_FLUSH_SLAB ? VV_FLUSH_SLAB : f->opt.block;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->change, NULL);
 	*out = f;
@@ -176,7 +173,7 @@ static int gather(struct block *b)
 	if (b->gathered)
 		return 0;
 	if (!b->raw)
-		b->raw = vv_mem_map(b->flush->opt.block);
+		b->raw = (b->flush->room > VV_FLUSH_SLAB ? vv_mem_map_wide : vv_mem_map)(b->flush->room);
 	if (!b->raw)
 		return VV_ENOMEM;
 	for (int i = 0; i < b->n_parts; at += b->part[i++].iov_len)
@@ -349,18 +346,10 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-/* Our threads leave the program's signals to the program, but can be told of memory that has vanished. */
 static int start_writer(struct vv_flush *f)
 {
-	sigset_t set, old;
-	int rc;
+	int rc = vv_fault_start_thread(&f->writer, write_blocks, f);
 
-	sigfillset(&set);
-	sigdelset(&set, SIGSEGV);
-	sigdelset(&set, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &set, &old);
-	rc = pthread_create(&f->writer, NULL, write_blocks, f);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	f->started = rc == 0;
 	return rc ? vv_err_sys(rc, "cannot start the writing thread") : 0;
 }
@@ -387,7 +376,7 @@ static int send(struct vv_flush *f, struct block *b)
 }
 
 struct copy {
-	uint8_t *to;
+	struct block *to;
 	const uint8_t *from;
 	size_t n;
 };
@@ -396,17 +385,19 @@ static void run_copy(void *arg)
 {
 	struct copy *c = arg;
 
-	memcpy(c->to, c->from, c->n);
+	c->to->rc = gather(c->to);
+	if (c->to->rc)
+		return;
+	memcpy(c->to->raw + c->to->raw_len, c->from, c->n);
+	c->to->part[0].iov_len += c->n;
 }
 
 /* Into the block's own memory, from memory that may be gone. */
 static int copy_into(struct block *b, const uint8_t *p, size_t n)
 {
-	int rc = vv_fence_try(run_gather, b);
+	int rc = vv_fence_try(run_copy, &(struct copy){ b, p, n });
 
-	if (rc || b->rc)
-		return rc ? rc : b->rc;
-	return vv_fence_try(run_copy, &(struct copy){ b->raw + b->raw_len, p, n });
+	return rc ? rc : b->rc;
 }
 
 /* Notes n bytes at p in the block: joined to the last part, as a part of their own, or copied. */
@@ -417,20 +408,17 @@ static int note(struct block *b, const uint8_t *p, size_t n)
 		const void *in;
 		void *out;
 	} at = { .in = p };
+	int rc = 0;
 
 	if (!b->flush->opt.copy && !b->gathered && last && (uint8_t *)last->iov_base + last->iov_len == p) {
 		last->iov_len += n;
 	} else if (!b->flush->opt.copy && !b->gathered && b->n_parts < PARTS) {
 		b->part[b->n_parts++] = (struct iovec){ at.out, n };
 	} else {
-		int rc = copy_into(b, p, n);
-
-		if (rc)
-			return rc;
-		b->part[0].iov_len += n;
+		rc = copy_into(b, p, n);
 	}
-	b->raw_len += n;
-	return 0;
+	b->raw_len += rc ? 0 : n;
+	return rc;
 }
 
 /* A block that has come to something is not spoiled by numbers of another form. */
@@ -500,6 +488,22 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_fo
 		n -= take;
 	}
 	return 0;
+}
+
+int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t n, bool *taken)
+{
+	struct block *b = filling(f);
+
+	if (!b || gather(b) < 0)
+		return failure(f);
+	*taken = b->raw_len == 0 && n <= block_len(f) && f->room == VV_FLUSH_SLAB;
+	if (!*taken)
+		return 0;
+	b->part[0] = (struct iovec){ *slab, n };
+	*slab = b->raw;
+	b->raw = b->part[0].iov_base;
+	b->raw_len = n;
+	return n == block_len(f) ? send(f, b) : 0;
 }
 
 bool vv_flush_room(struct vv_flush *f, size_t n)
@@ -585,7 +589,7 @@ void vv_flush_free(struct vv_flush *f)
 	for (size_t i = 0; i < f->size; i++) {
 		if (!f->ring[i])
 			continue;
-		vv_mem_unmap(f->ring[i]->raw, f->opt.block);
+		vv_mem_unmap(f->ring[i]->raw, f->room);
 		vv_mem_unmap(f->ring[i]->coded, coded_bound(f, f->opt.block));
 		vv_mem_free(f->ring[i]);
 	}

@@ -5,7 +5,6 @@
 #include "engine/pass.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
-#include <signal.h>
 
 /* ---- one epoch, and its fate ------------------------------------------------------------------------------------------------ */
 
@@ -175,17 +174,11 @@ static void *serve(void *arg)
 
 int vv_flusher_ready(struct vv_flusher *f)
 {
-	sigset_t set, old;
 	int rc;
 
 	if (f->started)
 		return 0;
-	sigfillset(&set);
-	sigdelset(&set, SIGSEGV);
-	sigdelset(&set, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &set, &old);
-	rc = pthread_create(&f->thread, NULL, serve, f);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vv_fault_start_thread(&f->thread, serve, f);
 	f->started = rc == 0;
 	return rc ? vv_err_sys(rc, "cannot start the thread that stores epochs") : 0;
 }

@@ -13,6 +13,7 @@ enum {
 	LEAST = 128 << 10,        /* memory of one kind that has blocks of its own */
 	LEVEL_LITTLE = 19,
 	BLOCK = 1 << 20,
+	BLOCK_PLAIN = 4 << 20,    /* of what nobody understands and nothing shrinks: a slab as it was read */
 	BLOCK_MERGED = 8 << 20,
 	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
 	OLDEST = 16,              /* epochs for which a choice is not questioned */
@@ -45,7 +46,9 @@ size_t vv_kinds_block(const struct vv_cargo_kind *k)
 {
 	if (k->recipe.predictor == VV_PREDICT_TRAIL || (k->segment && k->merged))
 		return BLOCK_TRAIL;
-	return k->merged ? BLOCK_MERGED : BLOCK;
+	if (k->merged)
+		return BLOCK_MERGED;
+	return k->opaque && !vv_kinds_codec(k) ? BLOCK_PLAIN : BLOCK;
 }
 
 size_t vv_kinds_largest_block(const struct vv_cargo *c)
@@ -330,13 +333,14 @@ static int taste_apart(struct pick *p, struct vv_taste *out)
 static int taste_together(struct pick *p, const struct vv_taste *apart, struct vv_taste *out)
 {
 	struct vv_form form = p->kind->form;
-	bool as_apart = !p->boxed && !is_large(p);
+	bool as_apart;
 	int rc = 0;
 
 	if (is_large(p)) {
 		form.plane = 0;
 		form.row = form.row * vv_head_type_size(form.type) <= VV_KINDS_BRAID / 16 ? form.row : 0;
 	}
+	as_apart = !p->boxed && form.row == p->kind->form.row && form.plane == p->kind->form.plane;
 	if (p->boxed) {
 		p->boxed = false;
 		p->n_samples = p->n_seen = p->looked = p->fresh = 0;

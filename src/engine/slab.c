@@ -36,6 +36,7 @@ static void run(struct vv_task *t)
 {
 	struct vv_slab *s = (struct vv_slab *)t;
 
+	s->most = s->len > s->most ? s->len : s->most;
 	s->rc = read_parts(s);
 	if (s->rc == 0)
 		s->rc = cut(s);

@@ -41,6 +41,7 @@ struct vv_slab {
 	size_t n_parts, parts_cap;
 	uint8_t *bytes;
 	size_t len, cap;
+	size_t most;         /* bytes that its memory has held */
 	struct vv_slab_chunk *chunks;
 	size_t n_chunks, chunks_cap;
 	bool asked;  /* the other ranks */

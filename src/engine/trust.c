@@ -4,7 +4,7 @@
  * it restored: that is trusted. */
 #include "base/err.h"
 #include "base/log.h"
-#include "base/mem.h"
+#include "codec/shelf.h"
 #include "engine/history.h"
 #include "engine/layerio.h"
 
@@ -93,7 +93,7 @@ static void look(const struct vv_lineage *lin, struct vv_history *h, uint32_t en
 		const struct vv_block *b = &f->blocks.v[block];
 		int rc;
 
-		raw = vv_mem_new((size_t)b->raw_len + b->stored_len, 1);
+		raw = vv_shelf_room((size_t)b->raw_len + b->stored_len);
 		rc = raw ? vv_layerio_read_block(f, block, raw, raw + b->raw_len) : VV_ENOMEM;
 		if (rc)
 			vv_log_warn("%s; what it held is stored again where it is needed", vv_err_last());
@@ -101,7 +101,7 @@ static void look(const struct vv_lineage *lin, struct vv_history *h, uint32_t en
 	}
 	if (h->entry_trust[entry] == UNSEEN)
 		h->entry_trust[entry] = BAD;
-	vv_mem_free(raw);
+	vv_shelf_room_back(raw);
 	vv_err_clear();
 }
 

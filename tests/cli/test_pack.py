@@ -3,6 +3,7 @@
 """varve pack and unpack: a set of files becomes an epoch and comes back byte for byte, with modes and times; and one variable of one file."""
 import os
 import pathlib
+import random
 import shutil
 import signal
 import stat
@@ -13,6 +14,7 @@ import unittest
 
 import command
 
+MIB = 1 << 20
 SCHEMES = ["auto", "agnostic", "agnostic-block", "aware", "aware-block"]
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 
@@ -101,6 +103,29 @@ class Pack(command.Case):
         self.varve("pack", self.store, "run", "-C", self.set, ".")
         self.assertLess(sum(p.stat().st_size for p in self.store.rglob("*.layer")) - before, 16384)
         self.check_back("run")
+
+    def test_slabs(self):
+        """What is all new becomes a block as it was read. Not so twins, in one stretch or two, zeros, and odd ends; with numbers and what is coded among them."""
+        dice = random.Random(5)
+        a, b, c = (dice.getrandbits(8 * n).to_bytes(n, "little") for n in (5 * MIB + 5, 5 * MIB + 3, 2 * MIB))
+        b = b[:2 * MIB] + b[MIB:MIB + 200000] + b[2 * MIB:4 * MIB] + b[:300000] + b[4 * MIB:]
+        for name, data in (("alone.bin", a), ("twins.bin", b), ("holes.bin", c[:MIB] + bytes(300000) + c[MIB:]), ("again.bin", a[7:])):
+            self.put(name, data)
+        for name, n in (("u", 1 << 18), ("v", (1 << 17) + 13), ("w", 1 << 16)):
+            head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({n},), }}".ljust(117).encode() + b"\n"
+            self.put(f"{name}.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + doubles(n, len(name)))
+        payloads = []
+        for threads in 1, 3:
+            self.store = self.folder / f"slabs{threads}"
+            for epoch in 1, 2:
+                self.put("text", b"%d bottles" % epoch * 300000)
+                self.varve("pack", self.store, "run", "-C", self.set, "-j", threads, ".")
+            self.check_back("run", "-j", 3)
+            self.varve("verify", self.store)
+            layers = [p.read_bytes() for p in sorted(self.store.rglob("*.layer"))]
+            self.assertLess(len(layers[1]), MIB)
+            payloads.append(layers[0][4096:8 * MIB])
+        self.assertEqual(*payloads)
 
     def test_levels(self):
         for level in "fast", "default", "max":
