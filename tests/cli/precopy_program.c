@@ -7,6 +7,10 @@
  *   exec FILE         becomes the same program anew, again and again
  *   leave FILE MS     ends after so long
  *   wait FILE         threads wait in the kernel, in every way: none may see an error, or wake early
+ *   calls FILE CALL   so do threads for very long, the first in the call that is named; each prints what its call returns
+ *   handle FILE CALL  waits for a signal in a call that only a handler ends, and prints how many have come by the time it returns
+ *   churn FILE        four threads do to memory of all kinds whatever can be done to it, in no order
+ *   remap FILE        two threads grow, shrink and move memory of their own
  *   confined FILE     below seccomp
  *   aio FILE          with a ring of asynchronous reads
  *   tree FILE         a parent and a child that both have memory */
@@ -20,13 +24,16 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,6 +42,7 @@
 enum { PAGE = 4096, WORDS = PAGE / 8, QUIET = 24 << 20, WRITERS = 4, PAGES = 512 };
 
 static uint64_t *quiet;
+static int zeros; /* that can be read */
 
 static void *map(void *where, size_t bytes)
 {
@@ -235,7 +243,7 @@ static void restless(void)
 
 /* ---- forks ---- */
 
-static long n_forked[2];
+static long n_rounds[2];
 static int stray;
 
 /* What it has open, by its numbers: no library is safe to use in the child of a thread. */
@@ -280,12 +288,12 @@ static void *fork_on(void *arg)
 
 static void forks(void)
 {
-	run_thread(fork_on, &n_forked[0]);
-	run_thread(fork_on, &n_forked[1]);
+	run_thread(fork_on, &n_rounds[0]);
+	run_thread(fork_on, &n_rounds[1]);
 	for (;;) {
 		usleep(5000);
 		quiet[PAGE]++; /* copied on write */
-		report(__atomic_load_n(&n_forked[0], __ATOMIC_SEQ_CST) + __atomic_load_n(&n_forked[1], __ATOMIC_SEQ_CST),
+		report(__atomic_load_n(&n_rounds[0], __ATOMIC_SEQ_CST) + __atomic_load_n(&n_rounds[1], __ATOMIC_SEQ_CST),
 		       !__atomic_load_n(&stray, __ATOMIC_SEQ_CST) && !has_stray());
 	}
 }
@@ -432,6 +440,358 @@ static void wait_in_kernel(void)
 	}
 }
 
+/* ---- calls ---- */
+
+enum { LONG_S = 200 };
+
+static struct timespec after_long(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	t.tv_sec += LONG_S;
+	return t;
+}
+
+static int call_nanosleep(void)
+{
+	return nanosleep(&(struct timespec){ LONG_S, 0 }, NULL);
+}
+
+static int call_relative(void)
+{
+	struct timespec t = { LONG_S, 0 }, left;
+
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &left) ? -1 : 0;
+}
+
+static int call_absolute(void)
+{
+	struct timespec t = after_long(CLOCK_MONOTONIC);
+
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) ? -1 : 0;
+}
+
+static int call_sleep(void)
+{
+	return sleep(LONG_S) ? -1 : 0;
+}
+
+static int call_poll(void)
+{
+	return poll(NULL, 0, LONG_S * 1000);
+}
+
+static int call_select(void)
+{
+	return select(0, NULL, NULL, NULL, &(struct timeval){ LONG_S, 0 });
+}
+
+static int call_semaphore(void)
+{
+	struct timespec t = after_long(CLOCK_REALTIME);
+	sem_t s;
+
+	sem_init(&s, 0, 0);
+	return sem_timedwait(&s, &t);
+}
+
+static int call_futex(void)
+{
+	int word = 0;
+
+	return (int)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &(struct timespec){ LONG_S, 0 }, NULL, 0);
+}
+
+static int call_suspend(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	return sigsuspend(&none);
+}
+
+/* These return EINTR after any stop. */
+static int call_epoll(void)
+{
+	struct epoll_event e;
+
+	return epoll_wait(epoll_create1(EPOLL_CLOEXEC), &e, 1, LONG_S * 1000);
+}
+
+static int call_sigwait(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	return sigtimedwait(&set, NULL, &(struct timespec){ LONG_S, 0 });
+}
+
+static const struct call {
+	const char *name;
+	int (*make)(void);
+} calls[] = {
+	{ "nanosleep", call_nanosleep }, { "relative", call_relative }, { "absolute", call_absolute }, { "sleep", call_sleep },
+	{ "poll", call_poll }, { "select", call_select }, { "semaphore", call_semaphore }, { "futex", call_futex },
+	{ "suspend", call_suspend }, { "epoll", call_epoll }, { "sigwait", call_sigwait },
+};
+
+static void *call_on(void *arg)
+{
+	const struct call *c = arg;
+
+	for (;;) {
+		int rc = c->make();
+
+		printf("%s %s %d\n", gettid() == getpid() ? "first" : "other", c->name, rc);
+		fflush(stdout);
+	}
+	return NULL;
+}
+
+static void *tell_on(void *arg)
+{
+	for (long step = 1;; step++, usleep(10000))
+		report(step, is_filled(quiet, QUIET, 1));
+	return arg;
+}
+
+static void make_calls(const char *first)
+{
+	const struct call *mine = NULL;
+
+	run_thread(tell_on, NULL);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		mine = strcmp(calls[i].name, first) == 0 ? &calls[i] : mine;
+		run_thread(call_on, (void *)&calls[i]);
+	}
+	if (mine)
+		call_on((void *)mine);
+}
+
+/* ---- handle ---- */
+
+static volatile sig_atomic_t n_handled;
+
+static void count_signal(int number)
+{
+	n_handled += number == SIGUSR1;
+}
+
+/* The signal is blocked but in the call. */
+static void handle(const char *name)
+{
+	struct sigaction act = { .sa_handler = count_signal };
+	int epoll = epoll_create1(EPOLL_CLOEXEC), n = 0;
+	struct epoll_event e;
+	sigset_t blocked, none;
+
+	sigemptyset(&none);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	sigaction(SIGUSR1, &act, NULL);
+	for (;;) {
+		int rc = strcmp(name, "epoll") == 0 ? epoll_pwait(epoll, &e, 1, -1, &none) :
+			 strcmp(name, "poll") == 0 ? ppoll(NULL, 0, NULL, &none) : sigsuspend(&none);
+
+		if (rc != -1 || errno != EINTR || (n_handled == n && strcmp(name, "epoll") != 0))
+			printf("it returns %d, %s\n", rc, strerror(errno));
+		if (n_handled != n)
+			printf("%d\n", n = n_handled);
+		fflush(stdout);
+	}
+}
+
+/* ---- remap ---- */
+
+enum { CHANGING_MOST = 256 };
+
+/* Every page of it has its number in it, and how often it was moved is as good as any other number. */
+static void *change_on(void *arg)
+{
+	uint64_t x = (uint64_t)(uintptr_t)arg, *p = map(NULL, PAGE);
+	size_t n = 1;
+
+	for (long step = 1;; step++) {
+		size_t want = 1 + (x = mix(x)) % CHANGING_MOST;
+		uint64_t *q = mremap(p, n * PAGE, want * PAGE, MREMAP_MAYMOVE);
+
+		demand(q != MAP_FAILED, strerror(errno));
+		if (q == MAP_FAILED)
+			return NULL;
+		for (size_t i = n; i < want; i++) {
+			demand(q[i * WORDS] == 0, "new memory is not empty");
+			q[i * WORDS] = i + 1;
+		}
+		n = want;
+		p = q;
+		for (size_t i = 1; i < n; i++)
+			demand(q[i * WORDS] == i + 1, "moved memory is not what it was");
+		__atomic_add_fetch((long *)arg, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static void remap(void)
+{
+	run_thread(change_on, &n_rounds[0]);
+	run_thread(change_on, &n_rounds[1]);
+	for (;;) {
+		usleep(2000);
+		if (is_broken) {
+			printf("%s\n", broken_by);
+			fflush(stdout);
+		}
+		report(__atomic_load_n(&n_rounds[0], __ATOMIC_SEQ_CST) + __atomic_load_n(&n_rounds[1], __ATOMIC_SEQ_CST), !is_broken);
+	}
+}
+
+/* ---- churn ---- */
+
+enum { CHURNERS = 4, SLOTS = 6, CHURN_PAGES = 64, LARGE_PAGES = 1024 };
+
+struct slot { /* page i bears mix(seed + i) at both ends, or nothing from `empty` on */
+	uint64_t *p, seed;
+	size_t n, empty;
+	int kind;
+};
+
+static struct churner {
+	struct slot slot[SLOTS];
+	long rounds;
+} churner[CHURNERS];
+
+static void stamp(struct slot *s, size_t from)
+{
+	for (size_t i = from; i < s->n; i++)
+		s->p[i * WORDS] = s->p[i * WORDS + WORDS - 1] = mix(s->seed + i);
+	s->empty = s->n;
+}
+
+static int is_stamped(const struct slot *s)
+{
+	int ok = 1;
+
+	for (size_t i = 0; i < s->n; i++) {
+		uint64_t want = i < s->empty ? mix(s->seed + i) : 0;
+
+		ok &= s->p[i * WORDS] == want && s->p[i * WORDS + WORDS - 1] == want;
+	}
+	return ok;
+}
+
+enum { PRIVATE, SHARED, LOCKED, LARGE, IN_FILE, KINDS };
+
+static int begin_slot(struct slot *s, uint64_t x)
+{
+	int fd = -1, shared;
+
+	*s = (struct slot){ .seed = x, .kind = (int)(x >> 8) % KINDS, .n = 1 + (x >> 16) % CHURN_PAGES };
+	s->n = s->kind == LARGE ? LARGE_PAGES : s->n;
+	shared = s->kind == SHARED || s->kind == IN_FILE;
+	if (s->kind == IN_FILE) {
+		fd = memfd_create("churn", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)(s->n * PAGE)) != 0)
+			return 0;
+	}
+	s->p = mmap(NULL, s->n * PAGE, PROT_READ | PROT_WRITE, (shared ? MAP_SHARED : MAP_PRIVATE) | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (s->p == MAP_FAILED)
+		return 0;
+	if (s->kind == LOCKED)
+		mlock(s->p, s->n * PAGE);
+	if (s->kind == LARGE)
+		madvise(s->p, s->n * PAGE, MADV_HUGEPAGE);
+	stamp(s, 0);
+	return 1;
+}
+
+static int resize(struct slot *s, uint64_t x)
+{
+	size_t want = 1 + x % CHURN_PAGES, had = s->n;
+	void *q = mremap(s->p, s->n * PAGE, want * PAGE, MREMAP_MAYMOVE);
+
+	if (q == MAP_FAILED)
+		return 0;
+	s->p = q;
+	s->n = want;
+	if (want > had && s->empty == had)
+		stamp(s, had);
+	s->empty = s->empty < want ? s->empty : want;
+	return 1;
+}
+
+static int change(struct slot *s, uint64_t x)
+{
+	size_t half = s->n / 2;
+
+	switch (x % 6) {
+	case 0:
+		return munmap(s->p, s->n * PAGE) == 0 && begin_slot(s, mix(x));
+	case 1:
+		return s->kind == PRIVATE || s->kind == LARGE ? resize(s, x >> 8) : 1;
+	case 2: /* reads as zeros afterwards */
+		if (s->kind != PRIVATE && s->kind != LARGE)
+			return 1;
+		s->empty = s->empty < half ? s->empty : half;
+		return madvise(s->p + half * WORDS, (s->n - half) * PAGE, MADV_DONTNEED) == 0;
+	case 3:
+		return mprotect(s->p, half * PAGE, PROT_NONE) == 0 && mprotect(s->p, s->n * PAGE, PROT_READ) == 0 && is_stamped(s) &&
+		       mprotect(s->p, s->n * PAGE, PROT_READ | PROT_WRITE) == 0;
+	case 4:
+		s->seed = x;
+		stamp(s, 0);
+		return 1;
+	default:
+		s->seed = x;
+		for (size_t i = 0; i < s->empty; i++) /* as a read from a file would */
+			for (int end = 0; end < 2; end++)
+				if (pread(zeros, &s->p[i * WORDS + (size_t)end * (WORDS - 1)], 8, 0) != 8)
+					return 0;
+		stamp(s, 0);
+		return 1;
+	}
+}
+
+static void *churn_on(void *arg)
+{
+	struct churner *c = arg;
+	uint64_t x = (uint64_t)(c - churner);
+
+	for (int i = 0; i < SLOTS; i++)
+		demand(begin_slot(&c->slot[i], x = mix(x)), "mmap");
+	for (;; __atomic_add_fetch(&c->rounds, 1, __ATOMIC_SEQ_CST)) {
+		struct slot *s = &c->slot[(x = mix(x)) % SLOTS];
+
+		demand(is_stamped(s), "what it was before");
+		demand(change(s, x = mix(x)), "what it was to become");
+		demand(is_stamped(s), "what it has become");
+	}
+	return NULL;
+}
+
+static void churn(void)
+{
+	zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < CHURNERS; i++)
+		run_thread(churn_on, &churner[i]);
+	for (;;) {
+		long rounds = 0;
+
+		usleep(5000);
+		for (int i = 0; i < CHURNERS; i++)
+			rounds += __atomic_load_n(&churner[i].rounds, __ATOMIC_SEQ_CST);
+		if (is_broken) {
+			printf("%s: %s\n", broken_by, strerror(errno));
+			fflush(stdout);
+		}
+		report(rounds, !is_broken && is_filled(quiet, QUIET, 1));
+	}
+}
+
 /* ---- those that are left alone ---- */
 
 static void confine(void)
@@ -498,6 +858,16 @@ int main(int argc, char **argv)
 		become_anew(argv);
 	if (strcmp(mode, "wait") == 0)
 		wait_in_kernel();
+	if (strcmp(mode, "calls") == 0 && argc > 3)
+		make_calls(argv[3]);
+	if (strcmp(mode, "handle") == 0 && argc > 3) {
+		report(1, 1);
+		handle(argv[3]);
+	}
+	if (strcmp(mode, "churn") == 0)
+		churn();
+	if (strcmp(mode, "remap") == 0)
+		remap();
 	if (strcmp(mode, "confined") == 0)
 		confine();
 	if (strcmp(mode, "aio") == 0)
