@@ -42,7 +42,7 @@ int vv_ahead_fetch(struct vv_ahead *a, struct vv_room *room, const struct vv_buf
 	while (rc == 0 && !*full && a->entry < a->list.n)
 		rc = place(a, room, &lift, full);
 	if (rc == 0 && vv_lift_run(&lift, pool))
-		rc = vv_err_set(VV_EIO, "some memory of process %d cannot be read; without --precopy that is left to criu", (int)lift.pid);
+		rc = vv_err_set(VV_EIO, "some memory of process %d cannot be read; with --no-precopy that is left to criu", (int)lift.pid);
 	vv_lift_fini(&lift);
 	return rc;
 }

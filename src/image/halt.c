@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,11 +19,6 @@ enum {
 	PATIENCE_MOST_MS = 2000, /* or for a processor */
 	PASSES = 8,
 };
-
-int vv_halt_trace(int request, pid_t tid, uintptr_t addr, uintptr_t data)
-{
-	return (int)syscall(SYS_ptrace, (long)request, (long)tid, addr, data);
-}
 
 static bool is_running(pid_t tid)
 {
@@ -45,15 +39,13 @@ bool vv_halt_hear(const struct vv_halt *h, pid_t tid, int *status)
 {
 	static const struct timespec a_while = { 0, 10000000 };
 	sigset_t child;
+	pid_t got;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	while (waitpid(tid, status, __WALL | WNOHANG) != tid) {
-		if (is_too_long(h, tid))
-			return false;
+	while ((got = waitpid(tid, status, __WALL | WNOHANG)) == 0 && !is_too_long(h, tid))
 		sigtimedwait(&child, NULL, &a_while);
-	}
-	return true;
+	return got == tid;
 }
 
 bool vv_halt_is_stop(int status)
@@ -73,18 +65,21 @@ static int await_stop(struct vv_halt *h, pid_t tid)
 			return 0;
 		if (vv_halt_is_stop(status))
 			return WSTOPSIG(status) == SIGTRAP ? 1 : vv_err_set(VV_ENOTSUP, "it is stopped");
-		vv_halt_trace(PTRACE_CONT, tid, 0, (uintptr_t)WSTOPSIG(status));
+		vv_trace_call(PTRACE_CONT, tid, 0, (uintptr_t)WSTOPSIG(status));
 	}
 }
 
 static int hold(struct vv_halt *h, pid_t tid)
 {
-	if (vv_halt_trace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0)
+	struct vv_calls_seen seen;
+
+	if (vv_trace_call(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == ESRCH ? 0 : vv_err_set(VV_ENOTSUP, "it cannot be traced: %s", strerror(errno));
 	if (vv_mem_room(&h->thread, h->n, &h->cap, sizeof(*h->thread)) < 0)
 		return VV_ENOMEM;
-	h->thread[h->n++] = (struct vv_halt_thread){ .tid = tid };
-	vv_halt_trace(PTRACE_INTERRUPT, tid, 0, 0);
+	vv_calls_see(tid, &seen);
+	h->thread[h->n++] = (struct vv_halt_thread){ .tid = tid, .seen = seen };
+	vv_trace_call(PTRACE_INTERRUPT, tid, 0, 0);
 	return 0;
 }
 
@@ -166,25 +161,70 @@ int vv_halt_all(struct vv_halt *h)
 	return rc;
 }
 
+/* ---- letting go ------------------------------------------------------------------------------------------------------------------ */
+
+/* To its call, if it has to be followed there; else it is free. */
+static void send_back(struct vv_halt_thread *t)
+{
+	struct vv_trace_regs r;
+
+	if (!t->is_led && vv_trace_get(t->tid, &r)) {
+		vv_calls_mend(t->tid, &t->seen, false, &r, &t->way);
+		t->way.followed = t->way.followed && vv_trace_block(t->tid, &t->signals);
+		vv_trace_put(t->tid, &r);
+	} else if (t->is_led && !t->way.followed) {
+		vv_trace_unblock(t->tid, &t->signals);
+	}
+	vv_trace_call(t->way.followed ? PTRACE_SYSCALL : PTRACE_DETACH, t->tid, 0, 0);
+}
+
+/* In its call a thread stays ours until we end: who lets go of one that is stopped there interrupts it once more. */
+static void follow(struct vv_halt *h, const struct vv_halt_thread *t)
+{
+	int status;
+
+	for (;;) {
+		if (!vv_halt_hear(h, t->tid, &status) || !WIFSTOPPED(status))
+			return;
+		if (vv_halt_is_stop(status) || WSTOPSIG(status) == (SIGTRAP | 0x80))
+			break;
+		vv_trace_call(PTRACE_SYSCALL, t->tid, 0, (uintptr_t)WSTOPSIG(status)); /* a SIGSTOP, which cannot be blocked */
+	}
+	if (!vv_halt_is_stop(status))
+		vv_calls_arrive(t->tid, &t->way);
+	vv_trace_unblock(t->tid, &t->signals);
+	vv_trace_call(vv_halt_is_stop(status) ? PTRACE_DETACH : PTRACE_CONT, t->tid, 0, 0);
+}
+
 void vv_halt_let_go(struct vv_halt *h)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (h->thread[i].stopped)
-			vv_halt_trace(PTRACE_DETACH, h->thread[i].tid, 0, 0);
-	h->n = 0;
+			send_back(&h->thread[i]);
+	h->began = 0; /* what is begun must come to an end */
+	for (size_t i = 0; i < h->n; i++)
+		if (h->thread[i].stopped && h->thread[i].way.followed)
+			follow(h, &h->thread[i]);
+	for (size_t i = 0; i < h->n; i++)
+		h->thread[i].stopped = false;
 }
 
 static int stop_once(struct vv_halt *h, pid_t tid)
 {
 	double start = vv_clock_s(), stopped_s;
+	size_t n = h->n;
+	struct vv_calls_seen seen;
 	int rc;
 
+	vv_calls_see(tid, &seen);
+	if (is_held(h, tid) || vv_calls_is_at_rest(&seen))
+		return 0;
 	h->began = vv_clock_ns();
 	rc = hold(h, tid);
-	if (rc || !h->n)
+	if (rc || h->n == n)
 		return rc;
 	rc = await_stop(h, tid);
-	h->thread[0].stopped = rc > 0;
+	h->thread[n].stopped = rc > 0;
 	vv_halt_let_go(h);
 	stopped_s = vv_clock_s() - start;
 	h->longest_s = stopped_s > h->longest_s ? stopped_s : h->longest_s;

@@ -5,9 +5,12 @@
 
 #include <sys/types.h>
 
-/* *stopped_s becomes longer by how long it stood still. VV_ENOTSUP, with the reason, where it cannot be had; the process runs on as before. */
-int vv_inject_userfault(pid_t pid, int *uffd, double *stopped_s);
-/* Each thread has been outside of the kernel once since this was called: system calls that were under way before are done, or begin again. */
+/* As soon as it is there, and before any thread of the process goes on, `meanwhile` is called: the map of its memory does not change until it returns. It runs in
+ * a process that shares our memory. *stopped_s becomes longer by how long the process stood still. VV_ENOTSUP, with the reason, where it cannot be had; it runs on
+ * as before. */
+int vv_inject_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd), void *arg, int *uffd, double *stopped_s);
+/* Each thread has been outside of the kernel once since this was called, or waited there without a hold of memory: system calls that were under way before, and
+ * could write unseen, are done, or begin again. */
 int vv_inject_settle(pid_t pid, double *stopped_s);
 
 #endif

@@ -21,6 +21,7 @@ enum {
 	LEAST = 16 << 20,  /* bytes of a process for which this is worth while */
 	WORTH = 2,         /* so is a copy of which this part of all its memory holds */
 	PIECES = 1 << 20,  /* at most: each takes memory, too */
+	STEP = 256 << 10,  /* a multiple of any page */
 };
 
 static const char no_room[] = "there is not the memory for a copy of it";
@@ -43,9 +44,15 @@ static int open_of(pid_t pid, const char *name)
 
 /* ---- marking ------------------------------------------------------------------------------------------------------------------ */
 
+struct area {
+	uint64_t lo, hi;
+};
+
 struct marking {
 	struct vv_precopy_one *one;
 	int pagemap;
+	struct area *area; /* that is watched, and can be read */
+	size_t n_areas, areas_cap;
 	struct vv_lift lift; /* what is marked, to be copied */
 	uint8_t *room;
 	size_t n, used;
@@ -80,7 +87,7 @@ static int mark_pages(struct marking *m, uint64_t lo, uint64_t hi)
 }
 
 /* FROM-TO MODE OFFSET DEVICE INODE [NAME] */
-static bool is_own_memory(const char *line, uint64_t *lo, uint64_t *hi)
+static bool is_own_memory(const char *line, struct area *out, bool *readable)
 {
 	unsigned long long from, to, inode;
 	char mode[5];
@@ -88,45 +95,80 @@ static bool is_own_memory(const char *line, uint64_t *lo, uint64_t *hi)
 
 	if (sscanf(line, "%llx-%llx %4s %*x %*x:%*x %llu%n", &from, &to, mode, &inode, &at) != 4 || !at)
 		return false;
-	*lo = from;
-	*hi = to;
+	*out = (struct area){ from, to };
+	*readable = mode[0] == 'r';
 	line += at + strspn(line + at, " ");
-	return inode == 0 && mode[0] == 'r' && mode[3] == 'p' && strncmp(line, "[v", 2) != 0;
+	return inode == 0 && mode[3] == 'p' && strncmp(line, "[v", 2) != 0;
 }
 
-/* Marks of old go first: where memory was moved beside other memory while both were watched, the kernel (6.18) watches neither any more, takes no mark away,
- * and lets pages be written with it; a page that has one already would not be protected anew. What cannot be watched is read when it stands still. */
-static int watch(struct marking *m, uint64_t lo, uint64_t hi)
+/* Memory that cannot be read yet is watched as well: once it can be, it is to be one with what lies beside it. What cannot be watched is read when the process
+ * stands still. */
+static int watch(struct marking *m, int uffd, const char *line)
 {
-	int err = vv_marks_watch(m->one->uffd, lo, hi);
+	struct area a;
+	bool readable;
+	int err = is_own_memory(line, &a, &readable) ? vv_marks_watch(uffd, a.lo, a.hi) : EINVAL;
 
 	if (err == EBUSY)
 		return vv_err_set(VV_ENOTSUP, "somebody else watches its memory (userfaultfd)");
-	return err || vv_marks_clear(m->one->uffd, lo, hi) ? 0 : mark_pages(m, lo, hi);
+	if (err || !readable)
+		return 0;
+	if (vv_mem_room(&m->area, m->n_areas, &m->areas_cap, sizeof(*m->area)) < 0)
+		return VV_ENOMEM;
+	m->area[m->n_areas++] = a;
+	return 0;
+}
+
+/* No thread of it runs, so what is watched are whole areas. Were one cut in two, or a part of one that has grown left out, the process could not move or grow it
+ * any more: mremap(2) is for what is one area. */
+static int watch_all(void *arg, int uffd)
+{
+	struct marking *m = arg;
+	char line[512];
+	int fd, rc = vv_marks_begin(uffd) ? vv_err_set(VV_ENOTSUP, "the kernel has no userfaultfd WP_ASYNC (Linux >= 6.7)") : 0;
+	bool whole = true; /* the line before was; names may be longer than it */
+	FILE *f;
+
+	if (rc)
+		return rc;
+	fd = open_of(m->one->pid, "maps");
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (fd >= 0 && !f)
+		close(fd);
+	while (rc == 0 && f && fgets(line, sizeof(line), f)) {
+		rc = whole ? watch(m, uffd, line) : 0;
+		whole = strchr(line, '\n');
+	}
+	if (f)
+		fclose(f);
+	return rc;
+}
+
+/* Marks of old go first: where memory was moved beside other memory while both were watched, the kernel (6.18) watches neither any more, takes no mark away,
+ * and lets pages be written with it; a page that has one already would not be protected anew. Where some of an area is not watched any more, because it was
+ * moved or mapped anew meanwhile, as much of the rest is marked as can be told apart from that. */
+static int mark_area(struct marking *m, uint64_t lo, uint64_t hi)
+{
+	uint64_t mid = lo + (hi - lo) / 2 / STEP * STEP;
+	int rc;
+
+	if (vv_marks_clear(m->one->uffd, lo, hi) == 0)
+		return mark_pages(m, lo, hi);
+	if (mid == lo)
+		return 0;
+	rc = mark_area(m, lo, mid);
+	return rc ? rc : mark_area(m, mid, hi);
 }
 
 static int mark_all(struct marking *m)
 {
-	char line[512];
-	int fd = open_of(m->one->pid, "maps"), rc = 0;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	bool whole = true;  /* the line before was; names may be longer than it */
-	uint64_t above = 0; /* the map changes while it is read */
+	int rc = 0;
 
-	if (fd >= 0 && !f)
-		close(fd);
-	while (rc == 0 && f && fgets(line, sizeof(line), f)) {
-		uint64_t lo, hi;
-		bool begins = whole;
-
-		whole = strchr(line, '\n');
-		if (!begins || !is_own_memory(line, &lo, &hi) || lo < above)
-			continue;
-		above = hi;
-		rc = watch(m, lo, hi);
-	}
-	if (f)
-		fclose(f);
+	m->pagemap = open_of(m->one->pid, "pagemap");
+	if (m->pagemap < 0)
+		return vv_err_set(VV_ENOTSUP, "it has ended");
+	for (size_t i = 0; rc == 0 && i < m->n_areas; i++)
+		rc = mark_area(m, m->area[i].lo, m->area[i].hi);
 	return rc;
 }
 
@@ -167,13 +209,9 @@ static int copy_one(struct vv_precopy *p, struct marking *m, struct vv_pool *poo
 	int rc = vv_tree_own(pid) > m->n - m->used ? vv_err_set(VV_ENOTSUP, "%s", no_room) : vv_willing_check(pid);
 
 	if (rc == 0)
-		rc = vv_inject_userfault(pid, &m->one->uffd, &stopped_s);
-	if (rc == 0 && vv_marks_begin(m->one->uffd) != 0)
-		rc = vv_err_set(VV_ENOTSUP, "the kernel has no userfaultfd WP_ASYNC (Linux >= 6.7)");
-	if (rc == 0) {
-		m->pagemap = open_of(pid, "pagemap");
-		rc = m->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "it has ended") : mark_all(m);
-	}
+		rc = vv_inject_userfault(pid, watch_all, m, &m->one->uffd, &stopped_s);
+	if (rc == 0)
+		rc = mark_all(m);
 	if (rc == 0)
 		rc = vv_inject_settle(pid, &stopped_s);
 	p->stopped_s = stopped_s > p->stopped_s ? stopped_s : p->stopped_s;
@@ -198,6 +236,7 @@ static int try_one(struct vv_precopy *p, pid_t pid, struct vv_pool *pool, uint8_
 		if (m->pagemap >= 0)
 			close(m->pagemap);
 		vv_lift_fini(&m->lift);
+		vv_mem_free(m->area);
 		if (rc) {
 			drop(m->one);
 		} else {
