@@ -190,8 +190,8 @@ def await_step(p, out, step):
 def measure(place, memory, binary, size, rounds):
     p, orders, out = start(place, size)
     ways = {"criu dump": lambda: dump(p.pid, memory / "images"), "pages thrown away": lambda: dump(p.pid, memory / "images", False),
-            "pages read": lambda: dump(p.pid, memory / "images", True), "varve": lambda: varve(binary, p.pid, place / "store", "--precopy")["frozen_seconds"],
-            "varve, no precopy": lambda: varve(binary, p.pid, place / "store")["frozen_seconds"]}
+            "pages read": lambda: dump(p.pid, memory / "images", True), "varve": lambda: varve(binary, p.pid, place / "store")["frozen_seconds"],
+            "varve, no precopy": lambda: varve(binary, p.pid, place / "store", "--no-precopy")["frozen_seconds"]}
     step = 1
     try:
         await_step(p, out, step)
@@ -218,8 +218,8 @@ def measure(place, memory, binary, size, rounds):
 
 def measure_cost(place, memory, binary, size, rounds):
     p, orders, out = start(place, size, "beat")
-    ways = {"criu, pages thrown away": lambda: dump(p.pid, memory / "images", False), "varve": lambda: varve(binary, p.pid, place / "store", "--precopy")["seconds"],
-            "varve, no precopy": lambda: varve(binary, p.pid, place / "store")["seconds"]}
+    ways = {"criu, pages thrown away": lambda: dump(p.pid, memory / "images", False), "varve": lambda: varve(binary, p.pid, place / "store")["seconds"],
+            "varve, no precopy": lambda: varve(binary, p.pid, place / "store", "--no-precopy")["seconds"]}
     pause, whole, step = {}, {}, 1
 
     def next_step():

@@ -92,7 +92,7 @@ static int close_session(struct varve *v, int rc)
 static void put_precopy(struct vv_json *j, const struct vv_dump_options *opt, const struct vv_dump_report *r)
 {
 	vv_json_bool(j, "precopy", r->ahead > 0);
-	vv_json_text(j, "precopy_why", !opt->precopy ? "--precopy was not given" : r->why[0] ? r->why : NULL);
+	vv_json_text(j, "precopy_why", !opt->precopy ? "--no-precopy was given" : r->why[0] ? r->why : NULL);
 	vv_json_number(j, "bytes_precopied", r->ahead);
 	vv_json_number(j, "bytes_late", r->late);
 }
@@ -122,7 +122,7 @@ static int run_dump(struct vv_job *job)
 	const struct vv_args *args = job->args;
 	struct vv_dump_options opt = {
 		.leave_running = vv_args_value(args, "leave-running"),
-		.precopy = vv_args_value(args, "precopy"),
+		.precopy = !vv_args_value(args, "no-precopy"),
 		.shell_job = vv_args_value(args, "shell-job"),
 		.segments = vv_args_value(args, "segments"),
 		.extra = args->operand + REST,
@@ -384,7 +384,7 @@ static int run_run(struct vv_job *job)
 	struct vv_tend_options opt = {
 		.output = vv_args_value(args, "output"),
 		.segments = vv_args_value(args, "segments"),
-		.precopy = vv_args_value(args, "precopy"),
+		.precopy = !vv_args_value(args, "no-precopy"),
 		.arg = job,
 		.tell = say,
 		.saved = say_saved,
@@ -442,9 +442,9 @@ static const struct verb {
 	int (*run)(struct vv_job *job);
 	const char *options; /* its own, with blanks around them */
 } verbs[] = {
-	{ "dump", run_dump, " pid pid-file leave-running precopy shell-job memory segments refuse-public threads " },
+	{ "dump", run_dump, " pid pid-file leave-running no-precopy shell-job memory segments refuse-public threads " },
 	{ "restore", run_restore, " detach lazy shell-job memory threads " },
-	{ "run", run_run, " every max-restarts resume output precopy memory segments refuse-public threads " },
+	{ "run", run_run, " every max-restarts resume output no-precopy memory segments refuse-public threads " },
 	{ "check", run_check, " pid pid-file shell-job try " },
 };
 
@@ -490,7 +490,7 @@ static const struct vv_args_option options[] = {
 	{ "pid", 'p', "PID", "dump, check: the process, and all below it; several: PID,PID,... (mpirun: one per rank)" },
 	{ "pid-file", 0, "FILE", "the same, from a file of numbers; %r in its name is the rank's number" },
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
-	{ "precopy", 0, NULL, "dump, run: copy most before it is frozen; see varve(1) for what that may disturb" },
+	{ "no-precopy", 0, NULL, "dump, run: copy nothing before it is frozen" },
 	{ "shell-job", 0, NULL, "dump, restore, check: it is part of a shell's session or has a terminal" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
 	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
