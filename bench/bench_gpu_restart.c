@@ -9,7 +9,7 @@
 
 enum { GRAIN = 128, LAYERS = 20, PERMILLE = 10, PIECE = 64 << 20, ROOMS = 16 };
 
-#define OPTIONS "grain=128 codec=none placing=device"
+#define OPTIONS "grain=128 codec=none"
 
 static const struct vv_space *space(void)
 {

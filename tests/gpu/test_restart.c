@@ -136,6 +136,7 @@ int main(void)
 	space = device_space();
 	seed = 88172645463325252ull;
 	every_epoch("placing=device grain=128 codec=none", 128);
+	every_epoch("placing=host grain=128 codec=none", 128);
 	every_epoch("placing=device grain=32 codec=none chunk=1000 method=list", 32);
 	every_epoch("placing=device grain=256 codec=auto", 256);
 	every_epoch("placing=device grain=4096 codec=none keep=20 threads=1", 4096);
