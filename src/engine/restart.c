@@ -68,13 +68,21 @@ static int go_on(struct varve *v, uint64_t epoch, struct vv_table *t, const bool
 	return rc ? rc : vv_weave_adopt(v);
 }
 
+/* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
+static int check_there(const struct varve *v)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		if (vv_grains_left_device(v->region[i]))
+			return vv_capture_is_gone(v->region[i]);
+	return 0;
+}
+
 static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		rc = vv_grains_left_device(v->region[i]) ? vv_capture_is_gone(v->region[i]) :
-							   add_want(&v->lineage, t, v->region[i], &want[i]);
+		rc = add_want(&v->lineage, t, v->region[i], &want[i]);
 	return rc ? rc : vv_session_pool(v);
 }
 
@@ -90,7 +98,9 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 		rc = vv_foreign_table(v, check_ranks(v, epoch), epoch, t);
 	if (rc)
 		return rc;
-	rc = plan(v, t, want);
+	rc = check_there(v);
+	if (rc == 0)
+		rc = plan(v, t, want);
 	if (rc == 0)
 		rc = vv_bounce_begin(&bounce, want, v->n_regions);
 	rc = vv_bounce_end(&bounce, vv_fetch_read(v, rc, want, v->n_regions, copied));
@@ -105,6 +115,8 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 {
 	struct vv_dock dock = { 0 };
 
+	if (rc == 0)
+		rc = check_there(v);
 	if (rc == 0)
 		rc = check_ranks(v, epoch);
 	if (rc == 0)
