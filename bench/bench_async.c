@@ -339,7 +339,7 @@ static void async_pattern(struct bench *b)
 {
 	struct work w;
 
-	work_init(&w, b, "async.pattern", bench_size(b, 12ul << 20, 256ul << 20));
+	work_init(&w, b, "async.pattern", bench_size(b, 16ul << 20, 256ul << 20));
 	for (int half = 0; half < 2; half++)
 		for (enum pattern p = 0; p < PATTERNS; p++) {
 			if (half && p != RANDOM && !b->full)

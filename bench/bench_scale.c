@@ -467,7 +467,7 @@ int main(int argc, char **argv)
 	take(&argc, argv, "--pages", &pages);
 	bench_open(&b, argc, argv);
 	m.b = &b;
-	m.pages = pages > 0 ? (size_t)pages : b.full ? 1u << 18 : 1u << 11;
+	m.pages = pages > 0 ? (size_t)pages : b.full ? 1u << 18 : 1u << 10;
 	m.m.local_beta = copy_rate();
 	bench_line("scale.model", "given", "alpha", m.m.alpha * 1e6, "us");
 	bench_line("scale.model", "given", "beta_of_node", m.m.beta / 1e9, "GB/s");

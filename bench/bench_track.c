@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	struct bench b;
 
 	bench_open(&b, argc, argv);
-	w.n = bench_size(&b, 96ul << 20, 1ul << 30);
+	w.n = bench_size(&b, 64ul << 20, 1ul << 30);
 	w.list = calloc(w.n / BENCH_PAGE, sizeof(*w.list));
 	if (!w.list)
 		bench_die("no memory for the list of pages");

@@ -186,7 +186,7 @@ class Bench:
         self.varve = str(pathlib.Path(args.build) / "varve")
         self.mpiexec = args.mpiexec.split()
         self.place = pathlib.Path(args.dir)
-        self.wait = 100 if args.full else 30
+        self.wait = 100 if args.full else 20
 
     def run(self, words):
         got = subprocess.run([str(w) for w in words], capture_output=True, text=True)
@@ -245,7 +245,7 @@ class Bench:
 
 
 def main():
-    p = arguments(["image.groups"], "100 steps of the programs before they are saved, not 30")
+    p = arguments(["image.groups"], "100 steps of the programs before they are saved, not 20")
     p.add_argument("--mpiexec", required=True)
     args = p.parse_args()
     bench = Bench(args)

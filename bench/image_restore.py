@@ -141,7 +141,7 @@ def main():
             one = Process(program, args.size, kind, pathlib.Path(args.dir) / f"{kind}.out")
             try:
                 save(varve, one, pathlib.Path(args.dir) / kind, pathlib.Path(tmp) / "images")
-                measure(kind, varve, pathlib.Path(args.dir) / kind, pathlib.Path(tmp) / "images", one, args.rounds or (9 if args.full else 3))
+                measure(kind, varve, pathlib.Path(args.dir) / kind, pathlib.Path(tmp) / "images", one, args.rounds or (9 if args.full else 2))
             finally:
                 one.end()
     return 0

@@ -228,7 +228,7 @@ def measure(name, folder, varve, place):
 
 
 def main():
-    args = arguments(["image.size"], "a minute between two dumps, not three seconds").parse_args()
+    args = arguments(["image.size"], "a minute between two dumps, not two seconds").parse_args()
     place, varve = pathlib.Path(args.dir), pathlib.Path(args.build) / "varve"
     images = pathlib.Path(args.data) if args.data else place / "images"
     for tool in "zstd", "tar":
@@ -241,7 +241,7 @@ def main():
             say(f"{words[0]} is not there, and left out")
             continue
         if not (images / name / "s1").is_dir():
-            make(name, images / name, 60 if args.full else 3, varve, place)
+            make(name, images / name, 60 if args.full else 2, varve, place)
         measure(name, images / name, varve, place)
     return 0
 

@@ -140,7 +140,7 @@ def cost(args, place):
             say(f"{command[0]} is not there, and left out")
             continue
         times = [(seconds(command, jemalloc, PYTHONMALLOC="malloc", PYTHONHASHSEED="0"), seconds(command, preload, PYTHONMALLOC="malloc", PYTHONHASHSEED="0"))
-                 for _ in range(int(args.rounds or 5))]
+                 for _ in range(int(args.rounds or 4))]
         plain, ours = (min(t) for t in zip(*times))
         tell("preload.cost", name, "jemalloc", plain, "s")
         tell("preload.cost", name, "varve / jemalloc", ours / plain, "ratio", at_most=None if "nothing" in name else 1.05)
@@ -192,7 +192,7 @@ def app(args, place):
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", place / "full.c", "-o", place / "full.so"], check=True)
     for case, launch, program in cases:
         taken = {mode: [] for mode in (None, *MODES)}
-        for _ in range(int(args.rounds or 3)):
+        for _ in range(int(args.rounds or (3 if args.full else 2))):
             for mode in taken:
                 taken[mode].append(run(args, place, launch, program, mode))
         alone = min(t for t, _ in taken[None])
@@ -205,7 +205,7 @@ def app(args, place):
 
 
 def main():
-    args = arguments(["preload.cost", "transparent.app"], "nothing: there is one size", size=str).parse_args()
+    args = arguments(["preload.cost", "transparent.app"], "three rounds of transparent.app, not two", size=str).parse_args()
     if not (pathlib.Path(args.build) / "libvarve_preload.so").exists():
         skip("libvarve_preload is not built (libjemalloc-dev)")
     for name in args.names:
