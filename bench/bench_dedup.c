@@ -248,7 +248,7 @@ static size_t affordable(size_t want)
 static void cpu_dedup(struct bench *b)
 {
 	static const unsigned percent[] = { 0, 1, 10, 50 };
-	struct dedup d = { .size = affordable(bench_size(b, (size_t)384 << 20, (size_t)1 << 30)) / TASK * TASK };
+	struct dedup d = { .size = affordable(bench_size(b, (size_t)256 << 20, (size_t)1 << 30)) / TASK * TASK };
 
 	d.before = bench_memory(d.size);
 	d.after = bench_memory(d.size);

@@ -126,7 +126,7 @@ def measure(kind, varve, store, images, p, rounds):
 def main():
     p = arguments(["image.restore"], "more rounds")
     args = p.parse_args()
-    args.size = args.size or (1 << 30 if args.full else 512 << 20)
+    args.size = args.size or (1 << 30 if args.full else 384 << 20)
     varve = pathlib.Path(args.build) / "varve"
     shm = pathlib.Path("/dev/shm")
     if os.geteuid() != 0 or not shutil.which("criu") or subprocess.run(["criu", "check"], capture_output=True).returncode:

@@ -296,7 +296,7 @@ class Bench:
         tell(bench, s.name, "auto_decode_per_core", s.bytes / cost["default"][1].cpu / 1e6, "MB/s", at_least=700)
 
     def pack_schemes(self):
-        total = self.bytes(24 * MiB, 256 * MiB)
+        total = self.bytes(20 * MiB, 256 * MiB)
         for kind in ("hydro", "wave", "particles", "smooth"):
             s = self.make(kind, 8, 2, total)
             self.judge("pack.schemes", s, self.schemes("pack.schemes", s), 400 if kind == "smooth" else None)
