@@ -298,7 +298,7 @@ enum { CHURNERS = 4, SLOTS = 6, CHURN_PAGES = 64, LARGE_PAGES = 1024 };
 struct slot { /* page i bears mix(seed + i) at both ends, or nothing from `empty` on */
 	uint64_t *p, seed;
 	size_t n, empty;
-	int kind;
+	int kind, parted; /* it was of two kinds once: criu brings it back as two areas if it is so when it is frozen, and mremap is for what is one */
 };
 
 static struct churner {
@@ -375,13 +375,14 @@ static int change(struct slot *s, uint64_t x)
 	case 0:
 		return munmap(s->p, s->n * PAGE) == 0 && begin_slot(s, mix(x));
 	case 1:
-		return s->kind == PRIVATE || s->kind == LARGE ? resize(s, x >> 8) : 1;
+		return !s->parted && (s->kind == PRIVATE || s->kind == LARGE) ? resize(s, x >> 8) : 1;
 	case 2: /* reads as zeros afterwards */
 		if (s->kind != PRIVATE && s->kind != LARGE)
 			return 1;
 		s->empty = s->empty < half ? s->empty : half;
 		return madvise(s->p + half * WORDS, (s->n - half) * PAGE, MADV_DONTNEED) == 0;
 	case 3:
+		s->parted = 1;
 		return mprotect(s->p, half * PAGE, PROT_NONE) == 0 && mprotect(s->p, s->n * PAGE, PROT_READ) == 0 && is_stamped(s) &&
 		       mprotect(s->p, s->n * PAGE, PROT_READ | PROT_WRITE) == 0;
 	case 4:
