@@ -3,20 +3,22 @@
 
 usage: image_size.py --build DIR --dir DIR [--full] [--data DIR] NAME...
 
-Programs are started, dumped by criu (as root) or by gcore, and go on, editors at the speed at which somebody types; after a while one of them is
-dumped again. Three cases: one dump, two dumps in
-series, and four processes of one program. Bytes are those of the layers, metadata and all. S1's way is pages or sliding blocks (Rabin, window
+Programs are started, dumped by criu (as root) or by gcore, and go on, editors and the calculator at the speed at which somebody types; after a while one of
+them is dumped again. `bc busy` (with --full) computes without a pause: all that it has is new then. Three cases: one dump, two dumps in series, and four
+processes of one program. Bytes are those of the layers, metadata and all. S1's way is pages or sliding blocks (Rabin, window
 48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is more than the paper does, which leaves duplicates in most segments.
 Of heap and stack it is also told what of them is redundant (S1's tables 1 to 4), and of each program how long `varve image dump` and `restore` take,
-against criu on the same disk (S1's figures 2 and 3): the least of three, in turn.
+against criu on the same disk (S1's figures 2 and 3): the less of two, in turn.
 With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet; times are told when they are made.
 """
+import contextlib
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from telling import arguments, die, entry, say, skip, tell
@@ -34,7 +36,8 @@ PERL = """
 my %h; $h{$_} = [$_, $_ * 2, "v$_"] for 1 .. 30000; my $t = 0;
 while (1) { $t++; $h{$t % 30000 + 1} = [$t, "w$t"]; select(undef, undef, undef, 0.005); }
 """
-BC = "scale = 2000\nx = 4 * a(1)\nfor (i = 0; i >= 0; i++) { x = x * 1.0001; y = sqrt(x) }\n"
+BC = "for (i = 0; i < 20000; i++) a[i] = sqrt(i)\n"
+BC_BUSY = "scale = 2000\nx = 4 * a(1)\nfor (i = 0; i >= 0; i++) { x = x * 1.0001; y = sqrt(x) }\n"
 VIM = """
 call setline(1, map(range(20000), '"line " . v:val . " of a text that somebody writes, " . v:val * 7919 % 1000'))
 let t = 0
@@ -78,11 +81,13 @@ int main(void)
 	}
 }
 """
-PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "c": (["FILE"], C),
-            "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM), "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS)}
+PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "bc busy": (["bc", "-l", "FILE"], BC_BUSY),
+            "c": (["FILE"], C), "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM), "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS)}
+TYPED = {"bc": (0.05, lambda n: f"a[{n % 20000}] = sqrt({n}) * 1.5\n")}  # seconds between two lines, and the lines
+ASKED = ("python3", "perl", "bc", "vim", "emacs")  # that little of them is new the second time; of the others it depends on what they do alone
 CASES = {"one": (["p0"],), "series": (["p0"], ["s1"]), "four": (["p0", "p1", "p2", "p3"],)}
 SEGMENTS = ("heap", "stack")
-ROUNDS = 3  # of what is timed
+ROUNDS = 2  # of what is timed
 RULES = {"varve": [], "pages": ["--segments", "all=pages+deflate"], "rabin": ["--segments", "all=rabin+deflate"]}
 
 
@@ -105,7 +110,43 @@ def dump(pid, folder, by_criu):
     return seconds(["criu", "dump", "-t", pid, "-D", folder, "--leave-running", "-o", "dump.log"] if by_criu else ["gcore", "-o", folder / "core", pid])
 
 
-def start(words, source, folder):
+class Typist:
+    """Somebody who types into programs: a pipe with a name is what each of them reads."""
+
+    def __init__(self, folder, every, line):
+        self.folder, self.every, self.line, self.pipes = folder, every, line, []
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.type, daemon=True)
+
+    def pipe(self):
+        """As the standard input of one more of them, which has both ends, so that it never ends."""
+        path = self.folder / f"typed{len(self.pipes)}"
+        os.mkfifo(path)
+        self.pipes.append(path)
+        return os.open(path, os.O_RDWR)
+
+    def type(self):
+        n = 0
+        while not self.done.wait(self.every):
+            for path in self.pipes:
+                try:
+                    fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                except OSError:  # it has ended, or is not there again yet
+                    continue
+                with os.fdopen(fd, "wb", buffering=0) as pipe:
+                    pipe.write(self.line(n).encode())
+            n += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+
+def start(words, source, folder, typist):
     file = folder / "program"
     file.write_text(source)
     if words == ["FILE"]:
@@ -113,7 +154,12 @@ def start(words, source, folder):
         file.unlink()
         subprocess.run(["cc", "-O1", folder / "program.c", "-o", file], check=True)
     words = [str(file) if w == "FILE" else w for w in words]
-    return [subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) for _ in range(4)]
+    running = []
+    for _ in range(4):
+        reads = typist.pipe() if typist else os.open(os.devnull, os.O_RDONLY)
+        running.append(subprocess.Popen(words, stdin=reads, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
+        os.close(reads)
+    return running
 
 
 def end(p):
@@ -145,19 +191,20 @@ def make(name, folder, wait, varve, place):
     words, source = PROGRAMS[name]
     by_criu = can_dump()
     folder.mkdir(parents=True)
-    running = start(words, source, folder)
-    try:
-        time.sleep(1)
-        for i, p in enumerate(running):
-            dump(p.pid, folder / f"p{i}", by_criu)
-        time.sleep(wait)
-        dump(running[0].pid, folder / "s1", by_criu)
-        if by_criu and subprocess.run([varve, "image", "check"], capture_output=True).returncode == 0:
-            time_both(name, running[0], varve, place / "times")
-    finally:
-        for p in running:
-            p.send_signal(signal.SIGKILL)
-            p.wait()
+    with Typist(folder, *TYPED[name]) if name in TYPED else contextlib.nullcontext() as typist:
+        running = start(words, source, folder, typist)
+        try:
+            time.sleep(1)
+            for i, p in enumerate(running):
+                dump(p.pid, folder / f"p{i}", by_criu)
+            time.sleep(wait)
+            dump(running[0].pid, folder / "s1", by_criu)
+            if by_criu and subprocess.run([varve, "image", "check"], capture_output=True).returncode == 0:
+                time_both(name, running[0], varve, place / "times")
+        finally:
+            for p in running:
+                p.send_signal(signal.SIGKILL)
+                p.wait()
 
 
 # ---- sizes ----
@@ -222,7 +269,7 @@ def measure(name, folder, varve, place):
         tell("image.size", where, "stored / zstd", total["varve"] / plain, "ratio", at_most=1)
         tell("image.size", where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
         if case == "series":
-            tell("image.size", where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1)
+            tell("image.size", where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1 if name in ASKED else None)
         else:
             tell_segments(where, found)
 
@@ -237,6 +284,8 @@ def main():
     if not can_dump() and not shutil.which("gcore"):
         skip("neither criu, as root, nor gcore can dump a process here")
     for name, (words, _) in PROGRAMS.items():
+        if name == "bc busy" and not args.full:
+            continue
         if words[0] != "FILE" and not shutil.which(words[0]):
             say(f"{words[0]} is not there, and left out")
             continue
