@@ -1,5 +1,6 @@
-/* restart.time: a restart whose bytes lie in 50 layers, against one from a single layer; from the page cache. And both against the least
- * that they have to do: the same bytes copied and hashed by the same threads, from memory in which they lie as in the layers. */
+/* restart.time: a restart whose bytes lie in 50 layers, against one from a single layer; from the page cache. What changed between two layers are single pages
+ * all over the memory, or stretches of 64 KiB, as of a program that works on one part after the other. And against the least that there is to do, where it is
+ * single pages: the same bytes copied and hashed by the same threads, from memory in which they lie as in the layers. */
 #include "base/clock.h"
 #include "core/digest.h"
 #include "support.h"
@@ -8,10 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LAYERS = 50, STRIPE = 8 << 20, BLOCK = 1 << 20 };
+enum { LAYERS = 50, STRIPE = 8 << 20, BLOCK = 1 << 20, STRETCH = 16 };
 
 struct lineage {
 	const char *name;
+	int layers;
+	size_t stretch; /* pages that change together */
 	uint8_t *p; /* what the newest epoch holds */
 	double took[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
 };
@@ -28,16 +31,17 @@ static uint64_t seed_of(int layer)
 }
 
 /* A first layer, then others with 2 % of the pages each. */
-static void make(struct bench *b, const char *store, struct lineage *l, size_t n, int layers)
+static void make(struct bench *b, const char *store, struct lineage *l, size_t n)
 {
 	varve *v = NULL;
 
+	l->p = bench_memory(n);
 	bench_check(varve_open(store, l->name, NULL, &v), "varve_open");
 	bench_check(varve_protect(v, "p", l->p, n), "varve_protect");
-	bench_fill(b, l->p, n, (uint64_t)layers);
+	bench_fill(b, l->p, n, (uint64_t)l->layers);
 	bench_check(varve_checkpoint(v), "varve_checkpoint");
-	for (int i = 1; i < layers; i++) {
-		bench_change(l->p, n, share(n), seed_of(i));
+	for (int i = 1; i < l->layers; i++) {
+		bench_change_stretches(l->p, n, share(n), l->stretch, seed_of(i));
 		bench_check(varve_checkpoint(v), "varve_checkpoint");
 	}
 	bench_check(varve_close(v), "varve_close");
@@ -117,9 +121,9 @@ static double copy(struct bench *b, struct bare *s, void (*step)(void *arg, size
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------------- */
 
-static void report(struct bench *b, struct lineage *one, struct lineage *fifty)
+static void report(struct bench *b, struct lineage *one, struct lineage *fifty, struct lineage *parts)
 {
-	double o = bench_median(one->took, b->rounds), f = bench_median(fifty->took, b->rounds);
+	double o = bench_median(one->took, b->rounds), f = bench_median(fifty->took, b->rounds), p = bench_median(parts->took, b->rounds);
 	double bare_o = bench_median(one->bare, b->rounds), bare_f = bench_median(fifty->bare, b->rounds);
 
 	bench_line("restart.time", "1 layer", "time", o * 1e3, "ms");
@@ -130,11 +134,14 @@ static void report(struct bench *b, struct lineage *one, struct lineage *fifty)
 	bench_line("restart.time", "50 layers", "time_vs_bare_copy", f / bare_f, "x");
 	bench_line("restart.time", "50 layers", "bare_copy_vs_1_layer", bare_f / bare_o, "x");
 	bench_at_most("restart.time", "50 layers", "time_vs_1_layer", f / o, "x", 1.3);
+	bench_line("restart.time", "50 layers, stretches", "time", p * 1e3, "ms");
+	bench_at_most("restart.time", "50 layers, stretches", "time_vs_1_layer", p / o, "x", 1.3);
 }
 
 int main(int argc, char **argv)
 {
-	struct lineage one = { .name = "one" }, fifty = { .name = "fifty" };
+	struct lineage one = { .name = "one", .layers = 1 }, fifty = { .name = "fifty", .layers = LAYERS, .stretch = 1 };
+	struct lineage parts = { .name = "parts", .layers = LAYERS, .stretch = STRETCH };
 	struct bare bare = { 0 };
 	char store[3200];
 	struct bench b;
@@ -144,26 +151,28 @@ int main(int argc, char **argv)
 	bench_open(&b, argc, argv);
 	n = bench_size(&b, 512ul << 20, 1ul << 30);
 	to = bench_memory(n);
-	one.p = bench_memory(n);
-	fifty.p = bench_memory(n);
 	snprintf(store, sizeof(store), "%s/restart", b.dir);
-	make(&b, store, &one, n, 1);
-	make(&b, store, &fifty, n, LAYERS);
+	make(&b, store, &one, n);
+	make(&b, store, &fifty, n);
+	make(&b, store, &parts, n);
 	bare = (struct bare){ .first = one.p, .to = to, .n = n };
 	scatter(&bare);
 	bench_settle(&b, 0);
 	restart(store, &one, to, n); /* the first one of each finds parts of the files on the disk */
 	restart(store, &fifty, to, n);
+	restart(store, &parts, to, n);
 	for (int i = 0; i < b.rounds; i++) {
 		one.took[i] = restart(store, &one, to, n);
 		one.bare[i] = copy(&b, &bare, copy_blocks);
 		fifty.took[i] = restart(store, &fifty, to, n);
 		fifty.bare[i] = copy(&b, &bare, copy_pages);
+		parts.took[i] = restart(store, &parts, to, n);
 	}
-	report(&b, &one, &fifty);
+	report(&b, &one, &fifty, &parts);
 	munmap(to, n);
 	munmap(one.p, n);
 	munmap(fifty.p, n);
+	munmap(parts.p, n);
 	munmap(bare.later, (LAYERS - 1) * share(n) * BENCH_PAGE);
 	free(bare.from);
 	bench_remove(store);

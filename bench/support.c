@@ -270,17 +270,24 @@ void bench_shuffle(uint32_t *list, size_t n, uint64_t seed)
 	}
 }
 
-void bench_change(void *p, size_t n, size_t pages, uint64_t seed)
+void bench_change_stretches(void *p, size_t n, size_t pages, size_t stretch, uint64_t seed)
 {
-	uint32_t *list = calloc(pages + 1, sizeof(*list));
+	size_t bytes = stretch * BENCH_PAGE, count = pages / stretch;
+	uint32_t *list = calloc(count + 1, sizeof(*list));
 	uint64_t state = ~seed;
 
 	if (!list)
-		bench_die("no memory for %zu pages' numbers", pages);
-	bench_pick(list, n / BENCH_PAGE, pages, seed);
-	for (size_t i = 0; i < pages; i++)
-		fill((uint64_t *)(void *)((uint8_t *)p + list[i] * (size_t)BENCH_PAGE), BENCH_PAGE, bench_random(&state));
+		bench_die("no memory for %zu pages' numbers", count);
+	bench_pick(list, n / bytes, count, seed);
+	for (size_t i = 0; i < count; i++)
+		for (size_t at = 0; at < bytes; at += BENCH_PAGE)
+			fill((uint64_t *)(void *)((uint8_t *)p + list[i] * bytes + at), BENCH_PAGE, bench_random(&state));
 	free(list);
+}
+
+void bench_change(void *p, size_t n, size_t pages, uint64_t seed)
+{
+	bench_change_stretches(p, n, pages, 1, seed);
 }
 
 void *bench_memory(size_t n)

@@ -58,6 +58,8 @@ void bench_pick(uint32_t *list, size_t total, size_t pages, uint64_t seed);
 void bench_shuffle(uint32_t *list, size_t n, uint64_t seed);
 /* New random content in `pages` different pages of p (n bytes): those that bench_pick gives for the same seed. */
 void bench_change(void *p, size_t n, size_t pages, uint64_t seed);
+/* The same, in so many pages at a time that lie side by side. */
+void bench_change_stretches(void *p, size_t n, size_t pages, size_t stretch, uint64_t seed);
 void *bench_memory(size_t n); /* touched */
 
 /* ---- a session with one region, the memory p, in a store of its own */
