@@ -3,10 +3,11 @@
 
 usage: image_size.py --build DIR --dir DIR [--full] [--data DIR] NAME...
 
-Programs are started, dumped by criu (as root) or by gcore, and go on, editors and the calculator at the speed at which somebody types; after a while one of
-them is dumped again. `bc busy` (with --full) computes without a pause: all that it has is new then. Three cases: one dump, two dumps in series, and four
-processes of one program. Bytes are those of the layers, metadata and all. S1's way is pages or sliding blocks (Rabin, window
-48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is more than the paper does, which leaves duplicates in most segments.
+Programs are started, dumped by criu (as root) or by gcore, and go on: twice a second somebody types a line into vim or bc, twenty times a second a character
+into emacs, or a script changes an entry of its table; after a while one of them is dumped again. With --full some are busy, too: perl changes ten times
+as many, bc computes without a pause. Three cases: one dump, two dumps in series, and four processes of one program. Bytes are those of the layers, metadata
+and all. S1's way is pages or sliding blocks (Rabin, window 48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is
+more than the paper does, which leaves duplicates in most segments.
 Of heap and stack it is also told what of them is redundant (S1's tables 1 to 4), and of each program how long `varve image dump` and `restore` take,
 against criu on the same disk (S1's figures 2 and 3): the less of two, in turn.
 With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet; times are told when they are made.
@@ -30,12 +31,13 @@ t = 0
 while True:
     t += 1
     d[str(t % 30000)] = [t, t * 1.5, 'y%d' % t]
-    time.sleep(0.005)
+    time.sleep(0.05)
 """
 PERL = """
 my %h; $h{$_} = [$_, $_ * 2, "v$_"] for 1 .. 30000; my $t = 0;
-while (1) { $t++; $h{$t % 30000 + 1} = [$t, "w$t"]; select(undef, undef, undef, 0.005); }
+while (1) { $t++; $h{$t % 30000 + 1} = [$t, "w$t"]; select(undef, undef, undef, 0.05); }
 """
+PERL_BUSY = PERL.replace("0.05", "0.005")
 BC = "for (i = 0; i < 20000; i++) a[i] = sqrt(i)\n"
 BC_BUSY = "scale = 2000\nx = 4 * a(1)\nfor (i = 0; i >= 0; i++) { x = x * 1.0001; y = sqrt(x) }\n"
 VIM = """
@@ -43,8 +45,8 @@ call setline(1, map(range(20000), '"line " . v:val . " of a text that somebody w
 let t = 0
 while 1
   let t += 1
-  call setline(t % 20000 + 1, "line " . t . " was written anew")
-  sleep 50m
+  call setline(t % 20000 + 1, "line " . t . " was written anew, " . t * 7919 % 1000)
+  sleep 500m
 endwhile
 """
 EMACS = """
@@ -81,9 +83,17 @@ int main(void)
 	}
 }
 """
-PROGRAMS = {"python3": (["python3", "FILE"], PYTHON), "perl": (["perl", "FILE"], PERL), "bc": (["bc", "-l", "FILE"], BC), "bc busy": (["bc", "-l", "FILE"], BC_BUSY),
-            "c": (["FILE"], C), "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM), "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS)}
-TYPED = {"bc": (0.05, lambda n: f"a[{n % 20000}] = sqrt({n}) * 1.5\n")}  # seconds between two lines, and the lines
+PROGRAMS = {
+    "python3": (["python3", "FILE"], PYTHON),
+    "perl": (["perl", "FILE"], PERL),
+    "perl busy": (["perl", "FILE"], PERL_BUSY),
+    "bc": (["bc", "-l", "FILE"], BC),
+    "bc busy": (["bc", "-l", "FILE"], BC_BUSY),
+    "c": (["FILE"], C),
+    "vim": (["vim", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", "FILE"], VIM),
+    "emacs": (["emacs", "-Q", "--batch", "-l", "FILE"], EMACS),
+}
+TYPED = {"bc": (0.5, lambda n: f"a[{n % 20000}] = sqrt({n}) * 1.5\n")}  # seconds between two lines, and the lines
 ASKED = ("python3", "perl", "bc", "vim", "emacs")  # that little of them is new the second time; of the others it depends on what they do alone
 CASES = {"one": (["p0"],), "series": (["p0"], ["s1"]), "four": (["p0", "p1", "p2", "p3"],)}
 SEGMENTS = ("heap", "stack")
@@ -187,6 +197,16 @@ def time_both(name, p, varve, place):
     shutil.rmtree(place)
 
 
+def wait_until_begun(running):
+    """What each of them sets up is there: none has grown for a second."""
+    had, since, end = None, 0, time.monotonic() + 60
+    while time.monotonic() < end and (had is None or time.monotonic() < since + 1):
+        now = [pathlib.Path(f"/proc/{p.pid}/statm").read_text().split()[1] for p in running]
+        if now != had:
+            had, since = now, time.monotonic()
+        time.sleep(0.05)
+
+
 def make(name, folder, wait, varve, place):
     words, source = PROGRAMS[name]
     by_criu = can_dump()
@@ -194,7 +214,7 @@ def make(name, folder, wait, varve, place):
     with Typist(folder, *TYPED[name]) if name in TYPED else contextlib.nullcontext() as typist:
         running = start(words, source, folder, typist)
         try:
-            time.sleep(1)
+            wait_until_begun(running)
             for i, p in enumerate(running):
                 dump(p.pid, folder / f"p{i}", by_criu)
             time.sleep(wait)
@@ -284,7 +304,7 @@ def main():
     if not can_dump() and not shutil.which("gcore"):
         skip("neither criu, as root, nor gcore can dump a process here")
     for name, (words, _) in PROGRAMS.items():
-        if name == "bc busy" and not args.full:
+        if name.endswith(" busy") and not args.full:
             continue
         if words[0] != "FILE" and not shutil.which(words[0]):
             say(f"{words[0]} is not there, and left out")
