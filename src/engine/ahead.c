@@ -50,6 +50,8 @@ static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 		return false;
 	if (t->order.state[tile] == VV_ORDER_PROCESSED || !need)
 		return true;
+	if (!(t->tile[tile].own & VV_TILE_SIFTED))
+		return false; /* soon it is, and if it turns out to be stored already it needs no copy */
 	if (t->order.state[tile] != VV_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->n_free ||
 	    !vv_tiles_hold(t, r, tile, need))
 		return false;

@@ -9,8 +9,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Above this share of dirty pages it is cheaper to compare everything than to catch first writes. */
-static const double DENSE = 0.13;
+/* Above some share of dirty pages it is cheaper to compare everything than to catch first writes. Which one, processors and kernels do not
+ * agree on: so it follows from what both cost here, but it is never beyond these. */
+static const double DENSE_MIN = 0.05, DENSE_MAX = 0.5;
+
+/* What looking at a page takes beside hashing it, in terms of that: it is copied or fenced, opened again, looked up. */
+static const double BESIDES = 1.25;
+
+/* A region that is compared is watched again only if this much less of it changes than would be too much. */
+static const double CALM = 0.75;
 
 /* More stretches of written pages than one in so many pages: watching them anew one by one costs more than all at once. */
 enum { SCATTERED = 50 };
@@ -108,6 +115,25 @@ static int collect_shut(struct vv_tiles *t, struct vv_region *r, struct seen *s)
 	return rc ? rc : vv_scan_rearm(t->scan, r->lo, r->hi);
 }
 
+/* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. */
+static void note_cost(struct vv_region *r, uint64_t pages)
+{
+	double cost = pages ? r->seconds_found / (double)pages : r->collect_cost;
+
+	r->collect_cost = cost < r->collect_cost ? cost : r->collect_cost + (cost - r->collect_cost) / 4;
+}
+
+/* With a share p of its pages written a watched region costs p * (caught + looked_at) for each page it has, one that is compared
+ * looked_at. */
+static double dense(const struct vv_tiles *t, const struct vv_region *r)
+{
+	double caught = vv_scan_fault_cost(t->scan) + r->collect_cost;
+	double looked_at = t->hashed_pages ? (1 + BESIDES) * t->hashed_s / t->hashed_pages : caught / 4;
+	double share = looked_at / (caught + looked_at);
+
+	return share < DENSE_MIN ? DENSE_MIN : share > DENSE_MAX ? DENSE_MAX : share;
+}
+
 /* Is that a way for the next time? */
 static bool is_scattered(const struct varve *v, const struct vv_region *r, const struct seen *s)
 {
@@ -138,10 +164,11 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 		return 0;
 	}
 	mark_ends(&v->tiles, r);
-	if (v->watch_auto && (double)s.pages > DENSE * all)
+	r->seconds_found = vv_clock_own_s() - start;
+	note_cost(r, s.pages);
+	if (v->watch_auto && (double)s.pages > dense(&v->tiles, r) * all)
 		unwatch(v, r);
 	r->scattered = is_scattered(v, r, &s);
-	r->seconds_found = vv_clock_own_s() - start;
 	return s.pages;
 }
 
@@ -225,10 +252,12 @@ static uint64_t collect_opened(struct varve *v, struct vv_region *r)
 /* Should a region that is compared whole be watched? If little of it changed, and not too often in vain. */
 static void reconsider(struct varve *v, struct vv_region *r)
 {
-	bool calm = (double)r->changed <= DENSE * (double)r->shape.len, hope = v->watch_late ? calm && !r->fresh : calm || r->backoff == 0;
+	bool calm, hope;
 
 	if (v->tracker != VV_BY_SCAN || r->lo == r->hi || !v->tiles.scan)
 		return;
+	calm = (double)r->changed <= CALM * dense(&v->tiles, r) * (double)r->shape.len;
+	hope = v->watch_late ? calm && !r->fresh : calm || r->backoff == 0;
 	if (r->patience)
 		r->patience--;
 	else if (!v->watch_auto || hope)

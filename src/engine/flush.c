@@ -25,16 +25,12 @@ enum {
 
 static const double PROMPT = 1e-3; /* seconds that a block may be under way */
 
-struct owed { /* whom to tell when the block is written */
-	uint32_t tag, adds;
-};
-
 struct block {
 	struct vv_task task;
 	struct vv_flush *flush;
 	struct iovec part[PARTS];
 	int n_parts;
-	struct owed owed[PARTS];
+	struct vv_flush_owed owed[PARTS]; /* whom to tell when it is written */
 	int n_owed;
 	size_t raw_len;
 	struct vv_form form; /* of the numbers it holds, if all are of one */
@@ -279,8 +275,8 @@ static int write_block(struct vv_flush *f, struct block *b)
 		rc = vv_payload_block_add(&f->blocks, b->stored_len ? b->codec->number : VV_CODEC_NONE, (uint32_t)b->raw_len,
 					  (uint32_t)(b->stored_len ? b->stored_len : b->raw_len), b->check);
 	f->pos += b->raw_len;
-	for (int i = 0; rc == 0 && f->opt.stored && i < b->n_owed; i++)
-		f->opt.stored(f->opt.arg, b->owed[i].tag, b->owed[i].adds);
+	if (rc == 0 && f->opt.stored)
+		f->opt.stored(f->opt.arg, b->owed, b->n_owed);
 	return rc;
 }
 
@@ -337,7 +333,7 @@ static void *write_blocks(void *arg)
 		if (rc)
 			vv_err_save(rc, &f->error);
 		if (rc && f->opt.stored)
-			f->opt.stored(f->opt.arg, VV_FLUSH_FAILED, 0);
+			f->opt.stored(f->opt.arg, NULL, 0);
 		f->head = (f->head + 1) % f->size;
 		f->count--;
 		pthread_cond_broadcast(&f->change);
@@ -439,12 +435,12 @@ static void note_form(struct block *b, const struct vv_form *form, size_t n)
 
 static bool owe(struct block *b, uint32_t tag)
 {
-	struct owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
+	struct vv_flush_owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
 
 	if (last && last->tag == tag)
 		last->adds++;
 	else if (b->n_owed < PARTS)
-		b->owed[b->n_owed++] = (struct owed){ tag, 1 };
+		b->owed[b->n_owed++] = (struct vv_flush_owed){ tag, 1 };
 	else
 		return false;
 	return true;

@@ -11,9 +11,11 @@
 struct vv_flush;
 struct vv_tasting;
 
-#define VV_FLUSH_FAILED UINT32_MAX
-
 enum { VV_FLUSH_SLAB = 8 << 20 };
+
+struct vv_flush_owed { /* what a block holds: so many of the chunks that were added under the tag */
+	uint32_t tag, adds;
+};
 
 struct vv_flush_options {
 	size_t block;                 /* bytes per block before coding */
@@ -25,9 +27,8 @@ struct vv_flush_options {
 	bool copy;        /* what is added is copied at once: the caller need not keep it */
 	struct vv_tasting *tasting; /* what is decided with other ranks; may be NULL */
 	size_t memory;    /* for coding, at most; with `copy`: bytes before coding that are under way; 0 = no limit */
-	/* Called on the writing thread: `adds` of the chunks that were added under the tag are written; or, with the tag
-	 * VV_FLUSH_FAILED, that nothing more will be. May be NULL. */
-	void (*stored)(void *arg, uint32_t tag, uint32_t adds);
+	/* Called on the writing thread: a block is written that holds this; or, with NULL, nothing more will be. May be NULL. */
+	void (*stored)(void *arg, const struct vv_flush_owed *owed, int n);
 	void *arg;
 };
 

@@ -64,6 +64,7 @@ struct vv_region {
 	bool shut_first;   /* as was done for the epoch under way; */
 	struct vv_duel ways; /* whether it is, and */
 	double seconds_found; /* what finding and fencing them took this time */
+	double collect_cost; /* seconds that it takes for each written page to be found and watched anew */
 
 	bool refined;      /* varve_refine, with the next two */
 	uint8_t method;
@@ -102,6 +103,7 @@ struct vv_tiles {
 	size_t n_free;
 	size_t n_more, max_more; /* cells beyond the buffer, for what changes even now: in use, and room for */
 	struct vv_scan *scan;
+	double hashed_s, hashed_pages; /* what hashing takes here: processor time, in all, and of how many pages; the newest count most */
 	struct vv_fence *fence;
 	uint64_t serial;      /* of the checkpoint */
 	bool fencing;         /* tiles are shut for the flush under way */
@@ -111,7 +113,8 @@ struct vv_tiles {
 	size_t copying;       /* threads that copy a tile */
 	size_t asking;        /* threads in vv_fault_ask */
 	size_t must;          /* tiles that the caller waits for */
-	size_t cells_in_blocks; /* cells that are being stored */
+	size_t cells_in_blocks; /* cells that are being stored, */
+	size_t groups_in_blocks; /* and groups, from their cells or from where they lie */
 	bool talking;         /* the ranks are asked, and nothing is stored before they have answered */
 	/* Since the last checkpoint: */
 	struct varve_access seen[VV_ACCESS_KINDS];

@@ -1,8 +1,10 @@
 /* Tiles are hashed on all cores, in the order in which they are expected to be written, and sifted in the same order: what is stored
  * already is let go at once; what is not becomes a claim where there are other ranks to ask, or waits to be placed. */
 #include "engine/stow.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "track/fence.h"
+#include "track/memory.h"
 #include <sys/mman.h>
 
 enum {
@@ -135,11 +137,30 @@ static void read_batch(void *arg)
 			hash_tile(b->work, b->tile[k], b->held[k]);
 }
 
-static void end_batch(struct vv_batch *b, int rc)
+/* For engine/dirty.c. */
+static void note_cost(struct vv_batch *b, double seconds)
+{
+	static const double MEMORY = 1 << 18; /* pages */
+	struct vv_tiles *t = b->work->t;
+	size_t groups = 0;
+
+	for (size_t k = 0; k < b->n; k++)
+		if (b->reading[k])
+			groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, b->tile[k]), b->tile[k]));
+	t->hashed_s += seconds;
+	t->hashed_pages += (double)(groups * t->group_len) / (double)vv_memory_page();
+	if (t->hashed_pages > MEMORY) {
+		t->hashed_s /= 2;
+		t->hashed_pages /= 2;
+	}
+}
+
+static void end_batch(struct vv_batch *b, int rc, double seconds)
 {
 	struct vv_tiles *t = b->work->t;
 
 	pthread_mutex_lock(&t->lock);
+	note_cost(b, seconds);
 	for (size_t k = 0; k < b->n; k++) {
 		struct vv_tile *x = &t->tile[b->tile[k]];
 
@@ -158,13 +179,15 @@ static void end_batch(struct vv_batch *b, int rc)
 static void run_batch(struct vv_task *task)
 {
 	struct vv_batch *b = (struct vv_batch *)task;
+	double start;
 	int rc;
 
 	begin_batch(b);
+	start = vv_clock_own_s();
 	rc = vv_fence_try(read_batch, b);
 	if (rc)
 		vv_err_save(rc, &b->error);
-	end_batch(b, rc);
+	end_batch(b, rc, vv_clock_own_s() - start);
 }
 
 static void fill_batch(struct vv_stow *w, struct vv_batch *b)

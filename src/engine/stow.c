@@ -8,6 +8,11 @@
 #include "base/stage.h"
 #include "engine/grains.h"
 
+/* What is under way to the sink that has no copy cannot be written by the program: so much keeps the sink busy until this thread has
+ * been woken and has made the next block ready. */
+enum { FED = 192 << 10 };                  /* bytes, */
+static const double FED_SECONDS = 2.5e-3;  /* and what it takes that long for */
+
 /* ---- placing -------------------------------------------------------------------------------------------------------------- */
 
 static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint32_t *adds)
@@ -53,6 +58,7 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 	if (todo & ~held)
 		x->flags |= VV_TILE_MEMORY;
 	t->cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
+	t->groups_in_blocks += (size_t)__builtin_popcountll(todo);
 	pthread_mutex_unlock(&t->lock);
 	if (!todo)
 		return 0;
@@ -69,22 +75,27 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 	return 0;
 }
 
-/* On the writing thread. */
-static void stored(void *arg, uint32_t tile, uint32_t adds)
+/* On the writing thread. A block's cells are all freed at once, so that who opens ahead finds them all. */
+static void stored(void *arg, const struct vv_flush_owed *owed, int n)
 {
 	struct varve *v = arg;
 	struct vv_tiles *t = &v->tiles;
 
 	pthread_mutex_lock(&t->lock);
-	if (tile == VV_FLUSH_FAILED) {
+	if (!owed) {
 		t->broken = true;
 		pthread_cond_broadcast(&t->bell);
-	} else if (tile == VV_STREAM_TAG) {
-		vv_stream_stored(v, adds);
-	} else {
-		t->tile[tile].in_blocks -= adds;
-		if (t->tile[tile].flags & VV_TILE_PLACED && t->tile[tile].in_blocks == 0)
-			vv_tiles_done(t, tile);
+	}
+	for (int i = 0; i < n; i++) {
+		struct vv_tile *x = owed[i].tag == VV_STREAM_TAG ? NULL : &t->tile[owed[i].tag];
+
+		if (!x) {
+			vv_stream_stored(v, owed[i].adds);
+			continue;
+		}
+		x->in_blocks -= owed[i].adds;
+		if (x->flags & VV_TILE_PLACED && x->in_blocks == 0)
+			vv_tiles_done(t, owed[i].tag);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -175,6 +186,29 @@ static bool is_sinks_turn(struct vv_stow *w, size_t len)
 	return copies && vv_flush_room(w->p->flush, len);
 }
 
+/* Has the sink so much to do that more would only keep the program from writing it? Copies are no harm: there it is the cells that are
+ * short. Called with the lock held. */
+static bool is_fed(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	double bytes = (double)t->groups_in_blocks * (double)t->group_len, rate = t->fencing ? vv_store_rate(w->p->put->store) : 0;
+
+	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiting && !t->broken && !vv_order_copies_first(&t->order);
+}
+
+/* Until a block is written, or somebody waits at a fence. What was placed is all on its way, so that one of these will be. */
+static int rest(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	int rc = vv_flush_push(w->p->flush);
+
+	pthread_mutex_lock(&t->lock);
+	if (rc == 0 && is_fed(w))
+		pthread_cond_wait(&t->bell, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return rc;
+}
+
 static int store_tiles(struct vv_stow *w)
 {
 	struct vv_tiles *t = w->t;
@@ -186,7 +220,7 @@ static int store_tiles(struct vv_stow *w)
 	if (rc == 0)
 		rc = place_must(w);
 	while (rc == 0) {
-		bool waiting, left, go_on = true;
+		bool waiting, left, fed, go_on = true;
 
 		rc = vv_sift_feed(w);
 		if (!is_sinks_turn(w, len))
@@ -194,6 +228,7 @@ static int store_tiles(struct vv_stow *w)
 		pthread_mutex_lock(&t->lock);
 		waiting = t->waiting;
 		left = t->order.left;
+		fed = is_fed(w);
 		pthread_mutex_unlock(&t->lock);
 		if (rc || !left)
 			break;
@@ -201,8 +236,10 @@ static int store_tiles(struct vv_stow *w)
 			rc = serve_waiting(w, &go_on);
 		if (rc || !go_on)
 			continue;
-		if (!waiting && w->sifted < w->begun && !vv_flush_room(w->p->flush, len))
+		if (!waiting && w->sifted < w->begun && (fed || !vv_flush_room(w->p->flush, len)))
 			rc = vv_sift_batch(w);
+		else if (fed)
+			rc = rest(w);
 		else
 			rc = place_next(w, waiting);
 	}

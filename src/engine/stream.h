@@ -8,7 +8,7 @@
 
 enum { VV_STREAM_PAGE = 4096, VV_STREAM_BLOCK = 8 << 20 };
 
-#define VV_STREAM_TAG (VV_FLUSH_FAILED - 1) /* for engine/flush.h: not a tile */
+#define VV_STREAM_TAG UINT32_MAX /* for engine/flush.h: not a tile */
 
 struct vv_stream {
 	const struct vv_space *space; /* whose memory the blocks are */

@@ -262,8 +262,10 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 	struct vv_region *r = vv_tiles_region(t, tile);
 	uint64_t held = vv_tiles_held(t, r, tile);
 
-	if (x->flags & VV_TILE_PLACED)
+	if (x->flags & VV_TILE_PLACED) {
 		t->cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
+		t->groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));
+	}
 	vv_tiles_let_go(t, r, tile, held);
 	vv_order_done(&t->order, (uint32_t)tile);
 	if (x->flags & VV_TILE_MUST)
@@ -325,7 +327,7 @@ void vv_tiles_end(struct varve *v, bool ok)
 	t->n_queue = 0;
 	if (t->n_more)
 		madvise(t->cells + t->n_cells * t->group_len, t->n_more * t->group_len, MADV_DONTNEED);
-	t->must = t->cells_in_blocks = t->n_more = 0;
+	t->must = t->cells_in_blocks = t->groups_in_blocks = t->n_more = 0;
 	if (ok)
 		vv_order_end(&t->order);
 	else

@@ -11,6 +11,8 @@ struct vv_scan;
 /* VV_ENOTSUP, with the reason, where the kernel or its settings do not allow it. */
 int vv_scan_open(struct vv_scan **out);
 void vv_scan_close(struct vv_scan *s); /* NULL is fine; what is attached is let go */
+/* What the first write to a watched page costs the program here: seconds of processor time, tried when the scan was opened. */
+double vv_scan_fault_cost(const struct vv_scan *s);
 
 /* From now on writes to the pages [lo, hi) are noted; none is yet. VV_ENOTSUP if this kind of memory cannot be watched. */
 int vv_scan_attach(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
