@@ -26,6 +26,7 @@ static bool is_of_thread(uintptr_t caller)
 }
 
 __thread bool vv_alloc_on_behalf;
+_Static_assert((int)VV_HEAP_RUNNING < (int)VV_CALLER_PHASES && VV_HEAP_UNKNOWN == 0, "each phase has a table, the one before all of them too");
 
 bool vv_alloc_decide(uintptr_t caller)
 {
@@ -92,22 +93,32 @@ static __attribute__((noinline)) void *allocate(size_t n, uintptr_t caller)
 void *malloc(size_t n)
 {
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-	size_t whole = vv_heap_rounded(n);
+	size_t grains = vv_heap_grains(n);
 
-	return vv_alloc_is_known(caller) && vv_heap_is_small(whole) ? vv_heap_alloc_small(whole) : allocate(n, caller);
+	return vv_alloc_is_known(caller) && vv_heap_are_few(grains) ? vv_heap_alloc_few(grains) : allocate(n, caller);
 }
 
-void *calloc(size_t n, size_t size)
+static __attribute__((noinline)) void *allocate_zeroed(size_t n, size_t size, uintptr_t caller)
 {
 	size_t all;
 
-	if (!FOR_PROGRAM())
+	if (!vv_alloc_is_for_program(caller))
 		return __libc_calloc(n, size);
 	if (__builtin_mul_overflow(n, size, &all)) {
 		errno = ENOMEM;
 		return NULL;
 	}
 	return vv_heap_alloc_zeroed(all);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	size_t all, grains;
+
+	if (!vv_alloc_is_known(caller) || __builtin_mul_overflow(n, size, &all) || !vv_heap_are_exact(grains = vv_heap_grains(all)))
+		return allocate_zeroed(n, size, caller);
+	return vv_heap_alloc_exact_zeroed(grains);
 }
 
 void vv_alloc_free_other(void *p)

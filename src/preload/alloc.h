@@ -15,7 +15,7 @@ void __libc_free(void *p);
 /* Does the caller, at this address, get memory of the heap? One that is known to, from a thread that is settled; or whoever is found to. */
 static inline bool vv_alloc_is_known(uintptr_t caller)
 {
-	return __builtin_expect(vv_caller_is_known(caller, vv_heap_settled), 1);
+	return __builtin_expect(vv_caller_is_known(caller), 1);
 }
 
 bool vv_alloc_decide(uintptr_t caller);

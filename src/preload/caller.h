@@ -9,26 +9,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What was found of pages of code, each at the last bits of its number: the number, and in three more bits whose it is. Of a page of the program
- * that is the phase of the heap (heap.h) in which a thread called from there: so one look tells malloc both that the caller is the program, and
- * that this thread may allocate. */
-enum { VV_CALLER_PAGES = 8192, VV_CALLER_PAGE_BITS = 12, VV_CALLER_WHOSE_BITS = 3 };
-enum { VV_CALLER_PROGRAM = 1, VV_CALLER_OUTSIDE = 7 }; /* beside phases: in whichever, and in none */
-extern _Atomic(uintptr_t) vv_caller_known[VV_CALLER_PAGES] __attribute__((visibility("hidden")));
+/* Pages of code that are the program's, by number, each at the number's last bits: one table for each phase of the heap (heap.h). A thread looks into that
+ * of the phase for which it is ready, and one that is not ready yet into the first, which stays empty: so one look tells malloc both that the caller
+ * is the program, and that this thread may allocate. */
+enum { VV_CALLER_PAGES = 8192, VV_CALLER_PAGE_BITS = 12, VV_CALLER_PHASES = 4 };
+struct vv_caller_table {
+	_Atomic(uintptr_t) page[VV_CALLER_PAGES];
+};
+extern __thread struct vv_caller_table *vv_caller_mine __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-static inline uintptr_t vv_caller_word(uintptr_t at, uintptr_t whose)
+static inline bool vv_caller_is_known(uintptr_t at)
 {
-	return (at >> VV_CALLER_PAGE_BITS << VV_CALLER_WHOSE_BITS) + whose;
+	uintptr_t page = at >> VV_CALLER_PAGE_BITS;
+
+	return atomic_load_explicit(&vv_caller_mine->page[page % VV_CALLER_PAGES], memory_order_relaxed) == page;
 }
 
-static inline bool vv_caller_is_known(uintptr_t at, uintptr_t phase)
-{
-	return atomic_load_explicit(&vv_caller_known[(at >> VV_CALLER_PAGE_BITS) % VV_CALLER_PAGES], memory_order_relaxed) == vv_caller_word(at, phase);
-}
-
-/* The same, whatever the phase; finds out. */
+/* The same, whatever the thread; finds out. */
 bool vv_caller_is_program(uintptr_t at);
-/* It is the program, and a thread that is ready for this phase, which is that of `now` unless it has just ended. */
+/* It is the program, and this thread is ready for this phase, which is that of `now` unless it has just ended. */
 void vv_caller_note(uintptr_t at, uintptr_t phase, const _Atomic(int) *now);
 
 /* The same of who makes a thread: a library that makes the program's workers (OpenMP, TBB) counts as the program. */

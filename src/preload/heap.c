@@ -141,6 +141,14 @@ int vv_heap_reach(unsigned l, size_t n)
 
 /* ---- jemalloc's hooks: extents are cut from the end of a lane, and never given back ------------------------------------------- */
 
+/* Memory for many objects, in large pages: fewer to be made, and to be looked up. But a small heap stays small; and what is larger than jemalloc takes of
+ * itself is one array, of which much may never be written. */
+static void prefer_large_pages(const struct lane *l, uintptr_t p, size_t n)
+{
+	if (n <= VV_JE_GROWTH && p - l->lo >= VV_JE_GROWTH)
+		madvise((void *)p, n, MADV_HUGEPAGE);
+}
+
 static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t align, bool *zero, bool *commit, unsigned arena)
 {
 	struct lane *l = (struct lane *)hooks;
@@ -153,6 +161,8 @@ static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t alig
 	p = (l->lo + l->used + align - 1) & ~(uintptr_t)(align - 1);
 	ok = (!at || (uintptr_t)at == p) && p - l->lo <= l->size && n <= l->size - (p - l->lo) && reach(l, p + n - l->lo);
 	pthread_mutex_unlock(&l->lock);
+	if (ok)
+		prefer_large_pages(l, p, n);
 	*commit = true;
 	*zero = true;
 	return ok ? (void *)p : NULL;
@@ -216,28 +226,6 @@ static const extent_hooks_t extent_hooks = {
 
 /* ---- arenas --------------------------------------------------------------------------------------------------------------- */
 
-/* How long free memory is kept; -1: for ever, so that what is used again does not depend on time. */
-static void set_decay(unsigned arena, ssize_t ms)
-{
-	ssize_t then = ms < 0 ? ms : 0; /* pages that the kernel may take, of which we have none */
-	char name[64];
-
-	snprintf(name, sizeof(name), "arena.%u.dirty_decay_ms", arena);
-	vv_je_mallctl(name, NULL, NULL, &ms, sizeof(ms));
-	snprintf(name, sizeof(name), "arena.%u.muzzy_decay_ms", arena);
-	vv_je_mallctl(name, NULL, NULL, &then, sizeof(then));
-}
-
-/* It would take ever more at a time, of which much is never used, but looked at in every checkpoint. */
-static void limit_growth(unsigned arena)
-{
-	size_t most = 2 * MIB;
-	char name[64];
-
-	snprintf(name, sizeof(name), "arena.%u.retain_grow_limit", arena);
-	vv_je_mallctl(name, NULL, NULL, &most, sizeof(most));
-}
-
 /* jemalloc's own records are kept out of the range. 0: it would not. */
 static unsigned make_arena(struct lane *l)
 {
@@ -250,9 +238,9 @@ static unsigned make_arena(struct lane *l)
 
 	if (vv_je_mallctl("experimental.arenas_create_ext", &arena, &n, &config, sizeof(config)) != 0)
 		return 0;
-	limit_growth(arena);
+	vv_je_limit_growth(arena);
 	if (l != &lane[VV_HEAP_LATER])
-		set_decay(arena, -1);
+		vv_je_set_decay(arena, -1);
 	return arena + 1;
 }
 
@@ -398,19 +386,26 @@ size_t vv_heap_room(const void *p)
 	return vv_heap_adopted(p) ? vv_heap_mark_room(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
 }
 
-static void *move(void *p, size_t n)
+static void *move(void *p, size_t room, size_t n)
 {
-	size_t room = vv_heap_room(p);
-	void *q;
+	void *q = vv_heap_alloc(n);
 
-	if (n <= room && n >= room / 2)
-		return p;
-	q = vv_heap_alloc(n);
 	if (q) {
 		memcpy(q, p, n < room ? n : room);
 		vv_heap_free(p);
 	}
 	return q;
+}
+
+/* jemalloc does the same with small objects, in several times as many steps. */
+static void *resize_small(void *p, uint8_t before, uint8_t mark, size_t n)
+{
+	size_t room = vv_heap_mark_room(before);
+
+	if (vv_heap_mark_room(mark) != room)
+		return move(p, room, n);
+	*vv_heap_mark(p) = mark;
+	return p;
 }
 
 /* An object of start-up keeps its extent for ever after: it would have another one when the program is started again. The mark goes before
@@ -424,8 +419,13 @@ void *vv_heap_resize(void *p, size_t n)
 		return p;
 	if (!vv_heap_is_settled() && !vv_heap_settle())
 		return NULL;
-	if (vv_heap_adopted(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo))
-		return move(p, n);
+	if (vv_heap_adopted(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo)) {
+		size_t room = vv_heap_room(p);
+
+		return n <= room && n >= room / 2 ? p : move(p, room, n);
+	}
+	if (before && before < LARGE_FIRST && mark < LARGE_FIRST)
+		return resize_small(p, before, mark, n);
 	*vv_heap_mark(p) = 0;
 	q = vv_je_realloc(p, whole(n));
 	*vv_heap_mark(q ? q : p) = q ? mark : before;
@@ -544,7 +544,7 @@ static void walk(const struct lane *l, size_t used, void (*fn)(void *arg, uintpt
 		uint8_t mark = *vv_heap_mark((void *)at);
 		if (mark)
 			fn(arg, at, mark);
-		at += mark ? vv_heap_rounded(most((uint8_t)(mark - 1)) + 1) : VV_HEAP_GRAIN; /* no object begins inside another */
+		at += mark ? vv_heap_grains(most((uint8_t)(mark - 1)) + 1) * VV_HEAP_GRAIN : VV_HEAP_GRAIN; /* no object begins inside another */
 	}
 }
 
@@ -574,7 +574,7 @@ void vv_heap_run(bool adopted)
 		adopt();
 	for (unsigned i = 0; i < VV_HEAP_LATER; i++)
 		if (startup_arena[i])
-			set_decay(startup_arena[i] - 1, 10000);
+			vv_je_set_decay(startup_arena[i] - 1, 10000);
 	atomic_store(&vv_heap.phase, VV_HEAP_RUNNING);
 	vv_caller_forget();
 }

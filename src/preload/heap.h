@@ -94,24 +94,40 @@ void *vv_heap_resize(void *p, size_t n); /* p is the heap's, n > 0 */
 void vv_heap_free(void *p);              /* it is the heap's */
 size_t vv_heap_room(const void *p);
 
-/* Whole grains: jemalloc has objects of 8 bytes, for which the marks are too coarse. 0: none, or too many. */
-static inline size_t vv_heap_rounded(size_t n)
+/* As many grains as hold n bytes; 0: none, or too many. jemalloc has objects of 8 bytes, too, for which the marks are too coarse. */
+static inline size_t vv_heap_grains(size_t n)
 {
-	return (n + VV_HEAP_GRAIN - 1) & ~(size_t)(VV_HEAP_GRAIN - 1);
+	return (n + VV_HEAP_GRAIN - 1) / VV_HEAP_GRAIN;
 }
 
-/* Of whole grains, few: with a few instructions beside jemalloc's own. */
-static inline bool vv_heap_is_small(size_t whole)
+/* If they are few, their number is the mark, and all that malloc does are a few instructions beside jemalloc's own. */
+static inline bool vv_heap_are_few(size_t grains)
 {
-	return __builtin_expect(whole - VV_HEAP_GRAIN <= VV_HEAP_SMALL - VV_HEAP_GRAIN, 1);
+	return __builtin_expect(grains - 1 < VV_HEAP_SMALL / VV_HEAP_GRAIN, 1);
 }
 
-static inline void *vv_heap_alloc_small(size_t whole)
+static inline void *vv_heap_alloc_few(size_t grains)
 {
-	void *p = vv_je_malloc(whole);
+	void *p = vv_je_malloc(grains * VV_HEAP_GRAIN);
 
 	if (__builtin_expect(p != NULL, 1))
-		*vv_heap_mark(p) = (uint8_t)(whole / VV_HEAP_GRAIN);
+		*vv_heap_mark(p) = (uint8_t)grains;
+	return p;
+}
+
+/* Up to here jemalloc has a size for each number of grains: nothing is left of an object behind them. */
+static inline bool vv_heap_are_exact(size_t grains)
+{
+	return grains - 1 < 8;
+}
+
+/* jemalloc's own way takes longer than to clear so little. */
+static inline void *vv_heap_alloc_exact_zeroed(size_t grains)
+{
+	uint64_t *p = vv_heap_alloc_few(grains);
+
+	for (size_t i = 0; p && i < grains; i++)
+		p[2 * i] = p[2 * i + 1] = 0;
 	return p;
 }
 

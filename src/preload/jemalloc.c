@@ -1,9 +1,10 @@
-/* What jemalloc asks for. */
+/* What jemalloc asks for, and what is asked of it. */
 #include "preload/jemalloc.h"
 #include "preload/heap.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 /* Its records, in a part of the range: each thread makes some, when it comes to, and where the kernel would put them, libraries come to lie that are loaded
@@ -35,4 +36,24 @@ ssize_t vv_je_readlink(const char *path, char *buf, size_t n)
 	(void)path, (void)buf, (void)n;
 	errno = ENOENT;
 	return -1;
+}
+
+void vv_je_set_decay(unsigned arena, ssize_t ms)
+{
+	ssize_t then = ms < 0 ? ms : 0; /* pages that the kernel may take, of which we have none */
+	char name[64];
+
+	snprintf(name, sizeof(name), "arena.%u.dirty_decay_ms", arena);
+	vv_je_mallctl(name, NULL, NULL, &ms, sizeof(ms));
+	snprintf(name, sizeof(name), "arena.%u.muzzy_decay_ms", arena);
+	vv_je_mallctl(name, NULL, NULL, &then, sizeof(then));
+}
+
+void vv_je_limit_growth(unsigned arena)
+{
+	size_t most = VV_JE_GROWTH;
+	char name[64];
+
+	snprintf(name, sizeof(name), "arena.%u.retain_grow_limit", arena);
+	vv_je_mallctl(name, NULL, NULL, &most, sizeof(most));
 }

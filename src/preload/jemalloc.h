@@ -19,6 +19,12 @@ extern const char *vv_je_malloc_conf;
 /* Large objects begin at offsets by chance. An option for this was forgotten in 5.3.0, so it is set where jemalloc keeps it, before it starts. */
 extern bool je_opt_cache_oblivious;
 
+/* How long an arena keeps free memory; -1: for ever, so that what is used again does not depend on time. */
+void vv_je_set_decay(unsigned arena, ssize_t ms);
+/* It would take ever more at a time, of which much is never used, but looked at in every checkpoint. */
+enum { VV_JE_GROWTH = 1 << 21 };
+void vv_je_limit_growth(unsigned arena);
+
 /* What it calls, instead of the C library's (jemalloc.c). */
 void *vv_je_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
 char *vv_je_secure_getenv(const char *name);

@@ -45,18 +45,9 @@ __attribute__((constructor(102))) static void begin(void)
 
 /* ---- new: what fails here is tried again by C++'s library, which has the program's handler make room, or throws --------------------- */
 
-static __attribute__((noinline)) void *make_other(size_t n, uintptr_t caller)
+static void *make(size_t n, uintptr_t caller)
 {
 	return replaced ? NULL : vv_alloc_is_for_program(caller) ? vv_heap_alloc(n) : __libc_malloc(n ? n : 1);
-}
-
-static inline void *make(size_t n, uintptr_t caller)
-{
-	size_t whole = vv_heap_rounded(n);
-
-	if (!vv_alloc_is_known(caller) || !vv_heap_is_small(whole) || __builtin_expect(replaced, 0))
-		return make_other(n, caller);
-	return vv_heap_alloc_small(whole);
 }
 
 /* An alignment that is no power of two, or too much, is for C++'s library to refuse. */
@@ -69,24 +60,54 @@ static void *make_aligned(size_t n, size_t align, uintptr_t caller)
 }
 
 #define EXPORTED __attribute__((visibility("default")))
-#define NEW(name, how, params, args)                                                                                                             \
+#define CALLER (uintptr_t)__builtin_return_address(0)
+
+/* What is rare has functions of its own: what is not needs no room on the stack for it. */
+#define RARE static __attribute__((noinline))
+
+/* Where the grains cannot be had, the n bytes in them cannot either. */
+#define NEW(name)                                                                                                                                \
+	EXPORTED void *name(size_t n);                                                                                                           \
+	RARE void *again##name(size_t grains)                                                                                                    \
+	{                                                                                                                                        \
+		return ((__typeof__(name) *)of_library(ID_##name))(grains * VV_HEAP_GRAIN);                                                      \
+	}                                                                                                                                        \
+	RARE void *other##name(size_t n, uintptr_t caller)                                                                                       \
+	{                                                                                                                                        \
+		void *p = make(n, caller);                                                                                                       \
+                                                                                                                                                 \
+		return p ? p : ((__typeof__(name) *)of_library(ID_##name))(n);                                                                   \
+	}                                                                                                                                        \
+	void *name(size_t n)                                                                                                                     \
+	{                                                                                                                                        \
+		uintptr_t caller = CALLER;                                                                                                       \
+		size_t grains = vv_heap_grains(n);                                                                                               \
+		void *p;                                                                                                                         \
+                                                                                                                                                 \
+		if (!vv_alloc_is_known(caller) || !vv_heap_are_few(grains) || __builtin_expect(replaced, 0))                                     \
+			return other##name(n, caller);                                                                                           \
+		p = vv_heap_alloc_few(grains);                                                                                                   \
+		return __builtin_expect(p != NULL, 1) ? p : again##name(grains);                                                                 \
+	}
+
+NEW(_Znwm)
+NEW(_Znam)
+
+#define NEW_OF(name, how, params, args)                                                                                                          \
 	EXPORTED void *name params;                                                                                                              \
 	void *name params                                                                                                                        \
 	{                                                                                                                                        \
 		void *p = how;                                                                                                                   \
                                                                                                                                                  \
-		return __builtin_expect(p != NULL, 1) ? p : ((__typeof__(name) *)of_library(ID_##name)) args;                                    \
+		return p ? p : ((__typeof__(name) *)of_library(ID_##name)) args;                                                                 \
 	}
-#define CALLER (uintptr_t)__builtin_return_address(0)
 
-NEW(_Znwm, make(n, CALLER), (size_t n), (n))
-NEW(_Znam, make(n, CALLER), (size_t n), (n))
-NEW(_ZnwmRKSt9nothrow_t, make(n, CALLER), (size_t n, const void *tag), (n, tag))
-NEW(_ZnamRKSt9nothrow_t, make(n, CALLER), (size_t n, const void *tag), (n, tag))
-NEW(_ZnwmSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t align), (n, align))
-NEW(_ZnamSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t align), (n, align))
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
+NEW_OF(_ZnwmRKSt9nothrow_t, make(n, CALLER), (size_t n, const void *tag), (n, tag))
+NEW_OF(_ZnamRKSt9nothrow_t, make(n, CALLER), (size_t n, const void *tag), (n, tag))
+NEW_OF(_ZnwmSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t align), (n, align))
+NEW_OF(_ZnamSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t align), (n, align))
+NEW_OF(_ZnwmSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
+NEW_OF(_ZnamSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
 
 /* ---- delete ------------------------------------------------------------------------------------------------------------------------------ */
 
@@ -103,10 +124,14 @@ static inline void release(void *p, size_t n)
 
 #define DELETE(name, how, params, args)                                                                                                          \
 	EXPORTED void name params;                                                                                                               \
+	RARE void theirs##name params                                                                                                            \
+	{                                                                                                                                        \
+		((__typeof__(name) *)of_library(ID_##name)) args;                                                                                \
+	}                                                                                                                                        \
 	void name params                                                                                                                         \
 	{                                                                                                                                        \
 		if (__builtin_expect(replaced, 0))                                                                                               \
-			((__typeof__(name) *)of_library(ID_##name)) args;                                                                        \
+			theirs##name args;                                                                                                       \
 		else                                                                                                                             \
 			how;                                                                                                                     \
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void check_sizes(void)
 {
@@ -23,6 +24,83 @@ static void check_sizes(void)
 			}
 		free(q);
 	}
+}
+
+/* What calloc gives is clear to the last byte of its room, though the object before it was not. */
+static void check_cleared(void)
+{
+	for (size_t n = 0; n < 3000; n = n < 300 ? n + 1 : n * 9 / 8) {
+		unsigned char *p[20], any = 0;
+
+		for (int i = 0; i < 20; i++) {
+			p[i] = malloc(n);
+			memset(p[i], 255, malloc_usable_size(p[i]));
+		}
+		for (int i = 0; i < 20; i++)
+			free(p[i]);
+		for (int i = 0; i < 20; i++) {
+			p[i] = calloc(n % 3 ? 1 : 3, n % 3 ? n : n / 3);
+			for (size_t k = 0; k < malloc_usable_size(p[i]); k++)
+				any |= p[i][k];
+		}
+		for (int i = 0; i < 20; i++)
+			free(p[i]);
+		expect("calloc: cleared", !any);
+	}
+}
+
+/* From each size to each other, up and down, beside others that must not be touched. */
+static void check_resized(void)
+{
+	for (size_t from = 1; from < 2600; from += from / 8 + 1)
+		for (size_t to = 1; to < 2600; to += to / 8 + 1) {
+			size_t kept = from < to ? from : to;
+			char *p = memset(malloc(from), 1, from), *other = memset(malloc(to), 2, to), *q = realloc(p, to);
+			int wrong = malloc_usable_size(q) < to || q == other;
+
+			for (size_t i = 0; i < kept; i++)
+				wrong |= q[i] != 1;
+			memset(q, 3, to);
+			for (size_t i = 0; i < to; i++)
+				wrong |= other[i] != 2;
+			expect("realloc: small ones", !wrong);
+			free(other);
+			free(q);
+		}
+}
+
+static long resident_mib(void)
+{
+	long pages = 0, all;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (f && fscanf(f, "%ld %ld", &all, &pages) != 2)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages * sysconf(_SC_PAGESIZE) / (1 << 20);
+}
+
+/* Memory of small objects may be in large pages, but an array of which little is written takes little; unless the kernel has large pages for all. */
+static void check_sparse(void)
+{
+	static const size_t n = (size_t)512 << 20;
+	char line[100] = "", *p;
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+	long before;
+
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	if (strstr(line, "[always]"))
+		return;
+	before = resident_mib();
+	p = calloc(1, n);
+	for (size_t i = 0; i < n; i += 1 << 21)
+		p[i] = 1;
+	expect("an array of which little is written", resident_mib() - before < 100);
+	free(p);
 }
 
 static void check_errors(void)
@@ -78,6 +156,9 @@ int main(void)
 	errno = 0;
 	expect("realloc that fails", !realloc(malloc(3), SIZE_MAX / 4) && errno == ENOMEM);
 	check_sizes();
+	check_cleared();
+	check_resized();
+	check_sparse();
 	check_errors();
 	puts(bad ? "bad" : "good");
 	return bad != 0;
