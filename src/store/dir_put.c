@@ -138,22 +138,40 @@ int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, u
 	return rc;
 }
 
-/* Allocates ahead in growing steps, never far beyond what was announced. A refusal is no failure, except want of
- * space, which is better known now than at the end. */
-static int allocate(struct vv_dir *d, struct dir_put *p, uint64_t end)
+/* How much to allocate now that the object grows to `end`: growing steps, and nothing ahead beyond what was announced. */
+static uint64_t next_step(const struct dir_put *p, uint64_t end)
 {
 	uint64_t step = p->allocated < ALLOCATE_FIRST ? ALLOCATE_FIRST : p->allocated;
 
-	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
-		return 0;
 	if (step > ALLOCATE_MOST)
 		step = ALLOCATE_MOST;
-	if (p->allocated + step < end)
-		step = end - p->allocated;
-	if (p->allocated + step > p->hint && end <= p->hint)
-		step = p->hint - p->allocated;
-	if (d->fs->allocate(d->fs, p->fd, (off_t)p->allocated, (off_t)step) < 0) {
-		if (errno == ENOSPC || errno == EDQUOT)
+	if (p->allocated + step > p->hint)
+		step = p->hint > p->allocated ? p->hint - p->allocated : 0;
+	return p->allocated + step < end ? end - p->allocated : step;
+}
+
+static bool is_full(int err)
+{
+	return err == ENOSPC || err == EDQUOT;
+}
+
+/* A refusal is no failure, except want of space for what is there, which is better known now than at the end. Where there is
+ * no room for more than that, nothing is allocated ahead any more. */
+static int allocate(struct vv_dir *d, struct dir_put *p, uint64_t end)
+{
+	uint64_t step = next_step(p, end), least = end - p->allocated;
+	int rc;
+
+	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
+		return 0;
+	rc = d->fs->allocate(d->fs, p->fd, (off_t)p->allocated, (off_t)step);
+	if (rc < 0 && is_full(errno) && step > least) {
+		p->hint = end;
+		step = least;
+		rc = d->fs->allocate(d->fs, p->fd, (off_t)p->allocated, (off_t)step);
+	}
+	if (rc < 0) {
+		if (is_full(errno))
 			return vv_err_sys(errno, "cannot write '%s'", p->base.name);
 		p->hint = 0;
 		return 0;
