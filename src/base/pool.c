@@ -1,10 +1,12 @@
 #include "base/pool.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 
 struct vv_pool {
 	pthread_mutex_t lock;
@@ -84,12 +86,9 @@ int vv_pool_new(unsigned threads, struct vv_pool **out)
 	pthread_cond_init(&p->idle, NULL);
 	p->tail = &p->head;
 	rc = spawn(p, threads);
-	if (rc) {
-		unsigned got = p->n;
-
-		vv_pool_free(p);
-		return vv_err_sys(rc, "cannot start worker thread %u of %u", got + 1, threads);
-	}
+	if (rc)
+		vv_log_warn("%u of %u helping threads could not be started, the others do their work: %s", threads - p->n, threads,
+			    strerror(rc));
 	*out = p;
 	return 0;
 }

@@ -15,7 +15,7 @@ struct vv_task {
 	bool done;            /* the pool's, under its lock */
 };
 
-/* `threads` helpers beside the caller; 0 is fine. */
+/* `threads` helpers beside the caller; 0 is fine. Where the system gives fewer, a warning says so and those do it. */
 int vv_pool_new(unsigned threads, struct vv_pool **out);
 void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way */
 

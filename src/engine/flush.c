@@ -347,7 +347,7 @@ static int start_writer(struct vv_flush *f)
 	int rc = vv_fault_start_thread(&f->writer, write_blocks, f);
 
 	f->started = rc == 0;
-	return rc ? vv_err_sys(rc, "cannot start the writing thread") : 0;
+	return rc ? vv_err_sys(rc, "cannot start the thread that writes (see ulimit -u, and the limits of the control group)") : 0;
 }
 
 static int send(struct vv_flush *f, struct block *b)

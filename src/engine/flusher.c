@@ -180,7 +180,7 @@ int vv_flusher_ready(struct vv_flusher *f)
 		return 0;
 	rc = vv_fault_start_thread(&f->thread, serve, f);
 	f->started = rc == 0;
-	return rc ? vv_err_sys(rc, "cannot start the thread that stores epochs") : 0;
+	return rc ? vv_err_sys(rc, "cannot start the thread that stores epochs (see ulimit -u, and the limits of the control group)") : 0;
 }
 
 void vv_flusher_start(struct vv_pass *p)

@@ -2,9 +2,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "support/refuse.h"
 #include "vv_test.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const unsigned widths[] = { 0, 1, 2, 5 };
 enum { N_WIDTHS = sizeof(widths) / sizeof(widths[0]) };
@@ -223,6 +226,29 @@ static void test_no_memory(void)
 	CHECK(p == NULL);
 }
 
+/* Where no thread can be started, whoever waits does the work. */
+static void test_no_threads(void)
+{
+	struct vv_pool *p = NULL;
+	struct count_task t = { .task.run = count };
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		if (!refuse_threads())
+			_exit(0);
+		CHECK_EQ(vv_pool_new(3, &p), 0);
+		CHECK_EQ(vv_pool_width(p), 1);
+		vv_pool_submit(p, &t.task);
+		vv_pool_wait(p, &t.task);
+		CHECK_EQ(t.runs, 1);
+		vv_pool_free(p);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < N_WIDTHS; i++) {
@@ -238,6 +264,7 @@ int main(void)
 	test_signals();
 	test_free_runs_the_rest();
 	test_no_memory();
+	test_no_threads();
 	CHECK(vv_pool_cores() >= 1);
 	return 0;
 }
