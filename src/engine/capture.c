@@ -160,6 +160,17 @@ static void put_behind(struct vv_tiles *t, struct vv_region *r, struct vv_fence 
 	r->fence = fence;
 }
 
+/* The region's memory takes no fence, for the reason that the last error says. */
+static void leave_open(struct varve *v, struct vv_region *r)
+{
+	vv_log_info("region '%s' is copied or stored before varve_checkpoint returns: %s", r->name, vv_err_last());
+	vv_err_clear();
+	if (r->how == VV_BY_SCAN)
+		vv_scan_detach(v->tiles.scan, r->lo, r->hi);
+	r->how = VV_BY_DIGEST;
+	r->lo = r->hi = 0;
+}
+
 static bool fence_region(struct varve *v, struct vv_region *r)
 {
 	put_behind(&v->tiles, r, fence_for(v, r));
@@ -167,15 +178,9 @@ static bool fence_region(struct varve *v, struct vv_region *r)
 		put_behind(&v->tiles, r, v->tiles.fence);
 	if (r->fenced && v->tracker == VV_BY_FENCE)
 		r->how = VV_BY_FENCE;
-	if (r->fenced)
-		return true;
-	vv_log_info("region '%s' is copied or stored before varve_checkpoint returns: %s", r->name, vv_err_last());
-	vv_err_clear();
-	if (r->how == VV_BY_SCAN)
-		vv_scan_detach(v->tiles.scan, r->lo, r->hi);
-	r->how = VV_BY_DIGEST;
-	r->lo = r->hi = 0;
-	return false;
+	if (!r->fenced)
+		leave_open(v, r);
+	return r->fenced;
 }
 
 /* The fence, and the regions in it; a region that cannot be fenced is left out. */
@@ -299,24 +304,29 @@ static int shut_again(struct vv_tiles *t, struct vv_region *r)
 	return rc == 0 ? shut_region(t, r) : rc;
 }
 
-static int shut_all(struct varve *v)
+/* Memory that was taken for fenced and cannot be (large pages, of which a part is the region's; no more mappings) is left open. */
+static void shut_all(struct varve *v)
 {
 	struct vv_tiles *t = &v->tiles;
-	int rc = 0;
+	size_t kept = 0;
 
-	for (size_t i = 0; rc == 0 && i < t->n_by_address; i++) {
+	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
 		bool both_ways = t->fencing && (r->scattered || r->shut_first);
 		double start = both_ways ? vv_clock_own_s() : 0;
 
-		if (r->fenced && shut_region(t, r) < 0)
-			rc = shut_again(t, r);
-		if (rc == 0 && r->shut_first)
+		if (r->fenced && shut_region(t, r) < 0 && shut_again(t, r) < 0) {
+			vv_tiles_unfence(t, r);
+			leave_open(v, r);
+			continue;
+		}
+		t->by_address[kept++] = r;
+		if (r->shut_first)
 			open_holes(t, r);
-		if (rc == 0 && both_ways)
+		if (both_ways)
 			vv_duel_note(&r->ways, r->shut_first, r->seconds_found + vv_clock_own_s() - start);
 	}
-	return rc;
+	t->n_by_address = kept;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------------- */
@@ -450,7 +460,7 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 	if (rc == 0 && async)
 		rc = fence_rest(v);
 	if (rc == 0 && (t->fencing || v->tracker == VV_BY_FENCE))
-		rc = shut_all(v);
+		shut_all(v);
 	if (rc == 0)
 		vv_fence_entered(copy_entered, v);
 	if (rc == 0 && t->fencing)

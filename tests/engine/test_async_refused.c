@@ -1,0 +1,76 @@
+/* Memory around which the system refuses to put a fence: that costs time, not the checkpoint. */
+#include "support/gen.h"
+#include "support/must.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { PAGE = 4096, LEN = 256 * PAGE };
+
+static uint8_t *memory, copy[LEN], got[LEN];
+static bool refusing;
+
+/* In place of the C library's: a part of the memory cannot be fenced, as where it lies in large pages, or mappings have run out. */
+int mprotect(void *p, size_t n, int prot)
+{
+	uint8_t *bad = memory + LEN / 2;
+
+	if (refusing && prot == PROT_READ && (uint8_t *)p <= bad && bad < (uint8_t *)p + n) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_mprotect, p, n, prot);
+}
+
+static void check(varve *v)
+{
+	MUST(varve_wait(v, varve_epoch(v)) == 0);
+	memset(got, 0xee, LEN);
+	MUST(varve_restart_region(v, varve_epoch(v), "p", got, LEN) == 0);
+	MUST(memcmp(got, copy, LEN) == 0);
+}
+
+/* Epochs of all pages and of a few, written anew as soon as the call has returned; from the second on fences are refused, and
+ * in the end they are not. */
+static void fences(const char *options)
+{
+	uint64_t seed = 5;
+	varve *v = NULL;
+
+	must_begin("fences are refused: %s", options);
+	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(memory != MAP_FAILED);
+	MUST(varve_open("mem:refused", "run", options, &v) == 0);
+	MUST(varve_protect(v, "p", memory, LEN) == 0);
+	for (int epoch = 1; epoch <= 6; epoch++) {
+		refusing = epoch > 1 && epoch < 6;
+		if (epoch % 2)
+			gen_bytes(&seed, memory, LEN);
+		else
+			gen_bytes(&seed, memory + LEN / 2, 20 * PAGE);
+		memcpy(copy, memory, LEN);
+		MUST(varve_checkpoint(v) == 0);
+		for (size_t i = 0; i < LEN; i += PAGE)
+			memory[i]++;
+		check(v);
+	}
+	MUST(varve_close(v) == 0);
+	munmap(memory, LEN);
+}
+
+int main(void)
+{
+	static const char *const trackers[] = { "auto", "mprotect", "digest" };
+	static const char *const buffers[] = { "0", "64KiB", "100%" };
+
+	for (size_t t = 0; t < 3; t++)
+		for (size_t b = 0; b < 3; b++) {
+			char options[200];
+
+			snprintf(options, sizeof(options), "tracker=%s buffer=%s log=error", trackers[t], buffers[b]);
+			fences(options);
+		}
+	fences("tracker=mprotect mode=sync log=error");
+	return 0;
+}
