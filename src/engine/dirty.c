@@ -6,8 +6,12 @@
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/scan.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 /* Above some share of dirty pages it is cheaper to compare everything than to catch first writes. Which one, processors and kernels do not
  * agree on: so it follows from what both cost here, but it is never beyond these. */
@@ -300,10 +304,27 @@ static uint64_t draw(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/* Asked of the kernel: a fault here would ask at the fence, which is ours to hold. Where it does not tell, memory is taken to be. */
+static bool is_readable(const struct vv_tiles *t, const struct vv_region *r, size_t g)
+{
+	uintptr_t page = vv_memory_page(), at = (uintptr_t)r->p + (uint64_t)g * t->group_len, end = at + vv_tiles_group_len(t, r, g);
+
+	for (; at < end; at = (at / page + 1) * page) {
+		char byte;
+		struct iovec to = { &byte, 1 }, from = { (void *)at, 1 };
+
+		if (syscall(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT)
+			return false;
+	}
+	return true;
+}
+
 static int audit_group(struct varve *v, struct vv_region *r, size_t g)
 {
 	const struct vv_tiles *t = &v->tiles;
 
+	if (!is_readable(t, r, g))
+		return vv_capture_is_gone(r);
 	for (size_t i = vv_tiles_chunk(t, g); i < vv_tiles_chunk_end(t, r, g); i++) {
 		const struct vv_digest *old = vv_region_digest(v, r, i);
 		struct vv_digest now;
@@ -339,7 +360,7 @@ int vv_dirty_audit(struct varve *v)
 		while (skip--)
 			clean &= clean - 1;
 		rc = audit_group(v, r, vv_tiles_group(t, r, tile) + (size_t)__builtin_ctzll(clean));
-		if (rc)
+		if (rc == VV_EMISMATCH)
 			t->stale = true;
 	}
 	return rc;

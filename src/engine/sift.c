@@ -24,6 +24,7 @@ struct vv_batch {
 	bool done; /* under the tiles' lock */
 	int rc;
 	struct vv_err_state error;
+	struct vv_region *region; /* that is being read */
 };
 
 /* ---- shelves ------------------------------------------------------------------------------------------------------------ */
@@ -133,8 +134,10 @@ static void read_batch(void *arg)
 	struct vv_batch *b = arg;
 
 	for (size_t k = 0; k < b->n; k++)
-		if (b->reading[k])
+		if (b->reading[k]) {
+			b->region = vv_tiles_region(b->work->t, b->tile[k]);
 			hash_tile(b->work, b->tile[k], b->held[k]);
+		}
 }
 
 /* For engine/dirty.c. */
@@ -185,6 +188,8 @@ static void run_batch(struct vv_task *task)
 	begin_batch(b);
 	start = vv_clock_own_s();
 	rc = vv_fence_try(read_batch, b);
+	if (rc == VV_EINVAL)
+		rc = vv_capture_is_gone(b->region);
 	if (rc)
 		vv_err_save(rc, &b->error);
 	end_batch(b, rc, vv_clock_own_s() - start);

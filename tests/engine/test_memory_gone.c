@@ -7,6 +7,7 @@
 #include "support/settle.h"
 #include "vv_test.h"
 #include <sys/mman.h>
+#include <unistd.h>
 #include <varve/varve.h>
 
 enum { LEN = 3 << 20 };
@@ -181,6 +182,57 @@ static void unreadable(void)
 	munmap(p, LEN);
 }
 
+/* The same of pages that are said to be unchanged, when some of them are compared all the same. */
+static void audited(const char *options)
+{
+	uint8_t *p = map();
+	uint64_t state = 6;
+	varve *v = NULL;
+	int rc = varve_open("mem:audited", "L", options, &v);
+
+	if (rc == VARVE_ENOTSUP)
+		return;
+	ok(rc);
+	ok(varve_protect(v, "p", p, LEN));
+	gen_bytes(&state, p, LEN);
+	ok(settle_checkpoint(v));
+	ok(settle_checkpoint(v));
+	CHECK_EQ(mprotect(p, LEN, PROT_NONE), 0);
+	alarm(60);
+	rc = settle_checkpoint(v); /* a fence may put its own protection in the place of the program's */
+	if (rc)
+		refused(rc, "p", "may not be read");
+	CHECK_EQ(mprotect(p, LEN, PROT_READ | PROT_WRITE), 0);
+	ok(settle_checkpoint(v));
+	alarm(0);
+	ok(varve_close(v));
+	munmap(p, LEN);
+}
+
+/* A file that has become too short for its mapping, which no fence stands around: found by who stores. */
+static void cut_short(const char *options)
+{
+	int fd = memfd_create("cut", MFD_CLOEXEC);
+	uint64_t state = 7;
+	varve *v = NULL;
+	uint8_t *p;
+
+	CHECK(fd >= 0 && ftruncate(fd, LEN) == 0);
+	p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(p != MAP_FAILED);
+	ok(varve_open("mem:cut", "L", options, &v));
+	ok(varve_protect(v, "p", p, LEN));
+	gen_bytes(&state, p, LEN);
+	ok(settle_checkpoint(v));
+	CHECK(ftruncate(fd, LEN / 2) == 0);
+	refused(settle_checkpoint(v), "p", "may not be read");
+	CHECK(ftruncate(fd, LEN) == 0);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
+	munmap(p, LEN);
+	close(fd);
+}
+
 /* ---- what was looked at last is kept, but not for too long */
 
 static void views(void)
@@ -237,6 +289,12 @@ int main(void)
 		checkpoints(trackers[i]);
 	}
 	unreadable();
+	audited("tracker=auto audit=100 buffer=64KiB");
+	audited("tracker=wpasync audit=100");
+	audited("tracker=sigbus audit=100 buffer=64KiB");
+	audited("tracker=mprotect audit=100 buffer=64KiB");
+	cut_short("buffer=64KiB");
+	cut_short("buffer=100%");
 	views();
 	return 0;
 }
