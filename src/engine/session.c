@@ -15,6 +15,7 @@
 #include "track/scan.h"
 #include "vv_config.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <varve/varve_comm.h>
@@ -52,6 +53,7 @@ int vv_session_enter(struct varve *v, const char *call)
 	if (vv_flusher_is_telling(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->lock);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->cancel); /* a thread that ended in a call would keep its locks */
 	return 0;
 }
 
@@ -74,7 +76,28 @@ int vv_session_meet(struct varve *v, int call, uint64_t detail)
 
 int vv_session_leave(struct varve *v, int rc)
 {
+	int cancel = v->cancel;
+
 	pthread_mutex_unlock(&v->lock);
+	pthread_setcancelstate(cancel, NULL);
+	return rc;
+}
+
+/* A statistics file by a relative path stays where it was when the session was opened, as the store does. */
+static int place_stats(struct vv_conf *conf)
+{
+	const char *path = vv_conf_text(conf, "stats");
+	char *here = path[0] && path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole = NULL;
+	int rc = 0;
+
+	if (here)
+		whole = vv_mem_printf("%s/%s", here, path);
+	if (here && !whole)
+		rc = VV_ENOMEM;
+	if (whole)
+		rc = vv_conf_set(conf, "stats", whole, vv_conf_origin(conf, "stats"));
+	vv_mem_free(whole);
+	free(here);
 	return rc;
 }
 
@@ -83,6 +106,8 @@ static int configure(struct varve *v, const char *options)
 	const char *log;
 	int rc = vv_options_load(&v->conf, options);
 
+	if (rc == 0)
+		rc = place_stats(&v->conf);
 	if (rc)
 		return rc;
 	log = vv_conf_text(&v->conf, "log");
@@ -225,14 +250,17 @@ static int drain(struct varve *v)
 int varve_close(varve *v)
 {
 	struct vv_err_state error = { 0 };
+	int cancel;
 
 	if (!v)
 		return 0;
 	if (vv_flusher_is_telling(v))
 		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (v->pid == getpid())
 		vv_err_save(drain(v), &error);
 	free_session(v);
+	pthread_setcancelstate(cancel, NULL);
 	return error.code ? vv_err_restore(&error) : 0;
 }
 
@@ -262,7 +290,7 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 int vv_session_open(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)
 {
 	struct varve *v = vv_mem_new(1, sizeof(*v));
-	int rc;
+	int rc, cancel;
 
 	if (!v)
 		return VV_ENOMEM;
@@ -273,14 +301,18 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 	vv_flusher_init(&v->flusher);
 	v->pid = getpid();
 	v->ranks = 1;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	rc = start(v, comm, store, lineage, options);
 	if (rc) {
 		struct vv_err_state error;
 
 		vv_err_save(rc, &error);
 		free_session(v);
-		return vv_err_restore(&error);
+		vv_err_restore(&error);
 	}
+	pthread_setcancelstate(cancel, NULL);
+	if (rc)
+		return rc;
 	v->last_end = vv_clock_s();
 	v->newest = v->epoch;
 	*out = v;
@@ -386,7 +418,8 @@ void vv_session_step_back(struct varve *v, uint64_t epoch)
 
 /* ---- checkpoint --------------------------------------------------------------------------------------------------- */
 
-/* What a checkpoint costs the program: the call, and what its threads spent in faults since. */
+/* What a checkpoint costs the program: the call, and what its threads spent in faults since. One that fails has cost as much, so that
+ * it is not tried again at every step. */
 static void note_cost(struct varve *v, double start)
 {
 	v->last_end = vv_clock_s();
@@ -415,9 +448,9 @@ static int checkpoint(varve *v, const char *call, void *stream)
 	if (v->grains)
 		v->grains->order = stream;
 	rc = vv_checkpoint_run(v);
+	note_cost(v, start);
 	if (rc == 0) {
 		v->requests = requests;
-		note_cost(v, start);
 		if (!v->async)
 			v->stats.seconds_blocked = v->last_end - start;
 	} else {

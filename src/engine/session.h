@@ -145,6 +145,7 @@ struct vv_flusher {
 
 struct varve {
 	pthread_mutex_t lock;
+	int cancel; /* whether the thread that holds the lock could be cancelled before */
 	pid_t pid;
 	struct vv_conf conf;
 	struct vv_store *store;

@@ -80,7 +80,7 @@ static void equal_pages(const char *store)
 }
 
 // There is room for the buffer, but not for as much again as the regions.
-static void little_address_space(const char *store)
+__attribute__((unused)) static void little_address_space(const char *store)
 {
 	enum { LEN = 256 * MIB };
 	pid_t child = fork();

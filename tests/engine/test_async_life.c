@@ -272,6 +272,34 @@ static void unprotect_waited(const char *tracker)
 	end(&u);
 }
 
+/* A thread that is cancelled while it waits gives the session back first. */
+static void *wait_for_two(void *v)
+{
+	MUST(varve_wait(v, 2) == 0);
+	return v;
+}
+
+static void cancelled(void)
+{
+	struct run u = { 0 };
+	void *result = NULL;
+	pthread_t thread;
+
+	must_begin("a thread is cancelled in varve_wait");
+	MUST(begin(&u, "auto", BARE));
+	begin_flush(&u);
+	MUST(pthread_create(&thread, NULL, wait_for_two, u.v) == 0);
+	must_nap(30);
+	MUST(pthread_cancel(thread) == 0);
+	must_nap(30);
+	gatefs_pass();
+	MUST(pthread_join(thread, &result) == 0);
+	MUST(varve_test(u.v, 2) == 1);
+	check(&u, 2);
+	MUST(varve_close(u.v) == 0);
+	end(&u);
+}
+
 /* ---- fork ---------------------------------------------------------------------------------------------------------------- */
 
 static void child(struct run *u)
@@ -443,6 +471,7 @@ int main(void)
 		unprotect_written(*t);
 		unprotect_waited(*t);
 	}
+	cancelled();
 	callbacks("");
 	asked();
 	callbacks("mode=sync");

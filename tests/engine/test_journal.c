@@ -326,6 +326,24 @@ static void test_no_memory(void)
 	CHECK(is_json(only_line())); /* nothing of the lines that failed */
 }
 
+/* The file of a session stays where it was when the session was opened. */
+static void test_chdir(void)
+{
+	char cwd[PLACE_MAX], here[PLACE_MAX], below[PLACE_MAX];
+	struct stat st;
+	varve *v = NULL;
+
+	place_make_dir(place_path(below, "below"));
+	CHECK(getcwd(cwd, sizeof(cwd)) && chdir(place_root()) == 0);
+	CHECK_EQ(varve_open("mem:chdir", "run", "stats=rel.jsonl mode=sync", &v), 0);
+	CHECK(chdir("below") == 0);
+	CHECK_EQ(varve_checkpoint(v), 0);
+	CHECK_EQ(varve_close(v), 0);
+	CHECK(stat(place_path(here, "rel.jsonl"), &st) == 0 && st.st_size > 0);
+	CHECK(stat("rel.jsonl", &st) != 0);
+	CHECK(chdir(cwd) == 0);
+}
+
 int main(void)
 {
 	place_path(path, "stats.jsonl");
@@ -337,5 +355,6 @@ int main(void)
 	test_torn();
 	test_refused();
 	test_no_memory();
+	test_chdir();
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <varve/varve.h>
 
@@ -164,6 +165,25 @@ static void due(void)
 	ok(varve_close(v));
 }
 
+/* One that fails is not tried again at every step. */
+static void due_after_failure(void)
+{
+	struct timespec from, to;
+	varve *v = NULL;
+	int again;
+
+	ok(varve_open("mem:due", "d", "interval=1s", &v));
+	ok(varve_protect(v, "nowhere", (void *)4096, 4096));
+	usleep(1100000);
+	CHECK_EQ(varve_due(v), 1);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	FAILS(varve_checkpoint(v), VARVE_EINVAL, "nowhere");
+	again = varve_due(v);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	CHECK(again == 0 || to.tv_sec - from.tv_sec >= 1);
+	ok(varve_close(v));
+}
+
 int main(void)
 {
 	struct varve_stats st;
@@ -180,6 +200,7 @@ int main(void)
 	restarting(v);
 	ok(varve_close(v));
 	due();
+	due_after_failure();
 	CHECK_STR(varve_strerror(VARVE_EBUSY), "in use by another");
 	CHECK_STR(varve_strerror(-99), "unknown error");
 	return 0;
