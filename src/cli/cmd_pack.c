@@ -1,8 +1,11 @@
 #include "base/err.h"
 #include "cli/filelist.h"
 #include "cli/job.h"
+#include "cli/packed.h"
 #include "cli/packing.h"
+#include "cli/setrule.h"
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- what is asked for -------------------------------------------------------------------------------------------- */
 
@@ -58,6 +61,23 @@ static int parse(const struct vv_args *args, struct vv_pack_options *out)
 	return rc;
 }
 
+static int sort_out(const struct vv_args *args, struct vv_filelist *l)
+{
+	const char *regex = vv_args_value(args, "set");
+	struct vv_setrule rule = { 0 };
+	int rc = regex ? vv_setrule_init(&rule, "pack", regex) : 0;
+
+	if (rc == 0 && regex)
+		rc = vv_filelist_sort_out(l, &rule);
+	vv_setrule_fini(&rule);
+	return rc;
+}
+
+static bool is_series(const struct vv_args *args)
+{
+	return vv_args_value(args, "each") || vv_args_value(args, "set");
+}
+
 static int list_files(const struct vv_args *args, struct vv_filelist *l)
 {
 	const char *from = vv_args_value(args, "files-from");
@@ -66,22 +86,72 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 	l->folder = vv_args_value(args, "directory");
 	l->store = args->operand[0];
 	l->quiet = args->quiet || args->json;
+	l->each = vv_args_value(args, "each");
+	if (l->each && vv_args_value(args, "set"))
+		return vv_err_set(VV_EINVAL, "pack: --each makes an epoch of each operand, --set of files with like names: only one of them can be");
 	for (size_t i = 2; rc == 0 && i < args->n_operands; i++)
 		rc = vv_filelist_add(l, args->operand[i]);
 	if (rc == 0 && from)
 		rc = vv_filelist_read(l, from);
 	if (rc == 0 && l->n == 0)
 		rc = vv_err_set(VV_EINVAL, "pack: which files? name some, or a folder of them, or --files-from LIST");
+	if (rc == 0)
+		rc = sort_out(args, l);
+	if (rc == 0 && is_series(args) && l->n_sets == 0)
+		rc = vv_err_set(VV_EINVAL, "pack: no file is of a set: '%s' is to match a part of their names", vv_args_value(args, "set"));
 	return rc;
 }
 
-/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. */
-static int agree_on_files(const struct vv_job *job, struct vv_filelist *l)
+/* ---- what the lineage has ----------------------------------------------------------------------------------------- */
+
+struct known {
+	struct vv_filelist *list;
+	size_t n; /* sets */
+};
+
+static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
 {
+	struct vv_unpack_file f;
+	struct stat st;
+
+	if (vv_unpack_find(u, file->name, &f) == 0)
+		return stat(file->path, &st) == 0 && vv_packed_is(&f, (uint64_t)st.st_size, st.st_mtim);
+	vv_err_clear();
+	return false;
+}
+
+static int pass_over(void *arg, const struct vv_unpack *u)
+{
+	struct known *k = arg;
+	struct vv_filelist *l = k->list;
+
+	for (size_t s = 0; s < l->n_sets;) {
+		size_t at = l->set[s].from, end = at + l->set[s].n;
+
+		while (at < end && is_in(&l->file[at], u))
+			at++;
+		if (at < end) {
+			s++;
+			continue;
+		}
+		vv_filelist_drop_set(l, s);
+		k->n++;
+	}
+	return 0;
+}
+
+/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. *known: sets that an epoch has. */
+static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_filelist *l, size_t *known)
+{
+	struct known k = { .list = l };
 	struct vv_buf b = { 0 };
 	bool mine = !job->world || job->world->rank == 0;
-	int rc = vv_world_agree(job->world, mine ? list_files(job->args, l) : 0);
+	int rc = mine ? list_files(job->args, l) : 0;
 
+	if (rc == 0 && mine && is_series(job->args))
+		rc = vv_packed_each(job, lineage, NULL, pass_over, &k);
+	rc = vv_world_agree(job->world, rc);
+	*known = k.n;
 	if (rc == 0 && job->world) {
 		if (mine)
 			vv_filelist_put(l, &b);
@@ -100,6 +170,7 @@ static int run(struct vv_job *job)
 	struct vv_pack_options opt;
 	struct vv_filelist l = { 0 };
 	struct vv_spec spec;
+	size_t known = 0;
 	int rc = vv_spec_parse(job->args->operand[1], 0, &spec);
 
 	if (rc == 0)
@@ -110,8 +181,10 @@ static int run(struct vv_job *job)
 		rc = vv_job_set_option(job, "threads", threads);
 	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
-		rc = agree_on_files(job, &l);
-	if (rc == 0)
+		rc = agree_on_files(job, spec.lineage, &l, &known);
+	if (rc == 0 && is_series(job->args))
+		rc = vv_packing_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), known);
+	else if (rc == 0)
 		rc = vv_packing_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
 	vv_filelist_fini(&l);
 	return rc;
@@ -129,6 +202,8 @@ static const struct vv_args_option options[] = {
 	{ "threads", 'j', "N", "on so many threads" },
 	{ "directory", 'C', "DIR", "names are relative to this folder" },
 	{ "files-from", 0, "LIST", "names in a file, NUL or a newline between them; -: the standard input" },
+	{ "each", 0, NULL, "an epoch of each FILE or folder, in the order given, but for those that the lineage has" },
+	{ "set", 0, "REGEX", "the same of each set: files in whose names its groups match the same, in natural order" },
 	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -142,7 +217,8 @@ const struct vv_cmd vv_cmd_pack = {
 	.help = "Lays a set of files down as one epoch, each a region of it. HDF5, netCDF, NumPy and Fortran files are looked into, and\n"
 		"their variables coded by type; images of processes (core files, CRIU's) are told apart by segment. What earlier epochs\n"
 		"or other files hold is not stored again. Folders are walked. The store and the lineage are made if they are not there.\n"
-		"'varve unpack' gives the files back.",
+		"With --each or --set files become several epochs, one after the other; if one fails, those before it stand, and the\n"
+		"same command goes on from there. 'varve unpack' gives the files back.",
 	.option = options,
 	.many = true,
 	.run = run,

@@ -136,25 +136,35 @@ static void put_report(struct vv_job *job, const struct vv_unpack_report *r, con
 	}
 }
 
-/* What is missing is named, and the exit status says why: 1 where it is damaged. */
-static int report(struct vv_job *job, const struct vv_unpack_report *r, double seconds, int rc)
+static bool is_first(const struct vv_job *job)
 {
-	uint64_t sum[3] = { r->files, r->bytes, r->n_missing };
-	bool alone = !job->world || job->world->rank == 0;
-	int status = rc == 0 ? 0 : rc == VV_EDAMAGED ? 1 : 2;
+	return !job->world || job->world->rank == 0;
+}
 
+/* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
+static int report(struct vv_job *job, const char *of, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
+{
+	bool first = is_first(job);
+
+	sum[0] = r->files;
+	sum[1] = r->bytes;
+	sum[2] = r->n_missing;
 	vv_world_sum(job->world, sum, 3);
 	if (job->args->json)
 		put_report(job, r, sum, seconds, rc);
-	else if (alone && !job->args->quiet && sum[0])
-		vv_out_printf(&job->out, "%" PRIu64 " file%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", vv_text_size(sum[1]).s,
-			      vv_text_duration(seconds).s);
-	if (rc && (!job->args->json || !alone)) {
+	if (rc && (!job->args->json || !first)) {
 		vv_out_flush(&job->out);
-		fprintf(stderr, "varve: %zu file%s could not be unpacked: %s\n", r->n_missing, r->n_missing == 1 ? "" : "s", vv_err_last());
+		fprintf(stderr, "varve: %s%zu file%s could not be unpacked: %s\n", of, r->n_missing, r->n_missing == 1 ? "" : "s", vv_err_last());
 		say_missing(r);
 	}
-	return status;
+	return rc == 0 ? 0 : rc == VV_EDAMAGED ? 1 : 2;
+}
+
+static void say_done(struct vv_job *job, const char *of, const uint64_t sum[2], double seconds)
+{
+	if (sum[0] && is_first(job) && !job->args->json && !job->args->quiet)
+		vv_out_printf(&job->out, "%" PRIu64 " file%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of, vv_text_size(sum[1]).s,
+			      vv_text_duration(seconds).s);
 }
 
 /* The more files are open together, the fewer blocks are read twice. */
@@ -169,73 +179,254 @@ static void allow_files(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
+static const char *folder_of(const struct vv_job *job)
 {
 	const char *folder = vv_args_value(job->args, "directory");
-	double start = vv_clock_s();
-	struct vv_unpack_report r = { 0 };
-	atomic_bool stop = false;
-	struct vv_bar bar;
-	struct vv_unpack_options opt = {
-		.folder = folder ? folder : ".",
+
+	return folder ? folder : ".";
+}
+
+static struct vv_unpack_options options_of(const struct vv_job *job, const struct names *s, const char *folder)
+{
+	return (struct vv_unpack_options){
+		.folder = folder,
 		.force = vv_args_value(job->args, "force"),
 		.only = (const char *const *)s->v,
 		.n_only = s->n,
 		.share = job->world ? job->world->rank : 0,
 		.shares = job->world ? job->world->size : 1,
-		.stop = &stop,
 	};
-	int rc = vv_ownstore_refuse(job->args->operand[0], opt.folder);
+}
 
-	if (rc == 0)
-		rc = vv_unpack_check(u, &opt);
-	rc = vv_world_agree(job->world, rc);
-	if (rc)
-		return rc;
+/* The files of an epoch; after a signal we are dead, and nothing is half done. */
+static int lay_down(struct vv_job *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
+{
+	atomic_bool stop = false;
+	struct vv_bar bar;
+	int rc;
+
 	vv_bar_init(&bar, "unpack", job->args->quiet || opt.share);
 	opt.progress = bar.progress;
+	opt.stop = &stop;
 	vv_interrupt_gently(&stop);
-	allow_files();
-	rc = vv_unpack_run(u, job->pool, &opt, &r);
+	rc = vv_unpack_run(u, job->pool, &opt, r);
 	vv_interrupt_gently(NULL);
 	vv_bar_fini(&bar);
 	vv_interrupt_die();
-	if (rc == 0 || r.n_missing || job->world)
-		rc = report(job, &r, vv_clock_s() - start, rc);
+	return rc;
+}
+
+static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
+{
+	struct vv_unpack_options opt = options_of(job, s, folder_of(job));
+	double start = vv_clock_s(), seconds;
+	struct vv_unpack_report r = { 0 };
+	uint64_t sum[3];
+	int rc = vv_world_agree(job->world, vv_unpack_check(u, &opt));
+
+	if (rc)
+		return rc;
+	rc = lay_down(job, u, opt, &r);
+	if (rc == 0 || r.n_missing || job->world) {
+		seconds = vv_clock_s() - start;
+		rc = report(job, "", &r, seconds, rc, sum);
+		say_done(job, "", sum, seconds);
+	}
 	vv_unpack_report_fini(&r);
 	return rc;
+}
+
+static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+{
+	struct vv_unpack u = { 0 };
+	uint64_t epoch = 0;
+	int rc = vv_job_epoch(lin, spec, &epoch);
+
+	if (rc == 0)
+		rc = vv_unpack_open(lin, epoch, job->pool, &u);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0) {
+		vv_json_number(&job->json, "epoch", epoch);
+		rc = vv_args_value(job->args, "list") ? list(job, &u, s) : unpack(job, &u, s);
+	}
+	vv_unpack_close(&u);
+	return rc;
+}
+
+/* ---- all epochs --------------------------------------------------------------------------------------------------- */
+
+struct series {
+	struct vv_unpack *u; /* of the epochs that can be read */
+	char **folder;       /* of each */
+	size_t n;
+	uint64_t sum[2];     /* files and bytes that are unpacked */
+	int status;          /* the exit status that is due */
+};
+
+static void series_fini(struct series *e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		vv_unpack_close(&e->u[i]);
+		vv_mem_free(e->folder[i]);
+	}
+	vv_mem_free(e->u);
+	vv_mem_free(e->folder);
+}
+
+static void tell_damage(struct vv_job *job, uint64_t epoch)
+{
+	struct vv_json *j = &job->json;
+
+	vv_json_object(j, NULL);
+	vv_json_number(j, "epoch", epoch);
+	vv_json_text(j, "error", vv_err_last());
+	vv_json_signed(j, "code", VV_EDAMAGED);
+	vv_json_text(j, "meaning", vv_err_name(VV_EDAMAGED));
+	vv_json_end(j);
+	if (is_first(job) && !job->args->json)
+		fprintf(stderr, "varve: epoch %" PRIu64 " could not be unpacked: %s\n", epoch, vv_err_last());
+}
+
+/* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged costs no other. */
+static int series_open(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct series *e)
+{
+	bool apart = vv_args_value(job->args, "by-epoch");
+	struct vv_listing l = { 0 };
+	int rc = vv_catalog_list(lin, 0, &l);
+
+	e->u = rc ? NULL : vv_mem_new(l.n_epochs + 1, sizeof(*e->u));
+	e->folder = e->u ? vv_mem_new(l.n_epochs + 1, sizeof(*e->folder)) : NULL;
+	if (rc == 0 && !e->folder)
+		rc = VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++) {
+		if (spec->first && (l.epoch[i] < spec->first || l.epoch[i] > spec->last))
+			continue;
+		rc = vv_unpack_open(lin, l.epoch[i], job->pool, &e->u[e->n]);
+		if (rc == VV_EDAMAGED) {
+			tell_damage(job, l.epoch[i]);
+			e->status = 1;
+			rc = 0;
+		} else if (rc == 0) {
+			e->folder[e->n] = apart ? vv_mem_printf("%s/%" PRIu64, folder_of(job), l.epoch[i]) : vv_mem_strdup(folder_of(job));
+			rc = e->folder[e->n++] ? 0 : VV_ENOMEM;
+		}
+	}
+	if (rc == 0 && e->n == 0 && !e->status)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' has no %sepoch", lin->name, spec->first ? "such " : "");
+	vv_catalog_listing_fini(&l);
+	return rc;
+}
+
+/* Would two epochs write the same file? */
+static int check_names(const struct series *e, const struct names *s)
+{
+	struct vv_map seen = { 0 };
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < e->n; k++)
+		for (size_t i = 0; rc == 0 && i < e->u[k].n_files; i++) {
+			const char *name = vv_unpack_at(&e->u[k], i).file->name;
+			size_t other = is_asked(s, name) ? vv_map_get(&seen, name) : k;
+
+			if (other == VV_MAP_NONE)
+				rc = vv_map_put(&seen, name, k);
+			else if (other != k)
+				rc = vv_err_set(VV_EINVAL, "epochs %" PRIu64 " and %" PRIu64 " both have '%s': --by-epoch gives each a folder of its own",
+						e->u[other].epoch, e->u[k].epoch, name);
+		}
+	vv_map_fini(&seen);
+	return rc;
+}
+
+static int series_check(const struct vv_job *job, const struct series *e, const struct names *s)
+{
+	int rc = vv_args_value(job->args, "by-epoch") ? 0 : check_names(e, s);
+
+	for (size_t k = 0; rc == 0 && k < e->n; k++) {
+		struct vv_unpack_options opt = options_of(job, s, e->folder[k]);
+
+		rc = vv_unpack_check(&e->u[k], &opt);
+	}
+	return rc;
+}
+
+/* Whatever is wrong but damage is wrong with those to come, too: it ends here. */
+static int unpack_next(struct vv_job *job, struct series *e, size_t k, const struct names *s)
+{
+	struct vv_unpack_report r = { 0 };
+	double start = vv_clock_s();
+	int rc = lay_down(job, &e->u[k], options_of(job, s, e->folder[k]), &r), status;
+	uint64_t sum[3];
+	char of[48];
+
+	snprintf(of, sizeof(of), "epoch %" PRIu64 ": ", e->u[k].epoch);
+	vv_json_object(&job->json, NULL);
+	vv_json_number(&job->json, "epoch", e->u[k].epoch);
+	status = report(job, of, &r, vv_clock_s() - start, rc, sum);
+	vv_json_end(&job->json);
+	e->status = status > e->status ? status : e->status;
+	e->sum[0] += sum[0];
+	e->sum[1] += sum[1];
+	vv_unpack_report_fini(&r);
+	rc = vv_world_agree(job->world, rc);
+	return rc == VV_EDAMAGED ? 0 : rc;
+}
+
+static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+{
+	struct series e = { 0 };
+	double start = vv_clock_s();
+	char of[48];
+	size_t k = 0;
+	int rc;
+
+	vv_json_array(&job->json, "epochs");
+	rc = vv_world_agree(job->world, series_open(job, lin, spec, &e));
+	if (rc == 0)
+		rc = vv_world_agree(job->world, series_check(job, &e, s));
+	for (int going = rc; going == 0 && k < e.n; k++)
+		going = unpack_next(job, &e, k, s);
+	vv_json_end(&job->json);
+	snprintf(of, sizeof(of), " of %zu epoch%s", k, k == 1 ? "" : "s");
+	say_done(job, of, e.sum, vv_clock_s() - start);
+	series_fini(&e);
+	return rc ? rc : e.status;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static bool is_series(const struct vv_args *args)
+{
+	return vv_args_value(args, "each") || vv_args_value(args, "by-epoch");
 }
 
 static int run(struct vv_job *job)
 {
 	const char *threads = vv_args_value(job->args, "threads");
+	bool listing = vv_args_value(job->args, "list"), each = is_series(job->args);
 	struct vv_spec spec;
 	struct vv_lineage lin;
-	struct vv_unpack u = { 0 };
 	struct names s = { 0 };
-	uint64_t epoch = 0;
-	int rc = vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH, &spec);
+	int rc = vv_spec_parse(job->args->operand[1], each ? VV_SPEC_RANGE : VV_SPEC_EPOCH, &spec);
 
+	if (rc == 0 && each && listing)
+		rc = vv_err_set(VV_EINVAL, "unpack: --list is of one epoch");
 	if (rc == 0)
 		rc = names_init(&s, job->args);
 	if (rc == 0 && threads)
 		rc = vv_job_set_option(job, "threads", threads);
+	if (rc == 0 && !listing)
+		rc = vv_ownstore_refuse(job->args->operand[0], folder_of(job));
 	if (rc == 0)
 		rc = vv_job_open_store(job);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
-		rc = vv_job_epoch(&lin, &spec, &epoch);
-	if (rc == 0)
 		rc = vv_job_start_pool(job);
-	if (rc == 0)
-		rc = vv_unpack_open(&lin, epoch, job->pool, &u);
 	rc = vv_world_agree(job->world, rc);
-	if (rc == 0) {
-		vv_json_number(&job->json, "epoch", epoch);
-		rc = vv_args_value(job->args, "list") ? list(job, &u, &s) : unpack(job, &u, &s);
-	}
-	vv_unpack_close(&u);
+	allow_files();
+	if (rc == 0)
+		rc = each ? unpack_each(job, &lin, &spec, &s) : unpack_one(job, &lin, &spec, &s);
 	names_fini(&s);
 	return rc;
 }
@@ -244,6 +435,8 @@ static const struct vv_args_option options[] = {
 	{ "directory", 'C', "DIR", "unpack below this folder, which is made if it is not there (not given: the current one)" },
 	{ "force", 0, NULL, "replace files that are there" },
 	{ "threads", 'j', "N", "on so many threads" },
+	{ "each", 0, NULL, "all epochs, or @FIRST..LAST, the oldest first, if each has files of names of its own" },
+	{ "by-epoch", 0, NULL, "the same, each below a folder that is called as its number" },
 	{ "list", 0, NULL, "only say what there is: mode, size, time and format of each file" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -256,7 +449,8 @@ const struct vv_cmd vv_cmd_unpack = {
 	.brief = "gives back files that were packed",
 	.help = "Unpacks all files of an epoch (the newest if none is named), or those named, or all below a folder that is named: byte\n"
 		"for byte, with mode and time of modification. Nothing is written if one of them is there already, unless --force is\n"
-		"given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).",
+		"given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).\n"
+		"--each and --by-epoch unpack all epochs of the lineage.",
 	.option = options,
 	.many = true,
 	.run = run,

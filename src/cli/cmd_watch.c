@@ -5,18 +5,16 @@
 #include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/lookout.h"
+#include "cli/packed.h"
 #include "cli/packing.h"
+#include "cli/setrule.h"
 #include "cli/text.h"
-#include "engine/unpack.h"
-#include <ctype.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 static const double patience = 10; /* seconds, after something went wrong */
@@ -30,8 +28,7 @@ static const struct vv_conf_item items[] = {
 struct watch {
 	struct vv_job *job;
 	const char *lineage, *pattern;
-	regex_t rule;
-	bool has_rule;
+	struct vv_setrule rule;
 	size_t ranks;
 	double settle;
 	struct vv_lookout lookout;
@@ -41,44 +38,6 @@ struct watch {
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
 
-/* By the rule: what its groups match, or all that it matches. false: the file is none of ours. */
-static bool key_by_rule(const struct watch *w, const char *name, char *key, size_t cap)
-{
-	regmatch_t m[10];
-	size_t used = 0, first = w->rule.re_nsub ? 1 : 0;
-
-	if (regexec(&w->rule, name, 10, m, 0) != 0)
-		return false;
-	for (size_t i = first; i <= w->rule.re_nsub && i < 10 && used < cap; i++)
-		if (m[i].rm_so >= 0)
-			used += (size_t)snprintf(key + used, cap - used, "%.*s/", (int)(m[i].rm_eo - m[i].rm_so), name + m[i].rm_so);
-	return used > 0 && used < cap;
-}
-
-/* Where the name ends, but for a suffix whose digit says which format it is. */
-static const char *before_format(const char *name)
-{
-	static const char *const formats[] = { ".h4", ".h5", ".he4", ".he5", ".hdf4", ".hdf5", ".nc3", ".nc4" };
-	const char *dot = strrchr(name, '.');
-
-	for (size_t i = 0; dot && i < sizeof(formats) / sizeof(formats[0]); i++)
-		if (strcasecmp(dot, formats[i]) == 0)
-			return dot;
-	return name + strlen(name);
-}
-
-/* Without one: the name without its last number, which is the rank's. */
-static bool key_by_number(const char *name, char *key, size_t cap)
-{
-	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = before_format(last), *from;
-
-	while (end > last && !isdigit((unsigned char)end[-1]))
-		end--;
-	for (from = end; from > last && isdigit((unsigned char)from[-1]);)
-		from--;
-	return (size_t)snprintf(key, cap, "%.*s%s%s", (int)(from - name), name, end > from ? "#" : "", end) < cap;
-}
-
 static bool key_of(const struct watch *w, const char *name, char *key, size_t cap)
 {
 	const char *slash = strrchr(name, '/');
@@ -87,7 +46,7 @@ static bool key_of(const struct watch *w, const char *name, char *key, size_t ca
 		return false;
 	if (strncmp(slash ? slash + 1 : name, ".varve-", 7) == 0 || !vv_manifest_is_name(name))
 		return false; /* one that 'varve unpack' has not finished */
-	return w->has_rule ? key_by_rule(w, name, key, cap) : key_by_number(name, key, cap);
+	return vv_setrule_key(&w->rule, name, key, cap);
 }
 
 struct set {
@@ -158,43 +117,19 @@ static double due_of(const struct watch *w, const struct set *s)
 
 /* ---- what the store has already ----------------------------------------------------------------------------------- */
 
-static void mark(struct watch *w, const struct vv_unpack *u)
+static int mark(void *arg, const struct vv_unpack *u)
 {
+	struct watch *w = arg;
+
 	for (size_t i = 0; i < u->n_files; i++) {
 		struct vv_unpack_file f = vv_unpack_at(u, i);
 		size_t at = vv_map_get(&w->lookout.by_name, f.file->name);
 		struct vv_lookout_file *here = at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
 
-		if (here && here->len == f.region->shape.len && here->mtime.tv_sec == f.file->mtime_s &&
-		    (uint32_t)here->mtime.tv_nsec == f.file->mtime_ns)
+		if (here && vv_packed_is(&f, here->len, here->mtime))
 			here->done = true;
 	}
-}
-
-/* Epochs that hold no files, or are damaged, say nothing. */
-static int mark_known(struct watch *w)
-{
-	struct vv_listing l = { 0 };
-	struct vv_lineage lin;
-	int rc = vv_job_open_store(w->job);
-
-	if (rc == 0)
-		rc = vv_catalog_open(w->job->store, w->lineage, false, &lin);
-	if (rc == VV_ENOENT)
-		return 0;
-	if (rc == 0)
-		rc = vv_job_start_pool(w->job);
-	if (rc == 0)
-		rc = vv_catalog_list(&lin, 0, &l);
-	for (size_t i = 0; rc == 0 && i < l.n_epochs && !atomic_load(&w->stop); i++) {
-		struct vv_unpack u = { 0 };
-
-		if (vv_unpack_open(&lin, l.epoch[i], w->job->pool, &u) == 0)
-			mark(w, &u);
-		vv_unpack_close(&u);
-	}
-	vv_catalog_listing_fini(&l);
-	return rc;
+	return 0;
 }
 
 /* ---- packing ------------------------------------------------------------------------------------------------------ */
@@ -299,10 +234,8 @@ static int pack_due(struct watch *w, double *wait)
 
 static int parse(struct watch *w)
 {
-	const char *rule = vv_args_value(w->job->args, "set");
-	char why[200];
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0])), error;
+	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
 
 	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
 		const char *value = vv_args_value(w->job->args, items[i].name);
@@ -315,15 +248,7 @@ static int parse(struct watch *w)
 	}
 	vv_conf_fini(&c);
 	w->pattern = vv_args_value(w->job->args, "pattern");
-	if (rc || !rule)
-		return rc;
-	error = regcomp(&w->rule, rule, REG_EXTENDED);
-	if (error) {
-		regerror(error, &w->rule, why, sizeof(why));
-		return vv_err_set(VV_EINVAL, "watch: '%s' is no regular expression: %s", rule, why);
-	}
-	w->has_rule = true;
-	return 0;
+	return rc ? rc : vv_setrule_init(&w->rule, "watch", vv_args_value(w->job->args, "set"));
 }
 
 static int watch(struct watch *w)
@@ -332,7 +257,7 @@ static int watch(struct watch *w)
 	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
 
 	if (rc == 0)
-		rc = mark_known(w);
+		rc = vv_packed_each(w->job, w->lineage, &w->stop, mark, w);
 	vv_json_array(&w->job->json, "epochs");
 	while (rc == 0 && !atomic_load(&w->stop)) {
 		rc = vv_lookout_wait(&w->lookout, wait);
@@ -363,8 +288,7 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = watch(w);
 	vv_interrupt_gently(NULL);
-	if (w->has_rule)
-		regfree(&w->rule);
+	vv_setrule_fini(&w->rule);
 	vv_mem_free(w);
 	return rc;
 }

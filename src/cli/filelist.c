@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/wire.h"
 #include "cli/ownstore.h"
+#include "cli/setrule.h"
 #include "cli/text.h"
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,9 @@ void vv_filelist_fini(struct vv_filelist *l)
 		vv_mem_free((void *)(uintptr_t)l->file[i].path);
 		vv_mem_free((void *)(uintptr_t)l->file[i].name);
 	}
+	for (size_t i = 0; i < l->n_sets; i++)
+		vv_mem_free(l->set[i].name);
+	vv_mem_free(l->set);
 	vv_mem_free(l->file);
 	vv_map_fini(&l->by_name);
 	*l = (struct vv_filelist){ 0 };
@@ -57,7 +61,12 @@ static bool is_one(const char *a, const char *b)
 	return strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
-/* Takes the path over, whatever happens. The same file twice is one; two files of one name are a mistake. */
+static bool is_of_this_set(const struct vv_filelist *l, size_t file)
+{
+	return l->n_sets == 0 || file >= l->set[l->n_sets - 1].from + l->set[l->n_sets - 1].n;
+}
+
+/* Takes the path over, whatever happens. The same file twice is one, but for one that would be in two sets; two files of one name are a mistake. */
 static int add_file(struct vv_filelist *l, char *path, const char *name)
 {
 	size_t i = vv_map_get(&l->by_name, name);
@@ -65,8 +74,10 @@ static int add_file(struct vv_filelist *l, char *path, const char *name)
 	int rc = 0;
 
 	if (i != VV_MAP_NONE) {
-		rc = is_one(l->file[i].path, path) ? 0 : vv_err_set(VV_EINVAL, "'%s' and '%s' would both be called '%s'", l->file[i].path, path,
-									    name);
+		if (!is_one(l->file[i].path, path))
+			rc = vv_err_set(VV_EINVAL, "'%s' and '%s' would both be called '%s'", l->file[i].path, path, name);
+		else if (!is_of_this_set(l, i))
+			rc = vv_err_set(VV_EINVAL, "'%s' is named twice, and would be in two epochs", path);
 		goto out;
 	}
 	if (!vv_manifest_is_name(name)) {
@@ -154,7 +165,7 @@ static int add_folder(struct vv_filelist *l, const char *path, const char *name)
 	return rc;
 }
 
-int vv_filelist_add(struct vv_filelist *l, const char *operand)
+static int add_operand(struct vv_filelist *l, const char *operand)
 {
 	char name[VV_MANIFEST_NAME], *path;
 	struct stat st;
@@ -181,6 +192,126 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand)
 	vv_mem_free(path);
 	return rc;
 }
+
+static int add_set(struct vv_filelist *l, const char *name, size_t from, size_t n)
+{
+	char *copy = vv_mem_strdup(name);
+	int rc = copy ? vv_mem_room(&l->set, l->n_sets, &l->sets_cap, sizeof(*l->set)) : VV_ENOMEM;
+
+	if (rc)
+		vv_mem_free(copy);
+	else
+		l->set[l->n_sets++] = (struct vv_filelist_set){ copy, from, n };
+	return rc;
+}
+
+int vv_filelist_add(struct vv_filelist *l, const char *operand)
+{
+	size_t from = l->n, skipped = l->skipped;
+	int rc = add_operand(l, operand);
+
+	if (rc || !l->each)
+		return rc;
+	if (l->n > from)
+		return add_set(l, operand, from, l->n - from);
+	if (l->skipped == skipped)
+		skip(l, operand, "without a file");
+	return 0;
+}
+
+/* ---- sets --------------------------------------------------------------------------------------------------------- */
+
+struct member {
+	char *key; /* NULL: of no set */
+	struct vv_pack_file file;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = strverscmp(x->key, y->key);
+
+	return order ? order : strverscmp(x->file.name, y->file.name);
+}
+
+/* Those that have a key, into *m. */
+static int find_members(struct vv_filelist *l, const struct vv_setrule *rule, struct member *m, size_t *n)
+{
+	char key[VV_MANIFEST_NAME + 16];
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (!vv_setrule_key(rule, l->file[i].name, key, sizeof(key))) {
+			skip(l, l->file[i].path, "of no set");
+			continue;
+		}
+		m[*n] = (struct member){ vv_mem_strdup(key), l->file[i] };
+		if (!m[(*n)++].key)
+			return VV_ENOMEM;
+	}
+	return 0;
+}
+
+static int note_members(struct vv_filelist *l, const struct member *m, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		if (i == 0 || strcmp(m[i].key, m[i - 1].key) != 0)
+			rc = add_set(l, m[i].key, i, 0);
+		if (rc == 0)
+			l->set[l->n_sets - 1].n++;
+	}
+	return rc;
+}
+
+/* The files of sets come first, set by set; the others stay behind them, for whoever frees the list. */
+static int arrange(struct vv_filelist *l, const struct member *m, size_t n, struct vv_pack_file *room)
+{
+	size_t others = n;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		room[i] = m[i].file;
+		vv_map_remove(&l->by_name, m[i].file.name);
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (vv_map_get(&l->by_name, l->file[i].name) != VV_MAP_NONE)
+			room[others++] = l->file[i];
+	memcpy(l->file, room, l->n * sizeof(*room));
+	vv_map_clear(&l->by_name);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = vv_map_put(&l->by_name, l->file[i].name, i);
+	return rc;
+}
+
+int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_setrule *rule)
+{
+	struct member *m = vv_mem_new(l->n + 1, sizeof(*m));
+	struct vv_pack_file *room = vv_mem_new(l->n + 1, sizeof(*room));
+	size_t n = 0;
+	int rc = m && room ? find_members(l, rule, m, &n) : VV_ENOMEM;
+
+	if (rc == 0) {
+		qsort(m, n, sizeof(*m), by_key);
+		rc = note_members(l, m, n);
+	}
+	if (rc == 0)
+		rc = arrange(l, m, n, room);
+	for (size_t i = 0; m && i < n; i++)
+		vv_mem_free(m[i].key);
+	vv_mem_free(m);
+	vv_mem_free(room);
+	return rc;
+}
+
+void vv_filelist_drop_set(struct vv_filelist *l, size_t i)
+{
+	vv_mem_free(l->set[i].name);
+	memmove(&l->set[i], &l->set[i + 1], (l->n_sets - i - 1) * sizeof(*l->set));
+	l->n_sets--;
+}
+
+/* ---- lists -------------------------------------------------------------------------------------------------------- */
 
 static int read_whole(int fd, const char *path, struct vv_buf *b)
 {
@@ -227,11 +358,21 @@ int vv_filelist_read(struct vv_filelist *l, const char *path)
 	return rc;
 }
 
+static void put_pair(struct vv_buf *out, const char *path, const char *name)
+{
+	vv_buf_add(out, path, strlen(path) + 1);
+	vv_buf_add(out, name, strlen(name) + 1);
+}
+
+/* Before the files of a set comes its name, with no path. */
 void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		vv_buf_add(out, l->file[i].path, strlen(l->file[i].path) + 1);
-		vv_buf_add(out, l->file[i].name, strlen(l->file[i].name) + 1);
+	for (size_t i = 0; l->n_sets == 0 && i < l->n; i++)
+		put_pair(out, l->file[i].path, l->file[i].name);
+	for (size_t s = 0; s < l->n_sets; s++) {
+		put_pair(out, "", l->set[s].name);
+		for (size_t i = l->set[s].from; i < l->set[s].from + l->set[s].n; i++)
+			put_pair(out, l->file[i].path, l->file[i].name);
 	}
 }
 
@@ -243,10 +384,15 @@ int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from)
 
 	while (rc == 0 && p < end) {
 		const char *path = p, *name = p + strlen(p) + 1;
-		char *copy = vv_mem_strdup(path);
+		char *copy = path[0] ? vv_mem_strdup(path) : NULL;
 
 		p = name + strlen(name) + 1;
-		rc = copy ? add_file(l, copy, name) : VV_ENOMEM;
+		if (!path[0])
+			rc = add_set(l, name, l->n, 0);
+		else
+			rc = copy ? add_file(l, copy, name) : VV_ENOMEM;
+		if (rc == 0 && l->n_sets)
+			l->set[l->n_sets - 1].n = l->n - l->set[l->n_sets - 1].from;
 	}
 	return rc;
 }

@@ -6,6 +6,13 @@
 #include "base/map.h"
 #include "engine/pack.h"
 
+struct vv_setrule; /* cli/setrule.h */
+
+struct vv_filelist_set { /* files that become one epoch: `n` from `from` on */
+	char *name;
+	size_t from, n;
+};
+
 struct vv_filelist {
 	struct vv_pack_file *file;
 	size_t n, cap;
@@ -14,6 +21,9 @@ struct vv_filelist {
 	const char *store;  /* that they are for: what lies in it is left out; NULL: nothing is */
 	size_t skipped;     /* links, devices and the like, that were named in warnings */
 	bool quiet;         /* no warnings */
+	bool each;          /* each operand is a set of its own */
+	struct vv_filelist_set *set; /* none: all files are one */
+	size_t n_sets, sets_cap;
 };
 
 void vv_filelist_fini(struct vv_filelist *l);
@@ -21,7 +31,11 @@ void vv_filelist_fini(struct vv_filelist *l);
 int vv_filelist_add(struct vv_filelist *l, const char *operand);
 /* The names in a file ("-": the standard input), an operand each; NUL between them if there is one, else line by line. */
 int vv_filelist_read(struct vv_filelist *l, const char *path);
-/* As bytes, for other ranks. */
+/* Into sets, in the natural order of what their names have in common. Files of no set are left out, with a warning. */
+int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_setrule *rule);
+/* Leaves a set out. */
+void vv_filelist_drop_set(struct vv_filelist *l, size_t i);
+/* As bytes, for other ranks; of several sets those that are left. */
 void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out);
 int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from);
 

@@ -7,6 +7,19 @@
 #include "cli/text.h"
 #include "engine/session.h"
 #include <inttypes.h>
+#include <stdio.h>
+
+static void add_cells(struct vv_text_table *t, const struct vv_pack_report *r, double seconds)
+{
+	vv_text_cell(t, "%" PRIu64, r->epoch);
+	vv_text_cell(t, "%" PRIu64, r->files);
+	vv_text_cell(t, "%s", vv_text_size(r->raw).s);
+	vv_text_cell(t, "%s", vv_text_size(r->fresh).s);
+	vv_text_cell(t, "%s", vv_text_size(r->stored).s);
+	vv_text_cell(t, "%s", vv_text_size(r->layer).s);
+	vv_text_cell(t, "%s", vv_text_ratio(r->raw, r->layer).s);
+	vv_text_cell(t, "%.0f", seconds > 0 ? (double)r->raw / 1e6 / seconds : 0);
+}
 
 static int say(struct vv_out *o, const struct vv_pack_report *r, double seconds)
 {
@@ -15,14 +28,7 @@ static int say(struct vv_out *o, const struct vv_pack_report *r, double seconds)
 	int rc;
 
 	vv_text_table_init(&t, columns, "");
-	vv_text_cell(&t, "%" PRIu64, r->epoch);
-	vv_text_cell(&t, "%" PRIu64, r->files);
-	vv_text_cell(&t, "%s", vv_text_size(r->raw).s);
-	vv_text_cell(&t, "%s", vv_text_size(r->fresh).s);
-	vv_text_cell(&t, "%s", vv_text_size(r->stored).s);
-	vv_text_cell(&t, "%s", vv_text_size(r->layer).s);
-	vv_text_cell(&t, "%s", vv_text_ratio(r->raw, r->layer).s);
-	vv_text_cell(&t, "%.0f", seconds > 0 ? (double)r->raw / 1e6 / seconds : 0);
+	add_cells(&t, r, seconds);
 	rc = vv_text_table_print(&t, &o->buf);
 	vv_text_table_fini(&t);
 	return rc;
@@ -55,19 +61,34 @@ int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double s
 	return job->args->quiet ? 0 : say(&job->out, r, seconds);
 }
 
-static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
+static bool is_first(const struct vv_job *job)
+{
+	return !job->world || job->world->rank == 0;
+}
+
+/* One epoch; how long it took. */
+static int lay_down(struct vv_job *job, struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt,
+		    struct vv_pack_report *r, double *seconds)
 {
 	struct vv_pack_options with = *opt;
-	struct vv_pack_report r = { 0 };
-	double start = vv_clock_s(), seconds;
+	double start = vv_clock_s();
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "pack", job->args->quiet || (job->world && job->world->rank));
+	vv_bar_init(&bar, "pack", job->args->quiet || !is_first(job));
 	with.progress = bar.progress;
-	rc = vv_pack_run(v, l->file, l->n, &with, &r);
+	rc = vv_pack_run(v, file, n, &with, r);
 	vv_bar_fini(&bar);
-	seconds = vv_clock_s() - start;
+	*seconds = vv_clock_s() - start;
+	return rc;
+}
+
+static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
+{
+	struct vv_pack_report r = { 0 };
+	double seconds;
+	int rc = lay_down(job, v, l->file, l->n, opt, &r, &seconds);
+
 	vv_json_number(&job->json, "skipped", l->skipped);
 	if (rc == 0)
 		rc = vv_packing_tell(job, &r, seconds);
@@ -77,16 +98,94 @@ static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l
 	return rc;
 }
 
-int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
+static int close_session(struct varve *v, int rc)
 {
 	struct vv_err_state error;
-	struct varve *v = NULL;
-	int rc = vv_job_open_session(job, job->args->operand[0], lineage, &v), closed;
+	int closed;
 
-	if (rc)
-		return rc;
-	rc = pack(job, v, l, opt, delete);
 	vv_err_save(rc, &error);
 	closed = varve_close(v);
 	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
+}
+
+int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
+{
+	struct varve *v = NULL;
+	int rc = vv_job_open_session(job, job->args->operand[0], lineage, &v);
+
+	return rc ? rc : close_session(v, pack(job, v, l, opt, delete));
+}
+
+/* ---- several ------------------------------------------------------------------------------------------------------ */
+
+static int pack_set(struct vv_job *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s,
+		    const struct vv_pack_options *opt, bool delete, struct vv_text_table *t)
+{
+	struct vv_pack_report r = { 0 };
+	double seconds;
+	int rc = lay_down(job, v, l->file + s->from, s->n, opt, &r, &seconds);
+
+	if (rc == 0 && is_first(job)) {
+		vv_json_object(&job->json, NULL);
+		vv_json_text(&job->json, "set", s->name);
+		put(&job->json, &r, seconds);
+		vv_text_cell(t, "%s", vv_text_safe(s->name).s);
+		add_cells(t, &r, seconds);
+	}
+	if (rc == 0 && delete)
+		rc = vv_purge_run(job, v, l, r.epoch, &r.manifest);
+	if (r.epoch && is_first(job))
+		vv_json_end(&job->json);
+	vv_pack_report_fini(&r);
+	return rc;
+}
+
+/* What there is to say besides the table. */
+static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done, size_t known, int rc)
+{
+	const char *name = done < l->n_sets ? l->set[done].name : "";
+	struct vv_json *j = &job->json;
+
+	vv_json_number(j, "passed_over", known);
+	vv_json_number(j, "skipped", l->skipped);
+	if (known && is_first(job) && !job->args->quiet && !job->args->json)
+		vv_out_printf(&job->out, "%zu passed over, which the lineage has\n", known);
+	if (rc >= 0)
+		return rc;
+	vv_json_text(j, "failed", name);
+	vv_json_text(j, "error", vv_err_last());
+	vv_json_signed(j, "code", rc);
+	vv_json_text(j, "meaning", vv_err_name(rc));
+	if (is_first(job) && !job->args->json) {
+		vv_out_flush(&job->out);
+		fprintf(stderr, "varve: '%s', %zu of %zu: %s\n", vv_text_safe(name).s, done + 1, l->n_sets, vv_err_last());
+		if (done)
+			fprintf(stderr, "varve: the %zu before it %s packed; the same command goes on from there\n", done, done == 1 ? "is" : "are");
+	}
+	return rc == VV_EDAMAGED ? 1 : 2;
+}
+
+int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete, size_t known)
+{
+	static const char *const columns[] = { "<SET", ">EPOCH", ">FILES", ">BYTES", ">NEW", ">STORED", ">LAYERS", ">RATIO", ">MB/S", NULL };
+	struct vv_text_table t;
+	struct varve *v = NULL;
+	size_t done = 0;
+	int rc = l->n_sets ? vv_job_open_session(job, job->args->operand[0], lineage, &v) : 0;
+
+	if (rc)
+		return rc;
+	vv_text_table_init(&t, columns, "");
+	vv_json_array(&job->json, "epochs");
+	while (rc == 0 && done < l->n_sets) {
+		rc = pack_set(job, v, l, &l->set[done], opt, delete, &t);
+		done += rc == 0;
+	}
+	vv_json_end(&job->json);
+	if (v)
+		rc = close_session(v, rc);
+	if (t.n && is_first(job) && !job->args->quiet && !job->args->json)
+		(void)vv_text_table_print(&t, &job->out.buf);
+	vv_text_table_fini(&t);
+	return conclude(job, l, done, known, rc);
 }

@@ -1,4 +1,4 @@
-/* Files into the store of the first operand, as one epoch, with words on what came of it. */
+/* Files into the store of the first operand, as an epoch or as several, with words on what came of it. */
 #ifndef VV_CLI_PACKING_H
 #define VV_CLI_PACKING_H
 
@@ -7,6 +7,9 @@
 
 /* The settings of the command line must have been handed on. delete: what is safely packed. */
 int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete);
+/* Each set of the list as an epoch, one after the other, by one session. One that fails ends it: those before it stand, and what failed is told, with the
+ * exit status. known: so many sets were not packed, for the lineage has them. */
+int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete, size_t known);
 /* What came of it, in a table or in JSON. */
 int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double seconds);
 
