@@ -18,6 +18,7 @@ char *vv_mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void vv_mem_free(void *p);
 /* Zeroed pages from the kernel, which has them back when they are freed. An allocator keeps large blocks, in a heap for each thread. */
 void *vv_mem_map(size_t n);
+enum { VV_MEM_WIDE = 2 << 20 }; /* bytes of a large page */
 /* The same for what is accessed all over: in large pages, where there are some. */
 void *vv_mem_map_wide(size_t n);
 /* A large block from vv_mem_new or vv_mem_grow, not touched yet: in large pages, as well. */

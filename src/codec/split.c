@@ -11,6 +11,7 @@ enum {
 	SAMPLED = 32 << 10, /* and one of at least this length is tried first */
 	SAMPLE = 4 << 10,
 	QUICK = 3,          /* the level for that, at most */
+	LEAST_MATCH = 7,
 	TINY = 32,          /* a frame has ten bytes besides what it tells: nothing shorter is worth one */
 	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
 	COLUMN = 256,       /* things of a record that are looked at together */
@@ -125,12 +126,18 @@ void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned wi
 
 /* ---- coded ---- */
 
+/* Bytes of a plane come back by chance, a few at a time: to look for that takes longer, and to tell of it takes as many bytes. */
+static unsigned least_match(const struct vv_recipe *how)
+{
+	return how->level == 1 && (how->width > 1 || how->record > 1) ? LEAST_MATCH : 0;
+}
+
 static int code(const uint8_t *p, size_t n, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
 {
 	const struct vv_codec *c;
 
 	if (how->coder == VV_CODEC_ZSTD)
-		return vv_zstd_encode(p, n, to, cap, how->level, how->window, out);
+		return vv_zstd_encode(p, n, to, cap, &(struct vv_zstd_how){ how->level, how->window, least_match(how) }, out);
 	c = vv_codec_numbered(how->coder);
 	*out = 0;
 	return c ? c->encode(p, n, NULL, to, cap, how->level, out) : 0;

@@ -15,17 +15,19 @@ static size_t bound(size_t n)
 }
 
 /* A number that zstd does not take leaves its own. */
-static void set(ZSTD_CCtx *c, int level, unsigned window)
+static void set(ZSTD_CCtx *c, const struct vv_zstd_how *how)
 {
 	ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
-	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level);
-	if (window) {
-		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)window);
+	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, how->level);
+	if (how->least)
+		ZSTD_CCtx_setParameter(c, ZSTD_c_minMatch, (int)how->least);
+	if (how->window) {
+		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)how->window);
 		ZSTD_CCtx_setParameter(c, ZSTD_c_enableLongDistanceMatching, 1);
 	}
 }
 
-int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, int level, unsigned window, size_t *out)
+int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struct vv_zstd_how *how, size_t *out)
 {
 	ZSTD_CCtx *c = vv_shelf_take(&encoders);
 	size_t got;
@@ -34,7 +36,7 @@ int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, int level, 
 		c = ZSTD_createCCtx();
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	set(c, level, window);
+	set(c, how);
 	got = ZSTD_compress2(c, to, cap, from, n);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
 	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_shelf_keep(&encoders, c))
@@ -45,7 +47,7 @@ int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, int level, 
 static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
 	(void)how;
-	return vv_zstd_encode(from, n, to, cap, level, 0, out);
+	return vv_zstd_encode(from, n, to, cap, &(struct vv_zstd_how){ .level = level }, out);
 }
 
 static int decode(const void *from, size_t n, void *to, size_t raw_len)

@@ -12,6 +12,7 @@ enum {
 	SLAB_OPAQUE = 4 << 20, /* chunks end with it, whatever their content: so it is large */
 	RING_MAX = 64,         /* slabs under way, of one rank alone */
 	RING_MIN = 3,
+	RING_WIDE = 10,        /* so many, for four threads, may all be in large pages, which are there even for a few bytes */
 	WORD = 8,
 	LEAST_CUT = 32 << 10, /* a block of what is not merged ends with the file if it has so much: numbers of one rank are more of a kind */
 };
@@ -235,10 +236,8 @@ static int add_slab(struct vv_feed *f, struct vv_slab *s)
 	int rc = 0;
 
 	if (f->first.slab && f->first.len == s->len) {
-		if (s->most > s->len)
-			vv_mem_discard(s->bytes + s->len, s->most - s->len);
+		vv_slab_trim(s);
 		rc = vv_flush_take(f->p->flush, &s->bytes, s->len, &taken);
-		s->most = s->len;
 	}
 	if (rc == 0 && !taken)
 		rc = add_first(f);
@@ -447,8 +446,9 @@ static int place_oldest(struct vv_feed *f)
 static struct vv_slab *filling(struct vv_feed *f)
 {
 	size_t i = (f->head + f->count) % f->size;
+	bool wide = f->size <= RING_WIDE;
 
-	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, VV_FLUSH_SLAB, &f->ring[i]) < 0)
+	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, VV_FLUSH_SLAB, wide, &f->ring[i]) < 0)
 		return NULL;
 	return f->ring[i];
 }

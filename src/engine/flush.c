@@ -15,6 +15,7 @@ enum {
 	RING_MAX = 64,
 	RING_PLAIN = 9,          /* enough to keep a sink busy that takes the bytes as they are */
 	RING_MIN = 3,
+	RING_WIDE = 9,           /* of so many, of four threads, all may be in large pages */
 	BLOCK_MIN = 64 << 10,
 	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would have begun with it */
 	BIG = 4 << 20,           /* a block of more never keeps its memory */
@@ -142,9 +143,7 @@ static struct block *filling(struct vv_flush *f)
 	pthread_mutex_lock(&f->lock);
 	while ((f->count == f->size || is_full(f)) && !f->error.code)
 		pthread_cond_wait(&f->change, &f->lock);
-	failed = f->error.code != 0;
-	if (failed)
-		vv_err_restore(&f->error);
+	failed = f->error.code && vv_err_restore(&f->error);
 	i = (f->head + f->count) % f->size;
 	pthread_mutex_unlock(&f->lock);
 	if (failed)
@@ -161,6 +160,14 @@ static int failure(const struct vv_flush *f)
 	return f->error.code ? f->error.code : VV_ENOMEM;
 }
 
+/* A large page costs what forty small ones do; but it is there even for a few bytes, so there must not be many. */
+static bool has_room(const struct vv_flush *f, uint8_t **p, size_t n, bool full)
+{
+	if (!*p)
+		*p = full || (f->opt.copy && f->size <= RING_WIDE) ? vv_mem_map_wide(n) : vv_mem_map(n);
+	return *p;
+}
+
 /* The block's bytes in one piece. */
 static int gather(struct block *b)
 {
@@ -168,9 +175,7 @@ static int gather(struct block *b)
 
 	if (b->gathered)
 		return 0;
-	if (!b->raw)
-		b->raw = (b->flush->room > VV_FLUSH_SLAB ? vv_mem_map_wide : vv_mem_map)(b->flush->room);
-	if (!b->raw)
+	if (!has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_FLUSH_SLAB))
 		return VV_ENOMEM;
 	for (int i = 0; i < b->n_parts; at += b->part[i++].iov_len)
 		memcpy(b->raw + at, b->part[i].iov_base, b->part[i].iov_len);
@@ -193,9 +198,7 @@ static int encode(struct block *b)
 
 	if (b->n_parts > 1 && gather(b) < 0)
 		return VV_ENOMEM;
-	if (!b->coded)
-		b->coded = vv_mem_map(cap);
-	if (!b->coded)
+	if (!has_room(b->flush, &b->coded, cap, false))
 		return VV_ENOMEM;
 	return b->codec->encode(b->part[0].iov_base, b->raw_len, &b->how, b->coded, cap, b->flush->opt.level, &b->stored_len);
 }
@@ -257,10 +260,7 @@ static void put_block(void *arg)
 	struct block *b = arg;
 	struct iovec coded = { b->coded, b->stored_len };
 
-	if (b->stored_len)
-		b->rc = vv_store_put_write(b->flush->put, &coded, 1);
-	else
-		b->rc = vv_store_put_write(b->flush->put, b->part, b->n_parts);
+	b->rc = vv_store_put_write(b->flush->put, b->stored_len ? &coded : b->part, b->stored_len ? 1 : b->n_parts);
 }
 
 /* Stores read the bytes as they come, and keep no locks meanwhile. */

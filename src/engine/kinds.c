@@ -17,7 +17,7 @@ enum {
 	BLOCK_MERGED = 8 << 20,
 	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
 	OLDEST = 16,              /* epochs for which a choice is not questioned */
-	LEVEL_SKELETON = 9,
+	LEVEL_SKELETON = 6,
 	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
 	LEAST_RATIO = 1200,       /* in thousandths: what hardly shrinks by itself is noise, and alike to nothing */
 	WINDOW_MEMORY = 25,       /* as large as its blocks */
@@ -29,6 +29,7 @@ enum {
 	FEW_SPANS = 64,           /* in which a box is soon found */
 	SHARE = 16,               /* one part in so many is looked at, */
 	LEAST_SAMPLES = 2,
+	LEAST_SAMPLE = 16 << 10, /* bytes */
 	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
 	EASY = 8,                 /* times shorter: of what is nearly constant, which says nothing of what comes */
 };
@@ -86,6 +87,7 @@ struct pick { /* what is found out of a kind */
 	size_t n_samples;
 	struct vv_digest *seen; /* of chunks in samples */
 	size_t n_seen;
+	size_t most; /* bytes of a sample: what little there is must not cost more to taste than to code */
 	bool boxed;
 	size_t looked, fresh; /* bytes: in windows; of them such that no epoch has, and no other sample */
 	int rc;
@@ -119,7 +121,6 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 
 	if (p->n_seen == MAX_SEEN)
 		return true;
-
 	if (vv_slab_is_zero(bytes, n))
 		return true;
 	p->v->digest(bytes, n, &d);
@@ -130,18 +131,18 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 	return vv_index_find(&p->v->history.index, &d) != VV_INDEX_NONE;
 }
 
-/* Of n bytes those that are new go to the end of the sample. */
+/* Of n bytes those that are new go to the end of the sample, as many as it may have. */
 static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
 {
-	for (size_t at = 0, len; at < n && s->n < WINDOW; at += len) {
+	for (size_t at = 0, len, some; at < n; at += len) {
 		len = vv_cargo_cut(p->cargo, p->kind, p->chunk, bytes + at, n - at);
 		p->looked += len;
 		if (is_known(p, bytes + at, len))
 			continue;
 		p->fresh += len;
-		len = len < WINDOW - s->n ? len : WINDOW - s->n;
-		memcpy(to + s->n, bytes + at, len);
-		s->n += len;
+		some = len < p->most - s->n ? len : p->most - s->n;
+		memcpy(to + s->n, bytes + at, some);
+		s->n += some;
 	}
 }
 
@@ -157,7 +158,7 @@ static int take_sample(struct pick *p, const struct source *s, double where)
 	from -= from % p->chunk;
 	end = s->len - from < (uint64_t)FAR * WINDOW ? s->len : from + (uint64_t)FAR * WINDOW;
 	*sample = (struct vv_sample){ to, 0 };
-	for (size_t n; rc == 0 && from < end && sample->n < WINDOW; from += n) {
+	for (size_t n; rc == 0 && from < end && sample->n < p->most; from += n) {
 		n = end - from < WINDOW ? (size_t)(end - from) : WINDOW;
 		rc = read_stream(p->cargo, s, from, bytes, n);
 		if (rc == 0)
@@ -461,6 +462,8 @@ static int look_and_choose(struct pick *p)
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
 	rc = p->seen ? find_sources(p) : VV_ENOMEM;
 	if (rc == 0) {
+		p->most = (size_t)(p->kind->raw / SHARE / samples_wanted(p));
+		p->most = p->most < LEAST_SAMPLE ? LEAST_SAMPLE : p->most > WINDOW ? WINDOW : p->most - p->most % LEAST_SAMPLE;
 		p->bytes = vv_shelf_room((samples_wanted(p) + 1) * WINDOW);
 		rc = p->bytes ? 0 : VV_ENOMEM;
 	}

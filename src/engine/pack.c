@@ -304,7 +304,7 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 /* Everything is placed, by whichever rank: what is known of the files, and their regions. */
 static int round_off(struct pack *k, struct vv_pass *p, size_t chunk)
 {
-	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 9 };
+	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 6 };
 	const struct vv_blocks *blocks = NULL;
 	struct vv_buf manifest = { 0 };
 	struct vv_runs runs = { 0 };

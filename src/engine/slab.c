@@ -44,7 +44,7 @@ static void run(struct vv_task *t)
 		vv_err_save(s->rc, &s->error);
 }
 
-int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, size_t cap, struct vv_slab **out)
+int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, size_t cap, bool wide, struct vv_slab **out)
 {
 	struct vv_slab *s = vv_mem_new(1, sizeof(*s));
 
@@ -55,7 +55,8 @@ int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, siz
 	s->chunk = chunk;
 	s->digest = digest;
 	s->cap = cap;
-	s->bytes = vv_mem_map(cap);
+	s->wide = wide;
+	s->bytes = wide ? vv_mem_map_wide(cap) : vv_mem_map(cap);
 	if (!s->bytes) {
 		vv_mem_free(s);
 		return VV_ENOMEM;
@@ -72,6 +73,16 @@ void vv_slab_free(struct vv_slab *s)
 	vv_mem_free(s->part);
 	vv_mem_free(s->chunks);
 	vv_mem_free(s);
+}
+
+/* A large page is not broken up. */
+void vv_slab_trim(struct vv_slab *s)
+{
+	size_t stays = s->wide ? (s->len + VV_MEM_WIDE - 1) / VV_MEM_WIDE * VV_MEM_WIDE : s->len;
+
+	if (s->most > stays)
+		vv_mem_discard(s->bytes + stays, s->most - stays);
+	s->most = stays < s->most ? stays : s->most;
 }
 
 int vv_slab_add(struct vv_slab *s, struct vv_slab_part x)

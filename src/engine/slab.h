@@ -41,6 +41,7 @@ struct vv_slab {
 	size_t n_parts, parts_cap;
 	uint8_t *bytes;
 	size_t len, cap;
+	bool wide;           /* its memory is in large pages */
 	size_t most;         /* bytes that its memory has held */
 	struct vv_slab_chunk *chunks;
 	size_t n_chunks, chunks_cap;
@@ -54,9 +55,11 @@ static inline bool vv_slab_is_zero(const uint8_t *p, size_t n)
 	return p[0] == 0 && (n == 1 || memcmp(p, p + 1, n - 1) == 0);
 }
 
-/* Room for cap bytes. */
-int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, size_t cap, struct vv_slab **out);
+/* Room for cap bytes; wide: in large pages. */
+int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, size_t cap, bool wide, struct vv_slab **out);
 void vv_slab_free(struct vv_slab *s); /* NULL is fine */
+/* What its memory has held beyond what it holds now is given back. */
+void vv_slab_trim(struct vv_slab *s);
 /* Its next part. There is room. */
 int vv_slab_add(struct vv_slab *s, struct vv_slab_part x);
 
