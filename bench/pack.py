@@ -3,7 +3,8 @@
 
 usage: pack.py --build DIR --dir DIR [--full] [--size N] [--rounds N] [--data DIR] NAME...
 
-Bytes kept are those of all files in the store, metadata and all. A rate is of the files' bytes, per second of processor time of the
+Bytes kept are those of all files in the store, metadata and all. Checkpoints are packed and unpacked by a command for each, unless it says that
+one command did all. A rate is of the files' bytes, per second of processor time of the
 command and its children: what one core does. Every set comes back and is compared before its figures are printed.
 """
 import filecmp
@@ -127,17 +128,43 @@ class Varve:
             packing.run([self.command, "pack", "-j", str(threads), *options, store, "set", *names], cwd=s.root, **how)
             self.grown.append(size_of(store) - kept)
             kept += self.grown[-1]
-        for epoch, files in enumerate(s.checkpoints, 1):
-            remove(back)
-            unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back], **how)
-            for f in files:
-                if not filecmp.cmp(f, back / f.relative_to(s.root), shallow=False):
-                    die(f"{s.name}, {' '.join(options)}: '{f.name}' came back as another file")
+        for epoch, files in enumerate(s.checkpoints, 1):  # each to where nothing was: ext4 takes its time over places of files just deleted
+            unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back / str(epoch)], **how)
+            self.compare(s, options, files, s.root, back / str(epoch))
         remove(back)
         remove(store)
-        for cost in packing, unpacking:  # loading a program of a dozen libraries is no matter of packing
-            cost.cpu -= min(self.start * len(s.checkpoints), cost.cpu / 2)
-            cost.user -= min(self.start * len(s.checkpoints), cost.user / 2)
+        self.leave_out_start(packing, len(s.checkpoints))
+        self.leave_out_start(unpacking, len(s.checkpoints))
+        return packing, unpacking, kept
+
+    def compare(self, s, options, files, root, back):
+        for f in files:
+            if not filecmp.cmp(f, back / f.relative_to(root), shallow=False):
+                die(f"{s.name}, {' '.join(options)}: '{f.name}' came back as another file")
+
+    def leave_out_start(self, cost, times):
+        """Loading a program of a dozen libraries is no matter of packing."""
+        cost.cpu -= min(self.start * times, cost.cpu / 2)
+        cost.user -= min(self.start * times, cost.user / 2)
+
+    def series(self, s, options, threads=1):
+        """The same by one command that packs all checkpoints, each below a folder of its own, and one that unpacks them."""
+        store, back, staged = (self.bench.dir / name for name in ("store", "back", "staged"))
+        folders = [f"{i:04}" for i in range(1, len(s.checkpoints) + 1)]
+        remove(store)
+        for folder, files in zip(folders, s.checkpoints):
+            for f in files:
+                to = staged / folder / f.relative_to(s.root)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(f, to)
+        packing = Cost().run([self.command, "pack", "-j", str(threads), *options, store, "set", "--each", *folders], cwd=staged)
+        kept = size_of(store)
+        unpacking = Cost().run([self.command, "unpack", "-j", str(threads), store, "set", "--each", "-C", back])
+        self.compare(s, options, [f for f in staged.rglob("*") if f.is_file()], staged, back)
+        for folder in (store, back, staged):
+            remove(folder)
+        self.leave_out_start(packing, 1)
+        self.leave_out_start(unpacking, 1)
         return packing, unpacking, kept
 
     def ratio(self, s, options):
@@ -316,6 +343,7 @@ class Bench:
         for s in self.real_sets():
             cost = self.schemes("pack.real", s)
             self.judge("pack.real", s, cost, 200)
+            self.tell_cost("pack.real", s.name, s, "auto-default-one-command", self.varve.series(s, []))
             left = self.today("pack.real", s)
             if "tar_zstd19" in left:
                 tell("pack.real", s.name, "auto_vs_tar_zstd19", cost["default"][2] / left["tar_zstd19"], "x", at_most=1)
