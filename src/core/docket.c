@@ -191,22 +191,22 @@ static int begin_replies(struct round *a, size_t *at)
 {
 	struct vv_docket *d = a->d;
 	const uint32_t *entry = d->owed.entry;
-	uint64_t *to;
+	size_t n = 0;
 
 	if (a->all + d->owed.n > d->replies_cap) {
-		to = vv_mem_grow(d->reply, a->all + d->owed.n, sizeof(*to));
-		if (!to)
+		uint64_t *reply = vv_mem_grow(d->reply, a->all + d->owed.n, sizeof(*reply));
+
+		if (!reply)
 			return VV_ENOMEM;
-		d->reply = to;
+		d->reply = reply;
 		d->replies_cap = a->all + d->owed.n;
 	}
-	to = d->reply;
 	for (uint32_t r = 0; r < d->ranks; r++) {
 		for (size_t i = 0; i < d->owed.of[r]; i++)
-			*to++ = place_of(&d->young, *entry++);
-		at[r] = (size_t)(to - d->reply);
-		to += a->n[r];
-		d->reply_len[r] = (d->owed.of[r] + a->n[r]) * sizeof(*to);
+			d->reply[n++] = place_of(&d->young, *entry++);
+		at[r] = n;
+		n += a->n[r];
+		d->reply_len[r] = (d->owed.of[r] + a->n[r]) * sizeof(*d->reply);
 	}
 	return 0;
 }
