@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,10 +167,23 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
+/* A folder for us and the browser, which makes a socket there. Its path must be short, or the browser aborts: TMPDIR, if that is. */
+static int make_work(char *work, size_t cap)
+{
+	static const char name[] = "varve-report-XXXXXX", in_it[] = "/org.chromium.Chromium.XXXXXX/SingletonSocket";
+	const char *tmp = getenv("TMPDIR");
+
+	if (!tmp || !*tmp || strlen(tmp) + 1 + sizeof(name) + sizeof(in_it) > sizeof(((struct sockaddr_un *)0)->sun_path))
+		tmp = P_tmpdir;
+	snprintf(work, cap, "%s/%s", tmp, name);
+	if (!mkdtemp(work))
+		return vv_err_sys(errno, "report: cannot make a folder like '%s'", work);
+	return setenv("TMPDIR", work, 1) < 0 ? VV_ENOMEM : 0;
+}
+
 int vv_report_png_write(const struct vv_buf *page, const char *folder, size_t *n)
 {
-	char *browser = find_browser(), work[PATH_MAX], real[PATH_MAX];
-	const char *tmp = getenv("TMPDIR");
+	char *browser = find_browser(), work[PATH_MAX] = "", real[PATH_MAX];
 	atomic_bool stop = false;
 	int rc = 0;
 
@@ -179,11 +194,9 @@ int vv_report_png_write(const struct vv_buf *page, const char *folder, size_t *n
 		rc = vv_err_sys(errno, "report: cannot make the folder '%s'", folder);
 	if (rc == 0 && !realpath(folder, real))
 		rc = vv_err_sys(errno, "report: '%s'", folder);
-	if (rc == 0 && snprintf(work, sizeof(work), "%s/varve-report-XXXXXX", tmp && *tmp ? tmp : P_tmpdir) >= (int)sizeof(work))
-		rc = vv_err_set(VV_EINVAL, "report: TMPDIR is too long");
-	if (rc == 0 && !mkdtemp(work))
-		rc = vv_err_sys(errno, "report: cannot make a folder like '%s'", work);
-	else if (rc == 0) {
+	if (rc == 0)
+		rc = make_work(work, sizeof(work));
+	if (rc == 0) {
 		vv_interrupt_gently(&stop);
 		rc = draw_all(browser, page, real, work, &stop, n);
 		nftw(work, remove_one, 8, FTW_DEPTH | FTW_PHYS);

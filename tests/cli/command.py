@@ -114,9 +114,9 @@ class Case(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         return [int(n) for n in p.stdout.split()]
 
-    def run_raw(self, *words, **more):
+    def run_raw(self, *words, timeout=100, **more):
         return subprocess.run([BIN, *map(str, words)], capture_output="stdout" not in more, cwd=self.folder,
-                              env={**self.env, **more.pop("env", {})}, timeout=100, **more)
+                              env={**self.env, **more.pop("env", {})}, timeout=timeout, **more)
 
     def varve(self, *words, status=0, **more):
         """Runs the command; its standard output. Errors say 'varve: ...', and only then is stderr used."""
