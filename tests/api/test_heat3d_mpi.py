@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 180 COST 25
+# ctest: TIMEOUT 300 COST 25
 """The MPI example under fire: ranks that are killed while they store, while they speak, at any moment. The job that is started again
 ends with the bits of one that was never disturbed; the store is whole; what cannot be is said."""
 import argparse
@@ -29,7 +29,7 @@ N, STEPS, EVERY = 24, 24, 4
 
 
 class Job(demo.MpiDemo):
-    limit = 60
+    limit = 150
 
     def __init__(self, folder, ranks, seed=1, steps=STEPS):
         args = argparse.Namespace(build=build, ranks=ranks, n=N, steps=steps, every=EVERY, seed=seed)
@@ -48,6 +48,10 @@ class Job(demo.MpiDemo):
         said = subprocess.run([pathlib.Path(build, "varve"), "ls", "--json", "--all", store, "heat"], cwd=self.folder,
                               stdout=subprocess.PIPE, check=True)
         return [e["epoch"] for e in json.loads(said.stdout)["epochs"]]
+
+    def traces(self):
+        """Of what was stored, and of what is being stored."""
+        return self.leftovers() | set((self.folder / "store/heat/00000000").glob("*.commit"))
 
     def verify(self, store="store"):
         subprocess.run([pathlib.Path(build, "varve"), "verify", "-q", store], cwd=self.folder, check=True)
@@ -84,7 +88,8 @@ def kill_in_flush(ranks, seed, mode):
 
 
 def kill_anywhere(ranks, seed):
-    """A rank is killed at any moment of the run, again and again."""
+    """A rank is killed at any moment after it has begun to store, again and again. Not before: the death of a rank while MPI begins can leave Open MPI's mpirun
+    waiting for itself (PMIx 4.2)."""
     rng, hits = random.Random(seed), 0
     with tempfile.TemporaryDirectory(prefix="varve-mpi-") as folder:
         job = Job(folder, ranks, seed)
@@ -92,9 +97,12 @@ def kill_anywhere(ranks, seed):
         start = time.monotonic()
         expected = job.finish(job.start("undisturbed", EVERY, **slow))
         length = time.monotonic() - start
-        for share in 0.4, 0.6, 0.6, 0.7:
+        for share in 0, 0.2, 0.4, 0.6:  # the first one hits, whatever else the machine does
+            old = job.traces()
             run = job.start("store", EVERY, **slow)
-            time.sleep(rng.uniform(share - 0.2, share) * length)
+            while run.poll() is None and job.traces() <= old:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, share) * length)
             for pid in pids(run.pid)[-1:]:
                 os.kill(pid, signal.SIGKILL)
             job.end(run)

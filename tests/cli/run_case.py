@@ -78,6 +78,14 @@ class Case(command.Case):
         path = self.folder / "steps"
         return [int(line.split()[1]) for line in path.read_text().splitlines() if int(line.split()[0]) == rank] if path.exists() else []
 
+    def beyond(self):
+        """More steps than any program has made here, however long it was left to itself."""
+        return max(self.steps()) + 20
+
+    def let_go(self):
+        """Programs that stay may end."""
+        self.file("go", b"")
+
 
 def build(cc, suffix="", flags=(), libraries=()):
     """The programs and the stand-in for the library that captures memory."""

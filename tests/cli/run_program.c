@@ -1,6 +1,6 @@
 /* A program with one line of varve in it, for `varve run`: run_program STEPS MILLISECONDS [STEP=[TIMES:]END...]
  * It computes a number that comes out right only if each step was made once and in order, and prints it. At a step with an END it ends, always or so many times: by
- * a signal of that number, or, if it is negative, with that status. "deaf": SIGTERM is ignored.
+ * a signal of that number, or, if it is negative, with that status. "deaf": SIGTERM is ignored. "stays": it does not end before there is a file "go".
  * With -DMPI every rank does so, and rank 0 ends. Each step is told in the file "steps". */
 #ifdef MPI
 #include <mpi.h>
@@ -88,17 +88,27 @@ static void end_if(const char *word, uint64_t step)
 	raise((int)what);
 }
 
+static void rest(const char *milliseconds)
+{
+	usleep((useconds_t)atoi(milliseconds) * 1000);
+	if (varve_checkpoint_here)
+		varve_checkpoint_here();
+}
+
 int main(int argc, char **argv)
 {
+	int stays = 0;
 	uint64_t steps = argc > 2 ? strtoull(argv[1], NULL, 10) : 0, right = 0;
 
 #ifdef MPI
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 #endif
-	for (int i = 3; i < argc; i++)
+	for (int i = 3; i < argc; i++) {
 		if (strcmp(argv[i], "deaf") == 0)
 			signal(SIGTERM, SIG_IGN);
+		stays |= strcmp(argv[i], "stays") == 0;
+	}
 	run_state = calloc(1, sizeof(*run_state));
 	if (!run_state)
 		return 9;
@@ -109,10 +119,10 @@ int main(int argc, char **argv)
 		tell(run_state->step);
 		for (int i = 3; i < argc; i++)
 			end_if(argv[i], run_state->step);
-		usleep((useconds_t)atoi(argv[2]) * 1000);
-		if (varve_checkpoint_here)
-			varve_checkpoint_here();
+		rest(argv[2]);
 	}
+	while (stays && access("go", F_OK) != 0)
+		rest(argv[2]);
 	for (uint64_t s = 1; s <= steps; s++)
 		right = mix(right + s + (uint64_t)rank);
 #ifdef MPI

@@ -49,7 +49,7 @@ class Life(Case):
 
     def test_last_checkpoint(self):
         for number, sig, options in ((1, signal.SIGTERM, ()), (2, signal.SIGUSR1, ("--last",))):
-            p = self.start(self.program, 200, 20, options=("--every", "1h", *options))
+            p = self.start(self.program, 10000, 20, options=("--every", "1h", *options))
             self.hear(p, "fresh" if number == 1 else "restored")
             n = len(self.steps())
             wait_for(lambda: len(self.steps()) > n + 2, "it works")
@@ -58,9 +58,10 @@ class Life(Case):
             self.hear(p, "durable", epoch=number)
             self.finish(p, status=128 + signal.SIGTERM)
             self.assertNotIn("restart", self.words(p))
-        p = self.start(self.program, 60, 0)
+        end = self.beyond()
+        p = self.start(self.program, end, 0)
         self.hear(p, "restored", epoch=2)
-        self.finish(p, result=60)
+        self.finish(p, result=end)
 
     def test_request(self):
         p = self.start(self.program, 10000, 20, options=("--every", "1h"))
@@ -73,33 +74,36 @@ class Life(Case):
         self.finish(p, status=128 + signal.SIGINT)
 
     def test_killed_itself(self):
-        p = self.start(self.program, 60, 20, options=("--every", "0.1"))
+        p = self.start(self.program, 10000, 20, options=("--every", "0.1"))
         e = self.hear(p, "durable")
         p.kill()
         wait_for(lambda: not is_alive(p.pid_of_program), "the program is gone, too")
-        q = self.start(self.program, 60, 5, options=("--every", "0.1"))
+        end = self.beyond()
+        q = self.start(self.program, end, 5, options=("--every", "0.1"))
         self.assertGreaterEqual(self.hear(q, "restored")["epoch"], e["epoch"])
-        self.finish(q, result=60)
+        self.finish(q, result=end)
 
     def test_killed_itself_before_a_script(self):
         """What a shell has started is not our child, and goes with us all the same."""
-        p = self.start("sh", "-c", f"{self.program} 1000 20; echo over", options=("--every", "0.1"))
+        p = self.start("sh", "-c", f"{self.program} 10000 20; echo over", options=("--every", "0.1"))
         self.hear(p, "durable")
         p.kill()
         self.hear(p)  # up to the end: nobody has the pipe open any more
         self.assertNotIn("summary", self.words(p))
-        q = self.start(self.program, 60, 5)
+        end = self.beyond()
+        q = self.start(self.program, end, 5)
         self.hear(q, "restored")
-        self.finish(q, result=60)
+        self.finish(q, result=end)
 
     def test_script(self):
         """The shell between us and the program knows nothing of requests, and must not die of one."""
-        p = self.start("sh", "-c", f"{self.program} 150 20; s=$?; echo over; exit $s", options=("--every", "1h"))
+        p = self.start("sh", "-c", f"{self.program} 30 20 stays; s=$?; echo over; exit $s", options=("--every", "1h"))
         self.hear(p, "fresh")
         p.send_signal(signal.SIGUSR1)
         self.hear(p, "durable")
+        self.let_go()
         self.hear(p)
-        self.assertEqual(p.stdout.read(), "right after 150 steps\nover\n")
+        self.assertEqual(p.stdout.read(), "right after 30 steps\nover\n")
         self.assertEqual(p.wait(), 0)
 
     def test_ended(self):
@@ -121,14 +125,15 @@ class Life(Case):
         e = self.hear(p, "durable")
         p.send_signal(signal.SIGINT)
         self.finish(p, status=128 + signal.SIGINT)
-        p = self.start(self.program, 60, 0, options=("--every", "1h"))
+        end = self.beyond()
+        p = self.start(self.program, end, 0, options=("--every", "1h"))
         self.assertGreaterEqual(self.hear(p, "restored")["epoch"], e["epoch"])
-        self.finish(p, result=60)
+        self.finish(p, result=end)
         for text in "", "x\n", "99999999999999999999999999\n", "12":  # of somebody else
             (self.store / "a/ended").write_text(text)
-            p = self.start(self.program, 60, 0, options=("--every", "1h"))
+            p = self.start(self.program, end, 0, options=("--every", "1h"))
             self.hear(p, "restored")
-            self.finish(p, result=60)
+            self.finish(p, result=end)
 
     def test_other_program(self):
         """An epoch that is whole, of another program: nothing is tried again."""
@@ -267,20 +272,22 @@ class Watch(Case):
             self.finish(p, status=128 + sig)
 
     def test_nohup(self):
-        p = self.start(self.program, 150, 20, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        p = self.start(self.program, 30, 20, "stays", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         self.hear(p, "fresh")
         p.send_signal(signal.SIGHUP)
         os.kill(p.pid_of_program, signal.SIGHUP)
-        self.finish(p, result=150)
+        self.let_go()
+        self.finish(p, result=30)
 
     def test_stop_and_continue(self):
-        p = self.start(self.program, 100, 20)
+        p = self.start(self.program, 30, 20, "stays")
         self.hear(p, "fresh")
         p.send_signal(signal.SIGTSTP)
         state = lambda pid: pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         wait_for(lambda: state(p.pid) == "T" and state(p.pid_of_program) == "T", "both are stopped")
         p.send_signal(signal.SIGCONT)
-        self.finish(p, result=100)
+        self.let_go()
+        self.finish(p, result=30)
 
     def test_leftovers_are_killed(self):
         """What a crashed program leaves behind would hold the lineage, or write files behind the back of the next."""

@@ -48,7 +48,7 @@ class Ranks(Case):
         self.assertEqual(self.steps(1).count(1), 1)
 
     def test_last_checkpoint(self):
-        p = self.start(self.program, 1000, 20, options=("-n", 2, "--every", "1h"))
+        p = self.start(self.program, 10000, 20, options=("-n", 2, "--every", "1h"))
         self.hear(p, "fresh")
         wait_for(lambda: len(self.steps(1)) > 3, "it works")
         p.send_signal(signal.SIGTERM)
@@ -56,23 +56,25 @@ class Ranks(Case):
         self.assertNotEqual(self.finish_all(p)["status"], 0)
         self.assertNotIn("restart", self.words(p))
         self.assertEqual(ranks_of(self.program), [])
-        p = self.start(self.program, 60, 0, options=("-n", 2))
+        end = self.beyond()
+        p = self.start(self.program, end, 0, options=("-n", 2))
         self.hear(p, "restored", epoch=1)
         self.finish_all(p)
-        self.assertEqual(self.out, "right after 60 steps\n" * 2)
+        self.assertEqual(self.out, f"right after {end} steps\n" * 2)
 
     def test_killed_itself(self):
-        p = self.start(self.program, 1000, 20, options=("-n", 2, "--every", "0.1"))
+        p = self.start(self.program, 10000, 20, options=("-n", 2, "--every", "0.1"))
         self.hear(p, "durable")
         self.assertEqual(len(ranks_of(self.program)), 2)
         p.kill()
         wait_for(lambda: not ranks_of(self.program), "the ranks are gone, too")
         for left in self.folder.glob(".varve-run-*"):
             left.unlink()
-        p = self.start(self.program, 60, 0, options=("-n", 2))
+        end = self.beyond()
+        p = self.start(self.program, end, 0, options=("-n", 2))
         self.hear(p, "restored")
         self.finish_all(p)
-        self.assertEqual(self.out, "right after 60 steps\n" * 2)
+        self.assertEqual(self.out, f"right after {end} steps\n" * 2)
 
     def test_damage(self):
         """What one rank exits with reaches us through the launcher, more or less; the event counts."""

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import struct
 import subprocess
-import time
 import unittest
 
 import command
@@ -126,7 +125,8 @@ class Segments(command.Case):
         program = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
-        time.sleep(0.5)
+        proc = pathlib.Path("/proc", str(program.pid))
+        command.wait_for(lambda: "[heap]" in (proc / "maps").read_text() and (proc / "stat").read_text().rsplit(")", 1)[1].split()[0] == "S", "it sleeps")
         return program.pid
 
     def check_real(self, dump):
@@ -137,7 +137,6 @@ class Segments(command.Case):
         found = self.segments(first)
         self.assertTrue({"heap", "stack", "code", "library", "anon"} <= set(found), found)
         self.check_back()
-        time.sleep(0.2)
         dump(pid, "b")
         second = self.pack()
         self.check_sums(second)

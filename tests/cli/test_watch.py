@@ -26,7 +26,7 @@ class Watch(command.Case):
 
     def stop(self, p):
         p.send_signal(signal.SIGTERM)
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=command.PATIENCE)
         self.assertEqual((p.returncode, err), (0, b""))
         return json.loads(out)["epochs"]
 
@@ -35,11 +35,7 @@ class Watch(command.Case):
         return [e["epoch"] for e in json.loads(p.stdout)["epochs"]] if p.returncode == 0 else []
 
     def wait_for(self, n):
-        for _ in range(600):
-            if len(self.epochs()) >= n:
-                return
-            time.sleep(0.05)
-        self.fail(f"{self.epochs()}: not {n} epochs")
+        command.wait_for(lambda: len(self.epochs()) >= n, f"{n} epochs")
 
     def names(self, epoch):
         return [f["name"] for f in self.json("unpack", self.store, f"w@{epoch}", "--list")["files"]]
@@ -90,8 +86,7 @@ class Watch(command.Case):
                 (self.dir / d / n).write_bytes(n.encode())
         (self.dir / "other").write_bytes(b"other")
         p = self.start("--set", "^(DD[0-9]+)/", "--pattern", "x*", "--delete")
-        self.wait_for(2)
-        time.sleep(0.5)
+        command.wait_for(lambda: not [f for f in self.dir.rglob("x*") if f.is_file()], "what is stored is deleted")
         self.assertEqual([e["deleted"] for e in self.stop(p)], [3, 3])
         self.assertEqual([f for f in self.dir.rglob("*") if f.is_file()], [self.dir / "other"])
         self.assertEqual(sorted(self.names(1) + self.names(2)), [f"{d}/{n}" for d in ("DD01", "DD02") for n in ("x", "x.cpu0", "x.cpu1")])

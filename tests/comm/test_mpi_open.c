@@ -1,4 +1,4 @@
-// ctest: MPI 2,3 TIMEOUT 60
+// ctest: MPI 2,3
 /* varve_open_mpi when a rank never calls it: the others are told within their time limit; and one that is only late is waited for. */
 #include "support/must.h"
 #include "support/place.h"
@@ -40,7 +40,7 @@ static void test_never(void)
 	if (rank + 1 < size) {
 		MUST(varve_open_mpi(MPI_COMM_WORLD, store, "job", "timeout=1", &v) == VARVE_EPEER);
 		MUST(MPI_Wtime() - begin >= 1);
-		MUST(MPI_Wtime() - begin < 15);
+		MUST(MPI_Wtime() - begin < 45);
 		MUST(!v);
 		MUST(strstr(varve_last_error(), "varve_open_mpi"));
 		MUST(strstr(varve_last_error(), "waited 1 s"));

@@ -1,4 +1,3 @@
-// ctest: TIMEOUT 60
 // Cases that once went wrong: a fork while threads wait, equal pages without dedup, little address space.
 #include "support/place.h"
 #include "vv_test.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 COST 10
+// ctest: TIMEOUT 300 COST 10
 /* The memory that checkpoints take: no more than the buffer, 2 % of the regions, and a little that does not grow; besides, 48
  * bytes of index for each chunk of new content. Measured as the highest resident set of a child process. */
 #include "base/pool.h"

@@ -299,7 +299,7 @@ static void skips(const struct varve_comm *comm, void *arg)
 	varve *v = NULL;
 	double start;
 
-	OK(open_rank(r, comm, "timeout=1", &v));
+	OK(open_rank(r, comm, "timeout=3", &v)); /* all come in less, to what they all come to */
 	OK(varve_alloc(v, "p", PAGE) ? 0 : -1);
 	OK(settle(v));
 	start = now();
@@ -310,12 +310,12 @@ static void skips(const struct varve_comm *comm, void *arg)
 	} else {
 		note(r, comm->rank, varve_checkpoint(v));
 		atomic_fetch_add(&r->gave_up, 1);
-		MUST(now() - start < 10);
+		MUST(now() - start < 30);
 	}
 	start = now();
 	MUST(varve_checkpoint(v) == VARVE_EPEER);
 	MUST(varve_close(v) == VARVE_EPEER);
-	MUST(comm->rank == r->odd || now() - start < 1);
+	MUST(comm->rank == r->odd || now() - start < 3);
 }
 
 /* ---- ranks that differ ------------------------------------------------------------------------------------------------------ */

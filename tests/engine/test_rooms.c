@@ -1,4 +1,3 @@
-// ctest: TIMEOUT 60
 /* Rooms of many threads: together they are never more than was agreed, but one is always to be had. */
 #include "base/pool.h"
 #include "engine/rooms.h"

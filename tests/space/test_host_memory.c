@@ -1,4 +1,3 @@
-// ctest: TIMEOUT 60
 // The sieve of the host's memory keeps to the memory that it may use, also when all is new in every epoch and while regions change places.
 #include "space/host_sieve.h"
 #include "support/gen.h"

@@ -364,6 +364,7 @@ static int open_store(const char *url, const char *endpoint, struct vv_store **o
 		c->stall_s = setting("S3_CHECK_STALL_S", c->stall_s);
 		c->sweep_age_s = setting("S3_CHECK_SWEEP_AGE_S", (unsigned)c->sweep_age_s);
 		c->settle_ms = setting("S3_CHECK_SETTLE_MS", c->settle_ms);
+		c->part_bytes = setting("S3_CHECK_PART", (unsigned)c->part_bytes); /* less than S3 would take */
 	}
 	return rc;
 }

@@ -13,6 +13,7 @@ BUILD = pathlib.Path(os.environ["VARVE_BUILD"])
 S3RVER = BUILD / "node_modules" / "s3rver" / "bin" / "s3rver.js"
 VERSION = "3.7.1"
 BUCKET = "varve-test"
+PATIENCE = 60  # seconds: a machine may have other things to do
 
 
 def skip(why):
@@ -49,22 +50,28 @@ class Server:
 
     def __init__(self, directory):
         self.directory = directory
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.start()
+        for _ in range(5):  # nobody keeps a port for a server that is only about to start
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                self.port = s.getsockname()[1]
+            if self.start():
+                return
+        sys.exit("s3rver does not start")
 
     def start(self):
+        """Whether it listens: it ends at once if it cannot."""
         # s3rver's continuation tokens use a cipher that OpenSSL 3 keeps apart
         old = ["--openssl-legacy-provider"] if node_version() >= 17 else []
         self.process = subprocess.Popen(["node", *old, str(S3RVER), "-d", str(self.directory), "-a", "127.0.0.1", "-p",
                                          str(self.port), "-s", "--configure-bucket", BUCKET],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(150):
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
+                return True
             time.sleep(0.1)
-        sys.exit("s3rver does not start")
+        self.kill()
+        return False
 
     def kill(self):
         self.process.kill()

@@ -320,7 +320,7 @@ static void unreadable(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(100);
 	vv_dir_set_fs(lazyfs());
 	vv_log_set_level(VV_LOG_ERROR);
 	flips();

@@ -269,7 +269,7 @@ static void lock_things(void)
 
 int main(void)
 {
-	alarm(20); /* the old fault was to wait for ever */
+	alarm(100); /* the old fault was to wait for ever */
 	reads();
 	lists();
 	unsearchable();

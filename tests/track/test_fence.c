@@ -1,4 +1,3 @@
-// ctest: TIMEOUT 60
 // Fences of both kinds against the kernel: threads that write while pages are shut and opened, system calls that write into
 // them, fork, memory that vanishes.
 #include "base/clock.h"
@@ -7,6 +6,7 @@
 #include "support/place.h"
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 enum { THREADS = 8 };
 
@@ -274,14 +274,14 @@ static void test_enter(enum vv_fence_kind kind)
 	size_t n = (size_t)1 << 18, pages = 0;
 	char *p = field_map(n);
 	struct field x;
-	double start;
+	clock_t start;
 
 	field_plant(&x, kind, PAGES);
 	CHECK_EQ(vv_fence_add(x.fence, (uintptr_t)p, (uintptr_t)p + n * page), 0);
-	start = vv_clock_s();
+	start = clock(); // of processors: others may use them, too
 	vv_fence_enter(p, n * page);
 	vv_fence_leave();
-	CHECK(vv_clock_s() - start < 0.05);
+	CHECK(clock() - start < CLOCKS_PER_SEC / 20);
 	vv_fence_remove(x.fence, (uintptr_t)p, (uintptr_t)p + n * page);
 	field_shut_all(&x);
 	vv_fence_enter(x.p - 10, page + 20); // three pages, one of them outside

@@ -1,4 +1,3 @@
-// ctest: TIMEOUT 60
 // Fences and the program's own handlers of SIGSEGV and SIGBUS, set before ours, after it, or past it; and programs that end by a
 // signal as they would without us. Each in a process of its own.
 #include "support/field.h"

@@ -1,4 +1,3 @@
-// ctest: TIMEOUT 60
 // Written pages as the kernel tells them, against a record of what was written.
 #include "track/scan.h"
 #include "base/clock.h"
