@@ -12,7 +12,9 @@ struct vv_absent {
 	struct vv_hoard *hoard;
 	size_t file;   /* its region there */
 	pid_t pid;     /* as in the images; that of its parent, if it was made since */
+	pid_t here;    /* its number in our pid namespace; 0: not yet, or made since */
 	int uffd;      /* -1: not yet, or not any more */
+	int anchor;    /* by which it is held in the process itself (image/anchor.h); -1: it is not */
 	int pidfd;     /* -1: made since */
 	bool runs;     /* so it may let go of memory, or end */
 	struct vv_spans left;

@@ -1,5 +1,6 @@
 #include "image/check.h"
 #include "base/err.h"
+#include "image/anchor.h"
 #include "image/belongings.h"
 #include "image/hook.h"
 #include "image/powers.h"
@@ -157,22 +158,10 @@ static void look_at_status(struct look *l, pid_t pid)
 
 	if (tracer)
 		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger?): end that first", (int)pid, (int)tracer);
+	if (vv_anchor_is_held(pid))
+		vv_check_tell(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
 	if (pid == l->tree->pid[0] && vv_tree_is_zombie(pid))
 		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
-}
-
-/* Its number in its own namespace. */
-static int inner_number(pid_t pid)
-{
-	char text[4096], *at, *last;
-
-	at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
-	if (!at)
-		return 0;
-	at++;
-	at[strcspn(at, "\n")] = '\0';
-	last = strrchr(at, '\t');
-	return last ? atoi(last) : 0;
 }
 
 static void look_at_space(struct look *l, pid_t pid)
@@ -184,7 +173,7 @@ static void look_at_space(struct look *l, pid_t pid)
 	snprintf(who[1], sizeof(who[1]), "%d", (int)pid);
 	if (l->told_space || !vv_check_is_apart(pid, "pid"))
 		return;
-	if (pid == root ? inner_number(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
+	if (pid == root ? vv_tree_inner(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
 		l->told_space = true;
 		vv_check_tell(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
 			      "process %d is in a pid namespace below that of the first one, which criu does not save: name the first process in it", (int)pid);

@@ -5,6 +5,7 @@
 #include "engine/policy.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
+#include "image/anchor.h"
 #include "image/capture.h"
 #include "image/group.h"
 #include "image/tree.h"
@@ -67,6 +68,9 @@ static int look(pid_t pid, struct vv_tree *t)
 		else if (tracer)
 			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d is traced by process %d (a debugger?): end that first", (int)pid,
 					(int)t->pid[i], (int)tracer);
+		else if (vv_anchor_is_held(t->pid[i]))
+			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d was restored by --lazy, and not all of its pages are there yet: wait until they "
+					"are", (int)pid, (int)t->pid[i]);
 	}
 	return rc;
 }

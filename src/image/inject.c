@@ -1,8 +1,8 @@
-/* All threads are stopped, so that none can fork while the descriptor is among theirs. The first of them makes two calls, userfaultfd and close, by an
- * instruction of its vdso, with all signals blocked; we take the descriptor in between (pidfd_getfd). Then its registers are as they were, set where the
- * kernel has stopped it to look for signals, and it goes back to what it was in (image/calls.h). Whoever does that must not be killed half-way, when the thread
- * is to run with registers that are not its own. So it is a process of its own, which shares our memory and our descriptors while we wait for it; and when it
- * ends, the kernel lets go of all threads that it has not let go of. */
+/* All threads are stopped, so that none can fork while a descriptor is among theirs that is not to stay. The first of them makes the calls, by an instruction of
+ * its vdso, with all signals blocked; a descriptor is taken over in between (pidfd_getfd). Then its registers are as they were, set where the kernel has stopped
+ * it to look for signals, and it goes back to what it was in (image/calls.h). Whoever does that must not be killed half-way, when the thread is to run with
+ * registers that are not its own. So it is a process of its own, which shares our memory and our descriptors while we wait for it; and when it ends, the kernel
+ * lets go of all threads that it has not let go of. */
 #include "image/inject.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -34,14 +34,15 @@ enum {
 	USER_MODE_ONLY = 1,
 };
 
-struct inject {
+struct vv_inject {
 	pid_t pid;
-	int (*run)(struct inject *j);
-	int (*meanwhile)(void *arg, int uffd);
+	const char *name; /* of the process that does it */
+	int (*run)(struct vv_inject *j);
+	int (*act)(struct vv_inject *j, void *arg); /* while all stand still */
+	int (*meanwhile)(struct vv_inject *j);      /* the same, when it has its own registers again; or NULL */
 	void *arg;
 	uint64_t vdso, gate;
 	struct vv_halt halt;
-	int fd;
 	double stopped_s;
 	int rc; /* with a message of the thread that waits for us: its memory is ours */
 	struct vv_trace_state state;
@@ -60,8 +61,8 @@ static uint64_t vdso_of(pid_t pid)
 	return 0;
 }
 
-/* The mapping that the kernel calls vdso, which may be executed; its length. */
-static size_t vdso_size(pid_t pid, uint64_t vdso)
+/* The mapping that the kernel calls vdso, which may be executed. Where criu has brought back an older one beside it, the process is told of that. */
+static size_t find_vdso(pid_t pid, uint64_t *at)
 {
 	char path[64], line[512];
 	size_t size = 0;
@@ -72,29 +73,32 @@ static size_t vdso_size(pid_t pid, uint64_t vdso)
 	while (f && !size && fgets(line, sizeof(line), f)) {
 		unsigned long long from, to;
 
-		if (sscanf(line, "%llx-%llx", &from, &to) == 2 && from == vdso && strstr(line, " r-xp ") && strstr(line, "[vdso]"))
+		if (strstr(line, " r-xp ") && strstr(line, "[vdso]") && sscanf(line, "%llx-%llx", &from, &to) == 2) {
+			*at = from;
 			size = (size_t)(to - from);
+		}
 	}
 	if (f)
 		fclose(f);
 	return size;
 }
 
-static int find_gate(struct inject *j)
+static int find_gate(struct vv_inject *j)
 {
+	uint64_t from = 0;
 	size_t n, at;
 	uint8_t *bytes;
 
 	if (!vv_trace_is_known())
 		return vv_err_set(VV_ENOTSUP, "varve does not know the registers of this machine");
 	j->vdso = vdso_of(j->pid);
-	n = j->vdso ? vdso_size(j->pid, j->vdso) : 0;
+	n = find_vdso(j->pid, &from);
 	bytes = vv_mem_new(VDSO_MOST, 1);
 	if (!bytes)
 		return VV_ENOMEM;
 	n = n < VDSO_MOST ? n : VDSO_MOST;
-	at = n && vv_trace_peek(j->pid, j->vdso, bytes, n) ? vv_trace_find_gate(bytes, n) : n;
-	j->gate = at < n ? j->vdso + at : 0;
+	at = n && vv_trace_peek(j->pid, from, bytes, n) ? vv_trace_find_gate(bytes, n) : n;
+	j->gate = at < n ? from + at : 0;
 	vv_mem_free(bytes);
 	return j->gate ? 0 : vv_err_set(VV_ENOTSUP, "it has no vdso by which it could call the kernel");
 }
@@ -103,7 +107,7 @@ static int find_gate(struct inject *j)
 
 /* It goes on until it comes to a stop of the kind. A SIGSTOP, which cannot be blocked, is delivered: the process counts as stopped then, and will be once
  * we have let go of it, if no SIGCONT comes before that; this thread goes on. */
-static int go_on(struct inject *j, pid_t tid, int request, bool (*wanted)(int status))
+static int go_on(struct vv_inject *j, pid_t tid, int request, bool (*wanted)(int status))
 {
 	int status, sig = 0;
 
@@ -122,8 +126,9 @@ static bool is_call(int status)
 	return WSTOPSIG(status) == (SIGTRAP | 0x80);
 }
 
-static int call(struct inject *j, pid_t tid, long number, uint64_t arg, long *result)
+int vv_inject_call(struct vv_inject *j, long number, const uint64_t arg[VV_TRACE_ARGS], long *result)
 {
+	pid_t tid = j->halt.thread[0].tid;
 	struct vv_trace_regs r = j->state.regs;
 	int rc = 0;
 
@@ -138,48 +143,42 @@ static int call(struct inject *j, pid_t tid, long number, uint64_t arg, long *re
 	return rc;
 }
 
+int vv_inject_take(struct vv_inject *j, int fd, int *out)
+{
+	int pidfd = pidfd_open(j->pid, 0), got = pidfd < 0 ? -1 : pidfd_getfd(pidfd, fd, 0), rc = 0;
+
+	if (got < 0)
+		rc = vv_err_set(VV_ENOTSUP, "a descriptor of it cannot be taken over: %s", strerror(errno));
+	else
+		*out = got;
+	if (pidfd >= 0)
+		close(pidfd);
+	return rc;
+}
+
 /* At a stop for signals, as the one at which they were taken was. */
-static void put_back(struct inject *j, pid_t tid)
+static void put_back(struct vv_inject *j, pid_t tid)
 {
 	vv_trace_call(PTRACE_INTERRUPT, tid, 0, 0);
 	if (go_on(j, tid, PTRACE_CONT, vv_halt_is_stop) == 0)
 		vv_trace_restore(tid, &j->state);
 }
 
-static int take_over(struct inject *j, int fd)
+/* With all signals blocked, and back. */
+static int lead(struct vv_inject *j, struct vv_halt_thread *t)
 {
-	int pidfd = pidfd_open(j->pid, 0), rc = 0;
-
-	j->fd = pidfd < 0 ? -1 : pidfd_getfd(pidfd, fd, 0);
-	if (j->fd < 0)
-		rc = vv_err_set(VV_ENOTSUP, "its userfaultfd cannot be taken over: %s", strerror(errno));
-	if (pidfd >= 0)
-		close(pidfd);
-	return rc;
-}
-
-static int make_userfault(struct inject *j, struct vv_halt_thread *t)
-{
-	long fd = -1, closed = 0;
 	int rc;
 
 	if (!vv_trace_block(t->tid, &t->signals))
 		return vv_err_set(VV_ENOTSUP, "its signals cannot be blocked: %s", strerror(errno));
 	vv_calls_mend(t->tid, &t->seen, true, &j->state.regs, &t->way);
 	t->is_led = true;
-	rc = call(j, t->tid, SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY, &fd);
-	if (rc == 0 && fd < 0)
-		rc = vv_err_set(VV_ENOTSUP, "userfaultfd: %s", strerror((int)-fd));
-	if (rc == 0) {
-		rc = take_over(j, (int)fd);
-		if (call(j, t->tid, SYS_close, (uint64_t)fd, &closed) < 0)
-			rc = VV_ENOTSUP;
-	}
+	rc = j->act(j, j->arg);
 	put_back(j, t->tid);
 	return rc;
 }
 
-static int inject(struct inject *j)
+static int inject(struct vv_inject *j)
 {
 	double start = vv_clock_s();
 	int rc = vv_halt_all(&j->halt);
@@ -190,16 +189,16 @@ static int inject(struct inject *j)
 		rc = vv_trace_save(j->pid, &j->state);
 	if (rc == 0) {
 		j->halt.began = 0; /* what is begun must come to an end */
-		rc = make_userfault(j, &j->halt.thread[0]);
+		rc = lead(j, &j->halt.thread[0]);
 	}
-	if (rc == 0)
-		rc = j->meanwhile(j->arg, j->fd);
+	if (rc == 0 && j->meanwhile)
+		rc = j->meanwhile(j);
 	vv_halt_let_go(&j->halt);
 	j->stopped_s = vv_clock_s() - start;
 	return rc;
 }
 
-static int settle(struct inject *j)
+static int settle(struct vv_inject *j)
 {
 	int rc = vv_halt_each(&j->halt);
 
@@ -211,11 +210,11 @@ static int settle(struct inject *j)
 
 static int work(void *arg)
 {
-	struct inject *j = arg;
+	struct vv_inject *j = arg;
 
 	setsid();
 	setpriority(PRIO_PROCESS, 0, -20); /* as long as it works others stand still; where that is not allowed it takes longer */
-	prctl(PR_SET_NAME, "precopy");
+	prctl(PR_SET_NAME, j->name);
 	signal(SIGCHLD, SIG_DFL);
 	j->halt.began = vv_clock_ns();
 	j->rc = j->run(j);
@@ -223,7 +222,7 @@ static int work(void *arg)
 }
 
 /* CLONE_VFORK: we stand still until it has ended, so it may use what is ours, errno and the error's message among that. No signal says that it has. */
-static int run(struct inject *j, double *stopped_s)
+static int run(struct vv_inject *j, double *stopped_s)
 {
 	uint8_t *stack = vv_mem_new(STACK, 1);
 	sigset_t all, old;
@@ -245,23 +244,65 @@ static int run(struct inject *j, double *stopped_s)
 	return j->rc;
 }
 
+int vv_inject_run(pid_t pid, int (*act)(struct vv_inject *j, void *arg), void *arg)
+{
+	struct vv_inject j = { .pid = pid, .halt.pid = pid, .name = "late-pages", .run = inject, .act = act, .arg = arg };
+	double stopped_s = 0;
+	int rc = find_gate(&j);
+
+	return rc ? rc : run(&j, &stopped_s);
+}
+
+/* ---- a userfaultfd ----------------------------------------------------------------------------------------------------------------- */
+
+struct userfault {
+	int (*meanwhile)(void *arg, int uffd);
+	void *arg;
+	int fd;
+};
+
+static int make_userfault(struct vv_inject *j, void *arg)
+{
+	static const uint64_t how[VV_TRACE_ARGS] = { O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY };
+	struct userfault *u = arg;
+	uint64_t what[VV_TRACE_ARGS] = { 0 };
+	long fd = -1, closed = 0;
+	int rc = vv_inject_call(j, SYS_userfaultfd, how, &fd);
+
+	if (rc == 0 && fd < 0)
+		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s", strerror((int)-fd));
+	if (rc)
+		return rc;
+	what[0] = (uint64_t)fd;
+	rc = vv_inject_take(j, (int)fd, &u->fd);
+	return vv_inject_call(j, SYS_close, what, &closed) < 0 ? VV_ENOTSUP : rc;
+}
+
+static int use_userfault(struct vv_inject *j)
+{
+	struct userfault *u = j->arg;
+
+	return u->meanwhile(u->arg, u->fd);
+}
+
 int vv_inject_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd), void *arg, int *uffd, double *stopped_s)
 {
-	struct inject j = { .pid = pid, .halt.pid = pid, .run = inject, .meanwhile = meanwhile, .arg = arg, .fd = -1 };
+	struct userfault u = { meanwhile, arg, -1 };
+	struct vv_inject j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = inject, .act = make_userfault, .meanwhile = use_userfault, .arg = &u };
 	int rc = find_gate(&j);
 
 	if (rc == 0)
 		rc = run(&j, stopped_s);
-	if (rc && j.fd >= 0)
-		close(j.fd);
+	if (rc && u.fd >= 0)
+		close(u.fd);
 	else if (rc == 0)
-		*uffd = j.fd;
+		*uffd = u.fd;
 	return rc;
 }
 
 int vv_inject_settle(pid_t pid, double *stopped_s)
 {
-	struct inject j = { .pid = pid, .halt.pid = pid, .run = settle, .fd = -1 };
+	struct vv_inject j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = settle };
 
 	return run(&j, stopped_s);
 }

@@ -1,18 +1,21 @@
 #include "image/lazy.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "image/absent.h"
+#include "image/anchor.h"
 #include "image/fill.h"
 #include "image/hook.h"
-#include "image/pagelist.h"
+#include "image/late.h"
 #include "image/rights.h"
+#include "image/tree.h"
 #include "image/warden.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,8 +35,11 @@ enum {
 	STEP = 2 << 20,        /* that is brought before faults are looked for again */
 	EVENTS = 16,
 	AGAIN_MS = 1,
+	LOOKS_MS = 256, /* for children that were made, after 1, 2, 4, ... ms: it may take a moment until one is seen */
 	PATIENCE_S = 60,
 };
+
+static const uint64_t MS = 1000000; /* ns */
 
 static const uint64_t features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP;
 
@@ -44,19 +50,26 @@ struct fault { /* that waits for an answer */
 
 struct vv_lazy {
 	struct vv_serve *images;
+	const struct vv_criu *criu;
 	struct vv_absent *memory;
 	size_t n, cap;
 	struct fault *fault;
 	size_t n_faults, faults_cap;
 	struct vv_warden warden;
-	struct vv_hook hook; /* of one that is filled before it runs; else there is none */
-	struct vv_pool *pool;
+	struct vv_anchor anchor;
+	struct vv_hook hook;  /* at which criu waits until we have done our part; none: it is the caller's */
+	struct vv_pool *pool; /* they are filled before they run */
 	int listening, connection, word; /* an eventfd: look at what follows */
 	atomic_bool stopping, hopeless;
+	atomic_bool made; /* all of them wait for us to bind them */
+	sem_t bound;      /* they are; or it has failed */
+	uint64_t look_next; /* for children, by vv_clock_ns, */
+	int look_ms;        /* and how long after that; 0: not any more */
 	atomic_bool alone; /* criu has ended: all that nobody has asked for may come */
 	bool finished; /* all processes are made */
 	bool over;     /* they will not be */
-	bool filled;
+	bool whole;    /* all pages are there */
+	bool met; /* criu was at the hook */
 	bool started;
 	atomic_bool failed, ended; /* ended: nothing more is needed */
 	pthread_t thread;
@@ -64,91 +77,12 @@ struct vv_lazy {
 	struct vv_err_state error;
 };
 
-/* ---- what is to come --------------------------------------------------------------------------------------------------------- */
-
-static int add_part(struct vv_serve_parts *p, uint64_t at, uint64_t len)
-{
-	int rc = vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v));
-
-	if (rc == 0)
-		p->v[p->n++] = (struct vv_serve_part){ at, len };
-	return rc;
-}
-
-/* The pages that may come late are taken out of what criu gets. */
-static int divide(struct vv_lazy *l, const struct vv_pagelist *map, struct vv_absent *m)
-{
-	struct vv_serve_parts *parts = &l->images->parts[m->file];
-	int rc = 0;
-
-	parts->n = 0;
-	for (size_t i = 0; rc == 0 && i < map->n; i++) {
-		const struct vv_pagelist_entry *e = &map->v[i];
-
-		rc = e->lazy ? vv_spans_add(&m->left, (struct vv_span){ e->addr, e->addr + e->len, e->at }) : add_part(parts, e->at, e->len);
-	}
-	return rc;
-}
-
 static int add_memory(struct vv_lazy *l, struct vv_absent m)
 {
 	int rc = vv_mem_room(&l->memory, l->n, &l->cap, sizeof(*l->memory));
 
 	if (rc == 0)
 		l->memory[l->n++] = m;
-	return rc;
-}
-
-static int read_map(struct vv_lazy *l, size_t file, pid_t pid)
-{
-	struct vv_serve *s = l->images;
-	struct vv_absent m = { .desk = s->desk, .pid = pid, .uffd = -1, .pidfd = -1 };
-	struct vv_pagelist map = { 0 };
-	uint8_t *image = NULL;
-	char name[64];
-	size_t n = 0;
-	int rc = vv_serve_read(s, file, &image, &n);
-
-	if (rc == 0)
-		rc = vv_pagelist_read(image, n, &map);
-	snprintf(name, sizeof(name), "pages-%" PRIu64 ".img", map.pages);
-	m.file = vv_serve_find(s, name);
-	if (rc == 0 && (m.file == s->files.n_files || vv_unpack_at(&s->files, m.file).region->shape.len != map.len))
-		rc = vv_err_set(VV_EDAMAGED, "the pages of process %d are not those that its map tells of", (int)pid);
-	if (rc == 0)
-		rc = divide(l, &map, &m);
-	m.hoard = s->desk ? NULL : &s->afar.image[m.file];
-	if (rc == 0)
-		rc = add_memory(l, m);
-	if (rc)
-		vv_spans_fini(&m.left);
-	vv_pagelist_fini(&map);
-	vv_mem_free(image);
-	return rc;
-}
-
-static bool is_map(const char *name, pid_t *pid)
-{
-	int end = 0;
-
-	return sscanf(name, "pagemap-%9d.img%n", pid, &end) == 1 && end && !name[end] && *pid > 0;
-}
-
-static int read_maps(struct vv_lazy *l)
-{
-	const struct vv_unpack *files = &l->images->files;
-	const char *folder = l->images->folder;
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < files->n_files; i++) {
-		const char *name = vv_unpack_at(files, i).file->name;
-		pid_t pid;
-
-		if (strncmp(name, folder, strlen(folder)) == 0 && is_map(name + strlen(folder), &pid))
-			rc = read_map(l, i, pid);
-		if (rc)
-			vv_err_context(rc, "'%s'", name);
-	}
 	return rc;
 }
 
@@ -186,10 +120,14 @@ static int answer_again(struct vv_lazy *l)
 static int add_child(struct vv_lazy *l, size_t parent, int uffd)
 {
 	struct vv_absent m = l->memory[parent];
-	int rc = vv_spans_copy(&l->memory[parent].left, &m.left);
+	int rc = m.anchor >= 0 ? vv_anchor_keep(m.anchor, uffd) : 0, copied = vv_spans_copy(&l->memory[parent].left, &m.left);
 
+	rc = rc ? rc : copied;
+	l->look_ms = 1;
+	l->look_next = 0;
 	m.uffd = uffd;
 	m.pidfd = -1;
+	m.here = 0;
 	m.told = 0;
 	for (size_t i = 0; m.desk && i < m.left.n; i++)
 		vv_desk_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
@@ -250,25 +188,41 @@ static struct vv_absent *find_memory(struct vv_lazy *l, pid_t pid)
 	return NULL;
 }
 
+/* criu tells numbers as they are in the images: in a pid namespace of its own a process has another one here. 0: there is none. */
+static pid_t find_process(const struct vv_lazy *l, pid_t number)
+{
+	struct vv_tree t = { 0 };
+	pid_t found = 0;
+
+	if (vv_tree_list(l->criu->pid, &t) < 0)
+		return 0;
+	for (size_t i = 1; i < t.n && !found; i++)
+		found = vv_tree_inner(t.pid[i]) == number ? t.pid[i] : 0;
+	vv_tree_fini(&t);
+	return found;
+}
+
 static int receive_memory(struct vv_lazy *l, pid_t pid)
 {
 	struct vv_absent *m = find_memory(l, pid);
+	pid_t here = m ? find_process(l, pid) : 0;
 	int uffd = -1, rc;
 	char byte;
 
 	if (vv_rights_receive(l->connection, &byte, 1, &uffd) <= 0 || uffd < 0)
 		return vv_err_set(VV_EIO, "criu did not hand over the memory of process %d", (int)pid);
-	if (!m) {
+	if (!here) {
 		close(uffd);
-		return vv_err_set(VV_EIO, "criu hands over the memory of process %d, which is not in the images", (int)pid);
+		return vv_err_set(VV_EIO, "criu hands over the memory of process %d, which is %s", (int)pid, m ? "not there" : "not in the images");
 	}
 	m->uffd = uffd;
+	m->here = here;
 	m->runs = l->warden.pid;
-	m->pidfd = pidfd_open(pid, 0);
+	m->pidfd = pidfd_open(here, 0);
 	if (m->pidfd < 0)
 		return vv_err_sys(errno, "cannot watch process %d", (int)pid);
 	rc = l->warden.pid ? vv_warden_hold(&l->warden, uffd) : 0;
-	return rc || !l->warden.pid ? rc : vv_warden_watch(&l->warden, pid, m->pidfd);
+	return rc || !l->warden.pid ? rc : vv_warden_watch(&l->warden, here, m->pidfd);
 }
 
 /* A number, negative for one that has ended already, and a descriptor for each process; then that all are there. */
@@ -303,6 +257,29 @@ static int accept_criu(struct vv_lazy *l)
 	return 0;
 }
 
+static int bind_all(struct vv_lazy *l)
+{
+	struct pollfd p = { l->connection, POLLIN, 0 };
+	int rc = 0;
+
+	while (rc == 0 && poll(&p, 1, 0) > 0) { /* what criu has said before it came to its hook */
+		rc = hear_criu(l);
+		p.fd = l->connection;
+	}
+	for (size_t i = 0; rc == 0 && i < l->n; i++)
+		if (l->memory[i].uffd >= 0)
+			rc = vv_anchor_bind(&l->anchor, l->memory[i].here, l->memory[i].uffd, &l->memory[i].anchor);
+	return rc;
+}
+
+static int meet(struct vv_lazy *l)
+{
+	int rc = l->pool ? vv_fill_run(l->memory, l->n, l->pool) : bind_all(l);
+
+	l->met = true;
+	return rc ? rc : vv_hook_go(&l->hook);
+}
+
 /* ---- the thread -------------------------------------------------------------------------------------------------------------- */
 
 enum { WORD, CRIU, HOOK, MEMORIES };
@@ -318,10 +295,10 @@ static int wait_for_something(struct vv_lazy *l, bool idle)
 		return VV_ENOMEM;
 	fds[WORD] = (struct pollfd){ l->word, POLLIN, 0 };
 	fds[CRIU] = (struct pollfd){ l->connection >= 0 ? l->connection : l->listening, POLLIN, 0 };
-	fds[HOOK] = (struct pollfd){ l->filled ? -1 : l->hook.ready[0], POLLIN, 0 };
+	fds[HOOK] = (struct pollfd){ l->met ? -1 : l->hook.ready[0], POLLIN, 0 };
 	for (size_t i = 0; i < n; i++)
 		fds[MEMORIES + i] = (struct pollfd){ l->memory[i].uffd, POLLIN, 0 };
-	got = poll(fds, MEMORIES + n, l->n_faults ? AGAIN_MS : idle ? -1 : 0);
+	got = poll(fds, MEMORIES + n, l->n_faults ? AGAIN_MS : !idle ? 0 : l->look_ms ? l->look_ms : -1);
 	for (size_t i = 0; rc == 0 && got > 0 && i < n; i++)
 		if (fds[MEMORIES + i].revents & POLLIN)
 			rc = listen_to(l, i);
@@ -331,11 +308,8 @@ static int wait_for_something(struct vv_lazy *l, bool idle)
 		rc = l->connection >= 0 ? hear_criu(l) : accept_criu(l);
 	if (rc == 0)
 		rc = answer_again(l);
-	if (rc == 0 && got > 0 && fds[HOOK].revents) {
-		l->filled = true;
-		rc = vv_fill_run(l->memory, l->n, l->pool);
-		rc = rc ? rc : vv_hook_go(&l->hook);
-	}
+	if (rc == 0 && got > 0 && fds[HOOK].revents)
+		rc = meet(l);
 	if (got > 0 && fds[WORD].revents)
 		(void)!read(l->word, &word, sizeof(word));
 	vv_mem_free(fds);
@@ -361,6 +335,17 @@ static int bring_some(struct vv_lazy *l, bool *left, bool *found)
 	if (next->desk)
 		vv_desk_ahead(next->desk, next->file, next->left.v[0].at, &next->told);
 	return vv_absent_bring(next, addr, STEP, &done);
+}
+
+static void look_for_children(struct vv_lazy *l)
+{
+	uint64_t now = l->look_ms ? vv_clock_ns() : 0;
+
+	if (!now || now < l->look_next)
+		return;
+	vv_anchor_follow(&l->anchor);
+	l->look_next = now + (uint64_t)l->look_ms * MS;
+	l->look_ms = l->look_ms < LOOKS_MS ? 2 * l->look_ms : 0;
 }
 
 static void kill_all(struct vv_lazy *l)
@@ -391,6 +376,12 @@ static void *work(void *arg)
 		rc = wait_for_something(l, !all || !found);
 		if (rc == 0 && atomic_load(&l->hopeless))
 			rc = vv_err_set(VV_EDAMAGED, "some of it is missing");
+		if (rc == 0 && atomic_exchange(&l->made, false)) {
+			rc = bind_all(l);
+			if (rc == 0)
+				sem_post(&l->bound);
+		}
+		look_for_children(l);
 		if (rc == 0 && all)
 			rc = bring_some(l, &left, &found);
 	}
@@ -403,6 +394,8 @@ static void *work(void *arg)
 		vv_hook_close(&l->hook);
 		hang_up(l); /* what was not made yet will not be */
 	}
+	l->whole = rc == 0 && !left;
+	sem_post(&l->bound);
 	return NULL;
 }
 
@@ -443,34 +436,31 @@ static int new(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
 
 	if (!l)
 		return VV_ENOMEM;
-	*l = (struct vv_lazy){ .images = images, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden = VV_WARDEN_NONE };
+	*l = (struct vv_lazy){ .images = images, .criu = c, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden = VV_WARDEN_NONE, .anchor = VV_ANCHOR_NONE };
+	sem_init(&l->bound, 0, 0);
 	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*out = l;
-	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_refuse(images, read_maps(l));
+	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_refuse(images, vv_late_read(images, &l->memory, &l->n, &l->cap));
 	if (rc == 0)
 		rc = listen_in(l, c->folder);
 	vv_criu_word(c, "--lazy-pages");
 	return rc;
 }
 
-int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
+int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, bool held, struct vv_lazy **out)
 {
 	int rc = check_kernel();
 
 	if (rc == 0)
 		rc = new(images, c, out);
-	return rc ? rc : vv_warden_open(&(*out)->warden);
-}
-
-static size_t count_maps(const struct vv_unpack *files)
-{
-	size_t n = 0;
-	pid_t pid;
-
-	for (size_t i = 0; i < files->n_files; i++)
-		n += is_map(vv_unpack_at(files, i).file->name, &pid);
-	return n;
+	if (rc == 0)
+		rc = vv_warden_open(&(*out)->warden);
+	if (rc == 0)
+		rc = vv_anchor_open(&(*out)->anchor);
+	if (rc == 0)
+		rc = vv_warden_hold(&(*out)->warden, (*out)->anchor.alive[1]);
+	return rc || held ? rc : vv_hook_open(&(*out)->hook, c, "post-restore", NULL);
 }
 
 /* Processes of one tree share pages that criu finds to be the same, and would not then: so it is done for those that are alone. */
@@ -478,7 +468,7 @@ int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_poo
 {
 	int rc;
 
-	if (count_maps(&images->files) != 1 || vv_hook_may_run(c->folder) < 0 || check_kernel() < 0) {
+	if (vv_late_count(&images->files) != 1 || vv_hook_may_run(c->folder) < 0 || check_kernel() < 0) {
 		vv_err_clear();
 		return 0;
 	}
@@ -513,6 +503,15 @@ void vv_lazy_give_up(struct vv_lazy *l)
 {
 	atomic_store(&l->hopeless, true);
 	vv_lazy_look(l);
+}
+
+int vv_lazy_bind(struct vv_lazy *l)
+{
+	atomic_store(&l->made, true);
+	vv_lazy_look(l);
+	while (sem_wait(&l->bound) < 0 && errno == EINTR)
+		;
+	return atomic_load(&l->failed) ? vv_lazy_wait(l) : 0;
 }
 
 void vv_lazy_go_on(struct vv_lazy *l)
@@ -556,6 +555,10 @@ void vv_lazy_close(struct vv_lazy *l)
 		if (l->memory[i].pidfd >= 0)
 			close(l->memory[i].pidfd);
 	}
+	if (l->whole)
+		vv_anchor_release(&l->anchor);
+	vv_anchor_close(&l->anchor);
+	sem_destroy(&l->bound);
 	hang_up(l);
 	if (l->word >= 0)
 		close(l->word);

@@ -9,13 +9,16 @@
 struct vv_lazy;
 
 /* Looks for pages that may come late; criu, whose command line is added to, gets the others. The images must be there until this is closed. What is in
- * *out is to be closed, also after a failure. VV_ENOTSUP: the kernel cannot. */
-int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out);
+ * *out is to be closed, also after a failure. held: criu waits at a hook of the caller's, before anything runs, until vv_lazy_bind has been called. VV_ENOTSUP: the
+ * kernel cannot. */
+int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, bool held, struct vv_lazy **out);
 /* The same way, but nothing runs before all are there: pages go from where they were decoded straight to where they belong, on all cores, and not
  * through a pipe. Where that is not to be had, *out stays empty. */
 int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy **out);
 /* From now on, on a thread of its own, whatever is asked for is answered. */
 int vv_lazy_start(struct vv_lazy *l);
+/* criu has made all processes, and they wait: each gets hold of what its own pages come by. */
+int vv_lazy_bind(struct vv_lazy *l);
 /* criu has ended: what nobody has asked for comes, too, from now on. */
 void vv_lazy_go_on(struct vv_lazy *l);
 /* Of pages that come from afar (image/afar.h): there are some new ones; and, are there any that it still needs? */

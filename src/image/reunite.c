@@ -133,7 +133,7 @@ static int prepare(struct reunion *o, struct tree *t)
 	int rc = vv_criu_open(&t->criu);
 
 	t->images->folder = t->folder;
-	return rc || !o->opt->lazy ? rc : vv_lazy_open(t->images, &t->criu, &t->lazy);
+	return rc || !o->opt->lazy ? rc : vv_lazy_open(t->images, &t->criu, true, &t->lazy);
 }
 
 /* Before anything is made, all that criu gets is there, and whole; without lazy that is everything. */
@@ -183,6 +183,8 @@ static int build(struct reunion *o, struct tree *t)
 		rc = vv_criu_wait(&t->criu, o->what);
 		rc = rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", o->what);
 	}
+	if (rc == 0 && t->lazy)
+		rc = vv_lazy_bind(t->lazy);
 	vv_serve_hang_up(s);
 	return rc;
 }

@@ -86,7 +86,7 @@ int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *
 	if (rc == 0)
 		rc = vv_serve_listen(&s, c.folder);
 	if (rc == 0)
-		rc = opt->lazy ? vv_lazy_open(&s, &c, &l) : vv_lazy_open_eager(&s, &c, pool, &l);
+		rc = opt->lazy ? vv_lazy_open(&s, &c, false, &l) : vv_lazy_open_eager(&s, &c, pool, &l);
 	if (rc == 0)
 		rc = run(&s, l, &c, opt, what);
 	if (rc == 0)

@@ -17,12 +17,12 @@ enum { KNOWN = 1, MORE = 0x405 /* NT_ARM_SVE */, STREAMING = 0x40b /* NT_ARM_SSV
 enum { KIND_OF_BRANCH = 3 << 10 }; /* of pstate: it comes to the gate by none that would have to be announced there (BTI) */
 static const uint8_t gate_code[] = { 0x01, 0x00, 0x00, 0xd4 }; /* svc #0 */
 
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, uint64_t arg)
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
 {
 	r->user.pc = gate;
 	r->user.pstate &= ~(uint64_t)KIND_OF_BRANCH;
 	r->user.regs[8] = (uint64_t)number;
-	r->user.regs[0] = arg;
+	memcpy(r->user.regs, arg, VV_TRACE_ARGS * sizeof(*arg));
 }
 
 long vv_trace_result(const struct vv_trace_regs *r)
@@ -41,12 +41,17 @@ enum { KNOWN = 1, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0x0f, 0x05 }; /* syscall */
 
 /* orig_rax: it comes from no system call, so none is begun again. */
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, uint64_t arg)
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
 {
 	r->user.rip = gate;
 	r->user.rax = (unsigned long)number;
 	r->user.orig_rax = (unsigned long)-1;
-	r->user.rdi = arg;
+	r->user.rdi = arg[0];
+	r->user.rsi = arg[1];
+	r->user.rdx = arg[2];
+	r->user.r10 = arg[3];
+	r->user.r8 = arg[4];
+	r->user.r9 = arg[5];
 }
 
 long vv_trace_result(const struct vv_trace_regs *r)
@@ -64,7 +69,7 @@ uint64_t vv_trace_place(const struct vv_trace_regs *r)
 enum { KNOWN = 0, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0 };
 
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, uint64_t arg)
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
 {
 	(void)r, (void)gate, (void)number, (void)arg;
 }

@@ -21,6 +21,7 @@ struct vv_trace_regs {
 enum {
 	VV_TRACE_MORE = 16 << 10,
 	VV_TRACE_SIGNALS = 8, /* bytes of the kernel's set of them */
+	VV_TRACE_ARGS = 6,
 };
 
 struct vv_trace_state { /* registers, all that a system call may change */
@@ -52,7 +53,7 @@ void vv_trace_unblock(pid_t tid, const struct vv_trace_signals *before);
 /* Where in this code an instruction calls the kernel; n: nowhere. */
 size_t vv_trace_find_gate(const uint8_t *code, size_t n);
 /* It is to make a system call by the instruction there. */
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, uint64_t arg);
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS]);
 long vv_trace_result(const struct vv_trace_regs *r);
 uint64_t vv_trace_place(const struct vv_trace_regs *r);
 

@@ -166,6 +166,19 @@ pid_t vv_tree_tracer(pid_t pid)
 	return at ? (pid_t)atoi(at + strlen("\nTracerPid:")) : 0;
 }
 
+int vv_tree_inner(pid_t pid)
+{
+	char text[4096], *at, *last;
+
+	at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
+	if (!at)
+		return 0;
+	at++;
+	at[strcspn(at, "\n")] = '\0';
+	last = strrchr(at, '\t');
+	return last ? atoi(last) : 0;
+}
+
 void vv_tree_clear(void)
 {
 	struct vv_tree t = { 0 };

@@ -23,6 +23,8 @@ uint64_t vv_tree_memory(const struct vv_tree *t);
 bool vv_tree_is_zombie(pid_t pid);
 /* It is a thread of the kernel, which has no memory of its own. */
 bool vv_tree_is_kernels(pid_t pid);
+/* Its number in its own pid namespace; 0: there is no such process. */
+int vv_tree_inner(pid_t pid);
 /* Who traces it; 0: nobody, or somebody outside of this pid namespace. */
 pid_t vv_tree_tracer(pid_t pid);
 /* All that is below this process ends, and is waited for. */
