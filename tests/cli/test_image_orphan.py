@@ -51,7 +51,7 @@ def kill(pid, number=signal.SIGKILL):
 class Orphan(Several):
     def save(self, *modes, mib=MIB, most=None):
         """most: descriptors that it may have, beyond those that it has."""
-        self.running = []
+        self.running, self.modes = [], modes
         for i, mode in enumerate(modes):
             self.running.append(subprocess.Popen([PROGRAM, mode, self.folder / f"state.{i}", str(mib)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                                  stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder))
@@ -92,9 +92,14 @@ class Orphan(Several):
         return [pid] + [w for c in threads_children(pid) if c not in self.pids and stat_of(c) and stat_of(c)[1] not in self.pids
                         for w in self.those_who_bring(c)]
 
+    def is_gap(self, i):
+        """A child that was made in the instant in which all were killed had nothing to hold yet, and says that it was wrong (docs/images.md)."""
+        return self.modes[i] == "forks" and (self.folder / f"state.{i}").read_text().split()[0] == "-1"
+
     def are_right(self):
         for i in range(len(self.pids)):
-            self.step(i)
+            if not self.is_gap(i):
+                self.step(i)
 
     def clear(self):
         """What is left waits for pages that nobody brings: children that were made in the very moment. Nobody has seen what is not its own."""
@@ -164,7 +169,7 @@ class Orphan(Several):
             r = self.restore()
             line = r.stdout.readline()
             self.assertIn("runs again", line, line or r.stderr.read())
-            self.pids = [int(line.split()[1])]
+            self.pids, self.modes = [int(line.split()[1])], ["alone"]
             self.addCleanup(kill, self.pids[0])
             if is_killed:
                 for pid in self.those_who_bring(r.pid):
