@@ -118,7 +118,7 @@ int vv_check_criu(struct vv_check *c)
 struct look {
 	struct vv_check *check;
 	const struct vv_tree *tree;
-	bool told_shell, told_space;
+	bool told_shell, told_space, told_user;
 };
 
 static bool is_in_tree(const struct vv_tree *t, pid_t pid)
@@ -162,6 +162,34 @@ static void look_at_status(struct look *l, pid_t pid)
 		vv_check_tell(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
 	if (pid == l->tree->pid[0] && vv_tree_is_zombie(pid))
 		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
+}
+
+/* Three users and three groups of a process, where one of them is not ours: prlimit(2) then takes a right. */
+static bool is_of_another(pid_t pid)
+{
+	char text[4096];
+	const char *users, *groups;
+	unsigned u[3], g[3];
+
+	if (vv_tree_read(pid, "status", text, sizeof(text)) <= 0 || vv_check_is_apart(pid, "user"))
+		return false;
+	users = strstr(text, "\nUid:");
+	groups = strstr(text, "\nGid:");
+	if (!users || !groups || sscanf(users, "\nUid: %u %u %u", &u[0], &u[1], &u[2]) != 3 || sscanf(groups, "\nGid: %u %u %u", &g[0], &g[1], &g[2]) != 3)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (u[i] != getuid() || g[i] != getgid())
+			return true;
+	return false;
+}
+
+static void look_at_user(struct look *l, pid_t pid)
+{
+	if (geteuid() != 0 || l->told_user || !vv_powers_stay_home() || !is_of_another(pid))
+		return;
+	l->told_user = true;
+	vv_check_tell(l->check, true, "process %d is another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here: run it outside of the "
+		      "container", (int)pid);
 }
 
 static void look_at_space(struct look *l, pid_t pid)
@@ -211,6 +239,7 @@ static void look_at_tree(struct look *l, bool sockets_lost)
 		look_at_session(l, b.pid);
 		look_at_status(l, b.pid);
 		look_at_space(l, b.pid);
+		look_at_user(l, b.pid);
 	}
 	look_at_network(l, root);
 	if (terminal && !master && !l->told_shell && !is_shell_job(l->check))

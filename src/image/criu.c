@@ -229,6 +229,7 @@ static const struct {
 	{ "whose /proc doesn't belong", VV_ENOTSUP, "it does not see the /proc of its pid namespace: start it by 'unshare --mount-proc'" },
 	{ "inet: ", VV_ENOTSUP, "it has network sockets that criu cannot save; --tcp-established or --tcp-close after '--' may help" },
 	{ "file lock", VV_ENOTSUP, "it holds locks on files: add -- --file-locks" },
+	{ "Can't get rlimit", VV_EDENIED, "it is another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here: run it outside of the container" },
 	{ "restore capabilities", VV_EDENIED, "it had capabilities that root lacks here: run the command where it has them" },
 	{ "Operation not permitted", VV_EDENIED, NULL },
 	{ "Permission denied", VV_EDENIED, NULL },

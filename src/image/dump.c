@@ -147,7 +147,7 @@ static void close_all(struct subject *s, size_t n)
 }
 
 /* All of them end, if that is asked for, or none does: they wait for the same word. */
-static int conclude(struct subject *s, size_t n, int rc)
+static int give_word(struct subject *s, size_t n, int rc)
 {
 	struct vv_err_state error;
 
@@ -159,6 +159,24 @@ static int conclude(struct subject *s, size_t n, int rc)
 			vv_err_save(ended, &error);
 	}
 	return error.code ? vv_err_restore(&error) : 0;
+}
+
+/* Who restores next needs their numbers: what has ended must be gone. */
+static int conclude(struct subject *s, const struct vv_dump_options *opt, int rc)
+{
+	struct vv_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t)); /* all of them stand still by now */
+
+	for (size_t i = 0; t && i < opt->n_pids; i++)
+		if (vv_tree_list(opt->pid[i], &t[i]) < 0)
+			vv_err_clear();
+	rc = give_word(s, opt->n_pids, rc);
+	for (size_t i = 0; t && i < opt->n_pids; i++) {
+		if (rc == 0)
+			vv_tree_wait(&t[i]);
+		vv_tree_fini(&t[i]);
+	}
+	vv_mem_free(t);
+	return rc;
 }
 
 static void report(const struct subject *s, struct vv_dump_report *out)
@@ -187,7 +205,7 @@ static int dump(struct varve *v, struct subject *s, const struct vv_group_place 
 		rc = vv_pack_run(v, NULL, 0, &pack, &out->pack);
 		vv_group_flow_fini(&flow);
 	}
-	rc = conclude(s, opt->n_pids, rc);
+	rc = conclude(s, opt, rc);
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
 		report(&s[i], out);
 	vv_mem_free(from);

@@ -15,11 +15,22 @@ static const struct {
 	{ CAP_SYS_CHROOT, true, "CAP_SYS_CHROOT" }, { CAP_SETPCAP, true, "CAP_SETPCAP" },
 };
 
-bool vv_powers_lack(bool restore, char names[VV_POWERS_WORDS])
+static unsigned long long have_now(void)
 {
 	char status[4096];
 	const char *at = vv_tree_read(getpid(), "status", status, sizeof(status)) > 0 ? strstr(status, "\nCapEff:") : NULL;
-	unsigned long long have = at ? strtoull(at + strlen("\nCapEff:"), NULL, 16) : ~0ULL;
+
+	return at ? strtoull(at + strlen("\nCapEff:"), NULL, 16) : ~0ULL;
+}
+
+bool vv_powers_stay_home(void)
+{
+	return !(have_now() >> CAP_SYS_RESOURCE & 1);
+}
+
+bool vv_powers_lack(bool restore, char names[VV_POWERS_WORDS])
+{
+	unsigned long long have = have_now();
 	size_t n = 0;
 
 	names[0] = '\0';

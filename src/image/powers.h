@@ -8,6 +8,8 @@ enum { VV_POWERS_WORDS = 160 };
 
 /* Their names; false: none is lacking. restore: those that only a restore takes, else those that a dump takes as well. */
 bool vv_powers_lack(bool restore, char names[VV_POWERS_WORDS]);
+/* Of other users' processes criu cannot ask what their limits are. */
+bool vv_powers_stay_home(void);
 /* What to do if criu was not permitted something. */
 void vv_powers_advice(char words[VV_POWERS_WORDS]);
 

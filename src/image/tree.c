@@ -1,4 +1,5 @@
 #include "image/tree.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <dirent.h>
@@ -177,6 +178,30 @@ int vv_tree_inner(pid_t pid)
 	at[strcspn(at, "\n")] = '\0';
 	last = strrchr(at, '\t');
 	return last ? atoi(last) : 0;
+}
+
+void vv_tree_wait(const struct vv_tree *t)
+{
+	const double pause_s = 0.002, dying_s = 5, unheard_s = 2; /* a zombie stays one if nobody cares, what dies ends */
+	size_t fewest = SIZE_MAX;
+	double since = vv_clock_s();
+
+	for (;;) {
+		size_t dying = 0, unheard = 0;
+
+		for (size_t i = 0; i < t->n; i++)
+			if (vv_tree_is_zombie(t->pid[i]))
+				unheard += i > 0;
+			else
+				dying += kill(t->pid[i], 0) == 0;
+		if (2 * dying + unheard < fewest) {
+			fewest = 2 * dying + unheard;
+			since = vv_clock_s();
+		}
+		if (!fewest || vv_clock_s() - since > (dying ? dying_s : unheard_s))
+			return;
+		vv_clock_sleep(pause_s);
+	}
 }
 
 void vv_tree_clear(void)

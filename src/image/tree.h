@@ -27,6 +27,9 @@ bool vv_tree_is_kernels(pid_t pid);
 int vv_tree_inner(pid_t pid);
 /* Who traces it; 0: nobody, or somebody outside of this pid namespace. */
 pid_t vv_tree_tracer(pid_t pid);
+/* They were killed. Waits until their numbers are free, which takes that whoever is their parent now hears of it; of the first that is its
+   starter's to do, and it need only have ended. Not for ever: only as long as they become fewer. */
+void vv_tree_wait(const struct vv_tree *t);
 /* All that is below this process ends, and is waited for. */
 void vv_tree_clear(void);
 /* A small file below /proc/PID, NUL-terminated; -1: it cannot be read. */

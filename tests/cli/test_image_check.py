@@ -183,6 +183,22 @@ class Check(Case):
                     self.assertIn(f"criu needs {name.upper()}, which root lacks here", said)
         self.compare(p.pid)
 
+    @unittest.skipUnless(shutil.which("capsh") and shutil.which("setpriv"), "no capsh, or no setpriv")
+    def test_other_user(self):
+        """Whose limits root may not ask for, if it lacks one right more; its own it may."""
+        p = self.start("", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        own = self.start("")
+        less = ["capsh", "--drop=cap_sys_resource", "--shell=/usr/bin/env", "--", command.BIN, "image"]
+        c = subprocess.run([*less, "check", "--pid", str(p.pid)], capture_output=True, text=True, env=self.env)
+        d = subprocess.run([*less, "dump", "-q", "--pid", str(p.pid), self.store, "a"], capture_output=True, text=True, env=self.env)
+        self.assertEqual((c.returncode, d.returncode), (1, 2), c.stdout + d.stderr)
+        for said in (c.stdout, d.stderr):
+            self.assertIn("another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here", said)
+        self.assertTrue(is_alive(p.pid))
+        for verb in (["check", "--pid", str(own.pid)], ["dump", "-q", "--leave-running", "--pid", str(own.pid), self.store, "b"]):
+            q = subprocess.run([*less, *verb], capture_output=True, text=True, env=self.env)
+            self.assertEqual(q.returncode, 0, q.stdout + q.stderr)
+
     def test_try(self):
         """What cannot be seen from outside: criu is asked. The program stands still for a moment, and goes on."""
         p = self.start("a, b = socket.socketpair()\nif os.fork():\n b.close(); print(1, flush=True); time.sleep(99)\nos.setsid(); a.close()")

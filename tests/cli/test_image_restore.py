@@ -34,6 +34,27 @@ def resident(pid):
     return 0
 
 
+# Who starts a family is the parent of all that outlive their parents, and takes its time to hear of their end.
+FAMILY = """import ctypes, os, pathlib, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+first = os.fork()
+if first == 0:
+    os.setsid()
+    pids = []
+    for _ in range(3):
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            time.sleep(999)
+    pathlib.Path("family.new").write_text(" ".join(map(str, [os.getpid(), *pids])))
+    os.rename("family.new", "family")
+    time.sleep(999)
+os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+for _ in range(4):
+    time.sleep(0.2)
+    os.wait()
+"""
+
+
 class Restore(Case):
     def setUp(self):
         super().setUp()
@@ -96,6 +117,19 @@ class Restore(Case):
     def is_gone(self):
         wait_for(lambda: not is_alive(self.pid), "it is gone")
         self.rounds()
+
+    def test_numbers_are_free_after_a_dump(self):
+        """A dump that ends a family is over when the numbers of its children are free, so that a restore may follow at once."""
+        p = subprocess.Popen(["/usr/bin/python3", "-c", FAMILY], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
+        self.addCleanup(lambda: (p.kill(), p.wait()))
+        wait_for((self.folder / "family").exists, "all are there")
+        self.pid, *rest = pids = [int(word) for word in (self.folder / "family").read_text().split()]
+        self.addCleanup(lambda: [os.kill(pid, signal.SIGKILL) for pid in pids if is_alive(pid)])
+        self.varve("image", "dump", "-q", "--pid", self.pid, self.store, "a")
+        self.assertEqual([stat_of(pid) for pid in rest], [None] * 3)
+        self.assertEqual(p.wait(PATIENCE), 0)
+        self.varve("image", "restore", "-q", "-d", self.store, "a")
+        self.assertTrue(all(is_alive(pid) for pid in pids))
 
     def check(self, mode, *words):
         """Brought back by pages that come in fits and starts while it looks at them."""
