@@ -382,7 +382,7 @@ class Bench:
 
     def figure_sets(self):
         """One checkpoint of each: the paper's figures are of one."""
-        sets = [self.make(kind, 16, 1, self.bytes(8 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
+        sets = [self.make(kind, 16, 1, self.bytes(4 * MiB, 256 * MiB)) for kind in ("hydro", "wave", "particles")]
         return sets + [Set(s.name, s.root, s.checkpoints[-1:]) for s in (recorded(self.data) if self.data else [])]
 
     def pack_passes(self):
