@@ -453,16 +453,18 @@ static void check_one(void *arg, size_t i)
 	pthread_mutex_unlock(&s->lock);
 }
 
-int vv_desk_check(struct vv_desk *s, size_t *region)
+int vv_desk_check(struct vv_desk *s, size_t *region, uint64_t *at)
 {
 	s->bad = s->cuts.n_blocks;
 	vv_pool_each(s->pool, s->cuts.n_blocks, check_one, s);
 	if (s->bad == s->cuts.n_blocks)
 		return 0;
 	for (size_t i = s->cuts.n_regions; i-- > 0;)
-		for (size_t k = 0; k < s->cuts.region[i].n; k++)
-			if (s->cuts.region[i].v[k].block == s->bad)
+		for (size_t k = s->cuts.region[i].n; k-- > 0;)
+			if (s->cuts.region[i].v[k].block == s->bad) {
 				*region = i;
+				*at = s->cuts.region[i].v[k].at;
+			}
 	return vv_err_restore(&s->error);
 }
 

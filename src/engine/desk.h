@@ -22,9 +22,9 @@ int vv_desk_open(const struct vv_lineage *lin, struct vv_pool *pool, const struc
 		  struct vv_desk **out);
 void vv_desk_close(struct vv_desk *s); /* NULL is fine; all pieces are given back */
 
-/* Stored blocks that these bytes are in are to be checked; and then they are, read and not decoded. VV_EDAMAGED: *region needs the first bad one. */
+/* Stored blocks that these bytes are in are to be checked; and then they are, read and not decoded. VV_EDAMAGED: *region needs the first bad one, at *at. */
 void vv_desk_want(struct vv_desk *s, size_t region, uint64_t at, uint64_t len);
-int vv_desk_check(struct vv_desk *s, size_t *region);
+int vv_desk_check(struct vv_desk *s, size_t *region, uint64_t *at);
 
 /* What is at `at` of a region, at < its length: to the end of the run, or of the block. Help: while another thread decodes it, decode others. */
 int vv_desk_take(struct vv_desk *s, size_t region, uint64_t at, bool help, struct vv_desk_piece *out);

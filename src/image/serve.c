@@ -1,6 +1,7 @@
 #include "image/serve.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "image/blame.h"
 #include "image/pstree.h"
 #include "image/streamer.h"
 #include <errno.h>
@@ -141,6 +142,8 @@ int vv_serve_read_parts(struct vv_serve *s, int rc)
 int vv_serve_check(struct vv_serve *s, bool all)
 {
 	size_t file = s->files.n_files;
+	char segment[VV_BLAME_WORDS];
+	uint64_t at = 0;
 	int rc;
 
 	if (!s->desk) /* it was, when it was read */
@@ -150,10 +153,11 @@ int vv_serve_check(struct vv_serve *s, bool all)
 	for (size_t i = 0; i < s->files.n_files; i++)
 		for (size_t k = 0; k < s->parts[i].n; k++)
 			vv_desk_want(s->desk, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
-	rc = vv_desk_check(s->desk, &file);
-
-	if (rc && file < s->files.n_files)
-		vv_err_context(rc, "'%s'", name_of(s, file));
+	rc = vv_desk_check(s->desk, &file, &at);
+	if (rc == VV_EDAMAGED && file < s->files.n_files) {
+		vv_blame_tell(s, file, at, segment);
+		vv_err_context(rc, "'%s'%s", name_of(s, file), segment);
+	}
 	return vv_serve_refuse(s, rc);
 }
 

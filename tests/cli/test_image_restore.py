@@ -5,6 +5,7 @@ page that is not its own, and what could not be brought back whole does not run.
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -235,8 +236,19 @@ class Restore(Case):
         layer = self.layer(1, "a")
         self.flip(layer, len(layer.read_bytes()) // 2)
         said = self.fails("image", "restore", self.store, "a", status=1)
-        self.assertIn("pages-1.img", said)
+        self.assertRegex(said, r"'pages-1.img' \((heap|anon)\): layer")  # and what of its memory that is
         self.assertIn("nothing was restored", said)
+
+    def test_damage_names_the_segment(self):
+        """Each part that is hit, by the name that it has in the report of the dump."""
+        self.save("alone")
+        shown = self.json("show", self.store, "a")
+        segments = {s["segment"] for s in shown["ranks"][0]["segments"]}
+        named = set()
+        for _ in self.flips(8):
+            named.update(re.findall(r"'pages-1.img' \((\w+)", self.fails("image", "restore", self.store, "a", status=1)))
+        self.assertTrue(named)
+        self.assertLessEqual(named, segments)
 
     def test_missing_layer_is_refused(self):
         p = self.start("alone")
