@@ -157,7 +157,8 @@ static void look_at_status(struct look *l, pid_t pid)
 	pid_t tracer = vv_tree_tracer(pid);
 
 	if (tracer)
-		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger?): end that first", (int)pid, (int)tracer);
+		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger, or another dump?): end that first, or wait for its end",
+			      (int)pid, (int)tracer);
 	if (vv_anchor_is_held(pid))
 		vv_check_tell(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
 	if (pid == l->tree->pid[0] && vv_tree_is_zombie(pid))

@@ -66,7 +66,8 @@ static int look(pid_t pid, struct vv_tree *t)
 		if (t->pid[i] == getpid())
 			rc = vv_err_set(VV_EINVAL, "process %d is this command's own, or above it: it cannot save itself", (int)pid);
 		else if (tracer)
-			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d is traced by process %d (a debugger?): end that first", (int)pid,
+			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d is traced by process %d (a debugger, or another dump?): "
+					"end that first, or wait for its end", (int)pid,
 					(int)t->pid[i], (int)tracer);
 		else if (vv_anchor_is_held(t->pid[i]))
 			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d was restored by --lazy, and not all of its pages are there yet: wait until they "

@@ -150,7 +150,7 @@ class Check(Case):
         tracer = self.start(f"assert ctypes.CDLL(None).ptrace(0x4206, {p.pid}, 0, 0) == 0")
         self.compare(p.pid, words=f"traced by process {tracer.pid}")
         said = self.fails("image", "dump", "--pid", p.pid, self.store, "a")
-        self.assertEqual(said, f"cannot save process {p.pid}: process {p.pid} is traced by process {tracer.pid} (a debugger?): end that first")
+        self.assertEqual(said, f"cannot save process {p.pid}: process {p.pid} is traced by process {tracer.pid} (a debugger, or another dump?): end that first, or wait for its end")
         self.end(tracer)
         self.compare(p.pid)
 
