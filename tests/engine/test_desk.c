@@ -152,12 +152,14 @@ static void test_reading(const char *lineage, uint64_t memory)
 	struct view w;
 	size_t region = FILES;
 	struct vv_desk_piece p;
+	uint64_t bad = LEN;
 
 	ok(open_view(&w, lineage, memory));
 	for (size_t i = 0; i < FILES; i++)
 		vv_desk_want(w.desk, i, 0, LEN);
-	ok(vv_desk_check(w.desk, &region));
+	ok(vv_desk_check(w.desk, &region, &bad));
 	CHECK_EQ(region, FILES);
+	CHECK_EQ(bad, LEN);
 	read_in_order(&w);
 	read_in_order(&w); /* all was read to its end: once more */
 	for (size_t i = 0; i < FILES; i++)
@@ -175,6 +177,8 @@ static void test_damage(const char *lineage)
 {
 	char layer[2 * PLACE_MAX];
 	size_t n, region = FILES, bad = 0, good = 0;
+	struct vv_desk_piece first;
+	uint64_t where = LEN;
 	struct view w;
 	uint8_t *p;
 
@@ -183,12 +187,13 @@ static void test_damage(const char *lineage)
 	p[n / 2] ^= 0x10;
 	place_write(layer, p, n);
 	ok(open_view(&w, lineage, 256 << 20));
-	ok(vv_desk_check(w.desk, &region)); /* nothing was asked for */
+	ok(vv_desk_check(w.desk, &region, &where)); /* nothing was asked for */
 	for (size_t i = 0; i < FILES; i++)
 		vv_desk_want(w.desk, i, 0, LEN);
-	CHECK_EQ(vv_desk_check(w.desk, &region), VV_EDAMAGED);
+	CHECK_EQ(vv_desk_check(w.desk, &region, &where), VV_EDAMAGED);
 	CHECK(region < FILES);
 	CHECK(strstr(vv_err_last(), "check differs"));
+	CHECK_EQ(vv_desk_take(w.desk, region, where, false, &first), VV_EDAMAGED); /* it is there */
 	for (size_t i = 0; i < FILES; i++)
 		for (uint64_t at = 0; at < LEN; at += STEP) {
 			struct vv_desk_piece piece;
