@@ -4,7 +4,7 @@
 usage: preload.py --build DIR --dir DIR [--size N] [--rounds N] NAME...
 
 preload.cost: the processor time of programs that allocate much, under libvarve_preload, against plain jemalloc: the least of several runs in turn, forth and
-back, so that none always comes first. libvarve_preload asks the kernel for large pages; so does jemalloc if it is told to, which is measured as well.
+back, so that none always comes first.
 transparent.app: two programs that declare nothing, a stencil (1, 2, 4 ranks) and one whose objects come and go, with a checkpoint every few
 iterations: how much longer they run than without, and what is stored. "full": all private memory is written, and is durable before the program
 goes on, as is done without varve.
@@ -143,7 +143,7 @@ def cost(args, place):
     if not jemalloc:
         skip("libjemalloc.so.2 is not there to compare with (Debian: libjemalloc2)")
     preload = pathlib.Path(args.build) / "libvarve_preload.so"
-    ways = {"plain": (jemalloc, {}), "large": (jemalloc, {"MALLOC_CONF": "thp:always"}), "varve": (preload, {})}
+    ways = {"plain": (jemalloc, {}), "varve": (preload, {})}
     programs = {"python3": [sys.executable, "-c", PYTHON], "perl": ["perl", "-e", PERL], "sqlite3": ["sqlite3", ":memory:", SQL]}
     if shutil.which("c++"):
         programs["containers in C++"] = compile(place, "stl.cpp", STL, "c++")
@@ -155,7 +155,6 @@ def cost(args, place):
         took = least(command, ways, int(args.rounds or 4))
         tell("preload.cost", name, "jemalloc", took["plain"], "s")
         tell("preload.cost", name, "varve / jemalloc", took["varve"] / took["plain"], "ratio", at_most=None if "nothing" in name else 1.05)
-        tell("preload.cost", name, "varve / jemalloc with large pages", took["varve"] / took["large"], "ratio")
 
 
 # ---- transparent.app ----

@@ -81,7 +81,7 @@ static long resident_mib(void)
 	return pages * sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-/* Memory of small objects may be in large pages, but an array of which little is written takes little; unless the kernel has large pages for all. */
+/* An array of which little is written takes little; unless the kernel has large pages for all. */
 static void check_sparse(void)
 {
 	static const size_t n = (size_t)512 << 20;
