@@ -53,6 +53,8 @@ class Orphan(Several):
         """most: descriptors that it may have, beyond those that it has."""
         self.running, self.modes = [], modes
         for i, mode in enumerate(modes):
+            for name in (f"state.{i}", f"state.{i}.go"):  # of those before
+                (self.folder / name).unlink(missing_ok=True)
             self.running.append(subprocess.Popen([PROGRAM, mode, self.folder / f"state.{i}", str(mib)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                                  stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder))
             self.addCleanup(self.end, self.running[-1])
@@ -74,8 +76,26 @@ class Orphan(Several):
         for pid in session(p.pid):
             kill(pid)
 
+    def links(self, pid):
+        """What its descriptors lead to."""
+        found = {}
+        for number in self.listed(f"/proc/{pid}/fd"):
+            try:
+                found[number] = os.readlink(f"/proc/{pid}/fd/{number}")
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        return found
+
+    def listed(self, folder):
+        try:
+            return os.listdir(folder)
+        except (FileNotFoundError, ProcessLookupError):
+            return []
+
     def open_files(self, pid):
-        return sorted(os.listdir(f"/proc/{pid}/fd"))
+        """But for those of its words: they are open for moments only."""
+        words = str(self.folder / "state.")
+        return sorted(number for number, link in self.links(pid).items() if not link.startswith(words))
 
     def restore(self, *words, launcher=()):
         r = subprocess.Popen([*launcher, command.BIN, "image", "restore", "--lazy", *words, self.store, "a"], stdout=subprocess.PIPE,
@@ -178,7 +198,7 @@ class Orphan(Several):
                 while time.time() < end:
                     self.are_right()
             else:
-                wait_for(lambda: self.step(0) >= 2 and not [link for link in self.links(self.pids[0]) if link.startswith("socket:")], "it has its pages")
+                wait_for(lambda: self.step(0) >= 2 and not [link for link in self.links(self.pids[0]).values() if link.startswith("socket:")], "it has its pages")
             self.clear()
             r.wait(PATIENCE)
 
@@ -240,18 +260,12 @@ class Orphan(Several):
                 out, err = r.communicate(timeout=PATIENCE)
                 self.assertEqual((r.returncode, err), (0, ""), out)
                 self.assertEqual(self.open_files(self.pids[0]), self.files[0])
-                sockets = [link for pid in session(self.pids[0]) for link in self.links(pid) if link.startswith("socket:")]
+                sockets = [link for pid in session(self.pids[0]) for link in self.links(pid).values() if link.startswith("socket:")]
                 self.assertEqual(sockets, [])
                 wait_for(lambda: self.step(0) >= 2, "it has looked at all its pages")
                 if mode != "forks":  # whose children come and go
                     self.varve("image", "dump", "-q", "--pid", self.pids[0], self.store, "a")
                 self.clear()
-
-    def links(self, pid):
-        try:
-            return [os.readlink(path) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-        except (FileNotFoundError, ProcessLookupError):
-            return []
 
     def test_no_dump_before_that(self):
         """Pages that are missing would be saved as zeros."""
