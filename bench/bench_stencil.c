@@ -1,5 +1,5 @@
 /* collective.app: a stencil on many ranks, as in figures 4 and 5 of S0, and with a slow store as in figure 3 of S2. An MPI program: bench/run
- * starts it with 1, 2, 4, 8 ranks. Methods are measured in turn, each in a session and a store of its own. */
+ * starts it with 2 and 8 ranks, or those of --ranks. Methods are measured in turn, each in a session and a store of its own. */
 #include "ranks.h"
 #include <math.h>
 #include <mpi.h>
