@@ -5,8 +5,8 @@ usage: image_groups.py --build DIR --dir DIR --mpiexec PROGRAM [--full] NAME...
 
 Two programs, each in three ways. In a tree one process starts the others, they talk through pipes, and one `varve image dump` saves all. Apart they are
 started one by one, and talk through memory that they share; then one command saves all of them, or, by ranks, `mpirun -n N varve image dump` each by a rank of
-its own. Alone is what the same processes take in stores of their own, or, for a tree, what one of one process takes. Bytes are those of the layers, metadata
-and all; `saved` is the part of what a further process would take alone that it does not take in the group. Every group is brought back once and must go on.
+its own. All are saved after the same number of steps, at which they wait. Alone is what the same processes take in stores of their own, or, for a tree, what
+one of one process takes. Bytes are those of the layers, metadata and all; `saved` is the part of what a further process would take alone that it does not take in the group. Every group is brought back once and must go on.
 `dump` and `restore` are the seconds of the two commands, mpirun's start included.
 
 stencil, in C: each process has a part of a field, smooth and ever changing, and a table of numbers that all of them have, both as large.
@@ -38,9 +38,12 @@ STENCIL = r"""
 enum { ROWS = 256, COLUMNS = 1024, TABLE = ROWS * COLUMNS };
 
 static int rank, ranks, from, to; /* the ring: pipes, or none */
-static volatile double *edge;     /* memory that all share: each leaves its last row there */
+static struct shared {            /* memory of all of them, if there are no pipes */
+	double edge[2][8][COLUMNS]; /* each leaves its last row there, in turn */
+	volatile uint32_t step[8];  /* in which it did, and 1 */
+} *shared;
 static double field[2][ROWS + 1][COLUMNS], table[TABLE];
-static volatile uint32_t *report;
+static volatile uint32_t *report; /* steps of each rank, and, behind them, the last one that may be done; 0: there is none */
 
 static uint64_t mix(uint64_t x)
 {
@@ -49,13 +52,23 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-static void exchange(double *mine, double *other)
+static void await(int other, uint32_t step)
 {
+	while (__atomic_load_n(&shared->step[other], __ATOMIC_ACQUIRE) < step)
+		usleep(1000);
+}
+
+static void exchange(uint32_t step, double *mine, double *other)
+{
+	int before = (rank + ranks - 1) % ranks, behind = (rank + 1) % ranks;
 	size_t n = COLUMNS * sizeof(double);
 
-	if (edge) {
-		memcpy((void *)(uintptr_t)(edge + (size_t)rank * COLUMNS), mine, n);
-		memcpy(other, (const void *)(uintptr_t)(edge + (size_t)((rank + ranks - 1) % ranks) * COLUMNS), n);
+	if (shared) {
+		await(behind, step); /* it has read what was there */
+		memcpy(shared->edge[step % 2][rank], mine, n);
+		__atomic_store_n(&shared->step[rank], step + 1, __ATOMIC_RELEASE);
+		await(before, step + 1);
+		memcpy(other, shared->edge[step % 2][before], n);
 	} else if (ranks > 1 && (write(to, mine, n) != (ssize_t)n || read(from, other, n) != (ssize_t)n)) {
 		exit(1);
 	}
@@ -71,13 +84,15 @@ static void work(void)
 	for (uint32_t step = 0;; step++) {
 		double(*now)[COLUMNS] = field[step % 2], (*then)[COLUMNS] = field[(step + 1) % 2];
 
-		exchange(now[ROWS], now[0]);
+		exchange(step, now[ROWS], now[0]);
 		for (int y = 1; y < ROWS; y++)
 			for (int x = 1; x < COLUMNS - 1; x++)
 				then[y][x] = now[y][x] + 0.1 * table[y * COLUMNS + x] * (now[y - 1][x] + now[y + 1][x] + now[y][x - 1] + now[y][x + 1] - 4 * now[y][x]);
 		memcpy(then[ROWS], now[ROWS], sizeof(now[ROWS]));
 		report[rank] = step + 1;
-		usleep(30000);
+		do
+			usleep(30000);
+		while (report[8] && report[8] <= step + 1);
 	}
 }
 
@@ -102,7 +117,7 @@ int main(int argc, char **argv)
 	ranks = atoi(argv[2]);
 	report = map(argv[3], 4096);
 	if (strcmp(argv[4], "tree") != 0) {
-		edge = map(argv[4], 8 * COLUMNS * sizeof(double));
+		shared = map(argv[4], sizeof(*shared));
 		work();
 	}
 	for (int i = 0; i < ranks; i++)
@@ -134,17 +149,21 @@ while True:
         os.read(pipes[rank][0], 8)
     report[4 * rank:4 * rank + 4] = step.to_bytes(4, "little")
     time.sleep(0.03)
+    while 0 < int.from_bytes(report[32:36], "little") <= step:
+        time.sleep(0.03)
 """
 
 
 class Program:
     """N processes of it, as a tree or apart."""
 
-    def __init__(self, place, words, n, tree):
+    def __init__(self, place, words, n, tree, steps):
+        """They do so many steps, and wait."""
         self.n, self.tree = n, tree
         self.report = place / "report"
         self.report.write_bytes(bytes(4096))
-        (place / "edges").write_bytes(bytes(8 * 1024 * 8))
+        self.stop_at(steps)
+        (place / "edges").write_bytes(bytes(1 << 18))
         self.running = [subprocess.Popen([*words, str(i), str(n), str(self.report), "tree" if tree else str(place / "edges")], stdin=subprocess.DEVNULL,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) for i in range(1 if tree else n)]
         self.pids = [p.pid for p in self.running]
@@ -153,13 +172,20 @@ class Program:
         data = self.report.read_bytes()
         return [int.from_bytes(data[4 * i:4 * i + 4], "little") for i in range(self.n)]
 
-    def go_on(self, steps):
-        before = self.steps()
+    def stop_at(self, step):
+        with open(self.report, "r+b") as f:
+            f.seek(4 * 8)
+            f.write(step.to_bytes(4, "little"))
+
+    def reach(self, steps):
         end = time.time() + 60
-        while any(now < old + steps for now, old in zip(self.steps(), before)):
+        while any(now < wanted for now, wanted in zip(self.steps(), steps)):
             if time.time() > end:
-                die(f"the program does not go on: {before}, then {self.steps()}")
+                die(f"the program does not go on: {steps} were expected, it is at {self.steps()}")
             time.sleep(0.02)
+
+    def go_on(self, steps):
+        self.reach([now + steps for now in self.steps()])
 
     def kill(self):
         """With all that are below it; they may have been brought back, and are nobody's children then."""
@@ -208,13 +234,14 @@ class Bench:
 
     def group(self, words, n, tree, ranks):
         """(what the dump said, what the restore said, bytes of each alone)."""
-        program = Program(self.place, words, n, tree)
+        program = Program(self.place, words, n, tree, self.wait)
         store = self.place / "group"
         shutil.rmtree(store, ignore_errors=True)
         try:
-            program.go_on(self.wait)
+            program.reach([self.wait] * n)
             each = [] if tree else [self.alone(pid) for pid in program.pids]
             got = self.image(ranks, "dump", "--leave-running", "--pid", ",".join(map(str, program.pids)), store, "a")
+            program.stop_at(0)
             program.go_on(3)
             program.kill()
             back = self.image(ranks, "restore", "-d", store, "a")

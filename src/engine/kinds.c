@@ -442,7 +442,8 @@ static int choose(struct pick *p)
 	k->recipe = taste.recipe;
 	k->promised = taste.ratio < 4e6 ? (uint32_t)(taste.ratio * 1000) : UINT32_MAX;
 	k->basis = fresh;
-	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.width == 1 && k->recipe.record == 1)
+	/* samples of memory show what is near: not the other copy of an array, nor the same one of another process */
+	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.predictor != VV_PREDICT_TRAIL && (k->recipe.width == 1 || p->opt->effort != VV_PACK_FAST))
 		k->recipe.window = WINDOW_MEMORY;
 	k->merged |= k->segment != VV_SEGMENT_NONE;
 	k->braided = is_braided(p);

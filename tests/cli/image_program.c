@@ -2,6 +2,7 @@
  *   threads FILE         four threads move money between accounts: there is never more or less of it
  *   family FILE          a parent and two children pass numbers round through pipes, each adding one
  *   grow FILE MIB        its heap grows by a block at every step, behind MIB of noise; no block ever changes
+ *   twins FILE MIB       two arrays of so much, of numbers that cannot be foreseen, of which few differ
  *   churn FILE MIB       four threads write their pages in turn, over and over: each page is one step behind until its turn comes, so pages of two
  *                        moments do not go together
  *   map FILE FOLDER      memory of every segment, of known sizes, below names as odd as can be
@@ -305,6 +306,27 @@ static void breed(void)
 	}
 }
 
+/* ---- twins ---- */
+
+static void twins(size_t mib)
+{
+	size_t bytes = mib << 20, n = bytes / sizeof(double);
+	double *a = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t r = 88172645463325252u;
+
+	if (a == MAP_FAILED)
+		exit(1);
+	for (size_t i = 0; i < n; i++) {
+		r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+		a[i] = 1 + (double)r / 1e22;
+		a[n + i] = r % 32 ? a[i] : 2 - a[i];
+	}
+	for (long step = 1;; step++) {
+		report(step, 1);
+		usleep(20000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[1] : "";
@@ -322,6 +344,8 @@ int main(int argc, char **argv)
 		map(argv[3]);
 	if (strcmp(mode, "breed") == 0)
 		breed();
+	if (strcmp(mode, "twins") == 0 && argc > 3)
+		twins((size_t)atol(argv[3]));
 	for (long i = 1; strcmp(mode, "count") == 0; i++) {
 		printf("%ld\n", i);
 		fflush(stdout);

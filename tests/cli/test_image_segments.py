@@ -105,6 +105,14 @@ class Segments(command.Case):
     def test_other_programs(self):
         self.check_same(self.start("/usr/bin/python3", "-c", "import json, time\nx = ['%d' % i for i in range(30000)]\nwhile 1: time.sleep(1)"))
 
+    def test_alike_afar(self):
+        """The second of two large arrays is found to be like the first."""
+        if "zstd" not in self.json("config")["codecs"]:
+            self.skipTest("built without zstd")
+        found = self.segments(self.dump(self.program("twins", 12)))["anon"]
+        self.assertGreaterEqual(found["bytes_new"], 24 * MIB)
+        self.assertLess(found["bytes_stored"], 12 * MIB, found)
+
     def test_family(self):
         self.check_same(self.program("family"))
 
