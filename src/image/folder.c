@@ -23,7 +23,7 @@ const char *vv_folder_place(void)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	return tmp && tmp[0] ? tmp : P_tmpdir;
+	return tmp && tmp[0] && strlen(tmp) + 1 + sizeof(name) <= VV_FOLDER_PATH ? tmp : P_tmpdir;
 }
 
 /* fd is closed. */
@@ -78,10 +78,7 @@ int vv_folder_make(char path[VV_FOLDER_PATH], int *lock)
 	const char *place = vv_folder_place();
 
 	*lock = -1;
-	if (snprintf(path, VV_FOLDER_PATH, "%s/%s", place, name) >= VV_FOLDER_PATH) {
-		path[0] = '\0';
-		return vv_err_set(VV_EINVAL, "TMPDIR '%s' is too long for sockets in it", place);
-	}
+	snprintf(path, VV_FOLDER_PATH, "%s/%s", place, name);
 	sweep(place);
 	if (!mkdtemp(path)) {
 		int err = errno;

@@ -5,7 +5,7 @@
 
 enum { VV_FOLDER_PATH = 80 }; /* a socket's path has little room */
 
-/* Where they are made: $TMPDIR, as a rule /tmp. */
+/* Where they are made: $TMPDIR, if there is one whose path is short enough; else /tmp. */
 const char *vv_folder_place(void);
 int vv_folder_make(char path[VV_FOLDER_PATH], int *lock);
 /* With all that is in it. */

@@ -167,6 +167,16 @@ class Segments(command.Case):
         self.assertFalse((self.folder / "none").exists())
         self.goes_on()
 
+    def test_long_tmpdir(self):
+        """Paths of sockets are short: another place is taken."""
+        place = self.folder / ("t" * 90)
+        place.mkdir()
+        p = self.program("threads")
+        got = self.run_raw("image", "dump", "--leave-running", "--pid", p.pid, self.store, "a", env={"TMPDIR": str(place)})
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.goes_on()
+        self.assertEqual(list(place.iterdir()), [])
+
     def test_children_come_and_go(self):
         p = self.program("breed")
         for _ in range(4):
