@@ -34,7 +34,7 @@ int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv
 			return backends[i].open(url, opt, out);
 	if (strncmp(url, "s3://", 5) == 0)
 		return vv_err_set(VV_ENOTSUP, "store '%s': this varve was built without libcurl, so without S3", url);
-	if (url[scheme] == ':' && strncmp(url + scheme, "://", 3) == 0)
+	if (strncmp(url, "s3:", 3) == 0 || strncmp(url + scheme, "://", 3) == 0) /* a folder of such a name is ./s3:.. */
 		return vv_err_set(VV_EINVAL, "store '%s': unknown kind (a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX)",
 				  url);
 	return vv_dir_open(url, opt, out);

@@ -31,7 +31,7 @@ class Usage(command.Case):
                             (["ls"], "usage: varve ls"), (["show", "s"], "usage: varve show"),
                             (["ls", "s", "l", "x"], "usage: varve ls"), (["ls", "s", "-n"], "needs a value"),
                             (["ls", "s", "-n", "0"], "--newest"), (["ls", "s", "--all=3"], "takes no value"),
-                            (["ls", "ftp://x/y"], "unknown kind"), (["ls", ""], "store"), (["--nope"], "--nope")):
+                            (["ls", "ftp://x/y"], "unknown kind"), (["ls", "s3:bucket"], "unknown kind"), (["ls", ""], "store"), (["--nope"], "--nope")):
             with self.subTest(words=words):
                 self.assertIn(hint, self.fails(*words))
         self.assertEqual(self.json("lss", status=2)["code"], -1)
