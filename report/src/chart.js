@@ -1,6 +1,7 @@
 // Lines and stacks over epochs or ranks, by uPlot: with a legend that tells the values at the cursor, and a cursor that keys move, too.
 import uPlot from "uplot";
 import { colour, el } from "./dom.js";
+import { logScale, logTicks, rowTicks } from "./scale.js";
 import * as words from "./words.js";
 
 const BAR_MOST = 80; // above, a bar would be thinner than the gap beside it
@@ -36,31 +37,6 @@ function decimalSteps() {
   const steps = [];
   for (let e = -7; e < 7; e++) for (const k of [1, 2, 5]) steps.push(k * 10 ** e);
   return steps;
-}
-
-// Powers of two for bytes, of ten for seconds, as many as there is room for.
-function logTicks(unit) {
-  const base = unit === "bytes" ? 2 : 10;
-  return (u, axis, min, max) => {
-    const low = Math.log(min) / Math.log(base);
-    const high = Math.log(max) / Math.log(base);
-    const room = Math.max(2, u.bbox.height / devicePixelRatio / 42);
-    const step = [1, 2, 5, 10, 20].find((s) => (high - low) / s <= room) ?? 40;
-    const ticks = [];
-    for (let e = Math.ceil(low / step - 1e-9) * step; e <= high + 1e-9; e += step) ticks.push(base ** e);
-    return ticks;
-  };
-}
-
-// The range of a logarithmic scale: whole powers around what there is.
-function logRange(unit) {
-  const base = unit === "bytes" ? 2 : 10;
-  return (u, min, max) => {
-    if (!(min > 0)) return [1, base];
-    const low = base ** Math.floor(Math.log(min) / Math.log(base));
-    const high = base ** Math.ceil(Math.log(max) / Math.log(base) + 1e-9);
-    return low < high ? [low, high] : [low, low * base];
-  };
 }
 
 function stack(series) {
@@ -115,9 +91,10 @@ export class Chart {
     this.u?.destroy();
     this.values = spec.series.map((s) => ({ ...s, values: spec.rows.map(s.value) }));
     const x = spec.rows.map((_, i) => i);
+    this.scale = spec.log && logScale(this.values.map((s) => s.values).flat(), spec.unit === "bytes" ? 2 : 10);
     const columns = spec.stacked
       ? stack(this.values)
-      : this.values.map((s) => s.values.map((v) => (spec.log && !(v > 0) ? null : (v ?? null))));
+      : this.values.map((s) => s.values.map((v) => (this.scale && v === 0 ? this.scale.nothing : (v ?? null))));
     const drawn = spec.stacked ? [...this.values].reverse() : this.values;
     const data = [x, ...columns];
     if (spec.reference) data.push(x.map(() => spec.reference.value));
@@ -136,13 +113,15 @@ export class Chart {
     const ink = colour("quiet");
     const grid = { stroke: colour("line"), width: 1 };
     const font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    const log = spec.log && { distr: 3, log: spec.unit === "bytes" ? 2 : 10, range: logRange(spec.unit) };
+    const { scale } = this;
+    const log = scale && { distr: 3, log: scale.base, range: () => scale.range };
+    const marks = (u) => rowTicks(spec.rows, Math.max(2, Math.floor(u.bbox.width / devicePixelRatio / 64)));
     const linear = { range: (u, min, max) => [0, spec.unit === "share" ? 1 : max > 0 ? max * 1.04 : 1] };
     const reference = spec.reference && [{ stroke: colour("ink"), width: 1.5, dash: [6, 5], points: { show: false } }];
     return {
       width,
       height: this.height,
-      padding: [10, 8, 0, 0],
+      padding: [10, 24, 0, 0], // on the right, room for half of the last mark
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: !spec.bars, size: 7 } },
       scales: { x: { time: false, range: () => [-0.5, Math.max(n - 0.5, 0.5)] }, y: log || linear },
@@ -156,8 +135,8 @@ export class Chart {
           gap: 6,
           size: 30,
           ...(spec.axis ? { label: spec.axis, labelSize: 20, labelFont: font } : {}),
-          splits: (u, i, min, max) => ticksOf(spec.rows, Math.max(2, Math.floor(u.bbox.width / devicePixelRatio / 64))),
-          values: (u, ticks) => ticks.map((t) => String(spec.rows[t]?.first ?? "")),
+          splits: (u) => [...marks(u).keys()],
+          values: (u) => [...marks(u).values()],
         },
         {
           stroke: ink,
@@ -166,8 +145,8 @@ export class Chart {
           ticks: { show: false },
           gap: 6,
           size: 74,
-          ...(log ? { splits: logTicks(spec.unit), filter: (u, splits) => splits } : { incrs: unit.steps }),
-          values: (u, ticks) => ticks.map((t) => unit.tick(t)),
+          ...(log ? { splits: (u) => logTicks(scale, Math.max(2, u.bbox.height / devicePixelRatio / 42)), filter: (u, splits) => splits } : { incrs: unit.steps }),
+          values: (u, ticks) => ticks.map((t) => unit.tick(t === scale?.nothing ? 0 : t)),
         },
       ],
       hooks: { setCursor: [(u) => this.tell(u.cursor.idx ?? this.last())] },
@@ -187,7 +166,7 @@ export class Chart {
         paths: bars ? uPlot.paths.bars({ size: [0.84, 56] }) : uPlot.paths.stepped({ align: 1 }),
       };
     }
-    return { stroke, width: 2, dash: s.dash, points: { show: n <= 40, size: 6, fill: stroke }, spanGaps: true };
+    return { stroke, width: 2, dash: s.dash, points: { show: n <= 40, size: 6, fill: stroke } };
   }
 
   // What the legend says: of the epoch under the cursor, or of the last one.
@@ -242,21 +221,4 @@ export class Chart {
   rest() {
     this.u?.setCursor({ left: -10, top: -10 });
   }
-}
-
-// Numbers of rows, at most `room` of them, evenly apart, and at round numbers of what the rows are of.
-export function ticksOf(rows, room) {
-  let step = 1;
-  for (let k = 0; rows.length / step > room; k++) step = [1, 2, 5][(k + 1) % 3] * 10 ** Math.floor((k + 1) / 3);
-  const ticks = [];
-  for (
-    let i = Math.max(
-      rows.slice(0, step).findIndex((r) => r.first % step === 0),
-      0,
-    );
-    i < rows.length;
-    i += step
-  )
-    ticks.push(i);
-  return ticks;
 }

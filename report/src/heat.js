@@ -1,7 +1,7 @@
 // How much of each region changed in each epoch: a row for each region, a column for each epoch. Of a region whose parts differ there is a band of
 // thin rows, from its first byte to its last.
-import { ticksOf } from "./chart.js";
 import { el } from "./dom.js";
+import { rowTicks } from "./scale.js";
 import * as words from "./words.js";
 
 const STEPS = 6; // colours beside that of nothing
@@ -20,10 +20,19 @@ export function step(perMille) {
   return perMille <= 600 ? 5 : 6;
 }
 
+// Of a name that is too long for its place, the beginning and the end are seen: paths differ in their ends.
+const END = 12;
+
+function named(name) {
+  const letters = [...name];
+  const cut = letters.length > 2 * END ? letters.length - END : letters.length;
+  return [el("span.head", {}, letters.slice(0, cut).join("")), cut < letters.length && el("span", {}, letters.slice(cut).join(""))];
+}
+
 const WORDS = ["nothing", "to 0.5 %", "to 2 %", "to 8 %", "to 25 %", "to 60 %", "more"];
 
 function tell(name, row, v) {
-  return `${name}, ${words.span(row)}: ${v < 0 ? "not there" : v === 0 ? "nothing changed" : v <= 1 ? "up to 0.1 % changed" : `${(v / 10).toFixed(1)} % changed`}`;
+  return `${name}, ${words.span(row)}: ${v < 0 ? "not there, or not known" : v === 0 ? "nothing changed" : v <= 1 ? "up to 0.1 % changed" : `${(v / 10).toFixed(1)} % changed`}`;
 }
 
 // Parts that would all have one colour say nothing.
@@ -87,7 +96,7 @@ export class Heat {
             "font-size": `${Math.min(12.5, group[i] - 1)}px`,
           },
         },
-        c.name ?? "all others",
+        named(c.name ?? "all others"),
       ),
     );
     const scale = WORDS.map((w, i) => el("li", {}, el("i.swatch", { style: { "--c": `var(--heat${i})` } }), w));
@@ -131,8 +140,7 @@ export class Heat {
     );
     c.fillStyle = style.getPropertyValue("--quiet").trim();
     c.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    for (const x of ticksOf(this.rows, Math.max(2, Math.floor(width / 64)))) {
-      const text = String(this.rows[x].first);
+    for (const [x, text] of rowTicks(this.rows, Math.max(2, Math.floor(width / 64)))) {
       const half = c.measureText(text).width / 2;
       c.fillText(text, Math.min(Math.max((x + 0.5) * this.step - half, 0), width - 2 * half), height - 5);
     }

@@ -33,8 +33,15 @@ const TIMES = [
 
 const LEGIBLE = 28; // rows of the map that a picture has room for
 
+// Of an epoch in a row; null where nothing is known of it.
 const mean = (key) => (row) =>
-  row.layers_told || key === "bytes_memory" || key === "bytes_stored" || key === "bytes_layer" ? (row[key] ?? 0) / row.n : null;
+  row.n > (row.damaged ?? 0) && (row.layers_told || lists.RECORDED.includes(key)) ? (row[key] ?? 0) / epochsOf([row]) : null;
+
+// How many epochs rows are of, without those whose record cannot be read.
+const epochsOf = (rows) => rows.reduce((n, r) => n + r.n - (r.damaged ?? 0), 0);
+
+// How many epochs a restart reads from: the oldest are told together.
+const epochsIn = (sources) => sources.reduce((n, s) => n + (s.epochs ?? 1), 0);
 
 const meanOf = (row) => (row.n > 1 ? `mean of ${words.span(row)}` : words.span(row));
 
@@ -99,7 +106,7 @@ export class Lineage {
         this.title(),
         this.problems(),
         empty("The record of no epoch can be read."),
-        section("Epochs", null, lists.epochs(this.rows, this.packed())),
+        section("Epochs", null, lists.epochs(this.rows, this.held())),
       ];
     return [
       this.title(),
@@ -124,12 +131,12 @@ export class Lineage {
           : "Of several ranks the longest counts. The flush runs behind the program; only the time blocked is lost to it.",
         this.time(),
       ),
-      section(this.packed() ? "Which variables changed when" : "Which regions changed when", this.heatLead(), this.changes()),
+      section(`Which ${this.part()}s changed when`, this.heatLead(), this.changes()),
       section("Ranks", this.rankLead(), this.ranks(), lists.ranks(d)),
       section(
-        this.packed() ? "Variables" : "Regions",
+        { region: "Regions", variable: "Variables", segment: "Segments" }[this.part()],
         `As epoch ${d.restore.epoch} has them.`,
-        this.packed() ? lists.variables(d) : lists.regions(d),
+        this.packed() ? lists.variables(d, this.part()) : lists.regions(d),
       ),
       this.packed() && section("Files", this.fileLead(), lists.files(d)),
       section("What a restart reads", this.restoreLead(), this.restore(), lists.sources(this.sources()), lists.codecs(d)),
@@ -139,7 +146,7 @@ export class Lineage {
         this.perRow() > 1
           ? `${words.plural(this.rows.length, "row")}, each of up to ${this.perRow()} epochs: bytes are sums, times too.`
           : null,
-        lists.epochs(this.rows, this.packed()),
+        lists.epochs(this.rows, this.held()),
       ),
     ].filter(Boolean);
   }
@@ -172,6 +179,15 @@ export class Lineage {
   // What the epochs hold, in a word.
   what() {
     return !this.packed() ? "memory" : this.d.files.some((f) => f.format === "criu") ? "images" : "files";
+  }
+
+  // What they are made of.
+  part() {
+    return { memory: "region", files: "variable", images: "segment" }[this.what()];
+  }
+
+  held() {
+    return this.packed() ? `In the ${this.what()}` : "In memory";
   }
 
   title() {
@@ -223,13 +239,15 @@ export class Lineage {
     );
   }
 
-  // What a checkpoint costs, and why: of those after the first, which has everything to store.
+  // What a checkpoint costs, and why: of those after the first, which has everything to store, and of those of which all is known, if there are any.
   verdict() {
     const { d, rows } = this;
-    const later = rows.length > 1 ? rows.slice(1) : rows;
+    const after = rows.length > 1 ? rows.slice(1) : rows;
+    const full = after.filter((r) => r.layers && r.layers_told === r.layers);
+    const later = full.length ? full : after;
     const sum = (key) => later.reduce((n, r) => n + (r[key] ?? 0), 0);
-    const n = later.reduce((k, r) => k + r.n - (r.damaged ?? 0), 0);
-    if (!n || !sum("layers_told")) return null;
+    const n = epochsOf(later);
+    if (!n) return null;
     const each = (key) => words.bytes(sum(key) / n);
     const cause = d.changes.filter((c) => c.name !== null)[0];
     const all = d.changes.reduce((k, c) => k + c.bytes_changed, 0);
@@ -239,12 +257,16 @@ export class Lineage {
       {},
       this.packed() ? "An epoch" : "A checkpoint",
       rows.length > 1 && " after the first",
-      ` holds ${each("bytes_memory")}, of which `,
-      el("b", {}, each("bytes_new")),
-      ` (${words.percent(sum("bytes_new"), sum("bytes_memory"))}) is new, and stores `,
+      ` holds ${each("bytes_memory")}`,
+      full.length > 0 && [
+        ", of which ",
+        el("b", {}, each("bytes_new")),
+        ` (${words.percent(sum("bytes_new"), sum("bytes_memory"))}) is new,`,
+      ],
+      " and stores ",
       el("b", {}, each("bytes_layer")),
       ". ",
-      this.stopped(later, n),
+      full.length > 0 && this.stopped(sum("seconds_blocked") / n, epochsOf(after)),
       d.changes.length > 1 &&
         most && [
           `Most of what ${this.packed() ? "is new" : "changes"} is in `,
@@ -254,25 +276,25 @@ export class Lineage {
     );
   }
 
-  // Against the time from one epoch to the next, which is all that the store knows of how long the program ran.
-  stopped(later, n) {
-    const blocked = later.reduce((k, r) => k + (r.seconds_blocked ?? 0), 0);
+  // A checkpoint's share of the time from one epoch to the next, which is all that the store knows of how long the program ran; n: epochs after the first.
+  stopped(blocked, n) {
     const at = this.rows.filter((r) => r.time_ms);
-    const took = at.length > 1 && later.length < this.rows.length ? (at.at(-1).time_ms - at[0].time_ms) / 1000 : 0;
+    const between = at.length > 1 ? (at.at(-1).time_ms - at[0].time_ms) / 1000 / n : 0;
     if (!blocked) return null;
     return [
       "The program waits ",
-      el("b", {}, words.seconds(blocked / n)),
-      took > 0 && blocked < took ? `, ${words.percent(blocked, took)} of the time between two of them. ` : ". ",
+      el("b", {}, words.seconds(blocked)),
+      between > 0 && blocked < between ? `, ${words.percent(blocked, between)} of the time between two of them. ` : ". ",
     ];
   }
 
   headline() {
     const { d } = this;
     const t = d.totals;
-    const told = t.layers_told > 0;
-    const n = t.epochs_shown - this.rows.reduce((k, r) => k + (r.damaged ?? 0), 0);
-    const read = d.restore.sources.reduce((n, s) => n + s.bytes_read, 0);
+    const told = epochsOf(this.rows.filter((r) => r.layers_told));
+    const read = this.sources().reduce((n, s) => n + s.bytes_read, 0);
+    const newest = this.rows.find((r) => r.n === 1 && r.first === d.restore.epoch);
+    const least = d.restore.partial || d.restore.ranks_not_told ? "at least, " : "";
     const freed = d.gc.error ? null : d.gc.bytes_before - d.gc.bytes_after;
     return el(
       "dl.tiles",
@@ -280,7 +302,7 @@ export class Lineage {
       tile(
         this.packed() ? "Packed" : "Checkpointed",
         words.bytes(t.bytes_memory ?? 0),
-        `in ${words.plural(n, "epoch")}, as it was in ${this.what()}`,
+        `in ${words.plural(epochsOf(this.rows), "epoch")}, as it was in ${this.what()}`,
       ),
       tile(
         "Stored for it",
@@ -295,7 +317,7 @@ export class Lineage {
       ),
       tile(
         "Program blocked",
-        told && t.seconds_blocked ? words.seconds(t.seconds_blocked / n) : "–",
+        told && t.seconds_blocked ? words.seconds(t.seconds_blocked / told) : "–",
         told && !t.seconds_blocked
           ? `not known: the ${this.what()} were packed from outside`
           : told
@@ -305,7 +327,7 @@ export class Lineage {
       tile(
         "A restart reads",
         words.bytes(read),
-        `from ${words.plural(d.restore.sources.length, "epoch")}, for ${words.bytes(this.rows.at(-1).n === 1 ? (this.rows.at(-1).bytes_memory ?? 0) : this.restoreBytes())}`,
+        `${least}from ${words.plural(epochsIn(this.sources()), "epoch")}, for ${words.bytes(newest ? (newest.bytes_memory ?? 0) : this.restoreBytes())}`,
       ),
       tile(
         "gc would free",
@@ -336,7 +358,7 @@ export class Lineage {
       unit: share ? "share" : "bytes",
       series: series.map((s) => ({
         ...s,
-        value: (r) => (share ? (r[s.key] ?? 0) / (PARTS.reduce((n, p) => n + (r[p.key] ?? 0), 0) || 1) : (r[s.key] ?? 0) / r.n),
+        value: (r) => (share ? (r[s.key] ?? 0) / (PARTS.reduce((n, p) => n + (r[p.key] ?? 0), 0) || 1) : (mean(s.key)(r) ?? 0)),
       })),
     });
     const chart = new Chart(
@@ -388,7 +410,7 @@ export class Lineage {
 
   heatLead() {
     return this.packed()
-      ? "Of each variable, over all files, the share that was new to the lineage."
+      ? `Of each ${this.part()}, over all ${this.what()}, the share that was new to the lineage.`
       : `Of each region, over all ranks, the share that is not as it was in the epoch before. The ones that changed most come first.${this.d.changes.some((c) => c.bands) ? " A region whose parts differ is shown from its first byte, above, to its last." : ""}`;
   }
 
@@ -451,8 +473,9 @@ export class Lineage {
   restoreLead() {
     const { restore } = this.d;
     const parts = [
-      `Epoch ${restore.epoch} is made of ${words.plural(restore.heads, "head")} and of blocks from ${words.plural(this.sources().length, "epoch")}${restore.bytes_zero ? `; ${words.bytes(restore.bytes_zero)} of it are zeros, which are nowhere` : ""}.`,
+      `Epoch ${restore.epoch} is made of ${words.plural(restore.heads, "head")} and of blocks from ${words.plural(epochsIn(this.sources()), "epoch")}${restore.bytes_zero ? `; ${words.bytes(restore.bytes_zero)} of it are zeros, which are nowhere` : ""}.`,
     ];
+    if (restore.ranks > 1) parts.push("Each rank reads what it needs: what several read is counted for each.");
     if (restore.ranks_not_told) parts.push(`${words.plural(restore.ranks_not_told, "rank")} could not be looked at.`);
     if (restore.partial) parts.push("Not all layers could be counted.");
     return parts.join(" ");
@@ -463,13 +486,14 @@ export class Lineage {
     const list = this.sources().reverse();
     const total = this.restoreBytes();
     const few = list.slice(0, 7);
-    const rest = list.slice(7).reduce((n, s) => n + s.bytes, 0);
-    const bits = few.map((s, i) => ({
-      label: s.older ? `epoch ${s.epoch} and before` : `epoch ${s.epoch}`,
-      bytes: s.bytes,
-      colour: `--age${i}`,
-    }));
-    if (rest) bits.push({ label: `${list.length - 7} older`, bytes: rest, colour: "--age7" });
+    const rest = list.slice(7);
+    const bits = few.map((s, i) => ({ label: `epoch ${s.epoch}`, bytes: s.bytes, colour: `--age${i}` }));
+    if (rest.length)
+      bits.push({
+        label: words.plural(epochsIn(rest), "older epoch"),
+        bytes: rest.reduce((n, s) => n + s.bytes, 0),
+        colour: "--age7",
+      });
     if (this.d.restore.bytes_zero) bits.push({ label: "zeros", bytes: this.d.restore.bytes_zero, colour: "--zero" });
     if (!total) return empty("The regions are empty: nothing is read.");
     return el(

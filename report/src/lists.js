@@ -3,10 +3,25 @@ import { el } from "./dom.js";
 import { table } from "./table.js";
 import * as words from "./words.js";
 
+// What commit records say; all else only the layers can tell.
+export const RECORDED = ["bytes_memory", "bytes_stored", "bytes_layer", "bytes_stored_all"];
+
+// A column of figures; layers(row): how many could have told.
+const figures =
+  (layers) =>
+  (head, key, show = words.bytes) => {
+    const silent = (r) => (RECORDED.includes(key) ? 0 : layers(r) - r.layers_told);
+    return {
+      head,
+      value: (r) => (silent(r) && !r.layers_told ? null : (r[key] ?? 0)),
+      show: (r) => (silent(r) && !r.layers_told ? "–" : `${silent(r) ? "≥ " : ""}${show(r[key] ?? 0)}`),
+    };
+  };
+
 export function ranks(d) {
   const { ranks } = d;
   if (ranks.reduce((sum, r) => sum + r.n, 0) <= 1) return null;
-  const col = (head, key, show = words.bytes) => ({ head, value: (r) => r[key] ?? 0, show: (r) => show(r[key] ?? 0) });
+  const col = figures((r) => r.n);
   return table(
     `Ranks in epoch ${d.restore.epoch}`,
     [
@@ -31,6 +46,7 @@ export function regions(d) {
   const codecs = (r) =>
     [...Object.entries(r.codecs), ...(r.bytes_zero ? [["zero", r.bytes_zero]] : [])].sort((a, b) => b[1] - a[1]);
   const rest = d.regions_total - d.regions.length;
+  const among = d.regions.some((r) => !changed.has(r.name)) && d.changes.some((c) => c.name === null);
   return el(
     "div",
     {},
@@ -67,6 +83,7 @@ export function regions(d) {
       d.regions,
       [3, -1],
     ),
+    among && el("p.note", {}, "What changed of regions with a – is told of all of them together, in the last row of the map."),
     rest > 0 &&
       el(
         "p.note",
@@ -76,15 +93,15 @@ export function regions(d) {
   );
 }
 
-export function variables(d) {
+export function variables(d, part) {
   const rest = d.variables_total - d.variables.length;
   return el(
     "div",
     {},
     table(
-      "Kinds of variables, the largest first",
+      `${part === "variable" ? "Kinds of variables" : "Segments"}, the largest first`,
       [
-        { head: "Variable", text: true, value: (v) => v.key },
+        { head: part === "variable" ? "Variable" : "Segment", text: true, value: (v) => v.key },
         {
           head: "Type",
           text: true,
@@ -155,12 +172,11 @@ export function codecs(d) {
     : null;
 }
 
-export function epochs(rows, packed) {
-  const col = (head, key, show = words.bytes) => ({
-    head,
-    value: (r) => r[key] ?? 0,
-    show: (r) => (r.damaged === r.n ? "–" : show(r[key] ?? 0)),
-  });
+export function epochs(rows, held) {
+  const col = (head, key, show) => {
+    const c = figures((r) => r.layers)(head, key, show);
+    return { ...c, show: (r) => (r.damaged === r.n ? "–" : c.show(r)) };
+  };
   const optional = (list) => list.filter(([, key]) => rows.some((r) => r[key])).map(([head, key, show]) => col(head, key, show));
   return table(
     "Epochs",
@@ -171,7 +187,7 @@ export function epochs(rows, packed) {
         show: (r) => `${r.n > 1 ? `${r.first}–${r.last}` : r.first}${r.damaged ? " (damaged)" : ""}`,
       },
       { head: "Laid down", value: (r) => r.time_ms ?? 0, show: (r) => words.time(r.time_ms) },
-      col(packed ? "In the files" : "In memory", "bytes_memory"),
+      col(held, "bytes_memory"),
       ...optional([
         ["Dirty", "bytes_dirty"],
         ["Zero", "bytes_zero"],

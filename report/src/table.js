@@ -22,6 +22,7 @@ export function table(caption, columns, rows, sorted = [0, 1], captioned = false
     { type: "button", onclick: () => ((all = true), fill()) },
     `show all ${plural(rows.length, "row")}`,
   );
+  const cut = el("p.cut", {}, `${FEW} of ${plural(rows.length, "row")}; the page shows the others on a screen.`);
   const heads = columns.map((c, i) =>
     el(`th${c.text ? ".text" : ""}`, { scope: "col" }, el("button", { type: "button", onclick: () => sort(i) }, c.head)),
   );
@@ -50,7 +51,7 @@ export function table(caption, columns, rows, sorted = [0, 1], captioned = false
         ),
       ),
     );
-    more.hidden = all;
+    more.hidden = cut.hidden = all;
   }
 
   fill();
@@ -63,5 +64,6 @@ export function table(caption, columns, rows, sorted = [0, 1], captioned = false
       el("table", {}, el(captioned ? "caption" : "caption.hidden", {}, caption), el("thead", {}, el("tr", {}, heads)), body),
     ),
     more,
+    cut,
   );
 }

@@ -169,10 +169,13 @@ static void put_files(struct vv_json *j, const struct vv_show_files *s)
 	vv_json_number(j, "files_total", s->all.n_files);
 }
 
-static void put_source(struct vv_json *j, const struct vv_report_source *s)
+/* n: epochs up to this one, if it is several. */
+static void put_source(struct vv_json *j, const struct vv_report_source *s, size_t n)
 {
 	vv_json_object(j, NULL);
 	vv_json_number(j, "epoch", s->epoch);
+	if (n > 1)
+		vv_json_number(j, "epochs", n);
 	vv_json_number(j, "layers", s->layers);
 	vv_json_number(j, "bytes", s->bytes);
 	vv_json_number(j, "blocks", s->blocks);
@@ -195,11 +198,11 @@ static void put_sources(struct vv_json *j, const struct vv_report_restore *r)
 	}
 	vv_json_array(j, "sources");
 	for (size_t i = first; i < r->n_sources; i++)
-		put_source(j, &r->source[i]);
+		put_source(j, &r->source[i], 1);
 	vv_json_end(j);
 	if (first) {
 		vv_json_array(j, "older");
-		put_source(j, &older);
+		put_source(j, &older, first);
 		vv_json_end(j);
 	}
 }

@@ -78,6 +78,22 @@ class Report(command.Case):
         self.assertEqual(sum(s["bytes_read"] for s in d["sources"]), sum(c["bytes_stored"] for c in d["codecs"]))
         self.assertEqual(sum(s["blocks"] for s in d["sources"]), sum(c["blocks"] for c in d["codecs"]))
 
+    def many_sources(self):
+        """251 epochs, and one page of the newest in each of the 250 after the first."""
+        self.file("u", self.rnd.randbytes(250 * 4096))
+        words = ["region", "u", "bytes", 250 * 4096, "load", "u", "u", "checkpoint"]
+        for i in range(250):
+            words += ["poke", "u", 4096 * i, "%04x" % (i + 1), "checkpoint"]
+        self.write(*words, options="codec=none")
+
+    def test_restore_of_many(self):
+        """Of more than 200 epochs the oldest are told together, and how many they are."""
+        self.many_sources()
+        d = self.lineage()["restore"]
+        older, = d["older"]
+        self.assertEqual((len(d["sources"]), older["epochs"], older["epoch"], older["layers"], older["bytes"]), (200, 50, 51, 50, 50 * 4096))
+        self.assertEqual(older["bytes_read"] + sum(s["bytes_read"] for s in d["sources"]), sum(c["bytes_stored"] for c in d["codecs"]))
+
     def test_regions_and_changes(self):
         self.file("u", self.rnd.randbytes(50 * 4096))
         self.write("region", "u", "bytes", 50 * 4096, "load", "u", "u", "region", "T", "f64", "16x32", "checkpoint",
@@ -386,14 +402,60 @@ class Page(command.Case):
         names = b.run("[...document.querySelectorAll('.names li')].map(n => n.textContent)")
         self.assertEqual(names, [c["name"] for c in d["changes"]])
         self.assertTrue(set(HOSTILE) <= set(names))
+        self.assertIn("what several read is counted for each", b.run("document.body.textContent"))
 
     def test_halves(self):
         """A number halfway between two is rounded as the command rounds it."""
         numbers = [i * 1024 // 8 for i in range(8, 9000)]
-        words = (pathlib.Path(__file__).parents[2] / "report/src/words.js").as_uri()
-        page = subprocess.run(["node", "--input-type=module", "-e", f"import {{ bytes }} from '{words}'; console.log(JSON.stringify({numbers}.map(bytes)))"],
-                              check=True, capture_output=True, text=True).stdout
-        self.assertEqual(json.loads(page), [size(n) for n in numbers])
+        self.assertEqual(self.node("words.js", "bytes", f"{numbers}.map(bytes)"), [size(n) for n in numbers])
+
+    def node(self, module, names, script):
+        """What a script of the page's own functions says."""
+        path = (pathlib.Path(__file__).parents[2] / "report/src" / module).as_uri()
+        done = subprocess.run(["node", "--input-type=module", "-e", f"import {{ {names} }} from '{path}'; console.log(JSON.stringify({script}))"],
+                              check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)
+
+    def test_scale(self):
+        """Marks of axes: round numbers, also where rows are of several epochs; and 0 has a place of its own where it occurs."""
+        scale = "logScale([5, 0, 3000], 2)"
+        low, high = self.node("scale.js", "logScale", scale + ".range")
+        ticks = self.node("scale.js", "logScale, logTicks", f"logTicks({scale}, 5)")
+        self.assertTrue(low < 4 and high == 4096)
+        self.assertEqual(ticks, [low, 4, 16, 64, 256, 1024, 4096])
+        self.assertEqual(self.node("scale.js", "logScale", "[logScale([5, null, 3000], 2).range, logScale([0, null], 2), logScale([8], 2).range]"), [[4, 4096], None, [8, 16]])
+        rows = "Array.from({ length: 767 }, (_, i) => ({ first: 3 * i + 1, last: 3 * i + 3, n: 3 }))"
+        marks = self.node("scale.js", "rowTicks", f"[...rowTicks({rows}, 10)]")
+        self.assertEqual(marks, [[i, str(3 * i + 3)] for i in range(99, 767, 100)])
+        self.assertEqual(self.node("scale.js", "rowTicks", "[...rowTicks([{ first: 0, last: 0, n: 1 }, { first: 7, last: 7, n: 1 }], 9)]"), [[0, "0"], [1, "7"]])
+
+    def test_nothing_is_seen(self):
+        """An epoch that stores nothing is at the foot of the chart, not on the line between its neighbours."""
+        self.file("u", self.rnd.randbytes(64 * 4096))
+        words = ["region", "u", "bytes", 64 * 4096, "load", "u", "u", "checkpoint"]
+        for i in range(6):
+            words += ["poke", "u", 4096 * i, "%02x" % (i + 1), "checkpoint", "checkpoint"]
+        self.write(*words, options="codec=none")
+        b = self.open("heat")
+        b.run("document.querySelectorAll('.plot canvas')[1].id = 'stages'")
+        lowest = b.run("""(() => { const c = document.querySelector('#stages'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+            let low = 0;
+            for (let i = 0; i < d.length; i += 4) if (d[i] === 0 && d[i + 1] === 0x72 && d[i + 2] === 0xb2) low = Math.floor(i / 4 / c.width);
+            return low / c.height; })()""")  # of the line of what was stored
+        self.assertGreater(lowest, 0.8)
+        self.clean(b)
+
+    def test_many_sources(self):
+        """What a restart reads is said of all epochs, also of those that are told together."""
+        Report.many_sources(self)
+        b = self.open("heat")
+        d = self.json("report", self.store, "heat")["lineages"][0]["restore"]
+        tile = b.run("[...document.querySelectorAll('.tile')].find(t => t.textContent.startsWith('A restart reads')).textContent")
+        self.assertIn(size(sum(c["bytes_stored"] for c in d["codecs"])) + "from 250 epochs", tile)
+        text = b.run("document.body.textContent")
+        self.assertIn("and of blocks from 250 epochs", text)
+        self.assertIn("243 older epochs", text)
+        self.clean(b)
 
     def test_numbers(self):
         """What the page says is what 'varve show' says, in the same words."""
@@ -487,6 +549,19 @@ class Page(command.Case):
         b.call("Emulation.setEmulatedMedia", media="print")
         self.assertEqual(b.run("getComputedStyle(document.querySelector('.scroll')).overflowX"), "visible")
         self.assertEqual(b.run("[...document.querySelectorAll('header button, .switch')].filter(e => e.offsetParent).length"), 0)
+        self.assertEqual(b.run("[...document.querySelectorAll('.cut')].filter(e => e.offsetParent).length"), 0)
+        b.call("Emulation.setEmulatedMedia", media="")
+
+    def test_print_of_many(self):
+        """A table that has more rows than paper gets says so."""
+        self.write("region", "x", "u64", 512, "tick", "x", 40)
+        b = self.open("heat")
+        said = "[...document.querySelectorAll('.cut')].filter(e => e.offsetParent).map(e => e.textContent)"
+        self.assertEqual(b.run(said), [])
+        b.call("Emulation.setEmulatedMedia", media="print")
+        self.assertEqual(b.run(said), ["12 of 40 rows; the page shows the others on a screen."])
+        self.press(b, "show all 40 rows")
+        self.assertEqual(b.run(said), [])
         b.call("Emulation.setEmulatedMedia", media="")
 
     def test_phone(self):
@@ -537,6 +612,58 @@ class Page(command.Case):
         self.assertIn("epoch 3: the layer of rank 0 is not there", b.run("document.querySelector('.notice').textContent"))
         self.assertIn("2 (damaged)", [r[0] for r in self.cells(b, "Epochs")])
         self.assertIn("in 3 epochs", b.run("document.querySelector('.tile').textContent"))  # means are of those that can be read
+        self.clean(b)
+        self.flip(self.commit(4), 20)  # the newest, so that an older one is restored
+        b = self.open("heat")
+        self.assertRegex(b.run("[...document.querySelectorAll('.tile')].find(t => t.textContent.startsWith('A restart reads')).textContent"), "for 32 B$")
+        self.clean(b)
+
+    def test_unknown(self):
+        """What is not known is not 0: not in tables, not in means, not in charts."""
+        self.file("u", self.rnd.randbytes(64 * 4096))
+        words = ["region", "u", "bytes", 64 * 4096, "load", "u", "u", "checkpoint"]
+        for i in range(5):
+            words += ["poke", "u", 4096 * i, "%02x" % (i + 1), "checkpoint"]
+        self.write(*words, options="codec=none")
+        self.flip(self.commit(3), 20)
+        self.layer(4).unlink()
+        b = self.open("heat")
+        heads = b.run(f"[...{self.table('Epochs')}.tHead.rows[0].cells].map(c => c.textContent)")
+        rows = {r[0]: dict(zip(heads, r)) for r in self.cells(b, "Epochs")}
+        self.assertEqual([rows["4"][k] for k in ("In memory", "New", "Coded", "Blocked")], ["256 KiB", "–", "4.00 KiB", "–"])
+        self.assertEqual({v for k, v in rows["3 (damaged)"].items() if not k.startswith("Epoch")}, {"–"})
+        self.assertEqual(rows["5"]["New"], "4.00 KiB")
+        self.assertIn("of which 4.00 KiB (1.6 %) is new", b.run("document.querySelector('.verdict').textContent"))
+        d = self.json("report", self.store, "heat")["lineages"][0]
+        blocked = b.run("[...document.querySelectorAll('.tile')].find(t => t.textContent.startsWith('Program blocked')).querySelector('b').textContent")
+        want = d["totals"]["seconds_blocked"] / 4
+        self.assertAlmostEqual(float(blocked.split()[0]) * {"µs": 1e-6, "ms": 1e-3, "s": 1}[blocked.split()[1]], want, delta=want / 50)
+        b.run("document.querySelectorAll('.plot')[1].focus()")
+        for key in "Home", "ArrowRight", "ArrowRight":
+            b.run(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))")
+        b.settle()
+        self.assertRegex(b.run("document.querySelectorAll('.chart .under')[1].textContent"), "^epoch 3in memory–")
+        b.run("document.querySelector('.heat canvas').focus()")
+        b.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home' }))")
+        for _ in range(2):
+            b.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }))")
+        self.assertRegex(b.run("document.querySelector('.readout').textContent"), "epoch 3: not there, or not known$")
+        self.clean(b)
+
+    def test_places(self):
+        """Of one of several stores it is not said what is new in all of them."""
+        jobs = self.folder / "job"
+        jobs.mkdir()
+        subprocess.run([command.WRITER.with_name("places_check"), jobs, "4", "3", "mode=sync"], check=True, env=self.env)
+        self.varve("-q", "report", jobs / "p1", "job", "-o", "page.html")
+        b = self.browser
+        b.open((self.folder / "page.html").as_uri())
+        self.assertRegex(b.run("document.querySelector('.verdict').textContent"), r"holds [\d.]+ KiB and stores [\d.]+ KiB\. $")
+        heads = b.run(f"[...{self.table('Epochs')}.tHead.rows[0].cells].map(c => c.textContent)")
+        row = dict(zip(heads, self.cells(b, "Epochs")[0]))
+        self.assertTrue(row["New"].startswith("≥ ") and not row["Coded"].startswith("≥ "), row)
+        ranks = self.cells(b, "Ranks in epoch 3")
+        self.assertEqual([r[2] == "–" for r in ranks], [True, False, True, True])
         self.clean(b)
 
     def test_thousands(self):
