@@ -69,7 +69,7 @@ static void say_flush(const struct vv_top *t, size_t columns, struct vv_buf *out
 		vv_buf_printf(out, " of about %s", vv_text_size(whole).s);
 	if (w->objects > 1)
 		vv_buf_printf(out, " in %zu objects", w->objects);
-	if (t->rate >= 0)
+	if (w->held && t->rate >= 0)
 		vv_buf_printf(out, ", %s/s", vv_text_size((uint64_t)t->rate).s);
 	if (!w->held)
 		vv_buf_printf(out, "; left by a writer that is gone");
@@ -86,7 +86,7 @@ static void say_next(const struct vv_top *t, struct vv_buf *out)
 		vv_buf_printf(out, "none is to be expected\n");
 	else if (!vv_top_next(t, &in, &sure))
 		vv_buf_printf(out, "when the program calls; nothing is known of how often\n");
-	else if (!sure && in < 0)
+	else if (!sure && in < 1)
 		vv_buf_printf(out, "at any moment (by the pace so far)\n");
 	else
 		vv_buf_printf(out, "%s%s %s (%s)\n", sure ? "due " : "about ", in < 0 ? "since" : "in", vv_text_duration(ceil(fabs(in))).s,
@@ -106,8 +106,8 @@ enum column { EPOCH, AGE, RANKS, MEMORY, STORED, LAYER, LESS, BLOCKED, FLUSH, ST
 static const char *const heads[COLUMNS] = { ">EPOCH", ">AGE",  ">RANKS",   ">MEMORY", ">STORED",
 					    ">LAYER", ">LESS", ">BLOCKED", ">FLUSH",  ">STORED AT" };
 
-/* What goes first where there is no room for all: in the end there are the epoch, what it stored, and what it cost the program. */
-static const enum column spare[] = { LAYER, STORED_AT, RANKS, MEMORY, LESS, AGE, FLUSH };
+/* What goes first where there is no room for all: in the end there are the epoch and what it stored. */
+static const enum column spare[] = { LAYER, STORED_AT, RANKS, MEMORY, LESS, AGE, FLUSH, BLOCKED };
 
 enum { SPARE = sizeof(spare) / sizeof(spare[0]) };
 
@@ -214,8 +214,8 @@ static void cut(const struct vv_buf *text, size_t columns, struct vv_buf *out)
 	}
 }
 
-/* The end of what of the line fits: a blank that it can be broken at, else its end. */
-static size_t break_at(const char *s, size_t len, size_t columns)
+/* The end of what of the line fits: a blank behind its first `kept` bytes that it can be broken at, else its end. */
+static size_t break_at(const char *s, size_t len, size_t kept, size_t columns)
 {
 	size_t at = 0, blank = len;
 
@@ -223,7 +223,7 @@ static size_t break_at(const char *s, size_t len, size_t columns)
 		at += ((uint8_t)s[i] & 0xc0) != 0x80;
 		if (at > columns && blank < len)
 			return blank;
-		if (s[i] == ' ' && i > INDENT && s[i - 1] != ' ')
+		if (s[i] == ' ' && i > kept && s[i - 1] != ' ')
 			blank = i;
 	}
 	return at > columns ? blank : len;
@@ -235,12 +235,12 @@ static void fold(const struct vv_buf *text, size_t columns, struct vv_buf *out)
 	const char *s = (const char *)text->p, *end = s + text->n;
 
 	while (s < end) {
-		size_t len = (size_t)((const char *)memchr(s, '\n', (size_t)(end - s)) - s), first = break_at(s, len, columns);
+		size_t len = (size_t)((const char *)memchr(s, '\n', (size_t)(end - s)) - s), first = break_at(s, len, INDENT, columns);
 
 		vv_buf_add(out, s, first);
 		for (s += first, len -= first; len > 0; s += first, len -= first) {
 			vv_buf_printf(out, "\n%*s", INDENT - 1, "");
-			first = break_at(s, len, columns > INDENT ? columns - INDENT + 1 : 1);
+			first = break_at(s, len, 0, columns > INDENT ? columns - INDENT + 1 : 1);
 			vv_buf_add(out, s, first);
 		}
 		vv_buf_printf(out, "\n");

@@ -364,15 +364,16 @@ class Top(command.Case):
         """What does not fit a window is left out by columns, the least important first; sentences go on in the next line."""
         self.write("region", "x", "u64", 4, "tick", "x", 5)
         every = "EPOCH AGE RANKS MEMORY STORED LAYER LESS BLOCKED FLUSH STORED_AT".split()
-        spare = "LAYER STORED_AT RANKS MEMORY LESS AGE FLUSH".split()
+        spare = "LAYER STORED_AT RANKS MEMORY LESS AGE FLUSH BLOCKED".split()
         fewer = [[c for c in every if c not in spare[:n]] for n in range(len(spare) + 1)]
         found = []
-        for columns in 100, 60, 40, 24:
+        for columns in 100, 60, 40, 24, 20:
             s = Screen(self, "top", self.store, "heat", "--every", "100ms", columns=columns, lines=60)
-            text = s.until(r"\n +1 [^\n]*s\n(?![^\0]*[^\n]{%d})" % (columns + 1))
+            text = s.until(r"\n +1 [^\n]*[sB]\n(?![^\0]*[^\n]{%d})" % (columns + 1))
             head = next(line for line in text.split("\n") if line.startswith("EPOCH"))
             found.append(fewer.index(head.replace("STORED AT", "STORED_AT").split()))
-            self.assertIn("writer none: nobody has the lineage open epochs 5 in the store, the newest is 5", " ".join(text.split()))
+            self.assertRegex(" ".join(text.split()), r"writer none: nobody has the lineage open epochs 5 in the store, the newest is 5, \d+ \w+ ago; one every [\d.]+ \w+ lately "
+                             "flush nothing is being stored next none is to be expected")
             s.press(b"q")
             self.assertEqual(s.wait(), 0)
         self.assertEqual((found, found[0], found[-1]), (sorted(set(found)), 0, len(spare)))
