@@ -9,6 +9,7 @@ import math
 import pathlib
 import re
 
+SIZES = {"--size", "--full", "--ranks", "--data", "--pass"}  # options of bench/run by which the same name is another measurement
 UNITS_LESS = {"ns", "us", "ms", "s", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB"}  # times and sizes
 WORDS_MORE = {"rate", "ratio", "speed", "less", "saved", "found", "throughput", "encode", "decode", "agnostic", "run", "tree", "list", "zstd"}
 WORDS_LESS = {"time", "overhead", "bytes", "stored", "cost", "increase", "longer", "wait", "waits", "criu", "second"}
@@ -39,6 +40,12 @@ class Row:
         if self.target is not None:
             way, _, goal = text(self.target).partition(" ")
             self.way, self.goal_value = {"<=": -1, ">=": 1}[way], finite(float(goal))
+
+    def sizes(self):
+        """The options of its run that make its sizes: "--size 16M", or nothing."""
+        words = str(self.run.get("command", "")).split()
+        told = [f"{w} {words[i + 1]}" if w != "--full" and "=" not in w and i + 1 < len(words) else w for i, w in enumerate(words) if w.split("=")[0] in SIZES]
+        return " ".join(sorted(t.replace("=", " ", 1) for t in told))
 
     def of(self, value):
         return f"{number(value)} {'x' if self.unit == 'ratio' else self.unit}".strip()

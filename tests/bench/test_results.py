@@ -105,6 +105,22 @@ class Compare(Case):
             with self.subTest(metric):
                 self.compare(0 if more else 1, [row(metric=metric, unit="x", value=1)], [row(metric=metric, unit="x", value=9)])
 
+    def test_other_sizes_are_told(self):
+        def of(command):
+            return {"run": RUN["run"] | {"command": command}}
+        plain = self.file("plain", of("bench/run x --out a.json"), row())
+        for words, told in (("--size 16M x", "--size 16M"), ("--size=16M x", "--size 16M"), ("x --full --out b", "--full"), ("--ranks 2 --pass=--alpha=5us x", "--pass --alpha=5us --ranks 2")):
+            other = self.file("other", of("bench/run " + words), row())
+            said = self.call(0, "compare", plain, other).stdout
+            self.assertIn(f"note: not measured alike, before with no option, after with {told}:", said)
+            self.assertNotIn("note", self.call(0, "compare", other, other).stdout)
+        self.assertNotIn("note", self.call(0, "compare", plain, self.file("same", of("bench/run y x"), row())).stdout)
+
+    def test_a_pager_that_ends_early(self):
+        many = self.file("many", RUN, *(row(case=f"case {i} {'x' * 200}") for i in range(2000)))
+        done = subprocess.run(f"'{sys.executable}' '{SOURCE}/bench/compare' --all '{many}' '{many}' | head -1", shell=True, text=True, capture_output=True)
+        self.assertEqual(done.stderr, "")
+
     def test_nothing_in_common(self):
         self.compare(2, [row()], [row(case="other")])
 
@@ -182,11 +198,24 @@ class Page(Case):
         part = next(json.loads(line) for line in before.splitlines() if '"async.block"' in line)
         for wrong, lines in (("--size", [{"run": run | {"command": "bench/run --size 1M ckpt"}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
                              ("another machine", [{"run": run | {"cores": 77}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
+                             ("no 'memory_gib'", [{"run": {k: v for k, v in run.items() if k != "memory_gib"}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
+                             ("no 'date'", [{"run": run | {"date": {"a": 1}}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
+                             ("no 'command'", [{"run": run | {"command": "a\n## b"}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
                              ("no name", [{"run": run | {"arch": "../../evil"}}, row("ckpt.metadata", "0%", "layer", target="<= 9", ok=False)]),
                              ("not all of async.block", [{"run": run}, part])):
             self.assertIn(wrong, self.call(2, "page", "--take", self.file("wrong.json", *lines), cwd=tree).stderr)
             self.assertEqual(old.read_text(), before)
         self.assertIn("which machine", self.call(2, "page", "--take", self.file("nameless", row(target="<= 1", ok=True)), cwd=tree).stderr)
+
+    def test_words_of_a_file_are_no_elements_of_a_page(self):
+        tree = self.copy()
+        run = json.loads(next((tree / "bench/results").glob("*.json")).read_text().splitlines()[0])["run"] | {"command": "bench/run `<script>x</script>`"}
+        evil = self.file("evil.json", {"run": run}, row("ckpt.metadata", "<!-- bench/page: end --><b>", "layer", 5, "<b>", target="<= 9", ok=True))
+        self.call(0, "page", "--take", evil, cwd=tree)
+        page = (tree / "docs/benchmarks.md").read_text()
+        self.assertIn("`bench/run '&lt;script>x&lt;/script>'`", page)
+        self.assertIn("&lt;!-- bench/page: end -->&lt;b>", page)
+        self.assertNotRegex(page, "<script|<b>|<!--")
 
     def test_the_headlines_say_how_much_better(self):
         """The last column is ours against the best of the others: computed, in its direction, and worse is told as such."""
@@ -196,7 +225,7 @@ class Page(Case):
         ours = {"bench": "x.y", "case": "c", "metric": "m"}
         papers = tree / "bench/papers.toml"
         text = papers.read_text()
-        for value, more, cell in ((0.5, "best = 8", "**16 x**"), (10, "best = 8", "**0.8 x**"), (8.1, "best = 8", "equal"), (0.01, "best = 8", "**800 x**"), (16, 'best = 8\nbetter = "more"', "**2 x**"),
+        for value, more, cell in ((0.5, "best = 8", "**16 x**"), (10, "best = 8", "1.2 x worse"), (8.1, "best = 8", "equal"), (0.01, "best = 8", "**800 x**"), (16, 'best = 8\nbetter = "more"', "**2 x**"),
                                   (3, "", "-"), (0, "best = 8", "-")):
             with self.subTest(value=value, more=more):
                 row_of = json.dumps(row(**ours, value=value, unit="x", target="<= 9", ok=True))
