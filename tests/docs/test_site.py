@@ -72,7 +72,10 @@ def check_messages(site):
     text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", (site / "messages.html").read_text())).split())
     said = [message for message in quoted() if len(re.findall(r"[a-z]{2,}", re.sub(NAMES, "", message))) > 3]
     pieces = [(message, max(re.split(NAMES, message), key=len).strip(" '()[]:;,")) for message in said]
-    return [f"messages.html: {message} is not there" for message, piece in pieces if piece not in text]
+    for path in (ROOT / "src").rglob("*.c"):  # what is said without a call of our own
+        pieces += [(message, max(re.split(r"%[-.*\d]*(?:hh|h|ll|l|z)?[a-zA-Z]", message), key=len).strip(" '()[]:;,"))
+                   for message in re.findall(r'fprintf\(stderr, "varve: ((?:[^"\\]|\\[^n])*)', path.read_text())]
+    return [f"messages.html: {message} is not there" for message, piece in pieces if len(re.findall("[a-z]{2,}", piece)) > 1 and piece not in text]
 
 
 def check_browser(site):
