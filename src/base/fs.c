@@ -1,5 +1,6 @@
 /* The real file system behind fs.h. */
 #include "base/fs.h"
+#include "base/keep.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,13 +12,13 @@
 static int real_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
 {
 	(void)fs;
-	return open(path, flags | O_CLOEXEC, mode);
+	return vv_keep_open(path, flags | O_CLOEXEC, mode);
 }
 
 static int real_close(const struct vv_fs *fs, int fd)
 {
 	(void)fs;
-	return close(fd);
+	return vv_keep_close(fd);
 }
 
 static ssize_t real_pwritev(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off)
@@ -91,12 +92,12 @@ static int real_fsync_dir(const struct vv_fs *fs, const char *path)
 	int fd, rc, saved;
 
 	(void)fs;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = vv_keep_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
 	rc = fsync(fd);
 	saved = errno;
-	close(fd);
+	vv_keep_close(fd);
 	/* Some network file systems refuse to sync a directory: there a rename is as durable as it gets. */
 	if (rc < 0 && (saved == EINVAL || saved == ENOTSUP))
 		return 0;

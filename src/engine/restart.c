@@ -195,6 +195,7 @@ int varve_restart(varve *v, uint64_t epoch)
 	rc = vv_session_meet(v, VV_RANKS_RESTART, epoch);
 	if (rc)
 		return vv_session_leave(v, rc);
+	vv_session_hush(v);
 	vv_tiles_expose(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);

@@ -3,6 +3,7 @@
 #include "engine/session.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hush.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/collective.h"
@@ -66,6 +67,12 @@ int vv_session_enter_idle(struct varve *v, const char *call)
 	return rc;
 }
 
+void vv_session_hush(struct varve *v)
+{
+	vv_hush_begin(&v->deaf);
+	v->hushed = true;
+}
+
 int vv_session_meet(struct varve *v, int call, uint64_t detail)
 {
 	if (!v->group)
@@ -77,8 +84,13 @@ int vv_session_meet(struct varve *v, int call, uint64_t detail)
 int vv_session_leave(struct varve *v, int rc)
 {
 	int cancel = v->cancel;
+	bool hushed = v->hushed;
+	sigset_t deaf = v->deaf;
 
+	v->hushed = false;
 	pthread_mutex_unlock(&v->lock);
+	if (hushed)
+		vv_hush_end(&deaf);
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }
@@ -250,6 +262,7 @@ static int drain(struct varve *v)
 int varve_close(varve *v)
 {
 	struct vv_err_state error = { 0 };
+	sigset_t deaf;
 	int cancel;
 
 	if (!v)
@@ -259,7 +272,9 @@ int varve_close(varve *v)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (v->pid == getpid())
 		vv_err_save(drain(v), &error);
+	vv_hush_begin(&deaf);
 	free_session(v);
+	vv_hush_end(&deaf);
 	pthread_setcancelstate(cancel, NULL);
 	return error.code ? vv_err_restore(&error) : 0;
 }
@@ -440,6 +455,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 		rc = vv_flusher_report(v);
 	if (rc)
 		return vv_session_leave(v, rc);
+	vv_session_hush(v);
 	requests = vv_request_count();
 	pthread_mutex_lock(&v->tiles.lock);
 	v->fault_cost = (double)v->tiles.fault_ns / 1e9;

@@ -14,6 +14,7 @@
 #include "engine/table.h"
 #include "engine/verdict.h"
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 #include <varve/varve.h>
@@ -146,6 +147,8 @@ struct vv_flusher {
 struct varve {
 	pthread_mutex_t lock;
 	int cancel; /* whether the thread that holds the lock could be cancelled before */
+	bool hushed;   /* it hears no signals that the program handles; these it did not hear before: */
+	sigset_t deaf;
 	pid_t pid;
 	struct vv_conf conf;
 	struct vv_store *store;
@@ -208,6 +211,8 @@ int vv_session_enter_idle(struct varve *v, const char *call); /* and waits until
 /* The epoch under way has come to its end, and all ranks make this call (enum vv_ranks_call). */
 int vv_session_meet(struct varve *v, int call, uint64_t detail);
 int vv_session_leave(struct varve *v, int rc); /* returns rc */
+/* Until it is left no handler of the program's comes in between: one that writes a fenced page would wait for the thread that it interrupts. */
+void vv_session_hush(struct varve *v);
 
 /* The session's pool, started now if it has not been. */
 int vv_session_pool(struct varve *v);

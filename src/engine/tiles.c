@@ -1,6 +1,7 @@
 /* Where groups, cells and pages are, and the end of a tile and of a flush; see tiles.h. */
 #include "engine/tiles.h"
 #include "base/err.h"
+#include "base/hush.h"
 #include "base/log.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -210,7 +211,9 @@ void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r)
 void vv_tiles_detach(struct varve *v, struct vv_region *r)
 {
 	struct vv_tiles *t = &v->tiles;
+	sigset_t deaf;
 
+	vv_hush_brief(&deaf);
 	pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		if (t->by_address[i] != r)
@@ -230,6 +233,7 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 	r->n_tiles = 0;
 	t->stale = true;
 	pthread_mutex_unlock(&t->lock);
+	vv_hush_end(&deaf);
 }
 
 static void open_all(struct vv_tiles *t)
@@ -278,7 +282,9 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 {
 	struct vv_tiles *t = &v->tiles;
+	sigset_t deaf;
 
+	vv_hush_brief(&deaf);
 	pthread_mutex_lock(&t->lock);
 	st->wait = t->seen[VV_ACCESS_WAIT];
 	st->cow = t->seen[VV_ACCESS_COW];
@@ -287,6 +293,7 @@ void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 	st->seconds_waits = (double)t->wait_ns / 1e9;
 	st->seconds_blocked = (double)t->blocked_ns / 1e9;
 	pthread_mutex_unlock(&t->lock);
+	vv_hush_end(&deaf);
 }
 
 void vv_tiles_accept(struct varve *v)

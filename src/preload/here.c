@@ -1,6 +1,8 @@
 /* varve_checkpoint_here: the one line. It opens the session that `varve run` has asked for in the environment, puts the state back at the
  * first call if there is one, and takes checkpoints at later ones. */
 #include "base/err.h"
+#include "base/hush.h"
+#include "base/keep.h"
 #include "base/log.h"
 #include "engine/session.h"
 #include "engine/terms.h"
@@ -26,6 +28,7 @@ VARVE_API int varve_except_here(void *p, size_t len);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct varve *session;
 static _Atomic(pid_t) owner; /* whose session it is: not that of its children */
+static __thread bool inside; /* this thread is in a call */
 static int unable;           /* the session could not be had: this error, in these words */
 static struct vv_err_state reason;
 static int events = -1;
@@ -61,22 +64,33 @@ static void open_events(void)
 	const char *path = getenv(VV_TERMS_EVENTS);
 
 	if (path && *path)
-		events = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+		events = vv_keep_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
 }
 
 /* ---- the session --------------------------------------------------------------------------------------------------------------- */
 
-static void close_session(void)
+static void close_it(void)
 {
 	struct varve *v = session;
 
-	if (!v || owner != getpid())
+	if (!v)
 		return;
 	if (varve_close(v) != 0)
 		vv_log_warn("%s", varve_last_error());
 	session = NULL;
 	unable = vv_err_set(VV_EINVAL, "varve_checkpoint_here: the program is at its end");
 	vv_err_save(unable, &reason);
+}
+
+/* A handler that came into a call of this thread's may end the program: what the call had begun is not finished, and nobody waits for it. Another
+ * thread's call is waited for. */
+static void close_session(void)
+{
+	if (owner != getpid() || inside)
+		return;
+	pthread_mutex_lock(&lock);
+	close_it();
+	pthread_mutex_unlock(&lock);
 }
 
 static void at_end(void *arg)
@@ -240,11 +254,8 @@ static int begin(void)
 
 static int take(void)
 {
-	int rc = varve_due(session);
+	int rc = vv_state_declare(session);
 
-	if (rc <= 0)
-		return rc;
-	rc = vv_state_declare(session);
 	vv_heap_hold(true);
 	if (rc == 0)
 		rc = varve_checkpoint(session);
@@ -257,17 +268,35 @@ static int take(void)
 	return rc;
 }
 
-static int call(void)
+/* While the heap is put back or saved handlers of signals wait: they would find half of it, and locks that are taken. */
+struct quiet {
+	bool is;
+	sigset_t before;
+};
+
+static void hush(struct quiet *q)
+{
+	if (!q->is)
+		vv_hush_begin(&q->before);
+	q->is = true;
+}
+
+static int call(struct quiet *q)
 {
 	int rc = 0;
 
 	if (unable)
 		return vv_err_restore(&reason);
 	if (!session) {
+		hush(q);
 		rc = begin();
 		if (rc)
 			return rc;
 	}
+	rc = varve_due(session);
+	if (rc <= 0)
+		return rc;
+	hush(q);
 	return take();
 }
 
@@ -281,13 +310,22 @@ static bool is_child(void)
 /* A child may have been made while another thread was in here: it does not wait for that. */
 int varve_checkpoint_here(void)
 {
-	int rc;
+	struct quiet q = { .is = false };
+	int rc, cancel;
 
 	if (is_child())
 		return 0;
+	if (inside)
+		return vv_err_set(VV_EBUSY, "varve_checkpoint_here: a handler of a signal calls it in the midst of another call");
+	inside = true;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that ended in here would keep the lock */
 	pthread_mutex_lock(&lock);
-	rc = call();
+	rc = call(&q);
 	pthread_mutex_unlock(&lock);
+	inside = false;
+	if (q.is)
+		vv_hush_end(&q.before); /* one may have come, and may end the program */
+	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
  * does not exclude the same process, so a list of the locks held here does. The file's content only names the holder. */
 #include "store/dir_lock.h"
 #include "base/err.h"
+#include "base/keep.h"
 #include "base/mem.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -92,13 +93,13 @@ enum { RETRY = 1 };
 /* The holder's name is written into it, so it must be our own file: not what a link names, not a device. */
 static int open_own(const char *path, struct stat *st)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
+	int fd = vv_keep_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
 	int why = errno;
 
 	if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
 		return fd;
 	if (fd >= 0)
-		close(fd);
+		vv_keep_close(fd);
 	else if (lstat(path, st) < 0 || S_ISREG(st->st_mode))
 		return vv_err_sys(why, "cannot open the lock '%s'", path);
 	return vv_err_set(VV_EDAMAGED, "the lock '%s' is %s, not a regular file; remove it", path,
@@ -140,7 +141,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 	pthread_mutex_lock(&list_lock);
 	rc = held_here(path) ? busy(path, "another session of this process") : take(path, h);
 	for (int tries = 0; rc == RETRY && tries < 10; tries++) {
-		close(h->fd);
+		vv_keep_close(h->fd);
 		rc = take(path, h);
 	}
 	if (rc == RETRY)
@@ -155,7 +156,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 		return 0;
 	}
 	if (h->fd >= 0)
-		close(h->fd);
+		vv_keep_close(h->fd);
 	vv_mem_free(h);
 	return rc;
 }
@@ -170,7 +171,7 @@ void vv_dir_lock_drop(struct vv_lock *l)
 			*p = h->next;
 			break;
 		}
-	close(h->fd);
+	vv_keep_close(h->fd);
 	pthread_mutex_unlock(&list_lock);
 	vv_mem_free(h);
 }

@@ -2,6 +2,7 @@
  * nothing of our doing; userfaultfd marks single pages. Both make a system call that writes there fail with EFAULT. */
 #include "track/guard.h"
 #include "base/err.h"
+#include "base/keep.h"
 #include "track/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -95,9 +96,9 @@ static int open_userfault(struct vv_guard *g)
 	uint64_t wanted = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
 	struct uffdio_api api = {.api = UFFD_API, .features = wanted | FEATURE_WP_UNPOPULATED};
 
-	g->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY);
+	g->fd = vv_keep_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
 	if (g->fd < 0 && errno == EINVAL)
-		g->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+		g->fd = vv_keep_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
 	if (g->fd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
@@ -107,7 +108,7 @@ static int open_userfault(struct vv_guard *g)
 	g->populate = true;
 	if (ioctl(g->fd, UFFDIO_API, &api) == 0)
 		return 0;
-	close(g->fd);
+	vv_keep_close(g->fd);
 	return vv_err_set(VV_ENOTSUP, "the kernel has no userfaultfd write protection with SIGBUS");
 }
 
@@ -221,7 +222,7 @@ int vv_guard_open(struct vv_guard *g, bool userfault)
 void vv_guard_close(struct vv_guard *g)
 {
 	if (g->fd >= 0)
-		close(g->fd);
+		vv_keep_close(g->fd);
 }
 
 int vv_guard_add(struct vv_guard *g, uintptr_t lo, uintptr_t hi)

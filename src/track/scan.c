@@ -3,6 +3,7 @@
 #include "track/scan.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/keep.h"
 #include "track/marks.h"
 #include "track/memory.h"
 #include <errno.h>
@@ -206,7 +207,7 @@ static int open_userfault(struct vv_scan *s)
 {
 	struct utsname u = {.release = "?"};
 
-	s->uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY);
+	s->uffd = vv_keep_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
 	if (s->uffd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
@@ -287,7 +288,7 @@ int vv_scan_open(struct vv_scan **out)
 	s->pagemap = -1;
 	rc = open_userfault(s);
 	if (rc == 0) {
-		s->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+		s->pagemap = vv_keep_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
 		rc = s->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "/proc/self/pagemap: %s", strerror(errno)) : probe(s);
 	}
 	if (rc == 0)
@@ -306,8 +307,8 @@ void vv_scan_close(struct vv_scan *s)
 	if (!s)
 		return;
 	if (s->uffd >= 0)
-		close(s->uffd);
+		vv_keep_close(s->uffd);
 	if (s->pagemap >= 0)
-		close(s->pagemap);
+		vv_keep_close(s->pagemap);
 	free(s);
 }

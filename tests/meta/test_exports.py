@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
 everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
-does, malloc and its family, C++'s operators, the names of src/preload/gift_names.h, and what varve_here.h declares."""
+does, malloc and its family, what closes descriptors, C++'s operators, the names of src/preload/gift_names.h, and what varve_here.h declares."""
+import ctypes
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import tree
 
 ALLOCATION = set("""malloc calloc realloc reallocarray free memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
     dlclose pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
+DESCRIPTORS = {name for name in ("close", "dup2", "dup3", "close_range", "closefrom") if hasattr(ctypes.CDLL(None), name)}
 FORMS = ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t")
 OPERATORS = {f"_Z{name}m{form}" for name in ("nw", "na") for form in FORMS}
 OPERATORS |= {f"_Z{name}Pv{form}" for name in ("dl", "da") for form in (*FORMS, "m", "mSt11align_val_t")}
@@ -52,7 +54,7 @@ library = tree.BUILD / "libvarve_mpi.so"
 if library.exists() and shown(library) != declared_mpi:
     problems.append(f"libvarve_mpi.so shows {sorted(shown(library))}, its header declares {sorted(declared_mpi)}")
 library = tree.BUILD / "libvarve_preload.so"
-if library.exists() and shown(library) ^ exported != (own := ALLOCATION | OPERATORS | named("gift_names")):
+if library.exists() and shown(library) ^ exported != (own := ALLOCATION | DESCRIPTORS | OPERATORS | named("gift_names")):
     problems.append(f"libvarve_preload.so, beside what libvarve.so shows: {sorted((shown(library) ^ exported) ^ own)} too many or too few")
 if not exported:
     problems.append("nothing is exported")

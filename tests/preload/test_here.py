@@ -324,6 +324,41 @@ def check_misuse(work):
            not list(job.store.glob("without-all/*/*.commit")), status, out, err)
 
 
+def check_signals(work):
+    """Handlers come in the midst of calls, which with a store as slow as its checkpoints are is most of the time."""
+    program = compile(work, "here_signals.c")
+    job = Job(work, "signals", program, VARVE_INTERVAL="0", VARVE_BUFFER="1MiB", VARVE_CODEC="none")
+    for life in range(10):
+        durable = len(job.told("durable"))
+        p = job.start(1000000)
+        wait_for(p, job, "durable", durable + 2)
+        time.sleep(random.uniform(0, 0.05))
+        p.terminate()
+        try:
+            out, err = p.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            end(p)
+            expect(f"a handler ends the program, life {life}", False, "it hangs")
+        expect(f"a handler ends the program, life {life}", p.returncode == 3 and len(job.told("durable")) >= durable + 2, p.returncode, out, err)
+    expect("what was taken before the end is durable", len(job.told("taken")) == len(job.told("durable")), job.events.read_text())
+    last = int(job.told("durable")[-1][0])
+    status, out, err = job.run(last + 20)
+    expect("it goes on, and its result is right", (status, out) == (0, plain([program], last + 20)), status, out, err)
+
+
+def check_closes(work):
+    """It closes what it has not opened. What it opens then is its own alone."""
+    program = compile(work, "here_closes.c")
+    for how in "loop", "range", "from":
+        job = Job(work, "closes-" + how, program, VARVE_INTERVAL="0", VARVE_KEEP="0")
+        own = work / f"own-{how}"
+        status, out, err = job.run(40, own, how)
+        expect(f"nothing but its own words in its file ({how})", (status, out) == (0, "good\n") and own.read_text() == "its own\n" * 40, status, out, err)
+        expect(f"every epoch is told of and durable ({how})", len(job.told("durable")) == 40 and not job.told("failed"), job.events.read_text())
+    done = subprocess.run([VARVE, "verify", job.store], capture_output=True, text=True, timeout=60)
+    expect("and whole", done.returncode == 0, done.stdout, done.stderr)
+
+
 def check_interpreter(work):
     """Half of it would come back: it is told, and goes on without."""
     python = "import ctypes\nhere = ctypes.CDLL(None).varve_checkpoint_here\nprint([here() < 0 for i in range(3)])"
@@ -397,7 +432,8 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_misuse, check_births,
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_misuse, check_births, check_signals,
+                      check_closes,
                       check_interpreter, check_odd, check_refusals, check_globals, check_ranks, check_killed):
             began = time.monotonic()
             check(folder)

@@ -1,0 +1,89 @@
+/* What the program closes, or opens something else in the place of: not what varve has open. To the program those are numbers that nobody uses. */
+#undef _FORTIFY_SOURCE
+#pragma GCC visibility push(default) /* what these headers declare is what we export */
+#include <unistd.h>
+#pragma GCC visibility pop
+
+#include "base/keep.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+
+enum call { CLOSE, CLOSE_RANGE, CLOSEFROM, DUP2, DUP3, CALLS };
+
+static const char *const names[CALLS] = { "close", "close_range", "closefrom", "dup2", "dup3" };
+static _Atomic(void *) found[CALLS];
+
+static int missing(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+static void *real(enum call c)
+{
+	void *f = atomic_load_explicit(&found[c], memory_order_relaxed);
+
+	if (!f) {
+		f = dlsym(RTLD_NEXT, names[c]);
+		f = f ? f : (void *)missing;
+		atomic_store_explicit(&found[c], f, memory_order_relaxed);
+	}
+	return f;
+}
+
+#define REAL(c, name) ((__typeof__(name) *)real(c))
+
+/* All of them before main: dlsym is not for handlers of signals, where close may be called. */
+__attribute__((constructor(101))) static void find_all(void)
+{
+	for (enum call c = 0; c < CALLS; c++)
+		real(c);
+	vv_keep_begin();
+}
+
+int close(int fd)
+{
+	if (!vv_keep_has(fd))
+		return REAL(CLOSE, close)(fd);
+	errno = EBADF;
+	return -1;
+}
+
+int dup2(int fd, int to)
+{
+	if (!vv_keep_has(to))
+		return REAL(DUP2, dup2)(fd, to);
+	errno = EBUSY;
+	return -1;
+}
+
+int dup3(int fd, int to, int flags)
+{
+	if (!vv_keep_has(to))
+		return REAL(DUP3, dup3)(fd, to, flags);
+	errno = EBUSY;
+	return -1;
+}
+
+#if __GLIBC_PREREQ(2, 34)
+int close_range(unsigned first, unsigned last, int flags)
+{
+	int rc = 0;
+
+	for (int own; rc == 0 && first <= last && first <= INT_MAX && (own = vv_keep_next((int)first)) >= 0 && (unsigned)own <= last; first = (unsigned)own + 1)
+		if ((unsigned)own > first)
+			rc = REAL(CLOSE_RANGE, close_range)(first, (unsigned)own - 1, flags);
+	return rc || first > last ? rc : REAL(CLOSE_RANGE, close_range)(first, last, flags);
+}
+
+void closefrom(int first)
+{
+	if (vv_keep_next(first < 0 ? 0 : first) < 0)
+		REAL(CLOSEFROM, closefrom)(first);
+	else if (close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0) /* a kernel that does not know it */
+		for (long fd = first, most = sysconf(_SC_OPEN_MAX); fd < most; fd++)
+			close((int)fd);
+}
+#endif

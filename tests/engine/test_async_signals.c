@@ -1,0 +1,134 @@
+// ctest: TIMEOUT 300
+/* A handler of the program's that writes regions comes at any moment, in the midst of our calls, too: it must never wait for the thread that it has
+ * interrupted. Signals that nobody handles end a process as ever, and none is lost. */
+#include "base/hush.h"
+#include "support/gen.h"
+#include "support/must.h"
+#include "support/place.h"
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { PAGE = 4096, PAGES = 512, LEN = PAGES * PAGE, EPOCHS = 30, WRITES = 4, EVERY_NS = 150000 };
+
+static uint8_t *memory;
+static uint64_t seed = 5;
+static volatile sig_atomic_t came;
+static timer_t timer;
+
+static void on_tick(int sig)
+{
+	(void)sig;
+	for (int i = 0; i < WRITES; i++)
+		((volatile uint8_t *)memory)[gen_below(&seed, LEN)]++;
+	came = 1;
+}
+
+static void tick(long ns)
+{
+	struct itimerspec every = { { 0, ns }, { 0, ns } };
+
+	MUST(timer_settime(timer, 0, &every, NULL) == 0);
+}
+
+static void check_last(varve *v)
+{
+	uint8_t *copy = malloc(LEN);
+
+	MUST(copy && varve_checkpoint(v) == 0 && varve_wait(v, varve_epoch(v)) == 0);
+	MUST(varve_restart_region(v, VARVE_LATEST, "p", copy, LEN) == 0);
+	MUST(memcmp(copy, memory, LEN) == 0);
+	free(copy);
+}
+
+static void interrupted(const char *options)
+{
+	char store[PLACE_MAX];
+	struct varve_stats st;
+	varve *v;
+	int rc;
+
+	must_begin("%s", options);
+	place_path(store, "store");
+	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(memory != MAP_FAILED);
+	rc = varve_open(store, "run", options, &v);
+	if (rc == VARVE_ENOTSUP) {
+		munmap(memory, LEN);
+		return;
+	}
+	MUST(rc == 0 && varve_protect(v, "p", memory, LEN) == 0);
+	check_last(v);
+	tick(EVERY_NS);
+	for (int e = 0; e < EPOCHS; e++) {
+		for (size_t i = 0; i < LEN; i += PAGE)
+			((volatile uint8_t *)memory)[i + (size_t)e]++;
+		(void)varve_checkpoint(v); /* which of the handler's writes it holds is chance, and it may fail */
+		(void)varve_stats(v, &st);
+		if (e % 8 == 7) {
+			MUST(varve_unprotect(v, "p") == 0);
+			MUST(varve_protect(v, "p", memory, LEN) == 0);
+		}
+	}
+	tick(0);
+	(void)varve_wait(v, varve_epoch(v));
+	check_last(v);
+	tick(EVERY_NS);
+	(void)varve_checkpoint(v);
+	(void)varve_close(v);
+	tick(0);
+	munmap(memory, LEN);
+	place_remove(store);
+}
+
+/* One that is handled waits, and comes; one that is not ends the process at once. */
+static void waits(void)
+{
+	sigset_t before;
+	int status;
+	pid_t pid;
+
+	must_begin("what waits, and what does not");
+	MUST(signal(SIGUSR2, on_tick) != SIG_ERR && signal(SIGTERM, SIG_DFL) != SIG_ERR);
+	memory = malloc(LEN);
+	came = 0;
+	vv_hush_begin(&before);
+	MUST(raise(SIGUSR2) == 0 && !came);
+	pid = fork();
+	if (pid == 0) {
+		raise(SIGTERM);
+		_exit(1);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	vv_hush_end(&before);
+	MUST(came);
+	came = 0;
+	vv_hush_brief(&before);
+	pid = fork();
+	if (pid == 0) {
+		raise(SIGTERM);
+		raise(SIGUSR2);
+		_exit(came);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	vv_hush_end(&before);
+	free(memory);
+}
+
+int main(void)
+{
+	static const char *const trackers[] = { "auto", "wpasync", "sigbus", "mprotect", "digest" };
+	char options[200];
+
+	waits();
+	MUST(signal(SIGUSR2, on_tick) != SIG_ERR);
+	MUST(timer_create(CLOCK_MONOTONIC, &(struct sigevent){ .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 }, &timer) == 0);
+	for (size_t i = 0; i < sizeof(trackers) / sizeof(trackers[0]); i++) {
+		snprintf(options, sizeof(options), "tracker=%s buffer=0 granule=4096 codec=none log=error", trackers[i]);
+		interrupted(options);
+		snprintf(options, sizeof(options), "tracker=%s buffer=256KiB codec=none log=error", trackers[i]);
+		interrupted(options);
+		snprintf(options, sizeof(options), "tracker=%s mode=sync codec=none log=error", trackers[i]);
+		interrupted(options);
+	}
+	return 0;
+}
