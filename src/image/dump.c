@@ -162,7 +162,7 @@ static int give_word(struct subject *s, size_t n, int rc)
 	return error.code ? vv_err_restore(&error) : 0;
 }
 
-/* Who restores next needs their numbers: what has ended must be gone. */
+/* Who restores next needs their numbers: what is to end must have ended. */
 static int conclude(struct subject *s, const struct vv_dump_options *opt, int rc)
 {
 	struct vv_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t)); /* all of them stand still by now */

@@ -1,11 +1,12 @@
 #include "image/pstree.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/wire.h"
 
 enum { PID = 1, THREADS = 5, MOST = 1 << 20 };
 
-static const double patience_s = 2, pause_s = 0.005;
+static const double patience_s = 10, pause_s = 0.005; /* some look for those that have ended every few seconds only */
 
 static int add(struct vv_tree *t, uint64_t pid)
 {
@@ -52,11 +53,35 @@ int vv_pstree_read(const uint8_t *image, size_t n, struct vv_tree *out)
 	return rc;
 }
 
+/* Of those that have ended the first; *n: how many there are. */
+static pid_t find_ended(const struct vv_tree *t, size_t *n)
+{
+	pid_t first = 0;
+
+	*n = 0;
+	for (size_t i = t->n; i-- > 0;)
+		if (vv_tree_is_zombie(t->pid[i])) {
+			first = t->pid[i];
+			++*n;
+		}
+	return first;
+}
+
 void vv_pstree_patience(const struct vv_tree *t)
 {
-	double end = vv_clock_s() + patience_s;
+	size_t n, fewest = SIZE_MAX;
+	double since = 0;
+	pid_t pid = find_ended(t, &n);
 
-	for (size_t i = 0; i < t->n; i++)
-		while (vv_tree_is_zombie(t->pid[i]) && vv_clock_s() < end)
-			vv_clock_sleep(pause_s);
+	while (n && (n < fewest || vv_clock_s() - since < patience_s)) {
+		if (n < fewest) {
+			fewest = n;
+			since = vv_clock_s();
+		}
+		vv_clock_sleep(pause_s);
+		pid = find_ended(t, &n);
+	}
+	if (n)
+		vv_log_warn("process %d has ended, and keeps its number until its parent, process %d, hears of it; in a container the first process is to be one "
+			    "that does (docker run --init)", (int)pid, (int)vv_tree_parent(pid));
 }

@@ -149,6 +149,15 @@ bool vv_tree_is_zombie(pid_t pid)
 	return at && at[1] == ' ' && at[2] == 'Z';
 }
 
+pid_t vv_tree_parent(pid_t pid)
+{
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+	int parent = 0;
+
+	return at && sscanf(at + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : 0;
+}
+
 bool vv_tree_is_kernels(pid_t pid)
 {
 	enum { PF_KTHREAD = 0x200000 };
@@ -182,23 +191,20 @@ int vv_tree_inner(pid_t pid)
 
 void vv_tree_wait(const struct vv_tree *t)
 {
-	const double pause_s = 0.002, dying_s = 5, unheard_s = 2; /* a zombie stays one if nobody cares, what dies ends */
+	const double pause_s = 0.002, dying_s = 5;
 	size_t fewest = SIZE_MAX;
 	double since = vv_clock_s();
 
 	for (;;) {
-		size_t dying = 0, unheard = 0;
+		size_t dying = 0;
 
 		for (size_t i = 0; i < t->n; i++)
-			if (vv_tree_is_zombie(t->pid[i]))
-				unheard += i > 0;
-			else
-				dying += kill(t->pid[i], 0) == 0;
-		if (2 * dying + unheard < fewest) {
-			fewest = 2 * dying + unheard;
+			dying += kill(t->pid[i], 0) == 0 && !vv_tree_is_zombie(t->pid[i]);
+		if (dying < fewest) {
+			fewest = dying;
 			since = vv_clock_s();
 		}
-		if (!fewest || vv_clock_s() - since > (dying ? dying_s : unheard_s))
+		if (!dying || vv_clock_s() - since > dying_s)
 			return;
 		vv_clock_sleep(pause_s);
 	}

@@ -21,14 +21,16 @@ uint64_t vv_tree_own(pid_t pid);
 uint64_t vv_tree_memory(const struct vv_tree *t);
 /* It has ended, and only its parent has not heard of that yet. */
 bool vv_tree_is_zombie(pid_t pid);
+/* 0: there is none, or none in this pid namespace. */
+pid_t vv_tree_parent(pid_t pid);
 /* It is a thread of the kernel, which has no memory of its own. */
 bool vv_tree_is_kernels(pid_t pid);
 /* Its number in its own pid namespace; 0: there is no such process. */
 int vv_tree_inner(pid_t pid);
 /* Who traces it; 0: nobody, or somebody outside of this pid namespace. */
 pid_t vv_tree_tracer(pid_t pid);
-/* They were killed. Waits until their numbers are free, which takes that whoever is their parent now hears of it; of the first that is its
-   starter's to do, and it need only have ended. Not for ever: only as long as they become fewer. */
+/* They were killed. Waits until all have ended, as long as those that have not become fewer. That their parents hear of it is not waited for: in a
+ * container whose first process hears of nobody they never do. Who needs their numbers waits for that (image/pstree.h). */
 void vv_tree_wait(const struct vv_tree *t);
 /* All that is below this process ends, and is waited for. */
 void vv_tree_clear(void);

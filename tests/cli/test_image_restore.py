@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 180 COST 20
+# ctest: TIMEOUT 360 COST 20
 """Processes are brought back all at once, or while they already run (--lazy). Whatever is damaged, or is killed in the middle: no program ever sees a
 page that is not its own, and what could not be brought back whole does not run."""
 import json
@@ -12,7 +12,7 @@ import time
 
 import command
 from command import PATIENCE, is_alive, wait_for
-from test_image import Case
+from image_case import Case, children_of_all, has_told, kill, name_of
 
 PROGRAM = None  # set in main
 MIB = 12
@@ -21,7 +21,7 @@ MIB = 12
 def stat_of(pid):
     """The letter of its state, and its parent; None: there is no such process."""
     try:
-        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        words = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
         return words[0], int(words[1])
     except (FileNotFoundError, ProcessLookupError):
         return None
@@ -35,7 +35,7 @@ def resident(pid):
     return 0
 
 
-# Who starts a family is the parent of all that outlive their parents, and takes its time to hear of their end.
+# Who starts a family is the parent of all that outlive their parents, and hears of their end when it is told to, of one after the other.
 FAMILY = """import ctypes, os, pathlib, sys, time
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 first = os.fork()
@@ -49,7 +49,8 @@ if first == 0:
     pathlib.Path("family.new").write_text(" ".join(map(str, [os.getpid(), *pids])))
     os.rename("family.new", "family")
     time.sleep(999)
-os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+while not os.path.exists("hear"):
+    time.sleep(0.01)
 for _ in range(4):
     time.sleep(0.2)
     os.wait()
@@ -68,7 +69,7 @@ class Restore(Case):
                              start_new_session=True, cwd=self.folder)
         self.pid = p.pid
         self.addCleanup(self.end, p)
-        wait_for(self.state.exists, "it has filled its memory")
+        wait_for(lambda: has_told(self.state), "it has filled its memory")
         return p
 
     def end(self, p):
@@ -76,7 +77,7 @@ class Restore(Case):
             p.kill()
         p.wait()
         if is_alive(self.pid):  # brought back: ours, its number was that of our child
-            os.kill(self.pid, signal.SIGKILL)
+            kill(self.pid)
 
     def save(self, mode, mib=MIB, *more):
         p = self.start(mode, mib)
@@ -119,18 +120,34 @@ class Restore(Case):
         wait_for(lambda: not is_alive(self.pid), "it is gone")
         self.rounds()
 
-    def test_numbers_are_free_after_a_dump(self):
-        """A dump that ends a family is over when the numbers of its children are free, so that a restore may follow at once."""
+    def save_family(self):
+        """A parent and three children, which have ended; who has started them has not heard of it yet."""
         p = subprocess.Popen(["/usr/bin/python3", "-c", FAMILY], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
         self.addCleanup(lambda: (p.kill(), p.wait()))
         wait_for((self.folder / "family").exists, "all are there")
-        self.pid, *rest = pids = [int(word) for word in (self.folder / "family").read_text().split()]
-        self.addCleanup(lambda: [os.kill(pid, signal.SIGKILL) for pid in pids if is_alive(pid)])
-        self.varve("image", "dump", "-q", "--pid", self.pid, self.store, "a")
-        self.assertEqual([stat_of(pid) for pid in rest], [None] * 3)
+        pids = [int(word) for word in (self.folder / "family").read_text().split()]
+        self.addCleanup(lambda: [kill(pid) for pid in pids if is_alive(pid)])
+        self.varve("image", "dump", "-q", "--pid", pids[0], self.store, "a")
+        self.assertEqual([stat_of(pid) for pid in pids], [("Z", p.pid)] * 4)
+        return p, pids
+
+    def test_numbers_are_waited_for(self):
+        """A restore may follow a dump at once: it waits until the numbers are free, also where that is heard of late, and of one after the other."""
+        p, pids = self.save_family()
+        r = self.restore("-q", "-d")
+        time.sleep(3)
+        (self.folder / "hear").touch()
+        self.assertEqual(r.wait(PATIENCE), 0, r.stderr.read())
         self.assertEqual(p.wait(PATIENCE), 0)
-        self.varve("image", "restore", "-q", "-d", self.store, "a")
         self.assertTrue(all(is_alive(pid) for pid in pids))
+
+    def test_nobody_hears(self):
+        """As in a container without an init: the restore does not wait for ever, and says who is to hear of whom."""
+        p, pids = self.save_family()
+        said = self.run_raw("image", "restore", self.store, "a")
+        self.assertEqual(said.returncode, 2, said.stderr)
+        self.assertIn(f"warning: process {pids[0]} has ended, and keeps its number until its parent, process {p.pid}, hears of it".encode(), said.stderr)
+        self.assertIn(b"taken", said.stderr)
 
     def check(self, mode, *words):
         """Brought back by pages that come in fits and starts while it looks at them."""
@@ -271,7 +288,7 @@ class Restore(Case):
             killed += "was killed" in said
             self.is_gone()
             wait_for(lambda: stat_of(self.pid) is None, "its number is free")
-        self.assertGreater(killed, 0)
+        self.assertGreater(killed, 0, said)
 
     def test_damage_in_json(self):
         self.save("alone", 40)
@@ -307,10 +324,10 @@ class Restore(Case):
             wait_for(lambda: stat_of(r.pid)[0] == "T", "it is stopped")
             late = is_alive(self.pid) and resident(self.pid) < (self.mib - 8 << 20)
             for pid in victims([r.pid, *self.wardens(r.pid)]):
-                os.kill(pid, signal.SIGKILL)
+                kill(pid)
             r.send_signal(signal.SIGCONT)
             if not late and is_alive(self.pid):
-                os.kill(self.pid, signal.SIGKILL)
+                kill(self.pid)
             self.is_gone()
             r.communicate(timeout=PATIENCE)
             wait_for(lambda: stat_of(self.pid) is None, "its number is free")
@@ -320,8 +337,7 @@ class Restore(Case):
 
     def wardens(self, pid):
         """Those below the command, in order of age, that are not its program."""
-        children = [int(c) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()]
-        return [w for c in children if c != self.pid for w in (c, *self.wardens(c))]
+        return [w for c in children_of_all(pid) if c != self.pid for w in (c, *self.wardens(c))]
 
     def test_lazy_orphan(self):
         """Those that see to its pages are killed, some of them at once: the program ends, before it sees what was not brought."""
@@ -332,7 +348,7 @@ class Restore(Case):
             "the command and the first warden": lambda all: all[:2],
             "the command and the last warden": lambda all: (all[0], all[-1]),
             "a warden": lambda all: all[-1:],
-            "all of the name (killall)": lambda all: [p for p in all if pathlib.Path(f"/proc/{p}/comm").read_text() == "varve\n"],
+            "all of the name (killall)": lambda all: [p for p in all if name_of(p) == "varve"],
         }.items():
             with self.subTest(words):
                 self.check_orphan(victims)
@@ -357,12 +373,13 @@ class Restore(Case):
         self.stop(r)
 
     def ended_by_itself(self):
-        """criu, which has lost us, ends what it has made; and what it had finished we do."""
+        """criu, which has lost us, ends what it has made, also what it makes only now; and what it had finished we do."""
+        self.end_strays()
         try:
             wait_for(lambda: not is_alive(self.pid) or self.rounds() > 0, "it is gone, or runs")
         finally:
             if is_alive(self.pid):
-                os.kill(self.pid, signal.SIGKILL)
+                kill(self.pid)
         self.is_gone()
         wait_for(lambda: stat_of(self.pid) is None, "its number is free")
         self.forget()
@@ -383,7 +400,7 @@ class Restore(Case):
                     _, said = r.communicate(timeout=PATIENCE)
                     self.assertEqual(r.returncode, 2, said)
                     self.assertIn("criu", said)
-                    self.assertFalse(is_alive(self.pid), said)
+                    self.is_gone()
                 wait_for(lambda: stat_of(self.pid) is None, "its number is free")
                 self.forget()
                 wrap.unlink()
