@@ -44,6 +44,31 @@ static void call_in_child(int times)
 	_exit(0);
 }
 
+/* It has called when this returns, and ends only when the other end of the pipe is closed. */
+static int call_in_child_first(void)
+{
+	int called[2], over[2];
+	char c;
+
+	if (pipe(called) != 0 || pipe(over) != 0)
+		exit(9);
+	if (fork() == 0) {
+		close(over[1]);
+		fprintf(stderr, "child: %d\n", varve_checkpoint_here());
+		if (write(called[1], "", 1) != 1)
+			_exit(9);
+		(void)!read(over[0], &c, 1);
+		fprintf(stderr, "child: %d\n", varve_checkpoint_here());
+		_exit(0);
+	}
+	close(over[0]);
+	if (read(called[0], &c, 1) != 1)
+		exit(9);
+	close(called[0]);
+	close(called[1]);
+	return over[1];
+}
+
 static void start_tools(void)
 {
 	char *words[] = { (char *)"true", NULL }, line[16] = "";
@@ -67,17 +92,18 @@ int main(int argc, char **argv)
 {
 	struct { long step, sum; char noise[100000]; } *s = calloc(1, sizeof(*s));
 	long steps = argc > 2 ? atol(argv[2]) : 6;
+	int child = -1;
 
 	mode = argc > 1 ? argv[1] : "plain";
 	varve_root_here(s);
 	if (is("exec"))
 		become_self(argv, "RUN_ODD_EXEC");
-	if (is("early")) {
-		call_in_child(5);
-		usleep(100000);
-	}
+	if (is("early"))
+		child = call_in_child_first();
 	for (; s->step < steps; s->step++) {
 		varve_checkpoint_here();
+		if (child >= 0 && s->step == 2)
+			close(child);
 		s->sum = s->sum * 31 + s->step;
 		memset(s->noise, (int)s->step, sizeof(s->noise));
 		if (is("late"))

@@ -63,7 +63,7 @@ class Odd(Case):
         self.assertEqual(said.count("child: 0"), 6)
 
     def test_a_child_that_calls(self):
-        """Whoever comes first has the lineage, and the other is told of, once."""
+        """Who comes first has the lineage, and the other is told of, once."""
         status, out, said = self.go(self.odd, "early")
         self.assertEqual((status, out), (0, result(6)), said)
         self.assertEqual(said.count("is being written by"), 1, said)
