@@ -1,5 +1,6 @@
 """What the tests of the command share: running it, laying down epochs, reading layer files and .npy."""
 import ast
+import ctypes
 import json
 import os
 import pathlib
@@ -42,7 +43,7 @@ def wait_for(what, words):
 def is_alive(pid):
     """Does it run? (One that has ended and is not waited for does not.)"""
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -79,8 +80,25 @@ def sections(layer):
     return found
 
 
+def hear_of_orphans():
+    """Runs on in a child. This process hears of the end of all whose parents have ended before them: the first process of the machine may take its time for that,
+    or never do it, and until then their numbers are taken."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    tests = os.fork()
+    if tests == 0:
+        libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: not after us
+        return
+    while True:
+        pid, status = os.wait()
+        if pid == tests:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
 def main_with_images(source=None):
     """The tests of a script that freezes processes; skipped where that cannot be. The program, compiled, is the script's PROGRAM."""
+    hear_of_orphans()
     check = subprocess.run([BIN, "image", "check"], capture_output=True, text=True)
     if check.returncode:
         print("skipped: processes cannot be frozen here:", (check.stdout + check.stderr).strip())

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,6 +226,8 @@ static void churn(size_t mib)
 
 /* ---- map ---- */
 
+static sem_t is_deep;
+
 static void *filled(void *p, size_t bytes, uint64_t seed)
 {
 	if (p == MAP_FAILED)
@@ -254,6 +257,7 @@ static void *wait_on_stack(void *arg)
 	uint64_t deep[(256 << 10) / 8];
 
 	fill(deep, sizeof(deep), 11);
+	sem_post(&is_deep);
 	for (;;)
 		pause();
 	return arg ? deep : NULL;
@@ -280,8 +284,10 @@ static void map(const char *folder)
 	map_file(folder, "two\nlines", 16 * KIB, 8, 0);
 	map_file(folder, huge, 256 * KIB, 9, 0);
 	map_file(folder, "libodd.so.1", 48 * KIB, 10, 0);
-	if (pthread_create(&t, NULL, wait_on_stack, NULL) != 0)
+	if (sem_init(&is_deep, 0, 0) != 0 || pthread_create(&t, NULL, wait_on_stack, NULL) != 0)
 		exit(1);
+	while (sem_wait(&is_deep) != 0)
+		;
 	for (long step = 1;; step++) {
 		report(step, 1);
 		usleep(20000);
@@ -303,6 +309,7 @@ static void breed(void)
 			while (waitpid(-1, NULL, step % 2 ? 0 : WNOHANG) < 0 && errno == EINTR)
 				;
 		report(step, child > 0);
+		usleep(2000); /* without a pause it would use up all numbers of a small machine in seconds, and others get theirs back */
 	}
 }
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 120 COST 20
+# ctest: TIMEOUT 360 COST 20
 """Processes are frozen, killed, and brought back by CRIU out of a store; then they go on where they were."""
 import fcntl
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import unittest
 
 import command
 from command import PATIENCE, is_alive, wait_for
+from image_case import SHELL, Case, Programs, children, command_of, first_told, forget, has_told, kill
 
 PROGRAM = None  # set in main
 SLOW = """  /* reading of pages, which come in larger pieces than all else, takes its time */
@@ -25,137 +25,6 @@ ssize_t read(int fd, void *to, size_t n)
 	return syscall(SYS_read, fd, to, n);
 }
 """
-
-
-def command_of(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
-def strays(folder):
-    """What runs as criu, with its files in this folder."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*"):
-        words = command_of(path.name).split("\0")
-        if words[0].endswith("criu") and any(word.startswith(f"{folder}/") for word in words):
-            found.append((int(path.name), " ".join(words)))
-    return found
-
-
-SHELL = ("sh", "-c", '"$@" & wait', "sh")  # before a program: it lies in the session of a shell, whoever's session the test is in
-
-
-def children(pid):
-    try:
-        return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-class Case(command.Case):
-    def setUp(self):
-        super().setUp()
-        self.env["TMPDIR"] = str(self.folder)  # a command that is killed leaves criu's folder behind
-        self.addCleanup(self.end_strays)
-
-    def end_strays(self):
-        """However a test went, no criu may be left of it."""
-        try:
-            wait_for(lambda: not strays(self.folder), "criu has ended")
-        except AssertionError as e:
-            left = strays(self.folder)
-            for pid, _ in left:
-                os.kill(pid, signal.SIGKILL)
-            raise AssertionError(f"left behind: {left}") from e
-
-
-class Several(Case):
-    """Programs that belong together, each in a session of its own; what the one of number I has come to is in state.I."""
-
-    def launch(self, program, n, kind, *words):
-        self.running = []
-        for i in range(n):
-            p = subprocess.Popen([program, kind, self.folder / f"state.{i}", *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder)
-            self.addCleanup(self.end, p)
-            self.running.append(p)
-
-    def end(self, p):
-        """It, or what was brought back under its number."""
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-        elif is_alive(p.pid):
-            os.kill(p.pid, signal.SIGKILL)
-            wait_for(lambda: not pathlib.Path(f"/proc/{p.pid}").exists(), "its number is free")
-
-    def step(self, i):
-        path = self.folder / f"state.{i}"
-        words = (path.read_text().split() if path.exists() else []) or ["0", "ok"]
-        self.assertEqual(words[1], "ok")
-        return int(words[0])
-
-    def forget(self, i):
-        """What was told so far, while nobody tells anything; the file stays as long as it was."""
-        path = self.folder / f"state.{i}"
-        with open(path, "r+") as f:
-            f.write(" " * (path.stat().st_size - 1) + "\n")
-
-    def first(self, i):
-        """The first step that was told since."""
-        path = self.folder / f"state.{i}"
-        wait_for(lambda: len(path.read_text().split()) == 4, f"program {i} tells something")
-        return int(path.read_text().split()[2])
-
-
-class Programs(Case):
-    """Programs that are frozen and come back."""
-
-    def start(self, *words, output="out"):
-        """A program in a session of its own, its output added to a file."""
-        with open(self.folder / output, "ab") as out:
-            p = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=self.folder)
-        self.addCleanup(self.end, p)
-        return p
-
-    def end(self, p):
-        if p.poll() is None:
-            p.kill()
-        p.wait()
-
-    def kill_pid(self, pid):
-        """One that we had brought back. It is our grandchild, and surely ours: its number was that of a child."""
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
-
-    def dump(self, p, *more, lineage="a"):
-        return self.json("image", "dump", "--pid", p.pid, self.store, lineage, *more)
-
-    def restore(self, p, *more, spec="a"):
-        """In the background: it waits for the program. p has ended, so its number is free."""
-        p.wait()
-        r = subprocess.Popen([command.BIN, "image", "restore", self.store, spec, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env=self.env, cwd=self.folder)
-        self.addCleanup(lambda: (self.kill_pid(p.pid), r.communicate()))
-        line = r.stdout.readline()
-        self.assertIn(f"process {p.pid} runs again", line, line or r.stderr.read())
-        return r
-
-    def state(self, name="state"):
-        path = self.folder / name
-        words = (path.read_text().split() if path.exists() else []) or ["0", "ok"]
-        self.assertEqual(words[1], "ok")
-        return int(words[0])
-
-    def goes_on(self, name="state", steps=3):
-        first = self.state(name)
-        wait_for(lambda: self.state(name) >= first + steps, "the program goes on")
-
-    def lines(self, output="out"):
-        text = (self.folder / output).read_text()
-        return text[:text.rfind("\n") + 1].splitlines()
 
 
 class Image(Programs):
@@ -239,11 +108,13 @@ class Image(Programs):
         """The second dump stores what has changed, and an older epoch can be restored as well."""
         p, first, second = self.check_program("grow", 8)
         self.assertGreater(first["bytes_new"], 8 << 20)
-        self.assertLess(second["bytes_layer"], first["bytes_layer"] / 4)
-        self.assertGreater(second["bytes"], first["bytes"])
+        grown = second["bytes"] - first["bytes"]  # by noise; on a slow machine there is much time for it
+        self.assertGreater(grown, 0)
+        self.assertLess(second["bytes_layer"], first["bytes_layer"] / 4 + grown * 1.2)
         at = self.state()
+        forget(self.folder / "state")
         self.restore(p, spec="a@1")
-        wait_for(lambda: self.state() < at, "it is back at an earlier step")
+        self.assertLess(first_told(self.folder / "state"), at)
         self.goes_on()
         self.assertGreater(first["frozen_seconds"], 0)
 
@@ -398,7 +269,7 @@ class Image(Programs):
         self.dump(p, "--leave-running", lineage="b")
         whole = time.time() - start
         killed = 0
-        for part in (0.2, 0.35, 0.5, 0.65, 0.8):
+        for part in (0, 0.2, 0.35, 0.5, 0.65, 0.8):  # the first hits, whatever else the machine does
             d = subprocess.Popen([command.BIN, "image", "dump", "-q", "--pid", str(p.pid), self.store, "a"], env=self.env, cwd=self.folder)
             time.sleep(part * whole)
             d.kill()
@@ -509,7 +380,7 @@ class Run(Case):
         if p.poll() is None:
             p.send_signal(signal.SIGKILL)
             if is_alive(self.pid):
-                os.kill(self.pid, signal.SIGKILL)
+                kill(self.pid)
         p.wait()
         p.stderr.close()
 
@@ -543,7 +414,7 @@ class Run(Case):
         """Only the parent dies: its children have numbers that the restore needs."""
         state = self.folder / "state"
         p = self.start_run(PROGRAM, "family", state)
-        wait_for(lambda: state.exists() and int(state.read_text().split()[0]) > 3, "it works")
+        wait_for(lambda: has_told(state) and int(state.read_text().split()[0]) > 3, "it works")
         p.send_signal(signal.SIGUSR1)
         self.hear(p, "epoch 1")
         os.kill(self.pid, signal.SIGKILL)

@@ -9,7 +9,8 @@ import subprocess
 import unittest
 
 import command
-from test_image import SHELL, Case, children, is_alive, wait_for
+from command import is_alive, wait_for
+from image_case import SHELL, Case, children, links_of
 
 PYTHON = "/usr/bin/python3"
 WAIT = "\nprint(1, flush=True)\ntime.sleep(99)"
@@ -107,6 +108,7 @@ class Check(Case):
     def test_terminal(self):
         p = self.start("m, s = os.openpty()\nif os.fork() == 0:\n os.setsid(); os.close(m); os.dup2(s, 1); time.sleep(99)\nos.close(s)")
         child = wait_for(lambda: children(p.pid), "it has a child")[0]
+        wait_for(lambda: links_of(child).get("1", "").startswith("/dev/pts/"), "that is on its terminal")
         self.compare(child, words="--shell-job")
         self.compare(child, "--shell-job")
         self.compare(p.pid)
@@ -203,6 +205,7 @@ class Check(Case):
         """What cannot be seen from outside: criu is asked. The program stands still for a moment, and goes on."""
         p = self.start("a, b = socket.socketpair()\nif os.fork():\n b.close(); print(1, flush=True); time.sleep(99)\nos.setsid(); a.close()")
         child = wait_for(lambda: children(p.pid), "it has a child")[0]
+        wait_for(lambda: (self.folder / "out").read_text() == "1\n1\n", "both wait")
         self.assertEqual(self.check(child)["grave"], 0)
         found = self.check(child, "--try")
         self.assertIn("save their common parent", " ".join(f["text"] for f in found["findings"] if f["grave"]))

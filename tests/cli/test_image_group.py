@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 300 COST 50
+# ctest: TIMEOUT 480 COST 50
 """Several processes are saved as one epoch, one by each rank, and all of them come back or none does."""
 import json
 import os
@@ -12,7 +12,7 @@ import time
 
 import command
 from command import PATIENCE, is_alive, wait_for
-from test_image import Several
+from image_case import Several, kill
 
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 PROGRAM = None  # set in main
@@ -42,7 +42,9 @@ class Group(Several):
             wait_for(lambda: self.step(i) >= at + steps, f"program {i} goes on")
 
     def stands_still(self):
-        self.assertEqual([p.pid for p in self.running if is_alive(p.pid)], [])
+        """What was rebuilt of them when one could not be is killed, or dies with its rank: mpirun ends those at once."""
+        for p in self.running:
+            wait_for(lambda: not is_alive(p.pid), f"process {p.pid} is gone")
 
     def mpi(self, n, *words, store=None):
         """store: a path for the shell, other on each rank."""
@@ -130,7 +132,8 @@ class Group(Several):
         for n in (2, 4):
             got = self.dump(n, "--leave-running", lineage=f"of{n}")
             self.assertGreater(got["bytes"], n * 8 << 20)
-            self.assertLess(got["bytes_layer"], got["bytes"] / n * 1.2)
+            most = (8 << 20) + max(self.step(i) for i in range(n)) * (64 << 10)  # noise of the one that has grown most
+            self.assertLess(got["bytes_layer"], most * 1.2 + (1 << 20))
             again = self.dump(n, "--leave-running", lineage=f"of{n}")
             grown = (again["bytes"] - got["bytes"]) / n  # by noise, that all of them hold as well; on a slow machine there is much time for it
             self.assertLess(again["bytes_layer"], grown * 1.5 + (2 << 20))
@@ -219,27 +222,33 @@ class Group(Several):
         self.end(p)
         self.end(r)
         at = self.step(0), self.step(2)
-        for tried in self.mpi(3, "image", "restore", self.store, "a"), self.run_text("image", "restore", self.store, "a"):
-            said = self.says(tried)
+        for command_line in self.restores(3):
+            said = self.says(self.run_text(*command_line))
             self.assertIn("taken", said)
             self.assertIn(str(q.pid), said)
-            self.assertFalse(is_alive(p.pid) or is_alive(r.pid))
+            wait_for(lambda: not is_alive(p.pid) and not is_alive(r.pid), "the others are gone")
+            self.end_strays()
         self.assertEqual((self.step(0), self.step(2)), at)
         self.assertIsNone(q.poll())
         self.end(q)
         self.restore(3)
         self.goes_on()
 
+    def restores(self, n):
+        """By ranks, and by one command; one after the other: what the first has rebuilt must be gone before the second begins."""
+        alone = [command.BIN, "image", "restore", str(self.store), "a"]
+        return [*MPIEXEC.split(), "-n", str(n), *alone], alone
+
     def run_text(self, *words):
-        return subprocess.run([command.BIN, *map(str, words)], capture_output=True, text=True, env=self.env, cwd=self.folder)
+        return subprocess.run(words, capture_output=True, text=True, env=self.env, cwd=self.folder, timeout=100)
 
     def test_damage(self):
         self.start(2, "churn", 4)
         self.dump(2, "-o", "codec=none")
         layer = self.layer(1, "a", rank=1)
         self.flip(layer, layer.stat().st_size // 2)
-        for tried in self.mpi(2, "image", "restore", self.store, "a"), self.run_text("image", "restore", self.store, "a"):
-            self.assertIn("nothing was restored", self.says(tried, status=1))
+        for command_line in self.restores(2):
+            self.assertIn("nothing was restored", self.says(self.run_text(*command_line), status=1))
             self.stands_still()
         self.flip(layer, layer.stat().st_size // 2)
         self.restore(2)
@@ -268,32 +277,21 @@ class Group(Several):
         self.dump(2, "--leave-running", lineage="b")
         whole = time.time() - start
         killed = 0
-        for part in (0.35, 0.45, 0.55, 0.65, 0.8, 0.9):
+        for part in (0, 0.35, 0.45, 0.55, 0.65, 0.8, 0.9):  # the first hits, whatever else the machine does
+            end = time.time() + part * whole
             d = subprocess.Popen([*MPIEXEC.split(), "-n", "2", command.BIN, "image", "dump", "-q", "--pid-file", "%r.pid", str(self.store), "a"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env, cwd=self.folder)
-            time.sleep(part * whole)
+            self.are_under_way(d)
+            time.sleep(max(0, end - time.time()))
             ranks = self.ranks_of(d.pid)
             if ranks:
-                os.kill(ranks[-1], signal.SIGKILL)
+                kill(ranks[-1])
             if d.wait(PATIENCE) == 0 or self.commits(self.store / "a"):
                 break
             killed += bool(ranks)
             self.goes_on(steps=1)
         self.assertGreater(killed, 0)
         self.varve("verify", self.store)
-
-    def ranks_of(self, pid):
-        """Those below mpirun that have become the command, by age."""
-        found = []
-        try:
-            for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-                if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "varve-mpi":
-                    found.append(int(child))
-                else:
-                    found += self.ranks_of(child)
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-        return sorted(found)
 
     def test_mistakes(self):
         p, q = self.start(2, "family")

@@ -2,7 +2,6 @@
 # ctest: TIMEOUT 180 RUN_SERIAL PROCESSORS 2
 """Several processes come back from one epoch, and the command that brings them back is killed: then all of them run, or none does."""
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import unittest
 
 import command
 from command import PATIENCE, is_alive, wait_for
-from test_image import Several, strays
+from image_case import Several, children_of_all, kill, strays
 
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 PROGRAM = None  # set in main
@@ -20,11 +19,7 @@ REAL = shutil.which("criu", path=os.environ["PATH"] + ":/usr/local/sbin:/usr/sbi
 
 def below(pid):
     """All that are below a process."""
-    try:
-        children = [int(c) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return children + [kin for c in children for kin in below(c)]
+    return [kin for c in children_of_all(pid) for kin in (c, *below(c))]
 
 
 class Kill(Several):
@@ -64,19 +59,19 @@ class Kill(Several):
         return r
 
     def settled(self, kin):
-        """criu, which has lost us, has ended what it had not finished. How many run."""
+        """criu, which has lost us, has ended what it had not finished. How many run. What was killed may take a moment to be gone, and is alive until then, so those
+        that run must take a step."""
         wait_for(lambda: not strays(self.folder) and not [p for p in kin if p not in self.pids and is_alive(p)], "criu and the wardens have ended")
-        end = time.time() + 5  # what criu has killed may take a moment to be gone
-        while True:
-            alive = [p for p in self.pids if is_alive(p)]
-            if len(alive) in (0, len(self.pids)) or time.time() > end:
+        at, end = self.steps(), time.time() + PATIENCE
+        while time.time() < end:
+            go_on = [a > b for a, b in zip(self.steps(), at)]
+            alive = [is_alive(p) for p in self.pids]
+            if not any(alive) or all(alive) and all(go_on):
                 break
             time.sleep(0.02)
-        if len(alive) == len(self.pids):
-            self.stepped(self.steps())
         for p in self.running:
             self.end(p)
-        return len(alive)
+        return sum(alive)
 
     def test_ending(self):
         """They are to end when their epoch is durable. It is killed when the first has ended: the others end, too."""
@@ -131,8 +126,7 @@ class Kill(Several):
             r = self.restore(*MPIEXEC.split(), "-n", "2", slow=3)
             wait_for(lambda: all(a != b for a, b in zip(self.steps(), at)), "both run")
             kin = below(r.pid)
-            ranks = sorted(p for p in kin if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("varve"))
-            os.kill(ranks[victim], signal.SIGKILL)
+            kill(self.ranks_of(r.pid)[victim])
             self.assertNotEqual(r.wait(PATIENCE), 0)
             wait_for(lambda: not any(map(is_alive, self.pids)), "both have ended")
             self.assertEqual(self.settled(kin), 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 120 COST 10
+# ctest: TIMEOUT 240 COST 10
 """Pages that are streamed out of a frozen process have the segments that they have in the images of it, and are cut and coded as these are to be."""
 import os
 import shutil
@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import command
-from command import PATIENCE
+from command import PATIENCE, wait_for
 
 PROGRAM = None  # set in main
 KIB, MIB = 1 << 10, 1 << 20
@@ -124,7 +124,7 @@ class Segments(command.Case):
         own = self.folder / "own"
         shutil.copy(PROGRAM, own)
         p = self.start(own, "count", 100000)
-        time.sleep(0.3)
+        wait_for(lambda: (self.folder / "out").read_text(), "it runs")
         own.unlink()
         report = self.check_same(p)
         self.assertEqual(self.kinds(report)["own/data"][0], "code")
@@ -195,6 +195,7 @@ class Segments(command.Case):
                                  stderr=subprocess.PIPE, text=True, cwd=self.folder)
             time.sleep(delay)
             p.kill()
+            p.wait(PATIENCE)
             said = d.communicate(timeout=PATIENCE)[1]
             self.assertIn(d.returncode, (0, 2), said)
             self.assertEqual(bool(said), d.returncode == 2, said)
