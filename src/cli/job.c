@@ -58,12 +58,13 @@ int vv_job_open_store(struct vv_job *job)
 	return vv_job_open_other(job, job->args->operand[0], &job->store);
 }
 
+/* Its epochs are of files and images: no memory of ours is watched, and none is tried on. */
 int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out)
 {
 	struct varve_comm plug;
 	int rc = job->world ? job->world->plug(varve_timeout(NULL), &plug) : 0;
 
-	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, NULL, out);
+	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, "tracker=digest", out);
 }
 
 int vv_job_start_pool(struct vv_job *job)
