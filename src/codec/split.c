@@ -12,6 +12,7 @@ enum {
 	SAMPLE = 4 << 10,
 	QUICK = 3,          /* the level for that, at most */
 	LEAST_MATCH = 7,
+	WORDS = 3, WORDS_MOST = 9, /* levels */
 	TINY = 32,          /* a frame has ten bytes besides what it tells: nothing shorter is worth one */
 	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
 	COLUMN = 256,       /* things of a record that are looked at together */
@@ -132,12 +133,18 @@ static unsigned least_match(const struct vv_recipe *how)
 	return how->level == 1 && (how->width > 1 || how->record > 1) ? LEAST_MATCH : 0;
 }
 
+/* Bytes that are coded with more effort than numbers, and tell of these: names, and what files are made of besides. */
+static bool is_words(const struct vv_recipe *how)
+{
+	return how->width == 1 && how->record == 1 && how->level > WORDS && how->level <= WORDS_MOST && !how->window;
+}
+
 static int code(const uint8_t *p, size_t n, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
 {
 	const struct vv_codec *c;
 
 	if (how->coder == VV_CODEC_ZSTD)
-		return vv_zstd_encode(p, n, to, cap, &(struct vv_zstd_how){ how->level, how->window, least_match(how) }, out);
+		return vv_zstd_encode(p, n, to, cap, &(struct vv_zstd_how){ how->level, how->window, least_match(how), is_words(how) }, out);
 	c = vv_codec_numbered(how->coder);
 	*out = 0;
 	return c ? c->encode(p, n, NULL, to, cap, how->level, out) : 0;
@@ -154,17 +161,19 @@ static bool is_constant(const uint8_t *p, size_t n)
 static bool is_noise(const uint8_t *p, size_t n)
 {
 	const uint64_t chance = COUNTED * COUNTED / 256 + COUNTED;
+	const size_t step = n / (COUNTED / WORD);
 	uint16_t count[WORD][256] = { 0 };
-	uint64_t squares = 0;
+	uint32_t squares = 0; /* COUNTED * COUNTED at most */
 
-	for (size_t i = 0; i < COUNTED; i += WORD)
-		for (size_t k = 0; k < WORD; k++) /* in counts of their own: none waits for the one before it */
-			count[k][p[i / WORD * (n / (COUNTED / WORD)) + k]]++;
+	for (size_t i = 0; i < COUNTED / WORD; i++, p += step) { /* in counts of their own: none waits for the one before it */
+		count[0][p[0]]++;
+		count[1][p[1]]++;
+		count[2][p[2]]++;
+		count[3][p[3]]++;
+	}
 	for (size_t v = 0; v < 256; v++) {
-		uint32_t all = 0;
+		uint32_t all = (uint32_t)count[0][v] + count[1][v] + count[2][v] + count[3][v];
 
-		for (size_t k = 0; k < WORD; k++)
-			all += count[k][v];
 		squares += all * all;
 	}
 	return squares * 16 < chance * 17 && squares * 16 > chance * 15;

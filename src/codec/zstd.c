@@ -5,7 +5,7 @@
 #include <zstd.h>
 
 /* Making a context costs more than coding a small block. One that has grown beyond this, at a high level, is not kept. */
-enum { KEPT_CONTEXT = 16 << 20 };
+enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
 static struct vv_shelf encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -14,11 +14,23 @@ static size_t bound(size_t n)
 	return ZSTD_compressBound(n);
 }
 
+/* One place for two to four bytes: what is names, over and over, does not miss more. */
+static int log_of_table(size_t n)
+{
+	int log = 0;
+
+	while (n >> log)
+		log++;
+	return log - 2;
+}
+
 /* A number that zstd does not take leaves its own. */
-static void set(ZSTD_CCtx *c, const struct vv_zstd_how *how)
+static void set(ZSTD_CCtx *c, size_t n, const struct vv_zstd_how *how)
 {
 	ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
 	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, how->level);
+	if (how->little && n <= LITTLE)
+		ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, log_of_table(n));
 	if (how->least)
 		ZSTD_CCtx_setParameter(c, ZSTD_c_minMatch, (int)how->least);
 	if (how->window) {
@@ -36,7 +48,7 @@ int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struc
 		c = ZSTD_createCCtx();
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	set(c, how);
+	set(c, n, how);
 	got = ZSTD_compress2(c, to, cap, from, n);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
 	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_shelf_keep(&encoders, c))
