@@ -5,7 +5,7 @@
 #include "reader/hdf5_priv.h"
 #include <string.h>
 
-enum { PAGE = 32 << 10, SETS = 32, WAYS = 4, LEAST = 16 };
+enum { PAGE = 8 << 10, SETS = 128, WAYS = 4, LEAST = 16 };
 
 struct vv_hdf5_cache {
 	uint64_t clock;
@@ -70,7 +70,7 @@ static int fill_page(struct vv_hdf5 *h, struct page *p, uint64_t number)
 	left = left < PAGE ? left : PAGE;
 	p->used = 0;
 	if (!p->bytes)
-		p->bytes = vv_mem_new(PAGE, 1);
+		p->bytes = vv_mem_grow(NULL, PAGE, 1);
 	if (!p->bytes)
 		return VV_ENOMEM;
 	rc = vv_hdf5_file_spend(h, left);
