@@ -77,13 +77,14 @@ static int name_process(long pid, char text[HOLDER])
 	return snprintf(text, HOLDER, "pid %ld on %s", pid, host);
 }
 
-static int sign(int fd)
+/* Over the name of the holder before, of `len` bytes: a file that is emptied first is given other blocks, and these are written when it is closed. */
+static int sign(int fd, off_t len)
 {
 	char text[HOLDER];
 	int n = name_process((long)getpid(), text);
 
 	text[n++] = '\n';
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+	if (pwrite(fd, text, (size_t)n, 0) != n || (len > n && ftruncate(fd, n) < 0))
 		return -1;
 	return 0;
 }
@@ -119,7 +120,7 @@ static int take(const char *path, struct held *h)
 	if (fcntl(h->fd, F_SETLK, &fl) < 0)
 		return errno == EACCES || errno == EAGAIN ? busy_other(path, h->fd) :
 							    vv_err_sys(errno, "cannot lock '%s'", path);
-	if (sign(h->fd) < 0)
+	if (sign(h->fd, st.st_size) < 0)
 		return vv_err_sys(errno, "cannot write the lock '%s'", path);
 	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
 		return RETRY; /* its last holder removed the lineage between our open and our lock */
