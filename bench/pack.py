@@ -199,6 +199,20 @@ def tarred(bench, s):
     return there, back, kept
 
 
+def copied(bench, s):
+    """What it takes to have the files at all, however they come: cp and sync, less the start of both. To where nothing was, as unpacking does."""
+    to, cost = bench.dir / "copied", Cost()
+    start = min(Cost().run(["cp", "--version"]).cpu for _ in range(5)) + min(Cost().run(["sync", "--version"]).cpu for _ in range(5))
+    for i, files in enumerate(s.checkpoints):
+        names = [f.relative_to(s.root) for f in files]
+        (to / str(i)).mkdir(parents=True)
+        cost.run(["cp", "--reflink=never", "--parents", "-t", to / str(i), *names], cwd=s.root)
+        cost.run(["sync", *names], cwd=to / str(i))
+    remove(to)
+    cost.cpu -= min(start * len(s.checkpoints), cost.cpu / 2)
+    return cost
+
+
 def is_hdf5(path):
     with open(path, "rb") as f:
         return f.read(8) == b"\x89HDF\r\n\x1a\n"
@@ -321,6 +335,9 @@ class Bench:
         tell(bench, s.name, "auto_encode_vs_paper", slowest / cost["default"][0].cpu, "x", at_least=8)
         tell(bench, s.name, "auto_encode_per_core", s.bytes / cost["default"][0].cpu / 1e6, "MB/s", at_least=rate)
         tell(bench, s.name, "auto_decode_per_core", s.bytes / cost["default"][1].cpu / 1e6, "MB/s", at_least=700)
+        copy = copied(self, s)
+        tell(bench, s.name, "copy_per_core", s.bytes / copy.cpu / 1e6, "MB/s")
+        tell(bench, s.name, "auto_decode_vs_copy", cost["default"][1].cpu / copy.cpu, "x")
 
     def pack_schemes(self):
         total = self.bytes(20 * MiB, 256 * MiB)
