@@ -53,12 +53,12 @@ static bool can_choose(const struct vv_choice *c)
 	return c->codec && c->codec->number == VV_CODEC_ZSTD;
 }
 
-size_t vv_choice_bound(const struct vv_choice *c, size_t n)
+size_t vv_choice_bound(const struct vv_choice *c, size_t n, bool any)
 {
 	size_t most = c->codec ? c->codec->bound(n) : 0;
 
-	for (const struct vv_codec *const *x = vv_codec_all(); can_choose(c) && *x; x++)
-		if ((*x)->recipe && (*x)->bound(n) > most)
+	for (const struct vv_codec *const *x = vv_codec_all(); *x; x++)
+		if ((any || (can_choose(c) && (*x)->recipe)) && (*x)->bound(n) > most)
 			most = (*x)->bound(n);
 	return most;
 }

@@ -29,8 +29,8 @@ struct vv_flush_options;
 /* From the option's text: "none", "zstd:3", "auto". */
 int vv_choice_parse(const char *text, struct vv_flush_options *out);
 void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level, struct vv_tasting *tasting);
-/* Room for n bytes, coded. */
-size_t vv_choice_bound(const struct vv_choice *c, size_t n);
+/* Room for n bytes, coded as is chosen; `any`: in whatever way. */
+size_t vv_choice_bound(const struct vv_choice *c, size_t n, bool any);
 /* Is it to be tried on the numbers of that form that come after `before` bytes? */
 bool vv_choice_is_due(const struct vv_choice *c, const struct vv_form *form, uint64_t before);
 void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n);

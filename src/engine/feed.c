@@ -49,6 +49,8 @@ static size_t ring_size(const struct vv_feed *f)
 
 	if (f->opt.shares)
 		return f->opt.memory / SLAB + RING_MIN;
+	if (f->opt.here)
+		return 1;
 	n = n < RING_MAX ? n : RING_MAX;
 	return n < most ? n : most > RING_MIN ? most : RING_MIN;
 }
@@ -446,7 +448,7 @@ static int place_oldest(struct vv_feed *f)
 static struct vv_slab *filling(struct vv_feed *f)
 {
 	size_t i = (f->head + f->count) % f->size;
-	bool wide = f->size <= RING_WIDE;
+	bool wide = f->size <= RING_WIDE && !f->opt.narrow;
 
 	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, VV_FLUSH_SLAB, wide, &f->ring[i]) < 0)
 		return NULL;

@@ -1,5 +1,6 @@
 /* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
- * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. */
+ * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. With `here` there is one
+ * block and no thread. */
 #include "engine/flush.h"
 #include "engine/choice.h"
 #include "engine/tiles.h"
@@ -81,12 +82,7 @@ struct vv_flush {
 /* Room for n bytes, coded in any way that may be asked for. */
 static size_t coded_bound(const struct vv_flush *f, size_t n)
 {
-	size_t most = vv_choice_bound(&f->choice, n);
-
-	for (const struct vv_codec *const *c = vv_codec_all(); f->opt.copy && *c; c++)
-		if ((*c)->bound(n) > most)
-			most = (*c)->bound(n);
-	return most;
+	return vv_choice_bound(&f->choice, n, f->opt.copy);
 }
 
 /* Blocks that are coded need memory of their own, twice: for the bytes in one piece and for the result. */
@@ -95,7 +91,7 @@ static void size_ring(struct vv_flush *f)
 	struct vv_flush_options *o = &f->opt;
 	size_t most = o->codec ? RING_MAX : RING_PLAIN;
 
-	f->size = 2 * (size_t)vv_pool_width(f->pool) + 1;
+	f->size = o->here ? 1 : 2 * (size_t)vv_pool_width(f->pool) + 1;
 	f->size = f->size < most ? f->size : most;
 	if (!o->codec || o->copy)
 		return;
@@ -164,7 +160,7 @@ static int failure(const struct vv_flush *f)
 static bool has_room(const struct vv_flush *f, uint8_t **p, size_t n, bool full)
 {
 	if (!*p)
-		*p = full || (f->opt.copy && f->size <= RING_WIDE) ? vv_mem_map_wide(n) : vv_mem_map(n);
+		*p = full || (f->opt.copy && f->size <= RING_WIDE && !f->opt.narrow) ? vv_mem_map_wide(n) : vv_mem_map(n);
 	return *p;
 }
 
@@ -299,7 +295,31 @@ static void empty_block(struct block *b)
 	b->gathered = false;
 }
 
-/* After a failure the blocks that are under way are waited for, and not written. */
+/* After a failure a block that is under way is waited for, and not written. */
+static int end_block(struct vv_flush *f, struct block *b, bool failed)
+{
+	int rc = 0;
+
+	if (b->alone)
+		run_block(&b->task);
+	else
+		vv_pool_wait(f->pool, &b->task);
+	if (!failed)
+		rc = write_block(f, b);
+	empty_block(b);
+	return rc;
+}
+
+static int note_end(struct vv_flush *f, int rc)
+{
+	if (rc) {
+		vv_err_save(rc, &f->error);
+		if (f->opt.stored)
+			f->opt.stored(f->opt.arg, NULL, 0);
+	}
+	return rc;
+}
+
 static void *write_blocks(void *arg)
 {
 	struct vv_flush *f = arg;
@@ -310,7 +330,7 @@ static void *write_blocks(void *arg)
 		struct block *b;
 		bool failed = f->error.code != 0;
 		size_t len;
-		int rc = 0;
+		int rc;
 
 		if (f->count == 0 && f->closing)
 			break;
@@ -320,20 +340,11 @@ static void *write_blocks(void *arg)
 		}
 		b = f->ring[f->head];
 		pthread_mutex_unlock(&f->lock);
-		if (b->alone)
-			run_block(&b->task);
-		else
-			vv_pool_wait(f->pool, &b->task);
-		if (!failed)
-			rc = write_block(f, b);
 		len = b->raw_len;
-		empty_block(b);
+		rc = end_block(f, b, failed);
 		pthread_mutex_lock(&f->lock);
 		f->held -= len;
-		if (rc)
-			vv_err_save(rc, &f->error);
-		if (rc && f->opt.stored)
-			f->opt.stored(f->opt.arg, NULL, 0);
+		(void)note_end(f, rc);
 		f->head = (f->head + 1) % f->size;
 		f->count--;
 		pthread_cond_broadcast(&f->change);
@@ -342,25 +353,20 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-static int start_writer(struct vv_flush *f)
-{
-	int rc = vv_fault_start_thread(&f->writer, write_blocks, f);
-
-	f->started = rc == 0;
-	return rc ? vv_err_sys(rc, "cannot start the thread that writes (see ulimit -u, and the limits of the control group)") : 0;
-}
-
 static int send(struct vv_flush *f, struct block *b)
 {
-	int rc = f->started ? 0 : start_writer(f);
+	int rc = f->started || f->opt.here ? 0 : vv_fault_start_thread(&f->writer, write_blocks, f);
 
 	if (rc)
-		return rc;
+		return vv_err_sys(rc, "cannot start the thread that writes (see ulimit -u, and the limits of the control group)");
+	f->started = !f->opt.here;
 	b->how = f->turn.how;
 	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);
 	b->task.run = run_block;
 	f->added += b->raw_len;
-	b->alone = !b->codec && b->raw_len <= CHECK_ALONE;
+	b->alone = f->opt.here || (!b->codec && b->raw_len <= CHECK_ALONE);
+	if (f->opt.here)
+		return note_end(f, end_block(f, b, false));
 	if (!b->alone)
 		vv_pool_submit(f->pool, &b->task);
 	pthread_mutex_lock(&f->lock);
@@ -551,10 +557,8 @@ int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out)
 	if (f->error.code)
 		rc = vv_err_restore(&f->error);
 	pthread_mutex_unlock(&f->lock);
-	if (rc)
-		return rc;
 	*out = &f->blocks;
-	return 0;
+	return rc;
 }
 
 int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
@@ -562,11 +566,11 @@ int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
 	const struct vv_blocks *all = NULL;
 	int rc = vv_flush_drain(f, &all);
 
-	if (rc)
-		return rc;
-	*out = *all;
-	f->blocks = (struct vv_blocks){ 0 };
-	return 0;
+	if (rc == 0) {
+		*out = *all;
+		f->blocks = (struct vv_blocks){ 0 };
+	}
+	return rc;
 }
 
 void vv_flush_free(struct vv_flush *f)

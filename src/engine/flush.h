@@ -26,6 +26,8 @@ struct vv_flush_options {
 	bool prompt;      /* somebody may wait for what is being stored */
 	bool copy;        /* what is added is copied at once: the caller need not keep it */
 	struct vv_tasting *tasting; /* what is decided with other ranks; may be NULL */
+	bool here;        /* with `copy`: whoever adds codes and writes, too */
+	bool narrow;      /* with `copy`: there is too little to fill large pages */
 	size_t memory;    /* for coding, at most; with `copy`: bytes before coding that are under way; 0 = no limit */
 	/* Called on the writing thread: a block is written that holds this; or, with NULL, nothing more will be. May be NULL. */
 	void (*stored)(void *arg, const struct vv_flush_owed *owed, int n);

@@ -21,6 +21,8 @@ enum {
 	MEMORY_SLABS = 48 << 20,
 	MEMORY_CODING = 64 << 20,        /* before it is coded; twice that with it */
 	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
+	LITTLE = 32 << 20,               /* where there is one core: to hand so much to another thread costs more than to wait for the sink */
+	FEW = 4 << 20,                   /* bytes do not fill large pages */
 	LEAST_TOLD = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
 };
 
@@ -283,6 +285,16 @@ static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *o
 
 /* ---- an epoch --------------------------------------------------------------------------------------------------------------------------- */
 
+static bool is_little(const struct pack *k)
+{
+	return !k->opt->inflow && k->cargo.bytes <= LITTLE && vv_pool_width(k->v->pool) == 1;
+}
+
+static bool is_few(const struct pack *k)
+{
+	return !k->opt->inflow && k->cargo.bytes <= FEW;
+}
+
 static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 {
 	const struct vv_feed_options opt = {
@@ -291,6 +303,8 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 		.others = &k->others,
 		.shares = k->shares,
 		.memory = MEMORY_SLABS,
+		.here = is_little(k),
+		.narrow = is_few(k),
 		.progress = k->opt->progress,
 	};
 	int rc = vv_feed_open(p, &k->cargo, &opt, &k->feed);
@@ -354,6 +368,8 @@ static int load(struct vv_pass *p)
 	opt.automatic = false;
 	opt.prompt = false;
 	opt.codec = k->coding ? vv_codec_named("zstd", 4) : NULL;
+	opt.here = is_little(k);
+	opt.narrow = is_few(k);
 	opt.memory = MEMORY_CODING;
 	opt.block = vv_kinds_largest_block(&k->cargo);
 	if (rc == 0)

@@ -26,12 +26,12 @@ static void test_none(void)
 	struct vv_recipe how;
 
 	vv_choice_init(&c, NULL, 0, NULL);
-	CHECK(!vv_choice_is_due(&c, &words, 0) && !vv_choice_codec(&c, &words, &how) && vv_choice_bound(&c, N) == 0);
+	CHECK(!vv_choice_is_due(&c, &words, 0) && !vv_choice_codec(&c, &words, &how) && vv_choice_bound(&c, N, false) == 0);
 	if (!vv_codec_numbered(VV_CODEC_LZ4))
 		return;
 	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0, NULL);
 	CHECK(!vv_choice_is_due(&c, &words, 0) && vv_choice_codec(&c, &words, &how) == c.codec);
-	CHECK_EQ(vv_choice_bound(&c, N), c.codec->bound(N));
+	CHECK_EQ(vv_choice_bound(&c, N, false), c.codec->bound(N));
 }
 
 /* Bytes that the choice makes of them, and of which the same come back. */
@@ -39,7 +39,7 @@ static size_t coded_len(const struct vv_choice *c, const struct vv_form *form, c
 {
 	struct vv_recipe how;
 	const struct vv_codec *codec = vv_choice_codec(c, form, &how);
-	size_t cap = vv_choice_bound(c, n), got = 0;
+	size_t cap = vv_choice_bound(c, n, false), got = 0;
 	uint8_t *to = malloc(cap), *back = malloc(n);
 
 	CHECK(to && back && codec && codec->bound(n) <= cap);

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 240
 /* Files that are packed: again, and nothing is new; that change meanwhile, that are none, that cannot be read, many of them. */
 #include "engine/pack.h"
 #include "codec/codec.h"
@@ -275,9 +275,48 @@ static void test_mapped(void)
 	close(fd);
 }
 
+static uint64_t stored_on(unsigned threads, const char *path, uint64_t len)
+{
+	char store[PLACE_MAX], name[64], options[64];
+	struct vv_pack_report r = { 0 };
+	uint64_t stored;
+
+	snprintf(name, sizeof(name), "cores%u-%llu", threads, (unsigned long long)len);
+	snprintf(options, sizeof(options), "mode=sync threads=%u", threads);
+	place_path(store, name);
+	CHECK_EQ(pack_one(store, path, "thing", options, &r), 0);
+	CHECK(r.raw == len && r.fresh > len / 2);
+	stored = r.stored;
+	vv_pack_report_fini(&r);
+	place_remove(store);
+	return stored;
+}
+
+/* A little on one core is coded and written by whoever reads it, more of it by others, too: the blocks are the same. */
+static void test_cores(void)
+{
+	static const uint64_t len[] = { 1, 70000, (4 << 20) + 1, (32 << 20) + 4096 };
+	static uint8_t bytes[(32 << 20) + 4096];
+	char path[PLACE_MAX];
+	uint64_t state = 3;
+
+	gen_text(&state, bytes, 1 << 20);
+	for (size_t i = 1 << 20; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(bytes[i - (1 << 20)] + (i % 4096 < 64)); /* few chunks are like another */
+	place_path(path, "cores");
+	for (size_t i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
+		uint64_t stored;
+
+		place_write(path, bytes, (size_t)len[i]);
+		stored = stored_on(1, path, len[i]);
+		CHECK(stored && stored_on(3, path, len[i]) == stored);
+	}
+}
+
 int main(void)
 {
 	test_dedup();
+	test_cores();
 	test_field();
 	test_misuse();
 	test_changes();

@@ -19,6 +19,7 @@ enum { FILES = 3, LEN = 60000, EPOCHS = 3 };
 
 static uint8_t content[EPOCHS + 1][FILES][LEN]; /* by epoch, from 1 */
 static char path[EPOCHS + 1][FILES][PLACE_MAX], store[PLACE_MAX];
+static const char *options; /* of the session */
 static const char *const name[FILES] = { "a.dat", "b.dat", "sub/c.dat" };
 
 /* Half of each file stays from epoch to epoch. */
@@ -52,7 +53,7 @@ static int pack(size_t epoch)
 	struct vv_pack_report r = { 0 };
 	struct vv_err_state error;
 	varve *v = NULL;
-	int rc = vv_session_open(NULL, store, "set", "mode=sync threads=1", &v);
+	int rc = vv_session_open(NULL, store, "set", options, &v);
 
 	if (rc)
 		return rc;
@@ -169,13 +170,11 @@ static bool kill_at(long n)
 	return WIFSIGNALED(status);
 }
 
-int main(void)
+static void test_all(const char *how)
 {
 	static const enum fault kinds[] = { FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_TEAR, FAULT_DEAD, FAULT_READ };
 
-	place_path(store, "store");
-	make_content();
-	lay_out();
+	options = how;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		long n = 1;
 
@@ -185,5 +184,15 @@ int main(void)
 	}
 	for (long n = 1; kill_at(n); n++)
 		;
+}
+
+/* On one core so little is written by the caller, on two by a thread. */
+int main(void)
+{
+	place_path(store, "store");
+	make_content();
+	lay_out();
+	test_all("mode=sync threads=1");
+	test_all("mode=sync threads=2");
 	return 0;
 }
