@@ -141,6 +141,15 @@ int vv_heap_reach(unsigned l, size_t n)
 
 /* ---- jemalloc's hooks: extents are cut from the end of a lane, and never given back ------------------------------------------- */
 
+/* Memory for many objects, in large pages: fewer to be made, and to be looked up. But a small heap stays small; and what is larger than jemalloc takes of
+ * itself is one array, of which much may never be written. What comes after the first checkpoint is in small ones: of a new large one all would be
+ * looked at. */
+static void prefer_large_pages(const struct lane *l, uintptr_t p, size_t n)
+{
+	if (l != &lane[VV_HEAP_LATER] && n <= VV_JE_GROWTH && p - l->lo >= VV_JE_GROWTH)
+		madvise((void *)p, n, MADV_HUGEPAGE);
+}
+
 static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t align, bool *zero, bool *commit, unsigned arena)
 {
 	struct lane *l = (struct lane *)hooks;
@@ -153,6 +162,8 @@ static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t alig
 	p = (l->lo + l->used + align - 1) & ~(uintptr_t)(align - 1);
 	ok = (!at || (uintptr_t)at == p) && p - l->lo <= l->size && n <= l->size - (p - l->lo) && reach(l, p + n - l->lo);
 	pthread_mutex_unlock(&l->lock);
+	if (ok)
+		prefer_large_pages(l, p, n);
 	*commit = true;
 	*zero = true;
 	return ok ? (void *)p : NULL;
