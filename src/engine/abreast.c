@@ -319,7 +319,7 @@ static int nowhere(const struct vv_layerio *f, uint64_t pos)
 	return vv_layerio_blame(f, VV_EDAMAGED);
 }
 
-/* Pieces come by position, and so do blocks. */
+/* Pieces come in the order of where they begin; one may go on into blocks in which others begin that come after it. */
 static int cut_piece(struct group *g, struct source *s, const struct piece *p, struct vv_payload_cursor *c)
 {
 	const struct vv_blocks *b = &s->file->blocks;
@@ -336,13 +336,34 @@ static int cut_piece(struct group *g, struct source *s, const struct piece *p, s
 		len = p->len - done < x->pos + x->len - pos ? p->len - done : x->pos + x->len - pos;
 		if (vv_mem_room(&s->cut, s->n_cuts, &s->cuts_cap, sizeof(*s->cut)) < 0)
 			return VV_ENOMEM;
-		if (!s->n_jobs || s->job[s->n_jobs - 1].block != c->block) {
+		s->cut[s->n_cuts++] = (struct cut){ pos, p->at + done, p->region, (uint32_t)(c->before + (pos - x->pos)), (uint32_t)len };
+	}
+	return 0;
+}
+
+static int by_position(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	if (x->pos != y->pos)
+		return x->pos < y->pos ? -1 : 1;
+	return (x->region > y->region) - (x->region < y->region);
+}
+
+/* One for each block, however many regions share it. */
+static int make_jobs(struct source *s)
+{
+	struct vv_payload_cursor c = { 0 };
+
+	sort_cuts(s->cut, s->n_cuts, by_position);
+	for (size_t i = 0; i < s->n_cuts; i++) {
+		vv_payload_locate(&s->file->blocks, s->cut[i].pos, &c);
+		if (!s->n_jobs || s->job[s->n_jobs - 1].block != c.block) {
 			if (vv_mem_room(&s->job, s->n_jobs, &s->jobs_cap, sizeof(*s->job)) < 0)
 				return VV_ENOMEM;
-			s->job[s->n_jobs++] = (struct job){ .file = s->file, .block = c->block };
+			s->job[s->n_jobs++] = (struct job){ .file = s->file, .block = c.block, .cut = &s->cut[i] };
 		}
 		s->job[s->n_jobs - 1].n++;
-		s->cut[s->n_cuts++] = (struct cut){ pos, p->at + done, p->region, (uint32_t)(c->before + (pos - x->pos)), (uint32_t)len };
 	}
 	return 0;
 }
@@ -371,15 +392,12 @@ static int want_digests(struct source *s)
 static int plan(struct group *g, struct source *s)
 {
 	struct vv_payload_cursor c = { 0 };
-	size_t first = 0;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
 		rc = cut_piece(g, s, &s->piece[i], &c);
-	for (size_t i = 0; rc == 0 && i < s->n_jobs; i++) {
-		s->job[i].cut = s->cut + first;
-		first += s->job[i].n;
-	}
+	if (rc == 0)
+		rc = make_jobs(s);
 	return rc ? rc : want_digests(s);
 }
 

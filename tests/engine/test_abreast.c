@@ -64,6 +64,13 @@ static struct set make_set(const char *lineage, size_t n, size_t len)
 	return s;
 }
 
+/* All files are as the first. */
+static void make_alike(struct set *s)
+{
+	for (size_t i = 1; i < s->n; i++)
+		memcpy(s->bytes + i * s->len, s->bytes, s->len);
+}
+
 static void drop_set(struct set *s)
 {
 	free(s->bytes);
@@ -194,6 +201,31 @@ static void test_once(const char *lineage, size_t n, size_t len, const char *opt
 	drop_set(&s);
 }
 
+/* What all hold goes over several blocks: these are shared by all, and still read once. */
+static void test_shared(void)
+{
+	const struct vv_pack_options how = { .effort = VV_PACK_FAST };
+	struct set s = make_set("shared", 3, LONG);
+	char folder[PLACE_MAX];
+	struct vv_unpack_options opt = { .folder = place_path(folder, "shared") };
+	struct vv_unpack_report r;
+	struct view w = { 0 };
+
+	make_alike(&s);
+	pack(&s, "mode=sync codec=none", &how);
+	open_view(&w, "shared");
+	CHECK(w.blocks >= 2 && w.blocks <= LONG >> 20);
+	ok(vv_unpack_run(&w.u, pool, &opt, &r));
+	CHECK_EQ(r.files, s.n);
+	CHECK(r.blocks <= w.blocks);
+	for (size_t i = 0; i < s.n; i++)
+		CHECK(look(&s, folder, i));
+	vv_unpack_report_fini(&r);
+	close_view(&w);
+	place_remove(folder);
+	drop_set(&s);
+}
+
 /* A coded block is of no use to anybody who needs it; who does not has his file. */
 static void test_damage(void)
 {
@@ -293,6 +325,7 @@ int main(void)
 	test_once("own", MANY, LEN, "mode=sync", &own, false);
 	test_once("turn", MANY, LEN, "mode=sync codec=none", &turn, false);
 	test_once("long", FEW, LONG, "mode=sync codec=none", &own, true);
+	test_shared();
 	test_damage();
 	test_full_disk();
 	vv_pool_free(pool);
