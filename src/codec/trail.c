@@ -13,6 +13,7 @@
 enum {
 	ALIKE = 3,           /* words in a row that a trail begins with */
 	TABLE = 20,          /* log2 of the places that are remembered, at most */
+	AHEAD = 16,          /* words: so long before it is needed a place of the table is fetched, which is larger than the cache */
 	PATIENCE = 64,       /* new words in a row, after which only every fourth place is looked at */
 	SAMPLE = 8 << 10,    /* new words that are tried both ways */
 	COLUMN = 512,        /* of them that are split at a time */
@@ -41,6 +42,7 @@ struct walk {
 	uint8_t *code;     /* one each */
 	uint32_t *table;   /* where three words were seen last */
 	unsigned shift;
+	uint32_t place[AHEAD]; /* in the table, of the next words */
 	size_t distance;   /* 0: there is no trail yet */
 	size_t since;      /* where it was changed */
 	size_t n_new, misses;
@@ -48,18 +50,22 @@ struct walk {
 	struct vv_buf starts, distances, close;
 };
 
-static uint32_t *place_of(const struct walk *w, size_t i)
+static void look_ahead(struct walk *w, size_t i)
 {
-	const uint8_t *p = w->p + VV_TRAIL_WORD * i;
-	uint64_t h = vv_trail_word(p, 0) * 0x9e3779b97f4a7c15 + vv_trail_word(p, 1) * 0xc2b2ae3d27d4eb4f + vv_trail_word(p, 2) * 0x165667b19e3779f9;
+	const uint8_t *p = w->p;
+	uint64_t h;
 
-	return &w->table[h >> w->shift];
+	if (i + ALIKE > w->m)
+		return;
+	h = vv_trail_word(p, i) * 0x9e3779b97f4a7c15 + vv_trail_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_trail_word(p, i + 2) * 0x165667b19e3779f9;
+	w->place[i % AHEAD] = (uint32_t)(h >> w->shift);
+	__builtin_prefetch(&w->table[h >> w->shift], 1);
 }
 
 static void remember(struct walk *w, size_t i)
 {
 	if (i + ALIKE <= w->m)
-		*place_of(w, i) = (uint32_t)i;
+		w->table[w->place[i % AHEAD]] = (uint32_t)i;
 }
 
 /* The distance to where the next three words were before, 0: they were not. */
@@ -70,7 +76,7 @@ static size_t look(struct walk *w, size_t i)
 
 	if (i + ALIKE > w->m || (w->misses >= PATIENCE && i % 4))
 		return 0;
-	place = place_of(w, i);
+	place = &w->table[w->place[i % AHEAD]];
 	j = *place;
 	*place = (uint32_t)i;
 	return j < i && memcmp(w->p + VV_TRAIL_WORD * j, w->p + VV_TRAIL_WORD * i, VV_TRAIL_WORD * ALIKE) == 0 ? i - j : 0;
@@ -115,37 +121,41 @@ static void step_off(struct walk *w, size_t i, uint64_t difference)
 		vv_trail_push(w->last, VV_TRAIL_DIFFERENCES, difference);
 }
 
+static void step(struct walk *w, size_t i)
+{
+	uint64_t v = vv_trail_word(w->p, i), difference = w->distance ? v - vv_trail_word(w->p, i - w->distance) : 0;
+	unsigned k = w->distance ? find_difference(w->last, difference) : VV_TRAIL_DIFFERENCES;
+	size_t other;
+
+	if (k < VV_TRAIL_DIFFERENCES) {
+		w->misses = 0;
+		vv_trail_push(w->last, k, difference);
+		remember(w, i);
+		w->code[i] = (uint8_t)(VV_TRAIL_SAME + 1 + k);
+		return;
+	}
+	other = look(w, i);
+	if (!other || other == w->distance) {
+		step_off(w, i, difference);
+		return;
+	}
+	turn(w, i, other);
+	w->code[i] = VV_TRAIL_SAME;
+}
+
 static void walk_all(struct walk *w)
 {
-	const uint8_t *p = w->p;
-	size_t i = 0;
-
-	while (i < w->m) {
-		uint64_t v = vv_trail_word(p, i), difference;
-		unsigned k = VV_TRAIL_DIFFERENCES;
-		size_t other;
-
-		if (w->distance && v == vv_trail_word(p, i - w->distance)) {
+	for (size_t i = 0; i < AHEAD; i++)
+		look_ahead(w, i);
+	for (size_t i = 0; i < w->m; i++) {
+		if (w->distance && vv_trail_word(w->p, i) == vv_trail_word(w->p, i - w->distance)) {
 			w->misses = 0;
 			remember(w, i);
-			w->code[i++] = VV_TRAIL_SAME;
-			continue;
+			w->code[i] = VV_TRAIL_SAME;
+		} else {
+			step(w, i);
 		}
-		difference = w->distance ? v - vv_trail_word(p, i - w->distance) : 0;
-		if (w->distance)
-			k = find_difference(w->last, difference);
-		if (k < VV_TRAIL_DIFFERENCES) {
-			w->misses = 0;
-			vv_trail_push(w->last, k, difference);
-			remember(w, i);
-			w->code[i++] = (uint8_t)(VV_TRAIL_SAME + 1 + k);
-			continue;
-		}
-		other = look(w, i);
-		if (other && other != w->distance)
-			turn(w, i, other);
-		else
-			step_off(w, i++, difference);
+		look_ahead(w, i + AHEAD);
 	}
 }
 
