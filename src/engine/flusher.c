@@ -1,6 +1,8 @@
-/* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. */
+/* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
+ * a restart it learns what the regions hold. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/grains.h"
 #include "engine/journal.h"
 #include "engine/pass.h"
 #include "engine/ranks.h"
@@ -157,15 +159,20 @@ static void *serve(void *arg)
 	pthread_mutex_lock(&f->lock);
 	while (!f->stop) {
 		struct vv_pass *p = f->pass;
+		struct varve *v = f->recall;
 
-		if (!p) {
+		if (!p && !v) {
 			pthread_cond_wait(&f->change, &f->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&f->lock);
-		vv_flusher_run(p);
+		if (v)
+			vv_recall_run(v);
+		else
+			vv_flusher_run(p);
 		pthread_mutex_lock(&f->lock);
-		f->pass = NULL;
+		f->recall = NULL;
+		f->pass = v ? f->pass : NULL;
 		pthread_cond_broadcast(&f->change);
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -194,12 +201,22 @@ void vv_flusher_start(struct vv_pass *p)
 	pthread_mutex_unlock(&f->lock);
 }
 
+void vv_flusher_recall(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+
+	pthread_mutex_lock(&f->lock);
+	f->recall = v;
+	pthread_cond_broadcast(&f->change);
+	pthread_mutex_unlock(&f->lock);
+}
+
 void vv_flusher_wait(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
 
 	pthread_mutex_lock(&f->lock);
-	while (f->pass)
+	while (f->pass || f->recall)
 		pthread_cond_wait(&f->change, &f->lock);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -209,7 +226,7 @@ bool vv_flusher_busy(struct varve *v)
 	bool busy;
 
 	pthread_mutex_lock(&v->flusher.lock);
-	busy = v->flusher.pass != NULL;
+	busy = v->flusher.pass || v->flusher.recall;
 	pthread_mutex_unlock(&v->flusher.lock);
 	return busy;
 }

@@ -111,19 +111,20 @@ static void forget_places(struct vv_set *s)
 	s->n_places = 0;
 }
 
-static void close_sieve(struct vv_set *s)
+void vv_grains_close_sieve(struct vv_set *s)
 {
 	if (s->sieve)
 		s->space->close(s->sieve);
 	s->sieve = NULL;
 	s->space = s->key.space;
+	s->late = false;
 	forget_places(s);
 }
 
 void vv_grains_forget(struct varve *v)
 {
 	for (size_t i = 0; v->grains && i < v->grains->n; i++)
-		close_sieve(v->grains->set[i]);
+		vv_grains_close_sieve(v->grains->set[i]);
 	for (size_t i = 0; i < v->n_regions; i++)
 		if (v->region[i]->fine)
 			v->region[i]->fine->tail_known = false;
@@ -131,7 +132,7 @@ void vv_grains_forget(struct varve *v)
 
 static void free_set(struct vv_set *s)
 {
-	close_sieve(s);
+	vv_grains_close_sieve(s);
 	vv_run_fini(&s->found);
 	vv_mem_free(s->place);
 	vv_mem_free(s->region);
@@ -157,9 +158,13 @@ void vv_grains_free(struct varve *v)
 		f->scan = mine ? f->scan : NULL;
 		vv_watch_end(f);
 	}
-	for (size_t i = 0; i < g->n; i++)
-		if (mine || g->set[i]->space == vv_space_host()) /* a device is lost to a child of fork */
+	for (size_t i = 0; i < g->n; i++) {
+		const struct vv_set *s = g->set[i];
+
+		/* A device is lost to a child of fork, and so is what a thread was at work on which the child does not have. */
+		if (mine || (s->space == vv_space_host() && !s->late))
 			free_set(g->set[i]);
+	}
 	vv_mem_free(g->set);
 	if (mine || g->stream.space == vv_space_host())
 		vv_stream_fini(&g->stream);
@@ -274,7 +279,7 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 int vv_grains_fall_back(struct varve *v, struct vv_set *s)
 {
 	vv_log_warn("regions on device %d are copied to the host whole at every checkpoint: %s", s->key.device, vv_err_last());
-	close_sieve(s);
+	vv_grains_close_sieve(s);
 	return try_sieve(v, s, vv_space_host());
 }
 
@@ -284,7 +289,7 @@ int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew)
 	int rc;
 
 	if (s->sieve && (budget / 2 > s->budget || (anew && s->space != s->key.space)))
-		close_sieve(s);
+		vv_grains_close_sieve(s);
 	if (s->sieve)
 		return 0;
 	s->budget = budget;
@@ -363,6 +368,13 @@ void vv_grains_look(struct varve *v, struct vv_set *s)
 		s->span[i].maybe = vv_watch_look(v, s->region[i]);
 }
 
+void vv_grains_expose(struct varve *v)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		if (v->region[i]->fine)
+			vv_watch_end(v->region[i]->fine);
+}
+
 static void touch(void *arg)
 {
 	const struct vv_region *r = arg;
@@ -426,7 +438,7 @@ static int take_set(struct varve *v, struct vv_set *s)
 	int rc;
 
 	if (s->ordinal + 2 >= VV_GRAIN_ORDINALS) {
-		close_sieve(s);
+		vv_grains_close_sieve(s);
 		s->ordinal = 0;
 	}
 	rc = pass(v, s);

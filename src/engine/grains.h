@@ -30,6 +30,7 @@ struct vv_fine {
 	uintptr_t lo, hi;
 	uint64_t watched;      /* bytes that it had then */
 	uint64_t *maybe;
+	uint32_t late, late_end; /* grains of its own that are learned behind the return of a restart: engine/recall.c */
 	uint8_t *shadow;       /* its bytes in the host's memory, where it is a device's and a sieve of the host looks at it */
 	size_t shadow_len;
 
@@ -62,6 +63,7 @@ struct vv_set {
 	uint32_t ordinal; /* the last one used */
 	struct vv_set_place *place; /* ascending, and those of one ordinal by their bytes */
 	size_t n_places, places_cap;
+	bool late; /* what its regions held at a restart is still being learned */
 
 	/* Of the epoch under way: */
 	struct vv_piece *piece;
@@ -80,6 +82,8 @@ struct vv_grains {
 	size_t n, cap;
 	struct vv_stream stream;
 	uint64_t last_id;
+	atomic_bool given_up; /* by who would wait for what is learned behind a restart */
+	atomic_uint asked;    /* how often the kernel was asked there what was written */
 	void *order; /* the device's stream after whose work a checkpoint is to be taken; NULL: after all work */
 };
 
@@ -101,6 +105,8 @@ int vv_grains_gather(struct varve *v);
 bool vv_grains_left_device(const struct vv_region *r);
 /* anew: nothing that the one which is there knows will be needed; a device that had no memory is tried again. */
 int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew);
+/* It knows nothing any more. */
+void vv_grains_close_sieve(struct vv_set *s);
 /* The host's instead of the device's, which had no memory; with a warning. */
 int vv_grains_fall_back(struct varve *v, struct vv_set *s);
 /* The spans of a set that the host looks at although it is a device's are copies in the host's memory. */
@@ -109,6 +115,8 @@ int vv_grains_shade(struct vv_set *s);
 int vv_grains_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n);
 /* Which of their pages may have been written since the last look; looks anew from now on. */
 void vv_grains_look(struct varve *v, struct vv_set *s);
+/* All will be written: nobody watches any more. */
+void vv_grains_expose(struct varve *v);
 void vv_grains_free(struct varve *v);
 /* In the call of a checkpoint: what all sets have that is new, into the stream; its pages are added to p->chunks. If it fails,
  * vv_weave_retract. */
@@ -123,9 +131,24 @@ int vv_weave_runs(struct vv_pass *p, struct vv_region *r, bool all, struct vv_ru
 /* The epoch counts, or it does not. */
 void vv_weave_accept(struct vv_pass *p);
 void vv_weave_retract(struct vv_pass *p);
-/* After a restart, before anything is changed: the regions hold what the session's table says. */
-int vv_weave_adopt(struct varve *v);
+/* The part of `from` at `at`, so many bytes, comes to `to` in out. */
+int vv_weave_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out);
+/* The bytes at..end of the data of the set's last ordinal lie there. The sheet gets one holder more. */
+int vv_weave_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet);
+/* Those of this ordinal and of later ones lie nowhere. */
+void vv_weave_displace(struct vv_set *s, uint32_t ordinal);
+
+/* ---- engine/recall.c: what a session must know again ---- */
+
+/* Regions have been read, and nothing is changed yet: they hold what the session's table says. What need not be learned now is left. */
+int vv_recall_begin(struct varve *v);
+/* The restart has succeeded: what was left is for the session's thread to do, behind its return. */
+void vv_recall_start(struct varve *v);
+/* On that thread. */
+void vv_recall_run(struct varve *v);
+/* Nobody will need it. */
+void vv_recall_give_up(struct varve *v);
 /* After gc: of older content only what the regions held in the last epoch is sure to be there. */
-void vv_weave_readopt(struct varve *v);
+void vv_recall_again(struct varve *v);
 
 #endif

@@ -35,7 +35,7 @@ static bool is_packed(const struct vv_table *t)
 }
 
 /* Only chunks that lie in one run can be found. */
-int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t rank)
+int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t rank, const bool *left_out)
 {
 	bool packed = is_packed(t);
 	int rc = 0;
@@ -44,7 +44,7 @@ int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t ra
 		const struct vv_table_region *r = &t->region[i];
 		uint64_t chunk = r->shape.chunk;
 
-		for (size_t k = 0; rc == 0 && k < r->runs.n; k++) {
+		for (size_t k = 0; rc == 0 && !(left_out && left_out[i]) && k < r->runs.n; k++) {
 			const struct vv_run *run = &r->runs.v[k];
 			uint64_t first = (run->at + chunk - 1) / chunk * chunk, end = run->at + run->len;
 

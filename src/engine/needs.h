@@ -18,8 +18,8 @@ struct vv_needs { /* all zero is none */
 
 void vv_needs_fini(struct vv_needs *n);
 int vv_needs_add(struct vv_needs *n, uint64_t layer, uint64_t pos, uint64_t len, uint32_t chunk);
-/* All that a table has of this rank's layers. */
-int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t rank);
+/* All that a table has of this rank's layers, but of the regions that are left out (by number; NULL: none). */
+int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t rank, const bool *left_out);
 /* After all are added, before any of the questions. */
 void vv_needs_settle(struct vv_needs *n);
 

@@ -50,7 +50,7 @@ static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_hi
 	int rc = 0;
 
 	for (size_t t = 0; rc == 0 && t < l->n; t++)
-		rc = vv_needs_add_table(&needs, &l->table[t], rank);
+		rc = vv_needs_add_table(&needs, &l->table[t], rank, NULL);
 	vv_needs_settle(&needs);
 	if (rc == 0)
 		rc = vv_history_load(&l->v->lineage, rank, l->v->digest_kind, room, &needs, out);

@@ -531,6 +531,6 @@ int vv_region_reindex(struct varve *v)
 	}
 	vv_history_fini(&v->history);
 	v->history = fresh;
-	vv_weave_readopt(v);
+	vv_recall_again(v);
 	return 0;
 }

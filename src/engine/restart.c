@@ -65,7 +65,7 @@ static int go_on(struct varve *v, uint64_t epoch, struct vv_table *t, const bool
 		v->region[i]->restored = !copied[i];
 	if (v->group)
 		rc = adopt_now(v);
-	return rc ? rc : vv_weave_adopt(v);
+	return rc ? rc : vv_recall_begin(v);
 }
 
 /* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
@@ -197,12 +197,15 @@ int varve_restart(varve *v, uint64_t epoch)
 		return vv_session_leave(v, rc);
 	vv_session_hush(v);
 	vv_tiles_expose(v);
+	vv_grains_expose(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {
 		rc = restart_epoch(v, epoch);
 		rc = rc ? rc : 1;
 	}
+	if (rc == 1)
+		vv_recall_start(v);
 	return vv_session_leave(v, rc);
 }
 

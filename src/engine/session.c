@@ -250,6 +250,7 @@ static int drain(struct varve *v)
 {
 	int rc, met = 0;
 
+	vv_recall_give_up(v);
 	vv_flusher_wait(v);
 	if (v->group) {
 		vv_verdict_step(v, true);

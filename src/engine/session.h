@@ -136,7 +136,8 @@ struct vv_flusher {
 	pthread_cond_t change;
 	pthread_t thread;
 	bool started, stop;
-	struct vv_pass *pass;  /* under way; NULL = idle */
+	struct vv_pass *pass;  /* under way; NULL = none */
+	struct varve *recall;  /* the session, if it learns what its regions held at a restart: engine/recall.c; else NULL */
 	uint64_t first, last;  /* epochs of this session whose fate is known */
 	struct vv_fate *failed;
 	size_t n_failed, failed_cap;
@@ -202,12 +203,12 @@ struct varve {
 	struct varve_stats stats;
 };
 
-/* While an epoch is being stored (v->flusher.pass), everything from `tiles` on but the flusher's own lock belongs to its
- * thread, and so do the store and the regions; calls that need them wait for its end first. */
+/* While an epoch is being stored (v->flusher.pass), or regions are being learned (v->flusher.recall), everything from `tiles` on but the
+ * flusher's own lock belongs to its thread, and so do the store and the regions; calls that need them wait for its end first. */
 
 /* Every call on a session begins and ends with these: is it a session, is it this process's? Then it is locked. */
 int vv_session_enter(struct varve *v, const char *call);
-int vv_session_enter_idle(struct varve *v, const char *call); /* and waits until no epoch is being stored */
+int vv_session_enter_idle(struct varve *v, const char *call); /* and waits until the session's thread has nothing to do */
 /* The epoch under way has come to its end, and all ranks make this call (enum vv_ranks_call). */
 int vv_session_meet(struct varve *v, int call, uint64_t detail);
 int vv_session_leave(struct varve *v, int rc); /* returns rc */
@@ -293,6 +294,8 @@ int vv_flusher_run(struct vv_pass *p);
 int vv_flusher_ready(struct vv_flusher *f);
 /* Hands the epoch to the thread, which is there. */
 void vv_flusher_start(struct vv_pass *p);
+/* The thread, which is there, goes on with what a restart has left to be learned. */
+void vv_flusher_recall(struct varve *v);
 /* The fate of an epoch is known: tells all who want to know. */
 void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
 void vv_flusher_wait(struct varve *v); /* until idle */

@@ -43,12 +43,18 @@ static bool can_be_watched(const struct varve *v, const struct vv_region *r, uin
 	       is_alone(v, r) && vv_memory_pages(r->p, (size_t)r->shape.len, lo, hi);
 }
 
+/* A bit per page. */
+static size_t marks_len(const struct vv_region *r)
+{
+	return (size_t)(r->shape.len / PAGE / 64 + 1) * sizeof(*r->fine->maybe);
+}
+
 static void begin(struct varve *v, struct vv_region *r, uintptr_t lo, uintptr_t hi)
 {
 	struct vv_fine *f = r->fine;
 
 	vv_watch_end(f);
-	f->maybe = vv_mem_new((size_t)(r->shape.len / PAGE / 64 + 1), sizeof(*f->maybe));
+	f->maybe = vv_mem_new(1, marks_len(r));
 	if (!f->maybe || !vv_memory_watchable(lo, hi) || vv_scan_attach(v->tiles.scan, lo, hi) < 0) {
 		vv_err_clear();
 		vv_mem_free(f->maybe);
@@ -82,6 +88,30 @@ static void seen(void *arg, uintptr_t lo, uintptr_t hi)
 	mark(l->region, lo - p, hi - p);
 }
 
+bool vv_watch_start(struct varve *v, struct vv_region *r)
+{
+	struct vv_fine *f = r->fine;
+	uintptr_t lo = 0, hi = 0;
+
+	vv_watch_end(f);
+	if (!can_be_watched(v, r, &lo, &hi))
+		return false;
+	if (r->patience)
+		r->patience--;
+	else
+		begin(v, r, lo, hi);
+	return f->scan;
+}
+
+int vv_watch_ask(struct vv_region *r, uint64_t at, uint64_t end)
+{
+	const struct vv_fine *f = r->fine;
+	struct looking l = { r, 0 };
+	uintptr_t page = vv_memory_page(), lo = ((uintptr_t)r->p + at) / page * page, hi = ((uintptr_t)r->p + end + page - 1) / page * page;
+
+	return vv_scan_look(f->scan, lo < f->lo ? f->lo : lo, hi > f->hi ? f->hi : hi, seen, &l);
+}
+
 /* The ends of a region lie on pages that are not its own. */
 static int look(struct vv_region *r, uint64_t *pages)
 {
@@ -90,7 +120,7 @@ static int look(struct vv_region *r, uint64_t *pages)
 	uintptr_t p = (uintptr_t)r->p;
 	int rc;
 
-	memset(f->maybe, 0, (size_t)(r->shape.len / PAGE / 64 + 1) * sizeof(*f->maybe));
+	memset(f->maybe, 0, marks_len(r));
 	mark(r, 0, f->lo - p);
 	mark(r, f->hi - p, r->shape.len);
 	rc = vv_scan_collect(f->scan, f->lo, f->hi, seen, &l);

@@ -10,8 +10,7 @@ static int nowhere(void)
 	return vv_err_set(VV_EINVAL, "grains are said to come from where there are none");
 }
 
-/* The part of `from` at `at`, so many bytes, comes to `to` in out. */
-static int transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
+int vv_weave_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
 {
 	uint64_t end = at + len, done = at;
 	int rc = 0;
@@ -63,7 +62,7 @@ static int transfer_data(const struct vv_set *s, uint32_t ordinal, uint64_t at, 
 
 		if (p->ordinal != ordinal || p->at > at)
 			break;
-		rc = transfer(&p->sheet->runs, at - p->at, some, to, out);
+		rc = vv_weave_transfer(&p->sheet->runs, at - p->at, some, to, out);
 		at += some;
 		to += some;
 		len -= some;
@@ -79,7 +78,7 @@ static int repeat(struct vv_runs *found, uint64_t at, uint64_t len, uint64_t dis
 	for (uint64_t done = 0; rc == 0 && done < len;) {
 		uint64_t step = len - done < distance ? len - done : distance;
 
-		rc = transfer(found, at + done - distance, step, at + done, found);
+		rc = vv_weave_transfer(found, at + done - distance, step, at + done, found);
 		done += step;
 	}
 	return rc;
@@ -105,8 +104,7 @@ static int weave_piece(const struct vv_pass *p, const struct vv_set *s, size_t i
 	}
 }
 
-/* The sheet gets one holder more. */
-static int add_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet)
+int vv_weave_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet)
 {
 	if (vv_mem_room(&s->place, s->n_places, &s->places_cap, sizeof(*s->place)) < 0)
 		return VV_ENOMEM;
@@ -114,7 +112,7 @@ static int add_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_shee
 	return 0;
 }
 
-static void drop_place(struct vv_set *s, uint32_t ordinal)
+void vv_weave_displace(struct vv_set *s, uint32_t ordinal)
 {
 	while (s->n_places && s->place[s->n_places - 1].ordinal >= ordinal)
 		vv_sheet_drop(s->place[--s->n_places].sheet);
@@ -129,9 +127,9 @@ static int find_data(struct vv_pass *p, struct vv_set *s)
 	int rc = sheet ? vv_stream_runs(p, s->data, s->data_end, &in_stream) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = transfer(&in_stream, s->data, len, 0, &sheet->runs);
+		rc = vv_weave_transfer(&in_stream, s->data, len, 0, &sheet->runs);
 	if (rc == 0)
-		rc = add_place(s, 0, len, sheet);
+		rc = vv_weave_place(s, 0, len, sheet);
 	vv_run_fini(&in_stream);
 	vv_sheet_drop(sheet);
 	return rc;
@@ -163,7 +161,7 @@ static int add_tail(struct vv_pass *p, const struct vv_region *r, struct vv_runs
 		return vv_run_add(out, (struct vv_run){ .at = r->shape.len - n, .len = n });
 	rc = vv_stream_runs(p, f->tail_at, f->tail_at + n, &in_stream);
 	if (rc == 0)
-		rc = transfer(&in_stream, f->tail_at, n, r->shape.len - n, out);
+		rc = vv_weave_transfer(&in_stream, f->tail_at, n, r->shape.len - n, out);
 	vv_run_fini(&in_stream);
 	return rc;
 }
@@ -261,264 +259,10 @@ void vv_weave_retract(struct vv_pass *p)
 		if (s->passed && s->sieve)
 			s->space->forget(s->sieve, s->ordinal);
 		if (s->passed)
-			drop_place(s, s->ordinal);
+			vv_weave_displace(s, s->ordinal);
 		end_set(s);
 	}
 	for (size_t i = 0; i < p->n_regions; i++)
 		if (p->region[i]->fine)
 			p->region[i]->fine->tail_known = false;
-}
-
-/* ---- going on from what is stored -------------------------------------------------------------------------------------------------- */
-
-struct ranges {
-	struct vv_range *v;
-	size_t n, cap;
-};
-
-static int add_range(struct ranges *out, uint32_t at, uint32_t n)
-{
-	struct vv_range *last = out->n ? &out->v[out->n - 1] : NULL;
-
-	if (last && last->at + last->len == at) {
-		last->len += n;
-		return 0;
-	}
-	if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
-		return VV_ENOMEM;
-	out->v[out->n++] = (struct vv_range){ at, n };
-	return 0;
-}
-
-/* The whole grains of a run that is not zero: usable, under their own numbers. */
-static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct ranges *out)
-{
-	uint64_t c = s->key.grain, lo = (run->at + c - 1) / c, hi = (run->at + run->len) / c;
-
-	hi = hi < span->n ? hi : span->n;
-	if (!run->layer || lo >= hi)
-		return 0;
-	return add_range(out, span->first + (uint32_t)lo, (uint32_t)(hi - lo));
-}
-
-struct use { /* some runs of a region's table */
-	const struct vv_span *span;
-	const struct vv_run *run;
-	size_t n;
-	struct ranges found;
-	int rc;
-};
-
-struct uses {
-	const struct vv_set *set;
-	struct use *v;
-	size_t n, cap;
-};
-
-static void use_some(void *arg, size_t i)
-{
-	struct uses *all = arg;
-	struct use *u = &all->v[i];
-
-	for (size_t k = 0; u->rc == 0 && k < u->n; k++)
-		u->rc = use_run(all->set, u->span, &u->run[k], &u->found);
-}
-
-static int cut_tables(struct uses *all)
-{
-	enum { STEP = 32 << 10 };
-	const struct vv_set *s = all->set;
-
-	for (size_t i = 0; i < s->n; i++) {
-		const struct vv_sheet *table = s->region[i] ? s->region[i]->fine->table : NULL;
-
-		for (size_t k = 0; table && k < table->runs.n; k += STEP) {
-			size_t n = table->runs.n - k < STEP ? table->runs.n - k : STEP;
-
-			if (vv_mem_room(&all->v, all->n, &all->cap, sizeof(*all->v)) < 0)
-				return VV_ENOMEM;
-			all->v[all->n++] = (struct use){ .span = &s->span[i], .run = &table->runs.v[k], .n = n };
-		}
-	}
-	return 0;
-}
-
-/* One behind the other; what was cut in the middle of a range is one again. */
-static int join_ranges(const struct uses *all, struct ranges *out)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < all->n; i++) {
-		if (all->v[i].rc)
-			return vv_err_set(VV_ENOMEM, "out of memory (grains of %zu runs)", all->v[i].n);
-		n += all->v[i].found.n;
-	}
-	out->v = vv_mem_grow(NULL, n, sizeof(*out->v));
-	if (!out->v)
-		return VV_ENOMEM;
-	out->cap = n;
-	for (size_t i = 0; i < all->n; i++) {
-		const struct ranges *r = &all->v[i].found;
-
-		if (r->n == 0)
-			continue;
-		add_range(out, r->v[0].at, r->v[0].len); /* there is room for all */
-		memcpy(out->v + out->n, r->v + 1, (r->n - 1) * sizeof(*r->v));
-		out->n += r->n - 1;
-	}
-	return 0;
-}
-
-/* What is usable of what the tables name. */
-static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct ranges *out)
-{
-	struct vv_loop loop = vv_pool_loop(pool);
-	struct uses all = { .set = s };
-	int rc = cut_tables(&all);
-
-	if (rc == 0) {
-		vv_loop_each(&loop, all.n, use_some, &all);
-		rc = join_ranges(&all, out);
-	}
-	for (size_t i = 0; i < all.n; i++)
-		vv_mem_free(all.v[i].found.v);
-	vv_mem_free(all.v);
-	return rc;
-}
-
-/* Where the tables say that they lie. */
-static int place_tables(struct vv_set *s)
-{
-	uint64_t c = s->key.grain;
-	int rc = 0;
-
-	drop_place(s, 0);
-	for (size_t i = 0; rc == 0 && i < s->n; i++) {
-		const struct vv_span *span = &s->span[i];
-
-		if (s->region[i] && s->region[i]->fine->table && span->n)
-			rc = add_place(s, span->first * c, (span->first + (uint64_t)span->n) * c, s->region[i]->fine->table);
-	}
-	return rc;
-}
-
-/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. */
-static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
-{
-	struct ranges usable = { 0 };
-	int rc = vv_session_pool(v);
-
-	if (rc == 0)
-		rc = use_tables(s, v->pool, &usable);
-	s->ordinal++;
-	if (rc == 0 && memory)
-		rc = s->space->adopt(s->sieve, s->span, s->n, s->ordinal, usable.v, usable.n);
-	else if (rc == 0)
-		rc = s->space->readopt(s->sieve, s->ordinal, usable.v, usable.n);
-	if (rc == 0)
-		rc = place_tables(s);
-	vv_mem_free(usable.v);
-	return rc;
-}
-
-/* A region that was not read whole from where its table says does not take part: all of it is new. */
-static int take_table(struct varve *v, struct vv_region *r)
-{
-	size_t k = vv_table_find(&v->table, r->name);
-	struct vv_fine *f = r->fine;
-
-
-	f->tail_known = false;
-	vv_sheet_drop(f->table);
-	f->table = NULL;
-	f->len = 0;
-	if (k == v->table.n || !r->restored)
-		return 0;
-	f->table = vv_table_share(&v->table.region[k]);
-	if (!f->table)
-		return VV_ENOMEM;
-	f->len = r->shape.len;
-	return 0;
-}
-
-static int adopt_tail(struct varve *v, struct vv_region *r)
-{
-	struct vv_fine *f = r->fine;
-	uint8_t bytes[VV_GRAIN_MAX];
-	size_t n;
-	int rc = vv_grains_read_tail(r, bytes, &n);
-
-	if (rc == 0 && n) {
-		v->digest(bytes, n, &f->tail);
-		f->tail_known = true;
-	}
-	return rc;
-}
-
-/* What the regions hold is known to the sieve. */
-static int adopt_memory(struct varve *v, struct vv_set *s)
-{
-	int rc = vv_grains_shade(s);
-
-	if (rc)
-		return rc;
-	vv_grains_look(v, s);
-	for (size_t i = 0; i < s->n; i++)
-		s->span[i].maybe = NULL; /* it was written just now */
-	return base_on_tables(v, s, true);
-}
-
-static int adopt_set(struct varve *v, struct vv_set *s)
-{
-	size_t kept = 0;
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < s->n; i++) {
-		struct vv_region *r = s->region[i];
-
-		rc = take_table(v, r);
-		if (rc || !r->fine->len) {
-			r->fine->set = NULL;
-			continue;
-		}
-		rc = adopt_tail(v, r);
-		s->span[kept] = s->span[i];
-		s->region[kept] = r;
-		r->fine->k = kept++;
-	}
-	s->n = kept;
-	if (rc == 0)
-		rc = vv_grain_number_spans(s->span, s->n, s->key.grain, &s->end);
-	if (rc == 0)
-		rc = vv_grains_open_sieve(v, s, true);
-	if (rc == 0)
-		rc = adopt_memory(v, s);
-	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
-		rc = vv_grains_fall_back(v, s);
-		if (rc == 0)
-			rc = adopt_memory(v, s);
-	}
-	return rc;
-}
-
-int vv_weave_adopt(struct varve *v)
-{
-	int rc = v->grains ? vv_grains_gather(v) : 0;
-
-	for (size_t i = 0; v->grains && rc == 0 && i < v->grains->n; i++)
-		rc = adopt_set(v, v->grains->set[i]);
-	return rc;
-}
-
-void vv_weave_readopt(struct varve *v)
-{
-	for (size_t i = 0; v->grains && i < v->grains->n; i++) {
-		struct vv_set *s = v->grains->set[i];
-
-		if (s->sieve && base_on_tables(v, s, false) < 0) {
-			vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
-			vv_grains_forget(v);
-			return;
-		}
-	}
 }

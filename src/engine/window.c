@@ -47,10 +47,29 @@ static int add_region(const struct varve *v, const struct vv_region *r, struct v
 	return rc;
 }
 
+/* What the epoch holds that is continued. Regions that are deduped in grains have no chunks, and need nothing of the index. */
+static int add_table(const struct varve *v, struct vv_needs *n)
+{
+	bool *fine = vv_mem_new(v->table.n, sizeof(*fine));
+	int rc;
+
+	if (!fine)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		size_t k = v->region[i]->fine ? vv_table_find(&v->table, v->region[i]->name) : v->table.n;
+
+		if (k < v->table.n)
+			fine[k] = true;
+	}
+	rc = vv_needs_add_table(n, &v->table, v->rank, fine);
+	vv_mem_free(fine);
+	return rc;
+}
+
 int vv_window_load(struct varve *v, struct vv_history *out)
 {
 	struct vv_needs needs = { 0 };
-	int rc = v->has_table ? vv_needs_add_table(&needs, &v->table, v->rank) : 0;
+	int rc = v->has_table ? add_table(v, &needs) : 0;
 
 	for (size_t i = 0; rc == 0 && v->has_history && i < v->n_regions; i++)
 		rc = add_region(v, v->region[i], &needs);
@@ -64,7 +83,7 @@ int vv_window_load(struct varve *v, struct vv_history *out)
 bool vv_window_holds(struct varve *v)
 {
 	struct vv_needs needs = { 0 };
-	bool held = vv_needs_add_table(&needs, &v->table, v->rank) == 0;
+	bool held = add_table(v, &needs) == 0;
 
 	vv_needs_settle(&needs);
 	held = held && vv_needs_met(&needs, &v->history.index, v->history.index.n);

@@ -4,6 +4,7 @@
 #include "core/known.h"
 #include "core/tree.h"
 #include "space/gather.h"
+#include "space/learn.h"
 #include "space/past.h"
 #include "space/sweep.h"
 
@@ -104,15 +105,22 @@ static int fit(struct sieve *s, struct vv_span *span, size_t n)
 	return rc ? rc : vv_known_limit(&s->known, limit);
 }
 
+static int check_ordinal(uint32_t ordinal)
+{
+	if (ordinal < VV_GRAIN_ORDINALS)
+		return 0;
+	return vv_err_set(VV_EINVAL, "a session has at most %u epochs with dedup of grains; begin another one", VV_GRAIN_ORDINALS);
+}
+
 static int pass_init(struct pass *p, struct sieve *s, struct vv_span *span, size_t n, uint32_t ordinal)
 {
 	const struct vv_sieve_options *opt = &s->base.opt;
 	int rc;
 
 	*p = (struct pass){ .s = s, .ordinal = ordinal };
-	if (ordinal >= VV_GRAIN_ORDINALS)
-		return vv_err_set(VV_EINVAL, "a session has at most %u epochs with dedup of grains; begin another one", VV_GRAIN_ORDINALS);
-	rc = fit(s, span, n);
+	rc = check_ordinal(ordinal);
+	if (rc == 0)
+		rc = fit(s, span, n);
 	if (rc == 0)
 		rc = work_init(&p->w, s->past.end);
 	p->sweep = (struct vv_sweep){ .opt = opt, .pool = s->pool, .span = span, .n_spans = n, .past = &s->past, .zero = s->zero };
@@ -403,30 +411,48 @@ static int know(struct pass *p, const struct vv_range *usable, size_t n)
 	return rc;
 }
 
+int vv_host_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
+{
+	struct sieve *s = sieve_of(base);
+	int rc = fit(s, span, n);
+
+	vv_past_forget(&s->past);
+	vv_known_clear(&s->known);
+	vv_known_clear(&s->nodes);
+	return rc;
+}
+
+int vv_host_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, size_t n)
+{
+	struct sieve *s = sieve_of(base);
+
+	if (base->opt.method == VV_METHOD_FULL) /* compares nothing */
+		return 0;
+	return vv_learn_all(&base->opt, s->pool, &s->past, lesson, n);
+}
+
 int vv_host_sieve_adopt(struct vv_sieve *base, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
 			size_t n_usable)
 {
-	struct sieve *s = sieve_of(base);
-	struct pass p;
-	int rc = pass_init(&p, s, span, n, ordinal);
+	struct vv_lesson *lesson = vv_mem_new(n, sizeof(*lesson));
+	int rc = lesson ? vv_host_sieve_begin(base, span, n) : VV_ENOMEM;
 
-	vv_past_forget(&s->past);
-	for (uint32_t begin = 0; rc == 0 && begin < s->past.end; begin += VV_GRAIN_SLICE) {
-		sweep(&p, begin);
-		rc = vv_sweep_end(&p.sweep);
-	}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		lesson[i] = (struct vv_lesson){ span[i].first, span[i].n, span[i].p };
 	if (rc == 0)
-		rc = know(&p, usable, n_usable);
-	work_fini(&p.w);
-	return rc;
+		rc = vv_host_sieve_learn(base, lesson, n);
+	vv_mem_free(lesson);
+	return rc ? rc : vv_host_sieve_readopt(base, ordinal, usable, n_usable);
 }
 
 int vv_host_sieve_readopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
 {
 	struct sieve *s = sieve_of(base);
 	struct pass p = { .s = s, .ordinal = ordinal };
-	int rc = work_init(&p.w, s->past.end);
+	int rc = check_ordinal(ordinal);
 
+	if (rc == 0)
+		rc = work_init(&p.w, s->past.end);
 	if (rc == 0)
 		rc = know(&p, usable, n_usable);
 	work_fini(&p.w);

@@ -43,6 +43,11 @@ struct vv_range { /* of numbers */
 	uint32_t at, len;
 };
 
+struct vv_lesson { /* so many grains hold these bytes; NULL: nobody knows what they hold */
+	uint32_t at, len; /* numbers */
+	const uint8_t *bytes;
+};
+
 /* What is remembered of a set of regions from epoch to epoch: each grain's digest, and which contents are in which data. */
 struct vv_sieve {
 	const struct vv_space *space;
@@ -75,6 +80,10 @@ struct vv_space {
 	 * known as grain `their number` of the data of `ordinal`. */
 	int (*adopt)(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
 		     size_t n_usable);
+	/* The same in steps, for regions that are written meanwhile; NULL: this space does not do that. These are the regions, and nothing is
+	 * remembered; then, of all or some of their grains, what they held; and then readopt. */
+	int (*begin)(struct vv_sieve *s, struct vv_span *span, size_t n);
+	int (*learn)(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
 	/* The same of what the last pass found the regions to hold, whatever they hold now. */
 	int (*readopt)(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
 	/* The epoch does not count: its data are not to be used, and what the grains held is not known any more. */

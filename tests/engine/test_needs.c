@@ -90,12 +90,15 @@ static void test_table(void)
 	struct vv_table t = { .region = &r, .n = 1 };
 	struct vv_needs n = { 0 };
 
-	CHECK_EQ(vv_needs_add_table(&n, &t, 0), 0);
+	CHECK_EQ(vv_needs_add_table(&n, &t, 0, NULL), 0);
 	vv_needs_settle(&n);
 	CHECK_EQ(n.n, 3);
 	CHECK(n.v[0].layer == vv_run_layer(1, 0) && n.v[0].pos == 1000 && n.v[0].end == 1200);
 	CHECK(n.v[1].layer == vv_run_layer(2, 0) && n.v[1].pos == 100 && n.v[1].end == 200);
 	CHECK(n.v[2].layer == vv_run_layer(3, 0) && n.v[2].pos == 0 && n.v[2].end == 130);
+	vv_needs_fini(&n);
+	CHECK_EQ(vv_needs_add_table(&n, &t, 0, (bool[]){ true }), 0);
+	CHECK_EQ(n.n, 0);
 	vv_needs_fini(&n);
 }
 
@@ -109,7 +112,7 @@ static void test_packed(void)
 	struct vv_table t = { .region = r, .n = 2 };
 	struct vv_needs n = { 0 };
 
-	CHECK_EQ(vv_needs_add_table(&n, &t, 0), 0);
+	CHECK_EQ(vv_needs_add_table(&n, &t, 0, NULL), 0);
 	vv_needs_settle(&n);
 	CHECK_EQ(n.n, 2);
 	CHECK(vv_needs_chunk(&n, vv_run_layer(1, 0), 1200) && vv_needs_chunk(&n, vv_run_layer(2, 0), 56) && !vv_needs_chunk(&n, vv_run_layer(2, 0), 57));

@@ -308,6 +308,52 @@ static void drop_history(struct trial *t)
 		sieve_record_fini(&t->history[--t->n]);
 }
 
+enum { LESSONS = 512 };
+
+/* Pieces of all spans; how many there are. */
+static size_t cut_lessons(struct trial *t, struct vv_lesson lesson[LESSONS])
+{
+	struct trial_memory *m = t->mem;
+	size_t n = 0;
+
+	for (size_t k = 0; k < m->n; k++)
+		for (uint32_t at = 0, len; at < m->span[k].n; at += len) {
+			uint32_t left = m->span[k].n - at;
+
+			len = n > LESSONS - 64 ? left : 1 + (uint32_t)gen_below(&m->rng, 200);
+			len = len < left ? len : left;
+			CHECK(n < LESSONS);
+			lesson[n++] = (struct vv_lesson){ m->span[k].first + at, len, m->span[k].p + (size_t)at * t->opt.chunk };
+		}
+	return n;
+}
+
+/* Of some pieces other bytes come first, or nothing is known; then the truth. */
+static void adopt_in_steps(struct trial *t, const struct vv_range *usable, size_t n)
+{
+	const struct vv_space *space = t->mem->suite->space;
+	struct vv_lesson right[LESSONS], first[LESSONS];
+	size_t n_right, n_first;
+
+	CHECK_EQ(space->begin(t->sieve, t->mem->span, t->mem->n), 0);
+	n_first = n_right = cut_lessons(t, right);
+	memcpy(first, right, n_right * sizeof(*right));
+	for (size_t i = 0; i < n_first; i++) {
+		uint64_t dice = gen_below(&t->mem->rng, 4);
+
+		if (dice == 0)
+			first[i].bytes = NULL;
+		else if (dice == 1)
+			first[i].bytes = right[0].len >= right[i].len ? right[0].bytes : NULL;
+	}
+	CHECK_EQ(space->learn(t->sieve, first, n_first), 0);
+	for (size_t i = 0; i < n_first; i++)
+		if (first[i].bytes != right[i].bytes)
+			CHECK_EQ(space->learn(t->sieve, &right[i], 1), 0);
+	CHECK_EQ(space->learn(t->sieve, NULL, 0), 0);
+	CHECK_EQ(space->readopt(t->sieve, t->ordinal, usable, n), 0);
+}
+
 void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
 {
 	struct trial_memory *m = t->mem;
@@ -315,7 +361,10 @@ void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
 
 	t->ordinal++;
 	own_spans(m, span);
-	CHECK_EQ(m->suite->space->adopt(t->sieve, m->span, m->n, t->ordinal, usable, n), 0);
+	if (m->suite->space->begin && gen_below(&m->rng, 2))
+		adopt_in_steps(t, usable, n);
+	else
+		CHECK_EQ(m->suite->space->adopt(t->sieve, m->span, m->n, t->ordinal, usable, n), 0);
 	if (t->model)
 		sieve_model_adopt(t->model, span, m->n, t->ordinal, usable, n);
 	drop_state(t);

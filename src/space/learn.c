@@ -1,0 +1,79 @@
+#include "space/learn.h"
+#include "base/mem.h"
+#include "space/sweep.h"
+
+enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time */
+
+struct learning {
+	const struct vv_sieve_options *opt;
+	struct vv_past *past;
+	const struct vv_lesson *lesson;
+	size_t n, *first; /* task of each lesson; there are as many as the last one says */
+	uint32_t step;    /* grains of a task */
+};
+
+/* Neighbours of other threads are in the same word. */
+static void note(uint32_t *word, uint32_t first, uint32_t n, bool there)
+{
+	uint32_t bits = (n < VV_GRAIN_TILE ? (1u << n) - 1 : UINT32_MAX) << first;
+
+	if (there)
+		__atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
+}
+
+static void learn(const struct learning *l, uint32_t at, uint32_t len, const uint8_t *bytes)
+{
+	uint32_t n;
+
+	for (; len; at += n, len -= n) {
+		uint32_t first = at % VV_GRAIN_TILE;
+
+		n = len < VV_GRAIN_TILE - first ? len : VV_GRAIN_TILE - first;
+		if (bytes) {
+			vv_digest_grains(l->opt->digest_kind, bytes, l->opt->chunk, n, l->past->digest + at);
+			bytes += (size_t)n * l->opt->chunk;
+		}
+		note(&l->past->there[at / VV_GRAIN_TILE], first, n, bytes);
+	}
+}
+
+/* The lesson that a task is of. */
+static size_t find(const struct learning *l, size_t task)
+{
+	size_t lo = 0, hi = l->n;
+
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (l->first[mid] <= task)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void run_task(void *arg, size_t task)
+{
+	const struct learning *l = arg;
+	size_t i = find(l, task);
+	const struct vv_lesson *x = &l->lesson[i];
+	uint32_t skip = (uint32_t)(task - l->first[i]) * l->step, left = x->len - skip;
+
+	learn(l, x->at + skip, left < l->step ? left : l->step, x->bytes ? x->bytes + (size_t)skip * l->opt->chunk : NULL);
+}
+
+int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_past *past, const struct vv_lesson *lesson, size_t n)
+{
+	struct learning l = { .opt = opt, .past = past, .lesson = lesson, .n = n, .first = vv_mem_new(n + 1, sizeof(*l.first)), .step = TASK / opt->chunk };
+	int rc = l.first ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		l.first[i + 1] = l.first[i] + (lesson[i].len + l.step - 1) / l.step;
+	if (rc == 0)
+		rc = vv_sweep_each(opt, pool, l.first[n], run_task, &l);
+	vv_mem_free(l.first);
+	return rc;
+}

@@ -1,0 +1,12 @@
+/* Digests of what grains held at some time, from bytes that need not be theirs now. */
+#ifndef VV_SPACE_LEARN_H
+#define VV_SPACE_LEARN_H
+
+#include "space/past.h"
+#include "space/space.h"
+
+/* On all threads of the pool (NULL: this one), guarded as the options say. The bytes may be written by others meanwhile: what is learned of such is
+ * the digest of nothing in particular, for the caller to correct. If some are not there, that is an error, and the others are learned or not. */
+int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_past *past, const struct vv_lesson *lesson, size_t n);
+
+#endif
