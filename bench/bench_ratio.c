@@ -289,35 +289,121 @@ static double copy(struct bench *b, const uint8_t *from, uint8_t *to, size_t n)
 	return vv_clock_s() - start;
 }
 
-/* All of a restart, or with `only_read` without what it does for the checkpoints to come: hashing what it has restored. */
-static double restart(const char *store, uint8_t *to, const uint8_t *p, size_t n, bool only_read)
+static varve *open_table(const char *store, uint8_t *to, size_t n)
 {
-	double start, took;
 	varve *v = NULL;
 
-	memset(to, 1, n);
-	bench_check(varve_open(store, "table", "grain=128", &v), "varve_open");
-	if (!only_read)
+	bench_check(varve_open(store, "table", "grain=128 codec=none", &v), "varve_open");
+	if (to)
 		bench_check(varve_protect(v, "p", to, n), "varve_protect");
-	start = vv_clock_s();
-	if (only_read)
-		bench_check(varve_restart_region(v, VARVE_LATEST, "p", to, n), "varve_restart_region");
-	else
-		bench_check(varve_restart(v, VARVE_LATEST), "varve_restart");
-	took = vv_clock_s() - start;
-	bench_check(varve_close(v), "varve_close");
+	return v;
+}
+
+static void check_bytes(const uint8_t *to, const uint8_t *p, size_t n)
+{
 	if (memcmp(to, p, n) != 0)
 		bench_die("dedup.restart: the restart gave other bytes");
+}
+
+/* Any call that looks at what the session knows waits until all is known; this one does nothing else. */
+static void wait_until_known(varve *v)
+{
+	struct varve_stats st;
+
+	varve_stats(v, &st);
+}
+
+/* To the return, and *known: until the grains are hashed, which the program need not wait for. */
+static double restart(const char *store, uint8_t *to, const uint8_t *p, size_t n, double *known)
+{
+	double start, took;
+	varve *v;
+
+	memset(to, 1, n);
+	v = open_table(store, to, n);
+	start = vv_clock_s();
+	bench_check(varve_restart(v, EPOCHS), "varve_restart");
+	took = vv_clock_s() - start;
+	wait_until_known(v);
+	*known = vv_clock_s() - start;
+	bench_check(varve_close(v), "varve_close");
+	check_bytes(to, p, n);
 	return took;
+}
+
+/* Without a session that goes on from it. */
+static double read_only(const char *store, uint8_t *to, const uint8_t *p, size_t n)
+{
+	double start, took;
+	varve *v;
+
+	memset(to, 1, n);
+	v = open_table(store, NULL, 0);
+	start = vv_clock_s();
+	bench_check(varve_restart_region(v, EPOCHS, "p", to, n), "varve_restart_region");
+	took = vv_clock_s() - start;
+	bench_check(varve_close(v), "varve_close");
+	check_bytes(to, p, n);
+	return took;
+}
+
+struct first { /* checkpoint after a restart */
+	double writing, seconds;
+	uint64_t stored; /* bytes */
+};
+
+/* The program writes, and asks for a checkpoint: when all is known, or at once. */
+static struct first first_checkpoint(const char *store, uint8_t *to, size_t n, size_t piece, bool at_once)
+{
+	static uint64_t round; /* so that each time other content is written */
+	struct varve_stats st;
+	struct first f;
+	double start;
+	varve *v;
+
+	memset(to, 1, n);
+	v = open_table(store, to, n);
+	bench_check(varve_restart(v, EPOCHS), "varve_restart");
+	if (!at_once)
+		wait_until_known(v);
+	start = vv_clock_s();
+	change(to, n, piece, EPOCHS + round++);
+	f.writing = vv_clock_s() - start;
+	start = vv_clock_s();
+	bench_check(varve_checkpoint(v), "varve_checkpoint");
+	f.seconds = vv_clock_s() - start;
+	bench_check(varve_stats(v, &st), "varve_stats");
+	f.stored = st.bytes_layer;
+	bench_check(varve_close(v), "varve_close");
+	return f;
+}
+
+static void tell_first(struct bench *b, const char *kase, const char *store, uint8_t *to, size_t n, size_t piece, bool at_once)
+{
+	double seconds[BENCH_ROUNDS_MAX], writing[BENCH_ROUNDS_MAX];
+	const char *when = at_once ? "at_once" : "later";
+	struct first f = { 0 };
+	char metric[64];
+
+	for (int i = 0; i < b->rounds; i++) {
+		f = first_checkpoint(store, to, n, piece, at_once);
+		seconds[i] = f.seconds;
+		writing[i] = f.writing;
+	}
+	snprintf(metric, sizeof(metric), "writing_%s", when);
+	bench_line("dedup.restart", kase, metric, 1e3 * bench_median(writing, b->rounds), "ms");
+	snprintf(metric, sizeof(metric), "first_checkpoint_%s", when);
+	bench_line("dedup.restart", kase, metric, 1e3 * bench_median(seconds, b->rounds), "ms");
+	snprintf(metric, sizeof(metric), "first_layer_%s", when);
+	bench_line("dedup.restart", kase, metric, (double)f.stored / 1e6, "MB");
 }
 
 static void make_table(struct bench *b, const char *store, uint8_t *p, size_t n, size_t piece)
 {
-	varve *v = NULL;
+	varve *v;
 
 	bench_fill(b, p, n, 1);
-	bench_check(varve_open(store, "table", "grain=128 codec=none", &v), "varve_open");
-	bench_check(varve_protect(v, "p", p, n), "varve_protect");
+	v = open_table(store, p, n);
 	for (int i = 0; i < EPOCHS; i++) {
 		if (i)
 			change(p, n, piece, (uint64_t)i);
@@ -329,18 +415,18 @@ static void make_table(struct bench *b, const char *store, uint8_t *p, size_t n,
 static void restart_from(struct bench *b, size_t n, size_t piece)
 {
 	uint8_t *p = bench_memory(n), *to = bench_memory(n);
-	double ours[BENCH_ROUNDS_MAX], read[BENCH_ROUNDS_MAX], plain[BENCH_ROUNDS_MAX], o, r, c;
+	double ours[BENCH_ROUNDS_MAX], known[BENCH_ROUNDS_MAX], read[BENCH_ROUNDS_MAX], plain[BENCH_ROUNDS_MAX], o, r, c;
 	char store[3200], kase[64];
 
 	snprintf(store, sizeof(store), "%s/restart", b->dir);
 	snprintf(kase, sizeof(kase), "%d checkpoints, pieces of %zu B", EPOCHS, piece);
 	make_table(b, store, p, n, piece);
 	bench_settle(b, 0);
-	restart(store, to, p, n, false); /* the first one finds parts of the files on the disk */
+	restart(store, to, p, n, known); /* the first one finds parts of the files on the disk */
 	for (int i = 0; i < b->rounds; i++) {
 		plain[i] = copy(b, p, to, n);
-		ours[i] = restart(store, to, p, n, false);
-		read[i] = restart(store, to, p, n, true);
+		ours[i] = restart(store, to, p, n, &known[i]);
+		read[i] = read_only(store, to, p, n);
 	}
 	o = bench_median(ours, b->rounds);
 	r = bench_median(read, b->rounds);
@@ -348,8 +434,12 @@ static void restart_from(struct bench *b, size_t n, size_t piece)
 	bench_line("dedup.restart", kase, "memcpy_rate", (double)n / c / 1e9, "GB/s");
 	bench_line("dedup.restart", kase, "rate", (double)n / o / 1e9, "GB/s");
 	bench_line("dedup.restart", kase, "read_rate", (double)n / r / 1e9, "GB/s");
+	bench_line("dedup.restart", kase, "until_return", 1e3 * o, "ms");
+	bench_line("dedup.restart", kase, "until_known", 1e3 * bench_median(known, b->rounds), "ms");
 	bench_at_least("dedup.restart", kase, "rate_vs_memcpy", c / o, "x", 0.5);
 	bench_at_least("dedup.restart", kase, "read_rate_vs_memcpy", c / r, "x", 0.5);
+	tell_first(b, kase, store, to, n, piece, false);
+	tell_first(b, kase, store, to, n, piece, true);
 	bench_remove(store);
 	munmap(p, n);
 	munmap(to, n);
