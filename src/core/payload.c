@@ -326,7 +326,21 @@ static int get_group(struct vv_digests *d, struct vv_wire *w, uint64_t payload)
 	return 0;
 }
 
+static int new_digests(struct vv_digests *d)
+{
+	d->v = vv_mem_grow(NULL, d->n, sizeof(*d->v));
+	if (!d->v)
+		return VV_ENOMEM;
+	vv_mem_widen(d->v, d->n * sizeof(*d->v));
+	return 0;
+}
+
 int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload)
+{
+	return vv_payload_take_digests(d, p, n, payload, &(uint8_t *){ NULL });
+}
+
+int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own)
 {
 	struct vv_wire w = vv_wire_over(p, n);
 	uint64_t count = vv_wire_var(&w);
@@ -345,11 +359,12 @@ int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64
 	bytes = vv_wire_bytes(&w, d->n * sizeof(*d->v));
 	if (!bytes || vv_wire_left(&w))
 		return damaged("DIGESTS", "wrong length");
-	d->v = vv_mem_grow(NULL, d->n, sizeof(*d->v));
-	if (!d->v)
+	if (*own)
+		d->v = (void *)*own;
+	else if (new_digests(d) < 0)
 		return VV_ENOMEM;
-	vv_mem_widen(d->v, d->n * sizeof(*d->v));
+	*own = NULL;
 	d->cap = d->n;
-	memcpy(d->v, bytes, d->n * sizeof(*d->v));
+	memmove(d->v, bytes, d->n * sizeof(*d->v));
 	return 0;
 }

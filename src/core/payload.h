@@ -87,5 +87,7 @@ void vv_payload_digests_fini(struct vv_digests *d);
 int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, const struct vv_digest *digest);
 void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out);
 int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
+/* The same, of bytes in memory of its own, which d has from then on: *own becomes NULL, if all is well. */
+int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own);
 
 #endif

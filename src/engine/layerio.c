@@ -6,11 +6,13 @@
 #include "codec/section.h"
 #include "core/runwire.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
 	TAIL = 64 << 10,
 	GAP = 64 << 10, /* that much may lie between two parts that are read in one go */
+	STEP = 2 << 20, /* of what all threads read at once */
 };
 
 int vv_layerio_blame(const struct vv_layerio *f, int rc)
@@ -43,6 +45,37 @@ static uint64_t head_end(const struct vv_layerio *f)
 	return last->off + last->len;
 }
 
+struct reading {
+	const struct vv_layerio *f;
+	uint64_t off, len;
+	uint8_t *to;
+	atomic_bool failed;
+};
+
+static void read_step(void *arg, size_t i)
+{
+	struct reading *r = arg;
+	uint64_t at = (uint64_t)i * STEP, n = r->len - at < STEP ? r->len - at : STEP;
+
+	if (vv_store_get_read(r->f->get, r->off + at, r->to + at, (size_t)n) == 0)
+		return;
+	vv_err_clear();
+	atomic_store(&r->failed, true);
+}
+
+/* Memory that is new takes longer to come than the bytes to be copied. What goes wrong is told by the last try. */
+static int read_long(const struct vv_layerio *f, uint64_t off, uint64_t len, uint8_t *to)
+{
+	struct vv_loop loop = vv_pool_loop(f->pool);
+	struct reading r = { .f = f, .off = off, .len = len, .to = to, .failed = true };
+
+	if (f->pool && f->get->store->read_step && len >= 2 * STEP) {
+		atomic_store(&r.failed, false);
+		vv_loop_each(&loop, (size_t)((len + STEP - 1) / STEP), read_step, &r);
+	}
+	return atomic_load(&r.failed) ? vv_store_get_read(f->get, off, to, (size_t)len) : 0;
+}
+
 /* Bytes off..off+len: at hand already, or read into new memory at *own. */
 static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
 {
@@ -61,7 +94,7 @@ static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t
 	if (!p)
 		return VV_ENOMEM;
 	vv_mem_widen(p, (size_t)len);
-	rc = vv_store_get_read(f->get, off, p, (size_t)len);
+	rc = read_long(f, off, len, p);
 	if (rc) {
 		vv_mem_free(p);
 		return rc;
@@ -191,7 +224,7 @@ static int read_digests(struct vv_layerio *f)
 	int rc = section(f, VV_SECTION_DIGESTS, &b);
 
 	if (rc == 0)
-		rc = vv_payload_get_digests(&f->digests, b.p, b.n, f->head.payload);
+		rc = vv_payload_take_digests(&f->digests, b.p, b.n, f->head.payload, &b.own);
 	vv_mem_free(b.own);
 	return rc;
 }
@@ -209,6 +242,7 @@ int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 	if (!f)
 		return VV_ENOMEM;
 	f->layer = layer;
+	f->pool = pool;
 	f->url = lin->store->url;
 	vv_name_layer(f->object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
 	rc = vv_store_get_open(lin->store, f->object, &f->get);

@@ -20,6 +20,7 @@ struct vv_layerio {
 	uint8_t *tail; /* the end of the file, read ahead in one piece */
 	uint64_t tail_off;
 	uint8_t *body; /* the head's sections, if they are not in the tail and have been read */
+	struct vv_pool *pool; /* that reads what is long; NULL: one thread does */
 };
 
 int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out);

@@ -222,20 +222,21 @@ static int try_digests(const uint8_t *p, size_t n, uint64_t payload)
 {
 	struct vv_digests d = { 0 };
 	struct vv_buf again = { 0 };
-	uint8_t *copy = malloc(n ? n : 1);
+	uint8_t *copy = vv_mem_grow(NULL, n ? n : 1, 1);
 	int rc;
 
 	CHECK(copy);
 	memcpy(copy, p, n);
-	rc = vv_payload_get_digests(&d, copy, n, payload);
+	rc = vv_payload_take_digests(&d, copy, n, payload, &copy);
 	CHECK(rc == 0 || rc == VV_EDAMAGED);
+	CHECK_EQ(copy != NULL, rc != 0);
 	if (rc == 0) {
 		vv_payload_put_digests(&d, &again);
 		CHECK(again.n == n && memcmp(again.p, p, n) == 0);
 	}
 	vv_payload_digests_fini(&d);
 	vv_buf_fini(&again);
-	free(copy);
+	vv_mem_free(copy);
 	return rc;
 }
 
