@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "core/known.h"
 #include "space/host_sieve.h"
+#include "space/learn.h"
 #include "support.h"
 #include <stdio.h>
 #include <string.h>
@@ -149,7 +150,8 @@ static void adopt(struct dedup *d)
 	struct vv_span span = { .id = 1, .p = d->before, .len = d->size };
 	struct vv_range all = { 0, UINT32_MAX };
 
-	bench_check(vv_space_host()->adopt(d->sieve, &span, 1, 1, &all, 1), "adopt");
+	bench_check(vv_learn_regions(d->sieve, &span, 1), "learn");
+	bench_check(vv_space_host()->adopt(d->sieve, 1, &all, 1), "adopt");
 }
 
 static void open_sieve(struct bench *b, struct dedup *d, uint32_t chunk)

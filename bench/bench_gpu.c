@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "gpu/gpu_sieve.h"
 #include "gpu_work.h"
+#include "space/learn.h"
 #include "support.h"
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +108,8 @@ static void reset(struct run *r)
 	struct vv_span span = span_of(r->on);
 
 	gpu_work_copy(r->on->p, r->on->before, r->on->size);
-	bench_check(space()->adopt(r->sieve, &span, 1, ++r->ordinal, &all, 1), "adopt");
+	bench_check(vv_learn_regions(r->sieve, &span, 1), "learn");
+	bench_check(space()->adopt(r->sieve, ++r->ordinal, &all, 1), "adopt");
 }
 
 static double median_pass(struct run *r, struct keep *k)
@@ -195,7 +197,7 @@ static void time_first(const struct board *on, uint32_t chunk)
 	gpu_work_copy(on->p, on->before, on->size);
 	pass(&r, &k);
 	for (int i = 0; i < on->b->rounds; i++) { /* each as if there had been none before */
-		bench_check(space()->readopt(r.sieve, ++r.ordinal, NULL, 0), "readopt");
+		bench_check(space()->adopt(r.sieve, ++r.ordinal, NULL, 0), "adopt");
 		space()->forget(r.sieve, r.ordinal);
 		t[i] = pass(&r, &k);
 	}

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "gpu_work.h"
-#include "space/space.h"
+#include "space/learn.h"
 #include "support.h"
 #include <stdio.h>
 
@@ -63,7 +63,8 @@ static double sieve(struct bench *b, uint8_t *p, size_t n, uint8_t *pinned)
 	struct vv_sieve *s;
 
 	bench_check(space()->open(&opt, b->pool, &s), "open");
-	bench_check(space()->adopt(s, &span, 1, 1, &all, 1), "adopt");
+	bench_check(vv_learn_regions(s, &span, 1), "learn");
+	bench_check(space()->adopt(s, 1, &all, 1), "adopt");
 	for (int i = 0; i < b->rounds; i++) {
 		gpu_work_change(p, n, PERMILLE, 5000 + (unsigned)i);
 		t[i] = vv_clock_s();

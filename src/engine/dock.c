@@ -1,5 +1,6 @@
 #include "engine/dock.h"
 #include "base/mem.h"
+#include "engine/tiles.h"
 #include <stddef.h>
 
 enum {
@@ -44,42 +45,48 @@ static void drop(struct vv_dock *d)
 	d->crate = NULL;
 }
 
-static struct vv_dock *dock_of(struct vv_task *t)
+/* Whoever runs this has perhaps something to tell: that stays. */
+static void run_open(struct vv_dock *d)
 {
-	return (struct vv_dock *)((char *)t - offsetof(struct vv_dock, task));
-}
-
-/* Whoever waits for anything may run this, and has perhaps something to tell: that stays. */
-static void run_open(struct vv_task *t)
-{
-	struct vv_dock *d = dock_of(t);
 	struct vv_err_state before;
+	int rc;
 
 	vv_err_save(0, &before);
-	d->rc = make_crates(d);
-	if (d->rc == 0)
-		d->rc = d->space->inlet->open(d->device, (size_t)d->room, d->rooms, d->pool, &d->inlet);
-	if (d->rc)
-		vv_err_save(d->rc, &d->error);
+	rc = make_crates(d);
+	if (rc == 0)
+		rc = d->space->inlet->open(d->device, (size_t)d->room, d->rooms, &d->inlet);
+	pthread_mutex_lock(&d->lock);
+	d->rc = rc;
+	if (rc)
+		vv_err_save(rc, &d->error);
+	d->open = true;
+	pthread_cond_broadcast(&d->change);
+	pthread_mutex_unlock(&d->lock);
 	vv_err_restore(&before);
+}
+
+static void *open_aside(void *arg)
+{
+	struct vv_dock *d = arg;
+
+	run_open(d);
+	while (d->rc == 0 && !atomic_load(&d->enough) && d->space->inlet->furnish(d->inlet))
+		;
+	return NULL;
+}
+
+static void close_all(struct vv_dock *d)
+{
+	atomic_store(&d->enough, true);
+	if (d->has_thread)
+		pthread_join(d->thread, NULL);
+	d->has_thread = false;
+	drop(d);
 }
 
 static void run_close(struct vv_task *t)
 {
-	drop(dock_of(t));
-}
-
-static void submit(struct vv_dock *d, void (*run)(struct vv_task *t))
-{
-	d->task = (struct vv_task){ .run = run };
-	vv_pool_submit(d->pool, &d->task);
-}
-
-static void settle(struct vv_dock *d)
-{
-	if (d->state != VV_DOCK_QUIET)
-		vv_pool_wait(d->pool, &d->task);
-	d->state = VV_DOCK_QUIET;
+	close_all((struct vv_dock *)((char *)t - offsetof(struct vv_dock, task)));
 }
 
 /* All rooms together have the memory that there may be. */
@@ -95,8 +102,11 @@ void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_spac
 	if (!space->inlet || len < VV_DOCK_LEAST || 2 * stripe * rooms > memory)
 		return;
 	*d = (struct vv_dock){ .space = space, .device = device, .len = len, .room = 2 * stripe, .rooms = rooms, .pool = pool };
-	d->state = VV_DOCK_OPENING;
-	submit(d, run_open);
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->change, NULL);
+	d->has_thread = vv_fault_start_thread(&d->thread, open_aside, d) == 0;
+	if (!d->has_thread)
+		run_open(d);
 }
 
 bool vv_dock_serves(const struct vv_dock *d, const struct vv_space *space, int device, uint64_t len)
@@ -106,24 +116,31 @@ bool vv_dock_serves(const struct vv_dock *d, const struct vv_space *space, int d
 
 int vv_dock_wait(struct vv_dock *d)
 {
-	settle(d);
+	pthread_mutex_lock(&d->lock);
+	while (!d->open)
+		pthread_cond_wait(&d->change, &d->lock);
+	pthread_mutex_unlock(&d->lock);
 	return d->rc ? vv_err_restore(&d->error) : 0;
 }
 
 void vv_dock_leave(struct vv_dock *d)
 {
-	if (!d->len)
+	if (!d->len || d->leaving)
 		return;
-	settle(d);
-	d->state = VV_DOCK_CLOSING;
-	submit(d, run_close);
+	d->leaving = true;
+	d->task = (struct vv_task){ .run = run_close };
+	vv_pool_submit(d->pool, &d->task);
 }
 
 void vv_dock_end(struct vv_dock *d)
 {
 	if (!d->len)
 		return;
-	settle(d);
-	drop(d);
+	if (d->leaving)
+		vv_pool_wait(d->pool, &d->task);
+	else
+		close_all(d);
+	pthread_cond_destroy(&d->change);
+	pthread_mutex_destroy(&d->lock);
 	*d = (struct vv_dock){ 0 };
 }

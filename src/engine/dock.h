@@ -1,11 +1,14 @@
 /* The rooms that stored bytes go to a device in, with all that is needed to fill them. Memory that a device copies from at full speed takes its time to
- * get: it is got once for all that is read, and while tables are being read. */
+ * get, and to give back: a thread of its own gets it while tables are being read and the first rooms are on their way, and it is given back while the
+ * program goes on. */
 #ifndef VV_ENGINE_DOCK_H
 #define VV_ENGINE_DOCK_H
 
 #include "base/err.h"
 #include "engine/crate.h"
 #include "space/space.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum { VV_DOCK_LEAST = 1 << 20 }; /* of a want */
 
@@ -18,8 +21,13 @@ struct vv_dock {
 	struct vv_pool *pool;
 	struct vv_inlet *inlet;
 	struct vv_crate **crate; /* per room */
-	struct vv_task task;
-	enum { VV_DOCK_QUIET, VV_DOCK_OPENING, VV_DOCK_CLOSING } state;
+	pthread_t thread;        /* that opens it, if there is one */
+	bool has_thread, leaving;
+	atomic_bool enough;      /* no more rooms are wanted of it */
+	struct vv_task task;     /* that closes it */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	bool open;               /* or it could not be */
 	int rc;
 	struct vv_err_state error;
 };

@@ -83,7 +83,11 @@ static bool is_plain(const struct ferry *f)
 static void load_digests(void *arg, size_t i)
 {
 	struct ferry *f = arg;
-	int rc = f->warm.file[i]->head.digest_kind == VV_DIGEST_XXH3 ? vv_layerio_load_digests(f->warm.file[i]) : 0;
+	struct vv_layerio *x = f->warm.file[i];
+	int rc;
+
+	x->pool = f->pool;
+	rc = x->head.digest_kind == VV_DIGEST_XXH3 ? vv_layerio_load_digests(x) : 0;
 
 	if (rc == VV_ENOMEM)
 		fail(f, rc);
@@ -100,12 +104,17 @@ static void note(struct ferry *f, struct vv_inlet_room *r)
 	r->end = 0;
 }
 
-/* at..end of the region, a part of stripe i, in one room. *packed: it could be. */
+/* at..end of the region, a part of stripe i, in one room. *packed: it could be; where there is no memory for a room, the host does without. */
 static int carry_part(struct ferry *f, size_t i, uint64_t at, uint64_t end, bool *packed)
 {
 	struct vv_inlet_room *r = NULL;
 	int rc = f->ops->take(f->dock->inlet, &r);
 
+	*packed = false;
+	if (rc == VV_ENOMEM) {
+		vv_err_clear();
+		return 0;
+	}
 	if (rc)
 		return rc;
 	note(f, r);
@@ -140,20 +149,21 @@ static void carry(void *arg, size_t i)
 		fail(f, rc);
 }
 
-/* All rooms once round: what is under way has arrived, and they are as they were. */
+/* What is under way has arrived, and the rooms are as they were. */
 static void await_rooms(struct ferry *f)
 {
-	for (size_t i = 0; i < f->dock->rooms && !atomic_load(&f->failed); i++) {
-		struct vv_inlet_room *r = NULL;
-		int rc = f->ops->take(f->dock->inlet, &r);
+	struct vv_inlet_room *r = NULL;
 
-		if (rc == 0) {
+	do {
+		int rc = f->ops->await(f->dock->inlet, &r);
+
+		if (rc == 0 && r) {
 			note(f, r);
 			rc = f->ops->send(f->dock->inlet, r);
 		}
 		if (rc)
 			fail(f, rc);
-	}
+	} while (r && !atomic_load(&f->failed));
 }
 
 static int cross(struct ferry *f)

@@ -144,6 +144,8 @@ void vv_weave_displace(struct vv_set *s, uint32_t ordinal);
 int vv_recall_begin(struct varve *v);
 /* The restart has succeeded: what was left is for the session's thread to do, behind its return. */
 void vv_recall_start(struct varve *v);
+/* It has not, after all: what is half known is forgotten. */
+void vv_recall_drop(struct varve *v);
 /* On that thread. */
 void vv_recall_run(struct varve *v);
 /* Nobody will need it. */

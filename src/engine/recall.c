@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/dock.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
 #include "engine/watch.h"
@@ -150,8 +151,8 @@ static int place_tables(struct vv_set *s)
 	return rc;
 }
 
-/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. With `memory` the regions hold it. */
-static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
+/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. */
+static int base_on_tables(struct varve *v, struct vv_set *s)
 {
 	struct ranges usable = { 0 };
 	int rc = vv_session_pool(v);
@@ -159,10 +160,8 @@ static int base_on_tables(struct varve *v, struct vv_set *s, bool memory)
 	if (rc == 0)
 		rc = use_tables(s, v->pool, &usable);
 	s->ordinal++;
-	if (rc == 0 && memory)
-		rc = s->space->adopt(s->sieve, s->span, s->n, s->ordinal, usable.v, usable.n);
-	else if (rc == 0)
-		rc = s->space->readopt(s->sieve, s->ordinal, usable.v, usable.n);
+	if (rc == 0)
+		rc = s->space->adopt(s->sieve, s->ordinal, usable.v, usable.n);
 	if (rc == 0)
 		rc = place_tables(s);
 	vv_mem_free(usable.v);
@@ -174,7 +173,7 @@ void vv_recall_again(struct varve *v)
 	for (size_t i = 0; v->grains && i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
-		if (s->sieve && base_on_tables(v, s, false) < 0) {
+		if (s->sieve && base_on_tables(v, s) < 0) {
 			vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
 			vv_grains_forget(v);
 			return;
@@ -317,11 +316,14 @@ static int recall_set(struct varve *v, struct vv_set *s)
 	for (size_t i = 0; rc == 0 && i < s->n; i++)
 		if (s->region[i]->fine->late < s->region[i]->fine->late_end)
 			rc = learn_region(v, s, s->region[i]);
-	return rc || given_up(v) ? rc : base_on_tables(v, s, false);
+	return rc || given_up(v) ? rc : base_on_tables(v, s);
 }
 
+/* Memory of the device that the bytes came through is free before more of it is needed. */
 void vv_recall_run(struct varve *v)
 {
+	if (v->dock)
+		vv_dock_end(v->dock);
 	for (size_t i = 0; i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
@@ -376,24 +378,31 @@ static int adopt_tail(struct varve *v, struct vv_region *r)
 	return rc;
 }
 
-/* Is it watched, and somebody there to look at it behind the return? Of the grains that lie in its own pages, then. Where ranks have stores of their own
+/* Is there somebody to go on with it behind the return? */
+static bool has_thread(struct varve *v)
+{
+	int rc = vv_flusher_ready(&v->flusher);
+
+	if (rc)
+		vv_err_clear();
+	return rc == 0;
+}
+
+/* May its memory be looked at behind the return, because it is watched? Of the grains that lie in its own pages, then. Where ranks have stores of their own
  * what is written meanwhile could not be read once more by one of them alone. */
-static bool is_late(struct varve *v, struct vv_region *r)
+static void make_late(struct varve *v, const struct vv_set *s, struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
 	uintptr_t p = (uintptr_t)r->p;
 	uint32_t c = f->key.grain;
 
 	f->late = f->late_end = 0;
-	if (!vv_watch_start(v, r) || (v->group && v->group->split) || f->key.method == VV_METHOD_FULL)
-		return false;
-	if (vv_flusher_ready(&v->flusher) < 0) {
-		vv_err_clear();
-		return false;
-	}
+	if (!s->late || s->key.space != vv_space_host() || (v->group && v->group->split) || f->key.method == VV_METHOD_FULL || !vv_watch_start(v, r))
+		return;
 	f->late = (uint32_t)((f->lo - p + c - 1) / c);
 	f->late_end = (uint32_t)((f->hi - p) / c);
-	return f->late < f->late_end;
+	if (f->late >= f->late_end)
+		f->late = f->late_end = 0;
 }
 
 /* Now, what cannot be looked at later. */
@@ -402,12 +411,11 @@ static int learn_now(struct varve *v, struct vv_set *s)
 	struct lessons l = { 0 };
 	int rc = s->space->begin(s->sieve, s->span, s->n);
 
-	s->late = false;
 	for (size_t i = 0; rc == 0 && i < s->n; i++) {
 		const struct vv_span *span = &s->span[i];
 		const struct vv_fine *f = s->region[i]->fine;
 
-		s->late |= is_late(v, s->region[i]);
+		make_late(v, s, s->region[i]);
 		rc = add_lesson(&l, span->first, f->late, span->p);
 		if (rc == 0)
 			rc = add_lesson(&l, span->first + f->late_end, span->n - f->late_end, span->p + (uint64_t)f->late_end * s->key.grain);
@@ -425,10 +433,9 @@ static int adopt_memory(struct varve *v, struct vv_set *s)
 
 	if (rc)
 		return rc;
-	if (s->key.space != vv_space_host())
-		return base_on_tables(v, s, true);
+	s->late = has_thread(v);
 	rc = learn_now(v, s);
-	return rc || s->late ? rc : base_on_tables(v, s, false);
+	return rc || s->late ? rc : base_on_tables(v, s);
 }
 
 static int adopt_set(struct varve *v, struct vv_set *s)
@@ -490,12 +497,23 @@ int vv_recall_begin(struct varve *v)
 	return 0;
 }
 
-void vv_recall_start(struct varve *v)
+static bool any_late(const struct varve *v)
 {
 	bool late = false;
 
 	for (size_t i = 0; v->grains && i < v->grains->n; i++)
 		late |= v->grains->set[i]->late;
-	if (late)
+	return late;
+}
+
+void vv_recall_start(struct varve *v)
+{
+	if (any_late(v))
 		vv_flusher_recall(v);
+}
+
+void vv_recall_drop(struct varve *v)
+{
+	if (any_late(v))
+		vv_grains_forget(v);
 }

@@ -110,11 +110,20 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 	return vv_ranks_agree(v->group, v->group->comm, go_on(v, epoch, t, copied));
 }
 
-/* What devices need is got while the table is being read, and given back while the session goes on from it. */
+/* The session's, empty. */
+static int clear_dock(struct varve *v)
+{
+	if (v->dock)
+		vv_dock_end(v->dock);
+	else
+		v->dock = vv_mem_new(1, sizeof(*v->dock));
+	return v->dock ? 0 : VV_ENOMEM;
+}
+
+/* What devices need is got while the table is being read, and given back while the program goes on. */
 static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
 {
-	struct vv_dock dock = { 0 };
-
+	rc = rc ? rc : clear_dock(v);
 	if (rc == 0)
 		rc = check_there(v);
 	if (rc == 0)
@@ -122,16 +131,16 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 	if (rc == 0)
 		rc = vv_session_pool(v);
 	if (rc == 0) {
-		vv_bounce_expect(v, &dock);
+		vv_bounce_expect(v, v->dock);
 		rc = vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, t);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
-		rc = vv_bounce_read(v, &dock, want, v->n_regions);
-	vv_dock_leave(&dock);
+		rc = vv_bounce_read(v, v->dock, want, v->n_regions);
 	rc = rc ? rc : go_on(v, epoch, t, copied);
-	vv_dock_end(&dock);
+	if (v->dock)
+		vv_dock_leave(v->dock);
 	return rc;
 }
 
@@ -206,6 +215,8 @@ int varve_restart(varve *v, uint64_t epoch)
 	}
 	if (rc == 1)
 		vv_recall_start(v);
+	else
+		vv_recall_drop(v);
 	return vv_session_leave(v, rc);
 }
 

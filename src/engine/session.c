@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/collective.h"
+#include "engine/dock.h"
 #include "engine/grains.h"
 #include "engine/options.h"
 #include "engine/ranks.h"
@@ -210,6 +211,8 @@ static void end_threads(struct varve *v)
 	vv_flusher_wait(v);
 	vv_flusher_fini(&v->flusher);
 	vv_layout_fini(v);
+	if (v->dock)
+		vv_dock_end(v->dock);
 	vv_pool_free(v->pool);
 	if (v->signal)
 		vv_request_unlisten(v->signal);
@@ -229,6 +232,7 @@ static void free_session(struct varve *v)
 	for (size_t i = 0; i < v->n_regions; i++)
 		vv_region_free(v->region[i]);
 	vv_mem_free(v->region);
+	vv_mem_free(v->dock);
 	vv_map_fini(&v->by_name);
 	vv_table_fini(&v->table);
 	vv_table_fini(&v->view);

@@ -177,6 +177,7 @@ struct varve {
 
 	struct vv_tiles tiles;
 	struct vv_grains *grains; /* NULL: no region needs them */
+	struct vv_dock *dock;     /* that the last restart came through, which may be on its way out; NULL: none has */
 	struct vv_flusher flusher;
 	atomic_uint_least64_t newest; /* for varve_epoch: `epoch`, or the one being stored */
 

@@ -32,6 +32,8 @@ void vv_cuda_free(void *p)
 		vv_cuda_check(cudaFree(p), "freeing device memory");
 }
 
+enum { SAME = -1 }; /* the device was the current one already */
+
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;
 
 void vv_cuda_lock(void)
@@ -50,10 +52,13 @@ int vv_cuda_enter(int device, int *before)
 
 	if (rc == 0 && *before != device)
 		rc = vv_cuda_check(cudaSetDevice(device), "changing to the region's device");
+	else if (rc == 0)
+		*before = SAME;
 	return rc;
 }
 
 void vv_cuda_leave(int before)
 {
-	vv_cuda_check(cudaSetDevice(before), "changing back to the program's device");
+	if (before != SAME)
+		vv_cuda_check(cudaSetDevice(before), "changing back to the program's device");
 }

@@ -24,7 +24,7 @@ void vv_cuda_free(void *p); /* NULL is fine */
 /* Around launches: the compiler's own code for a kernel's first launch has statics, which are guarded by the C++ runtime or by nobody. */
 void vv_cuda_lock(void);
 void vv_cuda_unlock(void);
-/* Makes `device` the current one; *before: what was. */
+/* Makes `device` the current one; *before: for vv_cuda_leave. */
 int vv_cuda_enter(int device, int *before);
 void vv_cuda_leave(int before);
 

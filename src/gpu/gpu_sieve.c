@@ -147,13 +147,26 @@ static int fit_maps(struct vv_gpu_sieve *s)
 	return rc ? rc : vv_memo_limit(&s->known, limit, s->numbers.end, s->stream);
 }
 
-/* The set is these spans now. */
-static int fit(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t end)
+static int check_ordinal(uint32_t ordinal)
 {
-	int rc = vv_numbers_fit(&s->numbers, span, n, end, s->stream);
+	if (ordinal < VV_GRAIN_ORDINALS)
+		return 0;
+	return vv_err_set(VV_EINVAL, "a session has at most %u epochs with dedup of grains; begin another one", VV_GRAIN_ORDINALS);
+}
 
-	if (rc == 0)
-		rc = vv_work_fit(&s->work, end, s->base.opt.chunk);
+/* The set is these spans now. */
+static int fit_numbers(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t *end)
+{
+	int rc = vv_grain_number_spans(span, n, s->base.opt.chunk, end);
+
+	return rc || s->base.opt.method == VV_METHOD_FULL ? rc : vv_numbers_fit(&s->numbers, span, n, *end, s->stream);
+}
+
+/* What it takes to do something with their digests. */
+static int fit_work(struct vv_gpu_sieve *s)
+{
+	int rc = vv_work_fit(&s->work, s->numbers.end, s->base.opt.chunk);
+
 	for (int i = 0; rc == 0 && i < VV_OUTLET_STAGES; i++)
 		s->outlet.stage[i] = s->work.stage[i];
 	s->outlet.stage_len = s->work.stage_len;
@@ -162,11 +175,11 @@ static int fit(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t 
 
 static int begin(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, uint32_t *end)
 {
-	int rc = vv_grain_number_spans(span, n, s->base.opt.chunk, end);
+	int rc = check_ordinal(ordinal);
 
-	if (rc == 0 && ordinal >= VV_GRAIN_ORDINALS)
-		rc = vv_err_set(VV_EINVAL, "a session has at most %u epochs with dedup of grains; begin another one", VV_GRAIN_ORDINALS);
-	return rc || s->base.opt.method == VV_METHOD_FULL ? rc : fit(s, span, n, *end);
+	if (rc == 0)
+		rc = fit_numbers(s, span, n, end);
+	return rc || s->base.opt.method == VV_METHOD_FULL ? rc : fit_work(s);
 }
 
 /* ---- the operations --------------------------------------------------------------------------------------------------------- */
@@ -216,8 +229,7 @@ int vv_gpu_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, uin
 	return rc;
 }
 
-int vv_gpu_sieve_adopt(struct vv_sieve *base, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
-		       size_t n_usable)
+int vv_gpu_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
 	uint32_t end;
@@ -225,12 +237,25 @@ int vv_gpu_sieve_adopt(struct vv_sieve *base, struct vv_span *span, size_t n, ui
 
 	if (rc)
 		return rc;
+	rc = fit_numbers(s, span, n, &end);
+	vv_numbers_forget(&s->numbers);
+	vv_memo_clear(&s->known);
+	vv_memo_clear(&s->nodes);
 	s->n_dead = 0; /* with all that was known */
-	rc = begin(s, span, n, ordinal, &end);
-	if (rc == 0 && base->opt.method != VV_METHOD_FULL)
+	vv_cuda_leave(before);
+	return rc;
+}
+
+int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, size_t n)
+{
+	struct vv_gpu_sieve *s = sieve_of(base);
+	int before, rc = vv_cuda_enter(base->opt.device, &before);
+
+	(void)lesson;
+	if (rc)
+		return rc;
+	if (n && base->opt.method != VV_METHOD_FULL)
 		rc = vv_sift_look(s);
-	if (rc == 0)
-		rc = vv_sift_know(s, ordinal, usable, n_usable);
 	if (rc) {
 		stop(s);
 		vv_numbers_forget(&s->numbers);
@@ -239,7 +264,7 @@ int vv_gpu_sieve_adopt(struct vv_sieve *base, struct vv_span *span, size_t n, ui
 	return rc;
 }
 
-int vv_gpu_sieve_readopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
+int vv_gpu_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
 	int before, rc = vv_cuda_enter(base->opt.device, &before);
@@ -247,7 +272,11 @@ int vv_gpu_sieve_readopt(struct vv_sieve *base, uint32_t ordinal, const struct v
 	if (rc)
 		return rc;
 	s->n_dead = 0;
-	rc = vv_sift_know(s, ordinal, usable, n_usable);
+	rc = check_ordinal(ordinal);
+	if (rc == 0 && base->opt.method != VV_METHOD_FULL)
+		rc = fit_work(s);
+	if (rc == 0)
+		rc = vv_sift_know(s, ordinal, usable, n_usable);
 	if (rc)
 		stop(s);
 	vv_cuda_leave(before);

@@ -8,6 +8,7 @@ struct berth {
 	struct vv_inlet_room room;
 	uint8_t *stage; /* as large, on the device */
 	cudaStream_t stream;
+	bool sent; /* with something in it */
 };
 
 struct vv_inlet {
@@ -17,46 +18,17 @@ struct vv_inlet {
 	uint8_t *stages;
 	uint32_t *differs; /* per berth; memory of the host that the device writes to */
 	pthread_mutex_t lock;
-	size_t *queue; /* berths that nobody has, the one that was sent first at `first` */
+	pthread_cond_t ready;
+	size_t furnished; /* berths that have their memory, or are about to; the first ones */
+	size_t underway;  /* of these, such that will go into the queue */
+	size_t *queue; /* those that nobody has, from `first` on: the empty ones, then those that were sent, in that order */
 	size_t first, queued;
+	bool poor; /* there was no memory for one */
 };
 
 /* ---- open and close --------------------------------------------------------------------------------------------------------------- */
 
-/* Memory takes its time to get: all at once. */
-static void rent_one(void *arg, size_t k)
-{
-	struct vv_inlet *i = arg;
-
-	i->berth[k].room.p = vv_space_cuda()->rent(i->size);
-}
-
-static void give_back_one(void *arg, size_t k)
-{
-	struct vv_inlet *i = arg;
-
-	vv_space_cuda()->give_back(i->berth[k].room.p, i->size);
-}
-
-static int make_berths(struct vv_inlet *i, struct vv_pool *pool)
-{
-	int rc = 0;
-
-	vv_pool_each(pool, i->n, rent_one, i);
-	for (size_t k = 0; rc == 0 && k < i->n; k++) {
-		struct berth *b = &i->berth[k];
-
-		b->room.size = i->size;
-		b->room.number = k;
-		b->stage = i->stages + k * i->size;
-		i->queue[k] = k;
-		rc = b->room.p ? vv_cuda_check(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), purpose) : VV_ENOMEM;
-	}
-	i->queued = i->n;
-	return rc;
-}
-
-static int make(struct vv_inlet *i, struct vv_pool *pool)
+static int make(struct vv_inlet *i)
 {
 	int rc;
 
@@ -67,29 +39,43 @@ static int make(struct vv_inlet *i, struct vv_pool *pool)
 	rc = vv_cuda_new(&i->stages, i->n, i->size, purpose);
 	if (rc == 0)
 		rc = vv_cuda_check(cudaHostAlloc((void **)&i->differs, i->n * sizeof(*i->differs), cudaHostAllocMapped), purpose);
-	return rc ? rc : make_berths(i, pool);
+	for (size_t k = 0; rc == 0 && k < i->n; k++) {
+		i->berth[k].room = (struct vv_inlet_room){ .size = i->size, .number = k };
+		i->berth[k].stage = i->stages + k * i->size;
+		rc = vv_cuda_check(cudaStreamCreateWithFlags(&i->berth[k].stream, cudaStreamNonBlocking), purpose);
+	}
+	return rc;
+}
+
+static void give_back_one(void *arg, size_t k)
+{
+	struct vv_inlet *i = arg;
+
+	vv_space_cuda()->give_back(i->berth[k].room.p, i->size);
 }
 
 /* What is under way must not lose its memory. */
 static void drop(struct vv_inlet *i, struct vv_pool *pool)
 {
+	struct vv_loop loop = vv_pool_loop(pool);
+
 	for (size_t k = 0; i->berth && k < i->n; k++)
 		if (i->berth[k].stream) {
 			vv_cuda_check(cudaStreamSynchronize(i->berth[k].stream), purpose);
 			cudaStreamDestroy(i->berth[k].stream);
 		}
-	if (i->berth)
-		vv_pool_each(pool, i->n, give_back_one, i);
+	vv_loop_each(&loop, i->furnished, give_back_one, i);
 	if (i->differs)
 		cudaFreeHost(i->differs);
 	vv_cuda_free(i->stages);
+	pthread_cond_destroy(&i->ready);
 	pthread_mutex_destroy(&i->lock);
 	vv_mem_free(i->berth);
 	vv_mem_free(i->queue);
 	vv_mem_free(i);
 }
 
-static int open_inlet(int device, size_t size, size_t rooms, struct vv_pool *pool, struct vv_inlet **out)
+static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **out)
 {
 	struct vv_inlet *i = vv_mem_new(1, sizeof(*i));
 	int before, rc = i ? vv_cuda_enter(device, &before) : VV_ENOMEM;
@@ -98,10 +84,10 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_pool *poo
 		vv_mem_free(i);
 		return rc;
 	}
-	*i = (struct vv_inlet){ .device = device, .n = rooms, .size = size, .lock = PTHREAD_MUTEX_INITIALIZER };
-	rc = make(i, pool);
+	*i = (struct vv_inlet){ .device = device, .n = rooms, .size = size, .lock = PTHREAD_MUTEX_INITIALIZER, .ready = PTHREAD_COND_INITIALIZER };
+	rc = make(i);
 	if (rc)
-		drop(i, pool);
+		drop(i, NULL);
 	vv_cuda_leave(before);
 	if (rc == 0)
 		*out = i;
@@ -125,24 +111,130 @@ static void close_inlet(struct vv_inlet *i, struct vv_pool *pool)
 
 /* ---- rooms ------------------------------------------------------------------------------------------------------------------------ */
 
-static int take(struct vv_inlet *i, struct vv_inlet_room **out)
+/* The k-th of those that nobody has. Under the lock, as are the next three. */
+static struct berth *in_queue(const struct vv_inlet *i, size_t k)
+{
+	return &i->berth[i->queue[(i->first + k) % i->n]];
+}
+
+static struct berth *pop(struct vv_inlet *i)
+{
+	struct berth *b = in_queue(i, 0);
+
+	i->first = (i->first + 1) % i->n;
+	i->queued--;
+	return b;
+}
+
+static void push(struct vv_inlet *i, const struct berth *b)
+{
+	if (!b->sent)
+		i->first = (i->first + i->n - 1) % i->n;
+	i->queue[(i->first + (b->sent ? i->queued : 0)) % i->n] = b->room.number;
+	i->queued++;
+}
+
+static bool has_new(const struct vv_inlet *i)
+{
+	return i->furnished < i->n && !i->poor;
+}
+
+/* Not under the lock. */
+static bool rent(struct vv_inlet *i, struct berth *b)
+{
+	int before;
+
+	if (vv_cuda_enter(i->device, &before) == 0) {
+		b->room.p = vv_space_cuda()->rent(i->size);
+		vv_cuda_leave(before);
+	}
+	return b->room.p;
+}
+
+static bool furnish(struct vv_inlet *i)
 {
 	struct berth *b = NULL;
-	int rc;
+	bool done;
 
 	pthread_mutex_lock(&i->lock);
-	if (i->queued) {
-		b = &i->berth[i->queue[i->first]];
-		i->first = (i->first + 1) % i->n;
-		i->queued--;
+	if (has_new(i)) {
+		b = &i->berth[i->furnished++];
+		i->underway++;
 	}
 	pthread_mutex_unlock(&i->lock);
+	done = b && rent(i, b);
 	if (!b)
-		return vv_err_set(VV_EINVAL, "%s: all %zu rooms are taken", purpose, i->n);
-	rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
+		return false;
+	vv_err_clear();
+	pthread_mutex_lock(&i->lock);
+	if (done)
+		push(i, b);
+	i->poor |= !done;
+	i->underway--;
+	pthread_cond_broadcast(&i->ready);
+	pthread_mutex_unlock(&i->lock);
+	return done;
+}
+
+static int arrive(struct vv_inlet *i, struct berth *b, struct vv_inlet_room **out)
+{
+	int rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
+
 	b->room.differs = b->room.end && i->differs[b->room.number];
 	*out = &b->room;
 	return rc;
+}
+
+/* No room: there is no memory for one, now or since before, or more are asked for than there are. */
+static int refuse(struct vv_inlet *i, bool no_memory)
+{
+	pthread_mutex_lock(&i->lock);
+	i->poor |= no_memory;
+	no_memory = i->poor;
+	pthread_mutex_unlock(&i->lock);
+	return no_memory ? vv_err_set(VV_ENOMEM, "%s: no memory for another room", purpose) : vv_err_set(VV_EINVAL, "%s: all %zu rooms are taken", purpose, i->n);
+}
+
+/* Rather a new one than to wait. */
+static int take(struct vv_inlet *i, struct vv_inlet_room **out)
+{
+	struct berth *b = NULL;
+	bool new;
+
+	pthread_mutex_lock(&i->lock);
+	while (!i->queued && !has_new(i) && i->underway)
+		pthread_cond_wait(&i->ready, &i->lock);
+	new = has_new(i) && (!i->queued || in_queue(i, 0)->sent);
+	if (new)
+		b = &i->berth[i->furnished++];
+	else if (i->queued)
+		b = pop(i);
+	pthread_mutex_unlock(&i->lock);
+	if (b && !new)
+		return arrive(i, b, out);
+	if (!b || !rent(i, b))
+		return refuse(i, b);
+	*out = &b->room;
+	return 0;
+}
+
+static int await(struct vv_inlet *i, struct vv_inlet_room **out)
+{
+	struct berth *b = NULL;
+	size_t empty = 0;
+
+	pthread_mutex_lock(&i->lock);
+	while (empty < i->queued && !in_queue(i, empty)->sent)
+		empty++;
+	if (empty < i->queued) {
+		b = in_queue(i, empty);
+		for (size_t k = empty; k > 0; k--)
+			i->queue[(i->first + k) % i->n] = i->queue[(i->first + k - 1) % i->n];
+		pop(i);
+	}
+	pthread_mutex_unlock(&i->lock);
+	*out = NULL;
+	return b ? arrive(i, b, out) : 0;
 }
 
 static int begin(struct vv_inlet *i, struct berth *b)
@@ -160,9 +252,7 @@ static int begin(struct vv_inlet *i, struct berth *b)
 	int rc = vv_cuda_check(cudaMemcpyAsync(b->stage, r->p, r->end, cudaMemcpyHostToDevice, b->stream), purpose);
 
 	*l.differs = 0;
-	if (rc == 0)
-		rc = vv_land_check(&l, b->stream);
-	return rc ? rc : vv_land_place(&l, b->stream);
+	return rc ? rc : vv_land_run(&l, b->stream);
 }
 
 static int send(struct vv_inlet *i, struct vv_inlet_room *r)
@@ -175,9 +265,10 @@ static int send(struct vv_inlet *i, struct vv_inlet_room *r)
 		vv_cuda_leave(before);
 	}
 	pthread_mutex_lock(&i->lock);
-	i->queue[(i->first + i->queued++) % i->n] = r->number;
+	b->sent = r->end;
+	push(i, b);
 	pthread_mutex_unlock(&i->lock);
 	return rc;
 }
 
-const struct vv_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, take, send };
+const struct vv_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, furnish, take, await, send };

@@ -183,8 +183,7 @@ struct vv_gpu_landing { /* a room that has come to the device */
 	uint32_t *differs; /* memory of the host; becomes 1 where a check says so */
 };
 
-int vv_land_check(const struct vv_gpu_landing *l, cudaStream_t stream);
-int vv_land_place(const struct vv_gpu_landing *l, cudaStream_t stream);
+int vv_land_run(const struct vv_gpu_landing *l, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -4,10 +4,10 @@
 enum { CHECKS = VV_GPU_BLOCK / xxh3::QUARTERS };
 
 /* Four threads for each chunk. Those that have none come along: digests are summed up over the warp. */
-__global__ void check(const vv_gpu_landing l)
+__device__ void check(const vv_gpu_landing &l, uint32_t block)
 {
 	__shared__ xxh3::long_secret secret;
-	uint32_t i = blockIdx.x * CHECKS + threadIdx.x / xxh3::QUARTERS, len;
+	uint32_t i = block * CHECKS + threadIdx.x / xxh3::QUARTERS, len;
 	int quarter = threadIdx.x % xxh3::QUARTERS;
 	const uint8_t *p;
 
@@ -23,11 +23,6 @@ __global__ void check(const vv_gpu_landing l)
 		*l.differs = 1;
 }
 
-int vv_land_check(const struct vv_gpu_landing *l, cudaStream_t stream)
-{
-	return launch("checking stored bytes", check, blocks_for(l->n_checks, CHECKS), stream, *l);
-}
-
 /* A warp for each move, 16 bytes for each of its threads; before and behind those that begin at multiples of 16, single bytes. */
 template <class Get, class Get16> __device__ __forceinline__ void put(uint8_t *to, uint32_t len, const Get &get, const Get16 &get16)
 {
@@ -41,9 +36,9 @@ template <class Get, class Get16> __device__ __forceinline__ void put(uint8_t *t
 		to[i] = get(i);
 }
 
-__global__ void place(const vv_gpu_landing l)
+__device__ void place(const vv_gpu_landing &l, uint32_t block)
 {
-	uint32_t i = blockIdx.x * WARPS + threadIdx.x / WARP;
+	uint32_t i = block * WARPS + threadIdx.x / WARP;
 
 	if (i >= l.n_moves)
 		return;
@@ -57,7 +52,18 @@ __global__ void place(const vv_gpu_landing l)
 		put(l.to + m.to, m.len, [=](uint32_t k) { return from[k]; }, [=](uint32_t k) { return load_anywhere(from + k); });
 }
 
-int vv_land_place(const struct vv_gpu_landing *l, cudaStream_t stream)
+/* In one launch, which takes the host longer than the device. */
+__global__ void land(const vv_gpu_landing l, uint32_t checking)
 {
-	return launch("putting stored bytes in their places", place, blocks_for(l->n_moves, WARPS), stream, *l);
+	if (blockIdx.x < checking)
+		check(l, blockIdx.x);
+	else
+		place(l, blockIdx.x - checking);
+}
+
+int vv_land_run(const struct vv_gpu_landing *l, cudaStream_t stream)
+{
+	uint32_t checking = blocks_for(l->n_checks, CHECKS);
+
+	return launch("checking stored bytes and putting them in their places", land, checking + blocks_for(l->n_moves, WARPS), stream, *l, checking);
 }

@@ -210,8 +210,9 @@ const struct vv_space *vv_space_cuda(void)
 		.open = vv_gpu_sieve_open,
 		.close = vv_gpu_sieve_close,
 		.pass = vv_gpu_sieve_pass,
+		.begin = vv_gpu_sieve_begin,
+		.learn = vv_gpu_sieve_learn,
 		.adopt = vv_gpu_sieve_adopt,
-		.readopt = vv_gpu_sieve_readopt,
 		.forget = vv_gpu_sieve_forget,
 	};
 

@@ -43,10 +43,9 @@ const struct vv_space *vv_space_host(void)
 		.open = vv_host_sieve_open,
 		.close = vv_host_sieve_close,
 		.pass = vv_host_sieve_pass,
-		.adopt = vv_host_sieve_adopt,
 		.begin = vv_host_sieve_begin,
 		.learn = vv_host_sieve_learn,
-		.readopt = vv_host_sieve_readopt,
+		.adopt = vv_host_sieve_adopt,
 		.forget = vv_host_sieve_forget,
 	};
 

@@ -431,21 +431,7 @@ int vv_host_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, s
 	return vv_learn_all(&base->opt, s->pool, &s->past, lesson, n);
 }
 
-int vv_host_sieve_adopt(struct vv_sieve *base, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
-			size_t n_usable)
-{
-	struct vv_lesson *lesson = vv_mem_new(n, sizeof(*lesson));
-	int rc = lesson ? vv_host_sieve_begin(base, span, n) : VV_ENOMEM;
-
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		lesson[i] = (struct vv_lesson){ span[i].first, span[i].n, span[i].p };
-	if (rc == 0)
-		rc = vv_host_sieve_learn(base, lesson, n);
-	vv_mem_free(lesson);
-	return rc ? rc : vv_host_sieve_readopt(base, ordinal, usable, n_usable);
-}
-
-int vv_host_sieve_readopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
+int vv_host_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
 {
 	struct sieve *s = sieve_of(base);
 	struct pass p = { .s = s, .ordinal = ordinal };

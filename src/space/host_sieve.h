@@ -7,11 +7,9 @@
 int vv_host_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_sieve **out);
 void vv_host_sieve_close(struct vv_sieve *s);
 int vv_host_sieve_pass(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
-int vv_host_sieve_adopt(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
-			size_t n_usable);
 int vv_host_sieve_begin(struct vv_sieve *s, struct vv_span *span, size_t n);
 int vv_host_sieve_learn(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
-int vv_host_sieve_readopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+int vv_host_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
 void vv_host_sieve_forget(struct vv_sieve *s, uint32_t ordinal);
 /* Bytes of memory that it holds between passes. */
 size_t vv_host_sieve_bytes(const struct vv_sieve *s);

@@ -46,12 +46,17 @@ static inline struct vv_inlet_check *vv_inlet_checks(const struct vv_inlet_room 
 struct vv_inlet;
 
 struct vv_inlet_ops {
-	/* Rooms of that size, whole pages, and as much memory of the device. VV_ENOMEM: it is not there. */
-	int (*open)(int device, size_t size, size_t rooms, struct vv_pool *pool, struct vv_inlet **out);
+	/* Rooms of that size, whole pages, and as much memory of the device. VV_ENOMEM: it is not there. The rooms' own memory takes its time to get: it
+	 * comes when one is furnished, or taken before it was. */
+	int (*open)(int device, size_t size, size_t rooms, struct vv_inlet **out);
 	void (*close)(struct vv_inlet *i, struct vv_pool *pool); /* what is under way arrives first; NULL is fine */
-	/* By any thread: the room that was sent first, as soon as its bytes are in place; it has never been sent if its `end` is 0. As many threads
-	 * as there are rooms may each have one. */
+	/* By any thread: one room more is ready. False: all are, or there is no memory. */
+	bool (*furnish)(struct vv_inlet *i);
+	/* By any thread: an empty room, whose `end` is 0, or the one that was sent first, as soon as its bytes are in place. As many threads as there are rooms
+	 * may each have one. VV_ENOMEM: there is no memory for another one. */
 	int (*take)(struct vv_inlet *i, struct vv_inlet_room **out);
+	/* The same, of those that were sent; NULL: nothing is under way any more. */
+	int (*await)(struct vv_inlet *i, struct vv_inlet_room **out);
 	/* It goes back, and if there is something in it, on its way. */
 	int (*send)(struct vv_inlet *i, struct vv_inlet_room *r);
 };

@@ -77,3 +77,16 @@ int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struc
 	vv_mem_free(l.first);
 	return rc;
 }
+
+int vv_learn_regions(struct vv_sieve *s, struct vv_span *span, size_t n)
+{
+	struct vv_lesson *lesson = vv_mem_new(n, sizeof(*lesson));
+	int rc = lesson ? s->space->begin(s, span, n) : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		lesson[i] = (struct vv_lesson){ span[i].first, span[i].n, span[i].p };
+	if (rc == 0)
+		rc = s->space->learn(s, lesson, n);
+	vv_mem_free(lesson);
+	return rc;
+}

@@ -76,16 +76,13 @@ struct vv_space {
 	/* Looks at the regions: what has changed since the last pass or adopt goes to the sink. Ordinals grow from pass to pass. If it fails, so
 	 * does the epoch: forget. */
 	int (*pass)(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
-	/* The regions hold what the session continues from. All that was remembered before is dropped; the grains in `usable`, ascending, become
-	 * known as grain `their number` of the data of `ordinal`. */
-	int (*adopt)(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
-		     size_t n_usable);
-	/* The same in steps, for regions that are written meanwhile; NULL: this space does not do that. These are the regions, and nothing is
-	 * remembered; then, of all or some of their grains, what they held; and then readopt. */
+	/* These are the regions, and nothing is remembered. Then, of all or some of their grains, what they held at some time: a device looks for itself,
+	 * at all of its memory. */
 	int (*begin)(struct vv_sieve *s, struct vv_span *span, size_t n);
 	int (*learn)(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
-	/* The same of what the last pass found the regions to hold, whatever they hold now. */
-	int (*readopt)(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+	/* The session continues from what the regions were learned to hold, or found to by the last pass, whatever they hold now. All data that were known
+	 * are dropped; the grains in `usable`, ascending, become known as grain `their number` of the data of `ordinal`. */
+	int (*adopt)(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
 	/* The epoch does not count: its data are not to be used, and what the grains held is not known any more. */
 	void (*forget)(struct vv_sieve *s, uint32_t ordinal);
 };

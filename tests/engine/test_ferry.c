@@ -7,6 +7,7 @@
 #include "support/ferry_suite.h"
 #include "vv_test.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct vv_inlet {
 	struct vv_inlet_room *room;
@@ -15,17 +16,22 @@ struct vv_inlet {
 };
 
 static long fail_at;
+static unsigned poor; /* there is no memory for each so-manyth room */
 
 static void fail_next(long n)
 {
 	fail_at = n;
 }
 
-static int open_inlet(int device, size_t size, size_t rooms, struct vv_pool *pool, struct vv_inlet **out)
+static void make_poor(unsigned n)
+{
+	poor = n;
+}
+
+static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **out)
 {
 	struct vv_inlet *i = vv_mem_new(1, sizeof(*i));
 
-	(void)pool;
 	if (!i)
 		return VV_ENOMEM;
 	CHECK(device == 0 && rooms > 0 && size >= 4096);
@@ -68,10 +74,19 @@ static bool land(const struct vv_inlet_room *r)
 	return differs;
 }
 
+static bool furnish(struct vv_inlet *i)
+{
+	(void)i;
+	return false;
+}
+
 static int take(struct vv_inlet *i, struct vv_inlet_room **out)
 {
+	static atomic_uint turn;
 	struct vv_inlet_room *r;
 
+	if (poor && atomic_fetch_add(&turn, 1) % poor == 0)
+		return vv_err_set(VV_ENOMEM, "no memory for a room");
 	pthread_mutex_lock(&i->lock);
 	CHECK(i->queued);
 	r = &i->room[i->queue[i->first]];
@@ -80,6 +95,23 @@ static int take(struct vv_inlet *i, struct vv_inlet_room **out)
 	pthread_mutex_unlock(&i->lock);
 	r->differs = r->end && land(r);
 	*out = r;
+	return 0;
+}
+
+static int await(struct vv_inlet *i, struct vv_inlet_room **out)
+{
+	size_t k = 0;
+
+	pthread_mutex_lock(&i->lock);
+	while (k < i->queued && !i->room[i->queue[(i->first + k) % i->n]].end)
+		k++;
+	*out = k < i->queued ? &i->room[i->queue[(i->first + k) % i->n]] : NULL;
+	for (; k + 1 < i->queued; k++)
+		i->queue[(i->first + k) % i->n] = i->queue[(i->first + k + 1) % i->n];
+	i->queued -= *out != NULL;
+	pthread_mutex_unlock(&i->lock);
+	if (*out)
+		(*out)->differs = land(*out);
 	return 0;
 }
 
@@ -115,9 +147,9 @@ static int copy(void *to, const void *from, size_t len)
 
 int main(void)
 {
-	static const struct vv_inlet_ops inlet = { open_inlet, close_inlet, take, send_room };
+	static const struct vv_inlet_ops inlet = { open_inlet, close_inlet, furnish, take, await, send_room };
 	static const struct vv_space space = { .name = "played", .copy_in = copy, .copy_out = copy, .inlet = &inlet };
-	struct ferry_suite s = { &space, malloc, free, 12, fail_next };
+	struct ferry_suite s = { &space, malloc, free, 12, fail_next, make_poor };
 
 	ferry_suite_run(&s);
 	return 0;

@@ -62,7 +62,7 @@ static void rooms(const struct vv_space *space, struct vv_pool *pool)
 	CHECK(want && is);
 	memset(want, 0x5a, LEN);
 	CHECK_EQ(space->copy_in(there, want, LEN), 0);
-	CHECK_EQ(space->inlet->open(0, SIZE, ROOMS, pool, &i), 0);
+	CHECK_EQ(space->inlet->open(0, SIZE, ROOMS, &i), 0);
 	for (size_t round = 0; round < ROUNDS; round++) {
 		uint32_t n = below(MOVES), base = below(1000), to = 0;
 		struct vv_inlet_room *r = take(space->inlet, i);
@@ -99,7 +99,7 @@ static void want_of_memory(const struct vv_space *space, struct vv_pool *pool)
 	struct vv_inlet *i = NULL;
 
 	CHECK(hoard);
-	CHECK_EQ(space->inlet->open(0, 4 << 20, 16, pool, &i), VV_ENOMEM);
+	CHECK_EQ(space->inlet->open(0, 4 << 20, 16, &i), VV_ENOMEM);
 	CHECK(strstr(vv_err_last(), "device"));
 	CHECK(!i);
 	device_put(hoard);
@@ -108,7 +108,7 @@ static void want_of_memory(const struct vv_space *space, struct vv_pool *pool)
 
 int main(void)
 {
-	struct ferry_suite s = { device_space(), device_get_odd, device_put_odd, 8, NULL };
+	struct ferry_suite s = { device_space(), device_get_odd, device_put_odd, 8, NULL, NULL };
 	struct vv_pool *pool;
 
 	CHECK_EQ(vv_pool_new(2, &pool), 0);

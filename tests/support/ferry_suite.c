@@ -440,6 +440,25 @@ static void gone(const struct ferry_suite *s)
 	tear_down(&w);
 }
 
+/* What finds no room is left to the host. */
+static void poor(const struct ferry_suite *s)
+{
+	struct kind k = { "codec=none grain=128", (8 << 20) + 77, 128, 3, 500 };
+	struct world w;
+
+	lay_down(&w, s, &k);
+	for (unsigned n = 1; n <= 4; n++) {
+		uint64_t left;
+
+		s->poor(n);
+		left = read_part(&w, 0, w.n);
+		s->poor(0);
+		CHECK(n > 1 || left == w.n); /* a half may find a room where the whole found none */
+		CHECK_EQ(read_part(&w, 0, w.n), 0);
+	}
+	tear_down(&w);
+}
+
 void ferry_suite_run(const struct ferry_suite *s)
 {
 	kinds(s);
@@ -451,4 +470,6 @@ void ferry_suite_run(const struct ferry_suite *s)
 	want_of_memory(s);
 	if (s->fail_at)
 		gone(s);
+	if (s->poor)
+		poor(s);
 }

@@ -1,5 +1,6 @@
 #include "support/sieve_trial.h"
 #include "base/err.h"
+#include "space/learn.h"
 #include "support/gen.h"
 #include "vv_test.h"
 
@@ -329,7 +330,7 @@ static size_t cut_lessons(struct trial *t, struct vv_lesson lesson[LESSONS])
 }
 
 /* Of some pieces other bytes come first, or nothing is known; then the truth. */
-static void adopt_in_steps(struct trial *t, const struct vv_range *usable, size_t n)
+static void learn_in_steps(struct trial *t)
 {
 	const struct vv_space *space = t->mem->suite->space;
 	struct vv_lesson right[LESSONS], first[LESSONS];
@@ -351,7 +352,6 @@ static void adopt_in_steps(struct trial *t, const struct vv_range *usable, size_
 		if (first[i].bytes != right[i].bytes)
 			CHECK_EQ(space->learn(t->sieve, &right[i], 1), 0);
 	CHECK_EQ(space->learn(t->sieve, NULL, 0), 0);
-	CHECK_EQ(space->readopt(t->sieve, t->ordinal, usable, n), 0);
 }
 
 void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
@@ -361,10 +361,11 @@ void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
 
 	t->ordinal++;
 	own_spans(m, span);
-	if (m->suite->space->begin && gen_below(&m->rng, 2))
-		adopt_in_steps(t, usable, n);
+	if (m->suite->space == vv_space_host() && gen_below(&m->rng, 2)) /* a device looks for itself */
+		learn_in_steps(t);
 	else
-		CHECK_EQ(m->suite->space->adopt(t->sieve, m->span, m->n, t->ordinal, usable, n), 0);
+		CHECK_EQ(vv_learn_regions(t->sieve, m->span, m->n), 0);
+	CHECK_EQ(m->suite->space->adopt(t->sieve, t->ordinal, usable, n), 0);
 	if (t->model)
 		sieve_model_adopt(t->model, span, m->n, t->ordinal, usable, n);
 	drop_state(t);
@@ -377,7 +378,7 @@ void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
 void trial_readopt(struct trial *t, const struct vv_range *usable, size_t n)
 {
 	t->ordinal++;
-	CHECK_EQ(t->mem->suite->space->readopt(t->sieve, t->ordinal, usable, n), 0);
+	CHECK_EQ(t->mem->suite->space->adopt(t->sieve, t->ordinal, usable, n), 0);
 	if (t->model)
 		sieve_model_readopt(t->model, t->ordinal, usable, n);
 	drop_history(t);
