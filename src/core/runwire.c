@@ -158,6 +158,10 @@ static inline const uint8_t *number(const uint8_t *p, const uint8_t *end, uint64
 		*out = *p;
 		return p + 1;
 	}
+	if (end - p > 1 && p[1] < 0x80) {
+		*out = (uint64_t)(p[0] & 0x7f) | (uint64_t)p[1] << 7;
+		return p[1] ? p + 2 : NULL;
+	}
 	for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
 		uint8_t byte = *p++;
 

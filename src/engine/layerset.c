@@ -8,9 +8,14 @@ void vv_layerset_fini(struct vv_layerset *l)
 	vv_mem_free(l->slot);
 }
 
+static size_t first_slot(const struct vv_layerset *l, uint64_t layer)
+{
+	return (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) & l->mask;
+}
+
 static uint32_t *slot_of(const struct vv_layerset *l, uint64_t layer)
 {
-	size_t i = (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) & l->mask;
+	size_t i = first_slot(l, layer);
 
 	while (l->slot[i] && l->v[l->slot[i] - 1].layer != layer)
 		i = (i + 1) & l->mask;
@@ -70,6 +75,14 @@ struct search {
 
 enum { STEP = 16 << 10 };
 
+/* The same of one that is mostly known. */
+static inline int64_t number_of(struct vv_layerset *l, uint64_t layer)
+{
+	uint32_t k = l->slot ? l->slot[first_slot(l, layer)] : 0;
+
+	return k && l->v[k - 1].layer == layer ? k - 1 : number(l, layer);
+}
+
 /* Runs that follow each other are mostly of one layer. */
 static int look_at(const struct part *p, struct vv_layerset *found)
 {
@@ -85,7 +98,7 @@ static int look_at(const struct part *p, struct vv_layerset *found)
 			continue;
 		end = r->at + r->len < end ? r->at + r->len : end;
 		if (r->layer != last)
-			k = number(found, r->layer);
+			k = number_of(found, r->layer);
 		if (k < 0)
 			return VV_ENOMEM;
 		last = r->layer;

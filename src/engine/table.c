@@ -26,11 +26,13 @@ static void chain_close(struct chain *c, struct vv_pool *pool)
 }
 
 /* The parents of a layer are known only one from the other, but mostly they are the epochs right before it: so as many as there
- * must be are read at once, and those that were guessed wrong are closed again. */
+ * must be are read at once, and those that were guessed wrong are closed again. Where there are many, a thread reads one from end to end, which is less work
+ * than in parts; but for the last, the keyframe, whose table may be longer than all others together. */
 struct guess {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	uint64_t layer; /* the child */
+	size_t n;
 	struct vv_layerio *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
 };
 
@@ -38,8 +40,9 @@ static void guess_one(void *arg, size_t i)
 {
 	struct guess *g = arg;
 	uint64_t epoch = vv_run_epoch(g->layer) - 1 - i;
+	bool alone = g->n >= 2 * vv_pool_width(g->pool) && i + 1 < g->n;
 
-	if (vv_layerio_open_on(g->lin, g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), VV_LAYERIO_HEAD, &g->file[i]) < 0) {
+	if (vv_layerio_open_on(g->lin, alone ? NULL : g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), VV_LAYERIO_HEAD, &g->file[i]) < 0) {
 		g->file[i] = NULL;
 		vv_err_clear();
 	}
@@ -79,6 +82,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 		g->pool = pool;
 		g->layer = layer;
 		n = c->file[0]->head.depth < older ? c->file[0]->head.depth : (size_t)older;
+		g->n = n;
 		vv_pool_each(pool, n, guess_one, g);
 	}
 	while (rc == 0 && c->file[c->n - 1]->head.parent) {
