@@ -17,4 +17,15 @@ struct vv_lane {
 /* The one that holds pos; 0 if no block does. */
 int vv_lane_find(const struct vv_layerio *f, uint64_t pos, struct vv_lane *out);
 
+enum { VV_LANE_MOST = 1 << 30 }; /* bytes of a lane that is several: offsets in it fit 32 bits */
+
+struct vv_lanes {
+	struct vv_lane *v;
+	size_t n, cap;
+};
+
+/* All of a layer's, ascending; those that adding leads from one to the next are one, with its first block. Most layers are one lane then.
+ * out starts empty. */
+int vv_lane_list(const struct vv_layerio *f, struct vv_lanes *out);
+
 #endif

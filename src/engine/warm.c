@@ -11,11 +11,26 @@ enum {
 	CACHED = 1,
 	NOT_CACHED = 2,
 	LANES = 2,
-	DEPTH = 4, /* copies of chunks between learning where a digest is and needing it */
+	LONG = 128 << 10, /* of runs: they may hold whole blocks, and what it takes to find those does not count */
+	COPIES = 64, /* that wait: so what is needed for them is there when their turn comes */
 	PARTS = 64, /* the same of parts of chunks: all those of a page, in small grains */
 	GOOD = 1,
 	BAD = 2,
 };
+
+/* All that is needed for the next piece of a layer: a line of the cache, because between two pieces everything else has left it. */
+struct vv_warm_lane {
+	uint64_t lo, hi;      /* positions */
+	const uint8_t *bytes; /* at lo; NULL: they are to be read in the plain way */
+	const struct vv_digest *digest; /* of the chunk at `first`; NULL: none are known */
+	atomic_uchar *state;            /* of the same chunk: GOOD, BAD, or 0: nobody has looked; NULL: it is not kept */
+	uint64_t first;                 /* the last chunk that begins at or before lo */
+	uint32_t chunk;
+	bool cached;                  /* all of it */
+	const struct vv_block *whole; /* the block, if this is all of it */
+};
+
+_Static_assert(sizeof(struct vv_warm_lane) == 64, "a line");
 
 int vv_warm_add(struct vv_stretches *p, struct vv_stretch piece)
 {
@@ -56,6 +71,66 @@ void vv_warm_number(struct vv_warm *w)
 	}
 }
 
+static bool is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
+{
+	for (uint64_t k = off / WINDOW; k <= (off + len - 1) / WINDOW; k++) {
+		unsigned char known = atomic_load_explicit(&w->window[i][k], memory_order_relaxed);
+
+		if (!known) {
+			const uint8_t *page = w->file[i]->get->map + (k * WINDOW > off ? k * WINDOW : off);
+
+			known = vv_fs_is_cached(page) ? CACHED : NOT_CACHED;
+			atomic_store_explicit(&w->window[i][k], known, memory_order_relaxed);
+		}
+		if (known == NOT_CACHED)
+			return false;
+	}
+	return true;
+}
+
+static struct vv_warm_lane lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at)
+{
+	const struct vv_layerio *f = w->file[layer];
+	struct vv_warm_lane l = { .lo = at->lo, .hi = at->hi, .chunk = at->chunk };
+
+	if (at->digest) {
+		uint64_t n = (at->lo - at->first) / at->chunk;
+
+		l.digest = at->digest + n;
+		l.first = at->first + n * at->chunk;
+	}
+	if (l.digest && w->chunk[layer]) /* digests may have been read since */
+		l.state = w->chunk[layer] + (l.digest - f->digests.v);
+	if (at->off == at->block->off && l.hi - l.lo == at->block->raw_len)
+		l.whole = at->block;
+	if (at->block->codec == 0 && w->window[layer]) {
+		l.bytes = f->get->map + at->off;
+		l.cached = is_cached(w, layer, at->off, l.hi - l.lo);
+	}
+	return l;
+}
+
+/* It pays if there are not more lanes than runs. */
+static int list_lanes(struct vv_warm *w, size_t i, size_t n_runs)
+{
+	const struct vv_layerio *f = w->file[i];
+	struct vv_lanes list = { 0 };
+	int rc = 0;
+
+	if (f->blocks.extent.n + f->digests.n_groups > n_runs + PARTS)
+		return 0;
+	rc = vv_lane_list(f, &list);
+	if (rc == 0) {
+		w->lane[i] = vv_mem_new(list.n, sizeof(*w->lane[i]));
+		rc = w->lane[i] ? 0 : VV_ENOMEM;
+	}
+	for (size_t k = 0; rc == 0 && k < list.n; k++)
+		w->lane[i][k] = lay(w, i, &list.v[k]);
+	w->n_lanes[i] = rc ? 0 : list.n;
+	vv_mem_free(list.v);
+	return rc;
+}
+
 /* Where there are few runs they are mostly whole blocks, which have checks of their own. Digests that are damaged are done
  * without: the blocks may still be whole. */
 int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint64_t layer, size_t n_runs)
@@ -78,7 +153,7 @@ int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint
 	}
 	if (rc == 0 && f->digests.n) {
 		w->chunk[i] = vv_mem_new(f->digests.n, sizeof(*w->chunk[i]));
-		rc = w->chunk[i] ? 0 : VV_ENOMEM;
+		rc = w->chunk[i] ? list_lanes(w, i, n_runs) : VV_ENOMEM;
 	}
 	return rc;
 }
@@ -88,33 +163,26 @@ void vv_warm_close(struct vv_warm *w, size_t i)
 	vv_layerio_close(w->file[i]);
 	vv_mem_free(w->window[i]);
 	vv_mem_free(w->chunk[i]);
+	vv_mem_free(w->lane[i]);
 	w->file[i] = NULL;
 	w->window[i] = NULL;
 	w->chunk[i] = NULL;
+	w->lane[i] = NULL;
+	w->n_lanes[i] = 0;
 }
 
-/* A lane, and what this thread knows of it. */
-struct lane {
-	uint64_t lo, hi;              /* positions */
-	const uint8_t *bytes;         /* at lo; NULL: they are to be read in the plain way */
-	const struct vv_block *whole; /* the block, if this is all of it */
-	const struct vv_digest *digest; /* of the chunk at `first`; NULL: none are known */
-	atomic_uchar *state;            /* of the same chunk: GOOD, BAD, or 0: nobody has looked; NULL: it is not kept */
-	uint64_t first;
+struct copy { /* of whole chunks, or of a whole block */
+	const uint8_t *from;
+	struct vv_run run; /* that it is all or a part of */
+	const struct vv_digest *digest; /* of the first chunk */
+	const struct vv_block *whole;   /* has a check of its own; else NULL */
 	uint32_t chunk;
-	uint64_t laid, laid_at; /* the chunk that was copied whole last, and where it is in the region */
-	uint32_t laid_len;      /* 0: none was */
 };
 
-struct copy {
+struct part { /* of a chunk that was found good */
 	const uint8_t *from;
-	uint64_t at; /* in the region */
-	uint64_t layer, pos;
-	uint32_t len, chunk;
-	const struct vv_digest *digest;
-	const struct vv_block *whole; /* has a check of its own */
-	atomic_uchar *state;          /* of the chunk that this is a part of; NULL: it is whole chunks */
-	uint32_t skip;                /* so far into it */
+	uint64_t at;
+	uint64_t len;
 };
 
 struct walk {
@@ -126,12 +194,15 @@ struct walk {
 	bool cold; /* nothing is copied */
 	bool begun;
 	uint64_t written; /* from here on nothing of the stretch has been, yet */
+	struct vv_run laid; /* the chunk that was copied whole last, beyond what is wanted of it; no length: none was */
 	struct vv_stretches *left;
 	int rc;
 	uint64_t got; /* bytes, copied or left */
-	struct copy queue[PARTS];
-	size_t head, tail; /* of the queue, ever rising */
-	struct lane lane[VV_WARM_LAYERS][LANES];
+	size_t n_copies, n_parts;
+	struct copy copy[COPIES];
+	struct part part[PARTS];
+	_Alignas(64) struct vv_warm_lane listed[VV_WARM_LAYERS]; /* of the layers' lists, those that were met last */
+	struct vv_warm_lane lane[VV_WARM_LAYERS][LANES];         /* and those that were looked for */
 };
 
 static uint8_t *place(const struct walk *k, uint64_t at)
@@ -144,19 +215,20 @@ static void note_written(struct walk *k, uint64_t end)
 	k->written = end > k->written ? end : k->written;
 }
 
-static void leave(struct walk *k, uint64_t layer, uint64_t pos, uint64_t len, uint64_t at)
+static void leave(struct walk *k, const struct vv_run *r)
 {
-	int rc = vv_warm_add(k->left, (struct vv_stretch){ layer, pos, len, place(k, at) });
+	int rc = vv_warm_add(k->left, (struct vv_stretch){ r->layer, r->pos, r->len, place(k, r->at) });
 
 	k->rc = k->rc ? k->rc : rc;
 }
 
+/* What comes after it is fetched meanwhile. */
 static bool copy_chunks(uint8_t *to, const struct copy *c, const uint8_t *after)
 {
 	const struct vv_digest *want = c->digest;
 
-	for (uint32_t at = 0; at < c->len; at += c->chunk, want++) {
-		const uint8_t *next = at + c->chunk < c->len ? c->from + at + c->chunk : after;
+	for (uint64_t at = 0; at < c->run.len; at += c->chunk, want++) {
+		const uint8_t *next = at + c->chunk < c->run.len ? c->from + at + c->chunk : after;
 		struct vv_digest got;
 
 		vv_digest_xxh3_copy(to + at, c->from + at, c->chunk, next, &got);
@@ -166,84 +238,87 @@ static bool copy_chunks(uint8_t *to, const struct copy *c, const uint8_t *after)
 	return true;
 }
 
-/* A chunk of which others may want other parts is looked at once. */
-static bool copy_part(uint8_t *to, const struct copy *c)
+static void copy_all(struct walk *k)
 {
-	unsigned char state = atomic_load_explicit(c->state, memory_order_relaxed);
-	struct vv_digest got;
+	for (size_t i = 0; i < k->n_copies; i++) {
+		const struct copy *c = &k->copy[i];
+		uint8_t *to = place(k, c->run.at);
+		bool ok;
 
-	if (!state) {
-		vv_digest_xxh3(c->from - c->skip, c->chunk, &got);
-		state = vv_digest_equal(&got, c->digest) ? GOOD : BAD;
-		atomic_store_explicit(c->state, state, memory_order_relaxed);
+		if (i + 2 < k->n_copies)
+			__builtin_prefetch(c[2].from, 0, 2); /* so that where it lies in memory is known when c[1] is copied */
+		ok = c->whole ? vv_digest_check_copy(to, c->from, c->run.len) == c->whole->check :
+				copy_chunks(to, c, i + 1 < k->n_copies ? c[1].from : c->from);
+
+		note_written(k, c->run.at + c->run.len);
+		if (!ok)
+			leave(k, &c->run);
 	}
-	if (state == GOOD)
-		memcpy(to, c->from, c->len);
-	return state == GOOD;
+	k->n_copies = 0;
 }
 
-/* What comes after it is fetched meanwhile. */
-static void copy_next(struct walk *k)
+/* Most are as short as a grain. */
+static void copy_part(uint8_t *to, const uint8_t *from, size_t n)
 {
-	const struct copy *c = &k->queue[k->head++ % PARTS];
-	const uint8_t *after = k->head < k->tail ? k->queue[k->head % PARTS].from : c->from;
-	uint8_t *to = place(k, c->at);
-	bool ok;
+	enum { STEP = 64 };
 
-	if (c->whole)
-		ok = vv_digest_check_copy(to, c->from, c->len) == c->whole->check;
-	else if (c->state)
-		ok = copy_part(to, c);
-	else
-		ok = copy_chunks(to, c, after);
-	note_written(k, c->at + c->len);
-	if (!ok)
-		leave(k, c->layer, c->pos, c->len, c->at);
+	for (; n >= STEP; n -= STEP, to += STEP, from += STEP)
+		memcpy(to, from, STEP);
+	if (n)
+		memcpy(to, from, n);
 }
 
-/* What stands behind the queue's end is in it now. All but the last few are copied: fewer than `depth` wait. */
-static void push(struct walk *k, size_t depth)
+/* In any order: nothing that waits lies over another. What they may lie over, chunks that were copied whole, is there. */
+static void flush(struct walk *k)
 {
-	k->tail++;
-	while (k->tail - k->head >= depth)
-		copy_next(k);
-}
+	copy_all(k);
+	for (size_t i = 0; i < k->n_parts; i++) {
+		const struct part *p = &k->part[i];
 
-static bool is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
-{
-	for (uint64_t k = off / WINDOW; k <= (off + len - 1) / WINDOW; k++) {
-		unsigned char known = atomic_load_explicit(&w->window[i][k], memory_order_relaxed);
-
-		if (!known) {
-			const uint8_t *page = w->file[i]->get->map + (k * WINDOW > off ? k * WINDOW : off);
-
-			known = vv_fs_is_cached(page) ? CACHED : NOT_CACHED;
-			atomic_store_explicit(&w->window[i][k], known, memory_order_relaxed);
-		}
-		if (known == NOT_CACHED)
-			return false;
+		copy_part(place(k, p->at), p->from, p->len);
+		note_written(k, p->at + p->len);
 	}
-	return true;
+	k->n_parts = 0;
 }
 
-static struct lane lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at)
+static void push_copy(struct walk *k, struct copy c)
 {
-	const struct vv_layerio *f = w->file[layer];
-	struct lane l = { .lo = at->lo, .hi = at->hi, .digest = at->digest, .first = at->first, .chunk = at->chunk };
-
-	if (l.digest && w->chunk[layer]) /* digests may have been read since */
-		l.state = w->chunk[layer] + (l.digest - f->digests.v);
-	if (l.hi - l.lo == at->block->raw_len)
-		l.whole = at->block;
-	if (at->block->codec == 0 && w->window[layer] && is_cached(w, layer, at->off, l.hi - l.lo))
-		l.bytes = f->get->map + at->off;
-	return l;
+	k->copy[k->n_copies++] = c;
+	if (k->n_copies == COPIES)
+		flush(k);
 }
 
-/* The lane that holds pos; NULL if no block does. Payloads are mostly laid down in one or two sweeps over the memory. */
-static struct lane *find_lane(struct walk *k, size_t layer, uint64_t pos)
+static void push_part(struct walk *k, struct part p)
 {
-	struct lane *l = k->lane[layer];
+	__builtin_prefetch(p.from);
+	k->part[k->n_parts++] = p;
+	if (k->n_parts == PARTS)
+		flush(k);
+}
+
+static const struct vv_warm_lane *find_listed(struct walk *k, size_t layer, uint64_t pos)
+{
+	const struct vv_warm_lane *v = k->warm->lane[layer];
+	size_t lo = 0, hi = k->warm->n_lanes[layer];
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (v[mid].hi <= pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == k->warm->n_lanes[layer] || v[lo].lo > pos)
+		return NULL;
+	k->listed[layer] = v[lo];
+	return &k->listed[layer];
+}
+
+/* Of one block. Payloads are mostly laid down in one or two sweeps over the memory. */
+static const struct vv_warm_lane *find_block(struct walk *k, size_t layer, uint64_t pos)
+{
+	struct vv_warm_lane *l = k->lane[layer];
 	struct vv_lane at;
 
 	for (int i = 0; i < LANES; i++)
@@ -256,119 +331,147 @@ static struct lane *find_lane(struct walk *k, size_t layer, uint64_t pos)
 	return &l[0];
 }
 
-/* Do the runs fill at..at+len of the region, most of it with what the layer has from pos on? */
-static bool mostly(const struct walk *k, uint64_t at, uint32_t len, uint64_t layer, uint64_t pos)
+/* For a run of so many bytes. */
+static const struct vv_warm_lane *find_lane(struct walk *k, size_t layer, uint64_t pos, uint64_t len)
+{
+	const struct vv_warm_lane *l = &k->listed[layer];
+
+	if (len >= LONG)
+		return find_block(k, layer, pos);
+	if (pos >= l->lo && pos < l->hi)
+		return l;
+	return k->warm->n_lanes[layer] ? find_listed(k, layer, pos) : find_block(k, layer, pos);
+}
+
+/* Do the runs fill the place of a chunk, most of it with what the chunk has? */
+static bool mostly(const struct walk *k, const struct vv_run *chunk)
 {
 	const struct vv_run *v = k->want->runs->v;
-	uint64_t done = at, ours = 0;
+	uint64_t done = chunk->at, stop = done + chunk->len, ours = 0;
 	size_t i = k->run;
 
-	while (i > 0 && v[i].at > at)
+	while (i > 0 && v[i].at > done)
 		i--;
-	for (; done < at + len; i++) {
+	for (; done < stop; i++) {
 		uint64_t end = i < k->want->runs->n ? v[i].at + v[i].len : 0;
 
 		if (end <= done || v[i].at > done)
 			return false;
-		end = end < at + len ? end : at + len;
-		if (v[i].layer == layer && v[i].pos - v[i].at == pos - at)
+		end = end < stop ? end : stop;
+		if (v[i].layer == chunk->layer && v[i].pos - v[i].at == chunk->pos - chunk->at)
 			ours += end - done;
 		done = end;
 	}
-	return 2 * ours > len;
+	return 2 * ours > chunk->len;
+}
+
+/* The lane's chunk n, which a part of is wanted. */
+static struct vv_run around(const struct vv_warm_lane *l, const struct vv_run *part, uint32_t n)
+{
+	uint64_t pos = l->first + (uint64_t)n * l->chunk;
+
+	return (struct vv_run){ part->at - (part->pos - pos), l->chunk, part->layer, pos };
 }
 
 /* A chunk that is wanted but for a few grains is copied whole and hashed on the way, and the grains come over it: nothing of them
  * has been written yet. */
-static bool lay_whole(struct walk *k, struct lane *l, const struct copy *c)
+static bool lay_whole(struct walk *k, const struct vv_warm_lane *l, const struct vv_run *part, uint32_t n)
 {
-	uint64_t pos = c->pos - c->skip, at = c->at - c->skip;
-	const uint8_t *from = c->from - c->skip;
+	const struct vv_run chunk = around(l, part, n);
+	const uint8_t *from = l->bytes + (chunk.pos - l->lo);
 	struct vv_digest got;
 	bool ok;
 
-	if (!k->warm->all || c->at < k->written + c->skip || at + c->chunk > k->end || !mostly(k, at, c->chunk, c->layer, pos))
+	if (!k->warm->all || part->at < k->written + (part->pos - chunk.pos) || chunk.at + chunk.len > k->end || !mostly(k, &chunk))
 		return false;
-	vv_digest_xxh3_copy(place(k, at), from, c->chunk, from + c->chunk, &got);
-	ok = vv_digest_equal(&got, c->digest);
-	atomic_store_explicit(c->state, ok ? GOOD : BAD, memory_order_relaxed);
-	note_written(k, at + c->chunk);
-	if (ok) {
-		l->laid = pos;
-		l->laid_at = at;
-		l->laid_len = c->chunk;
-	}
+	vv_digest_xxh3_copy(place(k, chunk.at), from, l->chunk, from + l->chunk, &got);
+	ok = vv_digest_equal(&got, &l->digest[n]);
+	atomic_store_explicit(&l->state[n], ok ? GOOD : BAD, memory_order_relaxed);
+	note_written(k, chunk.at + chunk.len);
+	if (ok)
+		k->laid = chunk;
 	return ok;
 }
 
-static void take_part(struct walk *k, struct lane *l, struct copy *c)
+/* A chunk of which others may want other parts is looked at once. */
+static bool is_good(const struct vv_warm_lane *l, uint32_t n)
 {
-	uint64_t n = (c->pos - l->first) / l->chunk, begin = l->first + n * l->chunk;
+	unsigned char state = atomic_load_explicit(&l->state[n], memory_order_relaxed);
+	struct vv_digest got;
+
+	if (!state) {
+		vv_digest_xxh3(l->bytes + (l->first + (uint64_t)n * l->chunk - l->lo), l->chunk, &got);
+		state = vv_digest_equal(&got, &l->digest[n]) ? GOOD : BAD;
+		atomic_store_explicit(&l->state[n], state, memory_order_relaxed);
+	}
+	return state == GOOD;
+}
+
+/* Of the lane's chunk n. */
+static void take_part(struct walk *k, const struct vv_warm_lane *l, const struct vv_run *part, uint32_t n)
+{
+	uint64_t begin = l->first + (uint64_t)n * l->chunk;
 
 	if (!l->state || begin < l->lo || begin + l->chunk > l->hi) { /* the rest of the chunk is elsewhere, or nowhere */
-		leave(k, c->layer, c->pos, c->len, c->at);
+		leave(k, part);
 		return;
 	}
-	c->skip = (uint32_t)(c->pos - begin);
-	c->digest = l->digest + n;
-	c->state = l->state + n;
-	if (!atomic_load_explicit(c->state, memory_order_relaxed) && lay_whole(k, l, c))
+	if (!atomic_load_explicit(&l->state[n], memory_order_relaxed) && lay_whole(k, l, part, n))
 		return;
-	__builtin_prefetch(c->from);
-	push(k, PARTS);
+	if (is_good(l, n))
+		push_part(k, (struct part){ l->bytes + (part->pos - l->lo), part->at, part->len });
+	else
+		leave(k, part);
+}
+
+static bool is_laid(const struct walk *k, const struct vv_run *r)
+{
+	return r->at + r->len <= k->laid.at + k->laid.len && r->at >= k->laid.at && r->layer == k->laid.layer &&
+	       r->pos - r->at == k->laid.pos - k->laid.at;
 }
 
 /* Whole chunks, and what there is of one before and after them. */
-static void take_chunks(struct walk *k, struct lane *l, uint64_t layer, uint64_t pos, uint64_t len, uint64_t at)
+static void take_chunks(struct walk *k, const struct vv_warm_lane *l, struct vv_run r)
 {
-	for (uint64_t end = pos + len; pos < end; pos += len, at += len) {
-		struct copy *c = &k->queue[k->tail % PARTS];
-		uint64_t skip = (pos - l->first) % l->chunk;
+	for (uint64_t end = r.at + r.len; r.at < end; r.at += r.len, r.pos += r.len) {
+		uint32_t off = (uint32_t)(r.pos - l->first), n = off / l->chunk, skip = off - n * l->chunk;
 
-		len = end - pos;
+		r.len = end - r.at;
 		if (skip)
-			len = len < l->chunk - skip ? len : l->chunk - skip;
-		else if (len > l->chunk)
-			len -= len % l->chunk;
-		c->from = l->bytes + (pos - l->lo);
-		c->at = at;
-		c->layer = layer;
-		c->pos = pos;
-		c->len = (uint32_t)len;
-		c->chunk = l->chunk;
-		c->whole = NULL;
-		c->state = NULL;
-		if (len % l->chunk) {
-			take_part(k, l, c);
-		} else {
-			c->digest = l->digest + (pos - l->first) / l->chunk;
-			__builtin_prefetch(c->digest);
-			push(k, DEPTH);
+			r.len = r.len < l->chunk - skip ? r.len : l->chunk - skip;
+		else if (r.len > l->chunk)
+			r.len -= (uint32_t)r.len % l->chunk;
+		if (skip == 0 && r.len >= l->chunk) {
+			__builtin_prefetch(&l->digest[n]);
+			push_copy(k, (struct copy){ l->bytes + (r.pos - l->lo), r, &l->digest[n], NULL, l->chunk });
+		} else if (!is_laid(k, &r)) {
+			take_part(k, l, &r, n);
 		}
 	}
 }
 
-/* A stretch of one lane. */
-static void take(struct walk *k, struct lane *l, uint64_t layer, uint64_t pos, uint64_t len, uint64_t at)
+static bool is_there(const struct walk *k, const struct vv_warm_lane *l, const struct vv_run *r)
 {
-	k->got += len;
-	if (pos >= l->laid && pos + len <= l->laid + l->laid_len && at - pos == l->laid_at - l->laid)
-		return;
+	size_t layer = vv_warm_find(k->warm, r->layer);
+
+	return is_cached(k->warm, layer, (uint64_t)(l->bytes - k->warm->file[layer]->get->map) + (r->pos - l->lo), r->len);
+}
+
+/* A stretch of one lane. */
+static void take(struct walk *k, const struct vv_warm_lane *l, const struct vv_run *r)
+{
+	k->got += r->len;
 	if (!k->begun)
-		note_written(k, at); /* by others */
+		note_written(k, r->at); /* by others */
 	k->begun = true;
-	if (k->cold || !l->bytes) {
-		leave(k, layer, pos, len, at);
-	} else if (l->whole && len == l->hi - l->lo) {
-		k->queue[k->tail % PARTS] = (struct copy){
-			.from = l->bytes, .at = at, .layer = layer, .pos = pos, .len = (uint32_t)len, .whole = l->whole,
-		};
-		push(k, DEPTH);
-	} else if (l->digest) {
-		take_chunks(k, l, layer, pos, len, at);
-	} else {
-		leave(k, layer, pos, len, at);
-	}
+	if (k->cold || !l->bytes || !(l->cached || is_there(k, l, r)))
+		leave(k, r);
+	else if (l->whole && r->len == l->hi - l->lo)
+		push_copy(k, (struct copy){ l->bytes, *r, NULL, l->whole, 0 });
+	else if (l->digest)
+		take_chunks(k, l, *r);
+	else
+		leave(k, r);
 }
 
 /* The pieces of a run, at..end of the region, that begin in the walk's stretch: a piece is never cut, or its digest and the check
@@ -376,26 +479,28 @@ static void take(struct walk *k, struct lane *l, uint64_t layer, uint64_t pos, u
 static void walk_run(struct walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
 {
 	size_t layer = vv_warm_find(k->warm, r->layer);
-	uint64_t here = at > k->at ? at : k->at, len;
+	struct vv_run piece = { .at = at > k->at ? at : k->at, .layer = r->layer };
 
-	for (; layer < k->warm->n && here < k->end && here < end; here += len) {
-		uint64_t pos = r->pos + (here - r->at);
-		struct lane *l = find_lane(k, layer, pos);
+	for (; layer < k->warm->n && piece.at < k->end && piece.at < end; piece.at += piece.len) {
+		const struct vv_warm_lane *l;
 
+		piece.pos = r->pos + (piece.at - r->at);
+		l = find_lane(k, layer, piece.pos, r->len);
 		if (!l) {
-			leave(k, r->layer, pos, 1, here); /* is refused there */
+			piece.len = 1;
+			leave(k, &piece); /* is refused there */
 			return;
 		}
-		len = l->hi - pos < end - here ? l->hi - pos : end - here;
-		if (here == at || pos == l->lo) /* else it begins before the stretch */
-			take(k, l, r->layer, pos, len, here);
+		piece.len = l->hi - piece.pos < end - piece.at ? l->hi - piece.pos : end - piece.at;
+		if (piece.at == at || piece.pos == l->lo) /* else it begins before the stretch */
+			take(k, l, &piece);
 	}
 }
 
 static void walk_zeros(struct walk *k, uint64_t at, uint64_t end)
 {
 	if (k->cold)
-		leave(k, 0, 0, end - at, at);
+		leave(k, &(struct vv_run){ .at = at, .len = end - at });
 	else
 		vv_mem_zero(place(k, at), (size_t)(end - at));
 	note_written(k, end);
@@ -413,13 +518,14 @@ static void walk(void *arg)
 		uint64_t at = r->at > w->at ? r->at : w->at;
 		uint64_t end = r->at + r->len < w->at + w->len ? r->at + r->len : w->at + w->len;
 
-		if (r->layer)
+		if (is_laid(k, r) && r->at >= w->at)
+			k->got += end - at;
+		else if (r->layer)
 			walk_run(k, r, at, end);
 		else if (k->zeros)
 			walk_zeros(k, at > k->at ? at : k->at, end < k->end ? end : k->end);
 	}
-	while (k->head < k->tail)
-		copy_next(k);
+	flush(k);
 }
 
 /* A mapped file that cannot be read any more raises SIGBUS, memory that is not there SIGSEGV: then it is for those who read in the

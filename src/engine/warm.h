@@ -1,6 +1,6 @@
 /* The part of a restore that lies in the page cache. Pages that were changed at random lie scattered over many layers; they
- * are copied out of the mapped files in the order of their destination, whose pages are then met one after another, while every
- * layer is read mostly from front to back as well. Block by block, as bytes from a disk are best read, it is the destination
+ * are copied out of the mapped files in the order of their destination, whose pages are then met one after another; what is near
+ * there is mostly near in its layer, too. Block by block, as bytes from a disk are best read, it is the destination
  * that is scattered, and a copy costs twice as much. */
 #ifndef VV_ENGINE_WARM_H
 #define VV_ENGINE_WARM_H
@@ -31,6 +31,8 @@ struct vv_warm { /* layers that are open together */
 	struct vv_layerio *file[VV_WARM_LAYERS];
 	atomic_uchar *window[VV_WARM_LAYERS]; /* what is known of each stretch of the file; NULL: it is not mapped */
 	atomic_uchar *chunk[VV_WARM_LAYERS];  /* and of each chunk that has a digest; NULL: there are none */
+	struct vv_warm_lane *lane[VV_WARM_LAYERS]; /* all of a layer that many runs refer to; NULL: they are looked for one by one */
+	size_t n_lanes[VV_WARM_LAYERS];
 	bool all;                             /* of the layers that hold what is wanted */
 	uint8_t slot[VV_WARM_SLOTS];          /* by layer: 1 + its number */
 };

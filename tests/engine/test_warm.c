@@ -234,7 +234,7 @@ static void any_table(void)
 		uint64_t n = 1 + gen_below(&state, LEN), unit = round % 3 ? 128 : 1, epoch = gen_below(&state, EPOCHS);
 		struct vv_runs table = { 0 };
 
-		throw_runs(&state, vv_run_layer(epoch + 1, 0), len[epoch], n, 100000, round % 2 ? 5000 : 0, unit, &table);
+		throw_runs(&state, vv_run_layer(epoch + 1, 0), len[epoch], n, round % 4 ? 100000 : 400000, round % 2 ? 5000 : 0, unit, &table);
 		for (int i = 1; i < TABLES; i++) {
 			struct vv_runs above = { 0 }, both = { 0 };
 
@@ -266,8 +266,8 @@ static void any_table(void)
 	free(want);
 }
 
-/* Parts of chunks are not left to those who read in the plain way. */
-static void nothing_left(void)
+/* Neither single chunks nor parts of them are left to those who read in the plain way, and the layers are lists of few lanes. */
+static void nothing_left(const char *name, const char *options, size_t changed)
 {
 	struct vv_warm *warm = calloc(1, sizeof(*warm));
 	struct vv_stretches left = { 0 };
@@ -275,13 +275,15 @@ static void nothing_left(void)
 	struct world w;
 	uint8_t *to;
 
-	lay_down(&w, "left", "codec=none grain=128", 8 << 20, 6, 9000);
+	lay_down(&w, name, options, (8 << 20) + 4321, 6, changed);
 	CHECK(warm && (to = malloc(w.n)));
 	memset(to, 0xa5, w.n);
 	warm->all = true;
 	for (warm->n = 0; warm->n < w.epochs; warm->n++)
 		ok(vv_warm_open(warm, warm->n, &w.lineage, vv_run_layer(warm->n + 1, 0), 10000));
 	vv_warm_number(warm);
+	for (size_t i = 0; i < warm->n; i++)
+		CHECK(!warm->window[i] || (warm->n_lanes[i] > 0 && warm->n_lanes[i] <= 4));
 	ok(vv_warm_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
 	for (size_t i = 0; i < left.n; i++)
 		CHECK(!warm->window[vv_warm_find(warm, left.v[i].layer)]); /* small files are not mapped, nor those of others */
@@ -383,7 +385,9 @@ int main(void)
 	whole_and_parts("many grains", "codec=none grain=256", (2 << 20) + 100, 150, 8);
 	table_no_memory();
 	any_table();
-	nothing_left();
+	nothing_left("left", "codec=none", 900);
+	nothing_left("left odd", "codec=none chunk=1000 block=100000", 900);
+	nothing_left("left grains", "codec=none grain=128", 9000);
 	damage("damage", "codec=none", 400);
 	damage("damaged grains", "codec=none grain=128", 1500);
 	cut_short();
