@@ -28,7 +28,7 @@ static void free_cells(struct vv_tiles *t)
 	vv_mem_free(t->free_cell);
 	t->cells = NULL;
 	t->free_cell = NULL;
-	t->cells_len = t->touched = t->n_cells = t->n_free = t->max_more = 0;
+	t->cells_len = t->buffer_len = t->n_cells = t->n_free = t->max_more = 0;
 }
 
 /* The buffer that is there stays, with its pages. */
@@ -36,14 +36,15 @@ static void *map_cells(struct vv_tiles *t, size_t len)
 {
 	if (!t->cells)
 		return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (t->cells_len > t->touched)
-		munmap(t->cells + t->touched, t->cells_len - t->touched);
-	t->cells_len = t->touched;
-	return mremap(t->cells, t->touched, len, MREMAP_MAYMOVE);
+	if (t->cells_len > t->buffer_len)
+		munmap(t->cells + t->buffer_len, t->cells_len - t->buffer_len);
+	t->cells_len = t->buffer_len;
+	return mremap(t->cells, t->buffer_len, len, MREMAP_MAYMOVE);
 }
 
-/* The buffer, touched now, so that no copy has to wait for the kernel to find and clear a page. Behind it lies room that is not
- * touched before it is needed, enough for every group; and then by single pages. */
+/* The buffer, in large pages, and behind it room for every group, in single ones. None of it is touched before it is needed: that costs several times as much as
+ * the copy, in a virtual machine whose host has taken back what was free, and much of what is declared may never have been written. Cells are taken in ascending
+ * order, so that every checkpoint uses those that the one before has used. */
 static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 {
 	size_t page = vv_memory_page(), n = (size_t)(bytes / t->group_len);
@@ -53,7 +54,7 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 
 	if (n == t->n_cells && groups == t->max_more && len == t->cells_len)
 		return 0;
-	if (buffer < t->touched || t->touched == 0)
+	if (buffer < t->buffer_len || t->buffer_len == 0)
 		free_cells(t);
 	if (len == 0)
 		return 0;
@@ -74,9 +75,8 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 	madvise(p, buffer, MADV_HUGEPAGE);
 	if (len > buffer)
 		madvise((uint8_t *)p + buffer, len - buffer, MADV_NOHUGEPAGE);
-	memset((uint8_t *)p + t->touched, 0, buffer - t->touched);
 	t->cells = p;
-	t->touched = buffer;
+	t->buffer_len = buffer;
 	t->n_cells = n;
 	t->max_more = groups;
 	t->cells_len = len;

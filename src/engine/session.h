@@ -99,7 +99,7 @@ struct vv_tiles {
 	unsigned relapses;    /* times that what was learned was of no use the next time */
 	size_t n_seen, n_hits, n_surprises; /* first writes: watched; where they were expected; far from there */
 	uint8_t *cells;
-	size_t cells_len, touched, n_cells;
+	size_t cells_len, buffer_len, n_cells;
 	uint32_t *free_cell;
 	size_t n_free;
 	size_t n_more, max_more; /* cells beyond the buffer, for what changes even now: in use, and room for */
