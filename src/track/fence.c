@@ -157,8 +157,13 @@ static void after_fork_in_child(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void watch_forks(void)
+/* At the start: a fork that is under way when it is said would not know of it, and its child could find the lock taken. But after the allocator has done
+ * the same: its locks are taken under ours. */
+__attribute__((constructor(101))) static void watch_forks(void)
 {
+	void *volatile p = malloc(1);
+
+	free(p);
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
@@ -166,10 +171,8 @@ static void watch_forks(void)
 static uint64_t birth_of_process(void)
 {
 	static uint64_t births;
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	_Atomic uint64_t *p = atomic_load(&birth_page);
 
-	pthread_once(&once, watch_forks);
 	if (!p) {
 		p = mmap(NULL, vv_memory_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)

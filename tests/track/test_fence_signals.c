@@ -1,8 +1,10 @@
 // Fences and the program's own handlers of SIGSEGV and SIGBUS, set before ours, after it, or past it; and programs that end by a
-// signal as they would without us. Each in a process of its own.
+// signal as they would without us; and children that are made meanwhile. Each in a process of its own.
 #include "support/field.h"
 #include <dlfcn.h>
 #include <setjmp.h>
+
+enum { PATIENCE = 60 };
 
 static sigjmp_buf back;
 static volatile char *volatile bad;
@@ -146,6 +148,106 @@ static void die_ignoring(enum vv_fence_kind kind)
 	die_at_default(kind);
 }
 
+// A child that waits for a lock may have blocked every signal but one.
+static void ends_well(pid_t child)
+{
+	int status = -1;
+	pid_t ended;
+
+	for (int ms = 0; (ended = waitpid(child, &status, WNOHANG)) == 0 && ms < PATIENCE * 1000; ms++)
+		usleep(1000);
+	if (!ended)
+		kill(child, SIGKILL);
+	CHECK_EQ(ended, child);
+	CHECK_EQ(status, 0);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void *set_again(void *arg)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+	bool handled;
+
+	while (!atomic_load((atomic_bool *)arg))
+		vv_fence_sigaction(SIGSEGV, &act, NULL, &handled);
+	return NULL;
+}
+
+// There is no fence, but a handler of ours: children find its lock open, too.
+static void children_without_fences(enum vv_fence_kind kind)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+	atomic_bool enough = false;
+	pthread_t thread;
+
+	(void)kind;
+	CHECK_EQ(vv_fence_try(nothing, NULL), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, set_again, &enough), 0);
+	for (int i = 0; i < 100; i++) {
+		pid_t child = fork();
+		bool handled = false;
+
+		if (child == 0) {
+			_exit(vv_fence_sigaction(SIGSEGV, &act, NULL, &handled) != 0 || !handled);
+		}
+		ends_well(child);
+	}
+	atomic_store(&enough, true);
+	pthread_join(thread, NULL);
+}
+
+static struct {
+	enum vv_fence_kind kind;
+	pthread_t thread;
+	atomic_bool planted, enough;
+} first;
+
+static void *plant(void *arg)
+{
+	struct field x;
+
+	(void)arg;
+	field_plant(&x, first.kind, 1);
+	atomic_store(&first.planted, true);
+	while (!atomic_load(&first.enough)) {
+		vv_fence_remove(x.fence, field_at(&x, 0), field_at(&x, 1));
+		CHECK_EQ(vv_fence_add(x.fence, field_at(&x, 0), field_at(&x, 1)), 0);
+	}
+	field_clear(&x);
+	return NULL;
+}
+
+static void plant_meanwhile(void)
+{
+	if (atomic_load(&first.planted))
+		return;
+	CHECK_EQ(pthread_create(&first.thread, NULL, plant, NULL), 0);
+	while (!atomic_load(&first.planted))
+		usleep(100);
+}
+
+// The first fence comes while a child is being made: it can have children, too.
+static void child_beside_first_fence(enum vv_fence_kind kind)
+{
+	pid_t child;
+	int status;
+
+	first.kind = kind;
+	pthread_atfork(plant_meanwhile, NULL, NULL);
+	child = fork();
+	if (child == 0) {
+		child = fork();
+		_exit(child != 0 && (waitpid(child, &status, 0) != child || status != 0));
+	}
+	ends_well(child);
+	atomic_store(&first.enough, true);
+	pthread_join(first.thread, NULL);
+}
+
 // Memory that nobody may touch.
 static void lay_bad(void)
 {
@@ -161,6 +263,9 @@ int main(void)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	lay_bad();
 	last = field_last_kind();
+	field_run(children_without_fences, last, 0, 0);
+	for (int i = 0; i < 10; i++)
+		field_run(child_beside_first_fence, last, 0, 0);
 	for (enum vv_fence_kind kind = VV_FENCE_MPROTECT; kind <= last; kind++) {
 		field_run(handler_before, kind, 0, 0);
 		field_run(handler_after, kind, 0, 0);
