@@ -78,6 +78,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
 		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
 	}
 	vv_library_begin();
+	vv_caller_forget();
 	vv_heap_begin();
 	have_one_heap();
 	vv_gift_fortran_ask();

@@ -230,7 +230,6 @@ static int begin(void)
 	const char *globals = getenv(VV_TERMS_GLOBALS);
 	int rc;
 
-	owner = getpid();
 	vv_gift_fortran_ask(); /* its library may have been loaded late */
 	open_events();
 	rc = open_session();
@@ -300,20 +299,14 @@ static int call(struct quiet *q)
 	return take();
 }
 
-static bool is_child(void)
-{
-	pid_t pid = atomic_load(&owner);
-
-	return pid && pid != getpid();
-}
-
-/* A child may have been made while another thread was in here: it does not wait for that. */
+/* A child may have been made while another thread was in here: it does not wait for that. So it is said whose session it is before the lock is taken. */
 int varve_checkpoint_here(void)
 {
 	struct quiet q = { .is = false };
+	pid_t nobody = 0;
 	int rc, cancel;
 
-	if (is_child())
+	if (!atomic_compare_exchange_strong(&owner, &nobody, getpid()) && nobody != getpid())
 		return 0;
 	if (inside)
 		return vv_err_set(VV_EBUSY, "varve_checkpoint_here: a handler of a signal calls it in the midst of another call");

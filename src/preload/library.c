@@ -2,8 +2,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/terms.h"
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,12 +34,15 @@ static const char *more; /* VV_TERMS_OUTSIDE */
 /* ---- what is loaded ------------------------------------------------------------------------------------------------------------
  *
  * All of this is written and read under the lock that dl_iterate_phdr holds while it calls us. A malloc inside another's callback comes here
- * with that lock held: one of our own beside it could be held by a thread that waits for it. */
+ * with that lock held: one of our own beside it could be held by a thread that waits for it.
+ *
+ * But for a child of fork: if another thread of its parent had that lock, nobody will open it, for the C library's fork leaves this one as it is. A child reads
+ * what was known, without the lock, and asks only for what it has loaded itself. There are two lists, by turns, so that one is whole whenever a child is made. */
 
 enum { MOST = 4096 };
 enum { OF_PROGRAM = 1, OF_OUTSIDE = 2, NEEDED = 4, NAMED_OUTSIDE = 8 };
 
-static struct object {
+struct object {
 	uintptr_t at;
 	size_t size;
 	const char *file;        /* without folders */
@@ -44,10 +50,18 @@ static struct object {
 	const ElfW(Dyn) *dynamic; /* NULL: it has none */
 	uint32_t hash, soname;   /* of `file`, of the name that it goes by; 0: none */
 	unsigned is;
-} object[MOST];
-static size_t n_objects;
-static bool resolved;
-static unsigned long long added, removed; /* as the C library counts them */
+};
+
+struct list {
+	size_t n;
+	unsigned long long added, removed; /* as the C library counts them */
+	struct object object[MOST];
+};
+
+static struct list lists[2];
+static struct list *next = &lists[1]; /* collected, or to be */
+static _Atomic(struct list *) known = &lists[0];
+static atomic_bool in_child;
 
 static const char *base_name(const char *path)
 {
@@ -128,6 +142,11 @@ static void read_names(struct object *o, uintptr_t base)
 	o->soname = name && o->strings ? hash(o->strings + name) : 0;
 }
 
+static bool is_in(const struct object *o, uintptr_t at)
+{
+	return at - o->at < o->size;
+}
+
 static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	bool *first = arg;
@@ -135,33 +154,34 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 
 	(void)size;
 	if (*first)
-		n_objects = 0;
-	*first = resolved = false;
-	added = info->dlpi_adds;
-	removed = info->dlpi_subs;
-	if (n_objects == MOST || strncmp(info->dlpi_name, "linux-vdso", 10) == 0)
+		next->n = 0;
+	*first = false;
+	next->added = info->dlpi_adds;
+	next->removed = info->dlpi_subs;
+	if (next->n == MOST || strncmp(info->dlpi_name, "linux-vdso", 10) == 0)
 		return 0;
-	o = &object[n_objects++];
+	o = &next->object[next->n++];
 	*o = (struct object){ .file = base_name(info->dlpi_name) };
 	measure(o, info);
 	read_names(o, info->dlpi_addr);
 	o->hash = hash(o->file);
-	o->is = is_named_outside(o->file) ? NAMED_OUTSIDE : 0;
+	o->is = is_named_outside(o->file) || is_in(o, (uintptr_t)lists) ? NAMED_OUTSIDE : 0; /* we are, whatever we are called */
 	return 0;
 }
 
 /* All that those with the bit `from` need, and so on, get the bits `to`. */
-static bool spread(unsigned from, unsigned to)
+static bool spread(struct list *l, unsigned from, unsigned to)
 {
+	struct object *object = l->object;
 	bool changed = false;
 
-	for (size_t i = 0; i < n_objects; i++) {
+	for (size_t i = 0; i < l->n; i++) {
 		if ((object[i].is & from) != from)
 			continue;
 		for (const ElfW(Dyn) *d = object[i].dynamic; d && d->d_tag != DT_NULL; d++) {
 			uint32_t name = d->d_tag == DT_NEEDED ? hash(object[i].strings + d->d_un.d_val) : 0;
 
-			for (size_t j = 0; name && j < n_objects; j++) {
+			for (size_t j = 0; name && j < l->n; j++) {
 				struct object *o = &object[j];
 				/* what is outside by its name is so whoever needs it */
 				unsigned bits = o->is & NAMED_OUTSIDE ? to & ~(unsigned)OF_PROGRAM : to;
@@ -177,21 +197,20 @@ static bool spread(unsigned from, unsigned to)
 }
 
 /* The program's are the executable, what was loaded by itself (dlopen), and what those need. */
-static void resolve(void)
+static void resolve(struct list *l)
 {
-	if (resolved)
-		return;
-	spread(0, NEEDED);
-	for (size_t i = 0; i < n_objects; i++)
+	struct object *object = l->object;
+
+	spread(l, 0, NEEDED);
+	for (size_t i = 0; i < l->n; i++)
 		if (object[i].is & NAMED_OUTSIDE)
 			object[i].is |= OF_OUTSIDE;
 		else if (i == 0 || !(object[i].is & NEEDED))
 			object[i].is |= OF_PROGRAM;
-	while (spread(OF_PROGRAM, OF_PROGRAM))
+	while (spread(l, OF_PROGRAM, OF_PROGRAM))
 		;
-	while (spread(OF_OUTSIDE, OF_OUTSIDE))
+	while (spread(l, OF_OUTSIDE, OF_OUTSIDE))
 		;
-	resolved = true;
 }
 
 static bool is_program(const struct object *o)
@@ -202,7 +221,7 @@ static bool is_program(const struct object *o)
 struct look {
 	bool stale;
 	uintptr_t at;
-	bool program, workers;
+	bool found, program, workers; /* found: it is a library's */
 	uintptr_t executable;
 	struct vv_library *list; /* where there is one */
 	size_t n, room;
@@ -217,44 +236,84 @@ static void list_one(struct look *l, const struct object *o)
 	l->n++;
 }
 
-/* Under the lock, whichever it is called for. */
-static int look(struct dl_phdr_info *info, size_t size, void *arg)
+static void consult(const struct list *list, struct look *l)
 {
-	struct look *l = arg;
-
-	(void)size;
-	l->stale = info->dlpi_adds != added || info->dlpi_subs != removed || !n_objects;
-	if (l->stale)
-		return 1;
-	resolve();
 	l->program = true;
-	for (size_t i = 0; i < n_objects; i++) {
-		const struct object *o = &object[i];
+	for (size_t i = 0; i < list->n; i++) {
+		const struct object *o = &list->object[i];
 
-		if (l->at - o->at < o->size) {
+		if (is_in(o, l->at)) {
+			l->found = true;
 			l->program = is_program(o);
 			l->workers = is_among(o->file, workers, sizeof(workers) / sizeof(workers[0]));
 		}
 		if (is_program(o))
 			list_one(l, o);
 	}
-	l->executable = object[0].at;
+	l->executable = list->object[0].at;
+}
+
+static bool is_of_now(const struct list *l, const struct dl_phdr_info *info)
+{
+	return l->n && l->added == info->dlpi_adds && l->removed == info->dlpi_subs;
+}
+
+static void turn(void)
+{
+	struct list *old = atomic_load(&known);
+
+	resolve(next);
+	atomic_store(&known, next);
+	next = old;
+}
+
+/* Under the lock, whichever it is called for. */
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct look *l = arg;
+
+	(void)size;
+	if (!is_of_now(atomic_load(&known), info) && is_of_now(next, info))
+		turn();
+	l->stale = !is_of_now(atomic_load(&known), info);
+	if (!l->stale)
+		consult(atomic_load(&known), l);
 	return 1;
+}
+
+/* Of one address, in a child. What is no library's cannot have been loaded; that is told under a lock that fork makes anew. */
+static bool remember(struct look *l)
+{
+	Dl_info info;
+
+	consult(atomic_load(&known), l);
+	return l->found || !dladdr((const void *)l->at, &info);
 }
 
 static void look_up(struct look *l)
 {
+	if (l->at && atomic_load(&in_child) && remember(l))
+		return;
+	l->n = 0;
 	for (dl_iterate_phdr(look, l); l->stale; dl_iterate_phdr(look, l)) {
 		bool first = true;
 
 		dl_iterate_phdr(collect, &first);
-		l->n = 0;
 	}
+	if (atomic_load_explicit(&in_child, memory_order_relaxed))
+		atomic_store(&in_child, false); /* as any other: the lock can be had */
+}
+
+static void begin_child(void)
+{
+	atomic_store(&in_child, true);
 }
 
 void vv_library_begin(void)
 {
 	more = getenv(VV_TERMS_OUTSIDE);
+	lists[0].n = lists[1].n = 0; /* who asked before, in a constructor, was told without that */
+	pthread_atfork(NULL, NULL, begin_child);
 }
 
 bool vv_library_is_program(uintptr_t at)

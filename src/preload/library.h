@@ -15,7 +15,8 @@ struct vv_library {
 
 /* To be called before all others. */
 void vv_library_begin(void);
-/* Whose code is this? What is no library's was made by the program at run time. Asks for no memory, and for no lock but that of dl_iterate_phdr. */
+/* Whose code is this? What is no library's was made by the program at run time. Asks for no memory, and for no lock but that of dl_iterate_phdr; in a
+ * child of fork not even for that, but for what the child has loaded itself. */
 bool vv_library_is_program(uintptr_t at);
 /* Of a library that makes the program's workers (OpenMP, TBB). */
 bool vv_library_makes_workers(uintptr_t at);

@@ -311,8 +311,19 @@ def check_words(work):
     expect("other words", status == 0 and out.endswith(": a name second; now another one that is longer\n") and "other arguments" in err, status, out, err)
 
 
+def check_renamed(work):
+    """What varve allocates is none of the program's state, whatever its library is called."""
+    program, renamed = compile(work, "here_objects.c"), work / "renamed.so"
+    shutil.copy(PRELOAD, renamed)
+    job = Job(work, "renamed", program, VARVE_INTERVAL="0", LD_PRELOAD=str(renamed))
+    for steps in 30, 60:
+        status, out, err = job.run(steps)
+        expect("a library of another name", (status, out) == (0, plain([program], steps)), status, out, err)
+    expect("it went on", len(job.told("restored")) == 1, job.events.read_text())
+
+
 def check_births(work):
-    program = compile(work, "here_births.c")
+    program = compile(work, "here_births.c", "-rdynamic")
     for i in range(12):
         status, out, err = Job(work, f"births{i}", program, VARVE_INTERVAL="0").run(3)
         expect("no child waits for a lock of its parent's", (status, out) == (0, "3 of 3\n"), status, out, err)
@@ -436,7 +447,7 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_misuse, check_births, check_signals,
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_misuse, check_renamed, check_births, check_signals,
                       check_closes,
                       check_interpreter, check_odd, check_refusals, check_globals, check_ranks, check_killed):
             began = time.monotonic()

@@ -13,13 +13,13 @@ ALLOCATE = "#include <stdlib.h>\n#include <string.h>\nextern void %s(size_t);\nv
            "void %s(size_t n) { %s_kept = malloc(n); memset(%s_kept, 1, n); %s }\n"
 
 
-def library(work, name, *needs, size=0):
+def library(work, name, *needs, size=0, more=""):
     """It allocates, and so do those that it needs."""
     source, out = work / f"{name}.c", work / f"{name}.so"
     stem = re.sub("[^a-z]", "_", name)
     calls = "".join(f"extern void {n}_allocate(size_t); {n}_allocate(n); " for n in needs)
     text = ALLOCATE % (*(f"{stem}_allocate", stem, f"{stem}_allocate", stem, stem), calls)
-    source.write_text(text + f"void allocate(size_t n) {{ {stem}_allocate(n); }}\nchar {stem}_room[{size + 1}] = {{ 1 }};\n")
+    source.write_text(text + f"void allocate(size_t n) {{ {stem}_allocate(n); }}\nchar {stem}_room[{size + 1}] = {{ 1 }};\n{more}\n")
     subprocess.run([CC, "-shared", "-fPIC", "-O1", source, "-o", out, f"-Wl,-soname,{name}.so", f"-Wl,-rpath,{work}", f"-L{work}",
                     *(f"-l:{n}.so" for n in needs)], check=True)
     return out
@@ -74,6 +74,14 @@ def main():
         l.fresh((plug, 0))
         l.job.env["VARVE_RUN_OUTSIDE"] = "plug"
         l.goes_on("one that is said to be outside since", (plug, 0), gap=gap)
+
+        early = library(work, "early", more="__attribute__((constructor)) static void begin(void) { early_kept = malloc(1); }")
+        linked = Loader(work / "linked", compile(work, "here_libraries.c", "-Wl,--no-as-needed", early, f"-Wl,-rpath,{work}"))
+        linked.work.mkdir()
+        linked.fresh(early)
+        linked.refused("one that comes with the program, and allocates before all", r"in all, \d+ objects", early, odd=5000)
+        linked.fresh(early, VARVE_RUN_OUTSIDE="early")
+        linked.goes_on("such a one is said to be outside", early, odd=5000)
 
         l.fresh(fake)
         l.goes_on("what only MPI needs has moved, and allocates otherwise", fake, gap=gap, odd=5000)
