@@ -316,9 +316,9 @@ static void one_pattern(struct work *w, enum pattern which)
 		r[m] = run(w, m, buffer);
 	baseline(w, true);
 	snprintf(kase, sizeof(kase), "%s %s none", pattern_names[which], w->half ? "half" : "new");
-	bench_line(w->bench, kase, "iteration", w->iteration, "s");
-	bench_line(w->bench, kase, "bandwidth", w->bandwidth / 1e6, "MB/s");
-	bench_line(w->bench, kase, "overhead_vs_iteration", overhead(w, &w->none) / w->iteration, "x"); /* the noise */
+	bench_baseline(w->bench, kase, "iteration", w->iteration, "s");
+	bench_baseline(w->bench, kase, "bandwidth", w->bandwidth / 1e6, "MB/s");
+	bench_baseline(w->bench, kase, "overhead_vs_iteration", overhead(w, &w->none) / w->iteration, "x"); /* the noise */
 	for (enum mode m = first; m < MODES; m++) {
 		r[m].overhead = overhead(w, &r[m].times);
 		snprintf(kase, sizeof(kase), "%s %s %s", pattern_names[which], w->half ? "half" : "new", modes[m].name);

@@ -152,9 +152,9 @@ static void say_limits(const struct board *on)
 	char kase[64];
 
 	snprintf(kase, sizeof(kase), "%zu GiB", on->size >> 30);
-	bench_line("gpu.dedup", kase, "copy", gb(on->limit.copy), "GB/s");
-	bench_line("gpu.dedup", kase, "read", gb(on->limit.read), "GB/s");
-	bench_line("gpu.dedup", kase, "to_host", gb(on->limit.to_host), "GB/s");
+	bench_baseline("gpu.dedup", kase, "copy", gb(on->limit.copy), "GB/s");
+	bench_baseline("gpu.dedup", kase, "read", gb(on->limit.read), "GB/s");
+	bench_baseline("gpu.dedup", kase, "to_host", gb(on->limit.to_host), "GB/s");
 }
 
 /* The fused pass alone, all slices one after the other, after so much has changed. */

@@ -116,16 +116,17 @@ static void layers(const struct bench_series *s, int n, uint32_t chunk, const ch
 	out->seconds = least;
 }
 
-static double tell_sizes(const char *kase, const char *what, uint64_t original, uint64_t bytes, double seconds)
+static double tell_sizes(const char *kase, const char *what, bool ours, uint64_t original, uint64_t bytes, double seconds)
 {
+	void (*line)(const char *bench, const char *kase, const char *metric, double value, const char *unit) = ours ? bench_line : bench_baseline;
 	double ratio = (double)original / (double)bytes;
 	char metric[64];
 
-	bench_line("dedup.ratio", kase, what, ratio, "x");
+	line("dedup.ratio", kase, what, ratio, "x");
 	snprintf(metric, sizeof(metric), "%s_bytes", what);
-	bench_line("dedup.ratio", kase, metric, (double)bytes, "B");
+	line("dedup.ratio", kase, metric, (double)bytes, "B");
 	snprintf(metric, sizeof(metric), "%s_rate", what);
-	bench_line("dedup.ratio", kase, metric, (double)original / seconds / 1e9, "GB/s");
+	line("dedup.ratio", kase, metric, (double)original / seconds / 1e9, "GB/s");
 	return ratio;
 }
 
@@ -138,9 +139,9 @@ static double tell_zstd(const struct bench_series *s, int n, int rounds)
 
 	snprintf(kase, sizeof(kase), "%s, %d", s->name, n);
 	if (bench_delta(s, n, false, rounds, &d))
-		tell_sizes(kase, "zstd", d.original, d.bytes, d.seconds);
+		tell_sizes(kase, "zstd", false, d.original, d.bytes, d.seconds);
 	if (bench_delta(s, n, true, rounds, &d))
-		return tell_sizes(kase, "patch_from", d.original, d.bytes, d.seconds);
+		return tell_sizes(kase, "patch_from", false, d.original, d.bytes, d.seconds);
 	return 0;
 }
 
@@ -153,11 +154,11 @@ static void tell_varve(const struct bench_series *s, int n, uint32_t chunk, cons
 	double ratio;
 
 	layers(s, n, chunk, "none", rounds, &l);
-	tell_sizes(kase, "varve", l.original, l.bytes, l.seconds);
+	tell_sizes(kase, "varve", true, l.original, l.bytes, l.seconds);
 	if (bar == 0)
 		return;
 	layers(s, n, chunk, "zstd:3", rounds, &l);
-	ratio = tell_sizes(kase, "varve_zstd", l.original, l.bytes, l.seconds);
+	ratio = tell_sizes(kase, "varve_zstd", true, l.original, l.bytes, l.seconds);
 	if (judged && chunk == JUDGED) {
 		bench_at_least("dedup.ratio", kase, "varve_zstd_vs_patch_from", ratio / bar, "x", 1);
 		bench_at_least("dedup.ratio", kase, "varve_zstd_rate_of_original", (double)l.original / l.seconds / 1e9, "GB/s", 1);
@@ -431,7 +432,7 @@ static void restart_from(struct bench *b, size_t n, size_t piece)
 	o = bench_median(ours, b->rounds);
 	r = bench_median(read, b->rounds);
 	c = bench_median(plain, b->rounds);
-	bench_line("dedup.restart", kase, "memcpy_rate", (double)n / c / 1e9, "GB/s");
+	bench_baseline("dedup.restart", kase, "memcpy_rate", (double)n / c / 1e9, "GB/s");
 	bench_line("dedup.restart", kase, "rate", (double)n / o / 1e9, "GB/s");
 	bench_line("dedup.restart", kase, "read_rate", (double)n / r / 1e9, "GB/s");
 	bench_line("dedup.restart", kase, "until_return", 1e3 * o, "ms");

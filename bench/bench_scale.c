@@ -469,11 +469,11 @@ int main(int argc, char **argv)
 	m.b = &b;
 	m.pages = pages > 0 ? (size_t)pages : b.full ? 1u << 18 : 1u << 10;
 	m.m.local_beta = copy_rate();
-	bench_line("scale.model", "given", "alpha", m.m.alpha * 1e6, "us");
-	bench_line("scale.model", "given", "beta_of_node", m.m.beta / 1e9, "GB/s");
-	bench_line("scale.model", "given", "alpha_in_node", m.m.local_alpha * 1e6, "us");
-	bench_line("scale.model", "measured", "beta_in_node", m.m.local_beta / 1e9, "GB/s");
-	bench_line("scale.model", "given", "pages_per_rank", (double)m.pages, "");
+	bench_baseline("scale.model", "given", "alpha", m.m.alpha * 1e6, "us");
+	bench_baseline("scale.model", "given", "beta_of_node", m.m.beta / 1e9, "GB/s");
+	bench_baseline("scale.model", "given", "alpha_in_node", m.m.local_alpha * 1e6, "us");
+	bench_baseline("scale.model", "measured", "beta_in_node", m.m.local_beta / 1e9, "GB/s");
+	bench_baseline("scale.model", "given", "pages_per_rank", (double)m.pages, "");
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		m.share = shares[i];
 		for (size_t threshold = 1ul << 16; threshold <= 1ul << 18; threshold *= 2)

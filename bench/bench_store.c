@@ -38,7 +38,7 @@ static void store_write(struct bench *b)
 	}
 	a = bench_median(plain, b->rounds);
 	o = bench_median(ours, b->rounds);
-	bench_line("store.write", "plain", "rate", gb / a, "GB/s");
+	bench_baseline("store.write", "plain", "rate", gb / a, "GB/s");
 	bench_line("store.write", "varve", "rate", gb / o, "GB/s");
 	bench_at_least("store.write", "unique pages", "rate_vs_plain", a / o, "x", 0.80);
 }
@@ -84,7 +84,7 @@ static void read_warm(struct bench *b, struct read_set *s)
 	c = bench_median(copy, b->rounds);
 	f = bench_median(filled, b->rounds);
 	o = bench_median(ours, b->rounds);
-	bench_line("store.read", "warm plain", "rate", gb / c, "GB/s");
+	bench_baseline("store.read", "warm plain", "rate", gb / c, "GB/s");
 	bench_line("store.read", "warm varve", "rate", gb / o, "GB/s");
 	bench_at_least("store.read", "warm", "rate_vs_memcpy", c / o, "x", 0.60);
 	bench_line("store.read", "warm", "rate_vs_memcpy_of_populated_map", f / o, "x");
@@ -103,7 +103,7 @@ static void read_cold(struct bench *b, struct read_set *s)
 	}
 	p = bench_median(plain, b->rounds);
 	o = bench_median(ours, b->rounds);
-	bench_line("store.read", "cold plain", "rate", gb / p, "GB/s");
+	bench_baseline("store.read", "cold plain", "rate", gb / p, "GB/s");
 	bench_line("store.read", "cold varve", "rate", gb / o, "GB/s");
 	bench_at_most("store.read", "cold", "time_vs_plain", o / p, "x", 1.7);
 }

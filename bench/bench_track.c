@@ -157,7 +157,7 @@ static void report(const struct rival *r, double percent, int epochs)
 		if (!r[t].there)
 			continue;
 		snprintf(kase, sizeof(kase), "%g%% %s", percent, tracker_names[t]);
-		bench_line("track.cost", kase, "time", settled(&r[t], epochs) * 1e3, "ms/epoch");
+		(t == NONE ? bench_baseline : bench_line)("track.cost", kase, "time", settled(&r[t], epochs) * 1e3, "ms/epoch");
 		if (t == NONE)
 			continue;
 		bench_line("track.cost", kase, "time_vs_none", settled(&r[t], epochs) / none, "x");

@@ -206,7 +206,7 @@ def measure(place, memory, binary, size, rounds):
                     least[way] = min(run(), least.get(way, 1e9))
             case = f"{size >> 20} MiB, {share} % changed"
             for way, seconds in least.items():
-                tell("image.frozen", case, way, seconds, "s")
+                tell("image.frozen", case, way, seconds, "s", baseline=not way.startswith("varve"))
             tell("image.frozen", case, "varve / pages thrown away", least["varve"] / least["pages thrown away"], "ratio", at_most=AT_MOST.get(share))
             tell("image.frozen", case, "varve / pages read", least["varve"] / least["pages read"], "ratio")
             tell("image.frozen", case, "varve / criu dump", least["varve"] / least["criu dump"], "ratio")
@@ -242,7 +242,7 @@ def measure_cost(place, memory, binary, size, rounds):
         os.close(orders)
     case = f"{size >> 20} MiB, 5 % written all the time"
     for way, seconds in pause.items():
-        tell("image.frozen", case, f"longest pause, {way}", seconds, "s")
+        tell("image.frozen", case, f"longest pause, {way}", seconds, "s", baseline=not way.startswith("varve"))
     tell("image.frozen", case, "longest pause, varve / criu, pages thrown away", pause["varve"] / pause["criu, pages thrown away"], "ratio")
     tell("image.frozen", case, "whole dump, varve / no precopy", whole["varve"] / whole["varve, no precopy"], "ratio")
 

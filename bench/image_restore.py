@@ -117,7 +117,7 @@ def measure(kind, varve, store, images, p, rounds):
         note("lazy, whole", seconds)
         p.end()
     for name, seconds in best.items():
-        tell("image.restore", kind, name, seconds, "s")
+        tell("image.restore", kind, name, seconds, "s", baseline=name == "criu")
     tell("image.restore", kind, "varve / criu", best["varve"] / best["criu"], "ratio", at_most=1.3)
     tell("image.restore", kind, "lazy, runs / criu", best["lazy, runs"] / best["criu"], "ratio")
     tell("image.restore", kind, "lazy, whole / criu", best["lazy, whole"] / best["criu"], "ratio")

@@ -193,7 +193,7 @@ def time_both(name, p, varve, place):
         took["restore"].append(seconds([varve, "-q", "image", "restore", "-d", place / f"store{i}", "a"]))
         end(p)
     for what, times in took.items():
-        tell("image.size", name, what, min(times), "s")
+        tell("image.size", name, what, min(times), "s", baseline=what.startswith("criu"))
     shutil.rmtree(place)
 
 
@@ -284,7 +284,7 @@ def measure(name, folder, varve, place):
         paper = min(total["pages"], total["rabin"])
         where = f"{name}, {case}"
         tell("image.size", where, "stored", total["varve"], "bytes")
-        tell("image.size", where, "zstd -1 --long=27", plain, "bytes")
+        tell("image.size", where, "zstd -1 --long=27", plain, "bytes", baseline=True)
         tell("image.size", where, "S1", paper, "bytes")
         tell("image.size", where, "stored / zstd", total["varve"] / plain, "ratio", at_most=1)
         tell("image.size", where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)

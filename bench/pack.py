@@ -314,14 +314,14 @@ class Bench:
 
     # ---- pack.schemes, pack.real ----
 
-    def tell_cost(self, bench, case, s, what, cost):
+    def tell_cost(self, bench, case, s, what, cost, baseline=False):
         there, back, kept = cost
-        tell(bench, case, f"{what}_ratio", s.bytes / kept, "x")
-        tell(bench, case, f"{what}_bytes", kept, "B")
+        tell(bench, case, f"{what}_ratio", s.bytes / kept, "x", baseline=baseline)
+        tell(bench, case, f"{what}_bytes", kept, "B", baseline=baseline)
         if there.cpu:
-            tell(bench, case, f"{what}_encode", s.bytes / there.cpu / 1e6, "MB/s")
+            tell(bench, case, f"{what}_encode", s.bytes / there.cpu / 1e6, "MB/s", baseline=baseline)
         if back.cpu:
-            tell(bench, case, f"{what}_decode", s.bytes / back.cpu / 1e6, "MB/s")
+            tell(bench, case, f"{what}_decode", s.bytes / back.cpu / 1e6, "MB/s", baseline=baseline)
 
     def schemes(self, bench, s):
         """All side by side. What each leaves, {name: (packing, unpacking, bytes)}."""
@@ -366,10 +366,10 @@ class Bench:
         paper = min(self.varve.pack(s, ["--scheme", scheme], place=self.memory)[0].cpu for scheme in ("aware", "aware-block"))
         copy = min(copied(self.memory, s).cpu for _ in range(self.rounds))
         tell(bench, s.name, "auto_encode_vs_paper", paper / ours[0].cpu, "x", at_least=8)
-        tell(bench, s.name, "copy_vs_paper", paper / copy, "x")
+        tell(bench, s.name, "copy_vs_paper", paper / copy, "x", baseline=True)
         tell(bench, s.name, "auto_encode_per_core", s.bytes / ours[0].cpu / 1e6, "MB/s", at_least=rate)
         tell(bench, s.name, "auto_decode_per_core", s.bytes / ours[1].cpu / 1e6, "MB/s", at_least=700)
-        tell(bench, s.name, "copy_per_core", s.bytes / copy / 1e6, "MB/s")
+        tell(bench, s.name, "copy_per_core", s.bytes / copy / 1e6, "MB/s", baseline=True)
         tell(bench, s.name, "auto_decode_vs_copy", ours[1].cpu / copy, "x")
 
     def pack_schemes(self):
@@ -387,7 +387,7 @@ class Bench:
         tell("pack.schemes", "noise", "size", rounds[0][2] / s.bytes, "x", at_most=1.01)
         tell("pack.schemes", "noise", "encode_per_core", s.bytes * self.rounds / sum(r[0].user for r in rounds) / 1e6, "MB/s", at_least=2000)
         tell("pack.schemes", "noise", "all_per_core", s.bytes / min(r[0].cpu for r in rounds) / 1e6, "MB/s")
-        tell("pack.schemes", "noise", "copy_per_core", s.bytes / copy / 1e6, "MB/s")
+        tell("pack.schemes", "noise", "copy_per_core", s.bytes / copy / 1e6, "MB/s", baseline=True)
 
     def real_sets(self):
         data = self.data or unpacked(pathlib.Path(__file__).resolve().parent.parent.parent / "shared/data", self.dir / "real")
@@ -422,7 +422,7 @@ class Bench:
                 continue
             cost = measure()
             left[name] = cost[2]
-            self.tell_cost(bench, s.name, s, name, cost)
+            self.tell_cost(bench, s.name, s, name, cost, baseline=True)
         return left
 
     def pack_today(self):
@@ -491,7 +491,7 @@ class Bench:
         for kind, ranks in (("hydro", 4), ("noise", 2)):
             s = self.make(kind, ranks, 1, total)
             packing, unpacking, _ = self.varve.pack(s, [], 2)
-            tell("pack.memory", kind, "set", s.bytes / MiB, "MiB")
+            tell("pack.memory", kind, "set", s.bytes / MiB, "MiB", baseline=True)
             tell("pack.memory", kind, "pack_most", packing.memory / MiB, "MiB", at_most=256)
             tell("pack.memory", kind, "unpack_most", unpacking.memory / MiB, "MiB", at_most=256)
             remove(s.root)

@@ -153,7 +153,7 @@ def cost(args, place):
             say(f"{command[0]} is not there, and left out")
             continue
         took = least(command, ways, int(args.rounds or 4))
-        tell("preload.cost", name, "jemalloc", took["plain"], "s")
+        tell("preload.cost", name, "jemalloc", took["plain"], "s", baseline=True)
         tell("preload.cost", name, "varve / jemalloc", took["varve"] / took["plain"], "ratio", at_most=None if "nothing" in name else 1.05)
 
 
@@ -207,7 +207,7 @@ def app(args, place):
             for mode in taken:
                 taken[mode].append(run(args, place, launch, program, mode))
         alone = min(t for t, _ in taken[None])
-        tell("transparent.app", case, "without checkpoints", alone, "s")
+        tell("transparent.app", case, "without checkpoints", alone, "s", baseline=True)
         more = {mode: max(min(t for t, _ in taken[mode]) - alone, 1e-3) for mode in MODES}
         for mode in MODES:
             tell("transparent.app", case, f"{mode}: longer by", more[mode], "s")

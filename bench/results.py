@@ -1,7 +1,7 @@
 """Files of results: what bench/run writes, and bench/compare and bench/page read.
 
 A line is one JSON object. {"run": {...}} says which machine, when, by what command; the lines after it are results, each with
-bench, case, metric, value, unit and, where one is set, target and ok. A file may hold several runs, one after another (cat
+bench, case, metric, value, unit and, where one is set, target and ok; baseline is true of what is no figure of ours. A file may hold several runs, one after another (cat
 puts two together): what a later one says of a benchmark takes the place of all that an earlier one said of it.
 """
 import json
@@ -36,6 +36,7 @@ class Row:
         self.bench, self.case, self.metric, self.unit = (text(said[key]) for key in ("bench", "case", "metric", "unit"))
         self.value = finite(said["value"])
         self.target, self.ok, self.run, self.said = said.get("target"), said.get("ok"), run, said
+        self.baseline = said.get("baseline") is True
         self.key = (self.bench, self.case, self.metric)
         if self.target is not None:
             way, _, goal = text(self.target).partition(" ")
@@ -57,7 +58,9 @@ class Row:
         return f"{'<=' if self.way < 0 else '>='} {self.of(self.goal_value)}"
 
     def better(self):
-        """-1: the less the better; 1: the more; 0: it cannot be said."""
+        """-1: the less the better; 1: the more; 0: it cannot be said, or is not for us to say: a figure of what we are compared with."""
+        if self.baseline:
+            return 0
         if self.target:
             return self.way
         if self.unit.endswith("/s"):

@@ -186,6 +186,12 @@ void bench_line(const char *bench, const char *kase, const char *metric, double 
 	printf("}\n");
 }
 
+void bench_baseline(const char *bench, const char *kase, const char *metric, double value, const char *unit)
+{
+	begin_line(bench, kase, metric, value, unit);
+	printf(",\"baseline\":true}\n");
+}
+
 void bench_at_most(const char *bench, const char *kase, const char *metric, double value, const char *unit, double limit)
 {
 	begin_line(bench, kase, metric, value, unit);

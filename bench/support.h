@@ -45,7 +45,9 @@ int bench_check(int rc, const char *what);
 
 double bench_median(double *v, int n); /* sorts v */
 void bench_line(const char *bench, const char *kase, const char *metric, double value, const char *unit);
-/* The same with a target: the value must be at most (or at least) the limit. */
+/* A figure of what we are compared with: if it changes, we have not become better or worse. */
+void bench_baseline(const char *bench, const char *kase, const char *metric, double value, const char *unit);
+/* A line with a target: the value must be at most (or at least) the limit. */
 void bench_at_most(const char *bench, const char *kase, const char *metric, double value, const char *unit, double limit);
 void bench_at_least(const char *bench, const char *kase, const char *metric, double value, const char *unit, double limit);
 

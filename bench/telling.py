@@ -21,12 +21,15 @@ def skip(message):
     sys.exit(77)
 
 
-def tell(bench, case, metric, value, unit, at_most=None, at_least=None):
+def tell(bench, case, metric, value, unit, at_most=None, at_least=None, baseline=False):
+    """baseline: a figure of what we are compared with; if it changes, we have not become better or worse."""
     line = {"bench": bench, "case": case, "metric": metric, "value": float(f"{value:.10g}"), "unit": unit}
     if at_most is not None:
         line |= {"target": f"<= {at_most:g}", "ok": value <= at_most}
     if at_least is not None:
         line |= {"target": f">= {at_least:g}", "ok": value >= at_least}
+    if baseline:
+        line["baseline"] = True
     print(json.dumps(line, separators=(",", ":")), flush=True)
 
 

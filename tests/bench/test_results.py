@@ -55,6 +55,13 @@ class Compare(Case):
         self.compare(1, [row(metric="q", unit="x", value=2, **less)], [row(metric="q", unit="x", value=4, **less)])
         self.compare(0, [row(metric="q", unit="x", value=4)], [row(metric="q", unit="x", value=2)])  # nobody can say
 
+    def test_what_is_not_ours_is_not_judged(self):
+        said = self.compare(0, [row(metric="memcpy", value=1, baseline=True), row(value=1)], [row(metric="memcpy", value=9, baseline=True), row(value=1)])
+        self.assertNotIn("memcpy", said)
+        self.assertIn("2 results in both: 0 worse", said)
+        self.assertIn("memcpy", self.compare(0, [row(metric="memcpy", value=1)], [row(metric="memcpy", value=9, baseline=True)], "--all"))
+        self.compare(1, [row(value=1, baseline="no")], [row(value=9, baseline="no")])
+
     def test_a_target_that_is_missed_now_is_worse_however_little(self):
         said = self.compare(1, [row(value=1.0, target="<= 1", ok=True)], [row(value=1.001, target="<= 1", ok=False)])
         self.assertIn("target missed", said)
