@@ -217,6 +217,24 @@ static void look_at_mappings(struct vv_belongings *b)
 		fclose(f);
 }
 
+/* MADV_WIPEONFORK is lost: a child that it makes after the restore sees what it was not to see, such as the state of a generator of keys. */
+static void look_at_advice(const struct vv_belongings *b)
+{
+	char path[64], line[512];
+	bool wiped = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps", (int)b->pid);
+	f = fopen(path, "re");
+	while (f && !wiped && fgets(line, sizeof(line), f))
+		wiped = strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " wf");
+	if (f)
+		fclose(f);
+	if (wiped)
+		vv_check_tell(b->check, false, "process %d has memory that its children do not see (MADV_WIPEONFORK), which criu does not keep: those that it makes after a "
+			      "restore do", (int)b->pid);
+}
+
 void vv_belongings_look(struct vv_belongings *b)
 {
 	char path[64];
@@ -233,4 +251,5 @@ void vv_belongings_look(struct vv_belongings *b)
 	if (d)
 		closedir(d);
 	look_at_mappings(b);
+	look_at_advice(b);
 }

@@ -92,7 +92,7 @@ int vv_check_criu(struct vv_check *c)
 	if (rc == 0)
 		rc = vv_criu_find(path);
 	if (rc == 0)
-		rc = vv_criu_ask(word, text, sizeof(text), &status);
+		rc = vv_criu_ask(word, VV_CRIU_LIMIT_S, text, sizeof(text), &status);
 	if (rc)
 		return rc;
 	vv_check_tell(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);

@@ -1,8 +1,10 @@
 #include "image/criu.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "image/powers.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -64,23 +66,37 @@ static int spawn(const char *path, const char *const *word, const posix_spawn_fi
 	return err ? vv_err_sys(err, "cannot start '%s'", path) : 0;
 }
 
-static int read_all(int fd, char *out, size_t cap)
+/* What there is to read; false: there will be no more. */
+static bool drain(int fd, char *out, size_t cap, size_t *n)
 {
-	size_t n = 0;
-
 	for (;;) {
 		char rest[256];
-		bool full = n + 1 >= cap;
-		ssize_t got = read(fd, full ? rest : out + n, full ? sizeof(rest) : cap - 1 - n);
+		bool full = *n + 1 >= cap;
+		ssize_t got = read(fd, full ? rest : out + *n, full ? sizeof(rest) : cap - 1 - *n);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
-			break;
-		n += full ? 0 : (size_t)got;
+			return got < 0 && errno == EAGAIN;
+		*n += full ? 0 : (size_t)got;
+	}
+}
+
+/* Takes what it prints until it has ended: what it may have left behind can hold the pipe for longer. false: it has not ended in time. */
+static bool attend(int fd, int pidfd, double limit_s, char *out, size_t cap)
+{
+	double end = vv_clock_s() + limit_s, left = limit_s;
+	struct pollfd p[] = { { fd, POLLIN, 0 }, { pidfd, POLLIN, 0 } };
+	bool ended = false;
+	size_t n = 0;
+
+	for (; !ended && left > 0; left = end - vv_clock_s()) {
+		ended = poll(p, 2, (int)(left * 1000) + 1) > 0 && p[1].revents;
+		if (p[0].fd >= 0 && !drain(p[0].fd, out, cap, &n))
+			p[0].fd = -1;
 	}
 	out[n] = '\0';
-	return 0;
+	return ended;
 }
 
 static int reap(pid_t pid, int *status)
@@ -91,12 +107,27 @@ static int reap(pid_t pid, int *status)
 	return 0;
 }
 
-int vv_criu_ask(const char *const *word, char *out, size_t cap, int *status)
+/* It has a group of its own, and what it has started is killed with it. */
+static int hear_out(pid_t pid, int fd, const char *what, double limit_s, char *out, size_t cap, int *status)
+{
+	int pidfd = pidfd_open(pid, 0), rc = pidfd < 0 ? vv_err_sys(errno, "cannot watch criu") : 0;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (rc == 0 && !attend(fd, pidfd, limit_s, out, cap))
+		rc = vv_err_set(VV_EIO, "'criu %s' has not ended in %g s, and was killed: try it by hand, or name another criu by VARVE_CRIU", what, limit_s);
+	if (rc)
+		kill(-pid, SIGKILL);
+	if (pidfd >= 0)
+		close(pidfd);
+	return reap(pid, status) < 0 && rc == 0 ? VV_EIO : rc;
+}
+
+int vv_criu_ask(const char *const *word, double limit_s, char *out, size_t cap, int *status)
 {
 	posix_spawn_file_actions_t files;
 	char path[PATH_MAX];
 	int ends[2], rc = vv_criu_find(path);
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (rc)
 		return rc;
@@ -108,10 +139,8 @@ int vv_criu_ask(const char *const *word, char *out, size_t cap, int *status)
 	rc = spawn(path, word, &files, true, &pid);
 	posix_spawn_file_actions_destroy(&files);
 	close(ends[1]);
-	if (rc == 0) {
-		read_all(ends[0], out, cap);
-		rc = reap(pid, status);
-	}
+	if (rc == 0)
+		rc = hear_out(pid, ends[0], word[1], limit_s, out, cap, status);
 	close(ends[0]);
 	return rc;
 }
@@ -121,7 +150,7 @@ int vv_criu_version(struct vv_criu_version *out)
 	static const char *const word[] = { "criu", "--version", NULL };
 	char text[256];
 	const char *at;
-	int status, rc = vv_criu_ask(word, text, sizeof(text), &status);
+	int status, rc = vv_criu_ask(word, VV_CRIU_LIMIT_S, text, sizeof(text), &status);
 
 	if (rc)
 		return rc;

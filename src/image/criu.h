@@ -30,8 +30,9 @@ struct vv_criu_version {
 int vv_criu_find(char path[PATH_MAX]);
 /* A program in one of several folders, with colons between them. */
 bool vv_criu_look_for(const char *name, const char *folders, char path[PATH_MAX]);
-/* Runs it with some words and takes what it prints, up to cap - 1 bytes. */
-int vv_criu_ask(const char *const *word, char *out, size_t cap, int *status);
+/* Runs it with some words and takes what it prints, up to cap - 1 bytes. Only for what lets processes alone: it is killed if it has not ended in time. */
+enum { VV_CRIU_LIMIT_S = 60 };
+int vv_criu_ask(const char *const *word, double limit_s, char *out, size_t cap, int *status);
 int vv_criu_version(struct vv_criu_version *out);
 
 /* Finds it, and makes its folder. */

@@ -72,6 +72,14 @@ class Check(Case):
         self.saved("a = socket.socketpair()")
         self.saved("a = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); a.bind((0, 0))")
 
+    def test_hidden_from_children(self):
+        """It is saved, but what criu does not keep is told."""
+        p = self.start("m = mmap.mmap(-1, 1 << 16, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); m.madvise(18)")
+        said = [f["text"] for f in self.check(p.pid)["findings"] if not f["grave"]]
+        self.assertTrue([text for text in said if f"process {p.pid} has memory that its children do not see (MADV_WIPEONFORK)" in text], said)
+        self.compare(p.pid)
+        self.assertNotIn("WIPEONFORK", str(self.check(self.start("").pid)))
+
     def test_network(self):
         """Whether they can be saved depends on kernel and criu; but the two agree."""
         for kind in ("SOCK_STREAM", "SOCK_DGRAM"):
