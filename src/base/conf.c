@@ -103,7 +103,7 @@ static bool in_range(const struct vv_conf_item *it, double v)
 	return v >= (double)it->min && (!it->max || v <= (double)it->max) && v <= 0x1p63 && v == floor(v);
 }
 
-static const char *kind_words(const struct vv_conf_item *it, char *out, size_t cap)
+static void kind_words(const struct vv_conf_item *it, char *out, size_t cap)
 {
 	static const char *const words[] = {
 		[VV_CONF_TEXT] = "text",
@@ -122,7 +122,6 @@ static const char *kind_words(const struct vv_conf_item *it, char *out, size_t c
 			 (unsigned long long)it->max);
 	else
 		snprintf(out, cap, "%s%s", words[it->kind], it->kind == VV_CONF_CHOICE ? it->words : "");
-	return out;
 }
 
 static bool valid(const struct vv_conf_item *it, const char *text)
@@ -214,14 +213,21 @@ void vv_conf_fini(struct vv_conf *c)
 int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const char *origin)
 {
 	const struct vv_conf_item *it = find(c, name);
-	char allowed[512];
+	char allowed[VV_CONF_WORDS];
 
 	if (!it)
 		return vv_err_set(VV_EINVAL, "%s: unknown option '%.60s' ('varve config' lists them all)", origin, name);
-	if (!valid(it, text))
-		return vv_err_set(VV_EINVAL, "%s: %s = '%.80s' is not %s", origin, it->name, text,
-				  kind_words(it, allowed, sizeof(allowed)));
+	if (!vv_conf_fits(c, name, text, allowed))
+		return vv_err_set(VV_EINVAL, "%s: %s = '%.80s' is not %s", origin, it->name, text, allowed);
 	return store(&c->value[it - c->item], text, origin);
+}
+
+bool vv_conf_fits(const struct vv_conf *c, const char *name, const char *text, char allowed[VV_CONF_WORDS])
+{
+	const struct vv_conf_item *it = find(c, name);
+
+	kind_words(it, allowed, VV_CONF_WORDS);
+	return valid(it, text);
 }
 
 static char *trim(char *s)

@@ -44,6 +44,9 @@ void vv_conf_fini(struct vv_conf *c);
 
 /* Each checks the value as the item's kind asks; an error names the origin, the value and what is allowed. */
 int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const char *origin);
+/* Would that be a value of the item, which must be in the table? And what would be: "a whole number". */
+enum { VV_CONF_WORDS = 512 };
+bool vv_conf_fits(const struct vv_conf *c, const char *name, const char *text, char allowed[VV_CONF_WORDS]);
 /* INI: "name = value" lines, [section] lines ignored but for their form, # and ; comments. */
 int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *origin);
 int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist);

@@ -190,6 +190,27 @@ const char *vv_args_value(const struct vv_args *a, const char *name)
 	return o ? a->value[o - a->option] : NULL;
 }
 
+int vv_args_set(const struct vv_args *a, const char *name, struct vv_conf *c, const char *item)
+{
+	const char *text = vv_args_value(a, name);
+	char allowed[VV_CONF_WORDS];
+
+	if (!text)
+		return 0;
+	if (!vv_conf_fits(c, item, text, allowed))
+		return vv_err_set(VV_EINVAL, "%s: --%s '%.80s' is not %s", a->verb, name, text, allowed);
+	return vv_conf_set(c, item, text, "command line");
+}
+
+int vv_args_set_all(const struct vv_args *a, struct vv_conf *c)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n; i++)
+		rc = vv_args_set(a, c->item[i].name, c, c->item[i].name);
+	return rc;
+}
+
 int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint64_t max, uint64_t *out)
 {
 	const char *text = vv_args_value(a, name);

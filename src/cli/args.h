@@ -3,6 +3,7 @@
 #ifndef VV_CLI_ARGS_H
 #define VV_CLI_ARGS_H
 
+#include "base/conf.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,7 +43,11 @@ int vv_args_parse_rest(struct vv_args *a, const char *verb, const struct vv_args
 
 /* What was given for an option of the verb's table, or NULL. */
 const char *vv_args_value(const struct vv_args *a, const char *name);
-/* The same as a whole number in min..max; *out stays as it is if the option was not given. */
+/* If the option was given, its value becomes that of an item of the table. An error names the option. */
+int vv_args_set(const struct vv_args *a, const char *name, struct vv_conf *c, const char *item);
+/* The same of all items: their names are those of options. */
+int vv_args_set_all(const struct vv_args *a, struct vv_conf *c);
+/* What was given as a whole number in min..max; *out stays as it is if the option was not given. */
 int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint64_t max, uint64_t *out);
 
 #endif

@@ -44,10 +44,9 @@ static int check_privacy(const struct vv_job *job)
 
 static int hand_on(struct vv_job *job)
 {
-	const char *threads = vv_args_value(job->args, "threads");
 	int rc = vv_job_hand_on_settings(job);
 
-	return rc || !threads ? rc : vv_job_set_option(job, "threads", threads);
+	return rc ? rc : vv_job_take_option(job, "threads", "threads");
 }
 
 static int need_operands(const struct vv_args *args, size_t n, const char *usage)
@@ -64,26 +63,15 @@ static int be_alone(const struct vv_job *job)
 static int parse_memory(const struct vv_args *args, uint64_t *memory)
 {
 	static const struct vv_conf_item item = { "memory", VV_CONF_SIZE, "0", NULL, 0, 0, NULL };
-	const char *value = vv_args_value(args, "memory");
 	struct vv_conf c;
 	int rc = vv_conf_init(&c, &item, 1);
 
-	if (rc == 0 && value)
-		rc = vv_conf_set(&c, "memory", value, "image");
+	if (rc == 0)
+		rc = vv_args_set_all(args, &c);
 	if (rc == 0)
 		*memory = vv_conf_number(&c, "memory");
 	vv_conf_fini(&c);
 	return rc;
-}
-
-static int close_session(struct varve *v, int rc)
-{
-	struct vv_err_state error;
-	int closed;
-
-	vv_err_save(rc, &error);
-	closed = varve_close(v);
-	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
 }
 
 /* ---- dump ---------------------------------------------------------------------------------------------------------- */
@@ -154,7 +142,7 @@ static int run_dump(struct vv_job *job)
 	if (rc == 0)
 		rc = vv_job_open_session(job, args->operand[STORE], spec.lineage, &v);
 	if (rc == 0) {
-		rc = close_session(v, dump(job, v, &opt));
+		rc = vv_job_close_session(v, dump(job, v, &opt));
 		if (rc < 0)
 			vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
 	}
@@ -282,7 +270,7 @@ static int restore_together(struct vv_job *job, const struct vv_revive_options *
 		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);
 	if (job->world->rank == 0) /* who speaks for all */
 		rc = vv_image_lineage_advise(&v->lineage, v->pool, *epoch, rc);
-	return close_session(v, rc); /* before the processes are waited for: they may be saved again */
+	return vv_job_close_session(v, rc); /* before the processes are waited for: they may be saved again */
 }
 
 static int run_restore(struct vv_job *job)
@@ -329,11 +317,8 @@ static int parse_run(const struct vv_args *args, struct vv_tend_options *out)
 	struct vv_conf c;
 	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
 
-	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
-		const char *value = vv_args_value(args, items[i].name);
-
-		rc = value ? vv_conf_set(&c, items[i].name, value, "image run") : 0;
-	}
+	if (rc == 0)
+		rc = vv_args_set_all(args, &c);
 	if (rc == 0) {
 		out->every_s = vv_conf_real(&c, "every");
 		out->max_restarts = vv_conf_number(&c, "max-restarts");
@@ -423,7 +408,7 @@ static int run_run(struct vv_job *job)
 	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
 	if (rc)
 		return rc;
-	rc = close_session(v, tend(job, v, spec.lineage, &opt));
+	rc = vv_job_close_session(v, tend(job, v, spec.lineage, &opt));
 	vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
 	return rc;
 }

@@ -37,11 +37,8 @@ static int parse(const struct vv_args *args, struct vv_pack_options *out)
 	struct vv_conf c;
 	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
 
-	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
-		const char *value = vv_args_value(args, items[i].name);
-
-		rc = value ? vv_conf_set(&c, items[i].name, value, "pack") : 0;
-	}
+	if (rc == 0)
+		rc = vv_args_set_all(args, &c);
 	if (rc == 0)
 		*out = (struct vv_pack_options){
 			.scheme = (enum vv_pack_scheme)number_of(vv_conf_text(&c, "scheme"), schemes, sizeof(schemes) / sizeof(schemes[0])),
@@ -166,7 +163,6 @@ static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_fil
 
 static int run(struct vv_job *job)
 {
-	const char *threads = vv_args_value(job->args, "threads");
 	struct vv_pack_options opt;
 	struct vv_filelist l = { 0 };
 	struct vv_spec spec;
@@ -177,8 +173,8 @@ static int run(struct vv_job *job)
 		rc = parse(job->args, &opt);
 	if (rc == 0)
 		rc = vv_job_hand_on_settings(job);
-	if (rc == 0 && threads)
-		rc = vv_job_set_option(job, "threads", threads);
+	if (rc == 0)
+		rc = vv_job_take_option(job, "threads", "threads");
 	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);

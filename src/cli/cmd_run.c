@@ -27,11 +27,8 @@ static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
 	struct vv_conf c;
 	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
 
-	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
-		const char *value = vv_args_value(args, items[i].name);
-
-		rc = value ? vv_conf_set(&c, items[i].name, value, "run") : 0;
-	}
+	if (rc == 0)
+		rc = vv_args_set_all(args, &c);
 	if (rc == 0) {
 		out->retries = vv_conf_number(&c, "retries");
 		out->grace_s = vv_conf_real(&c, "grace");
@@ -64,11 +61,8 @@ static int parse_pace(struct vv_job *job)
 		n += vv_args_value(job->args, names[i][0]) != NULL;
 	if (n > 1)
 		return vv_err_set(VV_EINVAL, "run: --every, --overhead and --mtbf: one of them");
-	for (size_t i = 0; rc == 0 && n && i < 3; i++) {
-		const char *value = vv_args_value(job->args, names[i][0]);
-
-		rc = vv_job_set_option(job, names[i][1], value ? value : "0");
-	}
+	for (size_t i = 0; rc == 0 && n && i < 3; i++)
+		rc = vv_args_value(job->args, names[i][0]) ? vv_job_take_option(job, names[i][0], names[i][1]) : vv_job_set_option(job, names[i][1], "0");
 	if (rc || n || vv_conf_real(&job->conf, "interval") > 0 || vv_conf_real(&job->conf, "overhead") > 0 || vv_conf_real(&job->conf, "mtbf") > 0)
 		return rc;
 	return vv_job_set_option(job, "interval", "10m");

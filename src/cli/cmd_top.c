@@ -143,8 +143,8 @@ static int parse_every(struct vv_job *job, double *every)
 	struct vv_conf c;
 	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
 
-	if (rc == 0 && value)
-		rc = vv_conf_set(&c, "every", value, "top");
+	if (rc == 0)
+		rc = vv_args_set_all(job->args, &c);
 	if (rc == 0)
 		*every = vv_conf_real(&c, "every");
 	if (rc == 0 && !(*every >= 0.05 && *every <= 3600))

@@ -402,7 +402,6 @@ static bool is_series(const struct vv_args *args)
 
 static int run(struct vv_job *job)
 {
-	const char *threads = vv_args_value(job->args, "threads");
 	bool listing = vv_args_value(job->args, "list"), each = is_series(job->args);
 	struct vv_spec spec;
 	struct vv_lineage lin;
@@ -413,8 +412,8 @@ static int run(struct vv_job *job)
 		rc = vv_err_set(VV_EINVAL, "unpack: --list is of one epoch");
 	if (rc == 0)
 		rc = names_init(&s, job->args);
-	if (rc == 0 && threads)
-		rc = vv_job_set_option(job, "threads", threads);
+	if (rc == 0)
+		rc = vv_job_take_option(job, "threads", "threads");
 	if (rc == 0 && !listing)
 		rc = vv_ownstore_refuse(job->args->operand[0], folder_of(job));
 	if (rc == 0)

@@ -237,11 +237,8 @@ static int parse(struct watch *w)
 	struct vv_conf c;
 	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
 
-	for (size_t i = 0; rc == 0 && i < sizeof(items) / sizeof(items[0]); i++) {
-		const char *value = vv_args_value(w->job->args, items[i].name);
-
-		rc = value ? vv_conf_set(&c, items[i].name, value, "watch") : 0;
-	}
+	if (rc == 0)
+		rc = vv_args_set_all(w->job->args, &c);
 	if (rc == 0) {
 		w->ranks = (size_t)vv_conf_number(&c, "ranks");
 		w->settle = vv_conf_real(&c, "settle");

@@ -67,6 +67,16 @@ int vv_job_open_session(const struct vv_job *job, const char *url, const char *l
 	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, "tracker=digest", out);
 }
 
+int vv_job_close_session(struct varve *v, int rc)
+{
+	struct vv_err_state error;
+	int closed;
+
+	vv_err_save(rc, &error);
+	closed = varve_close(v);
+	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
+}
+
 int vv_job_start_pool(struct vv_job *job)
 {
 	unsigned threads = (unsigned)vv_conf_number(&job->conf, "threads");
@@ -109,6 +119,14 @@ int vv_job_set_option(struct vv_job *job, const char *name, const char *value)
 	int rc = vv_conf_set(&job->conf, name, value, "command line");
 
 	return rc ? rc : hand_on(name, strlen(name), value);
+}
+
+int vv_job_take_option(struct vv_job *job, const char *typed, const char *name)
+{
+	const char *value = vv_args_value(job->args, typed);
+	int rc = vv_args_set(job->args, typed, &job->conf, name);
+
+	return rc || !value ? rc : hand_on(name, strlen(name), value);
 }
 
 int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin)

@@ -32,11 +32,15 @@ int vv_job_open_store(struct vv_job *job);
 int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out);
 /* To lay epochs down: of all ranks, if there are several. The settings have been handed on. */
 int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out);
+/* After work that ended with rc: its error, or that of closing, or rc. */
+int vv_job_close_session(struct varve *v, int rc);
 int vv_job_start_pool(struct vv_job *job);
 /* A session sets its own options up: those of the command line reach it by the environment. */
 int vv_job_hand_on_settings(const struct vv_job *job);
 /* The same for one that has a switch of its own. */
 int vv_job_set_option(struct vv_job *job, const char *name, const char *value);
+/* The same with the value of an option of the verb, if it was given. An error names that. */
+int vv_job_take_option(struct vv_job *job, const char *typed, const char *name);
 /* The lineage's lock, held until vv_job_unlock or the end. */
 int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin);
 void vv_job_unlock(struct vv_job *job);

@@ -98,22 +98,12 @@ static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l
 	return rc;
 }
 
-static int close_session(struct varve *v, int rc)
-{
-	struct vv_err_state error;
-	int closed;
-
-	vv_err_save(rc, &error);
-	closed = varve_close(v);
-	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
-}
-
 int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
 {
 	struct varve *v = NULL;
 	int rc = vv_job_open_session(job, job->args->operand[0], lineage, &v);
 
-	return rc ? rc : close_session(v, pack(job, v, l, opt, delete));
+	return rc ? rc : vv_job_close_session(v, pack(job, v, l, opt, delete));
 }
 
 /* ---- several ------------------------------------------------------------------------------------------------------ */
@@ -183,7 +173,7 @@ int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_f
 	}
 	vv_json_end(&job->json);
 	if (v)
-		rc = close_session(v, rc);
+		rc = vv_job_close_session(v, rc);
 	if (t.n && is_first(job) && !job->args->quiet && !job->args->json)
 		(void)vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);

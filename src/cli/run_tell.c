@@ -102,21 +102,38 @@ void vv_run_tell_durable(const struct vv_run_tell *t, uint64_t epoch, uint64_t m
 	}
 }
 
+/* What did not happen is not told of. */
+static void tell_sums(const struct vv_run_tell *t, const struct vv_run_sums *s)
+{
+	char epochs[160] = "no epoch", failed[60] = "", restarts[40] = "no restart", lost[80] = "";
+
+	if (s->epochs)
+		snprintf(epochs, sizeof(epochs), "%" PRIu64 " epoch%s, %s held, %s stored", s->epochs, s->epochs == 1 ? "" : "s", vv_text_size(s->memory).s,
+			 vv_text_size(s->stored).s);
+	if (s->failed)
+		snprintf(failed, sizeof(failed), "; %" PRIu64 " checkpoint%s failed", s->failed, s->failed == 1 ? "" : "s");
+	if (s->restarts)
+		snprintf(restarts, sizeof(restarts), "%" PRIu64 " restart%s", s->restarts, s->restarts == 1 ? "" : "s");
+	if (s->lost_s > 0)
+		snprintf(lost, sizeof(lost), ", %s lost", vv_text_duration(s->lost_s).s);
+	vv_run_tell_line(t, "summary", 0, "%s%s; %s%s; status %d", epochs, failed, restarts, lost, s->status);
+}
+
 void vv_run_tell_sums(const struct vv_run_tell *t, const struct vv_run_sums *s)
 {
-	if (t->json) {
-		struct vv_json j = begin("summary", 0);
+	struct vv_json j;
 
-		vv_json_number(&j, "epochs", s->epochs);
-		vv_json_number(&j, "bytes_memory", s->memory);
-		vv_json_number(&j, "bytes_layer", s->stored);
-		vv_json_number(&j, "restarts", s->restarts);
-		vv_json_real(&j, "seconds_lost", s->lost_s);
-		vv_json_signed(&j, "status", s->status);
-		end(t, &j);
-	} else {
-		vv_run_tell_line(t, "summary", 0, "%" PRIu64 " epoch%s, %s held, %s stored; %" PRIu64 " restart%s, %s lost; status %d", s->epochs,
-				 s->epochs == 1 ? "" : "s", vv_text_size(s->memory).s, vv_text_size(s->stored).s, s->restarts, s->restarts == 1 ? "" : "s", vv_text_duration(s->lost_s).s,
-				 s->status);
+	if (!t->json) {
+		tell_sums(t, s);
+		return;
 	}
+	j = begin("summary", 0);
+	vv_json_number(&j, "epochs", s->epochs);
+	vv_json_number(&j, "bytes_memory", s->memory);
+	vv_json_number(&j, "bytes_layer", s->stored);
+	vv_json_number(&j, "failed", s->failed);
+	vv_json_number(&j, "restarts", s->restarts);
+	vv_json_real(&j, "seconds_lost", s->lost_s);
+	vv_json_signed(&j, "status", s->status);
+	end(t, &j);
 }

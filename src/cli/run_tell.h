@@ -8,6 +8,7 @@
 struct vv_run_sums {
 	uint64_t epochs;         /* that became durable */
 	uint64_t memory, stored; /* what they hold, and what their layers take */
+	uint64_t failed;         /* checkpoints that did not become an epoch */
 	uint64_t restarts;
 	double lost_s; /* work that was done again, and time without the program */
 	int status;    /* that we end with */

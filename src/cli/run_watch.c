@@ -164,7 +164,6 @@ static void follow_stop(struct watch *w)
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------------------- */
 
-/* A launcher passes it on to its ranks; what else there is may not know the signal, and would die of it. */
 /* Of ranks it is enough if one hears of it: those of this host are told, those of others by the launcher, if it passes signals on. */
 static bool ask_ranks(pid_t launcher, int sig)
 {
@@ -173,6 +172,7 @@ static bool ask_ranks(pid_t launcher, int sig)
 	return below || kill(launcher, sig) == 0;
 }
 
+/* Only who listens is asked: others may not know the signal, and would die of it. */
 static bool ask(struct watch *w)
 {
 	int sig = w->plan->signal;
@@ -263,6 +263,17 @@ static void hear_durable(struct watch *w, uint64_t epoch)
 	vv_run_tell_durable(&w->tell, epoch, memory, stored);
 }
 
+/* Epoch 0: the call failed before there was one. What was asked for has failed all the same. */
+static void hear_failed(struct watch *w, const struct vv_run_event *e)
+{
+	w->run.failed = e->epoch ? e->epoch : w->run.taken + 1;
+	w->sums.failed++;
+	if (e->epoch)
+		WARN(w, e->word, e->epoch, "epoch %" PRIu64 " is not stored: %s", e->epoch, e->text);
+	else
+		WARN(w, e->word, 0, "no checkpoint was taken: %s", e->text);
+}
+
 /* The program may be several processes, of which one is the first. */
 static void hear_unable(struct watch *w, const struct vv_run_event *e)
 {
@@ -289,8 +300,7 @@ static void hear(struct watch *w, const struct vv_run_event *e)
 		hear_durable(w, e->epoch);
 		break;
 	case VV_RUN_EVENT_FAILED:
-		w->run.failed = e->epoch;
-		WARN(w, e->word, e->epoch, "epoch %" PRIu64 " is not stored: %s", e->epoch, e->text);
+		hear_failed(w, e);
 		break;
 	case VV_RUN_EVENT_DAMAGED:
 	case VV_RUN_EVENT_REFUSED:

@@ -214,17 +214,29 @@ static size_t width(const char *s)
 	return n;
 }
 
+/* Is it words, with nothing but empty cells behind it? */
+static bool is_free(const struct vv_text_table *t, const char *const *cell, size_t c)
+{
+	size_t k = c + 1;
+
+	while (k < t->n_columns && !cell[k][0])
+		k++;
+	return t->column[c][0] == '<' && c + 1 < t->n_columns && k == t->n_columns;
+}
+
 static void print_row(const struct vv_text_table *t, const size_t *wide, const char *const *cell, size_t skip,
 		      struct vv_buf *out)
 {
 	vv_buf_printf(out, "%s", t->indent);
 	for (size_t c = 0; c < t->n_columns; c++) {
 		const char *s = cell[c] + skip;
-		int pad = (int)(wide[c] - width(s));
-		bool left = t->column[c][0] == '<', last = c + 1 == t->n_columns;
+		int pad = width(s) < wide[c] ? (int)(wide[c] - width(s)) : 0;
+		bool left = t->column[c][0] == '<', ends = is_free(t, cell, c), last = ends || c + 1 == t->n_columns;
 
 		vv_buf_printf(out, "%*s%s%*s", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
 		vv_buf_printf(out, "%s", last ? "\n" : "  ");
+		if (ends)
+			break;
 	}
 }
 
@@ -236,8 +248,8 @@ int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out)
 		return vv_err_set(VV_ENOMEM, "no memory for a table");
 	for (size_t c = 0; c < t->n_columns; c++) {
 		wide[c] = width(t->column[c] + 1);
-		for (size_t i = c; i < t->n; i += t->n_columns)
-			if (width(t->cell[i]) > wide[c])
+		for (size_t i = c; i - c + t->n_columns <= t->n; i += t->n_columns)
+			if (width(t->cell[i]) > wide[c] && !is_free(t, (const char *const *)&t->cell[i - c], c))
 				wide[c] = width(t->cell[i]);
 	}
 	print_row(t, wide, t->column, 1, out);

@@ -26,7 +26,6 @@ struct vv_text_long vv_text_index(const struct vv_shape *s, uint64_t element);
 /* Control characters and broken UTF-8 as \xNN: a name cannot steer the terminal. */
 struct vv_text_long vv_text_safe(const char *name);
 
-
 struct vv_text_table { /* rows of cells, as wide as they need to be */
 	const char *const *column; /* '<' or '>' for the side, then the heading; NULL at the end */
 	size_t n_columns;
@@ -38,7 +37,8 @@ struct vv_text_table { /* rows of cells, as wide as they need to be */
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent);
 void vv_text_table_fini(struct vv_text_table *t);
-/* The next cell of the row; a row is full when it has as many as there are columns. */
+/* The next cell of the row; a row is full when it has as many as there are columns. Words with nothing but empty cells behind them may be as long as they
+ * like: they make no column wider. */
 void vv_text_cell(struct vv_text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out);
 

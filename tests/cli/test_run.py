@@ -328,6 +328,30 @@ class Watch(Case):
         self.assertEqual(q.returncode, 0)
         self.assertNotIn(b"\x1b", q.stderr)
 
+    # a program that listens, and whose checkpoints fail before there is an epoch
+    FAILS = ("import os, signal, sys, time\nf = open(os.environ['VARVE_RUN_EVENTS'], 'ab', 0)\n"
+             "signal.signal(int(sys.argv[1]), lambda *_: f.write(b'failed 0 no room\\n'))\nf.write(b'fresh 0\\n' + sys.argv[2].encode())\n"
+             "time.sleep(float(sys.argv[3]))\n")
+
+    def test_not_even_taken(self):
+        """No epoch has the number 0; and what did not happen is not told of."""
+        def say(events):
+            return self.run_raw("run", "-s", self.store, "-l", "a", "--", sys.executable, "-c", self.FAILS, str(int(signal.SIGUSR1)), events, "0").stderr.decode()
+        said = say("failed 0 no room\nfailed 3 none here, either\n")
+        self.assertIn("run: no checkpoint was taken: no room\n", said)
+        self.assertIn("run: epoch 3 is not stored: none here, either\n", said)
+        self.assertIn("run: no epoch; 2 checkpoints failed; no restart; status 0\n", said)
+        self.assertIn("run: no epoch; no restart; status 0\n", say(""))
+
+    def test_last_is_not_even_taken(self):
+        """Then there is nothing to wait for."""
+        p = self.start(sys.executable, "-c", self.FAILS, int(signal.SIGUSR1), "", 1000, options=("--grace", "1h"))
+        self.hear(p, "fresh")
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(self.hear(p, "failed")["text"], "no checkpoint was taken: no room")
+        self.assertEqual(self.hear(p, "late")["text"], "the last checkpoint did not become durable")
+        self.assertEqual(self.finish(p, status=128 + signal.SIGTERM)["failed"], 1)
+
 
 class Setup(Case):
     def test_streams_and_environment(self):
@@ -401,7 +425,9 @@ class Setup(Case):
         self.assertIn("one of them", self.fails("run", "--every", "1m", "--mtbf", "2h", "--", "true"))
         self.assertIn("ends with the program", self.fails("run", "--store", "mem:x", "--", "true"))
         self.assertIn("not auto, none", self.fails("run", "--restart", "-3", "--", "true"))
-        self.assertIn("not a time", self.fails("run", "--grace", "soon", "--", "true"))
+        for option, word in (("--grace", "time"), ("--every", "time"), ("--mtbf", "time"), ("--overhead", "share"), ("--retries", "whole number")):
+            said = self.fails("run", option, "soon", "--", "true")
+            self.assertIn(f"run: {option} 'soon' is not a {word}", said)
         self.assertIn("letters, digits", self.fails("run", "-l", "a/b", "--", "true"))
         self.assertIn("ranks", self.fails("run", "-n", "0", "--", "true"))
         self.assertIn("cannot start", self.fails("run", "--", self.folder / "no program"))

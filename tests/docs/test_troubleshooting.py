@@ -134,7 +134,8 @@ class Provoked(command.Case):
     def test_options(self):
         self.lay_down()
         self.command("unknown option", "-o", "nosuch=1", "ls", "store")
-        self.command("is not EXPECTED", "-o", "keep=many", "ls", "store")
+        self.command("NAME = 'VALUE' is not EXPECTED", "-o", "keep=many", "ls", "store")
+        self.command("--OPTION 'VALUE' is not EXPECTED", "run", "--every", "soon", "--", "true")
         self.file("varve.conf", b"junk\n")
         self.command("is not of the form name = value", "ls", "store")
         (self.folder / "varve.conf").unlink()
