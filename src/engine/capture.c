@@ -183,6 +183,15 @@ static bool fence_region(struct varve *v, struct vv_region *r)
 	return r->fenced;
 }
 
+static void unfence_at(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	struct vv_tiles *t = arg;
+
+	for (size_t i = 0; i < t->n_by_address; i++)
+		if (t->by_address[i]->lo < hi && t->by_address[i]->hi > lo)
+			vv_tiles_unfence(t, t->by_address[i]);
+}
+
 /* The fence, and the regions in it; a region that cannot be fenced is left out. */
 static int need_fence(struct varve *v)
 {
@@ -191,6 +200,8 @@ static int need_fence(struct varve *v)
 	int rc = t->fence ? 0 : vv_fence_new(sigbus ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT, vv_fault_ask, v, &t->fence);
 	size_t kept = 0;
 
+	if (rc == 0)
+		rc = vv_fence_find_protected(t->fence, 0, UINTPTR_MAX, unfence_at, t);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < t->n_by_address; i++)

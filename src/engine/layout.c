@@ -1,5 +1,6 @@
 /* The regions' memory is laid out in tiles: how large they are, which pages can be watched, and the buffer for copies. */
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
@@ -181,6 +182,8 @@ static int find_pages(struct varve *v)
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
 
+		if (!range[i].ok && r->fresh)
+			vv_log_info("region '%s' is compared, not tracked: its memory is shared, of a file, of large pages, a stack, or not writable", r->name);
 		if ((kept && t->by_address[kept - 1]->hi > r->lo) || !range[i].ok)
 			r->lo = r->hi = 0;
 		else

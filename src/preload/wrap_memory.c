@@ -14,6 +14,14 @@ void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
 	return REAL(mmap64)(addr, n, prot, flags, fd, at);
 }
 
+/* What is fenced opens first, and takes the program's rights then. */
+int mprotect(void *addr, size_t n, int prot)
+{
+	WRITES(addr, n);
+	vv_fence_meddle(addr, n);
+	return REAL(mprotect)(addr, n, prot);
+}
+
 int munmap(void *addr, size_t n)
 {
 	WRITES(addr, n);

@@ -75,6 +75,6 @@
 	X(sigaction) X(signal) X(__sysv_signal) X(sigprocmask) X(pthread_sigmask) X(sigpending)                        \
 	X(sigwaitinfo) X(sigtimedwait) X(sigaltstack)                                                                  \
 	/* wrap_memory.c */                                                                                            \
-	X(mmap) X(mmap64) X(munmap) X(mremap) X(madvise) X(mincore)
+	X(mmap) X(mmap64) X(mprotect) X(munmap) X(mremap) X(madvise) X(mincore)
 
 #endif

@@ -66,6 +66,15 @@ static bool overtaken_by_opening(uintptr_t page)
 	return true;
 }
 
+/* All of the range, unless that would undo what the program has done. */
+static bool open_in_child(struct vv_range *r, uintptr_t page)
+{
+	struct vv_fence *f = r->owner;
+	bool all = !atomic_load(&r->meddled);
+
+	return vv_guard_child(&f->guard, all ? r->lo : page, all ? r->hi : page + vv_memory_page(), page);
+}
+
 static bool settle(struct vv_range *r, int sig, int code, uintptr_t page)
 {
 	struct vv_fence *f = r->owner;
@@ -73,7 +82,7 @@ static bool settle(struct vv_range *r, int sig, int code, uintptr_t page)
 	if (!vv_guard_stops(&f->guard, sig, code))
 		return false;
 	if (in_child(f))
-		return vv_guard_child(&f->guard, r->lo, r->hi, page);
+		return open_in_child(r, page);
 	if (vv_range_next(r, VV_RANGE_SHUT, page, page + vv_memory_page(), true) != page)
 		return overtaken_by_opening(page);
 	f->ask(f->arg, page);
@@ -307,22 +316,39 @@ void vv_fence_free(struct vv_fence *f)
 	free(f);
 }
 
+/* Where the program has changed rights itself only what is shut is opened: the rest is as it wants it. */
+static int lift_shut(struct vv_fence *f, struct vv_range *r, uintptr_t lo, uintptr_t hi)
+{
+	uintptr_t end;
+	int rc = 0;
+
+	if (!atomic_load(&r->meddled))
+		return vv_guard_lift(&f->guard, lo, hi);
+	for (lo = vv_range_next(r, VV_RANGE_SHUT, lo, hi, true); rc == 0 && lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, end, hi, true)) {
+		end = vv_range_next(r, VV_RANGE_SHUT, lo, hi, false);
+		rc = vv_guard_lift(&f->guard, lo, end);
+	}
+	return rc;
+}
+
 int vv_fence_open(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 {
-	int rc = is_parents(f) ? 0 : vv_guard_lift(&f->guard, lo, hi);
+	bool ours = !is_parents(f);
 	struct vv_range *r;
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	for (uintptr_t at = lo; at < hi && (r = vv_range_hold(at, hi)) != NULL;) {
+	for (uintptr_t at = lo; rc == 0 && at < hi && (r = vv_range_hold(at, hi)) != NULL;) {
 		uintptr_t first = r->lo > at ? r->lo : at, last = r->hi < hi ? r->hi : hi;
 
-		vv_range_set(r, VV_RANGE_SHUT, first, last, false);
-		vv_range_set(r, VV_RANGE_SPARED, first, last, false);
+		rc = ours ? lift_shut(f, r, first, last) : 0;
+		if (rc == 0) {
+			vv_range_set(r, VV_RANGE_SHUT, first, last, false);
+			vv_range_set(r, VV_RANGE_SPARED, first, last, false);
+		}
 		at = r->hi;
 		vv_range_release(r);
 	}
-	return 0;
+	return rc;
 }
 
 bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
@@ -397,6 +423,59 @@ static void tidy(struct pieces *p)
 	p->n = n;
 }
 
+/* The stretches of a range that are open. */
+static void note_open(struct pieces *p, struct vv_range *r)
+{
+	uintptr_t lo = r->lo > p->lo ? r->lo : p->lo, hi = r->hi < p->hi ? r->hi : p->hi, end;
+
+	for (lo = vv_range_next(r, VV_RANGE_SHUT, lo, hi, false); lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, end, hi, false)) {
+		end = vv_range_next(r, VV_RANGE_SHUT, lo, hi, true);
+		note(p, lo, end);
+	}
+}
+
+/* Of what is shut in part the program's own mprotect tells (vv_fence_meddle): to look at its many mappings each time would cost more than it brings. */
+static bool is_doubtful(struct vv_range *r)
+{
+	return atomic_load(&r->meddled) || vv_range_next(r, VV_RANGE_SHUT, r->lo, r->hi, true) == r->hi;
+}
+
+int vv_fence_find_protected(struct vv_fence *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
+{
+	struct pieces open = {.lo = lo, .hi = hi};
+	struct vv_memory_range *look;
+	struct vv_range *r;
+
+	for (uintptr_t at = lo; at < hi && (r = vv_range_hold(at, hi)) != NULL; vv_range_release(r)) {
+		if (r->owner == f && is_doubtful(r))
+			note_open(&open, r);
+		at = r->hi;
+	}
+	look = open.n ? calloc(open.n, sizeof(*look)) : NULL;
+	for (size_t i = 0; look && i < open.n; i++)
+		look[i] = (struct vv_memory_range){open.at[i].lo, open.at[i].hi, false};
+	if (look)
+		vv_guard_may_shut(&f->guard, look, open.n);
+	for (size_t i = 0; look && i < open.n; i++)
+		if (!look[i].ok)
+			seen(arg, look[i].lo, look[i].hi);
+	open.failed |= open.n && !look;
+	free(look);
+	free(open.at);
+	return open.failed ? vv_err_set(VV_ENOMEM, "no memory to look at what is fenced") : 0;
+}
+
+void vv_fence_meddle(const void *p, size_t n)
+{
+	uintptr_t lo = (uintptr_t)p, hi = n > UINTPTR_MAX - lo ? UINTPTR_MAX : lo + n;
+	struct vv_range *r;
+
+	for (uintptr_t at = lo; vv_range_any() && at < hi && (r = vv_range_hold(at, hi)) != NULL; vv_range_release(r)) {
+		atomic_store(&r->meddled, true);
+		at = r->hi;
+	}
+}
+
 static int shut_between(struct vv_fence *f, struct vv_range *r, const struct pieces *spared)
 {
 	uintptr_t lo = spared->lo;
@@ -468,7 +547,9 @@ static void ask_for(struct vv_range *r, uintptr_t lo, uintptr_t hi)
 	if (lo == hi)
 		return;
 	if (in_child(f)) {
-		vv_guard_child(&f->guard, r->lo, r->hi, lo);
+		do
+			open_in_child(r, lo);
+		while (atomic_load(&r->meddled) && (lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true)) < hi);
 		return;
 	}
 	block_signals(&mask); /* as in a handler */

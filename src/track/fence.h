@@ -40,6 +40,12 @@ bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
 struct vv_memory_range;
 bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n);
 
+/* Calls seen(arg, lo, hi) for every open stretch of the fence in [lo, hi) that must not be shut: the program has taken rights of some of its pages away, and opening
+ * it would undo that. One look at /proc/self/maps, at ranges that are all open or were meddled with. VV_ENOMEM. */
+int vv_fence_find_protected(struct vv_fence *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
+/* For a wrapper of mprotect, inside a vv_fence_enter: from now on what is open here is not touched. */
+void vv_fence_meddle(const void *p, size_t n);
+
 /* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap.c) */
 
 /* About to let the kernel write [p, p+n): asks for every shut page of it as a write would, and until leave the pages are

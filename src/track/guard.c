@@ -3,6 +3,7 @@
 #include "track/guard.h"
 #include "base/err.h"
 #include "base/keep.h"
+#include "base/log.h"
 #include "track/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@ struct vv_guard_ops {
 	int (*shut)(struct vv_guard *g, uintptr_t lo, uintptr_t hi); /* as system calls: 0 or -1 */
 	int (*lift)(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
 	bool (*are_intact)(struct vv_guard *g, struct vv_memory_range *r, size_t n);
+	void (*may_shut)(struct vv_memory_range *r, size_t n);
 };
 
 static void *pointer(uintptr_t address)
@@ -49,7 +51,7 @@ static int accept_pages(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	(void)g;
 	return vv_memory_watchable(lo, hi) ? 0
-					   : vv_err_set(VV_ENOTSUP, "a fence needs private, writable memory of ordinary pages");
+					   : vv_err_set(VV_ENOTSUP, "a fence needs private memory of no file, all of it readable and writable");
 }
 
 static bool remove_nothing(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
@@ -58,22 +60,34 @@ static bool remove_nothing(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 	return false;
 }
 
+/* Not by the C library's function: that one is the program's, and asks at the fence (src/preload/wrap_memory.c). */
+static int set_rights(uintptr_t lo, uintptr_t hi, int rights)
+{
+	return (int)syscall(SYS_mprotect, lo, hi - lo, rights);
+}
+
 static int protect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	(void)g;
-	return mprotect(pointer(lo), hi - lo, PROT_READ);
+	return set_rights(lo, hi, PROT_READ);
 }
 
 static int unprotect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	(void)g;
-	return mprotect(pointer(lo), hi - lo, PROT_READ | PROT_WRITE);
+	return set_rights(lo, hi, PROT_READ | PROT_WRITE);
 }
 
 static bool are_protected(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 {
 	(void)g;
 	return vv_memory_are_readonly(r, n);
+}
+
+/* What is open is as the program has it: if it is not writable, opening a fence would undo that. */
+static void may_protect(struct vv_memory_range *r, size_t n)
+{
+	vv_memory_look(r, n, vv_memory_is_watchable);
 }
 
 static const struct vv_guard_ops by_mprotect = {
@@ -85,6 +99,7 @@ static const struct vv_guard_ops by_mprotect = {
 	.shut = protect,
 	.lift = unprotect,
 	.are_intact = are_protected,
+	.may_shut = may_protect,
 };
 
 /* ---- userfaultfd */
@@ -102,6 +117,7 @@ static int open_userfault(struct vv_guard *g)
 	if (g->fd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
+	g->stamp = vv_stamp_of(g->fd);
 	if (ioctl(g->fd, UFFDIO_API, &api) == 0)
 		return 0;
 	api = (struct uffdio_api){.api = UFFD_API, .features = wanted};
@@ -191,12 +207,20 @@ static bool are_armed(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	bool ok = fd >= 0;
 
-	(void)g;
+	if (!vv_stamp_fits(&g->stamp, g->fd))
+		vv_log_warn("the program has closed a descriptor that is varve's, and with it the fences around its memory");
 	for (size_t i = 0; ok && i < n; i++)
 		ok = is_armed(fd, r[i].lo / vv_memory_page(), r[i].hi / vv_memory_page());
 	if (fd >= 0)
 		close(fd);
 	return ok;
+}
+
+/* The mark is beside the page's rights, not in place of them. */
+static void may_arm(struct vv_memory_range *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		r[i].ok = true;
 }
 
 static const struct vv_guard_ops by_userfault = {
@@ -209,6 +233,7 @@ static const struct vv_guard_ops by_userfault = {
 	.shut = arm,
 	.lift = disarm,
 	.are_intact = are_armed,
+	.may_shut = may_arm,
 };
 
 /* ---- both */
@@ -221,8 +246,7 @@ int vv_guard_open(struct vv_guard *g, bool userfault)
 
 void vv_guard_close(struct vv_guard *g)
 {
-	if (g->fd >= 0)
-		vv_keep_close(g->fd);
+	vv_stamp_close(&g->stamp, g->fd);
 }
 
 int vv_guard_add(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
@@ -275,6 +299,11 @@ bool vv_guard_is_intact(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 	return g->ops->are_intact(g, &(struct vv_memory_range){lo, hi, false}, 1);
 }
 
+void vv_guard_may_shut(const struct vv_guard *g, struct vv_memory_range *r, size_t n)
+{
+	g->ops->may_shut(r, n);
+}
+
 bool vv_guard_stops(const struct vv_guard *g, int sig, int code)
 {
 	return sig == g->ops->sig && code == g->ops->code;
@@ -286,8 +315,7 @@ bool vv_guard_child(const struct vv_guard *g, uintptr_t lo, uintptr_t hi, uintpt
 {
 	if (g->ops->shared)
 		return false;
-	return mprotect(pointer(lo), hi - lo, PROT_READ | PROT_WRITE) == 0 ||
-	       mprotect(pointer(page), vv_memory_page(), PROT_READ | PROT_WRITE) == 0;
+	return set_rights(lo, hi, PROT_READ | PROT_WRITE) == 0 || set_rights(page, page + vv_memory_page(), PROT_READ | PROT_WRITE) == 0;
 }
 
 bool vv_guard_is_shared(const struct vv_guard *g)

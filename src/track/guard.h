@@ -2,6 +2,7 @@
 #ifndef VV_TRACK_GUARD_H
 #define VV_TRACK_GUARD_H
 
+#include "base/stamp.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +10,7 @@
 struct vv_guard {
 	const struct vv_guard_ops *ops;
 	int fd;
+	struct vv_stamp stamp; /* of fd */
 	bool populate; /* the kernel protects only pages that exist */
 };
 
@@ -25,6 +27,9 @@ void vv_guard_lift_rest(struct vv_guard *g, uintptr_t lo, uintptr_t hi); /* what
 struct vv_memory_range;
 bool vv_guard_are_intact(struct vv_guard *g, struct vv_memory_range *r, size_t n); /* ascending */
 bool vv_guard_is_intact(struct vv_guard *g, uintptr_t lo, uintptr_t hi);
+
+/* Which of these, ascending and all open, can be shut and opened again with the rights that the program gave them? */
+void vv_guard_may_shut(const struct vv_guard *g, struct vv_memory_range *r, size_t n);
 
 /* Is that the signal by which a write is stopped? */
 bool vv_guard_stops(const struct vv_guard *g, int sig, int code);

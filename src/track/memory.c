@@ -1,5 +1,5 @@
 /* /proc/self/maps and the limits beside it, read without malloc: the questions are asked while memory is being fenced.
- * A line is "lo-hi rwxp offset dev inode   path"; the path may be as long as it likes. */
+ * A line is "lo-hi rwxp offset dev inode   path"; the path may be as long as it likes, and the inode is 0 where there is no file. */
 #include "track/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -85,16 +85,26 @@ static bool next_line(struct lines *in, char *line, size_t cap)
 	return true;
 }
 
-struct mapping {
-	uintptr_t lo, hi;
-	const char *mode; /* "rw-p" */
-	const char *path; /* "" if it has none */
-};
+enum { FILE_NAME = 48 };
 
-/* Points into the line. */
-static bool parse(char *line, struct mapping *m)
+/* The device and inode of a mapping: both in one text. False: it is of no file. */
+static bool file_of(const char *text, char name[FILE_NAME])
 {
-	char *p;
+	size_t n = strcspn(text, " "), all = n + strspn(text + n, " ");
+	bool none = strtoull(text + all, NULL, 10) == 0;
+
+	all += strcspn(text + all, " ");
+	if (none || all >= FILE_NAME)
+		return !none;
+	memcpy(name, text, all);
+	name[all] = '\0';
+	return true;
+}
+
+/* Points into the line. image: the file that was last mapped to be executed; the data of programs and libraries follow their code. */
+static bool parse(char *line, char image[FILE_NAME], struct vv_memory_map *m)
+{
+	char *p, file[FILE_NAME] = "";
 
 	m->lo = strtoull(line, &p, 16);
 	if (p == line || *p != '-')
@@ -103,20 +113,27 @@ static bool parse(char *line, struct mapping *m)
 	if (*p != ' ' || strlen(p) < 6)
 		return false;
 	m->mode = p + 1;
-	for (int fields = 0; fields < 5 && *p; fields++)
+	m->of_file = false;
+	for (int fields = 0; fields < 5 && *p; fields++) {
 		p += 1 + strcspn(p + 1, " ");
+		if (fields == 1 && *p)
+			m->of_file = file_of(p + 1, file);
+	}
 	m->path = p + strspn(p, " ");
+	if (m->of_file && m->mode[2] == 'x')
+		memcpy(image, file, sizeof(file));
+	if (m->of_file && file[0] && strcmp(file, image) == 0)
+		m->of_file = false;
 	return true;
 }
 
 /* A range is so if all of it is mapped, by mappings that fit. */
-void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(uintptr_t lo, uintptr_t hi, const char *mode,
-								     const char *path))
+void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(const struct vv_memory_map *m))
 {
 	struct lines in = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
 	uintptr_t at = n ? r[0].lo : 0; /* the range is known to be fine up to here */
-	char line[512];
-	struct mapping m;
+	char line[512], image[FILE_NAME] = "";
+	struct vv_memory_map m;
 	size_t k = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -124,10 +141,10 @@ void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(uintptr_t 
 	if (in.fd < 0)
 		return;
 	while (k < n && next_line(&in, line, sizeof(line))) {
-		if (!parse(line, &m))
+		if (!parse(line, image, &m))
 			continue;
 		while (k < n && at < m.hi) {
-			bool fine = m.lo <= at && fits(m.lo, m.hi, m.mode, m.path);
+			bool fine = m.lo <= at && fits(&m);
 
 			if (fine && r[k].hi > m.hi) {
 				at = m.hi; /* the next mapping tells */
@@ -141,12 +158,11 @@ void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(uintptr_t 
 	close(in.fd);
 }
 
-bool vv_memory_is_watchable(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
+bool vv_memory_is_watchable(const struct vv_memory_map *m)
 {
 	uintptr_t here = (uintptr_t)&here;
 
-	return memcmp(mode, "rw", 2) == 0 && mode[3] == 'p' && strstr(path, "hugepage") == NULL &&
-	       strncmp(path, "[stack", 6) != 0 && !(here >= lo && here < hi);
+	return memcmp(m->mode, "rw", 2) == 0 && m->mode[3] == 'p' && !m->of_file && strncmp(m->path, "[stack", 6) != 0 && !(here >= m->lo && here < m->hi);
 }
 
 bool vv_memory_watchable(uintptr_t lo, uintptr_t hi)
@@ -157,12 +173,9 @@ bool vv_memory_watchable(uintptr_t lo, uintptr_t hi)
 	return r.ok;
 }
 
-static bool is_readonly(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
+static bool is_readonly(const struct vv_memory_map *m)
 {
-	(void)lo;
-	(void)hi;
-	(void)path;
-	return memcmp(mode, "r-", 2) == 0 && mode[3] == 'p';
+	return memcmp(m->mode, "r-", 2) == 0 && m->mode[3] == 'p';
 }
 
 /* PROCMAP_QUERY (Linux 6.11): the mapping at an address, without going over all others, which may be many thousands. Its names
@@ -217,12 +230,9 @@ bool vv_memory_mapped(const void *p, size_t len)
 	return len == 0 || msync((void *)lo, (uintptr_t)p + len - lo, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
-static bool is_writable(uintptr_t lo, uintptr_t hi, const char *mode, const char *path)
+static bool is_writable(const struct vv_memory_map *m)
 {
-	(void)lo;
-	(void)hi;
-	(void)path;
-	return mode[1] == 'w';
+	return m->mode[1] == 'w';
 }
 
 static int by_lo(const void *a, const void *b)

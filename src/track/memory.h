@@ -11,18 +11,23 @@ size_t vv_memory_page(void);
 bool vv_memory_pages(const void *p, size_t len, uintptr_t *lo, uintptr_t *hi);
 /* Is every page of [p, p+len) mapped at all? One system call, however many pages. */
 bool vv_memory_mapped(const void *p, size_t len);
-/* Can first writes to all of [lo, hi) be caught? Yes if every page is mapped, private, readable and writable, and of the
- * ordinary size (a mapping that others share, or of hugetlbfs, cannot), and the caller does not stand on it: a stack with a
- * fence on it cannot take the signal. Reads /proc/self/maps. */
+/* Can all changes of [lo, hi) be caught? Yes if every page is mapped, private, readable and writable, and of no file: one that was not written yet shows what
+ * anybody writes to the file (and large pages of hugetlbfs are of one, whatever it is called). The data of programs and libraries are taken for constant in their
+ * files. And the caller must not stand on it: a stack with a fence on it cannot take the signal. Reads /proc/self/maps. */
 bool vv_memory_watchable(uintptr_t lo, uintptr_t hi);
 /* Many ranges, ascending, at one reading: which of them are so? */
 struct vv_memory_range {
 	uintptr_t lo, hi;
 	bool ok;
 };
-void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(uintptr_t lo, uintptr_t hi, const char *mode,
-								     const char *path));
-bool vv_memory_is_watchable(uintptr_t lo, uintptr_t hi, const char *mode, const char *path);
+struct vv_memory_map {
+	uintptr_t lo, hi;
+	const char *mode; /* "rw-p" */
+	const char *path; /* "" if it has none */
+	bool of_file;     /* other than the image of a program or library */
+};
+void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(const struct vv_memory_map *m));
+bool vv_memory_is_watchable(const struct vv_memory_map *m);
 /* Sorts the ranges; the first that is not mapped writable all over, or n. Where there is no /proc there is no telling, and they
  * count as writable. */
 size_t vv_memory_find_unwritable(struct vv_memory_range *r, size_t n);

@@ -12,6 +12,7 @@ struct vv_range {
 	void *owner;
 	struct vv_range *next; /* among the retired */
 	atomic_uint held;
+	atomic_bool meddled; /* the program has changed rights of its pages itself */
 	size_t words;
 	_Atomic uint64_t bit[]; /* words of the first kind of mark, words of the second */
 };

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/keep.h"
+#include "base/stamp.h"
 #include "track/marks.h"
 #include "track/memory.h"
 #include <errno.h>
@@ -27,6 +28,7 @@ static const double FAULT_COST = 1.5e-6; /* seconds, where it cannot be tried */
 
 struct vv_scan {
 	int uffd, pagemap;
+	struct vv_stamp uffd_stamp, pagemap_stamp;
 	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
 	double fault_cost; /* seconds */
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
@@ -77,7 +79,7 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 
 /* Pages of [*lo, hi) that are and are not so, up to VV_MARKS_AT_ONCE stretches and max_pages pages (0: any number); their count is put to *n, and to
  * *lo where to go on, hi if all was seen. */
-static int scan_kind(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, uint64_t max_pages, size_t *n)
+static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, uint64_t max_pages, size_t *n)
 {
 	struct vv_marks_query q = {.flags = flags | VV_MARKS_CHECK, .all = are, .none = are_not, .max_pages = max_pages};
 	uint64_t at = *lo;
@@ -87,11 +89,6 @@ static int scan_kind(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t fl
 	if (err)
 		return err == EPERM ? lost() : vv_err_sys(err, "cannot scan for written pages");
 	return 0;
-}
-
-static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t max_pages, size_t *n)
-{
-	return scan_kind(s, lo, hi, flags, VV_MARKS_WRITTEN, 0, max_pages, n);
 }
 
 /* A hole in the address space looks to the scan like pages that nobody wrote. msync finds it by going over the mappings, and
@@ -104,11 +101,11 @@ static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 }
 
 /* Looks (flags 0), or looks and protects anew in one step (VV_MARKS_SET). */
-static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, seen_fn *seen, void *arg)
+static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, seen_fn *seen, void *arg)
 {
 	while (lo < hi) {
 		size_t n;
-		int rc = scan(s, &lo, hi, flags, 0, &n);
+		int rc = scan(s, &lo, hi, flags, are, are_not, 0, &n);
 
 		if (rc)
 			return rc;
@@ -122,21 +119,7 @@ int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, v
 {
 	int rc = check_mapped(s, lo, hi);
 
-	return rc ? rc : sweep(s, lo, hi, 0, seen, arg);
-}
-
-static int look_for(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t are, uint64_t are_not, seen_fn *seen, void *arg)
-{
-	while (lo < hi) {
-		size_t n;
-		int rc = scan_kind(s, &lo, hi, 0, are, are_not, 0, &n);
-
-		if (rc)
-			return rc;
-		for (size_t i = 0; i < n; i++)
-			seen(arg, s->found[i].lo, s->found[i].hi);
-	}
-	return 0;
+	return rc ? rc : sweep(s, lo, hi, 0, VV_MARKS_WRITTEN, 0, seen, arg);
 }
 
 int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
@@ -144,8 +127,8 @@ int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn 
 	int rc = check_mapped(s, lo, hi);
 
 	if (rc == 0)
-		rc = look_for(s, lo, hi, VV_MARKS_WRITTEN, VV_MARKS_PRESENT | VV_MARKS_SWAPPED, seen, arg);
-	return rc ? rc : look_for(s, lo, hi, VV_MARKS_WRITTEN | VV_MARKS_PRESENT | VV_MARKS_ZERO, 0, seen, arg);
+		rc = sweep(s, lo, hi, 0, VV_MARKS_WRITTEN, VV_MARKS_PRESENT | VV_MARKS_SWAPPED, seen, arg);
+	return rc ? rc : sweep(s, lo, hi, 0, VV_MARKS_WRITTEN | VV_MARKS_PRESENT | VV_MARKS_ZERO, 0, seen, arg);
 }
 
 static uint64_t pages_found(const struct vv_scan *s, size_t n)
@@ -188,12 +171,12 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 		uint64_t pages;
 		size_t n;
 
-		rc = scan(s, &next, hi, 0, few + 1, &n);
+		rc = scan(s, &next, hi, 0, VV_MARKS_WRITTEN, 0, few + 1, &n);
 		if (rc)
 			break;
 		pages = pages_found(s, n);
 		if ((double)pages * (double)(hi - lo) > (double)few * (double)(next - lo)) /* if it goes on like this */
-			return sweep(s, lo, hi, VV_MARKS_SET, seen, arg);
+			return sweep(s, lo, hi, VV_MARKS_SET, VV_MARKS_WRITTEN, 0, seen, arg);
 		rc = rearm_found(s, n, seen, arg);
 		few -= pages;
 		lo = next;
@@ -211,6 +194,7 @@ static int open_userfault(struct vv_scan *s)
 	if (s->uffd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
+	s->uffd_stamp = vv_stamp_of(s->uffd);
 	if (vv_marks_begin(s->uffd) == 0)
 		return 0;
 	uname(&u);
@@ -279,7 +263,7 @@ static int probe(struct vv_scan *s)
 
 int vv_scan_open(struct vv_scan **out)
 {
-	struct vv_scan *s = malloc(sizeof(*s));
+	struct vv_scan *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
@@ -289,6 +273,7 @@ int vv_scan_open(struct vv_scan **out)
 	rc = open_userfault(s);
 	if (rc == 0) {
 		s->pagemap = vv_keep_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+		s->pagemap_stamp = vv_stamp_of(s->pagemap);
 		rc = s->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "/proc/self/pagemap: %s", strerror(errno)) : probe(s);
 	}
 	if (rc == 0)
@@ -306,9 +291,7 @@ void vv_scan_close(struct vv_scan *s)
 {
 	if (!s)
 		return;
-	if (s->uffd >= 0)
-		vv_keep_close(s->uffd);
-	if (s->pagemap >= 0)
-		vv_keep_close(s->pagemap);
+	vv_stamp_close(&s->uffd_stamp, s->uffd);
+	vv_stamp_close(&s->pagemap_stamp, s->pagemap);
 	free(s);
 }

@@ -208,6 +208,7 @@ CASE(sigtimedwait, sizeof(siginfo_t), have_pending(),
 // memory that goes away
 CASE(mmap, 2 * page, fill(out), mmap(out, 2 * page, PROT_READ, FIXED, -1, 0) == out && !any_set(out, 2 * page))
 CASE(mmap64, 2 * page, fill(out), mmap64(out, 2 * page, PROT_READ, FIXED, -1, 0) == out && !any_set(out, 2 * page))
+CASE(mprotect, 2 * page, fill(out), mprotect(out, 2 * page, PROT_READ) == 0 && any_set(out, 2 * page))
 CASE(munmap, 2 * page, , munmap(out, 2 * page) == 0)
 CASE(mremap, 2 * page, fill(out), is_moved(mremap(out, 2 * page, 2 * page, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere())))
 CASE(madvise, 2 * page, fill(out), madvise(out, 2 * page, MADV_DONTNEED) == 0 && !any_set(out, 2 * page))

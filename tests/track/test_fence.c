@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "support/field.h"
 #include "support/place.h"
+#include "track/memory.h"
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -381,8 +382,77 @@ static void test_fork(enum vv_fence_kind kind)
 	field_clear(&x);
 }
 
+// ---- what the program has done to its pages stays
+
+static bool is_readonly(struct field *x, size_t from, size_t to)
+{
+	struct vv_memory_range r = {field_at(x, from), field_at(x, to), false};
+
+	return vv_memory_are_readonly(&r, 1);
+}
+
+static void keep_lo(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	CHECK(lo < hi && *(uintptr_t *)arg == 0);
+	*(uintptr_t *)arg = lo;
+}
+
+static void test_rights(enum vv_fence_kind kind)
+{
+	uintptr_t found = 0;
+	struct field x;
+	int status;
+	pid_t child;
+
+	field_plant(&x, kind, PAGES);
+	memset(x.p, 1, PAGES * page);
+	CHECK_EQ(vv_fence_find_protected(x.fence, 0, UINTPTR_MAX, keep_lo, &found), 0);
+	CHECK_EQ(found, 0);
+	CHECK_EQ(syscall(SYS_mprotect, x.p + 8 * page, 2 * page, PROT_READ), 0);
+	CHECK_EQ(vv_fence_find_protected(x.fence, 0, UINTPTR_MAX, keep_lo, &found), 0);
+	CHECK_EQ(found, kind == VV_FENCE_MPROTECT ? field_at(&x, 0) : 0);
+	found = 0;
+	CHECK_EQ(syscall(SYS_mprotect, x.p + 8 * page, 2 * page, PROT_READ | PROT_WRITE), 0);
+	CHECK_EQ(vv_fence_shut(x.fence, field_at(&x, 0), field_at(&x, 4)), 0);
+	memset(x.shut, true, 4 * sizeof(x.shut[0]));
+	CHECK_EQ(vv_fence_find_protected(x.fence, 0, UINTPTR_MAX, keep_lo, &found), 0);
+	CHECK_EQ(found, 0); // what is shut is not the program's doing
+	vv_fence_meddle(x.p + 8 * page, 2 * page);
+	CHECK_EQ(syscall(SYS_mprotect, x.p + 8 * page, 2 * page, PROT_READ), 0);
+	CHECK_EQ(vv_fence_find_protected(x.fence, 0, UINTPTR_MAX, keep_lo, &found), 0);
+	CHECK_EQ(found, kind == VV_FENCE_MPROTECT ? field_at(&x, 4) : 0);
+	found = 0;
+	CHECK_EQ(vv_fence_find_protected(x.fence, field_at(&x, 0), field_at(&x, 6), keep_lo, &found), 0);
+	CHECK_EQ(found, 0);
+	child = fork();
+	if (child == 0) {
+		if (kind == VV_FENCE_MPROTECT) {
+			vv_fence_enter(x.p, 3 * page);
+			vv_fence_leave();
+			CHECK(!is_readonly(&x, 0, 1) && !is_readonly(&x, 2, 3));
+		}
+		memset(x.p, 2, 4 * page);
+		CHECK(is_readonly(&x, 8, 10));
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	x.p[page] = 3;
+	CHECK_EQ(x.asked, 1);
+	CHECK_EQ(vv_fence_open(x.fence, field_at(&x, 0), field_at(&x, PAGES)), 0);
+	memset(x.p, 4, 4 * page);
+	CHECK_EQ(x.asked, 1);
+	CHECK(is_readonly(&x, 8, 10) && !is_readonly(&x, 10, 11));
+	vv_fence_remove(x.fence, field_at(&x, 0), field_at(&x, PAGES));
+	CHECK(is_readonly(&x, 8, 10));
+	CHECK_EQ(syscall(SYS_mprotect, x.p, PAGES * page, PROT_READ | PROT_WRITE), 0);
+	CHECK_EQ(vv_fence_add(x.fence, field_at(&x, 0), field_at(&x, PAGES)), 0);
+	field_clear(&x);
+}
+
 static void test_kind(enum vv_fence_kind kind)
 {
+	test_rights(kind);
 	test_pages(kind);
 	test_gone(kind);
 	test_enter(kind);

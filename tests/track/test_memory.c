@@ -25,6 +25,13 @@ static bool readonly(const char *p, size_t first, size_t end, size_t first2, siz
 	return vv_memory_are_readonly(r, first == first2 && end == end2 ? 1 : 2);
 }
 
+static bool unwritable(const char *p, size_t first, size_t end)
+{
+	struct vv_memory_range r = { (uintptr_t)p + first * page, (uintptr_t)p + end * page, false };
+
+	return vv_memory_find_unwritable(&r, 1) == 0;
+}
+
 static void test_pages(void)
 {
 	uintptr_t lo = 1, hi = 1, base = 16 * page;
@@ -70,6 +77,51 @@ static void test_watchable(void)
 	munmap(s, page);
 }
 
+static char data[1 << 17] = "of the program's image", zeros[1 << 17];
+
+// The variables of a program are mapped from its file, and can be watched; those of other files cannot.
+static void test_image(void)
+{
+	char path[PLACE_MAX];
+	uintptr_t lo, hi;
+	char *p;
+	int fd;
+
+	CHECK(vv_memory_pages(data, sizeof(data), &lo, &hi) && vv_memory_watchable(lo, hi));
+	CHECK(vv_memory_pages(zeros, sizeof(zeros), &lo, &hi) && vv_memory_watchable(lo, hi));
+	fd = memfd_create("of a file", MFD_CLOEXEC);
+	CHECK(fd >= 0 && ftruncate(fd, (off_t)page) == 0);
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(p != MAP_FAILED && !watchable(p, 0, 1));
+	munmap(p, page);
+	close(fd);
+	fd = open(place_path(path, "data"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	CHECK(fd >= 0 && ftruncate(fd, (off_t)page) == 0);
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(p != MAP_FAILED && !watchable(p, 0, 1));
+	munmap(p, page);
+	close(fd);
+	unlink(path);
+}
+
+// Large pages have no name that tells: they may be of any file of hugetlbfs, and of none.
+static void test_large(void)
+{
+	size_t len = 2 << 20;
+	int fd = memfd_create("ordinary", MFD_CLOEXEC | MFD_HUGETLB);
+	char *p = fd < 0 || ftruncate(fd, (off_t)len) < 0 ? MAP_FAILED : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	char *q = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	CHECK(p == MAP_FAILED || !watchable(p, 0, len / page));
+	CHECK(q == MAP_FAILED || !watchable(q, 0, len / page));
+	if (p != MAP_FAILED)
+		munmap(p, len);
+	if (q != MAP_FAILED)
+		munmap(q, len);
+	if (fd >= 0)
+		close(fd);
+}
+
 static void *on_a_thread(void *arg)
 {
 	uintptr_t here = (uintptr_t)&arg & ~(uintptr_t)(page - 1);
@@ -98,7 +150,8 @@ static void test_long_name(void)
 	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	CHECK(p != MAP_FAILED);
 	CHECK_EQ(mprotect(p + page, page, PROT_READ), 0);
-	CHECK(watchable(p, 0, 1) && !watchable(p, 0, 2));
+	CHECK(unwritable(p, 0, 1) == false && unwritable(p, 0, 2) && unwritable(p, 1, 2));
+	CHECK(!watchable(p, 0, 1) && !watchable(p, 0, 2)); // it shows what is written to the file
 	munmap(p, 2 * page);
 	close(fd);
 	unlink("rw-s 00000");
@@ -131,6 +184,8 @@ int main(void)
 	test_watchable();
 	CHECK_EQ(pthread_create(&thread, NULL, on_a_thread, NULL), 0);
 	pthread_join(thread, NULL);
+	test_image();
+	test_large();
 	test_long_name();
 	test_room();
 	return 0;
