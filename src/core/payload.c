@@ -293,6 +293,21 @@ int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, co
 	return 0;
 }
 
+size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos)
+{
+	size_t lo = 0, hi = d->n_groups;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (d->group[mid].pos + d->group[mid].count * d->group[mid].chunk <= pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out)
 {
 	uint64_t end = 0;

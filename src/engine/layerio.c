@@ -386,25 +386,9 @@ static int read_straight(struct vv_layerio *f, size_t i, uint8_t *to)
 	return rc ? rc : got == b->check ? 0 : differs(f, i);
 }
 
-/* The first group that ends after pos. */
-static size_t find_group(const struct vv_digests *d, uint64_t pos)
-{
-	size_t lo = 0, hi = d->n_groups;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (d->group[mid].pos + d->group[mid].count * d->group[mid].chunk <= pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 size_t vv_layerio_group(const struct vv_layerio *f, uint64_t pos)
 {
-	return find_group(&f->digests, pos);
+	return vv_payload_digest_group(&f->digests, pos);
 }
 
 /* Copies a part if it is whole chunks of group g and those behind it, with the right digests; `next` is read after it. */
@@ -438,7 +422,7 @@ static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_pa
 static bool copy_checked(const struct vv_digests *d, const struct vv_part *part, size_t n, const uint8_t *raw,
 			 uint32_t first)
 {
-	size_t g = find_group(d, part[0].pos);
+	size_t g = vv_payload_digest_group(d, part[0].pos);
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < n; i++) {

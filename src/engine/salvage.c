@@ -67,27 +67,12 @@ static int give_up(struct reader *r, const struct vv_need *need, uint64_t from, 
 	return vv_salvage_add(r->bad, &part);
 }
 
-/* The group of digests that holds pos, or the first one behind it. */
-static const struct vv_digest_group *group_at(const struct vv_digests *d, uint64_t pos)
-{
-	size_t lo = 0, hi = d->n_groups;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (d->group[mid].pos + d->group[mid].count * d->group[mid].chunk <= pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < d->n_groups ? &d->group[lo] : NULL;
-}
-
 /* The chunk that holds pos, if it is whole in the block; *end is where it ends, or where nothing is known any more. */
 static bool chunk_whole(const struct reader *r, uint64_t pos, uint64_t *end)
 {
 	const struct vv_digests *d = &r->f->digests;
-	const struct vv_digest_group *g = group_at(d, pos);
+	size_t at = vv_payload_digest_group(d, pos);
+	const struct vv_digest_group *g = at < d->n_groups ? &d->group[at] : NULL;
 	const uint8_t *p;
 	struct vv_digest got;
 	uint64_t k;

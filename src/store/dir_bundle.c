@@ -2,6 +2,7 @@
  * and it gets its name. It is a temporary file like any other, so what the dead leave goes with the next sweep. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/stamp.h"
 #include "core/name.h"
 #include "store/dir_priv.h"
 #include <errno.h>
@@ -142,13 +143,18 @@ static int write_directory(struct vv_dir *d, int fd, const char *tmp, const stru
 static int finish(struct vv_dir *d, const char *tmp, const struct vv_bundle *b)
 {
 	int fd = d->fs->open(d->fs, tmp, O_RDWR, 0), rc;
+	struct vv_stamp stamp = vv_stamp_named(tmp);
 
 	if (fd < 0)
 		return vv_err_sys(errno, "cannot open '%s'", tmp);
 	rc = check_written(d, fd, tmp, b);
 	if (rc == 0)
+		rc = vv_stamp_check(&stamp, fd, "write a bundle");
+	if (rc == 0)
 		rc = write_directory(d, fd, tmp, b);
-	if (d->fs->close(d->fs, fd) < 0 && rc == 0)
+	if (rc == 0)
+		rc = vv_stamp_check(&stamp, fd, "write a bundle");
+	if (vv_stamp_fits(&stamp, fd) && d->fs->close(d->fs, fd) < 0 && rc == 0)
 		rc = vv_err_sys(errno, "cannot close '%s'", tmp);
 	return rc;
 }

@@ -3,7 +3,9 @@
 #include "store/dir_lock.h"
 #include "base/err.h"
 #include "base/keep.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/stamp.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +18,8 @@ enum { HOLDER = sizeof(((struct vv_lock_holder *)0)->words) };
 struct held {
 	struct vv_lock base;
 	int fd;
-	dev_t dev;
-	ino_t ino;
+	char *path;
+	struct vv_stamp stamp;
 	pid_t pid;
 	struct held *next;
 };
@@ -64,7 +66,7 @@ static int held_here(const char *path)
 	if (stat(path, &st) < 0)
 		return 0;
 	for (struct held *h = list; h; h = h->next)
-		if (h->dev == st.st_dev && h->ino == st.st_ino && h->pid == getpid())
+		if (h->stamp.dev == st.st_dev && h->stamp.ino == st.st_ino && h->pid == getpid())
 			return 1;
 	return 0;
 }
@@ -124,8 +126,7 @@ static int take(const char *path, struct held *h)
 		return vv_err_sys(errno, "cannot write the lock '%s'", path);
 	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
 		return RETRY; /* its last holder removed the lineage between our open and our lock */
-	h->dev = st.st_dev;
-	h->ino = st.st_ino;
+	h->stamp = (struct vv_stamp){ st.st_dev, st.st_ino };
 	h->pid = getpid();
 	return 0;
 }
@@ -139,6 +140,11 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 		return VV_ENOMEM;
 	h->fd = -1;
 	h->base.store = s;
+	h->path = vv_mem_strdup(path);
+	if (!h->path) {
+		vv_mem_free(h);
+		return VV_ENOMEM;
+	}
 	pthread_mutex_lock(&list_lock);
 	rc = held_here(path) ? busy(path, "another session of this process") : take(path, h);
 	for (int tries = 0; rc == RETRY && tries < 10; tries++) {
@@ -158,7 +164,46 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 	}
 	if (h->fd >= 0)
 		vv_keep_close(h->fd);
+	vv_mem_free(h->path);
 	vv_mem_free(h);
+	return rc;
+}
+
+/* Under list_lock. The kernel dropped it with the descriptor. Whoever had it in between has signed it, and laid down epochs that this session knows nothing of. */
+static int retake(struct held *h)
+{
+	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char signer[HOLDER], ours[HOLDER];
+	struct stat st;
+	int fd = open_own(h->path, &st), rc = 0;
+
+	if (fd < 0)
+		return fd;
+	name_process((long)h->pid, ours);
+	read_holder(fd, signer);
+	if (st.st_dev != h->stamp.dev || st.st_ino != h->stamp.ino || strcmp(signer, ours) != 0 || fcntl(fd, F_SETLK, &fl) < 0)
+		rc = vv_err_set(VV_EBUSY, "the program has closed the descriptor of the lock '%s', and %s has taken it since: open the session anew", h->path,
+				strcmp(signer, ours) ? signer : "another process");
+	if (rc)
+		vv_keep_close(fd);
+	else
+		h->fd = fd;
+	return rc;
+}
+
+int vv_dir_lock_renew(struct vv_store *s)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&list_lock);
+	for (struct held *h = list; h && rc == 0; h = h->next) {
+		if (h->base.store != s || h->pid != getpid() || vv_stamp_fits(&h->stamp, h->fd))
+			continue;
+		rc = retake(h);
+		if (rc == 0)
+			vv_log_warn("the program has closed the descriptor of the lock '%s', which is varve's: it was taken again", h->path);
+	}
+	pthread_mutex_unlock(&list_lock);
 	return rc;
 }
 
@@ -172,8 +217,9 @@ void vv_dir_lock_drop(struct vv_lock *l)
 			*p = h->next;
 			break;
 		}
-	vv_keep_close(h->fd);
+	vv_stamp_close(&h->stamp, h->fd);
 	pthread_mutex_unlock(&list_lock);
+	vv_mem_free(h->path);
 	vv_mem_free(h);
 }
 

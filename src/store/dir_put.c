@@ -3,6 +3,8 @@
  * being made, so that the final fsync finds little left to do. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/stamp.h"
+#include "store/dir_lock.h"
 #include "store/dir_priv.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@ enum {
 struct dir_put {
 	struct vv_put base;
 	int fd;
+	struct vv_stamp stamp; /* of the file that it was opened on */
 	char *tmp;     /* NULL: a member of a bundle */
 	uint64_t at;   /* where it begins in the file */
 	uint64_t room; /* the most it may have */
@@ -65,7 +68,7 @@ static void put_free(struct dir_put *p)
 {
 	struct vv_dir *d = vv_dir_of(p->base.store);
 
-	if (p->fd >= 0)
+	if (vv_stamp_fits(&p->stamp, p->fd))
 		d->fs->close(d->fs, p->fd);
 	vv_mem_free(p->tmp);
 	vv_mem_free(p->base.name);
@@ -90,12 +93,12 @@ static struct dir_put *put_new(struct vv_store *s, const char *name)
 
 int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out)
 {
-	struct dir_put *p = put_new(s, name);
+	int rc = vv_dir_lock_renew(s);
+	struct dir_put *p = rc ? NULL : put_new(s, name);
 	char token[VV_STORE_TOKEN];
-	int rc;
 
 	if (!p)
-		return VV_ENOMEM;
+		return rc ? rc : VV_ENOMEM;
 	p->hint = size_hint;
 	vv_dir_put_token(token);
 	p->tmp = vv_dir_put_tmp(p->base.name, token);
@@ -104,6 +107,7 @@ int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, st
 		put_free(p);
 		return rc;
 	}
+	p->stamp = vv_stamp_named(p->tmp);
 	*out = &p->base;
 	return 0;
 }
@@ -130,10 +134,12 @@ int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, u
 		p->fd = d->fs->open(d->fs, tmp, O_WRONLY, 0);
 		rc = p->fd < 0 ? vv_err_sys(errno, "cannot open '%s'", tmp) : 0;
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		p->stamp = vv_stamp_named(tmp);
 		*out = &p->base;
-	else if (p)
+	} else if (p) {
 		put_free(p);
+	}
 	vv_mem_free(tmp);
 	return rc;
 }
@@ -178,6 +184,17 @@ static int allocate(struct vv_dir *d, struct dir_put *p, uint64_t end)
 	}
 	p->allocated += step;
 	return 0;
+}
+
+/* Is the descriptor still that of our file? */
+static int check(const struct dir_put *p)
+{
+	char what[300];
+
+	if (vv_stamp_fits(&p->stamp, p->fd))
+		return 0;
+	snprintf(what, sizeof(what), "write '%.280s'", p->base.name);
+	return vv_stamp_check(&p->stamp, p->fd, what);
 }
 
 /* Uses the parts up. */
@@ -239,9 +256,15 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 		return 0;
 	}
 	part = join(p, iov, n, whole - base->written, &k);
-	rc = part ? allocate(d, p, end) : VV_ENOMEM;
+	rc = part ? check(p) : VV_ENOMEM;
+	if (rc == 0)
+		rc = allocate(d, p, end);
+	if (rc == 0)
+		rc = check(p);
 	if (rc == 0)
 		rc = write_parts(p, part, k, at);
+	if (rc == 0)
+		rc = check(p); /* it may have been closed right before: then no epoch is made of it */
 	vv_mem_free(part);
 	if (rc)
 		return rc;
@@ -260,12 +283,18 @@ static int finish(struct vv_dir *d, struct dir_put *p)
 {
 	struct vv_put *base = &p->base;
 	struct iovec rest = { p->carry, p->carried };
-	int rc = p->carried ? write_parts(p, &rest, 1, base->written - p->carried) : 0, fd = p->fd;
+	int rc = check(p), fd = p->fd;
 
+	if (rc == 0 && p->carried)
+		rc = write_parts(p, &rest, 1, base->written - p->carried);
 	if (rc == 0 && p->allocated > base->written && d->fs->truncate(d->fs, fd, (off_t)base->written) < 0)
 		rc = vv_err_sys(errno, "cannot trim '%s'", base->name);
 	if (rc == 0 && d->fs->fsync(d->fs, fd) < 0)
 		rc = vv_err_sys(errno, "cannot make '%s' durable", base->name);
+	if (rc == 0)
+		rc = check(p);
+	if (!vv_stamp_fits(&p->stamp, fd)) /* put_free closes it, if it is ours */
+		return rc;
 	p->fd = -1;
 	if (d->fs->close(d->fs, fd) < 0 && rc == 0)
 		rc = vv_err_sys(errno, "cannot close '%s'", base->name);
