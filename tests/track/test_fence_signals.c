@@ -230,12 +230,23 @@ static void plant_meanwhile(void)
 		usleep(100);
 }
 
-// The first fence comes while a child is being made: it can have children, too.
+static void *wait_for_enough(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&first.enough))
+		usleep(1000);
+	return NULL;
+}
+
+// The first fence comes while a child is being made: it can have children, too. The program has a thread already, or the C library would leave
+// the locks of its malloc as the new one has them.
 static void child_beside_first_fence(enum vv_fence_kind kind)
 {
+	pthread_t other;
 	pid_t child;
 	int status;
 
+	CHECK_EQ(pthread_create(&other, NULL, wait_for_enough, NULL), 0);
 	first.kind = kind;
 	pthread_atfork(plant_meanwhile, NULL, NULL);
 	child = fork();
@@ -246,6 +257,7 @@ static void child_beside_first_fence(enum vv_fence_kind kind)
 	ends_well(child);
 	atomic_store(&first.enough, true);
 	pthread_join(first.thread, NULL);
+	pthread_join(other, NULL);
 }
 
 // Memory that nobody may touch.
