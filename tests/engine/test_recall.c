@@ -396,12 +396,12 @@ static void from_cache(void)
 
 /* ---- kill -9 -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The state of an epoch follows from its number. */
-static void play(struct job *j, uint64_t epoch)
+/* The state of an epoch follows from that of the one before it, and its number. */
+static void play(struct job *j, uint64_t before)
 {
-	uint64_t seed = epoch * 1000 + 1;
+	uint64_t seed = before * 1000 + 1;
 
-	writers_fill(j->area[0].p + epoch % 40 * 100000, (uint8_t)epoch, 1000);
+	writers_fill(j->area[0].p + before % 40 * 100000, (uint8_t)before, 1000);
 	for (int k = 0; k < 200; k++)
 		writers_write(&seed, j->area, REGIONS);
 }
@@ -413,11 +413,26 @@ static void live(const char *options)
 	open_job(&j, "c", options);
 	MUST(varve_restart(j.v, VARVE_LATEST) == 1);
 	for (;;) {
-		play(&j, varve_epoch(j.v) + 1);
+		play(&j, varve_epoch(j.v));
 		MUST(varve_checkpoint(j.v) == 0);
 		MUST(varve_wait(j.v, varve_epoch(j.v)) == 0);
 		MUST(varve_restart(j.v, VARVE_LATEST) == 1);
 	}
+}
+
+/* Numbers of epochs that a killed process had begun are not used again. */
+static void replay(struct job *must, const struct job *is)
+{
+	struct varve_region_info info;
+	uint64_t before = EPOCHS;
+
+	for (uint64_t e = EPOCHS + 1; e <= varve_epoch(is->v); e++) {
+		if (varve_region(is->v, e, names[0], &info) < 0)
+			continue;
+		play(must, before);
+		before = e;
+	}
+	MUST(before == varve_epoch(is->v));
 }
 
 static void killed(const char *options)
@@ -443,8 +458,7 @@ static void killed(const char *options)
 	open_job(&must, "d", options);
 	MUST(varve_restart(is.v, VARVE_LATEST) == 1);
 	MUST(varve_restart(must.v, VARVE_LATEST) == 1);
-	for (uint64_t e = EPOCHS + 1; e <= varve_epoch(is.v); e++)
-		play(&must, e);
+	replay(&must, &is);
 	for (int r = 0; r < REGIONS; r++)
 		MUST(memcmp(is.area[r].p, must.area[r].p, lens[r]) == 0);
 	close_job(&is);
