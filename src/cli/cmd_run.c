@@ -4,6 +4,7 @@
 #include "cli/run_epochs.h"
 #include "cli/run_tell.h"
 #include "cli/run_watch.h"
+#include "engine/grains.h"
 #include "engine/request.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -104,6 +105,8 @@ static int parse(struct vv_job *job, struct vv_run_plan *plan)
 		rc = parse_restart(args, &plan->first);
 	if (rc == 0)
 		rc = vv_job_hand_on_settings(job);
+	if (rc == 0 && vv_conf_number(&job->conf, "grain"))
+		rc = vv_grains_check("run: option grain", vv_conf_number(&job->conf, "grain"));
 	if (rc == 0)
 		rc = parse_pace(job);
 	return rc ? rc : vv_run_env_library(plan->preload);

@@ -57,6 +57,8 @@ int vv_run_env_store(const char *url, char out[PATH_MAX])
 		return vv_err_set(VV_EINVAL, "run: store '%s' ends with the program, and so would its checkpoints", path);
 	if (strncmp(path, "dir:", 4) == 0)
 		path += 4;
+	if (!path[0])
+		return vv_err_set(VV_EINVAL, "run: --store '%s' names no folder; leave it out for 'varve-store', or say which", url);
 	if (path[0] == '/' || strstr(path, "://")) {
 		n = snprintf(out, PATH_MAX, "%s", path);
 	} else {

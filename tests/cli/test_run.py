@@ -424,6 +424,8 @@ class Setup(Case):
         self.assertIn("comes behind --", self.fails("run", "true"))
         self.assertIn("one of them", self.fails("run", "--every", "1m", "--mtbf", "2h", "--", "true"))
         self.assertIn("ends with the program", self.fails("run", "--store", "mem:x", "--", "true"))
+        self.assertIn("names no folder", self.fails("run", "--store", "", "--", "true"))
+        self.assertIn("power of two", self.fails("run", "-o", "grain=100", "--", "true"))
         self.assertIn("not auto, none", self.fails("run", "--restart", "-3", "--", "true"))
         for option, word in (("--grace", "time"), ("--every", "time"), ("--mtbf", "time"), ("--overhead", "share"), ("--retries", "whole number")):
             said = self.fails("run", option, "soon", "--", "true")
