@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "image/criu.h"
+#include "support/place.h"
 #include "vv_test.h"
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 
 enum { LONG_S = 1000 };
 
-static char folder[] = "/tmp/varve-test-criu-XXXXXX", path[64], pids[64];
+static char path[PLACE_MAX], pids[PLACE_MAX];
 
 /* A shell that stands in for criu; it writes its number, and those of whom it starts by `keep`, into a file. */
 static int ask(const char *script, double limit_s, char *out, size_t cap, int *status)
@@ -97,14 +98,10 @@ static void test_never_ends(void)
 
 int main(void)
 {
-	CHECK(mkdtemp(folder) != NULL);
-	snprintf(path, sizeof(path), "%s/criu", folder);
-	snprintf(pids, sizeof(pids), "%s/pids", folder);
+	place_path(path, "criu");
+	place_path(pids, "pids");
 	test_answers();
 	test_leaves_somebody();
 	test_never_ends();
-	unlink(path);
-	unlink(pids);
-	rmdir(folder);
 	return 0;
 }
