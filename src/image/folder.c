@@ -1,5 +1,6 @@
 #include "image/folder.h"
 #include "base/err.h"
+#include "image/tree.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,7 @@ static void sweep(const char *place)
 	const struct dirent *e;
 
 	while (d && (e = readdir(d))) {
+		char path[VV_FOLDER_PATH];
 		int fd = strncmp(e->d_name, name, FIXED) == 0 && strlen(e->d_name) == strlen(name)
 				 ? openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 				 : -1;
@@ -66,6 +68,8 @@ static void sweep(const char *place)
 			close(fd);
 			continue;
 		}
+		snprintf(path, sizeof(path), "%s/%s", place, e->d_name);
+		vv_tree_end_criu(path);
 		empty(fd);
 		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
 	}

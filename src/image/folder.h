@@ -1,5 +1,5 @@
 /* A folder for one run of criu, below $TMPDIR: for its owner alone, and locked for as long as that lives. What a killed one has left behind, the next
- * one removes. */
+ * one removes, with a criu that still waits there. */
 #ifndef VV_IMAGE_FOLDER_H
 #define VV_IMAGE_FOLDER_H
 

@@ -69,7 +69,7 @@ struct vv_lazy {
 	bool finished; /* all processes are made */
 	bool over;     /* they will not be */
 	bool whole;    /* all pages are there */
-	bool met; /* criu was at the hook */
+	bool met; /* criu is at the hook, or behind it: it does not hear any more of processes that end */
 	bool started;
 	atomic_bool failed, ended; /* ended: nothing more is needed */
 	pthread_t thread;
@@ -378,6 +378,7 @@ static void *work(void *arg)
 			rc = vv_err_set(VV_EDAMAGED, "some of it is missing");
 		if (rc == 0 && atomic_exchange(&l->made, false)) {
 			rc = bind_all(l);
+			l->met = true;
 			if (rc == 0)
 				sem_post(&l->bound);
 		}
@@ -393,6 +394,8 @@ static void *work(void *arg)
 		kill_all(l);
 		vv_hook_close(&l->hook);
 		hang_up(l); /* what was not made yet will not be */
+		if (l->met)
+			vv_tree_end_criu(l->criu->folder);
 	}
 	l->whole = rc == 0 && !left;
 	sem_post(&l->bound);
@@ -455,7 +458,7 @@ int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, bool held, struct v
 	if (rc == 0)
 		rc = new(images, c, out);
 	if (rc == 0)
-		rc = vv_warden_open(&(*out)->warden);
+		rc = vv_warden_open(&(*out)->warden, c->folder);
 	if (rc == 0)
 		rc = vv_anchor_open(&(*out)->anchor);
 	if (rc == 0)

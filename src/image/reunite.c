@@ -192,7 +192,7 @@ static int build(struct reunion *o, struct tree *t)
 /* If we end without a word, so do they. */
 static int bind_to_us(struct reunion *o)
 {
-	int rc = o->g && o->n_trees ? vv_warden_open(&o->warden) : 0;
+	int rc = o->g && o->n_trees ? vv_warden_open(&o->warden, NULL) : 0;
 
 	for (size_t i = 0; rc == 0 && o->g && i < o->n_trees; i++) {
 		pid_t pid = o->tree[i].pid;

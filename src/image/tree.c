@@ -210,15 +210,62 @@ void vv_tree_wait(const struct vv_tree *t)
 	}
 }
 
+/* What is made while they are killed is killed in the next turn. */
 void vv_tree_clear(void)
 {
+	const double pause_s = 0.001;
 	struct vv_tree t = { 0 };
+	bool some = true;
 
-	if (vv_tree_list(getpid(), &t) < 0)
-		return;
-	for (size_t i = 1; i < t.n; i++)
-		kill(t.pid[i], SIGKILL);
-	while (t.n > 1 && (waitpid(-1, NULL, 0) > 0 || errno == EINTR))
-		;
-	vv_tree_fini(&t);
+	while (some && vv_tree_list(getpid(), &t) == 0) {
+		some = false;
+		for (size_t i = 1; i < t.n; i++)
+			some |= kill(t.pid[i], SIGKILL) == 0;
+		vv_tree_fini(&t);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (some)
+			vv_clock_sleep(pause_s);
+	}
+}
+
+/* "criu", "restore", and one of its words is this folder. */
+static bool is_criu_in(const char *folder, pid_t pid)
+{
+	static const char begins[] = "criu\0restore";
+	char text[4096];
+	ssize_t n = vv_tree_read(pid, "cmdline", text, sizeof(text));
+
+	if (n < (ssize_t)sizeof(begins) || memcmp(text, begins, sizeof(begins)) != 0 || vv_tree_is_zombie(pid))
+		return false;
+	for (const char *at = text; at < text + n; at += strlen(at) + 1)
+		if (strcmp(at, folder) == 0)
+			return true;
+	return false;
+}
+
+static bool kill_criu_in(const char *folder)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	bool some = false;
+
+	while (d && (e = readdir(d))) {
+		pid_t pid = atoi(e->d_name);
+
+		if (pid > 0 && is_criu_in(folder, pid))
+			some |= kill(pid, SIGKILL) == 0;
+	}
+	if (d)
+		closedir(d);
+	return some;
+}
+
+void vv_tree_end_criu(const char *folder)
+{
+	const double pause_s = 0.002, dying_s = 5;
+	double end = vv_clock_s() + dying_s;
+
+	while (kill_criu_in(folder) && vv_clock_s() < end)
+		vv_clock_sleep(pause_s);
 }

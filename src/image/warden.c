@@ -52,7 +52,7 @@ static bool hear(int from, const struct vv_warden *next, struct word *w, int *fd
 }
 
 /* Descriptors that are to be held are just not closed. */
-__attribute__((noreturn)) static void watch(int from, struct vv_warden *next)
+__attribute__((noreturn)) static void watch(int from, struct vv_warden *next, const char *folder)
 {
 	static struct {
 		pid_t pid;
@@ -76,10 +76,12 @@ __attribute__((noreturn)) static void watch(int from, struct vv_warden *next)
 	}
 	for (size_t i = 0; i < n; i++)
 		end_kin(one[i].pid, one[i].fd);
+	if (folder)
+		vv_tree_end_criu(folder);
 	_exit(1);
 }
 
-static int open_some(struct vv_warden *g, unsigned n)
+static int open_some(struct vv_warden *g, const char *folder, unsigned n)
 {
 	struct vv_warden next = VV_WARDEN_NONE;
 	int ends[2];
@@ -95,8 +97,8 @@ static int open_some(struct vv_warden *g, unsigned n)
 		dup2(ends[0], STDIN_FILENO);
 		close_range(STDIN_FILENO + 1, UINT_MAX, 0);
 		if (n > 1)
-			open_some(&next, n - 1);
-		watch(STDIN_FILENO, &next);
+			open_some(&next, folder, n - 1);
+		watch(STDIN_FILENO, &next, folder);
 	}
 	close(ends[0]);
 	if (pid < 0) {
@@ -107,9 +109,9 @@ static int open_some(struct vv_warden *g, unsigned n)
 	return 0;
 }
 
-int vv_warden_open(struct vv_warden *g)
+int vv_warden_open(struct vv_warden *g, const char *folder)
 {
-	return open_some(g, WARDENS);
+	return open_some(g, folder, WARDENS);
 }
 
 int vv_warden_hold(struct vv_warden *g, int fd)

@@ -14,7 +14,8 @@ struct vv_warden {
 
 #define VV_WARDEN_NONE { .to = -1 }
 
-int vv_warden_open(struct vv_warden *g);
+/* folder: that of a criu, which ends with the program; NULL: there is none any more. */
+int vv_warden_open(struct vv_warden *g, const char *folder);
 /* It holds a descriptor as well, from now on. */
 int vv_warden_hold(struct vv_warden *g, int fd);
 /* It looks after a process, by its pidfd, and after all that is below it. */

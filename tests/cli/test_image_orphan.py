@@ -12,7 +12,7 @@ import time
 
 import command
 from command import PATIENCE, is_alive, wait_for
-from image_case import Several, children, children_of_all, has_told, kill, links_of, open_files
+from image_case import Several, children, children_of_all, has_told, kill, links_of, name_of, open_files, strays
 
 MPIEXEC = os.environ.get("VARVE_MPIEXEC")
 PROGRAM = None  # set in main
@@ -175,6 +175,60 @@ class Orphan(Several):
             self.clear()
             r.wait(PATIENCE)
 
+    def kill_strays(self):
+        """Of a criu that was killed itself some may be left, which only the next command ends, if all of ours were killed as well."""
+        for pid, _ in strays(self.folder):
+            kill(pid)
+
+    def stop_criu(self, r):
+        """At any moment: it ends no more by itself. None: it has ended already. Else those who would have to end it: the command, and its wardens."""
+        wait_for(lambda: strays(self.folder) or is_alive(self.pids[0]) or r.poll() is not None, "criu runs")
+        time.sleep(random.random() * 0.06)
+        for pid, _ in strays(self.folder):
+            kill(pid, signal.SIGSTOP)
+        ours = [pid for pid in self.those_who_bring(r.pid) if name_of(pid) in ("varve", "pages-warden")]
+        return ours if strays(self.folder) and len(ours) == 3 else None
+
+    def test_criu_ends_too(self):
+        """A criu that has lost its processes, or was killed itself and has left some, may wait for ever."""
+        self.save("alone")
+        seen = 0
+        for turn in range(12):
+            r = self.restore()
+            ours = self.stop_criu(r)
+            if ours:
+                kill(ours[turn % 3])
+                self.end_strays()
+                seen += 1
+            kill(r.pid)
+            r.wait(PATIENCE)
+            self.end_strays()
+            self.clear()
+        self.assertGreater(seen, 0)
+
+    def test_next_one_ends_criu(self):
+        """If nobody was left who could."""
+        self.save("alone")
+        for _ in range(12):
+            r = self.restore()
+            ours = self.stop_criu(r)
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in ours or [r.pid]:
+                    kill(pid, number)
+            r.wait(PATIENCE)
+            if ours:
+                break
+            self.end_strays()
+            self.clear()
+        else:
+            self.skipTest("it was too fast")
+        self.assertTrue(strays(self.folder))
+        for path in self.folder.glob("varve-criu-*"):
+            os.utime(path, (time.time() - 120,) * 2)
+        self.run_raw("image", "restore", "-d", self.store, "a")  # if what there is of the program has its number it fails
+        self.assertEqual((strays(self.folder), list(self.folder.glob("varve-criu-*"))), ([], []))
+        self.clear()
+
     def test_any(self):
         """Some of them, or all, at any moment."""
         self.save("forks")
@@ -182,6 +236,7 @@ class Orphan(Several):
             r = self.restore()
             time.sleep(random.random() * 0.25)
             some = self.those_who_bring(r.pid)
+            ours = [pid for pid in some if name_of(pid) in ("varve", "pages-warden")]
             some = random.sample(some, random.randint(1, len(some)))
             for pid in some:
                 kill(pid)
@@ -193,6 +248,8 @@ class Orphan(Several):
             kill(r.pid)
             r.wait(PATIENCE)
             time.sleep(0.05)
+            if set(ours) <= set(some):
+                self.kill_strays()
             self.end_strays()
             self.clear()
 
@@ -210,6 +267,7 @@ class Orphan(Several):
                 kill(pid)
             r.wait(PATIENCE)
             time.sleep(0.3)
+            self.kill_strays()
             self.end_strays()
             self.clear()
 
