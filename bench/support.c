@@ -63,15 +63,18 @@ static void parse(struct bench *b, int argc, char **argv, const char **dir)
 	int i = 1;
 
 	for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
-		const char *name = argv[i] + 2, *value = i + 1 < argc ? argv[i + 1] : NULL;
+		const char *name = argv[i] + 2, *value;
+		char *equals = strchr(argv[i], '=');
 
 		if (strcmp(name, "full") == 0) {
 			b->full = true;
 			continue;
 		}
+		if (equals)
+			*equals = '\0';
+		value = equals ? equals + 1 : argv[++i];
 		if (!value)
 			bench_die("--%s wants a value", name);
-		i++;
 		if (strcmp(name, "size") == 0)
 			b->asked = bytes_of(value);
 		else if (strcmp(name, "rounds") == 0)
