@@ -477,7 +477,7 @@ class Page(command.Case):
         rows = self.json("report", self.store, "heat")["lineages"][0]["epochs"][1:]
         mean = {key: sum(r.get(key, 0) for r in rows) / len(rows) for key in ("bytes_memory", "bytes_new", "bytes_layer")}
         said = b.run("document.querySelector('.verdict').textContent")
-        self.assertRegex(said, rf"holds {size(round(mean['bytes_memory']))}, of which {size(round(mean['bytes_new']))} \(.* %\) is new, and stores {size(round(mean['bytes_layer']))}\.")
+        self.assertRegex(said, rf"holds {size(mean['bytes_memory'])}, of which {size(mean['bytes_new'])} \(.* %\) is new, and stores {size(mean['bytes_layer'])}\.")
         self.assertRegex(said, r"The program waits [\d.]+ [mµ]?s.*Most of what changes is in u \(")
         legend = b.run("document.querySelector('.chart .under').textContent")  # of the newest epoch
         last = self.json("report", self.store, "heat")["lineages"][0]["epochs"][-1]
@@ -718,7 +718,7 @@ CONTRAST = """(() => {
 def size(n):
     """As src/cli/text.c has it."""
     if n < 1024:
-        return f"{n} B"
+        return f"{round(n)} B"
     v, u = n / 1024, 0
     while v >= 999.5 and u < 5:
         v, u = v / 1024, u + 1
