@@ -74,10 +74,16 @@ static const struct vv_args_option *find_any(const struct vv_args *a, const char
 	return o == &shared[VERSION] && a->verb ? NULL : o;
 }
 
-static int store(struct vv_args *a, const struct vv_args_option *o, const char *value)
+static bool is_shared(const struct vv_args_option *o)
 {
-	if (o < shared || o >= shared + sizeof(shared) / sizeof(shared[0])) {
+	return o >= shared && o < shared + sizeof(shared) / sizeof(shared[0]);
+}
+
+static int store(struct vv_args *a, const struct vv_args_option *o, bool by_letter, const char *value)
+{
+	if (!is_shared(o)) {
 		a->value[o - a->option] = value;
+		a->by_letter[o - a->option] = by_letter;
 		return 0;
 	}
 	if (o == &shared[OPTION]) {
@@ -94,17 +100,31 @@ static int store(struct vv_args *a, const struct vv_args_option *o, const char *
 	return 0;
 }
 
-/* The value of an option: what is joined to it, or the next word. */
-static int take(struct vv_args *a, const struct vv_args_option *o, const char *joined)
+enum { TYPED = 64 };
+
+/* As it was typed. */
+static const char *typed(const struct vv_args_option *o, bool by_letter, char out[TYPED])
 {
+	if (by_letter)
+		snprintf(out, TYPED, "-%c", o->letter);
+	else
+		snprintf(out, TYPED, "--%s", o->name);
+	return out;
+}
+
+/* The value of an option: what is joined to it, or the next word. */
+static int take(struct vv_args *a, const struct vv_args_option *o, bool by_letter, const char *joined)
+{
+	char name[TYPED];
+
 	if (!o->value)
-		return store(a, o, "");
+		return store(a, o, by_letter, "");
 	if (joined)
-		return store(a, o, joined);
+		return store(a, o, by_letter, joined);
 	if (a->at == a->argc)
-		return vv_err_set(VV_EINVAL, "%s%soption '--%s' needs a value (%s)", a->verb ? a->verb : "",
-				  a->verb ? ": " : "", o->name, o->value);
-	return store(a, o, a->argv[a->at++]);
+		return vv_err_set(VV_EINVAL, "%s%soption '%s' needs a value (%s)", a->verb ? a->verb : "", a->verb ? ": " : "", typed(o, by_letter, name),
+				  o->value);
+	return store(a, o, by_letter, a->argv[a->at++]);
 }
 
 static int parse_long(struct vv_args *a, const char *word)
@@ -121,7 +141,7 @@ static int parse_long(struct vv_args *a, const char *word)
 	}
 	if (value && !o->value)
 		return vv_err_set(VV_EINVAL, "option '--%s' takes no value, but was given '%s'", o->name, value);
-	return take(a, o, value);
+	return take(a, o, false, value);
 }
 
 static int parse_short(struct vv_args *a, const char *word)
@@ -133,7 +153,7 @@ static int parse_short(struct vv_args *a, const char *word)
 
 		if (!o)
 			return complain(a, "unknown option", word, nearest_in(a->option, word + 1, NULL));
-		rc = take(a, o, p[1] ? p + 1 : NULL);
+		rc = take(a, o, true, p[1] ? p + 1 : NULL);
 		if (o->value)
 			break;
 	}
@@ -190,15 +210,22 @@ const char *vv_args_value(const struct vv_args *a, const char *name)
 	return o ? a->value[o - a->option] : NULL;
 }
 
+static const char *name_of(const struct vv_args *a, const char *name, char out[TYPED])
+{
+	const struct vv_args_option *o = find(a->option, name, strlen(name), 0);
+
+	return typed(o, a->by_letter[o - a->option], out);
+}
+
 int vv_args_set(const struct vv_args *a, const char *name, struct vv_conf *c, const char *item)
 {
 	const char *text = vv_args_value(a, name);
-	char allowed[VV_CONF_WORDS];
+	char allowed[VV_CONF_WORDS], word[TYPED];
 
 	if (!text)
 		return 0;
 	if (!vv_conf_fits(c, item, text, allowed))
-		return vv_err_set(VV_EINVAL, "%s: --%s '%.80s' is not %s", a->verb, name, text, allowed);
+		return vv_err_set(VV_EINVAL, "%s: %s '%.80s' is not %s", a->verb, name_of(a, name, word), text, allowed);
 	return vv_conf_set(c, item, text, "command line");
 }
 
@@ -215,14 +242,14 @@ int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint
 {
 	const char *text = vv_args_value(a, name);
 	unsigned long long v;
-	char *end = NULL;
+	char *end = NULL, word[TYPED];
 
 	if (!text)
 		return 0;
 	errno = 0;
 	v = strtoull(text, &end, 10);
 	if (!isdigit((unsigned char)text[0]) || *end || errno || v < min || v > max)
-		return vv_err_set(VV_EINVAL, "%s: --%s '%s' is not a whole number from %llu to %llu", a->verb, name, text,
+		return vv_err_set(VV_EINVAL, "%s: %s '%s' is not a whole number from %llu to %llu", a->verb, name_of(a, name, word), text,
 				  (unsigned long long)min, (unsigned long long)max);
 	*out = v;
 	return 0;

@@ -24,6 +24,7 @@ struct vv_args {
 	const char *verb;                    /* NULL until it is known */
 	const struct vv_args_option *option; /* the verb's own; they hide shared ones of the same letter */
 	const char *value[VV_ARGS_OPTIONS];  /* by number in `option`; "" for those without a value; NULL: not given */
+	bool by_letter[VV_ARGS_OPTIONS];     /* given as -n, not as --name */
 	const char **operand;
 	size_t n_operands;
 	const char *setting[VV_ARGS_SETTINGS]; /* name=value */

@@ -51,6 +51,14 @@ static int parse_restart(const struct vv_args *args, uint64_t *out)
 	return 0;
 }
 
+/* No share and no time between failures would be at every call, which is what nobody means by them: that is --every 0. */
+static int check_pace(const struct vv_job *job, const char *typed, const char *name)
+{
+	if (strcmp(typed, "every") == 0 || !vv_args_value(job->args, typed) || vv_conf_real(&job->conf, name) > 0)
+		return 0;
+	return vv_err_set(VV_EINVAL, "run: --%s '%s' is not above 0; --every 0 takes a checkpoint at every call", typed, vv_args_value(job->args, typed));
+}
+
 /* How often: what was said here counts alone. If nothing was said anywhere, at every call would be too often. */
 static int parse_pace(struct vv_job *job)
 {
@@ -64,6 +72,8 @@ static int parse_pace(struct vv_job *job)
 		return vv_err_set(VV_EINVAL, "run: --every, --overhead and --mtbf: one of them");
 	for (size_t i = 0; rc == 0 && n && i < 3; i++)
 		rc = vv_args_value(job->args, names[i][0]) ? vv_job_take_option(job, names[i][0], names[i][1]) : vv_job_set_option(job, names[i][1], "0");
+	for (size_t i = 0; rc == 0 && n && i < 3; i++)
+		rc = check_pace(job, names[i][0], names[i][1]);
 	if (rc || n || vv_conf_real(&job->conf, "interval") > 0 || vv_conf_real(&job->conf, "overhead") > 0 || vv_conf_real(&job->conf, "mtbf") > 0)
 		return rc;
 	return vv_job_set_option(job, "interval", "10m");
@@ -156,6 +166,24 @@ static int run_one_of_many(const struct vv_run_plan *plan, uint32_t rank)
 	return rc ? rc : become(plan);
 }
 
+/* Said before anything is started, and before anything is made. */
+static int check_first(struct vv_run_epochs *e)
+{
+	static const char advice[] = "say where it is (--store, --lineage; `varve ls STORE` shows what there is), or leave --restart out";
+	const struct vv_run_plan *plan = e->plan;
+	int rc = vv_run_epochs_check(e, plan->first);
+
+	if (rc != VV_ENOENT)
+		return rc;
+	if (!plan->job->store)
+		vv_err_set(rc, "there is no store '%s'; %s", plan->store, advice);
+	else if (!e->open)
+		vv_err_set(rc, "store '%s' has no lineage '%s'; %s", plan->store, plan->lineage, advice);
+	else
+		vv_err_set(rc, "lineage '%s' of store '%s' has no epoch %" PRIu64 "; %s", plan->lineage, plan->store, plan->first, advice);
+	return vv_err_context(rc, "run: --restart %" PRIu64, plan->first);
+}
+
 static int run(struct vv_job *job)
 {
 	struct vv_run_epochs epochs;
@@ -169,7 +197,9 @@ static int run(struct vv_job *job)
 	vv_json_fini(&job->json); /* the standard output is the program's */
 	epochs = (struct vv_run_epochs){ .plan = &plan };
 	if (rc == 0 && plan.first && plan.first != UINT64_MAX)
-		rc = vv_run_epochs_check(&epochs, plan.first);
+		rc = check_first(&epochs);
+	if (rc == 0)
+		rc = vv_run_epochs_make_store(&epochs);
 	if (rc)
 		return rc;
 	return vv_world_is_many(&rank) ? run_one_of_many(&plan, rank) : vv_run_watch(&plan);

@@ -2,10 +2,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/options.h"
 #include "engine/verify.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* VV_ENOENT: neither store nor lineage need be there. */
 static int open_lineage(struct vv_run_epochs *e)
@@ -17,6 +20,30 @@ static int open_lineage(struct vv_run_epochs *e)
 		rc = vv_catalog_open(job->store, e->plan->lineage, false, &e->lin);
 	e->open = rc == 0;
 	return rc;
+}
+
+/* Of a folder; what is elsewhere says so itself. Somebody else's is fine if the lineage is ours. */
+static bool is_writable(const struct vv_run_plan *plan)
+{
+	char *lineage = vv_mem_printf("%s/%s", plan->store, plan->lineage);
+	bool yes = plan->store[0] != '/' || access(plan->store, W_OK | X_OK) == 0;
+	int why = errno;
+
+	yes = yes || (lineage && access(lineage, W_OK | X_OK) == 0);
+	vv_mem_free(lineage);
+	errno = why;
+	return yes;
+}
+
+int vv_run_epochs_make_store(struct vv_run_epochs *e)
+{
+	const struct vv_run_plan *plan = e->plan;
+	struct vv_store_options opt = vv_options_store(&plan->job->conf, true);
+	int rc = plan->job->store ? 0 : vv_store_open(plan->store, &opt, &plan->job->store);
+
+	if (rc == 0 && !is_writable(plan))
+		rc = vv_err_sys(errno, "store '%s' cannot be written", plan->store);
+	return rc ? vv_err_context(rc, "run: checkpoints would have no place") : 0;
 }
 
 int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch)

@@ -10,6 +10,8 @@ struct vv_run_epochs {
 	bool open;
 };
 
+/* The store is made if it is not there; an error if it cannot be, or cannot be written. */
+int vv_run_epochs_make_store(struct vv_run_epochs *e);
 /* VV_ENOENT if the epoch is not there. */
 int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch);
 /* The newest epoch below `before`; 0: there is none. */

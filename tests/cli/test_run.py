@@ -431,10 +431,43 @@ class Setup(Case):
             said = self.fails("run", option, "soon", "--", "true")
             self.assertIn(f"run: {option} 'soon' is not a {word}", said)
         self.assertIn("letters, digits", self.fails("run", "-l", "a/b", "--", "true"))
-        self.assertIn("ranks", self.fails("run", "-n", "0", "--", "true"))
+        self.assertIn("run: -n '0' is not", self.fails("run", "-n", "0", "--", "true"))
+        self.assertIn("run: -n '0' is not", self.fails("run", "-n0", "--", "true"))
+        self.assertIn("run: --ranks '0' is not", self.fails("run", "-n", "2", "--ranks", "0", "--", "true"))
+        self.assertIn("'-n' needs a value", self.fails("run", "-n"))
+        self.assertIn("'--ranks' needs a value", self.fails("run", "--ranks"))
+        for option, value in (("--mtbf", "0"), ("--mtbf", "0h"), ("--overhead", "0%"), ("--overhead", "0.0")):
+            self.assertIn(f"run: {option} '{value}' is not above 0", self.fails("run", option, value, "--", "true"))
         self.assertIn("cannot start", self.fails("run", "--", self.folder / "no program"))
         self.assertIn("something is missing", self.fails("run", "-n", "2"))
         self.assertEqual(json.loads(self.run_raw("run", "--json", "--restart", "x", "--", "true").stdout)["code"], -1)
+
+    def test_no_place(self):
+        """A store that cannot be made or written is told of before the program starts."""
+        self.file("a file", b"")
+        for store in ("/proc/nope", "/dev/null", self.folder / "a file" / "x"):
+            said = self.fails("run", "--store", store, "--", "touch", "it ran")
+            self.assertIn("checkpoints would have no place", said)
+            self.assertIn(str(store), said)
+        locked = self.folder / "locked"
+        locked.mkdir(mode=0o555)
+        if not os.access(locked, os.W_OK):  # root writes anywhere
+            self.assertIn("cannot be written", self.fails("run", "--store", locked, "--", "touch", "it ran"))
+        self.assertFalse((self.folder / "it ran").exists())
+
+    def test_no_such_epoch(self):
+        """What is missing, where, and what to do; and nothing is made on the way."""
+        touch = ("--", "touch", "it ran")
+        here = os.path.realpath(self.folder)
+        said = self.fails("run", "--restart", "7", *touch)
+        self.assertIn(f"run: --restart 7: there is no store '{here}/varve-store'; say where it is", said)
+        self.assertFalse((self.folder / "varve-store").exists())
+        self.finish(self.start(self.program, 3, 1, options=("--every", "0")), result=3)
+        said = self.fails("run", "--restart", "7", "-s", self.store, "-l", "other", *touch)
+        self.assertIn("has no lineage 'other'; say where it is", said)
+        said = self.fails("run", "--restart", "777", "-s", self.store, "-l", "a", *touch)
+        self.assertIn("has no epoch 777; say where it is", said)
+        self.assertFalse((self.folder / "it ran").exists())
 
     def test_names_of_lineages(self):
         for name, lineage in ((".x", "-x"), ("a b:c", "a-b-c"), ("n" * 200, "n" * 64)):

@@ -30,7 +30,7 @@ class Usage(command.Case):
                             (["ls", "--al", "s"], "'--all'"), (["gc", "--dryrun", "s"], "'--dry-run'"), (["ls", "-x", "s"], "-x"),
                             (["ls"], "usage: varve ls"), (["show", "s"], "usage: varve show"),
                             (["ls", "s", "l", "x"], "usage: varve ls"), (["ls", "s", "-n"], "needs a value"),
-                            (["ls", "s", "-n", "0"], "--newest"), (["ls", "s", "--all=3"], "takes no value"),
+                            (["ls", "s", "-n", "0"], "-n '0'"), (["ls", "s", "--newest", "0"], "--newest '0'"), (["ls", "s", "--all=3"], "takes no value"),
                             (["ls", "ftp://x/y"], "unknown kind"), (["ls", "s3:bucket"], "unknown kind"), (["ls", ""], "store"), (["--nope"], "--nope")):
             with self.subTest(words=words):
                 self.assertIn(hint, self.fails(*words))
