@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "engine/grains.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -78,8 +80,41 @@ static void copy_bare(void *arg)
 	}
 }
 
+struct gap { /* the first stretch of a region that cannot be read */
+	uintptr_t lo, hi;
+	bool mapped;
+};
+
+static bool find_gap(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
+{
+	struct gap *g = arg;
+	bool gap = !m || m->mode[0] != 'r';
+
+	if (gap && g->hi == 0)
+		*g = (struct gap){ lo, hi, m != NULL };
+	else if (gap && g->mapped == (m != NULL) && g->hi == lo)
+		g->hi = hi;
+	else if (g->hi)
+		return false;
+	return true;
+}
+
+/* What was freed may be somebody's reserve by now, which is mapped. */
+static int tell_gap(const struct vv_region *r, const struct gap *g)
+{
+	return vv_err_set(VV_EINVAL, "region '%s': %zu bytes at %p, of its %" PRIu64 " at %p, %s; varve_unprotect it, or varve_protect it where it is now",
+			  r->name, (size_t)(g->hi - g->lo), (void *)g->lo, r->shape.len, (void *)r->p, g->mapped ? "may not be read (PROT_NONE)" : "are not mapped");
+}
+
 int vv_capture_is_gone(const struct vv_region *r)
 {
+	struct vv_memory_range all = { (uintptr_t)r->p, (uintptr_t)r->p + r->shape.len, false };
+	struct gap g = { 0 };
+
+	if (!vv_grains_left_device(r))
+		vv_memory_walk(&all, vv_memory_tidy(&all, r->shape.len > 0), find_gap, &g);
+	if (g.hi)
+		return tell_gap(r, &g);
 	return vv_err_set(VV_EINVAL,
 			  "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be read; varve_unprotect it, or "
 			  "varve_protect it where it is now",
@@ -304,6 +339,39 @@ static void find_must(struct vv_tiles *t)
 	}
 }
 
+/* The memory of a tile. */
+static struct vv_memory_range range_of(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	uint64_t len = (uint64_t)t->tile_groups * t->group_len, at = (tile - r->first_tile) * len, end = at + len;
+
+	return (struct vv_memory_range){ (uintptr_t)r->p + at, (uintptr_t)r->p + (end < r->shape.len ? end : r->shape.len), false };
+}
+
+static const struct vv_region *region_at(const struct vv_tiles *t, uintptr_t lo, uintptr_t hi)
+{
+	for (size_t i = 0; i < t->n_regions; i++)
+		if ((uintptr_t)t->region[i]->p < hi && (uintptr_t)t->region[i]->p + t->region[i]->shape.len > lo)
+			return t->region[i];
+	return NULL;
+}
+
+/* Memory that takes no fence may be such that nobody can read: the call, which waits for it, says so. */
+static int check_must(const struct vv_tiles *t)
+{
+	struct vv_memory_range *must = vv_mem_new(t->must, sizeof(*must));
+	struct gap g = { 0 };
+	size_t n = 0;
+
+	if (!must)
+		return VV_ENOMEM;
+	for (size_t k = 0; k < t->n_queue && n < t->must; k++)
+		if (t->tile[t->queue[k]].flags & VV_TILE_MUST)
+			must[n++] = range_of(t, vv_tiles_region(t, t->queue[k]), t->queue[k]);
+	vv_memory_walk(must, vv_memory_tidy(must, n), find_gap, &g);
+	vv_mem_free(must);
+	return g.hi ? vv_capture_is_gone(region_at(t, g.lo, g.hi)) : 0;
+}
+
 /* A region that was mapped anew in part has lost a part of its fence: it is fenced once more, all of it. */
 static int shut_again(struct vv_tiles *t, struct vv_region *r)
 {
@@ -476,6 +544,8 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 		vv_fence_entered(copy_entered, v);
 	if (rc == 0 && t->fencing)
 		find_must(t);
+	if (rc == 0 && t->must)
+		rc = check_must(t);
 	pthread_mutex_unlock(&t->lock);
 	if (rc)
 		vv_tiles_end(v, false);

@@ -135,7 +135,7 @@ class Provoked(command.Case):
         self.lay_down()
         self.command("unknown option", "-o", "nosuch=1", "ls", "store")
         self.command("NAME = 'VALUE' is not EXPECTED", "-o", "keep=many", "ls", "store")
-        self.command("--OPTION 'VALUE' is not EXPECTED", "run", "--every", "soon", "--", "true")
+        self.command("VERB: OPTION 'VALUE' is not EXPECTED", "run", "--every", "soon", "--", "true")
         self.file("varve.conf", b"junk\n")
         self.command("is not of the form name = value", "ls", "store")
         (self.folder / "varve.conf").unlink()
@@ -195,7 +195,7 @@ class Provoked(command.Case):
         self.command("gc stopped at epoch", "gc", "store", status=1)
 
     def test_mistakes(self):
-        for words, mistake in (("are not mapped, or may not be read", "freed"), ("no session (NULL)", "no-session"),
+        for words, mistake in (("of its N at ADDRESS, REASON", "freed"), ("no session (NULL)", "no-session"),
                                ("a child of fork opens its own", "child"), ("has made no checkpoint yet", "no-checkpoint"), ("out is needed", "no-out"),
                                ("has no epoch yet", "no-epoch"), ("a power of two, not N", "odd-grain"), ("cannot write 'PATH'", "full")):
             with self.subTest(mistake):
