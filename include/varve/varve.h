@@ -141,7 +141,8 @@ VARVE_API int varve_due(varve *v);
 /* Fills all regions declared so far with what they held in the epoch; they must have the sizes and types they had. VARVE_LATEST
  * takes the newest epoch that is whole: one that turns out to be damaged is named in a warning and passed over.
  * Returns 1; 0 if the lineage has no epoch yet (VARVE_LATEST only); < 0 on failure, and then what the regions hold is
- * not defined. The next checkpoint continues from this epoch. */
+ * not defined. Private memory that mprotect has shut is opened meanwhile, and shut again as it was. The next checkpoint
+ * continues from this epoch. */
 VARVE_API int varve_restart(varve *v, uint64_t epoch);
 /* Reads one region of an epoch into len bytes at p, which need not be declared. */
 VARVE_API int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len);

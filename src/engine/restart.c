@@ -90,6 +90,7 @@ static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
 static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
 {
 	struct vv_bounce bounce = { 0 };
+	struct vv_latch latch = { 0 };
 
 	rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc == 0 && v->group->split)
@@ -103,11 +104,13 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 		rc = plan(v, t, want);
 	if (rc == 0)
 		rc = vv_bounce_begin(&bounce, want, v->n_regions);
+	if (rc == 0)
+		rc = vv_restore_open(want, v->n_regions, &latch);
 	rc = vv_bounce_end(&bounce, vv_fetch_read(v, rc, want, v->n_regions, copied));
 	rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc)
-		return rc;
-	return vv_ranks_agree(v->group, v->group->comm, go_on(v, epoch, t, copied));
+		return vv_restore_shut(&latch, rc);
+	return vv_ranks_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, t, copied)));
 }
 
 /* The session's, empty. */

@@ -281,6 +281,7 @@ struct batch { /* layers that are open together */
 	bool zeros;   /* are filled along */
 	struct stripe *stripe;
 	size_t n_stripes;
+	struct vv_latch latch; /* what the program had shut */
 	struct vv_warm warm;
 	struct source source[VV_WARM_LAYERS];
 };
@@ -397,22 +398,25 @@ static size_t fill_zeros(const struct vv_stretches *p, struct vv_pool *pool)
 
 /* Of memory that it may not write to the kernel says no more than that a read failed, and a copy ends the program: so one looks
  * before. */
-static int check_memory(const struct vv_want *want, size_t n)
+int vv_restore_open(const struct vv_want *want, size_t n, struct vv_latch *latch)
 {
-	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r));
-	size_t k = 0, bad;
+	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r)), bad = { 0 };
+	size_t k = 0;
+	int rc;
 
 	if (!r)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		if (want[i].name && want[i].len)
 			r[k++] = (struct vv_memory_range){ (uintptr_t)want[i].to, (uintptr_t)want[i].to + want[i].len, false };
-	bad = vv_memory_find_unwritable(r, k);
-	while (bad < k && (!want->name || !want->len || (uintptr_t)want->to != r[bad].lo))
-		want++;
+	rc = vv_latch_open(latch, r, k, &bad);
+	for (size_t i = 0; rc == VV_EINVAL && i < n; i++)
+		if (want[i].name && (uintptr_t)want[i].to < bad.hi && (uintptr_t)want[i].to + want[i].len > bad.lo) {
+			vv_err_context(rc, "region '%s', of %" PRIu64 " bytes at %p", want[i].name, want[i].len, (void *)want[i].to);
+			break;
+		}
 	vv_mem_free(r);
-	return bad == k ? 0 : vv_err_set(VV_EINVAL, "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be written",
-					 want->name, want->len, (void *)want->to);
+	return rc;
 }
 
 /* What the stripes have left, by layer. */
@@ -476,7 +480,7 @@ static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_wan
 	vv_pool_each(pool, b->n_stripes, warm_one, b);
 	rc = gather(b, &left);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
-		rc = check_memory(want, n);
+		rc = vv_restore_open(want, n, &b->latch);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
 		rc = read_pieces(b, pool, &left);
 	drop_sources(b);
@@ -533,6 +537,16 @@ static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_
 	return rc;
 }
 
+int vv_restore_shut(struct vv_latch *latch, int rc)
+{
+	struct vv_err_state error;
+	int late;
+
+	vv_err_save(rc, &error);
+	late = vv_latch_shut(latch);
+	return rc ? vv_err_restore(&error) : late;
+}
+
 static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n, const struct vv_windows *w)
 {
 	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -548,6 +562,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
 					l.bytes, b->got);
 	}
+	rc = b ? vv_restore_shut(&b->latch, rc) : rc;
 	while (r.free) {
 		struct scratch *s = r.free;
 

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "engine/catalog.h"
+#include "track/latch.h"
 
 struct vv_want { /* bytes at..at+len of a region, to `to` */
 	const struct vv_runs *runs;
@@ -14,8 +15,13 @@ struct vv_want { /* bytes at..at+len of a region, to `to` */
 	const char *name; /* of the region, for messages; NULL: memory of our own */
 };
 
-/* Fills all wants, or fails; what the destinations then hold is not defined. */
+/* Fills all wants, or fails; what the destinations then hold is not defined. Memory of regions that the program has shut is opened meanwhile. */
 int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n);
+
+/* For those who write into wants themselves: opens what is shut of them. An error names the region and the bytes. */
+int vv_restore_open(const struct vv_want *want, size_t n, struct vv_latch *latch);
+/* Shuts it again; `rc` is what came of it, and what is returned unless this fails, too. */
+int vv_restore_shut(struct vv_latch *latch, int rc);
 
 struct vv_windows { /* through which a want is read that is not filled in place */
 	void *arg;

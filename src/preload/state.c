@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "core/digest.h"
 #include "engine/ranks.h"
+#include "engine/restore.h"
 #include "engine/session.h"
 #include "preload/argv.h"
 #include "preload/census.h"
@@ -356,6 +357,21 @@ static int give_back(void)
 	return more;
 }
 
+/* The program may have shut some of it, which then would be shut again before it is put back. */
+static int open_exceptions(struct vv_latch *latch)
+{
+	struct vv_memory_range *r = vv_mem_new(n_named + 1, sizeof(*r)), bad;
+	size_t n = 0;
+	int rc;
+
+	for (size_t i = 0; r && i < n_named; i++)
+		if (!named[i].name && named[i].len)
+			r[n++] = (struct vv_memory_range){ (uintptr_t)named[i].p, (uintptr_t)named[i].p + named[i].len, false };
+	rc = r ? vv_latch_open(latch, r, n, &bad) : VV_ENOMEM;
+	vv_mem_free(r);
+	return rc == VV_EINVAL ? vv_err_context(rc, "varve_except_here") : rc;
+}
+
 /* Around what overwrites it. */
 static int keep_exceptions(uint8_t **out)
 {
@@ -387,9 +403,12 @@ static void put_exceptions(const uint8_t *from)
 /* The point of no return is passed when all ranks are ready for it. */
 static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 {
+	struct vv_latch latch = { 0 };
 	uint8_t *kept = NULL;
 	int rc = reach_all();
 
+	if (rc == 0)
+		rc = open_exceptions(&latch);
 	if (rc == 0)
 		rc = keep_exceptions(&kept);
 	if (rc == 0)
@@ -407,7 +426,7 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 		rc = give_back();
 	}
 	vv_mem_free(kept);
-	return rc;
+	return vv_restore_shut(&latch, rc);
 }
 
 int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)

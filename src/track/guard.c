@@ -60,22 +60,16 @@ static bool remove_nothing(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 	return false;
 }
 
-/* Not by the C library's function: that one is the program's, and asks at the fence (src/preload/wrap_memory.c). */
-static int set_rights(uintptr_t lo, uintptr_t hi, int rights)
-{
-	return (int)syscall(SYS_mprotect, lo, hi - lo, rights);
-}
-
 static int protect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	(void)g;
-	return set_rights(lo, hi, PROT_READ);
+	return vv_memory_set_rights(lo, hi, PROT_READ);
 }
 
 static int unprotect(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	(void)g;
-	return set_rights(lo, hi, PROT_READ | PROT_WRITE);
+	return vv_memory_set_rights(lo, hi, PROT_READ | PROT_WRITE);
 }
 
 static bool are_protected(struct vv_guard *g, struct vv_memory_range *r, size_t n)
@@ -315,7 +309,7 @@ bool vv_guard_child(const struct vv_guard *g, uintptr_t lo, uintptr_t hi, uintpt
 {
 	if (g->ops->shared)
 		return false;
-	return set_rights(lo, hi, PROT_READ | PROT_WRITE) == 0 || set_rights(page, page + vv_memory_page(), PROT_READ | PROT_WRITE) == 0;
+	return vv_memory_set_rights(lo, hi, PROT_READ | PROT_WRITE) == 0 || vv_memory_set_rights(page, page + vv_memory_page(), PROT_READ | PROT_WRITE) == 0;
 }
 
 bool vv_guard_is_shared(const struct vv_guard *g)

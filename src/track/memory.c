@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Kept for what the program maps while pages are fenced: libraries, stacks, arenas. */
@@ -230,9 +231,59 @@ bool vv_memory_mapped(const void *p, size_t len)
 	return len == 0 || msync((void *)lo, (uintptr_t)p + len - lo, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
-static bool is_writable(const struct vv_memory_map *m)
+/* Is this /proc/self/maps, and the one of this process? Then the stack is writable. */
+static bool is_told(void)
+{
+	struct vv_memory_range here = {.lo = (uintptr_t)&here, .hi = (uintptr_t)(&here + 1)};
+
+	vv_memory_look(&here, 1, vv_memory_is_writable);
+	return here.ok;
+}
+
+bool vv_memory_is_writable(const struct vv_memory_map *m)
 {
 	return m->mode[1] == 'w';
+}
+
+/* What is left of range k, from *at on, in a mapping and in the hole before it. */
+static bool walk_range(const struct vv_memory_range *r, uintptr_t *at, const struct vv_memory_map *m, vv_memory_stretch *fn, void *arg)
+{
+	uintptr_t hole = m->lo < r->hi ? m->lo : r->hi, end = m->hi < r->hi ? m->hi : r->hi;
+
+	if (*at < hole && !fn(arg, *at, hole, NULL))
+		return false;
+	*at = *at < hole ? hole : *at;
+	if (*at < end && !fn(arg, *at, end, m))
+		return false;
+	*at = *at < end ? end : *at;
+	return true;
+}
+
+void vv_memory_walk(const struct vv_memory_range *r, size_t n, vv_memory_stretch *fn, void *arg)
+{
+	struct lines in = {.fd = n && is_told() ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1};
+	char line[512], image[FILE_NAME] = "";
+	uintptr_t at = n ? r[0].lo : 0;
+	struct vv_memory_map m;
+	bool more = true;
+	size_t k = 0;
+
+	if (in.fd < 0)
+		return;
+	while (more && k < n && next_line(&in, line, sizeof(line))) {
+		if (!parse(line, image, &m))
+			continue;
+		while (more && k < n && at < m.hi) {
+			more = walk_range(&r[k], &at, &m, fn, arg);
+			if (at < r[k].hi)
+				break; /* the next mapping tells */
+			k++;
+			at = k < n ? r[k].lo : 0;
+		}
+	}
+	close(in.fd);
+	for (; more && k < n; k++, at = k < n ? r[k].lo : 0) /* beyond all mappings */
+		more = fn(arg, at, r[k].hi, NULL);
 }
 
 static int by_lo(const void *a, const void *b)
@@ -242,22 +293,28 @@ static int by_lo(const void *a, const void *b)
 	return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-size_t vv_memory_find_unwritable(struct vv_memory_range *r, size_t n)
+size_t vv_memory_tidy(struct vv_memory_range *r, size_t n)
 {
-	struct vv_memory_range here = {.lo = (uintptr_t)&here, .hi = (uintptr_t)(&here + 1)};
+	uintptr_t mask = vv_memory_page() - 1;
+	size_t kept = 0;
 
-	if (n == 0)
-		return 0;
-	qsort(r, n, sizeof(*r), by_lo);
-	vv_memory_look(r, n, is_writable);
-	vv_memory_look(&here, 1, is_writable);
-	for (size_t i = 0; here.ok && i < n; i++) {
-		if (!r[i].ok) /* it may only overlap the one before */
-			vv_memory_look(&r[i], 1, is_writable);
-		if (!r[i].ok)
-			return i;
+	if (n > 1)
+		qsort(r, n, sizeof(*r), by_lo);
+	for (size_t i = 0; i < n; i++) {
+		uintptr_t lo = r[i].lo & ~mask, hi = (r[i].hi + mask) & ~mask;
+
+		if (kept && lo <= r[kept - 1].hi)
+			r[kept - 1].hi = hi > r[kept - 1].hi ? hi : r[kept - 1].hi;
+		else
+			r[kept++] = (struct vv_memory_range){lo, hi, false};
 	}
-	return n;
+	return kept;
+}
+
+/* Not by the C library's function: that one is the program's, and asks at the fence (src/preload/wrap_memory.c). */
+int vv_memory_set_rights(uintptr_t lo, uintptr_t hi, int rights)
+{
+	return (int)syscall(SYS_mprotect, lo, hi - lo, rights);
 }
 
 static size_t max_maps(void)

@@ -28,11 +28,17 @@ struct vv_memory_map {
 };
 void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(const struct vv_memory_map *m));
 bool vv_memory_is_watchable(const struct vv_memory_map *m);
-/* Sorts the ranges; the first that is not mapped writable all over, or n. Where there is no /proc there is no telling, and they
- * count as writable. */
-size_t vv_memory_find_unwritable(struct vv_memory_range *r, size_t n);
+bool vv_memory_is_writable(const struct vv_memory_map *m);
+/* Goes over ranges that are ascending and apart, in stretches of one mapping, or of none (m is NULL), until it is told false. Where there is no /proc, or another
+ * process's, there is no telling, and nothing is told. */
+typedef bool vv_memory_stretch(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m);
+void vv_memory_walk(const struct vv_memory_range *r, size_t n, vv_memory_stretch *fn, void *arg);
+/* Makes them so, in whole pages: how many they are then. */
+size_t vv_memory_tidy(struct vv_memory_range *r, size_t n);
 /* Is every page of all of them, ascending, mapped, private, readable and not writable? */
 bool vv_memory_are_readonly(struct vv_memory_range *r, size_t n);
+/* mprotect, past the program's own: 0 or -1. */
+int vv_memory_set_rights(uintptr_t lo, uintptr_t hi, int rights);
 /* How many more mappings this process may have, by vm.max_map_count and what it has now, less a reserve for the program. */
 size_t vv_memory_map_room(void);
 

@@ -311,6 +311,20 @@ def check_words(work):
     expect("other words", status == 0 and out.endswith(": a name second; now another one that is longer\n") and "other arguments" in err, status, out, err)
 
 
+def check_shut(work):
+    """Parts of the heap that the program has shut by mprotect: what was in them comes back, and they are as shut as they were."""
+    program = compile(work, "here_shut.c")
+    want = plain([program], 300)
+    job = Job(work, "shut", program)
+    kill_often(job, 300, 3000, want, lives=9)
+    expect("no checkpoint fails of it", not job.told("failed") and not job.told("unable"), job.events.read_text())
+    status, out, err = job.run(310, SHUT_MORE="1")
+    expect("parts that nobody can read are filled, too", (status, out) == (0, plain([program], 310)), status, out, err)
+    status, out, err = Job(work, "hidden", program, VARVE_INTERVAL="0").run(3, SHUT_MORE="1")
+    expect("what cannot be read is named", (status, out) == (0, plain([program], 3)) and "failed 0 region 'heap/" in err and "may not be read" in err,
+           status, out, err)
+
+
 def check_renamed(work):
     """What varve allocates is none of the program's state, whatever its library is called."""
     program, renamed = compile(work, "here_objects.c"), work / "renamed.so"
@@ -447,7 +461,7 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_misuse, check_renamed, check_births, check_signals,
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_shut, check_misuse, check_renamed, check_births, check_signals,
                       check_closes,
                       check_interpreter, check_odd, check_refusals, check_globals, check_ranks, check_killed):
             began = time.monotonic()

@@ -25,11 +25,12 @@ static bool readonly(const char *p, size_t first, size_t end, size_t first2, siz
 	return vv_memory_are_readonly(r, first == first2 && end == end2 ? 1 : 2);
 }
 
-static bool unwritable(const char *p, size_t first, size_t end)
+static bool writable(const char *p, size_t first, size_t end)
 {
 	struct vv_memory_range r = { (uintptr_t)p + first * page, (uintptr_t)p + end * page, false };
 
-	return vv_memory_find_unwritable(&r, 1) == 0;
+	vv_memory_look(&r, 1, vv_memory_is_writable);
+	return r.ok;
 }
 
 static void test_pages(void)
@@ -75,6 +76,55 @@ static void test_watchable(void)
 	CHECK(!vv_memory_watchable(here, here + page));
 	munmap(p, 8 * page);
 	munmap(s, page);
+}
+
+struct seen {
+	const char *from;
+	char text[200];
+	size_t stop; // after so many
+};
+
+static bool note(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
+{
+	struct seen *s = arg;
+	size_t n = strlen(s->text);
+
+	snprintf(s->text + n, sizeof(s->text) - n, "%zu-%zu%.2s ", (size_t)(lo - (uintptr_t)s->from) / page, (size_t)(hi - (uintptr_t)s->from) / page, m ? m->mode : "");
+	return --s->stop > 0;
+}
+
+// Ranges in pages, in pairs that end with 0, 0: what is told of them.
+static const char *walk(const char *p, const size_t *pages, size_t stop)
+{
+	static struct seen s;
+	struct vv_memory_range r[8];
+	size_t n = 0;
+
+	s = (struct seen){ .from = p, .stop = stop };
+	for (; pages[1]; pages += 2, n++)
+		r[n] = (struct vv_memory_range){ (uintptr_t)p + pages[0] * page + 5, (uintptr_t)p + pages[1] * page - 5, false };
+	vv_memory_walk(r, vv_memory_tidy(r, n), note, &s);
+	return s.text;
+}
+
+#define WALK(p, stop, ...) walk(p, (const size_t[]){ __VA_ARGS__, 0, 0 }, stop)
+
+// Stretches of mappings, and of none, before, between and behind them.
+static void test_walk(void)
+{
+	char *p = mmap((void *)(uintptr_t)0x300000000000, 16 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	CHECK(p == (void *)(uintptr_t)0x300000000000);
+	CHECK_EQ(munmap(p, 2 * page) | munmap(p + 6 * page, 2 * page) | munmap(p + 14 * page, 2 * page), 0);
+	CHECK_EQ(mprotect(p + 3 * page, page, PROT_READ) | mprotect(p + 10 * page, page, PROT_NONE), 0);
+	CHECK(strcmp(WALK(p, 99, 0, 16), "0-2 2-3rw 3-4r- 4-6rw 6-8 8-10rw 10-11-- 11-14rw 14-16 ") == 0);
+	CHECK(strcmp(WALK(p, 3, 0, 16), "0-2 2-3rw 3-4r- ") == 0);
+	CHECK(strcmp(WALK(p, 99, 3, 4), "3-4r- ") == 0);
+	CHECK(strcmp(WALK(p, 99, 0, 1, 6, 7, 15, 16), "0-1 6-7 15-16 ") == 0);
+	CHECK(strcmp(WALK(p, 99, 9, 12, 3, 5, 2, 3), "2-3rw 3-4r- 4-5rw 9-10rw 10-11-- 11-12rw ") == 0);
+	CHECK(strcmp(WALK(p, 99, 9, 12, 10, 11, 4, 5, 10, 13), "4-5rw 9-10rw 10-11-- 11-13rw ") == 0);
+	vv_memory_walk(NULL, 0, note, NULL);
+	CHECK_EQ(munmap(p, 16 * page), 0);
 }
 
 static char data[1 << 17] = "of the program's image", zeros[1 << 17];
@@ -150,7 +200,7 @@ static void test_long_name(void)
 	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	CHECK(p != MAP_FAILED);
 	CHECK_EQ(mprotect(p + page, page, PROT_READ), 0);
-	CHECK(unwritable(p, 0, 1) == false && unwritable(p, 0, 2) && unwritable(p, 1, 2));
+	CHECK(writable(p, 0, 1) && !writable(p, 0, 2) && !writable(p, 1, 2));
 	CHECK(!watchable(p, 0, 1) && !watchable(p, 0, 2)); // it shows what is written to the file
 	munmap(p, 2 * page);
 	close(fd);
@@ -184,6 +234,7 @@ int main(void)
 	test_watchable();
 	CHECK_EQ(pthread_create(&thread, NULL, on_a_thread, NULL), 0);
 	pthread_join(thread, NULL);
+	test_walk();
 	test_image();
 	test_large();
 	test_long_name();
