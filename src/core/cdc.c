@@ -27,26 +27,48 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 	return 0;
 }
 
+/* Is any of eight hashes below the limit? This is asked of every byte, and compilers make two instructions of it for each hash, a comparison and a
+ * choice. One is enough where a comparison can depend on the one before. */
+static inline bool is_any_below(const uint64_t h[8], uint64_t limit)
+{
+#if defined(__aarch64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
+	bool any;
+
+	__asm__("cmp %1, %9\n\t"
+		"ccmp %2, %9, #0, hs\n\t" /* if none was below so far; else as it was: below */
+		"ccmp %3, %9, #0, hs\n\t"
+		"ccmp %4, %9, #0, hs\n\t"
+		"ccmp %5, %9, #0, hs\n\t"
+		"ccmp %6, %9, #0, hs\n\t"
+		"ccmp %7, %9, #0, hs\n\t"
+		"ccmp %8, %9, #0, hs"
+		: "=@cclo"(any)
+		: "r"(h[0]), "r"(h[1]), "r"(h[2]), "r"(h[3]), "r"(h[4]), "r"(h[5]), "r"(h[6]), "r"(h[7]), "r"(limit));
+	return any;
+#else
+	return (h[0] < limit) | (h[1] < limit) | (h[2] < limit) | (h[3] < limit) | (h[4] < limit) | (h[5] < limit) | (h[6] < limit) | (h[7] < limit);
+#endif
+}
+
 /* The first place behind from, up to `to`, where the hash is below the limit; `to` + 1 if there is none. */
 static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, size_t to, uint64_t limit, uint64_t *hash)
 {
 	const uint64_t *g = c->gear;
+	const uint8_t *q = p + from, *end = p + to;
 	uint64_t h = *hash;
-	size_t i = from;
 
-	for (; i + 8 <= to; i += 8) { /* eight at a time: one step for each, and all of them looked at together */
-		const uint8_t *q = p + i;
+	for (; end - q >= 8; q += 8) { /* eight at a time: one step for each, and all of them looked at together */
 		uint64_t a = (h << 1) + g[q[0]], b = (a << 1) + g[q[1]], d = (b << 1) + g[q[2]], e = (d << 1) + g[q[3]];
 		uint64_t s = (e << 1) + g[q[4]], t = (s << 1) + g[q[5]], u = (t << 1) + g[q[6]], v = (u << 1) + g[q[7]];
 
-		if ((a < limit) | (b < limit) | (d < limit) | (e < limit) | (s < limit) | (t < limit) | (u < limit) | (v < limit))
+		if (is_any_below((const uint64_t[8]){ a, b, d, e, s, t, u, v }, limit))
 			break;
 		h = v;
 	}
-	for (; i < to; i++) {
-		h = (h << 1) + c->gear[p[i]];
+	while (q < end) {
+		h = (h << 1) + g[*q++];
 		if (h < limit)
-			return i + 1;
+			return (size_t)(q - p);
 	}
 	*hash = h;
 	return to + 1;
@@ -59,8 +81,7 @@ size_t vv_cdc_next(const struct vv_cdc *c, const uint8_t *p, size_t n, bool last
 
 	if (n <= c->min)
 		return last ? n : 0;
-	for (size_t i = c->min - VV_CDC_WINDOW; i < c->min; i++)
-		hash = (hash << 1) + c->gear[p[i]];
+	(void)find_cut(c, p, c->min - VV_CDC_WINDOW, c->min, 0, &hash);
 	cut = find_cut(c, p, c->min, turn, c->rare, &hash);
 	if (cut > turn)
 		cut = find_cut(c, p, turn, end, c->frequent, &hash);
