@@ -14,7 +14,7 @@ enum {
 };
 
 /* A stretch of one instance of a variable: whole rows or records of it, from the same place in each. Two of full length tell more than many
- * short ones; more than a sixteenth of all there is costs more than it can gain. */
+ * short ones; a large share of all there is costs more than it can gain. */
 struct vv_sample {
 	const uint8_t *p;
 	size_t n;

@@ -14,10 +14,14 @@ enum {
 	ALIKE = 3,           /* words in a row that a trail begins with */
 	TABLE = 20,          /* log2 of the places that are remembered, at most */
 	AHEAD = 16,          /* words: so long before it is needed a place of the table is fetched, which is larger than the cache */
-	PATIENCE = 64,       /* new words in a row, after which only every fourth place is looked at */
+	CATCH_UP = 3,        /* places at a time, where none have been fetched */
+	OFTEN = 2,           /* one word in so many that are the same is remembered: they are already, where they were before */
+	PATIENCE = 64,       /* new words in a row, after which only */
+	SELDOM = 4,          /* one in so many is looked for */
 	SAMPLE = 8 << 10,    /* new words that are tried both ways */
 	COLUMN = 512,        /* of them that are split at a time */
 	HEADER = 20,         /* of a stream, at most */
+	QUICK = 3, SLOW = 9, /* levels */
 };
 
 static uint64_t zigzag(uint64_t d)
@@ -40,9 +44,11 @@ struct walk {
 	const uint8_t *p;
 	size_t m;          /* words */
 	uint8_t *code;     /* one each */
-	uint32_t *table;   /* where three words were seen last */
+	uint32_t *table;   /* where three words were seen last, and, in the bits that this leaves, some of their hash: who is not meant is not visited */
 	unsigned shift;
-	uint32_t place[AHEAD]; /* in the table, of the next words */
+	uint32_t tag;      /* these bits */
+	uint64_t hash[AHEAD]; /* of the next words, */
+	size_t known;         /* up to this one */
 	size_t distance;   /* 0: there is no trail yet */
 	size_t since;      /* where it was changed */
 	size_t n_new, misses;
@@ -50,36 +56,68 @@ struct walk {
 	struct vv_buf starts, distances, close;
 };
 
+static uint64_t hash_of(const uint8_t *p, size_t i)
+{
+	return vv_trail_word(p, i) * 0x9e3779b97f4a7c15 + vv_trail_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_trail_word(p, i + 2) * 0x165667b19e3779f9;
+}
+
+/* What the table says of word i. */
+static uint32_t entry_of(const struct walk *w, uint64_t hash, size_t i)
+{
+	return ((uint32_t)(hash >> (w->shift - 32)) & w->tag) | (uint32_t)i;
+}
+
+static bool is_looked_for(const struct walk *w, size_t i)
+{
+	return i + ALIKE <= w->m && (w->misses < PATIENCE || i % SELDOM == 0);
+}
+
+/* Makes the hash of word i known, and of some after it. */
 static void look_ahead(struct walk *w, size_t i)
 {
-	const uint8_t *p = w->p;
-	uint64_t h;
+	size_t to;
 
-	if (i + ALIKE > w->m)
-		return;
-	h = vv_trail_word(p, i) * 0x9e3779b97f4a7c15 + vv_trail_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_trail_word(p, i + 2) * 0x165667b19e3779f9;
-	w->place[i % AHEAD] = (uint32_t)(h >> w->shift);
-	__builtin_prefetch(&w->table[h >> w->shift], 1);
+	if (w->known < i)
+		w->known = i;
+	to = w->known + CATCH_UP < i + AHEAD ? w->known + CATCH_UP : i + AHEAD;
+	for (; w->known < to; w->known++)
+		if (is_looked_for(w, w->known)) {
+			uint64_t h = hash_of(w->p, w->known);
+
+			w->hash[w->known % AHEAD] = h;
+			__builtin_prefetch(&w->table[h >> w->shift], 1);
+		}
+}
+
+/* The distance to where the next three words were before, 0: they were not. From now on they are here. */
+static size_t look(struct walk *w, size_t i)
+{
+	uint64_t h = w->hash[i % AHEAD];
+	uint32_t was, is = entry_of(w, h, i);
+	size_t j;
+
+	if (!is_looked_for(w, i))
+		return 0;
+	was = w->table[h >> w->shift];
+	w->table[h >> w->shift] = is;
+	j = was & ~w->tag;
+	return ((was ^ is) & w->tag) == 0 && j < i && memcmp(w->p + VV_TRAIL_WORD * j, w->p + VV_TRAIL_WORD * i, VV_TRAIL_WORD * ALIKE) == 0 ? i - j : 0;
 }
 
 static void remember(struct walk *w, size_t i)
 {
-	if (i + ALIKE <= w->m)
-		w->table[w->place[i % AHEAD]] = (uint32_t)i;
+	uint64_t h = w->hash[i % AHEAD];
+
+	if (is_looked_for(w, i))
+		w->table[h >> w->shift] = entry_of(w, h, i);
 }
 
-/* The distance to where the next three words were before, 0: they were not. */
-static size_t look(struct walk *w, size_t i)
+/* Word i is on a trail: those after it are looked for again. */
+static void find_way(struct walk *w, size_t i)
 {
-	uint32_t *place;
-	size_t j;
-
-	if (i + ALIKE > w->m || (w->misses >= PATIENCE && i % 4))
-		return 0;
-	place = &w->table[w->place[i % AHEAD]];
-	j = *place;
-	*place = (uint32_t)i;
-	return j < i && memcmp(w->p + VV_TRAIL_WORD * j, w->p + VV_TRAIL_WORD * i, VV_TRAIL_WORD * ALIKE) == 0 ? i - j : 0;
+	if (w->misses >= PATIENCE)
+		w->known = i + 1;
+	w->misses = 0;
 }
 
 static void turn(struct walk *w, size_t i, size_t distance)
@@ -88,7 +126,7 @@ static void turn(struct walk *w, size_t i, size_t distance)
 	vv_wire_put_var(&w->distances, distance);
 	w->since = i;
 	w->distance = distance;
-	w->misses = 0;
+	find_way(w, i);
 }
 
 static void put_close(struct walk *w, uint64_t z)
@@ -128,9 +166,9 @@ static void step(struct walk *w, size_t i)
 	size_t other;
 
 	if (k < VV_TRAIL_DIFFERENCES) {
-		w->misses = 0;
 		vv_trail_push(w->last, k, difference);
 		remember(w, i);
+		find_way(w, i);
 		w->code[i] = (uint8_t)(VV_TRAIL_SAME + 1 + k);
 		return;
 	}
@@ -143,19 +181,36 @@ static void step(struct walk *w, size_t i)
 	w->code[i] = VV_TRAIL_SAME;
 }
 
+/* On the trail, from word i to where it ends. The place that is needed there is fetched while these are remembered. */
+static size_t follow(struct walk *w, size_t i)
+{
+	const uint8_t *before = w->p + VV_TRAIL_WORD * (i - w->distance);
+	size_t end = i;
+
+	while (end < w->m && vv_trail_word(w->p, end) == vv_trail_word(before, end - i))
+		end++;
+	if (end == i)
+		return i;
+	find_way(w, end - 1);
+	look_ahead(w, end);
+	memset(w->code + i, VV_TRAIL_SAME, end - i);
+	for (; i < end && i + ALIKE <= w->m; i += OFTEN) {
+		uint64_t h = hash_of(w->p, i);
+
+		w->table[h >> w->shift] = entry_of(w, h, i);
+	}
+	return end;
+}
+
 static void walk_all(struct walk *w)
 {
-	for (size_t i = 0; i < AHEAD; i++)
-		look_ahead(w, i);
 	for (size_t i = 0; i < w->m; i++) {
-		if (w->distance && vv_trail_word(w->p, i) == vv_trail_word(w->p, i - w->distance)) {
-			w->misses = 0;
-			remember(w, i);
-			w->code[i] = VV_TRAIL_SAME;
-		} else {
+		if (w->distance)
+			i = follow(w, i);
+		if (i < w->m) {
+			look_ahead(w, i);
 			step(w, i);
 		}
-		look_ahead(w, i + AHEAD);
 	}
 }
 
@@ -287,12 +342,25 @@ static int put_new(struct out *o, const struct walk *w)
 	return rc;
 }
 
+/* Where new words are more bytes than there are codes, what could be gained of the codes is not worth the time; unless there is much of that. */
+static int put_codes(struct out *o, const struct walk *w)
+{
+	int8_t level = o->how.level;
+	int rc;
+
+	if (w->n_new * VV_TRAIL_WORD > w->m && level > QUICK && level < SLOW)
+		o->how.level = QUICK;
+	rc = put_planes(o, w->code, 1, w->m);
+	o->how.level = level;
+	return rc;
+}
+
 static int put_all(struct out *o, const struct walk *w, const uint8_t *tail, size_t n_tail)
 {
 	int rc;
 
 	put(o, &o->how.coder, 1);
-	rc = put_planes(o, w->code, 1, w->m);
+	rc = put_codes(o, w);
 	if (rc == 0)
 		rc = put_planes(o, w->starts.p, 1, w->starts.n);
 	if (rc == 0)
@@ -323,7 +391,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 {
 	struct walk w = { .p = from, .m = n / VV_TRAIL_WORD };
 	struct out o = { .to = to, .cap = cap };
-	unsigned bits = table_bits(w.m);
+	unsigned bits = table_bits(w.m), places = 0;
 	int rc;
 
 	*out = 0;
@@ -332,6 +400,9 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	o.how = *how;
 	o.how.level = how->level ? how->level : (int8_t)level;
 	w.shift = 64 - bits;
+	while (w.m >> places)
+		places++;
+	w.tag = places < 32 ? UINT32_MAX << places : 0;
 	w.table = (void *)vv_shelf_room(sizeof(*w.table) << bits);
 	w.code = w.table ? vv_shelf_room(w.m) : NULL;
 	rc = w.code ? 0 : VV_ENOMEM;

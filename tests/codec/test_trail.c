@@ -112,6 +112,32 @@ static void test_short_periods(void)
 	}
 }
 
+/* Noise, long enough for patience to run out or just not, and between it what was there before: that is found again, wherever it lies in blocks of whatever
+ * length, and costs hardly anything. */
+static void test_between_noise(void)
+{
+	static uint64_t words[(1 << 17) + 1];
+	static const size_t sizes[] = { 1023, 1024, 1025, 4097, 65535, 65536, 65537, (1 << 17) - 1, 1 << 17, (1 << 17) + 1 };
+	uint64_t state = 4;
+
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+		size_t n = 0, fresh = 0, pieces = 0;
+
+		while (n < sizes[k]) {
+			size_t noise = 1 + gen_below(&state, 150), again = 20 + gen_below(&state, 300), back;
+
+			for (; noise && n < sizes[k]; noise--, fresh++)
+				words[n++] = gen_next(&state);
+			back = 4 * (1 + gen_below(&state, (n + 3) / 4));
+			for (; n >= back && again && n < sizes[k]; again--, n++)
+				words[n] = words[n - back];
+			pieces++;
+		}
+		CHECK(check_round_trip(words, 8 * n, VV_CODEC_ZSTD) < 8 * fresh + 8 * 12 * pieces + n / 8);
+		check_round_trip(words, 8 * n, VV_CODEC_NONE);
+	}
+}
+
 /* Two processes that differ in where their memory lies, and a few numbers in their last digits. */
 static void test_moved_images(void)
 {
@@ -304,6 +330,7 @@ int main(void)
 	CHECK(trail);
 	test_round_trips();
 	test_short_periods();
+	test_between_noise();
 	test_moved_images();
 	test_other_recipes();
 	test_damage();
