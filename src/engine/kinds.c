@@ -27,7 +27,8 @@ enum {
 	BOX_ROW = 32,             /* numbers in a row of a box, */
 	BOX_ROWS = 16,            /* and rows in a plane of it */
 	FEW_SPANS = 64,           /* in which a box is soon found */
-	SHARE = 16,               /* one part in so many is looked at, */
+	SHARE = 24,               /* one part in so many is looked at, */
+	SHARE_PARTIAL = 16,       /* more of what holds several arrays, */
 	LEAST_SAMPLES = 2,
 	LEAST_SAMPLE = 16 << 10, /* bytes */
 	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
@@ -87,6 +88,7 @@ struct pick { /* what is found out of a kind */
 	size_t n_samples;
 	struct vv_digest *seen; /* of chunks in samples */
 	size_t n_seen;
+	uint64_t share; /* one part in so many is looked at */
 	size_t most; /* bytes of a sample: what little there is must not cost more to taste than to code */
 	bool boxed;
 	size_t looked, fresh; /* bytes: in windows; of them such that no epoch has, and no other sample */
@@ -119,9 +121,7 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 {
 	struct vv_digest d;
 
-	if (p->n_seen == MAX_SEEN)
-		return true;
-	if (vv_slab_is_zero(bytes, n))
+	if (p->n_seen == MAX_SEEN || vv_slab_is_zero(bytes, n))
 		return true;
 	p->v->digest(bytes, n, &d);
 	for (size_t i = 0; i < p->n_seen; i++)
@@ -234,7 +234,7 @@ static void leave_box(const struct vv_form *f, struct vv_recipe *r)
 static size_t samples_wanted(const struct pick *p)
 {
 	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
-	size_t want = (size_t)(p->kind->raw / SHARE / each);
+	size_t want = (size_t)(p->kind->raw / p->share / each);
 
 	return want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
 }
@@ -248,7 +248,6 @@ static int take_samples(struct pick *p)
 
 	for (size_t i = 0; rc == 0 && i < want; i++) {
 		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
-
 		const struct source *s = &p->source[i % files * p->n_sources / files];
 		double where = ((double)(i / per) + 0.5) / (double)turns;
 
@@ -463,7 +462,8 @@ static int look_and_choose(struct pick *p)
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
 	rc = p->seen ? find_sources(p) : VV_ENOMEM;
 	if (rc == 0) {
-		p->most = (size_t)(p->kind->raw / SHARE / samples_wanted(p));
+		p->share = p->kind->first.partial ? SHARE_PARTIAL : SHARE;
+		p->most = (size_t)(p->kind->raw / p->share / samples_wanted(p));
 		p->most = p->most < LEAST_SAMPLE ? LEAST_SAMPLE : p->most > WINDOW ? WINDOW : p->most - p->most % LEAST_SAMPLE;
 		p->bytes = vv_shelf_room((samples_wanted(p) + 1) * WINDOW);
 		rc = p->bytes ? 0 : VV_ENOMEM;
