@@ -14,7 +14,7 @@ enum {
 	RING_MIN = 3,
 	RING_WIDE = 10,        /* so many, for four threads, may all be in large pages, which are there even for a few bytes */
 	WORD = 8,
-	LEAST_CUT = 32 << 10, /* a block of what is not merged ends with the file if it has so much: numbers of one rank are more of a kind */
+	LEAST_CUT = 96 << 10, /* a block of what is not merged ends with the file if it has so much: numbers of one rank are more of a kind */
 };
 
 struct vv_feed {
@@ -239,7 +239,7 @@ static int add_slab(struct vv_feed *f, struct vv_slab *s)
 
 	if (f->first.slab && f->first.len == s->len) {
 		vv_slab_trim(s);
-		rc = vv_flush_take(f->p->flush, &s->bytes, s->len, &taken);
+		rc = vv_flush_take(f->p->flush, &s->bytes, s->cap, s->len, &taken);
 	}
 	if (rc == 0 && !taken)
 		rc = add_first(f);
@@ -450,7 +450,7 @@ static struct vv_slab *filling(struct vv_feed *f)
 	size_t i = (f->head + f->count) % f->size;
 	bool wide = f->size <= RING_WIDE && !f->opt.narrow;
 
-	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, VV_FLUSH_SLAB, wide, &f->ring[i]) < 0)
+	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, vv_flush_slab(f->opt.block), wide, &f->ring[i]) < 0)
 		return NULL;
 	return f->ring[i];
 }

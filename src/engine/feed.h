@@ -15,6 +15,7 @@ struct vv_feed_options {
 	struct vv_others *others; /* whose content may be referred to, too */
 	struct vv_shares *shares; /* with whom new content is shared; NULL: nobody */
 	size_t memory; /* for slabs, about */
+	size_t block;  /* the flush's largest */
 	bool here;     /* nobody else reads meanwhile: one slab will do */
 	bool narrow;   /* there is too little to fill large pages */
 	struct vv_progress progress;

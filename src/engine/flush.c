@@ -112,7 +112,7 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 	f->opt = *opt;
 	vv_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
 	size_ring(f);
-	f->room = opt->copy && opt->block < VV_FLUSH_SLAB ? VV_FLUSH_SLAB : f->opt.block;
+	f->room = opt->copy ? vv_flush_slab(opt->block) : f->opt.block;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->change, NULL);
 	*out = f;
@@ -492,13 +492,13 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_fo
 	return 0;
 }
 
-int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t n, bool *taken)
+int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t room, size_t n, bool *taken)
 {
 	struct block *b = filling(f);
 
 	if (!b || gather(b) < 0)
 		return failure(f);
-	*taken = b->raw_len == 0 && n <= block_len(f) && f->room == VV_FLUSH_SLAB;
+	*taken = b->raw_len == 0 && n <= block_len(f) && f->room == room;
 	if (!*taken)
 		return 0;
 	b->part[0] = (struct iovec){ *slab, n };

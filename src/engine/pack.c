@@ -295,7 +295,7 @@ static bool is_few(const struct pack *k)
 	return !k->opt->inflow && k->cargo.bytes <= FEW;
 }
 
-static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
+static int place_all(struct pack *k, struct vv_pass *p, size_t chunk, size_t block)
 {
 	const struct vv_feed_options opt = {
 		.chunk = chunk,
@@ -303,6 +303,7 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk)
 		.others = &k->others,
 		.shares = k->shares,
 		.memory = MEMORY_SLABS,
+		.block = block,
 		.here = is_little(k),
 		.narrow = is_few(k),
 		.progress = k->opt->progress,
@@ -377,7 +378,7 @@ static int load(struct vv_pass *p)
 	if (rc == 0)
 		rc = vv_pass_open(p, &opt);
 	if (rc == 0)
-		rc = place_all(k, p, chunk);
+		rc = place_all(k, p, chunk, opt.block);
 	rc = vv_shares_finish(k->shares, rc);
 	if (rc == 0)
 		rc = vv_guests_leave(k->guests, vv_feed_settle(k->feed));
