@@ -33,6 +33,15 @@ void vv_layerio_close(struct vv_layerio *f)
 	vv_mem_free(f);
 }
 
+void vv_layerio_shut(struct vv_layerio *f)
+{
+	vv_store_get_close(f->get);
+	vv_mem_free(f->tail);
+	vv_mem_free(f->body);
+	f->get = NULL;
+	f->tail = f->body = NULL;
+}
+
 static uint64_t head_off(const struct vv_layerio *f)
 {
 	return f->frame.section[0].off;

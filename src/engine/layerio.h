@@ -27,6 +27,8 @@ int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts
 /* The same on all threads of a pool; NULL is fine. */
 int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out);
 void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
+/* Gives the file back; what was read of it stays, until it is closed. */
+void vv_layerio_shut(struct vv_layerio *f);
 
 struct vv_section_bytes { /* a section that was read */
 	const uint8_t *p;

@@ -158,6 +158,8 @@ static int base_on_tables(struct varve *v, struct vv_set *s)
 	int rc = vv_session_pool(v);
 
 	if (rc == 0)
+		rc = vv_table_settle(&v->table, v->pool);
+	if (rc == 0)
 		rc = use_tables(s, v->pool, &usable);
 	s->ordinal++;
 	if (rc == 0)
@@ -322,12 +324,16 @@ static int recall_set(struct varve *v, struct vv_set *s)
 /* Memory of the device that the bytes came through is free before more of it is needed. */
 void vv_recall_run(struct varve *v)
 {
+	int rc = 0;
+
 	if (v->dock)
 		vv_dock_end(v->dock);
+	if (!given_up(v))
+		rc = vv_table_settle(&v->table, v->pool);
 	for (size_t i = 0; i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
-		if (s->late && (recall_set(v, s) < 0 || given_up(v))) {
+		if (s->late && (rc < 0 || recall_set(v, s) < 0 || given_up(v))) {
 			vv_grains_close_sieve(s);
 			if (!given_up(v))
 				vv_log_warn("the next checkpoint stores regions in grains of %u bytes anew: %s", s->key.grain, vv_err_last());

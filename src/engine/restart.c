@@ -7,6 +7,7 @@
 #include "engine/foreign.h"
 #include "engine/grains.h"
 #include "engine/ranks.h"
+#include "engine/replay.h"
 #include "engine/restore.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
@@ -123,6 +124,20 @@ static int clear_dock(struct varve *v)
 	return v->dock ? 0 : VV_ENOMEM;
 }
 
+/* Layer by layer, where that is quicker; then the table is made when it is needed, mostly behind the return. */
+static int read_wants(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n)
+{
+	bool host = true;
+	int rc, device;
+
+	for (size_t i = 0; host && i < n; i++)
+		host = !vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
+	if (host && vv_replay_pays(t, want, n) && vv_replay_read(&v->lineage, v->pool, t, want, n))
+		return 0;
+	rc = vv_table_settle(t, v->pool);
+	return rc ? rc : vv_bounce_read(v, dock, want, n);
+}
+
 /* What devices need is got while the table is being read, and given back while the program goes on. */
 static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
 {
@@ -135,12 +150,14 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 		rc = vv_session_pool(v);
 	if (rc == 0) {
 		vv_bounce_expect(v, v->dock);
-		rc = vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, t);
+		rc = vv_table_load_late(&v->lineage, v->pool, epoch, v->rank, t);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
-		rc = vv_bounce_read(v, v->dock, want, v->n_regions);
+		rc = read_wants(v, v->dock, t, want, v->n_regions);
+	if (rc == 0 && v->has_history) /* whether that holds what the table needs is looked at at once */
+		rc = vv_table_settle(t, v->pool);
 	rc = rc ? rc : go_on(v, epoch, t, copied);
 	if (v->dock)
 		vv_dock_leave(v->dock);
@@ -252,7 +269,9 @@ static int view_epoch(struct varve *v, uint64_t epoch)
 		return 0;
 	vv_table_fini(&v->view);
 	rc = vv_session_pool(v);
-	return rc ? rc : vv_table_load_on(&v->lineage, v->pool, epoch, v->rank, &v->view);
+	if (rc)
+		return rc;
+	return (v->group ? vv_table_load_on : vv_table_load_late)(&v->lineage, v->pool, epoch, v->rank, &v->view);
 }
 
 /* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
@@ -295,7 +314,7 @@ static int restart_into(struct varve *v, const struct vv_want *want)
 	if (rc)
 		return rc;
 	vv_fence_enter(want->to, (size_t)want->len);
-	rc = vv_bounce_read(v, &dock, want, 1);
+	rc = read_wants(v, &dock, &v->view, want, 1);
 	vv_dock_end(&dock);
 	vv_fence_leave();
 	return rc;

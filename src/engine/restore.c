@@ -428,7 +428,7 @@ static int gather(struct batch *b, struct vv_stretches *out)
 		struct vv_stretches *left = &b->stripe[i].left;
 
 		for (size_t k = 0; rc == 0 && k < left->n; k++)
-			rc = vv_warm_add(out, left->v[k]);
+			rc = vv_stretch_add(out, left->v[k]);
 		vv_mem_free(left->v);
 		*left = (struct vv_stretches){ 0 };
 		b->got += b->stripe[i].got;

@@ -374,8 +374,10 @@ static int load_parent(struct varve *v)
 {
 	int rc;
 
-	if (v->own || !v->epoch || v->has_table)
+	if (v->own || !v->epoch)
 		return 0;
+	if (v->has_table)
+		return vv_table_settle(&v->table, v->pool);
 	if (stored_ranks(v, v->epoch) != v->ranks) {
 		v->epoch = 0; /* another job's; a new series begins */
 		return 0;

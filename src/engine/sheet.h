@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 struct vv_sheet {
-	struct vv_runs runs;
+	struct vv_runs runs; /* of a restart they may come after the sheet (vv_table_settle): all who look wait for that */
 	atomic_size_t holders;
 };
 

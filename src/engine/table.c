@@ -7,22 +7,37 @@
 #include <stdio.h>
 #include <string.h>
 
-struct chain { /* newest first */
+struct vv_table_chain { /* newest first */
 	struct vv_layerio *file[VV_MAX_DEPTH + 1];
 	size_t n;
 };
 
 static void close_one(void *arg, size_t i)
 {
-	vv_layerio_close(((struct chain *)arg)->file[i]);
+	vv_layerio_close(((struct vv_table_chain *)arg)->file[i]);
 }
 
-static void chain_close(struct chain *c, struct vv_pool *pool)
+static void chain_close(struct vv_table_chain *c, struct vv_pool *pool)
 {
 	struct vv_loop loop = vv_pool_loop(pool);
 
+	if (!c)
+		return;
 	vv_loop_each(&loop, c->n, close_one, c);
 	vv_mem_free(c);
+}
+
+static void shut_one(void *arg, size_t i)
+{
+	vv_layerio_shut(((struct vv_table_chain *)arg)->file[i]);
+}
+
+/* The heads stay. */
+static void chain_shut(struct vv_table_chain *c, struct vv_pool *pool)
+{
+	struct vv_loop loop = vv_pool_loop(pool);
+
+	vv_loop_each(&loop, c->n, shut_one, c);
 }
 
 /* The parents of a layer are known only one from the other, but mostly they are the epochs right before it: so as many as there
@@ -48,7 +63,7 @@ static void guess_one(void *arg, size_t i)
 	}
 }
 
-static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct guess *g, struct chain *c)
+static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct guess *g, struct vv_table_chain *c)
 {
 	uint64_t back = g ? vv_run_epoch(g->layer) - vv_run_epoch(layer) : 0;
 	struct vv_layerio *f = back ? g->file[back - 1] : NULL;
@@ -66,7 +81,7 @@ static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	return 0;
 }
 
-static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct chain *c)
+static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct vv_table_chain *c)
 {
 	struct guess *g = NULL;
 	size_t n = 0;
@@ -96,26 +111,45 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	return rc;
 }
 
-/* One region followed down the chain: what each layer says of it, newest first. */
+/* One region followed down the chain: what each layer says of it. Where it was longer once, that is cut. */
 struct strand {
-	const struct vv_runs *runs[VV_MAX_DEPTH + 1];
-	struct vv_runs clipped[VV_MAX_DEPTH + 1];
-	size_t n;
+	struct vv_table_strand *is;
+	struct vv_runs *clipped; /* as many; NULL: none was */
+	bool even; /* it was never of another length, and the last says all of it: so there are no gaps */
 };
 
 static void strand_fini(struct strand *s)
 {
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; s->clipped && i < s->is->n; i++)
 		vv_run_fini(&s->clipped[i]);
-	vv_mem_free(s);
+	vv_mem_free(s->clipped);
+	vv_mem_free(s->is);
 }
 
-static int strand_collect(const struct chain *c, size_t index, struct strand *s)
+static int strand_clip(const struct vv_table_chain *c, struct strand *s, uint64_t limit)
 {
-	uint64_t limit = UINT64_MAX;
-	uint32_t next = (uint32_t)index + 1;
+	const struct vv_runs **last = &s->is->runs[s->is->n - 1];
+	const struct vv_runs *all = *last;
 
-	for (size_t i = 0; i < c->n && next; i++) {
+	if (!s->clipped)
+		s->clipped = vv_mem_new(c->n, sizeof(*s->clipped));
+	if (!s->clipped)
+		return VV_ENOMEM;
+	*last = &s->clipped[s->is->n - 1];
+	return vv_run_slice(all, 0, limit, &s->clipped[s->is->n - 1]);
+}
+
+static int strand_collect(const struct vv_table_chain *c, size_t index, struct strand *s)
+{
+	uint64_t len = c->file[0]->head.region[index].shape.len, limit = len;
+	uint32_t next = (uint32_t)index + 1;
+	int rc = 0;
+
+	s->even = true;
+	s->is = vv_mem_new(1, sizeof(*s->is) + c->n * sizeof(s->is->runs[0]));
+	if (!s->is)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < c->n && next; i++) {
 		const struct vv_head *h = &c->file[i]->head;
 		const struct vv_head_region *r;
 
@@ -125,50 +159,62 @@ static int strand_collect(const struct chain *c, size_t index, struct strand *s)
 			return vv_layerio_blame(c->file[i], VV_EDAMAGED);
 		}
 		r = &h->region[next - 1];
-		s->runs[s->n] = &r->runs;
-		if (limit < r->shape.len) {
-			s->runs[s->n] = &s->clipped[s->n];
-			if (vv_run_slice(&r->runs, 0, limit, &s->clipped[s->n]) < 0)
-				return VV_ENOMEM;
-		} else {
+		s->is->runs[s->is->n++] = &r->runs;
+		s->even &= r->shape.len == len;
+		if (limit < r->shape.len)
+			rc = strand_clip(c, s, limit);
+		else
 			limit = r->shape.len;
-		}
-		s->n++;
 		next = r->parent;
 	}
-	return 0;
+	s->even &= next == 0;
+	return rc;
 }
 
-static int build_region(const struct chain *c, struct vv_pool *pool, size_t index, struct vv_table_region *out)
+static int stack(const struct vv_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_table_strand *s, struct vv_runs *out)
 {
-	struct vv_head_region *r = &c->file[0]->head.region[index];
-	struct strand *s = vv_mem_new(1, sizeof(*s));
+	const struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct vv_loop loop = vv_pool_loop(pool);
-	struct vv_runs *runs = &out->runs;
+	struct vv_runs runs = { 0 };
 	bool gaps = false;
-	int rc = s ? strand_collect(c, index, s) : VV_ENOMEM;
+	int rc = vv_stack_runs(s->runs, s->n, &loop, &runs, &gaps);
 
-	out->shape = r->shape;
-	if (rc == 0 && s->n == 1) { /* all that there is, and nobody else's; whether it is, was looked at */
-		*runs = r->runs;
-		r->runs = (struct vv_runs){ 0 };
-	} else if (rc == 0) {
-		rc = vv_stack_runs(s->runs, s->n, &loop, runs, &gaps);
-	}
-	if (rc == 0 && (gaps || (runs->n ? runs->v[runs->n - 1].at + runs->v[runs->n - 1].len : 0) != r->shape.len)) {
+	if (rc == 0 && (gaps || (runs.n ? runs.v[runs.n - 1].at + runs.v[runs.n - 1].len : 0) != r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
 		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
+	}
+	if (rc)
+		vv_run_fini(&runs);
+	else
+		*out = runs;
+	return rc;
+}
+
+static int build_region(const struct vv_table_chain *c, struct vv_pool *pool, size_t index, bool late, struct vv_table_region *out)
+{
+	struct vv_head_region *r = &c->file[0]->head.region[index];
+	struct strand s = { 0 };
+	int rc = strand_collect(c, index, &s);
+
+	out->shape = r->shape;
+	if (rc == 0 && s.is->n == 1 && s.even) { /* all that there is, and nobody else's; whether it is, was looked at */
+		out->runs = r->runs;
+		r->runs = (struct vv_runs){ 0 };
+	} else if (rc == 0 && late && s.even) {
+		out->strand = s.is;
+		s.is = NULL;
+	} else if (rc == 0) {
+		rc = stack(c, pool, index, s.is, &out->runs);
 	}
 	if (rc == 0) {
 		out->name = vv_mem_strdup(r->name);
 		rc = out->name ? 0 : VV_ENOMEM;
 	}
-	if (s)
-		strand_fini(s);
+	strand_fini(&s);
 	return rc;
 }
 
-static int build(const struct chain *c, struct vv_pool *pool, struct vv_table *t)
+static int build(const struct vv_table_chain *c, struct vv_pool *pool, bool late, struct vv_table *t)
 {
 	const struct vv_head *h = &c->file[0]->head;
 	int rc = 0;
@@ -183,12 +229,38 @@ static int build(const struct chain *c, struct vv_pool *pool, struct vv_table *t
 	if (!t->region)
 		return VV_ENOMEM;
 	for (; rc == 0 && t->n < h->n_regions; t->n++)
-		rc = build_region(c, pool, t->n, &t->region[t->n]);
+		rc = build_region(c, pool, t->n, late, &t->region[t->n]);
 	if (rc == 0)
 		rc = vv_map_reserve(&t->by_name, t->n);
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
 		rc = vv_map_put(&t->by_name, t->region[i].name, i);
 	return rc;
+}
+
+static bool is_settled(const struct vv_table *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->region[i].strand)
+			return false;
+	return true;
+}
+
+int vv_table_settle(struct vv_table *t, struct vv_pool *pool)
+{
+	for (size_t i = 0; t->chain && i < t->n; i++) {
+		struct vv_table_region *r = &t->region[i];
+		int rc = r->strand ? stack(t->chain, pool, i, r->strand, &r->runs) : 0;
+
+		if (rc)
+			return rc;
+		if (r->strand && r->sheet)
+			r->sheet->runs = r->runs;
+		vv_mem_free(r->strand);
+		r->strand = NULL;
+	}
+	chain_close(t->chain, pool);
+	t->chain = NULL;
+	return 0;
 }
 
 /* The commit is read first: an epoch that is not there must say so, not that its file is missing. */
@@ -215,41 +287,69 @@ static int check_record(struct vv_layerio *f, const struct vv_commit *c, uint32_
 	return rc;
 }
 
-int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out)
+/* Only files that are mapped can be read in the way for which tables are left as they are. */
+static bool is_mapped(const struct vv_table_chain *c)
 {
-	return vv_table_load_on(lin, NULL, epoch, rank, out);
+	for (size_t i = 0; i < c->n; i++)
+		if (!c->file[i]->get->map)
+			return false;
+	return true;
 }
 
-int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
-		     struct vv_table *out)
+static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank, bool late, struct vv_table *out)
 {
-	struct vv_commit commit = { 0 };
-	int rc = read_commit(lin, epoch, rank, &commit);
-
-	if (rc == 0)
-		rc = vv_table_load_of(lin, pool, &commit, rank, out);
-	vv_commit_fini(&commit);
-	return rc;
-}
-
-int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
-		     struct vv_table *out)
-{
-	struct chain *c = vv_mem_new(1, sizeof(*c));
+	struct vv_table_chain *c = vv_mem_new(1, sizeof(*c));
 	struct vv_table t = { 0 };
 	int rc = c ? chain_open(lin, pool, vv_run_layer(commit->epoch, rank), c) : VV_ENOMEM;
 
 	if (rc == 0)
 		rc = check_record(c->file[0], commit, rank);
 	if (rc == 0)
-		rc = build(c, pool, &t);
-	if (c)
-		chain_close(c, pool);
+		rc = build(c, pool, late && is_mapped(c), &t);
+	if (rc == 0 && !is_settled(&t)) {
+		chain_shut(c, pool);
+		t.chain = c;
+		c = NULL;
+	}
+	chain_close(c, pool);
 	if (rc)
 		vv_table_fini(&t);
 	else
 		*out = t;
 	return rc;
+}
+
+static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, bool late, struct vv_table *out)
+{
+	struct vv_commit commit = { 0 };
+	int rc = read_commit(lin, epoch, rank, &commit);
+
+	if (rc == 0)
+		rc = load(lin, pool, &commit, rank, late, out);
+	vv_commit_fini(&commit);
+	return rc;
+}
+
+int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out)
+{
+	return load_epoch(lin, NULL, epoch, rank, false, out);
+}
+
+int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
+		     struct vv_table *out)
+{
+	return load_epoch(lin, pool, epoch, rank, false, out);
+}
+
+int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out)
+{
+	return load_epoch(lin, pool, epoch, rank, true, out);
+}
+
+int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
+		     struct vv_table *out)
+{
+	return load(lin, pool, commit, rank, false, out);
 }
 
 void vv_table_fini(struct vv_table *t)
@@ -259,9 +359,11 @@ void vv_table_fini(struct vv_table *t)
 		if (!t->region[i].sheet)
 			vv_run_fini(&t->region[i].runs);
 		vv_sheet_drop(t->region[i].sheet);
+		vv_mem_free(t->region[i].strand);
 	}
 	vv_mem_free(t->region);
 	vv_map_fini(&t->by_name);
+	chain_close(t->chain, NULL);
 	*t = (struct vv_table){ 0 };
 }
 

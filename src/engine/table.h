@@ -8,12 +8,20 @@
 #include "engine/catalog.h"
 #include "engine/sheet.h"
 
+struct vv_table_strand { /* what each layer says of a region, newest first; the last says all of it */
+	size_t n;
+	const struct vv_runs *runs[];
+};
+
 struct vv_table_region {
 	char *name;
 	struct vv_shape shape;
 	struct vv_runs runs; /* cover it exactly */
 	struct vv_sheet *sheet; /* that they are of, where others have them too; else NULL */
+	struct vv_table_strand *strand; /* that the runs are still to be made of; NULL: they are there */
 };
+
+struct vv_table_chain;
 
 struct vv_table {
 	uint64_t epoch;
@@ -25,6 +33,7 @@ struct vv_table {
 	size_t n;
 	struct vv_map by_name;
 	size_t layers; /* how many heads were read */
+	struct vv_table_chain *chain; /* the strands' heads; NULL: there are none */
 };
 
 /* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. */
@@ -35,6 +44,10 @@ int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_
 /* The same of an epoch whose record has been read, and has that rank. */
 int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
 		     struct vv_table *out);
+/* The same, but regions of which several layers say something may be left as they say it, until settle. */
+int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+/* Makes the runs that are not there yet, and puts them on the sheets that were shared without them. After an error it may be tried again. */
+int vv_table_settle(struct vv_table *t, struct vv_pool *pool);
 void vv_table_fini(struct vv_table *t);
 /* The region's runs, for the caller to hold as well; NULL: no memory. */
 struct vv_sheet *vv_table_share(struct vv_table_region *r);

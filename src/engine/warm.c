@@ -32,20 +32,6 @@ struct vv_warm_lane {
 
 _Static_assert(sizeof(struct vv_warm_lane) == 64, "a line");
 
-int vv_warm_add(struct vv_stretches *p, struct vv_stretch piece)
-{
-	struct vv_stretch *last = p->n ? &p->v[p->n - 1] : NULL;
-
-	if (last && last->layer == piece.layer && last->pos + last->len == piece.pos && last->to + last->len == piece.to) {
-		last->len += piece.len;
-		return 0;
-	}
-	if (vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v)) < 0)
-		return VV_ENOMEM;
-	p->v[p->n++] = piece;
-	return 0;
-}
-
 static size_t hash(uint64_t layer)
 {
 	return (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) % VV_WARM_SLOTS;
@@ -185,6 +171,12 @@ struct part { /* of a chunk that was found good */
 	uint64_t len;
 };
 
+struct known { /* a chunk that was found good */
+	uint64_t layer; /* 0: none */
+	uint64_t lo, hi; /* positions */
+	const uint8_t *bytes;
+};
+
 struct walk {
 	const struct vv_warm *warm;
 	const struct vv_want *want;
@@ -195,6 +187,9 @@ struct walk {
 	bool begun;
 	uint64_t written; /* from here on nothing of the stretch has been, yet */
 	struct vv_run laid; /* the chunk that was copied whole last, beyond what is wanted of it; no length: none was */
+	bool in_a_row; /* what is copied follows what was copied: it need not wait */
+	bool over; /* the pieces lie over others of the place: none may be copied beyond what is wanted of it, and none waits */
+	struct known known; /* that the last part was of */
 	struct vv_stretches *left;
 	int rc;
 	uint64_t got; /* bytes, copied or left */
@@ -217,7 +212,7 @@ static void note_written(struct walk *k, uint64_t end)
 
 static void leave(struct walk *k, const struct vv_run *r)
 {
-	int rc = vv_warm_add(k->left, (struct vv_stretch){ r->layer, r->pos, r->len, place(k, r->at) });
+	int rc = vv_stretch_add(k->left, (struct vv_stretch){ r->layer, r->pos, r->len, place(k, r->at) });
 
 	k->rc = k->rc ? k->rc : rc;
 }
@@ -248,7 +243,7 @@ static void copy_all(struct walk *k)
 		if (i + 2 < k->n_copies)
 			__builtin_prefetch(c[2].from, 0, 2); /* so that where it lies in memory is known when c[1] is copied */
 		ok = c->whole ? vv_digest_check_copy(to, c->from, c->run.len) == c->whole->check :
-				copy_chunks(to, c, i + 1 < k->n_copies ? c[1].from : c->from);
+				copy_chunks(to, c, i + 1 < k->n_copies ? c[1].from : c->from + c->run.len);
 
 		note_written(k, c->run.at + c->run.len);
 		if (!ok)
@@ -284,7 +279,9 @@ static void flush(struct walk *k)
 static void push_copy(struct walk *k, struct copy c)
 {
 	k->copy[k->n_copies++] = c;
-	if (k->n_copies == COPIES)
+	if (k->in_a_row)
+		copy_all(k);
+	else if (k->n_copies == COPIES)
 		flush(k);
 }
 
@@ -416,12 +413,16 @@ static void take_part(struct walk *k, const struct vv_warm_lane *l, const struct
 		leave(k, part);
 		return;
 	}
-	if (!atomic_load_explicit(&l->state[n], memory_order_relaxed) && lay_whole(k, l, part, n))
+	if (!k->over && !atomic_load_explicit(&l->state[n], memory_order_relaxed) && lay_whole(k, l, part, n))
 		return;
-	if (is_good(l, n))
-		push_part(k, (struct part){ l->bytes + (part->pos - l->lo), part->at, part->len });
-	else
+	if (!is_good(l, n)) {
 		leave(k, part);
+	} else if (k->over) {
+		k->known = (struct known){ part->layer, begin, begin + l->chunk, l->bytes + (begin - l->lo) };
+		copy_part(place(k, part->at), l->bytes + (part->pos - l->lo), part->len);
+	} else {
+		push_part(k, (struct part){ l->bytes + (part->pos - l->lo), part->at, part->len });
+	}
 }
 
 static bool is_laid(const struct walk *k, const struct vv_run *r)
@@ -507,6 +508,18 @@ static void walk_zeros(struct walk *k, uint64_t at, uint64_t end)
 	k->begun = true;
 }
 
+/* The next part of the chunk that the last one was of. */
+static inline bool take_known(struct walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
+{
+	const struct known *c = &k->known;
+
+	if (r->layer != c->layer || r->pos < c->lo || r->pos + r->len > c->hi || !c->layer)
+		return false;
+	copy_part(place(k, at), c->bytes + (r->pos - c->lo) + (at - r->at), end - at);
+	k->got += end - at;
+	return true;
+}
+
 static void walk(void *arg)
 {
 	struct walk *k = arg;
@@ -518,6 +531,8 @@ static void walk(void *arg)
 		uint64_t at = r->at > w->at ? r->at : w->at;
 		uint64_t end = r->at + r->len < w->at + w->len ? r->at + r->len : w->at + w->len;
 
+		if (take_known(k, r, at, end))
+			continue;
 		if (is_laid(k, r) && r->at >= w->at)
 			k->got += end - at;
 		else if (r->layer)
@@ -545,4 +560,39 @@ int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t a
 	walk(&k);
 	*got = k.got;
 	return k.rc;
+}
+
+struct replay {
+	struct walk walk;
+	struct vv_want part;
+	const struct vv_runs *const *table; /* newest first */
+	size_t n;
+};
+
+/* The oldest first, as any table is read; then what lies over it. What the last table laid down whole may have been written over since. */
+static void walk_tables(void *arg)
+{
+	struct replay *r = arg;
+	struct walk *k = &r->walk;
+
+	for (size_t i = r->n; i-- > 0 && !k->left->n && k->rc == 0; k->over = true) {
+		r->part.runs = r->table[i];
+		k->laid = (struct vv_run){ 0 };
+		walk(k);
+	}
+}
+
+bool vv_warm_replay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got)
+{
+	struct vv_stretches left = { 0 };
+	struct replay r = { .walk = { .warm = w, .at = part->at, .end = part->at + part->len, .zeros = true, .in_a_row = true, .left = &left },
+			    .part = *part, .table = table, .n = n };
+	int rc;
+
+	r.walk.want = &r.part;
+	rc = vv_fence_try(walk_tables, &r);
+	vv_err_clear();
+	vv_mem_free(left.v);
+	*got = r.walk.got;
+	return rc == 0 && r.walk.rc == 0 && !left.n;
 }

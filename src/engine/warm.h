@@ -7,23 +7,10 @@
 
 #include "engine/layerio.h"
 #include "engine/restore.h"
+#include "engine/stretch.h"
 #include <stdatomic.h>
 
 enum { VV_WARM_LAYERS = 128, VV_WARM_SLOTS = 4 * VV_WARM_LAYERS };
-
-struct vv_stretch { /* of a layer, and where it goes; layer 0: zeros */
-	uint64_t layer;
-	uint64_t pos;
-	uint64_t len;
-	uint8_t *to;
-};
-
-struct vv_stretches {
-	struct vv_stretch *v;
-	size_t n, cap;
-};
-
-int vv_warm_add(struct vv_stretches *p, struct vv_stretch piece);
 
 struct vv_warm { /* layers that are open together */
 	size_t n;
@@ -52,5 +39,9 @@ size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
  * layers that were copied or left; over all parts of a want that is all that it has in these layers. */
 int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
 		 struct vv_stretches *left, uint64_t *got);
+
+/* The part of a region, of n tables that lie one over the other, newest first; its runs are not looked at. All layers must be open (w->all). false: not all of it
+ * was copied, for whatever reason; the part holds anything then. *got: bytes of layers that were copied, those that others came over included. */
+bool vv_warm_replay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got);
 
 #endif

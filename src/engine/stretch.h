@@ -1,0 +1,23 @@
+/* What is still to be read, and where it goes. */
+#ifndef VV_ENGINE_STRETCH_H
+#define VV_ENGINE_STRETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vv_stretch { /* of a layer, and where it goes; layer 0: zeros */
+	uint64_t layer;
+	uint64_t pos;
+	uint64_t len;
+	uint8_t *to;
+};
+
+struct vv_stretches {
+	struct vv_stretch *v;
+	size_t n, cap;
+};
+
+/* One that goes on where the last one ends, on both sides, makes that longer. */
+int vv_stretch_add(struct vv_stretches *p, struct vv_stretch piece);
+
+#endif
