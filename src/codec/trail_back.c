@@ -4,7 +4,10 @@
 #include "codec/split.h"
 #include "codec/trail.h"
 
-enum { COLUMN = 512 }; /* things that are joined at a time */
+enum {
+	COLUMN = 512, /* things that are joined at a time */
+	FEW = 4,      /* words that are sooner copied than a function is called */
+};
 
 static uint64_t unzigzag(uint64_t z)
 {
@@ -54,18 +57,19 @@ static void fill_column(struct stream *s)
 	vv_split_join(plane, s->at, some, s->width, s->column);
 }
 
-/* The next thing, low byte first; there must be one. */
+/* The next thing, low byte first; there must be one. The column has room for words, whatever they are. */
 static uint64_t next(struct stream *s)
 {
-	const uint8_t *p = s->column + s->at % COLUMN * s->width;
-	uint64_t v = 0;
+	uint64_t v;
 
 	if (s->at % COLUMN == 0)
 		fill_column(s);
-	for (unsigned k = 0; k < s->width; k++)
-		v |= (uint64_t)p[k] << (8 * k);
+	memcpy(&v, s->column + s->at % COLUMN * s->width, sizeof(v));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
 	s->at++;
-	return v;
+	return v & UINT64_MAX >> (64 - 8 * s->width);
 }
 
 static const uint8_t *bytes_of(const struct stream *s)
@@ -100,23 +104,29 @@ static bool get_new(struct back *b, uint64_t *v)
 	return true;
 }
 
-/* One word that is not the same as the one before it on its trail. */
-static bool get_word(struct back *b, uint8_t *to, size_t i)
+static void push_new(uint64_t *last, uint64_t difference)
 {
-	unsigned code = bytes_of(&b->s[CODES])[i], k = code - VV_TRAIL_SAME - 1;
-	uint64_t before = b->distance ? vv_trail_word(to, i - b->distance) : 0, v;
+	memmove(last + 1, last, (VV_TRAIL_DIFFERENCES - 1) * sizeof(*last));
+	last[0] = difference;
+}
 
-	if (code == VV_TRAIL_AGAIN && i > 0) {
-		v = vv_trail_word(to, i - 1);
-	} else if (code < VV_TRAIL_AGAIN && b->distance) {
+/* One word that is not the same as the one before it on its trail. */
+static inline bool get_word(struct back *b, unsigned code, size_t distance, uint8_t *to, size_t i)
+{
+	unsigned k = code - VV_TRAIL_SAME - 1;
+	uint64_t before = distance ? vv_trail_word(to, i - distance) : 0, v;
+
+	if (code < VV_TRAIL_AGAIN && distance) {
 		v = before + b->last[k];
 		vv_trail_push(b->last, k, b->last[k]);
-	} else if (code == VV_TRAIL_NEAR && b->distance && b->s[CLOSES].at < b->s[CLOSES].n) {
-		v = before + unzigzag(next(&b->s[CLOSES]));
-		vv_trail_push(b->last, VV_TRAIL_DIFFERENCES, v - before);
 	} else if (code == VV_TRAIL_NEW && get_new(b, &v)) {
-		if (b->distance)
-			vv_trail_push(b->last, VV_TRAIL_DIFFERENCES, v - before);
+		if (distance)
+			push_new(b->last, v - before);
+	} else if (code == VV_TRAIL_NEAR && distance && b->s[CLOSES].at < b->s[CLOSES].n) {
+		v = before + unzigzag(next(&b->s[CLOSES]));
+		push_new(b->last, v - before);
+	} else if (code == VV_TRAIL_AGAIN && i > 0) {
+		v = vv_trail_word(to, i - 1);
 	} else {
 		return false;
 	}
@@ -124,36 +134,64 @@ static bool get_word(struct back *b, uint8_t *to, size_t i)
 	return true;
 }
 
-/* n words that are the same as those before them, which may be among them. */
+/* n words that are the same as those before them, which may be among them: then what is there repeats, and may be taken twice as long each time. */
 static void copy_same(uint8_t *to, size_t i, size_t n, size_t distance)
 {
 	uint8_t *p = to + VV_TRAIL_WORD * i;
 	const uint8_t *q = p - VV_TRAIL_WORD * distance;
+	size_t left = VV_TRAIL_WORD * n, some = VV_TRAIL_WORD * distance;
 
-	if (distance >= n)
-		memcpy(p, q, VV_TRAIL_WORD * n);
-	else
-		for (size_t k = 0; k < VV_TRAIL_WORD * n; k += VV_TRAIL_WORD)
+	if (n <= FEW) {
+		for (size_t k = 0; k < left; k += VV_TRAIL_WORD)
 			memcpy(p + k, q + k, VV_TRAIL_WORD);
+		return;
+	}
+	for (; some < left; left -= some, p += some, some *= 2)
+		memcpy(p, q, some);
+	memcpy(p, q, left);
+}
+
+/* Bytes of 0 that are first in memory; v is not 0. */
+static size_t zeros_first(uint64_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (size_t)__builtin_ctzll(v) / 8;
+#else
+	return (size_t)__builtin_clzll(v) / 8;
+#endif
+}
+
+/* How many codes from the first on say the same, up to n; eight at a time. */
+static size_t count_same(const uint8_t *code, size_t n)
+{
+	size_t i = 0;
+
+	for (uint64_t eight; i + sizeof(eight) <= n; i += sizeof(eight)) {
+		memcpy(&eight, code + i, sizeof(eight));
+		if (eight)
+			return i + zeros_first(eight);
+	}
+	while (i < n && code[i] == VV_TRAIL_SAME)
+		i++;
+	return i;
 }
 
 /* From i on, up to `end`, all at one distance. */
 static bool get_words(struct back *b, uint8_t *to, size_t i, size_t end)
 {
 	const uint8_t *code = bytes_of(&b->s[CODES]);
+	const size_t distance = b->distance;
 
 	while (i < end) {
-		size_t n = 0;
+		size_t n = count_same(code + i, end - i);
 
-		while (i + n < end && code[i + n] == VV_TRAIL_SAME)
-			n++;
-		if (n && !b->distance)
+		if (n && !distance)
 			return false;
 		if (n)
-			copy_same(to, i, n, b->distance);
-		i += n;
-		if (i < end && !get_word(b, to, i++))
-			return false;
+			copy_same(to, i, n, distance);
+		for (i += n; i < end && code[i] != VV_TRAIL_SAME; i++)
+			if (!get_word(b, code[i], distance, to, i))
+				return false;
 	}
 	return true;
 }

@@ -283,6 +283,29 @@ static void test_lies(void)
 	}
 }
 
+/* Words that repeat, so many at each short distance: what is copied is among what it is copied from, and ends anywhere. */
+static void test_every_run(void)
+{
+	enum { MOST = 100 };
+	static const char new[] = "first wosecond wthird wo";
+
+	for (unsigned distance = 1; distance <= 3; distance++)
+		for (size_t n = 0; n <= MOST; n++)
+			for (unsigned end = 0; end < 2; end++) { /* the last word may be another one */
+				char codes[MOST + 4], starts[] = { (char)distance, 0 };
+				struct made b = { codes, starts, starts, "", distance + n + end, 1, 1, 0, 8 * (size_t)distance, 0, 1 };
+				uint8_t block[256], want[8 * (MOST + 4)];
+
+				memset(codes, 10, distance);
+				memset(codes + distance, 0, n);
+				codes[distance + n] = 8;
+				for (size_t i = 0; i < distance + n; i++)
+					memcpy(want + 8 * i, new + 8 * (i % distance), 8);
+				memcpy(want + 8 * (distance + n), want + 8 * (distance + n - 1), 8);
+				CHECK_EQ(decode(block, make(&b, block), want, 8 * b.n_codes), 0);
+			}
+}
+
 /* Every allocation that fails is an error, and nothing is lost by it. */
 static void test_want_of_memory(void)
 {
@@ -335,6 +358,7 @@ int main(void)
 	test_other_recipes();
 	test_damage();
 	test_lies();
+	test_every_run();
 	test_want_of_memory();
 	return 0;
 }
