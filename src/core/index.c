@@ -186,6 +186,12 @@ void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_
 	x->entry[number].where = source << 40 | pos;
 }
 
+/* The slot still has the old tag: who looks for that content is told by the digest that it is not there. A second slot could be one too many. */
+void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d)
+{
+	x->entry[number].digest = *d;
+}
+
 void vv_index_truncate(struct vv_index *x, size_t n)
 {
 	if (n >= x->n)

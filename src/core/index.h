@@ -42,6 +42,8 @@ int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t l
 int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *source);
 int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t source, uint64_t pos, uint32_t *number);
 void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_t pos);
+/* The entry is of this content, not of the one that it was added for, which is not found any more; nor need the new one be. */
+void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d);
 /* Adds a layer's digests; content that is known already keeps its first place. */
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
 /* Forgets every entry numbered n or above; needs no memory, so it cannot fail. */

@@ -188,6 +188,14 @@ static void remove_at(struct vv_known_table *t, size_t hole)
 	t->n--;
 }
 
+void vv_known_drop(struct vv_known *k, const struct vv_digest *d, uint64_t place)
+{
+	struct vv_known_slot *slot = k->young.n ? look(&k->young, d) : NULL;
+
+	if (slot && slot->place == (place | USED))
+		remove_at(&k->young, (size_t)(slot - k->young.slot));
+}
+
 void vv_known_kill(struct vv_known *k, uint32_t ordinal)
 {
 	struct vv_known_table *table[] = { &k->aged, &k->young };

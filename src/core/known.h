@@ -36,6 +36,8 @@ void vv_known_prefetch(const struct vv_known *k, const struct vv_digest *d);
 bool vv_known_find(struct vv_known *k, const struct vv_digest *d, uint64_t *place);
 /* The same; if it is not, it is known as being at *place from now on. */
 bool vv_known_enter(struct vv_known *k, const struct vv_digest *d, uint64_t *place);
+/* It is not at this place, to which it was entered last, after all. */
+void vv_known_drop(struct vv_known *k, const struct vv_digest *d, uint64_t place);
 /* Nothing is at places of this ordinal. */
 void vv_known_kill(struct vv_known *k, uint32_t ordinal);
 void vv_known_clear(struct vv_known *k);

@@ -24,6 +24,12 @@ struct climb { /* by nodes of one kind, from the leaves to the root */
 	enum vv_piece_kind kind;
 };
 
+/* Do the data of the second follow those of the first? They do by themselves, but for grains that became new late (space/host_sieve.c). */
+static bool follows(const struct climb *c, unsigned height, const struct vv_tree_node *child)
+{
+	return c->f[child[1].leaf].from == c->f[child[0].leaf].from + ((uint64_t)1 << (height - 1));
+}
+
 /* Has the parent of these two, of this height, their label? */
 static bool joins(const struct climb *c, unsigned height, const struct vv_tree_node *child, struct vv_tree_node *parent)
 {
@@ -31,6 +37,8 @@ static bool joins(const struct climb *c, unsigned height, const struct vv_tree_n
 	uint64_t place = vv_grain_from(0, c->ordinal, vv_grain_number(first->from));
 
 	*parent = (struct vv_tree_node){ .number = child->number / 2, .leaf = child->leaf };
+	if (c->kind == VV_PIECE_NEW && !follows(c, height, child))
+		return false;
 	if (c->kind == VV_PIECE_ZERO || child->leaf + ((size_t)1 << height) > c->take)
 		return true;
 	vv_digest_node(&child[0].digest, &child[1].digest, height, &parent->digest);

@@ -35,7 +35,7 @@ static void read_period(void *arg)
 	r->rc = r->set->space->copy_out(r->to, r->from, r->n);
 }
 
-/* The first period of the piece, as often as there is room for it. False: it is cut by the end of a region. */
+/* The first period of the piece, as often as there is room for it. False: it is cut by the end of a region, or another thread has written there since. */
 static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo, uint64_t len, int *rc)
 {
 	const struct vv_span *span = &s->span[vv_grain_span_of(s->span, s->n, x->at)];
@@ -47,6 +47,8 @@ static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo
 		return false;
 	*rc = vv_fence_try(read_period, &r);
 	*rc = *rc ? *rc : r.rc;
+	if (*rc == 0 && s->space->holds && !s->space->holds(s->sieve, x->at, period, echo))
+		return false;
 	for (size_t at = r.n; at < len; at += r.n)
 		memcpy(echo + at, echo, r.n);
 	return *rc == 0;

@@ -43,6 +43,7 @@ const struct vv_space *vv_space_host(void)
 		.open = vv_host_sieve_open,
 		.close = vv_host_sieve_close,
 		.pass = vv_host_sieve_pass,
+		.holds = vv_host_sieve_holds,
 		.begin = vv_host_sieve_begin,
 		.learn = vv_host_sieve_learn,
 		.adopt = vv_host_sieve_adopt,

@@ -124,7 +124,7 @@ static int pass_init(struct pass *p, struct sieve *s, struct vv_span *span, size
 	if (rc == 0)
 		rc = work_init(&p->w, s->past.end);
 	p->sweep = (struct vv_sweep){ .opt = opt, .pool = s->pool, .span = span, .n_spans = n, .past = &s->past, .zero = s->zero };
-	p->gather = (struct vv_gather){ span, n, opt->chunk, s->pool, opt };
+	p->gather = (struct vv_gather){ span, n, opt->chunk, s->pool, opt, opt->method == VV_METHOD_FULL ? NULL : &s->past };
 	return rc;
 }
 
@@ -307,11 +307,52 @@ static void count(struct pass *p)
 	c->known += p->n_copies;
 }
 
+/* Some of the fresh grains were written by other threads after they were swept: what they held then is not where the map says. Those that were to be copied from
+ * there, and may hold it still, become fresh themselves. */
+static int mend(struct pass *p, const struct vv_gather_changes *c)
+{
+	static const uint32_t changed = UINT32_MAX;
+	size_t n = p->n_fresh;
+	uint64_t first = vv_grain_from(VV_PIECE_COPY, p->ordinal, p->n_data - n);
+	struct vv_gather_changes late = { 0 };
+	int rc;
+
+	for (size_t i = 0; i < c->n; i++) {
+		vv_known_drop(&p->s->known, &c->v[i].was, vv_grain_from(0, p->ordinal, p->n_data - n + c->v[i].i));
+		p->w.fresh[c->v[i].i] = changed;
+	}
+	for (size_t i = 0; i < p->n; i++) {
+		struct vv_find *f = &p->w.find[i];
+
+		if (vv_grain_kind(f->from) != VV_PIECE_COPY || f->from < first || p->w.fresh[f->from - first] != changed)
+			continue;
+		be_fresh(p, f);
+		p->n_copies--;
+		p->s->base.counts.known_here--;
+	}
+	rc = vv_gather_data(&p->gather, p->w.fresh + n, p->n_fresh - n, p->sink, &late); /* which nobody refers to, whatever they hold */
+	vv_mem_free(late.v);
+	return rc;
+}
+
+/* The data of what is fresh. */
+static int gather(struct pass *p)
+{
+	struct vv_gather_changes c = { 0 };
+	int rc = vv_gather_data(&p->gather, p->w.fresh, p->n_fresh, p->sink, &c);
+
+	if (rc == 0 && c.n)
+		rc = mend(p, &c);
+	vv_mem_free(c.v);
+	return rc;
+}
+
 /* Of a slice that was swept. Meanwhile the others of the pool sweep the next one. */
 static int do_slice(struct pass *p)
 {
 	const struct vv_sieve_options *opt = &p->s->base.opt;
-	int rc;
+	int rc, gathered;
+	size_t n;
 
 	collect(p);
 	if (p->n == 0)
@@ -319,14 +360,16 @@ static int do_slice(struct pass *p)
 	rc = resolve(p);
 	if (rc)
 		return rc;
+	gathered = gather(p);
 	count(p);
 	if (p->n_copies && (opt->method == VV_METHOD_RUN || opt->compare))
 		look_back(p);
-	if (opt->compare)
+	if (opt->compare && gathered == 0)
 		rc = vv_gather_compare(&p->gather, p->w.find, p->n);
-	if (rc == 0)
-		rc = p->sink->pieces(p->sink->arg, p->w.piece, cut(p));
-	return rc ? rc : vv_gather_data(&p->gather, p->w.fresh, p->n_fresh, p->sink);
+	if (rc)
+		return rc;
+	n = cut(p); /* even if the epoch will not count: which nodes are remembered as met must not depend on how far it came */
+	return gathered ? gathered : p->sink->pieces(p->sink->arg, p->w.piece, n);
 }
 
 int vv_host_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink)
@@ -354,6 +397,20 @@ int vv_host_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, ui
 	if (rc)
 		vv_host_sieve_forget(base, ordinal);
 	return rc;
+}
+
+bool vv_host_sieve_holds(const struct vv_sieve *base, uint32_t number, uint32_t n, const uint8_t *bytes)
+{
+	const struct sieve *s = (const struct sieve *)base;
+	struct vv_digest now[VV_GRAIN_TILE];
+
+	for (uint32_t at = 0, step; at < n; at += step) {
+		step = n - at < VV_GRAIN_TILE ? n - at : VV_GRAIN_TILE;
+		vv_digest_grains(base->opt.digest_kind, bytes + (size_t)at * base->opt.chunk, base->opt.chunk, step, now);
+		if (memcmp(now, s->past.digest + number + at, step * sizeof(*now)) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* ---- what a session continues from ------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 int vv_host_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_sieve **out);
 void vv_host_sieve_close(struct vv_sieve *s);
 int vv_host_sieve_pass(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
+bool vv_host_sieve_holds(const struct vv_sieve *s, uint32_t number, uint32_t n, const uint8_t *bytes);
 int vv_host_sieve_begin(struct vv_sieve *s, struct vv_span *span, size_t n);
 int vv_host_sieve_learn(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
 int vv_host_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);

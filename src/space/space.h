@@ -76,6 +76,8 @@ struct vv_space {
 	/* Looks at the regions: what has changed since the last pass or adopt goes to the sink. Ordinals grow from pass to pass. If it fails, so
 	 * does the epoch: forget. */
 	int (*pass)(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
+	/* Are these bytes what the last pass found in so many grains from that number on? NULL: nobody writes there while it is looked at. */
+	bool (*holds)(const struct vv_sieve *s, uint32_t number, uint32_t n, const uint8_t *bytes);
 	/* These are the regions, and nothing is remembered. Then, of all or some of their grains, what they held at some time: a device looks for itself,
 	 * at all of its memory. */
 	int (*begin)(struct vv_sieve *s, struct vv_span *span, size_t n);
