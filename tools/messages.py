@@ -1,7 +1,7 @@
 """The messages of the sources, for a page of the site: every call that words an error or a warning, with its code. tools/site.py makes the page."""
 import re
 
-CALL = re.compile(r"\b(vv_err_set|vv_err_sys|vv_log_warn|fprintf)\(")
+CALL = re.compile(r"\b(vv_err_set|vv_err_sys|vv_stamp_err|vv_log_warn|fprintf)\(")
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)*'|"((?:[^"\\\n]|\\.)*)"|PRI([a-zA-Z])\w*|\w+|\s+|.""", re.S)
 CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|j|z|t)?[a-zA-Z]")
 MARK = re.compile(r"[&<|*`_]")  # what Markdown would read
@@ -49,7 +49,7 @@ def found(path):
             text = text.removeprefix("varve: ") if text and "stderr" in before and text.startswith("varve: ") else None
         code = re.search(r"\bVV_(E[A-Z]+)\b", before)
         if text is not None and words(plain(text)) > 1:
-            kind = {"vv_log_warn": "a warning", "vv_err_sys": "by the system's reason, which follows", "fprintf": ""}.get(call[1])
+            kind = {"vv_log_warn": "a warning", "vv_err_sys": "by the system's reason, which follows", "fprintf": ""}.get(call[1].replace("stamp_err", "err_sys"))
             yield kind if kind is not None else (f"VARVE_{code[1]}" if code else "as what it found"), plain(text)
 
 

@@ -1,6 +1,7 @@
 /* The real file system behind fs.h. */
 #include "base/fs.h"
 #include "base/keep.h"
+#include "base/stamp.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -89,15 +90,25 @@ static int real_rmdir(const struct vv_fs *fs, const char *path)
 
 static int real_fsync_dir(const struct vv_fs *fs, const char *path)
 {
+	struct vv_stamp stamp = { 0 };
+	struct stat st;
 	int fd, rc, saved;
+	bool ours;
 
 	(void)fs;
 	fd = vv_keep_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
+	if (stat(path, &st) == 0)
+		stamp = (struct vv_stamp){ st.st_dev, st.st_ino };
 	rc = fsync(fd);
 	saved = errno;
-	vv_keep_close(fd);
+	ours = vv_stamp_fits(&stamp, fd);
+	vv_stamp_close(&stamp, fd);
+	if (!ours) {
+		errno = EBADF;
+		return -1;
+	}
 	/* Some network file systems refuse to sync a directory: there a rename is as durable as it gets. */
 	if (rc < 0 && (saved == EINVAL || saved == ENOTSUP))
 		return 0;

@@ -45,10 +45,10 @@ int vv_keep_fd(int fd)
 {
 	int saved = errno;
 
-	if (fd < 0 || !atomic_load(&begun))
+	if (fd < 0)
 		return fd;
 	fd = move_up(fd);
-	if (fd >= 0 && fd < MOST)
+	if (fd >= 0 && fd < MOST && atomic_load(&begun))
 		atomic_fetch_or(&kept[fd / 64], (uint64_t)1 << fd % 64);
 	if (fd >= 0)
 		errno = saved;

@@ -1,5 +1,6 @@
-/* Descriptors of our own, in a program that may close whatever it has not opened itself, before it goes into the background for instance. Who stands in
- * front of close(2) asks here, and begins it; without that nothing is different. */
+/* Descriptors of our own, in a program that may close whatever it has not opened itself, before it goes into the background for instance. They have numbers far from
+ * its own, so that what it opens next, or puts in a certain place with dup2, does not get one of ours. Who stands in front of close(2) asks here, and begins it;
+ * without that they can be closed: base/stamp.h. */
 #ifndef VV_BASE_KEEP_H
 #define VV_BASE_KEEP_H
 
@@ -9,7 +10,7 @@
 /* From now on descriptors are kept, in this process, not in its children. */
 void vv_keep_begin(void);
 
-/* Keeps it, under a number far from the program's own where there is one: the number that counts is returned. -1 stays -1, with its errno. */
+/* Moves it to a number far from the program's own, where there is one, and keeps it: the number that counts is returned. -1 stays -1, with its errno. */
 int vv_keep_fd(int fd);
 /* open(2), and keeps it. */
 int vv_keep_open(const char *path, int flags, mode_t mode);

@@ -570,7 +570,8 @@ int vv_capture_check(struct varve *v)
 	pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; rc == 0 && t->fencing && i < t->n_by_address; i++)
 		if (t->by_address[i]->fenced && !vv_dirty_is_intact(v, t->by_address[i]))
-			rc = vv_err_set(VV_EINVAL,
+			rc = vv_dirty_is_blind(v, t->by_address[i]) ? VV_EIO :
+			     vv_err_set(VV_EINVAL,
 					"the memory of region '%s' was unmapped, moved or dropped while its checkpoint was being stored; call "
 					"varve_unprotect, varve_protect or varve_wait before that",
 					t->by_address[i]->name);

@@ -218,7 +218,7 @@ static bool next_shut(const struct vv_tiles *t, const struct vv_region *r, size_
 	return true;
 }
 
-bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
+static bool looks_intact(struct varve *v, struct vv_region *r)
 {
 	enum { MANY = 512 };
 	struct vv_tiles *t = &v->tiles;
@@ -240,6 +240,21 @@ bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
 		}
 	}
 	return ok;
+}
+
+/* A descriptor that is opened for the look may be closed by another thread of the program: then there is another look. */
+bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
+{
+	return looks_intact(v, r) || looks_intact(v, r);
+}
+
+bool vv_dirty_is_blind(struct varve *v, const struct vv_region *r)
+{
+	int rc = r->how == VV_BY_SCAN ? vv_scan_check(v->tiles.scan) : vv_fence_check(r->fence);
+
+	if (rc)
+		vv_err_context(rc, "region '%s' cannot be told to have stayed as it was while its checkpoint was being stored", r->name);
+	return rc != 0;
 }
 
 /* Tiles that were opened by a write. */

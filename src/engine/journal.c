@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/stamp.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -111,6 +112,12 @@ static bool ends_early(int fd, const char *path)
 	return last != '\n';
 }
 
+/* Is it still the file that was opened? A program may close what it has not opened: base/stamp.h. */
+static int check(const struct vv_stamp *own, int fd, const char *path)
+{
+	return vv_stamp_fits(own, fd) ? 0 : vv_stamp_err(EBADF, "cannot write to the statistics file '%s'", path);
+}
+
 /* One write, so that lines of others cannot come between. The rest of a short one cannot be added later for the same reason:
  * the torn line is ended instead. */
 static int write_line(int fd, const char *path, const struct vv_buf *b)
@@ -135,9 +142,11 @@ int vv_journal_add(const char *path, const char *lineage, uint32_t rank, uint64_
 	struct vv_buf b = { 0 };
 	/* O_NONBLOCK: a pipe without a reader is an error, it does not stop the program */
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666), done;
+	struct vv_stamp own;
 
 	if (fd < 0)
 		return vv_err_sys(errno, "cannot open the statistics file '%s'", path);
+	own = vv_stamp_of(fd);
 	lock_for_a_moment(fd);
 	vv_buf_printf(&b, "%s{\"time\":%" PRIu64 ".%09" PRIu64, ends_early(fd, path) ? "\n" : "", time_ns / 1000000000,
 		      time_ns % 1000000000);
@@ -149,9 +158,13 @@ int vv_journal_add(const char *path, const char *lineage, uint32_t rank, uint64_
 	vv_buf_add(&b, "}\n", 2);
 	done = vv_buf_check(&b);
 	if (done == 0)
+		done = check(&own, fd, path);
+	if (done == 0)
 		done = write_line(fd, path, &b);
 	vv_buf_fini(&b);
-	flock(fd, LOCK_UN); /* close does not, if a child of fork has it open too */
-	close(fd);
+	if (vv_stamp_fits(&own, fd)) {
+		flock(fd, LOCK_UN); /* close does not, if a child of fork has it open too */
+		close(fd);
+	}
 	return done;
 }

@@ -25,6 +25,7 @@ static const struct vv_fs *usual_fs; /* NULL = the real one */
 struct dir_get {
 	struct vv_get base;
 	int fd;
+	struct vv_stamp_fs own; /* of its file */
 	bool member;  /* of a bundle, and then */
 	uint64_t at;  /* where it begins in the file */
 	void *mapped; /* from the page before that on */
@@ -65,7 +66,7 @@ int vv_dir_make_parents(struct vv_dir *d, char *path)
 			rc = 0;
 		}
 		if (rc < 0)
-			return vv_err_sys(errno, "cannot make directory '%s'", path);
+			return vv_stamp_err(errno, "cannot make directory '%s'", path);
 		*p = '/';
 	}
 	return 0;
@@ -74,7 +75,7 @@ int vv_dir_make_parents(struct vv_dir *d, char *path)
 static int sync_dir(struct vv_dir *d, const char *dir)
 {
 	if (d->fs->fsync_dir(d->fs, dir) < 0)
-		return vv_err_sys(errno, "cannot make '%s' durable", dir);
+		return vv_stamp_err(errno, "cannot make '%s' durable", dir);
 	return 0;
 }
 
@@ -90,12 +91,11 @@ int vv_dir_sync_parent(struct vv_dir *d, const char *path)
 static void get_close(struct vv_get *base)
 {
 	struct dir_get *g = (struct dir_get *)base;
-	struct vv_dir *d = vv_dir_of(base->store);
 
 	if (g->mapped)
 		munmap(g->mapped, g->mapped_len);
 	if (g->fd >= 0)
-		d->fs->close(d->fs, g->fd);
+		g->own.fs.close(&g->own.fs, g->fd);
 	vv_mem_free(base->name);
 	vv_mem_free(g);
 }
@@ -109,7 +109,7 @@ int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, str
 	*fd = d->fs->open(d->fs, path, flags | O_NONBLOCK | O_NOCTTY, 0);
 	odd = *fd < 0 && (errno == ENXIO || errno == ENODEV || errno == ELOOP || errno == EISDIR);
 	if (!odd && (*fd < 0 || fstat(*fd, st) < 0))
-		return vv_err_sys(errno, "cannot open '%s'", path);
+		return vv_stamp_err(errno, "cannot open '%s'", path);
 	if (odd || !S_ISREG(st->st_mode))
 		return vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
 	return 0;
@@ -128,7 +128,7 @@ static int open_member(struct vv_dir *d, const char *path, struct dir_get *g, st
 	g->base.size = m.len;
 	*st = m.st;
 	m.fd = -1;
-	vv_dir_member_close(d, &m);
+	vv_dir_member_close(&m);
 	return 0;
 }
 
@@ -167,7 +167,7 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 	struct vv_dir *d = vv_dir_of(s);
 	struct dir_get *g = vv_mem_new(1, sizeof(*g));
 	char *path = g ? vv_dir_path(d, name) : NULL;
-	struct stat st;
+	struct stat st = { 0 };
 	int rc;
 
 	if (!path) {
@@ -176,6 +176,7 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 	}
 	g->base.store = s;
 	rc = open_either(d, path, g, &st);
+	vv_dir_guard(d, &st, &g->own);
 	if (rc == 0)
 		map(g, &st);
 	g->base.name = vv_mem_strdup(name);
@@ -192,7 +193,7 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 /* The mark goes before the bytes do: if it is still there, what was read before is right. */
 static int check_member(struct vv_dir *d, const struct dir_get *g)
 {
-	int rc = vv_dir_member_present(d, g->fd, g->base.name, g->at);
+	int rc = vv_dir_member_present(&g->own.fs, g->fd, g->base.name, g->at);
 	char *path;
 
 	if (rc)
@@ -213,8 +214,8 @@ static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 	struct dir_get *g = (struct dir_get *)base;
 	struct vv_dir *d = vv_dir_of(base->store);
 
-	if (vv_fs_read_all(d->fs, g->fd, to, n, (off_t)(g->at + off)) < 0)
-		return vv_err_sys(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
+	if (vv_fs_read_all(&g->own.fs, g->fd, to, n, (off_t)(g->at + off)) < 0)
+		return vv_stamp_err(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
 	return g->member ? check_member(d, g) : 0;
 }
 
@@ -229,7 +230,7 @@ static int remove_object(struct vv_store *s, const char *name)
 		return VV_ENOMEM;
 	rc = vv_dir_member_remove(d, path);
 	if (rc == 0 && d->fs->unlink(d->fs, path) < 0)
-		rc = errno == ENOENT ? 0 : vv_err_sys(errno, "cannot remove '%s'", path);
+		rc = errno == ENOENT ? 0 : vv_stamp_err(errno, "cannot remove '%s'", path);
 	else if (rc == 0)
 		rc = vv_dir_sync_parent(d, path);
 	vv_mem_free(path);
@@ -290,7 +291,7 @@ static int sync_above(struct vv_dir *d, const char *path)
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(n ? n : 1), path);
 	if (d->fs->fsync_dir(d->fs, dir) < 0 && errno != EACCES && errno != EPERM)
-		return vv_err_sys(errno, "store '%s': cannot make '%s' durable", d->base.url, dir);
+		return vv_stamp_err(errno, "store '%s': cannot make '%s' durable", d->base.url, dir);
 	return 0;
 }
 
@@ -383,7 +384,7 @@ static int make_root(struct vv_dir *d)
 			if (why == EEXIST || why == EISDIR ||
 			    ((why == EROFS || why == EACCES) && access(path, F_OK) == 0))
 				continue;
-			return vv_err_sys(why, "store '%s': cannot make directory '%s'", d->base.url, path);
+			return vv_stamp_err(why, "store '%s': cannot make directory '%s'", d->base.url, path);
 		}
 		rc = sync_above(d, path);
 		if (rc) {
@@ -407,7 +408,7 @@ static int find_root(struct vv_dir *d, const char *path, bool create)
 	if (!path[0] || strlen(path) > PATH_MAX - 512)
 		return vv_err_set(VV_EINVAL, "store '%s': the path is empty or too long", d->base.url);
 	if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-		return vv_err_sys(errno, "store '%s'", d->base.url);
+		return vv_stamp_err(errno, "store '%s'", d->base.url);
 	d->root = path[0] == '/' ? vv_mem_strdup(path) : vv_mem_printf("%s/%s", cwd, path);
 	if (!d->root)
 		return VV_ENOMEM;
@@ -415,7 +416,7 @@ static int find_root(struct vv_dir *d, const char *path, bool create)
 		d->root[n - 1] = '\0';
 	rc = create ? make_root(d) : 0;
 	if (rc == 0 && stat(d->root, &st) < 0)
-		rc = vv_err_sys(errno, "store '%s'", d->base.url);
+		rc = vv_stamp_err(errno, "store '%s'", d->base.url);
 	else if (rc == 0 && !S_ISDIR(st.st_mode))
 		rc = vv_err_set(VV_EINVAL, "store '%s' is not a directory", d->base.url);
 	return rc;

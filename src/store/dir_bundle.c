@@ -55,8 +55,12 @@ int vv_dir_bundle_make(struct vv_store *s, const char *bundle, char token[VV_STO
 	rc = vv_dir_bundle_tmp(d, bundle, token, &tmp);
 	if (rc == 0)
 		rc = vv_dir_put_create(d, tmp, &fd);
-	if (rc == 0)
-		d->fs->close(d->fs, fd);
+	if (rc == 0) {
+		struct vv_stamp stamp = vv_stamp_named(tmp);
+
+		if (vv_stamp_fits(&stamp, fd))
+			d->fs->close(d->fs, fd);
+	}
 	vv_mem_free(tmp);
 	return rc;
 }
@@ -83,7 +87,7 @@ static int check_free(struct vv_dir *d, const char *folder, const char *path, co
 	taken = access(object, F_OK) == 0;
 	if (!taken && vv_dir_member_open(d, object, O_RDONLY, false, &other) == 0) {
 		taken = strcmp(other.path, path) != 0;
-		vv_dir_member_close(d, &other);
+		vv_dir_member_close(&other);
 	}
 	if (taken)
 		vv_err_set(VV_EINVAL, "'%s' is there already: remove it before '%s' is sealed", object, path);
@@ -102,18 +106,18 @@ static int look(struct vv_dir *d, const char *folder)
 }
 
 /* Whoever did not write its member must not pass for one who did and removed it. */
-static int check_written(struct vv_dir *d, int fd, const char *tmp, const struct vv_bundle *b)
+static int check_written(const struct vv_fs *fs, int fd, const char *tmp, const struct vv_bundle *b)
 {
 	const struct vv_bundle_entry *last = &b->v[b->n - 1];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return vv_err_sys(errno, "cannot look at '%s'", tmp);
+		return vv_stamp_err(errno, "cannot look at '%s'", tmp);
 	if ((uint64_t)st.st_size < last->off + last->len)
 		return vv_err_set(VV_EINVAL, "'%s' ends at %" PRIu64 ", before its last member does", tmp,
 				  (uint64_t)st.st_size);
 	for (size_t i = 0; i < b->n; i++) {
-		int rc = vv_dir_member_present(d, fd, tmp, b->v[i].off);
+		int rc = vv_dir_member_present(fs, fd, tmp, b->v[i].off);
 
 		if (rc < 0)
 			return rc;
@@ -125,17 +129,17 @@ static int check_written(struct vv_dir *d, int fd, const char *tmp, const struct
 }
 
 /* What lies behind the members (of one that gave up, say) goes. */
-static int write_directory(struct vv_dir *d, int fd, const char *tmp, const struct vv_bundle *b)
+static int write_directory(const struct vv_fs *fs, int fd, const char *tmp, const struct vv_bundle *b)
 {
 	struct vv_buf dir = { 0 };
 	uint64_t end = vv_bundle_end(b);
 	int rc = vv_bundle_put(b, &dir);
 	struct iovec iov = { dir.p, dir.n };
 
-	if (rc == 0 && (d->fs->truncate(d->fs, fd, (off_t)end) < 0 || vv_fs_write_all(d->fs, fd, &iov, 1, (off_t)end) < 0))
-		rc = vv_err_sys(errno, "cannot write '%s'", tmp);
-	if (rc == 0 && d->fs->fsync(d->fs, fd) < 0)
-		rc = vv_err_sys(errno, "cannot make '%s' durable", tmp);
+	if (rc == 0 && (fs->truncate(fs, fd, (off_t)end) < 0 || vv_fs_write_all(fs, fd, &iov, 1, (off_t)end) < 0))
+		rc = vv_stamp_err(errno, "cannot write '%s'", tmp);
+	if (rc == 0 && fs->fsync(fs, fd) < 0)
+		rc = vv_stamp_err(errno, "cannot make '%s' durable", tmp);
 	vv_buf_fini(&dir);
 	return rc;
 }
@@ -144,18 +148,20 @@ static int finish(struct vv_dir *d, const char *tmp, const struct vv_bundle *b)
 {
 	int fd = d->fs->open(d->fs, tmp, O_RDWR, 0), rc;
 	struct vv_stamp stamp = vv_stamp_named(tmp);
+	struct vv_stamp_fs own;
 
 	if (fd < 0)
-		return vv_err_sys(errno, "cannot open '%s'", tmp);
-	rc = check_written(d, fd, tmp, b);
-	if (rc == 0)
+		return vv_stamp_err(errno, "cannot open '%s'", tmp);
+	vv_stamp_guard(&own, d->fs, &stamp);
+	rc = check_written(&own.fs, fd, tmp, b);
+	if (!vv_stamp_fits(&stamp, fd)) /* then its size is another file's */
 		rc = vv_stamp_check(&stamp, fd, "write a bundle");
 	if (rc == 0)
-		rc = write_directory(d, fd, tmp, b);
+		rc = write_directory(&own.fs, fd, tmp, b);
 	if (rc == 0)
 		rc = vv_stamp_check(&stamp, fd, "write a bundle");
-	if (vv_stamp_fits(&stamp, fd) && d->fs->close(d->fs, fd) < 0 && rc == 0)
-		rc = vv_err_sys(errno, "cannot close '%s'", tmp);
+	if (own.fs.close(&own.fs, fd) < 0 && rc == 0)
+		rc = vv_stamp_err(errno, "cannot close '%s'", tmp);
 	return rc;
 }
 

@@ -41,10 +41,10 @@ static int by_layer_and_order(const void *a, const void *b)
 	return c ? c : (x->order > y->order) - (x->order < y->order);
 }
 
-static int add_members(struct vv_dir *d, int fd, const char *path, const struct vv_bundle *b, struct members *all)
+static int add_members(const struct vv_fs *fs, int fd, const char *path, const struct vv_bundle *b, struct members *all)
 {
 	for (size_t i = 0; i < b->n; i++) {
-		int rc = vv_dir_member_present(d, fd, path, b->v[i].off);
+		int rc = vv_dir_member_present(fs, fd, path, b->v[i].off);
 
 		if (rc < 0 || vv_mem_room(&all->v, all->n, &all->cap, sizeof(*all->v)) < 0)
 			return rc < 0 ? rc : VV_ENOMEM;
@@ -60,20 +60,22 @@ static int add_members(struct vv_dir *d, int fd, const char *path, const struct 
 static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, struct members *all, struct vv_names *out)
 {
 	const char *name = strrchr(path, '/') + 1;
-	struct stat st;
+	struct stat st = { 0 };
 	int fd = -1, rc = vv_dir_open_file(d, path, O_RDONLY | O_NOFOLLOW, &fd, &st);
+	struct vv_stamp_fs own;
 
+	vv_dir_guard(d, &st, &own);
 	if (rc == 0) {
-		rc = vv_dir_member_load(d, fd, path, (uint64_t)st.st_size, b);
+		rc = vv_dir_member_load(&own.fs, fd, path, (uint64_t)st.st_size, b);
 		if (rc == VV_EDAMAGED)
 			rc = vv_store_names_add(out, name, strlen(name), (uint64_t)st.st_size, false);
 		else if (rc == 0)
-			rc = add_members(d, fd, path, b, all);
+			rc = add_members(&own.fs, fd, path, b, all);
 	} else if (rc == VV_ENOENT || rc == VV_EDAMAGED) {
 		rc = 0;
 	}
 	if (fd >= 0)
-		d->fs->close(d->fs, fd);
+		own.fs.close(&own.fs, fd);
 	return rc;
 }
 
@@ -140,7 +142,7 @@ static int list_entry(int dirfd, const char *path, const char *name, struct memb
 	if (fstatat(dirfd, name, &st, 0) < 0) {
 		int why = errno;
 
-		return nothing_there(dirfd, name, why) ? 0 : vv_err_sys(why, "cannot look at '%s/%s'", path, name);
+		return nothing_there(dirfd, name, why) ? 0 : vv_stamp_err(why, "cannot look at '%s/%s'", path, name);
 	}
 	hide(all, name);
 	return vv_store_names_add(out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
@@ -154,11 +156,11 @@ static int list_files(const char *path, struct members *all, struct vv_names *ou
 	int rc = 0;
 
 	if (!h)
-		return errno == ENOENT ? 0 : vv_err_sys(errno, "cannot list '%s'", path);
+		return errno == ENOENT ? 0 : vv_stamp_err(errno, "cannot list '%s'", path);
 	while (rc == 0 && (errno = 0, e = readdir(h)))
 		rc = list_entry(dirfd(h), path, e->d_name, all, out);
 	if (rc == 0 && errno)
-		rc = vv_err_sys(errno, "cannot list '%s'", path);
+		rc = vv_stamp_err(errno, "cannot list '%s'", path);
 	closedir(h);
 	return rc;
 }

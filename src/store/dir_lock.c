@@ -80,13 +80,16 @@ static int name_process(long pid, char text[HOLDER])
 }
 
 /* Over the name of the holder before, of `len` bytes: a file that is emptied first is given other blocks, and these are written when it is closed. */
-static int sign(int fd, off_t len)
+static int sign(const struct vv_stamp *own, int fd, off_t len)
 {
 	char text[HOLDER];
 	int n = name_process((long)getpid(), text);
+	struct iovec iov = { text, (size_t)n + 1 };
+	struct vv_stamp_fs file;
 
 	text[n++] = '\n';
-	if (pwrite(fd, text, (size_t)n, 0) != n || (len > n && ftruncate(fd, n) < 0))
+	vv_stamp_guard(&file, vv_fs_real(), own);
+	if (vv_fs_write_all(&file.fs, fd, &iov, 1, 0) < 0 || (len > n && file.fs.truncate(&file.fs, fd, n) < 0))
 		return -1;
 	return 0;
 }
@@ -101,10 +104,12 @@ static int open_own(const char *path, struct stat *st)
 
 	if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
 		return fd;
+	if (fd >= 0 && lstat(path, st) == 0 && S_ISREG(st->st_mode)) /* what it is of now is not what was opened */
+		return vv_stamp_err(EBADF, "cannot take the lock '%s'", path);
 	if (fd >= 0)
 		vv_keep_close(fd);
 	else if (lstat(path, st) < 0 || S_ISREG(st->st_mode))
-		return vv_err_sys(why, "cannot open the lock '%s'", path);
+		return vv_stamp_err(why, "cannot open the lock '%s'", path);
 	return vv_err_set(VV_EDAMAGED, "the lock '%s' is %s, not a regular file; remove it", path,
 			  S_ISLNK(st->st_mode) ? "a symbolic link" :
 			  S_ISDIR(st->st_mode) ? "a directory" :
@@ -119,14 +124,14 @@ static int take(const char *path, struct held *h)
 	h->fd = open_own(path, &st);
 	if (h->fd < 0)
 		return h->fd;
+	h->stamp = (struct vv_stamp){ st.st_dev, st.st_ino };
 	if (fcntl(h->fd, F_SETLK, &fl) < 0)
 		return errno == EACCES || errno == EAGAIN ? busy_other(path, h->fd) :
-							    vv_err_sys(errno, "cannot lock '%s'", path);
-	if (sign(h->fd, st.st_size) < 0)
-		return vv_err_sys(errno, "cannot write the lock '%s'", path);
+							    vv_stamp_err(errno, "cannot lock '%s'", path);
 	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
 		return RETRY; /* its last holder removed the lineage between our open and our lock */
-	h->stamp = (struct vv_stamp){ st.st_dev, st.st_ino };
+	if (sign(&h->stamp, h->fd, st.st_size) < 0)
+		return vv_stamp_err(errno, "cannot write the lock '%s'", path);
 	h->pid = getpid();
 	return 0;
 }
@@ -148,7 +153,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 	pthread_mutex_lock(&list_lock);
 	rc = held_here(path) ? busy(path, "another session of this process") : take(path, h);
 	for (int tries = 0; rc == RETRY && tries < 10; tries++) {
-		vv_keep_close(h->fd);
+		vv_stamp_close(&h->stamp, h->fd);
 		rc = take(path, h);
 	}
 	if (rc == RETRY)
@@ -162,11 +167,16 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 		*out = &h->base;
 		return 0;
 	}
-	if (h->fd >= 0)
-		vv_keep_close(h->fd);
+	vv_stamp_close(&h->stamp, h->fd);
 	vv_mem_free(h->path);
 	vv_mem_free(h);
 	return rc;
+}
+
+static int lost(const struct held *h, const char *holder)
+{
+	return vv_err_set(VV_EBUSY, "the program has closed the descriptor of the lock '%s', which is varve's, and %s has taken it since: open the session anew", h->path,
+			  holder);
 }
 
 /* Under list_lock. The kernel dropped it with the descriptor. Whoever had it in between has signed it, and laid down epochs that this session knows nothing of. */
@@ -175,17 +185,24 @@ static int retake(struct held *h)
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char signer[HOLDER], ours[HOLDER];
 	struct stat st;
+	struct vv_stamp named;
 	int fd = open_own(h->path, &st), rc = 0;
 
 	if (fd < 0)
 		return fd;
+	named = vv_stamp_named(h->path);
 	name_process((long)h->pid, ours);
 	read_holder(fd, signer);
-	if (st.st_dev != h->stamp.dev || st.st_ino != h->stamp.ino || strcmp(signer, ours) != 0 || fcntl(fd, F_SETLK, &fl) < 0)
-		rc = vv_err_set(VV_EBUSY, "the program has closed the descriptor of the lock '%s', and %s has taken it since: open the session anew", h->path,
-				strcmp(signer, ours) ? signer : "another process");
+	if (named.dev != h->stamp.dev || named.ino != h->stamp.ino)
+		rc = lost(h, "another process");
+	else if (!vv_stamp_fits(&h->stamp, fd)) /* and this one, too */
+		rc = vv_stamp_err(EBADF, "cannot take the lock '%s' again", h->path);
+	else if (strcmp(signer, ours) != 0)
+		rc = lost(h, signer);
+	else if (fcntl(fd, F_SETLK, &fl) < 0)
+		rc = errno == EACCES || errno == EAGAIN ? lost(h, "another process") : vv_stamp_err(errno, "cannot lock '%s'", h->path);
 	if (rc)
-		vv_keep_close(fd);
+		vv_stamp_close(&named, fd);
 	else
 		h->fd = fd;
 	return rc;

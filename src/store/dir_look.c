@@ -52,7 +52,7 @@ int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names 
 		return VV_ENOMEM;
 	h = opendir(path);
 	if (!h && errno != ENOENT)
-		rc = vv_err_sys(errno, "cannot list '%s'", path);
+		rc = vv_stamp_err(errno, "cannot list '%s'", path);
 	while (h && rc == 0 && (e = readdir(h))) {
 		const char *name = e->d_name + strlen(VV_DIR_TMP);
 		size_t n;

@@ -139,7 +139,7 @@ int vv_dir_member_scan(struct vv_dir *d, const char *folder, struct vv_dir_bundl
 	int rc = 0;
 
 	if (!h && errno != ENOENT && errno != ENOTDIR)
-		return vv_err_sys(errno, "cannot list '%s'", folder);
+		return vv_stamp_err(errno, "cannot list '%s'", folder);
 	while (h && rc == 0 && (errno = 0, e = readdir(h))) {
 		struct vv_bundle b = { 0 };
 
@@ -147,7 +147,7 @@ int vv_dir_member_scan(struct vv_dir *d, const char *folder, struct vv_dir_bundl
 			rc = push(&v, &b);
 	}
 	if (h && rc == 0 && errno)
-		rc = vv_err_sys(errno, "cannot list '%s'", folder);
+		rc = vv_stamp_err(errno, "cannot list '%s'", folder);
 	if (h)
 		closedir(h);
 	if (rc) {
@@ -171,19 +171,19 @@ char *vv_dir_member_bundle(const char *folder, const struct vv_bundle *b)
 
 /* ---- what a bundle has --------------------------------------------------------------------------------------------- */
 
-static int read_at(struct vv_dir *d, int fd, const char *path, void *to, size_t n, uint64_t off)
+static int read_at(const struct vv_fs *fs, int fd, const char *path, void *to, size_t n, uint64_t off)
 {
-	if (vv_fs_read_all(d->fs, fd, to, n, (off_t)off) < 0)
-		return vv_err_sys(errno, "cannot read '%s' at %" PRIu64, path, off);
+	if (vv_fs_read_all(fs, fd, to, n, (off_t)off) < 0)
+		return vv_stamp_err(errno, "cannot read '%s' at %" PRIu64, path, off);
 	return 0;
 }
 
 /* The copy of the directory that ends at `end`. */
-static int load_copy(struct vv_dir *d, int fd, const char *path, uint64_t size, uint64_t end, struct vv_bundle *b)
+static int load_copy(const struct vv_fs *fs, int fd, const char *path, uint64_t size, uint64_t end, struct vv_bundle *b)
 {
 	uint8_t trailer[VV_BUNDLE_TRAILER], *dir;
 	struct vv_bundle_trailer t;
-	int rc = read_at(d, fd, path, trailer, sizeof(trailer), end - sizeof(trailer));
+	int rc = read_at(fs, fd, path, trailer, sizeof(trailer), end - sizeof(trailer));
 
 	if (rc)
 		return rc;
@@ -193,7 +193,7 @@ static int load_copy(struct vv_dir *d, int fd, const char *path, uint64_t size, 
 	if (rc)
 		return vv_err_context(rc, "'%s'", path);
 	dir = vv_mem_new(t.dir_len, 1);
-	rc = dir ? read_at(d, fd, path, dir, t.dir_len, end - t.dir_len) : VV_ENOMEM;
+	rc = dir ? read_at(fs, fd, path, dir, t.dir_len, end - t.dir_len) : VV_ENOMEM;
 	if (rc == 0 && (rc = vv_bundle_get(b, &t, dir)) < 0)
 		vv_err_context(rc, "'%s'", path);
 	vv_mem_free(dir);
@@ -205,18 +205,18 @@ static bool is_bad(int rc)
 	return rc == VV_EDAMAGED || rc == VV_EIO;
 }
 
-int vv_dir_member_load(struct vv_dir *d, int fd, const char *path, uint64_t size, struct vv_bundle *b)
+int vv_dir_member_load(const struct vv_fs *fs, int fd, const char *path, uint64_t size, struct vv_bundle *b)
 {
 	struct vv_err_state first;
 	int rc;
 
 	if (size < 2 * VV_BUNDLE_PAGE || size % VV_BUNDLE_PAGE)
 		return vv_err_set(VV_EDAMAGED, "'%s': a bundle cannot have %" PRIu64 " bytes", path, size);
-	rc = load_copy(d, fd, path, size, size, b);
+	rc = load_copy(fs, fd, path, size, size, b);
 	vv_err_save(rc, &first);
 	for (uint64_t end = size; is_bad(rc) && size - end < VV_BUNDLE_DIR_MAX && end >= 2 * VV_BUNDLE_PAGE;) {
 		end -= VV_BUNDLE_PAGE;
-		rc = load_copy(d, fd, path, size, end, b);
+		rc = load_copy(fs, fd, path, size, end, b);
 		if (rc == 0)
 			vv_log_warn("'%s': one of its two directories is damaged, the other one is used", path);
 	}
@@ -230,10 +230,10 @@ int vv_dir_member_load(struct vv_dir *d, int fd, const char *path, uint64_t size
 	return rc;
 }
 
-int vv_dir_member_present(struct vv_dir *d, int fd, const char *path, uint64_t off)
+int vv_dir_member_present(const struct vv_fs *fs, int fd, const char *path, uint64_t off)
 {
 	uint8_t mark = 0;
-	int rc = read_at(d, fd, path, &mark, 1, off);
+	int rc = read_at(fs, fd, path, &mark, 1, off);
 
 	return rc ? rc : mark != 0;
 }
@@ -286,13 +286,13 @@ static int find_entry(struct vv_dir *d, struct vv_dir_member *f, const struct vv
 	struct vv_bundle b = *name;
 	struct vv_bundle_trailer t;
 	bool whole = size > sizeof(trailer) &&
-		     read_at(d, f->fd, f->path, trailer, sizeof(trailer), size - sizeof(trailer)) == 0 &&
+		     read_at(&f->own.fs, f->fd, f->path, trailer, sizeof(trailer), size - sizeof(trailer)) == 0 &&
 		     vv_bundle_get_trailer(&t, trailer, size) == 0;
 	int rc = whole ? take_known(d->memory, f, trailer, name, rank) : 1;
 
 	if (rc != 1)
 		return rc;
-	rc = vv_dir_member_load(d, f->fd, f->path, size, &b);
+	rc = vv_dir_member_load(&f->own.fs, f->fd, f->path, size, &b);
 	if (rc)
 		return rc;
 	rc = take(f, &b, rank);
@@ -305,10 +305,10 @@ static int find_entry(struct vv_dir *d, struct vv_dir_member *f, const struct vv
 
 /* ---- finding ------------------------------------------------------------------------------------------------------- */
 
-void vv_dir_member_close(struct vv_dir *d, struct vv_dir_member *m)
+void vv_dir_member_close(struct vv_dir_member *m)
 {
 	if (m->fd >= 0)
-		d->fs->close(d->fs, m->fd);
+		m->own.fs.close(&m->own.fs, m->fd);
 	vv_mem_free(m->path);
 	*m = (struct vv_dir_member){ .fd = -1 };
 }
@@ -319,14 +319,15 @@ static int open_in(struct vv_dir *d, const char *folder, const struct vv_bundle 
 	struct vv_dir_member m = { .fd = -1, .path = vv_dir_member_bundle(folder, b) };
 	int rc = m.path ? vv_dir_open_file(d, m.path, flags | O_NOFOLLOW, &m.fd, &m.st) : VV_ENOMEM;
 
+	vv_dir_guard(d, &m.st, &m.own);
 	if (rc == 0)
 		rc = find_entry(d, &m, b, rank);
 	if (rc == 0) {
-		rc = vv_dir_member_present(d, m.fd, m.path, m.off);
+		rc = vv_dir_member_present(&m.own.fs, m.fd, m.path, m.off);
 		rc = rc < 0 ? rc : rc == 1 ? 0 : VV_ENOENT;
 	}
 	if (rc)
-		vv_dir_member_close(d, &m);
+		vv_dir_member_close(&m);
 	else
 		*out = m;
 	return rc;
@@ -379,31 +380,31 @@ int vv_dir_member_open(struct vv_dir *d, const char *path, int flags, bool look,
 /* ---- removing ------------------------------------------------------------------------------------------------------ */
 
 /* Frees the pages of a member; where the file system cannot, they go with the bundle. */
-static void free_pages(struct vv_dir *d, int fd, uint64_t off, uint64_t len)
+static void free_pages(const struct vv_fs *fs, int fd, uint64_t off, uint64_t len)
 {
 	uint64_t pages = (len + VV_BUNDLE_PAGE - 1) / VV_BUNDLE_PAGE;
 
-	d->fs->punch(d->fs, fd, (off_t)off, (off_t)(pages * VV_BUNDLE_PAGE));
+	fs->punch(fs, fd, (off_t)off, (off_t)(pages * VV_BUNDLE_PAGE));
 }
 
-static int clear(struct vv_dir *d, int fd, const char *path, uint64_t off, uint64_t len)
+static int clear(const struct vv_fs *fs, int fd, const char *path, uint64_t off, uint64_t len)
 {
 	uint8_t mark = 0;
 	struct iovec iov = { &mark, 1 };
 
-	if (vv_fs_write_all(d->fs, fd, &iov, 1, (off_t)off) < 0)
-		return vv_err_sys(errno, "cannot remove from '%s'", path);
-	if (d->fs->fsync(d->fs, fd) < 0)
-		return vv_err_sys(errno, "cannot make '%s' durable", path);
-	free_pages(d, fd, off, len);
+	if (vv_fs_write_all(fs, fd, &iov, 1, (off_t)off) < 0)
+		return vv_stamp_err(errno, "cannot remove from '%s'", path);
+	if (fs->fsync(fs, fd) < 0)
+		return vv_stamp_err(errno, "cannot make '%s' durable", path);
+	free_pages(fs, fd, off, len);
 	return 0;
 }
 
 /* From the end, because members are mostly removed from the front. 1 if none is left. */
-static int is_empty(struct vv_dir *d, int fd, const char *path, const struct vv_bundle *b)
+static int is_empty(const struct vv_fs *fs, int fd, const char *path, const struct vv_bundle *b)
 {
 	for (size_t i = b->n; i-- > 0;) {
-		int rc = vv_dir_member_present(d, fd, path, b->v[i].off);
+		int rc = vv_dir_member_present(fs, fd, path, b->v[i].off);
 
 		if (rc)
 			return rc < 0 ? rc : 0;
@@ -419,22 +420,22 @@ static int remove_if_empty(struct vv_dir *d, const struct vv_dir_member *m)
 	int rc = 0;
 
 	vv_name_parse_bundle(strrchr(m->path, '/') + 1, &b.epoch, &b.first, &b.last);
-	rc = vv_dir_member_load(d, m->fd, m->path, (uint64_t)m->st.st_size, &b);
+	rc = vv_dir_member_load(&m->own.fs, m->fd, m->path, (uint64_t)m->st.st_size, &b);
 	if (rc == 0)
-		rc = is_empty(d, m->fd, m->path, &b);
+		rc = is_empty(&m->own.fs, m->fd, m->path, &b);
 	if (rc == 1 && d->fs->unlink(d->fs, m->path) < 0 && errno != ENOENT)
-		rc = vv_err_sys(errno, "cannot remove '%s'", m->path);
+		rc = vv_stamp_err(errno, "cannot remove '%s'", m->path);
 	vv_bundle_fini(&b);
 	return rc < 0 ? rc : 0;
 }
 
 static int remove_open(struct vv_dir *d, struct vv_dir_member *m)
 {
-	int rc = clear(d, m->fd, m->path, m->off, m->len);
+	int rc = clear(&m->own.fs, m->fd, m->path, m->off, m->len);
 
 	if (rc == 0)
 		rc = remove_if_empty(d, m);
-	vv_dir_member_close(d, m);
+	vv_dir_member_close(m);
 	return rc;
 }
 
@@ -460,13 +461,13 @@ void vv_dir_member_replaced(struct vv_dir *d, const char *path)
 /* ---- after the dead ------------------------------------------------------------------------------------------------ */
 
 /* A member that a plain object has replaced goes, and the pages of those that are gone. How many are left, or an error. */
-static int sweep_members(struct vv_dir *d, int fd, const char *folder, const char *path, const struct vv_bundle *b)
+static int sweep_members(const struct vv_fs *own, int fd, const char *folder, const char *path, const struct vv_bundle *b)
 {
 	int left = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
 		const struct vv_bundle_entry *e = &b->v[i];
-		int rc = vv_dir_member_present(d, fd, path, e->off);
+		int rc = vv_dir_member_present(own, fd, path, e->off);
 		char name[VV_NAME_MAX], *object;
 
 		vv_name_layer(name, "", b->epoch, e->rank);
@@ -474,12 +475,12 @@ static int sweep_members(struct vv_dir *d, int fd, const char *folder, const cha
 		if (rc >= 0 && !object)
 			rc = VV_ENOMEM;
 		if (rc == 1 && access(object, F_OK) == 0) {
-			rc = clear(d, fd, path, e->off, e->len);
+			rc = clear(own, fd, path, e->off, e->len);
 		} else if (rc == 0) {
 			off_t data = lseek(fd, (off_t)e->off, SEEK_DATA);
 
 			if (data >= 0 && (uint64_t)data < e->off + e->len)
-				free_pages(d, fd, e->off, e->len);
+				free_pages(own, fd, e->off, e->len);
 		}
 		vv_mem_free(object);
 		if (rc < 0)
@@ -491,18 +492,20 @@ static int sweep_members(struct vv_dir *d, int fd, const char *folder, const cha
 
 static int sweep_bundle(struct vv_dir *d, const char *folder, const char *path, struct vv_bundle *b)
 {
-	struct stat st;
+	struct stat st = { 0 };
 	int fd = -1, left, rc = vv_dir_open_file(d, path, O_RDWR | O_NOFOLLOW, &fd, &st);
+	struct vv_stamp_fs own;
 
+	vv_dir_guard(d, &st, &own);
 	if (rc == 0)
-		rc = vv_dir_member_load(d, fd, path, (uint64_t)st.st_size, b);
-	left = rc ? rc : sweep_members(d, fd, folder, path, b);
-	if (left >= 0 && (size_t)left < b->n && d->fs->fsync(d->fs, fd) < 0)
-		left = vv_err_sys(errno, "cannot make '%s' durable", path);
+		rc = vv_dir_member_load(&own.fs, fd, path, (uint64_t)st.st_size, b);
+	left = rc ? rc : sweep_members(&own.fs, fd, folder, path, b);
+	if (left >= 0 && (size_t)left < b->n && own.fs.fsync(&own.fs, fd) < 0)
+		left = vv_stamp_err(errno, "cannot make '%s' durable", path);
 	if (left == 0)
 		d->fs->unlink(d->fs, path);
 	if (fd >= 0)
-		d->fs->close(d->fs, fd);
+		own.fs.close(&own.fs, fd);
 	return left == VV_EDAMAGED || left == VV_ENOENT || left == VV_EDENIED || left > 0 ? 0 : left;
 }
 

@@ -3,6 +3,7 @@
 #define VV_STORE_DIR_PRIV_H
 
 #include "base/fs.h"
+#include "base/stamp.h"
 #include "core/bundle.h"
 #include "store/store.h"
 
@@ -64,7 +65,16 @@ struct vv_dir_member { /* an object in a bundle, open */
 	uint64_t off;
 	uint64_t len;
 	struct stat st; /* of the bundle */
+	struct vv_stamp_fs own;
 };
+
+/* Looks after a file that was opened, and had this status then. */
+static inline void vv_dir_guard(struct vv_dir *d, const struct stat *st, struct vv_stamp_fs *out)
+{
+	struct vv_stamp stamp = { st->st_dev, st->st_ino };
+
+	vv_stamp_guard(out, d->fs, &stamp);
+}
 
 int vv_dir_member_init(struct vv_dir *d);
 void vv_dir_member_fini(struct vv_dir *d);
@@ -73,13 +83,13 @@ int vv_dir_member_scan(struct vv_dir *d, const char *folder, struct vv_dir_bundl
 /* FOLDER/NAME of a bundle, in new memory. */
 char *vv_dir_member_bundle(const char *folder, const struct vv_bundle *b);
 /* Reads the directory of a bundle, whose name has been parsed into b. */
-int vv_dir_member_load(struct vv_dir *d, int fd, const char *path, uint64_t size, struct vv_bundle *b);
+int vv_dir_member_load(const struct vv_fs *fs, int fd, const char *path, uint64_t size, struct vv_bundle *b);
 /* Is a member's first byte there? 1, 0, or an error. */
-int vv_dir_member_present(struct vv_dir *d, int fd, const char *path, uint64_t off);
+int vv_dir_member_present(const struct vv_fs *fs, int fd, const char *path, uint64_t off);
 /* path: ROOT/.../NAME of an object. VV_ENOENT if no bundle has it; with `look` the folder is looked through before that is
  * said, else what is remembered of it will do. */
 int vv_dir_member_open(struct vv_dir *d, const char *path, int flags, bool look, struct vv_dir_member *out);
-void vv_dir_member_close(struct vv_dir *d, struct vv_dir_member *m);
+void vv_dir_member_close(struct vv_dir_member *m);
 /* Removes the object from whatever bundle has it, durably. */
 int vv_dir_member_remove(struct vv_dir *d, const char *path);
 /* A plain object of that name is durable now: its space in a bundle that is known goes, or stays for the next sweep. */

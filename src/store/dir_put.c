@@ -24,7 +24,7 @@ enum {
 struct dir_put {
 	struct vv_put base;
 	int fd;
-	struct vv_stamp stamp; /* of the file that it was opened on */
+	struct vv_stamp_fs own; /* of the file that it was opened on */
 	char *tmp;     /* NULL: a member of a bundle */
 	uint64_t at;   /* where it begins in the file */
 	uint64_t room; /* the most it may have */
@@ -60,16 +60,22 @@ int vv_dir_put_create(struct vv_dir *d, char *tmp, int *fd)
 			*fd = d->fs->open(d->fs, tmp, flags, 0666);
 	}
 	if (rc == 0 && *fd < 0)
-		rc = vv_err_sys(errno, "cannot create '%s'", tmp);
+		rc = vv_stamp_err(errno, "cannot create '%s'", tmp);
 	return rc;
+}
+
+/* Looks after the file of that name, which was just opened. */
+static void guard(struct dir_put *p, const char *name)
+{
+	struct vv_stamp stamp = vv_stamp_named(name);
+
+	vv_stamp_guard(&p->own, vv_dir_of(p->base.store)->fs, &stamp);
 }
 
 static void put_free(struct dir_put *p)
 {
-	struct vv_dir *d = vv_dir_of(p->base.store);
-
-	if (vv_stamp_fits(&p->stamp, p->fd))
-		d->fs->close(d->fs, p->fd);
+	if (p->fd >= 0)
+		p->own.fs.close(&p->own.fs, p->fd);
 	vv_mem_free(p->tmp);
 	vv_mem_free(p->base.name);
 	vv_mem_free(p);
@@ -107,7 +113,7 @@ int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, st
 		put_free(p);
 		return rc;
 	}
-	p->stamp = vv_stamp_named(p->tmp);
+	guard(p, p->tmp);
 	*out = &p->base;
 	return 0;
 }
@@ -132,10 +138,10 @@ int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, u
 		p->at = off;
 		p->room = room;
 		p->fd = d->fs->open(d->fs, tmp, O_WRONLY, 0);
-		rc = p->fd < 0 ? vv_err_sys(errno, "cannot open '%s'", tmp) : 0;
+		rc = p->fd < 0 ? vv_stamp_err(errno, "cannot open '%s'", tmp) : 0;
 	}
 	if (rc == 0) {
-		p->stamp = vv_stamp_named(tmp);
+		guard(p, tmp);
 		*out = &p->base;
 	} else if (p) {
 		put_free(p);
@@ -163,22 +169,23 @@ static bool is_full(int err)
 
 /* A refusal is no failure, except want of space for what is there, which is better known now than at the end. Where there is
  * no room for more than that, nothing is allocated ahead any more. */
-static int allocate(struct vv_dir *d, struct dir_put *p, uint64_t end)
+static int allocate(struct dir_put *p, uint64_t end)
 {
+	const struct vv_fs *fs = &p->own.fs;
 	uint64_t step = next_step(p, end), least = end - p->allocated;
 	int rc;
 
 	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
 		return 0;
-	rc = d->fs->allocate(d->fs, p->fd, (off_t)p->allocated, (off_t)step);
+	rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
 	if (rc < 0 && is_full(errno) && step > least) {
 		p->hint = end;
 		step = least;
-		rc = d->fs->allocate(d->fs, p->fd, (off_t)p->allocated, (off_t)step);
+		rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
 	}
 	if (rc < 0) {
 		if (is_full(errno))
-			return vv_err_sys(errno, "cannot write '%s'", p->base.name);
+			return vv_stamp_err(errno, "cannot write '%s'", p->base.name);
 		p->hint = 0;
 		return 0;
 	}
@@ -191,17 +198,17 @@ static int check(const struct dir_put *p)
 {
 	char what[300];
 
-	if (vv_stamp_fits(&p->stamp, p->fd))
+	if (vv_stamp_fits(&p->own.stamp, p->fd))
 		return 0;
 	snprintf(what, sizeof(what), "write '%.280s'", p->base.name);
-	return vv_stamp_check(&p->stamp, p->fd, what);
+	return vv_stamp_check(&p->own.stamp, p->fd, what);
 }
 
 /* Uses the parts up. */
 static int write_parts(struct dir_put *p, struct iovec *iov, int n, uint64_t at)
 {
-	if (vv_fs_write_all(vv_dir_of(p->base.store)->fs, p->fd, iov, n, (off_t)(p->at + at)) < 0)
-		return vv_err_sys(errno, "cannot write '%s'", p->base.name);
+	if (vv_fs_write_all(&p->own.fs, p->fd, iov, n, (off_t)(p->at + at)) < 0)
+		return vv_stamp_err(errno, "cannot write '%s'", p->base.name);
 	return 0;
 }
 
@@ -240,7 +247,6 @@ static struct iovec *join(struct dir_put *p, const struct iovec *iov, int n, uin
 int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 {
 	struct dir_put *p = (struct dir_put *)base;
-	struct vv_dir *d = vv_dir_of(base->store);
 	uint64_t at = base->written - p->carried, end = base->written, whole;
 	struct iovec *part;
 	int rc, k;
@@ -256,11 +262,7 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 		return 0;
 	}
 	part = join(p, iov, n, whole - base->written, &k);
-	rc = part ? check(p) : VV_ENOMEM;
-	if (rc == 0)
-		rc = allocate(d, p, end);
-	if (rc == 0)
-		rc = check(p);
+	rc = part ? allocate(p, end) : VV_ENOMEM;
 	if (rc == 0)
 		rc = write_parts(p, part, k, at);
 	if (rc == 0)
@@ -271,40 +273,38 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 	p->carried = 0;
 	carry(p, iov, n, whole - base->written);
 	if (whole - p->started >= WRITEBACK_EVERY) {
-		d->fs->start_writeback(d->fs, p->fd, (off_t)(p->at + p->started),
-				       (off_t)(whole - p->started));
+		p->own.fs.start_writeback(&p->own.fs, p->fd, (off_t)(p->at + p->started), (off_t)(whole - p->started));
 		p->started = whole;
 	}
 	return 0;
 }
 
 /* All of it durable, and closed. */
-static int finish(struct vv_dir *d, struct dir_put *p)
+static int finish(struct dir_put *p)
 {
+	const struct vv_fs *fs = &p->own.fs;
 	struct vv_put *base = &p->base;
 	struct iovec rest = { p->carry, p->carried };
-	int rc = check(p), fd = p->fd;
+	int rc = 0, fd = p->fd;
 
-	if (rc == 0 && p->carried)
+	if (p->carried)
 		rc = write_parts(p, &rest, 1, base->written - p->carried);
-	if (rc == 0 && p->allocated > base->written && d->fs->truncate(d->fs, fd, (off_t)base->written) < 0)
-		rc = vv_err_sys(errno, "cannot trim '%s'", base->name);
-	if (rc == 0 && d->fs->fsync(d->fs, fd) < 0)
-		rc = vv_err_sys(errno, "cannot make '%s' durable", base->name);
+	if (rc == 0 && p->allocated > base->written && fs->truncate(fs, fd, (off_t)base->written) < 0)
+		rc = vv_stamp_err(errno, "cannot trim '%s'", base->name);
+	if (rc == 0 && fs->fsync(fs, fd) < 0)
+		rc = vv_stamp_err(errno, "cannot make '%s' durable", base->name);
 	if (rc == 0)
 		rc = check(p);
-	if (!vv_stamp_fits(&p->stamp, fd)) /* put_free closes it, if it is ours */
-		return rc;
 	p->fd = -1;
-	if (d->fs->close(d->fs, fd) < 0 && rc == 0)
-		rc = vv_err_sys(errno, "cannot close '%s'", base->name);
+	if (fs->close(fs, fd) < 0 && rc == 0)
+		rc = vv_stamp_err(errno, "cannot close '%s'", base->name);
 	return rc;
 }
 
 int vv_dir_put_publish(struct vv_dir *d, const char *tmp, const char *path, int rc)
 {
 	if (rc == 0 && d->fs->rename(d->fs, tmp, path) < 0)
-		rc = vv_err_sys(errno, "cannot rename '%s' to '%s'", tmp, path);
+		rc = vv_stamp_err(errno, "cannot rename '%s' to '%s'", tmp, path);
 	if (rc == 0)
 		return vv_dir_sync_parent(d, path);
 	d->fs->unlink(d->fs, tmp);
@@ -316,7 +316,7 @@ int vv_dir_put_commit(struct vv_put *base)
 {
 	struct dir_put *p = (struct dir_put *)base;
 	struct vv_dir *d = vv_dir_of(base->store);
-	int rc = finish(d, p);
+	int rc = finish(p);
 
 	if (!p->tmp) {
 		put_free(p);

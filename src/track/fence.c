@@ -206,8 +206,7 @@ int vv_fence_new(enum vv_fence_kind kind, void (*ask)(void *arg, uintptr_t page)
 
 	if (!f)
 		return vv_err_set(VV_ENOMEM, "no memory for a fence");
-	f->ask = ask;
-	f->arg = arg;
+	*f = (struct vv_fence){ .ask = ask, .arg = arg };
 	pthread_mutex_lock(&lock);
 	f->birth = birth_of_process();
 	pthread_mutex_unlock(&lock);
@@ -354,6 +353,11 @@ int vv_fence_open(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 {
 	return !is_parents(f) && vv_guard_is_intact(&f->guard, lo, hi);
+}
+
+int vv_fence_check(const struct vv_fence *f)
+{
+	return vv_guard_check(&f->guard);
 }
 
 bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n)

@@ -39,6 +39,8 @@ bool vv_fence_intact(struct vv_fence *f, uintptr_t lo, uintptr_t hi);
 /* The same of many stretches, ascending. */
 struct vv_memory_range;
 bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n);
+/* 0; or VV_EIO: the program has closed the descriptor that the fence needs. */
+int vv_fence_check(const struct vv_fence *f);
 
 /* Calls seen(arg, lo, hi) for every open stretch of the fence in [lo, hi) that must not be shut: the program has taken rights of some of its pages away, and opening
  * it would undo that. One look at /proc/self/maps, at ranges that are all open or were meddled with. VV_ENOMEM. */

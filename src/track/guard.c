@@ -238,6 +238,11 @@ int vv_guard_open(struct vv_guard *g, bool userfault)
 	return g->ops->open(g);
 }
 
+int vv_guard_check(const struct vv_guard *g)
+{
+	return g->ops == &by_userfault ? vv_stamp_check(&g->stamp, g->fd, "fence memory") : 0;
+}
+
 void vv_guard_close(struct vv_guard *g)
 {
 	vv_stamp_close(&g->stamp, g->fd);

@@ -15,6 +15,8 @@ struct vv_guard {
 };
 
 int vv_guard_open(struct vv_guard *g, bool userfault);
+/* 0; or VV_EIO: the program has closed the descriptor that it needs. */
+int vv_guard_check(const struct vv_guard *g);
 void vv_guard_close(struct vv_guard *g);
 
 int vv_guard_add(struct vv_guard *g, uintptr_t lo, uintptr_t hi);

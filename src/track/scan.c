@@ -286,6 +286,13 @@ int vv_scan_open(struct vv_scan **out)
 	return 0;
 }
 
+int vv_scan_check(const struct vv_scan *s)
+{
+	int rc = vv_stamp_check(&s->uffd_stamp, s->uffd, "watch memory");
+
+	return rc ? rc : vv_stamp_check(&s->pagemap_stamp, s->pagemap, "watch memory");
+}
+
 /* The kernel lets go of what is attached when the last copy of the descriptor is closed; a child may still hold one. */
 void vv_scan_close(struct vv_scan *s)
 {

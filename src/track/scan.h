@@ -10,6 +10,8 @@ struct vv_scan;
 
 /* VV_ENOTSUP, with the reason, where the kernel or its settings do not allow it. */
 int vv_scan_open(struct vv_scan **out);
+/* 0; or VV_EIO: the program has closed one of the descriptors that it needs. */
+int vv_scan_check(const struct vv_scan *s);
 void vv_scan_close(struct vv_scan *s); /* NULL is fine; what is attached is let go */
 /* What the first write to a watched page costs the program here: seconds of processor time, tried when the scan was opened. */
 double vv_scan_fault_cost(const struct vv_scan *s);

@@ -14,14 +14,28 @@ enum { LEN = 4 << 20, FILES = 64, EPOCHS = 6 };
 
 static uint8_t memory[LEN], copy[LEN], got[LEN];
 static char store[PLACE_MAX], files[PLACE_MAX];
-static int own[FILES];
+static int own[FILES], taken[FILES], n_taken;
 
+/* All but the first three; their numbers are noted. */
 static void close_all(void)
 {
-	for (int fd = 3; fd < 256; fd++)
-		close(fd);
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	MUST(d);
+	n_taken = 0;
+	while ((e = readdir(d)) && n_taken < FILES) {
+		int fd = atoi(e->d_name);
+
+		if (fd > 2 && fd != dirfd(d))
+			taken[n_taken++] = fd;
+	}
+	closedir(d);
+	for (int i = 0; i < n_taken; i++)
+		close(taken[i]);
 }
 
+/* Files of the program's: they get the lowest numbers, and those that were closed. */
 static void open_own(void)
 {
 	for (int i = 0; i < FILES; i++) {
@@ -31,6 +45,11 @@ static void open_own(void)
 		own[i] = open(path, O_RDWR | O_CREAT, 0600);
 		MUST(own[i] >= 0);
 	}
+	for (int i = 0; i < n_taken; i++)
+		if (fcntl(taken[i], F_GETFD) < 0)
+			MUST(dup2(own[i], taken[i]) == taken[i]);
+		else
+			taken[i] = -1; /* it is one of these, or ours again */
 }
 
 /* Nobody but the program has touched its files. */
@@ -40,8 +59,16 @@ static void check_own(void)
 		struct stat st;
 
 		MUST(fstat(own[i], &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0);
-		close(own[i]);
 	}
+	for (int i = 0; i < n_taken; i++) {
+		struct stat st;
+
+		MUST(taken[i] < 0 || (fstat(taken[i], &st) == 0 && S_ISREG(st.st_mode)));
+		if (taken[i] >= 0)
+			close(taken[i]);
+	}
+	for (int i = 0; i < FILES; i++)
+		close(own[i]);
 }
 
 /* Every epoch that counts is what it was. */
@@ -60,9 +87,10 @@ static void check_epochs(const char *options, uint8_t *first, const bool *counts
 	MUST(varve_close(v) == 0);
 }
 
+/* The one reason that there is. */
 static bool is_known(const char *said)
 {
-	return strstr(said, "varve's") || strstr(said, "Bad file descriptor") || strstr(said, "while its checkpoint was being stored");
+	return strstr(said, "varve's");
 }
 
 static void stray(const char *options, unsigned wait_us)

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { MAX_NODES = 4096, MAX_FDS = 1024, MAX_ENTRIES = 400, MAX_PENDING = 256, MAX_NAME = 64, SECTOR = 512 };
+enum { MAX_NODES = 4096, MAX_FDS = 8192, MAX_ENTRIES = 400, MAX_PENDING = 256, MAX_NAME = 64, SECTOR = 512 };
 
 struct bytes {
 	uint8_t *p;
