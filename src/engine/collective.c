@@ -23,8 +23,9 @@ int vv_collective_begin(struct vv_pass *p)
 	c->cap = p->chunks;
 	c->tag = vv_mem_new(c->cap, sizeof(*c->tag));
 	c->state = vv_mem_new(c->cap, sizeof(*c->state));
+	c->shared = vv_mem_new(c->cap, sizeof(*c->shared));
 	c->pos = vv_mem_new(c->cap, sizeof(*c->pos));
-	return c->tag && c->state && c->pos ? 0 : VV_ENOMEM;
+	return c->tag && c->state && c->shared && c->pos ? 0 : VV_ENOMEM;
 }
 
 void vv_collective_end(struct vv_pass *p)
@@ -35,6 +36,7 @@ void vv_collective_end(struct vv_pass *p)
 		return;
 	vv_mem_free(c->tag);
 	vv_mem_free(c->state);
+	vv_mem_free(c->shared);
 	vv_mem_free(c->pos);
 	vv_mem_free(c);
 	p->claims = NULL;

@@ -17,6 +17,7 @@ struct vv_claims {
 	size_t n, cap;
 	uint32_t *tag;   /* core/judge.h: length, and where it lies */
 	uint8_t *state;
+	bool *shared;    /* other chunks of this rank hold the same, and rely on it */
 	uint64_t *pos;   /* of those lent */
 	uint64_t lent;   /* bytes that others refer to */
 	uint64_t referred;

@@ -227,7 +227,7 @@ static int add_first(struct vv_feed *f)
 
 	f->first.slab = NULL;
 	for (size_t i = 0; rc == 0 && s && at < f->first.len; at += s->chunks[i++].len)
-		rc = vv_flush_add(f->p->flush, s->bytes + at, s->chunks[i].len, NULL, 0);
+		rc = vv_flush_add(f->p->flush, s->bytes + at, s->chunks[i].len, NULL, 0, false);
 	return rc;
 }
 
@@ -256,7 +256,7 @@ static int add(struct vv_feed *f, const uint8_t *bytes, size_t n)
 	} else {
 		rc = add_first(f);
 		if (rc == 0)
-			rc = vv_flush_add(f->p->flush, bytes, n, NULL, 0);
+			rc = vv_flush_add(f->p->flush, bytes, n, NULL, 0, false);
 	}
 	f->p->pos += n;
 	f->in_block += n;

@@ -1,6 +1,6 @@
 /* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
- * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy. With `here` there is one
- * block and no thread. */
+ * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy, if they stay as they are. With `here` there
+ * is one block and no thread. */
 #include "engine/flush.h"
 #include "engine/choice.h"
 #include "engine/tiles.h"
@@ -164,17 +164,21 @@ static bool has_room(const struct vv_flush *f, uint8_t **p, size_t n, bool full)
 	return *p;
 }
 
-/* The block's bytes in one piece. */
+static bool has_own_room(struct block *b)
+{
+	return has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_FLUSH_SLAB);
+}
+
+/* The block's bytes in one piece; what was copied lies there already. */
 static int gather(struct block *b)
 {
 	size_t at = 0;
 
-	if (b->gathered)
-		return 0;
-	if (!has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_FLUSH_SLAB))
-		return VV_ENOMEM;
+	if (b->gathered || !has_own_room(b))
+		return b->gathered ? 0 : VV_ENOMEM;
 	for (int i = 0; i < b->n_parts; at += b->part[i++].iov_len)
-		memcpy(b->raw + at, b->part[i].iov_base, b->part[i].iov_len);
+		if (b->part[i].iov_base != b->raw + at)
+			memcpy(b->raw + at, b->part[i].iov_base, b->part[i].iov_len);
 	b->part[0] = (struct iovec){ b->raw, b->raw_len };
 	b->n_parts = 1;
 	b->gathered = true;
@@ -205,10 +209,8 @@ static void code_block(void *arg)
 
 	b->stored_len = 0;
 	b->rc = b->codec ? encode(b) : 0;
-	if (b->rc == 0 && b->stored_len)
-		b->check = vv_digest_check(b->coded, b->stored_len);
-	else if (b->rc == 0)
-		b->check = vv_digest_check_parts(b->part, b->n_parts);
+	if (b->rc == 0)
+		b->check = b->stored_len ? vv_digest_check(b->coded, b->stored_len) : vv_digest_check_parts(b->part, b->n_parts);
 }
 
 /* The bytes are the program's: it may have unmapped them. */
@@ -286,7 +288,7 @@ static size_t kept(const struct vv_flush *f)
 
 static void empty_block(struct block *b)
 {
-	if (b->gathered && b->raw_len > kept(b->flush)) {
+	if (b->raw && b->raw_len > kept(b->flush)) {
 		vv_mem_discard(b->raw, b->raw_len);
 		vv_mem_discard(b->coded, b->coded ? b->stored_len : 0);
 	}
@@ -298,14 +300,13 @@ static void empty_block(struct block *b)
 /* After a failure a block that is under way is waited for, and not written. */
 static int end_block(struct vv_flush *f, struct block *b, bool failed)
 {
-	int rc = 0;
+	int rc;
 
 	if (b->alone)
 		run_block(&b->task);
 	else
 		vv_pool_wait(f->pool, &b->task);
-	if (!failed)
-		rc = write_block(f, b);
+	rc = failed ? 0 : write_block(f, b);
 	empty_block(b);
 	return rc;
 }
@@ -386,41 +387,40 @@ struct copy {
 static void run_copy(void *arg)
 {
 	struct copy *c = arg;
+	struct block *b = c->to;
 
-	c->to->rc = gather(c->to);
-	if (c->to->rc)
-		return;
-	memcpy(c->to->raw + c->to->raw_len, c->from, c->n);
-	c->to->part[0].iov_len += c->n;
+	b->rc = b->n_parts == PARTS ? gather(b) : has_own_room(b) ? 0 : VV_ENOMEM;
+	if (b->rc == 0)
+		memcpy(b->raw + b->raw_len, c->from, c->n);
 }
 
-/* Into the block's own memory, from memory that may be gone. */
-static int copy_into(struct block *b, const uint8_t *p, size_t n)
+/* Does what lies at p follow the last part? */
+static bool goes_on(const struct block *b, const uint8_t *p)
 {
-	int rc = vv_fence_try(run_copy, &(struct copy){ b, p, n });
-
-	return rc ? rc : b->rc;
+	return b->n_parts && (uint8_t *)b->part[b->n_parts - 1].iov_base + b->part[b->n_parts - 1].iov_len == p;
 }
 
-/* Notes n bytes at p in the block: joined to the last part, as a part of their own, or copied. */
-static int note(struct block *b, const uint8_t *p, size_t n)
+/* Notes n bytes at p in the block: as they lie there, or copied, from memory that may be gone, to where they belong in the block's own memory. */
+static int note(struct block *b, const uint8_t *p, size_t n, bool copy)
 {
-	struct iovec *last = b->n_parts ? &b->part[b->n_parts - 1] : NULL;
 	union {
 		const void *in;
 		void *out;
 	} at = { .in = p };
-	int rc = 0;
 
-	if (!b->flush->opt.copy && !b->gathered && last && (uint8_t *)last->iov_base + last->iov_len == p) {
-		last->iov_len += n;
-	} else if (!b->flush->opt.copy && !b->gathered && b->n_parts < PARTS) {
-		b->part[b->n_parts++] = (struct iovec){ at.out, n };
-	} else {
-		rc = copy_into(b, p, n);
+	if (copy || b->gathered || (b->n_parts == PARTS && !goes_on(b, p))) {
+		int rc = vv_fence_try(run_copy, &(struct copy){ b, p, n });
+
+		if (rc || b->rc)
+			return rc ? rc : b->rc;
+		at.out = b->raw + b->raw_len;
 	}
-	b->raw_len += rc ? 0 : n;
-	return rc;
+	if (goes_on(b, at.in))
+		b->part[b->n_parts - 1].iov_len += n;
+	else
+		b->part[b->n_parts++] = (struct iovec){ at.out, n };
+	b->raw_len += n;
+	return 0;
 }
 
 /* A block that has come to something is not spoiled by numbers of another form. */
@@ -460,7 +460,7 @@ static bool is_enough(struct vv_flush *f, const struct block *b)
 	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }
 
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag)
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag, bool copy)
 {
 	const uint8_t *from = p;
 	size_t block = block_len(f);
@@ -481,7 +481,7 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_fo
 		}
 		take = take < n ? take : n;
 		note_form(b, form, take);
-		rc = note(b, from, take);
+		rc = note(b, from, take, copy || f->opt.copy);
 		if (rc == 0 && (b->raw_len == block || (take == n && is_enough(f, b))))
 			rc = send(f, b);
 		if (rc)

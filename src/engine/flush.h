@@ -42,8 +42,8 @@ static inline size_t vv_flush_slab(size_t block)
 
 int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out);
 /* Appends a chunk of n bytes, which are of this form (NULL: nothing is known of them), to the payload, whole in one block if one can hold
- * it. The bytes stay where they are, unchanged, until they are stored, or the flush is closed. */
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag);
+ * it. The bytes stay where they are, unchanged, until they are stored, or the flush is closed; with `copy` until this returns. */
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag, bool copy);
 /* With `copy`: as if n bytes were added, which begin memory of `room` bytes that was mapped. They are not copied: that memory becomes the flush's own,
  * and *slab is as much that was the flush's. Only where they can begin a block, and room is vv_flush_slab(); else nothing is taken. */
 int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t room, size_t n, bool *taken);

@@ -161,17 +161,20 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->lineage, &p->v->history, e))
 		return false;
 	r->now[i] = e + VV_CHUNK_FIRST;
+	if (vv_collective_is_claim(p, r->now[i]))
+		p->claims->shared[vv_collective_number(p, r->now[i])] = true;
 	*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
 	return true;
 }
 
-static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, const void *bytes, size_t len, uint32_t tag)
+static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, const void *bytes, size_t len, enum vv_place how,
+		  uint32_t tag)
 {
 	struct vv_form form = vv_recipe_form(r->shape.type, false, r->shape.ndim, r->shape.dim);
 	int rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
 
 	if (rc == 0)
-		rc = vv_flush_add(p->flush, bytes, len, &form, tag);
+		rc = vv_flush_add(p->flush, bytes, len, &form, tag, how != VV_PLACE_LYING);
 	if (rc)
 		return rc;
 	p->pos += len;
@@ -179,12 +182,23 @@ static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_
 	return 0;
 }
 
+/* Others refer to what is not there any more: where ranks are asked, that is settled before anything is placed. */
+static int is_overwritten(const struct vv_region *r, size_t i)
+{
+	return vv_err_set(VV_EMISMATCH,
+			  "region '%s' was written by another thread during varve_checkpoint, at or before offset %" PRIu64 ", and what it held "
+			  "there was to stand for the same elsewhere: the epoch does not count (collective=none does without)",
+			  r->name, (uint64_t)i * r->shape.chunk);
+}
+
 /* The index has an entry for it, which gets its place now. What others refer to was promised a place, and comes to lie there because
- * it is placed in the order of the promises. */
+ * it is placed in the order of the promises. Of what has changed since, what it was is as good where that is stored; else it is stored as it is now, if
+ * nobody else relies on the entry. */
 static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
-		       uint32_t tag, bool *added)
+		       enum vv_place how, uint32_t tag, bool *added)
 {
 	size_t len = vv_region_chunk_len(r, i), k = vv_collective_number(p, r->now[i]);
+	uint32_t e = r->now[i] - VV_CHUNK_FIRST;
 	uint8_t *state = &p->claims->state[k];
 	uint64_t source = 0;
 	int rc;
@@ -196,22 +210,26 @@ static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, c
 		p->st.bytes_dup_space += len;
 		return 0;
 	}
+	if (how == VV_PLACE_CHANGED && (*state == VV_CLAIM_LENT || p->claims->shared[k]))
+		return is_overwritten(r, i);
 	if (*state == VV_CLAIM_LENT && p->claims->pos[k] != p->pos)
 		return vv_err_set(VV_EINVAL, "a chunk was promised position %" PRIu64 " and comes to %" PRIu64, p->claims->pos[k],
 				  p->pos);
 	rc = vv_index_source(&p->v->history.index, p->layer, &source);
 	if (rc == 0)
-		rc = append(p, r, d, bytes, len, tag);
+		rc = append(p, r, d, bytes, len, how, tag);
 	if (rc)
 		return rc;
-	vv_index_move(&p->v->history.index, r->now[i] - VV_CHUNK_FIRST, source, p->pos - len);
+	if (how == VV_PLACE_CHANGED)
+		vv_index_rename(&p->v->history.index, e, d);
+	vv_index_move(&p->v->history.index, e, source, p->pos - len);
 	*state = VV_CLAIM_PLACED;
 	*added = true;
 	return 0;
 }
 
 int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
-		  uint32_t tag, bool *added)
+		  enum vv_place how, uint32_t tag, bool *added)
 {
 	struct vv_index *x = &p->v->history.index;
 	size_t len = vv_region_chunk_len(r, i);
@@ -219,7 +237,7 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	int rc;
 
 	if (vv_collective_is_claim(p, r->now[i]))
-		return place_claim(p, r, i, d, bytes, tag, added);
+		return place_claim(p, r, i, d, bytes, how, tag, added);
 	*added = !vv_pass_known(p, r, i, d);
 	if (!*added)
 		return 0;
@@ -228,7 +246,7 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	else
 		rc = vv_index_add(x, d, p->layer, p->pos, &e);
 	if (rc == 0)
-		rc = append(p, r, d, bytes, len, tag);
+		rc = append(p, r, d, bytes, len, how, tag);
 	if (rc == 0)
 		r->now[i] = e + VV_CHUNK_FIRST;
 	return rc;

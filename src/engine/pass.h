@@ -41,9 +41,16 @@ int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt);
 
 /* Does the chunk hold what it held, or something that is stored already (then r->now says where)? */
 bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d);
-/* The chunk's bytes go into the payload, unless the same were placed meanwhile: *added = false. */
+/* What is known of bytes that are placed. */
+enum vv_place {
+	VV_PLACE_LYING,   /* they stay as they are until they are stored */
+	VV_PLACE_FLEETING, /* only until they are placed */
+	VV_PLACE_CHANGED, /* the same; and when it was found out that they are new, they were others */
+};
+
+/* The chunk's bytes, of this digest, go into the payload, unless the same were placed meanwhile: *added = false. */
 int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
-		  uint32_t tag, bool *added);
+		  enum vv_place how, uint32_t tag, bool *added);
 /* A chunk's state as a run. */
 struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state);
 /* Everything is placed; writes the layer. */

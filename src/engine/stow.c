@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/stage.h"
 #include "engine/grains.h"
+#include "track/fence.h"
+#include <string.h>
 
 /* What is under way to the sink that has no copy cannot be written by the program: so much keeps the sink busy until this thread has
  * been woken and has made the next block ready. */
@@ -15,7 +17,41 @@ static const double FED_SECONDS = 2.5e-3;  /* and what it takes that long for */
 
 /* ---- placing -------------------------------------------------------------------------------------------------------------- */
 
-static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint32_t *adds)
+struct loose {
+	uint8_t *to;
+	const uint8_t *from;
+	size_t len;
+};
+
+static void copy_group(void *arg)
+{
+	const struct loose *l = arg;
+
+	memcpy(l->to, l->from, l->len);
+}
+
+/* A group that no fence protects: other threads may write it at any time. It is copied, and what is stored is the copy. */
+static int take_loose(struct vv_stow *w, const struct vv_region *r, size_t group)
+{
+	size_t len = w->t->group_len;
+
+	if (!w->loose)
+		w->loose = vv_mem_new(len, 1);
+	if (!w->loose)
+		return VV_ENOMEM;
+	return vv_fence_try(copy_group, &(struct loose){ w->loose, r->p + (uint64_t)group * len, vv_tiles_group_len(w->t, r, group) }) < 0 ?
+		       vv_capture_is_gone(r) : 0;
+}
+
+/* The digest of a chunk that was copied is that of the copy, whatever was found before. */
+static enum vv_place hash_loose(const struct vv_stow *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
+				struct vv_digest *now)
+{
+	w->p->v->digest(p, vv_region_chunk_len(r, i), now);
+	return vv_digest_equal(now, found) ? VV_PLACE_FLEETING : VV_PLACE_CHANGED;
+}
+
+static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint64_t loose, uint32_t *adds)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -25,13 +61,21 @@ static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint32_
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile); rc == 0 && left; left &= left - 1) {
 		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
-		const uint8_t *p = vv_tiles_bytes(t, r, g);
+		bool is_loose = loose >> k & 1;
+		const uint8_t *p;
 
+		rc = is_loose ? take_loose(w, r, g) : 0;
+		p = is_loose ? w->loose : vv_tiles_bytes(t, r, g);
 		for (size_t end = vv_tiles_chunk_end(t, r, g); rc == 0 && i < end; i++, d++, p += r->shape.chunk) {
+			enum vv_place how = VV_PLACE_LYING;
+			struct vv_digest now = *d;
 			bool added = false;
 
-			if (groups >> k & 1 && (r->now[i] == VV_CHUNK_UNKNOWN || vv_collective_is_claim(w->p, r->now[i])))
-				rc = vv_pass_place(w->p, r, i, d, p, (uint32_t)tile, &added);
+			if (!(groups >> k & 1) || (r->now[i] != VV_CHUNK_UNKNOWN && !vv_collective_is_claim(w->p, r->now[i])))
+				continue;
+			if (is_loose)
+				how = hash_loose(w, r, i, p, d, &now);
+			rc = vv_pass_place(w->p, r, i, &now, p, how, (uint32_t)tile, &added);
 			*adds += added;
 		}
 	}
@@ -44,7 +88,7 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t held, todo;
+	uint64_t held, todo, loose;
 	uint32_t adds = 0;
 	int rc = vv_sift_tile(w, tile, urgent);
 
@@ -55,14 +99,15 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 		pthread_cond_wait(&t->bell, &t->lock);
 	todo = vv_tiles_todo(t, r, tile);
 	held = vv_tiles_held(t, r, tile);
-	if (todo & ~held)
+	loose = todo & ~held & (x->flags & VV_TILE_OPEN ? UINT64_MAX : vv_tiles_bare(t, r, tile));
+	if (todo & ~held & ~loose)
 		x->flags |= VV_TILE_MEMORY;
 	t->cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
 	t->groups_in_blocks += (size_t)__builtin_popcountll(todo);
 	pthread_mutex_unlock(&t->lock);
 	if (!todo)
 		return 0;
-	rc = place_groups(w, tile, todo, &adds);
+	rc = place_groups(w, tile, todo, loose, &adds);
 	if (rc)
 		return rc;
 	vv_sift_leave(w, tile);
@@ -267,6 +312,7 @@ void vv_stow_free(struct vv_pass *p)
 	if (!w)
 		return;
 	vv_sift_close(w);
+	vv_mem_free(w->loose);
 	vv_mem_free(w->lead);
 	vv_mem_free(w);
 	p->stow = NULL;

@@ -29,6 +29,7 @@ struct vv_stow { /* one flush */
 	uint32_t *lead;             /* tiles that others refer to */
 	size_t n_lead;
 	int rc;                     /* of a claim that could not be made */
+	uint8_t *loose;             /* room for a group: a copy of what no fence protects, while it is placed */
 };
 
 /* engine/sift.c. all: room for the digests of all tiles, so that all can be sifted before any is placed. */

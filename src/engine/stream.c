@@ -142,7 +142,7 @@ static int place_page(struct vv_pass *p, size_t i)
 	pthread_mutex_lock(&p->v->tiles.lock);
 	s->in_blocks++;
 	pthread_mutex_unlock(&p->v->tiles.lock);
-	rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_STREAM_TAG, &added);
+	rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_PLACE_LYING, VV_STREAM_TAG, &added);
 	if (!added) {
 		pthread_mutex_lock(&p->v->tiles.lock);
 		s->in_blocks--;

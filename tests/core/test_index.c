@@ -276,6 +276,34 @@ static void test_supersede(void)
 	vv_index_fini(&x);
 }
 
+/* What an entry was added for is not found any more, and can be added again; all others are. */
+static void test_rename(void)
+{
+	enum { N = 5000, OTHER = 7 };
+	struct vv_index x = { 0 };
+	struct vv_digest d = { { 0 } };
+	uint32_t number;
+
+	for (uint64_t i = 0; i < N; i++) {
+		d = (struct vv_digest){ { i % 3000, i << 32 } };
+		CHECK_EQ(vv_index_add(&x, &d, vv_run_layer(1, 0), i, &number), 0);
+	}
+	for (uint64_t i = 0; i < N; i += OTHER)
+		vv_index_rename(&x, (uint32_t)i, &(struct vv_digest){ { i, ~i } });
+	for (uint64_t i = 0; i < N; i++) {
+		d = (struct vv_digest){ { i % 3000, i << 32 } };
+		CHECK_EQ(vv_index_find(&x, &d), i % OTHER ? i : VV_INDEX_NONE);
+	}
+	for (uint64_t i = 0; i < N; i += OTHER) {
+		d = (struct vv_digest){ { i % 3000, i << 32 } };
+		CHECK_EQ(vv_index_add(&x, &d, vv_run_layer(2, 0), i, &number), 0);
+		CHECK_EQ(vv_index_find(&x, &d), number);
+	}
+	vv_index_truncate(&x, N);
+	CHECK_EQ(vv_index_find(&x, &(struct vv_digest){ { OTHER, ~(uint64_t)OTHER } }), OTHER);
+	vv_index_fini(&x);
+}
+
 /* A limit is the caller's error, not a want of memory. */
 static void test_limits(void)
 {
@@ -344,6 +372,7 @@ int main(void)
 	test_add_layer();
 	test_compact();
 	test_supersede();
+	test_rename();
 	test_limits();
 	test_no_memory();
 	return 0;
