@@ -1,4 +1,5 @@
 #include "base/conf.h"
+#include "base/env.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -359,7 +360,7 @@ int vv_conf_read_env(struct vv_conf *c, const char *prefix)
 
 	for (size_t i = 0; rc == 0 && i < c->n; i++) {
 		char var[ENV_NAME];
-		const char *text = env_name(prefix, c->item[i].name, var, sizeof(var)) ? getenv(var) : NULL;
+		const char *text = env_name(prefix, c->item[i].name, var, sizeof(var)) ? vv_env_get(var) : NULL;
 
 		if (text)
 			rc = vv_conf_set(c, c->item[i].name, text, var);

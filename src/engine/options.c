@@ -1,4 +1,5 @@
 #include "engine/options.h"
+#include "base/env.h"
 #include "base/err.h"
 #include <stdlib.h>
 
@@ -64,7 +65,7 @@ static const struct vv_conf_item table[] = {
 
 int vv_options_load(struct vv_conf *c, const char *call)
 {
-	const char *file = getenv("VARVE_CONF");
+	const char *file = vv_env_get("VARVE_CONF");
 	int rc = vv_conf_init(c, table, sizeof(table) / sizeof(table[0]));
 
 	if (rc == 0)

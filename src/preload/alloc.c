@@ -12,6 +12,7 @@
 #pragma GCC visibility pop
 
 #include "preload/alloc.h"
+#include "base/env.h"
 #include "preload/argv.h"
 #include "preload/gift_fortran.h"
 #include "preload/library.h"
@@ -77,6 +78,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
 		vv_alloc_process_malloc = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
 		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
 	}
+	vv_env_keep();
 	vv_library_begin();
 	vv_caller_forget();
 	vv_heap_begin();

@@ -1,5 +1,6 @@
 /* varve_checkpoint_here: the one line. It opens the session that `varve run` has asked for in the environment, puts the state back at the
  * first call if there is one, and takes checkpoints at later ones. */
+#include "base/env.h"
 #include "base/err.h"
 #include "base/hush.h"
 #include "base/keep.h"
@@ -61,7 +62,7 @@ static void tell_done(void *arg, uint64_t epoch, int rc)
 
 static void open_events(void)
 {
-	const char *path = getenv(VV_TERMS_EVENTS);
+	const char *path = vv_env_get(VV_TERMS_EVENTS);
 
 	if (path && *path)
 		events = vv_keep_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
@@ -157,7 +158,7 @@ static int suit_heap(void)
 
 static int open_session(void)
 {
-	const char *store = getenv(VV_TERMS_STORE), *lineage = getenv(VV_TERMS_LINEAGE);
+	const char *store = vv_env_get(VV_TERMS_STORE), *lineage = vv_env_get(VV_TERMS_LINEAGE);
 	int rc;
 
 	if (!store || !*store || !lineage || !*lineage)
@@ -176,7 +177,7 @@ static int open_session(void)
 
 static int which_epoch(uint64_t *epoch, bool *none)
 {
-	const char *text = getenv(VV_TERMS_RESTART);
+	const char *text = vv_env_get(VV_TERMS_RESTART);
 	char *end = NULL;
 
 	*epoch = VARVE_LATEST;
@@ -227,7 +228,7 @@ static int forgo(int rc)
 
 static int begin(void)
 {
-	const char *globals = getenv(VV_TERMS_GLOBALS);
+	const char *globals = vv_env_get(VV_TERMS_GLOBALS);
 	int rc;
 
 	vv_gift_fortran_ask(); /* its library may have been loaded late */

@@ -1,5 +1,6 @@
 /* See s3_conf.h. Everything is checked here, so that no later message or request can be bent by it. */
 #include "store/s3_conf.h"
+#include "base/env.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/store.h"
@@ -14,7 +15,7 @@
 
 static const char *env(const char *name)
 {
-	const char *v = getenv(name);
+	const char *v = vv_env_get(name);
 
 	return v && *v ? v : NULL;
 }

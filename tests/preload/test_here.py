@@ -325,6 +325,14 @@ def check_shut(work):
            status, out, err)
 
 
+def check_bare(work):
+    """It clears its environment before its first call."""
+    program = compile(work, "here_objects.c", HERE / "here_bare.c").rename(work / "bare")
+    job = Job(work, "bare", program)
+    kill_often(job, 300, 3000, plain([program], 300), lives=3)
+    expect("what was asked for there holds", not job.told("unable") and len(list((job.store / "bare").rglob("*.commit"))) <= 3, job.events.read_text())
+
+
 def check_renamed(work):
     """What varve allocates is none of the program's state, whatever its library is called."""
     program, renamed = compile(work, "here_objects.c"), work / "renamed.so"
@@ -461,7 +469,7 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_shut, check_misuse, check_renamed, check_births, check_signals,
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_shut, check_bare, check_misuse, check_renamed, check_births, check_signals,
                       check_closes,
                       check_interpreter, check_odd, check_refusals, check_globals, check_ranks, check_killed):
             began = time.monotonic()
