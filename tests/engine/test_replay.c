@@ -261,6 +261,13 @@ static varve *open_session(const struct world *w, const char *options, uint8_t *
 	return v;
 }
 
+/* What is hashed behind the return of a restart, and was written meanwhile, is read again. The sanitizer cannot know that. */
+__attribute__((no_sanitize("thread"))) static void scribble(struct world *w, uint8_t *p, size_t n, int times)
+{
+	for (int i = 0; i < times; i++)
+		p[gen_below(&w->state, n)]++;
+}
+
 /* Restarted, written to at once, stored, and restarted again: from a new session and from the same, which has a history by then. */
 static void sessions(const char *name, const char *options)
 {
@@ -276,14 +283,13 @@ static void sessions(const char *name, const char *options)
 		memset(big, 0x11, BIG);
 		CHECK_EQ(varve_restart(v, e), 1);
 		CHECK(memcmp(big, w.was[e][0].p, BIG) == 0 && memcmp(small, w.was[e][1].p, sizeof(small)) == 0);
-		for (int i = 0; i < 3000; i++)
-			big[gen_below(&w.state, BIG)]++;
+		scribble(&w, big, BIG, 3000);
 		memcpy(copy, big, BIG);
 		ok(settle_checkpoint(v));
 		memset(big, 0x22, BIG);
 		CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 		CHECK(memcmp(big, copy, BIG) == 0);
-		gen_bytes(&w.state, big + 4096, 128);
+		scribble(&w, big + 4096, 128, 100);
 		memcpy(copy, big, BIG);
 		ok(settle_checkpoint(v));
 		ok(varve_close(v));
