@@ -189,10 +189,14 @@ static int run(struct vv_job *job)
 	struct vv_run_epochs epochs;
 	struct vv_run_plan plan;
 	uint32_t rank;
+	bool many;
 	int rc;
 
 	if (vv_args_value(job->args, "rank"))
 		return run_rank(job);
+	many = vv_world_is_many(&rank);
+	if (!many)
+		vv_run_watch_prepare();
 	rc = parse(job, &plan);
 	vv_json_fini(&job->json); /* the standard output is the program's */
 	epochs = (struct vv_run_epochs){ .plan = &plan };
@@ -202,7 +206,7 @@ static int run(struct vv_job *job)
 		rc = vv_run_epochs_make_store(&epochs);
 	if (rc)
 		return rc;
-	return vv_world_is_many(&rank) ? run_one_of_many(&plan, rank) : vv_run_watch(&plan);
+	return many ? run_one_of_many(&plan, rank) : vv_run_watch(&plan);
 }
 
 static const struct vv_args_option options[] = {

@@ -82,7 +82,7 @@ static pid_t parent_of(pid_t pid)
 	return (pid_t)parent;
 }
 
-static bool is_below(pid_t pid, pid_t root)
+bool vv_listener_is_below(pid_t pid, pid_t root)
 {
 	for (int steps = 0; pid > 1 && steps < 64; steps++) {
 		pid = parent_of(pid);
@@ -101,7 +101,7 @@ unsigned vv_listener_ask_below(pid_t root, const char *variable, int sig)
 	for (struct dirent *e; d && (e = readdir(d));) {
 		pid_t pid = (pid_t)atol(e->d_name);
 
-		if (pid > 0 && is_below(pid, root) && vv_listener_look(pid, &l) && vv_listener_catches(&l, sig) && has_variable(pid, variable))
+		if (pid > 0 && vv_listener_is_below(pid, root) && vv_listener_look(pid, &l) && vv_listener_catches(&l, sig) && has_variable(pid, variable))
 			asked += kill(pid, sig) == 0;
 	}
 	if (d)

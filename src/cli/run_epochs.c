@@ -161,6 +161,15 @@ int vv_run_epochs_ended(struct vv_run_epochs *e, uint64_t *epoch)
 	return rc;
 }
 
+int vv_run_epochs_holder(struct vv_run_epochs *e, struct vv_lock_holder *out)
+{
+	char object[VV_NAME_MAX];
+	int rc = open_lineage(e);
+
+	vv_name_lock(object, e->plan->lineage);
+	return rc ? rc : vv_store_holder(e->lin.store, object, out);
+}
+
 int vv_run_epochs_await(struct vv_run_epochs *e, double patience)
 {
 	double end = vv_clock_s() + patience;

@@ -24,6 +24,8 @@ int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory
 int vv_run_epochs_end(struct vv_run_epochs *e);
 /* Had it, and has nothing been laid down since? *epoch: the newest; 0: no. */
 int vv_run_epochs_ended(struct vv_run_epochs *e, uint64_t *epoch);
+/* Who writes the lineage now: 1, or 0 if nobody does, as far as can be told. */
+int vv_run_epochs_holder(struct vv_run_epochs *e, struct vv_lock_holder *out);
 /* Waits until nobody writes the lineage any more; VV_EBUSY names who does. */
 int vv_run_epochs_await(struct vv_run_epochs *e, double patience);
 

@@ -102,14 +102,27 @@ void vv_run_tell_durable(const struct vv_run_tell *t, uint64_t epoch, uint64_t m
 	}
 }
 
+/* Sizes are those of the epochs that were looked at in time. */
+static void tell_epochs(const struct vv_run_sums *s, char *out, size_t size)
+{
+	const char *plural = s->epochs == 1 ? "" : "s";
+
+	if (s->measured == s->epochs)
+		snprintf(out, size, "%" PRIu64 " epoch%s, %s held, %s stored", s->epochs, plural, vv_text_size(s->memory).s, vv_text_size(s->stored).s);
+	else if (s->measured)
+		snprintf(out, size, "%" PRIu64 " epochs (%s held, %s stored by %" PRIu64 " of them; the rest were gone before they were measured)", s->epochs,
+			 vv_text_size(s->memory).s, vv_text_size(s->stored).s, s->measured);
+	else
+		snprintf(out, size, "%" PRIu64 " epoch%s (gone before measured)", s->epochs, plural);
+}
+
 /* What did not happen is not told of. */
 static void tell_sums(const struct vv_run_tell *t, const struct vv_run_sums *s)
 {
-	char epochs[160] = "no epoch", failed[60] = "", restarts[40] = "no restart", lost[80] = "";
+	char epochs[240] = "no epoch", failed[60] = "", restarts[40] = "no restart", lost[80] = "";
 
 	if (s->epochs)
-		snprintf(epochs, sizeof(epochs), "%" PRIu64 " epoch%s, %s held, %s stored", s->epochs, s->epochs == 1 ? "" : "s", vv_text_size(s->memory).s,
-			 vv_text_size(s->stored).s);
+		tell_epochs(s, epochs, sizeof(epochs));
 	if (s->failed)
 		snprintf(failed, sizeof(failed), "; %" PRIu64 " checkpoint%s failed", s->failed, s->failed == 1 ? "" : "s");
 	if (s->restarts)
@@ -129,6 +142,7 @@ void vv_run_tell_sums(const struct vv_run_tell *t, const struct vv_run_sums *s)
 	}
 	j = begin("summary", 0);
 	vv_json_number(&j, "epochs", s->epochs);
+	vv_json_number(&j, "epochs_measured", s->measured);
 	vv_json_number(&j, "bytes_memory", s->memory);
 	vv_json_number(&j, "bytes_layer", s->stored);
 	vv_json_number(&j, "failed", s->failed);

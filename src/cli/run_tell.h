@@ -7,7 +7,8 @@
 
 struct vv_run_sums {
 	uint64_t epochs;         /* that became durable */
-	uint64_t memory, stored; /* what they hold, and what their layers take */
+	uint64_t measured;       /* of these: the others were dropped before they were looked at */
+	uint64_t memory, stored; /* what the measured ones hold, and what their layers take */
 	uint64_t failed;         /* checkpoints that did not become an epoch */
 	uint64_t restarts;
 	double lost_s; /* work that was done again, and time without the program */

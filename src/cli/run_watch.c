@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static const double tick = 0.1; /* seconds from one look at the events to the next */
 static const double letting_go = 2, letting_go_after_death = 10; /* so long others may hold the lineage: ranks that die on other hosts */
@@ -39,6 +40,7 @@ struct watch {
 	unsigned deaths;  /* so many times in a row */
 	double died;      /* when; 0: it has not */
 	bool dismissed;   /* nobody wants it back */
+	struct vv_lock_holder rival; /* who has the lineage in its place */
 
 	struct { /* of the program as it runs now */
 		pid_t pid; /* and group; 0: it does not */
@@ -46,7 +48,8 @@ struct watch {
 		bool ready;  /* it has come to its first call: it listens */
 		bool wished; /* a checkpoint was asked for before that */
 		bool unable, refused, damaged;
-		uint64_t base;                   /* the epoch that it came from; 0: none */
+		uint64_t newest;                 /* of the lineage when it was started */
+		uint64_t base;                   /* the epoch that it came from, or, before it is ready, is to come from; 0: none */
 		uint64_t taken, durable, failed; /* the newest of each */
 		double taken_at, safe_at;        /* what was done since is lost if it dies */
 		enum stage stage;
@@ -97,9 +100,9 @@ static int start(struct watch *w)
 	memset(&w->run, 0, sizeof(w->run));
 	if (rc == 0 && w->next == UINT64_MAX && w->died == 0)
 		rc = begin_anew(w);
-	w->run.base = w->next;
-	if (rc == 0 && w->next == UINT64_MAX)
-		rc = vv_run_epochs_newest(&w->epochs, UINT64_MAX, &w->run.base);
+	if (rc == 0)
+		rc = vv_run_epochs_newest(&w->epochs, UINT64_MAX, &w->run.newest);
+	w->run.base = w->next == UINT64_MAX ? w->run.newest : w->next;
 	if (rc == 0)
 		rc = vv_run_env_restart(w->next);
 	if (rc == 0 && p->ranks) { /* its words hold the environment */
@@ -251,13 +254,16 @@ static void hear_durable(struct watch *w, uint64_t epoch)
 {
 	uint64_t memory, stored;
 
-	w->run.durable = epoch;
-	w->run.safe_at = w->run.taken == epoch ? w->run.taken_at : vv_clock_s();
+	if (epoch > w->run.durable) {
+		w->run.durable = epoch;
+		w->run.safe_at = w->run.taken == epoch ? w->run.taken_at : vv_clock_s();
+	}
 	w->sums.epochs++;
 	if (vv_run_epochs_size(&w->epochs, epoch, &memory, &stored) < 0) {
 		TELL(w, "durable", epoch, "epoch %" PRIu64 " is durable", epoch); /* it may be dropped already */
 		return;
 	}
+	w->sums.measured++;
 	w->sums.memory += memory;
 	w->sums.stored += stored;
 	vv_run_tell_durable(&w->tell, epoch, memory, stored);
@@ -274,6 +280,21 @@ static void hear_failed(struct watch *w, const struct vv_run_event *e)
 		WARN(w, e->word, 0, "no checkpoint was taken: %s", e->text);
 }
 
+/* Two commands that start at the same moment both find the lineage free. Whose program comes to its first call later would run without checkpoints. */
+static bool has_rival(struct watch *w)
+{
+	struct vv_lock_holder h;
+	pid_t group;
+
+	if (!w->run.pid || w->plan->ranks || vv_run_epochs_holder(&w->epochs, &h) != 1 || h.pid <= 0)
+		return false;
+	group = getpgid((pid_t)h.pid);
+	if (group < 0 || group == w->run.pid || vv_listener_is_below((pid_t)h.pid, w->run.pid))
+		return false;
+	w->rival = h;
+	return true;
+}
+
 /* The program may be several processes, of which one is the first. */
 static void hear_unable(struct watch *w, const struct vv_run_event *e)
 {
@@ -282,6 +303,10 @@ static void hear_unable(struct watch *w, const struct vv_run_event *e)
 		WARN(w, e->word, 0, "no checkpoints can be taken: %s", e->text);
 	else
 		WARN(w, e->word, 0, "another process of the program calls varve_checkpoint_here, too, and goes without: %s", e->text);
+	if (w->run.unable && has_rival(w)) {
+		WARN(w, "stopped", 0, "it is none of the program's processes that has the lineage: the program is killed");
+		slay(w);
+	}
 }
 
 static void hear(struct watch *w, const struct vv_run_event *e)
@@ -320,6 +345,15 @@ static void hear_all(struct watch *w)
 
 	while (vv_run_events_next(&w->events, &e))
 		hear(w, &e);
+}
+
+/* Epochs of which it could not tell any more, because it died: the store has them. */
+static void hear_store(struct watch *w)
+{
+	uint64_t known = w->run.durable > w->run.newest ? w->run.durable : w->run.newest, epoch = UINT64_MAX;
+
+	while (vv_run_epochs_newest(&w->epochs, epoch, &epoch) == 0 && epoch > known)
+		hear_durable(w, epoch);
 }
 
 static void obey(struct watch *w, int sig)
@@ -379,25 +413,31 @@ static void live(struct watch *w)
 			advance(w);
 		}
 	}
+	hear_store(w);
 }
 
 /* ---- again? ------------------------------------------------------------------------------------------------------------------ */
 
-/* To the newest whole epoch before the one that it came from; false: there is none. */
-static bool fall_back(struct watch *w, const char *why)
+/* To the newest whole epoch before the one that it came from; false: there is none, and `otherwise` happens. */
+static bool fall_back(struct watch *w, const char *why, const char *event, const char *otherwise)
 {
-	int rc;
+	uint64_t older = 0, whole = 0;
+	int rc = vv_run_epochs_newest(&w->epochs, w->run.base, &older);
 
-	TELL(w, "checking", w->run.base, "%s: the one before it is read and checked", why);
-	rc = vv_run_epochs_whole(&w->epochs, w->run.base, &w->next);
-	if (rc < 0)
-		WARN(w, "stopped", 0, "older epochs cannot be read: %s", vv_err_last());
-	else if (!w->next)
-		WARN(w, "stopped", 0, "no older one is whole: the program is left as it is (--restart none begins anew)");
-	else
-		TELL(w, "fallback", w->next, "falls back to epoch %" PRIu64, w->next);
+	if (rc == 0 && older) {
+		TELL(w, "checking", w->run.base, "%s: the one before it is read and checked", why);
+		rc = vv_run_epochs_whole(&w->epochs, w->run.base, &whole);
+	}
 	w->deaths = 0;
-	return rc == 0 && w->next;
+	if (rc < 0) {
+		WARN(w, event, w->run.base, "%s, and older epochs cannot be read (%s): %s", why, vv_err_last(), otherwise);
+	} else if (!whole) {
+		WARN(w, event, w->run.base, "%s, and %s: %s", why, older ? "no older one is whole" : "there is no older one", otherwise);
+	} else {
+		TELL(w, "fallback", whole, "falls back to epoch %" PRIu64, whole);
+		w->next = whole;
+	}
+	return whole > 0;
 }
 
 static bool after_refusal(struct watch *w)
@@ -406,18 +446,43 @@ static bool after_refusal(struct watch *w)
 
 	if (w->run.damaged) {
 		snprintf(why, sizeof(why), "epoch %" PRIu64 " is damaged", w->run.base);
-		return fall_back(w, why);
+		return fall_back(w, why, "stopped", "the program is left as it is. The same command will find the same; --restart none begins anew");
 	}
 	WARN(w, "stopped", w->run.base, "the program does not fit the epoch: run what laid it down, or begin anew (--restart none, or another --lineage)");
 	return false;
 }
 
+/* What the same command begins with, as in the plan. */
+static uint64_t next_time(struct watch *w)
+{
+	uint64_t epoch = w->plan->first, newest, ended;
+
+	if (epoch == UINT64_MAX && vv_run_epochs_newest(&w->epochs, UINT64_MAX, &newest) == 0 && vv_run_epochs_ended(&w->epochs, &ended) == 0)
+		epoch = ended ? 0 : newest;
+	return epoch;
+}
+
+static void give_up(struct watch *w)
+{
+	uint64_t epoch = next_time(w);
+	char where[40] = "at its start", often[60] = "it";
+
+	if (epoch == UINT64_MAX)
+		snprintf(where, sizeof(where), "with the newest epoch");
+	else if (epoch)
+		snprintf(where, sizeof(where), "with epoch %" PRIu64, epoch);
+	if (w->sums.restarts)
+		snprintf(often, sizeof(often), "it was restarted %" PRIu64 " time%s, and", w->sums.restarts, w->sums.restarts == 1 ? "" : "s");
+	WARN(w, "stopped", 0, "%s is left as it is; the same command begins %s", often, where);
+}
+
+/* An epoch answers only for what happens after it was put back. A program that dies before that is just started again. */
 static bool after_death(struct watch *w)
 {
 	char why[120];
 
 	if (w->sums.restarts == w->plan->retries) {
-		WARN(w, "stopped", 0, "it was restarted %" PRIu64 " time%s, and is left as it is", w->sums.restarts, w->sums.restarts == 1 ? "" : "s");
+		give_up(w);
 		return false;
 	}
 	if (w->run.durable > w->run.base) {
@@ -425,12 +490,15 @@ static bool after_death(struct watch *w)
 		w->deaths = 0;
 		return true;
 	}
+	if (!w->run.ready || !w->run.base)
+		return true;
 	w->deaths = w->run.base == w->dead_at ? w->deaths + 1 : 1;
 	w->dead_at = w->run.base;
-	if (!w->run.base || w->deaths < DEATHS)
+	if (w->deaths < DEATHS)
 		return true;
 	snprintf(why, sizeof(why), "the program came from epoch %" PRIu64 " %u times, and died before a newer one was durable", w->run.base, w->deaths);
-	return fall_back(w, why);
+	fall_back(w, why, "same", "it is tried again");
+	return true;
 }
 
 /* At a terminal the program hears Ctrl-C itself: it did not crash, it was to end. */
@@ -470,6 +538,13 @@ static bool again(struct watch *w)
 	return true;
 }
 
+void vv_run_watch_prepare(void)
+{
+	static const int kept[] = { SIGTERM, SIGUSR1, SIGUSR2 };
+
+	vv_child_block(kept, sizeof(kept) / sizeof(kept[0]));
+}
+
 int vv_run_watch(const struct vv_run_plan *plan)
 {
 	static const int heard[] = { SIGCHLD, SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
@@ -493,9 +568,13 @@ int vv_run_watch(const struct vv_run_plan *plan)
 	}
 	while (rc == 0) {
 		live(&w);
-		if (!again(&w))
+		if (w.rival.pid)
+			rc = vv_err_set(VV_EBUSY, "run: lineage '%s' of '%s' is being written by %s: the program was killed, for it would have gone without checkpoints",
+					plan->lineage, plan->store, w.rival.words);
+		else if (again(&w))
+			rc = start(&w);
+		else
 			break;
-		rc = start(&w);
 	}
 	w.sums.status = rc ? 2 : vv_child_code(w.run.status);
 	if (rc == 0)

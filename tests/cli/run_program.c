@@ -1,6 +1,6 @@
 /* A program with one line of varve in it, for `varve run`: run_program STEPS MILLISECONDS [STEP=[TIMES:]END...]
  * It computes a number that comes out right only if each step was made once and in order, and prints it. At a step with an END it ends, always or so many times: by
- * a signal of that number, or, if it is negative, with that status. "deaf": SIGTERM is ignored. "stays": it does not end before there is a file "go".
+ * a signal of that number, or, if it is negative, with that status. Step 0 is before its first call. "deaf": SIGTERM is ignored. "stays": it does not end before there is a file "go".
  * With -DMPI every rank does so, and rank 0 ends. Each step is told in the file "steps". */
 #ifdef MPI
 #include <mpi.h>
@@ -112,6 +112,8 @@ int main(int argc, char **argv)
 	run_state = calloc(1, sizeof(*run_state));
 	if (!run_state)
 		return 9;
+	for (int i = 3; i < argc; i++)
+		end_if(argv[i], 0);
 	if (varve_checkpoint_here)
 		varve_checkpoint_here(); /* goes on where it was */
 	while (run_state->step < steps) {

@@ -168,44 +168,6 @@ class RealLife(Life):
 
 
 class Watch(Case):
-    def test_falls_back(self):
-        """Dead twice at one epoch, it goes on from the one before."""
-        p = self.start(self.program, 40, 20, "25=3:11", options=EACH)
-        s = self.finish(p, result=40)
-        at = [i for i, e in enumerate(p.heard) if e["event"] == "fallback"]
-        self.assertEqual(len(at), 1)
-        before = [e["epoch"] for e in p.heard[:at[0]] if e["event"] == "restored"]
-        self.assertEqual(before, [before[0]] * 2)
-        self.assertEqual(p.heard[at[0]]["epoch"], before[0] - 1)
-        self.assertEqual(next(e for e in p.heard[at[0]:] if e["event"] == "restored")["epoch"], before[0] - 1)
-        self.assertEqual(s["restarts"], 3)
-        (self.store / "a/ended").unlink()
-        p = self.start(self.program, 50, 1)  # and what came after it is the newest
-        self.assertGreater(self.hear(p, "restored")["epoch"], before[0])
-        self.finish(p, result=50)
-
-    def test_falls_back_over_damage(self):
-        p = self.start(self.program, 40, 1, "25=5:11", options=(*EACH, "--retries", 1))
-        self.finish(p, status=139)
-        self.flip(self.commit(23, "a"), 20)
-        p = self.start(self.program, 40, 1, "25=5:11", options=("--every", "1h"))
-        self.hear(p, "restored", epoch=24)
-        self.hear(p, "fallback", epoch=22)
-        self.finish(p, result=40)
-
-    def test_no_older_epoch(self):
-        p = self.start(self.program, 40, 20, "25=11", options=(*EACH, "--retries", 9, "-o", "keep=1"))
-        s = self.finish(p, status=139)
-        self.assertEqual(s["restarts"], 2)
-        self.assertIn("no older one is whole", self.texts(p))
-
-    def test_retries(self):
-        p = self.start(self.program, 40, 1, "5=-7", options=("--every", "1h", "--retries", 2))
-        self.assertEqual(self.finish(p, status=7)["restarts"], 2)
-        self.assertEqual(self.steps().count(5), 3)
-        p = self.start("sh", "-c", "exit 7", options=("--retries", 0))
-        self.assertEqual(self.finish(p, status=7)["restarts"], 0)
-
     def test_restart_none_and_epoch(self):
         self.finish(self.start(self.program, 10, 1, options=("--every", "0")), result=10)
         p = self.start(self.program, 10, 1, options=("--restart", "none"))
@@ -257,6 +219,23 @@ class Watch(Case):
         self.finish(p, status=128 + signal.SIGTERM)
         self.assertNotIn("restart", self.words(p))
 
+    def test_before_it_is_started(self):
+        """A signal that comes while the store is made waits for the program, and is not blocked in it."""
+        code = ("#include <errno.h>\n#include <fcntl.h>\n#include <signal.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
+                "int mkdir(const char *path, mode_t mode)\n{\n\tif (strcmp(program_invocation_short_name, \"varve\") == 0)\n"
+                "\t\tkill(getpid(), atoi(getenv(\"EARLY\")));\n\treturn mkdirat(AT_FDCWD, path, mode);\n}\n")
+        subprocess.run([os.environ["CC"], "-D_GNU_SOURCE", "-shared", "-fPIC", "-x", "c", "-o", self.folder / "early.so", "-"], input=code, text=True, check=True)
+        early = lambda sig: {"LD_PRELOAD": str(self.folder / "early.so"), "EARLY": str(int(sig))}
+        p = self.start(self.program, 20, 1, "stays", options=("--every", "1h"), env=early(signal.SIGUSR1))
+        self.hear(p, "durable", epoch=1)
+        self.let_go()
+        self.finish(p, result=20)
+        for sig in signal.SIGTERM, signal.SIGUSR2:
+            p = self.start("sleep", 60, options=("--retries", 0), env=early(sig))
+            self.hear(p, "started")
+            self.hear(p, "ended")
+            self.finish(p, status=128 + sig)
+
     def test_before_it_is_ready(self):
         p = self.start("sleep", 60)
         self.hear(p, "started")
@@ -305,6 +284,22 @@ class Watch(Case):
         self.assertIn("is being written by", said)
         self.assertIn(str(p.pid_of_program), said)
         self.assertIsNone(p.poll())
+
+    def test_at_the_same_moment(self):
+        """Both have found the lineage free: only one may go on, and the other does not run without checkpoints."""
+        p = self.start("sh", "-c", f"while [ ! -e come ]; do sleep 0.02; done; {self.program} 1000 20; touch over")
+        self.hear(p, "started")
+        q = self.start(self.program, 40, 5, "stays", options=EACH)
+        self.hear(q, "durable")
+        self.file("come", b"")
+        self.hear(p, "unable")
+        self.hear(p)
+        self.assertEqual(p.wait(PATIENCE), 2)
+        self.assertIn(f"is being written by pid {q.pid_of_program}", json.loads(p.stdout.read())["error"])
+        self.assertIn("stopped", self.words(p))
+        self.assertFalse((self.folder / "over").exists())
+        self.let_go()
+        self.finish(q, result=40)
 
     def test_unable(self):
         self.file("no store", b"")
