@@ -1,12 +1,14 @@
 #include "engine/others.h"
 #include "base/mem.h"
 #include "engine/needs.h"
+#include "engine/ranks.h"
 
 struct loading {
 	struct varve *v;
 	struct vv_table *table; /* of each rank of the epoch; one that cannot be read is empty */
 	size_t n;
-	uint8_t *wanted; /* per rank: they refer to its layers */
+	struct vv_listing unfinished; /* layers of epochs that never came to count */
+	uint8_t *wanted; /* per rank: they refer to its layers, or it left such */
 	uint32_t ranks;
 };
 
@@ -22,7 +24,18 @@ static int load_tables(struct loading *l, const struct vv_commit *c)
 	return rc;
 }
 
-/* fn for each layer that a run names. */
+/* A job that died has left whole layers above the newest epoch. A rank refers to what its own has (engine/window.c): if the others did not see it, they would
+ * store it again. Not once this session has tried an epoch: what is left of that it removes. Nor where a store has only some of the ranks. */
+static int list_unfinished(struct loading *l, uint64_t epoch)
+{
+	const struct varve *v = l->v;
+
+	if (v->highest <= epoch || v->highest != v->found || (v->group && v->group->split))
+		return 0;
+	return vv_catalog_list(&v->lineage, epoch + 1, &l->unfinished);
+}
+
+/* fn for each layer that a run names, and for each that is unfinished. */
 static void each_layer(const struct loading *l, void (*fn)(void *arg, uint32_t rank), void *arg)
 {
 	for (size_t t = 0; t < l->n; t++)
@@ -30,6 +43,8 @@ static void each_layer(const struct loading *l, void (*fn)(void *arg, uint32_t r
 			for (size_t k = 0; k < l->table[t].region[i].runs.n; k++)
 				if (l->table[t].region[i].runs.v[k].layer)
 					fn(arg, vv_run_rank(l->table[t].region[i].runs.v[k].layer));
+	for (size_t i = 0; i < l->unfinished.n_layers; i++)
+		fn(arg, vv_run_rank(l->unfinished.layer[i].layer));
 }
 
 static void count(void *arg, uint32_t rank)
@@ -87,16 +102,19 @@ int vv_others_load(struct varve *v, uint64_t epoch, size_t room, struct vv_other
 	struct loading l = { .v = v };
 	struct vv_others o = { 0 };
 	struct vv_commit c = { 0 };
-	int rc = epoch ? vv_catalog_commit(&v->lineage, epoch, &c) : VV_ENOENT;
+	int rc = epoch ? vv_catalog_commit(&v->lineage, epoch, &c) : 0;
 
-	if (rc == 0)
+	if (rc == 0 && epoch)
 		rc = load_tables(&l, &c);
+	if (rc == 0)
+		rc = list_unfinished(&l, epoch);
 	if (rc == 0)
 		rc = load_all(&l, room, &o);
 	for (size_t t = 0; t < l.n; t++)
 		vv_table_fini(&l.table[t]);
 	vv_mem_free(l.table);
 	vv_mem_free(l.wanted);
+	vv_catalog_listing_fini(&l.unfinished);
 	vv_commit_fini(&c);
 	if (rc == VV_ENOMEM)
 		vv_others_fini(&o);

@@ -1,4 +1,5 @@
-/* What other ranks have stored that the newest epoch is made of: who packs files may refer to it, however many ranks packed them last time. */
+/* What other ranks have stored that the newest epoch is made of, and what a job that died left of the one after it: who packs files may refer to it, however many
+ * ranks packed them last time. */
 #ifndef VV_ENGINE_OTHERS_H
 #define VV_ENGINE_OTHERS_H
 
@@ -9,7 +10,7 @@ struct vv_others {
 	size_t n;
 };
 
-/* Of all ranks but the session's own; room: digests in all. What cannot be read is left out: it is stored again if it comes back. */
+/* Of all ranks but the session's own; epoch: the newest, 0 if there is none; room: digests in all. What cannot be read is left out: it is stored again if it comes back. */
 int vv_others_load(struct varve *v, uint64_t epoch, size_t room, struct vv_others *out);
 void vv_others_fini(struct vv_others *o);
 /* Where such content lies, whole; false: nowhere. */

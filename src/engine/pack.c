@@ -71,7 +71,7 @@ static int look_back(struct pack *k)
 	int rc = vv_catalog_newest(&v->lineage, VV_MAX_EPOCH + 1, &epoch);
 
 	if (rc || !epoch)
-		return rc;
+		return rc ? rc : vv_others_load(v, 0, DIGESTS_OTHERS, &k->others);
 	if (vv_table_load(&v->lineage, epoch, v->rank, &t) < 0 && vv_table_load(&v->lineage, epoch, 0, &t) < 0) {
 		vv_err_clear();
 		return 0;

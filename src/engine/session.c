@@ -201,8 +201,11 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 	if (rc == 0)
 		rc = vv_store_open(url, &opt, &v->store);
 	if (v->group)
-		return vv_ranks_attach(v, lineage, rc);
-	return rc ? rc : open_lineage(v, lineage);
+		rc = vv_ranks_attach(v, lineage, rc);
+	else if (rc == 0)
+		rc = open_lineage(v, lineage);
+	v->found = v->highest;
+	return rc;
 }
 
 /* In a child of fork the lock and the threads are the parent's: only memory is given back. */

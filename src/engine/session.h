@@ -183,6 +183,7 @@ struct varve {
 
 	uint64_t epoch;   /* what the next checkpoint continues: the newest epoch, or the one restarted from; 0 = none */
 	uint64_t highest; /* the highest number used */
+	uint64_t found;   /* what that was when the session began */
 	uint64_t failed;  /* epochs from here to the highest failed and may have left something; 0 = none did */
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
 	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */

@@ -1,8 +1,9 @@
 // ctest: TIMEOUT 240
 /* Sets of files of which ranks hold the same: packed by several of them, nothing is stored twice, every file comes back byte for byte, and who stores what
- * does not depend on threads. Then ranks that fail in the midst of it, and ranks that lie. */
+ * does not depend on threads. Then ranks that fail in the midst of it, what a job that was killed has left, and ranks that lie. */
 #include "base/err.h"
 #include "core/manifest.h"
+#include "engine/gc.h"
 #include "engine/pack.h"
 #include "engine/restore.h"
 #include "engine/session.h"
@@ -149,13 +150,18 @@ struct look {
 	struct vv_commit commit;
 };
 
-static void look_begin(struct look *k, const char *store)
+static void look_at(struct look *k, const char *store, uint64_t epoch)
 {
 	*k = (struct look){ 0 };
 	MUST(vv_pool_new(1, &k->pool) == 0);
 	MUST(vv_store_open(store, &(struct vv_store_options){ 0 }, &k->store) == 0);
 	MUST(vv_catalog_open(k->store, "set", false, &k->lin) == 0);
-	MUST(vv_catalog_commit(&k->lin, 1, &k->commit) == 0);
+	MUST(vv_catalog_commit(&k->lin, epoch, &k->commit) == 0);
+}
+
+static void look_begin(struct look *k, const char *store)
+{
+	look_at(k, store, 1);
 }
 
 static void look_end(struct look *k)
@@ -202,7 +208,7 @@ static size_t count_back(struct look *k, const struct set *s)
 	for (uint32_t rank = 0; rank < k->commit.n_ranks; rank++) {
 		struct vv_table t = { 0 };
 
-		MUST(vv_table_load(&k->lin, 1, rank, &t) == 0);
+		MUST(vv_table_load(&k->lin, k->commit.epoch, rank, &t) == 0);
 		for (size_t i = 0; i < t.n; i++) {
 			const struct vv_table_region *r = &t.region[i];
 			size_t f = (size_t)atoi(r->name + 1);
@@ -398,6 +404,51 @@ static void test_failure(const struct content *pool)
 	free_set(&s);
 }
 
+/* Layers of this epoch are as a job leaves them that is killed before it counts: all but one are whole. */
+static void unmake(const char *store, unsigned epoch, uint32_t lost)
+{
+	char path[PLACE_MAX + 80];
+
+	snprintf(path, sizeof(path), "%s/set/00000000/%010u.commit", store, epoch);
+	MUST(unlink(path) == 0);
+	snprintf(path, sizeof(path), "%s/set/00000000/%010u.r%u.layer", store, epoch, lost);
+	MUST(unlink(path) == 0);
+}
+
+/* Whatever epoch there is before it, and whoever lost its layer: what is whole is stored by nobody again. */
+static void test_unfinished(const struct content *pool, bool first, uint32_t lost, uint32_t ranks)
+{
+	char store[PLACE_MAX];
+	struct set s;
+	struct job j = { .store = fresh_store(store, "unfinished"), .set = &s, .options = "mode=sync" };
+	uint64_t missing, back = first ? 2 : 3;
+	struct look k;
+
+	must_begin("%s, rank %u's layer is lost, then %u ranks", first ? "no epoch before" : "an epoch of one rank before", lost, ranks);
+	if (!first) {
+		make_twins(&s, &pool[3], 1);
+		pack_well(&j, 1);
+		free_set(&s);
+	}
+	make_twins(&s, &pool[0], 6);
+	pack_well(&j, 3);
+	look_at(&k, store, back - 1);
+	missing = k.commit.rank[lost].payload;
+	look_end(&k);
+	unmake(store, (unsigned)back - 1, lost);
+	pack_well(&j, ranks);
+	MUST(j.report.epoch == back);
+	MUST(j.report.fresh < missing + pool[0].n / 50);
+	look_at(&k, store, back);
+	MUST(problems(&k) == 0);
+	MUST(count_back(&k, &s) == s.n);
+	MUST(vv_gc_run(&k.lin, false, &(struct vv_gc_report){ 0 }) == 0);
+	MUST(problems(&k) == 0);
+	MUST(count_back(&k, &s) == s.n);
+	look_end(&k);
+	free_set(&s);
+}
+
 /* ---- lies ---------------------------------------------------------------------------------------------------------------------------- */
 
 static int (*honest)(void *ctx, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len, void **op);
@@ -522,6 +573,9 @@ int main(void)
 	test_twice();
 	test_unasked(pool);
 	test_failure(pool);
+	for (uint32_t lost = 0; lost < 3; lost++)
+		for (uint32_t ranks = 1; ranks <= 4; ranks++)
+			test_unfinished(pool, (lost + ranks) % 2, lost, ranks);
 	test_lies(pool);
 	test_damage(pool);
 	for (size_t i = 0; i < POOL; i++)
