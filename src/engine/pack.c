@@ -438,7 +438,6 @@ static int lay_down(struct pack *k)
 
 	if (rc)
 		return rc;
-	vv_pass_sweep(k->v);
 	rc = vv_pass_new(k->v, &p);
 	if (k->v->group) {
 		rc = vv_ranks_agree(k->v->group, k->v->group->comm, rc);
@@ -537,6 +536,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 
 	if (rc)
 		return rc;
+	vv_pass_sweep(v); /* before any rank looks for what it could refer to */
 	rc = vv_session_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_flusher_report(v);

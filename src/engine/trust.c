@@ -82,6 +82,17 @@ static void judge_block(struct vv_history *h, const struct vv_layerio *f, size_t
 	}
 }
 
+/* None of its layer's entries, which are neighbours: so a layer that is gone is asked for, and told of, once. */
+static void give_up_layer(struct vv_history *h, uint32_t entry)
+{
+	size_t k = layer_number(h, entry);
+
+	for (uint32_t e = entry; e < h->n_loaded && layer_number(h, e) == k; e++)
+		h->entry_trust[e] = BAD;
+	for (uint32_t e = entry; e-- > 0 && layer_number(h, e) == k;)
+		h->entry_trust[e] = BAD;
+}
+
 /* Reads the block that holds the entry and judges all its chunks. */
 static void look(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry)
 {
@@ -89,6 +100,8 @@ static void look(const struct vv_lineage *lin, struct vv_history *h, uint32_t en
 	size_t block = f ? vv_payload_block_find(&f->blocks, vv_index_pos(&h->index, entry)) : 0;
 	uint8_t *raw = NULL;
 
+	if (!f)
+		give_up_layer(h, entry);
 	if (f && block < f->blocks.n) {
 		const struct vv_block *b = &f->blocks.v[block];
 		int rc;

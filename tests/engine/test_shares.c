@@ -2,19 +2,23 @@
 /* Sets of files of which ranks hold the same: packed by several of them, nothing is stored twice, every file comes back byte for byte, and who stores what
  * does not depend on threads. Then ranks that fail in the midst of it, what a job that was killed has left, and ranks that lie. */
 #include "base/err.h"
+#include "base/fs.h"
 #include "core/manifest.h"
 #include "engine/gc.h"
 #include "engine/pack.h"
 #include "engine/restore.h"
 #include "engine/session.h"
 #include "engine/verify.h"
+#include "store/dir.h"
 #include "support/damage.h"
 #include "support/fileset.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
+#include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 
 enum { FILES = 14, POOL = 20, RANKS = 6, OPAQUE = 4, LONGEST = 9 << 20 };
 
@@ -404,6 +408,99 @@ static void test_failure(const struct content *pool)
 	free_set(&s);
 }
 
+static struct vv_fs reluctant;
+static atomic_int refusals, misses;
+static _Thread_local bool is_refused; /* the next time */
+
+/* A rank cannot take back, the first time, what was said of the second epoch. */
+static int refuse(const struct vv_fs *fs, const char *path)
+{
+	if (is_refused && strstr(path, "/0000000002.commit")) {
+		is_refused = false;
+		atomic_fetch_add(&refusals, 1);
+		errno = EIO;
+		return -1;
+	}
+	return vv_fs_real()->unlink(fs, path);
+}
+
+static int look_for(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
+{
+	int fd = vv_fs_real()->open(fs, path, flags, mode);
+
+	if (fd < 0 && strstr(path, "/0000000002.r"))
+		atomic_fetch_add(&misses, 1);
+	return fd;
+}
+
+/* A file has changed by the time that all were read. */
+static void change_late(void *arg, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	if (done == total)
+		place_write(shrinking->path[shrinking->n - 1], "changed", 7);
+}
+
+/* An epoch of which only the last rank fails, and in the same session one that counts. */
+static void pack_anew(const struct varve_comm *comm, void *arg)
+{
+	struct job *j = arg;
+	const struct set *s = j->set;
+	struct vv_pack_file file[FILES];
+	struct vv_pack_options how = { .effort = VV_PACK_FAST };
+	struct vv_pack_report report = { 0 };
+	bool last = comm->rank == comm->size - 1;
+	varve *v = NULL;
+
+	for (size_t i = 0; i < s->n; i++)
+		file[i] = (struct vv_pack_file){ s->path[i], s->name[i] };
+	MUST(vv_session_open(comm, j->store, "set", j->options, &v) == 0);
+	how.progress.step = last ? change_late : NULL;
+	is_refused = !last;
+	MUST(vv_pack_run(v, file, s->n, &how, &report) != 0);
+	vv_pack_report_fini(&report);
+	if (last)
+		place_write(s->path[s->n - 1], s->file[s->n - 1].p, s->file[s->n - 1].n);
+	how.progress.step = NULL;
+	j->code[comm->rank] = vv_pack_run(v, file, s->n, &how, &report);
+	if (j->code[comm->rank])
+		snprintf(j->why[comm->rank], sizeof(j->why[0]), "%s", vv_err_last());
+	vv_pack_report_fini(&report);
+	varve_close(v);
+}
+
+/* What a rank removes late of an epoch that failed, no other has referred to meanwhile. */
+static void test_late_removal(const struct content *pool)
+{
+	char store[PLACE_MAX];
+	struct set s;
+	struct job j = { .store = fresh_store(store, "late"), .set = &s, .options = "mode=sync" };
+	struct look k;
+
+	must_begin("a rank removes late what failed");
+	make_twins(&s, &pool[1], 6);
+	pack_well(&j, 3);
+	free_set(&s);
+	make_twins(&s, &pool[0], 6);
+	shrinking = &s;
+	reluctant = *vv_fs_real();
+	reluctant.unlink = refuse;
+	reluctant.open = look_for;
+	vv_dir_set_fs(&reluctant);
+	threadcomm_run(3, pack_anew, &j);
+	vv_dir_set_fs(vv_fs_real());
+	MUST(atomic_load(&refusals) == 2);
+	MUST(atomic_load(&misses) == 0);
+	for (uint32_t r = 0; r < 3; r++)
+		if (j.code[r])
+			must_fail(__FILE__, __LINE__, j.why[r]);
+	look_at(&k, store, newest_of(store));
+	MUST(problems(&k) == 0);
+	MUST(count_back(&k, &s) == s.n);
+	look_end(&k);
+	free_set(&s);
+}
+
 /* Layers of this epoch are as a job leaves them that is killed before it counts: all but one are whole. */
 static void unmake(const char *store, unsigned epoch, uint32_t lost)
 {
@@ -573,6 +670,7 @@ int main(void)
 	test_twice();
 	test_unasked(pool);
 	test_failure(pool);
+	test_late_removal(pool);
 	for (uint32_t lost = 0; lost < 3; lost++)
 		for (uint32_t ranks = 1; ranks <= 4; ranks++)
 			test_unfinished(pool, (lost + ranks) % 2, lost, ranks);
