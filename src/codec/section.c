@@ -7,8 +7,10 @@
 
 enum {
 	LEVEL = 1,
-	SMALL = 64 << 10, /* up to here more trouble costs a millisecond at most */
+	SMALL = 64 << 10, /* up to here so much trouble costs a millisecond at most */
 	LEVEL_SMALL = 9,
+	TINY = 8 << 10,   /* the same */
+	LEVEL_TINY = 15,
 	LEAST = 128,      /* what is shorter is not worth any */
 	SHRINKS = 1024,   /* at most so many times: more is a bomb */
 };
@@ -26,6 +28,11 @@ static void fill(struct vv_buf *out, size_t n)
 	out->n += n;
 }
 
+static int level_for(size_t n)
+{
+	return n <= TINY ? LEVEL_TINY : n <= SMALL ? LEVEL_SMALL : LEVEL;
+}
+
 int vv_section_encode(const void *p, size_t n, struct vv_buf *out)
 {
 	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_ZSTD);
@@ -36,7 +43,7 @@ int vv_section_encode(const void *p, size_t n, struct vv_buf *out)
 	if (!c || n < LEAST || n > MOST)
 		return 0;
 	frame = vv_mem_grow(NULL, n, 1);
-	rc = frame ? c->encode(p, n, NULL, frame, n - n / 8, n <= SMALL ? LEVEL_SMALL : LEVEL, &got) : VV_ENOMEM;
+	rc = frame ? c->encode(p, n, NULL, frame, n - n / 8, level_for(n), &got) : VV_ENOMEM;
 	if (rc == 0 && got) {
 		vv_wire_put_var(out, n);
 		vv_wire_put_var(out, got);
