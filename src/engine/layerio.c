@@ -414,13 +414,9 @@ static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_pa
 			return false;
 		for (; k < x->count && done < part->len; k++, done += x->chunk) {
 			uint32_t left = part->len - done;
-			struct vv_digest got;
 
-			if (left < x->chunk)
-				return false;
-			vv_digest_xxh3_copy(part->to + done, from + done, x->chunk,
-					    left > x->chunk ? from + done + x->chunk : next, &got);
-			if (!vv_digest_equal(&got, &d->v[x->digest + k]))
+			if (left < x->chunk || !vv_digest_fits_copy(part->to + done, from + done, x->chunk,
+								    left > x->chunk ? from + done + x->chunk : next, &d->v[x->digest + k]))
 				return false;
 		}
 	}

@@ -105,6 +105,21 @@ static void begin_batch(struct vv_batch *b)
 	pthread_mutex_unlock(&t->lock);
 }
 
+/* next: where the bytes lie that are hashed after these; NULL: behind them. */
+static void hash_chunk(const struct varve *v, const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out)
+{
+	if (next && v->digest_kind == VV_DIGEST_XXH3)
+		vv_digest_xxh3_then(p, n, next, out);
+	else
+		v->digest(p, n, out);
+}
+
+/* Where the bytes of a group are: in the buffer, if they are held, or in memory. */
+static const uint8_t *group_bytes(const struct vv_stow *w, const struct vv_region *r, size_t g, bool held)
+{
+	return held ? vv_tiles_bytes(w->t, r, g) : r->p + (uint64_t)g * w->t->group_len;
+}
+
 static void hash_tile(struct vv_stow *w, size_t tile, uint64_t held)
 {
 	struct varve *v = w->p->v;
@@ -114,14 +129,20 @@ static void hash_tile(struct vv_stow *w, size_t tile, uint64_t held)
 	struct vv_digest *d = vv_sift_digests(w, tile);
 	bool quiet = v->dedup;
 
-	for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
+	for (uint64_t left = vv_tiles_dirty(t, r, tile), rest; left; left = rest) {
 		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
-		const uint8_t *p = held >> k & 1 ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->group_len;
+		const uint8_t *p = group_bytes(w, r, g, held >> k & 1), *next = NULL;
 
+		rest = left & (left - 1);
+		if (rest) {
+			size_t then = (size_t)__builtin_ctzll(rest);
+
+			next = group_bytes(w, r, first + then, held >> then & 1);
+		}
 		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++, p += r->shape.chunk) {
 			const struct vv_digest *old = vv_region_digest(v, r, i);
 
-			v->digest(p, vv_region_chunk_len(r, i), d);
+			hash_chunk(v, p, vv_region_chunk_len(r, i), i + 1 < end ? NULL : next, d);
 			quiet = quiet && old && vv_digest_equal(old, d) &&
 				(r->was[i] == VV_CHUNK_ZERO || r->was[i] - VV_CHUNK_FIRST >= loaded);
 		}

@@ -224,10 +224,8 @@ static bool copy_chunks(uint8_t *to, const struct copy *c, const uint8_t *after)
 
 	for (uint64_t at = 0; at < c->run.len; at += c->chunk, want++) {
 		const uint8_t *next = at + c->chunk < c->run.len ? c->from + at + c->chunk : after;
-		struct vv_digest got;
 
-		vv_digest_xxh3_copy(to + at, c->from + at, c->chunk, next, &got);
-		if (!vv_digest_equal(&got, want))
+		if (!vv_digest_fits_copy(to + at, c->from + at, c->chunk, next, want))
 			return false;
 	}
 	return true;
@@ -376,13 +374,11 @@ static bool lay_whole(struct walk *k, const struct vv_warm_lane *l, const struct
 {
 	const struct vv_run chunk = around(l, part, n);
 	const uint8_t *from = l->bytes + (chunk.pos - l->lo);
-	struct vv_digest got;
 	bool ok;
 
 	if (!k->warm->all || part->at < k->written + (part->pos - chunk.pos) || chunk.at + chunk.len > k->end || !mostly(k, &chunk))
 		return false;
-	vv_digest_xxh3_copy(place(k, chunk.at), from, l->chunk, from + l->chunk, &got);
-	ok = vv_digest_equal(&got, &l->digest[n]);
+	ok = vv_digest_fits_copy(place(k, chunk.at), from, l->chunk, from + l->chunk, &l->digest[n]);
 	atomic_store_explicit(&l->state[n], ok ? GOOD : BAD, memory_order_relaxed);
 	note_written(k, chunk.at + chunk.len);
 	if (ok)
@@ -394,11 +390,9 @@ static bool lay_whole(struct walk *k, const struct vv_warm_lane *l, const struct
 static bool is_good(const struct vv_warm_lane *l, uint32_t n)
 {
 	unsigned char state = atomic_load_explicit(&l->state[n], memory_order_relaxed);
-	struct vv_digest got;
 
 	if (!state) {
-		vv_digest_xxh3(l->bytes + (l->first + (uint64_t)n * l->chunk - l->lo), l->chunk, &got);
-		state = vv_digest_equal(&got, &l->digest[n]) ? GOOD : BAD;
+		state = vv_digest_fits(l->bytes + (l->first + (uint64_t)n * l->chunk - l->lo), l->chunk, &l->digest[n]) ? GOOD : BAD;
 		atomic_store_explicit(&l->state[n], state, memory_order_relaxed);
 	}
 	return state == GOOD;
