@@ -32,9 +32,13 @@ static struct vv_task *take(struct vv_pool *p)
 
 static void run_unlocked(struct vv_pool *p, struct vv_task *t)
 {
+	bool left = t->left;
+
 	pthread_mutex_unlock(&p->lock);
 	t->run(t);
 	pthread_mutex_lock(&p->lock);
+	if (left)
+		return;
 	t->done = true;
 	pthread_cond_broadcast(&p->idle);
 }
@@ -109,15 +113,29 @@ void vv_pool_free(struct vv_pool *p)
 	vv_mem_free(p);
 }
 
-void vv_pool_submit(struct vv_pool *p, struct vv_task *t)
+static void submit(struct vv_pool *p, struct vv_task *t, bool left)
 {
 	pthread_mutex_lock(&p->lock);
 	t->next = NULL;
 	t->done = false;
+	t->left = left;
 	*p->tail = t;
 	p->tail = &t->next;
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
+}
+
+void vv_pool_submit(struct vv_pool *p, struct vv_task *t)
+{
+	submit(p, t, false);
+}
+
+void vv_pool_leave(struct vv_pool *p, struct vv_task *t)
+{
+	if (p->n)
+		submit(p, t, true);
+	else
+		t->run(t);
 }
 
 void vv_pool_wait(struct vv_pool *p, struct vv_task *t)

@@ -13,15 +13,18 @@ struct vv_task {
 	void (*run)(struct vv_task *t);
 	struct vv_task *next; /* the pool's */
 	bool done;            /* the pool's, under its lock */
+	bool left;            /* the pool's: nobody waits for it */
 };
 
 /* `threads` helpers beside the caller; 0 is fine. Where the system gives fewer, a warning says so and those do it. */
 int vv_pool_new(unsigned threads, struct vv_pool **out);
-void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way */
+void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way that somebody waits for */
 
 /* The task must stay where it is until waited for. A task may wait for tasks that it submitted itself, for no others. */
 void vv_pool_submit(struct vv_pool *p, struct vv_task *t);
 void vv_pool_wait(struct vv_pool *p, struct vv_task *t);
+/* Nobody waits for this one, but vv_pool_free; it may free itself. In a pool of no threads it is done at once. */
+void vv_pool_leave(struct vv_pool *p, struct vv_task *t);
 
 /* Runs one task that no thread has begun; false if there is none. */
 bool vv_pool_help(struct vv_pool *p);

@@ -1,8 +1,8 @@
 #include "engine/replay.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/aside.h"
 #include "engine/layerset.h"
-#include "engine/warm.h"
 
 enum {
 	WINDOW = 1 << 20, /* of a region: what all layers are laid over each other in, while it is near */
@@ -93,11 +93,6 @@ static void open_one(void *arg, size_t i)
 		atomic_store(&r->failed, true);
 }
 
-static void close_one(void *arg, size_t i)
-{
-	vv_warm_close(&((struct replay *)arg)->warm, i);
-}
-
 /* ---- window by window -------------------------------------------------------------------------------------------------------------- */
 
 static int cut_windows(struct replay *r, const struct vv_table *t, const struct vv_want *want, size_t n)
@@ -182,7 +177,7 @@ bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 		r->warm.n = layers.n;
 		vv_pool_each(pool, layers.n, open_one, r);
 		ok = !atomic_load(&r->failed) && fill(r, pool);
-		vv_pool_each(pool, layers.n, close_one, r);
+		vv_aside_close(&r->warm, pool);
 	}
 	vv_err_clear();
 	vv_layerset_fini(&layers);

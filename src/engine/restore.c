@@ -3,8 +3,8 @@
 #include "engine/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/aside.h"
 #include "engine/layerset.h"
-#include "engine/warm.h"
 #include "track/memory.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -364,12 +364,6 @@ static void drop_sources(struct batch *b)
 	}
 }
 
-/* Taking a large mapping down takes its time, so this is done on all cores as well. */
-static void close_one(void *arg, size_t i)
-{
-	vv_warm_close(&((struct batch *)arg)->warm, i);
-}
-
 struct zeros {
 	uint8_t *to;
 	uint64_t len;
@@ -498,7 +492,7 @@ static int read_layers(const struct vv_layerset *l, struct batch *b, struct vv_p
 		rc = open_batch(b, pool, l->v + i, l->n - i);
 		if (rc == 0)
 			rc = read_batch(b, pool, want, n);
-		vv_pool_each(pool, b->warm.n, close_one, b);
+		vv_aside_close(&b->warm, pool);
 		i += b->warm.n;
 		b->zeros = false;
 	}
@@ -533,7 +527,7 @@ static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_
 			rc = w->there(w->arg, at, (size_t)len);
 	}
 	if (at_once)
-		vv_pool_each(pool, b->warm.n, close_one, b);
+		vv_aside_close(&b->warm, pool);
 	return rc;
 }
 

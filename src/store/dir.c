@@ -28,8 +28,6 @@ struct dir_get {
 	struct vv_stamp_fs own; /* of its file */
 	bool member;  /* of a bundle, and then */
 	uint64_t at;  /* where it begins in the file */
-	void *mapped; /* from the page before that on */
-	size_t mapped_len;
 };
 
 char *vv_dir_path(struct vv_dir *d, const char *name)
@@ -92,8 +90,8 @@ static void get_close(struct vv_get *base)
 {
 	struct dir_get *g = (struct dir_get *)base;
 
-	if (g->mapped)
-		munmap(g->mapped, g->mapped_len);
+	if (base->mapped)
+		munmap(base->mapped, base->mapped_len);
 	if (g->fd >= 0)
 		g->own.fs.close(&g->own.fs, g->fd);
 	vv_mem_free(base->name);
@@ -157,8 +155,8 @@ static void map(struct dir_get *g, const struct stat *st)
 	p = mmap(NULL, before + g->base.size, PROT_READ, MAP_SHARED, g->fd, (off_t)(g->at - before));
 	if (p == MAP_FAILED)
 		return;
-	g->mapped = p;
-	g->mapped_len = before + g->base.size;
+	g->base.mapped = p;
+	g->base.mapped_len = before + g->base.size;
 	g->base.map = (const uint8_t *)p + before;
 }
 

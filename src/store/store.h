@@ -33,6 +33,8 @@ struct vv_get { /* an object open for reading */
 	char *name;
 	uint64_t size;
 	const uint8_t *map; /* the whole object, mapped, where that may be faster than reading it; else NULL */
+	void *mapped;       /* the pages around it, which closing takes down; whoever puts NULL here has taken that over */
+	size_t mapped_len;
 };
 
 struct vv_lock {

@@ -6,6 +6,8 @@
 #include "vv_test.h"
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -249,6 +251,45 @@ static void test_no_threads(void)
 	CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+struct left_task {
+	struct vv_task task;
+	atomic_int *runs;
+};
+
+static void count_and_free(struct vv_task *t)
+{
+	atomic_fetch_add(((struct left_task *)t)->runs, 1);
+	free(t);
+}
+
+static void nothing(void *arg, size_t i)
+{
+	(void)arg;
+	(void)i;
+}
+
+/* Tasks that nobody waits for free themselves, between others that are waited for; all have been run when the pool ends. */
+static void check_left(unsigned threads)
+{
+	enum { MANY = 500 };
+	struct vv_pool *p = make(threads);
+	atomic_int runs = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		struct left_task *t = calloc(1, sizeof(*t));
+
+		CHECK(t);
+		*t = (struct left_task){ .task.run = count_and_free, .runs = &runs };
+		vv_pool_leave(p, &t->task);
+		if (i % 3 == 0)
+			vv_pool_each(p, 4, nothing, NULL);
+		if (threads == 0)
+			CHECK_EQ(runs, i + 1);
+	}
+	vv_pool_free(p);
+	CHECK_EQ(runs, MANY);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < N_WIDTHS; i++) {
@@ -259,6 +300,7 @@ int main(void)
 		check_each(widths[i]);
 		check_nested_each(widths[i]);
 		check_callers(widths[i]);
+		check_left(widths[i]);
 	}
 	check_callers(80);
 	test_signals();

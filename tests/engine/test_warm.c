@@ -102,9 +102,25 @@ static void lay_down(struct world *w, const char *name, const char *options, siz
 	check_table(w);
 }
 
+/* Files of the store that are mapped. */
+static size_t mapped(const struct world *w)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[4 * PLACE_MAX];
+	size_t n = 0;
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, w->store) != NULL;
+	fclose(f);
+	return n;
+}
+
+/* Mappings are taken down behind the reader's back, but before the pool has ended. */
 static void tear_down(struct world *w)
 {
 	vv_pool_free(w->pool);
+	CHECK_EQ(mapped(w), 0);
 	vv_table_fini(&w->table);
 	vv_store_close(w->s);
 	place_remove(w->store);
