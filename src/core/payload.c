@@ -272,7 +272,7 @@ int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t
 void vv_payload_digests_fini(struct vv_digests *d)
 {
 	vv_mem_free(d->group);
-	vv_mem_free(d->v);
+	vv_mem_free(d->own ? (void *)d->own : d->v);
 	*d = (struct vv_digests){ 0 };
 }
 
@@ -374,12 +374,18 @@ int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint6
 	bytes = vv_wire_bytes(&w, d->n * sizeof(*d->v));
 	if (!bytes || vv_wire_left(&w))
 		return damaged("DIGESTS", "wrong length");
+	d->cap = d->n;
+	if (*own && (uintptr_t)bytes % _Alignof(struct vv_digest) == 0) {
+		d->v = (void *)(*own + (bytes - *own));
+		d->own = *own;
+		*own = NULL;
+		return 0;
+	}
 	if (*own)
 		d->v = (void *)*own;
 	else if (new_digests(d) < 0)
 		return VV_ENOMEM;
 	*own = NULL;
-	d->cap = d->n;
 	memmove(d->v, bytes, d->n * sizeof(*d->v));
 	return 0;
 }

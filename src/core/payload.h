@@ -80,6 +80,7 @@ struct vv_digests {
 	struct vv_digest *v;
 	size_t n;
 	size_t cap;
+	uint8_t *own; /* memory that v lies in; NULL: it is its own */
 };
 
 void vv_payload_digests_fini(struct vv_digests *d);
@@ -89,7 +90,8 @@ int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, co
 size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos);
 void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out);
 int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
-/* The same, of bytes in memory of its own, which d has from then on: *own becomes NULL, if all is well. */
+/* The same, of bytes in memory of its own, which d has from then on: *own becomes NULL, if all is well. Where they end at a multiple of 8 they stay where
+ * they are, and no digest can be added. */
 int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own);
 
 #endif

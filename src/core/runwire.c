@@ -3,12 +3,11 @@
 #include "core/runwire.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/sources.h"
 #include <string.h>
 
 enum {
-	MAX_SOURCES = 1 << 24,
 	PART = 32 << 10,     /* bytes */
-	PARTS = 512,         /* at a time */
 	MANY = 16 << 10,     /* runs of a region that are worth it, */
 	FEW_SOURCES = 1024,  /* if there are no more than these */
 	LONG_RUN = 16,       /* bytes: they are seldom longer */
@@ -16,74 +15,14 @@ enum {
 	TRIES = 1024,
 };
 
-static int damaged(const char *section, const char *what)
+static int damaged(const char *what)
 {
-	return vv_err_set(VV_EDAMAGED, "section %s: %s", section, what);
+	return vv_err_set(VV_EDAMAGED, "section RUNS: %s", what);
 }
 
-/* ---- sources ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Sources in order of first use, with a small open hash from layer to number. */
-struct sources {
-	uint64_t *layer; /* by number, from 1 */
-	uint64_t *end;   /* end position of the last run of this source */
-	uint32_t *slot;
-	size_t n, cap, mask;
-};
-
-static void sources_fini(struct sources *s)
-{
-	vv_mem_free(s->layer);
-	vv_mem_free(s->end);
-	vv_mem_free(s->slot);
-}
-
-static uint32_t *sources_slot(const struct sources *s, uint64_t layer)
-{
-	size_t i = (size_t)((layer * 0x9e3779b97f4a7c15ull) >> 32) & s->mask;
-
-	while (s->slot[i] && s->layer[s->slot[i]] != layer)
-		i = (i + 1) & s->mask;
-	return &s->slot[i];
-}
-
-static int sources_grow(struct sources *s)
-{
-	size_t cap = s->cap ? s->cap * 2 : 16;
-	uint64_t *layer = vv_mem_grow(s->layer, cap, sizeof(*layer));
-	uint64_t *end = layer ? vv_mem_grow(s->end, cap, sizeof(*end)) : NULL;
-	uint32_t *slot = end ? vv_mem_new(cap * 2, sizeof(*slot)) : NULL;
-
-	s->layer = layer ? layer : s->layer;
-	s->end = end ? end : s->end;
-	if (!slot)
-		return VV_ENOMEM;
-	vv_mem_free(s->slot);
-	s->slot = slot;
-	s->cap = cap;
-	s->mask = cap * 2 - 1;
-	for (size_t i = 1; i <= s->n; i++)
-		*sources_slot(s, s->layer[i]) = (uint32_t)i;
-	return 0;
-}
-
-static int sources_number(struct sources *s, uint64_t layer, uint32_t *out)
-{
-	uint32_t *slot;
-
-	if (s->n + 1 >= s->cap && sources_grow(s) < 0)
-		return VV_ENOMEM;
-	slot = sources_slot(s, layer);
-	if (!*slot) {
-		*slot = (uint32_t)++s->n;
-		s->layer[s->n] = layer;
-		s->end[s->n] = 0;
-	}
-	*out = *slot;
-	return 0;
-}
-
-static int put_runs(const struct vv_runs *runs, struct sources *s, struct vv_buf *b)
+static int put_runs(const struct vv_runs *runs, struct vv_sources *s, struct vv_buf *b)
 {
 	uint64_t end = 0;
 
@@ -92,7 +31,7 @@ static int put_runs(const struct vv_runs *runs, struct sources *s, struct vv_buf
 		const struct vv_run *r = &runs->v[i];
 		uint32_t k = 0;
 
-		if (r->layer && sources_number(s, r->layer, &k) < 0)
+		if (r->layer && vv_sources_number(s, r->layer, &k) < 0)
 			return VV_ENOMEM;
 		vv_wire_put_var(b, r->at - end);
 		vv_wire_put_var(b, r->len);
@@ -108,39 +47,14 @@ static int put_runs(const struct vv_runs *runs, struct sources *s, struct vv_buf
 
 int vv_runwire_put(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs)
 {
-	struct sources s = { 0 };
+	struct vv_sources s = { 0 };
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < h->n_regions; i++)
 		rc = put_runs(&h->region[i].runs, &s, runs);
-	vv_wire_put_var(sources, s.n);
-	for (size_t i = 1; i <= s.n; i++) {
-		vv_wire_put_var(sources, vv_run_epoch(s.layer[i]));
-		vv_wire_put_var(sources, vv_run_rank(s.layer[i]));
-	}
-	sources_fini(&s);
+	vv_sources_put(&s, sources);
+	vv_sources_fini(&s);
 	return rc;
-}
-
-static int get_sources(const struct vv_head *h, const void *p, size_t n, struct sources *s)
-{
-	struct vv_wire w = vv_wire_over(p, n);
-	size_t count = (size_t)vv_wire_var_max(&w, MAX_SOURCES);
-
-	if (w.bad || count > vv_wire_left(&w) / 2)
-		return damaged("SOURCES", "impossible number of sources");
-	for (size_t i = 1; i <= count; i++) {
-		uint64_t epoch = vv_wire_var_max(&w, h->epoch);
-		uint32_t rank = (uint32_t)vv_wire_var_max(&w, VV_MAX_RANKS - 1), k = 0;
-
-		if (w.bad || epoch == 0)
-			return damaged("SOURCES", "malformed source");
-		if (sources_number(s, vv_run_layer(epoch, rank), &k) < 0)
-			return VV_ENOMEM;
-		if (k != i)
-			return damaged("SOURCES", "a source is listed twice");
-	}
-	return vv_wire_left(&w) ? damaged("SOURCES", "bytes left over") : 0;
 }
 
 /* ---- a run's numbers -------------------------------------------------------------------------------------------------------------- */
@@ -203,7 +117,7 @@ struct stretch { /* of a region's runs */
 struct reader {
 	const struct vv_head *h;
 	const struct vv_loop *loop;
-	struct sources s;
+	struct vv_sources s;
 	const uint8_t *p, *end;
 	uint64_t limit; /* the region's length */
 };
@@ -269,7 +183,7 @@ static int read_next(struct reader *r, struct vv_runs *runs, size_t most, bool *
 	if (!wrong && joined(runs, runs->n))
 		wrong = "two runs that should be one";
 	if (wrong)
-		return damaged("RUNS", wrong);
+		return damaged(wrong);
 	runs->n += s.n;
 	r->p = s.p;
 	*gaps = s.gaps;
@@ -281,16 +195,33 @@ static int read_next(struct reader *r, struct vv_runs *runs, size_t most, bool *
 struct part {
 	struct stretch is;
 	uint64_t length; /* from the end of the run before it to that of its last one */
+	size_t first;    /* number of its first run */
 	bool whole;      /* it ends where its last run does */
-	bool good;
+	bool read, good;
 };
 
-struct parts {
-	const struct reader *r;
-	struct part part[PARTS];
+struct parts { /* of a region, which they are all of; none: it has been read */
+	struct part *part;
+	size_t n, cap;
+	uint64_t *ends; /* sources + 1 for each part */
+	uint64_t limit;
+};
+
+struct vv_runwire {
+	struct vv_head *h;
+	const uint8_t *sources, *runs;
+	size_t n_sources, n_runs;
+	struct vv_sources s;
+	struct parts *region;
 	size_t n;
-	uint64_t *ends;   /* sources + 1 for each part */
-	uint64_t *before; /* the same of all that comes before them */
+	bool bad; /* some part was */
+};
+
+struct batch { /* parts that are looked for at once */
+	const struct reader *r;
+	struct part *part;
+	uint64_t *ends;
+	size_t n;
 };
 
 /* Where a run begins, at or after p: one of the first four numbers is the first of a run, and whichever that is, one comes to the same place. Nobody relies on
@@ -325,43 +256,43 @@ static const uint8_t *find_start(const struct reader *r, const uint8_t *p)
 
 static void begin_part(void *arg, size_t i)
 {
-	struct parts *q = arg;
+	struct batch *b = arg;
 
-	q->part[i] = (struct part){ .is.p = i ? find_start(q->r, q->r->p + i * PART) : q->r->p };
+	b->part[i] = (struct part){ .is.p = i ? find_start(b->r, b->r->p + i * PART) : b->r->p };
 }
 
 /* Those whose beginning is not known are parts of the one before. The last one is there to say where the one before it ends, if it does not end with
  * the section. */
-static void cut_parts(struct parts *q, size_t n, bool to_end)
+static void cut_parts(struct batch *b, size_t n, bool to_end)
 {
-	q->n = 0;
+	b->n = 0;
 	for (size_t i = 0; i < n; i++) {
-		const uint8_t *p = q->part[i].is.p;
+		const uint8_t *p = b->part[i].is.p;
 
-		if (!p || p >= q->r->end || (q->n && p <= q->part[q->n - 1].is.p))
+		if (!p || p >= b->r->end || (b->n && p <= b->part[b->n - 1].is.p))
 			continue;
-		if (q->n)
-			q->part[q->n - 1].is.end = p;
-		q->part[q->n++].is.p = p;
+		if (b->n)
+			b->part[b->n - 1].is.end = p;
+		b->part[b->n++].is.p = p;
 	}
 	if (to_end)
-		q->part[q->n - 1].is.end = q->r->end;
+		b->part[b->n - 1].is.end = b->r->end;
 	else
-		q->n--;
+		b->n--;
 }
 
 /* How many runs it has, and how far they go. */
 static void measure_part(void *arg, size_t i)
 {
-	struct parts *q = arg;
-	struct part *x = &q->part[i];
-	uint64_t *ends = q->ends + i * (q->r->s.n + 1);
+	struct batch *b = arg;
+	struct part *x = &b->part[i];
+	uint64_t *ends = b->ends + i * (b->r->s.n + 1);
 	const uint8_t *p = x->is.p;
 	struct item it;
 
-	x->is.ends = ends;
+	memset(ends, 0, (b->r->s.n + 1) * sizeof(*ends));
 	for (; p && p < x->is.end; x->is.n++) {
-		p = get_item(p, x->is.end, q->r->s.n, &it);
+		p = get_item(p, x->is.end, b->r->s.n, &it);
 		if (!p)
 			return;
 		x->length += it.gap + it.len;
@@ -370,84 +301,99 @@ static void measure_part(void *arg, size_t i)
 	x->whole = true;
 }
 
-static void read_part(void *arg, size_t i)
+/* The parts that are of this region, for sure, know what comes before them, and so does the reader of what comes behind. How many they are. */
+static size_t chain_parts(const struct batch *b, struct reader *r, struct vv_runs *runs, size_t count, uint64_t *at)
 {
-	struct parts *q = arg;
-	struct part *x = &q->part[i];
+	size_t sources = r->s.n + 1, k = 0;
 
-	x->good = !read_stretch(q->r, &x->is, x->is.n);
-}
-
-/* The parts that are of this region, for sure, know what comes before them. */
-static void chain_parts(struct parts *q, const struct vv_runs *runs, size_t count)
-{
-	size_t sources = q->r->s.n + 1, k = 0, n = runs->n;
-	uint64_t at = end_of(runs);
-
-	for (; k < q->n && q->part[k].whole && q->part[k].is.n <= count - n; k++) {
-		struct part *x = &q->part[k];
+	for (; k < b->n && b->part[k].whole && b->part[k].is.n <= count - runs->n; k++) {
+		struct part *x = &b->part[k];
+		uint64_t *ends = b->ends + k * sources;
 
 		for (size_t s = 1; s < sources; s++) { /* lengths become positions */
-			uint64_t length = x->is.ends[s];
+			uint64_t length = ends[s];
 
-			x->is.ends[s] = q->before[s];
-			q->before[s] += length;
+			ends[s] = r->s.end[s];
+			r->s.end[s] += length;
 		}
-		x->is.to = runs->v + n;
-		x->is.at = at;
-		at += x->length;
-		n += x->is.n;
+		x->first = runs->n;
+		x->is.to = runs->v + runs->n;
+		x->is.at = *at;
+		*at += x->length;
+		runs->n += x->is.n;
+		r->p = x->is.end;
 	}
-	q->n = k;
+	return k;
 }
 
-/* Those that are right, up to the first that is not: what is wrong with it is found when it is read again. */
-static void take_parts(struct parts *q, struct reader *r, struct vv_runs *runs, bool *gaps)
+/* Room for n more parts. */
+static int grow_parts(struct parts *q, size_t n, size_t sources)
 {
-	for (size_t i = 0; i < q->n; i++) {
-		struct part *x = &q->part[i];
+	struct part *part;
+	uint64_t *ends;
 
-		if (!x->good || joined(runs, runs->n))
-			return;
-		runs->n += x->is.n;
-		r->p = x->is.p;
-		memcpy(r->s.end + 1, x->is.ends + 1, r->s.n * sizeof(*r->s.end));
-		*gaps |= x->is.gaps;
-	}
+	if (q->n + n <= q->cap)
+		return 0;
+	part = vv_mem_grow(q->part, q->n + n, sizeof(*part));
+	q->part = part ? part : q->part;
+	ends = part ? vv_mem_grow(q->ends, q->n + n, (sources + 1) * sizeof(*ends)) : NULL;
+	q->ends = ends ? ends : q->ends;
+	q->cap = ends ? q->n + n : q->cap;
+	return ends ? 0 : VV_ENOMEM;
 }
 
 /* As many of the next runs as whole parts hold, which may be none. */
-static int read_parts(struct reader *r, struct vv_runs *runs, size_t count, bool *gaps)
+static int find_parts(struct reader *r, struct parts *q, struct vv_runs *runs, size_t count, uint64_t *at)
 {
 	size_t left = (size_t)(r->end - r->p), n = (left + PART - 1) / PART, most = (count - runs->n) / (PART / LONG_RUN) + 2;
-	struct parts *q;
+	struct batch b = { .r = r };
+	int rc;
 
-	if (r->s.n == 0 || r->s.n > FEW_SOURCES)
-		return 0;
 	n = n < most ? n : most;
-	n = n < PARTS ? n : PARTS;
-	if (n < 3)
+	if (r->s.n == 0 || r->s.n > FEW_SOURCES || n < 3)
 		return 0;
-	q = vv_mem_new(1, sizeof(*q));
-	if (!q)
-		return VV_ENOMEM;
-	q->before = vv_mem_new(n + 1, (r->s.n + 1) * sizeof(*q->ends));
-	if (!q->before) {
-		vv_mem_free(q);
-		return VV_ENOMEM;
-	}
-	q->r = r;
-	q->ends = q->before + r->s.n + 1;
-	memcpy(q->before + 1, r->s.end + 1, r->s.n * sizeof(*q->before));
-	vv_loop_each(r->loop, n, begin_part, q);
-	cut_parts(q, n, n * PART >= left);
-	vv_loop_each(r->loop, q->n, measure_part, q);
-	chain_parts(q, runs, count);
-	vv_loop_each(r->loop, q->n, read_part, q);
-	take_parts(q, r, runs, gaps);
-	vv_mem_free(q->before);
-	vv_mem_free(q);
+	rc = grow_parts(q, n, r->s.n);
+	if (rc)
+		return rc;
+	b.part = q->part + q->n;
+	b.ends = q->ends + q->n * (r->s.n + 1);
+	vv_loop_each(r->loop, n, begin_part, &b);
+	cut_parts(&b, n, n * PART >= left);
+	vv_loop_each(r->loop, b.n, measure_part, &b);
+	q->n += chain_parts(&b, r, runs, count, at);
 	return 0;
+}
+
+/* The next runs, at most so many, at once: a part that has been read. */
+static int read_ahead(struct reader *r, struct parts *q, struct vv_runs *runs, size_t most, uint64_t *at)
+{
+	struct stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = *at, .ends = r->s.end };
+	const char *wrong = read_stretch(r, &s, most);
+	int rc = grow_parts(q, 1, r->s.n);
+
+	if (rc || wrong || s.n == 0)
+		return rc ? rc : damaged(wrong ? wrong : "malformed run");
+	q->part[q->n++] = (struct part){ .is = { .at = *at, .n = s.n, .gaps = s.gaps }, .first = runs->n, .read = true, .good = true };
+	runs->n += s.n;
+	r->p = s.p;
+	*at = s.at;
+	return 0;
+}
+
+bool vv_runwire_read(const struct vv_runwire *w, size_t region, size_t i)
+{
+	const struct parts *q = &w->region[region];
+	const struct reader r = { .h = w->h, .s = w->s, .limit = q->limit };
+	struct part *x = &q->part[i];
+	struct stretch s = x->is;
+
+	if (x->read)
+		return x->good;
+	s.ends = q->ends + i * (w->s.n + 1);
+	x->good = !read_stretch(&r, &s, x->is.n);
+	x->is.gaps = s.gaps;
+	x->read = true;
+	return x->good;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
@@ -458,45 +404,193 @@ static int read_count(struct reader *r, size_t *out)
 	const uint8_t *p = number(r->p, r->end, &count);
 
 	if (!p || count > (size_t)(r->end - p) / 3)
-		return damaged("RUNS", "impossible number of runs");
+		return damaged("impossible number of runs");
 	r->p = p;
 	*out = (size_t)count;
 	return 0;
 }
 
-static int read_region(struct reader *r, struct vv_head_region *to)
+static int check_cover(const struct vv_head_region *x, bool gaps)
 {
-	struct vv_runs *runs = &to->runs;
+	return !x->parent && (gaps || end_of(&x->runs) != x->shape.len) ? damaged("the runs do not cover their region") : 0;
+}
+
+static int read_region(struct reader *r, struct vv_head_region *to, size_t count)
+{
 	bool gaps = false;
-	size_t count = 0;
-	int rc = read_count(r, &count);
+	int rc = count ? read_next(r, &to->runs, count, &gaps) : 0;
 
-	r->limit = to->shape.len;
-	if (rc == 0)
-		rc = vv_run_reserve(runs, count);
-	while (rc == 0 && runs->n < count) {
-		bool parts = r->loop->each && count - runs->n >= MANY;
+	if (rc == 0 && to->runs.n < count)
+		rc = damaged("malformed run");
+	return rc ? rc : check_cover(to, gaps);
+}
 
-		if (parts)
-			rc = read_parts(r, runs, count, &gaps);
-		if (rc == 0 && runs->n < count)
-			rc = read_next(r, runs, parts && count - runs->n > MANY ? MANY : count - runs->n, &gaps);
+/* Long tables only where their parts begin. */
+static int begin_region(struct reader *r, struct vv_head_region *to, size_t count, struct parts *q)
+{
+	uint64_t at = 0;
+	int rc = 0;
+
+	q->limit = to->shape.len;
+	while (rc == 0 && to->runs.n < count) {
+		size_t before = q->n, left = count - to->runs.n;
+
+		if (left >= MANY)
+			rc = find_parts(r, q, &to->runs, count, &at);
+		if (rc == 0 && q->n == before)
+			rc = read_ahead(r, q, &to->runs, left > MANY ? MANY : left, &at);
 	}
-	if (rc == 0 && !to->parent && (gaps || end_of(runs) != to->shape.len))
-		rc = damaged("RUNS", "the runs do not cover their region");
 	return rc;
+}
+
+/* parts: of each region; NULL: all is read from front to back. */
+static int read_all(struct reader *r, struct vv_head *h, struct parts *parts)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < h->n_regions; i++) {
+		struct vv_head_region *to = &h->region[i];
+		size_t count = 0;
+
+		rc = read_count(r, &count);
+		r->limit = to->shape.len;
+		if (rc == 0)
+			rc = vv_run_reserve(&to->runs, count);
+		if (rc == 0)
+			rc = parts && count >= MANY ? begin_region(r, to, count, &parts[i]) : read_region(r, to, count);
+	}
+	return rc || r->p == r->end ? rc : damaged("bytes left over");
+}
+
+/* From front to back, whatever was read before: so what is wrong is always told by the same words. */
+static int read_plainly(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs)
+{
+	struct vv_wire w = vv_wire_over(runs, n_runs);
+	struct reader r = { .h = h, .p = w.p, .end = w.end };
+	int rc = vv_sources_get(&r.s, sources, n_sources, h->epoch);
+
+	for (size_t i = 0; i < h->n_regions; i++)
+		h->region[i].runs.n = 0;
+	if (rc == 0)
+		rc = read_all(&r, h, NULL);
+	vv_sources_fini(&r.s);
+	return rc;
+}
+
+static void drop_parts(struct vv_runwire *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		vv_mem_free(w->region[i].part);
+		vv_mem_free(w->region[i].ends);
+	}
+	vv_mem_free(w->region);
+	w->region = NULL;
+	w->n = 0;
+}
+
+static int begin(struct vv_runwire *w, const struct vv_loop *loop)
+{
+	struct vv_wire wire = vv_wire_over(w->runs, w->n_runs);
+	struct reader r = { .h = w->h, .loop = loop, .p = wire.p, .end = wire.end };
+	int rc = vv_sources_get(&w->s, w->sources, w->n_sources, w->h->epoch);
+
+	r.s = w->s;
+	w->region = rc ? NULL : vv_mem_new(w->h->n_regions, sizeof(*w->region));
+	w->n = w->region ? w->h->n_regions : 0;
+	if (rc == 0)
+		rc = w->region ? read_all(&r, w->h, loop->each ? w->region : NULL) : VV_ENOMEM;
+	return rc;
+}
+
+int vv_runwire_begin(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, const struct vv_loop *loop, struct vv_runwire **out)
+{
+	struct vv_runwire *w = vv_mem_new(1, sizeof(*w));
+	int rc;
+
+	if (!w)
+		return VV_ENOMEM;
+	*w = (struct vv_runwire){ .h = h, .sources = sources, .n_sources = n_sources, .runs = runs, .n_runs = n_runs };
+	rc = begin(w, loop);
+	if (rc && rc != VV_ENOMEM && loop->each) {
+		drop_parts(w);
+		rc = read_plainly(h, sources, n_sources, runs, n_runs);
+	}
+	if (rc)
+		vv_runwire_free(w);
+	else
+		*out = w;
+	return rc;
+}
+
+void vv_runwire_free(struct vv_runwire *w)
+{
+	if (!w)
+		return;
+	drop_parts(w);
+	vv_sources_fini(&w->s);
+	vv_mem_free(w);
+}
+
+size_t vv_runwire_sources(const struct vv_runwire *w, const uint64_t **out)
+{
+	*out = w->s.n ? w->s.layer + 1 : NULL;
+	return w->s.n;
+}
+
+size_t vv_runwire_parts(const struct vv_runwire *w, size_t region)
+{
+	return region < w->n ? w->region[region].n : 0;
+}
+
+void vv_runwire_part(const struct vv_runwire *w, size_t region, size_t i, struct vv_runwire_part *out)
+{
+	const struct part *x = &w->region[region].part[i];
+
+	*out = (struct vv_runwire_part){ x->is.at, x->first, x->is.n };
+}
+
+struct rest {
+	const struct vv_runwire *w;
+	size_t region;
+};
+
+static void read_rest(void *arg, size_t i)
+{
+	const struct rest *rest = arg;
+
+	vv_runwire_read(rest->w, rest->region, i);
+}
+
+/* Are the parts of a region right, also where they meet? */
+static bool is_good(const struct parts *q, const struct vv_head_region *x)
+{
+	bool gaps = false;
+
+	for (size_t i = 0; i < q->n; i++) {
+		if (!q->part[i].good || joined(&x->runs, q->part[i].first))
+			return false;
+		gaps |= q->part[i].is.gaps;
+	}
+	return q->n == 0 || check_cover(x, gaps) == 0;
+}
+
+int vv_runwire_end(struct vv_runwire *w, const struct vv_loop *loop)
+{
+	for (size_t i = 0; i < w->n; i++)
+		vv_loop_each(loop, w->region[i].n, read_rest, &(struct rest){ w, i });
+	for (size_t i = 0; i < w->n; i++)
+		w->bad |= !is_good(&w->region[i], &w->h->region[i]);
+	drop_parts(w);
+	return w->bad ? read_plainly(w->h, w->sources, w->n_sources, w->runs, w->n_runs) : 0;
 }
 
 int vv_runwire_get(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, const struct vv_loop *loop)
 {
-	struct vv_wire w = vv_wire_over(runs, n_runs);
-	struct reader r = { .h = h, .loop = loop, .p = w.p, .end = w.end };
-	int rc = get_sources(h, sources, n_sources, &r.s);
+	struct vv_runwire *w = NULL;
+	int rc = vv_runwire_begin(h, sources, n_sources, runs, n_runs, loop, &w);
 
-	for (size_t i = 0; rc == 0 && i < h->n_regions; i++)
-		rc = read_region(&r, &h->region[i]);
-	if (rc == 0 && r.p < r.end)
-		rc = damaged("RUNS", "bytes left over");
-	sources_fini(&r.s);
+	if (rc == 0)
+		rc = vv_runwire_end(w, loop);
+	vv_runwire_free(w);
 	return rc;
 }

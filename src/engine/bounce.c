@@ -161,46 +161,76 @@ void vv_bounce_expect(struct varve *v, struct vv_dock *dock)
 		vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
 }
 
-/* With placing=device the space takes what it can take as it is stored. */
-static int read_into(struct varve *v, struct vv_dock *dock, const struct vv_want *want)
+struct due { /* of a want */
+	const struct vv_space *space; /* NULL: the host's memory */
+	struct vv_extents left; /* for the host to read */
+};
+
+static int ferry(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, struct vv_extents *left)
 {
-	struct vv_extents left = { 0 };
-	int rc = vv_ferry_read(&v->lineage, v->pool, dock, want, &left);
+	int rc = vv_ferry_read(&v->lineage, v->pool, dock, want, t->region[vv_table_find(t, want->name)].strand, left);
 
-	for (size_t i = 0; rc == 0 && i < left.n; i++) {
-		const struct vv_extent *x = &left.v[i];
-
-		rc = read_through(v, dock->space, &(struct vv_want){ want->runs, x->pos, x->len, want->to + (x->pos - want->at), want->name });
-	}
-	vv_payload_extents_fini(&left);
-	return rc;
+	if (rc != VV_FERRY_SETTLE)
+		return rc;
+	rc = vv_table_settle(t, v->pool);
+	return rc ? rc : vv_ferry_read(&v->lineage, v->pool, dock, want, NULL, left);
 }
 
-int vv_bounce_read(struct varve *v, struct vv_dock *dock, const struct vv_want *want, size_t n)
+/* With placing=device the space takes what it can take as it is stored. */
+static int bring(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n, struct due *due)
+{
+	int device = 0, rc;
+
+	due->space = vv_bounce_space(want->to, (size_t)want->len, &device);
+	rc = due->space ? due->space->settle(device, NULL) : 0;
+	if (rc == 0 && due->space && places(v) && !vv_dock_serves(dock, due->space, device, want->len))
+		begin_dock(v, dock, due->space, device, want, n);
+	if (rc == 0 && due->space && places(v) && vv_dock_serves(dock, due->space, device, want->len))
+		return ferry(v, dock, t, want, &due->left);
+	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
+}
+
+/* What the host reads into its own memory at once, and window by window into that of others. */
+static int read_left(struct varve *v, const struct vv_want *want, size_t n, const struct due *due)
 {
 	struct vv_want *host = vv_mem_new(n, sizeof(*host));
 	size_t n_host = 0;
-	int rc = host ? 0 : VV_ENOMEM, device;
+	int rc = host ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		if (!vv_bounce_space(want[i].to, (size_t)want[i].len, &device))
+		if (!due[i].space)
 			host[n_host++] = want[i];
 	if (rc == 0)
 		rc = vv_restore_read(&v->lineage, v->pool, host, n_host);
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct vv_space *space = vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; rc == 0 && due[i].space && k < due[i].left.n; k++) {
+			const struct vv_extent *x = &due[i].left.v[k];
+			struct vv_want part = { want[i].runs, x->pos, x->len, want[i].to + (x->pos - want[i].at), want[i].name };
 
-		if (!space)
-			continue;
-		rc = space->settle(device, NULL);
-		if (rc == 0 && places(v) && !vv_dock_serves(dock, space, device, want[i].len))
-			begin_dock(v, dock, space, device, want + i, n - i);
-		if (rc == 0 && places(v) && vv_dock_serves(dock, space, device, want[i].len))
-			rc = read_into(v, dock, &want[i]);
-		else if (rc == 0)
-			rc = read_through(v, space, &want[i]);
-	}
+			rc = read_through(v, due[i].space, &part);
+		}
 	vv_mem_free(host);
+	return rc;
+}
+
+/* Devices first: they need no more of the tables than what they are about to get. */
+int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n)
+{
+	struct due *due = vv_mem_new(n, sizeof(*due));
+	int rc = due ? 0 : VV_ENOMEM;
+	bool left = false;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rc = bring(v, dock, t, want + i, n - i, &due[i]);
+		left |= !due[i].space || due[i].left.n;
+	}
+	if (rc == 0)
+		rc = left ? vv_table_settle(t, v->pool) : vv_table_finish(t, v->pool);
+	if (rc == 0 && left)
+		rc = read_left(v, want, n, due);
+	for (size_t i = 0; due && i < n; i++)
+		vv_payload_extents_fini(&due[i].left);
+	vv_mem_free(due);
 	return rc;
 }
 

@@ -11,8 +11,9 @@ const struct vv_space *vv_bounce_space(const void *p, size_t len, int *device);
 
 /* The session's regions are about to be read: what devices need for it is begun. */
 void vv_bounce_expect(struct varve *v, struct vv_dock *dock);
-/* vv_restore_read, for wants that may be in any memory. The dock starts empty, or expects them; in the end it is the caller's to end. */
-int vv_bounce_read(struct varve *v, struct vv_dock *dock, const struct vv_want *want, size_t n);
+/* vv_restore_read, for wants that may be in any memory: whole regions of the table, by name, which need not be settled, and may not be afterwards; but it is finished.
+ * The dock starts empty, or expects them; in the end it is the caller's to end. */
+int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n);
 
 /* Where many ranks read together all is read before any is copied: `host` gets memory of the host's for wants that are not. */
 struct vv_bounce {

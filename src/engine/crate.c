@@ -52,43 +52,34 @@ struct vv_crate {
 	struct lane lane[VV_WARM_LAYERS][LANES];
 };
 
+/* All in one piece: many get theirs at once, and the kernel lets one at a time change the address space. */
 int vv_crate_new(size_t room, struct vv_crate **out)
 {
+	size_t max = room / LEAST_CHUNK, moves = room / LEAST_MOVE, slots = 1;
 	struct vv_crate *c;
-	size_t slots = 1;
 
 	if (room > VV_CRATE_MAX)
 		return vv_err_set(VV_EINVAL, "a room of %zu bytes is too large", room);
-	c = vv_mem_new(1, sizeof(*c));
+	while (slots < 2 * max)
+		slots *= 2;
+	c = vv_mem_new(1, sizeof(*c) + max * (sizeof(*c->chunk) + sizeof(*c->order) + sizeof(*c->as_needed)) + slots * sizeof(*c->slot) +
+				  moves * sizeof(*c->begins));
 	if (!c)
 		return VV_ENOMEM;
-	c->max = room / LEAST_CHUNK;
-	c->max_moves = room / LEAST_MOVE;
-	while (slots < 2 * c->max)
-		slots *= 2;
+	c->max = max;
+	c->max_moves = moves;
 	c->mask = slots - 1;
-	c->chunk = vv_mem_new(c->max, sizeof(*c->chunk));
-	c->order = vv_mem_new(c->max, sizeof(*c->order));
-	c->as_needed = vv_mem_new(c->max, sizeof(*c->as_needed));
-	c->slot = vv_mem_new(slots, sizeof(*c->slot));
-	c->begins = vv_mem_new(c->max_moves, sizeof(*c->begins));
-	if (!c->chunk || !c->order || !c->as_needed || !c->slot || !c->begins) {
-		vv_crate_free(c);
-		return VV_ENOMEM;
-	}
+	c->chunk = (struct chunk *)(c + 1);
+	c->order = (struct place *)(c->chunk + max);
+	c->as_needed = c->order + max;
+	c->slot = (uint32_t *)(c->as_needed + max);
+	c->begins = c->slot + slots;
 	*out = c;
 	return 0;
 }
 
 void vv_crate_free(struct vv_crate *c)
 {
-	if (!c)
-		return;
-	vv_mem_free(c->chunk);
-	vv_mem_free(c->order);
-	vv_mem_free(c->as_needed);
-	vv_mem_free(c->slot);
-	vv_mem_free(c->begins);
 	vv_mem_free(c);
 }
 

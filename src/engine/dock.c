@@ -3,42 +3,53 @@
 #include "engine/tiles.h"
 #include <stddef.h>
 
-enum {
-	STRIPE = 4 << 20, /* of a region: what goes into a room, which has twice as much space */
-	LEAST_STRIPE = 256 << 10,
-	SPARE = 4,        /* rooms on their way while every thread fills one */
-};
+enum { LEAST_STRIPE = 256 << 10 };
 
-/* Every thread has something to do. */
-static uint64_t stripe_for(const struct vv_pool *pool, uint64_t most, uint64_t len)
+/* Where more threads fill rooms, and of more memory, they take memory from the link: decision 18. */
+const struct vv_dock_ways vv_dock_usual = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
+
+static struct vv_dock_ways ways;
+static bool trying;
+
+void vv_dock_try(const struct vv_dock_ways *w)
 {
-	while (most > LEAST_STRIPE && 2 * most * vv_pool_width(pool) > len)
+	trying = w;
+	if (w)
+		ways = *w;
+}
+
+/* Every filler has something to do. */
+static uint64_t stripe_for(size_t fillers, uint64_t most, uint64_t len)
+{
+	while (most > LEAST_STRIPE && 2 * most * fillers > len)
 		most /= 2;
 	return most;
 }
 
-uint64_t vv_dock_stripe(const struct vv_dock *d, uint64_t len)
+static uint64_t room_for(const struct vv_dock_ways *w, uint64_t stripe)
 {
-	return stripe_for(d->pool, d->room / 2, len);
+	enum { PAGE = 4096 };
+
+	return (stripe / 100 * w->room + PAGE - 1) / PAGE * PAGE;
 }
 
-static int make_crates(struct vv_dock *d)
+uint64_t vv_dock_stripe(const struct vv_dock *d, uint64_t len)
 {
-	int rc = 0;
+	return stripe_for(d->fillers, d->stripe, len);
+}
 
-	d->crate = vv_mem_new(d->rooms, sizeof(struct vv_crate *));
-	if (!d->crate)
-		return VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < d->rooms; i++)
-		rc = vv_crate_new((size_t)d->room, &d->crate[i]);
-	return rc;
+struct vv_crate *vv_dock_crate(struct vv_dock *d, size_t i)
+{
+	if (!d->crate[i] && vv_crate_new((size_t)d->room, &d->crate[i]) < 0)
+		return NULL;
+	return d->crate[i];
 }
 
 static void drop(struct vv_dock *d)
 {
 	if (d->inlet)
 		d->space->inlet->close(d->inlet, d->pool);
-	for (size_t i = 0; d->crate && i < d->rooms; i++)
+	for (size_t i = 0; d->crate && i < d->fillers; i++)
 		vv_crate_free(d->crate[i]);
 	vv_mem_free(d->crate);
 	d->inlet = NULL;
@@ -52,7 +63,8 @@ static void run_open(struct vv_dock *d)
 	int rc;
 
 	vv_err_save(0, &before);
-	rc = make_crates(d);
+	d->crate = vv_mem_new(d->fillers, sizeof(struct vv_crate *));
+	rc = d->crate ? 0 : VV_ENOMEM;
 	if (rc == 0)
 		rc = d->space->inlet->open(d->device, (size_t)d->room, d->rooms, &d->inlet);
 	pthread_mutex_lock(&d->lock);
@@ -92,16 +104,17 @@ static void run_close(struct vv_task *t)
 /* All rooms together have the memory that there may be. */
 void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len)
 {
-	size_t rooms = vv_pool_width(pool) + SPARE, stripes;
-	uint64_t stripe = stripe_for(pool, STRIPE, len);
+	const struct vv_dock_ways *w = trying ? &ways : &vv_dock_usual;
+	size_t fillers = vv_pool_width(pool) < w->fillers ? vv_pool_width(pool) : w->fillers, rooms = fillers + w->spare, stripes;
+	uint64_t stripe = stripe_for(fillers, w->stripe, len);
 
-	while (stripe > LEAST_STRIPE && 2 * stripe * rooms > memory)
+	while (stripe > LEAST_STRIPE && room_for(w, stripe) * rooms > memory)
 		stripe /= 2;
 	stripes = (size_t)((len + stripe - 1) / stripe);
 	rooms = rooms < stripes ? rooms : stripes;
-	if (!space->inlet || len < VV_DOCK_LEAST || 2 * stripe * rooms > memory)
+	if (!space->inlet || len < VV_DOCK_LEAST || room_for(w, stripe) * rooms > memory)
 		return;
-	*d = (struct vv_dock){ .space = space, .device = device, .len = len, .room = 2 * stripe, .rooms = rooms, .pool = pool };
+	*d = (struct vv_dock){ .space = space, .device = device, .len = len, .stripe = stripe, .room = room_for(w, stripe), .rooms = rooms, .fillers = fillers, .pool = pool };
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->change, NULL);
 	d->has_thread = vv_fault_start_thread(&d->thread, open_aside, d) == 0;

@@ -6,9 +6,14 @@
 #include "core/payload.h"
 #include "engine/dock.h"
 #include "engine/restore.h"
+#include "engine/table.h"
 
 /* What is left of the want, offsets in the region, is for the host to read, check and copy: what is coded, what has no digests that the space knows, and
- * what turned out not to be what its digests say. It begins empty. After a failure the dock is of no use any more. */
-int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_dock *dock, const struct vv_want *want, struct vv_extents *left);
+ * what turned out not to be what its digests say. It begins empty. After a failure the dock is of no use any more. Where a strand is given the want's runs are not
+ * looked at: the tables need be neither read nor laid over each other before, that is done for each stretch as its turn comes. What is wrong with them, or with
+ * layers that they name, makes what is left more, and is no failure. VV_FERRY_SETTLE: they name too many layers, of which perhaps few are needed; nothing was done. */
+enum { VV_FERRY_SETTLE = 1 };
+int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_dock *dock, const struct vv_want *want, const struct vv_table_strand *strand,
+		  struct vv_extents *left);
 
 #endif

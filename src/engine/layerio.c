@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "codec/section.h"
-#include "core/runwire.h"
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -20,11 +19,21 @@ int vv_layerio_blame(const struct vv_layerio *f, int rc)
 	return vv_err_context(rc, "layer '%s/%s'", f->url, f->object);
 }
 
+static void drop_reading(struct vv_layerio *f)
+{
+	vv_reading_free(f->reading);
+	vv_mem_free(f->sources.own);
+	vv_mem_free(f->runs.own);
+	f->reading = NULL;
+	f->sources = f->runs = (struct vv_section_bytes){ 0 };
+}
+
 void vv_layerio_close(struct vv_layerio *f)
 {
 	if (!f)
 		return;
 	vv_store_get_close(f->get);
+	drop_reading(f);
 	vv_head_fini(&f->head);
 	vv_payload_blocks_fini(&f->blocks);
 	vv_payload_digests_fini(&f->digests);
@@ -33,13 +42,31 @@ void vv_layerio_close(struct vv_layerio *f)
 	vv_mem_free(f);
 }
 
+static void drop_bytes(struct vv_layerio *f)
+{
+	vv_mem_free(f->tail);
+	vv_mem_free(f->body);
+	f->tail = f->body = NULL;
+}
+
 void vv_layerio_shut(struct vv_layerio *f)
 {
 	vv_store_get_close(f->get);
-	vv_mem_free(f->tail);
-	vv_mem_free(f->body);
 	f->get = NULL;
-	f->tail = f->body = NULL;
+	if (!f->reading)
+		drop_bytes(f);
+}
+
+int vv_layerio_finish(struct vv_layerio *f, struct vv_pool *pool)
+{
+	int rc = f->reading ? vv_reading_end(f->reading, pool) : 0;
+
+	if (rc)
+		return vv_layerio_blame(f, rc);
+	drop_reading(f);
+	if (!f->get)
+		drop_bytes(f);
+	return 0;
 }
 
 static uint64_t head_off(const struct vv_layerio *f)
@@ -85,9 +112,11 @@ static int read_long(const struct vv_layerio *f, uint64_t off, uint64_t len, uin
 	return atomic_load(&r.failed) ? vv_store_get_read(f->get, off, to, (size_t)len) : 0;
 }
 
-/* Bytes off..off+len: at hand already, or read into new memory at *own. */
+/* Bytes off..off+len: at hand already, or read into new memory at *own, such that they end at a multiple of ALIGN: there DIGESTS have what they are about. */
 static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
 {
+	enum { ALIGN = 8 };
+	size_t before = (size_t)(-len % ALIGN);
 	uint8_t *p;
 	int rc;
 
@@ -96,19 +125,20 @@ static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t
 		return 0;
 	}
 	if (f->body && off >= head_off(f) && off + len <= head_end(f)) {
-		*out = f->body + (off - head_off(f));
+		*out = f->head_at + (off - head_off(f));
 		return 0;
 	}
-	p = vv_mem_grow(NULL, (size_t)len, 1);
+	p = vv_mem_grow(NULL, before + (size_t)len, 1);
 	if (!p)
 		return VV_ENOMEM;
-	vv_mem_widen(p, (size_t)len);
-	rc = read_long(f, off, len, p);
+	vv_mem_widen(p, before + (size_t)len);
+	rc = read_long(f, off, len, p + before);
 	if (rc) {
 		vv_mem_free(p);
 		return rc;
 	}
-	*out = *own = p;
+	*own = p;
+	*out = p + before;
 	return 0;
 }
 
@@ -181,18 +211,16 @@ static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
 /* All that the head consists of is at hand. */
 static int read_body(struct vv_layerio *f)
 {
-	const uint8_t *ignored;
 	int rc = 0;
 
 	if (head_off(f) < f->tail_off && !f->body)
-		rc = fetch(f, head_off(f), head_end(f) - head_off(f), &ignored, &f->body);
+		rc = fetch(f, head_off(f), head_end(f) - head_off(f), &f->head_at, &f->body);
 	return rc;
 }
 
-static int read_head(struct vv_layerio *f, struct vv_pool *pool)
+static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
 {
-	struct vv_section_bytes regions = { 0 }, sources = { 0 }, runs = { 0 }, stats = { 0 };
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_section_bytes regions = { 0 }, stats = { 0 };
 	int rc = read_body(f);
 
 	if (rc == 0)
@@ -200,18 +228,20 @@ static int read_head(struct vv_layerio *f, struct vv_pool *pool)
 	if (rc == 0)
 		rc = vv_head_get_regions(&f->head, regions.p, regions.n);
 	if (rc == 0)
-		rc = section(f, VV_SECTION_SOURCES, &sources);
+		rc = section(f, VV_SECTION_SOURCES, &f->sources);
 	if (rc == 0)
-		rc = section(f, VV_SECTION_RUNS, &runs);
+		rc = section(f, VV_SECTION_RUNS, &f->runs);
 	if (rc == 0)
-		rc = vv_runwire_get(&f->head, sources.p, sources.n, runs.p, runs.n, &loop);
+		rc = vv_reading_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->reading);
+	if (rc == 0 && !begun) {
+		rc = vv_reading_end(f->reading, pool);
+		drop_reading(f);
+	}
 	if (rc == 0)
 		rc = section(f, VV_SECTION_STATS, &stats);
 	if (rc == 0)
 		rc = vv_head_get_stats(&f->head, stats.p, stats.n);
 	vv_mem_free(regions.own);
-	vv_mem_free(sources.own);
-	vv_mem_free(runs.own);
 	vv_mem_free(stats.own);
 	return rc;
 }
@@ -262,7 +292,7 @@ int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 	if (rc == 0)
 		rc = read_ident(f, lin);
 	if (rc == 0 && parts & VV_LAYERIO_HEAD)
-		rc = read_head(f, pool);
+		rc = read_head(f, pool, parts & VV_LAYERIO_BEGUN);
 	if (rc == 0 && parts & VV_LAYERIO_BLOCKS)
 		rc = read_blocks(f);
 	if (rc == 0 && parts & VV_LAYERIO_DIGESTS)

@@ -5,8 +5,15 @@
 #include "base/pool.h"
 #include "core/layer.h"
 #include "engine/catalog.h"
+#include "engine/reading.h"
 
-enum { VV_LAYERIO_HEAD = 1, VV_LAYERIO_BLOCKS = 2, VV_LAYERIO_DIGESTS = 4 };
+enum { VV_LAYERIO_HEAD = 1, VV_LAYERIO_BLOCKS = 2, VV_LAYERIO_DIGESTS = 4, VV_LAYERIO_BEGUN = 8 /* of the head, tables are only begun */ };
+
+struct vv_section_bytes { /* a section that was read */
+	const uint8_t *p;
+	size_t n;
+	uint8_t *own; /* memory to be freed, or NULL */
+};
 
 struct vv_layerio {
 	struct vv_get *get;
@@ -19,7 +26,10 @@ struct vv_layerio {
 	struct vv_digests digests;
 	uint8_t *tail; /* the end of the file, read ahead in one piece */
 	uint64_t tail_off;
-	uint8_t *body; /* the head's sections, if they are not in the tail and have been read */
+	uint8_t *body; /* memory of the head's sections, if they are not in the tail and have been read */
+	const uint8_t *head_at; /* they begin there */
+	struct vv_reading *reading; /* that the runs of the head come from; NULL: they are there */
+	struct vv_section_bytes sources, runs; /* what it reads */
 	struct vv_pool *pool; /* that reads what is long; NULL: one thread does */
 };
 
@@ -30,11 +40,8 @@ void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
 /* Gives the file back; what was read of it stays, until it is closed. */
 void vv_layerio_shut(struct vv_layerio *f);
 
-struct vv_section_bytes { /* a section that was read */
-	const uint8_t *p;
-	size_t n;
-	uint8_t *own; /* memory to be freed, or NULL */
-};
+/* The runs that are not there yet. */
+int vv_layerio_finish(struct vv_layerio *f, struct vv_pool *pool);
 
 /* A section, checked, and decoded where it is coded. */
 int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct vv_section_bytes *out);

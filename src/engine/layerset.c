@@ -54,6 +54,11 @@ static int64_t number(struct vv_layerset *l, uint64_t layer)
 	return *slot - 1;
 }
 
+int vv_layerset_add(struct vv_layerset *l, uint64_t layer)
+{
+	return number(l, layer) < 0 ? VV_ENOMEM : 0;
+}
+
 struct part { /* of the runs of a want */
 	const struct vv_want *want;
 	size_t first, end;

@@ -17,7 +17,9 @@ struct vv_layerset {
 	size_t mask;
 };
 
-/* In the order of first use; out starts empty. On all threads of the pool; NULL is fine. */
+/* It is one of them, whatever refers to it. */
+int vv_layerset_add(struct vv_layerset *l, uint64_t layer);
+/* In the order of first use, behind those that there are. On all threads of the pool; NULL is fine. */
 int vv_layerset_find(struct vv_layerset *out, struct vv_pool *pool, const struct vv_want *w, size_t n);
 void vv_layerset_fini(struct vv_layerset *l);
 

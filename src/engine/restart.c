@@ -132,10 +132,10 @@ static int read_wants(struct varve *v, struct vv_dock *dock, struct vv_table *t,
 
 	for (size_t i = 0; host && i < n; i++)
 		host = !vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
-	if (host && vv_replay_pays(t, want, n) && vv_replay_read(&v->lineage, v->pool, t, want, n))
+	rc = host ? vv_table_finish(t, v->pool) : 0;
+	if (rc == 0 && host && vv_replay_pays(t, want, n) && vv_replay_read(&v->lineage, v->pool, t, want, n))
 		return 0;
-	rc = vv_table_settle(t, v->pool);
-	return rc ? rc : vv_bounce_read(v, dock, want, n);
+	return rc ? rc : vv_bounce_read(v, dock, t, want, n);
 }
 
 /* What devices need is got while the table is being read, and given back while the program goes on. */
@@ -150,7 +150,7 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 		rc = vv_session_pool(v);
 	if (rc == 0) {
 		vv_bounce_expect(v, v->dock);
-		rc = vv_table_load_late(&v->lineage, v->pool, epoch, v->rank, t);
+		rc = (v->dock->len ? vv_table_load_begun : vv_table_load_late)(&v->lineage, v->pool, epoch, v->rank, t);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
@@ -259,9 +259,11 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
 	return rc;
 }
 
+typedef int (*load_fn)(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+
 /* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
  * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
-static int view_epoch(struct varve *v, uint64_t epoch)
+static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 {
 	int rc;
 
@@ -271,17 +273,17 @@ static int view_epoch(struct varve *v, uint64_t epoch)
 	rc = vv_session_pool(v);
 	if (rc)
 		return rc;
-	return (v->group ? vv_table_load_on : vv_table_load_late)(&v->lineage, v->pool, epoch, v->rank, &v->view);
+	return load(&v->lineage, v->pool, epoch, v->rank, &v->view);
 }
 
 /* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
-static int view_named(struct varve *v, uint64_t epoch)
+static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 {
 	struct vv_err_state first = { 0 };
 	int rc;
 
 	if (epoch != VARVE_LATEST)
-		return view_epoch(v, epoch);
+		return view_epoch(v, epoch, load);
 	for (;;) {
 		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
 		if (rc)
@@ -290,7 +292,7 @@ static int view_named(struct varve *v, uint64_t epoch)
 			return vv_err_restore(&first);
 		if (epoch == 0)
 			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
-		rc = view_epoch(v, epoch);
+		rc = view_epoch(v, epoch, load);
 		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
@@ -298,9 +300,11 @@ static int view_named(struct varve *v, uint64_t epoch)
 	}
 }
 
-static int view_table(struct varve *v, uint64_t epoch)
+/* to: memory that it is for, or NULL. */
+static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
 {
-	int rc = view_named(v, epoch);
+	load_fn late = vv_bounce_space(to, len, &(int){ 0 }) ? vv_table_load_begun : vv_table_load_late;
+	int rc = view_named(v, epoch, v->group ? vv_table_load_on : late);
 
 	return rc == VV_EDAMAGED && v->group && v->group->split ? not_here(v, "the layer is") : rc;
 }
@@ -327,7 +331,7 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 
 	if (rc)
 		return rc;
-	rc = name && (p || !len) ? view_table(v, epoch) :
+	rc = name && (p || !len) ? view_table(v, epoch, p, len) :
 				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
 	if (rc == 0)
 		rc = vv_table_region(&v->lineage, &v->view, name, &r);
@@ -348,7 +352,7 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 
 	if (rc)
 		return rc;
-	rc = name && out ? view_table(v, epoch) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	rc = name && out ? view_table(v, epoch, NULL, 0) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
 	if (rc == 0)
 		rc = vv_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0) {

@@ -10,6 +10,7 @@
 struct vv_table_chain { /* newest first */
 	struct vv_layerio *file[VV_MAX_DEPTH + 1];
 	size_t n;
+	unsigned parts; /* that are opened */
 };
 
 static void close_one(void *arg, size_t i)
@@ -40,6 +41,16 @@ static void chain_shut(struct vv_table_chain *c, struct vv_pool *pool)
 	vv_loop_each(&loop, c->n, shut_one, c);
 }
 
+/* The runs of all heads are there. */
+static int chain_finish(struct vv_table_chain *c, struct vv_pool *pool)
+{
+	int rc = 0;
+
+	for (size_t i = 0; c && rc == 0 && i < c->n; i++)
+		rc = vv_layerio_finish(c->file[i], pool);
+	return rc;
+}
+
 /* The parents of a layer are known only one from the other, but mostly they are the epochs right before it: so as many as there
  * must be are read at once, and those that were guessed wrong are closed again. Where there are many, a thread reads one from end to end, which is less work
  * than in parts; but for the last, the keyframe, whose table may be longer than all others together. */
@@ -47,6 +58,7 @@ struct guess {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	uint64_t layer; /* the child */
+	unsigned parts;
 	size_t n;
 	struct vv_layerio *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
 };
@@ -57,7 +69,7 @@ static void guess_one(void *arg, size_t i)
 	uint64_t epoch = vv_run_epoch(g->layer) - 1 - i;
 	bool alone = g->n >= 2 * vv_pool_width(g->pool) && i + 1 < g->n;
 
-	if (vv_layerio_open_on(g->lin, alone ? NULL : g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), VV_LAYERIO_HEAD, &g->file[i]) < 0) {
+	if (vv_layerio_open_on(g->lin, alone ? NULL : g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), g->parts, &g->file[i]) < 0) {
 		g->file[i] = NULL;
 		vv_err_clear();
 	}
@@ -67,7 +79,7 @@ static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 {
 	uint64_t back = g ? vv_run_epoch(g->layer) - vv_run_epoch(layer) : 0;
 	struct vv_layerio *f = back ? g->file[back - 1] : NULL;
-	int rc = f ? 0 : vv_layerio_open_on(lin, pool, layer, VV_LAYERIO_HEAD, &f);
+	int rc = f ? 0 : vv_layerio_open_on(lin, pool, layer, c->parts, &f);
 
 	if (rc)
 		return rc;
@@ -96,6 +108,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 		g->lin = lin;
 		g->pool = pool;
 		g->layer = layer;
+		g->parts = c->parts;
 		n = c->file[0]->head.depth < older ? c->file[0]->head.depth : (size_t)older;
 		g->n = n;
 		vv_pool_each(pool, n, guess_one, g);
@@ -118,19 +131,43 @@ struct strand {
 	bool even; /* it was never of another length, and the last says all of it: so there are no gaps */
 };
 
+static struct vv_table_strand *strand_new(size_t most)
+{
+	struct vv_table_strand *s = vv_mem_new(1, sizeof(*s) + most * sizeof(s->line[0]));
+
+	if (!s)
+		return NULL;
+	s->runs = vv_mem_new(most, sizeof(*s->runs));
+	if (s->runs)
+		return s;
+	vv_mem_free(s);
+	return NULL;
+}
+
+static void strand_free(struct vv_table_strand *s)
+{
+	if (!s)
+		return;
+	vv_mem_free(s->runs);
+	vv_mem_free(s);
+}
+
 static void strand_fini(struct strand *s)
 {
 	for (size_t i = 0; s->clipped && i < s->is->n; i++)
 		vv_run_fini(&s->clipped[i]);
 	vv_mem_free(s->clipped);
-	vv_mem_free(s->is);
+	strand_free(s->is);
 }
 
-static int strand_clip(const struct vv_table_chain *c, struct strand *s, uint64_t limit)
+static int strand_clip(const struct vv_table_chain *c, struct vv_pool *pool, struct strand *s, uint64_t limit)
 {
 	const struct vv_runs **last = &s->is->runs[s->is->n - 1];
 	const struct vv_runs *all = *last;
+	int rc = vv_layerio_finish(s->is->line[s->is->n - 1].file, pool);
 
+	if (rc)
+		return rc;
 	if (!s->clipped)
 		s->clipped = vv_mem_new(c->n, sizeof(*s->clipped));
 	if (!s->clipped)
@@ -139,14 +176,14 @@ static int strand_clip(const struct vv_table_chain *c, struct strand *s, uint64_
 	return vv_run_slice(all, 0, limit, &s->clipped[s->is->n - 1]);
 }
 
-static int strand_collect(const struct vv_table_chain *c, size_t index, struct strand *s)
+static int strand_collect(const struct vv_table_chain *c, struct vv_pool *pool, size_t index, struct strand *s)
 {
 	uint64_t len = c->file[0]->head.region[index].shape.len, limit = len;
 	uint32_t next = (uint32_t)index + 1;
 	int rc = 0;
 
 	s->even = true;
-	s->is = vv_mem_new(1, sizeof(*s->is) + c->n * sizeof(s->is->runs[0]));
+	s->is = strand_new(c->n);
 	if (!s->is)
 		return VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < c->n && next; i++) {
@@ -159,10 +196,11 @@ static int strand_collect(const struct vv_table_chain *c, size_t index, struct s
 			return vv_layerio_blame(c->file[i], VV_EDAMAGED);
 		}
 		r = &h->region[next - 1];
+		s->is->line[s->is->n] = (struct vv_table_line){ c->file[i], next - 1 };
 		s->is->runs[s->is->n++] = &r->runs;
 		s->even &= r->shape.len == len;
 		if (limit < r->shape.len)
-			rc = strand_clip(c, s, limit);
+			rc = strand_clip(c, pool, s, limit);
 		else
 			limit = r->shape.len;
 		next = r->parent;
@@ -171,14 +209,16 @@ static int strand_collect(const struct vv_table_chain *c, size_t index, struct s
 	return rc;
 }
 
-static int stack(const struct vv_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_table_strand *s, struct vv_runs *out)
+static int stack(struct vv_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_table_strand *s, struct vv_runs *out)
 {
 	const struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct vv_loop loop = vv_pool_loop(pool);
 	struct vv_runs runs = { 0 };
 	bool gaps = false;
-	int rc = vv_stack_runs(s->runs, s->n, &loop, &runs, &gaps);
+	int rc = chain_finish(c, pool);
 
+	if (rc == 0)
+		rc = vv_stack_runs(s->runs, s->n, &loop, &runs, &gaps);
 	if (rc == 0 && (gaps || (runs.n ? runs.v[runs.n - 1].at + runs.v[runs.n - 1].len : 0) != r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
 		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
@@ -190,16 +230,22 @@ static int stack(const struct vv_table_chain *c, struct vv_pool *pool, size_t in
 	return rc;
 }
 
-static int build_region(const struct vv_table_chain *c, struct vv_pool *pool, size_t index, bool late, struct vv_table_region *out)
+/* All that there is, and nobody else's; whether it is, was looked at. */
+static void hand_over(struct vv_head_region *from, struct vv_runs *out)
+{
+	*out = from->runs;
+	from->runs = (struct vv_runs){ 0 };
+}
+
+static int build_region(struct vv_table_chain *c, struct vv_pool *pool, size_t index, bool late, struct vv_table_region *out)
 {
 	struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct strand s = { 0 };
-	int rc = strand_collect(c, index, &s);
+	int rc = strand_collect(c, pool, index, &s);
 
 	out->shape = r->shape;
-	if (rc == 0 && s.is->n == 1 && s.even) { /* all that there is, and nobody else's; whether it is, was looked at */
-		out->runs = r->runs;
-		r->runs = (struct vv_runs){ 0 };
+	if (rc == 0 && s.is->n == 1 && s.even && !c->file[0]->reading) {
+		hand_over(r, &out->runs);
 	} else if (rc == 0 && late && s.even) {
 		out->strand = s.is;
 		s.is = NULL;
@@ -214,7 +260,7 @@ static int build_region(const struct vv_table_chain *c, struct vv_pool *pool, si
 	return rc;
 }
 
-static int build(const struct vv_table_chain *c, struct vv_pool *pool, bool late, struct vv_table *t)
+static int build(struct vv_table_chain *c, struct vv_pool *pool, bool late, struct vv_table *t)
 {
 	const struct vv_head *h = &c->file[0]->head;
 	int rc = 0;
@@ -245,19 +291,55 @@ static bool is_settled(const struct vv_table *t)
 	return true;
 }
 
-int vv_table_settle(struct vv_table *t, struct vv_pool *pool)
+bool vv_table_look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
 {
-	for (size_t i = 0; t->chain && i < t->n; i++) {
-		struct vv_table_region *r = &t->region[i];
-		int rc = r->strand ? stack(t->chain, pool, i, r->strand, &r->runs) : 0;
+	struct vv_reading *r = s->line[i].file->reading;
 
-		if (rc)
-			return rc;
-		if (r->strand && r->sheet)
-			r->sheet->runs = r->runs;
-		vv_mem_free(r->strand);
+	*out = *s->runs[i];
+	return !r || vv_reading_look(r, s->line[i].region, at, end, out);
+}
+
+bool vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out, size_t *n)
+{
+	const struct vv_reading *r = s->line[i].file->reading;
+
+	if (r)
+		*n = vv_reading_sources(r, out);
+	return r;
+}
+
+int vv_table_finish(struct vv_table *t, struct vv_pool *pool)
+{
+	return chain_finish(t->chain, pool);
+}
+
+static int settle_region(struct vv_table_chain *c, struct vv_pool *pool, size_t i, struct vv_table_region *r)
+{
+	struct vv_head_region *from = &c->file[0]->head.region[i];
+	int rc = 0;
+
+	if (r->strand->n == 1)
+		hand_over(from, &r->runs);
+	else
+		rc = stack(c, pool, i, r->strand, &r->runs);
+	if (rc == 0 && r->sheet)
+		r->sheet->runs = r->runs;
+	if (rc == 0) {
+		strand_free(r->strand);
 		r->strand = NULL;
 	}
+	return rc;
+}
+
+int vv_table_settle(struct vv_table *t, struct vv_pool *pool)
+{
+	int rc = chain_finish(t->chain, pool);
+
+	for (size_t i = 0; rc == 0 && t->chain && i < t->n; i++)
+		if (t->region[i].strand)
+			rc = settle_region(t->chain, pool, i, &t->region[i]);
+	if (rc)
+		return rc;
 	chain_close(t->chain, pool);
 	t->chain = NULL;
 	return 0;
@@ -287,25 +369,33 @@ static int check_record(struct vv_layerio *f, const struct vv_commit *c, uint32_
 	return rc;
 }
 
-/* Only files that are mapped can be read in the way for which tables are left as they are. */
-static bool is_mapped(const struct vv_table_chain *c)
+enum how { ALL, LATE, BEGUN };
+
+/* Only files that are mapped can be read in the way for which tables are left as they are, unless it is a device that they are for. */
+static bool may_be_late(const struct vv_table_chain *c, enum how how)
 {
+	if (how != LATE)
+		return how == BEGUN;
 	for (size_t i = 0; i < c->n; i++)
 		if (!c->file[i]->get->map)
 			return false;
 	return true;
 }
 
-static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank, bool late, struct vv_table *out)
+static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank, enum how how, struct vv_table *out)
 {
 	struct vv_table_chain *c = vv_mem_new(1, sizeof(*c));
 	struct vv_table t = { 0 };
-	int rc = c ? chain_open(lin, pool, vv_run_layer(commit->epoch, rank), c) : VV_ENOMEM;
+	int rc = c ? 0 : VV_ENOMEM;
 
+	if (rc == 0) {
+		c->parts = VV_LAYERIO_HEAD | (how == BEGUN ? VV_LAYERIO_BEGUN : 0);
+		rc = chain_open(lin, pool, vv_run_layer(commit->epoch, rank), c);
+	}
 	if (rc == 0)
 		rc = check_record(c->file[0], commit, rank);
 	if (rc == 0)
-		rc = build(c, pool, late && is_mapped(c), &t);
+		rc = build(c, pool, may_be_late(c, how), &t);
 	if (rc == 0 && !is_settled(&t)) {
 		chain_shut(c, pool);
 		t.chain = c;
@@ -319,37 +409,42 @@ static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct
 	return rc;
 }
 
-static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, bool late, struct vv_table *out)
+static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, enum how how, struct vv_table *out)
 {
 	struct vv_commit commit = { 0 };
 	int rc = read_commit(lin, epoch, rank, &commit);
 
 	if (rc == 0)
-		rc = load(lin, pool, &commit, rank, late, out);
+		rc = load(lin, pool, &commit, rank, how, out);
 	vv_commit_fini(&commit);
 	return rc;
 }
 
 int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out)
 {
-	return load_epoch(lin, NULL, epoch, rank, false, out);
+	return load_epoch(lin, NULL, epoch, rank, ALL, out);
 }
 
 int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
 		     struct vv_table *out)
 {
-	return load_epoch(lin, pool, epoch, rank, false, out);
+	return load_epoch(lin, pool, epoch, rank, ALL, out);
 }
 
 int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out)
 {
-	return load_epoch(lin, pool, epoch, rank, true, out);
+	return load_epoch(lin, pool, epoch, rank, LATE, out);
+}
+
+int vv_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out)
+{
+	return load_epoch(lin, pool, epoch, rank, BEGUN, out);
 }
 
 int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
 		     struct vv_table *out)
 {
-	return load(lin, pool, commit, rank, false, out);
+	return load(lin, pool, commit, rank, ALL, out);
 }
 
 void vv_table_fini(struct vv_table *t)
@@ -359,7 +454,7 @@ void vv_table_fini(struct vv_table *t)
 		if (!t->region[i].sheet)
 			vv_run_fini(&t->region[i].runs);
 		vv_sheet_drop(t->region[i].sheet);
-		vv_mem_free(t->region[i].strand);
+		strand_free(t->region[i].strand);
 	}
 	vv_mem_free(t->region);
 	vv_map_fini(&t->by_name);

@@ -7,10 +7,17 @@
 #include "core/head.h"
 #include "engine/catalog.h"
 #include "engine/sheet.h"
+#include <stdbool.h>
+
+struct vv_layerio;
 
 struct vv_table_strand { /* what each layer says of a region, newest first; the last says all of it */
 	size_t n;
-	const struct vv_runs *runs[];
+	const struct vv_runs **runs;
+	struct vv_table_line { /* where that is */
+		struct vv_layerio *file;
+		size_t region;
+	} line[];
 };
 
 struct vv_table_region {
@@ -46,6 +53,14 @@ int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const s
 		     struct vv_table *out);
 /* The same, but regions of which several layers say something may be left as they say it, until settle. */
 int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+/* The same, and what the layers say need not be read yet: until finish or settle it is looked at. */
+int vv_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+/* By any thread: what layer i says of at..end, and of some more. False: something is wrong with that, and finish will say what. */
+bool vv_table_look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
+/* The layers that layer i names, and not only for that region. False: nobody has listed them, but all that it says is there. */
+bool vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out, size_t *n);
+/* What the layers say is all there, and right. After an error it may be tried again. */
+int vv_table_finish(struct vv_table *t, struct vv_pool *pool);
 /* Makes the runs that are not there yet, and puts them on the sheets that were shared without them. After an error it may be tried again. */
 int vv_table_settle(struct vv_table *t, struct vv_pool *pool);
 void vv_table_fini(struct vv_table *t);
