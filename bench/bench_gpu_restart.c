@@ -1,13 +1,18 @@
 /* gpu.restart: a restart into device memory, from one layer and from the last of 20, against copying as many bytes from pinned memory; and
- * the time that a checkpoint of it holds the program up, against the dedup alone. */
+ * the time that a checkpoint of it holds the program up, against the dedup alone.
+ *
+ * [--fillers=N,N,...] [--stripes=KIB,KIB,...] [--rooms=PERCENT,...] [--spare=N,N,...]: instead, restarts in all these ways (engine/dock.h), and what their stages take. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "engine/ferry.h"
 #include "gpu_work.h"
 #include "space/learn.h"
 #include "support.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { GRAIN = 128, LAYERS = 20, PERMILLE = 10, PIECE = 64 << 20, ROOMS = 16 };
+enum { GRAIN = 128, LAYERS = 20, PERMILLE = 10, PIECE = 64 << 20, ROOMS = 16, TRIES = 16 };
 
 #define OPTIONS "grain=128 codec=none"
 
@@ -139,6 +144,140 @@ static void time_restart(struct bench *b, const char *store, const char *name, c
 	bench_at_most("gpu.restart", kase, "restart_vs_copy", w / h, "x", 1.15);
 }
 
+/* ---- other ways ------------------------------------------------------------------------------------------------------------------- */
+
+struct list { /* of an option; none: the usual */
+	unsigned v[TRIES];
+	size_t n;
+};
+
+struct sweep {
+	struct list fillers, stripes, rooms, spare;
+};
+
+/* Is it the option of that name? */
+static bool take_list(const char *arg, const char *name, struct list *out)
+{
+	size_t n = strlen(name);
+	char *end;
+
+	if (strncmp(arg, name, n) != 0 || arg[n] != '=')
+		return false;
+	for (arg += n + 1; *arg; arg = *end ? end + 1 : end) {
+		unsigned long v = strtoul(arg, &end, 10);
+
+		if (end == arg || (*end && *end != ',') || v == 0 || v > 1 << 20 || out->n == TRIES)
+			bench_die("%s wants up to %d numbers", name, TRIES);
+		out->v[out->n++] = (unsigned)v;
+	}
+	return true;
+}
+
+/* Takes the options that are not everybody's out of the arguments. */
+static int take_options(int argc, char **argv, struct sweep *s)
+{
+	int n = 1;
+
+	for (int i = 1; i < argc; i++)
+		if (!take_list(argv[i], "--fillers", &s->fillers) && !take_list(argv[i], "--stripes", &s->stripes) &&
+		    !take_list(argv[i], "--rooms", &s->rooms) && !take_list(argv[i], "--spare", &s->spare))
+			argv[n++] = argv[i];
+	argv[n] = NULL;
+	return n;
+}
+
+static void settle_list(struct list *l, unsigned usual)
+{
+	if (l->n == 0)
+		l->v[l->n++] = usual;
+}
+
+struct stages {
+	double alone, beside, bytes; /* the table with nothing beside it, and while rooms are pinned; the bytes */
+};
+
+/* A restart of the region, stage by stage. */
+static struct stages time_stages(struct bench *b, const char *store, const char *name, uint64_t epoch, uint8_t *p, size_t n)
+{
+	struct vv_store_options opt = { 0 };
+	struct vv_lineage lineage = { 0 };
+	struct vv_table table = { 0 };
+	struct vv_dock dock = { 0 };
+	struct vv_extents left = { 0 };
+	struct vv_store *s = NULL;
+	struct stages t;
+
+	bench_check(vv_store_open(store, &opt, &s), "store");
+	bench_check(vv_catalog_open(s, name, false, &lineage), "lineage");
+	t.alone = vv_clock_s();
+	bench_check(vv_table_load_begun(&lineage, b->pool, epoch, 0, &table), "table");
+	t.alone = vv_clock_s() - t.alone;
+	vv_table_fini(&table);
+	t.beside = vv_clock_s();
+	vv_dock_begin(&dock, b->pool, space(), 0, n / 10, n);
+	bench_check(vv_table_load_begun(&lineage, b->pool, epoch, 0, &table), "table");
+	t.bytes = vv_clock_s();
+	t.beside = t.bytes - t.beside;
+	bench_check(vv_ferry_read(&lineage, b->pool, &dock, &(struct vv_want){ &table.region[0].runs, 0, n, p, "p" }, table.region[0].strand, &left), "bytes");
+	t.bytes = vv_clock_s() - t.bytes;
+	if (left.n)
+		fprintf(stderr, "bench: the host would have to read %zu stretches\n", left.n);
+	vv_payload_extents_fini(&left);
+	vv_dock_end(&dock);
+	vv_table_fini(&table);
+	vv_store_close(s);
+	return t;
+}
+
+static void time_ways(struct bench *b, const char *store, const char *name, uint64_t epoch, const struct vv_dock_ways *w, uint8_t *p, size_t n, double copy)
+{
+	double whole[BENCH_ROUNDS_MAX], alone[BENCH_ROUNDS_MAX], beside[BENCH_ROUNDS_MAX], bytes[BENCH_ROUNDS_MAX], ignored;
+	char kase[100];
+
+	snprintf(kase, sizeof(kase), "%s, %u fillers, %u KiB in %u %%, %u spare", name, w->fillers, (unsigned)(w->stripe >> 10), w->room, w->spare);
+	vv_dock_try(w);
+	for (int i = 0; i < b->rounds; i++) {
+		struct stages t = time_stages(b, store, name, epoch, p, n);
+
+		alone[i] = t.alone;
+		beside[i] = t.beside;
+		bytes[i] = t.bytes;
+		restart(store, name, p, n, &whole[i], &ignored);
+	}
+	vv_dock_try(NULL);
+	bench_line("gpu.restart", kase, "table_alone", bench_median(alone, b->rounds) * 1e3, "ms");
+	bench_line("gpu.restart", kase, "table_beside_pinning", bench_median(beside, b->rounds) * 1e3, "ms");
+	bench_line("gpu.restart", kase, "bytes", bench_median(bytes, b->rounds) * 1e3, "ms");
+	bench_line("gpu.restart", kase, "restart", bench_median(whole, b->rounds) * 1e3, "ms");
+	bench_line("gpu.restart", kase, "restart_vs_copy", bench_median(whole, b->rounds) / copy, "x");
+}
+
+static void sweep(struct bench *b, struct sweep *s, const char *store, uint8_t *p, size_t n, uint8_t *pinned)
+{
+	double copy;
+
+	settle_list(&s->fillers, vv_dock_usual.fillers);
+	settle_list(&s->stripes, (unsigned)(vv_dock_usual.stripe >> 10));
+	settle_list(&s->spare, vv_dock_usual.spare);
+	settle_list(&s->rooms, vv_dock_usual.room);
+	copy_in(p, n, pinned);
+	copy = copy_in(p, n, pinned);
+	bench_baseline("gpu.restart", "sweep", "copy", copy * 1e3, "ms");
+	for (size_t i = 0; i < s->stripes.n * s->rooms.n * s->fillers.n * s->spare.n; i++) {
+		size_t k = i;
+		struct vv_dock_ways w;
+
+		w.spare = s->spare.v[k % s->spare.n];
+		k /= s->spare.n;
+		w.fillers = s->fillers.v[k % s->fillers.n];
+		k /= s->fillers.n;
+		w.room = s->rooms.v[k % s->rooms.n];
+		w.stripe = (uint64_t)s->stripes.v[k / s->rooms.n] << 10;
+		time_ways(b, store, "one", 1, &w, p, n, copy);
+		time_ways(b, store, "twenty", LAYERS, &w, p, n, copy);
+	}
+}
+
 static void time_rent(void)
 {
 	double begin = vv_clock_s();
@@ -148,14 +287,34 @@ static void time_rent(void)
 	space()->give_back(p, PIECE);
 }
 
-int main(int argc, char **argv)
+static void usual(struct bench *b, const char *store, uint8_t *p, size_t n, uint8_t *pinned)
 {
 	double alone, first, blocked;
-	char store[3200], kase[64];
+	char kase[64];
+
+	time_rent();
+	alone = sieve(b, p, n, pinned);
+	make(store, "one", p, n, 1, &first);
+	blocked = make(store, "twenty", p, n, LAYERS, &first);
+	snprintf(kase, sizeof(kase), "%.3g GiB, %d B", (double)n / (1 << 30), GRAIN);
+	bench_line("gpu.restart", kase, "blocked_first", first * 1e3, "ms");
+	bench_line("gpu.restart", kase, "blocked_1_percent", blocked * 1e3, "ms");
+	bench_line("gpu.restart", kase, "sieve_1_percent", alone * 1e3, "ms");
+	bench_line("gpu.restart", kase, "blocked_vs_sieve", blocked / alone, "x");
+	time_restart(b, store, "one", "1 layer", p, n, pinned);
+	time_restart(b, store, "twenty", "20 layers", p, n, pinned);
+}
+
+int main(int argc, char **argv)
+{
+	struct sweep ways = { 0 };
 	uint8_t *p, *pinned;
+	char store[3200];
 	struct bench b;
+	double ignored;
 	size_t n;
 
+	argc = take_options(argc, argv, &ways);
 	bench_open(&b, argc, argv);
 	if (space()->present())
 		bench_skip(vv_err_last());
@@ -166,17 +325,13 @@ int main(int argc, char **argv)
 		bench_die("no memory");
 	snprintf(store, sizeof(store), "%s/restart", b.dir);
 	gpu_work_fill(p, n, 0);
-	time_rent();
-	alone = sieve(&b, p, n, pinned);
-	make(store, "one", p, n, 1, &first);
-	blocked = make(store, "twenty", p, n, LAYERS, &first);
-	snprintf(kase, sizeof(kase), "%.3g GiB, %d B", (double)n / (1 << 30), GRAIN);
-	bench_line("gpu.restart", kase, "blocked_first", first * 1e3, "ms");
-	bench_line("gpu.restart", kase, "blocked_1_percent", blocked * 1e3, "ms");
-	bench_line("gpu.restart", kase, "sieve_1_percent", alone * 1e3, "ms");
-	bench_line("gpu.restart", kase, "blocked_vs_sieve", blocked / alone, "x");
-	time_restart(&b, store, "one", "1 layer", p, n, pinned);
-	time_restart(&b, store, "twenty", "20 layers", p, n, pinned);
+	if (ways.fillers.n || ways.stripes.n || ways.rooms.n || ways.spare.n) {
+		make(store, "one", p, n, 1, &ignored);
+		make(store, "twenty", p, n, LAYERS, &ignored);
+		sweep(&b, &ways, store, p, n, pinned);
+	} else {
+		usual(&b, store, p, n, pinned);
+	}
 	space()->give_back(pinned, (size_t)ROOMS * PIECE);
 	gpu_work_free(p);
 	bench_remove(store);
