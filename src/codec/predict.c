@@ -4,6 +4,7 @@
 #include "codec/predict.h"
 #include <fenv.h>
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #if defined(__FAST_MATH__) || FLT_EVAL_METHOD != 0
@@ -237,16 +238,22 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 	return sum;
 }
 
-/* Adds whole numbers in the registers of floating point. Compilers go by way of the others, at three cycles there and three back. */
+/* Whole numbers in the registers of floating point. Compilers go by way of the others, at three cycles there and three back. */
 #if defined(__aarch64__)
-#define ADD4(sum, x) __asm__("add %0.2s, %0.2s, %1.2s" : "+w"(sum) : "w"(x))
-#define ADD8(sum, x) __asm__("add %d0, %d0, %d1" : "+w"(sum) : "w"(x))
+#define ADD4(v, x, y) __asm__("add %0.2s, %1.2s, %2.2s" : "=w"(v) : "w"(x), "w"(y))
+#define ADD8(v, x, y) __asm__("add %d0, %d1, %d2" : "=w"(v) : "w"(x), "w"(y))
+#define SUB4(v, x, y) __asm__("sub %0.2s, %1.2s, %2.2s" : "=w"(v) : "w"(x), "w"(y))
+#define SUB8(v, x, y) __asm__("sub %d0, %d1, %d2" : "=w"(v) : "w"(x), "w"(y))
 #elif defined(__SSE2__)
-#define ADD4(sum, x) __asm__("paddd %1, %0" : "+x"(sum) : "x"(x))
-#define ADD8(sum, x) __asm__("paddq %1, %0" : "+x"(sum) : "x"(x))
+#define ADD4(v, x, y) __asm__("paddd %2, %0" : "=x"(v) : "0"(x), "x"(y))
+#define ADD8(v, x, y) __asm__("paddq %2, %0" : "=x"(v) : "0"(x), "x"(y))
+#define SUB4(v, x, y) __asm__("psubd %2, %0" : "=x"(v) : "0"(x), "x"(y))
+#define SUB8(v, x, y) __asm__("psubq %2, %0" : "=x"(v) : "0"(x), "x"(y))
 #else
-#define ADD4(sum, x) ((sum) = real4(bits4(sum) + bits4(x)))
-#define ADD8(sum, x) ((sum) = real8(bits8(sum) + bits8(x)))
+#define ADD4(v, x, y) ((v) = real4(bits4(x) + bits4(y)))
+#define ADD8(v, x, y) ((v) = real8(bits8(x) + bits8(y)))
+#define SUB4(v, x, y) ((v) = real4(bits4(x) - bits4(y)))
+#define SUB8(v, x, y) ((v) = real8(bits8(x) - bits8(y)))
 #endif
 
 /* Real numbers of W bytes. What the number right before has to do with it comes last: whoever turns residuals back waits for that. */
@@ -280,16 +287,13 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 	static inline f##W hit##W(u##W r, f##W p)                                                                     \
 	{                                                                                                             \
 		u##W top = (u##W)1 << (8 * W - 1), sign = bits##W(p) & top;                                           \
-		f##W v;                                                                                               \
+		f##W v, u = real##W(unzigzag##W(r));                                                                  \
                                                                                                                       \
-		if (sign) {                                                                                           \
-			v = real##W((u##W)(0 - unzigzag##W(r)));                                                      \
-			ADD##W(v, p);                                                                                 \
-		} else {                                                                                              \
-			v = real##W(unzigzag##W(r));                                                                  \
-			ADD##W(v, p);                                                                                 \
-		}                                                                                                     \
-		return p == p && (bits##W(v) & top) == sign ? v : hit_far##W(r, p);                                   \
+		if (sign)                                                                                             \
+			SUB##W(v, p, u);                                                                              \
+		else                                                                                                  \
+			ADD##W(v, p, u);                                                                              \
+		return (bits##W(p) & (top - 1)) <= bits##W((f##W)INFINITY) && (bits##W(v) & top) == sign ? v : hit_far##W(r, p); \
 	}                                                                                                             \
 	static void miss_all##W(const void *const *q, unsigned strides, size_t n, void *restrict out)                 \
 	{                                                                                                             \

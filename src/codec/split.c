@@ -62,6 +62,67 @@ WIDTH(4)
 WIDTH(8)
 WIDTH(16)
 
+/* Bytes of two, by turns: one, two or four at a time, of their first halves or their last ones. */
+typedef uint8_t __attribute__((vector_size(16))) bytes;
+typedef uint8_t __attribute__((vector_size(16), aligned(1), may_alias)) any_bytes;
+#ifdef __clang__
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (bytes){ __VA_ARGS__ })
+#endif
+#define ONES(a, b) MIX(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define ONES_END(a, b) MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define TWOS(a, b) MIX(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)
+#define TWOS_END(a, b) MIX(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)
+#define FOURS(a, b) MIX(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23)
+#define FOURS_END(a, b) MIX(a, b, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31)
+
+static inline void put_two(bytes two, size_t width, uint8_t *x)
+{
+	memcpy(x, &two, 8);
+	memcpy(x + width, (uint8_t *)&two + 8, 8);
+}
+
+/* Four things, of which a has the first four bytes and b the last. */
+static inline void put_four(bytes a, bytes b, size_t width, uint8_t *x)
+{
+	put_two(FOURS(a, b), width, x);
+	put_two(FOURS_END(a, b), width, x + 2 * width);
+}
+
+/* Eight planes of a record: sixteen things at a time, each to its place. */
+static void join_far(const uint8_t *const *plane, size_t at, size_t n, size_t width, uint8_t *restrict x)
+{
+	for (size_t i = 0; i + 16 <= n; i += 16, x += 16 * width) {
+		bytes a[8], b[8];
+
+		for (unsigned k = 0; k < 8; k++)
+			a[k] = *(const any_bytes *)(plane[k] + at + i);
+		for (unsigned k = 0; k < 4; k++) {
+			b[k] = ONES(a[2 * k], a[2 * k + 1]);
+			b[k + 4] = ONES_END(a[2 * k], a[2 * k + 1]);
+		}
+		for (unsigned k = 0; k < 4; k++) { /* the first or the last four bytes of four things */
+			a[2 * k] = TWOS(b[2 * k], b[2 * k + 1]);
+			a[2 * k + 1] = TWOS_END(b[2 * k], b[2 * k + 1]);
+		}
+		put_four(a[0], a[2], width, x);
+		put_four(a[1], a[3], width, x + 4 * width);
+		put_four(a[4], a[6], width, x + 8 * width);
+		put_four(a[5], a[7], width, x + 12 * width);
+	}
+}
+
+/* Of records that are so many times eight bytes: so many of them, which is all but a few. */
+static size_t join_records(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x)
+{
+	n -= n % 16;
+	for (size_t i = 0; i < n; i += COLUMN)
+		for (unsigned k = 0; k < width; k += 8)
+			join_far(plane + k, at + i, n - i < COLUMN ? n - i : COLUMN, width, x + i * width + k);
+	return n;
+}
+
 struct width {
 	unsigned width;
 	void (*split)(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step);
@@ -115,7 +176,7 @@ void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned wi
 		w->join(plane, at, n, x);
 		return;
 	}
-	for (size_t i = 0; i < n; i += COLUMN) {
+	for (size_t i = w->width == 8 ? join_records(plane, at, n, width, x) : 0; i < n; i += COLUMN) {
 		size_t some = n - i < COLUMN ? n - i : COLUMN;
 
 		for (unsigned k = 0; k < width; k += w->width) {
