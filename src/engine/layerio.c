@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-	TAIL = 64 << 10,
+	TAIL = 64 << 10, /* of the file, where asking twice takes long; */
+	TAIL_NEAR = 16 << 10, /* where it does not: most layers of files have less behind their payload */
 	GAP = 64 << 10, /* that much may lie between two parts that are read in one go */
 	STEP = 2 << 20, /* of what all threads read at once */
 };
@@ -144,7 +145,7 @@ static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t
 
 static int read_frame(struct vv_layerio *f)
 {
-	uint64_t size = f->get->size, n = size < TAIL ? size : TAIL;
+	uint64_t size = f->get->size, most = f->get->store->read_step ? TAIL_NEAR : TAIL, n = size < most ? size : most;
 	const uint8_t *dir = NULL;
 	uint8_t *own = NULL;
 	int rc;

@@ -81,6 +81,7 @@ int vv_target_open(struct vv_target *t, const char *path, bool make)
 	t->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->fd < 0 && (make || errno != ENOENT))
 		return vv_err_sys(errno, "cannot open folder '%s'", path);
+	t->unnamed = make && access("/proc/self/fd", X_OK) == 0;
 	return 0;
 }
 
@@ -193,9 +194,9 @@ static void take_name(struct vv_target_file *f)
 }
 
 /* Without a name where that can be had, so that nothing is left of it if we are killed. */
-static int open_file(struct vv_target_file *f)
+static int open_file(const struct vv_target *t, struct vv_target_file *f)
 {
-	int fd = access("/proc/self/fd", X_OK) == 0 ? openat(f->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600) : -1;
+	int fd = t->unnamed ? openat(f->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600) : -1;
 
 	if (fd >= 0)
 		return fd;
@@ -222,7 +223,7 @@ int vv_target_create(struct vv_target *t, const char *name, struct vv_target_fil
 		close(f.folder);
 		return rc;
 	}
-	f.fd = open_file(&f);
+	f.fd = open_file(t, &f);
 	if (f.fd < 0) {
 		rc = vv_err_sys(errno, "cannot make file '%s' below '%s'", name, t->path);
 		close(f.folder);

@@ -11,6 +11,7 @@
 struct vv_target {
 	int fd; /* -1: there is no such folder yet */
 	const char *path;
+	bool unnamed; /* files may come without a name, and get one later */
 	struct vv_map touched; /* folders below it that have changed: "", "a", "a/b" */
 	char **name;
 	size_t n_names, names_cap;
