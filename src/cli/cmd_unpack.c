@@ -160,11 +160,16 @@ static int report(struct vv_job *job, const char *of, const struct vv_unpack_rep
 	return rc == 0 ? 0 : rc == VV_EDAMAGED ? 1 : 2;
 }
 
+static bool is_test(const struct vv_job *job)
+{
+	return vv_args_value(job->args, "test");
+}
+
 static void say_done(struct vv_job *job, const char *of, const uint64_t sum[2], double seconds)
 {
 	if (sum[0] && is_first(job) && !job->args->json && !job->args->quiet)
-		vv_out_printf(&job->out, "%" PRIu64 " file%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of, vv_text_size(sum[1]).s,
-			      vv_text_duration(seconds).s);
+		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
+			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
 }
 
 /* The more files are open together, the fewer blocks are read twice. */
@@ -191,6 +196,7 @@ static struct vv_unpack_options options_of(const struct vv_job *job, const struc
 	return (struct vv_unpack_options){
 		.folder = folder,
 		.force = vv_args_value(job->args, "force"),
+		.test = is_test(job),
 		.only = (const char *const *)s->v,
 		.n_only = s->n,
 		.share = job->world ? job->world->rank : 0,
@@ -205,7 +211,7 @@ static int lay_down(struct vv_job *job, const struct vv_unpack *u, struct vv_unp
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "unpack", job->args->quiet || opt.share);
+	vv_bar_init(&bar, opt.test ? "test" : "unpack", job->args->quiet || opt.share);
 	opt.progress = bar.progress;
 	opt.stop = &stop;
 	vv_interrupt_gently(&stop);
@@ -340,7 +346,7 @@ static int check_names(const struct series *e, const struct names *s)
 
 static int series_check(const struct vv_job *job, const struct series *e, const struct names *s)
 {
-	int rc = vv_args_value(job->args, "by-epoch") ? 0 : check_names(e, s);
+	int rc = vv_args_value(job->args, "by-epoch") || is_test(job) ? 0 : check_names(e, s);
 
 	for (size_t k = 0; rc == 0 && k < e->n; k++) {
 		struct vv_unpack_options opt = options_of(job, s, e->folder[k]);
@@ -410,11 +416,13 @@ static int run(struct vv_job *job)
 
 	if (rc == 0 && each && listing)
 		rc = vv_err_set(VV_EINVAL, "unpack: --list is of one epoch");
+	if (rc == 0 && is_test(job) && listing)
+		rc = vv_err_set(VV_EINVAL, "unpack: --list reads no files, and --test does nothing else");
 	if (rc == 0)
 		rc = names_init(&s, job->args);
 	if (rc == 0)
 		rc = vv_job_take_option(job, "threads", "threads");
-	if (rc == 0 && !listing)
+	if (rc == 0 && !listing && !is_test(job))
 		rc = vv_ownstore_refuse(job->args->operand[0], folder_of(job));
 	if (rc == 0)
 		rc = vv_job_open_store(job);
@@ -436,6 +444,7 @@ static const struct vv_args_option options[] = {
 	{ "threads", 'j', "N", "on so many threads" },
 	{ "each", 0, NULL, "all epochs, or @FIRST..LAST, the oldest first, if each has files of names of its own" },
 	{ "by-epoch", 0, NULL, "the same, each below a folder that is called as its number" },
+	{ "test", 0, NULL, "only read, decode and check everything that would be unpacked: nothing is written" },
 	{ "list", 0, NULL, "only say what there is: mode, size, time and format of each file" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -449,7 +458,7 @@ const struct vv_cmd vv_cmd_unpack = {
 	.help = "Unpacks all files of an epoch (the newest if none is named), or those named, or all below a folder that is named: byte\n"
 		"for byte, with mode and time of modification. Nothing is written if one of them is there already, unless --force is\n"
 		"given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).\n"
-		"--each and --by-epoch unpack all epochs of the lineage.",
+		"--each and --by-epoch unpack all epochs of the lineage. --test writes nothing, and finds what is damaged all the same.",
 	.option = options,
 	.many = true,
 	.run = run,

@@ -90,13 +90,10 @@ static uint64_t length_of(const struct iovec *v, int n)
 	return sum;
 }
 
-static int put(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n)
+static int write_out(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n, uint64_t len)
 {
 	struct iovec left[VV_ABREAST_PARTS];
-	uint64_t len = length_of(v, n);
 
-	if (is_stopped(k))
-		return vv_err_set(VV_EIO, "interrupted");
 	memcpy(left, v, (size_t)n * sizeof(*v));
 	if (vv_fs_write_all(vv_fs_real(), o->to.fd, left, n, (off_t)at) < 0) {
 		bool too_large = errno == EFBIG; /* which is this file's own affair, and no want of space */
@@ -106,8 +103,21 @@ static int put(struct vv_outputs *k, struct vv_output *o, uint64_t at, const str
 	}
 	if (len >= SYNC_LEAST) /* a hint: the disk has work while we have, too */
 		(void)sync_file_range(o->to.fd, (off_t)at, (off_t)len, SYNC_FILE_RANGE_WRITE);
-	vv_progress_tell(&k->opt->progress, atomic_fetch_add(&k->done, len) + len, k->bytes);
 	return 0;
+}
+
+static int put(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n)
+{
+	uint64_t len = length_of(v, n);
+	int rc = 0;
+
+	if (is_stopped(k))
+		return vv_err_set(VV_EIO, "interrupted");
+	if (!k->opt->test)
+		rc = write_out(k, o, at, v, n, len);
+	if (rc == 0)
+		vv_progress_tell(&k->opt->progress, atomic_fetch_add(&k->done, len) + len, k->bytes);
+	return rc;
 }
 
 /* Where there is no space the last file goes of those that are under way, so that those before it become whole. Another thread may have seen to it
@@ -192,6 +202,10 @@ static void whole(void *arg, size_t i)
 
 	if (!end_writing(o))
 		return;
+	if (k->opt->test) {
+		o->whole = true;
+		return;
+	}
 	rc = vv_target_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
 	if (rc) {
 		vv_target_abort(&o->to);
@@ -210,10 +224,11 @@ bool vv_outputs_begin(struct vv_outputs *k, struct vv_unpack_file file)
 
 	if (k->n == k->most || k->n_runs >= RUNS_MOST)
 		return false;
+	o->to = (struct vv_target_file){ .fd = -1, .folder = -1 };
 	if (full || is_stopped(k))
 		rc = vv_err_set(full ? VV_ENOSPC : VV_EIO, full ? "no space is left" : "interrupted");
 	else
-		rc = vv_target_create(k->target, file.file->name, &o->to);
+		rc = k->opt->test ? 0 : vv_target_create(k->target, file.file->name, &o->to);
 	o->from = file;
 	o->open = rc == 0;
 	o->whole = false;
@@ -252,7 +267,9 @@ int vv_outputs_init(struct vv_outputs *k, size_t n_files)
 {
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_mutex_init(&k->space, NULL);
-	k->most = vv_abreast_files(n_files < FILES_MOST ? n_files : FILES_MOST, FILE_DESCRIPTORS);
+	k->most = n_files < FILES_MOST ? n_files : FILES_MOST;
+	if (!k->opt->test)
+		k->most = vv_abreast_files(k->most, FILE_DESCRIPTORS);
 	k->v = vv_mem_new(k->most, sizeof(*k->v));
 	for (size_t i = 0; k->v && i < k->most; i++)
 		pthread_rwlock_init(&k->v[i].lock, NULL);

@@ -146,7 +146,7 @@ int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool 
 	for (; rc == 0 && u.n_ranks < c.n_ranks; u.n_ranks++) {
 		struct vv_unpack_rank *r = &u.rank[u.n_ranks];
 
-		rc = vv_table_load_on(lin, pool, epoch, (uint32_t)u.n_ranks, &r->table);
+		rc = vv_table_load_of(lin, pool, &c, (uint32_t)u.n_ranks, &r->table);
 		if (rc == 0)
 			rc = vv_unpack_manifest(lin, pool, &r->table, &r->manifest, &has);
 		r->first = u.n_files;
@@ -361,7 +361,7 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 
 	all.share = all.shares = 0;
 	rc = choose(u, &all, &c);
-	if (rc == 0)
+	if (rc == 0 && !opt->test)
 		rc = look(u, &all, &c);
 	choice_fini(&c);
 	return rc;
@@ -394,9 +394,9 @@ int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct 
 	struct choice c = { 0 };
 	int rc = choose(u, opt, &c);
 
-	if (rc == 0)
+	if (rc == 0 && !opt->test)
 		rc = look(u, opt, &c);
-	if (rc == 0 && c.n)
+	if (rc == 0 && c.n && !opt->test)
 		rc = vv_target_open(&target, opt->folder, true);
 	k.bytes = c.bytes;
 	if (rc == 0 && c.n) {

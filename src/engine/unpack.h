@@ -55,6 +55,7 @@ int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack
 struct vv_unpack_options {
 	const char *folder;      /* it and what is missing below it is made */
 	bool force;              /* what is there already is replaced; else it is an error, before anything is written */
+	bool test;               /* everything is read and checked, nothing is written: there is no folder then */
 	const char *const *only; /* names, or folders of them; none: all */
 	size_t n_only;
 	uint32_t share, shares;  /* of M readers this is number `share`; 0 of 1, or 0 of 0: the only one */
