@@ -6,8 +6,9 @@ usage: pack.py --build DIR --dir DIR [--full] [--size N] [--rounds N] [--data DI
 Bytes kept are those of all files in the store, metadata and all. Checkpoints are packed and unpacked by a command for each, unless it says that
 one command did all. A rate is of the files' bytes, per second of processor time of the
 command and its children: what one core does. Every set comes back and is compared before its figures are printed.
-All schemes are measured on the disk. What is judged by its rate is measured in a folder in memory, too, where no disk takes part, and beside both
-there is what cp takes there (on the disk with sync): that much, or nearly, anything takes that leaves the files.
+All schemes are measured on the disk. What is judged by its rate is measured in a folder in memory, too, where no disk takes part: decoding by
+`varve unpack --test`, which reads, decodes and checks, and leaves no files. All of `varve unpack` is beside it, there and on the disk, and what cp
+takes (on the disk with sync): that much, or nearly, anything takes that leaves the files.
 """
 import filecmp
 import os
@@ -121,12 +122,13 @@ class Varve:
     def __init__(self, bench):
         self.bench, self.command = bench, bench.build / "varve"
         self.start = min(Cost().run([self.command, "--version"]).cpu for _ in range(5))
-        self.grown = []  # bytes that the store grew by at each checkpoint of the last pack()
+        self.grown = []     # bytes that the store grew by at each checkpoint of the last pack()
+        self.tested = None  # the cost of unpacking all of that, but for the files
 
     def pack(self, s, options, threads=1, place=None, **how):
         """The whole series, with the store and what comes back in `place`; cost of packing, of unpacking all of it, bytes in the store."""
         store, back = ((place or self.bench.dir) / name for name in ("store", "back"))
-        packing, unpacking, kept = Cost(), Cost(), 0
+        packing, unpacking, testing, kept = Cost(), Cost(), Cost(), 0
         remove(store)
         self.grown = []
         for files in s.checkpoints:
@@ -137,10 +139,12 @@ class Varve:
         for epoch, files in enumerate(s.checkpoints, 1):  # each to where nothing was: ext4 takes its time over places of files just deleted
             unpacking.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "-C", back / str(epoch)], **how)
             self.compare(s, options, files, s.root, back / str(epoch))
+            testing.run([self.command, "unpack", "-j", str(threads), store, f"set@{epoch}", "--test"], **how)
         remove(back)
         remove(store)
-        self.leave_out_start(packing, len(s.checkpoints))
-        self.leave_out_start(unpacking, len(s.checkpoints))
+        for cost in packing, unpacking, testing:
+            self.leave_out_start(cost, len(s.checkpoints))
+        self.tested = testing
         return packing, unpacking, kept
 
     def compare(self, s, options, files, root, back):
@@ -174,11 +178,11 @@ class Varve:
         return packing, unpacking, kept
 
     def in_memory(self, s, options):
-        """The same in memory, of several rounds the least: what a rate is judged by. None where there is no room."""
+        """Packing, unpacking, and unpacking without files in memory, of several rounds the least: what a rate is judged by. None where there is no room."""
         if not self.bench.memory_for(s):
             return None
-        rounds = [self.pack(s, options, place=self.bench.memory)[:2] for _ in range(self.bench.rounds)]
-        return [min((r[i] for r in rounds), key=lambda cost: cost.cpu) for i in range(2)]
+        rounds = [(*self.pack(s, options, place=self.bench.memory)[:2], self.tested) for _ in range(self.bench.rounds)]
+        return [min(costs, key=lambda cost: cost.cpu) for costs in zip(*rounds)]
 
     def ratio(self, s, options):
         return s.bytes / self.pack(s, options)[2]
@@ -346,37 +350,38 @@ class Bench:
             for n, i in enumerate(whole, 1):
                 tell(bench, f"{s.name}, checkpoint {n}", f"{name}_ratio", sum(f.stat().st_size for f in s.checkpoints[i]) / sizes[i], "x")
 
-    def judge(self, bench, s, cost, rate):
+    def judge(self, bench, s, cost, rate, vs_paper=None):
         kept = {name: c[2] for name, c in cost.items()}
         best = min(kept[scheme] for scheme in PAPER)
         tell(bench, s.name, "auto_vs_best_paper", best / kept["default"], "x", at_least=1)
         gain = 1.26 if s.name.startswith(DOUBLES) else 1.13 if s.name.startswith(PARTICLES) else None
         tell(bench, s.name, "auto_vs_agnostic", kept["agnostic"] / kept["default"], "x", at_least=gain)
-        self.judge_rates(bench, s, cost, rate)
+        self.judge_rates(bench, s, cost, rate, vs_paper)
 
-    def judge_rates(self, bench, s, cost, rate):
+    def judge_rates(self, bench, s, cost, rate, vs_paper):
         """In memory; and, beside that, on the disk. `cost` is of the disk."""
         copy = copied(self.dir, s)
-        for what, c in (("auto_encode", cost["default"][0]), ("auto_decode", cost["default"][1]), ("copy", copy)):
+        for what, c in (("auto_encode", cost["default"][0]), ("auto_unpack", cost["default"][1]), ("copy", copy)):
             tell(bench, s.name, f"{what}_disk", s.bytes / c.cpu / 1e6, "MB/s")
-        tell(bench, s.name, "auto_decode_vs_copy_disk", cost["default"][1].cpu / copy.cpu, "x")
+        tell(bench, s.name, "auto_unpack_vs_copy_disk", cost["default"][1].cpu / copy.cpu, "x")
         ours = self.varve.in_memory(s, [])
         if not ours:
             return
         paper = min(self.varve.pack(s, ["--scheme", scheme], place=self.memory)[0].cpu for scheme in ("aware", "aware-block"))
         copy = min(copied(self.memory, s).cpu for _ in range(self.rounds))
-        tell(bench, s.name, "auto_encode_vs_paper", paper / ours[0].cpu, "x", at_least=8)
+        tell(bench, s.name, "auto_encode_vs_paper", paper / ours[0].cpu, "x", at_least=vs_paper)
         tell(bench, s.name, "copy_vs_paper", paper / copy, "x", baseline=True)
         tell(bench, s.name, "auto_encode_per_core", s.bytes / ours[0].cpu / 1e6, "MB/s", at_least=rate)
-        tell(bench, s.name, "auto_decode_per_core", s.bytes / ours[1].cpu / 1e6, "MB/s", at_least=700)
+        tell(bench, s.name, "auto_decode_per_core", s.bytes / ours[2].cpu / 1e6, "MB/s", at_least=700)
+        tell(bench, s.name, "auto_unpack_per_core", s.bytes / ours[1].cpu / 1e6, "MB/s")
         tell(bench, s.name, "copy_per_core", s.bytes / copy / 1e6, "MB/s", baseline=True)
-        tell(bench, s.name, "auto_decode_vs_copy", ours[1].cpu / copy, "x")
+        tell(bench, s.name, "auto_unpack_vs_copy", ours[1].cpu / copy, "x")
 
     def pack_schemes(self):
         total = self.bytes(20 * MiB, 256 * MiB)
         for kind in ("hydro", "wave", "particles", "smooth"):
             s = self.make(kind, 8, 2, total)
-            self.judge("pack.schemes", s, self.schemes("pack.schemes", s), 400 if kind == "smooth" else None)
+            self.judge("pack.schemes", s, self.schemes("pack.schemes", s), 400 if kind == "smooth" else None, vs_paper=8)
         self.noise(self.make("noise", 8, 1, total * 4))
 
     def noise(self, s):
