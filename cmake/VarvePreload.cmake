@@ -28,7 +28,7 @@ function(varve_add_preload)
 
   file(GLOB sources CONFIGURE_DEPENDS src/preload/*.c)
   list(FILTER sources EXCLUDE REGEX "/wrap[^/]*\\.c$") # libvarve's as well, and among its objects
-  add_library(varve_preload SHARED ${sources} $<TARGET_OBJECTS:varve_objects> ${varve_kernels})
+  add_library(varve_preload SHARED ${sources} $<TARGET_OBJECTS:varve_objects> ${varve_levels} ${varve_kernels})
   add_dependencies(varve_preload varve_jemalloc)
   target_include_directories(varve_preload PRIVATE include src ${PROJECT_BINARY_DIR}/include)
   target_include_directories(varve_preload SYSTEM PRIVATE ${JEMALLOC_INCLUDE_DIR})

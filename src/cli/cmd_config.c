@@ -1,3 +1,4 @@
+#include "base/cpu.h"
 #include "base/err.h"
 #include "base/near.h"
 #include "cli/job.h"
@@ -63,6 +64,10 @@ static void put_built(struct vv_json *j)
 	put_list(j, "captures", captures);
 	put_list(j, "languages", languages);
 	put_list(j, "reports", reports);
+	vv_json_object(j, "vectors");
+	vv_json_text(j, "processor", vv_cpu_name(vv_cpu_most()));
+	vv_json_text(j, "used", vv_cpu_name(vv_cpu_level()));
+	vv_json_end(j);
 }
 
 static void say_list(struct vv_out *o, const char *const *word)
@@ -91,6 +96,10 @@ static void say_built(struct vv_out *o)
 	say_list(o, languages);
 	vv_out_printf(o, "  reports ");
 	say_list(o, reports);
+	vv_out_printf(o, "  vectors  %s", vv_cpu_name(vv_cpu_level()));
+	if (vv_cpu_level() < vv_cpu_most())
+		vv_out_printf(o, ", held there by VARVE_CPU: the processor has %s", vv_cpu_name(vv_cpu_most()));
+	vv_out_printf(o, "\n");
 }
 
 static int say_all(struct vv_out *o, const struct vv_conf *c)
@@ -170,7 +179,8 @@ const struct vv_cmd vv_cmd_config = {
 	.max = 1,
 	.brief = "shows every option, its value and where that came from",
 	.help = "Shows the options, all or one, with their values as built-in defaults, the file varve.conf (or $VARVE_CONF), the\n"
-		"environment (VARVE_*) and -o NAME=VALUE make them, later ones winning; and what was built in.",
+		"environment (VARVE_*) and -o NAME=VALUE make them, later ones winning; what was built in; and which\n"
+		"of the processor's vector units are used.",
 	.option = options,
 	.run = run,
 };

@@ -1,13 +1,25 @@
-/* XXH3 through the xxhash header alone (inlined: short chunks would pay for a call), SHA-256 by our own base/sha256. */
+/* XXH3 through the xxhash header alone (inlined: short chunks would pay for a call), SHA-256 by our own base/sha256. The loops are compiled once for
+ * each level of the processor's vector units (base/cpu.h). */
 #include "core/digest.h"
+#include "base/cpu.h"
 #include "base/sha256.h"
-#include <stdbool.h>
 #include <sys/uio.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 _Static_assert(sizeof(XXH3_state_t) <= sizeof(struct vv_digest_stream), "stream state too small");
+
+/* What a level has: of one long input, and of many that are short. */
+struct loops {
+	void (*xxh3)(const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out);
+	uint64_t (*check)(const uint8_t *p, size_t n);
+	uint64_t (*check_copy)(uint8_t *restrict to, const uint8_t *restrict from, size_t n, const uint8_t *next);
+	void (*grains)(const uint8_t *p, size_t chunk, size_t n, struct vv_digest *out);
+	void (*add)(XXH3_state_t *s, const uint8_t *p, size_t n);
+};
+
+VV_CPU_TABLES(struct loops, vv_digest_loops);
 
 static void canonical(XXH128_hash_t h, struct vv_digest *out)
 {
@@ -17,71 +29,100 @@ static void canonical(XXH128_hash_t h, struct vv_digest *out)
 	memcpy(out, c.digest, sizeof(*out));
 }
 
-/* The half of a digest that is the check of the same bytes, if they are more than XXH3_MIDSIZE_MAX. */
-static uint64_t check_of(const struct vv_digest *d)
-{
-	return XXH_readBE64((const uint8_t *)d + sizeof(*d) - 8);
-}
+enum { SHORT = 240 }; /* bytes: XXH3 has no loops for what is not longer */
 
 /* XXH3 of a long input as its specification has it, with a copy inside. The names of the header's steps are not the library's
  * interface, so versions that were not tried take two passes. */
-#if XXH_VERSION_NUMBER >= 800 && XXH_VERSION_NUMBER <= 802
-enum { SHORT = XXH3_MIDSIZE_MAX, STRIPE = 64, STRIPES = (sizeof(XXH3_kSecret) - STRIPE) / 8, BLOCK = STRIPE * STRIPES };
+#if XXH_VERSION_NUMBER >= 800 && XXH_VERSION_NUMBER <= 803 && (defined(__SSE2__) || (XXH_VECTOR == XXH_NEON && defined(__aarch64__)))
+enum { STRIPE = 64, STRIPES = (sizeof(XXH3_kSecret) - STRIPE) / 8, BLOCK = STRIPE * STRIPES };
 
-#if XXH_VECTOR == XXH_NEON && defined(__aarch64__)
-enum { QUICKER = true }; /* than the header's loop, also where nothing is copied */
+#if defined(__AVX512F__)
+#define WIDTH 64
+#define MULTIPLY(a, b) _mm512_mul_epu32((__m512i)(a), (__m512i)(b))
+#define SWAP(v) _mm512_shuffle_epi32((__m512i)(v), _MM_PERM_BADC)
+#elif defined(__AVX2__)
+#define WIDTH 32
+#define MULTIPLY(a, b) _mm256_mul_epu32((__m256i)(a), (__m256i)(b))
+#define SWAP(v) _mm256_shuffle_epi32((__m256i)(v), _MM_SHUFFLE(1, 0, 3, 2))
+#elif defined(__SSE2__)
+#define WIDTH 16
+#define MULTIPLY(a, b) _mm_mul_epu32((__m128i)(a), (__m128i)(b))
+#define SWAP(v) _mm_shuffle_epi32((__m128i)(v), _MM_SHUFFLE(1, 0, 3, 2))
+#else
+#define WIDTH 16
+#define MULTIPLY(a, b) vmull_u32(vmovn_u64((uint64x2_t)(a)), vmovn_u64((uint64x2_t)(b)))
+#define SWAP(v) vextq_u64((uint64x2_t)(v), (uint64x2_t)(v), 1)
+#endif
 
+enum { VECTORS = STRIPE / WIDTH };
+
+typedef uint64_t lanes __attribute__((vector_size(WIDTH)));
+typedef uint64_t any_lanes __attribute__((vector_size(WIDTH), aligned(1), may_alias)); /* wherever they lie */
+
+/* XXH3 adds to a lane the product of the halves of its input, and the input of the lane beside it. These are exchanged at the end of a block, not
+ * with every input: so they have sums of their own. */
 struct sums {
-	uint64x2_t v[4];
+	lanes product[VECTORS], beside[VECTORS];
 };
 
-/* Two pairs of lanes. They are taken apart together, which is half of what the header does, pair by pair: a core with two vector units
- * is busy with that (Neoverse N1, 4 KiB pages from all over memory, copied: 700 ns each, by the header's way 880, memcpy alone 570). */
-static inline void add_pairs(uint64x2_t *v, uint8x16_t a, uint8x16_t b, const uint8_t *secret)
+#if defined(__SSE2__)
+static inline __attribute__((always_inline)) void add(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
 {
-	uint32x4_t x = vreinterpretq_u32_u8(veorq_u8(a, vld1q_u8(secret)));
-	uint32x4_t y = vreinterpretq_u32_u8(veorq_u8(b, vld1q_u8(secret + 16)));
-	uint32x4_t low = vuzp1q_u32(x, y), high = vuzp2q_u32(x, y);
+	for (size_t k = 0; k < VECTORS; k++) {
+		lanes v = *(const any_lanes *)(in + k * WIDTH), x = v ^ *(const any_lanes *)(secret + k * WIDTH);
 
-	v[0] = vaddq_u64(v[0], vmlal_u32(vreinterpretq_u64_u8(vextq_u8(a, a, 8)), vget_low_u32(low), vget_low_u32(high)));
-	v[1] = vaddq_u64(v[1], vmlal_high_u32(vreinterpretq_u64_u8(vextq_u8(b, b, 8)), low, high));
-}
-
-static inline void add(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
-{
-	uint8x16_t a = vld1q_u8(in), b = vld1q_u8(in + 16), c = vld1q_u8(in + 32), d = vld1q_u8(in + 48);
-
-	add_pairs(s->v, a, b, secret);
-	add_pairs(s->v + 2, c, d, secret + 32);
-	if (!out)
-		return;
-	vst1q_u8(out, a);
-	vst1q_u8(out + 16, b);
-	vst1q_u8(out + 32, c);
-	vst1q_u8(out + 48, d);
+		s->product[k] += (lanes)MULTIPLY(x, x >> 32);
+		s->beside[k] += v;
+		if (out)
+			*(any_lanes *)(out + k * WIDTH) = v;
+	}
 }
 #else
-enum { QUICKER = false };
-
-struct sums {
-	_Alignas(STRIPE) uint64_t v[8];
-};
-
-static inline void add(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
+/* Two pairs of lanes. They are taken apart together, which is half of what the header does, pair by pair: a core with two vector units
+ * is busy with that (Neoverse N1, 4 KiB pages from all over memory, copied: 700 ns each, by the header's way 880, memcpy alone 570). */
+static inline void add_pairs(struct sums *s, size_t k, uint8_t *out, const uint8_t *in, const uint8_t *secret)
 {
-	XXH3_accumulate_512(s->v, in, secret);
-	if (out)
-		memcpy(out, in, STRIPE);
+	uint64x2_t a = vreinterpretq_u64_u8(vld1q_u8(in)), b = vreinterpretq_u64_u8(vld1q_u8(in + 16));
+	uint32x4_t x = vreinterpretq_u32_u64(a ^ vreinterpretq_u64_u8(vld1q_u8(secret)));
+	uint32x4_t y = vreinterpretq_u32_u64(b ^ vreinterpretq_u64_u8(vld1q_u8(secret + 16)));
+	uint32x4_t low = vuzp1q_u32(x, y), high = vuzp2q_u32(x, y);
+
+	s->product[k] = (lanes)vmlal_u32((uint64x2_t)s->product[k], vget_low_u32(low), vget_low_u32(high));
+	s->product[k + 1] = (lanes)vmlal_high_u32((uint64x2_t)s->product[k + 1], low, high);
+	s->beside[k] += (lanes)a;
+	s->beside[k + 1] += (lanes)b;
+	if (!out)
+		return;
+	vst1q_u8(out, vreinterpretq_u8_u64(a));
+	vst1q_u8(out + 16, vreinterpretq_u8_u64(b));
+}
+
+static inline __attribute__((always_inline)) void add(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
+{
+	add_pairs(s, 0, out, in, secret);
+	add_pairs(s, 2, out ? out + 32 : NULL, in + 32, secret + 32);
 }
 #endif
 
-static inline void scramble(struct sums *s)
+static inline __attribute__((always_inline)) void exchange(struct sums *s)
 {
-	_Alignas(STRIPE) uint64_t acc[8];
+	for (size_t k = 0; k < VECTORS; k++)
+		s->product[k] += (lanes)SWAP(s->beside[k]);
+}
 
-	memcpy(acc, s, sizeof(acc));
-	XXH3_scrambleAcc(acc, XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE);
-	memcpy(s, acc, sizeof(acc));
+static inline __attribute__((always_inline)) void scramble(struct sums *s)
+{
+	const uint8_t *secret = XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE;
+	const lanes prime = (lanes){ 0 } + XXH_PRIME32_1;
+
+	exchange(s);
+	for (size_t k = 0; k < VECTORS; k++) {
+		lanes v = s->product[k];
+
+		v ^= v >> 47 ^ *(const any_lanes *)(secret + k * WIDTH);
+		s->product[k] = (lanes)MULTIPLY(v, prime) + ((lanes)MULTIPLY(v >> 32, prime) << 32);
+		s->beside[k] = (lanes){ 0 };
+	}
 }
 
 /* Far enough that memory has answered when the loop gets there. What lies elsewhere goes to the second cache: the first cannot wait for
@@ -98,15 +139,15 @@ static inline __attribute__((always_inline)) void fetch(const uint8_t *p, bool f
 		__builtin_prefetch(p, 0, SECOND);
 }
 
-/* n > SHORT bytes; out may be NULL. What comes AHEAD bytes later is fetched meanwhile: beyond the end that is `next`. */
+/* n > SHORT bytes; out may be NULL. What comes so many bytes later is fetched meanwhile: beyond the end that is `next`. */
 static inline __attribute__((always_inline)) void sum(uint64_t acc[8], uint8_t *restrict out, const uint8_t *restrict in, size_t n,
 						      const uint8_t *next, bool follows)
 {
 	static const uint64_t start[8] = XXH3_INIT_ACC;
 	size_t at = 0, far = out || follows ? AHEAD : AHEAD_ELSEWHERE, ahead = n < far ? n : far;
-	struct sums s;
+	struct sums s = { 0 };
 
-	memcpy(&s, start, sizeof(start));
+	memcpy(s.product, start, sizeof(start));
 	for (; at + BLOCK < n; at += BLOCK) {
 		const uint8_t *later = at + ahead < n ? in + at + ahead : next + (at + ahead - n);
 
@@ -123,7 +164,8 @@ static inline __attribute__((always_inline)) void sum(uint64_t acc[8], uint8_t *
 	}
 	fetch(next, follows);
 	add(&s, out ? out + n - STRIPE : NULL, in + n - STRIPE, XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE - 7);
-	memcpy(acc, &s, sizeof(start));
+	exchange(&s);
+	memcpy(acc, s.product, sizeof(start));
 }
 
 static uint64_t merge(const uint64_t *acc, size_t n)
@@ -138,6 +180,100 @@ static void merge_both(const uint64_t *acc, size_t n, struct vv_digest *out)
 	canonical((XXH128_hash_t){ merge(acc, n), XXH3_mergeAccs(acc, secret, ~((xxh_u64)n * XXH_PRIME64_2)) }, out);
 }
 
+static inline __attribute__((always_inline)) void xxh3(const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out)
+{
+	_Alignas(STRIPE) uint64_t acc[8];
+
+	if (next == p + n)
+		sum(acc, NULL, p, n, next, true);
+	else
+		sum(acc, NULL, p, n, next, false);
+	merge_both(acc, n, out);
+}
+
+static uint64_t check(const uint8_t *p, size_t n)
+{
+	_Alignas(STRIPE) uint64_t acc[8];
+
+	sum(acc, NULL, p, n, p + n, true);
+	return merge(acc, n);
+}
+
+static uint64_t check_copy(uint8_t *restrict to, const uint8_t *restrict from, size_t n, const uint8_t *next)
+{
+	_Alignas(STRIPE) uint64_t acc[8];
+
+	if (next == from + n)
+		sum(acc, to, from, n, next, true);
+	else
+		sum(acc, to, from, n, next, false);
+	return merge(acc, n);
+}
+#else
+static inline void xxh3(const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out)
+{
+	__builtin_prefetch(next);
+	canonical(XXH3_128bits(p, n), out);
+}
+
+static uint64_t check(const uint8_t *p, size_t n)
+{
+	return XXH3_64bits(p, n);
+}
+
+static uint64_t check_copy(uint8_t *restrict to, const uint8_t *restrict from, size_t n, const uint8_t *next)
+{
+	__builtin_prefetch(next);
+	memcpy(to, from, n);
+	return XXH3_64bits(to, n);
+}
+#endif
+
+/* Inlined where the length is a constant: then nothing is left of XXH3's choice among its ways, and of the loops of a few turns. */
+static inline __attribute__((always_inline)) void grains_of(size_t chunk, const uint8_t *p, size_t n, struct vv_digest *out)
+{
+	for (size_t i = 0; i < n; i++, p += chunk)
+		if (chunk <= SHORT)
+			canonical(XXH3_128bits(p, chunk), out + i);
+		else
+			xxh3(p, chunk, p + chunk, out + i);
+}
+
+static void grains(const uint8_t *p, size_t chunk, size_t n, struct vv_digest *out)
+{
+	switch (chunk) {
+	case 32:
+		grains_of(32, p, n, out);
+		break;
+	case 64:
+		grains_of(64, p, n, out);
+		break;
+	case 128:
+		grains_of(128, p, n, out);
+		break;
+	case 256:
+		grains_of(256, p, n, out);
+		break;
+	default:
+		grains_of(chunk, p, n, out);
+	}
+}
+
+/* The 128-bit update is the 64-bit update. */
+static void add_piece(XXH3_state_t *s, const uint8_t *p, size_t n)
+{
+	XXH3_64bits_update(s, p, n);
+}
+
+const struct loops VV_CPU_NAME(vv_digest_loops) = { xxh3, check, check_copy, grains, add_piece };
+
+#ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
+
+static inline const struct loops *loops(void)
+{
+	return VV_CPU_UP_TO_AVX512(vv_digest_loops);
+}
+
 void vv_digest_xxh3(const void *p, size_t n, struct vv_digest *out)
 {
 	vv_digest_xxh3_then(p, n, (const uint8_t *)p + n, out);
@@ -145,95 +281,48 @@ void vv_digest_xxh3(const void *p, size_t n, struct vv_digest *out)
 
 void vv_digest_xxh3_then(const void *p, size_t n, const void *next, struct vv_digest *out)
 {
-	_Alignas(STRIPE) uint64_t acc[8];
-
-	if (n <= SHORT || !QUICKER) {
+	if (n <= SHORT)
 		canonical(XXH3_128bits(p, n), out);
-		return;
-	}
-	if (next == (const uint8_t *)p + n)
-		sum(acc, NULL, p, n, next, true);
 	else
-		sum(acc, NULL, p, n, next, false);
-	merge_both(acc, n, out);
+		loops()->xxh3(p, n, next, out);
 }
 
 uint64_t vv_digest_check(const void *p, size_t n)
 {
-	_Alignas(STRIPE) uint64_t acc[8];
-
-	if (n <= SHORT || !QUICKER)
-		return XXH3_64bits(p, n);
-	sum(acc, NULL, p, n, (const uint8_t *)p + n, true);
-	return merge(acc, n);
+	return n <= SHORT ? XXH3_64bits(p, n) : loops()->check(p, n);
 }
 
 uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n)
 {
-	_Alignas(STRIPE) uint64_t acc[8];
-
-	if (n <= SHORT) {
-		memcpy(to, from, n);
-		return XXH3_64bits(to, n);
-	}
-	sum(acc, to, from, n, (const uint8_t *)from + n, true);
-	return merge(acc, n);
-}
-
-bool vv_digest_fits_copy(void *restrict to, const void *restrict from, size_t n, const void *next, const struct vv_digest *want)
-{
-	_Alignas(STRIPE) uint64_t acc[8];
-
-	if (n <= SHORT) {
-		__builtin_prefetch(next);
-		memcpy(to, from, n);
-		return vv_digest_fits(to, n, want);
-	}
-	if (next == (const uint8_t *)from + n)
-		sum(acc, to, from, n, next, true);
-	else
-		sum(acc, to, from, n, next, false);
-	return merge(acc, n) == check_of(want);
-}
-#else
-void vv_digest_xxh3(const void *p, size_t n, struct vv_digest *out)
-{
-	canonical(XXH3_128bits(p, n), out);
-}
-
-void vv_digest_xxh3_then(const void *p, size_t n, const void *next, struct vv_digest *out)
-{
-	__builtin_prefetch(next);
-	vv_digest_xxh3(p, n, out);
-}
-
-uint64_t vv_digest_check(const void *p, size_t n)
-{
-	return XXH3_64bits(p, n);
-}
-
-uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n)
-{
+	if (n > SHORT)
+		return loops()->check_copy(to, from, n, (const uint8_t *)from + n);
 	memcpy(to, from, n);
 	return XXH3_64bits(to, n);
 }
 
-bool vv_digest_fits_copy(void *restrict to, const void *restrict from, size_t n, const void *next, const struct vv_digest *want)
+/* The half of a digest that is the check of the same bytes, if they are more than SHORT. */
+static uint64_t check_of(const struct vv_digest *d)
 {
-	__builtin_prefetch(next);
-	memcpy(to, from, n);
-	return vv_digest_fits(to, n, want);
+	return XXH_readBE64((const uint8_t *)d + sizeof(*d) - 8);
 }
-#endif
 
 bool vv_digest_fits(const void *p, size_t n, const struct vv_digest *want)
 {
 	struct vv_digest got;
 
-	if (n > XXH3_MIDSIZE_MAX)
-		return vv_digest_check(p, n) == check_of(want);
+	if (n > SHORT)
+		return loops()->check(p, n) == check_of(want);
 	canonical(XXH3_128bits(p, n), &got);
 	return vv_digest_equal(&got, want);
+}
+
+bool vv_digest_fits_copy(void *restrict to, const void *restrict from, size_t n, const void *next, const struct vv_digest *want)
+{
+	if (n > SHORT)
+		return loops()->check_copy(to, from, n, next) == check_of(want);
+	__builtin_prefetch(next);
+	memcpy(to, from, n);
+	return vv_digest_fits(to, n, want);
 }
 
 static void sha256_short(const void *p, size_t n, struct vv_digest *out)
@@ -249,36 +338,14 @@ vv_digest_fn vv_digest_of_kind(unsigned kind)
 	return kind == VV_DIGEST_XXH3 ? vv_digest_xxh3 : kind == VV_DIGEST_SHA256 ? sha256_short : NULL;
 }
 
-/* Inlined where the length is a constant: then nothing is left of XXH3's choice among its ways. */
-static inline __attribute__((always_inline)) void xxh3_grains(const uint8_t *p, size_t chunk, size_t n, struct vv_digest *out)
-{
-	for (size_t i = 0; i < n; i++)
-		canonical(XXH3_128bits(p + i * chunk, chunk), out + i);
-}
-
 void vv_digest_grains(unsigned kind, const void *p, size_t chunk, size_t n, struct vv_digest *out)
 {
-	if (kind == VV_DIGEST_SHA256) {
-		for (size_t i = 0; i < n; i++)
-			sha256_short((const uint8_t *)p + i * chunk, chunk, out + i);
+	if (kind != VV_DIGEST_SHA256) {
+		loops()->grains(p, chunk, n, out);
 		return;
 	}
-	switch (chunk) {
-	case 32:
-		xxh3_grains(p, 32, n, out);
-		break;
-	case 64:
-		xxh3_grains(p, 64, n, out);
-		break;
-	case 128:
-		xxh3_grains(p, 128, n, out);
-		break;
-	case 256:
-		xxh3_grains(p, 256, n, out);
-		break;
-	default:
-		xxh3_grains(p, chunk, n, out);
-	}
+	for (size_t i = 0; i < n; i++)
+		sha256_short((const uint8_t *)p + i * chunk, chunk, out + i);
 }
 
 void vv_digest_node(const struct vv_digest *left, const struct vv_digest *right, unsigned height, struct vv_digest *out)
@@ -300,8 +367,7 @@ uint64_t vv_digest_check_parts(const struct iovec *iov, int n)
 	return vv_digest_stream_check(&s);
 }
 
-/* XXH3 keeps one state for its 64 and 128 bit results over long inputs, but the two finish differently and reset
- * alike; the 128-bit update is the 64-bit update. */
+/* XXH3 keeps one state for its 64 and 128 bit results over long inputs; the two reset alike and finish differently. Whatever level adds to it. */
 void vv_digest_stream_init(struct vv_digest_stream *s)
 {
 	XXH3_64bits_reset((XXH3_state_t *)s->opaque);
@@ -309,7 +375,7 @@ void vv_digest_stream_init(struct vv_digest_stream *s)
 
 void vv_digest_stream_add(struct vv_digest_stream *s, const void *p, size_t n)
 {
-	XXH3_64bits_update((XXH3_state_t *)s->opaque, p, n);
+	loops()->add((XXH3_state_t *)s->opaque, p, n);
 }
 
 uint64_t vv_digest_stream_check(const struct vv_digest_stream *s)
@@ -321,3 +387,5 @@ void vv_digest_stream_digest(const struct vv_digest_stream *s, struct vv_digest 
 {
 	canonical(XXH3_128bits_digest((const XXH3_state_t *)s->opaque), out);
 }
+
+#endif

@@ -31,6 +31,23 @@ class Config(command.Case):
         self.assertIn(found["version"], self.varve("--version"))
         self.assertIn(found["architecture"], text)
 
+    def test_vectors(self):
+        """What the processor has, and no more of it than VARVE_CPU says."""
+        levels = ["baseline", "avx2", "avx512"]
+        most = self.json("config")["vectors"]["processor"]
+        self.assertIn(most, levels)
+        for said in levels:
+            p = self.run_raw("config", "--json", env={"VARVE_CPU": said})
+            self.assertEqual((p.returncode, p.stderr), (0, b""))
+            used = min(levels.index(said), levels.index(most))
+            self.assertEqual(json.loads(p.stdout)["vectors"], {"processor": most, "used": levels[used]})
+            text = self.varve("config", env={"VARVE_CPU": said})
+            self.assertIn(f"  vectors  {levels[used]}", text)
+            self.assertEqual("held there by VARVE_CPU" in text, levels[used] != most)
+        p = self.run_raw("config", "--json", env={"VARVE_CPU": "mmx"})
+        self.assertEqual((p.returncode, json.loads(p.stdout)["vectors"]["used"]), (0, most))
+        self.assertIn(p.stderr.decode(), ("" if most == "baseline" else None, "varve: warning: VARVE_CPU=mmx is passed over: it is baseline, avx2 or avx512\n"))
+
     def test_sources(self):
         self.assertEqual(self.option("codec"), ("auto", "default"))
         self.file("varve.conf", b"# mine\ncodec = lz4\n[more]\nkeep = 5\n")

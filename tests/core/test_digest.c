@@ -1,9 +1,12 @@
-/* XXH3 against values of the reference implementation (over the buffer of its own sanity check), pieces against the
- * whole, SHA-256 digests, and the byte order in which digests are stored. */
+/* XXH3 against values of the reference implementation (over the buffer of its own sanity check) and against the library itself, pieces against the
+ * whole, SHA-256 digests, and the byte order in which digests are stored. All with each level of vector units that this machine has. */
+#include "base/cpu.h"
 #include "core/digest.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <sys/uio.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 static const struct {
 	size_t n;
@@ -210,15 +213,13 @@ static void test_equal(void)
 	}
 }
 
-/* By the library's own loop. */
 static void by_library(const uint8_t *p, size_t n, struct vv_digest *digest, uint64_t *check)
 {
-	struct vv_digest_stream s;
+	XXH128_canonical_t c;
 
-	vv_digest_stream_init(&s);
-	vv_digest_stream_add(&s, p, n);
-	vv_digest_stream_digest(&s, digest);
-	*check = vv_digest_stream_check(&s);
+	XXH128_canonicalFromHash(&c, XXH3_128bits(p, n));
+	memcpy(digest, c.digest, sizeof(*digest));
+	*check = XXH3_64bits(p, n);
 }
 
 /* Bytes of which one is another do not fit the digest, copied or not. */
@@ -266,17 +267,65 @@ static void copied(void)
 	}
 }
 
+/* Grains of all lengths that there are, and of others, at any address. */
+static void test_grains(void)
+{
+	static const size_t chunks[] = { 1, 16, 17, 32, 64, 100, 128, 129, 240, 241, 255, 256, 257, 512, 1024, 1025, 2048, 4096 };
+	enum { N = 9 };
+
+	for (size_t k = 0; k < sizeof(chunks) / sizeof(chunks[0]); k++)
+		for (size_t shift = 0; shift < 66; shift += 13) {
+			struct vv_digest got[N + 1], want;
+			uint64_t check;
+
+			memset(got, 0x5a, sizeof(got));
+			vv_digest_grains(VV_DIGEST_XXH3, data + shift, chunks[k], N, got);
+			for (size_t i = 0; i < N; i++) {
+				by_library(data + shift + i * chunks[k], chunks[k], &want, &check);
+				CHECK(vv_digest_equal(&got[i], &want));
+			}
+			CHECK_EQ(got[N].w[0], 0x5a5a5a5a5a5a5a5a);
+			vv_digest_grains(VV_DIGEST_SHA256, data + shift, chunks[k], N, got);
+			vv_digest_of_kind(VV_DIGEST_SHA256)(data + shift + 3 * chunks[k], chunks[k], &want);
+			CHECK(vv_digest_equal(&got[3], &want));
+		}
+}
+
+/* What one level has begun another goes on with: they differ in nothing that is kept. */
+static void test_stream_over_levels(void)
+{
+	struct vv_digest_stream s;
+	uint64_t state = 5;
+
+	for (int round = 0; round < 50; round++) {
+		size_t at = 0, n = (size_t)gen_below(&state, 20000);
+
+		vv_digest_stream_init(&s);
+		for (size_t some; at < n; at += some) {
+			some = 1 + (size_t)gen_below(&state, n - at);
+			vv_cpu_hold((enum vv_cpu_level)gen_below(&state, VV_CPU_LEVELS));
+			vv_digest_stream_add(&s, data + at, some);
+		}
+		CHECK_EQ(vv_digest_stream_check(&s), XXH3_64bits(data, n));
+	}
+}
+
 int main(void)
 {
-	copied();
-	make_data();
-	test_known();
-	test_alignment();
-	test_splits();
-	test_random_splits();
-	test_parts();
-	test_stream_again();
-	test_kinds();
-	test_equal();
+	for (int level = VV_CPU_BASELINE; level <= (int)vv_cpu_most(); level++) {
+		CHECK_EQ(vv_cpu_hold((enum vv_cpu_level)level), level);
+		copied();
+		make_data();
+		test_known();
+		test_alignment();
+		test_splits();
+		test_random_splits();
+		test_parts();
+		test_stream_again();
+		test_kinds();
+		test_equal();
+		test_grains();
+	}
+	test_stream_over_levels();
 	return 0;
 }
