@@ -1,7 +1,9 @@
 /* Differences in whole numbers are exact by themselves. Predictions in floating point must come out alike, to the last bit, wherever they are
  * made: so the order of operations is fixed here (and in docs/format.md), nothing may fuse or reorder them (this file is compiled with
- * -ffp-contract=off, never with fast-math), and what a program has set for its own arithmetic (rounding, flushing to zero, traps) is put aside. */
+ * -ffp-contract=off, never with fast-math), and what a program has set for its own arithmetic (rounding, flushing to zero, traps) is put aside.
+ * The loops are compiled once for each level of the processor's vector units (base/cpu.h). */
 #include "codec/predict.h"
+#include "base/cpu.h"
 #include <fenv.h>
 #include <float.h>
 #include <math.h>
@@ -12,9 +14,6 @@
 #endif
 
 enum { TILE = VV_PREDICT_TILE, FEW = 16, RUN = 512 };
-
-/* What lies before the beginning; never written. */
-static uint8_t zeros[TILE];
 
 /* Numbers lie anywhere. */
 typedef uint8_t u1;
@@ -244,6 +243,11 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 #define ADD8(v, x, y) __asm__("add %d0, %d1, %d2" : "=w"(v) : "w"(x), "w"(y))
 #define SUB4(v, x, y) __asm__("sub %0.2s, %1.2s, %2.2s" : "=w"(v) : "w"(x), "w"(y))
 #define SUB8(v, x, y) __asm__("sub %d0, %d1, %d2" : "=w"(v) : "w"(x), "w"(y))
+#elif defined(__AVX__)
+#define ADD4(v, x, y) __asm__("vpaddd %2, %1, %0" : "=x"(v) : "x"(x), "x"(y))
+#define ADD8(v, x, y) __asm__("vpaddq %2, %1, %0" : "=x"(v) : "x"(x), "x"(y))
+#define SUB4(v, x, y) __asm__("vpsubd %2, %1, %0" : "=x"(v) : "x"(x), "x"(y))
+#define SUB8(v, x, y) __asm__("vpsubq %2, %1, %0" : "=x"(v) : "x"(x), "x"(y))
 #elif defined(__SSE2__)
 #define ADD4(v, x, y) __asm__("paddd %2, %0" : "=x"(v) : "0"(x), "x"(y))
 #define ADD8(v, x, y) __asm__("paddq %2, %0" : "=x"(v) : "0"(x), "x"(y))
@@ -333,7 +337,7 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 REAL(4)
 REAL(8)
 
-static const struct width {
+struct width {
 	void (*first)(const void *x, size_t n, size_t stride, bool swapped, bool real, void *restrict y);
 	void (*differ)(const void *const *q, unsigned strides, size_t n, void *restrict out);
 	void (*agree)(const void *const *q, unsigned strides, size_t n, size_t row, void *at);
@@ -342,12 +346,30 @@ static const struct width {
 	void (*end)(void *x, size_t n, bool swapped, bool real);
 	void (*miss)(const void *const *q, unsigned strides, size_t n, void *restrict out);
 	void (*hit)(const void *const *q, unsigned strides, size_t n, void *at);
-} widths[] = {
+};
+
+struct loops {
+	struct width widths[9];
+};
+
+VV_CPU_TABLES(struct loops, vv_predict_loops);
+
+const struct loops VV_CPU_NAME(vv_predict_loops) = { {
 	[1] = { first1, differ1, agree1, total1, sum1, end1, NULL, NULL },
 	[2] = { first2, differ2, agree2, total2, sum2, end2, NULL, NULL },
 	[4] = { first4, differ4, agree4, total4, sum4, end4, miss_all4, hit_all4 },
 	[8] = { first8, differ8, agree8, total8, sum8, end8, miss_all8, hit_all8 },
-};
+} };
+
+#ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
+
+/* What lies before the beginning; never written. */
+static uint8_t zeros[TILE];
+
+static inline const struct width *loops(unsigned width)
+{
+	return &VV_CPU_UP_TO_AVX2(vv_predict_loops)->widths[width];
+}
 
 bool vv_predict_can(const struct vv_recipe *how)
 {
@@ -359,7 +381,7 @@ bool vv_predict_can(const struct vv_recipe *how)
 	can = can && how->n_strides >= 1 && how->n_strides <= VV_RECIPE_STRIDES && how->stride[0] >= 1 && (!how->real || w > 1);
 	for (unsigned i = 1; can && i < how->n_strides; i++)
 		can = how->stride[i] >= how->stride[i - 1];
-	return can && (how->predictor == VV_PREDICT_LORENZO || (how->predictor == VV_PREDICT_REAL && how->real && widths[w].miss));
+	return can && (how->predictor == VV_PREDICT_LORENZO || (how->predictor == VV_PREDICT_REAL && how->real && loops(w)->miss));
 }
 
 bool vv_predict_changes(const struct vv_recipe *how)
@@ -408,15 +430,15 @@ static const uint8_t *prepare(struct vv_predict *p, size_t at, size_t n)
 	if (!whole && !how->swapped)
 		return p->from;
 	alone = stride ? alone < n ? alone : n : n;
-	widths[how->width].first(p->from + at * how->width, alone, 0, how->swapped, how->real && whole, p->room + at * how->width);
+	loops(how->width)->first(p->from + at * how->width, alone, 0, how->swapped, how->real && whole, p->room + at * how->width);
 	at += alone;
-	widths[how->width].first(p->from + at * how->width, n - alone, stride, how->swapped, how->real, p->room + at * how->width);
+	loops(how->width)->first(p->from + at * how->width, n - alone, stride, how->swapped, how->real, p->room + at * how->width);
 	return p->room;
 }
 
 static void forth(struct vv_predict *p, size_t at, size_t n, uint8_t *out)
 {
-	const struct width *w = &widths[p->how->width];
+	const struct width *w = loops(p->how->width);
 	const uint8_t *x = prepare(p, at, n);
 	const void *q[1 << VV_RECIPE_STRIDES];
 
@@ -456,7 +478,7 @@ static size_t behind(const struct vv_predict_back *b, size_t end, size_t stride)
 /* Residuals to differences over the first stride, from those in the row and the plane before. */
 static void agree(struct vv_predict_back *b, size_t have)
 {
-	const struct width *w = &widths[b->how->width];
+	const struct width *w = loops(b->how->width);
 	const void *q[1 << VV_RECIPE_STRIDES];
 	size_t row = b->how->n_strides > 1 && b->how->stride[1] >= FEW ? b->how->stride[1] : SIZE_MAX;
 
@@ -478,7 +500,7 @@ static uint8_t *pass(struct vv_predict_back *b, unsigned k, size_t end, size_t *
 
 static void sum_up(struct vv_predict_back *b, size_t have)
 {
-	const struct width *w = &widths[b->how->width];
+	const struct width *w = loops(b->how->width);
 	const struct vv_recipe *how = b->how;
 	size_t at = b->done[1], n;
 	uint8_t *x;
@@ -497,7 +519,7 @@ static void sum_up(struct vv_predict_back *b, size_t have)
 
 static void hit_them(struct vv_predict_back *b, size_t have)
 {
-	const struct width *w = &widths[b->how->width];
+	const struct width *w = loops(b->how->width);
 	const void *q[1 << VV_RECIPE_STRIDES];
 	uint8_t *x;
 	fenv_t env;
@@ -521,3 +543,5 @@ void vv_predict_back_to(struct vv_predict_back *b, size_t have)
 	else if (b->how->predictor == VV_PREDICT_REAL)
 		hit_them(b, have);
 }
+
+#endif

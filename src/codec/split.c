@@ -1,4 +1,6 @@
+/* The loops are compiled once for each level of the processor's vector units (base/cpu.h). */
 #include "codec/split.h"
+#include "base/cpu.h"
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/shelf.h"
@@ -131,17 +133,26 @@ struct width {
 	void (*scatter)(const uint8_t *restrict column, size_t n, size_t width, uint8_t *restrict x);
 };
 
+struct loops {
+	struct width widths[5];
+};
+
+VV_CPU_TABLES(struct loops, vv_split_loops);
+
+const struct loops VV_CPU_NAME(vv_split_loops) = { {
+	{ 16, split16, join16, gather16, scatter16 },
+	{ 8, split8, join8, gather8, scatter8 },
+	{ 4, split4, join4, gather4, scatter4 },
+	{ 2, split2, join2, gather2, scatter2 },
+	{ 1, split1, join1, gather1, scatter1 },
+} };
+
+#ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
+
 /* The widest that divides it. */
 static const struct width *unit_of(unsigned width)
 {
-	static const struct width widths[] = {
-		{ 16, split16, join16, gather16, scatter16 },
-		{ 8, split8, join8, gather8, scatter8 },
-		{ 4, split4, join4, gather4, scatter4 },
-		{ 2, split2, join2, gather2, scatter2 },
-		{ 1, split1, join1, gather1, scatter1 },
-	};
-	const struct width *w = widths;
+	const struct width *w = VV_CPU_UP_TO_AVX2(vv_split_loops)->widths;
 
 	while (width % w->width)
 		w++;
@@ -380,3 +391,5 @@ size_t vv_split_decode_takes(size_t n, size_t raw_len)
 	(void)n;
 	return raw_len;
 }
+
+#endif

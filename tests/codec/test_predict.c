@@ -1,5 +1,6 @@
 /* Predictions against the same thing written slowly: every width, every stride, any bits, any cut; and whatever a program has set for its own
- * arithmetic. */
+ * arithmetic. With each level of vector units that this machine has. */
+#include "base/cpu.h"
 #include "codec/predict.h"
 #include "support/gen.h"
 #include "support/numbers.h"
@@ -253,9 +254,12 @@ static void test_other_arithmetic(void)
 
 int main(void)
 {
-	test_all();
-	test_is_small();
-	test_cannot();
-	test_other_arithmetic();
+	for (int level = VV_CPU_BASELINE; level <= (int)vv_cpu_most(); level++) {
+		CHECK_EQ(vv_cpu_hold((enum vv_cpu_level)level), level);
+		test_all();
+		test_is_small();
+		test_cannot();
+		test_other_arithmetic();
+	}
 	return 0;
 }

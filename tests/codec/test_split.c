@@ -1,4 +1,6 @@
-/* Byte planes apart and together: every width, few things and many, from any place in the planes; not a byte beyond. */
+/* Byte planes apart and together: every width, few things and many, from any place in the planes, with each level of vector units that this machine has; not a byte
+ * beyond. */
+#include "base/cpu.h"
 #include "codec/split.h"
 #include "support/gen.h"
 #include "vv_test.h"
@@ -6,17 +8,17 @@
 
 enum { MOST = 600, GUARD = 0xa5 };
 
-static uint8_t x[MOST * VV_RECIPE_PLANES], planes[MOST * VV_RECIPE_PLANES], back[MOST * VV_RECIPE_PLANES + 64];
+static uint8_t x[MOST * VV_RECIPE_PLANES + 8], planes[MOST * VV_RECIPE_PLANES], back[MOST * VV_RECIPE_PLANES + 64];
 
 static void check_apart(unsigned width, size_t n)
 {
 	memset(planes, GUARD, sizeof(planes));
-	vv_split_apart(x, n, width, planes, MOST);
+	vv_split_apart(x + n % 7, n, width, planes, MOST);
 	for (unsigned k = 0; k < width; k++) {
 		bool ok = true;
 
 		for (size_t i = 0; i < MOST; i++)
-			ok &= planes[k * MOST + i] == (i < n ? x[i * width + k] : GUARD);
+			ok &= planes[k * MOST + i] == (i < n ? x[n % 7 + i * width + k] : GUARD);
 		CHECK(ok);
 	}
 }
@@ -59,6 +61,9 @@ static void test_widths(void)
 
 int main(void)
 {
-	test_widths();
+	for (int level = VV_CPU_BASELINE; level <= (int)vv_cpu_most(); level++) {
+		CHECK_EQ(vv_cpu_hold((enum vv_cpu_level)level), level);
+		test_widths();
+	}
 	return 0;
 }
