@@ -27,6 +27,37 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 	return 0;
 }
 
+/* skip: goes on from *q as long as there are eight bytes before the end, and none of their hashes is below the limit. If it returns true, the hash of the byte
+ * before *q is. */
+#if defined(__x86_64__)
+/* A comparison and a branch that is not taken are one step. Doubling and adding takes two cycles on most cores: so a pair of bytes is added up beforehand, and
+ * what is waited for is every second hash. */
+static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end, uint64_t limit, uint64_t *hash)
+{
+	const uint8_t *r = *q;
+	uint64_t h = *hash;
+
+	for (; end - r >= 8; r += 8)
+#pragma GCC unroll 4
+		for (int k = 0; k < 8; k += 2) {
+			uint64_t gear = g[r[k]], both = (gear << 1) + g[r[k + 1]], first = (h << 1) + gear;
+
+			__asm__("" : "+r"(both)); /* by itself, whatever sums a compiler would make of it */
+			h = (h << 2) + both;
+			if (__builtin_expect(first < limit, 0)) {
+				*q = r + k + 1;
+				return true;
+			}
+			if (__builtin_expect(h < limit, 0)) {
+				*q = r + k + 2;
+				return true;
+			}
+		}
+	*q = r;
+	*hash = h;
+	return false;
+}
+#else
 /* Is any of eight hashes below the limit? This is asked of every byte, and compilers make two instructions of it for each hash, a comparison and a
  * choice. One is enough where a comparison can depend on the one before. */
 static inline bool is_any_below(const uint64_t h[8], uint64_t limit)
@@ -50,27 +81,38 @@ static inline bool is_any_below(const uint64_t h[8], uint64_t limit)
 #endif
 }
 
-/* The first place behind from, up to `to`, where the hash is below the limit; `to` + 1 if there is none. */
-static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, size_t to, uint64_t limit, uint64_t *hash)
+/* One step for each byte, and all of them looked at together; who calls finds the one among the eight. */
+static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end, uint64_t limit, uint64_t *hash)
 {
-	const uint64_t *g = c->gear;
-	const uint8_t *q = p + from, *end = p + to;
+	const uint8_t *r = *q;
 	uint64_t h = *hash;
 
-	for (; end - q >= 8; q += 8) { /* eight at a time: one step for each, and all of them looked at together */
-		uint64_t a = (h << 1) + g[q[0]], b = (a << 1) + g[q[1]], d = (b << 1) + g[q[2]], e = (d << 1) + g[q[3]];
-		uint64_t s = (e << 1) + g[q[4]], t = (s << 1) + g[q[5]], u = (t << 1) + g[q[6]], v = (u << 1) + g[q[7]];
+	for (; end - r >= 8; r += 8) {
+		uint64_t a = (h << 1) + g[r[0]], b = (a << 1) + g[r[1]], d = (b << 1) + g[r[2]], e = (d << 1) + g[r[3]];
+		uint64_t s = (e << 1) + g[r[4]], t = (s << 1) + g[r[5]], u = (t << 1) + g[r[6]], v = (u << 1) + g[r[7]];
 
 		if (is_any_below((const uint64_t[8]){ a, b, d, e, s, t, u, v }, limit))
 			break;
 		h = v;
 	}
-	while (q < end) {
-		h = (h << 1) + g[*q++];
+	*q = r;
+	*hash = h;
+	return false;
+}
+#endif
+
+/* The first place behind from, up to `to`, where the hash is below the limit; `to` + 1 if there is none. */
+static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, size_t to, uint64_t limit, uint64_t *hash)
+{
+	const uint8_t *q = p + from, *end = p + to;
+
+	if (skip(c->gear, &q, end, limit, hash))
+		return (size_t)(q - p);
+	for (uint64_t h = *hash; q < end; *hash = h) {
+		h = (h << 1) + c->gear[*q++];
 		if (h < limit)
 			return (size_t)(q - p);
 	}
-	*hash = h;
 	return to + 1;
 }
 
