@@ -1,8 +1,11 @@
 /* typed.speed: numbers by recipes, one thread, block by block in memory: how fast there and back, in processor time, and how small; and how much of that
- * is predicting and splitting, without the coder. */
+ * is predicting and splitting, without the coder. cpu.levels: the loops that are chosen by what the processor has, with each level of it. */
+#include "base/cpu.h"
 #include "codec/codec.h"
 #include "codec/predict.h"
 #include "codec/split.h"
+#include "core/cdc.h"
+#include "core/digest.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>
@@ -217,7 +220,7 @@ static double collect(struct coded *c)
 	return cpu_s() - start;
 }
 
-static void measure_steps(const struct bench *b, const struct thing *t, struct coded *c)
+static void measure_steps(const struct bench *b, const char *bench, const char *kase, const struct thing *t, struct coded *c)
 {
 	double there[BENCH_ROUNDS_MAX], back[BENCH_ROUNDS_MAX], mb = (double)c->n / 1e6;
 	size_t whole = BLOCK - BLOCK % (t->how.width * t->how.record);
@@ -231,8 +234,8 @@ static void measure_steps(const struct bench *b, const struct thing *t, struct c
 		if (memcmp(c->raw + i, c->back + i, whole) != 0)
 			bench_die("%s: other numbers come back", t->name);
 	munmap(room, BLOCK);
-	bench_line("typed.speed", t->name, "split", mb / bench_median(there, b->rounds), "MB/s");
-	bench_line("typed.speed", t->name, "join", mb / bench_median(back, b->rounds), "MB/s");
+	bench_line(bench, kase, "split", mb / bench_median(there, b->rounds), "MB/s");
+	bench_line(bench, kase, "join", mb / bench_median(back, b->rounds), "MB/s");
 }
 
 /* ---- all of it ---- */
@@ -265,7 +268,100 @@ static void measure(const struct bench *b, const struct thing *t, struct coded *
 	if (stored < c->n)
 		report(t, "decode", mb / bench_median(back, b->rounds), t->decode);
 	bench_line("typed.speed", t->name, "ratio", (double)c->n / (double)stored, "x");
-	measure_steps(b, t, c);
+	measure_steps(b, "typed.speed", t->name, t, c);
+}
+
+/* ---- levels ---- */
+
+enum { IN_CACHE = 128 << 10, GRAIN = 128, PAGE = 4096 };
+
+static struct vv_cdc cdc;
+
+static void hash(const struct coded *c, size_t at, size_t n)
+{
+	vv_digest_check(c->raw + at, n);
+}
+
+static void hash_copy(const struct coded *c, size_t at, size_t n)
+{
+	vv_digest_check_copy(c->back + at, c->raw + at, n);
+}
+
+static void hash_pages(const struct coded *c, size_t at, size_t n)
+{
+	struct vv_digest d;
+
+	for (size_t i = at; i < at + n; i += PAGE)
+		vv_digest_xxh3(c->raw + i, PAGE, &d);
+}
+
+static void hash_grains(const struct coded *c, size_t at, size_t n)
+{
+	struct vv_digest d[IN_CACHE / GRAIN];
+
+	vv_digest_grains(VV_DIGEST_XXH3, c->raw + at, GRAIN, n / GRAIN, d);
+}
+
+static void cut(const struct coded *c, size_t at, size_t n)
+{
+	for (size_t end = at + n; at < end;)
+		at += vv_cdc_next(&cdc, c->raw + at, end - at, true);
+}
+
+static const struct loop {
+	const char *name;
+	void (*run)(const struct coded *c, size_t at, size_t n);
+	bool far; /* in all of the memory, one part after the other, not in one part that is in the cache */
+} loops[] = {
+	{ "hash", hash, false },
+	{ "hash_from_memory", hash, true },
+	{ "hash_pages", hash_pages, false },
+	{ "hash_and_copy", hash_copy, false },
+	{ "hash_and_copy_from_memory", hash_copy, true },
+	{ "hash_grains_128", hash_grains, false },
+	{ "cut", cut, false },
+};
+
+static void measure_loop(const struct bench *b, const char *level, const struct loop *l, struct coded *c)
+{
+	double took[BENCH_ROUNDS_MAX];
+
+	for (int i = -1; i < b->rounds; i++) { /* once for nothing */
+		double start = cpu_s();
+
+		for (size_t at = 0; at < c->n; at += IN_CACHE)
+			l->run(c, l->far ? at : 0, IN_CACHE);
+		if (i >= 0)
+			took[i] = cpu_s() - start;
+	}
+	bench_line("cpu.levels", level, l->name, (double)c->n / 1e6 / bench_median(took, b->rounds), "MB/s");
+}
+
+static void measure_level(const struct bench *b, enum vv_cpu_level level, struct coded *c, uint8_t *raw)
+{
+	const char *name = vv_cpu_name(vv_cpu_hold(level));
+
+	noise(raw, c->n);
+	for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
+		measure_loop(b, name, &loops[i], c);
+	for (size_t i = 0; i < 3; i++) {
+		char kase[64];
+
+		snprintf(kase, sizeof(kase), "%s, %s", name, things[i].name);
+		things[i].fill(raw, c->n);
+		c->how = &things[i].how;
+		measure_steps(b, "cpu.levels", kase, &things[i], c);
+	}
+}
+
+static void measure_levels(const struct bench *b, struct coded *c, uint8_t *raw)
+{
+	enum vv_cpu_level used = vv_cpu_level(), most = vv_cpu_most();
+
+	bench_check(vv_cdc_init(&cdc, VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX), "vv_cdc_init");
+	for (int level = VV_CPU_BASELINE; level <= (int)most; level++)
+		measure_level(b, (enum vv_cpu_level)level, c, raw);
+	vv_cpu_hold(used);
 }
 
 int main(int argc, char **argv)
@@ -285,6 +381,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(things) / sizeof(things[0]) && bench_wants(&b, "typed.speed"); i++)
 		if (things[i].how.coder != VV_CODEC_LZ4 || vv_codec_numbered(VV_CODEC_LZ4))
 			measure(&b, &things[i], &c, raw);
+	if (bench_wants(&b, "cpu.levels"))
+		measure_levels(&b, &c, raw);
 	munmap(raw, c.n);
 	munmap(c.back, c.n);
 	munmap(c.coded, c.n / BLOCK * c.room);
