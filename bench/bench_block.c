@@ -55,7 +55,7 @@ static void twin_init(struct twin *t, size_t n, uint8_t **p)
 	t->list = calloc(n / BENCH_PAGE, sizeof(*t->list));
 	if (!t->list)
 		bench_die("no memory for the list of pages");
-	if (vv_scan_open(&t->scan) == 0 && vv_scan_attach(t->scan, (uintptr_t)t->p, (uintptr_t)t->p + n) == 0)
+	if (vv_scan_open(&t->scan) == 0 && vv_scan_attach(t->scan, NULL, (uintptr_t)t->p, (uintptr_t)t->p + n) == 0)
 		return;
 	fprintf(stderr, "bench: async.block: the kernel has no asynchronous write protection; re-arming is mprotect\n");
 	vv_scan_close(t->scan);

@@ -83,9 +83,11 @@ static void mark_ends(struct vv_tiles *t, struct vv_region *r)
 /* Memory is watched by one userfaultfd at a time. */
 static void watch(struct varve *v, struct vv_region *r)
 {
+	struct vv_loop loop = vv_pool_loop(v->pool);
+
 	if (r->fenced && r->fence == v->tiles.fence_fine)
 		vv_tiles_unfence(&v->tiles, r);
-	if (vv_scan_attach(v->tiles.scan, r->lo, r->hi) == 0) {
+	if (vv_scan_attach(v->tiles.scan, &loop, r->lo, r->hi) == 0) {
 		r->how = VV_BY_SCAN;
 		return;
 	}
@@ -110,10 +112,11 @@ static void count_stretch(void *arg, uintptr_t lo, uintptr_t hi)
 }
 
 /* Behind a fence nothing is written, so that looking and watching anew need not be one step, which costs some kernels a flush of
- * address translations for nearly every page (a GiB of which every tenth page is written, aarch64: 8 ms instead of 25; x86_64: the
- * other way round). What overflows the buffer is fenced anyway. */
-static int collect_shut(struct vv_tiles *t, struct vv_region *r, struct seen *s)
+ * address translations for nearly every page, and on which several threads are no faster than one. What overflows the buffer is fenced anyway. */
+static int collect_shut(struct varve *v, struct vv_region *r, struct seen *s)
 {
+	struct vv_tiles *t = &v->tiles;
+	struct vv_loop loop = vv_pool_loop(v->pool);
 	uint64_t protected = 0;
 	int rc = vv_fence_find_protected(r->fence, r->lo, r->hi, count_stretch, &protected);
 
@@ -127,13 +130,13 @@ static int collect_shut(struct vv_tiles *t, struct vv_region *r, struct seen *s)
 	}
 	rc = vv_scan_look(t->scan, r->lo, r->hi, mark_pages, s);
 	vv_fence_entered(mark_spared, s);
-	return rc ? rc : vv_scan_rearm(t->scan, r->lo, r->hi);
+	return rc ? rc : vv_scan_rearm(t->scan, &loop, r->lo, r->hi);
 }
 
 /* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. */
-static void note_cost(struct vv_region *r, uint64_t pages)
+static void note_cost(struct vv_region *r, uint64_t pages, double helped)
 {
-	double cost = pages ? r->seconds_found / (double)pages : r->collect_cost;
+	double cost = pages ? (r->seconds_found + helped) / (double)pages : r->collect_cost;
 
 	r->collect_cost = cost < r->collect_cost ? cost : r->collect_cost + (cost - r->collect_cost) / 4;
 }
@@ -168,7 +171,7 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 
 	r->shut_first = r->scattered && r->fenced && vv_duel_choose(&r->ways) == 1;
 	r->scattered = false;
-	rc = r->shut_first ? collect_shut(&v->tiles, r, &s) : vv_scan_collect(v->tiles.scan, r->lo, r->hi, mark_pages, &s);
+	rc = r->shut_first ? collect_shut(v, r, &s) : vv_scan_collect(v->tiles.scan, r->lo, r->hi, mark_pages, &s);
 	if (rc) {
 		vv_log_info("region '%s': %s; all of it is compared", r->name, vv_err_last());
 		vv_err_clear();
@@ -180,7 +183,7 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 	}
 	mark_ends(&v->tiles, r);
 	r->seconds_found = vv_clock_own_s() - start;
-	note_cost(r, s.pages);
+	note_cost(r, s.pages, r->shut_first ? vv_scan_helped(v->tiles.scan) : 0);
 	if (v->watch_auto && (double)s.pages > dense(&v->tiles, r) * all)
 		unwatch(v, r);
 	r->scattered = is_scattered(v, r, &s);

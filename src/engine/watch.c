@@ -51,11 +51,12 @@ static size_t marks_len(const struct vv_region *r)
 
 static void begin(struct varve *v, struct vv_region *r, uintptr_t lo, uintptr_t hi)
 {
+	struct vv_loop loop = vv_pool_loop(v->pool);
 	struct vv_fine *f = r->fine;
 
 	vv_watch_end(f);
 	f->maybe = vv_mem_new(1, marks_len(r));
-	if (!f->maybe || !vv_memory_watchable(lo, hi) || vv_scan_attach(v->tiles.scan, lo, hi) < 0) {
+	if (!f->maybe || !vv_memory_watchable(lo, hi) || vv_scan_attach(v->tiles.scan, &loop, lo, hi) < 0) {
 		vv_err_clear();
 		vv_mem_free(f->maybe);
 		f->maybe = NULL;

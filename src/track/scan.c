@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,10 @@
  * 1 % of a GiB 4 ms against 22, 10 % 36 against 25). */
 enum { SPARSE = 50 };
 
+/* What is protected by several threads is cut into such parts; one alone, or two, are as quickly done by one (measured, one thread and two: 16 MiB 0.28 ms and
+ * 0.25, 256 MiB 5.7 and 3.0). */
+enum { PART = 8 << 20 }; /* bytes */
+
 static const double FAULT_COST = 1.5e-6; /* seconds, where it cannot be tried */
 
 struct vv_scan {
@@ -31,6 +36,7 @@ struct vv_scan {
 	struct vv_stamp uffd_stamp, pagemap_stamp;
 	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
 	double fault_cost; /* seconds */
+	double helped;     /* vv_scan_helped */
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
 
@@ -41,7 +47,8 @@ static int lost(void)
 	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped anew, or belongs to the parent process");
 }
 
-static int protect(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+/* 0, or what errno was. */
+static int try_protect(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	struct uffdio_writeprotect w = {.range = {lo, hi - lo}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
 	int rc;
@@ -49,12 +56,62 @@ static int protect(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 	do
 		rc = ioctl(s->uffd, UFFDIO_WRITEPROTECT, &w);
 	while (rc != 0 && errno == EAGAIN);
-	if (rc == 0)
-		return 0;
-	return errno == ENOENT ? lost() : vv_err_sys(errno, "userfaultfd: cannot watch pages");
+	return rc == 0 ? 0 : errno;
 }
 
-int vv_scan_attach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+static int not_protected(int err)
+{
+	return err == ENOENT ? lost() : vv_err_sys(err, "userfaultfd: cannot watch pages");
+}
+
+static int protect(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+{
+	int err = try_protect(s, lo, hi);
+
+	return err ? not_protected(err) : 0;
+}
+
+struct parts {
+	const struct vv_scan *scan;
+	uintptr_t lo, hi;
+	atomic_int err; /* of one of them */
+	_Atomic uint64_t ns; /* of all threads */
+};
+
+static void protect_part(void *arg, size_t i)
+{
+	struct parts *p = arg;
+	uintptr_t lo = p->lo + i * PART, left = p->hi - lo;
+	double start = vv_clock_own_s();
+	int err = try_protect(p->scan, lo, lo + (left < PART ? left : PART));
+
+	atomic_fetch_add(&p->ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
+	if (err)
+		atomic_store(&p->err, err);
+}
+
+/* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. (Its scan that protects what it finds is no faster on
+ * two than on one: it waits for flushes of address translations, which all cores share.) */
+static int protect_all(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
+{
+	struct parts p = {.scan = s, .lo = lo, .hi = hi};
+	double start = vv_clock_own_s();
+
+	s->helped = 0;
+	if (!loop || !loop->each || hi - lo < 2 * (uintptr_t)PART)
+		return protect(s, lo, hi);
+	vv_loop_each(loop, (hi - lo + PART - 1) / PART, protect_part, &p);
+	s->helped = (double)p.ns / 1e9 - (vv_clock_own_s() - start);
+	s->helped = s->helped > 0 ? s->helped : 0;
+	return p.err ? not_protected(p.err) : 0;
+}
+
+double vv_scan_helped(const struct vv_scan *s)
+{
+	return s->helped;
+}
+
+int vv_scan_attach(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
 {
 	int rc;
 
@@ -63,7 +120,7 @@ int vv_scan_attach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 	rc = vv_marks_watch(s->uffd, lo, hi);
 	if (rc)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
-	rc = protect(s, lo, hi);
+	rc = protect_all(s, loop, lo, hi);
 	if (rc)
 		vv_scan_detach(s, lo, hi);
 	return rc;
@@ -140,9 +197,9 @@ static uint64_t pages_found(const struct vv_scan *s, size_t n)
 	return bytes / vv_memory_page();
 }
 
-int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+int vv_scan_rearm(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
 {
-	return s->owner == getpid() ? protect(s, lo, hi) : lost();
+	return s->owner == getpid() ? protect_all(s, loop, lo, hi) : lost();
 }
 
 /* Protects the n stretches found, then reports them. Writes go on meanwhile, and none is lost: one to a page that was found may
@@ -217,14 +274,14 @@ static void try_faults(struct vv_scan *s)
 	s->fault_cost = FAULT_COST;
 	if (p == MAP_FAILED)
 		return;
-	for (int round = 0, rc = vv_scan_attach(s, lo, lo + len); rc == 0 && round < 2; round++) {
+	for (int round = 0, rc = vv_scan_attach(s, NULL, lo, lo + len); rc == 0 && round < 2; round++) {
 		double start = vv_clock_own_s(), cost;
 
 		for (size_t i = 0; i < PAGES; i++)
 			p[i * page] = 1;
 		cost = (vv_clock_own_s() - start) / PAGES;
 		s->fault_cost = round == 0 || cost < s->fault_cost ? cost : s->fault_cost;
-		rc = vv_scan_rearm(s, lo, lo + len);
+		rc = vv_scan_rearm(s, NULL, lo, lo + len);
 	}
 	munmap((void *)lo, len);
 }
@@ -245,7 +302,7 @@ static int probe(struct vv_scan *s)
 	if (p == MAP_FAILED)
 		return vv_err_sys(errno, "no memory to try PAGEMAP_SCAN");
 	p[0] = 1;
-	rc = vv_scan_attach(s, lo, hi);
+	rc = vv_scan_attach(s, NULL, lo, hi);
 	if (rc == 0)
 		rc = vv_scan_look(s, lo, hi, count, &before);
 	p[page] = 1;

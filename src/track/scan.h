@@ -3,6 +3,7 @@
 #ifndef VV_TRACK_SCAN_H
 #define VV_TRACK_SCAN_H
 
+#include "base/loop.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,8 +17,9 @@ void vv_scan_close(struct vv_scan *s); /* NULL is fine; what is attached is let 
 /* What the first write to a watched page costs the program here: seconds of processor time, tried when the scan was opened. */
 double vv_scan_fault_cost(const struct vv_scan *s);
 
-/* From now on writes to the pages [lo, hi) are noted; none is yet. VV_ENOTSUP if this kind of memory cannot be watched. */
-int vv_scan_attach(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
+/* From now on writes to the pages [lo, hi) are noted; none is yet. Much memory is taken in parts, in turns of the loop; NULL: by the caller alone. VV_ENOTSUP if
+ * this kind of memory cannot be watched. */
+int vv_scan_attach(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi);
 void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory that is gone already is fine */
 
 /* Calls seen(arg, lo, hi) for every stretch of pages written since the last collect (or attach), ascending, and starts
@@ -25,8 +27,10 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory th
  * must be taken as written, and attached anew. */
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		    void *arg);
-/* Starts anew, whatever was written. */
-int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
+/* Starts anew, whatever was written; the loop as in attach. */
+int vv_scan_rearm(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi);
+/* What other threads than the caller's spent on the last of these: seconds of processor time. */
+double vv_scan_helped(const struct vv_scan *s);
 /* The same as collect without starting anew. */
 int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		 void *arg);

@@ -2,6 +2,7 @@
 #include "track/scan.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/pool.h"
 #include "vv_test.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -67,7 +68,7 @@ static struct map *watch(size_t n, int advice, bool touched)
 	madvise(m->p, n * page, advice);
 	if (touched)
 		memset(m->p, 1, n * page);
-	CHECK_EQ(vv_scan_attach(scan, (uintptr_t)m->p, (uintptr_t)m->p + n * page), 0);
+	CHECK_EQ(vv_scan_attach(scan, NULL, (uintptr_t)m->p, (uintptr_t)m->p + n * page), 0);
 	return m;
 }
 
@@ -123,7 +124,7 @@ static void test_events(void)
 	if (child == 0) {
 		m->p[7 * page] = 2;
 		CHECK_EQ(collect(m), VV_EMISMATCH); // not the child's
-		CHECK_EQ(vv_scan_attach(scan, (uintptr_t)m->p, (uintptr_t)m->p + page), VV_EINVAL);
+		CHECK_EQ(vv_scan_attach(scan, NULL, (uintptr_t)m->p, (uintptr_t)m->p + page), VV_EINVAL);
 		vv_scan_detach(scan, (uintptr_t)m->p, (uintptr_t)m->p + 64 * page); // nor may it undo the parent's
 		vv_scan_close(scan);
 		_exit(0);
@@ -164,7 +165,7 @@ static void test_lost(void)
 	CHECK(mmap(hole, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == hole);
 	CHECK_EQ(collect(m), VV_EMISMATCH);
 	CHECK(strlen(vv_err_last()) > 20);
-	CHECK_EQ(vv_scan_attach(scan, (uintptr_t)m->p, (uintptr_t)m->p + 64 * page), 0); // anew
+	CHECK_EQ(vv_scan_attach(scan, NULL, (uintptr_t)m->p, (uintptr_t)m->p + 64 * page), 0); // anew
 	CHECK_EQ(collect(m), 0);
 	CHECK_EQ(m->total, 0);
 	unwatch(m);
@@ -238,12 +239,43 @@ static void test_concurrent(size_t n)
 	unwatch(m);
 }
 
+// All parts of much memory, the last one shorter, by several threads: as if it were one.
+static void test_parts(void)
+{
+	struct map *m = watch(PAGES, MADV_NOHUGEPAGE, true);
+	uintptr_t lo = (uintptr_t)m->p, hi = lo + PAGES * page;
+	struct vv_pool *pool = NULL;
+	struct vv_loop loop;
+	char *hole;
+
+	CHECK_EQ(vv_pool_new(THREADS - 1, &pool), 0);
+	loop = vv_pool_loop(pool);
+	for (size_t less = 0; less < 3; less++) {
+		memset(m->p, (int)less, PAGES * page);
+		CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi - less * page), 0);
+		CHECK_EQ(look(m), 0);
+		CHECK(m->total == less && (less == 0 || m->seen[PAGES - less]));
+	}
+	vv_scan_detach(scan, lo, hi);
+	memset(m->p, 7, PAGES * page);
+	CHECK_EQ(vv_scan_attach(scan, &loop, lo, hi), 0);
+	CHECK_EQ(look(m), 0);
+	CHECK_EQ(m->total, 0);
+	hole = m->p + (PAGES / 3) * page;
+	CHECK(mmap(hole, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == hole);
+	CHECK_EQ(vv_scan_rearm(scan, NULL, lo, hi), VV_EMISMATCH);
+	CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi), VV_EMISMATCH);
+	CHECK(strlen(vv_err_last()) > 20);
+	vv_pool_free(pool);
+	unwatch(m);
+}
+
 static void test_refused(void)
 {
 	char *shared = mmap(NULL, page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	munmap(shared, page);
-	CHECK_EQ(vv_scan_attach(scan, (uintptr_t)shared, (uintptr_t)shared + page), VV_ENOTSUP);
+	CHECK_EQ(vv_scan_attach(scan, NULL, (uintptr_t)shared, (uintptr_t)shared + page), VV_ENOTSUP);
 	vv_scan_detach(scan, (uintptr_t)shared, (uintptr_t)shared + page);
 	vv_scan_close(NULL);
 }
@@ -260,6 +292,7 @@ int main(void)
 	test_lost();
 	test_concurrent(16384); // few of them are written between two looks
 	test_concurrent(64);    // most of them are
+	test_parts();
 	test_refused();
 	vv_scan_close(scan);
 	return 0;
