@@ -135,24 +135,33 @@ struct width {
 
 struct loops {
 	struct width widths[5];
+	size_t (*records)(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x);
 };
 
 VV_CPU_TABLES(struct loops, vv_split_loops);
 
-const struct loops VV_CPU_NAME(vv_split_loops) = { {
-	{ 16, split16, join16, gather16, scatter16 },
-	{ 8, split8, join8, gather8, scatter8 },
-	{ 4, split4, join4, gather4, scatter4 },
-	{ 2, split2, join2, gather2, scatter2 },
-	{ 1, split1, join1, gather1, scatter1 },
-} };
+const struct loops VV_CPU_NAME(vv_split_loops) = {
+	{
+		{ 16, split16, join16, gather16, scatter16 },
+		{ 8, split8, join8, gather8, scatter8 },
+		{ 4, split4, join4, gather4, scatter4 },
+		{ 2, split2, join2, gather2, scatter2 },
+		{ 1, split1, join1, gather1, scatter1 },
+	},
+	join_records,
+};
 
 #ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
+
+static inline const struct loops *loops(void)
+{
+	return VV_CPU_UP_TO_AVX2(vv_split_loops);
+}
 
 /* The widest that divides it. */
 static const struct width *unit_of(unsigned width)
 {
-	const struct width *w = VV_CPU_UP_TO_AVX2(vv_split_loops)->widths;
+	const struct width *w = loops()->widths;
 
 	while (width % w->width)
 		w++;
@@ -187,7 +196,7 @@ void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned wi
 		w->join(plane, at, n, x);
 		return;
 	}
-	for (size_t i = w->width == 8 ? join_records(plane, at, n, width, x) : 0; i < n; i += COLUMN) {
+	for (size_t i = w->width == 8 ? loops()->records(plane, at, n, width, x) : 0; i < n; i += COLUMN) {
 		size_t some = n - i < COLUMN ? n - i : COLUMN;
 
 		for (unsigned k = 0; k < width; k += w->width) {
