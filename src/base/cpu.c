@@ -32,19 +32,6 @@ enum vv_cpu_level vv_cpu_hold(enum vv_cpu_level most)
 	return level;
 }
 
-/* Threads that ask at the same time get the same answer. */
-enum vv_cpu_level vv_cpu_choose(void)
-{
-	const char *text = vv_env_get("VARVE_CPU");
-	enum vv_cpu_level most = VV_CPU_BASELINE;
-
-	while (text && most < VV_CPU_LEVELS && strcasecmp(text, names[most]) != 0)
-		most++;
-	if (text && most == VV_CPU_LEVELS && *text)
-		vv_log_warn("VARVE_CPU=%s is passed over: it is baseline, avx2 or avx512", text);
-	return vv_cpu_hold(text ? most : VV_CPU_LEVELS);
-}
-
 #else
 
 enum vv_cpu_level vv_cpu_most(void)
@@ -59,3 +46,16 @@ enum vv_cpu_level vv_cpu_hold(enum vv_cpu_level most)
 }
 
 #endif
+
+/* Threads that ask at the same time get the same answer. */
+enum vv_cpu_level vv_cpu_choose(void)
+{
+	const char *text = vv_env_get("VARVE_CPU");
+	enum vv_cpu_level most = VV_CPU_BASELINE;
+
+	while (text && most < VV_CPU_LEVELS && strcasecmp(text, names[most]) != 0)
+		most++;
+	if (text && most == VV_CPU_LEVELS && *text)
+		vv_log_warn("VARVE_CPU=%s is passed over: it is baseline, avx2 or avx512", text);
+	return vv_cpu_hold(text ? most : VV_CPU_LEVELS);
+}

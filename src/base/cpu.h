@@ -14,9 +14,11 @@
 
 enum vv_cpu_level { VV_CPU_BASELINE, VV_CPU_AVX2, VV_CPU_AVX512, VV_CPU_LEVELS };
 
+/* Asks the machine, and looks at $VARVE_CPU, with a warning where that says what no level is called. */
+enum vv_cpu_level vv_cpu_choose(void);
+
 #if VV_HAVE_LEVELS
 extern _Atomic int vv_cpu_used; /* for vv_cpu_level; -1: not asked yet */
-enum vv_cpu_level vv_cpu_choose(void);
 
 /* The level in use: the machine's, or what $VARVE_CPU holds it to. */
 static inline enum vv_cpu_level vv_cpu_level(void)

@@ -66,7 +66,7 @@ static void put_built(struct vv_json *j)
 	put_list(j, "reports", reports);
 	vv_json_object(j, "vectors");
 	vv_json_text(j, "processor", vv_cpu_name(vv_cpu_most()));
-	vv_json_text(j, "used", vv_cpu_name(vv_cpu_level()));
+	vv_json_text(j, "used", vv_cpu_name(vv_cpu_choose()));
 	vv_json_end(j);
 }
 
@@ -96,7 +96,7 @@ static void say_built(struct vv_out *o)
 	say_list(o, languages);
 	vv_out_printf(o, "  reports ");
 	say_list(o, reports);
-	vv_out_printf(o, "  vectors  %s", vv_cpu_name(vv_cpu_level()));
+	vv_out_printf(o, "  vectors  %s", vv_cpu_name(vv_cpu_choose()));
 	if (vv_cpu_level() < vv_cpu_most())
 		vv_out_printf(o, ", held there by VARVE_CPU: the processor has %s", vv_cpu_name(vv_cpu_most()));
 	vv_out_printf(o, "\n");

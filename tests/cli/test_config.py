@@ -46,7 +46,7 @@ class Config(command.Case):
             self.assertEqual("held there by VARVE_CPU" in text, levels[used] != most)
         p = self.run_raw("config", "--json", env={"VARVE_CPU": "mmx"})
         self.assertEqual((p.returncode, json.loads(p.stdout)["vectors"]["used"]), (0, most))
-        self.assertIn(p.stderr.decode(), ("" if most == "baseline" else None, "varve: warning: VARVE_CPU=mmx is passed over: it is baseline, avx2 or avx512\n"))
+        self.assertEqual(p.stderr.decode(), "varve: warning: VARVE_CPU=mmx is passed over: it is baseline, avx2 or avx512\n")
 
     def test_sources(self):
         self.assertEqual(self.option("codec"), ("auto", "default"))
