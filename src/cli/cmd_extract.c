@@ -104,9 +104,7 @@ static int find_file(const struct vv_unpack *u, const char *text, const char *ap
 {
 	char name[VV_MANIFEST_NAME];
 	size_t n = strlen(text);
-	int rc = 0;
 
-	*variable = apart;
 	for (size_t end = n; end > 0 && !apart; end--) {
 		if (end < n && text[end] != ':')
 			continue;
@@ -114,10 +112,9 @@ static int find_file(const struct vv_unpack *u, const char *text, const char *ap
 			continue;
 		memcpy(name, text, end);
 		name[end] = '\0';
-		rc = vv_unpack_find(u, name, out);
 		*variable = end < n ? text + end + 1 : NULL;
-		if (rc != VV_ENOENT)
-			return rc;
+		if (vv_unpack_has(u, name, out))
+			return 0;
 	}
 	*variable = apart;
 	return vv_unpack_find(u, text, out);
@@ -204,15 +201,25 @@ static int parse(const struct vv_args *args, struct vv_spec *spec, const char **
 	return 0;
 }
 
-/* An epoch of files; but a rank that is named means a region. */
-static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, bool *out)
+/* An epoch of files, by the rank asked for, or by the first that can be read; but a name that a rank has as a region means that. */
+static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, const char *name, bool *out)
 {
+	struct vv_commit c = { 0 };
 	struct vv_table t = { 0 };
-	int rc = vv_args_value(args, "rank") ? 0 : vv_table_load(lin, epoch, 0, &t);
+	uint64_t rank = 0;
+	bool asked = vv_args_value(args, "rank");
+	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, &rank);
 
-	*out = rc == 0 && vv_table_find(&t, VV_MANIFEST_REGION) < t.n;
+	if (rc == 0)
+		rc = vv_catalog_commit(lin, epoch, &c);
+	if (rc == 0)
+		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
+	while (rc == VV_EDAMAGED && !asked && ++rank < c.n_ranks)
+		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
+	*out = rc == 0 && vv_table_find(&t, VV_MANIFEST_REGION) < t.n && !(asked && vv_table_find(&t, name) < t.n);
 	vv_table_fini(&t);
-	return rc == VV_EDAMAGED ? 0 : rc; /* of another rank all may be well */
+	vv_commit_fini(&c);
+	return rc;
 }
 
 /* The rank asked for; where there is only one, it need not be. */
@@ -249,8 +256,13 @@ static int run_region(struct vv_job *job, const struct vv_lineage *lin, uint64_t
 static int run_file(struct vv_job *job, const struct vv_lineage *lin, uint64_t epoch, const char *file, const char *variable)
 {
 	struct vv_unpack u = { 0 };
-	int rc = vv_unpack_open(lin, epoch, job->pool, &u);
+	uint64_t rank = 0;
+	int rc = vv_args_number(job->args, "rank", 0, VV_MAX_RANKS - 1, &rank);
 
+	if (rc == 0 && vv_args_value(job->args, "rank"))
+		rc = vv_unpack_open_rank(lin, epoch, (uint32_t)rank, job->pool, &u);
+	else if (rc == 0)
+		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
 	if (rc == 0)
 		rc = extract_file(job, &u, file, variable);
 	vv_unpack_close(&u);
@@ -275,7 +287,7 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = vv_job_epoch(&lin, &spec, &epoch);
 	if (rc == 0)
-		rc = is_of_files(job->args, &lin, epoch, &files);
+		rc = is_of_files(job->args, &lin, epoch, spec.region, &files);
 	if (rc == 0)
 		rc = vv_job_start_pool(job);
 	if (rc == 0)
@@ -286,7 +298,7 @@ static int run(struct vv_job *job)
 static const struct vv_args_option options[] = {
 	{ "output", 'o', "FILE", "where to; - or none: the standard output" },
 	{ "npy", 0, NULL, "as NumPy's .npy, with type and shape (also if FILE ends in .npy)" },
-	{ "rank", 0, "R", "of this rank; must be said if there are several" },
+	{ "rank", 0, "R", "of this rank; must be said of a region if there are several" },
 	{ NULL, 0, NULL, NULL },
 };
 

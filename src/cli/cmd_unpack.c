@@ -79,6 +79,56 @@ static void put_file(struct vv_json *j, const struct vv_unpack_file *f)
 	vv_json_end(j);
 }
 
+static bool is_first(const struct vv_job *job)
+{
+	return !job->world || job->world->rank == 0;
+}
+
+static void say_lost(const struct vv_unpack *u)
+{
+	for (size_t i = 0; i < u->n_ranks; i++)
+		if (u->rank[i].lost)
+			fprintf(stderr, "varve: missing: the files of rank %zu, whose names cannot be read\n", i);
+}
+
+static void put_lost(struct vv_json *j, const struct vv_unpack *u)
+{
+	vv_json_array(j, "lost_ranks");
+	for (size_t i = 0; i < u->n_ranks; i++)
+		if (u->rank[i].lost)
+			vv_json_number(j, NULL, i);
+	vv_json_end(j);
+}
+
+static void put_error(struct vv_json *j, int rc)
+{
+	vv_json_text(j, "error", vv_err_last());
+	vv_json_signed(j, "code", rc);
+	vv_json_text(j, "meaning", vv_err_name(rc));
+}
+
+/* What is damaged: 1; whatever else went wrong: 2. */
+static int status_of(int rc)
+{
+	return rc == 0 ? 0 : rc == VV_EDAMAGED ? 1 : 2;
+}
+
+/* After the list of those that there are. */
+static int list_lost(struct vv_job *job, const struct vv_unpack *u)
+{
+	put_lost(&job->json, u);
+	if (u->n_lost == 0)
+		return 0;
+	(void)vv_err_restore(&u->lost);
+	put_error(&job->json, u->lost.code);
+	if (is_first(job) && !job->args->json) {
+		vv_out_flush(&job->out);
+		fprintf(stderr, "varve: %s\n", vv_err_last());
+		say_lost(u);
+	}
+	return status_of(u->lost.code);
+}
+
 static int list(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
 {
 	static const char *const columns[] = { ">MODE", ">BYTES", "<MODIFIED", "<FORMAT", "<FILE", NULL };
@@ -106,7 +156,7 @@ static int list(struct vv_job *job, const struct vv_unpack *u, const struct name
 	if (!job->args->json)
 		rc = vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);
-	return rc;
+	return rc ? rc : list_lost(job, u);
 }
 
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
@@ -117,10 +167,16 @@ static void say_missing(const struct vv_unpack_report *r)
 		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
 }
 
-static void put_report(struct vv_job *job, const struct vv_unpack_report *r, const uint64_t *sum, double seconds, int rc)
+static bool is_test(const struct vv_job *job)
+{
+	return vv_args_value(job->args, "test");
+}
+
+static void put_report(struct vv_job *job, const struct vv_unpack *u, const struct vv_unpack_report *r, const uint64_t *sum, double seconds, int rc)
 {
 	struct vv_json *j = &job->json;
 
+	vv_json_bool(j, "test", is_test(job));
 	vv_json_number(j, "files", sum[0]);
 	vv_json_number(j, "bytes", sum[1]);
 	vv_json_real(j, "seconds", seconds);
@@ -129,21 +185,15 @@ static void put_report(struct vv_job *job, const struct vv_unpack_report *r, con
 	for (size_t i = 0; i < r->n_missing; i++)
 		vv_json_text(j, NULL, r->missing[i]);
 	vv_json_end(j);
-	if (rc) {
-		vv_json_text(j, "error", vv_err_last());
-		vv_json_signed(j, "code", rc);
-		vv_json_text(j, "meaning", vv_err_name(rc));
-	}
-}
-
-static bool is_first(const struct vv_job *job)
-{
-	return !job->world || job->world->rank == 0;
+	put_lost(j, u);
+	if (rc)
+		put_error(j, rc);
 }
 
 /* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
-static int report(struct vv_job *job, const char *of, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
+static int report(struct vv_job *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
 {
+	const char *done = is_test(job) ? "read" : "unpacked";
 	bool first = is_first(job);
 
 	sum[0] = r->files;
@@ -151,23 +201,23 @@ static int report(struct vv_job *job, const char *of, const struct vv_unpack_rep
 	sum[2] = r->n_missing;
 	vv_world_sum(job->world, sum, 3);
 	if (job->args->json)
-		put_report(job, r, sum, seconds, rc);
+		put_report(job, u, r, sum, seconds, rc);
 	if (rc && (!job->args->json || !first)) {
 		vv_out_flush(&job->out);
-		fprintf(stderr, "varve: %s%zu file%s could not be unpacked: %s\n", of, r->n_missing, r->n_missing == 1 ? "" : "s", vv_err_last());
+		if (r->n_missing || !r->n_lost)
+			fprintf(stderr, "varve: %s%zu file%s could not be %s: %s\n", of, r->n_missing, r->n_missing == 1 ? "" : "s", done, vv_err_last());
+		else
+			fprintf(stderr, "varve: %sthe files of %zu rank%s could not be %s: %s\n", of, r->n_lost, r->n_lost == 1 ? "" : "s", done, vv_err_last());
 		say_missing(r);
+		if (r->n_lost)
+			say_lost(u);
 	}
-	return rc == 0 ? 0 : rc == VV_EDAMAGED ? 1 : 2;
-}
-
-static bool is_test(const struct vv_job *job)
-{
-	return vv_args_value(job->args, "test");
+	return status_of(rc);
 }
 
 static void say_done(struct vv_job *job, const char *of, const uint64_t sum[2], double seconds)
 {
-	if (sum[0] && is_first(job) && !job->args->json && !job->args->quiet)
+	if (is_first(job) && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
 			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
 }
@@ -233,13 +283,25 @@ static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct na
 	if (rc)
 		return rc;
 	rc = lay_down(job, u, opt, &r);
-	if (rc == 0 || r.n_missing || job->world) {
+	if (rc == 0 || r.n_missing || r.n_lost || job->world) {
 		seconds = vv_clock_s() - start;
-		rc = report(job, "", &r, seconds, rc, sum);
+		rc = report(job, "", u, &r, seconds, rc, sum);
 		say_done(job, "", sum, seconds);
 	}
 	vv_unpack_report_fini(&r);
 	return rc;
+}
+
+/* M readers share the files of one list: all must have read the same. */
+static int agree_on_files(const struct vv_job *job, const struct vv_unpack *u, int rc)
+{
+	uint64_t sum = rc ? 0 : u->n_files, mine = sum;
+
+	vv_world_sum(job->world, &sum, 1);
+	if (rc == 0 && job->world && sum != mine * job->world->size)
+		rc = vv_err_set(VV_EIO, "epoch %" PRIu64 ": rank %" PRIu32 " can read the names of %" PRIu64 " files, others of more or fewer; is the store the same everywhere?",
+				u->epoch, job->world->rank, mine);
+	return vv_world_agree(job->world, rc);
 }
 
 static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
@@ -249,8 +311,8 @@ static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const st
 	int rc = vv_job_epoch(lin, spec, &epoch);
 
 	if (rc == 0)
-		rc = vv_unpack_open(lin, epoch, job->pool, &u);
-	rc = vv_world_agree(job->world, rc);
+		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
+	rc = agree_on_files(job, &u, rc);
 	if (rc == 0) {
 		vv_json_number(&job->json, "epoch", epoch);
 		rc = vv_args_value(job->args, "list") ? list(job, &u, s) : unpack(job, &u, s);
@@ -285,12 +347,10 @@ static void tell_damage(struct vv_job *job, uint64_t epoch)
 
 	vv_json_object(j, NULL);
 	vv_json_number(j, "epoch", epoch);
-	vv_json_text(j, "error", vv_err_last());
-	vv_json_signed(j, "code", VV_EDAMAGED);
-	vv_json_text(j, "meaning", vv_err_name(VV_EDAMAGED));
+	put_error(j, VV_EDAMAGED);
 	vv_json_end(j);
 	if (is_first(job) && !job->args->json)
-		fprintf(stderr, "varve: epoch %" PRIu64 " could not be unpacked: %s\n", epoch, vv_err_last());
+		fprintf(stderr, "varve: epoch %" PRIu64 " could not be %s: %s\n", epoch, is_test(job) ? "read" : "unpacked", vv_err_last());
 }
 
 /* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged costs no other. */
@@ -307,7 +367,7 @@ static int series_open(struct vv_job *job, const struct vv_lineage *lin, const s
 	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++) {
 		if (spec->first && (l.epoch[i] < spec->first || l.epoch[i] > spec->last))
 			continue;
-		rc = vv_unpack_open(lin, l.epoch[i], job->pool, &e->u[e->n]);
+		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
 		if (rc == VV_EDAMAGED) {
 			tell_damage(job, l.epoch[i]);
 			e->status = 1;
@@ -368,7 +428,7 @@ static int unpack_next(struct vv_job *job, struct series *e, size_t k, const str
 	snprintf(of, sizeof(of), "epoch %" PRIu64 ": ", e->u[k].epoch);
 	vv_json_object(&job->json, NULL);
 	vv_json_number(&job->json, "epoch", e->u[k].epoch);
-	status = report(job, of, &r, vv_clock_s() - start, rc, sum);
+	status = report(job, of, &e->u[k], &r, vv_clock_s() - start, rc, sum);
 	vv_json_end(&job->json);
 	e->status = status > e->status ? status : e->status;
 	e->sum[0] += sum[0];
@@ -388,6 +448,8 @@ static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const s
 
 	vv_json_array(&job->json, "epochs");
 	rc = vv_world_agree(job->world, series_open(job, lin, spec, &e));
+	for (size_t i = 0; rc == 0 && i < e.n; i++)
+		rc = agree_on_files(job, &e.u[i], 0);
 	if (rc == 0)
 		rc = vv_world_agree(job->world, series_check(job, &e, s));
 	for (int going = rc; going == 0 && k < e.n; k++)

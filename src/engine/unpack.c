@@ -132,28 +132,62 @@ static int sort_names(struct vv_unpack *u)
 	return 0;
 }
 
-int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out)
+/* *has: whether there is a list. */
+static int open_rank(const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_pool *pool, struct vv_unpack_rank *r, bool *has)
+{
+	int rc = vv_table_load_of(lin, pool, c, rank, &r->table);
+
+	return rc ? rc : vv_unpack_manifest(lin, pool, &r->table, &r->manifest, has);
+}
+
+/* The others may be well. */
+static bool is_of_one_rank(int rc)
+{
+	return rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_EIO || rc == VV_EDENIED;
+}
+
+static void lose(struct vv_unpack *u, struct vv_unpack_rank *r, int rc)
+{
+	if (u->n_lost++ == 0)
+		vv_err_save(rc, &u->lost);
+	vv_table_fini(&r->table);
+	vv_manifest_fini(&r->manifest);
+	*r = (struct vv_unpack_rank){ .lost = true };
+}
+
+static int open_ranks(struct vv_unpack *u, const struct vv_commit *c, struct vv_pool *pool, bool rest)
+{
+	bool has = false, is_first = true;
+	int rc = 0;
+
+	u->rank = vv_mem_new(c->n_ranks, sizeof(*u->rank));
+	if (!u->rank)
+		return VV_ENOMEM;
+	for (; rc == 0 && u->n_ranks < c->n_ranks; u->n_ranks++) {
+		struct vv_unpack_rank *r = &u->rank[u->n_ranks];
+
+		rc = open_rank(u->lineage, c, (uint32_t)u->n_ranks, pool, r, &has);
+		if (rc == 0 && !has && is_first)
+			rc = not_files(u->lineage, u->epoch);
+		is_first &= rc != 0;
+		if (rest && is_of_one_rank(rc)) {
+			lose(u, r, rc);
+			rc = 0;
+		}
+		r->first = u->n_files;
+		u->n_files += r->manifest.n_files;
+	}
+	return rc == 0 && u->n_lost == u->n_ranks ? vv_err_restore(&u->lost) : rc;
+}
+
+static int open_epoch(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, bool rest, struct vv_unpack *out)
 {
 	struct vv_unpack u = { .lineage = lin, .epoch = epoch };
 	struct vv_commit c = { 0 };
-	bool has = false;
 	int rc = vv_catalog_commit(lin, epoch, &c);
 
-	if (rc == 0) {
-		u.rank = vv_mem_new(c.n_ranks, sizeof(*u.rank));
-		rc = u.rank ? 0 : VV_ENOMEM;
-	}
-	for (; rc == 0 && u.n_ranks < c.n_ranks; u.n_ranks++) {
-		struct vv_unpack_rank *r = &u.rank[u.n_ranks];
-
-		rc = vv_table_load_of(lin, pool, &c, (uint32_t)u.n_ranks, &r->table);
-		if (rc == 0)
-			rc = vv_unpack_manifest(lin, pool, &r->table, &r->manifest, &has);
-		r->first = u.n_files;
-		u.n_files += r->manifest.n_files;
-		if (rc == 0 && !has && u.n_ranks == 0)
-			rc = not_files(lin, epoch);
-	}
+	if (rc == 0)
+		rc = open_ranks(&u, &c, pool, rest);
 	vv_commit_fini(&c);
 	if (rc == 0)
 		rc = sort_names(&u);
@@ -162,6 +196,16 @@ int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool 
 	else
 		*out = u;
 	return rc;
+}
+
+int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out)
+{
+	return open_epoch(lin, epoch, pool, false, out);
+}
+
+int vv_unpack_open_rest(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out)
+{
+	return open_epoch(lin, epoch, pool, true, out);
 }
 
 int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out)
@@ -213,7 +257,7 @@ struct vv_unpack_file vv_unpack_at(const struct vv_unpack *u, size_t i)
 	}
 	r = &u->rank[lo];
 	return (struct vv_unpack_file){ &r->manifest.file[i - r->first], &r->table.region[r->manifest.file[i - r->first].region],
-					(uint32_t)lo };
+					r->table.rank };
 }
 
 static size_t find(const struct vv_unpack *u, const char *name)
@@ -247,18 +291,26 @@ static int not_there(const struct vv_unpack *u, const char *name)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", n ? ", " : "", other);
 			n++;
 		}
+	if (u->n_lost)
+		return vv_err_set(u->lost.code, "no file '%s' is among the %zu that epoch %" PRIu64 " of lineage '%s' is known to have; those of %zu of its ranks "
+				  "cannot be told: %s", name, u->n_files, u->epoch, u->lineage->name, u->n_lost, u->lost.message);
 	return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has no file '%s'; it has %zu, such as %s", u->epoch, u->lineage->name, name,
 			  u->n_files, n ? list : "none");
 }
 
-int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack_file *out)
+bool vv_unpack_has(const struct vv_unpack *u, const char *name, struct vv_unpack_file *out)
 {
 	size_t i = find(u, name);
 
 	if (i == u->n_files || strcmp(vv_unpack_at(u, u->by_name[i]).file->name, name) != 0)
-		return not_there(u, name);
+		return false;
 	*out = vv_unpack_at(u, u->by_name[i]);
-	return 0;
+	return true;
+}
+
+int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack_file *out)
+{
+	return vv_unpack_has(u, name, out) ? 0 : not_there(u, name);
 }
 
 /* ---- which of them ------------------------------------------------------------------------------------------------ */
@@ -267,6 +319,7 @@ struct choice { /* files in the order of ranks, a bit each; then their numbers *
 	uint8_t *is;
 	size_t *v, n;
 	uint64_t bytes;
+	bool open; /* there may be more: files were not all named one by one */
 };
 
 static void choice_fini(struct choice *c)
@@ -284,6 +337,7 @@ static int choose_one(const struct vv_unpack *u, const char *name, struct choice
 
 		if (strcmp(other, name) != 0 && !is_below(other, name))
 			break;
+		c->open |= strcmp(other, name) != 0;
 		c->is[u->by_name[i]] = 1;
 	}
 	return i == first ? not_there(u, name) : 0;
@@ -315,7 +369,7 @@ static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt
 {
 	int rc;
 
-	*c = (struct choice){ .is = vv_mem_new(u->n_files, 1), .v = vv_mem_new(u->n_files, sizeof(*c->v)) };
+	*c = (struct choice){ .is = vv_mem_new(u->n_files, 1), .v = vv_mem_new(u->n_files, sizeof(*c->v)), .open = opt->n_only == 0 };
 	rc = c->is && c->v ? 0 : VV_ENOMEM;
 	if (rc == 0 && opt->n_only == 0)
 		memset(c->is, 1, u->n_files);
@@ -405,9 +459,12 @@ int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct 
 	}
 	*out = k.report;
 	out->blocks = atomic_load(&k.blocks);
+	out->n_lost = c.open && opt->share == 0 ? u->n_lost : 0;
 	vv_target_close(&target);
 	choice_fini(&c);
-	return k.error.code ? vv_err_restore(&k.error) : rc;
+	if (k.error.code)
+		return vv_err_restore(&k.error);
+	return rc == 0 && out->n_lost ? vv_err_restore(&u->lost) : rc;
 }
 
 void vv_unpack_report_fini(struct vv_unpack_report *r)

@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_UNPACK_H
 #define VV_ENGINE_UNPACK_H
 
+#include "base/err.h"
 #include "base/pool.h"
 #include "base/progress.h"
 #include "core/manifest.h"
@@ -14,6 +15,7 @@ struct vv_unpack_rank {
 	struct vv_table table;
 	struct vv_manifest manifest;
 	size_t first; /* number of its first file */
+	bool lost;    /* what files it has cannot be read */
 };
 
 struct vv_unpack {
@@ -21,6 +23,8 @@ struct vv_unpack {
 	uint64_t epoch;
 	struct vv_unpack_rank *rank;
 	size_t n_ranks;
+	size_t n_lost;            /* of the ranks */
+	struct vv_err_state lost; /* why the first of them is */
 	size_t n_files;  /* of all ranks */
 	size_t *by_name; /* their numbers, sorted */
 };
@@ -30,6 +34,8 @@ int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const
 
 /* VV_EINVAL: the epoch was not packed from files. */
 int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
+/* The same, but ranks whose layer is damaged, gone or out of reach are lost, as long as there are others. */
+int vv_unpack_open_rest(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
 /* The files of one of its ranks alone. */
 int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_pool *pool, struct vv_unpack *out);
 void vv_unpack_close(struct vv_unpack *u);
@@ -48,8 +54,9 @@ struct vv_unpack_file {
 	uint32_t rank;
 };
 
-/* File i of all, 0 <= i < n_files; and by name: VV_ENOENT lists what resembles it. */
+/* File i of all, 0 <= i < n_files; and by name: VV_ENOENT lists what resembles it, but where a rank is lost the error is that. */
 struct vv_unpack_file vv_unpack_at(const struct vv_unpack *u, size_t i);
+bool vv_unpack_has(const struct vv_unpack *u, const char *name, struct vv_unpack_file *out);
 int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack_file *out);
 
 struct vv_unpack_options {
@@ -72,6 +79,7 @@ struct vv_unpack_report {
 	uint64_t blocks;       /* that were read for it: each once, unless there are more files than can be open together */
 	char **missing; /* names of those that could not be written or read; the others are whole */
 	size_t n_missing;
+	size_t n_lost;  /* ranks that are lost and may have had files that were asked for; told by share 0 */
 };
 
 /* Each file appears whole, under its name, with mode and mtime, or not at all. An error, which is that of the first file that is missing, leaves

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 300 COST 10
-"""varve unpack --test: everything is read, decoded and checked as if it were to be written, the same faults are told, and nothing is written."""
+"""varve unpack --test: everything is read, decoded and checked as if it were to be written, the same faults are told, and nothing is written.
+varve unpack when a rank's layer is lost, when it is killed, when the disk is full, and beside those who take epochs away."""
 import os
 import pathlib
 import resource
@@ -18,7 +19,7 @@ def doubles(n, seed=0):
     return struct.pack(f"<{n}d", *[(i % 97) * 0.25 + seed + (i // 97) * 1e-3 for i in range(n)])
 
 
-class Tested(command.Case):
+class Files(command.Case):
     def setUp(self):
         super().setUp()
         self.set = self.folder / "set"
@@ -54,6 +55,8 @@ class Tested(command.Case):
         self.assertEqual(self.everything(), before)
         return p.stdout.decode(), p.stderr.decode()
 
+
+class Tested(Files):
     def test_whole(self):
         self.pack()
         for words in [], ["-j", "1"], ["-j", "3"], ["-C", self.out], ["--force"], ["-C", self.store], ["--by-epoch"]:
@@ -95,12 +98,13 @@ class Tested(command.Case):
                 shutil.rmtree(self.out, ignore_errors=True)
                 p = self.unpack("run", "-j", "1", "-C", self.out, *words)
                 said, errors = self.look("-j", "1", *words, status=p.returncode)
-                self.assertEqual(sorted(errors.splitlines()), sorted(p.stderr.decode().splitlines()), at)
+                self.assertEqual(sorted(errors.splitlines()), sorted(p.stderr.decode().replace("could not be unpacked", "could not be read").splitlines()), at)
                 found.add(p.returncode)
                 if p.returncode == 0:
                     self.assertRegex(said, "read and checked")
             both = [self.json("unpack", self.store, "run", *words, status=p.returncode) for words in (["--test"], ["-C", self.out, "--force"])]
             self.assertTrue(all(a.pop("seconds", 0) >= 0 for a in both))
+            self.assertEqual([a.pop("test", None) for a in both], [None, None] if "files" not in both[0] else [True, False])
             self.assertEqual(both[0], both[1])
         self.assertEqual(found, {0, 1})
 
@@ -116,7 +120,7 @@ class Tested(command.Case):
             self.assertRegex(self.look(*words, lineage=lineage)[0], rf"^{n} files of {3 if lineage == 'run' else 2} epochs read and checked, ")
         self.flip(self.layer(2, "run"), 100)
         said, errors = self.look("--each", status=1)
-        self.assertRegex(errors, r"^varve: epoch 2: \d+ files? could not be unpacked: ")
+        self.assertRegex(errors, r"^varve: epoch 2: \d+ files? could not be read: ")
         self.assertRegex(said, r"^\d\d files of 3 epochs read and checked, ")
         self.layer(2, "run").unlink()
         self.assertEqual([e["epoch"] for e in self.json("unpack", self.store, "run", "--each", "--test", status=1)["epochs"]], [2, 1, 3])
@@ -168,8 +172,178 @@ class Tested(command.Case):
         self.flip(self.layer(1, "run"), self.layer(1, "run").stat().st_size // 3)
         p = run("--test")
         self.assertNotEqual(p.returncode, 0)
-        self.assertIn(b"could not be unpacked: ", p.stderr)
+        self.assertIn(b"could not be read: ", p.stderr)
         self.assertIn(b"missing: ", p.stderr)
+
+
+class Killed(Files):
+    def large(self):
+        """Two hundred more files; many have much in common."""
+        for i in range(200):
+            self.put(f"part{i}", command.noise(100000 + 999 * i, i % 40) + doubles(5000, i))
+        self.pack()
+
+    def whole(self, below):
+        """Names of those that are there: each has all of its bytes."""
+        there = [p for p in below.rglob("*") if p.is_file() and not p.name.startswith(".varve-")]
+        for p in there:
+            self.assertEqual(p.read_bytes(), (self.set / p.relative_to(below)).read_bytes(), p)
+        return {str(p.relative_to(below)) for p in there}
+
+    def test_killed(self):
+        """Wherever it dies, each file is whole or not there; the same command, told to replace what is there, does the rest."""
+        self.large()
+        some = 0
+        for k in range(12):
+            shutil.rmtree(self.out, ignore_errors=True)
+            p = subprocess.Popen([command.BIN, "unpack", str(self.store), "run", "-q", "-C", str(self.out)], env=self.env)
+            command.wait_for(lambda: p.poll() is not None or len(list(self.out.glob("part*"))) >= 17 * k, "files")
+            p.kill()
+            p.wait()
+            some += 0 < len(self.whole(self.out)) < 208
+        self.assertGreater(some, 0)
+        self.varve("unpack", self.store, "run", "-q", "-C", self.out, "--force")
+        self.assertEqual(len(self.whole(self.out)), 208)
+        self.assertEqual(len(list(self.out.rglob("*"))), 208 + 3)
+
+    @unittest.skipIf(os.getuid(), "only root mounts")
+    def test_full_disk(self):
+        """Those that are whole stay, all others are named, and nothing else is left."""
+        self.large()
+        self.out.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(self.out)], capture_output=True).returncode:
+            self.skipTest("nothing can be mounted here")
+        self.addCleanup(lambda: subprocess.run(["umount", str(self.out)], check=True))
+        for words in [], ["-j", "1"]:
+            p = self.unpack("run", "-C", self.out, *words)
+            self.assertEqual(p.returncode, 2, p.stderr)
+            self.assertIn(b"could not be unpacked: ", p.stderr)
+            whole = self.whole(self.out)
+            self.assertGreater(len(whole), 10)
+            missing = {line[len("varve: missing: "):] for line in p.stderr.decode().splitlines() if line.startswith("varve: missing: ")}
+            self.assertEqual(missing | whole, {str(p.relative_to(self.set)) for p in self.set.rglob("*") if p.is_file()})
+            self.assertEqual(missing & whole, set())
+            self.assertEqual([p for p in self.out.rglob(".varve-*")], [])
+            for p in self.out.iterdir():
+                shutil.rmtree(p) if p.is_dir() else p.unlink()
+
+    def test_beside_drop_and_gc(self):
+        """An epoch that is taken away meanwhile: it comes back whole, or what is missing is named; no file has other bytes."""
+        self.large()
+        for k in range(6):
+            for r in range(3):
+                self.put(f"rank{r}/field", doubles(20000, k + r))
+            self.pack()
+            shutil.rmtree(self.out, ignore_errors=True)
+            p = subprocess.Popen([command.BIN, "unpack", str(self.store), "run", "-q", "-C", str(self.out)], env=self.env, stderr=subprocess.PIPE)
+            command.wait_for(lambda: p.poll() is not None or len(list(self.out.glob("part*"))) >= 20 * k, "files")
+            self.varve("drop", self.store, f"run@{k + 2}")
+            self.varve("gc", self.store)
+            said = p.communicate(timeout=100)[1].decode()
+            whole = self.whole(self.out)
+            self.assertEqual(len(whole) + said.count("missing: "), 208 if p.returncode == 0 or whole else 0, said)
+            self.assertEqual(p.returncode == 0, len(whole) == 208)
+
+
+@unittest.skipUnless(MPIEXEC, "built without MPI")
+class Lost(Files):
+    """The layer of one of three ranks is gone, or damaged where it says what files there are."""
+    def setUp(self):
+        super().setUp()
+        p = self.mpi("pack", self.store, "run", "-q", "-C", self.set, ".")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.of = {f["name"]: f["rank"] for f in self.json("unpack", self.store, "run", "--list")["files"]}
+        self.assertEqual(set(self.of.values()), {0, 1, 2})
+        self.layers = {r: next(self.store.rglob(f"*1.r{r}.layer")) for r in range(3)}
+
+    def mpi(self, *words):
+        return subprocess.run([*MPIEXEC.split(), "-n", "3", command.BIN, *map(str, words)], cwd=self.here, capture_output=True, env=self.env, timeout=100)
+
+    def tree(self):
+        return {str(p.relative_to(self.out)): p.read_bytes() for p in self.out.rglob("*") if p.is_file()}
+
+    def lose(self, rank, how):
+        layer, aside = self.layers[rank], self.folder / "aside"
+        aside.write_bytes(layer.read_bytes())
+        if how == "gone":
+            layer.unlink()
+        elif how == "cut":
+            layer.write_bytes(aside.read_bytes()[:-100])
+        else:
+            layer.write_bytes(b"")
+        return lambda: layer.write_bytes(aside.read_bytes())
+
+    def names(self, *ranks):
+        return {name for name, rank in self.of.items() if rank in ranks}
+
+    def test_the_others_come(self):
+        for rank in range(3):
+            for how in "gone", "cut", "empty":
+                back = self.lose(rank, how)
+                shutil.rmtree(self.out, ignore_errors=True)
+                p = self.unpack("run", "-C", self.out)
+                said = p.stderr.decode()
+                self.assertEqual(p.returncode, 1, said)
+                self.assertIn(f"varve: missing: the files of rank {rank}, whose names cannot be read\n", said)
+                there = self.tree()
+                for name, data in there.items():
+                    self.assertEqual(data, (self.set / name).read_bytes())
+                named = {line[len("varve: missing: "):] for line in said.splitlines() if line.startswith("varve: missing: ")}
+                self.assertLessEqual(self.names(*{0, 1, 2} - {rank}), set(there) | named)  # some may need bytes that the lost layer had
+                self.assertGreater(len(there), 0)
+                found = self.json("unpack", self.store, "run", "--test", status=1)
+                self.assertEqual((found["lost_ranks"], found["test"], found["files"]), ([rank], True, len(there)))
+                self.assertIn("layer", found["error"])
+                found = self.json("unpack", self.store, "run", "--list", status=1)
+                self.assertEqual(({f["name"] for f in found["files"]}, found["lost_ranks"]), (self.names(*{0, 1, 2} - {rank}), [rank]))
+                self.assertIn(f"the files of rank {rank}", self.look("--each", status=1)[1])
+                back()
+
+    def test_by_name(self):
+        """A file that is there comes alone, and all is well; one that is not known may be of the rank that is lost. A folder may have had more."""
+        back = self.lose(1, "gone")
+        own = sorted(n for n in self.names(0, 2) if self.unpack("run", "--test", n).returncode == 0)
+        self.assertGreater(len(own), 0)
+        for name in own:
+            self.assertRegex(self.look(name)[0], "^1 file read and checked")
+            self.assertEqual(self.run_raw("extract", self.store, "run", name).stdout, (self.set / name).read_bytes())
+        for name in sorted(self.names(1)):
+            said = self.look(name, status=1)[1]
+            self.assertIn(f"no file '{name}' is among the {len(self.names(0, 2))} that epoch 1 of lineage 'run' is known to have; those of 1 of its ranks cannot be told: ", said)
+            self.assertIn("cannot be told", self.fails("extract", self.store, "run", name, status=1))
+        for folder in {n.split("/")[0] for n in own if "/" in n}:
+            self.look(folder, status=1)
+        back()
+        self.look()
+
+    def test_all_lost(self):
+        for r in range(3):
+            self.layers[r].unlink()
+        said = self.look(status=1)[1]
+        self.assertIn("0000000001.r0.layer", said)
+        self.assertNotIn("cannot be told", said)
+        self.assertFalse(self.out.exists())
+
+    def test_readers_together(self):
+        back = self.lose(2, "cut")
+        p = self.mpi("unpack", self.store, "run", "-C", self.out)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertEqual(p.stderr.count(b"the files of rank 2, whose names"), 1, p.stderr)
+        alone = self.unpack("run", "-C", self.folder / "alone")
+        self.assertEqual(alone.returncode, 1)
+        self.assertEqual(sorted(self.tree()), sorted(str(p.relative_to(self.folder / "alone")) for p in (self.folder / "alone").rglob("*") if p.is_file()))
+        back()
+        p = self.mpi("unpack", self.store, "run", "-C", self.out, "--force")
+        self.assertEqual((p.returncode, set(self.tree())), (0, set(self.of)), p.stderr)
+
+    def test_rank_and_file(self):
+        """A file, or a variable, of a rank that is named."""
+        for name, rank in self.of.items():
+            for r in range(3):
+                if r == rank:
+                    self.assertEqual(self.run_raw("extract", self.store, "run", name, "--rank", r).stdout, (self.set / name).read_bytes())
+                else:
+                    self.assertIn(f"no file '{name}'", self.fails("extract", self.store, "run", name, "--rank", r, status=2))
 
 
 if __name__ == "__main__":
