@@ -102,8 +102,9 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 /* ---- what the lineage has ----------------------------------------------------------------------------------------- */
 
 struct known {
+	struct vv_job *job;
 	struct vv_filelist *list;
-	size_t n; /* sets */
+	struct vv_packing_known found;
 };
 
 static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
@@ -111,18 +112,17 @@ static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
 	struct vv_unpack_file f;
 	struct stat st;
 
-	if (vv_unpack_find(u, file->name, &f) == 0)
-		return stat(file->path, &st) == 0 && vv_packed_is(&f, (uint64_t)st.st_size, st.st_mtim);
-	vv_err_clear();
-	return false;
+	return vv_unpack_has(u, file->name, &f) && stat(file->path, &st) == 0 && vv_packed_is(&f, (uint64_t)st.st_size, st.st_mtim);
 }
 
 static int pass_over(void *arg, const struct vv_unpack *u)
 {
 	struct known *k = arg;
 	struct vv_filelist *l = k->list;
+	bool delete = vv_args_value(k->job->args, "delete");
+	int rc = 0;
 
-	for (size_t s = 0; s < l->n_sets;) {
+	for (size_t s = 0; rc == 0 && s < l->n_sets;) {
 		size_t at = l->set[s].from, end = at + l->set[s].n;
 
 		while (at < end && is_in(&l->file[at], u))
@@ -131,16 +131,19 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 			s++;
 			continue;
 		}
+		if (delete)
+			rc = vv_purge_left(k->job, u, &l->file[l->set[s].from], l->set[s].n, &k->found.count);
 		vv_filelist_drop_set(l, s);
-		k->n++;
+		k->found.sets++;
 	}
-	return 0;
+	return rc;
 }
 
-/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. *known: sets that an epoch has. */
-static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_filelist *l, size_t *known)
+/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. Sets that an epoch has are not in it; of these, too, what is safely
+ * packed is deleted, if that is asked for. */
+static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_filelist *l, struct vv_packing_known *known)
 {
-	struct known k = { .list = l };
+	struct known k = { .job = job, .list = l };
 	struct vv_buf b = { 0 };
 	bool mine = !job->world || job->world->rank == 0;
 	int rc = mine ? list_files(job->args, l) : 0;
@@ -148,7 +151,7 @@ static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_fil
 	if (rc == 0 && mine && is_series(job->args))
 		rc = vv_packed_each(job, lineage, NULL, pass_over, &k);
 	rc = vv_world_agree(job->world, rc);
-	*known = k.n;
+	*known = k.found;
 	if (rc == 0 && job->world) {
 		if (mine)
 			vv_filelist_put(l, &b);
@@ -166,7 +169,7 @@ static int run(struct vv_job *job)
 	struct vv_pack_options opt;
 	struct vv_filelist l = { 0 };
 	struct vv_spec spec;
-	size_t known = 0;
+	struct vv_packing_known known = { 0 };
 	int rc = vv_spec_parse(job->args->operand[1], 0, &spec);
 
 	if (rc == 0)
@@ -179,7 +182,7 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);
 	if (rc == 0 && is_series(job->args))
-		rc = vv_packing_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), known);
+		rc = vv_packing_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
 	else if (rc == 0)
 		rc = vv_packing_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
 	vv_filelist_fini(&l);

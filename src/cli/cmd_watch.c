@@ -34,6 +34,7 @@ struct watch {
 	struct vv_lookout lookout;
 	atomic_bool stop;
 	double again; /* not before then */
+	struct vv_purge_count left; /* what earlier runs had packed and not deleted */
 };
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
@@ -117,19 +118,50 @@ static double due_of(const struct watch *w, const struct set *s)
 
 /* ---- what the store has already ----------------------------------------------------------------------------------- */
 
+static struct vv_lookout_file *file_here(const struct watch *w, const char *name)
+{
+	size_t at = vv_map_get(&w->lookout.by_name, name);
+
+	return at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
+}
+
+/* A run that was killed, or was not told to delete, has left them. If the epoch cannot be read they are packed again. */
+static int delete_left(struct watch *w, const struct vv_unpack *u, const struct vv_filelist *l)
+{
+	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left) : 0;
+
+	if (rc == 0 || rc == VV_ENOMEM)
+		return rc;
+	fprintf(stderr, "varve: %s\n", vv_err_last());
+	for (size_t i = 0; i < l->n; i++)
+		file_here(w, l->file[i].name)->done = false;
+	return 0;
+}
+
 static int mark(void *arg, const struct vv_unpack *u)
 {
 	struct watch *w = arg;
+	struct vv_filelist left = { .folder = w->lookout.folder, .store = w->lookout.store };
+	bool delete = vv_args_value(w->job->args, "delete");
+	char key[VV_MANIFEST_NAME + 16];
+	int rc = 0;
 
-	for (size_t i = 0; i < u->n_files; i++) {
+	for (size_t i = 0; rc == 0 && i < u->n_files; i++) {
 		struct vv_unpack_file f = vv_unpack_at(u, i);
-		size_t at = vv_map_get(&w->lookout.by_name, f.file->name);
-		struct vv_lookout_file *here = at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
+		struct vv_lookout_file *here = file_here(w, f.file->name);
 
-		if (here && vv_packed_is(&f, here->len, here->mtime))
-			here->done = true;
+		if (!here || here->done || !vv_packed_is(&f, here->len, here->mtime))
+			continue;
+		here->done = true;
+		if (delete && key_of(w, here->name, key, sizeof(key)))
+			rc = vv_filelist_add(&left, here->name);
+		if (rc == VV_ENOENT) /* somebody else has deleted it */
+			rc = 0;
 	}
-	return 0;
+	if (rc == 0)
+		rc = delete_left(w, u, &left);
+	vv_filelist_fini(&left);
+	return rc;
 }
 
 /* ---- packing ------------------------------------------------------------------------------------------------------ */
@@ -199,10 +231,10 @@ static int pack_set(struct watch *w, const struct set *s)
 		w->again = vv_clock_s() + patience;
 	}
 	for (size_t i = 0; rc >= 0 && i < l.n; i++) {
-		size_t at = vv_map_get(&w->lookout.by_name, l.file[i].name);
+		struct vv_lookout_file *here = file_here(w, l.file[i].name);
 
-		if (at != VV_MAP_NONE)
-			w->lookout.file[at].done = true;
+		if (here)
+			here->done = true;
 	}
 	vv_filelist_fini(&l);
 	return rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
@@ -255,6 +287,8 @@ static int watch(struct watch *w)
 
 	if (rc == 0)
 		rc = vv_packed_each(w->job, w->lineage, &w->stop, mark, w);
+	vv_purge_tell_left(w->job, &w->left);
+	vv_out_flush(&w->job->out);
 	vv_json_array(&w->job->json, "epochs");
 	while (rc == 0 && !atomic_load(&w->stop)) {
 		rc = vv_lookout_wait(&w->lookout, wait);

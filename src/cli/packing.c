@@ -131,15 +131,16 @@ static int pack_set(struct vv_job *job, struct varve *v, const struct vv_filelis
 }
 
 /* What there is to say besides the table. */
-static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done, size_t known, int rc)
+static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done, const struct vv_packing_known *known, int rc)
 {
 	const char *name = done < l->n_sets ? l->set[done].name : "";
 	struct vv_json *j = &job->json;
 
-	vv_json_number(j, "passed_over", known);
+	vv_json_number(j, "passed_over", known->sets);
 	vv_json_number(j, "skipped", l->skipped);
-	if (known && is_first(job) && !job->args->quiet && !job->args->json)
-		vv_out_printf(&job->out, "%zu passed over, which the lineage has\n", known);
+	if (known->sets && is_first(job) && !job->args->quiet && !job->args->json)
+		vv_out_printf(&job->out, "%zu passed over, which the lineage has\n", known->sets);
+	vv_purge_tell_left(job, &known->count);
 	if (rc >= 0)
 		return rc;
 	vv_json_text(j, "failed", name);
@@ -155,7 +156,8 @@ static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done
 	return rc == VV_EDAMAGED ? 1 : 2;
 }
 
-int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete, size_t known)
+int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
+		      const struct vv_packing_known *known)
 {
 	static const char *const columns[] = { "<SET", ">EPOCH", ">FILES", ">BYTES", ">NEW", ">STORED", ">LAYERS", ">RATIO", ">MB/S", NULL };
 	struct vv_text_table t;

@@ -20,9 +20,8 @@ struct purge {
 	struct vv_job *job;
 	const struct vv_unpack *u;
 	struct vv_pool *pool;
-	const struct vv_filelist *list;
 	struct vv_bar bar;
-	uint64_t deleted, kept;
+	struct vv_purge_count count;
 };
 
 struct group {
@@ -36,7 +35,7 @@ struct group {
 
 static void keep(struct purge *k, const char *path, const char *why)
 {
-	k->kept++;
+	k->count.kept++;
 	if (k->job->args->json)
 		return;
 	vv_bar_clear(&k->bar);
@@ -49,9 +48,8 @@ static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 	       (uint32_t)st->st_mtim.tv_nsec == f->file->mtime_ns;
 }
 
-static int open_file(struct purge *k, const char *name, struct group *g)
+static int open_file(struct purge *k, const char *name, const char *path, struct group *g)
 {
-	const char *path = k->list->file[vv_map_get(&k->list->by_name, name)].path;
 	struct vv_unpack_file f;
 	struct stat st;
 	int fd, rc = vv_unpack_find(k->u, name, &f);
@@ -97,7 +95,7 @@ static void delete_file(struct purge *k, const struct group *g, size_t i)
 	else if (unlink(g->path[i]) < 0)
 		keep(k, g->path[i], "it may not be deleted");
 	else
-		k->deleted++;
+		k->count.deleted++;
 }
 
 static int purge_group(struct purge *k, struct group *g)
@@ -113,18 +111,15 @@ static int purge_group(struct purge *k, struct group *g)
 	return rc;
 }
 
-static int purge_all(struct purge *k, const struct vv_manifest *m)
+static int add_file(struct purge *k, const struct vv_pack_file *file, struct group *g)
 {
-	struct group *g = vv_mem_new(1, sizeof(*g));
-	size_t most = vv_abreast_files(AT_ONCE, 1);
-	int rc = g ? 0 : VV_ENOMEM;
+	int rc = open_file(k, file->name, file->path, g);
 
-	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
-		if (vv_map_get(&k->list->by_name, m->file[i].name) != VV_MAP_NONE)
-			rc = open_file(k, m->file[i].name, g);
-		if (rc == 0 && g->n == most)
-			rc = purge_group(k, g);
-	}
+	return rc == 0 && g->n == vv_abreast_files(AT_ONCE, 1) ? purge_group(k, g) : rc;
+}
+
+static int end_group(struct purge *k, int rc, struct group *g)
+{
 	if (g && rc == 0)
 		rc = purge_group(k, g);
 	for (size_t i = 0; g && i < g->n; i++)
@@ -133,10 +128,52 @@ static int purge_all(struct purge *k, const struct vv_manifest *m)
 	return rc;
 }
 
+/* Those of the manifest that are in the list. */
+static int purge_all(struct purge *k, const struct vv_manifest *m, const struct vv_filelist *l)
+{
+	struct group *g = vv_mem_new(1, sizeof(*g));
+	int rc = g ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
+		size_t at = vv_map_get(&l->by_name, m->file[i].name);
+
+		if (at != VV_MAP_NONE)
+			rc = add_file(k, &l->file[at], g);
+	}
+	return end_group(k, rc, g);
+}
+
+int vv_purge_left(struct vv_job *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count)
+{
+	struct purge k = { .job = job, .u = u, .pool = job->pool };
+	struct group *g = vv_mem_new(1, sizeof(*g));
+	int rc = g ? 0 : VV_ENOMEM;
+
+	vv_bar_init(&k.bar, "compare", job->args->quiet);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = add_file(&k, &file[i], g);
+	rc = end_group(&k, rc, g);
+	vv_bar_fini(&k.bar);
+	count->deleted += k.count.deleted;
+	count->kept += k.count.kept;
+	return rc < 0 ? vv_err_context(rc, "not all files that epoch %" PRIu64 " has, and an earlier run has left, were deleted", u->epoch) : rc;
+}
+
+void vv_purge_tell_left(struct vv_job *job, const struct vv_purge_count *count)
+{
+	if (count->deleted + count->kept == 0)
+		return;
+	vv_json_number(&job->json, "left_deleted", count->deleted);
+	vv_json_number(&job->json, "left_kept", count->kept);
+	if (!job->args->json && !job->args->quiet)
+		vv_out_printf(&job->out, "%" PRIu64 " file%s that an earlier run had packed and left deleted, %" PRIu64 " kept\n", count->deleted,
+			      count->deleted == 1 ? "" : "s", count->kept);
+}
+
 int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *l, uint64_t epoch, const struct vv_manifest *m)
 {
 	struct vv_unpack u = { 0 };
-	struct purge k = { .job = job, .u = &u, .list = l };
+	struct purge k = { .job = job, .u = &u };
 	uint64_t sum[2];
 	int rc = vv_session_pool(v);
 
@@ -145,12 +182,12 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 	k.pool = v->pool;
 	vv_bar_init(&k.bar, "compare", job->args->quiet || (job->world && job->world->rank));
 	if (rc == 0)
-		rc = purge_all(&k, m);
+		rc = purge_all(&k, m, l);
 	vv_bar_fini(&k.bar);
 	vv_unpack_close(&u);
 	rc = vv_world_agree(job->world, rc);
-	sum[0] = k.deleted;
-	sum[1] = k.kept;
+	sum[0] = k.count.deleted;
+	sum[1] = k.count.kept;
 	vv_world_sum(job->world, sum, 2);
 	vv_json_number(&job->json, "deleted", sum[0]);
 	vv_json_number(&job->json, "kept", sum[1]);

@@ -158,6 +158,21 @@ class Series(command.Case):
         self.unpack("--each")
         self.assertEqual(self.tree(self.out), before)
 
+    def test_delete_what_was_left(self):
+        """Sets that the lineage has are passed over, and deleted all the same; but not a file that is not as it was packed."""
+        before = self.tree(self.run_folder)
+        self.pack_json("--each", "ckpt.1", "ckpt.2")
+        was = (self.run_folder / "ckpt.2/rank0").stat()
+        data = (self.run_folder / "ckpt.2/rank0").read_bytes()
+        (self.run_folder / "ckpt.2/rank0").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(self.run_folder / "ckpt.2/rank0", ns=(was.st_atime_ns, was.st_mtime_ns))  # who does that fools pack, but not --delete
+        found = self.pack_json("--each", "--delete", "ckpt.1", "ckpt.2", "ckpt.3")
+        self.assertEqual((found["passed_over"], found["left_deleted"], found["left_kept"]), (2, 7, 1))
+        self.assertEqual([(e["deleted"], e["kept"]) for e in found["epochs"]], [(4, 0)])
+        self.assertEqual(list(self.tree(self.run_folder)), ["ckpt.2/rank0"])
+        self.unpack("--each")
+        self.assertEqual(self.tree(self.out), before)
+
     # ---- sets ----
 
     def flat(self):

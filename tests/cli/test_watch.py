@@ -91,6 +91,45 @@ class Watch(command.Case):
         self.assertEqual([f for f in self.dir.rglob("*") if f.is_file()], [self.dir / "other"])
         self.assertEqual(sorted(self.names(1) + self.names(2)), [f"{d}/{n}" for d in ("DD01", "DD02") for n in ("x", "x.cpu0", "x.cpu1")])
 
+    def test_left(self):
+        """What a run had packed and not deleted, because it was killed or not told to, the next one deletes: what it would watch, and what is still as it was packed."""
+        for r in 0, 1:
+            (self.dir / f"a.{r}").write_bytes(b"%d" % r * 70000)
+            (self.dir / f"b.{r}").write_bytes(b"%d" % r * 50)
+        self.start("--ranks", 2)
+        self.wait_for(2)
+        self.running[-1].kill()
+        self.running[-1].wait()
+        (self.dir / "b.1").write_bytes(b"new")
+        p = self.start("--ranks", 2, "--pattern", "a*", "--delete")
+        command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate(timeout=command.PATIENCE)
+        self.assertEqual((p.returncode, err), (0, b""))
+        found = json.loads(out)
+        self.assertEqual((found["left_deleted"], found["left_kept"], found["epochs"]), (2, 0, []))
+        self.assertEqual(sorted(f.name for f in self.dir.iterdir()), ["b.0", "b.1"])
+        self.varve("unpack", self.store, "w@1", "-C", "back")
+        self.assertEqual((self.folder / "back/a.1").read_bytes(), b"1" * 70000)
+
+    def test_left_damaged(self):
+        """What the store cannot give back is not deleted, but packed again."""
+        for r in 0, 1:
+            (self.dir / f"a.{r}").write_bytes(command.noise(70000, r))
+        self.start("--ranks", 2)
+        self.wait_for(1)
+        self.stop(self.running[-1])
+        self.flip(self.layer(1, "w"), 5000)
+        p = self.start("--ranks", 2, "--delete")
+        self.wait_for(2)
+        command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate(timeout=command.PATIENCE)
+        self.assertIn(b"not all files that epoch 1 has, and an earlier run has left, were deleted: ", err)
+        self.assertEqual([e["deleted"] for e in json.loads(out)["epochs"]], [2])
+        self.varve("unpack", self.store, "w@2", "-C", "back")
+        self.assertEqual((self.folder / "back/a.1").read_bytes(), command.noise(70000, 1))
+
     def test_open_before(self):
         """A file that a program has had open since before is waited for."""
         with open(self.dir / "late.1", "wb") as f:
