@@ -42,7 +42,7 @@ struct fetch {
 	bool knows;              /* the holders */
 	bool spread;             /* each layer is read by one rank of a host */
 	uint64_t oldest;         /* epoch that is needed */
-	struct vv_needs local, remote, bad;
+	struct vv_salvage_needs local, remote, bad;
 	struct vv_warned warned;
 	struct slice *slice;     /* of the round under way */
 };
@@ -81,22 +81,22 @@ static bool is_here(const struct fetch *f, uint64_t layer)
 /* ---- this place ------------------------------------------------------------------------------------------------------------- */
 
 /* Large pieces are asked for in steps, so that rounds are even. */
-static int add_remote(struct fetch *f, const struct vv_need *need)
+static int add_remote(struct fetch *f, const struct vv_salvage_need *need)
 {
 	int rc = 0;
 
 	for (uint64_t at = 0; rc == 0 && at < need->len; at += STEP) {
-		struct vv_need part = vv_salvage_part(need, at, at + STEP < need->len ? at + STEP : need->len);
+		struct vv_salvage_need part = vv_salvage_part(need, at, at + STEP < need->len ? at + STEP : need->len);
 
 		rc = vv_salvage_add(&f->remote, &part);
 	}
 	return rc;
 }
 
-static struct vv_need need_of(const struct vv_want *w, uint32_t number, const struct vv_run *r)
+static struct vv_salvage_need need_of(const struct vv_want *w, uint32_t number, const struct vv_run *r)
 {
 	uint64_t from = r->at > w->at ? r->at : w->at, end = w->at + w->len;
-	struct vv_need need = { .layer = r->layer, .pos = r->pos + (from - r->at), .to = w->to + (from - w->at), .want = number };
+	struct vv_salvage_need need = { .layer = r->layer, .pos = r->pos + (from - r->at), .to = w->to + (from - w->at), .want = number };
 
 	need.len = (r->at + r->len < end ? r->at + r->len : end) - from;
 	need.home = need.layer;
@@ -124,7 +124,7 @@ struct stretches {
 	size_t n, cap, want_cap;
 };
 
-static int begin_stretch(struct stretches *s, const struct vv_want *w, const struct vv_need *first)
+static int begin_stretch(struct stretches *s, const struct vv_want *w, const struct vv_salvage_need *first)
 {
 	if (vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)) < 0 || vv_mem_room(&s->want, s->n, &s->want_cap, sizeof(*s->want)) < 0)
 		return VV_ENOMEM;
@@ -143,7 +143,7 @@ static int divide_want(struct fetch *f, uint32_t number, struct stretches *out)
 	int rc = 0;
 
 	for (size_t k = vv_run_find(w->runs, w->at); rc == 0 && k < w->runs->n && w->runs->v[k].at < w->at + w->len; k++) {
-		struct vv_need need = need_of(w, number, &w->runs->v[k]);
+		struct vv_salvage_need need = need_of(w, number, &w->runs->v[k]);
 
 		if (need.layer && !is_here(f, need.layer)) {
 			open = false;
@@ -173,7 +173,7 @@ static int doubt(struct fetch *f, const struct stretches *s)
 		const struct vv_want *w = &s->v[i];
 
 		for (size_t k = vv_run_find(w->runs, w->at); rc == 0 && k < w->runs->n && w->runs->v[k].at < w->at + w->len; k++) {
-			struct vv_need need = need_of(w, s->want[i], &w->runs->v[k]);
+			struct vv_salvage_need need = need_of(w, s->want[i], &w->runs->v[k]);
 
 			if (need.layer == 0)
 				vv_mem_zero(need.to, (size_t)need.len);
@@ -221,7 +221,7 @@ static uint32_t member(const struct vv_ranks *g, uint32_t place, uint64_t layer)
 
 static int by_rank(const void *a, const void *b)
 {
-	const struct vv_need *x = a, *y = b;
+	const struct vv_salvage_need *x = a, *y = b;
 
 	if (x->rank != y->rank)
 		return order_number(x->rank, y->rank);
@@ -235,7 +235,7 @@ static int assign(struct fetch *f)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->remote.n; i++) {
-		struct vv_need need = f->remote.v[i];
+		struct vv_salvage_need need = f->remote.v[i];
 		size_t h = f->spread ? 0 : vv_holders_find(&f->holders, need.layer);
 
 		if (!f->spread && h == f->holders.n) {
@@ -289,7 +289,7 @@ static int count_rounds(struct fetch *f, uint64_t *rounds)
 
 struct round {
 	struct vv_mail ask, answer, flaws;
-	struct vv_needs bad; /* of what this rank answers */
+	struct vv_salvage_needs bad; /* of what this rank answers */
 	size_t *first;       /* per rank: the first need that is asked for in this round; slice.next ends them */
 };
 
@@ -343,7 +343,7 @@ static int read_requests(struct fetch *f, struct round *o)
 	const struct request *q = (const struct request *)o->ask.in;
 	size_t n = (size_t)(o->ask.in_sum / sizeof(*q));
 	struct vv_runs runs = { 0 };
-	struct vv_needs need = { 0 };
+	struct vv_salvage_needs need = { 0 };
 	uint64_t at = 0;
 	int rc = 0;
 
@@ -358,7 +358,7 @@ static int read_requests(struct fetch *f, struct round *o)
 		rc = 0;
 		at = 0;
 		for (size_t i = 0; rc == 0 && i < n; at += q[i++].len)
-			rc = vv_salvage_add(&need, &(struct vv_need){ .layer = q[i].layer, .pos = q[i].pos, .len = q[i].len,
+			rc = vv_salvage_add(&need, &(struct vv_salvage_need){ .layer = q[i].layer, .pos = q[i].pos, .len = q[i].len,
 								      .to = o->answer.out + at });
 		if (rc == 0)
 			rc = vv_salvage_read(f->lin, &need, &o->bad, &f->warned);
@@ -391,7 +391,7 @@ static int answer(struct fetch *f, struct round *o)
 
 static int by_to(const void *a, const void *b)
 {
-	const struct vv_need *x = a, *y = b;
+	const struct vv_salvage_need *x = a, *y = b;
 
 	return order_number((uintptr_t)x->to, (uintptr_t)y->to);
 }
@@ -423,12 +423,12 @@ static int take_answer(struct fetch *f, size_t first, size_t end, const uint8_t 
 	int rc = 0;
 
 	for (size_t i = first, k = 0; rc == 0 && i < end; at += f->remote.v[i++].len) {
-		const struct vv_need *need = &f->remote.v[i];
+		const struct vv_salvage_need *need = &f->remote.v[i];
 
 		memcpy(need->to, p + at, (size_t)need->len);
 		for (; rc == 0 && k < n && w[k].off < at + need->len; k++) {
 			uint64_t to = w[k].off - at + w[k].len;
-			struct vv_need bad;
+			struct vv_salvage_need bad;
 
 			if (w[k].off < at || w[k].len > need->len || to > need->len)
 				return vv_err_set(VV_EPEER, "a rank tells of damage that cannot be");
@@ -503,7 +503,7 @@ static int read_remote(struct fetch *f)
 
 /* ---- other copies ---------------------------------------------------------------------------------------------------------------- */
 
-static int lost(const struct vv_need *need)
+static int lost(const struct vv_salvage_need *need)
 {
 	return vv_err_set(VV_EDAMAGED, "bytes of the layer of rank %u in epoch %" PRIu64 " are missing or damaged, and no rank's store has "
 			  "another copy; bring that rank's store back, or restart from an older epoch",
@@ -513,13 +513,13 @@ static int lost(const struct vv_need *need)
 /* What is bad is looked for in the next place that has it. */
 static int try_next(struct fetch *f, const struct vv_alternates *a)
 {
-	struct vv_needs todo = f->bad;
+	struct vv_salvage_needs todo = f->bad;
 	int rc = 0;
 
-	f->bad = (struct vv_needs){ 0 };
+	f->bad = (struct vv_salvage_needs){ 0 };
 	for (size_t i = 0; rc == 0 && i < todo.n; i++)
 		for (uint64_t at = 0; rc == 0 && at < todo.v[i].len;) {
-			struct vv_need need = vv_salvage_part(&todo.v[i], at, todo.v[i].len);
+			struct vv_salvage_need need = vv_salvage_part(&todo.v[i], at, todo.v[i].len);
 			const struct vv_alternate *x = vv_alternates_find(a, need.home, need.home_pos, need.tried);
 
 			if (!x) {

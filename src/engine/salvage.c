@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void vv_salvage_fini(struct vv_needs *n)
+void vv_salvage_fini(struct vv_salvage_needs *n)
 {
 	vv_mem_free(n->v);
-	*n = (struct vv_needs){ 0 };
+	*n = (struct vv_salvage_needs){ 0 };
 }
 
-int vv_salvage_add(struct vv_needs *n, const struct vv_need *need)
+int vv_salvage_add(struct vv_salvage_needs *n, const struct vv_salvage_need *need)
 {
 	if (vv_mem_room(&n->v, n->n, &n->cap, sizeof(*n->v)) < 0)
 		return VV_ENOMEM;
@@ -21,9 +21,9 @@ int vv_salvage_add(struct vv_needs *n, const struct vv_need *need)
 	return 0;
 }
 
-struct vv_need vv_salvage_part(const struct vv_need *need, uint64_t from, uint64_t to)
+struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint64_t from, uint64_t to)
 {
-	struct vv_need part = *need;
+	struct vv_salvage_need part = *need;
 
 	part.pos += from;
 	part.home_pos += from;
@@ -39,7 +39,7 @@ struct reader {
 	uint8_t *raw;
 	bool whole;   /* it is what was written; else its chunks may be */
 	bool there;   /* raw holds something */
-	struct vv_needs *bad;
+	struct vv_salvage_needs *bad;
 };
 
 static int load_block(struct reader *r, size_t k)
@@ -60,9 +60,9 @@ static int load_block(struct reader *r, size_t k)
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-static int give_up(struct reader *r, const struct vv_need *need, uint64_t from, uint64_t to)
+static int give_up(struct reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
 {
-	struct vv_need part = vv_salvage_part(need, from, to);
+	struct vv_salvage_need part = vv_salvage_part(need, from, to);
 
 	return vv_salvage_add(r->bad, &part);
 }
@@ -91,7 +91,7 @@ static bool chunk_whole(const struct reader *r, uint64_t pos, uint64_t *end)
 }
 
 /* Bytes from..to of the need lie in one extent of the block that is loaded. */
-static int take_extent(struct reader *r, const struct vv_need *need, uint64_t from, uint64_t to)
+static int take_extent(struct reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
 {
 	int rc = 0;
 
@@ -112,7 +112,7 @@ static int take_extent(struct reader *r, const struct vv_need *need, uint64_t fr
 	return rc;
 }
 
-static int take_need(struct reader *r, const struct vv_need *need)
+static int take_need(struct reader *r, const struct vv_salvage_need *need)
 {
 	const struct vv_extents *e = &r->f->blocks.extent;
 	uint64_t at = 0;
@@ -148,7 +148,7 @@ static bool is_news(struct vv_warned *w, uint64_t layer)
 }
 
 /* All needs of one layer. */
-static int take_layer(const struct vv_lineage *lin, const struct vv_need *need, size_t n, struct vv_needs *bad,
+static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need *need, size_t n, struct vv_salvage_needs *bad,
 		      struct vv_warned *warned)
 {
 	struct reader r = { .bad = bad };
@@ -178,14 +178,14 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_need *need, 
 
 static int by_place(const void *a, const void *b)
 {
-	const struct vv_need *x = a, *y = b;
+	const struct vv_salvage_need *x = a, *y = b;
 
 	if (x->layer != y->layer)
 		return x->layer < y->layer ? -1 : 1;
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-int vv_salvage_read(const struct vv_lineage *lin, struct vv_needs *need, struct vv_needs *bad, struct vv_warned *warned)
+int vv_salvage_read(const struct vv_lineage *lin, struct vv_salvage_needs *need, struct vv_salvage_needs *bad, struct vv_warned *warned)
 {
 	int rc = 0;
 

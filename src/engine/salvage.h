@@ -5,7 +5,7 @@
 
 #include "engine/catalog.h"
 
-struct vv_need { /* bytes pos..pos+len of a layer's payload, to `to` */
+struct vv_salvage_need { /* bytes pos..pos+len of a layer's payload, to `to` */
 	uint64_t layer, pos, len;
 	uint8_t *to;
 	uint64_t home, home_pos; /* where the run table has them: another copy may be asked for now */
@@ -14,8 +14,8 @@ struct vv_need { /* bytes pos..pos+len of a layer's payload, to `to` */
 	uint32_t rank;           /* and whom he asks */
 };
 
-struct vv_needs {
-	struct vv_need *v;
+struct vv_salvage_needs {
+	struct vv_salvage_need *v;
 	size_t n, cap;
 };
 
@@ -24,13 +24,13 @@ struct vv_warned { /* layers that were warned of */
 	size_t n, cap;
 };
 
-void vv_salvage_fini(struct vv_needs *n);
-int vv_salvage_add(struct vv_needs *n, const struct vv_need *need);
+void vv_salvage_fini(struct vv_salvage_needs *n);
+int vv_salvage_add(struct vv_salvage_needs *n, const struct vv_salvage_need *need);
 /* Bytes from..to of a need, as a need. */
-struct vv_need vv_salvage_part(const struct vv_need *need, uint64_t from, uint64_t to);
+struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint64_t from, uint64_t to);
 
 /* Reads all that is whole; what is not is added to `bad`, and each layer that has such is warned of once. Sorts the needs. Fails only
  * for want of memory. */
-int vv_salvage_read(const struct vv_lineage *lin, struct vv_needs *need, struct vv_needs *bad, struct vv_warned *warned);
+int vv_salvage_read(const struct vv_lineage *lin, struct vv_salvage_needs *need, struct vv_salvage_needs *bad, struct vv_warned *warned);
 
 #endif

@@ -28,7 +28,7 @@ struct content {
 };
 
 struct set {
-	char path[FILES][PLACE_MAX], name[FILES][16];
+	char path[FILES][PLACE_MAX], name[FILES][24];
 	struct content file[FILES];
 	size_t n;
 };
