@@ -47,7 +47,8 @@ struct table {
 	size_t cap;
 	struct dish dish[MOST];
 	size_t n_dishes;
-	size_t best;     /* dish */
+	size_t best;     /* dish, */
+	size_t planes;   /* and the best but the trail */
 	int rc;
 };
 
@@ -91,12 +92,23 @@ static size_t coded_joint(struct table *t, const struct vv_recipe *r)
 
 /* ---- candidates ---- */
 
-static int8_t level_of(const struct table *t, const struct vv_recipe *r)
+static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 {
 	static const int8_t planes[] = { 1, 1, 3 }, bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
 	bool whole = r->width == 1 && r->record == 1;
 
-	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[t->effort];
+	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[effort];
+}
+
+/* Planes of noise are smaller where the coder looks for less. */
+static void try_lower(struct table *t, struct dish *d)
+{
+	struct dish lower = *d;
+
+	lower.recipe.level = level_of(VV_EFFORT_DEFAULT, &d->recipe);
+	lower.size = coded_joint(t, &lower.recipe);
+	if (lower.size < d->size)
+		*d = lower;
 }
 
 /* How small it must be, against what costs less. A trail, or a prediction in floating point, is coded at a third of the others' speed. */
@@ -115,10 +127,14 @@ static size_t try(struct table *t, struct vv_recipe r)
 	if (t->n_dishes == MOST)
 		return SIZE_MAX;
 	r.coder = r.coder ? r.coder : VV_CODEC_ZSTD;
-	r.level = level_of(t, &r);
+	r.level = level_of(t->effort, &r);
 	*d = (struct dish){ .recipe = r, .size = coded_joint(t, &r) };
+	if (t->effort == VV_EFFORT_MAX && t->form->type == VV_TYPE_BYTES && r.predictor != VV_PREDICT_TRAIL)
+		try_lower(t, d);
 	if (d->size < (double)t->dish[t->best].size * margin(t, &r))
 		t->best = t->n_dishes;
+	if (d->size < (double)t->dish[t->planes].size * margin(t, &r) && r.predictor != VV_PREDICT_TRAIL)
+		t->planes = t->n_dishes;
 	t->n_dishes++;
 	return d->size;
 }
@@ -363,12 +379,20 @@ static void join(struct table *t, size_t n, size_t most)
 	}
 }
 
-/* As many as show several planes, and at least a few. */
+/* Bytes that all candidates are tried on: as many as show several planes; of unknown ones all, where time does not matter. */
+static size_t first_bytes(const struct table *t)
+{
+	size_t planes = t->form->plane < FIRST_MOST ? 4 * (size_t)t->form->plane * vv_head_type_size(t->form->type) : FIRST_MOST;
+
+	if (t->form->type == VV_TYPE_BYTES)
+		return t->effort == VV_EFFORT_MAX ? ALL : FIRST_BYTES;
+	return planes > FIRST_MOST ? FIRST_MOST : planes > FIRST ? planes : FIRST;
+}
+
+/* At least a few samples. */
 static void join_few(struct table *t)
 {
-	bool bytes = t->form->type == VV_TYPE_BYTES;
-	size_t planes = t->form->plane < FIRST_MOST ? 4 * (size_t)t->form->plane * vv_head_type_size(t->form->type) : FIRST_MOST;
-	size_t most = bytes ? FIRST_BYTES : planes > FIRST_MOST ? FIRST_MOST : planes > FIRST ? planes : FIRST, few = 0, sum = 0;
+	size_t most = first_bytes(t), few = 0, sum = 0;
 
 	while (few < t->n && (sum < most || few < FEW))
 		sum += t->sample[few++].n;
@@ -428,15 +452,16 @@ static size_t size_of(struct verdict v)
 	return alike(v) > alike_enough ? v.joint : v.apart;
 }
 
-/* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common. In the order of what they cost. */
+/* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common; if the trail is best, the best planes, which
+ * are the better the longer they are. In the order of what they cost. */
 static size_t pick_finalists(const struct table *t, size_t pick[VV_TASTE_FINALISTS])
 {
 	size_t last = t->n_dishes - 1, n = 0;
 
 	pick[n++] = 0;
-	if (t->best)
-		pick[n++] = t->best;
-	if (t->best < last && t->form->type == VV_TYPE_BYTES && t->dish[last].recipe.predictor == VV_PREDICT_TRAIL)
+	if (t->planes)
+		pick[n++] = t->planes;
+	if (t->dish[last].recipe.predictor == VV_PREDICT_TRAIL && (t->best == last || t->form->type == VV_TYPE_BYTES))
 		pick[n++] = last;
 	return n;
 }

@@ -29,8 +29,8 @@ enum {
 	FEW_SPANS = 64,           /* in which a box is soon found */
 	SHARE = 24,               /* one part in so many is looked at, */
 	SHARE_PARTIAL = 16,       /* more of what holds several arrays, */
-	LEAST_SAMPLES = 2,
-	LEAST_SAMPLE = 16 << 10, /* bytes */
+	SHARE_MAX = 4,            /* and of unknown bytes most, where time does not matter */
+	LEAST_SAMPLES = 2, LEAST_SAMPLE = 16 << 10, /* bytes */
 	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
 	EASY = 8,                 /* times shorter: of what is nearly constant, which says nothing of what comes */
 };
@@ -462,7 +462,7 @@ static int look_and_choose(struct pick *p)
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
 	rc = p->seen ? find_sources(p) : VV_ENOMEM;
 	if (rc == 0) {
-		p->share = p->kind->first.partial ? SHARE_PARTIAL : SHARE;
+		p->share = p->kind->opaque && p->opt->effort == VV_PACK_MAX ? SHARE_MAX : p->kind->first.partial ? SHARE_PARTIAL : SHARE;
 		p->most = (size_t)(p->kind->raw / p->share / samples_wanted(p));
 		p->most = p->most < LEAST_SAMPLE ? LEAST_SAMPLE : p->most > WINDOW ? WINDOW : p->most - p->most % LEAST_SAMPLE;
 		p->bytes = vv_shelf_room((samples_wanted(p) + 1) * WINDOW);

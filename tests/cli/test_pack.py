@@ -132,6 +132,16 @@ class Pack(command.Case):
             self.varve("pack", self.store, level, "--level", level, "-C", self.set, ".")
             self.check_back(level)
 
+    def test_max_is_smallest(self):
+        """Records of atoms, as LAMMPS writes them: whoever spends more time gets no more bytes."""
+        for rank in range(8):
+            r = random.Random(rank)
+            atoms = [struct.pack("<4d3q4d", 11, *[r.uniform(0, 33.6) for _ in range(3)], 4000 * rank + i, 1, 512 << 20 | 512, *[r.gauss(0, 1.7) for _ in range(3)], 0)
+                     for i in range(2000)]
+            self.put(f"restart.100.{rank}", b"".join(atoms))
+        sizes = [self.json("pack", self.store, level, "-C", self.set, "--level", level, *[f"restart.100.{r}" for r in range(8)])["bytes_layer"] for level in ("fast", "default", "max")]
+        self.assertEqual(sizes, sorted(sizes, reverse=True))
+
     def test_schemes(self):
         p = self.run_raw("pack", self.store, "agnostic", "--scheme", "agnostic", "-C", self.set, ".")
         if b"built without" in p.stderr:
