@@ -214,7 +214,7 @@ static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin,
 		rc = vv_catalog_commit(lin, epoch, &c);
 	if (rc == 0)
 		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
-	while (rc == VV_EDAMAGED && !asked && ++rank < c.n_ranks)
+	while (vv_unpack_is_of_one_rank(rc) && !asked && ++rank < c.n_ranks)
 		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
 	*out = rc == 0 && vv_table_find(&t, VV_MANIFEST_REGION) < t.n && !(asked && vv_table_find(&t, name) < t.n);
 	vv_table_fini(&t);

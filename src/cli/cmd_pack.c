@@ -124,15 +124,17 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 
 	for (size_t s = 0; rc == 0 && s < l->n_sets;) {
 		size_t at = l->set[s].from, end = at + l->set[s].n;
+		bool has;
 
 		while (at < end && is_in(&l->file[at], u))
 			at++;
-		if (at < end) {
+		has = at == end;
+		if (has && delete)
+			rc = vv_purge_left(k->job, u, &l->file[l->set[s].from], l->set[s].n, &k->found.count, &has);
+		if (!has) {
 			s++;
 			continue;
 		}
-		if (delete)
-			rc = vv_purge_left(k->job, u, &l->file[l->set[s].from], l->set[s].n, &k->found.count);
 		vv_filelist_drop_set(l, s);
 		k->found.sets++;
 	}

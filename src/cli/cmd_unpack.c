@@ -292,16 +292,22 @@ static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct na
 	return rc;
 }
 
-/* M readers share the files of one list: all must have read the same. */
-static int agree_on_files(const struct vv_job *job, const struct vv_unpack *u, int rc)
+/* M readers share the files of one list: all must have read the same. Any number that follows from it, below 2^32. */
+static int agree_on(const struct vv_job *job, uint64_t number, int rc)
 {
-	uint64_t sum = rc ? 0 : u->n_files, mine = sum;
+	uint64_t sum = number;
 
 	vv_world_sum(job->world, &sum, 1);
-	if (rc == 0 && job->world && sum != mine * job->world->size)
-		rc = vv_err_set(VV_EIO, "epoch %" PRIu64 ": rank %" PRIu32 " can read the names of %" PRIu64 " files, others of more or fewer; is the store the same everywhere?",
-				u->epoch, job->world->rank, mine);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0 && job->world && sum != number * job->world->size)
+		rc = vv_err_set(VV_EIO, "rank %" PRIu32 " cannot read the same epochs and files as the others; is the store the same everywhere, and at rest?",
+				job->world->rank);
 	return vv_world_agree(job->world, rc);
+}
+
+static uint64_t number_of(uint64_t before, const struct vv_unpack *u)
+{
+	return (before * 1000003 + u->epoch * 65537 + u->n_files * 257 + u->n_lost) % 4294967291;
 }
 
 static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
@@ -312,7 +318,7 @@ static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const st
 
 	if (rc == 0)
 		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
-	rc = agree_on_files(job, &u, rc);
+	rc = agree_on(job, number_of(0, &u), rc);
 	if (rc == 0) {
 		vv_json_number(&job->json, "epoch", epoch);
 		rc = vv_args_value(job->args, "list") ? list(job, &u, s) : unpack(job, &u, s);
@@ -341,19 +347,19 @@ static void series_fini(struct series *e)
 	vv_mem_free(e->folder);
 }
 
-static void tell_damage(struct vv_job *job, uint64_t epoch)
+static void tell_lost(struct vv_job *job, uint64_t epoch, int rc)
 {
 	struct vv_json *j = &job->json;
 
 	vv_json_object(j, NULL);
 	vv_json_number(j, "epoch", epoch);
-	put_error(j, VV_EDAMAGED);
+	put_error(j, rc);
 	vv_json_end(j);
 	if (is_first(job) && !job->args->json)
 		fprintf(stderr, "varve: epoch %" PRIu64 " could not be %s: %s\n", epoch, is_test(job) ? "read" : "unpacked", vv_err_last());
 }
 
-/* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged costs no other. */
+/* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged, or out of reach, costs no other. */
 static int series_open(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct series *e)
 {
 	bool apart = vv_args_value(job->args, "by-epoch");
@@ -368,9 +374,9 @@ static int series_open(struct vv_job *job, const struct vv_lineage *lin, const s
 		if (spec->first && (l.epoch[i] < spec->first || l.epoch[i] > spec->last))
 			continue;
 		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
-		if (rc == VV_EDAMAGED) {
-			tell_damage(job, l.epoch[i]);
-			e->status = 1;
+		if (vv_unpack_is_of_one_rank(rc)) {
+			tell_lost(job, l.epoch[i], rc);
+			e->status = status_of(rc) > e->status ? status_of(rc) : e->status;
 			rc = 0;
 		} else if (rc == 0) {
 			e->folder[e->n] = apart ? vv_mem_printf("%s/%" PRIu64, folder_of(job), l.epoch[i]) : vv_mem_strdup(folder_of(job));
@@ -416,7 +422,7 @@ static int series_check(const struct vv_job *job, const struct series *e, const 
 	return rc;
 }
 
-/* Whatever is wrong but damage is wrong with those to come, too: it ends here. */
+/* Want of space or memory there is for those to come, too: it ends here. What is wrong with one epoch is not. */
 static int unpack_next(struct vv_job *job, struct series *e, size_t k, const struct names *s)
 {
 	struct vv_unpack_report r = { 0 };
@@ -435,25 +441,55 @@ static int unpack_next(struct vv_job *job, struct series *e, size_t k, const str
 	e->sum[1] += sum[1];
 	vv_unpack_report_fini(&r);
 	rc = vv_world_agree(job->world, rc);
-	return rc == VV_EDAMAGED ? 0 : rc;
+	return vv_unpack_is_of_one_rank(rc) ? 0 : rc;
+}
+
+/* What was not begun, file by file. */
+static void tell_rest(struct vv_job *job, const struct series *e, size_t k, const struct names *s)
+{
+	struct vv_json *j = &job->json;
+	const struct vv_unpack *u = &e->u[k];
+
+	vv_json_object(j, NULL);
+	vv_json_number(j, "epoch", u->epoch);
+	vv_json_number(j, "files", 0);
+	vv_json_array(j, "missing");
+	for (size_t i = 0; i < u->n_files; i++) {
+		const char *name = vv_unpack_at(u, i).file->name;
+
+		if (!is_asked(s, name))
+			continue;
+		vv_json_text(j, NULL, name);
+		if (is_first(job) && !job->args->json)
+			fprintf(stderr, "varve: missing: %s of epoch %" PRIu64 ", which was not begun\n", vv_text_safe(name).s, u->epoch);
+	}
+	vv_json_end(j);
+	put_lost(j, u);
+	vv_json_end(j);
+	if (u->n_lost && is_first(job) && !job->args->json)
+		say_lost(u);
 }
 
 static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
 {
 	struct series e = { 0 };
 	double start = vv_clock_s();
+	uint64_t number = 0;
 	char of[48];
 	size_t k = 0;
-	int rc;
+	int rc, going;
 
 	vv_json_array(&job->json, "epochs");
-	rc = vv_world_agree(job->world, series_open(job, lin, spec, &e));
-	for (size_t i = 0; rc == 0 && i < e.n; i++)
-		rc = agree_on_files(job, &e.u[i], 0);
+	rc = series_open(job, lin, spec, &e);
+	for (size_t i = 0; i < e.n; i++)
+		number = number_of(number, &e.u[i]);
+	rc = agree_on(job, number, rc);
 	if (rc == 0)
 		rc = vv_world_agree(job->world, series_check(job, &e, s));
-	for (int going = rc; going == 0 && k < e.n; k++)
+	for (going = rc; going == 0 && k < e.n; k++)
 		going = unpack_next(job, &e, k, s);
+	for (size_t i = k; rc == 0 && i < e.n; i++)
+		tell_rest(job, &e, i, s);
 	vv_json_end(&job->json);
 	snprintf(of, sizeof(of), " of %zu epoch%s", k, k == 1 ? "" : "s");
 	say_done(job, of, e.sum, vv_clock_s() - start);

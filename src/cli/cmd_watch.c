@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -125,17 +126,15 @@ static struct vv_lookout_file *file_here(const struct watch *w, const char *name
 	return at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
 }
 
-/* A run that was killed, or was not told to delete, has left them. If the epoch cannot be read they are packed again. */
+/* A run that was killed, or was not told to delete, has left them. If they are not what the epoch has they are packed again, unless a later one has them. */
 static int delete_left(struct watch *w, const struct vv_unpack *u, const struct vv_filelist *l)
 {
-	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left) : 0;
+	bool has = true;
+	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left, &has) : 0;
 
-	if (rc == 0 || rc == VV_ENOMEM)
-		return rc;
-	fprintf(stderr, "varve: %s\n", vv_err_last());
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; i < l->n && !has; i++)
 		file_here(w, l->file[i].name)->done = false;
-	return 0;
+	return rc;
 }
 
 static int mark(void *arg, const struct vv_unpack *u)
@@ -283,8 +282,11 @@ static int parse(struct watch *w)
 static int watch(struct watch *w)
 {
 	double wait = 0;
+	uint64_t keep = vv_conf_number(&w->job->conf, "keep");
 	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
 
+	if (rc == 0 && keep && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
+		vv_log_warn("with keep = %" PRIu64 " only the newest sets stay, and --delete removes the files of all", keep);
 	if (rc == 0)
 		rc = vv_packed_each(w->job, w->lineage, &w->stop, mark, w);
 	vv_purge_tell_left(w->job, &w->left);
@@ -304,6 +306,7 @@ static int run(struct vv_job *job)
 {
 	struct watch *w = vv_mem_new(1, sizeof(*w));
 	struct vv_spec spec;
+	uint32_t rank;
 	int rc = w ? vv_spec_parse(job->args->operand[1], 0, &spec) : VV_ENOMEM;
 
 	if (!w)
@@ -311,6 +314,8 @@ static int run(struct vv_job *job)
 	w->job = job;
 	w->lineage = spec.lineage;
 	w->lookout.fd = -1;
+	if (rc == 0 && vv_world_is_many(&rank) && rank)
+		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
 	if (rc == 0)
 		rc = parse(w);
 	if (rc == 0)

@@ -16,7 +16,7 @@ int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_file
 /* Each set of the list as an epoch, one after the other, by one session. One that fails ends it: those before it stand, and what failed is told, with the
  * exit status. */
 int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
-		      const struct vv_packing_known *known);
+		      struct vv_packing_known *known);
 /* What came of it, in a table or in JSON. */
 int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double seconds);
 

@@ -1,3 +1,5 @@
+/* First all files are compared with what the epoch holds, then all that are equal are deleted: so nothing is gone when the epoch turns out not to be
+ * readable. */
 #include "cli/purge.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -11,164 +13,224 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { AT_ONCE = 1024 };
+
+struct item {
+	const char *path;
+	struct vv_unpack_file file; /* in the epoch */
+	struct stat st;             /* when it was compared */
+	const char *why;            /* it is kept; NULL: it is not */
+	bool differs;               /* it is not what was packed */
+};
 
 struct purge {
 	struct vv_job *job;
 	const struct vv_unpack *u;
 	struct vv_pool *pool;
 	struct vv_bar bar;
+	struct item *item;
+	size_t n, cap;
 	struct vv_purge_count count;
 };
 
-struct group {
+/* About a file; with --json it waits, but not that of another rank than the one that writes the object. */
+static void say(struct purge *k, const char *path, const char *what, const char *why)
+{
+	char line[4096 + 256];
+
+	snprintf(line, sizeof(line), "'%s' is %s: %s", vv_text_safe(path).s, what, why);
+	if (k->job->args->json && !(k->job->world && k->job->world->rank))
+		vv_buf_add(&k->count.said, line, strlen(line) + 1);
+	else
+		fprintf(stderr, "varve: %s\n", line);
+}
+
+static void put_said(struct vv_job *job, const char *key, const struct vv_buf *said)
+{
+	vv_json_array(&job->json, key);
+	for (size_t at = 0; at < said->n && !said->failed; at += strlen((const char *)said->p + at) + 1)
+		vv_json_text(&job->json, NULL, (const char *)said->p + at);
+	vv_json_end(&job->json);
+}
+
+static int add(struct purge *k, const struct vv_pack_file *file)
+{
+	struct vv_unpack_file f;
+	int rc = vv_unpack_find(k->u, file->name, &f);
+
+	if (rc == 0)
+		rc = vv_mem_room(&k->item, k->n, &k->cap, sizeof(*k->item));
+	if (rc == 0)
+		k->item[k->n++] = (struct item){ .path = file->path, .file = f };
+	return rc;
+}
+
+/* ---- comparing ---------------------------------------------------------------------------------------------------- */
+
+struct group { /* files that are open together */
 	struct vv_unpack_file file[AT_ONCE];
-	const char *path[AT_ONCE];
-	struct stat st[AT_ONCE];
+	struct item *item[AT_ONCE];
 	int fd[AT_ONCE];
 	bool same[AT_ONCE];
 	size_t n;
 };
 
-static void keep(struct purge *k, const char *path, const char *why)
-{
-	k->count.kept++;
-	if (k->job->args->json)
-		return;
-	vv_bar_clear(&k->bar);
-	fprintf(stderr, "varve: '%s' is kept: %s\n", vv_text_safe(path).s, why);
-}
-
+/* The bits that are given back. */
 static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 {
 	return (uint64_t)st->st_size == f->region->shape.len && st->st_mtim.tv_sec == f->file->mtime_s &&
-	       (uint32_t)st->st_mtim.tv_nsec == f->file->mtime_ns;
+	       (uint32_t)st->st_mtim.tv_nsec == f->file->mtime_ns && (st->st_mode & 01777) == (f->file->mode & 01777);
 }
 
-static int open_file(struct purge *k, const char *name, const char *path, struct group *g)
+static void open_item(struct item *t, struct group *g)
 {
-	struct vv_unpack_file f;
-	struct stat st;
-	int fd, rc = vv_unpack_find(k->u, name, &f);
+	int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 
-	if (rc)
-		return rc;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd >= 0 && vv_fs_is_written(fd)) {
-		keep(k, path, "somebody has it open for writing");
-		close(fd);
-		return 0;
-	}
-	if (fd < 0 || fstat(fd, &st) < 0 || !is_as_packed(&st, &f)) {
-		keep(k, path, fd < 0 ? (errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read") : "it has changed since it was packed");
+	if (fd < 0)
+		t->why = errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read";
+	else if (vv_fs_is_written(fd))
+		t->why = "somebody has it open for writing";
+	else if (fstat(fd, &t->st) < 0 || !is_as_packed(&t->st, &t->file))
+		t->differs = true;
+	if (t->differs)
+		t->why = "it has changed since it was packed";
+	if (t->why) {
 		if (fd >= 0)
 			close(fd);
-		return 0;
+		return;
 	}
-	g->file[g->n] = f;
-	g->path[g->n] = path;
-	g->st[g->n] = st;
+	g->item[g->n] = t;
+	g->file[g->n] = t->file;
 	g->fd[g->n++] = fd;
-	return 0;
 }
 
-/* Is it still the file that was compared, and was it not written meanwhile? */
-static bool is_untouched(const struct group *g, size_t i)
-{
-	const struct stat *was = &g->st[i];
-	struct stat st;
-
-	return stat(g->path[i], &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino && st.st_size == was->st_size &&
-	       st.st_mtim.tv_sec == was->st_mtim.tv_sec && st.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
-	       ((st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec) || st.st_nlink < was->st_nlink);
-}
-
-static void delete_file(struct purge *k, const struct group *g, size_t i)
-{
-	if (!g->same[i])
-		keep(k, g->path[i], "its bytes are not those that were packed");
-	else if (!is_untouched(g, i))
-		keep(k, g->path[i], "it has changed since it was packed");
-	else if (unlink(g->path[i]) < 0)
-		keep(k, g->path[i], "it may not be deleted");
-	else
-		k->count.deleted++;
-}
-
-static int purge_group(struct purge *k, struct group *g)
+static int compare_group(struct purge *k, struct group *g)
 {
 	int rc = vv_same_files(k->u, k->pool, g->file, g->fd, g->same, g->n, &k->bar.progress);
 
 	for (size_t i = 0; i < g->n; i++) {
 		close(g->fd[i]);
-		if (rc == 0)
-			delete_file(k, g, i);
+		g->item[i]->differs = rc == 0 && !g->same[i];
+		if (g->item[i]->differs)
+			g->item[i]->why = "its bytes are not those that were packed";
 	}
 	g->n = 0;
 	return rc;
 }
 
-static int add_file(struct purge *k, const struct vv_pack_file *file, struct group *g)
+static int compare_all(struct purge *k)
 {
-	int rc = open_file(k, file->name, file->path, g);
+	struct group *g = vv_mem_new(1, sizeof(*g));
+	size_t most = vv_abreast_files(AT_ONCE, 1);
+	int rc = g ? 0 : VV_ENOMEM;
 
-	return rc == 0 && g->n == vv_abreast_files(AT_ONCE, 1) ? purge_group(k, g) : rc;
-}
-
-static int end_group(struct purge *k, int rc, struct group *g)
-{
-	if (g && rc == 0)
-		rc = purge_group(k, g);
-	for (size_t i = 0; g && i < g->n; i++)
-		close(g->fd[i]);
+	for (size_t i = 0; rc == 0 && i < k->n; i++) {
+		open_item(&k->item[i], g);
+		if (g->n == most || i + 1 == k->n)
+			rc = compare_group(k, g);
+	}
 	vv_mem_free(g);
 	return rc;
 }
 
-/* Those of the manifest that are in the list. */
-static int purge_all(struct purge *k, const struct vv_manifest *m, const struct vv_filelist *l)
+/* ---- deleting ----------------------------------------------------------------------------------------------------- */
+
+/* Is it still the file that was compared, and was it not written meanwhile? */
+static bool is_untouched(const struct item *t)
 {
-	struct group *g = vv_mem_new(1, sizeof(*g));
-	int rc = g ? 0 : VV_ENOMEM;
+	const struct stat *was = &t->st;
+	struct stat st;
 
-	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
-		size_t at = vv_map_get(&l->by_name, m->file[i].name);
-
-		if (at != VV_MAP_NONE)
-			rc = add_file(k, &l->file[at], g);
-	}
-	return end_group(k, rc, g);
+	return lstat(t->path, &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino && st.st_size == was->st_size &&
+	       st.st_mtim.tv_sec == was->st_mtim.tv_sec && st.st_mtim.tv_nsec == was->st_mtim.tv_nsec && st.st_mode == was->st_mode &&
+	       ((st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec) || st.st_nlink < was->st_nlink);
 }
 
-int vv_purge_left(struct vv_job *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count)
+static void delete_all(struct purge *k)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		struct item *t = &k->item[i];
+
+		if (!t->why && !is_untouched(t))
+			t->why = "it has changed since it was packed";
+		if (!t->why && unlink(t->path) < 0)
+			t->why = "it may not be deleted";
+		if (t->why)
+			say(k, t->path, "kept", t->why);
+		k->count.deleted += !t->why;
+		k->count.kept += t->why != NULL;
+	}
+}
+
+static void begin(struct purge *k)
+{
+	vv_bar_init(&k->bar, "compare", k->job->args->quiet || (k->job->world && k->job->world->rank));
+}
+
+static int end(struct purge *k, int rc)
+{
+	vv_bar_fini(&k->bar);
+	if (rc == 0)
+		delete_all(k);
+	vv_mem_free(k->item);
+	return rc;
+}
+
+/* ---- what an earlier run has left --------------------------------------------------------------------------------- */
+
+static bool is_as_stored(struct purge *k, int rc)
+{
+	char what[64];
+	size_t i = 0;
+
+	while (rc == 0 && i < k->n && !k->item[i].differs)
+		i++;
+	if (i == k->n)
+		return true;
+	snprintf(what, sizeof(what), "not known to be what epoch %" PRIu64 " has", k->u->epoch);
+	say(k, k->item[i].path, what, rc ? vv_err_last() : k->item[i].why);
+	return false;
+}
+
+int vv_purge_left(struct vv_job *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has)
 {
 	struct purge k = { .job = job, .u = u, .pool = job->pool };
-	struct group *g = vv_mem_new(1, sizeof(*g));
-	int rc = g ? 0 : VV_ENOMEM;
+	int rc = 0;
 
-	vv_bar_init(&k.bar, "compare", job->args->quiet);
+	begin(&k);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = add_file(&k, &file[i], g);
-	rc = end_group(&k, rc, g);
-	vv_bar_fini(&k.bar);
+		rc = add(&k, &file[i]);
+	if (rc == 0)
+		rc = compare_all(&k);
+	vv_bar_clear(&k.bar);
+	*has = rc != VV_ENOMEM && is_as_stored(&k, rc);
+	(void)end(&k, *has ? 0 : VV_EMISMATCH);
 	count->deleted += k.count.deleted;
 	count->kept += k.count.kept;
-	return rc < 0 ? vv_err_context(rc, "not all files that epoch %" PRIu64 " has, and an earlier run has left, were deleted", u->epoch) : rc;
+	vv_buf_add(&count->said, k.count.said.p, k.count.said.n);
+	vv_buf_fini(&k.count.said);
+	return rc == VV_ENOMEM ? rc : 0;
 }
 
-void vv_purge_tell_left(struct vv_job *job, const struct vv_purge_count *count)
+void vv_purge_tell_left(struct vv_job *job, struct vv_purge_count *count)
 {
-	if (count->deleted + count->kept == 0)
-		return;
-	vv_json_number(&job->json, "left_deleted", count->deleted);
-	vv_json_number(&job->json, "left_kept", count->kept);
-	if (!job->args->json && !job->args->quiet)
+	if (count->deleted + count->kept + count->said.n) {
+		vv_json_number(&job->json, "left_deleted", count->deleted);
+		vv_json_number(&job->json, "left_kept", count->kept);
+		put_said(job, "left_said", &count->said);
+	}
+	if (count->deleted + count->kept && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "%" PRIu64 " file%s that an earlier run had packed and left deleted, %" PRIu64 " kept\n", count->deleted,
 			      count->deleted == 1 ? "" : "s", count->kept);
+	vv_buf_fini(&count->said);
+	*count = (struct vv_purge_count){ 0 };
 }
+
+/* ---- what was packed just now ------------------------------------------------------------------------------------- */
 
 int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *l, uint64_t epoch, const struct vv_manifest *m)
 {
@@ -180,10 +242,16 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 	if (rc == 0)
 		rc = vv_unpack_open(&v->lineage, epoch, v->pool, &u);
 	k.pool = v->pool;
-	vv_bar_init(&k.bar, "compare", job->args->quiet || (job->world && job->world->rank));
+	begin(&k);
+	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
+		size_t at = vv_map_get(&l->by_name, m->file[i].name);
+
+		if (at != VV_MAP_NONE)
+			rc = add(&k, &l->file[at]);
+	}
 	if (rc == 0)
-		rc = purge_all(&k, m, l);
-	vv_bar_fini(&k.bar);
+		rc = compare_all(&k);
+	rc = end(&k, rc);
 	vv_unpack_close(&u);
 	rc = vv_world_agree(job->world, rc);
 	sum[0] = k.count.deleted;
@@ -191,6 +259,8 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 	vv_world_sum(job->world, sum, 2);
 	vv_json_number(&job->json, "deleted", sum[0]);
 	vv_json_number(&job->json, "kept", sum[1]);
+	put_said(job, "said", &k.count.said);
+	vv_buf_fini(&k.count.said);
 	if (rc == 0 && !job->args->json && !job->args->quiet && !(job->world && job->world->rank))
 		vv_out_printf(&job->out, "%" PRIu64 " file%s deleted, %" PRIu64 " kept\n", sum[0], sum[0] == 1 ? "" : "s", sum[1]);
 	return rc < 0 ? vv_err_context(rc, "epoch %" PRIu64 " is durable, but not all files were deleted", epoch) : rc;

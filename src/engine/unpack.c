@@ -140,8 +140,7 @@ static int open_rank(const struct vv_lineage *lin, const struct vv_commit *c, ui
 	return rc ? rc : vv_unpack_manifest(lin, pool, &r->table, &r->manifest, has);
 }
 
-/* The others may be well. */
-static bool is_of_one_rank(int rc)
+bool vv_unpack_is_of_one_rank(int rc)
 {
 	return rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_EIO || rc == VV_EDENIED;
 }
@@ -170,7 +169,7 @@ static int open_ranks(struct vv_unpack *u, const struct vv_commit *c, struct vv_
 		if (rc == 0 && !has && is_first)
 			rc = not_files(u->lineage, u->epoch);
 		is_first &= rc != 0;
-		if (rest && is_of_one_rank(rc)) {
+		if (rest && vv_unpack_is_of_one_rank(rc)) {
 			lose(u, r, rc);
 			rc = 0;
 		}

@@ -35,6 +35,7 @@ int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const
 /* VV_EINVAL: the epoch was not packed from files. */
 int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
 /* The same, but ranks whose layer is damaged, gone or out of reach are lost, as long as there are others. */
+bool vv_unpack_is_of_one_rank(int rc); /* damaged, gone or out of reach: the others may be well */
 int vv_unpack_open_rest(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
 /* The files of one of its ranks alone. */
 int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_pool *pool, struct vv_unpack *out);

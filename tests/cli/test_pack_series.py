@@ -158,20 +158,81 @@ class Series(command.Case):
         self.unpack("--each")
         self.assertEqual(self.tree(self.out), before)
 
+    def flip_in_place(self, name):
+        """Another bit, the same size, the same times: that fools pack, but not --delete."""
+        path = self.run_folder / name
+        was, data = path.stat(), path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
     def test_delete_what_was_left(self):
-        """Sets that the lineage has are passed over, and deleted all the same; but not a file that is not as it was packed."""
+        """Sets that the lineage has are passed over, and deleted all the same; but one that is not as it was packed is packed again."""
+        self.pack_json("--each", "ckpt.1", "ckpt.2")
+        self.flip_in_place("ckpt.2/rank0")
+        (self.run_folder / "ckpt.3/rank0").chmod(0o600)
+        before = self.tree(self.run_folder)
+        found = self.pack_json("--each", "--delete", "ckpt.1", "ckpt.2", "ckpt.3")
+        self.assertEqual((found["passed_over"], found["left_deleted"], found["left_kept"]), (1, 4, 0))
+        self.assertEqual([w.split("/")[-2:] for w in found["left_said"]], [["ckpt.2", "rank0' is not known to be what epoch 2 has: its bytes are not those that were packed"]])
+        self.assertEqual([(e["set"], e["deleted"], e["kept"]) for e in found["epochs"]], [("ckpt.2", 4, 0), ("ckpt.3", 4, 0)])
+        self.assertEqual(self.tree(self.run_folder), {})
+        for epoch in 1, 3, 4:
+            self.varve("unpack", self.store, f"run@{epoch}", "-q", "-C", self.out)
+        self.assertEqual(self.tree(self.out), before)
+
+    def test_delete_by_a_later_epoch(self):
+        """What the older of two epochs with the same names has not, the newer has."""
+        self.pack_json("--each", "ckpt.1")
+        self.flip_in_place("ckpt.1/rank0")
+        self.varve("pack", self.store, "run", "-q", "-C", self.run_folder, "ckpt.1")
+        found = self.pack_json("--each", "--delete", "ckpt.1")
+        self.assertEqual((found["passed_over"], found["left_deleted"], self.epochs()), (1, 4, [1, 2]))
+
+    def test_mode_and_delete(self):
+        """A mode that was changed since is in no epoch yet: the set is packed again."""
+        self.pack_json("--each", "ckpt.1")
+        (self.run_folder / "ckpt.1/rank0").chmod(0o400)
+        self.assertEqual(len(self.pack_json("--each", "--delete", "ckpt.1")["epochs"]), 1)
+        self.varve("unpack", self.store, "run", "-q", "-C", self.out)
+        self.assertEqual((self.out / "ckpt.1/rank0").stat().st_mode & 0o777, 0o400)
+
+    def test_delete_and_damage(self):
+        """A set whose epoch cannot be read any more is packed again, and the others with it."""
         before = self.tree(self.run_folder)
         self.pack_json("--each", "ckpt.1", "ckpt.2")
-        was = (self.run_folder / "ckpt.2/rank0").stat()
-        data = (self.run_folder / "ckpt.2/rank0").read_bytes()
-        (self.run_folder / "ckpt.2/rank0").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        os.utime(self.run_folder / "ckpt.2/rank0", ns=(was.st_atime_ns, was.st_mtime_ns))  # who does that fools pack, but not --delete
-        found = self.pack_json("--each", "--delete", "ckpt.1", "ckpt.2", "ckpt.3")
-        self.assertEqual((found["passed_over"], found["left_deleted"], found["left_kept"]), (2, 7, 1))
-        self.assertEqual([(e["deleted"], e["kept"]) for e in found["epochs"]], [(4, 0)])
-        self.assertEqual(list(self.tree(self.run_folder)), ["ckpt.2/rank0"])
-        self.unpack("--each")
+        self.flip(self.layer(1, "run"), 200)
+        p = self.run_raw("pack", self.store, "run", "-C", self.run_folder, "--each", "--delete", "ckpt.1", "ckpt.2", "ckpt.3")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(p.stderr.decode(), r"^varve: '[^']*/ckpt.1/[a-z0-9]+' is not known to be what epoch 1 has: layer ")
+        self.assertEqual(self.tree(self.run_folder), {})
+        for epoch in self.epochs()[1:]:
+            self.run_raw("unpack", self.store, f"run@{epoch}", "-q", "-C", self.out, "--force")
         self.assertEqual(self.tree(self.out), before)
+
+    def test_delete_many(self):
+        """However many descriptors there are, odd or even, fewer or more than files: all are compared, and all are deleted."""
+        many = [f"many/f.{i}" for i in range(1100)]
+        for k, limit in enumerate((40, 41, 1024, 1025, 1200, 1201, 2000, 2001, 2130, 2131)):
+            (self.run_folder / "many").mkdir(exist_ok=True)
+            for i, name in enumerate(many):
+                (self.run_folder / name).write_bytes(b"%d %d" % (i, k))
+            limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))}
+            for words in ["--each"], ["--each", "--delete"] if k % 4 < 2 else ["--delete"]:
+                p = subprocess.run([command.BIN, "pack", str(self.store), f"many{k}", "-q", "-C", str(self.run_folder), *words, "many"], env=self.env,
+                                   capture_output=True, timeout=100, **limits)
+                self.assertEqual((p.returncode, p.stderr), (0, b""), limit)
+            self.assertEqual(list((self.run_folder / "many").iterdir()), [], limit)
+        self.varve("unpack", self.store, "many9", "-q", "-C", self.out)
+        self.assertEqual((self.out / "many/f.1099").read_bytes(), b"1099 9")
+
+    def test_delete_and_keep(self):
+        """Epochs that the same command drops again are not the only place of files that it deletes."""
+        words = ["--each", "--delete", "ckpt.1", "ckpt.2", "ckpt.3"]
+        before = self.tree(self.run_folder)
+        self.assertIn("-o keep=0", self.fails("pack", self.store, "run", "-C", self.run_folder, "-o", "keep=2", *words))
+        self.assertEqual((self.tree(self.run_folder), self.store.exists()), (before, False))
+        self.varve("pack", self.store, "run", "-q", "-C", self.run_folder, *words, env={"VARVE_KEEP": "3"})
+        self.assertEqual(self.tree(self.run_folder), {})
 
     # ---- sets ----
 

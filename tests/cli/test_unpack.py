@@ -227,6 +227,23 @@ class Killed(Files):
             for p in self.out.iterdir():
                 shutil.rmtree(p) if p.is_dir() else p.unlink()
 
+    @unittest.skipIf(os.getuid(), "only root mounts")
+    def test_full_disk_of_several(self):
+        """What was not begun is named, too."""
+        for step in range(3):
+            self.varve("pack", self.store, "run", "-q", "-C", self.folder, self.file(f"e{step}", command.noise(900000, step)).name)
+        self.out.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(self.out)], capture_output=True).returncode:
+            self.skipTest("nothing can be mounted here")
+        self.addCleanup(lambda: subprocess.run(["umount", str(self.out)], check=True))
+        p = self.unpack("run", "-C", self.out, "--each")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"varve: missing: e1\nvarve: missing: e2 of epoch 3, which was not begun\n", p.stderr)
+        self.assertEqual([f.name for f in self.out.iterdir()], ["e0"])
+        (self.out / "e0").unlink()
+        found = self.json("unpack", self.store, "run", "-C", self.out, "--each", status=2)
+        self.assertEqual([e["missing"] for e in found["epochs"]], [[], ["e1"], ["e2"]])
+
     def test_beside_drop_and_gc(self):
         """An epoch that is taken away meanwhile: it comes back whole, or what is missing is named; no file has other bytes."""
         self.large()
@@ -323,6 +340,49 @@ class Lost(Files):
         self.assertIn("0000000001.r0.layer", said)
         self.assertNotIn("cannot be told", said)
         self.assertFalse(self.out.exists())
+
+    def as_other(self, *words):
+        """As somebody who may not read everything."""
+        self.folder.chmod(0o755)
+        for p in self.store, *self.store.rglob("*"):
+            if p.stat().st_mode & 0o777:
+                p.chmod(0o755 if p.is_dir() else 0o644)
+        user = 65534 if os.getuid() == 0 else os.getuid()
+        return subprocess.run([command.BIN, *map(str, words)], cwd=self.here, capture_output=True, env=self.env, timeout=100, user=user)
+
+    def test_out_of_reach(self):
+        """A layer that may not be read costs its own rank and epoch, and no other."""
+        if self.as_other("ls", self.store).returncode:
+            self.skipTest("nobody else can run the command here")
+        self.put("zeros", bytes(2 << 20))
+        self.assertEqual(self.mpi("pack", self.store, "run", "-q", "-C", self.set, ".").returncode, 0)
+        self.layers[0].chmod(0)
+        p = self.as_other("unpack", self.store, "run", "--each", "--test")
+        self.assertEqual(p.returncode, 2, p.stderr)
+        self.assertIn(b"varve: epoch 1: ", p.stderr)
+        self.assertIn(b"the files of rank 0", p.stderr)
+        self.assertIn(b" of 2 epochs read and checked", p.stdout)
+        for name in sorted(self.names(1, 2) - {"zeros"}):
+            if self.as_other("unpack", self.store, "run@1", "--test", name).returncode == 0:
+                self.assertEqual(self.as_other("extract", self.store, "run@1", name).stdout, (self.set / name).read_bytes(), name)
+        for rank in 1, 2:
+            self.layers[rank].chmod(0)
+        p = self.as_other("unpack", self.store, "run", "--each", "--test")
+        self.assertEqual(p.returncode, 2, p.stderr)
+        self.assertIn(b"varve: epoch 1 could not be read: ", p.stderr)
+        self.assertIn(b" of 1 epoch read and checked", p.stdout)
+
+    def test_stores_that_differ(self):
+        """Readers that do not see the same epochs say so."""
+        other = self.folder / "other"
+        shutil.copytree(self.store, other)
+        self.put("zeros", bytes(2 << 20))
+        self.assertEqual(self.mpi("pack", self.store, "run", "-q", "-C", self.set, ".").returncode, 0)
+        for words in ["--each", "--test"], ["--test"]:
+            p = subprocess.run([*MPIEXEC.split(), "-n", "1", command.BIN, "unpack", str(self.store), "run", *words, ":", "-n", "1", command.BIN, "unpack", str(other),
+                                "run", *words], cwd=self.here, capture_output=True, env=self.env, timeout=100)
+            self.assertNotEqual(p.returncode, 0)
+            self.assertIn(b"is the store the same everywhere, and at rest?", p.stderr)
 
     def test_readers_together(self):
         back = self.lose(2, "cut")

@@ -2,6 +2,7 @@
 # ctest: TIMEOUT 120
 """varve watch: sets are packed when they are complete, once each, and also what was there before."""
 import json
+import os
 import signal
 import subprocess
 import time
@@ -124,9 +125,9 @@ class Watch(command.Case):
         self.wait_for(2)
         command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
         p.send_signal(signal.SIGTERM)
-        out, err = p.communicate(timeout=command.PATIENCE)
-        self.assertIn(b"not all files that epoch 1 has, and an earlier run has left, were deleted: ", err)
-        self.assertEqual([e["deleted"] for e in json.loads(out)["epochs"]], [2])
+        found = json.loads(p.communicate(timeout=command.PATIENCE)[0])
+        self.assertIn("is not known to be what epoch 1 has: layer ", found["left_said"][0])
+        self.assertEqual([e["deleted"] for e in found["epochs"]], [2])
         self.varve("unpack", self.store, "w@2", "-C", "back")
         self.assertEqual((self.folder / "back/a.1").read_bytes(), command.noise(70000, 1))
 
@@ -143,6 +144,32 @@ class Watch(command.Case):
         self.stop(p)
         self.varve("unpack", self.store, "w", "-C", "back")
         self.assertEqual((self.folder / "back/late.1").read_bytes(), b"a" * 1000 + b"b" * 1000)
+
+    def test_left_other(self):
+        """Other bytes under the same name, size and time: packed again, and then deleted."""
+        for r in 0, 1:
+            (self.dir / f"a.{r}").write_bytes(command.noise(70000, r))
+        self.start("--ranks", 2)
+        self.wait_for(1)
+        self.stop(self.running[-1])
+        was = (self.dir / "a.1").stat()
+        (self.dir / "a.1").write_bytes(command.noise(70000, 7))
+        os.utime(self.dir / "a.1", ns=(was.st_atime_ns, was.st_mtime_ns))
+        p = self.start("--ranks", 2, "--delete")
+        command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
+        p.send_signal(signal.SIGTERM)
+        found = json.loads(p.communicate(timeout=command.PATIENCE)[0])
+        self.assertIn("a.1' is not known to be what epoch 1 has: its bytes are not those that were packed", found["left_said"][0])
+        self.varve("unpack", self.store, "w@2", "-C", "back")
+        self.assertEqual((self.folder / "back/a.1").read_bytes(), command.noise(70000, 7))
+
+    def test_keep_and_ranks(self):
+        p = subprocess.Popen([command.BIN, "watch", self.store, "w", self.dir, "--delete", "-o", "keep=2"], cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+        self.running.append(p)
+        self.assertIn(b"with keep = 2 only the newest sets stay", p.stderr.readline())
+        p.stderr.close()
+        p = self.run_raw("watch", self.store, "w", self.dir, env={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"})
+        self.assertEqual((p.returncode, b"rank 0 watches, and this is rank 1" in p.stderr), (2, True))
 
     def test_wrong(self):
         self.assertIn("no folder", self.fails("watch", self.store, "w", "nix"))
