@@ -461,7 +461,7 @@ static void tell_rest(struct vv_job *job, const struct series *e, size_t k, cons
 			continue;
 		vv_json_text(j, NULL, name);
 		if (is_first(job) && !job->args->json)
-			fprintf(stderr, "varve: missing: %s of epoch %" PRIu64 ", which was not begun\n", vv_text_safe(name).s, u->epoch);
+			fprintf(stderr, "varve: missing: %s of epoch %zu, which was not begun\n", vv_text_safe(name).s, (size_t)u->epoch);
 	}
 	vv_json_end(j);
 	put_lost(j, u);
