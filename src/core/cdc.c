@@ -1,7 +1,10 @@
 #include "core/cdc.h"
 #include "base/err.h"
 
-enum { SKEW = 4 }; /* times less likely, and more */
+enum {
+	SKEW = 4,    /* times less likely, and more */
+	STRIDE = 32, /* bytes between two looks at how many are left: of eight, each time, these would be a tenth of the work */
+};
 
 /* splitmix64 */
 static uint64_t next_random(uint64_t *state)
@@ -27,19 +30,19 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 	return 0;
 }
 
-/* skip: goes on from *q as long as there are eight bytes before the end, and none of their hashes is below the limit. If it returns true, the hash of the byte
+/* skip: goes on from *q as long as there is a stride before the end, and none of its hashes is below the limit. If it returns true, the hash of the byte
  * before *q is. */
 #if defined(__x86_64__)
 /* A comparison and a branch that is not taken are one step. Doubling and adding takes two cycles on most cores: so a pair of bytes is added up beforehand, and
  * what is waited for is every second hash. */
 static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end, uint64_t limit, uint64_t *hash)
 {
-	const uint8_t *r = *q;
+	const uint8_t *r = *q, *stop = end - (size_t)(end - r) % STRIDE;
 	uint64_t h = *hash;
 
-	for (; end - r >= 8; r += 8)
-#pragma GCC unroll 4
-		for (int k = 0; k < 8; k += 2) {
+	for (; r < stop; r += STRIDE)
+#pragma GCC unroll 16
+		for (int k = 0; k < STRIDE; k += 2) {
 			uint64_t gear = g[r[k]], both = (gear << 1) + g[r[k + 1]], first = (h << 1) + gear;
 
 			__asm__("" : "+r"(both)); /* by itself, whatever sums a compiler would make of it */
@@ -84,17 +87,22 @@ static inline bool is_any_below(const uint64_t h[8], uint64_t limit)
 /* One step for each byte, and all of them looked at together; who calls finds the one among the eight. */
 static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end, uint64_t limit, uint64_t *hash)
 {
-	const uint8_t *r = *q;
+	const uint8_t *r = *q, *stop = end - (size_t)(end - r) % STRIDE;
 	uint64_t h = *hash;
 
-	for (; end - r >= 8; r += 8) {
-		uint64_t a = (h << 1) + g[r[0]], b = (a << 1) + g[r[1]], d = (b << 1) + g[r[2]], e = (d << 1) + g[r[3]];
-		uint64_t s = (e << 1) + g[r[4]], t = (s << 1) + g[r[5]], u = (t << 1) + g[r[6]], v = (u << 1) + g[r[7]];
+	for (; r < stop; r += STRIDE)
+#pragma GCC unroll 4
+		for (int k = 0; k < STRIDE; k += 8) {
+			uint64_t a = (h << 1) + g[r[k]], b = (a << 1) + g[r[k + 1]], d = (b << 1) + g[r[k + 2]], e = (d << 1) + g[r[k + 3]];
+			uint64_t s = (e << 1) + g[r[k + 4]], t = (s << 1) + g[r[k + 5]], u = (t << 1) + g[r[k + 6]], v = (u << 1) + g[r[k + 7]];
 
-		if (is_any_below((const uint64_t[8]){ a, b, d, e, s, t, u, v }, limit))
-			break;
-		h = v;
-	}
+			if (__builtin_expect(is_any_below((const uint64_t[8]){ a, b, d, e, s, t, u, v }, limit), 0)) {
+				*q = r + k;
+				*hash = h;
+				return false;
+			}
+			h = v;
+		}
 	*q = r;
 	*hash = h;
 	return false;
