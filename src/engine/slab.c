@@ -2,34 +2,52 @@
 #include "base/mem.h"
 #include <string.h>
 
-static int read_parts(struct vv_slab *s)
+enum {
+	PIECE = 256 << 10, /* is read, cut and hashed at a time: the second cache of most cores has room for it, and the kernel reads on meanwhile */
+	ENOUGH = 64 << 10, /* bytes behind the last cut: chunks end within so many, but for such as somebody asks for, and are looked at once */
+};
+
+/* Of the first n bytes, which are there, as many as make whole chunks: a chunk that ends where they do may not end there when more have come. */
+static int cut(struct vv_slab *s, size_t n, size_t *done)
 {
-	size_t at = 0;
-	int rc = 0;
+	bool all = n == s->len;
 
-	for (size_t i = 0; rc == 0 && i < s->n_parts; at += s->part[i++].len)
-		rc = vv_cargo_read(s->cargo, s->part[i].file, s->part[i].at, s->bytes + at, s->part[i].len);
-	return rc;
-}
-
-static int cut(struct vv_slab *s)
-{
-	size_t at = 0;
-
-	s->n_chunks = 0;
-	while (at < s->len) {
-		size_t n = vv_cargo_cut(s->cargo, s->kind, s->chunk, s->bytes + at, s->len - at);
+	while (*done < n && (all || n - *done >= ENOUGH)) {
+		const uint8_t *p = s->bytes + *done;
+		size_t len = vv_cargo_cut(s->cargo, s->kind, s->chunk, p, n - *done);
 		struct vv_slab_chunk *c;
 
+		if (len == n - *done && !all)
+			return 0;
 		if (vv_mem_room(&s->chunks, s->n_chunks, &s->chunks_cap, sizeof(*s->chunks)) < 0)
 			return VV_ENOMEM;
 		c = &s->chunks[s->n_chunks++];
-		*c = (struct vv_slab_chunk){ .len = (uint32_t)n, .found = s->digest && vv_slab_is_zero(s->bytes + at, n) ? VV_SLAB_ZERO : VV_SLAB_NOWHERE };
+		*c = (struct vv_slab_chunk){ .len = (uint32_t)len, .found = s->digest && vv_slab_is_zero(p, len) ? VV_SLAB_ZERO : VV_SLAB_NOWHERE };
 		if (s->digest && c->found == VV_SLAB_NOWHERE)
-			s->digest(s->bytes + at, n, &c->digest);
-		at += n;
+			s->digest(p, len, &c->digest);
+		*done += len;
 	}
 	return 0;
+}
+
+static int read_and_cut(struct vv_slab *s)
+{
+	size_t got = 0, done = 0;
+	int rc = 0;
+
+	s->n_chunks = 0;
+	for (size_t i = 0; rc == 0 && i < s->n_parts; i++) {
+		const struct vv_slab_part *x = &s->part[i];
+
+		for (size_t at = 0, n; rc == 0 && at < x->len; at += n) {
+			n = x->len - at < PIECE ? x->len - at : PIECE;
+			rc = vv_cargo_read(s->cargo, x->file, x->at + at, s->bytes + got, n);
+			got += n;
+			if (rc == 0)
+				rc = cut(s, got, &done);
+		}
+	}
+	return rc;
 }
 
 static void run(struct vv_task *t)
@@ -37,9 +55,7 @@ static void run(struct vv_task *t)
 	struct vv_slab *s = (struct vv_slab *)t;
 
 	s->most = s->len > s->most ? s->len : s->most;
-	s->rc = read_parts(s);
-	if (s->rc == 0)
-		s->rc = cut(s);
+	s->rc = read_and_cut(s);
 	if (s->rc)
 		vv_err_save(s->rc, &s->error);
 }

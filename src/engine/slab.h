@@ -31,7 +31,7 @@ struct vv_slab_chunk {
 };
 
 struct vv_slab {
-	struct vv_task task; /* reads, cuts and hashes */
+	struct vv_task task; /* reads, cuts and hashes, a piece at a time, while it is in the cache */
 	const struct vv_cargo *cargo;
 	size_t chunk;        /* of what is not cut by its content */
 	vv_digest_fn digest; /* NULL: chunks have none, and none is ZERO */
