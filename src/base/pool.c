@@ -8,24 +8,36 @@
 #include <stdatomic.h>
 #include <string.h>
 
+struct queue {
+	struct vv_task *head, **tail;
+};
+
 struct vv_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* a task came, or the end */
 	pthread_cond_t idle; /* a task was finished */
-	struct vv_task *head, **tail;
+	struct queue tasks;
+	struct queue left; /* those that nobody waits for: they come after all others */
 	bool stop;
 	unsigned n;
 	pthread_t thread[];
 };
 
-static struct vv_task *take(struct vv_pool *p)
+static void enqueue(struct queue *q, struct vv_task *t)
 {
-	struct vv_task *t = p->head;
+	t->next = NULL;
+	*q->tail = t;
+	q->tail = &t->next;
+}
+
+static struct vv_task *take(struct queue *q)
+{
+	struct vv_task *t = q->head;
 
 	if (t) {
-		p->head = t->next;
-		if (!p->head)
-			p->tail = &p->head;
+		q->head = t->next;
+		if (!q->head)
+			q->tail = &q->head;
 	}
 	return t;
 }
@@ -48,9 +60,10 @@ static void *work(void *arg)
 	struct vv_pool *p = arg;
 
 	pthread_mutex_lock(&p->lock);
-	while (!p->stop || p->head) {
-		struct vv_task *t = take(p);
+	while (!p->stop || p->tasks.head || p->left.head) {
+		struct vv_task *t = take(&p->tasks);
 
+		t = t ? t : take(&p->left);
 		if (t)
 			run_unlocked(p, t);
 		else
@@ -88,7 +101,8 @@ int vv_pool_new(unsigned threads, struct vv_pool **out)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
 	pthread_cond_init(&p->idle, NULL);
-	p->tail = &p->head;
+	p->tasks.tail = &p->tasks.head;
+	p->left.tail = &p->left.head;
 	rc = spawn(p, threads);
 	if (rc)
 		vv_log_warn("%u of %u helping threads could not be started, the others do their work: %s", threads - p->n, threads,
@@ -116,11 +130,9 @@ void vv_pool_free(struct vv_pool *p)
 static void submit(struct vv_pool *p, struct vv_task *t, bool left)
 {
 	pthread_mutex_lock(&p->lock);
-	t->next = NULL;
 	t->done = false;
 	t->left = left;
-	*p->tail = t;
-	p->tail = &t->next;
+	enqueue(left ? &p->left : &p->tasks, t);
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -142,7 +154,7 @@ void vv_pool_wait(struct vv_pool *p, struct vv_task *t)
 {
 	pthread_mutex_lock(&p->lock);
 	while (!t->done) {
-		struct vv_task *other = take(p);
+		struct vv_task *other = take(&p->tasks);
 
 		if (other)
 			run_unlocked(p, other);
@@ -157,7 +169,7 @@ bool vv_pool_help(struct vv_pool *p)
 	struct vv_task *t;
 
 	pthread_mutex_lock(&p->lock);
-	t = take(p);
+	t = take(&p->tasks);
 	if (t)
 		run_unlocked(p, t);
 	pthread_mutex_unlock(&p->lock);

@@ -23,10 +23,11 @@ void vv_pool_free(struct vv_pool *p); /* NULL is fine; no task may be under way 
 /* The task must stay where it is until waited for. A task may wait for tasks that it submitted itself, for no others. */
 void vv_pool_submit(struct vv_pool *p, struct vv_task *t);
 void vv_pool_wait(struct vv_pool *p, struct vv_task *t);
-/* Nobody waits for this one, but vv_pool_free; it may free itself. In a pool of no threads it is done at once. */
+/* Nobody waits for this one, but vv_pool_free; it may free itself, or be left once more by its own run. The pool's threads do it when there is no other task: so one
+ * that takes long is better left in steps. In a pool of no threads it is done at once. */
 void vv_pool_leave(struct vv_pool *p, struct vv_task *t);
 
-/* Runs one task that no thread has begun; false if there is none. */
+/* Runs one task that no thread has begun, and somebody waits for; false if there is none. */
 bool vv_pool_help(struct vv_pool *p);
 
 /* fn(arg, i) for i in 0..n-1 on all threads, the caller's too; returns when all are done. */

@@ -1,33 +1,58 @@
 #include "engine/aside.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "track/memory.h"
 #include <sys/mman.h>
 
 struct mapping {
-	void *p;
-	size_t n;
+	char *p;
+	size_t n; /* whole pages */
 };
 
 struct aside {
 	struct vv_task task;
+	struct vv_pool *pool;
 	size_t n;
 	struct mapping mapping[VV_WARM_LAYERS];
 };
+
+enum { STEP = 16 << 20 }; /* bytes: a fraction of a millisecond, for which the thread is not there for others, nor the address space */
+
+/* The next step; is there another? */
+static bool take_some(struct aside *a)
+{
+	size_t left = STEP;
+
+	while (a->n && left) {
+		struct mapping *m = &a->mapping[a->n - 1];
+		size_t n = m->n < left ? m->n : left;
+
+		munmap(m->p, n);
+		m->p += n;
+		m->n -= n;
+		left -= n;
+		a->n -= m->n == 0;
+	}
+	return a->n;
+}
 
 static void take_down(struct vv_task *t)
 {
 	struct aside *a = (struct aside *)t;
 
-	for (size_t i = 0; i < a->n; i++)
-		munmap(a->mapping[i].p, a->mapping[i].n);
-	vv_mem_free(a);
+	if (take_some(a))
+		vv_pool_leave(a->pool, &a->task);
+	else
+		vv_mem_free(a);
 }
 
 static void take_over(struct aside *a, struct vv_get *g)
 {
+	size_t page = vv_memory_page();
+
 	if (!g->mapped)
 		return;
-	a->mapping[a->n++] = (struct mapping){ g->mapped, g->mapped_len };
+	a->mapping[a->n++] = (struct mapping){ g->mapped, (g->mapped_len + page - 1) / page * page };
 	g->mapped = NULL;
 }
 
@@ -53,5 +78,8 @@ void vv_aside_close(struct vv_warm *w, struct vv_pool *pool)
 		return;
 	}
 	a->task.run = take_down;
+	a->pool = pool;
+	while (vv_pool_width(pool) == 1 && take_some(a))
+		;
 	vv_pool_leave(pool, &a->task);
 }

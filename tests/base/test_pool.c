@@ -290,6 +290,58 @@ static void check_left(unsigned threads)
 	CHECK_EQ(runs, MANY);
 }
 
+struct steps { /* left once more by its own run, until it has come to its end */
+	struct vv_task task;
+	struct vv_pool *pool;
+	int steps; /* not atomic: the pool's lock must order it */
+};
+
+static void do_step(struct vv_task *t)
+{
+	struct steps *s = (struct steps *)t;
+
+	if (++s->steps < 5)
+		vv_pool_leave(s->pool, t);
+}
+
+struct gate {
+	struct vv_task task;
+	atomic_bool open, entered;
+};
+
+static void wait_at_gate(struct vv_task *t)
+{
+	struct gate *g = (struct gate *)t;
+
+	atomic_store(&g->entered, true);
+	while (!atomic_load(&g->open))
+		usleep(100);
+}
+
+/* Whoever waits does nothing that nobody waits for, and all else goes before it. */
+static void test_left_come_last(void)
+{
+	struct vv_pool *p = make(1);
+	struct gate gate = { .task.run = wait_at_gate };
+	struct steps left = { .task.run = do_step, .pool = p };
+	struct count_task t = { .task.run = count };
+
+	vv_pool_submit(p, &gate.task);
+	while (!atomic_load(&gate.entered))
+		usleep(100);
+	vv_pool_leave(p, &left.task);
+	vv_pool_submit(p, &t.task);
+	vv_pool_wait(p, &t.task); /* the thread is at the gate: the caller did it */
+	CHECK_EQ(t.runs, 1);
+	CHECK(!vv_pool_help(p));
+	vv_pool_each(p, 10, nothing, NULL);
+	CHECK_EQ(left.steps, 0);
+	atomic_store(&gate.open, true);
+	vv_pool_wait(p, &gate.task);
+	vv_pool_free(p);
+	CHECK_EQ(left.steps, 5);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < N_WIDTHS; i++) {
@@ -305,6 +357,7 @@ int main(void)
 	check_callers(80);
 	test_signals();
 	test_free_runs_the_rest();
+	test_left_come_last();
 	test_no_memory();
 	test_no_threads();
 	CHECK(vv_pool_cores() >= 1);
