@@ -3,6 +3,7 @@
 #ifndef VV_ENGINE_CRATE_H
 #define VV_ENGINE_CRATE_H
 
+#include "engine/restore.h"
 #include "engine/warm.h"
 #include "space/space.h"
 

@@ -3,14 +3,18 @@
 #include "base/mem.h"
 #include "engine/aside.h"
 #include "engine/layerset.h"
+#include "engine/walk.h"
 
 enum {
-	WINDOW = 1 << 20, /* of a region: what all layers are laid over each other in, while it is near */
+	STRIPE = 4 << 20, /* of a region, at most: what a thread does at a time */
+	LEAST_STRIPE = 1 << 20,
 	SMALL = 2048,     /* bytes of a piece: pages that it lies in are needed for what is around it, too */
 	SHARE = 3,        /* one part in so many may be copied in vain */
+	MANY = 1024,      /* runs of a table, */
+	EACH = 16,        /* of which one in so many is looked at */
 };
 
-struct window {
+struct stripe {
 	const struct vv_runs *const *table;
 	size_t n_tables;
 	struct vv_want part;
@@ -20,7 +24,7 @@ struct window {
 struct replay {
 	const struct vv_lineage *lin;
 	const struct vv_layerset *layers;
-	struct window *window;
+	struct stripe *stripe;
 	size_t n;
 	atomic_bool failed;
 	struct vv_warm warm;
@@ -37,12 +41,14 @@ static size_t tables_of(const struct vv_table *t, const struct vv_want *want, co
 
 /* ---- does it pay? ------------------------------------------------------------------------------------------------------------------ */
 
-/* Adds up what lies over the oldest table; false as soon as it is too much. */
+/* Adds up, about, what lies over the oldest table; false as soon as it is too much. */
 static bool add_pieces(const struct vv_runs *const *table, size_t n_tables, uint64_t most, uint64_t *bytes, uint64_t *pieces)
 {
 	for (size_t k = 0; k + 1 < n_tables; k++) {
-		for (size_t i = 0; i < table[k]->n; i++)
-			*bytes += table[k]->v[i].len;
+		size_t step = table[k]->n < MANY ? 1 : EACH;
+
+		for (size_t i = 0; i < table[k]->n; i += step)
+			*bytes += step * table[k]->v[i].len;
 		*pieces += table[k]->n;
 		if (*bytes > most)
 			return false;
@@ -81,36 +87,41 @@ static bool is_plain(const struct vv_warm *w, size_t i)
 
 static void open_one(void *arg, size_t i)
 {
-	enum { MANY = 1 << 30 };
+	enum { ALWAYS = 1 << 30 }; /* digests and lanes are needed */
 	struct replay *r = arg;
 	bool ok;
 
 	if (atomic_load(&r->failed))
 		return;
-	ok = vv_warm_open(&r->warm, i, r->lin, r->layers->v[i].layer, MANY) == 0 && is_plain(&r->warm, i);
+	ok = vv_warm_open(&r->warm, i, r->lin, r->layers->v[i].layer, ALWAYS) == 0 && is_plain(&r->warm, i);
 	vv_err_clear();
 	if (!ok)
 		atomic_store(&r->failed, true);
 }
 
-/* ---- window by window -------------------------------------------------------------------------------------------------------------- */
+/* ---- stripe by stripe -------------------------------------------------------------------------------------------------------------- */
 
-static int cut_windows(struct replay *r, const struct vv_table *t, const struct vv_want *want, size_t n)
+static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n)
 {
+	uint64_t all = 0, most = STRIPE;
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
-		count += (size_t)((want[i].len + WINDOW - 1) / WINDOW);
-	r->window = vv_mem_new(count, sizeof(*r->window));
-	if (!r->window)
+		all += want[i].len;
+	while (most > LEAST_STRIPE && all / most < 8 * vv_pool_width(pool))
+		most /= 2;
+	for (size_t i = 0; i < n; i++)
+		count += (size_t)((want[i].len + most - 1) / most);
+	r->stripe = vv_mem_new(count, sizeof(*r->stripe));
+	if (!r->stripe)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t at = 0, len; at < want[i].len; at += len) {
-			struct window *w = &r->window[r->n++];
+			struct stripe *s = &r->stripe[r->n++];
 
-			len = want[i].len - at < WINDOW ? want[i].len - at : WINDOW;
-			w->n_tables = tables_of(t, &want[i], &w->table);
-			w->part = (struct vv_want){ NULL, at, len, want[i].to + at, want[i].name };
+			len = want[i].len - at < most ? want[i].len - at : most;
+			s->n_tables = tables_of(t, &want[i], &s->table);
+			s->part = (struct vv_want){ NULL, at, len, want[i].to + at, want[i].name };
 		}
 	return 0;
 }
@@ -118,9 +129,9 @@ static int cut_windows(struct replay *r, const struct vv_table *t, const struct 
 static void fill_one(void *arg, size_t i)
 {
 	struct replay *r = arg;
-	struct window *w = &r->window[i];
+	struct stripe *s = &r->stripe[i];
 
-	if (!atomic_load(&r->failed) && !vv_warm_replay(&r->warm, w->table, w->n_tables, &w->part, &w->got))
+	if (!atomic_load(&r->failed) && !vv_walk_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got))
 		atomic_store(&r->failed, true);
 }
 
@@ -132,7 +143,7 @@ static bool fill(struct replay *r, struct vv_pool *pool)
 	r->warm.all = true;
 	vv_pool_each(pool, r->n, fill_one, r);
 	for (size_t i = 0; i < r->n; i++)
-		got += r->window[i].got;
+		got += r->stripe[i].got;
 	return !atomic_load(&r->failed) && got == r->layers->bytes;
 }
 
@@ -169,7 +180,7 @@ bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 {
 	struct replay *r = vv_mem_new(1, sizeof(*r));
 	struct vv_layerset layers = { 0 };
-	bool ok = r && find_layers(pool, t, want, n, &layers) == 0 && layers.n <= VV_WARM_LAYERS && cut_windows(r, t, want, n) == 0;
+	bool ok = r && find_layers(pool, t, want, n, &layers) == 0 && layers.n <= VV_WARM_LAYERS && cut_stripes(r, pool, t, want, n) == 0;
 
 	if (ok) {
 		r->lin = lin;
@@ -182,7 +193,7 @@ bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 	vv_err_clear();
 	vv_layerset_fini(&layers);
 	if (r)
-		vv_mem_free(r->window);
+		vv_mem_free(r->stripe);
 	vv_mem_free(r);
 	return ok;
 }

@@ -1,10 +1,11 @@
-/* What is in the page cache is copied by warm.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
+/* What is in the page cache is copied by walk.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
  * -> one job per block. */
 #include "engine/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/aside.h"
 #include "engine/layerset.h"
+#include "engine/walk.h"
 #include "track/memory.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -322,7 +323,7 @@ static void warm_one(void *arg, size_t i)
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_warm_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left, &s->got);
+	rc = vv_walk_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left, &s->got);
 	if (rc)
 		fail(b->reader, rc);
 }

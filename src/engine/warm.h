@@ -1,18 +1,28 @@
-/* The part of a restore that lies in the page cache. Pages that were changed at random lie scattered over many layers; they
- * are copied out of the mapped files in the order of their destination, whose pages are then met one after another; what is near
- * there is mostly near in its layer, too. Block by block, as bytes from a disk are best read, it is the destination
- * that is scattered, and a copy costs twice as much. */
+/* Layers that are open together, so that what lies in the page cache can be copied out of the mapped files (engine/walk.h), and what is known of them. */
 #ifndef VV_ENGINE_WARM_H
 #define VV_ENGINE_WARM_H
 
+#include "engine/lane.h"
 #include "engine/layerio.h"
-#include "engine/restore.h"
-#include "engine/stretch.h"
 #include <stdatomic.h>
+
+/* All that is needed for the next piece of a layer: a line of the cache, because between two pieces everything else has left it. */
+struct vv_warm_lane {
+	uint64_t lo, hi;      /* positions */
+	const uint8_t *bytes; /* at lo; NULL: they are to be read in the plain way */
+	const struct vv_digest *digest; /* of the chunk at `first`; NULL: none are known */
+	atomic_uchar *state;            /* of the same chunk: GOOD, BAD, or 0: nobody has looked; NULL: it is not kept */
+	uint64_t first;                 /* the last chunk that begins at or before lo */
+	uint32_t chunk;
+	bool cached;                  /* all of it */
+	const struct vv_block *whole; /* the block, if this is all of it */
+};
+
+_Static_assert(sizeof(struct vv_warm_lane) == 64, "a line");
 
 enum { VV_WARM_LAYERS = 128, VV_WARM_SLOTS = 4 * VV_WARM_LAYERS };
 
-struct vv_warm { /* layers that are open together */
+struct vv_warm {
 	size_t n;
 	uint64_t layer[VV_WARM_LAYERS];
 	struct vv_layerio *file[VV_WARM_LAYERS];
@@ -34,14 +44,9 @@ void vv_warm_number(struct vv_warm *w);
 /* Number of the layer, or w->n if it is not open. */
 size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
 
-/* The pieces of a want that begin in at..end (offsets in the region), and zeros there if `zeros`. What is not in the page cache,
- * is coded, or has no digests that fit, is left, in the order of the destination; `left` starts empty. *got: bytes of
- * layers that were copied or left; over all parts of a want that is all that it has in these layers. */
-int vv_warm_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_stretches *left, uint64_t *got);
-
-/* The part of a region, of n tables that lie one over the other, newest first; its runs are not looked at. All layers must be open (w->all). false: not all of it
- * was copied, for whatever reason; the part holds anything then. *got: bytes of layers that were copied, those that others came over included. */
-bool vv_warm_replay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got);
+/* Is that much of the file in the page cache? One page in a MiB is asked for, and what was said is kept. */
+bool vv_warm_is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len);
+/* What is needed to copy from a lane of the layer. */
+struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at);
 
 #endif

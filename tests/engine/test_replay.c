@@ -6,6 +6,7 @@
 #include "core/name.h"
 #include "engine/layerio.h"
 #include "engine/replay.h"
+#include "engine/walk.h"
 #include "support/coded.h"
 #include "support/gen.h"
 #include "support/place.h"
@@ -138,6 +139,20 @@ static void lay_down(struct world *w, const char *name, const char *options)
 	ok(vv_pool_new(2, &w->pool));
 }
 
+/* Is a file of the store mapped? */
+static bool is_mapped(const char *store)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[2 * PLACE_MAX];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, store);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 static void tear_down(struct world *w)
 {
 	for (int i = 0; i < REGIONS; i++)
@@ -147,6 +162,7 @@ static void tear_down(struct world *w)
 			free(w->was[e][i].p);
 	vv_pool_free(w->pool);
 	vv_store_close(w->s);
+	CHECK(!is_mapped(w->store));
 	place_remove(w->store);
 }
 
@@ -220,6 +236,40 @@ static bool both_ways(const struct world *w, uint64_t epoch)
 	return yes;
 }
 
+/* The largest region as one stripe of many windows, and as small ones that begin and end anywhere: a page, a block and a piece may lie across their ends. */
+static void in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe)
+{
+	const struct content *c = &w->was[epoch][0];
+	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	uint8_t *to = malloc(c->n + 2 * GUARD);
+	const struct vv_table_strand *s;
+	struct vv_table t = { 0 };
+	bool yes = true;
+
+	CHECK(warm && to);
+	ok(vv_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	s = t.region[vv_table_find(&t, region_name[0])].strand;
+	for (uint64_t e = 1; e <= epoch; e++, warm->n++)
+		ok(vv_warm_open(warm, warm->n, &w->lineage, vv_run_layer(e, 0), 1 << 30));
+	vv_warm_number(warm);
+	warm->all = true;
+	memset(to, 0xa5, c->n + 2 * GUARD);
+	for (uint64_t at = 0, len; s && yes && at < c->n; at += len) {
+		uint64_t got;
+
+		len = c->n - at < stripe ? c->n - at : stripe;
+		yes = vv_walk_replay(warm, s->runs, s->n, &(struct vv_want){ NULL, at, len, to + GUARD + at, NULL }, &got);
+		for (size_t k = 0; k < GUARD; k++)
+			CHECK(to[GUARD + at + len + k] == 0xa5);
+	}
+	CHECK(to[GUARD - 1] == 0xa5 && (!s || !yes || memcmp(to + GUARD, c->p, c->n) == 0));
+	for (size_t i = 0; i < warm->n; i++)
+		vv_warm_close(warm, i);
+	vv_table_fini(&t);
+	free(warm);
+	free(to);
+}
+
 static bool pays(const struct world *w, uint64_t epoch)
 {
 	struct vv_table t = { 0 };
@@ -243,6 +293,9 @@ static void histories(const char *name, const char *options, bool can)
 	lay_down(&w, name, options);
 	for (uint64_t e = 1; e <= EPOCHS; e++)
 		yes += both_ways(&w, e);
+	in_stripes(&w, EPOCHS, BIG);
+	in_stripes(&w, EPOCHS, (3 << 20) + 12345);
+	in_stripes(&w, EPOCHS - 1, 999999);
 	CHECK(can || yes == 0);
 	if (can && !yes)
 		fprintf(stderr, "%s: no layer could be read from the page cache\n", options); /* files of others, say */
@@ -485,6 +538,7 @@ int main(void)
 		histories(method[i], options, true);
 	}
 	histories("chunks", "codec=none grain=128 chunk=1000 block=100000", true);
+	histories("blocks", "codec=none grain=128 block=300000", true);
 	histories("pages", "codec=none", true);
 	histories("coded", CODED_FAST " grain=128", true); /* much of it cannot be made smaller */
 	histories("sha", "codec=none grain=128 digest=sha256", false);

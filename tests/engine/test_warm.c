@@ -6,7 +6,7 @@
 #include "base/pool.h"
 #include "core/name.h"
 #include "engine/table.h"
-#include "engine/warm.h"
+#include "engine/walk.h"
 #include "support/coded.h"
 #include "support/gen.h"
 #include "support/place.h"
@@ -300,7 +300,7 @@ static void nothing_left(const char *name, const char *options, size_t changed)
 	vv_warm_number(warm);
 	for (size_t i = 0; i < warm->n; i++)
 		CHECK(!warm->window[i] || (warm->n_lanes[i] > 0 && warm->n_lanes[i] <= 4));
-	ok(vv_warm_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
+	ok(vv_walk_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
 	for (size_t i = 0; i < left.n; i++)
 		CHECK(!warm->window[vv_warm_find(warm, left.v[i].layer)]); /* small files are not mapped, nor those of others */
 	CHECK(left.n || memcmp(to, w.p, w.n) == 0);
@@ -370,13 +370,13 @@ static void cut_short(void)
 		struct vv_want want = { runs(&w), 0, w.n, to, "p" };
 		uint64_t sum = 0;
 
-		ok(vv_warm_read(warm, &want, 0, w.n, true, &left, &got));
+		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
 		CHECK_EQ(left.n, 0);
 		CHECK(memcmp(to, w.p, w.n) == 0);
 		for (uint64_t k = 0; k <= warm->file[0]->get->size >> 20; k++)
 			CHECK(atomic_load(&warm->window[0][k]) <= 2);
 		CHECK_EQ(truncate(path, 2 << 20), 0);
-		ok(vv_warm_read(warm, &want, 0, w.n, true, &left, &got));
+		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
 		for (size_t i = 0; i < left.n; i++)
 			sum += left.v[i].len;
 		CHECK_EQ(sum, w.n);
