@@ -48,6 +48,24 @@ int vv_marks_watch(int uffd, uint64_t lo, uint64_t hi)
 	return ioctl(uffd, UFFDIO_REGISTER, &r) == 0 ? 0 : errno;
 }
 
+/* Every page is asked for, and of none what it is: so what is found is one stretch. With no room for it at all the kernel would be quicker still, but some fall over
+ * that where a huge page is cut. */
+int vv_marks_set(int pagemap, uint64_t lo, uint64_t hi)
+{
+	while (lo < hi) {
+		struct vv_marks_found all;
+		struct request r = {.size = sizeof(r), .flags = VV_MARKS_SET | VV_MARKS_CHECK, .start = lo, .end = hi, .vec = (uintptr_t)&all, .vec_len = 1};
+		int got = ioctl(pagemap, PAGEMAP_SCAN_CALL, &r);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno;
+		lo = got == 0 ? hi : all.hi; /* beyond which something is not mapped, or there is no more */
+	}
+	return 0;
+}
+
 int vv_marks_clear(int uffd, uint64_t lo, uint64_t hi)
 {
 	struct uffdio_writeprotect w = {.range = {lo, hi - lo}};

@@ -25,9 +25,7 @@
  * 1 % of a GiB 4 ms against 22, 10 % 36 against 25). */
 enum { SPARSE = 50 };
 
-/* What is protected by several threads is cut into such parts; one alone, or two, are as quickly done by one (measured, one thread and two: 16 MiB 0.28 ms and
- * 0.25, 256 MiB 5.7 and 3.0). */
-enum { PART = 8 << 20 }; /* bytes */
+enum { PART = 8 << 20 }; /* bytes: what is protected by several threads is cut into such parts; one alone, or two, are as quickly done by one */
 
 static const double FAULT_COST = 1.5e-6; /* seconds, where it cannot be tried */
 
@@ -47,12 +45,15 @@ static int lost(void)
 	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped anew, or belongs to the parent process");
 }
 
-/* 0, or what errno was. */
-static int try_protect(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+/* 0, or what errno was. fresh: none of the pages has been watched before. Then the kernel's scan takes half of the time: it does not look at what it keeps of each page, and where
+ * it protects all of 512 pages it flushes all address translations at once. Else it flushes them one by one, for which all cores wait. */
+static int try_protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t hi)
 {
 	struct uffdio_writeprotect w = {.range = {lo, hi - lo}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
 	int rc;
 
+	if (fresh)
+		return vv_marks_set(s->pagemap, lo, hi);
 	do
 		rc = ioctl(s->uffd, UFFDIO_WRITEPROTECT, &w);
 	while (rc != 0 && errno == EAGAIN);
@@ -61,18 +62,19 @@ static int try_protect(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 
 static int not_protected(int err)
 {
-	return err == ENOENT ? lost() : vv_err_sys(err, "userfaultfd: cannot watch pages");
+	return err == ENOENT || err == EPERM ? lost() : vv_err_sys(err, "userfaultfd: cannot watch pages");
 }
 
-static int protect(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
+static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t hi)
 {
-	int err = try_protect(s, lo, hi);
+	int err = try_protect(s, fresh, lo, hi);
 
 	return err ? not_protected(err) : 0;
 }
 
 struct parts {
 	const struct vv_scan *scan;
+	bool fresh;
 	uintptr_t lo, hi;
 	atomic_int err; /* of one of them */
 	_Atomic uint64_t ns; /* of all threads */
@@ -83,23 +85,34 @@ static void protect_part(void *arg, size_t i)
 	struct parts *p = arg;
 	uintptr_t lo = p->lo + i * PART, left = p->hi - lo;
 	double start = vv_clock_own_s();
-	int err = try_protect(p->scan, lo, lo + (left < PART ? left : PART));
+	int err = try_protect(p->scan, p->fresh, lo, lo + (left < PART ? left : PART));
 
 	atomic_fetch_add(&p->ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
 	if (err)
 		atomic_store(&p->err, err);
 }
 
-/* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. (Its scan that protects what it finds is no faster on
- * two than on one: it waits for flushes of address translations, which all cores share.) */
-static int protect_all(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
+/* A hole in the address space looks to the scan like pages that nobody wrote. msync finds it by going over the mappings, and
+ * does nothing else: MS_ASYNC starts no writing. */
+static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
-	struct parts p = {.scan = s, .lo = lo, .hi = hi};
+	if (s->owner != getpid() || msync((void *)lo, hi - lo, MS_ASYNC) != 0)
+		return lost();
+	return 0;
+}
+
+/* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. */
+static int protect_all(struct vv_scan *s, const struct vv_loop *loop, bool fresh, uintptr_t lo, uintptr_t hi)
+{
+	struct parts p = {.scan = s, .fresh = fresh, .lo = lo, .hi = hi};
 	double start = vv_clock_own_s();
+	int rc = check_mapped(s, lo, hi);
 
 	s->helped = 0;
+	if (rc)
+		return rc;
 	if (!loop || !loop->each || hi - lo < 2 * (uintptr_t)PART)
-		return protect(s, lo, hi);
+		return protect(s, fresh, lo, hi);
 	vv_loop_each(loop, (hi - lo + PART - 1) / PART, protect_part, &p);
 	s->helped = (double)p.ns / 1e9 - (vv_clock_own_s() - start);
 	s->helped = s->helped > 0 ? s->helped : 0;
@@ -120,7 +133,7 @@ int vv_scan_attach(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, 
 	rc = vv_marks_watch(s->uffd, lo, hi);
 	if (rc)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
-	rc = protect_all(s, loop, lo, hi);
+	rc = protect_all(s, loop, true, lo, hi);
 	if (rc)
 		vv_scan_detach(s, lo, hi);
 	return rc;
@@ -145,15 +158,6 @@ static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, 
 	*lo = (uintptr_t)at;
 	if (err)
 		return err == EPERM ? lost() : vv_err_sys(err, "cannot scan for written pages");
-	return 0;
-}
-
-/* A hole in the address space looks to the scan like pages that nobody wrote. msync finds it by going over the mappings, and
- * does nothing else: MS_ASYNC starts no writing. */
-static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
-{
-	if (s->owner != getpid() || msync((void *)lo, hi - lo, MS_ASYNC) != 0)
-		return lost();
 	return 0;
 }
 
@@ -199,7 +203,7 @@ static uint64_t pages_found(const struct vv_scan *s, size_t n)
 
 int vv_scan_rearm(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
 {
-	return s->owner == getpid() ? protect_all(s, loop, lo, hi) : lost();
+	return protect_all(s, loop, false, lo, hi);
 }
 
 /* Protects the n stretches found, then reports them. Writes go on meanwhile, and none is lost: one to a page that was found may
@@ -208,7 +212,7 @@ int vv_scan_rearm(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, u
 static int rearm_found(struct vv_scan *s, size_t n, seen_fn *seen, void *arg)
 {
 	for (size_t i = 0; i < n; i++) {
-		int rc = protect(s, s->found[i].lo, s->found[i].hi);
+		int rc = protect(s, false, s->found[i].lo, s->found[i].hi);
 
 		if (rc)
 			return rc;

@@ -239,10 +239,10 @@ static void test_concurrent(size_t n)
 	unwatch(m);
 }
 
-// All parts of much memory, the last one shorter, by several threads: as if it were one.
-static void test_parts(void)
+// All parts of much memory, the last one shorter, by several threads: as if it were one. Huge pages lie across their ends.
+static void test_parts(int advice, bool there)
 {
-	struct map *m = watch(PAGES, MADV_NOHUGEPAGE, true);
+	struct map *m = watch(PAGES, advice, there);
 	uintptr_t lo = (uintptr_t)m->p, hi = lo + PAGES * page;
 	struct vv_pool *pool = NULL;
 	struct vv_loop loop;
@@ -250,6 +250,9 @@ static void test_parts(void)
 
 	CHECK_EQ(vv_pool_new(THREADS - 1, &pool), 0);
 	loop = vv_pool_loop(pool);
+	CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi), 0);
+	CHECK_EQ(look(m), 0);
+	CHECK_EQ(m->total, 0);
 	for (size_t less = 0; less < 3; less++) {
 		memset(m->p, (int)less, PAGES * page);
 		CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi - less * page), 0);
@@ -292,7 +295,9 @@ int main(void)
 	test_lost();
 	test_concurrent(16384); // few of them are written between two looks
 	test_concurrent(64);    // most of them are
-	test_parts();
+	test_parts(MADV_NOHUGEPAGE, true);
+	test_parts(MADV_NOHUGEPAGE, false);
+	test_parts(MADV_HUGEPAGE, true);
 	test_refused();
 	vv_scan_close(scan);
 	return 0;
