@@ -216,13 +216,17 @@ bool vv_fs_is_cached(const void *p)
 	return mincore((void *)((uintptr_t)p & ~(page - 1)), page, &seen) == 0 && seen & 1;
 }
 
-/* The kernel gives a lease for reading only while nobody writes. Should somebody open it the moment we have it, we are told by a signal, which must
+/* The kernel gives a lease for reading only while nobody writes, and keeps writers waiting as long as we have it. That they wait we are told by a signal, which must
  * be one that does not end the process. */
+bool vv_fs_shut(int fd)
+{
+	return (fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0) || errno != EAGAIN;
+}
+
 bool vv_fs_is_written(int fd)
 {
-	if (fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-		(void)fcntl(fd, F_SETLEASE, F_UNLCK);
-		return false;
-	}
-	return errno == EAGAIN;
+	bool shut = vv_fs_shut(fd);
+
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return !shut;
 }

@@ -36,6 +36,9 @@ int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 
 /* Has somebody the file open for writing? fd is open for reading only. Where that cannot be told, false. */
 bool vv_fs_is_written(int fd);
+/* Whoever wants to write to it waits until it is closed; for moments, not longer. false: somebody has it open for that. Of another user's file, and where
+ * there are no leases, it is true, and nobody waits. */
+bool vv_fs_shut(int fd);
 
 /* Is the whole of a stretch of a mapped file in memory now, so that touching it reads nothing? */
 bool vv_fs_resident(const void *p, size_t n);

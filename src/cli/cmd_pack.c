@@ -4,6 +4,7 @@
 #include "cli/packed.h"
 #include "cli/packing.h"
 #include "cli/setrule.h"
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -104,6 +105,7 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 struct known {
 	struct vv_job *job;
 	struct vv_filelist *list;
+	bool delete;
 	struct vv_packing_known found;
 };
 
@@ -119,7 +121,6 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 {
 	struct known *k = arg;
 	struct vv_filelist *l = k->list;
-	bool delete = vv_args_value(k->job->args, "delete");
 	int rc = 0;
 
 	for (size_t s = 0; rc == 0 && s < l->n_sets;) {
@@ -129,7 +130,7 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 		while (at < end && is_in(&l->file[at], u))
 			at++;
 		has = at == end;
-		if (has && delete)
+		if (has && k->delete)
 			rc = vv_purge_left(k->job, u, &l->file[l->set[s].from], l->set[s].n, &k->found.count, &has);
 		if (!has) {
 			s++;
@@ -141,17 +142,31 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 	return rc;
 }
 
+/* An epoch that is dropped again must not be the only place of files that this command deletes: neither one of its own, nor, where any are dropped, an old one. */
+static int check_keep(const struct vv_job *job, size_t sets, bool *left)
+{
+	uint64_t keep = vv_conf_number(&job->conf, "keep");
+
+	*left = keep == 0;
+	if (keep == 0 || sets <= keep)
+		return 0;
+	return vv_err_set(VV_EINVAL, "pack: of %zu sets keep = %" PRIu64 " would leave the newest, and --delete no file of the others; say -o keep=0, or pack without "
+			  "--delete", sets, keep);
+}
+
 /* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. Sets that an epoch has are not in it; of these, too, what is safely
  * packed is deleted, if that is asked for. */
 static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_filelist *l, struct vv_packing_known *known)
 {
-	struct known k = { .job = job, .list = l };
+	struct known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
 	struct vv_buf b = { 0 };
 	bool mine = !job->world || job->world->rank == 0;
 	int rc = mine ? list_files(job->args, l) : 0;
 
+	if (rc == 0 && mine && is_series(job->args) && k.delete)
+		rc = check_keep(job, l->n_sets, &k.delete);
 	if (rc == 0 && mine && is_series(job->args))
-		rc = vv_packed_each(job, lineage, NULL, pass_over, &k);
+		rc = vv_packed_each(job, lineage, k.delete, NULL, pass_over, &k);
 	rc = vv_world_agree(job->world, rc);
 	*known = k.found;
 	if (rc == 0 && job->world) {

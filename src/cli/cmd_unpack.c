@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+static const uint64_t START = 14695981039346656037u; /* of hashes */
+
 struct names { /* the files asked for, as they are called in the epoch */
 	char **v;
 	size_t n;
@@ -292,10 +294,10 @@ static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct na
 	return rc;
 }
 
-/* M readers share the files of one list: all must have read the same. Any number that follows from it, below 2^32. */
-static int agree_on(const struct vv_job *job, uint64_t number, int rc)
+/* M readers share the files of one list: all must have read the same. Any number that follows from it. */
+static int agree_on(const struct vv_job *job, uint64_t hash, int rc)
 {
-	uint64_t sum = number;
+	uint64_t number = hash >> 32, sum = number;
 
 	vv_world_sum(job->world, &sum, 1);
 	rc = vv_world_agree(job->world, rc);
@@ -305,9 +307,29 @@ static int agree_on(const struct vv_job *job, uint64_t number, int rc)
 	return vv_world_agree(job->world, rc);
 }
 
-static uint64_t number_of(uint64_t before, const struct vv_unpack *u)
+static uint64_t mix(uint64_t hash, const void *p, size_t n)
 {
-	return (before * 1000003 + u->epoch * 65537 + u->n_files * 257 + u->n_lost) % 4294967291;
+	const unsigned char *byte = p;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ byte[i]) * 1099511628211u; /* FNV-1a */
+	return hash;
+}
+
+/* Of all that is known of an epoch: what it is called, how long it is, whose it is. */
+static uint64_t number_of(uint64_t hash, const struct vv_unpack *u)
+{
+	hash = mix(hash, &u->epoch, sizeof(u->epoch));
+	for (size_t i = 0; i < u->n_ranks; i++)
+		hash = mix(hash, &u->rank[i].lost, sizeof(u->rank[i].lost));
+	for (size_t i = 0; i < u->n_files; i++) {
+		struct vv_unpack_file f = vv_unpack_at(u, i);
+
+		hash = mix(hash, f.file->name, strlen(f.file->name) + 1);
+		hash = mix(hash, &f.region->shape.len, sizeof(f.region->shape.len));
+		hash = mix(hash, &f.rank, sizeof(f.rank));
+	}
+	return hash;
 }
 
 static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
@@ -318,7 +340,7 @@ static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const st
 
 	if (rc == 0)
 		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
-	rc = agree_on(job, number_of(0, &u), rc);
+	rc = agree_on(job, number_of(START, &u), rc);
 	if (rc == 0) {
 		vv_json_number(&job->json, "epoch", epoch);
 		rc = vv_args_value(job->args, "list") ? list(job, &u, s) : unpack(job, &u, s);
@@ -474,7 +496,7 @@ static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const s
 {
 	struct series e = { 0 };
 	double start = vv_clock_s();
-	uint64_t number = 0;
+	uint64_t number = START;
 	char of[48];
 	size_t k = 0;
 	int rc, going;

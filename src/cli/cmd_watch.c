@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double patience = 10; /* seconds, after something went wrong */
+static const double PATIENCE = 10, MOST_PATIENCE = 3600; /* seconds, after something went wrong */
 
 /* The options of the verb that are numbers. */
 static const struct vv_conf_item items[] = {
@@ -35,7 +35,9 @@ struct watch {
 	struct vv_lookout lookout;
 	atomic_bool stop;
 	double again; /* not before then */
-	struct vv_purge_count left; /* what earlier runs had packed and not deleted */
+	double patience; /* seconds to wait after something went wrong, and the longer the oftener it does */
+	bool delete_left;           /* what earlier runs had packed and not deleted, */
+	struct vv_purge_count left; /* and what became of it */
 };
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
@@ -132,8 +134,12 @@ static int delete_left(struct watch *w, const struct vv_unpack *u, const struct 
 	bool has = true;
 	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left, &has) : 0;
 
-	for (size_t i = 0; i < l->n && !has; i++)
-		file_here(w, l->file[i].name)->done = false;
+	for (size_t i = 0; i < l->n && !has; i++) {
+		struct vv_lookout_file *here = file_here(w, l->file[i].name);
+
+		if (here)
+			here->done = false;
+	}
 	return rc;
 }
 
@@ -141,7 +147,6 @@ static int mark(void *arg, const struct vv_unpack *u)
 {
 	struct watch *w = arg;
 	struct vv_filelist left = { .folder = w->lookout.folder, .store = w->lookout.store };
-	bool delete = vv_args_value(w->job->args, "delete");
 	char key[VV_MANIFEST_NAME + 16];
 	int rc = 0;
 
@@ -152,9 +157,9 @@ static int mark(void *arg, const struct vv_unpack *u)
 		if (!here || here->done || !vv_packed_is(&f, here->len, here->mtime))
 			continue;
 		here->done = true;
-		if (delete && key_of(w, here->name, key, sizeof(key)))
+		if (w->delete_left && key_of(w, here->name, key, sizeof(key)))
 			rc = vv_filelist_add(&left, here->name);
-		if (rc == VV_ENOENT) /* somebody else has deleted it */
+		if (rc != VV_ENOMEM) /* somebody else has deleted it, or put something else there */
 			rc = 0;
 	}
 	if (rc == 0)
@@ -227,7 +232,10 @@ static int pack_set(struct watch *w, const struct set *s)
 		vv_out_flush(&w->job->out);
 	if (rc < 0) {
 		fprintf(stderr, "varve: '%s' is tried again later: %s\n", vv_text_safe(s->key).s, vv_err_last());
-		w->again = vv_clock_s() + patience;
+		w->again = vv_clock_s() + w->patience;
+		w->patience = w->patience * 2 < MOST_PATIENCE ? w->patience * 2 : MOST_PATIENCE;
+	} else {
+		w->patience = PATIENCE;
 	}
 	for (size_t i = 0; rc >= 0 && i < l.n; i++) {
 		struct vv_lookout_file *here = file_here(w, l.file[i].name);
@@ -287,8 +295,14 @@ static int watch(struct watch *w)
 
 	if (rc == 0 && keep && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
 		vv_log_warn("with keep = %" PRIu64 " only the newest sets stay, and --delete removes the files of all", keep);
+	w->delete_left = vv_args_value(w->job->args, "delete");
 	if (rc == 0)
-		rc = vv_packed_each(w->job, w->lineage, &w->stop, mark, w);
+		rc = vv_packed_each(w->job, w->lineage, w->delete_left, &w->stop, mark, w);
+	if (rc == VV_EBUSY && w->delete_left) {
+		fprintf(stderr, "varve: what earlier runs have left is not deleted: %s\n", vv_err_last());
+		w->delete_left = false;
+		rc = vv_packed_each(w->job, w->lineage, false, &w->stop, mark, w);
+	}
 	vv_purge_tell_left(w->job, &w->left);
 	vv_out_flush(&w->job->out);
 	vv_json_array(&w->job->json, "epochs");
@@ -314,6 +328,7 @@ static int run(struct vv_job *job)
 	w->job = job;
 	w->lineage = spec.lineage;
 	w->lookout.fd = -1;
+	w->patience = PATIENCE;
 	if (rc == 0 && vv_world_is_many(&rank) && rank)
 		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
 	if (rc == 0)

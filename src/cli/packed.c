@@ -1,7 +1,7 @@
 #include "cli/packed.h"
 #include "base/err.h"
 
-int vv_packed_each(struct vv_job *job, const char *lineage, const atomic_bool *stop, int (*fn)(void *arg, const struct vv_unpack *u), void *arg)
+int vv_packed_each(struct vv_job *job, const char *lineage, bool lock, const atomic_bool *stop, int (*fn)(void *arg, const struct vv_unpack *u), void *arg)
 {
 	struct vv_listing l = { 0 };
 	struct vv_lineage lin;
@@ -13,6 +13,8 @@ int vv_packed_each(struct vv_job *job, const char *lineage, const atomic_bool *s
 		return 0;
 	if (rc == 0)
 		rc = vv_job_start_pool(job);
+	if (rc == 0 && lock)
+		rc = vv_job_lock(job, &lin);
 	if (rc == 0)
 		rc = vv_catalog_list(&lin, 0, &l);
 	for (size_t i = 0; rc == 0 && i < l.n_epochs && !(stop && atomic_load(stop)); i++) {
@@ -23,6 +25,7 @@ int vv_packed_each(struct vv_job *job, const char *lineage, const atomic_bool *s
 		vv_unpack_close(&u);
 	}
 	vv_catalog_listing_fini(&l);
+	vv_job_unlock(job);
 	return rc;
 }
 

@@ -156,17 +156,6 @@ static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done
 	return rc == VV_EDAMAGED ? 1 : 2;
 }
 
-/* An epoch that this command drops again must not be the only place of files that it deletes. */
-static int check_keep(const struct vv_job *job, size_t sets)
-{
-	uint64_t keep = vv_conf_number(&job->conf, "keep");
-
-	if (keep == 0 || sets <= keep)
-		return 0;
-	return vv_err_set(VV_EINVAL, "pack: of %zu sets keep = %" PRIu64 " would leave the newest, and --delete no file of the others; say -o keep=0, or pack without "
-			  "--delete", sets, keep);
-}
-
 int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
 		      struct vv_packing_known *known)
 {
@@ -174,10 +163,8 @@ int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_f
 	struct vv_text_table t;
 	struct varve *v = NULL;
 	size_t done = 0;
-	int rc = delete ? check_keep(job, l->n_sets) : 0;
+	int rc = l->n_sets ? vv_job_open_session(job, job->args->operand[0], lineage, &v) : 0;
 
-	if (rc == 0 && l->n_sets)
-		rc = vv_job_open_session(job, job->args->operand[0], lineage, &v);
 	if (rc)
 		return rc;
 	vv_text_table_init(&t, columns, "");

@@ -1,5 +1,3 @@
-/* First all files are compared with what the epoch holds, then all that are equal are deleted: so nothing is gone when the epoch turns out not to be
- * readable. */
 #include "cli/purge.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -25,6 +23,7 @@ struct item {
 	struct stat st;             /* when it was compared */
 	const char *why;            /* it is kept; NULL: it is not */
 	bool differs;               /* it is not what was packed */
+	bool deleted;
 };
 
 struct purge {
@@ -108,32 +107,15 @@ static void open_item(struct item *t, struct group *g)
 	g->fd[g->n++] = fd;
 }
 
-static int compare_group(struct purge *k, struct group *g)
+static int compare(struct purge *k, struct group *g)
 {
 	int rc = vv_same_files(k->u, k->pool, g->file, g->fd, g->same, g->n, &k->bar.progress);
 
-	for (size_t i = 0; i < g->n; i++) {
-		close(g->fd[i]);
-		g->item[i]->differs = rc == 0 && !g->same[i];
-		if (g->item[i]->differs)
+	for (size_t i = 0; rc == 0 && i < g->n; i++) {
+		g->item[i]->differs = !g->same[i];
+		if (!g->same[i])
 			g->item[i]->why = "its bytes are not those that were packed";
 	}
-	g->n = 0;
-	return rc;
-}
-
-static int compare_all(struct purge *k)
-{
-	struct group *g = vv_mem_new(1, sizeof(*g));
-	size_t most = vv_abreast_files(AT_ONCE, 1);
-	int rc = g ? 0 : VV_ENOMEM;
-
-	for (size_t i = 0; rc == 0 && i < k->n; i++) {
-		open_item(&k->item[i], g);
-		if (g->n == most || i + 1 == k->n)
-			rc = compare_group(k, g);
-	}
-	vv_mem_free(g);
 	return rc;
 }
 
@@ -147,23 +129,76 @@ static bool is_untouched(const struct item *t)
 
 	return lstat(t->path, &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino && st.st_size == was->st_size &&
 	       st.st_mtim.tv_sec == was->st_mtim.tv_sec && st.st_mtim.tv_nsec == was->st_mtim.tv_nsec && st.st_mode == was->st_mode &&
-	       ((st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec) || st.st_nlink < was->st_nlink);
+	       st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
 }
 
-static void delete_all(struct purge *k)
+/* Other names of the same file: that one of them is gone changes its time. */
+static void forgive(const struct group *g, size_t gone)
 {
-	for (size_t i = 0; i < k->n; i++) {
-		struct item *t = &k->item[i];
+	const struct stat *was = &g->item[gone]->st;
+	struct stat st;
 
-		if (!t->why && !is_untouched(t))
-			t->why = "it has changed since it was packed";
-		if (!t->why && unlink(t->path) < 0)
-			t->why = "it may not be deleted";
-		if (t->why)
-			say(k, t->path, "kept", t->why);
-		k->count.deleted += !t->why;
-		k->count.kept += t->why != NULL;
+	if (was->st_nlink < 2 || fstat(g->fd[gone], &st) < 0)
+		return;
+	for (size_t i = gone + 1; i < g->n; i++)
+		if (g->item[i]->st.st_dev == was->st_dev && g->item[i]->st.st_ino == was->st_ino)
+			g->item[i]->st.st_ctim = st.st_ctim;
+}
+
+/* Between the last look at it and its end nobody can begin to write. */
+static void delete_one(struct group *g, size_t i)
+{
+	struct item *t = g->item[i];
+
+	if (!vv_fs_shut(g->fd[i]))
+		t->why = "somebody has it open for writing";
+	else if (!is_untouched(t))
+		t->why = "it has changed since it was packed";
+	else if (unlink(t->path) < 0)
+		t->why = "it may not be deleted";
+	else
+		t->deleted = true;
+	if (t->deleted)
+		forgive(g, i);
+}
+
+static bool is_any_other(const struct purge *k)
+{
+	size_t i = 0;
+
+	while (i < k->n && !k->item[i].differs)
+		i++;
+	return i < k->n;
+}
+
+enum what { COMPARE, DELETE_EQUAL, DELETE_IF_ALL_ARE };
+
+static int end_group(struct purge *k, int rc, enum what what, struct group *g)
+{
+	bool delete = rc == 0 && what != COMPARE && !(what == DELETE_IF_ALL_ARE && is_any_other(k));
+
+	for (size_t i = 0; i < g->n; i++) {
+		if (delete && !g->item[i]->why)
+			delete_one(g, i);
+		close(g->fd[i]);
 	}
+	g->n = 0;
+	return rc;
+}
+
+static int go_over(struct purge *k, size_t most, enum what what)
+{
+	struct group *g = vv_mem_new(1, sizeof(*g));
+	int rc = g ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < k->n; i++) {
+		k->item[i].why = NULL;
+		open_item(&k->item[i], g);
+		if (g->n == most || i + 1 == k->n)
+			rc = end_group(k, compare(k, g), what, g);
+	}
+	vv_mem_free(g);
+	return rc;
 }
 
 static void begin(struct purge *k)
@@ -171,13 +206,17 @@ static void begin(struct purge *k)
 	vv_bar_init(&k->bar, "compare", k->job->args->quiet || (k->job->world && k->job->world->rank));
 }
 
-static int end(struct purge *k, int rc)
+/* all: what is kept, and why, is told. */
+static void end(struct purge *k, bool all)
 {
 	vv_bar_fini(&k->bar);
-	if (rc == 0)
-		delete_all(k);
+	for (size_t i = 0; i < k->n; i++) {
+		k->count.deleted += k->item[i].deleted;
+		k->count.kept += all && !k->item[i].deleted;
+		if (all && k->item[i].why)
+			say(k, k->item[i].path, "kept", k->item[i].why);
+	}
 	vv_mem_free(k->item);
-	return rc;
 }
 
 /* ---- what an earlier run has left --------------------------------------------------------------------------------- */
@@ -196,19 +235,23 @@ static bool is_as_stored(struct purge *k, int rc)
 	return false;
 }
 
+/* Those that can be open together are compared, and deleted if all are equal. If they are more, all are compared first. */
 int vv_purge_left(struct vv_job *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has)
 {
 	struct purge k = { .job = job, .u = u, .pool = job->pool };
+	size_t most = vv_abreast_files(AT_ONCE, 1);
 	int rc = 0;
 
 	begin(&k);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = add(&k, &file[i]);
-	if (rc == 0)
-		rc = compare_all(&k);
+	if (rc == 0 && n > most)
+		rc = go_over(&k, most, COMPARE);
+	if (rc == 0 && !is_any_other(&k))
+		rc = go_over(&k, most, DELETE_IF_ALL_ARE);
 	vv_bar_clear(&k.bar);
 	*has = rc != VV_ENOMEM && is_as_stored(&k, rc);
-	(void)end(&k, *has ? 0 : VV_EMISMATCH);
+	end(&k, *has);
 	count->deleted += k.count.deleted;
 	count->kept += k.count.kept;
 	vv_buf_add(&count->said, k.count.said.p, k.count.said.n);
@@ -250,8 +293,8 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 			rc = add(&k, &l->file[at]);
 	}
 	if (rc == 0)
-		rc = compare_all(&k);
-	rc = end(&k, rc);
+		rc = go_over(&k, vv_abreast_files(AT_ONCE, 1), DELETE_EQUAL);
+	end(&k, rc == 0);
 	vv_unpack_close(&u);
 	rc = vv_world_agree(job->world, rc);
 	sum[0] = k.count.deleted;

@@ -251,8 +251,44 @@ static void test_real(void)
 	CHECK_EQ(rmdir(folder), 0);
 }
 
+/* Who would write waits while it is shut; who has it open for writing already keeps it from being shut. */
+static void test_shut(void)
+{
+	char folder[3000], file[3100];
+	int fd, writer;
+
+	make_folder(folder, sizeof(folder));
+	snprintf(file, sizeof(file), "%s/a", folder);
+	writer = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	CHECK(writer >= 0 && fd >= 0);
+	if (vv_fs_shut(fd)) {
+		printf("no leases here\n");
+	} else {
+		CHECK(vv_fs_is_written(fd));
+		close(writer);
+		CHECK(!vv_fs_is_written(fd));
+		CHECK(vv_fs_shut(fd));
+		writer = open(file, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		CHECK(writer < 0 && errno == EWOULDBLOCK);
+		CHECK_EQ(unlink(file), 0); /* as little as a reader does that break it */
+		close(fd);
+		fd = open(file, O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+		CHECK(vv_fs_shut(fd));
+		close(fd);
+		fd = open(file, O_RDONLY | O_CLOEXEC);
+		writer = open(file, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		CHECK(fd >= 0 && writer >= 0);
+	}
+	close(writer);
+	close(fd);
+	CHECK_EQ(unlink(file), 0);
+	CHECK_EQ(rmdir(folder), 0);
+}
+
 int main(void)
 {
+	test_shut();
 	test_transfers();
 	test_nothing();
 	test_failures();

@@ -234,6 +234,29 @@ class Series(command.Case):
         self.varve("pack", self.store, "run", "-q", "-C", self.run_folder, *words, env={"VARVE_KEEP": "3"})
         self.assertEqual(self.tree(self.run_folder), {})
 
+    def test_delete_left_and_keep(self):
+        """Where epochs are dropped, what an earlier run has left stays: its epoch may be the next to go."""
+        self.pack_json("--each", "ckpt.1")
+        before = self.tree(self.run_folder)
+        self.assertIn("-o keep=0", self.fails("pack", self.store, "run", "-C", self.run_folder, "-o", "keep=1", "--each", "--delete", "ckpt.1", "ckpt.2"))
+        self.assertEqual(self.tree(self.run_folder), before)
+        found = self.pack_json("-o", "keep=2", "--each", "--delete", "ckpt.1", "ckpt.2")
+        self.assertEqual((found["passed_over"], "left_deleted" in found, len(found["epochs"])), (1, False, 1))
+        self.assertEqual(set(self.tree(self.run_folder)), {n for n in before if not n.startswith("ckpt.2/")})
+
+    def test_delete_left_in_use(self):
+        """Nothing is deleted while others may drop the epoch."""
+        self.pack_json("--each", "ckpt.1")
+        before = self.tree(self.run_folder)
+        p = subprocess.Popen([command.WRITER, self.store, "run", "", "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
+        self.assertEqual(p.stdout.readline(), b"held\n")
+        self.assertIn("one writer at a time", self.fails("pack", self.store, "run", "-C", self.run_folder, "--each", "--delete", "ckpt.1"))
+        self.assertEqual(self.tree(self.run_folder), before)
+        p.stdin.close()
+        p.stdout.close()
+        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(self.pack_json("--each", "--delete", "ckpt.1")["left_deleted"], 4)
+
     # ---- sets ----
 
     def flat(self):

@@ -378,7 +378,11 @@ class Lost(Files):
         shutil.copytree(self.store, other)
         self.put("zeros", bytes(2 << 20))
         self.assertEqual(self.mpi("pack", self.store, "run", "-q", "-C", self.set, ".").returncode, 0)
-        for words in ["--each", "--test"], ["--test"]:
+        renamed = self.folder / "renamed"
+        (self.set / "empty").rename(self.set / "other")
+        for n in 1, 2:
+            self.assertEqual(self.mpi("pack", renamed, "run", "-q", "-C", self.set, ".").returncode, 0)
+        for other, words in (other, ["--each", "--test"]), (other, ["--test"]), (renamed, ["--each", "--test"]), (renamed, ["--test"]):
             p = subprocess.run([*MPIEXEC.split(), "-n", "1", command.BIN, "unpack", str(self.store), "run", *words, ":", "-n", "1", command.BIN, "unpack", str(other),
                                 "run", *words], cwd=self.here, capture_output=True, env=self.env, timeout=100)
             self.assertNotEqual(p.returncode, 0)

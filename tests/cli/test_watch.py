@@ -163,6 +163,24 @@ class Watch(command.Case):
         self.varve("unpack", self.store, "w@2", "-C", "back")
         self.assertEqual((self.folder / "back/a.1").read_bytes(), command.noise(70000, 7))
 
+    def test_left_in_use(self):
+        """While another works on the lineage nothing is deleted, and nothing waits for it."""
+        (self.dir / "a.0").write_bytes(b"a")
+        self.start("--ranks", 1)
+        self.wait_for(1)
+        self.stop(self.running[-1])
+        held = subprocess.Popen([command.WRITER, self.store, "w", "", "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
+        self.running.append(held)
+        self.assertEqual(held.stdout.readline(), b"held\n")
+        p = self.start("--ranks", 1, "--delete")
+        self.assertIn(b"what earlier runs have left is not deleted: ", p.stderr.readline())
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(json.loads(p.communicate(timeout=command.PATIENCE)[0])["epochs"], [])
+        self.assertTrue((self.dir / "a.0").exists())
+        held.stdin.close()
+        held.stdout.close()
+        held.wait(60)
+
     def test_keep_and_ranks(self):
         p = subprocess.Popen([command.BIN, "watch", self.store, "w", self.dir, "--delete", "-o", "keep=2"], cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
         self.running.append(p)
