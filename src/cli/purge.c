@@ -228,10 +228,10 @@ static bool is_as_stored(struct purge *k, int rc)
 
 	while (rc == 0 && i < k->n && !k->item[i].differs)
 		i++;
-	if (i == k->n)
+	if (rc == 0 && i == k->n)
 		return true;
 	snprintf(what, sizeof(what), "not known to be what epoch %" PRIu64 " has", k->u->epoch);
-	say(k, k->item[i].path, what, rc ? vv_err_last() : k->item[i].why);
+	say(k, k->n ? k->item[i].path : k->u->lineage->name, what, rc ? vv_err_last() : k->item[i].why);
 	return false;
 }
 
