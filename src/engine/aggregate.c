@@ -117,6 +117,18 @@ static int taste(struct vv_pass *p, struct vv_comm *comm)
 	return rc ? rc : vv_head_add_stat(&p->head, "n.alike", vv_tasting_alike(t));
 }
 
+/* A leader that heard first of one who gave up has removed its file: then that is what happened. */
+static int join(struct vv_pass *p, struct vv_comm *comm, const char *object)
+{
+	struct vv_ranks *g = p->v->group;
+	int rc = check_rooms(g);
+
+	if (rc == 0)
+		rc = vv_store_bundle_join(p->v->store, object, g->bundle.token, offset(g, g->rank), g->bundle.room[g->rank], &p->put);
+	rc = vv_ranks_agree(g, comm, rc);
+	return rc == VV_ENOENT && comm->broken ? vv_ranks_agree(g, comm, 0) : rc;
+}
+
 int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
 {
 	struct varve *v = p->v;
@@ -135,12 +147,8 @@ int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
 		rc = vv_comm_allgather(comm, &room, g->bundle.room, sizeof(room));
 	if (rc == 0)
 		rc = send_token(g, comm);
-	if (rc)
-		return rc;
-	rc = check_rooms(g);
 	if (rc == 0)
-		rc = vv_store_bundle_join(v->store, object, g->bundle.token, offset(g, g->rank), room, &p->put);
-	rc = vv_ranks_agree(g, comm, rc);
+		rc = join(p, comm, object);
 	return rc ? rc : taste(p, comm);
 }
 

@@ -1,6 +1,7 @@
 #include "support/damage.h"
 #include "support/gen.h"
 #include "vv_test.h"
+#include <unistd.h>
 
 void damage_begin(struct damage *d, uint32_t ranks)
 {
@@ -99,6 +100,16 @@ static const void *begin(struct damage_seat *s, const void *out, size_t n_out, v
 	return s->copy;
 }
 
+/* Ranks with odd numbers take their time with the message that is damaged, and with the next: what those do who hear of it first is done by then. */
+static void linger(const struct damage_seat *s)
+{
+	const struct damage *d = s->d;
+	uint64_t turn = s->begun - 1;
+
+	if (!d->first && d->channel == s->channel && d->rank != s->behind.rank && s->behind.rank % 2 && turn - d->turn < 2)
+		usleep(3000);
+}
+
 static int test(void *ctx, void *op)
 {
 	struct damage_seat *s = ctx;
@@ -106,6 +117,7 @@ static int test(void *ctx, void *op)
 
 	if (rc <= 0)
 		return rc;
+	linger(s);
 	if (s->turn && !s->d->outward)
 		change(s->d, s->in, s->n_in);
 	if (s->back && s->n_in)

@@ -4,7 +4,7 @@
  *	while (damage_next(&d))
  *		threadcomm_run(ranks, work, &d);   where each rank works with damage_plug(&d, comm)
  *
- * The first time nothing is damaged. A rank that gives up is heard by all others, as with MPI. */
+ * The first time nothing is damaged. Some ranks are late when others already know. A rank that gives up is heard by all others, as with MPI. */
 #ifndef VV_TEST_DAMAGE_H
 #define VV_TEST_DAMAGE_H
 
