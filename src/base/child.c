@@ -10,6 +10,18 @@
 #include <time.h>
 #include <unistd.h>
 
+bool vv_child_find(const char *name, const char *folders, char path[PATH_MAX])
+{
+	while (*folders) {
+		size_t n = strcspn(folders, ":");
+
+		if (n && snprintf(path, PATH_MAX, "%.*s/%s", (int)n, folders, name) < PATH_MAX && access(path, X_OK) == 0)
+			return true;
+		folders += n + (folders[n] == ':');
+	}
+	return false;
+}
+
 /* ---- start ------------------------------------------------------------------------------------------------------------------- */
 
 static bool place(const struct vv_child *how)

@@ -2,10 +2,14 @@
 #ifndef VV_BASE_CHILD_H
 #define VV_BASE_CHILD_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* A program in one of several folders, with colons between them. */
+bool vv_child_find(const char *name, const char *folders, char path[PATH_MAX]);
 
 struct vv_child {
 	char *const *word; /* NULL behind the last */

@@ -216,6 +216,18 @@ void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), 
 		vv_pool_wait(p, &e[i].task);
 }
 
+void vv_pool_each_deep(struct vv_pool *p, unsigned threads, size_t n, void (*fn)(void *arg, size_t i), void *arg)
+{
+	struct vv_pool *deep = NULL;
+
+	if (threads > n)
+		threads = (unsigned)n;
+	if (threads <= vv_pool_width(p) || vv_pool_new(threads - 1, &deep) < 0)
+		vv_err_clear();
+	vv_pool_each(deep ? deep : p, n, fn, arg);
+	vv_pool_free(deep);
+}
+
 unsigned vv_pool_width(const struct vv_pool *p)
 {
 	return p->n + 1;

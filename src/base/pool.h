@@ -32,6 +32,9 @@ bool vv_pool_help(struct vv_pool *p);
 
 /* fn(arg, i) for i in 0..n-1 on all threads, the caller's too; returns when all are done. */
 void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), void *arg);
+/* The same for turns that wait more than they compute: up to `threads` of them at a time, the caller's included. What is more than the pool has is started for this
+ * and ended; if that fails, those that there are do it. */
+void vv_pool_each_deep(struct vv_pool *p, unsigned threads, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 /* The same as a loop; of a pool without helpers, or NULL, one that takes its turns one after the other. */
 struct vv_loop vv_pool_loop(struct vv_pool *p);
 

@@ -43,6 +43,13 @@ const struct vv_codec *vv_codec_numbered(uint32_t number)
 	return NULL;
 }
 
+const char *vv_codec_name(uint32_t number)
+{
+	const struct vv_codec *c = vv_codec_numbered(number);
+
+	return number == VV_CODEC_NONE ? "none" : c ? c->name : "?";
+}
+
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
 	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "S3's coders (zlib)",

@@ -28,6 +28,8 @@ struct vv_codec {
 const struct vv_codec *const *vv_codec_all(void);
 const struct vv_codec *vv_codec_named(const char *name, size_t len);
 const struct vv_codec *vv_codec_numbered(uint32_t number);
+/* Of number 0 "none", of one that was not built in "?". */
+const char *vv_codec_name(uint32_t number);
 /* Decodes by number, number 0 too; an unknown number is an error that says what is missing. */
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len);
 /* By number as well; 0 where it is not known. */

@@ -46,6 +46,23 @@ static void test_ends(void)
 	CHECK_STR(vv_child_tell(status, words), "was killed by signal 9 (Killed)");
 }
 
+static void test_find(void)
+{
+	static char far[2 * PATH_MAX];
+	char path[PATH_MAX];
+
+	CHECK(vv_child_find("sh", ":/nowhere::/bin:/usr/bin", path));
+	CHECK_STR(path, "/bin/sh");
+	CHECK(!vv_child_find("sh", "", path));
+	CHECK(!vv_child_find("sh", "::", path));
+	CHECK(!vv_child_find("sh", "/nowhere", path));
+	CHECK(!vv_child_find("no-such-program", "/bin:/usr/bin", path));
+	memset(far, '/', sizeof(far) - 6);
+	strcpy(far + sizeof(far) - 6, ":/bin");
+	CHECK(vv_child_find("sh", far, path)); /* what is too long is passed over */
+	CHECK_STR(path, "/bin/sh");
+}
+
 static void test_cannot_start(void)
 {
 	const char *const word[] = { "/nowhere/no-such-program", NULL };
@@ -122,6 +139,7 @@ static void test_bound(void)
 int main(void)
 {
 	test_ends();
+	test_find();
 	test_cannot_start();
 	test_streams();
 	test_signals();

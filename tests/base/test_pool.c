@@ -180,6 +180,42 @@ static void check_callers(unsigned threads)
 	vv_pool_free(p);
 }
 
+struct crowd {
+	pthread_barrier_t all;
+	atomic_uint turns;
+};
+
+static void meet(void *arg, size_t i)
+{
+	struct crowd *c = arg;
+
+	(void)i;
+	atomic_fetch_add(&c->turns, 1);
+	pthread_barrier_wait(&c->all);
+}
+
+/* As many turns at a time as were asked for, whatever the pool has; and never more threads than turns. */
+static void check_deep(unsigned threads)
+{
+	enum { DEEP = 12, ROUNDS = 3 };
+	struct vv_pool *p = make(threads);
+	unsigned char seen[150] = { 0 };
+	struct crowd c = { .turns = 0 };
+
+	CHECK(pthread_barrier_init(&c.all, NULL, DEEP) == 0);
+	vv_pool_each_deep(p, DEEP, DEEP * ROUNDS, meet, &c);
+	CHECK_EQ(atomic_load(&c.turns), DEEP * ROUNDS);
+	vv_pool_each_deep(p, 1000, DEEP, meet, &c);
+	CHECK_EQ(atomic_load(&c.turns), DEEP * (ROUNDS + 1));
+	pthread_barrier_destroy(&c.all);
+	vv_pool_each_deep(p, DEEP, 0, mark, seen);
+	CHECK_EQ(seen[0], 0);
+	vv_pool_each_deep(p, 0, sizeof(seen), mark, seen);
+	for (size_t i = 0; i < sizeof(seen); i++)
+		CHECK_EQ(seen[i], 1);
+	vv_pool_free(p);
+}
+
 static void look_at_signals(struct vv_task *t)
 {
 	sigset_t set;
@@ -353,6 +389,7 @@ int main(void)
 		check_nested_each(widths[i]);
 		check_callers(widths[i]);
 		check_left(widths[i]);
+		check_deep(widths[i]);
 	}
 	check_callers(80);
 	test_signals();

@@ -178,6 +178,7 @@ static void test_names(void)
 		CHECK(vv_codec_named((*c)->name, len) == *c);
 		CHECK(vv_codec_named((*c)->name, len - 1) == NULL);
 		CHECK(vv_codec_numbered((*c)->number) == *c);
+		CHECK_STR(vv_codec_name((*c)->number), (*c)->name);
 		CHECK((*c)->number != 0);
 		for (const struct vv_codec *const *d = vv_codec_all(); d != c; d++)
 			CHECK((*d)->number != (*c)->number && strcmp((*d)->name, (*c)->name) != 0);
@@ -185,6 +186,8 @@ static void test_names(void)
 	CHECK(vv_codec_named("", 0) == NULL);
 	CHECK(vv_codec_named("none", 4) == NULL);
 	CHECK(vv_codec_numbered(0) == NULL);
+	CHECK_STR(vv_codec_name(0), "none");
+	CHECK_STR(vv_codec_name(12345), "?");
 }
 
 static void test_none_and_unknown(void)
