@@ -13,6 +13,18 @@ void vv_commit_fini(struct vv_commit *c)
 	*c = (struct vv_commit){ 0 };
 }
 
+struct vv_commit_sums vv_commit_sum(const struct vv_commit *c)
+{
+	struct vv_commit_sums s = { 0 };
+
+	for (uint32_t i = 0; i < c->n_ranks; i++) {
+		s.memory += c->rank[i].memory;
+		s.stored += c->rank[i].stored;
+		s.file_len += c->rank[i].file_len;
+	}
+	return s;
+}
+
 static void put_check(struct vv_buf *out, size_t start)
 {
 	if (!out->failed)

@@ -23,9 +23,14 @@ struct vv_commit {
 	struct vv_commit_rank *rank;
 };
 
+struct vv_commit_sums { /* over all ranks */
+	uint64_t memory, stored, file_len;
+};
+
 enum { VV_COMMIT_FIXED = 64, VV_COMMIT_PER_RANK = 64, VV_COMMIT_LINEAGE = 56 };
 
 void vv_commit_fini(struct vv_commit *c);
+struct vv_commit_sums vv_commit_sum(const struct vv_commit *c);
 void vv_commit_put(const struct vv_commit *c, struct vv_buf *out);
 int vv_commit_get(struct vv_commit *c, const void *p, size_t n);
 

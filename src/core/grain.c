@@ -36,15 +36,16 @@ size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number)
 	return low;
 }
 
-size_t vv_grain_limit(uint64_t memory, uint32_t end)
+size_t vv_grain_limit(uint64_t memory, uint32_t end, uint32_t states)
 {
-	enum { PER_NUMBER = 17, PER_SLICE = 64, PER_ENTRY = 64, LEAST = 1024, STATES = 4 };
+	enum { PER_NUMBER = 17, PER_SLICE = 64, PER_ENTRY = 64, LEAST = 1024 };
 	uint64_t slice = end < VV_GRAIN_SLICE ? end : VV_GRAIN_SLICE;
 	uint64_t work = slice * PER_SLICE < memory / 4 ? slice * PER_SLICE : memory / 4;
 	uint64_t fixed = (uint64_t)end * PER_NUMBER + work;
 	uint64_t limit = memory > fixed ? (memory - fixed) / PER_ENTRY : 0;
-	uint64_t most = (uint64_t)end * STATES + LEAST;
+	uint64_t most = states ? (uint64_t)end * states + LEAST : VV_GRAIN_LIMIT;
 
+	most = most < VV_GRAIN_LIMIT ? most : VV_GRAIN_LIMIT;
 	return (size_t)(limit < LEAST ? LEAST : limit < most ? limit : most);
 }
 

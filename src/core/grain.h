@@ -19,6 +19,7 @@ enum {
 	VV_GRAIN_SLICE = 1 << 21, /* numbers */
 };
 
+#define VV_GRAIN_LIMIT ((uint64_t)1 << 31) /* digests at most, in a generation: a table of them has fewer than 2^32 slots */
 #define VV_GRAIN_NUMBERS (UINT32_MAX - (uint64_t)VV_GRAIN_SLICE) /* at most, in a set */
 
 enum vv_method { VV_METHOD_FULL, VV_METHOD_BASIC, VV_METHOD_LIST, VV_METHOD_TREE, VV_METHOD_RUN };
@@ -74,9 +75,9 @@ int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32
 /* The span that a grain's number is of. */
 size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number);
 /* How many digests are remembered in each of the two generations, if `memory` bytes may be used in all beside the regions: they pay for a
- * digest of each grain, the work on a slice (64 bytes per number of it, but no more than a quarter of them), and two tables whose slots of 24 bytes are three quarters full. Of the method `tree`, which has
- * four tables, half as many. */
-size_t vv_grain_limit(uint64_t memory, uint32_t end);
+ * digest of each grain, the work on a slice (64 bytes per number of it, but no more than a quarter of them), and two tables whose slots of 24 bytes are three quarters full; 1024 at least.
+ * With `states` no more than so many for each number, and 1024. Of the method `tree`, which has four tables, half as many. */
+size_t vv_grain_limit(uint64_t memory, uint32_t end, uint32_t states);
 /* The error that the bytes at `offset` of region `id` have the digest of those at another place, or with zero of as many zeros, and are not equal. */
 int vv_grain_collide(uint32_t chunk, uint64_t id, uint64_t offset, bool zero, uint64_t other, uint64_t other_offset);
 const char *vv_grain_method_name(enum vv_method method);

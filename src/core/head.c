@@ -84,6 +84,11 @@ int vv_head_check_shape(const char *name, const struct vv_shape *s)
 	return 0;
 }
 
+bool vv_head_same_shape(const struct vv_shape *a, const struct vv_shape *b)
+{
+	return a->len == b->len && a->type == b->type && a->ndim == b->ndim && memcmp(a->dim, b->dim, a->ndim * sizeof(a->dim[0])) == 0;
+}
+
 void vv_head_put_ident(const struct vv_head *h, struct vv_buf *b)
 {
 	vv_buf_add(b, h->lineage, sizeof(h->lineage));

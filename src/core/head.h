@@ -91,5 +91,7 @@ const char *vv_head_type_name(unsigned type);
 size_t vv_head_type_size(unsigned type);
 /* Is the shape one that the format allows? An error that says why not. */
 int vv_head_check_shape(const char *name, const struct vv_shape *s);
+/* As many elements of the same type in the same dimensions; they may be cut into other chunks. */
+bool vv_head_same_shape(const struct vv_shape *a, const struct vv_shape *b);
 
 #endif

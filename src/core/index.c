@@ -86,27 +86,31 @@ static void refill(struct vv_index *x)
 }
 
 /* For n entries: at most seven tenths full, about half of that after growth. */
-static uint64_t *new_slots(size_t n, size_t *mask)
+static size_t slots_for(size_t n)
 {
 	size_t size = 1024;
 
 	while (n * 10 > size * 7)
 		size *= 2;
-	*mask = size - 1;
-	return vv_mem_new(size, sizeof(uint64_t));
+	return size;
+}
+
+size_t vv_index_bytes(size_t n)
+{
+	return n * sizeof(struct vv_entry) + slots_for(n) * sizeof(uint64_t);
 }
 
 /* What was found is found: of equal digests that need not be the first. */
 static int rehash(struct vv_index *x, size_t n)
 {
 	struct vv_index old = *x;
-	size_t mask;
-	uint64_t *slot = new_slots(n, &mask);
+	size_t size = slots_for(n);
+	uint64_t *slot = vv_mem_new(size, sizeof(*slot));
 
 	if (!slot)
 		return VV_ENOMEM;
 	x->slot = slot;
-	x->mask = mask;
+	x->mask = size - 1;
 	for (size_t k = 0; old.slot && k <= old.mask; k++)
 		if (old.slot[k])
 			slot[probe(x, &x->entry[(uint32_t)old.slot[k] - 1].digest)] = old.slot[k];
@@ -229,39 +233,59 @@ static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
 	x->n_layers = n_layers;
 }
 
-/* Of those that stay, the ones that were found in `old` take their slots in the new table; their number. */
-static size_t take_slots(struct vv_index *x, const uint64_t *old, size_t old_mask, const uint32_t *moved)
+/* The slots of those that stay, one after another at the front; their number. */
+static size_t gather_slots(struct vv_index *x, const uint32_t *moved)
 {
 	size_t n = 0;
 
-	for (size_t k = 0; old && k <= old_mask; k++) {
-		uint32_t number = old[k] ? moved[(uint32_t)old[k] - 1] : 0;
+	for (size_t k = 0; x->slot && k <= x->mask; k++) {
+		uint32_t number = x->slot[k] ? moved[(uint32_t)x->slot[k] - 1] : 0;
 
-		if (number) {
-			x->slot[probe(x, &x->entry[number - 1].digest)] = old[k] >> 32 << 32 | number;
-			n++;
-		}
+		if (number)
+			x->slot[n++] = x->slot[k] >> 32 << 32 | number;
 	}
 	return n;
 }
 
+/* A table of `size` slots of the first n slots, which are of those that were found: they are found again. In the memory of the old one where it is twice as large, for this is done when there is
+ * little to be had. */
+static void build_slots(struct vv_index *x, size_t size, uint64_t *fresh, size_t n)
+{
+	uint64_t *all = x->slot;
+
+	x->slot = fresh ? fresh : all + (x->mask + 1) / 2;
+	x->mask = size - 1;
+	memset(x->slot, 0, size * sizeof(*x->slot));
+	for (size_t k = 0; k < n; k++)
+		x->slot[probe(x, &x->entry[(uint32_t)all[k] - 1].digest)] = all[k];
+	if (fresh) {
+		vv_mem_free(all);
+		return;
+	}
+	memmove(all, x->slot, size * sizeof(*all));
+	x->slot = vv_mem_grow(all, size, sizeof(*all));
+	x->slot = x->slot ? x->slot : all;
+}
+
 int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
 {
-	uint64_t *old = x->slot, *slot;
-	size_t old_mask = x->mask, mask, n = 0;
+	uint64_t *fresh = NULL;
+	size_t n = 0, found, size;
 	struct vv_entry *less;
 
 	for (size_t i = 0; i < x->n; i++)
 		n += moved[i] != 0;
-	slot = new_slots(n, &mask);
-	if (!slot)
-		return VV_ENOMEM;
+	size = slots_for(n);
+	if (!x->slot || size > (x->mask + 1) / 2) {
+		fresh = vv_mem_new(size, sizeof(*fresh));
+		if (!fresh)
+			return VV_ENOMEM;
+	}
 	close_ranks(x, moved, source);
-	x->slot = slot;
-	x->mask = mask;
-	if (take_slots(x, old, old_mask, moved) < n)
+	found = gather_slots(x, moved);
+	build_slots(x, size, fresh, found);
+	if (found < n)
 		refill(x); /* some stay that another hid, which goes */
-	vv_mem_free(old);
 	less = vv_mem_grow(x->entry, n, sizeof(*less));
 	x->cap = less ? n : x->cap;
 	x->entry = less ? less : x->entry;

@@ -29,6 +29,8 @@ struct vv_index {
 };
 
 void vv_index_fini(struct vv_index *x);
+/* What n entries take. */
+size_t vv_index_bytes(size_t n);
 /* Room for n more entries, so that adding them moves none. */
 int vv_index_reserve(struct vv_index *x, size_t n);
 /* Brings the cache line that a later find or add of this digest needs. */

@@ -11,9 +11,9 @@ enum { VERSION = 1, LAST_FIXED = VV_SECTION_DIGESTS };
 const char *vv_layer_section_name(uint32_t kind)
 {
 	static const char *const names[] = { "?",     "IDENT",  "REGIONS", "SOURCES",
-					     "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES" };
+					     "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES", "ERAS" };
 
-	return kind <= VV_SECTION_COPIES ? names[kind] : "?";
+	return kind <= VV_SECTION_ERAS ? names[kind] : "?";
 }
 
 void vv_layer_put_header(struct vv_buf *b)
@@ -73,22 +73,49 @@ static void put_table(struct vv_frame *f, struct vv_buf *out, uint64_t off, uint
 							  vv_digest_check(out->p + at, out->n - at) };
 }
 
-static void put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests,
-				 const struct vv_copies *copies, vv_layer_coder code, uint64_t off, struct vv_buf *out)
+/* Plain; without the digests themselves if there is a gap for them. */
+static void put_digests(struct vv_frame *f, const struct vv_digests *d, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
+{
+	size_t at = out->n, bytes = d->n * sizeof(*d->v);
+	struct vv_digest_stream check;
+
+	if (gap)
+		vv_payload_put_groups(d, out);
+	else
+		vv_payload_put_digests(d, out);
+	if (out->failed)
+		return;
+	vv_digest_stream_init(&check);
+	vv_digest_stream_add(&check, out->p + at, out->n - at);
+	if (gap) {
+		vv_digest_stream_add(&check, d->v, bytes);
+		*gap = (struct vv_layer_gap){ out->n, bytes };
+	}
+	f->section[f->n++] = (struct vv_section){ VV_SECTION_DIGESTS, 0, off + at, out->n - at + (gap ? bytes : 0), vv_digest_stream_check(&check) };
+}
+
+/* Returns what `off` is for what is put behind them. */
+static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests, const struct vv_copies *copies,
+				     const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
 {
 	struct vv_buf b = { 0 };
 
 	vv_payload_put_blocks(blocks, &b);
 	put_table(f, out, off, VV_SECTION_BLOCKS, 0, &b, code);
-	b.n = 0;
-	vv_payload_put_digests(digests, &b);
-	put_table(f, out, off, VV_SECTION_DIGESTS, 0, &b, code);
+	put_digests(f, digests, off, out, gap);
+	off += gap ? gap->n : 0;
 	if (copies && copies->n) {
 		b.n = 0;
 		vv_copies_put(copies, &b);
 		put_table(f, out, off, VV_SECTION_COPIES, VV_SECTION_SKIPPABLE, &b, code);
 	}
+	if (eras && eras->n) {
+		b.n = 0;
+		vv_eras_put(eras, &b);
+		put_table(f, out, off, VV_SECTION_ERAS, VV_SECTION_SKIPPABLE, &b, code);
+	}
 	vv_buf_fini(&b);
+	return off;
 }
 
 static int put_end(struct vv_frame *f, uint64_t off, struct vv_buf *out)
@@ -117,8 +144,8 @@ static int put_end(struct vv_frame *f, uint64_t off, struct vv_buf *out)
 }
 
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      const struct vv_copies *copies, vv_layer_coder code, uint64_t off, struct vv_buf *out,
-		      struct vv_digest *head_digest)
+		      const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      struct vv_digest *head_digest, struct vv_layer_gap *gap)
 {
 	struct vv_buf part[5] = { 0 };
 	struct vv_frame f = { 0 };
@@ -135,8 +162,7 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 	}
 	if (rc == 0) {
 		vv_digest_xxh3(out->p + start, out->n - start, head_digest);
-		put_payload_sections(&f, blocks, digests, copies, code, off - start, out);
-		rc = put_end(&f, off - start, out);
+		rc = put_end(&f, put_payload_sections(&f, blocks, digests, copies, eras, code, off - start, out, gap), out);
 	}
 	for (int i = 0; i < 5; i++)
 		vv_buf_fini(&part[i]);
@@ -144,7 +170,7 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 }
 
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, const struct vv_copies *copies, vv_layer_coder code, uint64_t off,
+			   const struct vv_digests *digests, const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out)
 {
 	struct vv_frame f = { 0 };
@@ -158,8 +184,7 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 		put_section(&f, out, off - start, s->kind, s->flags, head_bytes, s->len);
 		head_bytes += s->len;
 	}
-	put_payload_sections(&f, blocks, digests, copies, code, off - start, out);
-	return put_end(&f, off - start, out);
+	return put_end(&f, put_payload_sections(&f, blocks, digests, copies, eras, code, off - start, out, NULL), out);
 }
 
 uint64_t vv_layer_digests_check(const struct vv_buf *out)

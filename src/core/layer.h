@@ -5,6 +5,7 @@
 #include "base/wire.h"
 #include "core/copies.h"
 #include "core/digest.h"
+#include "core/eras.h"
 #include "core/head.h"
 #include "core/payload.h"
 
@@ -24,6 +25,7 @@ enum vv_section_kind {
 	VV_SECTION_BLOCKS,
 	VV_SECTION_DIGESTS,
 	VV_SECTION_COPIES, /* only where there are some */
+	VV_SECTION_ERAS,   /* not in layers of older versions */
 };
 
 enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2, VV_SECTION_CODED = 4 };
@@ -52,14 +54,19 @@ int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER]);
 /* Puts the coded form of a section at the end of `out`, or nothing if it is to be stored as it is; fails only for want of memory. */
 typedef int (*vv_layer_coder)(const void *p, size_t n, struct vv_buf *out);
 
+struct vv_layer_gap { /* where the digests belong that are not in what was put: they are many, and lie in memory as they are stored */
+	size_t at;
+	size_t n; /* bytes */
+};
+
 /* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
- * digest that the commit record carries. copies may be NULL, and code: then no section is coded. */
+ * digest that the commit record carries. copies and eras may be NULL; code: then no section is coded; and gap: then all is in `out`. */
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      const struct vv_copies *copies, vv_layer_coder code, uint64_t off, struct vv_buf *out,
-		      struct vv_digest *head_digest);
+		      const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      struct vv_digest *head_digest, struct vv_layer_gap *gap);
 /* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, const struct vv_copies *copies, vv_layer_coder code, uint64_t off,
+			   const struct vv_digests *digests, const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out);
 
 /* The check of the DIGESTS section in what either has put at the end of `out`. */

@@ -308,7 +308,7 @@ size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos)
 	return lo;
 }
 
-void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out)
+void vv_payload_put_groups(const struct vv_digests *d, struct vv_buf *out)
 {
 	uint64_t end = 0;
 
@@ -321,6 +321,11 @@ void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out)
 		vv_wire_put_var(out, g->count);
 		end = g->pos + g->count * g->chunk;
 	}
+}
+
+void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out)
+{
+	vv_payload_put_groups(d, out);
 	vv_buf_add(out, d->v, d->n * sizeof(*d->v));
 }
 

@@ -89,6 +89,8 @@ int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, co
 /* The number of the group that holds pos, or of the first one behind it; n_groups if there is none. */
 size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos);
 void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out);
+/* The same but for the digests themselves, d->v, which follow. */
+void vv_payload_put_groups(const struct vv_digests *d, struct vv_buf *out);
 int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
 /* The same, of bytes in memory of its own, which d has from then on: *own becomes NULL, if all is well. Where they end at a multiple of 8 they stay where
  * they are, and no digest can be added. */

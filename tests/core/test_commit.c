@@ -66,6 +66,18 @@ static void test_round_trip(void)
 	}
 }
 
+static void test_sum(void)
+{
+	struct vv_commit_rank rank[] = { { .memory = 1, .stored = 10, .file_len = 100 }, { .memory = 2, .stored = 20, .file_len = 200 } };
+	struct vv_commit c = { .n_ranks = 2, .rank = rank }, none = { 0 };
+	struct vv_commit_sums s = vv_commit_sum(&c);
+
+	CHECK_EQ(s.memory, 3);
+	CHECK_EQ(s.stored, 30);
+	CHECK_EQ(s.file_len, 300);
+	CHECK_EQ(vv_commit_sum(&none).memory, 0);
+}
+
 static void test_damage(void)
 {
 	uint64_t state = 2;
@@ -228,6 +240,7 @@ static void test_no_memory(void)
 int main(void)
 {
 	test_round_trip();
+	test_sum();
 	test_damage();
 	test_rules();
 	test_lineage();

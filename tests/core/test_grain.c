@@ -37,13 +37,19 @@ static void too_many(void)
 static void limits(void)
 {
 	uint32_t end = 1 << 23;
-	size_t least = vv_grain_limit(0, end), l = vv_grain_limit((uint64_t)1 << 30, end);
+	size_t least = vv_grain_limit(0, end, 0), l = vv_grain_limit((uint64_t)1 << 30, end, 0);
 
-	CHECK(least > 0);
-	CHECK(l > least && l < vv_grain_limit((uint64_t)2 << 30, end));
+	CHECK_EQ(least, 1024);
+	CHECK(l > least && l < vv_grain_limit((uint64_t)2 << 30, end, 0));
 	CHECK((uint64_t)end * 16 + VV_GRAIN_SLICE * 64ull + 2 * l * 4 / 3 * 24 <= (uint64_t)1 << 30);
-	CHECK(vv_grain_limit(UINT64_MAX, end) < 16ull * end);
-	CHECK_EQ(vv_grain_limit(0, 0), least);
+	CHECK_EQ(vv_grain_limit(UINT64_MAX, end, 4), 4ull * end + least);
+	CHECK_EQ(vv_grain_limit(UINT64_MAX, UINT32_MAX, 4), VV_GRAIN_LIMIT);
+	CHECK_EQ(vv_grain_limit(UINT64_MAX, end, 0), VV_GRAIN_LIMIT);
+	CHECK_EQ(vv_grain_limit((uint64_t)1 << 30, 1000, 0), (((uint64_t)1 << 30) - 1000 * (17 + 64)) / 64); /* all of it, however small the set */
+	CHECK_EQ(vv_grain_limit((uint64_t)1 << 30, 1000, 4), 4000 + least);
+	CHECK_EQ(vv_grain_limit(0, end, 4), least);
+	CHECK_EQ(vv_grain_limit(0, 0, 0), least);
+	CHECK_EQ(vv_grain_limit(0, 0, 4), least);
 }
 
 static void words(void)

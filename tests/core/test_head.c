@@ -402,6 +402,26 @@ static void test_types(void)
 	CHECK_EQ(vv_head_type_size(UINT32_MAX), 0);
 }
 
+static void test_shapes(void)
+{
+	struct vv_shape a = { .len = 48, .chunk = 4096, .type = VV_TYPE_F64, .ndim = 2, .dim = { 2, 3 } }, b = a;
+
+	b.chunk = 512;
+	b.dim[2] = 7; /* which is none of them */
+	CHECK(vv_head_same_shape(&a, &b));
+	b.dim[0] = 3;
+	b.dim[1] = 2;
+	CHECK(!vv_head_same_shape(&a, &b));
+	b = a;
+	b.type = VV_TYPE_I64;
+	CHECK(!vv_head_same_shape(&a, &b));
+	b = (struct vv_shape){ .len = 48, .type = VV_TYPE_BYTES };
+	CHECK(!vv_head_same_shape(&a, &b));
+	a = b;
+	a.len++;
+	CHECK(!vv_head_same_shape(&a, &b));
+}
+
 static int out_and_back(const struct vv_head *h, const struct vv_buf part[PARTS])
 {
 	struct vv_buf sources = { 0 }, runs = { 0 };
@@ -449,6 +469,7 @@ int main(void)
 	test_sources_by_hand();
 	test_stats();
 	test_types();
+	test_shapes();
 	test_no_memory();
 	return 0;
 }

@@ -201,19 +201,28 @@ static void test_add_layer(void)
 }
 
 /* Any choice of entries: those stay, in their order, at their places; sources that nobody names are gone; without memory nothing
- * happens. */
+ * happens, or, if so few stay that none is needed, the same. */
+static int without, in_place;
+
 static void compact_both(struct vv_index *x, uint64_t *state)
 {
 	uint32_t *moved = vv_mem_new(x->n, sizeof(*moved)), *source = vv_mem_new(x->n_layers, sizeof(*source));
 	size_t n = 0, percent = (size_t)gen_below(state, 101);
+	int rc;
 
 	for (size_t i = 0; i < x->n; i++)
 		moved[i] = gen_below(state, 100) < percent;
 	vv_mem_fail_at(1);
-	CHECK_EQ(vv_index_compact(x, moved, source), VV_ENOMEM);
+	rc = vv_index_compact(x, moved, source);
 	vv_mem_fail_at(0);
-	check_same(x, state);
-	CHECK_EQ(vv_index_compact(x, moved, source), 0);
+	if (rc) {
+		CHECK_EQ(rc, VV_ENOMEM);
+		without++;
+		check_same(x, state);
+		CHECK_EQ(vv_index_compact(x, moved, source), 0);
+	} else {
+		in_place++;
+	}
 	for (size_t i = 0; i < list.n; i++)
 		if (moved[i]) {
 			list.entry[n] = list.entry[i];
@@ -246,6 +255,7 @@ static void test_compact(void)
 			compact_both(&x, &state);
 		check_same(&x, &state);
 	}
+	CHECK(without > 2 && in_place > 2);
 	vv_index_fini(&x);
 }
 

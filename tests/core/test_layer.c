@@ -99,7 +99,8 @@ static void test_round_trip(void)
 		gen_image(&state, 5, &image, &digest);
 		CHECK_EQ(parse(&l, image.p, image.n), 0);
 		CHECK(vv_digest_equal(&digest, &l.head_digest));
-		CHECK_EQ(l.frame.n, 7);
+		CHECK_EQ(l.frame.n, 8);
+		CHECK(vv_layer_find(&l.frame, VV_SECTION_ERAS));
 		CHECK_EQ(l.frame.file_len, image.n);
 		for (uint32_t kind = 1; kind <= 7; kind++) {
 			CHECK_EQ(vv_layer_section(&l.frame, kind)->kind, kind);
@@ -185,7 +186,7 @@ static void test_kept_head(void)
 		vv_layer_put_header(&smaller);
 		gen_blocks(&state, was.head.payload, 0, &blocks, &smaller);
 		gen_digests(&state, was.head.payload, &digests);
-		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests, NULL, NULL,
+		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests, NULL, NULL, NULL,
 						smaller.n, &smaller),
 			 0);
 		CHECK_EQ(parse(&is, smaller.p, smaller.n), 0);
@@ -213,15 +214,53 @@ static void test_tail_elsewhere(void)
 	uint64_t state = 6;
 
 	gen_head(&state, &head, 3);
-	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 5000, &alone, &a), 0);
+	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, NULL, 5000, &alone, &a, NULL), 0);
 	vv_buf_add(&behind, "something", 9);
-	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 5000, &behind, &b), 0);
+	CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, NULL, 5000, &behind, &b, NULL), 0);
 	CHECK_EQ(alone.n + 9, behind.n);
 	CHECK(memcmp(alone.p, behind.p + 9, alone.n) == 0);
 	CHECK(vv_digest_equal(&a, &b));
 	vv_head_fini(&head);
 	vv_buf_fini(&alone);
 	vv_buf_fini(&behind);
+}
+
+/* The digests left out: with them, where they belong, it is the same. */
+static void test_gap(void)
+{
+	uint64_t state = 12;
+
+	for (int round = 0; round < 200; round++) {
+		struct vv_buf whole = { 0 }, parts = { 0 }, joined = { 0 };
+		struct vv_blocks blocks = { 0 };
+		struct vv_digests digests = { 0 };
+		struct vv_era era = { 1, 1, 77 };
+		struct vv_eras eras = { &era, 1, 1 };
+		struct vv_layer_gap gap = { 0 };
+		struct vv_digest a, b;
+		struct vv_head head;
+
+		gen_head(&state, &head, 3);
+		era.last = head.epoch;
+		if (round % 4)
+			gen_digests(&state, head.payload, &digests);
+		vv_buf_add(&whole, "before", 6);
+		vv_buf_add(&parts, "before", 6);
+		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, &eras, NULL, 700, &whole, &a, NULL), 0);
+		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, &eras, NULL, 700, &parts, &b, &gap), 0);
+		CHECK_EQ(gap.n, digests.n * sizeof(*digests.v));
+		CHECK(vv_digest_equal(&a, &b));
+		CHECK_EQ(vv_layer_digests_check(&whole), vv_layer_digests_check(&parts));
+		vv_buf_add(&joined, parts.p, gap.at);
+		vv_buf_add(&joined, digests.v, gap.n);
+		vv_buf_add(&joined, parts.p + gap.at, parts.n - gap.at);
+		CHECK(joined.n == whole.n && memcmp(joined.p, whole.p, whole.n) == 0);
+		vv_head_fini(&head);
+		vv_payload_digests_fini(&digests);
+		vv_buf_fini(&whole);
+		vv_buf_fini(&parts);
+		vv_buf_fini(&joined);
+	}
 }
 
 /* A coder of a test's own: bytes upside down, and a mark. */
@@ -265,8 +304,8 @@ static void test_coded(void)
 		size_t n;
 
 		gen_head(&state, &head, 4);
-		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 16, &plain, &a), 0);
-		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, upside_down, 16, &upside, &b), 0);
+		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, NULL, 16, &plain, &a, NULL), 0);
+		CHECK_EQ(vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, upside_down, 16, &upside, &b, NULL), 0);
 		CHECK_EQ(vv_layer_get_trailer(&f[0], plain.p + plain.n - VV_LAYER_TRAILER, plain.n + 16), 0);
 		CHECK_EQ(vv_layer_get_directory(&f[0], plain.p + f[0].dir_off - 16), 0);
 		CHECK_EQ(vv_layer_get_trailer(&f[1], upside.p + upside.n - VV_LAYER_TRAILER, upside.n + 16), 0);
@@ -281,7 +320,7 @@ static void test_coded(void)
 		n = f[1].section[4].off + f[1].section[4].len - 16;
 		vv_digest_xxh3(upside.p, n, &c);
 		CHECK(vv_digest_equal(&b, &c));
-		CHECK_EQ(vv_layer_put_tail_kept(&f[1], upside.p, &blocks, &digests, NULL, NULL, 16, &kept), 0);
+		CHECK_EQ(vv_layer_put_tail_kept(&f[1], upside.p, &blocks, &digests, NULL, NULL, NULL, 16, &kept), 0);
 		CHECK_EQ(vv_layer_get_trailer(&f[2], kept.p + kept.n - VV_LAYER_TRAILER, kept.n + 16), 0);
 		CHECK_EQ(vv_layer_get_directory(&f[2], kept.p + f[2].dir_off - 16), 0);
 		CHECK(memcmp(kept.p, upside.p, n) == 0);
@@ -411,7 +450,8 @@ static void test_names(void)
 	CHECK_STR(vv_layer_section_name(VV_SECTION_DIGESTS), "DIGESTS");
 	CHECK_STR(vv_layer_section_name(0), "?");
 	CHECK_STR(vv_layer_section_name(VV_SECTION_COPIES), "COPIES");
-	CHECK_STR(vv_layer_section_name(9), "?");
+	CHECK_STR(vv_layer_section_name(VV_SECTION_ERAS), "ERAS");
+	CHECK_STR(vv_layer_section_name(10), "?");
 	CHECK_STR(vv_layer_section_name(UINT32_MAX), "?");
 }
 
@@ -433,7 +473,7 @@ static void test_no_memory(void)
 
 		vv_mem_fail_at(k);
 		vv_layer_put_header(&out);
-		rc = vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, 16, &out, &digest);
+		rc = vv_layer_put_tail(&head, &blocks, &digests, NULL, NULL, NULL, 16, &out, &digest, NULL);
 		CHECK(rc == 0 ? vv_mem_asked() == k - 1 && k > 8 : rc == VV_ENOMEM);
 		vv_buf_fini(&out);
 	}
@@ -452,6 +492,7 @@ int main(void)
 	test_splices();
 	test_kept_head();
 	test_tail_elsewhere();
+	test_gap();
 	test_coded();
 	test_geometry();
 	test_kinds();
