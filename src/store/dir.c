@@ -217,7 +217,22 @@ static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 	return g->member ? check_member(d, g) : 0;
 }
 
-/* A member that a plain object has replaced goes first: it must not come back. */
+static void get_scattered(struct vv_get *base)
+{
+	struct dir_get *g = (struct dir_get *)base;
+
+	if (vv_stamp_fits(&g->own.stamp, g->fd))
+		posix_fadvise(g->fd, (off_t)g->at, (off_t)base->size, POSIX_FADV_RANDOM);
+}
+
+/* A fault in such a mapping reads 4 MiB and more around it, into folios of 2 MiB where the file system has them. */
+static void get_touched(struct vv_get *base)
+{
+	if (base->mapped)
+		madvise(base->mapped, base->mapped_len, MADV_HUGEPAGE);
+}
+
+/* A member that a plain object has replaced goes first: it must not come back. What lies there now that the lock is lost may be another's. */
 static int remove_object(struct vv_store *s, const char *name)
 {
 	struct vv_dir *d = vv_dir_of(s);
@@ -226,7 +241,9 @@ static int remove_object(struct vv_store *s, const char *name)
 
 	if (!path)
 		return VV_ENOMEM;
-	rc = vv_dir_member_remove(d, path);
+	rc = vv_dir_lock_renew(s);
+	if (rc == 0)
+		rc = vv_dir_member_remove(d, path);
 	if (rc == 0 && d->fs->unlink(d->fs, path) < 0)
 		rc = errno == ENOENT ? 0 : vv_stamp_err(errno, "cannot remove '%s'", path);
 	else if (rc == 0)
@@ -348,13 +365,17 @@ static const struct vv_store_ops ops = {
 	.put_abort = vv_dir_put_abort,
 	.get_open = get_open,
 	.get_read = get_read,
+	.get_scattered = get_scattered,
+	.get_touched = get_touched,
 	.get_close = get_close,
 	.list = vv_dir_list,
+	.size = vv_dir_look_size,
 	.remove = remove_object,
 	.remove_dir = remove_dir,
 	.sweep = sweep,
 	.lock = lock,
 	.unlock = vv_dir_lock_drop,
+	.held = vv_dir_lock_held,
 	.unfinished = vv_dir_look_unfinished,
 	.holder = holder,
 	.bundle_make = vv_dir_bundle_make,

@@ -8,6 +8,7 @@
 #include "base/stamp.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@ struct held {
 	int fd;
 	char *path;
 	struct vv_stamp stamp;
+	struct vv_stamp folder; /* that it lies in */
 	pid_t pid;
 	struct held *next;
 };
@@ -116,6 +118,14 @@ static int open_own(const char *path, struct stat *st)
 						 "a special file");
 }
 
+static struct vv_stamp folder_of(const char *path)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+	return vv_stamp_named(folder);
+}
+
 static int take(const char *path, struct held *h)
 {
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -133,6 +143,7 @@ static int take(const char *path, struct held *h)
 	if (sign(&h->stamp, h->fd, st.st_size) < 0)
 		return vv_stamp_err(errno, "cannot write the lock '%s'", path);
 	h->pid = getpid();
+	h->folder = folder_of(path);
 	return 0;
 }
 
@@ -208,18 +219,80 @@ static int retake(struct held *h)
 	return rc;
 }
 
+/* Only the file was removed, as where old files are purged: the folder is the one that it lay in. Nobody has had the lock since: it would be there again. */
+static bool is_purged(const struct held *h)
+{
+	struct vv_stamp now = folder_of(h->path);
+
+	return h->folder.ino && now.dev == h->folder.dev && now.ino == h->folder.ino;
+}
+
+static int take_anew(struct held *h)
+{
+	struct held fresh = { .fd = -1 };
+	int rc = take(h->path, &fresh);
+
+	if (rc) {
+		vv_stamp_close(&fresh.stamp, fresh.fd);
+		return rc == RETRY ? vv_err_set(VV_EBUSY, "the lock '%s' is removed again and again", h->path) : rc;
+	}
+	vv_stamp_close(&h->stamp, h->fd);
+	h->fd = fresh.fd;
+	h->stamp = fresh.stamp;
+	vv_log_warn("the lock '%s' was removed under the running session (by hand? a purge of old files?): it was taken again", h->path);
+	return 0;
+}
+
+/* What is removed, or moved away with its folders, is locked as before: but nobody who comes by the name will see that. If it cannot be looked at, who writes
+ * there will be told why. */
+static int check_name(struct held *h)
+{
+	struct stat st;
+
+	if (stat(h->path, &st) < 0 && errno == ENOENT && is_purged(h))
+		return take_anew(h);
+	if (stat(h->path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR ?
+			       vv_err_set(VV_ENOENT, "the lock '%s' is gone: the store or the lineage was removed or moved away while this session has it open; "
+						     "nothing more is stored there. Put it back, or open the session anew", h->path) :
+			       0;
+	if (st.st_dev == h->stamp.dev && st.st_ino == h->stamp.ino)
+		return 0;
+	return vv_err_set(VV_EBUSY, "the lock '%s' is not the one that this session holds: the store, the lineage or the lock was removed or moved away, and another one is "
+				    "in its place; nothing more is stored there. Put the old one back, or open the session anew", h->path);
+}
+
+/* Under list_lock. */
+static int renew(struct held *h)
+{
+	int rc = h->pid == getpid() ? check_name(h) : 0;
+
+	if (rc || h->pid != getpid() || vv_stamp_fits(&h->stamp, h->fd))
+		return rc;
+	rc = retake(h);
+	if (rc == 0)
+		vv_log_warn("the program has closed the descriptor of the lock '%s', which is varve's: it was taken again", h->path);
+	return rc;
+}
+
 int vv_dir_lock_renew(struct vv_store *s)
 {
 	int rc = 0;
 
 	pthread_mutex_lock(&list_lock);
-	for (struct held *h = list; h && rc == 0; h = h->next) {
-		if (h->base.store != s || h->pid != getpid() || vv_stamp_fits(&h->stamp, h->fd))
-			continue;
-		rc = retake(h);
-		if (rc == 0)
-			vv_log_warn("the program has closed the descriptor of the lock '%s', which is varve's: it was taken again", h->path);
-	}
+	for (struct held *h = list; h && rc == 0; h = h->next)
+		if (h->base.store == s)
+			rc = renew(h);
+	pthread_mutex_unlock(&list_lock);
+	return rc;
+}
+
+int vv_dir_lock_held(struct vv_lock *l)
+{
+	int rc;
+
+	pthread_mutex_lock(&list_lock);
+	rc = renew((struct held *)l);
 	pthread_mutex_unlock(&list_lock);
 	return rc;
 }

@@ -1,4 +1,4 @@
-/* What is being written into a folder, seen from outside. Space is allocated ahead of the bytes, so a file's size says too
+/* What is there, and what is being written into a folder, seen from outside. Space is allocated ahead of the bytes, so a file's size says too
  * much: what has been written is told by the holes that it does not have. */
 #include "base/err.h"
 #include "base/mem.h"
@@ -65,6 +65,30 @@ int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names 
 	}
 	if (h)
 		closedir(h);
+	vv_mem_free(path);
+	return rc;
+}
+
+/* A plain object, or else a member of a bundle, as when it is opened. */
+int vv_dir_look_size(struct vv_store *s, const char *name, uint64_t *size)
+{
+	struct vv_dir *d = vv_dir_of(s);
+	struct vv_dir_member m = { .fd = -1 };
+	char *path = vv_dir_path(d, name);
+	struct stat st;
+	int rc = 0;
+
+	if (!path)
+		return VV_ENOMEM;
+	if (stat(path, &st) == 0)
+		*size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	else if (errno != ENOENT && errno != ENOTDIR)
+		rc = vv_stamp_err(errno, "cannot look at '%s'", path);
+	else
+		rc = vv_dir_member_open(d, path, O_RDONLY, true, &m);
+	if (m.fd >= 0)
+		*size = m.len;
+	vv_dir_member_close(&m);
 	vv_mem_free(path);
 	return rc;
 }

@@ -32,6 +32,7 @@ int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, str
 
 int vv_dir_list(struct vv_store *s, const char *dir, struct vv_names *out);
 int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names *out);
+int vv_dir_look_size(struct vv_store *s, const char *name, uint64_t *size);
 
 int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n);

@@ -7,7 +7,7 @@
 #include "store/s3_sign.h"
 #include <pthread.h>
 
-#define VV_S3_HTTP_IDLE 16                   /* connections kept open while nobody uses them */
+#define VV_S3_HTTP_IDLE 32                   /* connections kept open while nobody uses them */
 #define VV_S3_HTTP_BODY (UINT64_C(16) << 20) /* longest answer that is not an object */
 #define VV_S3_HTTP_NONCE "x-amz-meta-varve-put"
 

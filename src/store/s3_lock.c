@@ -72,7 +72,7 @@ static int describe_self(struct lease *l)
 	if (gethostname(l->host, sizeof(l->host) - 1) < 0 || !l->host[0] || strpbrk(l->host, " \n"))
 		snprintf(l->host, sizeof(l->host), "unknown");
 	read_line("/proc/sys/kernel/random/boot_id", l->boot, sizeof(l->boot));
-	n = readlink("/proc/self/ns/pid", l->space, sizeof(l->space) - 1);
+	n = readlink("/proc/thread-self/ns/pid", l->space, sizeof(l->space) - 1);
 	if (n <= 0)
 		snprintf(l->space, sizeof(l->space), "-");
 	start_of(l->pid, l->start, sizeof(l->start));

@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+	READS_EACH = 8, /* under way for each thread that has something to do with what they bring */
+	READS_MOST = 32,
+};
+
 static const struct {
 	const char *prefix;
 	int (*open)(const char *url, const struct vv_store_options *opt, struct vv_store **out);
@@ -52,8 +57,22 @@ int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char
 	return 0;
 }
 
+void vv_store_lodge(struct vv_store *s, struct vv_store_guest *guest)
+{
+	pthread_mutex_lock(&s->pace_lock);
+	guest->next = s->guests;
+	s->guests = guest;
+	pthread_mutex_unlock(&s->pace_lock);
+}
+
 void vv_store_fini(struct vv_store *s)
 {
+	while (s->guests) {
+		struct vv_store_guest *guest = s->guests;
+
+		s->guests = guest->next;
+		guest->end(guest);
+	}
 	if (s->url)
 		pthread_mutex_destroy(&s->pace_lock);
 	vv_mem_free(s->url);
@@ -180,6 +199,28 @@ int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n)
 	if (n == 0)
 		return 0;
 	return g->store->ops->get_read(g, off, to, n);
+}
+
+void vv_store_get_scattered(struct vv_get *g)
+{
+	if (g->store->ops->get_scattered)
+		g->store->ops->get_scattered(g);
+}
+
+void vv_store_get_touched(struct vv_get *g)
+{
+	if (g->store->ops->get_touched)
+		g->store->ops->get_touched(g);
+}
+
+void vv_store_each(const struct vv_store *s, struct vv_pool *pool, bool scattered, size_t n, void (*fn)(void *arg, size_t i), void *arg)
+{
+	unsigned threads = vv_pool_width(pool) * READS_EACH;
+
+	if (s->far || scattered)
+		vv_pool_each_deep(pool, threads < READS_MOST ? threads : READS_MOST, n, fn, arg);
+	else
+		vv_pool_each(pool, n, fn, arg);
 }
 
 void vv_store_get_close(struct vv_get *g)
@@ -321,6 +362,11 @@ void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *to
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out)
 {
 	return s->ops->lock(s, name, out);
+}
+
+int vv_store_held(struct vv_lock *l)
+{
+	return l && l->store->ops->held ? l->store->ops->held(l) : 0;
 }
 
 void vv_store_unlock(struct vv_lock *l)

@@ -11,6 +11,7 @@
 #ifndef VV_STORE_STORE_H
 #define VV_STORE_STORE_H
 
+#include "base/pool.h"
 #include "core/bundle.h"
 #include <pthread.h>
 #include <stdbool.h>
@@ -68,10 +69,16 @@ struct vv_store_ops {
 
 	int (*get_open)(struct vv_store *s, const char *name, struct vv_get **out); /* VV_ENOENT if absent */
 	int (*get_read)(struct vv_get *g, uint64_t off, void *to, size_t n);        /* all n bytes or an error */
+	/* What will be read lies here and there: reading ahead would be in vain. May be NULL. */
+	void (*get_scattered)(struct vv_get *g);
+	/* Most of it will be touched where it is mapped: what is not in memory should come in large pieces. May be NULL. */
+	void (*get_touched)(struct vv_get *g);
 	void (*get_close)(struct vv_get *g);
 
 	/* Objects and folders directly under dir ("" = the top); an absent dir is an empty one. Any order. */
 	int (*list)(struct vv_store *s, const char *dir, struct vv_names *out);
+	/* How long the object is now, without reading it; VV_ENOENT if absent. NULL where that is a journey. */
+	int (*size)(struct vv_store *s, const char *name, uint64_t *size);
 	int (*remove)(struct vv_store *s, const char *name); /* absent: 0 */
 	/* Removes a folder if it is empty; never an error that it is not. May be NULL. */
 	int (*remove_dir)(struct vv_store *s, const char *dir);
@@ -82,6 +89,8 @@ struct vv_store_ops {
 	/* At most one holder at a time; VV_EBUSY with a message naming the holder. A dead holder's lock is taken over. */
 	int (*lock)(struct vv_store *s, const char *name, struct vv_lock **out);
 	void (*unlock)(struct vv_lock *l);
+	/* Is it held, and does its name still lead to it? VV_ENOENT or VV_EBUSY with a message if not. May be NULL. */
+	int (*held)(struct vv_lock *l);
 
 	/* For who looks on; neither takes or changes anything, and either may be NULL. Objects under dir that somebody is writing, or died
 	 * writing, with the bytes that are there so far. */
@@ -99,10 +108,16 @@ struct vv_store_ops {
 	void (*close)(struct vv_store *s);
 };
 
+struct vv_store_guest { /* what lives as long as a store, for who has no end of its own: vv_store_lodge */
+	void (*end)(struct vv_store_guest *guest);
+	struct vv_store_guest *next;
+};
+
 struct vv_store {
 	const struct vv_store_ops *ops;
 	char *url; /* for messages */
 	size_t read_step; /* reading in steps of this size costs nothing extra; 0 = ask for all at once */
+	bool far;         /* each read is a journey, so many should be under way */
 	/* A limit on what put_write may push, kept by store.c; 0 = none. */
 	uint64_t bandwidth;
 	pthread_mutex_t pace_lock;
@@ -110,6 +125,7 @@ struct vv_store {
 	/* What the sink was seen to take, for the choice of a codec. */
 	uint64_t sunk_bytes;
 	double sunk_seconds;
+	struct vv_store_guest *guests;
 };
 
 struct vv_store_options {
@@ -125,6 +141,8 @@ struct vv_store_options {
 /* By URL: a path or dir:PATH, mem:NAME (shared within the process), s3://BUCKET/PREFIX. */
 int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
 void vv_store_close(struct vv_store *s);
+/* It comes to its end with the store. */
+void vv_store_lodge(struct vv_store *s, struct vv_store_guest *guest);
 
 int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n);
@@ -135,9 +153,15 @@ int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n);
 
 int vv_store_get_open(struct vv_store *s, const char *name, struct vv_get **out);
 int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n);
+void vv_store_get_scattered(struct vv_get *g);
+void vv_store_get_touched(struct vv_get *g);
 void vv_store_get_close(struct vv_get *g); /* NULL is fine */
 /* A small object, at most max bytes, in one call: new memory in *out. */
 int vv_store_get(struct vv_store *s, const char *name, size_t max, uint8_t **out, size_t *n);
+
+/* fn(arg, i) for i in 0..n-1, which read from the store, on the threads of the pool; on several times as many if the store is far, or if they wait for
+ * its disk, one small piece after the other (`scattered`). */
+void vv_store_each(const struct vv_store *s, struct vv_pool *pool, bool scattered, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 
 int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out); /* sorted by name */
 int vv_store_remove(struct vv_store *s, const char *name);
@@ -145,6 +169,7 @@ void vv_store_remove_dir(struct vv_store *s, const char *dir);
 int vv_store_sweep(struct vv_store *s, const char *dir);
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);
 void vv_store_unlock(struct vv_lock *l); /* NULL is fine */
+int vv_store_held(struct vv_lock *l);    /* NULL is fine */
 int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *out); /* none where that cannot be seen */
 int vv_store_holder(struct vv_store *s, const char *name, struct vv_lock_holder *out);
 

@@ -46,6 +46,7 @@ class Proxy:
     def __init__(self, port):
         self.behind = port
         self.compare_lock = threading.Lock()
+        self.count_lock = threading.Lock()
         self.reset()
         server = Listener(("127.0.0.1", 0), Handler)
         server.proxy = self
@@ -58,6 +59,16 @@ class Proxy:
         self.seen_headers = []
         self.complaints = []
         self.compares = False  # honour If-Match and If-None-Match, as S3 does
+        self.under_way = 0     # of those that are slow on demand
+        self.most = 0          # of them at a time
+
+    def be_slow(self):
+        with self.count_lock:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        time.sleep(0.04)
+        with self.count_lock:
+            self.under_way -= 1
 
     def fault(self, matches, what, times=None):
         self.rules.append([matches, what, times])
@@ -158,6 +169,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(what[0], [], what[1])
         if what == "cut":
             return self.hang_up()
+        if what == "slow":
+            proxy.be_slow()
         if what == "stall":
             time.sleep(4)
             return self.hang_up()

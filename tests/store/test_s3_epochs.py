@@ -74,6 +74,19 @@ def refused(w):
     assert "AWS_ACCESS_KEY_ID" in said, said
 
 
+def many_under_way(w, proxy):
+    """A store that is far away is asked for many things at a time, however few cores there are."""
+    env = dict(VARVE_BLOCK="16KiB", VARVE_CODEC="none", VARVE_THREADS="1")
+    want = checksum(w.run(HEAT, "--store", w.store, "--lineage", "far", *SIZE, **env))
+    proxy.fault(lambda method, path: method == "GET" and path.endswith(".layer"), "slow")
+    for command in ([HEAT, "--store", w.store, "--lineage", "far", *SIZE], [VARVE, "verify", w.store, "far"]):
+        proxy.most = 0
+        said = w.run(*command, **env)
+        assert proxy.most > 4, f"{command}: at most {proxy.most} requests at a time\n{said}"
+        assert command[0] != HEAT or checksum(said) == want
+    proxy.rules.clear()
+
+
 def server_dies(w, proxy, server):
     """In the middle of a run, before its third commit: the checkpoint fails, the last whole epoch restores when the server is back."""
     commits = set()
@@ -104,6 +117,7 @@ def main():
             for case in (killed_and_restarted, command, refused):
                 case(w)
                 print(case.__name__, "fine")
+            many_under_way(w, proxy)
             server_dies(w, proxy, server)
         finally:
             server.kill()
