@@ -136,7 +136,7 @@ static int bury(struct vv_gpu_sieve *s)
 static int fit_maps(struct vv_gpu_sieve *s)
 {
 	const struct vv_sieve_options *opt = &s->base.opt;
-	size_t limit = vv_grain_limit(opt->memory, s->numbers.end);
+	size_t limit = vv_grain_limit(opt->memory, s->numbers.end, opt->states);
 	int rc = bury(s);
 
 	if (opt->method == VV_METHOD_TREE) {

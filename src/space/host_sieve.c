@@ -97,7 +97,7 @@ static int fit(struct sieve *s, struct vv_span *span, size_t n)
 		rc = vv_past_fit(&s->past, span, n, end);
 	if (rc || !looks_up(s))
 		return rc;
-	limit = vv_grain_limit(opt->memory, end);
+	limit = vv_grain_limit(opt->memory, end, opt->states);
 	if (opt->method == VV_METHOD_TREE) {
 		limit /= 2;
 		rc = vv_known_limit(&s->nodes, limit);

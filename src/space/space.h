@@ -12,6 +12,7 @@ struct vv_sieve_options {
 	uint32_t chunk;
 	uint8_t digest_kind;
 	uint64_t memory; /* that may be used beside the regions */
+	uint32_t states; /* of the set that are remembered at most: vv_grain_limit; 0: as many as there is memory for */
 	bool compare;    /* bytes too, where equal digests are both at hand */
 	int device;      /* of the space, where it has several */
 	/* Calls fn(arg), which reads regions in the host's memory: an error if some of it is not there. NULL: all of it is. */

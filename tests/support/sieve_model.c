@@ -178,7 +178,7 @@ static void fit(struct sieve_model *m, struct vv_span *span, size_t n)
 	free_past(m->past, m->n);
 	m->past = past;
 	m->n = n;
-	limit = vv_grain_limit(m->opt.memory, m->end);
+	limit = vv_grain_limit(m->opt.memory, m->end, m->opt.states);
 	set_limit(&m->known, m->opt.method == VV_METHOD_TREE ? limit / 2 : limit);
 	set_limit(&m->nodes, limit / 2);
 }
