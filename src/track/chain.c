@@ -1,14 +1,18 @@
 /* Handlers that stand before the program's. The program's own action is kept here and called by hand, with the signal mask
- * that the kernel would have given it; where it has none, the default is put back and the fault happens again, so that
- * the process dies of the right signal, at the right instruction, with a core. */
+ * that the kernel would have given it, but for SIGSEGV and SIGBUS, so that it can write into a fence; where it has none, the default is put
+ * back and the fault happens again, so that the process dies of the right signal, at the right instruction, with a core. */
 #include "track/chain.h"
 #include "base/err.h"
+#include "track/thread.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,12 +35,95 @@ static struct chain *chain_of(int sig)
 	return sig == SIGSEGV ? &chains[0] : sig == SIGBUS ? &chains[1] : NULL;
 }
 
+/* ---- masks
+ *
+ * Two signals are the C library's own: its functions leave them out of every mask, so that only the kernel can be told. Ours hold back the one that
+ * cancels threads: in a handler, with everything blocked, is no place to end.
+ * While the program's handler runs the other one, by which setuid reaches all threads, is blocked as a mark: SIGSEGV or SIGBUS, which are open then,
+ * are blocked as far as the program knows (`held` of its thread tells which). Like them it goes when the handler returns, or leaves by siglongjmp. */
+enum { CANCEL = 32, MARK = 33 };
+enum { KERNEL_SET = 8 }; /* bytes of a mask */
+
+static uint64_t bit(int sig)
+{
+	return UINT64_C(1) << (sig - 1);
+}
+
+static bool is_in(const sigset_t *set, int sig)
+{
+	uint64_t bits;
+
+	memcpy(&bits, set, sizeof(bits));
+	return bits & bit(sig);
+}
+
+static void add(sigset_t *set, int sig)
+{
+	uint64_t bits;
+
+	memcpy(&bits, set, sizeof(bits));
+	bits |= bit(sig);
+	memcpy(set, &bits, sizeof(bits));
+}
+
+static void set_mask(int how, const sigset_t *set, sigset_t *before)
+{
+	if (before)
+		sigemptyset(before);
+	syscall(SYS_rt_sigprocmask, how, set, before, KERNEL_SET);
+}
+
+static void set_one(int how, int sig)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	add(&set, sig);
+	set_mask(how, &set, NULL);
+}
+
+static void fill(sigset_t *set)
+{
+	sigfillset(set);
+	add(set, CANCEL);
+}
+
+/* ---- what the program's handlers have blocked */
+
+enum { HELD_SEGV = 1, HELD_BUS = 2 };
+
+static unsigned which(const sigset_t *set)
+{
+	return (sigismember(set, SIGSEGV) == 1 ? HELD_SEGV : 0U) | (sigismember(set, SIGBUS) == 1 ? HELD_BUS : 0U);
+}
+
+static unsigned bit_of(int sig)
+{
+	return sig == SIGSEGV ? HELD_SEGV : HELD_BUS;
+}
+
+void vv_chain_masked(int how, const sigset_t *set, sigset_t *before)
+{
+	struct vv_thread *self = is_in(before, MARK) ? vv_thread_self() : NULL;
+
+	if (!self)
+		return;
+	if (self->held & HELD_SEGV)
+		sigaddset(before, SIGSEGV);
+	if (self->held & HELD_BUS)
+		sigaddset(before, SIGBUS);
+	if (!set || how == SIG_BLOCK)
+		return;
+	self->held &= how == SIG_UNBLOCK ? ~which(set) : which(set);
+	set_one(self->held ? SIG_BLOCK : SIG_UNBLOCK, MARK);
+}
+
 static void lock(sigset_t *mask)
 {
 	sigset_t all;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, mask);
+	fill(&all);
+	set_mask(SIG_SETMASK, &all, mask);
 	while (atomic_flag_test_and_set(&busy))
 		sched_yield();
 }
@@ -44,8 +131,10 @@ static void lock(sigset_t *mask)
 static void unlock(const sigset_t *mask)
 {
 	atomic_flag_clear(&busy);
-	pthread_sigmask(SIG_SETMASK, mask, NULL);
+	set_mask(SIG_SETMASK, mask, NULL);
 }
+
+/* ---- handlers */
 
 /* The C library's: the name itself may be interposed, by us. */
 static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
@@ -71,13 +160,54 @@ static void die(int sig, bool sent)
 		syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), sig);
 }
 
-static void pass_on(int level, int sig, siginfo_t *info, void *context)
+/* The program has it blocked, being in the handler of the same: a fault ends it; what somebody has sent waits until it is not. */
+static void meet_again(int sig, siginfo_t *info, ucontext_t *context)
 {
+	if (info->si_code > 0) {
+		die(sig, false);
+		return;
+	}
+	sigaddset(&context->uc_sigmask, sig);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), sig, info);
+}
+
+/* The return from the signal undoes the mask. Without a record of the thread, the mask is the kernel's. */
+static void call(const struct sigaction *act, struct vv_thread *self, unsigned held, int sig, siginfo_t *info, ucontext_t *context)
+{
+	sigset_t mask = context->uc_sigmask;
+
+	sigorset(&mask, &mask, &act->sa_mask);
+	if (!(act->sa_flags & SA_NODEFER))
+		sigaddset(&mask, sig);
+	if (self) {
+		self->held = held | which(&mask);
+		if (self->held)
+			add(&mask, MARK);
+		sigdelset(&mask, SIGSEGV);
+		sigdelset(&mask, SIGBUS);
+	}
+	set_mask(SIG_SETMASK, &mask, NULL);
+	if (act->sa_flags & SA_SIGINFO)
+		act->sa_sigaction(sig, info, context);
+	else
+		act->sa_handler(sig);
+	if (self)
+		self->held = held;
+}
+
+static void pass_on(int level, int sig, siginfo_t *info, ucontext_t *context)
+{
+	struct vv_thread *self = vv_thread_self();
+	unsigned held = self && is_in(&context->uc_sigmask, MARK) ? self->held : 0;
 	struct chain *c = chain_of(sig);
 	struct sigaction act;
 	sigset_t mask;
 	bool sent = info->si_code <= 0;
 
+	if (held & bit_of(sig)) {
+		meet_again(sig, info, context);
+		return;
+	}
 	lock(&mask);
 	act = c->next[level];
 	if (act.sa_flags & SA_RESETHAND)
@@ -85,27 +215,46 @@ static void pass_on(int level, int sig, siginfo_t *info, void *context)
 	unlock(&mask);
 	if (act.sa_handler == SIG_IGN && sent)
 		return;
-	if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN) {
+	if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
 		die(sig, sent);
-		return;
-	}
-	mask = ((ucontext_t *)context)->uc_sigmask;
-	sigorset(&mask, &mask, &act.sa_mask);
-	if (!(act.sa_flags & SA_NODEFER))
-		sigaddset(&mask, sig);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL); /* the return from the signal undoes it */
-	if (act.sa_flags & SA_SIGINFO)
-		act.sa_sigaction(sig, info, context);
 	else
-		act.sa_handler(sig);
+		call(&act, self, held, sig, info, context);
+}
+
+/* A thread that may be cancelled at any instruction must not be in a handler of ours, nor find all signals blocked where it ends. First it becomes one that
+ * ends only where it waits; but the C library may have sent it a signal meanwhile, which would end it in our first wait, whatever is held there.
+ * So it waits here for nothing: that takes the signal, or makes sure that there is none. */
+static void forbid_cancel(const ucontext_t *context)
+{
+	sigset_t all;
+
+	set_mask(SIG_SETMASK, &context->uc_sigmask, NULL);
+	poll(NULL, 0, 0);
+	fill(&all);
+	set_mask(SIG_SETMASK, &all, NULL);
+}
+
+/* Here it ends at the latest, with nothing left undone. */
+static void allow_cancel(const ucontext_t *context)
+{
+	int type;
+
+	set_mask(SIG_SETMASK, &context->uc_sigmask, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 }
 
 static void take(int level, int sig, siginfo_t *info, void *context)
 {
-	bool (*fn)(int, siginfo_t *, void *) = atomic_load(&mine);
-	int saved = errno;
+	bool (*fn)(int, siginfo_t *, void *) = atomic_load(&mine), settled;
+	int saved = errno, type;
 
-	if (!fn(sig, info, context))
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+		forbid_cancel(context);
+	settled = fn(sig, info, context);
+	if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+		allow_cancel(context);
+	if (!settled)
 		pass_on(level, sig, info, context);
 	errno = saved;
 }
@@ -150,7 +299,7 @@ static int install(int sig)
 		c->next[level] = now;
 		atomic_store(&c->levels, level + 1);
 		act.sa_sigaction = entry[level];
-		sigfillset(&act.sa_mask);
+		fill(&act.sa_mask);
 		rc = real_sigaction(sig, &act, NULL);
 	}
 	unlock(&mask);

@@ -198,7 +198,7 @@ static bool is_armed(int pagemap, size_t at, size_t end)
 /* Memory that was unmapped, mapped anew or dropped by madvise lacks the mark. */
 static bool are_armed(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 {
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 	bool ok = fd >= 0;
 
 	if (!vv_stamp_fits(&g->stamp, g->fd))

@@ -1,4 +1,5 @@
-/* /proc/self/maps and the limits beside it, read without malloc: the questions are asked while memory is being fenced.
+/* The process's maps and the limits beside it, read without malloc: the questions are asked while memory is being fenced. They are those of /proc/thread-self:
+ * /proc/self is that of the first thread, and empty once that has ended, though others go on.
  * A line is "lo-hi rwxp offset dev inode   path"; the path may be as long as it likes, and the inode is 0 where there is no file. */
 #include "track/memory.h"
 #include <errno.h>
@@ -131,7 +132,7 @@ static bool parse(char *line, char image[FILE_NAME], struct vv_memory_map *m)
 /* A range is so if all of it is mapped, by mappings that fit. */
 void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(const struct vv_memory_map *m))
 {
-	struct lines in = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	struct lines in = {.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
 	uintptr_t at = n ? r[0].lo : 0; /* the range is known to be fine up to here */
 	char line[512], image[FILE_NAME] = "";
 	struct vv_memory_map m;
@@ -208,7 +209,7 @@ static int query_readonly(int maps, uintptr_t lo, uintptr_t hi)
 
 bool vv_memory_are_readonly(struct vv_memory_range *r, size_t n)
 {
-	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), told = maps < 0 ? -1 : 1;
+	int maps = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC), told = maps < 0 ? -1 : 1;
 
 	for (size_t i = 0; told == 1 && i < n; i++)
 		told = query_readonly(maps, r[i].lo, r[i].hi);
@@ -261,7 +262,7 @@ static bool walk_range(const struct vv_memory_range *r, uintptr_t *at, const str
 
 void vv_memory_walk(const struct vv_memory_range *r, size_t n, vv_memory_stretch *fn, void *arg)
 {
-	struct lines in = {.fd = n && is_told() ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1};
+	struct lines in = {.fd = n && is_told() ? open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC) : -1};
 	char line[512], image[FILE_NAME] = "";
 	uintptr_t at = n ? r[0].lo : 0;
 	struct vv_memory_map m;
@@ -335,7 +336,7 @@ static size_t max_maps(void)
 
 size_t vv_memory_map_room(void)
 {
-	struct lines in = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	struct lines in = {.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
 	size_t n = RESERVED_MAPS, max = max_maps();
 	char line[16];
 

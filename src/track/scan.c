@@ -333,9 +333,9 @@ int vv_scan_open(struct vv_scan **out)
 	s->pagemap = -1;
 	rc = open_userfault(s);
 	if (rc == 0) {
-		s->pagemap = vv_keep_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+		s->pagemap = vv_keep_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
 		s->pagemap_stamp = vv_stamp_of(s->pagemap);
-		rc = s->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "/proc/self/pagemap: %s", strerror(errno)) : probe(s);
+		rc = s->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "/proc/thread-self/pagemap: %s", strerror(errno)) : probe(s);
 	}
 	if (rc == 0)
 		try_faults(s);

@@ -18,6 +18,7 @@ static void clear(struct vv_thread *t)
 	t->page = 0;
 	t->shuts_done = t->removals = 0;
 	t->escape = NULL;
+	t->held = 0;
 	t->flushes = false;
 }
 

@@ -24,6 +24,7 @@ struct vv_thread {
 	unsigned long shuts_done; /* and what had been shut by then */
 	unsigned long removals;   /* as of its last fault at no fence */
 	void *escape;             /* where to go on if memory is gone; NULL: nowhere */
+	unsigned held;            /* signals that the program's handler has blocked (chain.c) */
 
 	bool flushes; /* it stores what fences are for (engine/fault.c) */
 } __attribute__((aligned(64)));
