@@ -37,12 +37,32 @@ void *vv_wrap_find(enum vv_wrap_id id)
 	return f;
 }
 
+const sigset_t *vv_wrap_open(const sigset_t *set, sigset_t *copy)
+{
+	if (!set || !(sigismember(set, SIGSEGV) || sigismember(set, SIGBUS)))
+		return set;
+	*copy = *set;
+	sigdelset(copy, SIGSEGV);
+	sigdelset(copy, SIGBUS);
+	return copy;
+}
+
+void vv_wrap_open_now(void)
+{
+	sigset_t two;
+	sigemptyset(&two);
+	sigaddset(&two, SIGSEGV);
+	sigaddset(&two, SIGBUS);
+	REAL(pthread_sigmask)(SIG_UNBLOCK, &two, NULL);
+}
+
 /* All of them before main, for dlsym is not safe in a signal handler, where read and its like may be called. What runs even
  * earlier finds its own. */
 __attribute__((constructor(101))) static void find_all(void)
 {
 	for (enum vv_wrap_id id = 0; id < VV_WRAP_COUNT; id++)
 		vv_wrap_real(id);
+	vv_wrap_open_now(); /* what the parent of the program had blocked is blocked here */
 	atomic_store(&vv_wrap_ready, true);
 }
 

@@ -9,8 +9,9 @@
  *	}
  *
  * They are in front for programs that link libvarve.so or preload it, not for those that load it later with dlopen.
- * Out of reach: syscall(), io_uring, aio_read, and other processes that write here (process_vm_writev); and the mask of signals in what
- * sigsetjmp and getcontext fill, where it lies on another page than the rest, for these cannot be called by another. */
+ * Out of reach: syscall(), io_uring, aio_read, and other processes that write here (process_vm_writev); robust mutexes whose owner ends, for it is the kernel that
+ * says so; buffers that setvbuf was given; and the mask of signals in what sigsetjmp and getcontext fill, where it lies on another page than the rest, for
+ * these cannot be called by another. */
 #ifndef VV_PRELOAD_WRAP_H
 #define VV_PRELOAD_WRAP_H
 
@@ -29,6 +30,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -57,6 +59,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* names that programs call without knowing: no header declares them to everyone */
@@ -84,6 +87,7 @@ int __lxstat64(int version, const char *path, struct stat64 *st);
 int __fxstatat(int version, int dir, const char *path, struct stat *st, int flags);
 int __fxstatat64(int version, int dir, const char *path, struct stat64 *st, int flags);
 sighandler_t __sysv_signal(int sig, sighandler_t handler);
+sighandler_t bsd_signal(int sig, sighandler_t handler);
 #pragma GCC visibility pop
 
 #undef fread_unlocked /* a macro in older headers */
@@ -132,6 +136,12 @@ static inline void vv_wrap_leave(bool *entered)
 	if (*entered)
 		vv_fence_leave();
 }
+
+/* No thread may block SIGSEGV and SIGBUS: a write to a fenced page would end the program instead of waiting. A blocked fault is fatal anyway, so
+ * nothing is lost by that. This is set, or *copy, which is set without the two; NULL stays NULL. */
+const sigset_t *vv_wrap_open(const sigset_t *set, sigset_t *copy);
+/* For this thread, from now on. */
+void vv_wrap_open_now(void);
 
 #define VV_WRAP_JOIN_(a, b) a##b
 #define VV_WRAP_JOIN(a, b) VV_WRAP_JOIN_(a, b)

@@ -86,6 +86,17 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long loc
 	return REAL(process_vm_readv)(pid, local, local_count, remote, remote_count, flags);
 }
 
+/* Only to oneself: what another process writes here is not seen. */
+ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long local_count, const struct iovec *remote,
+			  unsigned long remote_count, unsigned long flags)
+{
+	RANGES(r);
+	if (pid == getpid())
+		vv_wrap_add_iov(&r, remote, remote_count);
+	vv_wrap_enter_all(&r);
+	return REAL(process_vm_writev)(pid, local, local_count, remote, remote_count, flags);
+}
+
 /* Large pieces go past the stream's buffer straight to where they belong. The stream's own buffer is the C library's; one that
  * setvbuf was given must not lie in a region. */
 static size_t product(size_t size, size_t n)

@@ -1,5 +1,6 @@
 /* Every function of the C library that libvarve.so stands in front of: the one list of them. What is exported, what is
- * resolved at start and what tests/preload/test_wrap.c must have a case for all come from here.
+ * resolved at start and what tests/preload must have a case for all come from here. Of three kinds: VV_WRAP_WRITES fill memory of the caller
+ * (test_wrap.c), VV_WRAP_MASKS decide which signals a thread blocks, or what is done at a signal (test_wrap_masks.c), VV_WRAP_BOTH do both.
  *
  * Not here, because the C library fills the caller's memory itself, by plain writes that wait at a fence like any other:
  * fgets, getline, scanf, time, tcgetattr and their like. */
@@ -19,6 +20,11 @@
 #else
 #define VV_WRAP_NAMES_2_30(X)
 #endif
+#if __GLIBC_PREREQ(2, 32)
+#define VV_WRAP_NAMES_2_32(X) X(pthread_attr_setsigmask_np)
+#else
+#define VV_WRAP_NAMES_2_32(X)
+#endif
 #if __GLIBC_PREREQ(2, 34)
 #define VV_WRAP_NAMES_2_34(X) X(timespec_getres)
 #else
@@ -34,13 +40,18 @@
 #else
 #define VV_WRAP_NAMES_2_36(X)
 #endif
+#if __GLIBC_PREREQ(2, 39)
+#define VV_WRAP_NAMES_2_39(X) X(pidfd_spawn) X(pidfd_spawnp)
+#else
+#define VV_WRAP_NAMES_2_39(X)
+#endif
 
 /* The names with _chk are what programs built with -D_FORTIFY_SOURCE call; those with 64 what programs call that were
  * built with -D_FILE_OFFSET_BITS=64; those with xstat what programs call that were built against a glibc before 2.33. */
-#define VV_WRAP_NAMES(X)                                                                                               \
+#define VV_WRAP_WRITES(X)                                                                                              \
 	/* wrap_io.c */                                                                                                \
 	X(read) X(pread) X(pread64) X(__read_chk) X(__pread_chk) X(__pread64_chk)                                      \
-	X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(process_vm_readv)                                    \
+	X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(process_vm_readv) X(process_vm_writev)               \
 	X(fread) X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk)                                              \
 	X(getrandom) X(getentropy) X(msgrcv) X(mq_receive) X(mq_timedreceive) X(pipe) X(pipe2) X(eventfd_read)         \
 	X(sendfile) X(sendfile64) X(splice) X(vmsplice) X(copy_file_range)                                             \
@@ -49,8 +60,7 @@
 	X(recv) X(recvfrom) X(__recv_chk) X(__recvfrom_chk) X(recvmsg) X(recvmmsg)                                     \
 	X(accept) X(accept4) X(getsockname) X(getpeername) X(getsockopt) X(socketpair)                                 \
 	/* wrap_poll.c */                                                                                              \
-	X(poll) X(__poll_chk) X(ppoll) X(__ppoll_chk) X(select) X(pselect) X(epoll_wait) X(epoll_pwait)                \
-	VV_WRAP_NAMES_2_35(X)                                                                                          \
+	X(poll) X(__poll_chk) X(select) X(epoll_wait)                                                                  \
 	/* wrap_file.c */                                                                                              \
 	VV_WRAP_NAMES_STAT(X)                                                                                          \
 	X(__xstat) X(__xstat64) X(__fxstat) X(__fxstat64) X(__lxstat) X(__lxstat64) X(__fxstatat) X(__fxstatat64)      \
@@ -72,9 +82,33 @@
 	/* wrap_ipc.c */                                                                                               \
 	X(shmctl) X(semctl) X(msgctl) X(mq_getattr) X(mq_setattr)                                                      \
 	/* wrap_signal.c */                                                                                            \
-	X(sigaction) X(signal) X(__sysv_signal) X(sigprocmask) X(pthread_sigmask) X(sigpending)                        \
-	X(sigwaitinfo) X(sigtimedwait) X(sigaltstack)                                                                  \
+	X(sigpending) X(sigwaitinfo) X(sigtimedwait) X(sigaltstack)                                                    \
 	/* wrap_memory.c */                                                                                            \
-	X(mmap) X(mmap64) X(mprotect) X(munmap) X(mremap) X(madvise) X(mincore)
+	X(mmap) X(mmap64) X(mprotect) X(munmap) X(mremap) X(madvise) X(mincore)                                        \
+	/* wrap_spawn.c */                                                                                             \
+	X(posix_spawn) X(posix_spawnp)                                                                                 \
+	VV_WRAP_NAMES_2_39(X)
+
+#define VV_WRAP_BOTH(X)                                                                                                \
+	/* wrap_poll.c */                                                                                              \
+	X(ppoll) X(__ppoll_chk) X(pselect) X(epoll_pwait)                                                              \
+	VV_WRAP_NAMES_2_35(X)                                                                                          \
+	/* wrap_signal.c */                                                                                            \
+	X(sigaction) X(sigprocmask) X(pthread_sigmask)
+
+#define VV_WRAP_MASKS(X)                                                                                               \
+	/* wrap_signal.c */                                                                                            \
+	X(signal) X(__sysv_signal) X(sysv_signal) X(bsd_signal) X(ssignal) X(sigset) X(sigignore)                      \
+	X(sighold) X(sigrelse) X(sigblock) X(sigsetmask) X(sigsuspend)                                                 \
+	VV_WRAP_NAMES_2_32(X)                                                                                          \
+	/* wrap_notify.c */                                                                                            \
+	X(timer_create) X(mq_notify)                                                                                   \
+	/* wrap_context.c */                                                                                           \
+	X(setcontext) X(swapcontext)
+
+#define VV_WRAP_NAMES(X)                                                                                               \
+	VV_WRAP_WRITES(X)                                                                                              \
+	VV_WRAP_BOTH(X)                                                                                                \
+	VV_WRAP_MASKS(X)
 
 #endif

@@ -1,7 +1,9 @@
-/* Signals. The handlers of SIGSEGV and SIGBUS are the fence's: what the program installs is kept behind them. And no thread may
- * block the two: a write to a fenced page would then end the program instead of waiting. A blocked fault is fatal anyway,
- * so nothing is lost by that. */
+/* Signals. The handlers of SIGSEGV and SIGBUS are the fence's: what the program installs is kept behind them. And whatever it blocks, the
+ * two stay open (vv_wrap_open). */
 #include "preload/wrap.h"
+#include "track/chain.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* which is no reason to die of them */
 
 int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
@@ -34,42 +36,136 @@ sighandler_t signal(int sig, sighandler_t handler)
 	return is_ours(sig) ? install(sig, handler, SA_RESTART) : REAL(signal)(sig, handler);
 }
 
+sighandler_t bsd_signal(int sig, sighandler_t handler)
+{
+	return is_ours(sig) ? install(sig, handler, SA_RESTART) : REAL(bsd_signal)(sig, handler);
+}
+
+sighandler_t ssignal(int sig, sighandler_t handler)
+{
+	return is_ours(sig) ? install(sig, handler, SA_RESTART) : REAL(ssignal)(sig, handler);
+}
+
 /* what signal is for programs in strict standard C */
 sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
 	return is_ours(sig) ? install(sig, handler, SA_RESETHAND | SA_NODEFER) : REAL(__sysv_signal)(sig, handler);
 }
 
-/* set, without the two; but where they are blocked already, in the handler of a fault, they may stay so */
+sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+	return is_ours(sig) ? install(sig, handler, SA_RESETHAND | SA_NODEFER) : REAL(sysv_signal)(sig, handler);
+}
+
+/* ---- masks */
+
+/* set, without the two; but where they are blocked already, in our own handlers, they may stay so */
 static const sigset_t *without(const sigset_t *set, int how, sigset_t *copy)
 {
 	sigset_t now;
-	if (!set || how == SIG_UNBLOCK || !(sigismember(set, SIGSEGV) || sigismember(set, SIGBUS)))
+	const sigset_t *open = how == SIG_UNBLOCK ? set : vv_wrap_open(set, copy);
+	if (open == set)
 		return set;
 	sigemptyset(&now);
 	if (how == SIG_SETMASK)
 		REAL(pthread_sigmask)(SIG_BLOCK, NULL, &now);
-	*copy = *set;
-	if (!sigismember(&now, SIGSEGV))
-		sigdelset(copy, SIGSEGV);
-	if (!sigismember(&now, SIGBUS))
-		sigdelset(copy, SIGBUS);
+	sigandset(&now, &now, set);
+	if (sigismember(&now, SIGSEGV))
+		sigaddset(copy, SIGSEGV);
+	if (sigismember(&now, SIGBUS))
+		sigaddset(copy, SIGBUS);
 	return copy;
+}
+
+typedef int change(int how, const sigset_t *set, sigset_t *old);
+
+static int change_mask(change *real, int how, const sigset_t *set, sigset_t *old)
+{
+	sigset_t copy, before;
+	int rc = real(how, without(set, how, &copy), &before);
+	if (rc == 0)
+		vv_chain_masked(how, set, &before);
+	if (rc == 0 && old)
+		*old = before;
+	return rc;
 }
 
 int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
-	sigset_t copy;
-	WRITES_OBJECT(old);
-	return REAL(sigprocmask)(how, without(set, how, &copy), old);
+	return change_mask(REAL(sigprocmask), how, set, old);
 }
 
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	sigset_t copy;
-	WRITES_OBJECT(old);
-	return REAL(pthread_sigmask)(how, without(set, how, &copy), old);
+	return change_mask(REAL(pthread_sigmask), how, set, old);
 }
+
+static int change_one(int how, int sig)
+{
+	sigset_t one;
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	return sigprocmask(how, &one, NULL);
+}
+
+int sighold(int sig)
+{
+	return is_ours(sig) ? change_one(SIG_BLOCK, sig) : REAL(sighold)(sig);
+}
+
+int sigrelse(int sig)
+{
+	return is_ours(sig) ? change_one(SIG_UNBLOCK, sig) : REAL(sigrelse)(sig);
+}
+
+int sigignore(int sig)
+{
+	return is_ours(sig) ? -(install(sig, SIG_IGN, 0) == SIG_ERR) : REAL(sigignore)(sig);
+}
+
+/* A signal that is to be held keeps its handler. */
+sighandler_t sigset(int sig, sighandler_t handler)
+{
+	struct sigaction now;
+	if (!is_ours(sig))
+		return REAL(sigset)(sig, handler);
+	if (handler != SIG_HOLD) {
+		sighandler_t before = install(sig, handler, 0);
+		return before == SIG_ERR || change_one(SIG_UNBLOCK, sig) != 0 ? SIG_ERR : before;
+	}
+	return sigaction(sig, NULL, &now) == 0 ? now.sa_handler : SIG_ERR;
+}
+
+static int without_ours(int mask)
+{
+	return mask & ~(1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1));
+}
+
+int sigblock(int mask)
+{
+	return REAL(sigblock)(without_ours(mask));
+}
+
+int sigsetmask(int mask)
+{
+	return REAL(sigsetmask)(without_ours(mask));
+}
+
+int sigsuspend(const sigset_t *set)
+{
+	sigset_t copy;
+	return REAL(sigsuspend)(vv_wrap_open(set, &copy));
+}
+
+#if __GLIBC_PREREQ(2, 32)
+int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
+{
+	sigset_t copy;
+	return REAL(pthread_attr_setsigmask_np)(attr, vv_wrap_open(set, &copy));
+}
+#endif
+
+/* ---- what is pending */
 
 int sigpending(sigset_t *set)
 {

@@ -31,6 +31,8 @@ CASE(preadv2, 300, , preadv2(data_fd, iov(out), 3, 0, 0) == 300 && is_data(out, 
 CASE(preadv64v2, 300, , preadv64v2(data_fd, iov(out), 3, 0, 0) == 300 && is_data(out, 300))
 CASE(process_vm_readv, 300, ,
      process_vm_readv(getpid(), iov(out), 3, &(struct iovec){ data_copy, 300 }, 1, 0) == 300 && is_data(out, 300))
+CASE(process_vm_writev, 300, ,
+     process_vm_writev(getpid(), &(struct iovec){ data_copy, 300 }, 1, iov(out), 3, 0) == 300 && is_data(out, 300))
 CASE(fread, 2 * page + 64, open_stream(),
      close_stream(fread(out, 1, 2 * page + 64, stream) == 2 * page + 64 && is_data(out, 2 * page + 64)))
 CASE(fread_unlocked, 2 * page + 64, open_stream(),
@@ -194,8 +196,6 @@ CASE(ioctl, sizeof(int), open_full_pipe(), close_ends(ioctl(ends[0], FIONREAD, o
 // signals
 CASE(sigaction, sizeof(struct sigaction), ,
      sigaction(SIGUSR2, NULL, (struct sigaction *)out) == 0 && ((struct sigaction *)out)->sa_handler == SIG_DFL)
-CASE(signal, 0, , signal_keeps(signal))
-CASE(__sysv_signal, 0, , signal_keeps(__sysv_signal))
 CASE(sigprocmask, sizeof(sigset_t), , old_mask_was(sigprocmask(SIG_BLOCK, usr1(), (sigset_t *)out), out))
 CASE(pthread_sigmask, sizeof(sigset_t), , old_mask_was(pthread_sigmask(SIG_BLOCK, usr1(), (sigset_t *)out), out))
 CASE(sigpending, sizeof(sigset_t), have_pending(),
@@ -237,7 +237,8 @@ static const struct test_case {
 	bool (*call)(char *out);
 } cases[] = {
 #define ROW(name) { #name, size_##name, before_##name, call_##name },
-	VV_WRAP_NAMES(ROW)
+	VV_WRAP_WRITES(ROW)
+	VV_WRAP_BOTH(ROW)
 	ROW(ioctl_tiocgwinsz) ROW(ioctl_tcgets) ROW(ioctl_tiocgptn) ROW(madvise_free) ROW(madvise_willneed)
 	ROW(mmap_hint) ROW(fgets) ROW(fscanf) ROW(time)
 	ROW(fcntl_owner) ROW(fcntl_number) ROW(prctl_number) ROW(ioctl_old) ROW(ioctl_list) ROW(semctl_all)

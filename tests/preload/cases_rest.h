@@ -136,6 +136,26 @@ static bool are_capabilities(char *out)
 	return capget(out, out + 8) == 0;
 }
 
+static char *const true_argv[] = { (char[]){ "true" }, NULL };
+
+static bool is_spawned(int rc, const char *out)
+{
+	int status = -1;
+	return rc == 0 && waitpid(*(const pid_t *)out, &status, 0) == *(const pid_t *)out && status == 0;
+}
+
+CASE(posix_spawn, sizeof(pid_t), , is_spawned(posix_spawn((pid_t *)out, "/bin/true", NULL, NULL, true_argv, environ), out))
+CASE(posix_spawnp, sizeof(pid_t), , is_spawned(posix_spawnp((pid_t *)out, "true", NULL, NULL, true_argv, environ), out))
+#if __GLIBC_PREREQ(2, 39)
+static bool is_spawned_as(int rc, const char *out)
+{
+	int fd = *(const int *)(const void *)out;
+	return rc == 0 && waitid(P_PIDFD, (id_t)fd, &(siginfo_t){ 0 }, WEXITED) == 0 && close(fd) == 0;
+}
+
+CASE(pidfd_spawn, sizeof(int), , is_spawned_as(pidfd_spawn((int *)out, "/bin/true", NULL, NULL, true_argv, environ), out))
+CASE(pidfd_spawnp, sizeof(int), , is_spawned_as(pidfd_spawnp((int *)out, "true", NULL, NULL, true_argv, environ), out))
+#endif
 CASE(eventfd_read, sizeof(eventfd_t), open_event(), eventfd_read(other, (eventfd_t *)out) == 0 && *(eventfd_t *)out == 42 && close(other) == 0)
 CASE(sendfile, sizeof(off_t), open_two_files(out), is_copied(sendfile(ends[1], ends[0], (off_t *)out, 20), out))
 CASE(sendfile64, sizeof(off_t), open_two_files(out), is_copied(sendfile64(ends[1], ends[0], (off64_t *)out, 20), out))

@@ -4,6 +4,7 @@
 // without a case here does not compile.
 #include "preload/wrap.h" // first: it keeps the headers from renaming pread to pread64
 #include "support/place.h"
+#include "fence_kinds.h"
 #include "vv_test.h"
 
 #include "base/err.h"
@@ -389,19 +390,6 @@ static bool is_queued(ssize_t n, const char *out)
 	return mq_close(other) == 0 && n == 6 && strcmp(out, "hello") == 0 && *(const unsigned *)(out + 100) == 7;
 }
 
-static void handle(int sig)
-{
-	(void)sig;
-	_exit(9); // never called
-}
-
-static bool signal_keeps(sighandler_t (*set)(int, sighandler_t))
-{
-	struct sigaction act;
-	bool ok = set(SIGSEGV, handle) != SIG_ERR && sigaction(SIGSEGV, NULL, &act) == 0 && act.sa_handler == handle;
-	return set(SIGSEGV, SIG_DFL) == handle && ok;
-}
-
 static struct iovec *iov(char *out)
 {
 	static struct iovec v[3];
@@ -526,17 +514,6 @@ static void run_all_places(const struct test_case *c, enum vv_fence_kind kind)
 		printf("not to be had here: %s\n", c->name);
 }
 
-static bool have(enum vv_fence_kind kind)
-{
-	int rc = vv_fence_new(kind, ask, NULL, &fence);
-	CHECK(rc == 0 || rc == VV_ENOTSUP);
-	if (rc == 0)
-		vv_fence_free(fence);
-	else
-		printf("skipped: fences of kind %d are not to be had here: %s\n", kind, vv_err_last());
-	return rc == 0;
-}
-
 int main(void)
 {
 	if (dlsym(RTLD_DEFAULT, "read") == dlsym(RTLD_NEXT, "read"))
@@ -545,7 +522,7 @@ int main(void)
 	make_files();
 	atexit(drop_files);
 	for (enum vv_fence_kind kind = VV_FENCE_MPROTECT; kind <= VV_FENCE_SIGBUS; kind++)
-		for (const struct test_case *c = cases; have(kind) && c->name; c++)
+		for (const struct test_case *c = cases; have_fences(kind, ask) && c->name; c++)
 			run_all_places(c, kind);
 	return 0;
 }
