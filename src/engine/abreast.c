@@ -84,9 +84,9 @@ static size_t count_open(void)
 	size_t n = 0;
 	DIR *d;
 
-	if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+	if (stat("/proc/thread-self/fd", &st) == 0 && st.st_size > 0)
 		return (size_t)st.st_size;
-	d = opendir("/proc/self/fd");
+	d = opendir("/proc/thread-self/fd");
 	if (!d)
 		return DESCRIPTORS_USUAL;
 	while (readdir(d))
@@ -461,10 +461,10 @@ static int run_sources(struct group *g)
 {
 	int rc;
 
-	vv_pool_each(g->pool, g->n_sources, open_one, g);
+	vv_store_each(g->lin->store, g->pool, false, g->n_sources, open_one, g);
 	rc = atomic_load(&g->no_memory) ? VV_ENOMEM : gather_jobs(g);
 	if (rc == 0) {
-		vv_pool_each(g->pool, g->n_jobs, run_job, g);
+		vv_store_each(g->lin->store, g->pool, false, g->n_jobs, run_job, g);
 		for (size_t i = 0; i < g->n_jobs; i++)
 			if (g->job[i]->again)
 				run_again(g, g->job[i]);

@@ -3,10 +3,7 @@
 #include "track/fence.h"
 #include <string.h>
 
-enum {
-	LONGEST = 16 * VV_STREAM_PAGE, /* bytes of an echo */
-	WORTH = 16,                    /* echoes that a piece must be long */
-};
+enum { LONGEST = 16 * VV_STREAM_PAGE }; /* bytes of an echo */
 
 /* Whole pages that are whole periods, too; 0: it is none, or too long. */
 static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
@@ -17,7 +14,35 @@ static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
 		return 0;
 	while (len % period && len <= LONGEST)
 		len += VV_STREAM_PAGE;
-	return len <= LONGEST && (uint64_t)x->len * s->key.grain >= WORTH * len ? len : 0;
+	return len <= LONGEST ? len : 0;
+}
+
+/* Pieces that the period before this one is made of: it has a run for each, at least. */
+static uint64_t parts(const struct vv_set *s, size_t piece)
+{
+	const struct vv_piece *x = &s->piece[piece];
+	uint64_t begin = x->at - vv_grain_number(x->from), n = 0;
+
+	for (; piece > 0 && (uint64_t)s->piece[piece - 1].at + s->piece[piece - 1].len > begin; piece--)
+		n++;
+	return n;
+}
+
+/* Bytes of a number in a table of runs. */
+static uint64_t digits(uint64_t n)
+{
+	return n < 1 << 7 ? 1 : n < 1 << 14 ? 2 : 3;
+}
+
+/* Is it smaller than the runs that it saves, as both are before they are coded? Afterwards both are next to nothing. */
+static bool pays(const struct vv_set *s, size_t piece, uint64_t len, uint64_t gap)
+{
+	enum { RUN_LEAST = 4, RUN_MOST = 8, DIGEST = 32 }; /* bytes, of which the last are for a page */
+	const struct vv_piece *x = &s->piece[piece];
+	uint64_t all = (uint64_t)x->len * s->key.grain, period = vv_grain_number(x->from) * s->key.grain, n = parts(s, piece);
+	uint64_t each = n == 1 ? 2 + digits(period) + digits(2 * period - 1) : n * RUN_LEAST;
+
+	return all / period * each > gap + len + (len / VV_STREAM_PAGE + 1) * DIGEST + all / len * RUN_MOST;
 }
 
 struct reading {
@@ -54,12 +79,26 @@ static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo
 	return *rc == 0;
 }
 
-/* It begins where a page of the stream does. What is put in before counts like it: it stands for bytes that were found twice. */
+/* It begins where a page of the stream does. */
+static uint64_t gap_before(const struct vv_pass *p)
+{
+	return -p->v->grains->stream.len % VV_STREAM_PAGE;
+}
+
+/* These bytes of the stream stand for some that were found twice, and so are counted already: in this epoch or, if there are not as many, in older ones. */
+static void uncount(struct varve_stats *st, uint64_t bytes)
+{
+	uint64_t here = bytes < st->bytes_dup_space ? bytes : st->bytes_dup_space;
+
+	st->bytes_dup_space -= here;
+	st->bytes_dup_time -= bytes - here;
+}
+
 static int add(struct vv_pass *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
 {
 	static const uint8_t nothing[VV_STREAM_PAGE];
 	struct vv_stream *stream = &p->v->grains->stream;
-	size_t gap = (size_t)(-stream->len % VV_STREAM_PAGE);
+	size_t gap = (size_t)gap_before(p);
 	int rc = vv_mem_room(&s->echo, s->n_echoes, &s->echoes_cap, sizeof(*s->echo));
 
 	if (rc == 0)
@@ -67,7 +106,7 @@ static int add(struct vv_pass *p, struct vv_set *s, size_t piece, const uint8_t 
 	if (rc)
 		return rc;
 	s->echo[s->n_echoes++] = (struct vv_echo){ piece, stream->len, len };
-	p->st.bytes_dup_space -= gap + len;
+	uncount(&p->st, gap + len);
 	return vv_stream_append(stream, echo, (size_t)len);
 }
 
@@ -80,7 +119,7 @@ int vv_echo_take(struct vv_pass *p, struct vv_set *s)
 	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++) {
 		uint64_t len = length(s, &s->piece[i]);
 
-		if (!len)
+		if (!len || !pays(s, i, len, gap_before(p)))
 			continue;
 		if (!echo)
 			echo = vv_mem_new(LONGEST, 1);

@@ -247,25 +247,33 @@ int vv_grains_gather(struct varve *v)
 
 /* ---- sieves ------------------------------------------------------------------------------------------------------------------- */
 
-/* What may be used beside the regions. A set that has grown much gets a new sieve. */
+/* Is it a share of the regions, and not a size that somebody wants? */
+static bool shares(const struct varve *v)
+{
+	return vv_conf_share(&v->conf, "history", 0) != vv_conf_share(&v->conf, "history", UINT32_MAX);
+}
+
+/* What may be used beside the regions of a set. One that has grown much gets a new sieve. */
 static uint64_t budget_of(const struct varve *v, const struct vv_set *s)
 {
-	enum { LEAST = 64 << 20 };
-	uint64_t bytes = 0, share;
+	enum { LEAST_SHARE = 64 << 20 };
+	uint64_t bytes = 0, budget;
 
 	for (size_t i = 0; i < s->n; i++)
 		bytes += s->span[i].len;
-	share = vv_conf_share(&v->conf, "history", bytes);
-	return share < LEAST ? LEAST : share;
+	budget = vv_conf_share(&v->conf, "history", bytes);
+	return shares(v) && budget < LEAST_SHARE ? LEAST_SHARE : budget;
 }
 
 static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *space)
 {
+	enum { STATES = 4 }; /* the least of a share is much for a small set */
 	struct vv_sieve_options opt = {
 		.method = s->key.method,
 		.chunk = s->key.grain,
 		.digest_kind = v->digest_kind,
 		.memory = s->budget,
+		.states = shares(v) ? STATES : 0,
 		.compare = strcmp(vv_conf_text(&v->conf, "verify"), "bytes") == 0,
 		.device = s->key.device,
 		.guard = vv_fence_try,

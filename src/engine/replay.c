@@ -93,7 +93,7 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&r->failed))
 		return;
-	ok = vv_warm_open(&r->warm, i, r->lin, r->layers->v[i].layer, ALWAYS) == 0 && is_plain(&r->warm, i);
+	ok = vv_warm_open(&r->warm, i, r->lin, r->layers->v[i].layer, ALWAYS, 0) == 0 && is_plain(&r->warm, i);
 	vv_err_clear();
 	if (!ok)
 		atomic_store(&r->failed, true);

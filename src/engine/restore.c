@@ -1,10 +1,11 @@
-/* What is in the page cache is copied by walk.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
+/* What is in the page cache, or wanted nearly as a whole, is copied by walk.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
  * -> one job per block. */
 #include "engine/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/aside.h"
 #include "engine/layerset.h"
+#include "engine/rooms.h"
 #include "engine/walk.h"
 #include "track/memory.h"
 #include <inttypes.h>
@@ -15,7 +16,10 @@ enum {
 	STRIPE = 8 << 20, /* of a destination: what one thread does at a time */
 	LEAST_STRIPE = 256 << 10,
 	ZERO_STEP = 8 << 20,
-	DIGIT = 256,
+	MEMORY = 208 << 20, /* of the blocks under way */
+	APART = 32 << 10,   /* what lies between two parts is not read, if it is more */
+	SCATTERED = 8,      /* one byte in so many of a layer is not read */
+	FEW = 4,            /* blocks, of which it does not matter how they are read */
 };
 
 struct job {
@@ -30,56 +34,15 @@ struct jobs {
 	size_t n, cap;
 };
 
-struct scratch {
-	struct scratch *next;
-	size_t size;
-	uint8_t bytes[];
-};
-
 struct reader {
 	struct jobs jobs;
+	struct jobs scattered; /* of layers of which parts are wanted that lie apart, and are on the disk */
+	struct jobs *now;      /* the ones that run */
+	struct vv_rooms rooms; /* that blocks go through */
 	atomic_int failed;
 	pthread_mutex_t lock;
 	struct vv_err_state error;
-	struct scratch *free; /* buffers between jobs */
 };
-
-/* One pass of a radix sort by layer, stable: by the eight bits from `shift` on. */
-static void sort_digit(const struct vv_stretches *from, unsigned shift, struct vv_stretch *to)
-{
-	size_t start[DIGIT + 1] = { 0 };
-
-	for (size_t i = 0; i < from->n; i++)
-		start[(from->v[i].layer >> shift) % DIGIT + 1]++;
-	for (size_t d = 1; d < DIGIT; d++)
-		start[d] += start[d - 1];
-	for (size_t i = 0; i < from->n; i++)
-		to[start[(from->v[i].layer >> shift) % DIGIT]++] = from->v[i];
-}
-
-/* By layer. A few dozen layers differ in a few bits, so this is one pass or two. */
-static int sort_pieces(struct vv_stretches *p)
-{
-	uint64_t differ = 0;
-	bool sorted = true;
-
-	for (size_t i = 1; i < p->n; i++) {
-		differ |= p->v[i].layer ^ p->v[i - 1].layer;
-		sorted &= p->v[i].layer >= p->v[i - 1].layer;
-	}
-	while (!sorted && differ) {
-		unsigned shift = (unsigned)__builtin_ctzll(differ);
-		struct vv_stretch *to = vv_mem_new(p->n, sizeof(*to));
-
-		if (!to)
-			return VV_ENOMEM;
-		sort_digit(p, shift, to);
-		vv_mem_free(p->v);
-		p->v = to;
-		differ &= ~((uint64_t)(DIGIT - 1) << shift);
-	}
-	return 0;
-}
 
 static void fail(struct reader *r, int rc)
 {
@@ -90,67 +53,23 @@ static void fail(struct reader *r, int rc)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static struct scratch *take_scratch(struct reader *r, size_t size)
-{
-	struct scratch *s;
-
-	pthread_mutex_lock(&r->lock);
-	s = r->free;
-	if (s)
-		r->free = s->next;
-	pthread_mutex_unlock(&r->lock);
-	if (s && s->size >= size)
-		return s;
-	vv_mem_free(s);
-	s = vv_mem_new(1, sizeof(*s) + size);
-	if (s)
-		s->size = size;
-	return s;
-}
-
-static void give_scratch(struct reader *r, struct scratch *s)
-{
-	pthread_mutex_lock(&r->lock);
-	s->next = r->free;
-	r->free = s;
-	pthread_mutex_unlock(&r->lock);
-}
-
-static int by_from(const void *a, const void *b)
-{
-	const struct vv_part *x = a, *y = b;
-
-	return (x->from > y->from) - (x->from < y->from);
-}
-
-/* Payloads are often laid down in region order, so the parts are often in order already. */
-static void sort_parts(struct vv_part *part, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (part[i - 1].from > part[i].from) {
-			qsort(part, n, sizeof(*part), by_from);
-			return;
-		}
-}
-
 static void run_job(void *arg, size_t i)
 {
 	struct reader *r = arg;
-	struct job *j = &r->jobs.v[i];
+	struct job *j = &r->now->v[i];
 	const struct vv_block *b = &j->file->blocks.v[j->block];
-	struct scratch *s;
+	struct vv_room *room;
 	int rc;
 
 	if (atomic_load(&r->failed))
 		return;
-	s = take_scratch(r, (size_t)b->raw_len + (b->codec ? b->stored_len : 0));
-	if (!s) {
+	room = vv_rooms_take(&r->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0), 0);
+	if (!room) {
 		fail(r, VV_ENOMEM);
 		return;
 	}
-	sort_parts(j->part, j->n);
-	rc = vv_layerio_read_parts(j->file, j->block, j->part, j->n, s->bytes);
-	give_scratch(r, s);
+	rc = vv_layerio_read_parts(j->file, j->block, j->part, j->n, room->bytes);
+	vv_rooms_give(&r->rooms, room);
 	if (rc)
 		fail(r, rc);
 }
@@ -198,8 +117,9 @@ struct source {
 	const struct vv_stretch *piece;
 	size_t n_pieces;
 	struct vv_layerio *file;
-	struct vv_part *part; /* by block */
+	struct vv_part *part; /* by block, ascending */
 	size_t *end;          /* block b has those from end[b - 1] to end[b] */
+	bool scattered;       /* what is read of it lies here and there */
 };
 
 static int cut_pieces(struct source *s, struct cuts *out)
@@ -213,7 +133,24 @@ static int cut_pieces(struct source *s, struct cuts *out)
 	return rc;
 }
 
-/* Groups what is read of the layer by block: a counting sort. */
+static int by_from(const void *a, const void *b)
+{
+	const struct vv_part *x = a, *y = b;
+
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Payloads are often laid down in region order, so the parts are often in order already. */
+static void sort_parts(struct vv_part *part, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (part[i - 1].from > part[i].from) {
+			qsort(part, n, sizeof(*part), by_from);
+			return;
+		}
+}
+
+/* Groups what is read of the layer by block: a counting sort. In a block it is in order. */
 static int plan_source(struct source *s)
 {
 	size_t n = s->file->blocks.n;
@@ -231,34 +168,53 @@ static int plan_source(struct source *s)
 		s->end[b] += s->end[b - 1];
 	for (size_t i = 0; rc == 0 && i < c.n; i++)
 		s->part[s->end[c.v[i].block]++] = c.v[i].part;
+	for (size_t b = 0, first = 0; rc == 0 && b < n; first = s->end[b++])
+		sort_parts(s->part + first, s->end[b] - first);
 	vv_mem_free(c.v);
 	return rc;
 }
 
-/* Bytes of plain blocks that are not used, and need not be looked at if the chunks' own digests are known. */
-static uint64_t count_unused(const struct source *s)
+struct usage { /* of a layer's blocks */
+	size_t blocks;  /* of which something is wanted */
+	uint64_t whole; /* bytes of all blocks, as they are stored */
+	uint64_t spare; /* bytes of plain blocks that are not wanted, and need not be looked at if the chunks' own digests are known */
+	uint64_t apart; /* bytes that lie between what is wanted, and so far apart that they are not even read */
+};
+
+static void measure_block(const struct vv_block *b, const struct vv_part *part, size_t n, struct usage *u)
 {
-	const struct vv_blocks *b = &s->file->blocks;
-	uint64_t sum = 0;
+	uint64_t used = 0;
+	uint32_t end = 0;
 
-	for (size_t i = 0, k = 0; i < b->n; i++) {
-		uint64_t used = 0;
-
-		for (; k < s->end[i]; k++)
-			used += s->part[k].len;
-		if (b->v[i].codec == 0 && used && used < b->v[i].raw_len)
-			sum += b->v[i].raw_len - used;
+	u->whole += b->stored_len;
+	u->apart += n ? 0 : b->stored_len;
+	for (size_t i = 0; i < n; i++) {
+		used += part[i].len;
+		if (b->codec == 0 && part[i].from > end && part[i].from - end > APART)
+			u->apart += part[i].from - end;
+		end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
 	}
-	return sum;
+	u->blocks += n > 0;
+	if (b->codec == 0 && used && used < b->raw_len)
+		u->spare += b->raw_len - used;
+}
+
+static struct usage measure(const struct source *s)
+{
+	struct usage u = { 0 };
+
+	for (size_t i = 0, first = 0; i < s->file->blocks.n; first = s->end[i++])
+		measure_block(&s->file->blocks.v[i], s->part + first, s->end[i] - first, &u);
+	return u;
 }
 
 /* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
-static int want_digests(struct source *s)
+static int want_digests(struct source *s, const struct usage *u)
 {
 	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len;
 	int rc = 0;
 
-	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && count_unused(s) > 2 * len)
+	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && u->spare > 2 * len)
 		rc = vv_layerio_load_digests(s->file);
 	if (rc && rc != VV_ENOMEM) {
 		vv_err_clear();
@@ -310,7 +266,7 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_warm_open(&b->warm, i, b->lin, b->layer[i].layer, b->layer[i].n_runs);
+	rc = vv_warm_open(&b->warm, i, b->lin, b->layer[i].layer, b->layer[i].n_runs, b->layer[i].bytes);
 	if (rc)
 		fail(b->reader, rc);
 }
@@ -332,28 +288,52 @@ static void plan_one(void *arg, size_t i)
 {
 	struct batch *b = arg;
 	struct source *s = &b->source[i];
+	struct usage u = { 0 };
 	int rc;
 
 	if (!s->n_pieces || atomic_load(&b->reader->failed))
 		return;
 	s->file = b->warm.file[i];
 	rc = plan_source(s);
-	if (rc == 0)
-		rc = want_digests(s);
+	if (rc == 0) {
+		u = measure(s);
+		rc = want_digests(s, &u);
+	}
+	s->scattered = u.blocks > FEW && u.apart * SCATTERED > u.whole;
+	if (s->scattered)
+		vv_store_get_scattered(s->file->get);
 	if (rc)
 		fail(b->reader, rc);
 }
 
-static int add_jobs(struct jobs *j, const struct source *s)
+static bool is_near(const struct batch *b, size_t source, size_t block)
 {
-	for (size_t b = 0, first = 0; s->n_pieces && b < s->file->blocks.n; first = s->end[b++]) {
-		if (s->end[b] == first)
+	const struct vv_block *x = &b->source[source].file->blocks.v[block];
+
+	return b->warm.window[source] && vv_warm_may_touch(&b->warm, source, x->off, x->stored_len);
+}
+
+static int add_jobs(struct batch *b, size_t source)
+{
+	const struct source *s = &b->source[source];
+
+	for (size_t k = 0, first = 0; s->n_pieces && k < s->file->blocks.n; first = s->end[k++]) {
+		struct jobs *j = s->scattered && !is_near(b, source, k) ? &b->reader->scattered : &b->reader->jobs;
+
+		if (s->end[k] == first)
 			continue;
 		if (vv_mem_room(&j->v, j->n, &j->cap, sizeof(*j->v)) < 0)
 			return VV_ENOMEM;
-		j->v[j->n++] = (struct job){ s->file, b, s->part + first, s->end[b] - first };
+		j->v[j->n++] = (struct job){ s->file, k, s->part + first, s->end[k] - first };
 	}
 	return 0;
+}
+
+static void run_jobs(struct batch *b, struct vv_pool *pool, struct jobs *j)
+{
+	b->reader->now = j;
+	vv_store_each(b->lin->store, pool, j == &b->reader->scattered, j->n, run_job, b->reader);
+	j->n = 0;
 }
 
 static void drop_sources(struct batch *b)
@@ -428,7 +408,7 @@ static int gather(struct batch *b, struct vv_stretches *out)
 		*left = (struct vv_stretches){ 0 };
 		b->got += b->stripe[i].got;
 	}
-	return rc ? rc : sort_pieces(out);
+	return rc ? rc : vv_stretch_sort(out);
 }
 
 static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_stretches *p)
@@ -444,12 +424,13 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_st
 		s->piece = &p->v[first];
 		s->n_pieces = i - first;
 	}
-	vv_pool_each(pool, b->warm.n, plan_one, b);
-	r->jobs.n = 0;
+	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_one, b); /* which may read digests */
 	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
-		rc = add_jobs(&r->jobs, &b->source[i]);
-	if (rc == 0 && !atomic_load(&r->failed))
-		vv_pool_each(pool, r->jobs.n, run_job, r);
+		rc = add_jobs(b, i);
+	if (rc == 0 && !atomic_load(&r->failed)) {
+		run_jobs(b, pool, &r->scattered);
+		run_jobs(b, pool, &r->jobs);
+	}
 	return rc;
 }
 
@@ -459,7 +440,7 @@ static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_lay
 	b->layer = first;
 	b->warm.n = n < VV_WARM_LAYERS ? n : VV_WARM_LAYERS;
 	b->warm.all = b->zeros && b->warm.n == n;
-	vv_pool_each(pool, b->warm.n, open_one, b);
+	vv_store_each(b->lin->store, pool, false, b->warm.n, open_one, b);
 	if (atomic_load(&b->reader->failed))
 		return vv_err_restore(&b->reader->error);
 	vv_warm_number(&b->warm);
@@ -549,6 +530,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 	struct vv_layerset l = { 0 };
 	int rc = b ? vv_layerset_find(&l, pool, want, n) : VV_ENOMEM;
 
+	vv_rooms_init(&r.rooms, MEMORY);
 	if (rc == 0) {
 		b->lin = lin;
 		b->reader = &r;
@@ -558,12 +540,8 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 					l.bytes, b->got);
 	}
 	rc = b ? vv_restore_shut(&b->latch, rc) : rc;
-	while (r.free) {
-		struct scratch *s = r.free;
-
-		r.free = s->next;
-		vv_mem_free(s);
-	}
+	vv_rooms_fini(&r.rooms);
+	vv_mem_free(r.scattered.v);
 	vv_mem_free(r.jobs.v);
 	vv_layerset_fini(&l);
 	vv_mem_free(b);

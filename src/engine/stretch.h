@@ -19,5 +19,7 @@ struct vv_stretches {
 
 /* One that goes on where the last one ends, on both sides, makes that longer. */
 int vv_stretch_add(struct vv_stretches *p, struct vv_stretch piece);
+/* By layer; those of one layer stay in their order. */
+int vv_stretch_sort(struct vv_stretches *p);
 
 #endif

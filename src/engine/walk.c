@@ -309,7 +309,7 @@ static bool is_there(const struct walk *k, const struct vv_warm_lane *l, const s
 {
 	size_t layer = vv_warm_find(k->warm, r->layer);
 
-	return vv_warm_is_cached(k->warm, layer, (uint64_t)(l->bytes - k->warm->file[layer]->get->map) + (r->pos - l->lo), r->len);
+	return vv_warm_may_touch(k->warm, layer, (uint64_t)(l->bytes - k->warm->file[layer]->get->map) + (r->pos - l->lo), r->len);
 }
 
 /* A stretch of one lane. */
@@ -319,7 +319,7 @@ static void take(struct walk *k, const struct vv_warm_lane *l, const struct vv_r
 	if (!k->begun)
 		note_written(k, r->at); /* by others */
 	k->begun = true;
-	if (k->cold || !l->bytes || !(l->cached || is_there(k, l, r)))
+	if (k->cold || !l->bytes || !(l->near || is_there(k, l, r)))
 		leave(k, r);
 	else if (l->whole && r->len == l->hi - l->lo)
 		push_copy(k, (struct copy){ l->bytes, *r, NULL, l->whole, 0 });
@@ -501,7 +501,7 @@ static void lay_blocks(struct walk *k, const struct vv_run *base, size_t layer)
 		struct vv_run block = place_of_block(b, i, base);
 
 		if (is->n_extents != 1 || is->codec || block.at < k->at || block.at >= k->end || block.at + block.len > k->end ||
-		    block.at < k->written || wanted_of(k, &block) <= block.len / 4 * 3 || !vv_warm_is_cached(k->warm, layer, is->off, block.len))
+		    block.at < k->written || wanted_of(k, &block) <= block.len / 4 * 3 || !vv_warm_may_touch(k->warm, layer, is->off, block.len))
 			return;
 		note_written(k, block.at + block.len);
 		if (vv_digest_check_copy(place(k, block.at), f->get->map + is->off, block.len) != is->check)

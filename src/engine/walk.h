@@ -1,4 +1,4 @@
-/* The part of a restore that lies in the page cache. Pages that were changed at random lie scattered over many layers; they
+/* The part of a restore that is copied from mapped layers: it lies in the page cache, or will when it is touched (engine/warm.h). Pages that were changed at random lie scattered over many layers; they
  * are copied out of the mapped files in the order of their destination, whose pages are then met one after another; what is near
  * there is mostly near in its layer, too. Block by block, as bytes from a disk are best read, it is the destination
  * that is scattered, and a copy costs twice as much. */

@@ -9,6 +9,7 @@ enum {
 	CACHED = 1,
 	NOT_CACHED = 2,
 	SOME = 64, /* lanes that may be listed without many runs */
+	APART = 32 << 10, /* between two pieces, on average: reading on takes no longer than beginning anew */
 };
 
 static size_t hash(uint64_t layer)
@@ -36,7 +37,7 @@ void vv_warm_number(struct vv_warm *w)
 	}
 }
 
-bool vv_warm_is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
+bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
 {
 	for (uint64_t k = off / WINDOW; k <= (off + len - 1) / WINDOW; k++) {
 		unsigned char known = atomic_load_explicit(&w->window[i][k], memory_order_relaxed);
@@ -48,7 +49,7 @@ bool vv_warm_is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t
 			atomic_store_explicit(&w->window[i][k], known, memory_order_relaxed);
 		}
 		if (known == NOT_CACHED)
-			return false;
+			return w->dense[i];
 	}
 	return true;
 }
@@ -70,7 +71,7 @@ struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const str
 		l.whole = at->block;
 	if (at->block->codec == 0 && w->window[layer]) {
 		l.bytes = f->get->map + at->off;
-		l.cached = vv_warm_is_cached(w, layer, at->off, l.hi - l.lo);
+		l.near = vv_warm_may_touch(w, layer, at->off, l.hi - l.lo);
 	}
 	return l;
 }
@@ -98,7 +99,7 @@ static int list_lanes(struct vv_warm *w, size_t i, size_t n_runs)
 
 /* Where there are few runs they are mostly whole blocks, which have checks of their own. Digests that are damaged are done
  * without: the blocks may still be whole. */
-int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint64_t layer, size_t n_runs)
+int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint64_t layer, size_t n_runs, uint64_t bytes)
 {
 	struct vv_layerio *f = NULL;
 	int rc = vv_layerio_open(lin, layer, VV_LAYERIO_BLOCKS, &f);
@@ -107,6 +108,9 @@ int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint
 	w->file[i] = f;
 	if (rc || !f->get->map)
 		return rc;
+	w->dense[i] = bytes && bytes + n_runs * APART >= f->head.payload;
+	if (w->dense[i])
+		vv_store_get_touched(f->get);
 	w->window[i] = vv_mem_new((size_t)(f->get->size / WINDOW) + 1, sizeof(*w->window[i]));
 	if (!w->window[i])
 		return VV_ENOMEM;
@@ -134,4 +138,5 @@ void vv_warm_close(struct vv_warm *w, size_t i)
 	w->chunk[i] = NULL;
 	w->lane[i] = NULL;
 	w->n_lanes[i] = 0;
+	w->dense[i] = false;
 }

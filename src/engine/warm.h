@@ -14,7 +14,7 @@ struct vv_warm_lane {
 	atomic_uchar *state;            /* of the same chunk: GOOD, BAD, or 0: nobody has looked; NULL: it is not kept */
 	uint64_t first;                 /* the last chunk that begins at or before lo */
 	uint32_t chunk;
-	bool cached;                  /* all of it */
+	bool near;                    /* all of it may be touched */
 	const struct vv_block *whole; /* the block, if this is all of it */
 };
 
@@ -30,22 +30,24 @@ struct vv_warm {
 	atomic_uchar *chunk[VV_WARM_LAYERS];  /* and of each chunk that has a digest; NULL: there are none */
 	struct vv_warm_lane *lane[VV_WARM_LAYERS]; /* all of a layer that many runs refer to; NULL: they are looked for one by one */
 	size_t n_lanes[VV_WARM_LAYERS];
+	bool dense[VV_WARM_LAYERS];           /* so much is wanted that all of it is read, should it not be in memory */
 	bool all;                             /* of the layers that hold what is wanted */
 	uint8_t slot[VV_WARM_SLOTS];          /* by layer: 1 + its number */
 };
 
 _Static_assert(VV_WARM_LAYERS < UINT8_MAX, "numbers fit the slots");
 
-/* The file becomes the warm's. What is opened is closed by fini. */
-int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint64_t layer, size_t n_runs);
+/* The file becomes the warm's. What is opened is closed by fini. So many runs refer to it, and so many bytes of it are wanted; 0: who knows. */
+int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint64_t layer, size_t n_runs, uint64_t bytes);
 void vv_warm_close(struct vv_warm *w, size_t i);
 /* Once all are open: layers are found by their number. */
 void vv_warm_number(struct vv_warm *w);
 /* Number of the layer, or w->n if it is not open. */
 size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
 
-/* Is that much of the file in the page cache? One page in a MiB is asked for, and what was said is kept. */
-bool vv_warm_is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len);
+/* May that much of the file be touched? It is in the page cache: one page in a MiB is asked for, and what was said is kept. Or most of the layer is wanted; then
+ * whoever touches it waits for the disk, as if he read it. */
+bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len);
 /* What is needed to copy from a lane of the layer. */
 struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at);
 

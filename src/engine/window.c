@@ -9,21 +9,34 @@
 /* A share is one of at least so much: a session with little memory may know a little more. */
 #define LEAST_MEMORY (8ull << 20)
 
-/* Entries of so many bytes. There is always room for what the regions hold and as much again that is new. */
-static size_t allowed(const struct varve *v, size_t cost)
+static size_t chunks_of(const struct varve *v)
+{
+	size_t chunks = 0;
+
+	for (size_t i = 0; i < v->n_regions; i++)
+		chunks += v->region[i]->n_chunks;
+	return chunks;
+}
+
+/* Entries of so many bytes, but at least so many of them. */
+static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
 	const struct vv_ranks *g = v->group;
 	bool judges = g && g->size > 1 && g->how == VV_RANKS_EXACT;
 	uint64_t memory = v->cargo, bytes;
-	size_t chunks = 0, n;
+	size_t n;
 
-	for (size_t i = 0; i < v->n_regions; i++) {
+	for (size_t i = 0; i < v->n_regions; i++)
 		memory += v->region[i]->shape.len;
-		chunks += v->region[i]->n_chunks;
-	}
 	bytes = vv_conf_share(&v->conf, "history", memory > LEAST_MEMORY ? memory : LEAST_MEMORY);
 	n = (size_t)((judges ? bytes / 2 : bytes) / cost);
-	return n > 2 * chunks ? n : 2 * chunks;
+	return n > least ? n : least;
+}
+
+/* There is always room for what the regions hold and as much again that is new. */
+static size_t allowed(const struct varve *v, size_t cost)
+{
+	return granted(v, cost, 2 * chunks_of(v));
 }
 
 size_t vv_window_judged(const struct varve *v)
@@ -127,10 +140,11 @@ int vv_window_shrink(struct varve *v, size_t limit)
 	return rc;
 }
 
-/* To the half of what is allowed, so that it is not to be done after every epoch. */
+/* To the half of what is allowed, so that it is not to be done after every epoch. Before the next one what the regions hold is enough, and a quarter of that, for the
+ * same reason: as much again comes with an epoch in which everything is new. */
 void vv_window_settle(struct varve *v)
 {
-	size_t most = allowed(v, VV_INDEX_COST), before = v->history.index.n;
+	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history.index.n;
 
 	if (before <= most)
 		return;

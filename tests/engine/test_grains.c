@@ -213,6 +213,97 @@ static void only_new(void)
 	free(p);
 }
 
+/* A state, `others` that have nothing in common with it, and that state moved by a grain: how much of it is stored again. */
+static uint64_t stored_again(const char *options, int others)
+{
+	enum { LEN = 5000 * 128 };
+	static uint8_t a[LEN], p[LEN];
+	char store[PLACE_MAX];
+	varve *v = NULL;
+	uint64_t n;
+
+	must_begin("remembered: %s, %d states", options, others);
+	place_path(store, "remembered");
+	OK(varve_open(store, "job", options, &v));
+	OK(varve_protect(v, "p", p, LEN));
+	noise(a, LEN);
+	memcpy(p, a, LEN);
+	MUST(new_bytes(v) == LEN);
+	for (int k = 0; k < others; k++) {
+		noise(p, LEN);
+		MUST(new_bytes(v) == LEN);
+	}
+	p[77]++;
+	MUST(new_bytes(v) == 128);
+	MUST(new_bytes(v) == 0);
+	noise(p, 128);
+	memcpy(p + 128, a, LEN - 128);
+	n = new_bytes(v);
+	OK(varve_close(v));
+	place_remove(store);
+	return n;
+}
+
+/* A size for the history is obeyed, however small or large; a share is one of 64 MiB at least, for four states or so. */
+static void remembered(void)
+{
+	enum { ALL = 5000 * 128, GRAIN = 128 };
+
+	MUST(stored_again("grain=128", 1) == GRAIN);
+	MUST(stored_again("grain=128", 3) == GRAIN);
+	MUST(stored_again("grain=128", 12) == ALL);
+	MUST(stored_again("grain=128 history=1G", 12) == GRAIN);
+	MUST(stored_again("grain=128 history=1G method=tree", 30) == GRAIN);
+	MUST(stored_again("grain=128 history=0", 1) == ALL);
+	MUST(stored_again("grain=128 history=0 method=tree", 1) == ALL);
+	MUST(stored_again("grain=128 history=1M", 0) == GRAIN);
+	MUST(stored_again("grain=128 history=1M", 5) == ALL);
+}
+
+/* Other grains know nothing of what is stored; a restart lets them learn it. */
+static uint64_t refined(unsigned from, unsigned to, const char *method, bool restart)
+{
+	enum { LEN = 1 << 20 };
+	static uint8_t p[LEN], q[LEN];
+	char store[PLACE_MAX];
+	varve *v = NULL;
+	uint64_t n;
+
+	must_begin("refined: %u, %u, %s", from, to, method);
+	place_path(store, "refined");
+	noise(p, LEN);
+	OK(varve_open(store, "job", NULL, &v));
+	OK(varve_protect(v, "p", p, LEN));
+	OK(varve_refine(v, "p", NULL, from));
+	MUST(new_bytes(v) == LEN);
+	for (int k = 0; k < 50; k++)
+		p[upto(LEN - 1)]++;
+	MUST(new_bytes(v) > 0);
+	OK(varve_refine(v, "p", method, to));
+	if (restart)
+		MUST(varve_restart(v, VARVE_LATEST) == 1);
+	n = new_bytes(v);
+	OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN));
+	MUST(memcmp(p, q, LEN) == 0);
+	OK(varve_close(v));
+	place_remove(store);
+	return n;
+}
+
+static void refinements(void)
+{
+	enum { HALF = 1 << 19 };
+
+	MUST(refined(128, 64, "run", true) == 0);
+	MUST(refined(128, 128, "tree", true) == 0);
+	MUST(refined(0, 128, "run", true) == 0);
+	MUST(refined(0, 128, "run", false) == 0);
+	MUST(refined(128, 64, "run", false) < HALF); /* pages in which nothing was changed are found */
+	MUST(refined(128, 128, "tree", false) < HALF);
+	MUST(refined(128, 0, "run", true) < HALF);
+	MUST(refined(128, 0, "run", false) < HALF);
+}
+
 /* An array of ones is a page of ones, and not a run for each grain of it. */
 static void constant(void)
 {
@@ -469,6 +560,8 @@ int main(void)
 {
 	only_new();
 	misuse();
+	remembered();
+	refinements();
 	kept();
 	constant();
 	for (uint64_t s = 1; s <= 40; s++)

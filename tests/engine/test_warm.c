@@ -296,7 +296,7 @@ static void nothing_left(const char *name, const char *options, size_t changed)
 	memset(to, 0xa5, w.n);
 	warm->all = true;
 	for (warm->n = 0; warm->n < w.epochs; warm->n++)
-		ok(vv_warm_open(warm, warm->n, &w.lineage, vv_run_layer(warm->n + 1, 0), 10000));
+		ok(vv_warm_open(warm, warm->n, &w.lineage, vv_run_layer(warm->n + 1, 0), 10000, 0));
 	vv_warm_number(warm);
 	for (size_t i = 0; i < warm->n; i++)
 		CHECK(!warm->window[i] || (warm->n_lanes[i] > 0 && warm->n_lanes[i] <= 4));
@@ -361,7 +361,7 @@ static void cut_short(void)
 	lay_down(&w, "cut", "codec=none", 5 << 20, 1, 0);
 	CHECK(warm && (to = malloc(w.n)));
 	warm->n = 1;
-	ok(vv_warm_open(warm, 0, &w.lineage, vv_run_layer(1, 0), 1000));
+	ok(vv_warm_open(warm, 0, &w.lineage, vv_run_layer(1, 0), 1000, 0));
 	vv_warm_number(warm);
 	CHECK_EQ(vv_warm_find(warm, vv_run_layer(1, 0)), 0);
 	CHECK_EQ(vv_warm_find(warm, vv_run_layer(2, 0)), 1);
