@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/annals.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,6 +100,8 @@ int vv_catalog_open(struct vv_store *store, const char *name, bool create, struc
 	if (rc == VV_ENOENT || rc == VV_EDAMAGED)
 		rc = open_without(&lin, object, rc, create);
 	if (rc == 0)
+		rc = vv_annals_new(store, &lin.annals);
+	if (rc == 0)
 		*out = lin;
 	return rc;
 }
@@ -114,6 +117,8 @@ int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[
 	memcpy(lin.id, id, sizeof(lin.id));
 	vv_name_record(object, name);
 	rc = put_record(&lin, object);
+	if (rc == 0)
+		rc = vv_annals_new(store, &lin.annals);
 	if (rc == 0)
 		*out = lin;
 	return rc;

@@ -8,11 +8,14 @@
 #include "core/run.h"
 #include "store/store.h"
 
+struct vv_annals;
+
 struct vv_lineage { /* borrowed by everything that reads or writes one */
 	struct vv_store *store;
 	char name[VV_NAME_LINEAGE_MAX + 1];
 	uint8_t id[16];
 	uint64_t created_ns;
+	struct vv_annals *annals; /* what its layers say of each other; lives as long as the store */
 	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 

@@ -22,6 +22,8 @@ static int prepare(struct varve *v)
 	int rc = vv_flusher_reserve(&v->flusher);
 
 	if (rc == 0)
+		rc = vv_store_held(v->writer);
+	if (rc == 0)
 		rc = vv_session_prepare(v);
 	if (rc == 0 && v->async)
 		rc = vv_flusher_ready(&v->flusher);

@@ -233,7 +233,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	if (chain) {
 		rc = vv_layerio_head_bytes(w->from, &head, &n);
 		if (rc == 0)
-			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies, code,
+			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies, &w->from->eras, code,
 						    w->put->written, out);
 		vv_mem_free(head);
 		return rc;
@@ -244,7 +244,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	bare.n_regions = 0;
 	bare.stat = NULL;
 	bare.n_stats = 0;
-	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, code, w->put->written, out, &unused);
+	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, &w->from->eras, code, w->put->written, out, &unused, NULL);
 }
 
 /* No more than the layer can fill: most are small. */

@@ -174,12 +174,6 @@ static int compare_region(struct differ *d, const struct vv_runs *a, const struc
 	return rc;
 }
 
-static bool same_shape(const struct vv_shape *a, const struct vv_shape *b)
-{
-	return a->len == b->len && a->type == b->type && a->ndim == b->ndim &&
-	       memcmp(a->dim, b->dim, a->ndim * sizeof(a->dim[0])) == 0;
-}
-
 static int diff_one(struct differ *d, const struct vv_table_region *a, const struct vv_table_region *b, bool *differ)
 {
 	int rc = 0;
@@ -192,7 +186,7 @@ static int diff_one(struct differ *d, const struct vv_table_region *a, const str
 	}
 	d->out.typed = a->shape.type == b->shape.type && a->shape.type != VV_TYPE_BYTES;
 	rc = compare_region(d, &a->runs, &b->runs, a->shape.len < b->shape.len ? a->shape.len : b->shape.len);
-	if (d->out.bytes || !same_shape(&a->shape, &b->shape))
+	if (d->out.bytes || !vv_head_same_shape(&a->shape, &b->shape))
 		*differ = true;
 	return rc;
 }

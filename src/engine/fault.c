@@ -6,6 +6,7 @@
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/thread.h"
+#include <sys/resource.h>
 
 static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
 {
@@ -60,6 +61,17 @@ int vv_fault_start_thread(pthread_t *out, void *(*run)(void *), void *arg)
 	rc = pthread_create(out, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc;
+}
+
+/* What the kernel or the C library says is the same for all limits: EAGAIN. */
+int vv_fault_no_thread(int errnum, const char *does)
+{
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY)
+		return vv_err_sys(errnum, "cannot start the thread that %s (see ulimit -u, and the limits of the control group)", does);
+	return vv_err_sys(errnum, "cannot start the thread that %s (see ulimit -v, which is %llu KiB and must hold its stack, too; ulimit -u; and the limits of the control group)",
+			  does, (unsigned long long)space.rlim_cur / 1024);
 }
 
 void vv_fault_own_thread(void)

@@ -359,7 +359,7 @@ static int send(struct vv_flush *f, struct block *b)
 	int rc = f->started || f->opt.here ? 0 : vv_fault_start_thread(&f->writer, write_blocks, f);
 
 	if (rc)
-		return vv_err_sys(rc, "cannot start the thread that writes (see ulimit -u, and the limits of the control group)");
+		return vv_fault_no_thread(rc, "writes");
 	f->started = !f->opt.here;
 	b->how = f->turn.how;
 	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);

@@ -91,6 +91,8 @@ static void end_pass(struct vv_pass *p, int rc)
 		vv_tiles_end(v, false);
 	vv_pass_retract(p);
 	p->st.epoch = p->epoch;
+	if (v->footing.lost && !v->group)
+		vv_footing_leave(v);
 }
 
 /* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */
@@ -187,7 +189,7 @@ int vv_flusher_ready(struct vv_flusher *f)
 		return 0;
 	rc = vv_fault_start_thread(&f->thread, serve, f);
 	f->started = rc == 0;
-	return rc ? vv_err_sys(rc, "cannot start the thread that stores epochs (see ulimit -u, and the limits of the control group)") : 0;
+	return rc ? vv_fault_no_thread(rc, "stores epochs") : 0;
 }
 
 void vv_flusher_start(struct vv_pass *p)

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "codec/section.h"
+#include "engine/annals.h"
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -38,6 +39,7 @@ void vv_layerio_close(struct vv_layerio *f)
 	vv_head_fini(&f->head);
 	vv_payload_blocks_fini(&f->blocks);
 	vv_payload_digests_fini(&f->digests);
+	vv_eras_fini(&f->eras);
 	vv_mem_free(f->tail);
 	vv_mem_free(f->body);
 	vv_mem_free(f);
@@ -209,6 +211,20 @@ static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
 	return rc;
 }
 
+/* Is it one of those that it is read with? */
+static int read_eras(struct vv_layerio *f, const struct vv_lineage *lin)
+{
+	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_ERAS);
+	struct vv_section_bytes b = { 0 };
+	int rc = s ? vv_layerio_section(f, s, &b) : 0;
+
+	if (rc || !s)
+		return rc;
+	rc = vv_eras_get(&f->eras, b.p, b.n, f->head.epoch);
+	vv_mem_free(b.own);
+	return rc ? rc : vv_annals_meet(lin, &f->eras);
+}
+
 /* All that the head consists of is at hand. */
 static int read_body(struct vv_layerio *f)
 {
@@ -292,6 +308,8 @@ int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 		rc = read_frame(f);
 	if (rc == 0)
 		rc = read_ident(f, lin);
+	if (rc == 0)
+		rc = read_eras(f, lin);
 	if (rc == 0 && parts & VV_LAYERIO_HEAD)
 		rc = read_head(f, pool, parts & VV_LAYERIO_BEGUN);
 	if (rc == 0 && parts & VV_LAYERIO_BLOCKS)

@@ -24,6 +24,7 @@ struct vv_layerio {
 	struct vv_head head; /* the ident is always there, the rest with HEAD */
 	struct vv_blocks blocks;
 	struct vv_digests digests;
+	struct vv_eras eras; /* none in layers of older versions */
 	uint8_t *tail; /* the end of the file, read ahead in one piece */
 	uint64_t tail_off;
 	uint8_t *body; /* memory of the head's sections, if they are not in the tail and have been read */

@@ -48,7 +48,7 @@ static int64_t number(struct vv_layerset *l, uint64_t layer)
 	if (!*slot) {
 		if (vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v)) < 0)
 			return VV_ENOMEM;
-		l->v[l->n] = (struct vv_layerset_layer){ layer, 0 };
+		l->v[l->n] = (struct vv_layerset_layer){ .layer = layer };
 		*slot = (uint32_t)++l->n;
 	}
 	return *slot - 1;
@@ -109,6 +109,7 @@ static int look_at(const struct part *p, struct vv_layerset *found)
 		last = r->layer;
 		found->bytes += end - at;
 		found->v[k].n_runs++;
+		found->v[k].bytes += end - at;
 	}
 	return 0;
 }
@@ -163,6 +164,7 @@ static int add(struct vv_layerset *out, const struct task *t)
 		if (k < 0)
 			return VV_ENOMEM;
 		out->v[k].n_runs += t->found.v[i].n_runs;
+		out->v[k].bytes += t->found.v[i].bytes;
 	}
 	return 0;
 }

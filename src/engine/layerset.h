@@ -7,6 +7,7 @@
 struct vv_layerset_layer {
 	uint64_t layer;
 	size_t n_runs; /* that refer to it */
+	uint64_t bytes; /* of these */
 };
 
 struct vv_layerset {

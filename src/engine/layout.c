@@ -129,20 +129,30 @@ static void choose_geometry(struct varve *v)
 	}
 }
 
-/* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states, and the index of one epoch. What
- * is more than its share is taken from the buffer. Of which no more is made than can be used. */
+/* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states, and the index of one epoch. With history=0 there is no other bound for
+ * what is known of content: then the index of two epochs, all new, and the digests of a layer. */
+static uint64_t needed(const struct varve *v, uint64_t memory, bool bare)
+{
+	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8, DIGEST = 16 };
+	const struct vv_tiles *t = &v->tiles;
+	uint64_t chunks = memory / (t->group_len / t->group_chunks);
+
+	return memory / t->group_len * PER_GROUP + memory / (t->tile_groups * t->group_len) * PER_TILE +
+	       chunks * (bare ? PER_CHUNK + DIGEST : PER_CHUNK + VV_INDEX_COST) + (bare ? vv_index_bytes(2 * (size_t)chunks) : 0);
+}
+
+/* What is more than its share is taken from the buffer. Of which no more is made than can be used. */
 static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
 {
-	enum { PER_TILE = 44, PER_CHUNK = 68 };
 	const struct vv_tiles *t = &v->tiles;
-	uint64_t memory = memory_of(v), meta = memory / t->group_len * 5;
+	bool bare = vv_conf_share(&v->conf, "history", UINT32_MAX) == 0;
+	uint64_t memory = memory_of(v), meta = needed(v, memory, bare), most;
 
-	meta += memory / (t->tile_groups * t->group_len) * PER_TILE;
-	meta += memory / (t->group_len / t->group_chunks) * PER_CHUNK;
 	if (v->coding.codec)
 		buffer -= buffer / CODING_SHARE;
 	meta = meta > memory / META ? meta - memory / META : 0;
-	buffer -= meta < buffer / 2 ? meta : buffer / 2;
+	most = bare ? buffer - buffer / 8 : buffer / 2;
+	buffer -= meta < most ? meta : most;
 	return buffer < groups * t->group_len ? buffer : groups * t->group_len;
 }
 

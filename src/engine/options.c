@@ -26,7 +26,7 @@ static const struct vv_conf_item table[] = {
 	{ "method", VV_CONF_CHOICE, "run", "full|basic|list|tree|run", 0, 0,
 	  "what is found among grains: nothing, changes, copies; told one by one, by a tree, or in runs (docs/dedup.md)" },
 	{ "history", VV_CONF_SHARE, "15%", NULL, 0, 0,
-	  "memory for digests of what is stored, beside the regions: a share of them, or a size" },
+	  "memory for digests of what is stored, beside the regions: a share of them, or a size; for each set of grains as well" },
 	{ "placing", VV_CONF_CHOICE, "device", "host|device", 0, 0,
 	  "who checks what a restart brings into device memory, and puts it in its place" },
 	{ "stage", VV_CONF_SIZE, "256MiB", NULL, 0, 0,

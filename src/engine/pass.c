@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/annals.h"
 #include "engine/collective.h"
 #include "engine/grains.h"
 #include "engine/tiles.h"
@@ -316,8 +317,11 @@ static int add_stats(struct vv_pass *p)
 
 static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 {
+	struct vv_era own = { p->v->era, p->epoch, p->v->token };
+	struct vv_eras eras = { 0 };
 	struct vv_buf tail = { 0 };
-	struct iovec iov;
+	struct vv_layer_gap gap = { 0 };
+	struct iovec iov[3];
 	uint64_t changed;
 	int rc = vv_flush_finish(p->flush, &p->blocks);
 
@@ -330,14 +334,22 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	vv_tiles_sum(p->v, &p->st);
 	rc = add_stats(p);
 	if (rc == 0)
-		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, vv_flush_coder(p->flush),
-				       p->put->written, &tail, head);
-	iov = (struct iovec){ tail.p, tail.n };
+		rc = vv_footing_learn(p);
+	if (rc == 0)
+		rc = vv_annals_list(&p->v->lineage, &own, &p->head, &eras);
+	if (rc == 0)
+		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_flush_coder(p->flush),
+				       p->put->written, &tail, head, &gap);
+	vv_eras_fini(&eras);
+	iov[0] = (struct iovec){ tail.p, gap.at };
+	iov[1] = (struct iovec){ p->digests.v, gap.n };
+	iov[2] = (struct iovec){ tail.p ? tail.p + gap.at : NULL, tail.n - gap.at };
 	if (rc == 0)
 		rc = vv_history_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));
 	if (rc == 0)
-		rc = vv_store_put_write(p->put, &iov, 1);
+		rc = vv_store_put_write(p->put, iov, 3);
 	vv_buf_fini(&tail);
+	vv_payload_digests_fini(&p->digests); /* memory for what comes after the epoch */
 	if (rc)
 		return rc;
 	p->st.bytes_layer = p->put->written;
@@ -371,6 +383,8 @@ int vv_pass_finish(struct vv_pass *p)
 		rc = finish_layer(p, &head);
 	if (rc == 0)
 		rc = vv_capture_check(p->v);
+	if (rc == 0)
+		rc = vv_footing_check(p);
 	p->record = (struct vv_commit_rank){
 		.head = head,
 		.file_len = p->st.bytes_layer,
@@ -395,6 +409,7 @@ void vv_pass_accept(struct vv_pass *p)
 	}
 	vv_tiles_accept(v);
 	vv_weave_accept(p);
+	vv_footing_accept(p);
 	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
 	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
 	v->depth = p->head.depth;

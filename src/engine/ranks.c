@@ -236,6 +236,7 @@ void vv_ranks_leave(struct varve *v)
 struct found {
 	uint8_t id[16];
 	uint64_t created_ns;
+	uint64_t token; /* of the session */
 };
 
 /* Of this place's leader: takes the lock, and looks. *has: there is one. */
@@ -270,6 +271,7 @@ static int find_lineage(struct varve *v, const char *lineage, bool has, struct f
 	rc = vv_ranks_agree(g, g->comm, rc);
 	memcpy(f->id, v->lineage.id, sizeof(f->id));
 	f->created_ns = v->lineage.created_ns;
+	f->token = v->token;
 	return rc ? rc : vv_comm_bcast(g->comm, f, sizeof(*f), *who);
 }
 
@@ -373,6 +375,7 @@ int vv_ranks_attach(struct varve *v, const char *lineage, int rc)
 		rc = find_lineage(v, lineage, has, &f, &who);
 	if (rc)
 		return rc;
+	v->token = f.token;
 	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
 	if (rc)
 		return rc;

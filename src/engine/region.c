@@ -521,6 +521,7 @@ int vv_region_reindex(struct varve *v)
 	struct vv_history fresh = { 0 };
 	int rc = moved ? vv_window_load(v, &fresh) : VV_ENOMEM;
 
+	vv_footing_reclaimed(v);
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		rc = reindex(v, v->region[i], &fresh, moved);
 	vv_mem_free(moved);

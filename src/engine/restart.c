@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/annals.h"
 #include "engine/bounce.h"
 #include "engine/fetch.h"
 #include "engine/foreign.h"
@@ -55,12 +56,39 @@ static int adopt_now(struct varve *v)
 	return rc ? rc : vv_region_adopt_foreign(v);
 }
 
+/* Have all ranks that know it the same in mind? */
+static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
+{
+	uint64_t token = vv_annals_token(&v->lineage, epoch), most[2] = { token, token ? ~token : 0 };
+	int rc = vv_comm_allreduce(v->group->comm, most, 2, VARVE_MAX);
+
+	if (rc == 0 && most[0] != ~most[1] && most[0])
+		rc = vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others", epoch,
+				v->lineage.name);
+	*era = most[0];
+	return rc;
+}
+
+/* The session goes on from an epoch that is not what it has laid down, or what it knew of: what it refers to from now on it must have met since. One that bears a number of
+ * its own era is not of that: another begins. */
+static void turn(struct varve *v, uint64_t epoch, uint64_t token)
+{
+	if (epoch >= v->era && token && token != v->token)
+		vv_footing_new_era(v);
+	if (!vv_annals_turned(&v->lineage))
+		return;
+	vv_annals_turn(&v->lineage);
+	vv_footing_fini(&v->footing);
+	vv_region_forget(v);
+}
+
 /* The session goes on from what was read. A region that was not read from where its table says is looked at anew: a new epoch must not
  * refer to what is damaged. */
-static int go_on(struct varve *v, uint64_t epoch, struct vv_table *t, const bool *copied)
+static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table *t, const bool *copied)
 {
 	int rc = 0;
 
+	turn(v, epoch, era);
 	vv_session_continue(v, epoch, t);
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->restored = !copied[i];
@@ -92,12 +120,15 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 {
 	struct vv_bounce bounce = { 0 };
 	struct vv_latch latch = { 0 };
+	uint64_t era = 0;
 
 	rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc == 0 && v->group->split)
 		rc = vv_ranks_spread_commit(v, epoch);
 	if (rc == 0)
 		rc = vv_foreign_table(v, check_ranks(v, epoch), epoch, t);
+	if (rc == 0)
+		rc = agree_on_era(v, epoch, &era);
 	if (rc)
 		return rc;
 	rc = check_there(v);
@@ -111,7 +142,7 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 	rc = vv_ranks_agree(v->group, v->group->comm, rc);
 	if (rc)
 		return vv_restore_shut(&latch, rc);
-	return vv_ranks_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, t, copied)));
+	return vv_ranks_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
 }
 
 /* The session's, empty. */
@@ -158,7 +189,7 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 		rc = read_wants(v, v->dock, t, want, v->n_regions);
 	if (rc == 0 && v->has_history) /* whether that holds what the table needs is looked at at once */
 		rc = vv_table_settle(t, v->pool);
-	rc = rc ? rc : go_on(v, epoch, t, copied);
+	rc = rc ? rc : go_on(v, epoch, vv_annals_token(&v->lineage, epoch), t, copied);
 	if (v->dock)
 		vv_dock_leave(v->dock);
 	return rc;
@@ -171,6 +202,8 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	struct vv_table t = { 0 };
 	int rc = want && copied ? 0 : VV_ENOMEM;
 
+	vv_table_fini(&v->view); /* is of what is forgotten */
+	vv_annals_forget(&v->lineage);
 	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
 	vv_table_fini(&t);
 	vv_mem_free(want);
@@ -270,6 +303,7 @@ static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 	if (epoch && v->view.epoch == epoch)
 		return 0;
 	vv_table_fini(&v->view);
+	vv_annals_forget(&v->lineage);
 	rc = vv_session_pool(v);
 	if (rc)
 		return rc;

@@ -136,6 +136,7 @@ static int reclaim(struct varve *v)
 	v->bytes_dropped = 0;
 	if (rc) {
 		vv_err_save(rc, &error);
+		vv_footing_reclaimed(v);
 		vv_region_forget(v);
 		return vv_err_restore(&error);
 	}
@@ -235,6 +236,7 @@ int vv_retain_reclaim(struct varve *v)
 	if (rc) { /* it may have removed something here, or elsewhere */
 		vv_log_warn("retention: gc: %s", vv_err_last());
 		forget_live(v);
+		vv_footing_reclaimed(v);
 		vv_region_forget(v);
 		return 0;
 	}

@@ -16,9 +16,11 @@
 #include "track/fence.h"
 #include "track/scan.h"
 #include "vv_config.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include <varve/varve_comm.h>
 
@@ -198,6 +200,8 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 	struct vv_store_options opt = vv_options_store(&v->conf, true);
 	int rc = vv_name_check_lineage(lineage);
 
+	if (rc == 0 && getrandom(&v->token, sizeof(v->token), 0) != (ssize_t)sizeof(v->token))
+		rc = vv_err_sys(errno, "no random numbers");
 	if (rc == 0)
 		rc = vv_store_open(url, &opt, &v->store);
 	if (v->group)
@@ -205,6 +209,7 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 	else if (rc == 0)
 		rc = open_lineage(v, lineage);
 	v->found = v->highest;
+	v->era = v->found + 1;
 	return rc;
 }
 
@@ -240,6 +245,7 @@ static void free_session(struct varve *v)
 	vv_table_fini(&v->table);
 	vv_table_fini(&v->view);
 	vv_history_fini(&v->history);
+	vv_footing_fini(&v->footing);
 	vv_catalog_listing_fini(&v->live);
 	vv_store_close(v->store);
 	vv_conf_fini(&v->conf);
@@ -405,8 +411,10 @@ int vv_session_prepare(struct varve *v)
 		rc = vv_window_load(v, &v->history);
 		v->has_history = rc == 0;
 	}
-	if (rc == 0 && !v->own && v->epoch)
+	if (rc == 0 && !v->own && v->epoch) {
 		vv_region_adopt_all(v);
+		rc = vv_footing_found(v);
+	}
 	return rc;
 }
 

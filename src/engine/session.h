@@ -10,6 +10,7 @@
 #include "core/duel.h"
 #include "core/order.h"
 #include "engine/flush.h"
+#include "engine/footing.h"
 #include "engine/history.h"
 #include "engine/table.h"
 #include "engine/verdict.h"
@@ -184,6 +185,8 @@ struct varve {
 	uint64_t epoch;   /* what the next checkpoint continues: the newest epoch, or the one restarted from; 0 = none */
 	uint64_t highest; /* the highest number used */
 	uint64_t found;   /* what that was when the session began */
+	uint64_t era;     /* the first epoch of the era (core/eras.h) of what it lays down, */
+	uint64_t token;   /* and that one's token */
 	uint64_t failed;  /* epochs from here to the highest failed and may have left something; 0 = none did */
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
 	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */
@@ -191,6 +194,7 @@ struct varve {
 	struct vv_table view; /* what varve_region and varve_restart_region last looked at, until there is a new epoch */
 	struct vv_history history;
 	bool has_history;
+	struct vv_footing footing;
 	uint8_t depth;       /* of the parent layer */
 	uint64_t chain_cost; /* what reading the deltas since the keyframe costs, in bytes */
 	uint64_t full_runs;  /* an estimate of the runs in a full table */

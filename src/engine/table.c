@@ -111,7 +111,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 		g->parts = c->parts;
 		n = c->file[0]->head.depth < older ? c->file[0]->head.depth : (size_t)older;
 		g->n = n;
-		vv_pool_each(pool, n, guess_one, g);
+		vv_store_each(lin->store, pool, false, n, guess_one, g);
 	}
 	while (rc == 0 && c->file[c->n - 1]->head.parent) {
 		uint64_t parent = c->file[c->n - 1]->head.parent;
@@ -272,8 +272,11 @@ static int build(struct vv_table_chain *c, struct vv_pool *pool, bool late, stru
 	t->depth = h->depth;
 	t->layers = c->n;
 	t->region = vv_mem_new(h->n_regions, sizeof(*t->region));
-	if (!t->region)
+	t->layer = vv_mem_new(c->n, sizeof(*t->layer));
+	if (!t->region || !t->layer)
 		return VV_ENOMEM;
+	for (size_t i = 0; i < c->n; i++)
+		t->layer[i] = c->file[i]->layer;
 	for (; rc == 0 && t->n < h->n_regions; t->n++)
 		rc = build_region(c, pool, t->n, late, &t->region[t->n]);
 	if (rc == 0)
@@ -457,6 +460,7 @@ void vv_table_fini(struct vv_table *t)
 		strand_free(t->region[i].strand);
 	}
 	vv_mem_free(t->region);
+	vv_mem_free(t->layer);
 	vv_map_fini(&t->by_name);
 	chain_close(t->chain, NULL);
 	*t = (struct vv_table){ 0 };

@@ -39,7 +39,8 @@ struct vv_table {
 	struct vv_table_region *region; /* in the order of the layer */
 	size_t n;
 	struct vv_map by_name;
-	size_t layers; /* how many heads were read */
+	size_t layers; /* how many heads were read: */
+	uint64_t *layer; /* of these, newest first */
 	struct vv_table_chain *chain; /* the strands' heads; NULL: there are none */
 };
 

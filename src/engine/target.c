@@ -81,7 +81,7 @@ int vv_target_open(struct vv_target *t, const char *path, bool make)
 	t->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->fd < 0 && (make || errno != ENOENT))
 		return vv_err_sys(errno, "cannot open folder '%s'", path);
-	t->unnamed = make && access("/proc/self/fd", X_OK) == 0;
+	t->unnamed = make && access("/proc/thread-self/fd", X_OK) == 0;
 	return 0;
 }
 
@@ -256,7 +256,7 @@ static int link_as(const struct vv_target_file *f, const char *name)
 		return 0;
 	if (errno == EEXIST)
 		return -1;
-	snprintf(fd, sizeof(fd), "/proc/self/fd/%d", f->fd);
+	snprintf(fd, sizeof(fd), "/proc/thread-self/fd/%d", f->fd);
 	return linkat(AT_FDCWD, fd, f->folder, name, AT_SYMLINK_FOLLOW);
 }
 

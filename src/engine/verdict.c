@@ -43,7 +43,7 @@ void vv_verdict_begin(struct vv_pass *p, int rc)
 	d->time_ns = p->head.time_ns;
 	d->st = p->st;
 	d->st.epoch = p->epoch;
-	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record };
+	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->footing.lost };
 }
 
 /* ---- consequences ---------------------------------------------------------------------------------------------------------- */
@@ -99,6 +99,14 @@ static void accept(struct varve *v)
 	d->st.bandwidth = v->stats.bandwidth;
 }
 
+static bool has_lost(const struct varve *v)
+{
+	for (uint32_t r = 0; r < v->ranks; r++)
+		if (v->verdict.all[r].lost)
+			return true;
+	return false;
+}
+
 /* It does not: what this rank stored of it goes, and the next epoch continues the one before. If the group has broken, nobody
  * knows what the others decided, and the layer must stay. */
 static void reject(struct varve *v, bool known)
@@ -107,7 +115,9 @@ static void reject(struct varve *v, bool known)
 
 	vv_collective_forget(v);
 	vv_aggregate_drop(v);
-	if (v->epoch == d->epoch)
+	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
+		vv_footing_leave(v);
+	else if (v->epoch == d->epoch)
 		vv_session_step_back(v, d->before);
 	if (!known)
 		return;

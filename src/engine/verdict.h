@@ -17,6 +17,7 @@ struct vv_report { /* of one rank, to all */
 	uint64_t parent; /* that it continues; 0: none */
 	uint64_t time_ns;
 	struct vv_commit_rank layer;
+	uint64_t lost; /* layers that it refers to are gone */
 	uint64_t seal; /* of the comm */
 };
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "engine/alternates.h"
+#include "engine/annals.h"
 #include "engine/history.h"
 #include "engine/layerio.h"
 #include "engine/reach.h"
@@ -234,7 +235,7 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 	if (rc == 0)
 		rc = note(v, check_needed(v->file, &l->need));
 	if (rc == 0) {
-		vv_pool_each(v->pool, v->file->blocks.n, check_block, v);
+		vv_store_each(v->lin->store, v->pool, false, v->file->blocks.n, check_block, v);
 		rc = v->failure.code ? vv_err_restore(&v->failure) : 0;
 	}
 	vv_layerio_close(v->file);
@@ -438,6 +439,7 @@ static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
 	const struct vv_listing *live = epoch ? &one : &all;
 	int rc = vv_catalog_list(v->lin, 0, &all);
 
+	vv_annals_forget(v->lin);
 	v->report = (struct vv_verify_report){ 0 };
 	v->all = &all;
 	v->total = v->done = 0;

@@ -1,12 +1,15 @@
-/* Memory around which the system refuses to put a fence: that costs time, not the checkpoint. */
+/* Memory around which the system refuses to put a fence: that costs time, not the checkpoint. Threads that it does not give: the error names the limits that there are. */
 #include "support/gen.h"
 #include "support/must.h"
+#include "support/refuse.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, LEN = 256 * PAGE };
@@ -71,6 +74,32 @@ static void fences(const char *options)
 	munmap(memory, LEN);
 }
 
+static void threads(const char *mode, bool limited)
+{
+	struct rlimit space = { (rlim_t)1 << 50, (rlim_t)1 << 50 };
+	pid_t child = fork();
+	varve *v = NULL;
+	char options[64];
+	int status;
+
+	must_begin("threads are refused: mode=%s%s", mode, limited ? ", ulimit -v" : "");
+	MUST(child >= 0);
+	if (child > 0) {
+		MUST(waitpid(child, &status, 0) == child && status == 0);
+		return;
+	}
+	snprintf(options, sizeof(options), "mode=%s threads=1 tracker=digest", mode);
+	MUST(!limited || setrlimit(RLIMIT_AS, &space) == 0);
+	if (getrlimit(RLIMIT_AS, &space) < 0 || (!limited && space.rlim_cur != RLIM_INFINITY) || !refuse_threads())
+		_exit(0);
+	MUST(varve_open("mem:threads", "run", options, &v) == 0);
+	MUST(varve_protect(v, "p", copy, LEN) == 0);
+	copy[0] = 1;
+	MUST(varve_checkpoint(v) != 0);
+	MUST(strstr(varve_last_error(), "ulimit -u") && !strstr(varve_last_error(), "ulimit -v") == !limited);
+	_exit(0);
+}
+
 int main(void)
 {
 	static const char *const trackers[] = { "auto", "mprotect", "digest" };
@@ -84,5 +113,7 @@ int main(void)
 			fences(options);
 		}
 	fences("tracker=mprotect mode=sync log=error");
+	for (int k = 0; k < 4; k++)
+		threads(k & 1 ? "sync" : "async", k & 2);
 	return 0;
 }

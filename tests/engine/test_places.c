@@ -86,6 +86,35 @@ static void lose_layer(const char *options)
 	hosts_end(r);
 }
 
+static void copy_stores(const char *from, const char *to)
+{
+	char command[3 * PLACE_MAX];
+
+	snprintf(command, sizeof(command), "mkdir -p '%s' && cp -a '%s/.' '%s'", to, from, to);
+	CHECK_EQ(system(command), 0);
+}
+
+/* Copies of all places, that went on differently; then one place is the copy's, whole: what the two have in common is what there is. */
+static void mix_copies(const char *options)
+{
+	struct hosts *r = hosts_new(3, 75, options), *twin = hosts_new(3, 76, options);
+	char from[PLACE_MAX + 16], to[PLACE_MAX + 16];
+
+	hosts_go(r, 0, 1, 3);
+	copy_stores(r->store, twin->store);
+	memcpy(twin->id, r->id, sizeof(r->id[0]) * 4);
+	hosts_go(r, 3, 4, 5);
+	hosts_go(twin, 3, 4, 5);
+	hosts_place(twin, 1, from);
+	hosts_place(r, 1, to);
+	place_remove(to);
+	copy_stores(from, to);
+	hosts_go(r, 3, 6, 7);
+	hosts_go(r, 7, 0, 0);
+	hosts_end(twin);
+	hosts_end(r);
+}
+
 static void ask_lost(const struct varve_comm *comm, void *arg)
 {
 	const struct hosts *r = arg;
@@ -228,6 +257,8 @@ int main(void)
 	lose_records();
 	lose_layer("mode=sync");
 	lose_layer("mode=async");
+	mix_copies("mode=sync");
+	mix_copies("mode=async collective=none");
 	name_lost();
 	shut_place("mode=sync", false);
 	shut_place("mode=async", true);
