@@ -619,7 +619,7 @@ class Cursor:
 
 
 KINDS = {1: "IDENT", 2: "REGIONS", 3: "SOURCES", 4: "RUNS", 5: "STATS", 6: "BLOCKS", 7: "DIGESTS"}
-MORE_KINDS = {8: "COPIES"}  # that need not be there
+MORE_KINDS = {8: "COPIES", 9: "ERAS"}  # that need not be there
 ELEMENT_SIZE = (1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16)
 MAX_EPOCH, MAX_RANKS = 9999999999, 2**20
 
@@ -806,6 +806,22 @@ class Layer:
         cur.done()
         return copies
 
+    @cached_property
+    def eras(self):
+        """Who laid down the epochs that this layer knows of: (first, last, token); its own is the last."""
+        if all(entry[0] != 9 for entry in self.entries):
+            return []
+        cur, eras, end = self.section(9), [], 0
+        for _ in range(cur.var("number of eras", 1)):
+            first = end + cur.var("first epoch of an era")
+            last = first + cur.var("length of an era")
+            cur.need(1 <= first and last <= self.epoch, "an era from %d to %d", first, last)
+            eras.append((first, last, cur.uint(8, "token of an era")))
+            end = last + 1
+        cur.done()
+        cur.need(end == self.epoch + 1, "the last era does not end with the layer's epoch")
+        return eras
+
     @property
     def memory(self):
         return sum(region["length"] for region in self.regions)
@@ -968,7 +984,7 @@ class Lineage:
         self.name, self.folder = name, os.path.join(store, name)
         if not os.path.isfile(os.path.join(self.folder, "lineage")):
             raise Unable("there is no lineage %s in %s" % (name, store))
-        self.layers, self.commits, self.tied = {}, {}, set()
+        self.layers, self.commits, self.tied, self.annals = {}, {}, set(), {}
 
     def read(self, leaf):
         with open(os.path.join(self.folder, leaf), "rb") as file:
@@ -1070,8 +1086,18 @@ class Lineage:
         layer = self.open(epoch, rank)
         if layer not in self.tied and epoch in self.epochs:
             self.tie(layer, self.commit(epoch))
+        if layer not in self.tied:
+            self.meet(layer)
         self.tied.add(layer)
         return layer
+
+    def meet(self, layer):
+        """What layers say of an epoch is the same, or they are of two copies of the lineage that both went on."""
+        cur = Cursor(b"", layer.obj, "ERAS")
+        for first, last, token in layer.eras:
+            for other, (end, was) in self.annals.items():
+                cur.need((first, token) == (other, was) or end < first or last < other, "epoch %d belongs to two eras", max(first, other))
+            self.annals[first] = (max(last, self.annals.get(first, (0, 0))[0]), token)
 
     def tie(self, layer, commit):
         cur = Cursor(b"", layer.obj, "commit")
@@ -1309,6 +1335,7 @@ def show(lineage, layer):
         "digests": [{"position": start, "chunk": size, "digests": [digest.hex() for digest in digests]}
                     for start, size, digests in layer.digests],
         "copies": layer.copies,
+        "eras": [(first, last, "%016x" % token) for first, last, token in layer.eras],
         "commit": commit,
     }
 

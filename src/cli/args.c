@@ -229,12 +229,12 @@ int vv_args_set(const struct vv_args *a, const char *name, struct vv_conf *c, co
 	return vv_conf_set(c, item, text, "command line");
 }
 
-int vv_args_set_all(const struct vv_args *a, struct vv_conf *c)
+int vv_args_conf(const struct vv_args *a, const struct vv_conf_item *item, size_t n, struct vv_conf *out)
 {
-	int rc = 0;
+	int rc = vv_conf_init(out, item, n);
 
-	for (size_t i = 0; rc == 0 && i < c->n; i++)
-		rc = vv_args_set(a, c->item[i].name, c, c->item[i].name);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = vv_args_set(a, item[i].name, out, item[i].name);
 	return rc;
 }
 

@@ -46,8 +46,8 @@ int vv_args_parse_rest(struct vv_args *a, const char *verb, const struct vv_args
 const char *vv_args_value(const struct vv_args *a, const char *name);
 /* If the option was given, its value becomes that of an item of the table. An error names the option. */
 int vv_args_set(const struct vv_args *a, const char *name, struct vv_conf *c, const char *item);
-/* The same of all items: their names are those of options. */
-int vv_args_set_all(const struct vv_args *a, struct vv_conf *c);
+/* Options of the verb by a table of items of the same names, with their types and limits. It is the caller's to vv_conf_fini, whatever comes of it. */
+int vv_args_conf(const struct vv_args *a, const struct vv_conf_item *item, size_t n, struct vv_conf *out);
 /* What was given as a whole number in min..max; *out stays as it is if the option was not given. */
 int vv_args_number(const struct vv_args *a, const char *name, uint64_t min, uint64_t max, uint64_t *out);
 

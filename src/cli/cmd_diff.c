@@ -26,15 +26,9 @@ struct comparison {
 
 /* ---- what is said of a region ------------------------------------------------------------------------------------- */
 
-static bool same_shape(const struct vv_shape *a, const struct vv_shape *b)
-{
-	return a->len == b->len && a->type == b->type && a->ndim == b->ndim &&
-	       memcmp(a->dim, b->dim, a->ndim * sizeof(a->dim[0])) == 0;
-}
-
 static bool is_equal(const struct vv_diff_region *r)
 {
-	return r->a && r->b && same_shape(r->a, r->b) && r->bytes == 0;
+	return r->a && r->b && vv_head_same_shape(r->a, r->b) && r->bytes == 0;
 }
 
 static void put_shape(struct vv_json *j, const char *key, const struct vv_shape *s)
@@ -45,10 +39,7 @@ static void put_shape(struct vv_json *j, const char *key, const struct vv_shape 
 	}
 	vv_json_object(j, key);
 	vv_json_text(j, "type", vv_head_type_name(s->type));
-	vv_json_array(j, "shape");
-	for (unsigned d = 0; d < s->ndim; d++)
-		vv_json_number(j, NULL, s->dim[d]);
-	vv_json_end(j);
+	vv_json_numbers(j, "shape", s->dim, s->ndim);
 	vv_json_number(j, "bytes", s->len);
 	vv_json_end(j);
 }
@@ -89,7 +80,7 @@ static void say_elements(struct vv_out *o, const struct vv_diff_region *r)
 	struct vv_shape flat = { .len = shape->len };
 
 	vv_out_printf(o, "  elements  %" PRIu64 " of %" PRIu64 "\n", r->elements, shape->len / vv_head_type_size(r->a->type));
-	if (!same_shape(r->a, r->b)) /* an index into which of the two? */
+	if (!vv_head_same_shape(r->a, r->b)) /* an index into which of the two? */
 		shape = &flat;
 	if (r->nan)
 		vv_out_printf(o, "  NaN       %" PRIu64 " on one side only\n", r->nan);
@@ -111,8 +102,8 @@ static void say_region(struct vv_out *o, const struct comparison *c, const struc
 			      r->a ? c->a.epoch : c->b.epoch);
 		return;
 	}
-	vv_out_printf(o, "%s\n", same_shape(r->a, r->b) ? "" : ": not the same shape");
-	if (!same_shape(r->a, r->b)) {
+	vv_out_printf(o, "%s\n", vv_head_same_shape(r->a, r->b) ? "" : ": not the same shape");
+	if (!vv_head_same_shape(r->a, r->b)) {
 		say_shape(o, "first   ", r->a);
 		say_shape(o, "second  ", r->b);
 	}

@@ -124,8 +124,7 @@ static uint64_t bytes_of(const struct vv_lineage *lin, uint64_t epoch)
 	uint64_t sum = 0;
 
 	if (vv_catalog_commit(lin, epoch, &c) == 0)
-		for (uint32_t i = 0; i < c.n_ranks; i++)
-			sum += c.rank[i].file_len;
+		sum = vv_commit_sum(&c).file_len;
 	vv_commit_fini(&c);
 	return sum;
 }

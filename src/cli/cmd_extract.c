@@ -74,10 +74,7 @@ static void put_region(struct vv_json *j, const struct vv_table *t, const struct
 	vv_json_number(j, "rank", t->rank);
 	vv_json_text(j, "region", r->name);
 	vv_json_text(j, "type", vv_head_type_name(r->shape.type));
-	vv_json_array(j, "shape");
-	for (unsigned d = 0; d < r->shape.ndim; d++)
-		vv_json_number(j, NULL, r->shape.dim[d]);
-	vv_json_end(j);
+	vv_json_numbers(j, "shape", r->shape.dim, r->shape.ndim);
 	vv_json_number(j, "bytes", r->shape.len);
 	vv_json_text(j, "file", path);
 	vv_json_text(j, "format", npy ? "npy" : "raw");
@@ -134,10 +131,7 @@ static void put_file(struct vv_json *j, const struct vv_unpack *u, const struct 
 		vv_json_text(j, "variable", v->name);
 		vv_json_text(j, "type", vv_head_type_name(v->type));
 		vv_json_bool(j, "big_endian", v->swapped);
-		vv_json_array(j, "shape");
-		for (unsigned d = 0; d < v->ndim; d++)
-			vv_json_number(j, NULL, v->dim[d]);
-		vv_json_end(j);
+		vv_json_numbers(j, "shape", v->dim, v->ndim);
 	}
 	vv_json_number(j, "bytes", bytes);
 	vv_json_text(j, "file", path);

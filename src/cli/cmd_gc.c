@@ -55,7 +55,7 @@ static int collect_all(struct vv_job *job)
 
 		if (one == 0)
 			continue;
-		worst = one == VV_EDAMAGED && worst != 2 ? 1 : 2;
+		worst = vv_job_status(one) > worst ? vv_job_status(one) : worst;
 		if (job->args->json) {
 			vv_json_object(&job->json, NULL);
 			vv_json_text(&job->json, "lineage", names.v[i].name);

@@ -64,10 +64,8 @@ static int parse_memory(const struct vv_args *args, uint64_t *memory)
 {
 	static const struct vv_conf_item item = { "memory", VV_CONF_SIZE, "0", NULL, 0, 0, NULL };
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, &item, 1);
+	int rc = vv_args_conf(args, &item, 1, &c);
 
-	if (rc == 0)
-		rc = vv_args_set_all(args, &c);
 	if (rc == 0)
 		*memory = vv_conf_number(&c, "memory");
 	vv_conf_fini(&c);
@@ -92,7 +90,7 @@ static int dump(struct vv_job *job, struct varve *v, struct vv_dump_options *opt
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "image", job->args->quiet || (job->world && job->world->rank));
+	vv_bar_init(&bar, "image", job->args->quiet || !vv_job_is_first(job));
 	opt->progress = bar.progress;
 	rc = vv_dump_run(v, opt, &r);
 	vv_bar_fini(&bar);
@@ -204,7 +202,7 @@ static void say_runs(void *arg, pid_t pid)
 
 static void tell_pids(struct vv_job *job, const struct vv_reunite *r, const struct revived *how)
 {
-	if (job->world && job->world->rank)
+	if (!vv_job_is_first(job))
 		return;
 	vv_json_number(&job->json, "epoch", how->epoch);
 	vv_json_number(&job->json, "pid", (uint64_t)r->all[0]);
@@ -268,7 +266,7 @@ static int restore_together(struct vv_job *job, const struct vv_revive_options *
 	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);
-	if (job->world->rank == 0) /* who speaks for all */
+	if (vv_job_is_first(job))
 		rc = vv_image_lineage_advise(&v->lineage, v->pool, *epoch, rc);
 	return vv_job_close_session(v, rc); /* before the processes are waited for: they may be saved again */
 }
@@ -315,10 +313,8 @@ static const struct vv_conf_item items[] = {
 static int parse_run(const struct vv_args *args, struct vv_tend_options *out)
 {
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
 
-	if (rc == 0)
-		rc = vv_args_set_all(args, &c);
 	if (rc == 0) {
 		out->every_s = vv_conf_real(&c, "every");
 		out->max_restarts = vv_conf_number(&c, "max-restarts");

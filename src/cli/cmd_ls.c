@@ -7,22 +7,6 @@
 
 enum { NEWEST = 20 };
 
-struct totals { /* over the ranks */
-	uint64_t memory, stored, layers;
-};
-
-static struct totals sum(const struct vv_commit *c)
-{
-	struct totals t = { 0 };
-
-	for (uint32_t i = 0; i < c->n_ranks; i++) {
-		t.memory += c->rank[i].memory;
-		t.stored += c->rank[i].stored;
-		t.layers += c->rank[i].file_len;
-	}
-	return t;
-}
-
 static void put_time(struct vv_json *j, uint64_t ns)
 {
 	vv_json_text(j, "time", vv_text_iso(ns).s);
@@ -58,7 +42,7 @@ static void put_lineage(struct vv_json *j, const char *name, const struct vv_com
 		vv_json_number(j, "epoch", c->epoch);
 		put_time(j, c->time_ns);
 		vv_json_number(j, "ranks", c->n_ranks);
-		vv_json_number(j, "bytes_memory", sum(c).memory);
+		vv_json_number(j, "bytes_memory", vv_commit_sum(c).memory);
 	}
 	vv_json_end(j);
 }
@@ -77,7 +61,7 @@ static void row_lineage(struct vv_text_table *t, const char *name, const struct 
 	vv_text_cell(t, "%s", vv_text_time(c->time_ns).s);
 	vv_text_cell(t, "%s", vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
 	vv_text_cell(t, "%" PRIu32, c->n_ranks);
-	vv_text_cell(t, "%s", vv_text_size(sum(c).memory).s);
+	vv_text_cell(t, "%s", vv_text_size(vv_commit_sum(c).memory).s);
 }
 
 static int list_lineages(struct vv_job *job)
@@ -151,7 +135,7 @@ static int collect(const struct vv_lineage *lin, uint64_t n, struct vv_listing *
 
 static void put_epoch(struct vv_json *j, uint64_t epoch, const struct vv_commit *c, bool damaged)
 {
-	struct totals t = sum(c);
+	struct vv_commit_sums s = vv_commit_sum(c);
 
 	vv_json_object(j, NULL);
 	vv_json_number(j, "epoch", epoch);
@@ -161,16 +145,16 @@ static void put_epoch(struct vv_json *j, uint64_t epoch, const struct vv_commit 
 		vv_json_number(j, "parent", c->parent);
 		put_time(j, c->time_ns);
 		vv_json_number(j, "ranks", c->n_ranks);
-		vv_json_number(j, "bytes_memory", t.memory);
-		vv_json_number(j, "bytes_stored", t.stored);
-		vv_json_number(j, "bytes_layer", t.layers);
+		vv_json_number(j, "bytes_memory", s.memory);
+		vv_json_number(j, "bytes_stored", s.stored);
+		vv_json_number(j, "bytes_layer", s.file_len);
 	}
 	vv_json_end(j);
 }
 
 static void row_epoch(struct vv_text_table *t, uint64_t epoch, const struct vv_commit *c, bool damaged)
 {
-	struct totals s = sum(c);
+	struct vv_commit_sums s = vv_commit_sum(c);
 
 	vv_text_cell(t, "%" PRIu64, epoch);
 	if (damaged) {
@@ -188,7 +172,7 @@ static void row_epoch(struct vv_text_table *t, uint64_t epoch, const struct vv_c
 	vv_text_cell(t, "%" PRIu32, c->n_ranks);
 	vv_text_cell(t, "%s", vv_text_size(s.memory).s);
 	vv_text_cell(t, "%s", vv_text_size(s.stored).s);
-	vv_text_cell(t, "%s", vv_text_size(s.layers).s);
+	vv_text_cell(t, "%s", vv_text_size(s.file_len).s);
 }
 
 /* 1 if a commit record is damaged. */

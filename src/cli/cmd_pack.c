@@ -36,10 +36,8 @@ static unsigned number_of(const char *word, const char *const *words, unsigned n
 static int parse(const struct vv_args *args, struct vv_pack_options *out)
 {
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
 
-	if (rc == 0)
-		rc = vv_args_set_all(args, &c);
 	if (rc == 0)
 		*out = (struct vv_pack_options){
 			.scheme = (enum vv_pack_scheme)number_of(vv_conf_text(&c, "scheme"), schemes, sizeof(schemes) / sizeof(schemes[0])),
@@ -160,7 +158,7 @@ static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_fil
 {
 	struct known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
 	struct vv_buf b = { 0 };
-	bool mine = !job->world || job->world->rank == 0;
+	bool mine = vv_job_is_first(job);
 	int rc = mine ? list_files(job->args, l) : 0;
 
 	if (rc == 0 && mine && is_series(job->args) && k.delete)

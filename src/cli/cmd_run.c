@@ -26,10 +26,8 @@ static const struct vv_conf_item items[] = {
 static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
 {
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
 
-	if (rc == 0)
-		rc = vv_args_set_all(args, &c);
 	if (rc == 0) {
 		out->retries = vv_conf_number(&c, "retries");
 		out->grace_s = vv_conf_real(&c, "grace");

@@ -74,13 +74,6 @@ static int view_init(struct view *w, struct vv_job *job, const struct vv_lineage
 	return rc;
 }
 
-static const char *codec_name(uint32_t number)
-{
-	const struct vv_codec *c = vv_codec_numbered(number);
-
-	return number == 0 ? "none" : c ? c->name : "?";
-}
-
 static const char *digest_name(uint8_t kind)
 {
 	return kind == VV_DIGEST_XXH3 ? "xxh3" : kind == VV_DIGEST_SHA256 ? "sha256" : "?";
@@ -277,7 +270,7 @@ static int say_blocks(struct vv_out *o, const struct view *w)
 	for (size_t i = 0; i < b->n; i++) {
 		vv_text_cell(&t, "%zu", i);
 		vv_text_cell(&t, "%" PRIu64, b->v[i].off);
-		vv_text_cell(&t, "%s", codec_name(b->v[i].codec));
+		vv_text_cell(&t, "%s", vv_codec_name(b->v[i].codec));
 		vv_text_cell(&t, "%" PRIu32, b->v[i].raw_len);
 		vv_text_cell(&t, "%" PRIu32, b->v[i].stored_len);
 		vv_text_cell(&t, "%" PRIu64, b->extent.v[b->v[i].extent].pos);
@@ -350,10 +343,7 @@ static void put_regions(struct vv_json *j, const struct view *w, bool runs)
 		vv_json_object(j, NULL);
 		vv_json_text(j, "name", r->name);
 		vv_json_text(j, "type", vv_head_type_name(r->shape.type));
-		vv_json_array(j, "shape");
-		for (unsigned d = 0; d < r->shape.ndim; d++)
-			vv_json_number(j, NULL, r->shape.dim[d]);
-		vv_json_end(j);
+		vv_json_numbers(j, "shape", r->shape.dim, r->shape.ndim);
 		vv_json_number(j, "bytes", r->shape.len);
 		vv_json_number(j, "chunk", r->shape.chunk);
 		vv_json_number(j, "runs", r->runs.n);
@@ -371,7 +361,7 @@ static void put_blocks(struct vv_json *j, const struct vv_blocks *b)
 	for (size_t i = 0; i < b->n; i++) {
 		vv_json_object(j, NULL);
 		vv_json_number(j, "offset", b->v[i].off);
-		vv_json_text(j, "codec", codec_name(b->v[i].codec));
+		vv_json_text(j, "codec", vv_codec_name(b->v[i].codec));
 		vv_json_number(j, "bytes", b->v[i].raw_len);
 		vv_json_number(j, "bytes_stored", b->v[i].stored_len);
 		vv_json_number(j, "position", b->extent.v[b->v[i].extent].pos);

@@ -141,10 +141,8 @@ static int parse_every(struct vv_job *job, double *every)
 {
 	const char *value = vv_args_value(job->args, "every");
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+	int rc = vv_args_conf(job->args, items, sizeof(items) / sizeof(items[0]), &c);
 
-	if (rc == 0)
-		rc = vv_args_set_all(job->args, &c);
 	if (rc == 0)
 		*every = vv_conf_real(&c, "every");
 	if (rc == 0 && !(*every >= 0.05 && *every <= 3600))

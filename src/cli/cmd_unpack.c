@@ -6,14 +6,14 @@
 #include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/ownstore.h"
+#include "cli/show_files.h"
 #include "cli/text.h"
+#include "core/digest.h"
 #include "engine/unpack.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-
-static const uint64_t START = 14695981039346656037u; /* of hashes */
 
 struct names { /* the files asked for, as they are called in the epoch */
 	char **v;
@@ -60,30 +60,20 @@ static bool is_asked(const struct names *s, const char *name)
 	return asked;
 }
 
-static uint64_t wall_ns(const struct vv_manifest_file *f)
-{
-	return f->mtime_s < 0 ? 0 : (uint64_t)f->mtime_s * 1000000000 + f->mtime_ns;
-}
-
 static void put_file(struct vv_json *j, const struct vv_unpack_file *f)
 {
-	char mode[8];
-
-	snprintf(mode, sizeof(mode), "%04" PRIo32, f->file->mode);
 	vv_json_object(j, NULL);
-	vv_json_text(j, "name", f->file->name);
-	vv_json_number(j, "bytes", f->region->shape.len);
-	vv_json_text(j, "mode", mode);
-	vv_json_signed(j, "mtime_s", f->file->mtime_s);
-	vv_json_number(j, "mtime_ns", f->file->mtime_ns);
-	vv_json_text(j, "format", f->file->format);
+	vv_show_files_put_file(j, f->file, f->region->shape.len);
 	vv_json_number(j, "rank", f->rank);
 	vv_json_end(j);
 }
 
-static bool is_first(const struct vv_job *job)
+static void add_row(struct vv_text_table *t, const struct vv_unpack_file *f)
 {
-	return !job->world || job->world->rank == 0;
+	char bytes[24];
+
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, f->region->shape.len);
+	vv_show_files_row(t, f->file, bytes);
 }
 
 static void say_lost(const struct vv_unpack *u)
@@ -102,19 +92,6 @@ static void put_lost(struct vv_json *j, const struct vv_unpack *u)
 	vv_json_end(j);
 }
 
-static void put_error(struct vv_json *j, int rc)
-{
-	vv_json_text(j, "error", vv_err_last());
-	vv_json_signed(j, "code", rc);
-	vv_json_text(j, "meaning", vv_err_name(rc));
-}
-
-/* What is damaged: 1; whatever else went wrong: 2. */
-static int status_of(int rc)
-{
-	return rc == 0 ? 0 : rc == VV_EDAMAGED ? 1 : 2;
-}
-
 /* After the list of those that there are. */
 static int list_lost(struct vv_job *job, const struct vv_unpack *u)
 {
@@ -122,37 +99,31 @@ static int list_lost(struct vv_job *job, const struct vv_unpack *u)
 	if (u->n_lost == 0)
 		return 0;
 	(void)vv_err_restore(&u->lost);
-	put_error(&job->json, u->lost.code);
-	if (is_first(job) && !job->args->json) {
+	vv_json_error(&job->json, u->lost.code);
+	if (vv_job_is_first(job) && !job->args->json) {
 		vv_out_flush(&job->out);
 		fprintf(stderr, "varve: %s\n", vv_err_last());
 		say_lost(u);
 	}
-	return status_of(u->lost.code);
+	return vv_job_status(u->lost.code);
 }
 
 static int list(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
 {
-	static const char *const columns[] = { ">MODE", ">BYTES", "<MODIFIED", "<FORMAT", "<FILE", NULL };
 	struct vv_text_table t;
 	int rc = 0;
 
-	vv_text_table_init(&t, columns, "");
+	vv_show_files_table(&t, "");
 	vv_json_array(&job->json, "files");
 	for (size_t i = 0; i < u->n_files; i++) {
 		struct vv_unpack_file f = vv_unpack_at(u, i);
 
 		if (!is_asked(s, f.file->name))
 			continue;
-		if (job->args->json) {
+		if (job->args->json)
 			put_file(&job->json, &f);
-			continue;
-		}
-		vv_text_cell(&t, "%04" PRIo32, f.file->mode);
-		vv_text_cell(&t, "%" PRIu64, f.region->shape.len);
-		vv_text_cell(&t, "%s", vv_text_time(wall_ns(f.file)).s);
-		vv_text_cell(&t, "%s", vv_text_safe(f.file->format).s);
-		vv_text_cell(&t, "%s", vv_text_safe(f.file->name).s);
+		else
+			add_row(&t, &f);
 	}
 	vv_json_end(&job->json);
 	if (!job->args->json)
@@ -189,14 +160,14 @@ static void put_report(struct vv_job *job, const struct vv_unpack *u, const stru
 	vv_json_end(j);
 	put_lost(j, u);
 	if (rc)
-		put_error(j, rc);
+		vv_json_error(j, rc);
 }
 
 /* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
 static int report(struct vv_job *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
 {
 	const char *done = is_test(job) ? "read" : "unpacked";
-	bool first = is_first(job);
+	bool first = vv_job_is_first(job);
 
 	sum[0] = r->files;
 	sum[1] = r->bytes;
@@ -214,12 +185,12 @@ static int report(struct vv_job *job, const char *of, const struct vv_unpack *u,
 		if (r->n_lost)
 			say_lost(u);
 	}
-	return status_of(rc);
+	return vv_job_status(rc);
 }
 
 static void say_done(struct vv_job *job, const char *of, const uint64_t sum[2], double seconds)
 {
-	if (is_first(job) && !job->args->json && !job->args->quiet)
+	if (vv_job_is_first(job) && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
 			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
 }
@@ -295,9 +266,9 @@ static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct na
 }
 
 /* M readers share the files of one list: all must have read the same. Any number that follows from it. */
-static int agree_on(const struct vv_job *job, uint64_t hash, int rc)
+static int agree_on(const struct vv_job *job, const struct vv_digest_stream *known, int rc)
 {
-	uint64_t number = hash >> 32, sum = number;
+	uint64_t number = vv_digest_stream_check(known) >> 32, sum = number;
 
 	vv_world_sum(job->world, &sum, 1);
 	rc = vv_world_agree(job->world, rc);
@@ -307,40 +278,33 @@ static int agree_on(const struct vv_job *job, uint64_t hash, int rc)
 	return vv_world_agree(job->world, rc);
 }
 
-static uint64_t mix(uint64_t hash, const void *p, size_t n)
+/* All that is known of an epoch: which it is, and of its files what they are called, how long they are, whose they are. */
+static void add_known(struct vv_digest_stream *known, const struct vv_unpack *u)
 {
-	const unsigned char *byte = p;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ byte[i]) * 1099511628211u; /* FNV-1a */
-	return hash;
-}
-
-/* Of all that is known of an epoch: what it is called, how long it is, whose it is. */
-static uint64_t number_of(uint64_t hash, const struct vv_unpack *u)
-{
-	hash = mix(hash, &u->epoch, sizeof(u->epoch));
+	vv_digest_stream_add(known, &u->epoch, sizeof(u->epoch));
 	for (size_t i = 0; i < u->n_ranks; i++)
-		hash = mix(hash, &u->rank[i].lost, sizeof(u->rank[i].lost));
+		vv_digest_stream_add(known, &u->rank[i].lost, sizeof(u->rank[i].lost));
 	for (size_t i = 0; i < u->n_files; i++) {
 		struct vv_unpack_file f = vv_unpack_at(u, i);
 
-		hash = mix(hash, f.file->name, strlen(f.file->name) + 1);
-		hash = mix(hash, &f.region->shape.len, sizeof(f.region->shape.len));
-		hash = mix(hash, &f.rank, sizeof(f.rank));
+		vv_digest_stream_add(known, f.file->name, strlen(f.file->name) + 1);
+		vv_digest_stream_add(known, &f.region->shape.len, sizeof(f.region->shape.len));
+		vv_digest_stream_add(known, &f.rank, sizeof(f.rank));
 	}
-	return hash;
 }
 
 static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
 {
+	struct vv_digest_stream known;
 	struct vv_unpack u = { 0 };
 	uint64_t epoch = 0;
 	int rc = vv_job_epoch(lin, spec, &epoch);
 
 	if (rc == 0)
 		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
-	rc = agree_on(job, number_of(START, &u), rc);
+	vv_digest_stream_init(&known);
+	add_known(&known, &u);
+	rc = agree_on(job, &known, rc);
 	if (rc == 0) {
 		vv_json_number(&job->json, "epoch", epoch);
 		rc = vv_args_value(job->args, "list") ? list(job, &u, s) : unpack(job, &u, s);
@@ -375,9 +339,9 @@ static void tell_lost(struct vv_job *job, uint64_t epoch, int rc)
 
 	vv_json_object(j, NULL);
 	vv_json_number(j, "epoch", epoch);
-	put_error(j, rc);
+	vv_json_error(j, rc);
 	vv_json_end(j);
-	if (is_first(job) && !job->args->json)
+	if (vv_job_is_first(job) && !job->args->json)
 		fprintf(stderr, "varve: epoch %" PRIu64 " could not be %s: %s\n", epoch, is_test(job) ? "read" : "unpacked", vv_err_last());
 }
 
@@ -398,7 +362,7 @@ static int series_open(struct vv_job *job, const struct vv_lineage *lin, const s
 		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
 		if (vv_unpack_is_of_one_rank(rc)) {
 			tell_lost(job, l.epoch[i], rc);
-			e->status = status_of(rc) > e->status ? status_of(rc) : e->status;
+			e->status = vv_job_status(rc) > e->status ? vv_job_status(rc) : e->status;
 			rc = 0;
 		} else if (rc == 0) {
 			e->folder[e->n] = apart ? vv_mem_printf("%s/%" PRIu64, folder_of(job), l.epoch[i]) : vv_mem_strdup(folder_of(job));
@@ -482,13 +446,13 @@ static void tell_rest(struct vv_job *job, const struct series *e, size_t k, cons
 		if (!is_asked(s, name))
 			continue;
 		vv_json_text(j, NULL, name);
-		if (is_first(job) && !job->args->json)
+		if (vv_job_is_first(job) && !job->args->json)
 			fprintf(stderr, "varve: missing: %s of epoch %zu, which was not begun\n", vv_text_safe(name).s, (size_t)u->epoch);
 	}
 	vv_json_end(j);
 	put_lost(j, u);
 	vv_json_end(j);
-	if (u->n_lost && is_first(job) && !job->args->json)
+	if (u->n_lost && vv_job_is_first(job) && !job->args->json)
 		say_lost(u);
 }
 
@@ -496,16 +460,17 @@ static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const s
 {
 	struct series e = { 0 };
 	double start = vv_clock_s();
-	uint64_t number = START;
+	struct vv_digest_stream known;
 	char of[48];
 	size_t k = 0;
 	int rc, going;
 
 	vv_json_array(&job->json, "epochs");
 	rc = series_open(job, lin, spec, &e);
+	vv_digest_stream_init(&known);
 	for (size_t i = 0; i < e.n; i++)
-		number = number_of(number, &e.u[i]);
-	rc = agree_on(job, number, rc);
+		add_known(&known, &e.u[i]);
+	rc = agree_on(job, &known, rc);
 	if (rc == 0)
 		rc = vv_world_agree(job->world, series_check(job, &e, s));
 	for (going = rc; going == 0 && k < e.n; k++)

@@ -274,10 +274,8 @@ static int pack_due(struct watch *w, double *wait)
 static int parse(struct watch *w)
 {
 	struct vv_conf c;
-	int rc = vv_conf_init(&c, items, sizeof(items) / sizeof(items[0]));
+	int rc = vv_args_conf(w->job->args, items, sizeof(items) / sizeof(items[0]), &c);
 
-	if (rc == 0)
-		rc = vv_args_set_all(w->job->args, &c);
 	if (rc == 0) {
 		w->ranks = (size_t)vv_conf_number(&c, "ranks");
 		w->settle = vv_conf_real(&c, "settle");

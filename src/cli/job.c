@@ -46,6 +46,16 @@ void vv_job_fini(struct vv_job *job)
 	vv_conf_fini(&job->conf);
 }
 
+bool vv_job_is_first(const struct vv_job *job)
+{
+	return !job->world || job->world->rank == 0;
+}
+
+int vv_job_status(int rc)
+{
+	return rc >= 0 ? rc : rc == VV_EDAMAGED ? 1 : 2;
+}
+
 int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out)
 {
 	struct vv_store_options opt = vv_options_store(&job->conf, false);

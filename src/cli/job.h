@@ -26,6 +26,12 @@ struct vv_job {
 int vv_job_init(struct vv_job *job, const struct vv_args *args);
 void vv_job_fini(struct vv_job *job);
 
+/* Alone, or the rank that speaks for all. */
+bool vv_job_is_first(const struct vv_job *job);
+
+/* What the shell is told of an error: 1 of damage, 2 of any other; what is none is a status already. */
+int vv_job_status(int rc);
+
 /* The store of the first operand; it must be there. */
 int vv_job_open_store(struct vv_job *job);
 /* Another one, the caller's to close. */

@@ -1,4 +1,5 @@
 #include "cli/json.h"
+#include "base/err.h"
 #include "base/utf8.h"
 #include "cli/text.h"
 #include <inttypes.h>
@@ -108,4 +109,19 @@ void vv_json_bool(struct vv_json *j, const char *key, bool v)
 {
 	begin(j, key);
 	vv_buf_printf(&j->buf, v ? "true" : "false");
+}
+
+void vv_json_numbers(struct vv_json *j, const char *key, const uint64_t *v, size_t n)
+{
+	vv_json_array(j, key);
+	for (size_t i = 0; i < n; i++)
+		vv_json_number(j, NULL, v[i]);
+	vv_json_end(j);
+}
+
+void vv_json_error(struct vv_json *j, int code)
+{
+	vv_json_text(j, "error", vv_err_last());
+	vv_json_signed(j, "code", code);
+	vv_json_text(j, "meaning", vv_err_name(code));
 }

@@ -24,5 +24,8 @@ void vv_json_number(struct vv_json *j, const char *key, uint64_t v);
 void vv_json_signed(struct vv_json *j, const char *key, int64_t v);
 void vv_json_real(struct vv_json *j, const char *key, double v); /* null unless it is finite */
 void vv_json_bool(struct vv_json *j, const char *key, bool v);
+void vv_json_numbers(struct vv_json *j, const char *key, const uint64_t *v, size_t n); /* an array of them */
+/* What went wrong in this thread last, in words, as a code, and what that means. */
+void vv_json_error(struct vv_json *j, int code);
 
 #endif

@@ -95,9 +95,7 @@ static void report(struct vv_job *job, const struct vv_args *args, int code)
 	}
 	vv_json_fini(&job->json);
 	vv_json_object(&job->json, NULL);
-	vv_json_text(&job->json, "error", vv_err_last());
-	vv_json_signed(&job->json, "code", code);
-	vv_json_text(&job->json, "meaning", vv_err_name(code));
+	vv_json_error(&job->json, code);
 }
 
 /* Runs the verb; what is left open in job is closed by the caller. */
@@ -150,9 +148,9 @@ static int dispatch(struct vv_job *job, struct vv_args *args, const struct vv_cm
 /* The last of the output, and what the shell is told. Of several ranks the first one speaks. */
 static int finish(struct vv_job *job, const struct vv_args *args, const struct vv_cmd *cmd, int rc)
 {
-	int status = rc >= 0 ? rc : rc == VV_EDAMAGED && !(cmd && cmd->damage_is_error) ? 1 : 2;
+	int status = rc == VV_EDAMAGED && cmd && cmd->damage_is_error ? 2 : vv_job_status(rc);
 
-	if (job->world && job->world->rank)
+	if (!vv_job_is_first(job))
 		return status;
 	if (rc < 0 && job->out.error != EPIPE)
 		report(job, args, rc);

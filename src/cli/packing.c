@@ -52,18 +52,13 @@ static void put(struct vv_json *j, const struct vv_pack_report *r, double second
 
 int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double seconds)
 {
-	if (job->world && job->world->rank)
+	if (!vv_job_is_first(job))
 		return 0;
 	if (job->args->json) {
 		put(&job->json, r, seconds);
 		return 0;
 	}
 	return job->args->quiet ? 0 : say(&job->out, r, seconds);
-}
-
-static bool is_first(const struct vv_job *job)
-{
-	return !job->world || job->world->rank == 0;
 }
 
 /* One epoch; how long it took. */
@@ -75,7 +70,7 @@ static int lay_down(struct vv_job *job, struct varve *v, const struct vv_pack_fi
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "pack", job->args->quiet || !is_first(job));
+	vv_bar_init(&bar, "pack", job->args->quiet || !vv_job_is_first(job));
 	with.progress = bar.progress;
 	rc = vv_pack_run(v, file, n, &with, r);
 	vv_bar_fini(&bar);
@@ -115,7 +110,7 @@ static int pack_set(struct vv_job *job, struct varve *v, const struct vv_filelis
 	double seconds;
 	int rc = lay_down(job, v, l->file + s->from, s->n, opt, &r, &seconds);
 
-	if (rc == 0 && is_first(job)) {
+	if (rc == 0 && vv_job_is_first(job)) {
 		vv_json_object(&job->json, NULL);
 		vv_json_text(&job->json, "set", s->name);
 		put(&job->json, &r, seconds);
@@ -124,7 +119,7 @@ static int pack_set(struct vv_job *job, struct varve *v, const struct vv_filelis
 	}
 	if (rc == 0 && delete)
 		rc = vv_purge_run(job, v, l, r.epoch, &r.manifest);
-	if (r.epoch && is_first(job))
+	if (r.epoch && vv_job_is_first(job))
 		vv_json_end(&job->json);
 	vv_pack_report_fini(&r);
 	return rc;
@@ -138,22 +133,20 @@ static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done
 
 	vv_json_number(j, "passed_over", known->sets);
 	vv_json_number(j, "skipped", l->skipped);
-	if (known->sets && is_first(job) && !job->args->quiet && !job->args->json)
+	if (known->sets && vv_job_is_first(job) && !job->args->quiet && !job->args->json)
 		vv_out_printf(&job->out, "%zu passed over, which the lineage has\n", known->sets);
 	vv_purge_tell_left(job, &known->count);
 	if (rc >= 0)
 		return rc;
 	vv_json_text(j, "failed", name);
-	vv_json_text(j, "error", vv_err_last());
-	vv_json_signed(j, "code", rc);
-	vv_json_text(j, "meaning", vv_err_name(rc));
-	if (is_first(job) && !job->args->json) {
+	vv_json_error(j, rc);
+	if (vv_job_is_first(job) && !job->args->json) {
 		vv_out_flush(&job->out);
 		fprintf(stderr, "varve: '%s', %zu of %zu: %s\n", vv_text_safe(name).s, done + 1, l->n_sets, vv_err_last());
 		if (done)
 			fprintf(stderr, "varve: the %zu before it %s packed; the same command goes on from there\n", done, done == 1 ? "is" : "are");
 	}
-	return rc == VV_EDAMAGED ? 1 : 2;
+	return vv_job_status(rc);
 }
 
 int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
@@ -176,7 +169,7 @@ int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_f
 	vv_json_end(&job->json);
 	if (v)
 		rc = vv_job_close_session(v, rc);
-	if (t.n && is_first(job) && !job->args->quiet && !job->args->json)
+	if (t.n && vv_job_is_first(job) && !job->args->quiet && !job->args->json)
 		(void)vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);
 	return conclude(job, l, done, known, rc);

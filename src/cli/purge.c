@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "cli/bar.h"
+#include "cli/packed.h"
 #include "cli/text.h"
 #include "engine/abreast.h"
 #include "engine/same.h"
@@ -39,13 +40,14 @@ struct purge {
 /* About a file; with --json it waits, but not that of another rank than the one that writes the object. */
 static void say(struct purge *k, const char *path, const char *what, const char *why)
 {
-	char line[4096 + 256];
+	struct vv_text_long name = vv_text_safe(path);
 
-	snprintf(line, sizeof(line), "'%s' is %s: %s", vv_text_safe(path).s, what, why);
-	if (k->job->args->json && !(k->job->world && k->job->world->rank))
-		vv_buf_add(&k->count.said, line, strlen(line) + 1);
-	else
-		fprintf(stderr, "varve: %s\n", line);
+	if (k->job->args->json && vv_job_is_first(k->job)) {
+		vv_buf_printf(&k->count.said, "'%s' is %s: %s", name.s, what, why);
+		vv_buf_add(&k->count.said, "", 1);
+	} else {
+		fprintf(stderr, "varve: '%s' is %s: %s\n", name.s, what, why);
+	}
 }
 
 static void put_said(struct vv_job *job, const char *key, const struct vv_buf *said)
@@ -78,11 +80,10 @@ struct group { /* files that are open together */
 	size_t n;
 };
 
-/* The bits that are given back. */
+/* Of the mode, the bits that are given back. */
 static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 {
-	return (uint64_t)st->st_size == f->region->shape.len && st->st_mtim.tv_sec == f->file->mtime_s &&
-	       (uint32_t)st->st_mtim.tv_nsec == f->file->mtime_ns && (st->st_mode & 01777) == (f->file->mode & 01777);
+	return vv_packed_is(f, (uint64_t)st->st_size, st->st_mtim) && (st->st_mode & 01777) == (f->file->mode & 01777);
 }
 
 static void open_item(struct item *t, struct group *g)
@@ -162,13 +163,19 @@ static void delete_one(struct group *g, size_t i)
 		forgive(g, i);
 }
 
-static bool is_any_other(const struct purge *k)
+/* The number of the first that is not what was packed; n: all are. */
+static size_t first_other(const struct purge *k)
 {
 	size_t i = 0;
 
 	while (i < k->n && !k->item[i].differs)
 		i++;
-	return i < k->n;
+	return i;
+}
+
+static bool is_any_other(const struct purge *k)
+{
+	return first_other(k) < k->n;
 }
 
 enum what { COMPARE, DELETE_EQUAL, DELETE_IF_ALL_ARE };
@@ -203,7 +210,7 @@ static int go_over(struct purge *k, size_t most, enum what what)
 
 static void begin(struct purge *k)
 {
-	vv_bar_init(&k->bar, "compare", k->job->args->quiet || (k->job->world && k->job->world->rank));
+	vv_bar_init(&k->bar, "compare", k->job->args->quiet || !vv_job_is_first(k->job));
 }
 
 /* all: what is kept, and why, is told. */
@@ -223,11 +230,9 @@ static void end(struct purge *k, bool all)
 
 static bool is_as_stored(struct purge *k, int rc)
 {
+	size_t i = rc ? 0 : first_other(k);
 	char what[64];
-	size_t i = 0;
 
-	while (rc == 0 && i < k->n && !k->item[i].differs)
-		i++;
 	if (rc == 0 && i == k->n)
 		return true;
 	snprintf(what, sizeof(what), "not known to be what epoch %" PRIu64 " has", k->u->epoch);
@@ -304,7 +309,7 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 	vv_json_number(&job->json, "kept", sum[1]);
 	put_said(job, "said", &k.count.said);
 	vv_buf_fini(&k.count.said);
-	if (rc == 0 && !job->args->json && !job->args->quiet && !(job->world && job->world->rank))
+	if (rc == 0 && !job->args->json && !job->args->quiet && vv_job_is_first(job))
 		vv_out_printf(&job->out, "%" PRIu64 " file%s deleted, %" PRIu64 " kept\n", sum[0], sum[0] == 1 ? "" : "s", sum[1]);
 	return rc < 0 ? vv_err_context(rc, "epoch %" PRIu64 " is durable, but not all files were deleted", epoch) : rc;
 }

@@ -11,13 +11,6 @@ static const char *const keys[VV_REPORT_FIGURES] = { /* those of 'varve show --j
 	"bytes_lent",   "seconds_blocked", "seconds_flush", "seconds_waits", "seconds_faults", "seconds_ranks",
 };
 
-static const char *codec_name(uint32_t number)
-{
-	const struct vv_codec *c = vv_codec_numbered(number);
-
-	return number == 0 ? "none" : c ? c->name : "?";
-}
-
 /* What is 0 is left out, as in the layers. */
 static void put_figures(struct vv_json *j, const struct vv_report_row *row)
 {
@@ -89,10 +82,7 @@ static void put_ranks(struct vv_json *j, const struct vv_report_lineage *r)
 static void put_shape(struct vv_json *j, const struct vv_shape *s)
 {
 	vv_json_text(j, "type", vv_head_type_name(s->type));
-	vv_json_array(j, "shape");
-	for (unsigned d = 0; d < s->ndim; d++)
-		vv_json_number(j, NULL, s->dim[d]);
-	vv_json_end(j);
+	vv_json_numbers(j, "shape", s->dim, s->ndim);
 	vv_json_number(j, "chunk", s->chunk);
 }
 
@@ -110,7 +100,7 @@ static void put_region(struct vv_json *j, const struct vv_report_restore *r, con
 	vv_json_object(j, "codecs");
 	for (size_t c = 0; c < r->n_codecs; c++)
 		if (g->from[c])
-			vv_json_number(j, codec_name(r->codec[c].codec), g->from[c]);
+			vv_json_number(j, vv_codec_name(r->codec[c].codec), g->from[c]);
 	vv_json_end(j);
 	vv_json_end(j);
 }
@@ -220,7 +210,7 @@ static void put_restore(struct vv_json *j, const struct vv_report_restore *r)
 	vv_json_array(j, "codecs");
 	for (size_t i = 0; i < r->n_codecs; i++) {
 		vv_json_object(j, NULL);
-		vv_json_text(j, "codec", codec_name(r->codec[i].codec));
+		vv_json_text(j, "codec", vv_codec_name(r->codec[i].codec));
 		vv_json_number(j, "blocks", r->codec[i].blocks);
 		vv_json_number(j, "bytes", r->codec[i].raw);
 		vv_json_number(j, "bytes_stored", r->codec[i].stored);

@@ -1,5 +1,7 @@
 /* Pictures for papers: the page knows how to show one chart alone, and a browser without a window takes its picture. */
+#include "base/child.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
@@ -29,22 +31,15 @@ static const struct {
 
 enum { FIGURES = sizeof(figures) / sizeof(figures[0]), WIDTH = 960 };
 
-/* The first of the browsers that is on PATH, in new memory; NULL: none. */
-static char *find_browser(void)
+/* The first of the browsers that is on the PATH. */
+static bool find_browser(char path[PATH_MAX])
 {
-	const char *path = getenv("PATH");
+	const char *folders = getenv("PATH");
+	bool found = false;
 
-	for (size_t i = 0; path && i < sizeof(browsers) / sizeof(browsers[0]); i++)
-		for (const char *p = path, *end; *p; p = *end ? end + 1 : end) {
-			char *name;
-
-			end = p + strcspn(p, ":");
-			name = vv_mem_printf("%.*s/%s", (int)(end - p), p, browsers[i]);
-			if (name && end > p && access(name, X_OK) == 0)
-				return name;
-			vv_mem_free(name);
-		}
-	return NULL;
+	for (size_t i = 0; folders && !found && i < sizeof(browsers) / sizeof(browsers[0]); i++)
+		found = vv_child_find(browsers[i], folders, path);
+	return found;
 }
 
 /* A path as part of a file: URL. */
@@ -129,27 +124,16 @@ static int draw(char *browser, const char *page, const char *profile, const char
 	return rc;
 }
 
-static int write_all(int fd, const struct vv_buf *b)
-{
-	for (size_t done = 0; done < b->n;) {
-		ssize_t n = write(fd, b->p + done, b->n - done);
-
-		if (n < 0 && errno != EINTR)
-			return -1;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 static int draw_all(char *browser, const struct vv_buf *page, const char *folder, const char *work,
 		    const atomic_bool *stop, size_t *n)
 {
 	char *html = vv_mem_printf("%s/report.html", work), *profile = vv_mem_printf("%s/profile", work);
+	struct iovec all = { page->p, page->n };
 	int fd = -1, rc = html && profile ? 0 : VV_ENOMEM;
 
 	if (rc == 0) {
 		fd = open(html, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd < 0 || write_all(fd, page) < 0)
+		if (fd < 0 || vv_fs_write_all(vv_fs_real(), fd, &all, 1, 0) < 0)
 			rc = vv_err_sys(errno, "report: cannot write '%s'", html);
 	}
 	if (fd >= 0)
@@ -183,11 +167,11 @@ static int make_work(char *work, size_t cap)
 
 int vv_report_png_write(const struct vv_buf *page, const char *folder, size_t *n)
 {
-	char *browser = find_browser(), work[PATH_MAX] = "", real[PATH_MAX];
+	char browser[PATH_MAX], work[PATH_MAX] = "", real[PATH_MAX];
 	atomic_bool stop = false;
 	int rc = 0;
 
-	if (!browser)
+	if (!find_browser(browser))
 		return vv_err_set(VV_ENOTSUP, "report: --png needs a browser to draw with, and there is none of chromium, "
 					      "chromium-browser, google-chrome and chrome on PATH; install chromium");
 	if (mkdir(folder, 0777) < 0 && errno != EEXIST)
@@ -203,6 +187,5 @@ int vv_report_png_write(const struct vv_buf *page, const char *folder, size_t *n
 		vv_interrupt_gently(NULL);
 		vv_interrupt_die();
 	}
-	vv_mem_free(browser);
 	return rc;
 }

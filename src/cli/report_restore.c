@@ -29,12 +29,6 @@ void vv_report_restore_fini(struct vv_report_restore *r)
 	*r = (struct vv_report_restore){ 0 };
 }
 
-static bool same_shape(const struct vv_shape *a, const struct vv_shape *b)
-{
-	return a->type == b->type && a->ndim == b->ndim && a->len == b->len &&
-	       memcmp(a->dim, b->dim, a->ndim * sizeof(a->dim[0])) == 0;
-}
-
 static int region_of(struct vv_report_restore *r, const struct vv_table_region *t, size_t *out)
 {
 	size_t i = vv_map_get(&r->by_name, t->name);
@@ -54,7 +48,7 @@ static int region_of(struct vv_report_restore *r, const struct vv_table_region *
 		i = r->n_regions++;
 		r->region[i] = new;
 	}
-	r->region[i].differs |= !same_shape(&r->region[i].shape, &t->shape);
+	r->region[i].differs |= !vv_head_same_shape(&r->region[i].shape, &t->shape);
 	r->region[i].ranks++;
 	r->region[i].bytes += t->shape.len;
 	r->region[i].runs += t->runs.n;

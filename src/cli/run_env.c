@@ -21,18 +21,26 @@ static int set(const char *variable, const char *value)
 
 /* ---- what there is ----------------------------------------------------------------------------------------------------------- */
 
+int vv_run_env_self(char path[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	path[n > 0 ? n : 0] = '\0';
+	return n > 0 ? 0 : vv_err_sys(errno, "run: cannot tell where this command is");
+}
+
 int vv_run_env_library(char path[PATH_MAX])
 {
 	static const char *const folders[] = { "", "../" VV_LIBDIR "/", "../lib/" };
 	const char *own = getenv("VARVE_PRELOAD");
 	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	int rc;
 
 	if (own && own[0])
 		return realpath(own, path) ? 0 : vv_err_sys(errno, "run: VARVE_PRELOAD is '%s'", own);
-	if (n <= 0)
-		return vv_err_sys(errno, "run: cannot tell where this command is");
-	exe[n] = '\0';
+	rc = vv_run_env_self(exe);
+	if (rc)
+		return rc;
 	strrchr(exe, '/')[1] = '\0'; /* it is an absolute path */
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		char *at = vv_mem_printf("%s%s%s", exe, folders[i], name);

@@ -5,6 +5,8 @@
 
 #include "cli/run_plan.h"
 
+/* Where this command is. */
+int vv_run_env_self(char path[PATH_MAX]);
 /* $VARVE_PRELOAD, or beside the command, as it was built or installed. */
 int vv_run_env_library(char path[PATH_MAX]);
 /* url: NULL is the default. */

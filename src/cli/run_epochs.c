@@ -100,13 +100,10 @@ int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory
 	struct vv_commit c = { 0 };
 	int rc = open_lineage(e);
 
-	*memory = *stored = 0;
 	if (rc == 0)
 		rc = vv_catalog_commit(&e->lin, epoch, &c);
-	for (uint32_t i = 0; rc == 0 && i < c.n_ranks; i++) {
-		*memory += c.rank[i].memory;
-		*stored += c.rank[i].file_len;
-	}
+	*memory = vv_commit_sum(&c).memory;
+	*stored = vv_commit_sum(&c).file_len;
 	vv_commit_fini(&c);
 	return rc;
 }

@@ -1,11 +1,10 @@
 #include "cli/run_launch.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include <errno.h>
+#include "cli/run_env.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 extern char **environ;
 
@@ -51,11 +50,9 @@ int vv_run_launch_init(struct vv_run_launch *l, const struct vv_run_plan *plan)
 {
 	static const char *const inner[] = { "run", "--rank", "--" };
 	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	int rc = n > 0 ? 0 : vv_err_sys(errno, "run: cannot tell where this command is");
+	int rc = vv_run_env_self(exe);
 
 	*l = (struct vv_run_launch){ 0 };
-	exe[n > 0 ? n : 0] = '\0';
 	if (rc == 0)
 		rc = add_launcher(l);
 	if (rc == 0)

@@ -1,7 +1,6 @@
 #include "cli/show_files.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/text.h"
 #include "engine/unpack.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -221,23 +220,31 @@ static int say_segments(const struct vv_show_files *s, struct vv_out *o)
 	return rc;
 }
 
-static int say_files(const struct vv_show_files *s, struct vv_out *o, bool all)
+void vv_show_files_table(struct vv_text_table *t, const char *indent)
 {
 	static const char *const columns[] = { ">MODE", ">BYTES", "<MODIFIED", "<FORMAT", "<FILE", NULL };
+
+	vv_text_table_init(t, columns, indent);
+}
+
+void vv_show_files_row(struct vv_text_table *t, const struct vv_manifest_file *f, const char *bytes)
+{
+	vv_text_cell(t, "%04" PRIo32, f->mode);
+	vv_text_cell(t, "%s", bytes);
+	vv_text_cell(t, "%s", vv_text_time(f->mtime_s < 0 ? 0 : (uint64_t)f->mtime_s * 1000000000 + f->mtime_ns).s);
+	vv_text_cell(t, "%s", vv_text_safe(f->format).s);
+	vv_text_cell(t, "%s", vv_text_safe(f->name).s);
+}
+
+static int say_files(const struct vv_show_files *s, struct vv_out *o, bool all)
+{
 	size_t n = all || s->all.n_files <= FEW ? s->all.n_files : FEW;
 	struct vv_text_table t;
 	int rc;
 
-	vv_text_table_init(&t, columns, "  ");
-	for (size_t i = 0; i < n; i++) {
-		const struct vv_manifest_file *f = &s->all.file[i];
-
-		vv_text_cell(&t, "%04" PRIo32, f->mode);
-		vv_text_cell(&t, "%s", vv_text_size(s->len[i]).s);
-		vv_text_cell(&t, "%s", vv_text_time(f->mtime_s < 0 ? 0 : (uint64_t)f->mtime_s * 1000000000 + f->mtime_ns).s);
-		vv_text_cell(&t, "%s", vv_text_safe(f->format).s);
-		vv_text_cell(&t, "%s", vv_text_safe(f->name).s);
-	}
+	vv_show_files_table(&t, "  ");
+	for (size_t i = 0; i < n; i++)
+		vv_show_files_row(&t, &s->all.file[i], vv_text_size(s->len[i]).s);
 	rc = vv_text_table_print(&t, &o->buf);
 	vv_text_table_fini(&t);
 	if (n < s->all.n_files)
@@ -300,10 +307,7 @@ static void put_kind(struct vv_json *j, const struct vv_manifest_kind *k)
 	vv_json_text(j, "type", vv_head_type_name(k->type));
 	vv_json_number(j, "width", k->width);
 	vv_json_bool(j, "big_endian", k->swapped);
-	vv_json_array(j, "shape");
-	for (unsigned d = 0; d < k->ndim; d++)
-		vv_json_number(j, NULL, k->dim[d]);
-	vv_json_end(j);
+	vv_json_numbers(j, "shape", k->dim, k->ndim);
 	vv_json_number(j, "instances", k->instances);
 	vv_json_number(j, "bytes", k->raw);
 	vv_json_number(j, "bytes_new", k->fresh);
@@ -328,10 +332,21 @@ void vv_show_files_put_kinds(struct vv_json *j, const struct vv_manifest *m)
 	put_segments(j, m);
 }
 
-void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j)
+void vv_show_files_put_file(struct vv_json *j, const struct vv_manifest_file *f, uint64_t bytes)
 {
 	char mode[8];
 
+	snprintf(mode, sizeof(mode), "%04" PRIo32, f->mode & 07777);
+	vv_json_text(j, "name", f->name);
+	vv_json_number(j, "bytes", bytes);
+	vv_json_text(j, "mode", mode);
+	vv_json_signed(j, "mtime_s", f->mtime_s);
+	vv_json_number(j, "mtime_ns", f->mtime_ns);
+	vv_json_text(j, "format", f->format);
+}
+
+void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j)
+{
 	if (!s->any)
 		return;
 	vv_json_text(j, "scheme", s->all.scheme);
@@ -339,16 +354,8 @@ void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j)
 	vv_show_files_put_kinds(j, &s->all);
 	vv_json_array(j, "files");
 	for (size_t i = 0; i < s->all.n_files; i++) {
-		const struct vv_manifest_file *f = &s->all.file[i];
-
-		snprintf(mode, sizeof(mode), "%04" PRIo32, f->mode & 07777);
 		vv_json_object(j, NULL);
-		vv_json_text(j, "name", f->name);
-		vv_json_number(j, "bytes", s->len[i]);
-		vv_json_text(j, "mode", mode);
-		vv_json_signed(j, "mtime_s", f->mtime_s);
-		vv_json_number(j, "mtime_ns", f->mtime_ns);
-		vv_json_text(j, "format", f->format);
+		vv_show_files_put_file(j, &s->all.file[i], s->len[i]);
 		vv_json_end(j);
 	}
 	vv_json_end(j);

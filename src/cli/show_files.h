@@ -1,9 +1,10 @@
-/* What 'varve show' says of an epoch that was packed from files: kinds of variables, and the files. */
+/* What is said of an epoch that was packed from files: kinds of variables, and the files. */
 #ifndef VV_CLI_SHOW_FILES_H
 #define VV_CLI_SHOW_FILES_H
 
 #include "base/map.h"
 #include "cli/job.h"
+#include "cli/text.h"
 #include "core/manifest.h"
 #include "engine/table.h"
 
@@ -26,5 +27,11 @@ int vv_show_files_add_head(struct vv_show_files *s, struct vv_job *job, const st
 int vv_show_files_say(const struct vv_show_files *s, struct vv_out *o, bool all);
 void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j);
 void vv_show_files_put_kinds(struct vv_json *j, const struct vv_manifest *m);
+
+/* A table of files, and a row of it; bytes: its length, as it is to be said. */
+void vv_show_files_table(struct vv_text_table *t, const char *indent);
+void vv_show_files_row(struct vv_text_table *t, const struct vv_manifest_file *f, const char *bytes);
+/* The same, into the object that is open. */
+void vv_show_files_put_file(struct vv_json *j, const struct vv_manifest_file *f, uint64_t bytes);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/annals.h"
 #include "engine/layerio.h"
 #include "engine/options.h"
 #include <fcntl.h>
@@ -27,6 +28,7 @@ static double seconds(const struct vv_head *h, const char *stat)
 
 static void ask_layers(const struct vv_lineage *lin, const struct vv_commit *c, struct vv_top_epoch *e)
 {
+	vv_annals_forget(lin); /* what was read before may be gone, and its number taken by another session */
 	for (uint32_t r = 0; r < c->n_ranks && r < RANKS; r++) {
 		struct vv_layerio *f = NULL;
 
@@ -45,13 +47,18 @@ static int read_epoch(const struct vv_lineage *lin, uint64_t epoch, struct vv_to
 {
 	struct vv_commit c = { 0 };
 	int rc = vv_catalog_commit(lin, epoch, &c);
+	struct vv_commit_sums s = vv_commit_sum(&c);
 
-	*e = (struct vv_top_epoch){ .epoch = epoch, .parent = c.parent, .time_ns = c.time_ns, .ranks = c.n_ranks, .damaged = rc == VV_EDAMAGED };
-	for (uint32_t r = 0; rc == 0 && r < c.n_ranks; r++) {
-		e->memory += c.rank[r].memory;
-		e->stored += c.rank[r].stored;
-		e->layer += c.rank[r].file_len;
-	}
+	*e = (struct vv_top_epoch){
+		.epoch = epoch,
+		.parent = c.parent,
+		.time_ns = c.time_ns,
+		.ranks = c.n_ranks,
+		.memory = s.memory,
+		.stored = s.stored,
+		.layer = s.file_len,
+		.damaged = rc == VV_EDAMAGED,
+	};
 	if (rc == 0)
 		ask_layers(lin, &c, e);
 	vv_commit_fini(&c);

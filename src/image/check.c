@@ -7,7 +7,6 @@
 #include "image/tree.h"
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -209,19 +208,12 @@ static void look_at_space(struct look *l, pid_t pid)
 	}
 }
 
-static bool is_program(const char *name)
-{
-	const char *folders = getenv("PATH");
-	char path[PATH_MAX];
-
-	return (folders && vv_criu_look_for(name, folders, path)) || vv_criu_look_for(name, "/usr/local/sbin:/usr/sbin:/sbin", path);
-}
-
 static void look_at_network(struct look *l, pid_t pid)
 {
 	static const char lock[] = "iptables-restore";
+	char path[PATH_MAX];
 
-	if (vv_check_is_apart(pid, "net") && !is_program(lock) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
+	if (vv_check_is_apart(pid, "net") && !vv_criu_look_for(lock, path) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
 		vv_check_tell(l->check, true, "process %d has a network of its own, which criu locks by '%s': install that (Debian: apt-get install iptables)",
 			      (int)pid, lock);
 }

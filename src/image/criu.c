@@ -1,4 +1,5 @@
 #include "image/criu.h"
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "image/powers.h"
@@ -21,27 +22,22 @@ static const char log_name[] = "criu.log";
 
 /* ---- where it is ------------------------------------------------------------------------------------------------------------- */
 
-bool vv_criu_look_for(const char *name, const char *folders, char path[PATH_MAX])
+bool vv_criu_look_for(const char *name, char path[PATH_MAX])
 {
-	while (*folders) {
-		size_t n = strcspn(folders, ":");
+	const char *folders = getenv("PATH");
 
-		if (n && snprintf(path, PATH_MAX, "%.*s/%s", (int)n, folders, name) < PATH_MAX && access(path, X_OK) == 0)
-			return true;
-		folders += n + (folders[n] == ':');
-	}
-	return false;
+	return (folders && vv_child_find(name, folders, path)) || vv_child_find(name, "/usr/local/sbin:/usr/sbin:/sbin", path);
 }
 
 int vv_criu_find(char path[PATH_MAX])
 {
-	const char *own = getenv("VARVE_CRIU"), *folders = getenv("PATH");
+	const char *own = getenv("VARVE_CRIU");
 
 	if (own && own[0]) {
 		snprintf(path, PATH_MAX, "%s", own);
 		return access(path, X_OK) == 0 ? 0 : vv_err_sys(errno, "VARVE_CRIU is '%s'", own);
 	}
-	if ((folders && vv_criu_look_for("criu", folders, path)) || vv_criu_look_for("criu", "/usr/local/sbin:/usr/sbin:/sbin", path))
+	if (vv_criu_look_for("criu", path))
 		return 0;
 	return vv_err_set(VV_ENOTSUP, "there is no criu here, which freezes and rebuilds processes: install it (Debian: apt-get install criu), or say "
 			  "where it is by VARVE_CRIU");

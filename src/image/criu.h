@@ -28,8 +28,8 @@ struct vv_criu_version {
 
 /* Where it is: $VARVE_CRIU, or on the PATH, or where administrators' programs are. VV_ENOTSUP says how to get it. */
 int vv_criu_find(char path[PATH_MAX]);
-/* A program in one of several folders, with colons between them. */
-bool vv_criu_look_for(const char *name, const char *folders, char path[PATH_MAX]);
+/* A program on the PATH, or where administrators' programs are. */
+bool vv_criu_look_for(const char *name, char path[PATH_MAX]);
 /* Runs it with some words and takes what it prints, up to cap - 1 bytes. Only for what lets processes alone: it is killed if it has not ended in time. */
 enum { VV_CRIU_LIMIT_S = 60 };
 int vv_criu_ask(const char *const *word, double limit_s, char *out, size_t cap, int *status);

@@ -17,7 +17,7 @@ BIN = os.environ["VARVE_BIN"]
 WRITER = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "writer_check"
 MASK = (1 << 64) - 1
 PATIENCE = 60  # seconds: a machine may have other things to do
-SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES"]
+SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES", "ERAS"]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background has it ignored, by all that we start, too
 
 

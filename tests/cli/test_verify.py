@@ -27,7 +27,7 @@ class Verify(command.Case):
         path = self.layer(3)
         whole = path.read_bytes()
         places = {name: off for name, (off, length) in command.sections(whole).items() if length}
-        self.assertEqual(len(places), 7)
+        self.assertEqual(len(places), 8)
         for name, at in places.items():
             with self.subTest(section=name):
                 self.flip(path, at)

@@ -17,7 +17,12 @@ class Watch(command.Case):
         self.dir = self.folder / "run"
         self.dir.mkdir()
         self.running = []
-        self.addCleanup(lambda: [p.kill() for p in self.running if p.poll() is None])
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        for p in self.running:
+            with p:
+                p.kill()
 
     def start(self, *words):
         p = subprocess.Popen([command.BIN, "watch", self.store, "w", self.dir, "--json", "--settle", "300ms", *map(str, words)], cwd=self.folder,
@@ -25,11 +30,13 @@ class Watch(command.Case):
         self.running.append(p)
         return p
 
-    def stop(self, p):
+    def stop(self, p, warned=rb"\A\Z"):
+        """Told to end, it does, and says what it has done. warned: what its standard error matches."""
         p.send_signal(signal.SIGTERM)
         out, err = p.communicate(timeout=command.PATIENCE)
-        self.assertEqual((p.returncode, err), (0, b""))
-        return json.loads(out)["epochs"]
+        self.assertEqual(p.returncode, 0, err)
+        self.assertRegex(err, warned)
+        return json.loads(out)
 
     def epochs(self):
         p = self.run_raw("ls", self.store, "w", "--json")
@@ -37,6 +44,29 @@ class Watch(command.Case):
 
     def wait_for(self, n):
         command.wait_for(lambda: len(self.epochs()) >= n, f"{n} epochs")
+
+    def pack_and_leave(self, ranks):
+        """A run that packs the one set there is, and deletes nothing."""
+        p = self.start("--ranks", ranks)
+        self.wait_for(1)
+        self.stop(p)
+
+    def write_noise(self):
+        for r in 0, 1:
+            (self.dir / f"a.{r}").write_bytes(command.noise(70000, r))
+
+    def wait_for_deletion(self, pattern):
+        command.wait_for(lambda: not [f for f in self.dir.rglob(pattern) if f.is_file()], "what is stored is deleted")
+
+    def delete_left(self, *words, **more):
+        """A run that deletes all of a set of two; what it says."""
+        p = self.start("--ranks", 2, "--delete", *words)
+        self.wait_for_deletion("a.*")
+        return self.stop(p, **more)
+
+    def unpacked(self, lineage, name):
+        self.varve("unpack", self.store, lineage, "-C", "back")
+        return (self.folder / "back" / name).read_bytes()
 
     def names(self, epoch):
         return [f["name"] for f in self.json("unpack", self.store, f"w@{epoch}", "--list")["files"]]
@@ -70,7 +100,7 @@ class Watch(command.Case):
         (self.folder / "c2").write_bytes(b"c")
         (self.folder / "c2").rename(self.dir / "new" / "c2")
         self.wait_for(3)
-        self.assertEqual([e["files"] for e in self.stop(p)], [3, 3, 3])
+        self.assertEqual([e["files"] for e in self.stop(p)["epochs"]], [3, 3, 3])
         self.assertEqual(self.names(1), ["a.0", "a.2", "a.10"])
         self.assertEqual(self.names(2), ["b.0", "b.1", "b.2"])
         self.assertEqual(self.names(3), ["new/c0", "new/c1", "new/c2"])
@@ -78,7 +108,7 @@ class Watch(command.Case):
         time.sleep(0.8)
         (self.dir / "a.2").write_bytes(b"changed")
         self.wait_for(4)
-        self.assertEqual([e["epoch"] for e in self.stop(p)], [4])
+        self.assertEqual([e["epoch"] for e in self.stop(p)["epochs"]], [4])
 
     def test_rule_and_delete(self):
         for d in "DD01", "DD02":
@@ -87,8 +117,8 @@ class Watch(command.Case):
                 (self.dir / d / n).write_bytes(n.encode())
         (self.dir / "other").write_bytes(b"other")
         p = self.start("--set", "^(DD[0-9]+)/", "--pattern", "x*", "--delete")
-        command.wait_for(lambda: not [f for f in self.dir.rglob("x*") if f.is_file()], "what is stored is deleted")
-        self.assertEqual([e["deleted"] for e in self.stop(p)], [3, 3])
+        self.wait_for_deletion("x*")
+        self.assertEqual([e["deleted"] for e in self.stop(p)["epochs"]], [3, 3])
         self.assertEqual([f for f in self.dir.rglob("*") if f.is_file()], [self.dir / "other"])
         self.assertEqual(sorted(self.names(1) + self.names(2)), [f"{d}/{n}" for d in ("DD01", "DD02") for n in ("x", "x.cpu0", "x.cpu1")])
 
@@ -97,39 +127,25 @@ class Watch(command.Case):
         for r in 0, 1:
             (self.dir / f"a.{r}").write_bytes(b"%d" % r * 70000)
             (self.dir / f"b.{r}").write_bytes(b"%d" % r * 50)
-        self.start("--ranks", 2)
+        p = self.start("--ranks", 2)
         self.wait_for(2)
-        self.running[-1].kill()
-        self.running[-1].wait()
+        p.kill()
+        p.wait()
         (self.dir / "b.1").write_bytes(b"new")
-        p = self.start("--ranks", 2, "--pattern", "a*", "--delete")
-        command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
-        p.send_signal(signal.SIGTERM)
-        out, err = p.communicate(timeout=command.PATIENCE)
-        self.assertEqual((p.returncode, err), (0, b""))
-        found = json.loads(out)
+        found = self.delete_left("--pattern", "a*")
         self.assertEqual((found["left_deleted"], found["left_kept"], found["epochs"]), (2, 0, []))
         self.assertEqual(sorted(f.name for f in self.dir.iterdir()), ["b.0", "b.1"])
-        self.varve("unpack", self.store, f"w@{1 if 'a.1' in self.names(1) else 2}", "-C", "back")
-        self.assertEqual((self.folder / "back/a.1").read_bytes(), b"1" * 70000)
+        self.assertEqual(self.unpacked(f"w@{1 if 'a.1' in self.names(1) else 2}", "a.1"), b"1" * 70000)
 
     def test_left_damaged(self):
         """What the store cannot give back is not deleted, but packed again."""
-        for r in 0, 1:
-            (self.dir / f"a.{r}").write_bytes(command.noise(70000, r))
-        self.start("--ranks", 2)
-        self.wait_for(1)
-        self.stop(self.running[-1])
+        self.write_noise()
+        self.pack_and_leave(2)
         self.flip(self.layer(1, "w"), 5000)
-        p = self.start("--ranks", 2, "--delete")
-        self.wait_for(2)
-        command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
-        p.send_signal(signal.SIGTERM)
-        found = json.loads(p.communicate(timeout=command.PATIENCE)[0])
+        found = self.delete_left(warned=b"what it held is stored again where it is needed")
         self.assertIn("is not known to be what epoch 1 has: layer ", found["left_said"][0])
         self.assertEqual([e["deleted"] for e in found["epochs"]], [2])
-        self.varve("unpack", self.store, "w@2", "-C", "back")
-        self.assertEqual((self.folder / "back/a.1").read_bytes(), command.noise(70000, 1))
+        self.assertEqual(self.unpacked("w@2", "a.1"), command.noise(70000, 1))
 
     def test_open_before(self):
         """A file that a program has had open since before is waited for."""
@@ -142,50 +158,35 @@ class Watch(command.Case):
             f.write(b"b" * 1000)
         self.wait_for(1)
         self.stop(p)
-        self.varve("unpack", self.store, "w", "-C", "back")
-        self.assertEqual((self.folder / "back/late.1").read_bytes(), b"a" * 1000 + b"b" * 1000)
+        self.assertEqual(self.unpacked("w", "late.1"), b"a" * 1000 + b"b" * 1000)
 
     def test_left_other(self):
         """Other bytes under the same name, size and time: packed again, and then deleted."""
-        for r in 0, 1:
-            (self.dir / f"a.{r}").write_bytes(command.noise(70000, r))
-        self.start("--ranks", 2)
-        self.wait_for(1)
-        self.stop(self.running[-1])
+        self.write_noise()
+        self.pack_and_leave(2)
         was = (self.dir / "a.1").stat()
         (self.dir / "a.1").write_bytes(command.noise(70000, 7))
         os.utime(self.dir / "a.1", ns=(was.st_atime_ns, was.st_mtime_ns))
-        p = self.start("--ranks", 2, "--delete")
-        command.wait_for(lambda: not list(self.dir.glob("a.*")), "what is stored is deleted")
-        p.send_signal(signal.SIGTERM)
-        found = json.loads(p.communicate(timeout=command.PATIENCE)[0])
+        found = self.delete_left()
         self.assertIn("a.1' is not known to be what epoch 1 has: its bytes are not those that were packed", found["left_said"][0])
-        self.varve("unpack", self.store, "w@2", "-C", "back")
-        self.assertEqual((self.folder / "back/a.1").read_bytes(), command.noise(70000, 7))
+        self.assertEqual(self.unpacked("w@2", "a.1"), command.noise(70000, 7))
 
     def test_left_in_use(self):
         """While another works on the lineage nothing is deleted, and nothing waits for it."""
         (self.dir / "a.0").write_bytes(b"a")
-        self.start("--ranks", 1)
-        self.wait_for(1)
-        self.stop(self.running[-1])
+        self.pack_and_leave(1)
         held = subprocess.Popen([command.WRITER, self.store, "w", "", "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         self.running.append(held)
         self.assertEqual(held.stdout.readline(), b"held\n")
         p = self.start("--ranks", 1, "--delete")
         self.assertIn(b"what earlier runs have left is not deleted: ", p.stderr.readline())
-        p.send_signal(signal.SIGTERM)
-        self.assertEqual(json.loads(p.communicate(timeout=command.PATIENCE)[0])["epochs"], [])
+        self.assertEqual(self.stop(p)["epochs"], [])
         self.assertTrue((self.dir / "a.0").exists())
-        held.stdin.close()
-        held.stdout.close()
-        held.wait(60)
 
     def test_keep_and_ranks(self):
         p = subprocess.Popen([command.BIN, "watch", self.store, "w", self.dir, "--delete", "-o", "keep=2"], cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
         self.running.append(p)
         self.assertIn(b"with keep = 2 only the newest sets stay", p.stderr.readline())
-        p.stderr.close()
         p = self.run_raw("watch", self.store, "w", self.dir, env={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"})
         self.assertEqual((p.returncode, b"rank 0 watches, and this is rank 1" in p.stderr), (2, True))
 
