@@ -86,11 +86,21 @@ static int protect(varve *v, struct job *j)
 	return rc;
 }
 
+/* Its table may have another size: then a restart would say no more than that. */
+static bool is_of_another(varve *v, uint64_t identity)
+{
+	uint64_t was;
+
+	return varve_restart_region(v, VARVE_LATEST, "identity", &was, sizeof(was)) >= 0 && was != identity;
+}
+
 static bool attach(const struct settings *set, struct job *j, varve **v)
 {
 	uint64_t identity = j->identity;
 	int rc = varve_open(set->store, set->lineage, set->options, v);
 
+	if (rc == 0 && is_of_another(*v, identity))
+		return complain("lineage '%s' of '%s' counts another graph, or other orbits: choose another --lineage", set->lineage, set->store);
 	if (rc == 0)
 		rc = protect(*v, j);
 	if (rc == 0)
@@ -98,7 +108,7 @@ static bool attach(const struct settings *set, struct job *j, varve **v)
 	if (rc < 0)
 		return complain_varve();
 	if (j->identity != identity || j->done > j->g.vertices)
-		return complain("lineage '%s' of '%s' counts another graph: choose another --lineage", set->lineage, set->store);
+		return complain("lineage '%s' of '%s' is not what it seemed to be: choose another --lineage", set->lineage, set->store);
 	if (rc > 0)
 		printf("restarted from epoch %" PRIu64 " at vertex %" PRIu64 "\n", varve_epoch(*v), j->done);
 	return true;

@@ -23,6 +23,14 @@ struct reader {
 
 #define complain_at(r, format, ...) complain("%s:%lu: " format, (r)->path, (r)->line, __VA_ARGS__)
 
+/* Is there more behind a carriage return? Then that ends a line for who wrote it, and not for us. */
+static bool goes_on(const char *text)
+{
+	const char *p = strchr(text, '\r');
+
+	return p && p[strspn(p, blanks)];
+}
+
 static bool next(struct reader *r)
 {
 	size_t len;
@@ -33,12 +41,17 @@ static bool next(struct reader *r)
 	}
 	errno = 0;
 	r->line++;
+	memset(r->text, '\n', sizeof(r->text)); /* so that a byte of 0 in the line is not taken for its end */
 	r->more = fgets(r->text, sizeof(r->text), r->f) != NULL;
 	if (!r->more)
 		return !ferror(r->f) || complain_at(r, "cannot be read: %s", strerror(errno));
 	len = strlen(r->text);
+	if (memrchr(r->text, 0, sizeof(r->text)) != r->text + len)
+		return complain_at(r, "a byte that is %d: no line of a graph", 0);
+	if (goes_on(r->text))
+		return complain_at(r, "more behind a carriage return: lines end with %s", "\\n or \\r\\n");
 	if ((len == 0 || r->text[len - 1] != '\n') && !feof(r->f))
-		return complain_at(r, "more than %zu bytes, or one that is 0: no line of a graph", sizeof(r->text) - 2);
+		return complain_at(r, "more than %zu bytes: no line of a graph", sizeof(r->text) - 2);
 	/* complaints quote it, and go to terminals */
 	for (char *p = r->text; *p; p++)
 		if (!isprint((unsigned char)*p) && !isspace((unsigned char)*p))

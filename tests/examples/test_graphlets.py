@@ -239,8 +239,10 @@ def check_files():
             ("0 1\n\n# x\n3\n", 4, "second vertex is missing"), ("0 1\n-1 2\n", 2, "'-1'"), ("0 1\n1 two\n", 2, "'two'"),
             ("0 1\n1,2\n", 2, "'1,2'"), ("0x1 2\n", 1, "'0x1'"), ("1.5 2\n", 1, "'1.5'"),
             ("0 99999999999999999999999\n", 1, "more than"), ("0 4294967296\n", 1, "more than"), ("5 2147483647\n", 1, "more than"),
-            (b"0 1\n1 2\n\0\0\n", 3, "one that is 0"), ("0 1" + 5000 * " 1" + "\n", 1, "bytes"),
+            (b"0 1\n1 2\n\0\0\n", 3, "that is 0"), (b"0 1\n1 2\n\x002 3", 3, "that is 0"), (b"0 1\n2 3\x004 5", 2, "that is 0"), (b"0 1\n" + 3000 * b"\0", 2, "that is 0"), ("0 1" + 5000 * " 1" + "\n", 1, "bytes"),
             (bytes(range(128, 256)) * 4, 1, "not a number"),
+            (b"0 1\r1 2\r2 0\r", 1, "carriage return"), (b"# x\n0 1\n1 2\r2 0\n", 3, "carriage return"), (b"0 1\r" * 5000, 1, "carriage return"),
+            (b"# x\r0 1\r", 1, "carriage return"),
             ("%%MatrixMarket matrix array real general\n2 2\n1\n1\n1\n1\n", 1, "coordinate"), ("%%MatrixMarket\n", 1, "coordinate"),
             (market + "complex general\n1 1 0\n", 1, "complex"), (market + "pattern hermitian\n1 1 0\n", 1, "hermitian"),
             (market + "pattern\n1 1 0\n", 1, "symmetry"), (pattern, 2, "size is missing"), (pattern + "% x\n3 4 1\n1 2\n", 3, "square"),
@@ -350,7 +352,7 @@ def check_misuse():
     run(*few, "--store", "road")
     assert "another graph" in run(*few, "--store", "road", "--seed", 9, status=1)
     for other in (("--nodes", 5), ("--layout", "columns"), ("--vertices", 900)):
-        assert "graphlets: " in run(*few, "--store", "road", *other, status=1)
+        assert "choose another --lineage" in run(*few, "--store", "road", *other, status=1)
     run(*few, "--store", "road", "--seed", 9, "--lineage", "other")
     assert "restarted from epoch 10 at vertex 400" in run(*few, "--store", "road")
     pathlib.Path(folder, "plain").write_text("")
