@@ -156,7 +156,7 @@ static void adopt(struct dedup *d)
 
 static void open_sieve(struct bench *b, struct dedup *d, uint32_t chunk)
 {
-	struct vv_sieve_options opt = { .method = VV_METHOD_RUN, .chunk = chunk, .digest_kind = VV_DIGEST_XXH3, .memory = 2 * d->size }; /* nothing is forgotten */
+	struct vv_sieve_options opt = { .method = VV_METHOD_RUN, .chunk = chunk, .digest_kind = VV_DIGEST_XXH3, .memory = 2 * d->size, .states = 4 }; /* nothing is forgotten */
 
 	bench_check(vv_space_host()->open(&opt, b->pool, &d->sieve), "open");
 }

@@ -74,7 +74,7 @@ static const struct vv_space *space(void)
 static struct run open_run(const struct board *on, enum vv_method method, uint32_t chunk)
 {
 	/* as much as ever helps: the limit is another matter */
-	struct vv_sieve_options opt = { .method = method, .chunk = chunk, .digest_kind = VV_DIGEST_XXH3, .memory = on->size * 4 };
+	struct vv_sieve_options opt = { .method = method, .chunk = chunk, .digest_kind = VV_DIGEST_XXH3, .memory = on->size * 4, .states = 4 };
 	struct run r = { .on = on };
 
 	bench_check(space()->open(&opt, on->b->pool, &r.sieve), "open");

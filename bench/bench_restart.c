@@ -1,4 +1,4 @@
-/* restart.time: a restart whose bytes lie in 50 layers, against one from a single layer; from the page cache. What changed between two layers are single pages
+/* restart.time: a restart whose bytes lie in 50 layers, against one from a single layer; from the page cache, and from the disk (cold). What changed between two layers are single pages
  * all over the memory, or stretches of 64 KiB, as of a program that works on one part after the other. And against the least that there is to do, where it is
  * single pages: the same bytes copied and hashed by the same threads, from memory in which they lie as in the layers. */
 #include "base/clock.h"
@@ -16,7 +16,7 @@ struct lineage {
 	int layers;
 	size_t stretch; /* pages that change together */
 	uint8_t *p; /* what the newest epoch holds */
-	double took[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
+	double took[BENCH_ROUNDS_MAX], cold[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
 };
 
 /* Pages of a layer after the first. */
@@ -119,6 +119,17 @@ static double copy(struct bench *b, struct bare *s, void (*step)(void *arg, size
 	return vv_clock_s() - start;
 }
 
+static double restart_cold(const char *store, const struct lineage *l, uint8_t *to, size_t n)
+{
+	char path[3300];
+
+	for (int i = 1; i <= l->layers; i++) {
+		snprintf(path, sizeof(path), "%s/%s/00000000/%010d.r0.layer", store, l->name, i);
+		bench_drop(path);
+	}
+	return restart(store, l, to, n);
+}
+
 /* ---- all of it ---------------------------------------------------------------------------------------------------------- */
 
 static void report(struct bench *b, struct lineage *one, struct lineage *fifty, struct lineage *parts)
@@ -136,6 +147,14 @@ static void report(struct bench *b, struct lineage *one, struct lineage *fifty, 
 	bench_at_most("restart.time", "50 layers", "time_vs_1_layer", f / o, "x", 1.3);
 	bench_line("restart.time", "50 layers, stretches", "time", p * 1e3, "ms");
 	bench_at_most("restart.time", "50 layers, stretches", "time_vs_1_layer", p / o, "x", 1.3);
+	o = bench_median(one->cold, b->rounds);
+	f = bench_median(fifty->cold, b->rounds);
+	p = bench_median(parts->cold, b->rounds);
+	bench_line("restart.time", "1 layer, cold", "time", o * 1e3, "ms");
+	bench_line("restart.time", "50 layers, cold", "time", f * 1e3, "ms");
+	bench_line("restart.time", "50 layers, cold", "time_vs_1_layer", f / o, "x");
+	bench_line("restart.time", "50 layers, stretches, cold", "time", p * 1e3, "ms");
+	bench_line("restart.time", "50 layers, stretches, cold", "time_vs_1_layer", p / o, "x");
 }
 
 int main(int argc, char **argv)
@@ -149,7 +168,7 @@ int main(int argc, char **argv)
 	size_t n;
 
 	bench_open(&b, argc, argv);
-	n = bench_size(&b, 512ul << 20, 1ul << 30);
+	n = bench_size(&b, 1ul << 30, 1ul << 30);
 	to = bench_memory(n);
 	snprintf(store, sizeof(store), "%s/restart", b.dir);
 	make(&b, store, &one, n);
@@ -167,6 +186,11 @@ int main(int argc, char **argv)
 		fifty.took[i] = restart(store, &fifty, to, n);
 		fifty.bare[i] = copy(&b, &bare, copy_pages);
 		parts.took[i] = restart(store, &parts, to, n);
+	}
+	for (int i = 0; i < b.rounds; i++) {
+		one.cold[i] = restart_cold(store, &one, to, n);
+		fifty.cold[i] = restart_cold(store, &fifty, to, n);
+		parts.cold[i] = restart_cold(store, &parts, to, n);
 	}
 	report(&b, &one, &fifty, &parts);
 	munmap(to, n);

@@ -222,7 +222,7 @@ static void checkpoint(struct recording *r, struct vv_sieve *sieve, const struct
 void bench_record(struct bench *b, const struct bench_series *s, int n, enum vv_method method, uint32_t chunk,
 		  struct bench_record *out)
 {
-	struct vv_sieve_options opt = { .method = method, .chunk = chunk, .digest_kind = VV_DIGEST_XXH3, .memory = UINT64_MAX / 2 };
+	struct vv_sieve_options opt = { .method = method, .chunk = chunk, .digest_kind = VV_DIGEST_XXH3, .memory = UINT64_MAX / 2, .states = 4 };
 	struct recording r = { .method = method, .chunk = chunk, .grains = (uint32_t)(s->bytes / chunk) };
 	struct vv_sieve *sieve = NULL;
 
