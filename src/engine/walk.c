@@ -97,8 +97,6 @@ static void copy_all(struct walk *k)
 		uint8_t *to = place(k, c->run.at);
 		bool ok;
 
-		if (i + 2 < k->n_copies)
-			__builtin_prefetch(c[2].from, 0, 2); /* so that where it lies in memory is known when c[1] is copied */
 		ok = c->whole ? vv_digest_check_copy(to, c->from, c->run.len) == c->whole->check :
 				copy_chunks(to, c, i + 1 < k->n_copies ? c[1].from : c->from + c->run.len);
 

@@ -30,6 +30,7 @@ struct vv_warm {
 	atomic_uchar *chunk[VV_WARM_LAYERS];  /* and of each chunk that has a digest; NULL: there are none */
 	struct vv_warm_lane *lane[VV_WARM_LAYERS]; /* all of a layer that many runs refer to; NULL: they are looked for one by one */
 	size_t n_lanes[VV_WARM_LAYERS];
+	bool much[VV_WARM_LAYERS];            /* so much is wanted that its pages are mapped together, not by a fault each */
 	bool dense[VV_WARM_LAYERS];           /* so much is wanted that all of it is read, should it not be in memory */
 	bool all;                             /* of the layers that hold what is wanted */
 	uint8_t slot[VV_WARM_SLOTS];          /* by layer: 1 + its number */
@@ -45,7 +46,7 @@ void vv_warm_number(struct vv_warm *w);
 /* Number of the layer, or w->n if it is not open. */
 size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
 
-/* May that much of the file be touched? It is in the page cache: one page in a MiB is asked for, and what was said is kept. Or most of the layer is wanted; then
+/* May that much of the file be touched? It is in the page cache: one page in two MiB is asked for, and what was said is kept. Or most of the layer is wanted; then
  * whoever touches it waits for the disk, as if he read it. */
 bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len);
 /* What is needed to copy from a lane of the layer. */
