@@ -133,6 +133,16 @@ bool vv_annals_knows(const struct vv_lineage *lin, uint64_t epoch)
 	return knows;
 }
 
+int vv_annals_claims(const struct vv_lineage *lin, struct vv_eras *out)
+{
+	int rc;
+
+	pthread_mutex_lock(&lin->annals->lock);
+	rc = add(out, &lin->annals->known);
+	pthread_mutex_unlock(&lin->annals->lock);
+	return rc;
+}
+
 void vv_annals_cannot(const struct vv_lineage *lin, uint64_t epoch)
 {
 	struct vv_annals *a = lin->annals;

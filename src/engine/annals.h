@@ -25,6 +25,8 @@ bool vv_annals_turned(const struct vv_lineage *lin);
 void vv_annals_turn(const struct vv_lineage *lin);
 /* Is the era of the epoch known, or not to be learned? */
 bool vv_annals_knows(const struct vv_lineage *lin, uint64_t epoch);
+/* All that is known; out must start empty. */
+int vv_annals_claims(const struct vv_lineage *lin, struct vv_eras *out);
 /* No layer tells it. */
 void vv_annals_cannot(const struct vv_lineage *lin, uint64_t epoch);
 /* What a layer of the era `own` with that head has to say; out must start empty. */

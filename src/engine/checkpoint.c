@@ -6,6 +6,7 @@
 #include "engine/collective.h"
 #include "engine/grains.h"
 #include "engine/ranks.h"
+#include "engine/ready.h"
 #include "engine/tiles.h"
 
 static void note_blocked(struct varve *v, uint64_t start)
@@ -23,8 +24,7 @@ static int prepare(struct varve *v)
 
 	if (rc == 0)
 		rc = vv_store_held(v->writer);
-	if (rc == 0)
-		rc = vv_session_prepare(v);
+	rc = vv_ready_make(v, rc);
 	if (rc == 0 && v->async)
 		rc = vv_flusher_ready(&v->flusher);
 	if (!v->group)
@@ -33,7 +33,7 @@ static int prepare(struct varve *v)
 	if (rc == 0 && wants)
 		rc = vv_ranks_agree(v->group, v->group->comm, vv_retain_reclaim(v));
 	if (rc == 0 && wants)
-		rc = vv_ranks_agree(v->group, v->group->comm, vv_session_prepare(v));
+		rc = vv_ranks_agree(v->group, v->group->comm, vv_ready_make(v, 0));
 	return rc ? rc : vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX); /* so that all use the same number */
 }
 

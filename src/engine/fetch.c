@@ -3,9 +3,12 @@
  * looked for where the layers with the other copies say, until all is there or nothing is left to try. */
 #include "engine/fetch.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/alternates.h"
+#include "engine/annals.h"
 #include "engine/holders.h"
+#include "engine/layerio.h"
 #include "engine/mail.h"
 #include "engine/salvage.h"
 #include <inttypes.h>
@@ -19,6 +22,7 @@ enum {
 
 struct request {
 	uint64_t layer, pos, len;
+	uint64_t token; /* of the era that is meant; 0: not known */
 };
 
 struct flaw { /* of an answer */
@@ -314,7 +318,8 @@ static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint
 	to = (struct request *)o->ask.out;
 	for (uint32_t r = 0; rc == 0 && r < f->g->size; r++) {
 		for (size_t i = o->first[r]; i < f->slice[r].next; i++)
-			*to++ = (struct request){ f->remote.v[i].layer, f->remote.v[i].pos, f->remote.v[i].len };
+			*to++ = (struct request){ f->remote.v[i].layer, f->remote.v[i].pos, f->remote.v[i].len,
+						  vv_annals_token(f->lin, vv_run_epoch(f->remote.v[i].layer)) };
 		o->ask.out_len[r] = (f->slice[r].next - o->first[r]) * sizeof(*to);
 	}
 	return rc;
@@ -338,6 +343,33 @@ static int check_requests(struct fetch *f, struct round *o, uint64_t *len)
 	return sum > VV_MAX_PAYLOAD ? vv_err_set(VV_EPEER, "the ranks ask for %" PRIu64 " bytes at once", sum) : 0;
 }
 
+/* Does the layer that lies here belong to the same copy of the lineage as the table that refers to it? What it says may be all that is known here. */
+static bool is_meant(const struct fetch *f, const struct request *q)
+{
+	uint64_t epoch = vv_run_epoch(q->layer), token = vv_annals_token(f->lin, epoch);
+
+	if (q->token && !token && vv_layerio_meet(f->lin, q->layer) < 0)
+		vv_err_clear(); /* who reads it finds out */
+	if (!token)
+		token = vv_annals_token(f->lin, epoch);
+	return !q->token || !token || q->token == token;
+}
+
+static struct vv_salvage_need need_for(const struct request *q, uint8_t *to)
+{
+	return (struct vv_salvage_need){ .layer = q->layer, .pos = q->pos, .len = q->len, .to = to };
+}
+
+static int refuse(struct fetch *f, struct round *o, const struct request *q, uint8_t *to)
+{
+	struct vv_salvage_need need = need_for(q, to);
+
+	if (vv_salvage_is_news(&f->warned, q->layer))
+		vv_log_warn("the layer of rank %u in epoch %" PRIu64 " of '%s' in store '%s' belongs to another copy of the lineage than what refers to it; it is taken as lost",
+			    vv_run_rank(q->layer), vv_run_epoch(q->layer), f->lin->name, f->lin->store->url);
+	return vv_salvage_add(&o->bad, &need);
+}
+
 static int read_requests(struct fetch *f, struct round *o)
 {
 	const struct request *q = (const struct request *)o->ask.in;
@@ -347,8 +379,13 @@ static int read_requests(struct fetch *f, struct round *o)
 	uint64_t at = 0;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < n; at += q[i++].len)
-		rc = vv_run_add(&runs, (struct vv_run){ at, q[i].len, q[i].layer, q[i].pos });
+	for (size_t i = 0; rc == 0 && i < n; at += q[i++].len) {
+		bool meant = is_meant(f, &q[i]);
+
+		rc = meant ? 0 : refuse(f, o, &q[i], o->answer.out + at);
+		if (rc == 0)
+			rc = vv_run_add(&runs, (struct vv_run){ at, q[i].len, meant ? q[i].layer : 0, meant ? q[i].pos : 0 });
+	}
 	if (rc == 0) {
 		struct vv_want want = { .runs = &runs, .len = at, .to = o->answer.out };
 
@@ -357,9 +394,11 @@ static int read_requests(struct fetch *f, struct round *o)
 	if (is_damage(rc)) {
 		rc = 0;
 		at = 0;
-		for (size_t i = 0; rc == 0 && i < n; at += q[i++].len)
-			rc = vv_salvage_add(&need, &(struct vv_salvage_need){ .layer = q[i].layer, .pos = q[i].pos, .len = q[i].len,
-								      .to = o->answer.out + at });
+		for (size_t i = 0; rc == 0 && i < n; at += q[i++].len) {
+			struct vv_salvage_need one = need_for(&q[i], o->answer.out + at);
+
+			rc = is_meant(f, &q[i]) ? vv_salvage_add(&need, &one) : 0;
+		}
 		if (rc == 0)
 			rc = vv_salvage_read(f->lin, &need, &o->bad, &f->warned);
 	}

@@ -39,16 +39,6 @@ static int look(const struct varve *v, uint64_t layer, uint64_t *size)
 	return v->store->ops->size(v->store, object, size);
 }
 
-/* The first look at a layer of an earlier session, or of another rank: one that was cut has lost its trailer. */
-static int meet(const struct varve *v, uint64_t layer)
-{
-	struct vv_layerio *f = NULL;
-	int rc = vv_layerio_open(&v->lineage, layer, 0, &f);
-
-	vv_layerio_close(f);
-	return rc;
-}
-
 /* Where it is, or belongs. */
 static size_t place_of(const struct vv_footing *f, uint64_t layer)
 {
@@ -170,8 +160,8 @@ static bool learn(struct varve *v, uint64_t layer)
 
 	if (vv_annals_knows(&v->lineage, epoch))
 		return !vv_annals_turned(&v->lineage);
-	if (meet(v, layer) < 0 || !vv_annals_knows(&v->lineage, epoch))
-		meet(v, vv_run_layer(epoch, v->rank));
+	if (vv_layerio_meet(&v->lineage, layer) < 0 || !vv_annals_knows(&v->lineage, epoch))
+		vv_layerio_meet(&v->lineage, vv_run_layer(epoch, v->rank));
 	if (!vv_annals_knows(&v->lineage, epoch))
 		vv_annals_cannot(&v->lineage, epoch);
 	return !vv_annals_turned(&v->lineage);
@@ -218,8 +208,8 @@ static int check_layer(struct vv_pass *p, struct vv_footing_layer *l)
 
 	if (rc == VV_ENOENT)
 		return gone(p, l->layer, "was removed");
-	if (rc == 0 && size != l->size) /* the first time; or it has been replaced */
-		rc = meet(p->v, l->layer);
+	if (rc == 0 && size != l->size) /* the first time, when one that was cut has lost its trailer; or it has been replaced */
+		rc = vv_layerio_meet(&p->v->lineage, l->layer);
 	if (rc == 0 && vv_annals_turned(&p->v->lineage))
 		return turned(p);
 	if (rc == VV_EDAMAGED || (rc == 0 && size < l->size))

@@ -325,6 +325,15 @@ int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 	return 0;
 }
 
+int vv_layerio_meet(const struct vv_lineage *lin, uint64_t layer)
+{
+	struct vv_layerio *f = NULL;
+	int rc = vv_layerio_open(lin, layer, 0, &f);
+
+	vv_layerio_close(f);
+	return rc;
+}
+
 /* The sections' own checks are looked at by whoever reads them. */
 static int head_bytes(struct vv_layerio *f, const uint8_t **out)
 {

@@ -38,6 +38,8 @@ int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts
 /* The same on all threads of a pool; NULL is fine. */
 int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out);
 void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
+/* Only hears what the layer says of the eras of epochs (engine/annals.h). */
+int vv_layerio_meet(const struct vv_lineage *lin, uint64_t layer);
 /* Gives the file back; what was read of it stays, until it is closed. */
 void vv_layerio_shut(struct vv_layerio *f);
 

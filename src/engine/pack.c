@@ -10,6 +10,7 @@
 #include "engine/kinds.h"
 #include "engine/lading.h"
 #include "engine/ranks.h"
+#include "engine/ready.h"
 #include "engine/restore.h"
 #include <string.h>
 
@@ -420,8 +421,7 @@ static int prepare(struct pack *k)
 		rc = open_cargo(k);
 	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
 	v->cargo = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
-	if (rc == 0)
-		rc = vv_session_prepare(v);
+	rc = vv_ready_make(v, rc);
 	if (rc == 0)
 		rc = look_back(k);
 	if (v->group)

@@ -8,6 +8,7 @@
 #include "engine/foreign.h"
 #include "engine/grains.h"
 #include "engine/ranks.h"
+#include "engine/ready.h"
 #include "engine/replay.h"
 #include "engine/restore.h"
 #include "engine/tiles.h"
@@ -51,7 +52,7 @@ static int check_ranks(const struct varve *v, uint64_t epoch)
 /* What this rank holds of other ranks' layers can be told only now, before the program changes it. */
 static int adopt_now(struct varve *v)
 {
-	int rc = vv_session_prepare(v);
+	int rc = vv_ready_make(v, 0);
 
 	return rc ? rc : vv_region_adopt_foreign(v);
 }

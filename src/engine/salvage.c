@@ -136,8 +136,7 @@ static int take_need(struct reader *r, const struct vv_salvage_need *need)
 	return rc;
 }
 
-/* Is it the first time? */
-static bool is_news(struct vv_warned *w, uint64_t layer)
+bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (w->layer[i] == layer)
@@ -157,7 +156,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 	bool open = rc == 0;
 
 	if (rc && rc != VV_ENOMEM) {
-		if (is_news(warned, need->layer))
+		if (vv_salvage_is_news(warned, need->layer))
 			vv_log_warn("%s; looking for other copies", vv_err_last());
 		rc = 0;
 	}
@@ -167,7 +166,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 		r.block = r.f->blocks.n;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = open ? take_need(&r, &need[i]) : give_up(&r, &need[i], 0, need[i].len);
-	if (open && bad->n > before && is_news(warned, need->layer))
+	if (open && bad->n > before && vv_salvage_is_news(warned, need->layer))
 		vv_log_warn("layer '%s/%s' is damaged at position %" PRIu64 " of its payload; looking for other copies", lin->store->url,
 			    r.f->object, bad->v[before].pos);
 	vv_err_clear();

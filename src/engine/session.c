@@ -368,64 +368,14 @@ int vv_session_pool(struct varve *v)
 	return vv_pool_new(threads - 1, &v->pool);
 }
 
-/* How many ranks laid the epoch down; 0 if that cannot be told. */
-static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
-{
-	struct vv_commit c = { 0 };
-	uint32_t n = vv_catalog_commit(&v->lineage, epoch, &c) == 0 ? c.n_ranks : 0;
-
-	vv_commit_fini(&c);
-	return n;
-}
-
-/* A parent that cannot be read is passed over: the next layer is then a keyframe, which needs none. */
-static int load_parent(struct varve *v)
-{
-	int rc;
-
-	if (v->own || !v->epoch)
-		return 0;
-	if (v->has_table)
-		return vv_table_settle(&v->table, v->pool);
-	if (stored_ranks(v, v->epoch) != v->ranks) {
-		v->epoch = 0; /* another job's; a new series begins */
-		return 0;
-	}
-	rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
-	if (rc == VV_EDAMAGED) {
-		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
-		v->epoch = 0;
-		return 0;
-	}
-	v->has_table = rc == 0;
-	return rc;
-}
-
-int vv_session_prepare(struct varve *v)
-{
-	int rc = vv_session_pool(v);
-
-	if (rc == 0)
-		rc = load_parent(v);
-	if (rc == 0 && !v->has_history) {
-		rc = vv_window_load(v, &v->history);
-		v->has_history = rc == 0;
-	}
-	if (rc == 0 && !v->own && v->epoch) {
-		vv_region_adopt_all(v);
-		rc = vv_footing_found(v);
-	}
-	return rc;
-}
-
 void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
 {
 	vv_table_fini(&v->view);
 	vv_table_fini(&v->table);
 	v->table = *table;
 	*table = (struct vv_table){ 0 };
-	v->has_table = true;
-	v->own = false;
+	v->has_table = v->tried = true;
+	v->own = v->settled = false;
 	v->epoch = epoch;
 	v->newest = epoch;
 	v->failed = 0; /* it may be the one that is continued */
@@ -445,7 +395,7 @@ void vv_session_step_back(struct varve *v, uint64_t epoch)
 
 	vv_session_continue(v, epoch, &none);
 	v->newest = newest; /* the one that failed, as long as it may be asked about */
-	v->has_table = false;
+	v->has_table = v->tried = false;
 	vv_region_forget(v);
 }
 

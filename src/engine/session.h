@@ -191,6 +191,9 @@ struct varve {
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
 	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
+	bool tried;   /* a restart has read all that it refers to */
+	bool settled; /* engine/ready.c: the ranks have compared what their stores hold, */
+	bool mixed;   /* and it is not of one copy of the lineage */
 	struct vv_table view; /* what varve_region and varve_restart_region last looked at, until there is a new epoch */
 	struct vv_history history;
 	bool has_history;
@@ -223,8 +226,6 @@ void vv_session_hush(struct varve *v);
 
 /* The session's pool, started now if it has not been. */
 int vv_session_pool(struct varve *v);
-/* Everything the next checkpoint compares with is in memory: the index, the parent's table, the regions' chunks. */
-int vv_session_prepare(struct varve *v);
 /* `epoch` is now what the next checkpoint continues; takes over the table. */
 void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table);
 

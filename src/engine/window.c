@@ -88,7 +88,7 @@ int vv_window_load(struct varve *v, struct vv_history *out)
 		rc = add_region(v, v->region[i], &needs);
 	vv_needs_settle(&needs);
 	if (rc == 0)
-		rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, allowed(v, VV_INDEX_COST) / 2, &needs, out);
+		rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, v->mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
 	vv_needs_fini(&needs);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "engine/ranks.h"
+#include "engine/ready.h"
 #include "engine/session.h"
 #include "engine/verify.h"
 #include "support/must.h"
@@ -362,7 +363,7 @@ static void test_pieces(void)
 	memset(region, 0, SIZE);
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	CHECK(memcmp(region, want, SIZE) == 0);
-	ok(vv_session_prepare(v));
+	ok(vv_ready_make(v, 0));
 	ok(vv_window_shrink(v, 0));
 	CHECK_EQ(lay_now(v), 0);
 	ok(varve_close(v));

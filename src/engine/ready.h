@@ -1,0 +1,10 @@
+/* What the next checkpoint compares with. */
+#ifndef VV_ENGINE_READY_H
+#define VV_ENGINE_READY_H
+
+struct varve;
+
+/* The index, the parent's table and the regions' chunks are in memory. By all ranks together; `rc`: what went before, on this rank. */
+int vv_ready_make(struct varve *v, int rc);
+
+#endif

@@ -1,0 +1,132 @@
+// ctest: TIMEOUT 120 PROCESSORS 2
+/* Ranks with stores of their own, of which some are of one copy of a lineage and some of another: no rank gets bytes that another one's store has under the same number but that are not
+ * what was meant, and what is laid down from then on can be restored. */
+#include "support/hosts.h"
+
+enum { RANKS = 2 };
+
+/* A run of a job: a restart, if there is one, then one epoch. */
+struct job {
+	struct hosts *r;
+	uint64_t from; /* epoch to restart from; 0: none */
+	int rc;        /* what that says */
+	uint32_t found[RANKS]; /* what each rank has then: number of its first page */
+	uint32_t next[RANKS];  /* what it lays down; 0: nothing */
+};
+
+static void fill(uint8_t *p, uint32_t first)
+{
+	for (uint32_t i = 0; i < PAGES; i++)
+		pages_fill(first + i, p + (size_t)i * PAGE, PAGE);
+}
+
+static void check(const uint8_t *p, uint32_t first)
+{
+	uint8_t want[PAGE];
+
+	for (uint32_t i = 0; i < PAGES; i++) {
+		pages_fill(first + i, want, PAGE);
+		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
+	}
+}
+
+static void live(const struct varve_comm *comm, void *arg)
+{
+	const struct job *j = arg;
+	varve *v = hosts_open(j->r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+
+	if (j->from)
+		MUST(varve_restart(v, j->from) == j->rc);
+	if (j->from && j->rc == 1)
+		check(p, j->found[comm->rank]);
+	if (j->next[comm->rank]) {
+		fill(p, j->next[comm->rank]);
+		OK(varve_checkpoint(v));
+		OK(varve_wait(v, varve_epoch(v)));
+	}
+	OK(varve_close(v));
+}
+
+static void go(struct job j)
+{
+	threadcomm_run(RANKS, live, &j);
+}
+
+static void copy(const char *from, const char *to)
+{
+	char command[4 * PLACE_MAX];
+
+	snprintf(command, sizeof(command), "rm -rf '%s' && mkdir -p \"$(dirname '%s')\" && cp -a '%s' '%s'", to, to, from, to);
+	CHECK_EQ(system(command), 0);
+}
+
+/* Where a rank has its layer of an epoch. */
+static void layer(const struct hosts *r, uint32_t rank, int epoch, char out[PLACE_MAX + 96])
+{
+	char store[PLACE_MAX + 16];
+
+	hosts_place(r, rank, store);
+	snprintf(out, PLACE_MAX + 96, "%s/job/00000000/%010d.r%u.layer", store, epoch, rank);
+}
+
+/* Two copies that have epoch 1 in common. In each rank 1 lays down something of its own as epoch 2. */
+static void part_ways(struct hosts *a, struct hosts *b)
+{
+	go((struct job){ .r = a, .next = { 1000, 2000 } });
+	copy(a->store, b->store);
+	go((struct job){ .r = a, .from = 1, .rc = 1, .found = { 1000, 2000 }, .next = { 1000, 3000 } });
+	go((struct job){ .r = b, .from = 1, .rc = 1, .found = { 1000, 2000 }, .next = { 1000, 4000 } });
+}
+
+/* Rank 0 refers to what rank 1 has stored in epoch 2, and rank 1 itself does not. */
+static void replace_what_another_needs(const char *options)
+{
+	struct hosts *a = hosts_new(RANKS, 1, options), *b = hosts_new(RANKS, 2, options);
+	char mine[PLACE_MAX + 96], theirs[PLACE_MAX + 96], aside[PLACE_MAX + 104];
+
+	part_ways(a, b);
+	go((struct job){ .r = a, .from = 1, .rc = 1, .found = { 1000, 2000 }, .next = { 3000, 2000 } });
+	layer(a, 1, 2, mine);
+	layer(b, 1, 2, theirs);
+	snprintf(aside, sizeof(aside), "%s.aside", mine);
+	CHECK_EQ(rename(mine, aside), 0);
+	go((struct job){ .r = a, .from = 3, .rc = VARVE_EDAMAGED }); /* so it is needed */
+	CHECK_EQ(rename(aside, mine), 0);
+	go((struct job){ .r = a, .from = 3, .rc = 1, .found = { 3000, 2000 } });
+	copy(theirs, mine);
+	go((struct job){ .r = a, .from = 3, .rc = VARVE_EDAMAGED });
+	go((struct job){ .r = a, .from = VARVE_LATEST, .rc = 1, .found = { 1000, 2000 } });
+	hosts_end(a);
+	hosts_end(b);
+}
+
+/* One rank's store is the other copy's: what it has to lend the ranks do not mean the same by. */
+static void go_on_mixed(const char *options, bool restart)
+{
+	struct hosts *a = hosts_new(RANKS, 3, options), *b = hosts_new(RANKS, 4, options);
+	char mine[PLACE_MAX + 16], theirs[PLACE_MAX + 16];
+
+	part_ways(a, b);
+	hosts_place(a, 1, mine);
+	hosts_place(b, 1, theirs);
+	copy(theirs, mine);
+	go((struct job){ .r = a, .from = restart ? VARVE_LATEST : 0, .rc = 1, .found = { 1000, 2000 }, .next = { 4000, 4000 } });
+	go((struct job){ .r = a, .from = 3, .rc = 1, .found = { 4000, 4000 }, .next = { 2000, 3000 } });
+	go((struct job){ .r = a, .from = VARVE_LATEST, .rc = 1, .found = { 2000, 3000 } });
+	hosts_end(a);
+	hosts_end(b);
+}
+
+int main(void)
+{
+	static const char *const options[] = { "mode=sync", "mode=async", "mode=sync collective=topk", "mode=sync copies=2" };
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		go_on_mixed(options[i], true);
+		go_on_mixed(options[i], false);
+	}
+	replace_what_another_needs("mode=sync");
+	replace_what_another_needs("mode=async");
+	return 0;
+}
