@@ -3,27 +3,17 @@
  * looked for where the layers with the other copies say, until all is there or nothing is left to try. */
 #include "engine/fetch.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "engine/alternates.h"
 #include "engine/annals.h"
 #include "engine/holders.h"
-#include "engine/layerio.h"
-#include "engine/mail.h"
+#include "engine/reply.h"
 #include "engine/salvage.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	STEP = 256 << 10,  /* bytes of one request, at most */
-	ROUND = 64 << 20,  /* bytes that a rank sends or gets in a round, about */
-};
-
-struct request {
-	uint64_t layer, pos, len;
-	uint64_t token; /* of the era that is meant; 0: not known */
-};
+enum { ROUND = 64 << 20 }; /* bytes that a rank sends or gets in a round, about */
 
 struct flaw { /* of an answer */
 	uint64_t off, len;
@@ -89,8 +79,8 @@ static int add_remote(struct fetch *f, const struct vv_salvage_need *need)
 {
 	int rc = 0;
 
-	for (uint64_t at = 0; rc == 0 && at < need->len; at += STEP) {
-		struct vv_salvage_need part = vv_salvage_part(need, at, at + STEP < need->len ? at + STEP : need->len);
+	for (uint64_t at = 0; rc == 0 && at < need->len; at += VV_REPLY_MOST) {
+		struct vv_salvage_need part = vv_salvage_part(need, at, at + VV_REPLY_MOST < need->len ? at + VV_REPLY_MOST : need->len);
 
 		rc = vv_salvage_add(&f->remote, &part);
 	}
@@ -163,11 +153,6 @@ static int divide_want(struct fetch *f, uint32_t number, struct stretches *out)
 	return rc;
 }
 
-static bool is_damage(int rc)
-{
-	return rc == VV_EDAMAGED || rc == VV_EIO || rc == VV_ENOENT;
-}
-
 /* There is damage: everything is read anew, piece by piece. */
 static int doubt(struct fetch *f, const struct stretches *s)
 {
@@ -199,7 +184,7 @@ static int read_here(struct fetch *f)
 		rc = divide_want(f, (uint32_t)i, &s);
 	if (rc == 0) {
 		rc = vv_restore_read(f->lin, f->v->pool, s.v, s.n);
-		if (is_damage(rc))
+		if (vv_salvage_is_damage(rc))
 			rc = doubt(f, &s);
 	}
 	vv_mem_free(s.v);
@@ -299,7 +284,7 @@ struct round {
 
 static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint64_t rounds)
 {
-	struct request *to;
+	struct vv_request *to;
 	size_t n = 0;
 	int rc;
 
@@ -315,95 +300,13 @@ static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint
 		n += s->next - o->first[r];
 	}
 	rc = vv_mail_new(&o->ask, f->g->size, n * sizeof(*to));
-	to = (struct request *)o->ask.out;
+	to = (struct vv_request *)o->ask.out;
 	for (uint32_t r = 0; rc == 0 && r < f->g->size; r++) {
 		for (size_t i = o->first[r]; i < f->slice[r].next; i++)
-			*to++ = (struct request){ f->remote.v[i].layer, f->remote.v[i].pos, f->remote.v[i].len,
+			*to++ = (struct vv_request){ f->remote.v[i].layer, f->remote.v[i].pos, f->remote.v[i].len,
 						  vv_annals_token(f->lin, vv_run_epoch(f->remote.v[i].layer)) };
 		o->ask.out_len[r] = (f->slice[r].next - o->first[r]) * sizeof(*to);
 	}
-	return rc;
-}
-
-/* What is asked of this rank: checked, and how much each rank gets. */
-static int check_requests(struct fetch *f, struct round *o, uint64_t *len)
-{
-	const struct request *q = (const struct request *)o->ask.in;
-	uint64_t sum = 0;
-
-	for (uint32_t r = 0; r < f->g->size; r++) {
-		len[r] = 0;
-		for (uint64_t i = 0; i < o->ask.in_len[r] / sizeof(*q); i++, q++) {
-			if (!q->layer || q->len < 1 || q->len > STEP || q->pos > VV_MAX_PAYLOAD - q->len)
-				return vv_err_set(VV_EPEER, "rank %u asks for something that cannot be", r);
-			len[r] += q->len;
-		}
-		sum += len[r];
-	}
-	return sum > VV_MAX_PAYLOAD ? vv_err_set(VV_EPEER, "the ranks ask for %" PRIu64 " bytes at once", sum) : 0;
-}
-
-/* Does the layer that lies here belong to the same copy of the lineage as the table that refers to it? What it says may be all that is known here. */
-static bool is_meant(const struct fetch *f, const struct request *q)
-{
-	uint64_t epoch = vv_run_epoch(q->layer), token = vv_annals_token(f->lin, epoch);
-
-	if (q->token && !token && vv_layerio_meet(f->lin, q->layer) < 0)
-		vv_err_clear(); /* who reads it finds out */
-	if (!token)
-		token = vv_annals_token(f->lin, epoch);
-	return !q->token || !token || q->token == token;
-}
-
-static struct vv_salvage_need need_for(const struct request *q, uint8_t *to)
-{
-	return (struct vv_salvage_need){ .layer = q->layer, .pos = q->pos, .len = q->len, .to = to };
-}
-
-static int refuse(struct fetch *f, struct round *o, const struct request *q, uint8_t *to)
-{
-	struct vv_salvage_need need = need_for(q, to);
-
-	if (vv_salvage_is_news(&f->warned, q->layer))
-		vv_log_warn("the layer of rank %u in epoch %" PRIu64 " of '%s' in store '%s' belongs to another copy of the lineage than what refers to it; it is taken as lost",
-			    vv_run_rank(q->layer), vv_run_epoch(q->layer), f->lin->name, f->lin->store->url);
-	return vv_salvage_add(&o->bad, &need);
-}
-
-static int read_requests(struct fetch *f, struct round *o)
-{
-	const struct request *q = (const struct request *)o->ask.in;
-	size_t n = (size_t)(o->ask.in_sum / sizeof(*q));
-	struct vv_runs runs = { 0 };
-	struct vv_salvage_needs need = { 0 };
-	uint64_t at = 0;
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < n; at += q[i++].len) {
-		bool meant = is_meant(f, &q[i]);
-
-		rc = meant ? 0 : refuse(f, o, &q[i], o->answer.out + at);
-		if (rc == 0)
-			rc = vv_run_add(&runs, (struct vv_run){ at, q[i].len, meant ? q[i].layer : 0, meant ? q[i].pos : 0 });
-	}
-	if (rc == 0) {
-		struct vv_want want = { .runs = &runs, .len = at, .to = o->answer.out };
-
-		rc = vv_restore_read(f->lin, f->v->pool, &want, 1);
-	}
-	if (is_damage(rc)) {
-		rc = 0;
-		at = 0;
-		for (size_t i = 0; rc == 0 && i < n; at += q[i++].len) {
-			struct vv_salvage_need one = need_for(&q[i], o->answer.out + at);
-
-			rc = is_meant(f, &q[i]) ? vv_salvage_add(&need, &one) : 0;
-		}
-		if (rc == 0)
-			rc = vv_salvage_read(f->lin, &need, &o->bad, &f->warned);
-	}
-	vv_salvage_fini(&need);
-	vv_run_fini(&runs);
 	return rc;
 }
 
@@ -411,7 +314,7 @@ static int answer(struct fetch *f, struct round *o)
 {
 	uint32_t size = f->g->size;
 	uint64_t sum = 0, *len = vv_mem_new(size, sizeof(*len));
-	int rc = len ? check_requests(f, o, len) : VV_ENOMEM;
+	int rc = len ? vv_reply_check(&o->ask, size, len) : VV_ENOMEM;
 
 	for (uint32_t r = 0; rc == 0 && r < size; r++)
 		sum += len[r];
@@ -423,7 +326,7 @@ static int answer(struct fetch *f, struct round *o)
 			o->answer.in_len[r] += f->remote.v[i].len;
 	}
 	if (rc == 0)
-		rc = read_requests(f, o);
+		rc = vv_reply_read(f->lin, f->v->pool, &o->ask, o->answer.out, &o->bad, &f->warned);
 	vv_mem_free(len);
 	return rc;
 }
@@ -498,7 +401,7 @@ static int run_round(struct fetch *f, uint64_t round, uint64_t rounds)
 {
 	struct round o = { 0 };
 	uint64_t flaws = 0;
-	int rc = vv_mail_send(&o.ask, f->g, write_requests(f, &o, round, rounds), sizeof(struct request));
+	int rc = vv_mail_send(&o.ask, f->g, write_requests(f, &o, round, rounds), sizeof(struct vv_request));
 
 	if (rc == 0)
 		rc = vv_mail_reply(&o.answer, f->g, answer(f, &o), 1);

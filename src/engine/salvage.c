@@ -136,6 +136,11 @@ static int take_need(struct reader *r, const struct vv_salvage_need *need)
 	return rc;
 }
 
+bool vv_salvage_is_damage(int rc)
+{
+	return rc == VV_EDAMAGED || rc == VV_EIO || rc == VV_ENOENT;
+}
+
 bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer)
 {
 	for (size_t i = 0; i < w->n; i++)

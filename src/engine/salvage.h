@@ -29,6 +29,8 @@ int vv_salvage_add(struct vv_salvage_needs *n, const struct vv_salvage_need *nee
 /* Bytes from..to of a need, as a need. */
 struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint64_t from, uint64_t to);
 
+/* Is it what another copy may help with? */
+bool vv_salvage_is_damage(int rc);
 /* Is the layer warned of for the first time? */
 bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer);
 /* Reads all that is whole; what is not is added to `bad`, and each layer that has such is warned of once. Sorts the needs. Fails only
