@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,6 +368,8 @@ static void must(bool fine, const char *what)
 		bench_die("%s: %s", what, strerror(errno));
 }
 
+enum { FOLIO = 2 << 20 }; /* the largest that the page cache has: by such pieces files are written */
+
 double bench_write(struct bench *b, const void *p, size_t n)
 {
 	char tmp[3200], path[3200];
@@ -379,10 +382,10 @@ double bench_write(struct bench *b, const void *p, size_t n)
 	fd = open_file(tmp, O_WRONLY | O_CREAT | O_TRUNC);
 	if (fallocate(fd, 0, 0, (off_t)n) < 0 && errno != EOPNOTSUPP)
 		bench_die("fallocate: %s", strerror(errno));
-	for (size_t i = 0; i < steps(n); i++) {
-		ssize_t put = pwrite(fd, (const uint8_t *)p + i * BENCH_STEP, step_len(n, i), (off_t)(i * BENCH_STEP));
+	for (size_t at = 0; at < n; at += FOLIO) {
+		size_t len = n - at < FOLIO ? n - at : FOLIO;
 
-		must(put == (ssize_t)step_len(n, i), "pwrite");
+		must(pwrite(fd, (const uint8_t *)p + at, len, (off_t)at) == (ssize_t)len, "pwrite");
 	}
 	must(fsync(fd) == 0 && close(fd) == 0, "fsync");
 	must(rename(tmp, path) == 0, "rename");
@@ -500,20 +503,38 @@ void bench_drop(const char *path)
 		bench_die("%zu pages of '%s' stay in the page cache", left, path);
 }
 
-void bench_settle(struct bench *b, size_t bytes)
+static void touch(const struct bench *b, size_t bytes)
 {
-	static char block[BENCH_STEP];
-	int dir = open_file(b->dir, O_RDONLY | O_DIRECTORY), fd;
+	static char block[FOLIO];
 	char path[3200];
+	int fd;
 
-	must(syncfs(dir) == 0, "syncfs");
-	close(dir);
 	snprintf(path, sizeof(path), "%s/touch", b->dir);
 	fd = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
 	must(unlink(path) == 0, "unlink");
-	for (size_t i = 0; i < steps(bytes); i++)
-		must(pwrite(fd, block, sizeof(block), (off_t)(i * BENCH_STEP)) == (ssize_t)sizeof(block), "pwrite");
+	for (size_t at = 0; at < bytes; at += FOLIO)
+		must(pwrite(fd, block, FOLIO, (off_t)at) == FOLIO, "pwrite");
 	close(fd);
+}
+
+void bench_settle(struct bench *b, size_t bytes)
+{
+	int dir = open_file(b->dir, O_RDONLY | O_DIRECTORY);
+	cpu_set_t all, one;
+	size_t n;
+
+	must(syncfs(dir) == 0, "syncfs");
+	close(dir);
+	must(sched_getaffinity(0, sizeof(all), &all) == 0, "sched_getaffinity");
+	n = (size_t)CPU_COUNT(&all);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all)) {
+			CPU_ZERO(&one);
+			CPU_SET(cpu, &one);
+			must(sched_setaffinity(0, sizeof(one), &one) == 0, "sched_setaffinity");
+			touch(b, n > 2 ? 2 * bytes / n : bytes);
+		}
+	must(sched_setaffinity(0, sizeof(all), &all) == 0, "sched_setaffinity");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)

@@ -95,9 +95,9 @@ double bench_copy_mapped(struct bench *b, const char *path, void *to, size_t n, 
 double bench_hash(struct bench *b, const void *p, size_t n);
 /* The file's pages leave the page cache; ends the program if they do not. */
 void bench_drop(const char *path);
-/* Before a measurement: everything that was written or removed reaches the disk, and `bytes` of free memory are touched by
- * way of the page cache. A hypervisor that takes free memory back makes its next first use several times slower than
- * writing to it, and that would hit one side or the other at random. */
+/* Before a measurement: everything that was written or removed reaches the disk, and `bytes` of free memory are touched by way of the page cache, on each of two
+ * cores (as much in all where there are more): the kernel keeps what a core has freed for that core. A hypervisor that takes free memory back makes its next first use
+ * several times slower than writing to it, and that would hit one side or the other at random. */
 void bench_settle(struct bench *b, size_t bytes);
 void bench_remove(const char *path); /* a file or a tree; absent is fine */
 

@@ -208,13 +208,6 @@ bool vv_fs_resident(const void *p, size_t n)
 	return true;
 }
 
-void vv_fs_map(const void *p, size_t n)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p & ~(page - 1);
-
-	(void)madvise((void *)at, (uintptr_t)p + n - at, MADV_POPULATE_READ);
-}
-
 bool vv_fs_is_cached(const void *p)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

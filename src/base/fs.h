@@ -42,8 +42,6 @@ bool vv_fs_shut(int fd);
 
 /* Is the whole of a stretch of a mapped file in memory now, so that touching it reads nothing? */
 bool vv_fs_resident(const void *p, size_t n);
-/* Maps a stretch of a mapped file that is in memory, so that touching it is not a fault for each few pages. It may come to nothing. */
-void vv_fs_map(const void *p, size_t n);
 /* Is the page of a mapped file that holds p in memory now? Nothing is promised of what comes after. */
 bool vv_fs_is_cached(const void *p);
 

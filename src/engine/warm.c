@@ -9,7 +9,6 @@ enum {
 	CACHED = 1,
 	NOT_CACHED = 2,
 	SOME = 64, /* lanes that may be listed without many runs */
-	SHARE = 8, /* one byte in so many is wanted: then there is hardly a page that no fault would map */
 	APART = 32 << 10, /* between two pieces, on average: reading on takes no longer than beginning anew */
 };
 
@@ -38,26 +37,15 @@ void vv_warm_number(struct vv_warm *w)
 	}
 }
 
-/* The window in which the page at `off` is. */
-static unsigned char look(const struct vv_warm *w, size_t i, uint64_t off)
-{
-	const struct vv_get *get = w->file[i]->get;
-	uint64_t lo = off / WINDOW * WINDOW, left = get->size - lo;
-
-	if (!vv_fs_is_cached(get->map + off))
-		return NOT_CACHED;
-	if (w->much[i])
-		vv_fs_map(get->map + lo, left < WINDOW ? (size_t)left : WINDOW);
-	return CACHED;
-}
-
 bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
 {
 	for (uint64_t k = off / WINDOW; k <= (off + len - 1) / WINDOW; k++) {
 		unsigned char known = atomic_load_explicit(&w->window[i][k], memory_order_relaxed);
 
 		if (!known) {
-			known = look(w, i, k * WINDOW > off ? k * WINDOW : off);
+			const uint8_t *page = w->file[i]->get->map + (k * WINDOW > off ? k * WINDOW : off);
+
+			known = vv_fs_is_cached(page) ? CACHED : NOT_CACHED;
 			atomic_store_explicit(&w->window[i][k], known, memory_order_relaxed);
 		}
 		if (known == NOT_CACHED)
@@ -120,7 +108,6 @@ int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint
 	w->file[i] = f;
 	if (rc || !f->get->map)
 		return rc;
-	w->much[i] = bytes >= f->head.payload / SHARE;
 	w->dense[i] = bytes && bytes + n_runs * APART >= f->head.payload;
 	if (w->dense[i])
 		vv_store_get_touched(f->get);
@@ -151,5 +138,5 @@ void vv_warm_close(struct vv_warm *w, size_t i)
 	w->chunk[i] = NULL;
 	w->lane[i] = NULL;
 	w->n_lanes[i] = 0;
-	w->much[i] = w->dense[i] = false;
+	w->dense[i] = false;
 }

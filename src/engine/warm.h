@@ -30,7 +30,6 @@ struct vv_warm {
 	atomic_uchar *chunk[VV_WARM_LAYERS];  /* and of each chunk that has a digest; NULL: there are none */
 	struct vv_warm_lane *lane[VV_WARM_LAYERS]; /* all of a layer that many runs refer to; NULL: they are looked for one by one */
 	size_t n_lanes[VV_WARM_LAYERS];
-	bool much[VV_WARM_LAYERS];            /* so much is wanted that its pages are mapped together, not by a fault each */
 	bool dense[VV_WARM_LAYERS];           /* so much is wanted that all of it is read, should it not be in memory */
 	bool all;                             /* of the layers that hold what is wanted */
 	uint8_t slot[VV_WARM_SLOTS];          /* by layer: 1 + its number */
