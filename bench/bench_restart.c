@@ -119,7 +119,7 @@ static double copy(struct bench *b, struct bare *s, void (*step)(void *arg, size
 	return vv_clock_s() - start;
 }
 
-static double restart_cold(const char *store, const struct lineage *l, uint8_t *to, size_t n)
+static double restart_cold(struct bench *b, const char *store, const struct lineage *l, uint8_t *to, size_t n)
 {
 	char path[3300];
 
@@ -127,6 +127,7 @@ static double restart_cold(const char *store, const struct lineage *l, uint8_t *
 		snprintf(path, sizeof(path), "%s/%s/00000000/%010d.r0.layer", store, l->name, i);
 		bench_drop(path);
 	}
+	bench_settle(b, n);
 	return restart(store, l, to, n);
 }
 
@@ -188,9 +189,9 @@ int main(int argc, char **argv)
 		parts.took[i] = restart(store, &parts, to, n);
 	}
 	for (int i = 0; i < b.rounds; i++) {
-		one.cold[i] = restart_cold(store, &one, to, n);
-		fifty.cold[i] = restart_cold(store, &fifty, to, n);
-		parts.cold[i] = restart_cold(store, &parts, to, n);
+		one.cold[i] = restart_cold(&b, store, &one, to, n);
+		fifty.cold[i] = restart_cold(&b, store, &fifty, to, n);
+		parts.cold[i] = restart_cold(&b, store, &parts, to, n);
 	}
 	report(&b, &one, &fifty, &parts);
 	munmap(to, n);
