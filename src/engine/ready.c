@@ -111,7 +111,18 @@ static int compare(struct varve *v, uint64_t *epoch)
 	return rc;
 }
 
-/* Nothing is known any more but what a restart has just read, if it has: each layer of that was the one that was meant. */
+/* What is said by the layers of the table alone. */
+static void forget_claims(struct varve *v)
+{
+	vv_annals_forget(&v->lineage);
+	vv_annals_turn(&v->lineage);
+	for (size_t i = 0; v->table.layer && i < v->table.layers; i++)
+		if (vv_layerio_meet(&v->lineage, v->table.layer[i]) < 0)
+			vv_err_clear(); /* what it refers to is not known, then */
+}
+
+/* Nothing is known any more but what a restart has just read, if it has: each layer of that was the one that was meant. And the ranks tell each other nothing of what they stored
+ * before: whose it is could not be said by who refers to it. */
 static int know_less(struct varve *v, uint64_t epoch)
 {
 	if (v->rank == 0)
@@ -120,6 +131,9 @@ static int know_less(struct varve *v, uint64_t epoch)
 	v->mixed = true;
 	if (v->own || !v->tried)
 		vv_session_step_back(v, 0);
+	v->group->introduced = true;
+	forget_claims(v);
+	vv_footing_fini(&v->footing);
 	vv_history_fini(&v->history);
 	v->has_history = false;
 	return load_index(v);

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { MIB = 1 << 20, LEN = 256 * MIB, BUFFER = 16 * MIB, FIXED = 6 * MIB, EPOCHS = 3, CHUNK = 4096, ENTRY = 48 };
+enum { MIB = 1 << 20, LEN = 256 * MIB, BUFFER = 16 * MIB, FIXED = 8 * MIB, EPOCHS = 3, CHUNK = 4096, ENTRY = 48 };
 
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED 1

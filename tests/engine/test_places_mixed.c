@@ -118,6 +118,27 @@ static void go_on_mixed(const char *options, bool restart)
 	hosts_end(b);
 }
 
+/* A layer of the other copy says of an epoch that it is that one's. Whoever has met it must not say so of what another rank lends him of the same number. */
+static void believe_a_stranger(const char *options)
+{
+	struct hosts *a = hosts_new(RANKS, 5, options), *b = hosts_new(RANKS, 6, options);
+	char mine[PLACE_MAX + 96], theirs[PLACE_MAX + 96];
+
+	part_ways(a, b);
+	go((struct job){ .r = a, .from = 2, .rc = 1, .found = { 1000, 3000 }, .next = { 1100, 3100 } });
+	go((struct job){ .r = a, .from = 3, .rc = 1, .found = { 1100, 3100 }, .next = { 1200, 3200 } });
+	go((struct job){ .r = b, .from = 2, .rc = 1, .found = { 1000, 4000 }, .next = { 1100, 4100 } });
+	go((struct job){ .r = b, .from = 3, .rc = 1, .found = { 1100, 4100 }, .next = { 4000, 4200 } });
+	layer(a, 0, 4, mine);
+	layer(b, 0, 4, theirs);
+	copy(theirs, mine);
+	go((struct job){ .r = a, .from = VARVE_LATEST, .rc = 1, .found = { 1100, 3100 }, .next = { 1300, 3300 } });
+	go((struct job){ .r = a, .from = 5, .rc = 1, .found = { 1300, 3300 }, .next = { 3000, 3400 } });
+	go((struct job){ .r = a, .from = 6, .rc = 1, .found = { 3000, 3400 } });
+	hosts_end(a);
+	hosts_end(b);
+}
+
 int main(void)
 {
 	static const char *const options[] = { "mode=sync", "mode=async", "mode=sync collective=topk", "mode=sync copies=2" };
@@ -125,6 +146,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		go_on_mixed(options[i], true);
 		go_on_mixed(options[i], false);
+		believe_a_stranger(options[i]);
 	}
 	replace_what_another_needs("mode=sync");
 	replace_what_another_needs("mode=async");
