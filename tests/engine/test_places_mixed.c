@@ -118,23 +118,88 @@ static void go_on_mixed(const char *options, bool restart)
 	hosts_end(b);
 }
 
+/* ---- epochs that change a part ------------------------------------------------------------------------------------------------------ */
+
+struct state {
+	uint32_t id[RANKS][PAGES];
+};
+
+struct series {
+	struct hosts *r;
+	uint64_t from;             /* epoch to restart from; 0: none */
+	const struct state *found; /* there */
+	const struct state *next;  /* n epochs of one session */
+	int n;
+};
+
+static void change(struct state *s, uint32_t rank, uint32_t first, uint32_t n, uint32_t id)
+{
+	for (uint32_t i = 0; i < n; i++)
+		s->id[rank][first + i] = id + i;
+}
+
+static void live_on(const struct varve_comm *comm, void *arg)
+{
+	const struct series *x = arg;
+	varve *v = hosts_open(x->r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE), want[PAGE];
+
+	if (x->from)
+		MUST(varve_restart(v, x->from) == 1);
+	for (uint32_t i = 0; x->from && i < PAGES; i++) {
+		pages_fill(x->found->id[comm->rank][i], want, PAGE);
+		MUST(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
+	}
+	for (int k = 0; k < x->n; k++) {
+		for (uint32_t i = 0; i < PAGES; i++)
+			pages_fill(x->next[k].id[comm->rank][i], p + (size_t)i * PAGE, PAGE);
+		OK(varve_checkpoint(v));
+		OK(varve_wait(v, varve_epoch(v)));
+	}
+	OK(varve_close(v));
+}
+
+static void go_series(struct series x)
+{
+	threadcomm_run(RANKS, live_on, &x);
+}
+
 /* A layer of the other copy says of an epoch that it is that one's. Whoever has met it must not say so of what another rank lends him of the same number. */
 static void believe_a_stranger(const char *options)
 {
 	struct hosts *a = hosts_new(RANKS, 5, options), *b = hosts_new(RANKS, 6, options);
 	char mine[PLACE_MAX + 96], theirs[PLACE_MAX + 96];
+	struct state first = { 0 }, x[3], y[3], last;
 
-	part_ways(a, b);
-	go((struct job){ .r = a, .from = 2, .rc = 1, .found = { 1000, 3000 }, .next = { 1100, 3100 } });
-	go((struct job){ .r = a, .from = 3, .rc = 1, .found = { 1100, 3100 }, .next = { 1200, 3200 } });
-	go((struct job){ .r = b, .from = 2, .rc = 1, .found = { 1000, 4000 }, .next = { 1100, 4100 } });
-	go((struct job){ .r = b, .from = 3, .rc = 1, .found = { 1100, 4100 }, .next = { 4000, 4200 } });
+	change(&first, 0, 0, PAGES, 1000);
+	change(&first, 1, 0, PAGES, 2000);
+	go_series((struct series){ .r = a, .next = &first, .n = 1 });
+	copy(a->store, b->store);
+	x[0] = y[0] = first;
+	change(&x[0], 1, 0, 8, 3000);
+	change(&y[0], 1, 0, 8, 4000);
+	x[1] = x[0];
+	y[1] = y[0];
+	change(&x[1], 1, 8, 4, 3100);
+	change(&y[1], 1, 8, 4, 4100);
+	x[2] = x[1];
+	y[2] = y[1];
+	change(&x[2], 1, 4, 4, 3200);
+	change(&y[2], 0, 10, 8, 4000); /* what rank 1 has stored in epoch 2 */
+	change(&y[2], 0, 0, 2, 4200);
+	go_series((struct series){ .r = a, .from = 1, .found = &first, .next = x, .n = 3 });
+	go_series((struct series){ .r = b, .from = 1, .found = &first, .next = y, .n = 3 });
 	layer(a, 0, 4, mine);
 	layer(b, 0, 4, theirs);
 	copy(theirs, mine);
-	go((struct job){ .r = a, .from = VARVE_LATEST, .rc = 1, .found = { 1100, 3100 }, .next = { 1300, 3300 } });
-	go((struct job){ .r = a, .from = 5, .rc = 1, .found = { 1300, 3300 }, .next = { 3000, 3400 } });
-	go((struct job){ .r = a, .from = 6, .rc = 1, .found = { 3000, 3400 } });
+	last = x[1];
+	change(&last, 1, 20, 2, 5000);
+	change(&last, 0, 20, 2, 5100);
+	go_series((struct series){ .r = a, .from = VARVE_LATEST, .found = &x[1], .next = &last, .n = 1 });
+	first = last;
+	change(&last, 0, 30, 4, 3000); /* the same, in the copy that this is */
+	go_series((struct series){ .r = a, .from = 5, .found = &first, .next = &last, .n = 1 });
+	go_series((struct series){ .r = a, .from = 6, .found = &last });
 	hosts_end(a);
 	hosts_end(b);
 }
