@@ -148,7 +148,7 @@ static int turned(struct vv_pass *p)
 {
 	p->v->footing.lost = true;
 	return vv_err_set(VV_EDAMAGED,
-			  "layers of lineage '%s' in store '%s' were replaced under the running session by those of another copy of it, and epoch %" PRIu64 " might refer to them: the epoch does "
+			  "layers of lineage '%s' in store '%s' are of another copy of it than those met before (mixed, or replaced under the running session), and epoch %" PRIu64 " might refer to them: the epoch does "
 			  "not count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
 			  p->v->lineage.name, p->v->store->url, p->epoch);
 }
