@@ -5,52 +5,69 @@
 
 enum { RANKS = 2 };
 
-/* A run of a job: a restart, if there is one, then one epoch. */
-struct job {
-	struct hosts *r;
-	uint64_t from; /* epoch to restart from; 0: none */
-	int rc;        /* what that says */
-	uint32_t found[RANKS]; /* what each rank has then: number of its first page */
-	uint32_t next[RANKS];  /* what it lays down; 0: nothing */
+struct state { /* number of each page */
+	uint32_t id[RANKS][PAGES];
 };
 
-static void fill(uint8_t *p, uint32_t first)
-{
-	for (uint32_t i = 0; i < PAGES; i++)
-		pages_fill(first + i, p + (size_t)i * PAGE, PAGE);
-}
+struct series { /* a session */
+	struct hosts *r;
+	uint64_t from;             /* epoch to restart from; 0: none */
+	int rc;                    /* what that says */
+	const struct state *found; /* if it is 1 */
+	const struct state *next;  /* n epochs */
+	int n;
+};
 
-static void check(const uint8_t *p, uint32_t first)
+static void change(struct state *s, uint32_t rank, uint32_t first, uint32_t n, uint32_t id)
 {
-	uint8_t want[PAGE];
-
-	for (uint32_t i = 0; i < PAGES; i++) {
-		pages_fill(first + i, want, PAGE);
-		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		s->id[rank][first + i] = id + i;
 }
 
 static void live(const struct varve_comm *comm, void *arg)
 {
-	const struct job *j = arg;
-	varve *v = hosts_open(j->r, comm);
-	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+	const struct series *x = arg;
+	varve *v = hosts_open(x->r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE), want[PAGE];
 
-	if (j->from)
-		MUST(varve_restart(v, j->from) == j->rc);
-	if (j->from && j->rc == 1)
-		check(p, j->found[comm->rank]);
-	if (j->next[comm->rank]) {
-		fill(p, j->next[comm->rank]);
+	if (x->from)
+		MUST(varve_restart(v, x->from) == x->rc);
+	for (uint32_t i = 0; x->from && x->rc == 1 && i < PAGES; i++) {
+		pages_fill(x->found->id[comm->rank][i], want, PAGE);
+		MUST(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
+	}
+	for (int k = 0; k < x->n; k++) {
+		for (uint32_t i = 0; i < PAGES; i++)
+			pages_fill(x->next[k].id[comm->rank][i], p + (size_t)i * PAGE, PAGE);
 		OK(varve_checkpoint(v));
 		OK(varve_wait(v, varve_epoch(v)));
 	}
 	OK(varve_close(v));
 }
 
+static void go_series(struct series x)
+{
+	threadcomm_run(RANKS, live, &x);
+}
+
+/* One epoch, of which all is new. */
+struct job {
+	struct hosts *r;
+	uint64_t from;
+	int rc;
+	uint32_t found[RANKS]; /* number of each rank's first page */
+	uint32_t next[RANKS];  /* 0: nothing is laid down */
+};
+
 static void go(struct job j)
 {
-	threadcomm_run(RANKS, live, &j);
+	struct state found = { 0 }, next = { 0 };
+
+	for (uint32_t r = 0; r < RANKS; r++) {
+		change(&found, r, 0, PAGES, j.found[r]);
+		change(&next, r, 0, PAGES, j.next[r]);
+	}
+	go_series((struct series){ .r = j.r, .from = j.from, .rc = j.rc, .found = &found, .next = &next, .n = j.next[0] != 0 });
 }
 
 static void copy(const char *from, const char *to)
@@ -118,52 +135,6 @@ static void go_on_mixed(const char *options, bool restart)
 	hosts_end(b);
 }
 
-/* ---- epochs that change a part ------------------------------------------------------------------------------------------------------ */
-
-struct state {
-	uint32_t id[RANKS][PAGES];
-};
-
-struct series {
-	struct hosts *r;
-	uint64_t from;             /* epoch to restart from; 0: none */
-	const struct state *found; /* there */
-	const struct state *next;  /* n epochs of one session */
-	int n;
-};
-
-static void change(struct state *s, uint32_t rank, uint32_t first, uint32_t n, uint32_t id)
-{
-	for (uint32_t i = 0; i < n; i++)
-		s->id[rank][first + i] = id + i;
-}
-
-static void live_on(const struct varve_comm *comm, void *arg)
-{
-	const struct series *x = arg;
-	varve *v = hosts_open(x->r, comm);
-	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE), want[PAGE];
-
-	if (x->from)
-		MUST(varve_restart(v, x->from) == 1);
-	for (uint32_t i = 0; x->from && i < PAGES; i++) {
-		pages_fill(x->found->id[comm->rank][i], want, PAGE);
-		MUST(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
-	}
-	for (int k = 0; k < x->n; k++) {
-		for (uint32_t i = 0; i < PAGES; i++)
-			pages_fill(x->next[k].id[comm->rank][i], p + (size_t)i * PAGE, PAGE);
-		OK(varve_checkpoint(v));
-		OK(varve_wait(v, varve_epoch(v)));
-	}
-	OK(varve_close(v));
-}
-
-static void go_series(struct series x)
-{
-	threadcomm_run(RANKS, live_on, &x);
-}
-
 /* A layer of the other copy says of an epoch that it is that one's. Whoever has met it must not say so of what another rank lends him of the same number. */
 static void believe_a_stranger(const char *options)
 {
@@ -187,19 +158,19 @@ static void believe_a_stranger(const char *options)
 	change(&x[2], 1, 4, 4, 3200);
 	change(&y[2], 0, 10, 8, 4000); /* what rank 1 has stored in epoch 2 */
 	change(&y[2], 0, 0, 2, 4200);
-	go_series((struct series){ .r = a, .from = 1, .found = &first, .next = x, .n = 3 });
-	go_series((struct series){ .r = b, .from = 1, .found = &first, .next = y, .n = 3 });
+	go_series((struct series){ .r = a, .from = 1, .rc = 1, .found = &first, .next = x, .n = 3 });
+	go_series((struct series){ .r = b, .from = 1, .rc = 1, .found = &first, .next = y, .n = 3 });
 	layer(a, 0, 4, mine);
 	layer(b, 0, 4, theirs);
 	copy(theirs, mine);
 	last = x[1];
 	change(&last, 1, 20, 2, 5000);
 	change(&last, 0, 20, 2, 5100);
-	go_series((struct series){ .r = a, .from = VARVE_LATEST, .found = &x[1], .next = &last, .n = 1 });
+	go_series((struct series){ .r = a, .from = VARVE_LATEST, .rc = 1, .found = &x[1], .next = &last, .n = 1 });
 	first = last;
 	change(&last, 0, 30, 4, 3000); /* the same, in the copy that this is */
-	go_series((struct series){ .r = a, .from = 5, .found = &first, .next = &last, .n = 1 });
-	go_series((struct series){ .r = a, .from = 6, .found = &last });
+	go_series((struct series){ .r = a, .from = 5, .rc = 1, .found = &first, .next = &last, .n = 1 });
+	go_series((struct series){ .r = a, .from = 6, .rc = 1, .found = &last });
 	hosts_end(a);
 	hosts_end(b);
 }
