@@ -3,6 +3,7 @@
 #include "core/bundle.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/wire.h"
 #include "core/digest.h"
 #include "core/name.h"
@@ -169,17 +170,8 @@ int vv_bundle_get(struct vv_bundle *b, const struct vv_bundle_trailer *t, const 
 
 const struct vv_bundle_entry *vv_bundle_find(const struct vv_bundle *b, uint32_t rank)
 {
-	size_t low = 0, high = b->n;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (b->v[mid].rank == rank)
-			return &b->v[mid];
-		if (b->v[mid].rank < rank)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	VV_SEARCH(i, 0, b->n, b->v[i].rank < rank);
+	return i < b->n && b->v[i].rank == rank ? &b->v[i] : NULL;
 }

@@ -1,6 +1,7 @@
 #include "core/eras.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 
 void vv_eras_fini(struct vv_eras *e)
 {
@@ -11,17 +12,10 @@ void vv_eras_fini(struct vv_eras *e)
 /* How many begin at or before the epoch. */
 static size_t begun(const struct vv_eras *e, uint64_t epoch)
 {
-	size_t lo = 0, hi = e->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (e->v[mid].first <= epoch)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, e->n, e->v[i].first <= epoch);
+	return i;
 }
 
 const struct vv_era *vv_eras_find(const struct vv_eras *e, uint64_t epoch)

@@ -3,6 +3,7 @@
 #include "core/index.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include <string.h>
 
 #define MAX_POS (1ull << 40)
@@ -299,20 +300,24 @@ uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint6
 	return vv_index_at(x, n, layer, pos);
 }
 
+static bool is_before(const struct vv_index *x, uint32_t entry, uint64_t layer, uint64_t pos)
+{
+	uint64_t l = vv_index_layer(x, entry);
+
+	return l < layer || (l == layer && vv_index_pos(x, entry) < pos);
+}
+
+size_t vv_index_first(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, n, is_before(x, (uint32_t)i, layer, pos));
+	return i;
+}
+
 uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos)
 {
-	size_t lo = 0, hi = n;
+	size_t i = vv_index_first(x, n, layer, pos);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		uint64_t l = vv_index_layer(x, (uint32_t)mid);
-
-		if (l < layer || (l == layer && vv_index_pos(x, (uint32_t)mid) < pos))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < n && vv_index_layer(x, (uint32_t)lo) == layer && vv_index_pos(x, (uint32_t)lo) == pos)
-		return (uint32_t)lo;
-	return VV_INDEX_NONE;
+	return i < n && vv_index_layer(x, (uint32_t)i) == layer && vv_index_pos(x, (uint32_t)i) == pos ? (uint32_t)i : VV_INDEX_NONE;
 }

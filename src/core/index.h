@@ -53,7 +53,8 @@ void vv_index_truncate(struct vv_index *x, size_t n);
 /* Forgets every entry whose `moved` is 0, and the sources that no other names. The rest keeps its order: moved[i] becomes 1 + the new
  * number, and so does source[k], per source, which comes as zeros. VV_ENOMEM: nothing has changed. */
 int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source);
-/* The entry at a place, among entries [0, n) which must have been added in ascending (layer, pos) order. */
+/* The first entry that does not lie before a place, or n, among entries [0, n) which must have been added in ascending (layer, pos) order; and the one that lies there. */
+size_t vv_index_first(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos);
 uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos);
 /* The same where it is likely to be `hint`. */
 uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint);

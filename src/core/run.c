@@ -1,6 +1,7 @@
 #include "core/run.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include <string.h>
 
 void vv_run_fini(struct vv_runs *r)
@@ -42,17 +43,10 @@ int vv_run_add(struct vv_runs *r, struct vv_run run)
 
 size_t vv_run_find(const struct vv_runs *r, uint64_t at)
 {
-	size_t lo = 0, hi = r->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->v[mid].at + r->v[mid].len <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, r->n, r->v[i].at + r->v[i].len <= at);
+	return i;
 }
 
 int vv_run_covers(const struct vv_runs *r, uint64_t len)

@@ -1,6 +1,7 @@
 #include "engine/alternates.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/layerio.h"
 #include "engine/mail.h"
 #include <stdlib.h>
@@ -112,17 +113,10 @@ int vv_alternates_collect(const struct vv_lineage *lin, const uint64_t *home, si
 /* The first entry from lo on that comes after (home, layer, pos). */
 static size_t after(const struct vv_alternates *a, size_t lo, const struct vv_alternate *x)
 {
-	size_t hi = a->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (by_home(&a->v[mid], x) <= 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, lo, a->n, by_home(&a->v[i], x) <= 0);
+	return i;
 }
 
 const struct vv_alternate *vv_alternates_find(const struct vv_alternates *a, uint64_t home, uint64_t pos, unsigned k)

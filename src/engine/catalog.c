@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/annals.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -239,17 +240,10 @@ bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer)
 
 static size_t first_of_epoch(const struct vv_listing *l, uint64_t epoch)
 {
-	size_t lo = 0, hi = l->n_layers;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (vv_run_epoch(l->layer[mid].layer) < epoch)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, l->n_layers, vv_run_epoch(l->layer[i].layer) < epoch);
+	return i;
 }
 
 /* If any layer of a rank's place is here, so should be all of them. */

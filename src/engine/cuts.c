@@ -1,6 +1,7 @@
 #include "engine/cuts.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/abreast.h"
 #include "engine/layerset.h"
 #include <inttypes.h>
@@ -10,32 +11,18 @@ enum { LAYERS = 256 }; /* open for good, at most */
 
 const struct vv_cut *vv_cuts_find(const struct vv_cuts_region *r, uint64_t at)
 {
-	size_t lo = 0, hi = r->n;
+	size_t i;
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->v[mid].at <= at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return r->n ? &r->v[lo] : NULL;
+	VV_SEARCH(i, 1, r->n, r->v[i].at <= at);
+	return r->n ? &r->v[i - 1] : NULL;
 }
 
 static struct vv_cuts_layer *find_layer(const struct vv_cuts *s, uint64_t layer)
 {
-	size_t lo = 0, hi = s->n_layers;
+	size_t i;
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->layer[mid].layer <= layer)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return &s->layer[lo];
+	VV_SEARCH(i, 1, s->n_layers, s->layer[i].layer <= layer);
+	return &s->layer[i - 1];
 }
 
 static int add_cut(struct vv_cuts_region *r, uint64_t at, uint64_t len, uint64_t from, size_t block)

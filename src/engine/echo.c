@@ -1,5 +1,6 @@
 #include "engine/echo.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "track/fence.h"
 #include <string.h>
 
@@ -134,17 +135,10 @@ int vv_echo_take(struct vv_pass *p, struct vv_set *s)
 
 static const struct vv_echo *find(const struct vv_set *s, size_t piece)
 {
-	size_t lo = 0, hi = s->n_echoes;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->echo[mid].piece < piece)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->n_echoes && s->echo[lo].piece == piece ? &s->echo[lo] : NULL;
+	VV_SEARCH(i, 0, s->n_echoes, s->echo[i].piece < piece);
+	return i < s->n_echoes && s->echo[i].piece == piece ? &s->echo[i] : NULL;
 }
 
 int vv_echo_weave(const struct vv_pass *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)

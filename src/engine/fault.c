@@ -2,6 +2,7 @@
  * handler: no allocation, and no lock but the tiles'. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/search.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -10,17 +11,10 @@
 
 static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
 {
-	size_t lo = 0, hi = t->n_by_address;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (t->by_address[mid]->hi <= page)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < t->n_by_address && t->by_address[lo]->lo <= page ? t->by_address[lo] : NULL;
+	VV_SEARCH(i, 0, t->n_by_address, t->by_address[i]->hi <= page);
+	return i < t->n_by_address && t->by_address[i]->lo <= page ? t->by_address[i] : NULL;
 }
 
 static bool is_read(const struct vv_tile *x)

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/annals.h"
 #include "engine/layerio.h"
 #include "engine/pass.h"
@@ -42,19 +43,12 @@ static int look(const struct varve *v, uint64_t layer, uint64_t *size)
 /* Where it is, or belongs. */
 static size_t place_of(const struct vv_footing *f, uint64_t layer)
 {
-	size_t lo = 0, hi = f->n;
+	size_t i;
 
 	if (f->n && f->v[f->n - 1].layer < layer)
 		return f->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->v[mid].layer < layer)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, f->n, f->v[i].layer < layer);
+	return i;
 }
 
 /* The layer, which is added if it is not there; NULL: no memory. */

@@ -1,5 +1,6 @@
 #include "engine/holders.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/wire.h"
 #include "engine/mail.h"
 #include <stdlib.h>
@@ -87,17 +88,10 @@ int vv_holders_ask(struct vv_ranks *g, int rc, const struct vv_lineage *lin, uin
 
 size_t vv_holders_find(const struct vv_holders *h, uint64_t layer)
 {
-	size_t lo = 0, hi = h->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (h->v[mid].layer < layer)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < h->n && h->v[lo].layer == layer ? lo : h->n;
+	VV_SEARCH(i, 0, h->n, h->v[i].layer < layer);
+	return i < h->n && h->v[i].layer == layer ? i : h->n;
 }
 
 bool vv_holders_has(const struct vv_holders *h, uint64_t layer, uint32_t place)

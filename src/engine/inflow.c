@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,18 +211,11 @@ int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more)
 /* The first stretch that ends behind the place; n_held: there is none. */
 static size_t find_held(const struct vv_cargo *c, uint32_t file, uint64_t at)
 {
-	size_t low = 0, high = c->n_held;
+	const struct vv_cargo_held *h = c->held;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct vv_cargo_held *h = &c->held[mid];
-
-		if (h->file < file || (h->file == file && h->at + h->n <= at))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	VV_SEARCH(i, 0, c->n_held, h[i].file < file || (h[i].file == file && h[i].at + h[i].n <= at));
+	return i;
 }
 
 int vv_inflow_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)

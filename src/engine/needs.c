@@ -1,6 +1,7 @@
 #include "engine/needs.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "core/manifest.h"
 #include <stdlib.h>
 #include <string.h>
@@ -83,17 +84,10 @@ void vv_needs_settle(struct vv_needs *n)
 /* The last need that begins at or before the place; NULL if there is none in the layer. */
 static const struct vv_need *find(const struct vv_needs *n, uint64_t layer, uint64_t pos)
 {
-	size_t lo = 0, hi = n->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (n->v[mid].layer < layer || (n->v[mid].layer == layer && n->v[mid].pos <= pos))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && n->v[lo - 1].layer == layer ? &n->v[lo - 1] : NULL;
+	VV_SEARCH(i, 0, n->n, n->v[i].layer < layer || (n->v[i].layer == layer && n->v[i].pos <= pos));
+	return i && n->v[i - 1].layer == layer ? &n->v[i - 1] : NULL;
 }
 
 bool vv_needs_layer(const struct vv_needs *n, uint64_t layer)
@@ -111,18 +105,9 @@ bool vv_needs_chunk(const struct vv_needs *n, uint64_t layer, uint64_t pos)
 /* Where chunks begin is not known: the index has forgotten this much of the layer if it has none that begins before the end. */
 static bool is_known(const struct vv_need *d, const struct vv_index *x, size_t entries)
 {
-	size_t lo = 0, hi = entries;
+	size_t i = vv_index_first(x, entries, d->layer, d->end);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		uint64_t layer = vv_index_layer(x, (uint32_t)mid);
-
-		if (layer < d->layer || (layer == d->layer && vv_index_pos(x, (uint32_t)mid) < d->end))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vv_index_layer(x, (uint32_t)lo - 1) == d->layer;
+	return i && vv_index_layer(x, (uint32_t)i - 1) == d->layer;
 }
 
 bool vv_needs_met(const struct vv_needs *n, const struct vv_index *x, size_t entries)

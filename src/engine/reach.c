@@ -1,6 +1,7 @@
 #include "engine/reach.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/alternates.h"
 #include "engine/layerio.h"
 #include "engine/table.h"
@@ -28,17 +29,10 @@ void vv_reach_fini(struct vv_reach *r)
 
 static size_t position(const struct vv_reach *r, uint64_t layer)
 {
-	size_t lo = 0, hi = r->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->v[mid].layer < layer)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, r->n, r->v[i].layer < layer);
+	return i;
 }
 
 struct vv_reach_layer *vv_reach_find(struct vv_reach *r, uint64_t layer)
@@ -175,17 +169,10 @@ static int need(struct vv_reach *r, const struct vv_runs *runs)
 
 static bool is_live(const struct vv_listing *live, uint64_t epoch)
 {
-	size_t lo = 0, hi = live->n_epochs;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (live->epoch[mid] < epoch)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < live->n_epochs && live->epoch[lo] == epoch;
+	VV_SEARCH(i, 0, live->n_epochs, live->epoch[i] < epoch);
+	return i < live->n_epochs && live->epoch[i] == epoch;
 }
 
 /* The heads of dead ancestors are needed as long as somebody alive inherits from them. */

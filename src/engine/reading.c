@@ -1,6 +1,7 @@
 #include "engine/reading.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -89,19 +90,11 @@ static bool read_part(struct vv_reading *r, size_t region, size_t i)
 /* The last part that begins at or before `at`. */
 static size_t find_part(const struct vv_reading *r, size_t region, size_t parts, uint64_t at)
 {
-	size_t lo = 0, hi = parts;
+	struct vv_runwire_part part;
+	size_t i;
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		struct vv_runwire_part part;
-
-		vv_runwire_part(r->wire, region, mid, &part);
-		if (part.at <= at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 1, parts, (vv_runwire_part(r->wire, region, i, &part), part.at <= at));
+	return i - 1;
 }
 
 bool vv_reading_look(struct vv_reading *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out)

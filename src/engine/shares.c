@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/mail.h"
 #include <inttypes.h>
 #include <string.h>
@@ -341,19 +342,12 @@ static int write_places(struct vv_shares *s, struct vv_mail *m)
 static bool is_at(const struct vv_digests *d, uint64_t pos, const struct vv_digest *digest)
 {
 	const struct vv_digest_group *g = d->group;
-	size_t lo = 0, hi = d->n_groups;
+	size_t i;
 
-	while (lo < hi) { /* the first group behind pos */
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g[mid].pos <= pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == 0)
+	VV_SEARCH(i, 0, d->n_groups, g[i].pos <= pos); /* the first group behind pos */
+	if (i == 0)
 		return false;
-	g += lo - 1;
+	g += i - 1;
 	return (pos - g->pos) % g->chunk == 0 && (pos - g->pos) / g->chunk < g->count &&
 	       vv_digest_equal(&d->v[g->digest + (pos - g->pos) / g->chunk], digest);
 }

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/hush.h"
 #include "base/log.h"
+#include "base/search.h"
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/scan.h"
@@ -13,19 +14,12 @@
 
 struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
 {
-	size_t lo = 0, hi = t->n_regions; /* the last that begins at or before the tile, and has any */
+	size_t i;
 
-	while (hi - lo > 1) {
-		size_t mid = (lo + hi) / 2;
-
-		if (t->region[mid]->first_tile <= tile)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	while (t->region[lo]->n_tiles == 0)
-		lo--;
-	return t->region[lo];
+	VV_SEARCH(i, 1, t->n_regions, t->region[i]->first_tile <= tile);
+	while (t->region[i - 1]->n_tiles == 0) /* the last that begins at or before the tile, and has any */
+		i--;
+	return t->region[i - 1];
 }
 
 static uint64_t get(const struct vv_tiles *t, const uint64_t *bits, const struct vv_region *r, size_t tile)

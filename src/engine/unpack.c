@@ -1,6 +1,7 @@
 #include "engine/unpack.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/outputs.h"
 #include "engine/restore.h"
 #include <inttypes.h>
@@ -243,35 +244,21 @@ int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t r
 /* The last rank whose first file is not behind i, and which has any. */
 struct vv_unpack_file vv_unpack_at(const struct vv_unpack *u, size_t i)
 {
-	size_t lo = 0, hi = u->n_ranks;
+	size_t at;
 	const struct vv_unpack_rank *r;
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (u->rank[mid].first <= i)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	r = &u->rank[lo];
+	VV_SEARCH(at, 1, u->n_ranks, u->rank[at].first <= i);
+	r = &u->rank[at - 1];
 	return (struct vv_unpack_file){ &r->manifest.file[i - r->first], &r->table.region[r->manifest.file[i - r->first].region],
 					r->table.rank };
 }
 
 static size_t find(const struct vv_unpack *u, const char *name)
 {
-	size_t lo = 0, hi = u->n_files;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (compare_names(vv_unpack_at(u, u->by_name[mid]).file->name, name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, u->n_files, compare_names(vv_unpack_at(u, u->by_name[i]).file->name, name) < 0);
+	return i;
 }
 
 /* Names of files whose last part is the same, else the first ones. */

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/echo.h"
 #include <string.h>
 
@@ -37,18 +38,11 @@ int vv_weave_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uin
 /* The first place that has bytes of the epoch's data from `at` on, or comes after all such places. */
 static size_t find_place(const struct vv_set *s, uint32_t ordinal, uint64_t at)
 {
-	size_t lo = 0, hi = s->n_places;
+	const struct vv_set_place *p = s->place;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct vv_set_place *p = &s->place[mid];
-
-		if (p->ordinal < ordinal || (p->ordinal == ordinal && p->end <= at))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, s->n_places, p[i].ordinal < ordinal || (p[i].ordinal == ordinal && p[i].end <= at));
+	return i;
 }
 
 /* The bytes at..at+len of the data of that epoch come to `to` in out. */

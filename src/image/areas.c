@@ -1,6 +1,7 @@
 #include "image/areas.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "image/tree.h"
 #include "reader/pagemap.h"
 #include <dirent.h>
@@ -177,27 +178,20 @@ int vv_areas_place(struct vv_areas *a, const uint8_t *pagemap, size_t n, uint64_
 void vv_areas_find(const struct vv_areas *a, uint64_t at, size_t *len, const char **variable, uint8_t *segment)
 {
 	const struct vv_outline *o = &a->outline;
-	size_t low = 0, high = o->n_pieces;
+	size_t i;
 	uint64_t left = *len;
 
 	*segment = VV_SEGMENT_ANON;
 	*variable = vv_segment_name(VV_SEGMENT_ANON);
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (o->piece[mid].at + o->piece[mid].len <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == o->n_pieces)
+	VV_SEARCH(i, 0, o->n_pieces, o->piece[i].at + o->piece[i].len <= at);
+	if (i == o->n_pieces)
 		return;
-	if (o->piece[low].at > at) {
-		left = o->piece[low].at - at;
+	if (o->piece[i].at > at) {
+		left = o->piece[i].at - at;
 	} else {
-		const struct vv_variable *v = &o->variable[o->piece[low].variable];
+		const struct vv_variable *v = &o->variable[o->piece[i].variable];
 
-		left = o->piece[low].at + o->piece[low].len - at;
+		left = o->piece[i].at + o->piece[i].len - at;
 		*segment = v->segment;
 		*variable = v->name + 1;
 	}

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "image/inject.h"
 #include "image/lift.h"
 #include "image/tree.h"
@@ -368,17 +369,10 @@ const struct vv_precopy_one *vv_precopy_look(struct vv_precopy *p, pid_t pid, si
 
 const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_one *one, uint64_t addr)
 {
-	size_t low = 0, high = one->n;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (one->span[mid].hi <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < one->n ? &one->span[low] : NULL;
+	VV_SEARCH(i, 0, one->n, one->span[i].hi <= addr);
+	return i < one->n ? &one->span[i] : NULL;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "image/spans.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include <string.h>
 
 void vv_spans_fini(struct vv_spans *s)
@@ -12,17 +13,10 @@ void vv_spans_fini(struct vv_spans *s)
 /* The first that ends behind an address. */
 static size_t search(const struct vv_spans *s, uint64_t addr)
 {
-	size_t lo = 0, hi = s->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->v[mid].hi <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, s->n, s->v[i].hi <= addr);
+	return i;
 }
 
 static int insert(struct vv_spans *s, size_t i, struct vv_span span)

@@ -3,6 +3,7 @@
  * Each of these has two magic numbers (in the oldest version one), then entries: a length of 4 bytes and a message. CRIU's images/ (*.proto). */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "reader/pagemap.h"
 #include "reader/peek.h"
 #include <inttypes.h>
@@ -162,17 +163,10 @@ static int read_names(struct criu *c)
 
 static const struct vv_proto *find_name(const struct criu *c, uint64_t id)
 {
-	size_t low = 0, high = c->n_names;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->name[mid].id < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < c->n_names && c->name[low].id == id ? &c->name[low].path : NULL;
+	VV_SEARCH(i, 0, c->n_names, c->name[i].id < id);
+	return i < c->n_names && c->name[i].id == id ? &c->name[i].path : NULL;
 }
 
 static uint8_t segment_of(uint64_t status)

@@ -3,6 +3,7 @@
  * the kernel's fs/binfmt_elf.c. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "reader/memory.h"
 #include "reader/peek.h"
 #include <string.h>
@@ -178,17 +179,10 @@ static int walk_notes(struct core *c)
 /* Maps ascend, as the kernel and gdb write them; where they do not, some files are not found. */
 static const struct map *find_map(const struct core *c, uint64_t address)
 {
-	size_t low = 0, high = c->n_maps;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->map[mid].to <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < c->n_maps && c->map[low].from <= address ? &c->map[low] : NULL;
+	VV_SEARCH(i, 0, c->n_maps, c->map[i].to <= address);
+	return i < c->n_maps && c->map[i].from <= address ? &c->map[i] : NULL;
 }
 
 static int walk_areas(struct core *c)

@@ -3,6 +3,7 @@
  * Nothing says what is in a record: records of one length are taken for one variable, and its type is guessed. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "reader/guess.h"
 #include "reader/peek.h"
 #include <inttypes.h>
@@ -99,17 +100,10 @@ static bool find_marks(struct vv_peek *in, struct marks *out)
 
 static size_t find_kind(const struct walk *w, uint64_t len)
 {
-	size_t lo = 0, hi = w->n_kinds;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (w->kind[mid].len < len)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, w->n_kinds, w->kind[i].len < len);
+	return i;
 }
 
 /* The kind of this length; NULL: no memory, or there are too many kinds. Its variable has its final name at the end. */

@@ -1,6 +1,7 @@
 #include "reader/memory.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,17 +85,10 @@ static void drop_overlaps(struct vv_memory *m)
 /* The first area that ends behind the address; m->n if there is none. */
 static size_t find(const struct vv_memory *m, uint64_t at)
 {
-	size_t low = 0, high = m->n;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (m->area[mid].to <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	VV_SEARCH(i, 0, m->n, m->area[i].to <= at);
+	return i;
 }
 
 static bool is_same_file(const struct vv_memory_area *a, const struct vv_memory_area *b)

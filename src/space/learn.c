@@ -1,5 +1,6 @@
 #include "space/learn.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "space/sweep.h"
 
 enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time */
@@ -42,17 +43,10 @@ static void learn(const struct learning *l, uint32_t at, uint32_t len, const uin
 /* The lesson that a task is of. */
 static size_t find(const struct learning *l, size_t task)
 {
-	size_t lo = 0, hi = l->n;
+	size_t i;
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (l->first[mid] <= task)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 1, l->n, l->first[i] <= task);
+	return i - 1;
 }
 
 static void run_task(void *arg, size_t task)

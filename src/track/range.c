@@ -3,6 +3,7 @@
  * that is still held, perhaps for long, is freed by a later change. */
 #include "track/range.h"
 #include "base/err.h"
+#include "base/search.h"
 #include "track/memory.h"
 #include <sched.h>
 #include <stdlib.h>
@@ -36,17 +37,10 @@ struct vv_range *vv_range_new(uintptr_t lo, uintptr_t hi, void *owner)
 /* The place of the first range that ends above lo. */
 static size_t place_of(const struct table *t, uintptr_t lo)
 {
-	size_t a = 0, b = t ? t->n : 0;
+	size_t i;
 
-	while (a < b) {
-		size_t mid = a + (b - a) / 2;
-
-		if (t->range[mid]->hi <= lo)
-			a = mid + 1;
-		else
-			b = mid;
-	}
-	return a;
+	VV_SEARCH(i, 0, t ? t->n : 0, t->range[i]->hi <= lo);
+	return i;
 }
 
 struct vv_range *vv_range_hold(uintptr_t lo, uintptr_t hi)
