@@ -39,7 +39,7 @@ uint64_t vv_digest_check_parts(const struct iovec *iov, int n);
 
 /* Copies n bytes and returns the check of them: the core waits for memory anyway, so hashing hides behind copying. */
 uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n);
-/* Are these the bytes of that XXH3 digest? Of more than 240 bytes 64 bits are compared, which are their check: as much as is known of a block. */
+/* Are these the bytes of that XXH3 digest, which may lie anywhere, not aligned? Of more than 240 bytes 64 bits are compared, which are their check: as much as is known of a block. */
 bool vv_digest_fits(const void *p, size_t n, const struct vv_digest *want);
 /* The same while they are copied, whatever they are; `next` is where the caller will read after this. */
 bool vv_digest_fits_copy(void *restrict to, const void *restrict from, size_t n, const void *next, const struct vv_digest *want);

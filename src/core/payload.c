@@ -2,6 +2,7 @@
 #include "core/payload.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "core/head.h"
 
 static int damaged(const char *section, const char *what)
@@ -27,17 +28,10 @@ int vv_payload_extent_add(struct vv_extents *e, uint64_t pos, uint64_t len, int 
 
 size_t vv_payload_extent_find(const struct vv_extents *e, uint64_t pos)
 {
-	size_t lo = 0, hi = e->n;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (e->v[mid].pos + e->v[mid].len <= pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, e->n, e->v[i].pos + e->v[i].len <= pos);
+	return i;
 }
 
 int vv_payload_extent_has(const struct vv_extents *e, uint64_t pos, uint64_t len)
@@ -100,19 +94,12 @@ const uint8_t *vv_payload_inside(const struct vv_blocks *b, size_t block, const 
 
 size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos)
 {
-	size_t e = vv_payload_extent_find(&b->extent, pos), lo = 0, hi = b->n;
+	size_t e = vv_payload_extent_find(&b->extent, pos), i;
 
 	if (e == b->extent.n || b->extent.v[e].pos > pos)
 		return b->n;
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (b->v[mid].extent <= e)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 1, b->n, b->v[i].extent <= e);
+	return i - 1;
 }
 
 uint64_t vv_payload_stored(const struct vv_blocks *b, uint64_t from, uint64_t to)
@@ -136,17 +123,10 @@ static int holds(const struct vv_extent *x, uint64_t pos)
 /* The extent of a block that holds pos. */
 static size_t find_extent(const struct vv_blocks *b, const struct vv_block *k, uint64_t pos)
 {
-	size_t lo = k->extent, hi = k->extent + k->n_extents;
+	size_t i;
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (b->extent.v[mid].pos <= pos)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, k->extent + 1, k->extent + k->n_extents, b->extent.v[i].pos <= pos);
+	return i - 1;
 }
 
 enum { NEAR = 8 }; /* extents that are looked at before one is searched for */
@@ -272,7 +252,8 @@ int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t
 void vv_payload_digests_fini(struct vv_digests *d)
 {
 	vv_mem_free(d->group);
-	vv_mem_free(d->own ? (void *)d->own : d->v);
+	if (!d->lent)
+		vv_mem_free(d->own ? (void *)d->own : d->v);
 	*d = (struct vv_digests){ 0 };
 }
 
@@ -295,17 +276,10 @@ int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, co
 
 size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos)
 {
-	size_t lo = 0, hi = d->n_groups;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (d->group[mid].pos + d->group[mid].count * d->group[mid].chunk <= pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VV_SEARCH(i, 0, d->n_groups, d->group[i].pos + d->group[i].count * d->group[i].chunk <= pos);
+	return i;
 }
 
 void vv_payload_put_groups(const struct vv_digests *d, struct vv_buf *out)
@@ -360,11 +334,11 @@ int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64
 	return vv_payload_take_digests(d, p, n, payload, &(uint8_t *){ NULL });
 }
 
-int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own)
+/* And where the digests themselves begin. */
+static int get_groups(struct vv_digests *d, const void *p, size_t n, uint64_t payload, const uint8_t **bytes)
 {
 	struct vv_wire w = vv_wire_over(p, n);
 	uint64_t count = vv_wire_var(&w);
-	const uint8_t *bytes;
 	int rc = 0;
 
 	if (w.bad || count > vv_wire_left(&w) / 3)
@@ -376,9 +350,29 @@ int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint6
 	}
 	if (rc)
 		return rc;
-	bytes = vv_wire_bytes(&w, d->n * sizeof(*d->v));
-	if (!bytes || vv_wire_left(&w))
-		return damaged("DIGESTS", "wrong length");
+	*bytes = vv_wire_bytes(&w, d->n * sizeof(*d->v));
+	return !*bytes || vv_wire_left(&w) ? damaged("DIGESTS", "wrong length") : 0;
+}
+
+int vv_payload_lend_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload)
+{
+	const uint8_t *bytes = NULL;
+	int rc = get_groups(d, p, n, payload, &bytes);
+
+	if (rc)
+		return rc;
+	d->v = (void *)(uintptr_t)bytes;
+	d->lent = true;
+	return 0;
+}
+
+int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own)
+{
+	const uint8_t *bytes = NULL;
+	int rc = get_groups(d, p, n, payload, &bytes);
+
+	if (rc)
+		return rc;
 	d->cap = d->n;
 	if (*own && (uintptr_t)bytes % _Alignof(struct vv_digest) == 0) {
 		d->v = (void *)(*own + (bytes - *own));

@@ -81,6 +81,7 @@ struct vv_digests {
 	size_t n;
 	size_t cap;
 	uint8_t *own; /* memory that v lies in; NULL: it is its own */
+	bool lent;    /* v is somebody else's, and lies wherever it lies: it need not be aligned */
 };
 
 void vv_payload_digests_fini(struct vv_digests *d);
@@ -95,5 +96,7 @@ int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64
 /* The same, of bytes in memory of its own, which d has from then on: *own becomes NULL, if all is well. Where they end at a multiple of 8 they stay where
  * they are, and no digest can be added. */
 int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own);
+/* The same where the digests stay in p, which must last as long as they are used. */
+int vv_payload_lend_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum {
 	WINDOW_UNITS = 8192,
-	PART_UNITS = 4 * WINDOW_UNITS,
+	WINDOWS = 4,         /* of a part, if that leaves parts for all threads: where a part begins is looked for in each table */
 	PARTS = 2,           /* for each thread, at a time */
 	STEP = 32 << 10,     /* runs */
 	DENSE = 64,          /* painting pays where there is a run for so many units, */
@@ -29,6 +29,7 @@ struct stack {
 	const struct vv_loop *loop;
 	unsigned shift; /* of a unit: all borders are multiples of 1 << shift */
 	uint64_t end;
+	uint64_t part_units;
 	uint64_t *borders; /* all of a step, or'ed */
 	struct part *part;
 	size_t *next; /* per part and table: the run that is painted next */
@@ -160,13 +161,13 @@ static void paint_part(void *arg, size_t i)
 {
 	struct stack *s = arg;
 	struct part *p = &s->part[i];
-	uint64_t at = (uint64_t)(s->first + i) * PART_UNITS << s->shift, part_end = s->end, end;
+	uint64_t at = (s->first + i) * s->part_units << s->shift, part_end = s->end, end;
 	size_t *next = s->next + i * s->n;
 
 	p->rc = 0;
 	p->runs.n = 0;
-	if (units(s, s->end - at) > PART_UNITS)
-		part_end = at + ((uint64_t)PART_UNITS << s->shift);
+	if (units(s, s->end - at) > s->part_units)
+		part_end = at + (s->part_units << s->shift);
 	for (size_t t = 0; t < s->n; t++)
 		next[t] = vv_run_find(s->table[t], at);
 	for (; p->rc == 0 && at < part_end; at = end) {
@@ -229,9 +230,12 @@ static int lay(struct stack *s, size_t n, bool *gaps)
 
 static int paint_all(struct stack *s, bool *gaps)
 {
-	size_t all = (size_t)(units(s, s->end) + PART_UNITS - 1) / PART_UNITS, width = s->loop->each ? PARTS * s->loop->width : 1;
+	uint64_t windows = (units(s, s->end) + WINDOW_UNITS - 1) / WINDOW_UNITS;
+	size_t width = s->loop->each ? PARTS * s->loop->width : 1, all;
 	int rc;
 
+	s->part_units = (windows < width ? 1 : windows / width < WINDOWS ? windows / width : WINDOWS) * WINDOW_UNITS;
+	all = (size_t)((units(s, s->end) + s->part_units - 1) / s->part_units);
 	width = width < all ? width : all;
 	s->part = vv_mem_new(width, sizeof(*s->part));
 	s->next = vv_mem_new(width, s->n * sizeof(*s->next));

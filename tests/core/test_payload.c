@@ -218,7 +218,7 @@ static void check_same_digests(const struct vv_digests *a, const struct vv_diges
 	CHECK(a->n == 0 || memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0);
 }
 
-/* Wherever they lie in memory of their own: some stay there, some are moved. */
+/* Wherever they lie in memory: lent, they stay there; in memory of their own some do, and some are moved. */
 static int try_digests(const uint8_t *p, size_t n, uint64_t payload)
 {
 	static size_t turn;
@@ -230,7 +230,10 @@ static int try_digests(const uint8_t *p, size_t n, uint64_t payload)
 
 	CHECK(copy);
 	memcpy(copy + before, p, n);
-	rc = vv_payload_take_digests(&d, copy + before, n, payload, &copy);
+	rc = vv_payload_lend_digests(&d, copy + before, n, payload);
+	CHECK(rc != 0 || (uint8_t *)d.v + d.n * sizeof(*d.v) == copy + before + n);
+	vv_payload_digests_fini(&d); /* nothing of what was lent */
+	CHECK_EQ(vv_payload_take_digests(&d, copy + before, n, payload, &copy), rc);
 	CHECK(rc == 0 || rc == VV_EDAMAGED);
 	CHECK_EQ(copy != NULL, rc != 0);
 	if (rc == 0) {
