@@ -122,7 +122,7 @@ static void open_layer(void *arg, size_t i)
 
 	if (atomic_load(&f->failed))
 		return;
-	rc = vv_warm_open(&f->warm, i, f->lin, f->layers.v[i].layer, 0, 0);
+	rc = vv_warm_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
 	if (rc && f->strand && rc != VV_ENOMEM) /* perhaps nothing of it is wanted; else the host will say */
 		vv_err_clear();
 	else if (rc)

@@ -5,6 +5,7 @@
 #include "codec/codec.h"
 #include "codec/section.h"
 #include "engine/annals.h"
+#include "engine/mapped.h"
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum {
 	TAIL = 64 << 10, /* of the file, where asking twice takes long; */
 	TAIL_NEAR = 16 << 10, /* where it does not: most layers of files have less behind their payload */
 	GAP = 64 << 10, /* that much may lie between two parts that are read in one go */
-	STEP = 2 << 20, /* of what all threads read at once */
+	STEP = 512 << 10, /* of what all threads read at once */
 };
 
 int vv_layerio_blame(const struct vv_layerio *f, int rc)
@@ -270,6 +271,8 @@ static int read_blocks(struct vv_layerio *f)
 
 	if (rc == 0)
 		rc = vv_payload_get_blocks(&f->blocks, b.p, b.n, f->head.payload, VV_LAYER_HEADER, f->frame.section[0].off);
+	if (rc == 0)
+		vv_store_get_map(f->get);
 	vv_mem_free(b.own);
 	return rc;
 }
@@ -383,8 +386,11 @@ int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want)
 
 int vv_layerio_load_digests(struct vv_layerio *f)
 {
-	int rc = f->digests.n_groups ? 0 : read_digests(f);
+	int rc;
 
+	if (f->digests.lent)
+		vv_payload_digests_fini(&f->digests);
+	rc = f->digests.n_groups ? 0 : read_digests(f);
 	if (rc == 0)
 		return 0;
 	vv_payload_digests_fini(&f->digests);
@@ -411,14 +417,6 @@ int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scrat
 	return rc ? vv_layerio_blame(f, rc) : 0;
 }
 
-/* A plain block in the mapped file, if it is all in memory: a mapping is touched only where no read can fail behind it. */
-static const uint8_t *mapped(const struct vv_layerio *f, const struct vv_block *b)
-{
-	const uint8_t *p = f->get->map && b->codec == 0 ? f->get->map + b->off : NULL;
-
-	return p && vv_fs_resident(p, b->raw_len) ? p : NULL;
-}
-
 /* A plain block in steps, each checked while it is in the cache. */
 static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
 {
@@ -438,18 +436,16 @@ static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *t
 	return rc;
 }
 
-/* The whole of a plain block to one place, without a copy of our own; from the mapped file checked on the way. */
-static int read_straight(struct vv_layerio *f, size_t i, uint8_t *to)
+/* The whole of a plain block to one place, without a copy of our own. */
+static int read_straight(struct vv_layerio *f, size_t i, const struct vv_part *part)
 {
 	const struct vv_block *b = &f->blocks.v[i];
-	const uint8_t *map = mapped(f, b);
 	uint64_t got = 0;
 	int rc = 0;
 
-	if (map)
-		got = vv_digest_check_copy(to, map, b->raw_len);
-	else
-		rc = read_steps(f, b, to, &got);
+	if (vv_mapped_take(f, b, part, 1))
+		return 0;
+	rc = read_steps(f, b, part->to, &got);
 	return rc ? rc : got == b->check ? 0 : differs(f, i);
 }
 
@@ -536,17 +532,13 @@ static int read_chunks(struct vv_layerio *f, const struct vv_block *b, const str
 static int read_whole(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
-	const uint8_t *raw = mapped(f, b);
 	int rc;
 
-	if (raw) {
-		rc = vv_digest_check(raw, b->raw_len) == b->check ? 0 : differs(f, i);
-	} else {
-		rc = vv_layerio_read_block(f, i, scratch, scratch + b->raw_len);
-		raw = scratch;
-	}
+	if (vv_mapped_take(f, b, part, n))
+		return 0;
+	rc = vv_layerio_read_block(f, i, scratch, scratch + b->raw_len);
 	for (size_t k = 0; rc == 0 && k < n; k++)
-		memcpy(part[k].to, raw + part[k].from, part[k].len);
+		memcpy(part[k].to, scratch + part[k].from, part[k].len);
 	return rc;
 }
 
@@ -559,7 +551,7 @@ int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *
 	int rc;
 
 	if (b->codec == 0 && n == 1 && part->len == b->raw_len)
-		return read_straight(f, i, part->to);
+		return read_straight(f, i, part);
 	for (size_t k = 0; k < n; k++)
 		used += part[k].len;
 	if (b->codec || f->head.digest_kind != VV_DIGEST_XXH3 || !f->digests.n || used > b->raw_len)

@@ -7,7 +7,12 @@
 #include "engine/catalog.h"
 #include "engine/reading.h"
 
-enum { VV_LAYERIO_HEAD = 1, VV_LAYERIO_BLOCKS = 2, VV_LAYERIO_DIGESTS = 4, VV_LAYERIO_BEGUN = 8 /* of the head, tables are only begun */ };
+enum { /* what of a layer is opened */
+	VV_LAYERIO_HEAD = 1,
+	VV_LAYERIO_BLOCKS = 2, /* for their bytes, too: the file is mapped if it can be */
+	VV_LAYERIO_DIGESTS = 4,
+	VV_LAYERIO_BEGUN = 8, /* of the head, tables are only begun */
+};
 
 struct vv_section_bytes { /* a section that was read */
 	const uint8_t *p;

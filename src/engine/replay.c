@@ -23,6 +23,7 @@ struct stripe {
 
 struct replay {
 	const struct vv_lineage *lin;
+	struct vv_pool *pool;
 	const struct vv_layerset *layers;
 	struct stripe *stripe;
 	size_t n;
@@ -93,7 +94,7 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&r->failed))
 		return;
-	ok = vv_warm_open(&r->warm, i, r->lin, r->layers->v[i].layer, ALWAYS, 0) == 0 && is_plain(&r->warm, i);
+	ok = vv_warm_open(&r->warm, i, r->lin, r->pool, r->layers->v[i].layer, ALWAYS, 0) == 0 && is_plain(&r->warm, i);
 	vv_err_clear();
 	if (!ok)
 		atomic_store(&r->failed, true);
@@ -184,10 +185,11 @@ bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 
 	if (ok) {
 		r->lin = lin;
+		r->pool = pool;
 		r->layers = &layers;
 		r->warm.n = layers.n;
 		vv_pool_each(pool, layers.n, open_one, r);
-		ok = !atomic_load(&r->failed) && fill(r, pool);
+		ok = !atomic_load(&r->failed) && fill(r, pool) && vv_warm_check(&r->warm) == 0;
 		vv_aside_close(&r->warm, pool);
 	}
 	vv_err_clear();

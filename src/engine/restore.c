@@ -232,6 +232,7 @@ struct stripe { /* of a want's destination */
 
 struct batch { /* layers that are open together */
 	const struct vv_lineage *lin;
+	struct vv_pool *pool;
 	struct reader *reader;
 	const struct vv_layerset_layer *layer;
 	uint64_t got; /* bytes of layers, so far */
@@ -266,7 +267,7 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_warm_open(&b->warm, i, b->lin, b->layer[i].layer, b->layer[i].n_runs, b->layer[i].bytes);
+	rc = vv_warm_open(&b->warm, i, b->lin, b->pool, b->layer[i].layer, b->layer[i].n_runs, b->layer[i].bytes);
 	if (rc)
 		fail(b->reader, rc);
 }
@@ -294,6 +295,7 @@ static void plan_one(void *arg, size_t i)
 	if (!s->n_pieces || atomic_load(&b->reader->failed))
 		return;
 	s->file = b->warm.file[i];
+	vv_warm_leave(&b->warm, i);
 	rc = plan_source(s);
 	if (rc == 0) {
 		u = measure(s);
@@ -459,6 +461,8 @@ static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_wan
 		rc = vv_restore_open(want, n, &b->latch);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
 		rc = read_pieces(b, pool, &left);
+	if (rc == 0 && !atomic_load(&r->failed))
+		rc = vv_warm_check(&b->warm);
 	drop_sources(b);
 	vv_mem_free(left.v);
 	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : rc;
@@ -533,6 +537,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 	vv_rooms_init(&r.rooms, MEMORY);
 	if (rc == 0) {
 		b->lin = lin;
+		b->pool = pool;
 		b->reader = &r;
 		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
 		if (rc == 0 && b->got != l.bytes && !(w && l.n > VV_WARM_LAYERS))

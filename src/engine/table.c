@@ -380,7 +380,7 @@ static bool may_be_late(const struct vv_table_chain *c, enum how how)
 	if (how != LATE)
 		return how == BEGUN;
 	for (size_t i = 0; i < c->n; i++)
-		if (!c->file[i]->get->map)
+		if (!c->file[i]->get->maps)
 			return false;
 	return true;
 }

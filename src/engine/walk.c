@@ -1,15 +1,17 @@
 #include "engine/walk.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "track/fence.h"
 #include <string.h>
 
 enum {
 	LANES = 2,
 	LONG = 128 << 10, /* of runs: they may hold whole blocks, and what it takes to find those does not count */
-	COPIES = 64, /* that wait: so what is needed for them is there when their turn comes */
+	COPIES = 256, /* that wait: so what is needed for them is there when their turn comes */
 	PARTS = 64, /* the same of parts of chunks: all those of a page, in small grains */
 	WINDOW = 1 << 20, /* of a region: what all layers are laid over each other in, while it is near */
+	SOON = 4, /* copies: their digests are fetched */
 	SMALL = 256, /* bytes of a piece whose place is fetched before it is written, */
 	FAR = 8, /* so many pieces before */
 	GOOD = 1,
@@ -97,6 +99,8 @@ static void copy_all(struct walk *k)
 		uint8_t *to = place(k, c->run.at);
 		bool ok;
 
+		if (i + SOON < k->n_copies)
+			__builtin_prefetch(c[SOON].digest);
 		ok = c->whole ? vv_digest_check_copy(to, c->from, c->run.len) == c->whole->check :
 				copy_chunks(to, c, i + 1 < k->n_copies ? c[1].from : c->from + c->run.len);
 
@@ -151,19 +155,12 @@ static void push_part(struct walk *k, struct part p)
 static const struct vv_warm_lane *find_listed(struct walk *k, size_t layer, uint64_t pos)
 {
 	const struct vv_warm_lane *v = k->warm->lane[layer];
-	size_t lo = 0, hi = k->warm->n_lanes[layer];
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid].hi <= pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == k->warm->n_lanes[layer] || v[lo].lo > pos)
+	VV_SEARCH(i, 0, k->warm->n_lanes[layer], v[i].hi <= pos);
+	if (i == k->warm->n_lanes[layer] || v[i].lo > pos)
 		return NULL;
-	k->listed[layer] = v[lo];
+	k->listed[layer] = v[i];
 	return &k->listed[layer];
 }
 
@@ -295,7 +292,6 @@ static void take_chunks(struct walk *k, const struct vv_warm_lane *l, struct vv_
 		else if (r.len > l->chunk)
 			r.len -= (uint32_t)r.len % l->chunk;
 		if (skip == 0 && r.len >= l->chunk) {
-			__builtin_prefetch(&l->digest[n]);
 			push_copy(k, (struct copy){ l->bytes + (r.pos - l->lo), r, &l->digest[n], NULL, l->chunk });
 		} else if (!is_laid(k, &r)) {
 			take_part(k, l, &r, n);

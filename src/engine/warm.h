@@ -37,9 +37,12 @@ struct vv_warm {
 
 _Static_assert(VV_WARM_LAYERS < UINT8_MAX, "numbers fit the slots");
 
-/* The file becomes the warm's. What is opened is closed by fini. So many runs refer to it, and so many bytes of it are wanted; 0: who knows. */
-int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, uint64_t layer, size_t n_runs, uint64_t bytes);
+/* The file becomes the warm's. What is opened is closed by fini. So many runs refer to it, and so many bytes of it are wanted; 0: who knows. Digests that are many are read by all threads
+ * of the pool; NULL is fine. */
+int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, size_t n_runs, uint64_t bytes);
 void vv_warm_close(struct vv_warm *w, size_t i);
+/* At the end: what was found good and copied later from a mapped file is right only if nobody has changed the file meanwhile. */
+int vv_warm_check(const struct vv_warm *w);
 /* Once all are open: layers are found by their number. */
 void vv_warm_number(struct vv_warm *w);
 /* Number of the layer, or w->n if it is not open. */
@@ -48,6 +51,8 @@ size_t vv_warm_find(const struct vv_warm *w, uint64_t layer);
 /* May that much of the file be touched? It is in the page cache: one page in two MiB is asked for, and what was said is kept. Or most of the layer is wanted; then
  * whoever touches it waits for the disk, as if he read it. */
 bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len);
+/* The layer is read in the plain way from now on: digests that lie in the mapped file are let go. */
+void vv_warm_leave(struct vv_warm *w, size_t i);
 /* What is needed to copy from a lane of the layer. */
 struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at);
 

@@ -28,6 +28,7 @@ struct dir_get {
 	struct vv_stamp_fs own; /* of its file */
 	bool member;  /* of a bundle, and then */
 	uint64_t at;  /* where it begins in the file */
+	struct stat st; /* when it was opened */
 };
 
 char *vv_dir_path(struct vv_dir *d, const char *name)
@@ -145,19 +146,25 @@ static int open_either(struct vv_dir *d, const char *path, struct dir_get *g, st
 }
 
 /* Of a stranger's file mincore does not tell what is in memory, so it is read in the plain way. */
-static void map(struct dir_get *g, const struct stat *st)
+static bool can_map(const struct dir_get *g, const struct stat *st)
 {
+	return g->base.size >= MAP_FROM && (geteuid() == 0 || st->st_uid == geteuid());
+}
+
+static void get_map(struct vv_get *base)
+{
+	struct dir_get *g = (struct dir_get *)base;
 	uint64_t before = g->at % (uint64_t)sysconf(_SC_PAGESIZE);
 	void *p;
 
-	if (g->base.size < MAP_FROM || (geteuid() != 0 && st->st_uid != geteuid()))
+	if (!vv_stamp_fits(&g->own.stamp, g->fd))
 		return;
-	p = mmap(NULL, before + g->base.size, PROT_READ, MAP_SHARED, g->fd, (off_t)(g->at - before));
+	p = mmap(NULL, before + base->size, PROT_READ, MAP_SHARED, g->fd, (off_t)(g->at - before));
 	if (p == MAP_FAILED)
 		return;
-	g->base.mapped = p;
-	g->base.mapped_len = before + g->base.size;
-	g->base.map = (const uint8_t *)p + before;
+	base->mapped = p;
+	base->mapped_len = before + base->size;
+	base->map = (const uint8_t *)p + before;
 }
 
 static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
@@ -175,8 +182,8 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 	g->base.store = s;
 	rc = open_either(d, path, g, &st);
 	vv_dir_guard(d, &st, &g->own);
-	if (rc == 0)
-		map(g, &st);
+	g->st = st;
+	g->base.maps = rc == 0 && can_map(g, &st);
 	g->base.name = vv_mem_strdup(name);
 	if (rc == 0 && !g->base.name)
 		rc = VV_ENOMEM;
@@ -215,6 +222,28 @@ static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 	if (vv_fs_read_all(&g->own.fs, g->fd, to, n, (off_t)(g->at + off)) < 0)
 		return vv_stamp_err(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
 	return g->member ? check_member(d, g) : 0;
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* A file that loses its name changes its ctime, too, but stays what it is. */
+static int get_check(struct vv_get *base)
+{
+	struct dir_get *g = (struct dir_get *)base;
+	const struct vv_dir *d = vv_dir_of(base->store);
+	struct stat now;
+
+	if (g->member)
+		return check_member(vv_dir_of(base->store), g);
+	if (!vv_stamp_fits(&g->own.stamp, g->fd) || fstat(g->fd, &now) < 0)
+		return 0;
+	if (now.st_size == g->st.st_size && is_same_time(&now.st_mtim, &g->st.st_mtim) &&
+	    (is_same_time(&now.st_ctim, &g->st.st_ctim) || now.st_nlink != g->st.st_nlink))
+		return 0;
+	return vv_err_set(VV_EIO, "'%s/%s' was changed while it was being read; read it again", d->root, base->name);
 }
 
 static void get_scattered(struct vv_get *base)
@@ -365,6 +394,8 @@ static const struct vv_store_ops ops = {
 	.put_abort = vv_dir_put_abort,
 	.get_open = get_open,
 	.get_read = get_read,
+	.get_map = get_map,
+	.get_check = get_check,
 	.get_scattered = get_scattered,
 	.get_touched = get_touched,
 	.get_close = get_close,

@@ -201,6 +201,17 @@ int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n)
 	return g->store->ops->get_read(g, off, to, n);
 }
 
+void vv_store_get_map(struct vv_get *g)
+{
+	if (g->maps && !g->map)
+		g->store->ops->get_map(g);
+}
+
+int vv_store_get_check(struct vv_get *g)
+{
+	return g->store->ops->get_check ? g->store->ops->get_check(g) : 0;
+}
+
 void vv_store_get_scattered(struct vv_get *g)
 {
 	if (g->store->ops->get_scattered)

@@ -33,7 +33,8 @@ struct vv_get { /* an object open for reading */
 	struct vv_store *store;
 	char *name;
 	uint64_t size;
-	const uint8_t *map; /* the whole object, mapped, where that may be faster than reading it; else NULL */
+	bool maps;          /* it can be mapped, which may be faster than reading it */
+	const uint8_t *map; /* the whole object, once it is; else NULL */
 	void *mapped;       /* the pages around it, which closing takes down; whoever puts NULL here has taken that over */
 	size_t mapped_len;
 };
@@ -69,6 +70,9 @@ struct vv_store_ops {
 
 	int (*get_open)(struct vv_store *s, const char *name, struct vv_get **out); /* VV_ENOENT if absent */
 	int (*get_read)(struct vv_get *g, uint64_t off, void *to, size_t n);        /* all n bytes or an error */
+	void (*get_map)(struct vv_get *g); /* if it can. May be NULL */
+	/* Is it what it was when it was opened? An error says what happened to it. May be NULL. */
+	int (*get_check)(struct vv_get *g);
 	/* What will be read lies here and there: reading ahead would be in vain. May be NULL. */
 	void (*get_scattered)(struct vv_get *g);
 	/* Most of it will be touched where it is mapped: what is not in memory should come in large pieces. May be NULL. */
@@ -153,6 +157,10 @@ int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n);
 
 int vv_store_get_open(struct vv_store *s, const char *name, struct vv_get **out);
 int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n);
+/* Not while others use it. Address space is shared by all threads: who wants a few bytes should not ask for it. */
+void vv_store_get_map(struct vv_get *g);
+/* After the mapping was read: what was seen there is what the object held, and nobody has written to it meanwhile. */
+int vv_store_get_check(struct vv_get *g);
 void vv_store_get_scattered(struct vv_get *g);
 void vv_store_get_touched(struct vv_get *g);
 void vv_store_get_close(struct vv_get *g); /* NULL is fine */

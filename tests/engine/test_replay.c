@@ -250,7 +250,7 @@ static void in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe)
 	ok(vv_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
 	s = t.region[vv_table_find(&t, region_name[0])].strand;
 	for (uint64_t e = 1; e <= epoch; e++, warm->n++)
-		ok(vv_warm_open(warm, warm->n, &w->lineage, vv_run_layer(e, 0), 1 << 30, 0));
+		ok(vv_warm_open(warm, warm->n, &w->lineage, NULL, vv_run_layer(e, 0), 1 << 30, 0));
 	vv_warm_number(warm);
 	warm->all = true;
 	memset(to, 0xa5, c->n + 2 * GUARD);

@@ -12,6 +12,7 @@
 #include "support/place.h"
 #include "support/settle.h"
 #include "vv_test.h"
+#include <fcntl.h>
 #include <unistd.h>
 #include <varve/varve.h>
 
@@ -296,7 +297,7 @@ static void nothing_left(const char *name, const char *options, size_t changed)
 	memset(to, 0xa5, w.n);
 	warm->all = true;
 	for (warm->n = 0; warm->n < w.epochs; warm->n++)
-		ok(vv_warm_open(warm, warm->n, &w.lineage, vv_run_layer(warm->n + 1, 0), 10000, 0));
+		ok(vv_warm_open(warm, warm->n, &w.lineage, NULL, vv_run_layer(warm->n + 1, 0), 10000, 0));
 	vv_warm_number(warm);
 	for (size_t i = 0; i < warm->n; i++)
 		CHECK(!warm->window[i] || (warm->n_lanes[i] > 0 && warm->n_lanes[i] <= 4));
@@ -348,6 +349,139 @@ static void damage(const char *name, const char *options, size_t changed)
 	tear_down(&w);
 }
 
+/* Digests that are damaged, where they lie or in what they say they are of: what was stored is whole, so nobody minds. */
+static void damaged_digests(const char *name, const char *options, size_t changed)
+{
+	enum { TRIES = 60 };
+	uint64_t state = 5;
+	struct world w;
+
+	lay_down(&w, name, options, (3 << 20) + 77, 3, changed);
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t layer = vv_run_layer(1 + gen_below(&state, 3), 0), at;
+		struct vv_layerio *f = NULL;
+		const struct vv_section *s;
+		char path[2 * PLACE_MAX];
+		uint8_t *bytes;
+		size_t n;
+
+		ok(vv_layerio_open(&w.lineage, layer, 0, &f));
+		s = vv_layer_section(&f->frame, VV_SECTION_DIGESTS);
+		at = s->off + gen_below(&state, i % 2 && s->len > 16 ? 16 : s->len);
+		vv_layerio_close(f);
+		path_of(&w, layer, path);
+		bytes = place_read(path, &n);
+		bytes[at] ^= (uint8_t)(1 + gen_below(&state, 255));
+		place_write(path, bytes, n);
+		free(bytes);
+		ok(read_part(&w, 0, w.n));
+	}
+	tear_down(&w);
+}
+
+struct spot { /* of a chunk: where in the file its bytes are, and its digest */
+	uint64_t bytes, digest;
+};
+
+static struct spot spot_of(const struct vv_layerio *f, uint64_t pos)
+{
+	const struct vv_section *s = vv_layer_section(&f->frame, VV_SECTION_DIGESTS);
+	const struct vv_digest_group *g = &f->digests.group[vv_payload_digest_group(&f->digests, pos)];
+	struct vv_payload_cursor c = { 0 };
+
+	CHECK(vv_payload_locate(&f->blocks, pos, &c));
+	return (struct spot){ f->blocks.v[c.block].off + c.before + (pos - f->blocks.extent.v[c.extent].pos),
+			      s->off + s->len - (f->digests.n - g->digest - (pos - g->pos) / g->chunk) * sizeof(struct vv_digest) };
+}
+
+static void swap(uint8_t *a, uint8_t *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint8_t x = a[i];
+
+		a[i] = b[i];
+		b[i] = x;
+	}
+}
+
+/* Of the chunks of whole pages that the newest epoch has in the layer, two. */
+static void find_two(const struct world *w, const struct vv_layerio *f, uint64_t page, struct spot out[2])
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < runs(w)->n && found < 2; i++) {
+		const struct vv_run *r = &runs(w)->v[i];
+		const struct vv_digest_group *g;
+
+		if (r->layer != f->layer || r->len < page)
+			continue;
+		g = &f->digests.group[vv_payload_digest_group(&f->digests, r->pos)];
+		if (g->chunk == page && (r->pos - g->pos) % page == 0)
+			out[found++] = spot_of(f, r->pos);
+	}
+	CHECK_EQ(found, 2);
+}
+
+/* Two pages of a layer have changed places, and so have their digests: each fits its page. */
+static void swapped(void)
+{
+	enum { PAGE = 4096 };
+	struct vv_layerio *f = NULL;
+	struct spot at[2];
+	struct world w;
+	char path[2 * PLACE_MAX];
+	uint8_t *bytes;
+	size_t n;
+
+	lay_down(&w, "swapped", "codec=none", 9 << 20, 4, 400);
+	ok(vv_layerio_open(&w.lineage, vv_run_layer(1, 0), VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &f));
+	find_two(&w, f, PAGE, at);
+	path_of(&w, f->layer, path);
+	vv_layerio_close(f);
+	bytes = place_read(path, &n);
+	swap(bytes + at[0].bytes, bytes + at[1].bytes, PAGE);
+	swap(bytes + at[0].digest, bytes + at[1].digest, sizeof(struct vv_digest));
+	place_write(path, bytes, n);
+	free(bytes);
+	CHECK_EQ(read_part(&w, 0, w.n), VV_EDAMAGED);
+	tear_down(&w);
+}
+
+/* What was found good and copied later may be something else by then. A file that only loses its name is what it was. */
+static void changed_meanwhile(void)
+{
+	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	char path[2 * PLACE_MAX], other[2 * PLACE_MAX + 8];
+	struct world w;
+	uint8_t byte;
+	int fd;
+
+	lay_down(&w, "changed", "codec=none", 5 << 20, 1, 0);
+	CHECK(warm);
+	warm->n = 1;
+	ok(vv_warm_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
+	path_of(&w, vv_run_layer(1, 0), path);
+	snprintf(other, sizeof(other), "%s.other", path);
+	CHECK_EQ(vv_warm_check(warm), 0);
+	CHECK_EQ(link(path, other), 0);
+	CHECK_EQ(vv_warm_check(warm), 0);
+	CHECK_EQ(unlink(other), 0);
+	vv_warm_close(warm, 0);
+	ok(vv_warm_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
+	CHECK((fd = open(path, O_RDWR)) >= 0);
+	CHECK_EQ(pread(fd, &byte, 1, 100000), 1);
+	CHECK_EQ(pwrite(fd, &byte, 1, 100000), 1); /* though it is the same */
+	close(fd);
+	if (warm->file[0]->get->map) {
+		CHECK_EQ(vv_warm_check(warm), VV_EIO);
+		CHECK(strstr(varve_last_error(), "was changed while it was being read"));
+	}
+	vv_warm_close(warm, 0);
+	ok(read_part(&w, 0, w.n));
+	free(warm);
+	tear_down(&w);
+}
+
 /* Cut short behind our back: what cannot be read from the mapping is left, and reading it says why. */
 static void cut_short(void)
 {
@@ -361,7 +495,7 @@ static void cut_short(void)
 	lay_down(&w, "cut", "codec=none", 5 << 20, 1, 0);
 	CHECK(warm && (to = malloc(w.n)));
 	warm->n = 1;
-	ok(vv_warm_open(warm, 0, &w.lineage, vv_run_layer(1, 0), 1000, 0));
+	ok(vv_warm_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
 	vv_warm_number(warm);
 	CHECK_EQ(vv_warm_find(warm, vv_run_layer(1, 0)), 0);
 	CHECK_EQ(vv_warm_find(warm, vv_run_layer(2, 0)), 1);
@@ -373,8 +507,15 @@ static void cut_short(void)
 		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
 		CHECK_EQ(left.n, 0);
 		CHECK(memcmp(to, w.p, w.n) == 0);
-		for (uint64_t k = 0; k <= warm->file[0]->get->size >> 20; k++)
+		for (uint64_t k = 0; k <= warm->file[0]->get->size >> 21; k++)
 			CHECK(atomic_load(&warm->window[0][k]) <= 2);
+		CHECK(warm->file[0]->digests.lent);
+		CHECK_EQ(truncate(path, (off_t)vv_layer_section(&warm->file[0]->frame, VV_SECTION_DIGESTS)->off), 0);
+		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
+		for (size_t i = 0; i < left.n; i++)
+			sum += left.v[i].len;
+		CHECK(sum > 0);
+		left.n = sum = 0;
 		CHECK_EQ(truncate(path, 2 << 20), 0);
 		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
 		for (size_t i = 0; i < left.n; i++)
@@ -406,6 +547,11 @@ int main(void)
 	nothing_left("left grains", "codec=none grain=128", 9000);
 	damage("damage", "codec=none", 400);
 	damage("damaged grains", "codec=none grain=128", 1500);
+	damaged_digests("damaged digests", "codec=none", 400);
+	damaged_digests("damaged digests of grains", "codec=none grain=128", 1500);
+	damaged_digests("damaged digests, odd", "codec=none chunk=200 block=100000", 400);
+	swapped();
+	changed_meanwhile();
 	cut_short();
 	return 0;
 }

@@ -226,7 +226,10 @@ static void mapped(void)
 
 		vv_name_layer(name, MEMBERS_LINEAGE, 3, i);
 		CHECK_EQ(vv_store_get_open(s, name, &g), 0);
-		CHECK_EQ(g->map != NULL, o[i].len >= 1 << 20);
+		CHECK_EQ(g->maps, o[i].len >= 1 << 20);
+		CHECK(!g->map);
+		vv_store_get_map(g);
+		CHECK_EQ(g->map != NULL, g->maps);
 		CHECK(!g->map || memcmp(g->map, want, o[i].len) == 0);
 		CHECK_EQ(vv_store_get_read(g, o[i].len - 100, got, 100), 0);
 		CHECK(memcmp(got, want + o[i].len - 100, 100) == 0);

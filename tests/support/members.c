@@ -142,6 +142,7 @@ static bool holds(struct vv_get *g, struct members_object o)
 	bool same;
 
 	CHECK(got);
+	vv_store_get_map(g);
 	same = g->size == o.len && vv_store_get_read(g, 0, got, o.len) == 0 && memcmp(want, got, o.len) == 0 &&
 	       (!g->map || memcmp(want, g->map, o.len) == 0);
 	free(want);
