@@ -1,5 +1,6 @@
 /* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
  * a restart it learns what the regions hold. */
+#include "base/hush.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/grains.h"
@@ -7,6 +8,32 @@
 #include "engine/pass.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
+
+/* ---- what the thread and those who call share ------------------------------------------------------------------------------- */
+
+/* A handler that writes a page the flush needs waits for the flush, and the flush must not wait for the thread that it has interrupted:
+ * no handler runs while the lock is held, and who waits for a change does not hold it. */
+static void take(struct vv_flusher *f, sigset_t *deaf)
+{
+	vv_hush_brief(deaf);
+	pthread_mutex_lock(&f->lock);
+}
+
+static void give(struct vv_flusher *f, const sigset_t *deaf)
+{
+	pthread_mutex_unlock(&f->lock);
+	vv_hush_end(deaf);
+}
+
+/* The lock is held, before and after. */
+static void await_change(struct vv_flusher *f, sigset_t *deaf)
+{
+	uint32_t looked = vv_bell_look(&f->change);
+
+	give(f, deaf);
+	vv_bell_sleep(&f->change, looked);
+	take(f, deaf);
+}
 
 /* ---- one epoch, and its fate ------------------------------------------------------------------------------------------------ */
 
@@ -21,8 +48,9 @@ static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 static void note_fate(struct varve *v, uint64_t epoch, int rc)
 {
 	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	if (!f->first)
 		f->first = epoch;
 	f->last = epoch;
@@ -30,8 +58,8 @@ static void note_fate(struct varve *v, uint64_t epoch, int rc)
 		keep_failure(v, epoch, rc);
 	else
 		v->newest = v->epoch;
-	pthread_cond_broadcast(&f->change);
-	pthread_mutex_unlock(&f->lock);
+	vv_bell_ring(&f->change);
+	give(f, &deaf);
 }
 
 static _Thread_local const struct varve *telling;
@@ -135,49 +163,50 @@ int vv_flusher_run(struct vv_pass *p)
 int vv_flusher_init(struct vv_flusher *f)
 {
 	pthread_mutex_init(&f->lock, NULL);
-	pthread_cond_init(&f->change, NULL);
 	return 0;
 }
 
 void vv_flusher_fini(struct vv_flusher *f)
 {
+	sigset_t deaf;
+
 	if (f->started) {
-		pthread_mutex_lock(&f->lock);
+		take(f, &deaf);
 		f->stop = true;
-		pthread_cond_broadcast(&f->change);
-		pthread_mutex_unlock(&f->lock);
+		vv_bell_ring(&f->change);
+		give(f, &deaf);
 		pthread_join(f->thread, NULL);
 	}
 	vv_mem_free(f->failed);
-	pthread_cond_destroy(&f->change);
 	pthread_mutex_destroy(&f->lock);
 }
 
 static void *serve(void *arg)
 {
 	struct vv_flusher *f = arg;
+	sigset_t deaf;
 
 	vv_fault_own_thread();
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	while (!f->stop) {
 		struct vv_pass *p = f->pass;
 		struct varve *v = f->recall;
 
 		if (!p && !v) {
-			pthread_cond_wait(&f->change, &f->lock);
+			await_change(f, &deaf);
 			continue;
 		}
-		pthread_mutex_unlock(&f->lock);
+		give(f, &deaf);
 		if (v)
 			vv_recall_run(v);
 		else
 			vv_flusher_run(p);
-		pthread_mutex_lock(&f->lock);
+		take(f, &deaf);
 		f->recall = NULL;
 		f->pass = v ? f->pass : NULL;
-		pthread_cond_broadcast(&f->change);
+		vv_bell_ring(&f->change);
 	}
-	pthread_mutex_unlock(&f->lock);
+	give(f, &deaf);
 	return NULL;
 }
 
@@ -195,78 +224,86 @@ int vv_flusher_ready(struct vv_flusher *f)
 void vv_flusher_start(struct vv_pass *p)
 {
 	struct vv_flusher *f = &p->v->flusher;
+	sigset_t deaf;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	f->pass = p;
 	p->v->newest = p->epoch;
-	pthread_cond_broadcast(&f->change);
-	pthread_mutex_unlock(&f->lock);
+	vv_bell_ring(&f->change);
+	give(f, &deaf);
 }
 
 void vv_flusher_recall(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	f->recall = v;
-	pthread_cond_broadcast(&f->change);
-	pthread_mutex_unlock(&f->lock);
+	vv_bell_ring(&f->change);
+	give(f, &deaf);
 }
 
 void vv_flusher_wait(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	while (f->pass || f->recall)
-		pthread_cond_wait(&f->change, &f->lock);
-	pthread_mutex_unlock(&f->lock);
+		await_change(f, &deaf);
+	give(f, &deaf);
 }
 
 bool vv_flusher_busy(struct varve *v)
 {
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 	bool busy;
 
-	pthread_mutex_lock(&v->flusher.lock);
-	busy = v->flusher.pass || v->flusher.recall;
-	pthread_mutex_unlock(&v->flusher.lock);
+	take(f, &deaf);
+	busy = f->pass || f->recall;
+	give(f, &deaf);
 	return busy;
 }
 
 void vv_flusher_told(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	for (size_t i = 0; i < f->n_failed; i++)
 		f->failed[i].told = true;
-	pthread_mutex_unlock(&f->lock);
+	give(f, &deaf);
 }
 
 int vv_flusher_report(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 	int rc = 0;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	for (size_t i = 0; rc == 0 && i < f->n_failed; i++)
 		if (!f->failed[i].told) {
 			f->failed[i].told = true;
 			rc = vv_err_restore(&f->failed[i].error);
 			v->newest = v->epoch;
 		}
-	pthread_mutex_unlock(&f->lock);
+	give(f, &deaf);
 	return rc;
 }
 
 int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait)
 {
 	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
 	int rc = VV_FLUSHER_UNKNOWN;
 
-	pthread_mutex_lock(&f->lock);
+	take(f, &deaf);
 	while (wait && f->pass && epoch > f->last)
-		pthread_cond_wait(&f->change, &f->lock);
+		await_change(f, &deaf);
 	if (f->pass && epoch > f->last)
 		rc = epoch == v->newest ? 0 : VV_FLUSHER_UNKNOWN;
 	else if (f->first && epoch >= f->first && epoch <= f->last)
@@ -276,6 +313,6 @@ int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait)
 			f->failed[i].told = true;
 			rc = vv_err_restore(&f->failed[i].error);
 		}
-	pthread_mutex_unlock(&f->lock);
+	give(f, &deaf);
 	return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_SESSION_H
 #define VV_ENGINE_SESSION_H
 
+#include "base/bell.h"
 #include "base/conf.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -133,8 +134,8 @@ struct vv_fate {
 };
 
 struct vv_flusher {
-	pthread_mutex_t lock;
-	pthread_cond_t change;
+	pthread_mutex_t lock; /* never held while a handler of the program's may run: engine/flusher.c */
+	struct vv_bell change;
 	pthread_t thread;
 	bool started, stop;
 	struct vv_pass *pass;  /* under way; NULL = none */

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { PAGE = 4096, PAGES = 512, LEN = PAGES * PAGE, EPOCHS = 30, WRITES = 4, EVERY_NS = 150000 };
+enum { PAGE = 4096, PAGES = 512, LEN = PAGES * PAGE, EPOCHS = 30, ASKED = 50, SOON_NS = 60000, WRITES = 4, EVERY_NS = 150000 };
 
 static uint8_t *memory;
 static uint64_t seed = 5;
@@ -80,6 +80,40 @@ static void interrupted(const char *options)
 	place_remove(store);
 }
 
+/* One that waits for the flush interrupts a thread that asks after it all the while: the flush, which has only just been called, must not wait for what that thread holds. */
+static void asked(const char *options)
+{
+	char store[PLACE_MAX];
+	varve *v;
+	int rc;
+
+	must_begin("asked: %s", options);
+	place_path(store, "store");
+	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(memory != MAP_FAILED);
+	rc = varve_open(store, "run", options, &v);
+	if (rc == VARVE_ENOTSUP) {
+		munmap(memory, LEN);
+		return;
+	}
+	MUST(rc == 0 && varve_protect(v, "p", memory, LEN) == 0);
+	for (int e = 0; e < ASKED; e++) {
+		struct itimerspec once = { .it_value = { 0, 1000 + (long)gen_below(&seed, SOON_NS) } };
+
+		for (size_t i = 0; i < LEN; i += PAGE)
+			((volatile uint8_t *)memory)[i + (size_t)e]++;
+		MUST(varve_checkpoint(v) == 0 && timer_settime(timer, 0, &once, NULL) == 0);
+		while (e % 4 && (rc = varve_test(v, varve_epoch(v))) == 0)
+			;
+		MUST(varve_wait(v, varve_epoch(v)) == 0);
+		tick(0);
+	}
+	check_last(v);
+	MUST(varve_close(v) == 0);
+	munmap(memory, LEN);
+	place_remove(store);
+}
+
 /* One that is handled waits, and comes; one that is not ends the process at once. */
 static void waits(void)
 {
@@ -129,6 +163,8 @@ int main(void)
 		interrupted(options);
 		snprintf(options, sizeof(options), "tracker=%s mode=sync codec=none log=error", trackers[i]);
 		interrupted(options);
+		snprintf(options, sizeof(options), "tracker=%s buffer=0 granule=4096 codec=none log=error", trackers[i]);
+		asked(options);
 	}
 	return 0;
 }
