@@ -6,20 +6,29 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST = 4096, PATIENCE = 1000 }; /* numbers above are as they would be without us */
+enum {
+	MOST = 4096,   /* numbers above are as they would be without us */
+	YIELDS = 1000, /* who waits does this so often, and then */
+	SLEEPS = 200,  /* this, a ms each time */
+};
 
 static atomic_bool begun;
 static _Atomic(uint64_t) kept[MOST / 64];
-static atomic_int opening; /* so many threads have one that is not kept yet; */
-static __thread bool opens; /* this is one of them */
+static atomic_int making;    /* so many threads make one */
+static __thread bool makes;  /* this is one of them */
+static atomic_uint begins;   /* of making one, so far */
+static atomic_uint in_vain;  /* as many as there were when somebody had waited for their end as long as one does */
+static atomic_int stopped;   /* so many threads close something */
 
 static void forget(void)
 {
 	for (int i = 0; i < MOST / 64; i++)
 		atomic_store(&kept[i], 0);
-	atomic_store(&opening, 0);
+	atomic_store(&making, 0);
+	atomic_store(&stopped, 0);
 }
 
 void vv_keep_begin(void)
@@ -41,30 +50,38 @@ static int move_up(int fd)
 	return up;
 }
 
-int vv_keep_fd(int fd)
+/* Who closes something need not be quick about it, a file system may be slow. */
+void vv_keep_make(void)
+{
+	for (int i = 0;; i++) {
+		atomic_fetch_add(&making, 1);
+		if (atomic_load(&stopped) <= 0 || i == YIELDS)
+			break;
+		atomic_fetch_sub(&making, 1);
+		sched_yield();
+	}
+	makes = true;
+	atomic_fetch_add(&begins, 1);
+}
+
+int vv_keep_made(int fd)
 {
 	int saved = errno;
 
-	if (fd < 0)
-		return fd;
-	fd = move_up(fd);
+	fd = fd < 0 ? fd : move_up(fd);
 	if (fd >= 0 && fd < MOST && atomic_load(&begun))
 		atomic_fetch_or(&kept[fd / 64], (uint64_t)1 << fd % 64);
 	if (fd >= 0)
 		errno = saved;
+	makes = false;
+	atomic_fetch_sub(&making, 1);
 	return fd;
 }
 
 int vv_keep_open(const char *path, int flags, mode_t mode)
 {
-	int fd;
-
-	atomic_fetch_add(&opening, 1);
-	opens = true;
-	fd = vv_keep_fd(open(path, flags, mode));
-	opens = false;
-	atomic_fetch_sub(&opening, 1);
-	return fd;
+	vv_keep_make();
+	return vv_keep_made(open(path, flags, mode));
 }
 
 int vv_keep_close(int fd)
@@ -74,29 +91,41 @@ int vv_keep_close(int fd)
 	return close(fd);
 }
 
-static bool has(int fd)
+static void wait_a_bit(int i)
 {
-	return fd >= 0 && fd < MOST && atomic_load(&kept[fd / 64]) >> fd % 64 & 1;
+	if (i < YIELDS)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* Not for long: it may be a slow file system, and who closes something may have no time. */
-static void let_open(void)
+/* Not for long, and not again for those that it has waited for in vain: it may be a slow file system, and who closes something may have no time. */
+void vv_keep_stop(void)
 {
-	for (int i = 0; i < PATIENCE && !opens && atomic_load(&opening); i++)
-		sched_yield();
+	int saved = errno, i;
+
+	atomic_fetch_add(&stopped, 1);
+	for (i = 0; i < YIELDS + SLEEPS && !makes && atomic_load(&making) > 0 && atomic_load(&in_vain) != atomic_load(&begins); i++)
+		wait_a_bit(i);
+	if (i == YIELDS + SLEEPS)
+		atomic_store(&in_vain, atomic_load(&begins));
+	errno = saved;
+}
+
+void vv_keep_go_on(void)
+{
+	atomic_fetch_sub(&stopped, 1);
 }
 
 bool vv_keep_has(int fd)
 {
-	let_open();
-	return has(fd);
+	return fd >= 0 && fd < MOST && atomic_load(&kept[fd / 64]) >> fd % 64 & 1;
 }
 
 int vv_keep_next(int fd)
 {
-	let_open();
 	for (; fd < MOST; fd++)
-		if (has(fd))
+		if (vv_keep_has(fd))
 			return fd;
 	return -1;
 }

@@ -10,13 +10,18 @@
 /* From now on descriptors are kept, in this process, not in its children. */
 void vv_keep_begin(void);
 
-/* Moves it to a number far from the program's own, where there is one, and keeps it: the number that counts is returned. -1 stays -1, with its errno. */
-int vv_keep_fd(int fd);
+/* Before a call that makes a descriptor, and after it: moves that to a number far from the program's own, where there is one, and keeps it: the number that counts is
+ * returned. -1 stays -1, with its errno. In between it has a number that the program may think to be free: who closes something waits a moment. */
+void vv_keep_make(void);
+int vv_keep_made(int fd);
 /* open(2), and keeps it. */
 int vv_keep_open(const char *path, int flags, mode_t mode);
 /* Closes it, whether it is kept or not. */
 int vv_keep_close(int fd);
-/* Waits a moment for one that is just being opened. */
+
+/* Around what closes numbers, or puts something else in their place: meanwhile none is made, and none that is made has its first number still. */
+void vv_keep_stop(void);
+void vv_keep_go_on(void);
 bool vv_keep_has(int fd);
 /* The first that is kept from this number on; -1: none. */
 int vv_keep_next(int fd);

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum call { CLOSE, CLOSE_RANGE, CLOSEFROM, DUP2, DUP3, CALLS };
@@ -43,28 +44,47 @@ __attribute__((constructor(101))) static void find_all(void)
 	vv_keep_begin();
 }
 
+static void go_on(void *none)
+{
+	(void)none;
+	vv_keep_go_on();
+}
+
+static int refuse(int number)
+{
+	errno = number;
+	return -1;
+}
+
 int close(int fd)
 {
-	if (!vv_keep_has(fd))
-		return REAL(CLOSE, close)(fd);
-	errno = EBADF;
-	return -1;
+	int rc;
+
+	vv_keep_stop();
+	pthread_cleanup_push(go_on, NULL); /* a thread can be cancelled in there */
+	rc = vv_keep_has(fd) ? refuse(EBADF) : REAL(CLOSE, close)(fd);
+	pthread_cleanup_pop(1);
+	return rc;
 }
 
 int dup2(int fd, int to)
 {
-	if (!vv_keep_has(to))
-		return REAL(DUP2, dup2)(fd, to);
-	errno = EBUSY;
-	return -1;
+	int rc;
+
+	vv_keep_stop();
+	rc = vv_keep_has(to) ? refuse(EBUSY) : REAL(DUP2, dup2)(fd, to);
+	vv_keep_go_on();
+	return rc;
 }
 
 int dup3(int fd, int to, int flags)
 {
-	if (!vv_keep_has(to))
-		return REAL(DUP3, dup3)(fd, to, flags);
-	errno = EBUSY;
-	return -1;
+	int rc;
+
+	vv_keep_stop();
+	rc = vv_keep_has(to) ? refuse(EBUSY) : REAL(DUP3, dup3)(fd, to, flags);
+	vv_keep_go_on();
+	return rc;
 }
 
 #if __GLIBC_PREREQ(2, 34)
@@ -72,17 +92,32 @@ int close_range(unsigned first, unsigned last, int flags)
 {
 	int rc = 0;
 
+	vv_keep_stop();
 	for (int own; rc == 0 && first <= last && first <= INT_MAX && (own = vv_keep_next((int)first)) >= 0 && (unsigned)own <= last; first = (unsigned)own + 1)
 		if ((unsigned)own > first)
 			rc = REAL(CLOSE_RANGE, close_range)(first, (unsigned)own - 1, flags);
-	return rc || first > last ? rc : REAL(CLOSE_RANGE, close_range)(first, last, flags);
+	if (rc == 0 && first <= last)
+		rc = REAL(CLOSE_RANGE, close_range)(first, last, flags);
+	vv_keep_go_on();
+	return rc;
+}
+
+/* Nothing is kept, and none is made: as it would be without us. */
+static bool close_from(int first)
+{
+	bool all;
+
+	vv_keep_stop();
+	all = vv_keep_next(first < 0 ? 0 : first) < 0;
+	if (all)
+		REAL(CLOSEFROM, closefrom)(first);
+	vv_keep_go_on();
+	return all;
 }
 
 void closefrom(int first)
 {
-	if (vv_keep_next(first < 0 ? 0 : first) < 0)
-		REAL(CLOSEFROM, closefrom)(first);
-	else if (close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0) /* a kernel that does not know it */
+	if (!close_from(first) && close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0) /* a kernel that does not know it */
 		for (long fd = first, most = sysconf(_SC_OPEN_MAX); fd < most; fd++)
 			close((int)fd);
 }

@@ -105,9 +105,12 @@ static int open_userfault(struct vv_guard *g)
 	uint64_t wanted = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
 	struct uffdio_api api = {.api = UFFD_API, .features = wanted | FEATURE_WP_UNPOPULATED};
 
-	g->fd = vv_keep_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
-	if (g->fd < 0 && errno == EINVAL)
-		g->fd = vv_keep_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+	vv_keep_make();
+	g->fd = vv_keep_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
+	if (g->fd < 0 && errno == EINVAL) {
+		vv_keep_make();
+		g->fd = vv_keep_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+	}
 	if (g->fd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");

@@ -251,7 +251,8 @@ static int open_userfault(struct vv_scan *s)
 {
 	struct utsname u = {.release = "?"};
 
-	s->uffd = vv_keep_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
+	vv_keep_make();
+	s->uffd = vv_keep_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
 	if (s->uffd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
