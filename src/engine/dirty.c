@@ -65,6 +65,13 @@ static void mark_spared(void *arg, uintptr_t lo, uintptr_t hi)
 		mark_groups(s->tiles, s->region, lo, hi);
 }
 
+static void mark_call(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	struct seen *s = arg;
+
+	mark_groups(s->tiles, s->region, lo, hi);
+}
+
 static void mark_all(struct vv_tiles *t, struct vv_region *r)
 {
 	uint64_t *word = &t->dirty[r->first_word];
@@ -183,6 +190,7 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 		return 0;
 	}
 	mark_ends(&v->tiles, r);
+	vv_calls_each(&v->tiles.calls, r->lo, r->hi, mark_call, &s);
 	r->seconds_found = vv_clock_own_s() - start;
 	note_cost(r, s.pages, r->shut_first ? vv_scan_helped(v->tiles.scan) : 0);
 	if (v->watch_auto && (double)s.pages > dense(&v->tiles, r) * all)
@@ -321,6 +329,7 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 		r->fresh = false;
 		r->changed = 0;
 	}
+	vv_calls_note(&t->calls);
 }
 
 /* ---- audit ------------------------------------------------------------------------------------------------------------ */

@@ -28,6 +28,7 @@ struct vv_fine {
 	bool tail_known;       /* if that is known */
 	struct vv_scan *scan;  /* that tells which of its pages lo..hi are written, engine/watch.h; NULL: none does */
 	uintptr_t lo, hi;
+	struct vv_calls calls; /* when it last told */
 	uint64_t watched;      /* bytes that it had then */
 	uint64_t *maybe;
 	uint32_t late, late_end; /* grains of its own that are learned behind the return of a restart: engine/recall.c */

@@ -387,6 +387,7 @@ void vv_layout_fini(struct varve *v)
 	vv_fence_free(t->fence);
 	vv_fence_free(t->fence_fine);
 	vv_scan_close(t->scan);
+	vv_calls_fini(&t->calls);
 	free_arrays(t);
 	free_cells(t);
 	t->n = 0;

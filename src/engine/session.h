@@ -15,6 +15,7 @@
 #include "engine/history.h"
 #include "engine/table.h"
 #include "engine/verdict.h"
+#include "track/calls.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -106,6 +107,7 @@ struct vv_tiles {
 	size_t n_free;
 	size_t n_more, max_more; /* cells beyond the buffer, for what changes even now: in use, and room for */
 	struct vv_scan *scan;
+	struct vv_calls calls; /* when it was last looked at what is written */
 	double hashed_s, hashed_pages; /* what hashing takes here: processor time, in all, and of how many pages; the newest count most */
 	struct vv_fence *fence;
 	uint64_t serial;      /* of the checkpoint */

@@ -19,6 +19,7 @@ void vv_watch_end(struct vv_fine *f)
 	if (f->scan)
 		vv_scan_detach(f->scan, f->lo, f->hi);
 	f->scan = NULL;
+	vv_calls_fini(&f->calls);
 	vv_mem_free(f->maybe);
 	f->maybe = NULL;
 }
@@ -67,6 +68,7 @@ static void begin(struct varve *v, struct vv_region *r, uintptr_t lo, uintptr_t 
 	f->lo = lo;
 	f->hi = hi;
 	f->watched = r->shape.len;
+	vv_calls_note(&f->calls);
 }
 
 struct looking {
@@ -126,6 +128,8 @@ static int look(struct vv_region *r, uint64_t *pages)
 	mark(r, f->hi - p, r->shape.len);
 	rc = vv_scan_collect(f->scan, f->lo, f->hi, seen, &l);
 	*pages = l.pages;
+	vv_calls_each(&f->calls, f->lo, f->hi, seen, &l);
+	vv_calls_note(&f->calls);
 	return rc;
 }
 

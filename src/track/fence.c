@@ -3,9 +3,11 @@
  * kernel's protection in guard.c, the signal handlers in chain.c. */
 #include "track/fence.h"
 #include "base/err.h"
+#include "base/hush.h"
 #include "track/chain.h"
 #include "track/guard.h"
 #include "track/memory.h"
+#include "track/pieces.h"
 #include "track/range.h"
 #include "track/slot.h"
 #include "track/thread.h"
@@ -146,14 +148,24 @@ int vv_fence_sigaction(int sig, const struct sigaction *act, struct sigaction *o
 
 /* ---- fork */
 
+static sigset_t before_forking; /* of the thread that forks, which has the lock */
+
+/* No handlers in between: the C library forks with all locks of its allocator taken. One that writes memory which is fenced would wait for a flush that needs memory. */
 static void before_fork(void)
 {
+	sigset_t mask;
+
+	vv_hush_brief(&mask);
 	pthread_mutex_lock(&lock);
+	before_forking = mask;
 }
 
 static void after_fork(void)
 {
+	sigset_t mask = before_forking;
+
 	pthread_mutex_unlock(&lock);
+	vv_hush_end(&mask);
 }
 
 /* What the parent's other threads had begun nobody will end. */
@@ -163,7 +175,7 @@ static void after_fork_in_child(void)
 	vv_range_forked();
 	vv_thread_forked();
 	vv_chain_forked();
-	pthread_mutex_unlock(&lock);
+	after_fork();
 }
 
 /* At the start: a fork that is under way when it is said would not know of it, and its child could find the lock taken. But after the allocator has done
@@ -372,69 +384,14 @@ bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n
  * shut that meet at least one sees the other: either the slot is seen, or the call waits until the shut is done, sees the marks
  * and asks. A call may have left before the caller of shut gets to ask who was spared, so that is marked too. */
 
-struct piece {
-	uintptr_t lo, hi;
-};
-
-struct pieces {
-	uintptr_t lo, hi; /* of interest */
-	size_t n, cap;
-	struct piece *at;
-	bool failed;
-};
-
-static void note(void *arg, uintptr_t lo, uintptr_t hi)
-{
-	struct pieces *p = arg;
-
-	lo = lo > p->lo ? lo : p->lo;
-	hi = hi < p->hi ? hi : p->hi;
-	if (lo >= hi)
-		return;
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? 2 * p->cap : 16;
-		struct piece *at = realloc(p->at, cap * sizeof(*at));
-
-		if (!at) {
-			p->failed = true;
-			return;
-		}
-		p->at = at;
-		p->cap = cap;
-	}
-	p->at[p->n++] = (struct piece){lo, hi};
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
-/* Sorted, disjoint, not even touching. */
-static void tidy(struct pieces *p)
-{
-	size_t n = 0;
-
-	if (p->n > 1)
-		qsort(p->at, p->n, sizeof(p->at[0]), by_address);
-	for (size_t i = 0; i < p->n; i++)
-		if (n > 0 && p->at[i].lo <= p->at[n - 1].hi)
-			p->at[n - 1].hi = p->at[i].hi > p->at[n - 1].hi ? p->at[i].hi : p->at[n - 1].hi;
-		else
-			p->at[n++] = p->at[i];
-	p->n = n;
-}
-
 /* The stretches of a range that are open. */
-static void note_open(struct pieces *p, struct vv_range *r)
+static void note_open(struct vv_pieces *p, struct vv_range *r)
 {
 	uintptr_t lo = r->lo > p->lo ? r->lo : p->lo, hi = r->hi < p->hi ? r->hi : p->hi, end;
 
 	for (lo = vv_range_next(r, VV_RANGE_SHUT, lo, hi, false); lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, end, hi, false)) {
 		end = vv_range_next(r, VV_RANGE_SHUT, lo, hi, true);
-		note(p, lo, end);
+		vv_pieces_note(p, lo, end);
 	}
 }
 
@@ -446,7 +403,7 @@ static bool is_doubtful(struct vv_range *r)
 
 int vv_fence_find_protected(struct vv_fence *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
 {
-	struct pieces open = {.lo = lo, .hi = hi};
+	struct vv_pieces open = {.lo = lo, .hi = hi};
 	struct vv_memory_range *look;
 	struct vv_range *r;
 
@@ -480,7 +437,7 @@ void vv_fence_meddle(const void *p, size_t n)
 	}
 }
 
-static int shut_between(struct vv_fence *f, struct vv_range *r, const struct pieces *spared)
+static int shut_between(struct vv_fence *f, struct vv_range *r, const struct vv_pieces *spared)
 {
 	uintptr_t lo = spared->lo;
 	int rc = spared->failed ? vv_err_set(VV_ENOMEM, "no memory to shut a fence") : 0;
@@ -505,34 +462,23 @@ static int shut_between(struct vv_fence *f, struct vv_range *r, const struct pie
 	return rc;
 }
 
-/* No signals in between: their handlers may enter, and would wait for the thread that they interrupt. */
-static void block_signals(sigset_t *before)
-{
-	sigset_t set;
-
-	sigfillset(&set);
-	sigdelset(&set, SIGSEGV);
-	sigdelset(&set, SIGBUS);
-	pthread_sigmask(SIG_BLOCK, &set, before);
-}
-
 int vv_fence_shut(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 {
 	struct vv_range *r = vv_range_hold(lo, hi);
-	struct pieces spared = {.lo = lo, .hi = hi};
+	struct vv_pieces spared = {.lo = lo, .hi = hi};
 	sigset_t mask;
 	int rc;
 
 	if (!r || r->owner != f || lo < r->lo || hi > r->hi || is_parents(f)) {
 		rc = vv_err_set(VV_EINVAL, "the memory is not inside this fence");
 	} else if ((rc = vv_chain_install(on_fault)) == 0) {
-		block_signals(&mask);
+		vv_hush_brief(&mask); /* their handlers may enter, and would wait for the thread that they interrupt */
 		atomic_fetch_add(&shuts_begun, 1);
-		vv_slot_each(note, &spared);
-		tidy(&spared);
+		vv_slot_each(vv_pieces_note, &spared);
+		vv_pieces_tidy(&spared);
 		rc = shut_between(f, r, &spared);
 		atomic_fetch_add(&shuts_done, 1);
-		pthread_sigmask(SIG_SETMASK, &mask, NULL);
+		vv_hush_end(&mask);
 		free(spared.at);
 	}
 	if (r)
@@ -556,10 +502,10 @@ static void ask_for(struct vv_range *r, uintptr_t lo, uintptr_t hi)
 		while (atomic_load(&r->meddled) && (lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true)) < hi);
 		return;
 	}
-	block_signals(&mask); /* as in a handler */
+	vv_hush_brief(&mask); /* as in a handler */
 	for (; lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true))
 		f->ask(f->arg, lo);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	vv_hush_end(&mask);
 }
 
 void vv_fence_enter(const void *p, size_t n)

@@ -1,0 +1,31 @@
+#include "track/calls.h"
+#include "track/slot.h"
+#include <stdlib.h>
+
+void vv_calls_note(struct vv_calls *c)
+{
+	struct vv_pieces *p = &c->noted;
+
+	*p = (struct vv_pieces){.hi = UINTPTR_MAX, .at = p->at, .cap = p->cap};
+	vv_slot_each(vv_pieces_note, p);
+}
+
+void vv_calls_each(const struct vv_calls *c, uintptr_t lo, uintptr_t hi, void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
+{
+	const struct vv_pieces *p = &c->noted;
+
+	if (p->failed && lo < hi) /* it may be any of it */
+		fn(arg, lo, hi);
+	for (size_t i = 0; i < p->n; i++) {
+		uintptr_t first = p->at[i].lo > lo ? p->at[i].lo : lo, end = p->at[i].hi < hi ? p->at[i].hi : hi;
+
+		if (first < end)
+			fn(arg, first, end);
+	}
+}
+
+void vv_calls_fini(struct vv_calls *c)
+{
+	free(c->noted.at);
+	*c = (struct vv_calls){0};
+}
