@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { PAGE = 4096, PAGES = 512, LEN = PAGES * PAGE, EPOCHS = 30, ASKED = 50, SOON_NS = 60000, WRITES = 4, EVERY_NS = 150000 };
+enum { PAGE = 4096, PAGES = 512, LEN = PAGES * PAGE, EPOCHS = 30, ASKED = 50, SOON_NS = 60000, FORKING = 8, WRITES = 4, EVERY_NS = 150000 };
 
 static uint8_t *memory;
 static uint64_t seed = 5;
@@ -114,6 +114,48 @@ static void asked(const char *options)
 	place_remove(store);
 }
 
+/* A thread that forks has all locks of the allocator, which the flush needs, too. */
+static void forking(const char *options)
+{
+	char store[PLACE_MAX];
+	int forks = 0, status;
+	varve *v;
+	int rc;
+
+	must_begin("forking: %s", options);
+	place_path(store, "store");
+	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(memory != MAP_FAILED);
+	rc = varve_open(store, "run", options, &v);
+	if (rc == VARVE_ENOTSUP) {
+		munmap(memory, LEN);
+		return;
+	}
+	MUST(rc == 0 && varve_protect(v, "p", memory, LEN) == 0);
+	tick(2 * EVERY_NS);
+	for (int e = 0; e < FORKING; e++) {
+		for (size_t i = 0; i < LEN; i += PAGE)
+			((volatile uint8_t *)memory)[i + (size_t)e]++;
+		(void)varve_checkpoint(v);
+		do {
+			pid_t pid = fork();
+
+			if (pid == 0)
+				_exit(0);
+			MUST(pid > 0);
+			while (waitpid(pid, &status, 0) < 0)
+				;
+			forks++;
+		} while (varve_test(v, varve_epoch(v)) == 0);
+	}
+	tick(0);
+	printf("%d forks\n", forks);
+	check_last(v);
+	MUST(varve_close(v) == 0);
+	munmap(memory, LEN);
+	place_remove(store);
+}
+
 /* One that is handled waits, and comes; one that is not ends the process at once. */
 static void waits(void)
 {
@@ -165,6 +207,8 @@ int main(void)
 		interrupted(options);
 		snprintf(options, sizeof(options), "tracker=%s buffer=0 granule=4096 codec=none log=error", trackers[i]);
 		asked(options);
+		snprintf(options, sizeof(options), "tracker=%s buffer=64KiB granule=4096 codec=none bandwidth=40MB log=error", trackers[i]);
+		forking(options);
 	}
 	return 0;
 }
