@@ -1,6 +1,5 @@
 #include "base/hush.h"
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 static bool is_fault(int sig)
@@ -42,4 +41,15 @@ void vv_hush_brief(sigset_t *before)
 void vv_hush_end(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+bool vv_hush_blocks(const sigset_t *mask)
+{
+	int saved = errno;
+	bool any = false;
+
+	for (int sig = 1; sig <= SIGRTMAX && !any; sig++)
+		any = !is_fault(sig) && sigismember(mask, sig) == 1 && is_handled(sig);
+	errno = saved;
+	return any;
 }

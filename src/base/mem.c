@@ -15,6 +15,38 @@ enum { GROUP_PATH = 4096 };
 static atomic_long asked;
 static atomic_long fail_at;
 
+static atomic_uint inside, outs; /* threads in the allocator; times that one has come out */
+
+static void enter(void)
+{
+	atomic_fetch_add_explicit(&inside, 1, memory_order_relaxed);
+}
+
+static void *leave(void *p)
+{
+	atomic_fetch_add_explicit(&outs, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
+	return p;
+}
+
+bool vv_mem_is_inside(unsigned *out)
+{
+	*out = atomic_load(&outs);
+	return atomic_load(&inside) != 0;
+}
+
+static void *zeroed(size_t n, size_t size)
+{
+	enter();
+	return leave(calloc(n ? n : 1, size ? size : 1));
+}
+
+static void *resized(void *p, size_t n)
+{
+	enter();
+	return leave(realloc(p, n ? n : 1));
+}
+
 static int refused(size_t n, size_t size)
 {
 	long k = atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) + 1;
@@ -32,12 +64,12 @@ static void *told(void *p, size_t n, size_t size)
 
 void *vv_mem_new(size_t n, size_t size)
 {
-	return told(refused(n, size) ? NULL : calloc(n ? n : 1, size ? size : 1), n, size);
+	return told(refused(n, size) ? NULL : zeroed(n, size), n, size);
 }
 
 void *vv_mem_grow(void *p, size_t n, size_t size)
 {
-	return told(refused(n, size) ? NULL : realloc(p, n && size ? n * size : 1), n, size);
+	return told(refused(n, size) ? NULL : resized(p, n * size), n, size);
 }
 
 int vv_mem_room(void *v, size_t n, size_t *cap, size_t size)
@@ -86,7 +118,23 @@ char *vv_mem_printf(const char *fmt, ...)
 
 void vv_mem_free(void *p)
 {
+	if (!p)
+		return;
+	enter();
 	free(p);
+	leave(NULL);
+}
+
+void *vv_mem_lend(void *unused, size_t n)
+{
+	(void)unused;
+	return resized(NULL, n);
+}
+
+void vv_mem_take_back(void *unused, void *p)
+{
+	(void)unused;
+	vv_mem_free(p);
 }
 
 void *vv_mem_map(size_t n)

@@ -1,12 +1,16 @@
 #include "codec/zstd.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "codec/codec.h"
 #include "codec/shelf.h"
+
+#define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
 #include <zstd.h>
 
 /* Making a context costs more than coding a small block. One that has grown beyond this, at a high level, is not kept. */
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
+static const ZSTD_customMem memory = { vv_mem_lend, vv_mem_take_back, NULL };
 static struct vv_shelf encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static size_t bound(size_t n)
@@ -45,7 +49,7 @@ int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struc
 	size_t got;
 
 	if (!c)
-		c = ZSTD_createCCtx();
+		c = ZSTD_createCCtx_advanced(memory);
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
 	set(c, n, how);
@@ -68,7 +72,7 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 	size_t got;
 
 	if (!c)
-		c = ZSTD_createDCtx();
+		c = ZSTD_createDCtx_advanced(memory);
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
 	got = ZSTD_decompressDCtx(c, to, raw_len, from, n);

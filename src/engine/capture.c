@@ -568,6 +568,9 @@ int vv_capture_check(struct varve *v)
 	int rc = 0;
 
 	pthread_mutex_lock(&t->lock);
+	if (t->spoiled)
+		rc = vv_err_set(VV_EINVAL, "a signal handler wrote to a region, and could not wait until that was stored: it had interrupted what storing needs, too, such as the allocator; let "
+					   "handlers write no region, or more threads have arenas of their own (MALLOC_ARENA_MAX)");
 	for (size_t i = 0; rc == 0 && t->fencing && i < t->n_by_address; i++)
 		if (t->by_address[i]->fenced && !vv_dirty_is_intact(v, t->by_address[i]))
 			rc = vv_dirty_is_blind(v, t->by_address[i]) ? VV_EIO :

@@ -2,12 +2,15 @@
  * handler: no allocation, and no lock but the tiles'. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hush.h"
+#include "base/mem.h"
 #include "base/search.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/thread.h"
 #include <sys/resource.h>
+#include <time.h>
 
 static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
 {
@@ -83,10 +86,80 @@ static bool is_own_thread(void)
 	return self && self->flushes;
 }
 
+/* Whoever waits for the flush without end must hold nothing that it needs. A handler may have interrupted the allocator, and share its locks with the flush: when nothing is heard for a
+ * while it copies what it would wait for, whatever it takes; and where that cannot be done, because the flush is reading it, and a thread does not come out of the allocator, it gives the epoch
+ * up. What it has found out holds for the handlers that come after it, too, which may well come before the thread does anything else. */
+enum { QUIET_MS = 100, QUIETS = 10 };
+
+struct patience {
+	bool looked, endless;
+};
+
+static bool is_stuck(const struct vv_tiles *t)
+{
+	unsigned outs;
+
+	return t->quiets && vv_mem_is_inside(&outs) && outs == t->quiet_outs;
+}
+
+static void note_quiet(struct vv_tiles *t)
+{
+	unsigned outs;
+	bool inside = vv_mem_is_inside(&outs);
+
+	t->quiets = inside && outs == t->quiet_outs ? t->quiets + 1 : inside;
+	t->quiet_outs = outs;
+}
+
+static bool is_in_haste(const struct patience *p)
+{
+	return p->looked && !p->endless;
+}
+
+/* Where it can do nothing but wait. */
+static bool gives_up(struct vv_tiles *t, const struct patience *p)
+{
+	bool gives = is_in_haste(p) && t->quiets >= QUIETS && is_stuck(t);
+
+	t->spoiled |= gives;
+	return gives;
+}
+
+static void look(struct patience *p)
+{
+	const struct vv_thread *self = vv_thread_self();
+
+	p->looked = true;
+	p->endless = !self || !self->blocked || !vv_hush_blocks(self->blocked);
+}
+
+static void wait_on(struct vv_tiles *t, struct patience *p)
+{
+	struct timespec until;
+
+	if (!p->looked && is_stuck(t)) {
+		look(p);
+		return;
+	}
+	if (p->endless) {
+		pthread_cond_wait(&t->freed, &t->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += QUIET_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_cond_timedwait(&t->freed, &t->lock, &until) == 0)
+		return;
+	note_quiet(t);
+	if (!p->looked)
+		look(p);
+}
+
 /* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. While the ranks talk nothing is stored,
  * and who waits here may do so in the midst of MPI, without which the talk does not come to its end: then a copy is made whatever it
  * takes. */
-static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile)
+static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
 {
 	uint64_t start = vv_clock_ns();
 
@@ -94,17 +167,19 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	pthread_cond_broadcast(&t->bell);
 	while (t->order.state[tile] != VV_ORDER_PROCESSED) {
 		uint64_t groups = uncopied(t, r, tile);
+		bool haste = t->talking || is_in_haste(p);
 
 		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && groups &&
-		    (((t->rescue || t->talking) && vv_tiles_hold(t, r, tile, groups)) ||
-		     (t->talking && vv_tiles_hold_more(t, r, tile, groups)))) {
+		    (((t->rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
 			vv_order_copied(&t->order, (uint32_t)tile);
 			copy(t, r, tile, groups);
 			break;
 		}
 		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !groups)
 			break; /* somebody else has copied it */
-		pthread_cond_wait(&t->freed, &t->lock);
+		if (gives_up(t, p))
+			break;
+		wait_on(t, p);
 	}
 	t->waiting--;
 	pthread_cond_broadcast(&t->bell);
@@ -112,8 +187,8 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	t->wait_ns += vv_clock_ns() - start;
 }
 
-/* What the epoch needs of the tile is safe when this returns. */
-static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile)
+/* What the epoch needs of the tile is safe when this returns, or the epoch is given up. */
+static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
 {
 	struct vv_tile *x = &t->tile[tile];
 	uint8_t before = t->order.access[tile], after;
@@ -124,9 +199,9 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	if (what == VV_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
 		copy(t, r, tile, groups);
 	else if (what == VV_ORDER_WAIT)
-		wait_for(t, r, tile);
-	while (is_read(x))
-		pthread_cond_wait(&t->freed, &t->lock);
+		wait_for(t, r, tile, p);
+	while (is_read(x) && !gives_up(t, p))
+		wait_on(t, p);
 	after = t->order.access[tile];
 	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
 		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->group_len;
@@ -149,10 +224,10 @@ static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size
 }
 
 /* If the kernel refuses (no more mappings), the whole region opens at once, when nothing of it is needed any more. */
-static void open_region(struct vv_tiles *t, struct vv_region *r)
+static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience *p)
 {
-	while (t->order.busy)
-		pthread_cond_wait(&t->freed, &t->lock);
+	while (t->order.busy && !gives_up(t, p))
+		wait_on(t, p);
 	vv_fence_open(r->fence, r->lo, r->hi);
 	for (size_t k = 0; k < r->n_tiles; k++) {
 		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
@@ -182,6 +257,7 @@ void vv_fault_ask(void *session, uintptr_t page)
 	struct varve *v = session;
 	struct vv_tiles *t = &v->tiles;
 	uint64_t start = vv_clock_ns(), serial;
+	struct patience patience = { 0 };
 	struct vv_region *r;
 	int cancel;
 
@@ -203,11 +279,11 @@ void vv_fault_ask(void *session, uintptr_t page)
 			serial = t->serial;
 			for (size_t k = first; k <= end; k++)
 				if (!(t->tile[k].flags & VV_TILE_OPEN))
-					secure(t, r, k);
+					secure(t, r, k, &patience);
 		} while (serial != t->serial);
 		for (size_t k = first; k <= end; k++)
 			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_fault_open(t, r, k, k))
-				open_region(t, r);
+				open_region(t, r, &patience);
 	}
 	t->fault_ns += vv_clock_ns() - start;
 	if (--t->asking == 0)

@@ -250,9 +250,7 @@ static void free_session(struct varve *v)
 	vv_store_close(v->store);
 	vv_conf_fini(&v->conf);
 	if (v->pid == getpid()) { /* in a child threads of the parent may seem to wait for them */
-		pthread_cond_destroy(&v->tiles.freed);
-		pthread_cond_destroy(&v->tiles.bell);
-		pthread_mutex_destroy(&v->tiles.lock);
+		vv_tiles_fini(&v->tiles);
 		pthread_mutex_destroy(&v->lock);
 	}
 	vv_mem_free(v);
@@ -324,9 +322,7 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 	if (!v)
 		return VV_ENOMEM;
 	pthread_mutex_init(&v->lock, NULL);
-	pthread_mutex_init(&v->tiles.lock, NULL);
-	pthread_cond_init(&v->tiles.bell, NULL);
-	pthread_cond_init(&v->tiles.freed, NULL);
+	vv_tiles_init(&v->tiles);
 	vv_flusher_init(&v->flusher);
 	v->pid = getpid();
 	v->ranks = 1;

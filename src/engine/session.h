@@ -113,8 +113,11 @@ struct vv_tiles {
 	uint64_t serial;      /* of the checkpoint */
 	bool fencing;         /* tiles are shut for the flush under way */
 	bool broken;          /* the flush under way has failed */
+	bool spoiled;         /* it must fail: somebody who could not wait for it has written what it needs */
 	bool rescue;          /* who waits takes a cell as soon as one is free; the paper does not */
 	size_t waiting;       /* threads that wait at a fence */
+	unsigned quiets;      /* times that one of them has heard nothing for a while, with a thread in the allocator: in a row, */
+	unsigned quiet_outs;  /* since one had last come out of it: vv_mem_is_inside */
 	size_t copying;       /* threads that copy a tile */
 	size_t asking;        /* threads in vv_fault_ask */
 	size_t must;          /* tiles that the caller waits for */

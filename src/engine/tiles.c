@@ -9,6 +9,26 @@
 #include "track/scan.h"
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+
+void vv_tiles_init(struct vv_tiles *t)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->bell, NULL);
+	pthread_cond_init(&t->freed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void vv_tiles_fini(struct vv_tiles *t)
+{
+	pthread_cond_destroy(&t->freed);
+	pthread_cond_destroy(&t->bell);
+	pthread_mutex_destroy(&t->lock);
+}
 
 /* ---- where things are ---------------------------------------------------------------------------------------------- */
 
@@ -335,7 +355,7 @@ void vv_tiles_end(struct varve *v, bool ok)
 		vv_order_fail(&t->order);
 	if (t->fencing && v->tracker != VV_BY_FENCE && !(t->learning && ok))
 		open_all(t); /* while the order is being learned, what is not written yet is still watched */
-	t->fencing = t->broken = false;
+	t->fencing = t->broken = t->spoiled = false;
 	pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -43,6 +43,9 @@ void vv_layout_fini(struct varve *v);
 /* After an epoch: are tiles of another size wanted? */
 void vv_layout_judge(struct varve *v, const struct varve_stats *st);
 
+/* Its locks; all else is zero to begin with, and goes with the layout. */
+void vv_tiles_init(struct vv_tiles *t);
+void vv_tiles_fini(struct vv_tiles *t);
 /* Under the lock, with no flush under way: until no thread is in vv_fault_ask. */
 void vv_tiles_wait_askers(struct vv_tiles *t);
 /* The region, if it is fenced, no longer is: all of it is open. Who asks for a page of it just now is let through. */

@@ -77,7 +77,19 @@ static bool open_in_child(struct vv_range *r, uintptr_t page)
 	return vv_guard_child(&f->guard, all ? r->lo : page, all ? r->hi : page + vv_memory_page(), page);
 }
 
-static bool settle(struct vv_range *r, int sig, int code, uintptr_t page)
+/* The thread had blocked these when it came to the page. */
+static void ask_owner(struct vv_fence *f, uintptr_t page, const sigset_t *blocked)
+{
+	struct vv_thread *self = vv_thread_self();
+
+	if (self)
+		self->blocked = blocked;
+	f->ask(f->arg, page);
+	if (self)
+		self->blocked = NULL;
+}
+
+static bool settle(struct vv_range *r, int sig, int code, uintptr_t page, const sigset_t *blocked)
 {
 	struct vv_fence *f = r->owner;
 
@@ -87,7 +99,7 @@ static bool settle(struct vv_range *r, int sig, int code, uintptr_t page)
 		return open_in_child(r, page);
 	if (vv_range_next(r, VV_RANGE_SHUT, page, page + vv_memory_page(), true) != page)
 		return overtaken_by_opening(page);
-	f->ask(f->arg, page);
+	ask_owner(f, page, blocked);
 	return true;
 }
 
@@ -102,7 +114,7 @@ static bool on_fault(int sig, siginfo_t *info, void *context)
 		return false;
 	r = vv_range_hold(page, page + 1);
 	if (r) {
-		settled = settle(r, sig, info->si_code, page);
+		settled = settle(r, sig, info->si_code, page, &((ucontext_t *)context)->uc_sigmask);
 		vv_range_release(r);
 	} else {
 		settled = overtaken_by_removal();
@@ -504,7 +516,7 @@ static void ask_for(struct vv_range *r, uintptr_t lo, uintptr_t hi)
 	}
 	vv_hush_brief(&mask); /* as in a handler */
 	for (; lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true))
-		f->ask(f->arg, lo);
+		ask_owner(f, lo, &mask);
 	vv_hush_end(&mask);
 }
 

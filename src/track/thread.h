@@ -3,6 +3,7 @@
 #ifndef VV_TRACK_THREAD_H
 #define VV_TRACK_THREAD_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ struct vv_thread {
 	unsigned long shuts_done; /* and what had been shut by then */
 	unsigned long removals;   /* as of its last fault at no fence */
 	void *escape;             /* where to go on if memory is gone; NULL: nowhere */
+	const sigset_t *blocked;  /* what it had blocked when it met the fence that it is at; NULL: it is at none */
 	unsigned held;            /* signals that the program's handler has blocked (chain.c) */
 
 	bool flushes; /* it stores what fences are for (engine/fault.c) */
