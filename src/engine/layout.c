@@ -135,10 +135,11 @@ static uint64_t needed(const struct varve *v, uint64_t memory, bool bare)
 {
 	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8, DIGEST = 16 };
 	const struct vv_tiles *t = &v->tiles;
-	uint64_t chunks = memory / (t->group_len / t->group_chunks);
+	uint64_t chunks = memory / (t->group_len / t->group_chunks), index = bare ? vv_index_bytes(2 * (size_t)chunks) : 0;
 
+	index += bare ? (index - 2 * chunks * sizeof(struct vv_entry)) / 2 : 0; /* while its table grows, the one that it grows out of */
 	return memory / t->group_len * PER_GROUP + memory / (t->tile_groups * t->group_len) * PER_TILE +
-	       chunks * (bare ? PER_CHUNK + DIGEST : PER_CHUNK + VV_INDEX_COST) + (bare ? vv_index_bytes(2 * (size_t)chunks) : 0);
+	       chunks * (bare ? PER_CHUNK + DIGEST : PER_CHUNK + VV_INDEX_COST) + index;
 }
 
 /* What is more than its share is taken from the buffer. Of which no more is made than can be used. */
