@@ -131,7 +131,8 @@ VARVE_API int varve_wait(varve *v, uint64_t epoch);
 typedef void (*varve_done_fn)(void *arg, uint64_t epoch, int rc);
 VARVE_API int varve_on_done(varve *v, varve_done_fn fn, void *arg);
 /* Is it time? 1 when the option `interval` (or `overhead`, or `mtbf`) says so, always when none of them is set, and after a
- * request from outside: the signal of the option `signal` (SIGUSR1), or the command `varve request PID`. */
+ * request from outside: the signal of the option `signal` (SIGUSR1), or the command `varve request PID`. With several of them the
+ * shorter of `interval` and what follows from `mtbf` counts, but it is never more often than `overhead` allows. */
 VARVE_API int varve_due(varve *v);
 
 /* ---- restart -------------------------------------------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ VARVE_API int varve_region(varve *v, uint64_t epoch, const char *name, struct va
 
 /* ---- how it went ---------------------------------------------------------------------------------------------------- */
 
-/* First writes to pages, by what they met. */
+/* First writes, by what they met: the pages that they opened, which is more than was written where a fence opens several pages at once (option `granule`). */
 struct varve_access {
 	uint64_t pages;
 	uint64_t bytes;
@@ -184,7 +185,7 @@ struct varve_stats {
 	struct varve_access cow;     /* that found the old content copied, or copied it */
 	struct varve_access avoided; /* that found it stored already */
 	struct varve_access after;   /* first writes since the epoch before had been stored */
-	double seconds_faults;    /* of the program's threads in page faults of ours, waits included */
+	double seconds_faults;    /* of the program's threads in page faults of ours, waits included; those of `after`, too */
 	double seconds_waits;     /* of it, waiting */
 	double seconds_flush;     /* from the call to durable */
 	double bandwidth;         /* bytes_stored per second of it */

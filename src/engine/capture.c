@@ -453,7 +453,8 @@ static void count_after(struct vv_tiles *t, uint64_t pages, struct varve_stats *
 	st->after.pages = pages > met ? pages - met : 0;
 	st->after.bytes = st->after.pages * vv_memory_page();
 	memset(t->seen, 0, sizeof(t->seen));
-	t->fault_ns = t->wait_ns = t->blocked_ns = 0;
+	t->fault_after_ns = t->fault_ns - t->fault_told_ns;
+	t->fault_ns = t->fault_told_ns = t->wait_ns = t->blocked_ns = 0;
 }
 
 /* A system call is writing into these pages at this moment, and cannot be held up: they stay open, and are copied whatever it

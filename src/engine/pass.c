@@ -332,6 +332,8 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0; /* some may be stored in vain */
 	p->head.payload = p->pos;
 	vv_tiles_sum(p->v, &p->st);
+	if (!p->v->async) /* the call lasts; what comes after this is not much */
+		p->st.seconds_blocked = (double)(vv_clock_ns() - p->start_ns) / 1e9;
 	rc = add_stats(p);
 	if (rc == 0)
 		rc = vv_footing_learn(p);
@@ -420,6 +422,8 @@ void vv_pass_accept(struct vv_pass *p)
 	vv_table_fini(&v->table);
 	p->st.epoch = p->epoch;
 	p->st.seconds_flush = (double)(vv_clock_ns() - p->start_ns) / 1e9;
+	if (!v->async)
+		p->st.seconds_blocked = p->st.seconds_flush;
 	p->st.bandwidth = p->st.seconds_flush > 0 ? (double)p->st.bytes_stored / p->st.seconds_flush : 0;
 	v->stats = p->st;
 	vv_history_save(&v->lineage, v->rank, v->digest_kind, p->epoch, &v->history);

@@ -127,6 +127,8 @@ struct vv_tiles {
 	/* Since the last checkpoint: */
 	struct varve_access seen[VV_ACCESS_KINDS];
 	uint64_t fault_ns, wait_ns, blocked_ns;
+	uint64_t fault_told_ns;  /* of fault_ns: in the epoch's statistics; what comes later is in the next one's, */
+	uint64_t fault_after_ns; /* as this is, of the epoch before */
 	struct vv_fence *fence_fine; /* of userfaultfd, for regions that are opened page by page; NULL: not needed yet, or */
 	bool no_fence_fine;          /* not to be had */
 };

@@ -303,7 +303,8 @@ void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 	st->wait = t->seen[VV_ACCESS_WAIT];
 	st->cow = t->seen[VV_ACCESS_COW];
 	st->avoided = t->seen[VV_ACCESS_AVOIDED];
-	st->seconds_faults = (double)t->fault_ns / 1e9;
+	st->seconds_faults = (double)(t->fault_after_ns + t->fault_ns) / 1e9;
+	t->fault_told_ns = t->fault_ns;
 	st->seconds_waits = (double)t->wait_ns / 1e9;
 	st->seconds_blocked = (double)t->blocked_ns / 1e9;
 	pthread_mutex_unlock(&t->lock);
