@@ -112,8 +112,8 @@ static void kind_words(const struct vv_conf_item *it, char *out, size_t cap)
 		[VV_CONF_COUNT] = "a whole number",
 		[VV_CONF_SIZE] = "a size such as 4096, 64KiB or 2GiB",
 		[VV_CONF_DURATION] = "a time such as 90, 10m or 2h",
-		[VV_CONF_FRACTION] = "a share such as 2% or 0.02",
-		[VV_CONF_SHARE] = "a share such as 5% or a size such as 4096, 64KiB or 2GiB",
+		[VV_CONF_FRACTION] = "a share up to 100% such as 2% or 0.02",
+		[VV_CONF_SHARE] = "a share up to 100% such as 5%, or a size such as 4096, 64KiB or 2GiB",
 		[VV_CONF_CHOICE] = "one of ",
 	};
 	bool sized = it->kind == VV_CONF_COUNT || it->kind == VV_CONF_SIZE || it->kind == VV_CONF_SHARE;

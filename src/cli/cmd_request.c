@@ -118,7 +118,8 @@ const struct vv_cmd vv_cmd_request = {
 	.brief = "asks running programs for a checkpoint",
 	.help = "Sends processes the signal that makes their next varve_due say yes. It is sent only if every one of them is there,\n"
 		"may be signalled, and catches the signal, for one that does not would be ended by it. When the program next asks\n"
-		"varve_due, and lays the epoch down, is its own affair: 'varve ls' shows it.",
+		"varve_due, and lays the epoch down, is its own affair: 'varve ls' shows it. Do not name a shell: bash catches all\n"
+		"signals when it has a trap, and ends of them nevertheless.",
 	.option = options,
 	.run = run,
 };

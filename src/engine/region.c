@@ -176,8 +176,8 @@ int varve_protect_array(varve *v, const char *name, void *p, enum varve_type typ
 	struct vv_shape s = { .type = (uint8_t)type, .ndim = (uint8_t)ndim };
 
 	if ((unsigned)type >= VV_TYPES || type == VARVE_BYTES || ndim < 1 || ndim > VV_MAX_DIMS || !shape)
-		return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': type %d, %d dimensions", name ? name : "",
-				  (int)type, ndim);
+		return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': type %d, %d dimensions, %s; an array has one of the types of varve.h but VARVE_BYTES, 1 to %d dimensions, and their lengths",
+				  name ? name : "", (int)type, ndim, shape ? "a shape" : "no shape (NULL)", VV_MAX_DIMS);
 	s.len = vv_head_type_size(s.type);
 	for (int i = 0; i < ndim; i++) {
 		s.dim[i] = shape[i];
