@@ -224,7 +224,8 @@ static void carry(struct dir_put *p, const struct iovec *iov, int n, uint64_t sk
 	for (int i = 0; i < n; i++) {
 		size_t past = iov[i].iov_len < skip ? iov[i].iov_len : (size_t)skip, left = iov[i].iov_len - past;
 
-		memcpy(p->carry + p->carried, (const uint8_t *)iov[i].iov_base + past, left);
+		if (left) /* a part of no bytes may be nowhere */
+			memcpy(p->carry + p->carried, (const uint8_t *)iov[i].iov_base + past, left);
 		p->carried += left;
 		skip -= past;
 	}

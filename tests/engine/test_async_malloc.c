@@ -77,6 +77,9 @@ static void run(const char *options)
 
 int main(void)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("a sanitizer has an allocator of its own, and runs handlers with faults blocked");
+#endif
 	MUST(mallopt(M_ARENA_MAX, 1) == 1);
 	MUST(signal(SIGUSR2, on_tick) != SIG_ERR);
 	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

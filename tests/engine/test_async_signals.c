@@ -195,6 +195,9 @@ int main(void)
 	static const char *const trackers[] = { "auto", "wpasync", "sigbus", "mprotect", "digest" };
 	char options[200];
 
+#ifdef __SANITIZE_THREAD__
+	SKIP("ThreadSanitizer runs handlers with faults blocked, and a fence ends the program then");
+#endif
 	waits();
 	MUST(signal(SIGUSR2, on_tick) != SIG_ERR);
 	MUST(timer_create(CLOCK_MONOTONIC, &(struct sigevent){ .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 }, &timer) == 0);
