@@ -295,19 +295,25 @@ static void count_signal(int number)
 	n_handled += number == SIGUSR1;
 }
 
-/* The signal is blocked but in the call. */
-static void handle(const char *name)
+/* The signal is blocked but in the call. Before anybody is told that it may be sent. */
+static void expect_signals(void)
 {
 	struct sigaction act = { .sa_handler = count_signal };
-	int epoll = epoll_create1(EPOLL_CLOEXEC), n = 0;
-	struct epoll_event e;
-	sigset_t blocked, none;
+	sigset_t blocked;
 
-	sigemptyset(&none);
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	sigaction(SIGUSR1, &act, NULL);
+}
+
+static void handle(const char *name)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC), n = 0;
+	struct epoll_event e;
+	sigset_t none;
+
+	sigemptyset(&none);
 	for (;;) {
 		int rc = strcmp(name, "epoll") == 0 ? epoll_pwait(epoll, &e, 1, -1, &none) :
 			 strcmp(name, "poll") == 0 ? ppoll(NULL, 0, NULL, &none) : sigsuspend(&none);

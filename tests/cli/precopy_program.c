@@ -505,6 +505,7 @@ int main(int argc, char **argv)
 	if (strcmp(mode, "calls") == 0 && argc > 3)
 		make_calls(argv[3]);
 	if (strcmp(mode, "handle") == 0 && argc > 3) {
+		expect_signals();
 		report(1, 1);
 		handle(argv[3]);
 	}
