@@ -40,23 +40,34 @@ static void check_last(varve *v)
 	free(copy);
 }
 
-static void interrupted(const char *options)
+/* NULL: there is no such tracker here. */
+static varve *begin(char *store, const char *options)
 {
-	char store[PLACE_MAX];
-	struct varve_stats st;
-	varve *v;
+	varve *v = NULL;
 	int rc;
 
-	must_begin("%s", options);
 	place_path(store, "store");
 	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	MUST(memory != MAP_FAILED);
 	rc = varve_open(store, "run", options, &v);
 	if (rc == VARVE_ENOTSUP) {
 		munmap(memory, LEN);
-		return;
+		return NULL;
 	}
 	MUST(rc == 0 && varve_protect(v, "p", memory, LEN) == 0);
+	return v;
+}
+
+static void interrupted(const char *options)
+{
+	char store[PLACE_MAX];
+	struct varve_stats st;
+	varve *v;
+
+	must_begin("%s", options);
+	v = begin(store, options);
+	if (!v)
+		return;
 	check_last(v);
 	tick(EVERY_NS);
 	for (int e = 0; e < EPOCHS; e++) {
@@ -85,25 +96,18 @@ static void asked(const char *options)
 {
 	char store[PLACE_MAX];
 	varve *v;
-	int rc;
 
 	must_begin("asked: %s", options);
-	place_path(store, "store");
-	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(memory != MAP_FAILED);
-	rc = varve_open(store, "run", options, &v);
-	if (rc == VARVE_ENOTSUP) {
-		munmap(memory, LEN);
+	v = begin(store, options);
+	if (!v)
 		return;
-	}
-	MUST(rc == 0 && varve_protect(v, "p", memory, LEN) == 0);
 	for (int e = 0; e < ASKED; e++) {
 		struct itimerspec once = { .it_value = { 0, 1000 + (long)gen_below(&seed, SOON_NS) } };
 
 		for (size_t i = 0; i < LEN; i += PAGE)
 			((volatile uint8_t *)memory)[i + (size_t)e]++;
 		MUST(varve_checkpoint(v) == 0 && timer_settime(timer, 0, &once, NULL) == 0);
-		while (e % 4 && (rc = varve_test(v, varve_epoch(v))) == 0)
+		while (e % 4 && varve_test(v, varve_epoch(v)) == 0)
 			;
 		MUST(varve_wait(v, varve_epoch(v)) == 0);
 		tick(0);
@@ -120,18 +124,11 @@ static void forking(const char *options)
 	char store[PLACE_MAX];
 	int forks = 0, status;
 	varve *v;
-	int rc;
 
 	must_begin("forking: %s", options);
-	place_path(store, "store");
-	memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(memory != MAP_FAILED);
-	rc = varve_open(store, "run", options, &v);
-	if (rc == VARVE_ENOTSUP) {
-		munmap(memory, LEN);
+	v = begin(store, options);
+	if (!v)
 		return;
-	}
-	MUST(rc == 0 && varve_protect(v, "p", memory, LEN) == 0);
 	tick(2 * EVERY_NS);
 	for (int e = 0; e < FORKING; e++) {
 		for (size_t i = 0; i < LEN; i += PAGE)
