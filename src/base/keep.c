@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,12 +92,13 @@ int vv_keep_close(int fd)
 	return close(fd);
 }
 
+/* Not by nanosleep(3): a thread that can be cancelled there would keep all others from opening. */
 static void wait_a_bit(int i)
 {
 	if (i < YIELDS)
 		sched_yield();
 	else
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
 /* Not for long, and not again for those that it has waited for in vain: it may be a slow file system, and who closes something may have no time. */

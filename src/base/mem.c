@@ -15,7 +15,7 @@ enum { GROUP_PATH = 4096 };
 static atomic_long asked;
 static atomic_long fail_at;
 
-static atomic_uint inside, outs; /* threads in the allocator; times that one has come out */
+static atomic_uint inside, came_out; /* threads in the allocator; times that one has come out */
 
 static void enter(void)
 {
@@ -24,14 +24,14 @@ static void enter(void)
 
 static void *leave(void *p)
 {
-	atomic_fetch_add_explicit(&outs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&came_out, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
 	return p;
 }
 
-bool vv_mem_is_inside(unsigned *out)
+bool vv_mem_is_inside(unsigned *outs)
 {
-	*out = atomic_load(&outs);
+	*outs = atomic_load(&came_out);
 	return atomic_load(&inside) != 0;
 }
 

@@ -20,8 +20,8 @@ void vv_mem_free(void *p);
 /* The same for libraries that let their allocator be chosen: no error is set, and no failure provoked. */
 void *vv_mem_lend(void *unused, size_t n);
 void vv_mem_take_back(void *unused, void *p);
-/* Is some thread in the allocator, by one of these? *left: how often one has come out of it. If that stays the same, it waits for a lock of the allocator. */
-bool vv_mem_is_inside(unsigned *left);
+/* Is some thread in the allocator, by one of these? *outs: how often one has come out of it. If that stays the same, it waits for a lock of the allocator. */
+bool vv_mem_is_inside(unsigned *outs);
 /* Zeroed pages from the kernel, which has them back when they are freed. An allocator keeps large blocks, in a heap for each thread. */
 void *vv_mem_map(size_t n);
 enum { VV_MEM_WIDE = 2 << 20 }; /* bytes of a large page */
