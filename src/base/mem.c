@@ -1,4 +1,7 @@
-/* Allocation with an error message, and a countdown that lets a test reach every failure path. */
+/* Allocation with an error message, and a countdown that lets a test reach every failure path.
+ *
+ * What is large comes from the kernel and goes back to it at once: an allocator keeps such blocks in the heap of the thread that freed them, where nobody else has use
+ * for them, and copies them to make them longer. Memory that nobody has touched yet costs nothing, so tables may have room to grow. */
 #include "base/mem.h"
 #include "base/err.h"
 #include <stdarg.h>
@@ -35,16 +38,103 @@ bool vv_mem_is_inside(unsigned *outs)
 	return atomic_load(&inside) != 0;
 }
 
-static void *zeroed(size_t n, size_t size)
+/* In front of every block. */
+struct head {
+	size_t mapped; /* bytes that the kernel gave for it, with this; 0: it is the allocator's */
+	size_t len;    /* bytes that were asked for, with this, of the allocator */
+};
+
+static struct head *head_of(void *p)
 {
-	enter();
-	return leave(calloc(n ? n : 1, size ? size : 1));
+	return (struct head *)p - 1;
 }
 
-static void *resized(void *p, size_t n)
+/* Blocks of so many bytes are large. Sanitizers know only the allocator's. */
+static size_t large(void)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return SIZE_MAX;
+#else
+	return 256 << 10;
+#endif
+}
+
+static size_t whole_pages(size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (n + page - 1) & ~(page - 1);
+}
+
+/* p, a large block or NULL, is n bytes long from now on, with its head; what is more is zero. */
+static struct head *mapped(struct head *p, size_t n)
+{
+	size_t len = whole_pages(n);
+	void *at = p ? mremap(p, p->mapped, len, MREMAP_MAYMOVE) : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	p = at;
+	p->mapped = len;
+	return p;
+}
+
+static void give_back(struct head *h)
+{
+	if (h->mapped) {
+		munmap(h, h->mapped);
+		return;
+	}
 	enter();
-	return leave(realloc(p, n ? n : 1));
+	free(h);
+	leave(NULL);
+}
+
+static void *block(struct head *h)
+{
+	return h ? h + 1 : NULL;
+}
+
+static void *zeroed(size_t bytes)
+{
+	size_t n = bytes + sizeof(struct head);
+	struct head *h;
+
+	if (n >= large())
+		return block(mapped(NULL, n));
+	enter();
+	h = leave(calloc(1, n));
+	if (h)
+		h->len = n;
+	return block(h);
+}
+
+/* It gets large, and longer. */
+static struct head *moved_out(struct head *old, size_t n)
+{
+	struct head *h = mapped(NULL, n);
+
+	if (h && old) {
+		memcpy(h + 1, old + 1, old->len - sizeof(*old));
+		give_back(old);
+	}
+	return h;
+}
+
+static void *resized(void *p, size_t bytes)
+{
+	struct head *old = p ? head_of(p) : NULL, *h;
+	size_t n = bytes + sizeof(*old);
+
+	if (old && old->mapped)
+		return block(mapped(old, n));
+	if (n >= large())
+		return block(moved_out(old, n));
+	enter();
+	h = leave(realloc(old, n));
+	if (h)
+		*h = (struct head){ .len = n };
+	return block(h);
 }
 
 static int refused(size_t n, size_t size)
@@ -64,7 +154,7 @@ static void *told(void *p, size_t n, size_t size)
 
 void *vv_mem_new(size_t n, size_t size)
 {
-	return told(refused(n, size) ? NULL : zeroed(n, size), n, size);
+	return told(refused(n, size) ? NULL : zeroed(n * size), n, size);
 }
 
 void *vv_mem_grow(void *p, size_t n, size_t size)
@@ -118,11 +208,8 @@ char *vv_mem_printf(const char *fmt, ...)
 
 void vv_mem_free(void *p)
 {
-	if (!p)
-		return;
-	enter();
-	free(p);
-	leave(NULL);
+	if (p)
+		give_back(head_of(p));
 }
 
 void *vv_mem_lend(void *unused, size_t n)

@@ -1,6 +1,8 @@
 /* Memory: zeroed, checked against overflow, and failing exactly where a test asks it to. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "support/gen.h"
+#include "support/status.h"
 #include "vv_test.h"
 #include <stdint.h>
 
@@ -87,6 +89,64 @@ static void test_fail_at(void)
 	}
 }
 
+/* A block that becomes large, larger, and small again holds what it held; new ones are zero, whatever was there before. */
+static void test_large(void)
+{
+	enum { MOST = 1 << 20, ROUNDS = 400 };
+	uint64_t state = 5;
+	uint8_t *p = NULL;
+	size_t n = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		size_t more = (size_t)gen_below(&state, round % 3 ? MOST : 4096), both = more < n ? more : n;
+		uint8_t *q = vv_mem_grow(p, more, 1), *fresh = vv_mem_new(more, 1);
+
+		CHECK(q && fresh && (uintptr_t)q % 16 == 0 && (uintptr_t)fresh % 16 == 0);
+		for (size_t i = 0; i < both; i++)
+			CHECK_EQ(q[i], (uint8_t)(i * 7 + i / 255));
+		for (size_t i = 0; i < more; i++) {
+			CHECK_EQ(fresh[i], 0);
+			q[i] = (uint8_t)(i * 7 + i / 255);
+		}
+		memset(fresh, 0xff, more);
+		vv_mem_free(fresh);
+		p = q;
+		n = more;
+	}
+	vv_mem_fail_at(1);
+	CHECK(vv_mem_grow(p, 2 * MOST, 1) == NULL);
+	vv_mem_fail_at(0);
+	for (size_t i = 0; i < n; i++)
+		CHECK_EQ(p[i], (uint8_t)(i * 7 + i / 255));
+	vv_mem_free(p);
+}
+
+/* What is freed is nobody's: also between blocks that stay. Room that is not used costs nothing. */
+static void test_goes_back(void)
+{
+	enum { N = 64, LEN = 1 << 20, RESERVE = 1 << 30 };
+	long before = status_kib("VmRSS");
+	void *p[N], *reserve;
+
+	must_begin("what is freed goes back");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return; /* their allocator keeps what is freed */
+#endif
+	for (int i = 0; i < N; i++) {
+		p[i] = vv_mem_grow(NULL, LEN, 1);
+		memset(p[i], 1, LEN);
+	}
+	CHECK(status_kib("VmRSS") - before > N * 1000);
+	for (int i = 0; i < N; i++)
+		if (i % 8)
+			vv_mem_free(p[i]);
+	reserve = vv_mem_new(RESERVE, 1);
+	CHECK(reserve && status_kib("VmRSS") - before < N / 4 * 1024);
+	vv_mem_free(reserve);
+	for (int i = 0; i < N; i += 8)
+		vv_mem_free(p[i]);
+}
+
 /* Pages that are there before they are touched are zero, too; and a machine that runs this has memory left. */
 static void test_pages(void)
 {
@@ -108,6 +168,8 @@ int main(void)
 	test_overflow();
 	test_strings();
 	test_fail_at();
+	test_large();
+	test_goes_back();
 	test_pages();
 	return 0;
 }

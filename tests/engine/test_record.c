@@ -1,5 +1,6 @@
 /* The lineage's record is lost or damaged: its epochs are not. They restore, verify names the loss, and the next writer
  * puts the record back, with the same id. */
+#include "base/mem.h"
 #include "base/pool.h"
 #include "engine/catalog.h"
 #include "engine/verify.h"
@@ -59,7 +60,7 @@ static void lose(struct vv_store *s, int how)
 	ok(vv_store_get(s, "a/lineage", 4096, &p, &n));
 	p[how] ^= 0x40;
 	ok(vv_store_put(s, "a/lineage", p, n));
-	free(p);
+	vv_mem_free(p);
 }
 
 int main(void)

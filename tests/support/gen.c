@@ -1,4 +1,5 @@
 #include "support/gen.h"
+#include "base/mem.h"
 #include "core/layer.h"
 #include "vv_test.h"
 
@@ -79,7 +80,7 @@ static void gen_region(uint64_t *state, const struct vv_head *h, size_t i, struc
 	char name[32];
 
 	snprintf(name, sizeof(name), "r%zu.%llx", i, (unsigned long long)gen_below(state, 1u << 20));
-	r->name = strdup(name);
+	r->name = vv_mem_strdup(name);
 	CHECK(r->name);
 	r->shape = gen_shape(state);
 	r->parent = h->parent ? (uint32_t)gen_below(state, 4) : 0;
@@ -99,7 +100,7 @@ void gen_head(uint64_t *state, struct vv_head *h, size_t max_regions)
 	h->payload = gen_below(state, 200);
 	h->digest_kind = (uint8_t)(1 + gen_below(state, 2));
 	h->n_regions = (size_t)gen_below(state, max_regions + 1);
-	h->region = calloc(h->n_regions + 1, sizeof(*h->region));
+	h->region = vv_mem_new(h->n_regions + 1, sizeof(*h->region));
 	CHECK(h->region);
 	for (size_t i = 0; i < h->n_regions; i++)
 		gen_region(state, h, i, &h->region[i]);
