@@ -3,8 +3,8 @@
  * is one block and no thread. */
 #include "engine/flush.h"
 #include "engine/choice.h"
+#include "engine/ledger.h"
 #include "engine/tiles.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/section.h"
@@ -40,6 +40,7 @@ struct block {
 	bool gathered; /* the bytes are in `raw`, not in the parts */
 	const struct vv_codec *codec; /* NULL: none */
 	bool alone; /* the writer does the work */
+	bool piece; /* of a block that several make */
 	uint8_t *raw, *coded;
 	size_t stored_len; /* of coded; 0 = stored as it is */
 	uint64_t check;
@@ -74,9 +75,7 @@ struct vv_flush {
 	size_t head, count; /* count blocks from head on are being coded or written; the next is being filled */
 	bool closing;
 	struct vv_err_state error; /* the first failure of the writer */
-	/* The writer's: */
-	struct vv_blocks blocks;
-	uint64_t pos; /* end of the payload */
+	struct vv_ledger done; /* the writer's */
 };
 
 /* Room for n bytes, coded in any way that may be asked for. */
@@ -107,9 +106,7 @@ int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flus
 
 	if (!f)
 		return VV_ENOMEM;
-	f->pool = pool;
-	f->put = put;
-	f->opt = *opt;
+	*f = (struct vv_flush){ .pool = pool, .put = put, .opt = *opt };
 	vv_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
 	size_ring(f);
 	f->room = opt->copy ? vv_flush_slab(opt->block) : f->opt.block;
@@ -209,7 +206,9 @@ static void code_block(void *arg)
 
 	b->stored_len = 0;
 	b->rc = b->codec ? encode(b) : 0;
-	if (b->rc == 0)
+	if (b->piece)
+		b->check = vv_ledger_check_piece(&b->flush->done, b->part, b->n_parts, b->raw_len, b->flush->opt.block);
+	else if (b->rc == 0)
 		b->check = b->stored_len ? vv_digest_check(b->coded, b->stored_len) : vv_digest_check_parts(b->part, b->n_parts);
 }
 
@@ -267,12 +266,11 @@ static int write_block(struct vv_flush *f, struct block *b)
 	int rc = b->rc ? vv_err_restore(&b->error) : vv_fence_try(put_block, b);
 
 	rc = rc ? rc : b->rc;
-	if (rc == 0)
-		rc = vv_payload_extent_add(&f->blocks.extent, f->pos, b->raw_len, 0);
-	if (rc == 0)
-		rc = vv_payload_block_add(&f->blocks, b->stored_len ? b->codec->number : VV_CODEC_NONE, (uint32_t)b->raw_len,
-					  (uint32_t)(b->stored_len ? b->stored_len : b->raw_len), b->check);
-	f->pos += b->raw_len;
+	if (rc == 0 && b->piece)
+		rc = vv_ledger_add_piece(&f->done, b->raw_len, b->check);
+	else if (rc == 0)
+		rc = vv_ledger_add(&f->done, b->stored_len ? b->codec->number : VV_CODEC_NONE, b->raw_len, b->stored_len ? b->stored_len : b->raw_len,
+				   b->check);
 	if (rc == 0 && f->opt.stored)
 		f->opt.stored(f->opt.arg, b->owed, b->n_owed);
 	return rc;
@@ -366,6 +364,7 @@ static int send(struct vv_flush *f, struct block *b)
 	b->task.run = run_block;
 	f->added += b->raw_len;
 	b->alone = f->opt.here || (!b->codec && b->raw_len <= CHECK_ALONE);
+	b->piece = b->alone && !b->codec && !f->turn.set && !f->opt.copy && b->raw_len < f->opt.block;
 	if (f->opt.here)
 		return note_end(f, end_block(f, b, false));
 	if (!b->alone)
@@ -510,11 +509,10 @@ int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t room, size_t n, boo
 
 bool vv_flush_room(struct vv_flush *f, size_t n)
 {
-	size_t more = n / f->opt.block + 1;
 	bool room;
 
 	pthread_mutex_lock(&f->lock);
-	room = f->count + more < f->size || f->count == 0 || f->error.code;
+	room = f->count + n / f->opt.block + 1 < f->size || f->count == 0 || f->error.code;
 	pthread_mutex_unlock(&f->lock);
 	return room;
 }
@@ -557,7 +555,8 @@ int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out)
 	if (f->error.code)
 		rc = vv_err_restore(&f->error);
 	pthread_mutex_unlock(&f->lock);
-	*out = &f->blocks;
+	*out = &f->done.blocks;
+	f->done.open = false; /* what comes later is another block than those that were shown */
 	return rc;
 }
 
@@ -568,7 +567,7 @@ int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
 
 	if (rc == 0) {
 		*out = *all;
-		f->blocks = (struct vv_blocks){ 0 };
+		f->done.blocks = (struct vv_blocks){ 0 };
 	}
 	return rc;
 }
@@ -593,7 +592,7 @@ void vv_flush_free(struct vv_flush *f)
 		vv_mem_unmap(f->ring[i]->coded, coded_bound(f, f->opt.block));
 		vv_mem_free(f->ring[i]);
 	}
-	vv_payload_blocks_fini(&f->blocks);
+	vv_ledger_fini(&f->done);
 	pthread_cond_destroy(&f->change);
 	pthread_mutex_destroy(&f->lock);
 	vv_mem_free(f);
