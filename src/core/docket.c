@@ -85,7 +85,7 @@ static int open_messages(struct round *a, const uint8_t *said, const uint64_t *l
 
 static uint64_t place_of(const struct vv_index *x, uint32_t e)
 {
-	return vv_docket_verdict(VV_DOCKET_HERE, (uint32_t)(x->entry[e].where >> 40), vv_index_pos(x, e));
+	return vv_docket_verdict(VV_DOCKET_HERE, (uint32_t)vv_index_from(x, e), vv_index_pos(x, e));
 }
 
 /* The older half is forgotten when there is too much. */

@@ -1,5 +1,5 @@
-/* Open addressing with linear probing; a slot carries 32 bits of the digest, so that a probe touches an entry only when
- * it is almost surely the right one. */
+/* Open addressing with linear probing. A slot has four bytes: what the entry's number leaves of them is filled from the digest, so that
+ * a probe touches an entry only when it is likely to be the right one. The table grows by quarters, and where it is. */
 #include "core/index.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,19 +8,39 @@
 
 #define MAX_POS (1ull << 40)
 #define MAX_LAYERS (1u << 24)
+enum { AHEAD = 8 }; /* entries whose slots are asked for before they are needed */
 
 void vv_index_fini(struct vv_index *x)
 {
-	vv_mem_free(x->entry);
+	vv_mem_free(x->digest);
+	vv_mem_free(x->where);
 	vv_mem_free(x->slot);
 	vv_mem_free(x->layer);
 	*x = (struct vv_index){ 0 };
 }
 
+/* Room for `cap` entries, more or less than there was; what is there stays. */
+static int resize(struct vv_index *x, size_t cap)
+{
+	struct vv_digest *digest = vv_mem_grow(x->digest, cap, sizeof(*digest));
+	uint64_t *where;
+
+	if (!digest)
+		return VV_ENOMEM;
+	x->digest = digest;
+	if (cap < x->cap)
+		x->cap = cap;
+	where = vv_mem_grow(x->where, cap, sizeof(*where));
+	if (!where)
+		return VV_ENOMEM;
+	x->where = where;
+	x->cap = cap;
+	return 0;
+}
+
 int vv_index_reserve(struct vv_index *x, size_t n)
 {
 	size_t cap = x->cap + x->cap / 2 + 64;
-	struct vv_entry *e;
 
 	if (n <= x->cap - x->n)
 		return 0;
@@ -29,22 +49,27 @@ int vv_index_reserve(struct vv_index *x, size_t n)
 				  (size_t)VV_INDEX_MAX);
 	cap = cap < x->n + n ? x->n + n : cap;
 	cap = cap < VV_INDEX_MAX ? cap : VV_INDEX_MAX;
-	e = vv_mem_grow(x->entry, cap, sizeof(*e));
-	if (!e)
-		return VV_ENOMEM;
-	x->entry = e;
-	x->cap = cap;
-	return 0;
+	return resize(x, cap);
 }
 
 static size_t home(const struct vv_index *x, const struct vv_digest *d)
 {
-	return (size_t)d->w[0] & x->mask;
+	return (size_t)((unsigned __int128)d->w[1] * x->n_slots >> 64);
 }
 
-static uint64_t tagged(const struct vv_digest *d, uint32_t number)
+static uint32_t tag(const struct vv_index *x, const struct vv_digest *d)
 {
-	return (d->w[1] >> 32) << 32 | (number + 1u);
+	return (uint32_t)d->w[0] & x->tag;
+}
+
+static uint32_t number_in(const struct vv_index *x, uint32_t slot)
+{
+	return (slot & ~x->tag) - 1;
+}
+
+static uint32_t tagged(const struct vv_index *x, uint32_t number)
+{
+	return tag(x, &x->digest[number]) | (number + 1u);
 }
 
 void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d)
@@ -56,11 +81,11 @@ void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d)
 /* The slot that holds d, or the empty one where it would go. */
 static size_t probe(const struct vv_index *x, const struct vv_digest *d)
 {
-	uint64_t tag = d->w[1] >> 32;
+	uint32_t its = tag(x, d);
 	size_t i = home(x, d);
 
-	for (; x->slot[i]; i = (i + 1) & x->mask)
-		if (x->slot[i] >> 32 == tag && vv_digest_equal(&x->entry[(uint32_t)x->slot[i] - 1].digest, d))
+	for (; x->slot[i]; i = i + 1 < x->n_slots ? i + 1 : 0)
+		if ((x->slot[i] & x->tag) == its && vv_digest_equal(&x->digest[number_in(x, x->slot[i])], d))
 			break;
 	return i;
 }
@@ -72,51 +97,76 @@ uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d)
 	if (!x->slot)
 		return VV_INDEX_NONE;
 	i = probe(x, d);
-	return x->slot[i] ? (uint32_t)x->slot[i] - 1 : VV_INDEX_NONE;
+	return x->slot[i] ? number_in(x, x->slot[i]) : VV_INDEX_NONE;
 }
 
-/* Puts all entries into a table; of equal digests the one that is there, or else the first, is the one that is found. */
-static void refill(struct vv_index *x)
+/* Puts entries into the table, those of a set or, without one, all: of equal digests the one that is there, or else the first, is the one that is found. */
+static void fill(struct vv_index *x, const uint8_t *set)
 {
 	for (size_t k = 0; k < x->n; k++) {
-		size_t i = probe(x, &x->entry[k].digest);
+		size_t i;
 
+		if (set && !(set[k / 8] >> k % 8 & 1))
+			continue;
+		if (k + AHEAD < x->n)
+			vv_index_prefetch(x, &x->digest[k + AHEAD]);
+		i = probe(x, &x->digest[k]);
 		if (!x->slot[i])
-			x->slot[i] = tagged(&x->entry[k].digest, (uint32_t)k);
+			x->slot[i] = tagged(x, (uint32_t)k);
 	}
 }
 
-/* For n entries: at most seven tenths full, about half of that after growth. */
+/* For n entries: at most seven tenths full, and more than five after growth. */
 static size_t slots_for(size_t n)
 {
 	size_t size = 1024;
 
 	while (n * 10 > size * 7)
-		size *= 2;
+		size += size / 4;
 	return size;
 }
 
 size_t vv_index_bytes(size_t n)
 {
-	return n * sizeof(struct vv_entry) + slots_for(n) * sizeof(uint64_t);
+	return n * (sizeof(struct vv_digest) + sizeof(uint64_t)) + slots_for(n) * sizeof(uint32_t);
+}
+
+/* An empty table of `size` slots, in the memory of the one before. */
+static int empty_slots(struct vv_index *x, size_t size)
+{
+	uint32_t *slot = size == x->n_slots ? x->slot : vv_mem_grow(x->slot, size, sizeof(*slot));
+	unsigned bits = 64 - (unsigned)__builtin_clzll(size);
+
+	if (!slot)
+		return VV_ENOMEM;
+	memset(slot, 0, size * sizeof(*slot));
+	x->slot = slot;
+	x->n_slots = size;
+	x->tag = bits < 32 ? UINT32_MAX << bits : 0;
+	return 0;
+}
+
+static void include(uint8_t *set, uint32_t number)
+{
+	set[number / 8] |= (uint8_t)(1u << number % 8);
 }
 
 /* What was found is found: of equal digests that need not be the first. */
 static int rehash(struct vv_index *x, size_t n)
 {
-	struct vv_index old = *x;
-	size_t size = slots_for(n);
-	uint64_t *slot = vv_mem_new(size, sizeof(*slot));
+	uint8_t *found = vv_mem_new(x->n / 8 + 1, 1);
+	int rc;
 
-	if (!slot)
+	if (!found)
 		return VV_ENOMEM;
-	x->slot = slot;
-	x->mask = size - 1;
-	for (size_t k = 0; old.slot && k <= old.mask; k++)
-		if (old.slot[k])
-			slot[probe(x, &x->entry[(uint32_t)old.slot[k] - 1].digest)] = old.slot[k];
-	vv_mem_free(old.slot);
-	return 0;
+	for (size_t k = 0; k < x->n_slots; k++)
+		if (x->slot[k])
+			include(found, number_in(x, x->slot[k]));
+	rc = empty_slots(x, slots_for(n));
+	if (rc == 0)
+		fill(x, found);
+	vv_mem_free(found);
+	return rc;
 }
 
 int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *out)
@@ -142,15 +192,16 @@ int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t so
 	if (pos >= MAX_POS)
 		return vv_err_set(VV_EINVAL, "a layer's payload exceeds 2^40 bytes");
 	rc = vv_index_reserve(x, 1);
-	if (rc == 0 && (!x->slot || x->n * 10 >= (x->mask + 1) * 7))
+	if (rc == 0 && (!x->slot || x->n * 10 >= x->n_slots * 7))
 		rc = rehash(x, x->n + 1);
 	if (rc)
 		return rc;
 	i = probe(x, d);
-	x->entry[x->n] = (struct vv_entry){ *d, source << 40 | pos };
+	x->digest[x->n] = *d;
+	x->where[x->n] = source << 40 | pos;
 	*number = (uint32_t)x->n;
 	if (!x->slot[i])
-		x->slot[i] = tagged(d, (uint32_t)x->n);
+		x->slot[i] = tagged(x, (uint32_t)x->n);
 	x->n++;
 	return 0;
 }
@@ -168,7 +219,7 @@ int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t l
 	int rc = vv_index_add(x, d, layer, pos, number);
 
 	if (rc == 0)
-		x->slot[probe(x, d)] = tagged(d, *number);
+		x->slot[probe(x, d)] = tagged(x, *number);
 	return rc;
 }
 
@@ -188,13 +239,13 @@ int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_diges
 
 void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_t pos)
 {
-	x->entry[number].where = source << 40 | pos;
+	x->where[number] = source << 40 | pos;
 }
 
 /* The slot still has the old tag: who looks for that content is told by the digest that it is not there. A second slot could be one too many. */
 void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d)
 {
-	x->entry[number].digest = *d;
+	x->digest[number] = *d;
 }
 
 void vv_index_truncate(struct vv_index *x, size_t n)
@@ -204,10 +255,10 @@ void vv_index_truncate(struct vv_index *x, size_t n)
 	x->n = n;
 	x->n_layers = 0;
 	for (size_t i = 0; i < n; i++)
-		if (x->entry[i].where >> 40 >= x->n_layers)
-			x->n_layers = (size_t)(x->entry[i].where >> 40) + 1;
-	memset(x->slot, 0, (x->mask + 1) * sizeof(*x->slot));
-	refill(x);
+		if (vv_index_from(x, (uint32_t)i) >= x->n_layers)
+			x->n_layers = vv_index_from(x, (uint32_t)i) + 1;
+	memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
+	fill(x, NULL);
 }
 
 /* Those that stay and their sources move down. */
@@ -217,7 +268,7 @@ static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
 
 	for (size_t i = 0; i < x->n; i++)
 		if (moved[i])
-			source[x->entry[i].where >> 40] = 1;
+			source[vv_index_from(x, (uint32_t)i)] = 1;
 	for (size_t k = 0; k < x->n_layers; k++)
 		if (source[k]) {
 			x->layer[n_layers++] = x->layer[k];
@@ -225,71 +276,52 @@ static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
 		}
 	for (size_t i = 0; i < x->n; i++)
 		if (moved[i]) {
-			uint64_t k = source[x->entry[i].where >> 40] - 1, pos = vv_index_pos(x, (uint32_t)i);
+			uint64_t k = source[vv_index_from(x, (uint32_t)i)] - 1;
 
-			x->entry[n++] = (struct vv_entry){ x->entry[i].digest, k << 40 | pos };
-			moved[i] = (uint32_t)n;
+			x->digest[n] = x->digest[i];
+			x->where[n] = k << 40 | vv_index_pos(x, (uint32_t)i);
+			moved[i] = (uint32_t)++n;
 		}
 	x->n = n;
 	x->n_layers = n_layers;
 }
 
-/* The slots of those that stay, one after another at the front; their number. */
-static size_t gather_slots(struct vv_index *x, const uint32_t *moved)
+/* The new numbers of those that stay and are found; how many these are. */
+static size_t found_of(const struct vv_index *x, const uint32_t *moved, uint8_t *set)
 {
 	size_t n = 0;
 
-	for (size_t k = 0; x->slot && k <= x->mask; k++) {
-		uint32_t number = x->slot[k] ? moved[(uint32_t)x->slot[k] - 1] : 0;
+	for (size_t k = 0; k < x->n_slots; k++) {
+		uint32_t number = x->slot[k] ? moved[number_in(x, x->slot[k])] : 0;
 
 		if (number)
-			x->slot[n++] = x->slot[k] >> 32 << 32 | number;
+			include(set, number - 1);
+		n += number != 0;
 	}
 	return n;
 }
 
-/* A table of `size` slots of the first n slots, which are of those that were found: they are found again. In the memory of the old one where it is twice as large, for this is done when there is
- * little to be had. */
-static void build_slots(struct vv_index *x, size_t size, uint64_t *fresh, size_t n)
-{
-	uint64_t *all = x->slot;
-
-	x->slot = fresh ? fresh : all + (x->mask + 1) / 2;
-	x->mask = size - 1;
-	memset(x->slot, 0, size * sizeof(*x->slot));
-	for (size_t k = 0; k < n; k++)
-		x->slot[probe(x, &x->entry[(uint32_t)all[k] - 1].digest)] = all[k];
-	if (fresh) {
-		vv_mem_free(all);
-		return;
-	}
-	memmove(all, x->slot, size * sizeof(*all));
-	x->slot = vv_mem_grow(all, size, sizeof(*all));
-	x->slot = x->slot ? x->slot : all;
-}
-
 int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
 {
-	uint64_t *fresh = NULL;
 	size_t n = 0, found, size;
-	struct vv_entry *less;
+	uint8_t *set;
 
 	for (size_t i = 0; i < x->n; i++)
 		n += moved[i] != 0;
-	size = slots_for(n);
-	if (!x->slot || size > (x->mask + 1) / 2) {
-		fresh = vv_mem_new(size, sizeof(*fresh));
-		if (!fresh)
-			return VV_ENOMEM;
-	}
+	set = vv_mem_new(n / 8 + 1, 1);
+	if (!set)
+		return VV_ENOMEM;
 	close_ranks(x, moved, source);
-	found = gather_slots(x, moved);
-	build_slots(x, size, fresh, found);
+	found = found_of(x, moved, set);
+	size = slots_for(n);
+	if (x->slot && empty_slots(x, size < x->n_slots ? size : x->n_slots) < 0)
+		memset(x->slot, 0, x->n_slots * sizeof(*x->slot)); /* it could not be made shorter */
+	fill(x, set);
 	if (found < n)
-		refill(x); /* some stay that another hid, which goes */
-	less = vv_mem_grow(x->entry, n, sizeof(*less));
-	x->cap = less ? n : x->cap;
-	x->entry = less ? less : x->entry;
+		fill(x, NULL); /* some stay that another hid, which goes */
+	vv_mem_free(set);
+	if (resize(x, n) < 0)
+		vv_err_clear(); /* then it has more room than it needs */
 	return 0;
 }
 

@@ -10,19 +10,16 @@
 
 #define VV_INDEX_NONE UINT32_MAX
 #define VV_INDEX_MAX (UINT32_MAX - 16)
-enum { VV_INDEX_COST = 48 }; /* bytes of an entry at most: 24, up to 23 of slots, one of what is known of it elsewhere */
-
-struct vv_entry {
-	struct vv_digest digest;
-	uint64_t where; /* source number << 40 | position: read it with vv_index_layer and vv_index_pos */
-};
+enum { VV_INDEX_COST = 33 }; /* bytes of an entry at most: 24, up to 8 of slots, one of what is known of it elsewhere */
 
 struct vv_index {
-	struct vv_entry *entry;
+	struct vv_digest *digest; /* per entry */
+	uint64_t *where;          /* its source number << 40 | position: read it with vv_index_layer and vv_index_pos */
 	size_t n;
 	size_t cap;
-	uint64_t *slot; /* tag << 32 | entry number + 1; 0 = empty */
-	size_t mask;
+	uint32_t *slot; /* entry number + 1, and in the bits above it some of the digest; 0 = empty */
+	size_t n_slots;
+	uint32_t tag;   /* those bits */
 	uint64_t *layer; /* by source number */
 	size_t n_layers;
 	size_t layers_cap;
@@ -59,14 +56,20 @@ uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_
 /* The same where it is likely to be `hint`. */
 uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint);
 
+/* The number of its source. */
+static inline size_t vv_index_from(const struct vv_index *x, uint32_t i)
+{
+	return (size_t)(x->where[i] >> 40);
+}
+
 static inline uint64_t vv_index_layer(const struct vv_index *x, uint32_t i)
 {
-	return x->layer[x->entry[i].where >> 40];
+	return x->layer[vv_index_from(x, i)];
 }
 
 static inline uint64_t vv_index_pos(const struct vv_index *x, uint32_t i)
 {
-	return x->entry[i].where & ((1ull << 40) - 1);
+	return x->where[i] & ((1ull << 40) - 1);
 }
 
 #endif

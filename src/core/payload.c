@@ -259,10 +259,19 @@ void vv_payload_digests_fini(struct vv_digests *d)
 
 int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, const struct vv_digest *digest)
 {
+	int rc = vv_mem_room(&d->v, d->n, &d->cap, sizeof(*d->v));
+
+	if (rc == 0)
+		rc = vv_payload_digest_count(d, pos, chunk);
+	if (rc == 0)
+		d->v[d->n - 1] = *digest;
+	return rc;
+}
+
+int vv_payload_digest_count(struct vv_digests *d, uint64_t pos, uint32_t chunk)
+{
 	struct vv_digest_group *g = d->n_groups ? &d->group[d->n_groups - 1] : NULL;
 
-	if (vv_mem_room(&d->v, d->n, &d->cap, sizeof(*d->v)) < 0)
-		return VV_ENOMEM;
 	if (!g || g->chunk != chunk || g->pos + g->count * chunk != pos) {
 		if (vv_mem_room(&d->group, d->n_groups, &d->groups_cap, sizeof(*g)) < 0)
 			return VV_ENOMEM;
@@ -270,7 +279,19 @@ int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, co
 		*g = (struct vv_digest_group){ .pos = pos, .chunk = chunk, .digest = d->n };
 	}
 	g->count++;
-	d->v[d->n++] = *digest;
+	d->n++;
+	return 0;
+}
+
+int vv_payload_digests_keep(struct vv_digests *d, const struct vv_digest *v)
+{
+	if (d->v || d->n == 0)
+		return 0;
+	d->v = vv_mem_grow(NULL, d->n, sizeof(*d->v));
+	if (!d->v)
+		return VV_ENOMEM;
+	d->cap = d->n;
+	memcpy(d->v, v, d->n * sizeof(*d->v));
 	return 0;
 }
 

@@ -87,6 +87,10 @@ struct vv_digests {
 void vv_payload_digests_fini(struct vv_digests *d);
 /* The digest of the chunk at pos, which lies at or after the end of the last one. */
 int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, const struct vv_digest *digest);
+/* The same of one that somebody else keeps, as number d->n of an array: until v points there, and `lent` is set, or keep has copied them all from there,
+ * d may not be asked for digests, nor any added. */
+int vv_payload_digest_count(struct vv_digests *d, uint64_t pos, uint32_t chunk);
+int vv_payload_digests_keep(struct vv_digests *d, const struct vv_digest *v);
 /* The number of the group that holds pos, or of the first one behind it; n_groups if there is none. */
 size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos);
 void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out);

@@ -81,12 +81,12 @@ static int send_all(struct vv_talk *t, struct vv_mail *m)
  * again, to be counted up. */
 static uint64_t *count_judges(const struct vv_talk *t, size_t n, size_t from)
 {
-	const struct vv_entry *e = t->p->v->history.index.entry + from;
+	const struct vv_digest *d = t->p->v->history.index.digest + from;
 	uint32_t size = t->g->size;
 	uint64_t *first = vv_mem_new(2 * (size_t)size + 1, sizeof(*first));
 
 	for (size_t k = 0; first && k < n; k++)
-		first[vv_judge_of(&e[k].digest, size) + 1]++;
+		first[vv_judge_of(&d[k], size) + 1]++;
 	for (uint32_t j = 0; first && j < size; j++) {
 		first[j + 1] += first[j];
 		first[size + 1 + j] = first[j];
@@ -125,7 +125,7 @@ static int write_claims(struct vv_talk *t)
 /* What this rank stored before the session began, which the judges are told once. */
 static int write_known(struct vv_talk *t)
 {
-	const struct vv_entry *e = t->p->v->history.index.entry;
+	const struct vv_digest *d = t->p->v->history.index.digest;
 	size_t n = t->g->introduced ? 0 : t->p->v->history.n_loaded; /* those above are of this session: known, or not its own */
 	uint32_t size = t->g->size;
 	uint64_t *first = count_judges(t, n, 0);
@@ -136,9 +136,9 @@ static int write_known(struct vv_talk *t)
 		return VV_ENOMEM;
 	}
 	for (size_t k = 0; k < n; k++) {
-		uint64_t at = first[size + 1 + vv_judge_of(&e[k].digest, size)]++;
+		uint64_t at = first[size + 1 + vv_judge_of(&d[k], size)]++;
 
-		memcpy(t->known.out + at * sizeof(struct vv_digest), &e[k].digest, sizeof(struct vv_digest));
+		memcpy(t->known.out + at * sizeof(struct vv_digest), &d[k], sizeof(struct vv_digest));
 	}
 	for (uint32_t j = 0; j < size; j++)
 		t->known.out_len[j] = (first[j + 1] - first[j]) * sizeof(struct vv_digest);

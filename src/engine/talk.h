@@ -37,7 +37,7 @@ static inline int vv_talk_agree(struct vv_talk *t, int rc)
 
 static inline const struct vv_digest *vv_talk_digest(const struct vv_pass *p, size_t claim)
 {
-	return &p->v->history.index.entry[p->old_entries + claim].digest;
+	return &p->v->history.index.digest[p->old_entries + claim];
 }
 
 static inline int vv_talk_refer(struct vv_pass *p, size_t claim, uint64_t source, uint64_t pos)

@@ -12,7 +12,7 @@ enum { UNSEEN, GOOD, BAD };
 
 static size_t layer_number(const struct vv_history *h, uint32_t entry)
 {
-	return (size_t)(h->index.entry[entry].where >> 40);
+	return vv_index_from(&h->index, entry);
 }
 
 /* The layer with its tables, from the last time or opened now; NULL if it cannot be used. */
@@ -62,7 +62,7 @@ static void judge(struct vv_history *h, const struct vv_layerio *f, size_t block
 	if (!p)
 		return;
 	vv_digest_of_kind(f->head.digest_kind)(p, len, &got);
-	if (vv_digest_equal(&got, want) && vv_digest_equal(&got, &h->index.entry[e].digest))
+	if (vv_digest_equal(&got, want) && vv_digest_equal(&got, &h->index.digest[e]))
 		h->entry_trust[e] = GOOD;
 }
 
