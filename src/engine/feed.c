@@ -291,7 +291,7 @@ static int append(struct vv_feed *f, const struct vv_slab_chunk *c, const uint8_
 		rc = vv_index_find(x, &c->digest) != VV_INDEX_NONE ? vv_index_supersede(x, &c->digest, p->layer, p->pos, &e)
 								   : vv_index_add(x, &c->digest, p->layer, p->pos, &e);
 		if (rc == 0)
-			rc = vv_payload_digest_add(&p->digests, p->pos, c->len, &c->digest);
+			rc = vv_pass_note(p, &c->digest, c->len, VV_INDEX_NONE);
 	}
 	return rc ? rc : add(f, bytes, c->len);
 }

@@ -143,6 +143,7 @@ int vv_flusher_run(struct vv_pass *p)
 	struct varve *v = p->v;
 	struct vv_err_state error;
 	int rc = vv_stow_run(p);
+	uint64_t bytes;
 
 	if (v->group)
 		return end_part(p, rc);
@@ -150,11 +151,12 @@ int vv_flusher_run(struct vv_pass *p)
 	end_pass(p, rc);
 	vv_err_restore(&error);
 	vv_flusher_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
+	bytes = p->st.bytes_layer;
+	vv_pass_free(p); /* what follows has a use for the memory */
 	if (rc == 0) {
-		vv_retain_run(v, p->st.bytes_layer);
 		vv_window_settle(v);
+		vv_retain_run(v, bytes);
 	}
-	vv_pass_free(p);
 	return vv_err_restore(&error);
 }
 

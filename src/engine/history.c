@@ -429,74 +429,116 @@ static uint32_t *sort_entries(struct vv_index *x, uint32_t rank, size_t *n)
 	return list;
 }
 
-static void put_source(struct vv_buf *b, const struct vv_history *h, const uint32_t *list, size_t n)
+/* The file as it is being written: it is checked as a whole, and need not be in memory as a whole. */
+struct writing {
+	struct vv_put *put;
+	struct vv_buf b;
+	struct vv_digest_stream check;
+	int rc;
+};
+
+static void write_out(struct writing *w)
+{
+	struct iovec iov = { w->b.p, w->b.n };
+
+	if (w->rc == 0)
+		w->rc = vv_buf_check(&w->b);
+	if (w->rc == 0 && w->b.n) {
+		vv_digest_stream_add(&w->check, w->b.p, w->b.n);
+		w->rc = vv_store_put_write(w->put, &iov, 1);
+	}
+	w->b.n = 0;
+}
+
+static void write_some(struct writing *w)
+{
+	enum { PIECE = 256 << 10 };
+
+	if (w->b.n >= PIECE)
+		write_out(w);
+}
+
+static void put_source(struct writing *w, const struct vv_history *h, const uint32_t *list, size_t n)
 {
 	const struct vv_index *x = &h->index;
 	uint64_t pos = 0;
 
-	vv_wire_put_var(b, vv_run_epoch(vv_index_layer(x, list[0])));
-	vv_wire_put_u64(b, h->tie[x->entry[list[0]].where >> 40]);
-	vv_wire_put_var(b, n);
+	vv_wire_put_var(&w->b, vv_run_epoch(vv_index_layer(x, list[0])));
+	vv_wire_put_u64(&w->b, h->tie[vv_index_from(x, list[0])]);
+	vv_wire_put_var(&w->b, n);
 	for (size_t i = 0; i < n; i++) {
-		vv_wire_put_var(b, vv_index_pos(x, list[i]) - pos);
+		vv_wire_put_var(&w->b, vv_index_pos(x, list[i]) - pos);
 		pos = vv_index_pos(x, list[i]);
+		write_some(w);
 	}
-	for (size_t i = 0; i < n; i++)
-		vv_buf_add(b, &x->entry[list[i]].digest, sizeof(struct vv_digest));
+	for (size_t i = 0; i < n; i++) {
+		vv_buf_add(&w->b, &x->digest[list[i]], sizeof(struct vv_digest));
+		write_some(w);
+	}
 }
 
-static void put_sources(struct vv_buf *b, const struct vv_history *h, const uint32_t *list, size_t n)
+static void put_sources(struct writing *w, const struct vv_history *h, const uint32_t *list, size_t n)
 {
 	const struct vv_index *x = &h->index;
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
 		count += i == 0 || vv_index_layer(x, list[i]) != vv_index_layer(x, list[i - 1]);
-	vv_wire_put_var(b, count);
+	vv_wire_put_var(&w->b, count);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && vv_index_layer(x, list[end]) == vv_index_layer(x, list[i]);)
 			end++;
-		put_source(b, h, list + i, end - i);
+		put_source(w, h, list + i, end - i);
 	}
 }
 
-static int put_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint64_t epoch, struct vv_history *h,
-		     struct vv_buf *b)
+static void put_cache(struct writing *w, const struct vv_lineage *lin, uint8_t kind, uint64_t epoch, const struct vv_history *h, const uint32_t *list,
+		      size_t n)
 {
+	vv_digest_stream_init(&w->check);
+	vv_buf_add(&w->b, magic, sizeof(magic));
+	vv_wire_put_u16(&w->b, 1);
+	vv_wire_put_u16(&w->b, 0);
+	vv_wire_put_u8(&w->b, kind);
+	vv_wire_put_u8(&w->b, 0);
+	vv_wire_put_u16(&w->b, 0);
+	vv_buf_add(&w->b, lin->id, sizeof(lin->id));
+	vv_wire_put_u64(&w->b, epoch);
+	put_sources(w, h, list, n);
+	write_out(w);
+	vv_wire_put_u64(&w->b, vv_digest_stream_check(&w->check));
+	write_out(w);
+}
+
+static int save(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint64_t epoch, struct vv_history *h)
+{
+	char object[VV_NAME_MAX];
+	struct writing w = { 0 };
 	size_t n = 0;
 	uint32_t *list = sort_entries(&h->index, rank, &n);
 
-	if (!list)
-		return VV_ENOMEM;
-	vv_buf_add(b, magic, sizeof(magic));
-	vv_wire_put_u16(b, 1);
-	vv_wire_put_u16(b, 0);
-	vv_wire_put_u8(b, kind);
-	vv_wire_put_u8(b, 0);
-	vv_wire_put_u16(b, 0);
-	vv_buf_add(b, lin->id, sizeof(lin->id));
-	vv_wire_put_u64(b, epoch);
-	put_sources(b, h, list, n);
-	if (!b->failed)
-		vv_wire_put_u64(b, vv_digest_check(b->p, b->n));
+	vv_name_index(object, lin->name, rank);
+	w.rc = list ? vv_store_put_open(lin->store, object, n * (sizeof(struct vv_digest) + 2), &w.put) : VV_ENOMEM;
+	if (w.rc == 0)
+		put_cache(&w, lin, kind, epoch, h, list, n);
+	if (w.rc == 0)
+		w.rc = vv_store_put_commit(w.put);
+	else
+		vv_store_put_abort(w.put);
+	vv_buf_fini(&w.b);
 	vv_mem_free(list);
-	return vv_buf_check(b);
+	return w.rc;
 }
 
 void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
 		     struct vv_history *h)
 {
-	char object[VV_NAME_MAX];
-	struct vv_buf b = { 0 };
-
 	if (++h->since < SAVE_EVERY)
 		return;
-	vv_name_index(object, lin->name, rank);
-	if (put_cache(lin, rank, digest_kind, epoch, h, &b) < 0 || vv_store_put(lin->store, object, b.p, b.n) < 0)
+	if (save(lin, rank, digest_kind, epoch, h) < 0)
 		vv_log_warn("the index cache was not written, the next start will be slower: %s", vv_err_last());
 	h->cached = epoch;
 	h->since = 0;
-	vv_buf_fini(&b);
 }
 
 int vv_history_forget(const struct vv_lineage *lin, uint32_t rank)

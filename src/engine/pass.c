@@ -11,7 +11,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { RUN_COST = 6 }; /* bytes of a run, about */
+enum {
+	RUN_COST = 6,            /* bytes of a run, about */
+	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
+};
 
 /* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
  * reading a full table, the next layer is a keyframe. */
@@ -168,11 +171,35 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 	return true;
 }
 
-static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, const void *bytes, size_t len, enum vv_place how,
-		  uint32_t tag)
+/* What becomes known in the order of its places is in the index in that order: there is no need to have it twice. */
+static struct vv_digest *new_digests(const struct vv_pass *p)
+{
+	return p->v->history.index.digest + p->old_entries;
+}
+
+int vv_pass_note(struct vv_pass *p, const struct vv_digest *d, uint32_t len, uint32_t entry)
+{
+	int rc;
+
+	if (!p->digests.v && entry == p->old_entries + p->digests.n)
+		return vv_payload_digest_count(&p->digests, p->pos, len);
+	rc = vv_payload_digests_keep(&p->digests, new_digests(p));
+	return rc ? rc : vv_payload_digest_add(&p->digests, p->pos, len, d);
+}
+
+static void lend_digests(struct vv_pass *p)
+{
+	if (p->digests.v || !p->digests.n)
+		return;
+	p->digests.v = new_digests(p);
+	p->digests.lent = true;
+}
+
+static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, uint32_t entry, const void *bytes, size_t len,
+		  enum vv_place how, uint32_t tag)
 {
 	struct vv_form form = vv_recipe_form(r->shape.type, false, r->shape.ndim, r->shape.dim);
-	int rc = vv_payload_digest_add(&p->digests, p->pos, (uint32_t)len, d);
+	int rc = vv_pass_note(p, d, (uint32_t)len, entry);
 
 	if (rc == 0)
 		rc = vv_flush_add(p->flush, bytes, len, &form, tag, how != VV_PLACE_LYING);
@@ -218,7 +245,7 @@ static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, c
 				  p->pos);
 	rc = vv_index_source(&p->v->history.index, p->layer, &source);
 	if (rc == 0)
-		rc = append(p, r, d, bytes, len, how, tag);
+		rc = append(p, r, d, VV_INDEX_NONE, bytes, len, how, tag);
 	if (rc)
 		return rc;
 	if (how == VV_PLACE_CHANGED)
@@ -247,7 +274,7 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	else
 		rc = vv_index_add(x, d, p->layer, p->pos, &e);
 	if (rc == 0)
-		rc = append(p, r, d, bytes, len, how, tag);
+		rc = append(p, r, d, e, bytes, len, how, tag);
 	if (rc == 0)
 		r->now[i] = e + VV_CHUNK_FIRST;
 	return rc;
@@ -331,6 +358,7 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	changed = p->st.bytes_zero + p->st.bytes_dup_time + p->st.bytes_dup_space + p->st.bytes_dup_ranks + p->st.bytes_new;
 	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0; /* some may be stored in vain */
 	p->head.payload = p->pos;
+	lend_digests(p);
 	vv_tiles_sum(p->v, &p->st);
 	if (!p->v->async) /* the call lasts; what comes after this is not much */
 		p->st.seconds_blocked = (double)(vv_clock_ns() - p->start_ns) / 1e9;
@@ -399,6 +427,42 @@ int vv_pass_finish(struct vv_pass *p)
 
 /* ---- what it means for the session ------------------------------------------------------------------------------------ */
 
+/* The runs of a full table; of regions in grains, whose tables nobody has at hand, only that there are some: false. */
+static bool count_runs(const struct varve *v, uint64_t *n)
+{
+	*n = 0;
+	for (size_t k = 0; k < v->n_regions; k++) {
+		const struct vv_region *r = v->region[k];
+		struct vv_run last = { 0 };
+
+		if (r->fine)
+			return false;
+		for (size_t i = 0; i < r->n_chunks; i++) {
+			struct vv_run run = vv_pass_run(&v->history.index, r, i, r->was[i]);
+
+			*n += i == 0 || run.layer != last.layer || (run.layer && run.pos != last.pos + last.len);
+			last = run;
+		}
+	}
+	return true;
+}
+
+/* Of a run at most three become of an old one and a new one. How many there are in the end is counted when the chain has become twice as long as when they were last. */
+static void weigh_chain(const struct vv_pass *p, uint64_t runs)
+{
+	struct varve *v = p->v;
+	uint64_t n;
+
+	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
+	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
+	if (p->keyframe)
+		v->chain_weighed = CHAIN_SHORT;
+	if (v->chain_cost < 2 * v->chain_weighed || !count_runs(v, &n))
+		return;
+	v->full_runs = n;
+	v->chain_weighed = v->chain_cost;
+}
+
 void vv_pass_accept(struct vv_pass *p)
 {
 	struct varve *v = p->v;
@@ -412,8 +476,7 @@ void vv_pass_accept(struct vv_pass *p)
 	vv_tiles_accept(v);
 	vv_weave_accept(p);
 	vv_footing_accept(p);
-	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
-	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
+	weigh_chain(p, runs);
 	v->depth = p->head.depth;
 	v->epoch = p->epoch;
 	v->failed = 0; /* what could not be removed by now stays: whole, and older than this one */
@@ -426,7 +489,6 @@ void vv_pass_accept(struct vv_pass *p)
 		p->st.seconds_blocked = p->st.seconds_flush;
 	p->st.bandwidth = p->st.seconds_flush > 0 ? (double)p->st.bytes_stored / p->st.seconds_flush : 0;
 	v->stats = p->st;
-	vv_history_save(&v->lineage, v->rank, v->digest_kind, p->epoch, &v->history);
 }
 
 /* The commit record goes first, then the layer. What the store does not let go of now is tried again before the next

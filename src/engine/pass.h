@@ -48,6 +48,8 @@ enum vv_place {
 	VV_PLACE_CHANGED, /* the same; and when it was found out that they are new, they were others */
 };
 
+/* DIGESTS will name what is placed next, of which this is the index's entry; VV_INDEX_NONE: it has one from before, or others know it by p->digests. */
+int vv_pass_note(struct vv_pass *p, const struct vv_digest *d, uint32_t len, uint32_t entry);
 /* The chunk's bytes, of this digest, go into the payload, unless the same were placed meanwhile: *added = false. */
 int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  enum vv_place how, uint32_t tag, bool *added);

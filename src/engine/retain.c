@@ -143,7 +143,7 @@ static int reclaim(struct varve *v)
 	v->bytes_total = report.bytes_after;
 	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 		    report.bytes_after);
-	rc = vv_region_reindex(v);
+	rc = vv_window_prune(v);
 	if (rc == 0)
 		rc = check_parent(v);
 	return rc;
@@ -244,6 +244,6 @@ int vv_retain_reclaim(struct varve *v)
 	if (vv_ranks_leads_place(v->group))
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);
-	rc = vv_region_reindex(v);
+	rc = vv_window_prune(v);
 	return rc ? rc : check_parent(v);
 }

@@ -208,6 +208,7 @@ struct varve {
 	struct vv_footing footing;
 	uint8_t depth;       /* of the parent layer */
 	uint64_t chain_cost; /* what reading the deltas since the keyframe costs, in bytes */
+	uint64_t chain_weighed; /* and what it was when the runs were counted last */
 	uint64_t full_runs;  /* an estimate of the runs in a full table */
 
 	struct vv_listing live; /* for retention */
@@ -248,8 +249,6 @@ void vv_session_step_back(struct varve *v, uint64_t epoch);
 void vv_region_adopt_all(struct varve *v);
 /* After a restart, before anything is changed: what other ranks hold of the regions is found by its digests. */
 int vv_region_adopt_foreign(struct varve *v);
-/* Reads the index anew and finds the chunks in it: after gc. If that fails, all is forgotten. */
-int vv_region_reindex(struct varve *v);
 /* The index and what it says of the chunks are not to be trusted any more; the next checkpoint reads it anew. */
 void vv_region_forget(struct varve *v);
 void vv_region_free(struct vv_region *r);
@@ -271,7 +270,7 @@ static inline const struct vv_digest *vv_region_zero(const struct vv_region *r, 
 static inline const struct vv_digest *vv_region_digest(const struct varve *v, const struct vv_region *r, size_t i)
 {
 	if (r->was[i] >= VV_CHUNK_FIRST)
-		return &v->history.index.entry[r->was[i] - VV_CHUNK_FIRST].digest;
+		return &v->history.index.digest[r->was[i] - VV_CHUNK_FIRST];
 	return r->was[i] == VV_CHUNK_ZERO ? vv_region_zero(r, i) : NULL;
 }
 
@@ -280,10 +279,12 @@ static inline const struct vv_digest *vv_region_digest(const struct varve *v, co
 int vv_window_load(struct varve *v, struct vv_history *out);
 /* Does the index know all that the epoch holds which is continued? */
 bool vv_window_holds(struct varve *v);
-/* After an epoch: what is too much leaves the index. */
+/* After an epoch: what is too much leaves the index, and the store gets a copy of it now and then. */
 void vv_window_settle(struct varve *v);
 /* Entries leave the index until there are `limit`, the oldest first, but none that a region holds. VV_ENOMEM: all is as it was. */
 int vv_window_shrink(struct varve *v, size_t limit);
+/* After gc: what the store has no more leaves it, too. If that fails, all is forgotten. */
+int vv_window_prune(struct varve *v);
 /* Digests that this rank may remember as a judge. */
 size_t vv_window_judged(const struct varve *v);
 

@@ -92,7 +92,7 @@ static void accept(struct varve *v)
 	if (vv_ranks_leads_place(v->group))
 		vv_retain_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
 	vv_collective_learn(v);
-	if (d->ruling->reclaimed && v->rank != 0 && vv_region_reindex(v) < 0)
+	if (d->ruling->reclaimed && v->rank != 0 && vv_window_prune(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
 	vv_window_settle(v);
 	d->st.seconds_flush = v->stats.seconds_flush;

@@ -1,10 +1,16 @@
 /* The option `history`: what a session knows of stored content beside what its regions hold has a bound. A chunk whose digest has left
  * the index is stored again if it comes back; so the bound costs space in the store at worst. */
+#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/footing.h"
+#include "engine/grains.h"
+#include "engine/layerio.h"
 #include "engine/needs.h"
+#include "engine/options.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
+#include <string.h>
 
 /* A share is one of at least so much: a session with little memory may know a little more. */
 #define LEAST_MEMORY (8ull << 20)
@@ -23,12 +29,13 @@ static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
 	const struct vv_ranks *g = v->group;
 	bool judges = g && g->size > 1 && g->how == VV_RANKS_EXACT;
-	uint64_t memory = v->cargo, bytes;
+	uint64_t memory = 0, bytes, little = vv_options_history(&v->conf, 0, LEAST_MEMORY);
 	size_t n;
 
 	for (size_t i = 0; i < v->n_regions; i++)
 		memory += v->region[i]->shape.len;
-	bytes = vv_conf_share(&v->conf, "history", memory > LEAST_MEMORY ? memory : LEAST_MEMORY);
+	bytes = vv_options_history(&v->conf, memory, v->cargo);
+	bytes = bytes > little ? bytes : little;
 	n = (size_t)((judges ? bytes / 2 : bytes) / cost);
 	return n > least ? n : least;
 }
@@ -142,7 +149,7 @@ int vv_window_shrink(struct varve *v, size_t limit)
 
 /* To the half of what is allowed, so that it is not to be done after every epoch. Before the next one what the regions hold is enough, and a quarter of that, for the
  * same reason: as much again comes with an epoch in which everything is new. */
-void vv_window_settle(struct varve *v)
+static void cut(struct varve *v)
 {
 	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history.index.n;
 
@@ -152,4 +159,133 @@ void vv_window_settle(struct varve *v)
 		vv_log_warn("more is remembered than history=%s allows: %s", vv_conf_text(&v->conf, "history"), vv_err_last());
 	else
 		vv_log_info("history: of %zu digests %zu are kept", before, v->history.index.n);
+}
+
+void vv_window_settle(struct varve *v)
+{
+	cut(v);
+	vv_history_save(&v->lineage, v->rank, v->digest_kind, v->epoch, &v->history);
+}
+
+/* ---- what gc has taken away ----------------------------------------------------------------------------------------------- */
+
+struct left { /* of the layer that a source of the index is */
+	size_t lo, hi; /* its entries are among these */
+};
+
+static void find_entries(const struct vv_index *x, struct left *of)
+{
+	for (size_t i = 0; i < x->n; i++) {
+		struct left *l = &of[vv_index_from(x, (uint32_t)i)];
+
+		l->lo = l->hi ? l->lo : i;
+		l->hi = i + 1;
+	}
+}
+
+static bool holds(const struct vv_digests *d, uint64_t pos, const struct vv_digest *digest)
+{
+	const struct vv_digest_group *g = &d->group[vv_payload_digest_group(d, pos)];
+
+	if (g == d->group + d->n_groups || pos < g->pos || (pos - g->pos) % g->chunk)
+		return false;
+	return memcmp(&d->v[g->digest + (pos - g->pos) / g->chunk], digest, sizeof(*digest)) == 0; /* which need not be aligned */
+}
+
+/* A layer that says the same as before holds the same. */
+static int look_into(struct vv_history *h, size_t k, struct vv_layerio *f, const struct left *l, uint32_t *stays)
+{
+	const struct vv_index *x = &h->index;
+	uint64_t check = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check;
+	bool same = check == h->tie[k];
+	int rc = same ? 0 : vv_layerio_load_digests(f);
+
+	for (size_t i = l->lo; rc == 0 && i < l->hi; i++)
+		if (vv_index_from(x, (uint32_t)i) == k)
+			stays[i] = same || holds(&f->digests, vv_index_pos(x, (uint32_t)i), &x->digest[i]);
+	h->tie[k] = check;
+	return rc;
+}
+
+/* Marks the entries of this rank's layers that the store still has. One that is damaged is as good as gone. */
+static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
+{
+	struct vv_history *h = &v->history;
+	struct vv_listing all = { 0 };
+	int rc = vv_catalog_list(&v->lineage, 0, &all);
+
+	for (size_t k = 0; rc == 0 && k < h->index.n_layers; k++) {
+		uint64_t layer = h->index.layer[k];
+		struct vv_layerio *f = NULL;
+
+		if (vv_run_rank(layer) != v->rank || !of[k].hi || !vv_catalog_lists(&all, layer))
+			continue;
+		rc = vv_layerio_open(&v->lineage, layer, 0, &f);
+		if (rc == 0)
+			rc = look_into(h, k, f, &of[k], stays);
+		vv_layerio_close(f);
+		if (rc == VV_EDAMAGED) {
+			vv_log_warn("%s; its content will not be referred to", vv_err_last());
+			vv_err_clear();
+			rc = 0;
+		}
+	}
+	vv_catalog_listing_fini(&all);
+	return rc;
+}
+
+/* Of what other ranks hold, that stays which this one's regions do; what they held and is gone is not known any more. */
+static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *stays)
+{
+	for (size_t c = 0; c < r->n_chunks; c++) {
+		uint32_t e = r->was[c] - VV_CHUNK_FIRST;
+
+		if (r->was[c] < VV_CHUNK_FIRST)
+			continue;
+		if (vv_run_rank(vv_index_layer(&v->history.index, e)) != v->rank)
+			stays[e] = 1;
+		if (!stays[e]) {
+			r->was[c] = VV_CHUNK_UNKNOWN;
+			r->fresh = true;
+		}
+	}
+}
+
+static int prune(struct varve *v, uint32_t *stays)
+{
+	struct vv_history *h = &v->history;
+	struct left *of = vv_mem_new(h->index.n_layers, sizeof(*of));
+	int rc = of ? 0 : VV_ENOMEM;
+
+	vv_layerio_close(h->open);
+	h->open = NULL;
+	if (rc == 0) {
+		find_entries(&h->index, of);
+		rc = find_left(v, of, stays);
+	}
+	vv_mem_free(of);
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		settle_region(v, v->region[i], stays);
+	if (rc == 0)
+		rc = vv_history_shrink(h, 0, stays);
+	if (rc == 0)
+		renumber(v, stays);
+	return rc;
+}
+
+int vv_window_prune(struct varve *v)
+{
+	uint32_t *stays = vv_mem_new(v->history.index.n, sizeof(*stays));
+	int rc = stays ? prune(v, stays) : VV_ENOMEM;
+
+	vv_mem_free(stays);
+	vv_footing_reclaimed(v);
+	if (rc) {
+		vv_region_forget(v);
+		return rc;
+	}
+	v->history.cached = 0; /* gc has removed the cache */
+	v->history.since = v->history.index.n_layers;
+	vv_recall_again(v);
+	return 0;
 }
