@@ -121,6 +121,8 @@ static void kind_words(const struct vv_conf_item *it, char *out, size_t cap)
 	if (sized && it->max)
 		snprintf(out, cap, "%s from %llu to %llu", words[it->kind], (unsigned long long)it->min,
 			 (unsigned long long)it->max);
+	else if (it->kind == VV_CONF_SHARE && it->words)
+		snprintf(out, cap, "%s, or %s", words[it->kind], it->words);
 	else
 		snprintf(out, cap, "%s%s", words[it->kind], it->kind == VV_CONF_CHOICE ? it->words : "");
 }
@@ -142,6 +144,8 @@ static bool valid(const struct vv_conf_item *it, const char *text)
 	case VV_CONF_FRACTION:
 		return parse_units(text, fractions, &v) && v <= 1;
 	case VV_CONF_SHARE:
+		if (it->words && is_choice(it->words, text))
+			return true;
 		return parse_units(text, percents, &v) ? v <= 1 : parse_units(text, sizes, &v) && in_range(it, v);
 	case VV_CONF_CHOICE:
 		return is_choice(it->words, text);

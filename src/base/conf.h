@@ -23,7 +23,7 @@ struct vv_conf_item {
 	const char *name; /* "keep-every"; VARVE_KEEP_EVERY in the environment */
 	enum vv_conf_kind kind;
 	const char *initial;
-	const char *words; /* choices */
+	const char *words; /* choices; of a SHARE: what may be said instead, which vv_conf_share is not asked about */
 	uint64_t min, max; /* for COUNT, SIZE and the size of a SHARE; max 0 = no limit */
 	const char *help;
 };

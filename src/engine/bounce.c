@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/ferry.h"
+#include "engine/options.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -119,7 +120,7 @@ static int read_through(struct varve *v, const struct vv_space *space, const str
 static uint64_t memory_for(const struct varve *v, uint64_t len)
 {
 	enum { LEAST = 32 << 20 };
-	uint64_t half = vv_conf_share(&v->conf, "history", len) / 2;
+	uint64_t half = vv_options_history(&v->conf, 0, len) / 2;
 
 	return half < LEAST ? LEAST : half;
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/bounce.h"
 #include "engine/echo.h"
+#include "engine/options.h"
 #include "engine/tiles.h"
 #include "engine/watch.h"
 #include "track/fence.h"
@@ -250,7 +251,7 @@ int vv_grains_gather(struct varve *v)
 /* Is it a share of the regions, and not a size that somebody wants? */
 static bool shares(const struct varve *v)
 {
-	return vv_conf_share(&v->conf, "history", 0) != vv_conf_share(&v->conf, "history", UINT32_MAX);
+	return vv_options_history(&v->conf, 0, 0) != vv_options_history(&v->conf, 0, UINT32_MAX);
 }
 
 /* What may be used beside the regions of a set. One that has grown much gets a new sieve. */
@@ -261,7 +262,7 @@ static uint64_t budget_of(const struct varve *v, const struct vv_set *s)
 
 	for (size_t i = 0; i < s->n; i++)
 		bytes += s->span[i].len;
-	budget = vv_conf_share(&v->conf, "history", bytes);
+	budget = vv_options_history(&v->conf, 0, bytes);
 	return shares(v) && budget < LEAST_SHARE ? LEAST_SHARE : budget;
 }
 

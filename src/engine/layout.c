@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/options.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -133,20 +134,19 @@ static void choose_geometry(struct varve *v)
  * what is known of content: then the index of two epochs, all new, and the digests of a layer. */
 static uint64_t needed(const struct varve *v, uint64_t memory, bool bare)
 {
-	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8, DIGEST = 16 };
+	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8 };
 	const struct vv_tiles *t = &v->tiles;
 	uint64_t chunks = memory / (t->group_len / t->group_chunks), index = bare ? vv_index_bytes(2 * (size_t)chunks) : 0;
 
-	index += bare ? (index - 2 * chunks * sizeof(struct vv_entry)) / 2 : 0; /* while its table grows, the one that it grows out of */
 	return memory / t->group_len * PER_GROUP + memory / (t->tile_groups * t->group_len) * PER_TILE +
-	       chunks * (bare ? PER_CHUNK + DIGEST : PER_CHUNK + VV_INDEX_COST) + index;
+	       chunks * (bare ? PER_CHUNK : PER_CHUNK + VV_INDEX_COST) + index;
 }
 
 /* What is more than its share is taken from the buffer. Of which no more is made than can be used. */
 static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
 {
 	const struct vv_tiles *t = &v->tiles;
-	bool bare = vv_conf_share(&v->conf, "history", UINT32_MAX) == 0;
+	bool bare = vv_options_history(&v->conf, UINT32_MAX, 0) == 0;
 	uint64_t memory = memory_of(v), meta = needed(v, memory, bare), most;
 
 	if (v->coding.codec)

@@ -2,6 +2,7 @@
 #include "base/env.h"
 #include "base/err.h"
 #include <stdlib.h>
+#include <string.h>
 
 static const struct vv_conf_item table[] = {
 	{ "mode", VV_CONF_CHOICE, "async", "async|sync", 0, 0,
@@ -25,8 +26,9 @@ static const struct vv_conf_item table[] = {
 	  "dedup in grains of this size, 32 to 4096 bytes; 0: host memory in chunks, device memory in grains of 256" },
 	{ "method", VV_CONF_CHOICE, "run", "full|basic|list|tree|run", 0, 0,
 	  "what is found among grains: nothing, changes, copies; told one by one, by a tree, or in runs (docs/dedup.md)" },
-	{ "history", VV_CONF_SHARE, "15%", NULL, 0, 0,
-	  "memory for digests of what is stored, beside the regions: a share of them, or a size; for each set of grains as well" },
+	{ "history", VV_CONF_SHARE, "auto", "auto", 0, 0,
+	  "memory for digests of what is stored, beside the regions: a share of them, or a size; for each set of grains as well; "
+	  "auto: what keeps all beside the buffer within 2% of the regions, for grains 15%" },
 	{ "placing", VV_CONF_CHOICE, "device", "host|device", 0, 0,
 	  "who checks what a restart brings into device memory, and puts it in its place" },
 	{ "stage", VV_CONF_SIZE, "256MiB", NULL, 0, 0,
@@ -77,6 +79,13 @@ int vv_options_load(struct vv_conf *c, const char *call)
 	if (rc)
 		vv_conf_fini(c);
 	return rc;
+}
+
+uint64_t vv_options_history(const struct vv_conf *c, uint64_t in_chunks, uint64_t other)
+{
+	if (strcmp(vv_conf_text(c, "history"), "auto") != 0)
+		return vv_conf_share(c, "history", in_chunks + other);
+	return other / 100 * 15 + other % 100 * 15 / 100; /* of memory in chunks what it holds is known anyway */
 }
 
 static const char *or_null(const char *s)

@@ -7,6 +7,8 @@
 
 /* default < varve.conf < environment < call. The file: $VARVE_CONF if set, else ./varve.conf if there. call may be NULL. */
 int vv_options_load(struct vv_conf *c, const char *call);
+/* The option `history`, in bytes, where so much memory is deduped in chunks, and so much in other ways. */
+uint64_t vv_options_history(const struct vv_conf *c, uint64_t in_chunks, uint64_t other);
 /* What the stores need to know; points into c. */
 struct vv_store_options vv_options_store(const struct vv_conf *c, bool create);
 
