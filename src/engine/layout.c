@@ -130,11 +130,11 @@ static void choose_geometry(struct varve *v)
 	}
 }
 
-/* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states, and the index of one epoch. With history=0 there is no other bound for
- * what is known of content: then the index of two epochs, all new, and the digests of a layer. */
+/* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states and what a layer's tables have of them, and the index of one epoch. Where there is no other
+ * bound for what is known of content, the index of two epochs, all new. */
 static uint64_t needed(const struct varve *v, uint64_t memory, bool bare)
 {
-	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8 };
+	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8 + 5 };
 	const struct vv_tiles *t = &v->tiles;
 	uint64_t chunks = memory / (t->group_len / t->group_chunks), index = bare ? vv_index_bytes(2 * (size_t)chunks) : 0;
 
