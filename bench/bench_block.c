@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { WARM_UP = 2, SETTLE = 7, DEFAULT_BUFFER = 16 << 20, STRIPE = 64 << 10 };
+enum { WARM_UP = 2, SETTLE = 7, DEFAULT_BUFFER = 16 << 20 };
 
 /* A second region of the same size, dirtied in the same way, on which the plain means are measured. */
 struct twin {
@@ -31,27 +31,15 @@ static void ignore(void *arg, uintptr_t lo, uintptr_t hi)
 	(void)hi;
 }
 
-/* Two regions that take turns at getting their pages from the kernel. What mprotect of a GiB costs depends on where its pages
- * lie: of regions touched one after the other, the first was seen to take 1.5 times as long as the second. */
-static void touch_alike(uint8_t **a, uint8_t **b, size_t n)
-{
-	uint8_t *both = mmap(NULL, 2 * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (both == MAP_FAILED)
-		bench_die("no memory for two regions of %zu bytes", n);
-	for (size_t at = 0; at < n; at += STRIPE) {
-		memset(both + at, 1, n - at < STRIPE ? n - at : STRIPE);
-		memset(both + n + at, 1, n - at < STRIPE ? n - at : STRIPE);
-	}
-	*a = both;
-	*b = both + n;
-}
-
 /* p: the region to be checkpointed. */
 static void twin_init(struct twin *t, size_t n, uint8_t **p)
 {
+	uint8_t *both[2];
+
 	*t = (struct twin){ .to = bench_memory(n), .n = n };
-	touch_alike(p, &t->p, n);
+	bench_memory_alike(both, 2, n);
+	*p = both[0];
+	t->p = both[1];
 	t->list = calloc(n / BENCH_PAGE, sizeof(*t->list));
 	if (!t->list)
 		bench_die("no memory for the list of pages");

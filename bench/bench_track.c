@@ -70,16 +70,14 @@ static void fill(struct bench *b, struct writer *w)
 		write_line(w, (uint32_t)i, 2);
 }
 
-/* In a region that no other tracker has seen: mappings stay split. */
 static void enter(struct bench *b, struct rival *r, enum tracker tracker, double percent)
 {
-	char store[64], options[64];
+	char store[64], options[80];
 	int rc = 0;
 
-	r->w.p = bench_memory(r->w.n);
 	fill(b, &r->w);
 	snprintf(store, sizeof(store), "mem:track-%g-%s", percent, tracker_names[tracker]);
-	snprintf(options, sizeof(options), "codec=%s tracker=%s", vv_codec_named("zstd", 4) ? "zstd" : "none", tracker_names[tracker]);
+	snprintf(options, sizeof(options), "history=15%% codec=%s tracker=%s", vv_codec_named("zstd", 4) ? "zstd" : "none", tracker_names[tracker]);
 	if (tracker != NONE)
 		rc = varve_open(store, "track", options, &r->v);
 	r->there = rc == 0;
@@ -168,23 +166,36 @@ static void report(const struct rival *r, double percent, int epochs)
 	bench_at_most("track.cost", kase, "time_vs_best", settled(&r[AUTO], epochs) / best(r, epochs, settled), "x", 1.10);
 }
 
-/* The trackers take turns at single epochs, so that all see the same machine. */
+/* The trackers take turns at single epochs, so that all see the same machine; in another order every time, for what one does behind an epoch that is durable comes to lie in
+ * the next one's. */
+static void take_turns(struct rival *r, int epoch)
+{
+	uint32_t turn[TRACKERS];
+
+	for (uint32_t t = 0; t < TRACKERS; t++)
+		turn[t] = t;
+	bench_shuffle(turn, TRACKERS, 100 + (uint64_t)epoch);
+	for (int i = 0; i < TRACKERS; i++)
+		if (r[turn[i]].there)
+			r[turn[i]].epoch[epoch] = run_epoch(&r[turn[i]]);
+}
+
 static void cost(struct bench *b, size_t n, uint32_t *list, double percent)
 {
 	static struct rival r[TRACKERS];
 	size_t pages = (size_t)((double)(n / BENCH_PAGE) * percent / 100);
 	int epochs = BEGIN + PER_ROUND * b->rounds;
+	uint8_t *p[TRACKERS];
 
 	bench_pick(list, n / BENCH_PAGE, pages, 1);
 	bench_shuffle(list, pages, 2);
+	bench_memory_alike(p, TRACKERS, n); /* each its own, for mappings stay split */
 	for (enum tracker t = 0; t < TRACKERS; t++) {
-		r[t] = (struct rival){ .w = { .n = n, .list = list, .pages = pages } };
+		r[t] = (struct rival){ .w = { .p = p[t], .n = n, .list = list, .pages = pages } };
 		enter(b, &r[t], t, percent);
 	}
 	for (int i = 0; i < epochs; i++)
-		for (enum tracker t = 0; t < TRACKERS; t++)
-			if (r[t].there)
-				r[t].epoch[i] = run_epoch(&r[t]);
+		take_turns(r, i);
 	for (enum tracker t = 0; t < TRACKERS; t++)
 		leave(&r[t]);
 	report(r, percent, epochs);

@@ -310,6 +310,20 @@ void *bench_memory(size_t n)
 	return p;
 }
 
+void bench_memory_alike(uint8_t **p, size_t regions, size_t n)
+{
+	enum { STRIPE = 64 << 10 };
+
+	for (size_t i = 0; i < regions; i++) {
+		p[i] = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p[i] == MAP_FAILED)
+			bench_die("no memory for %zu regions of %zu bytes", regions, n);
+	}
+	for (size_t at = 0; at < n; at += STRIPE)
+		for (size_t i = 0; i < regions; i++)
+			memset(p[i] + at, 1, n - at < STRIPE ? n - at : STRIPE);
+}
+
 /* ---- a session ------------------------------------------------------------------------------------------------------ */
 
 int bench_session_open(struct bench *b, const char *lineage, const char *options, uint8_t *p, size_t n,
