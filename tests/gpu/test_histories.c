@@ -1,5 +1,6 @@
 // ctest: TIMEOUT 300 RUN_SERIAL
 /* Device memory as regions: the same history, by every method, size and mode, makes the same layers wherever its regions lie, and comes back. */
+#include "base/mem.h"
 #include "engine/layerio.h"
 #include "gpu/regions.h"
 
@@ -170,8 +171,8 @@ static void same_section(struct vv_layerio *a, struct vv_layerio *b, int kind)
 	OK(vv_layerio_section(a, vv_layer_section(&a->frame, (enum vv_section_kind)kind), &x));
 	OK(vv_layerio_section(b, vv_layer_section(&b->frame, (enum vv_section_kind)kind), &y));
 	MUST(x.n == y.n && (x.n == 0 || memcmp(x.p, y.p, x.n) == 0));
-	free(x.own);
-	free(y.own);
+	vv_mem_free(x.own);
+	vv_mem_free(y.own);
 }
 
 static void same_payload(struct vv_layerio *a, struct vv_layerio *b)
