@@ -66,17 +66,32 @@ static size_t whole_pages(size_t n)
 	return (n + page - 1) & ~(page - 1);
 }
 
-/* p, a large block or NULL, is n bytes long from now on, with its head; what is more is zero. */
-static struct head *mapped(struct head *p, size_t n)
+static struct head *mapped(size_t n)
 {
 	size_t len = whole_pages(n);
-	void *at = p ? mremap(p, p->mapped, len, MREMAP_MAYMOVE) : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct head *h = at == MAP_FAILED ? NULL : at;
 
-	if (at == MAP_FAILED)
-		return NULL;
-	p = at;
-	p->mapped = len;
-	return p;
+	if (h)
+		h->mapped = len;
+	return h;
+}
+
+/* A large block is n bytes long from now on, with its head. What is not one mapping any more, because somebody has advised the kernel about a part of it, cannot be
+ * stretched. */
+static struct head *remapped(struct head *old, size_t n)
+{
+	size_t len = whole_pages(n), had = old->mapped;
+	void *at = mremap(old, had, len, MREMAP_MAYMOVE);
+	struct head *h = at == MAP_FAILED ? mapped(n) : at;
+
+	if (at == MAP_FAILED && h) {
+		memcpy(h + 1, old + 1, (had < len ? had : len) - sizeof(*h));
+		munmap(old, had);
+	}
+	if (h)
+		h->mapped = len;
+	return h;
 }
 
 static void give_back(struct head *h)
@@ -101,7 +116,7 @@ static void *zeroed(size_t bytes)
 	struct head *h;
 
 	if (n >= large())
-		return block(mapped(NULL, n));
+		return block(mapped(n));
 	enter();
 	h = leave(calloc(1, n));
 	if (h)
@@ -112,7 +127,7 @@ static void *zeroed(size_t bytes)
 /* It gets large, and longer. */
 static struct head *moved_out(struct head *old, size_t n)
 {
-	struct head *h = mapped(NULL, n);
+	struct head *h = mapped(n);
 
 	if (h && old) {
 		memcpy(h + 1, old + 1, old->len - sizeof(*old));
@@ -127,7 +142,7 @@ static void *resized(void *p, size_t bytes)
 	size_t n = bytes + sizeof(*old);
 
 	if (old && old->mapped)
-		return block(mapped(old, n));
+		return block(remapped(old, n));
 	if (n >= large())
 		return block(moved_out(old, n));
 	enter();
@@ -243,10 +258,10 @@ void *vv_mem_map_wide(size_t n)
 void vv_mem_widen(void *p, size_t n)
 {
 	enum { LARGE = 4 << 20 }; /* has a large page in it, wherever it begins */
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)p + page - 1) & ~(page - 1);
+	struct head *h = p ? head_of(p) : NULL;
 
-	if (p && n >= LARGE)
-		(void)madvise((void *)begin, ((uintptr_t)p + n - begin) & ~(page - 1), MADV_HUGEPAGE);
+	if (h && n >= LARGE && h->mapped)
+		(void)madvise(h, h->mapped, MADV_HUGEPAGE); /* all of it, so that it stays one mapping */
 }
 
 void vv_mem_populate(void *p, size_t n)

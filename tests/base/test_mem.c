@@ -5,6 +5,7 @@
 #include "support/status.h"
 #include "vv_test.h"
 #include <stdint.h>
+#include <sys/mman.h>
 
 static void test_new(void)
 {
@@ -121,6 +122,32 @@ static void test_large(void)
 	vv_mem_free(p);
 }
 
+/* Advice to the kernel, about all of a block or about a part, does not keep it from growing and shrinking. */
+static void test_advised(void)
+{
+	enum { FEW = 5 << 20, MANY = 11 << 20 };
+
+	for (int part = 0; part < 2; part++) {
+		uint8_t *p = vv_mem_grow(NULL, FEW, 1);
+
+		CHECK(p);
+		vv_mem_widen(p, FEW);
+		memset(p, 7, FEW);
+		if (part)
+			vv_mem_discard(p + FEW / 2, 1 << 20);
+		if (part)
+			CHECK_EQ(madvise((void *)(((uintptr_t)p + (1 << 20)) & ~(uintptr_t)0xffff), 1 << 20, MADV_DONTFORK), 0);
+		p = vv_mem_grow(p, MANY, 1);
+		CHECK(p && p[0] == 7 && p[FEW - 1] == 7);
+		memset(p + FEW, 8, MANY - FEW);
+		p = vv_mem_grow(p, FEW, 1);
+		CHECK(p && p[0] == 7 && p[FEW - 1] == 7);
+		p = vv_mem_grow(p, MANY, 1);
+		CHECK(p && p[0] == 7 && p[FEW - 1] == 7);
+		vv_mem_free(p);
+	}
+}
+
 /* What is freed is nobody's: also between blocks that stay. Room that is not used costs nothing. */
 static void test_goes_back(void)
 {
@@ -169,6 +196,7 @@ int main(void)
 	test_strings();
 	test_fail_at();
 	test_large();
+	test_advised();
 	test_goes_back();
 	test_pages();
 	return 0;
