@@ -535,11 +535,13 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 	count_after(t, pages, st);
 	vv_ahead_judge(t);
 	st->bytes_dirty += list_dirty(t, chunks);
+	if (v->tracker == VV_BY_FENCE)
+		shut_all(v); /* before anything is copied: who writes there afterwards is seen */
 	if (async)
 		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
 	if (rc == 0 && async)
 		rc = fence_rest(v);
-	if (rc == 0 && (t->fencing || v->tracker == VV_BY_FENCE))
+	if (rc == 0 && t->fencing)
 		shut_all(v);
 	if (rc == 0)
 		vv_fence_entered(copy_entered, v);
