@@ -85,6 +85,17 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 	return 0;
 }
 
+/* Whole pages that are not there cost a little of the next call, so that is for when the memory is needed. */
+void vv_layout_lend_buffer(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	pthread_mutex_lock(&t->lock);
+	if (t->cells && t->n_free == t->n_cells && !t->n_more && !t->order.busy)
+		vv_mem_discard(t->cells, t->cells_len);
+	pthread_mutex_unlock(&t->lock);
+}
+
 /* ---- layout ---------------------------------------------------------------------------------------------------------- */
 
 static size_t tiles_in(const struct vv_tiles *t, const struct vv_region *r)

@@ -7,8 +7,11 @@
 #include "engine/gc.h"
 #include "engine/places.h"
 #include "engine/ranks.h"
+#include "engine/tiles.h"
 #include <inttypes.h>
 #include <string.h>
+
+enum { MANY_RUNS = 64 << 10 }; /* tables of so many take as much as a buffer does: the one has the place of the other */
 
 /* What earlier sessions dropped is garbage too, as far as a listing can tell: layers without a commit. */
 static void count_bytes(struct varve *v)
@@ -131,7 +134,11 @@ static int reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
 	struct vv_err_state error;
-	int rc = vv_gc_run(&v->lineage, false, &report);
+	int rc;
+
+	if (v->full_runs > MANY_RUNS)
+		vv_layout_lend_buffer(v);
+	rc = vv_gc_run(&v->lineage, false, &report);
 
 	v->bytes_dropped = 0;
 	if (rc) {

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { MIB = 1 << 20, LEN = 256 * MIB, BUFFER = 16 * MIB, FIXED = 8 * MIB, CHUNK = 4096 };
+enum { MIB = 1 << 20, LEN = 256 * MIB, BUFFER = 16 * MIB, FIXED = 10 * MIB, CHUNK = 4096 };
 
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED 1
@@ -49,7 +49,7 @@ static int measure(const char *store, const struct kase *k)
 	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t next = 0;
 	/* the C library's, for each thread: a coder's working memory stays there */
-	long heap = strstr(k->options, "zstd") ? MIB : MIB / 2, most = (BUFFER + LEN / 50 + FIXED + vv_pool_cores() * heap) / 1024;
+	long heap = strstr(k->options, "codec=none") ? MIB / 2 : 2 * MIB, most = (BUFFER + LEN / 50 + FIXED + vv_pool_cores() * heap) / 1024;
 	long base, worst = 0;
 	varve *v;
 	int rc;
