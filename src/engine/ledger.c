@@ -6,6 +6,13 @@ void vv_ledger_fini(struct vv_ledger *l)
 	l->open = false;
 }
 
+static struct vv_digest_stream *check_of(struct vv_ledger *l)
+{
+	uintptr_t unit = _Alignof(struct vv_digest_stream), at = (uintptr_t)l->check;
+
+	return (struct vv_digest_stream *)(void *)(l->check + (unit - at % unit) % unit);
+}
+
 static struct vv_block *last_block(struct vv_ledger *l)
 {
 	return &l->blocks.v[l->blocks.n - 1];
@@ -15,10 +22,10 @@ uint64_t vv_ledger_check_piece(struct vv_ledger *l, const struct iovec *part, in
 {
 	l->open = l->open && last_block(l)->raw_len + len <= most;
 	if (!l->open)
-		vv_digest_stream_init(&l->check);
+		vv_digest_stream_init(check_of(l));
 	for (int i = 0; i < n; i++)
-		vv_digest_stream_add(&l->check, part[i].iov_base, part[i].iov_len);
-	return vv_digest_stream_check(&l->check);
+		vv_digest_stream_add(check_of(l), part[i].iov_base, part[i].iov_len);
+	return vv_digest_stream_check(check_of(l));
 }
 
 int vv_ledger_add_piece(struct vv_ledger *l, size_t len, uint64_t check)

@@ -10,8 +10,8 @@
 struct vv_ledger {
 	struct vv_blocks blocks;
 	uint64_t pos; /* end of the payload */
-	bool open;    /* the last block may go on; this is its check so far: */
-	struct vv_digest_stream check;
+	bool open;    /* the last block may go on; its check so far lies in here, aligned as it must be, which the heap is not: */
+	uint8_t check[sizeof(struct vv_digest_stream) + _Alignof(struct vv_digest_stream)];
 };
 
 void vv_ledger_fini(struct vv_ledger *l);
