@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	RUN_COST = 6,            /* bytes of a run, about */
+	RUN_COST = 6,           /* bytes of a run, about */
 	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
 };
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <varve/varve.h>
 
-enum { PAGE = 4096, PAGES = 2048, LEN = PAGES * PAGE, WRITERS = 2, ROUNDS = 60 };
+enum { PAGE = 4096, PAGES = 2048, LEN = PAGES * PAGE, WRITERS = 2, ROUNDS = 24 };
 
 static uint8_t *memory, *copy;
 static atomic_bool stop;
