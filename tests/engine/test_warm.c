@@ -308,7 +308,7 @@ static void nothing_left(const char *name, const char *options, size_t changed)
 	for (size_t i = 0; i < warm->n; i++)
 		vv_warm_close(warm, i);
 	free(warm);
-	free(left.v);
+	vv_mem_free(left.v);
 	free(to);
 	tear_down(&w);
 }
@@ -525,7 +525,7 @@ static void cut_short(void)
 	CHECK(read_part(&w, 0, w.n) < 0);
 	vv_warm_close(warm, 0);
 	free(warm);
-	free(left.v);
+	vv_mem_free(left.v);
 	free(to);
 	tear_down(&w);
 }
