@@ -355,12 +355,9 @@ static int find_layers(struct ferry *f)
 	int rc = f->strand ? 0 : vv_layerset_find(&f->layers, f->pool, f->want, 1);
 
 	for (size_t i = 0; f->strand && rc == 0 && i < f->strand->n; i++) {
-		struct vv_want all = { f->strand->runs[i], f->want->at, f->want->len, NULL, NULL };
-		const uint64_t *layer = NULL;
-		size_t n = 0;
+		const uint64_t *layer;
+		size_t n = vv_table_sources(f->strand, i, &layer);
 
-		if (!vv_table_sources(f->strand, i, &layer, &n))
-			rc = vv_layerset_find(&f->layers, f->pool, &all, 1);
 		for (size_t k = 0; rc == 0 && k < n && f->layers.n <= VV_WARM_LAYERS; k++)
 			rc = vv_layerset_add(&f->layers, layer[k]);
 	}

@@ -41,6 +41,7 @@ void vv_layerio_close(struct vv_layerio *f)
 	vv_payload_blocks_fini(&f->blocks);
 	vv_payload_digests_fini(&f->digests);
 	vv_eras_fini(&f->eras);
+	vv_mem_free(f->source);
 	vv_mem_free(f->tail);
 	vv_mem_free(f->body);
 	vv_mem_free(f);
@@ -236,6 +237,17 @@ static int read_body(struct vv_layerio *f)
 	return rc;
 }
 
+static int list_sources(struct vv_layerio *f)
+{
+	const uint64_t *layer;
+
+	f->n_sources = vv_reading_sources(f->reading, &layer);
+	f->source = vv_mem_new(f->n_sources, sizeof(*f->source));
+	for (size_t i = 0; f->source && i < f->n_sources; i++)
+		f->source[i] = layer[i];
+	return f->source ? 0 : VV_ENOMEM;
+}
+
 static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
 {
 	struct vv_section_bytes regions = { 0 }, stats = { 0 };
@@ -251,6 +263,7 @@ static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
 		rc = section(f, VV_SECTION_RUNS, &f->runs);
 	if (rc == 0)
 		rc = vv_reading_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->reading);
+	rc = rc ? rc : list_sources(f);
 	if (rc == 0 && !begun) {
 		rc = vv_reading_end(f->reading, pool);
 		drop_reading(f);

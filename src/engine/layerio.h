@@ -36,6 +36,8 @@ struct vv_layerio {
 	const uint8_t *head_at; /* they begin there */
 	struct vv_reading *reading; /* that the runs of the head come from; NULL: they are there */
 	struct vv_section_bytes sources, runs; /* what it reads */
+	uint64_t *source; /* layers that the head's runs name */
+	size_t n_sources;
 	struct vv_pool *pool; /* that reads what is long; NULL: one thread does */
 };
 

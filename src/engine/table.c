@@ -302,13 +302,10 @@ bool vv_table_look(const struct vv_table_strand *s, size_t i, uint64_t at, uint6
 	return !r || vv_reading_look(r, s->line[i].region, at, end, out);
 }
 
-bool vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out, size_t *n)
+size_t vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out)
 {
-	const struct vv_reading *r = s->line[i].file->reading;
-
-	if (r)
-		*n = vv_reading_sources(r, out);
-	return r;
+	*out = s->line[i].file->source;
+	return s->line[i].file->n_sources;
 }
 
 int vv_table_finish(struct vv_table *t, struct vv_pool *pool)

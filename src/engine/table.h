@@ -58,8 +58,8 @@ int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 int vv_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
 /* By any thread: what layer i says of at..end, and of some more. False: something is wrong with that, and finish will say what. */
 bool vv_table_look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
-/* The layers that layer i names, and not only for that region. False: nobody has listed them, but all that it says is there. */
-bool vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out, size_t *n);
+/* The layers that layer i names, and not only for that region; returns how many. */
+size_t vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out);
 /* What the layers say is all there, and right. After an error it may be tried again. */
 int vv_table_finish(struct vv_table *t, struct vv_pool *pool);
 /* Makes the runs that are not there yet, and puts them on the sheets that were shared without them. After an error it may be tried again. */
