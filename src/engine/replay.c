@@ -3,13 +3,16 @@
 #include "base/mem.h"
 #include "engine/aside.h"
 #include "engine/layerset.h"
+#include "engine/mosaic.h"
 #include "engine/walk.h"
 
 enum {
 	STRIPE = 4 << 20, /* of a region, at most: what a thread does at a time */
 	LEAST_STRIPE = 1 << 20,
+	PAGES_STRIPE = 16 << 20, /* the same page by page: each table is looked into once for all of it */
 	SMALL = 2048,     /* bytes of a piece: pages that it lies in are needed for what is around it, too */
 	SHARE = 3,        /* one part in so many may be copied in vain */
+	OFTEN = 2,        /* page by page, so many times as much as there is may lie over the oldest table: all of it is looked at */
 	MANY = 1024,      /* runs of a table, */
 	EACH = 16,        /* of which one in so many is looked at */
 };
@@ -21,7 +24,10 @@ struct stripe {
 	uint64_t got;
 };
 
+enum way { NEITHER, OVER, BY_PAGE }; /* one table's bytes over the other's, or each page from the newest that has it */
+
 struct replay {
+	enum way way;
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	const struct vv_layerset *layers;
@@ -42,35 +48,51 @@ static size_t tables_of(const struct vv_table *t, const struct vv_want *want, co
 
 /* ---- does it pay? ------------------------------------------------------------------------------------------------------------------ */
 
-/* Adds up, about, what lies over the oldest table; false as soon as it is too much. */
-static bool add_pieces(const struct vv_runs *const *table, size_t n_tables, uint64_t most, uint64_t *bytes, uint64_t *pieces)
+struct load { /* that lies over the oldest tables, about */
+	uint64_t bytes, pieces;
+	bool odd; /* there are pieces that are not whole pages */
+};
+
+static bool is_odd(const struct vv_run *r, uint64_t end)
+{
+	return r->at % VV_MOSAIC_PAGE || (r->len % VV_MOSAIC_PAGE && r->at + r->len != end);
+}
+
+static void add_pieces(const struct vv_runs *const *table, size_t n_tables, uint64_t end, struct load *l)
 {
 	for (size_t k = 0; k + 1 < n_tables; k++) {
 		size_t step = table[k]->n < MANY ? 1 : EACH;
 
-		for (size_t i = 0; i < table[k]->n; i += step)
-			*bytes += step * table[k]->v[i].len;
-		*pieces += table[k]->n;
-		if (*bytes > most)
-			return false;
+		for (size_t i = 0; i < table[k]->n; i += step) {
+			l->bytes += step * table[k]->v[i].len;
+			l->odd |= is_odd(&table[k]->v[i], end);
+		}
+		l->pieces += table[k]->n;
 	}
-	return true;
+}
+
+static enum way find_way(const struct vv_table *t, const struct vv_want *want, size_t n)
+{
+	struct load l = { 0 };
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct vv_runs *const *table;
+		size_t n_tables = tables_of(t, &want[i], &table);
+
+		all += want[i].len;
+		add_pieces(table, n_tables, want[i].len, &l);
+	}
+	if (!l.pieces)
+		return NEITHER;
+	if (!l.odd && l.bytes <= OFTEN * all)
+		return BY_PAGE;
+	return l.bytes <= all / SHARE && l.bytes <= l.pieces * SMALL ? OVER : NEITHER;
 }
 
 bool vv_replay_pays(const struct vv_table *t, const struct vv_want *want, size_t n)
 {
-	uint64_t all = 0, bytes = 0, pieces = 0;
-	bool few = true;
-
-	for (size_t i = 0; i < n; i++)
-		all += want[i].len;
-	for (size_t i = 0; few && i < n; i++) {
-		const struct vv_runs *const *table;
-		size_t n_tables = tables_of(t, &want[i], &table);
-
-		few = add_pieces(table, n_tables, all / SHARE, &bytes, &pieces);
-	}
-	return few && pieces && bytes <= pieces * SMALL;
+	return find_way(t, want, n) != NEITHER;
 }
 
 /* ---- what is open ------------------------------------------------------------------------------------------------------------------ */
@@ -102,9 +124,17 @@ static void open_one(void *arg, size_t i)
 
 /* ---- stripe by stripe -------------------------------------------------------------------------------------------------------------- */
 
+/* What is less than a page, at the end of a region, is a stripe of its own. */
+static uint64_t stripe_len(const struct replay *r, uint64_t left, uint64_t most)
+{
+	if (left <= most && r->way == BY_PAGE && left > VV_MOSAIC_PAGE)
+		return left - left % VV_MOSAIC_PAGE;
+	return left < most ? left : most;
+}
+
 static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n)
 {
-	uint64_t all = 0, most = STRIPE;
+	uint64_t all = 0, most = r->way == BY_PAGE ? PAGES_STRIPE : STRIPE;
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -112,7 +142,7 @@ static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_t
 	while (most > LEAST_STRIPE && all / most < 8 * vv_pool_width(pool))
 		most /= 2;
 	for (size_t i = 0; i < n; i++)
-		count += (size_t)((want[i].len + most - 1) / most);
+		count += (size_t)((want[i].len + most - 1) / most) + 1;
 	r->stripe = vv_mem_new(count, sizeof(*r->stripe));
 	if (!r->stripe)
 		return VV_ENOMEM;
@@ -120,7 +150,7 @@ static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_t
 		for (uint64_t at = 0, len; at < want[i].len; at += len) {
 			struct stripe *s = &r->stripe[r->n++];
 
-			len = want[i].len - at < most ? want[i].len - at : most;
+			len = stripe_len(r, want[i].len - at, most);
 			s->n_tables = tables_of(t, &want[i], &s->table);
 			s->part = (struct vv_want){ NULL, at, len, want[i].to + at, want[i].name };
 		}
@@ -131,11 +161,17 @@ static void fill_one(void *arg, size_t i)
 {
 	struct replay *r = arg;
 	struct stripe *s = &r->stripe[i];
+	bool by_page = r->way == BY_PAGE && s->part.len % VV_MOSAIC_PAGE == 0, ok;
 
-	if (!atomic_load(&r->failed) && !vv_walk_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got))
+	if (atomic_load(&r->failed))
+		return;
+	ok = by_page ? vv_mosaic_lay(&r->warm, s->table, s->n_tables, &s->part) :
+		       vv_walk_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got);
+	if (!ok)
 		atomic_store(&r->failed, true);
 }
 
+/* Page by page each has been found; else the bytes of all tables must have been met. */
 static bool fill(struct replay *r, struct vv_pool *pool)
 {
 	uint64_t got = 0;
@@ -145,13 +181,13 @@ static bool fill(struct replay *r, struct vv_pool *pool)
 	vv_pool_each(pool, r->n, fill_one, r);
 	for (size_t i = 0; i < r->n; i++)
 		got += r->stripe[i].got;
-	return !atomic_load(&r->failed) && got == r->layers->bytes;
+	return !atomic_load(&r->failed) && (r->way == BY_PAGE || got == r->layers->bytes);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------------------------- */
 
-/* The layers that any of the tables names. */
-static int find_layers(struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n, struct vv_layerset *out)
+/* What the tables say, each by itself. */
+static int find_all(struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n, struct vv_layerset *out)
 {
 	struct vv_want *all;
 	size_t count = 0, k = 0;
@@ -177,12 +213,38 @@ static int find_layers(struct vv_pool *pool, const struct vv_table *t, const str
 	return rc;
 }
 
+/* Only which layers they name: each has a list of those. A region of one table has its runs. */
+static int find_named(struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n, struct vv_layerset *out)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const struct vv_table_strand *s = t->region[vv_table_find(t, want[i].name)].strand;
+
+		if (!s)
+			rc = vv_layerset_find(out, pool, &want[i], 1);
+		for (size_t x = 0; rc == 0 && s && x < s->n; x++) {
+			const uint64_t *layer;
+			size_t named = vv_table_sources(s, x, &layer);
+
+			for (size_t k = 0; rc == 0 && k < named && out->n <= VV_WARM_LAYERS; k++)
+				rc = vv_layerset_add(out, layer[k]);
+		}
+	}
+	return rc;
+}
+
 bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n)
 {
 	struct replay *r = vv_mem_new(1, sizeof(*r));
 	struct vv_layerset layers = { 0 };
-	bool ok = r && find_layers(pool, t, want, n, &layers) == 0 && layers.n <= VV_WARM_LAYERS && cut_stripes(r, pool, t, want, n) == 0;
+	bool ok = r;
 
+	if (ok) {
+		r->way = find_way(t, want, n);
+		ok = (r->way == BY_PAGE ? find_named : find_all)(pool, t, want, n, &layers) == 0 && layers.n <= VV_WARM_LAYERS &&
+		     cut_stripes(r, pool, t, want, n) == 0;
+	}
 	if (ok) {
 		r->lin = lin;
 		r->pool = pool;

@@ -1,6 +1,6 @@
 /* A restart as the layers were laid down: the oldest table's bytes whole, then what each later layer has over them, a window of the region after the other. Where many
  * small pieces lie over a large whole that is less work than to merge the tables first: most of what lies below is in pages that must be read and hashed
- * for their other bytes anyway. It copies what is plain, in the page cache and as its digests say; everything else is for those who read by merged tables. */
+ * for their other bytes anyway. Whole pages are not copied one over the other: each comes from the newest layer that has it. It copies what is plain, in the page cache and as its digests say; everything else is for those who read by merged tables. */
 #ifndef VV_ENGINE_REPLAY_H
 #define VV_ENGINE_REPLAY_H
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/name.h"
 #include "engine/layerio.h"
+#include "engine/mosaic.h"
 #include "engine/replay.h"
 #include "engine/walk.h"
 #include "support/coded.h"
@@ -74,7 +75,7 @@ static void change_all(struct world *w, uint64_t epoch, size_t grain)
 {
 	uint8_t *from = w->now[0].p + (2 << 20), *a = w->was[1][0].p + (2 << 20);
 
-	for (size_t done = 0; epoch > 1 && done < CHANGED; done += 2 * grain)
+	for (size_t done = 0; epoch > 1 && done < (grain < 4096 ? CHANGED : 2 * CHANGED); done += 2 * grain)
 		change(w, epoch, grain);
 	if (epoch > 2) /* a stretch that is A in every second epoch */
 		memcpy(from, a, 10000);
@@ -236,14 +237,16 @@ static bool both_ways(const struct world *w, uint64_t epoch)
 	return yes;
 }
 
-/* The largest region as one stripe of many windows, and as small ones that begin and end anywhere: a page, a block and a piece may lie across their ends. */
-static void in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe)
+/* The largest region as one stripe of many windows, and as small ones that begin and end anywhere: a page, a block and a piece may lie across their ends. Or page by page, where
+ * all of a stripe is whole pages. Returns how many were filled, up to the first that was not. */
+static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe, bool by_page)
 {
 	const struct content *c = &w->was[epoch][0];
 	struct vv_warm *warm = calloc(1, sizeof(*warm));
 	uint8_t *to = malloc(c->n + 2 * GUARD);
 	const struct vv_table_strand *s;
 	struct vv_table t = { 0 };
+	size_t filled = 0;
 	bool yes = true;
 
 	CHECK(warm && to);
@@ -255,10 +258,15 @@ static void in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe)
 	warm->all = true;
 	memset(to, 0xa5, c->n + 2 * GUARD);
 	for (uint64_t at = 0, len; s && yes && at < c->n; at += len) {
+		struct vv_want part;
 		uint64_t got;
 
 		len = c->n - at < stripe ? c->n - at : stripe;
-		yes = vv_walk_replay(warm, s->runs, s->n, &(struct vv_want){ NULL, at, len, to + GUARD + at, NULL }, &got);
+		part = (struct vv_want){ NULL, at, len, to + GUARD + at, NULL };
+		yes = by_page ? vv_mosaic_lay(warm, s->runs, s->n, &part) : vv_walk_replay(warm, s->runs, s->n, &part, &got);
+		CHECK(!by_page || len % VV_MOSAIC_PAGE == 0 || !yes);
+		CHECK(!yes || memcmp(to + GUARD + at, c->p + at, len) == 0);
+		filled += yes;
 		for (size_t k = 0; k < GUARD; k++)
 			CHECK(to[GUARD + at + len + k] == 0xa5);
 	}
@@ -268,6 +276,7 @@ static void in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe)
 	vv_table_fini(&t);
 	free(warm);
 	free(to);
+	return filled;
 }
 
 static bool pays(const struct world *w, uint64_t epoch)
@@ -288,14 +297,20 @@ static bool pays(const struct world *w, uint64_t epoch)
 static void histories(const char *name, const char *options, bool can)
 {
 	struct world w;
-	size_t yes = 0;
+	size_t yes = 0, over;
 
 	lay_down(&w, name, options);
 	for (uint64_t e = 1; e <= EPOCHS; e++)
 		yes += both_ways(&w, e);
-	in_stripes(&w, EPOCHS, BIG);
-	in_stripes(&w, EPOCHS, (3 << 20) + 12345);
-	in_stripes(&w, EPOCHS - 1, 999999);
+	in_stripes(&w, EPOCHS, BIG, false);
+	in_stripes(&w, EPOCHS, (3 << 20) + 12345, false);
+	over = in_stripes(&w, EPOCHS - 1, 1 << 20, false);
+	in_stripes(&w, EPOCHS - 1, 999999, false);
+	in_stripes(&w, EPOCHS - 1, BIG, true);
+	if (strcmp(options, "codec=none") == 0) /* all but what is less than a page */
+		CHECK_EQ(in_stripes(&w, EPOCHS - 1, 1 << 20, true), over ? over - 1 : 0);
+	in_stripes(&w, EPOCHS - 2, 3 * VV_MOSAIC_PAGE, true);
+	in_stripes(&w, EPOCHS - 1, 1000, true);
 	CHECK(can || yes == 0);
 	if (can && !yes)
 		fprintf(stderr, "%s: no layer could be read from the page cache\n", options); /* files of others, say */
@@ -330,7 +345,7 @@ static void sessions(const char *name, const char *options)
 
 	CHECK(big && copy && again);
 	lay_down(&w, name, options);
-	CHECK(pays(&w, EPOCHS) || !strstr(options, "grain="));
+	CHECK(pays(&w, EPOCHS - 1)); /* the last may have a table of its own */
 	for (uint64_t e = EPOCHS; e >= EPOCHS - 2; e--) {
 		v = open_session(&w, options, big, small);
 		memset(big, 0x11, BIG);
@@ -427,7 +442,7 @@ static bool replays(const struct world *w, uint64_t epoch)
 }
 
 /* Wherever it is: layer by layer nothing is said to be right, and the session says what is wrong. */
-static void damage(void)
+static void damage(const char *name, const char *options)
 {
 	uint8_t *big = malloc(BIG), small[1001];
 	struct vv_table t = { 0 };
@@ -435,8 +450,8 @@ static void damage(void)
 	struct world w;
 
 	CHECK(big);
-	lay_down(&w, "damage", "codec=none grain=128");
-	ok(vv_table_load(&w.lineage, EPOCHS, 0, &t));
+	lay_down(&w, name, options);
+	ok(vv_table_load(&w.lineage, EPOCHS - 1, 0, &t));
 	runs = &t.region[vv_table_find(&t, region_name[0])].runs;
 	for (size_t i = 0; i < runs->n; i += runs->n / 8) {
 		const struct vv_run *r = &runs->v[i];
@@ -445,9 +460,9 @@ static void damage(void)
 		if (!r->layer)
 			continue;
 		flip(&w, r->layer, r->pos + r->len - 1);
-		CHECK(!replays(&w, EPOCHS));
-		v = open_session(&w, "codec=none grain=128", big, small);
-		CHECK_EQ(varve_restart(v, EPOCHS), VARVE_EDAMAGED);
+		CHECK(!replays(&w, EPOCHS - 1));
+		v = open_session(&w, options, big, small);
+		CHECK_EQ(varve_restart(v, EPOCHS - 1), VARVE_EDAMAGED);
 		CHECK(strstr(varve_last_error(), "check differs"));
 		ok(varve_close(v));
 		flip(&w, r->layer, r->pos + r->len - 1);
@@ -498,11 +513,11 @@ static void damage_below(void)
 }
 
 /* Whichever allocation fails. */
-static void no_memory(void)
+static void no_memory(const char *name, const char *options)
 {
 	struct world w;
 
-	lay_down(&w, "memory", "codec=none grain=256");
+	lay_down(&w, name, options);
 	for (long k = 1, asked = k; asked >= k; k += 1 + k / 8) {
 		struct vv_table t = { 0 };
 		struct target g = { 0 };
@@ -510,16 +525,16 @@ static void no_memory(void)
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_table_load_late(&w.lineage, w.pool, EPOCHS, 0, &t);
+		rc = vv_table_load_late(&w.lineage, w.pool, EPOCHS - 1, 0, &t);
 		if (rc == 0) {
-			aim(&w, &t, EPOCHS, &g);
+			aim(&w, &t, EPOCHS - 1, &g);
 			yes = vv_replay_read(&w.lineage, w.pool, &t, g.want, g.n);
 			rc = vv_table_settle(&t, w.pool);
 		}
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || (rc == VV_ENOMEM && strstr(varve_last_error(), "out of memory")));
-		check_target(&w, EPOCHS, &g, yes);
+		check_target(&w, EPOCHS - 1, &g, yes);
 		ok(vv_table_settle(&t, w.pool)); /* it may be tried again */
 		drop_target(&g);
 		vv_table_fini(&t);
@@ -545,8 +560,10 @@ int main(void)
 	sessions("session", "codec=none grain=128");
 	sessions("session pages", "codec=none");
 	regions();
-	damage();
+	damage("damage", "codec=none grain=128");
+	damage("damage pages", "codec=none");
 	damage_below();
-	no_memory();
+	no_memory("memory", "codec=none grain=256");
+	no_memory("memory pages", "codec=none");
 	return 0;
 }
