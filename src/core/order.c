@@ -169,6 +169,13 @@ static size_t flagged(const struct vv_order *o, size_t p)
 	return p;
 }
 
+size_t vv_order_scheduled(const struct vv_order *o, size_t page)
+{
+	while ((page = flagged(o, page)) < o->n && !(o->own->flag[page] & PENDING))
+		page++;
+	return page;
+}
+
 size_t vv_order_begin(struct vv_order *o)
 {
 	struct vv_order_own *own = o->own;

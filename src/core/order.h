@@ -45,6 +45,9 @@ void vv_order_mark(struct vv_order *o, uint32_t page);
  * checkpoint that is still busy has failed (vv_order_fail). */
 size_t vv_order_begin(struct vv_order *o);
 
+/* The first page from `page` on that is in the schedule, or o->n. */
+size_t vv_order_scheduled(const struct vv_order *o, size_t page);
+
 /* Algorithm 2, up to the wait: the first write to a protected page. room: there is place for a copy.
  * GO    nothing stands in the way; recorded as AVOIDED, AFTER, or COW if it was copied before
  * COPY  the caller copies it now; recorded as COW, stored from the copy

@@ -161,7 +161,6 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 
 		if (!vv_tiles_hold(t, r, tile, vv_tiles_dirty(t, r, tile) & ~vv_tiles_held(t, r, tile)))
 			break;
-		vv_order_copied(&t->order, (uint32_t)tile);
 	}
 	vv_pool_each(v->pool, (c.n + COPY_STEP - 1) / COPY_STEP, copy_step, &c);
 	t->n_copied = c.n;
@@ -488,6 +487,19 @@ static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 	}
 }
 
+/* In which order copies are stored nobody notices. So it is that of memory: a restart then reads them from one end of the layer to the other. Where each was
+ * expected stays noted. */
+static void queue_copied(struct vv_tiles *t)
+{
+	size_t n = 0;
+
+	for (size_t k = vv_order_scheduled(&t->order, 0); n < t->n_copied && k < t->n; k = vv_order_scheduled(&t->order, k + 1))
+		if (t->place[k] < t->n_copied) {
+			t->queue[n++] = (uint32_t)k;
+			vv_order_copied(&t->order, (uint32_t)k);
+		}
+}
+
 /* What has no copy must not be changed before it is stored. */
 static int fence_rest(struct varve *v)
 {
@@ -541,6 +553,8 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
 	if (rc == 0 && async)
 		rc = fence_rest(v);
+	if (rc == 0 && async)
+		queue_copied(t);
 	if (rc == 0 && t->fencing)
 		shut_all(v);
 	if (rc == 0)

@@ -95,8 +95,8 @@ struct vv_tiles {
 	struct vv_region **by_address; /* those with pages that can be watched */
 	size_t n_by_address;
 	uint32_t *queue;      /* dirty tiles in the order they are expected to be written */
-	size_t n_queue, n_queue_last, n_copied; /* its beginning is copied before the checkpoint returns */
-	uint32_t *place;      /* per tile: where in the queue */
+	size_t n_queue, n_queue_last, n_copied; /* its beginning is copied before the checkpoint returns, and then in the order of memory */
+	uint32_t *place;      /* per tile: where in the queue it was expected */
 	size_t front;         /* in the queue: what comes before is open, engine/ahead.c */
 	bool learning;        /* every first write is watched, so that the order is known; else what was learned is relied on */
 	unsigned relapses;    /* times that what was learned was of no use the next time */

@@ -182,6 +182,11 @@ static void both_checkpoint(struct pair *t)
 	for (size_t p = 0; p < t->s.n; p++)
 		dirty += t->s.last_dirty[p];
 	CHECK_EQ(vv_order_begin(&t->o), dirty);
+	for (size_t p = 0, at = 0; p <= t->s.n; p++) /* at: what was found last */
+		if (p == t->s.n || t->s.last_dirty[p]) {
+			CHECK_EQ(vv_order_scheduled(&t->o, at), p);
+			at = p + 1;
+		}
 }
 
 static void test_paper(void)
