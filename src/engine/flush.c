@@ -23,6 +23,7 @@ enum {
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
 	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
 	SAMPLE_EVERY = 64 << 20, /* and how often */
+	MUCH = 16 << 20,         /* in a layer: what small tables would be shorter by is less than one in a thousand */
 };
 
 static const double PROMPT = 1e-3; /* seconds that a block may be under way */
@@ -526,10 +527,10 @@ int vv_flush_push(struct vv_flush *f)
 	return b->raw_len ? send(f, b) : 0;
 }
 
-/* auto: where blocks are not worth it, large tables are not either. */
+/* auto: where blocks are not worth it, large tables are not either, and small ones not beside much: a restart from many layers decodes them all. */
 vv_layer_coder vv_flush_coder(const struct vv_flush *f)
 {
-	if (!f->opt.codec || f->opt.codec->number != VV_CODEC_ZSTD)
+	if (!f->opt.codec || f->opt.codec->number != VV_CODEC_ZSTD || (f->opt.automatic && !f->coding && f->added >= MUCH))
 		return NULL;
 	return f->opt.automatic && !f->coding ? vv_section_encode_small : vv_section_encode;
 }
