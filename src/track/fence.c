@@ -41,7 +41,7 @@ static bool in_child(const struct vv_fence *f)
 	return f->birth != atomic_load(atomic_load(&birth_page));
 }
 
-/* No fence here: there may have been one when the fault happened, if ranges were removed since this thread last looked. Then
+/* No fence here, or of another kind than stops such writes: there may have been one when the fault happened, if ranges were removed since this thread last looked. Then
  * the write is tried once more. */
 static bool overtaken_by_removal(void)
 {
@@ -94,7 +94,7 @@ static bool settle(struct vv_range *r, int sig, int code, uintptr_t page, const 
 	struct vv_fence *f = r->owner;
 
 	if (!vv_guard_stops(&f->guard, sig, code))
-		return false;
+		return overtaken_by_removal();
 	if (in_child(f))
 		return open_in_child(r, page);
 	if (vv_range_next(r, VV_RANGE_SHUT, page, page + vv_memory_page(), true) != page)

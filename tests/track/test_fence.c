@@ -450,6 +450,68 @@ static void test_rights(enum vv_fence_kind kind)
 	field_clear(&x);
 }
 
+// ---- memory goes from a fence of one kind behind one of the other
+
+struct moving {
+	pthread_mutex_t lock;
+	struct vv_fence *stands;
+};
+
+static void open_at(void *arg, uintptr_t at)
+{
+	struct moving *m = arg;
+
+	pthread_mutex_lock(&m->lock);
+	CHECK_EQ(vv_fence_open(m->stands, at, at + page), 0);
+	pthread_mutex_unlock(&m->lock);
+}
+
+// A write that met the one and is looked at when the other stands there is tried again; it is not the program's fault.
+static void test_moved(enum vv_fence_kind other)
+{
+	enum { TURNS = 600 };
+	static struct writer w[THREADS];
+	struct moving m = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct vv_fence *fence[2];
+	pthread_t thread[THREADS];
+	atomic_bool stop = false;
+	struct field x = { .n = PAGES };
+	unsigned long all = 0;
+
+	x.p = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(x.p != MAP_FAILED);
+	memset(x.p, 0, PAGES * page);
+	memset(w, 0, sizeof(w));
+	CHECK_EQ(vv_fence_new(VV_FENCE_MPROTECT, open_at, &m, &fence[0]), 0);
+	CHECK_EQ(vv_fence_new(other, open_at, &m, &fence[1]), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		w[i] = (struct writer){ .x = &x, .seed = i + 1, .id = i, .stop = &stop };
+		CHECK_EQ(pthread_create(&thread[i], NULL, write_pages, &w[i]), 0);
+	}
+	for (int i = 0; i < TURNS; i++) {
+		pthread_mutex_lock(&m.lock);
+		if (m.stands)
+			vv_fence_remove(m.stands, field_at(&x, 0), field_at(&x, PAGES));
+		m.stands = fence[i % 2];
+		CHECK_EQ(vv_fence_add(m.stands, field_at(&x, 0), field_at(&x, PAGES)), 0);
+		CHECK_EQ(vv_fence_shut(m.stands, field_at(&x, 0), field_at(&x, PAGES)), 0);
+		pthread_mutex_unlock(&m.lock);
+		vv_clock_sleep(0.0002);
+	}
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(thread[i], NULL), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		for (size_t k = 0; k < PAGES; k++) {
+			CHECK_EQ(atomic_load(counter(&x, k, i)), w[i].count[k]);
+			all += w[i].count[k];
+		}
+	CHECK(all > 0);
+	vv_fence_free(fence[0]);
+	vv_fence_free(fence[1]);
+	munmap(x.p, PAGES * page);
+}
+
 static void test_kind(enum vv_fence_kind kind)
 {
 	test_rights(kind);
@@ -471,6 +533,7 @@ int main(void)
 	test_try();
 	for (enum vv_fence_kind kind = VV_FENCE_MPROTECT; kind <= last; kind++)
 		test_kind(kind);
+	test_moved(last);
 	field_plant(&both[0], VV_FENCE_MPROTECT, PAGES);
 	field_plant(&both[1], last, PAGES);
 	for (int i = 0; i < 4; i++)
