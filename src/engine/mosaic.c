@@ -78,9 +78,14 @@ static bool set_run(struct mosaic *m, const struct vv_run *r, uint64_t at, uint6
 		uint64_t pos = r->pos + (at - r->at);
 		const struct vv_warm_lane *l = layer < m->warm->n ? find_lane(m, layer, pos) : NULL;
 
-		len = l && l->hi - pos < end - at ? l->hi - pos : end - at;
-		if (!l || (pos - l->first) % PAGE || len % PAGE)
+		len = l && (pos - l->first) % PAGE == 0 ? l->hi - pos : 0;
+		len = (len < end - at ? len : end - at) / PAGE * PAGE;
+		if (!len && !m->stone[k].from)
 			return false;
+		if (!len) { /* gc has taken what only older epochs needed */
+			len = PAGE;
+			continue;
+		}
 		set(m, k, k + (size_t)(len / PAGE), (struct stone){ l->bytes + (pos - l->lo), &l->digest[(pos - l->first) / PAGE] });
 	}
 	return true;
@@ -95,8 +100,7 @@ static bool set_table(struct mosaic *m, const struct vv_runs *runs)
 		const struct vv_run *r = &runs->v[i];
 		uint64_t at = r->at > m->part->at ? r->at : m->part->at, end = r->at + r->len;
 
-		if (end > at) /* the first may end before */
-			fits = set_run(m, r, at, end < stop ? end : stop);
+		fits = set_run(m, r, at, end < stop ? end : stop);
 	}
 	return fits;
 }

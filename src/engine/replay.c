@@ -108,6 +108,7 @@ static bool is_plain(const struct vv_warm *w, size_t i)
 	return w->window[i] && f->digests.n;
 }
 
+/* Page by page a layer may be missing, or empty: gc leaves of it what live epochs need, and older tables name more than that. If it has bytes, some of them will be needed. */
 static void open_one(void *arg, size_t i)
 {
 	enum { ALWAYS = 1 << 30 }; /* digests and lanes are needed */
@@ -116,9 +117,11 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&r->failed))
 		return;
-	ok = vv_warm_open(&r->warm, i, r->lin, r->pool, r->layers->v[i].layer, ALWAYS, 0) == 0 && is_plain(&r->warm, i);
+	ok = vv_warm_open(&r->warm, i, r->lin, r->pool, r->layers->v[i].layer, ALWAYS, 0) == 0;
 	vv_err_clear();
-	if (!ok)
+	if (r->way == BY_PAGE && (!ok || !r->warm.file[i]->blocks.n))
+		vv_warm_close(&r->warm, i);
+	else if (!ok || !is_plain(&r->warm, i))
 		atomic_store(&r->failed, true);
 }
 
@@ -157,16 +160,39 @@ static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_t
 	return 0;
 }
 
+/* Less than a page, from the newest table that has something of it: all of it, or this is for others. */
+static bool fill_rest(struct replay *r, struct stripe *s)
+{
+	uint64_t at = s->part.at, end = at + s->part.len;
+
+	for (size_t i = 0; i < s->n_tables; i++) {
+		const struct vv_runs *runs = s->table[i];
+		size_t k = vv_run_find(runs, at), layer;
+
+		if (k == runs->n || runs->v[k].at >= end)
+			continue;
+		if (runs->v[k].at > at || runs->v[k].at + runs->v[k].len < end)
+			return false;
+		layer = vv_warm_find(&r->warm, runs->v[k].layer);
+		if (runs->v[k].layer && (layer == r->warm.n || !r->warm.file[layer]))
+			return false;
+		return vv_walk_replay(&r->warm, &s->table[i], 1, &s->part, &s->got) && (!runs->v[k].layer || s->got == s->part.len);
+	}
+	return false;
+}
+
 static void fill_one(void *arg, size_t i)
 {
 	struct replay *r = arg;
 	struct stripe *s = &r->stripe[i];
-	bool by_page = r->way == BY_PAGE && s->part.len % VV_MOSAIC_PAGE == 0, ok;
+	bool ok;
 
 	if (atomic_load(&r->failed))
 		return;
-	ok = by_page ? vv_mosaic_lay(&r->warm, s->table, s->n_tables, &s->part) :
-		       vv_walk_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got);
+	if (r->way != BY_PAGE)
+		ok = vv_walk_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got);
+	else
+		ok = s->part.len % VV_MOSAIC_PAGE ? fill_rest(r, s) : vv_mosaic_lay(&r->warm, s->table, s->n_tables, &s->part);
 	if (!ok)
 		atomic_store(&r->failed, true);
 }
