@@ -36,7 +36,7 @@ extern "C" {
 enum varve_error {
 	VARVE_OK = 0,
 	VARVE_EINVAL = -1,    /* a bad argument, a bad option, a wrong order of calls */
-	VARVE_ENOMEM = -2,    /* out of memory */
+	VARVE_ENOMEM = -2,    /* out of memory, or of file descriptors */
 	VARVE_EIO = -3,       /* a disk, a network or a system call failed */
 	VARVE_ENOENT = -4,    /* no such store, lineage, epoch or region */
 	VARVE_EDAMAGED = -5,  /* stored bytes are not what was written */

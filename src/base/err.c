@@ -37,6 +37,8 @@ static int code_of_errno(int errnum)
 	case ENOTDIR:
 		return VV_ENOENT;
 	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
 		return VV_ENOMEM;
 	case ENOSPC:
 	case EDQUOT:
