@@ -5,7 +5,6 @@
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
-#include <stdlib.h>
 
 enum {
 	STEP = 256, /* tiles copied and opened in one go */
@@ -61,11 +60,20 @@ static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 	return true;
 }
 
-static int ascending(const void *a, const void *b)
+/* Shell's sort. The C library's takes memory, from the allocator, which a thread may be in that waits for our lock: a handler of the program has interrupted it there, and wrote to a fence. */
+static void sort(uint32_t *tile, size_t n)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	static const size_t gaps[] = { 132, 57, 23, 10, 4, 1 };
 
-	return (x > y) - (x < y);
+	for (size_t g = 0; g < sizeof(gaps) / sizeof(gaps[0]); g++)
+		for (size_t i = gaps[g]; i < n; i++) {
+			uint32_t x = tile[i];
+			size_t k = i;
+
+			for (; k >= gaps[g] && tile[k - gaps[g]] > x; k -= gaps[g])
+				tile[k] = tile[k - gaps[g]];
+			tile[k] = x;
+		}
 }
 
 /* Those that a fault has opened meanwhile are left out. */
@@ -120,7 +128,7 @@ static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 		while (t->tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
 			pthread_cond_wait(&t->bell, &t->lock);
 	n = still_shut(t, tile, n);
-	qsort(tile, n, sizeof(*tile), ascending);
+	sort(tile, n);
 	for (size_t k = 0, end; k < n; k = end) {
 		struct vv_region *r = vv_tiles_region(t, tile[k]);
 
