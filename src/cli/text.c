@@ -52,13 +52,14 @@ struct vv_text vv_text_ratio(uint64_t a, uint64_t b)
 	return t;
 }
 
+/* What would be rounded to a thousand of a unit is one of the next. */
 struct vv_text vv_text_duration(double s)
 {
 	struct vv_text t;
 
-	if (s < 1e-3)
+	if (s < 999.5e-6)
 		snprintf(t.s, sizeof(t.s), "%.3g us", s * 1e6);
-	else if (s < 1)
+	else if (s < 999.5e-3)
 		snprintf(t.s, sizeof(t.s), "%.3g ms", s * 1e3);
 	else if (s < 120)
 		snprintf(t.s, sizeof(t.s), "%.3g s", s);
