@@ -23,7 +23,7 @@ enum {
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
 	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
 	SAMPLE_EVERY = 64 << 20, /* and how often */
-	MUCH = 16 << 20,         /* in a layer: what small tables would be shorter by is less than one in a thousand */
+	MUCH = 16 << 20,         /* in a layer: small tables are less than one part in 250 of it */
 };
 
 static const double PROMPT = 1e-3; /* seconds that a block may be under way */

@@ -39,7 +39,7 @@ static const struct vv_warm_lane *find_lane(struct mosaic *m, size_t layer, uint
 	return &v[i];
 }
 
-/* The pages from k to end are not to be found where older layers have them. */
+/* The pages from k to end, but for those that newer layers have. */
 static void set(struct mosaic *m, size_t k, size_t end, struct stone first)
 {
 	for (; k < end; k++, first.from += PAGE, first.digest++)

@@ -8,7 +8,7 @@
 
 enum { VV_MOSAIC_PAGE = 4096 }; /* parts begin and end with one, and so must what the layers have of them */
 
-/* n tables, newest first; all layers that they name are open. false: not all of it was copied, for whatever reason; the part holds anything then. */
+/* n tables, newest first; of the layers that they name all are open that hold what is wanted. false: not all of it was copied, for whatever reason; the part holds anything then. */
 bool vv_mosaic_lay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part);
 
 #endif

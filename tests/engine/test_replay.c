@@ -317,52 +317,6 @@ static void histories(const char *name, const char *options, bool can)
 	tear_down(&w);
 }
 
-/* gc has taken what only older epochs needed, and the tables that are left still name it. */
-static void kept(void)
-{
-	enum { LEN = 96 << 20, MANY = 30, CHANGES = 900, PAGE = 4096 };
-	uint8_t *p = malloc(LEN), *to = malloc(LEN);
-	struct world w = { .state = 5 };
-	struct vv_store_options opt = { 0 };
-	size_t tried = 0, failed = 0;
-	varve *v = NULL;
-
-	CHECK(p && to);
-	place_path(w.store, "kept");
-	gen_bytes(&w.state, p, LEN);
-	ok(varve_open(w.store, "L", "keep=3", &v));
-	ok(varve_protect(v, "p", p, LEN));
-	ok(vv_store_open(w.store, &opt, &w.s));
-	ok(vv_pool_new(2, &w.pool));
-	for (uint64_t e = 1; e <= MANY; e++) {
-		struct vv_table t = { 0 };
-		struct vv_want want = { .len = LEN, .to = to, .name = "p" };
-
-		for (int i = 0; i < CHANGES; i++)
-			gen_bytes(&w.state, p + gen_below(&w.state, LEN / PAGE) * PAGE, PAGE);
-		ok(settle_checkpoint(v));
-		ok(vv_catalog_open(w.s, "L", false, &w.lineage));
-		ok(vv_table_load_late(&w.lineage, w.pool, e, 0, &t));
-		want.runs = &t.region[0].runs;
-		memset(to, 0, LEN);
-		if (vv_replay_pays(&t, &want, 1)) {
-			tried++;
-			if (vv_replay_read(&w.lineage, w.pool, &t, &want, 1))
-				CHECK(memcmp(p, to, LEN) == 0);
-			else
-				failed++;
-		}
-		vv_table_fini(&t);
-	}
-	CHECK(tried > 0 && (failed == 0 || failed == tried)); /* all: files of others, say */
-	ok(varve_close(v));
-	vv_pool_free(w.pool);
-	vv_store_close(w.s);
-	place_remove(w.store);
-	free(p);
-	free(to);
-}
-
 /* ---- sessions ---------------------------------------------------------------------------------------------------------------------- */
 
 static varve *open_session(const struct world *w, const char *options, uint8_t *big, uint8_t *small)
@@ -603,7 +557,6 @@ int main(void)
 	histories("pages", "codec=none", true);
 	histories("coded", CODED_FAST " grain=128", true); /* much of it cannot be made smaller */
 	histories("sha", "codec=none grain=128 digest=sha256", false);
-	kept();
 	sessions("session", "codec=none grain=128");
 	sessions("session pages", "codec=none");
 	regions();
