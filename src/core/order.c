@@ -18,20 +18,35 @@ enum {
 	WAITED = 8,  /* some thread had to wait for it */
 };
 
-/* A page enters each queue at most once between two begins, so n places are enough; what no longer qualifies when its turn
- * comes is passed over, so nothing is ever removed from the middle. */
+/* A page enters each queue at most once between two begins; what no longer qualifies when its turn comes is passed over, so nothing is
+ * removed from the middle. */
 struct queue {
 	uint32_t *page;
+	ptrdiff_t step; /* from one to the next */
 	uint32_t at, n;
 };
 
+/* The last two queues share n places: one fills them from the front, the other from the back. When they meet, there are pages in both: who
+ * waited got a copy. The first lets them go. */
 struct vv_order_own {
 	uint8_t *flag;
-	uint32_t *past;
+	uint32_t *seen;     /* of a page with an access of this epoch its index, of any other its past */
 	struct queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
 	struct queue ahead; /* the same pages; at = where eager stands */
+	uint32_t *shared;
 	struct queue waiting, copies;
 };
+
+/* All queues. */
+static void empty(struct vv_order *o)
+{
+	struct vv_order_own *own = o->own;
+
+	own->plan = (struct queue){ own->plan.page, 1, 0, 0 };
+	own->ahead = own->plan;
+	own->waiting = (struct queue){ own->shared, 1, 0, 0 };
+	own->copies = (struct queue){ own->shared + (o->n ? o->n - 1 : 0), -1, 0, 0 };
+}
 
 int vv_order_init(struct vv_order *o, size_t n, bool by_address)
 {
@@ -46,15 +61,13 @@ int vv_order_init(struct vv_order *o, size_t n, bool by_address)
 	o->n = n;
 	o->by_address = by_address;
 	if (!(o->state = vv_mem_new(n, sizeof(*o->state))) || !(o->access = vv_mem_new(n, sizeof(*o->access))) ||
-	    !(o->index = vv_mem_new(n, sizeof(*o->index))) || !(own->flag = vv_mem_new(n, sizeof(*own->flag))) ||
-	    !(own->past = vv_mem_new(n, sizeof(*own->past))) ||
-	    !(own->plan.page = vv_mem_new(n, sizeof(*own->plan.page))) ||
-	    !(own->waiting.page = vv_mem_new(n, sizeof(*own->waiting.page))) ||
-	    !(own->copies.page = vv_mem_new(n, sizeof(*own->copies.page)))) {
+	    !(own->flag = vv_mem_new(n, sizeof(*own->flag))) || !(own->seen = vv_mem_new(n, sizeof(*own->seen))) ||
+	    !(own->plan.page = vv_mem_new(n, sizeof(*own->plan.page))) || !(own->shared = vv_mem_new(n, sizeof(*own->shared)))) {
 		vv_order_fini(o);
 		return VV_ENOMEM;
 	}
-	memset(own->past, 0xff, n * sizeof(*own->past)); /* NO_PAST */
+	memset(own->seen, 0xff, n * sizeof(*own->seen)); /* NO_PAST */
+	empty(o);
 	return 0;
 }
 
@@ -64,32 +77,35 @@ void vv_order_fini(struct vv_order *o)
 
 	if (own) {
 		vv_mem_free(own->flag);
-		vv_mem_free(own->past);
+		vv_mem_free(own->seen);
 		vv_mem_free(own->plan.page);
-		vv_mem_free(own->waiting.page);
-		vv_mem_free(own->copies.page);
+		vv_mem_free(own->shared);
 	}
 	vv_mem_free(own);
 	vv_mem_free(o->state);
 	vv_mem_free(o->access);
-	vv_mem_free(o->index);
 	*o = (struct vv_order){ 0 };
 }
 
 /* The newest that is known: this epoch's access, else what was known before. */
 static uint32_t newest_past(const struct vv_order *o, size_t page)
 {
-	if (o->access[page] == VV_ACCESS_NONE)
-		return o->own->past[page];
-	if (o->by_access && o->access[page] != VV_ACCESS_AFTER)
-		return o->index[page];
-	return (uint32_t)(o->access[page] - VV_ACCESS_WAIT) << INDEX_BITS | o->index[page];
+	uint32_t seen = o->own->seen[page];
+
+	if (o->access[page] == VV_ACCESS_NONE || (o->by_access && o->access[page] != VV_ACCESS_AFTER))
+		return seen;
+	return (uint32_t)(o->access[page] - VV_ACCESS_WAIT) << INDEX_BITS | seen;
 }
 
 void vv_order_inherit(struct vv_order *o, size_t at, const struct vv_order *old, size_t from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		o->own->past[at + i] = newest_past(old, from + i);
+		o->own->seen[at + i] = newest_past(old, from + i);
+}
+
+uint32_t vv_order_index(const struct vv_order *o, uint32_t page)
+{
+	return o->access[page] == VV_ACCESS_NONE ? 0 : o->own->seen[page];
 }
 
 void vv_order_mark(struct vv_order *o, uint32_t page)
@@ -102,22 +118,22 @@ _Static_assert(DIGIT_BITS * DIGITS >= 32, "the digits cover a past");
 
 static uint32_t digit(const struct vv_order_own *own, uint32_t page, int d)
 {
-	return own->past[page] >> (d * DIGIT_BITS) & (DIGIT_VALUES - 1);
+	return own->seen[page] >> (d * DIGIT_BITS) & (DIGIT_VALUES - 1);
 }
 
 static bool sorted(const struct vv_order_own *own)
 {
 	for (uint32_t i = 1; i < own->plan.n; i++)
-		if (own->past[own->plan.page[i - 1]] > own->past[own->plan.page[i]])
+		if (own->seen[own->plan.page[i - 1]] > own->seen[own->plan.page[i]])
 			return false;
 	return true;
 }
 
 /* Sorts the plan by past, pages of equal past by number: a radix sort from the low digit up, stable, so that the ascending
- * order in which the pages come in settles ties. `copies` is empty now and lends its place. */
+ * order in which the pages come in settles ties. Where the other queues are to be is free now. */
 static void sort_plan(struct vv_order_own *own)
 {
-	uint32_t start[DIGITS][DIGIT_VALUES] = { 0 }, *page = own->plan.page, *to = own->copies.page, n = own->plan.n;
+	uint32_t start[DIGITS][DIGIT_VALUES] = { 0 }, *page = own->plan.page, *to = own->shared, n = own->plan.n;
 
 	for (uint32_t i = 0; i < n; i++)
 		for (int d = 0; d < DIGITS; d++)
@@ -139,16 +155,15 @@ static void sort_plan(struct vv_order_own *own)
 		to = from;
 	}
 	own->plan.page = page;
-	own->copies.page = to;
+	own->shared = to;
 }
 
 static void schedule(struct vv_order *o, uint32_t page)
 {
 	struct vv_order_own *own = o->own;
 
-	own->past[page] = newest_past(o, page);
+	own->seen[page] = newest_past(o, page);
 	o->access[page] = VV_ACCESS_NONE;
-	o->index[page] = 0;
 	o->state[page] = VV_ORDER_SCHEDULED;
 	own->flag[page] = PENDING;
 	own->plan.page[own->plan.n++] = page;
@@ -182,7 +197,7 @@ size_t vv_order_begin(struct vv_order *o)
 
 	if (o->busy)
 		vv_order_fail(o);
-	own->plan.n = own->plan.at = own->waiting.n = own->waiting.at = own->copies.n = own->copies.at = 0;
+	own->plan.n = 0;
 	/* Only dirty pages have anything to reset: whatever records an access makes dirty. */
 	for (size_t p = flagged(o, 0); p < o->n; p = flagged(o, p + 1)) {
 		if (own->flag[p] & DIRTY)
@@ -192,29 +207,50 @@ size_t vv_order_begin(struct vv_order *o)
 	}
 	if (!o->by_address && !sorted(own)) /* without a past, or written in ascending order, it is */
 		sort_plan(own);
-	own->ahead = own->plan;
 	o->left = own->plan.n;
+	empty(o);
+	own->plan.n = own->ahead.n = o->left;
 	o->counter = 0;
 	memset(o->count, 0, sizeof(o->count));
 	o->busy = true;
 	return o->left;
 }
 
-static void push(struct queue *q, uint32_t page)
+static uint32_t *place(const struct queue *q, uint32_t i)
 {
-	q->page[q->n++] = page;
+	return &q->page[q->step * (ptrdiff_t)i];
 }
 
 /* The next page of the queue that has, of the flags in mask, just those in want. */
 static uint32_t pull(const struct vv_order_own *own, struct queue *q, unsigned mask, unsigned want)
 {
 	while (q->at < q->n) {
-		uint32_t page = q->page[q->at++];
+		uint32_t page = *place(q, q->at++);
 
 		if ((own->flag[page] & mask) == want)
 			return page;
 	}
 	return VV_ORDER_NONE;
+}
+
+/* Only those stay that still wait. */
+static void squeeze_waiting(struct vv_order_own *own)
+{
+	struct queue *q = &own->waiting;
+	uint32_t page, n = 0;
+
+	while ((page = pull(own, q, PENDING | COPIED, PENDING)) != VV_ORDER_NONE)
+		*place(q, n++) = page;
+	q->at = 0;
+	q->n = n;
+}
+
+/* To `waiting` or `copies`; a page that goes to the latter is COPIED already. */
+static void push(struct vv_order *o, struct queue *q, uint32_t page)
+{
+	if (o->own->waiting.n + o->own->copies.n == o->n)
+		squeeze_waiting(o->own);
+	*place(q, q->n++) = page;
 }
 
 /* The first access of this epoch. A page that kept somebody waiting is a WAIT, even if another thread gets through first. */
@@ -223,7 +259,7 @@ static void record(struct vv_order *o, uint32_t page, enum vv_access kind)
 	if (o->own->flag[page] & WAITED)
 		kind = VV_ACCESS_WAIT;
 	o->access[page] = (uint8_t)kind;
-	o->index[page] = ++o->counter;
+	o->own->seen[page] = ++o->counter;
 	o->count[kind]++;
 	o->own->flag[page] |= DIRTY;
 }
@@ -248,7 +284,7 @@ enum vv_order_do vv_order_write(struct vv_order *o, uint32_t page, bool room)
 		return VV_ORDER_COPY;
 	}
 	if ((*flag & (PENDING | WAITED)) == PENDING)
-		push(&o->own->waiting, page);
+		push(o, &o->own->waiting, page);
 	*flag |= WAITED;
 	return VV_ORDER_WAIT;
 }
@@ -284,7 +320,7 @@ uint32_t vv_order_next(struct vv_order *o)
 	struct vv_order_own *own = o->own;
 	uint32_t page = VV_ORDER_NONE;
 
-	page = pull(own, &own->waiting, PENDING | COPIED, PENDING); /* a copy has freed who waited */
+	page = pull(own, &own->waiting, PENDING | COPIED, PENDING);
 	if (page == VV_ORDER_NONE && !o->by_address)
 		page = pull(own, &own->copies, PENDING, PENDING);
 	if (page == VV_ORDER_NONE)
@@ -335,7 +371,7 @@ bool vv_order_copies_first(struct vv_order *o)
 
 	if (o->by_address)
 		return false;
-	while (q->at < q->n && !(o->own->flag[q->page[q->at]] & PENDING))
+	while (q->at < q->n && !(o->own->flag[*place(q, q->at)] & PENDING))
 		q->at++;
 	return q->at < q->n;
 }
@@ -347,5 +383,5 @@ void vv_order_copied(struct vv_order *o, uint32_t page)
 	if ((*flag & (PENDING | COPIED)) != PENDING)
 		return;
 	*flag |= COPIED;
-	push(&o->own->copies, page);
+	push(o, &o->own->copies, page);
 }

@@ -45,6 +45,8 @@ void vv_order_mark(struct vv_order *o, uint32_t page);
  * checkpoint that is still busy has failed (vv_order_fail). */
 size_t vv_order_begin(struct vv_order *o);
 
+/* Index: which of the first writes of this epoch it had, from 1 on; 0: it had none. */
+uint32_t vv_order_index(const struct vv_order *o, uint32_t page);
 /* The first page from `page` on that is in the schedule, or o->n. */
 size_t vv_order_scheduled(const struct vv_order *o, size_t page);
 
@@ -98,7 +100,6 @@ struct vv_order {
 	uint32_t left;       /* |LastDirty|: scheduled, not yet taken or released */
 	uint8_t *state;      /* enum vv_order_state */
 	uint8_t *access;     /* AT: enum vv_access of the present epoch */
-	uint32_t *index;     /* Index; 0 = not accessed */
 	uint32_t counter;    /* AccessOrder */
 	uint64_t count[VV_ACCESS_KINDS]; /* first writes of the present epoch by kind */
 	/* The rest is core/order.c's own. */

@@ -133,7 +133,7 @@ static void compare(const struct pair *t)
 		else
 			CHECK_EQ(t->o.state[p], s->state[p]);
 		CHECK_EQ(t->o.access[p], s->at[p]);
-		CHECK_EQ(t->o.index[p], s->index[p]);
+		CHECK_EQ(vv_order_index(&t->o, (uint32_t)p), s->index[p]);
 		count[s->at[p]]++;
 		left += s->last_dirty[p] && p != t->storing;
 	}

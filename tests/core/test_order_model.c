@@ -140,7 +140,7 @@ static void agree(const struct model *m, struct vv_order *o)
 	for (size_t i = 0; i < m->n; i++) {
 		CHECK_EQ(o->state[i], model_state(&m->page[i]));
 		CHECK_EQ(o->access[i], m->page[i].at);
-		CHECK_EQ(o->index[i], m->page[i].index);
+		CHECK_EQ(vv_order_index(o, (uint32_t)i), m->page[i].index);
 		left += m->page[i].pending;
 		count[m->page[i].at]++;
 	}
