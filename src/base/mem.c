@@ -4,6 +4,7 @@
  * for them, and copies them to make them longer. Memory that nobody has touched yet costs nothing, so tables may have room to grow. */
 #include "base/mem.h"
 #include "base/err.h"
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -41,7 +42,10 @@ bool vv_mem_is_inside(unsigned *outs)
 /* In front of every block. */
 struct head {
 	size_t mapped; /* bytes that the kernel gave for it, with this; 0: it is the allocator's */
-	size_t len;    /* bytes that were asked for, with this, of the allocator */
+	union {
+		size_t len;         /* bytes that were asked for, with this, of the allocator */
+		struct head *next;  /* of what is kept */
+	};
 };
 
 static struct head *head_of(void *p)
@@ -66,14 +70,58 @@ static size_t whole_pages(size_t n)
 	return (n + page - 1) & ~(page - 1);
 }
 
+/* What the kernel does not take back: it would have to make two mappings of one, and a program whose memory is fenced here and there has as many as it may have. Such a block
+ * has no pages any more but its first, and is used again. Nobody waits at the lock: who finds it taken does without. */
+static struct head *_Atomic kept;
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of whole pages. */
+static void unmap(void *p, size_t n)
+{
+	struct head *h = p;
+
+	if (munmap(p, n) == 0 || madvise(p, n, MADV_DONTNEED) < 0 || pthread_mutex_trylock(&keeping) != 0)
+		return;
+	*h = (struct head){ .mapped = n, .next = kept };
+	kept = h;
+	pthread_mutex_unlock(&keeping);
+}
+
+/* One of those that are kept, of n bytes at least; all others are offered to the kernel once more. */
+static struct head *kept_block(size_t n)
+{
+	struct head *list, *found = NULL;
+
+	if (!kept || pthread_mutex_trylock(&keeping) != 0)
+		return NULL;
+	list = kept;
+	kept = NULL;
+	while (list) {
+		struct head *h = list;
+
+		list = h->next;
+		if (!found && h->mapped >= n) {
+			found = h;
+		} else if (munmap(h, h->mapped) < 0) {
+			h->next = kept;
+			kept = h;
+		}
+	}
+	pthread_mutex_unlock(&keeping);
+	return found;
+}
+
 static struct head *mapped(size_t n)
 {
 	size_t len = whole_pages(n);
-	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct head *h = at == MAP_FAILED ? NULL : at;
+	struct head *h = kept_block(len);
+	void *at = h ? h : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (h)
-		h->mapped = len;
+	if (at == MAP_FAILED)
+		return NULL;
+	len = h ? h->mapped : len;
+	h = at;
+	*h = (struct head){ .mapped = len };
 	return h;
 }
 
@@ -87,7 +135,7 @@ static struct head *remapped(struct head *old, size_t n)
 
 	if (at == MAP_FAILED && h) {
 		memcpy(h + 1, old + 1, (had < len ? had : len) - sizeof(*h));
-		munmap(old, had);
+		unmap(old, had);
 	}
 	if (h)
 		h->mapped = len;
@@ -97,7 +145,7 @@ static struct head *remapped(struct head *old, size_t n)
 static void give_back(struct head *h)
 {
 	if (h->mapped) {
-		munmap(h, h->mapped);
+		unmap(h, h->mapped);
 		return;
 	}
 	enter();
@@ -272,7 +320,7 @@ void vv_mem_populate(void *p, size_t n)
 void vv_mem_unmap(void *p, size_t n)
 {
 	if (p)
-		munmap(p, n ? n : 1);
+		unmap(p, whole_pages(n ? n : 1));
 }
 
 void vv_mem_discard(void *p, size_t n)

@@ -6,6 +6,7 @@
 #include "vv_test.h"
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static void test_new(void)
 {
@@ -174,6 +175,72 @@ static void test_goes_back(void)
 		vv_mem_free(p[i]);
 }
 
+/* Mappings until there may be no more: every other page of an area is another one than its neighbours. */
+static void *crowd(size_t page, size_t *len)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	size_t most = 0;
+	char *p;
+
+	CHECK(f && fscanf(f, "%zu", &most) == 1);
+	fclose(f);
+	if (most > 1 << 20)
+		return NULL; /* that would take long */
+	*len = 2 * most * page;
+	p = mmap(NULL, *len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	CHECK(p != MAP_FAILED);
+	for (size_t at = 0; at < *len && mprotect(p + at, page, PROT_READ) == 0; at += 2 * page)
+		;
+	return p;
+}
+
+/* The same in a process that has as many mappings as it may have, where the kernel takes nothing back that lies in the midst of one. It is used again. */
+static void test_goes_back_crowded(void)
+{
+	enum { N = 64, LEN = 1 << 20, ROUNDS = 3 };
+	size_t len = 0;
+	long before, all;
+	uint8_t *p[N];
+	void *area;
+
+	must_begin("what is freed among too many mappings");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return;
+#endif
+	before = status_kib("VmRSS");
+	for (int i = 0; i < N; i++) {
+		p[i] = i % 2 ? vv_mem_grow(NULL, LEN, 1) : vv_mem_map(LEN);
+		memset(p[i], 1, LEN);
+	}
+	all = status_kib("VmSize");
+	area = crowd((size_t)sysconf(_SC_PAGESIZE), &len);
+	if (!area)
+		return;
+	for (int i = 1; i < N - 1; i++) {
+		if (i % 2)
+			vv_mem_free(p[i]);
+		else
+			vv_mem_unmap(p[i], LEN);
+	}
+	CHECK(status_kib("VmRSS") - before < N / 4 * 1024);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 1; i < N / 2; i++) {
+			p[i] = vv_mem_new(LEN / 2, 1);
+			CHECK(p[i]);
+			for (size_t k = 0; k < LEN / 2; k++)
+				CHECK_EQ(p[i][k], 0);
+			memset(p[i], 0xff, LEN / 2);
+		}
+		for (int i = 1; i < N / 2; i++)
+			vv_mem_free(p[i]);
+	}
+	CHECK_EQ(munmap(area, len), 0);
+	vv_mem_free(vv_mem_new(LEN, 1)); /* the kernel is asked again */
+	CHECK(status_kib("VmSize") < all - N / 2 * 1024);
+	vv_mem_unmap(p[0], LEN);
+	vv_mem_free(p[N - 1]);
+}
+
 /* Pages that are there before they are touched are zero, too; and a machine that runs this has memory left. */
 static void test_pages(void)
 {
@@ -198,6 +265,7 @@ int main(void)
 	test_large();
 	test_advised();
 	test_goes_back();
+	test_goes_back_crowded();
 	test_pages();
 	return 0;
 }
