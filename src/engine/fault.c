@@ -223,7 +223,47 @@ static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size
 	return page >= lo && page < hi;
 }
 
-/* If the kernel refuses (no more mappings), the whole region opens at once, when nothing of it is needed any more. */
+/* Fenced only because it lies between what is stored: nobody looks at it. */
+static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return r->how != VV_BY_FENCE && !(t->tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
+}
+
+/* Stored: nobody looks at it any more. */
+static bool is_done(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	(void)r;
+	return t->tile[tile].flags & VV_TILE_OPEN || (t->order.state[tile] == VV_ORDER_PROCESSED && !is_read(&t->tile[tile]));
+}
+
+/* Tiles beside these for which that holds come with them, if not too many. */
+static void widen(const struct vv_tiles *t, const struct vv_region *r, size_t *first, size_t *last,
+		  bool (*holds)(const struct vv_tiles *t, const struct vv_region *r, size_t tile))
+{
+	enum { MOST = 64 };
+	size_t least = *first - r->first_tile < MOST ? r->first_tile : *first - MOST;
+	size_t end = r->first_tile + r->n_tiles, most = end - *last < MOST ? end : *last + MOST;
+
+	while (*first > least && holds(t, r, *first - 1))
+		--*first;
+	while (*last + 1 < most && holds(t, r, *last + 1))
+		++*last;
+}
+
+/* With few mappings left it is opened together with what lies beside it, as if that had been written to as well. */
+static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
+{
+	size_t first = tile, last = tile;
+
+	widen(t, r, &first, &last, is_done);
+	if (first == last || !vv_fault_open(t, r, first, last))
+		return false;
+	for (size_t k = first; k <= last; k++)
+		vv_order_mark(&t->order, (uint32_t)k);
+	return true;
+}
+
+/* If that is refused, too, the whole region opens at once, when nothing of it is needed any more. */
 static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience *p)
 {
 	while (t->order.busy && !gives_up(t, p))
@@ -239,6 +279,7 @@ bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t
 {
 	uintptr_t lo, hi, ignored, page = vv_memory_page();
 
+	widen(t, r, &first, &last, is_idle); /* so that mappings stay few */
 	vv_tiles_pages(t, r, first, &lo, &ignored);
 	vv_tiles_pages(t, r, last, &ignored, &hi);
 	if (lo < hi && is_shut_at(t, r, first - 1, lo))
@@ -282,7 +323,7 @@ void vv_fault_ask(void *session, uintptr_t page)
 					secure(t, r, k, &patience);
 		} while (serial != t->serial);
 		for (size_t k = first; k <= end; k++)
-			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_fault_open(t, r, k, k))
+			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_fault_open(t, r, k, k) && !open_wide(t, r, k))
 				open_region(t, r, &patience);
 	}
 	t->fault_ns += vv_clock_ns() - start;

@@ -11,6 +11,7 @@
 #include "track/range.h"
 #include "track/slot.h"
 #include "track/thread.h"
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -23,6 +24,7 @@ struct vv_fence {
 	uint64_t birth; /* the process that made it, see births */
 	void (*ask)(void *arg, uintptr_t page);
 	void *arg;
+	long room; /* for borders, see there; LONG_MAX if they cost nothing */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who changes the table of ranges */
@@ -30,6 +32,24 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who changes the tabl
 /* Shuts begun and done, removals done, of all fences: how a handler tells a fault that has been overtaken by events from one
  * that would come again for ever. */
 static atomic_ulong shuts_begun, shuts_done, removals;
+
+/* Between what is shut and what is open, of all fences that are made by mprotect: each makes another mapping, of which a process may have only so many. Some are left to the
+ * program, which needs them, too, when it asks for memory. */
+static atomic_long borders;
+
+static bool has_room(const struct vv_fence *f, struct vv_range *r, uintptr_t lo, uintptr_t hi, bool shut)
+{
+	long more = f->room < LONG_MAX ? vv_range_borders(r, VV_RANGE_SHUT, lo, hi, shut) : 0;
+
+	return more <= 0 || atomic_load(&borders) + more <= f->room;
+}
+
+static void mark_shut(const struct vv_fence *f, struct vv_range *r, uintptr_t lo, uintptr_t hi, bool shut)
+{
+	if (f->room < LONG_MAX)
+		atomic_fetch_add(&borders, vv_range_borders(r, VV_RANGE_SHUT, lo, hi, shut));
+	vv_range_set(r, VV_RANGE_SHUT, lo, hi, shut);
+}
 
 /* A page that fork wipes, so that a handler knows whose child it is in without a system call; vfork shares it, as it should. */
 static _Atomic(_Atomic uint64_t *) birth_page;
@@ -230,7 +250,9 @@ int vv_fence_new(enum vv_fence_kind kind, void (*ask)(void *arg, uintptr_t page)
 
 	if (!f)
 		return vv_err_set(VV_ENOMEM, "no memory for a fence");
-	*f = (struct vv_fence){ .ask = ask, .arg = arg };
+	*f = (struct vv_fence){ .ask = ask, .arg = arg, .room = LONG_MAX };
+	if (kind == VV_FENCE_MPROTECT)
+		f->room = (long)vv_memory_map_room() + atomic_load(&borders);
 	pthread_mutex_lock(&lock);
 	f->birth = birth_of_process();
 	pthread_mutex_unlock(&lock);
@@ -290,7 +312,7 @@ static void lift(struct vv_fence *f, struct vv_range *r)
 	for (; lo < r->hi; lo = vv_range_next(r, VV_RANGE_SHUT, hi, r->hi, true)) {
 		hi = vv_range_next(r, VV_RANGE_SHUT, lo, r->hi, false);
 		vv_guard_lift_rest(&f->guard, lo, hi);
-		vv_range_set(r, VV_RANGE_SHUT, lo, hi, false);
+		mark_shut(f, r, lo, hi, false);
 	}
 }
 
@@ -363,9 +385,11 @@ int vv_fence_open(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 	for (uintptr_t at = lo; rc == 0 && at < hi && (r = vv_range_hold(at, hi)) != NULL;) {
 		uintptr_t first = r->lo > at ? r->lo : at, last = r->hi < hi ? r->hi : hi;
 
-		rc = ours ? lift_shut(f, r, first, last) : 0;
+		rc = ours && !has_room(f, r, first, last, false) ? VV_ENOMEM : 0;
+		if (rc == 0 && ours)
+			rc = lift_shut(f, r, first, last);
 		if (rc == 0) {
-			vv_range_set(r, VV_RANGE_SHUT, first, last, false);
+			mark_shut(f, r, first, last, false);
 			vv_range_set(r, VV_RANGE_SPARED, first, last, false);
 		}
 		at = r->hi;
@@ -457,8 +481,10 @@ static int shut_between(struct vv_fence *f, struct vv_range *r, const struct vv_
 	for (size_t i = 0; i <= spared->n && rc == 0; i++) {
 		uintptr_t hi = i < spared->n ? spared->at[i].lo : spared->hi;
 
-		if (lo < hi) {
-			vv_range_set(r, VV_RANGE_SHUT, lo, hi, true);
+		if (lo < hi && !has_room(f, r, lo, hi, true)) {
+			rc = vv_err_set(VV_ENOMEM, "no more mappings to fence memory with (see vm.max_map_count)");
+		} else if (lo < hi) {
+			mark_shut(f, r, lo, hi, true);
 			rc = vv_guard_shut(&f->guard, lo, hi);
 		}
 		if (i < spared->n) {
@@ -468,7 +494,7 @@ static int shut_between(struct vv_fence *f, struct vv_range *r, const struct vv_
 	}
 	if (rc) {
 		vv_guard_lift_rest(&f->guard, spared->lo, spared->hi);
-		vv_range_set(r, VV_RANGE_SHUT, spared->lo, spared->hi, false);
+		mark_shut(f, r, spared->lo, spared->hi, false);
 		vv_range_set(r, VV_RANGE_SPARED, spared->lo, spared->hi, false);
 	}
 	return rc;

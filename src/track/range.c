@@ -188,6 +188,23 @@ void vv_range_set(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uin
 	}
 }
 
+static bool is_marked(struct vv_range *r, enum vv_range_mark mark, uintptr_t page)
+{
+	return page >= r->lo && page < r->hi && vv_range_next(r, mark, page, page + vv_memory_page(), true) == page;
+}
+
+long vv_range_borders(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on)
+{
+	bool left = is_marked(r, mark, lo - vv_memory_page()), right = is_marked(r, mark, hi), now = left;
+	long more = (left != on) + (right != on);
+
+	for (uintptr_t at = vv_range_next(r, mark, lo, hi, !now); at < hi; at = vv_range_next(r, mark, at, hi, !now)) {
+		now = !now;
+		more--;
+	}
+	return more - (now != right);
+}
+
 uintptr_t vv_range_next(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on)
 {
 	size_t page = vv_memory_page(), i = (lo - r->lo) / page, end = (hi - r->lo) / page;
