@@ -2,7 +2,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "engine/options.h"
+#include "engine/stow.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -17,7 +19,12 @@ enum {
 	FENCE_GROUPS = 16,     /* where the fence also tells what was written, and every tile costs a fault */
 	TILES_MAX = 64 << 10,  /* what they cost in memory is then bounded */
 	META = 50,             /* one part in so many of the memory may be used beside the buffer */
-	CODING_SHARE = 4,      /* of the buffer is for blocks that are being coded */
+	FIXED = 14 << 18,      /* what does not grow: what is held back of a layer, to be written in large pieces (store/dir_put.c), blocks' lists, and the like, */
+	PER_CORE = 64 << 10,   /* and what the C library keeps for a thread; */
+	FIXED_SHARE = 4,       /* of what a buffer has more than this is for that, at most: */
+	SMALL = 2 << 20,
+	CODING_SHARE = 4,      /* of the buffer is for blocks that are being coded, and as much at most for what coders keep: */
+	PER_CODER = 640 << 10,
 	WATCH_PAGES = 4,       /* smaller regions are copied whole */
 };
 
@@ -25,8 +32,7 @@ enum {
 
 static void free_cells(struct vv_tiles *t)
 {
-	if (t->cells)
-		munmap(t->cells, t->cells_len);
+	vv_mem_unmap(t->cells, t->cells_len);
 	vv_mem_free(t->free_cell);
 	t->cells = NULL;
 	t->free_cell = NULL;
@@ -85,14 +91,18 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 	return 0;
 }
 
-/* Whole pages that are not there cost a little of the next call, so that is for when the memory is needed. */
-void vv_layout_lend_buffer(struct varve *v)
+/* Pages that are not there cost a little of the next call, so that is for when the memory is needed. Those at the end are needed last; large ones go as a whole. */
+void vv_layout_lend_buffer(struct varve *v, size_t n)
 {
 	struct vv_tiles *t = &v->tiles;
+	size_t first, past;
 
 	pthread_mutex_lock(&t->lock);
-	if (t->cells && t->n_free == t->n_cells && !t->n_more && !t->order.busy)
-		vv_mem_discard(t->cells, t->cells_len);
+	first = t->buffer_len - (n < t->buffer_len ? n : t->buffer_len);
+	past = (uintptr_t)(t->cells + first) % VV_MEM_WIDE;
+	first -= past < first ? past : first;
+	if (t->cells && t->n_free == t->n_cells && !t->n_more)
+		vv_mem_discard(t->cells + first, t->cells_len - first);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -141,28 +151,38 @@ static void choose_geometry(struct varve *v)
 	}
 }
 
-/* What the session needs beside the buffer: tiles and their order, cells' numbers, chunk states and what a layer's tables have of them, and the index of one epoch. Where there is no other
- * bound for what is known of content, the index of two epochs, all new. */
+/* What the session needs beside the buffer, for memory of this size: tiles and their order, cells' numbers and bits, chunk states, and the index. While an epoch is stored,
+ * digests of what is not placed yet; after it, what the index is cut with. The index is that of one epoch in which all is new, and, where there is no other bound for it, of all that
+ * may be known before (engine/window.c). */
 static uint64_t needed(const struct varve *v, uint64_t memory, bool bare)
 {
-	enum { PER_TILE = 44, PER_GROUP = 5, PER_CHUNK = 8 + 5 };
+	enum { PER_TILE = 36, PER_CODED_TILE = 14, PER_CHUNK = 8 }; /* where somebody waits a block that is coded may be of a few tiles, and is noted */
 	const struct vv_tiles *t = &v->tiles;
-	uint64_t chunks = memory / (t->group_len / t->group_chunks), index = bare ? vv_index_bytes(2 * (size_t)chunks) : 0;
+	size_t chunk = t->group_len / t->group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->group_len);
+	size_t entries = bare ? vv_window_least(chunks) + chunks : chunks, cut = entries * sizeof(uint32_t), ahead = vv_sift_takes(memory, chunk);
 
-	return memory / t->group_len * PER_GROUP + memory / (t->tile_groups * t->group_len) * PER_TILE +
-	       chunks * (bare ? PER_CHUNK : PER_CHUNK + VV_INDEX_COST) + index;
+	return groups / t->tile_groups * (v->coding.codec ? PER_TILE + PER_CODED_TILE : PER_TILE) + groups * sizeof(uint32_t) + groups / 4 + chunks * PER_CHUNK +
+	       (bare ? vv_index_bytes(entries) : entries * VV_INDEX_COST) + (ahead > cut ? ahead : cut);
 }
 
-/* What is more than its share is taken from the buffer. Of which no more is made than can be used. */
+/* What a buffer of this size has for what does not grow. */
+static uint64_t fixed_bytes(uint64_t buffer)
+{
+	uint64_t fixed = FIXED + (uint64_t)vv_pool_cores() * PER_CORE, most = buffer > SMALL ? (buffer - SMALL) / FIXED_SHARE : 0;
+
+	return fixed < most ? fixed : most;
+}
+
+/* What is more than its share is taken from the buffer, unless that is there to hold all of the memory. No more is made than can be used. */
 static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
 {
 	const struct vv_tiles *t = &v->tiles;
 	bool bare = vv_options_history(&v->conf, UINT32_MAX, 0) == 0;
-	uint64_t memory = memory_of(v), meta = needed(v, memory, bare), most;
+	uint64_t memory = memory_of(v), meta = needed(v, memory, bare) + fixed_bytes(buffer), coders = (uint64_t)vv_pool_cores() * PER_CODER, most;
 
 	if (v->coding.codec)
-		buffer -= buffer / CODING_SHARE;
-	meta = meta > memory / META ? meta - memory / META : 0;
+		buffer -= buffer / CODING_SHARE + (coders < buffer / CODING_SHARE ? coders : buffer / CODING_SHARE);
+	meta = meta > memory / META && buffer < memory ? meta - memory / META : 0;
 	most = bare ? buffer - buffer / 8 : buffer / 2;
 	buffer -= meta < most ? meta : most;
 	return buffer < groups * t->group_len ? buffer : groups * t->group_len;

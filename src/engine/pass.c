@@ -14,6 +14,7 @@
 enum {
 	RUN_COST = 6,           /* bytes of a run, about */
 	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
+	LONG = 1 << 15,         /* entries of a table that takes memory worth a thought */
 };
 
 /* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
@@ -293,6 +294,25 @@ struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, s
 	return run;
 }
 
+/* What n more entries take, and are coded to, the buffer gives, once everything is stored. */
+static void make_room(struct vv_pass *p, size_t n, size_t entry)
+{
+	p->lent += n * (entry + entry / 2);
+	vv_layout_lend_buffer(p->v, p->lent);
+}
+
+static int add_run(struct vv_pass *p, struct vv_runs *runs, struct vv_run run)
+{
+	const struct vv_blocks *blocks;
+	int rc = 0;
+
+	if (runs->n % LONG == LONG - 1) {
+		rc = p->flush ? vv_flush_drain(p->flush, &blocks) : 0;
+		make_room(p, runs->n < LONG ? 2 * LONG : LONG, sizeof(run));
+	}
+	return rc ? rc : vv_run_add(runs, run);
+}
+
 /* A layer that continues another says only what is different. */
 static int add_runs(struct vv_pass *p, struct vv_region *r, struct vv_head_region *out)
 {
@@ -308,7 +328,7 @@ static int add_runs(struct vv_pass *p, struct vv_region *r, struct vv_head_regio
 			uint32_t state = looked ? r->now[i] : r->was[i];
 
 			if (all || state != r->was[i])
-				rc = vv_run_add(&out->runs, vv_pass_run(&p->v->history.index, r, i, state));
+				rc = add_run(p, &out->runs, vv_pass_run(&p->v->history.index, r, i, state));
 		}
 	}
 	return rc;
@@ -354,6 +374,8 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 
 	if (rc)
 		return rc;
+	if (p->blocks.n >= LONG / 4)
+		make_room(p, p->blocks.n, sizeof(struct vv_block));
 	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
 	changed = p->st.bytes_zero + p->st.bytes_dup_time + p->st.bytes_dup_space + p->st.bytes_dup_ranks + p->st.bytes_new;
 	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0; /* some may be stored in vain */

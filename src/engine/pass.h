@@ -22,6 +22,7 @@ struct vv_pass {
 	struct vv_digests digests;
 	struct vv_copies copies; /* of this rank's content that others store too */
 	uint64_t pos; /* end of the payload */
+	size_t lent;  /* bytes of the buffer, to its tables */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
 	int (*load)(struct vv_pass *p); /* begins, opens and fills it in place of stow.c; NULL: memory */
 	void *load_arg;

@@ -137,7 +137,7 @@ static int reclaim(struct varve *v)
 	int rc;
 
 	if (v->full_runs > MANY_RUNS)
-		vv_layout_lend_buffer(v);
+		vv_layout_lend_buffer(v, SIZE_MAX);
 	rc = vv_gc_run(&v->lineage, false, &report);
 
 	v->bytes_dropped = 0;

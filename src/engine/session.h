@@ -281,6 +281,8 @@ int vv_window_load(struct varve *v, struct vv_history *out);
 bool vv_window_holds(struct varve *v);
 /* After an epoch: what is too much leaves the index, and the store gets a copy of it now and then. */
 void vv_window_settle(struct varve *v);
+/* How many digests are remembered in any case, for regions of so many chunks: of what they hold, and a quarter of that, so that the index is not cut after every epoch. */
+size_t vv_window_least(size_t chunks);
 /* Entries leave the index until there are `limit`, the oldest first, but none that a region holds. VV_ENOMEM: all is as it was. */
 int vv_window_shrink(struct varve *v, size_t limit);
 /* After gc: what the store has no more leaves it, too. If that fails, all is forgotten. */

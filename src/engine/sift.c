@@ -5,13 +5,12 @@
 #include "base/mem.h"
 #include "track/fence.h"
 #include "track/memory.h"
-#include <sys/mman.h>
 
 enum {
 	BATCH = 64,          /* tiles, */
 	BATCH_CHUNKS = 256,  /* or so many chunks, hashed by one task */
 	AHEAD_MIN = 1 << 20, /* bytes of digests of what is not placed yet: this, */
-	AHEAD_SHARE = 256,   /* and the memory divided by this */
+	AHEAD_SHARE = 4096,  /* and the memory divided by this */
 };
 
 struct vv_batch {
@@ -29,23 +28,28 @@ struct vv_batch {
 
 /* ---- shelves ------------------------------------------------------------------------------------------------------------ */
 
+size_t vv_sift_takes(uint64_t memory, size_t chunk)
+{
+	uint64_t all = memory / chunk * sizeof(struct vv_digest), most = memory / AHEAD_SHARE + AHEAD_MIN;
+
+	return (size_t)(all < most ? all : most);
+}
+
 static int make_shelves(struct vv_stow *w, bool all)
 {
 	struct vv_shelves *s = &w->shelves;
-	size_t memory = (size_t)w->p->st.bytes_memory, n;
+	size_t n;
 
 	s->chunks = w->t->tile_groups * w->t->group_chunks;
-	n = (memory / AHEAD_SHARE + AHEAD_MIN) / (s->chunks * sizeof(*s->v));
+	n = vv_sift_takes(w->p->st.bytes_memory, w->t->group_len / w->t->group_chunks) / (s->chunks * sizeof(*s->v));
 	n = (n < w->t->n_queue && !all ? n : w->t->n_queue) + 2;
 	s->free = vv_mem_new(n, sizeof(*s->free));
 	if (!s->free)
 		return VV_ENOMEM;
 	s->len = n * s->chunks * sizeof(*s->v);
-	s->v = mmap(NULL, s->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (s->v == MAP_FAILED) {
-		s->v = NULL;
-		return vv_err_set(VV_ENOMEM, "no memory for digests (%zu bytes)", s->len);
-	}
+	s->v = vv_mem_map(s->len);
+	if (!s->v)
+		return VV_ENOMEM;
 	for (; s->n_free < n; s->n_free++)
 		s->free[s->n_free] = (uint32_t)(n - 1 - s->n_free);
 	return 0;
@@ -53,8 +57,7 @@ static int make_shelves(struct vv_stow *w, bool all)
 
 static void drop_shelves(struct vv_shelves *s)
 {
-	if (s->v)
-		munmap(s->v, s->len);
+	vv_mem_unmap(s->v, s->len);
 	vv_mem_free(s->free);
 }
 

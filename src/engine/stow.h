@@ -32,7 +32,9 @@ struct vv_stow { /* one flush */
 	uint8_t *loose;             /* room for a group: a copy of what no fence protects, while it is placed */
 };
 
-/* engine/sift.c. all: room for the digests of all tiles, so that all can be sifted before any is placed. */
+/* engine/sift.c. Bytes of digests that are ahead of what is placed, at most, for so much memory in chunks of this size. */
+size_t vv_sift_takes(uint64_t memory, size_t chunk);
+/* all: room for the digests of all tiles, so that all can be sifted before any is placed. */
 int vv_sift_open(struct vv_stow *w, bool all);
 void vv_sift_close(struct vv_stow *w); /* waits for every task that was begun */
 /* Keeps the pool busy with what comes next. */

@@ -40,8 +40,8 @@ enum {
 /* engine/layout.c. Lays the regions out anew if they have changed since the last time. */
 int vv_layout_run(struct varve *v);
 void vv_layout_fini(struct varve *v);
-/* Nothing is in the buffer: until the next checkpoint its memory is for others. */
-void vv_layout_lend_buffer(struct varve *v);
+/* If nothing is in the buffer, n bytes of its memory, or all, are for others until they are needed again. */
+void vv_layout_lend_buffer(struct varve *v, size_t n);
 /* After an epoch: are tiles of another size wanted? */
 void vv_layout_judge(struct varve *v, const struct varve_stats *st);
 
