@@ -22,13 +22,6 @@ enum {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------- */
 
-static void reset_cells(struct vv_tiles *t)
-{
-	for (size_t i = 0; i < t->n_cells; i++)
-		t->free_cell[i] = (uint32_t)(t->n_cells - 1 - i); /* taken from the end: ascending */
-	t->n_free = t->n_cells;
-}
-
 enum { COPY_STEP = 64 }; /* tiles */
 
 struct copying {
@@ -537,7 +530,6 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 		return rc;
 	pthread_mutex_lock(&t->lock);
 	t->serial++;
-	reset_cells(t);
 	vv_dirty_find(v, &pages);
 	rc = vv_dirty_audit(v);
 	if (rc) {
@@ -547,6 +539,7 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 	count_after(t, pages, st);
 	vv_ahead_judge(t);
 	st->bytes_dirty += list_dirty(t, chunks);
+	vv_layout_grant(v, *chunks);
 	if (v->tracker == VV_BY_FENCE)
 		shut_all(v); /* before anything is copied: who writes there afterwards is seen */
 	if (async)

@@ -19,13 +19,15 @@ enum {
 	FENCE_GROUPS = 16,     /* where the fence also tells what was written, and every tile costs a fault */
 	TILES_MAX = 64 << 10,  /* what they cost in memory is then bounded */
 	META = 50,             /* one part in so many of the memory may be used beside the buffer */
-	FIXED = 14 << 18,      /* what does not grow: what is held back of a layer, to be written in large pieces (store/dir_put.c), blocks' lists, and the like, */
+	FIXED = 15 << 18,      /* what does not grow: what is held back of a layer, to be written in large pieces (store/dir_put.c), blocks' lists, and the like, */
 	PER_CORE = 64 << 10,   /* and what the C library keeps for a thread; */
 	FIXED_SHARE = 4,       /* of what a buffer has more than this is for that, at most: */
-	SMALL = 2 << 20,
-	CODING_SHARE = 4,      /* of the buffer is for blocks that are being coded, and as much at most for what coders keep: */
-	PER_CODER = 640 << 10,
+	SMALL = 1 << 20,
+	CODING_SHARE = 4,      /* of the buffer is for blocks that are being coded; */
+	CODING_MIN = 256 << 10,
+	CODERS = 1280 << 10,   /* what two coders keep */
 	WATCH_PAGES = 4,       /* smaller regions are copied whole */
+	NARROW = 16 << 20,     /* of the buffer's end are single pages, at most */
 };
 
 /* ---- cells ---------------------------------------------------------------------------------------------------------- */
@@ -36,27 +38,32 @@ static void free_cells(struct vv_tiles *t)
 	vv_mem_free(t->free_cell);
 	t->cells = NULL;
 	t->free_cell = NULL;
-	t->cells_len = t->buffer_len = t->n_cells = t->n_free = t->max_more = 0;
+	t->cells_len = t->buffer_len = t->wide_len = t->n_cells = t->n_granted = t->n_free = t->max_more = 0;
 }
 
-/* The buffer that is there stays, with its pages. */
+/* What there is of large pages stays. */
 static void *map_cells(struct vv_tiles *t, size_t len)
 {
-	if (!t->cells)
+	if (!t->wide_len) {
+		vv_mem_unmap(t->cells, t->cells_len);
+		t->cells = NULL;
+		t->cells_len = 0;
 		return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (t->cells_len > t->buffer_len)
-		munmap(t->cells + t->buffer_len, t->cells_len - t->buffer_len);
-	t->cells_len = t->buffer_len;
-	return mremap(t->cells, t->buffer_len, len, MREMAP_MAYMOVE);
+	}
+	if (t->cells_len > t->wide_len)
+		munmap(t->cells + t->wide_len, t->cells_len - t->wide_len);
+	t->cells_len = t->wide_len;
+	return mremap(t->cells, t->wide_len, len, MREMAP_MAYMOVE);
 }
 
-/* The buffer, in large pages, and behind it room for every group, in single ones. None of it is touched before it is needed: that costs several times as much as
+/* The buffer, in large pages but for its end, of which an epoch may have only a part, and behind it room for every group, in single ones. None of it is touched before it is needed: that costs several times as much as
  * the copy, in a virtual machine whose host has taken back what was free, and much of what is declared may never have been written. Cells are taken in ascending
  * order, so that every checkpoint uses those that the one before has used. */
 static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 {
 	size_t page = vv_memory_page(), n = (size_t)(bytes / t->group_len);
 	size_t buffer = (n * t->group_len + page - 1) & ~(page - 1), len = buffer + groups * t->group_len;
+	size_t narrow;
 	uint32_t *free_cell;
 	void *p;
 
@@ -80,28 +87,29 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 		free_cells(t);
 		return len ? vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes (option buffer)", buffer) : 0;
 	}
-	madvise(p, buffer, MADV_HUGEPAGE);
-	if (len > buffer)
-		madvise((uint8_t *)p + buffer, len - buffer, MADV_NOHUGEPAGE);
+	narrow = buffer / 2 < NARROW ? buffer / 2 : NARROW;
+	narrow &= ~(page - 1);
+	madvise(p, buffer - narrow, MADV_HUGEPAGE);
+	madvise((uint8_t *)p + buffer - narrow, len - buffer + narrow, MADV_NOHUGEPAGE);
 	t->cells = p;
 	t->buffer_len = buffer;
+	t->wide_len = buffer - narrow;
 	t->n_cells = n;
 	t->max_more = groups;
 	t->cells_len = len;
 	return 0;
 }
 
-/* Pages that are not there cost a little of the next call, so that is for when the memory is needed. Those at the end are needed last; large ones go as a whole. */
+/* Pages that are not there cost a little of the next call, so that is for when the memory is needed. Those at the end are needed last. */
 void vv_layout_lend_buffer(struct varve *v, size_t n)
 {
 	struct vv_tiles *t = &v->tiles;
-	size_t first, past;
+	size_t first;
 
 	pthread_mutex_lock(&t->lock);
-	first = t->buffer_len - (n < t->buffer_len ? n : t->buffer_len);
-	past = (uintptr_t)(t->cells + first) % VV_MEM_WIDE;
-	first -= past < first ? past : first;
-	if (t->cells && t->n_free == t->n_cells && !t->n_more)
+	first = t->n_granted * t->group_len;
+	first -= n < first ? n : first;
+	if (t->cells && t->n_free == t->n_granted && !t->n_more)
 		vv_mem_discard(t->cells + first, t->cells_len - first);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -151,18 +159,19 @@ static void choose_geometry(struct varve *v)
 	}
 }
 
-/* What the session needs beside the buffer, for memory of this size: tiles and their order, cells' numbers and bits, chunk states, and the index. While an epoch is stored,
- * digests of what is not placed yet; after it, what the index is cut with. The index is that of one epoch in which all is new, and, where there is no other bound for it, of all that
- * may be known before (engine/window.c). */
-static uint64_t needed(const struct varve *v, uint64_t memory, bool bare)
+/* What the session needs beside the buffer, in an epoch that looks at so many chunks, while the index knows so many: tiles and their order, cells' numbers and bits, chunk states, and the
+ * index, of which a sixteenth is for what is not counted. While the epoch is stored, notes of blocks, which are of a few tiles where somebody waits, and digests of what is not placed yet;
+ * after it, what the index is cut with. */
+static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, size_t known)
 {
-	enum { PER_TILE = 36, PER_CODED_TILE = 14, PER_CHUNK = 8 }; /* where somebody waits a block that is coded may be of a few tiles, and is noted */
+	enum { PER_TILE = 36, PER_TILE_STORED = 14, PER_CHUNK = 8 };
 	const struct vv_tiles *t = &v->tiles;
-	size_t chunk = t->group_len / t->group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->group_len);
-	size_t entries = bare ? vv_window_least(chunks) + chunks : chunks, cut = entries * sizeof(uint32_t), ahead = vv_sift_takes(memory, chunk);
+	size_t chunk = t->group_len / t->group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->group_len), tiles = groups / t->tile_groups;
+	size_t entries = known + looked, cut = entries > chunks + chunks / 4 ? entries * sizeof(uint32_t) : 0, ahead = vv_sift_takes(memory, chunk);
 
-	return groups / t->tile_groups * (v->coding.codec ? PER_TILE + PER_CODED_TILE : PER_TILE) + groups * sizeof(uint32_t) + groups / 4 + chunks * PER_CHUNK +
-	       (bare ? vv_index_bytes(entries) : entries * VV_INDEX_COST) + (ahead > cut ? ahead : cut);
+	ahead = ahead < looked * sizeof(struct vv_digest) ? ahead : looked * sizeof(struct vv_digest);
+	return tiles * PER_TILE + groups * sizeof(uint32_t) + groups / 4 + chunks * PER_CHUNK + vv_index_bytes(entries + entries / 16) +
+	       (tiles < looked ? tiles : looked) * PER_TILE_STORED + (ahead > cut ? ahead : cut);
 }
 
 /* What a buffer of this size has for what does not grow. */
@@ -173,19 +182,33 @@ static uint64_t fixed_bytes(uint64_t buffer)
 	return fixed < most ? fixed : most;
 }
 
-/* What is more than its share is taken from the buffer, unless that is there to hold all of the memory. No more is made than can be used. */
+/* No more cells are made than can be used. */
 static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
 {
-	const struct vv_tiles *t = &v->tiles;
-	bool bare = vv_options_history(&v->conf, UINT32_MAX, 0) == 0;
-	uint64_t memory = memory_of(v), meta = needed(v, memory, bare) + fixed_bytes(buffer), coders = (uint64_t)vv_pool_cores() * PER_CODER, most;
+	uint64_t all = groups * v->tiles.group_len;
 
 	if (v->coding.codec)
-		buffer -= buffer / CODING_SHARE + (coders < buffer / CODING_SHARE ? coders : buffer / CODING_SHARE);
-	meta = meta > memory / META && buffer < memory ? meta - memory / META : 0;
-	most = bare ? buffer - buffer / 8 : buffer / 2;
-	buffer -= meta < most ? meta : most;
-	return buffer < groups * t->group_len ? buffer : groups * t->group_len;
+		buffer -= buffer / CODING_SHARE;
+	return buffer < all ? buffer : all;
+}
+
+/* What is more than its share is taken from the buffer, unless that is there to hold all of the memory. The index knows what it knows, where there is no other bound for it, and all that is
+ * looked at may be new. */
+void vv_layout_grant(struct varve *v, size_t chunks)
+{
+	struct vv_tiles *t = &v->tiles;
+	bool bare = vv_options_history(&v->conf, UINT32_MAX, 0) == 0;
+	uint64_t memory = memory_of(v), buffer = (uint64_t)t->n_cells * t->group_len, most = bare ? buffer - buffer / 8 : buffer / 2, meta = 0;
+
+	if (buffer < memory)
+		meta = needed(v, memory, chunks, bare ? v->history.index.n : 0) + fixed_bytes(t->buffer) + (v->coding.codec ? CODERS : 0);
+	meta = meta > memory / META ? meta - memory / META : 0;
+	t->n_granted = (size_t)((buffer - (meta < most ? meta : most)) / t->group_len);
+	if (t->n_granted < t->n_cells) /* another epoch may have used them */
+		vv_mem_discard(t->cells + t->n_granted * t->group_len, (t->n_cells - t->n_granted) * t->group_len);
+	for (size_t i = 0; i < t->n_granted; i++)
+		t->free_cell[i] = (uint32_t)(t->n_granted - 1 - i); /* taken from the end: ascending */
+	t->n_free = t->n_granted;
 }
 
 static int by_address(const void *a, const void *b)
@@ -357,12 +380,18 @@ int vv_layout_run(struct varve *v)
 	size_t group_len = t->group_len, tile_groups = t->tile_groups;
 	uint64_t buffer = v->async ? vv_conf_share(&v->conf, "buffer", memory_of(v)) : 0;
 	struct plan p = { 0 };
+	bool same;
 	int rc;
 
 	if (!t->stale)
 		return 0;
 	let_all_go(v);
 	choose_geometry(v);
+	same = group_len == t->group_len && tile_groups == t->tile_groups;
+	if (!same) { /* nothing of the old ones is of use */
+		free_arrays(t);
+		t->n = t->n_regions = 0;
+	}
 	rc = make_plan(v, &p);
 	if (rc == 0)
 		rc = make_cells(t, cells_bytes(v, buffer, p.groups), p.groups);
@@ -372,7 +401,7 @@ int vv_layout_run(struct varve *v)
 		t->n = t->n_regions = 0;
 		return rc;
 	}
-	number_tiles(v, &p, group_len == t->group_len && tile_groups == t->tile_groups);
+	number_tiles(v, &p, same);
 	free_arrays(t);
 	t->tile = p.tile;
 	t->order = p.order;
@@ -388,7 +417,10 @@ int vv_layout_run(struct varve *v)
 	t->n_regions = v->n_regions;
 	t->n = p.n;
 	rc = find_pages(v);
-	v->coding.memory = (size_t)(buffer / CODING_SHARE);
+	t->buffer = buffer;
+	v->coding.memory = (size_t)((buffer < memory_of(v) ? buffer : memory_of(v)) / CODING_SHARE);
+	if (v->async && v->coding.memory < CODING_MIN)
+		v->coding.memory = CODING_MIN; /* 0 is no limit */
 	t->stale = rc != 0;
 	return rc;
 }

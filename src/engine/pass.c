@@ -14,7 +14,7 @@
 enum {
 	RUN_COST = 6,           /* bytes of a run, about */
 	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
-	LONG = 1 << 15,         /* entries of a table that takes memory worth a thought */
+	LONG = 1 << 13,         /* entries of a table that takes memory worth a thought */
 };
 
 /* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
@@ -374,7 +374,7 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 
 	if (rc)
 		return rc;
-	if (p->blocks.n >= LONG / 4)
+	if (p->blocks.n >= LONG)
 		make_room(p, p->blocks.n, sizeof(struct vv_block));
 	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
 	changed = p->st.bytes_zero + p->st.bytes_dup_time + p->st.bytes_dup_space + p->st.bytes_dup_ranks + p->st.bytes_new;

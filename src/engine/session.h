@@ -102,7 +102,9 @@ struct vv_tiles {
 	unsigned relapses;    /* times that what was learned was of no use the next time */
 	size_t n_seen, n_hits, n_surprises; /* first writes: watched; where they were expected; far from there */
 	uint8_t *cells;
-	size_t cells_len, buffer_len, n_cells;
+	size_t cells_len, buffer_len, wide_len, n_cells;
+	uint64_t buffer;      /* bytes, as asked for */
+	size_t n_granted;     /* cells that the epoch under way may use */
 	uint32_t *free_cell;
 	size_t n_free;
 	size_t n_more, max_more; /* cells beyond the buffer, for what changes even now: in use, and room for */
@@ -281,8 +283,6 @@ int vv_window_load(struct varve *v, struct vv_history *out);
 bool vv_window_holds(struct varve *v);
 /* After an epoch: what is too much leaves the index, and the store gets a copy of it now and then. */
 void vv_window_settle(struct varve *v);
-/* How many digests are remembered in any case, for regions of so many chunks: of what they hold, and a quarter of that, so that the index is not cut after every epoch. */
-size_t vv_window_least(size_t chunks);
 /* Entries leave the index until there are `limit`, the oldest first, but none that a region holds. VV_ENOMEM: all is as it was. */
 int vv_window_shrink(struct varve *v, size_t limit);
 /* After gc: what the store has no more leaves it, too. If that fails, all is forgotten. */

@@ -147,15 +147,11 @@ int vv_window_shrink(struct varve *v, size_t limit)
 	return rc;
 }
 
-size_t vv_window_least(size_t chunks)
-{
-	return chunks + chunks / 4;
-}
-
-/* To the half of what is allowed, so that it is not to be done after every epoch. */
+/* To the half of what is allowed, so that it is not to be done after every epoch. Before the next one what the regions hold is enough, and a quarter of that, for the
+ * same reason: as much again comes with an epoch in which everything is new. */
 static void cut(struct varve *v)
 {
-	size_t most = granted(v, VV_INDEX_COST, vv_window_least(chunks_of(v))), before = v->history.index.n;
+	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history.index.n;
 
 	if (before <= most)
 		return;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Kept for what the program maps while pages are fenced: libraries, stacks, arenas. */
-#define RESERVED_MAPS 4096u
+#define RESERVED_SHARE 4u /* one part in so many is left to the program */
 #define DEFAULT_MAX_MAPS 65530u
 
 size_t vv_memory_page(void)
@@ -337,7 +337,7 @@ static size_t max_maps(void)
 size_t vv_memory_map_room(void)
 {
 	struct lines in = {.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
-	size_t n = RESERVED_MAPS, max = max_maps();
+	size_t max = max_maps(), n = max / RESERVED_SHARE;
 	char line[16];
 
 	if (in.fd < 0)

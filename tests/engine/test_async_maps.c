@@ -59,8 +59,49 @@ static void run(const char *options, size_t step, bool jumping)
 	free(want);
 }
 
+/* The buffer is a share of regions that become more and fewer: it is made larger, and smaller, and what is restored is right. */
+static void change_regions(void)
+{
+	enum { N = 6, LEN = 1024 };
+	static const int order[] = { 0, 1, 2, 3, 4, 5, 3, 1, 4 };
+	uint8_t *p[N];
+	char store[PLACE_MAX], name[8];
+	uint64_t want[N][LEN], next = 1;
+	bool on[N] = { false };
+	varve *v;
+
+	must_begin("regions that come and go");
+	place_path(store, "grow");
+	MUST(varve_open(store, "run", "buffer=40% codec=none bandwidth=300MB", &v) == 0);
+	for (int i = 0; i < N; i++) {
+		p[i] = mmap(NULL, (size_t)LEN * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		MUST(p[i] != MAP_FAILED);
+	}
+	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+		int r = order[k];
+
+		snprintf(name, sizeof(name), "r%d", r);
+		on[r] = !on[r];
+		MUST((on[r] ? varve_protect(v, name, p[r], (size_t)LEN * PAGE) : varve_unprotect(v, name)) == 0);
+		for (int i = 0; i < N; i++)
+			for (size_t j = 0; j < LEN; j++)
+				want[i][j] = *number(p[i], j) = ++next * 0x9e3779b97f4a7c15u;
+		MUST(varve_checkpoint(v) == 0);
+		for (int i = 0; i < N; i++)
+			for (size_t j = 0; j < LEN; j++)
+				*number(p[i], j) = ++next;
+		MUST(varve_wait(v, varve_epoch(v)) == 0);
+		MUST(varve_restart(v, VARVE_LATEST) == 1);
+		for (int i = 0; i < N; i++)
+			for (size_t j = 0; on[i] && j < LEN; j++)
+				MUST(*number(p[i], j) == want[i][j]);
+	}
+	MUST(varve_close(v) == 0);
+}
+
 int main(void)
 {
+	change_regions();
 	run("buffer=4MiB codec=none bandwidth=600MB", 2, false);
 	run("buffer=4MiB codec=none bandwidth=600MB", 2, true);
 	run("buffer=4MiB codec=none bandwidth=600MB tracker=mprotect granule=4096", 2, false);
