@@ -152,12 +152,12 @@ class Several(Case):
             return strays(self.folder) or any(link.startswith(f"{self.store}/") for link in files)
         wait_for(lambda: r.poll() is not None or is_at_work(), "the ranks are at work")
 
-    def words(self, i):
+    def said(self, i):
         path = self.folder / f"state.{i}"
         return (path.read_text().split() if path.exists() else []) or ["0", "ok"]
 
     def step(self, i):
-        words = self.words(i)
+        words = self.said(i)
         self.assertEqual(words[1], "ok", words)
         return int(words[0])
 

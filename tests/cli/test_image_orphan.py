@@ -86,7 +86,7 @@ class Orphan(Several):
     def are_right(self):
         """A child that was made in the instant in which all were killed had nothing to hold yet, and says that it was wrong (docs/images.md)."""
         for i in range(len(self.pids)):
-            words = self.words(i)
+            words = self.said(i)
             if self.modes[i] != "forks" or words[0] != "-1":
                 self.assertEqual(words[1], "ok", words)
 
