@@ -223,10 +223,10 @@ static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size
 	return page >= lo && page < hi;
 }
 
-/* Fenced only because it lies between what is stored: nobody looks at it. */
+/* Fenced only because it lies between what is being stored: nobody looks at it. Afterwards first writes are still to be seen: they tell the order. */
 static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return r->how != VV_BY_FENCE && !(t->tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
+	return t->order.busy && r->how != VV_BY_FENCE && !(t->tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
 }
 
 /* Stored: nobody looks at it any more. */

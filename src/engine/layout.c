@@ -160,14 +160,14 @@ static void choose_geometry(struct varve *v)
 }
 
 /* What the session needs beside the buffer, in an epoch that looks at so many chunks, while the index knows so many: tiles and their order, cells' numbers and bits, chunk states, and the
- * index, of which a sixteenth is for what is not counted. While the epoch is stored, notes of blocks, which are of a few tiles where somebody waits, and digests of what is not placed yet;
+ * index, of which a sixteenth is for what is not counted (small sessions may know more, engine/window.c: that is not of the buffer). While the epoch is stored, notes of blocks, which are of a few tiles where somebody waits, and digests of what is not placed yet;
  * after it, what the index is cut with. */
 static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, size_t known)
 {
 	enum { PER_TILE = 36, PER_TILE_STORED = 14, PER_CHUNK = 8 };
 	const struct vv_tiles *t = &v->tiles;
 	size_t chunk = t->group_len / t->group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->group_len), tiles = groups / t->tile_groups;
-	size_t entries = known + looked, cut = entries > chunks + chunks / 4 ? entries * sizeof(uint32_t) : 0, ahead = vv_sift_takes(memory, chunk);
+	size_t most = chunks + chunks / 4, entries = (known < most ? known : most) + looked, cut = entries > most ? entries * sizeof(uint32_t) : 0, ahead = vv_sift_takes(memory, chunk);
 
 	ahead = ahead < looked * sizeof(struct vv_digest) ? ahead : looked * sizeof(struct vv_digest);
 	return tiles * PER_TILE + groups * sizeof(uint32_t) + groups / 4 + chunks * PER_CHUNK + vv_index_bytes(entries + entries / 16) +
