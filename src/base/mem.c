@@ -137,8 +137,8 @@ static struct head *remapped(struct head *old, size_t n)
 		memcpy(h + 1, old + 1, (had < len ? had : len) - sizeof(*h));
 		unmap(old, had);
 	}
-	if (h)
-		h->mapped = len;
+	if (at != MAP_FAILED)
+		h->mapped = len; /* one that was kept knows its own */
 	return h;
 }
 

@@ -304,13 +304,14 @@ static void make_room(struct vv_pass *p, size_t n, size_t entry)
 static int add_run(struct vv_pass *p, struct vv_runs *runs, struct vv_run run)
 {
 	const struct vv_blocks *blocks;
-	int rc = 0;
+	size_t before = runs->n;
+	int rc = vv_run_add(runs, run);
 
-	if (runs->n % LONG == LONG - 1) {
+	if (rc == 0 && runs->n > before && runs->n % LONG == 0) {
 		rc = p->flush ? vv_flush_drain(p->flush, &blocks) : 0;
-		make_room(p, runs->n < LONG ? 2 * LONG : LONG, sizeof(run));
+		make_room(p, runs->n == LONG ? 2 * LONG : LONG, sizeof(run));
 	}
-	return rc ? rc : vv_run_add(runs, run);
+	return rc;
 }
 
 /* A layer that continues another says only what is different. */
