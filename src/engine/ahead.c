@@ -1,7 +1,11 @@
 /* Ahead of the program: the tiles that come next in the expected order are copied as cells become free, and opened as soon as
  * they are safe. The program then meets no fence, as long as it does what it did before; but what it does is not seen
  * either. So there are two kinds of epochs: those that learn, in which every first write meets a fence, as in the paper, and those
- * that rely on what was learned, until too many writes come where they are not expected. */
+ * that rely on what was learned, until too many writes come where they are not expected.
+ *
+ * Opening a tile costs as much as the fault that it saves, opening all of them together a small part of that. So as long as the program has met no fence, what is safe without a copy stays shut, until
+ * the end if need be. */
+#include "base/clock.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -35,7 +39,7 @@ void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
 
 	t->n_seen++;
 	t->n_hits += (place > at ? place - at : at - place) <= t->n_queue / NEAR;
-	t->n_surprises += !t->learning && !safe && place > t->front + 2 * STEP;
+	t->n_surprises += !t->learning && !safe && place > t->reach + 2 * STEP;
 }
 
 /* Is the tile safe, or can it be made so by copying it now? */
@@ -131,34 +135,57 @@ static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 	sort(tile, n);
 	for (size_t k = 0, end; k < n; k = end) {
 		struct vv_region *r = vv_tiles_region(t, tile[k]);
+		double start = vv_clock_own_s();
 
 		for (end = k + 1; end < n && tile[end] < r->first_tile + r->n_tiles;)
 			end++;
 		open_intact(t, r, tile + k, end - k);
+		r->seconds_fenced += vv_clock_own_s() - start;
 	}
 }
 
 struct step {
 	struct vv_tiles *tiles;
 	size_t n;
+	bool copies; /* some of them are copied first */
 	uint32_t tile[STEP];
 	uint64_t copy[STEP]; /* groups */
 };
 
+/* Is anything opened ahead? */
+static bool relies(const struct vv_tiles *t)
+{
+	return t->fencing && t->rescue && !t->learning;
+}
+
+static bool is_shut(const struct vv_tiles *t, size_t tile)
+{
+	const struct vv_region *r = vv_tiles_region(t, tile);
+
+	return !(t->tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST)) && r->how != VV_BY_FENCE && r->fenced;
+}
+
+/* The tiles that come next and are safe, or can be made so. */
 static void choose(struct step *s)
 {
 	struct vv_tiles *t = s->tiles;
+	size_t from = t->front;
 
-	for (; t->fencing && t->rescue && !t->learning && t->front < t->n_queue && s->n < STEP; t->front++) {
+	for (; relies(t) && t->front < t->n_queue && s->n < STEP; t->front++) {
 		uint32_t tile = t->queue[t->front];
-		struct vv_region *r = vv_tiles_region(t, tile);
 
-		if (t->tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST) || r->how == VV_BY_FENCE || !r->fenced)
+		if (!is_shut(t, tile))
 			continue;
-		if (!can_open(t, r, tile, &s->copy[s->n]))
+		if (!can_open(t, vv_tiles_region(t, tile), tile, &s->copy[s->n]))
 			break;
+		s->copies |= s->copy[s->n] != 0;
 		s->tile[s->n++] = tile;
 	}
+	t->reach = t->front;
+	if (s->copies || t->n_seen)
+		return;
+	t->front = from;
+	s->n = 0;
 }
 
 static void copy_all(void *arg)
@@ -167,6 +194,13 @@ static void copy_all(void *arg)
 
 	for (size_t k = 0; k < s->n; k++)
 		vv_tiles_copy(s->tiles, vv_tiles_region(s->tiles, s->tile[k]), s->tile[k], s->copy[k]);
+}
+
+void vv_ahead_end(struct vv_tiles *t)
+{
+	for (; relies(t) && t->front < t->n_queue; t->front++)
+		if (is_shut(t, t->queue[t->front]))
+			vv_order_presume(&t->order, t->queue[t->front]);
 }
 
 void vv_ahead_step(struct vv_tiles *t)

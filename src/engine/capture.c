@@ -384,7 +384,7 @@ static void shut_all(struct varve *v)
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
 		bool both_ways = t->fencing && (r->scattered || r->shut_first);
-		double start = both_ways ? vv_clock_own_s() : 0;
+		double start = vv_clock_own_s(), took;
 
 		if (r->fenced && shut_region(t, r) < 0 && shut_again(t, r) < 0) {
 			vv_tiles_unfence(t, r);
@@ -394,8 +394,10 @@ static void shut_all(struct varve *v)
 		t->by_address[kept++] = r;
 		if (r->shut_first)
 			open_holes(t, r);
+		took = vv_clock_own_s() - start;
+		r->seconds_fenced += took;
 		if (both_ways)
-			vv_duel_note(&r->ways, r->shut_first, r->seconds_found + vv_clock_own_s() - start);
+			vv_duel_note(&r->ways, r->shut_first, r->seconds_found + took);
 	}
 	t->n_by_address = kept;
 }
@@ -424,7 +426,7 @@ static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 	for (size_t i = 0; i < t->n_regions; i++)
 		mark_dirty(t, t->region[i]);
 	vv_order_begin(&t->order);
-	t->n_queue = t->front = 0;
+	t->n_queue = t->front = t->reach = 0;
 	while ((tile = vv_order_eager(&t->order)) != VV_ORDER_NONE) {
 		t->place[tile] = (uint32_t)t->n_queue;
 		t->queue[t->n_queue++] = tile;
@@ -499,7 +501,7 @@ static int fence_rest(struct varve *v)
 	struct vv_tiles *t = &v->tiles;
 	int rc;
 
-	t->fencing = overflows(t);
+	t->fencing = t->overflowed = overflows(t);
 	for (size_t i = 0; i < t->n_by_address && !t->fencing; i++) {
 		struct vv_region *r = t->by_address[i];
 

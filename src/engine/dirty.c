@@ -18,8 +18,8 @@
  * in the caches longer than where they are tried: no machine has been seen where watching was cheaper above 0.34.) */
 static const double DENSE_MIN = 0.05, DENSE_MAX = 0.35;
 
-/* What looking at a page takes beside hashing it, in terms of that: it is copied or fenced, opened again, looked up. */
-static const double BESIDES = 1.25;
+/* What looking at a page takes beside hashing it, in terms of a fault: it is copied or fenced, opened again, looked up. */
+static const double BESIDES = 0.125;
 
 /* A region that is compared is watched again only if this much less of it changes than would be too much. */
 static const double CALM = 0.75;
@@ -141,20 +141,24 @@ static int collect_shut(struct varve *v, struct vv_region *r, struct seen *s)
 	return rc ? rc : vv_scan_rearm(t->scan, &loop, r->lo, r->hi);
 }
 
-/* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. */
+/* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. With it goes what the fence took around the pages of the last time: around single ones it is much
+ * more than around all of them. */
 static void note_cost(struct vv_region *r, uint64_t pages, double helped)
 {
-	double cost = pages ? (r->seconds_found + helped) / (double)pages : r->collect_cost;
+	double fenced = r->pages_found > 0 ? r->seconds_fenced / r->pages_found : 0;
+	double cost = pages ? (r->seconds_found + helped) / (double)pages + fenced : r->collect_cost;
 
 	r->collect_cost = cost < r->collect_cost ? cost : r->collect_cost + (cost - r->collect_cost) / 4;
 }
 
 /* With a share p of its pages written a watched region costs p * (caught + looked_at) for each page it has, one that is compared
- * looked_at. */
-static double dense(const struct vv_tiles *t, const struct vv_region *r)
+ * looked_at. Faults are the program's own time; hashing is not, where there are other cores for it: there it counts half. */
+static double dense(const struct varve *v, const struct vv_region *r)
 {
-	double caught = vv_scan_fault_cost(t->scan) + r->collect_cost;
-	double looked_at = t->hashed_pages ? (1 + BESIDES) * t->hashed_s / t->hashed_pages : caught / 4;
+	const struct vv_tiles *t = &v->tiles;
+	double fault = vv_scan_fault_cost(t->scan), caught = fault + r->collect_cost;
+	double hashed = t->hashed_pages > 0 ? t->hashed_s / t->hashed_pages : caught / 4;
+	double looked_at = hashed / (vv_pool_width(v->pool) > 1 ? 2 : 1) + BESIDES * fault;
 	double share = looked_at / (caught + looked_at);
 
 	return share < DENSE_MIN ? DENSE_MIN : share > DENSE_MAX ? DENSE_MAX : share;
@@ -163,11 +167,7 @@ static double dense(const struct vv_tiles *t, const struct vv_region *r)
 /* Is that a way for the next time? */
 static bool is_scattered(const struct varve *v, const struct vv_region *r, const struct seen *s)
 {
-	const struct vv_tiles *t = &v->tiles;
-	size_t page = vv_memory_page();
-
-	return v->async && r->how == VV_BY_SCAN && s->stretches > (r->hi - r->lo) / page / SCATTERED &&
-	       s->pages > (uint64_t)t->n_cells * t->group_len / page;
+	return v->async && r->how == VV_BY_SCAN && s->stretches > (r->hi - r->lo) / vv_memory_page() / SCATTERED && v->tiles.overflowed;
 }
 
 /* Written pages of a watched region. If much of it is written every time, watching costs more than it saves. */
@@ -193,7 +193,9 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 	vv_calls_each(&v->tiles.calls, r->lo, r->hi, mark_call, &s);
 	r->seconds_found = vv_clock_own_s() - start;
 	note_cost(r, s.pages, r->shut_first ? vv_scan_helped(v->tiles.scan) : 0);
-	if (v->watch_auto && (double)s.pages > dense(&v->tiles, r) * all)
+	r->pages_found = (double)s.pages;
+	r->seconds_fenced = 0;
+	if (v->watch_auto && (double)s.pages > dense(v, r) * all)
 		unwatch(v, r);
 	r->scattered = is_scattered(v, r, &s);
 	return s.pages;
@@ -298,7 +300,7 @@ static void reconsider(struct varve *v, struct vv_region *r)
 
 	if (v->tracker != VV_BY_SCAN || r->lo == r->hi || !v->tiles.scan)
 		return;
-	calm = (double)r->changed <= CALM * dense(&v->tiles, r) * (double)r->shape.len;
+	calm = (double)r->changed <= CALM * dense(v, r) * (double)r->shape.len;
 	hope = v->watch_late ? calm && !r->fresh : calm || r->backoff == 0;
 	if (r->patience)
 		r->patience--;
@@ -324,8 +326,10 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 			*pages += collect_opened(v, r);
 		else
 			reconsider(v, r);
-		if (whole)
+		if (whole) {
 			mark_all(t, r);
+			r->pages_found = 0;
+		}
 		r->fresh = false;
 		r->changed = 0;
 	}

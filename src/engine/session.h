@@ -68,6 +68,8 @@ struct vv_region {
 	bool shut_first;   /* as was done for the epoch under way; */
 	struct vv_duel ways; /* whether it is, and */
 	double seconds_found; /* what finding and fencing them took this time */
+	double seconds_fenced; /* what its fence has taken beside that, shutting and opening, since they were found, */
+	double pages_found;    /* and how many they were */
 	double collect_cost; /* seconds that it takes for each written page to be found and watched anew */
 
 	bool refined;      /* varve_refine, with the next two */
@@ -97,7 +99,7 @@ struct vv_tiles {
 	uint32_t *queue;      /* dirty tiles in the order they are expected to be written */
 	size_t n_queue, n_queue_last, n_copied; /* its beginning is copied before the checkpoint returns, and then in the order of memory */
 	uint32_t *place;      /* per tile: where in the queue it was expected */
-	size_t front;         /* in the queue: what comes before is open, engine/ahead.c */
+	size_t front, reach;  /* in the queue: what comes before is open, or could be; engine/ahead.c */
 	bool learning;        /* every first write is watched, so that the order is known; else what was learned is relied on */
 	unsigned relapses;    /* times that what was learned was of no use the next time */
 	size_t n_seen, n_hits, n_surprises; /* first writes: watched; where they were expected; far from there */
@@ -114,6 +116,7 @@ struct vv_tiles {
 	struct vv_fence *fence;
 	uint64_t serial;      /* of the checkpoint */
 	bool fencing;         /* tiles are shut for the flush under way */
+	bool overflowed;      /* they were for the newest one, even if it is over */
 	bool broken;          /* the flush under way has failed */
 	bool spoiled;         /* it must fail: somebody who could not wait for it has written what it needs */
 	bool rescue;          /* who waits takes a cell as soon as one is free; the paper does not */

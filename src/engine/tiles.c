@@ -1,5 +1,6 @@
 /* Where groups, cells and pages are, and the end of a tile and of a flush; see tiles.h. */
 #include "engine/tiles.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hush.h"
 #include "base/log.h"
@@ -254,11 +255,13 @@ static void open_all(struct vv_tiles *t)
 {
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
+		double start = vv_clock_own_s();
 
 		if (!r->fenced)
 			continue;
 		if (vv_fence_open(r->fence, r->lo, r->hi) < 0)
 			vv_log_warn("a fence stays shut: %s", vv_err_last());
+		r->seconds_fenced += vv_clock_own_s() - start;
 		note_open(t, r);
 	}
 }
@@ -346,6 +349,8 @@ void vv_tiles_end(struct varve *v, bool ok)
 		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN };
 	}
 	memset(t->todo, 0, t->n_words * sizeof(*t->todo));
+	if (ok)
+		vv_ahead_end(t);
 	t->n_queue = 0;
 	if (t->n_more)
 		madvise(t->cells + t->n_cells * t->group_len, t->n_more * t->group_len, MADV_DONTNEED);

@@ -168,6 +168,8 @@ void vv_ahead_judge(struct vv_tiles *t);
 void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe);
 /* Copies and opens what comes next. */
 void vv_ahead_step(struct vv_tiles *t);
+/* Under the lock, when all is stored: what was not opened is taken to be written where it was expected. */
+void vv_ahead_end(struct vv_tiles *t);
 
 /* engine/fault.c: for the fence. */
 /* A thread of ours: it leaves the program's signals to the program, but can be told of memory that has vanished. 0, or an errno. */
