@@ -65,7 +65,7 @@ static void copy_bare(void *arg)
 		struct vv_region *r = s->region = t->region[i];
 
 		for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k = vv_tiles_next_bare(r, k)) {
-			uint64_t bare = vv_tiles_dirty(t, r, k) & vv_tiles_bare(t, r, k);
+			uint64_t bare = vv_tiles_todo(t, r, k) & vv_tiles_bare(t, r, k);
 
 			if (bare && vv_tiles_hold(t, r, k, bare))
 				vv_tiles_copy(t, r, k, bare);
@@ -148,7 +148,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 
 	if (vv_fence_try(copy_bare, &bare) < 0)
 		return vv_capture_is_gone(bare.region);
-	for (; eager && c.n < t->n_queue; c.n++) {
+	for (; eager && c.n < t->n_queue && t->order.state[t->queue[c.n]] == VV_ORDER_SCHEDULED; c.n++) {
 		size_t tile = t->queue[c.n];
 		struct vv_region *r = vv_tiles_region(t, tile);
 
@@ -312,7 +312,7 @@ static bool overflows(const struct vv_tiles *t)
 		size_t tile = t->queue[k];
 		struct vv_region *r = vv_tiles_region(t, tile);
 
-		if (vv_tiles_dirty(t, r, tile) & ~vv_tiles_held(t, r, tile))
+		if (vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile))
 			return true;
 	}
 	return false;
@@ -324,7 +324,7 @@ static void find_must(struct vv_tiles *t)
 		struct vv_region *r = t->region[i];
 
 		for (size_t k = r->first_tile; k < r->first_tile + r->n_tiles; k = vv_tiles_next_bare(r, k))
-			if (vv_tiles_dirty(t, r, k) & vv_tiles_bare(t, r, k) & ~vv_tiles_held(t, r, k)) {
+			if (vv_tiles_todo(t, r, k) & vv_tiles_bare(t, r, k) & ~vv_tiles_held(t, r, k)) {
 				t->tile[k].flags |= VV_TILE_MUST;
 				t->must++;
 			}
@@ -470,7 +470,7 @@ static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 		last = r->first_tile + (size_t)((hi - 1 - p) / len);
 		last = last < r->first_tile + r->n_tiles ? last : r->first_tile + r->n_tiles - 1;
 		for (size_t k = first; k <= last; k++) {
-			uint64_t need = vv_tiles_dirty(t, r, k) & ~vv_tiles_held(t, r, k);
+			uint64_t need = vv_tiles_todo(t, r, k) & ~vv_tiles_held(t, r, k);
 
 			if (need && !vv_tiles_hold(t, r, k, need) && !vv_tiles_hold_more(t, r, k, need))
 				continue; /* no address space for it */
@@ -518,9 +518,12 @@ static int fence_rest(struct varve *v)
 	return 0;
 }
 
-int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t *chunks)
+int vv_capture_take(struct vv_pass *p, size_t *chunks)
 {
+	struct varve *v = p->v;
 	struct vv_tiles *t = &v->tiles;
+	struct varve_stats *st = &p->st;
+	bool async = v->async;
 	uint64_t pages = 0;
 	int rc = check_mapped(v);
 
@@ -545,6 +548,8 @@ int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t 
 	if (v->tracker == VV_BY_FENCE)
 		shut_all(v); /* before anything is copied: who writes there afterwards is seen */
 	if (async)
+		rc = vv_glance_run(p);
+	if (rc == 0 && async)
 		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
 	if (rc == 0 && async)
 		rc = fence_rest(v);

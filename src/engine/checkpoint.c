@@ -45,7 +45,7 @@ static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
 	return vv_survey_run(p, rc);
 }
 
-static int capture(struct varve *v, struct vv_pass *p)
+static int capture(struct vv_pass *p)
 {
 	struct vv_err_state error;
 	size_t chunks = 0;
@@ -53,7 +53,7 @@ static int capture(struct varve *v, struct vv_pass *p)
 	uint64_t fine = p->st.bytes_dirty;
 
 	if (rc == 0)
-		rc = vv_capture_take(v, v->async, &p->st, &chunks);
+		rc = vv_capture_take(p, &chunks);
 	p->paged = p->st.bytes_dirty - fine;
 	p->chunks += chunks;
 	if (rc == 0)
@@ -74,7 +74,7 @@ static int take(struct varve *v, struct vv_pass **out)
 	if (v->group)
 		vv_survey_expect(v);
 	if (rc == 0)
-		rc = capture(v, p);
+		rc = capture(p);
 	if (v->group) {
 		bool taken = rc == 0;
 

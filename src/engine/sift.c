@@ -118,29 +118,27 @@ static void hash_chunk(const struct varve *v, const uint8_t *p, size_t n, const 
 }
 
 /* Where the bytes of a group are: in the buffer, if they are held, or in memory. */
-static const uint8_t *group_bytes(const struct vv_stow *w, const struct vv_region *r, size_t g, bool held)
+static const uint8_t *group_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t g, bool held)
 {
-	return held ? vv_tiles_bytes(w->t, r, g) : r->p + (uint64_t)g * w->t->group_len;
+	return held ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->group_len;
 }
 
-static void hash_tile(struct vv_stow *w, size_t tile, uint64_t held)
+void vv_sift_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d)
 {
-	struct varve *v = w->p->v;
-	struct vv_tiles *t = w->t;
+	struct vv_tiles *t = &v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
 	size_t first = vv_tiles_group(t, r, tile), loaded = v->history.n_loaded;
-	struct vv_digest *d = vv_sift_digests(w, tile);
 	bool quiet = v->dedup;
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile), rest; left; left = rest) {
 		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
-		const uint8_t *p = group_bytes(w, r, g, held >> k & 1), *next = NULL;
+		const uint8_t *p = group_bytes(t, r, g, held >> k & 1), *next = NULL;
 
 		rest = left & (left - 1);
 		if (rest) {
 			size_t then = (size_t)__builtin_ctzll(rest);
 
-			next = group_bytes(w, r, first + then, held >> then & 1);
+			next = group_bytes(t, r, first + then, held >> then & 1);
 		}
 		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++, p += r->shape.chunk) {
 			const struct vv_digest *old = vv_region_digest(v, r, i);
@@ -160,20 +158,14 @@ static void read_batch(void *arg)
 	for (size_t k = 0; k < b->n; k++)
 		if (b->reading[k]) {
 			b->region = vv_tiles_region(b->work->t, b->tile[k]);
-			hash_tile(b->work, b->tile[k], b->held[k]);
+			vv_sift_hash(b->work->p->v, b->tile[k], b->held[k], vv_sift_digests(b->work, b->tile[k]));
 		}
 }
 
-/* For engine/dirty.c. */
-static void note_cost(struct vv_batch *b, double seconds)
+void vv_sift_note_cost(struct vv_tiles *t, size_t groups, double seconds)
 {
 	static const double MEMORY = 1 << 18; /* pages */
-	struct vv_tiles *t = b->work->t;
-	size_t groups = 0;
 
-	for (size_t k = 0; k < b->n; k++)
-		if (b->reading[k])
-			groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, b->tile[k]), b->tile[k]));
 	t->hashed_s += seconds;
 	t->hashed_pages += (double)(groups * t->group_len) / (double)vv_memory_page();
 	if (t->hashed_pages > MEMORY) {
@@ -185,15 +177,18 @@ static void note_cost(struct vv_batch *b, double seconds)
 static void end_batch(struct vv_batch *b, int rc, double seconds)
 {
 	struct vv_tiles *t = b->work->t;
+	size_t groups = 0;
 
 	pthread_mutex_lock(&t->lock);
-	note_cost(b, seconds);
 	for (size_t k = 0; k < b->n; k++) {
 		struct vv_tile *x = &t->tile[b->tile[k]];
 
-		if (b->reading[k])
-			x->flags = (uint8_t)((x->flags & ~VV_TILE_HASHING) | VV_TILE_HASHED);
+		if (!b->reading[k])
+			continue;
+		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, b->tile[k]), b->tile[k]));
+		x->flags = (uint8_t)((x->flags & ~VV_TILE_HASHING) | VV_TILE_HASHED);
 	}
+	vv_sift_note_cost(t, groups, seconds);
 	b->done = true;
 	b->rc = rc;
 	pthread_cond_broadcast(&t->bell);
@@ -261,22 +256,20 @@ int vv_sift_feed(struct vv_stow *w)
 /* ---- sifting -------------------------------------------------------------------------------------------------------------- */
 
 /* Of a chunk, in the order of memory. */
-static uint64_t number(const struct vv_stow *w, const struct vv_region *r, size_t i)
+static uint64_t number(const struct vv_tiles *t, const struct vv_region *r, size_t i)
 {
-	return (uint64_t)r->first_tile * w->t->tile_groups * w->t->group_chunks + i;
+	return (uint64_t)r->first_tile * t->tile_groups * t->group_chunks + i;
 }
 
-/* The groups of a hashed tile that need not be stored. */
-static uint64_t known_groups(struct vv_stow *w, size_t tile, uint64_t dirty)
+uint64_t vv_sift_known(struct vv_pass *p, size_t tile, const struct vv_digest *d, int *rc)
 {
-	struct vv_tiles *t = w->t;
+	struct vv_tiles *t = &p->v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
 	size_t first = vv_tiles_group(t, r, tile);
-	const struct vv_digest *d = vv_sift_digests(w, tile);
 	bool quiet = t->tile[tile].quiet;
 	uint64_t known = 0;
 
-	for (uint64_t left = dirty; left; left &= left - 1) {
+	for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
 		size_t g = first + (size_t)__builtin_ctzll(left), i = vv_tiles_chunk(t, g);
 		bool all = true;
 
@@ -285,9 +278,9 @@ static uint64_t known_groups(struct vv_stow *w, size_t tile, uint64_t dirty)
 
 			r->now[i] = quiet ? r->was[i] : VV_CHUNK_UNKNOWN;
 			if (!is_known)
-				is_known = vv_pass_known(w->p, r, i, d);
-			if (!is_known && w->p->claims)
-				w->rc = w->rc ? w->rc : vv_collective_claim(w->p, r, i, number(w, r, i), d);
+				is_known = vv_pass_known(p, r, i, d);
+			if (!is_known && p->claims)
+				*rc = *rc ? *rc : vv_collective_claim(p, r, i, number(t, r, i), d);
 			if (r->now[i] != r->was[i] || !is_known)
 				r->changed += vv_region_chunk_len(r, i);
 			all = all && is_known;
@@ -304,7 +297,7 @@ static void sift(struct vv_stow *w, size_t tile)
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = known_groups(w, tile, dirty);
+	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_sift_known(w->p, tile, vv_sift_digests(w, tile), &w->rc);
 
 	x->own |= VV_TILE_SIFTED;
 	pthread_mutex_lock(&t->lock);

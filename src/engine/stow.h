@@ -43,6 +43,12 @@ int vv_sift_feed(struct vv_stow *w);
 int vv_sift_batch(struct vv_stow *w);
 /* The tile is hashed and sifted. Its turn comes with its batch; one that somebody waits for is hashed at once. */
 int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent);
+/* The two parts of it, for who keeps the digests of its dirty groups' chunks himself (engine/glance.c). held: groups that are read from their copies. */
+void vv_sift_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d);
+/* The groups of a hashed tile that need not be stored; *rc: of a claim that could not be made. */
+uint64_t vv_sift_known(struct vv_pass *p, size_t tile, const struct vv_digest *d, int *rc);
+/* Under the tiles' lock: hashing so many groups took so long, for engine/dirty.c. */
+void vv_sift_note_cost(struct vv_tiles *t, size_t groups, double seconds);
 /* The digests of its dirty groups' chunks; until they are not needed any more. */
 struct vv_digest *vv_sift_digests(const struct vv_stow *w, size_t tile);
 void vv_sift_leave(struct vv_stow *w, size_t tile);

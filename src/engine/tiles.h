@@ -144,13 +144,16 @@ bool vv_dirty_is_intact(struct varve *v, struct vv_region *r);
 bool vv_dirty_is_blind(struct varve *v, const struct vv_region *r);
 
 /* engine/capture.c: what is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
-int vv_capture_take(struct varve *v, bool async, struct varve_stats *st, size_t *chunks);
+int vv_capture_take(struct vv_pass *p, size_t *chunks);
 /* The error that the region's memory is not there. */
 int vv_capture_is_gone(const struct vv_region *r);
 /* Once the flush runs: waits for what could neither be copied nor fenced. */
 void vv_capture_settle(struct varve *v);
 /* Before the commit: has memory that was stored from where it lay been there all the time? */
 int vv_capture_check(struct varve *v);
+
+/* engine/glance.c. Under the lock, before anything is copied: tiles that do not fit the buffer and hold nothing new are done. */
+int vv_glance_run(struct vv_pass *p);
 
 /* engine/stow.c: stores all that was taken, and commits it unless other ranks have a say. */
 int vv_stow_run(struct vv_pass *p);
