@@ -212,15 +212,19 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 	}
 }
 
-/* The page that a tile shares with its neighbour opens when both may be written. */
-static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, uintptr_t page)
+/* A page that tiles share opens when all of them may be written: two, or three, where chunks are smaller than a page and no part of one. Is any of them shut, from this one on, upwards or downwards? */
+static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, int step, uintptr_t page)
 {
-	uintptr_t lo, hi;
+	for (; other >= r->first_tile && other < r->first_tile + r->n_tiles; other += (size_t)step) {
+		uintptr_t lo, hi;
 
-	if (other < r->first_tile || other >= r->first_tile + r->n_tiles || t->tile[other].flags & VV_TILE_OPEN)
-		return false;
-	vv_tiles_pages(t, r, other, &lo, &hi);
-	return page >= lo && page < hi;
+		vv_tiles_pages(t, r, other, &lo, &hi);
+		if (page < lo || page >= hi)
+			return false;
+		if (!(t->tile[other].flags & VV_TILE_OPEN))
+			return true;
+	}
+	return false;
 }
 
 /* Fenced only because it lies between what is being stored: nobody looks at it. Afterwards first writes are still to be seen: they tell the order. */
@@ -282,9 +286,9 @@ bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t
 	widen(t, r, &first, &last, is_idle); /* so that mappings stay few */
 	vv_tiles_pages(t, r, first, &lo, &ignored);
 	vv_tiles_pages(t, r, last, &ignored, &hi);
-	if (lo < hi && is_shut_at(t, r, first - 1, lo))
+	if (lo < hi && is_shut_at(t, r, first - 1, -1, lo))
 		lo += page;
-	if (lo < hi && is_shut_at(t, r, last + 1, hi - page))
+	if (lo < hi && is_shut_at(t, r, last + 1, 1, hi - page))
 		hi -= page;
 	if (lo < hi && vv_fence_open(r->fence, lo, hi) < 0)
 		return false;
