@@ -380,7 +380,8 @@ int vv_conf_read_string(struct vv_conf *c, const char *options, const char *orig
 	int rc = copy ? 0 : VV_ENOMEM;
 
 	for (char *p = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; rc == 0 && p; p = strtok_r(NULL, " ,\t\n", &save))
-		rc = set_pair(c, p, origin);
+		rc = strchr(p, '=') ? set_pair(c, p, origin) :
+		     vv_err_set(VV_EINVAL, "%s: '%.60s' is not of the form name=value; blanks and commas are between options, not in them", origin, p);
 	vv_mem_free(copy);
 	return rc;
 }

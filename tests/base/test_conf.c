@@ -449,7 +449,7 @@ static void test_strings(void)
 	check_origin(&c, "store", "a=b", "call");
 	check_origin(&c, "keep-every", "9", "call");
 	CHECK_EQ(vv_conf_read_string(&c, "codec", "call"), VV_EINVAL);
-	CHECK_STR(vv_err_last(), "call: 'codec' is not of the form name = value");
+	CHECK_STR(vv_err_last(), "call: 'codec' is not of the form name=value; blanks and commas are between options, not in them");
 	CHECK_EQ(vv_conf_read_string(&c, "verify=yes bogus=1", "call"), VV_EINVAL);
 	CHECK(strstr(vv_err_last(), "bogus"));
 	vv_conf_fini(&c);

@@ -43,7 +43,7 @@ static void opening(void)
 	FAILS(varve_open("mem:m", long_name, NULL, &v), VARVE_EINVAL, "64");
 	FAILS(varve_open("mem:m", "a", "codex=zstd", &v), VARVE_EINVAL, "codex");
 	FAILS(varve_open("mem:m", "a", "codec=brotli", &v), VARVE_EINVAL, "brotli");
-	FAILS(varve_open("mem:m", "a", "codec", &v), VARVE_EINVAL, "name = value");
+	FAILS(varve_open("mem:m", "a", "codec", &v), VARVE_EINVAL, "name=value");
 	FAILS(varve_open("mem:m", "a", "chunk=16", &v), VARVE_EINVAL, "chunk");
 	FAILS(varve_open("mem:m", "a", "block=1T", &v), VARVE_EINVAL, "block");
 	FAILS(varve_open("/dev/null/x", "a", NULL, &v), VARVE_ENOENT, "/dev/null");
