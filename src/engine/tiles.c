@@ -329,8 +329,10 @@ void vv_tiles_accept(struct varve *v)
 
 			memcpy(&r->was[at], &r->now[at], (end - at) * sizeof(*r->was));
 		}
-		vv_tiles_set_dirty(t, r, tile, 0);
 	}
+	pthread_mutex_lock(&t->lock); /* who opens tiles for the program looks at what is dirty */
+	memset(t->dirty, 0, t->n_words * sizeof(*t->dirty));
+	pthread_mutex_unlock(&t->lock);
 }
 
 void vv_tiles_end(struct varve *v, bool ok)
