@@ -100,21 +100,30 @@ static void learn(struct run *u)
 	check(u, varve_epoch(u->v));
 }
 
+/* A session that has learned, and a last state that it knows. */
+static bool begin_known(struct run *u, const char *tracker, const char *more)
+{
+	char options[200];
+
+	snprintf(options, sizeof(options), "tracker=%s buffer=512KiB codec=none log=error %s", tracker, more);
+	if (!begin(u, options))
+		return false;
+	learn(u);
+	touch(u, 2);
+	return true;
+}
+
 /* ---- what may be written at once -------------------------------------------------------------------------------------------- */
 
 /* Nothing can be stored, nor even looked at any more: who met a fence would wait forever. */
 static void is_open(const char *tracker)
 {
-	char options[200];
 	struct varve_stats st;
 	struct run u;
 	uint64_t epoch;
 
-	snprintf(options, sizeof(options), "tracker=%s buffer=512KiB codec=none log=error", tracker);
-	if (!begin(&u, options))
+	if (!begin_known(&u, tracker, ""))
 		return;
-	learn(&u);
-	touch(&u, 2);
 	gatefs_hold(GATE_OPEN);
 	take(&u);
 	epoch = varve_epoch(u.v);
@@ -150,17 +159,13 @@ static void *write_page(void *arg)
 /* A page that is new keeps its content for the epoch; whoever writes it waits, or it was copied; the others need not. */
 static void one_is_new(const char *tracker)
 {
-	char options[200];
 	struct writer w = { .page = (PAGES / 4 * 3) / EVERY * EVERY };
 	pthread_t thread;
 	struct run u;
 	uint64_t epoch;
 
-	snprintf(options, sizeof(options), "tracker=%s buffer=512KiB codec=none order=address log=error", tracker);
-	if (!begin(&u, options))
+	if (!begin_known(&u, tracker, "order=address"))
 		return;
-	learn(&u);
-	touch(&u, 2);
 	set_new(&u, w.page);
 	w.u = &u;
 	gatefs_hold(GATE_OPEN);
@@ -182,15 +187,11 @@ static void one_is_new(const char *tracker)
 /* The flush fails: what was found known, and let go, is looked at again. */
 static void fails(const char *tracker, enum gate kind)
 {
-	char options[200];
 	struct run u;
 	uint64_t epoch;
 
-	snprintf(options, sizeof(options), "tracker=%s buffer=512KiB codec=none log=error", tracker);
-	if (!begin(&u, options))
+	if (!begin_known(&u, tracker, ""))
 		return;
-	learn(&u);
-	touch(&u, 2);
 	gatefs_fail(kind, EIO);
 	take(&u);
 	epoch = varve_epoch(u.v);
