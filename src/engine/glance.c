@@ -2,6 +2,7 @@
  * several times as long as it takes to hash those pages. So where the last epoch found little that was new, tiles of few written pages are hashed at once: those that hold nothing new are done, without
  * a copy and without a fence; the others are left as if nobody had looked. */
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "engine/stow.h"
 #include "engine/tiles.h"
@@ -29,6 +30,7 @@ struct glance {
 struct glance_step {
 	struct glance *all;
 	size_t first;
+	struct vv_region *region; /* the one at hand */
 };
 
 static struct vv_digest *digests_of(const struct glance *g, size_t k)
@@ -38,20 +40,22 @@ static struct vv_digest *digests_of(const struct glance *g, size_t k)
 
 static void hash_tiles(void *arg)
 {
-	const struct glance_step *s = arg;
+	struct glance_step *s = arg;
 	struct glance *g = s->all;
 
-	for (size_t k = s->first; k < g->n && k < s->first + STEP; k++)
+	for (size_t k = s->first; k < g->n && k < s->first + STEP; k++) {
+		s->region = vv_tiles_region(&g->v->tiles, g->tile[k]);
 		vv_sift_hash(g->v, g->tile[k], 0, digests_of(g, k));
+	}
 }
 
 static void hash_step(void *arg, size_t i)
 {
-	struct glance_step s = { arg, i * STEP };
+	struct glance_step s = { arg, i * STEP, NULL };
 	double start = vv_clock_own_s();
 
 	if (vv_fence_try(hash_tiles, &s) < 0)
-		atomic_store(&s.all->gone, vv_tiles_region(&s.all->v->tiles, s.all->tile[s.first]));
+		atomic_store(&s.all->gone, s.region);
 	atomic_fetch_add(&s.all->hashed_ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
 }
 
@@ -143,7 +147,7 @@ static void put_behind(struct vv_tiles *t)
 
 static bool is_worth_it(const struct varve *v)
 {
-	return v->dedup && vv_conf_bool(&v->conf, "eager") && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
+	return v->dedup && v->tiles.rescue && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
 }
 
 int vv_glance_run(struct vv_pass *p)
@@ -157,8 +161,10 @@ int vv_glance_run(struct vv_pass *p)
 		return 0;
 	g.room = DIGESTS / g.chunks < ROUND ? DIGESTS / g.chunks : ROUND;
 	g.digest = g.room ? vv_mem_new(g.room * g.chunks, sizeof(*g.digest)) : NULL;
-	if (!g.digest)
-		return g.room ? VV_ENOMEM : 0;
+	if (!g.digest) { /* a fence does as well */
+		vv_err_clear();
+		return 0;
+	}
 	do {
 		fill_round(&g, &k);
 		rc = hash_round(&g);

@@ -6,6 +6,7 @@
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
+#include "support/threadcomm.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -97,7 +98,6 @@ static void learn(struct run *u)
 		take(u);
 		MUST(varve_wait(u->v, varve_epoch(u->v)) == 0);
 	}
-	check(u, varve_epoch(u->v));
 }
 
 /* A session that has learned, and a last state that it knows. */
@@ -203,6 +203,39 @@ static void fails(const char *tracker, enum gate kind)
 	end(&u);
 }
 
+/* Of several regions the one is named that cannot be read; when it can be, everything goes on. */
+static void unreadable(const char *tracker)
+{
+	enum { N = 9, TILES = 13 }; /* which are not hashed by whole regions */
+	char name[8], words[40];
+	size_t part = (size_t)TILES * 64 * PAGE;
+	struct run u;
+
+	if (!begin_known(&u, tracker, ""))
+		return;
+	MUST(varve_unprotect(u.v, "p") == 0);
+	for (int i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		MUST(varve_protect(u.v, name, u.p + (size_t)i * part, part) == 0);
+	}
+	learn(&u);
+	for (int i = 0; i < N; i++) {
+		uint8_t *page = u.p + (size_t)i * part;
+
+		touch(&u, 2 - (uint64_t)i % 2);
+		MUST(mprotect(page, PAGE, PROT_NONE) == 0);
+		snprintf(words, sizeof(words), "region 'p%d'", i);
+		MUST(varve_checkpoint(u.v) == VARVE_EINVAL || varve_wait(u.v, varve_epoch(u.v)) == VARVE_EINVAL);
+		MUST(strstr(varve_last_error(), words));
+		MUST(mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0);
+		take(&u);
+		MUST(varve_wait(u.v, varve_epoch(u.v)) == 0);
+		MUST(varve_restart_region(u.v, VARVE_LATEST, name, u.read, part) == 0);
+		MUST(memcmp(u.read, u.copy + (N - 1) * part, part) == 0);
+	}
+	end(&u);
+}
+
 /* ---- anything, by anybody --------------------------------------------------------------------------------------------------- */
 
 static void write_some(struct run *u, uint64_t *seed, unsigned n, unsigned rare)
@@ -238,6 +271,63 @@ static void play(const char *options, struct trace *t)
 		check(&u, epoch);
 	}
 	end(&u);
+}
+
+/* ---- ranks -------------------------------------------------------------------------------------------------------------------- */
+
+enum { RANKS = 3, RANK_EPOCHS = 16 };
+
+/* Ranks that hold some pages alike, and come to the same states in turn. */
+static void write_rank(struct run *u, uint32_t rank, int e)
+{
+	for (size_t i = 0; i < PAGES; i += EVERY)
+		set(u, i, (uint64_t)(e % STATES) + (i % 3 ? 0 : 100 * (rank + 1)));
+	if (e % 5 == 4)
+		set(u, (size_t)(7 + e) * EVERY, 1000 + (uint64_t)e * RANKS + (e % 2 ? rank : 0));
+}
+
+static void run_rank(const struct varve_comm *comm, void *arg)
+{
+	struct run *all = arg, *u = &all[comm->rank];
+
+	MUST(varve_open_comm(comm, all->store, "run", "tracker=wpasync buffer=512KiB codec=none log=error", &u->v) == 0);
+	MUST(varve_protect(u->v, "p", u->p, LEN) == 0);
+	for (int e = 0; e < RANK_EPOCHS; e++) {
+		write_rank(u, comm->rank, e);
+		take(u);
+		for (size_t i = 0; i < PAGES; i += EVERY)
+			set(u, i, 77);
+		MUST(varve_wait(u->v, varve_epoch(u->v)) == 0);
+		check(u, varve_epoch(u->v));
+	}
+	MUST(varve_close(u->v) == 0);
+}
+
+static void ranks(void)
+{
+	struct run u[RANKS];
+
+	if (!begin(&u[0], "tracker=wpasync log=error"))
+		return;
+	end(&u[0]);
+	must_begin("ranks");
+	memset(u, 0, sizeof(u));
+	place_path(u[0].store, "ranks");
+	for (int i = 0; i < RANKS; i++) {
+		u[i].p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		u[i].copy = malloc(LEN);
+		u[i].read = malloc(LEN);
+		MUST(u[i].p != MAP_FAILED && u[i].copy && u[i].read);
+		for (size_t k = 0; k < PAGES; k++)
+			set(&u[i], k, 0);
+	}
+	threadcomm_run(RANKS, run_rank, u);
+	for (int i = 0; i < RANKS; i++) {
+		munmap(u[i].p, LEN);
+		free(u[i].copy);
+		free(u[i].read);
+	}
+	place_remove(u[0].store);
 }
 
 static void compare(const char *options, const struct trace *want)
@@ -331,6 +421,8 @@ int main(void)
 	one_is_new("wpasync");
 	for (int kind = 0; kind < GATE_KINDS; kind++)
 		fails("wpasync", (enum gate)kind);
+	unreadable("wpasync");
+	ranks();
 	play("mode=sync tracker=digest codec=none log=error", &want);
 	play("mode=sync tracker=digest chunk=512 codec=none log=error", &fine);
 	play("mode=sync tracker=digest chunk=16KiB codec=none log=error", &coarse);
