@@ -384,7 +384,8 @@ static void shut_all(struct varve *v)
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
 		bool both_ways = t->fencing && (r->scattered || r->shut_first);
-		double start = vv_clock_own_s(), took;
+		bool timed = both_ways || r->how == VV_BY_SCAN;
+		double start = timed ? vv_clock_own_s() : 0, took;
 
 		if (r->fenced && shut_region(t, r) < 0 && shut_again(t, r) < 0) {
 			vv_tiles_unfence(t, r);
@@ -394,7 +395,7 @@ static void shut_all(struct varve *v)
 		t->by_address[kept++] = r;
 		if (r->shut_first)
 			open_holes(t, r);
-		took = vv_clock_own_s() - start;
+		took = timed ? vv_clock_own_s() - start : 0;
 		r->seconds_fenced += took;
 		if (both_ways)
 			vv_duel_note(&r->ways, r->shut_first, r->seconds_found + took);
@@ -523,7 +524,6 @@ int vv_capture_take(struct vv_pass *p, size_t *chunks)
 	struct varve *v = p->v;
 	struct vv_tiles *t = &v->tiles;
 	struct varve_stats *st = &p->st;
-	bool async = v->async;
 	uint64_t pages = 0;
 	int rc = check_mapped(v);
 
@@ -547,13 +547,13 @@ int vv_capture_take(struct vv_pass *p, size_t *chunks)
 	vv_layout_grant(v, *chunks);
 	if (v->tracker == VV_BY_FENCE)
 		shut_all(v); /* before anything is copied: who writes there afterwards is seen */
-	if (async)
+	if (v->async)
 		rc = vv_glance_run(p);
-	if (rc == 0 && async)
+	if (rc == 0 && v->async)
 		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
-	if (rc == 0 && async)
+	if (rc == 0 && v->async)
 		rc = fence_rest(v);
-	if (rc == 0 && async)
+	if (rc == 0 && v->async)
 		queue_copied(t);
 	if (rc == 0 && t->fencing)
 		shut_all(v);

@@ -255,10 +255,11 @@ static void open_all(struct vv_tiles *t)
 {
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		struct vv_region *r = t->by_address[i];
-		double start = vv_clock_own_s();
+		double start;
 
 		if (!r->fenced)
 			continue;
+		start = vv_clock_own_s();
 		if (vv_fence_open(r->fence, r->lo, r->hi) < 0)
 			vv_log_warn("a fence stays shut: %s", vv_err_last());
 		r->seconds_fenced += vv_clock_own_s() - start;
