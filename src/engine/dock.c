@@ -1,6 +1,6 @@
 #include "engine/dock.h"
 #include "base/mem.h"
-#include "engine/tiles.h"
+#include "track/thread.h"
 #include <stddef.h>
 
 enum { LEAST_STRIPE = 256 << 10 };
@@ -117,7 +117,7 @@ void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_spac
 	*d = (struct vv_dock){ .space = space, .device = device, .len = len, .stripe = stripe, .room = room_for(w, stripe), .rooms = rooms, .fillers = fillers, .pool = pool };
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->change, NULL);
-	d->has_thread = vv_fault_start_thread(&d->thread, open_aside, d) == 0;
+	d->has_thread = vv_thread_start(&d->thread, open_aside, d) == 0;
 	if (!d->has_thread)
 		run_open(d);
 }

@@ -9,7 +9,6 @@
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/thread.h"
-#include <sys/resource.h>
 #include <time.h>
 
 static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
@@ -44,46 +43,6 @@ static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t 
 static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
-}
-
-int vv_fault_start_thread(pthread_t *out, void *(*run)(void *), void *arg)
-{
-	sigset_t set, old;
-	int rc;
-
-	sigfillset(&set);
-	sigdelset(&set, SIGSEGV);
-	sigdelset(&set, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &set, &old);
-	rc = pthread_create(out, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc;
-}
-
-/* What the kernel or the C library says is the same for all limits: EAGAIN. */
-int vv_fault_no_thread(int errnum, const char *does)
-{
-	struct rlimit space;
-
-	if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY)
-		return vv_err_sys(errnum, "cannot start the thread that %s (see ulimit -u, and the limits of the control group)", does);
-	return vv_err_sys(errnum, "cannot start the thread that %s (see ulimit -v, which is %llu KiB and must hold its stack, too; ulimit -u; and the limits of the control group)",
-			  does, (unsigned long long)space.rlim_cur / 1024);
-}
-
-void vv_fault_own_thread(void)
-{
-	struct vv_thread *self = vv_thread_self();
-
-	if (self)
-		self->flushes = true;
-}
-
-static bool is_own_thread(void)
-{
-	const struct vv_thread *self = vv_thread_self();
-
-	return self && self->flushes;
 }
 
 /* Whoever waits for the flush without end must hold nothing that it needs. A handler may have interrupted the allocator, and share its locks with the flush: when nothing is heard for a
@@ -312,7 +271,7 @@ void vv_fault_ask(void *session, uintptr_t page)
 	r = region_at(t, page);
 	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
 	 * times it is its own memory, which lies where the program's was. */
-	if (r && r->fenced && !(!t->talking && t->order.busy && is_own_thread())) {
+	if (r && r->fenced && !(!t->talking && t->order.busy && vv_thread_is_own())) {
 		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
 		size_t first = r->first_tile + (size_t)(page > p ? (page - p) / len : 0);

@@ -4,11 +4,11 @@
 #include "engine/flush.h"
 #include "engine/choice.h"
 #include "engine/ledger.h"
-#include "engine/tiles.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/section.h"
 #include "track/fence.h"
+#include "track/thread.h"
 #include <pthread.h>
 #include <string.h>
 
@@ -324,7 +324,7 @@ static void *write_blocks(void *arg)
 {
 	struct vv_flush *f = arg;
 
-	vv_fault_own_thread();
+	vv_thread_mark_own();
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
 		struct block *b;
@@ -355,10 +355,10 @@ static void *write_blocks(void *arg)
 
 static int send(struct vv_flush *f, struct block *b)
 {
-	int rc = f->started || f->opt.here ? 0 : vv_fault_start_thread(&f->writer, write_blocks, f);
+	int rc = f->started || f->opt.here ? 0 : vv_thread_start(&f->writer, write_blocks, f);
 
 	if (rc)
-		return vv_fault_no_thread(rc, "writes");
+		return vv_thread_not_started(rc, "writes");
 	f->started = !f->opt.here;
 	b->how = f->turn.how;
 	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);

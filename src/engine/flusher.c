@@ -8,6 +8,7 @@
 #include "engine/pass.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
+#include "track/thread.h"
 
 /* ---- what the thread and those who call share ------------------------------------------------------------------------------- */
 
@@ -188,7 +189,7 @@ static void *serve(void *arg)
 	struct vv_flusher *f = arg;
 	sigset_t deaf;
 
-	vv_fault_own_thread();
+	vv_thread_mark_own();
 	take(f, &deaf);
 	while (!f->stop) {
 		struct vv_pass *p = f->pass;
@@ -218,9 +219,9 @@ int vv_flusher_ready(struct vv_flusher *f)
 
 	if (f->started)
 		return 0;
-	rc = vv_fault_start_thread(&f->thread, serve, f);
+	rc = vv_thread_start(&f->thread, serve, f);
 	f->started = rc == 0;
-	return rc ? vv_fault_no_thread(rc, "stores epochs") : 0;
+	return rc ? vv_thread_not_started(rc, "stores epochs") : 0;
 }
 
 void vv_flusher_start(struct vv_pass *p)

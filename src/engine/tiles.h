@@ -175,11 +175,6 @@ void vv_ahead_step(struct vv_tiles *t);
 void vv_ahead_end(struct vv_tiles *t);
 
 /* engine/fault.c: for the fence. */
-/* A thread of ours: it leaves the program's signals to the program, but can be told of memory that has vanished. 0, or an errno. */
-int vv_fault_start_thread(pthread_t *out, void *(*run)(void *), void *arg);
-/* Why the thread that does this could not be started: an error of that errno. */
-int vv_fault_no_thread(int errnum, const char *does);
-void vv_fault_own_thread(void); /* the calling thread is one of ours, without which nothing is stored */
 void vv_fault_ask(void *session, uintptr_t page);
 /* Under the lock: the program may write tiles first..last of the region, which are safe. False if the kernel refuses. */
 bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last);

@@ -1,7 +1,9 @@
 #include "track/thread.h"
+#include "base/err.h"
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { AT_A_TIME = 64 };
 enum { PLAIN_KEYS = 32 }; /* glibc: so many keys need no memory when a thread first sets them */
@@ -112,4 +114,44 @@ void vv_thread_forked(void)
 	for (struct vv_thread *t = atomic_load(&threads); t; t = t->next)
 		if (atomic_load(&t->owner) && atomic_load(&t->owner) != me)
 			give_back(t);
+}
+
+int vv_thread_start(pthread_t *out, void *(*run)(void *), void *arg)
+{
+	sigset_t set, old;
+	int rc;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &set, &old);
+	rc = pthread_create(out, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+/* What the kernel or the C library says is the same for all limits: EAGAIN. */
+int vv_thread_not_started(int errnum, const char *does)
+{
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY)
+		return vv_err_sys(errnum, "cannot start the thread that %s (see ulimit -u, and the limits of the control group)", does);
+	return vv_err_sys(errnum, "cannot start the thread that %s (see ulimit -v, which is %llu KiB and must hold its stack, too; ulimit -u; and the limits of the control group)",
+			  does, (unsigned long long)space.rlim_cur / 1024);
+}
+
+void vv_thread_mark_own(void)
+{
+	struct vv_thread *self = vv_thread_self();
+
+	if (self)
+		self->flushes = true;
+}
+
+bool vv_thread_is_own(void)
+{
+	const struct vv_thread *self = vv_thread_self();
+
+	return self && self->flushes;
 }
