@@ -47,6 +47,8 @@ void vv_ranks_close(struct vv_ranks *g); /* NULL is fine */
 
 /* All ranks make this call? Tells those that do not from each other. */
 int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail);
+/* The same check; *value becomes the highest value of all ranks. */
+int vv_ranks_meet_max(struct vv_ranks *g, enum vv_ranks_call call, uint64_t *value);
 /* What failed on one has failed on all: the error of the lowest rank that has one, the same code everywhere. Returns 0 only if all
  * ranks say 0. */
 int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc);
@@ -55,19 +57,8 @@ int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, siz
 /* What rank `who` told, as this rank's error: in the name of the rank that it came from first. Returns its code. */
 int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *told);
 
-/* At the opening of a session: `rc` is what went before on this rank; all ranks fail together. The options are read; then, with the
- * store open, the lineage is found and locked. */
-int vv_ranks_join(struct varve *v, const struct varve_comm *plug, int rc);
-int vv_ranks_attach(struct varve *v, const char *lineage, int rc);
-void vv_ranks_leave(struct varve *v);
 /* The record of an epoch that some place lacks is given to it by one that has it. */
 int vv_ranks_spread_commit(struct varve *v, uint64_t epoch);
-/* In calls that one rank makes for itself: an epoch that is waiting for its verdict may get on. Is this one still waiting? */
-bool vv_ranks_poke(struct varve *v, uint64_t epoch, bool wait);
-/* varve_wait: all ranks wait, and for the same epoch? */
-int vv_ranks_wait(struct varve *v, uint64_t epoch);
-/* varve_due for all: rank 0's clock decides, but any rank may be asked from outside. */
-int vv_ranks_due(struct varve *v, bool asked, int due);
 
 static inline bool vv_ranks_leads_place(const struct vv_ranks *g)
 {

@@ -10,6 +10,7 @@
 #include "engine/dock.h"
 #include "engine/grains.h"
 #include "engine/options.h"
+#include "engine/rank_session.h"
 #include "engine/ranks.h"
 #include "engine/request.h"
 #include "engine/tiles.h"
@@ -205,7 +206,7 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 	if (rc == 0)
 		rc = vv_store_open(url, &opt, &v->store);
 	if (v->group)
-		rc = vv_ranks_attach(v, lineage, rc);
+		rc = vv_rank_session_attach(v, lineage, rc);
 	else if (rc == 0)
 		rc = open_lineage(v, lineage);
 	v->found = v->highest;
@@ -225,7 +226,7 @@ static void end_threads(struct varve *v)
 	if (v->signal)
 		vv_request_unlisten(v->signal);
 	vv_store_unlock(v->writer);
-	vv_ranks_leave(v);
+	vv_rank_session_leave(v);
 }
 
 static void free_session(struct varve *v)
@@ -301,7 +302,7 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 	if (rc == 0 && !comm)
 		rc = choose_tracker(v);
 	if (comm)
-		rc = vv_ranks_join(v, comm, rc ? rc : choose_tracker(v));
+		rc = vv_rank_session_join(v, comm, rc ? rc : choose_tracker(v));
 	if (rc == 0)
 		rc = attach(v, store, lineage);
 	if (rc == 0 && v->signal) {
@@ -473,10 +474,10 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 	if (rc)
 		return rc;
 	if (wait && v->group)
-		rc = vv_ranks_wait(v, epoch);
+		rc = vv_rank_session_wait(v, epoch);
 	if (rc)
 		return vv_session_leave(v, rc);
-	if (vv_ranks_poke(v, epoch, wait))
+	if (vv_rank_session_progress(v, epoch, wait))
 		return vv_session_leave(v, 0);
 	rc = vv_flusher_fate(v, epoch, wait);
 	if (rc == VV_FLUSHER_UNKNOWN)
@@ -524,7 +525,7 @@ int varve_due(varve *v)
 	else
 		rc = vv_clock_s() - v->last_end >= wait && !vv_flusher_busy(v);
 	if (v->group)
-		rc = vv_ranks_due(v, asked, rc);
+		rc = vv_rank_session_due(v, asked, rc);
 	return vv_session_leave(v, rc);
 }
 
