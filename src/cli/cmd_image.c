@@ -9,6 +9,7 @@
 #include "cli/text.h"
 #include "cli/whom.h"
 #include "engine/policy.h"
+#include "engine/threads.h"
 #include "engine/session.h"
 #include "image/criu.h"
 #include "image/dump.h"
@@ -262,7 +263,7 @@ static int restore_together(struct vv_job *job, const struct vv_revive_options *
 	if (rc == 0 && !*epoch)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
 	if (rc == 0)
-		rc = vv_session_pool(v);
+		rc = vv_threads_start(v);
 	rc = vv_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);

@@ -6,6 +6,7 @@
 #include "cli/packed.h"
 #include "cli/text.h"
 #include "engine/abreast.h"
+#include "engine/threads.h"
 #include "engine/same.h"
 #include "engine/session.h"
 #include <errno.h>
@@ -285,7 +286,7 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 	struct vv_unpack u = { 0 };
 	struct purge k = { .job = job, .u = &u };
 	uint64_t sum[2];
-	int rc = vv_session_pool(v);
+	int rc = vv_threads_start(v);
 
 	if (rc == 0)
 		rc = vv_unpack_open(&v->lineage, epoch, v->pool, &u);

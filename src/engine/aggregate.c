@@ -29,8 +29,9 @@ int vv_aggregate_plan(struct vv_ranks *g, struct vv_store *store)
 	while (g->bundle.last + 1 < g->size && together(g, g->bundle.last + 1, g->rank))
 		g->bundle.last++;
 	g->bundle.room = vv_mem_new(g->size, sizeof(*g->bundle.room));
+	g->bundle.len = vv_mem_new(g->size, sizeof(*g->bundle.len));
 	g->bundle.tasting = vv_mem_new(1, sizeof(*g->bundle.tasting));
-	return g->bundle.room && g->bundle.tasting ? 0 : VV_ENOMEM;
+	return g->bundle.room && g->bundle.len && g->bundle.tasting ? 0 : VV_ENOMEM;
 }
 
 static uint64_t room_for(const struct vv_pass *p)
@@ -171,7 +172,7 @@ int vv_aggregate_seal(struct varve *v)
 		vv_name_layer(names[i], v->lineage.name, g->bundle.epoch, rank);
 		m[i].name = strrchr(names[i], '/') + 1;
 		m[i].off = offset(g, rank);
-		m[i].len = v->verdict.all[rank].layer.file_len;
+		m[i].len = g->bundle.len[rank];
 	}
 	name(object, v, g->bundle.epoch);
 	if (rc == 0)

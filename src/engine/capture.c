@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/grains.h"
+#include "engine/lost_memory.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -73,52 +74,11 @@ static void copy_bare(void *arg)
 	}
 }
 
-struct gap { /* the first stretch of a region that cannot be read */
-	uintptr_t lo, hi;
-	bool mapped;
-};
-
-static bool find_gap(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
-{
-	struct gap *g = arg;
-	bool gap = !m || m->mode[0] != 'r';
-
-	if (gap && g->hi == 0)
-		*g = (struct gap){ lo, hi, m != NULL };
-	else if (gap && g->mapped == (m != NULL) && g->hi == lo)
-		g->hi = hi;
-	else if (g->hi)
-		return false;
-	return true;
-}
-
-/* What was freed may be somebody's reserve by now, which is mapped. */
-static int tell_gap(const struct vv_region *r, const struct gap *g)
-{
-	return vv_err_set(VV_EINVAL, "region '%s': %zu bytes at %p, of its %" PRIu64 " at %p, %s; varve_unprotect it, or varve_protect it where it is now",
-			  r->name, (size_t)(g->hi - g->lo), (void *)g->lo, r->shape.len, (void *)r->p, g->mapped ? "may not be read (PROT_NONE)" : "are not mapped");
-}
-
-int vv_capture_is_gone(const struct vv_region *r)
-{
-	struct vv_memory_range all = { (uintptr_t)r->p, (uintptr_t)r->p + r->shape.len, false };
-	struct gap g = { 0 };
-
-	if (!vv_grains_left_device(r))
-		vv_memory_walk(&all, vv_memory_tidy(&all, r->shape.len > 0), find_gap, &g);
-	if (g.hi)
-		return tell_gap(r, &g);
-	return vv_err_set(VV_EINVAL,
-			  "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be read; varve_unprotect it, or "
-			  "varve_protect it where it is now",
-			  r->name, r->shape.len, (void *)r->p);
-}
-
 static int check_mapped(const struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++)
 		if (!v->region[i]->fine && !vv_memory_mapped(v->region[i]->p, v->region[i]->shape.len))
-			return vv_capture_is_gone(v->region[i]);
+			return vv_lost_memory_error(v->region[i]);
 	return 0;
 }
 
@@ -147,7 +107,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 	struct copying_step bare = { &c, 0, NULL };
 
 	if (vv_fence_try(copy_bare, &bare) < 0)
-		return vv_capture_is_gone(bare.region);
+		return vv_lost_memory_error(bare.region);
 	for (; eager && c.n < t->n_queue && t->order.state[t->queue[c.n]] == VV_ORDER_SCHEDULED; c.n++) {
 		size_t tile = t->queue[c.n];
 		struct vv_region *r = vv_tiles_region(t, tile);
@@ -158,7 +118,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 	vv_pool_each(v->pool, (c.n + COPY_STEP - 1) / COPY_STEP, copy_step, &c);
 	t->n_copied = c.n;
 	*bytes = (before - t->n_free) * (uint64_t)t->group_len - beyond(t, true);
-	return c.gone ? vv_capture_is_gone(c.gone) : 0;
+	return c.gone ? vv_lost_memory_error(c.gone) : 0;
 }
 
 /* ---- fences -------------------------------------------------------------------------------------------------------------- */
@@ -351,17 +311,18 @@ static const struct vv_region *region_at(const struct vv_tiles *t, uintptr_t lo,
 static int check_must(const struct vv_tiles *t)
 {
 	struct vv_memory_range *must = vv_mem_new(t->must, sizeof(*must));
-	struct gap g = { 0 };
+	uintptr_t lo, hi;
 	size_t n = 0;
+	bool lost;
 
 	if (!must)
 		return VV_ENOMEM;
 	for (size_t k = 0; k < t->n_queue && n < t->must; k++)
 		if (t->tile[t->queue[k]].flags & VV_TILE_MUST)
 			must[n++] = range_of(t, vv_tiles_region(t, t->queue[k]), t->queue[k]);
-	vv_memory_walk(must, vv_memory_tidy(must, n), find_gap, &g);
+	lost = vv_lost_memory_find(must, n, &lo, &hi);
 	vv_mem_free(must);
-	return g.hi ? vv_capture_is_gone(region_at(t, g.lo, g.hi)) : 0;
+	return lost ? vv_lost_memory_error(region_at(t, lo, hi)) : 0;
 }
 
 /* A region that was mapped anew in part has lost a part of its fence: it is fenced once more, all of it. */

@@ -2,8 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stage.h"
-#include "engine/aggregate.h"
-#include "engine/collective.h"
+#include "engine/epoch.h"
 #include "engine/grains.h"
 #include "engine/ranks.h"
 #include "engine/ready.h"
@@ -47,7 +46,6 @@ static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
 
 static int capture(struct vv_pass *p)
 {
-	struct vv_err_state error;
 	size_t chunks = 0;
 	int rc = vv_grains_take(p);
 	uint64_t fine = p->st.bytes_dirty;
@@ -56,20 +54,16 @@ static int capture(struct vv_pass *p)
 		rc = vv_capture_take(p, &chunks);
 	p->paged = p->st.bytes_dirty - fine;
 	p->chunks += chunks;
-	if (rc == 0)
-		return 0;
-	vv_err_save(rc, &error);
-	if (p->put) /* some of it is in the store already */
-		vv_pass_retract(p);
-	else
-		vv_weave_retract(p);
-	return vv_err_restore(&error);
+	p->captured = rc == 0;
+	if (rc)
+		vv_epoch_abandon(p);
+	return rc;
 }
 
 static int take(struct varve *v, struct vv_pass **out)
 {
 	struct vv_pass *p = NULL;
-	int rc = vv_pass_new(v, &p);
+	int rc = vv_epoch_new(v, &p);
 
 	if (v->group)
 		vv_survey_expect(v);
@@ -84,19 +78,12 @@ static int take(struct varve *v, struct vv_pass **out)
 		else
 			rc = vv_ranks_agree(v->group, v->group->comm, rc);
 		if (rc && taken) {
-			struct vv_err_state error;
-
-			vv_err_save(rc, &error);
-			vv_stow_free(p);
-			vv_tiles_end(v, false);
-			vv_pass_retract(p);
-			vv_collective_forget(v);
-			vv_aggregate_drop(v);
-			vv_err_restore(&error);
+			vv_epoch_abandon(p);
+			vv_epoch_forget_shared(v);
 		}
 	}
 	if (rc)
-		vv_pass_free(p);
+		vv_epoch_free(p);
 	else
 		*out = p;
 	return rc;
@@ -111,7 +98,7 @@ int vv_checkpoint_run(struct varve *v)
 	if (rc)
 		return rc;
 	vv_stage("agreed");
-	vv_pass_sweep(v);
+	vv_epoch_sweep(v);
 	rc = take(v, &p);
 	if (rc)
 		return rc;

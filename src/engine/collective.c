@@ -3,7 +3,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/stage.h"
-#include "engine/tiles.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,7 +374,7 @@ static int note_verdicts(struct vv_talk *t)
 		else if (kind != VV_JUDGE_ALONE)
 			c->state[t->order[k]] = VV_CLAIM_REFERRED;
 	}
-	return vv_survey_promise(t->p);
+	return t->promise(t->p);
 }
 
 struct old_ref {
@@ -529,7 +528,7 @@ struct vv_comm *vv_collective_comm(const struct varve *v)
 	return v->group->behind && v->async ? v->group->side : v->group->comm;
 }
 
-int vv_collective_ask(struct vv_pass *p, int rc)
+int vv_collective_ask(struct vv_pass *p, int rc, int (*promise)(struct vv_pass *p))
 {
 	struct vv_ranks *g = p->v->group;
 	struct vv_comm *comm = vv_collective_comm(p->v);
@@ -540,7 +539,7 @@ int vv_collective_ask(struct vv_pass *p, int rc)
 	if (!t && !silent && rc == 0)
 		rc = VV_ENOMEM;
 	if (t) {
-		*t = (struct vv_talk){ .g = g, .comm = comm, .p = p };
+		*t = (struct vv_talk){ .g = g, .comm = comm, .p = p, .promise = promise };
 		rc = g->how == VV_RANKS_EXACT ? prepare(t) : 0;
 	}
 	vv_stage("surveyed");

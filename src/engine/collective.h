@@ -30,8 +30,8 @@ void vv_collective_end(struct vv_pass *p);
 /* The chunk's content is new to this rank: r->now names its claim. `chunk`: its number in the order of memory. */
 int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d);
 /* The ranks tell each other; all of them come here, with what became of their surveys. Afterwards every claim is OPEN, LENT or
- * REFERRED. */
-int vv_collective_ask(struct vv_pass *p, int rc);
+ * REFERRED. promise: gives all lent content its position in the payload. */
+int vv_collective_ask(struct vv_pass *p, int rc, int (*promise)(struct vv_pass *p));
 
 /* The channel on which an epoch is talked about: that of the thread which does it. */
 struct vv_comm *vv_collective_comm(const struct varve *v);

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/tiles.h"
+#include "engine/lost_memory.h"
 #include "track/fence.h"
 #include "track/memory.h"
 #include "track/scan.h"
@@ -367,7 +368,7 @@ static int audit_group(struct varve *v, struct vv_region *r, size_t g)
 	const struct vv_tiles *t = &v->tiles;
 
 	if (!is_readable(t, r, g))
-		return vv_capture_is_gone(r);
+		return vv_lost_memory_error(r);
 	for (size_t i = vv_tiles_chunk(t, g); i < vv_tiles_chunk_end(t, r, g); i++) {
 		const struct vv_digest *old = vv_region_digest(v, r, i);
 		struct vv_digest now;

@@ -2,6 +2,7 @@
  * from the listings of the places, and each rank of a place answers a share of what is asked of it. What turns out to be bad is
  * looked for where the layers with the other copies say, until all is there or nothing is left to try. */
 #include "engine/fetch.h"
+#include "engine/threads.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/alternates.h"
@@ -176,7 +177,7 @@ static int doubt(struct fetch *f, const struct stretches *s)
 static int read_here(struct fetch *f)
 {
 	struct stretches s = { 0 };
-	int rc = vv_session_pool(f->v);
+	int rc = vv_threads_start(f->v);
 
 	if (rc == 0)
 		rc = list_here(f);

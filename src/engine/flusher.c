@@ -3,9 +3,9 @@
 #include "base/hush.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/epoch.h"
 #include "engine/grains.h"
 #include "engine/journal.h"
-#include "engine/pass.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
 #include "track/thread.h"
@@ -106,22 +106,13 @@ static void end_pass(struct vv_pass *p, int rc)
 	struct varve *v = p->v;
 
 	if (rc == 0) {
-		vv_pass_accept(p);
-		if (!p->load) {
-			vv_tiles_end(v, true);
-			vv_layout_judge(v, &p->st);
-		}
+		vv_epoch_accept(p);
 		return;
 	}
-	vv_stow_free(p);
-	vv_flush_free(p->flush);
-	p->flush = NULL;
-	if (!p->load)
-		vv_tiles_end(v, false);
-	vv_pass_retract(p);
+	vv_epoch_abandon(p);
 	p->st.epoch = p->epoch;
 	if (v->footing.lost && !v->group)
-		vv_footing_leave(v);
+		vv_session_begin_anew(v);
 }
 
 /* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */
@@ -132,7 +123,7 @@ static int end_part(struct vv_pass *p, int rc)
 
 	vv_verdict_begin(p, rc);
 	end_pass(p, rc);
-	vv_pass_free(p);
+	vv_epoch_free(p);
 	if (!v->async || v->group->behind)
 		vv_verdict_step(v, true);
 	rc = v->async ? 0 : vv_flusher_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
@@ -143,7 +134,7 @@ int vv_flusher_run(struct vv_pass *p)
 {
 	struct varve *v = p->v;
 	struct vv_err_state error;
-	int rc = vv_stow_run(p);
+	int rc = vv_epoch_store(p);
 	uint64_t bytes;
 
 	if (v->group)
@@ -153,7 +144,7 @@ int vv_flusher_run(struct vv_pass *p)
 	vv_err_restore(&error);
 	vv_flusher_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
 	bytes = p->st.bytes_layer;
-	vv_pass_free(p); /* what follows has a use for the memory */
+	vv_epoch_free(p); /* what follows has a use for the memory */
 	if (rc == 0) {
 		vv_window_settle(v);
 		vv_retain_run(v, bytes);

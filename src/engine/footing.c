@@ -292,15 +292,3 @@ void vv_footing_new_era(struct varve *v)
 	v->era = v->highest + 1;
 	v->token = vv_digest_check(from, sizeof(from));
 }
-
-void vv_footing_leave(struct varve *v)
-{
-	uint64_t failed = v->failed;
-
-	vv_footing_fini(&v->footing);
-	vv_annals_forget(&v->lineage);
-	vv_annals_turn(&v->lineage);
-	vv_footing_new_era(v);
-	vv_session_step_back(v, 0);
-	v->failed = failed;
-}

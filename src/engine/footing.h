@@ -40,6 +40,6 @@ void vv_footing_reclaimed(struct varve *v);
  * ranks. */
 void vv_footing_new_era(struct varve *v);
 /* If something was found to be gone, on this rank or on another: the next epoch continues none, and refers only to what is read and found whole. */
-void vv_footing_leave(struct varve *v);
+void vv_session_begin_anew(struct varve *v);
 
 #endif

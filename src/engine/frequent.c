@@ -3,7 +3,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/talk.h"
-#include "engine/tiles.h"
 #include "engine/topk.h"
 #include <stdlib.h>
 
@@ -95,7 +94,7 @@ int vv_frequent_ask(struct vv_talk *t)
 	}
 	if (rc == 0) {
 		pos = vv_mem_new(n, sizeof(*pos));
-		rc = pos ? vv_survey_promise(t->p) : VV_ENOMEM;
+		rc = pos ? t->promise(t->p) : VV_ENOMEM;
 		rc = vv_talk_agree(t, rc);
 	}
 	if (rc == 0) {

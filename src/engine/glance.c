@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/stow.h"
+#include "engine/lost_memory.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include <stdatomic.h>
@@ -125,7 +126,7 @@ static int hash_round(struct glance *g)
 		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, g->tile[k]), g->tile[k]));
 	vv_sift_note_cost(t, groups, (double)atomic_exchange(&g->hashed_ns, 0) * 1e-9);
 	gone = atomic_load(&g->gone);
-	return gone ? vv_capture_is_gone(gone) : 0;
+	return gone ? vv_lost_memory_error(gone) : 0;
 }
 
 /* What is done goes behind the rest of the queue, which keeps its order. */

@@ -5,7 +5,7 @@
 #include "engine/bounce.h"
 #include "engine/echo.h"
 #include "engine/options.h"
-#include "engine/tiles.h"
+#include "engine/lost_memory.h"
 #include "engine/watch.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -102,6 +102,8 @@ int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_
 	f->key = *key;
 	f->id = ++v->grains->last_id;
 	r->fine = f;
+	r->space = key->space;
+	r->device = key->device;
 	return 0;
 }
 
@@ -400,7 +402,7 @@ static int blame(struct vv_set *s, int rc)
 	vv_err_save(rc, &error);
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
 		if (vv_fence_try(touch, s->region[i]) < 0)
-			return vv_capture_is_gone(s->region[i]);
+			return vv_lost_memory_error(s->region[i]);
 	rc = vv_err_restore(&error);
 	for (size_t i = 0; rc == VV_EDAMAGED && i < s->n && i < NAMED; i++)
 		vv_err_context(rc, "region %" PRIu64 " is '%s'", s->span[i].id, s->region[i]->name);
@@ -530,24 +532,14 @@ static const struct vv_space *most_special(const struct vv_grains *g)
 	return space;
 }
 
-bool vv_grains_left_device(const struct vv_region *r)
-{
-	const struct vv_fine *f = r->fine;
-	int device;
-
-	if (!f || f->key.space == vv_space_host() || !r->shape.len)
-		return false;
-	return !f->key.space->owns(r->p, (size_t)r->shape.len, &device) || device != f->key.device;
-}
-
 static int check_mapped(const struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++) {
 		const struct vv_region *r = v->region[i];
 		bool host = r->fine && r->fine->key.space == vv_space_host();
 
-		if ((host && !vv_memory_mapped(r->p, r->shape.len)) || vv_grains_left_device(r))
-			return vv_capture_is_gone(r);
+		if ((host && !vv_memory_mapped(r->p, r->shape.len)) || vv_lost_memory_on_device(r))
+			return vv_lost_memory_error(r);
 	}
 	return 0;
 }

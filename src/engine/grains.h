@@ -102,8 +102,6 @@ int vv_grains_check(const char *what, uint64_t grain);
 int vv_grains_method(const char *name);
 /* Every set has the regions that are its now, numbered. */
 int vv_grains_gather(struct varve *v);
-/* Has it been given back, or is it another device's now? Reading it would be the end of all the program's work there. */
-bool vv_grains_left_device(const struct vv_region *r);
 /* anew: nothing that the one which is there knows will be needed; a device that had no memory is tried again. */
 int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew);
 /* It knows nothing any more. */
@@ -141,10 +139,10 @@ void vv_weave_displace(struct vv_set *s, uint32_t ordinal);
 
 /* ---- engine/recall.c: what a session must know again ---- */
 
-/* Regions have been read, and nothing is changed yet: they hold what the session's table says. What need not be learned now is left. */
-int vv_recall_begin(struct varve *v);
-/* The restart has succeeded: what was left is for the session's thread to do, behind its return. */
-void vv_recall_start(struct varve *v);
+/* Regions have just been restored and hold the content of the session's table. may_be_late: a thread can hash watched memory later. */
+int vv_recall_begin(struct varve *v, bool may_be_late);
+/* Is memory left to be hashed by vv_recall_run? */
+bool vv_recall_is_late(const struct varve *v);
 /* It has not, after all: what is half known is forgotten. */
 void vv_recall_drop(struct varve *v);
 /* On that thread. */

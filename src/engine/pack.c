@@ -1,9 +1,11 @@
 /* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (cargo.c),
  * how each kind of them is coded (kinds.c), and that they are placed in the order of their kinds (feed.c). */
 #include "engine/pack.h"
+#include "engine/threads.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/braid.h"
+#include "engine/epoch.h"
 #include "engine/feed.h"
 #include "engine/guests.h"
 #include "engine/inflow.h"
@@ -414,7 +416,7 @@ static int prepare(struct pack *k)
 	int rc = vv_flusher_reserve(&v->flusher);
 
 	if (rc == 0)
-		rc = vv_session_pool(v);
+		rc = vv_threads_start(v);
 	if (rc == 0)
 		rc = vv_kin_new(k->opt->key, &k->kin);
 	if (rc == 0)
@@ -438,11 +440,11 @@ static int lay_down(struct pack *k)
 
 	if (rc)
 		return rc;
-	rc = vv_pass_new(k->v, &p);
+	rc = vv_epoch_new(k->v, &p);
 	if (k->v->group) {
 		rc = vv_ranks_agree(k->v->group, k->v->group->comm, rc);
 		if (rc)
-			vv_pass_free(p);
+			vv_epoch_free(p);
 	}
 	if (rc)
 		return rc;
@@ -536,7 +538,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 
 	if (rc)
 		return rc;
-	vv_pass_sweep(v); /* before any rank looks for what it could refer to */
+	vv_epoch_sweep(v); /* before any rank looks for what it could refer to */
 	rc = vv_session_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_flusher_report(v);

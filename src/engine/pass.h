@@ -11,6 +11,8 @@ struct vv_pass {
 	uint64_t epoch, layer;
 	size_t old_entries; /* of the index; above it is this epoch's */
 	bool keyframe;
+	bool captured; /* tiles are copied or fenced for it */
+	bool opened;   /* the store may hold something of it */
 	size_t chunks; /* to be looked at */
 	uint64_t paged; /* bytes that are dirty in regions that have chunks */
 	struct vv_region **region; /* as they were at the call */
@@ -24,6 +26,7 @@ struct vv_pass {
 	uint64_t pos; /* end of the payload */
 	size_t lent;  /* bytes of the buffer, to its tables */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
+	int (*open)(struct vv_pass *p); /* opens the layer, for content that must be placed early */
 	int (*load)(struct vv_pass *p); /* begins, opens and fills it in place of stow.c; NULL: memory */
 	void *load_arg;
 	struct vv_stow *stow;     /* engine/stow.c, while it is under way */
@@ -32,9 +35,6 @@ struct vv_pass {
 	uint64_t start_ns;
 };
 
-/* At the call. */
-int vv_pass_new(struct varve *v, struct vv_pass **out);
-void vv_pass_free(struct vv_pass *p);
 /* Everything that is known of the layer beforehand. */
 int vv_pass_begin(struct vv_pass *p);
 /* Opens the layer, in a file of its own unless it has a put already. */
@@ -56,16 +56,11 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 		  enum vv_place how, uint32_t tag, bool *added);
 /* A chunk's state as a run. */
 struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state);
-/* Everything is placed; writes the layer. */
-int vv_pass_finish(struct vv_pass *p);
-/* From now on the epoch of a session that is alone counts. */
-int vv_pass_commit(struct vv_pass *p);
-/* The epoch counts, and the session continues it. */
-void vv_pass_accept(struct vv_pass *p);
-/* Nothing of it may be seen. */
-void vv_pass_retract(struct vv_pass *p);
 
-/* Removes what failed epochs have left behind and could not be removed then. */
-void vv_pass_sweep(struct varve *v);
+/* The digests of this epoch's new content, in the order of its positions: the tail of the index. */
+static inline struct vv_digest *vv_pass_new_digests(const struct vv_pass *p)
+{
+	return p->v->history.index.digest + p->old_entries;
+}
 
 #endif

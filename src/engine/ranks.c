@@ -18,6 +18,7 @@ void vv_ranks_close(struct vv_ranks *g)
 	vv_mem_free(g->host);
 	vv_mem_free(g->place);
 	vv_mem_free(g->bundle.room);
+	vv_mem_free(g->bundle.len);
 	vv_tasting_free(g->bundle.tasting);
 	vv_mem_free(g);
 }

@@ -32,6 +32,7 @@ struct vv_ranks {
 	struct { /* engine/aggregate.c */
 		uint32_t first, last; /* ranks that write one file */
 		uint64_t *room;       /* of each rank, in the epoch under way */
+		uint64_t *len;        /* of each rank's layer, once all are stored */
 		uint64_t epoch;
 		bool open; /* by this rank, and not sealed yet */
 		char token[VV_STORE_TOKEN];

@@ -2,6 +2,7 @@
  * the lineage that both went on, if somebody has brought back some hosts' files from one and some from another: then an epoch is not the same for two ranks, and none may
  * refer to what the other has under its number. So they compare whose epochs they know before they lend each other anything. */
 #include "engine/ready.h"
+#include "engine/threads.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -157,7 +158,7 @@ static int settle(struct varve *v, int rc)
 
 int vv_ready_make(struct varve *v, int rc)
 {
-	rc = rc ? rc : vv_session_pool(v);
+	rc = rc ? rc : vv_threads_start(v);
 	if (rc == 0)
 		rc = load_parent(v);
 	if (rc == 0)

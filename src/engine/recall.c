@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/dock.h"
+#include "engine/threads.h"
 #include "engine/ranks.h"
 #include "engine/restore.h"
 #include "engine/watch.h"
@@ -155,7 +156,7 @@ static int place_tables(struct vv_set *s)
 static int base_on_tables(struct varve *v, struct vv_set *s)
 {
 	struct ranges usable = { 0 };
-	int rc = vv_session_pool(v);
+	int rc = vv_threads_start(v);
 
 	if (rc == 0)
 		rc = vv_table_settle(&v->table, v->pool);
@@ -384,16 +385,6 @@ static int adopt_tail(struct varve *v, struct vv_region *r)
 	return rc;
 }
 
-/* Is there somebody to go on with it behind the return? */
-static bool has_thread(struct varve *v)
-{
-	int rc = vv_flusher_ready(&v->flusher);
-
-	if (rc)
-		vv_err_clear();
-	return rc == 0;
-}
-
 /* May its memory be looked at behind the return, because it is watched? Of the grains that lie in its own pages, then. Where ranks have stores of their own
  * what is written meanwhile could not be read once more by one of them alone. */
 static void make_late(struct varve *v, const struct vv_set *s, struct vv_region *r)
@@ -433,18 +424,18 @@ static int learn_now(struct varve *v, struct vv_set *s)
 }
 
 /* What the regions hold is known to the sieve, or will be. */
-static int adopt_memory(struct varve *v, struct vv_set *s)
+static int adopt_memory(struct varve *v, struct vv_set *s, bool may_be_late)
 {
 	int rc = vv_grains_shade(s);
 
 	if (rc)
 		return rc;
-	s->late = has_thread(v);
+	s->late = may_be_late;
 	rc = learn_now(v, s);
 	return rc || s->late ? rc : base_on_tables(v, s);
 }
 
-static int adopt_set(struct varve *v, struct vv_set *s)
+static int adopt_set(struct varve *v, struct vv_set *s, bool may_be_late)
 {
 	size_t kept = 0;
 	int rc = 0;
@@ -468,11 +459,11 @@ static int adopt_set(struct varve *v, struct vv_set *s)
 	if (rc == 0)
 		rc = vv_grains_open_sieve(v, s, true);
 	if (rc == 0)
-		rc = adopt_memory(v, s);
+		rc = adopt_memory(v, s, may_be_late);
 	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
 		rc = vv_grains_fall_back(v, s);
 		if (rc == 0)
-			rc = adopt_memory(v, s);
+			rc = adopt_memory(v, s, may_be_late);
 	}
 	return rc;
 }
@@ -488,7 +479,7 @@ static int know_nothing(struct varve *v, const struct vv_space *space, int rc)
 	return 0;
 }
 
-int vv_recall_begin(struct varve *v)
+int vv_recall_begin(struct varve *v, bool may_be_late)
 {
 	struct vv_grains *g = v->grains;
 	int rc = g ? vv_grains_gather(v) : 0;
@@ -496,14 +487,14 @@ int vv_recall_begin(struct varve *v)
 	if (rc)
 		return know_nothing(v, vv_space_host(), rc);
 	for (size_t i = 0; g && i < g->n; i++) {
-		rc = adopt_set(v, g->set[i]);
+		rc = adopt_set(v, g->set[i], may_be_late);
 		if (rc)
 			return know_nothing(v, g->set[i]->key.space, rc);
 	}
 	return 0;
 }
 
-static bool any_late(const struct varve *v)
+bool vv_recall_is_late(const struct varve *v)
 {
 	bool late = false;
 
@@ -512,14 +503,8 @@ static bool any_late(const struct varve *v)
 	return late;
 }
 
-void vv_recall_start(struct varve *v)
-{
-	if (any_late(v))
-		vv_flusher_recall(v);
-}
-
 void vv_recall_drop(struct varve *v)
 {
-	if (any_late(v))
+	if (vv_recall_is_late(v))
 		vv_grains_forget(v);
 }

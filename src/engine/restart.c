@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/annals.h"
+#include "engine/threads.h"
+#include "engine/lost_memory.h"
 #include "engine/bounce.h"
 #include "engine/fetch.h"
 #include "engine/foreign.h"
@@ -83,6 +85,16 @@ static void turn(struct varve *v, uint64_t epoch, uint64_t token)
 	vv_region_forget(v);
 }
 
+/* Can a thread go on hashing regions in grains after the return? */
+static bool has_thread(struct varve *v)
+{
+	int rc = v->grains ? vv_flusher_ready(&v->flusher) : VV_ENOENT;
+
+	if (rc && v->grains)
+		vv_err_clear();
+	return rc == 0;
+}
+
 /* The session goes on from what was read. A region that was not read from where its table says is looked at anew: a new epoch must not
  * refer to what is damaged. */
 static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table *t, const bool *copied)
@@ -95,15 +107,15 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table 
 		v->region[i]->restored = !copied[i];
 	if (v->group)
 		rc = adopt_now(v);
-	return rc ? rc : vv_recall_begin(v);
+	return rc ? rc : vv_recall_begin(v, has_thread(v));
 }
 
 /* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
 static int check_there(const struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++)
-		if (vv_grains_left_device(v->region[i]))
-			return vv_capture_is_gone(v->region[i]);
+		if (vv_lost_memory_on_device(v->region[i]))
+			return vv_lost_memory_error(v->region[i]);
 	return 0;
 }
 
@@ -113,7 +125,7 @@ static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		rc = add_want(&v->lineage, t, v->region[i], &want[i]);
-	return rc ? rc : vv_session_pool(v);
+	return rc ? rc : vv_threads_start(v);
 }
 
 /* One that is damaged for one rank is damaged for all. */
@@ -179,7 +191,7 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 	if (rc == 0)
 		rc = check_ranks(v, epoch);
 	if (rc == 0)
-		rc = vv_session_pool(v);
+		rc = vv_threads_start(v);
 	if (rc == 0) {
 		vv_bounce_expect(v, v->dock);
 		rc = (v->dock->len ? vv_table_load_begun : vv_table_load_late)(&v->lineage, v->pool, epoch, v->rank, t);
@@ -267,10 +279,10 @@ int varve_restart(varve *v, uint64_t epoch)
 		rc = restart_epoch(v, epoch);
 		rc = rc ? rc : 1;
 	}
-	if (rc == 1)
-		vv_recall_start(v);
-	else
+	if (rc != 1)
 		vv_recall_drop(v);
+	else if (vv_recall_is_late(v))
+		vv_flusher_recall(v);
 	return vv_session_leave(v, rc);
 }
 
@@ -305,7 +317,7 @@ static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 		return 0;
 	vv_table_fini(&v->view);
 	vv_annals_forget(&v->lineage);
-	rc = vv_session_pool(v);
+	rc = vv_threads_start(v);
 	if (rc)
 		return rc;
 	return load(&v->lineage, v->pool, epoch, v->rank, &v->view);
@@ -348,7 +360,7 @@ static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t le
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
 	struct vv_dock dock = { 0 };
-	int rc = vv_session_pool(v);
+	int rc = vv_threads_start(v);
 
 	if (rc)
 		return rc;

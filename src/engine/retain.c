@@ -5,11 +5,23 @@
 #include "base/mem.h"
 #include "engine/drop.h"
 #include "engine/gc.h"
+#include "engine/grains.h"
 #include "engine/places.h"
 #include "engine/ranks.h"
 #include "engine/tiles.h"
 #include <inttypes.h>
 #include <string.h>
+
+int vv_retain_prune(struct varve *v)
+{
+	int rc = vv_window_prune(v);
+
+	if (rc)
+		vv_region_forget(v);
+	else
+		vv_recall_again(v);
+	return rc;
+}
 
 enum { MANY_RUNS = 64 << 10 }; /* tables of so many take as much as a buffer does: the one has the place of the other */
 
@@ -150,7 +162,7 @@ static int reclaim(struct varve *v)
 	v->bytes_total = report.bytes_after;
 	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 		    report.bytes_after);
-	rc = vv_window_prune(v);
+	rc = vv_retain_prune(v);
 	if (rc == 0)
 		rc = check_parent(v);
 	return rc;
@@ -251,6 +263,6 @@ int vv_retain_reclaim(struct varve *v)
 	if (vv_ranks_leads_place(v->group))
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);
-	rc = vv_window_prune(v);
+	rc = vv_retain_prune(v);
 	return rc ? rc : check_parent(v);
 }

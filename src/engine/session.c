@@ -6,6 +6,7 @@
 #include "base/hush.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/annals.h"
 #include "engine/collective.h"
 #include "engine/dock.h"
 #include "engine/grains.h"
@@ -352,19 +353,6 @@ int varve_open(const char *store, const char *lineage, const char *options, varv
 	return vv_session_open(NULL, store, lineage, options, out);
 }
 
-int vv_session_pool(struct varve *v)
-{
-	unsigned threads = (unsigned)vv_conf_number(&v->conf, "threads");
-
-	if (v->pool)
-		return 0;
-	if (threads == 0) {
-		threads = vv_pool_cores();
-		threads = threads < 16 ? threads : 16;
-	}
-	return vv_pool_new(threads - 1, &v->pool);
-}
-
 void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
 {
 	vv_table_fini(&v->view);
@@ -542,4 +530,16 @@ int varve_stats(varve *v, struct varve_stats *out)
 	else
 		*out = v->stats;
 	return vv_session_leave(v, rc);
+}
+
+void vv_session_begin_anew(struct varve *v)
+{
+	uint64_t failed = v->failed;
+
+	vv_footing_fini(&v->footing);
+	vv_annals_forget(&v->lineage);
+	vv_annals_turn(&v->lineage);
+	vv_footing_new_era(v);
+	vv_session_step_back(v, 0);
+	v->failed = failed;
 }

@@ -28,6 +28,7 @@ struct vv_grains;
 struct vv_pass;
 struct vv_ranks;
 struct vv_scan;
+struct vv_space;
 struct vv_tile;
 
 /* What a chunk held in the parent epoch: nothing we know, zeros, or entry number + FIRST of the index. */
@@ -76,6 +77,8 @@ struct vv_region {
 	uint8_t method;
 	uint32_t grain;
 	struct vv_fine *fine; /* engine/grains.h; NULL: it is deduped in chunks. One that is not has no chunks. */
+	const struct vv_space *space; /* of a region in grains: whose memory it is, */
+	int device;                   /* and on which device */
 };
 
 /* The memory of all regions, cut up: engine/tiles.h. */
@@ -238,8 +241,6 @@ int vv_session_leave(struct varve *v, int rc); /* returns rc */
 /* Until it is left no handler of the program's comes in between: one that writes a fenced page would wait for the thread that it interrupts. */
 void vv_session_hush(struct varve *v);
 
-/* The session's pool, started now if it has not been. */
-int vv_session_pool(struct varve *v);
 /* `epoch` is now what the next checkpoint continues; takes over the table. */
 void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table);
 
@@ -249,6 +250,8 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 int vv_session_look(struct varve *v, const char *lineage);
 /* The epoch just accepted does not count after all: `epoch` is what the next one continues, as the store has it. */
 void vv_session_step_back(struct varve *v, uint64_t epoch);
+/* The store is not as the session knows it: nothing of it is referred to any more. The next epoch stores everything, in a new era. */
+void vv_session_begin_anew(struct varve *v);
 
 /* engine/region.c. Finds what the regions' chunks held in the parent's table. */
 void vv_region_adopt_all(struct varve *v);
@@ -288,7 +291,7 @@ bool vv_window_holds(struct varve *v);
 void vv_window_settle(struct varve *v);
 /* Entries leave the index until there are `limit`, the oldest first, but none that a region holds. VV_ENOMEM: all is as it was. */
 int vv_window_shrink(struct varve *v, size_t limit);
-/* After gc: what the store has no more leaves it, too. If that fails, all is forgotten. */
+/* After gc: entries of content that the store no longer has leave the index. On failure the index is of no use: vv_retain_prune. */
 int vv_window_prune(struct varve *v);
 /* Digests that this rank may remember as a judge. */
 size_t vv_window_judged(const struct varve *v);
@@ -301,6 +304,8 @@ bool vv_retain_run(struct varve *v, uint64_t bytes);
  * of each place drops them; and before a checkpoint in which any of them wants it, all take the space back together. */
 void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every);
 void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every);
+/* After gc: the index and the regions forget content that the store no longer has. */
+int vv_retain_prune(struct varve *v);
 bool vv_retain_wants(const struct varve *v);
 int vv_retain_reclaim(struct varve *v);
 

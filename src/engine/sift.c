@@ -1,6 +1,7 @@
 /* Tiles are hashed on all cores, in the order in which they are expected to be written, and sifted in the same order: what is stored
  * already is let go at once; what is not becomes a claim where there are other ranks to ask, or waits to be placed. */
 #include "engine/stow.h"
+#include "engine/lost_memory.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "track/fence.h"
@@ -208,7 +209,7 @@ static void run_batch(struct vv_task *task)
 	start = vv_clock_own_s();
 	rc = vv_fence_try(read_batch, b);
 	if (rc == VV_EINVAL)
-		rc = vv_capture_is_gone(b->region);
+		rc = vv_lost_memory_error(b->region);
 	if (rc)
 		vv_err_save(rc, &b->error);
 	end_batch(b, rc, vv_clock_own_s() - start);

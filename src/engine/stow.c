@@ -4,8 +4,8 @@
  * changes with what the program's threads do meanwhile. While the sink cannot take more, it goes on sifting. What other ranks will
  * refer to is placed before all else, in the order of memory, since its positions were told beforehand (survey.c). */
 #include "engine/stow.h"
+#include "engine/lost_memory.h"
 #include "base/mem.h"
-#include "base/stage.h"
 #include "engine/grains.h"
 #include "track/fence.h"
 #include <string.h>
@@ -40,7 +40,7 @@ static int take_loose(struct vv_stow *w, const struct vv_region *r, size_t group
 	if (!w->loose)
 		return VV_ENOMEM;
 	return vv_fence_try(copy_group, &(struct loose){ w->loose, r->p + (uint64_t)group * len, vv_tiles_group_len(w->t, r, group) }) < 0 ?
-		       vv_capture_is_gone(r) : 0;
+		       vv_lost_memory_error(r) : 0;
 }
 
 /* The digest of a chunk that was copied is that of the copy, whatever was found before. */
@@ -118,31 +118,6 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 		vv_tiles_done(t, tile);
 	pthread_mutex_unlock(&t->lock);
 	return 0;
-}
-
-/* On the writing thread. A block's cells are all freed at once, so that who opens ahead finds them all. */
-static void stored(void *arg, const struct vv_flush_owed *owed, int n)
-{
-	struct varve *v = arg;
-	struct vv_tiles *t = &v->tiles;
-
-	pthread_mutex_lock(&t->lock);
-	if (!owed) {
-		t->broken = true;
-		pthread_cond_broadcast(&t->bell);
-	}
-	for (int i = 0; i < n; i++) {
-		struct vv_tile *x = owed[i].tag == VV_STREAM_TAG ? NULL : &t->tile[owed[i].tag];
-
-		if (!x) {
-			vv_stream_stored(v, owed[i].adds);
-			continue;
-		}
-		x->in_blocks -= owed[i].adds;
-		if (x->flags & VV_TILE_PLACED && x->in_blocks == 0)
-			vv_tiles_done(t, owed[i].tag);
-	}
-	pthread_mutex_unlock(&t->lock);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------- */
@@ -254,7 +229,7 @@ static int rest(struct vv_stow *w)
 	return rc;
 }
 
-static int store_tiles(struct vv_stow *w)
+int vv_stow_tiles(struct vv_stow *w)
 {
 	struct vv_tiles *t = w->t;
 	size_t len = t->tile_groups * t->group_len;
@@ -316,43 +291,4 @@ void vv_stow_free(struct vv_pass *p)
 	vv_mem_free(w->lead);
 	vv_mem_free(w);
 	p->stow = NULL;
-}
-
-int vv_stow_open(struct vv_pass *p)
-{
-	struct vv_flush_options opt = p->v->coding;
-
-	opt.prompt = p->v->tiles.fencing;
-	opt.always = p->v->grains && p->v->grains->stream.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
-	opt.stored = stored;
-	opt.arg = p->v;
-	p->v->tiles.broken = false;
-	return vv_pass_open(p, &opt);
-}
-
-/* The content of the regions goes into the layer. */
-static int store_memory(struct vv_pass *p)
-{
-	int rc = 0;
-
-	if (!p->stow)
-		rc = p->v->group ? vv_survey_run(p, 0) : vv_stow_begin(p, false);
-	vv_stage("asked");
-	if (rc == 0 && !p->flush)
-		rc = vv_stow_open(p);
-	if (rc == 0)
-		rc = store_tiles(p->stow);
-	vv_stage("placed");
-	vv_stow_free(p);
-	return rc;
-}
-
-int vv_stow_run(struct vv_pass *p)
-{
-	int rc = p->load ? p->load(p) : store_memory(p);
-
-	if (rc == 0)
-		rc = vv_pass_finish(p);
-	vv_stage("stored");
-	return rc == 0 && !p->v->group ? vv_pass_commit(p) : rc;
 }

@@ -55,7 +55,8 @@ void vv_sift_leave(struct vv_stow *w, size_t tile);
 
 /* engine/stow.c. */
 int vv_stow_begin(struct vv_pass *p, bool all);
-/* Opens the layer, so that content can be placed. */
-int vv_stow_open(struct vv_pass *p);
+/* Places all content of the epoch into its layer, which is open. */
+int vv_stow_tiles(struct vv_stow *w);
+void vv_stow_free(struct vv_pass *p); /* waits for tasks in progress */
 
 #endif

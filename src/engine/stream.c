@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "engine/collective.h"
 #include "engine/grains.h"
-#include "engine/stow.h"
 #include <string.h>
 
 enum {
@@ -17,6 +16,8 @@ void vv_stream_init(struct vv_stream *s, const struct varve *v)
 	static const uint8_t zero[VV_STREAM_PAGE];
 
 	*s = (struct vv_stream){ .space = vv_space_host() };
+	pthread_mutex_init(&s->lock, NULL); /* never destroyed: in a child of fork threads of the parent may seem to wait */
+	pthread_cond_init(&s->written, NULL);
 	s->pages.shape.chunk = VV_STREAM_PAGE;
 	v->digest(zero, sizeof(zero), &s->pages.zero);
 }
@@ -52,7 +53,7 @@ int vv_stream_begin(struct vv_pass *p, const struct vv_space *space)
 	s->pass = p;
 	s->len = s->asked = s->gone = 0;
 	s->placed = s->in_blocks = 0;
-	s->sifted = false;
+	s->sifted = s->broken = false;
 	return vv_stream_end(s);
 }
 
@@ -127,6 +128,15 @@ static uint8_t type_of(const struct vv_grains *g, uint64_t at, uint64_t end)
 	return VV_TYPE_BYTES;
 }
 
+static void count_in_blocks(struct vv_stream *s, int change)
+{
+	pthread_mutex_lock(&s->lock);
+	s->in_blocks += (size_t)change;
+	if (s->in_blocks == 0)
+		pthread_cond_broadcast(&s->written);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static int place_page(struct vv_pass *p, size_t i)
 {
 	struct vv_stream *s = &p->v->grains->stream;
@@ -139,15 +149,10 @@ static int place_page(struct vv_pass *p, size_t i)
 		s->pages.now[i] = VV_CHUNK_UNKNOWN;
 	else if (s->pages.now[i] != VV_CHUNK_UNKNOWN && !vv_collective_is_claim(p, s->pages.now[i]))
 		return 0;
-	pthread_mutex_lock(&p->v->tiles.lock);
-	s->in_blocks++;
-	pthread_mutex_unlock(&p->v->tiles.lock);
+	count_in_blocks(s, 1);
 	rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_PLACE_LYING, VV_STREAM_TAG, &added);
-	if (!added) {
-		pthread_mutex_lock(&p->v->tiles.lock);
-		s->in_blocks--;
-		pthread_mutex_unlock(&p->v->tiles.lock);
-	}
+	if (!added)
+		count_in_blocks(s, -1);
 	return rc;
 }
 
@@ -161,24 +166,30 @@ static int place_pages(struct vv_pass *p)
 	return rc;
 }
 
-void vv_stream_stored(struct varve *v, uint32_t adds)
+void vv_stream_stored(struct vv_stream *s, uint32_t adds)
 {
-	v->grains->stream.in_blocks -= adds;
-	if (v->grains->stream.in_blocks == 0)
-		pthread_cond_broadcast(&v->tiles.bell);
+	count_in_blocks(s, -(int)adds);
+}
+
+void vv_stream_break(struct vv_stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->broken = true;
+	pthread_cond_broadcast(&s->written);
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- room --------------------------------------------------------------------------------------------------------------------- */
 
 static int wait_stored(struct vv_pass *p)
 {
-	struct vv_tiles *t = &p->v->tiles;
+	struct vv_stream *s = &p->v->grains->stream;
 	int rc = vv_flush_push(p->flush);
 
-	pthread_mutex_lock(&t->lock);
-	while (rc == 0 && p->v->grains->stream.in_blocks && !t->broken)
-		pthread_cond_wait(&t->bell, &t->lock);
-	pthread_mutex_unlock(&t->lock);
+	pthread_mutex_lock(&s->lock);
+	while (rc == 0 && s->in_blocks && !s->broken)
+		pthread_cond_wait(&s->written, &s->lock);
+	pthread_mutex_unlock(&s->lock);
 	return rc ? rc : vv_flush_push(p->flush); /* which tells what went wrong */
 }
 
@@ -197,7 +208,7 @@ static int drain(struct vv_stream *s)
 	if (rc == 0)
 		rc = vv_index_reserve(&p->v->history.index, s->pages.n_chunks - s->placed);
 	if (rc == 0 && !p->flush)
-		rc = vv_stow_open(p);
+		rc = p->open(p);
 	if (rc == 0) {
 		hash_pages(p->v);
 		rc = place_pages(p);
@@ -274,13 +285,7 @@ void vv_stream_rewind(struct vv_stream *s, uint64_t len)
 
 /* ---- with other ranks ----------------------------------------------------------------------------------------------------------- */
 
-/* Behind all chunks of tiles, in the order of memory. */
-static uint64_t number(const struct varve *v, size_t i)
-{
-	return (uint64_t)v->tiles.n * v->tiles.tile_groups * v->tiles.group_chunks + i;
-}
-
-int vv_stream_sift(struct vv_pass *p)
+int vv_stream_sift(struct vv_pass *p, uint64_t first)
 {
 	struct vv_stream *s = p->v->grains ? &p->v->grains->stream : NULL;
 	int rc = 0;
@@ -291,7 +296,7 @@ int vv_stream_sift(struct vv_pass *p)
 	for (size_t i = 0; p->claims && rc == 0 && i < s->pages.n_chunks; i++) {
 		s->pages.now[i] = VV_CHUNK_UNKNOWN;
 		if (!vv_pass_known(p, &s->pages, i, &s->digest[i]))
-			rc = vv_collective_claim(p, &s->pages, i, number(p->v, i), &s->digest[i]);
+			rc = vv_collective_claim(p, &s->pages, i, first + i, &s->digest[i]);
 	}
 	s->sifted = rc == 0;
 	return rc;
@@ -326,7 +331,7 @@ void vv_stream_promise(struct vv_pass *p, uint64_t *pos)
 
 int vv_stream_place(struct vv_pass *p)
 {
-	int rc = vv_stream_sift(p);
+	int rc = vv_stream_sift(p, 0);
 
 	return rc || !p->v->grains ? rc : place_pages(p);
 }

@@ -22,7 +22,10 @@ struct vv_stream {
 	struct vv_digest *digest;     /* per page, once they are sifted */
 	size_t pages_cap;
 	size_t placed;                /* pages */
-	size_t in_blocks;             /* of them, handed to the flush and not written yet; under the tiles' lock */
+	pthread_mutex_t lock;         /* of the next two */
+	pthread_cond_t written;
+	size_t in_blocks;             /* pages handed to the block writer and not written yet */
+	bool broken;                  /* writing has failed */
 	uint64_t gone;                /* bytes whose room has been used again */
 	bool sifted;
 	int failed;                   /* why there was no room */
@@ -42,15 +45,16 @@ int vv_stream_append(struct vv_stream *s, const void *p, size_t len);
 int vv_stream_end(struct vv_stream *s);
 /* What came after the first len bytes is given up; what is stored of it already stays, and nobody refers to it. */
 void vv_stream_rewind(struct vv_stream *s, uint64_t len);
-/* Hashes all; what is known is let go, the rest becomes claims where other ranks are to be asked. */
-int vv_stream_sift(struct vv_pass *p);
+/* Hashes all pages and drops known ones. Where other ranks are asked, the rest becomes claims, numbered from `first` on. */
+int vv_stream_sift(struct vv_pass *p, uint64_t first);
 /* The others have been asked. */
 void vv_stream_heard(struct vv_pass *p);
 /* The positions that it will have, from *pos on. */
 void vv_stream_promise(struct vv_pass *p, uint64_t *pos);
 int vv_stream_place(struct vv_pass *p);
-/* Under the tiles' lock: so many of its pages are written. */
-void vv_stream_stored(struct varve *v, uint32_t adds);
+/* On the writing thread: `adds` more of its pages are written; or writing has failed. */
+void vv_stream_stored(struct vv_stream *s, uint32_t adds);
+void vv_stream_break(struct vv_stream *s);
 /* Where bytes at..end came to lie; out: in the same offsets. */
 int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out);
 

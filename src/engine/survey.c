@@ -26,7 +26,7 @@ static bool has_lent(const struct vv_stow *w, const struct vv_region *r, size_t 
 }
 
 /* The positions that the tile's content gets when it is placed. */
-static void promise(struct vv_stow *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
+static void promise_tile(struct vv_stow *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
 {
 	struct vv_claims *c = w->p->claims;
 	size_t first = vv_tiles_group(w->t, r, tile);
@@ -45,7 +45,7 @@ static void promise(struct vv_stow *w, const struct vv_region *r, size_t tile, u
 	}
 }
 
-int vv_survey_promise(struct vv_pass *p)
+static int promise(struct vv_pass *p)
 {
 	struct vv_stow *w = p->stow;
 	struct vv_tiles *t = w->t;
@@ -64,7 +64,7 @@ int vv_survey_promise(struct vv_pass *p)
 			if (!todo || !has_lent(w, r, tile, todo))
 				continue;
 			w->lead[w->n_lead++] = (uint32_t)tile;
-			promise(w, r, tile, todo, &pos);
+			promise_tile(w, r, tile, todo, &pos);
 		}
 	}
 	return 0;
@@ -137,10 +137,10 @@ int vv_survey_run(struct vv_pass *p, int rc)
 	if (rc == 0)
 		rc = vv_stow_begin(p, p->claims != NULL);
 	if (rc == 0 && p->claims)
-		rc = vv_stream_sift(p);
+		rc = vv_stream_sift(p, vv_tiles_end_number(&p->v->tiles));
 	if (rc == 0 && p->claims)
 		rc = sift_all(p->stow);
-	rc = vv_collective_ask(p, rc);
+	rc = vv_collective_ask(p, rc, promise);
 	if (rc == 0)
 		vv_stream_heard(p);
 	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->n_queue; k++)

@@ -17,6 +17,7 @@ struct vv_talk { /* everything that is said in one epoch; it stays until the epo
 	struct vv_mail claims, queries, answers, verdicts, lent, where;
 	struct vv_case judged;
 	uint64_t *sums;
+	int (*promise)(struct vv_pass *p); /* gives all lent content its position in the payload */
 	bool over; /* all ranks know that it failed, or the group is broken: no more is said */
 };
 

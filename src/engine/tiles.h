@@ -91,6 +91,12 @@ static inline size_t vv_tiles_group(const struct vv_tiles *t, const struct vv_re
 	return (tile - r->first_tile) * t->tile_groups;
 }
 
+/* The number after that of the last chunk, where chunks are counted in the order of memory. */
+static inline uint64_t vv_tiles_end_number(const struct vv_tiles *t)
+{
+	return (uint64_t)t->n * t->tile_groups * t->group_chunks;
+}
+
 struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile);
 /* Mask of the groups that the epoch under way looks at; after a failure, that the next one must. */
 uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
@@ -145,8 +151,6 @@ bool vv_dirty_is_blind(struct varve *v, const struct vv_region *r);
 
 /* engine/capture.c: what is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
 int vv_capture_take(struct vv_pass *p, size_t *chunks);
-/* The error that the region's memory is not there. */
-int vv_capture_is_gone(const struct vv_region *r);
 /* Once the flush runs: waits for what could neither be copied nor fenced. */
 void vv_capture_settle(struct varve *v);
 /* Before the commit: has memory that was stored from where it lay been there all the time? */
@@ -155,15 +159,10 @@ int vv_capture_check(struct varve *v);
 /* engine/glance.c. Under the lock, before anything is copied: tiles that do not fit the buffer and hold nothing new are done. */
 int vv_glance_run(struct vv_pass *p);
 
-/* engine/stow.c: stores all that was taken, and commits it unless other ranks have a say. */
-int vv_stow_run(struct vv_pass *p);
 /* engine/survey.c: the part of it that must be done before the other ranks can be asked, and the asking; `rc`: what went before, on this rank. */
 int vv_survey_run(struct vv_pass *p, int rc);
 /* Before anything is fenced: it is coming. */
 void vv_survey_expect(struct varve *v);
-/* Gives all that is lent its position. */
-int vv_survey_promise(struct vv_pass *p);
-void vv_stow_free(struct vv_pass *p); /* waits for what is under way */
 
 /* engine/ahead.c. Under the lock, before a checkpoint: is the order of writes to be learned anew? */
 void vv_ahead_judge(struct vv_tiles *t);

@@ -8,7 +8,7 @@
 #include "base/stage.h"
 #include "engine/aggregate.h"
 #include "engine/collective.h"
-#include "engine/pass.h"
+#include "engine/epoch.h"
 #include "engine/ranks.h"
 #include <inttypes.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static void accept(struct varve *v)
 	if (vv_ranks_leads_place(v->group))
 		vv_retain_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
 	vv_collective_learn(v);
-	if (d->ruling->reclaimed && v->rank != 0 && vv_window_prune(v) < 0)
+	if (d->ruling->reclaimed && v->rank != 0 && vv_retain_prune(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
 	vv_window_settle(v);
 	d->st.seconds_flush = v->stats.seconds_flush;
@@ -113,17 +113,16 @@ static void reject(struct varve *v, bool known)
 {
 	struct vv_verdict *d = &v->verdict;
 
-	vv_collective_forget(v);
-	vv_aggregate_drop(v);
+	vv_epoch_forget_shared(v);
 	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
-		vv_footing_leave(v);
+		vv_session_begin_anew(v);
 	else if (v->epoch == d->epoch)
 		vv_session_step_back(v, d->before);
 	if (!known)
 		return;
 	if (!v->failed)
 		v->failed = d->epoch;
-	vv_pass_sweep(v);
+	vv_epoch_sweep(v);
 }
 
 static int conclude(struct varve *v, int rc)
@@ -217,6 +216,8 @@ static int begin_seals(struct varve *v)
 {
 	struct vv_verdict *d = &v->verdict;
 
+	for (uint32_t r = 0; r < v->ranks; r++)
+		v->group->bundle.len[r] = d->all[r].layer.file_len;
 	d->mine.rc = vv_aggregate_seal(v);
 	vv_err_save((int)d->mine.rc, &d->error);
 	vv_stage("sealed");

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/footing.h"
-#include "engine/grains.h"
 #include "engine/layerio.h"
 #include "engine/needs.h"
 #include "engine/options.h"
@@ -280,12 +279,9 @@ int vv_window_prune(struct varve *v)
 
 	vv_mem_free(stays);
 	vv_footing_reclaimed(v);
-	if (rc) {
-		vv_region_forget(v);
+	if (rc)
 		return rc;
-	}
 	v->history.cached = 0; /* gc has removed the cache */
 	v->history.since = v->history.index.n_layers;
-	vv_recall_again(v);
 	return 0;
 }

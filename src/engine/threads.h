@@ -1,0 +1,10 @@
+/* The threads that a session shares among its houses. */
+#ifndef VV_ENGINE_THREADS_H
+#define VV_ENGINE_THREADS_H
+
+#include "engine/session.h"
+
+/* Starts the session's pool unless it runs already. */
+int vv_threads_start(struct varve *v);
+
+#endif
