@@ -5,7 +5,9 @@
  *
  * Opening a tile costs as much as the fault that it saves, opening all of them together a small part of that. So as long as the program has met no fence, what is safe without a copy stays shut, until
  * the end if need be. */
+#include "engine/ahead.h"
 #include "base/clock.h"
+#include "engine/fault.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"

@@ -1,11 +1,17 @@
 /* What a checkpoint does before it returns: find what is dirty, copy of it what fits the buffer, in the order in which it is
  * expected to be written, and fence the rest. Copying a page costs a sixth of catching its first write, so fences stand only
  * where copies do not fit. */
+#include "engine/capture.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/ahead.h"
+#include "engine/dirty.h"
+#include "engine/fault.h"
+#include "engine/glance.h"
 #include "engine/grains.h"
+#include "engine/layout.h"
 #include "engine/lost_memory.h"
 #include "engine/tiles.h"
 #include "track/fence.h"

@@ -1,11 +1,16 @@
 /* A checkpoint: what is dirty is copied or fenced; then it is stored, on this thread or behind it. */
+#include "engine/checkpoint.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stage.h"
+#include "engine/capture.h"
 #include "engine/epoch.h"
+#include "engine/flusher.h"
 #include "engine/grains.h"
 #include "engine/ranks.h"
 #include "engine/ready.h"
+#include "engine/retain.h"
+#include "engine/survey.h"
 #include "engine/tiles.h"
 
 static void note_blocked(struct varve *v, uint64_t start)

@@ -1,4 +1,7 @@
+#include "engine/frequent.h"
 #include "engine/talk.h"
+#include "engine/trust.h"
+#include "engine/window.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"

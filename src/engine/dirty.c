@@ -1,4 +1,5 @@
 /* What is dirty: pages that the kernel or a fence has seen written, or everything, where comparing is cheaper than watching. */
+#include "engine/dirty.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"

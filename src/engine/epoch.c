@@ -9,9 +9,13 @@
 #include "base/stage.h"
 #include "engine/aggregate.h"
 #include "engine/annals.h"
+#include "engine/capture.h"
 #include "engine/collective.h"
 #include "engine/grains.h"
+#include "engine/layout.h"
 #include "engine/stow.h"
+#include "engine/survey.h"
+#include "engine/weave.h"
 #include <inttypes.h>
 #include <string.h>
 

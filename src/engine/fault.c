@@ -1,10 +1,12 @@
 /* S2's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a fenced page. Runs on that thread, in a signal
  * handler: no allocation, and no lock but the tiles'. */
+#include "engine/fault.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hush.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "engine/ahead.h"
 #include "engine/tiles.h"
 #include "track/fence.h"
 #include "track/memory.h"

@@ -3,6 +3,7 @@
 #include "engine/feed.h"
 #include "engine/kinds.h"
 #include "engine/slab.h"
+#include "engine/trust.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <string.h>

@@ -1,5 +1,6 @@
 /* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
  * a restart it learns what the regions hold. */
+#include "engine/flusher.h"
 #include "base/hush.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -7,7 +8,10 @@
 #include "engine/grains.h"
 #include "engine/journal.h"
 #include "engine/ranks.h"
+#include "engine/recall.h"
+#include "engine/retain.h"
 #include "engine/tiles.h"
+#include "engine/window.h"
 #include "track/thread.h"
 
 /* ---- what the thread and those who call share ------------------------------------------------------------------------------- */

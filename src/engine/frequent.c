@@ -1,5 +1,6 @@
 /* collective=topk, S0's algorithm 1: the most frequent content of all ranks is found by an all-reduce, and stored by the owners that it
  * names. */
+#include "engine/frequent.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/talk.h"

@@ -1,9 +1,11 @@
 /* What does not fit the buffer is looked at before the call returns, where that is cheaper than a fence. A fence around a few pages here and there goes around all that lies between them, and takes the kernel
  * several times as long as it takes to hash those pages. So where the last epoch found little that was new, tiles of few written pages are hashed at once: those that hold nothing new are done, without
  * a copy and without a fence; the others are left as if nobody had looked. */
+#include "engine/glance.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/sift.h"
 #include "engine/stow.h"
 #include "engine/lost_memory.h"
 #include "engine/tiles.h"

@@ -123,33 +123,4 @@ int vv_grains_take(struct vv_pass *p);
 /* Nothing is known any more. */
 void vv_grains_forget(struct varve *v);
 
-/* ---- engine/weave.c: pieces become runs ---- */
-
-/* The stream is placed: the runs of the region's changes, or with `all` of everything. */
-int vv_weave_runs(struct vv_pass *p, struct vv_region *r, bool all, struct vv_runs *out);
-/* The epoch counts, or it does not. */
-void vv_weave_accept(struct vv_pass *p);
-void vv_weave_retract(struct vv_pass *p);
-/* The part of `from` at `at`, so many bytes, comes to `to` in out. */
-int vv_weave_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out);
-/* The bytes at..end of the data of the set's last ordinal lie there. The sheet gets one holder more. */
-int vv_weave_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet);
-/* Those of this ordinal and of later ones lie nowhere. */
-void vv_weave_displace(struct vv_set *s, uint32_t ordinal);
-
-/* ---- engine/recall.c: what a session must know again ---- */
-
-/* Regions have just been restored and hold the content of the session's table. may_be_late: a thread can hash watched memory later. */
-int vv_recall_begin(struct varve *v, bool may_be_late);
-/* Is memory left to be hashed by vv_recall_run? */
-bool vv_recall_is_late(const struct varve *v);
-/* It has not, after all: what is half known is forgotten. */
-void vv_recall_drop(struct varve *v);
-/* On that thread. */
-void vv_recall_run(struct varve *v);
-/* Nobody will need it. */
-void vv_recall_give_up(struct varve *v);
-/* After gc: of older content only what the regions held in the last epoch is sure to be there. */
-void vv_recall_again(struct varve *v);
-
 #endif

@@ -6,6 +6,7 @@
 #include "engine/mail.h"
 #include "engine/parcel.h"
 #include "engine/slab.h"
+#include "engine/trust.h"
 #include <stdlib.h>
 #include <string.h>
 

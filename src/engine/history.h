@@ -44,13 +44,4 @@ int vv_history_check(const struct vv_lineage *lin, uint32_t rank);
 
 /* engine/trust.c. A later layer refers only to bytes that this session wrote, or read and found whole. */
 
-/* Is the entry's layer there, with the digests that the index has? */
-bool vv_trust_layer(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry);
-/* May the entry be referred to? Reads the block it is in, once. */
-bool vv_trust_entry(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry);
-/* The entry's bytes were just read and are whole. */
-void vv_trust_give(struct vv_history *h, uint32_t entry);
-/* Is it known to be whole, without looking? */
-bool vv_trust_known(const struct vv_history *h, uint32_t entry);
-
 #endif

@@ -1,9 +1,11 @@
 /* The regions' memory is laid out in tiles: how large they are, which pages can be watched, and the buffer for copies. */
+#include "engine/layout.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "engine/options.h"
+#include "engine/sift.h"
 #include "engine/stow.h"
 #include "engine/tiles.h"
 #include "track/fence.h"

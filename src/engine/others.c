@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "engine/needs.h"
 #include "engine/ranks.h"
+#include "engine/trust.h"
 
 struct loading {
 	struct varve *v;

@@ -1,6 +1,7 @@
 /* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (cargo.c),
  * how each kind of them is coded (kinds.c), and that they are placed in the order of their kinds (feed.c). */
 #include "engine/pack.h"
+#include "engine/flusher.h"
 #include "engine/threads.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/collective.h"
+#include "engine/trust.h"
 #include <inttypes.h>
 #include <string.h>
 

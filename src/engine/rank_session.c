@@ -2,6 +2,7 @@
 #include "engine/rank_session.h"
 #include "engine/aggregate.h"
 #include "engine/collective.h"
+#include "engine/flusher.h"
 #include "engine/options.h"
 #include "engine/ranks.h"
 #include "engine/whose.h"

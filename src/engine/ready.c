@@ -2,6 +2,7 @@
  * the lineage that both went on, if somebody has brought back some hosts' files from one and some from another: then an epoch is not the same for two ranks, and none may
  * refer to what the other has under its number. So they compare whose epochs they know before they lend each other anything. */
 #include "engine/ready.h"
+#include "engine/region.h"
 #include "engine/threads.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "engine/layerio.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
+#include "engine/window.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* A restart has the bytes back; the digests of two million grains take longer than they did. So the program goes on, and memory is hashed behind its
  * back. What it writes meanwhile is told by the kernel (engine/watch.h), and read once more from where the restart had it from. */
+#include "engine/recall.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -8,6 +9,7 @@
 #include "engine/ranks.h"
 #include "engine/restore.h"
 #include "engine/watch.h"
+#include "engine/weave.h"
 #include <stdatomic.h>
 #include <string.h>
 

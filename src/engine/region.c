@@ -1,8 +1,10 @@
 /* Regions: what a session protects, and what it knows of each chunk. */
+#include "engine/region.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/grains.h"
 #include "engine/tiles.h"
+#include "engine/trust.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,14 +1,19 @@
 /* Retention: after a checkpoint, epochs beyond `keep` and `keep-every` lose their commit record, and when enough of the
  * store is theirs, gc takes the space back. Neither can fail the checkpoint that went before. */
+#include "engine/retain.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/drop.h"
 #include "engine/gc.h"
 #include "engine/grains.h"
+#include "engine/layout.h"
 #include "engine/places.h"
 #include "engine/ranks.h"
+#include "engine/recall.h"
+#include "engine/region.h"
 #include "engine/tiles.h"
+#include "engine/window.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -253,14 +253,6 @@ void vv_session_step_back(struct varve *v, uint64_t epoch);
 /* The store is not as the session knows it: nothing of it is referred to any more. The next epoch stores everything, in a new era. */
 void vv_session_begin_anew(struct varve *v);
 
-/* engine/region.c. Finds what the regions' chunks held in the parent's table. */
-void vv_region_adopt_all(struct varve *v);
-/* After a restart, before anything is changed: what other ranks hold of the regions is found by its digests. */
-int vv_region_adopt_foreign(struct varve *v);
-/* The index and what it says of the chunks are not to be trusted any more; the next checkpoint reads it anew. */
-void vv_region_forget(struct varve *v);
-void vv_region_free(struct vv_region *r);
-
 static inline size_t vv_region_chunk_len(const struct vv_region *r, size_t i)
 {
 	uint64_t left = r->shape.len - (uint64_t)i * r->shape.chunk;
@@ -281,59 +273,5 @@ static inline const struct vv_digest *vv_region_digest(const struct varve *v, co
 		return &v->history.index.digest[r->was[i] - VV_CHUNK_FIRST];
 	return r->was[i] == VV_CHUNK_ZERO ? vv_region_zero(r, i) : NULL;
 }
-
-/* engine/window.c: how much of what is stored is remembered. The index, read anew: what the regions hold, or the epoch that is
- * continued, and of the rest what is newest. */
-int vv_window_load(struct varve *v, struct vv_history *out);
-/* Does the index know all that the epoch holds which is continued? */
-bool vv_window_holds(struct varve *v);
-/* After an epoch: what is too much leaves the index, and the store gets a copy of it now and then. */
-void vv_window_settle(struct varve *v);
-/* Entries leave the index until there are `limit`, the oldest first, but none that a region holds. VV_ENOMEM: all is as it was. */
-int vv_window_shrink(struct varve *v, size_t limit);
-/* After gc: entries of content that the store no longer has leave the index. On failure the index is of no use: vv_retain_prune. */
-int vv_window_prune(struct varve *v);
-/* Digests that this rank may remember as a judge. */
-size_t vv_window_judged(const struct varve *v);
-
-/* engine/checkpoint.c, engine/retain.c: the caller holds the lock, or is the flusher. */
-int vv_checkpoint_run(struct varve *v);
-/* `bytes`: of the epoch just laid down. Has gc been at work? */
-bool vv_retain_run(struct varve *v, uint64_t bytes);
-/* Where ranks have stores of their own: rank 0 says which epochs go (those below the cutoff that `every` does not divide), the leader
- * of each place drops them; and before a checkpoint in which any of them wants it, all take the space back together. */
-void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every);
-void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every);
-/* After gc: the index and the regions forget content that the store no longer has. */
-int vv_retain_prune(struct varve *v);
-bool vv_retain_wants(const struct varve *v);
-int vv_retain_reclaim(struct varve *v);
-
-/* engine/flusher.c */
-int vv_flusher_init(struct vv_flusher *f);
-void vv_flusher_fini(struct vv_flusher *f); /* no epoch is under way */
-/* Room to remember one more failure: before an epoch is begun. */
-int vv_flusher_reserve(struct vv_flusher *f);
-/* Stores the epoch now, on this thread. Frees the pass. */
-int vv_flusher_run(struct vv_pass *p);
-/* The thread is there. */
-int vv_flusher_ready(struct vv_flusher *f);
-/* Hands the epoch to the thread, which is there. */
-void vv_flusher_start(struct vv_pass *p);
-/* The thread, which is there, goes on with what a restart has left to be learned. */
-void vv_flusher_recall(struct varve *v);
-/* The fate of an epoch is known: tells all who want to know. */
-void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
-void vv_flusher_wait(struct varve *v); /* until idle */
-bool vv_flusher_busy(struct varve *v);
-/* Is this thread in the session's callback? */
-bool vv_flusher_is_telling(const struct varve *v);
-/* The caller of a checkpoint that failed under his eyes has been told. */
-void vv_flusher_told(struct varve *v);
-/* The failure of an epoch that nobody has been told of, oldest first; 0 if there is none. */
-int vv_flusher_report(struct varve *v);
-/* 1 durable, 0 being stored, < 0 failed; VV_FLUSHER_UNKNOWN: not an epoch of this session. */
-enum { VV_FLUSHER_UNKNOWN = 2 };
-int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait);
 
 #endif

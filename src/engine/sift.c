@@ -1,5 +1,6 @@
 /* Tiles are hashed on all cores, in the order in which they are expected to be written, and sifted in the same order: what is stored
  * already is let go at once; what is not becomes a claim where there are other ranks to ask, or waits to be placed. */
+#include "engine/sift.h"
 #include "engine/stow.h"
 #include "engine/lost_memory.h"
 #include "base/clock.h"

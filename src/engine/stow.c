@@ -4,9 +4,11 @@
  * changes with what the program's threads do meanwhile. While the sink cannot take more, it goes on sifting. What other ranks will
  * refer to is placed before all else, in the order of memory, since its positions were told beforehand (survey.c). */
 #include "engine/stow.h"
+#include "engine/ahead.h"
 #include "engine/lost_memory.h"
 #include "base/mem.h"
 #include "engine/grains.h"
+#include "engine/sift.h"
 #include "track/fence.h"
 #include <string.h>
 

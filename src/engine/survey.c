@@ -1,5 +1,7 @@
 /* Where there are other ranks: everything is hashed and sifted, they are asked what they hold of the rest, and what they will refer to
  * gets its position before anything is placed. */
+#include "engine/survey.h"
+#include "engine/sift.h"
 #include "engine/stow.h"
 #include "base/mem.h"
 #include "engine/aggregate.h"

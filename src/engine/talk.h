@@ -57,7 +57,4 @@ static inline void vv_talk_lend(struct vv_pass *p, size_t claim)
 	p->claims->lent += vv_judge_tag_len(p->claims->tag[claim]);
 }
 
-/* engine/frequent.c: the paper's way. All ranks together. */
-int vv_frequent_ask(struct vv_talk *t);
-
 #endif

@@ -1,5 +1,6 @@
 /* Where groups, cells and pages are, and the end of a tile and of a flush; see tiles.h. */
 #include "engine/tiles.h"
+#include "engine/ahead.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hush.h"

@@ -37,16 +37,6 @@ enum {
 	VV_TILE_SIFTED = 2,
 };
 
-/* engine/layout.c. Lays the regions out anew if they have changed since the last time. */
-int vv_layout_run(struct varve *v);
-void vv_layout_fini(struct varve *v);
-/* Under the lock, with nothing in the buffer: so much of it as leaves room for what an epoch needs that looks at so many chunks is for copies. */
-void vv_layout_grant(struct varve *v, size_t chunks);
-/* If nothing is in the buffer, n bytes of its memory, or all, are for others until they are needed again. */
-void vv_layout_lend_buffer(struct varve *v, size_t n);
-/* After an epoch: are tiles of another size wanted? */
-void vv_layout_judge(struct varve *v, const struct varve_stats *st);
-
 /* Its locks; all else is zero to begin with, and goes with the layout. */
 void vv_tiles_init(struct vv_tiles *t);
 void vv_tiles_fini(struct vv_tiles *t);
@@ -139,43 +129,5 @@ void vv_tiles_sum(struct varve *v, struct varve_stats *st);
 void vv_tiles_accept(struct varve *v);
 /* The flush is over, well or not: no tile waits any more, fences that only it needed are lifted. */
 void vv_tiles_end(struct varve *v, bool ok);
-
-/* engine/dirty.c. Fills the dirty masks; pages that were seen to be written are counted. */
-void vv_dirty_find(struct varve *v, uint64_t *pages);
-/* Compares some groups that are said to be clean. A miss is an error. */
-int vv_dirty_audit(struct varve *v);
-/* Is what is shut of the region still there, unchanged? */
-bool vv_dirty_is_intact(struct varve *v, struct vv_region *r);
-/* Can that not be told, because the program has closed the descriptors by which the region is watched or fenced? Then an error says so. */
-bool vv_dirty_is_blind(struct varve *v, const struct vv_region *r);
-
-/* engine/capture.c: what is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
-int vv_capture_take(struct vv_pass *p, size_t *chunks);
-/* Once the flush runs: waits for what could neither be copied nor fenced. */
-void vv_capture_settle(struct varve *v);
-/* Before the commit: has memory that was stored from where it lay been there all the time? */
-int vv_capture_check(struct varve *v);
-
-/* engine/glance.c. Under the lock, before anything is copied: tiles that do not fit the buffer and hold nothing new are done. */
-int vv_glance_run(struct vv_pass *p);
-
-/* engine/survey.c: the part of it that must be done before the other ranks can be asked, and the asking; `rc`: what went before, on this rank. */
-int vv_survey_run(struct vv_pass *p, int rc);
-/* Before anything is fenced: it is coming. */
-void vv_survey_expect(struct varve *v);
-
-/* engine/ahead.c. Under the lock, before a checkpoint: is the order of writes to be learned anew? */
-void vv_ahead_judge(struct vv_tiles *t);
-/* Under the lock: a first write to the tile was seen; safe: it could be let through at once. */
-void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe);
-/* Copies and opens what comes next. */
-void vv_ahead_step(struct vv_tiles *t);
-/* Under the lock, when all is stored: what was not opened is taken to be written where it was expected. */
-void vv_ahead_end(struct vv_tiles *t);
-
-/* engine/fault.c: for the fence. */
-void vv_fault_ask(void *session, uintptr_t page);
-/* Under the lock: the program may write tiles first..last of the region, which are safe. False if the kernel refuses. */
-bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last);
 
 #endif

@@ -2,6 +2,7 @@
  * somebody removed files by hand. A new epoch that refers to such a place would be lost with it. So before the first reference
  * to a block of an earlier session the block is read, and every chunk in it compared with its digest. A restart has read what
  * it restored: that is trusted. */
+#include "engine/trust.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "codec/shelf.h"

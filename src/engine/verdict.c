@@ -9,7 +9,10 @@
 #include "engine/aggregate.h"
 #include "engine/collective.h"
 #include "engine/epoch.h"
+#include "engine/flusher.h"
 #include "engine/ranks.h"
+#include "engine/retain.h"
+#include "engine/window.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* Pieces become runs: through the places of the data that they name. */
+#include "engine/weave.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"

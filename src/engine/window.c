@@ -1,5 +1,6 @@
 /* The option `history`: what a session knows of stored content beside what its regions hold has a bound. A chunk whose digest has left
  * the index is stored again if it comes back; so the bound costs space in the store at worst. */
+#include "engine/window.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -8,6 +8,7 @@
 #include "engine/ready.h"
 #include "engine/session.h"
 #include "engine/verify.h"
+#include "engine/window.h"
 #include "support/must.h"
 #include "support/pages.h"
 #include "support/place.h"

@@ -1,0 +1,10 @@
+/* One checkpoint: prepare, capture, then store now or in the background. */
+#ifndef VV_ENGINE_CHECKPOINT_H
+#define VV_ENGINE_CHECKPOINT_H
+
+#include "engine/session.h"
+
+/* The caller holds the lock, or is the flusher. */
+int vv_checkpoint_run(struct varve *v);
+
+#endif
