@@ -11,6 +11,7 @@
 #include "engine/recall.h"
 #include "engine/retain.h"
 #include "engine/tiles.h"
+#include "engine/tip.h"
 #include "engine/window.h"
 #include "track/thread.h"
 
@@ -116,7 +117,7 @@ static void end_pass(struct vv_pass *p, int rc)
 	vv_epoch_abandon(p);
 	p->st.epoch = p->epoch;
 	if (v->footing.lost && !v->group)
-		vv_session_begin_anew(v);
+		vv_tip_begin_anew(v);
 }
 
 /* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */

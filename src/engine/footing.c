@@ -284,11 +284,3 @@ void vv_footing_reclaimed(struct varve *v)
 	f->n = kept;
 	vv_err_restore(&error);
 }
-
-void vv_footing_new_era(struct varve *v)
-{
-	uint64_t from[2] = { v->token, v->highest };
-
-	v->era = v->highest + 1;
-	v->token = vv_digest_check(from, sizeof(from));
-}

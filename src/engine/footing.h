@@ -36,10 +36,5 @@ int vv_footing_check(struct vv_pass *p);
 void vv_footing_accept(struct vv_pass *p);
 /* gc has been at work: what it has removed was not needed, and layers may be shorter. */
 void vv_footing_reclaimed(struct varve *v);
-/* What the session lays down from now on is of another era (core/eras.h) than what it has laid down: some of that is not there any more. The token follows from the old one, so that it is the same on all
- * ranks. */
-void vv_footing_new_era(struct varve *v);
-/* If something was found to be gone, on this rank or on another: the next epoch continues none, and refers only to what is read and found whole. */
-void vv_session_begin_anew(struct varve *v);
 
 #endif

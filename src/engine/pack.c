@@ -1,6 +1,7 @@
 /* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (cargo.c),
  * how each kind of them is coded (kinds.c), and that they are placed in the order of their kinds (feed.c). */
 #include "engine/pack.h"
+#include "engine/enter.h"
 #include "engine/flusher.h"
 #include "engine/threads.h"
 #include "base/err.h"
@@ -535,12 +536,12 @@ static int report(struct pack *k, struct vv_pack_report *out)
 int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt, struct vv_pack_report *out)
 {
 	struct pack k = { .v = v, .opt = opt, .file = file, .n_files = n };
-	int rc = vv_session_enter_idle(v, "pack");
+	int rc = vv_enter_idle(v, "pack");
 
 	if (rc)
 		return rc;
 	vv_epoch_sweep(v); /* before any rank looks for what it could refer to */
-	rc = vv_session_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
+	rc = vv_enter_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_flusher_report(v);
 	if (rc == 0 && !opt->inflow)
@@ -567,7 +568,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	vv_manifest_fini(&k.before);
 	vv_others_fini(&k.others);
 	vv_manifest_fini(&k.manifest);
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 void vv_pack_report_fini(struct vv_pack_report *r)

@@ -5,6 +5,7 @@
 #include "engine/flusher.h"
 #include "engine/options.h"
 #include "engine/ranks.h"
+#include "engine/tip.h"
 #include "engine/whose.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static int match_lineage(struct varve *v, const char *lineage, bool has, const s
 	else if (memcmp(v->lineage.id, f->id, sizeof(f->id)) != 0)
 		rc = vv_err_set(VV_EMISMATCH, "the lineage '%s' in store '%s' and the one in rank %u's store are not of one origin; one of the two "
 				"stores is not this job's", lineage, v->store->url, who);
-	return rc ? rc : vv_session_look(v, lineage);
+	return rc ? rc : vv_tip_look(v, lineage);
 }
 
 static int agree_on_epoch(struct varve *v)

@@ -11,6 +11,7 @@
 #include "engine/layerio.h"
 #include "engine/ranks.h"
 #include "engine/session.h"
+#include "engine/tip.h"
 #include "engine/window.h"
 #include <inttypes.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static int know_less(struct varve *v, uint64_t epoch)
 			    epoch, v->lineage.name);
 	v->mixed = true;
 	if (v->own || !v->tried)
-		vv_session_step_back(v, 0);
+		vv_tip_step_back(v, 0);
 	v->group->introduced = true;
 	forget_claims(v);
 	vv_footing_fini(&v->footing);

@@ -2,6 +2,7 @@
 #include "engine/region.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/enter.h"
 #include "engine/grains.h"
 #include "engine/tiles.h"
 #include "engine/trust.h"
@@ -156,14 +157,14 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 
 static int locked_protect(struct varve *v, const char *call, const char *name, void *p, struct vv_shape *s)
 {
-	int rc = vv_session_enter_idle(v, call);
+	int rc = vv_enter_idle(v, call);
 
 	if (rc)
 		return rc;
 	rc = check_name(call, name);
 	if (rc == 0)
 		rc = protect(v, name, p, s, NULL);
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 int varve_protect(varve *v, const char *name, void *p, size_t len)
@@ -202,13 +203,13 @@ static void take_out(struct varve *v, size_t i)
 int varve_unprotect(varve *v, const char *name)
 {
 	size_t i;
-	int rc = vv_session_enter_idle(v, "varve_unprotect");
+	int rc = vv_enter_idle(v, "varve_unprotect");
 
 	if (rc)
 		return rc;
 	rc = check_name("varve_unprotect", name);
 	if (rc)
-		return vv_session_leave(v, rc);
+		return vv_enter_leave(v, rc);
 	i = find(v, name);
 	if (i == v->n_regions)
 		rc = vv_err_set(VV_ENOENT, "varve_unprotect: no region '%s'", name);
@@ -216,19 +217,19 @@ int varve_unprotect(varve *v, const char *name)
 		rc = vv_err_set(VV_EINVAL, "varve_unprotect: region '%s' was made by varve_alloc; varve_free it", name);
 	else
 		take_out(v, i);
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 int varve_untrack(varve *v, const char *name)
 {
 	size_t i;
-	int rc = vv_session_enter_idle(v, "varve_untrack");
+	int rc = vv_enter_idle(v, "varve_untrack");
 
 	if (rc)
 		return rc;
 	rc = check_name("varve_untrack", name);
 	if (rc)
-		return vv_session_leave(v, rc);
+		return vv_enter_leave(v, rc);
 	i = find(v, name);
 	if (i == v->n_regions) {
 		rc = vv_err_set(VV_ENOENT, "varve_untrack: no region '%s'", name);
@@ -236,7 +237,7 @@ int varve_untrack(varve *v, const char *name)
 		vv_tiles_detach(v, v->region[i]);
 		v->region[i]->untracked = true;
 	}
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 /* As if it were declared anew. */
@@ -265,13 +266,13 @@ int varve_refine(varve *v, const char *name, const char *method, size_t grain)
 {
 	size_t i;
 	int m = method ? vv_grains_method(method) : VV_METHOD_RUN;
-	int rc = vv_session_enter_idle(v, "varve_refine");
+	int rc = vv_enter_idle(v, "varve_refine");
 
 	if (rc)
 		return rc;
 	rc = check_name("varve_refine", name);
 	if (rc)
-		return vv_session_leave(v, rc);
+		return vv_enter_leave(v, rc);
 	i = find(v, name);
 	if (i == v->n_regions)
 		rc = vv_err_set(VV_ENOENT, "varve_refine: no region '%s'", name);
@@ -282,7 +283,7 @@ int varve_refine(varve *v, const char *name, const char *method, size_t grain)
 		rc = grain ? vv_grains_check("varve_refine", grain) : 0;
 	if (rc == 0 && i < v->n_regions)
 		rc = refine(v, v->region[i], (enum vv_method)m, (uint32_t)grain);
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 /* Whole zeroed pages. */
@@ -304,7 +305,7 @@ void *varve_alloc(varve *v, const char *name, size_t len)
 	struct vv_region *r = NULL;
 	void *p = NULL;
 
-	if (vv_session_enter_idle(v, "varve_alloc") < 0)
+	if (vv_enter_idle(v, "varve_alloc") < 0)
 		return NULL;
 	if (check_name("varve_alloc", name) == 0) {
 		if (find(v, name) < v->n_regions)
@@ -314,7 +315,7 @@ void *varve_alloc(varve *v, const char *name, size_t len)
 	}
 	if (p && protect(v, name, p, &s, &r) == 0)
 		r->owned = p;
-	vv_session_leave(v, 0);
+	vv_enter_leave(v, 0);
 	if (!r)
 		free(p);
 	return r ? p : NULL;
@@ -326,7 +327,7 @@ int varve_free(varve *v, void *p)
 
 	if (!p)
 		return 0;
-	rc = vv_session_enter_idle(v, "varve_free");
+	rc = vv_enter_idle(v, "varve_free");
 	if (rc)
 		return rc;
 	rc = vv_err_set(VV_EINVAL, "varve_free: %p is not memory of varve_alloc", p);
@@ -335,7 +336,7 @@ int varve_free(varve *v, void *p)
 			take_out(v, i);
 			rc = 0;
 		}
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 /* ---- what the chunks held ------------------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/annals.h"
+#include "engine/enter.h"
 #include "engine/flusher.h"
 #include "engine/recall.h"
 #include "engine/region.h"
@@ -17,6 +18,7 @@
 #include "engine/replay.h"
 #include "engine/restore.h"
 #include "engine/tiles.h"
+#include "engine/tip.h"
 #include "track/fence.h"
 #include <inttypes.h>
 #include <string.h>
@@ -80,7 +82,7 @@ static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 static void turn(struct varve *v, uint64_t epoch, uint64_t token)
 {
 	if (epoch >= v->era && token && token != v->token)
-		vv_footing_new_era(v);
+		vv_tip_new_era(v);
 	if (!vv_annals_turned(&v->lineage))
 		return;
 	vv_annals_turn(&v->lineage);
@@ -105,7 +107,7 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table 
 	int rc = 0;
 
 	turn(v, epoch, era);
-	vv_session_continue(v, epoch, t);
+	vv_tip_continue(v, epoch, t);
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->restored = !copied[i];
 	if (v->group)
@@ -266,14 +268,14 @@ static int restart_latest(struct varve *v)
 
 int varve_restart(varve *v, uint64_t epoch)
 {
-	int rc = vv_session_enter_idle(v, "varve_restart");
+	int rc = vv_enter_idle(v, "varve_restart");
 
 	if (rc)
 		return rc;
-	rc = vv_session_meet(v, VV_RANKS_RESTART, epoch);
+	rc = vv_enter_meet(v, VV_RANKS_RESTART, epoch);
 	if (rc)
-		return vv_session_leave(v, rc);
-	vv_session_hush(v);
+		return vv_enter_leave(v, rc);
+	vv_enter_block_signals(v);
 	vv_tiles_expose(v);
 	vv_grains_expose(v);
 	if (epoch == VARVE_LATEST) {
@@ -286,7 +288,7 @@ int varve_restart(varve *v, uint64_t epoch)
 		vv_recall_drop(v);
 	else if (vv_recall_is_late(v))
 		vv_flusher_recall(v);
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 /* A rank alone sees only its own place. */
@@ -377,7 +379,7 @@ static int restart_into(struct varve *v, const struct vv_want *want)
 int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
 {
 	const struct vv_table_region *r = NULL;
-	int rc = vv_session_enter_idle(v, "varve_restart_region");
+	int rc = vv_enter_idle(v, "varve_restart_region");
 
 	if (rc)
 		return rc;
@@ -392,13 +394,13 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 		rc = check_here(v, &r->runs);
 	if (rc == 0)
 		rc = restart_into(v, &(struct vv_want){ &r->runs, 0, len, p, name });
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }
 
 int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
 {
 	const struct vv_table_region *r = NULL;
-	int rc = vv_session_enter_idle(v, "varve_region");
+	int rc = vv_enter_idle(v, "varve_region");
 
 	if (rc)
 		return rc;
@@ -409,5 +411,5 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
 		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
 	}
-	return vv_session_leave(v, rc);
+	return vv_enter_leave(v, rc);
 }

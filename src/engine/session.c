@@ -1,5 +1,4 @@
-/* The public calls: arguments are checked, the session is locked, and the work is done elsewhere. */
-#include "engine/checkpoint.h"
+/* A session is opened and closed. */
 #include "engine/choice.h"
 #include "engine/session.h"
 #include "base/clock.h"
@@ -7,8 +6,6 @@
 #include "base/hush.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/annals.h"
-#include "engine/collective.h"
 #include "engine/dock.h"
 #include "engine/flusher.h"
 #include "engine/grains.h"
@@ -20,91 +17,15 @@
 #include "engine/region.h"
 #include "engine/request.h"
 #include "engine/tiles.h"
-#include "engine/window.h"
+#include "engine/tip.h"
 #include "track/fence.h"
 #include "track/scan.h"
-#include "vv_config.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 #include <varve/varve_comm.h>
-
-_Static_assert((int)VARVE_EPEER == (int)VV_EPEER && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
-_Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
-
-const char *varve_last_error(void)
-{
-	return vv_err_last();
-}
-
-int varve_fail(int code, const char *message)
-{
-	return vv_err_set(code, "%s", message ? message : vv_err_name(code));
-}
-
-const char *varve_strerror(int code)
-{
-	return vv_err_name(code);
-}
-
-const char *varve_version(void)
-{
-	return VV_VERSION;
-}
-
-int vv_session_enter(struct varve *v, const char *call)
-{
-	if (!v)
-		return vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
-	if (v->pid != getpid())
-		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
-				  (int)v->pid);
-	if (vv_flusher_is_telling(v))
-		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
-	pthread_mutex_lock(&v->lock);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->cancel); /* a thread that ended in a call would keep its locks */
-	return 0;
-}
-
-int vv_session_enter_idle(struct varve *v, const char *call)
-{
-	int rc = vv_session_enter(v, call);
-
-	if (rc == 0)
-		vv_flusher_wait(v);
-	return rc;
-}
-
-void vv_session_hush(struct varve *v)
-{
-	vv_hush_begin(&v->deaf);
-	v->hushed = true;
-}
-
-int vv_session_meet(struct varve *v, int call, uint64_t detail)
-{
-	if (!v->group)
-		return 0;
-	vv_verdict_step(v, true);
-	return vv_ranks_meet(v->group, (enum vv_ranks_call)call, detail);
-}
-
-int vv_session_leave(struct varve *v, int rc)
-{
-	int cancel = v->cancel;
-	bool hushed = v->hushed;
-	sigset_t deaf = v->deaf;
-
-	v->hushed = false;
-	pthread_mutex_unlock(&v->lock);
-	if (hushed)
-		vv_hush_end(&deaf);
-	pthread_setcancelstate(cancel, NULL);
-	return rc;
-}
 
 /* A statistics file by a relative path stays where it was when the session was opened, as the store does. */
 static int place_stats(struct vv_conf *conf)
@@ -186,21 +107,7 @@ static int open_lineage(struct varve *v, const char *lineage)
 	rc = vv_store_lock(v->store, object, &v->writer);
 	if (rc == 0)
 		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
-	return rc ? rc : vv_session_look(v, lineage);
-}
-
-/* What there is; and what a dead writer left of the newest goes. */
-int vv_session_look(struct varve *v, const char *lineage)
-{
-	char folder[VV_NAME_MAX];
-	int rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &v->epoch);
-
-	if (rc == 0)
-		rc = vv_catalog_highest(&v->lineage, &v->highest);
-	if (rc || !v->highest)
-		return rc;
-	vv_name_folder(folder, lineage, v->highest / VV_NAME_EPOCHS_PER_FOLDER);
-	return vv_store_sweep(v->store, folder);
+	return rc ? rc : vv_tip_look(v, lineage);
 }
 
 static int attach(struct varve *v, const char *url, const char *lineage)
@@ -359,193 +266,4 @@ int varve_open(const char *store, const char *lineage, const char *options, varv
 	return vv_session_open(NULL, store, lineage, options, out);
 }
 
-void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
-{
-	vv_table_fini(&v->view);
-	vv_table_fini(&v->table);
-	v->table = *table;
-	*table = (struct vv_table){ 0 };
-	v->has_table = v->tried = true;
-	v->own = v->settled = false;
-	v->epoch = epoch;
-	v->newest = epoch;
-	v->failed = 0; /* it may be the one that is continued */
-	for (size_t i = 0; i < v->n_regions; i++)
-		v->region[i]->adopted = v->region[i]->restored = false;
-	/* What is known of other ranks' layers is not in an order in which it could be found. */
-	if (v->has_history && (v->group || !vv_window_holds(v))) {
-		vv_history_fini(&v->history);
-		v->has_history = false;
-	}
-}
-
-void vv_session_step_back(struct varve *v, uint64_t epoch)
-{
-	struct vv_table none = { 0 };
-	uint64_t newest = v->newest;
-
-	vv_session_continue(v, epoch, &none);
-	v->newest = newest; /* the one that failed, as long as it may be asked about */
-	v->has_table = v->tried = false;
-	vv_region_forget(v);
-}
-
 /* ---- checkpoint --------------------------------------------------------------------------------------------------- */
-
-/* What a checkpoint costs the program: the call, and what its threads spent in faults since. One that fails has cost as much, so that
- * it is not tried again at every step. */
-static void note_cost(struct varve *v, double start)
-{
-	v->last_end = vv_clock_s();
-	v->last_cost = v->last_end - start + v->fault_cost;
-	v->fault_cost = 0;
-}
-
-static int checkpoint(varve *v, const char *call, void *stream)
-{
-	double start = vv_clock_s();
-	uint64_t requests;
-	int rc = vv_session_enter_idle(v, call);
-
-	if (rc)
-		return rc;
-	rc = vv_session_meet(v, VV_RANKS_CHECKPOINT, 0);
-	if (rc == 0)
-		rc = vv_flusher_report(v);
-	if (rc)
-		return vv_session_leave(v, rc);
-	vv_session_hush(v);
-	requests = vv_request_count();
-	pthread_mutex_lock(&v->tiles.lock);
-	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
-	pthread_mutex_unlock(&v->tiles.lock);
-	vv_table_fini(&v->view);
-	if (v->grains)
-		v->grains->order = stream;
-	rc = vv_checkpoint_run(v);
-	note_cost(v, start);
-	if (rc == 0) {
-		v->requests = requests;
-		if (!v->async)
-			v->stats.seconds_blocked = v->last_end - start;
-	} else {
-		vv_flusher_told(v);
-	}
-	return vv_session_leave(v, rc);
-}
-
-int varve_checkpoint(varve *v)
-{
-	return checkpoint(v, "varve_checkpoint", NULL);
-}
-
-int varve_checkpoint_on_stream(varve *v, void *stream)
-{
-	return checkpoint(v, "varve_checkpoint_on_stream", stream);
-}
-
-uint64_t varve_epoch(const varve *v)
-{
-	return v ? atomic_load(&v->newest) : 0;
-}
-
-/* Of an epoch that is not this session's, the store knows. */
-static int look_up(struct varve *v, uint64_t epoch)
-{
-	struct vv_commit c = { 0 };
-	int rc;
-
-	vv_flusher_wait(v);
-	rc = vv_catalog_commit(&v->lineage, epoch, &c);
-	vv_commit_fini(&c);
-	return rc ? rc : 1;
-}
-
-static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
-{
-	int rc = vv_session_enter(v, call);
-
-	if (rc)
-		return rc;
-	if (wait && v->group)
-		rc = vv_rank_session_wait(v, epoch);
-	if (rc)
-		return vv_session_leave(v, rc);
-	if (vv_rank_session_progress(v, epoch, wait))
-		return vv_session_leave(v, 0);
-	rc = vv_flusher_fate(v, epoch, wait);
-	if (rc == VV_FLUSHER_UNKNOWN)
-		rc = look_up(v, epoch);
-	return vv_session_leave(v, rc);
-}
-
-int varve_test(varve *v, uint64_t epoch)
-{
-	return fate(v, "varve_test", epoch, false);
-}
-
-int varve_wait(varve *v, uint64_t epoch)
-{
-	int rc = fate(v, "varve_wait", epoch, true);
-
-	return rc < 0 ? rc : 0;
-}
-
-int varve_on_done(varve *v, varve_done_fn fn, void *arg)
-{
-	int rc = vv_session_enter_idle(v, "varve_on_done");
-
-	if (rc)
-		return rc;
-	v->flusher.done = fn;
-	v->flusher.done_arg = arg;
-	return vv_session_leave(v, 0);
-}
-
-/* While an epoch is being stored another one would only wait for it: then it is time only if somebody asks. */
-int varve_due(varve *v)
-{
-	double wait;
-	bool asked, set;
-	int rc = vv_session_enter(v, "varve_due");
-
-	if (rc)
-		return rc;
-	asked = v->signal && vv_request_count() != v->requests;
-	set = v->due.interval > 0 || v->due.overhead > 0 || v->due.mtbf > 0;
-	wait = vv_due_after(&v->due, v->last_cost);
-	if (asked || !set)
-		rc = 1;
-	else
-		rc = vv_clock_s() - v->last_end >= wait && !vv_flusher_busy(v);
-	if (v->group)
-		rc = vv_rank_session_due(v, asked, rc);
-	return vv_session_leave(v, rc);
-}
-
-int varve_stats(varve *v, struct varve_stats *out)
-{
-	int rc = vv_session_enter_idle(v, "varve_stats");
-
-	if (rc)
-		return rc;
-	if (!out)
-		rc = vv_err_set(VV_EINVAL, "varve_stats: out is needed");
-	else if (!v->stats.epoch)
-		rc = vv_err_set(VV_ENOENT, "this session has made no checkpoint yet");
-	else
-		*out = v->stats;
-	return vv_session_leave(v, rc);
-}
-
-void vv_session_begin_anew(struct varve *v)
-{
-	uint64_t failed = v->failed;
-
-	vv_footing_fini(&v->footing);
-	vv_annals_forget(&v->lineage);
-	vv_annals_turn(&v->lineage);
-	vv_footing_new_era(v);
-	vv_session_step_back(v, 0);
-	v->failed = failed;
-}

@@ -232,26 +232,8 @@ struct varve {
 /* While an epoch is being stored (v->flusher.pass), or regions are being learned (v->flusher.recall), everything from `tiles` on but the
  * flusher's own lock belongs to its thread, and so do the store and the regions; calls that need them wait for its end first. */
 
-/* Every call on a session begins and ends with these: is it a session, is it this process's? Then it is locked. */
-int vv_session_enter(struct varve *v, const char *call);
-int vv_session_enter_idle(struct varve *v, const char *call); /* and waits until the session's thread has nothing to do */
-/* The epoch under way has come to its end, and all ranks make this call (enum vv_ranks_call). */
-int vv_session_meet(struct varve *v, int call, uint64_t detail);
-int vv_session_leave(struct varve *v, int rc); /* returns rc */
-/* Until it is left no handler of the program's comes in between: one that writes a fenced page would wait for the thread that it interrupts. */
-void vv_session_hush(struct varve *v);
-
-/* `epoch` is now what the next checkpoint continues; takes over the table. */
-void vv_session_continue(struct varve *v, uint64_t epoch, struct vv_table *table);
-
-/* All ranks: the same, but from options and a plug or NULL. */
+/* Opens a session; comm: the ranks of the program, or NULL. */
 int vv_session_open(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out);
-/* What is newest in the lineage. */
-int vv_session_look(struct varve *v, const char *lineage);
-/* The epoch just accepted does not count after all: `epoch` is what the next one continues, as the store has it. */
-void vv_session_step_back(struct varve *v, uint64_t epoch);
-/* The store is not as the session knows it: nothing of it is referred to any more. The next epoch stores everything, in a new era. */
-void vv_session_begin_anew(struct varve *v);
 
 static inline size_t vv_region_chunk_len(const struct vv_region *r, size_t i)
 {

@@ -12,6 +12,7 @@
 #include "engine/flusher.h"
 #include "engine/ranks.h"
 #include "engine/retain.h"
+#include "engine/tip.h"
 #include "engine/window.h"
 #include <inttypes.h>
 #include <string.h>
@@ -118,9 +119,9 @@ static void reject(struct varve *v, bool known)
 
 	vv_epoch_forget_shared(v);
 	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
-		vv_session_begin_anew(v);
+		vv_tip_begin_anew(v);
 	else if (v->epoch == d->epoch)
-		vv_session_step_back(v, d->before);
+		vv_tip_step_back(v, d->before);
 	if (!known)
 		return;
 	if (!v->failed)
