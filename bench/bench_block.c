@@ -130,7 +130,7 @@ static void report(const char *kase, const struct times *m)
 }
 
 /* Where watched pages overflow the buffer, tiles first get the size that suits the sink, and both ways to find and fence them are tried
- * twice, of which the cheaper one is kept (core/duel.c). With three rounds the trials would be what is measured. */
+ * twice, of which the cheaper one is kept (core/plan/cheaper_way.c). With three rounds the trials would be what is measured. */
 static int warm_up(const struct twin *t, size_t buffer)
 {
 	return is_tracked(t) && overflows(t, buffer) ? SETTLE : WARM_UP;

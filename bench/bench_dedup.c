@@ -1,7 +1,7 @@
 /* cpu.dedup: dedup of small grains in the host's memory, against hashing them and nothing else. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/known.h"
+#include "core/dedup/known_grains.h"
 #include "space/host_sieve.h"
 #include "space/learn.h"
 #include "support.h"

@@ -1,10 +1,10 @@
 /* gpu.restart: a restart into device memory, from one layer and from the last of 20, against copying as many bytes from pinned memory; and
  * the time that a checkpoint of it holds the program up, against the dedup alone.
  *
- * [--fillers=N,N,...] [--stripes=KIB,KIB,...] [--rooms=PERCENT,...] [--spare=N,N,...]: instead, restarts in all these ways (engine/dock.h), and what their stages take. */
+ * [--fillers=N,N,...] [--stripes=KIB,KIB,...] [--rooms=PERCENT,...] [--spare=N,N,...]: instead, restarts in all these ways (engine/read/device_buffers.h), and what their stages take. */
 #include "base/clock.h"
 #include "base/err.h"
-#include "engine/ferry.h"
+#include "engine/read/device_load.h"
 #include "gpu_work.h"
 #include "space/learn.h"
 #include "support.h"

@@ -2,7 +2,7 @@
  * each copied over what lies below it and all of it hashed, by the same threads, from memory in which they lie as in the layers, with tables that need not be
  * read. */
 #include "base/clock.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include "support.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * all over the memory, or stretches of 64 KiB, as of a program that works on one part after the other. And against the least that there is to do, where it is
  * single pages: the same bytes copied and hashed by the same threads, from memory in which they lie as in the layers. */
 #include "base/clock.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include "support.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * link. docs/scale.md says what follows from it, and how little of it is a guess. */
 #include "base/clock.h"
 #include "base/err.h"
-#include "core/case.h"
-#include "core/merge.h"
+#include "core/ranks/judge_round.h"
+#include "core/ranks/topk_merge.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* store.write, store.read: how near to the plain disk and the plain memory a whole checkpoint and a whole restart are. */
 #include "base/clock.h"
-#include "core/name.h"
+#include "core/format/name.h"
 #include "support.h"
 #include <stdio.h>
 #include <string.h>

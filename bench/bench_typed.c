@@ -4,8 +4,8 @@
 #include "codec/codec.h"
 #include "codec/predict.h"
 #include "codec/split.h"
-#include "core/cdc.h"
-#include "core/digest.h"
+#include "core/dedup/cdc.h"
+#include "core/format/digest.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define BENCH_RANKS_H
 
 #include "base/clock.h"
-#include "engine/ranks.h"
+#include "engine/ranks/group.h"
 #include "engine/session.h"
 #include "support.h"
 #include <mpi.h>

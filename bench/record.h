@@ -11,7 +11,7 @@
 #ifndef VV_BENCH_RECORD_H
 #define VV_BENCH_RECORD_H
 
-#include "core/grain.h"
+#include "core/dedup/grain.h"
 #include "series.h"
 
 struct bench_record { /* of all checkpoints but the first */

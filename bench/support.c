@@ -1,6 +1,6 @@
 #include "support.h"
 #include "base/clock.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

@@ -19,7 +19,7 @@ function(varve_fortran_library name)
   set_target_properties(${name} PROPERTIES Fortran_MODULE_DIRECTORY ${module_dir} LINKER_LANGUAGE Fortran)
 endfunction()
 
-varve_fortran_library(varve_fortran src/fortran/varve.f90 src/fortran/varve_here.f90 src/fortran/array.c src/fortran/here.c)
+varve_fortran_library(varve_fortran src/fortran/varve.f90 src/fortran/varve_here.f90 src/fortran/array.c src/fortran/here_calls.c)
 target_link_libraries(varve_fortran PUBLIC varve ${CMAKE_DL_LIBS})
 
 if(VV_HAVE_FORTRAN_MPI)

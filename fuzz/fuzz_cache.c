@@ -3,9 +3,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/wire.h"
-#include "core/bundle.h"
-#include "core/digest.h"
-#include "engine/history.h"
+#include "core/format/bundle.h"
+#include "core/format/digest.h"
+#include "engine/write/index_cache.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The input as a commit record and as a lineage record: as it is, and with a right check and magic. What is taken encodes
  * to the same bytes. */
-#include "core/commit.h"
+#include "core/format/commit.h"
 #include <stdlib.h>
 #include <string.h>
 

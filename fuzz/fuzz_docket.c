@@ -3,7 +3,7 @@
  * or every claim gets a verdict that can be true. */
 #include "base/buf.h"
 #include "base/err.h"
-#include "core/docket.h"
+#include "core/ranks/judge_stream.h"
 #include <stdlib.h>
 #include <string.h>
 

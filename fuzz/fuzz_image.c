@@ -1,10 +1,10 @@
 /* The input as what an image of processes says of itself; its first byte says which part of it: the list of its pages, its process numbers, or what criu asks
  * for. Whatever it is, what is understood of it is sound. */
 #include "base/err.h"
-#include "core/run.h"
-#include "image/pagelist.h"
-#include "image/pstree.h"
-#include "image/streamer.h"
+#include "core/format/run.h"
+#include "image/criu/pagemap_image.h"
+#include "image/criu/pstree_image.h"
+#include "image/criu/stream_protocol.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -3,8 +3,8 @@
  * What is decoded must encode to bytes that decode to the same. */
 #include "base/mem.h"
 #include "codec/section.h"
-#include "core/index.h"
-#include "core/layer.h"
+#include "core/dedup/index.h"
+#include "core/format/layer.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The input as the list of an epoch's files: as it is, and behind a right magic and version. What is taken encodes to the same bytes, and
  * holds no name that leads out of a folder. */
-#include "core/manifest.h"
+#include "core/format/manifest.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/near.h"
+#include "base/did_you_mean.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

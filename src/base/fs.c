@@ -1,7 +1,7 @@
 /* The real file system behind fs.h. */
 #include "base/fs.h"
-#include "base/keep.h"
-#include "base/stamp.h"
+#include "base/own_fds.h"
+#include "base/fd_identity.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 #ifndef VV_BASE_POOL_H
 #define VV_BASE_POOL_H
 
-#include "base/loop.h"
+#include "base/parallel_for.h"
 #include <stdbool.h>
 #include <stddef.h>
 

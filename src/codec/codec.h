@@ -2,7 +2,7 @@
 #ifndef VV_CODEC_CODEC_H
 #define VV_CODEC_CODEC_H
 
-#include "core/recipe.h"
+#include "core/format/recipe.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Numbers of one width, in planes and nothing else: what layers have from before there were recipes. */
 #include "base/err.h"
 #include "codec/codec.h"
-#include "codec/shelf.h"
+#include "codec/context_pool.h"
 #include "codec/split.h"
 #include <string.h>
 

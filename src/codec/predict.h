@@ -4,7 +4,7 @@
 #ifndef VV_CODEC_PREDICT_H
 #define VV_CODEC_PREDICT_H
 
-#include "core/recipe.h"
+#include "core/format/recipe.h"
 #include <stddef.h>
 
 enum { VV_PREDICT_TILE = 16 << 10 }; /* bytes that are best done at once */

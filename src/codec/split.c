@@ -3,7 +3,7 @@
 #include "base/cpu.h"
 #include "base/err.h"
 #include "codec/codec.h"
-#include "codec/shelf.h"
+#include "codec/context_pool.h"
 #include "codec/zstd.h"
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #define VV_CODEC_SPLIT_H
 
 #include "base/wire.h"
-#include "core/recipe.h"
+#include "core/format/recipe.h"
 
 /* n things of `width` bytes; byte k of thing i to plane[k * step + i]. */
 void vv_split_apart(const uint8_t *x, size_t n, unsigned width, uint8_t *plane, size_t step);

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/predict.h"
-#include "codec/shelf.h"
+#include "codec/context_pool.h"
 #include "codec/split.h"
 #include <string.h>
 

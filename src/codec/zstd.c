@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "codec/shelf.h"
+#include "codec/context_pool.h"
 
 #define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
 #include <zstd.h>

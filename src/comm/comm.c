@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/digest.h"
-#include "core/run.h"
+#include "core/format/digest.h"
+#include "core/format/run.h"
 #include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -2,19 +2,19 @@
 #ifndef VV_ENGINE_SESSION_H
 #define VV_ENGINE_SESSION_H
 
-#include "base/bell.h"
+#include "base/event.h"
 #include "base/conf.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/pool.h"
-#include "core/due.h"
-#include "core/duel.h"
-#include "core/order.h"
-#include "engine/flush.h"
-#include "engine/footing.h"
-#include "engine/history.h"
-#include "engine/table.h"
-#include "engine/verdict.h"
+#include "core/plan/interval.h"
+#include "core/plan/cheaper_way.h"
+#include "core/plan/write_order.h"
+#include "engine/write/block_writer.h"
+#include "engine/write/referenced_layers.h"
+#include "engine/write/index_cache.h"
+#include "engine/lineage/run_table.h"
+#include "engine/session/commit_ranks.h"
 #include "track/calls.h"
 #include <pthread.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ struct vv_region {
 	size_t n_chunks;
 	struct vv_digest zero, zero_tail; /* digests of a whole and of the last chunk, if they are zero */
 
-	/* engine/tiles.c */
+	/* engine/memory/tiles.c */
 	bool untracked;    /* varve_untrack */
 	bool fresh;        /* everything counts as dirty */
 	bool fenced;       /* lo..hi belong to a fence */
@@ -76,12 +76,12 @@ struct vv_region {
 	bool refined;      /* varve_refine, with the next two */
 	uint8_t method;
 	uint32_t grain;
-	struct vv_fine *fine; /* engine/grains.h; NULL: it is deduped in chunks. One that is not has no chunks. */
+	struct vv_fine *fine; /* engine/grains/grain_sets.h; NULL: it is deduped in chunks. One that is not has no chunks. */
 	const struct vv_space *space; /* of a region in grains: whose memory it is, */
 	int device;                   /* and on which device */
 };
 
-/* The memory of all regions, cut up: engine/tiles.h. */
+/* The memory of all regions, cut up: engine/memory/tiles.h. */
 struct vv_tiles {
 	pthread_mutex_t lock;
 	pthread_cond_t bell;  /* for the flusher: something to do */
@@ -102,7 +102,7 @@ struct vv_tiles {
 	uint32_t *queue;      /* dirty tiles in the order they are expected to be written */
 	size_t n_queue, n_queue_last, n_copied; /* its beginning is copied before the checkpoint returns, and then in the order of memory */
 	uint32_t *place;      /* per tile: where in the queue it was expected */
-	size_t front, reach;  /* in the queue: what comes before is open, or could be; engine/ahead.c */
+	size_t front, reach;  /* in the queue: what comes before is open, or could be; engine/memory/open_ahead.c */
 	bool learning;        /* every first write is watched, so that the order is known; else what was learned is relied on */
 	unsigned relapses;    /* times that what was learned was of no use the next time */
 	size_t n_seen, n_hits, n_surprises; /* first writes: watched; where they were expected; far from there */
@@ -141,7 +141,7 @@ struct vv_tiles {
 	bool no_fence_fine;          /* not to be had */
 };
 
-/* The thread that stores epochs behind the program's back, and what became of them: engine/flusher.c. */
+/* The thread that stores epochs behind the program's back, and what became of them: engine/session/background.c. */
 struct vv_fate {
 	uint64_t epoch;
 	bool told;
@@ -149,12 +149,12 @@ struct vv_fate {
 };
 
 struct vv_flusher {
-	pthread_mutex_t lock; /* never held while a handler of the program's may run: engine/flusher.c */
+	pthread_mutex_t lock; /* never held while a handler of the program's may run: engine/session/background.c */
 	struct vv_bell change;
 	pthread_t thread;
 	bool started, stop;
 	struct vv_pass *pass;  /* under way; NULL = none */
-	struct varve *recall;  /* the session, if it learns what its regions held at a restart: engine/recall.c; else NULL */
+	struct varve *recall;  /* the session, if it learns what its regions held at a restart: engine/grains/relearn.c; else NULL */
 	uint64_t first, last;  /* epochs of this session whose fate is known */
 	struct vv_fate *failed;
 	size_t n_failed, failed_cap;
@@ -201,14 +201,14 @@ struct varve {
 	uint64_t epoch;   /* what the next checkpoint continues: the newest epoch, or the one restarted from; 0 = none */
 	uint64_t highest; /* the highest number used */
 	uint64_t found;   /* what that was when the session began */
-	uint64_t era;     /* the first epoch of the era (core/eras.h) of what it lays down, */
+	uint64_t era;     /* the first epoch of the era (core/format/era_table.h) of what it lays down, */
 	uint64_t token;   /* and that one's token */
 	uint64_t failed;  /* epochs from here to the highest failed and may have left something; 0 = none did */
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
 	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
 	bool tried;   /* a restart has read all that it refers to */
-	bool settled; /* engine/ready.c: the ranks have compared what their stores hold, */
+	bool settled; /* engine/session/load_parent.c: the ranks have compared what their stores hold, */
 	bool mixed;   /* and it is not of one copy of the lineage */
 	struct vv_table view; /* what varve_region and varve_restart_region last looked at, until there is a new epoch */
 	struct vv_history history;
@@ -221,7 +221,7 @@ struct varve {
 
 	struct vv_listing live; /* for retention */
 	bool has_live;
-	uint64_t cargo; /* counts as memory where bounds are shares of it: engine/pack.c */
+	uint64_t cargo; /* counts as memory where bounds are shares of it: engine/files/pack.c */
 	uint64_t bytes_dropped, bytes_total; /* in layers of dropped epochs since the last gc; in all */
 
 	double fault_cost; /* of the program's threads since the last checkpoint */

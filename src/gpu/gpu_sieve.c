@@ -1,7 +1,7 @@
 #include "gpu/gpu_sieve.h"
 #include "base/mem.h"
 #include "gpu/full.h"
-#include "gpu/sift.h"
+#include "gpu/sieve_pass.h"
 #include <stdlib.h>
 
 static const char purpose[] = "beginning dedup on the device";

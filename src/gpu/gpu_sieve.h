@@ -2,7 +2,7 @@
 #ifndef VV_GPU_GPU_SIEVE_H
 #define VV_GPU_GPU_SIEVE_H
 
-#include "gpu/memo.h"
+#include "gpu/known_map.h"
 #include "gpu/numbers.h"
 #include "gpu/outlet.h"
 #include "gpu/work.h"

@@ -116,7 +116,7 @@ int vv_fused_tally(const struct vv_gpu_numbers *g, uint32_t slice, uint64_t *tot
 /* Marks the grains of `range`, ascending, instead of those that have changed. */
 int vv_fused_mark(const struct vv_gpu_numbers *g, uint32_t tiles, const struct vv_range *range, uint32_t n, cudaStream_t stream);
 
-/* ---- table.cu */
+/* ---- digest_table.cu */
 
 struct vv_gpu_moved {
 	uint32_t n, both; /* entries; those of them that are in `also`, too */
@@ -127,7 +127,7 @@ struct vv_gpu_moved {
 int vv_table_move(const struct vv_gpu_table *from, const struct vv_gpu_table *to, const struct vv_gpu_table *also, const uint32_t *dead,
 		  uint32_t n_dead, struct vv_gpu_moved *moved, cudaStream_t stream);
 
-/* ---- kinds.cu; one after the other */
+/* ---- origins.cu; one after the other */
 
 struct vv_gpu_starts {
 	uint32_t item[VV_GPU_AHEAD]; /* the first of each slice of the batch */
@@ -164,7 +164,7 @@ int vv_nodes_new(const struct vv_gpu_batch *b, cudaStream_t stream);    /* those
 int vv_nodes_copies(const struct vv_gpu_batch *b, cudaStream_t stream); /* then: those that are known */
 int vv_nodes_emit(const struct vv_gpu_batch *b, cudaStream_t stream);   /* in place of vv_pieces_emit */
 
-/* ---- pieces.cu */
+/* ---- found_pieces.cu */
 
 int vv_pieces_emit(const struct vv_gpu_batch *b, cudaStream_t stream);
 /* Counts, and with `piece` all pieces, to memory of the host. Not by a copy, which would have to wait behind those of the data. */

@@ -1,5 +1,5 @@
 /* XXH3-128 (Yann Collet's specification; seed 0 except for nodes of trees) in the pieces in which threads share the work. The result is the
- * canonical one, as core/digest.h has it: the same 16 bytes as on the host. */
+ * canonical one, as core/format/digest.h has it: the same 16 bytes as on the host. */
 #ifndef VV_GPU_XXH3_CUH
 #define VV_GPU_XXH3_CUH
 

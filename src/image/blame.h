@@ -2,7 +2,7 @@
 #ifndef VV_IMAGE_BLAME_H
 #define VV_IMAGE_BLAME_H
 
-#include "image/serve.h"
+#include "image/restore/serve_images.h"
 
 enum { VV_BLAME_WORDS = 160 };
 

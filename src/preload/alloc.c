@@ -14,7 +14,7 @@
 #include "preload/alloc.h"
 #include "base/env.h"
 #include "preload/argv.h"
-#include "preload/gift_fortran.h"
+#include "preload/libc_memory_fortran.h"
 #include "preload/library.h"
 #include <errno.h>
 

@@ -27,7 +27,7 @@ static inline bool vv_alloc_is_for_program(uintptr_t caller)
 
 #define FOR_PROGRAM() vv_alloc_is_for_program((uintptr_t)__builtin_return_address(0))
 
-/* Of this thread: what the C library asks for now, it asks for on the program's behalf (gift_within.c). */
+/* Of this thread: what the C library asks for now, it asks for on the program's behalf (libc_memory_within.c). */
 extern __thread bool vv_alloc_on_behalf __attribute__((visibility("hidden"), tls_model("initial-exec")));
 /* Is the function of this name, as the program finds it, the one of this library? */
 bool vv_alloc_is_ours(const char *name);

@@ -4,7 +4,7 @@
 #include <unistd.h>
 #pragma GCC visibility pop
 
-#include "base/keep.h"
+#include "base/own_fds.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 #include "preload/heap.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/terms.h"
+#include "engine/run_protocol.h"
 #include "preload/caller.h"
 #include <errno.h>
 #include <pthread.h>

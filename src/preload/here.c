@@ -2,12 +2,12 @@
  * first call if there is one, and takes checkpoints at later ones. */
 #include "base/env.h"
 #include "base/err.h"
-#include "base/hush.h"
-#include "base/keep.h"
+#include "base/block_signals.h"
+#include "base/own_fds.h"
 #include "base/log.h"
 #include "engine/session.h"
-#include "engine/terms.h"
-#include "preload/gift_fortran.h"
+#include "engine/run_protocol.h"
+#include "preload/libc_memory_fortran.h"
 #include "preload/heap.h"
 #include "preload/state.h"
 #include <dlfcn.h>

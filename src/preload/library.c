@@ -1,7 +1,7 @@
 #include "preload/library.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/terms.h"
+#include "engine/run_protocol.h"
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <link.h>

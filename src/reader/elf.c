@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
-#include "reader/memory.h"
+#include "reader/memory_areas.h"
 #include "reader/peek.h"
 #include <string.h>
 

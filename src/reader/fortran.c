@@ -223,7 +223,7 @@ static int compare_kinds(const void *one, const void *other)
 }
 
 /* "/a/1152": a letter for the kind with the most bytes, the next for the next, and the length. So the files of several ranks, whose parts of a
- * grid may differ by a row, have kinds of the same name when lengths are folded (core/kin.h), and what one rank writes besides has a letter further on. */
+ * grid may differ by a row, have kinds of the same name when lengths are folded (core/format/similarity_key.h), and what one rank writes besides has a letter further on. */
 static char *name_kind(size_t number, uint64_t len)
 {
 	char letters[16];

@@ -2,7 +2,7 @@
 #ifndef VV_READER_GUESS_H
 #define VV_READER_GUESS_H
 
-#include "core/head.h"
+#include "core/format/head.h"
 
 struct vv_guess { /* evidence of numbers that are not 0; all zero is none */
 	unsigned words, f32, i32;

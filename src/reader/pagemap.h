@@ -3,7 +3,7 @@
 #ifndef VV_READER_PAGEMAP_H
 #define VV_READER_PAGEMAP_H
 
-#include "reader/memory.h"
+#include "reader/memory_areas.h"
 #include "reader/proto.h"
 
 enum { VV_PAGEMAP_PAGE = 4096, VV_PAGEMAP_PAGE_MOST = 1 << 20 };

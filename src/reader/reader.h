@@ -3,9 +3,9 @@
 #ifndef VV_READER_READER_H
 #define VV_READER_READER_H
 
-#include "core/head.h"
-#include "core/recipe.h"
-#include "core/segment.h"
+#include "core/format/head.h"
+#include "core/format/recipe.h"
+#include "core/format/segment.h"
 
 struct vv_reader_file { /* a file, wherever its bytes are */
 	const char *name; /* for messages, and for readers that go by it */

@@ -1,7 +1,7 @@
 #include "space/gather.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "space/sweep.h"
+#include "space/hash_pass.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #define VV_SPACE_GATHER_H
 
 #include "base/pool.h"
-#include "core/runs.h"
-#include "space/past.h"
+#include "core/dedup/grain_pieces.h"
+#include "space/last_digests.h"
 #include "space/space.h"
 
 struct vv_gather {

@@ -1,12 +1,12 @@
 #include "space/host_sieve.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/known.h"
-#include "core/tree.h"
+#include "core/dedup/known_grains.h"
+#include "core/dedup/grain_tree.h"
 #include "space/gather.h"
 #include "space/learn.h"
-#include "space/past.h"
-#include "space/sweep.h"
+#include "space/last_digests.h"
+#include "space/hash_pass.h"
 
 struct sieve {
 	struct vv_sieve base; /* first */

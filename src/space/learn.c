@@ -1,7 +1,7 @@
 #include "space/learn.h"
 #include "base/mem.h"
 #include "base/search.h"
-#include "space/sweep.h"
+#include "space/hash_pass.h"
 
 enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time */
 

@@ -2,7 +2,7 @@
 #ifndef VV_SPACE_LEARN_H
 #define VV_SPACE_LEARN_H
 
-#include "space/past.h"
+#include "space/last_digests.h"
 #include "space/space.h"
 
 /* On all threads of the pool (NULL: this one), guarded as the options say. The bytes may be written by others meanwhile: what is learned of such is

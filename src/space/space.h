@@ -4,8 +4,8 @@
 #define VV_SPACE_SPACE_H
 
 #include "base/pool.h"
-#include "core/grain.h"
-#include "space/inlet.h"
+#include "core/dedup/grain.h"
+#include "space/device_inlet.h"
 
 struct vv_sieve_options {
 	enum vv_method method;

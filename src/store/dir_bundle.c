@@ -2,8 +2,8 @@
  * and it gets its name. It is a temporary file like any other, so what the dead leave goes with the next sweep. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/stamp.h"
-#include "core/name.h"
+#include "base/fd_identity.h"
+#include "core/format/name.h"
 #include "store/dir_priv.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * shows itself, so that it can be seen and removed. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/name.h"
+#include "core/format/name.h"
 #include "store/dir_priv.h"
 #include <dirent.h>
 #include <errno.h>

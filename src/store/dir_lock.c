@@ -2,10 +2,10 @@
  * does not exclude the same process, so a list of the locks held here does. The file's content only names the holder. */
 #include "store/dir_lock.h"
 #include "base/err.h"
-#include "base/keep.h"
+#include "base/own_fds.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/stamp.h"
+#include "base/fd_identity.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

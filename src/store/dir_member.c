@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/name.h"
+#include "core/format/name.h"
 #include "store/dir_priv.h"
 #include <dirent.h>
 #include <errno.h>

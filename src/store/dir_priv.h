@@ -3,8 +3,8 @@
 #define VV_STORE_DIR_PRIV_H
 
 #include "base/fs.h"
-#include "base/stamp.h"
-#include "core/bundle.h"
+#include "base/fd_identity.h"
+#include "core/format/bundle.h"
 #include "store/store.h"
 
 #define VV_DIR_TMP ".tmp-" /* names of unfinished objects begin so */

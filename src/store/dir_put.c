@@ -3,7 +3,7 @@
  * being made, so that the final fsync finds little left to do. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/stamp.h"
+#include "base/fd_identity.h"
 #include "store/dir_lock.h"
 #include "store/dir_priv.h"
 #include <errno.h>

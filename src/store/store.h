@@ -12,7 +12,7 @@
 #define VV_STORE_STORE_H
 
 #include "base/pool.h"
-#include "core/bundle.h"
+#include "core/format/bundle.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #include "track/calls.h"
-#include "track/slot.h"
+#include "track/kernel_writes.h"
 #include <stdlib.h>
 
 void vv_calls_note(struct vv_calls *c)

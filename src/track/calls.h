@@ -3,7 +3,7 @@
 #ifndef VV_TRACK_CALLS_H
 #define VV_TRACK_CALLS_H
 
-#include "track/pieces.h"
+#include "track/address_ranges.h"
 
 struct vv_calls {
 	struct vv_pieces noted;

@@ -1,15 +1,15 @@
 /* Fences: what happens at a fault, at a shut, and at a system call that writes into fenced memory. The ranges and their bits
- * are in range.c, the system calls of the program that are under way in slot.c, what is known of its threads in thread.c, the
+ * are in range.c, the system calls of the program that are under way in kernel_writes.c, what is known of its threads in thread.c, the
  * kernel's protection in guard.c, the signal handlers in chain.c. */
 #include "track/fence.h"
 #include "base/err.h"
-#include "base/hush.h"
+#include "base/block_signals.h"
 #include "track/chain.h"
 #include "track/guard.h"
 #include "track/memory.h"
-#include "track/pieces.h"
+#include "track/address_ranges.h"
 #include "track/range.h"
-#include "track/slot.h"
+#include "track/kernel_writes.h"
 #include "track/thread.h"
 #include <limits.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * nothing of our doing; userfaultfd marks single pages. Both make a system call that writes there fail with EFAULT. */
 #include "track/guard.h"
 #include "base/err.h"
-#include "base/keep.h"
+#include "base/own_fds.h"
 #include "base/log.h"
 #include "track/memory.h"
 #include <errno.h>

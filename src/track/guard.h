@@ -2,7 +2,7 @@
 #ifndef VV_TRACK_GUARD_H
 #define VV_TRACK_GUARD_H
 
-#include "base/stamp.h"
+#include "base/fd_identity.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

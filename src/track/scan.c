@@ -3,8 +3,8 @@
 #include "track/scan.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/keep.h"
-#include "base/stamp.h"
+#include "base/own_fds.h"
+#include "base/fd_identity.h"
 #include "track/marks.h"
 #include "track/memory.h"
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef VV_TRACK_SCAN_H
 #define VV_TRACK_SCAN_H
 
-#include "base/loop.h"
+#include "base/parallel_for.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -15,7 +15,7 @@ struct vv_thread {
 	struct vv_thread *next;  /* fixed once it is in the list */
 	_Atomic uintptr_t owner; /* pthread_self(); 0: nobody's */
 
-	/* what the kernel writes into on its behalf (slot.c) */
+	/* what the kernel writes into on its behalf (kernel_writes.c) */
 	unsigned depth;
 	struct {
 		_Atomic uintptr_t lo, hi;

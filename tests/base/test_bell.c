@@ -1,5 +1,5 @@
 /* The bell: whoever has looked before it rings does not sleep through it, however late he goes to sleep; and handlers run while he sleeps. */
-#include "base/bell.h"
+#include "base/event.h"
 #include "vv_test.h"
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* A program that closes all numbers it does not know, as often as it can, while we open files: none is lost, none becomes another. */
-#include "base/keep.h"
+#include "base/own_fds.h"
 #include "vv_test.h"
 #include <errno.h>
 #include <fcntl.h>

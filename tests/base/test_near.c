@@ -1,5 +1,5 @@
 /* The closest of several words to one that is misspelt, and none to one that is another. */
-#include "base/near.h"
+#include "base/did_you_mean.h"
 #include "vv_test.h"
 
 static const char *const words[] = { "keep", "keep-every", "interval", "verify", "ls" };

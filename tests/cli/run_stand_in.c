@@ -1,6 +1,6 @@
-/* Stands in for libvarve_preload.so where only `varve run` is tested: it keeps the terms of engine/terms.h, but of the program's memory it saves only what the
+/* Stands in for libvarve_preload.so where only `varve run` is tested: it keeps the terms of engine/run_protocol.h, but of the program's memory it saves only what the
  * program shows it as `run_state`. */
-#include "engine/terms.h"
+#include "engine/run_protocol.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

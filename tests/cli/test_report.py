@@ -716,7 +716,7 @@ CONTRAST = """(() => {
 
 
 def size(n):
-    """As src/cli/text.c has it."""
+    """As src/cli/base/text.c has it."""
     if n < 1024:
         return f"{round(n)} B"
     v, u = n / 1024, 0

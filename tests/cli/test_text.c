@@ -1,5 +1,5 @@
 /* Durations in words: three digits and a unit, and never a power of ten. */
-#include "cli/text.c" /* the command is no library */
+#include "cli/base/text.c" /* the command is no library */
 #include "vv_test.h"
 
 static void check(double s, const char *want)

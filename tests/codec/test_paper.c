@@ -5,7 +5,7 @@
 #include "codec/codec.h"
 #include "codec/fpc.h"
 #include "codec/fpzip.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include "support/gen.h"
 #include "support/snug.h"
 #include "vv_test.h"

@@ -1,5 +1,5 @@
 /* Records and rows that nobody told of: found where they are, and not where there are none. */
-#include "codec/rhythm.h"
+#include "codec/period.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <math.h>

@@ -3,8 +3,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "codec/taste.h"
-#include "core/head.h"
+#include "codec/recipe_search.h"
+#include "core/format/head.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include "support/gen.h"
 #include "support/numbers.h"
 #include "support/snug.h"

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/run.h"
+#include "core/format/run.h"
 #include "support/commsuite.h"
 #include "support/must.h"
 #include "support/threadcomm.h"

@@ -1,7 +1,7 @@
 /* The four orders of S3 against lists of bytes made by the words of the header: random files, groups, kin and blocks. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/braid.h"
+#include "core/plan/pack_order.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * that cannot be, and want of memory. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/case.h"
+#include "core/ranks/judge_round.h"
 #include "support/court.h"
 #include "support/gen.h"
 #include "vv_test.h"

@@ -1,5 +1,5 @@
 // Content-defined chunks: the suite of all chunkers, the cuts that stores hold, and the same cuts found one byte at a time.
-#include "core/cdc.h"
+#include "core/dedup/cdc.h"
 #include "support/cutsuite.h"
 #include "support/gen.h"
 #include "vv_test.h"

@@ -1,8 +1,8 @@
 /* Commit and lineage records: round trips, every flip, every cut, and the rules behind a right check. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/commit.h"
-#include "core/run.h"
+#include "core/format/commit.h"
+#include "core/format/run.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

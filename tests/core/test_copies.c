@@ -1,7 +1,7 @@
 /* The COPIES section: what is put is got back, joined and in order; what cannot be is refused. */
 #include "base/err.h"
-#include "core/copies.h"
-#include "core/run.h"
+#include "core/format/copies_section.h"
+#include "core/format/run.h"
 #include "vv_test.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* XXH3 against values of the reference implementation (over the buffer of its own sanity check) and against the library itself, pieces against the
  * whole, SHA-256 digests, and the byte order in which digests are stored. All with each level of vector units that this machine has. */
 #include "base/cpu.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <sys/uio.h>

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/docket.h"
+#include "core/ranks/judge_stream.h"
 #include "support/court.h"
 #include "support/gen.h"
 #include "vv_test.h"

@@ -1,5 +1,5 @@
 /* The interval: given, from an overhead, from Daly's estimate; checked against a brute-force search for the optimum. */
-#include "core/due.h"
+#include "core/plan/interval.h"
 #include "vv_test.h"
 #include <math.h>
 

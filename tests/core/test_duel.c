@@ -1,6 +1,6 @@
 /* Of two ways the cheaper one is taken, found out soon, kept although others disturb, and given up when things change; and trying the dearer
  * one costs little. */
-#include "core/duel.h"
+#include "core/plan/cheaper_way.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

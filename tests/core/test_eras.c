@@ -1,7 +1,7 @@
 /* Eras: what is told of epochs, one by one, is what is found again, and what cannot all be true is refused, as a table of single epochs says; the ERAS section comes back as it was put,
  * and what is none is refused. */
 #include "base/err.h"
-#include "core/eras.h"
+#include "core/format/era_table.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <stdlib.h>

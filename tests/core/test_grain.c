@@ -1,5 +1,5 @@
 // Numbers of grains, limits, and the words of a piece.
-#include "core/grain.h"
+#include "core/dedup/grain.h"
 #include "base/err.h"
 #include "vv_test.h"
 

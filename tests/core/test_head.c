@@ -1,7 +1,7 @@
 /* Heads: what is encoded decodes to the same; what is damaged is refused, or is another valid head with one encoding. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/head.h"
+#include "core/format/head.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,8 +1,8 @@
 /* The digest index against a plain list: first place wins, numbers stay, truncation forgets exactly the rest. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/index.h"
-#include "core/run.h"
+#include "core/dedup/index.h"
+#include "core/format/run.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

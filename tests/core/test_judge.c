@@ -1,7 +1,7 @@
 /* What a judge remembers against a plain array, through growth, loss and fullness; and the reading of its messages. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/judge.h"
+#include "core/ranks/dedup_judge.h"
 #include "support/court.h"
 #include "support/gen.h"
 #include "vv_test.h"

@@ -2,8 +2,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "core/head.h"
-#include "core/kin.h"
+#include "core/format/head.h"
+#include "core/format/similarity_key.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

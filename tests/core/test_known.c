@@ -1,8 +1,8 @@
 // The map of two generations against a naive one, and its bounds.
-#include "core/known.h"
+#include "core/dedup/known_grains.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/grain.h"
+#include "core/dedup/grain.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,7 +1,7 @@
 /* Whole layer files: read back as docs/format.md says, and no byte of one can change unnoticed. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/layer.h"
+#include "core/format/layer.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,7 +1,7 @@
 /* Lists of files: round trips, every flip and cut, names that lead out of a folder, and rules that a forger breaks. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/manifest.h"
+#include "core/format/manifest.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,7 +1,7 @@
 /* HASH_MERGER against a transcription of the paper's algorithm 2 by brute force, and the all-reduce of it among simulated ranks. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/merge.h"
+#include "core/ranks/topk_merge.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,7 +1,7 @@
 /* Names of objects: what is made is read back, one name per object, and nothing else is taken for one. */
 #include "base/err.h"
-#include "core/name.h"
-#include "core/run.h"
+#include "core/format/name.h"
+#include "core/format/run.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -2,7 +2,7 @@
  * edges. test_order_model.c has what goes beyond the paper. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/order.h"
+#include "core/plan/write_order.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,6 +1,6 @@
 /* The order of storing with all that goes beyond the paper (marks, eager copies, releases, failures, several waiting threads,
  * address order), beside a model that keeps plain facts and searches linearly. */
-#include "core/order.h"
+#include "core/plan/write_order.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,5 +1,5 @@
 /* The owners of shared content: bytes balanced over the ranks, neighbours with the same owner, whatever the number of ranks. */
-#include "core/owner.h"
+#include "core/ranks/owner_choice.h"
 #include "support/court.h"
 #include "support/gen.h"
 #include "vv_test.h"

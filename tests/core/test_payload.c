@@ -1,7 +1,7 @@
 /* Blocks and digests: against a model with one flag per position, round trips, and every kind of damage. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/payload.h"
+#include "core/format/payload.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,5 +1,5 @@
 // Chunks by Rabin fingerprints: the suite of all chunkers, the cuts that stores hold, and all of it against a model that divides polynomials bit by bit.
-#include "core/rabin.h"
+#include "core/dedup/rabin.h"
 #include "support/cutsuite.h"
 #include "vv_test.h"
 

@@ -1,7 +1,7 @@
 /* Runs against a model that knows the layer and position of every single byte. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/run.h"
+#include "core/format/run.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,5 +1,5 @@
 // Pieces of list and run, by hand; the suite of the spaces has them at random, against a model.
-#include "core/runs.h"
+#include "core/dedup/grain_pieces.h"
 #include "vv_test.h"
 
 static struct vv_find zero(uint32_t at)

@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "core/runwire.h"
+#include "core/format/run_wire.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

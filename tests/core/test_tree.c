@@ -1,5 +1,5 @@
 // Pieces of tree, by hand; the suite of the spaces has them at random, against a model.
-#include "core/tree.h"
+#include "core/dedup/grain_tree.h"
 #include "vv_test.h"
 
 enum { N = 64, EPOCH = 9 };

@@ -158,7 +158,7 @@ def check_test(known):
                  "bench/run ckpt.none", "varve_opne", "VARVE_ENONE", "src/core/none.c", "core/none.h", "docs/none.md"):
         assert check_span(known, span), f"{span}: not found to be wrong"
     assert definitions("struct a { int b; /* {x} */ };") == {"structa{intb;};"}
-    for span in ("varve gc --dry-run STORE", "varve run --retries 3 -- ./a --b", "keep=3", "--dry-run", "make test", "bench/run ckpt", "varve_open", "core/run.c"):
+    for span in ("varve gc --dry-run STORE", "varve run --retries 3 -- ./a --b", "keep=3", "--dry-run", "make test", "bench/run ckpt", "varve_open", "core/format/run.c"):
         assert not check_span(known, span), f"{span}: found to be wrong"
 
 

@@ -3,11 +3,11 @@
 #define VV_TEST_SHARES_CASE_H
 
 #include "base/err.h"
-#include "core/manifest.h"
-#include "engine/pack.h"
-#include "engine/restore.h"
+#include "core/format/manifest.h"
+#include "engine/files/pack.h"
+#include "engine/read/restore.h"
 #include "engine/session.h"
-#include "engine/verify.h"
+#include "engine/upkeep/verify.h"
 #include "support/damage.h"
 #include "support/gen.h"
 #include "support/must.h"

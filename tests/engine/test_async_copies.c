@@ -1,6 +1,6 @@
 /* Copies are stored in the order of memory, whatever the program was expected to write first: so a restart reads a layer from one end to the other. What has no copy is stored in the
  * order in which it is expected. And the bytes are right in any case. */
-#include "engine/table.h"
+#include "engine/lineage/run_table.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "support/settle.h"

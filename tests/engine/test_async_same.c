@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120
 /* A series of states gives the same epochs whether it is stored at once or behind the program, in whatever order: the same bytes
  * new, zero, and found elsewhere; the same content; and nothing that verify would complain of. */
-#include "engine/verify.h"
+#include "engine/upkeep/verify.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

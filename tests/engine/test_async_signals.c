@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 300
 /* A handler of the program's that writes regions comes at any moment, in the midst of our calls, too: it must never wait for the thread that it has
  * interrupted. Signals that nobody handles end a process as ever, and none is lost. */
-#include "base/hush.h"
+#include "base/block_signals.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

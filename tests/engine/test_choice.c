@@ -1,8 +1,8 @@
 /* The codec of a block follows from the form of its numbers, each tried by itself, and not at every turn. */
 #include "base/mem.h"
-#include "core/head.h"
-#include "engine/choice.h"
-#include "engine/flush.h"
+#include "core/format/head.h"
+#include "engine/write/codec_choice.h"
+#include "engine/write/block_writer.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120
 /* Reading into a space that checks and places by itself, which is played by memory of the host's here: it does its work as late as it may, and minds everything
  * that a device would. */
-#include "engine/ferry.h"
+#include "engine/read/device_load.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "support/ferry_suite.h"

@@ -2,8 +2,8 @@
  * do not fit. No restart gives wrong bytes, the newest whole epoch is found, and the next checkpoint can be relied on. */
 #include "base/mem.h"
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/upkeep/verify.h"
 #include "store/dir.h"
 #include "support/coded.h"
 #include "support/gen.h"

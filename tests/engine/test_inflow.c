@@ -4,11 +4,11 @@
  * only what has changed. A source that fails at any part leaves the store as it was, and so does an allocation that fails; the session goes on. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/inflow.h"
+#include "engine/files/stream_input.h"
 #include "engine/session.h"
-#include "engine/unpack.h"
-#include "engine/restore.h"
-#include "engine/verify.h"
+#include "engine/files/unpack.h"
+#include "engine/read/restore.h"
+#include "engine/upkeep/verify.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -40,7 +40,7 @@ static bool is_pages(size_t i)
 	return strncmp(names[i], "pages", 5) == 0;
 }
 
-/* Bytes that are good only as long as inflow.h says. */
+/* Bytes that are good only as long as stream_input.h says. */
 static const uint8_t *lend(struct source *s, const uint8_t *bytes, size_t n, bool variable)
 {
 	if (!s->room)

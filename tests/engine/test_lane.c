@@ -1,6 +1,6 @@
 /* All lanes of a layer are those that are found one by one, joined: for layers of any blocks, extents and digests, as gc leaves them. */
 #include "base/mem.h"
-#include "engine/lane.h"
+#include "engine/lineage/plain_extent.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,6 +1,6 @@
 /* Pieces become blocks: whatever comes in whichever order, the blocks cover the payload and the file without a gap, none that was put together is larger than it may be,
  * each has the check of its bytes, and no two neighbours could have been one. */
-#include "engine/ledger.h"
+#include "engine/write/block_list.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <stdlib.h>

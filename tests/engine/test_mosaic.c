@@ -1,6 +1,6 @@
 // ctest: TIMEOUT 120
 /* Restarts page by page where gc has taken what only older epochs needed, and the tables that are left still name it: none falls back to merging them. */
-#include "engine/replay.h"
+#include "engine/read/layer_by_layer.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "support/settle.h"

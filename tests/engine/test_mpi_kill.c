@@ -2,7 +2,7 @@
 /* A job of MPI ranks that is killed again and again: each time one rank dies, at another stage of a checkpoint, and the job is started
  * anew from what is left. Without arguments this is the driver, which starts itself under mpirun, with several numbers of ranks. What
  * a job finds is what it had computed, bit for bit, and no epoch that counted is lost. */
-#include "base/stage.h"
+#include "base/test_point.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "vv_test.h"

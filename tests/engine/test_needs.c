@@ -1,8 +1,8 @@
 /* Needs against a plain list of chunks. */
-#include "engine/needs.h"
+#include "engine/write/needed_entries.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/manifest.h"
+#include "core/format/manifest.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -1,6 +1,6 @@
 // ctest: TIMEOUT 240
 /* Files that are packed: again, and nothing is new; that change meanwhile, that are none, that cannot be read, many of them. */
-#include "engine/pack.h"
+#include "engine/files/pack.h"
 #include "codec/codec.h"
 #include "engine/session.h"
 #include "support/gen.h"

@@ -2,8 +2,8 @@
 /* Packing when the store fails: every call that changes it, and every one that reads it, fails once, in every way there is, or the process is killed
  * before it. An epoch counts or it does not; what counted before gives back its files; the next try succeeds. */
 #include "base/err.h"
-#include "engine/pack.h"
-#include "engine/restore.h"
+#include "engine/files/pack.h"
+#include "engine/read/restore.h"
 #include "engine/session.h"
 #include "store/dir.h"
 #include "support/faultfs.h"

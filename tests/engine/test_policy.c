@@ -1,6 +1,6 @@
 // What is done with each segment: words, what they mean, and what is refused.
 #include "base/err.h"
-#include "engine/policy.h"
+#include "engine/files/segment_policy.h"
 #include "vv_test.h"
 
 static uint8_t bytes[1 << 16];

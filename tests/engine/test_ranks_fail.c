@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120
 /* Many ranks when things go wrong: one that cannot store, that skips a call, that makes another one, that has other options, other
  * sizes, no regions; and another number of ranks. Nobody hangs, all get the same verdict, the last epoch that counts restores. */
-#include "engine/ranks.h"
+#include "engine/ranks/group.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"

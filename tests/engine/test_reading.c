@@ -2,7 +2,7 @@
  * wrong with one is said in the same words. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/reading.h"
+#include "engine/lineage/lazy_runs.h"
 #include "support/gen.h"
 #include "vv_test.h"
 

@@ -2,8 +2,8 @@
 /* A session that has restarted learns what its regions held while the program writes them already: what it then stores is what one stores that knew all of it
  * before the program went on. Whatever becomes of the memory, or of the session, meanwhile. */
 #include "base/mem.h"
-#include "engine/grains.h"
-#include "engine/table.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/lineage/run_table.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

@@ -2,8 +2,8 @@
  * puts the record back, with the same id. */
 #include "base/mem.h"
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/upkeep/verify.h"
 #include "support/settle.h"
 #include "vv_test.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Requests by signal: counted, passed on to the handlers that the program has, and everything put back at the end. */
-#include "engine/request.h"
+#include "engine/session/signal_request.h"
 #include "base/err.h"
 #include "vv_test.h"
 #include <pthread.h>

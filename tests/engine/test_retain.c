@@ -1,9 +1,9 @@
 // ctest: TIMEOUT 120 MODES
 /* keep, keep-every, and the gc that a session runs by itself: the store stays small, what is kept stays whole. */
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/gc.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/upkeep/gc.h"
+#include "engine/upkeep/verify.h"
 #include "vv_test.h"
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Rooms of many threads: together they are never more than was agreed, but one is always to be had. */
 #include "base/pool.h"
-#include "engine/rooms.h"
+#include "base/budget.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
  * fails is told, damage is found, and where no thread is to be had those that there are do it. What is wanted in one piece is read by those alone. */
 #include "base/err.h"
 #include "base/pool.h"
-#include "engine/restore.h"
-#include "engine/table.h"
+#include "engine/read/restore.h"
+#include "engine/lineage/run_table.h"
 #include "store/dir.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"

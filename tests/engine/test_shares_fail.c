@@ -2,7 +2,7 @@
 /* Ranks that pack files of which they hold the same, and one fails in the midst of it; what a job that was killed has left; and ranks that lie, or whose
  * messages are damaged. */
 #include "base/fs.h"
-#include "engine/gc.h"
+#include "engine/upkeep/gc.h"
 #include "engine/shares_case.h"
 #include "store/dir.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* A slab is read and cut piece by piece: into the chunks that all of it at once would give, wherever its parts and the pieces end. */
-#include "engine/slab.h"
+#include "engine/files/pack_buffer.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "vv_test.h"

@@ -1,7 +1,7 @@
 // ctest: MODES
 /* Commit records that are no epoch's: of the wrong name, of another lineage, damaged, in the wrong folder, with numbers that promise
  * more than the layers hold. VARVE_LATEST passes over them, they use up no number, and retention counts them for nothing. */
-#include "engine/catalog.h"
+#include "engine/lineage/catalog.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/settle.h"

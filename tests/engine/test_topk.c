@@ -1,7 +1,7 @@
 /* The all-reduce of S0's merge among threads: every rank ends with the set that the plan gives, or all fail together. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/topk.h"
+#include "engine/ranks/topk.h"
 #include "support/gen.h"
 #include "support/threadcomm.h"
 #include "vv_test.h"

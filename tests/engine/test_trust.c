@@ -1,10 +1,10 @@
 // ctest: TIMEOUT 120 MODES
 /* New epochs never depend on damage: blocks that rotted, caches that are older than the files, numbers that come again. */
 #include "base/pool.h"
-#include "engine/catalog.h"
+#include "engine/lineage/catalog.h"
 #include "engine/drop.h"
-#include "engine/gc.h"
-#include "engine/verify.h"
+#include "engine/upkeep/gc.h"
+#include "engine/upkeep/verify.h"
 #include "store/dir.h"
 #include "support/lazyfs.h"
 #include "support/place.h"

@@ -3,8 +3,8 @@
  * Of what they write while it is taken each word is in it or is not; and what nobody wrote meanwhile is right, although the same content comes and goes in the memory
  * that is written: nothing may refer to what was not stored. */
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/upkeep/verify.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

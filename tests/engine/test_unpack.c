@@ -2,7 +2,7 @@
 /* Files out of an epoch: bytes, modes and times come back, all of them or some, packed by one rank or by several;
  * nothing is replaced unasked. */
 #include "base/err.h"
-#include "engine/same.h"
+#include "engine/files/compare.h"
 #include "engine/unpack_case.h"
 #include "support/gen.h"
 #include "support/threadcomm.h"

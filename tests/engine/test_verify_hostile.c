@@ -1,7 +1,7 @@
 /* A commit record that is whole, and claims a million ranks whose layers are not there: verify says so in no time, and in few words. */
 #include "base/mem.h"
-#include "core/run.h"
-#include "engine/verify.h"
+#include "core/format/run.h"
+#include "engine/upkeep/verify.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/settle.h"

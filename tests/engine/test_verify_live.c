@@ -2,8 +2,8 @@
 /* verify while a writer drops epochs and takes layers away: a store that is whole has no problem, damage is found. */
 #include "base/err.h"
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/upkeep/verify.h"
 #include "support/place.h"
 #include "vv_test.h"
 #include <pthread.h>

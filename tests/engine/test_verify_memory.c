@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120 COST 5
 /* Blocks say themselves how large they are, up to 64 MiB, and there may be a thread for each: what verify takes for them all at once
  * has a bound, and every one is looked at. */
-#include "engine/verify.h"
+#include "engine/upkeep/verify.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/status.h"

@@ -3,7 +3,7 @@
 #define VV_TEST_UNPACK_CASE_H
 
 #include "base/mem.h"
-#include "engine/unpack.h"
+#include "engine/files/unpack.h"
 #include "support/place.h"
 #include "vv_test.h"
 #include <dirent.h>

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 300 RUN_SERIAL
 /* Device memory as regions: the same history, by every method, size and mode, makes the same layers wherever its regions lie, and comes back. */
 #include "base/mem.h"
-#include "engine/layerio.h"
+#include "engine/lineage/layer_file.h"
 #include "gpu/regions.h"
 
 /* ---- histories ------------------------------------------------------------------------------------------------------------------ */

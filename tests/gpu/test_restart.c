@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 300 RUN_SERIAL
 /* Restarts into device memory, through the public calls: of regions large enough that the device checks and places by itself. Every epoch comes back, beside
  * regions of the host's, and damage is told in the words that a restart into the host's memory has for it. */
-#include "core/name.h"
+#include "core/format/name.h"
 #include "gpu/regions.h"
 
 enum { EPOCHS = 10, REGIONS = 4 };

@@ -2,7 +2,7 @@
 /* What runs as criu may say nothing, too much, end early, leave somebody behind, or never end. */
 #include "base/clock.h"
 #include "base/err.h"
-#include "image/criu.h"
+#include "image/criu/criu.h"
 #include "support/place.h"
 #include "vv_test.h"
 #include <errno.h>

@@ -3,7 +3,7 @@
  * every way that is known, two write as fast as they can, one grows, shrinks and moves memory. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "image/precopy.h"
+#include "image/save/precopy.h"
 #include "support/dice.h"
 #include "vv_test.h"
 #include <errno.h>

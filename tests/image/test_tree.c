@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120
 /* Processes that are ended while they make others; and those that run as criu, in one folder or another. */
 #include "base/clock.h"
-#include "image/tree.h"
+#include "image/process/process_tree.h"
 #include "support/place.h"
 #include "vv_test.h"
 #include <signal.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
 everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
-does, malloc and its family, what closes descriptors, C++'s operators, the names of src/preload/gift_names.h, and what varve_here.h declares."""
+does, malloc and its family, what closes descriptors, C++'s operators, the names of src/preload/libc_memory_names.h, and what varve_here.h declares."""
 import ctypes
 import os
 import re

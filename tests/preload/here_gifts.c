@@ -1,9 +1,9 @@
 /* What the C library allocates for the program is on the heap, and what it keeps for itself is not: here_gifts, run in an empty folder. There is a case for
- * every name of gift_names.h, or this does not compile. A program that keeps such things: here_gift_state.c. */
+ * every name of libc_memory_names.h, or this does not compile. A program that keeps such things: here_gift_state.c. */
 #define obstack_chunk_alloc malloc
 #define obstack_chunk_free free
 #include "expect.h"
-#include "preload/gift_names.h"
+#include "preload/libc_memory_names.h"
 #include <argz.h>
 #include <arpa/inet.h>
 #include <dirent.h>

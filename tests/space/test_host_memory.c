@@ -47,7 +47,7 @@ static void run(enum vv_method method)
 	struct vv_sink sink = { to, room, data, pieces };
 	struct vv_sieve *s;
 	uint64_t rng = 1, forgotten = 0;
-	size_t before, used, work = numbers * 64 - memory / 4; /* that a slice needs beyond its share: core/grain.h */
+	size_t before, used, work = numbers * 64 - memory / 4; /* that a slice needs beyond its share: core/dedup/grain.h */
 
 	for (int i = 0; i < REGIONS; i++) {
 		span[i] = (struct vv_span){ .id = (uint64_t)i, .p = malloc(LEN), .len = LEN };

@@ -2,7 +2,7 @@
  * they are in a list, and no trouble for anything else in the folder. */
 #include "base/err.h"
 #include "base/log.h"
-#include "core/digest.h"
+#include "core/format/digest.h"
 #include "store/dir.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"

@@ -2,7 +2,7 @@
  * passed over; nobody hangs, and nothing outside is written to. */
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/name.h"
+#include "core/format/name.h"
 #include "store/store.h"
 #include "support/place.h"
 #include "support/settle.h"

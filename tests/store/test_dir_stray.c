@@ -2,7 +2,7 @@
  * file, it is not cut, lengthened or closed, and the error says what has happened. */
 #include "base/err.h"
 #include "base/fs.h"
-#include "core/name.h"
+#include "core/format/name.h"
 #include "store/dir.h"
 #include "store/store.h"
 #include "support/place.h"

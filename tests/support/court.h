@@ -3,7 +3,7 @@
 #ifndef VV_TEST_COURT_H
 #define VV_TEST_COURT_H
 
-#include "core/case.h"
+#include "core/ranks/judge_round.h"
 
 struct court_claim {
 	uint32_t content, len;

@@ -1,6 +1,6 @@
 #include "support/gen.h"
 #include "base/mem.h"
-#include "core/layer.h"
+#include "core/format/layer.h"
 #include "vv_test.h"
 
 uint64_t gen_next(uint64_t *state)

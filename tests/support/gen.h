@@ -4,8 +4,8 @@
 #define VV_TEST_GEN_H
 
 #include "base/buf.h"
-#include "core/head.h"
-#include "core/payload.h"
+#include "core/format/head.h"
+#include "core/format/payload.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
 #define VV_TEST_HOSTS_H
 
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/upkeep/verify.h"
 #include "support/must.h"
 #include "support/pages.h"
 #include "support/place.h"

@@ -2,7 +2,7 @@
 #ifndef VV_TEST_MEMBERS_H
 #define VV_TEST_MEMBERS_H
 
-#include "core/name.h"
+#include "core/format/name.h"
 #include "store/store.h"
 #include <stdbool.h>
 

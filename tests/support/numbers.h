@@ -2,7 +2,7 @@
 #ifndef VV_TEST_NUMBERS_H
 #define VV_TEST_NUMBERS_H
 
-#include "core/recipe.h"
+#include "core/format/recipe.h"
 #include <stddef.h>
 
 enum numbers {

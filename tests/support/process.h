@@ -2,7 +2,7 @@
 #ifndef VV_TEST_PROCESS_H
 #define VV_TEST_PROCESS_H
 
-#include "core/segment.h"
+#include "core/format/segment.h"
 #include <stdint.h>
 
 enum { PROCESS_PAGE = 4096, PROCESS_READ = 4, PROCESS_WRITE = 2, PROCESS_EXECUTE = 1 };

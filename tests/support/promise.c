@@ -1,8 +1,8 @@
 #include "support/promise.h"
 #include "base/pool.h"
-#include "engine/catalog.h"
-#include "engine/layerio.h"
-#include "engine/verify.h"
+#include "engine/lineage/catalog.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/upkeep/verify.h"
 #include "support/settle.h"
 #include "vv_test.h"
 #include <inttypes.h>

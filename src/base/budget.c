@@ -1,0 +1,113 @@
+#include "base/budget.h"
+#include "base/mem.h"
+
+enum {
+	GRAIN = 64 << 10,
+	LEAST = 42 * GRAIN, /* a block of 1 MiB, as most are, and what is stored of it: one of these serves all that come after */
+};
+
+void vv_rooms_init(struct vv_rooms *r, size_t most)
+{
+	*r = (struct vv_rooms){ .lock = PTHREAD_MUTEX_INITIALIZER, .back = PTHREAD_COND_INITIALIZER, .most = most };
+}
+
+static void drop(struct vv_room *room)
+{
+	vv_mem_unmap(room->bytes, room->size);
+	vv_mem_free(room);
+}
+
+/* Takes the first of the idle ones off the list, which is counted no more. */
+static struct vv_room *unlist(struct vv_rooms *r, struct vv_room **at)
+{
+	struct vv_room *room = *at;
+
+	*at = room->next;
+	r->held -= room->size;
+	return room;
+}
+
+void vv_rooms_fini(struct vv_rooms *r)
+{
+	while (r->idle)
+		drop(unlist(r, &r->idle));
+	pthread_cond_destroy(&r->back);
+	pthread_mutex_destroy(&r->lock);
+}
+
+static struct vv_room *make(size_t size)
+{
+	struct vv_room *room = vv_mem_new(1, sizeof(*room));
+
+	if (!room)
+		return NULL;
+	room->size = size;
+	room->bytes = vv_mem_map_wide(size);
+	if (room->bytes)
+		return room;
+	vv_mem_free(room);
+	return NULL;
+}
+
+/* One that fits, and is not much too large; it is not counted any more. */
+static struct vv_room *find(struct vv_rooms *r, size_t size)
+{
+	for (struct vv_room **at = &r->idle; *at; at = &(*at)->next)
+		if ((*at)->size >= size && (*at)->size <= 2 * size)
+			return unlist(r, at);
+	return NULL;
+}
+
+struct vv_room *vv_rooms_take(struct vv_rooms *r, size_t size, size_t beside)
+{
+	struct vv_room *room;
+	size_t all;
+
+	size = (size + size / 16 + GRAIN) / GRAIN * GRAIN; /* a little more, so that it will do for others */
+	size = size < LEAST ? LEAST : size;
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		room = find(r, size);
+		if (!room && r->idle) /* one that does not fit makes way, so that there are no more than are used at a time */
+			drop(unlist(r, &r->idle));
+		all = (room ? room->size : size) + beside;
+		while (r->idle && r->held + all > r->most)
+			drop(unlist(r, &r->idle));
+		if (r->out == 0 || r->held + all <= r->most)
+			break;
+		if (room) {
+			room->next = r->idle;
+			r->idle = room;
+			r->held += room->size;
+		}
+		pthread_cond_wait(&r->back, &r->lock);
+	}
+	r->held += all;
+	r->out++;
+	pthread_mutex_unlock(&r->lock);
+	if (!room)
+		room = make(size);
+	if (room) {
+		room->beside = beside;
+		return room;
+	}
+	pthread_mutex_lock(&r->lock);
+	r->held -= all;
+	r->out--;
+	pthread_cond_broadcast(&r->back);
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+void vv_rooms_give(struct vv_rooms *r, struct vv_room *room)
+{
+	pthread_mutex_lock(&r->lock);
+	r->held -= room->beside;
+	r->out--;
+	room->next = r->idle;
+	r->idle = room;
+	if (r->held > r->most) /* it was more than there is */
+		drop(unlist(r, &r->idle));
+	pthread_cond_broadcast(&r->back);
+	pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,27 @@
+#include "base/event.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+uint32_t vv_bell_look(const struct vv_bell *b)
+{
+	return atomic_load(&b->rung);
+}
+
+void vv_bell_sleep(struct vv_bell *b, uint32_t looked)
+{
+	int saved = errno; /* it has rung, or a handler has run */
+
+	syscall(SYS_futex, &b->rung, FUTEX_WAIT_PRIVATE, looked, NULL, NULL, 0);
+	errno = saved;
+}
+
+void vv_bell_ring(struct vv_bell *b)
+{
+	atomic_fetch_add(&b->rung, 1);
+	syscall(SYS_futex, &b->rung, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}

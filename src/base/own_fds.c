@@ -1,0 +1,133 @@
+#include "base/own_fds.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	MOST = 4096,   /* numbers above are as they would be without us */
+	YIELDS = 1000, /* who waits does this so often, and then */
+	SLEEPS = 200,  /* this, a ms each time */
+};
+
+static atomic_bool begun;
+static _Atomic(uint64_t) kept[MOST / 64];
+static atomic_int making;    /* so many threads make one */
+static __thread bool makes;  /* this is one of them */
+static atomic_uint begins;   /* of making one, so far */
+static atomic_uint in_vain;  /* as many as there were when somebody had waited for their end as long as one does */
+static atomic_int stopped;   /* so many threads close something */
+
+static void forget(void)
+{
+	for (int i = 0; i < MOST / 64; i++)
+		atomic_store(&kept[i], 0);
+	atomic_store(&making, 0);
+	atomic_store(&stopped, 0);
+}
+
+void vv_keep_begin(void)
+{
+	if (!atomic_exchange(&begun, true))
+		pthread_atfork(NULL, NULL, forget);
+}
+
+/* In the last quarter of what there may be. */
+static int move_up(int fd)
+{
+	struct rlimit limit;
+	int most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < MOST ? (int)limit.rlim_cur : MOST;
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, most / 4 * 3);
+
+	if (up < 0)
+		return errno == EBADF ? -1 : fd; /* the program was quicker */
+	close(fd);
+	return up;
+}
+
+/* Who closes something need not be quick about it, a file system may be slow. */
+void vv_keep_make(void)
+{
+	for (int i = 0;; i++) {
+		atomic_fetch_add(&making, 1);
+		if (atomic_load(&stopped) <= 0 || i == YIELDS)
+			break;
+		atomic_fetch_sub(&making, 1);
+		sched_yield();
+	}
+	makes = true;
+	atomic_fetch_add(&begins, 1);
+}
+
+int vv_keep_made(int fd)
+{
+	int saved = errno;
+
+	fd = fd < 0 ? fd : move_up(fd);
+	if (fd >= 0 && fd < MOST && atomic_load(&begun))
+		atomic_fetch_or(&kept[fd / 64], (uint64_t)1 << fd % 64);
+	if (fd >= 0)
+		errno = saved;
+	makes = false;
+	atomic_fetch_sub(&making, 1);
+	return fd;
+}
+
+int vv_keep_open(const char *path, int flags, mode_t mode)
+{
+	vv_keep_make();
+	return vv_keep_made(open(path, flags, mode));
+}
+
+int vv_keep_close(int fd)
+{
+	if (fd >= 0 && fd < MOST)
+		atomic_fetch_and(&kept[fd / 64], ~((uint64_t)1 << fd % 64));
+	return close(fd);
+}
+
+/* Not by nanosleep(3): a thread that can be cancelled there would keep all others from opening. */
+static void wait_a_bit(int i)
+{
+	if (i < YIELDS)
+		sched_yield();
+	else
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* Not for long, and not again for those that it has waited for in vain: it may be a slow file system, and who closes something may have no time. */
+void vv_keep_stop(void)
+{
+	int saved = errno, i;
+
+	atomic_fetch_add(&stopped, 1);
+	for (i = 0; i < YIELDS + SLEEPS && !makes && atomic_load(&making) > 0 && atomic_load(&in_vain) != atomic_load(&begins); i++)
+		wait_a_bit(i);
+	if (i == YIELDS + SLEEPS)
+		atomic_store(&in_vain, atomic_load(&begins));
+	errno = saved;
+}
+
+void vv_keep_go_on(void)
+{
+	atomic_fetch_sub(&stopped, 1);
+}
+
+bool vv_keep_has(int fd)
+{
+	return fd >= 0 && fd < MOST && atomic_load(&kept[fd / 64]) >> fd % 64 & 1;
+}
+
+int vv_keep_next(int fd)
+{
+	for (; fd < MOST; fd++)
+		if (vv_keep_has(fd))
+			return fd;
+	return -1;
+}

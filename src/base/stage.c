@@ -1,3 +1,0 @@
-#include "base/stage.h"
-
-void (*vv_stage_hook)(const char *name) = NULL;

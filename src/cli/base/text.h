@@ -1,0 +1,45 @@
+/* Things in words for people: sizes, times, shapes, names that may hold anything, aligned tables. */
+#ifndef VV_CLI_TEXT_H
+#define VV_CLI_TEXT_H
+
+#include "base/buf.h"
+#include "core/format/head.h"
+
+struct vv_text { /* a short text by value: vv_text_size(n).s lives to the end of the full expression */
+	char s[48];
+};
+
+struct vv_text_long {
+	char s[1100];
+};
+
+struct vv_text vv_text_size(uint64_t bytes);                  /* 999 B, 12.3 MiB */
+struct vv_text vv_text_share(uint64_t part, uint64_t whole);  /* 12.3 % */
+struct vv_text vv_text_ratio(uint64_t a, uint64_t b);         /* 12.3x, or - */
+struct vv_text vv_text_duration(double seconds);              /* 12.3 ms */
+struct vv_text vv_text_time(uint64_t wall_ns);                /* 2024-05-01 12:33:05, local */
+struct vv_text vv_text_iso(uint64_t wall_ns);                 /* 2024-05-01T10:33:05.123456789Z */
+struct vv_text vv_text_age(uint64_t wall_ns, uint64_t now_ns); /* 3 min ago */
+struct vv_text_long vv_text_shape(const struct vv_shape *s);  /* [10,20], or - */
+/* The element's place in an array: [3,17]; just 77 where there is no shape. */
+struct vv_text_long vv_text_index(const struct vv_shape *s, uint64_t element);
+/* Control characters and broken UTF-8 as \xNN: a name cannot steer the terminal. */
+struct vv_text_long vv_text_safe(const char *name);
+
+struct vv_text_table { /* rows of cells, as wide as they need to be */
+	const char *const *column; /* '<' or '>' for the side, then the heading; NULL at the end */
+	size_t n_columns;
+	const char *indent;
+	char **cell;
+	size_t n, cap;
+	bool failed;
+};
+
+void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent);
+void vv_text_table_fini(struct vv_text_table *t);
+/* The next cell of the row; a row is full when it has as many as there are columns. Words with nothing but empty cells behind them may be as long as they
+ * like: they make no column wider. */
+void vv_text_cell(struct vv_text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out);
+
+#endif

@@ -1,0 +1,166 @@
+#include "cli/base/verb_context.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/options.h"
+#include "engine/session.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A setting may hold blanks and commas, so it does not go through the string of pairs that a call has. */
+static int apply(struct vv_conf *c, const char *setting)
+{
+	const char *eq = strchr(setting, '=');
+	char *name = vv_mem_printf("%.*s", (int)(eq - setting), setting);
+	int rc = name ? vv_conf_set(c, name, eq + 1, "command line") : VV_ENOMEM;
+
+	vv_mem_free(name);
+	return rc;
+}
+
+int vv_job_init(struct vv_job *job, const struct vv_args *args)
+{
+	const char *log;
+	int rc;
+
+	*job = (struct vv_job){ .args = args, .world = job->world };
+	rc = vv_options_load(&job->conf, NULL);
+	for (size_t i = 0; rc == 0 && i < args->n_settings; i++)
+		rc = apply(&job->conf, args->setting[i]);
+	if (rc)
+		return rc;
+	log = vv_conf_text(&job->conf, "log");
+	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
+	vv_json_object(&job->json, NULL);
+	return 0;
+}
+
+void vv_job_fini(struct vv_job *job)
+{
+	vv_pool_free(job->pool);
+	vv_store_unlock(job->lock);
+	vv_store_close(job->store);
+	vv_json_fini(&job->json);
+	vv_buf_fini(&job->out.buf);
+	vv_conf_fini(&job->conf);
+}
+
+bool vv_job_is_first(const struct vv_job *job)
+{
+	return !job->world || job->world->rank == 0;
+}
+
+int vv_job_status(int rc)
+{
+	return rc >= 0 ? rc : rc == VV_EDAMAGED ? 1 : 2;
+}
+
+int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out)
+{
+	struct vv_store_options opt = vv_options_store(&job->conf, false);
+
+	return vv_store_open(url, &opt, out);
+}
+
+int vv_job_open_store(struct vv_job *job)
+{
+	return vv_job_open_other(job, job->args->operand[0], &job->store);
+}
+
+/* Its epochs are of files and images: no memory of ours is watched, and none is tried on. */
+int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out)
+{
+	struct varve_comm plug;
+	int rc = job->world ? job->world->plug(varve_timeout(NULL), &plug) : 0;
+
+	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, "tracker=digest", out);
+}
+
+int vv_job_close_session(struct varve *v, int rc)
+{
+	struct vv_err_state error;
+	int closed;
+
+	vv_err_save(rc, &error);
+	closed = varve_close(v);
+	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
+}
+
+int vv_job_start_pool(struct vv_job *job)
+{
+	unsigned threads = (unsigned)vv_conf_number(&job->conf, "threads");
+
+	if (job->pool)
+		return 0;
+	if (threads == 0) {
+		threads = vv_pool_cores();
+		threads = threads < 16 ? threads : 16;
+	}
+	return vv_pool_new(threads - 1, &job->pool);
+}
+
+static int hand_on(const char *name, size_t len, const char *value)
+{
+	char *variable = vv_mem_printf("VARVE_%.*s", (int)len, name);
+	int failed;
+
+	for (char *c = variable; c && *c; c++)
+		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+	failed = variable ? setenv(variable, value, 1) : -1;
+	vv_mem_free(variable);
+	return failed ? vv_err_set(VV_ENOMEM, "no memory for the options") : 0;
+}
+
+int vv_job_hand_on_settings(const struct vv_job *job)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < job->args->n_settings; i++) {
+		const char *setting = job->args->setting[i], *eq = strchr(setting, '=');
+
+		rc = hand_on(setting, (size_t)(eq - setting), eq + 1);
+	}
+	return rc;
+}
+
+int vv_job_set_option(struct vv_job *job, const char *name, const char *value)
+{
+	int rc = vv_conf_set(&job->conf, name, value, "command line");
+
+	return rc ? rc : hand_on(name, strlen(name), value);
+}
+
+int vv_job_take_option(struct vv_job *job, const char *typed, const char *name)
+{
+	const char *value = vv_args_value(job->args, typed);
+	int rc = vv_args_set(job->args, typed, &job->conf, name);
+
+	return rc || !value ? rc : hand_on(name, strlen(name), value);
+}
+
+int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin)
+{
+	char object[VV_NAME_MAX];
+
+	vv_name_lock(object, lin->name);
+	return vv_store_lock(lin->store, object, &job->lock);
+}
+
+void vv_job_unlock(struct vv_job *job)
+{
+	vv_store_unlock(job->lock);
+	job->lock = NULL;
+}
+
+int vv_job_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
+{
+	int rc = 0;
+
+	*epoch = spec->first;
+	if (!*epoch)
+		rc = vv_catalog_newest(lin, UINT64_MAX, epoch);
+	if (rc == 0 && !*epoch)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", lin->name, lin->store->url);
+	return rc;
+}

@@ -1,0 +1,186 @@
+#include "base/cpu.h"
+#include "base/err.h"
+#include "base/did_you_mean.h"
+#include "cli/base/verb_context.h"
+#include "cli/base/text.h"
+#include "codec/codec.h"
+#include "vv_config.h"
+#include <string.h>
+#include <strings.h>
+
+static const char *architecture(void)
+{
+#if defined(__aarch64__)
+	return "aarch64";
+#elif defined(__x86_64__)
+	return "x86_64";
+#else
+	return "other";
+#endif
+}
+
+static const char *const digests[] = { "xxh3", "sha256", NULL };
+static const char *const stores[] = { "dir", "mem", VV_HAVE_CURL ? "s3" : NULL, NULL };
+static const char *const comms[] = { "plug", VV_HAVE_MPI ? "mpi" : NULL, NULL };
+static const char *const languages[] = { "c", "c++", VV_HAVE_FORTRAN ? "fortran" : NULL, NULL };
+static const char *const reports[] = { "json", VV_HAVE_REPORT ? "page" : NULL, NULL };
+static const char *const spaces[] = { "host", VV_HAVE_CUDA ? "cuda" : NULL, NULL };
+static const char *const captures[] = { "regions", VV_HAVE_JEMALLOC ? "heap" : NULL, NULL };
+
+static void put_item(struct vv_json *j, const struct vv_conf *c, size_t i)
+{
+	vv_json_object(j, NULL);
+	vv_json_text(j, "name", c->item[i].name);
+	vv_json_text(j, "value", c->value[i].text);
+	vv_json_text(j, "origin", c->value[i].origin);
+	vv_json_text(j, "default", c->item[i].initial);
+	if (c->item[i].words)
+		vv_json_text(j, "choices", c->item[i].words);
+	vv_json_text(j, "help", c->item[i].help);
+	vv_json_end(j);
+}
+
+static void put_list(struct vv_json *j, const char *key, const char *const *word)
+{
+	vv_json_array(j, key);
+	for (; *word; word++)
+		vv_json_text(j, NULL, *word);
+	vv_json_end(j);
+}
+
+static void put_built(struct vv_json *j)
+{
+	vv_json_text(j, "version", VV_VERSION);
+	vv_json_text(j, "architecture", architecture());
+	vv_json_array(j, "codecs");
+	vv_json_text(j, NULL, "none");
+	for (const struct vv_codec *const *c = vv_codec_all(); *c; c++)
+		vv_json_text(j, NULL, (*c)->name);
+	vv_json_end(j);
+	put_list(j, "digests", digests);
+	put_list(j, "stores", stores);
+	put_list(j, "comms", comms);
+	put_list(j, "spaces", spaces);
+	put_list(j, "captures", captures);
+	put_list(j, "languages", languages);
+	put_list(j, "reports", reports);
+	vv_json_object(j, "vectors");
+	vv_json_text(j, "processor", vv_cpu_name(vv_cpu_most()));
+	vv_json_text(j, "used", vv_cpu_name(vv_cpu_choose()));
+	vv_json_end(j);
+}
+
+static void say_list(struct vv_out *o, const char *const *word)
+{
+	for (; *word; word++)
+		vv_out_printf(o, " %s", *word);
+	vv_out_printf(o, "\n");
+}
+
+static void say_built(struct vv_out *o)
+{
+	vv_out_printf(o, "\nvarve %s for %s\n  codecs   none", VV_VERSION, architecture());
+	for (const struct vv_codec *const *c = vv_codec_all(); *c; c++)
+		vv_out_printf(o, " %s", (*c)->name);
+	vv_out_printf(o, "\n  digests ");
+	say_list(o, digests);
+	vv_out_printf(o, "  stores  ");
+	say_list(o, stores);
+	vv_out_printf(o, "  comms   ");
+	say_list(o, comms);
+	vv_out_printf(o, "  spaces  ");
+	say_list(o, spaces);
+	vv_out_printf(o, "  captures");
+	say_list(o, captures);
+	vv_out_printf(o, "  for     ");
+	say_list(o, languages);
+	vv_out_printf(o, "  reports ");
+	say_list(o, reports);
+	vv_out_printf(o, "  vectors  %s", vv_cpu_name(vv_cpu_choose()));
+	if (vv_cpu_level() < vv_cpu_most())
+		vv_out_printf(o, ", held there by VARVE_CPU: the processor has %s", vv_cpu_name(vv_cpu_most()));
+	vv_out_printf(o, "\n");
+}
+
+static int say_all(struct vv_out *o, const struct vv_conf *c)
+{
+	static const char *const columns[] = { "<OPTION", "<VALUE", "<FROM", "<MEANING", NULL };
+	struct vv_text_table t;
+	int rc;
+
+	vv_text_table_init(&t, columns, "");
+	for (size_t i = 0; i < c->n; i++) {
+		vv_text_cell(&t, "%s", c->item[i].name);
+		vv_text_cell(&t, "%s", c->value[i].text[0] ? vv_text_safe(c->value[i].text).s : "-");
+		vv_text_cell(&t, "%s", vv_text_safe(c->value[i].origin).s);
+		vv_text_cell(&t, "%s", c->item[i].help);
+	}
+	rc = vv_text_table_print(&t, &o->buf);
+	vv_text_table_fini(&t);
+	if (rc == 0)
+		say_built(o);
+	return rc;
+}
+
+static void say_one(struct vv_out *o, const struct vv_conf *c, size_t i)
+{
+	vv_out_printf(o, "%s = %s\n", c->item[i].name, vv_text_safe(c->value[i].text).s);
+	vv_out_printf(o, "  from     %s\n", vv_text_safe(c->value[i].origin).s);
+	vv_out_printf(o, "  default  %s\n", c->item[i].initial[0] ? c->item[i].initial : "-");
+	if (c->item[i].words)
+		vv_out_printf(o, "  choices  %s\n", c->item[i].words);
+	vv_out_printf(o, "  %s\n", c->item[i].help);
+}
+
+static int find(const struct vv_conf *c, const char *name, size_t *out)
+{
+	const char *best = NULL;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (strcasecmp(c->item[i].name, name) == 0) {
+			*out = i;
+			return 0;
+		}
+		best = vv_near_best(name, c->item[i].name, best);
+	}
+	return vv_err_set(VV_EINVAL, "config: unknown option '%s'%s%s%s ('varve config' lists them all)", name,
+			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
+}
+
+static int run(struct vv_job *job)
+{
+	bool one = job->args->n_operands == 1;
+	size_t which = 0;
+	int rc = one ? find(&job->conf, job->args->operand[0], &which) : 0;
+
+	if (rc)
+		return rc;
+	if (job->args->json) {
+		vv_json_array(&job->json, "options");
+		for (size_t i = 0; i < job->conf.n; i++)
+			if (!one || i == which)
+				put_item(&job->json, &job->conf, i);
+		vv_json_end(&job->json);
+		put_built(&job->json);
+		return 0;
+	}
+	if (!one)
+		return say_all(&job->out, &job->conf);
+	say_one(&job->out, &job->conf, which);
+	return 0;
+}
+
+static const struct vv_args_option options[] = { { NULL, 0, NULL, NULL } };
+
+const struct vv_cmd vv_cmd_config = {
+	.name = "config",
+	.operands = "[NAME]",
+	.min = 0,
+	.max = 1,
+	.brief = "shows every option, its value and where that came from",
+	.help = "Shows the options, all or one, with their values as built-in defaults, the file varve.conf (or $VARVE_CONF), the\n"
+		"environment (VARVE_*) and -o NAME=VALUE make them, later ones winning; what was built in; and which\n"
+		"of the processor's vector units are used.",
+	.option = options,
+	.run = run,
+};

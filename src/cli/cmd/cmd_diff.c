@@ -1,0 +1,325 @@
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/base/bar.h"
+#include "cli/base/verb_context.h"
+#include "cli/base/text.h"
+#include "engine/upkeep/diff.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct side {
+	struct vv_store *store;
+	struct vv_lineage lineage;
+	uint64_t epoch;
+	uint32_t ranks;
+};
+
+struct comparison {
+	struct vv_job *job;
+	struct side a, b;
+	const char **only; /* regions asked for; all if there are none */
+	size_t n_only;
+	struct vv_bar bar;
+	uint32_t rank;
+	size_t equal, different; /* regions */
+};
+
+/* ---- what is said of a region ------------------------------------------------------------------------------------- */
+
+static bool is_equal(const struct vv_diff_region *r)
+{
+	return r->a && r->b && vv_head_same_shape(r->a, r->b) && r->bytes == 0;
+}
+
+static void put_shape(struct vv_json *j, const char *key, const struct vv_shape *s)
+{
+	if (!s) {
+		vv_json_text(j, key, NULL);
+		return;
+	}
+	vv_json_object(j, key);
+	vv_json_text(j, "type", vv_head_type_name(s->type));
+	vv_json_numbers(j, "shape", s->dim, s->ndim);
+	vv_json_number(j, "bytes", s->len);
+	vv_json_end(j);
+}
+
+static void put_region(struct vv_json *j, uint32_t rank, const struct vv_diff_region *r)
+{
+	vv_json_object(j, NULL);
+	vv_json_text(j, "region", r->name);
+	vv_json_number(j, "rank", rank);
+	vv_json_bool(j, "equal", is_equal(r));
+	put_shape(j, "a", r->a);
+	put_shape(j, "b", r->b);
+	vv_json_number(j, "bytes", r->bytes);
+	if (r->bytes) {
+		vv_json_number(j, "first", r->first);
+		vv_json_number(j, "last", r->last);
+		vv_json_number(j, "ranges", r->ranges);
+	}
+	if (r->typed) {
+		vv_json_number(j, "elements", r->elements);
+		vv_json_number(j, "nan", r->nan);
+		vv_json_real(j, "max_abs", r->max_abs);
+		vv_json_number(j, "max_abs_at", r->max_abs_at);
+		vv_json_real(j, "max_rel", r->max_rel);
+		vv_json_number(j, "max_rel_at", r->max_rel_at);
+	}
+	vv_json_end(j);
+}
+
+static void say_shape(struct vv_out *o, const char *word, const struct vv_shape *s)
+{
+	vv_out_printf(o, "  %s  %s %s, %" PRIu64 " bytes\n", word, vv_head_type_name(s->type), vv_text_shape(s).s, s->len);
+}
+
+static void say_elements(struct vv_out *o, const struct vv_diff_region *r)
+{
+	const struct vv_shape *shape = r->a->len < r->b->len ? r->a : r->b;
+	struct vv_shape flat = { .len = shape->len };
+
+	vv_out_printf(o, "  elements  %" PRIu64 " of %" PRIu64 "\n", r->elements, shape->len / vv_head_type_size(r->a->type));
+	if (!vv_head_same_shape(r->a, r->b)) /* an index into which of the two? */
+		shape = &flat;
+	if (r->nan)
+		vv_out_printf(o, "  NaN       %" PRIu64 " on one side only\n", r->nan);
+	if (r->max_abs > 0) {
+		vv_out_printf(o, "  max abs   %.9g at %s\n", r->max_abs, vv_text_index(shape, r->max_abs_at).s);
+		vv_out_printf(o, "  max rel   %.9g at %s\n", r->max_rel, vv_text_index(shape, r->max_rel_at).s);
+	}
+}
+
+static void say_region(struct vv_out *o, const struct comparison *c, const struct vv_diff_region *r)
+{
+	uint64_t common;
+
+	vv_out_printf(o, "region '%s'", vv_text_safe(r->name).s);
+	if (c->a.ranks > 1)
+		vv_out_printf(o, " of rank %" PRIu32, c->rank);
+	if (!r->a || !r->b) {
+		vv_out_printf(o, ": only in %s@%" PRIu64 "\n", r->a ? c->a.lineage.name : c->b.lineage.name,
+			      r->a ? c->a.epoch : c->b.epoch);
+		return;
+	}
+	vv_out_printf(o, "%s\n", vv_head_same_shape(r->a, r->b) ? "" : ": not the same shape");
+	if (!vv_head_same_shape(r->a, r->b)) {
+		say_shape(o, "first   ", r->a);
+		say_shape(o, "second  ", r->b);
+	}
+	common = r->a->len < r->b->len ? r->a->len : r->b->len;
+	vv_out_printf(o, "  bytes     %" PRIu64 " of %" PRIu64 " (%s)", r->bytes, common, vv_text_share(r->bytes, common).s);
+	if (r->bytes)
+		vv_out_printf(o, " in %" PRIu64 " stretch%s, from %" PRIu64 " to %" PRIu64, r->ranges,
+			      r->ranges == 1 ? "" : "es", r->first, r->last);
+	vv_out_printf(o, "\n");
+	if (r->typed)
+		say_elements(o, r);
+}
+
+static void tell(void *arg, const struct vv_diff_region *r)
+{
+	struct comparison *c = arg;
+	bool equal = is_equal(r);
+
+	*(equal ? &c->equal : &c->different) += 1;
+	if (c->job->args->json) {
+		put_region(&c->job->json, c->rank, r);
+	} else if (!equal && !c->job->args->quiet) {
+		vv_bar_clear(&c->bar);
+		say_region(&c->job->out, c, r);
+		vv_out_flush(&c->job->out);
+	}
+}
+
+/* ---- the regions asked for ---------------------------------------------------------------------------------------- */
+
+static bool asked_for(const struct comparison *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_only; i++)
+		if (strcmp(c->only[i], name) == 0)
+			return true;
+	return c->n_only == 0;
+}
+
+/* A table of the regions asked for; it borrows them from `from`. */
+static int narrow(const struct comparison *c, const struct vv_table *from, struct vv_table *out)
+{
+	int rc;
+
+	*out = *from;
+	out->n = 0;
+	out->by_name = (struct vv_map){ 0 };
+	out->region = vv_mem_new(from->n, sizeof(*out->region));
+	if (!out->region)
+		return VV_ENOMEM;
+	rc = vv_map_reserve(&out->by_name, from->n);
+	for (size_t i = 0; rc == 0 && i < from->n; i++)
+		if (asked_for(c, from->region[i].name)) {
+			out->region[out->n] = from->region[i];
+			rc = vv_map_put(&out->by_name, from->region[i].name, out->n++);
+		}
+	return rc;
+}
+
+static void narrow_fini(struct vv_table *t)
+{
+	vv_mem_free(t->region);
+	vv_map_fini(&t->by_name);
+}
+
+/* Each region asked for must be on one side at least; the error lists what the first has. */
+static int check_names(const struct comparison *c, const struct vv_table *a, const struct vv_table *b)
+{
+	const struct vv_table_region *r;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_only; i++)
+		if (vv_table_find(b, c->only[i]) == b->n)
+			rc = vv_table_region(&c->a.lineage, a, c->only[i], &r);
+	return rc;
+}
+
+static int compare_tables(struct comparison *c, const struct vv_table *a, const struct vv_table *b)
+{
+	struct vv_table some_a = { 0 }, some_b = { 0 };
+	struct vv_diff_side x = { &c->a.lineage, &some_a }, y = { &c->b.lineage, &some_b };
+	bool differ = false;
+	int rc = check_names(c, a, b);
+
+	if (rc == 0)
+		rc = narrow(c, a, &some_a);
+	if (rc == 0)
+		rc = narrow(c, b, &some_b);
+	if (rc == 0)
+		rc = vv_diff_run(&x, &y, c->job->pool, tell, c, &c->bar.progress, &differ);
+	narrow_fini(&some_a);
+	narrow_fini(&some_b);
+	return rc ? rc : differ;
+}
+
+static int compare_rank(struct comparison *c, uint32_t rank)
+{
+	struct vv_table a = { 0 }, b = { 0 };
+	int rc = vv_table_load(&c->a.lineage, c->a.epoch, rank, &a);
+
+	c->rank = rank;
+	if (rc == 0)
+		rc = vv_table_load(&c->b.lineage, c->b.epoch, rank, &b);
+	if (rc == 0)
+		rc = compare_tables(c, &a, &b);
+	vv_table_fini(&a);
+	vv_table_fini(&b);
+	return rc;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int open_side(struct side *s, const char *text)
+{
+	struct vv_spec spec;
+	struct vv_commit commit = { 0 };
+	int rc = vv_spec_parse(text, VV_SPEC_EPOCH, &spec);
+
+	if (rc == 0)
+		rc = vv_catalog_open(s->store, spec.lineage, false, &s->lineage);
+	if (rc == 0)
+		rc = vv_job_epoch(&s->lineage, &spec, &s->epoch);
+	if (rc == 0)
+		rc = vv_catalog_commit(&s->lineage, s->epoch, &commit);
+	s->ranks = commit.n_ranks;
+	vv_commit_fini(&commit);
+	return rc;
+}
+
+/* Rank by rank; a rank that only one side has is a difference. */
+static int compare_ranks(struct comparison *c)
+{
+	uint64_t one = VV_MAX_RANKS;
+	uint32_t common = c->a.ranks < c->b.ranks ? c->a.ranks : c->b.ranks;
+	bool differ = c->a.ranks != c->b.ranks;
+	int rc = vv_args_number(c->job->args, "rank", 0, VV_MAX_RANKS - 1, &one);
+
+	if (rc == 0 && one < VV_MAX_RANKS)
+		return compare_rank(c, (uint32_t)one);
+	for (uint32_t r = 0; rc >= 0 && r < common; r++) {
+		rc = compare_rank(c, r);
+		differ |= rc == 1;
+	}
+	if (rc >= 0 && c->a.ranks != c->b.ranks && !c->job->args->json && !c->job->args->quiet)
+		vv_out_printf(&c->job->out, "ranks: %" PRIu32 " and %" PRIu32 "\n", c->a.ranks, c->b.ranks);
+	return rc < 0 ? rc : differ;
+}
+
+static void put_side(struct vv_json *j, const char *key, const struct side *s)
+{
+	vv_json_object(j, key);
+	vv_json_text(j, "store", s->store->url);
+	vv_json_text(j, "lineage", s->lineage.name);
+	vv_json_number(j, "epoch", s->epoch);
+	vv_json_number(j, "ranks", s->ranks);
+	vv_json_end(j);
+}
+
+static int compare(struct comparison *c)
+{
+	struct vv_job *job = c->job;
+	int rc;
+
+	put_side(&job->json, "a", &c->a);
+	put_side(&job->json, "b", &c->b);
+	vv_json_array(&job->json, "regions");
+	vv_bar_init(&c->bar, "diff", job->args->quiet);
+	rc = compare_ranks(c);
+	vv_bar_fini(&c->bar);
+	vv_json_end(&job->json);
+	if (rc < 0)
+		return rc;
+	vv_json_bool(&job->json, "equal", rc == 0);
+	if (!job->args->json && !job->args->quiet)
+		vv_out_printf(&job->out, "%zu region%s equal, %zu different\n", c->equal, c->equal == 1 ? "" : "s",
+			      c->different);
+	return rc;
+}
+
+static int run(struct vv_job *job)
+{
+	const char *with = vv_args_value(job->args, "with");
+	struct comparison c = { .job = job, .only = job->args->operand + 3, .n_only = job->args->n_operands - 3 };
+	struct vv_store *other = NULL;
+	int rc = vv_job_open_store(job);
+
+	if (rc == 0 && with)
+		rc = vv_job_open_other(job, with, &other);
+	c.a.store = job->store;
+	c.b.store = other ? other : job->store;
+	if (rc == 0)
+		rc = open_side(&c.a, job->args->operand[1]);
+	if (rc == 0)
+		rc = open_side(&c.b, job->args->operand[2]);
+	if (rc == 0)
+		rc = vv_job_start_pool(job);
+	if (rc == 0)
+		rc = compare(&c);
+	vv_store_close(other);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "with", 0, "STORE2", "the second epoch is in this store" },
+	{ "rank", 0, "R", "only this rank" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_diff = {
+	.name = "diff",
+	.operands = "STORE LINEAGE[@EPOCH] LINEAGE[@EPOCH] [REGION...]",
+	.min = 3,
+	.max = SIZE_MAX,
+	.brief = "says how two epochs differ, region by region",
+	.help = "Compares two epochs, all their regions or those named: bytes that differ and where, and for arrays the elements\n"
+		"that differ and the largest differences. Exit 0: equal, 1: they differ, 2: any error, damage too.",
+	.option = options,
+	.damage_is_error = true,
+	.run = run,
+};

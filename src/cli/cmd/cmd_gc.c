@@ -1,0 +1,110 @@
+#include "base/err.h"
+#include "cli/base/verb_context.h"
+#include "cli/base/text.h"
+#include "engine/upkeep/gc.h"
+#include <stdio.h>
+
+static void put_report(struct vv_json *j, const char *lineage, const struct vv_gc_report *r)
+{
+	vv_json_object(j, NULL);
+	vv_json_text(j, "lineage", lineage);
+	vv_json_number(j, "bytes_before", r->bytes_before);
+	vv_json_number(j, "bytes_after", r->bytes_after);
+	vv_json_number(j, "bytes_needed", r->bytes_needed);
+	vv_json_number(j, "removed", r->removed);
+	vv_json_number(j, "rewritten", r->rewritten);
+	vv_json_number(j, "kept", r->kept);
+	vv_json_end(j);
+}
+
+static void say_report(struct vv_out *o, const char *lineage, const struct vv_gc_report *r, bool dry)
+{
+	vv_out_printf(o, "%s: %s -> %s (%s needed); layers: %zu %sremoved, %zu rewritten, %zu kept\n", lineage,
+		      vv_text_size(r->bytes_before).s, vv_text_size(r->bytes_after).s, vv_text_size(r->bytes_needed).s,
+		      r->removed, dry ? "to be " : "", r->rewritten, r->kept);
+}
+
+static int collect(struct vv_job *job, const char *name)
+{
+	bool dry = vv_args_value(job->args, "dry-run");
+	struct vv_gc_report r = { 0 };
+	struct vv_lineage lin;
+	int rc = vv_catalog_open(job->store, name, false, &lin);
+
+	if (rc == 0)
+		rc = vv_job_lock(job, &lin);
+	if (rc)
+		return rc;
+	rc = vv_gc_run(&lin, dry, &r);
+	vv_job_unlock(job);
+	if (rc == 0 && job->args->json)
+		put_report(&job->json, name, &r);
+	else if (rc == 0 && !job->args->quiet)
+		say_report(&job->out, name, &r, dry);
+	return rc;
+}
+
+/* One lineage that is in use or damaged does not keep the others from being cleared up. */
+static int collect_all(struct vv_job *job)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_catalog_lineages(job->store, &names), worst = 0;
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		int one = collect(job, names.v[i].name);
+
+		if (one == 0)
+			continue;
+		worst = vv_job_status(one) > worst ? vv_job_status(one) : worst;
+		if (job->args->json) {
+			vv_json_object(&job->json, NULL);
+			vv_json_text(&job->json, "lineage", names.v[i].name);
+			vv_json_text(&job->json, "error", vv_err_last());
+			vv_json_signed(&job->json, "code", one);
+			vv_json_end(&job->json);
+		} else {
+			vv_out_flush(&job->out);
+			fprintf(stderr, "varve: %s: %s\n", names.v[i].name, vv_err_last());
+		}
+	}
+	vv_store_names_fini(&names);
+	return rc ? rc : worst;
+}
+
+static int run(struct vv_job *job)
+{
+	struct vv_spec spec;
+	bool one = job->args->n_operands == 2;
+	int rc = one ? vv_spec_parse(job->args->operand[1], 0, &spec) : 0;
+
+	if (rc == 0)
+		rc = vv_job_open_store(job);
+	if (rc == 0)
+		rc = vv_job_start_pool(job);
+	if (rc)
+		return rc;
+	vv_json_text(&job->json, "store", job->store->url);
+	vv_json_bool(&job->json, "dry_run", vv_args_value(job->args, "dry-run"));
+	vv_json_array(&job->json, "lineages");
+	rc = one ? collect(job, spec.lineage) : collect_all(job);
+	vv_json_end(&job->json);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "dry-run", 0, NULL, "only say what would be done" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_gc = {
+	.name = "gc",
+	.operands = "STORE [LINEAGE]",
+	.min = 1,
+	.max = 2,
+	.brief = "takes back the space that no epoch needs",
+	.help = "Removes layers that no epoch needs, and rewrites those of which little is needed. Nobody may be writing the\n"
+		"lineage meanwhile; whatever happens on the way, every epoch stays whole. A store that holds only some ranks' layers\n"
+		"is refused: what the others need of it is to be seen only by the job itself (option keep).",
+	.option = options,
+	.run = run,
+};

@@ -1,0 +1,509 @@
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "cli/base/bar.h"
+#include "cli/cmd/image_check.h"
+#include "cli/cmd/image_lineage.h"
+#include "cli/base/verb_context.h"
+#include "cli/pack/pack_command.h"
+#include "cli/base/text.h"
+#include "cli/cmd/image_targets.h"
+#include "engine/files/segment_policy.h"
+#include "engine/threads.h"
+#include "engine/session.h"
+#include "image/criu/criu.h"
+#include "image/save/dump.h"
+#include "image/restore/restore_many.h"
+#include "image/supervise.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { VERB, STORE, LINEAGE, REST };
+
+/* ---- what the verbs share ------------------------------------------------------------------------------------------ */
+
+/* Images hold whatever a program has in memory. What we make ourselves is for its owner alone; what is there already may not be. */
+static int check_privacy(const struct vv_job *job)
+{
+	const char *url = job->args->operand[STORE], *path = strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
+	struct stat st;
+
+	if (!vv_args_value(job->args, "refuse-public"))
+		return 0;
+	if (strstr(path, "://"))
+		return vv_err_set(VV_EDENIED, "image: who can read store '%s' cannot be seen from here, and --refuse-public was given", url);
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? 0 : vv_err_sys(errno, "cannot look at store '%s'", url);
+	return st.st_mode & S_IRWXO ? vv_err_set(VV_EDENIED, "image: store '%s' can be read by everybody (mode %04o), and --refuse-public was given: "
+						 "chmod o-rwx it", url, (unsigned)(st.st_mode & 07777))
+				    : 0;
+}
+
+static int hand_on(struct vv_job *job)
+{
+	int rc = vv_job_hand_on_settings(job);
+
+	return rc ? rc : vv_job_take_option(job, "threads", "threads");
+}
+
+static int need_operands(const struct vv_args *args, size_t n, const char *usage)
+{
+	return args->n_operands >= n ? 0 : vv_err_set(VV_EINVAL, "image %s: something is missing; usage: varve image %s", args->operand[VERB], usage);
+}
+
+/* What looks at one process is not for several of us. */
+static int be_alone(const struct vv_job *job)
+{
+	return !job->world || job->world->size == 1 ? 0 : vv_err_set(VV_EINVAL, "image %s is for one process: start it without mpirun", job->args->operand[VERB]);
+}
+
+static int parse_memory(const struct vv_args *args, uint64_t *memory)
+{
+	static const struct vv_conf_item item = { "memory", VV_CONF_SIZE, "0", NULL, 0, 0, NULL };
+	struct vv_conf c;
+	int rc = vv_args_conf(args, &item, 1, &c);
+
+	if (rc == 0)
+		*memory = vv_conf_number(&c, "memory");
+	vv_conf_fini(&c);
+	return rc;
+}
+
+/* ---- dump ---------------------------------------------------------------------------------------------------------- */
+
+/* Of this rank's processes. */
+static void put_precopy(struct vv_json *j, const struct vv_dump_options *opt, const struct vv_dump_report *r)
+{
+	vv_json_bool(j, "precopy", r->ahead > 0);
+	vv_json_text(j, "precopy_why", !opt->precopy ? "--no-precopy was given" : r->why[0] ? r->why : NULL);
+	vv_json_number(j, "bytes_precopied", r->ahead);
+	vv_json_number(j, "bytes_late", r->late);
+}
+
+static int dump(struct vv_job *job, struct varve *v, struct vv_dump_options *opt)
+{
+	struct vv_dump_report r = { 0 };
+	double start = vv_clock_s();
+	struct vv_bar bar;
+	int rc;
+
+	vv_bar_init(&bar, "image", job->args->quiet || !vv_job_is_first(job));
+	opt->progress = bar.progress;
+	rc = vv_dump_run(v, opt, &r);
+	vv_bar_fini(&bar);
+	if (rc == 0) {
+		vv_json_real(&job->json, "frozen_seconds", r.frozen_s);
+		put_precopy(&job->json, opt, &r);
+		rc = vv_packing_tell(job, &r.pack, vv_clock_s() - start);
+	}
+	vv_dump_report_fini(&r);
+	return rc;
+}
+
+static int run_dump(struct vv_job *job)
+{
+	const struct vv_args *args = job->args;
+	struct vv_dump_options opt = {
+		.leave_running = vv_args_value(args, "leave-running"),
+		.precopy = !vv_args_value(args, "no-precopy"),
+		.shell_job = vv_args_value(args, "shell-job"),
+		.segments = vv_args_value(args, "segments"),
+		.extra = args->operand + REST,
+		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
+	};
+	struct vv_whom whom = { 0 };
+	struct vv_spec spec;
+	struct varve *v = NULL;
+	int rc = need_operands(args, REST, "dump --pid PID STORE LINEAGE");
+
+	if (rc == 0)
+		rc = vv_whom_get(job, &whom);
+	if (rc == 0 && !whom.n)
+		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID, or --pid-file FILE");
+	opt.pid = whom.pid;
+	opt.n_pids = whom.n;
+	if (rc == 0)
+		rc = parse_memory(args, &opt.memory);
+	if (rc == 0)
+		rc = vv_dump_check(&opt);
+	if (rc == 0)
+		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
+	if (rc == 0)
+		rc = check_privacy(job);
+	if (rc == 0)
+		rc = hand_on(job);
+	umask(S_IRWXG | S_IRWXO);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0)
+		rc = vv_job_open_session(job, args->operand[STORE], spec.lineage, &v);
+	if (rc == 0) {
+		rc = vv_job_close_session(v, dump(job, v, &opt));
+		if (rc < 0)
+			vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
+	}
+	vv_whom_fini(&whom);
+	return rc;
+}
+
+/* ---- restore ------------------------------------------------------------------------------------------------------- */
+
+static int open_epoch(struct vv_job *job, struct vv_spec *spec, struct vv_lineage *lin, uint64_t *epoch)
+{
+	int rc = vv_spec_parse(job->args->operand[LINEAGE], VV_SPEC_EPOCH, spec);
+
+	if (rc == 0)
+		rc = hand_on(job);
+	if (rc == 0)
+		rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, spec->lineage, false, lin);
+	if (rc == 0)
+		rc = vv_job_epoch(lin, spec, epoch);
+	return rc ? rc : vv_job_start_pool(job);
+}
+
+/* The status of the first that did not end well. */
+static int await(const struct vv_reunite *r)
+{
+	int status, first = 0;
+
+	for (size_t i = 0; i < r->n_mine; i++) {
+		while (waitpid(r->mine[i], &status, 0) < 0)
+			if (errno != EINTR)
+				return vv_err_sys(errno, "cannot wait for process %d", (int)r->mine[i]);
+		first = first ? first : vv_child_code(status);
+	}
+	return first;
+}
+
+struct revived {
+	struct vv_job *job;
+	uint64_t epoch;
+	double start;
+	bool told;
+};
+
+static void say_runs(void *arg, pid_t pid)
+{
+	struct revived *r = arg;
+	struct vv_job *job = r->job;
+
+	if (!r->told)
+		vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
+	r->told = true;
+	if (job->args->quiet || job->args->json)
+		return;
+	vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, r->epoch);
+	vv_out_flush(&job->out);
+}
+
+static void tell_pids(struct vv_job *job, const struct vv_reunite *r, const struct revived *how)
+{
+	if (!vv_job_is_first(job))
+		return;
+	vv_json_number(&job->json, "epoch", how->epoch);
+	vv_json_number(&job->json, "pid", (uint64_t)r->all[0]);
+	vv_json_real(&job->json, "seconds", vv_clock_s() - how->start);
+	vv_json_array(&job->json, "pids");
+	for (size_t i = 0; i < r->n_all; i++)
+		vv_json_number(&job->json, NULL, (uint64_t)r->all[i]);
+	vv_json_end(&job->json);
+	for (size_t i = 0; !how->told && !job->args->quiet && !job->args->json && i < r->n_all; i++)
+		vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)r->all[i], how->epoch);
+	vv_out_flush(&job->out);
+}
+
+static int restore_alone(struct vv_job *job, const struct vv_revive_options *opt, struct vv_reunite *out, uint64_t *epoch)
+{
+	struct vv_lineage lin;
+	struct vv_spec spec;
+	int rc = open_epoch(job, &spec, &lin, epoch);
+
+	return rc ? rc : vv_image_lineage_advise(&lin, job->pool, *epoch, vv_reunite_run(NULL, &lin, *epoch, job->pool, opt, out));
+}
+
+/* A store that is not here is made if another rank has it; but not if nobody has. */
+static int find_lineage(struct vv_job *job, struct vv_spec *spec)
+{
+	struct vv_lineage lin;
+	int rc = vv_spec_parse(job->args->operand[LINEAGE], VV_SPEC_EPOCH, spec);
+	uint64_t have;
+
+	if (rc == 0)
+		rc = hand_on(job);
+	rc = vv_world_agree(job->world, rc);
+	if (rc)
+		return rc;
+	rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, spec->lineage, false, &lin);
+	have = rc == 0;
+	vv_world_sum(job->world, &have, 1);
+	return vv_world_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
+}
+
+static int restore_together(struct vv_job *job, const struct vv_revive_options *opt, struct vv_reunite *out, uint64_t *epoch)
+{
+	struct vv_spec spec;
+	struct varve *v = NULL;
+	int rc = find_lineage(job, &spec);
+
+	umask(S_IRWXG | S_IRWXO);
+	if (rc == 0)
+		rc = vv_job_open_session(job, job->args->operand[STORE], spec.lineage, &v);
+	if (rc)
+		return rc;
+	*epoch = spec.first;
+	if (!*epoch)
+		rc = vv_reunite_newest(v, epoch);
+	if (rc == 0 && !*epoch)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
+	if (rc == 0)
+		rc = vv_threads_start(v);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0)
+		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);
+	if (vv_job_is_first(job))
+		rc = vv_image_lineage_advise(&v->lineage, v->pool, *epoch, rc);
+	return vv_job_close_session(v, rc); /* before the processes are waited for: they may be saved again */
+}
+
+static int run_restore(struct vv_job *job)
+{
+	const struct vv_args *args = job->args;
+	struct revived revived = { .job = job, .start = vv_clock_s() };
+	struct vv_revive_options opt = {
+		.lazy = vv_args_value(args, "lazy"),
+		.arg = &revived,
+		.runs = say_runs,
+		.shell_job = vv_args_value(args, "shell-job"),
+		.extra = args->operand + REST,
+		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
+	};
+	struct vv_reunite reunited = { 0 };
+	int rc = need_operands(args, REST, "restore STORE LINEAGE[@EPOCH]");
+
+	vv_revive_adopt();
+	if (rc == 0)
+		rc = parse_memory(args, &opt.memory);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0)
+		rc = (job->world ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
+	if (rc == 0)
+		tell_pids(job, &reunited, &revived);
+	if (rc == 0 && !vv_args_value(args, "detach")) {
+		rc = await(&reunited);
+		if (job->world)
+			job->world->rest();
+	}
+	vv_reunite_fini(&reunited);
+	return rc;
+}
+
+/* ---- run ----------------------------------------------------------------------------------------------------------- */
+
+static const struct vv_conf_item items[] = {
+	{ "every", VV_CONF_DURATION, "0", NULL, 0, 0, NULL },
+	{ "max-restarts", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
+};
+
+static int parse_run(const struct vv_args *args, struct vv_tend_options *out)
+{
+	struct vv_conf c;
+	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
+
+	if (rc == 0) {
+		out->every_s = vv_conf_real(&c, "every");
+		out->max_restarts = vv_conf_number(&c, "max-restarts");
+	}
+	vv_conf_fini(&c);
+	return rc;
+}
+
+static void say(void *arg, const char *text)
+{
+	const struct vv_job *job = arg;
+
+	if (!job->args->quiet)
+		fprintf(stderr, "varve: %s\n", text);
+}
+
+static void say_saved(void *arg, const struct vv_dump_report *r)
+{
+	const struct vv_job *job = arg;
+
+	if (!job->args->quiet)
+		fprintf(stderr, "varve: epoch %" PRIu64 ": %s of memory, %s stored, frozen for %s\n", r->pack.epoch, vv_text_size(r->pack.raw).s,
+			vv_text_size(r->pack.layer).s, vv_text_duration(r->frozen_s).s);
+}
+
+static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct vv_tend_options *opt)
+{
+	struct vv_lineage lin;
+	int status = 0, rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	uint64_t last = 0;
+
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, lineage, false, &lin);
+	if (rc == 0 && vv_args_value(job->args, "resume"))
+		rc = vv_catalog_newest(&lin, UINT64_MAX, &opt->resume);
+	if (rc == 0)
+		rc = vv_job_start_pool(job);
+	if (rc == 0)
+		rc = vv_tend_run(v, &lin, job->pool, opt, &status, &last);
+	rc = vv_image_lineage_advise(&lin, job->pool, last, rc);
+	return rc ? rc : vv_child_code(status);
+}
+
+static int run_run(struct vv_job *job)
+{
+	const struct vv_args *args = job->args;
+	char output[VV_NAME_LINEAGE_MAX + 8];
+	struct vv_tend_options opt = {
+		.output = vv_args_value(args, "output"),
+		.segments = vv_args_value(args, "segments"),
+		.precopy = !vv_args_value(args, "no-precopy"),
+		.arg = job,
+		.tell = say,
+		.saved = say_saved,
+	};
+	struct vv_policy policy;
+	struct vv_criu_version version;
+	struct vv_spec spec;
+	struct varve *v = NULL;
+	int rc = need_operands(args, REST + 1, "run STORE LINEAGE -- COMMAND...");
+
+	if (rc == 0)
+		rc = be_alone(job);
+	if (rc == 0)
+		rc = vv_spec_parse(args->operand[LINEAGE], 0, &spec);
+	if (rc == 0)
+		rc = parse_run(args, &opt);
+	if (rc == 0)
+		rc = parse_memory(args, &opt.memory);
+	if (rc == 0)
+		rc = vv_policy_init(&policy, opt.segments);
+	if (rc == 0)
+		rc = check_privacy(job);
+	if (rc == 0)
+		rc = vv_criu_version(&version);
+	if (rc == 0)
+		rc = hand_on(job);
+	if (rc)
+		return rc;
+	opt.command = (char *const *)(uintptr_t)(args->operand + REST); /* NULL is behind the last */
+	if (!opt.output) {
+		snprintf(output, sizeof(output), "%s.out", spec.lineage);
+		opt.output = output;
+	}
+	vv_tend_prepare();
+	opt.mask = umask(S_IRWXG | S_IRWXO);
+	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
+	if (rc)
+		return rc;
+	rc = vv_job_close_session(v, tend(job, v, spec.lineage, &opt));
+	vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
+	return rc;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------------------ */
+
+static int run_check(struct vv_job *job)
+{
+	int rc = be_alone(job);
+
+	return rc ? rc : vv_image_check_run(job);
+}
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct vv_job *job);
+	const char *options; /* its own, with blanks around them */
+} verbs[] = {
+	{ "dump", run_dump, " pid pid-file leave-running no-precopy shell-job memory segments refuse-public threads " },
+	{ "restore", run_restore, " detach lazy shell-job memory threads " },
+	{ "run", run_run, " every max-restarts resume output no-precopy memory segments refuse-public threads " },
+	{ "check", run_check, " pid pid-file shell-job try " },
+};
+
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+static bool takes(const struct verb *v, const char *option)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), " %s ", option);
+	return strstr(v->options, word);
+}
+
+/* One that another verb takes would be passed over in silence. */
+static int check_options(const struct vv_args *args, const struct verb *v)
+{
+	for (const struct vv_args_option *o = args->option; o->name; o++) {
+		char others[64] = "";
+		size_t n = 0;
+
+		if (!vv_args_value(args, o->name) || takes(v, o->name))
+			continue;
+		for (size_t i = 0; i < VERBS; i++)
+			if (takes(&verbs[i], o->name))
+				n += (size_t)snprintf(others + n, sizeof(others) - n, "%s%s", n ? ", " : "", verbs[i].name);
+		return vv_err_set(VV_EINVAL, "image %s: --%s is for %s", v->name, o->name, others);
+	}
+	return 0;
+}
+
+static int run(struct vv_job *job)
+{
+	for (size_t i = 0; i < VERBS; i++)
+		if (strcmp(job->args->operand[VERB], verbs[i].name) == 0) {
+			int rc = check_options(job->args, &verbs[i]);
+
+			return rc ? rc : verbs[i].run(job);
+		}
+	return vv_err_set(VV_EINVAL, "image: '%s' is none of dump, restore, run and check", job->args->operand[VERB]);
+}
+
+static const struct vv_args_option options[] = {
+	{ "pid", 'p', "PID", "dump, check: the process, and all below it; several: PID,PID,... (mpirun: one per rank)" },
+	{ "pid-file", 0, "FILE", "the same, from a file of numbers; %r in its name is the rank's number" },
+	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
+	{ "no-precopy", 0, NULL, "dump, run: copy nothing before it is frozen" },
+	{ "shell-job", 0, NULL, "dump, restore, check: it is part of a shell's session or has a terminal" },
+	{ "detach", 'd', NULL, "restore: do not wait for its end" },
+	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
+	{ "memory", 0, "SIZE", "dump, run: for its pages; restore, run: for what is decoded ahead (half of what is free)" },
+	{ "segments", 0, "RULES", "dump, run: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
+	{ "every", 0, "TIME", "run: a checkpoint so often (not given: only on SIGUSR1)" },
+	{ "max-restarts", 0, "N", "run: bring it back so many times (3)" },
+	{ "resume", 0, NULL, "run: begin with the newest epoch, if there is one" },
+	{ "output", 0, "FILE", "run: what the program prints is added to this file (LINEAGE.out)" },
+	{ "try", 0, NULL, "check: and let criu try it; it stands still meanwhile, and nothing is stored" },
+	{ "refuse-public", 0, NULL, "dump, run: refuse a store that everybody can read" },
+	{ "threads", 'j', "N", "dump, restore, run: on so many threads" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_image = {
+	.name = "image",
+	.operands = "dump|restore|run|check [STORE LINEAGE[@EPOCH]] [-- WORD...]",
+	.min = 1,
+	.max = SIZE_MAX,
+	.brief = "saves running processes, and brings them back",
+	.help = "Saves a process, all below it and what they have open as an epoch, by CRIU, and brings it back; the program need not\n"
+		"know of it. What earlier epochs hold is not stored again.\n"
+		"\n"
+		"  varve image dump --pid PID STORE LINEAGE [-- WORD...]      saves it; words are for criu's command line\n"
+		"  varve image restore STORE LINEAGE[@EPOCH] [-- WORD...]     brings it back, and waits for its end\n"
+		"  varve image run STORE LINEAGE -- COMMAND...                starts it, saves it, brings it back when it dies\n"
+		"  varve image check [--pid PID] [-- WORD...]                 says what could not be saved (exit 1)\n"
+		"\n"
+		"Several processes are one epoch. By mpirun each rank saves and restores its own (--pid-file).",
+	.option = options,
+	.many = true,
+	.run = run,
+};

@@ -1,0 +1,273 @@
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/base/verb_context.h"
+#include "cli/base/text.h"
+#include <inttypes.h>
+
+enum { NEWEST = 20 };
+
+static void put_time(struct vv_json *j, uint64_t ns)
+{
+	vv_json_text(j, "time", vv_text_iso(ns).s);
+	vv_json_number(j, "time_ns", ns);
+}
+
+/* ---- the lineages of a store -------------------------------------------------------------------------------------- */
+
+/* The newest epoch of a lineage; *damaged if it is there but cannot be read. */
+static int newest(struct vv_store *store, const char *name, struct vv_commit *out, bool *damaged)
+{
+	struct vv_lineage lin;
+	uint64_t epoch = 0;
+	int rc = vv_catalog_open(store, name, false, &lin);
+
+	if (rc == 0)
+		rc = vv_catalog_newest(&lin, UINT64_MAX, &epoch);
+	if (rc == 0 && epoch)
+		rc = vv_catalog_commit(&lin, epoch, out);
+	*damaged = rc == VV_EDAMAGED;
+	return *damaged ? 0 : rc;
+}
+
+static void put_lineage(struct vv_json *j, const char *name, const struct vv_commit *c, bool damaged)
+{
+	vv_json_object(j, NULL);
+	vv_json_text(j, "lineage", name);
+	if (damaged) {
+		vv_json_text(j, "damaged", vv_err_last());
+	} else if (!c->epoch) {
+		vv_json_text(j, "epoch", NULL);
+	} else {
+		vv_json_number(j, "epoch", c->epoch);
+		put_time(j, c->time_ns);
+		vv_json_number(j, "ranks", c->n_ranks);
+		vv_json_number(j, "bytes_memory", vv_commit_sum(c).memory);
+	}
+	vv_json_end(j);
+}
+
+static void row_lineage(struct vv_text_table *t, const char *name, const struct vv_commit *c, bool damaged)
+{
+	vv_text_cell(t, "%s", vv_text_safe(name).s);
+	if (damaged || !c->epoch) {
+		vv_text_cell(t, "-");
+		vv_text_cell(t, "%s", damaged ? vv_err_last() : "no epoch yet");
+		for (int i = 0; i < 3; i++)
+			vv_text_cell(t, "%s", "");
+		return;
+	}
+	vv_text_cell(t, "%" PRIu64, c->epoch);
+	vv_text_cell(t, "%s", vv_text_time(c->time_ns).s);
+	vv_text_cell(t, "%s", vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
+	vv_text_cell(t, "%" PRIu32, c->n_ranks);
+	vv_text_cell(t, "%s", vv_text_size(vv_commit_sum(c).memory).s);
+}
+
+static int list_lineages(struct vv_job *job)
+{
+	static const char *const columns[] = { "<LINEAGE", ">NEWEST", "<TIME", ">AGE", ">RANKS", ">MEMORY", NULL };
+	struct vv_names names = { 0 };
+	struct vv_text_table t;
+	bool any_damage = false;
+	int rc = vv_catalog_lineages(job->store, &names);
+
+	vv_text_table_init(&t, columns, "");
+	vv_json_array(&job->json, "lineages");
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		struct vv_commit c = { 0 };
+		bool damaged = false;
+
+		rc = newest(job->store, names.v[i].name, &c, &damaged);
+		if (rc == 0 && job->args->json)
+			put_lineage(&job->json, names.v[i].name, &c, damaged);
+		else if (rc == 0)
+			row_lineage(&t, names.v[i].name, &c, damaged);
+		any_damage |= damaged;
+		vv_commit_fini(&c);
+	}
+	vv_json_end(&job->json);
+	if (rc == 0 && !job->args->json && names.n)
+		rc = vv_text_table_print(&t, &job->out.buf);
+	else if (rc == 0 && !job->args->json)
+		vv_out_printf(&job->out, "no lineage in store '%s'\n", job->store->url);
+	vv_text_table_fini(&t);
+	vv_store_names_fini(&names);
+	return rc ? rc : any_damage;
+}
+
+/* ---- the epochs of a lineage -------------------------------------------------------------------------------------- */
+
+/* Puts an older epoch before the ones in the listing. */
+static int prepend(struct vv_listing *l, uint64_t epoch)
+{
+	uint64_t *p = vv_mem_grow(l->epoch, l->n_epochs + 1, sizeof(*p));
+
+	if (!p)
+		return VV_ENOMEM;
+	for (size_t i = l->n_epochs++; i > 0; i--)
+		p[i] = p[i - 1];
+	p[0] = epoch;
+	l->epoch = p;
+	return 0;
+}
+
+/* The newest n epochs: one look at the newest folders, and then down one by one where numbers are missing. *older: there
+ * are more. Nothing of the older epochs is touched. */
+static int collect(const struct vv_lineage *lin, uint64_t n, struct vv_listing *l, bool *older)
+{
+	uint64_t epoch = 0;
+	int rc = vv_catalog_newest(lin, UINT64_MAX, &epoch);
+
+	if (rc == 0 && epoch)
+		rc = vv_catalog_list(lin, epoch >= n ? epoch - n + 1 : 0, l);
+	while (rc == 0 && epoch) {
+		rc = vv_catalog_newest(lin, l->n_epochs ? l->epoch[0] : epoch + 1, &epoch);
+		if (rc == 0 && epoch && l->n_epochs >= n) {
+			*older = true;
+			break;
+		}
+		if (rc == 0 && epoch)
+			rc = prepend(l, epoch);
+	}
+	return rc;
+}
+
+static void put_epoch(struct vv_json *j, uint64_t epoch, const struct vv_commit *c, bool damaged)
+{
+	struct vv_commit_sums s = vv_commit_sum(c);
+
+	vv_json_object(j, NULL);
+	vv_json_number(j, "epoch", epoch);
+	if (damaged) {
+		vv_json_text(j, "damaged", vv_err_last());
+	} else {
+		vv_json_number(j, "parent", c->parent);
+		put_time(j, c->time_ns);
+		vv_json_number(j, "ranks", c->n_ranks);
+		vv_json_number(j, "bytes_memory", s.memory);
+		vv_json_number(j, "bytes_stored", s.stored);
+		vv_json_number(j, "bytes_layer", s.file_len);
+	}
+	vv_json_end(j);
+}
+
+static void row_epoch(struct vv_text_table *t, uint64_t epoch, const struct vv_commit *c, bool damaged)
+{
+	struct vv_commit_sums s = vv_commit_sum(c);
+
+	vv_text_cell(t, "%" PRIu64, epoch);
+	if (damaged) {
+		vv_text_cell(t, "%s", vv_err_last());
+		for (int i = 0; i < 6; i++)
+			vv_text_cell(t, "%s", "");
+		return;
+	}
+	vv_text_cell(t, "%s", vv_text_time(c->time_ns).s);
+	vv_text_cell(t, "%s", vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
+	if (c->parent)
+		vv_text_cell(t, "%" PRIu64, c->parent);
+	else
+		vv_text_cell(t, "-");
+	vv_text_cell(t, "%" PRIu32, c->n_ranks);
+	vv_text_cell(t, "%s", vv_text_size(s.memory).s);
+	vv_text_cell(t, "%s", vv_text_size(s.stored).s);
+	vv_text_cell(t, "%s", vv_text_size(s.file_len).s);
+}
+
+/* 1 if a commit record is damaged. */
+static int each_epoch(struct vv_job *job, const struct vv_lineage *lin, const struct vv_listing *l,
+		      struct vv_text_table *t)
+{
+	bool any_damage = false;
+
+	for (size_t i = 0; i < l->n_epochs; i++) {
+		struct vv_commit c = { 0 };
+		int rc = vv_catalog_commit(lin, l->epoch[i], &c);
+
+		if (rc == VV_ENOENT) /* dropped since it was listed */
+			continue;
+		if (rc && rc != VV_EDAMAGED)
+			return rc;
+		any_damage |= rc != 0;
+		if (job->args->json)
+			put_epoch(&job->json, l->epoch[i], &c, rc != 0);
+		else
+			row_epoch(t, l->epoch[i], &c, rc != 0);
+		vv_commit_fini(&c);
+	}
+	return any_damage;
+}
+
+static int print_epochs(struct vv_job *job, const struct vv_lineage *lin, const struct vv_listing *l, bool older)
+{
+	static const char *const columns[] = { ">EPOCH", "<TIME",   ">AGE",    ">PARENT", ">RANKS",
+					       ">MEMORY", ">STORED", ">LAYER", NULL };
+	struct vv_text_table t;
+	int rc, found;
+
+	vv_text_table_init(&t, columns, "");
+	vv_json_text(&job->json, "lineage", lin->name);
+	vv_json_array(&job->json, "epochs");
+	found = rc = each_epoch(job, lin, l, &t);
+	vv_json_end(&job->json);
+	vv_json_bool(&job->json, "older", older);
+	if (rc >= 0 && !job->args->json && l->n_epochs == 0)
+		vv_out_printf(&job->out, "lineage '%s' has no epoch yet\n", lin->name);
+	if (rc >= 0 && !job->args->json && older)
+		vv_out_printf(&job->out, "... epochs before %" PRIu64 " are not shown (--all shows them)\n", l->epoch[0]);
+	if (rc >= 0 && !job->args->json && l->n_epochs)
+		rc = vv_text_table_print(&t, &job->out.buf);
+	vv_text_table_fini(&t);
+	return rc < 0 ? rc : found;
+}
+
+static int list_epochs(struct vv_job *job, uint64_t n)
+{
+	struct vv_lineage lin;
+	struct vv_listing l = { 0 };
+	bool older = false;
+	int rc = vv_catalog_open(job->store, job->args->operand[1], false, &lin);
+
+	if (rc)
+		return rc;
+	if (vv_args_value(job->args, "all"))
+		rc = vv_catalog_list(&lin, 0, &l);
+	else
+		rc = collect(&lin, n, &l, &older);
+	if (rc == 0)
+		rc = print_epochs(job, &lin, &l, older);
+	vv_catalog_listing_fini(&l);
+	return rc;
+}
+
+static int run(struct vv_job *job)
+{
+	uint64_t n = NEWEST;
+	int rc = vv_args_number(job->args, "newest", 1, VV_MAX_EPOCH, &n);
+
+	if (rc == 0)
+		rc = vv_job_open_store(job);
+	if (rc)
+		return rc;
+	vv_json_text(&job->json, "store", job->store->url);
+	return job->args->n_operands == 1 ? list_lineages(job) : list_epochs(job, n);
+}
+
+static const struct vv_args_option options[] = {
+	{ "all", 0, NULL, "all epochs, not just the newest 20" },
+	{ "newest", 'n', "N", "the newest N epochs" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_ls = {
+	.name = "ls",
+	.operands = "STORE [LINEAGE]",
+	.min = 1,
+	.max = 2,
+	.brief = "lists a store's lineages, or a lineage's epochs",
+	.help = "Lists the lineages of a store, each with its newest epoch; or the epochs of a lineage, newest last.\n"
+		"MEMORY is what the regions held, STORED the new bytes as coded, LAYER the layer files as written.",
+	.option = options,
+	.run = run,
+};

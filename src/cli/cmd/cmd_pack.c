@@ -1,0 +1,239 @@
+#include "base/err.h"
+#include "cli/pack/filelist.h"
+#include "cli/base/verb_context.h"
+#include "cli/pack/packed_before.h"
+#include "cli/pack/pack_command.h"
+#include "cli/pack/file_sets.h"
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what is asked for -------------------------------------------------------------------------------------------- */
+
+static const char *const schemes[] = { "auto", "agnostic", "agnostic-block", "aware", "aware-block" };
+static const char *const efforts[] = { "fast", "default", "max" };
+
+/* Numbers and choices with their limits; the options of the verb of the same names. */
+static const struct vv_conf_item items[] = {
+	{ "scheme", VV_CONF_CHOICE, "auto", "auto|agnostic|agnostic-block|aware|aware-block", 0, 0, NULL },
+	{ "level", VV_CONF_CHOICE, "default", "fast|default|max", 0, 0, NULL },
+	{ "group", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, NULL },
+	{ "block", VV_CONF_SIZE, "0", NULL, 0, 64 << 20, NULL },
+	{ "small", VV_CONF_SIZE, "0", NULL, 0, 1 << 30, NULL },
+};
+
+static const char *const paper_only[] = { "group", "block", "single" };
+
+static unsigned number_of(const char *word, const char *const *words, unsigned n)
+{
+	unsigned i = 0;
+
+	while (i + 1 < n && strcmp(words[i], word) != 0)
+		i++;
+	return i;
+}
+
+static int parse(const struct vv_args *args, struct vv_pack_options *out)
+{
+	struct vv_conf c;
+	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
+
+	if (rc == 0)
+		*out = (struct vv_pack_options){
+			.scheme = (enum vv_pack_scheme)number_of(vv_conf_text(&c, "scheme"), schemes, sizeof(schemes) / sizeof(schemes[0])),
+			.effort = (enum vv_pack_effort)number_of(vv_conf_text(&c, "level"), efforts, sizeof(efforts) / sizeof(efforts[0])),
+			.group = (uint32_t)vv_conf_number(&c, "group"),
+			.block = vv_conf_number(&c, "block"),
+			.small = vv_conf_number(&c, "small"),
+			.single = vv_args_value(args, "single"),
+			.key = vv_args_value(args, "key"),
+			.segments = vv_args_value(args, "segments"),
+		};
+	vv_conf_fini(&c);
+	if (rc == 0 && out->scheme == VV_PACK_AUTO)
+		for (size_t i = 0; i < sizeof(paper_only) / sizeof(paper_only[0]); i++)
+			if (vv_args_value(args, paper_only[i]))
+				return vv_err_set(VV_EINVAL, "pack: --%s is for --scheme agnostic, agnostic-block, aware and aware-block", paper_only[i]);
+	return rc;
+}
+
+static int sort_out(const struct vv_args *args, struct vv_filelist *l)
+{
+	const char *regex = vv_args_value(args, "set");
+	struct vv_setrule rule = { 0 };
+	int rc = regex ? vv_setrule_init(&rule, "pack", regex) : 0;
+
+	if (rc == 0 && regex)
+		rc = vv_filelist_sort_out(l, &rule);
+	vv_setrule_fini(&rule);
+	return rc;
+}
+
+static bool is_series(const struct vv_args *args)
+{
+	return vv_args_value(args, "each") || vv_args_value(args, "set");
+}
+
+static int list_files(const struct vv_args *args, struct vv_filelist *l)
+{
+	const char *from = vv_args_value(args, "files-from");
+	int rc = 0;
+
+	l->folder = vv_args_value(args, "directory");
+	l->store = args->operand[0];
+	l->quiet = args->quiet || args->json;
+	l->each = vv_args_value(args, "each");
+	if (l->each && vv_args_value(args, "set"))
+		return vv_err_set(VV_EINVAL, "pack: --each makes an epoch of each operand, --set of files with like names: only one of them can be");
+	for (size_t i = 2; rc == 0 && i < args->n_operands; i++)
+		rc = vv_filelist_add(l, args->operand[i]);
+	if (rc == 0 && from)
+		rc = vv_filelist_read(l, from);
+	if (rc == 0 && l->n == 0)
+		rc = vv_err_set(VV_EINVAL, "pack: which files? name some, or a folder of them, or --files-from LIST");
+	if (rc == 0)
+		rc = sort_out(args, l);
+	if (rc == 0 && is_series(args) && l->n_sets == 0)
+		rc = vv_err_set(VV_EINVAL, "pack: no file is of a set: '%s' is to match a part of their names", vv_args_value(args, "set"));
+	return rc;
+}
+
+/* ---- what the lineage has ----------------------------------------------------------------------------------------- */
+
+struct known {
+	struct vv_job *job;
+	struct vv_filelist *list;
+	bool delete;
+	struct vv_packing_known found;
+};
+
+static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
+{
+	struct vv_unpack_file f;
+	struct stat st;
+
+	return vv_unpack_has(u, file->name, &f) && stat(file->path, &st) == 0 && vv_packed_is(&f, (uint64_t)st.st_size, st.st_mtim);
+}
+
+static int pass_over(void *arg, const struct vv_unpack *u)
+{
+	struct known *k = arg;
+	struct vv_filelist *l = k->list;
+	int rc = 0;
+
+	for (size_t s = 0; rc == 0 && s < l->n_sets;) {
+		size_t at = l->set[s].from, end = at + l->set[s].n;
+		bool has;
+
+		while (at < end && is_in(&l->file[at], u))
+			at++;
+		has = at == end;
+		if (has && k->delete)
+			rc = vv_purge_left(k->job, u, &l->file[l->set[s].from], l->set[s].n, &k->found.count, &has);
+		if (!has) {
+			s++;
+			continue;
+		}
+		vv_filelist_drop_set(l, s);
+		k->found.sets++;
+	}
+	return rc;
+}
+
+/* An epoch that is dropped again must not be the only place of files that this command deletes: neither one of its own, nor, where any are dropped, an old one. */
+static int check_keep(const struct vv_job *job, size_t sets, bool *left)
+{
+	uint64_t keep = vv_conf_number(&job->conf, "keep");
+
+	*left = keep == 0;
+	if (keep == 0 || sets <= keep)
+		return 0;
+	return vv_err_set(VV_EINVAL, "pack: of %zu sets keep = %" PRIu64 " would leave the newest, and --delete no file of the others; say -o keep=0, or pack without "
+			  "--delete", sets, keep);
+}
+
+/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. Sets that an epoch has are not in it; of these, too, what is safely
+ * packed is deleted, if that is asked for. */
+static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_filelist *l, struct vv_packing_known *known)
+{
+	struct known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
+	struct vv_buf b = { 0 };
+	bool mine = vv_job_is_first(job);
+	int rc = mine ? list_files(job->args, l) : 0;
+
+	if (rc == 0 && mine && is_series(job->args) && k.delete)
+		rc = check_keep(job, l->n_sets, &k.delete);
+	if (rc == 0 && mine && is_series(job->args))
+		rc = vv_packed_each(job, lineage, k.delete, NULL, pass_over, &k);
+	rc = vv_world_agree(job->world, rc);
+	*known = k.found;
+	if (rc == 0 && job->world) {
+		if (mine)
+			vv_filelist_put(l, &b);
+		rc = vv_world_share(job->world, &b);
+		rc = vv_world_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
+	}
+	vv_buf_fini(&b);
+	return rc;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int run(struct vv_job *job)
+{
+	struct vv_pack_options opt;
+	struct vv_filelist l = { 0 };
+	struct vv_spec spec;
+	struct vv_packing_known known = { 0 };
+	int rc = vv_spec_parse(job->args->operand[1], 0, &spec);
+
+	if (rc == 0)
+		rc = parse(job->args, &opt);
+	if (rc == 0)
+		rc = vv_job_hand_on_settings(job);
+	if (rc == 0)
+		rc = vv_job_take_option(job, "threads", "threads");
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0)
+		rc = agree_on_files(job, spec.lineage, &l, &known);
+	if (rc == 0 && is_series(job->args))
+		rc = vv_packing_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
+	else if (rc == 0)
+		rc = vv_packing_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
+	vv_filelist_fini(&l);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "scheme", 0, "NAME", "auto, or for comparison agnostic, agnostic-block, aware, aware-block" },
+	{ "level", 0, "NAME", "fast, default or max" },
+	{ "group", 0, "N", "so many files are merged; of the four schemes (0: all)" },
+	{ "block", 0, "SIZE", "a block of each file in turn; of the -block schemes (4096)" },
+	{ "small", 0, "SIZE", "smaller variables are left to what lies around them (64)" },
+	{ "single", 0, NULL, "one pass of compression, not two; of the four schemes" },
+	{ "key", 0, "RULE", "which variables are alike: none, or REGEX=TEXT (not given: runs of digits are folded)" },
+	{ "segments", 0, "RULES", "memory of processes: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
+	{ "threads", 'j', "N", "on so many threads" },
+	{ "directory", 'C', "DIR", "names are relative to this folder" },
+	{ "files-from", 0, "LIST", "names in a file, NUL or a newline between them; -: the standard input" },
+	{ "each", 0, NULL, "an epoch of each FILE or folder, in the order given, but for those that the lineage has" },
+	{ "set", 0, "REGEX", "the same of each set: files in whose names its groups match the same, in natural order" },
+	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_pack = {
+	.name = "pack",
+	.operands = "STORE LINEAGE FILE...",
+	.min = 2,
+	.max = SIZE_MAX,
+	.brief = "lays files down as an epoch",
+	.help = "Lays a set of files down as one epoch, each a region of it. HDF5, netCDF, NumPy and Fortran files are looked into, and\n"
+		"their variables coded by type; images of processes (core files, CRIU's) are told apart by segment. What earlier epochs\n"
+		"or other files hold is not stored again. Folders are walked. The store and the lineage are made if they are not there.\n"
+		"With --each or --set files become several epochs, one after the other; if one fails, those before it stand, and the\n"
+		"same command goes on from there. 'varve unpack' gives the files back.",
+	.option = options,
+	.many = true,
+	.run = run,
+};

@@ -1,0 +1,240 @@
+#include "base/err.h"
+#include "cli/base/verb_context.h"
+#include "cli/run/run_env.h"
+#include "cli/run/run_epochs.h"
+#include "cli/run/run_tell.h"
+#include "cli/run/run_watch.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/session/signal_request.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* ---- what was asked for ------------------------------------------------------------------------------------------------------ */
+
+static const struct vv_conf_item items[] = {
+	{ "retries", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
+	{ "grace", VV_CONF_DURATION, "60s", NULL, 0, 0, NULL },
+	{ "ranks", VV_CONF_COUNT, "0", NULL, 1, 1 << 24, NULL },
+};
+
+static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
+{
+	struct vv_conf c;
+	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
+
+	if (rc == 0) {
+		out->retries = vv_conf_number(&c, "retries");
+		out->grace_s = vv_conf_real(&c, "grace");
+		out->ranks = vv_conf_number(&c, "ranks");
+	}
+	vv_conf_fini(&c);
+	return rc;
+}
+
+static int parse_restart(const struct vv_args *args, uint64_t *out)
+{
+	const char *word = vv_args_value(args, "restart");
+
+	*out = word && strcmp(word, "auto") != 0 ? 0 : UINT64_MAX;
+	if (*out || strcmp(word, "none") == 0)
+		return 0;
+	if (vv_args_number(args, "restart", 1, VV_MAX_EPOCH, out) < 0)
+		return vv_err_set(VV_EINVAL, "run: --restart '%s' is not auto, none or the number of an epoch", word);
+	return 0;
+}
+
+/* No share and no time between failures would be at every call, which is what nobody means by them: that is --every 0. */
+static int check_pace(const struct vv_job *job, const char *typed, const char *name)
+{
+	if (strcmp(typed, "every") == 0 || !vv_args_value(job->args, typed) || vv_conf_real(&job->conf, name) > 0)
+		return 0;
+	return vv_err_set(VV_EINVAL, "run: --%s '%s' is not above 0; --every 0 takes a checkpoint at every call", typed, vv_args_value(job->args, typed));
+}
+
+/* How often: what was said here counts alone. If nothing was said anywhere, at every call would be too often. */
+static int parse_pace(struct vv_job *job)
+{
+	static const char *const names[][2] = { { "every", "interval" }, { "overhead", "overhead" }, { "mtbf", "mtbf" } };
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < 3; i++)
+		n += vv_args_value(job->args, names[i][0]) != NULL;
+	if (n > 1)
+		return vv_err_set(VV_EINVAL, "run: --every, --overhead and --mtbf: one of them");
+	for (size_t i = 0; rc == 0 && n && i < 3; i++)
+		rc = vv_args_value(job->args, names[i][0]) ? vv_job_take_option(job, names[i][0], names[i][1]) : vv_job_set_option(job, names[i][1], "0");
+	for (size_t i = 0; rc == 0 && n && i < 3; i++)
+		rc = check_pace(job, names[i][0], names[i][1]);
+	if (rc || n || vv_conf_real(&job->conf, "interval") > 0 || vv_conf_real(&job->conf, "overhead") > 0 || vv_conf_real(&job->conf, "mtbf") > 0)
+		return rc;
+	return vv_job_set_option(job, "interval", "10m");
+}
+
+/* The program's own options must not be taken for ours. */
+static int check_dashes(const struct vv_args *args)
+{
+	for (int i = 1; i < args->argc; i++)
+		if (args->argv[i] == args->operand[0] && strcmp(args->argv[i - 1], "--") != 0)
+			return vv_err_set(VV_EINVAL, "run: what is to be run comes behind --: varve run [OPTION...] -- %s ...", args->argv[i]);
+	return 0;
+}
+
+static int parse(struct vv_job *job, struct vv_run_plan *plan)
+{
+	const struct vv_args *args = job->args;
+	const char *lineage = vv_args_value(args, "lineage");
+	int rc = check_dashes(args);
+
+	*plan = (struct vv_run_plan){
+		.job = job,
+		.command = (char *const *)(uintptr_t)args->operand, /* NULL is behind the last */
+		.globals = vv_args_value(args, "globals"),
+		.last = vv_args_value(args, "last"),
+		.signal = vv_request_signal(vv_conf_text(&job->conf, "signal")),
+	};
+	if (lineage)
+		snprintf(plan->lineage, sizeof(plan->lineage), "%s", lineage);
+	else
+		vv_run_env_lineage(plan->command[0], plan->lineage);
+	if (rc == 0)
+		rc = vv_name_check_lineage(lineage ? lineage : plan->lineage);
+	if (rc == 0)
+		rc = vv_run_env_store(vv_args_value(args, "store"), plan->store);
+	if (rc == 0)
+		rc = parse_numbers(args, plan);
+	if (rc == 0)
+		rc = parse_restart(args, &plan->first);
+	if (rc == 0)
+		rc = vv_job_hand_on_settings(job);
+	if (rc == 0 && vv_conf_number(&job->conf, "grain"))
+		rc = vv_grains_check("run: option grain", vv_conf_number(&job->conf, "grain"));
+	if (rc == 0)
+		rc = parse_pace(job);
+	return rc ? rc : vv_run_env_library(plan->preload);
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
+
+/* A rank of somebody's launcher is not watched: it becomes the program. */
+static int become(const struct vv_run_plan *plan)
+{
+	int rc = vv_run_env_enter(plan->preload);
+
+	if (rc)
+		return rc;
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	execvp(plan->command[0], plan->command);
+	return vv_err_sys(errno, "cannot start '%s'", plan->command[0]);
+}
+
+/* Started by ourselves, through a launcher: everything is in the environment. It must not outlive what has started it. */
+static int run_rank(struct vv_job *job)
+{
+	struct vv_run_plan plan = { .job = job, .command = (char *const *)(uintptr_t)job->args->operand };
+	int rc = vv_run_env_library(plan.preload);
+
+	if (rc == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		rc = vv_err_sys(errno, "run: cannot be bound to the launcher");
+	return rc ? rc : become(&plan);
+}
+
+static int run_one_of_many(const struct vv_run_plan *plan, uint32_t rank)
+{
+	const struct vv_args *args = plan->job->args;
+	struct vv_run_tell tell;
+	int rc;
+
+	if (plan->ranks)
+		return vv_err_set(VV_EINVAL, "run: --ranks starts a launcher, but this was started by one, as rank %" PRIu32, rank);
+	rc = vv_run_tell_open(&tell, vv_args_value(args, "log"), args->quiet, args->json);
+	if (rc == 0 && rank == 0)
+		vv_run_tell_line(&tell, "setup", 0, "ranks of lineage '%s' of '%s'; what has started them watches them, and starts them again, not varve "
+				 "(varve run -n RANKS does)", plan->lineage, plan->store);
+	vv_run_tell_close(&tell);
+	if (rc == 0)
+		rc = vv_run_env_terms(plan, NULL);
+	return rc ? rc : become(plan);
+}
+
+/* Said before anything is started, and before anything is made. */
+static int check_first(struct vv_run_epochs *e)
+{
+	static const char advice[] = "say where it is (--store, --lineage; `varve ls STORE` shows what there is), or leave --restart out";
+	const struct vv_run_plan *plan = e->plan;
+	int rc = vv_run_epochs_check(e, plan->first);
+
+	if (rc != VV_ENOENT)
+		return rc;
+	if (!plan->job->store)
+		vv_err_set(rc, "there is no store '%s'; %s", plan->store, advice);
+	else if (!e->open)
+		vv_err_set(rc, "store '%s' has no lineage '%s'; %s", plan->store, plan->lineage, advice);
+	else
+		vv_err_set(rc, "lineage '%s' of store '%s' has no epoch %" PRIu64 "; %s", plan->lineage, plan->store, plan->first, advice);
+	return vv_err_context(rc, "run: --restart %" PRIu64, plan->first);
+}
+
+static int run(struct vv_job *job)
+{
+	struct vv_run_epochs epochs;
+	struct vv_run_plan plan;
+	uint32_t rank;
+	bool many;
+	int rc;
+
+	if (vv_args_value(job->args, "rank"))
+		return run_rank(job);
+	many = vv_world_is_many(&rank);
+	if (!many)
+		vv_run_watch_prepare();
+	rc = parse(job, &plan);
+	vv_json_fini(&job->json); /* the standard output is the program's */
+	epochs = (struct vv_run_epochs){ .plan = &plan };
+	if (rc == 0 && plan.first && plan.first != UINT64_MAX)
+		rc = check_first(&epochs);
+	if (rc == 0)
+		rc = vv_run_epochs_make_store(&epochs);
+	if (rc)
+		return rc;
+	return many ? run_one_of_many(&plan, rank) : vv_run_watch(&plan);
+}
+
+static const struct vv_args_option options[] = {
+	{ "store", 's', "STORE", "where checkpoints go (varve-store)" },
+	{ "lineage", 'l', "LINEAGE", "their name there (that of the command)" },
+	{ "every", 0, "TIME", "a checkpoint so often (10m); 0: at every call" },
+	{ "overhead", 0, "SHARE", "or: so that they cost this share of the time, as in 2%" },
+	{ "mtbf", 0, "TIME", "or: as is best if something breaks so often" },
+	{ "restart", 0, "auto|none|EPOCH", "begin with the newest epoch, unless it ended well (auto), anew, or with this one" },
+	{ "retries", 0, "N", "after a crash, bring it back so many times (3)" },
+	{ "grace", 0, "TIME", "how long the last checkpoint may take, and then the end (60s)" },
+	{ "last", 0, NULL, "SIGUSR1 ends it after a last checkpoint, as SIGTERM does" },
+	{ "globals", 0, NULL, "the variables of the executable belong to its state" },
+	{ "ranks", 'n', "N", "start so many ranks, by $VARVE_MPIRUN, srun or mpirun" },
+	{ "log", 0, "FILE", "events go to the end of this file, not to the standard error" },
+	{ "rank", 0, NULL, "this is one of these ranks" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_run = {
+	.name = "run",
+	.operands = "-- COMMAND...",
+	.min = 1,
+	.max = SIZE_MAX,
+	.brief = "runs a program with checkpoints, and brings it back",
+	.help = "Runs a program that calls varve_checkpoint_here(), with its heap captured by libvarve_preload.so: it goes on from the\n"
+		"newest epoch of its lineage, and is started again when it crashes; once it has ended well, the next run begins at its\n"
+		"start. Twice dead at one epoch, it falls back to the one before. SIGUSR1 asks for a checkpoint; SIGTERM for a last\n"
+		"one, and ends the program when that is durable. Each event is a line on the standard error (with --json an object);\n"
+		"the exit status is the program's.",
+	.option = options,
+	.run = run,
+};

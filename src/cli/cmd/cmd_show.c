@@ -1,0 +1,584 @@
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/base/verb_context.h"
+#include "cli/pack/show_files.h"
+#include "cli/base/summary.h"
+#include "cli/base/text.h"
+#include "codec/codec.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/lineage/run_table.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct view { /* of one rank */
+	const struct vv_commit *commit;
+	const struct vv_commit_rank *rank;
+	struct vv_layerio *file;
+	struct vv_table table;
+	uint64_t *source; /* the layers whose blocks a restart reads, ascending */
+	size_t n_sources;
+	struct vv_show_files files;
+};
+
+static void view_fini(struct view *w)
+{
+	vv_layerio_close(w->file);
+	vv_table_fini(&w->table);
+	vv_mem_free(w->source);
+	vv_show_files_fini(&w->files);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int find_sources(struct view *w)
+{
+	size_t n = 0, k = 0;
+
+	for (size_t i = 0; i < w->table.n; i++)
+		n += w->table.region[i].runs.n;
+	w->source = vv_mem_new(n, sizeof(*w->source));
+	if (!w->source)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < w->table.n; i++)
+		for (size_t r = 0; r < w->table.region[i].runs.n; r++)
+			if (w->table.region[i].runs.v[r].layer)
+				w->source[k++] = w->table.region[i].runs.v[r].layer;
+	if (k)
+		qsort(w->source, k, sizeof(*w->source), by_value);
+	for (size_t i = 0; i < k; i++)
+		if (i == 0 || w->source[i] != w->source[i - 1])
+			w->source[w->n_sources++] = w->source[i];
+	return 0;
+}
+
+static int view_init(struct view *w, struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank)
+{
+	int rc;
+
+	*w = (struct view){ .commit = c, .rank = &c->rank[rank] };
+	rc = vv_layerio_open(lin, vv_run_layer(c->epoch, rank), VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS, &w->file);
+	if (rc == 0)
+		rc = vv_table_load(lin, c->epoch, rank, &w->table);
+	if (rc == 0)
+		rc = find_sources(w);
+	if (rc == 0)
+		rc = vv_show_files_add(&w->files, job, lin, &w->table);
+	return rc;
+}
+
+static const char *digest_name(uint8_t kind)
+{
+	return kind == VV_DIGEST_XXH3 ? "xxh3" : kind == VV_DIGEST_SHA256 ? "sha256" : "?";
+}
+
+static struct vv_text hex(const struct vv_digest *d)
+{
+	const uint8_t *p = (const uint8_t *)d->w;
+	struct vv_text t;
+
+	for (size_t i = 0; i < sizeof(d->w); i++)
+		snprintf(t.s + 2 * i, 3, "%02x", p[i]);
+	return t;
+}
+
+static struct vv_text source_name(uint64_t layer)
+{
+	struct vv_text t;
+
+	if (!layer)
+		snprintf(t.s, sizeof(t.s), "zero");
+	else if (vv_run_rank(layer))
+		snprintf(t.s, sizeof(t.s), "epoch %" PRIu64 ", rank %" PRIu32, vv_run_epoch(layer), vv_run_rank(layer));
+	else
+		snprintf(t.s, sizeof(t.s), "epoch %" PRIu64, vv_run_epoch(layer));
+	return t;
+}
+
+/* Where the bytes went when the layer was made; the names are those of the STATS section. */
+static const struct {
+	const char *stat, *key, *words;
+} parts[] = {
+	{ "bytes.unchanged", "bytes_unchanged", "unchanged" }, { "bytes.zero", "bytes_zero", "zero" },
+	{ "bytes.dup_time", "bytes_dup_time", "dup in time" }, { "bytes.dup_space", "bytes_dup_space", "dup in space" },
+	{ "bytes.dup_ranks", "bytes_dup_ranks", "of other ranks" }, { "bytes.new", "bytes_new", "new" },
+};
+
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+/* Names of the STATS section in words; others are shown as they are. NULL: it has its place elsewhere. */
+static const struct {
+	const char *stat, *words;
+} others[] = {
+	{ "bytes.memory", NULL },        { "bytes.stored", NULL },       { "ns.blocked", NULL },
+	{ "bytes.dirty", "dirty" },      { "bytes.copied", "copied" },   { "bytes.wait", "writes waited" },
+	{ "bytes.cow", "writes copied" }, { "bytes.avoided", "avoided" }, { "bytes.after", "written after" },
+	{ "ns.faults", "in faults" },    { "ns.waits", "in waits" },     { "ns.flush", "flush" },
+	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" }, { "n.tasted", "forms tasted" },
+	{ "n.alike", "forms alike" },    { "ns.before", "flush before" },
+};
+
+/* false: it is shown already. */
+static bool stat_words(const char *stat, const char **out)
+{
+	for (size_t i = 0; i < PARTS; i++)
+		if (strcmp(parts[i].stat, stat) == 0)
+			return false;
+	*out = stat;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(others[i].stat, stat) == 0)
+			*out = others[i].words;
+	return *out != NULL;
+}
+
+static const struct vv_stat *find_stat(const struct vv_head *h, const char *prefix, const char *rest)
+{
+	size_t n = strlen(prefix);
+
+	for (size_t i = 0; i < h->n_stats; i++)
+		if (strncmp(h->stat[i].name, prefix, n) == 0 && strcmp(h->stat[i].name + n, rest) == 0)
+			return &h->stat[i];
+	return NULL;
+}
+
+/* ---- text --------------------------------------------------------------------------------------------------------- */
+
+static void say_layer(struct vv_out *o, const struct view *w)
+{
+	const struct vv_head *h = &w->file->head;
+	uint64_t now = w->file->frame.file_len, memory = w->rank->memory;
+
+	vv_out_printf(o, "\nrank %" PRIu32 ": %s, %s", h->rank, w->file->object, vv_text_size(now).s);
+	if (now != w->rank->file_len)
+		vv_out_printf(o, " (%s as written, before gc)", vv_text_size(w->rank->file_len).s);
+	vv_out_printf(o, "\n  head          %s, %s digests\n", hex(&w->rank->head).s, digest_name(h->digest_kind));
+	vv_out_printf(o, "  chain         %s%u; a restart reads %zu head%s, and blocks of %zu layer%s\n",
+		      h->depth ? "depth " : "keyframe, depth ", h->depth, w->table.layers,
+		      w->table.layers == 1 ? "" : "s", w->n_sources, w->n_sources == 1 ? "" : "s");
+	vv_out_printf(o, "  blocked       %s\n", vv_text_duration((double)vv_head_stat(h, "ns.blocked") / 1e9).s);
+	vv_out_printf(o, "  memory        %10s\n", vv_text_size(memory).s);
+	for (size_t i = 0; i < PARTS; i++) {
+		uint64_t v = vv_head_stat(h, parts[i].stat);
+
+		vv_out_printf(o, "  %-14s%10s  %7s\n", parts[i].words, vv_text_size(v).s, vv_text_share(v, memory).s);
+	}
+	vv_out_printf(o, "  stored        %10s  %7s of new in %zu block%s\n", vv_text_size(w->rank->stored).s,
+		      vv_text_share(w->rank->stored, vv_head_stat(h, "bytes.new")).s, w->file->blocks.n,
+		      w->file->blocks.n == 1 ? "" : "s");
+	vv_out_printf(o, "  layer file    %10s  memory is %s as much\n", vv_text_size(w->rank->file_len).s,
+		      vv_text_ratio(memory, w->rank->file_len).s);
+}
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by themselves. Whole pages may be more
+ * than the regions on them: that is a share of nothing. */
+static void say_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
+{
+	const struct vv_stat *pages;
+	const char *words;
+
+	if (!stat_words(s->name, &words) || (has_prefix(s->name, "n.") && find_stat(&w->file->head, "bytes.", s->name + 2)))
+		return;
+	vv_out_printf(o, "  %-13s ", vv_text_safe(words).s);
+	if (has_prefix(s->name, "bytes.")) {
+		vv_out_printf(o, "%10s  %7s", vv_text_size(s->value).s,
+			      vv_text_share(s->value, s->value <= w->rank->memory ? w->rank->memory : 0).s);
+		pages = find_stat(&w->file->head, "n.", s->name + 6);
+		if (pages)
+			vv_out_printf(o, "  %" PRIu64 " page%s", pages->value, pages->value == 1 ? "" : "s");
+	} else if (has_prefix(s->name, "ns.")) {
+		vv_out_printf(o, "%10s", vv_text_duration((double)s->value / 1e9).s);
+	} else {
+		vv_out_printf(o, "%10" PRIu64, s->value);
+	}
+	vv_out_printf(o, "\n");
+}
+
+static int say_regions(struct vv_out *o, const struct view *w)
+{
+	static const char *const columns[] = { "<REGION", "<TYPE",  "<SHAPE",     ">BYTES",
+					       ">CHUNK",  ">RUNS", ">RUNS HERE", NULL };
+	struct vv_text_table t;
+	int rc;
+
+	vv_text_table_init(&t, columns, "  ");
+	for (size_t i = 0; i < w->table.n; i++) {
+		const struct vv_table_region *r = &w->table.region[i];
+
+		vv_text_cell(&t, "%s", vv_text_safe(r->name).s);
+		vv_text_cell(&t, "%s", vv_head_type_name(r->shape.type));
+		vv_text_cell(&t, "%s", vv_text_shape(&r->shape).s);
+		vv_text_cell(&t, "%s", vv_text_size(r->shape.len).s);
+		vv_text_cell(&t, "%" PRIu32, r->shape.chunk);
+		vv_text_cell(&t, "%zu", r->runs.n);
+		vv_text_cell(&t, "%zu", w->file->head.region[i].runs.n);
+	}
+	rc = vv_text_table_print(&t, &o->buf);
+	vv_text_table_fini(&t);
+	return rc;
+}
+
+static int say_runs(struct vv_out *o, const struct view *w)
+{
+	static const char *const columns[] = { ">AT", ">LENGTH", "<SOURCE", ">POSITION", NULL };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->table.n; i++) {
+		const struct vv_table_region *r = &w->table.region[i];
+		struct vv_text_table t;
+
+		vv_out_printf(o, "\n  runs of '%s'\n", vv_text_safe(r->name).s);
+		vv_text_table_init(&t, columns, "    ");
+		for (size_t k = 0; k < r->runs.n; k++) {
+			const struct vv_run *run = &r->runs.v[k];
+
+			vv_text_cell(&t, "%" PRIu64, run->at);
+			vv_text_cell(&t, "%" PRIu64, run->len);
+			vv_text_cell(&t, "%s", source_name(run->layer).s);
+			if (run->layer)
+				vv_text_cell(&t, "%" PRIu64, run->pos);
+			else
+				vv_text_cell(&t, "-");
+		}
+		rc = vv_text_table_print(&t, &o->buf);
+		vv_text_table_fini(&t);
+	}
+	return rc;
+}
+
+static int say_blocks(struct vv_out *o, const struct view *w)
+{
+	static const char *const columns[] = { ">BLOCK",  ">OFFSET",   "<CODEC",   ">LENGTH",
+					       ">STORED", ">POSITION", ">EXTENTS", NULL };
+	const struct vv_blocks *b = &w->file->blocks;
+	struct vv_text_table t;
+	int rc;
+
+	vv_out_printf(o, "\n  blocks\n");
+	vv_text_table_init(&t, columns, "    ");
+	for (size_t i = 0; i < b->n; i++) {
+		vv_text_cell(&t, "%zu", i);
+		vv_text_cell(&t, "%" PRIu64, b->v[i].off);
+		vv_text_cell(&t, "%s", vv_codec_name(b->v[i].codec));
+		vv_text_cell(&t, "%" PRIu32, b->v[i].raw_len);
+		vv_text_cell(&t, "%" PRIu32, b->v[i].stored_len);
+		vv_text_cell(&t, "%" PRIu64, b->extent.v[b->v[i].extent].pos);
+		vv_text_cell(&t, "%" PRIu32, b->v[i].n_extents);
+	}
+	rc = vv_text_table_print(&t, &o->buf);
+	vv_text_table_fini(&t);
+	return rc;
+}
+
+static int say_rank(struct vv_job *job, const struct view *w)
+{
+	int rc;
+
+	say_layer(&job->out, w);
+	for (size_t i = 0; i < w->file->head.n_stats; i++)
+		say_stat(&job->out, w, &w->file->head.stat[i]);
+	rc = vv_show_files_say(&w->files, &job->out, vv_args_value(job->args, "all"));
+	if (rc == 0 && !w->files.any) {
+		vv_out_printf(&job->out, "\n");
+		rc = say_regions(&job->out, w);
+	}
+	if (rc == 0 && vv_args_value(job->args, "runs"))
+		rc = say_runs(&job->out, w);
+	if (rc == 0 && vv_args_value(job->args, "blocks"))
+		rc = say_blocks(&job->out, w);
+	return rc;
+}
+
+static void say_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c)
+{
+	vv_out_printf(o, "epoch %" PRIu64 " of lineage '%s' in store '%s'\n", c->epoch, lin->name, lin->store->url);
+	vv_out_printf(o, "  laid down     %s, %s\n", vv_text_time(c->time_ns).s,
+		      vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
+	if (c->parent)
+		vv_out_printf(o, "  parent        %" PRIu64 "\n", c->parent);
+	else
+		vv_out_printf(o, "  parent        none\n");
+	vv_out_printf(o, "  ranks         %" PRIu32 "\n", c->n_ranks);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void put_runs(struct vv_json *j, const struct vv_runs *runs)
+{
+	vv_json_array(j, "run_list");
+	for (size_t k = 0; k < runs->n; k++) {
+		const struct vv_run *r = &runs->v[k];
+
+		vv_json_object(j, NULL);
+		vv_json_number(j, "at", r->at);
+		vv_json_number(j, "length", r->len);
+		vv_json_text(j, "source", r->layer ? "layer" : "zero");
+		if (r->layer) {
+			vv_json_number(j, "epoch", vv_run_epoch(r->layer));
+			vv_json_number(j, "rank", vv_run_rank(r->layer));
+			vv_json_number(j, "position", r->pos);
+		}
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
+
+static void put_regions(struct vv_json *j, const struct view *w, bool runs)
+{
+	vv_json_array(j, "regions");
+	for (size_t i = 0; i < w->table.n; i++) {
+		const struct vv_table_region *r = &w->table.region[i];
+
+		vv_json_object(j, NULL);
+		vv_json_text(j, "name", r->name);
+		vv_json_text(j, "type", vv_head_type_name(r->shape.type));
+		vv_json_numbers(j, "shape", r->shape.dim, r->shape.ndim);
+		vv_json_number(j, "bytes", r->shape.len);
+		vv_json_number(j, "chunk", r->shape.chunk);
+		vv_json_number(j, "runs", r->runs.n);
+		vv_json_number(j, "runs_in_layer", w->file->head.region[i].runs.n);
+		if (runs)
+			put_runs(j, &r->runs);
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
+
+static void put_blocks(struct vv_json *j, const struct vv_blocks *b)
+{
+	vv_json_array(j, "block_list");
+	for (size_t i = 0; i < b->n; i++) {
+		vv_json_object(j, NULL);
+		vv_json_number(j, "offset", b->v[i].off);
+		vv_json_text(j, "codec", vv_codec_name(b->v[i].codec));
+		vv_json_number(j, "bytes", b->v[i].raw_len);
+		vv_json_number(j, "bytes_stored", b->v[i].stored_len);
+		vv_json_number(j, "position", b->extent.v[b->v[i].extent].pos);
+		vv_json_number(j, "extents", b->v[i].n_extents);
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
+
+static void put_layer(struct vv_json *j, const struct view *w)
+{
+	const struct vv_head *h = &w->file->head;
+
+	vv_json_number(j, "rank", h->rank);
+	vv_json_text(j, "object", w->file->object);
+	vv_json_text(j, "head_digest", hex(&w->rank->head).s);
+	vv_json_text(j, "digest", digest_name(h->digest_kind));
+	vv_json_number(j, "depth", h->depth);
+	vv_json_number(j, "heads_read", w->table.layers);
+	vv_json_number(j, "layers_read", w->n_sources);
+	vv_json_real(j, "seconds_blocked", (double)vv_head_stat(h, "ns.blocked") / 1e9);
+	vv_json_number(j, "bytes_memory", w->rank->memory);
+	for (size_t i = 0; i < PARTS; i++)
+		vv_json_number(j, parts[i].key, vv_head_stat(h, parts[i].stat));
+	vv_json_number(j, "bytes_payload", w->rank->payload);
+	vv_json_number(j, "bytes_stored", w->rank->stored);
+	vv_json_number(j, "bytes_layer", w->rank->file_len);
+	vv_json_number(j, "bytes_layer_now", w->file->frame.file_len);
+	vv_json_real(j, "ratio", w->rank->file_len ? (double)w->rank->memory / (double)w->rank->file_len : 0);
+	vv_json_number(j, "blocks", w->file->blocks.n);
+	vv_json_object(j, "stats");
+	for (size_t i = 0; i < h->n_stats; i++)
+		vv_json_number(j, h->stat[i].name, h->stat[i].value);
+	vv_json_end(j);
+}
+
+static void put_rank(struct vv_job *job, const struct view *w)
+{
+	vv_json_object(&job->json, NULL);
+	put_layer(&job->json, w);
+	put_regions(&job->json, w, vv_args_value(job->args, "runs") != NULL);
+	vv_show_files_put(&w->files, &job->json);
+	if (vv_args_value(job->args, "blocks"))
+		put_blocks(&job->json, &w->file->blocks);
+	vv_json_end(&job->json);
+}
+
+static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const struct vv_commit *c)
+{
+	vv_json_text(j, "store", lin->store->url);
+	vv_json_text(j, "lineage", lin->name);
+	vv_json_number(j, "epoch", c->epoch);
+	vv_json_number(j, "parent", c->parent);
+	vv_json_text(j, "time", vv_text_iso(c->time_ns).s);
+	vv_json_number(j, "time_ns", c->time_ns);
+	vv_json_number(j, "n_ranks", c->n_ranks);
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int show_rank(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank,
+		     struct vv_summary *sum)
+{
+	struct view w;
+	int rc = view_init(&w, job, lin, c, rank);
+
+	if (rc == 0 && job->args->json)
+		put_rank(job, &w);
+	else if (rc == 0)
+		rc = say_rank(job, &w);
+	if (rc == 0 && sum)
+		vv_summary_add(sum, w.rank, &w.file->head);
+	view_fini(&w);
+	return rc;
+}
+
+/* After a layer could not be read: where hosts have stores of their own, each holds its own ranks' layers only. */
+static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank)
+{
+	char object[VV_NAME_MAX];
+	struct vv_err_state error;
+	struct vv_get *get = NULL;
+	int rc;
+
+	vv_err_save(VV_EDAMAGED, &error);
+	vv_name_layer(object, lin->name, epoch, rank);
+	rc = vv_store_get_open(lin->store, object, &get);
+	vv_store_get_close(get);
+	vv_err_restore(&error);
+	return rc == VV_ENOENT;
+}
+
+static int sum_rank(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum,
+		    struct vv_show_files *files)
+{
+	struct vv_layerio *f = NULL;
+	int rc = vv_layerio_open(lin, vv_run_layer(c->epoch, rank), VV_LAYERIO_HEAD, &f);
+
+	if (rc == 0)
+		vv_summary_add(sum, &c->rank[rank], &f->head);
+	if (rc == 0)
+		rc = vv_show_files_add_head(files, job, lin, &f->head);
+	vv_layerio_close(f);
+	return rc;
+}
+
+static void put_elsewhere(struct vv_json *j, const struct vv_commit *c, uint32_t rank)
+{
+	vv_json_object(j, NULL);
+	vv_json_number(j, "rank", rank);
+	vv_json_bool(j, "elsewhere", true);
+	vv_json_number(j, "bytes_memory", c->rank[rank].memory);
+	vv_json_number(j, "bytes_stored", c->rank[rank].stored);
+	vv_json_number(j, "bytes_layer", c->rank[rank].file_len);
+	vv_json_end(j);
+}
+
+/* All ranks: in JSON with everything, in text a line each, and their particulars only if there is one, or --all. */
+static int show_all(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
+{
+	bool json = job->args->json, many = c->n_ranks > 1, full = json || !many;
+	struct vv_show_files files = { 0 };
+	struct vv_summary sum;
+	int rc = 0;
+
+	vv_summary_init(&sum);
+	for (uint32_t r = 0; rc == 0 && r < c->n_ranks; r++) {
+		rc = full ? show_rank(job, lin, c, r, &sum) : sum_rank(job, lin, c, r, &sum, &files);
+		if (rc != VV_EDAMAGED || !many || !is_elsewhere(lin, c->epoch, r))
+			continue;
+		put_elsewhere(&job->json, c, r);
+		vv_summary_add(&sum, &c->rank[r], NULL);
+		rc = 0;
+	}
+	vv_json_end(&job->json);
+	if (rc == 0 && json)
+		vv_summary_put(&sum, &job->json);
+	else if (rc == 0 && many)
+		rc = vv_summary_say(&sum, &job->out);
+	if (rc == 0 && !full)
+		rc = vv_show_files_say(&files, &job->out, vv_args_value(job->args, "all"));
+	for (uint32_t r = 0; rc == 0 && !full && vv_args_value(job->args, "all") && r < c->n_ranks; r++)
+		rc = show_rank(job, lin, c, r, NULL);
+	vv_summary_fini(&sum);
+	vv_show_files_fini(&files);
+	return rc;
+}
+
+static int show_ranks(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
+{
+	const struct vv_args *args = job->args;
+	uint64_t one = VV_MAX_RANKS;
+	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, &one);
+
+	if (rc)
+		return rc;
+	vv_json_array(&job->json, "ranks");
+	if (one == VV_MAX_RANKS && c->n_ranks > 1 && !args->json && !vv_args_value(args, "all") &&
+	    (vv_args_value(args, "runs") || vv_args_value(args, "blocks")))
+		return vv_err_set(VV_EINVAL, "show: runs and blocks of which of the %" PRIu32 " ranks? say --rank R, or --all",
+				  c->n_ranks);
+	if (one == VV_MAX_RANKS)
+		return show_all(job, lin, c);
+	if (one >= c->n_ranks)
+		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has %" PRIu32 " rank(s), there is no rank %" PRIu64,
+				  c->epoch, lin->name, c->n_ranks, one);
+	rc = show_rank(job, lin, c, (uint32_t)one, NULL);
+	vv_json_end(&job->json);
+	return rc;
+}
+
+static int run(struct vv_job *job)
+{
+	struct vv_spec spec;
+	struct vv_lineage lin;
+	struct vv_commit c = { 0 };
+	uint64_t epoch = 0;
+	int rc = vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH, &spec);
+
+	if (rc == 0)
+		rc = vv_job_open_store(job);
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+	if (rc == 0)
+		rc = vv_job_epoch(&lin, &spec, &epoch);
+	if (rc == 0)
+		rc = vv_catalog_commit(&lin, epoch, &c);
+	if (rc)
+		return rc;
+	if (job->args->json)
+		put_epoch(&job->json, &lin, &c);
+	else
+		say_epoch(&job->out, &lin, &c);
+	rc = show_ranks(job, &lin, &c);
+	vv_commit_fini(&c);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "rank", 0, "R", "only this rank, with all its particulars" },
+	{ "all", 0, NULL, "of several ranks the particulars of each, after the table" },
+	{ "runs", 0, NULL, "list where every range of every region comes from" },
+	{ "blocks", 0, NULL, "list the blocks of the layer" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_show = {
+	.name = "show",
+	.operands = "STORE LINEAGE[@EPOCH]",
+	.min = 2,
+	.max = 2,
+	.brief = "says what an epoch holds and where its bytes come from",
+	.help = "Shows an epoch (the newest if none is named): its regions, what was new in it and what was found elsewhere,\n"
+		"what it cost, and what a restart reads. RUNS are those of the whole region, RUNS HERE those its layer adds.\n"
+		"Of several ranks a table with a line for each: its MEMORY is UNCHANGED, KNOWN (zero, or the rank has it elsewhere),\n"
+		"OF OTHERS (other ranks store it) or NEW; FOR OTHERS is what other ranks refer to, of what is new.\n"
+		"Of files that were packed, the kinds of variables and how each was coded, and the files.",
+	.option = options,
+	.run = run,
+};

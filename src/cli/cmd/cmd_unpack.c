@@ -1,0 +1,550 @@
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/base/bar.h"
+#include "cli/pack/filelist.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/verb_context.h"
+#include "cli/pack/exclude_store.h"
+#include "cli/pack/show_files.h"
+#include "cli/base/text.h"
+#include "core/format/digest.h"
+#include "engine/files/unpack.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+struct names { /* the files asked for, as they are called in the epoch */
+	char **v;
+	size_t n;
+};
+
+static void names_fini(struct names *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		vv_mem_free(s->v[i]);
+	vv_mem_free(s->v);
+}
+
+static int names_init(struct names *s, const struct vv_args *args)
+{
+	char name[VV_MANIFEST_NAME];
+	int rc = 0;
+
+	s->v = vv_mem_new(args->n_operands, sizeof(*s->v));
+	if (!s->v)
+		return VV_ENOMEM;
+	for (size_t i = 2; rc == 0 && i < args->n_operands; i++) {
+		rc = vv_filelist_name(args->operand[i], name, sizeof(name));
+		if (rc == 0 && !name[0])
+			rc = vv_err_set(VV_EINVAL, "unpack: '%s' is no file's name", args->operand[i]);
+		s->v[s->n] = rc ? NULL : vv_mem_strdup(name);
+		if (rc == 0 && !s->v[s->n++])
+			rc = VV_ENOMEM;
+	}
+	return rc;
+}
+
+/* ---- the list ----------------------------------------------------------------------------------------------------- */
+
+static bool is_asked(const struct names *s, const char *name)
+{
+	bool asked = s->n == 0;
+
+	for (size_t i = 0; !asked && i < s->n; i++) {
+		size_t n = strlen(s->v[i]);
+
+		asked = strncmp(name, s->v[i], n) == 0 && (!name[n] || name[n] == '/');
+	}
+	return asked;
+}
+
+static void put_file(struct vv_json *j, const struct vv_unpack_file *f)
+{
+	vv_json_object(j, NULL);
+	vv_show_files_put_file(j, f->file, f->region->shape.len);
+	vv_json_number(j, "rank", f->rank);
+	vv_json_end(j);
+}
+
+static void add_row(struct vv_text_table *t, const struct vv_unpack_file *f)
+{
+	char bytes[24];
+
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, f->region->shape.len);
+	vv_show_files_row(t, f->file, bytes);
+}
+
+static void say_lost(const struct vv_unpack *u)
+{
+	for (size_t i = 0; i < u->n_ranks; i++)
+		if (u->rank[i].lost)
+			fprintf(stderr, "varve: missing: the files of rank %zu, whose names cannot be read\n", i);
+}
+
+static void put_lost(struct vv_json *j, const struct vv_unpack *u)
+{
+	vv_json_array(j, "lost_ranks");
+	for (size_t i = 0; i < u->n_ranks; i++)
+		if (u->rank[i].lost)
+			vv_json_number(j, NULL, i);
+	vv_json_end(j);
+}
+
+/* After the list of those that there are. */
+static int list_lost(struct vv_job *job, const struct vv_unpack *u)
+{
+	put_lost(&job->json, u);
+	if (u->n_lost == 0)
+		return 0;
+	(void)vv_err_restore(&u->lost);
+	vv_json_error(&job->json, u->lost.code);
+	if (vv_job_is_first(job) && !job->args->json) {
+		vv_out_flush(&job->out);
+		fprintf(stderr, "varve: %s\n", vv_err_last());
+		say_lost(u);
+	}
+	return vv_job_status(u->lost.code);
+}
+
+static int list(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
+{
+	struct vv_text_table t;
+	int rc = 0;
+
+	vv_show_files_table(&t, "");
+	vv_json_array(&job->json, "files");
+	for (size_t i = 0; i < u->n_files; i++) {
+		struct vv_unpack_file f = vv_unpack_at(u, i);
+
+		if (!is_asked(s, f.file->name))
+			continue;
+		if (job->args->json)
+			put_file(&job->json, &f);
+		else
+			add_row(&t, &f);
+	}
+	vv_json_end(&job->json);
+	if (!job->args->json)
+		rc = vv_text_table_print(&t, &job->out.buf);
+	vv_text_table_fini(&t);
+	return rc ? rc : list_lost(job, u);
+}
+
+/* ---- unpacking ---------------------------------------------------------------------------------------------------- */
+
+static void say_missing(const struct vv_unpack_report *r)
+{
+	for (size_t i = 0; i < r->n_missing; i++)
+		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
+}
+
+static bool is_test(const struct vv_job *job)
+{
+	return vv_args_value(job->args, "test");
+}
+
+static void put_report(struct vv_job *job, const struct vv_unpack *u, const struct vv_unpack_report *r, const uint64_t *sum, double seconds, int rc)
+{
+	struct vv_json *j = &job->json;
+
+	vv_json_bool(j, "test", is_test(job));
+	vv_json_number(j, "files", sum[0]);
+	vv_json_number(j, "bytes", sum[1]);
+	vv_json_real(j, "seconds", seconds);
+	vv_json_number(j, "n_missing", sum[2]);
+	vv_json_array(j, "missing"); /* of several ranks, each says its own on the standard error */
+	for (size_t i = 0; i < r->n_missing; i++)
+		vv_json_text(j, NULL, r->missing[i]);
+	vv_json_end(j);
+	put_lost(j, u);
+	if (rc)
+		vv_json_error(j, rc);
+}
+
+/* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
+static int report(struct vv_job *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
+{
+	const char *done = is_test(job) ? "read" : "unpacked";
+	bool first = vv_job_is_first(job);
+
+	sum[0] = r->files;
+	sum[1] = r->bytes;
+	sum[2] = r->n_missing;
+	vv_world_sum(job->world, sum, 3);
+	if (job->args->json)
+		put_report(job, u, r, sum, seconds, rc);
+	if (rc && (!job->args->json || !first)) {
+		vv_out_flush(&job->out);
+		if (r->n_missing || !r->n_lost)
+			fprintf(stderr, "varve: %s%zu file%s could not be %s: %s\n", of, r->n_missing, r->n_missing == 1 ? "" : "s", done, vv_err_last());
+		else
+			fprintf(stderr, "varve: %sthe files of %zu rank%s could not be %s: %s\n", of, r->n_lost, r->n_lost == 1 ? "" : "s", done, vv_err_last());
+		say_missing(r);
+		if (r->n_lost)
+			say_lost(u);
+	}
+	return vv_job_status(rc);
+}
+
+static void say_done(struct vv_job *job, const char *of, const uint64_t sum[2], double seconds)
+{
+	if (vv_job_is_first(job) && !job->args->json && !job->args->quiet)
+		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
+			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
+}
+
+/* The more files are open together, the fewer blocks are read twice. */
+static void allow_files(void)
+{
+	enum { ENOUGH = 40000 };
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= ENOUGH)
+		return;
+	r.rlim_cur = r.rlim_max < ENOUGH ? r.rlim_max : ENOUGH;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static const char *folder_of(const struct vv_job *job)
+{
+	const char *folder = vv_args_value(job->args, "directory");
+
+	return folder ? folder : ".";
+}
+
+static struct vv_unpack_options options_of(const struct vv_job *job, const struct names *s, const char *folder)
+{
+	return (struct vv_unpack_options){
+		.folder = folder,
+		.force = vv_args_value(job->args, "force"),
+		.test = is_test(job),
+		.only = (const char *const *)s->v,
+		.n_only = s->n,
+		.share = job->world ? job->world->rank : 0,
+		.shares = job->world ? job->world->size : 1,
+	};
+}
+
+/* The files of an epoch; after a signal we are dead, and nothing is half done. */
+static int lay_down(struct vv_job *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
+{
+	atomic_bool stop = false;
+	struct vv_bar bar;
+	int rc;
+
+	vv_bar_init(&bar, opt.test ? "test" : "unpack", job->args->quiet || opt.share);
+	opt.progress = bar.progress;
+	opt.stop = &stop;
+	vv_interrupt_gently(&stop);
+	rc = vv_unpack_run(u, job->pool, &opt, r);
+	vv_interrupt_gently(NULL);
+	vv_bar_fini(&bar);
+	vv_interrupt_die();
+	return rc;
+}
+
+static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
+{
+	struct vv_unpack_options opt = options_of(job, s, folder_of(job));
+	double start = vv_clock_s(), seconds;
+	struct vv_unpack_report r = { 0 };
+	uint64_t sum[3];
+	int rc = vv_world_agree(job->world, vv_unpack_check(u, &opt));
+
+	if (rc)
+		return rc;
+	rc = lay_down(job, u, opt, &r);
+	if (rc == 0 || r.n_missing || r.n_lost || job->world) {
+		seconds = vv_clock_s() - start;
+		rc = report(job, "", u, &r, seconds, rc, sum);
+		say_done(job, "", sum, seconds);
+	}
+	vv_unpack_report_fini(&r);
+	return rc;
+}
+
+/* M readers share the files of one list: all must have read the same. Any number that follows from it. */
+static int agree_on(const struct vv_job *job, const struct vv_digest_stream *known, int rc)
+{
+	uint64_t number = vv_digest_stream_check(known) >> 32, sum = number;
+
+	vv_world_sum(job->world, &sum, 1);
+	rc = vv_world_agree(job->world, rc);
+	if (rc == 0 && job->world && sum != number * job->world->size)
+		rc = vv_err_set(VV_EIO, "rank %" PRIu32 " cannot read the same epochs and files as the others; is the store the same everywhere, and at rest?",
+				job->world->rank);
+	return vv_world_agree(job->world, rc);
+}
+
+/* All that is known of an epoch: which it is, and of its files what they are called, how long they are, whose they are. */
+static void add_known(struct vv_digest_stream *known, const struct vv_unpack *u)
+{
+	vv_digest_stream_add(known, &u->epoch, sizeof(u->epoch));
+	for (size_t i = 0; i < u->n_ranks; i++)
+		vv_digest_stream_add(known, &u->rank[i].lost, sizeof(u->rank[i].lost));
+	for (size_t i = 0; i < u->n_files; i++) {
+		struct vv_unpack_file f = vv_unpack_at(u, i);
+
+		vv_digest_stream_add(known, f.file->name, strlen(f.file->name) + 1);
+		vv_digest_stream_add(known, &f.region->shape.len, sizeof(f.region->shape.len));
+		vv_digest_stream_add(known, &f.rank, sizeof(f.rank));
+	}
+}
+
+static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+{
+	struct vv_digest_stream known;
+	struct vv_unpack u = { 0 };
+	uint64_t epoch = 0;
+	int rc = vv_job_epoch(lin, spec, &epoch);
+
+	if (rc == 0)
+		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
+	vv_digest_stream_init(&known);
+	add_known(&known, &u);
+	rc = agree_on(job, &known, rc);
+	if (rc == 0) {
+		vv_json_number(&job->json, "epoch", epoch);
+		rc = vv_args_value(job->args, "list") ? list(job, &u, s) : unpack(job, &u, s);
+	}
+	vv_unpack_close(&u);
+	return rc;
+}
+
+/* ---- all epochs --------------------------------------------------------------------------------------------------- */
+
+struct series {
+	struct vv_unpack *u; /* of the epochs that can be read */
+	char **folder;       /* of each */
+	size_t n;
+	uint64_t sum[2];     /* files and bytes that are unpacked */
+	int status;          /* the exit status that is due */
+};
+
+static void series_fini(struct series *e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		vv_unpack_close(&e->u[i]);
+		vv_mem_free(e->folder[i]);
+	}
+	vv_mem_free(e->u);
+	vv_mem_free(e->folder);
+}
+
+static void tell_lost(struct vv_job *job, uint64_t epoch, int rc)
+{
+	struct vv_json *j = &job->json;
+
+	vv_json_object(j, NULL);
+	vv_json_number(j, "epoch", epoch);
+	vv_json_error(j, rc);
+	vv_json_end(j);
+	if (vv_job_is_first(job) && !job->args->json)
+		fprintf(stderr, "varve: epoch %" PRIu64 " could not be %s: %s\n", epoch, is_test(job) ? "read" : "unpacked", vv_err_last());
+}
+
+/* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged, or out of reach, costs no other. */
+static int series_open(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct series *e)
+{
+	bool apart = vv_args_value(job->args, "by-epoch");
+	struct vv_listing l = { 0 };
+	int rc = vv_catalog_list(lin, 0, &l);
+
+	e->u = rc ? NULL : vv_mem_new(l.n_epochs + 1, sizeof(*e->u));
+	e->folder = e->u ? vv_mem_new(l.n_epochs + 1, sizeof(*e->folder)) : NULL;
+	if (rc == 0 && !e->folder)
+		rc = VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++) {
+		if (spec->first && (l.epoch[i] < spec->first || l.epoch[i] > spec->last))
+			continue;
+		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
+		if (vv_unpack_is_of_one_rank(rc)) {
+			tell_lost(job, l.epoch[i], rc);
+			e->status = vv_job_status(rc) > e->status ? vv_job_status(rc) : e->status;
+			rc = 0;
+		} else if (rc == 0) {
+			e->folder[e->n] = apart ? vv_mem_printf("%s/%" PRIu64, folder_of(job), l.epoch[i]) : vv_mem_strdup(folder_of(job));
+			rc = e->folder[e->n++] ? 0 : VV_ENOMEM;
+		}
+	}
+	if (rc == 0 && e->n == 0 && !e->status)
+		rc = vv_err_set(VV_ENOENT, "lineage '%s' has no %sepoch", lin->name, spec->first ? "such " : "");
+	vv_catalog_listing_fini(&l);
+	return rc;
+}
+
+/* Would two epochs write the same file? */
+static int check_names(const struct series *e, const struct names *s)
+{
+	struct vv_map seen = { 0 };
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < e->n; k++)
+		for (size_t i = 0; rc == 0 && i < e->u[k].n_files; i++) {
+			const char *name = vv_unpack_at(&e->u[k], i).file->name;
+			size_t other = is_asked(s, name) ? vv_map_get(&seen, name) : k;
+
+			if (other == VV_MAP_NONE)
+				rc = vv_map_put(&seen, name, k);
+			else if (other != k)
+				rc = vv_err_set(VV_EINVAL, "epochs %" PRIu64 " and %" PRIu64 " both have '%s': --by-epoch gives each a folder of its own",
+						e->u[other].epoch, e->u[k].epoch, name);
+		}
+	vv_map_fini(&seen);
+	return rc;
+}
+
+static int series_check(const struct vv_job *job, const struct series *e, const struct names *s)
+{
+	int rc = vv_args_value(job->args, "by-epoch") || is_test(job) ? 0 : check_names(e, s);
+
+	for (size_t k = 0; rc == 0 && k < e->n; k++) {
+		struct vv_unpack_options opt = options_of(job, s, e->folder[k]);
+
+		rc = vv_unpack_check(&e->u[k], &opt);
+	}
+	return rc;
+}
+
+/* Want of space or memory there is for those to come, too: it ends here. What is wrong with one epoch is not. */
+static int unpack_next(struct vv_job *job, struct series *e, size_t k, const struct names *s)
+{
+	struct vv_unpack_report r = { 0 };
+	double start = vv_clock_s();
+	int rc = lay_down(job, &e->u[k], options_of(job, s, e->folder[k]), &r), status;
+	uint64_t sum[3];
+	char of[48];
+
+	snprintf(of, sizeof(of), "epoch %" PRIu64 ": ", e->u[k].epoch);
+	vv_json_object(&job->json, NULL);
+	vv_json_number(&job->json, "epoch", e->u[k].epoch);
+	status = report(job, of, &e->u[k], &r, vv_clock_s() - start, rc, sum);
+	vv_json_end(&job->json);
+	e->status = status > e->status ? status : e->status;
+	e->sum[0] += sum[0];
+	e->sum[1] += sum[1];
+	vv_unpack_report_fini(&r);
+	rc = vv_world_agree(job->world, rc);
+	return vv_unpack_is_of_one_rank(rc) ? 0 : rc;
+}
+
+/* What was not begun, file by file. */
+static void tell_rest(struct vv_job *job, const struct series *e, size_t k, const struct names *s)
+{
+	struct vv_json *j = &job->json;
+	const struct vv_unpack *u = &e->u[k];
+
+	vv_json_object(j, NULL);
+	vv_json_number(j, "epoch", u->epoch);
+	vv_json_number(j, "files", 0);
+	vv_json_array(j, "missing");
+	for (size_t i = 0; i < u->n_files; i++) {
+		const char *name = vv_unpack_at(u, i).file->name;
+
+		if (!is_asked(s, name))
+			continue;
+		vv_json_text(j, NULL, name);
+		if (vv_job_is_first(job) && !job->args->json)
+			fprintf(stderr, "varve: missing: %s of epoch %zu, which was not begun\n", vv_text_safe(name).s, (size_t)u->epoch);
+	}
+	vv_json_end(j);
+	put_lost(j, u);
+	vv_json_end(j);
+	if (u->n_lost && vv_job_is_first(job) && !job->args->json)
+		say_lost(u);
+}
+
+static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+{
+	struct series e = { 0 };
+	double start = vv_clock_s();
+	struct vv_digest_stream known;
+	char of[48];
+	size_t k = 0;
+	int rc, going;
+
+	vv_json_array(&job->json, "epochs");
+	rc = series_open(job, lin, spec, &e);
+	vv_digest_stream_init(&known);
+	for (size_t i = 0; i < e.n; i++)
+		add_known(&known, &e.u[i]);
+	rc = agree_on(job, &known, rc);
+	if (rc == 0)
+		rc = vv_world_agree(job->world, series_check(job, &e, s));
+	for (going = rc; going == 0 && k < e.n; k++)
+		going = unpack_next(job, &e, k, s);
+	for (size_t i = k; rc == 0 && i < e.n; i++)
+		tell_rest(job, &e, i, s);
+	vv_json_end(&job->json);
+	snprintf(of, sizeof(of), " of %zu epoch%s", k, k == 1 ? "" : "s");
+	say_done(job, of, e.sum, vv_clock_s() - start);
+	series_fini(&e);
+	return rc ? rc : e.status;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static bool is_series(const struct vv_args *args)
+{
+	return vv_args_value(args, "each") || vv_args_value(args, "by-epoch");
+}
+
+static int run(struct vv_job *job)
+{
+	bool listing = vv_args_value(job->args, "list"), each = is_series(job->args);
+	struct vv_spec spec;
+	struct vv_lineage lin;
+	struct names s = { 0 };
+	int rc = vv_spec_parse(job->args->operand[1], each ? VV_SPEC_RANGE : VV_SPEC_EPOCH, &spec);
+
+	if (rc == 0 && each && listing)
+		rc = vv_err_set(VV_EINVAL, "unpack: --list is of one epoch");
+	if (rc == 0 && is_test(job) && listing)
+		rc = vv_err_set(VV_EINVAL, "unpack: --list reads no files, and --test does nothing else");
+	if (rc == 0)
+		rc = names_init(&s, job->args);
+	if (rc == 0)
+		rc = vv_job_take_option(job, "threads", "threads");
+	if (rc == 0 && !listing && !is_test(job))
+		rc = vv_ownstore_refuse(job->args->operand[0], folder_of(job));
+	if (rc == 0)
+		rc = vv_job_open_store(job);
+	if (rc == 0)
+		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+	if (rc == 0)
+		rc = vv_job_start_pool(job);
+	rc = vv_world_agree(job->world, rc);
+	allow_files();
+	if (rc == 0)
+		rc = each ? unpack_each(job, &lin, &spec, &s) : unpack_one(job, &lin, &spec, &s);
+	names_fini(&s);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "directory", 'C', "DIR", "unpack below this folder, which is made if it is not there (not given: the current one)" },
+	{ "force", 0, NULL, "replace files that are there" },
+	{ "threads", 'j', "N", "on so many threads" },
+	{ "each", 0, NULL, "all epochs, or @FIRST..LAST, the oldest first, if each has files of names of its own" },
+	{ "by-epoch", 0, NULL, "the same, each below a folder that is called as its number" },
+	{ "test", 0, NULL, "only read, decode and check everything that would be unpacked: nothing is written" },
+	{ "list", 0, NULL, "only say what there is: mode, size, time and format of each file" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_unpack = {
+	.name = "unpack",
+	.operands = "STORE LINEAGE[@EPOCH] [FILE...]",
+	.min = 2,
+	.max = SIZE_MAX,
+	.brief = "gives back files that were packed",
+	.help = "Unpacks all files of an epoch (the newest if none is named), or those named, or all below a folder that is named: byte\n"
+		"for byte, with mode and time of modification. Nothing is written if one of them is there already, unless --force is\n"
+		"given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).\n"
+		"--each and --by-epoch unpack all epochs of the lineage. --test writes nothing, and finds what is damaged all the same.",
+	.option = options,
+	.many = true,
+	.run = run,
+};

@@ -1,0 +1,365 @@
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/verb_context.h"
+#include "cli/pack/watch_files.h"
+#include "cli/pack/packed_before.h"
+#include "cli/pack/pack_command.h"
+#include "cli/pack/file_sets.h"
+#include "cli/base/text.h"
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double PATIENCE = 10, MOST_PATIENCE = 3600; /* seconds, after something went wrong */
+
+/* The options of the verb that are numbers. */
+static const struct vv_conf_item items[] = {
+	{ "ranks", VV_CONF_COUNT, "0", NULL, 0, VV_MANIFEST_FILES, NULL },
+	{ "settle", VV_CONF_DURATION, "2s", NULL, 0, 0, NULL },
+};
+
+struct watch {
+	struct vv_job *job;
+	const char *lineage, *pattern;
+	struct vv_setrule rule;
+	size_t ranks;
+	double settle;
+	struct vv_lookout lookout;
+	atomic_bool stop;
+	double again; /* not before then */
+	double patience; /* seconds to wait after something went wrong, and the longer the oftener it does */
+	bool delete_left;           /* what earlier runs had packed and not deleted, */
+	struct vv_purge_count left; /* and what became of it */
+};
+
+/* ---- sets --------------------------------------------------------------------------------------------------------- */
+
+static bool key_of(const struct watch *w, const char *name, char *key, size_t cap)
+{
+	const char *slash = strrchr(name, '/');
+
+	if (w->pattern && fnmatch(w->pattern, slash && !strchr(w->pattern, '/') ? slash + 1 : name, 0) != 0)
+		return false;
+	if (strncmp(slash ? slash + 1 : name, ".varve-", 7) == 0 || !vv_manifest_is_name(name))
+		return false; /* one that 'varve unpack' has not finished */
+	return vv_setrule_key(&w->rule, name, key, cap);
+}
+
+struct set {
+	char *key;
+	size_t n;    /* files, */
+	size_t news; /* of them not packed yet */
+	bool busy;
+	double last;
+};
+
+struct sets {
+	struct set *v;
+	size_t n, cap;
+	struct vv_map by_key;
+};
+
+static void sets_fini(struct sets *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		vv_mem_free(s->v[i].key);
+	vv_mem_free(s->v);
+	vv_map_fini(&s->by_key);
+}
+
+static int sets_add(struct sets *s, const char *key, const struct vv_lookout_file *f)
+{
+	size_t i = vv_map_get(&s->by_key, key);
+	int rc = 0;
+
+	if (i == VV_MAP_NONE) {
+		char *copy = vv_mem_strdup(key);
+
+		rc = copy ? vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)) : VV_ENOMEM;
+		if (rc == 0)
+			rc = vv_map_put(&s->by_key, copy, s->n);
+		if (rc) {
+			vv_mem_free(copy);
+			return rc;
+		}
+		i = s->n++;
+		s->v[i] = (struct set){ .key = copy };
+	}
+	s->v[i].n++;
+	s->v[i].news += !f->done;
+	s->v[i].busy |= f->busy;
+	s->v[i].last = f->last > s->v[i].last ? f->last : s->v[i].last;
+	return 0;
+}
+
+static int sort_out(struct watch *w, struct sets *s)
+{
+	char key[VV_MANIFEST_NAME + 16];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->lookout.n; i++)
+		if (!w->lookout.file[i].gone && key_of(w, w->lookout.file[i].name, key, sizeof(key)))
+			rc = sets_add(s, key, &w->lookout.file[i]);
+	return rc;
+}
+
+/* When it may be packed; a time that does not come: it is not complete. */
+static double due_of(const struct watch *w, const struct set *s)
+{
+	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks);
+
+	return complete ? (s->last + w->settle > w->again ? s->last + w->settle : w->again) : 1e300;
+}
+
+/* ---- what the store has already ----------------------------------------------------------------------------------- */
+
+static struct vv_lookout_file *file_here(const struct watch *w, const char *name)
+{
+	size_t at = vv_map_get(&w->lookout.by_name, name);
+
+	return at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
+}
+
+/* A run that was killed, or was not told to delete, has left them. If they are not what the epoch has they are packed again, unless a later one has them. */
+static int delete_left(struct watch *w, const struct vv_unpack *u, const struct vv_filelist *l)
+{
+	bool has = true;
+	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left, &has) : 0;
+
+	for (size_t i = 0; i < l->n && !has; i++) {
+		struct vv_lookout_file *here = file_here(w, l->file[i].name);
+
+		if (here)
+			here->done = false;
+	}
+	return rc;
+}
+
+static int mark(void *arg, const struct vv_unpack *u)
+{
+	struct watch *w = arg;
+	struct vv_filelist left = { .folder = w->lookout.folder, .store = w->lookout.store };
+	char key[VV_MANIFEST_NAME + 16];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < u->n_files; i++) {
+		struct vv_unpack_file f = vv_unpack_at(u, i);
+		struct vv_lookout_file *here = file_here(w, f.file->name);
+
+		if (!here || here->done || !vv_packed_is(&f, here->len, here->mtime))
+			continue;
+		here->done = true;
+		if (w->delete_left && key_of(w, here->name, key, sizeof(key)))
+			rc = vv_filelist_add(&left, here->name);
+		if (rc != VV_ENOMEM) /* somebody else has deleted it, or put something else there */
+			rc = 0;
+	}
+	if (rc == 0)
+		rc = delete_left(w, u, &left);
+	vv_filelist_fini(&left);
+	return rc;
+}
+
+/* ---- packing ------------------------------------------------------------------------------------------------------ */
+
+static int by_nature(const void *a, const void *b)
+{
+	return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list_set(struct watch *w, const struct set *s, struct vv_filelist *l)
+{
+	char key[VV_MANIFEST_NAME + 16];
+	const char **name = vv_mem_new(s->n, sizeof(*name));
+	size_t n = 0;
+	int rc = name ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < w->lookout.n && n < s->n; i++)
+		if (!w->lookout.file[i].gone && key_of(w, w->lookout.file[i].name, key, sizeof(key)) && strcmp(key, s->key) == 0)
+			name[n++] = w->lookout.file[i].name;
+	if (rc == 0 && n)
+		qsort(name, n, sizeof(*name), by_nature);
+	l->folder = w->lookout.folder;
+	l->store = w->lookout.store;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = vv_filelist_add(l, name[i]);
+	vv_mem_free(name);
+	return rc;
+}
+
+/* A program that had a file open before we came tells nothing by inotify until it closes it. */
+static bool is_written(const struct vv_filelist *l)
+{
+	bool written = false;
+
+	for (size_t i = 0; !written && i < l->n; i++) {
+		int fd = open(l->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+		written = fd >= 0 && vv_fs_is_written(fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	return written;
+}
+
+/* One that cannot be packed now (it changes after all, the store is full or in use) is tried again. */
+static int pack_set(struct watch *w, const struct set *s)
+{
+	const struct vv_pack_options opt = { .effort = VV_PACK_DEFAULT };
+	struct vv_filelist l = { 0 };
+	int rc = list_set(w, s, &l);
+
+	if (rc == 0 && is_written(&l)) {
+		w->again = vv_clock_s() + (w->settle > 0.2 ? w->settle : 0.2);
+		vv_filelist_fini(&l);
+		return 0;
+	}
+	vv_json_object(&w->job->json, NULL);
+	if (rc == 0)
+		rc = vv_packing_run(w->job, w->lineage, &l, &opt, vv_args_value(w->job->args, "delete"));
+	if (rc < 0)
+		vv_json_text(&w->job->json, "error", vv_err_last());
+	vv_json_end(&w->job->json);
+	if (!w->job->args->json)
+		vv_out_flush(&w->job->out);
+	if (rc < 0) {
+		fprintf(stderr, "varve: '%s' is tried again later: %s\n", vv_text_safe(s->key).s, vv_err_last());
+		w->again = vv_clock_s() + w->patience;
+		w->patience = w->patience * 2 < MOST_PATIENCE ? w->patience * 2 : MOST_PATIENCE;
+	} else {
+		w->patience = PATIENCE;
+	}
+	for (size_t i = 0; rc >= 0 && i < l.n; i++) {
+		struct vv_lookout_file *here = file_here(w, l.file[i].name);
+
+		if (here)
+			here->done = true;
+	}
+	vv_filelist_fini(&l);
+	return rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
+}
+
+/* Packs what is due, the oldest first; *wait: how long nothing is. */
+static int pack_due(struct watch *w, double *wait)
+{
+	struct sets s = { 0 };
+	const struct set *best = NULL;
+	double now = vv_clock_s(), due = 1e300;
+	int rc = sort_out(w, &s);
+
+	for (size_t i = 0; rc == 0 && i < s.n; i++)
+		if (due_of(w, &s.v[i]) < due) {
+			best = &s.v[i];
+			due = due_of(w, best);
+		}
+	*wait = due - now < 60 ? due - now : 60;
+	if (best && due <= now) {
+		*wait = 0;
+		rc = pack_set(w, best);
+	}
+	sets_fini(&s);
+	return rc;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int parse(struct watch *w)
+{
+	struct vv_conf c;
+	int rc = vv_args_conf(w->job->args, items, sizeof(items) / sizeof(items[0]), &c);
+
+	if (rc == 0) {
+		w->ranks = (size_t)vv_conf_number(&c, "ranks");
+		w->settle = vv_conf_real(&c, "settle");
+	}
+	vv_conf_fini(&c);
+	w->pattern = vv_args_value(w->job->args, "pattern");
+	return rc ? rc : vv_setrule_init(&w->rule, "watch", vv_args_value(w->job->args, "set"));
+}
+
+static int watch(struct watch *w)
+{
+	double wait = 0;
+	uint64_t keep = vv_conf_number(&w->job->conf, "keep");
+	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
+
+	if (rc == 0 && keep && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
+		vv_log_warn("with keep = %" PRIu64 " only the newest sets stay, and --delete removes the files of all", keep);
+	w->delete_left = vv_args_value(w->job->args, "delete");
+	if (rc == 0)
+		rc = vv_packed_each(w->job, w->lineage, w->delete_left, &w->stop, mark, w);
+	if (rc == VV_EBUSY && w->delete_left) {
+		fprintf(stderr, "varve: what earlier runs have left is not deleted: %s\n", vv_err_last());
+		w->delete_left = false;
+		rc = vv_packed_each(w->job, w->lineage, false, &w->stop, mark, w);
+	}
+	vv_purge_tell_left(w->job, &w->left);
+	vv_out_flush(&w->job->out);
+	vv_json_array(&w->job->json, "epochs");
+	while (rc == 0 && !atomic_load(&w->stop)) {
+		rc = vv_lookout_wait(&w->lookout, wait);
+		if (rc == 0)
+			rc = pack_due(w, &wait);
+	}
+	vv_json_end(&w->job->json);
+	vv_lookout_close(&w->lookout);
+	return rc;
+}
+
+static int run(struct vv_job *job)
+{
+	struct watch *w = vv_mem_new(1, sizeof(*w));
+	struct vv_spec spec;
+	uint32_t rank;
+	int rc = w ? vv_spec_parse(job->args->operand[1], 0, &spec) : VV_ENOMEM;
+
+	if (!w)
+		return rc;
+	w->job = job;
+	w->lineage = spec.lineage;
+	w->lookout.fd = -1;
+	w->patience = PATIENCE;
+	if (rc == 0 && vv_world_is_many(&rank) && rank)
+		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
+	if (rc == 0)
+		rc = parse(w);
+	if (rc == 0)
+		rc = vv_job_hand_on_settings(job);
+	vv_interrupt_gently(&w->stop);
+	if (rc == 0)
+		rc = watch(w);
+	vv_interrupt_gently(NULL);
+	vv_setrule_fini(&w->rule);
+	vv_mem_free(w);
+	return rc;
+}
+
+static const struct vv_args_option options[] = {
+	{ "pattern", 0, "GLOB", "only files whose name is like this (with a /: whose path below DIR is)" },
+	{ "set", 0, "REGEX", "a set: files in which its groups match the same (not given: only the last number differs)" },
+	{ "ranks", 0, "N", "a set is complete when it has so many files (not given: when none comes any more)" },
+	{ "settle", 0, "TIME", "and none of them was written for so long (2s)" },
+	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_watch = {
+	.name = "watch",
+	.operands = "STORE LINEAGE DIR",
+	.min = 3,
+	.max = 3,
+	.brief = "packs sets of files as they are completed",
+	.help = "Waits for files below DIR, and packs each set of them as an epoch when it is complete: by default files whose names\n"
+		"differ in the last number only, which is the rank's. What is there already is packed first, unless the lineage has\n"
+		"it. Ends, with the set under way, when it is interrupted or terminated.",
+	.option = options,
+	.run = run,
+};

@@ -1,0 +1,186 @@
+/* varve: puts files into stores, looks into them, checks them, takes things out of them, and clears them up. */
+#include "cli/cmd/main.h"
+#include "base/err.h"
+#include "base/did_you_mean.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/verb_context.h"
+#include "vv_config.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct vv_cmd *const verbs[] = {
+	&vv_cmd_pack,   &vv_cmd_unpack, &vv_cmd_watch,   &vv_cmd_image, &vv_cmd_run,  &vv_cmd_ls, &vv_cmd_show,    &vv_cmd_report, &vv_cmd_top,
+	&vv_cmd_verify, &vv_cmd_extract, &vv_cmd_diff, &vv_cmd_drop,  &vv_cmd_gc, &vv_cmd_request, &vv_cmd_config,
+};
+
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+static void help_options(struct vv_out *o, const struct vv_args_option *table, const struct vv_args_option *hiding)
+{
+	for (; table && table->name; table++) {
+		char name[64];
+		bool hidden = false;
+
+		if (hiding && strcmp(table->name, "version") == 0)
+			continue;
+		for (const struct vv_args_option *h = hiding; h && h->name; h++)
+			hidden |= table->letter && h->letter == table->letter;
+		snprintf(name, sizeof(name), "--%s%s%s", table->name, table->value ? " " : "",
+			 table->value ? table->value : "");
+		vv_out_printf(o, "  %c%c%c %-24s %s\n", table->letter && !hidden ? '-' : ' ',
+			      table->letter && !hidden ? table->letter : ' ', table->letter && !hidden ? ',' : ' ', name,
+			      table->help);
+	}
+}
+
+static void help_all(struct vv_out *o)
+{
+	vv_out_printf(o, "usage: varve VERB [OPTION...] [OPERAND...]\n\n");
+	for (size_t i = 0; i < VERBS; i++)
+		vv_out_printf(o, "  %-8s %s\n", verbs[i]->name, verbs[i]->brief);
+	vv_out_printf(o, "  %-8s %s\n\nOptions of all verbs:\n", "help", "says more about a verb: varve help VERB");
+	help_options(o, vv_args_shared(), NULL);
+	vv_out_printf(o, "\nSTORE is a path, dir:PATH or s3://BUCKET/PREFIX.\n"
+			 "Exit status: 0 fine, 1 damage or a difference was found, 2 usage or any other error.\n");
+}
+
+static void help_verb(struct vv_out *o, const struct vv_cmd *cmd)
+{
+	vv_out_printf(o, "usage: varve %s [OPTION...] %s\n\n%s\n", cmd->name, cmd->operands, cmd->help);
+	if (cmd->option && cmd->option[0].name) {
+		vv_out_printf(o, "\nOptions:\n");
+		help_options(o, cmd->option, NULL);
+	}
+	vv_out_printf(o, "\nOptions of all verbs:\n");
+	help_options(o, vv_args_shared(), cmd->option);
+}
+
+static int find_verb(const char *name, const struct vv_cmd **out)
+{
+	const char *best = NULL;
+
+	for (size_t i = 0; i < VERBS; i++) {
+		if (strcmp(verbs[i]->name, name) == 0) {
+			*out = verbs[i];
+			return 0;
+		}
+		best = vv_near_best(name, verbs[i]->name, best);
+	}
+	return vv_err_set(VV_EINVAL, "unknown verb '%s'%s%s%s ('varve help' lists them)", name,
+			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
+}
+
+/* `varve help [VERB]`, `varve --help`, `varve VERB --help`. */
+static int show_help(struct vv_out *o, const char *name)
+{
+	const struct vv_cmd *cmd = NULL;
+	int rc = name && strcmp(name, "help") != 0 ? find_verb(name, &cmd) : 0;
+
+	if (rc)
+		return rc;
+	if (cmd)
+		help_verb(o, cmd);
+	else
+		help_all(o);
+	return 0;
+}
+
+static void report(struct vv_job *job, const struct vv_args *args, int code)
+{
+	if (!args->json) {
+		vv_out_flush(&job->out);
+		fprintf(stderr, "varve: %s\n", vv_err_last());
+		return;
+	}
+	vv_json_fini(&job->json);
+	vv_json_object(&job->json, NULL);
+	vv_json_error(&job->json, code);
+}
+
+/* Runs the verb; what is left open in job is closed by the caller. */
+static int run_verb(struct vv_job *job, struct vv_args *args, const struct vv_cmd *cmd)
+{
+	int rc;
+
+	if (args->n_operands < cmd->min || args->n_operands > cmd->max)
+		return vv_err_set(VV_EINVAL, "%s: %s; usage: varve %s [OPTION...] %s", cmd->name,
+				  args->n_operands < cmd->min ? "something is missing" : "too much is given", cmd->name,
+				  cmd->operands);
+	if (cmd->many && !job->world) {
+		rc = vv_world_join(args->argv);
+		if (rc)
+			return rc;
+	}
+	rc = vv_job_init(job, args);
+	return rc ? rc : cmd->run(job);
+}
+
+static int dispatch(struct vv_job *job, struct vv_args *args, const struct vv_cmd **cmd)
+{
+	const char *name;
+	int rc = vv_args_parse_front(args);
+
+	if (rc)
+		return rc;
+	name = args->at < args->argc ? args->argv[args->at] : NULL;
+	if (args->version) {
+		vv_out_printf(&job->out, "varve %s\n", VV_VERSION);
+		return 0;
+	}
+	if (args->help)
+		return show_help(&job->out, name);
+	if (!name)
+		return vv_err_set(VV_EINVAL, "no verb given ('varve help' lists them)");
+	args->at++;
+	if (strcmp(name, "help") == 0)
+		return show_help(&job->out, args->at < args->argc ? args->argv[args->at] : NULL);
+	rc = find_verb(name, cmd);
+	if (rc == 0)
+		rc = vv_args_parse_rest(args, name, (*cmd)->option);
+	if (rc == 0 && args->help) {
+		*cmd = NULL;
+		return show_help(&job->out, name);
+	}
+	return rc ? rc : run_verb(job, args, *cmd);
+}
+
+/* The last of the output, and what the shell is told. Of several ranks the first one speaks. */
+static int finish(struct vv_job *job, const struct vv_args *args, const struct vv_cmd *cmd, int rc)
+{
+	int status = rc == VV_EDAMAGED && cmd && cmd->damage_is_error ? 2 : vv_job_status(rc);
+
+	if (!vv_job_is_first(job))
+		return status;
+	if (rc < 0 && job->out.error != EPIPE)
+		report(job, args, rc);
+	if (args->json && job->json.depth) {
+		vv_json_end(&job->json);
+		job->out.buf.failed |= job->json.buf.failed;
+		vv_buf_add(&job->out.buf, job->json.buf.p, job->json.buf.n);
+		vv_buf_add(&job->out.buf, "\n", 1);
+	}
+	if (vv_out_finish(&job->out) == 0)
+		return status;
+	if (job->out.error != EPIPE)
+		fprintf(stderr, "varve: %s\n", vv_err_last());
+	return 2;
+}
+
+int vv_main_run(int argc, char **argv, const struct vv_world *world)
+{
+	struct vv_args args;
+	struct vv_job job = { .world = world };
+	const struct vv_cmd *cmd = NULL;
+	int rc, status;
+
+	vv_out_guard();
+	vv_interrupt_arm();
+	rc = vv_args_init(&args, argc, argv);
+	if (rc == 0)
+		rc = dispatch(&job, &args, &cmd);
+	status = finish(&job, &args, cmd, rc);
+	vv_job_fini(&job);
+	vv_args_fini(&args);
+	return status;
+}

@@ -1,0 +1,7 @@
+/* varve: the command in one process. */
+#include "cli/cmd/main.h"
+
+int main(int argc, char **argv)
+{
+	return vv_main_run(argc, argv, NULL);
+}

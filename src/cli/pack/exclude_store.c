@@ -1,0 +1,55 @@
+#include "cli/pack/exclude_store.h"
+#include "base/err.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NULL: it is no folder. */
+static const char *folder_of(const char *url)
+{
+	if (!url || strncmp(url, "s3:", 3) == 0 || strncmp(url, "mem:", 4) == 0)
+		return NULL;
+	return strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
+}
+
+bool vv_ownstore_is(const char *url, const struct stat *folder)
+{
+	const char *path = folder_of(url);
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && st.st_dev == folder->st_dev && st.st_ino == folder->st_ino;
+}
+
+/* The path with all links followed, or of what is not there that of its folder. */
+static bool resolve(const char *path, char real[PATH_MAX])
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	if (realpath(path, real))
+		return true;
+	if (errno != ENOENT || (size_t)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".") >= sizeof(folder))
+		return false;
+	return realpath(folder, real);
+}
+
+bool vv_ownstore_holds(const char *url, const char *path)
+{
+	char store[PATH_MAX], inside[PATH_MAX];
+	const char *folder = folder_of(url);
+	size_t n;
+
+	if (!folder || !realpath(folder, store) || !resolve(path, inside))
+		return false;
+	n = strlen(store);
+	return strncmp(store, inside, n) == 0 && (inside[n] == '/' || inside[n] == '\0');
+}
+
+int vv_ownstore_refuse(const char *url, const char *path)
+{
+	if (!vv_ownstore_holds(url, path))
+		return 0;
+	return vv_err_set(VV_EINVAL, "'%s' is inside the store '%s', where only layers belong: write it elsewhere", path, url);
+}

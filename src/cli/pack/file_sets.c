@@ -1,0 +1,68 @@
+#include "cli/pack/file_sets.h"
+#include "base/err.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+int vv_setrule_init(struct vv_setrule *r, const char *verb, const char *regex)
+{
+	char why[200];
+	int error = regex ? regcomp(&r->regex, regex, REG_EXTENDED) : 0;
+
+	r->given = regex && !error;
+	if (!error)
+		return 0;
+	regerror(error, &r->regex, why, sizeof(why));
+	return vv_err_set(VV_EINVAL, "%s: '%s' is no regular expression: %s", verb, regex, why);
+}
+
+void vv_setrule_fini(struct vv_setrule *r)
+{
+	if (r->given)
+		regfree(&r->regex);
+	r->given = false;
+}
+
+/* By the rule: what its groups match, or all that it matches. */
+static bool key_by_rule(const struct vv_setrule *r, const char *name, char *key, size_t cap)
+{
+	regmatch_t m[10];
+	size_t used = 0, first = r->regex.re_nsub ? 1 : 0;
+
+	if (regexec(&r->regex, name, 10, m, 0) != 0)
+		return false;
+	for (size_t i = first; i <= r->regex.re_nsub && i < 10 && used < cap; i++)
+		if (m[i].rm_so >= 0)
+			used += (size_t)snprintf(key + used, cap - used, "%s%.*s", used ? "/" : "", (int)(m[i].rm_eo - m[i].rm_so), name + m[i].rm_so);
+	return used > 0 && used < cap;
+}
+
+/* Where the name ends, but for a suffix whose digit says which format it is. */
+static const char *before_format(const char *name)
+{
+	static const char *const formats[] = { ".h4", ".h5", ".he4", ".he5", ".hdf4", ".hdf5", ".nc3", ".nc4" };
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (strcasecmp(dot, formats[i]) == 0)
+			return dot;
+	return name + strlen(name);
+}
+
+/* Without one: the name without its last number. */
+static bool key_by_number(const char *name, char *key, size_t cap)
+{
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = before_format(last), *from;
+
+	while (end > last && !isdigit((unsigned char)end[-1]))
+		end--;
+	for (from = end; from > last && isdigit((unsigned char)from[-1]);)
+		from--;
+	return (size_t)snprintf(key, cap, "%.*s%s%s", (int)(from - name), name, end > from ? "#" : "", end) < cap;
+}
+
+bool vv_setrule_key(const struct vv_setrule *r, const char *name, char *key, size_t cap)
+{
+	return r->given ? key_by_rule(r, name, key, cap) : key_by_number(name, key, cap);
+}

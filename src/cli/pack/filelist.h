@@ -1,0 +1,45 @@
+/* The files that a command line means: operands, folders walked, lists in a file; where each is, and what it is called in the epoch. */
+#ifndef VV_CLI_FILELIST_H
+#define VV_CLI_FILELIST_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "engine/files/pack.h"
+
+struct vv_setrule; /* cli/pack/file_sets.h */
+
+struct vv_filelist_set { /* files that become one epoch: `n` from `from` on */
+	char *name;
+	size_t from, n;
+};
+
+struct vv_filelist {
+	struct vv_pack_file *file;
+	size_t n, cap;
+	struct vv_map by_name;
+	const char *folder; /* that names are relative to; NULL: the current one */
+	const char *store;  /* that they are for: what lies in it is left out; NULL: nothing is */
+	size_t skipped;     /* links, devices and the like, that were named in warnings */
+	bool quiet;         /* no warnings */
+	bool each;          /* each operand is a set of its own */
+	struct vv_filelist_set *set; /* none: all files are one */
+	size_t n_sets, sets_cap;
+};
+
+void vv_filelist_fini(struct vv_filelist *l);
+/* A file, or a folder with all that is below it, in natural order: rank2 before rank10. */
+int vv_filelist_add(struct vv_filelist *l, const char *operand);
+/* The names in a file ("-": the standard input), an operand each; NUL between them if there is one, else line by line. */
+int vv_filelist_read(struct vv_filelist *l, const char *path);
+/* Into sets, in the natural order of what their names have in common. Files of no set are left out, with a warning. */
+int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_setrule *rule);
+/* Leaves a set out. */
+void vv_filelist_drop_set(struct vv_filelist *l, size_t i);
+/* As bytes, for other ranks; of several sets those that are left. */
+void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out);
+int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from);
+
+/* The name that an operand has in an epoch: relative, without "." parts. VV_EINVAL: there is none. */
+int vv_filelist_name(const char *operand, char *out, size_t cap);
+
+#endif

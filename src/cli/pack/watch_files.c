@@ -1,0 +1,209 @@
+#include "cli/pack/watch_files.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/pack/exclude_store.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EVENTS = 64 << 10 };
+
+static const uint32_t wanted = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_MODIFY | IN_ONLYDIR | IN_DONT_FOLLOW;
+
+static struct vv_lookout_file *find(struct vv_lookout *l, const char *name)
+{
+	size_t i = vv_map_get(&l->by_name, name);
+
+	return i == VV_MAP_NONE ? NULL : &l->file[i];
+}
+
+static int add(struct vv_lookout *l, const char *name, struct vv_lookout_file **out)
+{
+	char *copy = vv_mem_strdup(name);
+	int rc = copy ? vv_mem_room(&l->file, l->n, &l->cap, sizeof(*l->file)) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = vv_map_put(&l->by_name, copy, l->n);
+	if (rc) {
+		vv_mem_free(copy);
+		return rc;
+	}
+	l->file[l->n] = (struct vv_lookout_file){ .name = copy };
+	*out = &l->file[l->n++];
+	return 0;
+}
+
+/* What the file is now. `fresh`: it was written just now; else it was when its time says. */
+static int look_at(struct vv_lookout *l, const char *name, bool fresh)
+{
+	struct vv_lookout_file *f = find(l, name);
+	char path[PATH_MAX];
+	double now = vv_clock_s(), age;
+	struct stat st;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", l->folder, name);
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
+		if (f)
+			f->gone = true;
+		return 0;
+	}
+	if (!f)
+		rc = add(l, name, &f);
+	if (rc)
+		return rc;
+	age = (double)vv_clock_wall_ns() / 1e9 - (double)st.st_mtim.tv_sec - (double)st.st_mtim.tv_nsec / 1e9;
+	if (f->gone || f->len != (uint64_t)st.st_size || f->mtime.tv_sec != st.st_mtim.tv_sec || f->mtime.tv_nsec != st.st_mtim.tv_nsec)
+		f->done = false;
+	f->gone = f->busy = false;
+	f->last = fresh || age < 0 ? now : now - age;
+	f->len = (uint64_t)st.st_size;
+	f->mtime = st.st_mtim;
+	return 0;
+}
+
+static int enter(struct vv_lookout *l, const char *name);
+
+static int look_into(struct vv_lookout *l, const char *folder)
+{
+	char path[PATH_MAX], name[PATH_MAX];
+	struct dirent *e;
+	DIR *d;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", l->folder, folder);
+	d = opendir(path);
+	if (!d)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : vv_err_sys(errno, "cannot read folder '%s'", path);
+	while (rc == 0 && (e = readdir(d))) {
+		struct stat st;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    (size_t)snprintf(name, sizeof(name), "%s%s%s", folder, folder[0] ? "/" : "", e->d_name) >= sizeof(name))
+			continue;
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+			rc = enter(l, name);
+		else
+			rc = look_at(l, name, false);
+	}
+	closedir(d);
+	return rc;
+}
+
+/* From now on the folder is watched, and what is in it is known; in this order, so that nothing is missed in between. */
+static int enter(struct vv_lookout *l, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	size_t at;
+	int wd;
+
+	snprintf(path, sizeof(path), "%s/%s", l->folder, name);
+	if (stat(path, &st) == 0 && vv_ownstore_is(l->store, &st))
+		return 0;
+	wd = inotify_add_watch(l->fd, path, wanted);
+	if (wd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : vv_err_sys(errno, "cannot watch folder '%s'", path);
+	at = (size_t)wd;
+	if (at >= l->n_watched) {
+		char **v = vv_mem_grow(l->watched, at + 1, sizeof(*v));
+
+		if (!v)
+			return VV_ENOMEM;
+		memset(v + l->n_watched, 0, (at + 1 - l->n_watched) * sizeof(*v));
+		l->watched = v;
+		l->n_watched = at + 1;
+	}
+	vv_mem_free(l->watched[at]);
+	l->watched[at] = vv_mem_strdup(name);
+	return l->watched[at] ? look_into(l, name) : VV_ENOMEM;
+}
+
+int vv_lookout_open(struct vv_lookout *l, const char *folder, const char *store)
+{
+	struct stat st;
+
+	*l = (struct vv_lookout){ .folder = folder, .store = store, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
+	if (l->fd < 0)
+		return vv_err_sys(errno, "cannot watch folders");
+	if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
+		return vv_err_set(VV_ENOENT, "there is no folder '%s' to watch", folder);
+	if (vv_ownstore_holds(store, folder))
+		return vv_err_set(VV_EINVAL, "folder '%s' lies in the store itself: watch another one", folder);
+	return enter(l, ""); /* "DIR/" may be a link: it is the caller's own */
+}
+
+void vv_lookout_close(struct vv_lookout *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	for (size_t i = 0; i < l->n_watched; i++)
+		vv_mem_free(l->watched[i]);
+	for (size_t i = 0; i < l->n; i++)
+		vv_mem_free(l->file[i].name);
+	vv_mem_free(l->watched);
+	vv_mem_free(l->file);
+	vv_map_fini(&l->by_name);
+	*l = (struct vv_lookout){ .fd = -1 };
+}
+
+static int take_event(struct vv_lookout *l, const struct inotify_event *e)
+{
+	struct vv_lookout_file *f;
+	char name[PATH_MAX];
+	const char *folder;
+
+	if (e->mask & IN_Q_OVERFLOW)
+		return look_into(l, "");
+	folder = e->wd >= 0 && (size_t)e->wd < l->n_watched ? l->watched[e->wd] : NULL;
+	if (!folder || !e->len ||
+	    (size_t)snprintf(name, sizeof(name), "%s%s%s", folder, folder[0] ? "/" : "", e->name) >= sizeof(name))
+		return 0;
+	if (e->mask & IN_ISDIR)
+		return e->mask & (IN_CREATE | IN_MOVED_TO) ? enter(l, name) : 0;
+	if (e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM))
+		return look_at(l, name, true);
+	if (e->mask & IN_CREATE) { /* a hard link is never closed; what is written, is */
+		int rc = look_at(l, name, true);
+
+		f = rc ? NULL : find(l, name);
+		if (f)
+			f->busy = f->len == 0;
+		return rc;
+	}
+	f = find(l, name);
+	if (f) {
+		f->busy = true;
+		f->done = false;
+		f->last = vv_clock_s();
+	}
+	return 0;
+}
+
+int vv_lookout_wait(struct vv_lookout *l, double seconds)
+{
+	alignas(struct inotify_event) char events[EVENTS];
+	struct pollfd p = { .fd = l->fd, .events = POLLIN };
+	ssize_t n;
+	int rc = 0;
+
+	if (poll(&p, 1, (int)(seconds * 1000) + 1) <= 0)
+		return 0;
+	n = read(l->fd, events, sizeof(events));
+	for (ssize_t at = 0; rc == 0 && at < n;) {
+		const struct inotify_event *e = (const struct inotify_event *)(const void *)(events + at);
+
+		at += (ssize_t)(sizeof(*e) + e->len);
+		rc = take_event(l, e);
+	}
+	return rc;
+}

@@ -1,0 +1,42 @@
+/* What the program's side tells (engine/run_protocol.h): lines at the end of a file, which is read from time to time. It may be on a file system that several
+ * hosts share, and such a one does not say when it has grown. */
+#ifndef VV_CLI_RUN_EVENTS_H
+#define VV_CLI_RUN_EVENTS_H
+
+#include "base/buf.h"
+#include <limits.h>
+
+enum vv_run_event_kind {
+	VV_RUN_EVENT_RESTORED,
+	VV_RUN_EVENT_FRESH,
+	VV_RUN_EVENT_TAKEN,
+	VV_RUN_EVENT_DURABLE,
+	VV_RUN_EVENT_FAILED,
+	VV_RUN_EVENT_DAMAGED,
+	VV_RUN_EVENT_REFUSED,
+	VV_RUN_EVENT_UNABLE,
+	VV_RUN_EVENT_KINDS,
+};
+
+struct vv_run_event {
+	enum vv_run_event_kind kind;
+	const char *word; /* its name */
+	uint64_t epoch;
+	char text[1024]; /* the sentence, or "" */
+};
+
+struct vv_run_events {
+	char path[PATH_MAX];
+	int fd;
+	uint64_t at;        /* read up to here */
+	struct vv_buf rest; /* a line that is not whole yet */
+	bool skip;          /* it is too long, and the rest of it does not count */
+};
+
+/* A new file: in the folder for such, or, for ranks that may be on other hosts, in the current one. */
+int vv_run_events_open(struct vv_run_events *e, bool shared);
+void vv_run_events_close(struct vv_run_events *e);
+/* The next event; false: there is none now. What cannot be read is passed over. */
+bool vv_run_events_next(struct vv_run_events *e, struct vv_run_event *out);
+
+#endif

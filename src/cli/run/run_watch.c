@@ -1,0 +1,587 @@
+#include "cli/run/run_watch.h"
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "cli/run/listener.h"
+#include "cli/run/run_command.h"
+#include "cli/run/run_env.h"
+#include "cli/run/run_epochs.h"
+#include "cli/run/run_events.h"
+#include "cli/run/run_guard.h"
+#include "cli/run/run_launch.h"
+#include "cli/run/run_tell.h"
+#include "cli/run/run_terminal.h"
+#include "cli/base/text.h"
+#include "engine/run_protocol.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const double tick = 0.1; /* seconds from one look at the events to the next */
+static const double letting_go = 2, letting_go_after_death = 10; /* so long others may hold the lineage: ranks that die on other hosts */
+
+enum { DEATHS = 2 };                           /* at one epoch: then it is the epoch that is at fault */
+enum stage { RUNS, LAST, TERMINATED, KILLED }; /* LAST: its last checkpoint was asked for */
+
+struct watch {
+	const struct vv_run_plan *plan;
+	struct vv_run_tell tell;
+	struct vv_run_sums sums;
+	struct vv_run_epochs epochs;
+	struct vv_run_events events;
+	struct vv_run_terminal terminal;
+	struct vv_run_launch launch;
+	struct vv_run_guard guard;
+	sigset_t signals;
+	uint64_t next;    /* the epoch to start from, as in the plan */
+	uint64_t dead_at; /* the epoch from which it died, */
+	unsigned deaths;  /* so many times in a row */
+	double died;      /* when; 0: it has not */
+	bool dismissed;   /* nobody wants it back */
+	struct vv_lock_holder rival; /* who has the lineage in its place */
+
+	struct { /* of the program as it runs now */
+		pid_t pid; /* and group; 0: it does not */
+		int status;
+		bool ready;  /* it has come to its first call: it listens */
+		bool wished; /* a checkpoint was asked for before that */
+		bool unable, refused, damaged;
+		uint64_t newest;                 /* of the lineage when it was started */
+		uint64_t base;                   /* the epoch that it came from, or, before it is ready, is to come from; 0: none */
+		uint64_t taken, durable, failed; /* the newest of each */
+		double taken_at, safe_at;        /* what was done since is lost if it dies */
+		enum stage stage;
+		uint64_t before_last; /* the last checkpoint is above this */
+		double deadline;
+	} run;
+};
+
+#define TELL(w, event, epoch, ...) vv_run_tell_line(&(w)->tell, event, epoch, __VA_ARGS__)
+#define WARN(w, event, epoch, ...) vv_run_tell_trouble(&(w)->tell, event, epoch, __VA_ARGS__)
+
+/* Told, and tried all the same: it may start another that is the program. */
+static void look_at_command(struct watch *w)
+{
+	const char *name = w->plan->command[0];
+	enum vv_run_command_kind kind = vv_run_command_look(name);
+
+	if (kind == VV_RUN_COMMAND_STATIC)
+		WARN(w, "closed", 0, "'%s' is linked statically, and no library can be put in front of its malloc: it takes no checkpoints. Link it dynamically, "
+		     "or save the whole process (varve image)", name);
+	if (kind == VV_RUN_COMMAND_RIGHTS)
+		WARN(w, "closed", 0, "'%s' has rights of its own (set-id, capabilities), and the loader puts no library in front of such: it takes no "
+		     "checkpoints. Run it as its owner", name);
+}
+
+/* ---- start and end ----------------------------------------------------------------------------------------------------------- */
+
+/* A command that has done its work does it once more, from its start, as it would without us. */
+static int begin_anew(struct watch *w)
+{
+	uint64_t epoch = 0;
+	int rc = vv_run_epochs_ended(&w->epochs, &epoch);
+
+	if (rc == 0 && epoch) {
+		TELL(w, "anew", epoch, "the program had ended well after epoch %" PRIu64 ": this is a new run (--restart %" PRIu64 " goes on from there)",
+		     epoch, epoch);
+		w->next = 0;
+	}
+	return rc;
+}
+
+static int start(struct watch *w)
+{
+	const struct vv_run_plan *p = w->plan;
+	struct vv_child how = { .word = p->command, .output = -1, .bound = true, .terminal = vv_run_terminal_is_ours(&w->terminal) };
+	int rc = vv_run_epochs_await(&w->epochs, w->died > 0 ? letting_go_after_death : letting_go);
+
+	memset(&w->run, 0, sizeof(w->run));
+	if (rc == 0 && w->next == UINT64_MAX && w->died == 0)
+		rc = begin_anew(w);
+	if (rc == 0)
+		rc = vv_run_epochs_newest(&w->epochs, UINT64_MAX, &w->run.newest);
+	w->run.base = w->next == UINT64_MAX ? w->run.newest : w->next;
+	if (rc == 0)
+		rc = vv_run_env_restart(w->next);
+	if (rc == 0 && p->ranks) { /* its words hold the environment */
+		vv_run_launch_fini(&w->launch);
+		rc = vv_run_launch_init(&w->launch, p);
+		how.word = w->launch.word;
+	}
+	if (rc == 0)
+		rc = vv_child_start(&how, &w->run.pid);
+	vv_run_guard_set(&w->guard, w->run.pid);
+	w->run.safe_at = vv_clock_s();
+	if (rc == 0)
+		TELL(w, "started", 0, "process %d started: %s, lineage '%s' of '%s'", (int)w->run.pid, how.word[0], p->lineage, p->store);
+	return rc;
+}
+
+static void signal_group(const struct watch *w, int sig)
+{
+	kill(-w->run.pid, sig);
+}
+
+static void terminate(struct watch *w)
+{
+	signal_group(w, SIGTERM);
+	signal_group(w, SIGCONT);
+	w->run.stage = TERMINATED;
+	w->run.deadline = vv_clock_s() + w->plan->grace_s;
+}
+
+static void slay(struct watch *w)
+{
+	signal_group(w, SIGKILL);
+	w->run.stage = KILLED;
+}
+
+/* While it is there as a zombie its number is not anybody else's: what else is in its group can be killed. Of a program that ended well that may go on. */
+static void reap(struct watch *w)
+{
+	siginfo_t info = { .si_pid = 0 };
+	pid_t pid = w->run.pid;
+
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+		return;
+	if (info.si_code != CLD_EXITED || info.si_status != 0)
+		signal_group(w, SIGKILL);
+	vv_run_terminal_take(&w->terminal, pid);
+	vv_run_guard_set(&w->guard, 0);
+	waitpid(pid, &w->run.status, 0);
+	w->run.pid = 0;
+}
+
+/* It was stopped at the terminal: then so are we. */
+static void follow_stop(struct watch *w)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	if (waitid(P_PID, (id_t)w->run.pid, &info, WSTOPPED | WNOHANG) < 0 || !info.si_pid || info.si_status == SIGSTOP || !w->terminal.is_one)
+		return;
+	vv_run_terminal_take(&w->terminal, w->run.pid);
+	vv_run_terminal_pause(&w->terminal);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------------------- */
+
+/* Of ranks it is enough if one hears of it: those of this host are told, those of others by the launcher, if it passes signals on. */
+static bool ask_ranks(pid_t launcher, int sig)
+{
+	bool below = vv_listener_ask_below(launcher, VV_TERMS_LINEAGE, sig) > 0;
+
+	return below || kill(launcher, sig) == 0;
+}
+
+/* Only who listens is asked: others may not know the signal, and would die of it. */
+static bool ask(struct watch *w)
+{
+	int sig = w->plan->signal;
+
+	if (sig && (w->plan->ranks ? ask_ranks(w->run.pid, sig) : vv_listener_ask(w->run.pid, sig) > 0))
+		return true;
+	WARN(w, "unasked", 0, sig ? "no process of the program listens for requests" : "the option signal is none: the program cannot be asked for a checkpoint");
+	return false;
+}
+
+static void wish(struct watch *w)
+{
+	if (w->run.unable)
+		WARN(w, "unasked", 0, "the program cannot take checkpoints");
+	else if (!w->run.ready)
+		w->run.wished = true;
+	else if (ask(w))
+		TELL(w, "asked", 0, "a checkpoint was asked for");
+}
+
+/* Each time less is waited for. One that was stopped hears nothing, and has to go on. */
+static void end(struct watch *w)
+{
+	w->dismissed = true;
+	if (w->run.stage >= TERMINATED) {
+		slay(w);
+	} else if (w->run.stage != RUNS || !w->run.ready || w->run.unable || !ask(w)) {
+		terminate(w);
+	} else {
+		signal_group(w, SIGCONT);
+		w->run.stage = LAST;
+		w->run.before_last = w->run.taken;
+		w->run.deadline = vv_clock_s() + w->plan->grace_s;
+		TELL(w, "last", 0, "the last checkpoint was asked for; the program may take %s for it", vv_text_duration(w->plan->grace_s).s);
+	}
+}
+
+/* On the way to its end. */
+static void advance(struct watch *w)
+{
+	bool late = vv_clock_s() >= w->run.deadline;
+
+	if (w->run.stage == LAST && (w->run.durable > w->run.before_last || w->run.failed > w->run.before_last || late)) {
+		if (w->run.durable <= w->run.before_last)
+			WARN(w, "late", 0, "the last checkpoint did not become durable%s", late ? " in time" : "");
+		terminate(w);
+	} else if (w->run.stage == TERMINATED && late) {
+		WARN(w, "killed", 0, "the program did not end in %s: it is killed", vv_text_duration(w->plan->grace_s).s);
+		slay(w);
+	}
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------------ */
+
+static void hear_start(struct watch *w, const struct vv_run_event *e)
+{
+	double now = vv_clock_s();
+
+	if (w->died > 0)
+		w->sums.lost_s += now - w->died;
+	w->died = 0;
+	w->run.ready = true;
+	w->run.unable = false; /* that was another process of it */
+	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
+	w->run.safe_at = now;
+	if (w->run.base)
+		TELL(w, e->word, e->epoch, "the program goes on from epoch %" PRIu64, e->epoch);
+	else
+		TELL(w, e->word, 0, "the program begins at its start");
+	if (w->run.wished)
+		wish(w);
+	w->run.wished = false;
+}
+
+static void hear_durable(struct watch *w, uint64_t epoch)
+{
+	uint64_t memory, stored;
+
+	if (epoch > w->run.durable) {
+		w->run.durable = epoch;
+		w->run.safe_at = w->run.taken == epoch ? w->run.taken_at : vv_clock_s();
+	}
+	w->sums.epochs++;
+	if (vv_run_epochs_size(&w->epochs, epoch, &memory, &stored) < 0) {
+		TELL(w, "durable", epoch, "epoch %" PRIu64 " is durable", epoch); /* it may be dropped already */
+		return;
+	}
+	w->sums.measured++;
+	w->sums.memory += memory;
+	w->sums.stored += stored;
+	vv_run_tell_durable(&w->tell, epoch, memory, stored);
+}
+
+/* Epoch 0: the call failed before there was one. What was asked for has failed all the same. */
+static void hear_failed(struct watch *w, const struct vv_run_event *e)
+{
+	w->run.failed = e->epoch ? e->epoch : w->run.taken + 1;
+	w->sums.failed++;
+	if (e->epoch)
+		WARN(w, e->word, e->epoch, "epoch %" PRIu64 " is not stored: %s", e->epoch, e->text);
+	else
+		WARN(w, e->word, 0, "no checkpoint was taken: %s", e->text);
+}
+
+/* Two commands that start at the same moment both find the lineage free. Whose program comes to its first call later would run without checkpoints. */
+static bool has_rival(struct watch *w)
+{
+	struct vv_lock_holder h;
+	pid_t group;
+
+	if (!w->run.pid || w->plan->ranks || vv_run_epochs_holder(&w->epochs, &h) != 1 || h.pid <= 0)
+		return false;
+	group = getpgid((pid_t)h.pid);
+	if (group < 0 || group == w->run.pid || vv_listener_is_below((pid_t)h.pid, w->run.pid))
+		return false;
+	w->rival = h;
+	return true;
+}
+
+/* The program may be several processes, of which one is the first. */
+static void hear_unable(struct watch *w, const struct vv_run_event *e)
+{
+	w->run.unable = !w->run.ready;
+	if (w->run.unable)
+		WARN(w, e->word, 0, "no checkpoints can be taken: %s", e->text);
+	else
+		WARN(w, e->word, 0, "another process of the program calls varve_checkpoint_here, too, and goes without: %s", e->text);
+	if (w->run.unable && has_rival(w)) {
+		WARN(w, "stopped", 0, "it is none of the program's processes that has the lineage: the program is killed");
+		slay(w);
+	}
+}
+
+static void hear(struct watch *w, const struct vv_run_event *e)
+{
+	switch (e->kind) {
+	case VV_RUN_EVENT_RESTORED:
+	case VV_RUN_EVENT_FRESH:
+		hear_start(w, e);
+		break;
+	case VV_RUN_EVENT_TAKEN:
+		w->run.taken = e->epoch;
+		w->run.taken_at = vv_clock_s();
+		TELL(w, e->word, e->epoch, "epoch %" PRIu64 " is taken", e->epoch);
+		break;
+	case VV_RUN_EVENT_DURABLE:
+		hear_durable(w, e->epoch);
+		break;
+	case VV_RUN_EVENT_FAILED:
+		hear_failed(w, e);
+		break;
+	case VV_RUN_EVENT_DAMAGED:
+	case VV_RUN_EVENT_REFUSED:
+		w->run.refused = true;
+		w->run.damaged = e->kind == VV_RUN_EVENT_DAMAGED;
+		w->run.base = e->epoch ? e->epoch : w->run.base;
+		WARN(w, e->word, w->run.base, "epoch %" PRIu64 " cannot be restored: %s", w->run.base, e->text);
+		break;
+	default:
+		hear_unable(w, e);
+	}
+}
+
+static void hear_all(struct watch *w)
+{
+	struct vv_run_event e;
+
+	while (vv_run_events_next(&w->events, &e))
+		hear(w, &e);
+}
+
+/* Epochs of which it could not tell any more, because it died: the store has them. */
+static void hear_store(struct watch *w)
+{
+	uint64_t known = w->run.durable > w->run.newest ? w->run.durable : w->run.newest, epoch = UINT64_MAX;
+
+	while (vv_run_epochs_newest(&w->epochs, epoch, &epoch) == 0 && epoch > known)
+		hear_durable(w, epoch);
+}
+
+static void obey(struct watch *w, int sig)
+{
+	switch (sig) {
+	case SIGTERM:
+		end(w);
+		break;
+	case SIGUSR1:
+		if (w->plan->last)
+			end(w);
+		else
+			wish(w);
+		break;
+	case SIGINT:
+	case SIGHUP:
+	case SIGQUIT:
+		w->dismissed = true;
+		signal_group(w, sig);
+		break;
+	case SIGTSTP:
+		signal_group(w, sig);
+		vv_run_terminal_pause(&w->terminal);
+		break;
+	case SIGCONT:
+		vv_run_terminal_give(&w->terminal, w->run.pid);
+		signal_group(w, sig);
+		break;
+	case SIGWINCH:
+		signal_group(w, sig);
+		break;
+	default:
+		kill(w->run.pid, sig);
+	}
+}
+
+/* There is no program now; what is left of a signal is whether it comes back. */
+static void obey_without(struct watch *w, int sig)
+{
+	w->dismissed |= sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT || (sig == SIGUSR1 && w->plan->last);
+}
+
+/* Events that it wrote before it died are heard before its death is judged. */
+static void live(struct watch *w)
+{
+	while (w->run.pid) {
+		int sig = vv_child_await(&w->signals, tick);
+
+		reap(w);
+		hear_all(w);
+		if (w->run.pid && sig && sig != SIGCHLD)
+			obey(w, sig);
+		else
+			obey_without(w, sig);
+		if (w->run.pid) {
+			follow_stop(w);
+			advance(w);
+		}
+	}
+	hear_store(w);
+}
+
+/* ---- again? ------------------------------------------------------------------------------------------------------------------ */
+
+/* To the newest whole epoch before the one that it came from; false: there is none, and `otherwise` happens. */
+static bool fall_back(struct watch *w, const char *why, const char *event, const char *otherwise)
+{
+	uint64_t older = 0, whole = 0;
+	int rc = vv_run_epochs_newest(&w->epochs, w->run.base, &older);
+
+	if (rc == 0 && older) {
+		TELL(w, "checking", w->run.base, "%s: the one before it is read and checked", why);
+		rc = vv_run_epochs_whole(&w->epochs, w->run.base, &whole);
+	}
+	w->deaths = 0;
+	if (rc < 0) {
+		WARN(w, event, w->run.base, "%s, and older epochs cannot be read (%s): %s", why, vv_err_last(), otherwise);
+	} else if (!whole) {
+		WARN(w, event, w->run.base, "%s, and %s: %s", why, older ? "no older one is whole" : "there is no older one", otherwise);
+	} else {
+		TELL(w, "fallback", whole, "falls back to epoch %" PRIu64, whole);
+		w->next = whole;
+	}
+	return whole > 0;
+}
+
+static bool after_refusal(struct watch *w)
+{
+	char why[80];
+
+	if (w->run.damaged) {
+		snprintf(why, sizeof(why), "epoch %" PRIu64 " is damaged", w->run.base);
+		return fall_back(w, why, "stopped", "the program is left as it is. The same command will find the same; --restart none begins anew");
+	}
+	WARN(w, "stopped", w->run.base, "the program does not fit the epoch: run what laid it down, or begin anew (--restart none, or another --lineage)");
+	return false;
+}
+
+/* What the same command begins with, as in the plan. */
+static uint64_t next_time(struct watch *w)
+{
+	uint64_t epoch = w->plan->first, newest, ended;
+
+	if (epoch == UINT64_MAX && vv_run_epochs_newest(&w->epochs, UINT64_MAX, &newest) == 0 && vv_run_epochs_ended(&w->epochs, &ended) == 0)
+		epoch = ended ? 0 : newest;
+	return epoch;
+}
+
+static void give_up(struct watch *w)
+{
+	uint64_t epoch = next_time(w);
+	char where[40] = "at its start", often[60] = "it";
+
+	if (epoch == UINT64_MAX)
+		snprintf(where, sizeof(where), "with the newest epoch");
+	else if (epoch)
+		snprintf(where, sizeof(where), "with epoch %" PRIu64, epoch);
+	if (w->sums.restarts)
+		snprintf(often, sizeof(often), "it was restarted %" PRIu64 " time%s, and", w->sums.restarts, w->sums.restarts == 1 ? "" : "s");
+	WARN(w, "stopped", 0, "%s is left as it is; the same command begins %s", often, where);
+}
+
+/* An epoch answers only for what happens after it was put back. A program that dies before that is just started again. */
+static bool after_death(struct watch *w)
+{
+	char why[120];
+
+	if (w->sums.restarts == w->plan->retries) {
+		give_up(w);
+		return false;
+	}
+	if (w->run.durable > w->run.base) {
+		w->next = UINT64_MAX;
+		w->deaths = 0;
+		return true;
+	}
+	if (!w->run.ready || !w->run.base)
+		return true;
+	w->deaths = w->run.base == w->dead_at ? w->deaths + 1 : 1;
+	w->dead_at = w->run.base;
+	if (w->deaths < DEATHS)
+		return true;
+	snprintf(why, sizeof(why), "the program came from epoch %" PRIu64 " %u times, and died before a newer one was durable", w->run.base, w->deaths);
+	fall_back(w, why, "same", "it is tried again");
+	return true;
+}
+
+/* At a terminal the program hears Ctrl-C itself: it did not crash, it was to end. */
+static bool is_interrupted(const struct watch *w)
+{
+	int code = vv_child_code(w->run.status);
+
+	return w->terminal.is_one && (code == 128 + SIGINT || code == 128 + SIGQUIT);
+}
+
+static bool again(struct watch *w)
+{
+	char words[VV_CHILD_WORDS];
+	int sig;
+
+	if (vv_child_is_fine(w->run.status)) {
+		if (!w->run.ready && !w->run.unable)
+			TELL(w, "silent", 0, "the program has ended without a call of varve_checkpoint_here: it has none, or is linked statically, or runs with "
+			     "other rights than ours");
+		if (w->run.ready && !w->dismissed && vv_run_epochs_end(&w->epochs) < 0)
+			WARN(w, "unmarked", 0, "that the program has ended well cannot be noted, the next run will go on from the newest epoch: %s", vv_err_last());
+		return false;
+	}
+	TELL(w, "ended", 0, "the program %s", vv_child_tell(w->run.status, words));
+	while ((sig = vv_child_await(&w->signals, 0)))
+		obey_without(w, sig); /* a batch system tells both of us at once */
+	if (w->dismissed || is_interrupted(w))
+		return false;
+	w->died = vv_clock_s();
+	w->sums.lost_s += w->died - w->run.safe_at;
+	if (w->run.refused)
+		return after_refusal(w);
+	if (!after_death(w))
+		return false;
+	w->sums.restarts++;
+	TELL(w, "restart", 0, "restart %" PRIu64 " of %" PRIu64, w->sums.restarts, w->plan->retries);
+	return true;
+}
+
+void vv_run_watch_prepare(void)
+{
+	static const int kept[] = { SIGTERM, SIGUSR1, SIGUSR2 };
+
+	vv_child_block(kept, sizeof(kept) / sizeof(kept[0]));
+}
+
+int vv_run_watch(const struct vv_run_plan *plan)
+{
+	static const int heard[] = { SIGCHLD, SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
+	struct watch w = { .plan = plan, .epochs.plan = plan, .events.fd = -1, .guard.fd = -1, .next = plan->first };
+	int rc;
+
+	w.signals = vv_child_block(heard, sizeof(heard) / sizeof(heard[0]));
+	vv_run_terminal_open(&w.terminal);
+	rc = vv_run_tell_open(&w.tell, vv_args_value(plan->job->args, "log"), plan->job->args->quiet, plan->job->args->json);
+	if (rc == 0)
+		rc = vv_run_events_open(&w.events, plan->ranks);
+	if (rc == 0)
+		rc = vv_run_env_terms(plan, w.events.path);
+	if (rc == 0 && !plan->ranks)
+		rc = vv_run_env_enter(plan->preload);
+	if (rc == 0)
+		rc = vv_run_guard_open(&w.guard, w.events.path);
+	if (rc == 0) {
+		look_at_command(&w);
+		rc = start(&w);
+	}
+	while (rc == 0) {
+		live(&w);
+		if (w.rival.pid)
+			rc = vv_err_set(VV_EBUSY, "run: lineage '%s' of '%s' is being written by %s: the program was killed, for it would have gone without checkpoints",
+					plan->lineage, plan->store, w.rival.words);
+		else if (again(&w))
+			rc = start(&w);
+		else
+			break;
+	}
+	w.sums.status = rc ? 2 : vv_child_code(w.run.status);
+	if (rc == 0)
+		vv_run_tell_sums(&w.tell, &w.sums);
+	vv_run_guard_close(&w.guard);
+	vv_run_events_close(&w.events);
+	vv_run_tell_close(&w.tell);
+	vv_run_launch_fini(&w.launch);
+	return rc ? rc : w.sums.status;
+}

@@ -1,0 +1,72 @@
+#include "codec/context_pool.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator would keep them, in a heap for each thread. They are
+ * whole pages of the wide kind, so that one will do for most that come after. */
+enum { KEPT_ROOM = 8 << 20, LARGE = 512 << 10, WIDE = VV_MEM_WIDE, HEADER = 64 };
+
+static struct vv_shelf rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void *vv_shelf_take(struct vv_shelf *s)
+{
+	void *c;
+
+	pthread_mutex_lock(&s->lock);
+	c = s->n ? s->idle[--s->n] : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return c;
+}
+
+bool vv_shelf_keep(struct vv_shelf *s, void *thing)
+{
+	bool kept;
+
+	pthread_mutex_lock(&s->lock);
+	kept = s->n < VV_SHELF_KEPT;
+	if (kept)
+		s->idle[s->n++] = thing;
+	pthread_mutex_unlock(&s->lock);
+	return kept;
+}
+
+/* Before the room lies how large it is. */
+static size_t *size_of(uint8_t *room)
+{
+	return (size_t *)(void *)(room - HEADER);
+}
+
+static void drop(uint8_t *room)
+{
+	if (*size_of(room) >= LARGE)
+		vv_mem_unmap(size_of(room), HEADER + *size_of(room));
+	else
+		vv_mem_free(size_of(room));
+}
+
+uint8_t *vv_shelf_room(size_t n)
+{
+	uint8_t *room = vv_shelf_take(&rooms), *p;
+
+	if (room && *size_of(room) >= n)
+		return room;
+	if (room)
+		drop(room);
+	if (n > SIZE_MAX - HEADER - WIDE) {
+		vv_err_set(VV_ENOMEM, "no room for a block of %zu bytes", n);
+		return NULL;
+	}
+	if (n >= LARGE)
+		n = (HEADER + n + WIDE - 1) / WIDE * WIDE - HEADER;
+	p = n >= LARGE ? vv_mem_map_wide(HEADER + n) : vv_mem_grow(NULL, HEADER + n, 1);
+	if (!p)
+		return NULL;
+	*size_of(p + HEADER) = n;
+	return p + HEADER;
+}
+
+void vv_shelf_room_back(uint8_t *room)
+{
+	if (room && (*size_of(room) > KEPT_ROOM || !vv_shelf_keep(&rooms, room)))
+		drop(room);
+}

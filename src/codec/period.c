@@ -1,0 +1,186 @@
+#include "codec/period.h"
+#include <string.h>
+
+enum {
+	LOOKED_AT = 8 << 10,  /* bytes that are compared, for a record */
+	PROBES = 256,         /* numbers that are, for a row */
+	STANDS_OUT = 32,      /* one byte in so many more than others */
+	NARROW = 8,           /* a number, not a record */
+	WORD = 8,
+	SEEN = 15,            /* log2 of the words that are remembered, of others and of its own */
+};
+
+static size_t count_equal(const uint8_t *restrict p, const uint8_t *restrict q, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i += 128) {
+		uint8_t some = 0;
+
+		for (size_t k = i; k < i + 128; k++)
+			some = (uint8_t)(some + (p[k] == q[k]));
+		sum += some;
+	}
+	return sum;
+}
+
+/* After two records as after one: words of a text come again, too, but then no more. */
+static bool goes_on(const size_t *equal, size_t lag, size_t longest, size_t mean)
+{
+	return 2 * lag > longest || equal[2 * lag] >= mean + (equal[lag] - mean) / 2;
+}
+
+/* Multiples of a record do as well as it does: the shortest that is nearly the best. */
+size_t vv_rhythm_record(const uint8_t *p, size_t n)
+{
+	size_t equal[VV_RHYTHM_RECORD + 1], longest = n / 4 < VV_RHYTHM_RECORD ? n / 4 : VV_RHYTHM_RECORD;
+	size_t looked, best = 0, sum = 0, mean;
+
+	if (longest <= NARROW)
+		return 0;
+	looked = n - longest < LOOKED_AT ? n - longest : LOOKED_AT;
+	looked -= looked % 128;
+	for (size_t lag = 1; lag <= longest; lag++) {
+		equal[lag] = count_equal(p, p + lag, looked);
+		sum += equal[lag];
+		best = equal[lag] > best ? equal[lag] : best;
+	}
+	mean = sum / longest;
+	if (best - mean < looked / STANDS_OUT || looked == 0)
+		return 0;
+	for (size_t lag = 1; lag <= longest; lag++)
+		if (equal[lag] >= best - (best - mean) / 8)
+			return lag > NARROW && goes_on(equal, lag, longest, mean) ? lag : 0;
+	return 0;
+}
+
+static uint64_t number(const struct vv_rhythm_numbers *x, size_t i)
+{
+	uint64_t v = 0;
+	uint32_t u;
+
+	if (x->width == 4) {
+		memcpy(&u, x->p + 4 * i, 4);
+		u = x->swapped ? __builtin_bswap32(u) : u;
+		v = (uint64_t)u << 32;
+	} else {
+		memcpy(&v, x->p + 8 * i, 8);
+		v = x->swapped ? __builtin_bswap64(v) : v;
+	}
+	if (x->real && v >> 63)
+		v = ~v ^ (UINT64_C(1) << 63);
+	return v;
+}
+
+/* How far numbers are from those at this distance before them: the bits of what is between, summed up. The probes are in the second half. */
+static unsigned apart(const struct vv_rhythm_numbers *x, size_t lag)
+{
+	size_t step = x->n / 2 / PROBES | 1;
+	unsigned bits = 0;
+
+	for (size_t i = x->n / 2; i < x->n; i += step) {
+		uint64_t d = number(x, i) - number(x, i - lag);
+
+		d = d >> 63 ? 0 - d : d;
+		bits += d ? 64 - (unsigned)__builtin_clzll(d) : 0;
+	}
+	return bits;
+}
+
+/* The bottom of the first dip, by so much below what was before it, and half of that below what follows. 0: there is none. */
+static size_t find_dip(const unsigned *far, size_t from, size_t to, unsigned drop)
+{
+	unsigned top = far[from];
+	size_t bottom = 0;
+
+	for (size_t k = from + 1; k <= to; k++) {
+		if (!bottom && far[k] > top)
+			top = far[k];
+		if (bottom ? far[k] < far[bottom] : far[k] + drop <= top)
+			bottom = k;
+		if (bottom && far[k] >= far[bottom] + drop / 2)
+			return bottom;
+	}
+	return 0;
+}
+
+static unsigned deepest(const unsigned *far, size_t from, size_t to)
+{
+	unsigned top = far[from], drop = 0;
+
+	for (size_t k = from; k <= to; k++) {
+		top = far[k] > top ? far[k] : top;
+		drop = top - far[k] > drop ? top - far[k] : drop;
+	}
+	return drop;
+}
+
+void vv_rhythm_strides(const struct vv_rhythm_numbers *x, size_t *row, size_t *plane)
+{
+	unsigned far[VV_RHYTHM_STRIDE + 1], drop;
+	size_t longest = x->n / 2 < VV_RHYTHM_STRIDE ? x->n / 2 : VV_RHYTHM_STRIDE;
+
+	*row = *plane = 0;
+	if (longest < 8)
+		return;
+	for (size_t lag = 1; lag <= longest; lag++)
+		far[lag] = apart(x, lag);
+	drop = deepest(far, 1, longest);
+	if (drop < x->n / 2 / (x->n / 2 / PROBES | 1)) /* a bit of each */
+		return;
+	*row = find_dip(far, 1, longest, drop / 2 + 1);
+	if (*row && *row + *row / 2 <= longest)
+		*plane = find_dip(far, *row + *row / 2, longest, deepest(far, *row + *row / 2, longest) * 3 / 4 + 1);
+}
+
+/* The word at i, or what numbers have in common with such as are close to them. */
+static uint64_t word_at(const struct vv_rhythm_numbers *x, size_t i)
+{
+	uint64_t v = 0;
+
+	if (x->width == 1)
+		memcpy(&v, x->p + i, WORD);
+	else if (x->width == 4)
+		for (size_t k = 0; k < 4; k++)
+			v = v << 16 | number(x, i + k) >> 48;
+	else
+		v = number(x, i) >> 32 << 32 | number(x, i + 1) >> 32;
+	return v;
+}
+
+static bool is_seen(const uint16_t *seen, uint64_t word)
+{
+	uint64_t h = word * 0x9e3779b97f4a7c15;
+
+	return seen[h >> (64 - SEEN)] == (uint16_t)(h >> 16);
+}
+
+static void see(const struct vv_rhythm_numbers *x, size_t n, uint16_t *seen)
+{
+	for (size_t i = 0; i + WORD <= n; i += x->width == 1 ? WORD : 1) {
+		uint64_t h = word_at(x, i) * 0x9e3779b97f4a7c15;
+
+		seen[h >> (64 - SEEN)] = (uint16_t)(h >> 16);
+	}
+}
+
+_Static_assert(VV_RHYTHM_SEEN == 2 << SEEN, "room for both");
+
+double vv_rhythm_shared(const struct vv_rhythm_numbers *x, size_t n, uint16_t *seen)
+{
+	const struct vv_rhythm_numbers *last = &x[n - 1];
+	uint16_t *others = seen, *own = seen + (1 << SEEN);
+	size_t found = 0, looked = 0;
+
+	for (size_t i = 0; i + 1 < n; i++)
+		see(&x[i], x[i].n, others);
+	see(last, last->n / 2, own);
+	for (size_t i = last->n / 2; i + WORD <= last->n; i++, looked++) {
+		uint64_t word = word_at(last, i);
+
+		found += is_seen(others, word) && !is_seen(own, word);
+	}
+	if (last->width == 1) /* a word of which others have been seen only where they are aligned */
+		found = found * WORD < looked ? found * WORD : looked;
+	return looked ? (double)found / (double)looked : 0;
+}

@@ -1,0 +1,600 @@
+/* Candidates come in the order of what they cost, and one that costs more must be smaller by more than a little. First all of them are tried on a
+ * few samples, then the best, and the plainest, on all: together, and one by one. Nothing goes by the clock, so that packing the same files
+ * twice gives the same bytes. */
+#include "codec/recipe_search.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "codec/period.h"
+#include "core/format/head.h"
+#include <string.h>
+
+enum {
+	MOST = 24,             /* candidates */
+	ALL = VV_TASTE_SAMPLES * VV_TASTE_BYTES,
+	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
+	FEW_ALIKE = 4,         /* samples, that are looked at */
+	FEW = 2,               /* samples, that all candidates are tried on */
+	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
+	FIRST_MOST = 256 << 10,
+	FIRST_BYTES = 64 << 10, /* .. and of unknown ones */
+	ENOUGH = 2,            /* where all samples are no more than so many times the first bytes, these tell as much */
+	SMALL = 256,           /* bytes: nothing can be told from fewer */
+	WINDOW = 24,           /* that spans several instances */
+};
+
+/* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
+static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90, easy = 8, in_common = 0.02;
+
+struct dish {
+	struct vv_recipe recipe;
+	size_t size; /* on the first samples */
+};
+
+struct table {
+	const struct vv_form *form;
+	enum vv_effort effort;
+	bool together;
+	const struct vv_taste *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
+	struct vv_sample sample[VV_TASTE_SAMPLES];
+	size_t n, total;
+	uint8_t *joint;  /* samples one after another */
+	size_t len;      /* of those that candidates are tried on now, */
+	size_t first;    /* and were at first */
+	size_t part[VV_TASTE_SAMPLES], n_joint; /* and of each of them */
+	uint8_t *room;
+	size_t cap;
+	struct dish dish[MOST];
+	size_t n_dishes;
+	size_t best;     /* dish, */
+	size_t planes;   /* and the best but the trail */
+	int rc;
+};
+
+uint32_t vv_taste_codec(const struct vv_recipe *r)
+{
+	if (r->predictor == VV_PREDICT_TRAIL)
+		return VV_CODEC_TRAIL;
+	return r->coder == VV_CODEC_NONE ? VV_CODEC_NONE : VV_CODEC_TYPED;
+}
+
+/* Coded size; n where it does not shrink. */
+static size_t coded(struct table *t, const struct vv_recipe *r, const uint8_t *p, size_t n)
+{
+	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(r));
+	size_t got = 0;
+
+	if (t->rc == 0 && c)
+		t->rc = c->encode(p, n, r, t->room, t->cap, r->level, &got);
+	return got ? got : n;
+}
+
+/* One by one: who else but its own kind knows where in a record a sample begins. */
+static size_t coded_apart(struct table *t, const struct vv_recipe *r)
+{
+	size_t sum = 0, at = 0;
+
+	for (size_t i = 0; i < t->n_joint; at += t->part[i++])
+		sum += coded(t, r, t->joint + at, t->part[i]);
+	return sum;
+}
+
+static bool has_phase(const struct table *t, const struct vv_recipe *r)
+{
+	return r->record > 1 && t->form->type == VV_TYPE_BYTES && t->form->record == 0;
+}
+
+static size_t coded_joint(struct table *t, const struct vv_recipe *r)
+{
+	return !t->together || has_phase(t, r) ? coded_apart(t, r) : coded(t, r, t->joint, t->len);
+}
+
+/* ---- candidates ---- */
+
+static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
+{
+	static const int8_t planes[] = { 1, 1, 3 }, bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
+	bool whole = r->width == 1 && r->record == 1;
+
+	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[effort];
+}
+
+/* Planes of noise are smaller where the coder looks for less. */
+static void try_lower(struct table *t, struct dish *d)
+{
+	struct dish lower = *d;
+
+	lower.recipe.level = level_of(VV_EFFORT_DEFAULT, &d->recipe);
+	lower.size = coded_joint(t, &lower.recipe);
+	if (lower.size < d->size)
+		*d = lower;
+}
+
+/* How small it must be, against what costs less. A trail, or a prediction in floating point, is coded at a third of the others' speed. */
+static double margin(const struct table *t, const struct vv_recipe *r)
+{
+	bool slow = r->predictor == VV_PREDICT_TRAIL || r->predictor == VV_PREDICT_REAL;
+
+	return slow && t->effort < VV_EFFORT_MAX ? better[VV_EFFORT_FAST] : better[t->effort];
+}
+
+/* Tries one; the size, for who goes on from there. */
+static size_t try(struct table *t, struct vv_recipe r)
+{
+	struct dish *d = &t->dish[t->n_dishes];
+
+	if (t->n_dishes == MOST)
+		return SIZE_MAX;
+	r.coder = r.coder ? r.coder : VV_CODEC_ZSTD;
+	r.level = level_of(t->effort, &r);
+	*d = (struct dish){ .recipe = r, .size = coded_joint(t, &r) };
+	if (t->effort == VV_EFFORT_MAX && t->form->type == VV_TYPE_BYTES && r.predictor != VV_PREDICT_TRAIL)
+		try_lower(t, d);
+	if (d->size < (double)t->dish[t->best].size * margin(t, &r))
+		t->best = t->n_dishes;
+	if (d->size < (double)t->dish[t->planes].size * margin(t, &r) && r.predictor != VV_PREDICT_TRAIL)
+		t->planes = t->n_dishes;
+	t->n_dishes++;
+	return d->size;
+}
+
+static size_t try_strides(struct table *t, struct vv_recipe r, unsigned predictor, uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t stride[VV_RECIPE_STRIDES] = { a, b, c };
+
+	r.predictor = (uint8_t)predictor;
+	r.n_strides = 0;
+	while (r.n_strides < VV_RECIPE_STRIDES && stride[r.n_strides]) {
+		if (stride[r.n_strides] > UINT32_MAX || (r.n_strides && stride[r.n_strides] <= r.stride[r.n_strides - 1]))
+			return SIZE_MAX;
+		r.stride[r.n_strides] = (uint32_t)stride[r.n_strides];
+		r.n_strides++;
+	}
+	return r.n_strides ? try(t, r) : SIZE_MAX;
+}
+
+static bool is_hopeless(const struct table *t)
+{
+	for (size_t i = 0; i < t->n_dishes; i++)
+		if ((double)t->dish[i].size < (double)t->len * worth_it)
+			return false;
+	return true;
+}
+
+/* What the best one does with whole numbers, done with real ones; `known` to be such, or not. */
+static void try_real(struct table *t, bool known)
+{
+	struct vv_recipe r = t->dish[t->best].recipe;
+	unsigned b = r.n_strides > 1 ? r.stride[1] : 0, c = r.n_strides > 2 ? r.stride[2] : 0;
+
+	if (r.predictor != VV_PREDICT_LORENZO || r.record > 2 || r.width < 4)
+		return;
+	if (!known && !r.real) {
+		r.real = true;
+		try_strides(t, r, VV_PREDICT_LORENZO, r.stride[0], b, c);
+	}
+	if (t->effort > VV_EFFORT_FAST && r.real && r.n_strides > 1)
+		try_strides(t, r, VV_PREDICT_REAL, r.stride[0], b, c);
+}
+
+/* It takes longer than all others together, and lives on words that come back. In numbers, so do whole bytes, of which this is the size; memory
+ * (0) has words that come back changed. */
+static void try_trail(struct table *t, size_t bytes)
+{
+	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->dish[t->best].size)
+		try(t, (struct vv_recipe){ .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL });
+}
+
+/* Rows and planes that nobody told of. */
+static void find_strides(struct table *t, const struct vv_recipe *r)
+{
+	struct vv_rhythm_numbers x = {
+		.p = t->sample[0].p, .n = t->sample[0].n / r->width, .width = r->width, .real = r->real, .swapped = r->swapped,
+	};
+	size_t row, plane;
+
+	vv_rhythm_strides(&x, &row, &plane);
+	if (!row)
+		return;
+	try_strides(t, *r, VV_PREDICT_LORENZO, row, 0, 0);
+	try_strides(t, *r, VV_PREDICT_LORENZO, 1, row, 0);
+	if (!plane)
+		return;
+	try_strides(t, *r, VV_PREDICT_LORENZO, 1, plane, 0);
+	try_strides(t, *r, VV_PREDICT_LORENZO, 1, row, plane);
+}
+
+static void try_like(struct table *t)
+{
+	struct vv_recipe r = t->like->recipe;
+	const struct vv_recipe *plain = &t->dish[0].recipe;
+	bool same = r.predictor == VV_PREDICT_NONE && r.width == plain->width && r.record == plain->record;
+
+	if (r.coder == VV_CODEC_NONE || r.predictor == VV_PREDICT_TRAIL || same)
+		return;
+	r.coder = 0;
+	try(t, r);
+}
+
+/* Rows and planes that somebody told of. */
+static void try_shape(struct table *t, const struct vv_recipe *r, unsigned parts)
+{
+	const struct vv_form *f = t->form;
+	uint64_t row = f->row > 1 && f->row < UINT32_MAX ? f->row * parts : 0, plane = row && f->plane > f->row ? f->plane * parts : 0;
+
+	if (row) {
+		try_strides(t, *r, VV_PREDICT_LORENZO, row, 0, 0);
+		try_strides(t, *r, VV_PREDICT_LORENZO, parts, row, 0);
+		if (plane)
+			try_strides(t, *r, VV_PREDICT_LORENZO, parts, row, plane);
+	} else if (parts == 1 && r->width >= 4) {
+		find_strides(t, r);
+	}
+	try_real(t, true);
+}
+
+/* Numbers of a known type. Those of complex ones have two parts, in planes of their own. */
+static void try_numbers(struct table *t)
+{
+	const struct vv_form *f = t->form;
+	unsigned parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1;
+	struct vv_recipe r = {
+		.width = (uint8_t)(vv_head_type_size(f->type) / parts),
+		.record = (uint16_t)parts,
+		.real = f->type >= VV_TYPE_F32,
+		.swapped = f->swapped,
+	};
+	size_t bytes;
+
+	try(t, r);
+	if (t->like)
+		try_like(t);
+	else
+		try_strides(t, r, VV_PREDICT_LORENZO, parts, 0, 0);
+	if (is_hopeless(t))
+		return;
+	if (!t->like)
+		try_shape(t, &r, parts);
+	bytes = try(t, vv_recipe_plain(1)); /* they may be numbers by name only */
+	if (r.width == 8)
+		try_trail(t, bytes);
+}
+
+/* Records of so many bytes, of fields that nobody told of: as wide as may be. */
+static void try_record(struct table *t, size_t bytes)
+{
+	unsigned width = 8;
+	struct vv_recipe r;
+
+	while (bytes % width)
+		width /= 2;
+	if (bytes > VV_RECIPE_PLANES)
+		return;
+	r = (struct vv_recipe){ .width = (uint8_t)width, .record = (uint16_t)(bytes / width) };
+	try(t, r);
+	try_strides(t, r, VV_PREDICT_LORENZO, r.record, 0, 0);
+}
+
+/* Differences of numbers of this width: whole or real ones, low or high byte first. */
+static void try_differences(struct table *t, struct vv_recipe r, size_t plain)
+{
+	if (try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0) < plain || r.width < 4)
+		return;
+	r.real = true;
+	if (try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0) < plain)
+		return;
+	r.swapped = true;
+	try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0);
+}
+
+/* Planes of each width, and of the best one what else there is. */
+static void try_widths(struct table *t)
+{
+	struct vv_recipe r = { .width = 1, .record = 1 };
+	size_t least = SIZE_MAX;
+
+	for (unsigned width = 8; width > 1; width /= 2) {
+		size_t size = try(t, vv_recipe_plain(width));
+
+		if (size < least) {
+			least = size;
+			r.width = (uint8_t)width;
+		}
+	}
+	if (is_hopeless(t))
+		return;
+	try_differences(t, r, least);
+	if (t->dish[t->best].recipe.record > 1 || r.width < 4)
+		return;
+	if (t->dish[t->best].recipe.width == r.width)
+		r = t->dish[t->best].recipe;
+	r.real = r.real || r.predictor == VV_PREDICT_NONE;
+	find_strides(t, &r);
+	try_real(t, false);
+}
+
+static void try_bytes(struct table *t)
+{
+	size_t record = t->form->record;
+
+	try(t, vv_recipe_plain(1));
+	if (t->like) {
+		try_like(t);
+	} else {
+		record = record ? record : vv_rhythm_record(t->sample[0].p, t->sample[0].n);
+		if (record)
+			try_record(t, record);
+		if (!t->form->record)
+			try_widths(t);
+	}
+	if (!is_hopeless(t))
+		try_trail(t, 0);
+}
+
+/* ---- samples ---- */
+
+/* Whole rows or records; else whole numbers, whatever they are. */
+static size_t round_down(const struct vv_form *f, size_t n)
+{
+	size_t unit = f->record ? f->record : f->row && f->row < ALL ? f->row * vv_head_type_size(f->type) : 4096;
+
+	return n > unit ? n - n % unit : n - n % 16;
+}
+
+/* Those that there is room for, the longest one first where they are of unequal length. */
+static void take_samples(struct table *t, const struct vv_sample *s, size_t n)
+{
+	size_t some = n < VV_TASTE_SAMPLES ? n : VV_TASTE_SAMPLES, longest = 0;
+	size_t each = round_down(t->form, (t->form->type == VV_TYPE_BYTES ? ALL : ALL_NUMBERS) / (some ? some : 1));
+
+	for (size_t i = 0; i < some; i++) {
+		if (!s[i].n)
+			continue;
+		t->sample[t->n] = (struct vv_sample){ s[i].p, s[i].n > each ? each : s[i].n > SMALL ? s[i].n - s[i].n % 16 : s[i].n };
+		if (t->sample[t->n].n > t->sample[longest].n)
+			longest = t->n;
+		t->total += t->sample[t->n++].n;
+	}
+	if (longest) {
+		struct vv_sample first = t->sample[longest];
+
+		t->sample[longest] = t->sample[0];
+		t->sample[0] = first;
+	}
+}
+
+/* The first n of them, one after another. */
+static void join(struct table *t, size_t n, size_t most)
+{
+	size_t each = n ? round_down(t->form, most / n) : 0;
+
+	t->len = 0;
+	for (t->n_joint = 0; t->n_joint < n; t->n_joint++) {
+		size_t some = t->sample[t->n_joint].n < each ? t->sample[t->n_joint].n : each;
+
+		memcpy(t->joint + t->len, t->sample[t->n_joint].p, some);
+		t->part[t->n_joint] = some;
+		t->len += some;
+	}
+}
+
+/* Bytes that all candidates are tried on: as many as show several planes; of unknown ones all, where time does not matter. */
+static size_t first_bytes(const struct table *t)
+{
+	size_t planes = t->form->plane < FIRST_MOST ? 4 * (size_t)t->form->plane * vv_head_type_size(t->form->type) : FIRST_MOST;
+
+	if (t->form->type == VV_TYPE_BYTES)
+		return t->effort == VV_EFFORT_MAX ? ALL : FIRST_BYTES;
+	return planes > FIRST_MOST ? FIRST_MOST : planes > FIRST ? planes : FIRST;
+}
+
+/* At least a few samples. */
+static void join_few(struct table *t)
+{
+	size_t most = first_bytes(t), few = 0, sum = 0;
+
+	while (few < t->n && (sum < most || few < FEW))
+		sum += t->sample[few++].n;
+	join(t, few, most);
+}
+
+/* ---- the choice ---- */
+
+/* Noise in numbers, which are cut where they begin, may be the same in all instances. In bytes it would be found by their digests, wherever it is.
+ * To find it takes a coder that looks far back in everything, at a third of the speed: for those who want it as small as can be. */
+static bool may_be_twice(const struct table *t)
+{
+	return t->effort == VV_EFFORT_MAX && t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;
+}
+
+/* What is coded together looks back as far as there is something that may be alike. */
+static struct vv_recipe far_back(struct vv_recipe r)
+{
+	if (r.predictor != VV_PREDICT_TRAIL && r.coder == VV_CODEC_ZSTD) {
+		r.window = WINDOW;
+		r.level = r.level < 3 ? 3 : r.level;
+	}
+	return r;
+}
+
+/* How good one is on all samples; first: its size on the first ones, which may be all there are. */
+struct verdict {
+	size_t apart, joint;
+};
+
+/* It may be known by now. */
+static size_t size_apart(struct table *t, const struct vv_recipe *r)
+{
+	for (size_t i = 0; t->like && t->like->bytes == t->len && i < t->like->n_finalists; i++)
+		if (vv_recipe_same(&t->like->finalist[i].recipe, r))
+			return t->like->finalist[i].size;
+	return coded_apart(t, r);
+}
+
+static struct verdict judge(struct table *t, const struct vv_recipe *r, size_t first)
+{
+	bool both = t->together && t->n > 1 && !has_phase(t, r);
+	struct vv_recipe far = both && may_be_twice(t) ? far_back(*r) : *r;
+	struct verdict v = { .joint = first && t->len == t->first && far.window == r->window ? first : coded_joint(t, &far) };
+
+	v.apart = both ? size_apart(t, r) : v.joint;
+	return v;
+}
+
+static double alike(struct verdict v)
+{
+	return (double)v.apart / (double)v.joint;
+}
+
+static size_t size_of(struct verdict v)
+{
+	return alike(v) > alike_enough ? v.joint : v.apart;
+}
+
+/* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common; if the trail is best, the best planes, which
+ * are the better the longer they are. In the order of what they cost. */
+static size_t pick_finalists(const struct table *t, size_t pick[VV_TASTE_FINALISTS])
+{
+	size_t last = t->n_dishes - 1, n = 0;
+
+	pick[n++] = 0;
+	if (t->planes)
+		pick[n++] = t->planes;
+	if (t->dish[last].recipe.predictor == VV_PREDICT_TRAIL && (t->best == last || t->form->type == VV_TYPE_BYTES))
+		pick[n++] = last;
+	return n;
+}
+
+static void conclude(const struct table *t, struct vv_recipe r, struct verdict v, struct vv_taste *out)
+{
+	size_t size = size_of(v);
+
+	out->alike = t->n > 1 ? alike(v) : 1;
+	if ((double)size >= (double)t->len * worth_it) {
+		out->recipe = vv_recipe_plain(r.width);
+		out->ratio = 1;
+		return;
+	}
+	out->recipe = out->alike > alike_enough ? far_back(r) : r;
+	out->ratio = (double)t->len / (double)size;
+}
+
+/* The quickest coder, where it loses little. */
+static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
+{
+	struct vv_recipe quick = *r;
+	struct verdict w;
+
+	if (t->effort > VV_EFFORT_FAST || !vv_codec_numbered(VV_CODEC_LZ4))
+		return;
+	quick.coder = VV_CODEC_LZ4;
+	w = judge(t, &quick, 0);
+	if ((double)size_of(w) * quick_enough > (double)size_of(*v))
+		return;
+	*r = quick;
+	*v = w;
+}
+
+static void choose(struct table *t, struct vv_taste *out)
+{
+	size_t pick[VV_TASTE_FINALISTS], n = pick_finalists(t, pick), best = 0;
+	struct verdict v[VV_TASTE_FINALISTS];
+	struct vv_recipe r;
+
+	if (is_hopeless(t) && !may_be_twice(t))
+		return;
+	if (t->total > ENOUGH * t->first)
+		join(t, t->n, ALL);
+	out->bytes = t->len;
+	for (size_t i = 0; i < n; i++) {
+		v[i] = judge(t, &t->dish[pick[i]].recipe, t->dish[pick[i]].size);
+		out->finalist[out->n_finalists].recipe = t->dish[pick[i]].recipe;
+		out->finalist[out->n_finalists++].size = v[i].apart;
+		if (i && (double)size_of(v[i]) < (double)size_of(v[best]) * margin(t, &t->dish[pick[i]].recipe))
+			best = i;
+	}
+	r = t->dish[pick[best]].recipe;
+	try_quick(t, &r, &v[best]);
+	conclude(t, r, v[best], out);
+}
+
+/* Of few samples a look tells whether they can gain by being coded together: if they have something in common that each has not by itself. What
+ * shrinks to almost nothing has nothing that could be looked at, and a trail is the better the more there is before it. */
+static bool may_be_alike(struct table *t)
+{
+	const struct vv_form *f = t->form;
+	size_t parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1, width = vv_head_type_size(f->type) / parts;
+	struct vv_rhythm_numbers x[FEW_ALIKE];
+	bool alike = false;
+
+	if (t->effort == VV_EFFORT_MAX || t->n < 2 || t->n > FEW_ALIKE || t->like->ratio >= easy || t->like->recipe.predictor == VV_PREDICT_TRAIL)
+		return true;
+	width = width == 4 || width == 8 ? width : 1;
+	for (size_t i = 0; i < t->n; i++)
+		x[i] = (struct vv_rhythm_numbers){ t->sample[i].p, t->sample[i].n / width, (unsigned)width, f->type >= VV_TYPE_F32, f->swapped };
+	for (size_t n = 2; n <= t->n && !alike && t->rc == 0; n++) {
+		uint16_t *seen = vv_mem_new(VV_RHYTHM_SEEN, sizeof(*seen));
+
+		t->rc = seen ? 0 : VV_ENOMEM;
+		alike = seen && vv_rhythm_shared(x, n, seen) > in_common;
+		vv_mem_free(seen);
+	}
+	return alike;
+}
+
+/* Without the codec of recipes nothing can be tried. */
+static bool can_try(const struct table *t)
+{
+	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
+}
+
+static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv_taste *out)
+{
+	take_samples(t, s, n);
+	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
+	if (!can_try(t) || (t->like && !may_be_alike(t)))
+		return t->rc;
+	t->cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t->total);
+	t->joint = vv_mem_grow(NULL, t->total, 1);
+	t->room = t->joint ? vv_mem_grow(NULL, t->cap, 1) : NULL;
+	if (!t->room)
+		t->rc = VV_ENOMEM;
+	if (t->rc == 0) {
+		join_few(t);
+		t->first = t->len;
+		(t->form->type == VV_TYPE_BYTES ? try_bytes : try_numbers)(t);
+		choose(t, out);
+	}
+	vv_mem_free(t->joint);
+	vv_mem_free(t->room);
+	return t->rc;
+}
+
+int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
+		    struct vv_taste *out)
+{
+	return taste(&(struct table){ .form = form, .effort = effort, .together = together }, s, n, out);
+}
+
+int vv_taste_together(const struct vv_form *form, enum vv_effort effort, const struct vv_taste *apart, const struct vv_sample *s, size_t n,
+		      struct vv_taste *out)
+{
+	return taste(&(struct table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
+}
+
+int vv_taste_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio)
+{
+	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(r));
+	struct table t = { .cap = c ? c->bound(s->n) : 0 };
+
+	*ratio = 1;
+	if (!c || !s->n)
+		return 0;
+	t.room = vv_mem_grow(NULL, t.cap, 1);
+	if (!t.room)
+		return VV_ENOMEM;
+	*ratio = (double)s->n / (double)coded(&t, r, s->p, s->n);
+	vv_mem_free(t.room);
+	return t.rc;
+}

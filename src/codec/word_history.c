@@ -1,0 +1,443 @@
+/* Words that follow a trail: memory is full of what was there before, but for a number here and there. A block is taken as words of 8 bytes, and
+ * each is told by the word at some distance before it: the same; the same plus one of the last differences, as pointers into memory that
+ * lies elsewhere, or counters; a little more or less; or something new. The distance is changed only where three words in a row are found
+ * again. LZ coders break off at each of these differences, which is why they do badly on images of processes and on records.
+ *
+ * What is told of the words goes into streams, and each of them is coded by itself: docs/packing.md. */
+#include "base/err.h"
+#include "codec/codec.h"
+#include "codec/context_pool.h"
+#include "codec/split.h"
+#include "codec/word_history.h"
+
+enum {
+	ALIKE = 3,           /* words in a row that a trail begins with */
+	TABLE = 20,          /* log2 of the places that are remembered, at most */
+	AHEAD = 16,          /* words: so long before it is needed a place of the table is fetched, which is larger than the cache */
+	CATCH_UP = 3,        /* places at a time, where none have been fetched */
+	OFTEN = 2,           /* one word in so many that are the same is remembered: they are already, where they were before */
+	PATIENCE = 64,       /* new words in a row, after which only */
+	SELDOM = 4,          /* one in so many is looked for */
+	SAMPLE = 8 << 10,    /* new words that are tried both ways */
+	COLUMN = 512,        /* of them that are split at a time */
+	HEADER = 20,         /* of a stream, at most */
+	QUICK = 3, SLOW = 9, /* levels */
+};
+
+static uint64_t zigzag(uint64_t d)
+{
+	return (d << 1) ^ (0 - (d >> 63));
+}
+
+static unsigned find_difference(const uint64_t *last, uint64_t d)
+{
+	unsigned k = 0;
+
+	while (k < VV_TRAIL_DIFFERENCES && last[k] != d)
+		k++;
+	return k;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+	const uint8_t *p;
+	size_t m;          /* words */
+	uint8_t *code;     /* one each */
+	uint32_t *table;   /* where three words were seen last, and, in the bits that this leaves, some of their hash: who is not meant is not visited */
+	unsigned shift;
+	uint32_t tag;      /* these bits */
+	uint64_t hash[AHEAD]; /* of the next words, */
+	size_t known;         /* up to this one */
+	size_t distance;   /* 0: there is no trail yet */
+	size_t since;      /* where it was changed */
+	size_t n_new, misses;
+	uint64_t last[VV_TRAIL_DIFFERENCES];
+	struct vv_buf starts, distances, close;
+};
+
+static uint64_t hash_of(const uint8_t *p, size_t i)
+{
+	return vv_trail_word(p, i) * 0x9e3779b97f4a7c15 + vv_trail_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_trail_word(p, i + 2) * 0x165667b19e3779f9;
+}
+
+/* What the table says of word i. */
+static uint32_t entry_of(const struct walk *w, uint64_t hash, size_t i)
+{
+	return ((uint32_t)(hash >> (w->shift - 32)) & w->tag) | (uint32_t)i;
+}
+
+static bool is_looked_for(const struct walk *w, size_t i)
+{
+	return i + ALIKE <= w->m && (w->misses < PATIENCE || i % SELDOM == 0);
+}
+
+/* Makes the hash of word i known, and of some after it. */
+static void look_ahead(struct walk *w, size_t i)
+{
+	size_t to;
+
+	if (w->known < i)
+		w->known = i;
+	to = w->known + CATCH_UP < i + AHEAD ? w->known + CATCH_UP : i + AHEAD;
+	for (; w->known < to; w->known++)
+		if (is_looked_for(w, w->known)) {
+			uint64_t h = hash_of(w->p, w->known);
+
+			w->hash[w->known % AHEAD] = h;
+			__builtin_prefetch(&w->table[h >> w->shift], 1);
+		}
+}
+
+/* The distance to where the next three words were before, 0: they were not. From now on they are here. */
+static size_t look(struct walk *w, size_t i)
+{
+	uint64_t h = w->hash[i % AHEAD];
+	uint32_t was, is = entry_of(w, h, i);
+	size_t j;
+
+	if (!is_looked_for(w, i))
+		return 0;
+	was = w->table[h >> w->shift];
+	w->table[h >> w->shift] = is;
+	j = was & ~w->tag;
+	return ((was ^ is) & w->tag) == 0 && j < i && memcmp(w->p + VV_TRAIL_WORD * j, w->p + VV_TRAIL_WORD * i, VV_TRAIL_WORD * ALIKE) == 0 ? i - j : 0;
+}
+
+static void remember(struct walk *w, size_t i)
+{
+	uint64_t h = w->hash[i % AHEAD];
+
+	if (is_looked_for(w, i))
+		w->table[h >> w->shift] = entry_of(w, h, i);
+}
+
+/* Word i is on a trail: those after it are looked for again. */
+static void find_way(struct walk *w, size_t i)
+{
+	if (w->misses >= PATIENCE)
+		w->known = i + 1;
+	w->misses = 0;
+}
+
+static void turn(struct walk *w, size_t i, size_t distance)
+{
+	vv_wire_put_var(&w->starts, i - w->since);
+	vv_wire_put_var(&w->distances, distance);
+	w->since = i;
+	w->distance = distance;
+	find_way(w, i);
+}
+
+static void put_close(struct walk *w, uint64_t z)
+{
+	uint8_t b[VV_TRAIL_CLOSE];
+
+	for (unsigned k = 0; k < VV_TRAIL_CLOSE; k++)
+		b[k] = (uint8_t)(z >> (8 * k));
+	vv_buf_add(&w->close, b, VV_TRAIL_CLOSE);
+}
+
+/* A word that is on no trail. */
+static void step_off(struct walk *w, size_t i, uint64_t difference)
+{
+	uint64_t z = zigzag(difference);
+
+	if (i > 0 && vv_trail_word(w->p, i) == vv_trail_word(w->p, i - 1)) {
+		w->code[i] = VV_TRAIL_AGAIN;
+		return;
+	}
+	w->misses++;
+	if (w->distance && z >> (8 * VV_TRAIL_CLOSE) == 0) {
+		w->code[i] = VV_TRAIL_NEAR;
+		put_close(w, z);
+	} else {
+		w->code[i] = VV_TRAIL_NEW;
+		w->n_new++;
+	}
+	if (w->distance)
+		vv_trail_push(w->last, VV_TRAIL_DIFFERENCES, difference);
+}
+
+static void step(struct walk *w, size_t i)
+{
+	uint64_t v = vv_trail_word(w->p, i), difference = w->distance ? v - vv_trail_word(w->p, i - w->distance) : 0;
+	unsigned k = w->distance ? find_difference(w->last, difference) : VV_TRAIL_DIFFERENCES;
+	size_t other;
+
+	if (k < VV_TRAIL_DIFFERENCES) {
+		vv_trail_push(w->last, k, difference);
+		remember(w, i);
+		find_way(w, i);
+		w->code[i] = (uint8_t)(VV_TRAIL_SAME + 1 + k);
+		return;
+	}
+	other = look(w, i);
+	if (!other || other == w->distance) {
+		step_off(w, i, difference);
+		return;
+	}
+	turn(w, i, other);
+	w->code[i] = VV_TRAIL_SAME;
+}
+
+/* On the trail, from word i to where it ends. The place that is needed there is fetched while these are remembered. */
+static size_t follow(struct walk *w, size_t i)
+{
+	const uint8_t *before = w->p + VV_TRAIL_WORD * (i - w->distance);
+	size_t end = i;
+
+	while (end < w->m && vv_trail_word(w->p, end) == vv_trail_word(before, end - i))
+		end++;
+	if (end == i)
+		return i;
+	find_way(w, end - 1);
+	look_ahead(w, end);
+	memset(w->code + i, VV_TRAIL_SAME, end - i);
+	for (; i < end && i + ALIKE <= w->m; i += OFTEN) {
+		uint64_t h = hash_of(w->p, i);
+
+		w->table[h >> w->shift] = entry_of(w, h, i);
+	}
+	return end;
+}
+
+static void walk_all(struct walk *w)
+{
+	for (size_t i = 0; i < w->m; i++) {
+		if (w->distance)
+			i = follow(w, i);
+		if (i < w->m) {
+			look_ahead(w, i);
+			step(w, i);
+		}
+	}
+}
+
+/* ---- streams ---- */
+
+struct out {
+	uint8_t *to;
+	size_t at, cap;
+	bool full;
+	struct vv_recipe how;
+};
+
+static void put(struct out *o, const void *p, size_t n)
+{
+	if (o->full || o->cap - o->at < n) {
+		o->full = true;
+		return;
+	}
+	if (n)
+		memcpy(o->to + o->at, p, n);
+	o->at += n;
+}
+
+/* Planes of m bytes each: how many bytes in all, how many stored, and these: as they are, or their lengths and each of them. */
+static int put_planes(struct out *o, const uint8_t *plane, unsigned n_planes, size_t m)
+{
+	struct vv_buf head = { 0 }, lengths = { 0 };
+	size_t n = n_planes * m, room = o->cap - o->at, got = 0;
+	int rc = 0;
+
+	if (!o->full && n && room > HEADER)
+		rc = vv_split_encode(plane, n_planes, m, &o->how, &lengths, plane, 0, o->to + o->at + HEADER, room - HEADER, &got);
+	vv_wire_put_var(&head, n);
+	vv_wire_put_var(&head, got ? got : n);
+	if (rc == 0)
+		rc = vv_buf_check(&head);
+	if (rc == 0)
+		put(o, head.p, head.n);
+	if (rc == 0 && got) {
+		memmove(o->to + o->at, o->to + o->at + HEADER - head.n, got);
+		o->at += got;
+	} else if (rc == 0) {
+		put(o, plane, n);
+	}
+	vv_buf_fini(&head);
+	vv_buf_fini(&lengths);
+	return rc;
+}
+
+static int put_split(struct out *o, const uint8_t *p, size_t n, unsigned width)
+{
+	uint8_t *plane = vv_shelf_room(n);
+	int rc;
+
+	if (!plane)
+		return VV_ENOMEM;
+	vv_split_apart(p, n / width, width, plane, n / width);
+	rc = put_planes(o, plane, width, n / width);
+	vv_shelf_room_back(plane);
+	return rc;
+}
+
+/* New words, one after another, from word *i on; how many. */
+static size_t gather(const struct walk *w, size_t *i, uint8_t *to, size_t most)
+{
+	size_t n = 0;
+
+	for (; *i < w->m && n < most; ++*i)
+		if (w->code[*i] == VV_TRAIL_NEW)
+			memcpy(to + VV_TRAIL_WORD * n++, w->p + VV_TRAIL_WORD * *i, VV_TRAIL_WORD);
+	return n;
+}
+
+/* Are new words shorter in planes than as they are? By some of the second half, if there are any. */
+static int try_both(const struct walk *w, const struct out *o, bool *split)
+{
+	size_t i = w->m / 2, n, apart;
+	uint8_t *words = vv_shelf_room(SAMPLE * VV_TRAIL_WORD);
+	struct out trial = { .cap = SAMPLE * VV_TRAIL_WORD + HEADER, .how = o->how };
+	int rc = VV_ENOMEM;
+
+	trial.to = words ? vv_shelf_room(trial.cap) : NULL;
+	if (trial.to) {
+		n = gather(w, &i, words, SAMPLE);
+		if (n < SAMPLE / 2) {
+			i = 0;
+			n = gather(w, &i, words, SAMPLE);
+		}
+		rc = put_split(&trial, words, n * VV_TRAIL_WORD, VV_TRAIL_WORD);
+		apart = trial.at;
+		trial.at = 0;
+		if (rc == 0)
+			rc = put_planes(&trial, words, 1, n * VV_TRAIL_WORD);
+		*split = apart < trial.at;
+	}
+	vv_shelf_room_back(trial.to);
+	vv_shelf_room_back(words);
+	return rc;
+}
+
+static void gather_planes(const struct walk *w, uint8_t *plane)
+{
+	uint8_t words[COLUMN * VV_TRAIL_WORD];
+	size_t i = 0, at = 0, n;
+
+	while ((n = gather(w, &i, words, COLUMN)) > 0) {
+		vv_split_apart(words, n, VV_TRAIL_WORD, plane + at, w->n_new);
+		at += n;
+	}
+}
+
+static int put_new(struct out *o, const struct walk *w)
+{
+	uint8_t *room = vv_shelf_room(w->n_new * VV_TRAIL_WORD), width;
+	bool split = false;
+	size_t i = 0;
+	int rc = room ? try_both(w, o, &split) : VV_ENOMEM;
+
+	if (rc == 0) {
+		width = split ? VV_TRAIL_WORD : 1;
+		put(o, &width, 1);
+		if (split)
+			gather_planes(w, room);
+		else
+			gather(w, &i, room, w->n_new);
+		rc = put_planes(o, room, width, w->n_new * VV_TRAIL_WORD / width);
+	}
+	vv_shelf_room_back(room);
+	return rc;
+}
+
+/* Where new words are more bytes than there are codes, what could be gained of the codes is not worth the time; unless there is much of that. */
+static int put_codes(struct out *o, const struct walk *w)
+{
+	int8_t level = o->how.level;
+	int rc;
+
+	if (w->n_new * VV_TRAIL_WORD > w->m && level > QUICK && level < SLOW)
+		o->how.level = QUICK;
+	rc = put_planes(o, w->code, 1, w->m);
+	o->how.level = level;
+	return rc;
+}
+
+static int put_all(struct out *o, const struct walk *w, const uint8_t *tail, size_t n_tail)
+{
+	int rc;
+
+	put(o, &o->how.coder, 1);
+	rc = put_codes(o, w);
+	if (rc == 0)
+		rc = put_planes(o, w->starts.p, 1, w->starts.n);
+	if (rc == 0)
+		rc = put_planes(o, w->distances.p, 1, w->distances.n);
+	if (rc == 0)
+		rc = put_split(o, w->close.p, w->close.n, VV_TRAIL_CLOSE);
+	if (rc == 0)
+		rc = put_new(o, w);
+	put(o, tail, n_tail);
+	return rc;
+}
+
+static size_t bound(size_t n)
+{
+	return n + 6 * HEADER;
+}
+
+static unsigned table_bits(size_t m)
+{
+	unsigned bits = 10;
+
+	while (bits < TABLE && (size_t)1 << bits < m / 2)
+		bits++;
+	return bits;
+}
+
+static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
+{
+	struct walk w = { .p = from, .m = n / VV_TRAIL_WORD };
+	struct out o = { .to = to, .cap = cap };
+	unsigned bits = table_bits(w.m), places = 0;
+	int rc;
+
+	*out = 0;
+	if (!how || how->predictor != VV_PREDICT_TRAIL || w.m < ALIKE || w.m > UINT32_MAX)
+		return 0;
+	o.how = *how;
+	o.how.level = how->level ? how->level : (int8_t)level;
+	w.shift = 64 - bits;
+	while (w.m >> places)
+		places++;
+	w.tag = places < 32 ? UINT32_MAX << places : 0;
+	w.table = (void *)vv_shelf_room(sizeof(*w.table) << bits);
+	w.code = w.table ? vv_shelf_room(w.m) : NULL;
+	rc = w.code ? 0 : VV_ENOMEM;
+	if (rc == 0) {
+		memset(w.table, 0, sizeof(*w.table) << bits);
+		walk_all(&w);
+		rc = vv_buf_check(&w.starts) || vv_buf_check(&w.distances) || vv_buf_check(&w.close) ? VV_ENOMEM : 0;
+	}
+	if (rc == 0)
+		rc = put_all(&o, &w, (const uint8_t *)from + w.m * VV_TRAIL_WORD, n % VV_TRAIL_WORD);
+	if (rc == 0 && !o.full && o.at < n)
+		*out = o.at;
+	vv_shelf_room_back((void *)w.table);
+	vv_shelf_room_back(w.code);
+	vv_buf_fini(&w.starts);
+	vv_buf_fini(&w.distances);
+	vv_buf_fini(&w.close);
+	return rc;
+}
+
+static struct vv_recipe recipe_of(const void *coded, size_t n)
+{
+	return (struct vv_recipe){ .width = VV_TRAIL_WORD, .record = 1, .predictor = VV_PREDICT_TRAIL, .coder = n ? *(const uint8_t *)coded : 0 };
+}
+
+extern const struct vv_codec vv_codec_trail;
+const struct vv_codec vv_codec_trail = {
+	.name = "trail",
+	.number = VV_CODEC_TRAIL,
+	.min_level = 1,
+	.max_level = 19,
+	.usual_level = 3,
+	.bound = bound,
+	.encode = encode,
+	.decode = vv_trail_back_decode,
+	.decode_takes = vv_trail_back_takes,
+	.recipe = recipe_of,
+};

@@ -1,0 +1,272 @@
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "codec/split.h"
+#include "codec/word_history.h"
+
+enum {
+	COLUMN = 512, /* things that are joined at a time */
+	FEW = 4,      /* words that are sooner copied than a function is called */
+};
+
+static uint64_t unzigzag(uint64_t z)
+{
+	return (z >> 1) ^ (0 - (z & 1));
+}
+
+static int damaged(const char *what)
+{
+	return vv_err_set(VV_EDAMAGED, "a block of words on trails does not decode: %s", what);
+}
+
+struct stream {
+	unsigned width;
+	size_t n, at;           /* things of `width` bytes; the next one */
+	bool made;
+	const uint8_t *as_it_is;
+	struct vv_split split;
+	uint8_t column[COLUMN * VV_TRAIL_WORD]; /* some of them, joined */
+};
+
+static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t coder, struct stream *s)
+{
+	size_t n = (size_t)vv_wire_var_max(w, most * width), stored = (size_t)vv_wire_var_max(w, n);
+	const uint8_t *p = vv_wire_bytes(w, stored);
+	struct vv_wire in;
+
+	if (w->bad || n % width || (n && !stored))
+		return damaged("the length of a stream is none");
+	s->width = width;
+	s->n = n / width;
+	s->as_it_is = p;
+	s->made = stored < n;
+	if (!s->made)
+		return 0;
+	in = vv_wire_over(p, stored);
+	return vv_split_decode(&s->split, &in, width, s->n, 0, coder);
+}
+
+/* Planes that were stored as they were come one after another, too. */
+static void fill_column(struct stream *s)
+{
+	const uint8_t *plane[VV_TRAIL_WORD];
+	size_t some = s->n - s->at < COLUMN ? s->n - s->at : COLUMN;
+
+	for (unsigned k = 0; k < s->width; k++)
+		plane[k] = s->made ? s->split.plane[k] : s->as_it_is + k * s->n;
+	vv_split_join(plane, s->at, some, s->width, s->column);
+}
+
+/* The next thing, low byte first; there must be one. The column has room for words, whatever they are. */
+static uint64_t next(struct stream *s)
+{
+	uint64_t v;
+
+	if (s->at % COLUMN == 0)
+		fill_column(s);
+	memcpy(&v, s->column + s->at % COLUMN * s->width, sizeof(v));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	s->at++;
+	return v & UINT64_MAX >> (64 - 8 * s->width);
+}
+
+static const uint8_t *bytes_of(const struct stream *s)
+{
+	return s->made ? s->split.plane[0] : s->as_it_is;
+}
+
+enum { CODES, STARTS, DISTANCES, CLOSES, NEWS, STREAMS };
+
+struct back {
+	struct stream s[STREAMS];
+	struct vv_wire starts, distances;
+	uint64_t last[VV_TRAIL_DIFFERENCES];
+	size_t distance;
+	size_t new_at; /* where new words are no planes */
+};
+
+static bool get_new(struct back *b, uint64_t *v)
+{
+	struct stream *s = &b->s[NEWS];
+
+	if (s->width == 1 && s->n - b->new_at < VV_TRAIL_WORD)
+		return false;
+	if (s->width == 1) {
+		memcpy(v, bytes_of(s) + b->new_at, VV_TRAIL_WORD);
+		b->new_at += VV_TRAIL_WORD;
+		return true;
+	}
+	if (s->at == s->n)
+		return false;
+	*v = next(s);
+	return true;
+}
+
+static void push_new(uint64_t *last, uint64_t difference)
+{
+	memmove(last + 1, last, (VV_TRAIL_DIFFERENCES - 1) * sizeof(*last));
+	last[0] = difference;
+}
+
+/* One word that is not the same as the one before it on its trail. */
+static inline bool get_word(struct back *b, unsigned code, size_t distance, uint8_t *to, size_t i)
+{
+	unsigned k = code - VV_TRAIL_SAME - 1;
+	uint64_t before = distance ? vv_trail_word(to, i - distance) : 0, v;
+
+	if (code < VV_TRAIL_AGAIN && distance) {
+		v = before + b->last[k];
+		vv_trail_push(b->last, k, b->last[k]);
+	} else if (code == VV_TRAIL_NEW && get_new(b, &v)) {
+		if (distance)
+			push_new(b->last, v - before);
+	} else if (code == VV_TRAIL_NEAR && distance && b->s[CLOSES].at < b->s[CLOSES].n) {
+		v = before + unzigzag(next(&b->s[CLOSES]));
+		push_new(b->last, v - before);
+	} else if (code == VV_TRAIL_AGAIN && i > 0) {
+		v = vv_trail_word(to, i - 1);
+	} else {
+		return false;
+	}
+	memcpy(to + VV_TRAIL_WORD * i, &v, VV_TRAIL_WORD);
+	return true;
+}
+
+/* n words that are the same as those before them, which may be among them: then what is there repeats, and may be taken twice as long each time. */
+static void copy_same(uint8_t *to, size_t i, size_t n, size_t distance)
+{
+	uint8_t *p = to + VV_TRAIL_WORD * i;
+	const uint8_t *q = p - VV_TRAIL_WORD * distance;
+	size_t left = VV_TRAIL_WORD * n, some = VV_TRAIL_WORD * distance;
+
+	if (n <= FEW) {
+		for (size_t k = 0; k < left; k += VV_TRAIL_WORD)
+			memcpy(p + k, q + k, VV_TRAIL_WORD);
+		return;
+	}
+	for (; some < left; left -= some, p += some, some *= 2)
+		memcpy(p, q, some);
+	memcpy(p, q, left);
+}
+
+/* Bytes of 0 that are first in memory; v is not 0. */
+static size_t zeros_first(uint64_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (size_t)__builtin_ctzll(v) / 8;
+#else
+	return (size_t)__builtin_clzll(v) / 8;
+#endif
+}
+
+/* How many codes from the first on say the same, up to n; eight at a time. */
+static size_t count_same(const uint8_t *code, size_t n)
+{
+	size_t i = 0;
+
+	for (uint64_t eight; i + sizeof(eight) <= n; i += sizeof(eight)) {
+		memcpy(&eight, code + i, sizeof(eight));
+		if (eight)
+			return i + zeros_first(eight);
+	}
+	while (i < n && code[i] == VV_TRAIL_SAME)
+		i++;
+	return i;
+}
+
+/* From i on, up to `end`, all at one distance. */
+static bool get_words(struct back *b, uint8_t *to, size_t i, size_t end)
+{
+	const uint8_t *code = bytes_of(&b->s[CODES]);
+	const size_t distance = b->distance;
+
+	while (i < end) {
+		size_t n = count_same(code + i, end - i);
+
+		if (n && !distance)
+			return false;
+		if (n)
+			copy_same(to, i, n, distance);
+		for (i += n; i < end && code[i] != VV_TRAIL_SAME; i++)
+			if (!get_word(b, code[i], distance, to, i))
+				return false;
+	}
+	return true;
+}
+
+static int walk_back(struct back *b, uint8_t *to, size_t m)
+{
+	size_t at = 0;
+
+	b->starts = vv_wire_over(bytes_of(&b->s[STARTS]), b->s[STARTS].n);
+	b->distances = vv_wire_over(bytes_of(&b->s[DISTANCES]), b->s[DISTANCES].n);
+	while (vv_wire_left(&b->starts)) {
+		size_t end = at + (size_t)vv_wire_var_max(&b->starts, m - at);
+
+		if (b->starts.bad || !get_words(b, to, at, end))
+			return damaged("its trails are none");
+		at = end;
+		b->distance = (size_t)vv_wire_var_max(&b->distances, at);
+		if (b->distances.bad || !b->distance)
+			return damaged("a trail begins nowhere");
+	}
+	if (!get_words(b, to, at, m))
+		return damaged("its trails are none");
+	if (vv_wire_left(&b->distances) || b->s[CLOSES].at < b->s[CLOSES].n ||
+	    (b->s[NEWS].width == 1 ? b->new_at : b->s[NEWS].at) < b->s[NEWS].n)
+		return damaged("words are left over");
+	return 0;
+}
+
+static int get_streams(struct back *b, struct vv_wire *w, size_t m)
+{
+	uint32_t coder = vv_wire_u8(w);
+	uint8_t width;
+	int rc;
+
+	if (w->bad || coder > VV_CODEC_ZSTD)
+		return damaged("it has no coder");
+	rc = get_stream(w, 1, m, coder, &b->s[CODES]);
+	if (rc == 0 && b->s[CODES].n != m)
+		rc = damaged("it tells of more or fewer words");
+	if (rc == 0)
+		rc = get_stream(w, 1, m * 5, coder, &b->s[STARTS]);
+	if (rc == 0)
+		rc = get_stream(w, 1, m * 5, coder, &b->s[DISTANCES]);
+	if (rc == 0)
+		rc = get_stream(w, VV_TRAIL_CLOSE, m, coder, &b->s[CLOSES]);
+	width = vv_wire_u8(w);
+	if (rc == 0 && width != 1 && width != VV_TRAIL_WORD)
+		rc = damaged("new words have no width");
+	return rc ? rc : get_stream(w, width, width == 1 ? m * VV_TRAIL_WORD : m, coder, &b->s[NEWS]);
+}
+
+/* A code for each word, and what the other streams come to, which shrink by a half or so. */
+size_t vv_trail_back_takes(size_t n, size_t raw_len)
+{
+	return raw_len / VV_TRAIL_WORD + (2 * n < raw_len ? 2 * n : raw_len);
+}
+
+int vv_trail_back_decode(const void *from, size_t n, void *to, size_t raw_len)
+{
+	struct vv_wire w = vv_wire_over(from, n);
+	size_t m = raw_len / VV_TRAIL_WORD, tail = raw_len % VV_TRAIL_WORD;
+	struct back *b = vv_mem_new(1, sizeof(*b));
+	int rc;
+
+	if (!b)
+		return VV_ENOMEM;
+	rc = get_streams(b, &w, m);
+	if (rc == 0 && vv_wire_left(&w) != tail)
+		rc = damaged("bytes are left over");
+	if (rc == 0)
+		rc = walk_back(b, to, m);
+	if (rc == 0 && tail)
+		memcpy((uint8_t *)to + m * VV_TRAIL_WORD, w.p, tail);
+	for (unsigned k = 0; k < STREAMS; k++)
+		vv_split_fini(&b->s[k].split);
+	vv_mem_free(b);
+	return rc;
+}

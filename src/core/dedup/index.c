@@ -1,0 +1,355 @@
+/* Open addressing with linear probing. A slot has four bytes: what the entry's number leaves of them is filled from the digest, so that
+ * a probe touches an entry only when it is likely to be the right one. The table grows by quarters, and where it is. */
+#include "core/dedup/index.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include <string.h>
+
+#define MAX_POS (1ull << 40)
+#define MAX_LAYERS (1u << 24)
+enum { AHEAD = 8 }; /* entries whose slots are asked for before they are needed */
+
+void vv_index_fini(struct vv_index *x)
+{
+	vv_mem_free(x->digest);
+	vv_mem_free(x->where);
+	vv_mem_free(x->slot);
+	vv_mem_free(x->layer);
+	*x = (struct vv_index){ 0 };
+}
+
+/* Room for `cap` entries, more or less than there was; what is there stays. */
+static int resize(struct vv_index *x, size_t cap)
+{
+	struct vv_digest *digest = vv_mem_grow(x->digest, cap, sizeof(*digest));
+	uint64_t *where;
+
+	if (!digest)
+		return VV_ENOMEM;
+	x->digest = digest;
+	if (cap < x->cap)
+		x->cap = cap;
+	where = vv_mem_grow(x->where, cap, sizeof(*where));
+	if (!where)
+		return VV_ENOMEM;
+	x->where = where;
+	x->cap = cap;
+	return 0;
+}
+
+int vv_index_reserve(struct vv_index *x, size_t n)
+{
+	size_t cap = x->cap + x->cap / 2 + 64;
+
+	if (n <= x->cap - x->n)
+		return 0;
+	if (n > VV_INDEX_MAX - x->n)
+		return vv_err_set(VV_EINVAL, "the digest index holds %zu chunks, its limit is %zu; use larger chunks", x->n,
+				  (size_t)VV_INDEX_MAX);
+	cap = cap < x->n + n ? x->n + n : cap;
+	cap = cap < VV_INDEX_MAX ? cap : VV_INDEX_MAX;
+	return resize(x, cap);
+}
+
+static size_t home(const struct vv_index *x, const struct vv_digest *d)
+{
+	return (size_t)((unsigned __int128)d->w[1] * x->n_slots >> 64);
+}
+
+static uint32_t tag(const struct vv_index *x, const struct vv_digest *d)
+{
+	return (uint32_t)d->w[0] & x->tag;
+}
+
+static uint32_t number_in(const struct vv_index *x, uint32_t slot)
+{
+	return (slot & ~x->tag) - 1;
+}
+
+static uint32_t tagged(const struct vv_index *x, uint32_t number)
+{
+	return tag(x, &x->digest[number]) | (number + 1u);
+}
+
+void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d)
+{
+	if (x->slot)
+		__builtin_prefetch(&x->slot[home(x, d)]);
+}
+
+/* The slot that holds d, or the empty one where it would go. */
+static size_t probe(const struct vv_index *x, const struct vv_digest *d)
+{
+	uint32_t its = tag(x, d);
+	size_t i = home(x, d);
+
+	for (; x->slot[i]; i = i + 1 < x->n_slots ? i + 1 : 0)
+		if ((x->slot[i] & x->tag) == its && vv_digest_equal(&x->digest[number_in(x, x->slot[i])], d))
+			break;
+	return i;
+}
+
+uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d)
+{
+	size_t i;
+
+	if (!x->slot)
+		return VV_INDEX_NONE;
+	i = probe(x, d);
+	return x->slot[i] ? number_in(x, x->slot[i]) : VV_INDEX_NONE;
+}
+
+/* Puts entries into the table, those of a set or, without one, all: of equal digests the one that is there, or else the first, is the one that is found. */
+static void fill(struct vv_index *x, const uint8_t *set)
+{
+	for (size_t k = 0; k < x->n; k++) {
+		size_t i;
+
+		if (set && !(set[k / 8] >> k % 8 & 1))
+			continue;
+		if (k + AHEAD < x->n)
+			vv_index_prefetch(x, &x->digest[k + AHEAD]);
+		i = probe(x, &x->digest[k]);
+		if (!x->slot[i])
+			x->slot[i] = tagged(x, (uint32_t)k);
+	}
+}
+
+/* For n entries: at most seven tenths full, and more than five after growth. */
+static size_t slots_for(size_t n)
+{
+	size_t size = 1024;
+
+	while (n * 10 > size * 7)
+		size += size / 4;
+	return size;
+}
+
+size_t vv_index_bytes(size_t n)
+{
+	return n * (sizeof(struct vv_digest) + sizeof(uint64_t)) + slots_for(n) * sizeof(uint32_t);
+}
+
+/* An empty table of `size` slots, in the memory of the one before. */
+static int empty_slots(struct vv_index *x, size_t size)
+{
+	uint32_t *slot = size == x->n_slots ? x->slot : vv_mem_grow(x->slot, size, sizeof(*slot));
+	unsigned bits = 64 - (unsigned)__builtin_clzll(size);
+
+	if (!slot)
+		return VV_ENOMEM;
+	memset(slot, 0, size * sizeof(*slot));
+	x->slot = slot;
+	x->n_slots = size;
+	x->tag = bits < 32 ? UINT32_MAX << bits : 0;
+	return 0;
+}
+
+static void include(uint8_t *set, uint32_t number)
+{
+	set[number / 8] |= (uint8_t)(1u << number % 8);
+}
+
+/* What was found is found: of equal digests that need not be the first. */
+static int rehash(struct vv_index *x, size_t n)
+{
+	uint8_t *found = vv_mem_new(x->n / 8 + 1, 1);
+	int rc;
+
+	if (!found)
+		return VV_ENOMEM;
+	for (size_t k = 0; k < x->n_slots; k++)
+		if (x->slot[k])
+			include(found, number_in(x, x->slot[k]));
+	rc = empty_slots(x, slots_for(n));
+	if (rc == 0)
+		fill(x, found);
+	vv_mem_free(found);
+	return rc;
+}
+
+int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *out)
+{
+	if (x->n_layers && x->layer[x->n_layers - 1] == layer) {
+		*out = x->n_layers - 1;
+		return 0;
+	}
+	if (x->n_layers == MAX_LAYERS)
+		return vv_err_set(VV_EINVAL, "the lineage has more than 2^24 layers with content; run varve gc");
+	if (vv_mem_room(&x->layer, x->n_layers, &x->layers_cap, sizeof(*x->layer)) < 0)
+		return VV_ENOMEM;
+	x->layer[x->n_layers] = layer;
+	*out = x->n_layers++;
+	return 0;
+}
+
+int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t source, uint64_t pos, uint32_t *number)
+{
+	size_t i;
+	int rc;
+
+	if (pos >= MAX_POS)
+		return vv_err_set(VV_EINVAL, "a layer's payload exceeds 2^40 bytes");
+	rc = vv_index_reserve(x, 1);
+	if (rc == 0 && (!x->slot || x->n * 10 >= x->n_slots * 7))
+		rc = rehash(x, x->n + 1);
+	if (rc)
+		return rc;
+	i = probe(x, d);
+	x->digest[x->n] = *d;
+	x->where[x->n] = source << 40 | pos;
+	*number = (uint32_t)x->n;
+	if (!x->slot[i])
+		x->slot[i] = tagged(x, (uint32_t)x->n);
+	x->n++;
+	return 0;
+}
+
+int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)
+{
+	uint64_t source = 0;
+	int rc = vv_index_source(x, layer, &source);
+
+	return rc ? rc : vv_index_add_from(x, d, source, pos, number);
+}
+
+int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number)
+{
+	int rc = vv_index_add(x, d, layer, pos, number);
+
+	if (rc == 0)
+		x->slot[probe(x, d)] = tagged(x, *number);
+	return rc;
+}
+
+int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d)
+{
+	uint32_t number;
+	int rc = vv_index_reserve(x, d->n);
+
+	for (size_t g = 0; rc == 0 && g < d->n_groups; g++) {
+		const struct vv_digest_group *group = &d->group[g];
+
+		for (uint64_t i = 0; rc == 0 && i < group->count; i++)
+			rc = vv_index_add(x, &d->v[group->digest + i], layer, group->pos + i * group->chunk, &number);
+	}
+	return rc;
+}
+
+void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_t pos)
+{
+	x->where[number] = source << 40 | pos;
+}
+
+/* The slot still has the old tag: who looks for that content is told by the digest that it is not there. A second slot could be one too many. */
+void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d)
+{
+	x->digest[number] = *d;
+}
+
+void vv_index_truncate(struct vv_index *x, size_t n)
+{
+	if (n >= x->n)
+		return;
+	x->n = n;
+	x->n_layers = 0;
+	for (size_t i = 0; i < n; i++)
+		if (vv_index_from(x, (uint32_t)i) >= x->n_layers)
+			x->n_layers = vv_index_from(x, (uint32_t)i) + 1;
+	memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
+	fill(x, NULL);
+}
+
+/* Those that stay and their sources move down. */
+static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
+{
+	size_t n = 0, n_layers = 0;
+
+	for (size_t i = 0; i < x->n; i++)
+		if (moved[i])
+			source[vv_index_from(x, (uint32_t)i)] = 1;
+	for (size_t k = 0; k < x->n_layers; k++)
+		if (source[k]) {
+			x->layer[n_layers++] = x->layer[k];
+			source[k] = (uint32_t)n_layers;
+		}
+	for (size_t i = 0; i < x->n; i++)
+		if (moved[i]) {
+			uint64_t k = source[vv_index_from(x, (uint32_t)i)] - 1;
+
+			x->digest[n] = x->digest[i];
+			x->where[n] = k << 40 | vv_index_pos(x, (uint32_t)i);
+			moved[i] = (uint32_t)++n;
+		}
+	x->n = n;
+	x->n_layers = n_layers;
+}
+
+/* The new numbers of those that stay and are found; how many these are. */
+static size_t found_of(const struct vv_index *x, const uint32_t *moved, uint8_t *set)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < x->n_slots; k++) {
+		uint32_t number = x->slot[k] ? moved[number_in(x, x->slot[k])] : 0;
+
+		if (number)
+			include(set, number - 1);
+		n += number != 0;
+	}
+	return n;
+}
+
+int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
+{
+	size_t n = 0, found, size;
+	uint8_t *set;
+
+	for (size_t i = 0; i < x->n; i++)
+		n += moved[i] != 0;
+	set = vv_mem_new(n / 8 + 1, 1);
+	if (!set)
+		return VV_ENOMEM;
+	close_ranks(x, moved, source);
+	found = found_of(x, moved, set);
+	size = slots_for(n);
+	if (x->slot && empty_slots(x, size < x->n_slots ? size : x->n_slots) < 0)
+		memset(x->slot, 0, x->n_slots * sizeof(*x->slot)); /* it could not be made shorter */
+	fill(x, set);
+	if (found < n)
+		fill(x, NULL); /* some stay that another hid, which goes */
+	vv_mem_free(set);
+	if (resize(x, n) < 0)
+		vv_err_clear(); /* then it has more room than it needs */
+	return 0;
+}
+
+uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint)
+{
+	if (hint < n && vv_index_layer(x, hint) == layer && vv_index_pos(x, hint) == pos)
+		return hint;
+	return vv_index_at(x, n, layer, pos);
+}
+
+static bool is_before(const struct vv_index *x, uint32_t entry, uint64_t layer, uint64_t pos)
+{
+	uint64_t l = vv_index_layer(x, entry);
+
+	return l < layer || (l == layer && vv_index_pos(x, entry) < pos);
+}
+
+size_t vv_index_first(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, n, is_before(x, (uint32_t)i, layer, pos));
+	return i;
+}
+
+uint32_t vv_index_at(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos)
+{
+	size_t i = vv_index_first(x, n, layer, pos);
+
+	return i < n && vv_index_layer(x, (uint32_t)i) == layer && vv_index_pos(x, (uint32_t)i) == pos ? (uint32_t)i : VV_INDEX_NONE;
+}

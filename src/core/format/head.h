@@ -1,0 +1,97 @@
+/* The head of a layer: who it is, its regions, and where every byte lives. Written once, never changed; the commit
+ * record holds its digest. docs/format.md, section 4, kinds 1 to 5. */
+#ifndef VV_CORE_HEAD_H
+#define VV_CORE_HEAD_H
+
+#include "base/wire.h"
+#include "core/format/run.h"
+
+enum {
+	VV_MAX_REGIONS = 1 << 20,
+	VV_MAX_NAME = 255,
+	VV_MAX_DIMS = 16,
+	VV_MIN_CHUNK = 32,
+	VV_MAX_CHUNK = 1 << 20,
+	VV_MAX_DEPTH = 255,
+};
+
+enum vv_type {
+	VV_TYPE_BYTES,
+	VV_TYPE_I8,
+	VV_TYPE_U8,
+	VV_TYPE_I16,
+	VV_TYPE_U16,
+	VV_TYPE_I32,
+	VV_TYPE_U32,
+	VV_TYPE_I64,
+	VV_TYPE_U64,
+	VV_TYPE_F32,
+	VV_TYPE_F64,
+	VV_TYPE_C64,
+	VV_TYPE_C128,
+	VV_TYPES
+};
+
+struct vv_shape { /* what a region is, besides where */
+	uint64_t len;
+	uint32_t chunk;
+	uint8_t type;
+	uint8_t ndim;
+	uint64_t dim[VV_MAX_DIMS];
+};
+
+struct vv_head_region {
+	char *name;
+	uint32_t parent; /* 0, or 1 + index in the parent layer */
+	struct vv_shape shape;
+	struct vv_runs runs;
+};
+
+struct vv_stat {
+	char name[64];
+	uint64_t value;
+};
+
+struct vv_head {
+	uint8_t lineage[16];
+	uint64_t epoch;
+	uint64_t parent;
+	uint32_t rank;
+	uint32_t ranks;
+	uint64_t time_ns;
+	uint64_t payload;
+	uint8_t digest_kind;
+	uint8_t depth;
+	struct vv_head_region *region;
+	size_t n_regions;
+	struct vv_stat *stat;
+	size_t n_stats;
+};
+
+void vv_head_fini(struct vv_head *h);
+
+/* One function per section, in file order. The encoders cannot fail but by the buffer's own memory. */
+void vv_head_put_ident(const struct vv_head *h, struct vv_buf *b);
+void vv_head_put_regions(const struct vv_head *h, struct vv_buf *b);
+int vv_head_put_sources_and_runs(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs);
+void vv_head_put_stats(const struct vv_head *h, struct vv_buf *b);
+
+/* The decoders take bytes whose check has been verified, and trust none of them. h must start empty; ident and
+ * regions come first, because the runs are checked against them. */
+int vv_head_get_ident(struct vv_head *h, const void *p, size_t n);
+int vv_head_get_regions(struct vv_head *h, const void *p, size_t n);
+int vv_head_get_runs(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs);
+int vv_head_get_stats(struct vv_head *h, const void *p, size_t n);
+
+uint64_t vv_head_stat(const struct vv_head *h, const char *name); /* 0 if it is not there */
+/* Nothing is added for a value of 0, which is what is read where there is nothing. */
+int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value);
+
+const char *vv_head_type_name(unsigned type);
+size_t vv_head_type_size(unsigned type);
+/* Is the shape one that the format allows? An error that says why not. */
+int vv_head_check_shape(const char *name, const struct vv_shape *s);
+/* As many elements of the same type in the same dimensions; they may be cut into other chunks. */
+bool vv_head_same_shape(const struct vv_shape *a, const struct vv_shape *b);
+
+#endif

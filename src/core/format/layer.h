@@ -1,0 +1,82 @@
+/* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section 3. */
+#ifndef VV_CORE_LAYER_H
+#define VV_CORE_LAYER_H
+
+#include "base/wire.h"
+#include "core/format/copies_section.h"
+#include "core/format/digest.h"
+#include "core/format/era_table.h"
+#include "core/format/head.h"
+#include "core/format/payload.h"
+
+enum {
+	VV_LAYER_HEADER = 16,
+	VV_LAYER_TRAILER = 48,
+	VV_LAYER_ENTRY = 32,
+	VV_LAYER_SECTIONS = 64, /* at most */
+};
+
+enum vv_section_kind {
+	VV_SECTION_IDENT = 1,
+	VV_SECTION_REGIONS,
+	VV_SECTION_SOURCES,
+	VV_SECTION_RUNS,
+	VV_SECTION_STATS,
+	VV_SECTION_BLOCKS,
+	VV_SECTION_DIGESTS,
+	VV_SECTION_COPIES, /* only where there are some */
+	VV_SECTION_ERAS,   /* not in layers of older versions */
+};
+
+enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2, VV_SECTION_CODED = 4 };
+
+struct vv_section {
+	uint32_t kind;
+	uint32_t flags;
+	uint64_t off;
+	uint64_t len;
+	uint64_t check;
+};
+
+struct vv_frame {
+	uint64_t dir_off;
+	uint64_t file_len;
+	uint64_t dir_check;
+	uint32_t n;
+	struct vv_section section[VV_LAYER_SECTIONS];
+};
+
+const char *vv_layer_section_name(uint32_t kind);
+
+void vv_layer_put_header(struct vv_buf *b);
+int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER]);
+
+/* Puts the coded form of a section at the end of `out`, or nothing if it is to be stored as it is; fails only for want of memory. */
+typedef int (*vv_layer_coder)(const void *p, size_t n, struct vv_buf *out);
+
+struct vv_layer_gap { /* where the digests belong that are not in what was put: they are many, and lie in memory as they are stored */
+	size_t at;
+	size_t n; /* bytes */
+};
+
+/* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
+ * digest that the commit record carries. copies and eras may be NULL; code: then no section is coded; and gap: then all is in `out`. */
+int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
+		      const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      struct vv_digest *head_digest, struct vv_layer_gap *gap);
+/* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
+int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
+			   const struct vv_digests *digests, const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off,
+			   struct vv_buf *out);
+
+/* The check of the DIGESTS section in what either has put at the end of `out`. */
+uint64_t vv_layer_digests_check(const struct vv_buf *out);
+
+/* Trailer first, then the directory that it names. */
+int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAILER], uint64_t file_len);
+int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir);
+const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind); /* one of those that are always there */
+const struct vv_section *vv_layer_find(const struct vv_frame *f, uint32_t kind);    /* or NULL */
+int vv_layer_check_section(const struct vv_section *s, const void *p);
+
+#endif

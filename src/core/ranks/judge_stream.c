@@ -1,0 +1,239 @@
+#include "core/ranks/judge_stream.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct fresh { /* content that is claimed for the first time in this round */
+	uint32_t first;  /* the rank that its segment suggests */
+	uint32_t owner;  /* of its claimers the one that comes first from there on */
+};
+
+struct round {
+	struct vv_docket *d;
+	const uint8_t **claim; /* of each rank */
+	size_t *n;
+	size_t all;
+	size_t before;       /* entries of earlier rounds */
+	struct fresh *fresh; /* entries of this one */
+	size_t fresh_cap;
+	uint64_t *verdict;   /* of each claim: HERE; or the number of its entry, FRESH */
+};
+
+#define FRESH (1ull << 63)
+
+int vv_docket_init(struct vv_docket *d, uint32_t ranks, size_t limit)
+{
+	*d = (struct vv_docket){ .ranks = ranks, .limit = limit };
+	d->told.of = vv_mem_new(ranks, sizeof(*d->told.of));
+	d->owed.of = vv_mem_new(ranks, sizeof(*d->owed.of));
+	d->reply_len = vv_mem_new(ranks, sizeof(*d->reply_len));
+	return d->told.of && d->owed.of && d->reply_len ? 0 : VV_ENOMEM;
+}
+
+void vv_docket_fini(struct vv_docket *d)
+{
+	vv_index_fini(&d->young);
+	vv_index_fini(&d->old);
+	vv_mem_free(d->told.entry);
+	vv_mem_free(d->told.of);
+	vv_mem_free(d->owed.entry);
+	vv_mem_free(d->owed.of);
+	vv_mem_free(d->reply);
+	vv_mem_free(d->reply_len);
+	*d = (struct vv_docket){ 0 };
+}
+
+/* ---- what was left from the round before --------------------------------------------------------------------------------------- */
+
+static int take_places(struct vv_docket *d, uint32_t rank, const uint32_t *entry, const uint8_t *said)
+{
+	for (size_t i = 0; i < d->told.of[rank]; i++) {
+		uint64_t pos;
+
+		memcpy(&pos, said + i * sizeof(pos), sizeof(pos));
+		if (pos >= VV_JUDGE_POS_MAX)
+			return vv_err_set(VV_EPEER, "rank %u says that it stored content at %" PRIu64 ", which cannot be", rank, pos);
+		vv_index_move(&d->young, entry[i], rank, pos);
+	}
+	return 0;
+}
+
+/* Each message is cut into what it begins with and its claims. */
+static int open_messages(struct round *a, const uint8_t *said, const uint64_t *len)
+{
+	struct vv_docket *d = a->d;
+	const uint32_t *entry = d->told.entry;
+	int rc = 0;
+
+	d->more = 0;
+	for (uint32_t r = 0; rc == 0 && r < d->ranks; said += len[r++]) {
+		uint64_t lead = sizeof(uint64_t) * (1 + (uint64_t)d->told.of[r]), more;
+
+		if (len[r] < lead || (len[r] - lead) % VV_DOCKET_CLAIM || (len[r] - lead) / VV_DOCKET_CLAIM > VV_INDEX_MAX - a->all)
+			return vv_err_set(VV_EPEER, "rank %u sends a message of %" PRIu64 " bytes, which cannot be", r, len[r]);
+		memcpy(&more, said, sizeof(more));
+		d->more += more != 0;
+		a->claim[r] = said + lead;
+		a->n[r] = (size_t)((len[r] - lead) / VV_DOCKET_CLAIM);
+		a->all += a->n[r];
+		rc = take_places(d, r, entry, said + sizeof(more));
+		entry = d->told.of[r] ? entry + d->told.of[r] : entry;
+	}
+	return rc;
+}
+
+static uint64_t place_of(const struct vv_index *x, uint32_t e)
+{
+	return vv_docket_verdict(VV_DOCKET_HERE, (uint32_t)vv_index_from(x, e), vv_index_pos(x, e));
+}
+
+/* The older half is forgotten when there is too much. */
+static void age(struct vv_docket *d)
+{
+	if (d->young.n < d->limit / 2)
+		return;
+	vv_index_fini(&d->old);
+	d->old = d->young;
+	d->young = (struct vv_index){ 0 };
+}
+
+/* ---- claims --------------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t distance(const struct vv_docket *d, uint32_t from, uint32_t rank)
+{
+	return rank >= from ? rank - from : rank + d->ranks - from;
+}
+
+static int hear_claim(struct round *a, uint32_t rank, const uint8_t *claim, uint64_t *out)
+{
+	struct vv_docket *d = a->d;
+	struct vv_digest digest;
+	uint32_t segment, e;
+	struct fresh *f;
+	int rc = 0;
+
+	memcpy(&digest, claim, sizeof(digest));
+	memcpy(&segment, claim + sizeof(digest), sizeof(segment));
+	e = vv_index_find(&d->young, &digest);
+	if (e == VV_INDEX_NONE) {
+		e = vv_index_find(&d->old, &digest);
+		if (e != VV_INDEX_NONE) {
+			*out = place_of(&d->old, e);
+			return 0;
+		}
+		rc = vv_index_add_from(&d->young, &digest, rank, 0, &e);
+		if (rc == 0)
+			rc = vv_mem_room(&a->fresh, e - a->before, &a->fresh_cap, sizeof(*a->fresh));
+		if (rc == 0)
+			a->fresh[e - a->before] = (struct fresh){ segment % d->ranks, rank };
+	} else if (e < a->before) {
+		*out = place_of(&d->young, e);
+		return 0;
+	}
+	if (rc)
+		return rc;
+	f = &a->fresh[e - a->before];
+	if (distance(d, f->first, rank) < distance(d, f->first, f->owner))
+		f->owner = rank;
+	*out = FRESH | e;
+	return 0;
+}
+
+static int add_due(struct vv_docket_due *due, uint32_t rank, uint32_t entry)
+{
+	int rc = vv_mem_room(&due->entry, due->n, &due->cap, sizeof(*due->entry));
+
+	if (rc == 0) {
+		due->entry[due->n++] = entry;
+		due->of[rank]++;
+	}
+	return rc;
+}
+
+static int decide(struct round *a, uint32_t rank, uint64_t *verdict)
+{
+	struct vv_docket *d = a->d;
+	uint32_t e = (uint32_t)*verdict, owner;
+
+	if (!(*verdict & FRESH))
+		return 0;
+	owner = a->fresh[e - a->before].owner;
+	*verdict = vv_docket_verdict(owner == rank ? VV_DOCKET_STORE : VV_DOCKET_SOON, owner, 0);
+	vv_index_move(&d->young, e, owner, 0);
+	return add_due(owner == rank ? &d->told : &d->owed, rank, e);
+}
+
+static int judge(struct round *a)
+{
+	struct vv_docket *d = a->d;
+	uint64_t *v = a->verdict;
+	int rc = 0;
+
+	a->before = d->young.n;
+	for (uint32_t r = 0; rc == 0 && r < d->ranks; r++)
+		for (size_t i = 0; rc == 0 && i < a->n[r]; i++)
+			rc = hear_claim(a, r, a->claim[r] + i * VV_DOCKET_CLAIM, v++);
+	d->told.n = d->owed.n = 0;
+	memset(d->told.of, 0, d->ranks * sizeof(*d->told.of));
+	memset(d->owed.of, 0, d->ranks * sizeof(*d->owed.of));
+	v = a->verdict;
+	for (uint32_t r = 0; rc == 0 && r < d->ranks; r++)
+		for (size_t i = 0; rc == 0 && i < a->n[r]; i++)
+			rc = decide(a, r, v++);
+	return rc;
+}
+
+/* ---- a round -------------------------------------------------------------------------------------------------------------------- */
+
+/* What is owed to each rank, then room for the verdicts on its claims: *at of each. */
+static int begin_replies(struct round *a, size_t *at)
+{
+	struct vv_docket *d = a->d;
+	const uint32_t *entry = d->owed.entry;
+	size_t n = 0;
+
+	if (a->all + d->owed.n > d->replies_cap) {
+		uint64_t *reply = vv_mem_grow(d->reply, a->all + d->owed.n, sizeof(*reply));
+
+		if (!reply)
+			return VV_ENOMEM;
+		d->reply = reply;
+		d->replies_cap = a->all + d->owed.n;
+	}
+	for (uint32_t r = 0; r < d->ranks; r++) {
+		for (size_t i = 0; i < d->owed.of[r]; i++)
+			d->reply[n++] = place_of(&d->young, *entry++);
+		at[r] = n;
+		n += a->n[r];
+		d->reply_len[r] = (d->owed.of[r] + a->n[r]) * sizeof(*d->reply);
+	}
+	return 0;
+}
+
+int vv_docket_hear(struct vv_docket *d, const uint8_t *said, const uint64_t *len)
+{
+	struct round a = { .d = d };
+	size_t *at = vv_mem_new(d->ranks, sizeof(*at));
+	int rc;
+
+	a.claim = vv_mem_new(d->ranks, sizeof(*a.claim));
+	a.n = vv_mem_new(d->ranks, sizeof(*a.n));
+	rc = at && a.claim && a.n ? open_messages(&a, said, len) : VV_ENOMEM;
+	if (rc == 0)
+		rc = begin_replies(&a, at);
+	if (rc == 0)
+		age(d);
+	a.verdict = rc ? NULL : vv_mem_new(a.all, sizeof(*a.verdict));
+	if (rc == 0)
+		rc = a.verdict ? judge(&a) : VV_ENOMEM;
+	for (size_t r = 0, from = 0; rc == 0 && r < d->ranks; from += a.n[r++])
+		if (a.n[r])
+			memcpy(d->reply + at[r], a.verdict + from, a.n[r] * sizeof(*a.verdict));
+	vv_mem_free(at);
+	vv_mem_free(a.claim);
+	vv_mem_free(a.n);
+	vv_mem_free(a.fresh);
+	vv_mem_free(a.verdict);
+	return rc;
+}

@@ -1,0 +1,171 @@
+/* S0's rule (what nobody else holds is counted first, then the least loaded holder gets what is shared), with two additions: it
+ * counts bytes, and it keeps neighbouring chunks together, so that references stay long runs. */
+#include "core/ranks/owner_choice.h"
+#include "core/ranks/judge_round_priv.h"
+
+struct choice {
+	struct vv_case *c;
+	const uint32_t *host;
+	uint32_t segments; /* different ones in a rank's memory */
+	uint64_t slack;
+};
+
+static uint32_t host_of(const struct choice *d, uint32_t rank)
+{
+	return d->host ? d->host[rank] : rank;
+}
+
+/* The holder that the place gives: segments go round among the holders. Where that does not come out even, or there are fewer
+ * segments than holders, the digest says which part of the segment a chunk is in, so that on the average all holders get the same:
+ * the more ranks there are, the less a single judge can do about it. */
+static uint32_t by_place(const struct choice *d, const struct vv_case_group *g)
+{
+	uint64_t cycle = g->n > d->segments ? d->segments : VV_JUDGE_SEGMENTS, whole = cycle - cycle % g->n;
+	uint64_t at = vv_judge_tag_segment(g->tag) % cycle;
+
+	if (at < whole)
+		return (uint32_t)(at % g->n);
+	at = (at - whole) << 16 | (g->digest.w[0] & 0xffff);
+	return (uint32_t)(at * g->n / (cycle - whole) >> 16);
+}
+
+/* Each judge gets its share of what all hold, so it can tell how many segments there are: about, hence a power of two, on which
+ * most judges agree. */
+static uint32_t guess_segments(const struct vv_case *c, size_t shared)
+{
+	size_t about = shared * c->ranks / VV_JUDGE_SEGMENT_CHUNKS;
+	uint32_t n = 1;
+
+	while (n < VV_JUDGE_SEGMENTS && n * 10ull < about * 7)
+		n *= 2;
+	return n;
+}
+
+static bool host_taken(const struct choice *d, const uint64_t *copy, size_t n, size_t but, uint32_t rank)
+{
+	for (size_t i = 0; i < n; i++)
+		if (i != but && host_of(d, vv_case_rank_of(copy[i])) == host_of(d, rank))
+			return true;
+	return false;
+}
+
+/* One holder by place, others as far from it as can be, each on a host of its own. Their number. */
+static uint32_t choose(const struct choice *d, const struct vv_case_group *g, uint64_t *copy)
+{
+	uint32_t at = by_place(d, g), want = d->c->copies < g->n ? d->c->copies : g->n, n = 0;
+	const uint32_t *h = vv_case_holders(d->c, g);
+
+	for (uint32_t j = 0; j < want; j++) {
+		uint32_t i = (uint32_t)((at + (uint64_t)g->n * j / want) % g->n), tried = 0;
+
+		while (tried < g->n && host_taken(d, copy, n, n, h[i])) {
+			i = i + 1 < g->n ? i + 1 : 0;
+			tried++;
+		}
+		if (tried == g->n)
+			break;
+		copy[n++] = h[i] * VV_JUDGE_POS_MAX;
+		d->c->load[h[i]] += vv_judge_tag_len(g->tag);
+	}
+	return n;
+}
+
+/* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
+static bool relieve(const struct choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
+{
+	uint64_t *load = d->c->load, len = vv_judge_tag_len(g->tag);
+	uint32_t from = vv_case_rank_of(copy[which]), to = from;
+	const uint32_t *h = vv_case_holders(d->c, g);
+
+	for (uint32_t i = 0; i < g->n; i++)
+		if (load[h[i]] < load[to] && (n == 1 || !host_taken(d, copy, n, which, h[i])))
+			to = h[i];
+	if (load[from] <= load[to] + d->slack + 2 * len)
+		return false;
+	load[from] -= len;
+	load[to] += len;
+	copy[which] = to * VV_JUDGE_POS_MAX;
+	return true;
+}
+
+static uint64_t least_load(const struct vv_case *c)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t r = 0; r < c->ranks; r++)
+		least = c->load[r] < least ? c->load[r] : least;
+	return least;
+}
+
+/* Goes through all groups once; how many copies moved. A group whose holder has little is passed by: nobody has less than the
+ * least, also later. */
+static size_t relieve_all(const struct choice *d)
+{
+	struct vv_case *c = d->c;
+	uint64_t least = least_load(c), *copy = c->copy;
+	size_t moved = 0;
+
+	for (size_t i = 0; i < c->n_groups; i++) {
+		const struct vv_case_group *g = &c->group[i];
+
+		if (g->n < 2)
+			continue;
+		for (uint32_t j = 0; j < g->rank; j++)
+			if (c->load[vv_case_rank_of(copy[j])] > least + d->slack + 2 * vv_judge_tag_len(g->tag))
+				moved += relieve(d, g, copy, g->rank, j);
+		copy += c->copies;
+	}
+	return moved;
+}
+
+static uint64_t average_load(const struct vv_case *c)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < c->ranks; r++)
+		sum += c->load[r];
+	return sum / c->ranks;
+}
+
+/* A judge has a sample before it. Where it is small, loads differ by chance, which evens out over all judges, and to correct that
+ * would tear runs apart for nothing: then they must differ by more than a sample of equal loads would. */
+static bool uneven(const struct vv_case *c, uint64_t average)
+{
+	enum { SMALL = 64 }; /* chunks per rank: their number differs by an eighth, and mending that costs a few runs in a hundred */
+	double squares = 0, spread = 0;
+	size_t chunks = 0;
+
+	for (size_t i = 0; i < c->n_groups; i++) {
+		double len = vv_judge_tag_len(c->group[i].tag), n = c->group[i].n > 1 ? c->group[i].rank : c->group[i].n;
+
+		chunks += (size_t)n;
+		squares += n * len * len;
+	}
+	for (uint32_t r = 0; r < c->ranks; r++) {
+		double off = (double)c->load[r] - (double)average;
+
+		spread += off * off;
+	}
+	return chunks / c->ranks >= SMALL || spread > 1.5 * squares;
+}
+
+/* All are chosen by place before any is corrected, so that only those move that are too much in the end: loads that differ for
+ * a while on the way would tear runs apart for nothing. */
+void vv_owner_choose(struct vv_case *c, const uint32_t *host, size_t shared)
+{
+	enum { PASSES = 4 };
+	struct choice d = { .c = c, .host = host, .segments = guess_segments(c, shared) };
+	uint64_t *copy = c->copy, average;
+
+	for (size_t i = 0; i < c->n_groups; i++)
+		if (c->group[i].n > 1) {
+			c->group[i].rank = choose(&d, &c->group[i], copy);
+			copy += c->copies;
+		}
+	average = average_load(c);
+	d.slack = average / 128;
+	if (!uneven(c, average))
+		return;
+	for (int pass = 0; pass < PASSES && relieve_all(&d); pass++)
+		;
+}

@@ -1,0 +1,41 @@
+/* S0, algorithm 2 (HASH_MERGER): two sets of (digest, how many ranks hold it, who stores it) become one of the most frequent,
+ * with the owners balanced. And the plan of the all-reduce around it: recursive doubling for any number of ranks. Pure.
+ *
+ * Sets are in ascending order of digests. Where the paper leaves a choice, equal loads and equal counts, the lower rank and the
+ * lower digest win: so it does not matter which set is called left, and all ranks end with the same set. */
+#ifndef VV_CORE_MERGE_H
+#define VV_CORE_MERGE_H
+
+#include "core/format/digest.h"
+#include <stdbool.h>
+
+struct vv_tuple {
+	struct vv_digest digest;
+	uint32_t count;
+	uint32_t rank;
+};
+
+static inline bool vv_merge_before(const struct vv_digest *a, const struct vv_digest *b)
+{
+	return a->w[0] != b->w[0] ? a->w[0] < b->w[0] : a->w[1] < b->w[1];
+}
+
+/* `out` has room for n_left + n_right tuples and is neither set; at most `threshold` of them are left. `ranks` is their number.
+ * VV_EPEER if a set is not in order, or names a rank or count that cannot be. */
+int vv_merge_sets(const struct vv_tuple *left, size_t n_left, const struct vv_tuple *right, size_t n_right, uint32_t ranks,
+		  size_t threshold, struct vv_tuple *out, size_t *n_out);
+
+#define VV_MERGE_NOBODY UINT32_MAX
+
+enum vv_merge_do { VV_MERGE_IGNORE, VV_MERGE_SETS, VV_MERGE_REPLACE };
+
+struct vv_merge_step {
+	uint32_t to, from; /* whom the own set goes to, and whose comes: a rank, or VV_MERGE_NOBODY */
+	enum vv_merge_do what; /* with what came: nothing came, merge it with the own set, or take it instead */
+};
+
+/* Steps of the all-reduce, the same number for every rank; in some a rank may have nothing to do. */
+uint32_t vv_merge_steps(uint32_t ranks);
+void vv_merge_step(uint32_t rank, uint32_t ranks, uint32_t step, struct vv_merge_step *out);
+
+#endif

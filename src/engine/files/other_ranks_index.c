@@ -1,0 +1,149 @@
+#include "engine/files/other_ranks_index.h"
+#include "base/mem.h"
+#include "engine/write/needed_entries.h"
+#include "engine/ranks/group.h"
+#include "engine/write/trust.h"
+
+struct loading {
+	struct varve *v;
+	struct vv_table *table; /* of each rank of the epoch; one that cannot be read is empty */
+	size_t n;
+	struct vv_listing unfinished; /* layers of epochs that never came to count */
+	uint8_t *wanted; /* per rank: they refer to its layers, or it left such */
+	uint32_t ranks;
+};
+
+static int load_tables(struct loading *l, const struct vv_commit *c)
+{
+	int rc = 0;
+
+	l->table = vv_mem_new(c->n_ranks, sizeof(*l->table));
+	if (!l->table)
+		return VV_ENOMEM;
+	for (; rc == 0 && l->n < c->n_ranks; l->n++)
+		rc = vv_table_load_of(&l->v->lineage, l->v->pool, c, (uint32_t)l->n, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
+	return rc;
+}
+
+/* A job that died has left whole layers above the newest epoch. A rank refers to what its own has (engine/write/index_limit.c): if the others did not see it, they would
+ * store it again. Not once this session has tried an epoch: what is left of that it removes. Nor where a store has only some of the ranks. */
+static int list_unfinished(struct loading *l, uint64_t epoch)
+{
+	const struct varve *v = l->v;
+
+	if (v->highest <= epoch || v->highest != v->found || (v->group && v->group->split))
+		return 0;
+	return vv_catalog_list(&v->lineage, epoch + 1, &l->unfinished);
+}
+
+/* fn for each layer that a run names, and for each that is unfinished. */
+static void each_layer(const struct loading *l, void (*fn)(void *arg, uint32_t rank), void *arg)
+{
+	for (size_t t = 0; t < l->n; t++)
+		for (size_t i = 0; i < l->table[t].n; i++)
+			for (size_t k = 0; k < l->table[t].region[i].runs.n; k++)
+				if (l->table[t].region[i].runs.v[k].layer)
+					fn(arg, vv_run_rank(l->table[t].region[i].runs.v[k].layer));
+	for (size_t i = 0; i < l->unfinished.n_layers; i++)
+		fn(arg, vv_run_rank(l->unfinished.layer[i].layer));
+}
+
+static void count(void *arg, uint32_t rank)
+{
+	uint32_t *ranks = arg;
+
+	*ranks = rank + 1 > *ranks ? rank + 1 : *ranks;
+}
+
+static void want(void *arg, uint32_t rank)
+{
+	((uint8_t *)arg)[rank] = 1;
+}
+
+static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_history *out)
+{
+	struct vv_needs needs = { 0 };
+	int rc = 0;
+
+	for (size_t t = 0; rc == 0 && t < l->n; t++)
+		rc = vv_needs_add_table(&needs, &l->table[t], rank, NULL);
+	vv_needs_settle(&needs);
+	if (rc == 0)
+		rc = vv_history_load(&l->v->lineage, rank, l->v->digest_kind, room, &needs, out);
+	vv_needs_fini(&needs);
+	return rc;
+}
+
+static int load_all(struct loading *l, size_t room, struct vv_others *out)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	each_layer(l, count, &l->ranks);
+	l->wanted = vv_mem_new(l->ranks, 1);
+	if (!l->wanted)
+		return VV_ENOMEM;
+	each_layer(l, want, l->wanted);
+	for (uint32_t rank = 0; rank < l->ranks; rank++)
+		n += l->wanted[rank];
+	out->history = vv_mem_new(n, sizeof(*out->history));
+	if (!out->history)
+		return VV_ENOMEM;
+	for (uint32_t rank = 0; rc != VV_ENOMEM && rank < l->ranks; rank++) {
+		if (rank == l->v->rank || !l->wanted[rank])
+			continue;
+		rc = load_rank(l, rank, room / n, &out->history[out->n]);
+		out->n += rc == 0;
+	}
+	return rc;
+}
+
+int vv_others_load(struct varve *v, uint64_t epoch, size_t room, struct vv_others *out)
+{
+	struct loading l = { .v = v };
+	struct vv_others o = { 0 };
+	struct vv_commit c = { 0 };
+	int rc = epoch ? vv_catalog_commit(&v->lineage, epoch, &c) : 0;
+
+	if (rc == 0 && epoch)
+		rc = load_tables(&l, &c);
+	if (rc == 0)
+		rc = list_unfinished(&l, epoch);
+	if (rc == 0)
+		rc = load_all(&l, room, &o);
+	for (size_t t = 0; t < l.n; t++)
+		vv_table_fini(&l.table[t]);
+	vv_mem_free(l.table);
+	vv_mem_free(l.wanted);
+	vv_catalog_listing_fini(&l.unfinished);
+	vv_commit_fini(&c);
+	if (rc == VV_ENOMEM)
+		vv_others_fini(&o);
+	else
+		vv_err_clear();
+	*out = o;
+	return rc == VV_ENOMEM ? rc : 0;
+}
+
+void vv_others_fini(struct vv_others *o)
+{
+	for (size_t i = 0; i < o->n; i++)
+		vv_history_fini(&o->history[i]);
+	vv_mem_free(o->history);
+	*o = (struct vv_others){ 0 };
+}
+
+bool vv_others_find(const struct varve *v, struct vv_others *o, const struct vv_digest *d, uint64_t *layer, uint64_t *pos)
+{
+	for (size_t i = 0; i < o->n; i++) {
+		struct vv_history *h = &o->history[i];
+		uint32_t e = vv_index_find(&h->index, d);
+
+		if (e == VV_INDEX_NONE || !vv_trust_entry(&v->lineage, h, e))
+			continue;
+		*layer = vv_index_layer(&h->index, e);
+		*pos = vv_index_pos(&h->index, e);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,345 @@
+#include "engine/files/output_dir.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ---- the folder itself -------------------------------------------------------------------------------------------- */
+
+static int sync_folder(int fd, const char *path)
+{
+	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? vv_err_sys(errno, "cannot make folder '%s' durable", path) : 0;
+}
+
+/* The folder that holds `path`, so that its new entry is durable. */
+static int sync_above(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char above[PATH_MAX];
+	int fd, rc;
+
+	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	fd = open(above[0] ? above : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES ? 0 : vv_err_sys(errno, "cannot open folder '%s'", above);
+	rc = sync_folder(fd, above);
+	close(fd);
+	return rc;
+}
+
+static int make_folder(const char *path)
+{
+	if (mkdir(path, 0777) == 0)
+		return sync_above(path);
+	return errno == EEXIST || errno == EISDIR ? 0 : vv_err_sys(errno, "cannot make folder '%s'", path);
+}
+
+static int make_path(const char *path)
+{
+	char part[PATH_MAX];
+	size_t n = strlen(path);
+	int rc = 0;
+
+	if (n >= sizeof(part))
+		return vv_err_set(VV_EINVAL, "the name of folder '%.100s...' is too long", path);
+	memcpy(part, path, n + 1);
+	for (size_t i = 1; rc == 0 && i <= n; i++) {
+		char c = part[i];
+		struct stat st;
+
+		if ((c != '/' && c) || part[i - 1] == '/')
+			continue;
+		part[i] = '\0';
+		if (stat(part, &st) < 0) /* one that is there may be one where nothing can be made */
+			rc = make_folder(part);
+		part[i] = c;
+	}
+	return rc;
+}
+
+int vv_target_open(struct vv_target *t, const char *path, bool make)
+{
+	int rc = make ? make_path(path) : 0;
+
+	*t = (struct vv_target){ .fd = -1, .path = path };
+	if (rc)
+		return rc;
+	t->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->fd < 0 && (make || errno != ENOENT))
+		return vv_err_sys(errno, "cannot open folder '%s'", path);
+	t->unnamed = make && access("/proc/thread-self/fd", X_OK) == 0;
+	return 0;
+}
+
+void vv_target_close(struct vv_target *t)
+{
+	close_fd(t->fd);
+	vv_map_fini(&t->touched);
+	for (size_t i = 0; i < t->n_names; i++)
+		vv_mem_free(t->name[i]);
+	vv_mem_free(t->name);
+	*t = (struct vv_target){ .fd = -1 };
+}
+
+static int note(struct vv_target *t, const char *name, size_t len)
+{
+	char *copy = vv_mem_printf("%.*s", (int)len, name);
+	int rc = copy ? 0 : VV_ENOMEM;
+
+	if (rc || vv_map_get(&t->touched, copy) != VV_MAP_NONE)
+		goto out;
+	rc = vv_mem_room(&t->name, t->n_names, &t->names_cap, sizeof(*t->name));
+	if (rc == 0)
+		rc = vv_map_put(&t->touched, copy, t->n_names);
+	if (rc == 0) {
+		t->name[t->n_names++] = copy;
+		copy = NULL;
+	}
+out:
+	vv_mem_free(copy);
+	return rc;
+}
+
+/* ---- ways down ---------------------------------------------------------------------------------------------------- */
+
+/* From `from`, which is closed, into the folder called `part`; so far it is name[0..len]. VV_ENOENT, without words: it is not there, and was
+ * not to be made. */
+static int step(const struct vv_target *t, const char *name, size_t len, const char *part, bool make, int from, int *out)
+{
+	int error = 0, fd = openat(from, part, FOLDER);
+
+	if (fd < 0 && errno == ENOENT && make && (mkdirat(from, part, 0777) == 0 || errno == EEXIST))
+		fd = openat(from, part, FOLDER);
+	error = errno;
+	close(from);
+	*out = fd;
+	if (fd >= 0)
+		return 0;
+	if (error == ELOOP || error == ENOTDIR)
+		return vv_err_set(VV_EINVAL, "'%s/%.*s' is in the way: it is a file or a link, and a folder is needed there for '%s'", t->path,
+				  (int)len, name, name);
+	if (error == ENOENT && !make)
+		return VV_ENOENT;
+	return vv_err_sys(error, "cannot %s folder '%.*s' below '%s'", make ? "make" : "open", (int)len, name, t->path);
+}
+
+/* The folder that the file is in; VV_ENOENT as above. */
+static int walk(const struct vv_target *t, const char *name, bool make, int *out)
+{
+	int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0), rc = 0;
+	char part[NAME_MAX + 1];
+	const char *slash;
+
+	if (fd < 0)
+		return vv_err_sys(errno, "cannot open folder '%s'", t->path);
+	for (const char *at = name; rc == 0 && (slash = strchr(at, '/')); at = slash + 1) {
+		if ((size_t)snprintf(part, sizeof(part), "%.*s", (int)(slash - at), at) >= sizeof(part)) {
+			close(fd);
+			return vv_err_set(VV_EINVAL, "a part of the name '%s' is too long", name);
+		}
+		rc = step(t, name, (size_t)(slash - name), part, make, fd, &fd);
+	}
+	if (rc == 0)
+		*out = fd;
+	return rc;
+}
+
+static const char *last_part(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
+
+int vv_target_look(const struct vv_target *t, const char *name, bool *there)
+{
+	struct stat st;
+	int fd, rc, found;
+
+	*there = false;
+	if (t->fd < 0)
+		return 0;
+	rc = walk(t, name, false, &fd);
+	if (rc)
+		return rc == VV_ENOENT ? 0 : rc;
+	found = fstatat(fd, last_part(name), &st, AT_SYMLINK_NOFOLLOW);
+	if (found < 0 && errno != ENOENT)
+		rc = vv_err_sys(errno, "cannot look at '%s' below '%s'", name, t->path);
+	else if (found == 0 && S_ISDIR(st.st_mode))
+		rc = vv_err_set(VV_EINVAL, "'%s/%s' is a folder, and a file of that name is to be unpacked", t->path, name);
+	*there = found == 0;
+	close(fd);
+	return rc;
+}
+
+static void take_name(struct vv_target_file *f)
+{
+	static atomic_uint serial;
+
+	snprintf(f->tmp, sizeof(f->tmp), ".varve-%d-%u.tmp", (int)getpid(), atomic_fetch_add(&serial, 1));
+}
+
+/* Without a name where that can be had, so that nothing is left of it if we are killed. */
+static int open_file(const struct vv_target *t, struct vv_target_file *f)
+{
+	int fd = t->unnamed ? openat(f->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600) : -1;
+
+	if (fd >= 0)
+		return fd;
+	do {
+		take_name(f);
+		fd = openat(f->folder, f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && errno == EEXIST);
+	return fd;
+}
+
+int vv_target_create(struct vv_target *t, const char *name, struct vv_target_file *out)
+{
+	struct vv_target_file f = { .fd = -1, .folder = -1, .name = name };
+	size_t len = strlen(name);
+	int rc = walk(t, name, true, &f.folder);
+
+	if (rc)
+		return rc;
+	rc = note(t, "", 0);
+	for (size_t i = len; rc == 0 && i-- > 0;)
+		if (name[i] == '/')
+			rc = note(t, name, i);
+	if (rc) {
+		close(f.folder);
+		return rc;
+	}
+	f.fd = open_file(t, &f);
+	if (f.fd < 0) {
+		rc = vv_err_sys(errno, "cannot make file '%s' below '%s'", name, t->path);
+		close(f.folder);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+static void end(struct vv_target_file *f)
+{
+	close_fd(f->fd);
+	close_fd(f->folder);
+	*f = (struct vv_target_file){ .fd = -1, .folder = -1 };
+}
+
+void vv_target_abort(struct vv_target_file *f)
+{
+	if (f->folder >= 0 && f->tmp[0])
+		unlinkat(f->folder, f->tmp, 0);
+	end(f);
+}
+
+/* By its descriptor, which Linux before 6.10 grants to few; else by way of /proc, which takes twice as long. */
+static int link_as(const struct vv_target_file *f, const char *name)
+{
+	char fd[64];
+
+	if (linkat(f->fd, "", f->folder, name, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno == EEXIST)
+		return -1;
+	snprintf(fd, sizeof(fd), "/proc/thread-self/fd/%d", f->fd);
+	return linkat(AT_FDCWD, fd, f->folder, name, AT_SYMLINK_FOLLOW);
+}
+
+/* A file without a name gets one: its own, or, to replace another, a passing one first. */
+static int link_file(struct vv_target_file *f, bool replace)
+{
+	int rc;
+
+	if (!replace)
+		return link_as(f, last_part(f->name));
+	do {
+		take_name(f);
+		rc = link_as(f, f->tmp);
+	} while (rc < 0 && errno == EEXIST);
+	if (rc < 0)
+		f->tmp[0] = '\0';
+	return rc < 0 ? rc : renameat(f->folder, f->tmp, f->folder, last_part(f->name));
+}
+
+/* Where the kernel or the file system cannot rename without replacing, there is a moment between looking and renaming. */
+static int give_name(struct vv_target_file *f, bool replace)
+{
+	const char *last = last_part(f->name);
+	struct stat st;
+
+	if (!f->tmp[0])
+		return link_file(f, replace);
+	if (!replace && renameat2(f->folder, f->tmp, f->folder, last, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (!replace && errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (!replace && fstatat(f->folder, last, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(f->folder, f->tmp, f->folder, last);
+}
+
+static int cannot_write(const struct vv_target_file *f)
+{
+	return vv_err_sys(errno, "cannot write '%s'", f->name);
+}
+
+/* To set a length that it has already would cost as much as to change it. */
+int vv_target_round_off(struct vv_target_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
+	struct stat st;
+
+	if (fstat(f->fd, &st) < 0 || ((uint64_t)st.st_size != len && ftruncate(f->fd, (off_t)len) < 0) || fchmod(f->fd, mode & 01777) < 0 ||
+	    futimens(f->fd, times) < 0)
+		return cannot_write(f);
+	(void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return 0;
+}
+
+int vv_target_commit(struct vv_target_file *f, bool replace)
+{
+	int rc = fsync(f->fd) < 0 ? cannot_write(f) : 0;
+
+	if (rc == 0 && give_name(f, replace) < 0)
+		rc = vv_err_sys(errno, "cannot give '%s' its name", f->name);
+	if (rc)
+		vv_target_abort(f);
+	else
+		end(f);
+	return rc;
+}
+
+int vv_target_sync(struct vv_target *t)
+{
+	char name[PATH_MAX];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < t->n_names; i++) {
+		int fd;
+
+		snprintf(name, sizeof(name), "%s%sx", t->name[i], t->name[i][0] ? "/" : "");
+		rc = walk(t, name, false, &fd);
+		if (rc) /* it was moved away meanwhile, by somebody whose business it is */
+			return vv_err_set(VV_EIO, "folder '%s' below '%s' has vanished while files were unpacked into it", t->name[i], t->path);
+		rc = sync_folder(fd, t->name[i]);
+		close(fd);
+	}
+	return rc;
+}

@@ -1,0 +1,286 @@
+#include "engine/files/output_files.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "engine/read/read_many.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+	FILES_MOST = 16384,    /* at a time, */
+	RUNS_MOST = 512 << 10, /* and about so many runs of them */
+	FILE_DESCRIPTORS = 2,  /* a file and its folder */
+	SYNC_LEAST = 1 << 20,
+	SMALL = 4 << 20,       /* what is larger becomes durable while others are read */
+};
+
+static bool is_stopped(const struct vv_outputs *k)
+{
+	return k->opt->stop && atomic_load(k->opt->stop);
+}
+
+void vv_outputs_miss(struct vv_outputs *k, const char *name, int rc)
+{
+	struct vv_unpack_report *r = &k->report;
+	struct vv_err_state error;
+	char *copy;
+
+	vv_err_save(rc, &error);
+	copy = vv_mem_strdup(name);
+	pthread_mutex_lock(&k->lock);
+	if (!k->error.code)
+		k->error = error;
+	if (rc == VV_ENOSPC)
+		atomic_fetch_add(&k->given_up, 1);
+	if (copy) {
+		char **v = vv_mem_grow(r->missing, r->n_missing + 1, sizeof(*v));
+
+		if (v) {
+			r->missing = v;
+			v[r->n_missing++] = copy;
+		} else {
+			vv_mem_free(copy);
+		}
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* Nobody writes to it from now on; false if that was so already. */
+static bool end_writing(struct vv_output *o)
+{
+	bool was_open;
+
+	pthread_rwlock_wrlock(&o->lock);
+	was_open = o->open;
+	o->open = false;
+	pthread_rwlock_unlock(&o->lock);
+	return was_open;
+}
+
+static bool give_up(struct vv_outputs *k, struct vv_output *o, int rc)
+{
+	if (!end_writing(o))
+		return false;
+	vv_target_abort(&o->to);
+	vv_outputs_miss(k, o->from.file->name, rc);
+	return true;
+}
+
+static bool is_open(struct vv_output *o)
+{
+	bool open;
+
+	pthread_rwlock_rdlock(&o->lock);
+	open = o->open;
+	pthread_rwlock_unlock(&o->lock);
+	return open;
+}
+
+static bool wants(void *arg, size_t i)
+{
+	return is_open(&((struct vv_outputs *)arg)->v[i]);
+}
+
+static uint64_t length_of(const struct iovec *v, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += v[i].iov_len;
+	return sum;
+}
+
+static int write_out(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n, uint64_t len)
+{
+	struct iovec left[VV_ABREAST_PARTS];
+
+	memcpy(left, v, (size_t)n * sizeof(*v));
+	if (vv_fs_write_all(vv_fs_real(), o->to.fd, left, n, (off_t)at) < 0) {
+		bool too_large = errno == EFBIG; /* which is this file's own affair, and no want of space */
+		int rc = vv_err_sys(errno, "cannot write '%s' below '%s'", o->from.file->name, k->target->path);
+
+		return too_large ? VV_EIO : rc;
+	}
+	if (len >= SYNC_LEAST) /* a hint: the disk has work while we have, too */
+		(void)sync_file_range(o->to.fd, (off_t)at, (off_t)len, SYNC_FILE_RANGE_WRITE);
+	return 0;
+}
+
+static int put(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n)
+{
+	uint64_t len = length_of(v, n);
+	int rc = 0;
+
+	if (is_stopped(k))
+		return vv_err_set(VV_EIO, "interrupted");
+	if (!k->opt->test)
+		rc = write_out(k, o, at, v, n, len);
+	if (rc == 0)
+		vv_progress_tell(&k->opt->progress, atomic_fetch_add(&k->done, len) + len, k->bytes);
+	return rc;
+}
+
+/* Where there is no space the last file goes of those that are under way, so that those before it become whole. Another thread may have seen to it
+ * since `before`. */
+static void make_space(struct vv_outputs *k, unsigned before)
+{
+	pthread_mutex_lock(&k->space);
+	for (size_t i = k->n; atomic_load(&k->given_up) == before && i-- > 0;)
+		give_up(k, &k->v[i], VV_ENOSPC);
+	pthread_mutex_unlock(&k->space);
+}
+
+static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n)
+{
+	struct vv_outputs *k = arg;
+	struct vv_output *o = &k->v[i];
+	int rc = VV_ENOSPC;
+
+	while (rc == VV_ENOSPC) {
+		unsigned before = atomic_load(&k->given_up);
+
+		pthread_rwlock_rdlock(&o->lock);
+		rc = o->open ? put(k, o, at, v, n) : 0;
+		pthread_rwlock_unlock(&o->lock);
+		if (rc == VV_ENOSPC)
+			make_space(k, before);
+	}
+	if (rc)
+		give_up(k, o, rc);
+}
+
+static void lost(void *arg, size_t i, int rc)
+{
+	struct vv_outputs *k = arg;
+
+	give_up(k, &k->v[i], rc);
+}
+
+static void commit(struct vv_outputs *k, struct vv_output *o)
+{
+	int rc = vv_target_commit(&o->to, k->opt->force);
+
+	o->whole = rc == 0;
+	if (rc)
+		vv_outputs_miss(k, o->from.file->name, rc);
+}
+
+/* The first to become durable takes with it what the file system has to note of the others: together they cost half of what each by itself would. */
+static void commit_waiting(struct vv_outputs *k, size_t least)
+{
+	struct vv_output *batch[VV_OUTPUTS_BATCH];
+	size_t n;
+
+	pthread_mutex_lock(&k->lock);
+	n = k->n_waiting < least ? 0 : k->n_waiting;
+	memcpy(batch, k->waiting, n * sizeof(batch[0]));
+	k->n_waiting -= n;
+	pthread_mutex_unlock(&k->lock);
+	for (size_t i = 0; i < n; i++)
+		commit(k, batch[i]);
+}
+
+static bool let_wait(struct vv_outputs *k, struct vv_output *o)
+{
+	bool waits = o->from.region->shape.len < SMALL;
+
+	pthread_mutex_lock(&k->lock);
+	waits &= k->n_waiting < VV_OUTPUTS_BATCH;
+	if (waits)
+		k->waiting[k->n_waiting++] = o;
+	pthread_mutex_unlock(&k->lock);
+	return waits;
+}
+
+static void whole(void *arg, size_t i)
+{
+	struct vv_outputs *k = arg;
+	struct vv_output *o = &k->v[i];
+	const struct vv_manifest_file *f = o->from.file;
+	struct timespec mtime = { .tv_sec = (time_t)f->mtime_s, .tv_nsec = (long)f->mtime_ns };
+	int rc;
+
+	if (!end_writing(o))
+		return;
+	if (k->opt->test) {
+		o->whole = true;
+		return;
+	}
+	rc = vv_target_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
+	if (rc) {
+		vv_target_abort(&o->to);
+		vv_outputs_miss(k, f->name, rc);
+	} else if (!let_wait(k, o)) {
+		commit(k, o);
+	}
+	commit_waiting(k, VV_OUTPUTS_BATCH);
+}
+
+bool vv_outputs_begin(struct vv_outputs *k, struct vv_unpack_file file)
+{
+	struct vv_output *o = &k->v[k->n];
+	bool full = atomic_load(&k->given_up);
+	int rc;
+
+	if (k->n == k->most || k->n_runs >= RUNS_MOST)
+		return false;
+	o->to = (struct vv_target_file){ .fd = -1, .folder = -1 };
+	if (full || is_stopped(k))
+		rc = vv_err_set(full ? VV_ENOSPC : VV_EIO, full ? "no space is left" : "interrupted");
+	else
+		rc = k->opt->test ? 0 : vv_target_create(k->target, file.file->name, &o->to);
+	o->from = file;
+	o->open = rc == 0;
+	o->whole = false;
+	k->n += rc == 0;
+	k->n_runs += rc == 0 ? file.region->runs.n : 0;
+	if (rc)
+		vv_outputs_miss(k, file.file->name, rc);
+	return true;
+}
+
+int vv_outputs_run(struct vv_outputs *k)
+{
+	const struct vv_abreast to = { k, wants, there, lost, whole, &k->blocks };
+	const struct vv_runs **runs = vv_mem_new(k->n, sizeof(*runs));
+	int rc = runs ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < k->n; i++)
+		runs[i] = &k->v[i].from.region->runs;
+	if (rc == 0)
+		rc = vv_abreast_read(k->lineage, k->pool, runs, k->n, &to);
+	commit_waiting(k, 0);
+	for (size_t i = 0; i < k->n; i++) {
+		struct vv_output *o = &k->v[i];
+
+		if (is_open(o))
+			give_up(k, o, rc ? rc : vv_err_set(VV_EIO, "not all of '%s' was read: this is a fault of varve, please report it", o->from.file->name));
+		k->report.files += o->whole;
+		k->report.bytes += o->whole ? o->from.region->shape.len : 0;
+	}
+	k->n = k->n_runs = 0;
+	vv_mem_free(runs);
+	return rc;
+}
+
+int vv_outputs_init(struct vv_outputs *k, size_t n_files)
+{
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_mutex_init(&k->space, NULL);
+	k->most = n_files < FILES_MOST ? n_files : FILES_MOST;
+	if (!k->opt->test)
+		k->most = vv_abreast_files(k->most, FILE_DESCRIPTORS);
+	k->v = vv_mem_new(k->most, sizeof(*k->v));
+	for (size_t i = 0; k->v && i < k->most; i++)
+		pthread_rwlock_init(&k->v[i].lock, NULL);
+	return k->v ? 0 : VV_ENOMEM;
+}
+
+void vv_outputs_fini(struct vv_outputs *k)
+{
+	for (size_t i = 0; k->v && i < k->most; i++)
+		pthread_rwlock_destroy(&k->v[i].lock);
+	vv_mem_free(k->v);
+	pthread_mutex_destroy(&k->space);
+	pthread_mutex_destroy(&k->lock);
+}

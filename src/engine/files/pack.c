@@ -1,0 +1,577 @@
+/* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (file_set.c),
+ * how each kind of them is coded (recipes.c), and that they are placed in the order of their kinds (pack_pipeline.c). */
+#include "engine/files/pack.h"
+#include "engine/session/enter.h"
+#include "engine/session/background.h"
+#include "engine/threads.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/plan/pack_order.h"
+#include "engine/session/epoch.h"
+#include "engine/files/pack_pipeline.h"
+#include "engine/files/rank_handover.h"
+#include "engine/files/stream_input.h"
+#include "engine/files/recipes.h"
+#include "engine/files/pack_regions.h"
+#include "engine/ranks/group.h"
+#include "engine/session/load_parent.h"
+#include "engine/read/restore.h"
+#include <string.h>
+
+enum {
+	SMALL = 64,
+	BLOCK_PAPER = 4096,
+	CHUNKS = 1 << 20,                /* of a share; where there are more bytes, chunks are larger */
+	DIGESTS_OTHERS = 1 << 19,        /* of what other ranks stored */
+	MEMORY_SLABS = 48 << 20,
+	MEMORY_CODING = 64 << 20,        /* before it is coded; twice that with it */
+	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
+	LITTLE = 32 << 20,               /* where there is one core: to hand so much to another thread costs more than to wait for the sink */
+	FEW = 4 << 20,                   /* bytes do not fill large pages */
+	LEAST_TOLD = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
+};
+
+struct pack {
+	struct varve *v;
+	const struct vv_pack_options *opt;
+	const struct vv_pack_file *file; /* of this rank */
+	size_t n_files;
+	struct vv_kin *kin;
+	struct vv_cargo cargo;
+	struct vv_manifest before;
+	struct vv_others others;
+	struct vv_shares *shares;
+	struct vv_guests *guests;
+	struct vv_feed *feed;
+	struct vv_manifest manifest;
+	bool coding;
+	bool more; /* of the inflow */
+};
+
+/* ---- what there was before --------------------------------------------------------------------------------------------------- */
+
+static int read_manifest(struct pack *k, const struct vv_table_region *r)
+{
+	struct vv_want want = { &r->runs, 0, r->shape.len, NULL, NULL };
+	uint8_t *bytes = vv_mem_new((size_t)r->shape.len, 1);
+	int rc = bytes ? 0 : VV_ENOMEM;
+
+	want.to = bytes;
+	if (rc == 0)
+		rc = vv_restore_read(&k->v->lineage, k->v->pool, &want, 1);
+	if (rc == 0)
+		rc = vv_manifest_get(&k->before, bytes, (size_t)r->shape.len);
+	vv_mem_free(bytes);
+	return rc == VV_ENOMEM ? rc : 0;
+}
+
+/* The newest epoch, by whatever ranks: its manifest saves samples, and what its ranks stored need not be stored again. If it cannot be read, that is
+ * of no account. But it must be one of files: a program could not restart from the newest epoch of its lineage if that were one. */
+static int look_back(struct pack *k)
+{
+	struct varve *v = k->v;
+	struct vv_table t = { 0 };
+	uint64_t epoch = 0;
+	size_t at;
+	int rc = vv_catalog_newest(&v->lineage, VV_MAX_EPOCH + 1, &epoch);
+
+	if (rc || !epoch)
+		return rc ? rc : vv_others_load(v, 0, DIGESTS_OTHERS, &k->others);
+	if (vv_table_load(&v->lineage, epoch, v->rank, &t) < 0 && vv_table_load(&v->lineage, epoch, 0, &t) < 0) {
+		vv_err_clear();
+		return 0;
+	}
+	at = vv_table_find(&t, VV_MANIFEST_REGION);
+	if (at == t.n)
+		rc = vv_err_set(VV_EINVAL, "lineage '%s' holds checkpoints of a program, which could not restart any more from a newer epoch of files: "
+				"pack them into another lineage", v->lineage.name);
+	else
+		rc = read_manifest(k, &t.region[at]);
+	if (rc == 0)
+		rc = vv_others_load(v, epoch, DIGESTS_OTHERS, &k->others);
+	vv_table_fini(&t);
+	return rc;
+}
+
+/* ---- placing ------------------------------------------------------------------------------------------------------------------ */
+
+/* The larger the set, the larger the chunks: what is known of them in memory and stored of them as digests stays within bounds. */
+static size_t chunk_for(const struct varve *v, uint64_t bytes)
+{
+	size_t chunk = (size_t)vv_conf_number(&v->conf, "chunk");
+
+	while (chunk < VV_MAX_CHUNK && bytes / chunk > CHUNKS)
+		chunk *= 2;
+	return chunk;
+}
+
+/* All strands of an order. kind: of all spans; or UINT32_MAX: that of each. */
+static int feed_strands(struct vv_feed *feed, const struct vv_span *span, struct vv_braid_order *b, uint32_t kind)
+{
+	struct vv_strand s;
+	int rc = 0;
+
+	while (rc == 0 && vv_braid_next(b, &s)) {
+		const struct vv_span *x = &span[s.span];
+
+		rc = vv_feed_add(feed, kind == UINT32_MAX ? x->kin : kind, x->file, x->at + s.from, s.len);
+	}
+	return rc;
+}
+
+/* A stretch of each file in turn. */
+static int feed_in_turn(struct pack *k, struct vv_feed *feed, const uint32_t *list, size_t n, uint64_t stretch)
+{
+	struct vv_span *span = vv_mem_new(n, sizeof(*span));
+	struct vv_braid_order *b = NULL;
+	int rc = span ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		span[i] = k->cargo.span[list[i]];
+		span[i].kin = 1;
+	}
+	if (rc == 0)
+		rc = vv_braid_new(VV_BRAID_AWARE_BLOCK, span, n, 0, stretch, &b);
+	if (rc == 0)
+		rc = feed_strands(feed, span, b, k->cargo.span[list[0]].kin);
+	vv_braid_free(b);
+	vv_mem_free(span);
+	return rc;
+}
+
+static uint64_t stretch_of(const struct vv_cargo_kind *k, size_t chunk)
+{
+	size_t stretch = k->segment ? VV_KINDS_BRAID_MEMORY : VV_KINDS_BRAID;
+
+	return chunk > stretch ? chunk : stretch;
+}
+
+static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
+{
+	uint32_t *order = NULL;
+	int rc = vv_cargo_by_kind(&k->cargo, &order);
+
+	for (size_t i = 0, n; rc == 0 && i < k->cargo.n_spans; i += n) {
+		uint32_t kind = k->cargo.span[order[i]].kin;
+
+		for (n = 1; i + n < k->cargo.n_spans && k->cargo.span[order[i + n]].kin == kind;)
+			n++;
+		if (k->cargo.kind[kind].braided) {
+			rc = feed_in_turn(k, feed, order + i, n, stretch_of(&k->cargo.kind[kind], chunk));
+			continue;
+		}
+		for (size_t a = i; rc == 0 && a < i + n; a++) {
+			const struct vv_span *s = &k->cargo.span[order[a]];
+
+			rc = vv_feed_add(feed, kind, s->file, s->at, s->len);
+		}
+	}
+	vv_mem_free(order);
+	return rc;
+}
+
+/* As much at a time as is in memory. */
+static int feed_inflow(struct pack *k, struct vv_feed *feed, size_t chunk)
+{
+	int rc = feed_by_kind(k, feed, chunk);
+
+	while (rc == 0 && k->more) {
+		rc = vv_feed_drain(feed);
+		if (rc == 0)
+			rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
+		if (rc == 0)
+			rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+		if (rc == 0)
+			rc = feed_by_kind(k, feed, chunk);
+	}
+	return rc;
+}
+
+static int feed_braided(struct pack *k, struct vv_feed *feed)
+{
+	static const enum vv_braid scheme[] = {
+		[VV_PACK_AGNOSTIC] = VV_BRAID_AGNOSTIC,
+		[VV_PACK_AGNOSTIC_BLOCK] = VV_BRAID_AGNOSTIC_BLOCK,
+		[VV_PACK_AWARE] = VV_BRAID_AWARE,
+		[VV_PACK_AWARE_BLOCK] = VV_BRAID_AWARE_BLOCK,
+	};
+	struct vv_braid_order *b = NULL;
+	int rc = vv_braid_new(scheme[k->opt->scheme], k->cargo.span, k->cargo.n_spans, k->opt->group,
+			      k->opt->block ? k->opt->block : BLOCK_PAPER, &b);
+
+	if (rc == 0)
+		rc = feed_strands(feed, k->cargo.span, b, UINT32_MAX);
+	vv_braid_free(b);
+	return rc;
+}
+
+/* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
+
+/* What a recipe is held to later is what it did the first time: a sample does not tell what dedup leaves of the bytes. */
+static uint32_t promise_of(const struct vv_cargo_kind *from, const struct vv_manifest_kind *did)
+{
+	uint64_t ratio = did->stored ? did->fresh * 1000 / did->stored : 0;
+
+	if (from->age || did->fresh < LEAST_TOLD || !from->promised)
+		return from->promised;
+	return ratio < UINT32_MAX ? (uint32_t)ratio : UINT32_MAX;
+}
+
+static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
+{
+	for (size_t i = 0; i < k->cargo.n_kinds; i++) {
+		const struct vv_cargo_kind *from = &k->cargo.kind[i];
+		struct vv_manifest_kind *to;
+
+		if (from->raw == 0 && from->n_ranges == 0)
+			continue;
+		to = vv_manifest_add_kind(&k->manifest, from->key);
+		if (!to)
+			return VV_ENOMEM;
+		to->type = from->first.type;
+		to->width = from->first.width ? from->first.width : 1;
+		to->swapped = from->first.swapped;
+		to->ndim = from->first.ndim;
+		memcpy(to->dim, from->first.dim, sizeof(to->dim));
+		to->instances = from->instances;
+		to->raw = from->raw;
+		for (size_t r = 0; r < from->n_ranges; r++) {
+			to->fresh += from->range[r].to - from->range[r].from;
+			to->stored += vv_payload_stored(blocks, from->range[r].from, from->range[r].to);
+		}
+		to->segment = from->segment;
+		to->zero = from->zero;
+		to->dup_time = from->dup_time;
+		to->dup_space = from->dup_space;
+		to->recipe = from->recipe;
+		to->merged = from->merged;
+		to->promised = promise_of(from, to);
+		to->basis = from->basis;
+		to->age = from->age;
+	}
+	return 0;
+}
+
+static int tell_files(struct pack *k)
+{
+	for (size_t i = 0; i < k->cargo.n_files; i++) {
+		const struct vv_cargo_file *from = &k->cargo.file[i];
+		struct vv_manifest_file *to = vv_manifest_add_file(&k->manifest, from->name);
+
+		if (!to)
+			return VV_ENOMEM;
+		to->region = (uint32_t)i;
+		to->mode = (uint32_t)from->st.st_mode & 07777;
+		to->mtime_s = from->st.st_mtim.tv_sec;
+		to->mtime_ns = (uint32_t)from->st.st_mtim.tv_nsec;
+		to->format = vv_mem_strdup(from->format);
+		if (!to->format)
+			return VV_ENOMEM;
+	}
+	return 0;
+}
+
+static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *out)
+{
+	static const char *const scheme[] = { "auto", "agnostic", "agnostic-block", "aware", "aware-block" };
+	static const char *const effort[] = { "fast", "default", "max" };
+	int rc;
+
+	k->manifest.scheme = vv_mem_strdup(scheme[k->opt->scheme]);
+	k->manifest.effort = vv_mem_strdup(effort[k->opt->effort]);
+	rc = k->manifest.scheme && k->manifest.effort ? tell_files(k) : VV_ENOMEM;
+	if (rc == 0)
+		rc = tell_kinds(k, blocks);
+	if (rc)
+		return rc;
+	vv_manifest_put(&k->manifest, out);
+	return vv_buf_check(out);
+}
+
+/* ---- an epoch --------------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_little(const struct pack *k)
+{
+	return !k->opt->inflow && k->cargo.bytes <= LITTLE && vv_pool_width(k->v->pool) == 1;
+}
+
+static bool is_few(const struct pack *k)
+{
+	return !k->opt->inflow && k->cargo.bytes <= FEW;
+}
+
+static int place_all(struct pack *k, struct vv_pass *p, size_t chunk, size_t block)
+{
+	const struct vv_feed_options opt = {
+		.chunk = chunk,
+		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->dedup,
+		.others = &k->others,
+		.shares = k->shares,
+		.memory = MEMORY_SLABS,
+		.block = block,
+		.here = is_little(k),
+		.narrow = is_few(k),
+		.progress = k->opt->progress,
+	};
+	int rc = vv_feed_open(p, &k->cargo, &opt, &k->feed);
+
+	if (rc == 0)
+		rc = k->opt->inflow ? feed_inflow(k, k->feed, chunk)
+				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, k->feed, chunk) : feed_braided(k, k->feed);
+	return rc ? rc : vv_feed_drain(k->feed);
+}
+
+/* Everything is placed, by whichever rank: what is known of the files, and their regions. */
+static int round_off(struct pack *k, struct vv_pass *p, size_t chunk)
+{
+	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 6 };
+	const struct vv_blocks *blocks = NULL;
+	struct vv_buf manifest = { 0 };
+	struct vv_runs runs = { 0 };
+	int rc = vv_cargo_check(&k->cargo);
+
+	if (rc == 0)
+		rc = vv_flush_drain(p->flush, &blocks);
+	if (rc == 0)
+		rc = tell(k, blocks, &manifest);
+	if (rc == 0)
+		rc = vv_flush_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
+	if (rc == 0)
+		rc = vv_feed_bytes(k->feed, manifest.p, manifest.n, &runs);
+	if (rc == 0)
+		rc = vv_lading_write(&k->cargo, &runs, manifest.n, chunk, p);
+	vv_run_fini(&runs);
+	vv_buf_fini(&manifest);
+	return rc;
+}
+
+/* Memory of processes, which is alike on other ranks. Not where it does not come at once, for there is too little room for it then; nor where nothing is coded. */
+static int invite(struct pack *k, struct vv_pass *p, size_t chunk, int rc)
+{
+	const struct vv_guests_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .alone = k->more || !k->coding };
+
+	if (!k->opt->inflow || !k->shares || vv_conf_text(&k->v->conf, "alike")[0] == 'n')
+		return rc;
+	return vv_guests_open(p, &k->cargo, &opt, rc, &k->guests);
+}
+
+/* In place of the tiles of memory: engine/memory/store_tiles.c. */
+static int load(struct vv_pass *p)
+{
+	struct pack *k = p->load_arg;
+	struct vv_flush_options opt = k->v->coding;
+	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
+	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_shares_open(p, k->opt->inflow != NULL, &k->shares) : 0;
+
+	if (rc)
+		return rc;
+	if (k->opt->inflow)
+		rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
+	if (rc == 0)
+		rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+	rc = invite(k, p, chunk, rc);
+	opt.copy = true;
+	opt.automatic = false;
+	opt.prompt = false;
+	opt.codec = k->coding ? vv_codec_named("zstd", 4) : NULL;
+	opt.here = is_little(k);
+	opt.narrow = is_few(k);
+	opt.memory = MEMORY_CODING;
+	opt.block = vv_kinds_largest_block(&k->cargo);
+	if (rc == 0)
+		rc = vv_pass_begin(p);
+	if (rc == 0)
+		rc = vv_pass_open(p, &opt);
+	if (rc == 0)
+		rc = place_all(k, p, chunk, opt.block);
+	rc = vv_shares_finish(k->shares, rc);
+	if (rc == 0)
+		rc = vv_guests_leave(k->guests, vv_feed_settle(k->feed));
+	if (rc == 0)
+		rc = round_off(k, p, chunk);
+	vv_feed_close(k->feed);
+	vv_guests_close(k->guests);
+	vv_shares_close(k->shares);
+	return rc;
+}
+
+static int open_cargo(struct pack *k)
+{
+	bool agnostic = k->opt->scheme == VV_PACK_AGNOSTIC || k->opt->scheme == VV_PACK_AGNOSTIC_BLOCK;
+	struct vv_cargo_options opt = {
+		.kin = agnostic ? NULL : k->kin,
+		.small = k->opt->small ? k->opt->small : SMALL,
+		.by_shape = k->opt->scheme == VV_PACK_AUTO,
+		.segments = k->opt->segments,
+	};
+
+	if (k->opt->inflow)
+		return vv_cargo_await(k->opt->segments, &k->cargo);
+	return vv_cargo_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
+}
+
+/* Everything that can fail before there is an epoch. */
+static int prepare(struct pack *k)
+{
+	struct varve *v = k->v;
+	uint64_t bytes;
+	int rc = vv_flusher_reserve(&v->flusher);
+
+	if (rc == 0)
+		rc = vv_threads_start(v);
+	if (rc == 0)
+		rc = vv_kin_new(k->opt->key, &k->kin);
+	if (rc == 0)
+		rc = open_cargo(k);
+	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
+	v->cargo = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
+	rc = vv_ready_make(v, rc);
+	if (rc == 0)
+		rc = look_back(k);
+	if (v->group)
+		rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	if (rc == 0 && v->group)
+		rc = vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX);
+	return rc;
+}
+
+static int lay_down(struct pack *k)
+{
+	struct vv_pass *p = NULL;
+	int rc = prepare(k);
+
+	if (rc)
+		return rc;
+	rc = vv_epoch_new(k->v, &p);
+	if (k->v->group) {
+		rc = vv_ranks_agree(k->v->group, k->v->group->comm, rc);
+		if (rc)
+			vv_epoch_free(p);
+	}
+	if (rc)
+		return rc;
+	p->keyframe = true;
+	p->load = load;
+	p->load_arg = k;
+	return vv_flusher_run(p);
+}
+
+/* ---- many ranks ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Rank 0 says where each rank's share begins, so that all mean the same whatever they see of the files. Shares are of consecutive files, which
+ * are those of neighbours, and of about equally many bytes. */
+static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
+{
+	struct vv_ranks *g = k->v->group;
+	uint64_t *first = vv_mem_new((size_t)g->size + 1, sizeof(*first));
+	int rc = first ? 0 : VV_ENOMEM;
+
+	if (rc == 0 && g->rank == 0)
+		rc = vv_cargo_shares(file, n, g->size, first);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_bcast(g->comm, first, ((size_t)g->size + 1) * sizeof(*first), 0);
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) /* all ranks see the same */
+		if (first[r] > first[r + 1] || first[r + 1] > n)
+			rc = vv_err_set(VV_EPEER, "rank 0 says which files rank %u is to pack, which cannot be", r);
+	if (rc == 0) {
+		k->file = file + first[g->rank];
+		k->n_files = (size_t)(first[g->rank + 1] - first[g->rank]);
+	}
+	vv_comm_free(g->comm, first);
+	return rc;
+}
+
+/* All ranks are to pack the same files. */
+static uint64_t detail_of(const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt)
+{
+	struct vv_digest_stream s;
+	uint32_t numbers[] = { (uint32_t)n, opt->scheme, opt->effort, opt->group, opt->single };
+
+	vv_digest_stream_init(&s);
+	for (size_t i = 0; i < n; i++)
+		vv_digest_stream_add(&s, file[i].name, strlen(file[i].name) + 1);
+	vv_digest_stream_add(&s, numbers, sizeof(numbers));
+	return vv_digest_stream_check(&s);
+}
+
+static int check_names(const struct vv_pack_file *file, size_t n)
+{
+	struct vv_map seen = { 0 };
+	int rc = n ? 0 : vv_err_set(VV_EINVAL, "there is no file to be packed");
+
+	if (n > VV_MANIFEST_FILES - 1)
+		rc = vv_err_set(VV_EINVAL, "%zu files are too many for one epoch, the format's limit is %d", n, VV_MANIFEST_FILES - 1);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		if (!vv_manifest_is_name(file[i].name))
+			rc = vv_err_set(VV_EINVAL, "'%s' cannot be the name of a packed file: it must be relative, without '..'", file[i].name);
+		else if (vv_map_get(&seen, file[i].name) != VV_MAP_NONE)
+			rc = vv_err_set(VV_EINVAL, "two files are called '%s'", file[i].name);
+		else
+			rc = vv_map_put(&seen, file[i].name, i);
+	}
+	vv_map_fini(&seen);
+	return rc;
+}
+
+/* ---- the verb --------------------------------------------------------------------------------------------------------------------------- */
+
+static int report(struct pack *k, struct vv_pack_report *out)
+{
+	const struct varve_stats *st = &k->v->stats;
+	uint64_t sum[5] = { k->cargo.n_files, k->cargo.bytes, st->bytes_new, st->bytes_stored, st->bytes_layer };
+	int rc = k->v->group ? vv_comm_allreduce(k->v->group->comm, sum, 5, VARVE_SUM) : 0;
+
+	*out = (struct vv_pack_report){ .epoch = k->v->epoch,
+					.files = sum[0],
+					.raw = sum[1],
+					.fresh = sum[2],
+					.stored = sum[3],
+					.layer = sum[4],
+					.manifest = k->manifest };
+	k->manifest = (struct vv_manifest){ 0 };
+	return rc;
+}
+
+int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt, struct vv_pack_report *out)
+{
+	struct pack k = { .v = v, .opt = opt, .file = file, .n_files = n };
+	int rc = vv_enter_idle(v, "pack");
+
+	if (rc)
+		return rc;
+	vv_epoch_sweep(v); /* before any rank looks for what it could refer to */
+	rc = vv_enter_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
+	if (rc == 0)
+		rc = vv_flusher_report(v);
+	if (rc == 0 && !opt->inflow)
+		rc = check_names(file, n);
+	if (rc == 0 && v->n_regions)
+		rc = vv_err_set(VV_EINVAL, "pack: the session has regions of memory");
+	if (rc == 0 && v->group && !opt->inflow)
+		rc = share(&k, file, n);
+	k.coding = v->coding.codec != NULL;
+	if (rc == 0) {
+		bool async = v->async;
+
+		vv_table_fini(&v->view);
+		v->async = false; /* the files may go when this returns */
+		rc = lay_down(&k);
+		v->async = async;
+		if (rc)
+			vv_flusher_told(v);
+	}
+	if (rc == 0)
+		rc = report(&k, out);
+	vv_cargo_close(&k.cargo);
+	vv_kin_free(k.kin);
+	vv_manifest_fini(&k.before);
+	vv_others_fini(&k.others);
+	vv_manifest_fini(&k.manifest);
+	return vv_enter_leave(v, rc);
+}
+
+void vv_pack_report_fini(struct vv_pack_report *r)
+{
+	vv_manifest_fini(&r->manifest);
+}

@@ -1,0 +1,82 @@
+#include "engine/files/pack_regions.h"
+#include "base/mem.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_SHORT = 200 }; /* a region's name is that of its file, if it is no longer */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct vv_run *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Its runs, in order, and joined. */
+static int settle_runs(struct vv_runs *from, struct vv_runs *out)
+{
+	int rc = 0;
+
+	if (from->n)
+		qsort(from->v, from->n, sizeof(*from->v), by_place);
+	for (size_t i = 0; rc == 0 && i < from->n; i++)
+		rc = vv_run_add(out, from->v[i]);
+	vv_run_fini(from);
+	return rc;
+}
+
+static struct vv_head_region *add_region(struct vv_head *h, const char *name, uint64_t len, size_t chunk)
+{
+	struct vv_head_region *r = &h->region[h->n_regions];
+
+	r->name = vv_mem_strdup(name);
+	if (!r->name)
+		return NULL;
+	r->shape = (struct vv_shape){ .len = len, .chunk = (uint32_t)chunk };
+	h->n_regions++;
+	return r;
+}
+
+/* A region is called like its file; where that is too long, by its end and its number. */
+static void region_name(const char *name, size_t i, char out[VV_MAX_NAME + 1])
+{
+	size_t n = strlen(name);
+
+	if (n > NAME_SHORT)
+		snprintf(out, VV_MAX_NAME + 1, "...%s#%zu", name + n - NAME_SHORT, i);
+	else if (strncmp(name, "...", 3) == 0) /* it must not be taken for one that was cut */
+		snprintf(out, VV_MAX_NAME + 1, "%s#%zu", name, i);
+	else
+		snprintf(out, VV_MAX_NAME + 1, "%s", name);
+}
+
+int vv_lading_write(struct vv_cargo *c, struct vv_runs *manifest, size_t manifest_len, size_t chunk, struct vv_pass *p)
+{
+	struct vv_head *h = &p->head;
+	struct vv_head_region *r;
+	int rc = 0;
+
+	vv_mem_free(h->region);
+	h->n_regions = 0;
+	h->region = vv_mem_new(c->n_files + 1, sizeof(*h->region));
+	if (!h->region)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < c->n_files; i++) {
+		struct vv_cargo_file *f = &c->file[i];
+		char name[VV_MAX_NAME + 1];
+
+		region_name(f->name, i, name);
+		r = add_region(h, name, (uint64_t)f->st.st_size, chunk);
+		rc = r ? settle_runs(&f->runs, &r->runs) : VV_ENOMEM;
+	}
+	r = rc ? NULL : add_region(h, VV_MANIFEST_REGION, manifest_len, chunk);
+	if (rc == 0 && !r)
+		rc = VV_ENOMEM;
+	if (rc == 0) {
+		r->runs = *manifest;
+		*manifest = (struct vv_runs){ 0 };
+	}
+	p->st.bytes_memory = p->st.bytes_dirty = c->bytes + manifest_len;
+	return rc;
+}

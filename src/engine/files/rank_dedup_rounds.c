@@ -1,0 +1,424 @@
+#include "engine/files/rank_dedup_rounds.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "engine/ranks/exchange.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	REMEMBERED = 2 << 20, /* digests of an epoch, by each judge; half of that is all of a share of files (engine/files/pack.c), or 4 GiB of pages */
+	PLACE = sizeof(struct vv_digest) + sizeof(uint64_t), /* in a message */
+};
+
+struct claim {
+	struct vv_digest digest;
+	uint32_t segment;
+	uint64_t verdict; /* SOON: the position is its number among those that are to come */
+	uint64_t pos;     /* STORE: where it was placed */
+};
+
+struct soon { /* content that somebody else is storing */
+	struct vv_digest digest;
+	uint32_t judge, rank;
+	uint64_t pos; /* when it has come */
+};
+
+struct place { /* content that this rank was told lies there */
+	struct vv_digest digest;
+	uint32_t rank;
+	uint64_t pos;
+};
+
+struct wait {
+	uint64_t soon;
+	uint32_t file;
+	struct vv_run run;
+};
+
+struct list {
+	void *v;
+	size_t n, cap;
+};
+
+struct vv_shares {
+	struct vv_pass *p;
+	struct vv_ranks *g;
+	struct vv_docket docket;
+	struct list claims, judged; /* struct claim: of the next round, of the last one */
+	struct list soon;           /* struct soon: of the last round */
+	struct list waits, ready;   /* struct wait: for those; for such as have come */
+	struct list places;         /* struct place: of this round */
+	size_t next;                /* of ready */
+	size_t *at;                 /* per rank, in a message */
+	bool over;                  /* nobody claims any more, or all know that it failed */
+};
+
+static void *add(struct list *l, size_t size)
+{
+	return vv_mem_room(&l->v, l->n, &l->cap, size) < 0 ? NULL : (uint8_t *)l->v + l->n++ * size;
+}
+
+int vv_shares_open(struct vv_pass *p, bool apart, struct vv_shares **out)
+{
+	struct vv_ranks *g = p->v->group;
+	struct vv_shares *s;
+	int rc;
+
+	*out = NULL;
+	if (!g || g->size == 1 || !p->v->dedup || g->how == VV_RANKS_NONE || g->copies > 1 || (g->split && !apart))
+		return 0;
+	s = vv_mem_new(1, sizeof(*s));
+	rc = s ? vv_docket_init(&s->docket, g->size, REMEMBERED) : VV_ENOMEM;
+	if (s) {
+		s->p = p;
+		s->g = g;
+		s->at = vv_mem_new(g->size, sizeof(*s->at));
+		rc = s->at ? rc : VV_ENOMEM;
+	}
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc)
+		vv_shares_close(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void vv_shares_close(struct vv_shares *s)
+{
+	if (!s)
+		return;
+	vv_docket_fini(&s->docket);
+	vv_mem_free(s->claims.v);
+	vv_mem_free(s->judged.v);
+	vv_mem_free(s->soon.v);
+	vv_mem_free(s->waits.v);
+	vv_mem_free(s->ready.v);
+	vv_mem_free(s->places.v);
+	vv_mem_free(s->at);
+	vv_mem_free(s);
+}
+
+/* ---- between rounds --------------------------------------------------------------------------------------------------------------- */
+
+int vv_shares_claim(struct vv_shares *s, const struct vv_digest *d, uint32_t segment, uint32_t *claim)
+{
+	struct claim *c = add(&s->claims, sizeof(*c));
+
+	if (!c)
+		return VV_ENOMEM;
+	*c = (struct claim){ .digest = *d, .segment = segment, .pos = UINT64_MAX };
+	*claim = (uint32_t)(s->claims.n - 1);
+	return 0;
+}
+
+enum vv_docket_kind vv_shares_verdict(const struct vv_shares *s, uint32_t claim, uint64_t *layer, uint64_t *pos)
+{
+	uint64_t v = ((const struct claim *)s->judged.v)[claim].verdict;
+
+	*layer = vv_run_layer(s->p->epoch, vv_docket_rank(v));
+	*pos = vv_docket_pos(v);
+	return vv_docket_kind(v);
+}
+
+/* What lies in the layer twice, for its neighbours' sake, has its digest where it is first. */
+void vv_shares_placed(struct vv_shares *s, uint32_t claim, uint64_t pos)
+{
+	struct claim *c = (struct claim *)s->judged.v + claim;
+	const struct vv_index *x = &s->p->v->history.index;
+	uint32_t e = vv_index_find(x, &c->digest);
+
+	c->pos = e != VV_INDEX_NONE && e >= s->p->old_entries ? vv_index_pos(x, e) : pos;
+}
+
+int vv_shares_await(struct vv_shares *s, uint64_t soon, uint32_t file, struct vv_run run)
+{
+	struct wait *w = add(&s->waits, sizeof(*w));
+
+	if (!w)
+		return VV_ENOMEM;
+	*w = (struct wait){ soon, file, run };
+	return 0;
+}
+
+bool vv_shares_come(struct vv_shares *s, uint32_t *file, struct vv_run *run)
+{
+	const struct wait *w = s->ready.v;
+
+	if (s->next == s->ready.n) {
+		s->next = s->ready.n = 0;
+		return false;
+	}
+	*file = w[s->next].file;
+	*run = w[s->next++].run;
+	return true;
+}
+
+/* ---- a round ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Where the part of each rank begins, in a message of so many bytes of each. */
+static void find_parts(struct vv_shares *s, const uint64_t *len)
+{
+	for (uint32_t r = 0; r < s->g->size; r++)
+		s->at[r] = r ? s->at[r - 1] + (size_t)len[r - 1] : 0;
+}
+
+static void put(struct vv_shares *s, struct vv_mail *m, uint32_t rank, const void *p, size_t n)
+{
+	memcpy(m->out + s->at[rank], p, n);
+	s->at[rank] += n;
+}
+
+static uint32_t judge_of(const struct vv_shares *s, const struct claim *c)
+{
+	return vv_judge_of(&c->digest, s->g->size);
+}
+
+static bool is_stored(const struct claim *c)
+{
+	return vv_docket_kind(c->verdict) == VV_DOCKET_STORE;
+}
+
+static int write_ask(struct vv_shares *s, uint64_t more, struct vv_mail *m)
+{
+	const struct claim *claim = s->claims.v, *judged = s->judged.v;
+	uint32_t size = s->g->size;
+	int rc = vv_mail_new(m, size, size * sizeof(more) + s->judged.n * sizeof(uint64_t) + s->claims.n * VV_DOCKET_CLAIM);
+
+	if (rc)
+		return rc;
+	for (uint32_t r = 0; r < size; r++)
+		m->out_len[r] = sizeof(more);
+	for (size_t i = 0; i < s->judged.n; i++)
+		m->out_len[judge_of(s, &judged[i])] += is_stored(&judged[i]) ? sizeof(uint64_t) : 0;
+	for (size_t i = 0; i < s->claims.n; i++)
+		m->out_len[judge_of(s, &claim[i])] += VV_DOCKET_CLAIM;
+	find_parts(s, m->out_len);
+	for (uint32_t r = 0; r < size; r++)
+		put(s, m, r, &more, sizeof(more));
+	for (size_t i = 0; i < s->judged.n; i++)
+		if (is_stored(&judged[i]))
+			put(s, m, judge_of(s, &judged[i]), &judged[i].pos, sizeof(uint64_t));
+	for (size_t i = 0; i < s->claims.n; i++) {
+		put(s, m, judge_of(s, &claim[i]), &claim[i].digest, sizeof(struct vv_digest));
+		put(s, m, judge_of(s, &claim[i]), &claim[i].segment, sizeof(uint32_t));
+	}
+	return 0;
+}
+
+/* What was heard as a judge is answered; how long the answers of the other judges are follows from what they were asked. */
+static int write_answer(struct vv_shares *s, const struct vv_mail *ask, struct vv_mail *m)
+{
+	const struct claim *claim = s->claims.v;
+	const struct soon *soon = s->soon.v;
+	uint64_t sum = 0;
+	int rc = vv_docket_hear(&s->docket, ask->in, ask->in_len);
+
+	for (uint32_t r = 0; rc == 0 && r < s->g->size; r++)
+		sum += s->docket.reply_len[r];
+	if (rc == 0)
+		rc = vv_mail_new(m, s->g->size, (size_t)sum);
+	if (rc)
+		return rc;
+	if (sum)
+		memcpy(m->out, s->docket.reply, (size_t)sum);
+	memcpy(m->out_len, s->docket.reply_len, s->g->size * sizeof(*m->out_len));
+	for (size_t i = 0; i < s->soon.n; i++)
+		m->in_len[soon[i].judge] += sizeof(uint64_t);
+	for (size_t i = 0; i < s->claims.n; i++)
+		m->in_len[judge_of(s, &claim[i])] += sizeof(uint64_t);
+	return 0;
+}
+
+/* The next word of a judge. */
+static uint64_t get(struct vv_shares *s, const struct vv_mail *m, uint32_t judge)
+{
+	uint64_t word;
+
+	memcpy(&word, m->in + s->at[judge], sizeof(word));
+	s->at[judge] += sizeof(word);
+	return word;
+}
+
+static int cannot_be(uint32_t judge)
+{
+	return vv_err_set(VV_EPEER, "rank %u says of content where it lies, which cannot be", judge);
+}
+
+static int add_place(struct vv_shares *s, const struct vv_digest *d, uint32_t rank, uint64_t pos)
+{
+	struct place *p = add(&s->places, sizeof(*p));
+
+	if (!p)
+		return VV_ENOMEM;
+	*p = (struct place){ *d, rank, pos };
+	return 0;
+}
+
+static int read_verdict(struct vv_shares *s, const struct vv_mail *m, struct claim *c)
+{
+	uint32_t judge = judge_of(s, c);
+	struct soon *soon;
+
+	c->verdict = get(s, m, judge);
+	if (!vv_docket_can_be(c->verdict, s->g->rank, s->g->size))
+		return cannot_be(judge);
+	if (vv_docket_kind(c->verdict) == VV_DOCKET_HERE)
+		return add_place(s, &c->digest, vv_docket_rank(c->verdict), vv_docket_pos(c->verdict));
+	if (vv_docket_kind(c->verdict) == VV_DOCKET_STORE)
+		return 0;
+	soon = add(&s->soon, sizeof(*soon));
+	if (!soon)
+		return VV_ENOMEM;
+	*soon = (struct soon){ .digest = c->digest, .judge = judge, .rank = vv_docket_rank(c->verdict) };
+	c->verdict = vv_docket_verdict(VV_DOCKET_SOON, soon->rank, s->soon.n - 1);
+	return 0;
+}
+
+/* What was promised in the last round, and who waits for it. */
+static int read_places(struct vv_shares *s, const struct vv_mail *m)
+{
+	struct soon *soon = s->soon.v;
+	const struct wait *wait = s->waits.v;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->soon.n; i++) {
+		uint64_t place = get(s, m, soon[i].judge);
+
+		if (vv_docket_kind(place) != VV_DOCKET_HERE || vv_docket_rank(place) != soon[i].rank)
+			return cannot_be(soon[i].judge);
+		soon[i].pos = vv_docket_pos(place);
+		rc = add_place(s, &soon[i].digest, soon[i].rank, soon[i].pos);
+	}
+	for (size_t i = 0; rc == 0 && i < s->waits.n; i++) {
+		struct wait *w = add(&s->ready, sizeof(*w));
+
+		if (!w)
+			return VV_ENOMEM;
+		*w = wait[i];
+		w->run.pos += soon[w->soon].pos;
+	}
+	s->soon.n = s->waits.n = 0;
+	return rc;
+}
+
+static int read_answer(struct vv_shares *s, const struct vv_mail *m)
+{
+	struct list judged = s->claims;
+	int rc;
+
+	find_parts(s, m->in_len);
+	rc = read_places(s, m);
+	for (size_t i = 0; rc == 0 && i < judged.n; i++)
+		rc = read_verdict(s, m, (struct claim *)judged.v + i);
+	s->claims = s->judged;
+	s->claims.n = 0;
+	s->judged = judged;
+	return rc;
+}
+
+/* ---- is it there? -------------------------------------------------------------------------------------------------------------------- */
+
+static int write_places(struct vv_shares *s, struct vv_mail *m)
+{
+	const struct place *p = s->places.v;
+	int rc = vv_mail_new(m, s->g->size, s->places.n * PLACE);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < s->places.n; i++)
+		m->out_len[p[i].rank] += PLACE;
+	find_parts(s, m->out_len);
+	for (size_t i = 0; i < s->places.n; i++) {
+		put(s, m, p[i].rank, &p[i].digest, sizeof(p[i].digest));
+		put(s, m, p[i].rank, &p[i].pos, sizeof(p[i].pos));
+	}
+	s->places.n = 0;
+	return 0;
+}
+
+/* Of what this layer will name in its DIGESTS. */
+static bool is_at(const struct vv_digests *d, uint64_t pos, const struct vv_digest *digest)
+{
+	const struct vv_digest_group *g = d->group;
+	size_t i;
+
+	VV_SEARCH(i, 0, d->n_groups, g[i].pos <= pos); /* the first group behind pos */
+	if (i == 0)
+		return false;
+	g += i - 1;
+	return (pos - g->pos) % g->chunk == 0 && (pos - g->pos) / g->chunk < g->count &&
+	       vv_digest_equal(&d->v[g->digest + (pos - g->pos) / g->chunk], digest);
+}
+
+static int check_places(const struct vv_shares *s, const struct vv_mail *m)
+{
+	const uint8_t *p = m->in;
+
+	for (uint32_t r = 0; r < s->g->size; r++)
+		for (const uint8_t *end = p + m->in_len[r]; p < end; p += PLACE) {
+			struct vv_digest digest;
+			uint64_t pos;
+
+			memcpy(&digest, p, sizeof(digest));
+			memcpy(&pos, p + sizeof(digest), sizeof(pos));
+			if (!is_at(&s->p->digests, pos, &digest))
+				return vv_err_set(VV_EPEER,
+						  "rank %u was told that bytes of its files are at position %" PRIu64
+						  " of the layer of rank %u, which has others there; nothing was stored, try again",
+						  r, pos, s->g->rank);
+		}
+	return 0;
+}
+
+/* A run says where bytes are, not what they are: who reads them there would not see that they are others. So what a rank was told is checked by
+ * who has them, before anything counts. */
+static int confirm(struct vv_shares *s, int rc)
+{
+	struct vv_mail m = { 0 };
+
+	if (rc == 0)
+		rc = write_places(s, &m);
+	rc = vv_mail_send(&m, s->g, rc, PLACE);
+	if (rc == 0)
+		rc = vv_ranks_agree(s->g, s->g->comm, check_places(s, &m));
+	vv_mail_free(&m, s->g);
+	return rc;
+}
+
+static int talk(struct vv_shares *s, int rc, uint64_t more)
+{
+	struct vv_mail ask = { 0 }, answer = { 0 };
+	uint64_t start = vv_clock_ns();
+
+	if (rc == 0)
+		rc = write_ask(s, more, &ask);
+	rc = vv_mail_send(&ask, s->g, rc, sizeof(uint32_t));
+	s->over = rc != 0;
+	if (rc == 0) {
+		rc = write_answer(s, &ask, &answer);
+		rc = vv_mail_reply(&answer, s->g, rc, sizeof(uint64_t));
+		s->over = rc != 0 || s->docket.more == 0;
+	}
+	if (rc == 0) {
+		rc = confirm(s, read_answer(s, &answer));
+		s->over = s->over || rc != 0;
+	}
+	vv_mail_free(&ask, s->g);
+	vv_mail_free(&answer, s->g);
+	s->p->st.seconds_ranks += (double)(vv_clock_ns() - start) / 1e9;
+	return rc;
+}
+
+int vv_shares_round(struct vv_shares *s)
+{
+	return talk(s, 0, 1);
+}
+
+int vv_shares_finish(struct vv_shares *s, int rc)
+{
+	while (s && !s->over)
+		rc = talk(s, rc, 0);
+	return rc;
+}

@@ -1,0 +1,600 @@
+#include "engine/files/recipes.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/context_pool.h"
+#include "codec/recipe_search.h"
+#include "engine/session.h"
+#include "engine/files/pack_buffer.h"
+#include <string.h>
+
+enum {
+	TINY = 4 << 10,           /* what has fewer bytes in all files goes with the skeleton */
+	LITTLE = 1 << 20,         /* memory of all kinds */
+	LEAST = 128 << 10,        /* memory of one kind that has blocks of its own */
+	LEVEL_LITTLE = 19,
+	BLOCK = 1 << 20,
+	BLOCK_PLAIN = 4 << 20,    /* of what nobody understands and nothing shrinks: a slab as it was read */
+	BLOCK_MERGED = 8 << 20,
+	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
+	OLDEST = 16,              /* epochs for which a choice is not questioned */
+	LEVEL_SKELETON = 6,
+	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
+	LEAST_RATIO = 1200,       /* in thousandths: what hardly shrinks by itself is noise, and alike to nothing */
+	WINDOW_MEMORY = 25,       /* as large as its blocks */
+	WINDOW = VV_TASTE_BYTES,
+	FAR = 8,                  /* windows that are looked at for one full of what is new */
+	MAX_SEEN = 1024,
+	BOX_ROW = 32,             /* numbers in a row of a box, */
+	BOX_ROWS = 16,            /* and rows in a plane of it */
+	FEW_SPANS = 64,           /* in which a box is soon found */
+	SHARE = 24,               /* one part in so many is looked at, */
+	SHARE_PARTIAL = 16,       /* more of what holds several arrays, */
+	SHARE_MAX = 4,            /* and of unknown bytes most, where time does not matter */
+	LEAST_SAMPLES = 2, LEAST_SAMPLE = 16 << 10, /* bytes */
+	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
+	EASY = 8,                 /* times shorter: of what is nearly constant, which says nothing of what comes */
+};
+
+static const double MERGE = 1.10;
+/* So much smaller must be what is coded together: it takes twice the time, and who wants one file reads of all. */
+static const double pays[] = { [VV_PACK_FAST] = 1.25, [VV_PACK_DEFAULT] = 1.15, [VV_PACK_MAX] = 1.03 };
+
+const struct vv_codec *vv_kinds_codec(const struct vv_cargo_kind *k)
+{
+	return k->coded ? vv_codec_numbered(k->paper ? VV_CODEC_PAPER : vv_taste_codec(&k->recipe)) : NULL;
+}
+
+size_t vv_kinds_block(const struct vv_cargo_kind *k)
+{
+	if (k->recipe.predictor == VV_PREDICT_TRAIL || (k->segment && k->merged))
+		return BLOCK_TRAIL;
+	if (k->merged)
+		return BLOCK_MERGED;
+	return k->opaque && !vv_kinds_codec(k) ? BLOCK_PLAIN : BLOCK;
+}
+
+size_t vv_kinds_largest_block(const struct vv_cargo *c)
+{
+	size_t most = BLOCK;
+
+	for (size_t i = 0; i < c->n_kinds; i++)
+		if (vv_kinds_block(&c->kind[i]) > most)
+			most = vv_kinds_block(&c->kind[i]);
+	return most;
+}
+
+/* ---- samples --------------------------------------------------------------------------------------------------------------- */
+
+struct source { /* the spans of a kind in one file: one stream */
+	const uint32_t *span;
+	size_t n;
+	uint64_t len;
+};
+
+struct pick { /* what is found out of a kind */
+	const struct varve *v;
+	struct vv_cargo *cargo;
+	struct vv_cargo_kind *kind;
+	const struct vv_manifest_kind *before; /* how it was coded last time; NULL: it was not there */
+	const struct vv_pack_options *opt;
+	bool little; /* memory, in all: it may be coded as well as can be */
+	size_t chunk;
+	const uint32_t *span; /* its own */
+	size_t n_spans;
+	struct source *source;
+	size_t n_sources;
+	uint8_t *bytes; /* room for one that is looked at, and then for all samples */
+	struct vv_sample sample[VV_TASTE_SAMPLES];
+	size_t n_samples;
+	struct vv_digest *seen; /* of chunks in samples */
+	size_t n_seen;
+	uint64_t share; /* one part in so many is looked at */
+	size_t most; /* bytes of a sample: what little there is must not cost more to taste than to code */
+	bool boxed;
+	size_t looked, fresh; /* bytes: in windows; of them such that no epoch has, and no other sample */
+	int rc;
+	struct vv_err_state error;
+};
+
+static int read_stream(const struct vv_cargo *c, const struct source *s, uint64_t from, uint8_t *to, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && n && i < s->n; i++) {
+		const struct vv_span *x = &c->span[s->span[i]];
+		size_t take;
+
+		if (from >= x->len) {
+			from -= x->len;
+			continue;
+		}
+		take = x->len - from < n ? (size_t)(x->len - from) : n;
+		rc = vv_cargo_read(c, x->file, x->at + from, to, take);
+		to += take;
+		n -= take;
+		from = 0;
+	}
+	return rc;
+}
+
+static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
+{
+	struct vv_digest d;
+
+	if (p->n_seen == MAX_SEEN || vv_slab_is_zero(bytes, n))
+		return true;
+	p->v->digest(bytes, n, &d);
+	for (size_t i = 0; i < p->n_seen; i++)
+		if (vv_digest_equal(&p->seen[i], &d))
+			return true;
+	p->seen[p->n_seen++] = d;
+	return vv_index_find(&p->v->history.index, &d) != VV_INDEX_NONE;
+}
+
+/* Of n bytes those that are new go to the end of the sample, as many as it may have. */
+static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
+{
+	for (size_t at = 0, len, some; at < n; at += len) {
+		len = vv_cargo_cut(p->cargo, p->kind, p->chunk, bytes + at, n - at);
+		p->looked += len;
+		if (is_known(p, bytes + at, len))
+			continue;
+		p->fresh += len;
+		some = len < p->most - s->n ? len : p->most - s->n;
+		memcpy(to + s->n, bytes + at, some);
+		s->n += some;
+	}
+}
+
+/* Dedup takes what is known before anything is coded, so a recipe is chosen by what is not, as it will lie in the payload: from some place on, until
+ * there is enough of it. */
+static int take_sample(struct pick *p, const struct source *s, double where)
+{
+	uint8_t *bytes = p->bytes, *to = bytes + (p->n_samples + 1) * WINDOW;
+	struct vv_sample *sample = &p->sample[p->n_samples];
+	uint64_t from = s->len > WINDOW ? (uint64_t)((double)(s->len - WINDOW) * where) : 0, end;
+	int rc = 0;
+
+	from -= from % p->chunk;
+	end = s->len - from < (uint64_t)FAR * WINDOW ? s->len : from + (uint64_t)FAR * WINDOW;
+	*sample = (struct vv_sample){ to, 0 };
+	for (size_t n; rc == 0 && from < end && sample->n < p->most; from += n) {
+		n = end - from < WINDOW ? (size_t)(end - from) : WINDOW;
+		rc = read_stream(p->cargo, s, from, bytes, n);
+		if (rc == 0)
+			keep_fresh(p, bytes, n, sample, to);
+	}
+	p->n_samples += sample->n > 0;
+	return rc;
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------------------------------------- */
+
+/* A window that holds hardly a plane of an array, or a row, shows nothing of how planes and rows follow each other. So of such an array a box is
+ * taken, with rows and planes of its own; in the recipe they are replaced by those of the array. */
+static bool wants_box(const struct pick *p)
+{
+	const struct vv_form *f = &p->kind->form;
+	size_t width = vv_head_type_size(f->type);
+
+	return width > 1 && f->row && ((f->plane && f->plane > WINDOW / width / 8) || (!f->plane && f->row > WINDOW / width / 64));
+}
+
+static struct vv_form box_form(const struct vv_form *f)
+{
+	struct vv_form box = *f;
+
+	box.row = f->row < BOX_ROW ? f->row : BOX_ROW;
+	if (f->plane)
+		box.plane = box.row * (f->plane / f->row < BOX_ROWS ? f->plane / f->row : BOX_ROWS);
+	return box;
+}
+
+static int take_box(struct pick *p, const struct source *s, double where)
+{
+	const struct vv_form *f = &p->kind->form;
+	struct vv_form box = box_form(f);
+	size_t width = vv_head_type_size(f->type), per = f->plane ? (size_t)(box.plane / box.row) : SIZE_MAX, bytes = (size_t)box.row * width;
+	uint8_t *to = p->bytes + (p->n_samples + 1) * WINDOW;
+	uint64_t all = s->len / width, at = (uint64_t)((double)(all / 2) * where);
+	size_t n = 0;
+	int rc = 0;
+
+	at -= at % f->row;
+	for (size_t i = 0; rc == 0 && n + bytes <= WINDOW; i++) {
+		uint64_t from = at + (f->plane ? i / per * f->plane + i % per * f->row : i * f->row);
+
+		if (from + box.row > all)
+			break;
+		rc = read_stream(p->cargo, s, from * width, to + n, bytes);
+		n += bytes;
+	}
+	p->looked += n;
+	p->fresh += n;
+	if (rc == 0 && n)
+		p->sample[p->n_samples++] = (struct vv_sample){ to, n };
+	return rc;
+}
+
+static void leave_box(const struct vv_form *f, struct vv_recipe *r)
+{
+	struct vv_form box = box_form(f);
+
+	for (unsigned i = 0; i < r->n_strides; i++) {
+		if (r->stride[i] == box.plane && f->plane)
+			r->stride[i] = (uint32_t)f->plane;
+		else if (r->stride[i] == box.row)
+			r->stride[i] = (uint32_t)f->row;
+	}
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+
+/* One part in so many of what there is. */
+static size_t samples_wanted(const struct pick *p)
+{
+	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
+	size_t want = (size_t)(p->kind->raw / p->share / each);
+
+	return want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
+}
+
+/* Of variables the same place in each of several files; of what is no single array pairs of files, each at another place, since it is not alike
+ * everywhere. Few long samples tell more than many short ones. */
+static int take_samples(struct pick *p)
+{
+	size_t want = samples_wanted(p), files = want < p->n_sources ? want : p->n_sources;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < want; i++) {
+		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
+		const struct source *s = &p->source[i % files * p->n_sources / files];
+		double where = ((double)(i / per) + 0.5) / (double)turns;
+
+		rc = p->boxed ? take_box(p, s, where) : take_sample(p, s, where);
+	}
+	return rc;
+}
+
+static int find_sources(struct pick *p)
+{
+	size_t cap = 0;
+
+	for (size_t i = 0; i < p->n_spans; i++) {
+		const struct vv_span *x = &p->cargo->span[p->span[i]];
+
+		if (i == 0 || p->cargo->span[p->span[i - 1]].file != x->file) {
+			if (vv_mem_room(&p->source, p->n_sources, &cap, sizeof(*p->source)) < 0)
+				return VV_ENOMEM;
+			p->source[p->n_sources++] = (struct source){ .span = &p->span[i] };
+		}
+		p->source[p->n_sources - 1].n++;
+		p->source[p->n_sources - 1].len += x->len;
+	}
+	return 0;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------------------------- */
+
+static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, const struct vv_cargo_kind *k)
+{
+	for (size_t i = 0; i < m->n_kinds; i++) {
+		const struct vv_manifest_kind *b = &m->kind[i];
+
+		if (strcmp(b->key, k->key) == 0 && b->type == k->first.type && b->segment == k->segment && b->ndim == k->first.ndim &&
+		    (k->segment || memcmp(b->dim, k->first.dim, b->ndim * sizeof(b->dim[0])) == 0))
+			return b;
+	}
+	return NULL;
+}
+
+/* Does it still do about what it did when it was chosen, and is there not much more to be coded than there was then? Choosing costs as much as coding
+ * some times over, so it is not done for a little. */
+static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
+{
+	return b->promised && b->age < OLDEST && fresh <= GROWN * b->basis &&
+	       (b->fresh < LEAST_TOLD || !b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 17);
+}
+
+/* What did not gain by being coded together, and now shrinks less, will not gain by it now. */
+static bool is_worn(const struct vv_manifest_kind *b, uint64_t fresh)
+{
+	return b->promised && !b->merged && b->age < OLDEST && fresh <= GROWN * b->basis;
+}
+
+/* What was chosen for a field before anything had happened in it is not for one in which something has. */
+static int is_easy_still(const struct pick *p, const struct vv_manifest_kind *b, bool *still)
+{
+	double ratio = EASY;
+	int rc = b->promised >= EASY * 1000 && p->n_samples ? vv_taste_one(&b->recipe, &p->sample[0], &ratio) : 0;
+
+	*still = ratio >= (double)EASY / 2;
+	return rc;
+}
+
+static bool is_large(const struct pick *p)
+{
+	return p->kind->raw / p->n_sources > BLOCK_MERGED / 4;
+}
+
+/* What is best if each file's instance is coded by itself. */
+static int taste_apart(struct pick *p, struct vv_taste *out)
+{
+	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
+	int rc = vv_taste_choose(&form, (enum vv_effort)p->opt->effort, false, p->sample, p->n_samples, out);
+
+	if (rc == 0 && p->boxed)
+		leave_box(&p->kind->form, &out->recipe);
+	return rc;
+}
+
+/* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
+ * number is not there to predict it. */
+static int taste_together(struct pick *p, const struct vv_taste *apart, struct vv_taste *out)
+{
+	struct vv_form form = p->kind->form;
+	bool as_apart;
+	int rc = 0;
+
+	if (is_large(p)) {
+		form.plane = 0;
+		form.row = form.row * vv_head_type_size(form.type) <= VV_KINDS_BRAID / 16 ? form.row : 0;
+	}
+	as_apart = !p->boxed && form.row == p->kind->form.row && form.plane == p->kind->form.plane;
+	if (p->boxed) {
+		p->boxed = false;
+		p->n_samples = p->n_seen = p->looked = p->fresh = 0;
+		rc = take_samples(p);
+	}
+	if (rc == 0 && as_apart)
+		return vv_taste_together(&form, (enum vv_effort)p->opt->effort, apart, p->sample, p->n_samples, out);
+	return rc ? rc : vv_taste_choose(&form, (enum vv_effort)p->opt->effort, true, p->sample, p->n_samples, out);
+}
+
+static bool reuse(struct vv_cargo_kind *k, const struct vv_manifest_kind *b)
+{
+	k->recipe = b->recipe;
+	k->merged = b->merged;
+	k->promised = b->promised;
+	k->basis = b->basis;
+	k->age = (uint8_t)(b->age + 1);
+	return true;
+}
+
+/* As the policy has it; of little memory no samples are needed, a trail does best. */
+static enum vv_policy_code code_of(const struct pick *p)
+{
+	if (p->kind->joint || (p->kind->segment && p->little && p->cargo->policy.rule[p->kind->segment].code == VV_POLICY_AUTO))
+		return p->opt->effort == VV_PACK_FAST ? VV_POLICY_ZSTD : VV_POLICY_TRAIL;
+	return (enum vv_policy_code)p->cargo->policy.rule[p->kind->segment].code;
+}
+
+/* Memory is alike here and there, near and far: it is coded in large blocks, together. */
+static void obey(const struct pick *p, enum vv_policy_code code)
+{
+	static const int8_t bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
+	bool deflate = code == VV_POLICY_DEFLATE, trail = code == VV_POLICY_TRAIL;
+	struct vv_cargo_kind *k = p->kind;
+
+	k->recipe = (struct vv_recipe){ .width = trail ? 8 : 1, .record = 1, .predictor = trail ? VV_PREDICT_TRAIL : VV_PREDICT_NONE,
+					.coder = deflate ? VV_CODEC_PAPER : VV_CODEC_ZSTD,
+					.level = deflate ? 0 : p->little && p->opt->effort != VV_PACK_FAST ? LEVEL_LITTLE : (trail ? trails : bytes)[p->opt->effort],
+					.window = deflate || trail ? 0 : WINDOW_MEMORY };
+	k->paper = deflate;
+	k->merged = !deflate;
+	k->coded = code != VV_POLICY_PLAIN;
+}
+
+bool vv_kinds_is_sociable(const struct vv_cargo *c, const struct vv_cargo_kind *k)
+{
+	unsigned code = c->policy.rule[k->segment].code;
+	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL, bytes = k->recipe.width == 1 && k->recipe.record == 1;
+	bool noise = k->promised && k->promised < LEAST_RATIO;
+
+	return k->segment && k->decided && k->coded && !k->joint && (trail || bytes) && !noise &&
+	       (code == VV_POLICY_AUTO || code == VV_POLICY_TRAIL) && !vv_cargo_is_flowing(c, k);
+}
+
+void vv_kinds_adopt(const struct vv_cargo *c, uint32_t kind, const struct vv_pack_options *opt)
+{
+	struct vv_cargo_kind *k = &c->kind[kind];
+
+	if (kind == VV_CARGO_SKELETON)
+		return;
+	if (!k->decided || (vv_kinds_is_sociable(c, k) && k->recipe.predictor != VV_PREDICT_TRAIL))
+		obey(&(struct pick){ .kind = k, .opt = opt }, VV_POLICY_TRAIL);
+	k->decided = k->braided = true;
+}
+
+/* Numbers are, unless they fit into one block; memory that follows a trail, always: the nearer, the better what is alike is found. */
+static bool is_braided(const struct pick *p)
+{
+	const struct vv_cargo_kind *k = p->kind;
+	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL;
+
+	return k->merged && p->n_sources > 1 && (k->segment ? trail : is_large(p) && !trail);
+}
+
+static int choose(struct pick *p)
+{
+	struct vv_cargo_kind *k = p->kind;
+	struct vv_taste apart = { 0 }, taste = { 0 };
+	uint64_t fresh = p->looked ? (uint64_t)((double)k->raw * (double)p->fresh / (double)p->looked) : 0;
+	bool good = p->before && holds(p->before, fresh);
+	int rc = good ? is_easy_still(p, p->before, &good) : 0;
+
+	if (rc == 0 && good && reuse(k, p->before)) {
+		k->braided = is_braided(p);
+		k->coded = true;
+		return 0;
+	}
+	if (rc == 0)
+		rc = taste_apart(p, &apart);
+	if (rc == 0 && p->n_sources > 1 && !(p->before && is_worn(p->before, fresh)))
+		rc = taste_together(p, &apart, &taste);
+	if (rc)
+		return rc;
+	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL) &&
+		    (taste.ratio > apart.ratio * pays[p->opt->effort] || taste.recipe.predictor == VV_PREDICT_TRAIL);
+	if (!k->merged)
+		taste = apart;
+	k->recipe = taste.recipe;
+	k->promised = taste.ratio < 4e6 ? (uint32_t)(taste.ratio * 1000) : UINT32_MAX;
+	k->basis = fresh;
+	/* samples of memory show what is near: not the other copy of an array, nor the same one of another process */
+	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.predictor != VV_PREDICT_TRAIL && (k->recipe.width == 1 || p->opt->effort != VV_PACK_FAST))
+		k->recipe.window = WINDOW_MEMORY;
+	k->merged |= k->segment != VV_SEGMENT_NONE;
+	k->braided = is_braided(p);
+	k->coded = true;
+	return 0;
+}
+
+static int look_and_choose(struct pick *p)
+{
+	enum vv_policy_code code = code_of(p);
+	int rc;
+
+	if (code != VV_POLICY_AUTO) {
+		obey(p, code);
+		return 0;
+	}
+	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
+	rc = p->seen ? find_sources(p) : VV_ENOMEM;
+	if (rc == 0) {
+		p->share = p->kind->opaque && p->opt->effort == VV_PACK_MAX ? SHARE_MAX : p->kind->first.partial ? SHARE_PARTIAL : SHARE;
+		p->most = (size_t)(p->kind->raw / p->share / samples_wanted(p));
+		p->most = p->most < LEAST_SAMPLE ? LEAST_SAMPLE : p->most > WINDOW ? WINDOW : p->most - p->most % LEAST_SAMPLE;
+		p->bytes = vv_shelf_room((samples_wanted(p) + 1) * WINDOW);
+		rc = p->bytes ? 0 : VV_ENOMEM;
+	}
+	p->boxed = rc == 0 && wants_box(p) && p->n_spans / p->n_sources <= FEW_SPANS;
+	if (rc == 0)
+		rc = take_samples(p);
+	if (rc == 0)
+		rc = choose(p);
+	vv_mem_free(p->source);
+	vv_mem_free(p->seen);
+	vv_shelf_room_back(p->bytes);
+	return rc;
+}
+
+static void run_choose(void *arg, size_t i)
+{
+	struct pick *p = (struct pick *)arg + i;
+
+	p->rc = look_and_choose(p);
+	if (p->rc)
+		vv_err_save(p->rc, &p->error);
+}
+
+static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk)
+{
+	struct pick *pick = vv_mem_new(c->n_kinds, sizeof(*pick));
+	uint32_t *order = NULL;
+	uint64_t memory = 0;
+	size_t n = 0, at = 0;
+	int rc = pick ? vv_cargo_by_kind(c, &order) : VV_ENOMEM;
+
+	for (size_t i = 0; i < c->n_kinds; i++)
+		memory += c->kind[i].segment ? c->kind[i].raw : 0;
+	while (rc == 0 && at < c->n_spans) {
+		size_t first = at, i = c->span[order[at]].kin;
+
+		while (at < c->n_spans && c->span[order[at]].kin == i)
+			at++;
+		if (i != VV_CARGO_SKELETON && !c->kind[i].decided)
+			pick[n++] = (struct pick){ .v = v, .cargo = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
+						   .opt = opt, .little = memory <= LITTLE, .chunk = chunk, .span = order + first, .n_spans = at - first };
+	}
+	if (rc == 0)
+		vv_pool_each(v->pool, n, run_choose, pick);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rc = pick[i].rc ? vv_err_restore(&pick[i].error) : 0;
+		pick[i].kind->decided = true;
+	}
+	vv_mem_free(order);
+	vv_mem_free(pick);
+	return rc;
+}
+
+static void fold_tiny(struct vv_cargo *c)
+{
+	struct vv_cargo_kind *skeleton = &c->kind[VV_CARGO_SKELETON];
+
+	for (size_t i = 0; i < c->n_spans; i++) {
+		struct vv_cargo_kind *k = &c->kind[c->span[i].kin];
+
+		if (k != skeleton && k->raw < TINY)
+			c->span[i].kin = VV_CARGO_SKELETON;
+	}
+	for (size_t i = 1; i < c->n_kinds; i++)
+		if (c->kind[i].raw < TINY) {
+			skeleton->raw += c->kind[i].raw;
+			c->kind[i].raw = c->kind[i].instances = 0;
+		}
+}
+
+/* A block of its own is too much for a little memory of one kind, which is like that of another. */
+static void join_little(struct vv_cargo *c)
+{
+	for (size_t i = 1; i < c->n_kinds; i++) {
+		struct vv_cargo_kind *k = &c->kind[i];
+
+		if (!k->decided)
+			k->joint = k->segment && k->raw < LEAST && c->policy.rule[k->segment].code == VV_POLICY_AUTO;
+	}
+}
+
+/* ---- S3 -------------------------------------------------------------------------------------------------------------------- */
+
+/* The paper's codecs: FPC for doubles, fpzip for floats, an LZ for all else, then deflate; with one pass only, deflate where nothing is known of the
+ * bytes, else the first. */
+static struct vv_recipe paper_recipe(const struct vv_cargo_kind *k, bool variable, bool single)
+{
+	struct vv_recipe r = { .width = 1, .record = 1, .predictor = VV_PREDICT_LZ, .coder = single && variable ? VV_CODEC_NONE : VV_CODEC_PAPER };
+
+	if (!variable && single)
+		r.predictor = VV_PREDICT_NONE;
+	if (!variable || (k->form.type != VV_TYPE_F64 && k->form.type != VV_TYPE_F32))
+		return r;
+	r.predictor = k->form.type == VV_TYPE_F64 ? VV_PREDICT_FPC : VV_PREDICT_FPZIP;
+	r.width = k->form.type == VV_TYPE_F64 ? 8 : 4;
+	r.level = k->form.type == VV_TYPE_F64 ? 2 : 0;
+	r.real = true;
+	r.swapped = k->form.swapped;
+	return r;
+}
+
+static int as_in_paper(struct vv_cargo *c, const struct vv_pack_options *opt)
+{
+	bool aware = opt->scheme == VV_PACK_AWARE || opt->scheme == VV_PACK_AWARE_BLOCK;
+
+	if (!vv_codec_numbered(VV_CODEC_PAPER))
+		return vv_err_set(VV_ENOTSUP, "the schemes of the paper need zlib, which this varve was built without; --scheme auto does not");
+	for (size_t i = 0; i < c->n_kinds; i++) {
+		struct vv_cargo_kind *k = &c->kind[i];
+
+		k->recipe = paper_recipe(k, aware && i != VV_CARGO_SKELETON && !k->opaque, opt->single);
+		k->merged = k->coded = k->paper = true;
+	}
+	return 0;
+}
+
+int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
+		    bool coding)
+{
+	int level = opt->effort == VV_PACK_FAST ? 1 : opt->effort == VV_PACK_MAX ? 19 : LEVEL_SKELETON;
+
+	if (opt->scheme != VV_PACK_AUTO)
+		return as_in_paper(c, opt);
+	fold_tiny(c);
+	c->kind[VV_CARGO_SKELETON].recipe =
+		(struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = (int8_t)level };
+	c->kind[VV_CARGO_SKELETON].merged = true;
+	c->kind[VV_CARGO_SKELETON].coded = coding;
+	if (!coding || !vv_codec_numbered(VV_CODEC_TYPED))
+		return 0;
+	join_little(c);
+	return choose_all(v, c, before, opt, chunk);
+}

@@ -1,0 +1,160 @@
+#include "engine/grains/repeats.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "track/fence.h"
+#include <string.h>
+
+enum { LONGEST = 16 * VV_STREAM_PAGE }; /* bytes of an echo */
+
+/* Whole pages that are whole periods, too; 0: it is none, or too long. */
+static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
+{
+	uint64_t period = vv_grain_number(x->from) * s->key.grain, len = VV_STREAM_PAGE;
+
+	if (vv_grain_kind(x->from) != VV_PIECE_REPEAT || period > LONGEST)
+		return 0;
+	while (len % period && len <= LONGEST)
+		len += VV_STREAM_PAGE;
+	return len <= LONGEST ? len : 0;
+}
+
+/* Pieces that the period before this one is made of: it has a run for each, at least. */
+static uint64_t parts(const struct vv_set *s, size_t piece)
+{
+	const struct vv_piece *x = &s->piece[piece];
+	uint64_t begin = x->at - vv_grain_number(x->from), n = 0;
+
+	for (; piece > 0 && (uint64_t)s->piece[piece - 1].at + s->piece[piece - 1].len > begin; piece--)
+		n++;
+	return n;
+}
+
+/* Bytes of a number in a table of runs. */
+static uint64_t digits(uint64_t n)
+{
+	return n < 1 << 7 ? 1 : n < 1 << 14 ? 2 : 3;
+}
+
+/* Is it smaller than the runs that it saves, as both are before they are coded? Afterwards both are next to nothing. */
+static bool pays(const struct vv_set *s, size_t piece, uint64_t len, uint64_t gap)
+{
+	enum { RUN_LEAST = 4, RUN_MOST = 8, DIGEST = 32 }; /* bytes, of which the last are for a page */
+	const struct vv_piece *x = &s->piece[piece];
+	uint64_t all = (uint64_t)x->len * s->key.grain, period = vv_grain_number(x->from) * s->key.grain, n = parts(s, piece);
+	uint64_t each = n == 1 ? 2 + digits(period) + digits(2 * period - 1) : n * RUN_LEAST;
+
+	return all / period * each > gap + len + (len / VV_STREAM_PAGE + 1) * DIGEST + all / len * RUN_MOST;
+}
+
+struct reading {
+	const struct vv_set *set;
+	const uint8_t *from;
+	uint8_t *to;
+	size_t n;
+	int rc;
+};
+
+static void read_period(void *arg)
+{
+	struct reading *r = arg;
+
+	r->rc = r->set->space->copy_out(r->to, r->from, r->n);
+}
+
+/* The first period of the piece, as often as there is room for it. False: it is cut by the end of a region, or another thread has written there since. */
+static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo, uint64_t len, int *rc)
+{
+	const struct vv_span *span = &s->span[vv_grain_span_of(s->span, s->n, x->at)];
+	uint32_t period = (uint32_t)vv_grain_number(x->from), index = x->at - span->first;
+	struct reading r = { s, span->p + (uint64_t)index * s->key.grain, echo, (size_t)period * s->key.grain, 0 };
+
+	*rc = 0;
+	if (index + period > span->n)
+		return false;
+	*rc = vv_fence_try(read_period, &r);
+	*rc = *rc ? *rc : r.rc;
+	if (*rc == 0 && s->space->holds && !s->space->holds(s->sieve, x->at, period, echo))
+		return false;
+	for (size_t at = r.n; at < len; at += r.n)
+		memcpy(echo + at, echo, r.n);
+	return *rc == 0;
+}
+
+/* It begins where a page of the stream does. */
+static uint64_t gap_before(const struct vv_pass *p)
+{
+	return -p->v->grains->stream.len % VV_STREAM_PAGE;
+}
+
+/* These bytes of the stream stand for some that were found twice, and so are counted already: in this epoch or, if there are not as many, in older ones. */
+static void uncount(struct varve_stats *st, uint64_t bytes)
+{
+	uint64_t here = bytes < st->bytes_dup_space ? bytes : st->bytes_dup_space;
+
+	st->bytes_dup_space -= here;
+	st->bytes_dup_time -= bytes - here;
+}
+
+static int add(struct vv_pass *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
+{
+	static const uint8_t nothing[VV_STREAM_PAGE];
+	struct vv_stream *stream = &p->v->grains->stream;
+	size_t gap = (size_t)gap_before(p);
+	int rc = vv_mem_room(&s->echo, s->n_echoes, &s->echoes_cap, sizeof(*s->echo));
+
+	if (rc == 0)
+		rc = vv_stream_append(stream, nothing, gap);
+	if (rc)
+		return rc;
+	s->echo[s->n_echoes++] = (struct vv_echo){ piece, stream->len, len };
+	uncount(&p->st, gap + len);
+	return vv_stream_append(stream, echo, (size_t)len);
+}
+
+int vv_echo_take(struct vv_pass *p, struct vv_set *s)
+{
+	uint8_t *echo = NULL;
+	int rc = 0;
+
+	s->n_echoes = 0;
+	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++) {
+		uint64_t len = length(s, &s->piece[i]);
+
+		if (!len || !pays(s, i, len, gap_before(p)))
+			continue;
+		if (!echo)
+			echo = vv_mem_new(LONGEST, 1);
+		if (!echo)
+			return VV_ENOMEM;
+		if (fill(s, &s->piece[i], echo, len, &rc))
+			rc = add(p, s, i, echo, len);
+	}
+	vv_mem_free(echo);
+	return rc;
+}
+
+static const struct vv_echo *find(const struct vv_set *s, size_t piece)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, s->n_echoes, s->echo[i].piece < piece);
+	return i < s->n_echoes && s->echo[i].piece == piece ? &s->echo[i] : NULL;
+}
+
+int vv_echo_weave(const struct vv_pass *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
+{
+	uint64_t len = (uint64_t)s->piece[piece].len * s->key.grain;
+	const struct vv_echo *e = find(s, piece);
+	struct vv_runs once = { 0 };
+	int rc = e ? vv_stream_runs(p, e->at, e->at + e->len, &once) : 0;
+
+	for (*done = 0; e && rc == 0 && *done + e->len <= len; *done += e->len)
+		for (size_t i = 0; rc == 0 && i < once.n; i++) {
+			struct vv_run run = once.v[i];
+
+			run.at += at + *done - e->at;
+			rc = vv_run_add(out, run);
+		}
+	vv_run_fini(&once);
+	return rc;
+}

@@ -1,0 +1,66 @@
+/* What a store holds: lineages, epochs, layers. Names are cheap to list and records cheap to read; the newest epoch is
+ * found without looking at the old ones. */
+#ifndef VV_ENGINE_CATALOG_H
+#define VV_ENGINE_CATALOG_H
+
+#include "core/format/commit.h"
+#include "core/format/name.h"
+#include "core/format/run.h"
+#include "store/store.h"
+
+struct vv_annals;
+
+struct vv_lineage { /* borrowed by everything that reads or writes one */
+	struct vv_store *store;
+	char name[VV_NAME_LINEAGE_MAX + 1];
+	uint8_t id[16];
+	uint64_t created_ns;
+	struct vv_annals *annals; /* what its layers say of each other; lives as long as the store */
+	bool recovered; /* its record is missing or damaged; the id is from a commit record */
+};
+
+struct vv_layer_name {
+	uint64_t layer; /* epoch and rank */
+	uint64_t size;
+};
+
+struct vv_listing { /* all ascending */
+	uint64_t *epoch; /* committed */
+	size_t n_epochs, epochs_cap;
+	struct vv_layer_name *layer;
+	size_t n_layers, layers_cap;
+};
+
+/* Reads the lineage's record; with create, makes it if it is not there. Where the record is lost but epochs are there, their
+ * commit records say what was in it. VV_ENOENT names the store. */
+int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out);
+/* Makes a record that says what another store's says. */
+int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[16], uint64_t created_ns,
+		     struct vv_lineage *out);
+/* Names of all lineages, sorted, those that lost their record too. */
+int vv_catalog_lineages(struct vv_store *store, struct vv_names *out);
+
+/* Everything from epoch `from` on. */
+int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listing *out);
+void vv_catalog_listing_fini(struct vv_listing *l);
+/* The newest committed epoch below `before`; 0 if there is none. */
+int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch);
+/* The highest number that an epoch or a layer bears: the next epoch is above it. A damaged record without layers counts for nothing. */
+int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
+
+/* Where the layer of each rank of an epoch is, by its record and the listing: here; in another store, as all layers of its place are;
+ * or nowhere, though it should be here. */
+enum { VV_CATALOG_MISSING, VV_CATALOG_HERE, VV_CATALOG_ELSEWHERE };
+int vv_catalog_whereabouts(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where);
+/* How many of n ranks are there, and which: "0-2, 5". */
+enum { VV_CATALOG_RANKS = 80 };
+uint32_t vv_catalog_name_ranks(const uint8_t *where, uint32_t n, uint8_t there, char ranks[VV_CATALOG_RANKS]);
+/* Is the layer listed? */
+bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer);
+
+/* From now on the epoch counts. */
+int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);
+/* VV_ENOENT if the epoch is not there; VV_EDAMAGED if its record is not whole. */
+int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out);
+
+#endif

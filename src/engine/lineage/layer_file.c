@@ -1,0 +1,600 @@
+#include "engine/lineage/layer_file.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "codec/section.h"
+#include "engine/lineage/provenance.h"
+#include "engine/lineage/mapped_block.h"
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+	TAIL = 64 << 10, /* of the file, where asking twice takes long; */
+	TAIL_NEAR = 16 << 10, /* where it does not: most layers of files have less behind their payload */
+	GAP = 64 << 10, /* that much may lie between two parts that are read in one go */
+	STEP = 512 << 10, /* of what all threads read at once */
+};
+
+int vv_layerio_blame(const struct vv_layerio *f, int rc)
+{
+	return vv_err_context(rc, "layer '%s/%s'", f->url, f->object);
+}
+
+static void drop_reading(struct vv_layerio *f)
+{
+	vv_reading_free(f->reading);
+	vv_mem_free(f->sources.own);
+	vv_mem_free(f->runs.own);
+	f->reading = NULL;
+	f->sources = f->runs = (struct vv_section_bytes){ 0 };
+}
+
+void vv_layerio_close(struct vv_layerio *f)
+{
+	if (!f)
+		return;
+	vv_store_get_close(f->get);
+	drop_reading(f);
+	vv_head_fini(&f->head);
+	vv_payload_blocks_fini(&f->blocks);
+	vv_payload_digests_fini(&f->digests);
+	vv_eras_fini(&f->eras);
+	vv_mem_free(f->source);
+	vv_mem_free(f->tail);
+	vv_mem_free(f->body);
+	vv_mem_free(f);
+}
+
+static void drop_bytes(struct vv_layerio *f)
+{
+	vv_mem_free(f->tail);
+	vv_mem_free(f->body);
+	f->tail = f->body = NULL;
+}
+
+void vv_layerio_shut(struct vv_layerio *f)
+{
+	vv_store_get_close(f->get);
+	f->get = NULL;
+	if (!f->reading)
+		drop_bytes(f);
+}
+
+int vv_layerio_finish(struct vv_layerio *f, struct vv_pool *pool)
+{
+	int rc = f->reading ? vv_reading_end(f->reading, pool) : 0;
+
+	if (rc)
+		return vv_layerio_blame(f, rc);
+	drop_reading(f);
+	if (!f->get)
+		drop_bytes(f);
+	return 0;
+}
+
+static uint64_t head_off(const struct vv_layerio *f)
+{
+	return f->frame.section[0].off;
+}
+
+static uint64_t head_end(const struct vv_layerio *f)
+{
+	const struct vv_section *last = vv_layer_section(&f->frame, VV_SECTION_STATS);
+
+	return last->off + last->len;
+}
+
+struct reading {
+	const struct vv_layerio *f;
+	uint64_t off, len;
+	uint8_t *to;
+	atomic_bool failed;
+};
+
+static void read_step(void *arg, size_t i)
+{
+	struct reading *r = arg;
+	uint64_t at = (uint64_t)i * STEP, n = r->len - at < STEP ? r->len - at : STEP;
+
+	if (vv_store_get_read(r->f->get, r->off + at, r->to + at, (size_t)n) == 0)
+		return;
+	vv_err_clear();
+	atomic_store(&r->failed, true);
+}
+
+/* Memory that is new takes longer to come than the bytes to be copied. What goes wrong is told by the last try. */
+static int read_long(const struct vv_layerio *f, uint64_t off, uint64_t len, uint8_t *to)
+{
+	struct vv_loop loop = vv_pool_loop(f->pool);
+	struct reading r = { .f = f, .off = off, .len = len, .to = to, .failed = true };
+
+	if (f->pool && f->get->store->read_step && len >= 2 * STEP) {
+		atomic_store(&r.failed, false);
+		vv_loop_each(&loop, (size_t)((len + STEP - 1) / STEP), read_step, &r);
+	}
+	return atomic_load(&r.failed) ? vv_store_get_read(f->get, off, to, (size_t)len) : 0;
+}
+
+/* Bytes off..off+len: at hand already, or read into new memory at *own, such that they end at a multiple of ALIGN: there DIGESTS have what they are about. */
+static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
+{
+	enum { ALIGN = 8 };
+	size_t before = (size_t)(-len % ALIGN);
+	uint8_t *p;
+	int rc;
+
+	if (off >= f->tail_off) {
+		*out = f->tail + (off - f->tail_off);
+		return 0;
+	}
+	if (f->body && off >= head_off(f) && off + len <= head_end(f)) {
+		*out = f->head_at + (off - head_off(f));
+		return 0;
+	}
+	p = vv_mem_grow(NULL, before + (size_t)len, 1);
+	if (!p)
+		return VV_ENOMEM;
+	vv_mem_widen(p, before + (size_t)len);
+	rc = read_long(f, off, len, p + before);
+	if (rc) {
+		vv_mem_free(p);
+		return rc;
+	}
+	*own = p;
+	*out = p + before;
+	return 0;
+}
+
+static int read_frame(struct vv_layerio *f)
+{
+	uint64_t size = f->get->size, most = f->get->store->read_step ? TAIL_NEAR : TAIL, n = size < most ? size : most;
+	const uint8_t *dir = NULL;
+	uint8_t *own = NULL;
+	int rc;
+
+	if (size < VV_LAYER_HEADER + VV_LAYER_TRAILER)
+		return vv_err_set(VV_EDAMAGED, "trailer: %" PRIu64 " bytes are too few for a layer", size);
+	f->tail = vv_mem_grow(NULL, (size_t)n, 1);
+	if (!f->tail)
+		return VV_ENOMEM;
+	f->tail_off = size - n;
+	rc = vv_store_get_read(f->get, f->tail_off, f->tail, (size_t)n);
+	if (rc == 0)
+		rc = vv_layer_get_trailer(&f->frame, f->tail + n - VV_LAYER_TRAILER, size);
+	if (rc == 0)
+		rc = fetch(f, f->frame.dir_off, size - f->frame.dir_off, &dir, &own);
+	if (rc == 0)
+		rc = vv_layer_get_directory(&f->frame, dir);
+	vv_mem_free(own);
+	return rc;
+}
+
+int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct vv_section_bytes *out)
+{
+	struct vv_section_bytes b = { .n = (size_t)s->len };
+	uint8_t *raw = NULL;
+	int rc = fetch(f, s->off, s->len, &b.p, &b.own);
+
+	if (rc == 0)
+		rc = vv_layer_check_section(s, b.p);
+	if (rc == 0 && s->flags & VV_SECTION_CODED) {
+		rc = vv_section_decode(b.p, b.n, &raw, &b.n);
+		if (rc)
+			vv_err_context(rc, "section %s", vv_layer_section_name(s->kind));
+		vv_mem_free(b.own);
+		b.p = b.own = raw;
+	}
+	if (rc) {
+		vv_mem_free(b.own);
+		return rc;
+	}
+	*out = b;
+	return 0;
+}
+
+static int section(struct vv_layerio *f, uint32_t kind, struct vv_section_bytes *out)
+{
+	return vv_layerio_section(f, vv_layer_section(&f->frame, kind), out);
+}
+
+static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
+{
+	struct vv_section_bytes b = { 0 };
+	int rc = section(f, VV_SECTION_IDENT, &b);
+
+	if (rc == 0)
+		rc = vv_head_get_ident(&f->head, b.p, b.n);
+	if (rc == 0 && (vv_run_layer(f->head.epoch, f->head.rank) != f->layer ||
+			memcmp(f->head.lineage, lin->id, sizeof(lin->id)) != 0))
+		rc = vv_err_set(VV_EDAMAGED, "section IDENT: this is a layer of another epoch, rank or lineage");
+	vv_mem_free(b.own);
+	return rc;
+}
+
+/* Is it one of those that it is read with? */
+static int read_eras(struct vv_layerio *f, const struct vv_lineage *lin)
+{
+	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_ERAS);
+	struct vv_section_bytes b = { 0 };
+	int rc = s ? vv_layerio_section(f, s, &b) : 0;
+
+	if (rc || !s)
+		return rc;
+	rc = vv_eras_get(&f->eras, b.p, b.n, f->head.epoch);
+	vv_mem_free(b.own);
+	return rc ? rc : vv_annals_meet(lin, &f->eras);
+}
+
+/* All that the head consists of is at hand. */
+static int read_body(struct vv_layerio *f)
+{
+	int rc = 0;
+
+	if (head_off(f) < f->tail_off && !f->body)
+		rc = fetch(f, head_off(f), head_end(f) - head_off(f), &f->head_at, &f->body);
+	return rc;
+}
+
+static int list_sources(struct vv_layerio *f)
+{
+	const uint64_t *layer;
+
+	f->n_sources = vv_reading_sources(f->reading, &layer);
+	f->source = vv_mem_new(f->n_sources, sizeof(*f->source));
+	for (size_t i = 0; f->source && i < f->n_sources; i++)
+		f->source[i] = layer[i];
+	return f->source ? 0 : VV_ENOMEM;
+}
+
+static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
+{
+	struct vv_section_bytes regions = { 0 }, stats = { 0 };
+	int rc = read_body(f);
+
+	if (rc == 0)
+		rc = section(f, VV_SECTION_REGIONS, &regions);
+	if (rc == 0)
+		rc = vv_head_get_regions(&f->head, regions.p, regions.n);
+	if (rc == 0)
+		rc = section(f, VV_SECTION_SOURCES, &f->sources);
+	if (rc == 0)
+		rc = section(f, VV_SECTION_RUNS, &f->runs);
+	if (rc == 0)
+		rc = vv_reading_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->reading);
+	rc = rc ? rc : list_sources(f);
+	if (rc == 0 && !begun) {
+		rc = vv_reading_end(f->reading, pool);
+		drop_reading(f);
+	}
+	if (rc == 0)
+		rc = section(f, VV_SECTION_STATS, &stats);
+	if (rc == 0)
+		rc = vv_head_get_stats(&f->head, stats.p, stats.n);
+	vv_mem_free(regions.own);
+	vv_mem_free(stats.own);
+	return rc;
+}
+
+static int read_blocks(struct vv_layerio *f)
+{
+	struct vv_section_bytes b = { 0 };
+	int rc = section(f, VV_SECTION_BLOCKS, &b);
+
+	if (rc == 0)
+		rc = vv_payload_get_blocks(&f->blocks, b.p, b.n, f->head.payload, VV_LAYER_HEADER, f->frame.section[0].off);
+	if (rc == 0)
+		vv_store_get_map(f->get);
+	vv_mem_free(b.own);
+	return rc;
+}
+
+static int read_digests(struct vv_layerio *f)
+{
+	struct vv_section_bytes b = { 0 };
+	int rc = section(f, VV_SECTION_DIGESTS, &b);
+
+	if (rc == 0)
+		rc = vv_payload_take_digests(&f->digests, b.p, b.n, f->head.payload, &b.own);
+	vv_mem_free(b.own);
+	return rc;
+}
+
+int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out)
+{
+	return vv_layerio_open_on(lin, NULL, layer, parts, out);
+}
+
+int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out)
+{
+	struct vv_layerio *f = vv_mem_new(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return VV_ENOMEM;
+	f->layer = layer;
+	f->pool = pool;
+	f->url = lin->store->url;
+	vv_name_layer(f->object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
+	rc = vv_store_get_open(lin->store, f->object, &f->get);
+	if (rc == VV_ENOENT)
+		rc = vv_err_set(VV_EDAMAGED, "the file is missing");
+	if (rc == 0)
+		rc = read_frame(f);
+	if (rc == 0)
+		rc = read_ident(f, lin);
+	if (rc == 0)
+		rc = read_eras(f, lin);
+	if (rc == 0 && parts & VV_LAYERIO_HEAD)
+		rc = read_head(f, pool, parts & VV_LAYERIO_BEGUN);
+	if (rc == 0 && parts & VV_LAYERIO_BLOCKS)
+		rc = read_blocks(f);
+	if (rc == 0 && parts & VV_LAYERIO_DIGESTS)
+		rc = read_digests(f);
+	if (rc) {
+		vv_layerio_blame(f, rc);
+		vv_layerio_close(f);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+int vv_layerio_meet(const struct vv_lineage *lin, uint64_t layer)
+{
+	struct vv_layerio *f = NULL;
+	int rc = vv_layerio_open(lin, layer, 0, &f);
+
+	vv_layerio_close(f);
+	return rc;
+}
+
+/* The sections' own checks are looked at by whoever reads them. */
+static int head_bytes(struct vv_layerio *f, const uint8_t **out)
+{
+	uint8_t *own = NULL;
+	int rc = read_body(f);
+
+	return rc ? rc : fetch(f, head_off(f), head_end(f) - head_off(f), out, &own);
+}
+
+int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n)
+{
+	const uint8_t *from = NULL;
+	size_t len = (size_t)(head_end(f) - head_off(f));
+	uint8_t *p = vv_mem_new(len, 1);
+	int rc = p ? head_bytes(f, &from) : VV_ENOMEM;
+
+	if (rc == 0)
+		memcpy(p, from, len);
+	for (uint32_t k = VV_SECTION_IDENT; rc == 0 && k <= VV_SECTION_STATS; k++) {
+		const struct vv_section *s = vv_layer_section(&f->frame, k);
+
+		rc = vv_layer_check_section(s, p + (s->off - head_off(f)));
+	}
+	if (rc) {
+		vv_mem_free(p);
+		return vv_layerio_blame(f, rc);
+	}
+	*out = p;
+	*n = len;
+	return 0;
+}
+
+int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want)
+{
+	const uint8_t *p = NULL;
+	struct vv_digest got;
+	int rc = head_bytes(f, &p);
+
+	if (rc)
+		return vv_layerio_blame(f, rc);
+	vv_digest_xxh3(p, (size_t)(head_end(f) - head_off(f)), &got);
+	if (vv_digest_equal(&got, want))
+		return 0;
+	vv_err_set(VV_EDAMAGED, "head: not the one that epoch %" PRIu64 " was committed with", f->head.epoch);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
+int vv_layerio_load_digests(struct vv_layerio *f)
+{
+	int rc;
+
+	if (f->digests.lent)
+		vv_payload_digests_fini(&f->digests);
+	rc = f->digests.n_groups ? 0 : read_digests(f);
+	if (rc == 0)
+		return 0;
+	vv_payload_digests_fini(&f->digests);
+	return vv_layerio_blame(f, rc);
+}
+
+static int differs(const struct vv_layerio *f, size_t i)
+{
+	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, f->blocks.v[i].off);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
+int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	void *stored = b->codec ? scratch : raw;
+	int rc = vv_store_get_read(f->get, b->off, stored, b->stored_len);
+
+	if (rc)
+		return rc;
+	if (vv_digest_check(stored, b->stored_len) != b->check)
+		return differs(f, i);
+	rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
+	return rc ? vv_layerio_blame(f, rc) : 0;
+}
+
+/* A plain block in steps, each checked while it is in the cache. */
+static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
+{
+	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
+	struct vv_digest_stream check;
+	int rc = 0;
+
+	vv_digest_stream_init(&check);
+	for (size_t at = 0; rc == 0 && at < b->raw_len; at += step) {
+		size_t n = b->raw_len - at < step ? b->raw_len - at : step;
+
+		rc = vv_store_get_read(f->get, b->off + at, to + at, n);
+		if (rc == 0)
+			vv_digest_stream_add(&check, to + at, n);
+	}
+	*got = vv_digest_stream_check(&check);
+	return rc;
+}
+
+/* The whole of a plain block to one place, without a copy of our own. */
+static int read_straight(struct vv_layerio *f, size_t i, const struct vv_part *part)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	uint64_t got = 0;
+	int rc = 0;
+
+	if (vv_mapped_take(f, b, part, 1))
+		return 0;
+	rc = read_steps(f, b, part->to, &got);
+	return rc ? rc : got == b->check ? 0 : differs(f, i);
+}
+
+size_t vv_layerio_group(const struct vv_layerio *f, uint64_t pos)
+{
+	return vv_payload_digest_group(&f->digests, pos);
+}
+
+/* Copies a part if it is whole chunks of group g and those behind it, with the right digests; `next` is read after it. */
+static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_part *part, const uint8_t *from,
+			const uint8_t *next)
+{
+	uint32_t done = 0;
+
+	for (; done < part->len && g < d->n_groups; g++) {
+		const struct vv_digest_group *x = &d->group[g];
+		uint64_t off = part->pos + done - x->pos, k = off / x->chunk;
+
+		if (part->pos + done < x->pos || off % x->chunk)
+			return false;
+		for (; k < x->count && done < part->len; k++, done += x->chunk) {
+			uint32_t left = part->len - done;
+
+			if (left < x->chunk || !vv_digest_fits_copy(part->to + done, from + done, x->chunk,
+								    left > x->chunk ? from + done + x->chunk : next, &d->v[x->digest + k]))
+				return false;
+		}
+	}
+	return done == part->len;
+}
+
+/* The parts of a block of which `raw` holds what comes from `first` on. */
+static bool copy_checked(const struct vv_digests *d, const struct vv_part *part, size_t n, const uint8_t *raw,
+			 uint32_t first)
+{
+	size_t g = vv_payload_digest_group(d, part[0].pos);
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < n; i++) {
+		while (g < d->n_groups && d->group[g].pos + d->group[g].count * d->group[g].chunk <= part[i].pos)
+			g++;
+		ok = copy_chunks(d, g, &part[i], raw + (part[i].from - first),
+				 raw + (i + 1 < n ? part[i + 1].from - first : 0));
+	}
+	return ok;
+}
+
+/* How many of the parts are read in one go, and where they end: small steps, so that what is copied is still in the cache. */
+static size_t next_step(const struct vv_layerio *f, const struct vv_part *part, size_t n, uint32_t *end)
+{
+	uint64_t step = f->get->store->read_step, gap = step ? GAP : VV_MAX_BLOCK;
+	size_t i = 1;
+
+	step = step ? step : VV_MAX_BLOCK;
+	for (*end = part->from + part->len; i < n && part[i].from <= *end + gap; i++) {
+		uint32_t to = part[i].from + part[i].len;
+
+		if (to - part->from > step)
+			break;
+		*end = to > *end ? to : *end;
+	}
+	return i;
+}
+
+/* Reads no more than the parts of a plain block need. *ok: they are what their digests say. */
+static int read_chunks(struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n,
+		       uint8_t *scratch, bool *ok)
+{
+	int rc = 0;
+
+	*ok = true;
+	for (size_t i = 0, k; rc == 0 && *ok && i < n; i += k) {
+		uint32_t from = part[i].from, end;
+
+		k = next_step(f, part + i, n - i, &end);
+		rc = vv_store_get_read(f->get, b->off + from, scratch, end - from);
+		if (rc == 0)
+			*ok = copy_checked(&f->digests, part + i, k, scratch, from);
+	}
+	return rc;
+}
+
+/* By the check of the whole block. */
+static int read_whole(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	int rc;
+
+	if (vv_mapped_take(f, b, part, n))
+		return 0;
+	rc = vv_layerio_read_block(f, i, scratch, scratch + b->raw_len);
+	for (size_t k = 0; rc == 0 && k < n; k++)
+		memcpy(part[k].to, scratch + part[k].from, part[k].len);
+	return rc;
+}
+
+/* Parts that do not have their digests leave the decision to the block's own check. */
+int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	uint64_t used = 0;
+	bool ok = false;
+	int rc;
+
+	if (b->codec == 0 && n == 1 && part->len == b->raw_len)
+		return read_straight(f, i, part);
+	for (size_t k = 0; k < n; k++)
+		used += part[k].len;
+	if (b->codec || f->head.digest_kind != VV_DIGEST_XXH3 || !f->digests.n || used > b->raw_len)
+		return read_whole(f, i, part, n, scratch);
+	rc = read_chunks(f, b, part, n, scratch, &ok);
+	return rc || ok ? rc : read_whole(f, i, part, n, scratch);
+}
+
+int vv_layerio_check_header(struct vv_layerio *f)
+{
+	uint8_t header[VV_LAYER_HEADER];
+	int rc = vv_store_get_read(f->get, 0, header, sizeof(header));
+
+	if (rc == 0)
+		rc = vv_layer_check_header(header);
+	return rc ? vv_layerio_blame(f, rc) : 0;
+}
+
+int vv_layerio_check_sections(struct vv_layerio *f)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < f->frame.n; i++) {
+		const uint8_t *p = NULL;
+		uint8_t *own = NULL;
+
+		rc = fetch(f, f->frame.section[i].off, f->frame.section[i].len, &p, &own);
+		if (rc == 0)
+			rc = vv_layer_check_section(&f->frame.section[i], p);
+		vv_mem_free(own);
+	}
+	return rc ? vv_layerio_blame(f, rc) : 0;
+}

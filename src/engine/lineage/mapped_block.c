@@ -1,0 +1,39 @@
+#include "engine/lineage/mapped_block.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "track/fence.h"
+#include <string.h>
+
+struct taking {
+	const uint8_t *raw;
+	const struct vv_block *block;
+	const struct vv_part *part;
+	size_t n;
+	bool ok;
+};
+
+/* The whole of a block is checked on its way. */
+static void take(void *arg)
+{
+	struct taking *t = arg;
+
+	if (t->n == 1 && t->part->len == t->block->raw_len) {
+		t->ok = vv_digest_check_copy(t->part->to, t->raw, t->part->len) == t->block->check;
+		return;
+	}
+	t->ok = vv_digest_check(t->raw, t->block->raw_len) == t->block->check;
+	for (size_t k = 0; t->ok && k < t->n; k++)
+		memcpy(t->part[k].to, t->raw + t->part[k].from, t->part[k].len);
+}
+
+bool vv_mapped_take(const struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n)
+{
+	struct taking t = { f->get->map && b->codec == 0 ? f->get->map + b->off : NULL, b, part, n, false };
+
+	if (!t.raw || !vv_fs_resident(t.raw, b->raw_len))
+		return false;
+	if (vv_fence_try(take, &t) == 0)
+		return t.ok;
+	vv_err_clear();
+	return false;
+}

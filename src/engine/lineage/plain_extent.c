@@ -1,0 +1,85 @@
+#include "engine/lineage/plain_extent.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+/* What holds pos, which the cursor stands at; k: the first group of digests that ends after pos. */
+static struct vv_lane lane_at(const struct vv_layerio *f, uint64_t pos, const struct vv_payload_cursor *c, size_t k)
+{
+	const struct vv_digests *d = &f->digests;
+	const struct vv_digest_group *g = k < d->n_groups ? &d->group[k] : NULL, *last = k ? &d->group[k - 1] : NULL;
+	const struct vv_extent *x = &f->blocks.extent.v[c->extent];
+	struct vv_lane l = { .block = &f->blocks.v[c->block] };
+
+	l.lo = x->pos;
+	l.hi = x->pos + x->len;
+	if (g && g->pos <= pos) {
+		l.digest = &d->v[g->digest];
+		l.first = g->pos;
+		l.chunk = g->chunk;
+		l.lo = l.lo > g->pos ? l.lo : g->pos;
+		l.hi = l.hi < g->pos + g->count * g->chunk ? l.hi : g->pos + g->count * g->chunk;
+	} else { /* gc has kept a part of a chunk, whose digest went: it lies between those that have theirs */
+		l.lo = last && l.lo < last->pos + last->count * last->chunk ? last->pos + last->count * last->chunk : l.lo;
+		l.hi = g && g->pos < l.hi ? g->pos : l.hi;
+	}
+	l.off = l.block->off + c->before + (l.lo - x->pos);
+	return l;
+}
+
+int vv_lane_find(const struct vv_layerio *f, uint64_t pos, struct vv_lane *out)
+{
+	struct vv_payload_cursor c = { 0 };
+
+	if (!vv_payload_locate(&f->blocks, pos, &c))
+		return 0;
+	*out = lane_at(f, pos, &c, vv_layerio_group(f, pos));
+	return 1;
+}
+
+static bool follows(const struct vv_lane *a, const struct vv_lane *b)
+{
+	return a->hi == b->lo && a->digest == b->digest && !a->block->codec && !b->block->codec && a->off + (a->hi - a->lo) == b->off &&
+	       b->hi - a->lo <= VV_LANE_MOST;
+}
+
+static int add(struct vv_lanes *out, const struct vv_lane *l)
+{
+	struct vv_lane *last = out->n ? &out->v[out->n - 1] : NULL;
+
+	if (last && follows(last, l)) {
+		last->hi = l->hi;
+		return 0;
+	}
+	if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
+		return VV_ENOMEM;
+	out->v[out->n++] = *l;
+	return 0;
+}
+
+int vv_lane_list(const struct vv_layerio *f, struct vv_lanes *out)
+{
+	const struct vv_digests *d = &f->digests;
+	const struct vv_blocks *b = &f->blocks;
+	struct vv_payload_cursor c = { 0 };
+	size_t k = 0;
+	int rc = 0;
+
+	for (; c.block < b->n; c.block++) {
+		c.before = 0;
+		for (c.extent = b->v[c.block].extent; c.extent < b->v[c.block].extent + b->v[c.block].n_extents; c.extent++) {
+			const struct vv_extent *x = &b->extent.v[c.extent];
+
+			for (uint64_t pos = x->pos; rc == 0 && pos < x->pos + x->len;) {
+				struct vv_lane l;
+
+				while (k < d->n_groups && d->group[k].pos + d->group[k].count * d->group[k].chunk <= pos)
+					k++;
+				l = lane_at(f, pos, &c, k);
+				rc = add(out, &l);
+				pos = l.hi;
+			}
+			c.before += x->len;
+		}
+	}
+	return rc;
+}

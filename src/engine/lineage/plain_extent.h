@@ -1,0 +1,31 @@
+/* A stretch of a layer's payload that is one extent, with digests of one size of chunk: where its bytes and digests are is a matter
+ * of adding. Everything else of a layer is out of the cache by the time the next piece of it comes. */
+#ifndef VV_ENGINE_LANE_H
+#define VV_ENGINE_LANE_H
+
+#include "engine/lineage/layer_file.h"
+
+struct vv_lane {
+	uint64_t lo, hi; /* positions */
+	const struct vv_block *block;
+	uint64_t off;    /* of lo in the file, if the block is plain */
+	const struct vv_digest *digest; /* of the chunk at `first`; NULL: none are known */
+	uint64_t first;
+	uint32_t chunk;
+};
+
+/* The one that holds pos; 0 if no block does. */
+int vv_lane_find(const struct vv_layerio *f, uint64_t pos, struct vv_lane *out);
+
+enum { VV_LANE_MOST = 1 << 30 }; /* bytes of a lane that is several: offsets in it fit 32 bits */
+
+struct vv_lanes {
+	struct vv_lane *v;
+	size_t n, cap;
+};
+
+/* All of a layer's, ascending; those that adding leads from one to the next are one, with its first block. Most layers are one lane then.
+ * out starts empty. */
+int vv_lane_list(const struct vv_layerio *f, struct vv_lanes *out);
+
+#endif

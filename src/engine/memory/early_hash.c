@@ -1,0 +1,181 @@
+/* What does not fit the buffer is looked at before the call returns, where that is cheaper than a fence. A fence around a few pages here and there goes around all that lies between them, and takes the kernel
+ * several times as long as it takes to hash those pages. So where the last epoch found little that was new, tiles of few written pages are hashed at once: those that hold nothing new are done, without
+ * a copy and without a fence; the others are left as if nobody had looked. */
+#include "engine/memory/early_hash.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/memory/hash_tiles.h"
+#include "engine/memory/store_tiles.h"
+#include "engine/lost_memory.h"
+#include "engine/memory/tiles.h"
+#include "track/fence.h"
+#include <stdatomic.h>
+
+enum {
+	ROUND = 256, /* tiles; then it is seen whether more of them are worth it, */
+	STEP = 8,    /* so many by one thread in one go */
+	FEW = 2,     /* no more than one in so many groups of a tile: what is dense is as soon fenced as hashed */
+	RARE = 16,   /* no more than one in so many bytes was new */
+	DIGESTS = 16 << 10, /* of a round, at most */
+};
+
+struct glance {
+	struct varve *v;
+	struct vv_digest *digest; /* of a round */
+	size_t chunks;            /* of a tile */
+	size_t n, room;
+	uint32_t tile[ROUND];
+	_Atomic(struct vv_region *) gone; /* a region whose memory could not be read */
+	_Atomic uint64_t hashed_ns;
+};
+
+struct glance_step {
+	struct glance *all;
+	size_t first;
+	struct vv_region *region; /* the one at hand */
+};
+
+static struct vv_digest *digests_of(const struct glance *g, size_t k)
+{
+	return g->digest + k * g->chunks;
+}
+
+static void hash_tiles(void *arg)
+{
+	struct glance_step *s = arg;
+	struct glance *g = s->all;
+
+	for (size_t k = s->first; k < g->n && k < s->first + STEP; k++) {
+		s->region = vv_tiles_region(&g->v->tiles, g->tile[k]);
+		vv_sift_hash(g->v, g->tile[k], 0, digests_of(g, k));
+	}
+}
+
+static void hash_step(void *arg, size_t i)
+{
+	struct glance_step s = { arg, i * STEP, NULL };
+	double start = vv_clock_own_s();
+
+	if (vv_fence_try(hash_tiles, &s) < 0)
+		atomic_store(&s.all->gone, s.region);
+	atomic_fetch_add(&s.all->hashed_ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
+}
+
+/* If nothing in it is new it is done; else nothing has happened. */
+static bool is_known(struct vv_pass *p, size_t tile, const struct vv_digest *d)
+{
+	struct vv_tiles *t = &p->v->tiles;
+	struct vv_region *r = vv_tiles_region(t, tile);
+	struct varve_stats st = p->st;
+	uint64_t changed = r->changed;
+	int ignored = 0; /* there are no claims yet */
+
+	if (vv_sift_known(p, tile, d, &ignored) != vv_tiles_dirty(t, r, tile)) {
+		p->st = st;
+		r->changed = changed;
+		return false;
+	}
+	t->tile[tile].flags |= VV_TILE_HASHED;
+	t->tile[tile].own |= VV_TILE_SIFTED;
+	vv_tiles_set_todo(t, r, tile, 0);
+	vv_tiles_done(t, tile);
+	return true;
+}
+
+/* Where the queue overflows the buffer. */
+static size_t overflow(const struct vv_tiles *t)
+{
+	size_t k = 0, room = t->n_free;
+
+	for (; k < t->n_queue; k++) {
+		size_t need = (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, t->queue[k]), t->queue[k]));
+
+		if (need > room)
+			break;
+		room -= need;
+	}
+	return k;
+}
+
+static bool is_sparse(const struct vv_tiles *t, size_t tile)
+{
+	const struct vv_region *r = vv_tiles_region(t, tile);
+
+	return r->how != VV_BY_FENCE &&
+	       FEW * __builtin_popcountll(vv_tiles_dirty(t, r, tile)) <= __builtin_popcountll(vv_tiles_groups(t, r, tile));
+}
+
+/* From *k on, which moves on. */
+static void fill_round(struct glance *g, size_t *k)
+{
+	const struct vv_tiles *t = &g->v->tiles;
+
+	for (g->n = 0; *k < t->n_queue && g->n < g->room; ++*k)
+		if (is_sparse(t, t->queue[*k]))
+			g->tile[g->n++] = t->queue[*k];
+}
+
+/* On all cores. */
+static int hash_round(struct glance *g)
+{
+	struct vv_tiles *t = &g->v->tiles;
+	struct vv_region *gone;
+	size_t groups = 0;
+
+	vv_pool_each(g->v->pool, (g->n + STEP - 1) / STEP, hash_step, g);
+	for (size_t k = 0; k < g->n; k++)
+		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, g->tile[k]), g->tile[k]));
+	vv_sift_note_cost(t, groups, (double)atomic_exchange(&g->hashed_ns, 0) * 1e-9);
+	gone = atomic_load(&g->gone);
+	return gone ? vv_lost_memory_error(gone) : 0;
+}
+
+/* What is done goes behind the rest of the queue, which keeps its order. */
+static void put_behind(struct vv_tiles *t)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < t->n_queue; k++) {
+		uint32_t tile = t->queue[k];
+
+		if (t->order.state[tile] != VV_ORDER_SCHEDULED)
+			continue;
+		t->queue[k] = t->queue[kept];
+		t->queue[kept++] = tile;
+	}
+	for (size_t k = 0; k < t->n_queue; k++)
+		t->place[t->queue[k]] = (uint32_t)k;
+}
+
+static bool is_worth_it(const struct varve *v)
+{
+	return v->dedup && v->tiles.rescue && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
+}
+
+int vv_glance_run(struct vv_pass *p)
+{
+	struct vv_tiles *t = &p->v->tiles;
+	struct glance g = { .v = p->v, .chunks = t->tile_groups * t->group_chunks };
+	size_t k = overflow(t), known = 0, looked = 0;
+	int rc = 0;
+
+	if (k == t->n_queue || !is_worth_it(p->v))
+		return 0;
+	g.room = DIGESTS / g.chunks < ROUND ? DIGESTS / g.chunks : ROUND;
+	g.digest = g.room ? vv_mem_new(g.room * g.chunks, sizeof(*g.digest)) : NULL;
+	if (!g.digest) { /* a fence does as well */
+		vv_err_clear();
+		return 0;
+	}
+	do {
+		fill_round(&g, &k);
+		rc = hash_round(&g);
+		for (size_t i = 0; rc == 0 && i < g.n; i++)
+			known += is_known(p, g.tile[i], digests_of(&g, i));
+		looked += g.n;
+	} while (rc == 0 && g.n && 2 * known > looked);
+	vv_mem_free(g.digest);
+	put_behind(t);
+	return rc;
+}

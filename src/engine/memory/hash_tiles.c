@@ -1,0 +1,394 @@
+/* Tiles are hashed on all cores, in the order in which they are expected to be written, and sifted in the same order: what is stored
+ * already is let go at once; what is not becomes a claim where there are other ranks to ask, or waits to be placed. */
+#include "engine/memory/hash_tiles.h"
+#include "engine/memory/store_tiles.h"
+#include "engine/lost_memory.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "track/fence.h"
+#include "track/memory.h"
+
+enum {
+	BATCH = 64,          /* tiles, */
+	BATCH_CHUNKS = 256,  /* or so many chunks, hashed by one task */
+	AHEAD_MIN = 1 << 20, /* bytes of digests of what is not placed yet: this, */
+	AHEAD_SHARE = 4096,  /* and the memory divided by this */
+};
+
+struct vv_batch {
+	struct vv_task task;
+	struct vv_stow *work;
+	size_t n;
+	uint32_t tile[BATCH];
+	uint64_t held[BATCH]; /* groups that are read from their copies */
+	bool reading[BATCH];
+	bool done; /* under the tiles' lock */
+	int rc;
+	struct vv_err_state error;
+	struct vv_region *region; /* that is being read */
+};
+
+/* ---- shelves ------------------------------------------------------------------------------------------------------------ */
+
+size_t vv_sift_takes(uint64_t memory, size_t chunk)
+{
+	uint64_t all = memory / chunk * sizeof(struct vv_digest), most = memory / AHEAD_SHARE + AHEAD_MIN;
+
+	return (size_t)(all < most ? all : most);
+}
+
+static int make_shelves(struct vv_stow *w, bool all)
+{
+	struct vv_shelves *s = &w->shelves;
+	size_t n;
+
+	s->chunks = w->t->tile_groups * w->t->group_chunks;
+	n = vv_sift_takes(w->p->st.bytes_memory, w->t->group_len / w->t->group_chunks) / (s->chunks * sizeof(*s->v));
+	n = (n < w->t->n_queue && !all ? n : w->t->n_queue) + 2;
+	s->free = vv_mem_new(n, sizeof(*s->free));
+	if (!s->free)
+		return VV_ENOMEM;
+	s->len = n * s->chunks * sizeof(*s->v);
+	s->v = vv_mem_map(s->len);
+	if (!s->v)
+		return VV_ENOMEM;
+	for (; s->n_free < n; s->n_free++)
+		s->free[s->n_free] = (uint32_t)(n - 1 - s->n_free);
+	return 0;
+}
+
+static void drop_shelves(struct vv_shelves *s)
+{
+	vv_mem_unmap(s->v, s->len);
+	vv_mem_free(s->free);
+}
+
+struct vv_digest *vv_sift_digests(const struct vv_stow *w, size_t tile)
+{
+	return w->shelves.v + (size_t)(w->t->tile[tile].shelf - 1) * w->shelves.chunks;
+}
+
+/* One place is kept for a tile that is wanted out of turn. */
+static bool take_shelf(struct vv_stow *w, size_t tile, bool out_of_turn)
+{
+	struct vv_shelves *s = &w->shelves;
+
+	if (w->t->tile[tile].shelf)
+		return true;
+	if (s->n_free <= (out_of_turn ? 0 : 1))
+		return false;
+	w->t->tile[tile].shelf = 1 + s->free[--s->n_free];
+	return true;
+}
+
+void vv_sift_leave(struct vv_stow *w, size_t tile)
+{
+	if (w->t->tile[tile].shelf)
+		w->shelves.free[w->shelves.n_free++] = w->t->tile[tile].shelf - 1;
+	w->t->tile[tile].shelf = 0;
+}
+
+/* ---- hashing ------------------------------------------------------------------------------------------------------------ */
+
+/* From the lock until it is taken again nothing changes the bytes: they are copies, or fenced, and who would open the fence
+ * waits for HASHING. */
+static void begin_batch(struct vv_batch *b)
+{
+	struct vv_tiles *t = b->work->t;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t k = 0; k < b->n; k++) {
+		struct vv_tile *x = &t->tile[b->tile[k]];
+
+		while (x->flags & VV_TILE_COPYING)
+			pthread_cond_wait(&t->bell, &t->lock);
+		b->reading[k] = !(x->flags & (VV_TILE_HASHED | VV_TILE_HASHING));
+		if (b->reading[k])
+			x->flags |= VV_TILE_HASHING;
+		b->held[k] = vv_tiles_held(t, vv_tiles_region(t, b->tile[k]), b->tile[k]);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* next: where the bytes lie that are hashed after these; NULL: behind them. */
+static void hash_chunk(const struct varve *v, const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out)
+{
+	if (next && v->digest_kind == VV_DIGEST_XXH3)
+		vv_digest_xxh3_then(p, n, next, out);
+	else
+		v->digest(p, n, out);
+}
+
+/* Where the bytes of a group are: in the buffer, if they are held, or in memory. */
+static const uint8_t *group_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t g, bool held)
+{
+	return held ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->group_len;
+}
+
+void vv_sift_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d)
+{
+	struct vv_tiles *t = &v->tiles;
+	struct vv_region *r = vv_tiles_region(t, tile);
+	size_t first = vv_tiles_group(t, r, tile), loaded = v->history.n_loaded;
+	bool quiet = v->dedup;
+
+	for (uint64_t left = vv_tiles_dirty(t, r, tile), rest; left; left = rest) {
+		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
+		const uint8_t *p = group_bytes(t, r, g, held >> k & 1), *next = NULL;
+
+		rest = left & (left - 1);
+		if (rest) {
+			size_t then = (size_t)__builtin_ctzll(rest);
+
+			next = group_bytes(t, r, first + then, held >> then & 1);
+		}
+		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++, p += r->shape.chunk) {
+			const struct vv_digest *old = vv_region_digest(v, r, i);
+
+			hash_chunk(v, p, vv_region_chunk_len(r, i), i + 1 < end ? NULL : next, d);
+			quiet = quiet && old && vv_digest_equal(old, d) &&
+				(r->was[i] == VV_CHUNK_ZERO || r->was[i] - VV_CHUNK_FIRST >= loaded);
+		}
+	}
+	t->tile[tile].quiet = quiet;
+}
+
+static void read_batch(void *arg)
+{
+	struct vv_batch *b = arg;
+
+	for (size_t k = 0; k < b->n; k++)
+		if (b->reading[k]) {
+			b->region = vv_tiles_region(b->work->t, b->tile[k]);
+			vv_sift_hash(b->work->p->v, b->tile[k], b->held[k], vv_sift_digests(b->work, b->tile[k]));
+		}
+}
+
+void vv_sift_note_cost(struct vv_tiles *t, size_t groups, double seconds)
+{
+	static const double MEMORY = 1 << 18; /* pages */
+
+	t->hashed_s += seconds;
+	t->hashed_pages += (double)(groups * t->group_len) / (double)vv_memory_page();
+	if (t->hashed_pages > MEMORY) {
+		t->hashed_s /= 2;
+		t->hashed_pages /= 2;
+	}
+}
+
+static void end_batch(struct vv_batch *b, int rc, double seconds)
+{
+	struct vv_tiles *t = b->work->t;
+	size_t groups = 0;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t k = 0; k < b->n; k++) {
+		struct vv_tile *x = &t->tile[b->tile[k]];
+
+		if (!b->reading[k])
+			continue;
+		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, b->tile[k]), b->tile[k]));
+		x->flags = (uint8_t)((x->flags & ~VV_TILE_HASHING) | VV_TILE_HASHED);
+	}
+	vv_sift_note_cost(t, groups, seconds);
+	b->done = true;
+	b->rc = rc;
+	pthread_cond_broadcast(&t->bell);
+	if (t->fencing)
+		pthread_cond_broadcast(&t->freed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* The program may have unmapped what it had declared: an error, not a crash. */
+static void run_batch(struct vv_task *task)
+{
+	struct vv_batch *b = (struct vv_batch *)task;
+	double start;
+	int rc;
+
+	begin_batch(b);
+	start = vv_clock_own_s();
+	rc = vv_fence_try(read_batch, b);
+	if (rc == VV_EINVAL)
+		rc = vv_lost_memory_error(b->region);
+	if (rc)
+		vv_err_save(rc, &b->error);
+	end_batch(b, rc, vv_clock_own_s() - start);
+}
+
+static void fill_batch(struct vv_stow *w, struct vv_batch *b)
+{
+	struct vv_tiles *t = w->t;
+	size_t chunks = 0;
+
+	b->n = 0;
+	b->done = false;
+	while (w->next < t->n_queue && b->n < BATCH && chunks < BATCH_CHUNKS) {
+		uint32_t tile = t->queue[w->next];
+
+		if (!(t->tile[tile].own & VV_TILE_SIFTED) && !take_shelf(w, tile, false))
+			break;
+		t->tile[tile].own |= VV_TILE_QUEUED;
+		chunks += w->shelves.chunks;
+		b->tile[b->n++] = tile;
+		w->next++;
+	}
+}
+
+int vv_sift_feed(struct vv_stow *w)
+{
+	while (w->begun - w->sifted < w->size && w->next < w->t->n_queue) {
+		struct vv_batch **b = &w->ring[w->begun % w->size];
+
+		if (!*b)
+			*b = vv_mem_new(1, sizeof(**b));
+		if (!*b)
+			return VV_ENOMEM;
+		(*b)->work = w;
+		(*b)->task.run = run_batch;
+		fill_batch(w, *b);
+		if ((*b)->n == 0)
+			break;
+		w->begun++;
+		vv_pool_submit(w->p->v->pool, &(*b)->task);
+	}
+	return 0;
+}
+
+/* ---- sifting -------------------------------------------------------------------------------------------------------------- */
+
+/* Of a chunk, in the order of memory. */
+static uint64_t number(const struct vv_tiles *t, const struct vv_region *r, size_t i)
+{
+	return (uint64_t)r->first_tile * t->tile_groups * t->group_chunks + i;
+}
+
+uint64_t vv_sift_known(struct vv_pass *p, size_t tile, const struct vv_digest *d, int *rc)
+{
+	struct vv_tiles *t = &p->v->tiles;
+	struct vv_region *r = vv_tiles_region(t, tile);
+	size_t first = vv_tiles_group(t, r, tile);
+	bool quiet = t->tile[tile].quiet;
+	uint64_t known = 0;
+
+	for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
+		size_t g = first + (size_t)__builtin_ctzll(left), i = vv_tiles_chunk(t, g);
+		bool all = true;
+
+		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++) {
+			bool is_known = quiet;
+
+			r->now[i] = quiet ? r->was[i] : VV_CHUNK_UNKNOWN;
+			if (!is_known)
+				is_known = vv_pass_known(p, r, i, d);
+			if (!is_known && p->claims)
+				*rc = *rc ? *rc : vv_collective_claim(p, r, i, number(t, r, i), d);
+			if (r->now[i] != r->was[i] || !is_known)
+				r->changed += vv_region_chunk_len(r, i);
+			all = all && is_known;
+		}
+		if (all)
+			known |= left & -left;
+	}
+	return known;
+}
+
+/* What is known is let go: its copies, and the whole tile if nothing else is in it. */
+static void sift(struct vv_stow *w, size_t tile)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_tile *x = &t->tile[tile];
+	struct vv_region *r = vv_tiles_region(t, tile);
+	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_sift_known(w->p, tile, vv_sift_digests(w, tile), &w->rc);
+
+	x->own |= VV_TILE_SIFTED;
+	pthread_mutex_lock(&t->lock);
+	while (x->flags & VV_TILE_COPYING)
+		pthread_cond_wait(&t->bell, &t->lock);
+	vv_tiles_set_todo(t, r, tile, dirty & ~known);
+	vv_tiles_let_go(t, r, tile, known);
+	if (known == dirty) {
+		vv_tiles_done(t, tile);
+		vv_sift_leave(w, tile);
+	} else if (t->waiting) {
+		pthread_cond_broadcast(&t->freed);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void prefetch(const struct vv_stow *w, const struct vv_batch *b)
+{
+	for (size_t k = 0; k < b->n; k++) {
+		const struct vv_tile *x = &w->t->tile[b->tile[k]];
+
+		if (!x->shelf || x->quiet)
+			continue;
+		for (size_t i = 0; i < w->shelves.chunks; i++)
+			vv_index_prefetch(&w->p->v->history.index, &vv_sift_digests(w, b->tile[k])[i]);
+	}
+}
+
+int vv_sift_batch(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_batch *b = w->ring[w->sifted % w->size];
+	bool done;
+
+	pthread_mutex_lock(&t->lock);
+	done = b->done;
+	pthread_mutex_unlock(&t->lock);
+	if (!done && vv_pool_help(w->p->v->pool))
+		return 0;
+	pthread_mutex_lock(&t->lock);
+	while (!b->done)
+		pthread_cond_wait(&t->bell, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	vv_pool_wait(w->p->v->pool, &b->task);
+	w->sifted++;
+	if (b->rc)
+		return vv_err_restore(&b->error);
+	prefetch(w, b);
+	for (size_t k = 0; k < b->n; k++)
+		if (!(t->tile[b->tile[k]].own & VV_TILE_SIFTED))
+			sift(w, b->tile[k]);
+	return 0;
+}
+
+int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_tile *x = &t->tile[tile];
+	struct vv_batch own = { .work = w, .n = 1, .tile = { (uint32_t)tile } };
+	int rc = 0;
+
+	while (rc == 0 && !(x->own & VV_TILE_SIFTED) && !urgent && x->own & VV_TILE_QUEUED && w->sifted < w->begun)
+		rc = vv_sift_batch(w);
+	if (rc || x->own & VV_TILE_SIFTED)
+		return rc;
+	take_shelf(w, tile, true); /* placing it gives it back, so that there always is one */
+	run_batch(&own.task);
+	if (own.rc)
+		return vv_err_restore(&own.error);
+	pthread_mutex_lock(&t->lock);
+	while (x->flags & VV_TILE_HASHING)
+		pthread_cond_wait(&t->bell, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	sift(w, tile);
+	return 0;
+}
+
+int vv_sift_open(struct vv_stow *w, bool all)
+{
+	w->size = 8 * (size_t)vv_pool_width(w->p->v->pool) + 8;
+	w->size = w->size < VV_SIFT_RING ? w->size : VV_SIFT_RING;
+	return make_shelves(w, all);
+}
+
+void vv_sift_close(struct vv_stow *w)
+{
+	for (; w->sifted < w->begun; w->sifted++)
+		vv_pool_wait(w->p->v->pool, &w->ring[w->sifted % w->size]->task);
+	for (size_t i = 0; i < w->size; i++)
+		vv_mem_free(w->ring[i]);
+	drop_shelves(&w->shelves);
+}

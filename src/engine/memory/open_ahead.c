@@ -1,0 +1,232 @@
+/* Ahead of the program: the tiles that come next in the expected order are copied as cells become free, and opened as soon as
+ * they are safe. The program then meets no fence, as long as it does what it did before; but what it does is not seen
+ * either. So there are two kinds of epochs: those that learn, in which every first write meets a fence, as in the paper, and those
+ * that rely on what was learned, until too many writes come where they are not expected.
+ *
+ * Opening a tile costs as much as the fault that it saves, opening all of them together a small part of that. So as long as the program has met no fence, what is safe without a copy stays shut, until
+ * the end if need be. */
+#include "engine/memory/open_ahead.h"
+#include "base/clock.h"
+#include "engine/memory/write_fault.h"
+#include "engine/memory/tiles.h"
+#include "track/fence.h"
+#include "track/memory.h"
+
+enum {
+	STEP = 256, /* tiles copied and opened in one go */
+	SPARE = 8,  /* tiles' worth of cells left for each thread that waits */
+	NEAR = 16,  /* a write is where it is expected if it is no farther off than one in so many of all */
+	ODD = 64,   /* more surprises than one in so many: what was learned is of no use */
+	PATIENCE = 2, /* learning twice in vain: from then on only what is seen to repeat itself is relied on */
+};
+
+void vv_ahead_judge(struct vv_tiles *t)
+{
+	bool enough = t->n_seen > t->n_queue_last / 2, repeats = 5 * t->n_hits > 4 * t->n_seen;
+
+	if (t->learning && enough && (repeats || t->relapses < PATIENCE)) {
+		t->learning = false;
+		if (repeats)
+			t->relapses = 0;
+	} else if (!t->learning && ODD * t->n_surprises > t->n_queue_last) {
+		t->learning = true;
+		t->relapses++;
+	}
+	t->n_seen = t->n_hits = t->n_surprises = 0;
+}
+
+void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
+{
+	size_t place = t->place[tile], at = t->order.counter;
+
+	t->n_seen++;
+	t->n_hits += (place > at ? place - at : at - place) <= t->n_queue / NEAR;
+	t->n_surprises += !t->learning && !safe && place > t->reach + 2 * STEP;
+}
+
+/* Is the tile safe, or can it be made so by copying it now? */
+static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t *copy)
+{
+	uint64_t need = vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
+	size_t spare = t->waiting * SPARE * t->tile_groups;
+
+	*copy = 0;
+	if (t->tile[tile].flags & VV_TILE_COPYING)
+		return false;
+	if (t->order.state[tile] == VV_ORDER_PROCESSED || !need)
+		return true;
+	if (!(t->tile[tile].own & VV_TILE_SIFTED))
+		return false; /* soon it is, and if it turns out to be stored already it needs no copy */
+	if (t->order.state[tile] != VV_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->n_free ||
+	    !vv_tiles_hold(t, r, tile, need))
+		return false;
+	vv_order_copied(&t->order, (uint32_t)tile);
+	t->tile[tile].flags |= VV_TILE_COPYING;
+	*copy = need;
+	return true;
+}
+
+/* Shell's sort. The C library's takes memory, from the allocator, which a thread may be in that waits for our lock: a handler of the program has interrupted it there, and wrote to a fence. */
+static void sort(uint32_t *tile, size_t n)
+{
+	static const size_t gaps[] = { 132, 57, 23, 10, 4, 1 };
+
+	for (size_t g = 0; g < sizeof(gaps) / sizeof(gaps[0]); g++)
+		for (size_t i = gaps[g]; i < n; i++) {
+			uint32_t x = tile[i];
+			size_t k = i;
+
+			for (; k >= gaps[g] && tile[k - gaps[g]] > x; k -= gaps[g])
+				tile[k] = tile[k - gaps[g]];
+			tile[k] = x;
+		}
+}
+
+/* Those that a fault has opened meanwhile are left out. */
+static size_t still_shut(const struct vv_tiles *t, uint32_t *tile, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (!(t->tile[tile[k]].flags & VV_TILE_OPEN))
+			tile[kept++] = tile[k];
+	return kept;
+}
+
+/* How many of the tiles, from the first on, follow each other in the region. */
+static size_t run_of(const struct vv_region *r, const uint32_t *tile, size_t n)
+{
+	size_t k = 1;
+
+	while (k < n && tile[k] == tile[k - 1] + 1 && tile[k] < r->first_tile + r->n_tiles)
+		k++;
+	return k;
+}
+
+/* Tiles of one region. Once they are open nobody can tell any more whether what was read there was the program's memory all the
+ * time: if it was mapped anew, they stay as they are, for vv_capture_check to find. */
+static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t *tile, size_t n)
+{
+	struct vv_memory_range range[STEP];
+	size_t runs = 0, run;
+	uintptr_t ignored;
+
+	for (size_t k = 0; k < n; k += run) {
+		run = run_of(r, tile + k, n - k);
+		vv_tiles_pages(t, r, tile[k], &range[runs].lo, &ignored);
+		vv_tiles_pages(t, r, tile[k + run - 1], &ignored, &range[runs].hi);
+		runs += range[runs].lo < range[runs].hi;
+	}
+	if (!vv_fence_are_intact(r->fence, range, runs))
+		return;
+	for (size_t k = 0; k < n; k += run) {
+		run = run_of(r, tile + k, n - k);
+		vv_fault_open(t, r, tile[k], tile[k + run - 1]);
+	}
+	for (size_t k = 0; k < n; k++)
+		vv_order_presume(&t->order, tile[k]);
+}
+
+/* Opens safe tiles. */
+static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		while (t->tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
+			pthread_cond_wait(&t->bell, &t->lock);
+	n = still_shut(t, tile, n);
+	sort(tile, n);
+	for (size_t k = 0, end; k < n; k = end) {
+		struct vv_region *r = vv_tiles_region(t, tile[k]);
+		double start = vv_clock_own_s();
+
+		for (end = k + 1; end < n && tile[end] < r->first_tile + r->n_tiles;)
+			end++;
+		open_intact(t, r, tile + k, end - k);
+		r->seconds_fenced += vv_clock_own_s() - start;
+	}
+}
+
+struct step {
+	struct vv_tiles *tiles;
+	size_t n;
+	bool copies; /* some of them are copied first */
+	uint32_t tile[STEP];
+	uint64_t copy[STEP]; /* groups */
+};
+
+/* Is anything opened ahead? */
+static bool relies(const struct vv_tiles *t)
+{
+	return t->fencing && t->rescue && !t->learning;
+}
+
+static bool is_shut(const struct vv_tiles *t, size_t tile)
+{
+	const struct vv_region *r = vv_tiles_region(t, tile);
+
+	return !(t->tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST)) && r->how != VV_BY_FENCE && r->fenced;
+}
+
+/* The tiles that come next and are safe, or can be made so. */
+static void choose(struct step *s)
+{
+	struct vv_tiles *t = s->tiles;
+	size_t from = t->front;
+
+	for (; relies(t) && t->front < t->n_queue && s->n < STEP; t->front++) {
+		uint32_t tile = t->queue[t->front];
+
+		if (!is_shut(t, tile))
+			continue;
+		if (!can_open(t, vv_tiles_region(t, tile), tile, &s->copy[s->n]))
+			break;
+		s->copies |= s->copy[s->n] != 0;
+		s->tile[s->n++] = tile;
+	}
+	t->reach = t->front;
+	if (s->copies || t->n_seen)
+		return;
+	t->front = from;
+	s->n = 0;
+}
+
+static void copy_all(void *arg)
+{
+	struct step *s = arg;
+
+	for (size_t k = 0; k < s->n; k++)
+		vv_tiles_copy(s->tiles, vv_tiles_region(s->tiles, s->tile[k]), s->tile[k], s->copy[k]);
+}
+
+void vv_ahead_end(struct vv_tiles *t)
+{
+	for (; relies(t) && t->front < t->n_queue; t->front++)
+		if (is_shut(t, t->queue[t->front]))
+			vv_order_presume(&t->order, t->queue[t->front]);
+}
+
+void vv_ahead_step(struct vv_tiles *t)
+{
+	struct step s = { .tiles = t };
+	int rc;
+
+	pthread_mutex_lock(&t->lock);
+	choose(&s);
+	if (s.n == 0) {
+		pthread_mutex_unlock(&t->lock);
+		return;
+	}
+	t->copying++;
+	pthread_mutex_unlock(&t->lock);
+	rc = vv_fence_try(copy_all, &s); /* the program may have unmapped it: who stores finds out */
+	pthread_mutex_lock(&t->lock);
+	t->copying--;
+	for (size_t k = 0; k < s.n; k++)
+		if (s.copy[k])
+			t->tile[s.tile[k]].flags &= (uint8_t)~VV_TILE_COPYING;
+	pthread_cond_broadcast(&t->bell); /* who hashes may wait for the end of copying, and we for the end of hashing */
+	if (rc == 0)
+		open_tiles(t, s.tile, s.n);
+	pthread_cond_broadcast(&t->freed);
+	pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,296 @@
+/* The storing of S2's ASYNC_COMMIT: the tiles of an epoch go into its layer.
+ *
+ * Tiles are hashed and sifted ahead (hash_tiles.c); this thread places what is left into blocks, in the order that core/plan/write_order.c gives, which
+ * changes with what the program's threads do meanwhile. While the sink cannot take more, it goes on sifting. What other ranks will
+ * refer to is placed before all else, in the order of memory, since its positions were told beforehand (ask_ranks.c). */
+#include "engine/memory/store_tiles.h"
+#include "engine/memory/open_ahead.h"
+#include "engine/lost_memory.h"
+#include "base/mem.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/memory/hash_tiles.h"
+#include "track/fence.h"
+#include <string.h>
+
+/* What is under way to the sink that has no copy cannot be written by the program: so much keeps the sink busy until this thread has
+ * been woken and has made the next block ready. */
+enum { FED = 192 << 10 };                  /* bytes, */
+static const double FED_SECONDS = 2.5e-3;  /* and what it takes that long for */
+
+/* ---- placing -------------------------------------------------------------------------------------------------------------- */
+
+struct loose {
+	uint8_t *to;
+	const uint8_t *from;
+	size_t len;
+};
+
+static void copy_group(void *arg)
+{
+	const struct loose *l = arg;
+
+	memcpy(l->to, l->from, l->len);
+}
+
+/* A group that no fence protects: other threads may write it at any time. It is copied, and what is stored is the copy. */
+static int take_loose(struct vv_stow *w, const struct vv_region *r, size_t group)
+{
+	size_t len = w->t->group_len;
+
+	if (!w->loose)
+		w->loose = vv_mem_new(len, 1);
+	if (!w->loose)
+		return VV_ENOMEM;
+	return vv_fence_try(copy_group, &(struct loose){ w->loose, r->p + (uint64_t)group * len, vv_tiles_group_len(w->t, r, group) }) < 0 ?
+		       vv_lost_memory_error(r) : 0;
+}
+
+/* The digest of a chunk that was copied is that of the copy, whatever was found before. */
+static enum vv_place hash_loose(const struct vv_stow *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
+				struct vv_digest *now)
+{
+	w->p->v->digest(p, vv_region_chunk_len(r, i), now);
+	return vv_digest_equal(now, found) ? VV_PLACE_FLEETING : VV_PLACE_CHANGED;
+}
+
+static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint64_t loose, uint32_t *adds)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_region *r = vv_tiles_region(t, tile);
+	size_t first = vv_tiles_group(t, r, tile);
+	const struct vv_digest *d = vv_sift_digests(w, tile);
+	int rc = 0;
+
+	for (uint64_t left = vv_tiles_dirty(t, r, tile); rc == 0 && left; left &= left - 1) {
+		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
+		bool is_loose = loose >> k & 1;
+		const uint8_t *p;
+
+		rc = is_loose ? take_loose(w, r, g) : 0;
+		p = is_loose ? w->loose : vv_tiles_bytes(t, r, g);
+		for (size_t end = vv_tiles_chunk_end(t, r, g); rc == 0 && i < end; i++, d++, p += r->shape.chunk) {
+			enum vv_place how = VV_PLACE_LYING;
+			struct vv_digest now = *d;
+			bool added = false;
+
+			if (!(groups >> k & 1) || (r->now[i] != VV_CHUNK_UNKNOWN && !vv_collective_is_claim(w->p, r->now[i])))
+				continue;
+			if (is_loose)
+				how = hash_loose(w, r, i, p, d, &now);
+			rc = vv_pass_place(w->p, r, i, &now, p, how, (uint32_t)tile, &added);
+			*adds += added;
+		}
+	}
+	return rc;
+}
+
+/* The tile's content goes into blocks; from now on only `stored` ends it. */
+static int place(struct vv_stow *w, size_t tile, bool urgent)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_tile *x = &t->tile[tile];
+	struct vv_region *r = vv_tiles_region(t, tile);
+	uint64_t held, todo, loose;
+	uint32_t adds = 0;
+	int rc = vv_sift_tile(w, tile, urgent);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&t->lock);
+	while (x->flags & VV_TILE_COPYING)
+		pthread_cond_wait(&t->bell, &t->lock);
+	todo = vv_tiles_todo(t, r, tile);
+	held = vv_tiles_held(t, r, tile);
+	loose = todo & ~held & (x->flags & VV_TILE_OPEN ? UINT64_MAX : vv_tiles_bare(t, r, tile));
+	if (todo & ~held & ~loose)
+		x->flags |= VV_TILE_MEMORY;
+	t->cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
+	t->groups_in_blocks += (size_t)__builtin_popcountll(todo);
+	pthread_mutex_unlock(&t->lock);
+	if (!todo)
+		return 0;
+	rc = place_groups(w, tile, todo, loose, &adds);
+	if (rc)
+		return rc;
+	vv_sift_leave(w, tile);
+	pthread_mutex_lock(&t->lock);
+	x->flags |= VV_TILE_PLACED;
+	x->in_blocks += adds;
+	if (x->in_blocks == 0)
+		vv_tiles_done(t, tile);
+	pthread_mutex_unlock(&t->lock);
+	return 0;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------------------- */
+
+/* What the caller of the checkpoint waits for goes first. */
+static int place_must(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	bool any = t->must;
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && any && k < t->n_queue; k++) {
+		size_t tile = t->queue[k];
+		bool must;
+
+		pthread_mutex_lock(&t->lock);
+		must = t->tile[tile].flags & VV_TILE_MUST && t->order.state[tile] == VV_ORDER_SCHEDULED;
+		if (must) {
+			t->tile[tile].flags |= VV_TILE_MEMORY; /* out of the order's hands, but not to be opened yet */
+			vv_order_release(&t->order, (uint32_t)tile);
+		}
+		pthread_mutex_unlock(&t->lock);
+		if (must)
+			rc = place(w, tile, true);
+	}
+	return rc == 0 && any ? vv_flush_push(w->p->flush) : rc;
+}
+
+/* A thread that waits takes the next cells that are freed: as long as some are on their way to the store, and none in a block
+ * that is still being filled, that is sooner than anything placed now. */
+static int serve_waiting(struct vv_stow *w, bool *go_on)
+{
+	struct vv_tiles *t = w->t;
+	int rc = w->p->pos ? vv_flush_push(w->p->flush) : 0;
+
+	pthread_mutex_lock(&t->lock);
+	*go_on = !(t->waiting && t->rescue && t->cells_in_blocks && !t->broken);
+	if (rc == 0 && !*go_on)
+		pthread_cond_wait(&t->bell, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return rc;
+}
+
+static int place_next(struct vv_stow *w, bool waiting)
+{
+	struct vv_tiles *t = w->t;
+	uint32_t tile;
+	int rc = 0;
+
+	pthread_mutex_lock(&t->lock);
+	tile = vv_order_next(&t->order);
+	pthread_mutex_unlock(&t->lock);
+	if (tile != VV_ORDER_NONE)
+		rc = place(w, tile, waiting);
+	return rc == 0 && waiting ? vv_flush_push(w->p->flush) : rc;
+}
+
+/* What others refer to, where it was promised to be. */
+static int place_lead(struct vv_stow *w)
+{
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < w->n_lead; k++) {
+		bool mine;
+
+		vv_ahead_step(w->t);
+		pthread_mutex_lock(&w->t->lock);
+		mine = vv_order_take(&w->t->order, w->lead[k]);
+		pthread_mutex_unlock(&w->t->lock);
+		if (mine)
+			rc = place(w, w->lead[k], false);
+	}
+	return rc;
+}
+
+/* The sink goes before what is opened ahead, as long as it takes more, there are copies for it, and nobody waits. It does not go before
+ * copying: a tile that is stored from where it lies cannot be written meanwhile. */
+static bool is_sinks_turn(struct vv_stow *w, size_t len)
+{
+	struct vv_tiles *t = w->t;
+	bool copies;
+
+	pthread_mutex_lock(&t->lock);
+	copies = !t->waiting && vv_order_copies_first(&t->order);
+	pthread_mutex_unlock(&t->lock);
+	return copies && vv_flush_room(w->p->flush, len);
+}
+
+/* Has the sink so much to do that more would only keep the program from writing it? Copies are no harm: there it is the cells that are
+ * short. Called with the lock held. */
+static bool is_fed(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	double bytes = (double)t->groups_in_blocks * (double)t->group_len, rate = t->fencing ? vv_store_rate(w->p->put->store) : 0;
+
+	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiting && !t->broken && !vv_order_copies_first(&t->order);
+}
+
+/* Until a block is written, or somebody waits at a fence. What was placed is all on its way, so that one of these will be. */
+static int rest(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	int rc = vv_flush_push(w->p->flush);
+
+	pthread_mutex_lock(&t->lock);
+	if (rc == 0 && is_fed(w))
+		pthread_cond_wait(&t->bell, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return rc;
+}
+
+int vv_stow_tiles(struct vv_stow *w)
+{
+	struct vv_tiles *t = w->t;
+	size_t len = t->tile_groups * t->group_len;
+	int rc = vv_stream_place(w->p);
+
+	if (rc == 0)
+		rc = place_lead(w);
+	if (rc == 0)
+		rc = place_must(w);
+	while (rc == 0) {
+		bool waiting, left, fed, go_on = true;
+
+		rc = vv_sift_feed(w);
+		if (!is_sinks_turn(w, len))
+			vv_ahead_step(t);
+		pthread_mutex_lock(&t->lock);
+		waiting = t->waiting;
+		left = t->order.left;
+		fed = is_fed(w);
+		pthread_mutex_unlock(&t->lock);
+		if (rc || !left)
+			break;
+		if (waiting)
+			rc = serve_waiting(w, &go_on);
+		if (rc || !go_on)
+			continue;
+		if (!waiting && w->sifted < w->begun && (fed || !vv_flush_room(w->p->flush, len)))
+			rc = vv_sift_batch(w);
+		else if (fed)
+			rc = rest(w);
+		else
+			rc = place_next(w, waiting);
+	}
+	return rc;
+}
+
+int vv_stow_begin(struct vv_pass *p, bool all)
+{
+	struct vv_stow *w = vv_mem_new(1, sizeof(*w));
+	int rc;
+
+	if (!w)
+		return VV_ENOMEM;
+	p->stow = w;
+	w->p = p;
+	w->t = &p->v->tiles;
+	rc = vv_pass_begin(p);
+	return rc ? rc : vv_sift_open(w, all);
+}
+
+void vv_stow_free(struct vv_pass *p)
+{
+	struct vv_stow *w = p->stow;
+
+	if (!w)
+		return;
+	vv_sift_close(w);
+	vv_mem_free(w->loose);
+	vv_mem_free(w->lead);
+	vv_mem_free(w);
+	p->stow = NULL;
+}

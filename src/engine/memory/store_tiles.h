@@ -1,0 +1,41 @@
+/* The storing of an epoch's tiles, in three files: hash_tiles.c hashes and lets go what is stored already, ask_ranks.c asks the other ranks,
+ * store_tiles.c places what is left. */
+#ifndef VV_ENGINE_STOW_H
+#define VV_ENGINE_STOW_H
+
+#include "engine/write/rank_dedup.h"
+#include "engine/memory/tiles.h"
+
+enum { VV_SIFT_RING = 256 }; /* tasks */
+
+/* Digests of tiles that are hashed and not yet placed: places of one size, for a tile's chunks each. */
+struct vv_shelves {
+	struct vv_digest *v;
+	size_t len;    /* of the mapping */
+	size_t chunks; /* per place */
+	uint32_t *free;
+	size_t n_free;
+};
+
+struct vv_batch;
+
+struct vv_stow { /* one flush */
+	struct vv_pass *p;
+	struct vv_tiles *t;
+	struct vv_shelves shelves;
+	struct vv_batch *ring[VV_SIFT_RING];
+	size_t size, begun, sifted; /* batches */
+	size_t next;                /* in the tiles' queue: to be hashed */
+	uint32_t *lead;             /* tiles that others refer to */
+	size_t n_lead;
+	int rc;                     /* of a claim that could not be made */
+	uint8_t *loose;             /* room for a group: a copy of what no fence protects, while it is placed */
+};
+
+/* engine/memory/store_tiles.c. */
+int vv_stow_begin(struct vv_pass *p, bool all);
+/* Places all content of the epoch into its layer, which is open. */
+int vv_stow_tiles(struct vv_stow *w);
+void vv_stow_free(struct vv_pass *p); /* waits for tasks in progress */
+
+#endif

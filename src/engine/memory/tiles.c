@@ -1,0 +1,371 @@
+/* Where groups, cells and pages are, and the end of a tile and of a flush; see tiles.h. */
+#include "engine/memory/tiles.h"
+#include "engine/memory/open_ahead.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/block_signals.h"
+#include "base/log.h"
+#include "base/search.h"
+#include "track/fence.h"
+#include "track/memory.h"
+#include "track/scan.h"
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+void vv_tiles_init(struct vv_tiles *t)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->bell, NULL);
+	pthread_cond_init(&t->freed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void vv_tiles_fini(struct vv_tiles *t)
+{
+	pthread_cond_destroy(&t->freed);
+	pthread_cond_destroy(&t->bell);
+	pthread_mutex_destroy(&t->lock);
+}
+
+/* ---- where things are ---------------------------------------------------------------------------------------------- */
+
+struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
+{
+	size_t i;
+
+	VV_SEARCH(i, 1, t->n_regions, t->region[i]->first_tile <= tile);
+	while (t->region[i - 1]->n_tiles == 0) /* the last that begins at or before the tile, and has any */
+		i--;
+	return t->region[i - 1];
+}
+
+static uint64_t get(const struct vv_tiles *t, const uint64_t *bits, const struct vv_region *r, size_t tile)
+{
+	size_t g = vv_tiles_group(t, r, tile);
+
+	return bits[r->first_word + g / 64] >> g % 64 & vv_tiles_groups(t, r, tile);
+}
+
+static void set(const struct vv_tiles *t, uint64_t *bits, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	size_t g = vv_tiles_group(t, r, tile);
+	uint64_t *word = &bits[r->first_word + g / 64];
+
+	*word = (*word & ~(vv_tiles_groups(t, r, tile) << g % 64)) | groups << g % 64;
+}
+
+uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return get(t, t->dirty, r, tile);
+}
+
+uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return get(t, t->todo, r, tile);
+}
+
+void vv_tiles_set_dirty(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	set(t, t->dirty, r, tile, groups);
+}
+
+void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	set(t, t->todo, r, tile, groups);
+}
+
+uint64_t vv_tiles_groups(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	size_t left = r->n_groups - vv_tiles_group(t, r, tile);
+	size_t n = left < t->tile_groups ? left : t->tile_groups;
+
+	return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+}
+
+uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	const uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+	uint64_t held = 0;
+
+	for (uint64_t left = vv_tiles_groups(t, r, tile), k = 0; left; left >>= 1, k++)
+		held |= (uint64_t)(cell[k] != 0) << k;
+	return held;
+}
+
+uint64_t vv_tiles_bare(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	uintptr_t p = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->group_len;
+	uint64_t all = vv_tiles_groups(t, r, tile), bare = 0;
+
+	if (r->lo == r->hi)
+		return all;
+	if (p >= r->lo && p + (uint64_t)t->tile_groups * t->group_len <= r->hi)
+		return 0;
+	for (size_t k = 0; all >> k & 1; k++) {
+		uintptr_t at = p + k * t->group_len;
+		size_t len = vv_tiles_group_len(t, r, vv_tiles_group(t, r, tile) + k);
+
+		if (at < r->lo || at + len > r->hi)
+			bare |= (uint64_t)1 << k;
+		if (k == 63)
+			break;
+	}
+	return bare;
+}
+
+const uint8_t *vv_tiles_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t group)
+{
+	uint32_t cell = r->cell[group];
+
+	return cell ? t->cells + (uint64_t)(cell - 1) * t->group_len : r->p + (uint64_t)group * t->group_len;
+}
+
+void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uintptr_t *lo, uintptr_t *hi)
+{
+	uintptr_t page = vv_memory_page();
+	uintptr_t from = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->group_len;
+	uintptr_t to = from + (uint64_t)t->tile_groups * t->group_len;
+
+	from &= ~(page - 1);
+	to = (to + page - 1) & ~(page - 1);
+	*lo = from > r->lo ? from : r->lo;
+	*hi = to < r->hi ? to : r->hi;
+	if (*lo > *hi)
+		*lo = *hi;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------------------------------- */
+
+bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+{
+	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+
+	if ((size_t)__builtin_popcountll(groups) > t->n_free)
+		return false;
+	for (; groups; groups &= groups - 1)
+		cell[__builtin_ctzll(groups)] = 1 + t->free_cell[--t->n_free];
+	return true;
+}
+
+bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+{
+	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+
+	if ((size_t)__builtin_popcountll(groups) > t->max_more - t->n_more)
+		return false;
+	for (; groups; groups &= groups - 1)
+		cell[__builtin_ctzll(groups)] = (uint32_t)(1 + t->n_cells + t->n_more++);
+	return true;
+}
+
+void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	size_t first = vv_tiles_group(t, r, tile);
+
+	while (groups) {
+		size_t k = (size_t)__builtin_ctzll(groups), n = 0, len = 0;
+
+		do { /* as long as groups and cells lie side by side */
+			len += vv_tiles_group_len(t, r, first + k + n);
+			groups &= groups - 1;
+			n++;
+		} while (k + n < 64 && groups >> (k + n) & 1 && r->cell[first + k + n] == r->cell[first + k] + n);
+		memcpy(t->cells + (uint64_t)(r->cell[first + k] - 1) * t->group_len,
+		       r->p + (uint64_t)(first + k) * t->group_len, len);
+	}
+}
+
+void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+{
+	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+
+	for (; groups; groups &= groups - 1) {
+		uint32_t *c = &cell[__builtin_ctzll(groups)];
+
+		if (*c && *c <= t->n_cells)
+			t->free_cell[t->n_free++] = *c - 1;
+		*c = 0;
+	}
+}
+
+/* With no flush under way nobody stays long at a fence; but some may still be on their way out. */
+void vv_tiles_wait_askers(struct vv_tiles *t)
+{
+	while (t->asking)
+		pthread_cond_wait(&t->freed, &t->lock);
+}
+
+static void note_open(struct vv_tiles *t, const struct vv_region *r)
+{
+	for (size_t k = 0; k < r->n_tiles; k++)
+		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
+}
+
+int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r)
+{
+	int rc = vv_fence_shut(r->fence, r->lo, r->hi);
+
+	for (size_t k = 0; rc == 0 && k < r->n_tiles; k++)
+		t->tile[r->first_tile + k].flags &= (uint8_t)~VV_TILE_OPEN;
+	return rc;
+}
+
+void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r)
+{
+	if (!r->fenced)
+		return;
+	vv_fence_remove(r->fence, r->lo, r->hi);
+	r->fenced = false;
+	note_open(t, r);
+}
+
+void vv_tiles_detach(struct varve *v, struct vv_region *r)
+{
+	struct vv_tiles *t = &v->tiles;
+	sigset_t deaf;
+
+	vv_hush_brief(&deaf);
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < t->n_by_address; i++) {
+		if (t->by_address[i] != r)
+			continue;
+		if (r->how == VV_BY_SCAN)
+			vv_scan_detach(t->scan, r->lo, r->hi);
+		vv_tiles_unfence(t, r);
+		memmove(&t->by_address[i], &t->by_address[i + 1],
+			(t->n_by_address - i - 1) * sizeof(struct vv_region *));
+		t->n_by_address--;
+		break;
+	}
+	vv_tiles_wait_askers(t);
+	r->fenced = false;
+	r->how = VV_BY_DIGEST;
+	r->lo = r->hi = 0;
+	r->n_tiles = 0;
+	t->stale = true;
+	pthread_mutex_unlock(&t->lock);
+	vv_hush_end(&deaf);
+}
+
+static void open_all(struct vv_tiles *t)
+{
+	for (size_t i = 0; i < t->n_by_address; i++) {
+		struct vv_region *r = t->by_address[i];
+		double start;
+
+		if (!r->fenced)
+			continue;
+		start = vv_clock_own_s();
+		if (vv_fence_open(r->fence, r->lo, r->hi) < 0)
+			vv_log_warn("a fence stays shut: %s", vv_err_last());
+		r->seconds_fenced += vv_clock_own_s() - start;
+		note_open(t, r);
+	}
+}
+
+void vv_tiles_expose(struct varve *v)
+{
+	pthread_mutex_lock(&v->tiles.lock);
+	open_all(&v->tiles);
+	for (size_t i = 0; i < v->n_regions; i++)
+		v->region[i]->fresh = true;
+	pthread_mutex_unlock(&v->tiles.lock);
+}
+
+/* ---- the end of a tile, and of a flush ---------------------------------------------------------------------------------- */
+
+void vv_tiles_done(struct vv_tiles *t, size_t tile)
+{
+	struct vv_tile *x = &t->tile[tile];
+	struct vv_region *r = vv_tiles_region(t, tile);
+	uint64_t held = vv_tiles_held(t, r, tile);
+
+	if (x->flags & VV_TILE_PLACED) {
+		t->cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
+		t->groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));
+	}
+	vv_tiles_let_go(t, r, tile, held);
+	vv_order_done(&t->order, (uint32_t)tile);
+	if (x->flags & VV_TILE_MUST)
+		t->must--;
+	x->flags &= (uint8_t)~(VV_TILE_MUST | VV_TILE_MEMORY);
+	pthread_cond_broadcast(&t->freed);
+	pthread_cond_broadcast(&t->bell);
+}
+
+void vv_tiles_sum(struct varve *v, struct varve_stats *st)
+{
+	struct vv_tiles *t = &v->tiles;
+	sigset_t deaf;
+
+	vv_hush_brief(&deaf);
+	pthread_mutex_lock(&t->lock);
+	st->wait = t->seen[VV_ACCESS_WAIT];
+	st->cow = t->seen[VV_ACCESS_COW];
+	st->avoided = t->seen[VV_ACCESS_AVOIDED];
+	st->seconds_faults = (double)(t->fault_after_ns + t->fault_ns) / 1e9;
+	t->fault_told_ns = t->fault_ns;
+	st->seconds_waits = (double)t->wait_ns / 1e9;
+	st->seconds_blocked = (double)t->blocked_ns / 1e9;
+	pthread_mutex_unlock(&t->lock);
+	vv_hush_end(&deaf);
+}
+
+void vv_tiles_accept(struct varve *v)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	for (size_t k = 0; k < t->n_queue; k++) {
+		size_t tile = t->queue[k];
+		struct vv_region *r = vv_tiles_region(t, tile);
+		size_t first = vv_tiles_group(t, r, tile);
+
+		for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
+			size_t g = first + (size_t)__builtin_ctzll(left);
+			size_t at = vv_tiles_chunk(t, g), end = vv_tiles_chunk_end(t, r, g);
+
+			memcpy(&r->was[at], &r->now[at], (end - at) * sizeof(*r->was));
+		}
+	}
+	pthread_mutex_lock(&t->lock); /* who opens tiles for the program looks at what is dirty */
+	memset(t->dirty, 0, t->n_words * sizeof(*t->dirty));
+	pthread_mutex_unlock(&t->lock);
+}
+
+void vv_tiles_end(struct varve *v, bool ok)
+{
+	struct vv_tiles *t = &v->tiles;
+
+	pthread_mutex_lock(&t->lock);
+	t->talking = false;
+	while (t->copying)
+		pthread_cond_wait(&t->bell, &t->lock);
+	for (size_t k = 0; k < t->n_queue; k++) {
+		struct vv_tile *x = &t->tile[t->queue[k]];
+		struct vv_region *r = vv_tiles_region(t, t->queue[k]);
+
+		vv_tiles_let_go(t, r, t->queue[k], vv_tiles_held(t, r, t->queue[k]));
+		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN };
+	}
+	memset(t->todo, 0, t->n_words * sizeof(*t->todo));
+	if (ok)
+		vv_ahead_end(t);
+	t->n_queue = 0;
+	if (t->n_more)
+		madvise(t->cells + t->n_cells * t->group_len, t->n_more * t->group_len, MADV_DONTNEED);
+	t->must = t->cells_in_blocks = t->groups_in_blocks = t->n_more = 0;
+	if (ok)
+		vv_order_end(&t->order);
+	else
+		vv_order_fail(&t->order);
+	if (t->fencing && v->tracker != VV_BY_FENCE && !(t->learning && ok))
+		open_all(t); /* while the order is being learned, what is not written yet is still watched */
+	t->fencing = t->broken = t->spoiled = false;
+	pthread_cond_broadcast(&t->freed);
+	pthread_mutex_unlock(&t->lock);
+}

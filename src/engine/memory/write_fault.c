@@ -1,0 +1,299 @@
+/* S2's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a fenced page. Runs on that thread, in a signal
+ * handler: no allocation, and no lock but the tiles'. */
+#include "engine/memory/write_fault.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/block_signals.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "engine/memory/open_ahead.h"
+#include "engine/memory/tiles.h"
+#include "track/fence.h"
+#include "track/memory.h"
+#include "track/thread.h"
+#include <time.h>
+
+static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, t->n_by_address, t->by_address[i]->hi <= page);
+	return i < t->n_by_address && t->by_address[i]->lo <= page ? t->by_address[i] : NULL;
+}
+
+static bool is_read(const struct vv_tile *x)
+{
+	return x->flags & (VV_TILE_HASHING | VV_TILE_COPYING | VV_TILE_MEMORY);
+}
+
+/* The cells are taken under the lock, the bytes copied without it. */
+static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+{
+	struct vv_tile *x = &t->tile[tile];
+
+	x->flags |= VV_TILE_COPYING;
+	t->copying++;
+	pthread_mutex_unlock(&t->lock);
+	vv_tiles_copy(t, r, tile, groups);
+	pthread_mutex_lock(&t->lock);
+	x->flags &= (uint8_t)~VV_TILE_COPYING;
+	t->copying--;
+	pthread_cond_broadcast(&t->bell);
+	pthread_cond_broadcast(&t->freed);
+}
+
+static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
+}
+
+/* Whoever waits for the flush without end must hold nothing that it needs. A handler may have interrupted the allocator, and share its locks with the flush: when nothing is heard for a
+ * while it copies what it would wait for, whatever it takes; and where that cannot be done, because the flush is reading it, and a thread does not come out of the allocator, it gives the epoch
+ * up. What it has found out holds for the handlers that come after it, too, which may well come before the thread does anything else. */
+enum { QUIET_MS = 100, QUIETS = 10 };
+
+struct patience {
+	bool looked, endless;
+};
+
+static bool is_stuck(const struct vv_tiles *t)
+{
+	unsigned outs;
+
+	return t->quiets && vv_mem_is_inside(&outs) && outs == t->quiet_outs;
+}
+
+static void note_quiet(struct vv_tiles *t)
+{
+	unsigned outs;
+	bool inside = vv_mem_is_inside(&outs);
+
+	t->quiets = inside && outs == t->quiet_outs ? t->quiets + 1 : inside;
+	t->quiet_outs = outs;
+}
+
+static bool is_in_haste(const struct patience *p)
+{
+	return p->looked && !p->endless;
+}
+
+/* Where it can do nothing but wait. */
+static bool gives_up(struct vv_tiles *t, const struct patience *p)
+{
+	bool gives = is_in_haste(p) && t->quiets >= QUIETS && is_stuck(t);
+
+	t->spoiled |= gives;
+	return gives;
+}
+
+static void look(struct patience *p)
+{
+	const struct vv_thread *self = vv_thread_self();
+
+	p->looked = true;
+	p->endless = !self || !self->blocked || !vv_hush_blocks(self->blocked);
+}
+
+static void wait_on(struct vv_tiles *t, struct patience *p)
+{
+	struct timespec until;
+
+	if (!p->looked && is_stuck(t)) {
+		look(p);
+		return;
+	}
+	if (p->endless) {
+		pthread_cond_wait(&t->freed, &t->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += QUIET_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_cond_timedwait(&t->freed, &t->lock, &until) == 0)
+		return;
+	note_quiet(t);
+	if (!p->looked)
+		look(p);
+}
+
+/* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. While the ranks talk nothing is stored,
+ * and who waits here may do so in the midst of MPI, without which the talk does not come to its end: then a copy is made whatever it
+ * takes. */
+static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
+{
+	uint64_t start = vv_clock_ns();
+
+	t->waiting++;
+	pthread_cond_broadcast(&t->bell);
+	while (t->order.state[tile] != VV_ORDER_PROCESSED) {
+		uint64_t groups = uncopied(t, r, tile);
+		bool haste = t->talking || is_in_haste(p);
+
+		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && groups &&
+		    (((t->rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
+			vv_order_copied(&t->order, (uint32_t)tile);
+			copy(t, r, tile, groups);
+			break;
+		}
+		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !groups)
+			break; /* somebody else has copied it */
+		if (gives_up(t, p))
+			break;
+		wait_on(t, p);
+	}
+	t->waiting--;
+	pthread_cond_broadcast(&t->bell);
+	vv_order_waited(&t->order, (uint32_t)tile);
+	t->wait_ns += vv_clock_ns() - start;
+}
+
+/* What the epoch needs of the tile is safe when this returns, or the epoch is given up. */
+static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
+{
+	struct vv_tile *x = &t->tile[tile];
+	uint8_t before = t->order.access[tile], after;
+	uint64_t groups = uncopied(t, r, tile);
+	bool room = (size_t)__builtin_popcountll(groups) <= t->n_free && !(x->flags & VV_TILE_COPYING);
+	enum vv_order_do what = vv_order_write(&t->order, (uint32_t)tile, room);
+
+	if (what == VV_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
+		copy(t, r, tile, groups);
+	else if (what == VV_ORDER_WAIT)
+		wait_for(t, r, tile, p);
+	while (is_read(x) && !gives_up(t, p))
+		wait_on(t, p);
+	after = t->order.access[tile];
+	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
+		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->group_len;
+
+		vv_ahead_seen(t, tile, what == VV_ORDER_GO);
+		t->seen[after].bytes += n;
+		t->seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
+	}
+}
+
+/* A page that tiles share opens when all of them may be written: two, or three, where chunks are smaller than a page and no part of one. Is any of them shut, from this one on, upwards or downwards? */
+static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, int step, uintptr_t page)
+{
+	for (; other >= r->first_tile && other < r->first_tile + r->n_tiles; other += (size_t)step) {
+		uintptr_t lo, hi;
+
+		vv_tiles_pages(t, r, other, &lo, &hi);
+		if (page < lo || page >= hi)
+			return false;
+		if (!(t->tile[other].flags & VV_TILE_OPEN))
+			return true;
+	}
+	return false;
+}
+
+/* Fenced only because it lies between what is being stored: nobody looks at it. Afterwards first writes are still to be seen: they tell the order. */
+static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	return t->order.busy && r->how != VV_BY_FENCE && !(t->tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
+}
+
+/* Stored: nobody looks at it any more. */
+static bool is_done(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+{
+	(void)r;
+	return t->tile[tile].flags & VV_TILE_OPEN || (t->order.state[tile] == VV_ORDER_PROCESSED && !is_read(&t->tile[tile]));
+}
+
+/* Tiles beside these for which that holds come with them, if not too many. */
+static void widen(const struct vv_tiles *t, const struct vv_region *r, size_t *first, size_t *last,
+		  bool (*holds)(const struct vv_tiles *t, const struct vv_region *r, size_t tile))
+{
+	enum { MOST = 64 };
+	size_t least = *first - r->first_tile < MOST ? r->first_tile : *first - MOST;
+	size_t end = r->first_tile + r->n_tiles, most = end - *last < MOST ? end : *last + MOST;
+
+	while (*first > least && holds(t, r, *first - 1))
+		--*first;
+	while (*last + 1 < most && holds(t, r, *last + 1))
+		++*last;
+}
+
+/* With few mappings left it is opened together with what lies beside it, as if that had been written to as well. */
+static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
+{
+	size_t first = tile, last = tile;
+
+	widen(t, r, &first, &last, is_done);
+	if (first == last || !vv_fault_open(t, r, first, last))
+		return false;
+	for (size_t k = first; k <= last; k++)
+		vv_order_mark(&t->order, (uint32_t)k);
+	return true;
+}
+
+/* If that is refused, too, the whole region opens at once, when nothing of it is needed any more. */
+static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience *p)
+{
+	while (t->order.busy && !gives_up(t, p))
+		wait_on(t, p);
+	vv_fence_open(r->fence, r->lo, r->hi);
+	for (size_t k = 0; k < r->n_tiles; k++) {
+		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
+		vv_order_mark(&t->order, (uint32_t)(r->first_tile + k));
+	}
+}
+
+bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
+{
+	uintptr_t lo, hi, ignored, page = vv_memory_page();
+
+	widen(t, r, &first, &last, is_idle); /* so that mappings stay few */
+	vv_tiles_pages(t, r, first, &lo, &ignored);
+	vv_tiles_pages(t, r, last, &ignored, &hi);
+	if (lo < hi && is_shut_at(t, r, first - 1, -1, lo))
+		lo += page;
+	if (lo < hi && is_shut_at(t, r, last + 1, 1, hi - page))
+		hi -= page;
+	if (lo < hi && vv_fence_open(r->fence, lo, hi) < 0)
+		return false;
+	for (size_t k = first; k <= last; k++)
+		t->tile[k].flags |= VV_TILE_OPEN;
+	return true;
+}
+
+void vv_fault_ask(void *session, uintptr_t page)
+{
+	struct varve *v = session;
+	struct vv_tiles *t = &v->tiles;
+	uint64_t start = vv_clock_ns(), serial;
+	struct patience patience = { 0 };
+	struct vv_region *r;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* waiting here is no point to end a thread at */
+	pthread_mutex_lock(&t->lock);
+	t->asking++;
+	r = region_at(t, page);
+	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
+	 * times it is its own memory, which lies where the program's was. */
+	if (r && r->fenced && !(!t->talking && t->order.busy && vv_thread_is_own())) {
+		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
+		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
+		size_t first = r->first_tile + (size_t)(page > p ? (page - p) / len : 0);
+		size_t end = r->first_tile + (size_t)((last - p) / len);
+
+		if (end >= r->first_tile + r->n_tiles)
+			end = r->first_tile + r->n_tiles - 1;
+		do { /* a checkpoint that came while we waited wants the tiles secured once more */
+			serial = t->serial;
+			for (size_t k = first; k <= end; k++)
+				if (!(t->tile[k].flags & VV_TILE_OPEN))
+					secure(t, r, k, &patience);
+		} while (serial != t->serial);
+		for (size_t k = first; k <= end; k++)
+			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_fault_open(t, r, k, k) && !open_wide(t, r, k))
+				open_region(t, r, &patience);
+	}
+	t->fault_ns += vv_clock_ns() - start;
+	if (--t->asking == 0)
+		pthread_cond_broadcast(&t->freed);
+	pthread_mutex_unlock(&t->lock);
+	pthread_setcancelstate(cancel, NULL);
+}

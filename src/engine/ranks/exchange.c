@@ -1,0 +1,88 @@
+#include "engine/ranks/exchange.h"
+#include "base/mem.h"
+#include "core/format/run.h"
+#include <inttypes.h>
+#include <string.h>
+
+int vv_mail_new(struct vv_mail *m, uint32_t ranks, size_t out)
+{
+	m->out = vv_mem_new(out + 1, 1);
+	m->out_len = vv_mem_new(ranks, sizeof(*m->out_len));
+	m->in_len = vv_mem_new(ranks, sizeof(*m->in_len));
+	return m->out && m->out_len && m->in_len ? 0 : VV_ENOMEM;
+}
+
+void vv_mail_free(struct vv_mail *m, const struct vv_ranks *g)
+{
+	struct vv_comm *c = g->side->broken ? g->side : g->comm;
+
+	vv_comm_free(c, m->out);
+	vv_comm_free(c, m->in);
+	vv_comm_free(c, m->out_len);
+	vv_comm_free(c, m->in_len);
+	*m = (struct vv_mail){ 0 };
+}
+
+static int cannot_be(uint32_t rank, uint64_t len)
+{
+	return vv_err_set(VV_EPEER, "rank %u sends a message of %" PRIu64 " bytes, which cannot be", rank, len);
+}
+
+int vv_mail_room(struct vv_mail *m, uint32_t ranks, uint64_t unit)
+{
+	m->in_sum = 0;
+	for (uint32_t r = 0; r < ranks; r++) {
+		if (m->in_len[r] % unit || m->in_len[r] > VV_MAX_PAYLOAD || m->in_sum > VV_MAX_PAYLOAD)
+			return cannot_be(r, m->in_len[r]);
+		m->in_sum += m->in_len[r];
+	}
+	m->in = vv_mem_new((size_t)m->in_sum + 1, 1);
+	return m->in ? 0 : VV_ENOMEM;
+}
+
+int vv_mail_reply(struct vv_mail *m, struct vv_ranks *g, int rc, uint64_t unit)
+{
+	if (rc == 0)
+		rc = vv_mail_room(m, g->size, unit);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	return rc ? rc : vv_comm_alltoallv(g->comm, m->out, m->out_len, m->in, m->in_len);
+}
+
+int vv_mail_send(struct vv_mail *m, struct vv_ranks *g, int rc, uint64_t unit)
+{
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_alltoall(g->comm, m->out_len, m->in_len, sizeof(*m->out_len));
+	return rc ? rc : vv_mail_reply(m, g, rc, unit);
+}
+
+int vv_mail_gather(struct vv_mail *m, struct vv_ranks *g, int rc, const void *mine, size_t n, size_t most)
+{
+	uint64_t len = n, longest = 0;
+
+	if (rc == 0)
+		rc = vv_mail_new(m, g->size, sizeof(len));
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0) {
+		memcpy(m->out, &len, sizeof(len));
+		rc = vv_comm_allgather(g->comm, m->out, m->in_len, sizeof(len));
+	}
+	if (rc)
+		return rc;
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
+		rc = m->in_len[r] > most ? cannot_be(r, m->in_len[r]) : 0;
+		longest = m->in_len[r] > longest ? m->in_len[r] : longest;
+	}
+	if (rc || !longest)
+		return rc; /* all have seen the same */
+	m->in_sum = longest * g->size;
+	vv_mem_free(m->out);
+	m->out = vv_mem_new((size_t)longest, 1);
+	m->in = vv_mem_new((size_t)m->in_sum, 1);
+	rc = vv_ranks_agree(g, g->comm, m->out && m->in ? 0 : VV_ENOMEM);
+	if (rc)
+		return rc;
+	if (n)
+		memcpy(m->out, mine, n);
+	return vv_comm_allgather(g->comm, m->out, m->in, (size_t)longest);
+}

@@ -1,0 +1,69 @@
+/* The ranks of a session that is one of many: who they are, where they store, and how they come to one mind. */
+#ifndef VV_ENGINE_RANKS_H
+#define VV_ENGINE_RANKS_H
+
+#include "base/err.h"
+#include "comm/comm.h"
+#include "core/format/commit.h"
+#include "core/ranks/dedup_judge.h"
+#include "engine/lineage/catalog.h"
+
+struct varve;
+struct vv_talk;
+struct vv_tasting;
+
+enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
+
+/* What all ranks call together. */
+enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_WAIT, VV_RANKS_CLOSE, VV_RANKS_PACK };
+
+struct vv_ranks {
+	struct vv_comm *comm; /* for calls that all ranks make */
+	struct vv_comm *side; /* for what goes on behind them */
+	bool behind;          /* other threads may use it */
+	uint32_t rank, size;
+	enum vv_ranks_how how;
+	size_t threshold;
+	unsigned copies;
+	uint32_t aggregate;
+	uint32_t *host;  /* of each rank: the lowest rank on the same machine */
+	uint32_t *place; /* of each rank: the lowest rank with the same store */
+	bool split;      /* there is more than one place */
+	struct { /* engine/write/shared_file.c */
+		uint32_t first, last; /* ranks that write one file */
+		uint64_t *room;       /* of each rank, in the epoch under way */
+		uint64_t *len;        /* of each rank's layer, once all are stored */
+		uint64_t epoch;
+		bool open; /* by this rank, and not sealed yet */
+		char token[VV_STORE_TOKEN];
+		struct vv_tasting *tasting;
+	} bundle;
+	struct vv_judge judge;
+	struct vv_talk *talk; /* engine/write/rank_dedup.c: what was said of the epoch under way */
+	bool introduced; /* the judges know what this rank stored before the session */
+};
+
+int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_ranks **out);
+void vv_ranks_close(struct vv_ranks *g); /* NULL is fine */
+
+/* All ranks make this call? Tells those that do not from each other. */
+int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail);
+/* The same check; *value becomes the highest value of all ranks. */
+int vv_ranks_meet_max(struct vv_ranks *g, enum vv_ranks_call call, uint64_t *value);
+/* What failed on one has failed on all: the error of the lowest rank that has one, the same code everywhere. Returns 0 only if all
+ * ranks say 0. */
+int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc);
+/* The same, and the sums over all ranks of n numbers. */
+int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
+/* What rank `who` told, as this rank's error: in the name of the rank that it came from first. Returns its code. */
+int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *told);
+
+/* The record of an epoch that some place lacks is given to it by one that has it. */
+int vv_ranks_spread_commit(struct varve *v, uint64_t epoch);
+
+static inline bool vv_ranks_leads_place(const struct vv_ranks *g)
+{
+	return g->place[g->rank] == g->rank;
+}
+
+#endif

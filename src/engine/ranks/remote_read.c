@@ -1,0 +1,539 @@
+/* What lies in this place is read as ever. The rest is asked for in rounds, which bound the memory: who holds which layer is known
+ * from the listings of the places, and each rank of a place answers a share of what is asked of it. What turns out to be bad is
+ * looked for where the layers with the other copies say, until all is there or nothing is left to try. */
+#include "engine/ranks/remote_read.h"
+#include "engine/threads.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/ranks/copies_lookup.h"
+#include "engine/lineage/provenance.h"
+#include "engine/ranks/layer_holders.h"
+#include "engine/ranks/remote_serve.h"
+#include "engine/read/salvage.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUND = 64 << 20 }; /* bytes that a rank sends or gets in a round, about */
+
+struct flaw { /* of an answer */
+	uint64_t off, len;
+};
+
+struct slice { /* what one rank is asked for */
+	size_t first, end, next; /* needs; and the first that was not asked for yet */
+	uint64_t bytes, asked;
+};
+
+struct fetch {
+	struct varve *v;
+	struct vv_ranks *g;
+	const struct vv_lineage *lin;
+	const struct vv_want *want;
+	size_t n;
+	bool *copied;
+	struct vv_listing here;
+	struct vv_holders holders;
+	bool knows;              /* the holders */
+	bool spread;             /* each layer is read by one rank of a host */
+	uint64_t oldest;         /* epoch that is needed */
+	struct vv_salvage_needs local, remote, bad;
+	struct vv_warned warned;
+	struct slice *slice;     /* of the round under way */
+};
+
+static int order_number(uint64_t x, uint64_t y)
+{
+	return (x > y) - (x < y);
+}
+
+/* Of the ranks that are of one place, or host: number k of them, counted round and round. */
+static uint32_t pick(const uint32_t *of, uint32_t size, uint32_t which, uint32_t k)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < size; r++)
+		n += of[r] == which;
+	k %= n;
+	for (uint32_t r = 0;; r++)
+		if (of[r] == which && k-- == 0)
+			return r;
+}
+
+/* Of the ranks of this host, the one that reads a layer. */
+static uint32_t reader(const struct vv_ranks *g, uint64_t layer)
+{
+	return pick(g->host, g->size, g->host[g->rank], vv_run_rank(layer));
+}
+
+static bool is_here(const struct fetch *f, uint64_t layer)
+{
+	if (f->spread)
+		return reader(f->g, layer) == f->g->rank;
+	return !f->g->split || vv_catalog_lists(&f->here, layer);
+}
+
+/* ---- this place ------------------------------------------------------------------------------------------------------------- */
+
+/* Large pieces are asked for in steps, so that rounds are even. */
+static int add_remote(struct fetch *f, const struct vv_salvage_need *need)
+{
+	int rc = 0;
+
+	for (uint64_t at = 0; rc == 0 && at < need->len; at += VV_REPLY_MOST) {
+		struct vv_salvage_need part = vv_salvage_part(need, at, at + VV_REPLY_MOST < need->len ? at + VV_REPLY_MOST : need->len);
+
+		rc = vv_salvage_add(&f->remote, &part);
+	}
+	return rc;
+}
+
+static struct vv_salvage_need need_of(const struct vv_want *w, uint32_t number, const struct vv_run *r)
+{
+	uint64_t from = r->at > w->at ? r->at : w->at, end = w->at + w->len;
+	struct vv_salvage_need need = { .layer = r->layer, .pos = r->pos + (from - r->at), .to = w->to + (from - w->at), .want = number };
+
+	need.len = (r->at + r->len < end ? r->at + r->len : end) - from;
+	need.home = need.layer;
+	need.home_pos = need.pos;
+	return need;
+}
+
+static int list_here(struct fetch *f)
+{
+	f->oldest = UINT64_MAX;
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < f->want[i].runs->n; k++) {
+			uint64_t layer = f->want[i].runs->v[k].layer;
+
+			if (layer && vv_run_epoch(layer) < f->oldest)
+				f->oldest = vv_run_epoch(layer);
+		}
+	return f->g->split && f->oldest != UINT64_MAX ? vv_catalog_list(f->lin, f->oldest, &f->here) : 0;
+}
+
+/* Stretches of the wants that this place has, and of which want each is. */
+struct stretches {
+	struct vv_want *v;
+	uint32_t *want;
+	size_t n, cap, want_cap;
+};
+
+static int begin_stretch(struct stretches *s, const struct vv_want *w, const struct vv_salvage_need *first)
+{
+	if (vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)) < 0 || vv_mem_room(&s->want, s->n, &s->want_cap, sizeof(*s->want)) < 0)
+		return VV_ENOMEM;
+	s->want[s->n] = first->want;
+	s->v[s->n] = *w;
+	s->v[s->n].at += (uint64_t)(first->to - w->to);
+	s->v[s->n].to = first->to;
+	s->v[s->n++].len = 0;
+	return 0;
+}
+
+static int divide_want(struct fetch *f, uint32_t number, struct stretches *out)
+{
+	const struct vv_want *w = &f->want[number];
+	bool open = false;
+	int rc = 0;
+
+	for (size_t k = vv_run_find(w->runs, w->at); rc == 0 && k < w->runs->n && w->runs->v[k].at < w->at + w->len; k++) {
+		struct vv_salvage_need need = need_of(w, number, &w->runs->v[k]);
+
+		if (need.layer && !is_here(f, need.layer)) {
+			open = false;
+			rc = add_remote(f, &need);
+			continue;
+		}
+		if (!open)
+			rc = begin_stretch(out, w, &need);
+		open = true;
+		if (rc == 0)
+			out->v[out->n - 1].len += need.len;
+	}
+	return rc;
+}
+
+/* There is damage: everything is read anew, piece by piece. */
+static int doubt(struct fetch *f, const struct stretches *s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->n; i++) {
+		const struct vv_want *w = &s->v[i];
+
+		for (size_t k = vv_run_find(w->runs, w->at); rc == 0 && k < w->runs->n && w->runs->v[k].at < w->at + w->len; k++) {
+			struct vv_salvage_need need = need_of(w, s->want[i], &w->runs->v[k]);
+
+			if (need.layer == 0)
+				vv_mem_zero(need.to, (size_t)need.len);
+			else
+				rc = vv_salvage_add(&f->local, &need);
+		}
+	}
+	return rc;
+}
+
+static int read_here(struct fetch *f)
+{
+	struct stretches s = { 0 };
+	int rc = vv_threads_start(f->v);
+
+	if (rc == 0)
+		rc = list_here(f);
+	for (size_t i = 0; rc == 0 && i < f->n; i++)
+		rc = divide_want(f, (uint32_t)i, &s);
+	if (rc == 0) {
+		rc = vv_restore_read(f->lin, f->v->pool, s.v, s.n);
+		if (vv_salvage_is_damage(rc))
+			rc = doubt(f, &s);
+	}
+	vv_mem_free(s.v);
+	vv_mem_free(s.want);
+	return rc;
+}
+
+static int read_local(struct fetch *f)
+{
+	int rc = vv_salvage_read(f->lin, &f->local, &f->bad, &f->warned);
+
+	f->local.n = 0;
+	return rc;
+}
+
+/* ---- other places: who is asked for what -------------------------------------------------------------------------------------- */
+
+/* A rank of the place, chosen so that askers and layers are spread over all of them. */
+static uint32_t member(const struct vv_ranks *g, uint32_t place, uint64_t layer)
+{
+	return pick(g->place, g->size, place, g->rank + vv_run_rank(layer));
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct vv_salvage_need *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return order_number(x->rank, y->rank);
+	return x->layer != y->layer ? order_number(x->layer, y->layer) : order_number(x->pos, y->pos);
+}
+
+/* The needs by the ranks that are asked; those that nobody has are bad. */
+static int assign(struct fetch *f)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < f->remote.n; i++) {
+		struct vv_salvage_need need = f->remote.v[i];
+		size_t h = f->spread ? 0 : vv_holders_find(&f->holders, need.layer);
+
+		if (!f->spread && h == f->holders.n) {
+			rc = vv_salvage_add(&f->bad, &need);
+			continue;
+		}
+		need.rank = f->spread ? reader(f->g, need.layer) : i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
+									       member(f->g, f->holders.v[h].place, need.layer);
+		f->remote.v[n++] = need;
+	}
+	f->remote.n = n;
+	if (n)
+		qsort(f->remote.v, n, sizeof(*f->remote.v), by_rank);
+	memset(f->slice, 0, f->g->size * sizeof(*f->slice));
+	for (size_t i = 0, end; i < n; i = end) {
+		struct slice *s = &f->slice[f->remote.v[i].rank];
+
+		s->first = s->next = i;
+		for (end = i; end < n && f->remote.v[end].rank == f->remote.v[i].rank; end++)
+			s->bytes += f->remote.v[end].len;
+		s->end = end;
+	}
+	return rc;
+}
+
+/* So many that nobody sends or gets much more than ROUND bytes in one. */
+static int count_rounds(struct fetch *f, uint64_t *rounds)
+{
+	uint32_t size = f->g->size;
+	uint64_t *ask = vv_mem_new(size, sizeof(*ask)), *answer = vv_mem_new(size, sizeof(*answer));
+	uint64_t sum[2] = { 0 };
+	int rc = vv_ranks_agree(f->g, f->g->comm, ask && answer ? 0 : VV_ENOMEM);
+
+	for (uint32_t r = 0; rc == 0 && r < size; r++)
+		ask[r] = f->slice[r].bytes;
+	if (rc == 0)
+		rc = vv_comm_alltoall(f->g->comm, ask, answer, sizeof(*ask));
+	for (uint32_t r = 0; rc == 0 && r < size; r++) {
+		sum[0] += ask[r];
+		sum[1] += answer[r];
+	}
+	*rounds = (sum[sum[1] > sum[0]] + ROUND - 1) / ROUND;
+	if (rc == 0)
+		rc = vv_comm_allreduce(f->g->comm, rounds, 1, VARVE_MAX);
+	vv_comm_free(f->g->comm, ask);
+	vv_comm_free(f->g->comm, answer);
+	return rc;
+}
+
+/* ---- a round ------------------------------------------------------------------------------------------------------------------- */
+
+struct round {
+	struct vv_mail ask, answer, flaws;
+	struct vv_salvage_needs bad; /* of what this rank answers */
+	size_t *first;       /* per rank: the first need that is asked for in this round; slice.next ends them */
+};
+
+static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint64_t rounds)
+{
+	struct vv_request *to;
+	size_t n = 0;
+	int rc;
+
+	o->first = vv_mem_new(f->g->size, sizeof(*o->first));
+	if (!o->first)
+		return VV_ENOMEM;
+	for (uint32_t r = 0; r < f->g->size; r++) {
+		struct slice *s = &f->slice[r];
+		uint64_t limit = s->bytes * (round + 1) / rounds;
+
+		for (o->first[r] = s->next; s->next < s->end && s->asked < limit; s->next++)
+			s->asked += f->remote.v[s->next].len;
+		n += s->next - o->first[r];
+	}
+	rc = vv_mail_new(&o->ask, f->g->size, n * sizeof(*to));
+	to = (struct vv_request *)o->ask.out;
+	for (uint32_t r = 0; rc == 0 && r < f->g->size; r++) {
+		for (size_t i = o->first[r]; i < f->slice[r].next; i++)
+			*to++ = (struct vv_request){ f->remote.v[i].layer, f->remote.v[i].pos, f->remote.v[i].len,
+						  vv_annals_token(f->lin, vv_run_epoch(f->remote.v[i].layer)) };
+		o->ask.out_len[r] = (f->slice[r].next - o->first[r]) * sizeof(*to);
+	}
+	return rc;
+}
+
+static int answer(struct fetch *f, struct round *o)
+{
+	uint32_t size = f->g->size;
+	uint64_t sum = 0, *len = vv_mem_new(size, sizeof(*len));
+	int rc = len ? vv_reply_check(&o->ask, size, len) : VV_ENOMEM;
+
+	for (uint32_t r = 0; rc == 0 && r < size; r++)
+		sum += len[r];
+	if (rc == 0)
+		rc = vv_mail_new(&o->answer, size, (size_t)sum);
+	for (uint32_t r = 0; rc == 0 && r < size; r++) {
+		o->answer.out_len[r] = len[r];
+		for (size_t i = o->first[r]; i < f->slice[r].next; i++)
+			o->answer.in_len[r] += f->remote.v[i].len;
+	}
+	if (rc == 0)
+		rc = vv_reply_read(f->lin, f->v->pool, &o->ask, o->answer.out, &o->bad, &f->warned);
+	vv_mem_free(len);
+	return rc;
+}
+
+static int by_to(const void *a, const void *b)
+{
+	const struct vv_salvage_need *x = a, *y = b;
+
+	return order_number((uintptr_t)x->to, (uintptr_t)y->to);
+}
+
+/* What is wrong with each rank's answer, in its own offsets. */
+static int write_flaws(struct fetch *f, struct round *o)
+{
+	int rc = vv_mail_new(&o->flaws, f->g->size, o->bad.n * sizeof(struct flaw));
+	struct flaw *to = (struct flaw *)o->flaws.out;
+	uint8_t *start = o->answer.out;
+	size_t i = 0;
+
+	if (rc)
+		return rc;
+	if (o->bad.n)
+		qsort(o->bad.v, o->bad.n, sizeof(*o->bad.v), by_to);
+	for (uint32_t r = 0; r < f->g->size; start += o->answer.out_len[r++])
+		for (; i < o->bad.n && o->bad.v[i].to < start + o->answer.out_len[r]; i++) {
+			*to++ = (struct flaw){ (uint64_t)(o->bad.v[i].to - start), o->bad.v[i].len };
+			o->flaws.out_len[r] += sizeof(*to);
+		}
+	return 0;
+}
+
+/* The answer of one rank, with its flaws, ascending. */
+static int take_answer(struct fetch *f, size_t first, size_t end, const uint8_t *p, const struct flaw *w, size_t n)
+{
+	uint64_t at = 0;
+	int rc = 0;
+
+	for (size_t i = first, k = 0; rc == 0 && i < end; at += f->remote.v[i++].len) {
+		const struct vv_salvage_need *need = &f->remote.v[i];
+
+		memcpy(need->to, p + at, (size_t)need->len);
+		for (; rc == 0 && k < n && w[k].off < at + need->len; k++) {
+			uint64_t to = w[k].off - at + w[k].len;
+			struct vv_salvage_need bad;
+
+			if (w[k].off < at || w[k].len > need->len || to > need->len)
+				return vv_err_set(VV_EPEER, "a rank tells of damage that cannot be");
+			bad = vv_salvage_part(need, w[k].off - at, to);
+			rc = vv_salvage_add(&f->bad, &bad);
+		}
+	}
+	return rc;
+}
+
+static int take_answers(struct fetch *f, struct round *o)
+{
+	const uint8_t *p = o->answer.in;
+	const struct flaw *w = (const struct flaw *)o->flaws.in;
+	int rc = 0;
+
+	for (uint32_t r = 0; rc == 0 && r < f->g->size; r++) {
+		size_t n = o->flaws.in ? (size_t)(o->flaws.in_len[r] / sizeof(*w)) : 0;
+
+		rc = take_answer(f, o->first[r], f->slice[r].next, p, w, n);
+		p += o->answer.in_len[r];
+		w = n ? w + n : w;
+	}
+	return rc;
+}
+
+static int run_round(struct fetch *f, uint64_t round, uint64_t rounds)
+{
+	struct round o = { 0 };
+	uint64_t flaws = 0;
+	int rc = vv_mail_send(&o.ask, f->g, write_requests(f, &o, round, rounds), sizeof(struct vv_request));
+
+	if (rc == 0)
+		rc = vv_mail_reply(&o.answer, f->g, answer(f, &o), 1);
+	if (rc == 0) {
+		flaws = o.bad.n;
+		rc = vv_ranks_sum(f->g, f->g->comm, 0, &flaws, 1);
+	}
+	if (rc == 0 && flaws)
+		rc = vv_mail_send(&o.flaws, f->g, write_flaws(f, &o), sizeof(struct flaw));
+	if (rc == 0)
+		rc = vv_ranks_agree(f->g, f->g->comm, take_answers(f, &o));
+	vv_mail_free(&o.ask, f->g);
+	vv_mail_free(&o.answer, f->g);
+	vv_mail_free(&o.flaws, f->g);
+	vv_salvage_fini(&o.bad);
+	vv_mem_free(o.first);
+	return rc;
+}
+
+static int read_remote(struct fetch *f)
+{
+	uint64_t rounds = 0;
+	int rc = 0;
+
+	if (!f->knows && !f->spread)
+		rc = vv_holders_ask(f->g, 0, f->lin, f->oldest, &f->holders);
+	f->knows = true;
+	if (rc == 0 && !f->slice) {
+		f->slice = vv_mem_new(f->g->size, sizeof(*f->slice));
+		rc = vv_ranks_agree(f->g, f->g->comm, f->slice ? 0 : VV_ENOMEM);
+	}
+	if (rc == 0)
+		rc = vv_ranks_agree(f->g, f->g->comm, assign(f));
+	if (rc == 0)
+		rc = count_rounds(f, &rounds);
+	for (uint64_t k = 0; rc == 0 && k < rounds; k++)
+		rc = run_round(f, k, rounds);
+	f->remote.n = 0;
+	return rc;
+}
+
+/* ---- other copies ---------------------------------------------------------------------------------------------------------------- */
+
+static int lost(const struct vv_salvage_need *need)
+{
+	return vv_err_set(VV_EDAMAGED, "bytes of the layer of rank %u in epoch %" PRIu64 " are missing or damaged, and no rank's store has "
+			  "another copy; bring that rank's store back, or restart from an older epoch",
+			  vv_run_rank(need->home), vv_run_epoch(need->home));
+}
+
+/* What is bad is looked for in the next place that has it. */
+static int try_next(struct fetch *f, const struct vv_alternates *a)
+{
+	struct vv_salvage_needs todo = f->bad;
+	int rc = 0;
+
+	f->bad = (struct vv_salvage_needs){ 0 };
+	for (size_t i = 0; rc == 0 && i < todo.n; i++)
+		for (uint64_t at = 0; rc == 0 && at < todo.v[i].len;) {
+			struct vv_salvage_need need = vv_salvage_part(&todo.v[i], at, todo.v[i].len);
+			const struct vv_alternate *x = vv_alternates_find(a, need.home, need.home_pos, need.tried);
+
+			if (!x) {
+				rc = lost(&need);
+				break;
+			}
+			if (x->pos + x->len - need.home_pos < need.len)
+				need.len = x->pos + x->len - need.home_pos;
+			need.layer = x->layer;
+			need.pos = x->at + (need.home_pos - x->pos);
+			need.tried++;
+			f->copied[need.want] = true;
+			rc = is_here(f, need.layer) ? vv_salvage_add(&f->local, &need) : add_remote(f, &need);
+			at += need.len;
+		}
+	vv_salvage_fini(&todo);
+	return rc;
+}
+
+static int try_copies(struct fetch *f)
+{
+	uint64_t *home = vv_mem_new(f->bad.n, sizeof(*home));
+	struct vv_alternates a = { 0 };
+	int rc = home ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; home && i < f->bad.n; i++)
+		home[i] = f->bad.v[i].home;
+	rc = vv_alternates_ask(f->g, rc, f->lin, home, f->bad.n, &a);
+	vv_mem_free(home);
+	if (rc == 0)
+		rc = try_next(f, &a);
+	vv_alternates_fini(&a);
+	return rc;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------------- */
+
+static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
+{
+	struct fetch f = { .v = v, .g = v->group, .lin = &v->lineage, .want = want, .n = n, .copied = copied, .spread = spread };
+
+	if (rc == 0)
+		rc = read_here(&f);
+	for (;;) {
+		uint64_t left[2];
+
+		if (rc == 0)
+			rc = read_local(&f);
+		left[0] = f.remote.n;
+		left[1] = f.bad.n;
+		rc = vv_ranks_sum(f.g, f.g->comm, rc, left, 2);
+		if (rc || !(left[0] + left[1]))
+			break;
+		rc = left[0] ? read_remote(&f) : try_copies(&f);
+	}
+	vv_catalog_listing_fini(&f.here);
+	vv_holders_fini(&f.holders);
+	vv_salvage_fini(&f.local);
+	vv_salvage_fini(&f.remote);
+	vv_salvage_fini(&f.bad);
+	vv_mem_free(f.slice);
+	vv_mem_free(f.warned.layer);
+	return rc;
+}
+
+int vv_fetch_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+{
+	return run(v, rc, want, n, copied, false);
+}
+
+int vv_fetch_spread(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+{
+	return run(v, rc, want, n, copied, !v->group->split);
+}

@@ -1,0 +1,202 @@
+#include "engine/ranks/remote_table.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/ranks/exchange.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- a table as bytes: the sections of a head that says everything itself ---------------------------------------------------- */
+
+enum { SECTIONS = 4 };
+
+static int put_table(const struct varve *v, const struct vv_table *t, struct vv_buf *out)
+{
+	struct vv_head h = { .epoch = t->epoch, .rank = t->rank, .ranks = t->ranks, .payload = VV_MAX_PAYLOAD,
+			     .digest_kind = t->digest_kind, .n_regions = t->n };
+	struct vv_buf part[SECTIONS] = { 0 };
+	int rc;
+
+	memcpy(h.lineage, v->lineage.id, sizeof(h.lineage));
+	h.region = vv_mem_new(t->n, sizeof(*h.region));
+	if (!h.region)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < t->n; i++)
+		h.region[i] = (struct vv_head_region){ .name = t->region[i].name, .shape = t->region[i].shape, .runs = t->region[i].runs };
+	vv_head_put_ident(&h, &part[0]);
+	vv_head_put_regions(&h, &part[1]);
+	rc = vv_head_put_sources_and_runs(&h, &part[2], &part[3]);
+	for (int i = 0; i < SECTIONS; i++) {
+		vv_wire_put_u64(out, part[i].n);
+		vv_buf_add(out, part[i].p, part[i].n);
+		out->failed |= part[i].failed;
+		vv_buf_fini(&part[i]);
+	}
+	vv_mem_free(h.region);
+	return rc ? rc : vv_buf_check(out);
+}
+
+/* The regions of the head become the table's. */
+static int move_regions(struct vv_head *h, struct vv_table *t)
+{
+	int rc;
+
+	t->region = vv_mem_new(h->n_regions, sizeof(*t->region));
+	if (!t->region)
+		return VV_ENOMEM;
+	for (; t->n < h->n_regions; t->n++) {
+		struct vv_head_region *r = &h->region[t->n];
+
+		t->region[t->n] = (struct vv_table_region){ .name = r->name, .shape = r->shape, .runs = r->runs };
+		r->name = NULL;
+		r->runs = (struct vv_runs){ 0 };
+	}
+	rc = vv_map_reserve(&t->by_name, t->n);
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = vv_map_put(&t->by_name, t->region[i].name, i);
+	return rc;
+}
+
+static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, size_t n, struct vv_table *out)
+{
+	struct vv_wire w = vv_wire_over(p, n);
+	struct vv_table t = { .epoch = epoch, .rank = v->rank, .ranks = v->ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
+	struct vv_head h = { 0 };
+	const uint8_t *part[SECTIONS];
+	size_t len[SECTIONS];
+	int rc = 0;
+
+	for (int i = 0; i < SECTIONS; i++) {
+		len[i] = (size_t)vv_wire_u64(&w);
+		part[i] = len[i] <= vv_wire_left(&w) ? vv_wire_bytes(&w, len[i]) : NULL;
+		w.bad |= !part[i];
+	}
+	if (w.bad || vv_wire_left(&w))
+		rc = vv_err_set(VV_EPEER, "malformed");
+	if (rc == 0)
+		rc = vv_head_get_ident(&h, part[0], len[0]);
+	if (rc == 0 && (h.epoch != epoch || h.rank != v->rank || h.ranks != v->ranks ||
+			memcmp(h.lineage, v->lineage.id, sizeof(h.lineage)) != 0))
+		rc = vv_err_set(VV_EPEER, "of another layer");
+	if (rc == 0)
+		rc = vv_head_get_regions(&h, part[1], len[1]);
+	if (rc == 0)
+		rc = vv_head_get_runs(&h, part[2], len[2], part[3], len[3]);
+	t.digest_kind = h.digest_kind;
+	if (rc == 0)
+		rc = move_regions(&h, &t);
+	vv_head_fini(&h);
+	if (rc)
+		vv_table_fini(&t);
+	else
+		*out = t;
+	return rc;
+}
+
+/* ---- the exchange ---------------------------------------------------------------------------------------------------------------- */
+
+/* Adds the table of the rank if this place has it; one that cannot be read is not there. */
+static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epoch, uint32_t rank, struct vv_buf *out)
+{
+	struct vv_table t = { 0 };
+	int rc;
+
+	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
+		return 0;
+	rc = vv_table_load(&v->lineage, epoch, rank, &t);
+	if (rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_EIO) {
+		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
+		vv_err_clear();
+		return 0;
+	}
+	if (rc == 0)
+		rc = put_table(v, &t, out);
+	vv_table_fini(&t);
+	return rc;
+}
+
+/* Every place's leader answers those that miss theirs, in other places. */
+static int answer(const struct varve *v, uint64_t epoch, const struct vv_mail *asks, struct vv_mail *m)
+{
+	const struct vv_ranks *g = v->group;
+	struct vv_listing l = { 0 };
+	struct vv_buf b = { 0 };
+	int rc = vv_mail_new(m, g->size, 0);
+
+	if (rc == 0 && vv_ranks_leads_place(g))
+		rc = vv_catalog_list(&v->lineage, epoch, &l);
+	for (uint32_t r = 0; rc == 0 && vv_ranks_leads_place(g) && r < g->size; r++) {
+		size_t before = b.n;
+
+		if (asks->in_len[r] && g->place[r] != g->rank)
+			rc = offer(v, &l, epoch, r, &b);
+		m->out_len[r] = b.n - before;
+	}
+	vv_catalog_listing_fini(&l);
+	if (rc) {
+		vv_buf_fini(&b);
+		return rc;
+	}
+	if (b.n) {
+		vv_mem_free(m->out);
+		m->out = b.p; /* both are heap memory of the same kind */
+	}
+	return 0;
+}
+
+static int take(const struct varve *v, uint64_t epoch, const struct vv_mail *m, const struct vv_err_state *why, struct vv_table *out)
+{
+	const uint8_t *p = m->in;
+
+	for (uint32_t r = 0; r < v->ranks; p += m->in_len[r++]) {
+		int rc = m->in_len[r] ? get_table(v, epoch, p, (size_t)m->in_len[r], out) : VV_ENOENT;
+
+		if (rc == 0) {
+			vv_log_info("the layer of epoch %" PRIu64 " is in the store of rank %u", epoch, r);
+			return 0;
+		}
+		if (rc == VV_ENOMEM)
+			return rc;
+		if (m->in_len[r])
+			vv_log_warn("the table that rank %u sent: %s", r, vv_err_last());
+	}
+	return vv_err_set(VV_EDAMAGED, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole (here: %s); start the rank where "
+			  "its layer is, or restart from an older epoch", v->rank, epoch, why->message);
+}
+
+/* Somebody misses his. */
+static int ask_all(struct varve *v, uint64_t epoch, bool mine, const struct vv_err_state *why, struct vv_table *out)
+{
+	struct vv_mail asks = { 0 }, tables = { 0 };
+	int rc = vv_mail_gather(&asks, v->group, 0, "?", mine, 1);
+
+	if (rc == 0)
+		rc = vv_mail_send(&tables, v->group, answer(v, epoch, &asks, &tables), 1);
+	if (rc == 0)
+		rc = vv_ranks_agree(v->group, v->group->comm, mine ? take(v, epoch, &tables, why, out) : 0);
+	vv_mail_free(&asks, v->group);
+	vv_mail_free(&tables, v->group);
+	return rc;
+}
+
+int vv_foreign_table(struct varve *v, int rc, uint64_t epoch, struct vv_table *out)
+{
+	struct vv_err_state why = { 0 };
+	struct vv_table t = { 0 };
+	uint64_t miss = 0;
+
+	if (rc == 0)
+		rc = vv_table_load(&v->lineage, epoch, v->rank, &t);
+	if ((rc == VV_EDAMAGED || rc == VV_EIO) && v->group->split) {
+		vv_err_save(rc, &why);
+		miss = 1;
+		rc = 0;
+	}
+	rc = vv_ranks_sum(v->group, v->group->comm, rc, &miss, 1);
+	if (rc == 0 && miss)
+		rc = ask_all(v, epoch, why.code != 0, &why, &t);
+	if (rc)
+		vv_table_fini(&t);
+	else
+		*out = t;
+	return rc;
+}

@@ -1,0 +1,525 @@
+#include "engine/read/block_cache.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "core/format/digest.h"
+#include "engine/read/block_map.h"
+#include "track/fence.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ZEROS = 1 << 20,      /* that are handed out at a time */
+	AHEAD = 48 << 20,     /* of a region */
+	GRAIN = 64 << 10,
+};
+
+enum state { ABSENT, QUEUED, UNDER_WAY, THERE };
+
+struct room {
+	struct room *next;
+	uint8_t *bytes;
+	size_t size;
+};
+
+struct vv_desk_book {
+	struct vv_task task; /* decodes it, ahead of who asks for it */
+	struct vv_desk *desk;
+	uint32_t layer;
+	enum state state;
+	bool wanted;      /* it is to be checked */
+	bool checked;     /* the stored bytes, where they are mapped */
+	bool borrowed;    /* the room must not be used again */
+	bool submitted;   /* the pool has the task, and nobody has waited for it */
+	size_t pins;
+	uint64_t left;    /* bytes of the regions that were not read yet */
+	uint64_t stamp;   /* when it was taken last */
+	const uint8_t *bytes;
+	struct room *room; /* NULL: it lies in the mapped file */
+};
+
+struct vv_desk {
+	const struct vv_lineage *lin;
+	struct vv_pool *pool;
+	struct vv_cuts cuts;
+	struct vv_desk_book *book; /* one for each block */
+	uint8_t *zeros;
+	uint64_t memory;
+	pthread_mutex_t lock; /* of all that follows, and of the books' state */
+	pthread_cond_t changed;
+	uint64_t held, clock;
+	struct room *idle;
+	bool closing;
+	size_t bad; /* the first book, in order of the layers, whose check differs */
+	struct vv_err_state error;
+};
+
+/* ---- rooms: all of it under the lock ------------------------------------------------------------------------------- */
+
+static void free_room(struct vv_desk *s, struct room *r)
+{
+	s->held -= r->size;
+	vv_mem_unmap(r->bytes, r->size);
+	vv_mem_free(r);
+}
+
+static void drop_idle(struct vv_desk *s)
+{
+	struct room *r = s->idle;
+
+	s->idle = r->next;
+	free_room(s, r);
+}
+
+static void leave_room(struct vv_desk *s, struct room *r)
+{
+	r->next = s->idle;
+	s->idle = r;
+}
+
+static void clear(struct vv_desk *s, struct vv_desk_book *b)
+{
+	if (b->room && b->borrowed)
+		free_room(s, b->room); /* whoever has its pages keeps them */
+	else if (b->room)
+		leave_room(s, b->room);
+	b->room = NULL;
+	b->bytes = NULL;
+	b->borrowed = false;
+	b->state = ABSENT;
+}
+
+/* Of those that nobody reads just now, the one that was not read for longest. */
+static struct vv_desk_book *find_oldest(struct vv_desk *s)
+{
+	struct vv_desk_book *oldest = NULL;
+
+	for (struct vv_desk_book *b = s->book; b < s->book + s->cuts.n_blocks; b++)
+		if (b->state == THERE && b->room && !b->pins && (!oldest || b->stamp < oldest->stamp))
+			oldest = b;
+	return oldest;
+}
+
+static void make_space(struct vv_desk *s, size_t n)
+{
+	struct vv_desk_book *b;
+
+	while (s->held + n > s->memory && s->idle)
+		drop_idle(s);
+	while (s->held + n > s->memory && (b = find_oldest(s))) {
+		clear(s, b);
+		while (s->idle)
+			drop_idle(s);
+	}
+}
+
+static struct room *find_idle(struct vv_desk *s, size_t n)
+{
+	for (struct room **at = &s->idle; *at; at = &(*at)->next)
+		if ((*at)->size >= n && (*at)->size / 2 <= n) {
+			struct room *r = *at;
+
+			*at = r->next;
+			return r;
+		}
+	return NULL;
+}
+
+static struct room *take_room(struct vv_desk *s, size_t n)
+{
+	struct room *r;
+
+	n = (n + GRAIN) / GRAIN * GRAIN;
+	pthread_mutex_lock(&s->lock);
+	r = find_idle(s, n);
+	if (!r) {
+		make_space(s, n);
+		r = vv_mem_new(1, sizeof(*r));
+		if (r)
+			*r = (struct room){ .bytes = vv_mem_map_wide(n), .size = n };
+		if (r && !r->bytes) {
+			vv_mem_free(r);
+			r = NULL;
+		}
+		s->held += r ? n : 0;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static void give_room(struct vv_desk *s, struct room *r)
+{
+	pthread_mutex_lock(&s->lock);
+	leave_room(s, r);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- one block ----------------------------------------------------------------------------------------------------- */
+
+static const struct vv_block *block_of(const struct vv_desk *s, const struct vv_desk_book *b)
+{
+	const struct vv_cuts_layer *l = &s->cuts.layer[b->layer];
+
+	return &l->blocks->v[(size_t)(b - s->book) - l->first];
+}
+
+struct look {
+	const uint8_t *p;
+	size_t n;
+	uint64_t check;
+};
+
+static void look(void *arg)
+{
+	struct look *k = arg;
+
+	k->check = vv_digest_check(k->p, k->n);
+}
+
+/* The stored bytes of a block in the mapped file, if they are in memory and its check says so, or has said so before. Else it is read in the plain
+ * way, which words what is wrong. */
+static const uint8_t *map_block(const struct vv_cuts_layer *l, const struct vv_block *b, bool checked)
+{
+	struct look k = { l->file && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
+
+	if (!k.p || !vv_fs_resident(k.p, k.n))
+		return NULL;
+	if (checked)
+		return k.p;
+	if (vv_fence_try(look, &k) < 0) {
+		vv_err_clear();
+		return NULL;
+	}
+	return k.check == b->check ? k.p : NULL;
+}
+
+static int with_file(const struct vv_desk *s, const struct vv_cuts_layer *l, struct vv_layerio **out)
+{
+	*out = l->file;
+	return l->file ? 0 : vv_layerio_open(s->lin, l->layer, VV_LAYERIO_BLOCKS, out);
+}
+
+static int read_block(struct vv_desk *s, const struct vv_desk_book *b, struct room *raw, struct room *stored)
+{
+	const struct vv_cuts_layer *l = &s->cuts.layer[b->layer];
+	struct vv_layerio *f = NULL;
+	int rc = with_file(s, l, &f);
+
+	if (rc == 0)
+		rc = vv_layerio_read_block(f, (size_t)(b - s->book) - l->first, raw->bytes, stored ? stored->bytes : NULL);
+	if (f != l->file)
+		vv_layerio_close(f);
+	return rc;
+}
+
+/* From where it is mapped, or from where it is read to. */
+static int decode_into(struct vv_desk *s, const struct vv_desk_book *b, const uint8_t *mapped, struct room *raw)
+{
+	const struct vv_block *block = block_of(s, b);
+	struct room *stored = NULL;
+	int rc;
+
+	if (mapped) {
+		rc = vv_codec_decode(block->codec, mapped, block->stored_len, raw->bytes, block->raw_len);
+		return rc ? vv_layerio_blame(s->cuts.layer[b->layer].file, rc) : 0;
+	}
+	stored = block->codec ? take_room(s, block->stored_len) : NULL;
+	rc = stored || !block->codec ? read_block(s, b, raw, stored) : VV_ENOMEM;
+	if (stored)
+		give_room(s, stored);
+	return rc;
+}
+
+/* The book is ours: it is UNDER_WAY. */
+static int decode(struct vv_desk *s, struct vv_desk_book *b)
+{
+	const struct vv_block *block = block_of(s, b);
+	const uint8_t *mapped = map_block(&s->cuts.layer[b->layer], block, b->checked);
+	struct room *raw = NULL;
+	int rc = 0;
+
+	if (!mapped || block->codec) {
+		raw = take_room(s, block->raw_len);
+		rc = raw ? decode_into(s, b, mapped, raw) : VV_ENOMEM;
+	}
+	pthread_mutex_lock(&s->lock);
+	if (raw && rc)
+		leave_room(s, raw);
+	b->room = rc ? NULL : raw;
+	b->bytes = rc ? NULL : raw ? raw->bytes : mapped;
+	b->state = rc ? ABSENT : THERE;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+/* Whoever takes the book later has the error, if it is one. */
+static void decode_ahead(struct vv_task *t)
+{
+	struct vv_desk_book *b = (struct vv_desk_book *)t;
+	struct vv_desk *s = b->desk;
+	bool mine;
+
+	pthread_mutex_lock(&s->lock);
+	mine = b->state == QUEUED && !s->closing;
+	if (mine)
+		b->state = UNDER_WAY;
+	else if (b->state == QUEUED)
+		b->state = ABSENT;
+	pthread_mutex_unlock(&s->lock);
+	if (mine && decode(s, b) < 0)
+		vv_err_clear();
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+/* Under the lock; the book is THERE then, and pinned. */
+static int bring(struct vv_desk *s, struct vv_desk_book *b, bool help)
+{
+	int rc = 0;
+
+	b->pins++;
+	while (rc == 0 && b->state != THERE) {
+		bool mine = b->state != UNDER_WAY;
+
+		if (!mine && !help) {
+			pthread_cond_wait(&s->changed, &s->lock);
+			continue;
+		}
+		if (mine)
+			b->state = UNDER_WAY;
+		pthread_mutex_unlock(&s->lock);
+		if (mine)
+			rc = decode(s, b);
+		else
+			help = vv_pool_help(s->pool);
+		pthread_mutex_lock(&s->lock);
+	}
+	b->pins -= rc ? 1 : 0;
+	return rc;
+}
+
+int vv_desk_take(struct vv_desk *s, size_t region, uint64_t at, bool help, struct vv_desk_piece *out)
+{
+	const struct vv_cut *c = vv_cuts_find(&s->cuts.region[region], at);
+	struct vv_desk_book *b;
+	uint64_t skip;
+	int rc;
+
+	if (!c || at < c->at || at - c->at >= c->len)
+		return vv_err_set(VV_EDAMAGED, "nothing is said of what is at %" PRIu64, at);
+	skip = at - c->at;
+	b = c->block == VV_CUTS_ZEROS ? NULL : &s->book[c->block];
+	*out = (struct vv_desk_piece){ s->zeros, (size_t)(c->len - skip), b };
+	if (!b) {
+		out->len = out->len < ZEROS ? out->len : ZEROS;
+		return 0;
+	}
+	pthread_mutex_lock(&s->lock);
+	rc = bring(s, b, help);
+	b->stamp = ++s->clock;
+	out->bytes = rc ? NULL : b->bytes + c->from + skip;
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+void vv_desk_give(struct vv_desk *s, const struct vv_desk_piece *piece, size_t read, bool borrowed)
+{
+	struct vv_desk_book *b = piece->book;
+
+	if (!b)
+		return;
+	pthread_mutex_lock(&s->lock);
+	b->pins--;
+	b->borrowed |= borrowed;
+	b->left -= b->left < read ? b->left : read;
+	if (!b->pins && !b->left && b->state == THERE)
+		clear(s, b);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void vv_desk_again(struct vv_desk *s, size_t region, uint64_t at, uint64_t len)
+{
+	const struct vv_cuts_region *r = &s->cuts.region[region];
+
+	pthread_mutex_lock(&s->lock);
+	for (const struct vv_cut *c = vv_cuts_find(r, at); c && c < r->v + r->n && c->at < at + len; c++) {
+		uint64_t lo = c->at > at ? c->at : at, hi = c->at + c->len < at + len ? c->at + c->len : at + len;
+
+		if (c->block != VV_CUTS_ZEROS && lo < hi)
+			s->book[c->block].left += hi - lo;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Is there memory to decode it ahead? What lies idle is used again. */
+static bool has_space(const struct vv_desk *s, const struct vv_block *b)
+{
+	uint64_t idle = 0;
+
+	for (const struct room *r = s->idle; r; r = r->next)
+		idle += r->size;
+	return s->held - idle + b->raw_len + b->stored_len + vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len) <= s->memory;
+}
+
+static bool queue(struct vv_desk *s, struct vv_desk_book *b)
+{
+	if (b->state != ABSENT || !b->left)
+		return true;
+	if (!has_space(s, block_of(s, b)))
+		return false;
+	if (b->submitted) { /* it was run, and its block has gone since */
+		pthread_mutex_unlock(&s->lock);
+		vv_pool_wait(s->pool, &b->task);
+		pthread_mutex_lock(&s->lock);
+	}
+	if (b->state != ABSENT)
+		return true;
+	b->task = (struct vv_task){ .run = decode_ahead };
+	b->state = QUEUED;
+	b->submitted = true;
+	vv_pool_submit(s->pool, &b->task);
+	return true;
+}
+
+void vv_desk_ahead(struct vv_desk *s, size_t region, uint64_t at, uint64_t *told)
+{
+	const struct vv_cuts_region *r = &s->cuts.region[region];
+	uint64_t from = *told > at ? *told : at;
+	const struct vv_cut *c = vv_cuts_find(r, from), *end = r->v + r->n;
+
+	if (from >= at + AHEAD)
+		return;
+	pthread_mutex_lock(&s->lock);
+	for (; c && c < end && c->at < at + AHEAD; c++) {
+		if (c->block != VV_CUTS_ZEROS && !queue(s, &s->book[c->block]))
+			break;
+		*told = c->at + c->len;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- checking ------------------------------------------------------------------------------------------------------ */
+
+static int check_stored(struct vv_desk *s, struct vv_desk_book *book)
+{
+	const struct vv_cuts_layer *l = &s->cuts.layer[book->layer];
+	const struct vv_block *b = block_of(s, book);
+	struct vv_layerio *f = NULL;
+	struct room *room;
+	int rc;
+
+	book->checked = map_block(l, b, false) != NULL;
+	if (book->checked)
+		return 0;
+	room = take_room(s, b->stored_len);
+	rc = room ? with_file(s, l, &f) : VV_ENOMEM;
+	if (rc == 0)
+		rc = vv_store_get_read(f->get, b->off, room->bytes, b->stored_len);
+	if (rc == 0 && vv_digest_check(room->bytes, b->stored_len) != b->check) {
+		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", (size_t)(b - l->blocks->v), b->off);
+		vv_layerio_blame(f, rc);
+	}
+	if (f != l->file)
+		vv_layerio_close(f);
+	if (room)
+		give_room(s, room);
+	return rc;
+}
+
+void vv_desk_want(struct vv_desk *s, size_t region, uint64_t at, uint64_t len)
+{
+	const struct vv_cuts_region *r = &s->cuts.region[region];
+
+	for (const struct vv_cut *c = vv_cuts_find(r, at); c && c < r->v + r->n && c->at < at + len; c++)
+		if (c->block != VV_CUTS_ZEROS)
+			s->book[c->block].wanted = true;
+}
+
+static void check_one(void *arg, size_t i)
+{
+	struct vv_desk *s = arg;
+	int rc = s->book[i].wanted ? check_stored(s, &s->book[i]) : 0;
+
+	if (rc == 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (i < s->bad) {
+		s->bad = i;
+		vv_err_save(rc, &s->error);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+int vv_desk_check(struct vv_desk *s, size_t *region, uint64_t *at)
+{
+	s->bad = s->cuts.n_blocks;
+	vv_pool_each(s->pool, s->cuts.n_blocks, check_one, s);
+	if (s->bad == s->cuts.n_blocks)
+		return 0;
+	for (size_t i = s->cuts.n_regions; i-- > 0;)
+		for (size_t k = s->cuts.region[i].n; k-- > 0;)
+			if (s->cuts.region[i].v[k].block == s->bad) {
+				*region = i;
+				*at = s->cuts.region[i].v[k].at;
+			}
+	return vv_err_restore(&s->error);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+static int make_books(struct vv_desk *s)
+{
+	s->book = vv_mem_new(s->cuts.n_blocks, sizeof(*s->book));
+	if (!s->book)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < s->cuts.n_layers; i++)
+		for (size_t k = 0; k < s->cuts.layer[i].blocks->n; k++) {
+			size_t n = s->cuts.layer[i].first + k;
+
+			s->book[n] = (struct vv_desk_book){ .desk = s, .layer = (uint32_t)i, .left = s->cuts.used[n] };
+		}
+	return 0;
+}
+
+int vv_desk_open(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, uint64_t memory,
+		 struct vv_desk **out)
+{
+	struct vv_desk *s = vv_mem_new(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return VV_ENOMEM;
+	*s = (struct vv_desk){ .lin = lin, .pool = pool, .memory = memory, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	s->zeros = vv_mem_map(ZEROS);
+	rc = s->zeros ? vv_cuts_open(lin, runs, n, &s->cuts) : VV_ENOMEM;
+	if (rc == 0)
+		rc = make_books(s);
+	if (rc)
+		vv_desk_close(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void vv_desk_close(struct vv_desk *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->closing = true;
+	pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; s->book && i < s->cuts.n_blocks; i++) {
+		if (s->book[i].submitted)
+			vv_pool_wait(s->pool, &s->book[i].task);
+		clear(s, &s->book[i]);
+	}
+	while (s->idle)
+		drop_idle(s);
+	vv_cuts_close(&s->cuts);
+	vv_mem_unmap(s->zeros, ZEROS);
+	vv_mem_free(s->book);
+	vv_mem_free(s);
+}

@@ -1,0 +1,173 @@
+#include "engine/read/block_map.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "engine/read/read_many.h"
+#include "engine/read/layer_list.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { LAYERS = 256 }; /* open for good, at most */
+
+const struct vv_cut *vv_cuts_find(const struct vv_cuts_region *r, uint64_t at)
+{
+	size_t i;
+
+	VV_SEARCH(i, 1, r->n, r->v[i].at <= at);
+	return r->n ? &r->v[i - 1] : NULL;
+}
+
+static struct vv_cuts_layer *find_layer(const struct vv_cuts *s, uint64_t layer)
+{
+	size_t i;
+
+	VV_SEARCH(i, 1, s->n_layers, s->layer[i].layer <= layer);
+	return &s->layer[i - 1];
+}
+
+static int add_cut(struct vv_cuts_region *r, uint64_t at, uint64_t len, uint64_t from, size_t block)
+{
+	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
+		return VV_ENOMEM;
+	r->v[r->n++] = (struct vv_cut){ at, (uint32_t)len, (uint32_t)from, (uint32_t)block };
+	return 0;
+}
+
+static int cut_zeros(struct vv_cuts_region *r, const struct vv_run *run)
+{
+	int rc = 0;
+
+	for (uint64_t done = 0, len; rc == 0 && done < run->len; done += len) {
+		len = run->len - done < INT32_MAX ? run->len - done : INT32_MAX;
+		rc = add_cut(r, run->at + done, len, 0, VV_CUTS_ZEROS);
+	}
+	return rc;
+}
+
+static int cut_run(struct vv_cuts *s, struct vv_cuts_region *r, const struct vv_run *run, struct vv_payload_cursor *c)
+{
+	const struct vv_cuts_layer *l = find_layer(s, run->layer);
+	const struct vv_blocks *b = l->blocks;
+	int rc = 0;
+
+	for (uint64_t done = 0, len; rc == 0 && done < run->len; done += len) {
+		uint64_t pos = run->pos + done;
+		const struct vv_extent *x;
+
+		if (!vv_payload_locate(b, pos, c))
+			return vv_err_set(VV_EDAMAGED, "position %" PRIu64 " of epoch %" PRIu64 " is referred to, but is in no block", pos,
+					  vv_run_epoch(run->layer));
+		x = &b->extent.v[c->extent];
+		len = run->len - done < x->pos + x->len - pos ? run->len - done : x->pos + x->len - pos;
+		s->used[l->first + c->block] += len;
+		rc = add_cut(r, run->at + done, len, c->before + (pos - x->pos), l->first + c->block);
+	}
+	return rc;
+}
+
+static int cut_region(struct vv_cuts *s, struct vv_cuts_region *r, const struct vv_runs *runs, struct vv_payload_cursor *cursor)
+{
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < runs->n; k++) {
+		const struct vv_run *run = &runs->v[k];
+
+		rc = run->layer ? cut_run(s, r, run, &cursor[find_layer(s, run->layer) - s->layer]) : cut_zeros(r, run);
+	}
+	return rc;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct vv_layerset_layer *x = a, *y = b;
+
+	return (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+static int list_layers(struct vv_cuts *s, const struct vv_runs *const *runs, size_t n)
+{
+	struct vv_want *want = vv_mem_new(n, sizeof(*want));
+	struct vv_layerset l = { 0 };
+	int rc = want ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		want[i] = (struct vv_want){ .runs = runs[i], .len = UINT64_MAX };
+	if (rc == 0)
+		rc = vv_layerset_find(&l, NULL, want, n);
+	if (rc == 0 && l.n)
+		qsort(l.v, l.n, sizeof(*l.v), by_number);
+	s->layer = rc ? NULL : vv_mem_new(l.n, sizeof(*s->layer));
+	rc = rc ? rc : s->layer ? 0 : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < l.n; i++)
+		s->layer[s->n_layers++].layer = l.v[i].layer;
+	vv_layerset_fini(&l);
+	vv_mem_free(want);
+	return rc;
+}
+
+static int open_layers(struct vv_cuts *s, const struct vv_lineage *lin)
+{
+	size_t most = vv_abreast_files(LAYERS, 1);
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->n_layers; i++) {
+		struct vv_cuts_layer *l = &s->layer[i];
+
+		rc = vv_layerio_open(lin, l->layer, VV_LAYERIO_BLOCKS, &l->file);
+		if (rc)
+			break;
+		l->blocks = &l->file->blocks;
+		if (i >= most) {
+			l->own = l->file->blocks;
+			l->file->blocks = (struct vv_blocks){ 0 };
+			l->blocks = &l->own;
+			vv_layerio_close(l->file);
+			l->file = NULL;
+		}
+		l->first = s->n_blocks;
+		s->n_blocks += l->blocks->n;
+	}
+	return rc ? rc : s->n_blocks < VV_CUTS_ZEROS ? 0 : vv_err_set(VV_EINVAL, "%zu blocks are more than can be read side by side", s->n_blocks);
+}
+
+static int cut_regions(struct vv_cuts *s, const struct vv_runs *const *runs, size_t n)
+{
+	struct vv_payload_cursor *cursor = vv_mem_new(s->n_layers, sizeof(*cursor));
+	int rc = cursor ? 0 : VV_ENOMEM;
+
+	s->region = rc ? NULL : vv_mem_new(n, sizeof(*s->region));
+	rc = rc ? rc : s->region ? 0 : VV_ENOMEM;
+	for (; rc == 0 && s->n_regions < n; s->n_regions++)
+		rc = cut_region(s, &s->region[s->n_regions], runs[s->n_regions], cursor);
+	vv_mem_free(cursor);
+	return rc;
+}
+
+int vv_cuts_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_cuts *out)
+{
+	int rc;
+
+	*out = (struct vv_cuts){ 0 };
+	rc = list_layers(out, runs, n);
+	if (rc == 0)
+		rc = open_layers(out, lin);
+	out->used = rc ? NULL : vv_mem_new(out->n_blocks, sizeof(*out->used));
+	rc = rc ? rc : out->used ? cut_regions(out, runs, n) : VV_ENOMEM;
+	if (rc)
+		vv_cuts_close(out);
+	return rc;
+}
+
+void vv_cuts_close(struct vv_cuts *c)
+{
+	for (size_t i = 0; i < c->n_layers; i++) {
+		vv_layerio_close(c->layer[i].file);
+		vv_payload_blocks_fini(&c->layer[i].own);
+	}
+	for (size_t i = 0; c->region && i < c->n_regions; i++)
+		vv_mem_free(c->region[i].v);
+	vv_mem_free(c->layer);
+	vv_mem_free(c->region);
+	vv_mem_free(c->used);
+	*c = (struct vv_cuts){ 0 };
+}

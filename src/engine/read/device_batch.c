@@ -1,0 +1,356 @@
+#include "engine/read/device_batch.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/lineage/plain_extent.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LANES = 2,
+	LEAST_CHUNK = 1024, /* a room has no more chunks than there would be of this length, */
+	LEAST_MOVE = 128,   /* and no more moves */
+	APART = 64,         /* chunks that do not belong together begin at multiples of this */
+	PAYLOAD_BITS = 40,
+};
+
+_Static_assert(VV_MAX_PAYLOAD == 1ull << PAYLOAD_BITS && VV_WARM_LAYERS < 1 << (64 - PAYLOAD_BITS), "a layer and a position fit a key");
+_Static_assert(APART % VV_INLET_ALIGN == 0, "checks find them");
+
+#define NONE UINT32_MAX
+
+struct chunk {
+	uint64_t key; /* layer and position */
+	uint64_t off; /* in the file */
+	const struct vv_digest *digest;
+	uint32_t len;
+	uint32_t at;  /* in the room's bytes */
+};
+
+struct place { /* of a chunk in the order of the files */
+	uint64_t key;
+	uint32_t chunk;
+};
+
+struct lane {
+	struct vv_lane is;
+	uint64_t last; /* position of the chunk that was needed last */
+	uint32_t chunk; /* its number, or NONE */
+};
+
+struct vv_crate {
+	struct chunk *chunk;
+	struct place *order, *as_needed;
+	size_t count[VV_WARM_LAYERS]; /* chunks that are needed of each layer */
+	size_t n, max;
+	uint32_t *slot; /* an open hash by key: 1 + number, or 0 */
+	size_t mask;
+	uint32_t *begins; /* per move: the chunk that its `from` counts from */
+	size_t max_moves;
+	const struct vv_warm *warm;
+	struct vv_inlet_room *room;
+	uint64_t at;
+	struct lane lane[VV_WARM_LAYERS][LANES];
+};
+
+/* All in one piece: many get theirs at once, and the kernel lets one at a time change the address space. */
+int vv_crate_new(size_t room, struct vv_crate **out)
+{
+	size_t max = room / LEAST_CHUNK, moves = room / LEAST_MOVE, slots = 1;
+	struct vv_crate *c;
+
+	if (room > VV_CRATE_MAX)
+		return vv_err_set(VV_EINVAL, "a room of %zu bytes is too large", room);
+	while (slots < 2 * max)
+		slots *= 2;
+	c = vv_mem_new(1, sizeof(*c) + max * (sizeof(*c->chunk) + sizeof(*c->order) + sizeof(*c->as_needed)) + slots * sizeof(*c->slot) +
+				  moves * sizeof(*c->begins));
+	if (!c)
+		return VV_ENOMEM;
+	c->max = max;
+	c->max_moves = moves;
+	c->mask = slots - 1;
+	c->chunk = (struct chunk *)(c + 1);
+	c->order = (struct place *)(c->chunk + max);
+	c->as_needed = c->order + max;
+	c->slot = (uint32_t *)(c->as_needed + max);
+	c->begins = c->slot + slots;
+	*out = c;
+	return 0;
+}
+
+void vv_crate_free(struct vv_crate *c)
+{
+	vv_mem_free(c);
+}
+
+/* ---- what is needed --------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(size_t layer, uint64_t pos)
+{
+	return (uint64_t)layer << PAYLOAD_BITS | pos;
+}
+
+/* The number of the chunk at pos, which becomes one of those that are needed; NONE: there are too many. */
+static uint32_t need(struct vv_crate *c, const struct vv_lane *l, size_t layer, uint64_t pos)
+{
+	uint64_t key = key_of(layer, pos);
+	size_t s = (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & c->mask;
+
+	for (; c->slot[s]; s = (s + 1) & c->mask)
+		if (c->chunk[c->slot[s] - 1].key == key)
+			return c->slot[s] - 1;
+	if (c->n == c->max)
+		return NONE;
+	c->chunk[c->n] = (struct chunk){ key, l->off + (pos - l->lo), l->digest + (pos - l->first) / l->chunk, l->chunk, 0 };
+	c->as_needed[c->n] = (struct place){ key, (uint32_t)c->n };
+	c->count[layer]++;
+	c->slot[s] = (uint32_t)++c->n;
+	return (uint32_t)(c->n - 1);
+}
+
+/* The bytes at..at+len of the region: from so far into a chunk, and those behind it, on; NONE: zeros. */
+static bool add_moves(struct vv_crate *c, uint32_t chunk, uint64_t skip, uint64_t at, uint64_t len)
+{
+	struct vv_inlet_move *move = vv_inlet_moves(c->room);
+
+	for (uint64_t done = 0, some; done < len; done += some) {
+		size_t i = c->room->n_moves;
+
+		some = len - done < VV_INLET_MOVE ? len - done : VV_INLET_MOVE;
+		if (i == c->max_moves)
+			return false;
+		c->begins[i] = chunk;
+		move[i] = (struct vv_inlet_move){ chunk == NONE ? VV_INLET_ZERO : (uint32_t)(skip + done), (uint32_t)(at - c->at + done), (uint32_t)some };
+		c->room->n_moves++;
+	}
+	return true;
+}
+
+static struct lane *find_lane(struct vv_crate *c, size_t layer, uint64_t pos)
+{
+	struct lane *l = c->lane[layer];
+	struct vv_lane is;
+
+	for (int i = 0; i < LANES; i++)
+		if (pos >= l[i].is.lo && pos < l[i].is.hi)
+			return &l[i];
+	if (!vv_lane_find(c->warm->file[layer], pos, &is))
+		return NULL;
+	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
+	l[0] = (struct lane){ is, 0, NONE };
+	return &l[0];
+}
+
+/* A stretch of one lane. A part of a chunk that lies elsewhere could not be checked. */
+static bool add_stretch(struct vv_crate *c, struct lane *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
+{
+	const struct vv_lane *is = &l->is;
+	uint64_t first;
+	uint32_t begins = NONE;
+
+	if (!is->digest || is->block->codec)
+		return false;
+	first = pos - (pos - is->first) % is->chunk;
+	if (first < is->lo)
+		return false;
+	for (uint64_t next = first; next < pos + len; next += is->chunk) {
+		if (is->hi - next < is->chunk)
+			return false;
+		if (l->chunk == NONE || l->last != next)
+			l->chunk = need(c, is, layer, next);
+		if (l->chunk == NONE)
+			return false;
+		l->last = next;
+		begins = next == first ? l->chunk : begins;
+	}
+	return add_moves(c, begins, pos - first, at, len);
+}
+
+static bool add_run(struct vv_crate *c, const struct vv_run *r, uint64_t at, uint64_t end)
+{
+	size_t layer = vv_warm_find(c->warm, r->layer);
+	bool ok = layer < c->warm->n;
+
+	for (uint64_t len; ok && at < end; at += len) {
+		uint64_t pos = r->pos + (at - r->at);
+		struct lane *l = find_lane(c, layer, pos);
+
+		if (!l)
+			return false;
+		len = l->is.hi - pos < end - at ? l->is.hi - pos : end - at;
+		ok = add_stretch(c, l, layer, pos, len, at);
+	}
+	return ok;
+}
+
+static bool add_all(struct vv_crate *c, const struct vv_runs *runs, uint64_t at, uint64_t end)
+{
+	for (size_t i = vv_run_find(runs, at); at < end && i < runs->n; i++) {
+		const struct vv_run *r = &runs->v[i];
+		uint64_t to = r->at + r->len < end ? r->at + r->len : end;
+
+		if (r->at > at || !(r->layer ? add_run(c, r, at, to) : add_moves(c, NONE, 0, at, to - at)))
+			return false;
+		at = to;
+	}
+	return at == end;
+}
+
+/* ---- where it goes ---------------------------------------------------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+static void sort_layer(struct place *p, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (p[i - 1].key > p[i].key) {
+			qsort(p, n, sizeof(*p), by_key);
+			return;
+		}
+}
+
+/* Layer by layer, each of which is often needed from front to back: then all of it is in order. */
+static void sort(struct vv_crate *c)
+{
+	size_t at[VV_WARM_LAYERS], end = 0;
+
+	for (size_t i = 0; i < c->warm->n; i++) {
+		at[i] = end;
+		end += c->count[i];
+	}
+	for (size_t i = 0; i < c->n; i++)
+		c->order[at[c->as_needed[i].key >> PAYLOAD_BITS]++] = c->as_needed[i];
+	for (size_t i = 0; i < c->warm->n; i++)
+		sort_layer(c->order + at[i] - c->count[i], c->count[i]);
+}
+
+static struct chunk *in_order(const struct vv_crate *c, size_t i)
+{
+	return &c->chunk[c->order[i].chunk];
+}
+
+/* Chunks that follow each other do so in the room, too: a move may go over several. */
+static uint64_t arrange(struct vv_crate *c)
+{
+	uint64_t at = 0, end = UINT64_MAX;
+
+	for (size_t i = 0; i < c->n && at <= c->room->size; i++) {
+		struct chunk *x = in_order(c, i);
+
+		at = x->key == end ? at : (at + APART - 1) / APART * APART;
+		x->at = (uint32_t)at;
+		at += x->len;
+		end = x->key + x->len;
+	}
+	return at;
+}
+
+/* Can the space check it? */
+static bool is_even(const struct chunk *x)
+{
+	return x->at % VV_INLET_ALIGN == 0 && x->len % VV_INLET_UNIT == 0;
+}
+
+static uint32_t count_even(const struct vv_crate *c)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		n += is_even(&c->chunk[i]);
+	return n;
+}
+
+/* Moves and checks are complete, and it is known where the bytes go. */
+static bool settle(struct vv_crate *c)
+{
+	enum { ALIGN = 256 };
+	struct vv_inlet_room *r = c->room;
+	struct vv_inlet_move *move = vv_inlet_moves(r);
+	uint64_t len = arrange(c), head;
+	struct vv_inlet_check *check;
+
+	if (len > r->size)
+		return false;
+	r->n_checks = count_even(c);
+	check = vv_inlet_checks(r);
+	head = ((uint64_t)((uint8_t *)(check + r->n_checks) - r->p) + ALIGN - 1) / ALIGN * ALIGN;
+	if (head + len > r->size)
+		return false;
+	for (size_t i = 0; i < c->n; i++)
+		if (is_even(in_order(c, i)))
+			*check++ = (struct vv_inlet_check){ *in_order(c, i)->digest, in_order(c, i)->at, in_order(c, i)->len };
+	for (size_t i = 0; i < r->n_moves; i++)
+		move[i].from += c->begins[i] == NONE ? 0 : c->chunk[c->begins[i]].at;
+	r->bytes = (uint32_t)head;
+	r->end = (uint32_t)(head + len);
+	return true;
+}
+
+/* ---- the bytes -------------------------------------------------------------------------------------------------------------------- */
+
+static bool read_chunks(const struct vv_crate *c)
+{
+	uint8_t *bytes = c->room->p + c->room->bytes;
+
+	for (size_t i = 0, k; i < c->n; i = k) {
+		const struct chunk *x = in_order(c, i);
+		size_t layer = (size_t)(x->key >> PAYLOAD_BITS);
+		size_t len = x->len;
+
+		for (k = i + 1; k < c->n; k++) {
+			const struct chunk *y = in_order(c, k);
+
+			if (y->key >> PAYLOAD_BITS != layer || y->off != x->off + len || y->at != x->at + len)
+				break;
+			len += y->len;
+		}
+		if (vv_store_get_read(c->warm->file[layer]->get, x->off, bytes + x->at, len) < 0)
+			return false;
+	}
+	return true;
+}
+
+static bool check_odd(const struct vv_crate *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct chunk *x = &c->chunk[i];
+		struct vv_digest got;
+
+		if (is_even(x))
+			continue;
+		vv_digest_xxh3(c->room->p + c->room->bytes + x->at, x->len, &got);
+		if (!vv_digest_equal(&got, x->digest))
+			return false;
+	}
+	return true;
+}
+
+bool vv_crate_pack(struct vv_crate *c, const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_inlet_room *r)
+{
+	bool ok;
+
+	memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
+	memset(c->lane, 0, w->n * sizeof(*c->lane));
+	memset(c->count, 0, sizeof(c->count));
+	c->n = 0;
+	c->warm = w;
+	c->room = r;
+	c->at = at;
+	r->to = want->to + (at - want->at);
+	r->n_moves = r->n_checks = r->bytes = r->end = 0;
+	ok = add_all(c, want->runs, at, end);
+	if (ok) {
+		sort(c);
+		ok = settle(c) && read_chunks(c) && check_odd(c);
+	}
+	if (!ok) {
+		vv_err_clear();
+		r->end = 0;
+	}
+	return ok;
+}

@@ -1,0 +1,400 @@
+#include "engine/read/device_load.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/format/overlay.h"
+#include "engine/read/layer_list.h"
+
+enum {
+	SCRAPS = 8,   /* more stretches than this are left as one: each has its layers opened anew */
+	HALVINGS = 2, /* of a stripe that does not fit a room */
+};
+
+struct ferry {
+	const struct vv_lineage *lin;
+	struct vv_dock *dock;
+	const struct vv_inlet_ops *ops;
+	const struct vv_want *want;
+	const struct vv_table_strand *strand; /* NULL: the want has its runs */
+	struct vv_pool *pool;
+	struct vv_layerset layers;
+	struct vv_warm warm;
+	uint64_t stripe; /* of the want */
+	size_t n; /* stripes */
+	atomic_size_t next; /* that nobody has begun */
+	bool *left;
+	atomic_int failed;
+	pthread_mutex_t lock;
+	struct vv_err_state error;
+};
+
+static void fail(struct ferry *f, int rc)
+{
+	pthread_mutex_lock(&f->lock);
+	if (!atomic_load(&f->failed))
+		vv_err_save(rc, &f->error);
+	atomic_store(&f->failed, 1);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static int outcome(struct ferry *f)
+{
+	return atomic_load(&f->failed) ? vv_err_restore(&f->error) : 0;
+}
+
+/* ---- what says where bytes are --------------------------------------------------------------------------------------------------- */
+
+struct tables { /* of a stretch: what is made anew for each */
+	struct vv_runs *seen; /* per layer of the strand */
+	const struct vv_runs **upper;
+	struct vv_runs above, all;
+};
+
+static int tables_init(struct tables *t, const struct vv_table_strand *s)
+{
+	*t = (struct tables){ 0 };
+	if (!s)
+		return 0;
+	t->seen = vv_mem_new(s->n, sizeof(*t->seen));
+	t->upper = vv_mem_new(s->n, sizeof(*t->upper));
+	return t->seen && t->upper ? 0 : VV_ENOMEM;
+}
+
+static void tables_fini(struct tables *t)
+{
+	vv_mem_free(t->seen);
+	vv_mem_free(t->upper);
+	vv_run_fini(&t->above);
+	vv_run_fini(&t->all);
+}
+
+/* What layer i says of at..end, and of no more than runs that lie in it. */
+static bool look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
+{
+	size_t from, to;
+
+	if (!vv_table_look(s, i, at, end, out))
+		return false;
+	from = vv_run_find(out, at);
+	to = vv_run_find(out, end);
+	to += to < out->n && out->v[to].at < end;
+	*out = (struct vv_runs){ out->n ? out->v + from : NULL, to - from, 0 };
+	return true;
+}
+
+/* The strand's tables laid over each other, in at..end; those of upper layers are short, and so laid over each other first. */
+static int stack(const struct vv_table_strand *s, struct tables *t)
+{
+	bool gaps;
+	int rc;
+
+	for (size_t i = 0; i + 1 < s->n; i++)
+		t->upper[i] = &t->seen[i];
+	t->above.n = t->all.n = 0;
+	rc = vv_stack_runs(t->upper, s->n - 1, &(struct vv_loop){ 0 }, &t->above, &gaps);
+	return rc ? rc : vv_run_overlay(&t->above, &t->seen[s->n - 1], &t->all);
+}
+
+/* The runs of at..end, and perhaps of more; *out stays NULL where something is wrong with them. */
+static int find_runs(const struct ferry *f, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
+{
+	const struct vv_table_strand *s = f->strand;
+	int rc = 0;
+
+	if (!s) {
+		*out = f->want->runs;
+		return 0;
+	}
+	for (size_t i = 0; i < s->n; i++)
+		if (!look(s, i, at, end, &t->seen[i]))
+			return 0;
+	if (s->n > 1)
+		rc = stack(s, t);
+	*out = rc ? NULL : s->n > 1 ? &t->all : &t->seen[0];
+	return rc;
+}
+
+/* ---- before --------------------------------------------------------------------------------------------------------------------- */
+
+static void open_layer(void *arg, size_t i)
+{
+	struct ferry *f = arg;
+	int rc;
+
+	if (atomic_load(&f->failed))
+		return;
+	rc = vv_warm_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
+	if (rc && f->strand && rc != VV_ENOMEM) /* perhaps nothing of it is wanted; else the host will say */
+		vv_err_clear();
+	else if (rc)
+		fail(f, rc);
+}
+
+/* Those that could not be opened are not among them. */
+static void close_ranks(struct vv_warm *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		if (!w->file[i])
+			continue;
+		w->layer[n] = w->layer[i];
+		w->file[n] = w->file[i];
+		w->window[n++] = w->window[i];
+	}
+	for (size_t i = n; i < w->n; i++) {
+		w->file[i] = NULL;
+		w->window[i] = NULL;
+	}
+	w->n = n;
+}
+
+static void close_layer(void *arg, size_t i)
+{
+	vv_warm_close(&((struct ferry *)arg)->warm, i);
+}
+
+static int open_layers(struct ferry *f)
+{
+	f->warm.n = f->layers.n;
+	vv_pool_each(f->pool, f->warm.n, open_layer, f);
+	close_ranks(&f->warm);
+	if (!atomic_load(&f->failed))
+		vv_warm_number(&f->warm);
+	return outcome(f);
+}
+
+/* Most of what is stored lies there as it is, with digests that a space knows. */
+static bool is_plain(const struct ferry *f)
+{
+	uint64_t plain = 0, all = 0;
+
+	for (size_t i = 0; i < f->warm.n; i++) {
+		const struct vv_layerio *x = f->warm.file[i];
+
+		for (size_t b = 0; b < x->blocks.n; b++) {
+			all += x->blocks.v[b].raw_len;
+			plain += x->blocks.v[b].codec == 0 && x->head.digest_kind == VV_DIGEST_XXH3 ? x->blocks.v[b].raw_len : 0;
+		}
+	}
+	return 2 * plain >= all;
+}
+
+/* Where digests are damaged, the host knows what to do. */
+static void load_digests(void *arg, size_t i)
+{
+	struct ferry *f = arg;
+	struct vv_layerio *x = f->warm.file[i];
+	int rc;
+
+	x->pool = f->pool;
+	rc = x->head.digest_kind == VV_DIGEST_XXH3 ? vv_layerio_load_digests(x) : 0;
+
+	if (rc == VV_ENOMEM)
+		fail(f, rc);
+	vv_err_clear();
+}
+
+/* ---- across --------------------------------------------------------------------------------------------------------------------- */
+
+/* What became of what was in the room. */
+static void note(struct ferry *f, struct vv_inlet_room *r)
+{
+	if (r->end && r->differs)
+		f->left[r->tag] = true;
+	r->end = 0;
+}
+
+/* at..end of the region, a part of stripe i, in one room. *packed: it could be; where there is no memory for a room, the host does without. */
+static int carry_part(struct ferry *f, struct vv_crate *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, bool *packed)
+{
+	struct vv_inlet_room *r = NULL;
+	int rc = f->ops->take(f->dock->inlet, &r);
+
+	*packed = false;
+	if (rc == VV_ENOMEM) {
+		vv_err_clear();
+		return 0;
+	}
+	if (rc)
+		return rc;
+	note(f, r);
+	*packed = vv_crate_pack(crate, &f->warm, want, at, end, r);
+	r->tag = i;
+	return f->ops->send(f->dock->inlet, r);
+}
+
+/* What is scattered over the pages of many layers may take a room for each half, or quarter; what takes more the host finds as quickly. */
+static int carry_range(struct ferry *f, struct vv_crate *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, unsigned halvings, bool *packed)
+{
+	uint64_t middle = at + (end - at) / 2;
+	int rc = carry_part(f, crate, want, i, at, end, packed);
+
+	if (rc || *packed || !halvings)
+		return rc;
+	rc = carry_range(f, crate, want, i, at, middle, halvings - 1, packed);
+	return rc || !*packed ? rc : carry_range(f, crate, want, i, middle, end, halvings - 1, packed);
+}
+
+static int carry_stripe(struct ferry *f, struct vv_crate *crate, const struct vv_runs *runs, size_t i, uint64_t at, uint64_t end)
+{
+	struct vv_want want = *f->want;
+	bool packed = false;
+	int rc;
+
+	want.runs = runs;
+	rc = carry_range(f, crate, &want, i, at, end, HALVINGS, &packed);
+	if (!packed)
+		f->left[i] = true;
+	return rc;
+}
+
+static int carry(struct ferry *f, struct vv_crate *crate, struct tables *t, size_t i)
+{
+	uint64_t at = f->want->at + i * f->stripe, end = f->want->at + f->want->len;
+	const struct vv_runs *runs = NULL;
+	int rc;
+
+	end = end - at < f->stripe ? end : at + f->stripe;
+	rc = find_runs(f, t, at, end, &runs);
+	if (rc || !runs)
+		return rc;
+	f->left[i] = false;
+	return carry_stripe(f, crate, runs, i, at, end);
+}
+
+static void carry_some(void *arg, size_t filler)
+{
+	struct ferry *f = arg;
+	struct vv_crate *crate = vv_dock_crate(f->dock, filler);
+	struct tables t;
+	int rc = tables_init(&t, f->strand);
+	size_t i;
+
+	if (!crate)
+		rc = VV_ENOMEM;
+	while (rc == 0 && !atomic_load(&f->failed) && (i = atomic_fetch_add(&f->next, 1)) < f->n)
+		rc = carry(f, crate, &t, i);
+	if (rc)
+		fail(f, rc);
+	tables_fini(&t);
+}
+
+/* What is under way has arrived, and the rooms are as they were. */
+static void await_rooms(struct ferry *f)
+{
+	struct vv_inlet_room *r = NULL;
+
+	do {
+		int rc = f->ops->await(f->dock->inlet, &r);
+
+		if (rc == 0 && r) {
+			note(f, r);
+			rc = f->ops->send(f->dock->inlet, r);
+		}
+		if (rc)
+			fail(f, rc);
+	} while (r && !atomic_load(&f->failed));
+}
+
+static int cross(struct ferry *f)
+{
+	int rc;
+
+	vv_pool_each(f->pool, f->warm.n, load_digests, f);
+	rc = vv_dock_wait(f->dock);
+	if (rc == VV_ENOMEM) {
+		vv_err_clear();
+		return outcome(f);
+	}
+	if (rc)
+		fail(f, rc);
+	if (!atomic_load(&f->failed))
+		vv_pool_each(f->pool, f->dock->fillers, carry_some, f);
+	await_rooms(f);
+	return outcome(f);
+}
+
+/* ---- after ---------------------------------------------------------------------------------------------------------------------- */
+
+static int tell(const struct ferry *f, struct vv_extents *left)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < f->n; i++) {
+		uint64_t at = i * f->stripe, len = f->want->len - at < f->stripe ? f->want->len - at : f->stripe;
+
+		if (f->left[i])
+			rc = vv_payload_extent_add(left, f->want->at + at, len, 1);
+	}
+	if (rc == 0 && left->n > SCRAPS) {
+		left->v[0].len = left->v[left->n - 1].pos + left->v[left->n - 1].len - left->v[0].pos;
+		left->n = 1;
+	}
+	return rc;
+}
+
+static int run(struct ferry *f, struct vv_extents *left)
+{
+	int rc;
+
+	f->left = vv_mem_new(f->n, sizeof(*f->left));
+	rc = f->left ? open_layers(f) : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < f->n; i++)
+		f->left[i] = true;
+	if (rc == 0 && is_plain(f))
+		rc = cross(f);
+	if (rc == 0)
+		rc = tell(f, left);
+	vv_pool_each(f->pool, f->warm.n, close_layer, f);
+	vv_mem_free(f->left);
+	return rc;
+}
+
+static int find_layers(struct ferry *f)
+{
+	int rc = f->strand ? 0 : vv_layerset_find(&f->layers, f->pool, f->want, 1);
+
+	for (size_t i = 0; f->strand && rc == 0 && i < f->strand->n; i++) {
+		const uint64_t *layer;
+		size_t n = vv_table_sources(f->strand, i, &layer);
+
+		for (size_t k = 0; rc == 0 && k < n && f->layers.n <= VV_WARM_LAYERS; k++)
+			rc = vv_layerset_add(&f->layers, layer[k]);
+	}
+	return rc;
+}
+
+/* A store that is asked for all at once, over a network, had better be asked for whole blocks. */
+int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_dock *dock, const struct vv_want *want, const struct vv_table_strand *strand,
+		  struct vv_extents *left)
+{
+	struct ferry *f = vv_mem_new(1, sizeof(*f));
+	bool may;
+	int rc;
+
+	if (!f)
+		return VV_ENOMEM;
+	f->lin = lin;
+	f->dock = dock;
+	f->want = want;
+	f->strand = strand;
+	f->pool = pool;
+	pthread_mutex_init(&f->lock, NULL);
+	may = want->len >= VV_DOCK_LEAST && dock->len >= want->len && lin->store->read_step;
+	if (may) {
+		f->ops = dock->space->inlet;
+		f->stripe = vv_dock_stripe(dock, want->len);
+		f->n = (size_t)((want->len + f->stripe - 1) / f->stripe);
+	}
+	rc = may ? find_layers(f) : 0;
+	if (rc == 0 && may && f->layers.n <= VV_WARM_LAYERS)
+		rc = run(f, left);
+	else if (rc == 0 && may && strand)
+		rc = VV_FERRY_SETTLE;
+	else if (rc == 0)
+		rc = vv_payload_extent_add(left, want->at, want->len, 1);
+	vv_layerset_fini(&f->layers);
+	pthread_mutex_destroy(&f->lock);
+	vv_mem_free(f);
+	return rc;
+}

@@ -1,0 +1,278 @@
+#include "engine/read/device_restore.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/read/device_load.h"
+#include "engine/options.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { WINDOW = 64 << 20, WINDOWS = 3 };
+
+const struct vv_space *vv_bounce_space(const void *p, size_t len, int *device)
+{
+	const struct vv_space *cuda = vv_space_cuda();
+
+	return cuda && p && len && cuda->owns(p, len, device) ? cuda : NULL;
+}
+
+/* ---- window by window ------------------------------------------------------------------------------------------------------------ */
+
+struct window {
+	struct vv_task task;
+	const struct vv_space *space;
+	uint8_t *buffer, *to;
+	size_t len;
+	bool busy;
+	int rc;
+	struct vv_err_state error;
+};
+
+struct bouncing {
+	struct vv_pool *pool;
+	uint8_t *to; /* of the want */
+	struct window window[WINDOWS];
+	size_t room, n, turn;
+};
+
+static void copy(struct vv_task *task)
+{
+	struct window *w = (struct window *)task;
+
+	w->rc = w->space->copy_in(w->to, w->buffer, w->len);
+	if (w->rc)
+		vv_err_save(w->rc, &w->error);
+}
+
+static int settle(struct bouncing *b, struct window *w)
+{
+	if (w->busy)
+		vv_pool_wait(b->pool, &w->task);
+	w->busy = false;
+	return w->rc ? vv_err_restore(&w->error) : 0;
+}
+
+static int give_room(void *arg, uint8_t **out)
+{
+	struct bouncing *b = arg;
+	struct window *w = &b->window[b->turn];
+
+	*out = w->buffer;
+	return settle(b, w);
+}
+
+static int send(void *arg, uint64_t at, size_t len)
+{
+	struct bouncing *b = arg;
+	struct window *w = &b->window[b->turn];
+
+	b->turn = (b->turn + 1) % b->n;
+	w->to = b->to + at;
+	w->len = len;
+	w->task = (struct vv_task){ .run = copy };
+	w->busy = true;
+	vv_pool_submit(b->pool, &w->task);
+	return 0;
+}
+
+/* Memory that a device copies from at full speed takes its time to get: all at once. */
+static void rent_one(void *arg, size_t i)
+{
+	struct bouncing *b = arg;
+
+	b->window[i].buffer = b->window[i].space->rent(b->room);
+}
+
+static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
+{
+	b->room = len < WINDOW ? (size_t)len : WINDOW;
+	b->n = len < (uint64_t)WINDOW * WINDOWS ? (size_t)((len + WINDOW - 1) / WINDOW) : WINDOWS;
+	for (size_t i = 0; i < b->n; i++)
+		b->window[i].space = space;
+	vv_pool_each(b->pool, b->n, rent_one, b);
+	for (size_t i = 0; i < b->n; i++)
+		if (!b->window[i].buffer)
+			return vv_err_set(VV_ENOMEM, "no memory for a buffer of %zu bytes between the store and the device", b->room);
+	return 0;
+}
+
+static int read_through(struct varve *v, const struct vv_space *space, const struct vv_want *want)
+{
+	struct bouncing b = { .pool = v->pool, .to = want->to };
+	struct vv_windows windows = { &b, WINDOW, give_room, send };
+	int rc = rent(&b, space, want->len);
+
+	if (rc == 0)
+		rc = vv_restore_windows(&v->lineage, v->pool, want, &windows);
+	for (size_t i = 0; i < b.n; i++) {
+		struct vv_err_state error;
+		int late;
+
+		vv_err_save(rc, &error);
+		late = settle(&b, &b.window[i]);
+		rc = rc ? vv_err_restore(&error) : late;
+		if (b.window[i].buffer)
+			space->give_back(b.window[i].buffer, b.room);
+	}
+	return rc;
+}
+
+/* While memory of the device is being filled: half of what its history may take. */
+static uint64_t memory_for(const struct varve *v, uint64_t len)
+{
+	enum { LEAST = 32 << 20 };
+	uint64_t half = vv_options_history(&v->conf, 0, len) / 2;
+
+	return half < LEAST ? LEAST : half;
+}
+
+static bool places(const struct varve *v)
+{
+	return strcmp(vv_conf_text(&v->conf, "placing"), "device") == 0;
+}
+
+/* For the longest want of those that are in the same memory. */
+static void begin_dock(struct varve *v, struct vv_dock *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
+{
+	uint64_t len = 0;
+	int other;
+
+	for (size_t i = 0; i < n; i++)
+		if (want[i].len > len && vv_bounce_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
+			len = want[i].len;
+	vv_dock_end(dock);
+	vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
+}
+
+void vv_bounce_expect(struct varve *v, struct vv_dock *dock)
+{
+	const struct vv_space *space = NULL;
+	uint64_t len = 0;
+	int device = 0;
+
+	for (size_t i = 0; places(v) && i < v->n_regions; i++) {
+		const struct vv_region *r = v->region[i];
+		int here;
+
+		if (r->shape.len <= len || !vv_bounce_space(r->p, (size_t)r->shape.len, &here))
+			continue;
+		space = vv_bounce_space(r->p, (size_t)r->shape.len, &device);
+		len = r->shape.len;
+	}
+	if (space)
+		vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
+}
+
+struct due { /* of a want */
+	const struct vv_space *space; /* NULL: the host's memory */
+	struct vv_extents left; /* for the host to read */
+};
+
+static int ferry(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, struct vv_extents *left)
+{
+	int rc = vv_ferry_read(&v->lineage, v->pool, dock, want, t->region[vv_table_find(t, want->name)].strand, left);
+
+	if (rc != VV_FERRY_SETTLE)
+		return rc;
+	rc = vv_table_settle(t, v->pool);
+	return rc ? rc : vv_ferry_read(&v->lineage, v->pool, dock, want, NULL, left);
+}
+
+/* With placing=device the space takes what it can take as it is stored. */
+static int bring(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n, struct due *due)
+{
+	int device = 0, rc;
+
+	due->space = vv_bounce_space(want->to, (size_t)want->len, &device);
+	rc = due->space ? due->space->settle(device, NULL) : 0;
+	if (rc == 0 && due->space && places(v) && !vv_dock_serves(dock, due->space, device, want->len))
+		begin_dock(v, dock, due->space, device, want, n);
+	if (rc == 0 && due->space && places(v) && vv_dock_serves(dock, due->space, device, want->len))
+		return ferry(v, dock, t, want, &due->left);
+	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
+}
+
+/* What the host reads into its own memory at once, and window by window into that of others. */
+static int read_left(struct varve *v, const struct vv_want *want, size_t n, const struct due *due)
+{
+	struct vv_want *host = vv_mem_new(n, sizeof(*host));
+	size_t n_host = 0;
+	int rc = host ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (!due[i].space)
+			host[n_host++] = want[i];
+	if (rc == 0)
+		rc = vv_restore_read(&v->lineage, v->pool, host, n_host);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; rc == 0 && due[i].space && k < due[i].left.n; k++) {
+			const struct vv_extent *x = &due[i].left.v[k];
+			struct vv_want part = { want[i].runs, x->pos, x->len, want[i].to + (x->pos - want[i].at), want[i].name };
+
+			rc = read_through(v, due[i].space, &part);
+		}
+	vv_mem_free(host);
+	return rc;
+}
+
+/* Devices first: they need no more of the tables than what they are about to get. */
+int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n)
+{
+	struct due *due = vv_mem_new(n, sizeof(*due));
+	int rc = due ? 0 : VV_ENOMEM;
+	bool left = false;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rc = bring(v, dock, t, want + i, n - i, &due[i]);
+		left |= !due[i].space || due[i].left.n;
+	}
+	if (rc == 0)
+		rc = left ? vv_table_settle(t, v->pool) : vv_table_finish(t, v->pool);
+	if (rc == 0 && left)
+		rc = read_left(v, want, n, due);
+	for (size_t i = 0; due && i < n; i++)
+		vv_payload_extents_fini(&due[i].left);
+	vv_mem_free(due);
+	return rc;
+}
+
+/* ---- all at once ----------------------------------------------------------------------------------------------------------------- */
+
+int vv_bounce_begin(struct vv_bounce *b, struct vv_want *want, size_t n)
+{
+	int rc = 0, device;
+
+	*b = (struct vv_bounce){ want, n, vv_mem_new(n, sizeof(uint8_t *)) };
+	if (!b->to)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const struct vv_space *space = vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
+		uint8_t *p = space ? vv_mem_map((size_t)want[i].len) : NULL;
+
+		if (!space)
+			continue;
+		if (!p)
+			return vv_err_set(VV_ENOMEM, "region '%s': no memory for its %" PRIu64 " bytes on their way to the device",
+					  want[i].name, want[i].len);
+		rc = space->settle(device, NULL);
+		b->to[i] = want[i].to;
+		want[i].to = p;
+	}
+	return rc;
+}
+
+int vv_bounce_end(struct vv_bounce *b, int rc)
+{
+	int device;
+
+	for (size_t i = 0; b->to && i < b->n; i++) {
+		if (!b->to[i])
+			continue;
+		if (rc == 0)
+			rc = vv_bounce_space(b->to[i], (size_t)b->want[i].len, &device)->copy_in(b->to[i], b->want[i].to,
+												(size_t)b->want[i].len);
+		vv_mem_unmap(b->want[i].to, (size_t)b->want[i].len);
+		b->want[i].to = b->to[i];
+	}
+	vv_mem_free(b->to);
+	return rc;
+}

@@ -1,0 +1,148 @@
+/* Window by window; long runs of zeros are neither read nor, in a file, written: they become holes. */
+#include "engine/read/export.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/read/restore.h"
+#include "engine/read/holes.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WINDOW = 32 << 20 };
+
+int vv_export_write(int fd, const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t put = write(fd, p, n);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return vv_err_sys(errno, "cannot write the output");
+		p += put;
+		n -= (size_t)put;
+	}
+	return 0;
+}
+
+const char *vv_export_npy_type(unsigned type)
+{
+	static const char *const codes[VV_TYPES] = { "|u1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
+						     "<i8", "<u8", "<f4", "<f8", "<c8", "<c16" };
+
+	return codes[type < VV_TYPES ? type : VV_TYPE_BYTES];
+}
+
+/* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a multiple of 64. */
+int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim)
+{
+	char text[1024], shape[512] = "";
+	size_t used = 0, len;
+	uint8_t magic[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0 };
+	int rc;
+
+	for (unsigned i = 0; i < ndim; i++)
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s", dim[columns ? ndim - 1 - i : i],
+					 i + 1 < ndim ? " " : "");
+	len = (size_t)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }", descr, columns ? "True" : "False",
+			       shape);
+	while ((len + 1 + sizeof(magic)) % 64)
+		text[len++] = ' ';
+	text[len++] = '\n';
+	magic[8] = (uint8_t)len;
+	magic[9] = (uint8_t)(len >> 8);
+	rc = vv_export_write(fd, magic, sizeof(magic));
+	return rc ? rc : vv_export_write(fd, (const uint8_t *)text, len);
+}
+
+struct sink {
+	int fd;
+	const struct vv_runs *runs;
+	bool holes;      /* zeros may be skipped: what is skipped reads as zero */
+	uint64_t base;   /* with holes: where in the file the region begins */
+	uint8_t *window; /* WINDOW bytes */
+};
+
+/* Holes are for a regular file that ends where the writing begins: skipping must not leave old bytes in place, and what is
+ * appended goes to the end, wherever that is. */
+static bool can_skip(int fd)
+{
+	struct stat st;
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	int flags = fcntl(fd, F_GETFL);
+
+	return at >= 0 && flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size <= at;
+}
+
+/* The window holds n bytes from `at` on. */
+static int put_window(const struct sink *s, uint64_t at, uint64_t n)
+{
+	if (!s->holes)
+		return vv_export_write(s->fd, s->window, (size_t)n);
+	return vv_sparse_write(s->fd, s->base, s->runs, at, s->window, n) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
+}
+
+/* At most a window full, where they are written. */
+static int put_zeros(const struct sink *s, uint64_t n)
+{
+	if (s->holes)
+		return 0;
+	memset(s->window, 0, (size_t)n);
+	return vv_export_write(s->fd, s->window, (size_t)n);
+}
+
+static int put_region(const struct sink *s, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t len,
+		      const struct vv_progress *progress)
+{
+	uint64_t at = 0, end;
+	int rc = 0;
+
+	for (; rc == 0 && at < len; at = end) {
+		end = vv_sparse_zeros_end(s->runs, at);
+		if (end > at) {
+			end = s->holes || end - at < WINDOW ? end : at + WINDOW;
+			rc = put_zeros(s, end - at);
+		} else {
+			struct vv_want want = { s->runs, at, len - at < WINDOW ? len - at : WINDOW, s->window, NULL };
+
+			end = at + want.len;
+			rc = vv_restore_read(lin, pool, &want, 1);
+			if (rc == 0)
+				rc = put_window(s, at, want.len);
+		}
+		vv_progress_tell(progress, end, len);
+	}
+	return rc;
+}
+
+/* A hole at the end is there only when the length says so; and who writes on does so behind it. */
+static int put_length(const struct sink *s, uint64_t len)
+{
+	off_t end = (off_t)(s->base + len);
+
+	return ftruncate(s->fd, end) < 0 || lseek(s->fd, end, SEEK_SET) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
+}
+
+int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region *r, struct vv_pool *pool, int fd,
+		     bool npy, const struct vv_progress *progress)
+{
+	struct sink s = { .fd = fd, .runs = &r->runs, .holes = can_skip(fd), .window = vv_mem_new(WINDOW, 1) };
+	int rc = s.window ? 0 : VV_ENOMEM;
+
+	if (rc == 0 && npy)
+		rc = vv_export_npy_header(fd, vv_export_npy_type(r->shape.type), false, r->shape.ndim ? r->shape.ndim : 1,
+					  r->shape.ndim ? r->shape.dim : &r->shape.len);
+	if (rc == 0 && s.holes)
+		s.base = (uint64_t)lseek(fd, 0, SEEK_CUR);
+	if (rc == 0)
+		rc = put_region(&s, lin, pool, r->shape.len, progress);
+	if (rc == 0 && s.holes)
+		rc = put_length(&s, r->shape.len);
+	vv_mem_free(s.window);
+	return rc;
+}

@@ -1,0 +1,18 @@
+/* A region's bytes to a file descriptor: raw, or as NumPy's .npy. */
+#ifndef VV_ENGINE_EXPORT_H
+#define VV_ENGINE_EXPORT_H
+
+#include "base/pool.h"
+#include "base/progress.h"
+#include "engine/lineage/run_table.h"
+
+/* Untyped regions become arrays of u1 in .npy. */
+int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region *r, struct vv_pool *pool, int fd,
+		     bool npy, const struct vv_progress *progress);
+
+/* For others that write arrays. All of it, or an error. */
+int vv_export_write(int fd, const uint8_t *p, size_t n);
+int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim);
+const char *vv_export_npy_type(unsigned type); /* "<f8" */
+
+#endif

@@ -1,0 +1,144 @@
+#include "engine/read/newest_page.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "track/fence.h"
+
+enum {
+	PAGE = VV_MOSAIC_PAGE,
+	SOON = 4, /* pages: their digests are fetched */
+};
+
+struct stone { /* what a page is made of */
+	const uint8_t *from; /* NULL: not known yet */
+	const struct vv_digest *digest; /* NULL: it is zero */
+};
+
+struct mosaic {
+	const struct vv_warm *warm;
+	const struct vv_runs *const *table;
+	size_t n_tables;
+	const struct vv_want *part;
+	struct stone *stone;
+	size_t n, left;
+	bool done;
+	const struct vv_warm_lane *lane[VV_WARM_LAYERS]; /* that were met last */
+};
+
+static const struct vv_warm_lane *find_lane(struct mosaic *m, size_t layer, uint64_t pos)
+{
+	const struct vv_warm_lane *l = m->lane[layer], *v = m->warm->lane[layer];
+	size_t i;
+
+	if (l && pos >= l->lo && pos < l->hi)
+		return l;
+	VV_SEARCH(i, 0, m->warm->n_lanes[layer], v[i].hi <= pos);
+	if (i == m->warm->n_lanes[layer] || v[i].lo > pos || !v[i].near || !v[i].digest || v[i].chunk != PAGE)
+		return NULL;
+	m->lane[layer] = &v[i];
+	return &v[i];
+}
+
+/* The pages from k to end, but for those that newer layers have. */
+static void set(struct mosaic *m, size_t k, size_t end, struct stone first)
+{
+	for (; k < end; k++, first.from += PAGE, first.digest++)
+		if (!m->stone[k].from) {
+			m->stone[k] = first;
+			m->left--;
+		}
+}
+
+static void set_zero(struct mosaic *m, size_t k, size_t end)
+{
+	static const uint8_t any;
+
+	for (; k < end; k++)
+		if (!m->stone[k].from) {
+			m->stone[k] = (struct stone){ &any, NULL };
+			m->left--;
+		}
+}
+
+/* The pages from at to end of the region, of a run. */
+static bool set_run(struct mosaic *m, const struct vv_run *r, uint64_t at, uint64_t end)
+{
+	size_t k = (size_t)((at - m->part->at) / PAGE), layer;
+
+	if ((at - m->part->at) % PAGE || (end - at) % PAGE)
+		return false;
+	if (end - at == PAGE && m->stone[k].from)
+		return true;
+	if (!r->layer) {
+		set_zero(m, k, k + (size_t)((end - at) / PAGE));
+		return true;
+	}
+	layer = vv_warm_find(m->warm, r->layer);
+	for (uint64_t len; at < end; at += len, k += (size_t)(len / PAGE)) {
+		uint64_t pos = r->pos + (at - r->at);
+		const struct vv_warm_lane *l = layer < m->warm->n ? find_lane(m, layer, pos) : NULL;
+
+		len = l && (pos - l->first) % PAGE == 0 ? l->hi - pos : 0;
+		len = (len < end - at ? len : end - at) / PAGE * PAGE;
+		if (!len && !m->stone[k].from)
+			return false;
+		if (!len) { /* gc has taken what only older epochs needed */
+			len = PAGE;
+			continue;
+		}
+		set(m, k, k + (size_t)(len / PAGE), (struct stone){ l->bytes + (pos - l->lo), &l->digest[(pos - l->first) / PAGE] });
+	}
+	return true;
+}
+
+static bool set_table(struct mosaic *m, const struct vv_runs *runs)
+{
+	uint64_t stop = m->part->at + m->part->len;
+	bool fits = true;
+
+	for (size_t i = vv_run_find(runs, m->part->at); fits && i < runs->n && runs->v[i].at < stop; i++) {
+		const struct vv_run *r = &runs->v[i];
+		uint64_t at = r->at > m->part->at ? r->at : m->part->at, end = r->at + r->len;
+
+		fits = set_run(m, r, at, end < stop ? end : stop);
+	}
+	return fits;
+}
+
+/* Where the next page lies is known: it is fetched while this one is being copied. */
+static bool copy(const struct mosaic *m)
+{
+	for (size_t k = 0; k < m->n; k++) {
+		const struct stone *s = &m->stone[k];
+		uint8_t *to = m->part->to + k * PAGE;
+
+		__builtin_prefetch(s[SOON].digest);
+		if (!s->digest)
+			vv_mem_zero(to, PAGE);
+		else if (!vv_digest_fits_copy(to, s->from, PAGE, s[1].digest ? s[1].from : s->from + PAGE, s->digest))
+			return false;
+	}
+	return true;
+}
+
+static void lay(void *arg)
+{
+	struct mosaic *m = arg;
+
+	for (size_t i = 0; i < m->n_tables && m->left; i++)
+		if (!set_table(m, m->table[i]))
+			return;
+	m->done = !m->left && copy(m);
+}
+
+/* A mapped file that cannot be read any more raises SIGBUS, memory that may not be written SIGSEGV. */
+bool vv_mosaic_lay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part)
+{
+	struct mosaic m = { .warm = w, .table = table, .n_tables = n, .part = part, .n = (size_t)(part->len / PAGE), .left = (size_t)(part->len / PAGE) };
+
+	m.stone = part->len % PAGE ? NULL : vv_mem_new(m.n + SOON, sizeof(*m.stone));
+	if (!m.stone || vv_fence_try(lay, &m) < 0)
+		vv_err_clear();
+	vv_mem_free(m.stone);
+	return m.done;
+}

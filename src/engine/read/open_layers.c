@@ -1,0 +1,236 @@
+#include "engine/read/open_layers.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "track/fence.h"
+#include <string.h>
+
+enum {
+	WINDOW = 2 << 20, /* a large folio: where one page is in the cache its neighbours are, too; if not, touching them reads them */
+	AROUND = 64 << 10, /* what the kernel maps around a page of a small folio */
+	CACHED = 1,
+	NOT_CACHED = 2,
+	AT_ONCE = 32, /* windows that one thread touches, where there are many */
+	SOME = 64, /* lanes that may be listed without many runs */
+	APART = 32 << 10, /* between two pieces, on average: reading on takes no longer than beginning anew */
+};
+
+static size_t hash(uint64_t layer)
+{
+	return (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) % VV_WARM_SLOTS;
+}
+
+size_t vv_warm_find(const struct vv_warm *w, uint64_t layer)
+{
+	for (size_t s = hash(layer); w->slot[s]; s = (s + 1) % VV_WARM_SLOTS)
+		if (w->layer[w->slot[s] - 1] == layer)
+			return w->slot[s] - 1u;
+	return w->n;
+}
+
+void vv_warm_number(struct vv_warm *w)
+{
+	memset(w->slot, 0, sizeof(w->slot));
+	for (size_t i = 0; i < w->n; i++) {
+		size_t s = hash(w->layer[i]);
+
+		while (w->slot[s])
+			s = (s + 1) % VV_WARM_SLOTS;
+		w->slot[s] = (uint8_t)(i + 1);
+	}
+}
+
+static bool is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
+{
+	for (uint64_t k = off / WINDOW; k <= (off + len - 1) / WINDOW; k++) {
+		unsigned char known = atomic_load_explicit(&w->window[i][k], memory_order_relaxed);
+
+		if (!known) {
+			const uint8_t *page = w->file[i]->get->map + (k * WINDOW > off ? k * WINDOW : off);
+
+			known = vv_fs_is_cached(page) ? CACHED : NOT_CACHED;
+			atomic_store_explicit(&w->window[i][k], known, memory_order_relaxed);
+		}
+		if (known == NOT_CACHED)
+			return false;
+	}
+	return true;
+}
+
+bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
+{
+	return is_cached(w, i, off, len) || w->dense[i];
+}
+
+struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at)
+{
+	const struct vv_layerio *f = w->file[layer];
+	struct vv_warm_lane l = { .lo = at->lo, .hi = at->hi, .chunk = at->chunk };
+
+	if (at->digest) {
+		uint64_t n = (at->lo - at->first) / at->chunk;
+
+		l.digest = at->digest + n;
+		l.first = at->first + n * at->chunk;
+	}
+	if (l.digest && w->chunk[layer]) /* digests may have been read since */
+		l.state = w->chunk[layer] + (l.digest - f->digests.v);
+	if (at->off == at->block->off && l.hi - l.lo == at->block->raw_len)
+		l.whole = at->block;
+	if (at->block->codec == 0 && w->window[layer]) {
+		l.bytes = f->get->map + at->off;
+		l.near = vv_warm_may_touch(w, layer, at->off, l.hi - l.lo);
+	}
+	return l;
+}
+
+struct look {
+	const struct vv_warm *warm;
+	size_t layer;
+	uint64_t at, end;
+};
+
+/* With the first byte of a large folio all of it is mapped: while pages are being copied the core would wait twice, for that and for what it could not fetch ahead. What is
+ * left at the end of a file has no such folio. */
+static void touch(void *arg)
+{
+	const struct look *l = arg;
+	const volatile uint8_t *map = l->warm->file[l->layer]->get->map;
+
+	for (uint64_t at = l->at; at < l->end; at += l->end - at < WINDOW ? AROUND : WINDOW)
+		if (is_cached(l->warm, l->layer, at, 1))
+			(void)map[at];
+}
+
+static void touch_some(void *arg, size_t i)
+{
+	struct look l = *(const struct look *)arg;
+
+	l.at += (uint64_t)i * AT_ONCE * WINDOW;
+	l.end = l.end - l.at < AT_ONCE * WINDOW ? l.end : l.at + AT_ONCE * WINDOW;
+	if (vv_fence_try(touch, &l) < 0)
+		vv_err_clear(); /* whoever needs it will find out */
+}
+
+static void touch_all(const struct vv_warm *w, size_t layer, struct vv_pool *pool)
+{
+	struct look l = { w, layer, 0, w->file[layer]->get->size };
+	size_t steps = (size_t)((l.end / WINDOW + AT_ONCE) / AT_ONCE);
+
+	if (pool && steps > 1)
+		vv_pool_each(pool, steps, touch_some, &l);
+	for (size_t k = 0; !(pool && steps > 1) && k < steps; k++)
+		touch_some(&l, k);
+}
+
+/* It pays if there are not more lanes than runs. */
+static int list_lanes(struct vv_warm *w, size_t i, size_t n_runs)
+{
+	const struct vv_layerio *f = w->file[i];
+	struct vv_lanes list = { 0 };
+	int rc = 0;
+
+	if (f->blocks.extent.n + f->digests.n_groups > n_runs + SOME)
+		return 0;
+	rc = vv_lane_list(f, &list);
+	if (rc == 0) {
+		w->lane[i] = vv_mem_new(list.n, sizeof(*w->lane[i]));
+		rc = w->lane[i] ? 0 : VV_ENOMEM;
+	}
+	for (size_t k = 0; rc == 0 && k < list.n; k++)
+		w->lane[i][k] = vv_warm_lay(w, i, &list.v[k]);
+	w->n_lanes[i] = rc ? 0 : list.n;
+	vv_mem_free(list.v);
+	return rc;
+}
+
+struct loan {
+	struct vv_layerio *file;
+	const struct vv_section *section;
+	int rc;
+};
+
+static void lend(void *arg)
+{
+	struct loan *l = arg;
+
+	const uint8_t *p = l->file->get->map + l->section->off;
+
+	l->rc = vv_layer_check_section(l->section, p);
+	if (l->rc == 0)
+		l->rc = vv_payload_lend_digests(&l->file->digests, p, (size_t)l->section->len, l->file->head.payload);
+}
+
+/* Where they lie in the mapped file, if they are in memory; whoever looks at them there must be ready for a SIGBUS, as with the bytes. */
+static int get_digests(struct vv_warm *w, size_t i)
+{
+	struct loan l = { w->file[i], vv_layer_section(&w->file[i]->frame, VV_SECTION_DIGESTS), 0 };
+
+	if (!(l.section->flags & VV_SECTION_CODED) && is_cached(w, i, l.section->off, l.section->len) && vv_fence_try(lend, &l) == 0 && l.rc == 0)
+		return 0;
+	vv_err_clear();
+	vv_payload_digests_fini(&l.file->digests);
+	return vv_layerio_load_digests(l.file);
+}
+
+void vv_warm_leave(struct vv_warm *w, size_t i)
+{
+	if (w->file[i]->digests.lent)
+		vv_payload_digests_fini(&w->file[i]->digests);
+}
+
+/* Where there are few runs they are mostly whole blocks, which have checks of their own. Digests that are damaged are done
+ * without: the blocks may still be whole. */
+int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, size_t n_runs, uint64_t bytes)
+{
+	struct vv_layerio *f = NULL;
+	int rc = vv_layerio_open_on(lin, pool, layer, VV_LAYERIO_BLOCKS, &f);
+
+	w->layer[i] = layer;
+	w->file[i] = f;
+	if (rc || !f->get->map)
+		return rc;
+	w->dense[i] = bytes && bytes + n_runs * APART >= f->head.payload;
+	w->window[i] = vv_mem_new((size_t)(f->get->size / WINDOW) + 1, sizeof(*w->window[i]));
+	if (!w->window[i])
+		return VV_ENOMEM;
+	if (w->dense[i] && !(is_cached(w, i, 0, 1) && is_cached(w, i, f->get->size - 1, 1))) /* what goes, goes from one end */
+		vv_store_get_touched(f->get);
+	if (w->dense[i] || n_runs > f->get->size / WINDOW) /* hardly any will be left out */
+		touch_all(w, i, pool);
+	if (f->head.digest_kind == VV_DIGEST_XXH3 && 8 * n_runs > f->blocks.n)
+		rc = get_digests(w, i);
+	if (rc && rc != VV_ENOMEM) {
+		vv_err_clear();
+		rc = 0;
+	}
+	if (rc == 0 && f->digests.n) {
+		w->chunk[i] = vv_mem_new(f->digests.n, sizeof(*w->chunk[i]));
+		rc = w->chunk[i] ? list_lanes(w, i, n_runs) : VV_ENOMEM;
+	}
+	return rc;
+}
+
+int vv_warm_check(const struct vv_warm *w)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->n; i++)
+		if (w->file[i] && w->file[i]->get->map)
+			rc = vv_store_get_check(w->file[i]->get);
+	return rc;
+}
+
+void vv_warm_close(struct vv_warm *w, size_t i)
+{
+	vv_layerio_close(w->file[i]);
+	vv_mem_free(w->window[i]);
+	vv_mem_free(w->chunk[i]);
+	vv_mem_free(w->lane[i]);
+	w->file[i] = NULL;
+	w->window[i] = NULL;
+	w->chunk[i] = NULL;
+	w->lane[i] = NULL;
+	w->n_lanes[i] = 0;
+	w->dense[i] = false;
+}

@@ -1,0 +1,566 @@
+/* Runs of all regions -> pieces, by layer and position -> cut at block borders -> one job per block. */
+#include "engine/read/read_many.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "engine/lineage/layer_file.h"
+#include "base/budget.h"
+#include "engine/read/holes.h"
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum {
+	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes */
+	LAYERS = 64,        /* open at a time */
+	LEAST_LAYERS = 4,
+	DESCRIPTORS_USUAL = 32, /* in use, where that cannot be seen */
+};
+
+struct one {
+	const struct vv_runs *runs;
+	atomic_uint_least64_t left; /* bytes that were not handed over yet */
+	atomic_bool lost;
+};
+
+struct piece {
+	uint64_t layer, pos, len;
+	uint64_t at; /* in the region */
+	size_t region;
+};
+
+struct cut { /* of one block */
+	uint64_t pos, at;
+	size_t region;
+	uint32_t from, len; /* in the block */
+};
+
+struct job { /* a block */
+	struct vv_layerio *file;
+	size_t block;
+	struct cut *cut; /* ascending by position, until it is handed over */
+	size_t n;
+	bool again; /* it is damaged, but parts of it may be whole */
+};
+
+struct source { /* a layer */
+	struct vv_layerio *file;
+	const struct piece *piece;
+	size_t n_pieces;
+	struct cut *cut;
+	size_t n_cuts, cuts_cap;
+	struct job *job;
+	size_t n_jobs, jobs_cap;
+};
+
+struct group {
+	const struct vv_lineage *lin;
+	struct vv_pool *pool;
+	const struct vv_abreast *to;
+	struct one *one;
+	size_t n;
+	struct piece *piece;
+	size_t n_pieces;
+	struct source source[LAYERS];
+	size_t n_sources, most_sources;
+	struct job **job; /* of all sources */
+	size_t n_jobs;
+	struct vv_rooms rooms;
+	atomic_bool no_memory;
+	pthread_mutex_t lock; /* of what follows */
+	size_t *whole;        /* regions that were handed over, of which nobody was told yet */
+	size_t n_whole;
+};
+
+/* ---- descriptors -------------------------------------------------------------------------------------------------- */
+
+/* From Linux 6.2 on the folder's size tells. */
+static size_t count_open(void)
+{
+	struct stat st;
+	size_t n = 0;
+	DIR *d;
+
+	if (stat("/proc/thread-self/fd", &st) == 0 && st.st_size > 0)
+		return (size_t)st.st_size;
+	d = opendir("/proc/thread-self/fd");
+	if (!d)
+		return DESCRIPTORS_USUAL;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static size_t free_descriptors(void)
+{
+	size_t used = count_open();
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX;
+	return limit.rlim_cur > used ? (size_t)limit.rlim_cur - used : 0;
+}
+
+/* A quarter is left for layers and what else comes, up to what they need. */
+size_t vv_abreast_files(size_t most, size_t descriptors_each)
+{
+	size_t n = free_descriptors(), spare = n / 4 < 2 * LAYERS ? n / 4 : 2 * LAYERS;
+
+	spare = spare < 2 * LEAST_LAYERS ? 2 * LEAST_LAYERS : spare;
+	n = n > spare ? (n - spare) / descriptors_each : 1;
+	n = n ? n : 1;
+	return n < most ? n : most;
+}
+
+static size_t layers_at_once(void)
+{
+	size_t n = free_descriptors() / 2;
+
+	return n < 1 ? 1 : n < LAYERS ? n : LAYERS;
+}
+
+/* ---- what becomes of regions -------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct group *g, size_t region)
+{
+	return !atomic_load(&g->one[region].lost) && g->to->wants(g->to->arg, region);
+}
+
+static void lose(struct group *g, size_t region, int rc)
+{
+	if (!atomic_exchange(&g->one[region].lost, true))
+		g->to->lost(g->to->arg, region, rc);
+}
+
+static void lose_all(struct group *g, const struct cut *c, size_t n, int rc)
+{
+	for (size_t i = 0; i < n; i++)
+		lose(g, c[i].region, rc);
+}
+
+/* The list has room for all. */
+static void handed_over(struct group *g, size_t region, uint64_t n)
+{
+	if (n && atomic_fetch_sub(&g->one[region].left, n) != n)
+		return;
+	pthread_mutex_lock(&g->lock);
+	g->whole[g->n_whole++] = region;
+	pthread_mutex_unlock(&g->lock);
+}
+
+static bool tell_one(struct group *g)
+{
+	size_t region = g->n;
+
+	pthread_mutex_lock(&g->lock);
+	if (g->n_whole)
+		region = g->whole[--g->n_whole];
+	pthread_mutex_unlock(&g->lock);
+	if (region < g->n && !atomic_load(&g->one[region].lost))
+		g->to->whole(g->to->arg, region);
+	return region < g->n;
+}
+
+static void tell_whole(void *arg, size_t i)
+{
+	(void)i;
+	tell_one(arg);
+}
+
+/* ---- one block ---------------------------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	if (x->region != y->region)
+		return x->region < y->region ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_source(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	if (x->region != y->region)
+		return x->region < y->region ? -1 : 1;
+	return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+static void sort_cuts(struct cut *c, size_t n, int (*compare)(const void *a, const void *b))
+{
+	for (size_t i = 1; i < n; i++)
+		if (compare(&c[i - 1], &c[i]) > 0) {
+			qsort(c, n, sizeof(*c), compare);
+			return;
+		}
+}
+
+/* What lies together in a region goes together, wherever it is in the block. */
+static void hand_over(struct group *g, struct cut *c, size_t n, uint8_t *raw)
+{
+	struct iovec v[VV_ABREAST_PARTS];
+	size_t k;
+
+	sort_cuts(c, n, by_place);
+	for (size_t i = 0; i < n; i += k) {
+		uint64_t at = c[i].at, end = at;
+
+		for (k = 0; i + k < n && k < VV_ABREAST_PARTS && c[i + k].region == c[i].region && c[i + k].at == end; k++) {
+			v[k] = (struct iovec){ raw + c[i + k].from, c[i + k].len };
+			end += c[i + k].len;
+		}
+		if (is_wanted(g, c[i].region))
+			g->to->there(g->to->arg, c[i].region, at, v, (int)k);
+		handed_over(g, c[i].region, end - at);
+	}
+}
+
+static uint64_t count_used(const struct job *j)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < j->n; i++)
+		sum += j->cut[i].len;
+	return sum;
+}
+
+/* Only these parts of a plain block, each by its own digests, one behind the other behind the block's own place. */
+static int read_parts(const struct job *j, struct cut *c, size_t n, uint8_t *room, size_t block_len)
+{
+	struct vv_part *part = vv_mem_new(n, sizeof(*part));
+	size_t used = 0;
+	int rc;
+
+	if (!part)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		part[i] = (struct vv_part){ c[i].pos, room + block_len + used, c[i].from, c[i].len };
+		c[i].from = (uint32_t)used;
+		used += c[i].len;
+	}
+	rc = vv_layerio_read_parts(j->file, j->block, part, n, room);
+	for (size_t i = 0; rc && i < n; i++)
+		c[i].from = part[i].from;
+	vv_mem_free(part);
+	return rc;
+}
+
+static int run_cuts(struct group *g, const struct job *j, struct cut *c, size_t n, bool by_parts)
+{
+	const struct vv_block *b = &j->file->blocks.v[j->block];
+	size_t more = b->codec ? b->stored_len : by_parts ? (size_t)count_used(j) : 0;
+	struct vv_room *room = vv_rooms_take(&g->rooms, b->raw_len + more, vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	int rc;
+
+	if (!room)
+		return VV_ENOMEM;
+	if (g->to->blocks)
+		atomic_fetch_add(g->to->blocks, 1);
+	rc = by_parts ? read_parts(j, c, n, room->bytes, b->raw_len) :
+			vv_layerio_read_block(j->file, j->block, room->bytes, room->bytes + b->raw_len);
+	if (rc == 0)
+		hand_over(g, c, n, by_parts ? room->bytes + b->raw_len : room->bytes);
+	vv_rooms_give(&g->rooms, room);
+	return rc;
+}
+
+static void run_job(void *arg, size_t i)
+{
+	struct group *g = arg;
+	struct job *j = g->job[i];
+	const struct vv_block *b = &j->file->blocks.v[j->block];
+	bool wanted = false;
+	int rc;
+
+	for (size_t k = 0; k < j->n && !wanted; k++)
+		wanted = is_wanted(g, j->cut[k].region);
+	if (!wanted || atomic_load(&g->no_memory))
+		return;
+	rc = run_cuts(g, j, j->cut, j->n, b->codec == 0 && j->file->digests.n && count_used(j) < b->raw_len / 2);
+	if (rc == VV_EDAMAGED && b->codec == 0)
+		j->again = true;
+	else if (rc == VV_ENOMEM)
+		atomic_store(&g->no_memory, true);
+	else if (rc)
+		lose_all(g, j->cut, j->n, rc);
+	tell_one(g);
+}
+
+/* A plain block is damaged: who needs other parts of it has them. */
+static void run_again(struct group *g, struct job *j)
+{
+	if (j->file->head.digest_kind == VV_DIGEST_XXH3 && vv_layerio_load_digests(j->file) < 0)
+		vv_err_clear();
+	sort_cuts(j->cut, j->n, by_source);
+	for (size_t i = 0, k; i < j->n; i += k) {
+		struct job part = *j;
+		int rc;
+
+		for (k = 1; i + k < j->n && j->cut[i + k].region == j->cut[i].region; k++)
+			;
+		part.cut = j->cut + i;
+		part.n = k;
+		rc = run_cuts(g, &part, part.cut, k, count_used(&part) <= j->file->blocks.v[j->block].raw_len);
+		if (rc)
+			lose(g, part.cut->region, rc);
+	}
+}
+
+/* ---- layers ------------------------------------------------------------------------------------------------------- */
+
+static int nowhere(const struct vv_layerio *f, uint64_t pos)
+{
+	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
+/* Pieces come in the order of where they begin; one may go on into blocks in which others begin that come after it. */
+static int cut_piece(struct group *g, struct source *s, const struct piece *p, struct vv_payload_cursor *c)
+{
+	const struct vv_blocks *b = &s->file->blocks;
+
+	for (uint64_t done = 0, len; done < p->len; done += len) {
+		uint64_t pos = p->pos + done;
+		const struct vv_extent *x;
+
+		if (!vv_payload_locate(b, pos, c)) {
+			lose(g, p->region, nowhere(s->file, pos));
+			return 0;
+		}
+		x = &b->extent.v[c->extent];
+		len = p->len - done < x->pos + x->len - pos ? p->len - done : x->pos + x->len - pos;
+		if (vv_mem_room(&s->cut, s->n_cuts, &s->cuts_cap, sizeof(*s->cut)) < 0)
+			return VV_ENOMEM;
+		s->cut[s->n_cuts++] = (struct cut){ pos, p->at + done, p->region, (uint32_t)(c->before + (pos - x->pos)), (uint32_t)len };
+	}
+	return 0;
+}
+
+static int by_position(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	if (x->pos != y->pos)
+		return x->pos < y->pos ? -1 : 1;
+	return (x->region > y->region) - (x->region < y->region);
+}
+
+/* One for each block, however many regions share it. */
+static int make_jobs(struct source *s)
+{
+	struct vv_payload_cursor c = { 0 };
+
+	sort_cuts(s->cut, s->n_cuts, by_position);
+	for (size_t i = 0; i < s->n_cuts; i++) {
+		vv_payload_locate(&s->file->blocks, s->cut[i].pos, &c);
+		if (!s->n_jobs || s->job[s->n_jobs - 1].block != c.block) {
+			if (vv_mem_room(&s->job, s->n_jobs, &s->jobs_cap, sizeof(*s->job)) < 0)
+				return VV_ENOMEM;
+			s->job[s->n_jobs++] = (struct job){ .file = s->file, .block = c.block, .cut = &s->cut[i] };
+		}
+		s->job[s->n_jobs - 1].n++;
+	}
+	return 0;
+}
+
+/* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
+static int want_digests(struct source *s)
+{
+	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len, unused = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		const struct vv_block *b = &s->file->blocks.v[s->job[i].block];
+		uint64_t used = count_used(&s->job[i]);
+
+		unused += b->codec == 0 && used < b->raw_len ? b->raw_len - used : 0;
+	}
+	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && unused > 2 * len)
+		rc = vv_layerio_load_digests(s->file);
+	if (rc && rc != VV_ENOMEM) {
+		vv_err_clear();
+		rc = 0;
+	}
+	return rc;
+}
+
+static int plan(struct group *g, struct source *s)
+{
+	struct vv_payload_cursor c = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
+		rc = cut_piece(g, s, &s->piece[i], &c);
+	if (rc == 0)
+		rc = make_jobs(s);
+	return rc ? rc : want_digests(s);
+}
+
+static void open_one(void *arg, size_t i)
+{
+	struct group *g = arg;
+	struct source *s = &g->source[i];
+	int rc = vv_layerio_open(g->lin, s->piece->layer, VV_LAYERIO_BLOCKS, &s->file);
+
+	for (size_t k = 0; rc && rc != VV_ENOMEM && k < s->n_pieces; k++)
+		lose(g, s->piece[k].region, rc);
+	if (rc == 0)
+		rc = plan(g, s);
+	if (rc == VV_ENOMEM)
+		atomic_store(&g->no_memory, true);
+}
+
+static void close_one(void *arg, size_t i)
+{
+	struct source *s = &((struct group *)arg)->source[i];
+
+	vv_layerio_close(s->file);
+	vv_mem_free(s->cut);
+	vv_mem_free(s->job);
+	*s = (struct source){ 0 };
+}
+
+static int gather_jobs(struct group *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n_sources; i++)
+		n += g->source[i].n_jobs;
+	vv_mem_free(g->job);
+	g->job = vv_mem_new(n, sizeof(*g->job));
+	g->n_jobs = 0;
+	if (!g->job)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < g->n_sources; i++)
+		for (size_t k = 0; k < g->source[i].n_jobs; k++)
+			g->job[g->n_jobs++] = &g->source[i].job[k];
+	return 0;
+}
+
+/* As many layers as are open together, from piece `first` on; returns where the next ones begin. */
+static size_t next_sources(struct group *g, size_t first)
+{
+	size_t i = first;
+
+	for (g->n_sources = 0; i < g->n_pieces && g->n_sources < g->most_sources; g->n_sources++) {
+		struct source *s = &g->source[g->n_sources];
+
+		*s = (struct source){ .piece = &g->piece[i] };
+		for (; i < g->n_pieces && g->piece[i].layer == s->piece->layer; i++)
+			s->n_pieces++;
+	}
+	return i;
+}
+
+static int run_sources(struct group *g)
+{
+	int rc;
+
+	vv_store_each(g->lin->store, g->pool, false, g->n_sources, open_one, g);
+	rc = atomic_load(&g->no_memory) ? VV_ENOMEM : gather_jobs(g);
+	if (rc == 0) {
+		vv_store_each(g->lin->store, g->pool, false, g->n_jobs, run_job, g);
+		for (size_t i = 0; i < g->n_jobs; i++)
+			if (g->job[i]->again)
+				run_again(g, g->job[i]);
+		rc = atomic_load(&g->no_memory) ? VV_ENOMEM : 0;
+	}
+	vv_pool_each(g->pool, g->n_whole, tell_whole, g);
+	vv_pool_each(g->pool, g->n_sources, close_one, g);
+	return rc;
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------------------ */
+
+static int by_layer(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	if (x->layer != y->layer)
+		return x->layer < y->layer ? -1 : 1;
+	return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+static int list_pieces(struct group *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->one[i].runs->n; k++)
+			n += g->one[i].runs->v[k].layer != 0;
+	g->piece = vv_mem_new(n, sizeof(*g->piece));
+	if (!g->piece)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->one[i].runs->n; k++) {
+			const struct vv_run *r = &g->one[i].runs->v[k];
+
+			if (!r->layer)
+				continue;
+			g->piece[g->n_pieces++] = (struct piece){ r->layer, r->pos, r->len, r->at, i };
+			atomic_fetch_add(&g->one[i].left, r->len);
+		}
+	qsort(g->piece, g->n_pieces, sizeof(*g->piece), by_layer);
+	return 0;
+}
+
+/* Short runs of zeros; and with them those regions are done that have nothing else. */
+static void fill_zeros(void *arg, size_t i)
+{
+	static const uint8_t zeros[VV_SPARSE_HOLE];
+	struct group *g = arg;
+	const struct vv_runs *r = g->one[i].runs;
+
+	for (size_t k = 0; k < r->n; k++) {
+		const struct iovec v = { (void *)(uintptr_t)zeros, (size_t)r->v[k].len };
+
+		if (r->v[k].layer == 0 && r->v[k].len < VV_SPARSE_HOLE && is_wanted(g, i))
+			g->to->there(g->to->arg, i, r->v[k].at, &v, 1);
+	}
+	if (atomic_load(&g->one[i].left) == 0)
+		handed_over(g, i, 0);
+}
+
+static int run(struct group *g)
+{
+	int rc = list_pieces(g);
+
+	if (rc == 0)
+		vv_pool_each(g->pool, g->n, fill_zeros, g);
+	for (size_t i = 0; rc == 0 && i < g->n_pieces;) {
+		i = next_sources(g, i);
+		rc = run_sources(g);
+	}
+	vv_pool_each(g->pool, g->n_whole, tell_whole, g);
+	return rc == VV_ENOMEM ? vv_err_set(VV_ENOMEM, "no memory to read %zu regions", g->n) : rc;
+}
+
+int vv_abreast_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, const struct vv_abreast *to)
+{
+	struct group *g = vv_mem_new(1, sizeof(*g));
+	int rc;
+
+	if (!g)
+		return VV_ENOMEM;
+	*g = (struct group){ .lin = lin, .pool = pool, .to = to, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .most_sources = layers_at_once() };
+	vv_rooms_init(&g->rooms, MEMORY);
+	g->one = vv_mem_new(n, sizeof(*g->one));
+	g->whole = vv_mem_new(n, sizeof(*g->whole));
+	rc = g->one && g->whole ? 0 : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		g->one[i].runs = runs[i];
+	if (rc == 0)
+		rc = run(g);
+	vv_rooms_fini(&g->rooms);
+	vv_mem_free(g->one);
+	vv_mem_free(g->whole);
+	vv_mem_free(g->piece);
+	vv_mem_free(g->job);
+	vv_mem_free(g);
+	return rc;
+}

@@ -1,0 +1,564 @@
+/* What is in the page cache, or wanted nearly as a whole, is copied by copy_mapped.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
+ * -> one job per block. */
+#include "engine/read/restore.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/read/unmap_later.h"
+#include "engine/read/layer_list.h"
+#include "base/budget.h"
+#include "engine/read/copy_mapped.h"
+#include "track/memory.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	STRIPE = 8 << 20, /* of a destination: what one thread does at a time */
+	LEAST_STRIPE = 256 << 10,
+	ZERO_STEP = 8 << 20,
+	MEMORY = 208 << 20, /* of the blocks under way */
+	APART = 32 << 10,   /* what lies between two parts is not read, if it is more */
+	SCATTERED = 8,      /* one byte in so many of a layer is not read */
+	FEW = 4,            /* blocks, of which it does not matter how they are read */
+};
+
+struct job {
+	struct vv_layerio *file;
+	size_t block;
+	struct vv_part *part;
+	size_t n;
+};
+
+struct jobs {
+	struct job *v;
+	size_t n, cap;
+};
+
+struct reader {
+	struct jobs jobs;
+	struct jobs scattered; /* of layers of which parts are wanted that lie apart, and are on the disk */
+	struct jobs *now;      /* the ones that run */
+	struct vv_rooms rooms; /* that blocks go through */
+	atomic_int failed;
+	pthread_mutex_t lock;
+	struct vv_err_state error;
+};
+
+static void fail(struct reader *r, int rc)
+{
+	pthread_mutex_lock(&r->lock);
+	if (!atomic_load(&r->failed))
+		vv_err_save(rc, &r->error);
+	atomic_store(&r->failed, 1);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void run_job(void *arg, size_t i)
+{
+	struct reader *r = arg;
+	struct job *j = &r->now->v[i];
+	const struct vv_block *b = &j->file->blocks.v[j->block];
+	struct vv_room *room;
+	int rc;
+
+	if (atomic_load(&r->failed))
+		return;
+	room = vv_rooms_take(&r->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0), 0);
+	if (!room) {
+		fail(r, VV_ENOMEM);
+		return;
+	}
+	rc = vv_layerio_read_parts(j->file, j->block, j->part, j->n, room->bytes);
+	vv_rooms_give(&r->rooms, room);
+	if (rc)
+		fail(r, rc);
+}
+
+static int nowhere(const struct vv_layerio *f, uint64_t pos)
+{
+	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
+	return vv_layerio_blame(f, VV_EDAMAGED);
+}
+
+struct cut { /* a part with the block it belongs to, before they are grouped */
+	struct vv_part part;
+	size_t block;
+};
+
+struct cuts {
+	struct cut *v;
+	size_t n, cap;
+};
+
+static int cut_piece(const struct vv_layerio *f, const struct vv_stretch *p, struct vv_payload_cursor *c, struct cuts *out)
+{
+	uint64_t done = 0;
+
+	while (done < p->len) {
+		uint64_t pos = p->pos + done, len = p->len - done, from;
+		const struct vv_extent *x;
+
+		if (!vv_payload_locate(&f->blocks, pos, c))
+			return nowhere(f, pos);
+		x = &f->blocks.extent.v[c->extent];
+		from = c->before + (pos - x->pos);
+		len = len < x->pos + x->len - pos ? len : x->pos + x->len - pos;
+		if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
+			return VV_ENOMEM;
+		out->v[out->n++] =
+			(struct cut){ { pos, p->to + done, (uint32_t)from, (uint32_t)len }, c->block };
+		done += len;
+	}
+	return 0;
+}
+
+/* A layer that bytes come from. */
+struct source {
+	const struct vv_stretch *piece;
+	size_t n_pieces;
+	struct vv_layerio *file;
+	struct vv_part *part; /* by block, ascending */
+	size_t *end;          /* block b has those from end[b - 1] to end[b] */
+	bool scattered;       /* what is read of it lies here and there */
+};
+
+static int cut_pieces(struct source *s, struct cuts *out)
+{
+	const struct vv_layerio *f = s->file;
+	struct vv_payload_cursor c = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
+		rc = cut_piece(f, &s->piece[i], &c, out);
+	return rc;
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct vv_part *x = a, *y = b;
+
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Payloads are often laid down in region order, so the parts are often in order already. */
+static void sort_parts(struct vv_part *part, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (part[i - 1].from > part[i].from) {
+			qsort(part, n, sizeof(*part), by_from);
+			return;
+		}
+}
+
+/* Groups what is read of the layer by block: a counting sort. In a block it is in order. */
+static int plan_source(struct source *s)
+{
+	size_t n = s->file->blocks.n;
+	struct cuts c = { 0 };
+	int rc = cut_pieces(s, &c);
+
+	if (rc == 0) {
+		s->end = vv_mem_new(n + 2, sizeof(*s->end));
+		s->part = s->end ? vv_mem_new(c.n, sizeof(*s->part)) : NULL;
+		rc = s->part ? 0 : VV_ENOMEM;
+	}
+	for (size_t i = 0; rc == 0 && i < c.n; i++)
+		s->end[c.v[i].block + 1]++;
+	for (size_t b = 1; rc == 0 && b < n; b++)
+		s->end[b] += s->end[b - 1];
+	for (size_t i = 0; rc == 0 && i < c.n; i++)
+		s->part[s->end[c.v[i].block]++] = c.v[i].part;
+	for (size_t b = 0, first = 0; rc == 0 && b < n; first = s->end[b++])
+		sort_parts(s->part + first, s->end[b] - first);
+	vv_mem_free(c.v);
+	return rc;
+}
+
+struct usage { /* of a layer's blocks */
+	size_t blocks;  /* of which something is wanted */
+	uint64_t whole; /* bytes of all blocks, as they are stored */
+	uint64_t spare; /* bytes of plain blocks that are not wanted, and need not be looked at if the chunks' own digests are known */
+	uint64_t apart; /* bytes that lie between what is wanted, and so far apart that they are not even read */
+};
+
+static void measure_block(const struct vv_block *b, const struct vv_part *part, size_t n, struct usage *u)
+{
+	uint64_t used = 0;
+	uint32_t end = 0;
+
+	u->whole += b->stored_len;
+	u->apart += n ? 0 : b->stored_len;
+	for (size_t i = 0; i < n; i++) {
+		used += part[i].len;
+		if (b->codec == 0 && part[i].from > end && part[i].from - end > APART)
+			u->apart += part[i].from - end;
+		end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
+	}
+	u->blocks += n > 0;
+	if (b->codec == 0 && used && used < b->raw_len)
+		u->spare += b->raw_len - used;
+}
+
+static struct usage measure(const struct source *s)
+{
+	struct usage u = { 0 };
+
+	for (size_t i = 0, first = 0; i < s->file->blocks.n; first = s->end[i++])
+		measure_block(&s->file->blocks.v[i], s->part + first, s->end[i] - first, &u);
+	return u;
+}
+
+/* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
+static int want_digests(struct source *s, const struct usage *u)
+{
+	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len;
+	int rc = 0;
+
+	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && u->spare > 2 * len)
+		rc = vv_layerio_load_digests(s->file);
+	if (rc && rc != VV_ENOMEM) {
+		vv_err_clear();
+		rc = 0;
+	}
+	return rc;
+}
+
+struct stripe { /* of a want's destination */
+	const struct vv_want *want;
+	uint64_t at, end;
+	struct vv_stretches left;
+	uint64_t got;
+};
+
+struct batch { /* layers that are open together */
+	const struct vv_lineage *lin;
+	struct vv_pool *pool;
+	struct reader *reader;
+	const struct vv_layerset_layer *layer;
+	uint64_t got; /* bytes of layers, so far */
+	bool zeros;   /* are filled along */
+	struct stripe *stripe;
+	size_t n_stripes;
+	struct vv_latch latch; /* what the program had shut */
+	struct vv_warm warm;
+	struct source source[VV_WARM_LAYERS];
+};
+
+static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struct batch *b)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += (size_t)((want[i].len + len - 1) / len);
+	b->n_stripes = 0;
+	b->stripe = vv_mem_new(count, sizeof(*b->stripe));
+	if (!b->stripe)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t at = want[i].at, end = at + want[i].len; at < end; at += len)
+			b->stripe[b->n_stripes++] = (struct stripe){ .want = &want[i], .at = at, .end = end - at < len ? end : at + len };
+	return 0;
+}
+
+static void open_one(void *arg, size_t i)
+{
+	struct batch *b = arg;
+	int rc;
+
+	if (atomic_load(&b->reader->failed))
+		return;
+	rc = vv_warm_open(&b->warm, i, b->lin, b->pool, b->layer[i].layer, b->layer[i].n_runs, b->layer[i].bytes);
+	if (rc)
+		fail(b->reader, rc);
+}
+
+static void warm_one(void *arg, size_t i)
+{
+	struct batch *b = arg;
+	struct stripe *s = &b->stripe[i];
+	int rc;
+
+	if (atomic_load(&b->reader->failed))
+		return;
+	rc = vv_walk_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left, &s->got);
+	if (rc)
+		fail(b->reader, rc);
+}
+
+static void plan_one(void *arg, size_t i)
+{
+	struct batch *b = arg;
+	struct source *s = &b->source[i];
+	struct usage u = { 0 };
+	int rc;
+
+	if (!s->n_pieces || atomic_load(&b->reader->failed))
+		return;
+	s->file = b->warm.file[i];
+	vv_warm_leave(&b->warm, i);
+	rc = plan_source(s);
+	if (rc == 0) {
+		u = measure(s);
+		rc = want_digests(s, &u);
+	}
+	s->scattered = u.blocks > FEW && u.apart * SCATTERED > u.whole;
+	if (s->scattered)
+		vv_store_get_scattered(s->file->get);
+	if (rc)
+		fail(b->reader, rc);
+}
+
+static bool is_near(const struct batch *b, size_t source, size_t block)
+{
+	const struct vv_block *x = &b->source[source].file->blocks.v[block];
+
+	return b->warm.window[source] && vv_warm_may_touch(&b->warm, source, x->off, x->stored_len);
+}
+
+static int add_jobs(struct batch *b, size_t source)
+{
+	const struct source *s = &b->source[source];
+
+	for (size_t k = 0, first = 0; s->n_pieces && k < s->file->blocks.n; first = s->end[k++]) {
+		struct jobs *j = s->scattered && !is_near(b, source, k) ? &b->reader->scattered : &b->reader->jobs;
+
+		if (s->end[k] == first)
+			continue;
+		if (vv_mem_room(&j->v, j->n, &j->cap, sizeof(*j->v)) < 0)
+			return VV_ENOMEM;
+		j->v[j->n++] = (struct job){ s->file, k, s->part + first, s->end[k] - first };
+	}
+	return 0;
+}
+
+static void run_jobs(struct batch *b, struct vv_pool *pool, struct jobs *j)
+{
+	b->reader->now = j;
+	vv_store_each(b->lin->store, pool, j == &b->reader->scattered, j->n, run_job, b->reader);
+	j->n = 0;
+}
+
+static void drop_sources(struct batch *b)
+{
+	for (size_t i = 0; i < b->warm.n; i++) {
+		vv_mem_free(b->source[i].part);
+		vv_mem_free(b->source[i].end);
+		b->source[i] = (struct source){ 0 };
+	}
+}
+
+struct zeros {
+	uint8_t *to;
+	uint64_t len;
+};
+
+static void zero_step(void *arg, size_t i)
+{
+	struct zeros *z = arg;
+	uint64_t at = (uint64_t)i * ZERO_STEP;
+
+	vv_mem_zero(z->to + at, z->len - at < ZERO_STEP ? (size_t)(z->len - at) : ZERO_STEP);
+}
+
+/* Zero runs have layer 0 and come first. */
+static size_t fill_zeros(const struct vv_stretches *p, struct vv_pool *pool)
+{
+	size_t i = 0;
+
+	for (; i < p->n && p->v[i].layer == 0; i++) {
+		struct zeros z = { p->v[i].to, p->v[i].len };
+
+		vv_pool_each(pool, (size_t)((z.len + ZERO_STEP - 1) / ZERO_STEP), zero_step, &z);
+	}
+	return i;
+}
+
+/* Of memory that it may not write to the kernel says no more than that a read failed, and a copy ends the program: so one looks
+ * before. */
+int vv_restore_open(const struct vv_want *want, size_t n, struct vv_latch *latch)
+{
+	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r)), bad = { 0 };
+	size_t k = 0;
+	int rc;
+
+	if (!r)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (want[i].name && want[i].len)
+			r[k++] = (struct vv_memory_range){ (uintptr_t)want[i].to, (uintptr_t)want[i].to + want[i].len, false };
+	rc = vv_latch_open(latch, r, k, &bad);
+	for (size_t i = 0; rc == VV_EINVAL && i < n; i++)
+		if (want[i].name && (uintptr_t)want[i].to < bad.hi && (uintptr_t)want[i].to + want[i].len > bad.lo) {
+			vv_err_context(rc, "region '%s', of %" PRIu64 " bytes at %p", want[i].name, want[i].len, (void *)want[i].to);
+			break;
+		}
+	vv_mem_free(r);
+	return rc;
+}
+
+/* What the stripes have left, by layer. */
+static int gather(struct batch *b, struct vv_stretches *out)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < b->n_stripes; i++) {
+		struct vv_stretches *left = &b->stripe[i].left;
+
+		for (size_t k = 0; rc == 0 && k < left->n; k++)
+			rc = vv_stretch_add(out, left->v[k]);
+		vv_mem_free(left->v);
+		*left = (struct vv_stretches){ 0 };
+		b->got += b->stripe[i].got;
+	}
+	return rc ? rc : vv_stretch_sort(out);
+}
+
+static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_stretches *p)
+{
+	struct reader *r = b->reader;
+	int rc = 0;
+
+	for (size_t i = fill_zeros(p, pool), first = i; i < p->n; first = i) {
+		struct source *s = &b->source[vv_warm_find(&b->warm, p->v[first].layer)];
+
+		while (i < p->n && p->v[i].layer == p->v[first].layer)
+			i++;
+		s->piece = &p->v[first];
+		s->n_pieces = i - first;
+	}
+	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_one, b); /* which may read digests */
+	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
+		rc = add_jobs(b, i);
+	if (rc == 0 && !atomic_load(&r->failed)) {
+		run_jobs(b, pool, &r->scattered);
+		run_jobs(b, pool, &r->jobs);
+	}
+	return rc;
+}
+
+/* So many of the layers, from the first on. */
+static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_layerset_layer *first, size_t n)
+{
+	b->layer = first;
+	b->warm.n = n < VV_WARM_LAYERS ? n : VV_WARM_LAYERS;
+	b->warm.all = b->zeros && b->warm.n == n;
+	vv_store_each(b->lin->store, pool, false, b->warm.n, open_one, b);
+	if (atomic_load(&b->reader->failed))
+		return vv_err_restore(&b->reader->error);
+	vv_warm_number(&b->warm);
+	return 0;
+}
+
+static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+{
+	struct reader *r = b->reader;
+	struct vv_stretches left = { 0 };
+	int rc = 0;
+
+	vv_pool_each(pool, b->n_stripes, warm_one, b);
+	rc = gather(b, &left);
+	if (rc == 0 && left.n && !atomic_load(&r->failed))
+		rc = vv_restore_open(want, n, &b->latch);
+	if (rc == 0 && left.n && !atomic_load(&r->failed))
+		rc = read_pieces(b, pool, &left);
+	if (rc == 0 && !atomic_load(&r->failed))
+		rc = vv_warm_check(&b->warm);
+	drop_sources(b);
+	vv_mem_free(left.v);
+	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : rc;
+}
+
+static int read_layers(const struct vv_layerset *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+{
+	size_t i = 0;
+	int rc = cut_stripes(want, n, STRIPE, b);
+
+	b->zeros = true;
+	while (rc == 0 && (i < l->n || b->zeros)) {
+		rc = open_batch(b, pool, l->v + i, l->n - i);
+		if (rc == 0)
+			rc = read_batch(b, pool, want, n);
+		vv_aside_close(&b->warm, pool);
+		i += b->warm.n;
+		b->zeros = false;
+	}
+	vv_mem_free(b->stripe);
+	return rc;
+}
+
+/* Layers are opened once, where they can all be open together. */
+static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want,
+			const struct vv_windows *w)
+{
+	uint64_t stripe = w->len / (4 * vv_pool_width(pool)) + 1;
+	bool at_once = l->n <= VV_WARM_LAYERS;
+	int rc;
+
+	b->zeros = true;
+	rc = at_once ? open_batch(b, pool, l->v, l->n) : 0;
+	stripe = stripe < LEAST_STRIPE ? LEAST_STRIPE : stripe;
+	for (uint64_t at = 0; rc == 0 && at < want->len; at += w->len) {
+		uint64_t len = want->len - at < w->len ? want->len - at : w->len;
+		struct vv_want part = { want->runs, want->at + at, len, NULL, NULL };
+
+		rc = w->room(w->arg, &part.to);
+		if (rc == 0 && at_once) {
+			rc = cut_stripes(&part, 1, stripe, b);
+			rc = rc ? rc : read_batch(b, pool, &part, 1);
+			vv_mem_free(b->stripe);
+		} else if (rc == 0) {
+			rc = vv_restore_read(b->lin, pool, &part, 1);
+		}
+		if (rc == 0)
+			rc = w->there(w->arg, at, (size_t)len);
+	}
+	if (at_once)
+		vv_aside_close(&b->warm, pool);
+	return rc;
+}
+
+int vv_restore_shut(struct vv_latch *latch, int rc)
+{
+	struct vv_err_state error;
+	int late;
+
+	vv_err_save(rc, &error);
+	late = vv_latch_shut(latch);
+	return rc ? vv_err_restore(&error) : late;
+}
+
+static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n, const struct vv_windows *w)
+{
+	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct batch *b = vv_mem_new(1, sizeof(*b));
+	struct vv_layerset l = { 0 };
+	int rc = b ? vv_layerset_find(&l, pool, want, n) : VV_ENOMEM;
+
+	vv_rooms_init(&r.rooms, MEMORY);
+	if (rc == 0) {
+		b->lin = lin;
+		b->pool = pool;
+		b->reader = &r;
+		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
+		if (rc == 0 && b->got != l.bytes && !(w && l.n > VV_WARM_LAYERS))
+			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
+					l.bytes, b->got);
+	}
+	rc = b ? vv_restore_shut(&b->latch, rc) : rc;
+	vv_rooms_fini(&r.rooms);
+	vv_mem_free(r.scattered.v);
+	vv_mem_free(r.jobs.v);
+	vv_layerset_fini(&l);
+	vv_mem_free(b);
+	return rc;
+}
+
+int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n)
+{
+	return restore(lin, pool, want, n, NULL);
+}
+
+int vv_restore_windows(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, const struct vv_windows *w)
+{
+	return restore(lin, pool, want, 1, w);
+}

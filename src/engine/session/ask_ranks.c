@@ -1,0 +1,154 @@
+/* Where there are other ranks: everything is hashed and sifted, they are asked what they hold of the rest, and what they will refer to
+ * gets its position before anything is placed. */
+#include "engine/session/ask_ranks.h"
+#include "engine/memory/hash_tiles.h"
+#include "engine/memory/store_tiles.h"
+#include "base/mem.h"
+#include "engine/write/shared_file.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/ranks/group.h"
+
+static bool is_state(const struct vv_pass *p, uint32_t now, enum vv_claim_state state)
+{
+	return vv_collective_is_claim(p, now) && p->claims->state[vv_collective_number(p, now)] == state;
+}
+
+static bool has_lent(const struct vv_stow *w, const struct vv_region *r, size_t tile, uint64_t groups)
+{
+	size_t first = vv_tiles_group(w->t, r, tile);
+
+	for (; groups; groups &= groups - 1) {
+		size_t g = first + (size_t)__builtin_ctzll(groups);
+
+		for (size_t i = vv_tiles_chunk(w->t, g); i < vv_tiles_chunk_end(w->t, r, g); i++)
+			if (is_state(w->p, r->now[i], VV_CLAIM_LENT))
+				return true;
+	}
+	return false;
+}
+
+/* The positions that the tile's content gets when it is placed. */
+static void promise_tile(struct vv_stow *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
+{
+	struct vv_claims *c = w->p->claims;
+	size_t first = vv_tiles_group(w->t, r, tile);
+
+	for (; groups; groups &= groups - 1) {
+		size_t g = first + (size_t)__builtin_ctzll(groups);
+
+		for (size_t i = vv_tiles_chunk(w->t, g); i < vv_tiles_chunk_end(w->t, r, g); i++) {
+			size_t k = vv_collective_number(w->p, r->now[i]);
+
+			if (!vv_collective_is_claim(w->p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
+				continue;
+			c->pos[k] = *pos;
+			*pos += vv_region_chunk_len(r, i);
+		}
+	}
+}
+
+static int promise(struct vv_pass *p)
+{
+	struct vv_stow *w = p->stow;
+	struct vv_tiles *t = w->t;
+	uint64_t pos = 0;
+
+	w->lead = vv_mem_new(t->n_queue, sizeof(*w->lead));
+	if (!w->lead)
+		return VV_ENOMEM;
+	vv_stream_promise(p, &pos);
+	for (size_t i = 0; i < t->n_regions; i++) {
+		const struct vv_region *r = t->region[i];
+
+		for (size_t tile = r->first_tile; tile < r->first_tile + r->n_tiles; tile++) {
+			uint64_t todo = vv_tiles_todo(t, r, tile);
+
+			if (!todo || !has_lent(w, r, tile, todo))
+				continue;
+			w->lead[w->n_lead++] = (uint32_t)tile;
+			promise_tile(w, r, tile, todo, &pos);
+		}
+	}
+	return 0;
+}
+
+/* What others store is let go. */
+static void sift_again(struct vv_stow *w, size_t tile)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_region *r = vv_tiles_region(t, tile);
+	uint64_t todo = vv_tiles_todo(t, r, tile), known = 0;
+	size_t first = vv_tiles_group(t, r, tile);
+
+	for (uint64_t left = todo; left; left &= left - 1) {
+		size_t g = first + (size_t)__builtin_ctzll(left);
+		bool all = true;
+
+		for (size_t i = vv_tiles_chunk(t, g); i < vv_tiles_chunk_end(t, r, g); i++) {
+			if (is_state(w->p, r->now[i], VV_CLAIM_REFERRED))
+				w->p->st.bytes_dup_ranks += vv_region_chunk_len(r, i);
+			else
+				all = all && !vv_collective_is_claim(w->p, r->now[i]);
+		}
+		known |= all ? left & -left : 0;
+	}
+	if (!known)
+		return;
+	pthread_mutex_lock(&t->lock);
+	while (t->tile[tile].flags & VV_TILE_COPYING)
+		pthread_cond_wait(&t->bell, &t->lock);
+	vv_tiles_set_todo(t, r, tile, todo & ~known);
+	vv_tiles_let_go(t, r, tile, known);
+	if (todo == known) {
+		vv_tiles_done(t, tile);
+		vv_sift_leave(w, tile);
+	} else if (t->waiting) {
+		pthread_cond_broadcast(&t->freed);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static int sift_all(struct vv_stow *w)
+{
+	int rc = 0;
+
+	while (rc == 0 && (w->next < w->t->n_queue || w->sifted < w->begun)) {
+		rc = vv_sift_feed(w);
+		if (rc == 0)
+			rc = vv_sift_batch(w);
+	}
+	return rc ? rc : w->rc;
+}
+
+static void set_talking(struct vv_tiles *t, bool on)
+{
+	pthread_mutex_lock(&t->lock);
+	t->talking = on;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void vv_survey_expect(struct varve *v)
+{
+	set_talking(&v->tiles, true);
+}
+
+int vv_survey_run(struct vv_pass *p, int rc)
+{
+	if (rc == 0)
+		rc = vv_collective_begin(p);
+	if (rc == 0)
+		rc = vv_stow_begin(p, p->claims != NULL);
+	if (rc == 0 && p->claims)
+		rc = vv_stream_sift(p, vv_tiles_end_number(&p->v->tiles));
+	if (rc == 0 && p->claims)
+		rc = sift_all(p->stow);
+	rc = vv_collective_ask(p, rc, promise);
+	if (rc == 0)
+		vv_stream_heard(p);
+	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->n_queue; k++)
+		sift_again(p->stow, p->stow->t->queue[k]);
+	if (rc == 0 && p->v->group->aggregate != 1)
+		rc = vv_aggregate_begin(p, vv_collective_comm(p->v));
+	set_talking(&p->v->tiles, false);
+	return rc;
+}

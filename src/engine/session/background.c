@@ -1,0 +1,317 @@
+/* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
+ * a restart it learns what the regions hold. */
+#include "engine/session/background.h"
+#include "base/block_signals.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/session/epoch.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/session/stats_file.h"
+#include "engine/ranks/group.h"
+#include "engine/grains/relearn.h"
+#include "engine/session/retention.h"
+#include "engine/memory/tiles.h"
+#include "engine/session/tip.h"
+#include "engine/write/index_limit.h"
+#include "track/thread.h"
+
+/* ---- what the thread and those who call share ------------------------------------------------------------------------------- */
+
+/* A handler that writes a page the flush needs waits for the flush, and the flush must not wait for the thread that it has interrupted:
+ * no handler runs while the lock is held, and who waits for a change does not hold it. */
+static void take(struct vv_flusher *f, sigset_t *deaf)
+{
+	vv_hush_brief(deaf);
+	pthread_mutex_lock(&f->lock);
+}
+
+static void give(struct vv_flusher *f, const sigset_t *deaf)
+{
+	pthread_mutex_unlock(&f->lock);
+	vv_hush_end(deaf);
+}
+
+/* The lock is held, before and after. */
+static void await_change(struct vv_flusher *f, sigset_t *deaf)
+{
+	uint32_t looked = vv_bell_look(&f->change);
+
+	give(f, deaf);
+	vv_bell_sleep(&f->change, looked);
+	take(f, deaf);
+}
+
+/* ---- one epoch, and its fate ------------------------------------------------------------------------------------------------ */
+
+static void keep_failure(struct varve *v, uint64_t epoch, int rc)
+{
+	struct vv_flusher *f = &v->flusher;
+
+	f->failed[f->n_failed] = (struct vv_fate){ .epoch = epoch };
+	vv_err_save(rc, &f->failed[f->n_failed++].error);
+}
+
+static void note_fate(struct varve *v, uint64_t epoch, int rc)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+
+	take(f, &deaf);
+	if (!f->first)
+		f->first = epoch;
+	f->last = epoch;
+	if (rc)
+		keep_failure(v, epoch, rc);
+	else
+		v->newest = v->epoch;
+	vv_bell_ring(&f->change);
+	give(f, &deaf);
+}
+
+static _Thread_local const struct varve *telling;
+
+bool vv_flusher_is_telling(const struct varve *v)
+{
+	return telling == v;
+}
+
+static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
+{
+	const char *path = vv_conf_text(&v->conf, "stats");
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	if (path[0] && vv_journal_add(path, v->lineage.name, v->rank, time_ns, rc, vv_err_last(), st) < 0)
+		vv_log_warn("statistics are not written: %s", vv_err_last());
+	vv_err_restore(&error);
+	if (v->flusher.done) {
+		const struct varve *outer = telling;
+
+		telling = v;
+		v->flusher.done(v->flusher.done_arg, epoch, rc);
+		telling = outer;
+	}
+	vv_err_restore(&error);
+}
+
+void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
+{
+	tell(v, epoch, time_ns, st, rc);
+	note_fate(v, epoch, rc);
+}
+
+int vv_flusher_reserve(struct vv_flusher *f)
+{
+	return vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed));
+}
+
+/* The session draws its consequences. */
+static void end_pass(struct vv_pass *p, int rc)
+{
+	struct varve *v = p->v;
+
+	if (rc == 0) {
+		vv_epoch_accept(p);
+		return;
+	}
+	vv_epoch_abandon(p);
+	p->st.epoch = p->epoch;
+	if (v->footing.lost && !v->group)
+		vv_tip_begin_anew(v);
+}
+
+/* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */
+static int end_part(struct vv_pass *p, int rc)
+{
+	struct varve *v = p->v;
+	uint64_t epoch = p->epoch;
+
+	vv_verdict_begin(p, rc);
+	end_pass(p, rc);
+	vv_epoch_free(p);
+	if (!v->async || v->group->behind)
+		vv_verdict_step(v, true);
+	rc = v->async ? 0 : vv_flusher_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
+	return rc < 0 ? rc : 0;
+}
+
+int vv_flusher_run(struct vv_pass *p)
+{
+	struct varve *v = p->v;
+	struct vv_err_state error;
+	int rc = vv_epoch_store(p);
+	uint64_t bytes;
+
+	if (v->group)
+		return end_part(p, rc);
+	vv_err_save(rc, &error);
+	end_pass(p, rc);
+	vv_err_restore(&error);
+	vv_flusher_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
+	bytes = p->st.bytes_layer;
+	vv_epoch_free(p); /* what follows has a use for the memory */
+	if (rc == 0) {
+		vv_window_settle(v);
+		vv_retain_run(v, bytes);
+	}
+	return vv_err_restore(&error);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------------------------------------- */
+
+int vv_flusher_init(struct vv_flusher *f)
+{
+	pthread_mutex_init(&f->lock, NULL);
+	return 0;
+}
+
+void vv_flusher_fini(struct vv_flusher *f)
+{
+	sigset_t deaf;
+
+	if (f->started) {
+		take(f, &deaf);
+		f->stop = true;
+		vv_bell_ring(&f->change);
+		give(f, &deaf);
+		pthread_join(f->thread, NULL);
+	}
+	vv_mem_free(f->failed);
+	pthread_mutex_destroy(&f->lock);
+}
+
+static void *serve(void *arg)
+{
+	struct vv_flusher *f = arg;
+	sigset_t deaf;
+
+	vv_thread_mark_own();
+	take(f, &deaf);
+	while (!f->stop) {
+		struct vv_pass *p = f->pass;
+		struct varve *v = f->recall;
+
+		if (!p && !v) {
+			await_change(f, &deaf);
+			continue;
+		}
+		give(f, &deaf);
+		if (v)
+			vv_recall_run(v);
+		else
+			vv_flusher_run(p);
+		take(f, &deaf);
+		f->recall = NULL;
+		f->pass = v ? f->pass : NULL;
+		vv_bell_ring(&f->change);
+	}
+	give(f, &deaf);
+	return NULL;
+}
+
+int vv_flusher_ready(struct vv_flusher *f)
+{
+	int rc;
+
+	if (f->started)
+		return 0;
+	rc = vv_thread_start(&f->thread, serve, f);
+	f->started = rc == 0;
+	return rc ? vv_thread_not_started(rc, "stores epochs") : 0;
+}
+
+void vv_flusher_start(struct vv_pass *p)
+{
+	struct vv_flusher *f = &p->v->flusher;
+	sigset_t deaf;
+
+	take(f, &deaf);
+	f->pass = p;
+	p->v->newest = p->epoch;
+	vv_bell_ring(&f->change);
+	give(f, &deaf);
+}
+
+void vv_flusher_recall(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+
+	take(f, &deaf);
+	f->recall = v;
+	vv_bell_ring(&f->change);
+	give(f, &deaf);
+}
+
+void vv_flusher_wait(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+
+	take(f, &deaf);
+	while (f->pass || f->recall)
+		await_change(f, &deaf);
+	give(f, &deaf);
+}
+
+bool vv_flusher_busy(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+	bool busy;
+
+	take(f, &deaf);
+	busy = f->pass || f->recall;
+	give(f, &deaf);
+	return busy;
+}
+
+void vv_flusher_told(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+
+	take(f, &deaf);
+	for (size_t i = 0; i < f->n_failed; i++)
+		f->failed[i].told = true;
+	give(f, &deaf);
+}
+
+int vv_flusher_report(struct varve *v)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+	int rc = 0;
+
+	take(f, &deaf);
+	for (size_t i = 0; rc == 0 && i < f->n_failed; i++)
+		if (!f->failed[i].told) {
+			f->failed[i].told = true;
+			rc = vv_err_restore(&f->failed[i].error);
+			v->newest = v->epoch;
+		}
+	give(f, &deaf);
+	return rc;
+}
+
+int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait)
+{
+	struct vv_flusher *f = &v->flusher;
+	sigset_t deaf;
+	int rc = VV_FLUSHER_UNKNOWN;
+
+	take(f, &deaf);
+	while (wait && f->pass && epoch > f->last)
+		await_change(f, &deaf);
+	if (f->pass && epoch > f->last)
+		rc = epoch == v->newest ? 0 : VV_FLUSHER_UNKNOWN;
+	else if (f->first && epoch >= f->first && epoch <= f->last)
+		rc = 1;
+	for (size_t i = 0; i < f->n_failed; i++)
+		if (f->failed[i].epoch == epoch) {
+			f->failed[i].told = true;
+			rc = vv_err_restore(&f->failed[i].error);
+		}
+	give(f, &deaf);
+	return rc;
+}

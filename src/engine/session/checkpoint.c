@@ -1,0 +1,117 @@
+/* A checkpoint: what is dirty is copied or fenced; then it is stored, on this thread or behind it. */
+#include "engine/session/checkpoint.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/test_point.h"
+#include "engine/memory/capture.h"
+#include "engine/session/epoch.h"
+#include "engine/session/background.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/ranks/group.h"
+#include "engine/session/load_parent.h"
+#include "engine/session/retention.h"
+#include "engine/session/ask_ranks.h"
+#include "engine/memory/tiles.h"
+
+static void note_blocked(struct varve *v, uint64_t start)
+{
+	pthread_mutex_lock(&v->tiles.lock);
+	v->tiles.blocked_ns = vv_clock_ns() - start;
+	pthread_mutex_unlock(&v->tiles.lock);
+}
+
+/* Everything that can fail before there is an epoch. */
+static int prepare(struct varve *v)
+{
+	uint64_t wants = v->group ? vv_retain_wants(v) : 0;
+	int rc = vv_flusher_reserve(&v->flusher);
+
+	if (rc == 0)
+		rc = vv_store_held(v->writer);
+	rc = vv_ready_make(v, rc);
+	if (rc == 0 && v->async)
+		rc = vv_flusher_ready(&v->flusher);
+	if (!v->group)
+		return rc;
+	rc = vv_ranks_sum(v->group, v->group->comm, rc, &wants, 1);
+	if (rc == 0 && wants)
+		rc = vv_ranks_agree(v->group, v->group->comm, vv_retain_reclaim(v));
+	if (rc == 0 && wants)
+		rc = vv_ranks_agree(v->group, v->group->comm, vv_ready_make(v, 0));
+	return rc ? rc : vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX); /* so that all use the same number */
+}
+
+/* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
+static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
+{
+	if (v->async && v->group->behind)
+		return vv_ranks_agree(v->group, v->group->comm, rc);
+	return vv_survey_run(p, rc);
+}
+
+static int capture(struct vv_pass *p)
+{
+	size_t chunks = 0;
+	int rc = vv_grains_take(p);
+	uint64_t fine = p->st.bytes_dirty;
+
+	if (rc == 0)
+		rc = vv_capture_take(p, &chunks);
+	p->paged = p->st.bytes_dirty - fine;
+	p->chunks += chunks;
+	p->captured = rc == 0;
+	if (rc)
+		vv_epoch_abandon(p);
+	return rc;
+}
+
+static int take(struct varve *v, struct vv_pass **out)
+{
+	struct vv_pass *p = NULL;
+	int rc = vv_epoch_new(v, &p);
+
+	if (v->group)
+		vv_survey_expect(v);
+	if (rc == 0)
+		rc = capture(p);
+	if (v->group) {
+		bool taken = rc == 0;
+
+		vv_stage("captured");
+		if (p)
+			rc = ask_ranks(v, p, rc);
+		else
+			rc = vv_ranks_agree(v->group, v->group->comm, rc);
+		if (rc && taken) {
+			vv_epoch_abandon(p);
+			vv_epoch_forget_shared(v);
+		}
+	}
+	if (rc)
+		vv_epoch_free(p);
+	else
+		*out = p;
+	return rc;
+}
+
+int vv_checkpoint_run(struct varve *v)
+{
+	uint64_t start = vv_clock_ns();
+	struct vv_pass *p = NULL;
+	int rc = prepare(v);
+
+	if (rc)
+		return rc;
+	vv_stage("agreed");
+	vv_epoch_sweep(v);
+	rc = take(v, &p);
+	if (rc)
+		return rc;
+	note_blocked(v, start);
+	if (!v->async)
+		return vv_flusher_run(p);
+	vv_flusher_start(p);
+	vv_capture_settle(v);
+	note_blocked(v, start);
+	return 0;
+}

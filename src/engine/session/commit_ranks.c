@@ -1,0 +1,259 @@
+/* Phases, each begun when the one before has ended on this rank: all tell all how it went (REPORTS); if all went well, those who
+ * lead a file of several layers finish it and tell (SEALS); rank 0 writes the commit record and tells (RULING). A rank that failed
+ * says why in place of the last two. Nothing here waits unless it is asked to, so that a program with one MPI thread comes to the
+ * end of it in whatever calls it makes. */
+#include "engine/session/commit_ranks.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/test_point.h"
+#include "engine/write/shared_file.h"
+#include "engine/write/rank_dedup.h"
+#include "engine/session/epoch.h"
+#include "engine/session/background.h"
+#include "engine/ranks/group.h"
+#include "engine/session/retention.h"
+#include "engine/session/tip.h"
+#include "engine/write/index_limit.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { REPORTS = 1, SEALS, RULING };
+
+int vv_verdict_init(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+
+	d->all = vv_mem_new(v->group->size, sizeof(*d->all));
+	d->ruling = vv_mem_new(1, sizeof(*d->ruling));
+	return d->all && d->ruling ? 0 : VV_ENOMEM;
+}
+
+void vv_verdict_fini(struct varve *v)
+{
+	vv_comm_free(v->group->side, v->verdict.all);
+	vv_comm_free(v->group->side, v->verdict.ruling);
+}
+
+void vv_verdict_begin(struct vv_pass *p, int rc)
+{
+	struct varve *v = p->v;
+	struct vv_verdict *d = &v->verdict;
+
+	vv_err_save(rc, &d->error);
+	d->pending = true;
+	d->phase = 0;
+	d->epoch = p->epoch;
+	d->before = v->epoch;
+	d->time_ns = p->head.time_ns;
+	d->st = p->st;
+	d->st.epoch = p->epoch;
+	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->footing.lost };
+}
+
+/* ---- consequences ---------------------------------------------------------------------------------------------------------- */
+
+static int put_commit(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+	struct vv_commit c = { .epoch = d->epoch, .time_ns = d->all[0].time_ns, .n_ranks = v->ranks };
+	int rc;
+
+	c.rank = vv_mem_new(v->ranks, sizeof(*c.rank));
+	if (!c.rank)
+		return VV_ENOMEM;
+	for (uint32_t r = 0; r < v->ranks; r++) {
+		c.rank[r] = d->all[r].layer;
+		c.rank[r].place = v->group->split ? (uint64_t)v->group->place[r] + 1 : 0;
+		if (d->all[r].parent > c.parent) /* one that could not read its parent has none */
+			c.parent = d->all[r].parent;
+	}
+	memcpy(c.lineage, v->lineage.id, sizeof(c.lineage));
+	rc = vv_catalog_put_commit(&v->lineage, &c);
+	vv_commit_fini(&c);
+	return rc;
+}
+
+/* What was stored in this rank's place. */
+static uint64_t bytes_here(const struct varve *v)
+{
+	const struct vv_ranks *g = v->group;
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < g->size; r++)
+		if (g->place[r] == g->place[g->rank])
+			sum += v->verdict.all[r].layer.file_len;
+	return sum;
+}
+
+/* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
+static void accept(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+
+	if (v->rank != 0 && vv_ranks_leads_place(v->group) && put_commit(v) < 0)
+		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
+			    vv_err_last());
+	if (vv_ranks_leads_place(v->group))
+		vv_retain_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
+	vv_collective_learn(v);
+	if (d->ruling->reclaimed && v->rank != 0 && vv_retain_prune(v) < 0)
+		vv_log_warn("after gc: %s", vv_err_last());
+	vv_window_settle(v);
+	d->st.seconds_flush = v->stats.seconds_flush;
+	d->st.bandwidth = v->stats.bandwidth;
+}
+
+static bool has_lost(const struct varve *v)
+{
+	for (uint32_t r = 0; r < v->ranks; r++)
+		if (v->verdict.all[r].lost)
+			return true;
+	return false;
+}
+
+/* It does not: what this rank stored of it goes, and the next epoch continues the one before. If the group has broken, nobody
+ * knows what the others decided, and the layer must stay. */
+static void reject(struct varve *v, bool known)
+{
+	struct vv_verdict *d = &v->verdict;
+
+	vv_epoch_forget_shared(v);
+	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
+		vv_tip_begin_anew(v);
+	else if (v->epoch == d->epoch)
+		vv_tip_step_back(v, d->before);
+	if (!known)
+		return;
+	if (!v->failed)
+		v->failed = d->epoch;
+	vv_epoch_sweep(v);
+}
+
+static int conclude(struct varve *v, int rc)
+{
+	struct vv_verdict *d = &v->verdict;
+	struct vv_err_state error;
+
+	vv_stage("concluded");
+	vv_err_save(rc, &error);
+	d->pending = false;
+	if (rc == 0)
+		accept(v);
+	else
+		reject(v, !v->group->side->broken);
+	vv_err_restore(&error);
+	vv_flusher_conclude(v, d->epoch, d->time_ns, &d->st, rc);
+	return 1;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------------------------------------- */
+
+static int begin_reports(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+
+	d->phase = REPORTS;
+	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+}
+
+/* The lowest rank that failed, or rank 0. */
+static uint32_t ruler(const struct varve *v)
+{
+	for (uint32_t r = 0; r < v->ranks; r++)
+		if (v->verdict.all[r].rc)
+			return r;
+	return 0;
+}
+
+/* Rank 0 makes the epoch count, and may drop old ones: before anybody goes on to refer to what these held. */
+static void rule(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+	int rc = put_commit(v);
+
+	if (rc == 0 && v->group->split)
+		vv_retain_rule(v, bytes_here(v), &d->ruling->cutoff, &d->ruling->every);
+	else if (rc == 0)
+		d->ruling->reclaimed = vv_retain_run(v, bytes_here(v));
+	vv_err_save(rc, &d->ruling->error);
+}
+
+static int begin_ruling(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+	uint32_t who = ruler(v);
+
+	vv_stage("reported");
+	memset(d->ruling, 0, sizeof(*d->ruling));
+	if (who == v->rank && d->mine.rc)
+		d->ruling->error = d->error;
+	else if (who == v->rank)
+		rule(v);
+	vv_stage("ruled");
+	d->phase = RULING;
+	return vv_comm_begin_bcast(v->group->side, d->ruling, sizeof(*d->ruling), who, &d->op);
+}
+
+static int read_ruling(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+	struct vv_err_state *e = &d->ruling->error;
+	uint32_t who = ruler(v);
+
+	if (e->code == 0)
+		return 0;
+	if (d->mine.rc) /* its own failure says more to it */
+		return vv_err_restore(&d->error);
+	return who == v->rank ? vv_err_restore(e) : vv_ranks_quote(v->group, who, e);
+}
+
+static bool all_well(const struct varve *v)
+{
+	for (uint32_t r = 0; r < v->ranks; r++)
+		if (v->verdict.all[r].rc)
+			return false;
+	return true;
+}
+
+/* Files of several layers are finished by those who lead them. */
+static int begin_seals(struct varve *v)
+{
+	struct vv_verdict *d = &v->verdict;
+
+	for (uint32_t r = 0; r < v->ranks; r++)
+		v->group->bundle.len[r] = d->all[r].layer.file_len;
+	d->mine.rc = vv_aggregate_seal(v);
+	vv_err_save((int)d->mine.rc, &d->error);
+	vv_stage("sealed");
+	d->phase = SEALS;
+	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+}
+
+static int next_phase(struct varve *v)
+{
+	if (v->verdict.phase == REPORTS && v->group->aggregate != 1 && all_well(v))
+		return begin_seals(v);
+	return v->verdict.phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
+}
+
+int vv_verdict_step(struct varve *v, bool wait)
+{
+	struct vv_verdict *d = &v->verdict;
+	int rc = 0;
+
+	if (!d->pending)
+		return 1;
+	if (d->phase == 0)
+		rc = begin_reports(v);
+	while (rc == 0) {
+		rc = vv_comm_look(v->group->side, &d->op, wait);
+		if (rc == 0)
+			return 0;
+		if (rc < 0)
+			break;
+		rc = next_phase(v);
+	}
+	if (rc < 0)
+		conclude(v, vv_err_context(rc, "nobody knows whether epoch %" PRIu64 " counts; a restart will tell", d->epoch));
+	return 1;
+}

@@ -1,0 +1,58 @@
+/* The beginning and the end of every public call: is it a session, and of this process? Then it is locked. */
+#include "engine/session/enter.h"
+#include "base/err.h"
+#include "base/block_signals.h"
+#include "engine/session/background.h"
+#include "engine/ranks/group.h"
+#include <unistd.h>
+
+int vv_enter(struct varve *v, const char *call)
+{
+	if (!v)
+		return vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
+	if (v->pid != getpid())
+		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
+				  (int)v->pid);
+	if (vv_flusher_is_telling(v))
+		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
+	pthread_mutex_lock(&v->lock);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->cancel); /* a thread that ended in a call would keep its locks */
+	return 0;
+}
+
+int vv_enter_idle(struct varve *v, const char *call)
+{
+	int rc = vv_enter(v, call);
+
+	if (rc == 0)
+		vv_flusher_wait(v);
+	return rc;
+}
+
+void vv_enter_block_signals(struct varve *v)
+{
+	vv_hush_begin(&v->deaf);
+	v->hushed = true;
+}
+
+int vv_enter_meet(struct varve *v, int call, uint64_t detail)
+{
+	if (!v->group)
+		return 0;
+	vv_verdict_step(v, true);
+	return vv_ranks_meet(v->group, (enum vv_ranks_call)call, detail);
+}
+
+int vv_enter_leave(struct varve *v, int rc)
+{
+	int cancel = v->cancel;
+	bool hushed = v->hushed;
+	sigset_t deaf = v->deaf;
+
+	v->hushed = false;
+	pthread_mutex_unlock(&v->lock);
+	if (hushed)
+		vv_hush_end(&deaf);
+	pthread_setcancelstate(cancel, NULL);
+	return rc;
+}

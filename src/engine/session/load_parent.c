@@ -1,0 +1,176 @@
+/* Each rank reads the table of the epoch that is continued, and the digests of what it has stored. Where the ranks have stores of their own these may be of several copies of
+ * the lineage that both went on, if somebody has brought back some hosts' files from one and some from another: then an epoch is not the same for two ranks, and none may
+ * refer to what the other has under its number. So they compare whose epochs they know before they lend each other anything. */
+#include "engine/session/load_parent.h"
+#include "engine/session/region.h"
+#include "engine/threads.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/lineage/provenance.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/ranks/group.h"
+#include "engine/session.h"
+#include "engine/session/tip.h"
+#include "engine/write/index_limit.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- this rank ---------------------------------------------------------------------------------------------------------------------- */
+
+/* How many ranks laid the epoch down; 0 if that cannot be told. */
+static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	uint32_t n = vv_catalog_commit(&v->lineage, epoch, &c) == 0 ? c.n_ranks : 0;
+
+	vv_commit_fini(&c);
+	return n;
+}
+
+/* A parent that cannot be read is passed over: the next layer is then a keyframe, which needs none. */
+static int load_parent(struct varve *v)
+{
+	int rc;
+
+	if (v->own || !v->epoch)
+		return 0;
+	if (v->has_table)
+		return vv_table_settle(&v->table, v->pool);
+	if (stored_ranks(v, v->epoch) != v->ranks) {
+		v->epoch = 0; /* another job's; a new series begins */
+		return 0;
+	}
+	rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
+	if (rc == VV_EDAMAGED) {
+		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
+		v->epoch = 0;
+		return 0;
+	}
+	v->has_table = rc == 0;
+	v->tried = false;
+	return rc;
+}
+
+static int load_index(struct varve *v)
+{
+	int rc = v->has_history ? 0 : vv_window_load(v, &v->history);
+
+	v->has_history = rc == 0;
+	return rc;
+}
+
+/* ---- all ranks ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Whose all is that the index knows, also where a cache has told it. */
+static int list_claims(const struct varve *v, struct vv_eras *out)
+{
+	const struct vv_index *x = &v->history.index;
+
+	for (size_t i = 0; i < x->n_layers; i++)
+		if (vv_run_rank(x->layer[i]) == v->rank && !vv_annals_knows(&v->lineage, vv_run_epoch(x->layer[i])) &&
+		    vv_layerio_meet(&v->lineage, x->layer[i]) < 0)
+			vv_err_clear(); /* one that cannot be read is not referred to */
+	return vv_annals_claims(&v->lineage, out);
+}
+
+/* *epoch: one that is not the same for all; 0: there is none. */
+static int find_conflict(const struct vv_era *all, size_t n, uint64_t *epoch)
+{
+	struct vv_eras sum = { 0 };
+	int rc = 0;
+
+	*epoch = 0;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (all[i].token && all[i].first <= all[i].last)
+			rc = vv_eras_add(&sum, &all[i], epoch);
+	vv_eras_fini(&sum);
+	return rc == VV_EMISMATCH ? 0 : rc;
+}
+
+static int compare(struct varve *v, uint64_t *epoch)
+{
+	struct vv_ranks *g = v->group;
+	struct vv_eras mine = { 0 };
+	struct vv_era *out = NULL, *in = NULL;
+	int rc = vv_ranks_agree(g, g->comm, list_claims(v, &mine));
+	uint64_t most = mine.n;
+
+	if (rc == 0)
+		rc = vv_comm_allreduce(g->comm, &most, 1, VARVE_MAX);
+	if (rc == 0) {
+		out = vv_mem_new((size_t)most, sizeof(*out));
+		in = out ? vv_mem_new((size_t)most * g->size, sizeof(*in)) : NULL;
+		rc = vv_ranks_agree(g, g->comm, in ? 0 : VV_ENOMEM);
+	}
+	if (rc == 0 && mine.n)
+		memcpy(out, mine.v, mine.n * sizeof(*out));
+	if (rc == 0 && most)
+		rc = vv_comm_allgather(g->comm, out, in, (size_t)most * sizeof(*out));
+	if (rc == 0)
+		rc = vv_ranks_agree(g, g->comm, find_conflict(in, (size_t)most * g->size, epoch));
+	vv_comm_free(g->comm, out);
+	vv_comm_free(g->comm, in);
+	vv_eras_fini(&mine);
+	return rc;
+}
+
+/* What is said by the layers of the table alone. */
+static void forget_claims(struct varve *v)
+{
+	vv_annals_forget(&v->lineage);
+	vv_annals_turn(&v->lineage);
+	for (size_t i = 0; v->table.layer && i < v->table.layers; i++)
+		if (vv_layerio_meet(&v->lineage, v->table.layer[i]) < 0)
+			vv_err_clear(); /* what it refers to is not known, then */
+}
+
+/* Nothing is known any more but what a restart has just read, if it has: each layer of that was the one that was meant. And the ranks tell each other nothing of what they stored
+ * before: whose it is could not be said by who refers to it. */
+static int know_less(struct varve *v, uint64_t epoch)
+{
+	if (v->rank == 0)
+		vv_log_warn("epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others, so that little of what they hold can be referred to, and more is stored anew",
+			    epoch, v->lineage.name);
+	v->mixed = true;
+	if (v->own || !v->tried)
+		vv_tip_step_back(v, 0);
+	v->group->introduced = true;
+	forget_claims(v);
+	vv_footing_fini(&v->footing);
+	vv_history_fini(&v->history);
+	v->has_history = false;
+	return load_index(v);
+}
+
+static int settle(struct varve *v, int rc)
+{
+	struct vv_ranks *g = v->group;
+	uint64_t unsettled = !v->settled, epoch = 0;
+
+	rc = vv_ranks_sum(g, g->comm, rc, &unsettled, 1);
+	if (rc || !unsettled)
+		return rc;
+	if (!v->mixed)
+		rc = compare(v, &epoch);
+	if (rc == 0 && epoch)
+		rc = vv_ranks_agree(g, g->comm, know_less(v, epoch));
+	v->settled = rc == 0;
+	return rc;
+}
+
+int vv_ready_make(struct varve *v, int rc)
+{
+	rc = rc ? rc : vv_threads_start(v);
+	if (rc == 0)
+		rc = load_parent(v);
+	if (rc == 0)
+		rc = load_index(v);
+	if (v->group && v->group->split)
+		rc = settle(v, rc);
+	if (rc == 0 && !v->own && v->epoch) {
+		vv_region_adopt_all(v);
+		rc = vv_footing_found(v);
+	}
+	return rc;
+}

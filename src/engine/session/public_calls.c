@@ -1,0 +1,180 @@
+/* The public calls on an open session: arguments are checked, the session is locked, and the work is done elsewhere. */
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/session/checkpoint.h"
+#include "engine/session/enter.h"
+#include "engine/session/background.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/session/rank_session.h"
+#include "engine/ranks/group.h"
+#include "engine/session/signal_request.h"
+#include "vv_config.h"
+
+_Static_assert((int)VARVE_EPEER == (int)VV_EPEER && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
+_Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
+
+const char *varve_last_error(void)
+{
+	return vv_err_last();
+}
+
+int varve_fail(int code, const char *message)
+{
+	return vv_err_set(code, "%s", message ? message : vv_err_name(code));
+}
+
+const char *varve_strerror(int code)
+{
+	return vv_err_name(code);
+}
+
+const char *varve_version(void)
+{
+	return VV_VERSION;
+}
+
+/* What a checkpoint costs the program: the call, and what its threads spent in faults since. One that fails has cost as much, so that
+ * it is not tried again at every step. */
+static void note_cost(struct varve *v, double start)
+{
+	v->last_end = vv_clock_s();
+	v->last_cost = v->last_end - start + v->fault_cost;
+	v->fault_cost = 0;
+}
+
+static int checkpoint(varve *v, const char *call, void *stream)
+{
+	double start = vv_clock_s();
+	uint64_t requests;
+	int rc = vv_enter_idle(v, call);
+
+	if (rc)
+		return rc;
+	rc = vv_enter_meet(v, VV_RANKS_CHECKPOINT, 0);
+	if (rc == 0)
+		rc = vv_flusher_report(v);
+	if (rc)
+		return vv_enter_leave(v, rc);
+	vv_enter_block_signals(v);
+	requests = vv_request_count();
+	pthread_mutex_lock(&v->tiles.lock);
+	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
+	pthread_mutex_unlock(&v->tiles.lock);
+	vv_table_fini(&v->view);
+	if (v->grains)
+		v->grains->order = stream;
+	rc = vv_checkpoint_run(v);
+	note_cost(v, start);
+	if (rc == 0) {
+		v->requests = requests;
+		if (!v->async)
+			v->stats.seconds_blocked = v->last_end - start;
+	} else {
+		vv_flusher_told(v);
+	}
+	return vv_enter_leave(v, rc);
+}
+
+int varve_checkpoint(varve *v)
+{
+	return checkpoint(v, "varve_checkpoint", NULL);
+}
+
+int varve_checkpoint_on_stream(varve *v, void *stream)
+{
+	return checkpoint(v, "varve_checkpoint_on_stream", stream);
+}
+
+uint64_t varve_epoch(const varve *v)
+{
+	return v ? atomic_load(&v->newest) : 0;
+}
+
+/* Of an epoch that is not this session's, the store knows. */
+static int look_up(struct varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc;
+
+	vv_flusher_wait(v);
+	rc = vv_catalog_commit(&v->lineage, epoch, &c);
+	vv_commit_fini(&c);
+	return rc ? rc : 1;
+}
+
+static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
+{
+	int rc = vv_enter(v, call);
+
+	if (rc)
+		return rc;
+	if (wait && v->group)
+		rc = vv_rank_session_wait(v, epoch);
+	if (rc)
+		return vv_enter_leave(v, rc);
+	if (vv_rank_session_progress(v, epoch, wait))
+		return vv_enter_leave(v, 0);
+	rc = vv_flusher_fate(v, epoch, wait);
+	if (rc == VV_FLUSHER_UNKNOWN)
+		rc = look_up(v, epoch);
+	return vv_enter_leave(v, rc);
+}
+
+int varve_test(varve *v, uint64_t epoch)
+{
+	return fate(v, "varve_test", epoch, false);
+}
+
+int varve_wait(varve *v, uint64_t epoch)
+{
+	int rc = fate(v, "varve_wait", epoch, true);
+
+	return rc < 0 ? rc : 0;
+}
+
+int varve_on_done(varve *v, varve_done_fn fn, void *arg)
+{
+	int rc = vv_enter_idle(v, "varve_on_done");
+
+	if (rc)
+		return rc;
+	v->flusher.done = fn;
+	v->flusher.done_arg = arg;
+	return vv_enter_leave(v, 0);
+}
+
+/* While an epoch is being stored another one would only wait for it: then it is time only if somebody asks. */
+int varve_due(varve *v)
+{
+	double wait;
+	bool asked, set;
+	int rc = vv_enter(v, "varve_due");
+
+	if (rc)
+		return rc;
+	asked = v->signal && vv_request_count() != v->requests;
+	set = v->due.interval > 0 || v->due.overhead > 0 || v->due.mtbf > 0;
+	wait = vv_due_after(&v->due, v->last_cost);
+	if (asked || !set)
+		rc = 1;
+	else
+		rc = vv_clock_s() - v->last_end >= wait && !vv_flusher_busy(v);
+	if (v->group)
+		rc = vv_rank_session_due(v, asked, rc);
+	return vv_enter_leave(v, rc);
+}
+
+int varve_stats(varve *v, struct varve_stats *out)
+{
+	int rc = vv_enter_idle(v, "varve_stats");
+
+	if (rc)
+		return rc;
+	if (!out)
+		rc = vv_err_set(VV_EINVAL, "varve_stats: out is needed");
+	else if (!v->stats.epoch)
+		rc = vv_err_set(VV_ENOENT, "this session has made no checkpoint yet");
+	else
+		*out = v->stats;
+	return vv_enter_leave(v, rc);
+}

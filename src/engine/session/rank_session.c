@@ -1,0 +1,231 @@
+/* The session of one rank among many: opening, waiting and closing, which all ranks do together. */
+#include "engine/session/rank_session.h"
+#include "engine/write/shared_file.h"
+#include "engine/write/rank_dedup.h"
+#include "engine/session/background.h"
+#include "engine/options.h"
+#include "engine/ranks/group.h"
+#include "engine/session/tip.h"
+#include "engine/ranks/hosts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <varve/varve_comm.h>
+
+enum { PATIENCE = 600 };
+
+static int read_aggregate(struct varve *v, struct vv_ranks *g)
+{
+	const char *text = vv_conf_text(&v->conf, "aggregate");
+	char *end = NULL;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (strcmp(text, "node") == 0) {
+		g->aggregate = 0;
+		return 0;
+	}
+	if (!*text || *end || n < 1 || n > VV_MAX_RANKS)
+		return vv_err_set(VV_EINVAL, "aggregate = %s (%s): node, or a number of ranks", text, vv_conf_origin(&v->conf, "aggregate"));
+	g->aggregate = (uint32_t)n;
+	return 0;
+}
+
+static int read_options(struct varve *v)
+{
+	const char *how = vv_conf_text(&v->conf, "collective");
+	struct vv_ranks *g = v->group;
+
+	g->how = how[0] == 'e' ? VV_RANKS_EXACT : how[0] == 't' ? VV_RANKS_TOPK : VV_RANKS_NONE;
+	g->threshold = (size_t)vv_conf_number(&v->conf, "threshold");
+	g->copies = (unsigned)vv_conf_number(&v->conf, "copies");
+	return read_aggregate(v, g);
+}
+
+/* A number that differs where what all ranks must have in common differs. */
+static uint64_t options_digest(const struct varve *v)
+{
+	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate" };
+	char text[512];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", vv_conf_text(&v->conf, names[i]));
+	return vv_digest_check(text, n < sizeof(text) ? n : sizeof(text));
+}
+
+int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
+{
+	struct vv_err_state error;
+	int met;
+
+	vv_err_save(rc, &error);
+	met = vv_ranks_open(plug, rc ? PATIENCE : vv_conf_real(&v->conf, "timeout"), &v->group);
+	if (met)
+		return rc ? vv_err_restore(&error) : met;
+	v->rank = v->group->rank;
+	v->ranks = v->group->size;
+	if (rc == 0)
+		rc = read_options(v);
+	if (rc == 0)
+		rc = vv_verdict_init(v);
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	return rc ? rc : vv_ranks_meet(v->group, VV_RANKS_OPEN, options_digest(v));
+}
+
+void vv_rank_session_leave(struct varve *v)
+{
+	if (!v->group)
+		return;
+	vv_collective_forget(v);
+	vv_verdict_fini(v);
+	vv_ranks_close(v->group);
+	v->group = NULL;
+}
+
+/* A lineage, for all. */
+struct found {
+	uint8_t id[16];
+	uint64_t created_ns;
+	uint64_t token; /* of the session */
+};
+
+/* Of this place's leader: takes the lock, and looks. *has: there is one. */
+static int open_here(struct varve *v, const char *lineage, bool *has)
+{
+	char object[VV_NAME_MAX];
+	int rc;
+
+	vv_name_lock(object, lineage);
+	rc = vv_store_lock(v->store, object, &v->writer);
+	if (rc == 0)
+		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+	*has = rc == 0;
+	if (rc != VV_ENOENT)
+		return rc;
+	vv_err_clear();
+	return 0;
+}
+
+/* What the lowest rank that has one says, is said in all places; where there is none at all, rank 0 makes one. */
+static int find_lineage(struct varve *v, const char *lineage, bool has, struct found *f, uint32_t *who)
+{
+	struct vv_ranks *g = v->group;
+	uint64_t lowest = has ? g->rank : g->size;
+	int rc = vv_comm_allreduce(g->comm, &lowest, 1, VARVE_MIN);
+
+	if (rc)
+		return rc;
+	*who = lowest < g->size ? (uint32_t)lowest : 0;
+	if (*who == g->rank && !has)
+		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	memcpy(f->id, v->lineage.id, sizeof(f->id));
+	f->created_ns = v->lineage.created_ns;
+	f->token = v->token;
+	return rc ? rc : vv_comm_bcast(g->comm, f, sizeof(*f), *who);
+}
+
+static int match_lineage(struct varve *v, const char *lineage, bool has, const struct found *f, uint32_t who)
+{
+	int rc = 0;
+
+	if (!has && v->rank != who)
+		rc = vv_catalog_adopt(v->store, lineage, f->id, f->created_ns, &v->lineage);
+	else if (memcmp(v->lineage.id, f->id, sizeof(f->id)) != 0)
+		rc = vv_err_set(VV_EMISMATCH, "the lineage '%s' in store '%s' and the one in rank %u's store are not of one origin; one of the two "
+				"stores is not this job's", lineage, v->store->url, who);
+	return rc ? rc : vv_tip_look(v, lineage);
+}
+
+static int agree_on_epoch(struct varve *v)
+{
+	struct vv_ranks *g = v->group;
+	uint64_t newest[2] = { v->epoch, v->highest };
+	int rc = vv_comm_allreduce(g->comm, newest, 2, VARVE_MAX);
+
+	if (rc)
+		return rc;
+	v->epoch = newest[0];
+	v->highest = newest[1];
+	rc = g->split && v->epoch ? vv_ranks_spread_commit(v, v->epoch) : 0;
+	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
+}
+
+int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
+{
+	struct vv_ranks *g = v->group;
+	struct found f = { 0 };
+	bool has = false;
+	uint32_t who = 0;
+
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_ranks_meet(g, VV_RANKS_OPEN, vv_digest_check(lineage, strlen(lineage)));
+	if (rc == 0)
+		rc = vv_whose_find(g, v->store, lineage);
+	if (rc)
+		return rc;
+	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? open_here(v, lineage, &has) : 0);
+	if (rc == 0)
+		rc = find_lineage(v, lineage, has, &f, &who);
+	if (rc)
+		return rc;
+	v->token = f.token;
+	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
+	if (rc)
+		return rc;
+	if (!vv_ranks_leads_place(g))
+		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+	if (rc == 0)
+		rc = vv_aggregate_plan(g, v->store);
+	rc = vv_ranks_agree(g, g->comm, rc);
+	return rc ? rc : agree_on_epoch(v);
+}
+
+bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
+{
+	if (!v->group)
+		return false;
+	if (wait && epoch == v->newest)
+		vv_flusher_wait(v);
+	if (vv_flusher_busy(v))
+		return false;
+	vv_verdict_step(v, wait && epoch == v->verdict.epoch);
+	return v->verdict.pending && epoch == v->verdict.epoch;
+}
+
+/* As in every call, the epoch under way comes to its end first; if the ranks lose each other over that, its fate says more. */
+int vv_rank_session_wait(struct varve *v, uint64_t epoch)
+{
+	vv_flusher_wait(v);
+	vv_verdict_step(v, true);
+	return v->group->side->broken ? 0 : vv_ranks_meet(v->group, VV_RANKS_WAIT, epoch);
+}
+
+int vv_rank_session_due(struct varve *v, bool asked, int due)
+{
+	uint64_t answer = asked || (v->rank == 0 && due);
+	int rc;
+
+	vv_rank_session_progress(v, 0, false);
+	rc = vv_ranks_meet_max(v->group, VV_RANKS_DUE, &answer);
+	return rc ? rc : (int)answer;
+}
+
+double varve_timeout(const char *options)
+{
+	struct vv_conf conf = { 0 };
+	double seconds = PATIENCE;
+
+	if (vv_options_load(&conf, options) == 0)
+		seconds = vv_conf_real(&conf, "timeout");
+	vv_conf_fini(&conf);
+	return seconds > 0 ? seconds : PATIENCE;
+}
+
+int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)
+{
+	if (!comm || !out)
+		return vv_err_set(VV_EINVAL, "varve_open_comm: a communicator and out are needed");
+	return vv_session_open(comm, store, lineage, options, out);
+}

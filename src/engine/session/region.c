@@ -1,0 +1,477 @@
+/* Regions: what a session protects, and what it knows of each chunk. */
+#include "engine/session/region.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/session/enter.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/memory/tiles.h"
+#include "engine/write/trust.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void vv_region_free(struct vv_region *r)
+{
+	vv_mem_free(r->name);
+	vv_mem_free(r->was);
+	vv_mem_free(r->now);
+	vv_mem_free(r->cell);
+	vv_grains_leave(r);
+	free(r->owned);
+	vv_mem_free(r);
+}
+
+/* Index of the region, or n_regions. Regions enter the map here, for which add_region made room. Removals may have moved
+ * a region down; once that is far, the map is made anew by the next call. */
+static size_t find(struct varve *v, const char *name)
+{
+	enum { FAR = 1024 };
+	size_t at, i;
+
+	while (v->by_name.n < v->n_regions &&
+	       vv_map_put(&v->by_name, v->region[v->by_name.n]->name, v->by_name.n) == 0)
+		;
+	at = vv_map_get(&v->by_name, name);
+	if (at == VV_MAP_NONE)
+		return v->n_regions;
+	i = at < v->n_regions ? at : v->n_regions - 1;
+	while (strcmp(v->region[i]->name, name) != 0)
+		i--;
+	if (at - i > FAR)
+		vv_map_clear(&v->by_name);
+	return i;
+}
+
+static size_t chunks(const struct vv_shape *s)
+{
+	return (size_t)((s->len + s->chunk - 1) / s->chunk);
+}
+
+static int add_region(struct varve *v, const char *name, struct vv_region **out)
+{
+	struct vv_region **list, *r;
+
+	if (v->n_regions == VV_MAX_REGIONS)
+		return vv_err_set(VV_EINVAL, "a session can hold %d regions", VV_MAX_REGIONS);
+	if ((v->n_regions & (v->n_regions - 1)) == 0) { /* at powers of two, and at none, room for as many again */
+		list = vv_mem_grow(v->region, v->n_regions ? 2 * v->n_regions : 1, sizeof(struct vv_region *));
+		if (!list)
+			return VV_ENOMEM;
+		v->region = list;
+	}
+	if (vv_map_reserve(&v->by_name, v->n_regions + 1) < 0)
+		return VV_ENOMEM;
+	r = vv_mem_new(1, sizeof(*r));
+	if (!r)
+		return VV_ENOMEM;
+	r->name = vv_mem_strdup(name);
+	if (!r->name) {
+		vv_mem_free(r);
+		return VV_ENOMEM;
+	}
+	r->adopted = v->own || !v->epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
+	v->region[v->n_regions++] = r;
+	*out = r;
+	return 0;
+}
+
+static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
+{
+	size_t n = r->fine ? 0 : chunks(s);
+	uint32_t *was = vv_mem_grow(r->was, n + 1, sizeof(*was)), *now;
+
+	if (!was)
+		return VV_ENOMEM;
+	r->was = was;
+	now = vv_mem_grow(r->now, n + 1, sizeof(*now));
+	if (!now)
+		return VV_ENOMEM;
+	r->now = now;
+	for (size_t i = r->n_chunks; i < n; i++)
+		was[i] = VV_CHUNK_UNKNOWN;
+	if (r->n_chunks && s->len > r->shape.len && r->shape.len % r->shape.chunk)
+		was[r->n_chunks - 1] = VV_CHUNK_UNKNOWN; /* the parent has only the beginning of it */
+	r->n_chunks = n;
+	r->p = p;
+	r->shape = *s;
+	return 0;
+}
+
+static int zero_digests(struct varve *v, struct vv_region *r)
+{
+	size_t tail = (size_t)(r->shape.len % r->shape.chunk);
+	uint8_t *zero = vv_mem_new(r->shape.chunk, 1);
+
+	if (!zero)
+		return VV_ENOMEM;
+	v->digest(zero, r->shape.chunk, &r->zero);
+	v->digest(zero, tail ? tail : r->shape.chunk, &r->zero_tail);
+	vv_mem_free(zero);
+	return 0;
+}
+
+static int check_name(const char *call, const char *name)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	if (n < 1 || n > VV_MAX_NAME)
+		return vv_err_set(VV_EINVAL, "%s: a region's name has 1 to %d bytes", call, VV_MAX_NAME);
+	return 0;
+}
+
+/* Under the lock. */
+static int protect(struct varve *v, const char *name, void *p, struct vv_shape *s, struct vv_region **out)
+{
+	size_t i = find(v, name);
+	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
+	bool fresh = !r;
+	struct vv_fine_key key;
+	int rc = vv_grains_choose(v, r, name, p, (size_t)s->len, &key);
+
+	if (rc)
+		return rc;
+	s->chunk = key.grain ? key.grain : (uint32_t)vv_conf_number(&v->conf, "chunk");
+	rc = vv_head_check_shape(name, s);
+	if (rc == 0 && !p && s->len)
+		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %llu bytes", name,
+				(unsigned long long)s->len);
+	if (rc == 0 && r && r->owned)
+		rc = vv_err_set(VV_EINVAL, "region '%s' was made by varve_alloc; varve_free it first", name);
+	if (rc == 0 && fresh)
+		rc = add_region(v, name, &r);
+	if (rc)
+		return rc;
+	if (fresh || r->p != p || r->shape.len != s->len || r->shape.chunk != s->chunk || !r->fine != !key.grain)
+		vv_tiles_detach(v, r);
+	rc = vv_grains_assign(v, r, &key);
+	if (rc == 0)
+		rc = resize(r, p, s);
+	if (rc == 0)
+		rc = zero_digests(v, r);
+	if (rc && fresh)
+		vv_region_free(v->region[--v->n_regions]);
+	if (rc == 0 && out)
+		*out = r;
+	return rc;
+}
+
+static int locked_protect(struct varve *v, const char *call, const char *name, void *p, struct vv_shape *s)
+{
+	int rc = vv_enter_idle(v, call);
+
+	if (rc)
+		return rc;
+	rc = check_name(call, name);
+	if (rc == 0)
+		rc = protect(v, name, p, s, NULL);
+	return vv_enter_leave(v, rc);
+}
+
+int varve_protect(varve *v, const char *name, void *p, size_t len)
+{
+	struct vv_shape s = { .len = len };
+
+	return locked_protect(v, "varve_protect", name, p, &s);
+}
+
+int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim, const size_t *shape)
+{
+	struct vv_shape s = { .type = (uint8_t)type, .ndim = (uint8_t)ndim };
+
+	if ((unsigned)type >= VV_TYPES || type == VARVE_BYTES || ndim < 1 || ndim > VV_MAX_DIMS || !shape)
+		return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': type %d, %d dimensions, %s; an array has one of the types of varve.h but VARVE_BYTES, 1 to %d dimensions, and their lengths",
+				  name ? name : "", (int)type, ndim, shape ? "a shape" : "no shape (NULL)", VV_MAX_DIMS);
+	s.len = vv_head_type_size(s.type);
+	for (int i = 0; i < ndim; i++) {
+		s.dim[i] = shape[i];
+		if (__builtin_mul_overflow(s.len, (uint64_t)shape[i], &s.len))
+			return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': the shape overflows 64 bits",
+					  name ? name : "");
+	}
+	return locked_protect(v, "varve_protect_array", name, p, &s);
+}
+
+static void take_out(struct varve *v, size_t i)
+{
+	vv_tiles_detach(v, v->region[i]);
+	vv_map_remove(&v->by_name, v->region[i]->name);
+	vv_region_free(v->region[i]);
+	memmove(&v->region[i], &v->region[i + 1], (v->n_regions - i - 1) * sizeof(struct vv_region *));
+	v->n_regions--;
+}
+
+int varve_unprotect(varve *v, const char *name)
+{
+	size_t i;
+	int rc = vv_enter_idle(v, "varve_unprotect");
+
+	if (rc)
+		return rc;
+	rc = check_name("varve_unprotect", name);
+	if (rc)
+		return vv_enter_leave(v, rc);
+	i = find(v, name);
+	if (i == v->n_regions)
+		rc = vv_err_set(VV_ENOENT, "varve_unprotect: no region '%s'", name);
+	else if (v->region[i]->owned)
+		rc = vv_err_set(VV_EINVAL, "varve_unprotect: region '%s' was made by varve_alloc; varve_free it", name);
+	else
+		take_out(v, i);
+	return vv_enter_leave(v, rc);
+}
+
+int varve_untrack(varve *v, const char *name)
+{
+	size_t i;
+	int rc = vv_enter_idle(v, "varve_untrack");
+
+	if (rc)
+		return rc;
+	rc = check_name("varve_untrack", name);
+	if (rc)
+		return vv_enter_leave(v, rc);
+	i = find(v, name);
+	if (i == v->n_regions) {
+		rc = vv_err_set(VV_ENOENT, "varve_untrack: no region '%s'", name);
+	} else if (!v->region[i]->untracked) {
+		vv_tiles_detach(v, v->region[i]);
+		v->region[i]->untracked = true;
+	}
+	return vv_enter_leave(v, rc);
+}
+
+/* As if it were declared anew. */
+static int refine(struct varve *v, struct vv_region *r, enum vv_method method, uint32_t grain)
+{
+	struct vv_region before = *r;
+	struct vv_shape s = r->shape;
+	void *owned = r->owned;
+	int rc;
+
+	r->refined = true;
+	r->method = (uint8_t)method;
+	r->grain = grain;
+	r->owned = NULL;
+	rc = protect(v, r->name, r->p, &s, NULL);
+	r->owned = owned;
+	if (rc) {
+		r->refined = before.refined;
+		r->method = before.method;
+		r->grain = before.grain;
+	}
+	return rc;
+}
+
+int varve_refine(varve *v, const char *name, const char *method, size_t grain)
+{
+	size_t i;
+	int m = method ? vv_grains_method(method) : VV_METHOD_RUN;
+	int rc = vv_enter_idle(v, "varve_refine");
+
+	if (rc)
+		return rc;
+	rc = check_name("varve_refine", name);
+	if (rc)
+		return vv_enter_leave(v, rc);
+	i = find(v, name);
+	if (i == v->n_regions)
+		rc = vv_err_set(VV_ENOENT, "varve_refine: no region '%s'", name);
+	else if (m < 0)
+		rc = vv_err_set(VV_EINVAL, "varve_refine: region '%s': no method '%s'; there are full, basic, list, tree and run", name,
+				method);
+	else
+		rc = grain ? vv_grains_check("varve_refine", grain) : 0;
+	if (rc == 0 && i < v->n_regions)
+		rc = refine(v, v->region[i], (enum vv_method)m, (uint32_t)grain);
+	return vv_enter_leave(v, rc);
+}
+
+/* Whole zeroed pages. */
+static void *zero_pages(const char *name, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = len ? (len + page - 1) / page * page : page;
+	void *p = NULL;
+
+	if (len > VV_MAX_REGION_BYTES || posix_memalign(&p, page, room) != 0) {
+		vv_err_set(VV_ENOMEM, "varve_alloc: region '%s': no memory for %zu bytes", name, len);
+		return NULL;
+	}
+	return memset(p, 0, room);
+}
+
+void *varve_alloc(varve *v, const char *name, size_t len)
+{
+	struct vv_shape s = { .len = len };
+	struct vv_region *r = NULL;
+	void *p = NULL;
+
+	if (vv_enter_idle(v, "varve_alloc") < 0)
+		return NULL;
+	if (check_name("varve_alloc", name) == 0) {
+		if (find(v, name) < v->n_regions)
+			vv_err_set(VV_EINVAL, "varve_alloc: region '%s' is there already", name);
+		else
+			p = zero_pages(name, len);
+	}
+	if (p && protect(v, name, p, &s, &r) == 0)
+		r->owned = p;
+	vv_enter_leave(v, 0);
+	if (!r)
+		free(p);
+	return r ? p : NULL;
+}
+
+int varve_free(varve *v, void *p)
+{
+	int rc;
+
+	if (!p)
+		return 0;
+	rc = vv_enter_idle(v, "varve_free");
+	if (rc)
+		return rc;
+	rc = vv_err_set(VV_EINVAL, "varve_free: %p is not memory of varve_alloc", p);
+	for (size_t i = 0; rc && i < v->n_regions; i++)
+		if (v->region[i]->owned == p) {
+			take_out(v, i);
+			rc = 0;
+		}
+	return vv_enter_leave(v, rc);
+}
+
+/* ---- what the chunks held ------------------------------------------------------------------------------------------ */
+
+/* Where the chunk's content lies, if all of it is in one run; NULL if not. *k goes on from chunk to chunk. */
+static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint64_t end, size_t *k)
+{
+	while (*k < runs->n && runs->v[*k].at + runs->v[*k].len <= at)
+		++*k;
+	return *k < runs->n && runs->v[*k].at + runs->v[*k].len >= end ? &runs->v[*k] : NULL;
+}
+
+static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_region *from)
+{
+	const struct vv_index *x = &v->history.index;
+	uint32_t hint = 0;
+	size_t k = 0;
+
+	r->fresh = true;
+	for (size_t i = 0; i < r->n_chunks; i++) {
+		uint64_t at = (uint64_t)i * r->shape.chunk;
+		uint64_t end = at + r->shape.chunk < r->shape.len ? at + r->shape.chunk : r->shape.len;
+		const struct vv_run *run = run_at(&from->runs, at, end, &k);
+
+		r->was[i] = VV_CHUNK_UNKNOWN;
+		if (!run)
+			continue;
+		if (run->layer == 0) {
+			r->was[i] = VV_CHUNK_ZERO;
+		} else {
+			uint32_t e = vv_index_near(x, v->group ? v->history.n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
+
+			if (e != VV_INDEX_NONE && vv_trust_layer(&v->lineage, &v->history, e)) {
+				if (r->restored)
+					vv_trust_give(&v->history, e);
+				r->was[i] = e + VV_CHUNK_FIRST;
+				hint = e + 1;
+			}
+		}
+	}
+}
+
+struct hashing {
+	struct varve *v;
+	struct vv_region *r;
+	struct vv_digest *digest;
+};
+
+enum { HASH_STEP = 256 };
+
+static void hash_step(void *arg, size_t step)
+{
+	struct hashing *h = arg;
+	size_t end = (step + 1) * HASH_STEP < h->r->n_chunks ? (step + 1) * HASH_STEP : h->r->n_chunks;
+
+	for (size_t i = step * HASH_STEP; i < end; i++)
+		h->v->digest(h->r->p + (uint64_t)i * h->r->shape.chunk, vv_region_chunk_len(h->r, i), &h->digest[i]);
+}
+
+static int adopt_foreign(struct varve *v, struct vv_region *r, const struct vv_runs *runs)
+{
+	struct hashing h = { v, r, vv_mem_new(r->n_chunks, sizeof(*h.digest)) };
+	size_t k = 0;
+	int rc = 0;
+
+	if (!h.digest)
+		return VV_ENOMEM;
+	vv_pool_each(v->pool, (r->n_chunks + HASH_STEP - 1) / HASH_STEP, hash_step, &h);
+	for (size_t i = 0; rc == 0 && i < r->n_chunks; i++) {
+		uint64_t at = (uint64_t)i * r->shape.chunk;
+		const struct vv_run *run = run_at(runs, at, at + vv_region_chunk_len(r, i), &k);
+		uint32_t e;
+
+		if (!run || !run->layer || vv_run_rank(run->layer) == v->rank)
+			continue;
+		e = vv_index_find(&v->history.index, &h.digest[i]);
+		if (e == VV_INDEX_NONE || !vv_trust_known(&v->history, e) ||
+		    vv_index_layer(&v->history.index, e) != run->layer)
+			rc = vv_index_supersede(&v->history.index, &h.digest[i], run->layer, run->pos + (at - run->at), &e);
+		if (rc == 0)
+			r->was[i] = e + VV_CHUNK_FIRST;
+	}
+	vv_mem_free(h.digest);
+	return rc;
+}
+
+static bool has_foreign(const struct vv_runs *runs, uint32_t rank)
+{
+	for (size_t k = 0; k < runs->n; k++)
+		if (runs->v[k].layer && vv_run_rank(runs->v[k].layer) != rank)
+			return true;
+	return false;
+}
+
+int vv_region_adopt_foreign(struct varve *v)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+
+		if (r->parent && r->restored && has_foreign(&v->table.region[r->parent - 1].runs, v->rank))
+			rc = adopt_foreign(v, r, &v->table.region[r->parent - 1].runs);
+	}
+	return rc;
+}
+
+void vv_region_adopt_all(struct varve *v)
+{
+	v->depth = v->table.depth;
+	v->full_runs = 0;
+	v->chain_cost = (uint64_t)v->depth * VV_LAYER_COST;
+	for (size_t i = 0; i < v->table.n; i++)
+		v->full_runs += v->table.region[i].runs.n;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+		size_t k = vv_table_find(&v->table, r->name);
+
+		if (r->adopted)
+			continue;
+		r->parent = k < v->table.n ? (uint32_t)k + 1 : 0;
+		if (r->parent)
+			adopt(v, r, &v->table.region[k]);
+		r->adopted = true;
+	}
+}
+
+void vv_region_forget(struct varve *v)
+{
+	for (size_t i = 0; i < v->n_regions; i++) {
+		v->region[i]->fresh = true;
+		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
+			v->region[i]->was[c] = VV_CHUNK_UNKNOWN;
+	}
+	vv_history_fini(&v->history);
+	v->has_history = false;
+	vv_grains_forget(v);
+}

@@ -1,0 +1,415 @@
+/* Restart: the regions as they were, from the newest epoch that is whole, or one that is named; and what is stored of a region. */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/lineage/provenance.h"
+#include "engine/session/enter.h"
+#include "engine/session/background.h"
+#include "engine/grains/relearn.h"
+#include "engine/session/region.h"
+#include "engine/threads.h"
+#include "engine/lost_memory.h"
+#include "engine/read/device_restore.h"
+#include "engine/ranks/remote_read.h"
+#include "engine/ranks/remote_table.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/ranks/group.h"
+#include "engine/session/load_parent.h"
+#include "engine/read/layer_by_layer.h"
+#include "engine/read/restore.h"
+#include "engine/memory/tiles.h"
+#include "engine/session/tip.h"
+#include "track/fence.h"
+#include <inttypes.h>
+#include <string.h>
+
+static int add_want(const struct vv_lineage *lin, const struct vv_table *t, const struct vv_region *r,
+		    struct vv_want *out)
+{
+	const struct vv_table_region *from = NULL;
+	int rc = vv_table_region(lin, t, r->name, &from);
+
+	if (rc)
+		return rc;
+	if (from->shape.len != r->shape.len)
+		return vv_err_set(VV_EMISMATCH,
+				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
+				  " bytes; declare it with that size, or read it with varve_restart_region",
+				  r->name, r->shape.len, t->epoch, from->shape.len);
+	if (r->shape.type != from->shape.type && r->shape.type != VV_TYPE_BYTES && from->shape.type != VV_TYPE_BYTES)
+		return vv_err_set(VV_EMISMATCH, "region '%s' is declared as %s, in epoch %" PRIu64 " it is %s", r->name,
+				  vv_head_type_name(r->shape.type), t->epoch, vv_head_type_name(from->shape.type));
+	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p, r->name };
+	return 0;
+}
+
+static int check_ranks(const struct varve *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(&v->lineage, epoch, &c);
+
+	if (rc == 0 && c.n_ranks != v->ranks)
+		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was laid down by %u rank(s), this job has %u; run it with %u "
+				"(restart on another number of ranks is not possible yet)", epoch, v->lineage.name, c.n_ranks,
+				v->ranks, c.n_ranks);
+	vv_commit_fini(&c);
+	return rc;
+}
+
+/* What this rank holds of other ranks' layers can be told only now, before the program changes it. */
+static int adopt_now(struct varve *v)
+{
+	int rc = vv_ready_make(v, 0);
+
+	return rc ? rc : vv_region_adopt_foreign(v);
+}
+
+/* Have all ranks that know it the same in mind? */
+static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
+{
+	uint64_t token = vv_annals_token(&v->lineage, epoch), most[2] = { token, token ? ~token : 0 };
+	int rc = vv_comm_allreduce(v->group->comm, most, 2, VARVE_MAX);
+
+	if (rc == 0 && most[0] != ~most[1] && most[0])
+		rc = vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others", epoch,
+				v->lineage.name);
+	*era = most[0];
+	return rc;
+}
+
+/* The session goes on from an epoch that is not what it has laid down, or what it knew of: what it refers to from now on it must have met since. One that bears a number of
+ * its own era is not of that: another begins. */
+static void turn(struct varve *v, uint64_t epoch, uint64_t token)
+{
+	if (epoch >= v->era && token && token != v->token)
+		vv_tip_new_era(v);
+	if (!vv_annals_turned(&v->lineage))
+		return;
+	vv_annals_turn(&v->lineage);
+	vv_footing_fini(&v->footing);
+	vv_region_forget(v);
+}
+
+/* Can a thread go on hashing regions in grains after the return? */
+static bool has_thread(struct varve *v)
+{
+	int rc = v->grains ? vv_flusher_ready(&v->flusher) : VV_ENOENT;
+
+	if (rc && v->grains)
+		vv_err_clear();
+	return rc == 0;
+}
+
+/* The session goes on from what was read. A region that was not read from where its table says is looked at anew: a new epoch must not
+ * refer to what is damaged. */
+static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table *t, const bool *copied)
+{
+	int rc = 0;
+
+	turn(v, epoch, era);
+	vv_tip_continue(v, epoch, t);
+	for (size_t i = 0; i < v->n_regions; i++)
+		v->region[i]->restored = !copied[i];
+	if (v->group)
+		rc = adopt_now(v);
+	return rc ? rc : vv_recall_begin(v, has_thread(v));
+}
+
+/* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
+static int check_there(const struct varve *v)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		if (vv_lost_memory_on_device(v->region[i]))
+			return vv_lost_memory_error(v->region[i]);
+	return 0;
+}
+
+static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		rc = add_want(&v->lineage, t, v->region[i], &want[i]);
+	return rc ? rc : vv_threads_start(v);
+}
+
+/* One that is damaged for one rank is damaged for all. */
+static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
+{
+	struct vv_bounce bounce = { 0 };
+	struct vv_latch latch = { 0 };
+	uint64_t era = 0;
+
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	if (rc == 0 && v->group->split)
+		rc = vv_ranks_spread_commit(v, epoch);
+	if (rc == 0)
+		rc = vv_foreign_table(v, check_ranks(v, epoch), epoch, t);
+	if (rc == 0)
+		rc = agree_on_era(v, epoch, &era);
+	if (rc)
+		return rc;
+	rc = check_there(v);
+	if (rc == 0)
+		rc = plan(v, t, want);
+	if (rc == 0)
+		rc = vv_bounce_begin(&bounce, want, v->n_regions);
+	if (rc == 0)
+		rc = vv_restore_open(want, v->n_regions, &latch);
+	rc = vv_bounce_end(&bounce, vv_fetch_read(v, rc, want, v->n_regions, copied));
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	if (rc)
+		return vv_restore_shut(&latch, rc);
+	return vv_ranks_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
+}
+
+/* The session's, empty. */
+static int clear_dock(struct varve *v)
+{
+	if (v->dock)
+		vv_dock_end(v->dock);
+	else
+		v->dock = vv_mem_new(1, sizeof(*v->dock));
+	return v->dock ? 0 : VV_ENOMEM;
+}
+
+/* Layer by layer, where that is quicker; then the table is made when it is needed, mostly behind the return. */
+static int read_wants(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n)
+{
+	bool host = true;
+	int rc, device;
+
+	for (size_t i = 0; host && i < n; i++)
+		host = !vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
+	rc = host ? vv_table_finish(t, v->pool) : 0;
+	if (rc == 0 && host && vv_replay_pays(t, want, n) && vv_replay_read(&v->lineage, v->pool, t, want, n))
+		return 0;
+	return rc ? rc : vv_bounce_read(v, dock, t, want, n);
+}
+
+/* What devices need is got while the table is being read, and given back while the program goes on. */
+static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
+{
+	rc = rc ? rc : clear_dock(v);
+	if (rc == 0)
+		rc = check_there(v);
+	if (rc == 0)
+		rc = check_ranks(v, epoch);
+	if (rc == 0)
+		rc = vv_threads_start(v);
+	if (rc == 0) {
+		vv_bounce_expect(v, v->dock);
+		rc = (v->dock->len ? vv_table_load_begun : vv_table_load_late)(&v->lineage, v->pool, epoch, v->rank, t);
+	}
+	if (rc == 0)
+		rc = plan(v, t, want);
+	if (rc == 0)
+		rc = read_wants(v, v->dock, t, want, v->n_regions);
+	if (rc == 0 && v->has_history) /* whether that holds what the table needs is looked at at once */
+		rc = vv_table_settle(t, v->pool);
+	rc = rc ? rc : go_on(v, epoch, vv_annals_token(&v->lineage, epoch), t, copied);
+	if (v->dock)
+		vv_dock_leave(v->dock);
+	return rc;
+}
+
+static int restart_epoch(struct varve *v, uint64_t epoch)
+{
+	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
+	bool *copied = vv_mem_new(v->n_regions, sizeof(*copied));
+	struct vv_table t = { 0 };
+	int rc = want && copied ? 0 : VV_ENOMEM;
+
+	vv_table_fini(&v->view); /* is of what is forgotten */
+	vv_annals_forget(&v->lineage);
+	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
+	vv_table_fini(&t);
+	vv_mem_free(want);
+	vv_mem_free(copied);
+	return rc;
+}
+
+/* The newest epoch below `before` that any rank's store has. */
+static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
+{
+	int rc = vv_catalog_newest(&v->lineage, before, epoch);
+
+	if (!v->group)
+		return rc;
+	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	return rc ? rc : vv_comm_allreduce(v->group->comm, epoch, 1, VARVE_MAX);
+}
+
+/* The newest epoch that is whole; the error of the newest if none is. */
+static int restart_latest(struct varve *v)
+{
+	struct vv_err_state first = { 0 };
+	uint64_t epoch = UINT64_MAX;
+
+	for (;;) {
+		int rc = find_newest(v, epoch, &epoch);
+
+		if (rc)
+			return rc;
+		if (epoch == 0)
+			return first.code ? vv_err_restore(&first) : 0;
+		rc = restart_epoch(v, epoch);
+		if (rc == 0)
+			return 1;
+		if (rc != VV_EDAMAGED && rc != VV_EIO)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+		if (v->rank == 0) /* all ranks know the same */
+			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
+				    v->lineage.name, vv_err_last());
+	}
+}
+
+int varve_restart(varve *v, uint64_t epoch)
+{
+	int rc = vv_enter_idle(v, "varve_restart");
+
+	if (rc)
+		return rc;
+	rc = vv_enter_meet(v, VV_RANKS_RESTART, epoch);
+	if (rc)
+		return vv_enter_leave(v, rc);
+	vv_enter_block_signals(v);
+	vv_tiles_expose(v);
+	vv_grains_expose(v);
+	if (epoch == VARVE_LATEST) {
+		rc = restart_latest(v);
+	} else {
+		rc = restart_epoch(v, epoch);
+		rc = rc ? rc : 1;
+	}
+	if (rc != 1)
+		vv_recall_drop(v);
+	else if (vv_recall_is_late(v))
+		vv_flusher_recall(v);
+	return vv_enter_leave(v, rc);
+}
+
+/* A rank alone sees only its own place. */
+static int not_here(const struct varve *v, const char *what)
+{
+	return vv_err_set(VV_ENOTSUP, "%s not in this rank's store '%s'; varve_restart, called by all ranks, looks in the others' too",
+			  what, v->store->url);
+}
+
+static int check_here(const struct varve *v, const struct vv_runs *runs)
+{
+	struct vv_listing l = { 0 };
+	int rc = v->group && v->group->split ? vv_catalog_list(&v->lineage, 0, &l) : 0;
+
+	for (size_t i = 0; rc == 0 && v->group && v->group->split && i < runs->n; i++)
+		if (runs->v[i].layer && !vv_catalog_lists(&l, runs->v[i].layer))
+			rc = not_here(v, "bytes of the region are");
+	vv_catalog_listing_fini(&l);
+	return rc;
+}
+
+typedef int (*load_fn)(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+
+/* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
+ * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
+static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
+{
+	int rc;
+
+	if (epoch && v->view.epoch == epoch)
+		return 0;
+	vv_table_fini(&v->view);
+	vv_annals_forget(&v->lineage);
+	rc = vv_threads_start(v);
+	if (rc)
+		return rc;
+	return load(&v->lineage, v->pool, epoch, v->rank, &v->view);
+}
+
+/* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
+static int view_named(struct varve *v, uint64_t epoch, load_fn load)
+{
+	struct vv_err_state first = { 0 };
+	int rc;
+
+	if (epoch != VARVE_LATEST)
+		return view_epoch(v, epoch, load);
+	for (;;) {
+		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
+		if (rc)
+			return rc;
+		if (epoch == 0 && first.code)
+			return vv_err_restore(&first);
+		if (epoch == 0)
+			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
+		rc = view_epoch(v, epoch, load);
+		if (rc != VV_EDAMAGED)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+	}
+}
+
+/* to: memory that it is for, or NULL. */
+static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
+{
+	load_fn late = vv_bounce_space(to, len, &(int){ 0 }) ? vv_table_load_begun : vv_table_load_late;
+	int rc = view_named(v, epoch, v->group ? vv_table_load_on : late);
+
+	return rc == VV_EDAMAGED && v->group && v->group->split ? not_here(v, "the layer is") : rc;
+}
+
+/* The memory may lie behind a fence, which the kernel does not ask at. */
+static int restart_into(struct varve *v, const struct vv_want *want)
+{
+	struct vv_dock dock = { 0 };
+	int rc = vv_threads_start(v);
+
+	if (rc)
+		return rc;
+	vv_fence_enter(want->to, (size_t)want->len);
+	rc = read_wants(v, &dock, &v->view, want, 1);
+	vv_dock_end(&dock);
+	vv_fence_leave();
+	return rc;
+}
+
+int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
+{
+	const struct vv_table_region *r = NULL;
+	int rc = vv_enter_idle(v, "varve_restart_region");
+
+	if (rc)
+		return rc;
+	rc = name && (p || !len) ? view_table(v, epoch, p, len) :
+				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
+	if (rc == 0)
+		rc = vv_table_region(&v->lineage, &v->view, name, &r);
+	if (rc == 0 && r->shape.len != len)
+		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
+				r->shape.len, v->view.epoch, len);
+	if (rc == 0)
+		rc = check_here(v, &r->runs);
+	if (rc == 0)
+		rc = restart_into(v, &(struct vv_want){ &r->runs, 0, len, p, name });
+	return vv_enter_leave(v, rc);
+}
+
+int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
+{
+	const struct vv_table_region *r = NULL;
+	int rc = vv_enter_idle(v, "varve_region");
+
+	if (rc)
+		return rc;
+	rc = name && out ? view_table(v, epoch, NULL, 0) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	if (rc == 0)
+		rc = vv_table_region(&v->lineage, &v->view, name, &r);
+	if (rc == 0) {
+		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
+		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
+	}
+	return vv_enter_leave(v, rc);
+}

@@ -1,0 +1,273 @@
+/* Retention: after a checkpoint, epochs beyond `keep` and `keep-every` lose their commit record, and when enough of the
+ * store is theirs, gc takes the space back. Neither can fail the checkpoint that went before. */
+#include "engine/session/retention.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/drop.h"
+#include "engine/upkeep/gc.h"
+#include "engine/grains/grain_sets.h"
+#include "engine/memory/layout.h"
+#include "engine/upkeep/gc_ranks.h"
+#include "engine/ranks/group.h"
+#include "engine/grains/relearn.h"
+#include "engine/session/region.h"
+#include "engine/memory/tiles.h"
+#include "engine/write/index_limit.h"
+#include <inttypes.h>
+#include <string.h>
+
+int vv_retain_prune(struct varve *v)
+{
+	int rc = vv_window_prune(v);
+
+	if (rc)
+		vv_region_forget(v);
+	else
+		vv_recall_again(v);
+	return rc;
+}
+
+enum { MANY_RUNS = 64 << 10 }; /* tables of so many take as much as a buffer does: the one has the place of the other */
+
+/* What earlier sessions dropped is garbage too, as far as a listing can tell: layers without a commit. */
+static void count_bytes(struct varve *v)
+{
+	const struct vv_listing *l = &v->live;
+	size_t k = 0;
+
+	v->bytes_total = v->bytes_dropped = 0;
+	for (size_t i = 0; i < l->n_layers; i++) {
+		uint64_t epoch = vv_run_epoch(l->layer[i].layer);
+
+		while (k < l->n_epochs && l->epoch[k] < epoch)
+			k++;
+		v->bytes_total += l->layer[i].size;
+		if (k == l->n_epochs || l->epoch[k] != epoch)
+			v->bytes_dropped += l->layer[i].size;
+	}
+}
+
+static int load_live(struct varve *v)
+{
+	int rc;
+
+	if (v->has_live)
+		return 0;
+	rc = vv_catalog_list(&v->lineage, 0, &v->live);
+	if (rc)
+		return rc;
+	v->has_live = true;
+	while (v->live.n_epochs && v->live.epoch[v->live.n_epochs - 1] > v->epoch) /* no epoch: a stray record */
+		v->live.n_epochs--;
+	count_bytes(v);
+	return 0;
+}
+
+/* The list of live epochs grows by the one just laid down, unless the list was read after it. */
+static int note_newest(struct varve *v, uint64_t bytes)
+{
+	struct vv_listing *l = &v->live;
+	uint64_t *grown;
+
+	if (l->n_epochs && l->epoch[l->n_epochs - 1] >= v->epoch)
+		return 0;
+	grown = vv_mem_grow(l->epoch, l->n_epochs + 1, sizeof(*grown));
+	if (!grown)
+		return VV_ENOMEM;
+	l->epoch = grown;
+	l->epochs_cap = l->n_epochs + 1;
+	l->epoch[l->n_epochs++] = v->epoch;
+	v->bytes_total += bytes;
+	return 0;
+}
+
+/* The oldest of the newest `keep`; 0 if there are not more. */
+static uint64_t cutoff_of(const struct vv_listing *l, uint64_t keep)
+{
+	return l->n_epochs > keep ? l->epoch[l->n_epochs - (size_t)keep] : 0;
+}
+
+/* Of the layers of an epoch, those that lie in this rank's place. */
+static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
+{
+	const struct vv_ranks *g = v->group;
+	struct vv_commit c = { 0 };
+	uint64_t sum = 0;
+
+	if (vv_catalog_commit(&v->lineage, epoch, &c) == 0)
+		for (uint32_t r = 0; r < c.n_ranks && r < g->size; r++)
+			sum += g->place[r] == g->place[g->rank] ? c.rank[r].file_len : 0;
+	vv_commit_fini(&c);
+	return sum;
+}
+
+static int drop(struct varve *v, uint64_t epoch)
+{
+	bool split = v->group && v->group->split;
+	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
+	int rc = vv_drop_epoch(&v->lineage, epoch, &bytes);
+
+	v->bytes_dropped += rc ? 0 : split ? here : bytes;
+	return rc;
+}
+
+static int drop_below(struct varve *v, uint64_t cutoff, uint64_t every)
+{
+	struct vv_listing *l = &v->live;
+	size_t kept = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < l->n_epochs; i++) {
+		uint64_t epoch = l->epoch[i];
+
+		if (rc == 0 && epoch < cutoff && !(every && epoch % every == 0)) {
+			rc = drop(v, epoch);
+			if (rc == 0)
+				continue;
+		}
+		l->epoch[kept++] = epoch;
+	}
+	l->n_epochs = kept;
+	return rc;
+}
+
+/* Somebody may have dropped the very epoch that this session continues; gc then took it apart. */
+static int check_parent(struct varve *v)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(&v->lineage, v->epoch, &c);
+
+	vv_commit_fini(&c);
+	if (rc != VV_ENOENT)
+		return rc;
+	v->epoch = 0;
+	return 0;
+}
+
+/* A gc that failed half-way has removed things too: whatever it says, the index is read anew before anything can be
+ * referred to again. */
+static int reclaim(struct varve *v)
+{
+	struct vv_gc_report report;
+	struct vv_err_state error;
+	int rc;
+
+	if (v->full_runs > MANY_RUNS)
+		vv_layout_lend_buffer(v, SIZE_MAX);
+	rc = vv_gc_run(&v->lineage, false, &report);
+
+	v->bytes_dropped = 0;
+	if (rc) {
+		vv_err_save(rc, &error);
+		vv_footing_reclaimed(v);
+		vv_region_forget(v);
+		return vv_err_restore(&error);
+	}
+	v->bytes_total = report.bytes_after;
+	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
+		    report.bytes_after);
+	rc = vv_retain_prune(v);
+	if (rc == 0)
+		rc = check_parent(v);
+	return rc;
+}
+
+/* What is live is looked up anew next time: a step that failed may have been done all the same. */
+static void forget_live(struct varve *v)
+{
+	vv_catalog_listing_fini(&v->live);
+	v->has_live = false;
+}
+
+static int know_live(struct varve *v, uint64_t bytes)
+{
+	int rc = load_live(v);
+
+	return rc ? rc : note_newest(v, bytes);
+}
+
+static bool is_much(const struct varve *v)
+{
+	return v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0;
+}
+
+static void complain(struct varve *v)
+{
+	vv_log_warn("retention: %s", vv_err_last());
+	forget_live(v);
+}
+
+bool vv_retain_run(struct varve *v, uint64_t bytes)
+{
+	uint64_t keep = vv_conf_number(&v->conf, "keep");
+	bool reclaimed = false;
+	int rc;
+
+	if (!keep)
+		return false;
+	rc = know_live(v, bytes);
+	if (rc == 0)
+		rc = drop_below(v, cutoff_of(&v->live, keep), vv_conf_number(&v->conf, "keep-every"));
+	if (rc == 0 && is_much(v)) {
+		reclaimed = true;
+		rc = reclaim(v);
+	}
+	if (rc)
+		complain(v);
+	return reclaimed;
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+
+void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
+{
+	uint64_t keep = vv_conf_number(&v->conf, "keep");
+
+	*cutoff = 0;
+	*every = vv_conf_number(&v->conf, "keep-every");
+	if (!keep)
+		return;
+	if (know_live(v, bytes) < 0)
+		complain(v);
+	else
+		*cutoff = cutoff_of(&v->live, keep);
+}
+
+void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
+{
+	int rc = cutoff ? know_live(v, bytes) : 0;
+
+	if (rc == 0 && cutoff)
+		rc = drop_below(v, cutoff, every);
+	if (rc)
+		complain(v);
+}
+
+bool vv_retain_wants(const struct varve *v)
+{
+	return v->group->split && vv_ranks_leads_place(v->group) && v->has_live && is_much(v);
+}
+
+int vv_retain_reclaim(struct varve *v)
+{
+	struct vv_gc_report report;
+	int rc = vv_places_gc(v, &report);
+
+	if (v->group->comm->broken)
+		return rc;
+	v->bytes_dropped = 0;
+	if (rc) { /* it may have removed something here, or elsewhere */
+		vv_log_warn("retention: gc: %s", vv_err_last());
+		forget_live(v);
+		vv_footing_reclaimed(v);
+		vv_region_forget(v);
+		return 0;
+	}
+	v->bytes_total = report.bytes_after;
+	if (vv_ranks_leads_place(v->group))
+		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
+			    report.bytes_after);
+	rc = vv_retain_prune(v);
+	return rc ? rc : check_parent(v);
+}

@@ -1,0 +1,170 @@
+#include "engine/session/stats_file.h"
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd_identity.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum kind { NUMBER, REAL, ACCESS };
+
+#define FIELD(name, kind) { #name, offsetof(struct varve_stats, name), kind }
+
+static const struct {
+	const char *name;
+	size_t at;
+	enum kind kind;
+} fields[] = {
+	FIELD(epoch, NUMBER),          FIELD(bytes_memory, NUMBER),   FIELD(bytes_unchanged, NUMBER),
+	FIELD(bytes_zero, NUMBER),     FIELD(bytes_dup_time, NUMBER), FIELD(bytes_dup_space, NUMBER),
+	FIELD(bytes_dup_ranks, NUMBER), FIELD(bytes_new, NUMBER),      FIELD(bytes_stored, NUMBER),   FIELD(bytes_layer, NUMBER),
+	FIELD(seconds_blocked, REAL),  FIELD(bytes_dirty, NUMBER),    FIELD(bytes_copied, NUMBER),
+	FIELD(wait, ACCESS),           FIELD(cow, ACCESS),            FIELD(avoided, ACCESS),
+	FIELD(after, ACCESS),          FIELD(seconds_faults, REAL),   FIELD(seconds_waits, REAL),
+	FIELD(seconds_flush, REAL),    FIELD(bandwidth, REAL),        FIELD(bytes_lent, NUMBER),
+	FIELD(seconds_ranks, REAL),
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]), ACCESS_FIELDS = 4 };
+
+_Static_assert(sizeof(struct varve_stats) == 8 * (FIELDS + ACCESS_FIELDS), "a field of varve_stats is not in the table");
+
+static void add_text(struct vv_buf *b, const char *key, const char *text)
+{
+	vv_buf_printf(b, ",\"%s\":\"", key);
+	while (*text) {
+		size_t n = vv_utf8_len(text);
+		unsigned char c = (unsigned char)*text;
+
+		if (n == 0)
+			vv_buf_printf(b, "\\ufffd");
+		else if (c == '"' || c == '\\')
+			vv_buf_printf(b, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			vv_buf_printf(b, "\\u%04x", c);
+		else
+			vv_buf_add(b, text, n);
+		text += n ? n : 1;
+	}
+	vv_buf_add(b, "\"", 1);
+}
+
+/* Not by "%g": the program's locale may have another decimal point. */
+static void add_real(struct vv_buf *b, const char *key, double v)
+{
+	uint64_t whole;
+
+	if (!(v >= 0 && v < 1e18)) {
+		vv_buf_printf(b, ",\"%s\":null", key);
+		return;
+	}
+	whole = (uint64_t)v;
+	vv_buf_printf(b, ",\"%s\":%" PRIu64 ".%09" PRIu64, key, whole, (uint64_t)((v - (double)whole) * 1e9));
+}
+
+static void add_fields(struct vv_buf *b, const struct varve_stats *st)
+{
+	for (size_t i = 0; i < FIELDS; i++) {
+		const void *p = (const char *)st + fields[i].at;
+		const struct varve_access *a = p;
+
+		if (fields[i].kind == NUMBER)
+			vv_buf_printf(b, ",\"%s\":%" PRIu64, fields[i].name, *(const uint64_t *)p);
+		else if (fields[i].kind == REAL)
+			add_real(b, fields[i].name, *(const double *)p);
+		else
+			vv_buf_printf(b, ",\"%s\":{\"pages\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", fields[i].name, a->pages,
+				      a->bytes);
+	}
+}
+
+/* Others who append are kept out while we look at the end: it may be that of a line still being written. Only for a moment:
+ * a lock that is not let go, or that the file system does not have, may cost an empty line, but stops nobody. */
+static void lock_for_a_moment(int fd)
+{
+	for (int i = 0; i < 100 && flock(fd, LOCK_EX | LOCK_NB) < 0 && (errno == EWOULDBLOCK || errno == EINTR); i++)
+		vv_clock_sleep(0.001);
+}
+
+/* Does the file end in the middle of a line? One that may not be read is taken to be whole. */
+static bool ends_early(int fd, const char *path)
+{
+	struct stat st;
+	char last = '\n';
+	int in;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return false;
+	in = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (in >= 0) {
+		if (pread(in, &last, 1, st.st_size - 1) < 1)
+			last = '\n';
+		close(in);
+	}
+	return last != '\n';
+}
+
+/* Is it still the file that was opened? A program may close what it has not opened: base/fd_identity.h. */
+static int check(const struct vv_stamp *own, int fd, const char *path)
+{
+	return vv_stamp_fits(own, fd) ? 0 : vv_stamp_err(EBADF, "cannot write to the statistics file '%s'", path);
+}
+
+/* One write, so that lines of others cannot come between. The rest of a short one cannot be added later for the same reason:
+ * the torn line is ended instead. */
+static int write_line(int fd, const char *path, const struct vv_buf *b)
+{
+	ssize_t n;
+
+	do
+		n = write(fd, b->p, b->n);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)b->n)
+		return 0;
+	if (n < 0)
+		return vv_err_sys(errno, "cannot write to the statistics file '%s'", path);
+	if (write(fd, "\n", 1) == 1)
+		return vv_err_set(VV_EIO, "the statistics file '%s' took only %zd of %zu bytes; the line is torn", path, n, b->n);
+	return vv_err_sys(errno, "the statistics file '%s' took only %zd of %zu bytes", path, n, b->n);
+}
+
+int vv_journal_add(const char *path, const char *lineage, uint32_t rank, uint64_t time_ns, int rc, const char *error,
+		   const struct varve_stats *st)
+{
+	struct vv_buf b = { 0 };
+	/* O_NONBLOCK: a pipe without a reader is an error, it does not stop the program */
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666), done;
+	struct vv_stamp own;
+
+	if (fd < 0)
+		return vv_err_sys(errno, "cannot open the statistics file '%s'", path);
+	own = vv_stamp_of(fd);
+	lock_for_a_moment(fd);
+	vv_buf_printf(&b, "%s{\"time\":%" PRIu64 ".%09" PRIu64, ends_early(fd, path) ? "\n" : "", time_ns / 1000000000,
+		      time_ns % 1000000000);
+	add_text(&b, "lineage", lineage);
+	vv_buf_printf(&b, ",\"rank\":%" PRIu32 ",\"ok\":%s", rank, rc < 0 ? "false" : "true");
+	if (rc < 0)
+		add_text(&b, "error", error ? error : vv_err_name(rc));
+	add_fields(&b, st);
+	vv_buf_add(&b, "}\n", 2);
+	done = vv_buf_check(&b);
+	if (done == 0)
+		done = check(&own, fd, path);
+	if (done == 0)
+		done = write_line(fd, path, &b);
+	vv_buf_fini(&b);
+	if (vv_stamp_fits(&own, fd)) {
+		flock(fd, LOCK_UN); /* close does not, if a child of fork has it open too */
+		close(fd);
+	}
+	return done;
+}

@@ -1,0 +1,34 @@
+/* How two epochs differ, region by region. Ranges that both take from the same place are equal without being read. */
+#ifndef VV_ENGINE_DIFF_H
+#define VV_ENGINE_DIFF_H
+
+#include "base/pool.h"
+#include "base/progress.h"
+#include "engine/lineage/run_table.h"
+
+struct vv_diff_region {
+	const char *name;
+	const struct vv_shape *a, *b; /* NULL where the region is not there */
+	uint64_t bytes;               /* that differ, in the length both have */
+	uint64_t first, last;         /* the first and the last differing byte */
+	uint64_t ranges;              /* differing stretches (bytes closer than 64 count as one) */
+	/* For arrays of the same type: elements that differ, the largest differences and where (element index). */
+	bool typed;
+	uint64_t elements;
+	double max_abs, max_rel;
+	uint64_t max_abs_at, max_rel_at;
+	uint64_t nan; /* elements that are NaN in one of the two only */
+};
+
+struct vv_diff_side {
+	const struct vv_lineage *lineage;
+	const struct vv_table *table;
+};
+
+typedef void (*vv_diff_tell)(void *arg, const struct vv_diff_region *r);
+
+/* All regions of both, those of a first. *differ: did anything (content, presence, size, type or shape)? */
+int vv_diff_run(const struct vv_diff_side *a, const struct vv_diff_side *b, struct vv_pool *pool, vv_diff_tell tell,
+		void *arg, const struct vv_progress *progress, bool *differ);
+
+#endif

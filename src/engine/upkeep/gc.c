@@ -1,0 +1,194 @@
+/* Mark, then act: find what live epochs need; if any of them cannot be read, stop, since what it needs is not known.
+ * The index caches go first (they may name what goes), then layers are replaced or removed one by one. Every step leaves
+ * a store in which all live epochs are whole, so a crash between any two loses nothing. */
+#include "engine/upkeep/gc.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/upkeep/compact.h"
+#include "engine/write/index_cache.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EMPTY = 1024 }; /* a layer of this size has nothing to take out */
+
+static int mark(struct vv_reach *r, const struct vv_listing *l)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
+		rc = vv_reach_add_epoch(r, l, l->epoch[i]);
+		if (rc == VV_EDAMAGED)
+			vv_err_context(rc, "gc stopped at epoch %" PRIu64 ", nothing was changed (drop the epoch if it is lost)",
+				       l->epoch[i]);
+	}
+	if (rc == 0)
+		rc = vv_reach_settle(r);
+	if (rc == 0)
+		rc = vv_reach_add_copies(r, false);
+	return rc ? rc : vv_reach_settle(r);
+}
+
+/* Where ranks have stores of their own, what others need of these layers cannot be seen from here. */
+static int check_whole(const struct vv_lineage *lin, const struct vv_listing *l)
+{
+	char ranks[VV_CATALOG_RANKS];
+	uint8_t *where = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
+		struct vv_commit c = { 0 };
+
+		rc = vv_catalog_commit(lin, l->epoch[i], &c);
+		if (rc == 0)
+			rc = vv_catalog_whereabouts(l, &c, &where);
+		if (rc == 0 && vv_catalog_name_ranks(where, c.n_ranks, VV_CATALOG_ELSEWHERE, ranks))
+			rc = vv_err_set(VV_EINVAL, "gc: this is one of several stores: of the %u ranks of epoch %" PRIu64 " it does not hold "
+					"rank(s) %s, and what those need of it cannot be seen from here; a job that runs with the "
+					"option keep takes the space back in all of them", c.n_ranks, c.epoch, ranks);
+		vv_commit_fini(&c);
+		vv_mem_free(where);
+		where = NULL;
+		rc = rc == VV_EDAMAGED ? 0 : rc; /* marking will tell */
+	}
+	return rc;
+}
+
+static int forget_caches(const struct vv_lineage *lin)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(lin->store, lin->name, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		unsigned rank;
+		char end;
+
+		if (sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) == 1)
+			rc = vv_history_forget(lin, rank);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
+{
+	char object[VV_NAME_MAX];
+
+	vv_name_layer(object, lin->name, vv_run_epoch(layer), vv_run_rank(layer));
+	return vv_store_remove(lin->store, object);
+}
+
+/* The layer with the highest number stays, emptied: it tells that its number was used, and no number is used twice. */
+static int keep_number(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool dry_run,
+		       struct vv_gc_report *out)
+{
+	uint64_t size = l->size;
+	int rc = dry_run || size <= EMPTY ? 0 : vv_compact_layer(lin, l, &size);
+
+	out->kept++;
+	out->bytes_after += size;
+	out->bytes_needed += size;
+	return rc == VV_EDAMAGED ? 0 : rc;
+}
+
+static int treat(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool newest, bool dry_run,
+		 struct vv_gc_report *out)
+{
+	struct vv_compact_plan plan = { 0 };
+	uint64_t size = l->size;
+	int rc;
+
+	out->bytes_before += l->size;
+	if (!l->chain && l->need.n == 0 && newest)
+		return keep_number(lin, l, dry_run, out);
+	if (!l->chain && l->need.n == 0) {
+		out->removed++;
+		return dry_run ? 0 : remove_layer(lin, l->layer);
+	}
+	rc = vv_compact_plan(lin, l, &plan);
+	if (rc)
+		return rc;
+	if (plan.worth) {
+		size = plan.needed;
+		rc = dry_run ? 0 : vv_compact_layer(lin, l, &size);
+		out->rewritten++;
+	} else {
+		out->kept++;
+	}
+	out->bytes_needed += plan.needed < size ? plan.needed : size;
+	out->bytes_after += size;
+	return rc;
+}
+
+/* Calls the function for every folder of the lineage. */
+static int each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_store *s, const char *dir))
+{
+	struct vv_names names = { 0 };
+	char dir[VV_NAME_MAX];
+	int rc = vv_store_list(lin->store, lin->name, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
+
+		if (folder < 0)
+			continue;
+		vv_name_folder(dir, lin->name, (uint64_t)folder);
+		rc = fn(lin->store, dir);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+/* Leftovers of dead writers go. This comes first, since it also makes durable what those removed: a commit record must
+ * not come back when its layers are gone. */
+static int settle(const struct vv_lineage *lin)
+{
+	int rc = vv_store_sweep(lin->store, lin->name);
+
+	return rc ? rc : each_folder(lin, vv_store_sweep);
+}
+
+static int remove_if_empty(struct vv_store *s, const char *dir)
+{
+	vv_store_remove_dir(s, dir);
+	return 0;
+}
+
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reach *r, bool dry_run,
+		struct vv_gc_report *out)
+{
+	uint64_t newest = r->n ? vv_run_epoch(r->v[r->n - 1].layer) : 0;
+	int rc = dry_run ? 0 : settle(lin);
+
+	if (rc == 0 && !dry_run)
+		rc = forget_caches(lin);
+	if (l->n_epochs && l->epoch[l->n_epochs - 1] > newest)
+		newest = l->epoch[l->n_epochs - 1];
+	for (size_t i = 0; rc == 0 && i < r->n; i++)
+		rc = treat(lin, &r->v[i], vv_run_epoch(r->v[i].layer) >= newest, dry_run, out);
+	if (rc == 0 && !dry_run)
+		rc = each_folder(lin, remove_if_empty);
+	return rc;
+}
+
+int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out)
+{
+	struct vv_gc_report report = { 0 };
+	struct vv_listing l = { 0 };
+	struct vv_reach r = { 0 };
+	int rc = vv_catalog_list(lin, 0, &l);
+
+	if (rc == 0)
+		rc = check_whole(lin, &l);
+	if (rc == 0)
+		rc = vv_reach_init(&r, lin, &l);
+	if (rc == 0)
+		rc = mark(&r, &l);
+	if (rc == 0)
+		rc = vv_gc_sweep(lin, &l, &r, dry_run, &report);
+	vv_reach_fini(&r);
+	vv_catalog_listing_fini(&l);
+	if (rc == 0)
+		*out = report;
+	return rc;
+}

@@ -1,0 +1,20 @@
+/* Taking back the space that no live epoch needs. */
+#ifndef VV_ENGINE_GC_H
+#define VV_ENGINE_GC_H
+
+#include "engine/upkeep/reachable.h"
+
+struct vv_gc_report {
+	uint64_t bytes_before, bytes_after; /* of all layers */
+	uint64_t bytes_needed;              /* what the live epochs need at least: their blocks and all heads they use */
+	size_t removed, rewritten, kept;    /* layers */
+};
+
+/* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was. With dry_run nothing is
+ * changed, and the report says what would be. */
+int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);
+/* The second half of it, where what is needed is known and settled. */
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reach *r, bool dry_run,
+		struct vv_gc_report *out);
+
+#endif

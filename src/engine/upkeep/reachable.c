@@ -1,0 +1,245 @@
+#include "engine/upkeep/reachable.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "engine/ranks/copies_lookup.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/lineage/run_table.h"
+#include <stdlib.h>
+#include <string.h>
+
+int vv_reach_init(struct vv_reach *r, const struct vv_lineage *lin, const struct vv_listing *l)
+{
+	*r = (struct vv_reach){ .lin = lin, .v = vv_mem_new(l->n_layers, sizeof(*r->v)), .cap = l->n_layers };
+	if (!r->v)
+		return VV_ENOMEM;
+	for (; r->n < l->n_layers; r->n++)
+		r->v[r->n] = (struct vv_reach_layer){ .layer = l->layer[r->n].layer, .size = l->layer[r->n].size,
+						      .present = true };
+	return 0;
+}
+
+void vv_reach_fini(struct vv_reach *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		vv_payload_extents_fini(&r->v[i].need);
+	vv_mem_free(r->v);
+	*r = (struct vv_reach){ 0 };
+}
+
+static size_t position(const struct vv_reach *r, uint64_t layer)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, r->n, r->v[i].layer < layer);
+	return i;
+}
+
+struct vv_reach_layer *vv_reach_find(struct vv_reach *r, uint64_t layer)
+{
+	size_t i = position(r, layer);
+
+	return i < r->n && r->v[i].layer == layer ? &r->v[i] : NULL;
+}
+
+/* A layer that is referred to but not listed gets a place too: it will be missed. */
+static struct vv_reach_layer *place(struct vv_reach *r, uint64_t layer)
+{
+	size_t i = position(r, layer);
+
+	if (i < r->n && r->v[i].layer == layer)
+		return &r->v[i];
+	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
+		return NULL;
+	memmove(&r->v[i + 1], &r->v[i], (r->n - i) * sizeof(*r->v));
+	r->v[i] = (struct vv_reach_layer){ .layer = layer };
+	r->n++;
+	return &r->v[i];
+}
+
+static int by_pos(const void *a, const void *b)
+{
+	const struct vv_extent *x = a, *y = b;
+
+	return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+static void settle(struct vv_reach_layer *l)
+{
+	struct vv_extents *e = &l->need;
+	size_t n = 0;
+
+	if (e->n == l->settled)
+		return;
+	qsort(e->v, e->n, sizeof(*e->v), by_pos);
+	for (size_t i = 0; i < e->n; i++) {
+		struct vv_extent *last = n ? &e->v[n - 1] : NULL;
+		uint64_t end = e->v[i].pos + e->v[i].len;
+
+		if (last && e->v[i].pos <= last->pos + last->len) {
+			if (end > last->pos + last->len)
+				last->len = end - last->pos;
+		} else {
+			e->v[n++] = e->v[i];
+		}
+	}
+	e->n = l->settled = n;
+}
+
+int vv_reach_settle(struct vv_reach *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		settle(&r->v[i]);
+	return 0;
+}
+
+static int add_need(struct vv_reach_layer *l, uint64_t pos, uint64_t len)
+{
+	if (vv_payload_extent_add(&l->need, pos, len, 1) < 0)
+		return VV_ENOMEM;
+	if (l->need.n > 2 * l->settled + 4096)
+		settle(l);
+	return 0;
+}
+
+int vv_reach_add_need(struct vv_reach *r, uint64_t layer, uint64_t pos, uint64_t len)
+{
+	struct vv_reach_layer *l = place(r, layer);
+
+	return l ? add_need(l, pos, len) : VV_ENOMEM;
+}
+
+/* What the entries of one layer say of its needs. */
+static int note_copies(const struct vv_lineage *lin, const struct vv_reach_layer *l, struct vv_alternates *out)
+{
+	struct vv_layerio *f = NULL;
+	struct vv_copies c = { 0 };
+	int rc = vv_layerio_open(lin, l->layer, 0, &f);
+
+	if (rc == 0)
+		rc = vv_alternates_read(f, &c);
+	for (size_t i = 0; rc == 0 && i < c.n; i++) {
+		uint64_t pos = c.v[i].pos, end = pos + c.v[i].len;
+
+		for (size_t k = vv_payload_extent_find(&l->need, pos); rc == 0 && k < l->need.n && l->need.v[k].pos < end; k++) {
+			const struct vv_extent *x = &l->need.v[k];
+			uint64_t from = x->pos > pos ? x->pos : pos, to = x->pos + x->len < end ? x->pos + x->len : end;
+
+			rc = vv_alternates_add(out, &(struct vv_alternate){ .layer = vv_run_layer(vv_run_epoch(l->layer), c.v[i].rank),
+									    .at = c.v[i].at + (from - pos), .len = to - from });
+		}
+	}
+	vv_layerio_close(f);
+	vv_copies_fini(&c);
+	return rc == VV_ENOMEM ? rc : 0;
+}
+
+/* A copy that is gone already, or that nobody can tell of any more, holds nothing back. */
+int vv_reach_add_copies(struct vv_reach *r, bool elsewhere)
+{
+	struct vv_alternates a = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->n; i++)
+		if (r->v[i].present && r->v[i].need.n)
+			rc = note_copies(r->lin, &r->v[i], &a);
+	for (size_t i = 0; rc == 0 && i < a.n; i++)
+		if (elsewhere || (vv_reach_find(r, a.v[i].layer) && vv_reach_find(r, a.v[i].layer)->present))
+			rc = vv_reach_add_need(r, a.v[i].layer, a.v[i].at, a.v[i].len);
+	vv_alternates_fini(&a);
+	return rc;
+}
+
+static int need(struct vv_reach *r, const struct vv_runs *runs)
+{
+	struct vv_reach_layer *l = NULL;
+
+	for (size_t i = 0; i < runs->n; i++) {
+		const struct vv_run *run = &runs->v[i];
+
+		if (run->layer == 0)
+			continue;
+		if (!l || l->layer != run->layer)
+			l = place(r, run->layer);
+		if (!l || add_need(l, run->pos, run->len) < 0)
+			return VV_ENOMEM;
+	}
+	return 0;
+}
+
+static bool is_live(const struct vv_listing *live, uint64_t epoch)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, live->n_epochs, live->epoch[i] < epoch);
+	return i < live->n_epochs && live->epoch[i] == epoch;
+}
+
+/* The heads of dead ancestors are needed as long as somebody alive inherits from them. */
+static int mark_chain(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
+{
+	while (epoch && !is_live(live, epoch)) {
+		struct vv_reach_layer *l = place(r, vv_run_layer(epoch, rank));
+		struct vv_layerio *f = NULL;
+		int rc;
+
+		if (!l)
+			return VV_ENOMEM;
+		if (l->chain)
+			return 0;
+		l->chain = true;
+		rc = vv_layerio_open(r->lin, l->layer, 0, &f);
+		if (rc)
+			return rc;
+		epoch = f->head.parent;
+		vv_layerio_close(f);
+	}
+	return 0;
+}
+
+static int add_full(struct vv_reach *r, uint64_t epoch, uint32_t rank)
+{
+	struct vv_table t = { 0 };
+	int rc = vv_table_load(r->lin, epoch, rank, &t);
+
+	for (size_t i = 0; rc == 0 && i < t.n; i++)
+		rc = need(r, &t.region[i].runs);
+	vv_table_fini(&t);
+	return rc;
+}
+
+int vv_reach_add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
+{
+	struct vv_reach_layer *l = place(r, vv_run_layer(epoch, rank));
+	struct vv_layerio *f = NULL;
+	uint64_t parent;
+	int rc;
+
+	if (!l)
+		return VV_ENOMEM;
+	l->chain = true;
+	rc = vv_layerio_open(r->lin, l->layer, VV_LAYERIO_HEAD, &f);
+	if (rc)
+		return rc;
+	parent = f->head.parent;
+	if (parent && is_live(live, parent)) {
+		for (size_t i = 0; rc == 0 && i < f->head.n_regions; i++)
+			rc = need(r, &f->head.region[i].runs);
+		parent = 0;
+	} else {
+		rc = add_full(r, epoch, rank);
+	}
+	vv_layerio_close(f);
+	return rc ? rc : mark_chain(r, live, parent, rank);
+}
+
+int vv_reach_add_epoch(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(r->lin, epoch, &c);
+
+	for (uint32_t rank = 0; rc == 0 && rank < c.n_ranks; rank++)
+		rc = vv_reach_add_rank(r, live, epoch, rank);
+	vv_commit_fini(&c);
+	return rc;
+}

@@ -1,0 +1,486 @@
+/* Every layer that a live epoch reaches is read from the first byte to the last. A writer may drop epochs and take their
+ * layers away meanwhile, so problems are kept until the end of a pass; if an epoch is gone by then, they may be of that,
+ * and everything is read again. */
+#include "engine/upkeep/verify.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "engine/ranks/copies_lookup.h"
+#include "engine/lineage/provenance.h"
+#include "engine/write/index_cache.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/upkeep/reachable.h"
+#include "base/budget.h"
+#include "engine/lineage/run_table.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	PASSES = 5,
+	MAX_TOLD = 10000,
+	MISSING_TOLD = 16,
+	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes, on all threads: blocks say how large they are */
+};
+
+struct problem {
+	uint64_t hash;
+	char *text;
+};
+
+struct problems {
+	struct problem *v; /* each text once */
+	size_t n, cap;
+	size_t more;  /* beyond MAX_TOLD */
+	size_t noted; /* all, with those that were told already */
+};
+
+struct verifier {
+	const struct vv_lineage *lin;
+	struct vv_pool *pool;
+	const struct vv_progress *progress;
+	struct problems found;
+	struct vv_verify_report report;
+	const struct vv_listing *all;
+	bool whole;
+	uint64_t total, done;
+	struct {        /* whose layers of an epoch are here, of the last one that was asked for */
+		uint64_t epoch; /* 0: none */
+		int rc;         /* of reading its record */
+		uint32_t n;
+		uint8_t *where;
+	} known;
+	pthread_mutex_t lock;
+	struct vv_rooms rooms;
+	/* the layer under way */
+	struct vv_layerio *file;
+	struct vv_err_state failure; /* of a block, other than damage */
+};
+
+/* ---- problems ----------------------------------------------------------------------------------------------------- */
+
+static void problems_fini(struct problems *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		vv_mem_free(p->v[i].text);
+	vv_mem_free(p->v);
+	*p = (struct problems){ 0 };
+}
+
+static bool problems_has(const struct problems *p, uint64_t hash, const char *text)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].hash == hash && strcmp(p->v[i].text, text) == 0)
+			return true;
+	return false;
+}
+
+static int problems_add(struct problems *p, const char *text)
+{
+	struct problem new = { .hash = vv_digest_check(text, strlen(text)) };
+
+	p->noted++;
+	if (problems_has(p, new.hash, text))
+		return 0;
+	if (p->n == MAX_TOLD) {
+		p->more++;
+		return 0;
+	}
+	if (p->n == p->cap) {
+		struct problem *v = vv_mem_grow(p->v, p->cap * 2 + 16, sizeof(*v));
+
+		if (!v)
+			return VV_ENOMEM;
+		p->v = v;
+		p->cap = p->cap * 2 + 16;
+	}
+	new.text = vv_mem_strdup(text);
+	if (!new.text)
+		return VV_ENOMEM;
+	p->v[p->n++] = new;
+	return 0;
+}
+
+/* Leaves those that are in `other` too. */
+static void problems_cut(struct problems *p, const struct problems *other)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (problems_has(other, p->v[i].hash, p->v[i].text))
+			p->v[n++] = p->v[i];
+		else
+			vv_mem_free(p->v[i].text);
+	}
+	p->n = n;
+	p->more = 0;
+}
+
+static void problems_tell(const struct problems *p, vv_verify_tell tell, void *arg)
+{
+	char text[64];
+
+	for (size_t i = 0; tell && i < p->n; i++)
+		tell(arg, p->v[i].text);
+	if (!tell || p->more == 0)
+		return;
+	snprintf(text, sizeof(text), "and %zu problems more", p->more);
+	tell(arg, text);
+}
+
+/* Only damage is a problem to go on after; the rest ends the run. */
+static int note(struct verifier *v, int rc)
+{
+	if (rc != VV_EDAMAGED && rc != VV_ENOENT && rc != VV_ENOTSUP)
+		return rc;
+	pthread_mutex_lock(&v->lock);
+	rc = problems_add(&v->found, vv_err_last());
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
+/* ---- one layer ---------------------------------------------------------------------------------------------------- */
+
+/* Checks the digests of the chunks that lie in the block. One that spans two (only where chunks are larger than blocks) is
+ * left to the checks of those. */
+static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
+{
+	const struct vv_digests *d = &v->file->digests;
+	const struct vv_blocks *b = &v->file->blocks;
+	const struct vv_extent *first = &b->extent.v[b->v[k].extent];
+	const struct vv_extent *last = first + b->v[k].n_extents - 1;
+	vv_digest_fn fn = vv_digest_of_kind(v->file->head.digest_kind);
+
+	for (size_t g = 0; g < d->n_groups; g++) {
+		const struct vv_digest_group *group = &d->group[g];
+		uint64_t i = first->pos > group->pos ? (first->pos - group->pos) / group->chunk : 0;
+
+		if (group->pos >= last->pos + last->len)
+			break;
+		for (; i < group->count && group->pos + i * group->chunk < last->pos + last->len; i++) {
+			uint64_t pos = group->pos + i * group->chunk;
+			const uint8_t *p = vv_payload_inside(b, k, raw, pos, group->chunk);
+			struct vv_digest got;
+
+			if (!p)
+				continue;
+			fn(p, group->chunk, &got);
+			if (!vv_digest_equal(&got, &d->v[group->digest + i])) {
+				vv_err_set(VV_EDAMAGED, "section DIGESTS: the chunk at position %" PRIu64 " has another digest",
+					   pos);
+				return vv_layerio_blame(v->file, VV_EDAMAGED);
+			}
+		}
+	}
+	return 0;
+}
+
+static void check_block(void *arg, size_t k)
+{
+	struct verifier *v = arg;
+	const struct vv_block *b = &v->file->blocks.v[k];
+	struct vv_room *room = vv_rooms_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
+					     vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	int rc = room ? vv_layerio_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = check_chunks(v, k, room->bytes);
+	if (room)
+		vv_rooms_give(&v->rooms, room);
+	rc = note(v, rc);
+	pthread_mutex_lock(&v->lock);
+	if (rc && !v->failure.code)
+		vv_err_save(rc, &v->failure);
+	v->done += b->stored_len;
+	vv_progress_tell(v->progress, v->done, v->total);
+	pthread_mutex_unlock(&v->lock);
+}
+
+/* Invariant 2: what is referred to is there. */
+static int check_needed(const struct vv_layerio *f, const struct vv_extents *need)
+{
+	for (size_t i = 0; i < need->n; i++)
+		if (!vv_payload_extent_has(&f->blocks.extent, need->v[i].pos, need->v[i].len)) {
+			vv_err_set(VV_EDAMAGED,
+				   "section BLOCKS: positions %" PRIu64 "..%" PRIu64 " are referred to but not all there",
+				   need->v[i].pos, need->v[i].pos + need->v[i].len);
+			return vv_layerio_blame(f, VV_EDAMAGED);
+		}
+	return 0;
+}
+
+static int check_copies(struct verifier *v)
+{
+	struct vv_copies c = { 0 };
+	int rc = vv_alternates_read(v->file, &c);
+
+	vv_copies_fini(&c);
+	return rc;
+}
+
+static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
+{
+	int rc = vv_layerio_open(v->lin, l->layer, VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &v->file);
+
+	v->report.layers++;
+	if (rc)
+		return note(v, rc);
+	v->report.blocks += v->file->blocks.n;
+	v->report.bytes += v->file->get->size;
+	rc = note(v, vv_layerio_check_header(v->file));
+	if (rc == 0)
+		rc = note(v, vv_layerio_check_sections(v->file));
+	if (rc == 0)
+		rc = note(v, check_copies(v));
+	if (rc == 0)
+		rc = note(v, check_needed(v->file, &l->need));
+	if (rc == 0) {
+		vv_store_each(v->lin->store, v->pool, false, v->file->blocks.n, check_block, v);
+		rc = v->failure.code ? vv_err_restore(&v->failure) : 0;
+	}
+	vv_layerio_close(v->file);
+	v->file = NULL;
+	return rc;
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------------------------- */
+
+/* Invariant 1: each rank's runs cover its regions; and the record, the head and the file agree. */
+static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t rank)
+{
+	struct vv_table t = { 0 };
+	int rc = vv_table_load_of(v->lin, NULL, c, rank, &t);
+
+	vv_table_fini(&t);
+	return note(v, rc);
+}
+
+static int note_elsewhere(struct verifier *v, const struct vv_commit *c, const uint8_t *where)
+{
+	char ranks[VV_CATALOG_RANKS];
+	uint32_t n = vv_catalog_name_ranks(where, c->n_ranks, VV_CATALOG_ELSEWHERE, ranks);
+
+	if (!n)
+		return 0;
+	v->report.elsewhere += n;
+	v->report.ranks = c->n_ranks;
+	memcpy(v->report.elsewhere_ranks, ranks, sizeof(ranks));
+	if (!v->whole)
+		return 0;
+	return note(v, vv_err_set(VV_EDAMAGED, "'%s/%s': epoch %" PRIu64 " is not whole: the layers of %u of its %u ranks are not in this "
+				  "store (%s)", v->lin->store->url, v->lin->name, c->epoch, n, c->n_ranks, ranks));
+}
+
+static void forget_known(struct verifier *v)
+{
+	vv_mem_free(v->known.where);
+	memset(&v->known, 0, sizeof(v->known));
+}
+
+static void get_to_know(struct verifier *v, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+
+	if (v->known.epoch == epoch)
+		return;
+	forget_known(v);
+	v->known.epoch = epoch;
+	v->known.rc = vv_catalog_commit(v->lin, epoch, &c);
+	if (v->known.rc == 0)
+		v->known.rc = vv_catalog_whereabouts(v->all, &c, &v->known.where);
+	v->known.n = v->known.rc ? 0 : c.n_ranks;
+	vv_commit_fini(&c);
+	vv_err_clear();
+}
+
+/* One that is referred to and not here: is it missing, or in another store? Of an epoch that was dropped nobody knows. */
+static bool is_elsewhere(struct verifier *v, const struct vv_reach_layer *l)
+{
+	if (l->present || v->whole || !v->report.elsewhere)
+		return false;
+	get_to_know(v, vv_run_epoch(l->layer));
+	if (v->known.rc == 0 && vv_run_rank(l->layer) < v->known.n)
+		return v->known.where[vv_run_rank(l->layer)] == VV_CATALOG_ELSEWHERE;
+	return v->known.rc == VV_ENOENT;
+}
+
+/* Some that are missing are looked for and named one by one; if they are not to be found, the rest is counted. */
+static int check_ranks(struct verifier *v, const struct vv_commit *c, const uint8_t *where)
+{
+	size_t missing = 0, more = 0;
+	int rc = 0;
+
+	for (uint32_t rank = 0; rc == 0 && rank < c->n_ranks; rank++) {
+		size_t before = v->found.noted;
+
+		if (where[rank] == VV_CATALOG_ELSEWHERE)
+			continue;
+		if (where[rank] == VV_CATALOG_MISSING && missing == MISSING_TOLD) {
+			more++;
+			continue;
+		}
+		rc = check_rank(v, c, rank);
+		missing += where[rank] == VV_CATALOG_MISSING && v->found.noted > before;
+	}
+	if (rc || !more)
+		return rc;
+	return note(v, vv_err_set(VV_EDAMAGED, "'%s/%s': epoch %" PRIu64 ": the layers of %zu more of its %u ranks are missing",
+				  v->lin->store->url, v->lin->name, c->epoch, more, c->n_ranks));
+}
+
+static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	uint8_t *where = NULL;
+	size_t before = v->found.noted;
+	int rc = vv_catalog_commit(v->lin, epoch, &c);
+
+	v->report.epochs++;
+	if (rc)
+		return note(v, rc);
+	rc = vv_catalog_whereabouts(v->all, &c, &where);
+	if (rc == 0)
+		rc = check_ranks(v, &c, where);
+	for (uint32_t rank = 0; rc == 0 && v->found.noted == before && rank < c.n_ranks; rank++)
+		if (where[rank] != VV_CATALOG_ELSEWHERE)
+			rc = note(v, vv_reach_add_rank(r, live, epoch, rank));
+	if (rc == 0)
+		rc = note_elsewhere(v, &c, where);
+	vv_mem_free(where);
+	vv_commit_fini(&c);
+	return rc;
+}
+
+static int check_reached(struct verifier *v, struct vv_reach *r, bool all)
+{
+	int rc = vv_reach_settle(r);
+
+	for (size_t i = 0; i < r->n; i++)
+		v->total += r->v[i].chain || r->v[i].need.n ? r->v[i].size : 0;
+	for (size_t i = 0; rc == 0 && i < r->n; i++) {
+		if (is_elsewhere(v, &r->v[i]))
+			continue;
+		if (r->v[i].chain || r->v[i].need.n)
+			rc = check_layer(v, &r->v[i]);
+		else if (all)
+			v->report.orphans++;
+	}
+	return rc;
+}
+
+/* A layer that bears the number of a live epoch is reached even if its epoch is too damaged to say so. */
+static void reach_own(struct vv_reach *r, uint64_t epoch)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (vv_run_epoch(r->v[i].layer) == epoch)
+			r->v[i].chain = true;
+}
+
+/* The caches are replaced in one step; one that is gone since the listing was taken away by a gc. */
+static int check_caches(struct verifier *v)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(v->lin->store, v->lin->name, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		unsigned rank;
+		char end;
+
+		if (names.v[i].is_dir || sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) != 1)
+			continue;
+		rc = vv_history_check(v->lin, rank);
+		if (rc == 0)
+			v->report.bytes += names.v[i].size;
+		rc = rc == VV_ENOENT ? 0 : note(v, rc);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int check_live(struct verifier *v, const struct vv_listing *all, const struct vv_listing *live)
+{
+	struct vv_reach r = { 0 };
+	int rc = vv_reach_init(&r, v->lin, all);
+
+	if (rc == 0 && v->lin->recovered) {
+		vv_err_set(VV_EDAMAGED, "'%s/%s/lineage': the record is missing or damaged (the next writer restores it)",
+			   v->lin->store->url, v->lin->name);
+		rc = note(v, VV_EDAMAGED);
+	}
+	for (size_t i = 0; rc == 0 && i < live->n_epochs; i++) {
+		rc = check_epoch(v, &r, live, live->epoch[i]);
+		reach_own(&r, live->epoch[i]);
+	}
+	if (rc == 0)
+		rc = check_reached(v, &r, live == all);
+	if (rc == 0 && live == all)
+		rc = check_caches(v);
+	vv_reach_fini(&r);
+	return rc;
+}
+
+/* Is any of these epochs no longer there? */
+static int look_again(const struct vv_lineage *lin, const struct vv_listing *live, bool *gone)
+{
+	struct vv_listing now = { 0 };
+	int rc = vv_catalog_list(lin, live->n_epochs ? live->epoch[0] : 0, &now);
+	size_t i = 0;
+
+	for (size_t k = 0; k < now.n_epochs && i < live->n_epochs; k++)
+		i += now.epoch[k] == live->epoch[i];
+	*gone = rc == 0 && i < live->n_epochs;
+	vv_catalog_listing_fini(&now);
+	return rc;
+}
+
+static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
+{
+	struct vv_listing all = { 0 }, one = { .epoch = &epoch, .n_epochs = 1 };
+	const struct vv_listing *live = epoch ? &one : &all;
+	int rc = vv_catalog_list(v->lin, 0, &all);
+
+	vv_annals_forget(v->lin);
+	v->report = (struct vv_verify_report){ 0 };
+	v->all = &all;
+	v->total = v->done = 0;
+	*gone = false;
+	if (rc == 0)
+		rc = check_live(v, &all, live);
+	if (rc == 0 && v->found.noted)
+		rc = look_again(v->lin, live, gone);
+	if (rc == 0 && *gone && epoch) {
+		problems_fini(&v->found);
+		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped while it was read", epoch,
+				v->lin->name);
+	}
+	forget_known(v);
+	vv_catalog_listing_fini(&all);
+	return rc;
+}
+
+int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, bool whole, vv_verify_tell tell, void *arg,
+		  const struct vv_progress *progress, struct vv_verify_report *out)
+{
+	struct verifier v = { .lin = lin, .pool = pool, .whole = whole, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct problems before = { 0 };
+	bool gone = true;
+	int rc = 0;
+
+	vv_rooms_init(&v.rooms, MEMORY);
+	for (int i = 0; rc == 0 && gone && i < PASSES; i++) {
+		problems_fini(&before);
+		before = v.found;
+		v.found = (struct problems){ 0 };
+		rc = make_pass(&v, epoch, &gone);
+	}
+	if (rc == 0 && gone) /* the writer is too fast; but what is gone is not missed twice, and damage stays */
+		problems_cut(&v.found, &before);
+	problems_tell(&v.found, tell, arg);
+	v.report.problems = v.found.n + v.found.more;
+	problems_fini(&v.found);
+	problems_fini(&before);
+	vv_rooms_fini(&v.rooms);
+	if (rc == 0)
+		*out = v.report;
+	return rc;
+}

@@ -1,0 +1,600 @@
+/* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
+ * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy, if they stay as they are. With `here` there
+ * is one block and no thread. */
+#include "engine/write/block_writer.h"
+#include "engine/write/codec_choice.h"
+#include "engine/write/block_list.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/section.h"
+#include "track/fence.h"
+#include "track/thread.h"
+#include <pthread.h>
+#include <string.h>
+
+enum {
+	RING_MAX = 64,
+	RING_PLAIN = 9,          /* enough to keep a sink busy that takes the bytes as they are */
+	RING_MIN = 3,
+	RING_WIDE = 9,           /* of so many, of four threads, all may be in large pages */
+	BLOCK_MIN = 64 << 10,
+	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would have begun with it */
+	BIG = 4 << 20,           /* a block of more never keeps its memory */
+	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
+	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
+	SAMPLE_EVERY = 64 << 20, /* and how often */
+	MUCH = 16 << 20,         /* in a layer: small tables are less than one part in 250 of it */
+};
+
+static const double PROMPT = 1e-3; /* seconds that a block may be under way */
+
+struct block {
+	struct vv_task task;
+	struct vv_flush *flush;
+	struct iovec part[PARTS];
+	int n_parts;
+	struct vv_flush_owed owed[PARTS]; /* whom to tell when it is written */
+	int n_owed;
+	size_t raw_len;
+	struct vv_form form; /* of the numbers it holds, if all are of one */
+	struct vv_recipe how;
+	bool gathered; /* the bytes are in `raw`, not in the parts */
+	const struct vv_codec *codec; /* NULL: none */
+	bool alone; /* the writer does the work */
+	bool piece; /* of a block that several make */
+	uint8_t *raw, *coded;
+	size_t stored_len; /* of coded; 0 = stored as it is */
+	uint64_t check;
+	int rc;
+	struct vv_err_state error;
+};
+
+struct vv_flush {
+	struct vv_pool *pool;
+	struct vv_put *put;
+	struct vv_flush_options opt;
+	struct block *ring[RING_MAX];
+	size_t size;
+	size_t room;         /* of a block's own memory */
+	uint64_t added;      /* bytes handed over */
+	uint64_t sampled_at; /* auto: when it last decided */
+	bool coding;         /* auto: what it decided */
+	struct vv_choice choice;
+	struct { /* vv_flush_turn */
+		bool set;
+		const struct vv_codec *codec;
+		struct vv_recipe how;
+		size_t block;
+	} turn;
+
+	pthread_t writer;
+	bool started;
+	/* Under the lock: */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	size_t held; /* bytes in blocks that are being coded or written */
+	size_t head, count; /* count blocks from head on are being coded or written; the next is being filled */
+	bool closing;
+	struct vv_err_state error; /* the first failure of the writer */
+	struct vv_ledger done; /* the writer's */
+};
+
+/* Room for n bytes, coded in any way that may be asked for. */
+static size_t coded_bound(const struct vv_flush *f, size_t n)
+{
+	return vv_choice_bound(&f->choice, n, f->opt.copy);
+}
+
+/* Blocks that are coded need memory of their own, twice: for the bytes in one piece and for the result. */
+static void size_ring(struct vv_flush *f)
+{
+	struct vv_flush_options *o = &f->opt;
+	size_t most = o->codec ? RING_MAX : RING_PLAIN;
+
+	f->size = o->here ? 1 : 2 * (size_t)vv_pool_width(f->pool) + 1;
+	f->size = f->size < most ? f->size : most;
+	if (!o->codec || o->copy)
+		return;
+	while (o->memory && f->size > RING_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
+		f->size--;
+	while (o->memory && o->block > BLOCK_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
+		o->block /= 2;
+}
+
+int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out)
+{
+	struct vv_flush *f = vv_mem_new(1, sizeof(*f));
+
+	if (!f)
+		return VV_ENOMEM;
+	*f = (struct vv_flush){ .pool = pool, .put = put, .opt = *opt };
+	vv_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
+	size_ring(f);
+	f->room = opt->copy ? vv_flush_slab(opt->block) : f->opt.block;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->change, NULL);
+	*out = f;
+	return 0;
+}
+
+static size_t block_len(const struct vv_flush *f)
+{
+	return f->turn.set ? f->turn.block : f->opt.block;
+}
+
+/* Where blocks are of different sizes, as many are under way as there is memory for; one always is. */
+static bool is_full(const struct vv_flush *f)
+{
+	return f->opt.copy && f->opt.memory && f->count && f->held + block_len(f) > f->opt.memory;
+}
+
+/* The block to fill; waits until there is one. NULL if the writer has failed, or for want of memory. */
+static struct block *filling(struct vv_flush *f)
+{
+	size_t i;
+	bool failed;
+
+	pthread_mutex_lock(&f->lock);
+	while ((f->count == f->size || is_full(f)) && !f->error.code)
+		pthread_cond_wait(&f->change, &f->lock);
+	failed = f->error.code && vv_err_restore(&f->error);
+	i = (f->head + f->count) % f->size;
+	pthread_mutex_unlock(&f->lock);
+	if (failed)
+		return NULL;
+	if (!f->ring[i])
+		f->ring[i] = vv_mem_new(1, sizeof(struct block));
+	if (f->ring[i])
+		f->ring[i]->flush = f;
+	return f->ring[i];
+}
+
+static int failure(const struct vv_flush *f)
+{
+	return f->error.code ? f->error.code : VV_ENOMEM;
+}
+
+/* A large page costs what forty small ones do; but it is there even for a few bytes, so there must not be many. */
+static bool has_room(const struct vv_flush *f, uint8_t **p, size_t n, bool full)
+{
+	if (!*p)
+		*p = full || (f->opt.copy && f->size <= RING_WIDE && !f->opt.narrow) ? vv_mem_map_wide(n) : vv_mem_map(n);
+	return *p;
+}
+
+static bool has_own_room(struct block *b)
+{
+	return has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_FLUSH_SLAB);
+}
+
+/* The block's bytes in one piece; what was copied lies there already. */
+static int gather(struct block *b)
+{
+	size_t at = 0;
+
+	if (b->gathered || !has_own_room(b))
+		return b->gathered ? 0 : VV_ENOMEM;
+	for (int i = 0; i < b->n_parts; at += b->part[i++].iov_len)
+		if (b->part[i].iov_base != b->raw + at)
+			memcpy(b->raw + at, b->part[i].iov_base, b->part[i].iov_len);
+	b->part[0] = (struct iovec){ b->raw, b->raw_len };
+	b->n_parts = 1;
+	b->gathered = true;
+	return 0;
+}
+
+static void run_gather(void *arg)
+{
+	struct block *b = arg;
+
+	b->rc = gather(b);
+}
+
+static int encode(struct block *b)
+{
+	size_t cap = coded_bound(b->flush, b->flush->opt.block);
+
+	if (b->n_parts > 1 && gather(b) < 0)
+		return VV_ENOMEM;
+	if (!has_room(b->flush, &b->coded, cap, false))
+		return VV_ENOMEM;
+	return b->codec->encode(b->part[0].iov_base, b->raw_len, &b->how, b->coded, cap, b->flush->opt.level, &b->stored_len);
+}
+
+static void code_block(void *arg)
+{
+	struct block *b = arg;
+
+	b->stored_len = 0;
+	b->rc = b->codec ? encode(b) : 0;
+	if (b->piece)
+		b->check = vv_ledger_check_piece(&b->flush->done, b->part, b->n_parts, b->raw_len, b->flush->opt.block);
+	else if (b->rc == 0)
+		b->check = b->stored_len ? vv_digest_check(b->coded, b->stored_len) : vv_digest_check_parts(b->part, b->n_parts);
+}
+
+/* The bytes are the program's: it may have unmapped them. */
+static void run_block(struct vv_task *t)
+{
+	struct block *b = (struct block *)t;
+	int rc = vv_fence_try(code_block, b);
+
+	b->rc = rc ? rc : b->rc;
+	if (b->rc)
+		vv_err_save(b->rc, &b->error);
+}
+
+static void sample(void *arg)
+{
+	struct block *b = arg;
+	struct vv_flush *f = b->flush;
+	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
+
+	if (b->part[0].iov_len >= n || gather(b) == 0)
+		f->coding = vv_choice_pays(b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_store_rate(f->put->store),
+					   vv_pool_width(f->pool), f->opt.always);
+}
+
+/* auto looks at the first block that it can judge, and again every so often. Memory that is gone is found out by who stores. */
+static const struct vv_codec *codec_for(struct vv_flush *f, struct block *b)
+{
+	bool look = !f->sampled_at || f->added - f->sampled_at >= SAMPLE_EVERY;
+
+	if (!f->opt.codec || (f->opt.automatic && (b->raw_len < 4096 || (!look && !f->coding))))
+		return NULL;
+	if (vv_choice_is_due(&f->choice, &b->form, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
+		vv_choice_try(&f->choice, &b->form, f->added, b->raw, b->raw_len);
+	b->codec = vv_choice_codec(&f->choice, &b->form, &b->how);
+	if (!f->opt.automatic || !look)
+		return b->codec;
+	f->coding = false;
+	vv_fence_try(sample, b);
+	f->sampled_at = f->opt.always || vv_store_rate(f->put->store) > 0 ? f->added : 0;
+	return f->coding ? b->codec : NULL;
+}
+
+static void put_block(void *arg)
+{
+	struct block *b = arg;
+	struct iovec coded = { b->coded, b->stored_len };
+
+	b->rc = vv_store_put_write(b->flush->put, b->stored_len ? &coded : b->part, b->stored_len ? 1 : b->n_parts);
+}
+
+/* Stores read the bytes as they come, and keep no locks meanwhile. */
+static int write_block(struct vv_flush *f, struct block *b)
+{
+	int rc = b->rc ? vv_err_restore(&b->error) : vv_fence_try(put_block, b);
+
+	rc = rc ? rc : b->rc;
+	if (rc == 0 && b->piece)
+		rc = vv_ledger_add_piece(&f->done, b->raw_len, b->check);
+	else if (rc == 0)
+		rc = vv_ledger_add(&f->done, b->stored_len ? b->codec->number : VV_CODEC_NONE, b->raw_len, b->stored_len ? b->stored_len : b->raw_len,
+				   b->check);
+	if (rc == 0 && f->opt.stored)
+		f->opt.stored(f->opt.arg, b->owed, b->n_owed);
+	return rc;
+}
+
+/* A large block does not keep its memory; all of a ring that have some keep no more than may be under way. */
+static size_t kept(const struct vv_flush *f)
+{
+	size_t share = f->opt.copy && f->opt.memory ? f->opt.memory / f->size : BIG;
+
+	return share < BIG ? share : BIG;
+}
+
+static void empty_block(struct block *b)
+{
+	if (b->raw && b->raw_len > kept(b->flush)) {
+		vv_mem_discard(b->raw, b->raw_len);
+		vv_mem_discard(b->coded, b->coded ? b->stored_len : 0);
+	}
+	b->n_parts = b->n_owed = 0;
+	b->raw_len = 0;
+	b->gathered = false;
+}
+
+/* After a failure a block that is under way is waited for, and not written. */
+static int end_block(struct vv_flush *f, struct block *b, bool failed)
+{
+	int rc;
+
+	if (b->alone)
+		run_block(&b->task);
+	else
+		vv_pool_wait(f->pool, &b->task);
+	rc = failed ? 0 : write_block(f, b);
+	empty_block(b);
+	return rc;
+}
+
+static int note_end(struct vv_flush *f, int rc)
+{
+	if (rc) {
+		vv_err_save(rc, &f->error);
+		if (f->opt.stored)
+			f->opt.stored(f->opt.arg, NULL, 0);
+	}
+	return rc;
+}
+
+static void *write_blocks(void *arg)
+{
+	struct vv_flush *f = arg;
+
+	vv_thread_mark_own();
+	pthread_mutex_lock(&f->lock);
+	for (;;) {
+		struct block *b;
+		bool failed = f->error.code != 0;
+		size_t len;
+		int rc;
+
+		if (f->count == 0 && f->closing)
+			break;
+		if (f->count == 0) {
+			pthread_cond_wait(&f->change, &f->lock);
+			continue;
+		}
+		b = f->ring[f->head];
+		pthread_mutex_unlock(&f->lock);
+		len = b->raw_len;
+		rc = end_block(f, b, failed);
+		pthread_mutex_lock(&f->lock);
+		f->held -= len;
+		(void)note_end(f, rc);
+		f->head = (f->head + 1) % f->size;
+		f->count--;
+		pthread_cond_broadcast(&f->change);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+static int send(struct vv_flush *f, struct block *b)
+{
+	int rc = f->started || f->opt.here ? 0 : vv_thread_start(&f->writer, write_blocks, f);
+
+	if (rc)
+		return vv_thread_not_started(rc, "writes");
+	f->started = !f->opt.here;
+	b->how = f->turn.how;
+	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);
+	b->task.run = run_block;
+	f->added += b->raw_len;
+	b->alone = f->opt.here || (!b->codec && b->raw_len <= CHECK_ALONE);
+	b->piece = b->alone && !b->codec && !f->turn.set && !f->opt.copy && b->raw_len < f->opt.block;
+	if (f->opt.here)
+		return note_end(f, end_block(f, b, false));
+	if (!b->alone)
+		vv_pool_submit(f->pool, &b->task);
+	pthread_mutex_lock(&f->lock);
+	f->held += b->raw_len;
+	f->count++;
+	pthread_cond_broadcast(&f->change);
+	pthread_mutex_unlock(&f->lock);
+	return 0;
+}
+
+struct copy {
+	struct block *to;
+	const uint8_t *from;
+	size_t n;
+};
+
+static void run_copy(void *arg)
+{
+	struct copy *c = arg;
+	struct block *b = c->to;
+
+	b->rc = b->n_parts == PARTS ? gather(b) : has_own_room(b) ? 0 : VV_ENOMEM;
+	if (b->rc == 0)
+		memcpy(b->raw + b->raw_len, c->from, c->n);
+}
+
+/* Does what lies at p follow the last part? */
+static bool goes_on(const struct block *b, const uint8_t *p)
+{
+	return b->n_parts && (uint8_t *)b->part[b->n_parts - 1].iov_base + b->part[b->n_parts - 1].iov_len == p;
+}
+
+/* Notes n bytes at p in the block: as they lie there, or copied, from memory that may be gone, to where they belong in the block's own memory. */
+static int note(struct block *b, const uint8_t *p, size_t n, bool copy)
+{
+	union {
+		const void *in;
+		void *out;
+	} at = { .in = p };
+
+	if (copy || b->gathered || (b->n_parts == PARTS && !goes_on(b, p))) {
+		int rc = vv_fence_try(run_copy, &(struct copy){ b, p, n });
+
+		if (rc || b->rc)
+			return rc ? rc : b->rc;
+		at.out = b->raw + b->raw_len;
+	}
+	if (goes_on(b, at.in))
+		b->part[b->n_parts - 1].iov_len += n;
+	else
+		b->part[b->n_parts++] = (struct iovec){ at.out, n };
+	b->raw_len += n;
+	return 0;
+}
+
+/* A block that has come to something is not spoiled by numbers of another form. */
+static bool is_other(const struct vv_flush *f, const struct block *b, const struct vv_form *form)
+{
+	return form && f->opt.codec && !f->turn.set && b->raw_len >= BLOCK_MIN && !vv_recipe_same_form(&b->form, form);
+}
+
+static void note_form(struct block *b, const struct vv_form *form, size_t n)
+{
+	static const struct vv_form none = { 0 };
+	const struct vv_form *f = form ? form : &none;
+
+	b->form = b->raw_len ? vv_recipe_common_form(&b->form, f) : *f;
+	if (n % vv_head_type_size(b->form.type))
+		b->form = none;
+}
+
+static bool owe(struct block *b, uint32_t tag)
+{
+	struct vv_flush_owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
+
+	if (last && last->tag == tag)
+		last->adds++;
+	else if (b->n_owed < PARTS)
+		b->owed[b->n_owed++] = (struct vv_flush_owed){ tag, 1 };
+	else
+		return false;
+	return true;
+}
+
+/* With a slow sink a large block is long under way, and what waits for it waits long; unless it is to be coded, it is cut. */
+static bool is_enough(struct vv_flush *f, const struct block *b)
+{
+	double rate = f->opt.prompt && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
+
+	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
+}
+
+int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag, bool copy)
+{
+	const uint8_t *from = p;
+	size_t block = block_len(f);
+
+	while (n > 0) {
+		struct block *b = filling(f);
+		size_t take;
+		int rc;
+
+		if (!b)
+			return failure(f);
+		take = block - b->raw_len;
+		if ((take < n && n <= block) || is_other(f, b, form) || (take >= n && !owe(b, tag))) {
+			rc = send(f, b); /* a chunk is not cut if it need not be */
+			if (rc)
+				return rc;
+			continue;
+		}
+		take = take < n ? take : n;
+		note_form(b, form, take);
+		rc = note(b, from, take, copy || f->opt.copy);
+		if (rc == 0 && (b->raw_len == block || (take == n && is_enough(f, b))))
+			rc = send(f, b);
+		if (rc)
+			return rc;
+		from += take;
+		n -= take;
+	}
+	return 0;
+}
+
+int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t room, size_t n, bool *taken)
+{
+	struct block *b = filling(f);
+
+	if (!b || gather(b) < 0)
+		return failure(f);
+	*taken = b->raw_len == 0 && n <= block_len(f) && f->room == room;
+	if (!*taken)
+		return 0;
+	b->part[0] = (struct iovec){ *slab, n };
+	*slab = b->raw;
+	b->raw = b->part[0].iov_base;
+	b->raw_len = n;
+	return n == block_len(f) ? send(f, b) : 0;
+}
+
+bool vv_flush_room(struct vv_flush *f, size_t n)
+{
+	bool room;
+
+	pthread_mutex_lock(&f->lock);
+	room = f->count + n / f->opt.block + 1 < f->size || f->count == 0 || f->error.code;
+	pthread_mutex_unlock(&f->lock);
+	return room;
+}
+
+int vv_flush_push(struct vv_flush *f)
+{
+	struct block *b = filling(f);
+
+	if (!b)
+		return failure(f);
+	return b->raw_len ? send(f, b) : 0;
+}
+
+/* auto: where blocks are not worth it, large tables are not either, and small ones not beside much: a restart from many layers decodes them all. */
+vv_layer_coder vv_flush_coder(const struct vv_flush *f)
+{
+	if (!f->opt.codec || f->opt.codec->number != VV_CODEC_ZSTD || (f->opt.automatic && !f->coding && f->added >= MUCH))
+		return NULL;
+	return f->opt.automatic && !f->coding ? vv_section_encode_small : vv_section_encode;
+}
+
+int vv_flush_turn(struct vv_flush *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block)
+{
+	int rc = vv_flush_push(f);
+
+	f->turn.set = true;
+	f->turn.codec = codec;
+	f->turn.how = *how;
+	f->turn.block = block < f->opt.block ? block : f->opt.block;
+	return rc;
+}
+
+int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out)
+{
+	int rc = vv_flush_push(f);
+
+	pthread_mutex_lock(&f->lock);
+	while (f->count)
+		pthread_cond_wait(&f->change, &f->lock);
+	if (f->error.code)
+		rc = vv_err_restore(&f->error);
+	pthread_mutex_unlock(&f->lock);
+	*out = &f->done.blocks;
+	f->done.open = false; /* what comes later is another block than those that were shown */
+	return rc;
+}
+
+int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
+{
+	const struct vv_blocks *all = NULL;
+	int rc = vv_flush_drain(f, &all);
+
+	if (rc == 0) {
+		*out = *all;
+		f->done.blocks = (struct vv_blocks){ 0 };
+	}
+	return rc;
+}
+
+void vv_flush_free(struct vv_flush *f)
+{
+	if (!f)
+		return;
+	if (f->started) {
+		pthread_mutex_lock(&f->lock);
+		f->closing = true;
+		if (!f->error.code)
+			f->error.code = VV_EIO; /* what is still there is not written any more */
+		pthread_cond_broadcast(&f->change);
+		pthread_mutex_unlock(&f->lock);
+		pthread_join(f->writer, NULL);
+	}
+	for (size_t i = 0; i < f->size; i++) {
+		if (!f->ring[i])
+			continue;
+		vv_mem_unmap(f->ring[i]->raw, f->room);
+		vv_mem_unmap(f->ring[i]->coded, coded_bound(f, f->opt.block));
+		vv_mem_free(f->ring[i]);
+	}
+	vv_ledger_fini(&f->done);
+	pthread_cond_destroy(&f->change);
+	pthread_mutex_destroy(&f->lock);
+	vv_mem_free(f);
+}

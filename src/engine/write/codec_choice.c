@@ -1,0 +1,159 @@
+#include "engine/write/codec_choice.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/recipe_search.h"
+#include "core/format/head.h"
+#include "engine/write/block_writer.h"
+#include "engine/ranks/shared_samples.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	STRETCHES = 3, /* of a block are tasted */
+	EVERY = 16 << 20,
+};
+
+int vv_choice_parse(const char *text, struct vv_flush_options *out)
+{
+	size_t n = strcspn(text, ":");
+
+	out->codec = NULL;
+	out->automatic = strcmp(text, "auto") == 0;
+	if (strcmp(text, "none") == 0)
+		return 0;
+	out->codec = out->automatic ? vv_codec_named("zstd", 4) : vv_codec_named(text, n);
+	if (out->automatic && !out->codec)
+		out->codec = vv_codec_named("lz4", 3);
+	if (!out->codec)
+		return out->automatic ? 0 : vv_err_set(VV_ENOTSUP, "codec '%s': this varve was built without it", text);
+	out->level = text[n] ? atoi(text + n + 1) : out->codec->usual_level;
+	if (text[n] && (out->level < out->codec->min_level || out->level > out->codec->max_level))
+		return vv_err_set(VV_EINVAL, "codec '%s': levels are %d to %d", text, out->codec->min_level,
+				  out->codec->max_level);
+	return 0;
+}
+
+void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level, struct vv_tasting *tasting)
+{
+	*c = (struct vv_choice){ .codec = codec, .level = level, .tasting = tasting };
+}
+
+static void take(const struct vv_choice *c, struct vv_choice_tried *t, struct vv_recipe how)
+{
+	if (how.coder == VV_CODEC_ZSTD && c->level > how.level)
+		how.level = (int8_t)c->level;
+	t->how = how;
+	t->codec = vv_codec_numbered(vv_taste_codec(&how));
+}
+
+/* Recipes ask for zstd. */
+static bool can_choose(const struct vv_choice *c)
+{
+	return c->codec && c->codec->number == VV_CODEC_ZSTD;
+}
+
+size_t vv_choice_bound(const struct vv_choice *c, size_t n, bool any)
+{
+	size_t most = c->codec ? c->codec->bound(n) : 0;
+
+	for (const struct vv_codec *const *x = vv_codec_all(); *x; x++)
+		if ((any || (can_choose(c) && (*x)->recipe)) && (*x)->bound(n) > most)
+			most = (*x)->bound(n);
+	return most;
+}
+
+static const struct vv_choice_tried *find(const struct vv_choice *c, const struct vv_form *form)
+{
+	for (size_t i = 0; i < c->n_tried; i++)
+		if (vv_recipe_same_form(&c->tried[i].form, form))
+			return &c->tried[i];
+	return NULL;
+}
+
+bool vv_choice_is_due(const struct vv_choice *c, const struct vv_form *form, uint64_t before)
+{
+	const struct vv_choice_tried *t = find(c, form);
+
+	return can_choose(c) && vv_head_type_size(form->type) > 1 && (!t || before + 1 - t->at >= EVERY);
+}
+
+/* A place for the form: its own, a new one, or that of the one tried longest ago. */
+static struct vv_choice_tried *place_for(struct vv_choice *c, const struct vv_form *form)
+{
+	struct vv_choice_tried *oldest = &c->tried[0];
+
+	for (size_t i = 0; i < c->n_tried; i++) {
+		if (vv_recipe_same_form(&c->tried[i].form, form))
+			return &c->tried[i];
+		if (c->tried[i].at < oldest->at)
+			oldest = &c->tried[i];
+	}
+	return c->n_tried < VV_CHOICE_FORMS ? &c->tried[c->n_tried++] : oldest;
+}
+
+/* Stretches from its beginning, its middle, its end, which begin with a number. */
+static size_t take_samples(const uint8_t *p, size_t n, size_t unit, struct vv_sample *out)
+{
+	size_t k = 0;
+
+	if (n <= (size_t)STRETCHES * VV_TASTE_BYTES) {
+		for (size_t at = 0; at < n; at += out[k++].n)
+			out[k] = (struct vv_sample){ p + at, n - at < VV_TASTE_BYTES ? n - at : VV_TASTE_BYTES };
+		return k;
+	}
+	for (; k < STRETCHES; k++) {
+		size_t at = (n - VV_TASTE_BYTES) / (STRETCHES - 1) * k;
+
+		out[k] = (struct vv_sample){ p + at - at % unit, VV_TASTE_BYTES };
+	}
+	return k;
+}
+
+void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n)
+{
+	struct vv_tasting *first = find(c, form) ? NULL : c->tasting;
+	const struct vv_tasting_form *shared = first ? vv_tasting_find(first, form) : NULL;
+	struct vv_choice_tried *t = place_for(c, form);
+	struct vv_sample sample[STRETCHES];
+	struct vv_taste taste = { 0 };
+
+	*t = (struct vv_choice_tried){ .form = *form, .at = before + 1 };
+	if (first)
+		vv_tasting_keep(first, form, p, n);
+	if (shared) {
+		take(c, t, shared->how);
+		return;
+	}
+	n = take_samples(p, n, vv_head_type_size(form->type), sample);
+	if (vv_taste_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
+		return;
+	take(c, t, taste.recipe);
+}
+
+const struct vv_codec *vv_choice_codec(const struct vv_choice *c, const struct vv_form *form, struct vv_recipe *how)
+{
+	const struct vv_choice_tried *t = find(c, form);
+
+	*how = t && t->codec ? t->how : vv_recipe_plain(1);
+	return t && t->codec ? t->codec : c->codec;
+}
+
+bool vv_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
+		    unsigned width, bool always)
+{
+	size_t cap = c->bound(n), got = 0;
+	uint8_t *to = vv_mem_new(cap, 1);
+	double start = vv_clock_s(), speed, ratio, through;
+	int rc = to ? c->encode(p, n, how, to, cap, level, &got) : VV_ENOMEM;
+
+	vv_mem_free(to);
+	if (rc == 0 && got && always)
+		return 20 * got < 19 * n;
+	if (rc || !got || sink <= 0)
+		return false;
+	speed = (double)n / (vv_clock_s() - start + 1e-9) * width;
+	ratio = (double)n / (double)got;
+	through = speed < sink * ratio ? speed : sink * ratio;
+	return ratio > 1.05 && through > 1.1 * sink;
+}

@@ -1,0 +1,288 @@
+/* The option `history`: what a session knows of stored content beside what its regions hold has a bound. A chunk whose digest has left
+ * the index is stored again if it comes back; so the bound costs space in the store at worst. */
+#include "engine/write/index_limit.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/write/referenced_layers.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/write/needed_entries.h"
+#include "engine/options.h"
+#include "engine/ranks/group.h"
+#include "engine/session.h"
+#include <string.h>
+
+/* A share is one of at least so much: a session with little memory may know a little more. */
+#define LEAST_MEMORY (8ull << 20)
+
+static size_t chunks_of(const struct varve *v)
+{
+	size_t chunks = 0;
+
+	for (size_t i = 0; i < v->n_regions; i++)
+		chunks += v->region[i]->n_chunks;
+	return chunks;
+}
+
+/* Entries of so many bytes, but at least so many of them. */
+static size_t granted(const struct varve *v, size_t cost, size_t least)
+{
+	const struct vv_ranks *g = v->group;
+	bool judges = g && g->size > 1 && g->how == VV_RANKS_EXACT;
+	uint64_t memory = 0, bytes, little = vv_options_history(&v->conf, 0, LEAST_MEMORY);
+	size_t n;
+
+	for (size_t i = 0; i < v->n_regions; i++)
+		memory += v->region[i]->shape.len;
+	bytes = vv_options_history(&v->conf, memory, v->cargo);
+	bytes = bytes > little ? bytes : little;
+	n = (size_t)((judges ? bytes / 2 : bytes) / cost);
+	return n > least ? n : least;
+}
+
+/* There is always room for what the regions hold and as much again that is new. */
+static size_t allowed(const struct varve *v, size_t cost)
+{
+	return granted(v, cost, 2 * chunks_of(v));
+}
+
+size_t vv_window_judged(const struct varve *v)
+{
+	return allowed(v, VV_JUDGE_COST);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+
+static int add_region(const struct varve *v, const struct vv_region *r, struct vv_needs *n)
+{
+	const struct vv_index *x = &v->history.index;
+	int rc = 0;
+
+	for (size_t c = 0; rc == 0 && c < r->n_chunks; c++) {
+		uint32_t e = r->was[c] - VV_CHUNK_FIRST;
+
+		if (r->was[c] >= VV_CHUNK_FIRST && vv_run_rank(vv_index_layer(x, e)) == v->rank)
+			rc = vv_needs_add(n, vv_index_layer(x, e), vv_index_pos(x, e), vv_region_chunk_len(r, c), r->shape.chunk);
+	}
+	return rc;
+}
+
+/* What the epoch holds that is continued. Regions that are deduped in grains have no chunks, and need nothing of the index. */
+static int add_table(const struct varve *v, struct vv_needs *n)
+{
+	bool *fine = vv_mem_new(v->table.n, sizeof(*fine));
+	int rc;
+
+	if (!fine)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		size_t k = v->region[i]->fine ? vv_table_find(&v->table, v->region[i]->name) : v->table.n;
+
+		if (k < v->table.n)
+			fine[k] = true;
+	}
+	rc = vv_needs_add_table(n, &v->table, v->rank, fine);
+	vv_mem_free(fine);
+	return rc;
+}
+
+int vv_window_load(struct varve *v, struct vv_history *out)
+{
+	struct vv_needs needs = { 0 };
+	int rc = v->has_table ? add_table(v, &needs) : 0;
+
+	for (size_t i = 0; rc == 0 && v->has_history && i < v->n_regions; i++)
+		rc = add_region(v, v->region[i], &needs);
+	vv_needs_settle(&needs);
+	if (rc == 0)
+		rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, v->mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
+	vv_needs_fini(&needs);
+	return rc;
+}
+
+bool vv_window_holds(struct varve *v)
+{
+	struct vv_needs needs = { 0 };
+	bool held = add_table(v, &needs) == 0;
+
+	vv_needs_settle(&needs);
+	held = held && vv_needs_met(&needs, &v->history.index, v->history.index.n);
+	vv_needs_fini(&needs);
+	return held;
+}
+
+/* ---- forgetting -------------------------------------------------------------------------------------------------------- */
+
+static void mark(const struct varve *v, uint32_t *moved)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
+			if (v->region[i]->was[c] >= VV_CHUNK_FIRST)
+				moved[v->region[i]->was[c] - VV_CHUNK_FIRST] = 1;
+}
+
+static void renumber(struct varve *v, const uint32_t *moved)
+{
+	for (size_t i = 0; i < v->n_regions; i++)
+		for (size_t c = 0; c < v->region[i]->n_chunks; c++) {
+			uint32_t *was = &v->region[i]->was[c];
+
+			if (*was >= VV_CHUNK_FIRST)
+				*was = moved[*was - VV_CHUNK_FIRST] - 1 + VV_CHUNK_FIRST;
+		}
+}
+
+int vv_window_shrink(struct varve *v, size_t limit)
+{
+	uint32_t *moved = vv_mem_new(v->history.index.n, sizeof(*moved));
+	int rc;
+
+	if (!moved)
+		return VV_ENOMEM;
+	mark(v, moved);
+	rc = vv_history_shrink(&v->history, limit, moved);
+	if (rc == 0)
+		renumber(v, moved);
+	vv_mem_free(moved);
+	return rc;
+}
+
+/* To the half of what is allowed, so that it is not to be done after every epoch. Before the next one what the regions hold is enough, and a quarter of that, for the
+ * same reason: as much again comes with an epoch in which everything is new. */
+static void cut(struct varve *v)
+{
+	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history.index.n;
+
+	if (before <= most)
+		return;
+	if (vv_window_shrink(v, most / 2) < 0)
+		vv_log_warn("more is remembered than history=%s allows: %s", vv_conf_text(&v->conf, "history"), vv_err_last());
+	else
+		vv_log_info("history: of %zu digests %zu are kept", before, v->history.index.n);
+}
+
+void vv_window_settle(struct varve *v)
+{
+	cut(v);
+	vv_history_save(&v->lineage, v->rank, v->digest_kind, v->epoch, &v->history);
+}
+
+/* ---- what gc has taken away ----------------------------------------------------------------------------------------------- */
+
+struct left { /* of the layer that a source of the index is */
+	size_t lo, hi; /* its entries are among these */
+};
+
+static void find_entries(const struct vv_index *x, struct left *of)
+{
+	for (size_t i = 0; i < x->n; i++) {
+		struct left *l = &of[vv_index_from(x, (uint32_t)i)];
+
+		l->lo = l->hi ? l->lo : i;
+		l->hi = i + 1;
+	}
+}
+
+static bool holds(const struct vv_digests *d, uint64_t pos, const struct vv_digest *digest)
+{
+	const struct vv_digest_group *g = &d->group[vv_payload_digest_group(d, pos)];
+
+	if (g == d->group + d->n_groups || pos < g->pos || (pos - g->pos) % g->chunk)
+		return false;
+	return memcmp(&d->v[g->digest + (pos - g->pos) / g->chunk], digest, sizeof(*digest)) == 0; /* which need not be aligned */
+}
+
+/* A layer that says the same as before holds the same. */
+static int look_into(struct vv_history *h, size_t k, struct vv_layerio *f, const struct left *l, uint32_t *stays)
+{
+	const struct vv_index *x = &h->index;
+	uint64_t check = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check;
+	bool same = check == h->tie[k];
+	int rc = same ? 0 : vv_layerio_load_digests(f);
+
+	for (size_t i = l->lo; rc == 0 && i < l->hi; i++)
+		if (vv_index_from(x, (uint32_t)i) == k)
+			stays[i] = same || holds(&f->digests, vv_index_pos(x, (uint32_t)i), &x->digest[i]);
+	h->tie[k] = check;
+	return rc;
+}
+
+/* Marks the entries of this rank's layers that the store still has. One that is damaged is as good as gone. */
+static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
+{
+	struct vv_history *h = &v->history;
+	struct vv_listing all = { 0 };
+	int rc = vv_catalog_list(&v->lineage, 0, &all);
+
+	for (size_t k = 0; rc == 0 && k < h->index.n_layers; k++) {
+		uint64_t layer = h->index.layer[k];
+		struct vv_layerio *f = NULL;
+
+		if (vv_run_rank(layer) != v->rank || !of[k].hi || !vv_catalog_lists(&all, layer))
+			continue;
+		rc = vv_layerio_open(&v->lineage, layer, 0, &f);
+		if (rc == 0)
+			rc = look_into(h, k, f, &of[k], stays);
+		vv_layerio_close(f);
+		if (rc == VV_EDAMAGED) {
+			vv_log_warn("%s; its content will not be referred to", vv_err_last());
+			vv_err_clear();
+			rc = 0;
+		}
+	}
+	vv_catalog_listing_fini(&all);
+	return rc;
+}
+
+/* Of what other ranks hold, that stays which this one's regions do; what they held and is gone is not known any more. */
+static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *stays)
+{
+	for (size_t c = 0; c < r->n_chunks; c++) {
+		uint32_t e = r->was[c] - VV_CHUNK_FIRST;
+
+		if (r->was[c] < VV_CHUNK_FIRST)
+			continue;
+		if (vv_run_rank(vv_index_layer(&v->history.index, e)) != v->rank)
+			stays[e] = 1;
+		if (!stays[e]) {
+			r->was[c] = VV_CHUNK_UNKNOWN;
+			r->fresh = true;
+		}
+	}
+}
+
+static int prune(struct varve *v, uint32_t *stays)
+{
+	struct vv_history *h = &v->history;
+	struct left *of = vv_mem_new(h->index.n_layers, sizeof(*of));
+	int rc = of ? 0 : VV_ENOMEM;
+
+	vv_layerio_close(h->open);
+	h->open = NULL;
+	if (rc == 0) {
+		find_entries(&h->index, of);
+		rc = find_left(v, of, stays);
+	}
+	vv_mem_free(of);
+	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
+		settle_region(v, v->region[i], stays);
+	if (rc == 0)
+		rc = vv_history_shrink(h, 0, stays);
+	if (rc == 0)
+		renumber(v, stays);
+	return rc;
+}
+
+int vv_window_prune(struct varve *v)
+{
+	uint32_t *stays = vv_mem_new(v->history.index.n, sizeof(*stays));
+	int rc = stays ? prune(v, stays) : VV_ENOMEM;
+
+	vv_mem_free(stays);
+	vv_footing_reclaimed(v);
+	if (rc)
+		return rc;
+	v->history.cached = 0; /* gc has removed the cache */
+	v->history.since = v->history.index.n_layers;
+	return 0;
+}

@@ -1,0 +1,215 @@
+/* Where a chunk's content lives: as before, nowhere (zero), in the index, or now in the payload. */
+#include "engine/write/layer_writer.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/write/rank_dedup.h"
+#include "engine/write/trust.h"
+#include <inttypes.h>
+#include <string.h>
+
+static int begin_head(struct vv_pass *p)
+{
+	struct varve *v = p->v;
+	struct vv_head *h = &p->head;
+
+	memcpy(h->lineage, v->lineage.id, sizeof(h->lineage));
+	h->epoch = p->epoch;
+	h->parent = p->keyframe ? 0 : v->epoch;
+	h->depth = p->keyframe ? 0 : (uint8_t)(v->depth + 1);
+	h->rank = v->rank;
+	h->ranks = v->ranks;
+	h->digest_kind = v->digest_kind;
+	h->region = vv_mem_new(p->n_regions, sizeof(*h->region));
+	if (!h->region)
+		return VV_ENOMEM;
+	for (; h->n_regions < p->n_regions; h->n_regions++) {
+		struct vv_head_region *r = &h->region[h->n_regions];
+		const struct vv_region *from = p->region[h->n_regions];
+
+		r->name = vv_mem_strdup(from->name);
+		if (!r->name)
+			return VV_ENOMEM;
+		r->parent = p->keyframe ? 0 : from->parent;
+		r->shape = from->shape;
+		p->st.bytes_memory += from->shape.len;
+	}
+	return 0;
+}
+
+int vv_pass_begin(struct vv_pass *p)
+{
+	int rc = begin_head(p);
+
+	return rc ? rc : vv_index_reserve(&p->v->history.index, p->chunks);
+}
+
+int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt)
+{
+	struct varve *v = p->v;
+	char object[VV_NAME_MAX];
+	struct vv_buf header = { 0 };
+	struct iovec iov;
+	int rc = 0;
+
+	vv_name_layer(object, v->lineage.name, p->epoch, v->rank);
+	p->opened = true;
+	if (!p->put)
+		rc = vv_store_put_open(v->store, object, (uint64_t)p->chunks * vv_conf_number(&v->conf, "chunk"), &p->put);
+	if (rc == 0)
+		rc = vv_flush_open(v->pool, p->put, opt, &p->flush);
+	if (rc)
+		return rc;
+	vv_layer_put_header(&header);
+	iov = (struct iovec){ header.p, header.n };
+	rc = vv_buf_check(&header);
+	if (rc == 0)
+		rc = vv_store_put_write(p->put, &iov, 1);
+	vv_buf_fini(&header);
+	return rc;
+}
+
+static bool is_same(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d)
+{
+	const struct vv_digest *old = vv_region_digest(p->v, r, i);
+
+	return old && vv_digest_equal(old, d) &&
+	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_entry(&p->v->lineage, &p->v->history, r->was[i] - VV_CHUNK_FIRST));
+}
+
+bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d)
+{
+	size_t len = vv_region_chunk_len(r, i);
+	uint32_t e;
+
+	if (!p->v->dedup) { /* but not twice in one epoch: a thousand entries of one digest make an index slow */
+		e = vv_index_find(&p->v->history.index, d);
+		if (e == VV_INDEX_NONE || e < p->old_entries)
+			return false;
+		r->now[i] = e + VV_CHUNK_FIRST;
+		p->st.bytes_dup_space += len;
+		return true;
+	}
+	if (is_same(p, r, i, d)) {
+		r->now[i] = r->was[i];
+		return true;
+	}
+	if (vv_digest_equal(d, vv_region_zero(r, i))) {
+		r->now[i] = VV_CHUNK_ZERO;
+		p->st.bytes_zero += len;
+		return true;
+	}
+	e = vv_index_find(&p->v->history.index, d);
+	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->lineage, &p->v->history, e))
+		return false;
+	r->now[i] = e + VV_CHUNK_FIRST;
+	if (vv_collective_is_claim(p, r->now[i]))
+		p->claims->shared[vv_collective_number(p, r->now[i])] = true;
+	*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
+	return true;
+}
+
+int vv_pass_note(struct vv_pass *p, const struct vv_digest *d, uint32_t len, uint32_t entry)
+{
+	int rc;
+
+	if (!p->digests.v && entry == p->old_entries + p->digests.n)
+		return vv_payload_digest_count(&p->digests, p->pos, len);
+	rc = vv_payload_digests_keep(&p->digests, vv_pass_new_digests(p));
+	return rc ? rc : vv_payload_digest_add(&p->digests, p->pos, len, d);
+}
+
+static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, uint32_t entry, const void *bytes, size_t len,
+		  enum vv_place how, uint32_t tag)
+{
+	struct vv_form form = vv_recipe_form(r->shape.type, false, r->shape.ndim, r->shape.dim);
+	int rc = vv_pass_note(p, d, (uint32_t)len, entry);
+
+	if (rc == 0)
+		rc = vv_flush_add(p->flush, bytes, len, &form, tag, how != VV_PLACE_LYING);
+	if (rc)
+		return rc;
+	p->pos += len;
+	p->st.bytes_new += len;
+	return 0;
+}
+
+/* Others refer to what is not there any more: where ranks are asked, that is settled before anything is placed. */
+static int is_overwritten(const struct vv_region *r, size_t i)
+{
+	return vv_err_set(VV_EMISMATCH,
+			  "region '%s' was written by another thread during varve_checkpoint, at or before offset %" PRIu64 ", and what it held "
+			  "there was to stand for the same elsewhere: the epoch does not count (collective=none does without)",
+			  r->name, (uint64_t)i * r->shape.chunk);
+}
+
+/* The index has an entry for it, which gets its place now. What others refer to was promised a place, and comes to lie there because
+ * it is placed in the order of the promises. Of what has changed since, what it was is as good where that is stored; else it is stored as it is now, if
+ * nobody else relies on the entry. */
+static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+		       enum vv_place how, uint32_t tag, bool *added)
+{
+	size_t len = vv_region_chunk_len(r, i), k = vv_collective_number(p, r->now[i]);
+	uint32_t e = r->now[i] - VV_CHUNK_FIRST;
+	uint8_t *state = &p->claims->state[k];
+	uint64_t source = 0;
+	int rc;
+
+	*added = false;
+	if (*state == VV_CLAIM_REFERRED)
+		return 0;
+	if (*state == VV_CLAIM_PLACED) {
+		p->st.bytes_dup_space += len;
+		return 0;
+	}
+	if (how == VV_PLACE_CHANGED && (*state == VV_CLAIM_LENT || p->claims->shared[k]))
+		return is_overwritten(r, i);
+	if (*state == VV_CLAIM_LENT && p->claims->pos[k] != p->pos)
+		return vv_err_set(VV_EINVAL, "a chunk was promised position %" PRIu64 " and comes to %" PRIu64, p->claims->pos[k],
+				  p->pos);
+	rc = vv_index_source(&p->v->history.index, p->layer, &source);
+	if (rc == 0)
+		rc = append(p, r, d, VV_INDEX_NONE, bytes, len, how, tag);
+	if (rc)
+		return rc;
+	if (how == VV_PLACE_CHANGED)
+		vv_index_rename(&p->v->history.index, e, d);
+	vv_index_move(&p->v->history.index, e, source, p->pos - len);
+	*state = VV_CLAIM_PLACED;
+	*added = true;
+	return 0;
+}
+
+int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+		  enum vv_place how, uint32_t tag, bool *added)
+{
+	struct vv_index *x = &p->v->history.index;
+	size_t len = vv_region_chunk_len(r, i);
+	uint32_t e;
+	int rc;
+
+	if (vv_collective_is_claim(p, r->now[i]))
+		return place_claim(p, r, i, d, bytes, how, tag, added);
+	*added = !vv_pass_known(p, r, i, d);
+	if (!*added)
+		return 0;
+	if (vv_index_find(x, d) != VV_INDEX_NONE) /* there, but not to be used */
+		rc = vv_index_supersede(x, d, p->layer, p->pos, &e);
+	else
+		rc = vv_index_add(x, d, p->layer, p->pos, &e);
+	if (rc == 0)
+		rc = append(p, r, d, e, bytes, len, how, tag);
+	if (rc == 0)
+		r->now[i] = e + VV_CHUNK_FIRST;
+	return rc;
+}
+
+struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state)
+{
+	struct vv_run run = { .at = (uint64_t)i * r->shape.chunk, .len = vv_region_chunk_len(r, i) };
+
+	if (state >= VV_CHUNK_FIRST) {
+		run.layer = vv_index_layer(x, state - VV_CHUNK_FIRST);
+		run.pos = vv_index_pos(x, state - VV_CHUNK_FIRST);
+	}
+	return run;
+}

@@ -1,0 +1,53 @@
+/* S0: content that several ranks hold is stored by one of them. What is new to a rank becomes a claim; the ranks tell each other
+ * (core/ranks/dedup_judge.h, core/ranks/topk_merge.h), and each claim is then the rank's own to store, or refers to another rank's layer. */
+#ifndef VV_ENGINE_COLLECTIVE_H
+#define VV_ENGINE_COLLECTIVE_H
+
+#include "engine/write/layer_writer.h"
+
+enum vv_claim_state {
+	VV_CLAIM_OPEN,     /* this rank stores it */
+	VV_CLAIM_LENT,     /* the same, and others refer to it: its position is given already */
+	VV_CLAIM_PLACED,   /* it is in the payload */
+	VV_CLAIM_REFERRED, /* another rank has it */
+};
+
+/* Claim k is entry old_entries + k of the index: so r->now of a chunk names its claim from the survey on. */
+struct vv_claims {
+	size_t n, cap;
+	uint32_t *tag;   /* core/ranks/dedup_judge.h: length, and where it lies */
+	uint8_t *state;
+	bool *shared;    /* other chunks of this rank hold the same, and rely on it */
+	uint64_t *pos;   /* of those lent */
+	uint64_t lent;   /* bytes that others refer to */
+	uint64_t referred;
+	uint64_t ns;     /* that the asking took */
+};
+
+int vv_collective_begin(struct vv_pass *p);
+void vv_collective_end(struct vv_pass *p);
+
+/* The chunk's content is new to this rank: r->now names its claim. `chunk`: its number in the order of memory. */
+int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d);
+/* The ranks tell each other; all of them come here, with what became of their surveys. Afterwards every claim is OPEN, LENT or
+ * REFERRED. promise: gives all lent content its position in the payload. */
+int vv_collective_ask(struct vv_pass *p, int rc, int (*promise)(struct vv_pass *p));
+
+/* The channel on which an epoch is talked about: that of the thread which does it. */
+struct vv_comm *vv_collective_comm(const struct varve *v);
+/* The epoch counts: the judges remember who stored what. Or it does not, or there is no more use for what was said. */
+void vv_collective_learn(struct varve *v);
+void vv_collective_forget(struct varve *v);
+
+static inline bool vv_collective_is_claim(const struct vv_pass *p, uint32_t now)
+{
+	return p->claims && now >= VV_CHUNK_FIRST && now - VV_CHUNK_FIRST >= p->old_entries &&
+	       now - VV_CHUNK_FIRST - p->old_entries < p->claims->n;
+}
+
+static inline size_t vv_collective_number(const struct vv_pass *p, uint32_t now)
+{
+	return now - VV_CHUNK_FIRST - p->old_entries;
+}
+
+#endif

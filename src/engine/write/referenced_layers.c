@@ -1,0 +1,286 @@
+#include "engine/write/referenced_layers.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "engine/lineage/provenance.h"
+#include "engine/lineage/layer_file.h"
+#include "engine/write/layer_writer.h"
+#include "engine/ranks/group.h"
+#include <inttypes.h>
+
+/* A look is a stat, but for the first: a microsecond on a local disk, a journey on a parallel file system. So after LEAST of them and this long the rest waits for the epochs to come; the
+ * OLDEST, which are purged first, are looked at every time. */
+enum { OLDEST = 8, LEAST = 32 };
+#define LONG_NS 2000000ull
+
+void vv_footing_fini(struct vv_footing *f)
+{
+	vv_mem_free(f->v);
+	*f = (struct vv_footing){ 0 };
+}
+
+/* In a store in which a look is dear nothing is looked for. Layers of other places cannot be seen from here, nor can it be told where those of an earlier session lie. */
+static bool can_see(const struct varve *v, uint64_t layer)
+{
+	const struct vv_ranks *g = v->group;
+	uint32_t rank = vv_run_rank(layer);
+
+	if (!v->store->ops->size)
+		return false;
+	return !g || !g->split || (vv_run_epoch(layer) > v->found && rank < g->size && g->place[rank] == g->place[g->rank]);
+}
+
+static int look(const struct varve *v, uint64_t layer, uint64_t *size)
+{
+	char object[VV_NAME_MAX];
+
+	vv_name_layer(object, v->lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
+	return v->store->ops->size(v->store, object, size);
+}
+
+/* Where it is, or belongs. */
+static size_t place_of(const struct vv_footing *f, uint64_t layer)
+{
+	size_t i;
+
+	if (f->n && f->v[f->n - 1].layer < layer)
+		return f->n;
+	VV_SEARCH(i, 0, f->n, f->v[i].layer < layer);
+	return i;
+}
+
+/* The layer, which is added if it is not there; NULL: no memory. */
+static struct vv_footing_layer *get(struct vv_footing *f, uint64_t layer)
+{
+	size_t i = place_of(f, layer);
+
+	if (i < f->n && f->v[i].layer == layer)
+		return &f->v[i];
+	if (vv_mem_room(&f->v, f->n, &f->cap, sizeof(*f->v)) < 0)
+		return NULL;
+	for (size_t k = f->n++; k > i; k--)
+		f->v[k] = f->v[k - 1];
+	f->v[i] = (struct vv_footing_layer){ .layer = layer };
+	return &f->v[i];
+}
+
+static int ask(struct varve *v, uint64_t layer)
+{
+	struct vv_footing_layer *l;
+
+	if (!layer || !can_see(v, layer))
+		return 0;
+	l = get(&v->footing, layer);
+	if (!l)
+		return VV_ENOMEM;
+	l->asked = true;
+	return 0;
+}
+
+/* All that the runs name. */
+static int ask_runs(struct varve *v, const struct vv_runs *runs, uint64_t but)
+{
+	uint64_t last = but;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < runs->n; i++) {
+		uint64_t layer = runs->v[i].layer;
+
+		if (layer == last || layer == but)
+			continue;
+		rc = ask(v, layer);
+		last = layer;
+	}
+	return rc;
+}
+
+static void ask_none(struct vv_footing *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		f->v[i].asked = false;
+}
+
+static void settle(struct vv_footing *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		f->v[i].holds = f->v[i].asked;
+}
+
+int vv_footing_found(struct varve *v)
+{
+	const struct vv_table *t = &v->table;
+	struct vv_footing *f = &v->footing;
+	int rc = 0;
+
+	ask_none(f);
+	for (size_t i = 0; rc == 0 && t->layer && i < t->layers; i++)
+		rc = ask(v, t->layer[i]);
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = ask_runs(v, &t->region[i].runs, 0);
+	if (rc)
+		return rc;
+	settle(f);
+	return 0;
+}
+
+static int gone(struct vv_pass *p, uint64_t layer, const char *how)
+{
+	char object[VV_NAME_MAX];
+
+	p->v->footing.lost = true;
+	vv_name_layer(object, p->v->lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
+	return vv_err_set(VV_EDAMAGED,
+			  "layer '%s' of store '%s' %s under the running session (by hand? a purge of old files?), and epoch %" PRIu64 " would refer to it: the epoch does not "
+			  "count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
+			  object, p->v->store->url, how, p->epoch);
+}
+
+/* Some layer was met, now or when something was looked at, that is another copy's; which one it was that this epoch would have needed is not known. */
+static int turned(struct vv_pass *p)
+{
+	p->v->footing.lost = true;
+	return vv_err_set(VV_EDAMAGED,
+			  "layers of lineage '%s' in store '%s' are of another copy of it than those met before (mixed, or replaced under the running session), and epoch %" PRIu64 " might refer to them: the epoch does "
+			  "not count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
+			  p->v->lineage.name, p->v->store->url, p->epoch);
+}
+
+/* By the layer itself, where it can be seen, or by this rank's of the same epoch. False: it is not the one that was met before, or another is not. */
+static bool learn(struct varve *v, uint64_t layer)
+{
+	uint64_t epoch = vv_run_epoch(layer);
+
+	if (vv_annals_knows(&v->lineage, epoch))
+		return !vv_annals_turned(&v->lineage);
+	if (vv_layerio_meet(&v->lineage, layer) < 0 || !vv_annals_knows(&v->lineage, epoch))
+		vv_layerio_meet(&v->lineage, vv_run_layer(epoch, v->rank));
+	if (!vv_annals_knows(&v->lineage, epoch))
+		vv_annals_cannot(&v->lineage, epoch);
+	return !vv_annals_turned(&v->lineage);
+}
+
+int vv_footing_learn(struct vv_pass *p)
+{
+	bool holds = !vv_annals_turned(&p->v->lineage);
+	struct vv_err_state error;
+	uint64_t last = 0;
+
+	vv_err_save(0, &error);
+	if (holds && p->head.parent)
+		holds = learn(p->v, vv_run_layer(p->head.parent, p->v->rank));
+	for (size_t i = 0; holds && i < p->head.n_regions; i++)
+		for (size_t n = 0; holds && n < p->head.region[i].runs.n; n++) {
+			uint64_t layer = p->head.region[i].runs.v[n].layer;
+
+			if (layer && layer != last && vv_run_epoch(layer) < p->v->era)
+				holds = learn(p->v, layer);
+			last = layer;
+		}
+	vv_err_restore(&error);
+	return holds ? 0 : turned(p);
+}
+
+/* A layer that continues others needs what they need. It has a place here from now on, too. */
+static int ask_pass(struct vv_pass *p)
+{
+	struct vv_footing *f = &p->v->footing;
+	int rc = ask(p->v, p->layer);
+
+	for (size_t i = 0; i < f->n; i++)
+		f->v[i].asked = f->v[i].holds && !p->keyframe;
+	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
+		rc = ask_runs(p->v, &p->head.region[i].runs, p->layer);
+	return rc; /* the layer itself has just been written */
+}
+
+static int check_layer(struct vv_pass *p, struct vv_footing_layer *l)
+{
+	uint64_t size = 0;
+	int rc = look(p->v, l->layer, &size);
+
+	if (rc == VV_ENOENT)
+		return gone(p, l->layer, "was removed");
+	if (rc == 0 && size != l->size) /* the first time, when one that was cut has lost its trailer; or it has been replaced */
+		rc = vv_layerio_meet(&p->v->lineage, l->layer);
+	if (rc == 0 && vv_annals_turned(&p->v->lineage))
+		return turned(p);
+	if (rc == VV_EDAMAGED || (rc == 0 && size < l->size))
+		return gone(p, l->layer, "was cut short, or overwritten,");
+	if (rc == 0)
+		l->size = size;
+	return rc;
+}
+
+/* Other ranks are still writing those of the same epoch. */
+static bool is_due(const struct vv_pass *p, const struct vv_footing_layer *l)
+{
+	return l->asked && vv_run_epoch(l->layer) < p->epoch;
+}
+
+/* Nobody else has laid down what this session has. */
+static int check_own(struct vv_pass *p)
+{
+	struct vv_era own = { p->v->era, p->epoch, p->v->token };
+	int rc = vv_annals_meet(&p->v->lineage, &(struct vv_eras){ &own, 1, 1 });
+
+	return rc == VV_EDAMAGED || vv_annals_turned(&p->v->lineage) ? turned(p) : rc;
+}
+
+int vv_footing_check(struct vv_pass *p)
+{
+	struct vv_footing *f = &p->v->footing;
+	uint64_t start = vv_clock_ns();
+	size_t looked = 0, i;
+	int rc = check_own(p);
+
+	if (rc == 0)
+		rc = ask_pass(p);
+	for (i = 0; rc == 0 && i < f->n && looked < OLDEST; i++)
+		if (is_due(p, &f->v[i])) {
+			rc = check_layer(p, &f->v[i]);
+			looked++;
+		}
+	for (size_t n = f->n - i; rc == 0 && n > 0; n--) {
+		f->turn = f->turn >= i && f->turn < f->n ? f->turn : i;
+		if (is_due(p, &f->v[f->turn])) {
+			if (looked >= LEAST && vv_clock_ns() - start > LONG_NS)
+				break;
+			rc = check_layer(p, &f->v[f->turn]);
+			looked++;
+		}
+		f->turn++;
+	}
+	return rc;
+}
+
+void vv_footing_accept(struct vv_pass *p)
+{
+	struct vv_footing_layer *l = can_see(p->v, p->layer) ? get(&p->v->footing, p->layer) : NULL; /* it has a place */
+
+	if (!l)
+		return;
+	l->size = p->st.bytes_layer;
+	l->asked = true;
+	settle(&p->v->footing);
+}
+
+void vv_footing_reclaimed(struct varve *v)
+{
+	struct vv_footing *f = &v->footing;
+	struct vv_err_state error;
+	size_t kept = 0;
+
+	vv_err_save(0, &error);
+	for (size_t i = 0; i < f->n; i++) {
+		uint64_t size = 0; /* if it cannot be looked at, the next epoch learns it */
+		int rc = f->v[i].holds ? look(v, f->v[i].layer, &size) : VV_ENOENT;
+
+		f->v[i].size = size;
+		if (rc != VV_ENOENT)
+			f->v[kept++] = f->v[i];
+	}
+	f->n = kept;
+	vv_err_restore(&error);
+}

@@ -1,0 +1,274 @@
+#include "gpu/cuda_inlet.h"
+#include "base/mem.h"
+#include <pthread.h>
+
+static const char purpose[] = "bringing stored bytes to the device";
+
+struct berth {
+	struct vv_inlet_room room;
+	uint8_t *stage; /* as large, on the device */
+	cudaStream_t stream;
+	bool sent; /* with something in it */
+};
+
+struct vv_inlet {
+	int device;
+	struct berth *berth;
+	size_t n, size;
+	uint8_t *stages;
+	uint32_t *differs; /* per berth; memory of the host that the device writes to */
+	pthread_mutex_t lock;
+	pthread_cond_t ready;
+	size_t furnished; /* berths that have their memory, or are about to; the first ones */
+	size_t underway;  /* of these, such that will go into the queue */
+	size_t *queue; /* those that nobody has, from `first` on: the empty ones, then those that were sent, in that order */
+	size_t first, queued;
+	bool poor; /* there was no memory for one */
+};
+
+/* ---- open and close --------------------------------------------------------------------------------------------------------------- */
+
+static int make(struct vv_inlet *i)
+{
+	int rc;
+
+	i->berth = vv_mem_new(i->n, sizeof(*i->berth));
+	i->queue = vv_mem_new(i->n, sizeof(*i->queue));
+	if (!i->berth || !i->queue)
+		return VV_ENOMEM;
+	rc = vv_cuda_new(&i->stages, i->n, i->size, purpose);
+	if (rc == 0)
+		rc = vv_cuda_check(cudaHostAlloc((void **)&i->differs, i->n * sizeof(*i->differs), cudaHostAllocMapped), purpose);
+	for (size_t k = 0; rc == 0 && k < i->n; k++) {
+		i->berth[k].room = (struct vv_inlet_room){ .size = i->size, .number = k };
+		i->berth[k].stage = i->stages + k * i->size;
+		rc = vv_cuda_check(cudaStreamCreateWithFlags(&i->berth[k].stream, cudaStreamNonBlocking), purpose);
+	}
+	return rc;
+}
+
+static void give_back_one(void *arg, size_t k)
+{
+	struct vv_inlet *i = arg;
+
+	vv_space_cuda()->give_back(i->berth[k].room.p, i->size);
+}
+
+/* What is under way must not lose its memory. */
+static void drop(struct vv_inlet *i, struct vv_pool *pool)
+{
+	struct vv_loop loop = vv_pool_loop(pool);
+
+	for (size_t k = 0; i->berth && k < i->n; k++)
+		if (i->berth[k].stream) {
+			vv_cuda_check(cudaStreamSynchronize(i->berth[k].stream), purpose);
+			cudaStreamDestroy(i->berth[k].stream);
+		}
+	vv_loop_each(&loop, i->furnished, give_back_one, i);
+	if (i->differs)
+		cudaFreeHost(i->differs);
+	vv_cuda_free(i->stages);
+	pthread_cond_destroy(&i->ready);
+	pthread_mutex_destroy(&i->lock);
+	vv_mem_free(i->berth);
+	vv_mem_free(i->queue);
+	vv_mem_free(i);
+}
+
+static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **out)
+{
+	struct vv_inlet *i = vv_mem_new(1, sizeof(*i));
+	int before, rc = i ? vv_cuda_enter(device, &before) : VV_ENOMEM;
+
+	if (rc) {
+		vv_mem_free(i);
+		return rc;
+	}
+	*i = (struct vv_inlet){ .device = device, .n = rooms, .size = size, .lock = PTHREAD_MUTEX_INITIALIZER, .ready = PTHREAD_COND_INITIALIZER };
+	rc = make(i);
+	if (rc)
+		drop(i, NULL);
+	vv_cuda_leave(before);
+	if (rc == 0)
+		*out = i;
+	return rc;
+}
+
+static void close_inlet(struct vv_inlet *i, struct vv_pool *pool)
+{
+	struct vv_err_state why;
+	int before, rc;
+
+	if (!i)
+		return;
+	vv_err_save(0, &why);
+	rc = vv_cuda_enter(i->device, &before);
+	drop(i, pool);
+	if (rc == 0)
+		vv_cuda_leave(before);
+	vv_err_restore(&why);
+}
+
+/* ---- rooms ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The k-th of those that nobody has. Under the lock, as are the next three. */
+static struct berth *in_queue(const struct vv_inlet *i, size_t k)
+{
+	return &i->berth[i->queue[(i->first + k) % i->n]];
+}
+
+static struct berth *pop(struct vv_inlet *i)
+{
+	struct berth *b = in_queue(i, 0);
+
+	i->first = (i->first + 1) % i->n;
+	i->queued--;
+	return b;
+}
+
+static void push(struct vv_inlet *i, const struct berth *b)
+{
+	if (!b->sent)
+		i->first = (i->first + i->n - 1) % i->n;
+	i->queue[(i->first + (b->sent ? i->queued : 0)) % i->n] = b->room.number;
+	i->queued++;
+}
+
+static bool has_new(const struct vv_inlet *i)
+{
+	return i->furnished < i->n && !i->poor;
+}
+
+/* Not under the lock. */
+static bool rent(struct vv_inlet *i, struct berth *b)
+{
+	int before;
+
+	if (vv_cuda_enter(i->device, &before) == 0) {
+		b->room.p = vv_space_cuda()->rent(i->size);
+		vv_cuda_leave(before);
+	}
+	return b->room.p;
+}
+
+static bool furnish(struct vv_inlet *i)
+{
+	struct berth *b = NULL;
+	bool done;
+
+	pthread_mutex_lock(&i->lock);
+	if (has_new(i)) {
+		b = &i->berth[i->furnished++];
+		i->underway++;
+	}
+	pthread_mutex_unlock(&i->lock);
+	done = b && rent(i, b);
+	if (!b)
+		return false;
+	vv_err_clear();
+	pthread_mutex_lock(&i->lock);
+	if (done)
+		push(i, b);
+	i->poor |= !done;
+	i->underway--;
+	pthread_cond_broadcast(&i->ready);
+	pthread_mutex_unlock(&i->lock);
+	return done;
+}
+
+static int arrive(struct vv_inlet *i, struct berth *b, struct vv_inlet_room **out)
+{
+	int rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
+
+	b->room.differs = b->room.end && i->differs[b->room.number];
+	*out = &b->room;
+	return rc;
+}
+
+/* No room: there is no memory for one, now or since before, or more are asked for than there are. */
+static int refuse(struct vv_inlet *i, bool no_memory)
+{
+	pthread_mutex_lock(&i->lock);
+	i->poor |= no_memory;
+	no_memory = i->poor;
+	pthread_mutex_unlock(&i->lock);
+	return no_memory ? vv_err_set(VV_ENOMEM, "%s: no memory for another room", purpose) : vv_err_set(VV_EINVAL, "%s: all %zu rooms are taken", purpose, i->n);
+}
+
+/* Rather a new one than to wait. */
+static int take(struct vv_inlet *i, struct vv_inlet_room **out)
+{
+	struct berth *b = NULL;
+	bool new;
+
+	pthread_mutex_lock(&i->lock);
+	while (!i->queued && !has_new(i) && i->underway)
+		pthread_cond_wait(&i->ready, &i->lock);
+	new = has_new(i) && (!i->queued || in_queue(i, 0)->sent);
+	if (new)
+		b = &i->berth[i->furnished++];
+	else if (i->queued)
+		b = pop(i);
+	pthread_mutex_unlock(&i->lock);
+	if (b && !new)
+		return arrive(i, b, out);
+	if (!b || !rent(i, b))
+		return refuse(i, b);
+	*out = &b->room;
+	return 0;
+}
+
+static int await(struct vv_inlet *i, struct vv_inlet_room **out)
+{
+	struct berth *b = NULL;
+	size_t empty = 0;
+
+	pthread_mutex_lock(&i->lock);
+	while (empty < i->queued && !in_queue(i, empty)->sent)
+		empty++;
+	if (empty < i->queued) {
+		b = in_queue(i, empty);
+		for (size_t k = empty; k > 0; k--)
+			i->queue[(i->first + k) % i->n] = i->queue[(i->first + k - 1) % i->n];
+		pop(i);
+	}
+	pthread_mutex_unlock(&i->lock);
+	*out = NULL;
+	return b ? arrive(i, b, out) : 0;
+}
+
+static int begin(struct vv_inlet *i, struct berth *b)
+{
+	const struct vv_inlet_room *r = &b->room;
+	struct vv_gpu_landing l = {
+		.bytes = b->stage + r->bytes,
+		.move = (const struct vv_inlet_move *)b->stage,
+		.check = (const struct vv_inlet_check *)(b->stage + ((uint8_t *)vv_inlet_checks(r) - r->p)),
+		.n_moves = r->n_moves,
+		.n_checks = r->n_checks,
+		.to = r->to,
+		.differs = &i->differs[r->number],
+	};
+	int rc = vv_cuda_check(cudaMemcpyAsync(b->stage, r->p, r->end, cudaMemcpyHostToDevice, b->stream), purpose);
+
+	*l.differs = 0;
+	return rc ? rc : vv_land_run(&l, b->stream);
+}
+
+static int send(struct vv_inlet *i, struct vv_inlet_room *r)
+{
+	struct berth *b = &i->berth[r->number];
+	int before, rc = r->end ? vv_cuda_enter(i->device, &before) : 0;
+
+	if (rc == 0 && r->end) {
+		rc = begin(i, b);
+		vv_cuda_leave(before);
+	}
+	pthread_mutex_lock(&i->lock);
+	b->sent = r->end;
+	push(i, b);
+	pthread_mutex_unlock(&i->lock);
+	return rc;
+}
+
+const struct vv_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, furnish, take, await, send };

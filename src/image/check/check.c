@@ -1,0 +1,284 @@
+#include "image/check/check.h"
+#include "base/err.h"
+#include "image/process/uffd_keeper.h"
+#include "image/check/open_files.h"
+#include "image/criu/action_script.h"
+#include "image/criu/capabilities.h"
+#include "image/process/process_tree.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void vv_check_tell(struct vv_check *c, bool grave, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	c->grave += grave;
+	c->tell(c->arg, grave, text);
+}
+
+const char *vv_check_given(const struct vv_check *c, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i < c->n_words; i++)
+		if (strncmp(c->word[i], word, n) == 0 && (!c->word[i][n] || c->word[i][n] == '='))
+			return c->word[i][n] ? c->word[i] + n + 1 : i + 1 < c->n_words ? c->word[i + 1] : "";
+	return NULL;
+}
+
+static ino_t namespace_of(const char *who, const char *kind)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/ns/%.16s", who, kind);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+bool vv_check_is_apart(pid_t pid, const char *kind)
+{
+	char who[16];
+	ino_t its;
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	its = namespace_of(who, kind);
+	return its && its != namespace_of("self", kind);
+}
+
+/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+
+static bool has_socket_trouble(const struct vv_criu_version *v)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+
+	if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
+		return false;
+	return (major > 6 || (major == 6 && minor >= 16)) && (v->major < 4 || (v->major == 4 && v->minor < 2));
+}
+
+static void look_at_rights(struct vv_check *c)
+{
+	char names[VV_POWERS_WORDS], advice[VV_POWERS_WORDS];
+
+	vv_powers_advice(advice);
+	if (geteuid() != 0)
+		vv_check_tell(c, false, "you are not root: criu needs that, or CAP_CHECKPOINT_RESTORE and more");
+	else if (vv_powers_lack(false, names))
+		vv_check_tell(c, true, "%s", advice);
+	else if (vv_powers_lack(true, names))
+		vv_check_tell(c, false, "a restore needs %s, which root lacks here", names);
+	if (vv_hook_may_run(vv_folder_place()) < 0)
+		vv_check_tell(c, true, "%s", vv_err_last());
+}
+
+int vv_check_criu(struct vv_check *c)
+{
+	static const char *const word[] = { "criu", "check", NULL };
+	struct vv_criu_version v;
+	char text[4096], path[PATH_MAX];
+	int status, rc = vv_criu_version(&v);
+
+	if (rc == 0)
+		rc = vv_criu_find(path);
+	if (rc == 0)
+		rc = vv_criu_ask(word, VV_CRIU_LIMIT_S, text, sizeof(text), &status);
+	if (rc)
+		return rc;
+	vv_check_tell(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);
+	look_at_rights(c);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		char *at = strstr(text, "Error"), *end;
+
+		for (end = at; end && strstr(end + 1, "Error"); end = at)
+			at = strstr(end + 1, "Error");
+		if (at)
+			at[strcspn(at, "\n")] = '\0';
+		end = at ? strstr(at, "): ") : NULL; /* where in criu it says so is of no use */
+		vv_check_tell(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
+	}
+	if (has_socket_trouble(&v))
+		vv_check_tell(c, false, "criu %u.%u cannot save network sockets on Linux 6.16 and later: programs that have one open (of MPI, for example) are refused; "
+			      "such programs are checkpointed from inside (varve_mpi.h)", v.major, v.minor);
+	return 0;
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------------------------- */
+
+struct look {
+	struct vv_check *check;
+	const struct vv_tree *tree;
+	bool told_shell, told_space, told_user;
+};
+
+static bool is_in_tree(const struct vv_tree *t, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < t->n && t->pid[i] != pid)
+		i++;
+	return i < t->n;
+}
+
+static bool is_shell_job(const struct vv_check *c)
+{
+	return c->shell_job || vv_check_given(c, "--shell-job") || vv_check_given(c, "-j");
+}
+
+static void look_at_session(struct look *l, pid_t pid)
+{
+	bool apart = vv_check_is_apart(pid, "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
+	char text[1024];
+	const char *at;
+	int session = 0;
+
+	if (l->told_shell || (is_shell_job(l->check) && !apart) || vv_tree_read(pid, "stat", text, sizeof(text)) <= 0)
+		return;
+	at = strrchr(text, ')'); /* a name may hold anything */
+	if (at && sscanf(at + 1, " %*c %*d %*d %d", &session) == 1 && !is_in_tree(l->tree, session)) {
+		l->told_shell = true;
+		vv_check_tell(l->check, true, "process %d belongs to the session of another one, which is not saved with it: %sstart it by setsid", (int)pid,
+			      apart ? "" : "add --shell-job, here and when it is restored, or ");
+	}
+}
+
+static void look_at_status(struct look *l, pid_t pid)
+{
+	pid_t tracer = vv_tree_tracer(pid);
+
+	if (tracer)
+		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger, or another dump?): end that first, or wait for its end",
+			      (int)pid, (int)tracer);
+	if (vv_anchor_is_held(pid))
+		vv_check_tell(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
+	if (pid == l->tree->pid[0] && vv_tree_is_zombie(pid))
+		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
+}
+
+/* Three users and three groups of a process, where one of them is not ours: prlimit(2) then takes a right. */
+static bool is_of_another(pid_t pid)
+{
+	char text[4096];
+	const char *users, *groups;
+	unsigned u[3], g[3];
+
+	if (vv_tree_read(pid, "status", text, sizeof(text)) <= 0 || vv_check_is_apart(pid, "user"))
+		return false;
+	users = strstr(text, "\nUid:");
+	groups = strstr(text, "\nGid:");
+	if (!users || !groups || sscanf(users, "\nUid: %u %u %u", &u[0], &u[1], &u[2]) != 3 || sscanf(groups, "\nGid: %u %u %u", &g[0], &g[1], &g[2]) != 3)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (u[i] != getuid() || g[i] != getgid())
+			return true;
+	return false;
+}
+
+static void look_at_user(struct look *l, pid_t pid)
+{
+	if (geteuid() != 0 || l->told_user || !vv_powers_stay_home() || !is_of_another(pid))
+		return;
+	l->told_user = true;
+	vv_check_tell(l->check, true, "process %d is another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here: run it outside of the "
+		      "container", (int)pid);
+}
+
+static void look_at_space(struct look *l, pid_t pid)
+{
+	pid_t root = l->tree->pid[0];
+	char who[2][16];
+
+	snprintf(who[0], sizeof(who[0]), "%d", (int)root);
+	snprintf(who[1], sizeof(who[1]), "%d", (int)pid);
+	if (l->told_space || !vv_check_is_apart(pid, "pid"))
+		return;
+	if (pid == root ? vv_tree_inner(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
+		l->told_space = true;
+		vv_check_tell(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
+			      "process %d is in a pid namespace below that of the first one, which criu does not save: name the first process in it", (int)pid);
+	}
+}
+
+static void look_at_network(struct look *l, pid_t pid)
+{
+	static const char lock[] = "iptables-restore";
+	char path[PATH_MAX];
+
+	if (vv_check_is_apart(pid, "net") && !vv_criu_look_for(lock, path) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
+		vv_check_tell(l->check, true, "process %d has a network of its own, which criu locks by '%s': install that (Debian: apt-get install iptables)",
+			      (int)pid, lock);
+}
+
+static void look_at_tree(struct look *l, bool sockets_lost)
+{
+	pid_t root = l->tree->pid[0];
+	bool terminal = false, master = false;
+
+	for (size_t i = 0; i < l->tree->n; i++) {
+		struct vv_belongings b = { .check = l->check, .pid = l->tree->pid[i], .first = i == 0, .sockets_lost = sockets_lost };
+
+		vv_belongings_look(&b);
+		terminal |= b.terminal;
+		master |= b.master;
+		look_at_session(l, b.pid);
+		look_at_status(l, b.pid);
+		look_at_space(l, b.pid);
+		look_at_user(l, b.pid);
+	}
+	look_at_network(l, root);
+	if (terminal && !master && !l->told_shell && !is_shell_job(l->check))
+		vv_check_tell(l->check, true, "process %d has a terminal, whose other end is not saved with it: add --shell-job", (int)root);
+}
+
+int vv_check_process(struct vv_check *c, pid_t pid)
+{
+	struct vv_criu_version v;
+	struct vv_tree t = { 0 };
+	struct look l = { .check = c, .tree = &t };
+	int rc = vv_criu_version(&v);
+
+	if (rc == 0)
+		rc = vv_tree_list(pid, &t);
+	if (rc == 0 && vv_tree_is_kernels(pid))
+		vv_check_tell(c, true, "process %d is a part of the kernel", (int)pid);
+	else if (rc == 0)
+		look_at_tree(&l, has_socket_trouble(&v));
+	vv_tree_fini(&t);
+	return rc;
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------------------------------- */
+
+struct first {
+	char text[512];
+};
+
+static void keep_first(void *arg, bool grave, const char *text)
+{
+	struct first *f = arg;
+
+	if (grave && !f->text[0])
+		snprintf(f->text, sizeof(f->text), "%s", text);
+}
+
+int vv_check_explain(const struct vv_criu *criu, pid_t pid, int rc)
+{
+	struct first first = { "" };
+	struct vv_check c = { .arg = &first, .tell = keep_first, .word = criu->word, .n_words = criu->n_words };
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	look_at_rights(&c);
+	if (!c.grave && vv_check_process(&c, pid) < 0)
+		return vv_err_restore(&error);
+	return c.grave ? vv_err_set(VV_ENOTSUP, "%.500s; %s", error.message, first.text) : vv_err_restore(&error);
+}

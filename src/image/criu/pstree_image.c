@@ -1,0 +1,87 @@
+#include "image/criu/pstree_image.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/wire.h"
+
+enum { PID = 1, THREADS = 5, MOST = 1 << 20 };
+
+static const double patience_s = 10, pause_s = 0.005; /* some look for those that have ended every few seconds only */
+
+static int add(struct vv_tree *t, uint64_t pid)
+{
+	int rc = 0;
+
+	if (pid == 0 || pid > INT32_MAX || t->n == MOST)
+		return 0;
+	rc = vv_mem_room(&t->pid, t->n, &t->cap, sizeof(*t->pid));
+	if (rc == 0)
+		t->pid[t->n++] = (pid_t)pid;
+	return rc;
+}
+
+/* All its fields are numbers. */
+static int read_entry(struct vv_wire w, struct vv_tree *out)
+{
+	int rc = 0;
+
+	while (rc == 0 && vv_wire_left(&w)) {
+		uint64_t tag = vv_wire_var(&w), value = vv_wire_var(&w);
+
+		if (w.bad || (tag & 7) != 0)
+			break;
+		if (tag >> 3 == PID || tag >> 3 == THREADS)
+			rc = add(out, value);
+	}
+	return rc;
+}
+
+int vv_pstree_read(const uint8_t *image, size_t n, struct vv_tree *out)
+{
+	struct vv_wire w = vv_wire_over(image, n);
+	int rc = 0;
+
+	*out = (struct vv_tree){ 0 };
+	vv_wire_u64(&w); /* two magic numbers */
+	while (rc == 0 && !w.bad && vv_wire_left(&w)) {
+		uint32_t len = vv_wire_u32(&w);
+		const uint8_t *entry = vv_wire_bytes(&w, len);
+
+		if (entry)
+			rc = read_entry(vv_wire_over(entry, len), out);
+	}
+	return rc;
+}
+
+/* Of those that have ended the first; *n: how many there are. */
+static pid_t find_ended(const struct vv_tree *t, size_t *n)
+{
+	pid_t first = 0;
+
+	*n = 0;
+	for (size_t i = t->n; i-- > 0;)
+		if (vv_tree_is_zombie(t->pid[i])) {
+			first = t->pid[i];
+			++*n;
+		}
+	return first;
+}
+
+void vv_pstree_patience(const struct vv_tree *t)
+{
+	size_t n, fewest = SIZE_MAX;
+	double since = 0;
+	pid_t pid = find_ended(t, &n);
+
+	while (n && (n < fewest || vv_clock_s() - since < patience_s)) {
+		if (n < fewest) {
+			fewest = n;
+			since = vv_clock_s();
+		}
+		vv_clock_sleep(pause_s);
+		pid = find_ended(t, &n);
+	}
+	if (n)
+		vv_log_warn("process %d has ended, and keeps its number until its parent, process %d, hears of it; in a container the first process is to be one "
+			    "that does (docker run --init)", (int)pid, (int)vv_tree_parent(pid));
+}

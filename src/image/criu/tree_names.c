@@ -1,0 +1,201 @@
+#include "image/criu/tree_names.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/ranks/exchange.h"
+#include "image/process/process_tree.h"
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WORDS_MOST = 1 << 24 }; /* that a rank tells: there are no more than 2^22 processes */
+
+/* ---- who saves what ---------------------------------------------------------------------------------------------------------- */
+
+/* What a rank tells the others, in words: where its numbers mean anything, its own, how many trees it saves; then each tree, its length before it. */
+enum { SPACE, SELF, TREES, FIRST };
+
+static uint64_t number_space(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+static void put_word(struct vv_buf *b, uint64_t word)
+{
+	vv_buf_add(b, &word, sizeof(word));
+}
+
+static int write_trees(const pid_t *root, size_t n, struct vv_buf *b)
+{
+	int rc = 0;
+
+	put_word(b, number_space());
+	put_word(b, (uint64_t)getpid());
+	put_word(b, n);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		struct vv_tree t = { 0 };
+
+		rc = vv_tree_list(root[i], &t);
+		put_word(b, t.n);
+		for (size_t k = 0; k < t.n; k++)
+			put_word(b, (uint64_t)t.pid[k]);
+		vv_tree_fini(&t);
+	}
+	return rc ? rc : vv_buf_check(b);
+}
+
+struct told { /* by a rank */
+	const uint64_t *word;
+	size_t n;
+	uint32_t rank;
+	bool own;
+};
+
+static int nonsense(const struct told *t)
+{
+	return vv_err_set(VV_EPEER, "rank %u tells of processes what cannot be", t->rank);
+}
+
+/* Is tree number `mine` of ours, with this root, in one of those? */
+static int look_for(const struct told *t, pid_t root, size_t mine)
+{
+	size_t at = FIRST;
+
+	for (uint64_t i = 0; i < t->word[TREES]; i++) {
+		uint64_t len = at < t->n ? t->word[at] : 0;
+
+		if (len < 1 || len > t->n - at - 1)
+			return nonsense(t);
+		at++;
+		for (size_t k = 0; k < len && !(t->own && i == mine); k++) {
+			if (t->word[at + k] != (uint64_t)root)
+				continue;
+			return k == 0 ? vv_err_set(VV_EINVAL, "process %d is to be saved twice", (int)root)
+				      : vv_err_set(VV_EINVAL, "process %d is one of those below process %" PRIu64 ", which are saved with it: name one of the two",
+						   (int)root, t->word[at]);
+		}
+		at += (size_t)len;
+	}
+	return at == t->n ? 0 : nonsense(t);
+}
+
+static int check_rank(const struct told *t, const struct told *mine)
+{
+	size_t at = FIRST;
+	int rc = t->n < FIRST ? nonsense(t) : 0;
+
+	if (rc || t->word[SPACE] != mine->word[SPACE])
+		return rc;
+	for (size_t i = 0; rc == 0 && i < mine->word[TREES]; i++) {
+		size_t len = (size_t)mine->word[at++];
+
+		rc = look_for(t, (pid_t)mine->word[at], i);
+		for (size_t k = 0; rc == 0 && k < len; k++)
+			if (mine->word[at + k] == t->word[SELF])
+				rc = vv_err_set(VV_EINVAL, "process %d is above the command of rank %u, which cannot save itself", (int)mine->word[at],
+						t->rank);
+		at += len;
+	}
+	return rc;
+}
+
+/* The numbers of another host mean nothing here. */
+static int check_all(const struct vv_ranks *g, const struct vv_mail *m, const struct told *mine, struct vv_group_place *out)
+{
+	int rc = 0;
+
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
+		struct told t = { (const uint64_t *)(const void *)vv_mail_from(m, g, r), (size_t)(m->in_len[r] / sizeof(uint64_t)), r, r == g->rank };
+
+		if (m->in_len[r] % sizeof(uint64_t) || t.n < FIRST || t.word[TREES] > t.n)
+			return nonsense(&t);
+		if (g->host[r] == g->host[g->rank])
+			rc = check_rank(&t, mine);
+		out->first += r < g->rank ? t.word[TREES] : 0;
+		out->all += t.word[TREES];
+	}
+	return rc;
+}
+
+int vv_group_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_group_place *out)
+{
+	struct vv_ranks *g = v->group;
+	struct vv_buf b = { 0 };
+	struct vv_mail m = { 0 };
+	struct told mine;
+
+	*out = (struct vv_group_place){ 0 };
+	if (rc == 0)
+		rc = write_trees(root, n, &b);
+	mine = (struct told){ (const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), v->rank, true };
+	if (!g) {
+		out->all = n;
+		rc = rc ? rc : check_rank(&mine, &mine);
+	} else {
+		rc = vv_mail_gather(&m, g, rc, b.p, b.n, WORDS_MOST * sizeof(uint64_t));
+		if (rc == 0)
+			rc = vv_ranks_agree(g, g->comm, check_all(g, &m, &mine, out));
+		vv_mail_free(&m, g);
+	}
+	vv_buf_fini(&b);
+	return rc;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------------------- */
+
+struct vv_group_name {
+	const char *from; /* the same pointer for the same file */
+	char *to;
+};
+
+static int rename_part(struct vv_group_flow *f, struct vv_inflow_part *part)
+{
+	size_t i = f->n_names;
+
+	while (i > 0 && f->name[i - 1].from != part->name) /* those that come are few, or the last ones */
+		i--;
+	if (i == 0) {
+		char *name = vv_mem_printf("%" PRIu64 "/%s", f->first + f->at, part->name);
+
+		if (!name || vv_mem_room(&f->name, f->n_names, &f->names_cap, sizeof(*f->name)) < 0) {
+			vv_mem_free(name);
+			return VV_ENOMEM;
+		}
+		f->name[f->n_names++] = (struct vv_group_name){ part->name, name };
+		i = f->n_names;
+	}
+	part->name = f->name[i - 1].to;
+	return VV_INFLOW_PART;
+}
+
+static int next(void *arg, struct vv_inflow_part *out)
+{
+	struct vv_group_flow *f = arg;
+
+	for (; f->at < f->n; f->at++) {
+		int rc = f->from[f->at]->next(f->from[f->at]->arg, out);
+
+		if (rc)
+			return rc == VV_INFLOW_PART ? rename_part(f, out) : rc;
+	}
+	return VV_INFLOW_END;
+}
+
+const struct vv_inflow *vv_group_flow(struct vv_group_flow *f, const struct vv_inflow *const *from, size_t n, const struct vv_group_place *place)
+{
+	*f = (struct vv_group_flow){ .inflow = *from[0], .from = from, .n = n, .first = place->first };
+	f->inflow.arg = f;
+	f->inflow.next = next;
+	for (size_t i = 1; i < n; i++)
+		f->inflow.expected += from[i]->expected;
+	return place->all > 1 ? &f->inflow : from[0];
+}
+
+void vv_group_flow_fini(struct vv_group_flow *f)
+{
+	for (size_t i = 0; i < f->n_names; i++)
+		vv_mem_free(f->name[i].to);
+	vv_mem_free(f->name);
+	*f = (struct vv_group_flow){ 0 };
+}

@@ -1,0 +1,108 @@
+#include "image/criu/workdir.h"
+#include "base/err.h"
+#include "image/process/process_tree.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char name[] = "varve-criu-XXXXXX";
+
+enum {
+	FIXED = sizeof("varve-criu-") - 1,
+	SETTLED_S = 60, /* since the last change in it: one that was just made is not locked yet, and a criu that has lost its owner still ends */
+};
+
+const char *vv_folder_place(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	return tmp && tmp[0] && strlen(tmp) + 1 + sizeof(name) <= VV_FOLDER_PATH ? tmp : P_tmpdir;
+}
+
+/* fd is closed. */
+static void empty(int fd)
+{
+	DIR *d = fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d)
+		close(fd);
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+}
+
+/* Our own, and nobody holds it: its owner was killed, on whatever host or in whatever container. */
+static bool is_left(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IRWXG | S_IRWXO)) && time(NULL) - st.st_mtime > SETTLED_S &&
+	       flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void sweep(const char *place)
+{
+	DIR *d = opendir(place);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[VV_FOLDER_PATH];
+		int fd = strncmp(e->d_name, name, FIXED) == 0 && strlen(e->d_name) == strlen(name)
+				 ? openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+				 : -1;
+
+		if (fd < 0)
+			continue;
+		if (!is_left(fd)) {
+			close(fd);
+			continue;
+		}
+		snprintf(path, sizeof(path), "%s/%s", place, e->d_name);
+		vv_tree_end_criu(path);
+		empty(fd);
+		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	}
+	if (d)
+		closedir(d);
+}
+
+int vv_folder_make(char path[VV_FOLDER_PATH], int *lock)
+{
+	const char *place = vv_folder_place();
+
+	*lock = -1;
+	snprintf(path, VV_FOLDER_PATH, "%s/%s", place, name);
+	sweep(place);
+	if (!mkdtemp(path)) {
+		int err = errno;
+
+		path[0] = '\0';
+		return vv_err_sys(err, "cannot make a folder in '%s'", place);
+	}
+	*lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*lock >= 0)
+		(void)!flock(*lock, LOCK_EX | LOCK_NB); /* where there are no such locks nobody else gets one, and nothing is swept */
+	return 0;
+}
+
+void vv_folder_remove(const char *path, int lock)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		empty(fd);
+	rmdir(path);
+	if (lock >= 0)
+		close(lock);
+}

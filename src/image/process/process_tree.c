@@ -1,0 +1,271 @@
+#include "image/process/process_tree.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void vv_tree_fini(struct vv_tree *t)
+{
+	vv_mem_free(t->pid);
+	*t = (struct vv_tree){ 0 };
+}
+
+ssize_t vv_tree_read(pid_t pid, const char *name, char *out, size_t cap)
+{
+	char path[128];
+	size_t n = 0;
+	ssize_t got = 1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while (got > 0 && n + 1 < cap) {
+		got = read(fd, out + n, cap - 1 - n);
+		n += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	out[n] = '\0';
+	return (ssize_t)n;
+}
+
+static int add(struct vv_tree *t, pid_t pid)
+{
+	int rc = vv_mem_room(&t->pid, t->n, &t->cap, sizeof(*t->pid));
+
+	if (rc == 0)
+		t->pid[t->n++] = pid;
+	return rc;
+}
+
+/* The children of one thread: the file is as long as they are many. */
+static int add_children(struct vv_tree *t, pid_t pid, const char *thread)
+{
+	char path[64], *text = NULL, *at, *end;
+	size_t cap = 4096;
+	ssize_t n;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "task/%.20s/children", thread);
+	do {
+		cap *= 4;
+		vv_mem_free(text);
+		text = vv_mem_new(cap, 1);
+		if (!text)
+			return VV_ENOMEM;
+		n = vv_tree_read(pid, path, text, cap);
+	} while (n + 1 >= (ssize_t)cap);
+	for (at = text; rc == 0 && n > 0; at = end) {
+		long child = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		rc = add(t, (pid_t)child);
+	}
+	vv_mem_free(text);
+	return rc;
+}
+
+int vv_tree_list(pid_t root, struct vv_tree *out)
+{
+	struct vv_tree t = { 0 };
+	int rc;
+
+	if (root <= 0 || (kill(root, 0) < 0 && errno == ESRCH))
+		return vv_err_set(VV_ENOENT, "there is no process %d", (int)root);
+	rc = add(&t, root);
+	for (size_t i = 0; rc == 0 && i < t.n; i++) {
+		char path[64];
+		const struct dirent *e;
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)t.pid[i]);
+		d = opendir(path);
+		while (rc == 0 && d && (e = readdir(d)))
+			if (e->d_name[0] != '.')
+				rc = add_children(&t, t.pid[i], e->d_name);
+		if (d)
+			closedir(d);
+	}
+	if (rc)
+		vv_tree_fini(&t);
+	else
+		*out = t;
+	return rc;
+}
+
+/* A line "NAME: N kB" of its status. */
+static uint64_t status_bytes(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? (uint64_t)strtoull(at + strlen(name), NULL, 10) << 10 : 0;
+}
+
+uint64_t vv_tree_own(pid_t pid)
+{
+	char text[4096];
+
+	return vv_tree_read(pid, "status", text, sizeof(text)) <= 0 ? 0 : status_bytes(text, "\nRssAnon:") + status_bytes(text, "\nVmSwap:");
+}
+
+uint64_t vv_tree_memory(const struct vv_tree *t)
+{
+	uint64_t own = 0, shared = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		char text[4096];
+		uint64_t n;
+
+		own += vv_tree_own(t->pid[i]);
+		if (vv_tree_read(t->pid[i], "status", text, sizeof(text)) <= 0)
+			continue;
+		n = status_bytes(text, "\nRssShmem:"); /* of several it is the same, as a rule */
+		shared = n > shared ? n : shared;
+	}
+	return own + shared;
+}
+
+/* What follows its name, which may hold anything. */
+static const char *read_stat(pid_t pid, char *text, size_t cap)
+{
+	return vv_tree_read(pid, "stat", text, cap) > 0 ? strrchr(text, ')') : NULL;
+}
+
+bool vv_tree_is_zombie(pid_t pid)
+{
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+
+	return at && at[1] == ' ' && at[2] == 'Z';
+}
+
+pid_t vv_tree_parent(pid_t pid)
+{
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+	int parent = 0;
+
+	return at && sscanf(at + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : 0;
+}
+
+bool vv_tree_is_kernels(pid_t pid)
+{
+	enum { PF_KTHREAD = 0x200000 };
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+	unsigned flags = 0;
+
+	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
+}
+
+pid_t vv_tree_tracer(pid_t pid)
+{
+	char text[4096];
+	const char *at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nTracerPid:") : NULL;
+
+	return at ? (pid_t)atoi(at + strlen("\nTracerPid:")) : 0;
+}
+
+int vv_tree_inner(pid_t pid)
+{
+	char text[4096], *at, *last;
+
+	at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
+	if (!at)
+		return 0;
+	at++;
+	at[strcspn(at, "\n")] = '\0';
+	last = strrchr(at, '\t');
+	return last ? atoi(last) : 0;
+}
+
+void vv_tree_wait(const struct vv_tree *t)
+{
+	const double pause_s = 0.002, dying_s = 5;
+	size_t fewest = SIZE_MAX;
+	double since = vv_clock_s();
+
+	for (;;) {
+		size_t dying = 0;
+
+		for (size_t i = 0; i < t->n; i++)
+			dying += kill(t->pid[i], 0) == 0 && !vv_tree_is_zombie(t->pid[i]);
+		if (dying < fewest) {
+			fewest = dying;
+			since = vv_clock_s();
+		}
+		if (!dying || vv_clock_s() - since > dying_s)
+			return;
+		vv_clock_sleep(pause_s);
+	}
+}
+
+/* What is made while they are killed is killed in the next turn. */
+void vv_tree_clear(void)
+{
+	const double pause_s = 0.001;
+	struct vv_tree t = { 0 };
+	bool some = true;
+
+	while (some && vv_tree_list(getpid(), &t) == 0) {
+		some = false;
+		for (size_t i = 1; i < t.n; i++)
+			some |= kill(t.pid[i], SIGKILL) == 0;
+		vv_tree_fini(&t);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (some)
+			vv_clock_sleep(pause_s);
+	}
+}
+
+/* "criu", "restore", and one of its words is this folder. */
+static bool is_criu_in(const char *folder, pid_t pid)
+{
+	static const char begins[] = "criu\0restore";
+	char text[4096];
+	ssize_t n = vv_tree_read(pid, "cmdline", text, sizeof(text));
+
+	if (n < (ssize_t)sizeof(begins) || memcmp(text, begins, sizeof(begins)) != 0 || vv_tree_is_zombie(pid))
+		return false;
+	for (const char *at = text; at < text + n; at += strlen(at) + 1)
+		if (strcmp(at, folder) == 0)
+			return true;
+	return false;
+}
+
+static bool kill_criu_in(const char *folder)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	bool some = false;
+
+	while (d && (e = readdir(d))) {
+		pid_t pid = atoi(e->d_name);
+
+		if (pid > 0 && is_criu_in(folder, pid))
+			some |= kill(pid, SIGKILL) == 0;
+	}
+	if (d)
+		closedir(d);
+	return some;
+}
+
+void vv_tree_end_criu(const char *folder)
+{
+	const double pause_s = 0.002, dying_s = 5;
+	double end = vv_clock_s() + dying_s;
+
+	while (kill_criu_in(folder) && vv_clock_s() < end)
+		vv_clock_sleep(pause_s);
+}

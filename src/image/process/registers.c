@@ -1,0 +1,214 @@
+#include "image/process/registers.h"
+#include "base/err.h"
+#include <elf.h>
+#include <linux/rseq.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* ---- what differs between machines -------------------------------------------------------------------------------------------- */
+
+#if defined(__aarch64__)
+
+/* A system call leaves of vectors what all machines have: what more there is must be put back. A thread in streaming mode would lose that. */
+enum { KNOWN = 1, MORE = 0x405 /* NT_ARM_SVE */, STREAMING = 0x40b /* NT_ARM_SSVE */, GATE_STEP = 4 };
+enum { KIND_OF_BRANCH = 3 << 10 }; /* of pstate: it comes to the gate by none that would have to be announced there (BTI) */
+static const uint8_t gate_code[] = { 0x01, 0x00, 0x00, 0xd4 }; /* svc #0 */
+
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
+{
+	r->user.pc = gate;
+	r->user.pstate &= ~(uint64_t)KIND_OF_BRANCH;
+	r->user.regs[8] = (uint64_t)number;
+	memcpy(r->user.regs, arg, VV_TRACE_ARGS * sizeof(*arg));
+}
+
+long vv_trace_result(const struct vv_trace_regs *r)
+{
+	return (long)r->user.regs[0];
+}
+
+uint64_t vv_trace_place(const struct vv_trace_regs *r)
+{
+	return r->user.pc;
+}
+
+#elif defined(__x86_64__)
+
+enum { KNOWN = 1, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
+static const uint8_t gate_code[] = { 0x0f, 0x05 }; /* syscall */
+
+/* orig_rax: it comes from no system call, so none is begun again. */
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
+{
+	r->user.rip = gate;
+	r->user.rax = (unsigned long)number;
+	r->user.orig_rax = (unsigned long)-1;
+	r->user.rdi = arg[0];
+	r->user.rsi = arg[1];
+	r->user.rdx = arg[2];
+	r->user.r10 = arg[3];
+	r->user.r8 = arg[4];
+	r->user.r9 = arg[5];
+}
+
+long vv_trace_result(const struct vv_trace_regs *r)
+{
+	return (long)r->user.rax;
+}
+
+uint64_t vv_trace_place(const struct vv_trace_regs *r)
+{
+	return r->user.rip;
+}
+
+#else
+
+enum { KNOWN = 0, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
+static const uint8_t gate_code[] = { 0 };
+
+void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
+{
+	(void)r, (void)gate, (void)number, (void)arg;
+}
+
+long vv_trace_result(const struct vv_trace_regs *r)
+{
+	return r->user;
+}
+
+uint64_t vv_trace_place(const struct vv_trace_regs *r)
+{
+	return (uint64_t)r->user;
+}
+
+#endif
+
+bool vv_trace_is_known(void)
+{
+	return KNOWN;
+}
+
+size_t vv_trace_find_gate(const uint8_t *code, size_t n)
+{
+	if (KNOWN)
+		for (size_t i = 0; i + sizeof(gate_code) <= n; i += GATE_STEP)
+			if (memcmp(code + i, gate_code, sizeof(gate_code)) == 0)
+				return i;
+	return n;
+}
+
+/* ---- registers --------------------------------------------------------------------------------------------------------------- */
+
+int vv_trace_call(int request, pid_t tid, uintptr_t addr, uintptr_t data)
+{
+	return (int)syscall(SYS_ptrace, (long)request, (long)tid, addr, data);
+}
+
+static ssize_t get_set(pid_t tid, int type, void *to, size_t n)
+{
+	struct iovec v = { to, n };
+
+	return vv_trace_call(PTRACE_GETREGSET, tid, (uintptr_t)type, (uintptr_t)&v) < 0 ? -1 : (ssize_t)v.iov_len;
+}
+
+static bool put_set(pid_t tid, int type, const void *from, size_t n)
+{
+	struct iovec v = { (void *)(uintptr_t)from, n };
+
+	return vv_trace_call(PTRACE_SETREGSET, tid, (uintptr_t)type, (uintptr_t)&v) == 0;
+}
+
+bool vv_trace_get(pid_t tid, struct vv_trace_regs *r)
+{
+	return KNOWN && get_set(tid, NT_PRSTATUS, r, sizeof(*r)) == sizeof(*r);
+}
+
+bool vv_trace_put(pid_t tid, const struct vv_trace_regs *r)
+{
+	return put_set(tid, NT_PRSTATUS, r, sizeof(*r));
+}
+
+bool vv_trace_peek(pid_t tid, uint64_t from, void *to, size_t n)
+{
+	struct iovec local = { to, n }, remote = { (void *)(uintptr_t)from, n };
+
+	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
+/* In a restartable sequence it must not be led away: the kernel would forget that it was in one. */
+static bool is_in_sequence(pid_t tid, uint64_t place)
+{
+	struct __ptrace_rseq_configuration c = { 0 };
+	struct rseq_cs cs;
+	uint64_t at = 0;
+
+	if (vv_trace_call(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(c), (uintptr_t)&c) < 0 || !c.rseq_abi_pointer)
+		return false;
+	if (!vv_trace_peek(tid, c.rseq_abi_pointer + offsetof(struct rseq, rseq_cs), &at, sizeof(at)))
+		return true;
+	return at && (!vv_trace_peek(tid, at, &cs, sizeof(cs)) || place - cs.start_ip < cs.post_commit_offset);
+}
+
+/* It has its own system calls handed to itself: ours would be, too. */
+static bool is_dispatched(pid_t tid)
+{
+	enum { GET_DISPATCH = 0x4211 }; /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG */
+	struct {
+		uint64_t mode, selector, offset, len;
+	} c = { 0 };
+
+	return vv_trace_call(GET_DISPATCH, tid, sizeof(c), (uintptr_t)&c) == 0 && c.mode;
+}
+
+static bool is_streaming(pid_t tid)
+{
+	struct {
+		uint32_t size, max_size;
+		uint16_t vl, max_vl, flags, reserved;
+	} head = { 0 };
+
+	return STREAMING != 0 && get_set(tid, STREAMING, &head, sizeof(head)) == sizeof(head) && head.flags & 1;
+}
+
+int vv_trace_save(pid_t tid, struct vv_trace_state *s)
+{
+	ssize_t more;
+
+	if (is_streaming(tid))
+		return vv_err_set(VV_ENOTSUP, "it is in a mode of its registers that a system call would end");
+	if (!vv_trace_get(tid, &s->regs))
+		return vv_err_set(VV_ENOTSUP, "it has other registers than this program");
+	more = MORE ? get_set(tid, MORE, s->more, sizeof(s->more)) : 0;
+	s->n_more = more > 0 ? (size_t)more : 0;
+	if (s->n_more == sizeof(s->more))
+		return vv_err_set(VV_ENOTSUP, "it has more registers than varve knows of");
+	if (is_dispatched(tid))
+		return vv_err_set(VV_ENOTSUP, "its system calls are dispatched to itself");
+	if (is_in_sequence(tid, vv_trace_place(&s->regs)))
+		return vv_err_set(VV_ENOTSUP, "it was just in a restartable sequence (rseq)");
+	return 0;
+}
+
+void vv_trace_restore(pid_t tid, const struct vv_trace_state *s)
+{
+	vv_trace_put(tid, &s->regs);
+	if (s->n_more)
+		put_set(tid, MORE, s->more, s->n_more);
+}
+
+bool vv_trace_block(pid_t tid, struct vv_trace_signals *before)
+{
+	struct vv_trace_signals all;
+
+	memset(&all, 0xff, sizeof(all));
+	return vv_trace_call(PTRACE_GETSIGMASK, tid, sizeof(*before), (uintptr_t)before) == 0 &&
+	       vv_trace_call(PTRACE_SETSIGMASK, tid, sizeof(all), (uintptr_t)&all) == 0;
+}
+
+void vv_trace_unblock(pid_t tid, const struct vv_trace_signals *before)
+{
+	vv_trace_call(PTRACE_SETSIGMASK, tid, sizeof(*before), (uintptr_t)before);
+}

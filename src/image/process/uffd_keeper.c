@@ -1,0 +1,340 @@
+#include "image/process/uffd_keeper.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "image/process/inject_syscall.h"
+#include "image/process/fd_passing.h"
+#include "image/process/process_tree.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	HIGHEST = 1024,  /* descriptor, so that its table of them need not grow much; */
+	LOWER = 16,      /* by so much, if that number is taken */
+	ROOM = 2,        /* descriptors that it needs for a moment beyond what it may have */
+	QUEUE = 1 << 28, /* bytes: about 1000 for each child that is made */
+	PASSES = 50,     /* over all processes, until none holds it any more */
+	PAUSE_NS = 10000000,
+};
+
+static const char name[] = "varve-late-pages-";
+static const char socket_link[] = "socket:["; /* what /proc/PID/fd has for one; its number follows */
+
+/* ---- in the program ------------------------------------------------------------------------------------------------------------ */
+
+struct binding {
+	long number; /* that its descriptor is to have */
+	int socket;
+};
+
+/* Out of the way of the program's own. */
+static int lift(struct vv_inject *j, long fd, long number)
+{
+	long got = -1, closed;
+	int rc = 0;
+
+	for (long at = number; rc == 0 && got < 0 && at > fd; at -= LOWER)
+		rc = vv_inject_call(j, SYS_fcntl, (const uint64_t[VV_TRACE_ARGS]){ (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)at }, &got);
+	return rc || got < 0 ? rc : vv_inject_call(j, SYS_close, (const uint64_t[VV_TRACE_ARGS]){ (uint64_t)fd }, &closed);
+}
+
+static int make_socket(struct vv_inject *j, void *arg)
+{
+	static const uint64_t kind[VV_TRACE_ARGS] = { AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK };
+	struct binding *b = arg;
+	long fd = -1;
+	int rc = vv_inject_call(j, SYS_socket, kind, &fd);
+
+	if (rc == 0 && fd < 0)
+		rc = vv_err_set(VV_ENOTSUP, "socket: %s", strerror((int)-fd));
+	if (rc == 0)
+		rc = vv_inject_take(j, (int)fd, &b->socket);
+	return rc ? rc : lift(j, fd, b->number);
+}
+
+/* Where it may have fewer descriptors than would do, ours comes behind all that it can have. */
+static int bind_it(pid_t pid, struct binding *b)
+{
+	struct rlimit had = { HIGHEST, HIGHEST }, more;
+	bool few = prlimit(pid, RLIMIT_NOFILE, NULL, &had) == 0 && had.rlim_cur <= HIGHEST;
+	int rc;
+
+	more = (struct rlimit){ had.rlim_cur + ROOM, had.rlim_max > had.rlim_cur + ROOM ? had.rlim_max : had.rlim_cur + ROOM };
+	if (few && prlimit(pid, RLIMIT_NOFILE, &more, NULL) < 0)
+		few = false;
+	b->number = few ? (long)had.rlim_cur : (long)(had.rlim_cur < HIGHEST ? had.rlim_cur : HIGHEST) - 1;
+	rc = vv_inject_run(pid, make_socket, b);
+	if (few)
+		prlimit(pid, RLIMIT_NOFILE, &had, NULL);
+	return rc;
+}
+
+static int close_it(struct vv_inject *j, void *arg)
+{
+	long closed;
+
+	return vv_inject_call(j, SYS_close, (const uint64_t[VV_TRACE_ARGS]){ (uint64_t)*(const int *)arg }, &closed);
+}
+
+/* ---- what it keeps --------------------------------------------------------------------------------------------------------------- */
+
+int vv_anchor_keep(int socket, int fd)
+{
+	return vv_rights_send(socket, "", 1, fd) == 1 ? 0 : vv_err_sys(errno, "a program cannot be given what its pages come by");
+}
+
+/* To itself, under a name that nobody else has. */
+static int connect_it(int socket, ino_t inode)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "%s%llu", name, (unsigned long long)inode), most = QUEUE;
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+
+	if (bind(socket, (const struct sockaddr *)&a, len) < 0 || connect(socket, (const struct sockaddr *)&a, len) < 0)
+		return vv_err_sys(errno, "cannot connect a socket to itself");
+	setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &most, sizeof(most));
+	return 0;
+}
+
+/* A descriptor of the pipe of its own, which the kernel is to send a signal by when there is news: that nobody has the other end any more. */
+static int arm(struct vv_anchor *a, pid_t pid, int socket)
+{
+	char path[64];
+	int fd, rc = vv_mem_room(&a->alarm, a->n_alarms, &a->alarms_cap, sizeof(*a->alarm));
+
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->alive[0]);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fcntl(fd, F_SETSIG, SIGKILL) < 0 || fcntl(fd, F_SETOWN, pid) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
+		rc = vv_err_sys(errno, "process %d cannot be made to end with us", (int)pid);
+	else
+		rc = vv_anchor_keep(socket, fd);
+	if (rc == 0)
+		a->alarm[a->n_alarms++] = (struct vv_anchor_alarm){ pid, fd };
+	else if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static void disarm(const struct vv_anchor *a)
+{
+	for (size_t i = 0; i < a->n_alarms; i++)
+		fcntl(a->alarm[i].fd, F_SETFL, O_NONBLOCK);
+}
+
+static void empty(int socket)
+{
+	char byte;
+	int fd;
+
+	while (vv_rights_receive(socket, &byte, 1, &fd) > 0)
+		if (fd >= 0)
+			close(fd);
+}
+
+int vv_anchor_open(struct vv_anchor *a)
+{
+	*a = (struct vv_anchor)VV_ANCHOR_NONE;
+	return pipe2(a->alive, O_CLOEXEC) < 0 ? vv_err_sys(errno, "cannot make a pipe") : 0;
+}
+
+int vv_anchor_bind(struct vv_anchor *a, pid_t pid, int uffd, int *socket)
+{
+	struct binding b = { .socket = -1 };
+	struct stat st = { 0 };
+	int rc = vv_mem_room(&a->one, a->n, &a->cap, sizeof(*a->one));
+
+	if (rc == 0)
+		rc = bind_it(pid, &b);
+	if (rc == 0)
+		rc = fstat(b.socket, &st) < 0 ? vv_err_sys(errno, "cannot look at a socket") : connect_it(b.socket, st.st_ino);
+	if (rc == 0)
+		rc = vv_anchor_keep(b.socket, uffd);
+	if (rc == 0)
+		rc = arm(a, pid, b.socket);
+	if (rc) {
+		if (b.socket >= 0)
+			close(b.socket);
+		return vv_err_context(rc, "process %d cannot hold what its pages come by", (int)pid);
+	}
+	a->one[a->n++] = (struct vv_anchor_one){ b.socket, st.st_ino };
+	*socket = b.socket;
+	return 0;
+}
+
+/* ---- who holds it ---------------------------------------------------------------------------------------------------------------- */
+
+static const struct vv_anchor_one *find(const struct vv_anchor *a, const char *link)
+{
+	ino_t inode;
+	size_t i = 0;
+
+	if (strncmp(link, socket_link, strlen(socket_link)) != 0)
+		return NULL;
+	inode = (ino_t)strtoull(link + strlen(socket_link), NULL, 10);
+	while (i < a->n && a->one[i].inode != inode)
+		i++;
+	return i < a->n ? &a->one[i] : NULL;
+}
+
+/* The first descriptor of a process that is one of ours; -1: none is. */
+static int look_at(const struct vv_anchor *a, pid_t pid, const struct vv_anchor_one **one)
+{
+	char path[64], link[64];
+	const struct dirent *e;
+	int fd = -1;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = opendir(path);
+	while (fd < 0 && d && (e = readdir(d))) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link) - 1);
+
+		link[n > 0 ? n : 0] = '\0';
+		*one = find(a, link);
+		fd = *one ? atoi(e->d_name) : -1;
+	}
+	if (d)
+		closedir(d);
+	return fd;
+}
+
+static bool is_armed(const struct vv_anchor *a, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < a->n_alarms && a->alarm[i].pid != pid)
+		i++;
+	return i < a->n_alarms;
+}
+
+/* Those of processes that have ended: their numbers may be given to others. */
+static void forget_dead(struct vv_anchor *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n_alarms; i++)
+		if (kill(a->alarm[i].pid, 0) < 0 && errno == ESRCH)
+			close(a->alarm[i].fd);
+		else
+			a->alarm[n++] = a->alarm[i];
+	a->n_alarms = n;
+}
+
+void vv_anchor_follow(struct vv_anchor *a)
+{
+	const struct vv_anchor_one *one;
+	struct vv_tree t = { 0 };
+
+	forget_dead(a);
+	if (vv_tree_list(getpid(), &t) < 0)
+		return;
+	for (size_t i = 1; i < t.n; i++)
+		if (!is_armed(a, t.pid[i]) && look_at(a, t.pid[i], &one) >= 0)
+			arm(a, t.pid[i], one->socket);
+	vv_tree_fini(&t);
+	vv_err_clear();
+}
+
+/* How many held it; *last: one that holds it still. */
+static size_t cut_loose(const struct vv_anchor *a, pid_t *last)
+{
+	const struct vv_anchor_one *one;
+	struct vv_tree t = { 0 };
+	size_t n = 0;
+
+	if (vv_tree_list(getpid(), &t) < 0)
+		return 0;
+	for (size_t i = 1; i < t.n; i++) {
+		int fd = look_at(a, t.pid[i], &one);
+
+		n += fd >= 0;
+		if (fd >= 0 && vv_inject_run(t.pid[i], close_it, &fd) < 0)
+			*last = t.pid[i];
+	}
+	vv_tree_fini(&t);
+	return n;
+}
+
+/* A child may have been made while we looked, so it is over when none was found. */
+void vv_anchor_release(struct vv_anchor *a)
+{
+	pid_t pid = 0;
+	bool left = a->n;
+
+	disarm(a);
+	for (size_t i = 0; i < a->n; i++)
+		empty(a->one[i].socket);
+	for (int i = 0; left && i < PASSES; i++) {
+		pid = 0;
+		left = cut_loose(a, &pid);
+		if (pid)
+			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+	}
+	if (left && pid)
+		vv_log_warn("process %d keeps a descriptor that its pages came by, which is empty by now: %s", (int)pid, vv_err_last());
+	vv_err_clear();
+}
+
+void vv_anchor_close(struct vv_anchor *a)
+{
+	for (size_t i = 0; i < a->n_alarms; i++)
+		close(a->alarm[i].fd);
+	for (size_t i = 0; i < a->n; i++)
+		close(a->one[i].socket);
+	for (int i = 0; i < 2; i++)
+		if (a->alive[i] >= 0)
+			close(a->alive[i]);
+	vv_mem_free(a->alarm);
+	vv_mem_free(a->one);
+	*a = (struct vv_anchor)VV_ANCHOR_NONE;
+}
+
+static bool is_full(int socket)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNSPEC };
+	socklen_t len = sizeof(a);
+
+	return getsockname(socket, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX && !a.sun_path[0] &&
+	       strncmp(a.sun_path + 1, name, strlen(name)) == 0 && recv(socket, NULL, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+bool vv_anchor_is_held(pid_t pid)
+{
+	int pidfd = pidfd_open(pid, 0);
+	char path[64], link[64];
+	const struct dirent *e;
+	bool held = false;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = pidfd < 0 ? NULL : opendir(path);
+	while (!held && d && (e = readdir(d))) {
+		int fd = readlinkat(dirfd(d), e->d_name, link, sizeof(link)) > 0 && strncmp(link, socket_link, strlen(socket_link)) == 0
+				 ? pidfd_getfd(pidfd, atoi(e->d_name), 0)
+				 : -1;
+
+		held = fd >= 0 && is_full(fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (d)
+		closedir(d);
+	if (pidfd >= 0)
+		close(pidfd);
+	return held;
+}

@@ -1,0 +1,571 @@
+#include "image/restore/lazy_pages.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "image/restore/missing_pages.h"
+#include "image/process/uffd_keeper.h"
+#include "image/restore/fill_pages.h"
+#include "image/criu/action_script.h"
+#include "image/restore/lazy_plan.h"
+#include "image/process/fd_passing.h"
+#include "image/process/process_tree.h"
+#include "image/restore/watchdog.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	FINISHED = 0x52535446, /* criu's word when all processes are made */
+	NEAR = 256 << 10,      /* that comes with a page that is waited for */
+	STEP = 2 << 20,        /* that is brought before faults are looked for again */
+	EVENTS = 16,
+	AGAIN_MS = 1,
+	LOOKS_MS = 256, /* for children that were made, after 1, 2, 4, ... ms: it may take a moment until one is seen */
+	PATIENCE_S = 60,
+};
+
+static const uint64_t MS = 1000000; /* ns */
+
+static const uint64_t features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP;
+
+struct fault { /* that waits for an answer */
+	size_t memory;
+	uint64_t addr;
+};
+
+struct vv_lazy {
+	struct vv_serve *images;
+	const struct vv_criu *criu;
+	struct vv_absent *memory;
+	size_t n, cap;
+	struct fault *fault;
+	size_t n_faults, faults_cap;
+	struct vv_warden warden;
+	struct vv_anchor anchor;
+	struct vv_hook hook;  /* at which criu waits until we have done our part; none: it is the caller's */
+	struct vv_pool *pool; /* they are filled before they run */
+	int listening, connection, word; /* an eventfd: look at what follows */
+	atomic_bool stopping, hopeless;
+	atomic_bool made; /* all of them wait for us to bind them */
+	sem_t bound;      /* they are; or it has failed */
+	uint64_t look_next; /* for children, by vv_clock_ns, */
+	int look_ms;        /* and how long after that; 0: not any more */
+	atomic_bool alone; /* criu has ended: all that nobody has asked for may come */
+	bool finished; /* all processes are made */
+	bool over;     /* they will not be */
+	bool whole;    /* all pages are there */
+	bool met; /* criu is at the hook, or behind it: it does not hear any more of processes that end */
+	bool started;
+	atomic_bool failed, ended; /* ended: nothing more is needed */
+	pthread_t thread;
+	uint64_t page;
+	struct vv_err_state error;
+};
+
+static int add_memory(struct vv_lazy *l, struct vv_absent m)
+{
+	int rc = vv_mem_room(&l->memory, l->n, &l->cap, sizeof(*l->memory));
+
+	if (rc == 0)
+		l->memory[l->n++] = m;
+	return rc;
+}
+
+/* ---- what the kernel tells --------------------------------------------------------------------------------------------------- */
+
+/* One that cannot be answered just now is answered when the memory has settled. */
+static int answer(struct vv_lazy *l, size_t i, uint64_t addr)
+{
+	struct vv_absent *m = &l->memory[i];
+	uint64_t done = 0;
+	int rc = vv_spans_find(&m->left, addr) ? vv_absent_bring(m, addr, NEAR, &done) : vv_absent_zero(m, addr, &done);
+
+	if (rc || done || m->uffd < 0)
+		return rc;
+	rc = vv_mem_room(&l->fault, l->n_faults, &l->faults_cap, sizeof(*l->fault));
+	if (rc == 0)
+		l->fault[l->n_faults++] = (struct fault){ i, addr };
+	return rc;
+}
+
+static int answer_again(struct vv_lazy *l)
+{
+	size_t n = l->n_faults;
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < n; k++)
+		if (l->memory[l->fault[k].memory].uffd >= 0)
+			rc = answer(l, l->fault[k].memory, l->fault[k].addr);
+	if (n)
+		memmove(l->fault, l->fault + n, (l->n_faults - n) * sizeof(*l->fault));
+	l->n_faults -= n;
+	return rc;
+}
+
+static int add_child(struct vv_lazy *l, size_t parent, int uffd)
+{
+	struct vv_absent m = l->memory[parent];
+	int rc = m.anchor >= 0 ? vv_anchor_keep(m.anchor, uffd) : 0, copied = vv_spans_copy(&l->memory[parent].left, &m.left);
+
+	rc = rc ? rc : copied;
+	l->look_ms = 1;
+	l->look_next = 0;
+	m.uffd = uffd;
+	m.pidfd = -1;
+	m.here = 0;
+	m.told = 0;
+	for (size_t i = 0; m.desk && i < m.left.n; i++)
+		vv_desk_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
+	if (rc == 0 && l->warden.pid)
+		rc = vv_warden_hold(&l->warden, uffd);
+	if (rc == 0)
+		rc = add_memory(l, m);
+	if (rc) {
+		vv_spans_fini(&m.left);
+		close(uffd);
+	}
+	return rc;
+}
+
+static int handle(struct vv_lazy *l, size_t i, const struct uffd_msg *e)
+{
+	struct vv_absent *m = &l->memory[i];
+
+	switch (e->event) {
+	case UFFD_EVENT_FORK:
+		return add_child(l, i, (int)e->arg.fork.ufd);
+	case UFFD_EVENT_REMAP:
+		return vv_spans_move(&m->left, e->arg.remap.from, e->arg.remap.to, e->arg.remap.len);
+	case UFFD_EVENT_REMOVE:
+	case UFFD_EVENT_UNMAP:
+		return vv_spans_drop(&m->left, e->arg.remove.start, e->arg.remove.end);
+	default:
+		return vv_err_set(VV_ENOTSUP, "the kernel tells something of the memory of process %d that is not understood (%u)", (int)m->pid, e->event);
+	}
+}
+
+/* Faults come before whatever else is to be told; but where a page belongs may have changed by then, so they are answered last. */
+static int listen_to(struct vv_lazy *l, size_t i)
+{
+	struct uffd_msg e[EVENTS];
+	ssize_t n = read(l->memory[i].uffd, e, sizeof(e));
+	int rc = 0;
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return vv_err_sys(errno, "cannot hear of the memory of process %d", (int)l->memory[i].pid);
+	n = n < 0 ? 0 : n / (ssize_t)sizeof(*e);
+	for (ssize_t k = 0; rc == 0 && k < n; k++)
+		if (e[k].event != UFFD_EVENT_PAGEFAULT)
+			rc = handle(l, i, &e[k]);
+	for (ssize_t k = 0; rc == 0 && k < n; k++)
+		if (e[k].event == UFFD_EVENT_PAGEFAULT && l->memory[i].uffd >= 0)
+			rc = answer(l, i, e[k].arg.pagefault.address & ~(l->page - 1));
+	return rc;
+}
+
+/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+
+static struct vv_absent *find_memory(struct vv_lazy *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->memory[i].pid == pid && l->memory[i].uffd < 0 && l->memory[i].pidfd < 0)
+			return &l->memory[i];
+	return NULL;
+}
+
+/* criu tells numbers as they are in the images: in a pid namespace of its own a process has another one here. 0: there is none. */
+static pid_t find_process(const struct vv_lazy *l, pid_t number)
+{
+	struct vv_tree t = { 0 };
+	pid_t found = 0;
+
+	if (vv_tree_list(l->criu->pid, &t) < 0)
+		return 0;
+	for (size_t i = 1; i < t.n && !found; i++)
+		found = vv_tree_inner(t.pid[i]) == number ? t.pid[i] : 0;
+	vv_tree_fini(&t);
+	return found;
+}
+
+static int receive_memory(struct vv_lazy *l, pid_t pid)
+{
+	struct vv_absent *m = find_memory(l, pid);
+	pid_t here = m ? find_process(l, pid) : 0;
+	int uffd = -1, rc;
+	char byte;
+
+	if (vv_rights_receive(l->connection, &byte, 1, &uffd) <= 0 || uffd < 0)
+		return vv_err_set(VV_EIO, "criu did not hand over the memory of process %d", (int)pid);
+	if (!here) {
+		close(uffd);
+		return vv_err_set(VV_EIO, "criu hands over the memory of process %d, which is %s", (int)pid, m ? "not there" : "not in the images");
+	}
+	m->uffd = uffd;
+	m->here = here;
+	m->runs = l->warden.pid;
+	m->pidfd = pidfd_open(here, 0);
+	if (m->pidfd < 0)
+		return vv_err_sys(errno, "cannot watch process %d", (int)pid);
+	rc = l->warden.pid ? vv_warden_hold(&l->warden, uffd) : 0;
+	return rc || !l->warden.pid ? rc : vv_warden_watch(&l->warden, here, m->pidfd);
+}
+
+/* A number, negative for one that has ended already, and a descriptor for each process; then that all are there. */
+static int hear_criu(struct vv_lazy *l)
+{
+	int32_t word;
+	ssize_t n = recv(l->connection, &word, sizeof(word), MSG_WAITALL);
+
+	if (n == 0 || (n < 0 && errno == ECONNRESET)) { /* if that is too early, it is criu that says why */
+		l->over = !l->finished;
+		close(l->connection);
+		l->connection = -1;
+		return 0;
+	}
+	if (n != (ssize_t)sizeof(word))
+		return errno == EINTR ? 0 : vv_err_sys(errno, "cannot hear of criu's processes");
+	if (word == FINISHED)
+		l->finished = true;
+	return word == FINISHED || word < 0 ? 0 : receive_memory(l, word);
+}
+
+static int accept_criu(struct vv_lazy *l)
+{
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+
+	l->connection = accept4(l->listening, NULL, NULL, SOCK_CLOEXEC);
+	if (l->connection < 0)
+		return vv_err_sys(errno, "cannot accept criu's connection");
+	setsockopt(l->connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	close(l->listening);
+	l->listening = -1;
+	return 0;
+}
+
+static int bind_all(struct vv_lazy *l)
+{
+	struct pollfd p = { l->connection, POLLIN, 0 };
+	int rc = 0;
+
+	while (rc == 0 && poll(&p, 1, 0) > 0) { /* what criu has said before it came to its hook */
+		rc = hear_criu(l);
+		p.fd = l->connection;
+	}
+	for (size_t i = 0; rc == 0 && i < l->n; i++)
+		if (l->memory[i].uffd >= 0)
+			rc = vv_anchor_bind(&l->anchor, l->memory[i].here, l->memory[i].uffd, &l->memory[i].anchor);
+	return rc;
+}
+
+static int meet(struct vv_lazy *l)
+{
+	int rc = l->pool ? vv_fill_run(l->memory, l->n, l->pool) : bind_all(l);
+
+	l->met = true;
+	return rc ? rc : vv_hook_go(&l->hook);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------------------- */
+
+enum { WORD, CRIU, HOOK, MEMORIES };
+
+static int wait_for_something(struct vv_lazy *l, bool idle)
+{
+	size_t n = l->n;
+	struct pollfd *fds = vv_mem_new(MEMORIES + n, sizeof(*fds));
+	uint64_t word;
+	int rc = 0, got;
+
+	if (!fds)
+		return VV_ENOMEM;
+	fds[WORD] = (struct pollfd){ l->word, POLLIN, 0 };
+	fds[CRIU] = (struct pollfd){ l->connection >= 0 ? l->connection : l->listening, POLLIN, 0 };
+	fds[HOOK] = (struct pollfd){ l->met ? -1 : l->hook.ready[0], POLLIN, 0 };
+	for (size_t i = 0; i < n; i++)
+		fds[MEMORIES + i] = (struct pollfd){ l->memory[i].uffd, POLLIN, 0 };
+	got = poll(fds, MEMORIES + n, l->n_faults ? AGAIN_MS : !idle ? 0 : l->look_ms ? l->look_ms : -1);
+	for (size_t i = 0; rc == 0 && got > 0 && i < n; i++)
+		if (fds[MEMORIES + i].revents & POLLIN)
+			rc = listen_to(l, i);
+		else if (fds[MEMORIES + i].revents)
+			rc = vv_err_set(VV_EIO, "nothing can be heard of the memory of process %d any more", (int)l->memory[i].pid);
+	if (rc == 0 && got > 0 && fds[CRIU].revents)
+		rc = l->connection >= 0 ? hear_criu(l) : accept_criu(l);
+	if (rc == 0)
+		rc = answer_again(l);
+	if (rc == 0 && got > 0 && fds[HOOK].revents)
+		rc = meet(l);
+	if (got > 0 && fds[WORD].revents)
+		(void)!read(l->word, &word, sizeof(word));
+	vv_mem_free(fds);
+	return rc;
+}
+
+/* What nobody has asked for yet. *left: there is some; *found: it can be had. Those that have everything are listened to until all have: the warden holds
+ * them, too. */
+static int bring_some(struct vv_lazy *l, bool *left, bool *found)
+{
+	struct vv_absent *next = NULL;
+	uint64_t addr = 0, done;
+
+	*left = false;
+	for (struct vv_absent *m = l->memory; m < l->memory + l->n && !next; m++) {
+		*left |= m->uffd >= 0 && m->left.n;
+		if (m->uffd >= 0 && vv_absent_find(m, &addr))
+			next = m;
+	}
+	*found = next;
+	if (!next)
+		return 0;
+	if (next->desk)
+		vv_desk_ahead(next->desk, next->file, next->left.v[0].at, &next->told);
+	return vv_absent_bring(next, addr, STEP, &done);
+}
+
+static void look_for_children(struct vv_lazy *l)
+{
+	uint64_t now = l->look_ms ? vv_clock_ns() : 0;
+
+	if (!now || now < l->look_next)
+		return;
+	vv_anchor_follow(&l->anchor);
+	l->look_next = now + (uint64_t)l->look_ms * MS;
+	l->look_ms = l->look_ms < LOOKS_MS ? 2 * l->look_ms : 0;
+}
+
+static void kill_all(struct vv_lazy *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->memory[i].pidfd >= 0)
+			pidfd_send_signal(l->memory[i].pidfd, SIGKILL, NULL, 0);
+}
+
+static void hang_up(struct vv_lazy *l)
+{
+	if (l->listening >= 0)
+		close(l->listening);
+	if (l->connection >= 0)
+		close(l->connection);
+	l->listening = l->connection = -1;
+}
+
+static void *work(void *arg)
+{
+	struct vv_lazy *l = arg;
+	bool left = true, found = true;
+	int rc = 0;
+
+	while (rc == 0 && left && !l->over && !atomic_load(&l->stopping)) {
+		bool all = l->finished && atomic_load(&l->alone);
+
+		rc = wait_for_something(l, !all || !found);
+		if (rc == 0 && atomic_load(&l->hopeless))
+			rc = vv_err_set(VV_EDAMAGED, "some of it is missing");
+		if (rc == 0 && atomic_exchange(&l->made, false)) {
+			rc = bind_all(l);
+			l->met = true;
+			if (rc == 0)
+				sem_post(&l->bound);
+		}
+		look_for_children(l);
+		if (rc == 0 && all)
+			rc = bring_some(l, &left, &found);
+	}
+	atomic_store(&l->ended, true);
+	if (rc) {
+		vv_err_context(rc, "the program was %s, because not all of its memory can be had", l->warden.pid ? "killed" : "not restored");
+		vv_err_save(rc, &l->error);
+		atomic_store(&l->failed, true); /* before criu hears of it */
+		kill_all(l);
+		vv_hook_close(&l->hook);
+		hang_up(l); /* what was not made yet will not be */
+		if (l->met)
+			vv_tree_end_criu(l->criu->folder);
+	}
+	l->whole = rc == 0 && !left;
+	sem_post(&l->bound);
+	return NULL;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+
+static int check_kernel(void)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), err = fd < 0 ? errno : 0;
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0)
+		err = errno;
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		return 0;
+	vv_err_sys(err, "pages cannot come late here, which takes userfaultfd(2) with events, and to be root");
+	return vv_err_context(VV_ENOTSUP, "restore without --lazy");
+}
+
+static int listen_in(struct vv_lazy *l, const char *folder)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	l->listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (l->listening < 0)
+		return vv_err_sys(errno, "cannot make a socket");
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/lazy-pages.socket", folder);
+	if (bind(l->listening, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(l->listening, 1) < 0)
+		return vv_err_sys(errno, "cannot listen on '%s'", a.sun_path);
+	return 0;
+}
+
+static int new(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
+{
+	struct vv_lazy *l = vv_mem_new(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return VV_ENOMEM;
+	*l = (struct vv_lazy){ .images = images, .criu = c, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden = VV_WARDEN_NONE, .anchor = VV_ANCHOR_NONE };
+	sem_init(&l->bound, 0, 0);
+	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
+	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*out = l;
+	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_refuse(images, vv_late_read(images, &l->memory, &l->n, &l->cap));
+	if (rc == 0)
+		rc = listen_in(l, c->folder);
+	vv_criu_word(c, "--lazy-pages");
+	return rc;
+}
+
+int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, bool held, struct vv_lazy **out)
+{
+	int rc = check_kernel();
+
+	if (rc == 0)
+		rc = new(images, c, out);
+	if (rc == 0)
+		rc = vv_warden_open(&(*out)->warden, c->folder);
+	if (rc == 0)
+		rc = vv_anchor_open(&(*out)->anchor);
+	if (rc == 0)
+		rc = vv_warden_hold(&(*out)->warden, (*out)->anchor.alive[1]);
+	return rc || held ? rc : vv_hook_open(&(*out)->hook, c, "post-restore", NULL);
+}
+
+/* Processes of one tree share pages that criu finds to be the same, and would not then: so it is done for those that are alone. */
+int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy **out)
+{
+	int rc;
+
+	if (vv_late_count(&images->files) != 1 || vv_hook_may_run(c->folder) < 0 || check_kernel() < 0) {
+		vv_err_clear();
+		return 0;
+	}
+	rc = new(images, c, out);
+	if (rc)
+		return rc;
+	(*out)->pool = pool;
+	return vv_hook_open(&(*out)->hook, c, "post-restore", NULL);
+}
+
+int vv_lazy_start(struct vv_lazy *l)
+{
+	int err = pthread_create(&l->thread, NULL, work, l);
+
+	l->started = err == 0;
+	return err ? vv_err_sys(err, "cannot start a thread") : 0;
+}
+
+void vv_lazy_look(struct vv_lazy *l)
+{
+	const uint64_t one = 1;
+
+	(void)!write(l->word, &one, sizeof(one));
+}
+
+bool vv_lazy_needs(struct vv_lazy *l)
+{
+	return !atomic_load(&l->ended);
+}
+
+void vv_lazy_give_up(struct vv_lazy *l)
+{
+	atomic_store(&l->hopeless, true);
+	vv_lazy_look(l);
+}
+
+int vv_lazy_bind(struct vv_lazy *l)
+{
+	atomic_store(&l->made, true);
+	vv_lazy_look(l);
+	while (sem_wait(&l->bound) < 0 && errno == EINTR)
+		;
+	return atomic_load(&l->failed) ? vv_lazy_wait(l) : 0;
+}
+
+void vv_lazy_go_on(struct vv_lazy *l)
+{
+	atomic_store(&l->alone, true);
+	vv_lazy_look(l);
+}
+
+static void join(struct vv_lazy *l, atomic_bool *why)
+{
+	if (!l->started)
+		return;
+	atomic_store(why, true);
+	vv_lazy_look(l);
+	pthread_join(l->thread, NULL);
+	l->started = false;
+}
+
+int vv_lazy_wait(struct vv_lazy *l)
+{
+	join(l, &l->alone);
+	if (l->error.code)
+		return vv_err_restore(&l->error);
+	return l->over ? vv_err_set(VV_EIO, "criu has ended, and has not said that all processes are there") : 0;
+}
+
+bool vv_lazy_failed(struct vv_lazy *l)
+{
+	return atomic_load(&l->failed);
+}
+
+void vv_lazy_close(struct vv_lazy *l)
+{
+	if (!l)
+		return;
+	join(l, &l->stopping);
+	vv_hook_close(&l->hook);
+	vv_warden_close(&l->warden);
+	for (size_t i = 0; i < l->n; i++) {
+		vv_absent_forget(&l->memory[i]);
+		if (l->memory[i].pidfd >= 0)
+			close(l->memory[i].pidfd);
+	}
+	if (l->whole)
+		vv_anchor_release(&l->anchor);
+	vv_anchor_close(&l->anchor);
+	sem_destroy(&l->bound);
+	hang_up(l);
+	if (l->word >= 0)
+		close(l->word);
+	vv_mem_free(l->memory);
+	vv_mem_free(l->fault);
+	vv_mem_free(l);
+}

@@ -1,0 +1,137 @@
+#include "image/restore/missing_pages.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static uint64_t page_size(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void vv_absent_forget(struct vv_absent *m)
+{
+	vv_spans_fini(&m->left);
+	if (m->uffd >= 0)
+		close(m->uffd);
+	m->uffd = -1;
+}
+
+static int put(const struct vv_absent *m, uint64_t to, const uint8_t *from, uint64_t len, uint64_t *done, bool *gone)
+{
+	struct uffdio_copy c = { .dst = to, .src = (uintptr_t)from, .len = len };
+
+	*done = len;
+	*gone = false;
+	if (ioctl(m->uffd, UFFDIO_COPY, &c) == 0)
+		return 0;
+	if (errno == ENOENT && len > page_size()) /* more than one area */
+		return put(m, to, from, (len / page_size() + 1) / 2 * page_size(), done, gone);
+	if (errno == EAGAIN || errno == ESRCH)
+		*done = c.copy > 0 ? (uint64_t)c.copy : 0;
+	else if (errno == EEXIST || (errno == ENOENT && m->runs)) /* there; or it runs, and has let go of it */
+		*done = page_size();
+	else
+		return vv_err_sys(errno, "cannot give process %d its page at 0x%" PRIx64, (int)m->pid, to);
+	*gone = errno == ESRCH;
+	return 0;
+}
+
+static int take(const struct vv_absent *m, uint64_t at, struct vv_desk_piece *out)
+{
+	if (m->desk)
+		return vv_desk_take(m->desk, m->file, at, false, out);
+	*out = (struct vv_desk_piece){ .bytes = m->hoard->bytes + at, .len = (size_t)vv_hoard_has(m->hoard, at) };
+	return 0;
+}
+
+/* A piece may end within a page: then it is put together. */
+static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_t *done, bool *gone)
+{
+	uint8_t *page = vv_mem_new(1, page_size());
+	uint64_t have = 0;
+	int rc = page ? 0 : VV_ENOMEM;
+
+	while (rc == 0 && have < page_size()) {
+		struct vv_desk_piece p;
+		size_t n;
+
+		rc = take(m, at + have, &p);
+		if (rc)
+			break;
+		n = p.len < page_size() - have ? p.len : (size_t)(page_size() - have);
+		memcpy(page + have, p.bytes, n);
+		have += n;
+		vv_desk_give(m->desk, &p, 0, false);
+	}
+	if (rc == 0)
+		rc = put(m, to, page, page_size(), done, gone);
+	vv_mem_free(page);
+	return rc;
+}
+
+int vv_absent_deliver(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_t len, uint64_t *done, bool *gone)
+{
+	struct vv_desk_piece p;
+	int rc = take(m, at, &p);
+
+	*done = 0;
+	if (rc)
+		return vv_err_context(rc, "the page at 0x%" PRIx64 " of process %d", to, (int)m->pid);
+	if (!p.len) { /* only of a hoard */
+		vv_hoard_ask(m->hoard, at, len);
+		return 0;
+	}
+	len = p.len < len ? p.len / page_size() * page_size() : len;
+	if (len)
+		rc = put(m, to, p.bytes, len, done, gone);
+	vv_desk_give(m->desk, &p, (size_t)*done, false);
+	return len ? rc : put_page(m, to, at, done, gone);
+}
+
+int vv_absent_bring(struct vv_absent *m, uint64_t addr, uint64_t most, uint64_t *done)
+{
+	const struct vv_span *x = vv_spans_find(&m->left, addr);
+	uint64_t len = x->hi - addr < most ? x->hi - addr : most;
+	bool gone = false;
+	int rc = vv_absent_deliver(m, addr, x->at + (addr - x->lo), len, done, &gone);
+
+	if (gone)
+		vv_absent_forget(m);
+	return rc || gone ? rc : vv_spans_drop(&m->left, addr, addr + *done);
+}
+
+bool vv_absent_find(const struct vv_absent *m, uint64_t *addr)
+{
+	for (size_t i = 0; i < m->left.n; i++) {
+		const struct vv_span *x = &m->left.v[i];
+		uint64_t end = x->at + (x->hi - x->lo), at = m->hoard ? vv_hoard_find(m->hoard, x->at, end) : x->at;
+
+		*addr = x->lo + (at - x->at);
+		if (at < end)
+			return true;
+	}
+	return false;
+}
+
+int vv_absent_zero(struct vv_absent *m, uint64_t addr, uint64_t *done)
+{
+	struct uffdio_zeropage z = { .range = { addr, page_size() } };
+
+	*done = page_size();
+	if (ioctl(m->uffd, UFFDIO_ZEROPAGE, &z) == 0)
+		return 0;
+	if (errno == ESRCH)
+		vv_absent_forget(m);
+	else if (errno == EAGAIN)
+		*done = 0;
+	else if (errno == EEXIST || errno == ENOENT) /* there, or not its memory any more: it looks again */
+		ioctl(m->uffd, UFFDIO_WAKE, &z.range);
+	else
+		return vv_err_sys(errno, "cannot give process %d its page at 0x%" PRIx64, (int)m->pid, addr);
+	return 0;
+}

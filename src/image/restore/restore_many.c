@@ -1,0 +1,506 @@
+/* Criu builds a tree and stands at a hook before its processes take a step. So all trees are built, one after another on each rank and on all ranks at
+ * once, and let go by one word when all ranks say so. From there on criu does nothing that it expects to fail. If a rank is killed before it could give
+ * its word, the others hear of that, and end what runs already; or, if they are killed as well, their wardens do. */
+#include "image/restore/restore_many.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/ranks/exchange.h"
+#include "image/restore/lazy_pages.h"
+#include "image/restore/find_images.h"
+#include "image/process/process_tree.h"
+#include "image/restore/watchdog.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	TREES_MOST = 1 << 22, /* the kernel has no more process numbers */
+	ROUND = 8 << 20,      /* bytes that come from afar together */
+	PAUSE_NS = 1000000,   /* before it is asked again who waits for something */
+};
+
+struct tree {
+	struct vv_serve *images; /* of all trees that one rank saved */
+	char folder[16];         /* among them, with its slash; empty: there is only one */
+	uint32_t number;
+	struct vv_criu criu;
+	struct vv_hook hook;
+	struct vv_lazy *lazy; /* NULL: all of it is there before it runs */
+	pid_t pid;
+};
+
+struct reunion {
+	struct varve *v;      /* NULL: alone */
+	struct vv_ranks *g;   /* the same */
+	uint32_t rank, ranks; /* of those that restore */
+	const struct vv_lineage *lin;
+	uint64_t epoch;
+	const struct vv_revive_options *opt;
+	uint32_t saved_by;       /* ranks */
+	struct vv_serve *images; /* of those whose trees are this rank's to bring back */
+	size_t n_images;
+	struct tree *tree;
+	size_t n_trees, trees_cap;
+	struct vv_warden warden; /* until all ranks have let theirs go */
+	char what[192];
+};
+
+static bool is_apart(const struct reunion *o)
+{
+	return o->g && o->g->split;
+}
+
+static int agree(const struct reunion *o, int rc)
+{
+	return o->g ? vv_ranks_agree(o->g, o->g->comm, rc) : rc;
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------------------------ */
+
+static int look_at_epoch(struct reunion *o)
+{
+	struct vv_commit c = { 0 };
+	int rc = is_apart(o) ? vv_ranks_spread_commit(o->v, o->epoch) : 0;
+
+	if (rc)
+		return rc;
+	rc = agree(o, vv_catalog_commit(o->lin, o->epoch, &c));
+	o->saved_by = c.n_ranks;
+	vv_commit_fini(&c);
+	if (rc == 0 && is_apart(o) && o->saved_by != o->ranks)
+		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was saved by %u rank%s, and these are %u with stores of their own: start as "
+				"many, or copy the stores into one", o->epoch, o->lin->name, o->saved_by, o->saved_by == 1 ? "" : "s", o->ranks);
+	return rc;
+}
+
+static int open_images(struct reunion *o, struct vv_pool *pool)
+{
+	const struct vv_muster how = { .v = o->v, .lin = o->lin, .epoch = o->epoch, .saved_by = o->saved_by, .pool = pool, .memory = o->opt->memory,
+				       .lazy = o->opt->lazy };
+
+	return vv_muster_open(&how, &o->images, &o->n_images);
+}
+
+/* ---- trees ------------------------------------------------------------------------------------------------------------------- */
+
+static int add_tree(struct reunion *o, struct vv_serve *images, const char *name)
+{
+	const char *slash = strchr(name, '/');
+	size_t len = slash ? (size_t)(slash - name) + 1 : 0;
+	struct tree *t;
+
+	if (len >= sizeof(t->folder) || (len && strspn(name, "0123456789") != len - 1) || (len && (len == 1 || strtoul(name, NULL, 10) >= TREES_MOST)))
+		return vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of lineage '%s' has an image '%s', which is no process's", o->epoch, o->lin->name, name);
+	if (vv_mem_room(&o->tree, o->n_trees, &o->trees_cap, sizeof(*o->tree)) < 0)
+		return VV_ENOMEM;
+	t = &o->tree[o->n_trees++];
+	*t = (struct tree){ .images = images, .criu.pidfd = -1, .hook = VV_HOOK_NONE };
+	memcpy(t->folder, name, len);
+	t->number = (uint32_t)strtoul(t->folder, NULL, 10);
+	return 0;
+}
+
+/* Sorted by name, those of a folder lie together. */
+static int list_trees(struct reunion *o)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_images; i++) {
+		const struct vv_unpack *u = &o->images[i].files;
+
+		for (size_t k = 0; rc == 0 && k < u->n_files; k++) {
+			const char *name = vv_unpack_at(u, u->by_name[k]).file->name;
+			const struct tree *last = k ? &o->tree[o->n_trees - 1] : NULL;
+
+			if (!last || (last->folder[0] ? strncmp(name, last->folder, strlen(last->folder)) != 0 : strchr(name, '/') != NULL))
+				rc = add_tree(o, &o->images[i], name);
+		}
+	}
+	return rc;
+}
+
+/* Whose pages may come late? */
+static int prepare(struct reunion *o, struct tree *t)
+{
+	int rc = vv_criu_open(&t->criu);
+
+	t->images->folder = t->folder;
+	return rc || !o->opt->lazy ? rc : vv_lazy_open(t->images, &t->criu, true, &t->lazy);
+}
+
+/* Before anything is made, all that criu gets is there, and whole; without lazy that is everything. */
+static int check(struct reunion *o, int rc)
+{
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = prepare(o, &o->tree[i]);
+	if (is_apart(o) && o->opt->lazy) {
+		rc = agree(o, rc);
+		return rc ? rc : vv_serve_read_parts(&o->images[0], 0);
+	}
+	for (size_t i = 0; rc == 0 && i < o->n_images; i++)
+		rc = vv_serve_check(&o->images[i], !o->opt->lazy);
+	return rc;
+}
+
+static bool is_waiting(const struct vv_hook *h, pid_t *first)
+{
+	struct pollfd p = { h->ready[0], POLLIN, 0 };
+	char text[16] = "";
+
+	if (poll(&p, 1, 0) <= 0 || read(h->ready[0], text, sizeof(text) - 1) <= 0)
+		return false;
+	*first = atoi(text);
+	return true;
+}
+
+/* It is rebuilt, and does not run yet. */
+static int build(struct reunion *o, struct tree *t)
+{
+	struct vv_serve *s = t->images;
+	int rc;
+
+	s->folder = t->folder;
+	rc = vv_serve_await_numbers(s);
+	if (rc == 0)
+		rc = vv_serve_listen(s, t->criu.folder);
+	if (rc == 0)
+		rc = vv_hook_open(&t->hook, &t->criu, "post-restore", t == o->tree ? NULL : &o->tree[0].hook);
+	if (rc == 0)
+		rc = vv_revive_start(&t->criu, o->opt);
+	if (rc == 0 && t->lazy)
+		rc = vv_lazy_start(t->lazy);
+	if (rc == 0)
+		rc = vv_serve_run(s, &t->criu, &t->hook);
+	if (rc == 0 && !is_waiting(&t->hook, &t->pid)) {
+		rc = vv_criu_wait(&t->criu, o->what);
+		rc = rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", o->what);
+	}
+	if (rc == 0 && t->lazy)
+		rc = vv_lazy_bind(t->lazy);
+	vv_serve_hang_up(s);
+	return rc;
+}
+
+/* If we end without a word, so do they. */
+static int bind_to_us(struct reunion *o)
+{
+	int rc = o->g && o->n_trees ? vv_warden_open(&o->warden, NULL) : 0;
+
+	for (size_t i = 0; rc == 0 && o->g && i < o->n_trees; i++) {
+		pid_t pid = o->tree[i].pid;
+		int fd;
+
+		if (!pid) /* this criu does not tell */
+			continue;
+		fd = pidfd_open(pid, 0);
+		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_warden_watch(&o->warden, pid, fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	return rc;
+}
+
+static int let_go(struct reunion *o)
+{
+	int rc = o->n_trees ? vv_hook_go(&o->tree[0].hook) : 0;
+
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_hook_close(&o->tree[i].hook);
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++) {
+		rc = vv_criu_wait(&o->tree[i].criu, o->what);
+		rc = rc ? rc : vv_revive_pid(&o->tree[i].criu, &o->tree[i].pid);
+	}
+	return rc;
+}
+
+static int build_all(struct reunion *o)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = build(o, &o->tree[i]);
+	return rc ? rc : bind_to_us(o);
+}
+
+/* ---- pages that come late ---------------------------------------------------------------------------------------------------- */
+
+struct aside { /* what is done on a thread of its own */
+	struct reunion *o;
+	int (*run)(struct reunion *o); /* NULL: nothing, after all */
+	pthread_mutex_t may; /* it waits for this */
+	atomic_bool done;
+	struct vv_err_state error;
+};
+
+static void *run_aside(void *arg)
+{
+	struct aside *x = arg;
+
+	pthread_mutex_lock(&x->may);
+	vv_err_save(x->run ? x->run(x->o) : 0, &x->error);
+	pthread_mutex_unlock(&x->may);
+	atomic_store(&x->done, true);
+	return NULL;
+}
+
+static void look_again(struct reunion *o)
+{
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_lazy_look(o->tree[i].lazy);
+}
+
+/* Until all ranks are done, what one of them waits for is read by all. */
+static int read_meanwhile(struct reunion *o, struct aside *x)
+{
+	struct vv_afar *a = &o->images[0].afar;
+	int rc = 0;
+
+	for (;;) {
+		uint64_t word[2] = { !atomic_load(&x->done), rc == 0 && vv_afar_is_asked(a) };
+
+		rc = vv_ranks_sum(o->g, o->g->comm, rc, word, 2);
+		if (rc || !word[0])
+			break;
+		if (!word[1])
+			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+		else
+			rc = vv_afar_read(a, 0, 0);
+		look_again(o);
+	}
+	for (size_t i = 0; rc && i < o->n_trees; i++)
+		vv_lazy_give_up(o->tree[i].lazy);
+	return rc;
+}
+
+/* criu looks at the memory of what it makes: if that is far away, somebody must bring it. All ranks come here together. */
+static int with_memory(struct reunion *o, int (*run)(struct reunion *o))
+{
+	struct aside x = { .o = o, .may = PTHREAD_MUTEX_INITIALIZER };
+	pthread_t thread;
+	int rc, err;
+
+	if (!is_apart(o) || !o->opt->lazy)
+		return agree(o, run(o));
+	pthread_mutex_lock(&x.may);
+	err = pthread_create(&thread, NULL, run_aside, &x);
+	rc = agree(o, err ? vv_err_sys(err, "cannot start a thread") : 0);
+	x.run = rc ? NULL : run;
+	pthread_mutex_unlock(&x.may);
+	if (rc == 0)
+		rc = read_meanwhile(o, &x);
+	if (!err)
+		pthread_join(thread, NULL);
+	return agree(o, rc ? rc : x.error.code ? vv_err_restore(&x.error) : 0);
+}
+
+static int run_trees(struct reunion *o)
+{
+	int rc = with_memory(o, build_all);
+
+	return rc ? rc : with_memory(o, let_go);
+}
+
+static bool is_needed(const struct reunion *o)
+{
+	bool needed = false;
+
+	for (size_t i = 0; i < o->n_trees; i++)
+		needed |= vv_lazy_needs(o->tree[i].lazy);
+	return needed;
+}
+
+/* All ranks read together until none needs anything more. */
+static int bring_from_afar(struct reunion *o)
+{
+	struct vv_afar *a = &o->images[0].afar;
+	int rc = 0;
+
+	for (;;) {
+		uint64_t left = a->left && is_needed(o);
+
+		rc = vv_ranks_sum(o->g, o->g->comm, rc, &left, 1);
+		if (rc || !left)
+			return rc;
+		rc = vv_afar_read(a, 0, a->left && is_needed(o) ? ROUND : 0);
+		look_again(o);
+	}
+}
+
+/* They run. If one of them cannot have all of its memory, none is to go on. */
+static int bring_the_rest(struct reunion *o)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_lazy_go_on(o->tree[i].lazy);
+	if (is_apart(o))
+		rc = bring_from_afar(o);
+	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
+		rc = vv_lazy_wait(o->tree[i].lazy);
+	return agree(o, rc);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numbers of processes, each behind the number of its tree. */
+static int collect(const uint64_t *word, size_t n, pid_t **out, size_t *n_out)
+{
+	pid_t *pid = vv_mem_new(n, sizeof(*pid));
+
+	for (size_t i = 0; pid && i < n; i++)
+		pid[i] = (pid_t)(word[i] & INT32_MAX);
+	*out = pid;
+	*n_out = pid ? n : 0;
+	return pid ? 0 : VV_ENOMEM;
+}
+
+static int gather(const struct reunion *o, struct vv_buf *words)
+{
+	struct vv_mail m = { 0 };
+	int rc = vv_mail_gather(&m, o->g, 0, words->p, words->n, TREES_MOST * sizeof(uint64_t));
+
+	words->n = 0;
+	for (uint32_t r = 0; rc == 0 && r < o->g->size; r++)
+		vv_buf_add(words, vv_mail_from(&m, o->g, r), (size_t)(m.in_len[r] - m.in_len[r] % sizeof(uint64_t)));
+	vv_mail_free(&m, o->g);
+	return rc ? rc : vv_buf_check(words);
+}
+
+static int tell(const struct reunion *o, struct vv_reunite *out)
+{
+	struct vv_buf b = { 0 };
+	int rc;
+
+	for (size_t i = 0; i < o->n_trees; i++) {
+		uint64_t word = (uint64_t)o->tree[i].number << 32 | (uint32_t)o->tree[i].pid;
+
+		vv_buf_add(&b, &word, sizeof(word));
+	}
+	rc = vv_buf_check(&b);
+	if (rc == 0)
+		rc = collect((const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), &out->mine, &out->n_mine);
+	rc = agree(o, rc);
+	if (rc == 0 && o->g)
+		rc = gather(o, &b);
+	if (rc == 0 && b.n)
+		qsort(b.p, b.n / sizeof(uint64_t), sizeof(uint64_t), by_number);
+	if (rc == 0)
+		rc = collect((const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), &out->all, &out->n_all);
+	vv_buf_fini(&b);
+	return agree(o, rc);
+}
+
+/* What runs already ends with those that could not. */
+static void disband(struct reunion *o, int rc)
+{
+	if (rc == 0)
+		vv_warden_close(&o->warden);
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_hook_close(&o->tree[i].hook);
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_criu_close(&o->tree[i].criu);
+	if (rc)
+		vv_tree_clear();
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_lazy_close(o->tree[i].lazy);
+	vv_warden_close(&o->warden);
+	for (size_t i = 0; i < o->n_images; i++)
+		vv_serve_close(&o->images[i]);
+	vv_mem_free(o->tree);
+	vv_mem_free(o->images);
+}
+
+/* One that nobody waits for needs no hook. */
+static int run_one(const struct reunion *o, struct vv_pool *pool, const struct vv_revive_options *opt, struct vv_reunite *out)
+{
+	pid_t pid = 0;
+	int rc = vv_revive_run(o->lin, o->epoch, pool, opt, &pid);
+	uint64_t word = (uint64_t)pid;
+
+	if (rc == 0)
+		rc = collect(&word, 1, &out->mine, &out->n_mine);
+	return rc ? rc : collect(&word, 1, &out->all, &out->n_all);
+}
+
+/* Of a process alone: is the epoch that of one tree? */
+static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single)
+{
+	struct vv_unpack files = { 0 };
+	int rc = 0;
+
+	*single = !o->g && o->saved_by == 1;
+	if (*single)
+		rc = vv_unpack_open_rank(o->lin, o->epoch, 0, pool, &files);
+	if (rc == 0 && files.n_files)
+		*single = !strchr(vv_unpack_at(&files, 0).file->name, '/');
+	vv_unpack_close(&files);
+	return rc;
+}
+
+int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt,
+		   struct vv_reunite *out)
+{
+	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WARDEN_NONE };
+	struct vv_err_state error;
+	bool single = false;
+	int rc;
+
+	*out = (struct vv_reunite){ 0 };
+	if (o.g) {
+		o.rank = o.g->rank;
+		o.ranks = o.g->size;
+	}
+	snprintf(o.what, sizeof(o.what), "cannot restore epoch %" PRIu64 " of lineage '%s'", epoch, lin->name);
+	rc = look_at_epoch(&o);
+	if (rc == 0)
+		rc = is_single(&o, pool, &single);
+	if (rc || single)
+		return rc ? rc : run_one(&o, pool, opt, out);
+	rc = open_images(&o, pool);
+	if (rc == 0)
+		rc = list_trees(&o);
+	rc = agree(&o, check(&o, rc));
+	if (rc == 0)
+		rc = run_trees(&o);
+	if (rc == 0)
+		rc = tell(&o, out);
+	for (size_t i = 0; rc == 0 && o.opt->lazy && !o.rank && opt->runs && i < out->n_all; i++)
+		opt->runs(opt->arg, out->all[i]);
+	if (rc == 0 && o.opt->lazy)
+		rc = bring_the_rest(&o);
+	vv_err_save(rc, &error);
+	disband(&o, rc);
+	if (rc)
+		vv_reunite_fini(out);
+	return rc ? vv_err_restore(&error) : 0;
+}
+
+void vv_reunite_fini(struct vv_reunite *r)
+{
+	vv_mem_free(r->mine);
+	vv_mem_free(r->all);
+	*r = (struct vv_reunite){ 0 };
+}
+
+int vv_reunite_newest(struct varve *v, uint64_t *epoch)
+{
+	struct vv_ranks *g = v->group;
+	int rc = vv_ranks_agree(g, g->comm, vv_catalog_newest(&v->lineage, UINT64_MAX, epoch));
+
+	return rc ? rc : vv_comm_allreduce(g->comm, epoch, 1, VARVE_MAX);
+}

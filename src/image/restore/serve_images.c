@@ -1,0 +1,428 @@
+#include "image/restore/serve_images.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "image/blame.h"
+#include "image/criu/pstree_image.h"
+#include "image/criu/stream_protocol.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	SMALL = 64 << 10,  /* an image that is not larger is copied: it fits the pipe */
+	WHOLE = 64 << 20,  /* of an image that is read by us */
+	PIPE = 4 << 20,    /* of others; where that is not allowed, what it has will do */
+	TURN = 8 << 20,    /* written into one pipe before the others are looked at */
+};
+
+struct pin { /* a piece that may still be in the pipe */
+	struct vv_desk_piece piece;
+	size_t len;
+	uint64_t end; /* of all that was sent, with it */
+};
+
+struct vv_serve_pipe {
+	int fd;
+	size_t file, part;
+	uint64_t at;   /* in the part: what was written of it */
+	uint64_t sent; /* in all */
+	uint64_t told; /* how far what comes is being decoded */
+	struct pin *pin;
+	size_t first, n, cap;
+};
+
+/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
+
+uint64_t vv_serve_memory(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	while (f && !kib && fgets(line, sizeof(line), f))
+		(void)!sscanf(line, "MemAvailable: %llu", &kib);
+	if (f)
+		fclose(f);
+	return (uint64_t)kib << 9;
+}
+
+static uint64_t length_of(const struct vv_serve *s, size_t file)
+{
+	return vv_unpack_at(&s->files, file).region->shape.len;
+}
+
+static const char *name_of(const struct vv_serve *s, size_t file)
+{
+	return vv_unpack_at(&s->files, file).file->name;
+}
+
+int vv_serve_refuse(const struct vv_serve *s, int rc)
+{
+	return rc == VV_EDAMAGED ? vv_err_context(rc, "nothing was restored, because epoch %" PRIu64 " is damaged", s->files.epoch) : rc;
+}
+
+/* At first criu gets all of each. */
+static int make_parts(struct vv_serve *s)
+{
+	int rc = 0;
+
+	s->parts = vv_mem_new(s->files.n_files, sizeof(*s->parts));
+	if (!s->parts)
+		return VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++) {
+		rc = vv_mem_room(&s->parts[i].v, 0, &s->parts[i].cap, sizeof(*s->parts[i].v));
+		if (rc == 0 && length_of(s, i))
+			s->parts[i].v[s->parts[i].n++] = (struct vv_serve_part){ 0, length_of(s, i) };
+	}
+	return rc;
+}
+
+static int open_desk(struct vv_serve *s, struct vv_pool *pool, uint64_t memory)
+{
+	size_t n = s->files.n_files;
+	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
+	int rc = runs ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		runs[i] = &vv_unpack_at(&s->files, i).region->runs;
+	if (rc == 0)
+		rc = vv_desk_open(s->files.lineage, pool, runs, n, memory, &s->desk);
+	vv_mem_free(runs);
+	return rc;
+}
+
+static bool is_image(const struct vv_unpack *u)
+{
+	return u->n_files && strcmp(vv_unpack_at(u, 0).file->format, "criu") == 0;
+}
+
+int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from,
+			bool late)
+{
+	*s = (struct vv_serve){ .files = *files, .folder = "", .listening = -1, .connection = -1 };
+	*files = (struct vv_unpack){ 0 };
+	memory = memory ? memory : vv_serve_memory();
+	if (rc == 0 && !is_image(&s->files))
+		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' is not the image of a process ('varve unpack' gives its files back)", s->files.epoch,
+				s->files.lineage->name);
+	if (rc == 0)
+		rc = make_parts(s);
+	if (from)
+		rc = vv_afar_open(&s->afar, rc, &s->files, memory, from, late);
+	else if (rc == 0)
+		rc = open_desk(s, pool, memory);
+	return vv_serve_refuse(s, rc);
+}
+
+int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory)
+{
+	struct vv_unpack files = { 0 };
+	int rc = vv_unpack_open(lin, epoch, pool, &files);
+
+	if (rc == 0 && is_image(&files) && strchr(vv_unpack_at(&files, 0).file->name, '/'))
+		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' holds a group of processes: 'varve image restore' brings all of them back", epoch,
+				lin->name);
+	return vv_serve_open_files(s, rc, &files, pool, memory, NULL, false);
+}
+
+int vv_serve_read_parts(struct vv_serve *s, int rc)
+{
+	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++)
+		for (size_t k = 0; k < s->parts[i].n; k++)
+			vv_hoard_ask(&s->afar.image[i], s->parts[i].v[k].at, s->parts[i].v[k].len);
+	return vv_serve_refuse(s, vv_afar_read(&s->afar, rc, 0));
+}
+
+int vv_serve_check(struct vv_serve *s, bool all)
+{
+	size_t file = s->files.n_files;
+	char segment[VV_BLAME_WORDS];
+	uint64_t at = 0;
+	int rc;
+
+	if (!s->desk) /* it was, when it was read */
+		return 0;
+	for (size_t i = 0; all && i < s->files.n_files; i++)
+		vv_desk_want(s->desk, i, 0, length_of(s, i));
+	for (size_t i = 0; i < s->files.n_files; i++)
+		for (size_t k = 0; k < s->parts[i].n; k++)
+			vv_desk_want(s->desk, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
+	rc = vv_desk_check(s->desk, &file, &at);
+	if (rc == VV_EDAMAGED && file < s->files.n_files) {
+		vv_blame_tell(s, file, at, segment);
+		vv_err_context(rc, "'%s'%s", name_of(s, file), segment);
+	}
+	return vv_serve_refuse(s, rc);
+}
+
+/* By the name that criu knows, which has no folder. */
+size_t vv_serve_find(const struct vv_serve *s, const char *name)
+{
+	size_t i = 0, skip = strlen(s->folder);
+
+	while (i < s->files.n_files && (strncmp(name_of(s, i), s->folder, skip) != 0 || strcmp(name_of(s, i) + skip, name) != 0))
+		i++;
+	return i;
+}
+
+static int take(struct vv_serve *s, size_t file, uint64_t at, struct vv_desk_piece *out)
+{
+	if (s->desk)
+		return vv_desk_take(s->desk, file, at, true, out);
+	*out = (struct vv_desk_piece){ .bytes = s->afar.image[file].bytes + at, .len = (size_t)(length_of(s, file) - at) };
+	return 0;
+}
+
+static void give(struct vv_serve *s, const struct vv_desk_piece *piece, size_t read, bool borrowed)
+{
+	if (s->desk)
+		vv_desk_give(s->desk, piece, read, borrowed);
+}
+
+int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
+{
+	uint64_t len = length_of(s, file);
+	uint8_t *bytes;
+	int rc = 0;
+
+	if (len > WHOLE)
+		return vv_err_set(VV_EDAMAGED, "'%s' is larger than such an image can be", name_of(s, file));
+	bytes = vv_mem_new((size_t)len, 1);
+	if (!bytes)
+		return VV_ENOMEM;
+	for (uint64_t at = 0; rc == 0 && at < len;) {
+		struct vv_desk_piece p;
+
+		rc = take(s, file, at, &p);
+		if (rc)
+			break;
+		memcpy(bytes + at, p.bytes, p.len);
+		at += p.len;
+		give(s, &p, 0, false);
+	}
+	if (rc) {
+		vv_mem_free(bytes);
+		return rc;
+	}
+	*out = bytes;
+	*n = (size_t)len;
+	return 0;
+}
+
+int vv_serve_await_numbers(struct vv_serve *s)
+{
+	size_t file = vv_serve_find(s, "pstree.img"), n = 0;
+	struct vv_tree t = { 0 };
+	uint8_t *image = NULL;
+	int rc = file < s->files.n_files ? vv_serve_read(s, file, &image, &n) : 0;
+
+	if (rc == 0 && image)
+		rc = vv_pstree_read(image, n, &t);
+	vv_pstree_patience(&t);
+	vv_tree_fini(&t);
+	vv_mem_free(image);
+	return rc;
+}
+
+int vv_serve_listen(struct vv_serve *s, const char *folder)
+{
+	return vv_streamer_listen(folder, true, &s->listening);
+}
+
+/* ---- serving ----------------------------------------------------------------------------------------------------------------- */
+
+static int answer(struct vv_serve *s)
+{
+	char name[VV_STREAMER_NAME];
+	int fd = -1, rc = vv_streamer_request(s->connection, name);
+	size_t file;
+
+	if (rc == 0) {
+		close(s->connection);
+		s->connection = -1;
+	}
+	if (rc <= 0)
+		return rc;
+	file = vv_serve_find(s, name);
+	rc = vv_streamer_reply(s->connection, file < s->files.n_files);
+	if (rc || file == s->files.n_files)
+		return rc;
+	rc = vv_mem_room(&s->pipe, s->n_pipes, &s->pipes_cap, sizeof(*s->pipe));
+	if (rc == 0)
+		rc = vv_streamer_pipe(s->connection, &fd);
+	if (rc == 0)
+		s->pipe[s->n_pipes++] = (struct vv_serve_pipe){ .fd = fd, .file = file };
+	if (rc == 0 && length_of(s, file) > SMALL)
+		(void)!fcntl(fd, F_SETPIPE_SZ, PIPE);
+	return rc;
+}
+
+/* Gives back what criu has read; at the end, what is still in the pipe as well. */
+static void unpin(struct vv_serve *s, struct vv_serve_pipe *p, bool all)
+{
+	int unread = 0;
+
+	if (!all && (p->first == p->n || ioctl(p->fd, FIONREAD, &unread) < 0))
+		return;
+	while (p->first < p->n && (all || p->pin[p->first].end + (uint64_t)unread <= p->sent)) {
+		const struct pin *x = &p->pin[p->first++];
+
+		give(s, &x->piece, x->len, all);
+	}
+	if (p->first == p->n)
+		p->first = p->n = 0;
+}
+
+static void end_pipe(struct vv_serve *s, size_t i)
+{
+	struct vv_serve_pipe *p = &s->pipe[i];
+
+	unpin(s, p, true);
+	close(p->fd);
+	vv_mem_free(p->pin);
+	*p = s->pipe[--s->n_pipes];
+}
+
+/* Of small images a copy; of others the pages themselves, so they must stay as they are until criu has read them. */
+static ssize_t hand_over(struct vv_serve *s, struct vv_serve_pipe *p, const struct vv_desk_piece *piece, size_t len)
+{
+	const struct iovec v = { (void *)(uintptr_t)piece->bytes, len };
+	bool copied = length_of(s, p->file) <= SMALL;
+	ssize_t n = -1;
+	int err = ENOMEM;
+
+	if (copied || vv_mem_room(&p->pin, p->n, &p->cap, sizeof(*p->pin)) == 0) {
+		n = copied ? write(p->fd, v.iov_base, len) : vmsplice(p->fd, &v, 1, SPLICE_F_NONBLOCK);
+		err = errno;
+	}
+	if (n > 0 && !copied)
+		p->pin[p->n++] = (struct pin){ *piece, (size_t)n, p->sent + (uint64_t)n };
+	else
+		give(s, piece, n > 0 ? (size_t)n : 0, false);
+	errno = err;
+	return n;
+}
+
+/* One piece of it. *n: bytes; 0: none just now; -1: criu has read enough of it (it looks at the first of some images only). */
+static int write_piece(struct vv_serve *s, struct vv_serve_pipe *p, const struct vv_serve_part *part, ssize_t *n, bool *full)
+{
+	uint64_t at = part->at + p->at, left = part->len - p->at;
+	struct vv_desk_piece piece;
+	size_t len;
+	int rc;
+
+	if (s->desk)
+		vv_desk_ahead(s->desk, p->file, at, &p->told);
+	rc = take(s, p->file, at, &piece);
+	if (rc)
+		return vv_err_context(rc, "'%s'", name_of(s, p->file));
+	len = piece.len < left ? piece.len : (size_t)left;
+	*n = hand_over(s, p, &piece, len);
+	*full = *n >= 0 && (size_t)*n < len;
+	if (*n >= 0 || errno == EPIPE)
+		return 0;
+	*n = 0;
+	return errno == EAGAIN || errno == EINTR ? 0 : vv_err_sys(errno, "cannot hand '%s' to criu", name_of(s, p->file));
+}
+
+static int write_some(struct vv_serve *s, size_t i)
+{
+	struct vv_serve_pipe *p = &s->pipe[i];
+	const struct vv_serve_parts *parts = &s->parts[p->file];
+	bool full = false;
+	size_t turn = 0;
+	ssize_t n = 1;
+	int rc = 0;
+
+	unpin(s, p, false);
+	while (!full && p->part < parts->n && turn < TURN) {
+		rc = write_piece(s, p, &parts->v[p->part], &n, &full);
+		if (rc || n <= 0)
+			break;
+		p->at += (size_t)n;
+		p->sent += (size_t)n;
+		turn += (size_t)n;
+		if (p->at == parts->v[p->part].len) {
+			p->part++;
+			p->at = 0;
+		}
+	}
+	if (p->part == parts->n || n < 0)
+		end_pipe(s, i);
+	return rc;
+}
+
+enum { SOCKET, CRIU, HOOK, PIPES };
+
+/* 1: criu has ended, or stands at the hook. */
+static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes)
+{
+	int rc = 0;
+
+	for (size_t i = n_pipes; rc == 0 && i > 0; i--) /* from the end: one that ends is replaced by the last */
+		if (poll[PIPES + i - 1].revents)
+			rc = write_some(s, i - 1);
+	if (rc == 0 && poll[SOCKET].revents && s->connection >= 0) {
+		rc = answer(s);
+	} else if (rc == 0 && poll[SOCKET].revents) {
+		rc = vv_streamer_accept(s->listening, &s->connection);
+		close(s->listening);
+		s->listening = -1;
+	} else if (rc == 0 && (poll[CRIU].revents || poll[HOOK].revents)) {
+		rc = 1;
+	}
+	return rc;
+}
+
+int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu, const struct vv_hook *hook)
+{
+	int rc = 0;
+
+	while (rc == 0) {
+		struct pollfd *fds = vv_mem_new(PIPES + s->n_pipes, sizeof(*fds));
+
+		if (!fds)
+			return VV_ENOMEM;
+		fds[SOCKET] = (struct pollfd){ s->connection >= 0 ? s->connection : s->listening, POLLIN, 0 };
+		fds[CRIU] = (struct pollfd){ criu->pidfd, POLLIN, 0 };
+		fds[HOOK] = (struct pollfd){ hook ? hook->ready[0] : -1, POLLIN, 0 };
+		for (size_t i = 0; i < s->n_pipes; i++)
+			fds[PIPES + i] = (struct pollfd){ s->pipe[i].fd, POLLOUT, 0 };
+		if (poll(fds, PIPES + s->n_pipes, -1) >= 0)
+			rc = react(s, fds, s->n_pipes);
+		else if (errno != EINTR)
+			rc = vv_err_sys(errno, "cannot wait for criu");
+		vv_mem_free(fds);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+void vv_serve_hang_up(struct vv_serve *s)
+{
+	while (s->n_pipes)
+		end_pipe(s, s->n_pipes - 1);
+	if (s->listening >= 0)
+		close(s->listening);
+	if (s->connection >= 0)
+		close(s->connection);
+	s->listening = s->connection = -1;
+}
+
+void vv_serve_close(struct vv_serve *s)
+{
+	vv_serve_hang_up(s);
+	vv_desk_close(s->desk);
+	for (size_t i = 0; s->parts && i < s->files.n_files; i++)
+		vv_mem_free(s->parts[i].v);
+	vv_afar_close(&s->afar);
+	vv_mem_free(s->pipe);
+	vv_mem_free(s->parts);
+	vv_unpack_close(&s->files);
+	*s = (struct vv_serve){ .listening = -1, .connection = -1 };
+}

@@ -1,0 +1,138 @@
+#include "image/restore/watchdog.h"
+#include "base/err.h"
+#include "image/process/fd_passing.h"
+#include "image/process/process_tree.h"
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	WARDENS = 2,
+	MOST = 4096, /* processes; others are found as their kin */
+};
+
+struct word {
+	pid_t pid; /* 0: the descriptor is to be held; -1: the end, all is well */
+};
+
+static int tell(int to, pid_t pid, int fd)
+{
+	const struct word w = { pid };
+
+	return vv_rights_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot tell the warden of a process");
+}
+
+/* Its number may be another's by now, unless its pidfd says that it still lives. */
+static void end_kin(pid_t pid, int pidfd)
+{
+	struct vv_tree t = { 0 };
+
+	if (pidfd_send_signal(pidfd, 0, NULL, 0) < 0 || vv_tree_list(pid, &t) < 0)
+		return;
+	pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+	for (size_t i = 1; i < t.n; i++)
+		kill(t.pid[i], SIGKILL);
+	vv_tree_fini(&t);
+}
+
+/* The next word, of whoever is before us. False: it is gone, or the one behind us is. */
+static bool hear(int from, const struct vv_warden *next, struct word *w, int *fd)
+{
+	struct pollfd p[] = { { from, POLLIN, 0 }, { next->to, 0, 0 } };
+
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	return (p[0].revents || !p[1].revents) && vv_rights_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
+}
+
+/* Descriptors that are to be held are just not closed. */
+__attribute__((noreturn)) static void watch(int from, struct vv_warden *next, const char *folder)
+{
+	static struct {
+		pid_t pid;
+		int fd;
+	} one[MOST];
+	size_t n = 0;
+	struct word w;
+	int fd = -1;
+
+	while (hear(from, next, &w, &fd)) {
+		if (w.pid < 0) {
+			vv_warden_close(next);
+			_exit(0);
+		}
+		if (next->pid)
+			tell(next->to, w.pid, fd);
+		if (w.pid > 0 && n < MOST) {
+			one[n].pid = w.pid;
+			one[n++].fd = fd;
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		end_kin(one[i].pid, one[i].fd);
+	if (folder)
+		vv_tree_end_criu(folder);
+	_exit(1);
+}
+
+static int open_some(struct vv_warden *g, const char *folder, unsigned n)
+{
+	struct vv_warden next = VV_WARDEN_NONE;
+	int ends[2];
+	pid_t pid;
+
+	*g = next;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return vv_err_sys(errno, "cannot make sockets for the warden of a process");
+	pid = fork();
+	if (pid == 0) {
+		setsid(); /* what is typed at the terminal is not for it, and what is open here neither */
+		prctl(PR_SET_NAME, "pages-warden");
+		dup2(ends[0], STDIN_FILENO);
+		close_range(STDIN_FILENO + 1, UINT_MAX, 0);
+		if (n > 1)
+			open_some(&next, folder, n - 1);
+		watch(STDIN_FILENO, &next, folder);
+	}
+	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return vv_err_sys(errno, "cannot start the warden of a process");
+	}
+	*g = (struct vv_warden){ pid, ends[1] };
+	return 0;
+}
+
+int vv_warden_open(struct vv_warden *g, const char *folder)
+{
+	return open_some(g, folder, WARDENS);
+}
+
+int vv_warden_hold(struct vv_warden *g, int fd)
+{
+	return tell(g->to, 0, fd);
+}
+
+int vv_warden_watch(struct vv_warden *g, pid_t pid, int pidfd)
+{
+	return tell(g->to, pid, pidfd);
+}
+
+void vv_warden_close(struct vv_warden *g)
+{
+	static const struct word all_is_well = { -1 };
+
+	if (!g->pid)
+		return;
+	(void)!vv_rights_send(g->to, &all_is_well, sizeof(all_is_well), -1);
+	close(g->to);
+	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*g = (struct vv_warden){ .to = -1 };
+}

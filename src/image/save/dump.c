@@ -1,0 +1,267 @@
+#include "image/save/dump.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
+#include "engine/files/segment_policy.h"
+#include "engine/ranks/group.h"
+#include "engine/session.h"
+#include "image/process/uffd_keeper.h"
+#include "image/save/image_input.h"
+#include "image/criu/tree_names.h"
+#include "image/process/process_tree.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what criu says of its dump: two magic numbers, a length, a protobuf in a protobuf, of numbers ------------------------------ */
+
+enum { STATS_FROZEN = 2, STATS_MOST = 512 };
+
+static double frozen_in(const uint8_t *p, size_t n)
+{
+	struct vv_wire w = vv_wire_over(p, n);
+
+	vv_wire_bytes(&w, 12);
+	vv_wire_var(&w); /* the field of a dump, */
+	vv_wire_var(&w); /* and its length */
+	while (!w.bad && vv_wire_left(&w)) {
+		uint64_t tag = vv_wire_var(&w), value = vv_wire_var(&w);
+
+		if (!w.bad && tag >> 3 == STATS_FROZEN)
+			return (double)value / 1e6;
+	}
+	return 0;
+}
+
+static double frozen_time(const struct vv_criu *c)
+{
+	char path[VV_FOLDER_PATH + 16];
+	uint8_t bytes[STATS_MOST];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/stats-dump", c->folder);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, bytes, sizeof(bytes));
+		close(fd);
+	}
+	return n > 0 ? frozen_in(bytes, (size_t)n) : 0;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
+
+static int look(pid_t pid, struct vv_tree *t)
+{
+	int rc = vv_tree_list(pid, t);
+
+	if (rc == 0 && vv_tree_is_kernels(pid))
+		rc = vv_err_set(VV_EINVAL, "process %d is a part of the kernel, and cannot be saved", (int)pid);
+	if (rc == 0 && vv_tree_is_zombie(pid))
+		rc = vv_err_set(VV_ENOENT, "process %d has ended, and only its parent has not heard of it yet", (int)pid);
+	for (size_t i = 0; rc == 0 && i < t->n; i++) {
+		pid_t tracer = vv_tree_tracer(t->pid[i]);
+
+		if (t->pid[i] == getpid())
+			rc = vv_err_set(VV_EINVAL, "process %d is this command's own, or above it: it cannot save itself", (int)pid);
+		else if (tracer)
+			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d is traced by process %d (a debugger, or another dump?): "
+					"end that first, or wait for its end", (int)pid,
+					(int)t->pid[i], (int)tracer);
+		else if (vv_anchor_is_held(t->pid[i]))
+			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d was restored by --lazy, and not all of its pages are there yet: wait until they "
+					"are", (int)pid, (int)t->pid[i]);
+	}
+	return rc;
+}
+
+int vv_dump_check(const struct vv_dump_options *opt)
+{
+	struct vv_criu_version version;
+	struct vv_policy policy;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
+		struct vv_tree t = { 0 };
+
+		rc = look(opt->pid[i], &t);
+		vv_tree_fini(&t);
+	}
+	if (rc == 0)
+		rc = vv_policy_init(&policy, opt->segments);
+	return rc ? rc : vv_criu_version(&version);
+}
+
+struct subject { /* a tree that is saved */
+	struct vv_criu criu;
+	struct vv_capture capture;
+	char pid[16], what[64];
+};
+
+static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt, const struct vv_hook *with)
+{
+	struct vv_tree t = { 0 };
+	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .precopy = opt->precopy, .with = with };
+	int rc = look(pid, &t);
+
+	how.expected = vv_tree_memory(&t);
+	how.memory = (opt->memory ? opt->memory : vv_mem_available() / 2) / opt->n_pids;
+	vv_tree_fini(&t);
+	snprintf(s->pid, sizeof(s->pid), "%d", (int)pid);
+	snprintf(s->what, sizeof(s->what), "cannot save process %s", s->pid);
+	if (rc == 0)
+		rc = vv_criu_open(&s->criu);
+	vv_criu_word(&s->criu, "-t");
+	vv_criu_word(&s->criu, s->pid);
+	if (opt->shell_job)
+		vv_criu_word(&s->criu, "--shell-job");
+	if (rc == 0)
+		rc = vv_capture_open(&s->capture, &s->criu, &how);
+	for (size_t i = 0; i < opt->n_extra; i++)
+		vv_criu_word(&s->criu, opt->extra[i]);
+	return rc;
+}
+
+static int prepare_all(struct subject **out, const struct vv_dump_options *opt)
+{
+	struct subject *s = vv_mem_new(opt->n_pids, sizeof(*s));
+	int rc = s ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; s && i < opt->n_pids; i++) {
+		s[i].criu.pidfd = -1;
+		s[i].capture = (struct vv_capture){ .listening = -1, .connection = -1, .hook = VV_HOOK_NONE };
+	}
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
+		rc = prepare(&s[i], opt->pid[i], opt, i && !opt->leave_running ? &s[0].capture.hook : NULL);
+	*out = s;
+	return rc;
+}
+
+static void close_all(struct subject *s, size_t n)
+{
+	for (size_t i = 0; s && i < n; i++) {
+		vv_capture_close(&s[i].capture);
+		vv_criu_close(&s[i].criu);
+	}
+	vv_mem_free(s);
+}
+
+/* All of them end, if that is asked for, or none does: they wait for the same word. */
+static int give_word(struct subject *s, size_t n, int rc)
+{
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	for (size_t i = 0; i < n; i++) {
+		int ended = vv_capture_conclude(&s[i].capture, rc == 0);
+
+		if (ended && !error.code)
+			vv_err_save(ended, &error);
+	}
+	return error.code ? vv_err_restore(&error) : 0;
+}
+
+/* Who restores next needs their numbers: what is to end must have ended. */
+static int conclude(struct subject *s, const struct vv_dump_options *opt, int rc)
+{
+	struct vv_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t)); /* all of them stand still by now */
+
+	for (size_t i = 0; t && i < opt->n_pids; i++)
+		if (vv_tree_list(opt->pid[i], &t[i]) < 0)
+			vv_err_clear();
+	rc = give_word(s, opt->n_pids, rc);
+	for (size_t i = 0; t && i < opt->n_pids; i++) {
+		if (rc == 0)
+			vv_tree_wait(&t[i]);
+		vv_tree_fini(&t[i]);
+	}
+	vv_mem_free(t);
+	return rc;
+}
+
+static void report(const struct subject *s, struct vv_dump_report *out)
+{
+	double seconds = frozen_time(&s->criu);
+
+	seconds += seconds > 0 ? s->capture.precopy.stopped_s : 0;
+	out->frozen_s = seconds > out->frozen_s ? seconds : out->frozen_s;
+	out->ahead += s->capture.ahead;
+	out->late += s->capture.late;
+	if (!out->why[0])
+		snprintf(out->why, sizeof(out->why), "%s", s->capture.precopy.why);
+}
+
+static int dump(struct varve *v, struct subject *s, const struct vv_group_place *place, const struct vv_dump_options *opt, struct vv_dump_report *out)
+{
+	const struct vv_inflow **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_inflow *));
+	struct vv_group_flow flow;
+	struct vv_pack_options pack = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .progress = opt->progress };
+	int rc = v->group ? vv_ranks_agree(v->group, v->group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
+		from[i] = &s[i].capture.inflow;
+	if (rc == 0) {
+		pack.inflow = vv_group_flow(&flow, from, opt->n_pids, place);
+		rc = vv_pack_run(v, NULL, 0, &pack, &out->pack);
+		vv_group_flow_fini(&flow);
+	}
+	rc = conclude(s, opt, rc);
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
+		report(&s[i], out);
+	vv_mem_free(from);
+	return rc;
+}
+
+/* Of all ranks'; one of them may have failed to let its process go. */
+static int longest_frozen(struct vv_ranks *g, int rc, double *seconds)
+{
+	uint64_t us = (uint64_t)(*seconds * 1e6);
+
+	rc = vv_ranks_agree(g, g->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_allreduce(g->comm, &us, 1, VARVE_MAX);
+	*seconds = (double)us / 1e6;
+	return rc;
+}
+
+int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out)
+{
+	struct subject *s = NULL;
+	struct vv_group_place place = { 0 };
+	int rc = prepare_all(&s, opt);
+
+	*out = (struct vv_dump_report){ 0 };
+	rc = vv_group_meet(v, rc, opt->pid, opt->n_pids, &place);
+	if (rc == 0)
+		rc = dump(v, s, &place, opt, out);
+	if (v->group)
+		rc = longest_frozen(v->group, rc, &out->frozen_s);
+	close_all(s, opt->n_pids);
+	return rc;
+}
+
+int vv_dump_try(const struct vv_dump_options *opt)
+{
+	struct vv_dump_options how = *opt;
+	struct subject *s = NULL;
+	int rc;
+
+	how.precopy = false;
+	rc = prepare_all(&s, &how);
+	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
+		struct vv_inflow_part part;
+
+		do
+			rc = s[i].capture.inflow.next(s[i].capture.inflow.arg, &part);
+		while (rc == VV_INFLOW_PART || rc == VV_INFLOW_PAUSE);
+		rc = rc == VV_INFLOW_END ? 0 : rc;
+	}
+	close_all(s, opt->n_pids);
+	return rc;
+}
+
+void vv_dump_report_fini(struct vv_dump_report *r)
+{
+	vv_pack_report_fini(&r->pack);
+}

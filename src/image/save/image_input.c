@@ -1,0 +1,487 @@
+/* CRIU moves the pages of a frozen process into our pipes without copying them: until they are read they are still the process's own. So it is held
+ * by a hook, behind its last image and before it lets the process go, until all of them are in memory; or, where the process is to end, until the
+ * epoch is durable. If we die meanwhile the hook fails, and criu lets the process run on. */
+#include "image/save/image_input.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "image/save/precopied_file.h"
+#include "image/save/process_areas.h"
+#include "image/check/check.h"
+#include "image/save/drain_pipe.h"
+#include "image/criu/stream_protocol.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	PAGE = 4096,
+	LEAST = 1 << 20,     /* bytes of pages at a time */
+	SLACK = 64 << 20,    /* it may have grown by the time it is frozen */
+	OTHER = 16 << 10,    /* of what is not pages, at a time, */
+	OTHER_MOST = 64 << 20, /* and in all */
+	PATIENCE_MS = 30000, /* for the end of a pipe behind the last image */
+};
+
+enum { SOCKET, HOOK, CRIU, STREAMS }; /* what is waited for */
+
+struct vv_capture_stream {
+	char name[VV_STREAMER_NAME];
+	int fd; /* -1: it has ended */
+	bool told;
+	struct vv_buf bytes; /* what has come, if it is not pages, */
+	size_t told_n;       /* and how much of it was handed on */
+	bool is_pages, is_pagemap;
+	struct vv_room_file pages;
+	struct vv_ahead ahead; /* its pages were copied before */
+	bool thrown_away;      /* so they are, as they come */
+	uint64_t len; /* of pages so far */
+	const struct vv_capture_stream *pagemap; /* that tells of them */
+	struct vv_areas *areas; /* NULL: nobody knows */
+	uint8_t segment; /* of pages of which nobody knows */
+};
+
+/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+
+static int start(struct vv_capture *c)
+{
+	int rc = vv_streamer_listen(c->criu->folder, false, &c->listening);
+	size_t used = 0;
+
+	if (rc == 0 && c->opt.precopy)
+		vv_precopy_run(&c->precopy, c->opt.pid, vv_drain_pool(c->drain), c->room.pages, c->room.cap, &used);
+	vv_room_reset(&c->room, used);
+	if (rc == 0)
+		rc = vv_hook_open(&c->hook, c->criu, "post-dump", c->opt.with);
+	return rc ? rc : vv_criu_start(c->criu, "dump", false);
+}
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* What its log does not tell, a look at the process may. */
+static int wait_for_criu(struct vv_capture *c)
+{
+	int rc = vv_criu_wait(c->criu, c->opt.what);
+
+	return rc && c->criu->unexplained ? vv_check_explain(c->criu, c->opt.pid, rc) : rc;
+}
+
+static int say_go(struct vv_capture *c)
+{
+	int rc = vv_hook_go(&c->hook);
+
+	vv_precopy_disarm(&c->precopy);
+	return rc ? rc : wait_for_criu(c);
+}
+
+/* ---- whose pages ------------------------------------------------------------------------------------------------------------- */
+
+/* The process that an image tells of; 0: none that we see. */
+static pid_t find_process(const struct vv_capture *c, const char *pagemap)
+{
+	long inside = strtol(pagemap + strlen("pagemap-"), NULL, 10);
+
+	for (size_t i = 0; i < c->n_pids; i++)
+		if (c->pids[i].inside == inside)
+			return c->pids[i].outside;
+	return 0;
+}
+
+/* What was copied of this process before is of use, or its place is free again. */
+static int look_ahead(struct vv_capture *c, struct vv_capture_stream *s, pid_t pid)
+{
+	size_t from, len;
+
+	s->ahead.one = vv_precopy_look(&c->precopy, pid, &from, &len);
+	s->thrown_away = s->ahead.one && !c->check;
+	return len ? vv_room_give(&c->room, from, len) : 0;
+}
+
+/* Pages follow the pagemap that tells of them; those of no process are shared memory. By now all processes stand still. */
+static int look_around(struct vv_capture *c, struct vv_capture_stream *s)
+{
+	size_t i = c->n_streams;
+	pid_t pid;
+	int rc = 0;
+
+	while (i > 0 && !c->stream[i - 1]->is_pagemap)
+		i--;
+	s->segment = VV_SEGMENT_ANON;
+	if (i == 0)
+		return 0;
+	s->pagemap = c->stream[i - 1];
+	if (strncmp(s->pagemap->name, "pagemap-shmem-", strlen("pagemap-shmem-")) == 0) {
+		s->segment = VV_SEGMENT_SHARED;
+		return 0;
+	}
+	if (!c->pids)
+		rc = vv_areas_pids(c->opt.pid, &c->pids, &c->n_pids);
+	pid = rc ? 0 : find_process(c, s->pagemap->name);
+	if (!pid)
+		return rc;
+	s->areas = vv_mem_new(1, sizeof(*s->areas));
+	rc = s->areas ? vv_areas_open(s->areas, pid) : VV_ENOMEM;
+	return rc ? rc : look_ahead(c, s, pid);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------------------- */
+
+static int begin_stream(struct vv_capture *c)
+{
+	struct vv_capture_stream *s = vv_mem_new(1, sizeof(*s));
+	int rc = s ? vv_streamer_request(c->connection, s->name) : VV_ENOMEM;
+
+	if (rc > 0 && vv_mem_room(&c->stream, c->n_streams, &c->streams_cap, sizeof(*c->stream)) < 0)
+		rc = VV_ENOMEM;
+	if (rc <= 0) {
+		vv_mem_free(s);
+		if (rc == 0)
+			shut(&c->connection);
+		return rc;
+	}
+	s->fd = -1;
+	c->stream[c->n_streams++] = s;
+	rc = vv_mem_room(&c->open, c->n_open, &c->open_cap, sizeof(*c->open));
+	if (rc == 0)
+		rc = vv_mem_room(&c->poll, STREAMS + c->n_open, &c->poll_cap, sizeof(*c->poll));
+	if (rc == 0)
+		rc = vv_streamer_pipe(c->connection, &s->fd);
+	if (rc)
+		return rc;
+	c->open[c->n_open++] = s;
+	s->is_pages = strncmp(s->name, "pages-", strlen("pages-")) == 0;
+	s->is_pagemap = strncmp(s->name, "pagemap-", strlen("pagemap-")) == 0;
+	return s->is_pages ? look_around(c, s) : 0;
+}
+
+static int read_pages(struct vv_capture *c, struct vv_capture_stream *s)
+{
+	const struct vv_room_gap *gap = vv_room_find(&c->room);
+	size_t from = gap->from, took = 0;
+	int rc;
+
+	c->full = gap->n == 0 && !s->thrown_away;
+	if (c->full)
+		return 0;
+	rc = s->thrown_away ? vv_drain_skip(c->drain, s->fd, &took) : vv_drain_take(c->drain, s->fd, c->room.pages + from, gap->n, &took);
+	if (rc <= 0)
+		return rc;
+	if (took == 0)
+		shut(&s->fd);
+	s->len += took;
+	if (took == 0 || s->thrown_away)
+		return 0;
+	vv_room_take(&c->room, took);
+	return vv_room_add(&s->pages, s->len - took, from, took);
+}
+
+static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
+{
+	uint8_t bytes[OTHER];
+	ssize_t got = read(s->fd, bytes, sizeof(bytes));
+
+	if (got < 0)
+		return errno == EINTR || errno == EAGAIN ? 0 : vv_err_sys(errno, "cannot read '%s' from criu", s->name);
+	if (got == 0)
+		shut(&s->fd);
+	vv_buf_add(&s->bytes, bytes, (size_t)got);
+	c->other += (size_t)got;
+	c->full |= c->other >= OTHER_MOST;
+	return vv_buf_check(&s->bytes);
+}
+
+/* Where its pages are. */
+static const struct vv_room_file *pages_of(const struct vv_capture_stream *s)
+{
+	return s->thrown_away ? &s->ahead.file : &s->pages;
+}
+
+/* While it stands still criu lets it do a thing or two, and the kernel notes in its memory where that was (rseq): what does not hold any more may differ. */
+static int check(struct vv_capture *c, struct vv_capture_stream *s)
+{
+	size_t from, len;
+
+	vv_precopy_look(&c->precopy, s->ahead.one->pid, &from, &len);
+	return vv_ahead_compare(&s->ahead, &c->room, &s->pages);
+}
+
+/* All images have come, and the process still stands still: what was thrown away is needed now. */
+static int fetch_all(struct vv_capture *c)
+{
+	int rc = 0;
+
+	c->ahead = c->late = 0;
+	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
+		struct vv_capture_stream *s = c->stream[i];
+
+		if (!s->ahead.one)
+			continue;
+		rc = vv_ahead_fetch(&s->ahead, &c->room, &s->pagemap->bytes, s->len, vv_drain_pool(c->drain), &c->full);
+		if (rc == 0 && !s->thrown_away && !c->full)
+			rc = check(c, s);
+		c->ahead += s->ahead.held;
+		c->late += s->ahead.late;
+	}
+	return rc;
+}
+
+/* ---- reading all ------------------------------------------------------------------------------------------------------------- */
+
+static void watch(struct vv_capture *c)
+{
+	c->poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
+	c->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->hook.ready[0], POLLIN, 0 };
+	c->poll[CRIU] = (struct pollfd){ c->is_ready ? -1 : c->criu->pidfd, POLLIN, 0 };
+	for (size_t i = 0; i < c->n_open; i++)
+		c->poll[STREAMS + i] = (struct pollfd){ c->open[i]->fd, POLLIN, 0 };
+}
+
+static int read_streams(struct vv_capture *c)
+{
+	size_t left = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_open && !c->full; i++)
+		if (c->poll[STREAMS + i].revents)
+			rc = c->open[i]->is_pages ? read_pages(c, c->open[i]) : read_other(c, c->open[i]);
+	for (size_t i = 0; i < c->n_open; i++)
+		if (c->open[i]->fd >= 0)
+			c->open[left++] = c->open[i];
+	c->n_open = left;
+	return rc;
+}
+
+static int accept_criu(struct vv_capture *c)
+{
+	int rc = vv_streamer_accept(c->listening, &c->connection);
+
+	shut(&c->listening);
+	return rc;
+}
+
+/* A connection that criu closed early is of no account: its end or the hook's word will come. */
+static int react(struct vv_capture *c)
+{
+	bool knocks = c->poll[SOCKET].revents, speaks = c->poll[HOOK].revents, is_gone = c->poll[CRIU].revents;
+	int rc = read_streams(c);
+
+	if (rc)
+		return rc;
+	if (knocks)
+		return c->connection >= 0 ? begin_stream(c) : accept_criu(c);
+	if (speaks) {
+		char word[8];
+
+		c->is_ready = read(c->hook.ready[0], word, sizeof(word)) > 0;
+		return 0;
+	}
+	if (is_gone && c->n_open == 0) {
+		rc = wait_for_criu(c);
+		return rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", c->opt.what);
+	}
+	return 0;
+}
+
+/* Until all has come, or no more can be held. Nothing is done with it meanwhile: the process stands still. */
+static int collect(struct vv_capture *c)
+{
+	int rc = c->criu->pid ? 0 : start(c);
+
+	while (rc == 0 && !c->full && !(c->is_ready && c->n_open == 0)) {
+		int n;
+
+		watch(c);
+		n = poll(c->poll, STREAMS + c->n_open, c->is_ready ? PATIENCE_MS : -1);
+		if (n < 0 && errno != EINTR)
+			rc = vv_err_sys(errno, "cannot wait for criu");
+		else if (n == 0)
+			rc = vv_err_set(VV_EIO, "%s: criu does not end an image", c->opt.what);
+		else if (n > 0)
+			rc = react(c);
+	}
+	if (rc == 0)
+		rc = vv_drain_wait(c->drain);
+	if (rc == 0 && !c->full)
+		rc = fetch_all(c);
+	if (rc == 0 && c->full && c->check)
+		rc = vv_err_set(VV_ENOMEM, "%s: there is not the memory to compare its pages", c->opt.what);
+	c->ended = rc == 0 && !c->full;
+	return c->ended && c->opt.leave_running ? say_go(c) : rc;
+}
+
+/* ---- handing on -------------------------------------------------------------------------------------------------------------- */
+
+/* What pages are is known as far as their pagemaps have come, which lag behind them by some entries until they end. */
+static int begin_telling(struct vv_capture *c)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
+		struct vv_capture_stream *s = c->stream[i];
+
+		if (s->areas && pages_of(s)->n)
+			rc = vv_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
+	}
+	c->at_stream = c->at_stretch = c->at_byte = 0;
+	c->telling = rc == 0;
+	return rc;
+}
+
+/* Everything was stored that was told. */
+static void end_telling(struct vv_capture *c)
+{
+	for (size_t i = 0; i < c->n_streams; i++) {
+		struct vv_capture_stream *s = c->stream[i];
+
+		s->pages.n = s->ahead.file.n = 0;
+		if (!s->is_pagemap) {
+			vv_buf_fini(&s->bytes);
+			s->told_n = 0;
+		}
+	}
+	vv_precopy_forget(&c->precopy);
+	vv_room_reset(&c->room, 0);
+	c->other = 0;
+	c->full = false;
+}
+
+static void tell_pages(struct vv_capture *c, const struct vv_capture_stream *s, struct vv_inflow_part *out)
+{
+	const struct vv_room_stretch *x = &pages_of(s)->stretch[c->at_stretch];
+
+	out->bytes = c->room.pages + x->from + c->at_byte;
+	out->n = x->n - c->at_byte;
+	out->segment = s->segment;
+	out->variable = vv_segment_name(s->segment);
+	if (s->areas)
+		vv_areas_find(s->areas, x->at + c->at_byte, &out->n, &out->variable, &out->segment);
+	c->at_byte += out->n;
+	if (c->at_byte == x->n) {
+		c->at_stretch++;
+		c->at_byte = 0;
+	}
+}
+
+/* The next part of what has come; false: there is none. */
+static bool tell(struct vv_capture *c, struct vv_inflow_part *out)
+{
+	for (; c->at_stream < c->n_streams; c->at_stream++, c->at_stretch = 0) {
+		struct vv_capture_stream *s = c->stream[c->at_stream];
+		bool is_new = !s->told;
+
+		s->told = true;
+		*out = (struct vv_inflow_part){ .name = s->name };
+		if (c->at_stretch < pages_of(s)->n) {
+			tell_pages(c, s, out);
+			return true;
+		}
+		if (is_new || s->bytes.n > s->told_n) {
+			out->bytes = s->bytes.p + s->told_n;
+			out->n = s->bytes.n - s->told_n;
+			s->told_n = s->bytes.n;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int next(void *arg, struct vv_inflow_part *out)
+{
+	struct vv_capture *c = arg;
+
+	if (!c->telling) {
+		int rc;
+
+		end_telling(c);
+		rc = collect(c);
+		if (rc == 0)
+			rc = begin_telling(c);
+		if (rc)
+			return rc;
+	}
+	if (tell(c, out))
+		return VV_INFLOW_PART;
+	c->telling = false;
+	return c->ended ? VV_INFLOW_END : VV_INFLOW_PAUSE;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------------------- */
+
+/* Everything that takes time and need not be done while the process stands still. */
+static int make_room(struct vv_capture *c)
+{
+	uint64_t memory = c->opt.memory ? c->opt.memory : vv_mem_available() / 2, most = c->opt.expected + c->opt.expected / 8 + SLACK;
+	int rc;
+
+	most *= c->check ? 2 : 1;
+	memory = memory < most ? memory : most;
+	memory = memory > LEAST ? memory : LEAST;
+	rc = vv_room_open(&c->room, (size_t)(memory - memory % PAGE), (size_t)c->opt.expected);
+	return rc ? rc : vv_drain_open(&c->drain);
+}
+
+int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_capture_options *opt)
+{
+	const char *check = getenv("VARVE_PRECOPY");
+
+	*c = (struct vv_capture){
+		.criu = criu,
+		.opt = *opt,
+		.inflow = { .arg = c, .format = "criu", .expected = opt->expected, .next = next },
+		.listening = -1,
+		.connection = -1,
+		.hook = VV_HOOK_NONE,
+		.check = opt->precopy && check && strcmp(check, "check") == 0,
+	};
+	if (opt->leave_running)
+		vv_criu_word(criu, "--leave-running");
+	if (vv_mem_room(&c->poll, STREAMS, &c->poll_cap, sizeof(*c->poll)) < 0)
+		return VV_ENOMEM;
+	return make_room(c);
+}
+
+int vv_capture_conclude(struct vv_capture *c, bool stored)
+{
+	if (stored)
+		return c->opt.leave_running ? 0 : say_go(c);
+	for (size_t i = 0; i < c->n_streams; i++)
+		shut(&c->stream[i]->fd);
+	shut(&c->connection);
+	shut(&c->listening);
+	vv_hook_close(&c->hook);
+	return 0;
+}
+
+static void free_stream(struct vv_capture_stream *s)
+{
+	if (s->areas)
+		vv_areas_close(s->areas);
+	vv_mem_free(s->areas);
+	vv_ahead_fini(&s->ahead);
+	vv_room_file_fini(&s->pages);
+	vv_buf_fini(&s->bytes);
+	vv_mem_free(s);
+}
+
+void vv_capture_close(struct vv_capture *c)
+{
+	vv_capture_conclude(c, false);
+	for (size_t i = 0; i < c->n_streams; i++)
+		free_stream(c->stream[i]);
+	vv_precopy_close(&c->precopy);
+	vv_drain_close(c->drain);
+	vv_room_close(&c->room);
+	vv_mem_free(c->stream);
+	vv_mem_free(c->open);
+	vv_mem_free(c->poll);
+	vv_mem_free(c->pids);
+}

@@ -1,0 +1,73 @@
+/* What the C library allocates and hands over, to be freed by who called it, is the caller's state like what that allocates itself. Most of it is
+ * moved to the heap when the C library returns (libc_memory.c, libc_memory_scan.c, libc_memory_stream.c). Where it is tied into something that the caller has, a tree or
+ * a compiled expression, the C library allocates on the heap while the caller is in there (libc_memory_within.c). */
+#ifndef VV_PRELOAD_GIFT_H
+#define VV_PRELOAD_GIFT_H
+
+/* scandir and scandir64 are both defined here: the headers must not rename the one to the other, nor define either inline */
+#undef _FILE_OFFSET_BITS
+#undef _FORTIFY_SOURCE
+
+/* what these headers declare is what we export */
+#pragma GCC visibility push(default)
+#include <argz.h>
+#include <dirent.h>
+#include <envz.h>
+#include <execinfo.h>
+#include <glob.h>
+#include <malloc.h>
+#include <obstack.h>
+#define _REGEX_NELTS(n) /* arrays as parameters are pointers */
+#include <regex.h>
+#include <sched.h>
+#include <search.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+#include <wordexp.h>
+
+/* what programs built with -D_FORTIFY_SOURCE call */
+int __asprintf_chk(char **out, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
+int __obstack_printf_chk(struct obstack *o, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int __obstack_vprintf_chk(struct obstack *o, int flag, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
+char *__realpath_chk(const char *path, char *buf, size_t room);
+char *__strdup(const char *s);
+char *__strndup(const char *s, size_t n);
+ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
+#pragma GCC visibility pop
+
+#include "preload/alloc.h"
+#include "preload/libc_memory_names.h"
+
+enum vv_gift_id {
+#define VV_GIFT_ID(name) VV_GIFT_##name,
+	VV_GIFT_NAMES(VV_GIFT_ID)
+#undef VV_GIFT_ID
+	VV_GIFT_COUNT
+};
+
+extern _Atomic(void *) vv_gift_found[VV_GIFT_COUNT] __attribute__((visibility("hidden")));
+void *vv_gift_find(enum vv_gift_id id);
+
+/* The C library's own. */
+static inline void *vv_gift_real(enum vv_gift_id id)
+{
+	void *f = atomic_load_explicit(&vv_gift_found[id], memory_order_relaxed);
+
+	return __builtin_expect(f != NULL, 1) ? f : vv_gift_find(id);
+}
+
+#define THEIRS(name) ((__typeof__(name) *)vv_gift_real(VV_GIFT_##name))
+
+/* What the C library has allocated, n bytes of it, or less, as the program's. Where there is no memory for that, and if it is the heap's already, it stays
+ * where it is. */
+void *vv_gift_move(void *theirs, size_t n);
+/* A string, if who called gets memory of the heap. */
+char *vv_gift_string(char *theirs, uintptr_t caller);
+
+#endif

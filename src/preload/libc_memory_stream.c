@@ -1,0 +1,137 @@
+/* Streams and memory. One that writes into memory leaves to the program what it has written, when it is closed. And a buffer that the program lends to a
+ * stream would be put back at a restart, behind the back of a stream that is of this run: the stream gets one of the C library's instead, as C allows. */
+#include "preload/libc_memory.h"
+#include <pthread.h>
+
+struct stream {
+	struct stream *next;
+	FILE *f;
+	void *buffer;  /* that it has instead of the program's */
+	void **result; /* what it has written, so many characters of this many bytes; NULL: it does not write into memory */
+	size_t *n, size;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct stream *) streams; /* the first one: read without the lock to see if there is any */
+
+static void begin_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void end_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_atfork(begin_fork, end_fork, end_fork);
+}
+
+static bool add(struct stream s)
+{
+	struct stream *own = __libc_malloc(sizeof(*own));
+
+	if (!own)
+		return false;
+	pthread_mutex_lock(&lock);
+	s.next = atomic_load(&streams);
+	*own = s;
+	atomic_store(&streams, own);
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+/* All that is known of the stream, taken off the list. */
+static struct stream *take(const FILE *f)
+{
+	struct stream *kept = NULL, *taken = NULL, *next;
+
+	if (!atomic_load(&streams))
+		return NULL;
+	pthread_mutex_lock(&lock);
+	for (struct stream *s = atomic_load(&streams); s; s = next) {
+		struct stream **to = s->f == f ? &taken : &kept;
+
+		next = s->next;
+		s->next = *to;
+		*to = s;
+	}
+	atomic_store(&streams, kept);
+	pthread_mutex_unlock(&lock);
+	return taken;
+}
+
+/* The stream is closed. */
+static void settle(struct stream *s)
+{
+	while (s) {
+		struct stream *next = s->next;
+
+		if (s->result)
+			*s->result = vv_gift_move(*s->result, (*s->n + 1) * s->size);
+		__libc_free(s->buffer);
+		__libc_free(s);
+		s = next;
+	}
+}
+
+int fclose(FILE *f)
+{
+	struct stream *s = take(f);
+	int rc = THEIRS(fclose)(f);
+
+	if (s && vv_heap_settle())
+		settle(s);
+	return rc;
+}
+
+FILE *open_memstream(char **p, size_t *n)
+{
+	bool program = FOR_PROGRAM();
+	FILE *f = THEIRS(open_memstream)(p, n);
+
+	if (f && program)
+		add((struct stream){ .f = f, .result = (void **)p, .n = n, .size = sizeof(**p) });
+	return f;
+}
+
+FILE *open_wmemstream(wchar_t **p, size_t *n)
+{
+	bool program = FOR_PROGRAM();
+	FILE *f = THEIRS(open_wmemstream)(p, n);
+
+	if (f && program)
+		add((struct stream){ .f = f, .result = (void **)p, .n = n, .size = sizeof(**p) });
+	return f;
+}
+
+/* The one to use for the buffer that the program lends. Where there is no memory for it, the stream makes its own. */
+static char *instead(FILE *f, char *buffer, size_t n, bool program)
+{
+	char *own;
+
+	if (!buffer || !program)
+		return buffer;
+	own = __libc_malloc(n ? n : 1);
+	if (own && add((struct stream){ .f = f, .buffer = own }))
+		return own;
+	__libc_free(own);
+	return NULL;
+}
+
+int setvbuf(FILE *f, char *buffer, int how, size_t n)
+{
+	return THEIRS(setvbuf)(f, instead(f, buffer, n, FOR_PROGRAM()), how, n);
+}
+
+void setbuffer(FILE *f, char *buffer, size_t n)
+{
+	THEIRS(setvbuf)(f, instead(f, buffer, n, FOR_PROGRAM()), buffer ? _IOFBF : _IONBF, n);
+}
+
+void setbuf(FILE *f, char *buffer)
+{
+	THEIRS(setvbuf)(f, instead(f, buffer, BUFSIZ, FOR_PROGRAM()), buffer ? _IOFBF : _IONBF, BUFSIZ);
+}

@@ -1,0 +1,49 @@
+/* A slot is (lo, hi); hi = 0 is an empty one, and hi is written last and cleared first. A reader who meets the same hi
+ * before and after lo may still have mixed two successive calls, but then the second one was published after the reader
+ * began to look, and he who shuts a fence has told of it before he looks: that call sees it (vv_fence_enter). */
+#include "track/kernel_writes.h"
+#include "track/thread.h"
+#include <stddef.h>
+
+void vv_slot_enter(uintptr_t lo, uintptr_t hi)
+{
+	struct vv_thread *t = vv_thread_self();
+	unsigned i;
+
+	if (!t)
+		return;
+	i = t->depth++;
+	if (i >= VV_THREAD_SLOTS)
+		return;
+	atomic_store(&t->slot[i].lo, lo);
+	atomic_store(&t->slot[i].hi, hi);
+}
+
+void vv_slot_leave(void)
+{
+	struct vv_thread *t = vv_thread_self();
+	unsigned i;
+
+	if (!t || t->depth == 0) /* the thread's record was given back in between */
+		return;
+	i = t->depth - 1;
+	if (i < VV_THREAD_SLOTS)
+		atomic_store(&t->slot[i].hi, 0);
+	t->depth = i;
+}
+
+void vv_slot_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
+{
+	for (struct vv_thread *t = vv_thread_first(); t; t = t->next)
+		for (int i = 0; i < VV_THREAD_SLOTS && atomic_load(&t->owner); i++) {
+			uintptr_t lo, hi = atomic_load(&t->slot[i].hi), again = hi;
+
+			do {
+				hi = again;
+				lo = atomic_load(&t->slot[i].lo);
+				again = atomic_load(&t->slot[i].hi);
+			} while (again != hi);
+			if (lo < hi)
+				fn(arg, lo, hi);
+		}
+}
