@@ -214,23 +214,23 @@ static void map(struct bench *b)
 
 	bench_fill(b, d, N * sizeof(*d), 7);
 	for (int i = 0; i < b->rounds; i++) {
-		struct vv_known k = { 0 };
+		struct vv_known_grains k = { 0 };
 
-		bench_check(vv_known_limit(&k, (size_t)N * 4), "vv_known_limit");
+		bench_check(vv_known_grains_limit(&k, (size_t)N * 4), "vv_known_grains_limit");
 		for (int again = 0; again < 2; again++) {
 			double start = vv_clock_s();
 
-			bench_check(vv_known_begin(&k, N, &take), "vv_known_begin");
+			bench_check(vv_known_grains_begin(&k, N, &take), "vv_known_grains_begin");
 			for (size_t n = 0; n < N; n++) {
 				uint64_t place = n;
 
 				if (n + AHEAD < N)
-					vv_known_prefetch(&k, &d[n + AHEAD]);
-				vv_known_enter(&k, &d[n], &place);
+					vv_known_grains_prefetch(&k, &d[n + AHEAD]);
+				vv_known_grains_enter(&k, &d[n], &place);
 			}
 			*(again ? &find[i] : &enter[i]) = vv_clock_s() - start;
 		}
-		vv_known_fini(&k);
+		vv_known_grains_fini(&k);
 	}
 	bench_line("cpu.dedup", "map", "enter", N / 1e6 / bench_median(enter, b->rounds), "M/s");
 	bench_line("cpu.dedup", "map", "find", N / 1e6 / bench_median(find, b->rounds), "M/s");

@@ -84,7 +84,7 @@ static int by_digest(const void *a, const void *b)
 {
 	const struct vv_tuple *x = a, *y = b;
 
-	return vv_merge_before(&x->digest, &y->digest) ? -1 : vv_merge_before(&y->digest, &x->digest);
+	return vv_topk_merge_before(&x->digest, &y->digest) ? -1 : vv_topk_merge_before(&y->digest, &x->digest);
 }
 
 /* The set that comes from the other half of 2^(step + 1) ranks: what is shared (it has an odd digest here) is the same there, in
@@ -139,7 +139,7 @@ static void topk(const struct model *m, size_t threshold)
 		make_twin(twin, own, n, step, &state);
 		add_step(m, &c, step, (double)n * sizeof(*own));
 		start = cpu_s();
-		bench_check(vv_merge_sets(own, n, twin, n, MOST, threshold, out, &n), "merge");
+		bench_check(vv_topk_merge_sets(own, n, twin, n, MOST, threshold, out, &n), "merge");
 		start = cpu_s() - start;
 		c.compute += start;
 		c.time += start;
@@ -200,14 +200,14 @@ static void fill_docket(const struct model *m, const struct court *t, uint32_t j
 	uint8_t *p;
 
 	for (size_t i = 0; i < t->n_shared; i++)
-		if (vv_judge_of(&t->shared[i], t->ranks) == judge)
+		if (vv_dedup_judge_of(&t->shared[i], t->ranks) == judge)
 			at[mine++] = (uint32_t)i;
 	d->own = room(t->ranks, sizeof(*d->own));
 	d->len = room(t->ranks, sizeof(*d->len));
 	for (size_t i = 0; i < own; i++)
 		d->own[deal((uint64_t)judge * own + i, (uint64_t)t->ranks * own, t->ranks)]++;
 	d->n = own + mine * t->ranks;
-	d->claims = p = room(d->n, VV_JUDGE_CLAIM);
+	d->claims = p = room(d->n, VV_DEDUP_JUDGE_CLAIM);
 	for (uint32_t r = 0; r < t->ranks; r++) {
 		uint32_t tag;
 
@@ -220,10 +220,10 @@ static void fill_docket(const struct model *m, const struct court *t, uint32_t j
 			memcpy(p, &digest, sizeof(digest));
 		}
 		for (size_t i = 0; i < mine + d->own[r]; i++, p += sizeof(tag)) {
-			tag = vv_judge_tag(CHUNK, i < mine ? at[i] : t->n_shared + bench_random(state) % own);
+			tag = vv_dedup_judge_tag(CHUNK, i < mine ? at[i] : t->n_shared + bench_random(state) % own);
 			memcpy(p, &tag, sizeof(tag));
 		}
-		d->len[r] = (mine + d->own[r]) * VV_JUDGE_CLAIM;
+		d->len[r] = (mine + d->own[r]) * VV_DEDUP_JUDGE_CLAIM;
 	}
 	free(at);
 }
@@ -232,24 +232,24 @@ static void fill_docket(const struct model *m, const struct court *t, uint32_t j
 static double hear_once(struct court *t, const struct docket *d, uint32_t *verdict, uint64_t *lent, bool count)
 {
 	uint64_t *len = room(t->ranks, sizeof(*len)), *word = room(d->n, sizeof(*word));
-	struct vv_judge judge;
-	struct vv_case c;
+	struct vv_dedup_judge judge;
+	struct vv_judge_round c;
 	double start, took;
 
-	vv_judge_init(&judge, 0);
+	vv_dedup_judge_init(&judge, 0);
 	start = cpu_s();
-	bench_check(vv_case_open(&c, &judge, t->ranks, d->claims, d->len), "open the case");
-	bench_check(vv_case_decide(&c, NULL, 1, verdict), "decide");
+	bench_check(vv_judge_round_open(&c, &judge, t->ranks, d->claims, d->len), "open the case");
+	bench_check(vv_judge_round_decide(&c, NULL, 1, verdict), "decide");
 	took = cpu_s() - start;
 	for (uint32_t r = 0; r < t->ranks; r++)
-		len[r] = vv_judge_lends(&verdict[c.first[r]], c.first[r + 1] - c.first[r]) * sizeof(*lent);
+		len[r] = vv_dedup_judge_lends(&verdict[c.first[r]], c.first[r + 1] - c.first[r]) * sizeof(*lent);
 	start = cpu_s();
-	bench_check(vv_case_lent(&c, lent, len), "positions");
-	vv_case_where(&c, word);
+	bench_check(vv_judge_round_lent(&c, lent, len), "positions");
+	vv_judge_round_where(&c, word);
 	took += cpu_s() - start;
 	for (uint32_t r = 0; count && r < t->ranks; r++)
 		t->stored[r] += c.load[r];
-	vv_case_close(&c);
+	vv_judge_round_close(&c);
 	free(len);
 	free(word);
 	return took;
@@ -306,11 +306,11 @@ static double measure_rank(const struct model *m, uint32_t ranks)
 		mine[i] = random_digest(&state);
 	start = cpu_s();
 	for (size_t i = 0; i < m->pages; i++)
-		next[vv_judge_of(&mine[i], ranks) + 1]++;
+		next[vv_dedup_judge_of(&mine[i], ranks) + 1]++;
 	for (uint32_t r = 0; r < ranks; r++)
 		next[r + 1] += next[r];
 	for (size_t i = 0; i < m->pages; i++) {
-		size_t k = next[vv_judge_of(&mine[i], ranks)]++;
+		size_t k = next[vv_dedup_judge_of(&mine[i], ranks)]++;
 
 		sorted[k] = mine[i];
 		order[k] = (uint32_t)i;
@@ -364,7 +364,7 @@ static void exact(const struct model *m, const struct court *t, enum exchange ho
 
 	add_lengths(&m->m, &c, how, t->ranks);
 	add_lengths(&m->m, &c, how, t->ranks);
-	add_round(&m->m, &c, how, t->ranks, n * VV_JUDGE_CLAIM);
+	add_round(&m->m, &c, how, t->ranks, n * VV_DEDUP_JUDGE_CLAIM);
 	add_round(&m->m, &c, how, t->ranks, n * sizeof(uint32_t));
 	add_round(&m->m, &c, how, t->ranks, lends * sizeof(uint64_t));
 	add_round(&m->m, &c, how, t->ranks, refers * sizeof(uint64_t));

@@ -39,7 +39,7 @@ static void look(const uint8_t *p, size_t n)
 
 	vv_name_index(object, lineage()->name, 0);
 	insist(vv_store_put(lineage()->store, object, p, n) == 0);
-	rc = vv_history_check(lineage(), 0);
+	rc = vv_index_cache_check(lineage(), 0);
 	insist(rc == 0 || rc == VV_EDAMAGED || rc == VV_ENOMEM || rc == VV_EINVAL);
 }
 

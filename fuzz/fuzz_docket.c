@@ -41,7 +41,7 @@ static void add_claim(struct vv_buf *b, uint8_t content, uint32_t segment)
 }
 
 /* What the rank says. Positions that cannot be come of bytes above 0xf0. */
-static void say(struct input *in, const struct vv_docket *d, uint32_t rank, struct vv_buf *b)
+static void say(struct input *in, const struct vv_judge_stream *d, uint32_t rank, struct vv_buf *b)
 {
 	uint8_t how = next(in);
 	size_t n = how % CLAIMS, places = d->told.of[rank];
@@ -52,7 +52,7 @@ static void say(struct input *in, const struct vv_docket *d, uint32_t rank, stru
 	for (size_t i = 0; i < places; i++) {
 		uint8_t at = next(in);
 
-		add_number(b, at > 0xf0 ? VV_JUDGE_POS_MAX + at : (uint64_t)at * 4096);
+		add_number(b, at > 0xf0 ? VV_DEDUP_JUDGE_POS_MAX + at : (uint64_t)at * 4096);
 	}
 	for (size_t i = 0; i < n; i++) {
 		uint8_t content = next(in);
@@ -64,7 +64,7 @@ static void say(struct input *in, const struct vv_docket *d, uint32_t rank, stru
 }
 
 /* 0, or VV_EPEER. */
-static int hold_round(struct input *in, struct vv_docket *d)
+static int hold_round(struct input *in, struct vv_judge_stream *d)
 {
 	uint64_t len[RANKS], lead[RANKS], owed[RANKS];
 	struct vv_buf b = { 0 };
@@ -80,17 +80,17 @@ static int hold_round(struct input *in, struct vv_docket *d)
 		len[r] = b.n - before;
 	}
 	insist(vv_buf_check(&b) == 0);
-	rc = vv_docket_hear(d, b.p, len);
+	rc = vv_judge_stream_hear(d, b.p, len);
 	insist(rc == 0 || rc == VV_EPEER);
 	word = d->reply;
 	for (uint32_t r = 0; rc == 0 && r < d->ranks; r++) {
-		uint64_t claims = (len[r] - lead[r]) / VV_DOCKET_CLAIM;
+		uint64_t claims = (len[r] - lead[r]) / VV_JUDGE_STREAM_CLAIM;
 
-		insist(len[r] == lead[r] + claims * VV_DOCKET_CLAIM && d->reply_len[r] == (owed[r] + claims) * sizeof(*word));
+		insist(len[r] == lead[r] + claims * VV_JUDGE_STREAM_CLAIM && d->reply_len[r] == (owed[r] + claims) * sizeof(*word));
 		for (uint64_t i = 0; i < owed[r]; i++, word++)
-			insist(vv_docket_kind(*word) == VV_DOCKET_HERE && vv_docket_rank(*word) < d->ranks);
+			insist(vv_judge_stream_kind(*word) == VV_JUDGE_STREAM_HERE && vv_judge_stream_rank(*word) < d->ranks);
 		for (uint64_t i = 0; i < claims; i++, word++)
-			insist(vv_docket_can_be(*word, r, d->ranks));
+			insist(vv_judge_stream_can_be(*word, r, d->ranks));
 	}
 	insist(rc || d->more <= d->ranks);
 	vv_buf_fini(&b);
@@ -102,12 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = { data, data + size };
 	uint32_t ranks = 1 + next(&in) % RANKS;
 	size_t limit = next(&in);
-	struct vv_docket d;
+	struct vv_judge_stream d;
 
-	insist(vv_docket_init(&d, ranks, limit) == 0);
+	insist(vv_judge_stream_init(&d, ranks, limit) == 0);
 	for (int round = 0; round < ROUNDS && in.p < in.end; round++)
 		if (hold_round(&in, &d) < 0)
 			break;
-	vv_docket_fini(&d);
+	vv_judge_stream_fini(&d);
 	return 0;
 }

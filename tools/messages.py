@@ -1,7 +1,7 @@
 """The messages of the sources, for a page of the site: every call that words an error or a warning, with its code. tools/site.py makes the page."""
 import re
 
-CALL = re.compile(r"\b(vv_err_set|vv_err_sys|vv_stamp_err|vv_log_warn|fprintf)\(")
+CALL = re.compile(r"\b(vv_err_set|vv_err_sys|vv_fd_identity_err|vv_log_warn|fprintf)\(")
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)*'|"((?:[^"\\\n]|\\.)*)"|PRI([a-zA-Z])\w*|\w+|\s+|.""", re.S)
 CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|j|z|t)?[a-zA-Z]")
 MARK = re.compile(r"[&<|*`_]")  # what Markdown would read

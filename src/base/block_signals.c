@@ -14,7 +14,7 @@ static bool is_handled(int sig)
 	return sigaction(sig, NULL, &act) == 0 && act.sa_handler != SIG_DFL && act.sa_handler != SIG_IGN;
 }
 
-void vv_hush_begin(sigset_t *before)
+void vv_block_signals_begin(sigset_t *before)
 {
 	int saved = errno; /* some numbers are nobody's */
 	sigset_t set;
@@ -27,7 +27,7 @@ void vv_hush_begin(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-void vv_hush_brief(sigset_t *before)
+void vv_block_signals_brief(sigset_t *before)
 {
 	sigset_t set;
 
@@ -38,12 +38,12 @@ void vv_hush_brief(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-void vv_hush_end(const sigset_t *before)
+void vv_block_signals_end(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-bool vv_hush_blocks(const sigset_t *mask)
+bool vv_block_signals_blocks(const sigset_t *mask)
 {
 	int saved = errno;
 	bool any = false;

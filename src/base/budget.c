@@ -6,9 +6,9 @@ enum {
 	LEAST = 42 * GRAIN, /* a block of 1 MiB, as most are, and what is stored of it: one of these serves all that come after */
 };
 
-void vv_rooms_init(struct vv_rooms *r, size_t most)
+void vv_budget_init(struct vv_budget *r, size_t most)
 {
-	*r = (struct vv_rooms){ .lock = PTHREAD_MUTEX_INITIALIZER, .back = PTHREAD_COND_INITIALIZER, .most = most };
+	*r = (struct vv_budget){ .lock = PTHREAD_MUTEX_INITIALIZER, .back = PTHREAD_COND_INITIALIZER, .most = most };
 }
 
 static void drop(struct vv_room *room)
@@ -18,7 +18,7 @@ static void drop(struct vv_room *room)
 }
 
 /* Takes the first of the idle ones off the list, which is counted no more. */
-static struct vv_room *unlist(struct vv_rooms *r, struct vv_room **at)
+static struct vv_room *unlist(struct vv_budget *r, struct vv_room **at)
 {
 	struct vv_room *room = *at;
 
@@ -27,7 +27,7 @@ static struct vv_room *unlist(struct vv_rooms *r, struct vv_room **at)
 	return room;
 }
 
-void vv_rooms_fini(struct vv_rooms *r)
+void vv_budget_fini(struct vv_budget *r)
 {
 	while (r->idle)
 		drop(unlist(r, &r->idle));
@@ -50,7 +50,7 @@ static struct vv_room *make(size_t size)
 }
 
 /* One that fits, and is not much too large; it is not counted any more. */
-static struct vv_room *find(struct vv_rooms *r, size_t size)
+static struct vv_room *find(struct vv_budget *r, size_t size)
 {
 	for (struct vv_room **at = &r->idle; *at; at = &(*at)->next)
 		if ((*at)->size >= size && (*at)->size <= 2 * size)
@@ -58,7 +58,7 @@ static struct vv_room *find(struct vv_rooms *r, size_t size)
 	return NULL;
 }
 
-struct vv_room *vv_rooms_take(struct vv_rooms *r, size_t size, size_t beside)
+struct vv_room *vv_budget_take(struct vv_budget *r, size_t size, size_t beside)
 {
 	struct vv_room *room;
 	size_t all;
@@ -99,7 +99,7 @@ struct vv_room *vv_rooms_take(struct vv_rooms *r, size_t size, size_t beside)
 	return NULL;
 }
 
-void vv_rooms_give(struct vv_rooms *r, struct vv_room *room)
+void vv_budget_give(struct vv_budget *r, struct vv_room *room)
 {
 	pthread_mutex_lock(&r->lock);
 	r->held -= room->beside;

@@ -1,7 +1,7 @@
 /* Memory for blocks that are under way on many threads: so much in all, however many threads and blocks there are. Who asks for more waits until
  * others give theirs back. What was given back is kept for those who come next, as long as there is enough. */
-#ifndef VV_ENGINE_ROOMS_H
-#define VV_ENGINE_ROOMS_H
+#ifndef VV_BASE_BUDGET_H
+#define VV_BASE_BUDGET_H
 
 #include <pthread.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct vv_room {
 	size_t beside; /* that whoever has it takes elsewhere: only counted */
 };
 
-struct vv_rooms {
+struct vv_budget {
 	pthread_mutex_t lock;
 	pthread_cond_t back;
 	size_t most, held;
@@ -22,11 +22,11 @@ struct vv_rooms {
 	struct vv_room *idle;
 };
 
-void vv_rooms_init(struct vv_rooms *r, size_t most);
-void vv_rooms_fini(struct vv_rooms *r); /* all are back */
+void vv_budget_init(struct vv_budget *r, size_t most);
+void vv_budget_fini(struct vv_budget *r); /* all are back */
 
 /* At least `size` bytes, and `beside` more are counted. If no other is in use it is given, however large. NULL, with the error set: no memory. */
-struct vv_room *vv_rooms_take(struct vv_rooms *r, size_t size, size_t beside);
-void vv_rooms_give(struct vv_rooms *r, struct vv_room *room);
+struct vv_room *vv_budget_take(struct vv_budget *r, size_t size, size_t beside);
+void vv_budget_give(struct vv_budget *r, struct vv_room *room);
 
 #endif

@@ -348,7 +348,7 @@ static void warn_of_slips(const struct vv_conf *c, const char *prefix)
 			if (!env_name(prefix, c->item[i].name, name, sizeof(name)))
 				continue;
 			known = strcmp(word, name) == 0;
-			if (vv_near_best(word + skip, name + skip, best[0] ? best + skip : NULL) == name + skip)
+			if (vv_did_you_mean_best(word + skip, name + skip, best[0] ? best + skip : NULL) == name + skip)
 				memcpy(best, name, sizeof(best));
 		}
 		if (known || !best[0])

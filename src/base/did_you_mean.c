@@ -35,7 +35,7 @@ static bool resembles(const char *a, const char *b)
 	return distance(a, b) <= limit || (n >= 3 && strncmp(a, b, n) == 0);
 }
 
-const char *vv_near_best(const char *word, const char *candidate, const char *best)
+const char *vv_did_you_mean_best(const char *word, const char *candidate, const char *best)
 {
 	return resembles(word, candidate) && (!best || distance(word, candidate) < distance(word, best)) ? candidate : best;
 }

@@ -7,12 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-uint32_t vv_bell_look(const struct vv_bell *b)
+uint32_t vv_event_look(const struct vv_event *b)
 {
 	return atomic_load(&b->rung);
 }
 
-void vv_bell_sleep(struct vv_bell *b, uint32_t looked)
+void vv_event_sleep(struct vv_event *b, uint32_t looked)
 {
 	int saved = errno; /* it has rung, or a handler has run */
 
@@ -20,7 +20,7 @@ void vv_bell_sleep(struct vv_bell *b, uint32_t looked)
 	errno = saved;
 }
 
-void vv_bell_ring(struct vv_bell *b)
+void vv_event_ring(struct vv_event *b)
 {
 	atomic_fetch_add(&b->rung, 1);
 	syscall(SYS_futex, &b->rung, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);

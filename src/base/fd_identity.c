@@ -9,49 +9,49 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-struct vv_stamp vv_stamp_of(int fd)
+struct vv_fd_identity vv_fd_identity_of(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 ? (struct vv_stamp){ st.st_dev, st.st_ino } : (struct vv_stamp){ 0 };
+	return fstat(fd, &st) == 0 ? (struct vv_fd_identity){ st.st_dev, st.st_ino } : (struct vv_fd_identity){ 0 };
 }
 
-struct vv_stamp vv_stamp_named(const char *path)
+struct vv_fd_identity vv_fd_identity_named(const char *path)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 ? (struct vv_stamp){ st.st_dev, st.st_ino } : (struct vv_stamp){ 0 };
+	return lstat(path, &st) == 0 ? (struct vv_fd_identity){ st.st_dev, st.st_ino } : (struct vv_fd_identity){ 0 };
 }
 
 /* Only which file it is: a network file system writes out what it holds back before it tells more. */
-static bool look(int fd, struct vv_stamp *out)
+static bool look(int fd, struct vv_fd_identity *out)
 {
 	struct statx sx;
 	struct stat st;
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &sx) == 0) {
-		*out = (struct vv_stamp){ makedev(sx.stx_dev_major, sx.stx_dev_minor), (ino_t)sx.stx_ino };
+		*out = (struct vv_fd_identity){ makedev(sx.stx_dev_major, sx.stx_dev_minor), (ino_t)sx.stx_ino };
 		return true;
 	}
 	if (errno == EBADF || fstat(fd, &st) < 0)
 		return false;
-	*out = (struct vv_stamp){ st.st_dev, st.st_ino };
+	*out = (struct vv_fd_identity){ st.st_dev, st.st_ino };
 	return true;
 }
 
-bool vv_stamp_fits(const struct vv_stamp *s, int fd)
+bool vv_fd_identity_fits(const struct vv_fd_identity *s, int fd)
 {
-	struct vv_stamp now;
+	struct vv_fd_identity now;
 
 	return (s->dev || s->ino) && fd >= 0 && look(fd, &now) && now.dev == s->dev && now.ino == s->ino;
 }
 
-int vv_stamp_check(const struct vv_stamp *s, int fd, const char *what)
+int vv_fd_identity_check(const struct vv_fd_identity *s, int fd, const char *what)
 {
-	return vv_stamp_fits(s, fd) ? 0 : vv_stamp_err(EBADF, "cannot %s", what);
+	return vv_fd_identity_fits(s, fd) ? 0 : vv_fd_identity_err(EBADF, "cannot %s", what);
 }
 
-int vv_stamp_err(int errnum, const char *format, ...)
+int vv_fd_identity_err(int errnum, const char *format, ...)
 {
 	char words[768];
 	va_list args;
@@ -65,16 +65,16 @@ int vv_stamp_err(int errnum, const char *format, ...)
 			  "opened itself, or run it by 'varve run', where varve's stay open", words);
 }
 
-void vv_stamp_close(const struct vv_stamp *s, int fd)
+void vv_fd_identity_close(const struct vv_fd_identity *s, int fd)
 {
-	if (vv_stamp_fits(s, fd))
-		vv_keep_close(fd);
+	if (vv_fd_identity_fits(s, fd))
+		vv_own_fds_close(fd);
 }
 
 /* ---- a file system for one file ---------------------------------------------------------------------------------------------- */
 
 /* A thread loses its core mostly where a system call ends: a look that took long is an old one. */
-static bool is_ours(const struct vv_stamp *s, int fd)
+static bool is_ours(const struct vv_fd_identity *s, int fd)
 {
 	enum { LOOKS = 4, QUICK_NS = 10000 };
 	uint64_t start;
@@ -82,7 +82,7 @@ static bool is_ours(const struct vv_stamp *s, int fd)
 
 	for (int i = 0; i < LOOKS; i++) {
 		start = vv_clock_ns();
-		ours = vv_stamp_fits(s, fd);
+		ours = vv_fd_identity_fits(s, fd);
 		if (!ours || vv_clock_ns() - start < QUICK_NS)
 			break;
 	}
@@ -92,7 +92,7 @@ static bool is_ours(const struct vv_stamp *s, int fd)
 /* What is under it, if the descriptor is still ours. */
 static const struct vv_fs *under(const struct vv_fs *fs, int fd)
 {
-	const struct vv_stamp_fs *g = (const struct vv_stamp_fs *)fs;
+	const struct vv_fd_identity_fs *g = (const struct vv_fd_identity_fs *)fs;
 
 	if (is_ours(&g->stamp, fd))
 		return g->under;
@@ -156,9 +156,9 @@ static int guard_fsync(const struct vv_fs *fs, int fd)
 	return u ? u->fsync(u, fd) : -1;
 }
 
-void vv_stamp_guard(struct vv_stamp_fs *out, const struct vv_fs *under_it, const struct vv_stamp *stamp)
+void vv_fd_identity_guard(struct vv_fd_identity_fs *out, const struct vv_fs *under_it, const struct vv_fd_identity *stamp)
 {
-	*out = (struct vv_stamp_fs){
+	*out = (struct vv_fd_identity_fs){
 		.fs = {
 			.close = guard_close,
 			.pwritev = guard_pwritev,

@@ -13,13 +13,13 @@
 static int real_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
 {
 	(void)fs;
-	return vv_keep_open(path, flags | O_CLOEXEC, mode);
+	return vv_own_fds_open(path, flags | O_CLOEXEC, mode);
 }
 
 static int real_close(const struct vv_fs *fs, int fd)
 {
 	(void)fs;
-	return vv_keep_close(fd);
+	return vv_own_fds_close(fd);
 }
 
 static ssize_t real_pwritev(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off)
@@ -90,21 +90,21 @@ static int real_rmdir(const struct vv_fs *fs, const char *path)
 
 static int real_fsync_dir(const struct vv_fs *fs, const char *path)
 {
-	struct vv_stamp stamp = { 0 };
+	struct vv_fd_identity stamp = { 0 };
 	struct stat st;
 	int fd, rc, saved;
 	bool ours;
 
 	(void)fs;
-	fd = vv_keep_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	fd = vv_own_fds_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
 	if (stat(path, &st) == 0)
-		stamp = (struct vv_stamp){ st.st_dev, st.st_ino };
+		stamp = (struct vv_fd_identity){ st.st_dev, st.st_ino };
 	rc = fsync(fd);
 	saved = errno;
-	ours = vv_stamp_fits(&stamp, fd);
-	vv_stamp_close(&stamp, fd);
+	ours = vv_fd_identity_fits(&stamp, fd);
+	vv_fd_identity_close(&stamp, fd);
 	if (!ours) {
 		errno = EBADF;
 		return -1;

@@ -32,7 +32,7 @@ static void forget(void)
 	atomic_store(&stopped, 0);
 }
 
-void vv_keep_begin(void)
+void vv_own_fds_begin(void)
 {
 	if (!atomic_exchange(&begun, true))
 		pthread_atfork(NULL, NULL, forget);
@@ -52,7 +52,7 @@ static int move_up(int fd)
 }
 
 /* Who closes something need not be quick about it, a file system may be slow. */
-void vv_keep_make(void)
+void vv_own_fds_make(void)
 {
 	for (int i = 0;; i++) {
 		atomic_fetch_add(&making, 1);
@@ -65,7 +65,7 @@ void vv_keep_make(void)
 	atomic_fetch_add(&begins, 1);
 }
 
-int vv_keep_made(int fd)
+int vv_own_fds_made(int fd)
 {
 	int saved = errno;
 
@@ -79,13 +79,13 @@ int vv_keep_made(int fd)
 	return fd;
 }
 
-int vv_keep_open(const char *path, int flags, mode_t mode)
+int vv_own_fds_open(const char *path, int flags, mode_t mode)
 {
-	vv_keep_make();
-	return vv_keep_made(open(path, flags, mode));
+	vv_own_fds_make();
+	return vv_own_fds_made(open(path, flags, mode));
 }
 
-int vv_keep_close(int fd)
+int vv_own_fds_close(int fd)
 {
 	if (fd >= 0 && fd < MOST)
 		atomic_fetch_and(&kept[fd / 64], ~((uint64_t)1 << fd % 64));
@@ -102,7 +102,7 @@ static void wait_a_bit(int i)
 }
 
 /* Not for long, and not again for those that it has waited for in vain: it may be a slow file system, and who closes something may have no time. */
-void vv_keep_stop(void)
+void vv_own_fds_stop(void)
 {
 	int saved = errno, i;
 
@@ -114,20 +114,20 @@ void vv_keep_stop(void)
 	errno = saved;
 }
 
-void vv_keep_go_on(void)
+void vv_own_fds_go_on(void)
 {
 	atomic_fetch_sub(&stopped, 1);
 }
 
-bool vv_keep_has(int fd)
+bool vv_own_fds_has(int fd)
 {
 	return fd >= 0 && fd < MOST && atomic_load(&kept[fd / 64]) >> fd % 64 & 1;
 }
 
-int vv_keep_next(int fd)
+int vv_own_fds_next(int fd)
 {
 	for (; fd < MOST; fd++)
-		if (vv_keep_has(fd))
+		if (vv_own_fds_has(fd))
 			return fd;
 	return -1;
 }

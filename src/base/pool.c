@@ -238,9 +238,9 @@ static void each_on(void *pool, size_t n, void (*turn)(void *arg, size_t i), voi
 	vv_pool_each(pool, n, turn, arg);
 }
 
-struct vv_loop vv_pool_loop(struct vv_pool *p)
+struct vv_parallel_for vv_pool_loop(struct vv_pool *p)
 {
-	return (struct vv_loop){ p && p->n ? each_on : NULL, p, p ? vv_pool_width(p) : 1 };
+	return (struct vv_parallel_for){ p && p->n ? each_on : NULL, p, p ? vv_pool_width(p) : 1 };
 }
 
 unsigned vv_pool_cores(void)

@@ -36,7 +36,7 @@ void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), 
  * and ended; if that fails, those that there are do it. */
 void vv_pool_each_deep(struct vv_pool *p, unsigned threads, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 /* The same as a loop; of a pool without helpers, or NULL, one that takes its turns one after the other. */
-struct vv_loop vv_pool_loop(struct vv_pool *p);
+struct vv_parallel_for vv_pool_loop(struct vv_pool *p);
 
 unsigned vv_pool_width(const struct vv_pool *p); /* threads, the caller's included */
 /* Cores this process may use. */

@@ -1,12 +1,12 @@
 /* Named points of a long road. Tests stop, fail or kill a process there; nobody else notices. */
-#ifndef VV_BASE_STAGE_H
-#define VV_BASE_STAGE_H
+#ifndef VV_BASE_TEST_POINT_H
+#define VV_BASE_TEST_POINT_H
 
 #include <stddef.h>
 
 extern void (*vv_stage_hook)(const char *name);
 
-static inline void vv_stage(const char *name)
+static inline void vv_test_point(const char *name)
 {
 	if (vv_stage_hook)
 		vv_stage_hook(name);

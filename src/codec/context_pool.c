@@ -6,9 +6,9 @@
  * whole pages of the wide kind, so that one will do for most that come after. */
 enum { KEPT_ROOM = 8 << 20, LARGE = 512 << 10, WIDE = VV_MEM_WIDE, HEADER = 64 };
 
-static struct vv_shelf rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct vv_context_pool rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void *vv_shelf_take(struct vv_shelf *s)
+void *vv_context_pool_take(struct vv_context_pool *s)
 {
 	void *c;
 
@@ -18,12 +18,12 @@ void *vv_shelf_take(struct vv_shelf *s)
 	return c;
 }
 
-bool vv_shelf_keep(struct vv_shelf *s, void *thing)
+bool vv_context_pool_keep(struct vv_context_pool *s, void *thing)
 {
 	bool kept;
 
 	pthread_mutex_lock(&s->lock);
-	kept = s->n < VV_SHELF_KEPT;
+	kept = s->n < VV_CONTEXT_POOL_KEPT;
 	if (kept)
 		s->idle[s->n++] = thing;
 	pthread_mutex_unlock(&s->lock);
@@ -44,9 +44,9 @@ static void drop(uint8_t *room)
 		vv_mem_free(size_of(room));
 }
 
-uint8_t *vv_shelf_room(size_t n)
+uint8_t *vv_context_pool_room(size_t n)
 {
-	uint8_t *room = vv_shelf_take(&rooms), *p;
+	uint8_t *room = vv_context_pool_take(&rooms), *p;
 
 	if (room && *size_of(room) >= n)
 		return room;
@@ -65,8 +65,8 @@ uint8_t *vv_shelf_room(size_t n)
 	return p + HEADER;
 }
 
-void vv_shelf_room_back(uint8_t *room)
+void vv_context_pool_room_back(uint8_t *room)
 {
-	if (room && (*size_of(room) > KEPT_ROOM || !vv_shelf_keep(&rooms, room)))
+	if (room && (*size_of(room) > KEPT_ROOM || !vv_context_pool_keep(&rooms, room)))
 		drop(room);
 }

@@ -31,9 +31,9 @@ static bool goes_on(const size_t *equal, size_t lag, size_t longest, size_t mean
 }
 
 /* Multiples of a record do as well as it does: the shortest that is nearly the best. */
-size_t vv_rhythm_record(const uint8_t *p, size_t n)
+size_t vv_period_record(const uint8_t *p, size_t n)
 {
-	size_t equal[VV_RHYTHM_RECORD + 1], longest = n / 4 < VV_RHYTHM_RECORD ? n / 4 : VV_RHYTHM_RECORD;
+	size_t equal[VV_PERIOD_RECORD + 1], longest = n / 4 < VV_PERIOD_RECORD ? n / 4 : VV_PERIOD_RECORD;
 	size_t looked, best = 0, sum = 0, mean;
 
 	if (longest <= NARROW)
@@ -54,7 +54,7 @@ size_t vv_rhythm_record(const uint8_t *p, size_t n)
 	return 0;
 }
 
-static uint64_t number(const struct vv_rhythm_numbers *x, size_t i)
+static uint64_t number(const struct vv_period_numbers *x, size_t i)
 {
 	uint64_t v = 0;
 	uint32_t u;
@@ -73,7 +73,7 @@ static uint64_t number(const struct vv_rhythm_numbers *x, size_t i)
 }
 
 /* How far numbers are from those at this distance before them: the bits of what is between, summed up. The probes are in the second half. */
-static unsigned apart(const struct vv_rhythm_numbers *x, size_t lag)
+static unsigned apart(const struct vv_period_numbers *x, size_t lag)
 {
 	size_t step = x->n / 2 / PROBES | 1;
 	unsigned bits = 0;
@@ -115,10 +115,10 @@ static unsigned deepest(const unsigned *far, size_t from, size_t to)
 	return drop;
 }
 
-void vv_rhythm_strides(const struct vv_rhythm_numbers *x, size_t *row, size_t *plane)
+void vv_period_strides(const struct vv_period_numbers *x, size_t *row, size_t *plane)
 {
-	unsigned far[VV_RHYTHM_STRIDE + 1], drop;
-	size_t longest = x->n / 2 < VV_RHYTHM_STRIDE ? x->n / 2 : VV_RHYTHM_STRIDE;
+	unsigned far[VV_PERIOD_STRIDE + 1], drop;
+	size_t longest = x->n / 2 < VV_PERIOD_STRIDE ? x->n / 2 : VV_PERIOD_STRIDE;
 
 	*row = *plane = 0;
 	if (longest < 8)
@@ -134,7 +134,7 @@ void vv_rhythm_strides(const struct vv_rhythm_numbers *x, size_t *row, size_t *p
 }
 
 /* The word at i, or what numbers have in common with such as are close to them. */
-static uint64_t word_at(const struct vv_rhythm_numbers *x, size_t i)
+static uint64_t word_at(const struct vv_period_numbers *x, size_t i)
 {
 	uint64_t v = 0;
 
@@ -155,7 +155,7 @@ static bool is_seen(const uint16_t *seen, uint64_t word)
 	return seen[h >> (64 - SEEN)] == (uint16_t)(h >> 16);
 }
 
-static void see(const struct vv_rhythm_numbers *x, size_t n, uint16_t *seen)
+static void see(const struct vv_period_numbers *x, size_t n, uint16_t *seen)
 {
 	for (size_t i = 0; i + WORD <= n; i += x->width == 1 ? WORD : 1) {
 		uint64_t h = word_at(x, i) * 0x9e3779b97f4a7c15;
@@ -164,11 +164,11 @@ static void see(const struct vv_rhythm_numbers *x, size_t n, uint16_t *seen)
 	}
 }
 
-_Static_assert(VV_RHYTHM_SEEN == 2 << SEEN, "room for both");
+_Static_assert(VV_PERIOD_SEEN == 2 << SEEN, "room for both");
 
-double vv_rhythm_shared(const struct vv_rhythm_numbers *x, size_t n, uint16_t *seen)
+double vv_period_shared(const struct vv_period_numbers *x, size_t n, uint16_t *seen)
 {
-	const struct vv_rhythm_numbers *last = &x[n - 1];
+	const struct vv_period_numbers *last = &x[n - 1];
 	uint16_t *others = seen, *own = seen + (1 << SEEN);
 	size_t found = 0, looked = 0;
 

@@ -30,13 +30,13 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	*out = 0;
 	if (!plain || !m)
 		return 0;
-	planes = vv_shelf_room(n);
+	planes = vv_context_pool_room(n);
 	if (!planes)
 		return VV_ENOMEM;
 	vv_split_apart(from, m, width, planes, m);
 	vv_wire_put_u8(&header, (uint8_t)width);
 	rc = vv_split_encode(planes, width, m, &zstd, &header, (const uint8_t *)from + n - tail, tail, to, cap, out);
-	vv_shelf_room_back(planes);
+	vv_context_pool_room_back(planes);
 	vv_buf_fini(&header);
 	return rc;
 }

@@ -11,7 +11,7 @@
 
 enum {
 	MOST = 24,             /* candidates */
-	ALL = VV_TASTE_SAMPLES * VV_TASTE_BYTES,
+	ALL = VV_RECIPE_SEARCH_SAMPLES * VV_RECIPE_SEARCH_BYTES,
 	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
 	FEW_ALIKE = 4,         /* samples, that are looked at */
 	FEW = 2,               /* samples, that all candidates are tried on */
@@ -36,13 +36,13 @@ struct table {
 	const struct vv_form *form;
 	enum vv_effort effort;
 	bool together;
-	const struct vv_taste *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
-	struct vv_sample sample[VV_TASTE_SAMPLES];
+	const struct vv_recipe_search *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
+	struct vv_sample sample[VV_RECIPE_SEARCH_SAMPLES];
 	size_t n, total;
 	uint8_t *joint;  /* samples one after another */
 	size_t len;      /* of those that candidates are tried on now, */
 	size_t first;    /* and were at first */
-	size_t part[VV_TASTE_SAMPLES], n_joint; /* and of each of them */
+	size_t part[VV_RECIPE_SEARCH_SAMPLES], n_joint; /* and of each of them */
 	uint8_t *room;
 	size_t cap;
 	struct dish dish[MOST];
@@ -52,7 +52,7 @@ struct table {
 	int rc;
 };
 
-uint32_t vv_taste_codec(const struct vv_recipe *r)
+uint32_t vv_recipe_search_codec(const struct vv_recipe *r)
 {
 	if (r->predictor == VV_PREDICT_TRAIL)
 		return VV_CODEC_TRAIL;
@@ -62,7 +62,7 @@ uint32_t vv_taste_codec(const struct vv_recipe *r)
 /* Coded size; n where it does not shrink. */
 static size_t coded(struct table *t, const struct vv_recipe *r, const uint8_t *p, size_t n)
 {
-	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(r));
+	const struct vv_codec *c = vv_codec_numbered(vv_recipe_search_codec(r));
 	size_t got = 0;
 
 	if (t->rc == 0 && c)
@@ -189,12 +189,12 @@ static void try_trail(struct table *t, size_t bytes)
 /* Rows and planes that nobody told of. */
 static void find_strides(struct table *t, const struct vv_recipe *r)
 {
-	struct vv_rhythm_numbers x = {
+	struct vv_period_numbers x = {
 		.p = t->sample[0].p, .n = t->sample[0].n / r->width, .width = r->width, .real = r->real, .swapped = r->swapped,
 	};
 	size_t row, plane;
 
-	vv_rhythm_strides(&x, &row, &plane);
+	vv_period_strides(&x, &row, &plane);
 	if (!row)
 		return;
 	try_strides(t, *r, VV_PREDICT_LORENZO, row, 0, 0);
@@ -322,7 +322,7 @@ static void try_bytes(struct table *t)
 	if (t->like) {
 		try_like(t);
 	} else {
-		record = record ? record : vv_rhythm_record(t->sample[0].p, t->sample[0].n);
+		record = record ? record : vv_period_record(t->sample[0].p, t->sample[0].n);
 		if (record)
 			try_record(t, record);
 		if (!t->form->record)
@@ -345,7 +345,7 @@ static size_t round_down(const struct vv_form *f, size_t n)
 /* Those that there is room for, the longest one first where they are of unequal length. */
 static void take_samples(struct table *t, const struct vv_sample *s, size_t n)
 {
-	size_t some = n < VV_TASTE_SAMPLES ? n : VV_TASTE_SAMPLES, longest = 0;
+	size_t some = n < VV_RECIPE_SEARCH_SAMPLES ? n : VV_RECIPE_SEARCH_SAMPLES, longest = 0;
 	size_t each = round_down(t->form, (t->form->type == VV_TYPE_BYTES ? ALL : ALL_NUMBERS) / (some ? some : 1));
 
 	for (size_t i = 0; i < some; i++) {
@@ -454,7 +454,7 @@ static size_t size_of(struct verdict v)
 
 /* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common; if the trail is best, the best planes, which
  * are the better the longer they are. In the order of what they cost. */
-static size_t pick_finalists(const struct table *t, size_t pick[VV_TASTE_FINALISTS])
+static size_t pick_finalists(const struct table *t, size_t pick[VV_RECIPE_SEARCH_FINALISTS])
 {
 	size_t last = t->n_dishes - 1, n = 0;
 
@@ -466,7 +466,7 @@ static size_t pick_finalists(const struct table *t, size_t pick[VV_TASTE_FINALIS
 	return n;
 }
 
-static void conclude(const struct table *t, struct vv_recipe r, struct verdict v, struct vv_taste *out)
+static void conclude(const struct table *t, struct vv_recipe r, struct verdict v, struct vv_recipe_search *out)
 {
 	size_t size = size_of(v);
 
@@ -496,10 +496,10 @@ static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
 	*v = w;
 }
 
-static void choose(struct table *t, struct vv_taste *out)
+static void choose(struct table *t, struct vv_recipe_search *out)
 {
-	size_t pick[VV_TASTE_FINALISTS], n = pick_finalists(t, pick), best = 0;
-	struct verdict v[VV_TASTE_FINALISTS];
+	size_t pick[VV_RECIPE_SEARCH_FINALISTS], n = pick_finalists(t, pick), best = 0;
+	struct verdict v[VV_RECIPE_SEARCH_FINALISTS];
 	struct vv_recipe r;
 
 	if (is_hopeless(t) && !may_be_twice(t))
@@ -525,19 +525,19 @@ static bool may_be_alike(struct table *t)
 {
 	const struct vv_form *f = t->form;
 	size_t parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1, width = vv_head_type_size(f->type) / parts;
-	struct vv_rhythm_numbers x[FEW_ALIKE];
+	struct vv_period_numbers x[FEW_ALIKE];
 	bool alike = false;
 
 	if (t->effort == VV_EFFORT_MAX || t->n < 2 || t->n > FEW_ALIKE || t->like->ratio >= easy || t->like->recipe.predictor == VV_PREDICT_TRAIL)
 		return true;
 	width = width == 4 || width == 8 ? width : 1;
 	for (size_t i = 0; i < t->n; i++)
-		x[i] = (struct vv_rhythm_numbers){ t->sample[i].p, t->sample[i].n / width, (unsigned)width, f->type >= VV_TYPE_F32, f->swapped };
+		x[i] = (struct vv_period_numbers){ t->sample[i].p, t->sample[i].n / width, (unsigned)width, f->type >= VV_TYPE_F32, f->swapped };
 	for (size_t n = 2; n <= t->n && !alike && t->rc == 0; n++) {
-		uint16_t *seen = vv_mem_new(VV_RHYTHM_SEEN, sizeof(*seen));
+		uint16_t *seen = vv_mem_new(VV_PERIOD_SEEN, sizeof(*seen));
 
 		t->rc = seen ? 0 : VV_ENOMEM;
-		alike = seen && vv_rhythm_shared(x, n, seen) > in_common;
+		alike = seen && vv_period_shared(x, n, seen) > in_common;
 		vv_mem_free(seen);
 	}
 	return alike;
@@ -549,10 +549,10 @@ static bool can_try(const struct table *t)
 	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
 }
 
-static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv_taste *out)
+static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv_recipe_search *out)
 {
 	take_samples(t, s, n);
-	*out = (struct vv_taste){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
+	*out = (struct vv_recipe_search){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
 	if (!can_try(t) || (t->like && !may_be_alike(t)))
 		return t->rc;
 	t->cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t->total);
@@ -571,21 +571,21 @@ static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv
 	return t->rc;
 }
 
-int vv_taste_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
-		    struct vv_taste *out)
+int vv_recipe_search_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
+		    struct vv_recipe_search *out)
 {
 	return taste(&(struct table){ .form = form, .effort = effort, .together = together }, s, n, out);
 }
 
-int vv_taste_together(const struct vv_form *form, enum vv_effort effort, const struct vv_taste *apart, const struct vv_sample *s, size_t n,
-		      struct vv_taste *out)
+int vv_recipe_search_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe_search *apart, const struct vv_sample *s, size_t n,
+		      struct vv_recipe_search *out)
 {
 	return taste(&(struct table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
 }
 
-int vv_taste_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio)
+int vv_recipe_search_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio)
 {
-	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(r));
+	const struct vv_codec *c = vv_codec_numbered(vv_recipe_search_codec(r));
 	struct table t = { .cap = c ? c->bound(s->n) : 0 };
 
 	*ratio = 1;

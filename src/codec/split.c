@@ -375,7 +375,7 @@ int vv_split_decode(struct vv_split *s, struct vv_wire *w, unsigned n_planes, si
 	}
 	if (vv_wire_left(w) != sum + tail)
 		return damaged("the planes do not fill it");
-	s->room = vv_shelf_room(made * m);
+	s->room = vv_context_pool_room(made * m);
 	if (!s->room)
 		return VV_ENOMEM;
 	made = 0;
@@ -392,7 +392,7 @@ int vv_split_decode(struct vv_split *s, struct vv_wire *w, unsigned n_planes, si
 
 void vv_split_fini(struct vv_split *s)
 {
-	vv_shelf_room_back(s->room);
+	vv_context_pool_room_back(s->room);
 }
 
 size_t vv_split_decode_takes(size_t n, size_t raw_len)

@@ -102,13 +102,13 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 		return 0;
 	m = n / (r.width * r.record);
 	tail = n % (r.width * r.record);
-	room = vv_shelf_room(vv_predict_changes(&r) ? 2 * n : n);
+	room = vv_context_pool_room(vv_predict_changes(&r) ? 2 * n : n);
 	if (!room)
 		return VV_ENOMEM;
 	spread(&r, from, m, room + n, room);
 	put_recipe(&header, &r);
 	rc = vv_split_encode(room, r.width * r.record, m, &r, &header, (const uint8_t *)from + n - tail, tail, to, cap, out);
-	vv_shelf_room_back(room);
+	vv_context_pool_room_back(room);
 	vv_buf_fini(&header);
 	return rc;
 }

@@ -33,7 +33,7 @@ static unsigned find_difference(const uint64_t *last, uint64_t d)
 {
 	unsigned k = 0;
 
-	while (k < VV_TRAIL_DIFFERENCES && last[k] != d)
+	while (k < VV_WORD_HISTORY_DIFFERENCES && last[k] != d)
 		k++;
 	return k;
 }
@@ -52,13 +52,13 @@ struct walk {
 	size_t distance;   /* 0: there is no trail yet */
 	size_t since;      /* where it was changed */
 	size_t n_new, misses;
-	uint64_t last[VV_TRAIL_DIFFERENCES];
+	uint64_t last[VV_WORD_HISTORY_DIFFERENCES];
 	struct vv_buf starts, distances, close;
 };
 
 static uint64_t hash_of(const uint8_t *p, size_t i)
 {
-	return vv_trail_word(p, i) * 0x9e3779b97f4a7c15 + vv_trail_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_trail_word(p, i + 2) * 0x165667b19e3779f9;
+	return vv_word_history_word(p, i) * 0x9e3779b97f4a7c15 + vv_word_history_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_word_history_word(p, i + 2) * 0x165667b19e3779f9;
 }
 
 /* What the table says of word i. */
@@ -101,7 +101,7 @@ static size_t look(struct walk *w, size_t i)
 	was = w->table[h >> w->shift];
 	w->table[h >> w->shift] = is;
 	j = was & ~w->tag;
-	return ((was ^ is) & w->tag) == 0 && j < i && memcmp(w->p + VV_TRAIL_WORD * j, w->p + VV_TRAIL_WORD * i, VV_TRAIL_WORD * ALIKE) == 0 ? i - j : 0;
+	return ((was ^ is) & w->tag) == 0 && j < i && memcmp(w->p + VV_WORD_HISTORY_WORD * j, w->p + VV_WORD_HISTORY_WORD * i, VV_WORD_HISTORY_WORD * ALIKE) == 0 ? i - j : 0;
 }
 
 static void remember(struct walk *w, size_t i)
@@ -131,11 +131,11 @@ static void turn(struct walk *w, size_t i, size_t distance)
 
 static void put_close(struct walk *w, uint64_t z)
 {
-	uint8_t b[VV_TRAIL_CLOSE];
+	uint8_t b[VV_WORD_HISTORY_CLOSE];
 
-	for (unsigned k = 0; k < VV_TRAIL_CLOSE; k++)
+	for (unsigned k = 0; k < VV_WORD_HISTORY_CLOSE; k++)
 		b[k] = (uint8_t)(z >> (8 * k));
-	vv_buf_add(&w->close, b, VV_TRAIL_CLOSE);
+	vv_buf_add(&w->close, b, VV_WORD_HISTORY_CLOSE);
 }
 
 /* A word that is on no trail. */
@@ -143,33 +143,33 @@ static void step_off(struct walk *w, size_t i, uint64_t difference)
 {
 	uint64_t z = zigzag(difference);
 
-	if (i > 0 && vv_trail_word(w->p, i) == vv_trail_word(w->p, i - 1)) {
-		w->code[i] = VV_TRAIL_AGAIN;
+	if (i > 0 && vv_word_history_word(w->p, i) == vv_word_history_word(w->p, i - 1)) {
+		w->code[i] = VV_WORD_HISTORY_AGAIN;
 		return;
 	}
 	w->misses++;
-	if (w->distance && z >> (8 * VV_TRAIL_CLOSE) == 0) {
-		w->code[i] = VV_TRAIL_NEAR;
+	if (w->distance && z >> (8 * VV_WORD_HISTORY_CLOSE) == 0) {
+		w->code[i] = VV_WORD_HISTORY_NEAR;
 		put_close(w, z);
 	} else {
-		w->code[i] = VV_TRAIL_NEW;
+		w->code[i] = VV_WORD_HISTORY_NEW;
 		w->n_new++;
 	}
 	if (w->distance)
-		vv_trail_push(w->last, VV_TRAIL_DIFFERENCES, difference);
+		vv_word_history_push(w->last, VV_WORD_HISTORY_DIFFERENCES, difference);
 }
 
 static void step(struct walk *w, size_t i)
 {
-	uint64_t v = vv_trail_word(w->p, i), difference = w->distance ? v - vv_trail_word(w->p, i - w->distance) : 0;
-	unsigned k = w->distance ? find_difference(w->last, difference) : VV_TRAIL_DIFFERENCES;
+	uint64_t v = vv_word_history_word(w->p, i), difference = w->distance ? v - vv_word_history_word(w->p, i - w->distance) : 0;
+	unsigned k = w->distance ? find_difference(w->last, difference) : VV_WORD_HISTORY_DIFFERENCES;
 	size_t other;
 
-	if (k < VV_TRAIL_DIFFERENCES) {
-		vv_trail_push(w->last, k, difference);
+	if (k < VV_WORD_HISTORY_DIFFERENCES) {
+		vv_word_history_push(w->last, k, difference);
 		remember(w, i);
 		find_way(w, i);
-		w->code[i] = (uint8_t)(VV_TRAIL_SAME + 1 + k);
+		w->code[i] = (uint8_t)(VV_WORD_HISTORY_SAME + 1 + k);
 		return;
 	}
 	other = look(w, i);
@@ -178,22 +178,22 @@ static void step(struct walk *w, size_t i)
 		return;
 	}
 	turn(w, i, other);
-	w->code[i] = VV_TRAIL_SAME;
+	w->code[i] = VV_WORD_HISTORY_SAME;
 }
 
 /* On the trail, from word i to where it ends. The place that is needed there is fetched while these are remembered. */
 static size_t follow(struct walk *w, size_t i)
 {
-	const uint8_t *before = w->p + VV_TRAIL_WORD * (i - w->distance);
+	const uint8_t *before = w->p + VV_WORD_HISTORY_WORD * (i - w->distance);
 	size_t end = i;
 
-	while (end < w->m && vv_trail_word(w->p, end) == vv_trail_word(before, end - i))
+	while (end < w->m && vv_word_history_word(w->p, end) == vv_word_history_word(before, end - i))
 		end++;
 	if (end == i)
 		return i;
 	find_way(w, end - 1);
 	look_ahead(w, end);
-	memset(w->code + i, VV_TRAIL_SAME, end - i);
+	memset(w->code + i, VV_WORD_HISTORY_SAME, end - i);
 	for (; i < end && i + ALIKE <= w->m; i += OFTEN) {
 		uint64_t h = hash_of(w->p, i);
 
@@ -262,14 +262,14 @@ static int put_planes(struct out *o, const uint8_t *plane, unsigned n_planes, si
 
 static int put_split(struct out *o, const uint8_t *p, size_t n, unsigned width)
 {
-	uint8_t *plane = vv_shelf_room(n);
+	uint8_t *plane = vv_context_pool_room(n);
 	int rc;
 
 	if (!plane)
 		return VV_ENOMEM;
 	vv_split_apart(p, n / width, width, plane, n / width);
 	rc = put_planes(o, plane, width, n / width);
-	vv_shelf_room_back(plane);
+	vv_context_pool_room_back(plane);
 	return rc;
 }
 
@@ -279,8 +279,8 @@ static size_t gather(const struct walk *w, size_t *i, uint8_t *to, size_t most)
 	size_t n = 0;
 
 	for (; *i < w->m && n < most; ++*i)
-		if (w->code[*i] == VV_TRAIL_NEW)
-			memcpy(to + VV_TRAIL_WORD * n++, w->p + VV_TRAIL_WORD * *i, VV_TRAIL_WORD);
+		if (w->code[*i] == VV_WORD_HISTORY_NEW)
+			memcpy(to + VV_WORD_HISTORY_WORD * n++, w->p + VV_WORD_HISTORY_WORD * *i, VV_WORD_HISTORY_WORD);
 	return n;
 }
 
@@ -288,57 +288,57 @@ static size_t gather(const struct walk *w, size_t *i, uint8_t *to, size_t most)
 static int try_both(const struct walk *w, const struct out *o, bool *split)
 {
 	size_t i = w->m / 2, n, apart;
-	uint8_t *words = vv_shelf_room(SAMPLE * VV_TRAIL_WORD);
-	struct out trial = { .cap = SAMPLE * VV_TRAIL_WORD + HEADER, .how = o->how };
+	uint8_t *words = vv_context_pool_room(SAMPLE * VV_WORD_HISTORY_WORD);
+	struct out trial = { .cap = SAMPLE * VV_WORD_HISTORY_WORD + HEADER, .how = o->how };
 	int rc = VV_ENOMEM;
 
-	trial.to = words ? vv_shelf_room(trial.cap) : NULL;
+	trial.to = words ? vv_context_pool_room(trial.cap) : NULL;
 	if (trial.to) {
 		n = gather(w, &i, words, SAMPLE);
 		if (n < SAMPLE / 2) {
 			i = 0;
 			n = gather(w, &i, words, SAMPLE);
 		}
-		rc = put_split(&trial, words, n * VV_TRAIL_WORD, VV_TRAIL_WORD);
+		rc = put_split(&trial, words, n * VV_WORD_HISTORY_WORD, VV_WORD_HISTORY_WORD);
 		apart = trial.at;
 		trial.at = 0;
 		if (rc == 0)
-			rc = put_planes(&trial, words, 1, n * VV_TRAIL_WORD);
+			rc = put_planes(&trial, words, 1, n * VV_WORD_HISTORY_WORD);
 		*split = apart < trial.at;
 	}
-	vv_shelf_room_back(trial.to);
-	vv_shelf_room_back(words);
+	vv_context_pool_room_back(trial.to);
+	vv_context_pool_room_back(words);
 	return rc;
 }
 
 static void gather_planes(const struct walk *w, uint8_t *plane)
 {
-	uint8_t words[COLUMN * VV_TRAIL_WORD];
+	uint8_t words[COLUMN * VV_WORD_HISTORY_WORD];
 	size_t i = 0, at = 0, n;
 
 	while ((n = gather(w, &i, words, COLUMN)) > 0) {
-		vv_split_apart(words, n, VV_TRAIL_WORD, plane + at, w->n_new);
+		vv_split_apart(words, n, VV_WORD_HISTORY_WORD, plane + at, w->n_new);
 		at += n;
 	}
 }
 
 static int put_new(struct out *o, const struct walk *w)
 {
-	uint8_t *room = vv_shelf_room(w->n_new * VV_TRAIL_WORD), width;
+	uint8_t *room = vv_context_pool_room(w->n_new * VV_WORD_HISTORY_WORD), width;
 	bool split = false;
 	size_t i = 0;
 	int rc = room ? try_both(w, o, &split) : VV_ENOMEM;
 
 	if (rc == 0) {
-		width = split ? VV_TRAIL_WORD : 1;
+		width = split ? VV_WORD_HISTORY_WORD : 1;
 		put(o, &width, 1);
 		if (split)
 			gather_planes(w, room);
 		else
 			gather(w, &i, room, w->n_new);
-		rc = put_planes(o, room, width, w->n_new * VV_TRAIL_WORD / width);
+		rc = put_planes(o, room, width, w->n_new * VV_WORD_HISTORY_WORD / width);
 	}
-	vv_shelf_room_back(room);
+	vv_context_pool_room_back(room);
 	return rc;
 }
 
@@ -348,7 +348,7 @@ static int put_codes(struct out *o, const struct walk *w)
 	int8_t level = o->how.level;
 	int rc;
 
-	if (w->n_new * VV_TRAIL_WORD > w->m && level > QUICK && level < SLOW)
+	if (w->n_new * VV_WORD_HISTORY_WORD > w->m && level > QUICK && level < SLOW)
 		o->how.level = QUICK;
 	rc = put_planes(o, w->code, 1, w->m);
 	o->how.level = level;
@@ -366,7 +366,7 @@ static int put_all(struct out *o, const struct walk *w, const uint8_t *tail, siz
 	if (rc == 0)
 		rc = put_planes(o, w->distances.p, 1, w->distances.n);
 	if (rc == 0)
-		rc = put_split(o, w->close.p, w->close.n, VV_TRAIL_CLOSE);
+		rc = put_split(o, w->close.p, w->close.n, VV_WORD_HISTORY_CLOSE);
 	if (rc == 0)
 		rc = put_new(o, w);
 	put(o, tail, n_tail);
@@ -389,7 +389,7 @@ static unsigned table_bits(size_t m)
 
 static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
-	struct walk w = { .p = from, .m = n / VV_TRAIL_WORD };
+	struct walk w = { .p = from, .m = n / VV_WORD_HISTORY_WORD };
 	struct out o = { .to = to, .cap = cap };
 	unsigned bits = table_bits(w.m), places = 0;
 	int rc;
@@ -403,8 +403,8 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	while (w.m >> places)
 		places++;
 	w.tag = places < 32 ? UINT32_MAX << places : 0;
-	w.table = (void *)vv_shelf_room(sizeof(*w.table) << bits);
-	w.code = w.table ? vv_shelf_room(w.m) : NULL;
+	w.table = (void *)vv_context_pool_room(sizeof(*w.table) << bits);
+	w.code = w.table ? vv_context_pool_room(w.m) : NULL;
 	rc = w.code ? 0 : VV_ENOMEM;
 	if (rc == 0) {
 		memset(w.table, 0, sizeof(*w.table) << bits);
@@ -412,11 +412,11 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 		rc = vv_buf_check(&w.starts) || vv_buf_check(&w.distances) || vv_buf_check(&w.close) ? VV_ENOMEM : 0;
 	}
 	if (rc == 0)
-		rc = put_all(&o, &w, (const uint8_t *)from + w.m * VV_TRAIL_WORD, n % VV_TRAIL_WORD);
+		rc = put_all(&o, &w, (const uint8_t *)from + w.m * VV_WORD_HISTORY_WORD, n % VV_WORD_HISTORY_WORD);
 	if (rc == 0 && !o.full && o.at < n)
 		*out = o.at;
-	vv_shelf_room_back((void *)w.table);
-	vv_shelf_room_back(w.code);
+	vv_context_pool_room_back((void *)w.table);
+	vv_context_pool_room_back(w.code);
 	vv_buf_fini(&w.starts);
 	vv_buf_fini(&w.distances);
 	vv_buf_fini(&w.close);
@@ -425,7 +425,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 
 static struct vv_recipe recipe_of(const void *coded, size_t n)
 {
-	return (struct vv_recipe){ .width = VV_TRAIL_WORD, .record = 1, .predictor = VV_PREDICT_TRAIL, .coder = n ? *(const uint8_t *)coded : 0 };
+	return (struct vv_recipe){ .width = VV_WORD_HISTORY_WORD, .record = 1, .predictor = VV_PREDICT_TRAIL, .coder = n ? *(const uint8_t *)coded : 0 };
 }
 
 extern const struct vv_codec vv_codec_trail;
@@ -437,7 +437,7 @@ const struct vv_codec vv_codec_trail = {
 	.usual_level = 3,
 	.bound = bound,
 	.encode = encode,
-	.decode = vv_trail_back_decode,
-	.decode_takes = vv_trail_back_takes,
+	.decode = vv_word_history_back_decode,
+	.decode_takes = vv_word_history_back_takes,
 	.recipe = recipe_of,
 };

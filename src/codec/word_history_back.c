@@ -25,7 +25,7 @@ struct stream {
 	bool made;
 	const uint8_t *as_it_is;
 	struct vv_split split;
-	uint8_t column[COLUMN * VV_TRAIL_WORD]; /* some of them, joined */
+	uint8_t column[COLUMN * VV_WORD_HISTORY_WORD]; /* some of them, joined */
 };
 
 static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t coder, struct stream *s)
@@ -49,7 +49,7 @@ static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t c
 /* Planes that were stored as they were come one after another, too. */
 static void fill_column(struct stream *s)
 {
-	const uint8_t *plane[VV_TRAIL_WORD];
+	const uint8_t *plane[VV_WORD_HISTORY_WORD];
 	size_t some = s->n - s->at < COLUMN ? s->n - s->at : COLUMN;
 
 	for (unsigned k = 0; k < s->width; k++)
@@ -82,7 +82,7 @@ enum { CODES, STARTS, DISTANCES, CLOSES, NEWS, STREAMS };
 struct back {
 	struct stream s[STREAMS];
 	struct vv_wire starts, distances;
-	uint64_t last[VV_TRAIL_DIFFERENCES];
+	uint64_t last[VV_WORD_HISTORY_DIFFERENCES];
 	size_t distance;
 	size_t new_at; /* where new words are no planes */
 };
@@ -91,11 +91,11 @@ static bool get_new(struct back *b, uint64_t *v)
 {
 	struct stream *s = &b->s[NEWS];
 
-	if (s->width == 1 && s->n - b->new_at < VV_TRAIL_WORD)
+	if (s->width == 1 && s->n - b->new_at < VV_WORD_HISTORY_WORD)
 		return false;
 	if (s->width == 1) {
-		memcpy(v, bytes_of(s) + b->new_at, VV_TRAIL_WORD);
-		b->new_at += VV_TRAIL_WORD;
+		memcpy(v, bytes_of(s) + b->new_at, VV_WORD_HISTORY_WORD);
+		b->new_at += VV_WORD_HISTORY_WORD;
 		return true;
 	}
 	if (s->at == s->n)
@@ -106,44 +106,44 @@ static bool get_new(struct back *b, uint64_t *v)
 
 static void push_new(uint64_t *last, uint64_t difference)
 {
-	memmove(last + 1, last, (VV_TRAIL_DIFFERENCES - 1) * sizeof(*last));
+	memmove(last + 1, last, (VV_WORD_HISTORY_DIFFERENCES - 1) * sizeof(*last));
 	last[0] = difference;
 }
 
 /* One word that is not the same as the one before it on its trail. */
 static inline bool get_word(struct back *b, unsigned code, size_t distance, uint8_t *to, size_t i)
 {
-	unsigned k = code - VV_TRAIL_SAME - 1;
-	uint64_t before = distance ? vv_trail_word(to, i - distance) : 0, v;
+	unsigned k = code - VV_WORD_HISTORY_SAME - 1;
+	uint64_t before = distance ? vv_word_history_word(to, i - distance) : 0, v;
 
-	if (code < VV_TRAIL_AGAIN && distance) {
+	if (code < VV_WORD_HISTORY_AGAIN && distance) {
 		v = before + b->last[k];
-		vv_trail_push(b->last, k, b->last[k]);
-	} else if (code == VV_TRAIL_NEW && get_new(b, &v)) {
+		vv_word_history_push(b->last, k, b->last[k]);
+	} else if (code == VV_WORD_HISTORY_NEW && get_new(b, &v)) {
 		if (distance)
 			push_new(b->last, v - before);
-	} else if (code == VV_TRAIL_NEAR && distance && b->s[CLOSES].at < b->s[CLOSES].n) {
+	} else if (code == VV_WORD_HISTORY_NEAR && distance && b->s[CLOSES].at < b->s[CLOSES].n) {
 		v = before + unzigzag(next(&b->s[CLOSES]));
 		push_new(b->last, v - before);
-	} else if (code == VV_TRAIL_AGAIN && i > 0) {
-		v = vv_trail_word(to, i - 1);
+	} else if (code == VV_WORD_HISTORY_AGAIN && i > 0) {
+		v = vv_word_history_word(to, i - 1);
 	} else {
 		return false;
 	}
-	memcpy(to + VV_TRAIL_WORD * i, &v, VV_TRAIL_WORD);
+	memcpy(to + VV_WORD_HISTORY_WORD * i, &v, VV_WORD_HISTORY_WORD);
 	return true;
 }
 
 /* n words that are the same as those before them, which may be among them: then what is there repeats, and may be taken twice as long each time. */
 static void copy_same(uint8_t *to, size_t i, size_t n, size_t distance)
 {
-	uint8_t *p = to + VV_TRAIL_WORD * i;
-	const uint8_t *q = p - VV_TRAIL_WORD * distance;
-	size_t left = VV_TRAIL_WORD * n, some = VV_TRAIL_WORD * distance;
+	uint8_t *p = to + VV_WORD_HISTORY_WORD * i;
+	const uint8_t *q = p - VV_WORD_HISTORY_WORD * distance;
+	size_t left = VV_WORD_HISTORY_WORD * n, some = VV_WORD_HISTORY_WORD * distance;
 
 	if (n <= FEW) {
-		for (size_t k = 0; k < left; k += VV_TRAIL_WORD)
-			memcpy(p + k, q + k, VV_TRAIL_WORD);
+		for (size_t k = 0; k < left; k += VV_WORD_HISTORY_WORD)
+			memcpy(p + k, q + k, VV_WORD_HISTORY_WORD);
 		return;
 	}
 	for (; some < left; left -= some, p += some, some *= 2)
@@ -171,7 +171,7 @@ static size_t count_same(const uint8_t *code, size_t n)
 		if (eight)
 			return i + zeros_first(eight);
 	}
-	while (i < n && code[i] == VV_TRAIL_SAME)
+	while (i < n && code[i] == VV_WORD_HISTORY_SAME)
 		i++;
 	return i;
 }
@@ -189,7 +189,7 @@ static bool get_words(struct back *b, uint8_t *to, size_t i, size_t end)
 			return false;
 		if (n)
 			copy_same(to, i, n, distance);
-		for (i += n; i < end && code[i] != VV_TRAIL_SAME; i++)
+		for (i += n; i < end && code[i] != VV_WORD_HISTORY_SAME; i++)
 			if (!get_word(b, code[i], distance, to, i))
 				return false;
 	}
@@ -236,23 +236,23 @@ static int get_streams(struct back *b, struct vv_wire *w, size_t m)
 	if (rc == 0)
 		rc = get_stream(w, 1, m * 5, coder, &b->s[DISTANCES]);
 	if (rc == 0)
-		rc = get_stream(w, VV_TRAIL_CLOSE, m, coder, &b->s[CLOSES]);
+		rc = get_stream(w, VV_WORD_HISTORY_CLOSE, m, coder, &b->s[CLOSES]);
 	width = vv_wire_u8(w);
-	if (rc == 0 && width != 1 && width != VV_TRAIL_WORD)
+	if (rc == 0 && width != 1 && width != VV_WORD_HISTORY_WORD)
 		rc = damaged("new words have no width");
-	return rc ? rc : get_stream(w, width, width == 1 ? m * VV_TRAIL_WORD : m, coder, &b->s[NEWS]);
+	return rc ? rc : get_stream(w, width, width == 1 ? m * VV_WORD_HISTORY_WORD : m, coder, &b->s[NEWS]);
 }
 
 /* A code for each word, and what the other streams come to, which shrink by a half or so. */
-size_t vv_trail_back_takes(size_t n, size_t raw_len)
+size_t vv_word_history_back_takes(size_t n, size_t raw_len)
 {
-	return raw_len / VV_TRAIL_WORD + (2 * n < raw_len ? 2 * n : raw_len);
+	return raw_len / VV_WORD_HISTORY_WORD + (2 * n < raw_len ? 2 * n : raw_len);
 }
 
-int vv_trail_back_decode(const void *from, size_t n, void *to, size_t raw_len)
+int vv_word_history_back_decode(const void *from, size_t n, void *to, size_t raw_len)
 {
 	struct vv_wire w = vv_wire_over(from, n);
-	size_t m = raw_len / VV_TRAIL_WORD, tail = raw_len % VV_TRAIL_WORD;
+	size_t m = raw_len / VV_WORD_HISTORY_WORD, tail = raw_len % VV_WORD_HISTORY_WORD;
 	struct back *b = vv_mem_new(1, sizeof(*b));
 	int rc;
 
@@ -264,7 +264,7 @@ int vv_trail_back_decode(const void *from, size_t n, void *to, size_t raw_len)
 	if (rc == 0)
 		rc = walk_back(b, to, m);
 	if (rc == 0 && tail)
-		memcpy((uint8_t *)to + m * VV_TRAIL_WORD, w.p, tail);
+		memcpy((uint8_t *)to + m * VV_WORD_HISTORY_WORD, w.p, tail);
 	for (unsigned k = 0; k < STREAMS; k++)
 		vv_split_fini(&b->s[k].split);
 	vv_mem_free(b);

@@ -11,7 +11,7 @@
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
 static const ZSTD_customMem memory = { vv_mem_lend, vv_mem_take_back, NULL };
-static struct vv_shelf encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct vv_context_pool encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static size_t bound(size_t n)
 {
@@ -45,7 +45,7 @@ static void set(ZSTD_CCtx *c, size_t n, const struct vv_zstd_how *how)
 
 int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struct vv_zstd_how *how, size_t *out)
 {
-	ZSTD_CCtx *c = vv_shelf_take(&encoders);
+	ZSTD_CCtx *c = vv_context_pool_take(&encoders);
 	size_t got;
 
 	if (!c)
@@ -55,7 +55,7 @@ int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struc
 	set(c, n, how);
 	got = ZSTD_compress2(c, to, cap, from, n);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
-	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_shelf_keep(&encoders, c))
+	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_context_pool_keep(&encoders, c))
 		ZSTD_freeCCtx(c);
 	return 0;
 }
@@ -68,7 +68,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 
 static int decode(const void *from, size_t n, void *to, size_t raw_len)
 {
-	ZSTD_DCtx *c = vv_shelf_take(&decoders);
+	ZSTD_DCtx *c = vv_context_pool_take(&decoders);
 	size_t got;
 
 	if (!c)
@@ -76,7 +76,7 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
 	got = ZSTD_decompressDCtx(c, to, raw_len, from, n);
-	if (!vv_shelf_keep(&decoders, c))
+	if (!vv_context_pool_keep(&decoders, c))
 		ZSTD_freeDCtx(c);
 	if (ZSTD_isError(got))
 		return vv_err_set(VV_EDAMAGED, "a zstd block does not decode: %s", ZSTD_getErrorName(got));

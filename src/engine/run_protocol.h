@@ -10,19 +10,19 @@
  *	failed 18 SENTENCE      it will not; the program goes on. Epoch 0: it was not even taken
  *	damaged 17 SENTENCE     the epoch cannot be read: an older one may do
  *	refused 17 SENTENCE     it can, but the program is not the one it was, or has allocated otherwise
- *	                        (after both the program exits with VV_TERMS_REFUSED)
+ *	                        (after both the program exits with VV_RUN_PROTOCOL_REFUSED)
  *	unable 0 SENTENCE       no checkpoints can be taken (the store, MPI); the program goes on without */
-#ifndef VV_ENGINE_TERMS_H
-#define VV_ENGINE_TERMS_H
+#ifndef VV_ENGINE_RUN_PROTOCOL_H
+#define VV_ENGINE_RUN_PROTOCOL_H
 
-#define VV_TERMS_STORE "VARVE_RUN_STORE"
-#define VV_TERMS_LINEAGE "VARVE_RUN_LINEAGE"
-#define VV_TERMS_RESTART "VARVE_RUN_RESTART" /* "latest" (the default), "none", or the number of an epoch */
-#define VV_TERMS_GLOBALS "VARVE_RUN_GLOBALS" /* "1": .data and .bss of the executable belong to the state */
-#define VV_TERMS_OUTSIDE "VARVE_RUN_OUTSIDE" /* further libraries whose memory is not part of the state: names between colons */
-#define VV_TERMS_EVENTS "VARVE_RUN_EVENTS"   /* the file that events are appended to; only rank 0 writes */
-#define VV_TERMS_ARENA "VARVE_RUN_ARENA"     /* where the heap lies, in hexadecimal; the same for all runs of a lineage */
+#define VV_RUN_PROTOCOL_STORE "VARVE_RUN_STORE"
+#define VV_RUN_PROTOCOL_LINEAGE "VARVE_RUN_LINEAGE"
+#define VV_RUN_PROTOCOL_RESTART "VARVE_RUN_RESTART" /* "latest" (the default), "none", or the number of an epoch */
+#define VV_RUN_PROTOCOL_GLOBALS "VARVE_RUN_GLOBALS" /* "1": .data and .bss of the executable belong to the state */
+#define VV_RUN_PROTOCOL_OUTSIDE "VARVE_RUN_OUTSIDE" /* further libraries whose memory is not part of the state: names between colons */
+#define VV_RUN_PROTOCOL_EVENTS "VARVE_RUN_EVENTS"   /* the file that events are appended to; only rank 0 writes */
+#define VV_RUN_PROTOCOL_ARENA "VARVE_RUN_ARENA"     /* where the heap lies, in hexadecimal; the same for all runs of a lineage */
 
-enum { VV_TERMS_REFUSED = 76 }; /* exit status */
+enum { VV_RUN_PROTOCOL_REFUSED = 76 }; /* exit status */
 
 #endif

@@ -24,9 +24,9 @@
 
 struct vv_fence;
 struct vv_fine;
-struct vv_grains;
-struct vv_pass;
-struct vv_ranks;
+struct vv_grain_sets;
+struct vv_layer_writer;
+struct vv_group;
 struct vv_scan;
 struct vv_space;
 struct vv_tile;
@@ -67,7 +67,7 @@ struct vv_region {
 	struct vv_fence *fence; /* that lo..hi belong to, if fenced */
 	bool scattered;    /* so many single pages of it are written that it may be cheaper to fence it whole before they are looked for, */
 	bool shut_first;   /* as was done for the epoch under way; */
-	struct vv_duel ways; /* whether it is, and */
+	struct vv_cheaper_way ways; /* whether it is, and */
 	double seconds_found; /* what finding and fencing them took this time */
 	double seconds_fenced; /* what its fence has taken beside that, shutting and opening, since they were found, */
 	double pages_found;    /* and how many they were */
@@ -94,7 +94,7 @@ struct vv_tiles {
 	size_t n;
 	uint64_t *dirty, *todo; /* a bit per group; each region begins with a word of its own */
 	size_t n_words;
-	struct vv_order order;
+	struct vv_write_order order;
 	struct vv_region **region; /* as laid out */
 	size_t n_regions;
 	struct vv_region **by_address; /* those with pages that can be watched */
@@ -127,7 +127,7 @@ struct vv_tiles {
 	unsigned quiets;      /* times that one of them has heard nothing for a while, with a thread in the allocator: in a row, */
 	unsigned quiet_outs;  /* since one had last come out of it: vv_mem_is_inside */
 	size_t copying;       /* threads that copy a tile */
-	size_t asking;        /* threads in vv_fault_ask */
+	size_t asking;        /* threads in vv_write_fault_ask */
 	size_t must;          /* tiles that the caller waits for */
 	size_t cells_in_blocks; /* cells that are being stored, */
 	size_t groups_in_blocks; /* and groups, from their cells or from where they lie */
@@ -150,10 +150,10 @@ struct vv_fate {
 
 struct vv_flusher {
 	pthread_mutex_t lock; /* never held while a handler of the program's may run: engine/session/background.c */
-	struct vv_bell change;
+	struct vv_event change;
 	pthread_t thread;
 	bool started, stop;
-	struct vv_pass *pass;  /* under way; NULL = none */
+	struct vv_layer_writer *pass;  /* under way; NULL = none */
 	struct varve *recall;  /* the session, if it learns what its regions held at a restart: engine/grains/relearn.c; else NULL */
 	uint64_t first, last;  /* epochs of this session whose fate is known */
 	struct vv_fate *failed;
@@ -173,13 +173,13 @@ struct varve {
 	struct vv_lock *writer;
 	struct vv_lineage lineage;
 	uint32_t rank, ranks;
-	struct vv_ranks *group; /* the others; NULL: alone */
-	struct vv_verdict verdict;
+	struct vv_group *group; /* the others; NULL: alone */
+	struct vv_commit_ranks verdict;
 	struct vv_pool *pool; /* started with the first need */
-	struct vv_flush_options coding;
+	struct vv_block_writer_options coding;
 	uint8_t digest_kind;
 	vv_digest_fn digest;
-	struct vv_due due;
+	struct vv_interval due;
 	int signal;        /* that asks for a checkpoint; 0 = none */
 	uint64_t requests; /* that were served */
 	bool async, dedup;
@@ -193,8 +193,8 @@ struct varve {
 	struct vv_map by_name; /* of the first by_name.n regions; a removal leaves the numbers above it too high */
 
 	struct vv_tiles tiles;
-	struct vv_grains *grains; /* NULL: no region needs them */
-	struct vv_dock *dock;     /* that the last restart came through, which may be on its way out; NULL: none has */
+	struct vv_grain_sets *grains; /* NULL: no region needs them */
+	struct vv_device_buffers *dock;     /* that the last restart came through, which may be on its way out; NULL: none has */
 	struct vv_flusher flusher;
 	atomic_uint_least64_t newest; /* for varve_epoch: `epoch`, or the one being stored */
 
@@ -205,15 +205,15 @@ struct varve {
 	uint64_t token;   /* and that one's token */
 	uint64_t failed;  /* epochs from here to the highest failed and may have left something; 0 = none did */
 	bool own;         /* `epoch` was laid down by this session, so the regions know their parents */
-	struct vv_table table; /* of `epoch`, until the first checkpoint has adopted it */
+	struct vv_run_table table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
 	bool tried;   /* a restart has read all that it refers to */
 	bool settled; /* engine/session/load_parent.c: the ranks have compared what their stores hold, */
 	bool mixed;   /* and it is not of one copy of the lineage */
-	struct vv_table view; /* what varve_region and varve_restart_region last looked at, until there is a new epoch */
-	struct vv_history history;
+	struct vv_run_table view; /* what varve_region and varve_restart_region last looked at, until there is a new epoch */
+	struct vv_index_cache history;
 	bool has_history;
-	struct vv_footing footing;
+	struct vv_referenced_layers footing;
 	uint8_t depth;       /* of the parent layer */
 	uint64_t chain_cost; /* what reading the deltas since the keyframe costs, in bytes */
 	uint64_t chain_weighed; /* and what it was when the runs were counted last */

@@ -5,13 +5,13 @@
 static const char purpose[] = "bringing stored bytes to the device";
 
 struct berth {
-	struct vv_inlet_room room;
+	struct vv_device_inlet_room room;
 	uint8_t *stage; /* as large, on the device */
 	cudaStream_t stream;
 	bool sent; /* with something in it */
 };
 
-struct vv_inlet {
+struct vv_cuda_inlet {
 	int device;
 	struct berth *berth;
 	size_t n, size;
@@ -28,7 +28,7 @@ struct vv_inlet {
 
 /* ---- open and close --------------------------------------------------------------------------------------------------------------- */
 
-static int make(struct vv_inlet *i)
+static int make(struct vv_cuda_inlet *i)
 {
 	int rc;
 
@@ -40,7 +40,7 @@ static int make(struct vv_inlet *i)
 	if (rc == 0)
 		rc = vv_cuda_check(cudaHostAlloc((void **)&i->differs, i->n * sizeof(*i->differs), cudaHostAllocMapped), purpose);
 	for (size_t k = 0; rc == 0 && k < i->n; k++) {
-		i->berth[k].room = (struct vv_inlet_room){ .size = i->size, .number = k };
+		i->berth[k].room = (struct vv_device_inlet_room){ .size = i->size, .number = k };
 		i->berth[k].stage = i->stages + k * i->size;
 		rc = vv_cuda_check(cudaStreamCreateWithFlags(&i->berth[k].stream, cudaStreamNonBlocking), purpose);
 	}
@@ -49,22 +49,22 @@ static int make(struct vv_inlet *i)
 
 static void give_back_one(void *arg, size_t k)
 {
-	struct vv_inlet *i = arg;
+	struct vv_cuda_inlet *i = arg;
 
-	vv_space_cuda()->give_back(i->berth[k].room.p, i->size);
+	vv_cuda_space_cuda()->give_back(i->berth[k].room.p, i->size);
 }
 
 /* What is under way must not lose its memory. */
-static void drop(struct vv_inlet *i, struct vv_pool *pool)
+static void drop(struct vv_cuda_inlet *i, struct vv_pool *pool)
 {
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 
 	for (size_t k = 0; i->berth && k < i->n; k++)
 		if (i->berth[k].stream) {
 			vv_cuda_check(cudaStreamSynchronize(i->berth[k].stream), purpose);
 			cudaStreamDestroy(i->berth[k].stream);
 		}
-	vv_loop_each(&loop, i->furnished, give_back_one, i);
+	vv_parallel_for_each(&loop, i->furnished, give_back_one, i);
 	if (i->differs)
 		cudaFreeHost(i->differs);
 	vv_cuda_free(i->stages);
@@ -75,16 +75,16 @@ static void drop(struct vv_inlet *i, struct vv_pool *pool)
 	vv_mem_free(i);
 }
 
-static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **out)
+static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inlet **out)
 {
-	struct vv_inlet *i = vv_mem_new(1, sizeof(*i));
+	struct vv_cuda_inlet *i = vv_mem_new(1, sizeof(*i));
 	int before, rc = i ? vv_cuda_enter(device, &before) : VV_ENOMEM;
 
 	if (rc) {
 		vv_mem_free(i);
 		return rc;
 	}
-	*i = (struct vv_inlet){ .device = device, .n = rooms, .size = size, .lock = PTHREAD_MUTEX_INITIALIZER, .ready = PTHREAD_COND_INITIALIZER };
+	*i = (struct vv_cuda_inlet){ .device = device, .n = rooms, .size = size, .lock = PTHREAD_MUTEX_INITIALIZER, .ready = PTHREAD_COND_INITIALIZER };
 	rc = make(i);
 	if (rc)
 		drop(i, NULL);
@@ -94,7 +94,7 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **o
 	return rc;
 }
 
-static void close_inlet(struct vv_inlet *i, struct vv_pool *pool)
+static void close_inlet(struct vv_cuda_inlet *i, struct vv_pool *pool)
 {
 	struct vv_err_state why;
 	int before, rc;
@@ -112,12 +112,12 @@ static void close_inlet(struct vv_inlet *i, struct vv_pool *pool)
 /* ---- rooms ------------------------------------------------------------------------------------------------------------------------ */
 
 /* The k-th of those that nobody has. Under the lock, as are the next three. */
-static struct berth *in_queue(const struct vv_inlet *i, size_t k)
+static struct berth *in_queue(const struct vv_cuda_inlet *i, size_t k)
 {
 	return &i->berth[i->queue[(i->first + k) % i->n]];
 }
 
-static struct berth *pop(struct vv_inlet *i)
+static struct berth *pop(struct vv_cuda_inlet *i)
 {
 	struct berth *b = in_queue(i, 0);
 
@@ -126,7 +126,7 @@ static struct berth *pop(struct vv_inlet *i)
 	return b;
 }
 
-static void push(struct vv_inlet *i, const struct berth *b)
+static void push(struct vv_cuda_inlet *i, const struct berth *b)
 {
 	if (!b->sent)
 		i->first = (i->first + i->n - 1) % i->n;
@@ -134,24 +134,24 @@ static void push(struct vv_inlet *i, const struct berth *b)
 	i->queued++;
 }
 
-static bool has_new(const struct vv_inlet *i)
+static bool has_new(const struct vv_cuda_inlet *i)
 {
 	return i->furnished < i->n && !i->poor;
 }
 
 /* Not under the lock. */
-static bool rent(struct vv_inlet *i, struct berth *b)
+static bool rent(struct vv_cuda_inlet *i, struct berth *b)
 {
 	int before;
 
 	if (vv_cuda_enter(i->device, &before) == 0) {
-		b->room.p = vv_space_cuda()->rent(i->size);
+		b->room.p = vv_cuda_space_cuda()->rent(i->size);
 		vv_cuda_leave(before);
 	}
 	return b->room.p;
 }
 
-static bool furnish(struct vv_inlet *i)
+static bool furnish(struct vv_cuda_inlet *i)
 {
 	struct berth *b = NULL;
 	bool done;
@@ -176,7 +176,7 @@ static bool furnish(struct vv_inlet *i)
 	return done;
 }
 
-static int arrive(struct vv_inlet *i, struct berth *b, struct vv_inlet_room **out)
+static int arrive(struct vv_cuda_inlet *i, struct berth *b, struct vv_device_inlet_room **out)
 {
 	int rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
 
@@ -186,7 +186,7 @@ static int arrive(struct vv_inlet *i, struct berth *b, struct vv_inlet_room **ou
 }
 
 /* No room: there is no memory for one, now or since before, or more are asked for than there are. */
-static int refuse(struct vv_inlet *i, bool no_memory)
+static int refuse(struct vv_cuda_inlet *i, bool no_memory)
 {
 	pthread_mutex_lock(&i->lock);
 	i->poor |= no_memory;
@@ -196,7 +196,7 @@ static int refuse(struct vv_inlet *i, bool no_memory)
 }
 
 /* Rather a new one than to wait. */
-static int take(struct vv_inlet *i, struct vv_inlet_room **out)
+static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 {
 	struct berth *b = NULL;
 	bool new;
@@ -218,7 +218,7 @@ static int take(struct vv_inlet *i, struct vv_inlet_room **out)
 	return 0;
 }
 
-static int await(struct vv_inlet *i, struct vv_inlet_room **out)
+static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 {
 	struct berth *b = NULL;
 	size_t empty = 0;
@@ -237,13 +237,13 @@ static int await(struct vv_inlet *i, struct vv_inlet_room **out)
 	return b ? arrive(i, b, out) : 0;
 }
 
-static int begin(struct vv_inlet *i, struct berth *b)
+static int begin(struct vv_cuda_inlet *i, struct berth *b)
 {
-	const struct vv_inlet_room *r = &b->room;
+	const struct vv_device_inlet_room *r = &b->room;
 	struct vv_gpu_landing l = {
 		.bytes = b->stage + r->bytes,
-		.move = (const struct vv_inlet_move *)b->stage,
-		.check = (const struct vv_inlet_check *)(b->stage + ((uint8_t *)vv_inlet_checks(r) - r->p)),
+		.move = (const struct vv_device_inlet_move *)b->stage,
+		.check = (const struct vv_device_inlet_check *)(b->stage + ((uint8_t *)vv_device_inlet_checks(r) - r->p)),
 		.n_moves = r->n_moves,
 		.n_checks = r->n_checks,
 		.to = r->to,
@@ -255,7 +255,7 @@ static int begin(struct vv_inlet *i, struct berth *b)
 	return rc ? rc : vv_land_run(&l, b->stream);
 }
 
-static int send(struct vv_inlet *i, struct vv_inlet_room *r)
+static int send(struct vv_cuda_inlet *i, struct vv_device_inlet_room *r)
 {
 	struct berth *b = &i->berth[r->number];
 	int before, rc = r->end ? vv_cuda_enter(i->device, &before) : 0;
@@ -271,4 +271,4 @@ static int send(struct vv_inlet *i, struct vv_inlet_room *r)
 	return rc;
 }
 
-const struct vv_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, furnish, take, await, send };
+const struct vv_device_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, furnish, take, await, send };

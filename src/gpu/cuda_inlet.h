@@ -1,10 +1,10 @@
 /* The way of stored bytes to the device: the counterpart of the outlet. Every room has its stage on the device and a stream of its own, on
  * which it is copied there in one piece, checked and unpacked, while others are on the link. */
-#ifndef VV_GPU_INLET_H
-#define VV_GPU_INLET_H
+#ifndef VV_GPU_CUDA_INLET_H
+#define VV_GPU_CUDA_INLET_H
 
 #include "gpu/kernels.h"
 
-extern const struct vv_inlet_ops vv_inlet_cuda;
+extern const struct vv_device_inlet_ops vv_inlet_cuda;
 
 #endif

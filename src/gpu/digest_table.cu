@@ -42,7 +42,7 @@ __global__ void move(const vv_gpu_table from, const vv_gpu_table to, const vv_gp
 	count_block(both, &moved->both);
 }
 
-int vv_table_move(const struct vv_gpu_table *from, const struct vv_gpu_table *to, const struct vv_gpu_table *also, const uint32_t *dead,
+int vv_digest_table_move(const struct vv_gpu_table *from, const struct vv_gpu_table *to, const struct vv_gpu_table *also, const uint32_t *dead,
 		  uint32_t n_dead, struct vv_gpu_moved *moved, cudaStream_t stream)
 {
 	return launch("moving what is known", move, blocks_for(from->slots, VV_GPU_BLOCK), stream, *from, *to, *also, dead, n_dead, moved);

@@ -1,8 +1,8 @@
 /* A generation of the known map on the device: open addressing, linear probing. Nobody can change 16 bytes at once on all devices, so a slot is
  * taken by its place alone: first it names the item that claims it, whose digest is the key meanwhile; when the batch is resolved, key and
  * place are written. */
-#ifndef VV_GPU_TABLE_CUH
-#define VV_GPU_TABLE_CUH
+#ifndef VV_GPU_DIGEST_TABLE_CUH
+#define VV_GPU_DIGEST_TABLE_CUH
 
 #include "gpu/device.cuh"
 

@@ -69,7 +69,7 @@ __global__ void emit(const vv_gpu_batch b)
 	}
 }
 
-int vv_pieces_emit(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_found_pieces_emit(const struct vv_gpu_batch *b, cudaStream_t stream)
 {
 	int rc = launch_portions("counting pieces", count_borders, b, stream);
 
@@ -86,7 +86,7 @@ __global__ void report(const vv_gpu_batch b, vv_gpu_counts *counts, vv_piece *pi
 		*counts = *b.counts;
 }
 
-int vv_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *counts, struct vv_piece *piece, cudaStream_t stream)
+int vv_found_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *counts, struct vv_piece *piece, cudaStream_t stream)
 {
 	const uint32_t enough = 64;
 	uint32_t blocks = piece ? blocks_for(b->n, VV_GPU_BLOCK) : 1;
@@ -107,7 +107,7 @@ __global__ void gather(const vv_gpu_numbers g, const uint32_t *number, uint64_t 
 		to[i] = load_anywhere(bytes_of(g, number[i / per_grain]) + i % per_grain * 16);
 }
 
-int vv_pieces_gather(const struct vv_gpu_numbers *g, const uint32_t *number, uint32_t n, uint8_t *to, cudaStream_t stream)
+int vv_found_pieces_gather(const struct vv_gpu_numbers *g, const uint32_t *number, uint32_t n, uint8_t *to, cudaStream_t stream)
 {
 	uint64_t units = (uint64_t)n * (g->chunk / 16);
 

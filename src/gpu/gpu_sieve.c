@@ -70,7 +70,7 @@ int vv_gpu_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, 
 	s = vv_mem_new(1, sizeof(*s));
 	if (!s)
 		return VV_ENOMEM;
-	s->base = (struct vv_sieve){ .space = vv_space_cuda(), .opt = *opt };
+	s->base = (struct vv_sieve){ .space = vv_cuda_space_cuda(), .opt = *opt };
 	s->numbers.of.chunk = opt->chunk;
 	vv_digest_xxh3(zeros, opt->chunk, &s->numbers.of.blank);
 	rc = vv_cuda_enter(opt->device, &before);
@@ -98,8 +98,8 @@ void vv_gpu_sieve_close(struct vv_sieve *base)
 	if (vv_cuda_enter(base->opt.device, &before) == 0) {
 		drop_streams(s);
 		vv_numbers_fini(&s->numbers);
-		vv_memo_fini(&s->known);
-		vv_memo_fini(&s->nodes);
+		vv_known_map_fini(&s->known);
+		vv_known_map_fini(&s->nodes);
 		vv_work_fini(&s->work);
 		vv_cuda_leave(before);
 	}
@@ -125,9 +125,9 @@ static int bury(struct vv_gpu_sieve *s)
 	if (s->n_dead == 0)
 		return 0;
 	qsort(s->dead, s->n_dead, sizeof(*s->dead), by_value);
-	rc = vv_memo_kill(&s->known, s->dead, s->n_dead, s->stream);
+	rc = vv_known_map_kill(&s->known, s->dead, s->n_dead, s->stream);
 	if (rc == 0)
-		rc = vv_memo_kill(&s->nodes, s->dead, s->n_dead, s->stream);
+		rc = vv_known_map_kill(&s->nodes, s->dead, s->n_dead, s->stream);
 	if (rc == 0)
 		s->n_dead = 0;
 	return rc;
@@ -142,9 +142,9 @@ static int fit_maps(struct vv_gpu_sieve *s)
 	if (opt->method == VV_METHOD_TREE) {
 		limit /= 2;
 		if (rc == 0)
-			rc = vv_memo_limit(&s->nodes, limit, s->numbers.end, s->stream);
+			rc = vv_known_map_limit(&s->nodes, limit, s->numbers.end, s->stream);
 	}
-	return rc ? rc : vv_memo_limit(&s->known, limit, s->numbers.end, s->stream);
+	return rc ? rc : vv_known_map_limit(&s->known, limit, s->numbers.end, s->stream);
 }
 
 static int check_ordinal(uint32_t ordinal)
@@ -195,7 +195,7 @@ static int pass(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t
 	s->outlet.of = &s->numbers.of;
 	if (rc == 0)
 		rc = s->base.opt.method == VV_METHOD_FULL ? vv_full_pass(&s->outlet, span, n, end, &s->base.counts) :
-							    vv_sift_pass(s, ordinal, sink);
+							    vv_sieve_pass_pass(s, ordinal, sink);
 	s->base.counts.forgotten = s->known.forgotten - forgotten;
 	return rc;
 }
@@ -239,8 +239,8 @@ int vv_gpu_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 		return rc;
 	rc = fit_numbers(s, span, n, &end);
 	vv_numbers_forget(&s->numbers);
-	vv_memo_clear(&s->known);
-	vv_memo_clear(&s->nodes);
+	vv_known_map_clear(&s->known);
+	vv_known_map_clear(&s->nodes);
 	s->n_dead = 0; /* with all that was known */
 	vv_cuda_leave(before);
 	return rc;
@@ -255,7 +255,7 @@ int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, si
 	if (rc)
 		return rc;
 	if (n && base->opt.method != VV_METHOD_FULL)
-		rc = vv_sift_look(s);
+		rc = vv_sieve_pass_look(s);
 	if (rc) {
 		stop(s);
 		vv_numbers_forget(&s->numbers);
@@ -276,7 +276,7 @@ int vv_gpu_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_
 	if (rc == 0 && base->opt.method != VV_METHOD_FULL)
 		rc = fit_work(s);
 	if (rc == 0)
-		rc = vv_sift_know(s, ordinal, usable, n_usable);
+		rc = vv_sieve_pass_know(s, ordinal, usable, n_usable);
 	if (rc)
 		stop(s);
 	vv_cuda_leave(before);
@@ -297,8 +297,8 @@ void vv_gpu_sieve_forget(struct vv_sieve *base, uint32_t ordinal)
 	}
 	/* what cannot be remembered as dead must not be found */
 	if (vv_cuda_enter(base->opt.device, &before) == 0) {
-		vv_memo_clear(&s->known);
-		vv_memo_clear(&s->nodes);
+		vv_known_map_clear(&s->known);
+		vv_known_map_clear(&s->nodes);
 		vv_cuda_leave(before);
 	}
 }

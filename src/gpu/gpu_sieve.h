@@ -1,4 +1,4 @@
-/* The sieve of device memory: vv_space_cuda's half of struct vv_space. */
+/* The sieve of device memory: vv_cuda_space_cuda's half of struct vv_space. */
 #ifndef VV_GPU_GPU_SIEVE_H
 #define VV_GPU_GPU_SIEVE_H
 
@@ -14,8 +14,8 @@ enum {
 struct vv_gpu_sieve {
 	struct vv_sieve base; /* first */
 	struct vv_numbers numbers;
-	struct vv_memo known;
-	struct vv_memo nodes; /* of the method tree */
+	struct vv_known_map known;
+	struct vv_known_map nodes; /* of the method tree */
 	struct vv_work work;
 	struct vv_outlet outlet;
 	cudaStream_t lane[VV_GPU_LANES], stream; /* fused; all else */

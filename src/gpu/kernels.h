@@ -24,7 +24,7 @@ enum {
 /* A grain that has changed: its number in the batch, and these bits. */
 #define VV_GPU_ZERO (1u << 31)
 #define VV_GPU_ASIDE (1u << 30) /* takes no part in the map: there is no room for it */
-#define VV_GPU_SHARED (1u << 29) /* another item of the batch may have its digest; after vv_kinds_judge */
+#define VV_GPU_SHARED (1u << 29) /* another item of the batch may have its digest; after vv_origins_judge */
 #define VV_GPU_NUMBER (VV_GPU_SHARED - 1)
 
 struct vv_gpu_span {
@@ -62,14 +62,14 @@ struct vv_gpu_counts { /* of a batch */
 	uint32_t promoted; /* of them, those found in the aged generation */
 	uint32_t entered;  /* digests that came into the young one, those included */
 	uint32_t shared;   /* items with VV_GPU_SHARED */
-	uint32_t here;     /* COPY of this epoch's data; after vv_kinds_resolve */
-	uint32_t pieces;   /* after vv_pieces_emit, or vv_nodes_emit */
+	uint32_t here;     /* COPY of this epoch's data; after vv_origins_resolve */
+	uint32_t pieces;   /* after vv_found_pieces_emit, or vv_nodes_emit */
 	uint32_t nodes, nodes_promoted; /* as entered and promoted, in the map of nodes; after vv_nodes_* */
 	/* after vv_repeat_compare: ~(number << 32 | back) of the first item whose bytes are not what its digest says; 0: there is none */
 	uint64_t differ;
 };
 
-struct vv_gpu_sorting { /* each as large as the slots; slot and order after vv_kinds_place: of the items that are shared */
+struct vv_gpu_sorting { /* each as large as the slots; slot and order after vv_origins_place: of the items that are shared */
 	uint32_t *slot, *order, *order_too;
 	void *temp; /* vv_sort_bytes */
 };
@@ -124,7 +124,7 @@ struct vv_gpu_moved {
 
 /* The entries of `from` that are of none of the ordinals in dead (ascending, in device memory) go into the empty table `to`; claims of a batch
  * that came to no end do not. Adds to *moved. */
-int vv_table_move(const struct vv_gpu_table *from, const struct vv_gpu_table *to, const struct vv_gpu_table *also, const uint32_t *dead,
+int vv_digest_table_move(const struct vv_gpu_table *from, const struct vv_gpu_table *to, const struct vv_gpu_table *also, const uint32_t *dead,
 		  uint32_t n_dead, struct vv_gpu_moved *moved, cudaStream_t stream);
 
 /* ---- origins.cu; one after the other */
@@ -134,12 +134,12 @@ struct vv_gpu_starts {
 };
 
 /* The items of numbers b->first..end-1. */
-int vv_kinds_expand(const struct vv_gpu_batch *b, uint32_t end, const struct vv_gpu_starts *starts, cudaStream_t stream);
-int vv_kinds_plain(const struct vv_gpu_batch *b, cudaStream_t stream);   /* basic: all are NEW, and nothing more is needed */
-int vv_kinds_claim(const struct vv_gpu_batch *b, cudaStream_t stream);   /* slots */
-int vv_kinds_judge(const struct vv_gpu_batch *b, cudaStream_t stream);   /* counts */
-int vv_kinds_place(const struct vv_gpu_batch *b, cudaStream_t stream);   /* fresh, and what is shared */
-int vv_kinds_resolve(const struct vv_gpu_batch *b, cudaStream_t stream); /* from, and the map is complete */
+int vv_origins_expand(const struct vv_gpu_batch *b, uint32_t end, const struct vv_gpu_starts *starts, cudaStream_t stream);
+int vv_origins_plain(const struct vv_gpu_batch *b, cudaStream_t stream);   /* basic: all are NEW, and nothing more is needed */
+int vv_origins_claim(const struct vv_gpu_batch *b, cudaStream_t stream);   /* slots */
+int vv_origins_judge(const struct vv_gpu_batch *b, cudaStream_t stream);   /* counts */
+int vv_origins_place(const struct vv_gpu_batch *b, cudaStream_t stream);   /* fresh, and what is shared */
+int vv_origins_resolve(const struct vv_gpu_batch *b, cudaStream_t stream); /* from, and the map is complete */
 
 /* ---- sort.cu */
 
@@ -162,22 +162,22 @@ int vv_repeat_choose(const struct vv_gpu_batch *b, cudaStream_t stream);
 
 int vv_nodes_new(const struct vv_gpu_batch *b, cudaStream_t stream);    /* those that are new become known */
 int vv_nodes_copies(const struct vv_gpu_batch *b, cudaStream_t stream); /* then: those that are known */
-int vv_nodes_emit(const struct vv_gpu_batch *b, cudaStream_t stream);   /* in place of vv_pieces_emit */
+int vv_nodes_emit(const struct vv_gpu_batch *b, cudaStream_t stream);   /* in place of vv_found_pieces_emit */
 
 /* ---- found_pieces.cu */
 
-int vv_pieces_emit(const struct vv_gpu_batch *b, cudaStream_t stream);
+int vv_found_pieces_emit(const struct vv_gpu_batch *b, cudaStream_t stream);
 /* Counts, and with `piece` all pieces, to memory of the host. Not by a copy, which would have to wait behind those of the data. */
-int vv_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *counts, struct vv_piece *piece, cudaStream_t stream);
+int vv_found_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *counts, struct vv_piece *piece, cudaStream_t stream);
 /* The grains of these numbers, one after the other. */
-int vv_pieces_gather(const struct vv_gpu_numbers *g, const uint32_t *number, uint32_t n, uint8_t *to, cudaStream_t stream);
+int vv_found_pieces_gather(const struct vv_gpu_numbers *g, const uint32_t *number, uint32_t n, uint8_t *to, cudaStream_t stream);
 
 /* ---- land.cu */
 
 struct vv_gpu_landing { /* a room that has come to the device */
 	const uint8_t *bytes;
-	const struct vv_inlet_move *move;
-	const struct vv_inlet_check *check;
+	const struct vv_device_inlet_move *move;
+	const struct vv_device_inlet_check *check;
 	uint32_t n_moves, n_checks;
 	uint8_t *to;
 	uint32_t *differs; /* memory of the host; becomes 1 where a check says so */

@@ -47,7 +47,7 @@ static int move(struct vv_gpu_table *t, uint64_t slots, const struct vv_gpu_tabl
 	if (rc == 0)
 		rc = vv_cuda_check(cudaMemsetAsync(moved, 0, sizeof(*moved), stream), purpose);
 	if (rc == 0)
-		rc = vv_table_move(t, &to, also, dead, n_dead, moved, stream);
+		rc = vv_digest_table_move(t, &to, also, dead, n_dead, moved, stream);
 	if (rc == 0)
 		rc = vv_cuda_check(cudaMemcpyAsync(out, moved, sizeof(*out), cudaMemcpyDeviceToHost, stream), purpose);
 	if (rc == 0)
@@ -62,24 +62,24 @@ static int move(struct vv_gpu_table *t, uint64_t slots, const struct vv_gpu_tabl
 	return 0;
 }
 
-static void drop_aged(struct vv_memo *m)
+static void drop_aged(struct vv_known_map *m)
 {
 	m->forgotten += m->n_aged - m->both;
 	m->n_aged = m->both = 0;
 	drop(&m->aged);
 }
 
-void vv_memo_clear(struct vv_memo *m)
+void vv_known_map_clear(struct vv_known_map *m)
 {
 	drop(&m->young);
 	drop(&m->aged);
 	m->n_young = m->n_aged = m->both = 0;
 }
 
-void vv_memo_fini(struct vv_memo *m)
+void vv_known_map_fini(struct vv_known_map *m)
 {
-	vv_memo_clear(m);
-	*m = (struct vv_memo){ 0 };
+	vv_known_map_clear(m);
+	*m = (struct vv_known_map){ 0 };
 }
 
 /* A table that was made under a higher limit takes no more memory than this one allows. */
@@ -91,7 +91,7 @@ static int shrink(struct vv_gpu_table *t, uint64_t most, cudaStream_t stream)
 	return t->slots > most ? move(t, most, &none, NULL, 0, &moved, stream) : 0;
 }
 
-int vv_memo_limit(struct vv_memo *m, size_t limit, size_t usual, cudaStream_t stream)
+int vv_known_map_limit(struct vv_known_map *m, size_t limit, size_t usual, cudaStream_t stream)
 {
 	int rc;
 
@@ -110,7 +110,7 @@ int vv_memo_limit(struct vv_memo *m, size_t limit, size_t usual, cudaStream_t st
 
 /* Room for n entries in young. Beside aged it has all its room at once: while it grows there are its old slots and its new ones, and together
  * they must not be more than two full generations have. */
-static int reserve(struct vv_memo *m, size_t n, cudaStream_t stream)
+static int reserve(struct vv_known_map *m, size_t n, cudaStream_t stream)
 {
 	uint64_t want = slots_for(n > m->usual ? n : m->usual), most = slots_for(m->limit), have = m->young.slots;
 	struct vv_gpu_table none = { 0 };
@@ -125,7 +125,7 @@ static int reserve(struct vv_memo *m, size_t n, cudaStream_t stream)
 	return have ? move(&m->young, want, &none, NULL, 0, &moved, stream) : make(&m->young, want, stream);
 }
 
-int vv_memo_begin(struct vv_memo *m, size_t n, size_t *take, cudaStream_t stream)
+int vv_known_map_begin(struct vv_known_map *m, size_t n, size_t *take, cudaStream_t stream)
 {
 	size_t may = n < m->limit ? n : m->limit;
 	int rc;
@@ -145,7 +145,7 @@ int vv_memo_begin(struct vv_memo *m, size_t n, size_t *take, cudaStream_t stream
 	return 0;
 }
 
-void vv_memo_end(struct vv_memo *m, size_t entered, size_t promoted)
+void vv_known_map_end(struct vv_known_map *m, size_t entered, size_t promoted)
 {
 	m->n_young += entered;
 	m->both += promoted;
@@ -169,7 +169,7 @@ static int cleanse(struct vv_gpu_table *t, size_t *n, const struct vv_gpu_table 
 	return 0;
 }
 
-int vv_memo_kill(struct vv_memo *m, const uint32_t *dead, size_t n, cudaStream_t stream)
+int vv_known_map_kill(struct vv_known_map *m, const uint32_t *dead, size_t n, cudaStream_t stream)
 {
 	struct vv_gpu_table none = { 0 };
 	uint32_t *there = NULL;

@@ -16,7 +16,7 @@ __device__ void check(const vv_gpu_landing &l, uint32_t block)
 	p = i < l.n_checks ? l.bytes + l.check[i].at : l.bytes;
 	len = i < l.n_checks ? l.check[i].len : 0;
 
-	xxh3::accumulator acc = accumulate_grain<VV_INLET_UNIT / xxh3::STRIPE, true>(p, len, secret, quarter);
+	xxh3::accumulator acc = accumulate_grain<VV_DEVICE_INLET_UNIT / xxh3::STRIPE, true>(p, len, secret, quarter);
 	vv_digest got = xxh3::finish_long(acc, secret, quarter, len);
 
 	if (i < l.n_checks && quarter == 0 && !equal(got, l.check[i].want))
@@ -43,10 +43,10 @@ __device__ void place(const vv_gpu_landing &l, uint32_t block)
 	if (i >= l.n_moves)
 		return;
 
-	vv_inlet_move m = l.move[i];
+	vv_device_inlet_move m = l.move[i];
 	const uint8_t *from = l.bytes + m.from;
 
-	if (m.from == VV_INLET_ZERO)
+	if (m.from == VV_DEVICE_INLET_ZERO)
 		put(l.to + m.to, m.len, [](uint32_t) { return (uint8_t)0; }, [](uint32_t) { return make_uint4(0, 0, 0, 0); });
 	else
 		put(l.to + m.to, m.len, [=](uint32_t k) { return from[k]; }, [=](uint32_t k) { return load_anywhere(from + k); });

@@ -30,7 +30,7 @@ __global__ void expand(const vv_gpu_batch b, uint32_t end, const vv_gpu_starts s
 	}
 }
 
-int vv_kinds_expand(const struct vv_gpu_batch *b, uint32_t end, const struct vv_gpu_starts *starts, cudaStream_t stream)
+int vv_origins_expand(const struct vv_gpu_batch *b, uint32_t end, const struct vv_gpu_starts *starts, cudaStream_t stream)
 {
 	return launch("listing what has changed", expand, blocks_for(end - b->first, VV_GPU_GROUP_NUMBERS), stream, *b, end, *starts);
 }
@@ -49,7 +49,7 @@ __global__ void plain(const vv_gpu_batch b)
 		b.counts->fresh = b.n;
 }
 
-int vv_kinds_plain(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_origins_plain(const struct vv_gpu_batch *b, cudaStream_t stream)
 {
 	return launch_items("listing what is new", plain, b, stream);
 }
@@ -79,7 +79,7 @@ __global__ void claim_slots(const vv_gpu_batch b)
 	b.slot[i] = slot;
 }
 
-int vv_kinds_claim(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_origins_claim(const struct vv_gpu_batch *b, cudaStream_t stream)
 {
 	size_t bytes = b->filter.bits / 8;
 	int rc = 0;
@@ -181,7 +181,7 @@ __global__ void judge(const vv_gpu_batch b)
 	atomicAdd(&b.counts->shared, count_in(all, ONE_SHARED));
 }
 
-int vv_kinds_judge(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_origins_judge(const struct vv_gpu_batch *b, cudaStream_t stream)
 {
 	return launch_portions("finding out what is new", judge, b, stream);
 }
@@ -221,7 +221,7 @@ __global__ void place(const vv_gpu_batch b)
 	}
 }
 
-int vv_kinds_place(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_origins_place(const struct vv_gpu_batch *b, cudaStream_t stream)
 {
 	return launch_portions("placing what is new", place, b, stream);
 }
@@ -242,7 +242,7 @@ __global__ void resolve(const vv_gpu_batch b)
 	count_block(i < b.n && is_copy(from) && ordinal_of(from) == b.ordinal, &b.counts->here);
 }
 
-int vv_kinds_resolve(const struct vv_gpu_batch *b, cudaStream_t stream)
+int vv_origins_resolve(const struct vv_gpu_batch *b, cudaStream_t stream)
 {
 	return launch_items("resolving what is known", resolve, b, stream);
 }

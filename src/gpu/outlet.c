@@ -137,7 +137,7 @@ static int fill_gathered(struct vv_outlet *o, struct vv_outlet_room *r, const ui
 
 	o->next = (i + 1) % VV_OUTLET_STAGES;
 	if (rc == 0)
-		rc = vv_pieces_gather(o->of, number, (uint32_t)n, o->stage[i], o->gather);
+		rc = vv_found_pieces_gather(o->of, number, (uint32_t)n, o->stage[i], o->gather);
 	if (rc == 0)
 		rc = vv_cuda_check(cudaEventRecord(o->gathered[i], o->gather), purpose);
 	if (rc == 0)

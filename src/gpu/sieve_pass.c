@@ -173,7 +173,7 @@ static int count_nodes(struct sift *p)
 		struct vv_gpu_counts *done = &s->work.host->done[i];
 
 		if (rc == 0)
-			vv_memo_end(&s->nodes, done->nodes, done->nodes_promoted);
+			vv_known_map_end(&s->nodes, done->nodes, done->nodes_promoted);
 		done->nodes = done->nodes_promoted = 0;
 	}
 	return rc;
@@ -186,7 +186,7 @@ static int make_room_for_nodes(struct sift *p, struct batch *x)
 	int rc = count_nodes(p);
 
 	if (rc == 0)
-		rc = vv_memo_begin(&s->nodes, x->not_zero, &take, s->stream);
+		rc = vv_known_map_begin(&s->nodes, x->not_zero, &take, s->stream);
 	x->b.young_nodes = s->nodes.young;
 	x->b.aged_nodes = s->nodes.aged;
 	return rc;
@@ -199,7 +199,7 @@ static int make_room(struct sift *p, struct batch *x)
 	int rc = 0;
 
 	if (vv_gpu_sieve_looks_up(s))
-		rc = vv_memo_begin(&s->known, x->not_zero, &take, s->stream);
+		rc = vv_known_map_begin(&s->known, x->not_zero, &take, s->stream);
 	x->b.take = (uint32_t)take;
 	x->b.young = s->known.young;
 	x->b.aged = s->known.aged;
@@ -215,24 +215,24 @@ static int judge(struct sift *p, struct batch *x)
 	int rc = vv_cuda_check(cudaMemsetAsync(b->counts, 0, sizeof(*b->counts), s->stream), purpose);
 
 	if (rc == 0)
-		rc = vv_kinds_expand(b, slice_end(s, x->end - 1), &x->starts, s->stream);
+		rc = vv_origins_expand(b, slice_end(s, x->end - 1), &x->starts, s->stream);
 	if (rc == 0 && looks_up)
-		rc = vv_kinds_claim(b, s->stream);
+		rc = vv_origins_claim(b, s->stream);
 	if (rc == 0 && looks_up)
-		rc = vv_kinds_judge(b, s->stream);
+		rc = vv_origins_judge(b, s->stream);
 	if (rc == 0) /* the numbers that this turn had before have been used */
 		rc = vv_cuda_check(cudaStreamWaitEvent(s->stream, s->gathered[x->turn], 0), purpose);
 	if (rc == 0 && !looks_up)
-		rc = vv_kinds_plain(b, s->stream);
+		rc = vv_origins_plain(b, s->stream);
 	if (rc == 0)
-		rc = vv_pieces_report(b, &s->work.host->judged, NULL, s->stream);
+		rc = vv_found_pieces_report(b, &s->work.host->judged, NULL, s->stream);
 	if (rc == 0)
 		rc = record(s->judged, s->stream);
 	if (rc == 0 && looks_up)
-		rc = vv_kinds_place(b, s->stream);
+		rc = vv_origins_place(b, s->stream);
 	if (rc == 0)
 		rc = record(s->placed[x->turn], s->stream);
-	return rc || !looks_up ? rc : vv_kinds_resolve(b, s->stream);
+	return rc || !looks_up ? rc : vv_origins_resolve(b, s->stream);
 }
 
 /* The next batch from this slice on that has items: none if there is no more. */
@@ -262,7 +262,7 @@ static int cut_tree(struct sift *p, const struct batch *x, bool copies)
 static int conclude(struct sift *p, const struct batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
-	int rc = vv_pieces_report(&x->b, &s->work.host->done[x->turn], p->sink ? s->work.piece[x->turn] : NULL, s->stream);
+	int rc = vv_found_pieces_report(&x->b, &s->work.host->done[x->turn], p->sink ? s->work.piece[x->turn] : NULL, s->stream);
 
 	return rc ? rc : record(s->done, s->stream);
 }
@@ -280,7 +280,7 @@ static int cut(struct sift *p, const struct batch *x, const struct vv_gpu_counts
 	if (rc == 0 && judged->shared && judged->copies && opt->method == VV_METHOD_RUN)
 		rc = vv_repeat_choose(&x->b, s->stream);
 	if (rc == 0)
-		rc = opt->method == VV_METHOD_TREE ? cut_tree(p, x, judged->copies > 0) : vv_pieces_emit(&x->b, s->stream);
+		rc = opt->method == VV_METHOD_TREE ? cut_tree(p, x, judged->copies > 0) : vv_found_pieces_emit(&x->b, s->stream);
 	return rc ? rc : conclude(p, x);
 }
 
@@ -330,7 +330,7 @@ static void count(struct sift *p, const struct batch *x, const struct vv_gpu_cou
 {
 	struct vv_sieve_counts *c = &p->s->base.counts;
 
-	vv_memo_end(&p->s->known, judged->entered, judged->promoted);
+	vv_known_map_end(&p->s->known, judged->entered, judged->promoted);
 	if (!p->sink)
 		return;
 	c->changed += x->b.n;
@@ -416,7 +416,7 @@ static int do_all(struct sift *p)
 
 /* ---- what is called ---------------------------------------------------------------------------------------------------------- */
 
-int vv_sift_pass(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_sink *sink)
+int vv_sieve_pass_pass(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_sink *sink)
 {
 	struct sift p = { .s = s, .sink = sink, .ordinal = ordinal, .slices = vv_numbers_slices(&s->numbers) };
 	int rc = vv_numbers_publish(&s->numbers, s->stream);
@@ -439,7 +439,7 @@ static int settle_lanes(struct vv_gpu_sieve *s)
 	return rc;
 }
 
-int vv_sift_look(struct vv_gpu_sieve *s)
+int vv_sieve_pass_look(struct vv_gpu_sieve *s)
 {
 	uint32_t slices = vv_numbers_slices(&s->numbers);
 	int rc;
@@ -477,9 +477,9 @@ static int know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range 
 	return rc;
 }
 
-int vv_sift_know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n)
+int vv_sieve_pass_know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n)
 {
-	vv_memo_clear(&s->known);
-	vv_memo_clear(&s->nodes);
+	vv_known_map_clear(&s->known);
+	vv_known_map_clear(&s->nodes);
 	return s->numbers.end && n && vv_gpu_sieve_looks_up(s) ? know(s, ordinal, usable, n) : 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct place {
-	struct vv_serve *serve;
+	struct vv_serve_images *serve;
 	const char *name; /* of the image of pages, */
 	size_t folder;    /* which begins with so many bytes of a folder */
 };
@@ -32,7 +32,7 @@ static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out,
 		i++;
 	vv_mem_free(whole);
 	if (i < p->serve->files.n_files)
-		rc = vv_serve_read(p->serve, i, out, n);
+		rc = vv_serve_images_read(p->serve, i, out, n);
 	*n = *n < most ? *n : most;
 	return rc;
 }
@@ -45,7 +45,7 @@ static const struct vv_variable *find(const struct vv_outline *o, uint64_t at)
 	return NULL;
 }
 
-void vv_blame_tell(struct vv_serve *s, size_t file, uint64_t at, char words[VV_BLAME_WORDS])
+void vv_blame_tell(struct vv_serve_images *s, size_t file, uint64_t at, char words[VV_BLAME_WORDS])
 {
 	struct vv_unpack_file image = vv_unpack_at(&s->files, file);
 	const char *slash = strrchr(image.file->name, '/');

@@ -7,6 +7,6 @@
 enum { VV_BLAME_WORDS = 160 };
 
 /* " (heap)", " (library, libc.so.6/data)", or "" where the other images do not say so; the error of the caller, of damage, stays. */
-void vv_blame_tell(struct vv_serve *s, size_t file, uint64_t at, char words[VV_BLAME_WORDS]);
+void vv_blame_tell(struct vv_serve_images *s, size_t file, uint64_t at, char words[VV_BLAME_WORDS]);
 
 #endif

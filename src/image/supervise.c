@@ -16,7 +16,7 @@ struct tend {
 	struct varve *v;
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
-	const struct vv_tend_options *opt;
+	const struct vv_supervise_options *opt;
 	pid_t pid;      /* the program; 0: it is not there */
 	int status;     /* how it ended */
 	uint64_t epoch; /* the last good one; 0: none yet */
@@ -27,12 +27,12 @@ struct tend {
 
 static sigset_t ours;
 
-void vv_tend_prepare(void)
+void vv_supervise_prepare(void)
 {
 	static const int heard[] = { SIGCHLD, SIGUSR1, SIGTERM, SIGINT, SIGHUP };
 
 	ours = vv_child_block(heard, sizeof(heard) / sizeof(heard[0]));
-	vv_revive_adopt();
+	vv_restore_one_adopt();
 }
 
 __attribute__((format(printf, 2, 3))) static void tell(const struct tend *t, const char *fmt, ...)
@@ -65,8 +65,8 @@ static int start(struct tend *t)
 
 static int revive(struct tend *t)
 {
-	const struct vv_revive_options opt = { .memory = t->opt->memory };
-	int rc = vv_revive_run(t->lin, t->epoch, t->pool, &opt, &t->pid);
+	const struct vv_restore_one_options opt = { .memory = t->opt->memory };
+	int rc = vv_restore_one_run(t->lin, t->epoch, t->pool, &opt, &t->pid);
 
 	if (rc == 0)
 		tell(t, "process %d restored from epoch %" PRIu64, (int)t->pid, t->epoch);
@@ -122,7 +122,7 @@ static void wait_for_event(struct tend *t)
 	}
 }
 
-int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_tend_options *opt, int *status,
+int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_supervise_options *opt, int *status,
 		uint64_t *epoch)
 {
 	struct tend t = { .v = v, .lin = lin, .pool = pool, .opt = opt, .epoch = opt->resume };
@@ -142,7 +142,7 @@ int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *p
 			break;
 		}
 		t.restarts++;
-		vv_tree_clear(); /* what is left of it has numbers that a restore needs */
+		vv_process_tree_clear(); /* what is left of it has numbers that a restore needs */
 		rc = t.epoch ? revive(&t) : start(&t);
 		t.due = vv_clock_s() + opt->every_s;
 	}

@@ -1,12 +1,12 @@
 /* A program that is looked after: started, checkpointed from time to time, and brought back from its last epoch when it dies. */
-#ifndef VV_IMAGE_TEND_H
-#define VV_IMAGE_TEND_H
+#ifndef VV_IMAGE_SUPERVISE_H
+#define VV_IMAGE_SUPERVISE_H
 
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
 #include "image/save/dump.h"
 
-struct vv_tend_options {
+struct vv_supervise_options {
 	char *const *command;
 	const char *output;   /* its standard output and error go to the end of this file; the input is empty */
 	double every_s;       /* 0: only on SIGUSR1 */
@@ -21,11 +21,11 @@ struct vv_tend_options {
 	void (*saved)(void *arg, const struct vv_dump_report *r);
 };
 
-/* To be called before there are threads: signals are taken by vv_tend_run alone. */
-void vv_tend_prepare(void);
+/* To be called before there are threads: signals are taken by vv_supervise_run alone. */
+void vv_supervise_prepare(void);
 /* Until the program ends well, or has died too often. *status is that of wait(2); *epoch the last one that it was, or should have been, brought back from,
  * or was saved as. */
-int vv_tend_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_tend_options *opt, int *status,
+int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_supervise_options *opt, int *status,
 		uint64_t *epoch);
 
 #endif

@@ -33,7 +33,7 @@ bool vv_alloc_decide(uintptr_t caller)
 {
 	bool program = vv_caller_is_program(caller);
 
-	if ((!program && !vv_alloc_on_behalf && !is_of_thread(caller) && !vv_gift_fortran_calls(caller)) || !vv_heap_settle())
+	if ((!program && !vv_alloc_on_behalf && !is_of_thread(caller) && !vv_libc_memory_fortran_calls(caller)) || !vv_heap_settle())
 		return false;
 	if (program)
 		vv_caller_note(caller, vv_heap_settled, &vv_heap.phase);
@@ -83,7 +83,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
 	vv_caller_forget();
 	vv_heap_begin();
 	have_one_heap();
-	vv_gift_fortran_ask();
+	vv_libc_memory_fortran_ask();
 	if (vv_heap_settle())
 		vv_argv_begin(argc, argv);
 }

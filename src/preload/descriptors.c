@@ -41,13 +41,13 @@ __attribute__((constructor(101))) static void find_all(void)
 {
 	for (enum call c = 0; c < CALLS; c++)
 		real(c);
-	vv_keep_begin();
+	vv_own_fds_begin();
 }
 
 static void go_on(void *none)
 {
 	(void)none;
-	vv_keep_go_on();
+	vv_own_fds_go_on();
 }
 
 static int refuse(int number)
@@ -60,9 +60,9 @@ int close(int fd)
 {
 	int rc;
 
-	vv_keep_stop();
+	vv_own_fds_stop();
 	pthread_cleanup_push(go_on, NULL); /* a thread can be cancelled in there */
-	rc = vv_keep_has(fd) ? refuse(EBADF) : REAL(CLOSE, close)(fd);
+	rc = vv_own_fds_has(fd) ? refuse(EBADF) : REAL(CLOSE, close)(fd);
 	pthread_cleanup_pop(1);
 	return rc;
 }
@@ -71,9 +71,9 @@ int dup2(int fd, int to)
 {
 	int rc;
 
-	vv_keep_stop();
-	rc = vv_keep_has(to) ? refuse(EBUSY) : REAL(DUP2, dup2)(fd, to);
-	vv_keep_go_on();
+	vv_own_fds_stop();
+	rc = vv_own_fds_has(to) ? refuse(EBUSY) : REAL(DUP2, dup2)(fd, to);
+	vv_own_fds_go_on();
 	return rc;
 }
 
@@ -81,9 +81,9 @@ int dup3(int fd, int to, int flags)
 {
 	int rc;
 
-	vv_keep_stop();
-	rc = vv_keep_has(to) ? refuse(EBUSY) : REAL(DUP3, dup3)(fd, to, flags);
-	vv_keep_go_on();
+	vv_own_fds_stop();
+	rc = vv_own_fds_has(to) ? refuse(EBUSY) : REAL(DUP3, dup3)(fd, to, flags);
+	vv_own_fds_go_on();
 	return rc;
 }
 
@@ -92,13 +92,13 @@ int close_range(unsigned first, unsigned last, int flags)
 {
 	int rc = 0;
 
-	vv_keep_stop();
-	for (int own; rc == 0 && first <= last && first <= INT_MAX && (own = vv_keep_next((int)first)) >= 0 && (unsigned)own <= last; first = (unsigned)own + 1)
+	vv_own_fds_stop();
+	for (int own; rc == 0 && first <= last && first <= INT_MAX && (own = vv_own_fds_next((int)first)) >= 0 && (unsigned)own <= last; first = (unsigned)own + 1)
 		if ((unsigned)own > first)
 			rc = REAL(CLOSE_RANGE, close_range)(first, (unsigned)own - 1, flags);
 	if (rc == 0 && first <= last)
 		rc = REAL(CLOSE_RANGE, close_range)(first, last, flags);
-	vv_keep_go_on();
+	vv_own_fds_go_on();
 	return rc;
 }
 
@@ -107,11 +107,11 @@ static bool close_from(int first)
 {
 	bool all;
 
-	vv_keep_stop();
-	all = vv_keep_next(first < 0 ? 0 : first) < 0;
+	vv_own_fds_stop();
+	all = vv_own_fds_next(first < 0 ? 0 : first) < 0;
 	if (all)
 		REAL(CLOSEFROM, closefrom)(first);
-	vv_keep_go_on();
+	vv_own_fds_go_on();
 	return all;
 }
 

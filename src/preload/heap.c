@@ -449,7 +449,7 @@ void vv_heap_forgo(const char *reason)
 
 static bool read_place(uintptr_t *at)
 {
-	const char *text = getenv(VV_TERMS_ARENA);
+	const char *text = getenv(VV_RUN_PROTOCOL_ARENA);
 	char *end = NULL;
 
 	*at = usual_place;
@@ -459,7 +459,7 @@ static bool read_place(uintptr_t *at)
 	*at = strtoull(text, &end, 16);
 	if (errno == 0 && *end == 0 && *at && *at % GIB == 0)
 		return true;
-	snprintf(trouble, sizeof(trouble), VV_TERMS_ARENA "=%.40s is no address: hexadecimal, a multiple of 40000000", text);
+	snprintf(trouble, sizeof(trouble), VV_RUN_PROTOCOL_ARENA "=%.40s is no address: hexadecimal, a multiple of 40000000", text);
 	return false;
 }
 

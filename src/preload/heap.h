@@ -138,7 +138,7 @@ static inline void vv_heap_free_plain(void *p)
 	vv_je_free(p);
 }
 
-/* Where it lies is told by VV_TERMS_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_trouble. */
+/* Where it lies is told by VV_RUN_PROTOCOL_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_trouble. */
 void vv_heap_begin(void);
 const char *vv_heap_trouble(void); /* "" if there is a heap */
 /* There will be none, for this reason. Called before vv_heap_begin. */

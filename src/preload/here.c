@@ -62,10 +62,10 @@ static void tell_done(void *arg, uint64_t epoch, int rc)
 
 static void open_events(void)
 {
-	const char *path = vv_env_get(VV_TERMS_EVENTS);
+	const char *path = vv_env_get(VV_RUN_PROTOCOL_EVENTS);
 
 	if (path && *path)
-		events = vv_keep_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
+		events = vv_own_fds_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
 }
 
 /* ---- the session --------------------------------------------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static int suit_heap(void)
 
 static int open_session(void)
 {
-	const char *store = vv_env_get(VV_TERMS_STORE), *lineage = vv_env_get(VV_TERMS_LINEAGE);
+	const char *store = vv_env_get(VV_RUN_PROTOCOL_STORE), *lineage = vv_env_get(VV_RUN_PROTOCOL_LINEAGE);
 	int rc;
 
 	if (!store || !*store || !lineage || !*lineage)
@@ -177,7 +177,7 @@ static int open_session(void)
 
 static int which_epoch(uint64_t *epoch, bool *none)
 {
-	const char *text = vv_env_get(VV_TERMS_RESTART);
+	const char *text = vv_env_get(VV_RUN_PROTOCOL_RESTART);
 	char *end = NULL;
 
 	*epoch = VARVE_LATEST;
@@ -186,7 +186,7 @@ static int which_epoch(uint64_t *epoch, bool *none)
 		return 0;
 	*epoch = strtoull(text, &end, 10);
 	return *end == 0 && *epoch && *epoch != VARVE_LATEST ?
-		       0 : vv_err_set(VV_EINVAL, VV_TERMS_RESTART "=%.40s: latest, none or the number of an epoch", text);
+		       0 : vv_err_set(VV_EINVAL, VV_RUN_PROTOCOL_RESTART "=%.40s: latest, none or the number of an epoch", text);
 }
 
 /* The program as it is must not go on as if it were new: it would lay epochs over those that it could not read. */
@@ -196,7 +196,7 @@ static void refuse(int rc, uint64_t epoch)
 
 	if (!tell(damaged ? "damaged" : "refused", epoch, varve_last_error()) && (!session || session->rank == 0))
 		fprintf(stderr, "varve: epoch %" PRIu64 " cannot be restored: %s\n", epoch, varve_last_error());
-	_exit(VV_TERMS_REFUSED);
+	_exit(VV_RUN_PROTOCOL_REFUSED);
 }
 
 static int restore(void)
@@ -228,10 +228,10 @@ static int forgo(int rc)
 
 static int begin(void)
 {
-	const char *globals = vv_env_get(VV_TERMS_GLOBALS);
+	const char *globals = vv_env_get(VV_RUN_PROTOCOL_GLOBALS);
 	int rc;
 
-	vv_gift_fortran_ask(); /* its library may have been loaded late */
+	vv_libc_memory_fortran_ask(); /* its library may have been loaded late */
 	open_events();
 	rc = open_session();
 	if (rc == 0)
@@ -277,7 +277,7 @@ struct quiet {
 static void hush(struct quiet *q)
 {
 	if (!q->is)
-		vv_hush_begin(&q->before);
+		vv_block_signals_begin(&q->before);
 	q->is = true;
 }
 
@@ -318,7 +318,7 @@ int varve_checkpoint_here(void)
 	pthread_mutex_unlock(&lock);
 	inside = false;
 	if (q.is)
-		vv_hush_end(&q.before); /* one may have come, and may end the program */
+		vv_block_signals_end(&q.before); /* one may have come, and may end the program */
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }

@@ -4,13 +4,13 @@
 
 static const char *const names[VV_GIFT_COUNT] = {
 #define NAME(name) [VV_GIFT_##name] = #name,
-	VV_GIFT_NAMES(NAME)
+	VV_LIBC_MEMORY_NAMES(NAME)
 #undef NAME
 };
 
 _Atomic(void *) vv_gift_found[VV_GIFT_COUNT];
 
-void *vv_gift_find(enum vv_gift_id id)
+void *vv_libc_memory_find(enum vv_libc_memory_id id)
 {
 	void *f = dlsym(RTLD_NEXT, names[id]);
 
@@ -18,7 +18,7 @@ void *vv_gift_find(enum vv_gift_id id)
 	return f;
 }
 
-void *vv_gift_move(void *theirs, size_t n)
+void *vv_libc_memory_move(void *theirs, size_t n)
 {
 	void *p = theirs && !vv_heap_owns(theirs) ? vv_heap_alloc(n) : NULL;
 	size_t room = p ? malloc_usable_size(theirs) : 0;
@@ -30,18 +30,18 @@ void *vv_gift_move(void *theirs, size_t n)
 	return p;
 }
 
-char *vv_gift_string(char *theirs, uintptr_t caller)
+char *vv_libc_memory_string(char *theirs, uintptr_t caller)
 {
-	return theirs && vv_alloc_is_for_program(caller) ? vv_gift_move(theirs, strlen(theirs) + 1) : theirs;
+	return theirs && vv_alloc_is_for_program(caller) ? vv_libc_memory_move(theirs, strlen(theirs) + 1) : theirs;
 }
 
 /* getcwd is wrapped anyway: it has a buffer, or gives a string. */
 __attribute__((constructor)) static void begin(void)
 {
-	vv_wrap_given = vv_gift_string;
+	vv_wrap_given = vv_libc_memory_string;
 }
 
-#define GIVEN(string) vv_gift_string(string, (uintptr_t)__builtin_return_address(0))
+#define GIVEN(string) vv_libc_memory_string(string, (uintptr_t)__builtin_return_address(0))
 
 /* ---- strings ----------------------------------------------------------------------------------------------------------------- */
 
@@ -210,7 +210,7 @@ char **backtrace_symbols(void *const *at, int n)
 
 		size = end > size ? end : size;
 	}
-	list = vv_gift_move(list, size);
+	list = vv_libc_memory_move(list, size);
 	for (int i = 0; i < n; i++)
 		list[i] += (uintptr_t)list - was;
 	return list;
@@ -220,10 +220,10 @@ static void move_list(char ***list, size_t first, size_t n)
 {
 	if (!*list)
 		return;
-	*list = vv_gift_move(*list, (first + n + 1) * sizeof(**list));
+	*list = vv_libc_memory_move(*list, (first + n + 1) * sizeof(**list));
 	for (size_t i = first; i < first + n; i++)
 		if ((*list)[i])
-			(*list)[i] = vv_gift_move((*list)[i], strlen((*list)[i]) + 1);
+			(*list)[i] = vv_libc_memory_move((*list)[i], strlen((*list)[i]) + 1);
 }
 
 /* When it fails otherwise it has freed all, or looked at nothing. */
@@ -262,9 +262,9 @@ static int move_entries(struct dirent ***list, int n, bool program)
 {
 	if (!program || n < 0 || !*list)
 		return n;
-	*list = vv_gift_move(*list, (size_t)(n ? n : 1) * sizeof(**list));
+	*list = vv_libc_memory_move(*list, (size_t)(n ? n : 1) * sizeof(**list));
 	for (int i = 0; i < n; i++)
-		(*list)[i] = vv_gift_move((*list)[i], (*list)[i]->d_reclen);
+		(*list)[i] = vv_libc_memory_move((*list)[i], (*list)[i]->d_reclen);
 	return n;
 }
 

@@ -1,8 +1,8 @@
 /* What the C library allocates and hands over, to be freed by who called it, is the caller's state like what that allocates itself. Most of it is
  * moved to the heap when the C library returns (libc_memory.c, libc_memory_scan.c, libc_memory_stream.c). Where it is tied into something that the caller has, a tree or
  * a compiled expression, the C library allocates on the heap while the caller is in there (libc_memory_within.c). */
-#ifndef VV_PRELOAD_GIFT_H
-#define VV_PRELOAD_GIFT_H
+#ifndef VV_PRELOAD_LIBC_MEMORY_H
+#define VV_PRELOAD_LIBC_MEMORY_H
 
 /* scandir and scandir64 are both defined here: the headers must not rename the one to the other, nor define either inline */
 #undef _FILE_OFFSET_BITS
@@ -44,30 +44,30 @@ ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #include "preload/alloc.h"
 #include "preload/libc_memory_names.h"
 
-enum vv_gift_id {
-#define VV_GIFT_ID(name) VV_GIFT_##name,
-	VV_GIFT_NAMES(VV_GIFT_ID)
-#undef VV_GIFT_ID
+enum vv_libc_memory_id {
+#define VV_LIBC_MEMORY_ID(name) VV_GIFT_##name,
+	VV_LIBC_MEMORY_NAMES(VV_LIBC_MEMORY_ID)
+#undef VV_LIBC_MEMORY_ID
 	VV_GIFT_COUNT
 };
 
 extern _Atomic(void *) vv_gift_found[VV_GIFT_COUNT] __attribute__((visibility("hidden")));
-void *vv_gift_find(enum vv_gift_id id);
+void *vv_libc_memory_find(enum vv_libc_memory_id id);
 
 /* The C library's own. */
-static inline void *vv_gift_real(enum vv_gift_id id)
+static inline void *vv_libc_memory_real(enum vv_libc_memory_id id)
 {
 	void *f = atomic_load_explicit(&vv_gift_found[id], memory_order_relaxed);
 
-	return __builtin_expect(f != NULL, 1) ? f : vv_gift_find(id);
+	return __builtin_expect(f != NULL, 1) ? f : vv_libc_memory_find(id);
 }
 
-#define THEIRS(name) ((__typeof__(name) *)vv_gift_real(VV_GIFT_##name))
+#define THEIRS(name) ((__typeof__(name) *)vv_libc_memory_real(VV_GIFT_##name))
 
 /* What the C library has allocated, n bytes of it, or less, as the program's. Where there is no memory for that, and if it is the heap's already, it stays
  * where it is. */
-void *vv_gift_move(void *theirs, size_t n);
+void *vv_libc_memory_move(void *theirs, size_t n);
 /* A string, if who called gets memory of the heap. */
-char *vv_gift_string(char *theirs, uintptr_t caller);
+char *vv_libc_memory_string(char *theirs, uintptr_t caller);
 
 #endif

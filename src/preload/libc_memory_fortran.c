@@ -7,7 +7,7 @@
 static _Atomic(uintptr_t) site; /* 0: not known */
 static __thread bool asking __attribute__((tls_model("initial-exec")));
 
-void vv_gift_fortran_ask(void)
+void vv_libc_memory_fortran_ask(void)
 {
 	void (*trim)(size_t *, char **, size_t, const char *);
 	char *text = NULL;
@@ -22,7 +22,7 @@ void vv_gift_fortran_ask(void)
 	free(text);
 }
 
-bool vv_gift_fortran_calls(uintptr_t caller)
+bool vv_libc_memory_fortran_calls(uintptr_t caller)
 {
 	if (__builtin_expect(asking, 0)) {
 		asking = false;

@@ -96,7 +96,7 @@ static void move_one(const struct item *item, void **p)
 		n = (item->width ? item->width : 1) * size;
 	else
 		return;
-	*p = vv_gift_move(*p, n);
+	*p = vv_libc_memory_move(*p, n);
 }
 
 /* The first `got` of those that count. */
@@ -148,7 +148,7 @@ static int scan(scan_fn *theirs, const void *from, const void *format, va_list a
 	int vv_gift_scan_##of##name params __asm__(#of #name) __attribute__((visibility("default")));                                            \
 	int vv_gift_scan_##of##name params
 
-#define SCAN(of, through, from, how) scan((scan_fn *)vv_gift_real(VV_GIFT_##of##through), from, format, ap, how, program)
+#define SCAN(of, through, from, how) scan((scan_fn *)vv_libc_memory_real(VV_GIFT_##of##through), from, format, ap, how, program)
 
 #define SCAN_ARGUMENTS(of, through, from, how)                                                                                                   \
 	bool program = FOR_PROGRAM();                                                                                                            \

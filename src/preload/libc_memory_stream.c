@@ -70,7 +70,7 @@ static void settle(struct stream *s)
 		struct stream *next = s->next;
 
 		if (s->result)
-			*s->result = vv_gift_move(*s->result, (*s->n + 1) * s->size);
+			*s->result = vv_libc_memory_move(*s->result, (*s->n + 1) * s->size);
 		__libc_free(s->buffer);
 		__libc_free(s);
 		s = next;

@@ -29,7 +29,7 @@ static const char *const outside[] = {
 };
 static const char *const workers[] = { "libgomp", "libomp", "libiomp", "libtbb" };
 
-static const char *more; /* VV_TERMS_OUTSIDE */
+static const char *more; /* VV_RUN_PROTOCOL_OUTSIDE */
 
 /* ---- what is loaded ------------------------------------------------------------------------------------------------------------
  *
@@ -311,7 +311,7 @@ static void begin_child(void)
 
 void vv_library_begin(void)
 {
-	more = getenv(VV_TERMS_OUTSIDE);
+	more = getenv(VV_RUN_PROTOCOL_OUTSIDE);
 	lists[0].n = lists[1].n = 0; /* who asked before, in a constructor, was told without that */
 	pthread_atfork(NULL, NULL, begin_child);
 }

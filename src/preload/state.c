@@ -257,7 +257,7 @@ static int declare_others(struct varve *v)
 /* All ranks can go on, or none does. */
 static int agree(struct varve *v, int rc)
 {
-	return v->group ? vv_ranks_agree(v->group, v->group->comm, rc) : rc;
+	return v->group ? vv_group_agree(v->group, v->group->comm, rc) : rc;
 }
 
 int vv_state_start(struct varve *v)
@@ -358,7 +358,7 @@ static int give_back(void)
 }
 
 /* The program may have shut some of it, which then would be shut again before it is put back. */
-static int open_exceptions(struct vv_latch *latch)
+static int open_exceptions(struct vv_reopen *latch)
 {
 	struct vv_memory_range *r = vv_mem_new(n_named + 1, sizeof(*r)), bad;
 	size_t n = 0;
@@ -367,7 +367,7 @@ static int open_exceptions(struct vv_latch *latch)
 	for (size_t i = 0; r && i < n_named; i++)
 		if (!named[i].name && named[i].len)
 			r[n++] = (struct vv_memory_range){ (uintptr_t)named[i].p, (uintptr_t)named[i].p + named[i].len, false };
-	rc = r ? vv_latch_open(latch, r, n, &bad) : VV_ENOMEM;
+	rc = r ? vv_reopen_open(latch, r, n, &bad) : VV_ENOMEM;
 	vv_mem_free(r);
 	return rc == VV_EINVAL ? vv_err_context(rc, "varve_except_here") : rc;
 }
@@ -403,7 +403,7 @@ static void put_exceptions(const uint8_t *from)
 /* The point of no return is passed when all ranks are ready for it. */
 static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 {
-	struct vv_latch latch = { 0 };
+	struct vv_reopen latch = { 0 };
 	uint8_t *kept = NULL;
 	int rc = reach_all();
 

@@ -37,7 +37,7 @@ struct name {
 
 struct criu {
 	const struct vv_reader_file *f;
-	struct vv_memory memory;
+	struct vv_memory_areas memory;
 	struct image tree, map, mm, files;
 	struct name *name;
 	size_t n_names, names_cap;
@@ -183,7 +183,7 @@ static uint8_t segment_of(uint64_t status)
 static int add_area(struct criu *c, struct vv_proto m, uint64_t exe_id)
 {
 	uint64_t id = vv_proto_number(m, 4), prot = vv_proto_number(m, 5), status = vv_proto_number(m, 7);
-	struct vv_memory_area a = {
+	struct vv_memory_areas_area a = {
 		.from = vv_proto_number(m, 1),
 		.to = vv_proto_number(m, 2),
 		.executable = prot & PROT_EXEC,
@@ -194,7 +194,7 @@ static int add_area(struct criu *c, struct vv_proto m, uint64_t exe_id)
 
 	if (path && id == exe_id)
 		c->exe = a.from;
-	return vv_memory_add(&c->memory, &a, path ? (const char *)path->p : NULL, path ? path->n : 0);
+	return vv_memory_areas_add(&c->memory, &a, path ? (const char *)path->p : NULL, path ? path->n : 0);
 }
 
 static int read_areas(struct criu *c, uint64_t pid)
@@ -236,7 +236,7 @@ static int mark_stack(struct criu *c, uint64_t tid)
 	if (rc == 0 && vv_pagemap_entry(&core.left, &entry)) {
 		x86 = body_of(body_of(entry, 2), 2);
 		arm = body_of(body_of(entry, 8), 3);
-		vv_memory_mark(&c->memory, arm.n ? vv_proto_number(arm, 2) : vv_proto_number(x86, 20), VV_SEGMENT_STACK);
+		vv_memory_areas_mark(&c->memory, arm.n ? vv_proto_number(arm, 2) : vv_proto_number(x86, 20), VV_SEGMENT_STACK);
 	}
 	close_image(&core);
 	return rc;
@@ -247,7 +247,7 @@ static int mark_stacks(struct criu *c, struct vv_proto task)
 	struct vv_proto_field f;
 	int rc = 0;
 
-	vv_memory_mark(&c->memory, c->stack, VV_SEGMENT_STACK);
+	vv_memory_areas_mark(&c->memory, c->stack, VV_SEGMENT_STACK);
 	for (size_t i = 0; rc == 0 && i < MAX_TASKS && vv_proto_next(&task, &f); i++)
 		if (f.number == 5)
 			rc = mark_stack(c, f.value);
@@ -266,10 +266,10 @@ static int read_pages(struct criu *c)
 /* Pages that no process has for itself are those of memory that several share. */
 static int add_shared(struct criu *c)
 {
-	const struct vv_memory_area all = { .to = UINT64_MAX, .writable = true, .segment = VV_SEGMENT_SHARED };
-	int rc = vv_memory_add(&c->memory, &all, NULL, 0);
+	const struct vv_memory_areas_area all = { .to = UINT64_MAX, .writable = true, .segment = VV_SEGMENT_SHARED };
+	int rc = vv_memory_areas_add(&c->memory, &all, NULL, 0);
 
-	return rc ? rc : vv_memory_piece(&c->memory, 0, c->f->len, 0);
+	return rc ? rc : vv_memory_areas_piece(&c->memory, 0, c->f->len, 0);
 }
 
 static int read_all(struct criu *c, uint64_t id)
@@ -287,7 +287,7 @@ static int read_all(struct criu *c, uint64_t id)
 	rc = read_names(c);
 	if (rc == 0)
 		rc = read_areas(c, vv_proto_number(task, 1));
-	vv_memory_settle(&c->memory, c->exe);
+	vv_memory_areas_settle(&c->memory, c->exe);
 	if (rc == 0)
 		rc = mark_stacks(c, task);
 	return rc ? rc : read_pages(c);
@@ -298,9 +298,9 @@ static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 	struct criu c = { .f = f };
 	int rc;
 
-	vv_memory_init(&c.memory, out);
+	vv_memory_areas_init(&c.memory, out);
 	rc = read_all(&c, pages_id(f->name));
-	vv_memory_fini(&c.memory);
+	vv_memory_areas_fini(&c.memory);
 	close_image(&c.tree);
 	close_image(&c.map);
 	close_image(&c.mm);

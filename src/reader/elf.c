@@ -35,7 +35,7 @@ struct map { /* of a file */
 struct core {
 	struct vv_peek in;
 	unsigned machine;
-	struct vv_memory memory;
+	struct vv_memory_areas memory;
 	uint64_t header, n_headers;
 	uint8_t *files; /* the note that lists them */
 	struct map *map;
@@ -192,12 +192,12 @@ static int walk_areas(struct core *c)
 
 	for (uint64_t i = 0; rc == 0 && i < c->n_headers && read_header(c, i, &l); i++) {
 		const struct map *m = find_map(c, l.address);
-		struct vv_memory_area a = { .from = l.address, .executable = l.flags & EXECUTE, .writable = l.flags & WRITE };
+		struct vv_memory_areas_area a = { .from = l.address, .executable = l.flags & EXECUTE, .writable = l.flags & WRITE };
 		uint64_t len = l.in_memory > l.in_file ? l.in_memory : l.in_file;
 
 		a.to = len < UINT64_MAX - l.address ? l.address + len : UINT64_MAX;
 		if (l.type == LOAD)
-			rc = vv_memory_add(&c->memory, &a, m ? m->path : NULL, m ? m->len : 0);
+			rc = vv_memory_areas_add(&c->memory, &a, m ? m->path : NULL, m ? m->len : 0);
 	}
 	return rc ? rc : c->in.rc;
 }
@@ -209,7 +209,7 @@ static int walk_pieces(struct core *c)
 
 	for (uint64_t i = 0; rc == 0 && i < c->n_headers && read_header(c, i, &l); i++)
 		if (l.type == LOAD && l.in_file)
-			rc = vv_memory_piece(&c->memory, l.address, l.in_file, l.at);
+			rc = vv_memory_areas_piece(&c->memory, l.address, l.in_file, l.at);
 	return rc ? rc : c->in.rc;
 }
 
@@ -235,12 +235,12 @@ static bool find_headers(struct core *c)
 
 static void name_areas(struct core *c)
 {
-	vv_memory_settle(&c->memory, c->exe);
-	vv_memory_mark(&c->memory, c->vdso, VV_SEGMENT_VDSO);
-	vv_memory_mark(&c->memory, c->start, VV_SEGMENT_STACK);
+	vv_memory_areas_settle(&c->memory, c->exe);
+	vv_memory_areas_mark(&c->memory, c->vdso, VV_SEGMENT_VDSO);
+	vv_memory_areas_mark(&c->memory, c->start, VV_SEGMENT_STACK);
 	for (size_t i = 0; i < c->n_stacks; i++)
-		vv_memory_mark(&c->memory, c->stack[i], VV_SEGMENT_STACK);
-	vv_memory_guess_heap(&c->memory);
+		vv_memory_areas_mark(&c->memory, c->stack[i], VV_SEGMENT_STACK);
+	vv_memory_areas_guess_heap(&c->memory);
 }
 
 static int outline(const struct vv_reader_file *f, struct vv_outline *out)
@@ -251,7 +251,7 @@ static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 	if (!c)
 		return VV_ENOMEM;
 	vv_peek_init(&c->in, f);
-	vv_memory_init(&c->memory, out);
+	vv_memory_areas_init(&c->memory, out);
 	if (find_headers(c)) {
 		rc = walk_notes(c);
 		if (rc == 0)
@@ -261,7 +261,7 @@ static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 			rc = walk_pieces(c);
 	}
 	rc = rc ? rc : c->in.rc;
-	vv_memory_fini(&c->memory);
+	vv_memory_areas_fini(&c->memory);
 	vv_mem_free(c->files);
 	vv_mem_free(c->map);
 	vv_mem_free(c->stack);

@@ -10,13 +10,13 @@ enum { NAME = 320, PART = 16 };
 
 static const uint64_t far_away = 8ull << 30; /* the kernel puts the heap no further behind the executable */
 
-void vv_memory_init(struct vv_memory *m, struct vv_outline *out)
+void vv_memory_areas_init(struct vv_memory_areas *m, struct vv_outline *out)
 {
-	*m = (struct vv_memory){ .out = out };
+	*m = (struct vv_memory_areas){ .out = out };
 	vv_map_init(&m->by_name);
 }
 
-void vv_memory_fini(struct vv_memory *m)
+void vv_memory_areas_fini(struct vv_memory_areas *m)
 {
 	vv_map_fini(&m->by_name);
 	vv_mem_free(m->area);
@@ -44,9 +44,9 @@ static uint8_t segment_of_file(const char *path, size_t n)
 	return contains(path, n, ".so.") || (n > 3 && memcmp(path + n - 3, ".so", 3) == 0) ? VV_SEGMENT_LIBRARY : VV_SEGMENT_FILE;
 }
 
-int vv_memory_add(struct vv_memory *m, const struct vv_memory_area *a, const char *path, size_t len)
+int vv_memory_areas_add(struct vv_memory_areas *m, const struct vv_memory_areas_area *a, const char *path, size_t len)
 {
-	struct vv_memory_area *to;
+	struct vv_memory_areas_area *to;
 	const char *slash;
 
 	if (a->from >= a->to)
@@ -65,14 +65,14 @@ int vv_memory_add(struct vv_memory *m, const struct vv_memory_area *a, const cha
 
 static int compare(const void *one, const void *other)
 {
-	const struct vv_memory_area *a = one, *b = other;
+	const struct vv_memory_areas_area *a = one, *b = other;
 
 	if (a->from != b->from)
 		return a->from < b->from ? -1 : 1;
 	return (a->to > b->to) - (a->to < b->to);
 }
 
-static void drop_overlaps(struct vv_memory *m)
+static void drop_overlaps(struct vv_memory_areas *m)
 {
 	size_t kept = 0;
 
@@ -83,7 +83,7 @@ static void drop_overlaps(struct vv_memory *m)
 }
 
 /* The first area that ends behind the address; m->n if there is none. */
-static size_t find(const struct vv_memory *m, uint64_t at)
+static size_t find(const struct vv_memory_areas *m, uint64_t at)
 {
 	size_t i;
 
@@ -91,17 +91,17 @@ static size_t find(const struct vv_memory *m, uint64_t at)
 	return i;
 }
 
-static bool is_same_file(const struct vv_memory_area *a, const struct vv_memory_area *b)
+static bool is_same_file(const struct vv_memory_areas_area *a, const struct vv_memory_areas_area *b)
 {
 	return a->file && b->file && a->file_len == b->file_len && memcmp(a->file, b->file, a->file_len) == 0;
 }
 
 /* Data that a file does not hold, since they are zero at the start, lie behind those that it holds. */
-static void adopt_bss(struct vv_memory *m)
+static void adopt_bss(struct vv_memory_areas *m)
 {
 	for (size_t i = 1; i < m->n; i++) {
-		const struct vv_memory_area *a = &m->area[i - 1];
-		struct vv_memory_area *b = &m->area[i];
+		const struct vv_memory_areas_area *a = &m->area[i - 1];
+		struct vv_memory_areas_area *b = &m->area[i];
 		bool program = a->segment == VV_SEGMENT_LIBRARY || a->segment == VV_SEGMENT_CODE;
 
 		if (!b->file && b->segment == VV_SEGMENT_NONE && b->writable && a->file && a->writable && program && a->to == b->from) {
@@ -112,7 +112,7 @@ static void adopt_bss(struct vv_memory *m)
 	}
 }
 
-void vv_memory_settle(struct vv_memory *m, uint64_t exe)
+void vv_memory_areas_settle(struct vv_memory_areas *m, uint64_t exe)
 {
 	size_t at;
 
@@ -121,7 +121,7 @@ void vv_memory_settle(struct vv_memory *m, uint64_t exe)
 	drop_overlaps(m);
 	at = exe ? find(m, exe) : m->n;
 	if (at < m->n && m->area[at].from <= exe && m->area[at].file) {
-		const struct vv_memory_area main = m->area[at];
+		const struct vv_memory_areas_area main = m->area[at];
 
 		for (size_t i = 0; i < m->n; i++)
 			if (is_same_file(&m->area[i], &main))
@@ -130,7 +130,7 @@ void vv_memory_settle(struct vv_memory *m, uint64_t exe)
 	adopt_bss(m);
 }
 
-void vv_memory_mark(struct vv_memory *m, uint64_t at, enum vv_segment segment)
+void vv_memory_areas_mark(struct vv_memory_areas *m, uint64_t at, enum vv_segment segment)
 {
 	size_t i = find(m, at);
 
@@ -138,12 +138,12 @@ void vv_memory_mark(struct vv_memory *m, uint64_t at, enum vv_segment segment)
 		m->area[i].segment = (uint8_t)segment;
 }
 
-void vv_memory_guess_heap(struct vv_memory *m)
+void vv_memory_areas_guess_heap(struct vv_memory_areas *m)
 {
 	uint64_t end = 0;
 
 	for (size_t i = 0; i < m->n; i++) {
-		struct vv_memory_area *a = &m->area[i];
+		struct vv_memory_areas_area *a = &m->area[i];
 
 		if (a->segment == VV_SEGMENT_CODE) {
 			end = a->to;
@@ -157,7 +157,7 @@ void vv_memory_guess_heap(struct vv_memory *m)
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------- */
 
-static void name_area(const struct vv_memory_area *a, char name[NAME])
+static void name_area(const struct vv_memory_areas_area *a, char name[NAME])
 {
 	const char *part = a->executable ? "text" : a->writable ? "data" : "constants";
 
@@ -167,7 +167,7 @@ static void name_area(const struct vv_memory_area *a, char name[NAME])
 		snprintf(name, NAME, "/%s", vv_segment_name(a->segment ? a->segment : VV_SEGMENT_ANON));
 }
 
-static int find_variable(struct vv_memory *m, const struct vv_memory_area *a, uint32_t *out)
+static int find_variable(struct vv_memory_areas *m, const struct vv_memory_areas_area *a, uint32_t *out)
 {
 	struct vv_variable *v;
 	char name[NAME];
@@ -189,7 +189,7 @@ static int find_variable(struct vv_memory *m, const struct vv_memory_area *a, ui
 	return 0;
 }
 
-static int add_piece(struct vv_memory *m, const struct vv_memory_area *a, uint64_t at, uint64_t len)
+static int add_piece(struct vv_memory_areas *m, const struct vv_memory_areas_area *a, uint64_t at, uint64_t len)
 {
 	struct vv_piece *last = m->out->n_pieces ? &m->out->piece[m->out->n_pieces - 1] : NULL;
 	uint32_t variable;
@@ -205,13 +205,13 @@ static int add_piece(struct vv_memory *m, const struct vv_memory_area *a, uint64
 	return vv_reader_add_piece(m->out, &(struct vv_piece){ .at = at, .len = len, .variable = variable });
 }
 
-int vv_memory_piece(struct vv_memory *m, uint64_t address, uint64_t len, uint64_t at)
+int vv_memory_areas_piece(struct vv_memory_areas *m, uint64_t address, uint64_t len, uint64_t at)
 {
-	static const struct vv_memory_area unknown = { .segment = VV_SEGMENT_ANON };
+	static const struct vv_memory_areas_area unknown = { .segment = VV_SEGMENT_ANON };
 	int rc = 0;
 
 	for (size_t i = find(m, address); rc == 0 && len;) {
-		const struct vv_memory_area *a = i < m->n ? &m->area[i] : NULL;
+		const struct vv_memory_areas_area *a = i < m->n ? &m->area[i] : NULL;
 		bool inside = a && a->from <= address;
 		uint64_t left = inside ? a->to - address : a ? a->from - address : len, n = len < left ? len : left;
 

@@ -34,7 +34,7 @@ struct vv_proto vv_pagemap_open(const uint8_t *image, size_t n, uint64_t *id)
 	return left;
 }
 
-int vv_pagemap_pieces(struct vv_proto entries, uint64_t page, uint64_t len, struct vv_memory *m)
+int vv_pagemap_pieces(struct vv_proto entries, uint64_t page, uint64_t len, struct vv_memory_areas *m)
 {
 	struct vv_proto entry;
 	uint64_t at = 0;
@@ -47,7 +47,7 @@ int vv_pagemap_pieces(struct vv_proto entries, uint64_t page, uint64_t len, stru
 		if (vv_proto_number(entry, IN_PARENT_OLD) || flags & IN_PARENT || (flags && !(flags & PRESENT)))
 			continue;
 		bytes = n < (len - at) / page ? n * page : len - at;
-		rc = vv_memory_piece(m, vv_proto_number(entry, ADDRESS), bytes, at);
+		rc = vv_memory_areas_piece(m, vv_proto_number(entry, ADDRESS), bytes, at);
 		at += bytes;
 	}
 	return rc;

@@ -11,7 +11,7 @@ enum { VV_PAGEMAP_PAGE = 4096, VV_PAGEMAP_PAGE_MOST = 1 << 20 };
 /* The entries behind the first, which says whose pages these are; empty if it is none, or is not all there yet. */
 struct vv_proto vv_pagemap_open(const uint8_t *image, size_t n, uint64_t *id);
 /* A piece for each stretch of pages, as far as the entries go: len is what there is of pages, page the size of one. */
-int vv_pagemap_pieces(struct vv_proto entries, uint64_t page, uint64_t len, struct vv_memory *m);
+int vv_pagemap_pieces(struct vv_proto entries, uint64_t page, uint64_t len, struct vv_memory_areas *m);
 
 /* The next entry of an image; false: there is none, or not all of it. */
 bool vv_pagemap_entry(struct vv_proto *left, struct vv_proto *out);

@@ -86,7 +86,7 @@ int vv_gather_data(const struct vv_gather *g, const uint32_t *number, size_t n, 
 		if (!c.to)
 			return VV_ENOMEM;
 		c.n = got / g->chunk < n ? got / g->chunk : n;
-		rc = vv_sweep_each(g->opt, g->pool, (c.n + c.step - 1) / c.step, copy_task, &c);
+		rc = vv_hash_pass_each(g->opt, g->pool, (c.n + c.step - 1) / c.step, copy_task, &c);
 		if (rc == 0 && c.failed)
 			rc = VV_ENOMEM;
 		if (rc == 0)
@@ -171,7 +171,7 @@ static int complain(const struct vv_gather *g, const struct vv_find *f)
 int vv_gather_compare(const struct vv_gather *g, const struct vv_find *f, size_t n)
 {
 	struct comparing c = { .g = g, .f = f, .n = n, .step = TASK / g->chunk, .worst = n };
-	int rc = vv_sweep_each(g->opt, g->pool, (n + c.step - 1) / c.step, compare_task, &c);
+	int rc = vv_hash_pass_each(g->opt, g->pool, (n + c.step - 1) / c.step, compare_task, &c);
 
 	return rc ? rc : c.worst < n ? complain(g, &f[c.worst]) : 0;
 }

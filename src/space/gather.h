@@ -13,7 +13,7 @@ struct vv_gather {
 	uint32_t chunk;
 	struct vv_pool *pool; /* NULL: this thread alone */
 	const struct vv_sieve_options *opt;
-	struct vv_past *past; /* what was found in them; NULL: nobody has looked */
+	struct vv_last_digests *past; /* what was found in them; NULL: nobody has looked */
 };
 
 struct vv_gather_changes { /* grains that were written between the look and the copy; all zero is none */

@@ -25,7 +25,7 @@ static uint32_t maybe_changed(const struct vv_span *span, uint32_t chunk, uint32
 }
 
 /* Hashes grains i..i+n-1 of a tile; the bits of those whose digest is another one than before. */
-static uint32_t hash(const struct vv_sweep *s, const uint8_t *p, struct vv_digest *old, uint32_t i, uint32_t n)
+static uint32_t hash(const struct vv_hash_pass *s, const uint8_t *p, struct vv_digest *old, uint32_t i, uint32_t n)
 {
 	struct vv_digest now[VV_GRAIN_TILE];
 	uint32_t other = 0;
@@ -39,7 +39,7 @@ static uint32_t hash(const struct vv_sweep *s, const uint8_t *p, struct vv_diges
 	return other << i;
 }
 
-static uint32_t zero_bits(const struct vv_sweep *s, const struct vv_digest *digest, uint32_t among)
+static uint32_t zero_bits(const struct vv_hash_pass *s, const struct vv_digest *digest, uint32_t among)
 {
 	uint32_t bits = 0;
 
@@ -51,7 +51,7 @@ static uint32_t zero_bits(const struct vv_sweep *s, const struct vv_digest *dige
 	return bits;
 }
 
-static void look_at_tile(struct vv_sweep *s, const struct vv_span *span, uint32_t number)
+static void look_at_tile(struct vv_hash_pass *s, const struct vv_span *span, uint32_t number)
 {
 	uint32_t index = number - span->first, tile = number / VV_GRAIN_TILE, slot = tile - s->begin / VV_GRAIN_TILE;
 	uint32_t n = span->n - index < VV_GRAIN_TILE ? span->n - index : VV_GRAIN_TILE, all = low_bits(n);
@@ -75,7 +75,7 @@ static void look_at_tile(struct vv_sweep *s, const struct vv_span *span, uint32_
 	s->past->there[tile] = all;
 }
 
-static void look_at(struct vv_sweep *s, uint32_t number, uint32_t end)
+static void look_at(struct vv_hash_pass *s, uint32_t number, uint32_t end)
 {
 	size_t k = vv_grain_span_of(s->span, s->n_spans, number);
 
@@ -87,7 +87,7 @@ static void look_at(struct vv_sweep *s, uint32_t number, uint32_t end)
 }
 
 /* Until there is nothing left to take. */
-static void work(struct vv_sweep *s)
+static void work(struct vv_hash_pass *s)
 {
 	size_t n = s->end - s->begin, step = n ? TASK / s->opt->chunk : 0, at;
 
@@ -97,7 +97,7 @@ static void work(struct vv_sweep *s)
 
 /* ---- memory that may not be there -------------------------------------------------------------------------------------------------- */
 
-static void guarded(const struct vv_sieve_options *opt, void (*fn)(void *arg), void *arg, struct vv_sweep_fault *fault)
+static void guarded(const struct vv_sieve_options *opt, void (*fn)(void *arg), void *arg, struct vv_hash_pass_fault *fault)
 {
 	int rc = 0;
 
@@ -109,7 +109,7 @@ static void guarded(const struct vv_sieve_options *opt, void (*fn)(void *arg), v
 		vv_err_save(rc, &fault->error);
 }
 
-static int told(struct vv_sweep_fault *fault)
+static int told(struct vv_hash_pass_fault *fault)
 {
 	return atomic_exchange(&fault->met, 0) ? vv_err_restore(&fault->error) : 0;
 }
@@ -121,12 +121,12 @@ static void work_guarded(void *arg)
 
 static void run_helper(struct vv_task *t)
 {
-	struct vv_sweep *s = ((struct vv_sweep_helper *)t)->sweep;
+	struct vv_hash_pass *s = ((struct vv_hash_pass_helper *)t)->sweep;
 
 	guarded(s->opt, work_guarded, s, &s->fault);
 }
 
-void vv_sweep_begin(struct vv_sweep *s, uint32_t begin, uint32_t end, uint32_t *changed, uint32_t *zeros)
+void vv_hash_pass_begin(struct vv_hash_pass *s, uint32_t begin, uint32_t end, uint32_t *changed, uint32_t *zeros)
 {
 	size_t others = s->pool ? vv_pool_width(s->pool) - 1 : 0;
 
@@ -135,14 +135,14 @@ void vv_sweep_begin(struct vv_sweep *s, uint32_t begin, uint32_t end, uint32_t *
 	s->changed = changed;
 	s->zeros = zeros;
 	atomic_store(&s->next, 0);
-	s->n_helpers = others < VV_SWEEP_HELPERS ? others : VV_SWEEP_HELPERS;
+	s->n_helpers = others < VV_HASH_PASS_HELPERS ? others : VV_HASH_PASS_HELPERS;
 	for (size_t i = 0; i < s->n_helpers; i++) {
-		s->helper[i] = (struct vv_sweep_helper){ .task.run = run_helper, .sweep = s };
+		s->helper[i] = (struct vv_hash_pass_helper){ .task.run = run_helper, .sweep = s };
 		vv_pool_submit(s->pool, &s->helper[i].task);
 	}
 }
 
-int vv_sweep_end(struct vv_sweep *s)
+int vv_hash_pass_end(struct vv_hash_pass *s)
 {
 	guarded(s->opt, work_guarded, s, &s->fault);
 	for (; s->n_helpers; s->n_helpers--)
@@ -154,7 +154,7 @@ struct each {
 	const struct vv_sieve_options *opt;
 	void (*fn)(void *arg, size_t i);
 	void *arg;
-	struct vv_sweep_fault fault;
+	struct vv_hash_pass_fault fault;
 };
 
 struct step {
@@ -177,7 +177,7 @@ static void run_step(void *arg, size_t i)
 	guarded(e->opt, step_guarded, &s, &e->fault);
 }
 
-int vv_sweep_each(const struct vv_sieve_options *opt, struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg)
+int vv_hash_pass_each(const struct vv_sieve_options *opt, struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg)
 {
 	struct each e = { .opt = opt, .fn = fn, .arg = arg };
 

@@ -12,9 +12,9 @@ struct sieve {
 	struct vv_sieve base; /* first */
 	struct vv_pool *pool;
 	struct vv_digest zero;
-	struct vv_past past;
-	struct vv_known known;
-	struct vv_known nodes; /* of the method tree */
+	struct vv_last_digests past;
+	struct vv_known_grains known;
+	struct vv_known_grains nodes; /* of the method tree */
 };
 
 /* What is needed of a slice, for as long as a pass: one piece of memory, of which only as much is ever touched as there are grains that have
@@ -26,7 +26,7 @@ struct work {
 	uint32_t *fresh; /* numbers of those that are NEW */
 	uint32_t *last;  /* LAST for each COPY: the latest find from a place, plus 1 */
 	uint8_t *height;
-	struct vv_tree_node *node; /* in the same place as `piece` */
+	struct vv_grain_tree_node *node; /* in the same place as `piece` */
 	struct vv_piece *piece;
 };
 
@@ -36,7 +36,7 @@ struct pass {
 	struct sieve *s;
 	const struct vv_sink *sink;
 	uint32_t ordinal;
-	struct vv_sweep sweep;
+	struct vv_hash_pass sweep;
 	struct vv_gather gather;
 	struct work w;
 	uint64_t n_data; /* grains so far */
@@ -94,15 +94,15 @@ static int fit(struct sieve *s, struct vv_span *span, size_t n)
 	int rc = vv_grain_number_spans(span, n, opt->chunk, &end);
 
 	if (rc == 0)
-		rc = vv_past_fit(&s->past, span, n, end);
+		rc = vv_last_digests_fit(&s->past, span, n, end);
 	if (rc || !looks_up(s))
 		return rc;
 	limit = vv_grain_limit(opt->memory, end, opt->states);
 	if (opt->method == VV_METHOD_TREE) {
 		limit /= 2;
-		rc = vv_known_limit(&s->nodes, limit);
+		rc = vv_known_grains_limit(&s->nodes, limit);
 	}
-	return rc ? rc : vv_known_limit(&s->known, limit);
+	return rc ? rc : vv_known_grains_limit(&s->known, limit);
 }
 
 static int check_ordinal(uint32_t ordinal)
@@ -123,7 +123,7 @@ static int pass_init(struct pass *p, struct sieve *s, struct vv_span *span, size
 		rc = fit(s, span, n);
 	if (rc == 0)
 		rc = work_init(&p->w, s->past.end);
-	p->sweep = (struct vv_sweep){ .opt = opt, .pool = s->pool, .span = span, .n_spans = n, .past = &s->past, .zero = s->zero };
+	p->sweep = (struct vv_hash_pass){ .opt = opt, .pool = s->pool, .span = span, .n_spans = n, .past = &s->past, .zero = s->zero };
 	p->gather = (struct vv_gather){ span, n, opt->chunk, s->pool, opt, opt->method == VV_METHOD_FULL ? NULL : &s->past };
 	return rc;
 }
@@ -147,7 +147,7 @@ static void sweep(struct pass *p, uint32_t begin)
 	size_t which = begin / VV_GRAIN_SLICE % 2;
 
 	if (begin < p->s->past.end)
-		vv_sweep_begin(&p->sweep, begin, end_of(p->s, begin), p->w.changed[which], p->w.zeros[which]);
+		vv_hash_pass_begin(&p->sweep, begin, end_of(p->s, begin), p->w.changed[which], p->w.zeros[which]);
 }
 
 /* ---- what became of a grain ------------------------------------------------------------------------------------------- */
@@ -185,10 +185,10 @@ static const struct vv_digest *digest_of(const struct pass *p, const struct vv_f
 /* The maps are ready for this slice. */
 static int begin_known(struct pass *p, size_t *take)
 {
-	int rc = vv_known_begin(&p->s->known, p->m, take);
+	int rc = vv_known_grains_begin(&p->s->known, p->m, take);
 
 	if (rc == 0 && p->s->base.opt.method == VV_METHOD_TREE)
-		rc = vv_known_begin(&p->s->nodes, p->m, take);
+		rc = vv_known_grains_begin(&p->s->nodes, p->m, take);
 	return rc;
 }
 
@@ -201,7 +201,7 @@ static void prefetch(const struct pass *p, size_t i)
 	if (i + 2 * AHEAD < p->n)
 		__builtin_prefetch(digest_of(p, &f[2 * AHEAD]));
 	if (i + AHEAD < p->n && !is_zero(&f[AHEAD]))
-		vv_known_prefetch(&p->s->known, digest_of(p, &f[AHEAD]));
+		vv_known_grains_prefetch(&p->s->known, digest_of(p, &f[AHEAD]));
 }
 
 static void be_fresh(struct pass *p, struct vv_find *f)
@@ -230,7 +230,7 @@ static int resolve(struct pass *p)
 		}
 		take--;
 		prefetch(p, i);
-		if (!vv_known_enter(&p->s->known, digest_of(p, f), &place)) {
+		if (!vv_known_grains_enter(&p->s->known, digest_of(p, f), &place)) {
 			be_fresh(p, f);
 			continue;
 		}
@@ -285,15 +285,15 @@ static void look_back(struct pass *p)
 static size_t cut(struct pass *p)
 {
 	const struct work *w = &p->w;
-	struct vv_tree_work tree = { w->node, w->height };
+	struct vv_grain_tree_work tree = { w->node, w->height };
 
 	switch (p->s->base.opt.method) {
 	case VV_METHOD_RUN:
-		return vv_runs_run(w->find, p->n, w->piece);
+		return vv_grain_pieces_run(w->find, p->n, w->piece);
 	case VV_METHOD_TREE:
-		return vv_tree_pieces(w->find, p->n, p->take, p->s->past.digest + p->begin, p->ordinal, &p->s->nodes, &tree, w->piece);
+		return vv_grain_tree_pieces(w->find, p->n, p->take, p->s->past.digest + p->begin, p->ordinal, &p->s->nodes, &tree, w->piece);
 	default:
-		return vv_runs_list(w->find, p->n, w->piece);
+		return vv_grain_pieces_list(w->find, p->n, w->piece);
 	}
 }
 
@@ -318,7 +318,7 @@ static int mend(struct pass *p, const struct vv_gather_changes *c)
 	int rc;
 
 	for (size_t i = 0; i < c->n; i++) {
-		vv_known_drop(&p->s->known, &c->v[i].was, vv_grain_from(0, p->ordinal, p->n_data - n + c->v[i].i));
+		vv_known_grains_drop(&p->s->known, &c->v[i].was, vv_grain_from(0, p->ordinal, p->n_data - n + c->v[i].i));
 		p->w.fresh[c->v[i].i] = changed;
 	}
 	for (size_t i = 0; i < p->n; i++) {
@@ -384,13 +384,13 @@ int vv_host_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, ui
 	if (rc == 0)
 		sweep(&p, 0);
 	for (uint32_t begin = 0; rc == 0 && pass_next(&p, begin); begin += VV_GRAIN_SLICE) {
-		rc = vv_sweep_end(&p.sweep);
+		rc = vv_hash_pass_end(&p.sweep);
 		if (rc)
 			break;
 		sweep(&p, begin + VV_GRAIN_SLICE);
 		rc = do_slice(&p);
 	}
-	late = vv_sweep_end(&p.sweep);
+	late = vv_hash_pass_end(&p.sweep);
 	rc = rc ? rc : late;
 	base->counts.forgotten = s->known.forgotten - forgotten;
 	work_fini(&p.w);
@@ -419,7 +419,7 @@ bool vv_host_sieve_holds(const struct vv_sieve *base, uint32_t number, uint32_t 
  * method tree looks at all of them. */
 static void collect_usable(struct pass *p, const struct vv_range *usable, size_t n)
 {
-	const struct vv_past *past = &p->s->past;
+	const struct vv_last_digests *past = &p->s->past;
 	size_t most = p->s->base.opt.method == VV_METHOD_TREE ? SIZE_MAX : p->s->known.limit;
 
 	for (size_t k = 0; k < n; k++) {
@@ -436,7 +436,7 @@ static void collect_usable(struct pass *p, const struct vv_range *usable, size_t
 
 static int know_slice(struct pass *p, const struct vv_range *usable, size_t n)
 {
-	struct vv_tree_work tree = { p->w.node, p->w.height };
+	struct vv_grain_tree_work tree = { p->w.node, p->w.height };
 	size_t take;
 	int rc;
 
@@ -449,11 +449,11 @@ static int know_slice(struct pass *p, const struct vv_range *usable, size_t n)
 		uint64_t place = vv_grain_from(0, p->ordinal, f->at);
 
 		prefetch(p, i);
-		if (vv_known_enter(&p->s->known, digest_of(p, f), &place))
+		if (vv_known_grains_enter(&p->s->known, digest_of(p, f), &place))
 			f->from = vv_grain_from(VV_PIECE_COPY, 0, 0);
 	}
 	if (p->s->base.opt.method == VV_METHOD_TREE)
-		vv_tree_enter(p->w.find, p->n, take, p->s->past.digest + p->begin, p->ordinal, &p->s->nodes, &tree);
+		vv_grain_tree_enter(p->w.find, p->n, take, p->s->past.digest + p->begin, p->ordinal, &p->s->nodes, &tree);
 	return 0;
 }
 
@@ -461,8 +461,8 @@ static int know(struct pass *p, const struct vv_range *usable, size_t n)
 {
 	int rc = 0;
 
-	vv_known_clear(&p->s->known);
-	vv_known_clear(&p->s->nodes);
+	vv_known_grains_clear(&p->s->known);
+	vv_known_grains_clear(&p->s->nodes);
 	for (uint32_t begin = 0; rc == 0 && looks_up(p->s) && pass_next(p, begin); begin += VV_GRAIN_SLICE)
 		rc = know_slice(p, usable, n);
 	return rc;
@@ -473,9 +473,9 @@ int vv_host_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 	struct sieve *s = sieve_of(base);
 	int rc = fit(s, span, n);
 
-	vv_past_forget(&s->past);
-	vv_known_clear(&s->known);
-	vv_known_clear(&s->nodes);
+	vv_last_digests_forget(&s->past);
+	vv_known_grains_clear(&s->known);
+	vv_known_grains_clear(&s->nodes);
 	return rc;
 }
 
@@ -506,9 +506,9 @@ void vv_host_sieve_forget(struct vv_sieve *base, uint32_t ordinal)
 {
 	struct sieve *s = sieve_of(base);
 
-	vv_past_forget(&s->past);
-	vv_known_kill(&s->known, ordinal);
-	vv_known_kill(&s->nodes, ordinal);
+	vv_last_digests_forget(&s->past);
+	vv_known_grains_kill(&s->known, ordinal);
+	vv_known_grains_kill(&s->nodes, ordinal);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
@@ -538,9 +538,9 @@ void vv_host_sieve_close(struct vv_sieve *base)
 
 	if (!s)
 		return;
-	vv_past_fini(&s->past);
-	vv_known_fini(&s->known);
-	vv_known_fini(&s->nodes);
+	vv_last_digests_fini(&s->past);
+	vv_known_grains_fini(&s->known);
+	vv_known_grains_fini(&s->nodes);
 	vv_mem_free(s);
 }
 
@@ -549,5 +549,5 @@ size_t vv_host_sieve_bytes(const struct vv_sieve *base)
 	const struct sieve *s = (const struct sieve *)base;
 
 	return (size_t)s->past.end * sizeof(*s->past.digest) + s->past.end / VV_GRAIN_TILE * sizeof(*s->past.there) +
-	       vv_known_bytes(&s->known) + vv_known_bytes(&s->nodes);
+	       vv_known_grains_bytes(&s->known) + vv_known_grains_bytes(&s->nodes);
 }

@@ -7,7 +7,7 @@ enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time */
 
 struct learning {
 	const struct vv_sieve_options *opt;
-	struct vv_past *past;
+	struct vv_last_digests *past;
 	const struct vv_lesson *lesson;
 	size_t n, *first; /* task of each lesson; there are as many as the last one says */
 	uint32_t step;    /* grains of a task */
@@ -59,7 +59,7 @@ static void run_task(void *arg, size_t task)
 	learn(l, x->at + skip, left < l->step ? left : l->step, x->bytes ? x->bytes + (size_t)skip * l->opt->chunk : NULL);
 }
 
-int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_past *past, const struct vv_lesson *lesson, size_t n)
+int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_last_digests *past, const struct vv_lesson *lesson, size_t n)
 {
 	struct learning l = { .opt = opt, .past = past, .lesson = lesson, .n = n, .first = vv_mem_new(n + 1, sizeof(*l.first)), .step = TASK / opt->chunk };
 	int rc = l.first ? 0 : VV_ENOMEM;
@@ -67,7 +67,7 @@ int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struc
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		l.first[i + 1] = l.first[i] + (lesson[i].len + l.step - 1) / l.step;
 	if (rc == 0)
-		rc = vv_sweep_each(opt, pool, l.first[n], run_task, &l);
+		rc = vv_hash_pass_each(opt, pool, l.first[n], run_task, &l);
 	vv_mem_free(l.first);
 	return rc;
 }

@@ -68,7 +68,7 @@ struct vv_space {
 	/* Between its memory and the host's; complete when they return. */
 	int (*copy_out)(void *host, const void *p, size_t len);
 	int (*copy_in)(void *p, const void *host, size_t len);
-	const struct vv_inlet_ops *inlet; /* NULL: the host checks all bytes and puts them in their places */
+	const struct vv_device_inlet_ops *inlet; /* NULL: the host checks all bytes and puts them in their places */
 	/* All work that was begun on `stream` is done, or with NULL all work of the program on the device. */
 	int (*settle)(int device, void *stream);
 
@@ -91,6 +91,6 @@ struct vv_space {
 };
 
 const struct vv_space *vv_space_host(void);
-const struct vv_space *vv_space_cuda(void); /* NULL: not built in */
+const struct vv_space *vv_cuda_space_cuda(void); /* NULL: not built in */
 
 #endif

@@ -25,7 +25,7 @@ static const struct vv_fs *usual_fs; /* NULL = the real one */
 struct dir_get {
 	struct vv_get base;
 	int fd;
-	struct vv_stamp_fs own; /* of its file */
+	struct vv_fd_identity_fs own; /* of its file */
 	bool member;  /* of a bundle, and then */
 	uint64_t at;  /* where it begins in the file */
 	struct stat st; /* when it was opened */
@@ -65,7 +65,7 @@ int vv_dir_make_parents(struct vv_dir *d, char *path)
 			rc = 0;
 		}
 		if (rc < 0)
-			return vv_stamp_err(errno, "cannot make directory '%s'", path);
+			return vv_fd_identity_err(errno, "cannot make directory '%s'", path);
 		*p = '/';
 	}
 	return 0;
@@ -74,7 +74,7 @@ int vv_dir_make_parents(struct vv_dir *d, char *path)
 static int sync_dir(struct vv_dir *d, const char *dir)
 {
 	if (d->fs->fsync_dir(d->fs, dir) < 0)
-		return vv_stamp_err(errno, "cannot make '%s' durable", dir);
+		return vv_fd_identity_err(errno, "cannot make '%s' durable", dir);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, str
 	*fd = d->fs->open(d->fs, path, flags | O_NONBLOCK | O_NOCTTY, 0);
 	odd = *fd < 0 && (errno == ENXIO || errno == ENODEV || errno == ELOOP || errno == EISDIR);
 	if (!odd && (*fd < 0 || fstat(*fd, st) < 0))
-		return vv_stamp_err(errno, "cannot open '%s'", path);
+		return vv_fd_identity_err(errno, "cannot open '%s'", path);
 	if (odd || !S_ISREG(st->st_mode))
 		return vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
 	return 0;
@@ -157,7 +157,7 @@ static void get_map(struct vv_get *base)
 	uint64_t before = g->at % (uint64_t)sysconf(_SC_PAGESIZE);
 	void *p;
 
-	if (!vv_stamp_fits(&g->own.stamp, g->fd))
+	if (!vv_fd_identity_fits(&g->own.stamp, g->fd))
 		return;
 	p = mmap(NULL, before + base->size, PROT_READ, MAP_SHARED, g->fd, (off_t)(g->at - before));
 	if (p == MAP_FAILED)
@@ -220,7 +220,7 @@ static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 	struct vv_dir *d = vv_dir_of(base->store);
 
 	if (vv_fs_read_all(&g->own.fs, g->fd, to, n, (off_t)(g->at + off)) < 0)
-		return vv_stamp_err(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
+		return vv_fd_identity_err(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
 	return g->member ? check_member(d, g) : 0;
 }
 
@@ -238,7 +238,7 @@ static int get_check(struct vv_get *base)
 
 	if (g->member)
 		return check_member(vv_dir_of(base->store), g);
-	if (!vv_stamp_fits(&g->own.stamp, g->fd) || fstat(g->fd, &now) < 0)
+	if (!vv_fd_identity_fits(&g->own.stamp, g->fd) || fstat(g->fd, &now) < 0)
 		return 0;
 	if (now.st_size == g->st.st_size && is_same_time(&now.st_mtim, &g->st.st_mtim) &&
 	    (is_same_time(&now.st_ctim, &g->st.st_ctim) || now.st_nlink != g->st.st_nlink))
@@ -250,7 +250,7 @@ static void get_scattered(struct vv_get *base)
 {
 	struct dir_get *g = (struct dir_get *)base;
 
-	if (vv_stamp_fits(&g->own.stamp, g->fd))
+	if (vv_fd_identity_fits(&g->own.stamp, g->fd))
 		posix_fadvise(g->fd, (off_t)g->at, (off_t)base->size, POSIX_FADV_RANDOM);
 }
 
@@ -274,7 +274,7 @@ static int remove_object(struct vv_store *s, const char *name)
 	if (rc == 0)
 		rc = vv_dir_member_remove(d, path);
 	if (rc == 0 && d->fs->unlink(d->fs, path) < 0)
-		rc = errno == ENOENT ? 0 : vv_stamp_err(errno, "cannot remove '%s'", path);
+		rc = errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot remove '%s'", path);
 	else if (rc == 0)
 		rc = vv_dir_sync_parent(d, path);
 	vv_mem_free(path);
@@ -335,7 +335,7 @@ static int sync_above(struct vv_dir *d, const char *path)
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(n ? n : 1), path);
 	if (d->fs->fsync_dir(d->fs, dir) < 0 && errno != EACCES && errno != EPERM)
-		return vv_stamp_err(errno, "store '%s': cannot make '%s' durable", d->base.url, dir);
+		return vv_fd_identity_err(errno, "store '%s': cannot make '%s' durable", d->base.url, dir);
 	return 0;
 }
 
@@ -434,7 +434,7 @@ static int make_root(struct vv_dir *d)
 			if (why == EEXIST || why == EISDIR ||
 			    ((why == EROFS || why == EACCES) && access(path, F_OK) == 0))
 				continue;
-			return vv_stamp_err(why, "store '%s': cannot make directory '%s'", d->base.url, path);
+			return vv_fd_identity_err(why, "store '%s': cannot make directory '%s'", d->base.url, path);
 		}
 		rc = sync_above(d, path);
 		if (rc) {
@@ -458,7 +458,7 @@ static int find_root(struct vv_dir *d, const char *path, bool create)
 	if (!path[0] || strlen(path) > PATH_MAX - 512)
 		return vv_err_set(VV_EINVAL, "store '%s': the path is empty or too long", d->base.url);
 	if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-		return vv_stamp_err(errno, "store '%s'", d->base.url);
+		return vv_fd_identity_err(errno, "store '%s'", d->base.url);
 	d->root = path[0] == '/' ? vv_mem_strdup(path) : vv_mem_printf("%s/%s", cwd, path);
 	if (!d->root)
 		return VV_ENOMEM;
@@ -466,7 +466,7 @@ static int find_root(struct vv_dir *d, const char *path, bool create)
 		d->root[n - 1] = '\0';
 	rc = create ? make_root(d) : 0;
 	if (rc == 0 && stat(d->root, &st) < 0)
-		rc = vv_stamp_err(errno, "store '%s'", d->base.url);
+		rc = vv_fd_identity_err(errno, "store '%s'", d->base.url);
 	else if (rc == 0 && !S_ISDIR(st.st_mode))
 		rc = vv_err_set(VV_EINVAL, "store '%s' is not a directory", d->base.url);
 	return rc;

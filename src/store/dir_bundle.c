@@ -56,9 +56,9 @@ int vv_dir_bundle_make(struct vv_store *s, const char *bundle, char token[VV_STO
 	if (rc == 0)
 		rc = vv_dir_put_create(d, tmp, &fd);
 	if (rc == 0) {
-		struct vv_stamp stamp = vv_stamp_named(tmp);
+		struct vv_fd_identity stamp = vv_fd_identity_named(tmp);
 
-		if (vv_stamp_fits(&stamp, fd))
+		if (vv_fd_identity_fits(&stamp, fd))
 			d->fs->close(d->fs, fd);
 	}
 	vv_mem_free(tmp);
@@ -112,7 +112,7 @@ static int check_written(const struct vv_fs *fs, int fd, const char *tmp, const 
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return vv_stamp_err(errno, "cannot look at '%s'", tmp);
+		return vv_fd_identity_err(errno, "cannot look at '%s'", tmp);
 	if ((uint64_t)st.st_size < last->off + last->len)
 		return vv_err_set(VV_EINVAL, "'%s' ends at %" PRIu64 ", before its last member does", tmp,
 				  (uint64_t)st.st_size);
@@ -137,9 +137,9 @@ static int write_directory(const struct vv_fs *fs, int fd, const char *tmp, cons
 	struct iovec iov = { dir.p, dir.n };
 
 	if (rc == 0 && (fs->truncate(fs, fd, (off_t)end) < 0 || vv_fs_write_all(fs, fd, &iov, 1, (off_t)end) < 0))
-		rc = vv_stamp_err(errno, "cannot write '%s'", tmp);
+		rc = vv_fd_identity_err(errno, "cannot write '%s'", tmp);
 	if (rc == 0 && fs->fsync(fs, fd) < 0)
-		rc = vv_stamp_err(errno, "cannot make '%s' durable", tmp);
+		rc = vv_fd_identity_err(errno, "cannot make '%s' durable", tmp);
 	vv_buf_fini(&dir);
 	return rc;
 }
@@ -147,21 +147,21 @@ static int write_directory(const struct vv_fs *fs, int fd, const char *tmp, cons
 static int finish(struct vv_dir *d, const char *tmp, const struct vv_bundle *b)
 {
 	int fd = d->fs->open(d->fs, tmp, O_RDWR, 0), rc;
-	struct vv_stamp stamp = vv_stamp_named(tmp);
-	struct vv_stamp_fs own;
+	struct vv_fd_identity stamp = vv_fd_identity_named(tmp);
+	struct vv_fd_identity_fs own;
 
 	if (fd < 0)
-		return vv_stamp_err(errno, "cannot open '%s'", tmp);
-	vv_stamp_guard(&own, d->fs, &stamp);
+		return vv_fd_identity_err(errno, "cannot open '%s'", tmp);
+	vv_fd_identity_guard(&own, d->fs, &stamp);
 	rc = check_written(&own.fs, fd, tmp, b);
-	if (!vv_stamp_fits(&stamp, fd)) /* then its size is another file's */
-		rc = vv_stamp_check(&stamp, fd, "write a bundle");
+	if (!vv_fd_identity_fits(&stamp, fd)) /* then its size is another file's */
+		rc = vv_fd_identity_check(&stamp, fd, "write a bundle");
 	if (rc == 0)
 		rc = write_directory(&own.fs, fd, tmp, b);
 	if (rc == 0)
-		rc = vv_stamp_check(&stamp, fd, "write a bundle");
+		rc = vv_fd_identity_check(&stamp, fd, "write a bundle");
 	if (own.fs.close(&own.fs, fd) < 0 && rc == 0)
-		rc = vv_stamp_err(errno, "cannot close '%s'", tmp);
+		rc = vv_fd_identity_err(errno, "cannot close '%s'", tmp);
 	return rc;
 }
 

@@ -62,7 +62,7 @@ static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, 
 	const char *name = strrchr(path, '/') + 1;
 	struct stat st = { 0 };
 	int fd = -1, rc = vv_dir_open_file(d, path, O_RDONLY | O_NOFOLLOW, &fd, &st);
-	struct vv_stamp_fs own;
+	struct vv_fd_identity_fs own;
 
 	vv_dir_guard(d, &st, &own);
 	if (rc == 0) {
@@ -142,7 +142,7 @@ static int list_entry(int dirfd, const char *path, const char *name, struct memb
 	if (fstatat(dirfd, name, &st, 0) < 0) {
 		int why = errno;
 
-		return nothing_there(dirfd, name, why) ? 0 : vv_stamp_err(why, "cannot look at '%s/%s'", path, name);
+		return nothing_there(dirfd, name, why) ? 0 : vv_fd_identity_err(why, "cannot look at '%s/%s'", path, name);
 	}
 	hide(all, name);
 	return vv_store_names_add(out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
@@ -156,11 +156,11 @@ static int list_files(const char *path, struct members *all, struct vv_names *ou
 	int rc = 0;
 
 	if (!h)
-		return errno == ENOENT ? 0 : vv_stamp_err(errno, "cannot list '%s'", path);
+		return errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot list '%s'", path);
 	while (rc == 0 && (errno = 0, e = readdir(h)))
 		rc = list_entry(dirfd(h), path, e->d_name, all, out);
 	if (rc == 0 && errno)
-		rc = vv_stamp_err(errno, "cannot list '%s'", path);
+		rc = vv_fd_identity_err(errno, "cannot list '%s'", path);
 	closedir(h);
 	return rc;
 }

@@ -20,8 +20,8 @@ struct held {
 	struct vv_lock base;
 	int fd;
 	char *path;
-	struct vv_stamp stamp;
-	struct vv_stamp folder; /* that it lies in */
+	struct vv_fd_identity stamp;
+	struct vv_fd_identity folder; /* that it lies in */
 	pid_t pid;
 	struct held *next;
 };
@@ -82,15 +82,15 @@ static int name_process(long pid, char text[HOLDER])
 }
 
 /* Over the name of the holder before, of `len` bytes: a file that is emptied first is given other blocks, and these are written when it is closed. */
-static int sign(const struct vv_stamp *own, int fd, off_t len)
+static int sign(const struct vv_fd_identity *own, int fd, off_t len)
 {
 	char text[HOLDER];
 	int n = name_process((long)getpid(), text);
 	struct iovec iov = { text, (size_t)n + 1 };
-	struct vv_stamp_fs file;
+	struct vv_fd_identity_fs file;
 
 	text[n++] = '\n';
-	vv_stamp_guard(&file, vv_fs_real(), own);
+	vv_fd_identity_guard(&file, vv_fs_real(), own);
 	if (vv_fs_write_all(&file.fs, fd, &iov, 1, 0) < 0 || (len > n && file.fs.truncate(&file.fs, fd, n) < 0))
 		return -1;
 	return 0;
@@ -101,29 +101,29 @@ enum { RETRY = 1 };
 /* The holder's name is written into it, so it must be our own file: not what a link names, not a device. */
 static int open_own(const char *path, struct stat *st)
 {
-	int fd = vv_keep_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
+	int fd = vv_own_fds_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
 	int why = errno;
 
 	if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
 		return fd;
 	if (fd >= 0 && lstat(path, st) == 0 && S_ISREG(st->st_mode)) /* what it is of now is not what was opened */
-		return vv_stamp_err(EBADF, "cannot take the lock '%s'", path);
+		return vv_fd_identity_err(EBADF, "cannot take the lock '%s'", path);
 	if (fd >= 0)
-		vv_keep_close(fd);
+		vv_own_fds_close(fd);
 	else if (lstat(path, st) < 0 || S_ISREG(st->st_mode))
-		return vv_stamp_err(why, "cannot open the lock '%s'", path);
+		return vv_fd_identity_err(why, "cannot open the lock '%s'", path);
 	return vv_err_set(VV_EDAMAGED, "the lock '%s' is %s, not a regular file; remove it", path,
 			  S_ISLNK(st->st_mode) ? "a symbolic link" :
 			  S_ISDIR(st->st_mode) ? "a directory" :
 						 "a special file");
 }
 
-static struct vv_stamp folder_of(const char *path)
+static struct vv_fd_identity folder_of(const char *path)
 {
 	char folder[PATH_MAX];
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
-	return vv_stamp_named(folder);
+	return vv_fd_identity_named(folder);
 }
 
 static int take(const char *path, struct held *h)
@@ -134,14 +134,14 @@ static int take(const char *path, struct held *h)
 	h->fd = open_own(path, &st);
 	if (h->fd < 0)
 		return h->fd;
-	h->stamp = (struct vv_stamp){ st.st_dev, st.st_ino };
+	h->stamp = (struct vv_fd_identity){ st.st_dev, st.st_ino };
 	if (fcntl(h->fd, F_SETLK, &fl) < 0)
 		return errno == EACCES || errno == EAGAIN ? busy_other(path, h->fd) :
-							    vv_stamp_err(errno, "cannot lock '%s'", path);
+							    vv_fd_identity_err(errno, "cannot lock '%s'", path);
 	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
 		return RETRY; /* its last holder removed the lineage between our open and our lock */
 	if (sign(&h->stamp, h->fd, st.st_size) < 0)
-		return vv_stamp_err(errno, "cannot write the lock '%s'", path);
+		return vv_fd_identity_err(errno, "cannot write the lock '%s'", path);
 	h->pid = getpid();
 	h->folder = folder_of(path);
 	return 0;
@@ -164,7 +164,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 	pthread_mutex_lock(&list_lock);
 	rc = held_here(path) ? busy(path, "another session of this process") : take(path, h);
 	for (int tries = 0; rc == RETRY && tries < 10; tries++) {
-		vv_stamp_close(&h->stamp, h->fd);
+		vv_fd_identity_close(&h->stamp, h->fd);
 		rc = take(path, h);
 	}
 	if (rc == RETRY)
@@ -178,7 +178,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 		*out = &h->base;
 		return 0;
 	}
-	vv_stamp_close(&h->stamp, h->fd);
+	vv_fd_identity_close(&h->stamp, h->fd);
 	vv_mem_free(h->path);
 	vv_mem_free(h);
 	return rc;
@@ -196,24 +196,24 @@ static int retake(struct held *h)
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char signer[HOLDER], ours[HOLDER];
 	struct stat st;
-	struct vv_stamp named;
+	struct vv_fd_identity named;
 	int fd = open_own(h->path, &st), rc = 0;
 
 	if (fd < 0)
 		return fd;
-	named = vv_stamp_named(h->path);
+	named = vv_fd_identity_named(h->path);
 	name_process((long)h->pid, ours);
 	read_holder(fd, signer);
 	if (named.dev != h->stamp.dev || named.ino != h->stamp.ino)
 		rc = lost(h, "another process");
-	else if (!vv_stamp_fits(&h->stamp, fd)) /* and this one, too */
-		rc = vv_stamp_err(EBADF, "cannot take the lock '%s' again", h->path);
+	else if (!vv_fd_identity_fits(&h->stamp, fd)) /* and this one, too */
+		rc = vv_fd_identity_err(EBADF, "cannot take the lock '%s' again", h->path);
 	else if (strcmp(signer, ours) != 0)
 		rc = lost(h, signer);
 	else if (fcntl(fd, F_SETLK, &fl) < 0)
-		rc = errno == EACCES || errno == EAGAIN ? lost(h, "another process") : vv_stamp_err(errno, "cannot lock '%s'", h->path);
+		rc = errno == EACCES || errno == EAGAIN ? lost(h, "another process") : vv_fd_identity_err(errno, "cannot lock '%s'", h->path);
 	if (rc)
-		vv_stamp_close(&named, fd);
+		vv_fd_identity_close(&named, fd);
 	else
 		h->fd = fd;
 	return rc;
@@ -222,7 +222,7 @@ static int retake(struct held *h)
 /* Only the file was removed, as where old files are purged: the folder is the one that it lay in. Nobody has had the lock since: it would be there again. */
 static bool is_purged(const struct held *h)
 {
-	struct vv_stamp now = folder_of(h->path);
+	struct vv_fd_identity now = folder_of(h->path);
 
 	return h->folder.ino && now.dev == h->folder.dev && now.ino == h->folder.ino;
 }
@@ -233,10 +233,10 @@ static int take_anew(struct held *h)
 	int rc = take(h->path, &fresh);
 
 	if (rc) {
-		vv_stamp_close(&fresh.stamp, fresh.fd);
+		vv_fd_identity_close(&fresh.stamp, fresh.fd);
 		return rc == RETRY ? vv_err_set(VV_EBUSY, "the lock '%s' is removed again and again", h->path) : rc;
 	}
-	vv_stamp_close(&h->stamp, h->fd);
+	vv_fd_identity_close(&h->stamp, h->fd);
 	h->fd = fresh.fd;
 	h->stamp = fresh.stamp;
 	vv_log_warn("the lock '%s' was removed under the running session (by hand? a purge of old files?): it was taken again", h->path);
@@ -267,7 +267,7 @@ static int renew(struct held *h)
 {
 	int rc = h->pid == getpid() ? check_name(h) : 0;
 
-	if (rc || h->pid != getpid() || vv_stamp_fits(&h->stamp, h->fd))
+	if (rc || h->pid != getpid() || vv_fd_identity_fits(&h->stamp, h->fd))
 		return rc;
 	rc = retake(h);
 	if (rc == 0)
@@ -307,7 +307,7 @@ void vv_dir_lock_drop(struct vv_lock *l)
 			*p = h->next;
 			break;
 		}
-	vv_stamp_close(&h->stamp, h->fd);
+	vv_fd_identity_close(&h->stamp, h->fd);
 	pthread_mutex_unlock(&list_lock);
 	vv_mem_free(h->path);
 	vv_mem_free(h);

@@ -52,7 +52,7 @@ int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names 
 		return VV_ENOMEM;
 	h = opendir(path);
 	if (!h && errno != ENOENT)
-		rc = vv_stamp_err(errno, "cannot list '%s'", path);
+		rc = vv_fd_identity_err(errno, "cannot list '%s'", path);
 	while (h && rc == 0 && (e = readdir(h))) {
 		const char *name = e->d_name + strlen(VV_DIR_TMP);
 		size_t n;
@@ -83,7 +83,7 @@ int vv_dir_look_size(struct vv_store *s, const char *name, uint64_t *size)
 	if (stat(path, &st) == 0)
 		*size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	else if (errno != ENOENT && errno != ENOTDIR)
-		rc = vv_stamp_err(errno, "cannot look at '%s'", path);
+		rc = vv_fd_identity_err(errno, "cannot look at '%s'", path);
 	else
 		rc = vv_dir_member_open(d, path, O_RDONLY, true, &m);
 	if (m.fd >= 0)

@@ -139,7 +139,7 @@ int vv_dir_member_scan(struct vv_dir *d, const char *folder, struct vv_dir_bundl
 	int rc = 0;
 
 	if (!h && errno != ENOENT && errno != ENOTDIR)
-		return vv_stamp_err(errno, "cannot list '%s'", folder);
+		return vv_fd_identity_err(errno, "cannot list '%s'", folder);
 	while (h && rc == 0 && (errno = 0, e = readdir(h))) {
 		struct vv_bundle b = { 0 };
 
@@ -147,7 +147,7 @@ int vv_dir_member_scan(struct vv_dir *d, const char *folder, struct vv_dir_bundl
 			rc = push(&v, &b);
 	}
 	if (h && rc == 0 && errno)
-		rc = vv_stamp_err(errno, "cannot list '%s'", folder);
+		rc = vv_fd_identity_err(errno, "cannot list '%s'", folder);
 	if (h)
 		closedir(h);
 	if (rc) {
@@ -174,7 +174,7 @@ char *vv_dir_member_bundle(const char *folder, const struct vv_bundle *b)
 static int read_at(const struct vv_fs *fs, int fd, const char *path, void *to, size_t n, uint64_t off)
 {
 	if (vv_fs_read_all(fs, fd, to, n, (off_t)off) < 0)
-		return vv_stamp_err(errno, "cannot read '%s' at %" PRIu64, path, off);
+		return vv_fd_identity_err(errno, "cannot read '%s' at %" PRIu64, path, off);
 	return 0;
 }
 
@@ -393,9 +393,9 @@ static int clear(const struct vv_fs *fs, int fd, const char *path, uint64_t off,
 	struct iovec iov = { &mark, 1 };
 
 	if (vv_fs_write_all(fs, fd, &iov, 1, (off_t)off) < 0)
-		return vv_stamp_err(errno, "cannot remove from '%s'", path);
+		return vv_fd_identity_err(errno, "cannot remove from '%s'", path);
 	if (fs->fsync(fs, fd) < 0)
-		return vv_stamp_err(errno, "cannot make '%s' durable", path);
+		return vv_fd_identity_err(errno, "cannot make '%s' durable", path);
 	free_pages(fs, fd, off, len);
 	return 0;
 }
@@ -424,7 +424,7 @@ static int remove_if_empty(struct vv_dir *d, const struct vv_dir_member *m)
 	if (rc == 0)
 		rc = is_empty(&m->own.fs, m->fd, m->path, &b);
 	if (rc == 1 && d->fs->unlink(d->fs, m->path) < 0 && errno != ENOENT)
-		rc = vv_stamp_err(errno, "cannot remove '%s'", m->path);
+		rc = vv_fd_identity_err(errno, "cannot remove '%s'", m->path);
 	vv_bundle_fini(&b);
 	return rc < 0 ? rc : 0;
 }
@@ -494,14 +494,14 @@ static int sweep_bundle(struct vv_dir *d, const char *folder, const char *path, 
 {
 	struct stat st = { 0 };
 	int fd = -1, left, rc = vv_dir_open_file(d, path, O_RDWR | O_NOFOLLOW, &fd, &st);
-	struct vv_stamp_fs own;
+	struct vv_fd_identity_fs own;
 
 	vv_dir_guard(d, &st, &own);
 	if (rc == 0)
 		rc = vv_dir_member_load(&own.fs, fd, path, (uint64_t)st.st_size, b);
 	left = rc ? rc : sweep_members(&own.fs, fd, folder, path, b);
 	if (left >= 0 && (size_t)left < b->n && own.fs.fsync(&own.fs, fd) < 0)
-		left = vv_stamp_err(errno, "cannot make '%s' durable", path);
+		left = vv_fd_identity_err(errno, "cannot make '%s' durable", path);
 	if (left == 0)
 		d->fs->unlink(d->fs, path);
 	if (fd >= 0)

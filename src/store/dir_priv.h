@@ -66,15 +66,15 @@ struct vv_dir_member { /* an object in a bundle, open */
 	uint64_t off;
 	uint64_t len;
 	struct stat st; /* of the bundle */
-	struct vv_stamp_fs own;
+	struct vv_fd_identity_fs own;
 };
 
 /* Looks after a file that was opened, and had this status then. */
-static inline void vv_dir_guard(struct vv_dir *d, const struct stat *st, struct vv_stamp_fs *out)
+static inline void vv_dir_guard(struct vv_dir *d, const struct stat *st, struct vv_fd_identity_fs *out)
 {
-	struct vv_stamp stamp = { st->st_dev, st->st_ino };
+	struct vv_fd_identity stamp = { st->st_dev, st->st_ino };
 
-	vv_stamp_guard(out, d->fs, &stamp);
+	vv_fd_identity_guard(out, d->fs, &stamp);
 }
 
 int vv_dir_member_init(struct vv_dir *d);

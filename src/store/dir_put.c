@@ -25,7 +25,7 @@ enum {
 struct dir_put {
 	struct vv_put base;
 	int fd;
-	struct vv_stamp_fs own; /* of the file that it was opened on */
+	struct vv_fd_identity_fs own; /* of the file that it was opened on */
 	char *tmp;     /* NULL: a member of a bundle */
 	uint64_t at;   /* where it begins in the file */
 	uint64_t room; /* the most it may have */
@@ -62,16 +62,16 @@ int vv_dir_put_create(struct vv_dir *d, char *tmp, int *fd)
 			*fd = d->fs->open(d->fs, tmp, flags, 0666);
 	}
 	if (rc == 0 && *fd < 0)
-		rc = vv_stamp_err(errno, "cannot create '%s'", tmp);
+		rc = vv_fd_identity_err(errno, "cannot create '%s'", tmp);
 	return rc;
 }
 
 /* Looks after the file of that name, which was just opened. */
 static void guard(struct dir_put *p, const char *name)
 {
-	struct vv_stamp stamp = vv_stamp_named(name);
+	struct vv_fd_identity stamp = vv_fd_identity_named(name);
 
-	vv_stamp_guard(&p->own, vv_dir_of(p->base.store)->fs, &stamp);
+	vv_fd_identity_guard(&p->own, vv_dir_of(p->base.store)->fs, &stamp);
 }
 
 static void put_free(struct dir_put *p)
@@ -144,7 +144,7 @@ int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, u
 		p->at = off;
 		p->room = room;
 		p->fd = d->fs->open(d->fs, tmp, O_WRONLY, 0);
-		rc = p->fd < 0 ? vv_stamp_err(errno, "cannot open '%s'", tmp) : 0;
+		rc = p->fd < 0 ? vv_fd_identity_err(errno, "cannot open '%s'", tmp) : 0;
 	}
 	if (rc == 0) {
 		guard(p, tmp);
@@ -191,7 +191,7 @@ static int allocate(struct dir_put *p, uint64_t end)
 	}
 	if (rc < 0) {
 		if (is_full(errno))
-			return vv_stamp_err(errno, "cannot write '%s'", p->base.name);
+			return vv_fd_identity_err(errno, "cannot write '%s'", p->base.name);
 		p->hint = 0;
 		return 0;
 	}
@@ -204,17 +204,17 @@ static int check(const struct dir_put *p)
 {
 	char what[300];
 
-	if (vv_stamp_fits(&p->own.stamp, p->fd))
+	if (vv_fd_identity_fits(&p->own.stamp, p->fd))
 		return 0;
 	snprintf(what, sizeof(what), "write '%.280s'", p->base.name);
-	return vv_stamp_check(&p->own.stamp, p->fd, what);
+	return vv_fd_identity_check(&p->own.stamp, p->fd, what);
 }
 
 /* Uses the parts up. */
 static int write_parts(struct dir_put *p, struct iovec *iov, int n, uint64_t at)
 {
 	if (vv_fs_write_all(&p->own.fs, p->fd, iov, n, (off_t)(p->at + at)) < 0)
-		return vv_stamp_err(errno, "cannot write '%s'", p->base.name);
+		return vv_fd_identity_err(errno, "cannot write '%s'", p->base.name);
 	return 0;
 }
 
@@ -306,21 +306,21 @@ static int finish(struct dir_put *p)
 	if (p->carried)
 		rc = write_parts(p, &rest, 1, base->written - p->carried);
 	if (rc == 0 && p->allocated > base->written && fs->truncate(fs, fd, (off_t)base->written) < 0)
-		rc = vv_stamp_err(errno, "cannot trim '%s'", base->name);
+		rc = vv_fd_identity_err(errno, "cannot trim '%s'", base->name);
 	if (rc == 0 && fs->fsync(fs, fd) < 0)
-		rc = vv_stamp_err(errno, "cannot make '%s' durable", base->name);
+		rc = vv_fd_identity_err(errno, "cannot make '%s' durable", base->name);
 	if (rc == 0)
 		rc = check(p);
 	p->fd = -1;
 	if (fs->close(fs, fd) < 0 && rc == 0)
-		rc = vv_stamp_err(errno, "cannot close '%s'", base->name);
+		rc = vv_fd_identity_err(errno, "cannot close '%s'", base->name);
 	return rc;
 }
 
 int vv_dir_put_publish(struct vv_dir *d, const char *tmp, const char *path, int rc)
 {
 	if (rc == 0 && d->fs->rename(d->fs, tmp, path) < 0)
-		rc = vv_stamp_err(errno, "cannot rename '%s' to '%s'", tmp, path);
+		rc = vv_fd_identity_err(errno, "cannot rename '%s' to '%s'", tmp, path);
 	if (rc == 0)
 		return vv_dir_sync_parent(d, path);
 	d->fs->unlink(d->fs, tmp);

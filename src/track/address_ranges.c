@@ -1,9 +1,9 @@
 #include "track/address_ranges.h"
 #include <stdlib.h>
 
-void vv_pieces_note(void *arg, uintptr_t lo, uintptr_t hi)
+void vv_address_ranges_note(void *arg, uintptr_t lo, uintptr_t hi)
 {
-	struct vv_pieces *p = arg;
+	struct vv_address_ranges *p = arg;
 
 	lo = lo > p->lo ? lo : p->lo;
 	hi = hi < p->hi ? hi : p->hi;
@@ -11,7 +11,7 @@ void vv_pieces_note(void *arg, uintptr_t lo, uintptr_t hi)
 		return;
 	if (p->n == p->cap) {
 		size_t cap = p->cap ? 2 * p->cap : 16;
-		struct vv_pieces_part *at = realloc(p->at, cap * sizeof(*at));
+		struct vv_address_ranges_part *at = realloc(p->at, cap * sizeof(*at));
 
 		if (!at) {
 			p->failed = true;
@@ -20,17 +20,17 @@ void vv_pieces_note(void *arg, uintptr_t lo, uintptr_t hi)
 		p->at = at;
 		p->cap = cap;
 	}
-	p->at[p->n++] = (struct vv_pieces_part){lo, hi};
+	p->at[p->n++] = (struct vv_address_ranges_part){lo, hi};
 }
 
 static int by_address(const void *a, const void *b)
 {
-	const struct vv_pieces_part *x = a, *y = b;
+	const struct vv_address_ranges_part *x = a, *y = b;
 
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-void vv_pieces_tidy(struct vv_pieces *p)
+void vv_address_ranges_tidy(struct vv_address_ranges *p)
 {
 	size_t n = 0;
 

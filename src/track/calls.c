@@ -4,15 +4,15 @@
 
 void vv_calls_note(struct vv_calls *c)
 {
-	struct vv_pieces *p = &c->noted;
+	struct vv_address_ranges *p = &c->noted;
 
-	*p = (struct vv_pieces){.hi = UINTPTR_MAX, .at = p->at, .cap = p->cap};
-	vv_slot_each(vv_pieces_note, p);
+	*p = (struct vv_address_ranges){.hi = UINTPTR_MAX, .at = p->at, .cap = p->cap};
+	vv_kernel_writes_each(vv_address_ranges_note, p);
 }
 
 void vv_calls_each(const struct vv_calls *c, uintptr_t lo, uintptr_t hi, void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
 {
-	const struct vv_pieces *p = &c->noted;
+	const struct vv_address_ranges *p = &c->noted;
 
 	if (p->failed && lo < hi) /* it may be any of it */
 		fn(arg, lo, hi);

@@ -6,7 +6,7 @@
 #include "track/address_ranges.h"
 
 struct vv_calls {
-	struct vv_pieces noted;
+	struct vv_address_ranges noted;
 };
 
 /* Those that are under way now, in place of those that were. When the memory has been looked at and before any of it is read: what others have written that are over by then is there. */

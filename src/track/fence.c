@@ -187,7 +187,7 @@ static void before_fork(void)
 {
 	sigset_t mask;
 
-	vv_hush_brief(&mask);
+	vv_block_signals_brief(&mask);
 	pthread_mutex_lock(&lock);
 	before_forking = mask;
 }
@@ -197,7 +197,7 @@ static void after_fork(void)
 	sigset_t mask = before_forking;
 
 	pthread_mutex_unlock(&lock);
-	vv_hush_end(&mask);
+	vv_block_signals_end(&mask);
 }
 
 /* What the parent's other threads had begun nobody will end. */
@@ -421,13 +421,13 @@ bool vv_fence_are_intact(struct vv_fence *f, struct vv_memory_range *r, size_t n
  * and asks. A call may have left before the caller of shut gets to ask who was spared, so that is marked too. */
 
 /* The stretches of a range that are open. */
-static void note_open(struct vv_pieces *p, struct vv_range *r)
+static void note_open(struct vv_address_ranges *p, struct vv_range *r)
 {
 	uintptr_t lo = r->lo > p->lo ? r->lo : p->lo, hi = r->hi < p->hi ? r->hi : p->hi, end;
 
 	for (lo = vv_range_next(r, VV_RANGE_SHUT, lo, hi, false); lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, end, hi, false)) {
 		end = vv_range_next(r, VV_RANGE_SHUT, lo, hi, true);
-		vv_pieces_note(p, lo, end);
+		vv_address_ranges_note(p, lo, end);
 	}
 }
 
@@ -439,7 +439,7 @@ static bool is_doubtful(struct vv_range *r)
 
 int vv_fence_find_protected(struct vv_fence *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
 {
-	struct vv_pieces open = {.lo = lo, .hi = hi};
+	struct vv_address_ranges open = {.lo = lo, .hi = hi};
 	struct vv_memory_range *look;
 	struct vv_range *r;
 
@@ -473,7 +473,7 @@ void vv_fence_meddle(const void *p, size_t n)
 	}
 }
 
-static int shut_between(struct vv_fence *f, struct vv_range *r, const struct vv_pieces *spared)
+static int shut_between(struct vv_fence *f, struct vv_range *r, const struct vv_address_ranges *spared)
 {
 	uintptr_t lo = spared->lo;
 	int rc = spared->failed ? vv_err_set(VV_ENOMEM, "no memory to shut a fence") : 0;
@@ -503,20 +503,20 @@ static int shut_between(struct vv_fence *f, struct vv_range *r, const struct vv_
 int vv_fence_shut(struct vv_fence *f, uintptr_t lo, uintptr_t hi)
 {
 	struct vv_range *r = vv_range_hold(lo, hi);
-	struct vv_pieces spared = {.lo = lo, .hi = hi};
+	struct vv_address_ranges spared = {.lo = lo, .hi = hi};
 	sigset_t mask;
 	int rc;
 
 	if (!r || r->owner != f || lo < r->lo || hi > r->hi || is_parents(f)) {
 		rc = vv_err_set(VV_EINVAL, "the memory is not inside this fence");
 	} else if ((rc = vv_chain_install(on_fault)) == 0) {
-		vv_hush_brief(&mask); /* their handlers may enter, and would wait for the thread that they interrupt */
+		vv_block_signals_brief(&mask); /* their handlers may enter, and would wait for the thread that they interrupt */
 		atomic_fetch_add(&shuts_begun, 1);
-		vv_slot_each(vv_pieces_note, &spared);
-		vv_pieces_tidy(&spared);
+		vv_kernel_writes_each(vv_address_ranges_note, &spared);
+		vv_address_ranges_tidy(&spared);
 		rc = shut_between(f, r, &spared);
 		atomic_fetch_add(&shuts_done, 1);
-		vv_hush_end(&mask);
+		vv_block_signals_end(&mask);
 		free(spared.at);
 	}
 	if (r)
@@ -540,10 +540,10 @@ static void ask_for(struct vv_range *r, uintptr_t lo, uintptr_t hi)
 		while (atomic_load(&r->meddled) && (lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true)) < hi);
 		return;
 	}
-	vv_hush_brief(&mask); /* as in a handler */
+	vv_block_signals_brief(&mask); /* as in a handler */
 	for (; lo < hi; lo = vv_range_next(r, VV_RANGE_SHUT, lo + vv_memory_page(), hi, true))
 		ask_owner(f, lo, &mask);
-	vv_hush_end(&mask);
+	vv_block_signals_end(&mask);
 }
 
 void vv_fence_enter(const void *p, size_t n)
@@ -552,7 +552,7 @@ void vv_fence_enter(const void *p, size_t n)
 	struct vv_range *r;
 
 	hi = n > UINTPTR_MAX - mask - (uintptr_t)p ? ~mask : ((uintptr_t)p + n + mask) & ~mask;
-	vv_slot_enter(lo, hi);
+	vv_kernel_writes_enter(lo, hi);
 	if (!vv_range_any())
 		return;
 	while (lo < hi && (r = vv_range_hold(lo, hi)) != NULL) {
@@ -564,14 +564,14 @@ void vv_fence_enter(const void *p, size_t n)
 
 void vv_fence_leave(void)
 {
-	vv_slot_leave();
+	vv_kernel_writes_leave();
 }
 
 void vv_fence_entered(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
 {
 	struct vv_range *r;
 
-	vv_slot_each(fn, arg);
+	vv_kernel_writes_each(fn, arg);
 	for (uintptr_t at = 0; (r = vv_range_hold(at, UINTPTR_MAX)) != NULL; vv_range_release(r)) {
 		uintptr_t lo = vv_range_next(r, VV_RANGE_SPARED, r->lo, r->hi, true), hi;
 

@@ -105,23 +105,23 @@ static int open_userfault(struct vv_guard *g)
 	uint64_t wanted = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
 	struct uffdio_api api = {.api = UFFD_API, .features = wanted | FEATURE_WP_UNPOPULATED};
 
-	vv_keep_make();
-	g->fd = vv_keep_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
+	vv_own_fds_make();
+	g->fd = vv_own_fds_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
 	if (g->fd < 0 && errno == EINVAL) {
-		vv_keep_make();
-		g->fd = vv_keep_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+		vv_own_fds_make();
+		g->fd = vv_own_fds_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
 	}
 	if (g->fd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
-	g->stamp = vv_stamp_of(g->fd);
+	g->stamp = vv_fd_identity_of(g->fd);
 	if (ioctl(g->fd, UFFDIO_API, &api) == 0)
 		return 0;
 	api = (struct uffdio_api){.api = UFFD_API, .features = wanted};
 	g->populate = true;
 	if (ioctl(g->fd, UFFDIO_API, &api) == 0)
 		return 0;
-	vv_keep_close(g->fd);
+	vv_own_fds_close(g->fd);
 	return vv_err_set(VV_ENOTSUP, "the kernel has no userfaultfd write protection with SIGBUS");
 }
 
@@ -204,7 +204,7 @@ static bool are_armed(struct vv_guard *g, struct vv_memory_range *r, size_t n)
 	int fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 	bool ok = fd >= 0;
 
-	if (!vv_stamp_fits(&g->stamp, g->fd))
+	if (!vv_fd_identity_fits(&g->stamp, g->fd))
 		vv_log_warn("the program has closed a descriptor that is varve's, and with it the fences around its memory");
 	for (size_t i = 0; ok && i < n; i++)
 		ok = is_armed(fd, r[i].lo / vv_memory_page(), r[i].hi / vv_memory_page());
@@ -243,12 +243,12 @@ int vv_guard_open(struct vv_guard *g, bool userfault)
 
 int vv_guard_check(const struct vv_guard *g)
 {
-	return g->ops == &by_userfault ? vv_stamp_check(&g->stamp, g->fd, "fence memory") : 0;
+	return g->ops == &by_userfault ? vv_fd_identity_check(&g->stamp, g->fd, "fence memory") : 0;
 }
 
 void vv_guard_close(struct vv_guard *g)
 {
-	vv_stamp_close(&g->stamp, g->fd);
+	vv_fd_identity_close(&g->stamp, g->fd);
 }
 
 int vv_guard_add(struct vv_guard *g, uintptr_t lo, uintptr_t hi)

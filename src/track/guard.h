@@ -10,7 +10,7 @@
 struct vv_guard {
 	const struct vv_guard_ops *ops;
 	int fd;
-	struct vv_stamp stamp; /* of fd */
+	struct vv_fd_identity stamp; /* of fd */
 	bool populate; /* the kernel protects only pages that exist */
 };
 

@@ -5,7 +5,7 @@
 #include "track/thread.h"
 #include <stddef.h>
 
-void vv_slot_enter(uintptr_t lo, uintptr_t hi)
+void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi)
 {
 	struct vv_thread *t = vv_thread_self();
 	unsigned i;
@@ -19,7 +19,7 @@ void vv_slot_enter(uintptr_t lo, uintptr_t hi)
 	atomic_store(&t->slot[i].hi, hi);
 }
 
-void vv_slot_leave(void)
+void vv_kernel_writes_leave(void)
 {
 	struct vv_thread *t = vv_thread_self();
 	unsigned i;
@@ -32,7 +32,7 @@ void vv_slot_leave(void)
 	t->depth = i;
 }
 
-void vv_slot_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
+void vv_kernel_writes_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg)
 {
 	for (struct vv_thread *t = vv_thread_first(); t; t = t->next)
 		for (int i = 0; i < VV_THREAD_SLOTS && atomic_load(&t->owner); i++) {

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct vv_latch_piece {
+struct vv_reopen_piece {
 	uintptr_t lo, hi;
 	int rights;
 };
 
 struct search {
-	struct vv_latch *latch;
+	struct vv_reopen *latch;
 	struct vv_memory_range *bad;
 	int rc;
 };
@@ -33,7 +33,7 @@ static int rights_of(const struct vv_memory_map *m)
 static bool add_shut(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
 {
 	struct search *s = arg;
-	struct vv_latch *l = s->latch;
+	struct vv_reopen *l = s->latch;
 
 	if (m && vv_memory_is_writable(m))
 		return true;
@@ -44,12 +44,12 @@ static bool add_shut(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memo
 	else
 		s->rc = vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v));
 	if (s->rc == 0)
-		l->v[l->n++] = (struct vv_latch_piece){ lo, hi, rights_of(m) };
+		l->v[l->n++] = (struct vv_reopen_piece){ lo, hi, rights_of(m) };
 	return s->rc == 0;
 }
 
 /* Some systems let nothing be both writable and executable. */
-static int open_piece(struct search *s, const struct vv_latch_piece *p)
+static int open_piece(struct search *s, const struct vv_reopen_piece *p)
 {
 	int open = PROT_READ | PROT_WRITE, error;
 	char why[128];
@@ -61,7 +61,7 @@ static int open_piece(struct search *s, const struct vv_latch_piece *p)
 	return cannot(s, p->lo, p->hi, why);
 }
 
-static int shut_piece(const struct vv_latch_piece *p)
+static int shut_piece(const struct vv_reopen_piece *p)
 {
 	if (p->rights & PROT_EXEC)
 		__builtin___clear_cache((char *)p->lo, (char *)p->hi);
@@ -74,7 +74,7 @@ static void find(struct search *s, const struct vv_memory_range *r, size_t n)
 	vv_memory_walk(r, n, add_shut, s);
 }
 
-int vv_latch_open(struct vv_latch *l, struct vv_memory_range *r, size_t n, struct vv_memory_range *bad)
+int vv_reopen_open(struct vv_reopen *l, struct vv_memory_range *r, size_t n, struct vv_memory_range *bad)
 {
 	struct search s = { .latch = l, .bad = bad };
 	size_t before = l->n, opened = before;
@@ -97,7 +97,7 @@ int vv_latch_open(struct vv_latch *l, struct vv_memory_range *r, size_t n, struc
 	return s.rc;
 }
 
-int vv_latch_shut(struct vv_latch *l)
+int vv_reopen_shut(struct vv_reopen *l)
 {
 	int rc = 0;
 
@@ -108,6 +108,6 @@ int vv_latch_shut(struct vv_latch *l)
 	for (; l->entered; l->entered--)
 		vv_fence_leave();
 	vv_mem_free(l->v);
-	*l = (struct vv_latch){ 0 };
+	*l = (struct vv_reopen){ 0 };
 	return rc;
 }

@@ -1,19 +1,19 @@
 /* Memory that the program has shut to writes (mprotect), opened for a while to be filled, and shut again as it was. */
-#ifndef VV_TRACK_LATCH_H
-#define VV_TRACK_LATCH_H
+#ifndef VV_TRACK_REOPEN_H
+#define VV_TRACK_REOPEN_H
 
 #include "track/memory.h"
 
-struct vv_latch { /* starts as zeros */
-	struct vv_latch_piece *v;
+struct vv_reopen { /* starts as zeros */
+	struct vv_reopen_piece *v;
 	size_t n, cap;
 	unsigned entered; /* vv_fence_enter, so many times: by the thread that opens, which shuts, too */
 };
 
 /* Opens what cannot be written of the ranges, which it sorts and joins; until it is shut, fences around it stay open as well. If some of it cannot be opened,
  * nothing is: VV_EINVAL, and *bad is the first stretch of that. Not opened: what is not mapped; what is shared, for others see it. */
-int vv_latch_open(struct vv_latch *l, struct vv_memory_range *r, size_t n, struct vv_memory_range *bad);
+int vv_reopen_open(struct vv_reopen *l, struct vv_memory_range *r, size_t n, struct vv_memory_range *bad);
 /* All that was opened is as it was. Fails if the kernel refuses, and leaves open what cannot be shut. */
-int vv_latch_shut(struct vv_latch *l);
+int vv_reopen_shut(struct vv_reopen *l);
 
 #endif

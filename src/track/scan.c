@@ -31,7 +31,7 @@ static const double FAULT_COST = 1.5e-6; /* seconds, where it cannot be tried */
 
 struct vv_scan {
 	int uffd, pagemap;
-	struct vv_stamp uffd_stamp, pagemap_stamp;
+	struct vv_fd_identity uffd_stamp, pagemap_stamp;
 	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
 	double fault_cost; /* seconds */
 	double helped;     /* vv_scan_helped */
@@ -102,7 +102,7 @@ static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 }
 
 /* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. */
-static int protect_all(struct vv_scan *s, const struct vv_loop *loop, bool fresh, uintptr_t lo, uintptr_t hi)
+static int protect_all(struct vv_scan *s, const struct vv_parallel_for *loop, bool fresh, uintptr_t lo, uintptr_t hi)
 {
 	struct parts p = {.scan = s, .fresh = fresh, .lo = lo, .hi = hi};
 	double start = vv_clock_own_s();
@@ -113,7 +113,7 @@ static int protect_all(struct vv_scan *s, const struct vv_loop *loop, bool fresh
 		return rc;
 	if (!loop || !loop->each || hi - lo < 2 * (uintptr_t)PART)
 		return protect(s, fresh, lo, hi);
-	vv_loop_each(loop, (hi - lo + PART - 1) / PART, protect_part, &p);
+	vv_parallel_for_each(loop, (hi - lo + PART - 1) / PART, protect_part, &p);
 	s->helped = (double)p.ns / 1e9 - (vv_clock_own_s() - start);
 	s->helped = s->helped > 0 ? s->helped : 0;
 	return p.err ? not_protected(p.err) : 0;
@@ -124,7 +124,7 @@ double vv_scan_helped(const struct vv_scan *s)
 	return s->helped;
 }
 
-int vv_scan_attach(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
+int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
 {
 	int rc;
 
@@ -201,7 +201,7 @@ static uint64_t pages_found(const struct vv_scan *s, size_t n)
 	return bytes / vv_memory_page();
 }
 
-int vv_scan_rearm(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi)
+int vv_scan_rearm(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
 {
 	return protect_all(s, loop, false, lo, hi);
 }
@@ -251,12 +251,12 @@ static int open_userfault(struct vv_scan *s)
 {
 	struct utsname u = {.release = "?"};
 
-	vv_keep_make();
-	s->uffd = vv_keep_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
+	vv_own_fds_make();
+	s->uffd = vv_own_fds_made((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | FLAG_USER_MODE_ONLY));
 	if (s->uffd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s%s", strerror(errno),
 				  errno == EPERM ? " (see vm.unprivileged_userfaultfd, or a seccomp filter)" : "");
-	s->uffd_stamp = vv_stamp_of(s->uffd);
+	s->uffd_stamp = vv_fd_identity_of(s->uffd);
 	if (vv_marks_begin(s->uffd) == 0)
 		return 0;
 	uname(&u);
@@ -334,8 +334,8 @@ int vv_scan_open(struct vv_scan **out)
 	s->pagemap = -1;
 	rc = open_userfault(s);
 	if (rc == 0) {
-		s->pagemap = vv_keep_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
-		s->pagemap_stamp = vv_stamp_of(s->pagemap);
+		s->pagemap = vv_own_fds_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+		s->pagemap_stamp = vv_fd_identity_of(s->pagemap);
 		rc = s->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "/proc/thread-self/pagemap: %s", strerror(errno)) : probe(s);
 	}
 	if (rc == 0)
@@ -350,9 +350,9 @@ int vv_scan_open(struct vv_scan **out)
 
 int vv_scan_check(const struct vv_scan *s)
 {
-	int rc = vv_stamp_check(&s->uffd_stamp, s->uffd, "watch memory");
+	int rc = vv_fd_identity_check(&s->uffd_stamp, s->uffd, "watch memory");
 
-	return rc ? rc : vv_stamp_check(&s->pagemap_stamp, s->pagemap, "watch memory");
+	return rc ? rc : vv_fd_identity_check(&s->pagemap_stamp, s->pagemap, "watch memory");
 }
 
 /* The kernel lets go of what is attached when the last copy of the descriptor is closed; a child may still hold one. */
@@ -360,7 +360,7 @@ void vv_scan_close(struct vv_scan *s)
 {
 	if (!s)
 		return;
-	vv_stamp_close(&s->uffd_stamp, s->uffd);
-	vv_stamp_close(&s->pagemap_stamp, s->pagemap);
+	vv_fd_identity_close(&s->uffd_stamp, s->uffd);
+	vv_fd_identity_close(&s->pagemap_stamp, s->pagemap);
 	free(s);
 }

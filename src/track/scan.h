@@ -19,7 +19,7 @@ double vv_scan_fault_cost(const struct vv_scan *s);
 
 /* From now on writes to the pages [lo, hi) are noted; none is yet. Much memory is taken in parts, in turns of the loop; NULL: by the caller alone. VV_ENOTSUP if
  * this kind of memory cannot be watched. */
-int vv_scan_attach(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi);
+int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi);
 void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory that is gone already is fine */
 
 /* Calls seen(arg, lo, hi) for every stretch of pages written since the last collect (or attach), ascending, and starts
@@ -28,7 +28,7 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory th
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		    void *arg);
 /* Starts anew, whatever was written; the loop as in attach. */
-int vv_scan_rearm(struct vv_scan *s, const struct vv_loop *loop, uintptr_t lo, uintptr_t hi);
+int vv_scan_rearm(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi);
 /* What other threads than the caller's spent on the last of these: seconds of processor time. */
 double vv_scan_helped(const struct vv_scan *s);
 /* The same as collect without starting anew. */

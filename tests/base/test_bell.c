@@ -9,7 +9,7 @@
 
 enum { SLEEPERS = 4, TURNS = 20000 };
 
-static struct vv_bell bell;
+static struct vv_event bell;
 static atomic_int turn, there;
 
 static void *follow(void *arg)
@@ -17,14 +17,14 @@ static void *follow(void *arg)
 	(void)arg;
 	for (int t = 1; t <= TURNS; t++) {
 		for (;;) {
-			uint32_t looked = vv_bell_look(&bell);
+			uint32_t looked = vv_event_look(&bell);
 
 			if (atomic_load(&turn) >= t)
 				break;
-			vv_bell_sleep(&bell, looked);
+			vv_event_sleep(&bell, looked);
 		}
 		atomic_fetch_add(&there, 1);
-		vv_bell_ring(&bell);
+		vv_event_ring(&bell);
 	}
 	return NULL;
 }
@@ -37,13 +37,13 @@ static void nobody_sleeps_through(void)
 		CHECK_EQ(pthread_create(&thread[i], NULL, follow, NULL), 0);
 	for (int t = 1; t <= TURNS; t++) {
 		atomic_store(&turn, t);
-		vv_bell_ring(&bell);
+		vv_event_ring(&bell);
 		for (;;) {
-			uint32_t looked = vv_bell_look(&bell);
+			uint32_t looked = vv_event_look(&bell);
 
 			if (atomic_load(&there) == SLEEPERS * t)
 				break;
-			vv_bell_sleep(&bell, looked);
+			vv_event_sleep(&bell, looked);
 		}
 	}
 	for (int i = 0; i < SLEEPERS; i++)
@@ -53,7 +53,7 @@ static void nobody_sleeps_through(void)
 static void on_alarm(int sig)
 {
 	(void)sig;
-	vv_bell_ring(&bell);
+	vv_event_ring(&bell);
 }
 
 static void handlers_ring(void)
@@ -61,11 +61,11 @@ static void handlers_ring(void)
 	uint32_t looked;
 
 	CHECK(signal(SIGALRM, on_alarm) != SIG_ERR);
-	looked = vv_bell_look(&bell);
+	looked = vv_event_look(&bell);
 	ualarm(20000, 0);
 	errno = ERANGE;
-	while (vv_bell_look(&bell) == looked)
-		vv_bell_sleep(&bell, looked);
+	while (vv_event_look(&bell) == looked)
+		vv_event_sleep(&bell, looked);
 	CHECK_EQ(errno, ERANGE);
 }
 

@@ -19,12 +19,12 @@ static void *open_often(void *arg)
 
 	CHECK_EQ(stat(path, &want), 0);
 	for (int i = 0; i < OPENS; i++) {
-		int fd = vv_keep_open(path, O_RDONLY | O_CLOEXEC, 0);
+		int fd = vv_own_fds_open(path, O_RDONLY | O_CLOEXEC, 0);
 
-		CHECK(fd > HIGH && vv_keep_has(fd) && vv_keep_next(fd) == fd);
+		CHECK(fd > HIGH && vv_own_fds_has(fd) && vv_own_fds_next(fd) == fd);
 		CHECK_EQ(fstat(fd, &is), 0);
 		CHECK(is.st_ino == want.st_ino && is.st_dev == want.st_dev && is.st_rdev == want.st_rdev);
-		CHECK_EQ(vv_keep_close(fd), 0);
+		CHECK_EQ(vv_own_fds_close(fd), 0);
 	}
 	return NULL;
 }
@@ -33,13 +33,13 @@ static void *open_often(void *arg)
 static void *close_all(void *arg)
 {
 	while (!atomic_load(&over)) {
-		vv_keep_stop();
+		vv_own_fds_stop();
 		for (int fd = LOW; fd < HIGH; fd++)
-			if (!vv_keep_has(fd))
+			if (!vv_own_fds_has(fd))
 				close(fd);
 		if (open("/dev/zero", O_RDONLY | O_CLOEXEC) < 0) /* in the place of what it has closed */
 			CHECK(errno == EMFILE);
-		vv_keep_go_on();
+		vv_own_fds_go_on();
 		usleep(20);
 	}
 	return arg;
@@ -52,7 +52,7 @@ int main(void)
 
 	for (int fd = LOW; fd < HIGH; fd++)
 		close(fd);
-	vv_keep_begin();
+	vv_own_fds_begin();
 	CHECK_EQ(pthread_create(&closer, NULL, close_all, NULL), 0);
 	for (int i = 0; i < OPENERS; i++)
 		CHECK_EQ(pthread_create(&opener[i], NULL, open_often, path), 0);
@@ -60,7 +60,7 @@ int main(void)
 		CHECK_EQ(pthread_join(opener[i], NULL), 0);
 	atomic_store(&over, true);
 	CHECK_EQ(pthread_join(closer, NULL), 0);
-	CHECK_EQ(vv_keep_open("/nowhere/at all", O_RDONLY, 0), -1);
+	CHECK_EQ(vv_own_fds_open("/nowhere/at all", O_RDONLY, 0), -1);
 	CHECK_EQ(errno, ENOENT);
 	return 0;
 }

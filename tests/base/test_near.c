@@ -9,7 +9,7 @@ static const char *nearest(const char *word)
 	const char *best = NULL;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		best = vv_near_best(word, words[i], best);
+		best = vv_did_you_mean_best(word, words[i], best);
 	return best ? best : "";
 }
 

@@ -20,7 +20,7 @@ static int silent;
 
 __attribute__((format(printf, 1, 2))) static void tell(const char *fmt, ...)
 {
-	const char *path = getenv(VV_TERMS_EVENTS);
+	const char *path = getenv(VV_RUN_PROTOCOL_EVENTS);
 	int fd = path && !silent ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1, n;
 	char line[1500];
 	va_list ap;
@@ -50,7 +50,7 @@ static void done(void *arg, uint64_t epoch, int rc)
 
 static int open_session(void)
 {
-	const char *store = getenv(VV_TERMS_STORE), *lineage = getenv(VV_TERMS_LINEAGE);
+	const char *store = getenv(VV_RUN_PROTOCOL_STORE), *lineage = getenv(VV_RUN_PROTOCOL_LINEAGE);
 
 #ifdef MPI
 	int rank;
@@ -67,7 +67,7 @@ static void begin(void)
 {
 	void **p = dlsym(RTLD_DEFAULT, "run_state");
 	size_t *n = dlsym(RTLD_DEFAULT, "run_state_len");
-	const char *from = getenv(VV_TERMS_RESTART);
+	const char *from = getenv(VV_RUN_PROTOCOL_RESTART);
 	uint64_t epoch = from && from[0] >= '0' && from[0] <= '9' ? strtoull(from, NULL, 10) : VARVE_LATEST;
 	int rc = 0;
 
@@ -82,7 +82,7 @@ static void begin(void)
 	if (rc < 0) {
 		tell("%s %llu %s\n", rc == VARVE_EDAMAGED ? "damaged" : "refused", (unsigned long long)(epoch == VARVE_LATEST ? varve_epoch(v) : epoch),
 		     varve_last_error());
-		_exit(VV_TERMS_REFUSED);
+		_exit(VV_RUN_PROTOCOL_REFUSED);
 	}
 	tell(rc ? "restored %llu\n" : "fresh %llu\n", (unsigned long long)varve_epoch(v));
 }

@@ -11,7 +11,7 @@ static uint8_t bytes[LARGEST];
 /* Records of a few fields that change, among others that do not. */
 static void fill_records(uint64_t *state, size_t n, size_t record)
 {
-	uint8_t fixed[VV_RHYTHM_RECORD];
+	uint8_t fixed[VV_PERIOD_RECORD];
 
 	gen_bytes(state, fixed, record);
 	for (size_t i = 0; i < n; i++)
@@ -22,10 +22,10 @@ static void test_records(void)
 {
 	uint64_t state = 1;
 
-	for (size_t record = 9; record < VV_RHYTHM_RECORD; record += record < 100 ? 1 : 61) {
+	for (size_t record = 9; record < VV_PERIOD_RECORD; record += record < 100 ? 1 : 61) {
 		fill_records(&state, LARGEST, record);
-		CHECK_EQ(vv_rhythm_record(bytes, LARGEST), record);
-		CHECK_EQ(vv_rhythm_record(bytes + record / 3, LARGEST - record / 3), record);
+		CHECK_EQ(vv_period_record(bytes, LARGEST), record);
+		CHECK_EQ(vv_period_record(bytes + record / 3, LARGEST - record / 3), record);
 	}
 }
 
@@ -35,16 +35,16 @@ static void test_no_records(void)
 	double *x = (double *)(void *)bytes;
 
 	gen_bytes(&state, bytes, LARGEST);
-	CHECK_EQ(vv_rhythm_record(bytes, LARGEST), 0);
+	CHECK_EQ(vv_period_record(bytes, LARGEST), 0);
 	memset(bytes, 7, LARGEST);
-	CHECK_EQ(vv_rhythm_record(bytes, LARGEST), 0);
+	CHECK_EQ(vv_period_record(bytes, LARGEST), 0);
 	gen_text(&state, bytes, LARGEST);
-	CHECK_EQ(vv_rhythm_record(bytes, LARGEST), 0);
+	CHECK_EQ(vv_period_record(bytes, LARGEST), 0);
 	for (size_t i = 0; i < LARGEST / 8; i++)
 		x[i] = 300 + (double)i * 1e-4 + (double)gen_below(&state, 1000) * 1e-7;
-	CHECK_EQ(vv_rhythm_record(bytes, LARGEST), 0);
+	CHECK_EQ(vv_period_record(bytes, LARGEST), 0);
 	for (size_t n = 0; n < 300; n++) /* whatever it says */
-		CHECK(vv_rhythm_record(bytes, n) <= n / 4);
+		CHECK(vv_period_record(bytes, n) <= n / 4);
 }
 
 /* A field of rows and planes, of one of the two kinds of numbers. */
@@ -73,11 +73,11 @@ static void test_strides(void)
 	for (unsigned kind = 0; kind < 4; kind++)
 		for (size_t k = 0; k < 5; k++) {
 			unsigned width = kind & 1 ? 4 : 8;
-			struct vv_rhythm_numbers x = { .p = bytes, .n = LARGEST / width, .width = width, .real = true, .swapped = kind > 1 };
+			struct vv_period_numbers x = { .p = bytes, .n = LARGEST / width, .width = width, .real = true, .swapped = kind > 1 };
 			size_t row, plane;
 
 			fill_field(&state, width, x.swapped, rows[k], rows[k] * 9);
-			vv_rhythm_strides(&x, &row, &plane);
+			vv_period_strides(&x, &row, &plane);
 			CHECK(row + 1 >= rows[k] && row <= rows[k] + 1);
 			CHECK(plane == 0 || plane > row);
 		}
@@ -85,35 +85,35 @@ static void test_strides(void)
 
 static void test_no_strides(void)
 {
-	struct vv_rhythm_numbers x = { .p = bytes, .n = LARGEST / 8, .width = 8 };
+	struct vv_period_numbers x = { .p = bytes, .n = LARGEST / 8, .width = 8 };
 	uint64_t state = 4, v;
 	size_t row = 1, plane = 1;
 
 	gen_bytes(&state, bytes, LARGEST);
-	vv_rhythm_strides(&x, &row, &plane);
+	vv_period_strides(&x, &row, &plane);
 	CHECK(row == 0 && plane == 0);
 	for (size_t i = 0; i < LARGEST / 8; i++) {
 		v = i * 1000;
 		memcpy(bytes + 8 * i, &v, 8);
 	}
-	vv_rhythm_strides(&x, &row, &plane);
+	vv_period_strides(&x, &row, &plane);
 	CHECK(row == 0 && plane == 0);
 	memset(bytes, 0, LARGEST);
 	for (x.n = 0; x.n < 100; x.n++) {
-		vv_rhythm_strides(&x, &row, &plane);
+		vv_period_strides(&x, &row, &plane);
 		CHECK(row == 0 && plane == 0);
 	}
 }
 
 static double shared(size_t n, size_t len, unsigned width, bool swapped)
 {
-	static uint16_t seen[VV_RHYTHM_SEEN];
-	struct vv_rhythm_numbers x[4];
+	static uint16_t seen[VV_PERIOD_SEEN];
+	struct vv_period_numbers x[4];
 
 	for (size_t i = 0; i < n; i++)
-		x[i] = (struct vv_rhythm_numbers){ bytes + i * len, len / width, width, width > 1, swapped };
+		x[i] = (struct vv_period_numbers){ bytes + i * len, len / width, width, width > 1, swapped };
 	memset(seen, 0, sizeof(seen));
-	return vv_rhythm_shared(x, n, seen);
+	return vv_period_shared(x, n, seen);
 }
 
 /* What the last of several has in common with those before it, and not with itself. */

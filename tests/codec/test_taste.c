@@ -9,28 +9,28 @@
 #include "vv_test.h"
 #include <math.h>
 
-enum { MOST = 8, BYTES = VV_TASTE_BYTES };
+enum { MOST = 8, BYTES = VV_RECIPE_SEARCH_BYTES };
 
 static uint8_t room[MOST][BYTES] __attribute__((aligned(16)));
 
-static struct vv_taste choose(const struct vv_form *form, enum vv_effort effort, size_t n, size_t bytes)
+static struct vv_recipe_search choose(const struct vv_form *form, enum vv_effort effort, size_t n, size_t bytes)
 {
 	struct vv_sample s[MOST];
-	struct vv_taste t = { .ratio = -1 }, again;
+	struct vv_recipe_search t = { .ratio = -1 }, again;
 
 	for (size_t i = 0; i < n; i++)
 		s[i] = (struct vv_sample){ room[i], bytes };
-	CHECK_EQ(vv_taste_choose(form, effort, true, s, n, &t), 0);
-	CHECK_EQ(vv_taste_choose(form, effort, true, s, n, &again), 0);
+	CHECK_EQ(vv_recipe_search_choose(form, effort, true, s, n, &t), 0);
+	CHECK_EQ(vv_recipe_search_choose(form, effort, true, s, n, &again), 0);
 	CHECK(vv_recipe_same(&t.recipe, &again.recipe) && t.ratio == again.ratio && t.alike == again.alike);
 	CHECK(t.ratio >= 1 && t.alike > 0);
 	return t;
 }
 
 /* What it promised, against the same samples in one block. */
-static void check_promise(const struct vv_taste *t, size_t n, size_t bytes)
+static void check_promise(const struct vv_recipe_search *t, size_t n, size_t bytes)
 {
-	const struct vv_codec *c = vv_codec_numbered(vv_taste_codec(&t->recipe));
+	const struct vv_codec *c = vv_codec_numbered(vv_recipe_search_codec(&t->recipe));
 	size_t cap = c ? c->bound(n * BYTES) : 0, got = 0;
 	uint8_t *to = malloc(cap + 1), *back = malloc(bytes);
 
@@ -70,7 +70,7 @@ static void test_smooth(void)
 	for (int swapped = 0; swapped < 2; swapped++) {
 		const uint64_t dim[] = { 32, 16, 16 };
 		struct vv_form form = vv_recipe_form(VV_TYPE_F64, swapped, 3, dim);
-		struct vv_taste t;
+		struct vv_recipe_search t;
 		uint64_t state = 1;
 
 		fill_field(&state, 16, 16, swapped);
@@ -101,7 +101,7 @@ static void test_complex(void)
 	const uint64_t dim[] = { 64, 128 };
 	struct vv_form form = vv_recipe_form(VV_TYPE_C64, false, 2, dim);
 	uint64_t state = 2;
-	struct vv_taste t;
+	struct vv_recipe_search t;
 
 	for (size_t k = 0; k < MOST; k++)
 		for (size_t i = 0; i < BYTES / 8; i++) {
@@ -126,7 +126,7 @@ static void test_records(void)
 {
 	struct vv_form form = { .type = VV_TYPE_BYTES };
 	uint64_t state = 3;
-	struct vv_taste t;
+	struct vv_recipe_search t;
 
 	for (size_t k = 0; k < MOST; k++) {
 		gen_bytes(&state, room[k], BYTES);
@@ -157,7 +157,7 @@ static void test_counters(void)
 
 	for (unsigned width = 4; width <= 8; width += 4) {
 		struct vv_form form = { .type = width == 4 ? VV_TYPE_I32 : VV_TYPE_U64 };
-		struct vv_taste t;
+		struct vv_recipe_search t;
 		uint64_t v = 0;
 
 		for (size_t k = 0; k < MOST; k++)
@@ -182,7 +182,7 @@ static void test_constant(void)
 	memset(room, 0x3f, sizeof(room));
 	for (size_t i = 0; i < sizeof(types); i++) {
 		struct vv_form form = { .type = types[i] };
-		struct vv_taste t = choose(&form, VV_EFFORT_DEFAULT, 4, BYTES);
+		struct vv_recipe_search t = choose(&form, VV_EFFORT_DEFAULT, 4, BYTES);
 
 		CHECK(t.ratio > 500 && t.recipe.predictor == VV_PREDICT_NONE);
 		t = choose(&form, VV_EFFORT_FAST, 4, BYTES); /* any coder does */
@@ -199,12 +199,12 @@ static void test_noise(void)
 	for (unsigned type = VV_TYPE_BYTES; type < VV_TYPES; type++) {
 		const uint64_t dim[] = { 64, 32 };
 		struct vv_form form = vv_recipe_form(type, false, 2, dim);
-		struct vv_taste t;
+		struct vv_recipe_search t;
 
 		gen_bytes(&state, room, sizeof(room));
 		t = choose(&form, VV_EFFORT_DEFAULT, MOST, BYTES);
 		CHECK(t.recipe.coder == VV_CODEC_NONE && t.recipe.predictor == VV_PREDICT_NONE && t.ratio == 1);
-		CHECK_EQ(vv_taste_codec(&t.recipe), VV_CODEC_NONE);
+		CHECK_EQ(vv_recipe_search_codec(&t.recipe), VV_CODEC_NONE);
 		CHECK(t.alike > 0.9 && t.alike < 1.10);
 	}
 }
@@ -213,7 +213,7 @@ static void test_text(void)
 {
 	struct vv_form form = { .type = VV_TYPE_BYTES };
 	uint64_t state = 6;
-	struct vv_taste t;
+	struct vv_recipe_search t;
 
 	gen_text(&state, room, sizeof(room));
 	for (enum vv_effort e = VV_EFFORT_FAST; e <= VV_EFFORT_MAX; e++) {
@@ -227,7 +227,7 @@ static void test_text(void)
 static void test_alike(void)
 {
 	struct vv_form form = { .type = VV_TYPE_F64 };
-	struct vv_taste together, apart;
+	struct vv_recipe_search together, apart;
 	uint64_t state = 7;
 	double v;
 
@@ -253,18 +253,18 @@ static void test_alike(void)
 }
 
 /* The second look, once it is known how each is coded best: it must come to what a first one would, and be spared those that are not alike. */
-static struct vv_taste look_twice(const struct vv_form *form, size_t n)
+static struct vv_recipe_search look_twice(const struct vv_form *form, size_t n)
 {
-	struct vv_taste apart = { 0 }, together = { 0 };
+	struct vv_recipe_search apart = { 0 }, together = { 0 };
 	struct vv_sample s[MOST];
 	double ratio = 0;
 
 	for (size_t i = 0; i < n; i++)
 		s[i] = (struct vv_sample){ room[i], BYTES };
-	CHECK_EQ(vv_taste_choose(form, VV_EFFORT_DEFAULT, false, s, n, &apart), 0);
-	CHECK_EQ(vv_taste_one(&apart.recipe, &s[0], &ratio), 0);
+	CHECK_EQ(vv_recipe_search_choose(form, VV_EFFORT_DEFAULT, false, s, n, &apart), 0);
+	CHECK_EQ(vv_recipe_search_one(&apart.recipe, &s[0], &ratio), 0);
 	CHECK(ratio > apart.ratio * 0.8 && ratio < apart.ratio * 1.25);
-	CHECK_EQ(vv_taste_together(form, VV_EFFORT_DEFAULT, &apart, s, n, &together), 0);
+	CHECK_EQ(vv_recipe_search_together(form, VV_EFFORT_DEFAULT, &apart, s, n, &together), 0);
 	CHECK(apart.n_finalists >= 1 && apart.bytes && apart.bytes <= n * BYTES);
 	return together;
 }
@@ -296,7 +296,7 @@ static void test_second_look(void)
 static void test_images(void)
 {
 	struct vv_form form = { .type = VV_TYPE_BYTES };
-	struct vv_taste t;
+	struct vv_recipe_search t;
 
 	for (size_t k = 0; k < MOST; k++) {
 		uint64_t state = 8, base = 0xaaaa00000000 + k * 0x12345000, v;
@@ -310,7 +310,7 @@ static void test_images(void)
 	}
 	t = choose(&form, VV_EFFORT_DEFAULT, 6, BYTES);
 	CHECK(t.recipe.predictor == VV_PREDICT_TRAIL && t.alike > 1.5);
-	CHECK_EQ(vv_taste_codec(&t.recipe), VV_CODEC_TRAIL);
+	CHECK_EQ(vv_recipe_search_codec(&t.recipe), VV_CODEC_TRAIL);
 }
 
 /* Sizes, samples and shapes as they come, or as somebody made them up. */
@@ -326,14 +326,14 @@ static void test_odd_sizes(void)
 			.row = gen_below(&state, 3) ? gen_below(&state, 100) : gen_next(&state),
 		};
 		struct vv_sample s[40];
-		struct vv_taste t;
+		struct vv_recipe_search t;
 		size_t n = gen_below(&state, 40);
 
 		form.plane = gen_below(&state, 2) ? form.row * 3 : gen_next(&state);
 		form.record = form.type == VV_TYPE_BYTES && k % 2 ? (uint32_t)gen_next(&state) >> gen_below(&state, 32) : 0;
 		for (size_t i = 0; i < n; i++)
 			s[i] = (struct vv_sample){ room[i % MOST] + gen_below(&state, 9), gen_below(&state, k % 4 ? 900 : 9000) };
-		CHECK_EQ(vv_taste_choose(&form, (enum vv_effort)(k % 3), k % 2, s, n, &t), 0);
+		CHECK_EQ(vv_recipe_search_choose(&form, (enum vv_effort)(k % 3), k % 2, s, n, &t), 0);
 		CHECK(t.ratio >= 1 && t.alike > 0 && t.recipe.width >= 1 && t.recipe.record >= 1);
 	}
 }
@@ -342,7 +342,7 @@ static void test_want_of_memory(void)
 {
 	struct vv_form form = { .type = VV_TYPE_BYTES };
 	struct vv_sample s[] = { { room[0], 5000 }, { room[1], 5000 } };
-	struct vv_taste t, together;
+	struct vv_recipe_search t, together;
 	double ratio;
 	long asked = 1;
 
@@ -350,11 +350,11 @@ static void test_want_of_memory(void)
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_taste_choose(&form, VV_EFFORT_DEFAULT, false, s, 2, &t);
+		rc = vv_recipe_search_choose(&form, VV_EFFORT_DEFAULT, false, s, 2, &t);
 		if (rc == 0)
-			rc = vv_taste_together(&form, VV_EFFORT_DEFAULT, &t, s, 2, &together);
+			rc = vv_recipe_search_together(&form, VV_EFFORT_DEFAULT, &t, s, 2, &together);
 		if (rc == 0)
-			rc = vv_taste_one(&t.recipe, &s[0], &ratio);
+			rc = vv_recipe_search_one(&t.recipe, &s[0], &ratio);
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || rc == VV_ENOMEM);

@@ -95,7 +95,7 @@ static size_t put_aware(const struct set *s, uint32_t begin, uint32_t end, uint6
 	return n;
 }
 
-static size_t brute(enum vv_braid scheme, const struct set *s, uint32_t group, uint64_t block)
+static size_t brute(enum vv_pack_order scheme, const struct set *s, uint32_t group, uint64_t block)
 {
 	uint64_t all = BYTES;
 	size_t n = 0;
@@ -104,12 +104,12 @@ static size_t brute(enum vv_braid scheme, const struct set *s, uint32_t group, u
 	for (uint32_t begin = 0; begin < s->files; begin += group) {
 		uint32_t end = group < s->files - begin ? begin + group : s->files;
 
-		if (scheme == VV_BRAID_AGNOSTIC)
+		if (scheme == VV_PACK_ORDER_AGNOSTIC)
 			for (uint32_t f = begin; f < end; f++)
 				n = put_kin(s, f, f + 1, true, 0, all, n);
-		else if (scheme == VV_BRAID_AGNOSTIC_BLOCK)
+		else if (scheme == VV_PACK_ORDER_AGNOSTIC_BLOCK)
 			n = put_kin(s, begin, end, true, 0, block, n);
-		else if (scheme == VV_BRAID_AWARE)
+		else if (scheme == VV_PACK_ORDER_AWARE)
 			n = put_aware(s, begin, end, all, n);
 		else
 			n = put_aware(s, begin, end, block, n);
@@ -117,22 +117,22 @@ static size_t brute(enum vv_braid scheme, const struct set *s, uint32_t group, u
 	return n;
 }
 
-static size_t walk(enum vv_braid scheme, const struct set *s, uint32_t group, uint64_t block)
+static size_t walk(enum vv_pack_order scheme, const struct set *s, uint32_t group, uint64_t block)
 {
-	struct vv_braid_order *b = NULL;
+	struct vv_pack_order_order *b = NULL;
 	struct vv_strand x;
 	size_t n = 0;
 
-	CHECK_EQ(vv_braid_new(scheme, s->span, s->n, group, block, &b), 0);
-	while (vv_braid_next(b, &x)) {
+	CHECK_EQ(vv_pack_order_new(scheme, s->span, s->n, group, block, &b), 0);
+	while (vv_pack_order_next(b, &x)) {
 		CHECK(x.span < s->n && x.len > 0 && x.len <= s->span[x.span].len && x.from <= s->span[x.span].len - x.len);
 		for (uint64_t k = 0; k < x.len; k++) {
 			CHECK(n < BYTES);
 			got[n++] = (struct place){ x.span, x.from + k };
 		}
 	}
-	CHECK(!vv_braid_next(b, &x));
-	vv_braid_free(b);
+	CHECK(!vv_pack_order_next(b, &x));
+	vv_pack_order_free(b);
 	return n;
 }
 
@@ -146,11 +146,11 @@ static void test_random(void)
 		uint64_t block = 1 + gen_below(&state, gen_below(&state, 2) ? 9 : 300);
 
 		make(&state, &s);
-		for (int scheme = VV_BRAID_AGNOSTIC; scheme <= VV_BRAID_AWARE_BLOCK; scheme++) {
-			size_t n = brute((enum vv_braid)scheme, &s, group, block);
+		for (int scheme = VV_PACK_ORDER_AGNOSTIC; scheme <= VV_PACK_ORDER_AWARE_BLOCK; scheme++) {
+			size_t n = brute((enum vv_pack_order)scheme, &s, group, block);
 
 			CHECK_EQ(n, s.bytes);
-			CHECK_EQ(walk((enum vv_braid)scheme, &s, group, block), n);
+			CHECK_EQ(walk((enum vv_pack_order)scheme, &s, group, block), n);
 			for (size_t i = 0; i < n; i++)
 				CHECK(want[i].span == got[i].span && want[i].at == got[i].at);
 		}
@@ -167,19 +167,19 @@ static void test_figure(void)
 	static const struct vv_strand block[] = {
 		{ 0, 0, 10 }, { 3, 0, 10 }, { 1, 0, 3 }, { 5, 0, 3 }, { 1, 3, 1 }, { 5, 3, 2 }, { 2, 0, 3 }, { 4, 0, 2 }, { 2, 3, 3 },
 	};
-	struct vv_braid_order *b = NULL;
+	struct vv_pack_order_order *b = NULL;
 	struct vv_strand x;
 
-	CHECK_EQ(vv_braid_new(VV_BRAID_AWARE, span, 6, 0, 0, &b), 0);
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE, span, 6, 0, 0, &b), 0);
 	for (size_t i = 0; i < sizeof(aware) / sizeof(aware[0]); i++)
-		CHECK(vv_braid_next(b, &x) && x.span == aware[i].span && x.from == aware[i].from && x.len == aware[i].len);
-	CHECK(!vv_braid_next(b, &x));
-	vv_braid_free(b);
-	CHECK_EQ(vv_braid_new(VV_BRAID_AWARE_BLOCK, span, 6, 2, 3, &b), 0);
+		CHECK(vv_pack_order_next(b, &x) && x.span == aware[i].span && x.from == aware[i].from && x.len == aware[i].len);
+	CHECK(!vv_pack_order_next(b, &x));
+	vv_pack_order_free(b);
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, 6, 2, 3, &b), 0);
 	for (size_t i = 0; i < sizeof(block) / sizeof(block[0]); i++)
-		CHECK(vv_braid_next(b, &x) && x.span == block[i].span && x.from == block[i].from && x.len == block[i].len);
-	CHECK(!vv_braid_next(b, &x));
-	vv_braid_free(b);
+		CHECK(vv_pack_order_next(b, &x) && x.span == block[i].span && x.from == block[i].from && x.len == block[i].len);
+	CHECK(!vv_pack_order_next(b, &x));
+	vv_pack_order_free(b);
 }
 
 /* Many spans in many files take no longer than sorting them; lengths near the end of 64 bits are no more than others. */
@@ -187,49 +187,49 @@ static void test_large(void)
 {
 	enum { N = 400000 };
 	struct vv_span *span = malloc(N * sizeof(*span));
-	struct vv_braid_order *b = NULL;
+	struct vv_pack_order_order *b = NULL;
 	struct vv_strand x;
 	uint64_t sum = 0;
 
 	CHECK(span);
 	for (uint32_t i = 0; i < N; i++)
 		span[i] = (struct vv_span){ .file = i / 4, .kin = i % 4 ? i % 4 : i, .at = i % 4 * 8192, .len = 8192 };
-	CHECK_EQ(vv_braid_new(VV_BRAID_AWARE_BLOCK, span, N, 0, 4096, &b), 0);
-	while (vv_braid_next(b, &x))
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, N, 0, 4096, &b), 0);
+	while (vv_pack_order_next(b, &x))
 		sum += x.len;
 	CHECK_EQ(sum, (uint64_t)N * 8192);
-	vv_braid_free(b);
+	vv_pack_order_free(b);
 
 	span[0] = (struct vv_span){ .file = 0, .kin = 1, .at = 0, .len = UINT64_MAX - 10 };
 	span[1] = (struct vv_span){ .file = 1, .kin = 1, .at = 0, .len = 3 };
-	CHECK_EQ(vv_braid_new(VV_BRAID_AWARE_BLOCK, span, 2, 0, 1ull << 63, &b), 0);
-	CHECK(vv_braid_next(b, &x) && x.span == 0 && x.from == 0 && x.len == 1ull << 63);
-	CHECK(vv_braid_next(b, &x) && x.span == 1 && x.len == 3);
-	CHECK(vv_braid_next(b, &x) && x.span == 0 && x.from == 1ull << 63 && x.len == (1ull << 63) - 11);
-	CHECK(!vv_braid_next(b, &x));
-	vv_braid_free(b);
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, 2, 0, 1ull << 63, &b), 0);
+	CHECK(vv_pack_order_next(b, &x) && x.span == 0 && x.from == 0 && x.len == 1ull << 63);
+	CHECK(vv_pack_order_next(b, &x) && x.span == 1 && x.len == 3);
+	CHECK(vv_pack_order_next(b, &x) && x.span == 0 && x.from == 1ull << 63 && x.len == (1ull << 63) - 11);
+	CHECK(!vv_pack_order_next(b, &x));
+	vv_pack_order_free(b);
 	free(span);
 }
 
 static void test_refusals(void)
 {
 	static const struct vv_span span[] = { { 0, 1, 0, 5 } };
-	struct vv_braid_order *b = NULL;
+	struct vv_pack_order_order *b = NULL;
 	struct vv_strand x;
 
-	CHECK_EQ(vv_braid_new(VV_BRAID_AWARE_BLOCK, span, 1, 0, 0, &b), VV_EINVAL);
-	CHECK_EQ(vv_braid_new(VV_BRAID_AGNOSTIC_BLOCK, span, 1, 0, 0, &b), VV_EINVAL);
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, 1, 0, 0, &b), VV_EINVAL);
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AGNOSTIC_BLOCK, span, 1, 0, 0, &b), VV_EINVAL);
 	CHECK(b == NULL);
 	for (long i = 1; i <= 3; i++) {
 		vv_mem_fail_at(i);
-		CHECK_EQ(vv_braid_new(VV_BRAID_AWARE, span, 1, 0, 0, &b), VV_ENOMEM);
+		CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE, span, 1, 0, 0, &b), VV_ENOMEM);
 		CHECK(b == NULL);
 	}
 	vv_mem_fail_at(0);
-	CHECK_EQ(vv_braid_new(VV_BRAID_AWARE, NULL, 0, 3, 0, &b), 0);
-	CHECK(!vv_braid_next(b, &x));
-	vv_braid_free(b);
-	vv_braid_free(NULL);
+	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE, NULL, 0, 3, 0, &b), 0);
+	CHECK(!vv_pack_order_next(b, &x));
+	vv_pack_order_free(b);
+	vv_pack_order_free(NULL);
 }
 
 int main(void)

@@ -13,18 +13,18 @@ struct model {
 	struct court court;
 	uint32_t host[MAX_RANKS];
 	uint64_t layer;                                       /* of this epoch */
-	struct vv_judge_place have[MAX_RANKS][CONTENTS];      /* stored and not lost */
+	struct vv_dedup_judge_place have[MAX_RANKS][CONTENTS];      /* stored and not lost */
 	uint32_t remembered[CONTENTS];                        /* by its judge */
 };
 
-static struct vv_judge_place place(void *arg, uint32_t rank, uint32_t content)
+static struct vv_dedup_judge_place place(void *arg, uint32_t rank, uint32_t content)
 {
 	return ((struct model *)arg)->have[rank][content];
 }
 
 static uint32_t len_of(uint32_t content)
 {
-	return content % 7 == 0 ? VV_JUDGE_LEN_MAX : content % 5 == 0 ? 1 : 4096;
+	return content % 7 == 0 ? VV_DEDUP_JUDGE_LEN_MAX : content % 5 == 0 ? 1 : 4096;
 }
 
 /* Random content that the rank has not, some of it twice. */
@@ -76,7 +76,7 @@ static void look(struct model *m, uint32_t content, struct view *v)
 			i++;
 		hosts[i] = host;
 		v->hosts += i == v->hosts;
-		if (vv_judge_kind(c->verdict) == VV_JUDGE_LEND)
+		if (vv_dedup_judge_kind(c->verdict) == VV_DEDUP_JUDGE_LEND)
 			v->lender_host[v->lenders++] = host;
 	}
 	for (uint32_t i = 0; i < v->lenders; i++)
@@ -105,13 +105,13 @@ static void check_copies(struct model *m, const struct court_claim *c, uint32_t 
 		uint32_t rank = (uint32_t)(c->copy[i] >> 40);
 		struct court_claim *other;
 
-		if (c->copy[i] == VV_JUDGE_NO_COPY)
+		if (c->copy[i] == VV_DEDUP_JUDGE_NO_COPY)
 			continue;
 		CHECK(rank != but && !(seen >> rank & 1));
 		seen |= 1ull << rank;
 		other = find(m, rank, c->content);
-		CHECK(other && vv_judge_kind(other->verdict) == VV_JUDGE_LEND);
-		CHECK_EQ(c->copy[i] & (VV_JUDGE_POS_MAX - 1), position(m, rank, c->content));
+		CHECK(other && vv_dedup_judge_kind(other->verdict) == VV_DEDUP_JUDGE_LEND);
+		CHECK_EQ(c->copy[i] & (VV_DEDUP_JUDGE_POS_MAX - 1), position(m, rank, c->content));
 		named++;
 	}
 	CHECK_EQ(named, lenders - 1);
@@ -119,11 +119,11 @@ static void check_copies(struct model *m, const struct court_claim *c, uint32_t 
 
 static void check_refer(struct model *m, const struct court_claim *c, uint32_t rank, const struct view *v)
 {
-	uint32_t owner = vv_judge_rank(c->verdict);
+	uint32_t owner = vv_dedup_judge_rank(c->verdict);
 	struct court_claim *theirs = find(m, owner, c->content);
 	const uint32_t *host = m->court.host;
 
-	CHECK(theirs && vv_judge_kind(theirs->verdict) == VV_JUDGE_LEND);
+	CHECK(theirs && vv_dedup_judge_kind(theirs->verdict) == VV_DEDUP_JUDGE_LEND);
 	CHECK_EQ(c->where.pos, position(m, owner, c->content));
 	for (uint32_t i = 0; host && i < v->lenders; i++)
 		if (v->lender_host[i] == host[rank])
@@ -134,19 +134,19 @@ static void check_refer(struct model *m, const struct court_claim *c, uint32_t r
 
 static void check_claim(struct model *m, const struct court_claim *c, uint32_t rank, const struct view *v, uint32_t old)
 {
-	enum vv_judge_kind kind = vv_judge_kind(c->verdict);
+	enum vv_dedup_judge_kind kind = vv_dedup_judge_kind(c->verdict);
 
-	if (old != VV_JUDGE_NOBODY) {
-		CHECK_EQ(c->verdict, vv_judge_verdict(VV_JUDGE_OLD, old));
+	if (old != VV_DEDUP_JUDGE_NOBODY) {
+		CHECK_EQ(c->verdict, vv_dedup_judge_verdict(VV_DEDUP_JUDGE_OLD, old));
 		CHECK_EQ(c->where.layer, m->have[old][c->content].layer);
 		CHECK_EQ(c->where.pos, m->have[old][c->content].pos);
 		return;
 	}
-	CHECK(kind != VV_JUDGE_OLD);
-	CHECK_EQ(kind == VV_JUDGE_ALONE, v->claimers == 1);
-	if (kind == VV_JUDGE_REFER)
+	CHECK(kind != VV_DEDUP_JUDGE_OLD);
+	CHECK_EQ(kind == VV_DEDUP_JUDGE_ALONE, v->claimers == 1);
+	if (kind == VV_DEDUP_JUDGE_REFER)
 		check_refer(m, c, rank, v);
-	if (kind == VV_JUDGE_LEND && m->court.copies > 1)
+	if (kind == VV_DEDUP_JUDGE_LEND && m->court.copies > 1)
 		check_copies(m, c, rank, v->lenders);
 }
 
@@ -155,8 +155,8 @@ static uint32_t old_owner(struct model *m, uint32_t content, bool *asked)
 {
 	uint32_t owner = m->remembered[content];
 
-	*asked = owner != VV_JUDGE_NOBODY && !find(m, owner, content);
-	return *asked && m->have[owner][content].layer ? owner : VV_JUDGE_NOBODY;
+	*asked = owner != VV_DEDUP_JUDGE_NOBODY && !find(m, owner, content);
+	return *asked && m->have[owner][content].layer ? owner : VV_DEDUP_JUDGE_NOBODY;
 }
 
 static void check_epoch(struct model *m, bool learn)
@@ -165,7 +165,7 @@ static void check_epoch(struct model *m, bool learn)
 
 	for (uint32_t content = 0; content < CONTENTS; content++) {
 		struct vv_digest d = court_digest(content);
-		struct vv_judge *judge = &m->court.judge[vv_judge_of(&d, m->court.ranks)];
+		struct vv_dedup_judge *judge = &m->court.judge[vv_dedup_judge_of(&d, m->court.ranks)];
 		uint32_t copies = m->court.copies, old;
 		struct view v;
 		bool asked;
@@ -175,21 +175,21 @@ static void check_epoch(struct model *m, bool learn)
 			continue;
 		old = old_owner(m, content, &asked);
 		queries += asked;
-		if (old == VV_JUDGE_NOBODY && v.claimers > 1)
+		if (old == VV_DEDUP_JUDGE_NOBODY && v.claimers > 1)
 			CHECK_EQ(v.lenders, copies < v.hosts ? copies : v.hosts);
 		for (uint32_t r = 0; r < m->court.ranks; r++)
 			for (size_t i = 0; i < m->court.rank[r].n; i++)
 				if (m->court.rank[r].claim[i].content == content)
 					check_claim(m, &m->court.rank[r].claim[i], r, &v, old);
-		if (asked && old == VV_JUDGE_NOBODY)
-			m->remembered[content] = VV_JUDGE_NOBODY;
-		if (learn && old == VV_JUDGE_NOBODY) {
-			struct court_claim *c = find(m, vv_judge_find(judge, &d), content);
+		if (asked && old == VV_DEDUP_JUDGE_NOBODY)
+			m->remembered[content] = VV_DEDUP_JUDGE_NOBODY;
+		if (learn && old == VV_DEDUP_JUDGE_NOBODY) {
+			struct court_claim *c = find(m, vv_dedup_judge_find(judge, &d), content);
 
-			CHECK(c && vv_judge_kind(c->verdict) <= VV_JUDGE_LEND);
-			m->remembered[content] = vv_judge_find(judge, &d);
+			CHECK(c && vv_dedup_judge_kind(c->verdict) <= VV_DEDUP_JUDGE_LEND);
+			m->remembered[content] = vv_dedup_judge_find(judge, &d);
 		}
-		CHECK_EQ(vv_judge_find(judge, &d), m->remembered[content]);
+		CHECK_EQ(vv_dedup_judge_find(judge, &d), m->remembered[content]);
 	}
 	CHECK_EQ(m->court.queries, queries);
 }
@@ -201,12 +201,12 @@ static void move_on(struct model *m, uint64_t *state, bool learn)
 		for (size_t i = 0; learn && i < m->court.rank[r].n; i++) {
 			const struct court_claim *c = &m->court.rank[r].claim[i];
 
-			if (vv_judge_kind(c->verdict) <= VV_JUDGE_LEND)
-				m->have[r][c->content] = (struct vv_judge_place){ m->layer, c->pos };
+			if (vv_dedup_judge_kind(c->verdict) <= VV_DEDUP_JUDGE_LEND)
+				m->have[r][c->content] = (struct vv_dedup_judge_place){ m->layer, c->pos };
 		}
 		for (uint32_t content = 0; content < CONTENTS; content++)
 			if (gen_below(state, 4) == 0)
-				m->have[r][content] = (struct vv_judge_place){ 0 };
+				m->have[r][content] = (struct vv_dedup_judge_place){ 0 };
 	}
 	m->layer++;
 }
@@ -245,9 +245,9 @@ static void test_model(void)
 /* ---- messages that cannot be: two ranks, two claims each, one of them shared */
 
 struct small {
-	struct vv_judge judge;
-	struct vv_case c;
-	uint8_t claims[4 * VV_JUDGE_CLAIM];
+	struct vv_dedup_judge judge;
+	struct vv_judge_round c;
+	uint8_t claims[4 * VV_DEDUP_JUDGE_CLAIM];
 	uint64_t len[2];
 	uint32_t verdict[4];
 };
@@ -258,7 +258,7 @@ static void fill(struct small *s)
 	uint8_t *p = s->claims;
 
 	for (int r = 0; r < 2; r++) {
-		uint32_t tag = vv_judge_tag(4096, 0);
+		uint32_t tag = vv_dedup_judge_tag(4096, 0);
 
 		for (int i = 0; i < 2; i++, p += sizeof(struct vv_digest)) {
 			struct vv_digest d = court_digest(content[2 * r + i]);
@@ -267,7 +267,7 @@ static void fill(struct small *s)
 		}
 		for (int i = 0; i < 2; i++, p += sizeof(tag))
 			memcpy(p, &tag, sizeof(tag));
-		s->len[r] = 2 * VV_JUDGE_CLAIM;
+		s->len[r] = 2 * VV_DEDUP_JUDGE_CLAIM;
 	}
 }
 
@@ -278,65 +278,65 @@ static void put_tag(struct small *s, size_t at, uint32_t tag)
 
 static int open_small(struct small *s)
 {
-	return vv_case_open(&s->c, &s->judge, 2, s->claims, s->len);
+	return vv_judge_round_open(&s->c, &s->judge, 2, s->claims, s->len);
 }
 
 static void test_bad_claims(void)
 {
 	struct small s = { 0 };
 
-	vv_judge_init(&s.judge, 100);
+	vv_dedup_judge_init(&s.judge, 100);
 	for (int kind = 0; kind < 7; kind++) {
 		fill(&s);
 		if (kind < 2)
 			s.len[kind] -= 1;
 		else if (kind == 2)
-			s.len[0] = (UINT64_MAX / VV_JUDGE_CLAIM) * VV_JUDGE_CLAIM;
+			s.len[0] = (UINT64_MAX / VV_DEDUP_JUDGE_CLAIM) * VV_DEDUP_JUDGE_CLAIM;
 		else if (kind == 3) /* each could be, but not both */
-			s.len[0] = s.len[1] = (uint64_t)VV_JUDGE_CLAIM << 31;
+			s.len[0] = s.len[1] = (uint64_t)VV_DEDUP_JUDGE_CLAIM << 31;
 		else if (kind == 4)
-			put_tag(&s, 32, vv_judge_tag(0, 0));
+			put_tag(&s, 32, vv_dedup_judge_tag(0, 0));
 		else if (kind == 5)
-			put_tag(&s, 36, vv_judge_tag(VV_JUDGE_LEN_MAX + 1, 0));
+			put_tag(&s, 36, vv_dedup_judge_tag(VV_DEDUP_JUDGE_LEN_MAX + 1, 0));
 		else /* the same digest, another length */
-			put_tag(&s, 40 + 32, vv_judge_tag(512, 0));
+			put_tag(&s, 40 + 32, vv_dedup_judge_tag(512, 0));
 		CHECK_EQ(open_small(&s), VV_EPEER);
 		CHECK(!s.c.group && !s.c.first);
-		vv_case_close(&s.c);
+		vv_judge_round_close(&s.c);
 	}
 	fill(&s);
-	CHECK_EQ(vv_case_open(&s.c, &s.judge, VV_JUDGE_RANKS_MAX + 1, s.claims, s.len), VV_EINVAL);
-	CHECK_EQ(vv_case_open(&s.c, &s.judge, 0, s.claims, s.len), VV_EINVAL);
+	CHECK_EQ(vv_judge_round_open(&s.c, &s.judge, VV_DEDUP_JUDGE_RANKS_MAX + 1, s.claims, s.len), VV_EINVAL);
+	CHECK_EQ(vv_judge_round_open(&s.c, &s.judge, 0, s.claims, s.len), VV_EINVAL);
 	CHECK_EQ(open_small(&s), 0);
 	CHECK_EQ(s.c.n_groups, 3);
-	CHECK_EQ(vv_case_decide(&s.c, NULL, 0, s.verdict), VV_EINVAL);
-	CHECK_EQ(vv_case_decide(&s.c, NULL, VV_JUDGE_COPIES_MAX + 1, s.verdict), VV_EINVAL);
-	vv_case_close(&s.c);
-	vv_judge_fini(&s.judge);
+	CHECK_EQ(vv_judge_round_decide(&s.c, NULL, 0, s.verdict), VV_EINVAL);
+	CHECK_EQ(vv_judge_round_decide(&s.c, NULL, VV_DEDUP_JUDGE_COPIES_MAX + 1, s.verdict), VV_EINVAL);
+	vv_judge_round_close(&s.c);
+	vv_dedup_judge_fini(&s.judge);
 }
 
 static void test_bad_answers(void)
 {
-	struct vv_judge_place answer[2] = { { 1, 0 }, { 1, VV_JUDGE_POS_MAX } };
+	struct vv_dedup_judge_place answer[2] = { { 1, 0 }, { 1, VV_DEDUP_JUDGE_POS_MAX } };
 	struct vv_digest d = court_digest(1), gone = court_digest(3);
 	struct small s = { 0 };
 	uint64_t n_to[2];
 
-	vv_judge_init(&s.judge, 100);
+	vv_dedup_judge_init(&s.judge, 100);
 	fill(&s);
-	vv_judge_add(&s.judge, 1, &d, 1);
-	vv_judge_add(&s.judge, 7, &gone, 1); /* a rank that there is not is not asked */
+	vv_dedup_judge_add(&s.judge, 1, &d, 1);
+	vv_dedup_judge_add(&s.judge, 7, &gone, 1); /* a rank that there is not is not asked */
 	CHECK_EQ(open_small(&s), 0);
-	CHECK_EQ(vv_case_queries(&s.c, n_to), 0);
+	CHECK_EQ(vv_judge_round_queries(&s.c, n_to), 0);
 	CHECK_EQ(s.c.n_queries, 1);
 	CHECK_EQ(n_to[1], 1);
 	CHECK(vv_digest_equal(&s.c.query[0], &d));
-	CHECK_EQ(vv_case_answer(&s.c, answer, 0), VV_EPEER);
-	CHECK_EQ(vv_case_answer(&s.c, answer, 2 * sizeof(answer[0])), VV_EPEER);
-	CHECK_EQ(vv_case_answer(&s.c, answer, sizeof(answer[0]) - 1), VV_EPEER);
-	CHECK_EQ(vv_case_answer(&s.c, &answer[1], sizeof(answer[0])), VV_EPEER);
-	vv_case_close(&s.c);
-	vv_judge_fini(&s.judge);
+	CHECK_EQ(vv_judge_round_answer(&s.c, answer, 0), VV_EPEER);
+	CHECK_EQ(vv_judge_round_answer(&s.c, answer, 2 * sizeof(answer[0])), VV_EPEER);
+	CHECK_EQ(vv_judge_round_answer(&s.c, answer, sizeof(answer[0]) - 1), VV_EPEER);
+	CHECK_EQ(vv_judge_round_answer(&s.c, &answer[1], sizeof(answer[0])), VV_EPEER);
+	vv_judge_round_close(&s.c);
+	vv_dedup_judge_fini(&s.judge);
 }
 
 static void test_bad_lent(void)
@@ -344,12 +344,12 @@ static void test_bad_lent(void)
 	uint64_t lent[4] = { 8, 8, 8, 8 }, good[2], bad[2];
 	struct small s = { 0 };
 
-	vv_judge_init(&s.judge, 100);
+	vv_dedup_judge_init(&s.judge, 100);
 	fill(&s);
 	CHECK_EQ(open_small(&s), 0);
-	CHECK_EQ(vv_case_decide(&s.c, NULL, 1, s.verdict), 0);
+	CHECK_EQ(vv_judge_round_decide(&s.c, NULL, 1, s.verdict), 0);
 	for (int r = 0; r < 2; r++)
-		good[r] = vv_judge_lends(&s.verdict[2 * r], 2) * sizeof(lent[0]);
+		good[r] = vv_dedup_judge_lends(&s.verdict[2 * r], 2) * sizeof(lent[0]);
 	CHECK_EQ(good[0] + good[1], 8);
 	for (int kind = 0; kind < 5; kind++) {
 		memcpy(bad, good, sizeof(bad));
@@ -358,37 +358,37 @@ static void test_bad_lent(void)
 		else if (kind < 4)
 			bad[kind - 2] ^= 1;
 		else
-			lent[0] = VV_JUDGE_POS_MAX;
-		CHECK_EQ(vv_case_lent(&s.c, lent, bad), VV_EPEER);
+			lent[0] = VV_DEDUP_JUDGE_POS_MAX;
+		CHECK_EQ(vv_judge_round_lent(&s.c, lent, bad), VV_EPEER);
 	}
-	lent[0] = VV_JUDGE_POS_MAX - 1;
-	CHECK_EQ(vv_case_lent(&s.c, lent, good), 0);
-	vv_case_close(&s.c);
-	vv_judge_fini(&s.judge);
+	lent[0] = VV_DEDUP_JUDGE_POS_MAX - 1;
+	CHECK_EQ(vv_judge_round_lent(&s.c, lent, good), 0);
+	vv_judge_round_close(&s.c);
+	vv_dedup_judge_fini(&s.judge);
 }
 
 static int whole_epoch(struct small *s)
 {
-	struct vv_judge_place answer = { 3, 4 };
+	struct vv_dedup_judge_place answer = { 3, 4 };
 	uint64_t n_to[2], lent[4] = { 0 }, len[2], word[16];
 	int rc = open_small(s);
 
 	if (rc == 0)
-		rc = vv_case_queries(&s->c, n_to);
+		rc = vv_judge_round_queries(&s->c, n_to);
 	if (rc == 0)
-		rc = vv_case_answer(&s->c, &answer, s->c.n_queries * sizeof(answer));
+		rc = vv_judge_round_answer(&s->c, &answer, s->c.n_queries * sizeof(answer));
 	if (rc == 0)
-		rc = vv_case_decide(&s->c, NULL, 2, s->verdict);
+		rc = vv_judge_round_decide(&s->c, NULL, 2, s->verdict);
 	if (rc == 0) {
 		for (int r = 0; r < 2; r++)
-			len[r] = vv_judge_lends(&s->verdict[2 * r], 2) * sizeof(lent[0]);
-		rc = vv_case_lent(&s->c, lent, len);
+			len[r] = vv_dedup_judge_lends(&s->verdict[2 * r], 2) * sizeof(lent[0]);
+		rc = vv_judge_round_lent(&s->c, lent, len);
 	}
 	if (rc == 0) {
-		vv_case_where(&s->c, word);
-		vv_case_learn(&s->c);
+		vv_judge_round_where(&s->c, word);
+		vv_judge_round_learn(&s->c);
 	}
-	vv_case_close(&s->c);
+	vv_judge_round_close(&s->c);
 	return rc;
 }
 
@@ -400,20 +400,20 @@ static void test_no_memory(void)
 
 	fill(&s);
 	vv_mem_fail_at(0);
-	vv_judge_init(&s.judge, 100);
-	vv_judge_add(&s.judge, 1, &d, 1);
+	vv_dedup_judge_init(&s.judge, 100);
+	vv_dedup_judge_add(&s.judge, 1, &d, 1);
 	vv_mem_fail_at(0);
 	CHECK_EQ(whole_epoch(&s), 0);
 	asked = vv_mem_asked();
 	for (long at = 1; at <= asked; at++) {
-		vv_judge_fini(&s.judge);
-		vv_judge_add(&s.judge, 1, &d, 1);
+		vv_dedup_judge_fini(&s.judge);
+		vv_dedup_judge_add(&s.judge, 1, &d, 1);
 		vv_mem_fail_at(at);
 		failed += whole_epoch(&s) == VV_ENOMEM;
 	}
 	vv_mem_fail_at(0);
 	CHECK_EQ(failed, asked);
-	vv_judge_fini(&s.judge);
+	vv_dedup_judge_fini(&s.judge);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ struct claim {
 };
 
 struct model {
-	struct vv_docket docket;
+	struct vv_judge_stream docket;
 	uint32_t ranks;
 	struct claim now[MAX_RANKS][CAP], before[MAX_RANKS][CAP];
 	size_t n_now[MAX_RANKS], n_before[MAX_RANKS];
@@ -45,7 +45,7 @@ static void say(struct model *m, uint32_t rank, uint64_t more)
 
 	vv_buf_add(&m->said, &more, sizeof(more));
 	for (size_t i = 0; i < m->n_before[rank]; i++)
-		if (vv_docket_kind(m->before[rank][i].verdict) == VV_DOCKET_STORE)
+		if (vv_judge_stream_kind(m->before[rank][i].verdict) == VV_JUDGE_STREAM_STORE)
 			vv_buf_add(&m->said, &m->place[m->before[rank][i].content].pos, sizeof(uint64_t));
 	for (size_t i = 0; i < m->n_now[rank]; i++) {
 		struct vv_digest d = court_digest(m->now[rank][i].content);
@@ -79,10 +79,10 @@ static void check_rank(struct model *m, uint32_t rank, const uint64_t **word, bo
 	for (size_t i = 0; i < m->n_before[rank]; i++) {
 		const struct claim *c = &m->before[rank][i];
 
-		if (vv_docket_kind(c->verdict) != VV_DOCKET_SOON)
+		if (vv_judge_stream_kind(c->verdict) != VV_JUDGE_STREAM_SOON)
 			continue;
-		CHECK_EQ(**word, vv_docket_verdict(VV_DOCKET_HERE, m->place[c->content].rank, m->place[c->content].pos));
-		CHECK_EQ(vv_docket_rank(*(*word)++), vv_docket_rank(c->verdict));
+		CHECK_EQ(**word, vv_judge_stream_verdict(VV_JUDGE_STREAM_HERE, m->place[c->content].rank, m->place[c->content].pos));
+		CHECK_EQ(vv_judge_stream_rank(*(*word)++), vv_judge_stream_rank(c->verdict));
 	}
 	for (size_t i = 0; i < m->n_now[rank]; i++) {
 		struct claim *c = &m->now[rank][i];
@@ -90,13 +90,13 @@ static void check_rank(struct model *m, uint32_t rank, const uint64_t **word, bo
 		bool known = p->rank != NONE && p->round < round;
 
 		c->verdict = *(*word)++;
-		CHECK(vv_docket_can_be(c->verdict, rank, m->ranks));
-		if (vv_docket_kind(c->verdict) == VV_DOCKET_HERE) {
+		CHECK(vv_judge_stream_can_be(c->verdict, rank, m->ranks));
+		if (vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_HERE) {
 			CHECK(known);
-			CHECK_EQ(c->verdict, vv_docket_verdict(VV_DOCKET_HERE, p->rank, p->pos));
+			CHECK_EQ(c->verdict, vv_judge_stream_verdict(VV_JUDGE_STREAM_HERE, p->rank, p->pos));
 		} else {
 			CHECK(!known || !exact);
-			CHECK_EQ(vv_docket_rank(c->verdict), owner_of(m, c->content));
+			CHECK_EQ(vv_judge_stream_rank(c->verdict), owner_of(m, c->content));
 		}
 	}
 }
@@ -108,7 +108,7 @@ static void store(struct model *m, unsigned round)
 		for (size_t i = 0; i < m->n_now[r]; i++) {
 			struct place *p = &m->place[m->now[r][i].content];
 
-			if (vv_docket_kind(m->now[r][i].verdict) == VV_DOCKET_STORE && (p->rank == NONE || p->round < round)) {
+			if (vv_judge_stream_kind(m->now[r][i].verdict) == VV_JUDGE_STREAM_STORE && (p->rank == NONE || p->round < round)) {
 				*p = (struct place){ r, m->end[r], round };
 				m->end[r] += 4096 + r;
 			}
@@ -127,7 +127,7 @@ static void test_model(uint64_t seed, size_t limit)
 	m->ranks = 1 + (uint32_t)gen_below(&state, MAX_RANKS);
 	for (size_t i = 0; i < CONTENTS; i++)
 		m->place[i].rank = NONE;
-	CHECK_EQ(vv_docket_init(&m->docket, m->ranks, limit), 0);
+	CHECK_EQ(vv_judge_stream_init(&m->docket, m->ranks, limit), 0);
 	for (unsigned round = 1; round <= ROUNDS; round++) {
 		uint32_t more = 0;
 		const uint64_t *word;
@@ -140,7 +140,7 @@ static void test_model(uint64_t seed, size_t limit)
 			say(m, r, !last);
 			more += !last;
 		}
-		CHECK_EQ(vv_docket_hear(&m->docket, m->said.p, m->length), 0);
+		CHECK_EQ(vv_judge_stream_hear(&m->docket, m->said.p, m->length), 0);
 		CHECK_EQ(m->docket.more, more);
 		word = m->docket.reply;
 		for (uint32_t r = 0; r < m->ranks; r++) {
@@ -159,14 +159,14 @@ static void test_model(uint64_t seed, size_t limit)
 	CHECK(exact ? stores == contents : stores >= contents);
 	CHECK(exact || stores > contents); /* so much is forgotten that the smaller limit was met */
 	vv_buf_fini(&m->said);
-	vv_docket_fini(&m->docket);
+	vv_judge_stream_fini(&m->docket);
 	free(m);
 }
 
 /* Two ranks claim one thing each, the same; rank 0 stores it. */
 struct small {
-	struct vv_docket docket;
-	uint8_t said[2 * 8 + 8 + 2 * VV_DOCKET_CLAIM];
+	struct vv_judge_stream docket;
+	uint8_t said[2 * 8 + 8 + 2 * VV_JUDGE_STREAM_CLAIM];
 	uint64_t len[2];
 };
 
@@ -174,15 +174,15 @@ static int first_round(struct small *s)
 {
 	struct vv_digest d = court_digest(7);
 	uint64_t more = 1;
-	int rc = vv_docket_init(&s->docket, 2, 100);
+	int rc = vv_judge_stream_init(&s->docket, 2, 100);
 
 	memset(s->said, 0, sizeof(s->said));
 	for (size_t r = 0; r < 2; r++) {
-		memcpy(s->said + r * (8 + VV_DOCKET_CLAIM), &more, 8);
-		memcpy(s->said + r * (8 + VV_DOCKET_CLAIM) + 8, &d, sizeof(d));
-		s->len[r] = 8 + VV_DOCKET_CLAIM;
+		memcpy(s->said + r * (8 + VV_JUDGE_STREAM_CLAIM), &more, 8);
+		memcpy(s->said + r * (8 + VV_JUDGE_STREAM_CLAIM) + 8, &d, sizeof(d));
+		s->len[r] = 8 + VV_JUDGE_STREAM_CLAIM;
 	}
-	return rc ? rc : vv_docket_hear(&s->docket, s->said, s->len);
+	return rc ? rc : vv_judge_stream_hear(&s->docket, s->said, s->len);
 }
 
 static int second_round(struct small *s, uint64_t pos)
@@ -191,33 +191,33 @@ static int second_round(struct small *s, uint64_t pos)
 	memcpy(s->said + 8, &pos, sizeof(pos));
 	s->len[0] = 16;
 	s->len[1] = 8;
-	return vv_docket_hear(&s->docket, s->said, s->len);
+	return vv_judge_stream_hear(&s->docket, s->said, s->len);
 }
 
 static void test_cannot_be(void)
 {
-	static const int64_t off[][2] = { { -1, 0 }, { 1, 0 }, { 0, -8 }, { 0, 8 }, { -8, 8 }, { 0, VV_DOCKET_CLAIM - 1 }, { -16, 0 } };
+	static const int64_t off[][2] = { { -1, 0 }, { 1, 0 }, { 0, -8 }, { 0, 8 }, { -8, 8 }, { 0, VV_JUDGE_STREAM_CLAIM - 1 }, { -16, 0 } };
 	struct small s;
 
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
 		CHECK_EQ(first_round(&s), 0);
 		s.len[0] = (uint64_t)(16 + off[i][0]);
 		s.len[1] = (uint64_t)(8 + off[i][1]);
-		CHECK_EQ(vv_docket_hear(&s.docket, s.said, s.len), VV_EPEER);
-		vv_docket_fini(&s.docket);
+		CHECK_EQ(vv_judge_stream_hear(&s.docket, s.said, s.len), VV_EPEER);
+		vv_judge_stream_fini(&s.docket);
 	}
 	CHECK_EQ(first_round(&s), 0);
-	CHECK_EQ(second_round(&s, VV_JUDGE_POS_MAX), VV_EPEER);
-	vv_docket_fini(&s.docket);
+	CHECK_EQ(second_round(&s, VV_DEDUP_JUDGE_POS_MAX), VV_EPEER);
+	vv_judge_stream_fini(&s.docket);
 	CHECK_EQ(first_round(&s), 0);
-	CHECK_EQ(second_round(&s, VV_JUDGE_POS_MAX - 1), 0);
+	CHECK_EQ(second_round(&s, VV_DEDUP_JUDGE_POS_MAX - 1), 0);
 	CHECK_EQ(s.docket.reply_len[0], 0);
-	CHECK_EQ(s.docket.reply[0], vv_docket_verdict(VV_DOCKET_HERE, 0, VV_JUDGE_POS_MAX - 1));
-	vv_docket_fini(&s.docket);
-	CHECK(!vv_docket_can_be(vv_docket_verdict(VV_DOCKET_STORE, 1, 0), 0, 2));
-	CHECK(!vv_docket_can_be(vv_docket_verdict(VV_DOCKET_SOON, 0, 0), 0, 2));
-	CHECK(!vv_docket_can_be(vv_docket_verdict(VV_DOCKET_HERE, 2, 0), 0, 2));
-	CHECK(!vv_docket_can_be(UINT64_MAX, 0, 2));
+	CHECK_EQ(s.docket.reply[0], vv_judge_stream_verdict(VV_JUDGE_STREAM_HERE, 0, VV_DEDUP_JUDGE_POS_MAX - 1));
+	vv_judge_stream_fini(&s.docket);
+	CHECK(!vv_judge_stream_can_be(vv_judge_stream_verdict(VV_JUDGE_STREAM_STORE, 1, 0), 0, 2));
+	CHECK(!vv_judge_stream_can_be(vv_judge_stream_verdict(VV_JUDGE_STREAM_SOON, 0, 0), 0, 2));
+	CHECK(!vv_judge_stream_can_be(vv_judge_stream_verdict(VV_JUDGE_STREAM_HERE, 2, 0), 0, 2));
+	CHECK(!vv_judge_stream_can_be(UINT64_MAX, 0, 2));
 }
 
 static int both_rounds(struct small *s)
@@ -226,7 +226,7 @@ static int both_rounds(struct small *s)
 
 	if (rc == 0)
 		rc = second_round(s, 5);
-	vv_docket_fini(&s->docket);
+	vv_judge_stream_fini(&s->docket);
 	return rc;
 }
 

@@ -11,8 +11,8 @@ static double waste(double t, double c, double m)
 
 static void near_optimum(double c, double m)
 {
-	struct vv_due d = { .mtbf = m };
-	double best = INFINITY, got = waste(vv_due_after(&d, c), c, m);
+	struct vv_interval d = { .mtbf = m };
+	double best = INFINITY, got = waste(vv_interval_after(&d, c), c, m);
 
 	for (double t = c / 10; t < 10 * m; t *= 1.001)
 		best = fmin(best, waste(t, c, m));
@@ -21,16 +21,16 @@ static void near_optimum(double c, double m)
 
 int main(void)
 {
-	struct vv_due none = { 0 }, every = { .interval = 10 }, share = { .overhead = 0.02 };
-	struct vv_due both = { .interval = 10, .overhead = 0.02 }, rare = { .interval = 10, .mtbf = 1e9 };
+	struct vv_interval none = { 0 }, every = { .interval = 10 }, share = { .overhead = 0.02 };
+	struct vv_interval both = { .interval = 10, .overhead = 0.02 }, rare = { .interval = 10, .mtbf = 1e9 };
 
-	CHECK(vv_due_after(&none, 5) == 0);
-	CHECK(vv_due_after(&every, 5) == 10);
-	CHECK(fabs(vv_due_after(&share, 1) - 49) < 1e-9); /* 1 s in 50 */
-	CHECK(vv_due_after(&share, 0) == 0);
-	CHECK(fabs(vv_due_after(&both, 1) - 49) < 1e-9); /* the budget wins */
-	CHECK(vv_due_after(&both, 0.01) == 10);
-	CHECK(vv_due_after(&rare, 1) == 10);
+	CHECK(vv_interval_after(&none, 5) == 0);
+	CHECK(vv_interval_after(&every, 5) == 10);
+	CHECK(fabs(vv_interval_after(&share, 1) - 49) < 1e-9); /* 1 s in 50 */
+	CHECK(vv_interval_after(&share, 0) == 0);
+	CHECK(fabs(vv_interval_after(&both, 1) - 49) < 1e-9); /* the budget wins */
+	CHECK(vv_interval_after(&both, 0.01) == 10);
+	CHECK(vv_interval_after(&rare, 1) == 10);
 	near_optimum(1, 3600);
 	near_optimum(30, 3600);
 	near_optimum(600, 3600);

@@ -17,95 +17,95 @@ static struct vv_digest crowded(uint32_t content)
 static void test_memory(struct vv_digest (*digest)(uint32_t), uint32_t contents)
 {
 	static uint32_t owner[CONTENTS];
-	struct vv_judge j;
+	struct vv_dedup_judge j;
 	uint64_t state = 11;
 	size_t n = 0;
 
-	vv_judge_init(&j, SIZE_MAX);
+	vv_dedup_judge_init(&j, SIZE_MAX);
 	memset(owner, 0xff, sizeof(owner));
 	for (int i = 0; i < 60000; i++) {
-		uint32_t content = (uint32_t)gen_below(&state, contents), rank = (uint32_t)gen_below(&state, VV_JUDGE_RANKS_MAX);
+		uint32_t content = (uint32_t)gen_below(&state, contents), rank = (uint32_t)gen_below(&state, VV_DEDUP_JUDGE_RANKS_MAX);
 		struct vv_digest d = digest(content);
 
-		vv_judge_bring(&j, &d);
-		CHECK_EQ(vv_judge_find(&j, &d), owner[content]);
-		n -= owner[content] != VV_JUDGE_NOBODY;
+		vv_dedup_judge_bring(&j, &d);
+		CHECK_EQ(vv_dedup_judge_find(&j, &d), owner[content]);
+		n -= owner[content] != VV_DEDUP_JUDGE_NOBODY;
 		if (gen_below(&state, 3)) {
-			vv_judge_add(&j, rank, &d, 1);
+			vv_dedup_judge_add(&j, rank, &d, 1);
 			owner[content] = rank;
 			n++;
 		} else {
-			vv_judge_forget(&j, &d);
-			owner[content] = VV_JUDGE_NOBODY;
+			vv_dedup_judge_forget(&j, &d);
+			owner[content] = VV_DEDUP_JUDGE_NOBODY;
 		}
 		CHECK_EQ(j.n, n);
 	}
 	for (uint32_t content = 0; content < contents; content++) {
 		struct vv_digest d = digest(content);
 
-		CHECK_EQ(vv_judge_find(&j, &d), owner[content]);
+		CHECK_EQ(vv_dedup_judge_find(&j, &d), owner[content]);
 	}
-	vv_judge_fini(&j);
+	vv_dedup_judge_fini(&j);
 }
 
 static void test_full(void)
 {
 	struct vv_digest d[200];
-	struct vv_judge j;
+	struct vv_dedup_judge j;
 
 	for (uint32_t i = 0; i < 200; i++)
 		d[i] = court_digest(i);
-	vv_judge_init(&j, 100);
-	vv_judge_add(&j, 5, d, 100);
+	vv_dedup_judge_init(&j, 100);
+	vv_dedup_judge_add(&j, 5, d, 100);
 	CHECK_EQ(j.n, 100);
-	CHECK_EQ(vv_judge_find(&j, &d[0]), 5);
-	vv_judge_add(&j, 7, &d[100], 1); /* the older half goes */
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[0]), 5);
+	vv_dedup_judge_add(&j, 7, &d[100], 1); /* the older half goes */
 	CHECK_EQ(j.n, 51);
-	CHECK_EQ(vv_judge_find(&j, &d[49]), VV_JUDGE_NOBODY);
-	CHECK_EQ(vv_judge_find(&j, &d[50]), 5);
-	CHECK_EQ(vv_judge_find(&j, &d[100]), 7);
-	vv_judge_add(&j, 6, &d[50], 10); /* what is said again is young again */
-	vv_judge_add(&j, 8, &d[101], 39);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[49]), VV_DEDUP_JUDGE_NOBODY);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[50]), 5);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[100]), 7);
+	vv_dedup_judge_add(&j, 6, &d[50], 10); /* what is said again is young again */
+	vv_dedup_judge_add(&j, 8, &d[101], 39);
 	CHECK_EQ(j.n, 90);
-	vv_judge_add(&j, 8, &d[140], 1);
-	CHECK_EQ(vv_judge_find(&j, &d[59]), 6);
-	CHECK_EQ(vv_judge_find(&j, &d[60]), VV_JUDGE_NOBODY);
-	vv_judge_add(&j, 8, d, 200);
+	vv_dedup_judge_add(&j, 8, &d[140], 1);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[59]), 6);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[60]), VV_DEDUP_JUDGE_NOBODY);
+	vv_dedup_judge_add(&j, 8, d, 200);
 	CHECK(j.n <= 100);
 	for (uint32_t i = 150; i < 200; i++)
-		CHECK_EQ(vv_judge_find(&j, &d[i]), 8);
-	vv_judge_allow(&j, 20);
+		CHECK_EQ(vv_dedup_judge_find(&j, &d[i]), 8);
+	vv_dedup_judge_allow(&j, 20);
 	for (uint32_t i = 0; i < 40; i++)
-		vv_judge_add(&j, 9, &d[i], 1);
+		vv_dedup_judge_add(&j, 9, &d[i], 1);
 	CHECK(j.n <= 20);
-	CHECK_EQ(vv_judge_find(&j, &d[39]), 9);
-	vv_judge_allow(&j, 0);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[39]), 9);
+	vv_dedup_judge_allow(&j, 0);
 	CHECK_EQ(j.n, 0);
-	CHECK_EQ(vv_judge_find(&j, &d[39]), VV_JUDGE_NOBODY);
-	vv_judge_fini(&j);
-	vv_judge_init(&j, 0);
-	vv_judge_add(&j, 1, d, 200);
-	vv_judge_forget(&j, d);
-	CHECK_EQ(vv_judge_find(&j, d), VV_JUDGE_NOBODY);
-	vv_judge_fini(&j);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d[39]), VV_DEDUP_JUDGE_NOBODY);
+	vv_dedup_judge_fini(&j);
+	vv_dedup_judge_init(&j, 0);
+	vv_dedup_judge_add(&j, 1, d, 200);
+	vv_dedup_judge_forget(&j, d);
+	CHECK_EQ(vv_dedup_judge_find(&j, d), VV_DEDUP_JUDGE_NOBODY);
+	vv_dedup_judge_fini(&j);
 }
 
 /* Without memory to grow it forgets, and goes on. */
 static void test_no_memory(void)
 {
-	struct vv_judge j;
+	struct vv_dedup_judge j;
 	struct vv_digest d;
 
-	vv_judge_init(&j, SIZE_MAX);
+	vv_dedup_judge_init(&j, SIZE_MAX);
 	for (uint32_t i = 0; i < 3000; i++) {
 		d = court_digest(i);
 		vv_mem_fail_at(i == 0 || i == 2500 ? 1 : 0);
-		vv_judge_add(&j, i, &d, 1);
+		vv_dedup_judge_add(&j, i, &d, 1);
 	}
 	vv_mem_fail_at(0);
-	CHECK_EQ(vv_judge_find(&j, &d), 2999);
+	CHECK_EQ(vv_dedup_judge_find(&j, &d), 2999);
 	CHECK(j.n > 0 && j.n < 3000);
-	vv_judge_fini(&j);
+	vv_dedup_judge_fini(&j);
 }
 
 /* Whatever is added, said again and forgotten: the counts are right, and the newest half of what is allowed is there. */
@@ -114,20 +114,20 @@ static void test_generations(void)
 	enum { IDS = 600, CAP = 128 };
 	static uint32_t order[IDS]; /* when it was last added; 0 = forgotten */
 	uint32_t now = 0, young;
-	struct vv_judge j;
+	struct vv_dedup_judge j;
 	size_t n;
 
 	memset(order, 0, sizeof(order));
-	vv_judge_init(&j, CAP);
+	vv_dedup_judge_init(&j, CAP);
 	for (uint64_t k = 0; k < 20000; k++) {
 		uint32_t i = (uint32_t)(court_digest((uint32_t)k).w[0] % IDS);
 		struct vv_digest d = court_digest(i);
 
 		if (k % 7 == 3) {
-			vv_judge_forget(&j, &d);
+			vv_dedup_judge_forget(&j, &d);
 			order[i] = 0;
 		} else {
-			vv_judge_add(&j, i % 50, &d, 1);
+			vv_dedup_judge_add(&j, i % 50, &d, 1);
 			order[i] = ++now;
 		}
 		CHECK(j.n <= CAP);
@@ -135,17 +135,17 @@ static void test_generations(void)
 	n = young = 0;
 	for (uint32_t i = 0; i < IDS; i++) {
 		struct vv_digest d = court_digest(i);
-		uint32_t rank = vv_judge_find(&j, &d);
+		uint32_t rank = vv_dedup_judge_find(&j, &d);
 
-		n += rank != VV_JUDGE_NOBODY;
-		CHECK(rank == VV_JUDGE_NOBODY || (order[i] && rank == i % 50));
-		CHECK(rank != VV_JUDGE_NOBODY || !order[i] || order[i] + CAP / 2 <= now);
+		n += rank != VV_DEDUP_JUDGE_NOBODY;
+		CHECK(rank == VV_DEDUP_JUDGE_NOBODY || (order[i] && rank == i % 50));
+		CHECK(rank != VV_DEDUP_JUDGE_NOBODY || !order[i] || order[i] + CAP / 2 <= now);
 	}
 	for (size_t i = 0; i <= j.mask; i++)
 		young += j.slot[i].owner && j.slot[i].generation == j.generation;
 	CHECK_EQ(n, j.n);
 	CHECK_EQ(young, j.young);
-	vv_judge_fini(&j);
+	vv_dedup_judge_fini(&j);
 }
 
 static void test_partition(void)
@@ -153,54 +153,54 @@ static void test_partition(void)
 	for (uint32_t ranks = 1; ranks <= 65536; ranks = ranks * 3 + 1) {
 		struct vv_digest low = { { 0, 0 } }, high = { { UINT64_MAX, 0 } };
 
-		CHECK_EQ(vv_judge_of(&low, ranks), 0);
-		CHECK_EQ(vv_judge_of(&high, ranks), ranks - 1);
+		CHECK_EQ(vv_dedup_judge_of(&low, ranks), 0);
+		CHECK_EQ(vv_dedup_judge_of(&high, ranks), ranks - 1);
 	}
-	CHECK_EQ(vv_judge_tag_len(vv_judge_tag(VV_JUDGE_LEN_MAX, UINT64_MAX)), VV_JUDGE_LEN_MAX);
-	CHECK_EQ(vv_judge_tag_segment(vv_judge_tag(VV_JUDGE_LEN_MAX, 16 * 2048 + 35)), 2);
+	CHECK_EQ(vv_dedup_judge_tag_len(vv_dedup_judge_tag(VV_DEDUP_JUDGE_LEN_MAX, UINT64_MAX)), VV_DEDUP_JUDGE_LEN_MAX);
+	CHECK_EQ(vv_dedup_judge_tag_segment(vv_dedup_judge_tag(VV_DEDUP_JUDGE_LEN_MAX, 16 * 2048 + 35)), 2);
 }
 
 static void test_verdicts(void)
 {
-	const uint32_t good[] = { vv_judge_verdict(VV_JUDGE_ALONE, 2), vv_judge_verdict(VV_JUDGE_LEND, 2),
-				  vv_judge_verdict(VV_JUDGE_REFER, 0), vv_judge_verdict(VV_JUDGE_OLD, 3) };
-	const uint32_t bad[] = { vv_judge_verdict(VV_JUDGE_ALONE, 1), vv_judge_verdict(VV_JUDGE_LEND, 3),
-				 vv_judge_verdict(VV_JUDGE_REFER, 2), vv_judge_verdict(VV_JUDGE_REFER, 4),
-				 vv_judge_verdict(VV_JUDGE_OLD, 2),   vv_judge_verdict(VV_JUDGE_OLD, VV_JUDGE_RANKS_MAX),
+	const uint32_t good[] = { vv_dedup_judge_verdict(VV_DEDUP_JUDGE_ALONE, 2), vv_dedup_judge_verdict(VV_DEDUP_JUDGE_LEND, 2),
+				  vv_dedup_judge_verdict(VV_DEDUP_JUDGE_REFER, 0), vv_dedup_judge_verdict(VV_DEDUP_JUDGE_OLD, 3) };
+	const uint32_t bad[] = { vv_dedup_judge_verdict(VV_DEDUP_JUDGE_ALONE, 1), vv_dedup_judge_verdict(VV_DEDUP_JUDGE_LEND, 3),
+				 vv_dedup_judge_verdict(VV_DEDUP_JUDGE_REFER, 2), vv_dedup_judge_verdict(VV_DEDUP_JUDGE_REFER, 4),
+				 vv_dedup_judge_verdict(VV_DEDUP_JUDGE_OLD, 2),   vv_dedup_judge_verdict(VV_DEDUP_JUDGE_OLD, VV_DEDUP_JUDGE_RANKS_MAX),
 				 UINT32_MAX };
 
-	CHECK_EQ(vv_judge_check(good, 4, 2, 4), 0);
+	CHECK_EQ(vv_dedup_judge_check(good, 4, 2, 4), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		CHECK_EQ(vv_judge_check(&bad[i], 1, 2, 4), VV_EPEER);
-	CHECK_EQ(vv_judge_lends(good, 4), 1);
-	CHECK_EQ(vv_judge_words(good, 4, 1), 3);
-	CHECK_EQ(vv_judge_words(good, 4, 3), 2 + 3 + 2);
+		CHECK_EQ(vv_dedup_judge_check(&bad[i], 1, 2, 4), VV_EPEER);
+	CHECK_EQ(vv_dedup_judge_lends(good, 4), 1);
+	CHECK_EQ(vv_dedup_judge_words(good, 4, 1), 3);
+	CHECK_EQ(vv_dedup_judge_words(good, 4, 3), 2 + 3 + 2);
 }
 
 static void test_where(void)
 {
-	const uint32_t old = vv_judge_verdict(VV_JUDGE_OLD, 0), refer = vv_judge_verdict(VV_JUDGE_REFER, 0),
-		       lend = vv_judge_verdict(VV_JUDGE_LEND, 1);
-	uint64_t word[8] = { 9, 70, 80, 3 * VV_JUDGE_POS_MAX + 5, VV_JUDGE_NO_COPY, VV_JUDGE_NO_COPY, 2 * VV_JUDGE_POS_MAX };
-	struct vv_judge_where w;
+	const uint32_t old = vv_dedup_judge_verdict(VV_DEDUP_JUDGE_OLD, 0), refer = vv_dedup_judge_verdict(VV_DEDUP_JUDGE_REFER, 0),
+		       lend = vv_dedup_judge_verdict(VV_DEDUP_JUDGE_LEND, 1);
+	uint64_t word[8] = { 9, 70, 80, 3 * VV_DEDUP_JUDGE_POS_MAX + 5, VV_DEDUP_JUDGE_NO_COPY, VV_DEDUP_JUDGE_NO_COPY, 2 * VV_DEDUP_JUDGE_POS_MAX };
+	struct vv_dedup_judge_where w;
 	size_t at = 0;
 
-	CHECK_EQ(vv_judge_where_next(word, &at, old, 4, 3, &w), 0);
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, old, 4, 3, &w), 0);
 	CHECK(w.layer == 9 && w.pos == 70 && !w.copy && at == 2);
-	CHECK_EQ(vv_judge_where_next(word, &at, refer, 4, 3, &w), 0);
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, refer, 4, 3, &w), 0);
 	CHECK(w.pos == 80 && w.copy == &word[3] && at == 5);
-	CHECK_EQ(vv_judge_where_next(word, &at, lend, 4, 3, &w), 0);
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, lend, 4, 3, &w), 0);
 	CHECK(w.copy == &word[5] && at == 7);
 	at = 2;
-	CHECK_EQ(vv_judge_where_next(word, &at, refer, 3, 3, &w), VV_EPEER); /* a copy at a rank that there is not */
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, refer, 3, 3, &w), VV_EPEER); /* a copy at a rank that there is not */
 	CHECK_EQ(at, 2);
-	CHECK_EQ(vv_judge_where_next(word, &at, refer, 3, 1, &w), 0);
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, refer, 3, 1, &w), 0);
 	CHECK(!w.copy && at == 3);
-	word[2] = VV_JUDGE_POS_MAX;
+	word[2] = VV_DEDUP_JUDGE_POS_MAX;
 	at = 2;
-	CHECK_EQ(vv_judge_where_next(word, &at, refer, 4, 1, &w), VV_EPEER);
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, refer, 4, 1, &w), VV_EPEER);
 	word[0] = at = 0;
-	CHECK_EQ(vv_judge_where_next(word, &at, old, 4, 1, &w), VV_EPEER);
+	CHECK_EQ(vv_dedup_judge_where_next(word, &at, old, 4, 1, &w), VV_EPEER);
 }
 
 int main(void)

@@ -7,16 +7,16 @@
 #include "support/gen.h"
 #include "vv_test.h"
 
-static char key[VV_KIN_MAX];
+static char key[VV_SIMILARITY_KEY_MAX];
 
 static const char *key_by(const char *rule, const char *name)
 {
-	struct vv_kin *k = NULL;
+	struct vv_similarity_key *k = NULL;
 
-	CHECK_EQ(vv_kin_new(rule, &k), 0);
+	CHECK_EQ(vv_similarity_key_new(rule, &k), 0);
 	memset(key, 'x', sizeof(key));
-	vv_kin_key(k, name, VV_TYPE_F64, 8, false, 3, key);
-	vv_kin_free(k);
+	vv_similarity_key_key(k, name, VV_TYPE_F64, 8, false, 3, key);
+	vv_similarity_key_free(k);
 	return key;
 }
 
@@ -38,14 +38,14 @@ static void test_types(void)
 		{ VV_TYPE_BYTES, 24, 1, false, "ToyGrp/Temperature_Bytes24_Array1D" },
 		{ 4711, UINT32_MAX, UINT32_MAX, false, "ToyGrp/Temperature_Bytes4294967295_Array4294967295D" },
 	};
-	struct vv_kin *k = NULL;
+	struct vv_similarity_key *k = NULL;
 
-	CHECK_EQ(vv_kin_new(NULL, &k), 0);
+	CHECK_EQ(vv_similarity_key_new(NULL, &k), 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		vv_kin_key(k, "/ToyGrp/Temperature", rows[i].type, rows[i].width, rows[i].swapped, rows[i].ndim, key);
+		vv_similarity_key_key(k, "/ToyGrp/Temperature", rows[i].type, rows[i].width, rows[i].swapped, rows[i].ndim, key);
 		CHECK_STR(key, rows[i].want);
 	}
-	vv_kin_free(k);
+	vv_similarity_key_free(k);
 }
 
 static void test_digits(void)
@@ -75,9 +75,9 @@ static void test_rules(void)
 
 static void refused(const char *rule, const char *word)
 {
-	struct vv_kin *k = NULL;
+	struct vv_similarity_key *k = NULL;
 
-	CHECK_EQ(vv_kin_new(rule, &k), VV_EINVAL);
+	CHECK_EQ(vv_similarity_key_new(rule, &k), VV_EINVAL);
 	CHECK(k == NULL);
 	if (!strstr(vv_err_last(), word) || !strstr(vv_err_last(), rule)) {
 		fprintf(stderr, "'%s' is not in: %s\n", word, vv_err_last());
@@ -87,7 +87,7 @@ static void refused(const char *rule, const char *word)
 
 static void test_bad_rules(void)
 {
-	struct vv_kin *k = NULL;
+	struct vv_similarity_key *k = NULL;
 
 	refused("", "want REGEX=TEXT");
 	refused("Grid", "want REGEX=TEXT");
@@ -103,11 +103,11 @@ static void test_bad_rules(void)
 	refused("a=b\\", "behind a backslash");
 	for (long i = 1; i <= 3; i++) {
 		vv_mem_fail_at(i);
-		CHECK_EQ(vv_kin_new("a=b", &k), VV_ENOMEM);
+		CHECK_EQ(vv_similarity_key_new("a=b", &k), VV_ENOMEM);
 		CHECK(k == NULL);
 	}
 	vv_mem_fail_at(0);
-	vv_kin_free(NULL);
+	vv_similarity_key_free(NULL);
 }
 
 /* Characters, none of them a control character, that end inside the key; and the type is there. */
@@ -151,7 +151,7 @@ static void test_hostile_names(void)
 static void test_long_names(void)
 {
 	static char a[9000], b[9000];
-	char of_a[VV_KIN_MAX];
+	char of_a[VV_SIMILARITY_KEY_MAX];
 
 	for (size_t n = 400; n < sizeof(a); n = n < 600 ? n + 1 : n * 2) {
 		memset(a, 'n', n);

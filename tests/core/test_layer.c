@@ -235,7 +235,7 @@ static void test_gap(void)
 		struct vv_blocks blocks = { 0 };
 		struct vv_digests digests = { 0 };
 		struct vv_era era = { 1, 1, 77 };
-		struct vv_eras eras = { &era, 1, 1 };
+		struct vv_era_table eras = { &era, 1, 1 };
 		struct vv_layer_gap gap = { 0 };
 		struct vv_digest a, b;
 		struct vv_head head;

@@ -16,7 +16,7 @@ static int by_digest(const void *a, const void *b)
 {
 	const struct vv_tuple *x = a, *y = b;
 
-	return vv_merge_before(&x->digest, &y->digest) ? -1 : vv_merge_before(&y->digest, &x->digest);
+	return vv_topk_merge_before(&x->digest, &y->digest) ? -1 : vv_topk_merge_before(&y->digest, &x->digest);
 }
 
 /* Some differ only in the second word. */
@@ -103,7 +103,7 @@ static void same(const struct set *a, const struct set *b)
 
 static void merge(const struct set *l, const struct set *r, uint32_t ranks, size_t threshold, struct set *out)
 {
-	CHECK_EQ(vv_merge_sets(l->v, l->n, r->v, r->n, ranks, threshold, out->v, &out->n), 0);
+	CHECK_EQ(vv_topk_merge_sets(l->v, l->n, r->v, r->n, ranks, threshold, out->v, &out->n), 0);
 }
 
 static void test_paper(void)
@@ -133,16 +133,16 @@ static void test_same_rank(void)
 	struct vv_tuple l[] = { { digest_of(1), 3, 1 } }, r[] = { { digest_of(1), 4, 1 } }, out[2];
 	size_t n;
 
-	CHECK_EQ(vv_merge_sets(l, 1, r, 1, 2, 10, out, &n), 0);
+	CHECK_EQ(vv_topk_merge_sets(l, 1, r, 1, 2, 10, out, &n), 0);
 	CHECK_EQ(n, 1);
 	CHECK_EQ(out[0].count, 7);
 	CHECK_EQ(out[0].rank, 1);
 	l[0].count = UINT32_MAX - 2;
-	CHECK_EQ(vv_merge_sets(l, 1, r, 1, 2, 10, out, &n), 0);
+	CHECK_EQ(vv_topk_merge_sets(l, 1, r, 1, 2, 10, out, &n), 0);
 	CHECK_EQ(out[0].count, UINT32_MAX);
-	CHECK_EQ(vv_merge_sets(l, 1, r, 1, 2, 0, out, &n), 0);
+	CHECK_EQ(vv_topk_merge_sets(l, 1, r, 1, 2, 0, out, &n), 0);
 	CHECK_EQ(n, 0);
-	CHECK_EQ(vv_merge_sets(l, 0, r, 0, 2, 5, out, &n), 0);
+	CHECK_EQ(vv_topk_merge_sets(l, 0, r, 0, 2, 5, out, &n), 0);
 	CHECK_EQ(n, 0);
 }
 
@@ -162,16 +162,16 @@ static void test_hostile(void)
 			bad[1].digest = bad[0].digest;
 		else
 			memcpy(bad, (struct vv_tuple[]){ good[1], good[0] }, sizeof(bad));
-		CHECK_EQ(vv_merge_sets(good, 2, bad, 2, 2, 9, out, &n), VV_EPEER);
-		CHECK_EQ(vv_merge_sets(bad, 2, good, 2, 2, 9, out, &n), VV_EPEER);
+		CHECK_EQ(vv_topk_merge_sets(good, 2, bad, 2, 2, 9, out, &n), VV_EPEER);
+		CHECK_EQ(vv_topk_merge_sets(bad, 2, good, 2, 2, 9, out, &n), VV_EPEER);
 		CHECK_EQ(n, 77);
 	}
 	for (long at = 1; at <= 3; at++) {
 		vv_mem_fail_at(at);
-		CHECK_EQ(vv_merge_sets(good, 2, good, 2, 2, 9, out, &n), VV_ENOMEM);
+		CHECK_EQ(vv_topk_merge_sets(good, 2, good, 2, 2, 9, out, &n), VV_ENOMEM);
 	}
 	vv_mem_fail_at(0);
-	CHECK_EQ(vv_merge_sets(good, 2, good, 2, 2, 9, out, &n), 0);
+	CHECK_EQ(vv_topk_merge_sets(good, 2, good, 2, 2, 9, out, &n), 0);
 }
 
 /* ---- the all-reduce */
@@ -180,26 +180,26 @@ static struct set now[MAX_RANKS], next[MAX_RANKS], before[MAX_RANKS];
 
 static void all_reduce(uint32_t ranks, size_t threshold)
 {
-	for (uint32_t step = 0; step < vv_merge_steps(ranks); step++) {
+	for (uint32_t step = 0; step < vv_topk_merge_steps(ranks); step++) {
 		for (uint32_t r = 0; r < ranks; r++) {
-			struct vv_merge_step s, peer;
+			struct vv_topk_merge_step s, peer;
 
-			vv_merge_step(r, ranks, step, &s);
-			if (s.to != VV_MERGE_NOBODY) { /* who sends is awaited */
+			vv_topk_merge_step(r, ranks, step, &s);
+			if (s.to != VV_TOPK_MERGE_NOBODY) { /* who sends is awaited */
 				CHECK(s.to < ranks && s.to != r);
-				vv_merge_step(s.to, ranks, step, &peer);
+				vv_topk_merge_step(s.to, ranks, step, &peer);
 				CHECK_EQ(peer.from, r);
 			}
-			if (s.from != VV_MERGE_NOBODY) {
+			if (s.from != VV_TOPK_MERGE_NOBODY) {
 				CHECK(s.from < ranks && s.from != r);
-				vv_merge_step(s.from, ranks, step, &peer);
+				vv_topk_merge_step(s.from, ranks, step, &peer);
 				CHECK_EQ(peer.to, r);
 			}
-			CHECK_EQ(s.what == VV_MERGE_IGNORE, s.from == VV_MERGE_NOBODY);
-			if (s.what == VV_MERGE_SETS)
+			CHECK_EQ(s.what == VV_TOPK_MERGE_IGNORE, s.from == VV_TOPK_MERGE_NOBODY);
+			if (s.what == VV_TOPK_MERGE_SETS)
 				merge(&now[r], &now[s.from], ranks, threshold, &next[r]);
 			else
-				next[r] = s.what == VV_MERGE_REPLACE ? now[s.from] : now[r];
+				next[r] = s.what == VV_TOPK_MERGE_REPLACE ? now[s.from] : now[r];
 		}
 		memcpy(now, next, ranks * sizeof(now[0]));
 	}
@@ -231,9 +231,9 @@ static void test_all_reduce(void)
 {
 	uint64_t state = 2;
 
-	CHECK_EQ(vv_merge_steps(1), 0);
-	CHECK_EQ(vv_merge_steps(8), 3);
-	CHECK_EQ(vv_merge_steps(9), 5);
+	CHECK_EQ(vv_topk_merge_steps(1), 0);
+	CHECK_EQ(vv_topk_merge_steps(8), 3);
+	CHECK_EQ(vv_topk_merge_steps(9), 5);
 	for (uint32_t ranks = 1; ranks <= 12; ranks++) {
 		for (int round = 0; round < 12; round++) {
 			bool cut = round % 2;

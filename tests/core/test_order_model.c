@@ -19,11 +19,11 @@ struct model {
 	} page[MAX];
 };
 
-static enum vv_order_state model_state(const struct page *p)
+static enum vv_write_order_state model_state(const struct page *p)
 {
 	if (p->pending || (p->storing && p->copied))
-		return VV_ORDER_SCHEDULED;
-	return p->storing ? VV_ORDER_INPROGRESS : VV_ORDER_PROCESSED;
+		return VV_WRITE_ORDER_SCHEDULED;
+	return p->storing ? VV_WRITE_ORDER_INPROGRESS : VV_WRITE_ORDER_PROCESSED;
 }
 
 /* Where a page stands in the order, in one number. predicted: as if nothing had happened since begin. */
@@ -44,14 +44,14 @@ static uint64_t model_rank(const struct model *m, uint32_t i, bool predicted)
 
 static uint32_t model_first(const struct model *m, bool eager)
 {
-	uint32_t best = VV_ORDER_NONE;
+	uint32_t best = VV_WRITE_ORDER_NONE;
 
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct page *p = &m->page[i];
 
 		if (!p->pending || (eager && (p->copied || p->given)))
 			continue;
-		if (best == VV_ORDER_NONE || model_rank(m, i, eager) < model_rank(m, best, eager))
+		if (best == VV_WRITE_ORDER_NONE || model_rank(m, i, eager) < model_rank(m, best, eager))
 			best = i;
 	}
 	return best;
@@ -70,26 +70,26 @@ static void model_copy(struct model *m, struct page *p)
 	p->copy = ++m->clock;
 }
 
-static enum vv_order_do model_write(struct model *m, struct page *p, bool room)
+static enum vv_write_order_do model_write(struct model *m, struct page *p, bool room)
 {
 	if (p->at != VV_ACCESS_NONE)
-		return VV_ORDER_GO;
-	if (model_state(p) == VV_ORDER_PROCESSED) {
+		return VV_WRITE_ORDER_GO;
+	if (model_state(p) == VV_WRITE_ORDER_PROCESSED) {
 		model_record(m, p, m->busy ? VV_ACCESS_AVOIDED : VV_ACCESS_AFTER);
-		return VV_ORDER_GO;
+		return VV_WRITE_ORDER_GO;
 	}
 	if (p->copied) {
 		model_record(m, p, VV_ACCESS_COW);
-		return VV_ORDER_GO;
+		return VV_WRITE_ORDER_GO;
 	}
 	if (p->pending && room) {
 		model_copy(m, p);
 		model_record(m, p, VV_ACCESS_COW);
-		return VV_ORDER_COPY;
+		return VV_WRITE_ORDER_COPY;
 	}
 	if (!p->waited)
 		p->waited = ++m->clock;
-	return VV_ORDER_WAIT;
+	return VV_WRITE_ORDER_WAIT;
 }
 
 static void model_fail(struct model *m)
@@ -132,7 +132,7 @@ static bool model_copies_first(const struct model *m)
 	return false;
 }
 
-static void agree(const struct model *m, struct vv_order *o)
+static void agree(const struct model *m, struct vv_write_order *o)
 {
 	uint64_t count[VV_ACCESS_KINDS] = { 0 };
 	size_t left = 0;
@@ -140,7 +140,7 @@ static void agree(const struct model *m, struct vv_order *o)
 	for (size_t i = 0; i < m->n; i++) {
 		CHECK_EQ(o->state[i], model_state(&m->page[i]));
 		CHECK_EQ(o->access[i], m->page[i].at);
-		CHECK_EQ(vv_order_index(o, (uint32_t)i), m->page[i].index);
+		CHECK_EQ(vv_write_order_index(o, (uint32_t)i), m->page[i].index);
 		left += m->page[i].pending;
 		count[m->page[i].at]++;
 	}
@@ -149,67 +149,67 @@ static void agree(const struct model *m, struct vv_order *o)
 	CHECK_EQ(o->left, left);
 	CHECK_EQ(o->busy, m->busy);
 	CHECK_EQ(o->counter, m->counter);
-	CHECK_EQ(vv_order_copies_first(o), model_copies_first(m));
+	CHECK_EQ(vv_write_order_copies_first(o), model_copies_first(m));
 }
 
-static void take_next(struct model *m, struct vv_order *o)
+static void take_next(struct model *m, struct vv_write_order *o)
 {
 	uint32_t want = model_first(m, false);
 
-	CHECK_EQ(vv_order_next(o), want);
-	if (want == VV_ORDER_NONE)
+	CHECK_EQ(vv_write_order_next(o), want);
+	if (want == VV_WRITE_ORDER_NONE)
 		return;
 	m->page[want].pending = false;
 	m->page[want].storing = true;
 	m->page[want].taken++;
 }
 
-static void take_eager(struct model *m, struct vv_order *o, bool copy)
+static void take_eager(struct model *m, struct vv_write_order *o, bool copy)
 {
 	uint32_t want = model_first(m, true);
 
-	CHECK_EQ(vv_order_eager(o), want);
-	if (want == VV_ORDER_NONE)
+	CHECK_EQ(vv_write_order_eager(o), want);
+	if (want == VV_WRITE_ORDER_NONE)
 		return;
 	m->page[want].given = true;
 	if (copy) {
-		vv_order_copied(o, want);
+		vv_write_order_copied(o, want);
 		model_copy(m, &m->page[want]);
 	}
 }
 
 /* Stores what is left and ends; some of it is stored by several threads at once, so `done` comes in any order. */
-static void drain(struct model *m, struct vv_order *o)
+static void drain(struct model *m, struct vv_write_order *o)
 {
 	while (o->left)
 		take_next(m, o);
 	take_next(m, o); /* none */
 	for (uint32_t i = 0; i < m->n; i++) {
 		if (m->page[i].storing)
-			vv_order_done(o, i);
+			vv_write_order_done(o, i);
 		m->page[i].storing = false;
 		CHECK_EQ(m->page[i].taken, m->page[i].set);
 	}
-	vv_order_end(o);
+	vv_write_order_end(o);
 	m->busy = false;
 }
 
-static void end_somehow(struct model *m, struct vv_order *o, uint64_t how)
+static void end_somehow(struct model *m, struct vv_write_order *o, uint64_t how)
 {
 	if (how < 4 && m->busy)
 		drain(m, o);
 	if (how == 4 || how == 5) { /* also after all was stored: the commit may fail, too */
 		model_fail(m);
-		vv_order_fail(o);
+		vv_write_order_fail(o);
 		agree(m, o);
-		CHECK_EQ(vv_order_next(o), VV_ORDER_NONE);
-		CHECK_EQ(vv_order_eager(o), VV_ORDER_NONE);
+		CHECK_EQ(vv_write_order_next(o), VV_WRITE_ORDER_NONE);
+		CHECK_EQ(vv_write_order_eager(o), VV_WRITE_ORDER_NONE);
 	}
 	if (how != 5 && how != 6) /* 7: while it is busy */
-		CHECK_EQ(vv_order_begin(o), model_begin(m));
+		CHECK_EQ(vv_write_order_begin(o), model_begin(m));
 }
 
-static void random_step(struct model *m, struct vv_order *o, uint64_t *g)
+static void random_step(struct model *m, struct vv_write_order *o, uint64_t *g)
 {
 	uint32_t i = (uint32_t)gen_below(g, m->n);
 	struct page *p = &m->page[i];
@@ -217,18 +217,18 @@ static void random_step(struct model *m, struct vv_order *o, uint64_t *g)
 
 	switch (gen_below(g, 12)) {
 	case 0:
-		vv_order_mark(o, i);
+		vv_write_order_mark(o, i);
 		p->dirty = true;
 		break;
 	case 1:
 	case 2:
 	case 3:
 	case 4:
-		CHECK_EQ(vv_order_write(o, i, coin), model_write(m, p, coin));
+		CHECK_EQ(vv_write_order_write(o, i, coin), model_write(m, p, coin));
 		break;
 	case 5:
-		if (p->waited && (p->copied || model_state(p) == VV_ORDER_PROCESSED)) {
-			vv_order_waited(o, i);
+		if (p->waited && (p->copied || model_state(p) == VV_WRITE_ORDER_PROCESSED)) {
+			vv_write_order_waited(o, i);
 			if (p->at == VV_ACCESS_NONE)
 				model_record(m, p, VV_ACCESS_WAIT);
 		}
@@ -237,20 +237,20 @@ static void random_step(struct model *m, struct vv_order *o, uint64_t *g)
 		take_eager(m, o, coin);
 		break;
 	case 7: /* any page, also one that has a copy or is stored */
-		vv_order_copied(o, i);
+		vv_write_order_copied(o, i);
 		if (p->pending && !p->copied)
 			model_copy(m, p);
 		break;
 	case 8:
 		if (p->pending && coin) {
-			vv_order_release(o, i);
+			vv_write_order_release(o, i);
 			p->pending = false;
 			p->taken++;
 		}
 		break;
 	case 9:
 		if (p->storing) {
-			vv_order_done(o, i);
+			vv_write_order_done(o, i);
 			p->storing = false;
 		}
 		break;
@@ -264,10 +264,10 @@ static void test_model(void)
 	for (uint64_t seed = 1; seed <= 4000; seed++) {
 		uint64_t g = seed;
 		struct model m = { .n = 1 + gen_below(&g, MAX), .by_address = seed % 4 == 0 };
-		struct vv_order o;
+		struct vv_write_order o;
 		uint64_t length = 5 + gen_below(&g, 100);
 
-		CHECK_EQ(vv_order_init(&o, m.n, m.by_address), 0);
+		CHECK_EQ(vv_write_order_init(&o, m.n, m.by_address), 0);
 		for (int step = 0; step < 400; step++) {
 			if (gen_below(&g, length) == 0)
 				end_somehow(&m, &o, gen_below(&g, 8));
@@ -275,7 +275,7 @@ static void test_model(void)
 				random_step(&m, &o, &g);
 			agree(&m, &o);
 		}
-		vv_order_fini(&o);
+		vv_write_order_fini(&o);
 	}
 }
 

@@ -11,8 +11,8 @@ static void put(struct court_rank *r, uint32_t content, uint32_t len)
 
 static uint32_t owner_of(const struct court_claim *c)
 {
-	CHECK(vv_judge_kind(c->verdict) == VV_JUDGE_LEND || vv_judge_kind(c->verdict) == VV_JUDGE_REFER);
-	return vv_judge_rank(c->verdict);
+	CHECK(vv_dedup_judge_kind(c->verdict) == VV_DEDUP_JUDGE_LEND || vv_dedup_judge_kind(c->verdict) == VV_DEDUP_JUDGE_REFER);
+	return vv_dedup_judge_rank(c->verdict);
 }
 
 /* Consecutive chunks of rank 0 with the same owner. */

@@ -29,7 +29,7 @@ static void kinds_apart(void)
 	struct vv_find f[] = { zero(0),          zero(1),          fresh(2, 0),      fresh(3, 1), fresh(5, 2), copy(6, 1, 7, 0),
 			       copy(7, 1, 8, 0), copy(8, 2, 9, 0), copy(9, 2, 9, 0), zero(10),    zero(12) };
 	struct vv_piece p[11], q[11];
-	size_t n = vv_runs_list(f, 11, p);
+	size_t n = vv_grain_pieces_list(f, 11, p);
 
 	CHECK_EQ(n, 8);
 	expect(&p[0], 0, 2, vv_grain_from(VV_PIECE_ZERO, 0, 0));
@@ -40,10 +40,10 @@ static void kinds_apart(void)
 	expect(&p[5], 9, 1, vv_grain_from(VV_PIECE_COPY, 2, 9));
 	expect(&p[6], 10, 1, 0);
 	expect(&p[7], 12, 1, 0);
-	CHECK_EQ(vv_runs_run(f, 11, q), n); /* nothing repeats */
+	CHECK_EQ(vv_grain_pieces_run(f, 11, q), n); /* nothing repeats */
 	CHECK(memcmp(p, q, n * sizeof(*p)) == 0);
-	CHECK_EQ(vv_runs_list(f, 0, p), 0);
-	CHECK_EQ(vv_runs_run(f, 0, p), 0);
+	CHECK_EQ(vv_grain_pieces_list(f, 0, p), 0);
+	CHECK_EQ(vv_grain_pieces_run(f, 0, p), 0);
 }
 
 /* A B A B A B, both new: what follows the first two repeats them. */
@@ -52,10 +52,10 @@ static void period(void)
 	struct vv_find f[] = { fresh(0, 0), fresh(1, 1), copy(2, 4, 0, 2), copy(3, 4, 1, 2), copy(4, 4, 0, 2), copy(5, 4, 1, 2) };
 	struct vv_piece p[6];
 
-	CHECK_EQ(vv_runs_list(f, 6, p), 3);
-	CHECK_EQ(vv_runs_run(f, 6, p), 2);
+	CHECK_EQ(vv_grain_pieces_list(f, 6, p), 3);
+	CHECK_EQ(vv_grain_pieces_run(f, 6, p), 2);
 	expect(&p[1], 2, 4, vv_grain_from(VV_PIECE_REPEAT, 0, 2));
-	CHECK_EQ(vv_runs_run(f, 4, p), 2); /* as long as one A-run, it stays that */
+	CHECK_EQ(vv_grain_pieces_run(f, 4, p), 2); /* as long as one A-run, it stays that */
 	expect(&p[1], 2, 2, vv_grain_from(VV_PIECE_COPY, 4, 0));
 }
 
@@ -67,7 +67,7 @@ static void constant(void)
 	f[0] = copy(50, 1, 3, 0); /* known from before */
 	for (uint32_t i = 1; i < 100; i++)
 		f[i] = copy(50 + i, 1, 3, 1);
-	CHECK_EQ(vv_runs_run(f, 100, p), 2);
+	CHECK_EQ(vv_grain_pieces_run(f, 100, p), 2);
 	expect(&p[0], 50, 1, vv_grain_from(VV_PIECE_COPY, 1, 3));
 	expect(&p[1], 51, 99, vv_grain_from(VV_PIECE_REPEAT, 0, 1));
 }
@@ -84,7 +84,7 @@ static void overlap(void)
 	};
 	struct vv_piece p[11];
 
-	CHECK_EQ(vv_runs_run(f, 11, p), 5);
+	CHECK_EQ(vv_grain_pieces_run(f, 11, p), 5);
 	expect(&p[0], 10, 3, vv_grain_from(VV_PIECE_COPY, 1, 0));
 	expect(&p[1], 13, 3, vv_grain_from(VV_PIECE_REPEAT, 0, 5));
 	expect(&p[2], 16, 2, vv_grain_from(VV_PIECE_COPY, 1, 20));

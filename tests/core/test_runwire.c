@@ -15,7 +15,7 @@ static void backwards(void *ctx, size_t n, void (*turn)(void *arg, size_t i), vo
 		turn(arg, n);
 }
 
-static const struct vv_loop plain = { 0 }, from_behind = { backwards, NULL, 3 };
+static const struct vv_parallel_for plain = { 0 }, from_behind = { backwards, NULL, 3 };
 
 static void make_regions(struct vv_head *h, size_t n)
 {
@@ -55,10 +55,10 @@ static void bare(const struct vv_head *h, struct vv_head *out)
 	out->parent = h->parent;
 }
 
-static int get(const struct vv_head *h, const struct vv_buf *sources, const struct vv_buf *runs, const struct vv_loop *loop, struct vv_head *out)
+static int get(const struct vv_head *h, const struct vv_buf *sources, const struct vv_buf *runs, const struct vv_parallel_for *loop, struct vv_head *out)
 {
 	bare(h, out);
-	return vv_runwire_get(out, sources->p, sources->n, runs->p, runs->n, loop);
+	return vv_run_wire_get(out, sources->p, sources->n, runs->p, runs->n, loop);
 }
 
 static void check_same(const struct vv_head *a, const struct vv_head *b)
@@ -70,7 +70,7 @@ static void check_same(const struct vv_head *a, const struct vv_head *b)
 	}
 }
 
-static void check_all_ways(const struct vv_head *h, const struct vv_loop *const *loop, size_t n, const struct vv_buf *sources, const struct vv_buf *runs)
+static void check_all_ways(const struct vv_head *h, const struct vv_parallel_for *const *loop, size_t n, const struct vv_buf *sources, const struct vv_buf *runs)
 {
 	struct vv_head one, other;
 	int rc = get(h, sources, runs, &plain, &one);
@@ -90,8 +90,8 @@ static void check_all_ways(const struct vv_head *h, const struct vv_loop *const 
 
 static void test_as_from_front_to_back(struct vv_pool *pool)
 {
-	struct vv_loop threads = vv_pool_loop(pool);
-	const struct vv_loop *loop[] = { &from_behind, &threads };
+	struct vv_parallel_for threads = vv_pool_loop(pool);
+	const struct vv_parallel_for *loop[] = { &from_behind, &threads };
 	struct vv_buf sources = { 0 }, runs = { 0 };
 	uint64_t state = 5;
 
@@ -105,7 +105,7 @@ static void test_as_from_front_to_back(struct vv_pool *pool)
 		for (size_t i = 0; i < n; i++)
 			fill(&state, &h.region[i], gen_below(&state, 3) ? LONG : (size_t)gen_below(&state, 100), many[gen_below(&state, 4)], shape);
 		sources.n = runs.n = 0;
-		CHECK_EQ(vv_runwire_put(&h, &sources, &runs), 0);
+		CHECK_EQ(vv_run_wire_put(&h, &sources, &runs), 0);
 		CHECK_EQ(get(&h, &sources, &runs, &from_behind, &back), 0);
 		check_same(&h, &back);
 		vv_head_fini(&back);
@@ -119,8 +119,8 @@ static void test_as_from_front_to_back(struct vv_pool *pool)
 /* Any byte another one, anything cut off or put in, at borders of parts and elsewhere: what one reader says the other says. */
 static void test_damaged(struct vv_pool *pool)
 {
-	struct vv_loop threads = vv_pool_loop(pool);
-	const struct vv_loop *loop[] = { &from_behind, &threads };
+	struct vv_parallel_for threads = vv_pool_loop(pool);
+	const struct vv_parallel_for *loop[] = { &from_behind, &threads };
 	struct vv_buf sources = { 0 }, runs = { 0 };
 	struct vv_head h;
 	uint64_t state = 99;
@@ -129,7 +129,7 @@ static void test_damaged(struct vv_pool *pool)
 	make_regions(&h, 2);
 	fill(&state, &h.region[0], LONG, 3, 1);
 	fill(&state, &h.region[1], LONG, 3, 0);
-	CHECK_EQ(vv_runwire_put(&h, &sources, &runs), 0);
+	CHECK_EQ(vv_run_wire_put(&h, &sources, &runs), 0);
 	for (int i = 0; i < 120; i++) {
 		size_t at = (size_t)gen_below(&state, runs.n), n = runs.n;
 		struct vv_head back;
@@ -156,7 +156,7 @@ static void test_damaged(struct vv_pool *pool)
 /* Two runs that should be one, right where two parts meet, wherever that may be. */
 static void test_split_anywhere(void)
 {
-	const struct vv_loop *loop[] = { &from_behind };
+	const struct vv_parallel_for *loop[] = { &from_behind };
 	struct vv_head h;
 	uint64_t state = 3;
 
@@ -172,7 +172,7 @@ static void test_split_anywhere(void)
 		at = 4096 + (size_t)gen_below(&state, 16) + (size_t)i * 800;
 		for (size_t k = at; k < at + 1500; k++) /* so that the seam meets a border of a part in one of the rounds */
 			r->runs.v[k].pos = r->runs.v[k - 1].pos + r->runs.v[k - 1].len + (k > at + 1490);
-		CHECK_EQ(vv_runwire_put(&h, &sources, &runs), 0);
+		CHECK_EQ(vv_run_wire_put(&h, &sources, &runs), 0);
 		CHECK_EQ(get(&h, &sources, &runs, &from_behind, &back), VV_EDAMAGED);
 		CHECK(strstr(vv_err_last(), "should be one"));
 		vv_head_fini(&back);
@@ -192,13 +192,13 @@ static void test_no_memory(void)
 
 	make_regions(&h, 1);
 	fill(&state, &h.region[0], LONG, 3, 1);
-	CHECK_EQ(vv_runwire_put(&h, &sources, &runs), 0);
+	CHECK_EQ(vv_run_wire_put(&h, &sources, &runs), 0);
 	for (long k = 1; rc != 0; k++) {
 		struct vv_head back;
 
 		bare(&h, &back);
 		vv_mem_fail_at(k);
-		rc = vv_runwire_get(&back, sources.p, sources.n, runs.p, runs.n, &from_behind);
+		rc = vv_run_wire_get(&back, sources.p, sources.n, runs.p, runs.n, &from_behind);
 		CHECK(rc == 0 ? k > 3 : rc == VV_ENOMEM);
 		vv_head_fini(&back);
 	}

@@ -13,7 +13,7 @@ static void backwards(void *ctx, size_t n, void (*turn)(void *arg, size_t i), vo
 		turn(arg, n);
 }
 
-static const struct vv_loop plain = { 0 }, from_behind = { backwards, NULL, 3 };
+static const struct vv_parallel_for plain = { 0 }, from_behind = { backwards, NULL, 3 };
 
 enum { TABLES = 9, UNITS = 300000 };
 
@@ -41,13 +41,13 @@ static void one_by_one(const struct vv_runs *table, size_t n, struct vv_runs *ou
 	}
 }
 
-static void check_stack(const struct vv_runs *const *list, size_t n, const struct vv_loop *loop, const struct vv_runs *want)
+static void check_stack(const struct vv_runs *const *list, size_t n, const struct vv_parallel_for *loop, const struct vv_runs *want)
 {
 	struct vv_runs got = { 0 };
 	uint64_t end = want->n ? want->v[want->n - 1].at + want->v[want->n - 1].len : 0;
 	bool gaps = true;
 
-	CHECK_EQ(vv_stack_runs(list, n, loop, &got, &gaps), 0);
+	CHECK_EQ(vv_overlay_runs(list, n, loop, &got, &gaps), 0);
 	CHECK_EQ(got.n, want->n);
 	CHECK(got.n == 0 || memcmp(got.v, want->v, got.n * sizeof(*got.v)) == 0);
 	CHECK_EQ(gaps, !vv_run_covers(want, end));
@@ -58,7 +58,7 @@ static void check_stack(const struct vv_runs *const *list, size_t n, const struc
  * and on others, which are merged; over more than one window and part; with gaps and without, and with tables that say nothing. */
 static void test_as_one_by_one(struct vv_pool *pool)
 {
-	struct vv_loop threads = vv_pool_loop(pool);
+	struct vv_parallel_for threads = vv_pool_loop(pool);
 	uint64_t state = 77;
 
 	for (int round = 0; round < 60; round++) {
@@ -105,7 +105,7 @@ static void test_joined_over_parts(void)
 	vv_run_fini(&want);
 }
 
-static void test_no_memory(const struct vv_loop *loop)
+static void test_no_memory(const struct vv_parallel_for *loop)
 {
 	struct vv_runs table[3] = { 0 };
 	const struct vv_runs *list[3] = { &table[0], &table[1], &table[2] };
@@ -118,7 +118,7 @@ static void test_no_memory(const struct vv_loop *loop)
 		bool gaps;
 
 		vv_mem_fail_at(k);
-		rc = vv_stack_runs(list, 3, loop, &out, &gaps);
+		rc = vv_overlay_runs(list, 3, loop, &out, &gaps);
 		CHECK(rc == 0 ? out.n == 300 && k > 3 : rc == VV_ENOMEM);
 		vv_run_fini(&out);
 	}

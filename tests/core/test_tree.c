@@ -16,15 +16,15 @@ static struct vv_find find(uint32_t at, enum vv_piece_kind kind, uint32_t epoch,
 	return (struct vv_find){ .at = at, .from = vv_grain_from(kind, epoch, k) };
 }
 
-static size_t pieces(struct vv_find *f, size_t n, size_t take, uint32_t epoch, struct vv_known *nodes, struct vv_piece *out)
+static size_t pieces(struct vv_find *f, size_t n, size_t take, uint32_t epoch, struct vv_known_grains *nodes, struct vv_piece *out)
 {
-	struct vv_tree_node node[N];
+	struct vv_grain_tree_node node[N];
 	uint8_t height[N];
-	struct vv_tree_work w = { node, height };
+	struct vv_grain_tree_work w = { node, height };
 	size_t may;
 
-	CHECK_EQ(vv_known_begin(nodes, n, &may), 0);
-	return vv_tree_pieces(f, n, take, digest, epoch, nodes, &w, out);
+	CHECK_EQ(vv_known_grains_begin(nodes, n, &may), 0);
+	return vv_grain_tree_pieces(f, n, take, digest, epoch, nodes, &w, out);
 }
 
 static void expect(const struct vv_piece *got, uint32_t at, uint32_t len, uint64_t from)
@@ -35,7 +35,7 @@ static void expect(const struct vv_piece *got, uint32_t at, uint32_t len, uint64
 }
 
 /* 3..13 new: 3, 4..7, 8..11, 12..13. */
-static size_t new_range(struct vv_known *nodes, struct vv_piece *p)
+static size_t new_range(struct vv_known_grains *nodes, struct vv_piece *p)
 {
 	struct vv_find f[N];
 	size_t n = 0;
@@ -49,7 +49,7 @@ static size_t new_range(struct vv_known *nodes, struct vv_piece *p)
 
 static void by_alignment(void)
 {
-	struct vv_known nodes = { .limit = 1000 };
+	struct vv_known_grains nodes = { .limit = 1000 };
 	struct vv_piece p[N];
 	struct vv_find f[N];
 
@@ -71,13 +71,13 @@ static void by_alignment(void)
 		f[i] = find(33 + i, VV_PIECE_COPY, EPOCH, 1 + i);
 	}
 	CHECK_EQ(pieces(f, 8, 8, EPOCH + 2, &nodes, p), 8);
-	vv_known_fini(&nodes);
+	vv_known_grains_fini(&nodes);
 }
 
 /* Kinds do not mix, zeros need no map, and a node over a number without a grain is none. */
 static void kinds(void)
 {
-	struct vv_known nodes = { .limit = 1000 };
+	struct vv_known_grains nodes = { .limit = 1000 };
 	struct vv_find f[] = { find(0, VV_PIECE_ZERO, 0, 0), find(1, VV_PIECE_ZERO, 0, 0), find(2, VV_PIECE_ZERO, 0, 0), find(3, VV_PIECE_ZERO, 0, 0),
 			       find(4, VV_PIECE_NEW, 0, 0), find(5, VV_PIECE_ZERO, 0, 0), find(6, VV_PIECE_NEW, 0, 1) };
 	struct vv_piece p[N];
@@ -88,13 +88,13 @@ static void kinds(void)
 	expect(&p[2], 5, 1, 0);
 	expect(&p[3], 6, 1, vv_grain_from(VV_PIECE_NEW, 0, 1));
 	CHECK_EQ(nodes.young.n, 0);
-	vv_known_fini(&nodes);
+	vv_known_grains_fini(&nodes);
 }
 
 /* Those that take no part in the map are NEW as before, and not known. */
 static void taking_part(void)
 {
-	struct vv_known nodes = { .limit = 1000 };
+	struct vv_known_grains nodes = { .limit = 1000 };
 	struct vv_find f[16];
 	struct vv_piece p[N];
 
@@ -105,7 +105,7 @@ static void taking_part(void)
 	CHECK_EQ(pieces(f, 16, 7, EPOCH, &nodes, p), 1);
 	expect(&p[0], 0, 16, vv_grain_from(VV_PIECE_NEW, 0, 0));
 	CHECK_EQ(nodes.young.n, 4); /* 01 23 45 0123 */
-	vv_known_fini(&nodes);
+	vv_known_grains_fini(&nodes);
 }
 
 /* The whole slice: the root is a piece. */
@@ -113,27 +113,27 @@ static void root(void)
 {
 	enum { ALL = VV_GRAIN_SLICE };
 	struct vv_find *f = calloc(ALL, sizeof(*f));
-	struct vv_tree_work w = { calloc(ALL, sizeof(*w.node)), calloc(ALL, 1) };
+	struct vv_grain_tree_work w = { calloc(ALL, sizeof(*w.node)), calloc(ALL, 1) };
 	struct vv_digest *d = calloc(ALL, sizeof(*d));
-	struct vv_known nodes = { .limit = ALL };
+	struct vv_known_grains nodes = { .limit = ALL };
 	struct vv_piece *p = (struct vv_piece *)w.node;
 	size_t take;
 
 	CHECK(f && w.node && w.height && d);
-	CHECK_EQ(vv_known_begin(&nodes, ALL, &take), 0);
+	CHECK_EQ(vv_known_grains_begin(&nodes, ALL, &take), 0);
 	for (uint32_t i = 0; i < ALL; i++) {
 		d[i].w[0] = i + 1;
 		f[i] = find(3u * ALL + i, VV_PIECE_NEW, 0, 100 + i);
 	}
-	CHECK_EQ(vv_tree_pieces(f, ALL, ALL, d, EPOCH, &nodes, &w, p), 1);
+	CHECK_EQ(vv_grain_tree_pieces(f, ALL, ALL, d, EPOCH, &nodes, &w, p), 1);
 	expect(p, 3u * ALL, ALL, vv_grain_from(VV_PIECE_NEW, 0, 100));
 	CHECK_EQ(nodes.young.n, ALL - 1);
-	CHECK_EQ(vv_known_begin(&nodes, ALL, &take), 0);
+	CHECK_EQ(vv_known_grains_begin(&nodes, ALL, &take), 0);
 	for (uint32_t i = 0; i < ALL; i++)
 		f[i] = find(i, VV_PIECE_COPY, EPOCH, 100 + i);
-	CHECK_EQ(vv_tree_pieces(f, ALL, ALL, d, EPOCH + 1, &nodes, &w, p), 1);
+	CHECK_EQ(vv_grain_tree_pieces(f, ALL, ALL, d, EPOCH + 1, &nodes, &w, p), 1);
 	expect(p, 0, ALL, vv_grain_from(VV_PIECE_COPY, EPOCH, 100));
-	vv_known_fini(&nodes);
+	vv_known_grains_fini(&nodes);
 	free(d);
 	free(w.node);
 	free(w.height);

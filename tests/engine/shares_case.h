@@ -203,11 +203,11 @@ static inline size_t count_back(struct look *k, const struct set *s)
 
 	CHECK(bytes);
 	for (uint32_t rank = 0; rank < k->commit.n_ranks; rank++) {
-		struct vv_table t = { 0 };
+		struct vv_run_table t = { 0 };
 
-		MUST(vv_table_load(&k->lin, k->commit.epoch, rank, &t) == 0);
+		MUST(vv_run_table_load(&k->lin, k->commit.epoch, rank, &t) == 0);
 		for (size_t i = 0; i < t.n; i++) {
-			const struct vv_table_region *r = &t.region[i];
+			const struct vv_run_table_region *r = &t.region[i];
 			size_t f = (size_t)atoi(r->name + 1);
 
 			if (r->name[0] != 'f')
@@ -216,7 +216,7 @@ static inline size_t count_back(struct look *k, const struct set *s)
 			if (vv_restore_read(&k->lin, k->pool, &(struct vv_want){ &r->runs, 0, r->shape.len, bytes, NULL }, 1) == 0)
 				back += memcmp(bytes, s->file[f].p, s->file[f].n) == 0;
 		}
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	}
 	free(bytes);
 	return back;

@@ -111,13 +111,13 @@ struct view {
 static void open_view(struct view *w, const char *lineage)
 {
 	struct vv_store_options opt = { .create = false };
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 
 	ok(vv_store_open(store_url, &opt, &w->store));
 	ok(vv_catalog_open(w->store, lineage, false, &w->lineage));
-	ok(vv_layerio_open(&w->lineage, vv_run_layer(1, 0), VV_LAYERIO_BLOCKS, &f));
+	ok(vv_layer_file_open(&w->lineage, vv_run_layer(1, 0), VV_LAYER_FILE_BLOCKS, &f));
 	w->blocks = f->blocks.n;
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	ok(vv_unpack_open(&w->lineage, 1, pool, &w->u));
 }
 
@@ -160,11 +160,11 @@ static void compare(const struct set *s, const struct view *w, const char *folde
 		snprintf(path, sizeof(path), "%s/%s", folder, file[i].file->name);
 		CHECK((fd[i] = open(path, O_RDWR | O_CLOEXEC)) >= 0);
 	}
-	ok(vv_same_files(&w->u, pool, file, fd, same, s->n, NULL));
+	ok(vv_compare_files(&w->u, pool, file, fd, same, s->n, NULL));
 	for (size_t i = 0; i < s->n; i++)
 		CHECK(same[i]);
 	CHECK(pwrite(fd[1], "differs", 7, (off_t)(s->len / 4)) == 7 && pwrite(fd[0], "x", 1, (off_t)(s->len / 3 + 10)) == 1);
-	ok(vv_same_files(&w->u, pool, file, fd, same, s->n, NULL));
+	ok(vv_compare_files(&w->u, pool, file, fd, same, s->n, NULL));
 	for (size_t i = 0; i < s->n; i++) {
 		CHECK_EQ(same[i], i > 1);
 		close(fd[i]);

@@ -31,13 +31,13 @@ static size_t turns(const char *store, uint64_t epoch, size_t *pages)
 	struct vv_store_options opt = { 0 };
 	struct vv_store *s = NULL;
 	struct vv_lineage lin = { 0 };
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	uint64_t last = 0;
 	size_t n = 0;
 
 	ok(vv_store_open(store, &opt, &s));
 	ok(vv_catalog_open(s, "L", false, &lin));
-	ok(vv_table_load(&lin, epoch, 0, &t));
+	ok(vv_run_table_load(&lin, epoch, 0, &t));
 	*pages = 0;
 	for (size_t i = 0; i < t.region[0].runs.n; i++) {
 		const struct vv_run *r = &t.region[0].runs.v[i];
@@ -48,7 +48,7 @@ static size_t turns(const char *store, uint64_t epoch, size_t *pages)
 		last = r->pos;
 		*pages += (size_t)(r->len / PAGE);
 	}
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	vv_store_close(s);
 	return n;
 }

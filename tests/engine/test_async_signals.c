@@ -164,7 +164,7 @@ static void waits(void)
 	MUST(signal(SIGUSR2, on_tick) != SIG_ERR && signal(SIGTERM, SIG_DFL) != SIG_ERR);
 	memory = malloc(LEN);
 	came = 0;
-	vv_hush_begin(&before);
+	vv_block_signals_begin(&before);
 	MUST(raise(SIGUSR2) == 0 && !came);
 	pid = fork();
 	if (pid == 0) {
@@ -172,10 +172,10 @@ static void waits(void)
 		_exit(1);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-	vv_hush_end(&before);
+	vv_block_signals_end(&before);
 	MUST(came);
 	came = 0;
-	vv_hush_brief(&before);
+	vv_block_signals_brief(&before);
 	pid = fork();
 	if (pid == 0) {
 		raise(SIGTERM);
@@ -183,7 +183,7 @@ static void waits(void)
 		_exit(came);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
-	vv_hush_end(&before);
+	vv_block_signals_end(&before);
 	free(memory);
 }
 

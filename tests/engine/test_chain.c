@@ -31,19 +31,19 @@ static void change(uint64_t *state, unsigned epoch, size_t step, size_t anywhere
 /* Of the chain of the newest epoch. */
 static size_t count(const varve *v, size_t *full)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	size_t runs = 0;
 
-	MUST(vv_table_load(&v->lineage, v->epoch, 0, &t) == 0);
+	MUST(vv_run_table_load(&v->lineage, v->epoch, 0, &t) == 0);
 	*full = t.region[0].runs.n;
 	for (size_t i = 0; i < t.layers; i++) {
-		struct vv_layerio *f = NULL;
+		struct vv_layer_file *f = NULL;
 
-		MUST(vv_layerio_open(&v->lineage, t.layer[i], VV_LAYERIO_HEAD, &f) == 0);
+		MUST(vv_layer_file_open(&v->lineage, t.layer[i], VV_LAYER_FILE_HEAD, &f) == 0);
 		runs += f->head.region[0].runs.n;
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	}
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return runs;
 }
 

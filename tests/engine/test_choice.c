@@ -22,24 +22,24 @@ static void fill(void)
 
 static void test_none(void)
 {
-	struct vv_choice c;
+	struct vv_codec_choice c;
 	struct vv_recipe how;
 
-	vv_choice_init(&c, NULL, 0, NULL);
-	CHECK(!vv_choice_is_due(&c, &words, 0) && !vv_choice_codec(&c, &words, &how) && vv_choice_bound(&c, N, false) == 0);
+	vv_codec_choice_init(&c, NULL, 0, NULL);
+	CHECK(!vv_codec_choice_is_due(&c, &words, 0) && !vv_codec_choice_codec(&c, &words, &how) && vv_codec_choice_bound(&c, N, false) == 0);
 	if (!vv_codec_numbered(VV_CODEC_LZ4))
 		return;
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0, NULL);
-	CHECK(!vv_choice_is_due(&c, &words, 0) && vv_choice_codec(&c, &words, &how) == c.codec);
-	CHECK_EQ(vv_choice_bound(&c, N, false), c.codec->bound(N));
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0, NULL);
+	CHECK(!vv_codec_choice_is_due(&c, &words, 0) && vv_codec_choice_codec(&c, &words, &how) == c.codec);
+	CHECK_EQ(vv_codec_choice_bound(&c, N, false), c.codec->bound(N));
 }
 
 /* Bytes that the choice makes of them, and of which the same come back. */
-static size_t coded_len(const struct vv_choice *c, const struct vv_form *form, const uint8_t *p, size_t n)
+static size_t coded_len(const struct vv_codec_choice *c, const struct vv_form *form, const uint8_t *p, size_t n)
 {
 	struct vv_recipe how;
-	const struct vv_codec *codec = vv_choice_codec(c, form, &how);
-	size_t cap = vv_choice_bound(c, n, false), got = 0;
+	const struct vv_codec *codec = vv_codec_choice_codec(c, form, &how);
+	size_t cap = vv_codec_choice_bound(c, n, false), got = 0;
 	uint8_t *to = malloc(cap), *back = malloc(n);
 
 	CHECK(to && back && codec && codec->bound(n) <= cap);
@@ -55,26 +55,26 @@ static size_t coded_len(const struct vv_choice *c, const struct vv_form *form, c
 
 static void test_tries(void)
 {
-	struct vv_choice c;
+	struct vv_codec_choice c;
 	struct vv_recipe how;
 	size_t plain, chosen;
 
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
-	CHECK(!vv_choice_is_due(&c, &bytes, 0) && vv_choice_is_due(&c, &words, 0) && vv_choice_is_due(&c, &longs, 0));
-	CHECK(vv_choice_codec(&c, &words, &how) == c.codec);
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
+	CHECK(!vv_codec_choice_is_due(&c, &bytes, 0) && vv_codec_choice_is_due(&c, &words, 0) && vv_codec_choice_is_due(&c, &longs, 0));
+	CHECK(vv_codec_choice_codec(&c, &words, &how) == c.codec);
 	plain = coded_len(&c, &words, numbers, N);
-	vv_choice_try(&c, &words, 0, numbers, N);
+	vv_codec_choice_try(&c, &words, 0, numbers, N);
 	chosen = coded_len(&c, &words, numbers, N);
 	CHECK(chosen < plain - plain / 20);
-	CHECK(vv_choice_codec(&c, &longs, &how) == c.codec && vv_choice_codec(&c, &bytes, &how) == c.codec);
-	CHECK(!vv_choice_is_due(&c, &words, 0) && !vv_choice_is_due(&c, &words, N) && vv_choice_is_due(&c, &words, 64 * N));
-	CHECK(vv_choice_is_due(&c, &longs, 0));
+	CHECK(vv_codec_choice_codec(&c, &longs, &how) == c.codec && vv_codec_choice_codec(&c, &bytes, &how) == c.codec);
+	CHECK(!vv_codec_choice_is_due(&c, &words, 0) && !vv_codec_choice_is_due(&c, &words, N) && vv_codec_choice_is_due(&c, &words, 64 * N));
+	CHECK(vv_codec_choice_is_due(&c, &longs, 0));
 	plain = coded_len(&c, &bytes, text, N);
-	vv_choice_try(&c, &words, 64 * N, text, N);
+	vv_codec_choice_try(&c, &words, 64 * N, text, N);
 	CHECK(coded_len(&c, &words, text, N) <= plain + plain / 50);
-	CHECK(!vv_choice_is_due(&c, &words, 64 * N));
+	CHECK(!vv_codec_choice_is_due(&c, &words, 64 * N));
 	for (size_t n = 1; n < N; n = n * 2 + 1) { /* any length */
-		vv_choice_try(&c, &longs, 0, numbers, n);
+		vv_codec_choice_try(&c, &longs, 0, numbers, n);
 		coded_len(&c, &longs, numbers, n);
 	}
 }
@@ -82,27 +82,27 @@ static void test_tries(void)
 /* More forms than are remembered. */
 static void test_many(void)
 {
-	struct vv_choice c;
+	struct vv_codec_choice c;
 
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
-	for (uint64_t i = 0; i < 2 * VV_CHOICE_FORMS; i++) {
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
+	for (uint64_t i = 0; i < 2 * VV_CODEC_CHOICE_FORMS; i++) {
 		struct vv_form form = { .type = VV_TYPE_F64, .row = i + 2 };
 
-		vv_choice_try(&c, &form, i * 100, numbers, 8192);
-		CHECK(!vv_choice_is_due(&c, &form, i * 100));
+		vv_codec_choice_try(&c, &form, i * 100, numbers, 8192);
+		CHECK(!vv_codec_choice_is_due(&c, &form, i * 100));
 	}
-	CHECK(vv_choice_is_due(&c, &(struct vv_form){ .type = VV_TYPE_F64, .row = 2 }, 0));
-	CHECK(!vv_choice_is_due(&c, &(struct vv_form){ .type = VV_TYPE_F64, .row = 2 * VV_CHOICE_FORMS }, 200 * VV_CHOICE_FORMS));
+	CHECK(vv_codec_choice_is_due(&c, &(struct vv_form){ .type = VV_TYPE_F64, .row = 2 }, 0));
+	CHECK(!vv_codec_choice_is_due(&c, &(struct vv_form){ .type = VV_TYPE_F64, .row = 2 * VV_CODEC_CHOICE_FORMS }, 200 * VV_CODEC_CHOICE_FORMS));
 }
 
 static void test_no_memory(void)
 {
-	struct vv_choice c;
+	struct vv_codec_choice c;
 
-	vv_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
 	for (long k = 1; k < 30; k++) {
 		vv_mem_fail_at(k);
-		vv_choice_try(&c, &words, 0, numbers, N);
+		vv_codec_choice_try(&c, &words, 0, numbers, N);
 		vv_mem_fail_at(0);
 		coded_len(&c, &words, numbers, N);
 	}
@@ -111,13 +111,13 @@ static void test_no_memory(void)
 /* The words of the option. */
 static void test_parse(void)
 {
-	struct vv_flush_options o = { 0 };
+	struct vv_block_writer_options o = { 0 };
 
-	CHECK_EQ(vv_choice_parse("none", &o), 0);
+	CHECK_EQ(vv_codec_choice_parse("none", &o), 0);
 	CHECK(!o.codec && !o.automatic);
-	CHECK_EQ(vv_choice_parse("auto", &o), 0);
+	CHECK_EQ(vv_codec_choice_parse("auto", &o), 0);
 	CHECK(o.automatic);
-	CHECK(vv_choice_parse("zstd:99", &o) < 0 && vv_choice_parse("brotli", &o) < 0);
+	CHECK(vv_codec_choice_parse("zstd:99", &o) < 0 && vv_codec_choice_parse("brotli", &o) < 0);
 }
 
 int main(void)

@@ -102,33 +102,33 @@ static size_t verify(struct world *w, vv_verify_tell told)
 	return report.problems;
 }
 
-static struct vv_layerio *open_layer(const struct world *w, unsigned epoch)
+static struct vv_layer_file *open_layer(const struct world *w, unsigned epoch)
 {
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 
-	CHECK_EQ(vv_layerio_open(&w->lineage, vv_run_layer(epoch, 0), VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS, &f), 0);
+	CHECK_EQ(vv_layer_file_open(&w->lineage, vv_run_layer(epoch, 0), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &f), 0);
 	return f;
 }
 
 static bool has_coded_runs(const struct world *w, unsigned epoch)
 {
-	struct vv_layerio *f = open_layer(w, epoch);
+	struct vv_layer_file *f = open_layer(w, epoch);
 	bool coded = vv_layer_section(&f->frame, VV_SECTION_RUNS)->flags & VV_SECTION_CODED;
 
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return coded;
 }
 
 /* All blocks of one codec, and how many bytes the layer has. */
 static uint64_t check_codec(const struct world *w, unsigned epoch, uint32_t codec)
 {
-	struct vv_layerio *f = open_layer(w, epoch);
+	struct vv_layer_file *f = open_layer(w, epoch);
 	uint64_t size = f->get->size;
 
 	CHECK(f->blocks.n > 0);
 	for (size_t i = 0; i < f->blocks.n; i++)
 		CHECK_EQ(f->blocks.v[i].codec, codec);
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return size;
 }
 
@@ -212,7 +212,7 @@ static void test_threads(void)
 
 	for (int threads = 1; threads <= 4; threads++) {
 		char url[32], options[64];
-		struct vv_layerio *f;
+		struct vv_layer_file *f;
 		struct world w;
 
 		snprintf(url, sizeof(url), "mem:threads-%d", threads);
@@ -226,7 +226,7 @@ static void test_threads(void)
 		vv_payload_blocks_fini(&was);
 		was = f->blocks;
 		f->blocks = (struct vv_blocks){ 0 };
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 		end(&w);
 	}
 	vv_payload_blocks_fini(&was);
@@ -248,14 +248,14 @@ static void test_gc(void)
 	CHECK_EQ(vv_gc_run(&w.lineage, false, &report), 0);
 	CHECK(report.rewritten > 0 && report.bytes_after < report.bytes_before);
 	for (unsigned e = 1; e <= 4; e++) {
-		struct vv_layerio *f = NULL;
+		struct vv_layer_file *f = NULL;
 
-		if (vv_layerio_open(&w.lineage, vv_run_layer(e, 0), VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS, &f) < 0)
+		if (vv_layer_file_open(&w.lineage, vv_run_layer(e, 0), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &f) < 0)
 			continue;
 		CHECK(f->get->size <= size[e]);
 		for (size_t i = 0; i < f->blocks.n; i++)
 			sum += f->blocks.v[i].codec == VV_CODEC_TYPED;
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	}
 	CHECK(sum > 0);
 	check_epoch(&w, 1, 3);

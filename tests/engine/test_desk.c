@@ -75,7 +75,7 @@ struct view {
 	struct vv_lineage lineage;
 	struct vv_unpack u;
 	const struct vv_runs *runs[FILES];
-	struct vv_desk *desk;
+	struct vv_block_cache *desk;
 	size_t number[FILES]; /* which of our files region i is */
 };
 
@@ -92,47 +92,47 @@ static int open_view(struct view *w, const char *lineage, uint64_t memory)
 		w->runs[i] = &vv_unpack_at(&w->u, i).region->runs;
 		w->number[i] = (size_t)(vv_unpack_at(&w->u, i).file->name[1] - '0');
 	}
-	return vv_desk_open(&w->lineage, pool, w->runs, FILES, memory, &w->desk);
+	return vv_block_cache_open(&w->lineage, pool, w->runs, FILES, memory, &w->desk);
 }
 
 static void close_view(struct view *w)
 {
-	vv_desk_close(w->desk);
+	vv_block_cache_close(w->desk);
 	vv_unpack_close(&w->u);
 	vv_store_close(w->store);
 }
 
 static void read_one(struct view *w, size_t i, uint64_t at, bool help, size_t read)
 {
-	struct vv_desk_piece p;
+	struct vv_block_cache_piece p;
 
-	ok(vv_desk_take(w->desk, i, at, help, &p));
+	ok(vv_block_cache_take(w->desk, i, at, help, &p));
 	CHECK(p.len > 0 && p.len <= LEN - at);
 	CHECK(memcmp(p.bytes, bytes[w->number[i]] + at, p.len) == 0);
-	vv_desk_give(w->desk, &p, read, false);
+	vv_block_cache_give(w->desk, &p, read, false);
 }
 
 /* Each piece is given back late, as one that is in a pipe. */
 static void read_in_order(struct view *w)
 {
 	for (size_t i = 0; i < FILES; i++) {
-		struct vv_desk_piece last = { 0 };
+		struct vv_block_cache_piece last = { 0 };
 		uint64_t told = 0, at = 0;
 
 		while (at < LEN) {
-			struct vv_desk_piece p;
+			struct vv_block_cache_piece p;
 
-			vv_desk_ahead(w->desk, i, at, &told);
-			ok(vv_desk_take(w->desk, i, at, true, &p));
+			vv_block_cache_ahead(w->desk, i, at, &told);
+			ok(vv_block_cache_take(w->desk, i, at, true, &p));
 			CHECK(p.len > 0 && p.len <= LEN - at);
 			if (at)
-				vv_desk_give(w->desk, &last, last.len, at % 3 == 0);
+				vv_block_cache_give(w->desk, &last, last.len, at % 3 == 0);
 			CHECK(memcmp(p.bytes, bytes[w->number[i]] + at, p.len) == 0);
 			last = p;
 			at += p.len;
 		}
 		CHECK_EQ(at, LEN);
-		vv_desk_give(w->desk, &last, last.len, true);
+		vv_block_cache_give(w->desk, &last, last.len, true);
 	}
 }
 
@@ -151,24 +151,24 @@ static void test_reading(const char *lineage, uint64_t memory)
 {
 	struct view w;
 	size_t region = FILES;
-	struct vv_desk_piece p;
+	struct vv_block_cache_piece p;
 	uint64_t bad = LEN;
 
 	ok(open_view(&w, lineage, memory));
 	for (size_t i = 0; i < FILES; i++)
-		vv_desk_want(w.desk, i, 0, LEN);
-	ok(vv_desk_check(w.desk, &region, &bad));
+		vv_block_cache_want(w.desk, i, 0, LEN);
+	ok(vv_block_cache_check(w.desk, &region, &bad));
 	CHECK_EQ(region, FILES);
 	CHECK_EQ(bad, LEN);
 	read_in_order(&w);
 	read_in_order(&w); /* all was read to its end: once more */
 	for (size_t i = 0; i < FILES; i++)
-		vv_desk_again(w.desk, i, STEP, LEN - 2 * STEP);
+		vv_block_cache_again(w.desk, i, STEP, LEN - 2 * STEP);
 	if (memory > LITTLE)
 		vv_pool_each(pool, 8, read_random, &w);
 	else
 		read_random(&w, 0);
-	CHECK_EQ(vv_desk_take(w.desk, 0, LEN, false, &p), VV_EDAMAGED);
+	CHECK_EQ(vv_block_cache_take(w.desk, 0, LEN, false, &p), VV_EDAMAGED);
 	close_view(&w);
 }
 
@@ -177,7 +177,7 @@ static void test_damage(const char *lineage)
 {
 	char layer[2 * PLACE_MAX];
 	size_t n, region = FILES, bad = 0, good = 0;
-	struct vv_desk_piece first;
+	struct vv_block_cache_piece first;
 	uint64_t where = LEN;
 	struct view w;
 	uint8_t *p;
@@ -187,22 +187,22 @@ static void test_damage(const char *lineage)
 	p[n / 2] ^= 0x10;
 	place_write(layer, p, n);
 	ok(open_view(&w, lineage, 256 << 20));
-	ok(vv_desk_check(w.desk, &region, &where)); /* nothing was asked for */
+	ok(vv_block_cache_check(w.desk, &region, &where)); /* nothing was asked for */
 	for (size_t i = 0; i < FILES; i++)
-		vv_desk_want(w.desk, i, 0, LEN);
-	CHECK_EQ(vv_desk_check(w.desk, &region, &where), VV_EDAMAGED);
+		vv_block_cache_want(w.desk, i, 0, LEN);
+	CHECK_EQ(vv_block_cache_check(w.desk, &region, &where), VV_EDAMAGED);
 	CHECK(region < FILES);
 	CHECK(strstr(vv_err_last(), "check differs"));
-	CHECK_EQ(vv_desk_take(w.desk, region, where, false, &first), VV_EDAMAGED); /* it is there */
+	CHECK_EQ(vv_block_cache_take(w.desk, region, where, false, &first), VV_EDAMAGED); /* it is there */
 	for (size_t i = 0; i < FILES; i++)
 		for (uint64_t at = 0; at < LEN; at += STEP) {
-			struct vv_desk_piece piece;
-			int rc = vv_desk_take(w.desk, i, at, false, &piece);
+			struct vv_block_cache_piece piece;
+			int rc = vv_block_cache_take(w.desk, i, at, false, &piece);
 
 			CHECK(rc == 0 || rc == VV_EDAMAGED);
 			if (rc == 0) {
 				CHECK(memcmp(piece.bytes, bytes[w.number[i]] + at, piece.len) == 0);
-				vv_desk_give(w.desk, &piece, 0, false);
+				vv_block_cache_give(w.desk, &piece, 0, false);
 			}
 			bad += rc != 0;
 			good += rc == 0;
@@ -251,10 +251,10 @@ static void test_want_of_memory(const char *lineage)
 		vv_mem_fail_at(0);
 		rc = open_view(&w, lineage, 256 << 20);
 		ok(rc);
-		vv_desk_close(w.desk);
+		vv_block_cache_close(w.desk);
 		w.desk = NULL;
 		vv_mem_fail_at(at);
-		rc = vv_desk_open(&w.lineage, pool, w.runs, FILES, 256 << 20, &w.desk);
+		rc = vv_block_cache_open(&w.lineage, pool, w.runs, FILES, 256 << 20, &w.desk);
 		done = vv_mem_asked() < at;
 		vv_mem_fail_at(0);
 		CHECK(rc == VV_ENOMEM || rc == 0);

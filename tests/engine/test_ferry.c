@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct vv_inlet {
-	struct vv_inlet_room *room;
+struct vv_cuda_inlet {
+	struct vv_device_inlet_room *room;
 	size_t n, *queue, first, queued;
 	pthread_mutex_t lock;
 };
@@ -28,16 +28,16 @@ static void make_poor(unsigned n)
 	poor = n;
 }
 
-static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **out)
+static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inlet **out)
 {
-	struct vv_inlet *i = vv_mem_new(1, sizeof(*i));
+	struct vv_cuda_inlet *i = vv_mem_new(1, sizeof(*i));
 
 	if (!i)
 		return VV_ENOMEM;
 	CHECK(device == 0 && rooms > 0 && size >= 4096);
-	*i = (struct vv_inlet){ calloc(rooms, sizeof(struct vv_inlet_room)), rooms, calloc(rooms, sizeof(size_t)), 0, rooms, PTHREAD_MUTEX_INITIALIZER };
+	*i = (struct vv_cuda_inlet){ calloc(rooms, sizeof(struct vv_device_inlet_room)), rooms, calloc(rooms, sizeof(size_t)), 0, rooms, PTHREAD_MUTEX_INITIALIZER };
 	for (size_t k = 0; k < rooms; k++) {
-		i->room[k] = (struct vv_inlet_room){ .p = aligned_alloc(256, size), .size = size, .number = k };
+		i->room[k] = (struct vv_device_inlet_room){ .p = aligned_alloc(256, size), .size = size, .number = k };
 		i->queue[k] = k;
 	}
 	*out = i;
@@ -45,10 +45,10 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_inlet **o
 }
 
 /* What the device does with it. */
-static bool land(const struct vv_inlet_room *r)
+static bool land(const struct vv_device_inlet_room *r)
 {
-	const struct vv_inlet_check *c = vv_inlet_checks(r);
-	const struct vv_inlet_move *m = vv_inlet_moves(r);
+	const struct vv_device_inlet_check *c = vv_device_inlet_checks(r);
+	const struct vv_device_inlet_move *m = vv_device_inlet_moves(r);
 	uint64_t len = r->end - r->bytes, moved = 0;
 	bool differs = false;
 
@@ -57,14 +57,14 @@ static bool land(const struct vv_inlet_room *r)
 	for (uint32_t i = 0; i < r->n_checks; i++) {
 		struct vv_digest got;
 
-		CHECK(c[i].at % VV_INLET_ALIGN == 0 && c[i].len && c[i].len % VV_INLET_UNIT == 0 && (uint64_t)c[i].at + c[i].len <= len);
+		CHECK(c[i].at % VV_DEVICE_INLET_ALIGN == 0 && c[i].len && c[i].len % VV_DEVICE_INLET_UNIT == 0 && (uint64_t)c[i].at + c[i].len <= len);
 		vv_digest_xxh3(r->p + r->bytes + c[i].at, c[i].len, &got);
 		differs |= !vv_digest_equal(&got, &c[i].want);
 	}
 	for (uint32_t i = 0; i < r->n_moves; i++) {
-		CHECK(m[i].len && m[i].len <= VV_INLET_MOVE && m[i].to == moved); /* one behind the other: every byte once */
+		CHECK(m[i].len && m[i].len <= VV_DEVICE_INLET_MOVE && m[i].to == moved); /* one behind the other: every byte once */
 		moved += m[i].len;
-		if (m[i].from == VV_INLET_ZERO) {
+		if (m[i].from == VV_DEVICE_INLET_ZERO) {
 			memset(r->to + m[i].to, 0, m[i].len);
 			continue;
 		}
@@ -74,16 +74,16 @@ static bool land(const struct vv_inlet_room *r)
 	return differs;
 }
 
-static bool furnish(struct vv_inlet *i)
+static bool furnish(struct vv_cuda_inlet *i)
 {
 	(void)i;
 	return false;
 }
 
-static int take(struct vv_inlet *i, struct vv_inlet_room **out)
+static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 {
 	static atomic_uint turn;
-	struct vv_inlet_room *r;
+	struct vv_device_inlet_room *r;
 
 	if (poor && atomic_fetch_add(&turn, 1) % poor == 0)
 		return vv_err_set(VV_ENOMEM, "no memory for a room");
@@ -98,7 +98,7 @@ static int take(struct vv_inlet *i, struct vv_inlet_room **out)
 	return 0;
 }
 
-static int await(struct vv_inlet *i, struct vv_inlet_room **out)
+static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 {
 	size_t k = 0;
 
@@ -115,7 +115,7 @@ static int await(struct vv_inlet *i, struct vv_inlet_room **out)
 	return 0;
 }
 
-static int send_room(struct vv_inlet *i, struct vv_inlet_room *r)
+static int send_room(struct vv_cuda_inlet *i, struct vv_device_inlet_room *r)
 {
 	int rc = 0;
 
@@ -127,7 +127,7 @@ static int send_room(struct vv_inlet *i, struct vv_inlet_room *r)
 	return rc;
 }
 
-static void close_inlet(struct vv_inlet *i, struct vv_pool *pool)
+static void close_inlet(struct vv_cuda_inlet *i, struct vv_pool *pool)
 {
 	(void)pool;
 	if (!i)
@@ -147,7 +147,7 @@ static int copy(void *to, const void *from, size_t len)
 
 int main(void)
 {
-	static const struct vv_inlet_ops inlet = { open_inlet, close_inlet, furnish, take, await, send_room };
+	static const struct vv_device_inlet_ops inlet = { open_inlet, close_inlet, furnish, take, await, send_room };
 	static const struct vv_space space = { .name = "played", .copy_in = copy, .copy_out = copy, .inlet = &inlet };
 	struct ferry_suite s = { &space, malloc, free, 12, fail_next, make_poor };
 

@@ -211,13 +211,13 @@ static void damage(struct victim *x, uint64_t epoch, size_t stride)
 /* The layer's length, and whether it is a delta. */
 static size_t measure(const struct victim *x, uint64_t epoch, bool *delta)
 {
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	size_t n;
 
-	CHECK_EQ(vv_layerio_open(&x->lineage, vv_run_layer(epoch, 0), 0, &f), 0);
+	CHECK_EQ(vv_layer_file_open(&x->lineage, vv_run_layer(epoch, 0), 0, &f), 0);
 	n = (size_t)f->get->size;
 	*delta |= f->head.parent != 0;
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return n;
 }
 

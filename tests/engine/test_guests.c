@@ -60,7 +60,7 @@ struct flow { /* of it into an epoch */
 	bool core;
 };
 
-static int next(void *arg, struct vv_inflow_part *out)
+static int next(void *arg, struct vv_stream_input_part *out)
 {
 	struct flow *f = arg;
 	size_t end = f->m->pages * PAGE, border = f->m->heap * PAGE;
@@ -70,20 +70,20 @@ static int next(void *arg, struct vv_inflow_part *out)
 	if (++f->parts == f->fail_at)
 		return vv_err_set(VV_EIO, "the source broke off");
 	if (f->parts == f->pause_at)
-		return VV_INFLOW_PAUSE;
+		return VV_STREAM_INPUT_PAUSE;
 	if (f->at == end) {
 		bool told = f->core || end == 0;
 
 		f->core = true;
-		*out = (struct vv_inflow_part){ .name = f->m->core, .bytes = (const uint8_t *)"core", .n = 4 };
-		return told ? VV_INFLOW_END : VV_INFLOW_PART;
+		*out = (struct vv_stream_input_part){ .name = f->m->core, .bytes = (const uint8_t *)"core", .n = 4 };
+		return told ? VV_STREAM_INPUT_END : VV_STREAM_INPUT_PART;
 	}
 	end = f->at < border ? border : end;
-	*out = (struct vv_inflow_part){ .name = f->m->name, .variable = f->at < border ? "heap" : "anon", .bytes = f->m->p + f->at };
+	*out = (struct vv_stream_input_part){ .name = f->m->name, .variable = f->at < border ? "heap" : "anon", .bytes = f->m->p + f->at };
 	out->segment = f->at < border ? VV_SEGMENT_HEAP : VV_SEGMENT_ANON;
 	out->n = end - f->at < PART ? end - f->at : PART;
 	f->at += out->n;
-	return VV_INFLOW_PART;
+	return VV_STREAM_INPUT_PART;
 }
 
 /* ---- epochs ------------------------------------------------------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static void pack_rank(const struct varve_comm *comm, void *arg)
 	uint32_t r = comm->rank;
 	struct flow flow = { .m = &j->memory[r], .fail_at = j->fail_at[r], .pause_at = j->pause_at[r],
 			     .starve = r ? 0 : j->starve };
-	struct vv_inflow in = { .arg = &flow, .format = "criu", .expected = j->memory[r].pages * PAGE, .next = next };
+	struct vv_stream_input in = { .arg = &flow, .format = "criu", .expected = j->memory[r].pages * PAGE, .next = next };
 	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = j->effort, .inflow = &in };
 	struct vv_pack_report report = { 0 };
 	struct varve_comm mine = *comm;
@@ -380,33 +380,33 @@ static void test_damage(void)
 /* Messages that are cut off are refused. One that was made up may be understood; then it is what it must be. */
 static void test_messages(void)
 {
-	static const struct vv_parcel parcel[] = { { 0, 5, 0, 0 }, { 4096, 300, 0, 0 }, { 0, 1, 3, 1 }, { 1 << 20, 40, 3, 0 } };
+	static const struct vv_handover_message parcel[] = { { 0, 5, 0, 0 }, { 4096, 300, 0, 0 }, { 0, 1, 3, 1 }, { 1 << 20, 40, 3, 0 } };
 	struct vv_pack_options how = { .effort = VV_PACK_DEFAULT };
 	struct vv_parcels out = { 0 };
-	struct vv_cargo c = { 0 };
+	struct vv_file_set c = { 0 };
 	uint8_t file[512], message[1024], bad[1024];
 	struct vv_buf head = { 0 };
 	uint64_t state = 1;
 	size_t n;
 
 	must_begin("messages");
-	MUST(vv_cargo_await(NULL, &c) == 0);
+	MUST(vv_file_set_await(NULL, &c) == 0);
 	gen_bytes(&state, file, sizeof(file));
 	c.file = vv_mem_new(4, sizeof(*c.file));
 	c.n_files = 4;
 	for (size_t i = 0; i < 4; i++) {
-		struct vv_parcel x = parcel[i];
+		struct vv_handover_message x = parcel[i];
 
-		c.file[i] = (struct vv_cargo_file){ .name = "f", .path = "f", .fd = -1 };
-		MUST(vv_cargo_segment(&c, x.kind ? "heap" : "anon", x.kind ? VV_SEGMENT_HEAP : VV_SEGMENT_ANON, &x.kind) == 0);
-		MUST(vv_inflow_offer(&c, x.file, x.kind, x.at, file, (size_t)x.len) == 0);
-		MUST(vv_parcel_add(&out, x) == 0);
+		c.file[i] = (struct vv_file_set_file){ .name = "f", .path = "f", .fd = -1 };
+		MUST(vv_file_set_segment(&c, x.kind ? "heap" : "anon", x.kind ? VV_SEGMENT_HEAP : VV_SEGMENT_ANON, &x.kind) == 0);
+		MUST(vv_stream_input_offer(&c, x.file, x.kind, x.at, file, (size_t)x.len) == 0);
+		MUST(vv_handover_message_add(&out, x) == 0);
 	}
-	vv_inflow_sort(&c);
-	MUST(vv_parcel_put_head(&out, &c, &head) == 0);
-	n = head.n + vv_parcel_besides(&out);
+	vv_stream_input_sort(&c);
+	MUST(vv_handover_message_put_head(&out, &c, &head) == 0);
+	n = head.n + vv_handover_message_besides(&out);
 	MUST(n < sizeof(message));
-	MUST(vv_parcel_put(&out, &c, &head, message) == 0);
+	MUST(vv_handover_message_put(&out, &c, &head, message) == 0);
 	for (size_t i = 0; i < 40000; i++) { /* as it is, cut off, made up */
 		struct vv_parcels in = { 0 };
 		const uint8_t *bytes = NULL;
@@ -416,7 +416,7 @@ static void test_messages(void)
 		memcpy(bad, message, n);
 		for (size_t k = i % 3 == 2 ? 1 + gen_below(&state, 3) : 0; k > 0; k--)
 			bad[gen_below(&state, head.n)] ^= (uint8_t)(1 + gen_below(&state, 255));
-		rc = vv_parcel_get(&in, &c, &how, bad, len, &bytes);
+		rc = vv_handover_message_get(&in, &c, &how, bad, len, &bytes);
 		MUST(i % 3 == 0 ? rc == 0 : i % 3 == 1 ? rc == VV_EPEER : rc == 0 || rc == VV_EPEER);
 		if (rc == 0)
 			MUST(bytes + in.bytes == bad + n);
@@ -428,7 +428,7 @@ static void test_messages(void)
 	}
 	vv_mem_free(out.v);
 	vv_buf_fini(&head);
-	vv_cargo_close(&c);
+	vv_file_set_close(&c);
 }
 
 int main(void)

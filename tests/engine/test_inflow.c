@@ -66,7 +66,7 @@ static bool must_pause(struct source *s, size_t n)
 }
 
 /* Pages come whole, as they do from capture.c; a file of them has two kinds of stretches. */
-static int next(void *arg, struct vv_inflow_part *out)
+static int next(void *arg, struct vv_stream_input_part *out)
 {
 	struct source *s = arg;
 	size_t left = 0, i;
@@ -80,7 +80,7 @@ static int next(void *arg, struct vv_inflow_part *out)
 	do
 		i = (size_t)gen_below(&s->state, FILES);
 	while (s->file[i].at == s->file[i].n && s->file[i].told);
-	*out = (struct vv_inflow_part){ .name = names[i] };
+	*out = (struct vv_stream_input_part){ .name = names[i] };
 	if (s->file[i].told) {
 		size_t n = 1 + (size_t)gen_below(&s->state, is_pages(i) ? 64 : 300000);
 
@@ -91,7 +91,7 @@ static int next(void *arg, struct vv_inflow_part *out)
 		if (s->used == 0 && s->room)
 			memset(s->lent, 0xee, s->room); /* what was told before the pause is gone */
 		if (must_pause(s, out->n))
-			return VV_INFLOW_PAUSE;
+			return VV_STREAM_INPUT_PAUSE;
 		out->variable = kinds[s->file[i].at / PAGE / 512 % KINDS].name;
 		out->segment = kinds[s->file[i].at / PAGE / 512 % KINDS].segment;
 	}
@@ -138,7 +138,7 @@ static void empty(struct source *s)
 
 static int pour(varve *v, struct source *s, uint64_t state, struct vv_pack_report *r)
 {
-	struct vv_inflow in = { .arg = s, .format = "criu", .expected = 16 << 20, .next = next };
+	struct vv_stream_input in = { .arg = s, .format = "criu", .expected = 16 << 20, .next = next };
 	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .inflow = &in };
 
 	rewind_source(s, state);
@@ -280,19 +280,19 @@ static void test_failures(void)
 	empty(&s);
 }
 
-static int twice(void *arg, struct vv_inflow_part *out)
+static int twice(void *arg, struct vv_stream_input_part *out)
 {
 	static char copy[] = "core.img";
 	size_t *n = arg;
 
-	*out = (struct vv_inflow_part){ .name = ++*n == 1 ? "core.img" : copy };
+	*out = (struct vv_stream_input_part){ .name = ++*n == 1 ? "core.img" : copy };
 	return 1;
 }
 
-static int climbs(void *arg, struct vv_inflow_part *out)
+static int climbs(void *arg, struct vv_stream_input_part *out)
 {
 	(void)arg;
-	*out = (struct vv_inflow_part){ .name = "../core.img" };
+	*out = (struct vv_stream_input_part){ .name = "../core.img" };
 	return 1;
 }
 
@@ -300,7 +300,7 @@ static void test_names(void)
 {
 	struct vv_pack_report r = { 0 };
 	size_t n = 0;
-	struct vv_inflow in = { .arg = &n, .format = "criu", .next = twice };
+	struct vv_stream_input in = { .arg = &n, .format = "criu", .next = twice };
 	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .inflow = &in };
 	char url[PLACE_MAX];
 	varve *v = NULL;

@@ -31,7 +31,7 @@ static const struct varve_stats some = {
 
 static int add(const char *lineage, int rc, const char *error)
 {
-	return vv_journal_add(path, lineage, 3, 1700000000000000042, rc, error, &some);
+	return vv_stats_file_add(path, lineage, 3, 1700000000000000042, rc, error, &some);
 }
 
 /* ---- a small reader of JSON: is the text one value? ---------------------------------------------------------------- */
@@ -219,7 +219,7 @@ static void test_numbers(void)
 	if (!setlocale(LC_NUMERIC, "de_DE.UTF-8"))
 		setlocale(LC_NUMERIC, "");
 	st.seconds_flush = 0.5;
-	CHECK_EQ(vv_journal_add(path, "sim", 0, 0, 0, NULL, &st), 0);
+	CHECK_EQ(vv_stats_file_add(path, "sim", 0, 0, 0, NULL, &st), 0);
 	setlocale(LC_NUMERIC, "C");
 	l = only_line();
 	CHECK(is_json(l));
@@ -241,7 +241,7 @@ static void test_many_writers(void)
 			int rc = 0;
 
 			for (int i = 0; rc == 0 && i < EACH; i++)
-				rc = vv_journal_add(path, "sim", (uint32_t)w, 5, i % 2 ? 0 : VV_EIO, "a \"reason\"", &some);
+				rc = vv_stats_file_add(path, "sim", (uint32_t)w, 5, i % 2 ? 0 : VV_EIO, "a \"reason\"", &some);
 			_exit(rc ? 1 : 0);
 		}
 	for (int w = 0; w < WRITERS; w++) {

@@ -45,15 +45,15 @@ static void make_digests(uint64_t *state, uint64_t payload, struct vv_digests *d
 	}
 }
 
-static void check_at(const struct vv_layerio *f, const struct vv_lanes *all, uint64_t pos)
+static void check_at(const struct vv_layer_file *f, const struct vv_lanes *all, uint64_t pos)
 {
-	const struct vv_lane *l = NULL;
-	struct vv_lane one;
+	const struct vv_plain_extent *l = NULL;
+	struct vv_plain_extent one;
 
 	for (size_t i = 0; i < all->n; i++)
 		if (pos >= all->v[i].lo && pos < all->v[i].hi)
 			l = &all->v[i];
-	CHECK_EQ(vv_lane_find(f, pos, &one), l != NULL);
+	CHECK_EQ(vv_plain_extent_find(f, pos, &one), l != NULL);
 	if (!l)
 		return;
 	CHECK(l->lo <= one.lo && l->hi >= one.hi);
@@ -66,12 +66,12 @@ static void check_at(const struct vv_layerio *f, const struct vv_lanes *all, uin
 
 static size_t check_layer(uint64_t *state)
 {
-	struct vv_layerio f = { 0 };
+	struct vv_layer_file f = { 0 };
 	struct vv_lanes all = { 0 };
 	uint64_t payload = make_blocks(state, &f.blocks);
 
 	make_digests(state, payload, &f.digests);
-	CHECK_EQ(vv_lane_list(&f, &all), 0);
+	CHECK_EQ(vv_plain_extent_list(&f, &all), 0);
 	for (size_t i = 0; i < all.n; i++) {
 		CHECK(all.v[i].lo < all.v[i].hi);
 		CHECK(i == 0 || all.v[i - 1].hi <= all.v[i].lo);
@@ -90,7 +90,7 @@ static size_t check_layer(uint64_t *state)
 /* As a checkpoint lays it down: one lane. */
 static void one_lane(uint32_t block, uint64_t blocks, size_t lanes)
 {
-	struct vv_layerio f = { 0 };
+	struct vv_layer_file f = { 0 };
 	struct vv_lanes all = { 0 };
 	struct vv_digest some = { { 1, 2 } };
 
@@ -101,10 +101,10 @@ static void one_lane(uint32_t block, uint64_t blocks, size_t lanes)
 		for (uint32_t at = 0; at < block; at += 1 << 20)
 			CHECK_EQ(vv_payload_digest_add(&f.digests, i * block + at, 1 << 20, &some), 0);
 	}
-	CHECK_EQ(vv_lane_list(&f, &all), 0);
+	CHECK_EQ(vv_plain_extent_list(&f, &all), 0);
 	CHECK_EQ(all.n, lanes);
 	for (size_t i = 0; i < all.n; i++)
-		CHECK(all.v[i].hi - all.v[i].lo <= VV_LANE_MOST);
+		CHECK(all.v[i].hi - all.v[i].lo <= VV_PLAIN_EXTENT_MOST);
 	check_at(&f, &all, blocks * block - 1);
 	vv_mem_free(all.v);
 	vv_payload_blocks_fini(&f.blocks);

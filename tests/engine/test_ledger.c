@@ -17,17 +17,17 @@ struct made { /* what was added, and how */
 static struct made made[BYTES / 2];
 static size_t n_made;
 
-static void add(struct vv_ledger *l, size_t at, size_t len, bool piece)
+static void add(struct vv_block_list *l, size_t at, size_t len, bool piece)
 {
 	size_t cut = len / 3;
 	struct iovec part[2] = { { payload + at, cut }, { payload + at + cut, len - cut } };
 
 	if (piece) {
-		uint64_t check = vv_ledger_check_piece(l, part, 2, len, MOST);
+		uint64_t check = vv_block_list_check_piece(l, part, 2, len, MOST);
 
-		CHECK_EQ(vv_ledger_add_piece(l, len, check), 0);
+		CHECK_EQ(vv_block_list_add_piece(l, len, check), 0);
 	} else {
-		CHECK_EQ(vv_ledger_add(l, 3, len, len / 2 + 1, 77), 0);
+		CHECK_EQ(vv_block_list_add(l, 3, len, len / 2 + 1, 77), 0);
 	}
 	made[n_made++] = (struct made){ at, len, piece };
 }
@@ -45,7 +45,7 @@ static size_t expected(size_t first, size_t *len)
 	return i;
 }
 
-static void check(const struct vv_ledger *l)
+static void check(const struct vv_block_list *l)
 {
 	const struct vv_blocks *b = &l->blocks;
 	uint64_t off = 0, pos = 0;
@@ -77,8 +77,8 @@ int main(void)
 	for (size_t i = 0; i < BYTES; i++)
 		payload[i] = (uint8_t)gen_next(&state);
 	for (int round = 0; round < 20; round++) {
-		uint8_t *room = calloc(1, sizeof(struct vv_ledger) + 64);
-		struct vv_ledger *l = (struct vv_ledger *)(void *)(room + round % 8 * 8); /* wherever it lies */
+		uint8_t *room = calloc(1, sizeof(struct vv_block_list) + 64);
+		struct vv_block_list *l = (struct vv_block_list *)(void *)(room + round % 8 * 8); /* wherever it lies */
 		size_t at = 0;
 
 		n_made = 0;
@@ -90,7 +90,7 @@ int main(void)
 			at += len;
 		}
 		check(l);
-		vv_ledger_fini(l);
+		vv_block_list_fini(l);
 		free(room);
 	}
 	return 0;

@@ -153,8 +153,8 @@ static void checkpoint(struct model *m)
 	if (upto(m, 1))
 		ok(varve_wait(m->v, m->newest));
 	if (strstr(m->options, "history") && upto(m, 2) == 0) { /* sooner than it would by itself */
-		vv_flusher_wait(m->v);
-		ok(vv_window_shrink(m->v, upto(m, m->v->history.index.n)));
+		vv_background_wait(m->v);
+		ok(vv_index_limit_shrink(m->v, upto(m, m->v->history.index.n)));
 	}
 	CHECK(m->newest < EPOCHS);
 	m->live[m->newest] = true;

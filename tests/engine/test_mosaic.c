@@ -36,24 +36,24 @@ int main(void)
 	ok(vv_store_open(store, &opt, &s));
 	ok(vv_pool_new(2, &pool));
 	for (uint64_t e = 1; e <= MANY; e++) {
-		struct vv_table t = { 0 };
+		struct vv_run_table t = { 0 };
 		struct vv_want want = { .len = LEN, .to = to, .name = "p" };
 
 		for (int i = 0; i < CHANGES; i++)
 			gen_bytes(&state, p + gen_below(&state, LEN / PAGE) * PAGE, PAGE);
 		ok(settle_checkpoint(v));
 		ok(vv_catalog_open(s, "L", false, &lineage));
-		ok(vv_table_load_late(&lineage, pool, e, 0, &t));
+		ok(vv_run_table_load_late(&lineage, pool, e, 0, &t));
 		want.runs = &t.region[0].runs;
 		memset(to, 0, LEN);
-		if (vv_replay_pays(&t, &want, 1)) {
+		if (vv_layer_by_layer_pays(&t, &want, 1)) {
 			tried++;
-			if (vv_replay_read(&lineage, pool, &t, &want, 1))
+			if (vv_layer_by_layer_read(&lineage, pool, &t, &want, 1))
 				CHECK(memcmp(p, to, LEN) == 0);
 			else
 				failed++;
 		}
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	}
 	CHECK(tried > 0 && (failed == 0 || failed == tried)); /* all: files of others, say */
 	ok(varve_close(v));

@@ -70,10 +70,10 @@ static int pack(size_t epoch)
 static size_t identify(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch)
 {
 	static uint8_t bytes[LEN];
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	bool fits[EPOCHS + 1] = { false, true, true, true };
 
-	CHECK_EQ(vv_table_load(lin, epoch, 0, &t), 0);
+	CHECK_EQ(vv_run_table_load(lin, epoch, 0, &t), 0);
 	CHECK_EQ(t.n, FILES + 1);
 	for (size_t i = 0; i < FILES; i++) {
 		CHECK_EQ(t.region[i].shape.len, LEN);
@@ -81,7 +81,7 @@ static size_t identify(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 		for (size_t e = 1; e <= EPOCHS; e++)
 			fits[e] = fits[e] && memcmp(bytes, content[e][i], LEN) == 0;
 	}
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	for (size_t e = 1; e <= EPOCHS; e++)
 		if (fits[e])
 			return e;

@@ -188,14 +188,14 @@ static const struct content *wanted(const struct set *s, const char *name)
 
 static size_t compare_rank(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, const struct set *s)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	struct vv_manifest m = { 0 };
-	const struct vv_table_region *r = NULL;
+	const struct vv_run_table_region *r = NULL;
 	uint8_t *bytes;
 	size_t n;
 
-	CHECK_EQ(vv_table_load(lin, epoch, rank, &t), 0);
-	CHECK_EQ(vv_table_region(lin, &t, VV_MANIFEST_REGION, &r), 0);
+	CHECK_EQ(vv_run_table_load(lin, epoch, rank, &t), 0);
+	CHECK_EQ(vv_run_table_region(lin, &t, VV_MANIFEST_REGION, &r), 0);
 	bytes = malloc(LARGEST + r->shape.len);
 	CHECK(bytes);
 	CHECK_EQ(vv_restore_read(lin, pool, &(struct vv_want){ &r->runs, 0, r->shape.len, bytes, NULL }, 1), 0);
@@ -213,7 +213,7 @@ static size_t compare_rank(const struct vv_lineage *lin, struct vv_pool *pool, u
 	n = m.n_files;
 	free(bytes);
 	vv_manifest_fini(&m);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return n;
 }
 

@@ -7,34 +7,34 @@ static uint8_t bytes[1 << 16];
 
 static void words(void)
 {
-	struct vv_policy p;
+	struct vv_segment_policy p;
 
-	CHECK_EQ(vv_policy_init(&p, NULL), 0);
-	CHECK_EQ(p.rule[VV_SEGMENT_NONE].cut, VV_POLICY_GEAR);
+	CHECK_EQ(vv_segment_policy_init(&p, NULL), 0);
+	CHECK_EQ(p.rule[VV_SEGMENT_NONE].cut, VV_SEGMENT_POLICY_GEAR);
 	for (unsigned i = 1; i < VV_SEGMENTS; i++) {
-		CHECK_EQ(p.rule[i].cut, VV_POLICY_PAGES);
-		CHECK_EQ(p.rule[i].code, VV_POLICY_AUTO);
-		CHECK_EQ(vv_policy_next(&p.rule[i], 4096, bytes, sizeof(bytes)), 4096);
-		CHECK_EQ(vv_policy_next(&p.rule[i], 4096, bytes, 100), 100);
+		CHECK_EQ(p.rule[i].cut, VV_SEGMENT_POLICY_PAGES);
+		CHECK_EQ(p.rule[i].code, VV_SEGMENT_POLICY_AUTO);
+		CHECK_EQ(vv_segment_policy_next(&p.rule[i], 4096, bytes, sizeof(bytes)), 4096);
+		CHECK_EQ(vv_segment_policy_next(&p.rule[i], 4096, bytes, 100), 100);
 	}
-	CHECK_EQ(vv_policy_init(&p, "all=pages:512+none,heap=rabin+trail,stack=gear:64/256/1024+deflate,anon=rabin:512/1024/2048"), 0);
-	CHECK_EQ(vv_policy_next(&p.rule[VV_SEGMENT_FILE], 4096, bytes, sizeof(bytes)), 512);
-	CHECK_EQ(p.rule[VV_SEGMENT_FILE].code, VV_POLICY_PLAIN);
-	CHECK_EQ(p.rule[VV_SEGMENT_HEAP].cut, VV_POLICY_RABIN);
-	CHECK_EQ(p.rule[VV_SEGMENT_HEAP].code, VV_POLICY_TRAIL);
-	CHECK_EQ(vv_policy_next(&p.rule[VV_SEGMENT_HEAP], 4096, bytes, sizeof(bytes)), VV_RABIN_MAX); // zeros
-	CHECK_EQ(p.rule[VV_SEGMENT_STACK].code, VV_POLICY_DEFLATE);
-	CHECK_EQ(vv_policy_next(&p.rule[VV_SEGMENT_STACK], 4096, bytes, sizeof(bytes)), 1024);
-	CHECK_EQ(p.rule[VV_SEGMENT_ANON].code, VV_POLICY_AUTO);
-	CHECK_EQ(vv_policy_next(&p.rule[VV_SEGMENT_ANON], 4096, bytes, sizeof(bytes)), 2048);
-	CHECK_EQ(p.rule[VV_SEGMENT_NONE].cut, VV_POLICY_GEAR);
+	CHECK_EQ(vv_segment_policy_init(&p, "all=pages:512+none,heap=rabin+trail,stack=gear:64/256/1024+deflate,anon=rabin:512/1024/2048"), 0);
+	CHECK_EQ(vv_segment_policy_next(&p.rule[VV_SEGMENT_FILE], 4096, bytes, sizeof(bytes)), 512);
+	CHECK_EQ(p.rule[VV_SEGMENT_FILE].code, VV_SEGMENT_POLICY_PLAIN);
+	CHECK_EQ(p.rule[VV_SEGMENT_HEAP].cut, VV_SEGMENT_POLICY_RABIN);
+	CHECK_EQ(p.rule[VV_SEGMENT_HEAP].code, VV_SEGMENT_POLICY_TRAIL);
+	CHECK_EQ(vv_segment_policy_next(&p.rule[VV_SEGMENT_HEAP], 4096, bytes, sizeof(bytes)), VV_RABIN_MAX); // zeros
+	CHECK_EQ(p.rule[VV_SEGMENT_STACK].code, VV_SEGMENT_POLICY_DEFLATE);
+	CHECK_EQ(vv_segment_policy_next(&p.rule[VV_SEGMENT_STACK], 4096, bytes, sizeof(bytes)), 1024);
+	CHECK_EQ(p.rule[VV_SEGMENT_ANON].code, VV_SEGMENT_POLICY_AUTO);
+	CHECK_EQ(vv_segment_policy_next(&p.rule[VV_SEGMENT_ANON], 4096, bytes, sizeof(bytes)), 2048);
+	CHECK_EQ(p.rule[VV_SEGMENT_NONE].cut, VV_SEGMENT_POLICY_GEAR);
 }
 
 static void refuses(const char *text, const char *why)
 {
-	struct vv_policy p;
+	struct vv_segment_policy p;
 
-	CHECK_EQ(vv_policy_init(&p, text), VV_EINVAL);
+	CHECK_EQ(vv_segment_policy_init(&p, text), VV_EINVAL);
 	if (!strstr(vv_err_last(), why)) {
 		fprintf(stderr, "'%s': %s\n", text, vv_err_last());
 		exit(1);

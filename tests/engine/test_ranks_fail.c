@@ -441,12 +441,12 @@ static void test_quote(void)
 
 	for (uint32_t me = 0; me < 4; me += 2)
 		for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
-			struct vv_ranks g = { .rank = me, .size = 4 };
+			struct vv_group g = { .rank = me, .size = 4 };
 			struct vv_err_state e = { .code = i == 4 ? 7 : VV_ENOSPC };
 
 			memset(e.message, 'x', sizeof(e.message));
 			memcpy(e.message, said[i], strlen(said[i]) + 1);
-			MUST(vv_ranks_quote(&g, 1, &e) == (i == 4 ? VV_EPEER : VV_ENOSPC));
+			MUST(vv_group_quote(&g, 1, &e) == (i == 4 ? VV_EPEER : VV_ENOSPC));
 			MUST(strcmp(varve_last_error(), (me == 2 ? at_2 : by_1)[i]) == 0);
 		}
 }

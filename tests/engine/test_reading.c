@@ -45,7 +45,7 @@ static void lay_down(struct world *w, uint64_t seed)
 		r->shape.len = at;
 	}
 	w->sources = w->runs = (struct vv_buf){ 0 };
-	CHECK_EQ(vv_runwire_put(&w->h, &w->sources, &w->runs), 0);
+	CHECK_EQ(vv_run_wire_put(&w->h, &w->sources, &w->runs), 0);
 	CHECK_EQ(vv_pool_new(3, &w->pool), 0);
 }
 
@@ -67,15 +67,15 @@ static void bare(const struct world *w, struct vv_head *out)
 	}
 }
 
-static int begin(const struct world *w, struct vv_head *h, struct vv_pool *pool, struct vv_reading **out)
+static int begin(const struct world *w, struct vv_head *h, struct vv_pool *pool, struct vv_lazy_runs **out)
 {
 	bare(w, h);
-	return vv_reading_new(h, w->sources.p, w->sources.n, w->runs.p, w->runs.n, pool, out);
+	return vv_lazy_runs_new(h, w->sources.p, w->sources.n, w->runs.p, w->runs.n, pool, out);
 }
 
 struct looking {
 	const struct world *w;
-	struct vv_reading *reading;
+	struct vv_lazy_runs *reading;
 	bool sound; /* nothing is damaged: it must be seen */
 };
 
@@ -88,7 +88,7 @@ static void look(void *arg, size_t i)
 	const struct vv_runs *want = &l->w->h.region[region].runs;
 	uint64_t len = l->w->h.region[region].shape.len, at = gen_below(&state, len), end = at + 1 + gen_below(&state, len / 50);
 	struct vv_runs seen = { 0 };
-	bool ok = vv_reading_look(l->reading, region, at, end, &seen);
+	bool ok = vv_lazy_runs_look(l->reading, region, at, end, &seen);
 	size_t k = vv_run_find(want, at), x = ok ? vv_run_find(&seen, at) : 0;
 
 	CHECK(ok || !l->sound);
@@ -116,14 +116,14 @@ static void test_looks(struct world *w)
 		struct vv_head h;
 
 		CHECK_EQ(begin(w, &h, pool, &l.reading), 0);
-		CHECK_EQ(vv_reading_sources(l.reading, &layer), 4);
+		CHECK_EQ(vv_lazy_runs_sources(l.reading, &layer), 4);
 		for (int k = 0; k < 4; k++)
 			CHECK(layer[k] >= vv_run_layer(1, 0) && layer[k] <= vv_run_layer(4, 0));
 		vv_pool_each(w->pool, looks[i / 2], look, &l);
-		CHECK_EQ(vv_reading_end(l.reading, pool), 0);
+		CHECK_EQ(vv_lazy_runs_end(l.reading, pool), 0);
 		check_same(&w->h, &h);
 		vv_pool_each(w->pool, 10, look, &l);
-		vv_reading_free(l.reading);
+		vv_lazy_runs_free(l.reading);
 		vv_head_fini(&h);
 	}
 }
@@ -143,13 +143,13 @@ static void test_damaged(struct world *w)
 
 		w->runs.p[at] ^= (uint8_t)(1u << gen_below(&state, 8));
 		bare(w, &front);
-		want = vv_runwire_get(&front, w->sources.p, w->sources.n, w->runs.p, w->runs.n, &(struct vv_loop){ 0 });
+		want = vv_run_wire_get(&front, w->sources.p, w->sources.n, w->runs.p, w->runs.n, &(struct vv_parallel_for){ 0 });
 		snprintf(said, sizeof(said), "%s", want ? vv_err_last() : "");
 		rc = begin(w, &h, w->pool, &l.reading);
 		for (int k = 0; l.reading && k < 2; k++) {
 			if (k == 0)
 				vv_pool_each(w->pool, i % 3 * LOOKS / 2, look, &l);
-			rc = vv_reading_end(l.reading, w->pool);
+			rc = vv_lazy_runs_end(l.reading, w->pool);
 			CHECK_EQ(rc, want);
 			late += rc != 0;
 		}
@@ -158,12 +158,12 @@ static void test_damaged(struct world *w)
 			CHECK_STR(vv_err_last(), said);
 		else
 			check_same(&front, &h);
-		vv_reading_free(l.reading);
+		vv_lazy_runs_free(l.reading);
 		vv_head_fini(&h);
 		vv_head_fini(&front);
 		vv_buf_fini(&w->sources);
 		vv_buf_fini(&w->runs);
-		CHECK_EQ(vv_runwire_put(&w->h, &w->sources, &w->runs), 0);
+		CHECK_EQ(vv_run_wire_put(&w->h, &w->sources, &w->runs), 0);
 	}
 	CHECK(late > 0);
 }
@@ -173,16 +173,16 @@ static void test_no_memory(struct world *w)
 	int rc = VV_ENOMEM;
 
 	for (long k = 1; rc; k++) {
-		struct vv_reading *r = NULL;
+		struct vv_lazy_runs *r = NULL;
 		struct vv_head h;
 
 		bare(w, &h);
 		vv_mem_fail_at(k);
-		rc = vv_reading_new(&h, w->sources.p, w->sources.n, w->runs.p, w->runs.n, w->pool, &r);
+		rc = vv_lazy_runs_new(&h, w->sources.p, w->sources.n, w->runs.p, w->runs.n, w->pool, &r);
 		if (rc == 0)
-			rc = vv_reading_end(r, w->pool);
+			rc = vv_lazy_runs_end(r, w->pool);
 		CHECK(rc == 0 ? k > 3 : rc == VV_ENOMEM);
-		vv_reading_free(r);
+		vv_lazy_runs_free(r);
 		vv_head_fini(&h);
 	}
 	vv_mem_fail_at(0);

@@ -124,20 +124,20 @@ static void check_late(const struct job *j)
 
 /* ---- the same layers --------------------------------------------------------------------------------------------------------------- */
 
-static void load_table(const char *store, uint64_t epoch, struct vv_table *t)
+static void load_table(const char *store, uint64_t epoch, struct vv_run_table *t)
 {
 	struct vv_store_options opt = { 0 };
 	struct vv_store *s = NULL;
 	struct vv_lineage lin = { 0 };
 
 	MUST(vv_store_open(store, &opt, &s) == 0 && vv_catalog_open(s, "run", false, &lin) == 0);
-	MUST(vv_table_load(&lin, epoch, 0, t) == 0);
+	MUST(vv_run_table_load(&lin, epoch, 0, t) == 0);
 	vv_store_close(s);
 }
 
 static void compare_tables(const struct job *a, const struct job *b)
 {
-	struct vv_table x = { 0 }, y = { 0 };
+	struct vv_run_table x = { 0 }, y = { 0 };
 
 	load_table(a->store, varve_epoch(a->v), &x);
 	load_table(b->store, varve_epoch(b->v), &y);
@@ -146,8 +146,8 @@ static void compare_tables(const struct job *a, const struct job *b)
 		MUST(strcmp(x.region[i].name, y.region[i].name) == 0 && x.region[i].runs.n == y.region[i].runs.n);
 		MUST(memcmp(x.region[i].runs.v, y.region[i].runs.v, x.region[i].runs.n * sizeof(struct vv_run)) == 0);
 	}
-	vv_table_fini(&x);
-	vv_table_fini(&y);
+	vv_run_table_fini(&x);
+	vv_run_table_fini(&y);
 }
 
 /* What b stores of the same memory, without having been written meanwhile. */

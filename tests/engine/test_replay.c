@@ -174,12 +174,12 @@ struct target {
 	size_t n;
 };
 
-static void aim(const struct world *w, const struct vv_table *t, uint64_t epoch, struct target *g)
+static void aim(const struct world *w, const struct vv_run_table *t, uint64_t epoch, struct target *g)
 {
 	*g = (struct target){ 0 };
 	for (int i = 0; i < REGIONS; i++) {
 		const struct content *c = &w->was[epoch][i];
-		size_t k = vv_table_find(t, region_name[i]);
+		size_t k = vv_run_table_find(t, region_name[i]);
 
 		CHECK_EQ(k < t->n, c->n > 0);
 		if (!c->n)
@@ -210,17 +210,17 @@ static void drop_target(struct target *g)
 /* One epoch: layer by layer; then the table is settled, is the one that is made at once, and reads the same. */
 static bool both_ways(const struct world *w, uint64_t epoch)
 {
-	struct vv_table t = { 0 }, whole = { 0 };
+	struct vv_run_table t = { 0 }, whole = { 0 };
 	struct target g;
 	bool yes;
 
-	ok(vv_table_load(&w->lineage, epoch, 0, &whole));
-	ok(vv_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load(&w->lineage, epoch, 0, &whole));
+	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
 	aim(w, &t, epoch, &g);
-	yes = vv_replay_read(&w->lineage, w->pool, &t, g.want, g.n);
+	yes = vv_layer_by_layer_read(&w->lineage, w->pool, &t, g.want, g.n);
 	check_target(w, epoch, &g, yes);
-	ok(vv_table_settle(&t, w->pool));
-	ok(vv_table_settle(&t, w->pool));
+	ok(vv_run_table_settle(&t, w->pool));
+	ok(vv_run_table_settle(&t, w->pool));
 	CHECK(t.n == whole.n && !t.chain);
 	for (size_t i = 0; i < t.n; i++) {
 		const struct vv_runs *a = &t.region[i].runs, *b = &whole.region[i].runs;
@@ -232,8 +232,8 @@ static bool both_ways(const struct world *w, uint64_t epoch)
 	ok(vv_restore_read(&w->lineage, w->pool, g.want, g.n));
 	check_target(w, epoch, &g, true);
 	drop_target(&g);
-	vv_table_fini(&t);
-	vv_table_fini(&whole);
+	vv_run_table_fini(&t);
+	vv_run_table_fini(&whole);
 	return yes;
 }
 
@@ -242,19 +242,19 @@ static bool both_ways(const struct world *w, uint64_t epoch)
 static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe, bool by_page)
 {
 	const struct content *c = &w->was[epoch][0];
-	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
 	uint8_t *to = malloc(c->n + 2 * GUARD);
-	const struct vv_table_strand *s;
-	struct vv_table t = { 0 };
+	const struct vv_run_table_strand *s;
+	struct vv_run_table t = { 0 };
 	size_t filled = 0;
 	bool yes = true;
 
 	CHECK(warm && to);
-	ok(vv_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
-	s = t.region[vv_table_find(&t, region_name[0])].strand;
+	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	s = t.region[vv_run_table_find(&t, region_name[0])].strand;
 	for (uint64_t e = 1; e <= epoch; e++, warm->n++)
-		ok(vv_warm_open(warm, warm->n, &w->lineage, NULL, vv_run_layer(e, 0), 1 << 30, 0));
-	vv_warm_number(warm);
+		ok(vv_open_layers_open(warm, warm->n, &w->lineage, NULL, vv_run_layer(e, 0), 1 << 30, 0));
+	vv_open_layers_number(warm);
 	warm->all = true;
 	memset(to, 0xa5, c->n + 2 * GUARD);
 	for (uint64_t at = 0, len; s && yes && at < c->n; at += len) {
@@ -263,8 +263,8 @@ static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe,
 
 		len = c->n - at < stripe ? c->n - at : stripe;
 		part = (struct vv_want){ NULL, at, len, to + GUARD + at, NULL };
-		yes = by_page ? vv_mosaic_lay(warm, s->runs, s->n, &part) : vv_walk_replay(warm, s->runs, s->n, &part, &got);
-		CHECK(!by_page || len % VV_MOSAIC_PAGE == 0 || !yes);
+		yes = by_page ? vv_newest_page_lay(warm, s->runs, s->n, &part) : vv_copy_mapped_replay(warm, s->runs, s->n, &part, &got);
+		CHECK(!by_page || len % VV_NEWEST_PAGE_PAGE == 0 || !yes);
 		CHECK(!yes || memcmp(to + GUARD + at, c->p + at, len) == 0);
 		filled += yes;
 		for (size_t k = 0; k < GUARD; k++)
@@ -272,8 +272,8 @@ static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe,
 	}
 	CHECK(to[GUARD - 1] == 0xa5 && (!s || !yes || memcmp(to + GUARD, c->p, c->n) == 0));
 	for (size_t i = 0; i < warm->n; i++)
-		vv_warm_close(warm, i);
-	vv_table_fini(&t);
+		vv_open_layers_close(warm, i);
+	vv_run_table_fini(&t);
 	free(warm);
 	free(to);
 	return filled;
@@ -281,15 +281,15 @@ static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe,
 
 static bool pays(const struct world *w, uint64_t epoch)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	struct target g;
 	bool yes;
 
-	ok(vv_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
 	aim(w, &t, epoch, &g);
-	yes = vv_replay_pays(&t, g.want, g.n);
+	yes = vv_layer_by_layer_pays(&t, g.want, g.n);
 	drop_target(&g);
-	vv_table_fini(&t); /* a table that was never settled */
+	vv_run_table_fini(&t); /* a table that was never settled */
 	return yes;
 }
 
@@ -309,7 +309,7 @@ static void histories(const char *name, const char *options, bool can)
 	in_stripes(&w, EPOCHS - 1, BIG, true);
 	if (strcmp(options, "codec=none") == 0) /* all but what is less than a page */
 		CHECK_EQ(in_stripes(&w, EPOCHS - 1, 1 << 20, true), over ? over - 1 : 0);
-	in_stripes(&w, EPOCHS - 2, 3 * VV_MOSAIC_PAGE, true);
+	in_stripes(&w, EPOCHS - 2, 3 * VV_NEWEST_PAGE_PAGE, true);
 	in_stripes(&w, EPOCHS - 1, 1000, true);
 	CHECK(can || yes == 0);
 	if (can && !yes)
@@ -409,15 +409,15 @@ static void flip(const struct world *w, uint64_t layer, uint64_t pos)
 {
 	char object[VV_NAME_MAX], path[2 * PLACE_MAX];
 	struct vv_payload_cursor c = { 0 };
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	uint64_t at;
 	uint8_t *bytes;
 	size_t n;
 
-	ok(vv_layerio_open(&w->lineage, layer, VV_LAYERIO_BLOCKS, &f));
+	ok(vv_layer_file_open(&w->lineage, layer, VV_LAYER_FILE_BLOCKS, &f));
 	CHECK(vv_payload_locate(&f->blocks, pos, &c));
 	at = f->blocks.v[c.block].off + c.before + (pos - f->blocks.extent.v[c.extent].pos);
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	vv_name_layer(object, "L", vv_run_epoch(layer), vv_run_rank(layer));
 	snprintf(path, sizeof(path), "%s/%s", w->store, object);
 	bytes = place_read(path, &n);
@@ -428,16 +428,16 @@ static void flip(const struct world *w, uint64_t layer, uint64_t pos)
 
 static bool replays(const struct world *w, uint64_t epoch)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	struct target g;
 	bool yes;
 
-	ok(vv_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
 	aim(w, &t, epoch, &g);
-	yes = vv_replay_read(&w->lineage, w->pool, &t, g.want, g.n);
+	yes = vv_layer_by_layer_read(&w->lineage, w->pool, &t, g.want, g.n);
 	check_target(w, epoch, &g, yes);
 	drop_target(&g);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return yes;
 }
 
@@ -445,14 +445,14 @@ static bool replays(const struct world *w, uint64_t epoch)
 static void damage(const char *name, const char *options)
 {
 	uint8_t *big = malloc(BIG), small[1001];
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	const struct vv_runs *runs;
 	struct world w;
 
 	CHECK(big);
 	lay_down(&w, name, options);
-	ok(vv_table_load(&w.lineage, EPOCHS - 1, 0, &t));
-	runs = &t.region[vv_table_find(&t, region_name[0])].runs;
+	ok(vv_run_table_load(&w.lineage, EPOCHS - 1, 0, &t));
+	runs = &t.region[vv_run_table_find(&t, region_name[0])].runs;
 	for (size_t i = 0; i < runs->n; i += runs->n / 8) {
 		const struct vv_run *r = &runs->v[i];
 		varve *v;
@@ -467,7 +467,7 @@ static void damage(const char *name, const char *options)
 		ok(varve_close(v));
 		flip(&w, r->layer, r->pos + r->len - 1);
 	}
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	free(big);
 	tear_down(&w);
 }
@@ -485,15 +485,15 @@ static void damage_below(void)
 {
 	uint8_t *big = malloc(BIG), small[1001];
 	const uint64_t page = 4096;
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	struct world w;
 	size_t done = 0;
 
 	CHECK(big);
 	lay_down(&w, "below", "codec=none grain=1024");
-	ok(vv_table_load(&w.lineage, EPOCHS, 0, &t));
+	ok(vv_run_table_load(&w.lineage, EPOCHS, 0, &t));
 	for (uint64_t layer = vv_run_layer(2, 0), pos = 0; pos < page * 200 && done < 3; pos += page) {
-		const struct vv_runs *runs = &t.region[vv_table_find(&t, region_name[0])].runs;
+		const struct vv_runs *runs = &t.region[vv_run_table_find(&t, region_name[0])].runs;
 		varve *v;
 
 		if (needs(runs, layer, pos, page))
@@ -507,7 +507,7 @@ static void damage_below(void)
 		flip(&w, layer, pos + 5);
 		done++;
 	}
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	free(big);
 	tear_down(&w);
 }
@@ -519,25 +519,25 @@ static void no_memory(const char *name, const char *options)
 
 	lay_down(&w, name, options);
 	for (long k = 1, asked = k; asked >= k; k += 1 + k / 8) {
-		struct vv_table t = { 0 };
+		struct vv_run_table t = { 0 };
 		struct target g = { 0 };
 		bool yes = false;
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_table_load_late(&w.lineage, w.pool, EPOCHS - 1, 0, &t);
+		rc = vv_run_table_load_late(&w.lineage, w.pool, EPOCHS - 1, 0, &t);
 		if (rc == 0) {
 			aim(&w, &t, EPOCHS - 1, &g);
-			yes = vv_replay_read(&w.lineage, w.pool, &t, g.want, g.n);
-			rc = vv_table_settle(&t, w.pool);
+			yes = vv_layer_by_layer_read(&w.lineage, w.pool, &t, g.want, g.n);
+			rc = vv_run_table_settle(&t, w.pool);
 		}
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || (rc == VV_ENOMEM && strstr(varve_last_error(), "out of memory")));
 		check_target(&w, EPOCHS - 1, &g, yes);
-		ok(vv_table_settle(&t, w.pool)); /* it may be tried again */
+		ok(vv_run_table_settle(&t, w.pool)); /* it may be tried again */
 		drop_target(&g);
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	}
 	tear_down(&w);
 }

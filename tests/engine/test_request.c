@@ -51,49 +51,49 @@ static struct sigaction installed(int sig)
 
 static void test_words(void)
 {
-	CHECK_EQ(vv_request_signal("USR1"), SIGUSR1);
-	CHECK_EQ(vv_request_signal("USR2"), SIGUSR2);
-	CHECK_EQ(vv_request_signal("none"), 0);
-	CHECK_EQ(vv_request_listen(0), 0);
-	vv_request_unlisten(0);
-	CHECK_EQ(vv_request_listen(SIGKILL), VV_EINVAL);
+	CHECK_EQ(vv_signal_request_signal("USR1"), SIGUSR1);
+	CHECK_EQ(vv_signal_request_signal("USR2"), SIGUSR2);
+	CHECK_EQ(vv_signal_request_signal("none"), 0);
+	CHECK_EQ(vv_signal_request_listen(0), 0);
+	vv_signal_request_unlisten(0);
+	CHECK_EQ(vv_signal_request_listen(SIGKILL), VV_EINVAL);
 	CHECK(strstr(vv_err_last(), "signal 9"));
-	vv_request_unlisten(SIGKILL);
+	vv_signal_request_unlisten(SIGKILL);
 }
 
 /* Nothing was there: the signal no longer kills, and does again at the end. */
 static void test_default(void (*first)(int))
 {
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 
 	set(SIGUSR1, first, NULL, 0);
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	CHECK(installed(SIGUSR1).sa_flags & SA_RESTART);
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(raise(SIGUSR1), 0);
-	CHECK_EQ(vv_request_count(), before + 5);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 5);
+	vv_signal_request_unlisten(SIGUSR1);
 	CHECK(installed(SIGUSR1).sa_handler == first);
-	vv_request_unlisten(SIGUSR1); /* one too many harms nobody */
+	vv_signal_request_unlisten(SIGUSR1); /* one too many harms nobody */
 	CHECK(installed(SIGUSR1).sa_handler == first);
 }
 
 static void test_many_users(void)
 {
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 
 	set(SIGUSR1, SIG_DFL, NULL, 0);
 	set(SIGUSR2, plain, NULL, 0);
 	for (int i = 0; i < 3; i++)
-		CHECK_EQ(vv_request_listen(SIGUSR1), 0);
-	CHECK_EQ(vv_request_listen(SIGUSR2), 0);
-	vv_request_unlisten(SIGUSR1);
-	vv_request_unlisten(SIGUSR2);
+		CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR2), 0);
+	vv_signal_request_unlisten(SIGUSR1);
+	vv_signal_request_unlisten(SIGUSR2);
 	CHECK(installed(SIGUSR2).sa_handler == plain);
-	vv_request_unlisten(SIGUSR1);
+	vv_signal_request_unlisten(SIGUSR1);
 	raise(SIGUSR1);
-	CHECK_EQ(vv_request_count(), before + 1);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 1);
+	vv_signal_request_unlisten(SIGUSR1);
 	CHECK(installed(SIGUSR1).sa_handler == SIG_DFL);
 }
 
@@ -101,78 +101,78 @@ static void test_many_users(void)
 static void test_passed_on(void)
 {
 	union sigval v = { .sival_int = 77 };
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 	struct sigaction act = { .sa_handler = plain, .sa_flags = SA_NODEFER };
 
 	sigaddset(&act.sa_mask, SIGHUP);
 	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
 	calls = info_calls = 0;
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	CHECK(!(installed(SIGUSR1).sa_flags & SA_RESTART) && (installed(SIGUSR1).sa_flags & SA_NODEFER));
 	act = installed(SIGUSR1);
 	CHECK(sigismember(&act.sa_mask, SIGHUP) == 1);
 	raise(SIGUSR1);
 	CHECK_EQ(calls, 1);
-	vv_request_unlisten(SIGUSR1);
+	vv_signal_request_unlisten(SIGUSR1);
 	act = installed(SIGUSR1);
 	CHECK(act.sa_handler == plain && !(act.sa_flags & SA_SIGINFO) && sigismember(&act.sa_mask, SIGHUP) == 1);
 	set(SIGUSR1, NULL, with_info, SA_RESTART);
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	CHECK_EQ(sigqueue(getpid(), SIGUSR1, v), 0);
 	for (int i = 0; i < 5000 && !info_calls; i++) /* sanitizers deliver late */
 		usleep(1000);
 	CHECK_EQ(info_calls, 1);
 	CHECK_EQ(value_seen, 77);
-	vv_request_unlisten(SIGUSR1);
+	vv_signal_request_unlisten(SIGUSR1);
 	CHECK(installed(SIGUSR1).sa_sigaction == with_info);
-	CHECK_EQ(vv_request_count(), before + 2);
+	CHECK_EQ(vv_signal_request_count(), before + 2);
 }
 
 /* A handler for one signal only is called once; ours goes on, and does not let the second one kill. */
 static void test_one_shot(void)
 {
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 
 	calls = 0;
 	set(SIGUSR1, plain, NULL, (int)SA_RESETHAND);
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	raise(SIGUSR1);
 	raise(SIGUSR1);
 	CHECK_EQ(calls, 1);
-	CHECK_EQ(vv_request_count(), before + 2);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 2);
+	vv_signal_request_unlisten(SIGUSR1);
 	CHECK(installed(SIGUSR1).sa_handler == SIG_DFL);
 }
 
 /* What the program installs later stays, whether it calls ours or not; listening again does not close a circle. */
 static void test_later_handlers(void)
 {
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 
 	calls = info_calls = 0;
 	set(SIGUSR1, NULL, with_info, 0);
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	older = set(SIGUSR1, NULL, chaining, 0).sa_sigaction;
 	raise(SIGUSR1);
 	CHECK(calls == 1 && info_calls == 1);
-	CHECK_EQ(vv_request_count(), before + 1);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 1);
+	vv_signal_request_unlisten(SIGUSR1);
 	CHECK(installed(SIGUSR1).sa_sigaction == chaining);
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	CHECK(installed(SIGUSR1).sa_sigaction == chaining);
 	raise(SIGUSR1);
 	CHECK(calls == 2 && info_calls == 2);
-	CHECK_EQ(vv_request_count(), before + 2);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 2);
+	vv_signal_request_unlisten(SIGUSR1);
 	set(SIGUSR1, SIG_DFL, NULL, 0); /* nobody is there who could call ours: it goes in again */
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	raise(SIGUSR1);
-	CHECK_EQ(vv_request_count(), before + 3);
+	CHECK_EQ(vv_signal_request_count(), before + 3);
 	set(SIGUSR1, plain, NULL, 0); /* and one that does not call it */
 	raise(SIGUSR1);
 	CHECK_EQ(calls, 3);
-	CHECK_EQ(vv_request_count(), before + 3);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 3);
+	vv_signal_request_unlisten(SIGUSR1);
 	CHECK(installed(SIGUSR1).sa_handler == plain);
 	set(SIGUSR1, SIG_DFL, NULL, 0);
 }
@@ -185,7 +185,7 @@ static void test_restart(void)
 	pid_t pid;
 
 	CHECK_EQ(pipe(fd), 0);
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
@@ -198,30 +198,30 @@ static void test_restart(void)
 	CHECK_EQ(read(fd[0], &c, 1), 1);
 	CHECK_EQ(c, 'x');
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	vv_request_unlisten(SIGUSR1);
+	vv_signal_request_unlisten(SIGUSR1);
 	close(fd[0]);
 	close(fd[1]);
 }
 
 static void test_fork(void)
 {
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 	int status;
 	pid_t pid;
 
-	CHECK_EQ(vv_request_listen(SIGUSR1), 0);
+	CHECK_EQ(vv_signal_request_listen(SIGUSR1), 0);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		raise(SIGUSR1);
-		vv_request_unlisten(SIGUSR1);
-		_exit(vv_request_count() == before + 1 && installed(SIGUSR1).sa_handler == SIG_DFL ? 0 : 1);
+		vv_signal_request_unlisten(SIGUSR1);
+		_exit(vv_signal_request_count() == before + 1 && installed(SIGUSR1).sa_handler == SIG_DFL ? 0 : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	CHECK_EQ(vv_request_count(), before);
+	CHECK_EQ(vv_signal_request_count(), before);
 	raise(SIGUSR1);
-	CHECK_EQ(vv_request_count(), before + 1);
-	vv_request_unlisten(SIGUSR1);
+	CHECK_EQ(vv_signal_request_count(), before + 1);
+	vv_signal_request_unlisten(SIGUSR1);
 }
 
 enum { THREADS = 4, ROUNDS = 2000 };
@@ -229,9 +229,9 @@ enum { THREADS = 4, ROUNDS = 2000 };
 static void *listen_and_raise(void *arg)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		CHECK_EQ(vv_request_listen(SIGUSR2), 0);
+		CHECK_EQ(vv_signal_request_listen(SIGUSR2), 0);
 		pthread_kill(pthread_self(), SIGUSR2);
-		vv_request_unlisten(SIGUSR2);
+		vv_signal_request_unlisten(SIGUSR2);
 	}
 	return arg;
 }
@@ -239,7 +239,7 @@ static void *listen_and_raise(void *arg)
 /* Sessions come and go on many threads: no signal is lost, none kills. */
 static void test_threads(void)
 {
-	uint64_t before = vv_request_count();
+	uint64_t before = vv_signal_request_count();
 	pthread_t t[THREADS];
 
 	set(SIGUSR2, SIG_DFL, NULL, 0);
@@ -247,7 +247,7 @@ static void test_threads(void)
 		CHECK_EQ(pthread_create(&t[i], NULL, listen_and_raise, NULL), 0);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
-	CHECK_EQ(vv_request_count(), before + THREADS * ROUNDS);
+	CHECK_EQ(vv_signal_request_count(), before + THREADS * ROUNDS);
 	CHECK(installed(SIGUSR2).sa_handler == SIG_DFL);
 }
 

@@ -25,7 +25,7 @@ struct world {
 	struct vv_store *store;
 	struct vv_lineage lineage;
 	struct vv_pool *pool;
-	struct vv_table table[EPOCHS + 1];
+	struct vv_run_table table[EPOCHS + 1];
 	uint8_t *want[EPOCHS + 1][REGIONS];
 	uint64_t state;
 	long spared, found;
@@ -106,13 +106,13 @@ static void set_up(struct world *w, const char *url)
 	ok(vv_catalog_open(w->store, "L", false, &w->lineage));
 	ok(vv_pool_new(2, &w->pool));
 	for (uint64_t e = 1; e <= EPOCHS; e++)
-		ok(vv_table_load(&w->lineage, e, 0, &w->table[e]));
+		ok(vv_run_table_load(&w->lineage, e, 0, &w->table[e]));
 }
 
 static void tear_down(struct world *w)
 {
 	for (int e = 0; e <= EPOCHS; e++) {
-		vv_table_fini(&w->table[e]);
+		vv_run_table_fini(&w->table[e]);
 		for (int r = 0; r < REGIONS; r++)
 			free(w->want[e][r]);
 	}
@@ -205,7 +205,7 @@ static bool is_used(const struct world *w, uint64_t epoch, uint64_t layer, uint6
 	return false;
 }
 
-static void check_flip(struct world *w, uint64_t epoch, const struct vv_layerio *f, size_t block, uint64_t off)
+static void check_flip(struct world *w, uint64_t epoch, const struct vv_layer_file *f, size_t block, uint64_t off)
 {
 	const struct vv_block *b = &f->blocks.v[block];
 	bool used = b->codec == 0 && is_used(w, epoch, f->layer, pos_of(&f->blocks, block, off)), same = false;
@@ -224,13 +224,13 @@ static void check_flip(struct world *w, uint64_t epoch, const struct vv_layerio 
 /* A byte of the newest epochs' layers, then a byte of the digests. */
 static void damage_layer(struct world *w, uint64_t epoch, uint64_t from)
 {
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	const struct vv_section *digests;
 	uint8_t *bytes = NULL;
 	size_t n = 0;
 	bool same = false;
 
-	ok(vv_layerio_open(&w->lineage, vv_run_layer(from, 0), VV_LAYERIO_BLOCKS, &f));
+	ok(vv_layer_file_open(&w->lineage, vv_run_layer(from, 0), VV_LAYER_FILE_BLOCKS, &f));
 	ok(vv_store_get(w->store, f->object, SIZE_MAX, &bytes, &n));
 	for (int i = 0; i < 12 && f->blocks.n; i++) {
 		size_t block = (size_t)gen_below(&w->state, f->blocks.n);
@@ -246,7 +246,7 @@ static void damage_layer(struct world *w, uint64_t epoch, uint64_t from)
 	ok(vv_store_put(w->store, f->object, bytes, n));
 	ok(read_epoch(w, epoch, &same)); /* the blocks are whole, and that can still be told */
 	CHECK(same);
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	vv_mem_free(bytes);
 }
 

@@ -7,14 +7,14 @@
 
 enum { MOST = 8 << 20, TURNS = 4000 };
 
-static struct vv_rooms rooms;
+static struct vv_budget rooms;
 static atomic_size_t held, out, highest;
 
 static void turn(void *arg, size_t i)
 {
 	uint64_t state = i + 1;
 	size_t size = gen_below(&state, i % 50 ? 2 << 20 : MOST), beside = gen_below(&state, i % 3 ? 1 : 1 << 20), sum;
-	struct vv_room *r = vv_rooms_take(&rooms, size, beside);
+	struct vv_room *r = vv_budget_take(&rooms, size, beside);
 
 	(void)arg;
 	CHECK(r && r->size >= size && r->beside == beside);
@@ -29,7 +29,7 @@ static void turn(void *arg, size_t i)
 		CHECK(*(volatile uint8_t *)&r->bytes[size - 1] == (uint8_t)i);
 	atomic_fetch_sub(&out, 1);
 	atomic_fetch_sub(&held, size + beside);
-	vv_rooms_give(&rooms, r);
+	vv_budget_give(&rooms, r);
 }
 
 static void test_many(void)
@@ -37,11 +37,11 @@ static void test_many(void)
 	struct vv_pool *pool = NULL;
 
 	CHECK_EQ(vv_pool_new(7, &pool), 0);
-	vv_rooms_init(&rooms, MOST);
+	vv_budget_init(&rooms, MOST);
 	vv_pool_each(pool, TURNS, turn, NULL);
 	CHECK(rooms.held <= MOST && rooms.out == 0);
 	CHECK(atomic_load(&highest) > MOST / 4);
-	vv_rooms_fini(&rooms);
+	vv_budget_fini(&rooms);
 	vv_pool_free(pool);
 }
 
@@ -51,21 +51,21 @@ static void test_kept(void)
 	struct vv_room *r;
 	uint8_t *p;
 
-	vv_rooms_init(&rooms, MOST);
-	r = vv_rooms_take(&rooms, 1 << 20, 0);
+	vv_budget_init(&rooms, MOST);
+	r = vv_budget_take(&rooms, 1 << 20, 0);
 	CHECK(r);
 	p = r->bytes;
-	vv_rooms_give(&rooms, r);
-	r = vv_rooms_take(&rooms, (1 << 20) - 100, 0);
+	vv_budget_give(&rooms, r);
+	r = vv_budget_take(&rooms, (1 << 20) - 100, 0);
 	CHECK(r && r->bytes == p);
-	vv_rooms_give(&rooms, r);
-	r = vv_rooms_take(&rooms, 2 * (size_t)MOST, MOST);
+	vv_budget_give(&rooms, r);
+	r = vv_budget_take(&rooms, 2 * (size_t)MOST, MOST);
 	CHECK(r && r->size >= 2 * (size_t)MOST && !rooms.idle);
-	vv_rooms_give(&rooms, r);
-	r = vv_rooms_take(&rooms, 10, 0);
+	vv_budget_give(&rooms, r);
+	r = vv_budget_take(&rooms, 10, 0);
 	CHECK(r && rooms.held <= MOST);
-	vv_rooms_give(&rooms, r);
-	vv_rooms_fini(&rooms);
+	vv_budget_give(&rooms, r);
+	vv_budget_fini(&rooms);
 }
 
 int main(void)

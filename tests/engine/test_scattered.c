@@ -78,17 +78,17 @@ static void lay_down(const char *url)
 /* fails: which of the reads of the contents fails, from 1; 0: none. Those of the table, before, are not among them. */
 static int restore_failing(const struct vv_lineage *l, struct vv_pool *pool, uint64_t epoch, int fails)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	int rc;
 
-	ok(vv_table_load(l, epoch, 0, &t));
+	ok(vv_run_table_load(l, epoch, 0, &t));
 	memset(got, 0xa5, SIZE);
 	atomic_store(&most, 0);
 	atomic_store(&reads, 0);
 	atomic_store(&fails_at, fails);
 	rc = vv_restore_read(l, pool, &(struct vv_want){ &t.region[0].runs, 0, SIZE, got, NULL }, 1);
 	atomic_store(&fails_at, 0);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 

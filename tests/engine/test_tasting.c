@@ -76,15 +76,15 @@ static void run_rank(const struct varve_comm *comm, void *arg)
 	MUST(varve_open_comm(&mine, j->store, "run", j->options, &v) == 0);
 	protect(v, s);
 	for (unsigned e = 0; e < EPOCHS; e++) {
-		const struct vv_tasting *t = v->group->bundle.tasting;
+		const struct vv_shared_samples *t = v->group->bundle.tasting;
 
 		set(s, r, e);
 		j->code[r][e] = varve_checkpoint(v);
 		if (j->code[r][e] == 0)
 			j->code[r][e] = varve_wait(v, varve_epoch(v));
 		j->stored[r][e] = v->stats.bytes_stored;
-		j->shared[r][e] = t ? vv_tasting_shared(t) : 0;
-		j->alike[r][e] = t ? vv_tasting_alike(t) : 0;
+		j->shared[r][e] = t ? vv_shared_samples_shared(t) : 0;
+		j->alike[r][e] = t ? vv_shared_samples_alike(t) : 0;
 		for (size_t i = 0; t && i < t->n; i++)
 			j->how[r] = t->form[i].shared && t->form[i].form.type == VV_TYPE_F64 ? t->form[i].how : j->how[r];
 	}

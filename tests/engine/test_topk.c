@@ -25,7 +25,7 @@ static int by_digest(const void *a, const void *b)
 {
 	const struct vv_tuple *x = a, *y = b;
 
-	return vv_merge_before(&x->digest, &y->digest) ? -1 : vv_merge_before(&y->digest, &x->digest);
+	return vv_topk_merge_before(&x->digest, &y->digest) ? -1 : vv_topk_merge_before(&y->digest, &x->digest);
 }
 
 /* Some of the content 0..kinds-1; never the same twice. */

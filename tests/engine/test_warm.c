@@ -31,7 +31,7 @@ struct world {
 	uint64_t epochs;
 	struct vv_store *s;
 	struct vv_lineage lineage;
-	struct vv_table table;
+	struct vv_run_table table;
 	struct vv_pool *pool;
 };
 
@@ -55,9 +55,9 @@ static void change(struct world *w, uint64_t *state, size_t grain)
 /* On all threads the table is the same. */
 static void check_table(const struct world *w)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 
-	ok(vv_table_load_on(&w->lineage, w->pool, w->epochs, 0, &t));
+	ok(vv_run_table_load_on(&w->lineage, w->pool, w->epochs, 0, &t));
 	CHECK_EQ(t.n, w->table.n);
 	for (size_t i = 0; i < t.n; i++) {
 		const struct vv_runs *a = &t.region[i].runs, *b = &w->table.region[i].runs;
@@ -65,7 +65,7 @@ static void check_table(const struct world *w)
 		CHECK_EQ(a->n, b->n);
 		CHECK(memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0);
 	}
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 }
 
 /* A first epoch, then others with some changes each; a small region before the large one, so that its pieces begin anywhere in
@@ -98,7 +98,7 @@ static void lay_down(struct world *w, const char *name, const char *options, siz
 	ok(varve_close(v));
 	ok(vv_store_open(w->store, &opt, &w->s));
 	ok(vv_catalog_open(w->s, "L", false, &w->lineage));
-	ok(vv_table_load(&w->lineage, epochs, 0, &w->table));
+	ok(vv_run_table_load(&w->lineage, epochs, 0, &w->table));
 	ok(vv_pool_new(2, &w->pool));
 	check_table(w);
 }
@@ -122,7 +122,7 @@ static void tear_down(struct world *w)
 {
 	vv_pool_free(w->pool);
 	CHECK_EQ(mapped(w), 0);
-	vv_table_fini(&w->table);
+	vv_run_table_fini(&w->table);
 	vv_store_close(w->s);
 	place_remove(w->store);
 	free(w->p);
@@ -135,22 +135,22 @@ static void table_no_memory(void)
 
 	lay_down(&w, "memory", "codec=none grain=128", 9 << 20, 4, 2000);
 	for (long k = 1, asked = k; asked >= k; k += 1 + k / 16) {
-		struct vv_table t = { 0 };
+		struct vv_run_table t = { 0 };
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_table_load_on(&w.lineage, w.pool, w.epochs, 0, &t);
+		rc = vv_run_table_load_on(&w.lineage, w.pool, w.epochs, 0, &t);
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || (rc == VV_ENOMEM && strstr(varve_last_error(), "out of memory")));
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	}
 	tear_down(&w);
 }
 
 static const struct vv_runs *runs(const struct world *w)
 {
-	return &w->table.region[vv_table_find(&w->table, "p")].runs;
+	return &w->table.region[vv_run_table_find(&w->table, "p")].runs;
 }
 
 /* at..at+len, with a margin that must stay as it is. */
@@ -199,10 +199,10 @@ static void path_of(const struct world *w, uint64_t layer, char out[2 * PLACE_MA
 /* The whole payload of a layer. */
 static uint8_t *payload_of(const struct world *w, uint64_t layer, uint64_t *len)
 {
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	uint8_t *all;
 
-	ok(vv_layerio_open(&w->lineage, layer, VV_LAYERIO_BLOCKS, &f));
+	ok(vv_layer_file_open(&w->lineage, layer, VV_LAYER_FILE_BLOCKS, &f));
 	*len = f->head.payload;
 	CHECK((all = calloc(1, *len)));
 	for (size_t i = 0; i < f->blocks.n; i++) {
@@ -210,12 +210,12 @@ static uint8_t *payload_of(const struct world *w, uint64_t layer, uint64_t *len)
 		uint8_t *raw = malloc(b->raw_len), *at = raw;
 
 		CHECK(raw);
-		ok(vv_layerio_read_block(f, i, raw, NULL));
+		ok(vv_layer_file_read_block(f, i, raw, NULL));
 		for (size_t x = b->extent; x < b->extent + b->n_extents; at += f->blocks.extent.v[x++].len)
 			memcpy(all + f->blocks.extent.v[x].pos, at, f->blocks.extent.v[x].len);
 		free(raw);
 	}
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return all;
 }
 
@@ -286,7 +286,7 @@ static void any_table(void)
 /* Neither single chunks nor parts of them are left to those who read in the plain way, and the layers are lists of few lanes. */
 static void nothing_left(const char *name, const char *options, size_t changed)
 {
-	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
 	struct vv_stretches left = { 0 };
 	uint64_t got = 0;
 	struct world w;
@@ -297,16 +297,16 @@ static void nothing_left(const char *name, const char *options, size_t changed)
 	memset(to, 0xa5, w.n);
 	warm->all = true;
 	for (warm->n = 0; warm->n < w.epochs; warm->n++)
-		ok(vv_warm_open(warm, warm->n, &w.lineage, NULL, vv_run_layer(warm->n + 1, 0), 10000, 0));
-	vv_warm_number(warm);
+		ok(vv_open_layers_open(warm, warm->n, &w.lineage, NULL, vv_run_layer(warm->n + 1, 0), 10000, 0));
+	vv_open_layers_number(warm);
 	for (size_t i = 0; i < warm->n; i++)
 		CHECK(!warm->window[i] || (warm->n_lanes[i] > 0 && warm->n_lanes[i] <= 4));
-	ok(vv_walk_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
+	ok(vv_copy_mapped_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
 	for (size_t i = 0; i < left.n; i++)
-		CHECK(!warm->window[vv_warm_find(warm, left.v[i].layer)]); /* small files are not mapped, nor those of others */
+		CHECK(!warm->window[vv_open_layers_find(warm, left.v[i].layer)]); /* small files are not mapped, nor those of others */
 	CHECK(left.n || memcmp(to, w.p, w.n) == 0);
 	for (size_t i = 0; i < warm->n; i++)
-		vv_warm_close(warm, i);
+		vv_open_layers_close(warm, i);
 	free(warm);
 	vv_mem_free(left.v);
 	free(to);
@@ -318,7 +318,7 @@ static void damage(const char *name, const char *options, size_t changed)
 {
 	struct world w;
 	char path[2 * PLACE_MAX];
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	size_t n;
 	uint8_t *bytes;
 
@@ -330,10 +330,10 @@ static void damage(const char *name, const char *options, size_t changed)
 
 		if (!r->layer)
 			continue;
-		ok(vv_layerio_open(&w.lineage, r->layer, VV_LAYERIO_BLOCKS, &f));
+		ok(vv_layer_file_open(&w.lineage, r->layer, VV_LAYER_FILE_BLOCKS, &f));
 		CHECK(vv_payload_locate(&f->blocks, r->pos, &c));
 		at = f->blocks.v[c.block].off + c.before + (r->pos - f->blocks.extent.v[c.extent].pos);
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 		path_of(&w, r->layer, path);
 		bytes = place_read(path, &n);
 		bytes[at] ^= 16;
@@ -359,16 +359,16 @@ static void damaged_digests(const char *name, const char *options, size_t change
 	lay_down(&w, name, options, (3 << 20) + 77, 3, changed);
 	for (int i = 0; i < TRIES; i++) {
 		uint64_t layer = vv_run_layer(1 + gen_below(&state, 3), 0), at;
-		struct vv_layerio *f = NULL;
+		struct vv_layer_file *f = NULL;
 		const struct vv_section *s;
 		char path[2 * PLACE_MAX];
 		uint8_t *bytes;
 		size_t n;
 
-		ok(vv_layerio_open(&w.lineage, layer, 0, &f));
+		ok(vv_layer_file_open(&w.lineage, layer, 0, &f));
 		s = vv_layer_section(&f->frame, VV_SECTION_DIGESTS);
 		at = s->off + gen_below(&state, i % 2 && s->len > 16 ? 16 : s->len);
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 		path_of(&w, layer, path);
 		bytes = place_read(path, &n);
 		bytes[at] ^= (uint8_t)(1 + gen_below(&state, 255));
@@ -383,7 +383,7 @@ struct spot { /* of a chunk: where in the file its bytes are, and its digest */
 	uint64_t bytes, digest;
 };
 
-static struct spot spot_of(const struct vv_layerio *f, uint64_t pos)
+static struct spot spot_of(const struct vv_layer_file *f, uint64_t pos)
 {
 	const struct vv_section *s = vv_layer_section(&f->frame, VV_SECTION_DIGESTS);
 	const struct vv_digest_group *g = &f->digests.group[vv_payload_digest_group(&f->digests, pos)];
@@ -405,7 +405,7 @@ static void swap(uint8_t *a, uint8_t *b, size_t n)
 }
 
 /* Of the chunks of whole pages that the newest epoch has in the layer, two. */
-static void find_two(const struct world *w, const struct vv_layerio *f, uint64_t page, struct spot out[2])
+static void find_two(const struct world *w, const struct vv_layer_file *f, uint64_t page, struct spot out[2])
 {
 	size_t found = 0;
 
@@ -426,7 +426,7 @@ static void find_two(const struct world *w, const struct vv_layerio *f, uint64_t
 static void swapped(void)
 {
 	enum { PAGE = 4096 };
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	struct spot at[2];
 	struct world w;
 	char path[2 * PLACE_MAX];
@@ -434,10 +434,10 @@ static void swapped(void)
 	size_t n;
 
 	lay_down(&w, "swapped", "codec=none", 9 << 20, 4, 400);
-	ok(vv_layerio_open(&w.lineage, vv_run_layer(1, 0), VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &f));
+	ok(vv_layer_file_open(&w.lineage, vv_run_layer(1, 0), VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &f));
 	find_two(&w, f, PAGE, at);
 	path_of(&w, f->layer, path);
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	bytes = place_read(path, &n);
 	swap(bytes + at[0].bytes, bytes + at[1].bytes, PAGE);
 	swap(bytes + at[0].digest, bytes + at[1].digest, sizeof(struct vv_digest));
@@ -450,7 +450,7 @@ static void swapped(void)
 /* What was found good and copied later may be something else by then. A file that only loses its name is what it was. */
 static void changed_meanwhile(void)
 {
-	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
 	char path[2 * PLACE_MAX], other[2 * PLACE_MAX + 8];
 	struct world w;
 	uint8_t byte;
@@ -459,24 +459,24 @@ static void changed_meanwhile(void)
 	lay_down(&w, "changed", "codec=none", 5 << 20, 1, 0);
 	CHECK(warm);
 	warm->n = 1;
-	ok(vv_warm_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
+	ok(vv_open_layers_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
 	path_of(&w, vv_run_layer(1, 0), path);
 	snprintf(other, sizeof(other), "%s.other", path);
-	CHECK_EQ(vv_warm_check(warm), 0);
+	CHECK_EQ(vv_open_layers_check(warm), 0);
 	CHECK_EQ(link(path, other), 0);
-	CHECK_EQ(vv_warm_check(warm), 0);
+	CHECK_EQ(vv_open_layers_check(warm), 0);
 	CHECK_EQ(unlink(other), 0);
-	vv_warm_close(warm, 0);
-	ok(vv_warm_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
+	vv_open_layers_close(warm, 0);
+	ok(vv_open_layers_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
 	CHECK((fd = open(path, O_RDWR)) >= 0);
 	CHECK_EQ(pread(fd, &byte, 1, 100000), 1);
 	CHECK_EQ(pwrite(fd, &byte, 1, 100000), 1); /* though it is the same */
 	close(fd);
 	if (warm->file[0]->get->map) {
-		CHECK_EQ(vv_warm_check(warm), VV_EIO);
+		CHECK_EQ(vv_open_layers_check(warm), VV_EIO);
 		CHECK(strstr(varve_last_error(), "was changed while it was being read"));
 	}
-	vv_warm_close(warm, 0);
+	vv_open_layers_close(warm, 0);
 	ok(read_part(&w, 0, w.n));
 	free(warm);
 	tear_down(&w);
@@ -485,7 +485,7 @@ static void changed_meanwhile(void)
 /* Cut short behind our back: what cannot be read from the mapping is left, and reading it says why. */
 static void cut_short(void)
 {
-	struct vv_warm *warm = calloc(1, sizeof(*warm));
+	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
 	struct vv_stretches left = { 0 };
 	uint64_t got;
 	struct world w;
@@ -495,35 +495,35 @@ static void cut_short(void)
 	lay_down(&w, "cut", "codec=none", 5 << 20, 1, 0);
 	CHECK(warm && (to = malloc(w.n)));
 	warm->n = 1;
-	ok(vv_warm_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
-	vv_warm_number(warm);
-	CHECK_EQ(vv_warm_find(warm, vv_run_layer(1, 0)), 0);
-	CHECK_EQ(vv_warm_find(warm, vv_run_layer(2, 0)), 1);
+	ok(vv_open_layers_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
+	vv_open_layers_number(warm);
+	CHECK_EQ(vv_open_layers_find(warm, vv_run_layer(1, 0)), 0);
+	CHECK_EQ(vv_open_layers_find(warm, vv_run_layer(2, 0)), 1);
 	path_of(&w, vv_run_layer(1, 0), path);
 	if (warm->window[0]) { /* it may not be mapped, where others own the file */
 		struct vv_want want = { runs(&w), 0, w.n, to, "p" };
 		uint64_t sum = 0;
 
-		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
+		ok(vv_copy_mapped_read(warm, &want, 0, w.n, true, &left, &got));
 		CHECK_EQ(left.n, 0);
 		CHECK(memcmp(to, w.p, w.n) == 0);
 		for (uint64_t k = 0; k <= warm->file[0]->get->size >> 21; k++)
 			CHECK(atomic_load(&warm->window[0][k]) <= 2);
 		CHECK(warm->file[0]->digests.lent);
 		CHECK_EQ(truncate(path, (off_t)vv_layer_section(&warm->file[0]->frame, VV_SECTION_DIGESTS)->off), 0);
-		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
+		ok(vv_copy_mapped_read(warm, &want, 0, w.n, true, &left, &got));
 		for (size_t i = 0; i < left.n; i++)
 			sum += left.v[i].len;
 		CHECK(sum > 0);
 		left.n = sum = 0;
 		CHECK_EQ(truncate(path, 2 << 20), 0);
-		ok(vv_walk_read(warm, &want, 0, w.n, true, &left, &got));
+		ok(vv_copy_mapped_read(warm, &want, 0, w.n, true, &left, &got));
 		for (size_t i = 0; i < left.n; i++)
 			sum += left.v[i].len;
 		CHECK_EQ(sum, w.n);
 	}
 	CHECK(read_part(&w, 0, w.n) < 0);
-	vv_warm_close(warm, 0);
+	vv_open_layers_close(warm, 0);
 	free(warm);
 	vv_mem_free(left.v);
 	free(to);

@@ -209,7 +209,7 @@ static void test_held(void)
 	v = begin(SMALL);
 	for (unsigned n = 0; n < 12; n++) {
 		lay(v, n, true);
-		ok(vv_window_shrink(v, n % 3 ? 0 : n * 100));
+		ok(vv_index_limit_shrink(v, n % 3 ? 0 : n * 100));
 		CHECK(v->history.index.n >= CHUNKS);
 		CHECK(v->history.index.n == CHUNKS || n % 3 == 0);
 		CHECK_EQ(lay(v, n, true), 0);
@@ -231,14 +231,14 @@ static void test_no_memory(void)
 	n = v->history.index.n;
 	for (long k = 1; k <= 3; k++) {
 		vv_mem_fail_at(k);
-		CHECK_EQ(vv_window_shrink(v, 0), VV_ENOMEM);
+		CHECK_EQ(vv_index_limit_shrink(v, 0), VV_ENOMEM);
 		vv_mem_fail_at(0);
 		CHECK_EQ(v->history.index.n, n);
 		CHECK_EQ(lay(v, 3, true), 0);
 		CHECK_EQ(lay(v, (unsigned)k - 1, true), 0);
 	}
 	vv_mem_fail_at(4); /* nothing is left to fail but giving memory back */
-	ok(vv_window_shrink(v, 0));
+	ok(vv_index_limit_shrink(v, 0));
 	vv_mem_fail_at(0);
 	CHECK_EQ(v->history.index.n, CHUNKS);
 	CHECK_EQ(lay(v, 2, true), 0);
@@ -354,7 +354,7 @@ static void test_pieces(void)
 		CHECK(v->history.index.n <= 2 * CHUNKS);
 		CHECK(v->history.index.n_layers <= 2 * PIECES + 1);
 		if (n % 10 == 0)
-			ok(vv_window_shrink(v, 0));
+			ok(vv_index_limit_shrink(v, 0));
 	}
 	ok(varve_close(v));
 	memcpy(want, region, SIZE);
@@ -365,8 +365,8 @@ static void test_pieces(void)
 	memset(region, 0, SIZE);
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	CHECK(memcmp(region, want, SIZE) == 0);
-	ok(vv_ready_make(v, 0));
-	ok(vv_window_shrink(v, 0));
+	ok(vv_load_parent_make(v, 0));
+	ok(vv_index_limit_shrink(v, 0));
 	CHECK_EQ(lay_now(v), 0);
 	ok(varve_close(v));
 	verify();

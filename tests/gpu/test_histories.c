@@ -164,18 +164,18 @@ static struct vv_store *open_store(const char *path, struct vv_lineage *lin)
 	return s;
 }
 
-static void same_section(struct vv_layerio *a, struct vv_layerio *b, int kind)
+static void same_section(struct vv_layer_file *a, struct vv_layer_file *b, int kind)
 {
 	struct vv_section_bytes x, y;
 
-	OK(vv_layerio_section(a, vv_layer_section(&a->frame, (enum vv_section_kind)kind), &x));
-	OK(vv_layerio_section(b, vv_layer_section(&b->frame, (enum vv_section_kind)kind), &y));
+	OK(vv_layer_file_section(a, vv_layer_section(&a->frame, (enum vv_section_kind)kind), &x));
+	OK(vv_layer_file_section(b, vv_layer_section(&b->frame, (enum vv_section_kind)kind), &y));
 	MUST(x.n == y.n && (x.n == 0 || memcmp(x.p, y.p, x.n) == 0));
 	vv_mem_free(x.own);
 	vv_mem_free(y.own);
 }
 
-static void same_payload(struct vv_layerio *a, struct vv_layerio *b)
+static void same_payload(struct vv_layer_file *a, struct vv_layer_file *b)
 {
 	MUST(a->head.payload == b->head.payload && a->blocks.n == b->blocks.n);
 	for (size_t i = 0; i < a->blocks.n; i++) {
@@ -183,8 +183,8 @@ static void same_payload(struct vv_layerio *a, struct vv_layerio *b)
 		uint8_t *x = malloc(n + 1), *y = malloc(n + 1), *scratch = malloc(2 * n + 65536);
 
 		MUST(x && y && scratch && n == b->blocks.v[i].raw_len);
-		OK(vv_layerio_read_block(a, i, x, scratch));
-		OK(vv_layerio_read_block(b, i, y, scratch));
+		OK(vv_layer_file_read_block(a, i, x, scratch));
+		OK(vv_layer_file_read_block(b, i, y, scratch));
 		MUST(memcmp(x, y, n) == 0);
 		free(x);
 		free(y);
@@ -198,15 +198,15 @@ static void compare(const char *one, const char *other)
 	struct vv_store *x = open_store(one, &a), *y = open_store(other, &b);
 
 	for (uint64_t e = 1; e <= EPOCHS; e++) {
-		struct vv_layerio *f = NULL, *g = NULL;
+		struct vv_layer_file *f = NULL, *g = NULL;
 
-		OK(vv_layerio_open(&a, vv_run_layer(e, 0), VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS, &f));
-		OK(vv_layerio_open(&b, vv_run_layer(e, 0), VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS, &g));
+		OK(vv_layer_file_open(&a, vv_run_layer(e, 0), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &f));
+		OK(vv_layer_file_open(&b, vv_run_layer(e, 0), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &g));
 		same_section(f, g, VV_SECTION_RUNS);
 		same_section(f, g, VV_SECTION_BLOCKS);
 		same_payload(f, g);
-		vv_layerio_close(f);
-		vv_layerio_close(g);
+		vv_layer_file_close(f);
+		vv_layer_file_close(g);
 	}
 	vv_store_close(x);
 	vv_store_close(y);

@@ -39,7 +39,7 @@ static void test_makers(void)
 		start_maker();
 		vv_clock_sleep(i * 0.0002);
 		alarm(60); /* it must not wait for one that it has not killed */
-		vv_tree_clear();
+		vv_process_tree_clear();
 		alarm(0);
 		CHECK(waitpid(-1, NULL, WNOHANG) < 0);
 	}
@@ -84,7 +84,7 @@ static void test_criu(void)
 	for (size_t i = 0; i < N; i++)
 		pid[i] = start(cases[i].name, cases[i].verb, place_path(folder, cases[i].folder));
 	kill(pid[0], SIGSTOP);
-	vv_tree_end_criu(place_path(folder, "here"));
+	vv_process_tree_end_criu(place_path(folder, "here"));
 	for (size_t i = 0; i < N; i++) {
 		CHECK_EQ(waitpid(pid[i], NULL, WNOHANG), cases[i].ends ? pid[i] : 0);
 		if (cases[i].ends)

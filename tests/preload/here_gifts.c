@@ -554,9 +554,9 @@ static int walk(void)
 	fclose(fopen("aa", "w"));
 	fclose(fopen("ab", "w"));
 #define TRY(name) expect(#name, case_##name());
-	VV_GIFT_NAMES(TRY)
+	VV_LIBC_MEMORY_NAMES(TRY)
 	check_outside();
-	VV_GIFT_NAMES(TRY) /* once more, in another locale */
+	VV_LIBC_MEMORY_NAMES(TRY) /* once more, in another locale */
 	puts(bad ? "bad" : "good");
 	return bad != 0;
 }

@@ -9,8 +9,8 @@ struct court_claim {
 	uint32_t content, len;
 	uint32_t verdict;
 	uint64_t pos; /* if this rank stores it, where */
-	struct vv_judge_where where;
-	uint64_t copy[VV_JUDGE_COPIES_MAX]; /* behind where.copy */
+	struct vv_dedup_judge_where where;
+	uint64_t copy[VV_DEDUP_JUDGE_COPIES_MAX]; /* behind where.copy */
 };
 
 struct court_rank {
@@ -22,10 +22,10 @@ struct court_rank {
 struct court {
 	uint32_t ranks, copies;
 	const uint32_t *host; /* or NULL */
-	struct vv_judge *judge; /* one per rank */
+	struct vv_dedup_judge *judge; /* one per rank */
 	struct court_rank *rank;
 	/* what a rank knows of content that it stored earlier */
-	struct vv_judge_place (*place)(void *arg, uint32_t rank, uint32_t content);
+	struct vv_dedup_judge_place (*place)(void *arg, uint32_t rank, uint32_t content);
 	void *arg;
 	size_t queries; /* of the last epoch */
 };

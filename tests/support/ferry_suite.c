@@ -31,7 +31,7 @@ struct world {
 	bool settled; /* tables are not read before they are settled */
 	struct vv_store *s;
 	struct vv_lineage lineage;
-	struct vv_table table;
+	struct vv_run_table table;
 	struct vv_pool *pool;
 };
 
@@ -100,14 +100,14 @@ static void lay_down(struct world *w, const struct ferry_suite *s, const struct 
 	ok(varve_close(v));
 	ok(vv_store_open(w->store, &opt, &w->s));
 	ok(vv_catalog_open(w->s, "L", false, &w->lineage));
-	ok(vv_table_load(&w->lineage, k->epochs, 0, &w->table));
+	ok(vv_run_table_load(&w->lineage, k->epochs, 0, &w->table));
 	ok(vv_pool_new(2, &w->pool));
 }
 
 static void tear_down(struct world *w)
 {
 	vv_pool_free(w->pool);
-	vv_table_fini(&w->table);
+	vv_run_table_fini(&w->table);
 	vv_store_close(w->s);
 	place_remove(w->store);
 	free(w->p);
@@ -115,7 +115,7 @@ static void tear_down(struct world *w)
 
 static const struct vv_runs *runs(const struct world *w)
 {
-	return &w->table.region[vv_table_find(&w->table, "p")].runs;
+	return &w->table.region[vv_run_table_find(&w->table, "p")].runs;
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
@@ -139,21 +139,21 @@ static int read_left(const struct world *w, const struct vv_want *want, const st
 }
 
 /* at..at+len of a table, or of a strand that says the same, which must come out as `holds`, with a margin that stays as it is; *left: bytes that the host had to read. */
-static int read_once(const struct world *w, const struct vv_runs *table, const struct vv_table_strand *strand, size_t at, size_t len, const uint8_t *holds,
+static int read_once(const struct world *w, const struct vv_runs *table, const struct vv_run_table_strand *strand, size_t at, size_t len, const uint8_t *holds,
 		     uint64_t *left)
 {
 	uint8_t *there = w->suite->get(len + 2 * GUARD), *is = malloc(len + 2 * GUARD);
 	struct vv_want want = { table, at, len, there + GUARD, NULL };
-	struct vv_dock dock = { 0 };
+	struct vv_device_buffers dock = { 0 };
 	struct vv_extents rest = { 0 };
 	int rc;
 
 	CHECK(there && is);
 	memset(is, 0xa5, len + 2 * GUARD);
 	ok(w->suite->space->copy_in(there, is, len + 2 * GUARD));
-	vv_dock_begin(&dock, w->pool, w->suite->space, 0, w->memory, len);
-	rc = vv_ferry_read(&w->lineage, w->pool, &dock, &want, strand, &rest);
-	vv_dock_end(&dock);
+	vv_device_buffers_begin(&dock, w->pool, w->suite->space, 0, w->memory, len);
+	rc = vv_device_load_read(&w->lineage, w->pool, &dock, &want, strand, &rest);
+	vv_device_buffers_end(&dock);
 	*left = 0;
 	for (size_t i = 0; i < rest.n; i++)
 		*left += rest.v[i].len;
@@ -173,29 +173,29 @@ static int read_once(const struct world *w, const struct vv_runs *table, const s
  * same way. */
 static int read_begun(const struct world *w, size_t at, size_t len, const uint8_t *holds, uint64_t *left)
 {
-	struct vv_table t = { 0 };
-	int rc = vv_table_load_begun(&w->lineage, w->pool, w->epochs, 0, &t);
-	struct vv_table_region *r = rc ? NULL : &t.region[vv_table_find(&t, "p")];
+	struct vv_run_table t = { 0 };
+	int rc = vv_run_table_load_begun(&w->lineage, w->pool, w->epochs, 0, &t);
+	struct vv_run_table_region *r = rc ? NULL : &t.region[vv_run_table_find(&t, "p")];
 
 	if (rc)
 		return rc;
 	CHECK(r->strand);
 	rc = read_once(w, runs(w), r->strand, at, len, holds, left);
-	if (rc == VV_FERRY_SETTLE) {
-		CHECK(w->epochs > VV_WARM_LAYERS);
-		ok(vv_table_settle(&t, w->pool));
+	if (rc == VV_DEVICE_LOAD_SETTLE) {
+		CHECK(w->epochs > VV_OPEN_LAYERS_LAYERS);
+		ok(vv_run_table_settle(&t, w->pool));
 		rc = read_once(w, &r->runs, r->strand, at, len, holds, left);
 	}
 	if (rc == 0 && at % 2) {
 		uint64_t again;
 
-		ok(vv_table_finish(&t, w->pool));
+		ok(vv_run_table_finish(&t, w->pool));
 		rc = read_once(w, runs(w), r->strand, at, len, holds, &again);
 		CHECK(again == *left || !w->suite->fail_at);
 	}
-	ok(vv_table_settle(&t, w->pool));
+	ok(vv_run_table_settle(&t, w->pool));
 	CHECK(r->runs.n == runs(w)->n && memcmp(r->runs.v, runs(w)->v, r->runs.n * sizeof(*r->runs.v)) == 0);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 
@@ -288,17 +288,17 @@ static void zeros(const struct ferry_suite *s)
 /* The whole payload of a layer whose blocks are plain. */
 static uint8_t *payload_of(const struct world *w, uint64_t layer, uint64_t *len)
 {
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	uint8_t *all;
 
-	ok(vv_layerio_open(&w->lineage, layer, VV_LAYERIO_BLOCKS, &f));
+	ok(vv_layer_file_open(&w->lineage, layer, VV_LAYER_FILE_BLOCKS, &f));
 	*len = f->head.payload;
 	CHECK((all = calloc(1, *len)));
 	for (size_t i = 0; i < f->blocks.n; i++) {
 		CHECK_EQ(f->blocks.v[i].n_extents, 1);
-		ok(vv_layerio_read_block(f, i, all + f->blocks.extent.v[f->blocks.v[i].extent].pos, NULL));
+		ok(vv_layer_file_read_block(f, i, all + f->blocks.extent.v[f->blocks.v[i].extent].pos, NULL));
 	}
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return all;
 }
 
@@ -369,14 +369,14 @@ static void path_of(const struct world *w, uint64_t layer, char out[2 * PLACE_MA
 static uint64_t offset_of(const struct world *w, const struct vv_run *r, uint64_t *digests)
 {
 	struct vv_payload_cursor c = { 0 };
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	uint64_t at;
 
-	ok(vv_layerio_open(&w->lineage, r->layer, VV_LAYERIO_BLOCKS, &f));
+	ok(vv_layer_file_open(&w->lineage, r->layer, VV_LAYER_FILE_BLOCKS, &f));
 	CHECK(vv_payload_locate(&f->blocks, r->pos, &c));
 	at = f->blocks.v[c.block].off + c.before + (r->pos - f->blocks.extent.v[c.extent].pos);
 	*digests = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->off;
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return at;
 }
 
@@ -451,23 +451,23 @@ static int read_short(const struct world *w, long n, bool begun, long *asked)
 {
 	uint8_t *there = w->suite->get(w->n);
 	struct vv_extents left = { 0 };
-	struct vv_dock dock = { 0 };
-	struct vv_table t = { 0 };
+	struct vv_device_buffers dock = { 0 };
+	struct vv_run_table t = { 0 };
 	int rc;
 
 	vv_mem_fail_at(n);
-	vv_dock_begin(&dock, w->pool, w->suite->space, 0, w->memory, w->n);
-	rc = begun ? vv_table_load_begun(&w->lineage, w->pool, w->epochs, 0, &t) : 0;
+	vv_device_buffers_begin(&dock, w->pool, w->suite->space, 0, w->memory, w->n);
+	rc = begun ? vv_run_table_load_begun(&w->lineage, w->pool, w->epochs, 0, &t) : 0;
 	if (rc == 0)
-		rc = vv_ferry_read(&w->lineage, w->pool, &dock, &(struct vv_want){ runs(w), 0, w->n, there, NULL },
-				   begun ? t.region[vv_table_find(&t, "p")].strand : NULL, &left);
-	vv_dock_end(&dock);
+		rc = vv_device_load_read(&w->lineage, w->pool, &dock, &(struct vv_want){ runs(w), 0, w->n, there, NULL },
+				   begun ? t.region[vv_run_table_find(&t, "p")].strand : NULL, &left);
+	vv_device_buffers_end(&dock);
 	if (rc == 0)
-		rc = vv_table_settle(&t, w->pool);
+		rc = vv_run_table_settle(&t, w->pool);
 	*asked = vv_mem_asked();
 	vv_mem_fail_at(0);
 	vv_payload_extents_fini(&left);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	w->suite->put(there);
 	return rc;
 }

@@ -171,7 +171,7 @@ void gen_image(uint64_t *state, size_t max_regions, struct vv_buf *out, struct v
 	gen_blocks(state, head.payload, gen_below(state, 2) == 0, &blocks, out);
 	gen_digests(state, head.payload, &digests);
 	era = (struct vv_era){ 1 + gen_below(state, head.epoch), head.epoch, gen_next(state) };
-	CHECK(vv_layer_put_tail(&head, &blocks, &digests, NULL, &(struct vv_eras){ &era, 1, 1 }, NULL, out->n, out, head_digest ? head_digest : &unwanted, NULL) == 0);
+	CHECK(vv_layer_put_tail(&head, &blocks, &digests, NULL, &(struct vv_era_table){ &era, 1, 1 }, NULL, out->n, out, head_digest ? head_digest : &unwanted, NULL) == 0);
 	vv_payload_blocks_fini(&blocks);
 	vv_payload_digests_fini(&digests);
 	vv_head_fini(&head);

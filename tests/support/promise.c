@@ -174,11 +174,11 @@ size_t promise_deltas(const char *url)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l.n_layers; i++) {
-		struct vv_layerio *f = NULL;
+		struct vv_layer_file *f = NULL;
 
-		CHECK(vv_layerio_open(&lin, l.layer[i].layer, 0, &f) == 0);
+		CHECK(vv_layer_file_open(&lin, l.layer[i].layer, 0, &f) == 0);
 		n += f->head.parent != 0;
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	}
 	vv_catalog_listing_fini(&l);
 	vv_store_close(store);

@@ -245,7 +245,7 @@ static void test_parts(int advice, bool there)
 	struct map *m = watch(PAGES, advice, there);
 	uintptr_t lo = (uintptr_t)m->p, hi = lo + PAGES * page;
 	struct vv_pool *pool = NULL;
-	struct vv_loop loop;
+	struct vv_parallel_for loop;
 	char *hole;
 
 	CHECK_EQ(vv_pool_new(THREADS - 1, &pool), 0);

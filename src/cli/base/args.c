@@ -43,7 +43,7 @@ void vv_args_fini(struct vv_args *a)
 static const char *nearest_in(const struct vv_args_option *table, const char *name, const char *best)
 {
 	for (; table && table->name; table++)
-		best = vv_near_best(name, table->name, best);
+		best = vv_did_you_mean_best(name, table->name, best);
 	return best;
 }
 

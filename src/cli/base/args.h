@@ -1,7 +1,7 @@
 /* The command line: a table of options per verb, and the ones that all verbs share. Options and operands may be mixed;
  * "--" ends the options. */
-#ifndef VV_CLI_ARGS_H
-#define VV_CLI_ARGS_H
+#ifndef VV_CLI_BASE_ARGS_H
+#define VV_CLI_BASE_ARGS_H
 
 #include "base/conf.h"
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* A progress bar on stderr: only on a terminal, and only once a job has taken more than a second. */
-#ifndef VV_CLI_BAR_H
-#define VV_CLI_BAR_H
+#ifndef VV_CLI_BASE_BAR_H
+#define VV_CLI_BASE_BAR_H
 
 #include "base/progress.h"
 #include <pthread.h>

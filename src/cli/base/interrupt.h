@@ -1,7 +1,7 @@
 /* Ctrl-C and its kin: what is half done goes away, the terminal's line is ended, and the process dies of the signal as
  * its parent expects. The store needs no care: whatever moment it is, every epoch in it is whole. */
-#ifndef VV_CLI_INTERRUPT_H
-#define VV_CLI_INTERRUPT_H
+#ifndef VV_CLI_BASE_INTERRUPT_H
+#define VV_CLI_BASE_INTERRUPT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* The standard output: gathered in memory, written in large pieces, and every failure to write is known with its
  * reason. A reader that went away is not worth a message. */
-#ifndef VV_CLI_OUT_H
-#define VV_CLI_OUT_H
+#ifndef VV_CLI_BASE_OUT_H
+#define VV_CLI_BASE_OUT_H
 
 #include "base/buf.h"
 

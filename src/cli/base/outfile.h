@@ -1,6 +1,6 @@
 /* A file that appears whole under its name or not at all; also when the command is interrupted. */
-#ifndef VV_CLI_OUTFILE_H
-#define VV_CLI_OUTFILE_H
+#ifndef VV_CLI_BASE_OUTFILE_H
+#define VV_CLI_BASE_OUTFILE_H
 
 struct vv_outfile {
 	int fd;

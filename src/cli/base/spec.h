@@ -1,7 +1,7 @@
 /* How an operand names things: LINEAGE, LINEAGE@EPOCH, LINEAGE@FIRST..LAST, LINEAGE[@EPOCH]:REGION. A lineage's name
  * has neither '@' nor ':' in it, so the first of them ends it; a region's name may hold anything. */
-#ifndef VV_CLI_SPEC_H
-#define VV_CLI_SPEC_H
+#ifndef VV_CLI_BASE_SPEC_H
+#define VV_CLI_BASE_SPEC_H
 
 #include "core/format/name.h"
 

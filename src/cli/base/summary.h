@@ -1,6 +1,6 @@
 /* What the ranks of an epoch hold and store, a line for each, and all of them together. */
-#ifndef VV_CLI_SUMMARY_H
-#define VV_CLI_SUMMARY_H
+#ifndef VV_CLI_BASE_SUMMARY_H
+#define VV_CLI_BASE_SUMMARY_H
 
 #include "cli/base/json.h"
 #include "cli/base/out.h"

@@ -1,6 +1,6 @@
 /* Things in words for people: sizes, times, shapes, names that may hold anything, aligned tables. */
-#ifndef VV_CLI_TEXT_H
-#define VV_CLI_TEXT_H
+#ifndef VV_CLI_BASE_TEXT_H
+#define VV_CLI_BASE_TEXT_H
 
 #include "base/buf.h"
 #include "core/format/head.h"

@@ -19,12 +19,12 @@ static int apply(struct vv_conf *c, const char *setting)
 	return rc;
 }
 
-int vv_job_init(struct vv_job *job, const struct vv_args *args)
+int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args)
 {
 	const char *log;
 	int rc;
 
-	*job = (struct vv_job){ .args = args, .world = job->world };
+	*job = (struct vv_verb_context){ .args = args, .world = job->world };
 	rc = vv_options_load(&job->conf, NULL);
 	for (size_t i = 0; rc == 0 && i < args->n_settings; i++)
 		rc = apply(&job->conf, args->setting[i]);
@@ -36,7 +36,7 @@ int vv_job_init(struct vv_job *job, const struct vv_args *args)
 	return 0;
 }
 
-void vv_job_fini(struct vv_job *job)
+void vv_verb_context_fini(struct vv_verb_context *job)
 {
 	vv_pool_free(job->pool);
 	vv_store_unlock(job->lock);
@@ -46,30 +46,30 @@ void vv_job_fini(struct vv_job *job)
 	vv_conf_fini(&job->conf);
 }
 
-bool vv_job_is_first(const struct vv_job *job)
+bool vv_verb_context_is_first(const struct vv_verb_context *job)
 {
 	return !job->world || job->world->rank == 0;
 }
 
-int vv_job_status(int rc)
+int vv_verb_context_status(int rc)
 {
 	return rc >= 0 ? rc : rc == VV_EDAMAGED ? 1 : 2;
 }
 
-int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out)
+int vv_verb_context_open_other(struct vv_verb_context *job, const char *url, struct vv_store **out)
 {
 	struct vv_store_options opt = vv_options_store(&job->conf, false);
 
 	return vv_store_open(url, &opt, out);
 }
 
-int vv_job_open_store(struct vv_job *job)
+int vv_verb_context_open_store(struct vv_verb_context *job)
 {
-	return vv_job_open_other(job, job->args->operand[0], &job->store);
+	return vv_verb_context_open_other(job, job->args->operand[0], &job->store);
 }
 
 /* Its epochs are of files and images: no memory of ours is watched, and none is tried on. */
-int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out)
+int vv_verb_context_open_session(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out)
 {
 	struct varve_comm plug;
 	int rc = job->world ? job->world->plug(varve_timeout(NULL), &plug) : 0;
@@ -77,7 +77,7 @@ int vv_job_open_session(const struct vv_job *job, const char *url, const char *l
 	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, "tracker=digest", out);
 }
 
-int vv_job_close_session(struct varve *v, int rc)
+int vv_verb_context_close_session(struct varve *v, int rc)
 {
 	struct vv_err_state error;
 	int closed;
@@ -87,7 +87,7 @@ int vv_job_close_session(struct varve *v, int rc)
 	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
 }
 
-int vv_job_start_pool(struct vv_job *job)
+int vv_verb_context_start_pool(struct vv_verb_context *job)
 {
 	unsigned threads = (unsigned)vv_conf_number(&job->conf, "threads");
 
@@ -112,7 +112,7 @@ static int hand_on(const char *name, size_t len, const char *value)
 	return failed ? vv_err_set(VV_ENOMEM, "no memory for the options") : 0;
 }
 
-int vv_job_hand_on_settings(const struct vv_job *job)
+int vv_verb_context_hand_on_settings(const struct vv_verb_context *job)
 {
 	int rc = 0;
 
@@ -124,14 +124,14 @@ int vv_job_hand_on_settings(const struct vv_job *job)
 	return rc;
 }
 
-int vv_job_set_option(struct vv_job *job, const char *name, const char *value)
+int vv_verb_context_set_option(struct vv_verb_context *job, const char *name, const char *value)
 {
 	int rc = vv_conf_set(&job->conf, name, value, "command line");
 
 	return rc ? rc : hand_on(name, strlen(name), value);
 }
 
-int vv_job_take_option(struct vv_job *job, const char *typed, const char *name)
+int vv_verb_context_take_option(struct vv_verb_context *job, const char *typed, const char *name)
 {
 	const char *value = vv_args_value(job->args, typed);
 	int rc = vv_args_set(job->args, typed, &job->conf, name);
@@ -139,7 +139,7 @@ int vv_job_take_option(struct vv_job *job, const char *typed, const char *name)
 	return rc || !value ? rc : hand_on(name, strlen(name), value);
 }
 
-int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin)
+int vv_verb_context_lock(struct vv_verb_context *job, const struct vv_lineage *lin)
 {
 	char object[VV_NAME_MAX];
 
@@ -147,13 +147,13 @@ int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin)
 	return vv_store_lock(lin->store, object, &job->lock);
 }
 
-void vv_job_unlock(struct vv_job *job)
+void vv_verb_context_unlock(struct vv_verb_context *job)
 {
 	vv_store_unlock(job->lock);
 	job->lock = NULL;
 }
 
-int vv_job_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
+int vv_verb_context_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
 {
 	int rc = 0;
 

@@ -1,6 +1,6 @@
 /* A verb at work: its arguments, its output, and what it has opened. */
-#ifndef VV_CLI_JOB_H
-#define VV_CLI_JOB_H
+#ifndef VV_CLI_BASE_VERB_CONTEXT_H
+#define VV_CLI_BASE_VERB_CONTEXT_H
 
 #include "base/conf.h"
 #include "base/pool.h"
@@ -11,9 +11,9 @@
 #include "cli/base/mpi_world.h"
 #include "engine/lineage/catalog.h"
 
-struct vv_job {
+struct vv_verb_context {
 	const struct vv_args *args;
-	const struct vv_world *world; /* NULL: alone */
+	const struct vv_mpi_world *world; /* NULL: alone */
 	struct vv_conf conf;
 	struct vv_out out;   /* text; unused with --json */
 	struct vv_json json; /* the one object, open */
@@ -23,36 +23,36 @@ struct vv_job {
 };
 
 /* The options: files, environment, command line. */
-int vv_job_init(struct vv_job *job, const struct vv_args *args);
-void vv_job_fini(struct vv_job *job);
+int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args);
+void vv_verb_context_fini(struct vv_verb_context *job);
 
 /* Alone, or the rank that speaks for all. */
-bool vv_job_is_first(const struct vv_job *job);
+bool vv_verb_context_is_first(const struct vv_verb_context *job);
 
 /* What the shell is told of an error: 1 of damage, 2 of any other; what is none is a status already. */
-int vv_job_status(int rc);
+int vv_verb_context_status(int rc);
 
 /* The store of the first operand; it must be there. */
-int vv_job_open_store(struct vv_job *job);
+int vv_verb_context_open_store(struct vv_verb_context *job);
 /* Another one, the caller's to close. */
-int vv_job_open_other(struct vv_job *job, const char *url, struct vv_store **out);
+int vv_verb_context_open_other(struct vv_verb_context *job, const char *url, struct vv_store **out);
 /* To lay epochs down: of all ranks, if there are several. The settings have been handed on. */
-int vv_job_open_session(const struct vv_job *job, const char *url, const char *lineage, struct varve **out);
+int vv_verb_context_open_session(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out);
 /* After work that ended with rc: its error, or that of closing, or rc. */
-int vv_job_close_session(struct varve *v, int rc);
-int vv_job_start_pool(struct vv_job *job);
+int vv_verb_context_close_session(struct varve *v, int rc);
+int vv_verb_context_start_pool(struct vv_verb_context *job);
 /* A session sets its own options up: those of the command line reach it by the environment. */
-int vv_job_hand_on_settings(const struct vv_job *job);
+int vv_verb_context_hand_on_settings(const struct vv_verb_context *job);
 /* The same for one that has a switch of its own. */
-int vv_job_set_option(struct vv_job *job, const char *name, const char *value);
+int vv_verb_context_set_option(struct vv_verb_context *job, const char *name, const char *value);
 /* The same with the value of an option of the verb, if it was given. An error names that. */
-int vv_job_take_option(struct vv_job *job, const char *typed, const char *name);
-/* The lineage's lock, held until vv_job_unlock or the end. */
-int vv_job_lock(struct vv_job *job, const struct vv_lineage *lin);
-void vv_job_unlock(struct vv_job *job);
+int vv_verb_context_take_option(struct vv_verb_context *job, const char *typed, const char *name);
+/* The lineage's lock, held until vv_verb_context_unlock or the end. */
+int vv_verb_context_lock(struct vv_verb_context *job, const struct vv_lineage *lin);
+void vv_verb_context_unlock(struct vv_verb_context *job);
 
 /* The epoch that was named, or the newest. It need not be there if it was named. */
-int vv_job_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
+int vv_verb_context_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
 
 /* A row of the table of verbs. */
 struct vv_cmd {
@@ -65,7 +65,7 @@ struct vv_cmd {
 	bool many;            /* several processes may share the work */
 	bool damage_is_error; /* exit 2 for damage, because 1 means something else */
 	/* The exit status, or an error. */
-	int (*run)(struct vv_job *job);
+	int (*run)(struct vv_verb_context *job);
 };
 
 extern const struct vv_cmd vv_cmd_pack, vv_cmd_unpack, vv_cmd_watch, vv_cmd_ls, vv_cmd_show, vv_cmd_verify, vv_cmd_extract, vv_cmd_diff, vv_cmd_drop, vv_cmd_gc,

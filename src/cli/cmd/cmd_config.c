@@ -141,13 +141,13 @@ static int find(const struct vv_conf *c, const char *name, size_t *out)
 			*out = i;
 			return 0;
 		}
-		best = vv_near_best(name, c->item[i].name, best);
+		best = vv_did_you_mean_best(name, c->item[i].name, best);
 	}
 	return vv_err_set(VV_EINVAL, "config: unknown option '%s'%s%s%s ('varve config' lists them all)", name,
 			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	bool one = job->args->n_operands == 1;
 	size_t which = 0;

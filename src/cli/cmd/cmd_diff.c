@@ -15,7 +15,7 @@ struct side {
 };
 
 struct comparison {
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	struct side a, b;
 	const char **only; /* regions asked for; all if there are none */
 	size_t n_only;
@@ -143,7 +143,7 @@ static bool asked_for(const struct comparison *c, const char *name)
 }
 
 /* A table of the regions asked for; it borrows them from `from`. */
-static int narrow(const struct comparison *c, const struct vv_table *from, struct vv_table *out)
+static int narrow(const struct comparison *c, const struct vv_run_table *from, struct vv_run_table *out)
 {
 	int rc;
 
@@ -162,27 +162,27 @@ static int narrow(const struct comparison *c, const struct vv_table *from, struc
 	return rc;
 }
 
-static void narrow_fini(struct vv_table *t)
+static void narrow_fini(struct vv_run_table *t)
 {
 	vv_mem_free(t->region);
 	vv_map_fini(&t->by_name);
 }
 
 /* Each region asked for must be on one side at least; the error lists what the first has. */
-static int check_names(const struct comparison *c, const struct vv_table *a, const struct vv_table *b)
+static int check_names(const struct comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
 {
-	const struct vv_table_region *r;
+	const struct vv_run_table_region *r;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n_only; i++)
-		if (vv_table_find(b, c->only[i]) == b->n)
-			rc = vv_table_region(&c->a.lineage, a, c->only[i], &r);
+		if (vv_run_table_find(b, c->only[i]) == b->n)
+			rc = vv_run_table_region(&c->a.lineage, a, c->only[i], &r);
 	return rc;
 }
 
-static int compare_tables(struct comparison *c, const struct vv_table *a, const struct vv_table *b)
+static int compare_tables(struct comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
 {
-	struct vv_table some_a = { 0 }, some_b = { 0 };
+	struct vv_run_table some_a = { 0 }, some_b = { 0 };
 	struct vv_diff_side x = { &c->a.lineage, &some_a }, y = { &c->b.lineage, &some_b };
 	bool differ = false;
 	int rc = check_names(c, a, b);
@@ -200,16 +200,16 @@ static int compare_tables(struct comparison *c, const struct vv_table *a, const 
 
 static int compare_rank(struct comparison *c, uint32_t rank)
 {
-	struct vv_table a = { 0 }, b = { 0 };
-	int rc = vv_table_load(&c->a.lineage, c->a.epoch, rank, &a);
+	struct vv_run_table a = { 0 }, b = { 0 };
+	int rc = vv_run_table_load(&c->a.lineage, c->a.epoch, rank, &a);
 
 	c->rank = rank;
 	if (rc == 0)
-		rc = vv_table_load(&c->b.lineage, c->b.epoch, rank, &b);
+		rc = vv_run_table_load(&c->b.lineage, c->b.epoch, rank, &b);
 	if (rc == 0)
 		rc = compare_tables(c, &a, &b);
-	vv_table_fini(&a);
-	vv_table_fini(&b);
+	vv_run_table_fini(&a);
+	vv_run_table_fini(&b);
 	return rc;
 }
 
@@ -224,7 +224,7 @@ static int open_side(struct side *s, const char *text)
 	if (rc == 0)
 		rc = vv_catalog_open(s->store, spec.lineage, false, &s->lineage);
 	if (rc == 0)
-		rc = vv_job_epoch(&s->lineage, &spec, &s->epoch);
+		rc = vv_verb_context_epoch(&s->lineage, &spec, &s->epoch);
 	if (rc == 0)
 		rc = vv_catalog_commit(&s->lineage, s->epoch, &commit);
 	s->ranks = commit.n_ranks;
@@ -263,7 +263,7 @@ static void put_side(struct vv_json *j, const char *key, const struct side *s)
 
 static int compare(struct comparison *c)
 {
-	struct vv_job *job = c->job;
+	struct vv_verb_context *job = c->job;
 	int rc;
 
 	put_side(&job->json, "a", &c->a);
@@ -282,15 +282,15 @@ static int compare(struct comparison *c)
 	return rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	const char *with = vv_args_value(job->args, "with");
 	struct comparison c = { .job = job, .only = job->args->operand + 3, .n_only = job->args->n_operands - 3 };
 	struct vv_store *other = NULL;
-	int rc = vv_job_open_store(job);
+	int rc = vv_verb_context_open_store(job);
 
 	if (rc == 0 && with)
-		rc = vv_job_open_other(job, with, &other);
+		rc = vv_verb_context_open_other(job, with, &other);
 	c.a.store = job->store;
 	c.b.store = other ? other : job->store;
 	if (rc == 0)
@@ -298,7 +298,7 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = open_side(&c.b, job->args->operand[2]);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
+		rc = vv_verb_context_start_pool(job);
 	if (rc == 0)
 		rc = compare(&c);
 	vv_store_close(other);

@@ -86,7 +86,7 @@ static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing 
 	return rc;
 }
 
-static int choose(struct vv_job *job, const struct vv_spec *spec, const struct vv_lineage *lin, struct doomed *out)
+static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const struct vv_lineage *lin, struct doomed *out)
 {
 	uint64_t keep = 0, every = 0;
 	struct vv_listing l = { 0 };
@@ -129,7 +129,7 @@ static uint64_t bytes_of(const struct vv_lineage *lin, uint64_t epoch)
 	return sum;
 }
 
-static int drop_epochs(struct vv_job *job, const struct vv_lineage *lin, const struct doomed *d)
+static int drop_epochs(struct vv_verb_context *job, const struct vv_lineage *lin, const struct doomed *d)
 {
 	bool dry = vv_args_value(job->args, "dry-run"), say = !job->args->json && !job->args->quiet;
 	uint64_t sum = 0;
@@ -228,7 +228,7 @@ static int remove_all(const struct vv_lineage *lin, uint64_t *bytes, size_t *obj
 	return rc;
 }
 
-static int drop_lineage(struct vv_job *job, const struct vv_lineage *lin)
+static int drop_lineage(struct vv_verb_context *job, const struct vv_lineage *lin)
 {
 	bool dry = vv_args_value(job->args, "dry-run");
 	struct vv_listing l = { 0 };
@@ -242,7 +242,7 @@ static int drop_lineage(struct vv_job *job, const struct vv_lineage *lin)
 	else if (rc == 0)
 		rc = remove_all(lin, &bytes, &objects);
 	if (rc == 0 && !dry) {
-		vv_job_unlock(job);
+		vv_verb_context_unlock(job);
 		vv_store_remove_dir(lin->store, lin->name);
 	}
 	vv_json_number(&job->json, "epochs", l.n_epochs);
@@ -277,7 +277,7 @@ static int check(const struct vv_args *args, const struct vv_spec *spec)
 	return 0;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct vv_spec spec;
 	struct vv_lineage lin;
@@ -287,12 +287,12 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = check(job->args, &spec);
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	/* a writer must not lose the epoch it continues from */
 	if (rc == 0 && !vv_args_value(job->args, "dry-run"))
-		rc = vv_job_lock(job, &lin);
+		rc = vv_verb_context_lock(job, &lin);
 	if (rc)
 		return rc;
 	vv_json_text(&job->json, "store", job->store->url);

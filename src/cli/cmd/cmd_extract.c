@@ -17,19 +17,19 @@ static bool ends_in(const char *s, const char *end)
 /* What is taken out: a region, a file, which is one too, or a variable of a file. */
 struct source {
 	const struct vv_lineage *lineage;
-	const struct vv_table_region *region;
-	struct vv_variable_file *file; /* NULL: the region itself */
+	const struct vv_run_table_region *region;
+	struct vv_extract_variable_file *file; /* NULL: the region itself */
 	const struct vv_variable *variable;
 };
 
-static int copy(struct vv_job *job, const struct source *s, int fd, bool npy, const struct vv_progress *progress)
+static int copy(struct vv_verb_context *job, const struct source *s, int fd, bool npy, const struct vv_progress *progress)
 {
 	if (s->file)
-		return vv_variable_write(s->file, s->variable, fd, npy, progress);
+		return vv_extract_variable_write(s->file, s->variable, fd, npy, progress);
 	return vv_export_region(s->lineage, s->region, job->pool, fd, npy, progress);
 }
 
-static int to_stdout(struct vv_job *job, const struct source *s, bool npy, const struct vv_progress *progress)
+static int to_stdout(struct vv_verb_context *job, const struct source *s, bool npy, const struct vv_progress *progress)
 {
 	int rc = copy(job, s, STDOUT_FILENO, npy, progress);
 
@@ -38,7 +38,7 @@ static int to_stdout(struct vv_job *job, const struct source *s, bool npy, const
 	return rc;
 }
 
-static int to_file(struct vv_job *job, const struct source *s, const char *path, bool npy, const struct vv_progress *progress)
+static int to_file(struct vv_verb_context *job, const struct source *s, const char *path, bool npy, const struct vv_progress *progress)
 {
 	struct vv_outfile f;
 	int rc = vv_outfile_open(&f, path);
@@ -53,7 +53,7 @@ static int to_file(struct vv_job *job, const struct source *s, const char *path,
 }
 
 /* To where it is wanted; *path is NULL for the standard output. */
-static int take_out(struct vv_job *job, const struct source *s, const char **path, bool *npy)
+static int take_out(struct vv_verb_context *job, const struct source *s, const char **path, bool *npy)
 {
 	struct vv_bar bar;
 	int rc;
@@ -67,7 +67,7 @@ static int take_out(struct vv_job *job, const struct source *s, const char **pat
 	return rc;
 }
 
-static void put_region(struct vv_json *j, const struct vv_table *t, const struct vv_table_region *r, const char *path,
+static void put_region(struct vv_json *j, const struct vv_run_table *t, const struct vv_run_table_region *r, const char *path,
 		       bool npy)
 {
 	vv_json_number(j, "epoch", t->epoch);
@@ -80,12 +80,12 @@ static void put_region(struct vv_json *j, const struct vv_table *t, const struct
 	vv_json_text(j, "format", npy ? "npy" : "raw");
 }
 
-static int extract_region(struct vv_job *job, const struct vv_lineage *lin, const struct vv_table *t, const char *region)
+static int extract_region(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_run_table *t, const char *region)
 {
 	struct source s = { .lineage = lin };
 	const char *path;
 	bool npy;
-	int rc = vv_table_region(lin, t, region, &s.region);
+	int rc = vv_run_table_region(lin, t, region, &s.region);
 
 	if (rc == 0)
 		rc = take_out(job, &s, &path, &npy);
@@ -123,7 +123,7 @@ static void put_file(struct vv_json *j, const struct vv_unpack *u, const struct 
 	uint64_t bytes = f->region->shape.len;
 
 	if (v)
-		(void)vv_variable_bytes(v, &bytes);
+		(void)vv_extract_variable_bytes(v, &bytes);
 	vv_json_number(j, "epoch", u->epoch);
 	vv_json_number(j, "rank", f->rank);
 	vv_json_text(j, "source", f->file->name);
@@ -138,7 +138,7 @@ static void put_file(struct vv_json *j, const struct vv_unpack *u, const struct 
 	vv_json_text(j, "format", npy ? "npy" : "raw");
 }
 
-static int extract_file(struct vv_job *job, const struct vv_unpack *u, const char *text, const char *apart)
+static int extract_file(struct vv_verb_context *job, const struct vv_unpack *u, const char *text, const char *apart)
 {
 	struct source s = { .lineage = u->lineage };
 	struct vv_unpack_file f;
@@ -150,14 +150,14 @@ static int extract_file(struct vv_job *job, const struct vv_unpack *u, const cha
 		return rc;
 	s.region = f.region;
 	if (name)
-		rc = vv_variable_open(u, job->pool, &f, &s.file);
+		rc = vv_extract_variable_open(u, job->pool, &f, &s.file);
 	if (rc == 0 && name)
-		rc = vv_variable_find(s.file, name, &s.variable);
+		rc = vv_extract_variable_find(s.file, name, &s.variable);
 	if (rc == 0)
 		rc = take_out(job, &s, &path, &npy);
 	if (rc == 0)
 		put_file(&job->json, u, &f, s.variable, path, npy);
-	vv_variable_close(s.file);
+	vv_extract_variable_close(s.file);
 	return rc;
 }
 
@@ -171,7 +171,7 @@ static int check_output(const struct vv_args *args)
 	if (path && !path[0])
 		return vv_err_set(VV_EINVAL, "extract: the output's name is empty");
 	if (path && strcmp(path, "-") != 0)
-		return vv_ownstore_refuse(args->operand[0], path);
+		return vv_exclude_store_refuse(args->operand[0], path);
 	if (args->json)
 		return vv_err_set(VV_EINVAL, "extract: --json needs the standard output for itself; name a file with -o FILE");
 	if (isatty(STDOUT_FILENO))
@@ -199,7 +199,7 @@ static int parse(const struct vv_args *args, struct vv_spec *spec, const char **
 static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, const char *name, bool *out)
 {
 	struct vv_commit c = { 0 };
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	uint64_t rank = 0;
 	bool asked = vv_args_value(args, "rank");
 	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, &rank);
@@ -207,11 +207,11 @@ static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin,
 	if (rc == 0)
 		rc = vv_catalog_commit(lin, epoch, &c);
 	if (rc == 0)
-		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
+		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, &t);
 	while (vv_unpack_is_of_one_rank(rc) && !asked && ++rank < c.n_ranks)
-		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
-	*out = rc == 0 && vv_table_find(&t, VV_MANIFEST_REGION) < t.n && !(asked && vv_table_find(&t, name) < t.n);
-	vv_table_fini(&t);
+		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, &t);
+	*out = rc == 0 && vv_run_table_find(&t, VV_MANIFEST_REGION) < t.n && !(asked && vv_run_table_find(&t, name) < t.n);
+	vv_run_table_fini(&t);
 	vv_commit_fini(&c);
 	return rc;
 }
@@ -232,22 +232,22 @@ static int choose_rank(const struct vv_args *args, const struct vv_lineage *lin,
 	return rc;
 }
 
-static int run_region(struct vv_job *job, const struct vv_lineage *lin, uint64_t epoch, const char *region, const char *variable)
+static int run_region(struct vv_verb_context *job, const struct vv_lineage *lin, uint64_t epoch, const char *region, const char *variable)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	uint64_t rank = 0;
 	int rc = variable ? vv_err_set(VV_EINVAL, "extract: '%s' is one word too many: epoch %" PRIu64 " was not packed from files", variable,
 				       epoch) : choose_rank(job->args, lin, epoch, &rank);
 
 	if (rc == 0)
-		rc = vv_table_load(lin, epoch, (uint32_t)rank, &t);
+		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, &t);
 	if (rc == 0)
 		rc = extract_region(job, lin, &t, region);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 
-static int run_file(struct vv_job *job, const struct vv_lineage *lin, uint64_t epoch, const char *file, const char *variable)
+static int run_file(struct vv_verb_context *job, const struct vv_lineage *lin, uint64_t epoch, const char *file, const char *variable)
 {
 	struct vv_unpack u = { 0 };
 	uint64_t rank = 0;
@@ -263,7 +263,7 @@ static int run_file(struct vv_job *job, const struct vv_lineage *lin, uint64_t e
 	return rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	const char *variable = NULL;
 	struct vv_spec spec;
@@ -275,15 +275,15 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = check_output(job->args);
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
-		rc = vv_job_epoch(&lin, &spec, &epoch);
+		rc = vv_verb_context_epoch(&lin, &spec, &epoch);
 	if (rc == 0)
 		rc = is_of_files(job->args, &lin, epoch, spec.region, &files);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
+		rc = vv_verb_context_start_pool(job);
 	if (rc == 0)
 		rc = files ? run_file(job, &lin, epoch, spec.region, variable) : run_region(job, &lin, epoch, spec.region, variable);
 	return rc;

@@ -24,7 +24,7 @@ static void say_report(struct vv_out *o, const char *lineage, const struct vv_gc
 		      r->removed, dry ? "to be " : "", r->rewritten, r->kept);
 }
 
-static int collect(struct vv_job *job, const char *name)
+static int collect(struct vv_verb_context *job, const char *name)
 {
 	bool dry = vv_args_value(job->args, "dry-run");
 	struct vv_gc_report r = { 0 };
@@ -32,11 +32,11 @@ static int collect(struct vv_job *job, const char *name)
 	int rc = vv_catalog_open(job->store, name, false, &lin);
 
 	if (rc == 0)
-		rc = vv_job_lock(job, &lin);
+		rc = vv_verb_context_lock(job, &lin);
 	if (rc)
 		return rc;
 	rc = vv_gc_run(&lin, dry, &r);
-	vv_job_unlock(job);
+	vv_verb_context_unlock(job);
 	if (rc == 0 && job->args->json)
 		put_report(&job->json, name, &r);
 	else if (rc == 0 && !job->args->quiet)
@@ -45,7 +45,7 @@ static int collect(struct vv_job *job, const char *name)
 }
 
 /* One lineage that is in use or damaged does not keep the others from being cleared up. */
-static int collect_all(struct vv_job *job)
+static int collect_all(struct vv_verb_context *job)
 {
 	struct vv_names names = { 0 };
 	int rc = vv_catalog_lineages(job->store, &names), worst = 0;
@@ -55,7 +55,7 @@ static int collect_all(struct vv_job *job)
 
 		if (one == 0)
 			continue;
-		worst = vv_job_status(one) > worst ? vv_job_status(one) : worst;
+		worst = vv_verb_context_status(one) > worst ? vv_verb_context_status(one) : worst;
 		if (job->args->json) {
 			vv_json_object(&job->json, NULL);
 			vv_json_text(&job->json, "lineage", names.v[i].name);
@@ -71,16 +71,16 @@ static int collect_all(struct vv_job *job)
 	return rc ? rc : worst;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct vv_spec spec;
 	bool one = job->args->n_operands == 2;
 	int rc = one ? vv_spec_parse(job->args->operand[1], 0, &spec) : 0;
 
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
+		rc = vv_verb_context_start_pool(job);
 	if (rc)
 		return rc;
 	vv_json_text(&job->json, "store", job->store->url);

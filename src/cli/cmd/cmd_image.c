@@ -27,7 +27,7 @@ enum { VERB, STORE, LINEAGE, REST };
 /* ---- what the verbs share ------------------------------------------------------------------------------------------ */
 
 /* Images hold whatever a program has in memory. What we make ourselves is for its owner alone; what is there already may not be. */
-static int check_privacy(const struct vv_job *job)
+static int check_privacy(const struct vv_verb_context *job)
 {
 	const char *url = job->args->operand[STORE], *path = strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
 	struct stat st;
@@ -43,11 +43,11 @@ static int check_privacy(const struct vv_job *job)
 				    : 0;
 }
 
-static int hand_on(struct vv_job *job)
+static int hand_on(struct vv_verb_context *job)
 {
-	int rc = vv_job_hand_on_settings(job);
+	int rc = vv_verb_context_hand_on_settings(job);
 
-	return rc ? rc : vv_job_take_option(job, "threads", "threads");
+	return rc ? rc : vv_verb_context_take_option(job, "threads", "threads");
 }
 
 static int need_operands(const struct vv_args *args, size_t n, const char *usage)
@@ -56,7 +56,7 @@ static int need_operands(const struct vv_args *args, size_t n, const char *usage
 }
 
 /* What looks at one process is not for several of us. */
-static int be_alone(const struct vv_job *job)
+static int be_alone(const struct vv_verb_context *job)
 {
 	return !job->world || job->world->size == 1 ? 0 : vv_err_set(VV_EINVAL, "image %s is for one process: start it without mpirun", job->args->operand[VERB]);
 }
@@ -84,27 +84,27 @@ static void put_precopy(struct vv_json *j, const struct vv_dump_options *opt, co
 	vv_json_number(j, "bytes_late", r->late);
 }
 
-static int dump(struct vv_job *job, struct varve *v, struct vv_dump_options *opt)
+static int dump(struct vv_verb_context *job, struct varve *v, struct vv_dump_options *opt)
 {
 	struct vv_dump_report r = { 0 };
 	double start = vv_clock_s();
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "image", job->args->quiet || !vv_job_is_first(job));
+	vv_bar_init(&bar, "image", job->args->quiet || !vv_verb_context_is_first(job));
 	opt->progress = bar.progress;
 	rc = vv_dump_run(v, opt, &r);
 	vv_bar_fini(&bar);
 	if (rc == 0) {
 		vv_json_real(&job->json, "frozen_seconds", r.frozen_s);
 		put_precopy(&job->json, opt, &r);
-		rc = vv_packing_tell(job, &r.pack, vv_clock_s() - start);
+		rc = vv_pack_command_tell(job, &r.pack, vv_clock_s() - start);
 	}
 	vv_dump_report_fini(&r);
 	return rc;
 }
 
-static int run_dump(struct vv_job *job)
+static int run_dump(struct vv_verb_context *job)
 {
 	const struct vv_args *args = job->args;
 	struct vv_dump_options opt = {
@@ -115,13 +115,13 @@ static int run_dump(struct vv_job *job)
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
 	};
-	struct vv_whom whom = { 0 };
+	struct vv_image_targets whom = { 0 };
 	struct vv_spec spec;
 	struct varve *v = NULL;
 	int rc = need_operands(args, REST, "dump --pid PID STORE LINEAGE");
 
 	if (rc == 0)
-		rc = vv_whom_get(job, &whom);
+		rc = vv_image_targets_get(job, &whom);
 	if (rc == 0 && !whom.n)
 		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID, or --pid-file FILE");
 	opt.pid = whom.pid;
@@ -137,37 +137,37 @@ static int run_dump(struct vv_job *job)
 	if (rc == 0)
 		rc = hand_on(job);
 	umask(S_IRWXG | S_IRWXO);
-	rc = vv_world_agree(job->world, rc);
+	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
-		rc = vv_job_open_session(job, args->operand[STORE], spec.lineage, &v);
+		rc = vv_verb_context_open_session(job, args->operand[STORE], spec.lineage, &v);
 	if (rc == 0) {
-		rc = vv_job_close_session(v, dump(job, v, &opt));
+		rc = vv_verb_context_close_session(v, dump(job, v, &opt));
 		if (rc < 0)
 			vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
 	}
-	vv_whom_fini(&whom);
+	vv_image_targets_fini(&whom);
 	return rc;
 }
 
 /* ---- restore ------------------------------------------------------------------------------------------------------- */
 
-static int open_epoch(struct vv_job *job, struct vv_spec *spec, struct vv_lineage *lin, uint64_t *epoch)
+static int open_epoch(struct vv_verb_context *job, struct vv_spec *spec, struct vv_lineage *lin, uint64_t *epoch)
 {
 	int rc = vv_spec_parse(job->args->operand[LINEAGE], VV_SPEC_EPOCH, spec);
 
 	if (rc == 0)
 		rc = hand_on(job);
 	if (rc == 0)
-		rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+		rc = vv_verb_context_open_other(job, job->args->operand[STORE], &job->store);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec->lineage, false, lin);
 	if (rc == 0)
-		rc = vv_job_epoch(lin, spec, epoch);
-	return rc ? rc : vv_job_start_pool(job);
+		rc = vv_verb_context_epoch(lin, spec, epoch);
+	return rc ? rc : vv_verb_context_start_pool(job);
 }
 
 /* The status of the first that did not end well. */
-static int await(const struct vv_reunite *r)
+static int await(const struct vv_restore_many *r)
 {
 	int status, first = 0;
 
@@ -181,7 +181,7 @@ static int await(const struct vv_reunite *r)
 }
 
 struct revived {
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	uint64_t epoch;
 	double start;
 	bool told;
@@ -190,7 +190,7 @@ struct revived {
 static void say_runs(void *arg, pid_t pid)
 {
 	struct revived *r = arg;
-	struct vv_job *job = r->job;
+	struct vv_verb_context *job = r->job;
 
 	if (!r->told)
 		vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
@@ -201,9 +201,9 @@ static void say_runs(void *arg, pid_t pid)
 	vv_out_flush(&job->out);
 }
 
-static void tell_pids(struct vv_job *job, const struct vv_reunite *r, const struct revived *how)
+static void tell_pids(struct vv_verb_context *job, const struct vv_restore_many *r, const struct revived *how)
 {
-	if (!vv_job_is_first(job))
+	if (!vv_verb_context_is_first(job))
 		return;
 	vv_json_number(&job->json, "epoch", how->epoch);
 	vv_json_number(&job->json, "pid", (uint64_t)r->all[0]);
@@ -217,17 +217,17 @@ static void tell_pids(struct vv_job *job, const struct vv_reunite *r, const stru
 	vv_out_flush(&job->out);
 }
 
-static int restore_alone(struct vv_job *job, const struct vv_revive_options *opt, struct vv_reunite *out, uint64_t *epoch)
+static int restore_alone(struct vv_verb_context *job, const struct vv_restore_one_options *opt, struct vv_restore_many *out, uint64_t *epoch)
 {
 	struct vv_lineage lin;
 	struct vv_spec spec;
 	int rc = open_epoch(job, &spec, &lin, epoch);
 
-	return rc ? rc : vv_image_lineage_advise(&lin, job->pool, *epoch, vv_reunite_run(NULL, &lin, *epoch, job->pool, opt, out));
+	return rc ? rc : vv_image_lineage_advise(&lin, job->pool, *epoch, vv_restore_many_run(NULL, &lin, *epoch, job->pool, opt, out));
 }
 
 /* A store that is not here is made if another rank has it; but not if nobody has. */
-static int find_lineage(struct vv_job *job, struct vv_spec *spec)
+static int find_lineage(struct vv_verb_context *job, struct vv_spec *spec)
 {
 	struct vv_lineage lin;
 	int rc = vv_spec_parse(job->args->operand[LINEAGE], VV_SPEC_EPOCH, spec);
@@ -235,18 +235,18 @@ static int find_lineage(struct vv_job *job, struct vv_spec *spec)
 
 	if (rc == 0)
 		rc = hand_on(job);
-	rc = vv_world_agree(job->world, rc);
+	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc)
 		return rc;
-	rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	rc = vv_verb_context_open_other(job, job->args->operand[STORE], &job->store);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec->lineage, false, &lin);
 	have = rc == 0;
-	vv_world_sum(job->world, &have, 1);
-	return vv_world_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
+	vv_mpi_world_sum(job->world, &have, 1);
+	return vv_mpi_world_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
 }
 
-static int restore_together(struct vv_job *job, const struct vv_revive_options *opt, struct vv_reunite *out, uint64_t *epoch)
+static int restore_together(struct vv_verb_context *job, const struct vv_restore_one_options *opt, struct vv_restore_many *out, uint64_t *epoch)
 {
 	struct vv_spec spec;
 	struct varve *v = NULL;
@@ -254,29 +254,29 @@ static int restore_together(struct vv_job *job, const struct vv_revive_options *
 
 	umask(S_IRWXG | S_IRWXO);
 	if (rc == 0)
-		rc = vv_job_open_session(job, job->args->operand[STORE], spec.lineage, &v);
+		rc = vv_verb_context_open_session(job, job->args->operand[STORE], spec.lineage, &v);
 	if (rc)
 		return rc;
 	*epoch = spec.first;
 	if (!*epoch)
-		rc = vv_reunite_newest(v, epoch);
+		rc = vv_restore_many_newest(v, epoch);
 	if (rc == 0 && !*epoch)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
 	if (rc == 0)
 		rc = vv_threads_start(v);
-	rc = vv_world_agree(job->world, rc);
+	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
-		rc = vv_reunite_run(v, &v->lineage, *epoch, v->pool, opt, out);
-	if (vv_job_is_first(job))
+		rc = vv_restore_many_run(v, &v->lineage, *epoch, v->pool, opt, out);
+	if (vv_verb_context_is_first(job))
 		rc = vv_image_lineage_advise(&v->lineage, v->pool, *epoch, rc);
-	return vv_job_close_session(v, rc); /* before the processes are waited for: they may be saved again */
+	return vv_verb_context_close_session(v, rc); /* before the processes are waited for: they may be saved again */
 }
 
-static int run_restore(struct vv_job *job)
+static int run_restore(struct vv_verb_context *job)
 {
 	const struct vv_args *args = job->args;
 	struct revived revived = { .job = job, .start = vv_clock_s() };
-	struct vv_revive_options opt = {
+	struct vv_restore_one_options opt = {
 		.lazy = vv_args_value(args, "lazy"),
 		.arg = &revived,
 		.runs = say_runs,
@@ -284,13 +284,13 @@ static int run_restore(struct vv_job *job)
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
 	};
-	struct vv_reunite reunited = { 0 };
+	struct vv_restore_many reunited = { 0 };
 	int rc = need_operands(args, REST, "restore STORE LINEAGE[@EPOCH]");
 
-	vv_revive_adopt();
+	vv_restore_one_adopt();
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
-	rc = vv_world_agree(job->world, rc);
+	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = (job->world ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
 	if (rc == 0)
@@ -300,7 +300,7 @@ static int run_restore(struct vv_job *job)
 		if (job->world)
 			job->world->rest();
 	}
-	vv_reunite_fini(&reunited);
+	vv_restore_many_fini(&reunited);
 	return rc;
 }
 
@@ -311,7 +311,7 @@ static const struct vv_conf_item items[] = {
 	{ "max-restarts", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
 };
 
-static int parse_run(const struct vv_args *args, struct vv_tend_options *out)
+static int parse_run(const struct vv_args *args, struct vv_supervise_options *out)
 {
 	struct vv_conf c;
 	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
@@ -326,7 +326,7 @@ static int parse_run(const struct vv_args *args, struct vv_tend_options *out)
 
 static void say(void *arg, const char *text)
 {
-	const struct vv_job *job = arg;
+	const struct vv_verb_context *job = arg;
 
 	if (!job->args->quiet)
 		fprintf(stderr, "varve: %s\n", text);
@@ -334,17 +334,17 @@ static void say(void *arg, const char *text)
 
 static void say_saved(void *arg, const struct vv_dump_report *r)
 {
-	const struct vv_job *job = arg;
+	const struct vv_verb_context *job = arg;
 
 	if (!job->args->quiet)
 		fprintf(stderr, "varve: epoch %" PRIu64 ": %s of memory, %s stored, frozen for %s\n", r->pack.epoch, vv_text_size(r->pack.raw).s,
 			vv_text_size(r->pack.layer).s, vv_text_duration(r->frozen_s).s);
 }
 
-static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct vv_tend_options *opt)
+static int tend(struct vv_verb_context *job, struct varve *v, const char *lineage, struct vv_supervise_options *opt)
 {
 	struct vv_lineage lin;
-	int status = 0, rc = vv_job_open_other(job, job->args->operand[STORE], &job->store);
+	int status = 0, rc = vv_verb_context_open_other(job, job->args->operand[STORE], &job->store);
 	uint64_t last = 0;
 
 	if (rc == 0)
@@ -352,18 +352,18 @@ static int tend(struct vv_job *job, struct varve *v, const char *lineage, struct
 	if (rc == 0 && vv_args_value(job->args, "resume"))
 		rc = vv_catalog_newest(&lin, UINT64_MAX, &opt->resume);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
+		rc = vv_verb_context_start_pool(job);
 	if (rc == 0)
-		rc = vv_tend_run(v, &lin, job->pool, opt, &status, &last);
+		rc = vv_supervise_run(v, &lin, job->pool, opt, &status, &last);
 	rc = vv_image_lineage_advise(&lin, job->pool, last, rc);
 	return rc ? rc : vv_child_code(status);
 }
 
-static int run_run(struct vv_job *job)
+static int run_run(struct vv_verb_context *job)
 {
 	const struct vv_args *args = job->args;
 	char output[VV_NAME_LINEAGE_MAX + 8];
-	struct vv_tend_options opt = {
+	struct vv_supervise_options opt = {
 		.output = vv_args_value(args, "output"),
 		.segments = vv_args_value(args, "segments"),
 		.precopy = !vv_args_value(args, "no-precopy"),
@@ -371,7 +371,7 @@ static int run_run(struct vv_job *job)
 		.tell = say,
 		.saved = say_saved,
 	};
-	struct vv_policy policy;
+	struct vv_segment_policy policy;
 	struct vv_criu_version version;
 	struct vv_spec spec;
 	struct varve *v = NULL;
@@ -386,7 +386,7 @@ static int run_run(struct vv_job *job)
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
 	if (rc == 0)
-		rc = vv_policy_init(&policy, opt.segments);
+		rc = vv_segment_policy_init(&policy, opt.segments);
 	if (rc == 0)
 		rc = check_privacy(job);
 	if (rc == 0)
@@ -400,19 +400,19 @@ static int run_run(struct vv_job *job)
 		snprintf(output, sizeof(output), "%s.out", spec.lineage);
 		opt.output = output;
 	}
-	vv_tend_prepare();
+	vv_supervise_prepare();
 	opt.mask = umask(S_IRWXG | S_IRWXO);
 	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
 	if (rc)
 		return rc;
-	rc = vv_job_close_session(v, tend(job, v, spec.lineage, &opt));
+	rc = vv_verb_context_close_session(v, tend(job, v, spec.lineage, &opt));
 	vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
 	return rc;
 }
 
 /* ---- the verb ------------------------------------------------------------------------------------------------------ */
 
-static int run_check(struct vv_job *job)
+static int run_check(struct vv_verb_context *job)
 {
 	int rc = be_alone(job);
 
@@ -421,7 +421,7 @@ static int run_check(struct vv_job *job)
 
 static const struct verb {
 	const char *name;
-	int (*run)(struct vv_job *job);
+	int (*run)(struct vv_verb_context *job);
 	const char *options; /* its own, with blanks around them */
 } verbs[] = {
 	{ "dump", run_dump, " pid pid-file leave-running no-precopy shell-job memory segments refuse-public threads " },
@@ -457,7 +457,7 @@ static int check_options(const struct vv_args *args, const struct verb *v)
 	return 0;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	for (size_t i = 0; i < VERBS; i++)
 		if (strcmp(job->args->operand[VERB], verbs[i].name) == 0) {

@@ -64,7 +64,7 @@ static void row_lineage(struct vv_text_table *t, const char *name, const struct 
 	vv_text_cell(t, "%s", vv_text_size(vv_commit_sum(c).memory).s);
 }
 
-static int list_lineages(struct vv_job *job)
+static int list_lineages(struct vv_verb_context *job)
 {
 	static const char *const columns[] = { "<LINEAGE", ">NEWEST", "<TIME", ">AGE", ">RANKS", ">MEMORY", NULL };
 	struct vv_names names = { 0 };
@@ -176,7 +176,7 @@ static void row_epoch(struct vv_text_table *t, uint64_t epoch, const struct vv_c
 }
 
 /* 1 if a commit record is damaged. */
-static int each_epoch(struct vv_job *job, const struct vv_lineage *lin, const struct vv_listing *l,
+static int each_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_listing *l,
 		      struct vv_text_table *t)
 {
 	bool any_damage = false;
@@ -199,7 +199,7 @@ static int each_epoch(struct vv_job *job, const struct vv_lineage *lin, const st
 	return any_damage;
 }
 
-static int print_epochs(struct vv_job *job, const struct vv_lineage *lin, const struct vv_listing *l, bool older)
+static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_listing *l, bool older)
 {
 	static const char *const columns[] = { ">EPOCH", "<TIME",   ">AGE",    ">PARENT", ">RANKS",
 					       ">MEMORY", ">STORED", ">LAYER", NULL };
@@ -222,7 +222,7 @@ static int print_epochs(struct vv_job *job, const struct vv_lineage *lin, const 
 	return rc < 0 ? rc : found;
 }
 
-static int list_epochs(struct vv_job *job, uint64_t n)
+static int list_epochs(struct vv_verb_context *job, uint64_t n)
 {
 	struct vv_lineage lin;
 	struct vv_listing l = { 0 };
@@ -241,13 +241,13 @@ static int list_epochs(struct vv_job *job, uint64_t n)
 	return rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	uint64_t n = NEWEST;
 	int rc = vv_args_number(job->args, "newest", 1, VV_MAX_EPOCH, &n);
 
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc)
 		return rc;
 	vv_json_text(&job->json, "store", job->store->url);

@@ -60,12 +60,12 @@ static int parse(const struct vv_args *args, struct vv_pack_options *out)
 static int sort_out(const struct vv_args *args, struct vv_filelist *l)
 {
 	const char *regex = vv_args_value(args, "set");
-	struct vv_setrule rule = { 0 };
-	int rc = regex ? vv_setrule_init(&rule, "pack", regex) : 0;
+	struct vv_file_sets rule = { 0 };
+	int rc = regex ? vv_file_sets_init(&rule, "pack", regex) : 0;
 
 	if (rc == 0 && regex)
 		rc = vv_filelist_sort_out(l, &rule);
-	vv_setrule_fini(&rule);
+	vv_file_sets_fini(&rule);
 	return rc;
 }
 
@@ -101,10 +101,10 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 /* ---- what the lineage has ----------------------------------------------------------------------------------------- */
 
 struct known {
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	struct vv_filelist *list;
 	bool delete;
-	struct vv_packing_known found;
+	struct vv_pack_command_known found;
 };
 
 static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
@@ -112,7 +112,7 @@ static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
 	struct vv_unpack_file f;
 	struct stat st;
 
-	return vv_unpack_has(u, file->name, &f) && stat(file->path, &st) == 0 && vv_packed_is(&f, (uint64_t)st.st_size, st.st_mtim);
+	return vv_unpack_has(u, file->name, &f) && stat(file->path, &st) == 0 && vv_packed_before_is(&f, (uint64_t)st.st_size, st.st_mtim);
 }
 
 static int pass_over(void *arg, const struct vv_unpack *u)
@@ -141,7 +141,7 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 }
 
 /* An epoch that is dropped again must not be the only place of files that this command deletes: neither one of its own, nor, where any are dropped, an old one. */
-static int check_keep(const struct vv_job *job, size_t sets, bool *left)
+static int check_keep(const struct vv_verb_context *job, size_t sets, bool *left)
 {
 	uint64_t keep = vv_conf_number(&job->conf, "keep");
 
@@ -154,24 +154,24 @@ static int check_keep(const struct vv_job *job, size_t sets, bool *left)
 
 /* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. Sets that an epoch has are not in it; of these, too, what is safely
  * packed is deleted, if that is asked for. */
-static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_filelist *l, struct vv_packing_known *known)
+static int agree_on_files(struct vv_verb_context *job, const char *lineage, struct vv_filelist *l, struct vv_pack_command_known *known)
 {
 	struct known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
 	struct vv_buf b = { 0 };
-	bool mine = vv_job_is_first(job);
+	bool mine = vv_verb_context_is_first(job);
 	int rc = mine ? list_files(job->args, l) : 0;
 
 	if (rc == 0 && mine && is_series(job->args) && k.delete)
 		rc = check_keep(job, l->n_sets, &k.delete);
 	if (rc == 0 && mine && is_series(job->args))
-		rc = vv_packed_each(job, lineage, k.delete, NULL, pass_over, &k);
-	rc = vv_world_agree(job->world, rc);
+		rc = vv_packed_before_each(job, lineage, k.delete, NULL, pass_over, &k);
+	rc = vv_mpi_world_agree(job->world, rc);
 	*known = k.found;
 	if (rc == 0 && job->world) {
 		if (mine)
 			vv_filelist_put(l, &b);
-		rc = vv_world_share(job->world, &b);
-		rc = vv_world_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
+		rc = vv_mpi_world_share(job->world, &b);
+		rc = vv_mpi_world_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
 	}
 	vv_buf_fini(&b);
 	return rc;
@@ -179,27 +179,27 @@ static int agree_on_files(struct vv_job *job, const char *lineage, struct vv_fil
 
 /* ---- the verb ----------------------------------------------------------------------------------------------------- */
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct vv_pack_options opt;
 	struct vv_filelist l = { 0 };
 	struct vv_spec spec;
-	struct vv_packing_known known = { 0 };
+	struct vv_pack_command_known known = { 0 };
 	int rc = vv_spec_parse(job->args->operand[1], 0, &spec);
 
 	if (rc == 0)
 		rc = parse(job->args, &opt);
 	if (rc == 0)
-		rc = vv_job_hand_on_settings(job);
+		rc = vv_verb_context_hand_on_settings(job);
 	if (rc == 0)
-		rc = vv_job_take_option(job, "threads", "threads");
-	rc = vv_world_agree(job->world, rc);
+		rc = vv_verb_context_take_option(job, "threads", "threads");
+	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);
 	if (rc == 0 && is_series(job->args))
-		rc = vv_packing_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
+		rc = vv_pack_command_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
 	else if (rc == 0)
-		rc = vv_packing_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
+		rc = vv_pack_command_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
 	vv_filelist_fini(&l);
 	return rc;
 }

@@ -26,7 +26,7 @@ static struct vv_report_limits share(uint64_t newest, size_t lineages)
 }
 
 /* One of several that cannot be read is told of, and keeps nobody from reading about the others. */
-static int put_lineage(struct vv_job *job, struct vv_json *j, const char *name, const struct vv_report_limits *limits, bool alone)
+static int put_lineage(struct vv_verb_context *job, struct vv_json *j, const char *name, const struct vv_report_limits *limits, bool alone)
 {
 	struct vv_report_lineage *r = vv_mem_new(1, sizeof(*r));
 	int rc = r ? vv_report_lineage_load(r, job, name, limits) : VV_ENOMEM;
@@ -46,7 +46,7 @@ static int put_lineage(struct vv_job *job, struct vv_json *j, const char *name, 
 	return rc;
 }
 
-static int put_store(struct vv_job *job, struct vv_json *j, uint64_t newest)
+static int put_store(struct vv_verb_context *job, struct vv_json *j, uint64_t newest)
 {
 	struct vv_names names = { 0 };
 	struct vv_report_limits limits;
@@ -62,7 +62,7 @@ static int put_store(struct vv_job *job, struct vv_json *j, uint64_t newest)
 	return rc;
 }
 
-static int gather(struct vv_job *job, struct vv_json *j, const struct vv_spec *spec, uint64_t newest)
+static int gather(struct vv_verb_context *job, struct vv_json *j, const struct vv_spec *spec, uint64_t newest)
 {
 	struct vv_report_limits limits = share(newest, 1);
 	uint64_t now = vv_clock_wall_ns();
@@ -105,7 +105,7 @@ static int write_page(const struct vv_buf *page, const char *path)
 	return rc;
 }
 
-static int make_page(struct vv_job *job, const struct vv_spec *spec, uint64_t newest, struct vv_buf *page)
+static int make_page(struct vv_verb_context *job, const struct vv_spec *spec, uint64_t newest, struct vv_buf *page)
 {
 	struct vv_json j = { 0 };
 	int rc;
@@ -121,7 +121,7 @@ static int make_page(struct vv_job *job, const struct vv_spec *spec, uint64_t ne
 	return rc;
 }
 
-static int deliver(struct vv_job *job, const struct vv_buf *page, const char *output, const char *png)
+static int deliver(struct vv_verb_context *job, const struct vv_buf *page, const char *output, const char *png)
 {
 	size_t n = 0;
 	int rc = 0;
@@ -142,14 +142,14 @@ static int deliver(struct vv_job *job, const struct vv_buf *page, const char *ou
 
 static int check_output(const char *store, const char *output, const char *png)
 {
-	int rc = output && strcmp(output, "-") != 0 ? vv_ownstore_refuse(store, output) : 0;
+	int rc = output && strcmp(output, "-") != 0 ? vv_exclude_store_refuse(store, output) : 0;
 
 	if (rc == 0 && !output && !png)
 		rc = vv_err_set(VV_EINVAL, "report: where to? -o FILE.html, --png FOLDER, or --json for the data alone");
-	return rc == 0 && png ? vv_ownstore_refuse(store, png) : rc;
+	return rc == 0 && png ? vv_exclude_store_refuse(store, png) : rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	const char *output = vv_args_value(job->args, "output"), *png = vv_args_value(job->args, "png");
 	struct vv_buf page = { 0 };
@@ -169,9 +169,9 @@ static int run(struct vv_job *job)
 	if (rc == 0 && !job->args->json && png && !one)
 		rc = vv_err_set(VV_EINVAL, "report: --png draws one lineage: say which");
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
+		rc = vv_verb_context_start_pool(job);
 	if (rc == 0 && job->args->json)
 		return gather(job, &job->json, one ? &spec : NULL, newest);
 	if (rc == 0)

@@ -76,11 +76,11 @@ static int ask(pid_t pid, int sig, const char *word, bool really)
 	return rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	const struct vv_args *a = job->args;
 	const char *given = vv_args_value(a, "signal"), *word = given ? given : vv_conf_text(&job->conf, "signal");
-	int sig = vv_request_signal(word), rc = 0;
+	int sig = vv_signal_request_signal(word), rc = 0;
 	pid_t pid = 0;
 
 	if (given && !sig)

@@ -50,7 +50,7 @@ static int parse_restart(const struct vv_args *args, uint64_t *out)
 }
 
 /* No share and no time between failures would be at every call, which is what nobody means by them: that is --every 0. */
-static int check_pace(const struct vv_job *job, const char *typed, const char *name)
+static int check_pace(const struct vv_verb_context *job, const char *typed, const char *name)
 {
 	if (strcmp(typed, "every") == 0 || !vv_args_value(job->args, typed) || vv_conf_real(&job->conf, name) > 0)
 		return 0;
@@ -58,7 +58,7 @@ static int check_pace(const struct vv_job *job, const char *typed, const char *n
 }
 
 /* How often: what was said here counts alone. If nothing was said anywhere, at every call would be too often. */
-static int parse_pace(struct vv_job *job)
+static int parse_pace(struct vv_verb_context *job)
 {
 	static const char *const names[][2] = { { "every", "interval" }, { "overhead", "overhead" }, { "mtbf", "mtbf" } };
 	size_t n = 0;
@@ -69,12 +69,12 @@ static int parse_pace(struct vv_job *job)
 	if (n > 1)
 		return vv_err_set(VV_EINVAL, "run: --every, --overhead and --mtbf: one of them");
 	for (size_t i = 0; rc == 0 && n && i < 3; i++)
-		rc = vv_args_value(job->args, names[i][0]) ? vv_job_take_option(job, names[i][0], names[i][1]) : vv_job_set_option(job, names[i][1], "0");
+		rc = vv_args_value(job->args, names[i][0]) ? vv_verb_context_take_option(job, names[i][0], names[i][1]) : vv_verb_context_set_option(job, names[i][1], "0");
 	for (size_t i = 0; rc == 0 && n && i < 3; i++)
 		rc = check_pace(job, names[i][0], names[i][1]);
 	if (rc || n || vv_conf_real(&job->conf, "interval") > 0 || vv_conf_real(&job->conf, "overhead") > 0 || vv_conf_real(&job->conf, "mtbf") > 0)
 		return rc;
-	return vv_job_set_option(job, "interval", "10m");
+	return vv_verb_context_set_option(job, "interval", "10m");
 }
 
 /* The program's own options must not be taken for ours. */
@@ -86,7 +86,7 @@ static int check_dashes(const struct vv_args *args)
 	return 0;
 }
 
-static int parse(struct vv_job *job, struct vv_run_plan *plan)
+static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 {
 	const struct vv_args *args = job->args;
 	const char *lineage = vv_args_value(args, "lineage");
@@ -97,7 +97,7 @@ static int parse(struct vv_job *job, struct vv_run_plan *plan)
 		.command = (char *const *)(uintptr_t)args->operand, /* NULL is behind the last */
 		.globals = vv_args_value(args, "globals"),
 		.last = vv_args_value(args, "last"),
-		.signal = vv_request_signal(vv_conf_text(&job->conf, "signal")),
+		.signal = vv_signal_request_signal(vv_conf_text(&job->conf, "signal")),
 	};
 	if (lineage)
 		snprintf(plan->lineage, sizeof(plan->lineage), "%s", lineage);
@@ -112,9 +112,9 @@ static int parse(struct vv_job *job, struct vv_run_plan *plan)
 	if (rc == 0)
 		rc = parse_restart(args, &plan->first);
 	if (rc == 0)
-		rc = vv_job_hand_on_settings(job);
+		rc = vv_verb_context_hand_on_settings(job);
 	if (rc == 0 && vv_conf_number(&job->conf, "grain"))
-		rc = vv_grains_check("run: option grain", vv_conf_number(&job->conf, "grain"));
+		rc = vv_grain_sets_check("run: option grain", vv_conf_number(&job->conf, "grain"));
 	if (rc == 0)
 		rc = parse_pace(job);
 	return rc ? rc : vv_run_env_library(plan->preload);
@@ -136,7 +136,7 @@ static int become(const struct vv_run_plan *plan)
 }
 
 /* Started by ourselves, through a launcher: everything is in the environment. It must not outlive what has started it. */
-static int run_rank(struct vv_job *job)
+static int run_rank(struct vv_verb_context *job)
 {
 	struct vv_run_plan plan = { .job = job, .command = (char *const *)(uintptr_t)job->args->operand };
 	int rc = vv_run_env_library(plan.preload);
@@ -182,7 +182,7 @@ static int check_first(struct vv_run_epochs *e)
 	return vv_err_context(rc, "run: --restart %" PRIu64, plan->first);
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct vv_run_epochs epochs;
 	struct vv_run_plan plan;
@@ -192,7 +192,7 @@ static int run(struct vv_job *job)
 
 	if (vv_args_value(job->args, "rank"))
 		return run_rank(job);
-	many = vv_world_is_many(&rank);
+	many = vv_mpi_world_is_many(&rank);
 	if (!many)
 		vv_run_watch_prepare();
 	rc = parse(job, &plan);

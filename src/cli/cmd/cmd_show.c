@@ -16,8 +16,8 @@
 struct view { /* of one rank */
 	const struct vv_commit *commit;
 	const struct vv_commit_rank *rank;
-	struct vv_layerio *file;
-	struct vv_table table;
+	struct vv_layer_file *file;
+	struct vv_run_table table;
 	uint64_t *source; /* the layers whose blocks a restart reads, ascending */
 	size_t n_sources;
 	struct vv_show_files files;
@@ -25,8 +25,8 @@ struct view { /* of one rank */
 
 static void view_fini(struct view *w)
 {
-	vv_layerio_close(w->file);
-	vv_table_fini(&w->table);
+	vv_layer_file_close(w->file);
+	vv_run_table_fini(&w->table);
 	vv_mem_free(w->source);
 	vv_show_files_fini(&w->files);
 }
@@ -59,14 +59,14 @@ static int find_sources(struct view *w)
 	return 0;
 }
 
-static int view_init(struct view *w, struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank)
+static int view_init(struct view *w, struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank)
 {
 	int rc;
 
 	*w = (struct view){ .commit = c, .rank = &c->rank[rank] };
-	rc = vv_layerio_open(lin, vv_run_layer(c->epoch, rank), VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS, &w->file);
+	rc = vv_layer_file_open(lin, vv_run_layer(c->epoch, rank), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &w->file);
 	if (rc == 0)
-		rc = vv_table_load(lin, c->epoch, rank, &w->table);
+		rc = vv_run_table_load(lin, c->epoch, rank, &w->table);
 	if (rc == 0)
 		rc = find_sources(w);
 	if (rc == 0)
@@ -214,7 +214,7 @@ static int say_regions(struct vv_out *o, const struct view *w)
 
 	vv_text_table_init(&t, columns, "  ");
 	for (size_t i = 0; i < w->table.n; i++) {
-		const struct vv_table_region *r = &w->table.region[i];
+		const struct vv_run_table_region *r = &w->table.region[i];
 
 		vv_text_cell(&t, "%s", vv_text_safe(r->name).s);
 		vv_text_cell(&t, "%s", vv_head_type_name(r->shape.type));
@@ -235,7 +235,7 @@ static int say_runs(struct vv_out *o, const struct view *w)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < w->table.n; i++) {
-		const struct vv_table_region *r = &w->table.region[i];
+		const struct vv_run_table_region *r = &w->table.region[i];
 		struct vv_text_table t;
 
 		vv_out_printf(o, "\n  runs of '%s'\n", vv_text_safe(r->name).s);
@@ -281,7 +281,7 @@ static int say_blocks(struct vv_out *o, const struct view *w)
 	return rc;
 }
 
-static int say_rank(struct vv_job *job, const struct view *w)
+static int say_rank(struct vv_verb_context *job, const struct view *w)
 {
 	int rc;
 
@@ -338,7 +338,7 @@ static void put_regions(struct vv_json *j, const struct view *w, bool runs)
 {
 	vv_json_array(j, "regions");
 	for (size_t i = 0; i < w->table.n; i++) {
-		const struct vv_table_region *r = &w->table.region[i];
+		const struct vv_run_table_region *r = &w->table.region[i];
 
 		vv_json_object(j, NULL);
 		vv_json_text(j, "name", r->name);
@@ -398,7 +398,7 @@ static void put_layer(struct vv_json *j, const struct view *w)
 	vv_json_end(j);
 }
 
-static void put_rank(struct vv_job *job, const struct view *w)
+static void put_rank(struct vv_verb_context *job, const struct view *w)
 {
 	vv_json_object(&job->json, NULL);
 	put_layer(&job->json, w);
@@ -422,7 +422,7 @@ static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const str
 
 /* ---- the verb ----------------------------------------------------------------------------------------------------- */
 
-static int show_rank(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank,
+static int show_rank(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank,
 		     struct vv_summary *sum)
 {
 	struct view w;
@@ -454,17 +454,17 @@ static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t 
 	return rc == VV_ENOENT;
 }
 
-static int sum_rank(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum,
+static int sum_rank(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum,
 		    struct vv_show_files *files)
 {
-	struct vv_layerio *f = NULL;
-	int rc = vv_layerio_open(lin, vv_run_layer(c->epoch, rank), VV_LAYERIO_HEAD, &f);
+	struct vv_layer_file *f = NULL;
+	int rc = vv_layer_file_open(lin, vv_run_layer(c->epoch, rank), VV_LAYER_FILE_HEAD, &f);
 
 	if (rc == 0)
 		vv_summary_add(sum, &c->rank[rank], &f->head);
 	if (rc == 0)
 		rc = vv_show_files_add_head(files, job, lin, &f->head);
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return rc;
 }
 
@@ -480,7 +480,7 @@ static void put_elsewhere(struct vv_json *j, const struct vv_commit *c, uint32_t
 }
 
 /* All ranks: in JSON with everything, in text a line each, and their particulars only if there is one, or --all. */
-static int show_all(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
+static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	bool json = job->args->json, many = c->n_ranks > 1, full = json || !many;
 	struct vv_show_files files = { 0 };
@@ -510,7 +510,7 @@ static int show_all(struct vv_job *job, const struct vv_lineage *lin, const stru
 	return rc;
 }
 
-static int show_ranks(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c)
+static int show_ranks(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	const struct vv_args *args = job->args;
 	uint64_t one = VV_MAX_RANKS;
@@ -533,7 +533,7 @@ static int show_ranks(struct vv_job *job, const struct vv_lineage *lin, const st
 	return rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct vv_spec spec;
 	struct vv_lineage lin;
@@ -542,11 +542,11 @@ static int run(struct vv_job *job)
 	int rc = vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH, &spec);
 
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
-		rc = vv_job_epoch(&lin, &spec, &epoch);
+		rc = vv_verb_context_epoch(&lin, &spec, &epoch);
 	if (rc == 0)
 		rc = vv_catalog_commit(&lin, epoch, &c);
 	if (rc)

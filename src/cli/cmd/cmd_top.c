@@ -117,7 +117,7 @@ static bool wait_for_key(struct screen *s, struct vv_out *o, double seconds, con
 	return key == 'q' || key == 'Q' || key == CTRL_C || atomic_load(stop);
 }
 
-static int watch(struct vv_job *job, struct vv_top *t, double every)
+static int watch(struct vv_verb_context *job, struct vv_top *t, double every)
 {
 	atomic_bool stop = false;
 	struct screen s;
@@ -137,7 +137,7 @@ static int watch(struct vv_job *job, struct vv_top *t, double every)
 	return rc;
 }
 
-static int parse_every(struct vv_job *job, double *every)
+static int parse_every(struct vv_verb_context *job, double *every)
 {
 	const char *value = vv_args_value(job->args, "every");
 	struct vv_conf c;
@@ -152,7 +152,7 @@ static int parse_every(struct vv_job *job, double *every)
 }
 
 /* Two looks, a moment apart: how fast it goes shows only over time. */
-static int look_once(struct vv_job *job, struct vv_top *t, double apart)
+static int look_once(struct vv_verb_context *job, struct vv_top *t, double apart)
 {
 	int rc = vv_top_look(t, &job->conf);
 
@@ -176,7 +176,7 @@ static bool is_screen(void)
 	return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	static struct vv_top t;
 	struct vv_lineage lin;
@@ -187,7 +187,7 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = parse_every(job, &every);
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc)

@@ -93,22 +93,22 @@ static void put_lost(struct vv_json *j, const struct vv_unpack *u)
 }
 
 /* After the list of those that there are. */
-static int list_lost(struct vv_job *job, const struct vv_unpack *u)
+static int list_lost(struct vv_verb_context *job, const struct vv_unpack *u)
 {
 	put_lost(&job->json, u);
 	if (u->n_lost == 0)
 		return 0;
 	(void)vv_err_restore(&u->lost);
 	vv_json_error(&job->json, u->lost.code);
-	if (vv_job_is_first(job) && !job->args->json) {
+	if (vv_verb_context_is_first(job) && !job->args->json) {
 		vv_out_flush(&job->out);
 		fprintf(stderr, "varve: %s\n", vv_err_last());
 		say_lost(u);
 	}
-	return vv_job_status(u->lost.code);
+	return vv_verb_context_status(u->lost.code);
 }
 
-static int list(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
+static int list(struct vv_verb_context *job, const struct vv_unpack *u, const struct names *s)
 {
 	struct vv_text_table t;
 	int rc = 0;
@@ -140,12 +140,12 @@ static void say_missing(const struct vv_unpack_report *r)
 		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
 }
 
-static bool is_test(const struct vv_job *job)
+static bool is_test(const struct vv_verb_context *job)
 {
 	return vv_args_value(job->args, "test");
 }
 
-static void put_report(struct vv_job *job, const struct vv_unpack *u, const struct vv_unpack_report *r, const uint64_t *sum, double seconds, int rc)
+static void put_report(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_report *r, const uint64_t *sum, double seconds, int rc)
 {
 	struct vv_json *j = &job->json;
 
@@ -164,15 +164,15 @@ static void put_report(struct vv_job *job, const struct vv_unpack *u, const stru
 }
 
 /* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
-static int report(struct vv_job *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
+static int report(struct vv_verb_context *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
 {
 	const char *done = is_test(job) ? "read" : "unpacked";
-	bool first = vv_job_is_first(job);
+	bool first = vv_verb_context_is_first(job);
 
 	sum[0] = r->files;
 	sum[1] = r->bytes;
 	sum[2] = r->n_missing;
-	vv_world_sum(job->world, sum, 3);
+	vv_mpi_world_sum(job->world, sum, 3);
 	if (job->args->json)
 		put_report(job, u, r, sum, seconds, rc);
 	if (rc && (!job->args->json || !first)) {
@@ -185,12 +185,12 @@ static int report(struct vv_job *job, const char *of, const struct vv_unpack *u,
 		if (r->n_lost)
 			say_lost(u);
 	}
-	return vv_job_status(rc);
+	return vv_verb_context_status(rc);
 }
 
-static void say_done(struct vv_job *job, const char *of, const uint64_t sum[2], double seconds)
+static void say_done(struct vv_verb_context *job, const char *of, const uint64_t sum[2], double seconds)
 {
-	if (vv_job_is_first(job) && !job->args->json && !job->args->quiet)
+	if (vv_verb_context_is_first(job) && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
 			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
 }
@@ -207,14 +207,14 @@ static void allow_files(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-static const char *folder_of(const struct vv_job *job)
+static const char *folder_of(const struct vv_verb_context *job)
 {
 	const char *folder = vv_args_value(job->args, "directory");
 
 	return folder ? folder : ".";
 }
 
-static struct vv_unpack_options options_of(const struct vv_job *job, const struct names *s, const char *folder)
+static struct vv_unpack_options options_of(const struct vv_verb_context *job, const struct names *s, const char *folder)
 {
 	return (struct vv_unpack_options){
 		.folder = folder,
@@ -228,7 +228,7 @@ static struct vv_unpack_options options_of(const struct vv_job *job, const struc
 }
 
 /* The files of an epoch; after a signal we are dead, and nothing is half done. */
-static int lay_down(struct vv_job *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
+static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
 {
 	atomic_bool stop = false;
 	struct vv_bar bar;
@@ -245,13 +245,13 @@ static int lay_down(struct vv_job *job, const struct vv_unpack *u, struct vv_unp
 	return rc;
 }
 
-static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct names *s)
+static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const struct names *s)
 {
 	struct vv_unpack_options opt = options_of(job, s, folder_of(job));
 	double start = vv_clock_s(), seconds;
 	struct vv_unpack_report r = { 0 };
 	uint64_t sum[3];
-	int rc = vv_world_agree(job->world, vv_unpack_check(u, &opt));
+	int rc = vv_mpi_world_agree(job->world, vv_unpack_check(u, &opt));
 
 	if (rc)
 		return rc;
@@ -266,16 +266,16 @@ static int unpack(struct vv_job *job, const struct vv_unpack *u, const struct na
 }
 
 /* M readers share the files of one list: all must have read the same. Any number that follows from it. */
-static int agree_on(const struct vv_job *job, const struct vv_digest_stream *known, int rc)
+static int agree_on(const struct vv_verb_context *job, const struct vv_digest_stream *known, int rc)
 {
 	uint64_t number = vv_digest_stream_check(known) >> 32, sum = number;
 
-	vv_world_sum(job->world, &sum, 1);
-	rc = vv_world_agree(job->world, rc);
+	vv_mpi_world_sum(job->world, &sum, 1);
+	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0 && job->world && sum != number * job->world->size)
 		rc = vv_err_set(VV_EIO, "rank %" PRIu32 " cannot read the same epochs and files as the others; is the store the same everywhere, and at rest?",
 				job->world->rank);
-	return vv_world_agree(job->world, rc);
+	return vv_mpi_world_agree(job->world, rc);
 }
 
 /* All that is known of an epoch: which it is, and of its files what they are called, how long they are, whose they are. */
@@ -293,12 +293,12 @@ static void add_known(struct vv_digest_stream *known, const struct vv_unpack *u)
 	}
 }
 
-static int unpack_one(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
 {
 	struct vv_digest_stream known;
 	struct vv_unpack u = { 0 };
 	uint64_t epoch = 0;
-	int rc = vv_job_epoch(lin, spec, &epoch);
+	int rc = vv_verb_context_epoch(lin, spec, &epoch);
 
 	if (rc == 0)
 		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
@@ -333,7 +333,7 @@ static void series_fini(struct series *e)
 	vv_mem_free(e->folder);
 }
 
-static void tell_lost(struct vv_job *job, uint64_t epoch, int rc)
+static void tell_lost(struct vv_verb_context *job, uint64_t epoch, int rc)
 {
 	struct vv_json *j = &job->json;
 
@@ -341,12 +341,12 @@ static void tell_lost(struct vv_job *job, uint64_t epoch, int rc)
 	vv_json_number(j, "epoch", epoch);
 	vv_json_error(j, rc);
 	vv_json_end(j);
-	if (vv_job_is_first(job) && !job->args->json)
+	if (vv_verb_context_is_first(job) && !job->args->json)
 		fprintf(stderr, "varve: epoch %" PRIu64 " could not be %s: %s\n", epoch, is_test(job) ? "read" : "unpacked", vv_err_last());
 }
 
 /* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged, or out of reach, costs no other. */
-static int series_open(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct series *e)
+static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct series *e)
 {
 	bool apart = vv_args_value(job->args, "by-epoch");
 	struct vv_listing l = { 0 };
@@ -362,7 +362,7 @@ static int series_open(struct vv_job *job, const struct vv_lineage *lin, const s
 		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
 		if (vv_unpack_is_of_one_rank(rc)) {
 			tell_lost(job, l.epoch[i], rc);
-			e->status = vv_job_status(rc) > e->status ? vv_job_status(rc) : e->status;
+			e->status = vv_verb_context_status(rc) > e->status ? vv_verb_context_status(rc) : e->status;
 			rc = 0;
 		} else if (rc == 0) {
 			e->folder[e->n] = apart ? vv_mem_printf("%s/%" PRIu64, folder_of(job), l.epoch[i]) : vv_mem_strdup(folder_of(job));
@@ -396,7 +396,7 @@ static int check_names(const struct series *e, const struct names *s)
 	return rc;
 }
 
-static int series_check(const struct vv_job *job, const struct series *e, const struct names *s)
+static int series_check(const struct vv_verb_context *job, const struct series *e, const struct names *s)
 {
 	int rc = vv_args_value(job->args, "by-epoch") || is_test(job) ? 0 : check_names(e, s);
 
@@ -409,7 +409,7 @@ static int series_check(const struct vv_job *job, const struct series *e, const 
 }
 
 /* Want of space or memory there is for those to come, too: it ends here. What is wrong with one epoch is not. */
-static int unpack_next(struct vv_job *job, struct series *e, size_t k, const struct names *s)
+static int unpack_next(struct vv_verb_context *job, struct series *e, size_t k, const struct names *s)
 {
 	struct vv_unpack_report r = { 0 };
 	double start = vv_clock_s();
@@ -426,12 +426,12 @@ static int unpack_next(struct vv_job *job, struct series *e, size_t k, const str
 	e->sum[0] += sum[0];
 	e->sum[1] += sum[1];
 	vv_unpack_report_fini(&r);
-	rc = vv_world_agree(job->world, rc);
+	rc = vv_mpi_world_agree(job->world, rc);
 	return vv_unpack_is_of_one_rank(rc) ? 0 : rc;
 }
 
 /* What was not begun, file by file. */
-static void tell_rest(struct vv_job *job, const struct series *e, size_t k, const struct names *s)
+static void tell_rest(struct vv_verb_context *job, const struct series *e, size_t k, const struct names *s)
 {
 	struct vv_json *j = &job->json;
 	const struct vv_unpack *u = &e->u[k];
@@ -446,17 +446,17 @@ static void tell_rest(struct vv_job *job, const struct series *e, size_t k, cons
 		if (!is_asked(s, name))
 			continue;
 		vv_json_text(j, NULL, name);
-		if (vv_job_is_first(job) && !job->args->json)
+		if (vv_verb_context_is_first(job) && !job->args->json)
 			fprintf(stderr, "varve: missing: %s of epoch %zu, which was not begun\n", vv_text_safe(name).s, (size_t)u->epoch);
 	}
 	vv_json_end(j);
 	put_lost(j, u);
 	vv_json_end(j);
-	if (u->n_lost && vv_job_is_first(job) && !job->args->json)
+	if (u->n_lost && vv_verb_context_is_first(job) && !job->args->json)
 		say_lost(u);
 }
 
-static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
 {
 	struct series e = { 0 };
 	double start = vv_clock_s();
@@ -472,7 +472,7 @@ static int unpack_each(struct vv_job *job, const struct vv_lineage *lin, const s
 		add_known(&known, &e.u[i]);
 	rc = agree_on(job, &known, rc);
 	if (rc == 0)
-		rc = vv_world_agree(job->world, series_check(job, &e, s));
+		rc = vv_mpi_world_agree(job->world, series_check(job, &e, s));
 	for (going = rc; going == 0 && k < e.n; k++)
 		going = unpack_next(job, &e, k, s);
 	for (size_t i = k; rc == 0 && i < e.n; i++)
@@ -491,7 +491,7 @@ static bool is_series(const struct vv_args *args)
 	return vv_args_value(args, "each") || vv_args_value(args, "by-epoch");
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	bool listing = vv_args_value(job->args, "list"), each = is_series(job->args);
 	struct vv_spec spec;
@@ -506,16 +506,16 @@ static int run(struct vv_job *job)
 	if (rc == 0)
 		rc = names_init(&s, job->args);
 	if (rc == 0)
-		rc = vv_job_take_option(job, "threads", "threads");
+		rc = vv_verb_context_take_option(job, "threads", "threads");
 	if (rc == 0 && !listing && !is_test(job))
-		rc = vv_ownstore_refuse(job->args->operand[0], folder_of(job));
+		rc = vv_exclude_store_refuse(job->args->operand[0], folder_of(job));
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
-	rc = vv_world_agree(job->world, rc);
+		rc = vv_verb_context_start_pool(job);
+	rc = vv_mpi_world_agree(job->world, rc);
 	allow_files();
 	if (rc == 0)
 		rc = each ? unpack_each(job, &lin, &spec, &s) : unpack_one(job, &lin, &spec, &s);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct check { /* of a whole store */
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	struct vv_bar bar;
 	struct vv_verify_report sum;
 };
@@ -129,7 +129,7 @@ static int verify(struct check *k, const struct vv_spec *spec)
 	return k->sum.problems ? 1 : 0;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct check k = { .job = job };
 	struct vv_spec spec;
@@ -137,9 +137,9 @@ static int run(struct vv_job *job)
 	int rc = one ? vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH, &spec) : 0;
 
 	if (rc == 0)
-		rc = vv_job_open_store(job);
+		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
-		rc = vv_job_start_pool(job);
+		rc = vv_verb_context_start_pool(job);
 	if (rc)
 		return rc;
 	vv_json_text(&job->json, "store", job->store->url);

@@ -27,12 +27,12 @@ static const struct vv_conf_item items[] = {
 };
 
 struct watch {
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	const char *lineage, *pattern;
-	struct vv_setrule rule;
+	struct vv_file_sets rule;
 	size_t ranks;
 	double settle;
-	struct vv_lookout lookout;
+	struct vv_watch_files lookout;
 	atomic_bool stop;
 	double again; /* not before then */
 	double patience; /* seconds to wait after something went wrong, and the longer the oftener it does */
@@ -50,7 +50,7 @@ static bool key_of(const struct watch *w, const char *name, char *key, size_t ca
 		return false;
 	if (strncmp(slash ? slash + 1 : name, ".varve-", 7) == 0 || !vv_manifest_is_name(name))
 		return false; /* one that 'varve unpack' has not finished */
-	return vv_setrule_key(&w->rule, name, key, cap);
+	return vv_file_sets_key(&w->rule, name, key, cap);
 }
 
 struct set {
@@ -75,7 +75,7 @@ static void sets_fini(struct sets *s)
 	vv_map_fini(&s->by_key);
 }
 
-static int sets_add(struct sets *s, const char *key, const struct vv_lookout_file *f)
+static int sets_add(struct sets *s, const char *key, const struct vv_watch_files_file *f)
 {
 	size_t i = vv_map_get(&s->by_key, key);
 	int rc = 0;
@@ -121,7 +121,7 @@ static double due_of(const struct watch *w, const struct set *s)
 
 /* ---- what the store has already ----------------------------------------------------------------------------------- */
 
-static struct vv_lookout_file *file_here(const struct watch *w, const char *name)
+static struct vv_watch_files_file *file_here(const struct watch *w, const char *name)
 {
 	size_t at = vv_map_get(&w->lookout.by_name, name);
 
@@ -135,7 +135,7 @@ static int delete_left(struct watch *w, const struct vv_unpack *u, const struct 
 	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left, &has) : 0;
 
 	for (size_t i = 0; i < l->n && !has; i++) {
-		struct vv_lookout_file *here = file_here(w, l->file[i].name);
+		struct vv_watch_files_file *here = file_here(w, l->file[i].name);
 
 		if (here)
 			here->done = false;
@@ -152,9 +152,9 @@ static int mark(void *arg, const struct vv_unpack *u)
 
 	for (size_t i = 0; rc == 0 && i < u->n_files; i++) {
 		struct vv_unpack_file f = vv_unpack_at(u, i);
-		struct vv_lookout_file *here = file_here(w, f.file->name);
+		struct vv_watch_files_file *here = file_here(w, f.file->name);
 
-		if (!here || here->done || !vv_packed_is(&f, here->len, here->mtime))
+		if (!here || here->done || !vv_packed_before_is(&f, here->len, here->mtime))
 			continue;
 		here->done = true;
 		if (w->delete_left && key_of(w, here->name, key, sizeof(key)))
@@ -224,7 +224,7 @@ static int pack_set(struct watch *w, const struct set *s)
 	}
 	vv_json_object(&w->job->json, NULL);
 	if (rc == 0)
-		rc = vv_packing_run(w->job, w->lineage, &l, &opt, vv_args_value(w->job->args, "delete"));
+		rc = vv_pack_command_run(w->job, w->lineage, &l, &opt, vv_args_value(w->job->args, "delete"));
 	if (rc < 0)
 		vv_json_text(&w->job->json, "error", vv_err_last());
 	vv_json_end(&w->job->json);
@@ -238,7 +238,7 @@ static int pack_set(struct watch *w, const struct set *s)
 		w->patience = PATIENCE;
 	}
 	for (size_t i = 0; rc >= 0 && i < l.n; i++) {
-		struct vv_lookout_file *here = file_here(w, l.file[i].name);
+		struct vv_watch_files_file *here = file_here(w, l.file[i].name);
 
 		if (here)
 			here->done = true;
@@ -282,39 +282,39 @@ static int parse(struct watch *w)
 	}
 	vv_conf_fini(&c);
 	w->pattern = vv_args_value(w->job->args, "pattern");
-	return rc ? rc : vv_setrule_init(&w->rule, "watch", vv_args_value(w->job->args, "set"));
+	return rc ? rc : vv_file_sets_init(&w->rule, "watch", vv_args_value(w->job->args, "set"));
 }
 
 static int watch(struct watch *w)
 {
 	double wait = 0;
 	uint64_t keep = vv_conf_number(&w->job->conf, "keep");
-	int rc = vv_lookout_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
+	int rc = vv_watch_files_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
 
 	if (rc == 0 && keep && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
 		vv_log_warn("with keep = %" PRIu64 " only the newest sets stay, and --delete removes the files of all", keep);
 	w->delete_left = vv_args_value(w->job->args, "delete");
 	if (rc == 0)
-		rc = vv_packed_each(w->job, w->lineage, w->delete_left, &w->stop, mark, w);
+		rc = vv_packed_before_each(w->job, w->lineage, w->delete_left, &w->stop, mark, w);
 	if (rc == VV_EBUSY && w->delete_left) {
 		fprintf(stderr, "varve: what earlier runs have left is not deleted: %s\n", vv_err_last());
 		w->delete_left = false;
-		rc = vv_packed_each(w->job, w->lineage, false, &w->stop, mark, w);
+		rc = vv_packed_before_each(w->job, w->lineage, false, &w->stop, mark, w);
 	}
 	vv_purge_tell_left(w->job, &w->left);
 	vv_out_flush(&w->job->out);
 	vv_json_array(&w->job->json, "epochs");
 	while (rc == 0 && !atomic_load(&w->stop)) {
-		rc = vv_lookout_wait(&w->lookout, wait);
+		rc = vv_watch_files_wait(&w->lookout, wait);
 		if (rc == 0)
 			rc = pack_due(w, &wait);
 	}
 	vv_json_end(&w->job->json);
-	vv_lookout_close(&w->lookout);
+	vv_watch_files_close(&w->lookout);
 	return rc;
 }
 
-static int run(struct vv_job *job)
+static int run(struct vv_verb_context *job)
 {
 	struct watch *w = vv_mem_new(1, sizeof(*w));
 	struct vv_spec spec;
@@ -327,17 +327,17 @@ static int run(struct vv_job *job)
 	w->lineage = spec.lineage;
 	w->lookout.fd = -1;
 	w->patience = PATIENCE;
-	if (rc == 0 && vv_world_is_many(&rank) && rank)
+	if (rc == 0 && vv_mpi_world_is_many(&rank) && rank)
 		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
 	if (rc == 0)
 		rc = parse(w);
 	if (rc == 0)
-		rc = vv_job_hand_on_settings(job);
+		rc = vv_verb_context_hand_on_settings(job);
 	vv_interrupt_gently(&w->stop);
 	if (rc == 0)
 		rc = watch(w);
 	vv_interrupt_gently(NULL);
-	vv_setrule_fini(&w->rule);
+	vv_file_sets_fini(&w->rule);
 	vv_mem_free(w);
 	return rc;
 }

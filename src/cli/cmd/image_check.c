@@ -7,7 +7,7 @@
 
 static void put_finding(void *arg, bool grave, const char *text)
 {
-	struct vv_job *job = arg;
+	struct vv_verb_context *job = arg;
 
 	if (!job->args->json) {
 		vv_out_printf(&job->out, "%s: %s\n", grave ? "cannot be saved" : "note", vv_text_safe(text).s);
@@ -20,7 +20,7 @@ static void put_finding(void *arg, bool grave, const char *text)
 }
 
 /* criu knows best; what it refuses is a finding like others. */
-static int try_all(struct vv_check *c, const struct vv_whom *whom)
+static int try_all(struct vv_check *c, const struct vv_image_targets *whom)
 {
 	const struct vv_dump_options opt = {
 		.pid = whom->pid,
@@ -38,7 +38,7 @@ static int try_all(struct vv_check *c, const struct vv_whom *whom)
 	return rc;
 }
 
-int vv_image_check_run(struct vv_job *job)
+int vv_image_check_run(struct vv_verb_context *job)
 {
 	const struct vv_args *args = job->args;
 	struct vv_check c = {
@@ -48,8 +48,8 @@ int vv_image_check_run(struct vv_job *job)
 		.n_words = args->n_operands - 1,
 		.shell_job = vv_args_value(args, "shell-job"),
 	};
-	struct vv_whom whom = { 0 };
-	int rc = vv_whom_get(job, &whom);
+	struct vv_image_targets whom = { 0 };
+	int rc = vv_image_targets_get(job, &whom);
 	bool named;
 
 	named = whom.n;
@@ -64,7 +64,7 @@ int vv_image_check_run(struct vv_job *job)
 		rc = vv_check_process(&c, whom.pid[i]);
 	if (rc == 0 && vv_args_value(args, "try") && !c.grave)
 		rc = try_all(&c, &whom);
-	vv_whom_fini(&whom);
+	vv_image_targets_fini(&whom);
 	if (rc)
 		return rc;
 	vv_json_end(&job->json);

@@ -66,16 +66,16 @@ static void remove_empty(const struct vv_lineage *lin)
 	vv_catalog_listing_fini(&all);
 }
 
-void vv_image_lineage_tidy(struct vv_job *job, const char *url, const char *lineage)
+void vv_image_lineage_tidy(struct vv_verb_context *job, const char *url, const char *lineage)
 {
 	struct vv_store *store = NULL;
 	struct vv_err_state error;
 	struct vv_lineage lin;
 
 	vv_err_save(VV_EIO, &error);
-	if (vv_job_open_other(job, url, &store) == 0 && vv_catalog_open(store, lineage, false, &lin) == 0 && vv_job_lock(job, &lin) == 0)
+	if (vv_verb_context_open_other(job, url, &store) == 0 && vv_catalog_open(store, lineage, false, &lin) == 0 && vv_verb_context_lock(job, &lin) == 0)
 		remove_empty(&lin);
-	vv_job_unlock(job);
+	vv_verb_context_unlock(job);
 	if (store)
 		vv_store_remove_dir(store, lineage); /* if it is empty */
 	vv_store_close(store);

@@ -9,14 +9,14 @@
 
 enum { FILE_MOST = 1 << 20 };
 
-void vv_whom_fini(struct vv_whom *w)
+void vv_image_targets_fini(struct vv_image_targets *w)
 {
 	vv_mem_free(w->pid);
-	*w = (struct vv_whom){ 0 };
+	*w = (struct vv_image_targets){ 0 };
 }
 
 /* The number at *text, which is behind it then: 1; 0: there is none. */
-static int take_number(const char **text, struct vv_whom *out)
+static int take_number(const char **text, struct vv_image_targets *out)
 {
 	unsigned long n;
 	char *end;
@@ -32,7 +32,7 @@ static int take_number(const char **text, struct vv_whom *out)
 	return 1;
 }
 
-static int from_list(const char *list, uint32_t rank, uint32_t ranks, struct vv_whom *out)
+static int from_list(const char *list, uint32_t rank, uint32_t ranks, struct vv_image_targets *out)
 {
 	const char *at = list;
 	int rc = take_number(&at, out);
@@ -94,7 +94,7 @@ static int read_text(const char *path, struct vv_buf *out)
 	return vv_buf_check(out);
 }
 
-static int from_file(const char *path, struct vv_whom *out)
+static int from_file(const char *path, struct vv_image_targets *out)
 {
 	static const char blanks[] = " \t\r\n";
 	struct vv_buf text = { 0 };
@@ -114,14 +114,14 @@ static int from_file(const char *path, struct vv_whom *out)
 	return rc;
 }
 
-int vv_whom_get(const struct vv_job *job, struct vv_whom *out)
+int vv_image_targets_get(const struct vv_verb_context *job, struct vv_image_targets *out)
 {
 	const char *list = vv_args_value(job->args, "pid"), *pattern = vv_args_value(job->args, "pid-file");
 	uint32_t rank = job->world ? job->world->rank : 0, ranks = job->world ? job->world->size : 1;
 	struct vv_buf path = { 0 };
 	int rc;
 
-	*out = (struct vv_whom){ 0 };
+	*out = (struct vv_image_targets){ 0 };
 	if (list && pattern)
 		return vv_err_set(VV_EINVAL, "image: --pid or --pid-file, not both");
 	if (list)

@@ -65,7 +65,7 @@ static int find_verb(const char *name, const struct vv_cmd **out)
 			*out = verbs[i];
 			return 0;
 		}
-		best = vv_near_best(name, verbs[i]->name, best);
+		best = vv_did_you_mean_best(name, verbs[i]->name, best);
 	}
 	return vv_err_set(VV_EINVAL, "unknown verb '%s'%s%s%s ('varve help' lists them)", name,
 			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
@@ -86,7 +86,7 @@ static int show_help(struct vv_out *o, const char *name)
 	return 0;
 }
 
-static void report(struct vv_job *job, const struct vv_args *args, int code)
+static void report(struct vv_verb_context *job, const struct vv_args *args, int code)
 {
 	if (!args->json) {
 		vv_out_flush(&job->out);
@@ -99,7 +99,7 @@ static void report(struct vv_job *job, const struct vv_args *args, int code)
 }
 
 /* Runs the verb; what is left open in job is closed by the caller. */
-static int run_verb(struct vv_job *job, struct vv_args *args, const struct vv_cmd *cmd)
+static int run_verb(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd *cmd)
 {
 	int rc;
 
@@ -108,15 +108,15 @@ static int run_verb(struct vv_job *job, struct vv_args *args, const struct vv_cm
 				  args->n_operands < cmd->min ? "something is missing" : "too much is given", cmd->name,
 				  cmd->operands);
 	if (cmd->many && !job->world) {
-		rc = vv_world_join(args->argv);
+		rc = vv_mpi_world_join(args->argv);
 		if (rc)
 			return rc;
 	}
-	rc = vv_job_init(job, args);
+	rc = vv_verb_context_init(job, args);
 	return rc ? rc : cmd->run(job);
 }
 
-static int dispatch(struct vv_job *job, struct vv_args *args, const struct vv_cmd **cmd)
+static int dispatch(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd **cmd)
 {
 	const char *name;
 	int rc = vv_args_parse_front(args);
@@ -146,11 +146,11 @@ static int dispatch(struct vv_job *job, struct vv_args *args, const struct vv_cm
 }
 
 /* The last of the output, and what the shell is told. Of several ranks the first one speaks. */
-static int finish(struct vv_job *job, const struct vv_args *args, const struct vv_cmd *cmd, int rc)
+static int finish(struct vv_verb_context *job, const struct vv_args *args, const struct vv_cmd *cmd, int rc)
 {
-	int status = rc == VV_EDAMAGED && cmd && cmd->damage_is_error ? 2 : vv_job_status(rc);
+	int status = rc == VV_EDAMAGED && cmd && cmd->damage_is_error ? 2 : vv_verb_context_status(rc);
 
-	if (!vv_job_is_first(job))
+	if (!vv_verb_context_is_first(job))
 		return status;
 	if (rc < 0 && job->out.error != EPIPE)
 		report(job, args, rc);
@@ -167,10 +167,10 @@ static int finish(struct vv_job *job, const struct vv_args *args, const struct v
 	return 2;
 }
 
-int vv_main_run(int argc, char **argv, const struct vv_world *world)
+int vv_main_run(int argc, char **argv, const struct vv_mpi_world *world)
 {
 	struct vv_args args;
-	struct vv_job job = { .world = world };
+	struct vv_verb_context job = { .world = world };
 	const struct vv_cmd *cmd = NULL;
 	int rc, status;
 
@@ -180,7 +180,7 @@ int vv_main_run(int argc, char **argv, const struct vv_world *world)
 	if (rc == 0)
 		rc = dispatch(&job, &args, &cmd);
 	status = finish(&job, &args, cmd, rc);
-	vv_job_fini(&job);
+	vv_verb_context_fini(&job);
 	vv_args_fini(&args);
 	return status;
 }

@@ -1,10 +1,10 @@
 /* The command, whatever program it is in: varve, or varve-mpi. */
-#ifndef VV_CLI_MAIN_H
-#define VV_CLI_MAIN_H
+#ifndef VV_CLI_CMD_MAIN_H
+#define VV_CLI_CMD_MAIN_H
 
 #include "cli/base/mpi_world.h"
 
 /* world: NULL where it is alone. The exit status. */
-int vv_main_run(int argc, char **argv, const struct vv_world *world);
+int vv_main_run(int argc, char **argv, const struct vv_mpi_world *world);
 
 #endif

@@ -14,7 +14,7 @@ static const char *folder_of(const char *url)
 	return strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
 }
 
-bool vv_ownstore_is(const char *url, const struct stat *folder)
+bool vv_exclude_store_is(const char *url, const struct stat *folder)
 {
 	const char *path = folder_of(url);
 	struct stat st;
@@ -35,7 +35,7 @@ static bool resolve(const char *path, char real[PATH_MAX])
 	return realpath(folder, real);
 }
 
-bool vv_ownstore_holds(const char *url, const char *path)
+bool vv_exclude_store_holds(const char *url, const char *path)
 {
 	char store[PATH_MAX], inside[PATH_MAX];
 	const char *folder = folder_of(url);
@@ -47,9 +47,9 @@ bool vv_ownstore_holds(const char *url, const char *path)
 	return strncmp(store, inside, n) == 0 && (inside[n] == '/' || inside[n] == '\0');
 }
 
-int vv_ownstore_refuse(const char *url, const char *path)
+int vv_exclude_store_refuse(const char *url, const char *path)
 {
-	if (!vv_ownstore_holds(url, path))
+	if (!vv_exclude_store_holds(url, path))
 		return 0;
 	return vv_err_set(VV_EINVAL, "'%s' is inside the store '%s', where only layers belong: write it elsewhere", path, url);
 }

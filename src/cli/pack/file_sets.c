@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-int vv_setrule_init(struct vv_setrule *r, const char *verb, const char *regex)
+int vv_file_sets_init(struct vv_file_sets *r, const char *verb, const char *regex)
 {
 	char why[200];
 	int error = regex ? regcomp(&r->regex, regex, REG_EXTENDED) : 0;
@@ -17,7 +17,7 @@ int vv_setrule_init(struct vv_setrule *r, const char *verb, const char *regex)
 	return vv_err_set(VV_EINVAL, "%s: '%s' is no regular expression: %s", verb, regex, why);
 }
 
-void vv_setrule_fini(struct vv_setrule *r)
+void vv_file_sets_fini(struct vv_file_sets *r)
 {
 	if (r->given)
 		regfree(&r->regex);
@@ -25,7 +25,7 @@ void vv_setrule_fini(struct vv_setrule *r)
 }
 
 /* By the rule: what its groups match, or all that it matches. */
-static bool key_by_rule(const struct vv_setrule *r, const char *name, char *key, size_t cap)
+static bool key_by_rule(const struct vv_file_sets *r, const char *name, char *key, size_t cap)
 {
 	regmatch_t m[10];
 	size_t used = 0, first = r->regex.re_nsub ? 1 : 0;
@@ -62,7 +62,7 @@ static bool key_by_number(const char *name, char *key, size_t cap)
 	return (size_t)snprintf(key, cap, "%.*s%s%s", (int)(from - name), name, end > from ? "#" : "", end) < cap;
 }
 
-bool vv_setrule_key(const struct vv_setrule *r, const char *name, char *key, size_t cap)
+bool vv_file_sets_key(const struct vv_file_sets *r, const char *name, char *key, size_t cap)
 {
 	return r->given ? key_by_rule(r, name, key, cap) : key_by_number(name, key, cap);
 }

@@ -137,7 +137,7 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 	} else if (S_ISREG(st.st_mode)) {
 		rc = add_file(l, path, name);
 		path = NULL;
-	} else if (S_ISDIR(st.st_mode) && vv_ownstore_is(l->store, &st)) {
+	} else if (S_ISDIR(st.st_mode) && vv_exclude_store_is(l->store, &st)) {
 		skip(l, path, "the store itself");
 	} else if (S_ISDIR(st.st_mode)) {
 		rc = add_folder(l, path, name);
@@ -181,7 +181,7 @@ static int add_operand(struct vv_filelist *l, const char *operand)
 		return VV_ENOMEM;
 	if (stat(path, &st) < 0)
 		rc = vv_err_sys(errno, "cannot look at '%s'", path);
-	else if (vv_ownstore_holds(l->store, path))
+	else if (vv_exclude_store_holds(l->store, path))
 		skip(l, path, "in the store itself");
 	else if (S_ISREG(st.st_mode))
 		return add_file(l, path, name);
@@ -235,12 +235,12 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Those that have a key, into *m. */
-static int find_members(struct vv_filelist *l, const struct vv_setrule *rule, struct member *m, size_t *n)
+static int find_members(struct vv_filelist *l, const struct vv_file_sets *rule, struct member *m, size_t *n)
 {
 	char key[VV_MANIFEST_NAME + 16];
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (!vv_setrule_key(rule, l->file[i].name, key, sizeof(key))) {
+		if (!vv_file_sets_key(rule, l->file[i].name, key, sizeof(key))) {
 			skip(l, l->file[i].path, "of no set");
 			continue;
 		}
@@ -284,7 +284,7 @@ static int arrange(struct vv_filelist *l, const struct member *m, size_t n, stru
 	return rc;
 }
 
-int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_setrule *rule)
+int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_file_sets *rule)
 {
 	struct member *m = vv_mem_new(l->n + 1, sizeof(*m));
 	struct vv_pack_file *room = vv_mem_new(l->n + 1, sizeof(*room));

@@ -1,12 +1,12 @@
 /* The files that a command line means: operands, folders walked, lists in a file; where each is, and what it is called in the epoch. */
-#ifndef VV_CLI_FILELIST_H
-#define VV_CLI_FILELIST_H
+#ifndef VV_CLI_PACK_FILELIST_H
+#define VV_CLI_PACK_FILELIST_H
 
 #include "base/buf.h"
 #include "base/map.h"
 #include "engine/files/pack.h"
 
-struct vv_setrule; /* cli/pack/file_sets.h */
+struct vv_file_sets; /* cli/pack/file_sets.h */
 
 struct vv_filelist_set { /* files that become one epoch: `n` from `from` on */
 	char *name;
@@ -32,7 +32,7 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand);
 /* The names in a file ("-": the standard input), an operand each; NUL between them if there is one, else line by line. */
 int vv_filelist_read(struct vv_filelist *l, const char *path);
 /* Into sets, in the natural order of what their names have in common. Files of no set are left out, with a warning. */
-int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_setrule *rule);
+int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_file_sets *rule);
 /* Leaves a set out. */
 void vv_filelist_drop_set(struct vv_filelist *l, size_t i);
 /* As bytes, for other ranks; of several sets those that are left. */

@@ -50,9 +50,9 @@ static void put(struct vv_json *j, const struct vv_pack_report *r, double second
 	vv_show_files_put_kinds(j, &r->manifest);
 }
 
-int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double seconds)
+int vv_pack_command_tell(struct vv_verb_context *job, const struct vv_pack_report *r, double seconds)
 {
-	if (!vv_job_is_first(job))
+	if (!vv_verb_context_is_first(job))
 		return 0;
 	if (job->args->json) {
 		put(&job->json, r, seconds);
@@ -62,7 +62,7 @@ int vv_packing_tell(struct vv_job *job, const struct vv_pack_report *r, double s
 }
 
 /* One epoch; how long it took. */
-static int lay_down(struct vv_job *job, struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt,
+static int lay_down(struct vv_verb_context *job, struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt,
 		    struct vv_pack_report *r, double *seconds)
 {
 	struct vv_pack_options with = *opt;
@@ -70,7 +70,7 @@ static int lay_down(struct vv_job *job, struct varve *v, const struct vv_pack_fi
 	struct vv_bar bar;
 	int rc;
 
-	vv_bar_init(&bar, "pack", job->args->quiet || !vv_job_is_first(job));
+	vv_bar_init(&bar, "pack", job->args->quiet || !vv_verb_context_is_first(job));
 	with.progress = bar.progress;
 	rc = vv_pack_run(v, file, n, &with, r);
 	vv_bar_fini(&bar);
@@ -78,7 +78,7 @@ static int lay_down(struct vv_job *job, struct varve *v, const struct vv_pack_fi
 	return rc;
 }
 
-static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
+static int pack(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
 {
 	struct vv_pack_report r = { 0 };
 	double seconds;
@@ -86,31 +86,31 @@ static int pack(struct vv_job *job, struct varve *v, const struct vv_filelist *l
 
 	vv_json_number(&job->json, "skipped", l->skipped);
 	if (rc == 0)
-		rc = vv_packing_tell(job, &r, seconds);
+		rc = vv_pack_command_tell(job, &r, seconds);
 	if (rc == 0 && delete)
 		rc = vv_purge_run(job, v, l, r.epoch, &r.manifest);
 	vv_pack_report_fini(&r);
 	return rc;
 }
 
-int vv_packing_run(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
+int vv_pack_command_run(struct vv_verb_context *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
 {
 	struct varve *v = NULL;
-	int rc = vv_job_open_session(job, job->args->operand[0], lineage, &v);
+	int rc = vv_verb_context_open_session(job, job->args->operand[0], lineage, &v);
 
-	return rc ? rc : vv_job_close_session(v, pack(job, v, l, opt, delete));
+	return rc ? rc : vv_verb_context_close_session(v, pack(job, v, l, opt, delete));
 }
 
 /* ---- several ------------------------------------------------------------------------------------------------------ */
 
-static int pack_set(struct vv_job *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s,
+static int pack_set(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s,
 		    const struct vv_pack_options *opt, bool delete, struct vv_text_table *t)
 {
 	struct vv_pack_report r = { 0 };
 	double seconds;
 	int rc = lay_down(job, v, l->file + s->from, s->n, opt, &r, &seconds);
 
-	if (rc == 0 && vv_job_is_first(job)) {
+	if (rc == 0 && vv_verb_context_is_first(job)) {
 		vv_json_object(&job->json, NULL);
 		vv_json_text(&job->json, "set", s->name);
 		put(&job->json, &r, seconds);
@@ -119,44 +119,44 @@ static int pack_set(struct vv_job *job, struct varve *v, const struct vv_filelis
 	}
 	if (rc == 0 && delete)
 		rc = vv_purge_run(job, v, l, r.epoch, &r.manifest);
-	if (r.epoch && vv_job_is_first(job))
+	if (r.epoch && vv_verb_context_is_first(job))
 		vv_json_end(&job->json);
 	vv_pack_report_fini(&r);
 	return rc;
 }
 
 /* What there is to say besides the table. */
-static int conclude(struct vv_job *job, const struct vv_filelist *l, size_t done, struct vv_packing_known *known, int rc)
+static int conclude(struct vv_verb_context *job, const struct vv_filelist *l, size_t done, struct vv_pack_command_known *known, int rc)
 {
 	const char *name = done < l->n_sets ? l->set[done].name : "";
 	struct vv_json *j = &job->json;
 
 	vv_json_number(j, "passed_over", known->sets);
 	vv_json_number(j, "skipped", l->skipped);
-	if (known->sets && vv_job_is_first(job) && !job->args->quiet && !job->args->json)
+	if (known->sets && vv_verb_context_is_first(job) && !job->args->quiet && !job->args->json)
 		vv_out_printf(&job->out, "%zu passed over, which the lineage has\n", known->sets);
 	vv_purge_tell_left(job, &known->count);
 	if (rc >= 0)
 		return rc;
 	vv_json_text(j, "failed", name);
 	vv_json_error(j, rc);
-	if (vv_job_is_first(job) && !job->args->json) {
+	if (vv_verb_context_is_first(job) && !job->args->json) {
 		vv_out_flush(&job->out);
 		fprintf(stderr, "varve: '%s', %zu of %zu: %s\n", vv_text_safe(name).s, done + 1, l->n_sets, vv_err_last());
 		if (done)
 			fprintf(stderr, "varve: the %zu before it %s packed; the same command goes on from there\n", done, done == 1 ? "is" : "are");
 	}
-	return vv_job_status(rc);
+	return vv_verb_context_status(rc);
 }
 
-int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
-		      struct vv_packing_known *known)
+int vv_pack_command_series(struct vv_verb_context *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
+		      struct vv_pack_command_known *known)
 {
 	static const char *const columns[] = { "<SET", ">EPOCH", ">FILES", ">BYTES", ">NEW", ">STORED", ">LAYERS", ">RATIO", ">MB/S", NULL };
 	struct vv_text_table t;
 	struct varve *v = NULL;
 	size_t done = 0;
-	int rc = l->n_sets ? vv_job_open_session(job, job->args->operand[0], lineage, &v) : 0;
+	int rc = l->n_sets ? vv_verb_context_open_session(job, job->args->operand[0], lineage, &v) : 0;
 
 	if (rc)
 		return rc;
@@ -168,8 +168,8 @@ int vv_packing_series(struct vv_job *job, const char *lineage, const struct vv_f
 	}
 	vv_json_end(&job->json);
 	if (v)
-		rc = vv_job_close_session(v, rc);
-	if (t.n && vv_job_is_first(job) && !job->args->quiet && !job->args->json)
+		rc = vv_verb_context_close_session(v, rc);
+	if (t.n && vv_verb_context_is_first(job) && !job->args->quiet && !job->args->json)
 		(void)vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);
 	return conclude(job, l, done, known, rc);

@@ -29,7 +29,7 @@ struct item {
 };
 
 struct purge {
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	const struct vv_unpack *u;
 	struct vv_pool *pool;
 	struct vv_bar bar;
@@ -43,7 +43,7 @@ static void say(struct purge *k, const char *path, const char *what, const char 
 {
 	struct vv_text_long name = vv_text_safe(path);
 
-	if (k->job->args->json && vv_job_is_first(k->job)) {
+	if (k->job->args->json && vv_verb_context_is_first(k->job)) {
 		vv_buf_printf(&k->count.said, "'%s' is %s: %s", name.s, what, why);
 		vv_buf_add(&k->count.said, "", 1);
 	} else {
@@ -51,7 +51,7 @@ static void say(struct purge *k, const char *path, const char *what, const char 
 	}
 }
 
-static void put_said(struct vv_job *job, const char *key, const struct vv_buf *said)
+static void put_said(struct vv_verb_context *job, const char *key, const struct vv_buf *said)
 {
 	vv_json_array(&job->json, key);
 	for (size_t at = 0; at < said->n && !said->failed; at += strlen((const char *)said->p + at) + 1)
@@ -84,7 +84,7 @@ struct group { /* files that are open together */
 /* Of the mode, the bits that are given back. */
 static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 {
-	return vv_packed_is(f, (uint64_t)st->st_size, st->st_mtim) && (st->st_mode & 01777) == (f->file->mode & 01777);
+	return vv_packed_before_is(f, (uint64_t)st->st_size, st->st_mtim) && (st->st_mode & 01777) == (f->file->mode & 01777);
 }
 
 static void open_item(struct item *t, struct group *g)
@@ -111,7 +111,7 @@ static void open_item(struct item *t, struct group *g)
 
 static int compare(struct purge *k, struct group *g)
 {
-	int rc = vv_same_files(k->u, k->pool, g->file, g->fd, g->same, g->n, &k->bar.progress);
+	int rc = vv_compare_files(k->u, k->pool, g->file, g->fd, g->same, g->n, &k->bar.progress);
 
 	for (size_t i = 0; rc == 0 && i < g->n; i++) {
 		g->item[i]->differs = !g->same[i];
@@ -211,7 +211,7 @@ static int go_over(struct purge *k, size_t most, enum what what)
 
 static void begin(struct purge *k)
 {
-	vv_bar_init(&k->bar, "compare", k->job->args->quiet || !vv_job_is_first(k->job));
+	vv_bar_init(&k->bar, "compare", k->job->args->quiet || !vv_verb_context_is_first(k->job));
 }
 
 /* all: what is kept, and why, is told. */
@@ -242,10 +242,10 @@ static bool is_as_stored(struct purge *k, int rc)
 }
 
 /* Those that can be open together are compared, and deleted if all are equal. If they are more, all are compared first. */
-int vv_purge_left(struct vv_job *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has)
+int vv_purge_left(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has)
 {
 	struct purge k = { .job = job, .u = u, .pool = job->pool };
-	size_t most = vv_abreast_files(AT_ONCE, 1);
+	size_t most = vv_read_many_files(AT_ONCE, 1);
 	int rc = 0;
 
 	begin(&k);
@@ -265,7 +265,7 @@ int vv_purge_left(struct vv_job *job, const struct vv_unpack *u, const struct vv
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-void vv_purge_tell_left(struct vv_job *job, struct vv_purge_count *count)
+void vv_purge_tell_left(struct vv_verb_context *job, struct vv_purge_count *count)
 {
 	if (count->deleted + count->kept + count->said.n) {
 		vv_json_number(&job->json, "left_deleted", count->deleted);
@@ -281,7 +281,7 @@ void vv_purge_tell_left(struct vv_job *job, struct vv_purge_count *count)
 
 /* ---- what was packed just now ------------------------------------------------------------------------------------- */
 
-int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *l, uint64_t epoch, const struct vv_manifest *m)
+int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, uint64_t epoch, const struct vv_manifest *m)
 {
 	struct vv_unpack u = { 0 };
 	struct purge k = { .job = job, .u = &u };
@@ -299,18 +299,18 @@ int vv_purge_run(struct vv_job *job, struct varve *v, const struct vv_filelist *
 			rc = add(&k, &l->file[at]);
 	}
 	if (rc == 0)
-		rc = go_over(&k, vv_abreast_files(AT_ONCE, 1), DELETE_EQUAL);
+		rc = go_over(&k, vv_read_many_files(AT_ONCE, 1), DELETE_EQUAL);
 	end(&k, rc == 0);
 	vv_unpack_close(&u);
-	rc = vv_world_agree(job->world, rc);
+	rc = vv_mpi_world_agree(job->world, rc);
 	sum[0] = k.count.deleted;
 	sum[1] = k.count.kept;
-	vv_world_sum(job->world, sum, 2);
+	vv_mpi_world_sum(job->world, sum, 2);
 	vv_json_number(&job->json, "deleted", sum[0]);
 	vv_json_number(&job->json, "kept", sum[1]);
 	put_said(job, "said", &k.count.said);
 	vv_buf_fini(&k.count.said);
-	if (rc == 0 && !job->args->json && !job->args->quiet && vv_job_is_first(job))
+	if (rc == 0 && !job->args->json && !job->args->quiet && vv_verb_context_is_first(job))
 		vv_out_printf(&job->out, "%" PRIu64 " file%s deleted, %" PRIu64 " kept\n", sum[0], sum[0] == 1 ? "" : "s", sum[1]);
 	return rc < 0 ? vv_err_context(rc, "epoch %" PRIu64 " is durable, but not all files were deleted", epoch) : rc;
 }

@@ -69,7 +69,7 @@ static int add_file(struct vv_show_files *s, const struct vv_manifest_file *f, u
 	return to->format ? 0 : VV_ENOMEM;
 }
 
-static int add_all(struct vv_show_files *s, const struct vv_manifest *m, const struct vv_table *t)
+static int add_all(struct vv_show_files *s, const struct vv_manifest *m, const struct vv_run_table *t)
 {
 	int rc = 0;
 
@@ -85,15 +85,15 @@ static int add_all(struct vv_show_files *s, const struct vv_manifest *m, const s
 	return rc;
 }
 
-int vv_show_files_add(struct vv_show_files *s, struct vv_job *job, const struct vv_lineage *lin, const struct vv_table *t)
+int vv_show_files_add(struct vv_show_files *s, struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_run_table *t)
 {
 	struct vv_manifest m = { 0 };
 	bool has = false;
 	int rc;
 
-	if (vv_table_find(t, VV_MANIFEST_REGION) == t->n)
+	if (vv_run_table_find(t, VV_MANIFEST_REGION) == t->n)
 		return 0;
-	rc = vv_job_start_pool(job);
+	rc = vv_verb_context_start_pool(job);
 	if (rc == 0)
 		rc = vv_unpack_manifest(lin, job->pool, t, &m, &has);
 	if (rc == 0 && has)
@@ -103,19 +103,19 @@ int vv_show_files_add(struct vv_show_files *s, struct vv_job *job, const struct 
 	return rc;
 }
 
-int vv_show_files_add_head(struct vv_show_files *s, struct vv_job *job, const struct vv_lineage *lin, const struct vv_head *h)
+int vv_show_files_add_head(struct vv_show_files *s, struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_head *h)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	bool packed = false;
 	int rc = 0;
 
 	for (size_t i = 0; !packed && i < h->n_regions; i++)
 		packed = strcmp(h->region[i].name, VV_MANIFEST_REGION) == 0;
 	if (packed)
-		rc = vv_table_load(lin, h->epoch, h->rank, &t);
+		rc = vv_run_table_load(lin, h->epoch, h->rank, &t);
 	if (packed && rc == 0)
 		rc = vv_show_files_add(s, job, lin, &t);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 

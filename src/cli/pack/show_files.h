@@ -1,6 +1,6 @@
 /* What is said of an epoch that was packed from files: kinds of variables, and the files. */
-#ifndef VV_CLI_SHOW_FILES_H
-#define VV_CLI_SHOW_FILES_H
+#ifndef VV_CLI_PACK_SHOW_FILES_H
+#define VV_CLI_PACK_SHOW_FILES_H
 
 #include "base/map.h"
 #include "cli/base/verb_context.h"
@@ -20,9 +20,9 @@ struct vv_show_files { /* of one rank, or of several together; all zero is empty
 
 void vv_show_files_fini(struct vv_show_files *s);
 /* What the rank of this table packed, if it did. */
-int vv_show_files_add(struct vv_show_files *s, struct vv_job *job, const struct vv_lineage *lin, const struct vv_table *t);
+int vv_show_files_add(struct vv_show_files *s, struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_run_table *t);
 /* The same by its layer's head, of which the table is only loaded where there is something to show. */
-int vv_show_files_add_head(struct vv_show_files *s, struct vv_job *job, const struct vv_lineage *lin, const struct vv_head *h);
+int vv_show_files_add_head(struct vv_show_files *s, struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_head *h);
 /* Tables; all: of files more than a few. */
 int vv_show_files_say(const struct vv_show_files *s, struct vv_out *o, bool all);
 void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j);

@@ -19,14 +19,14 @@ enum { EVENTS = 64 << 10 };
 
 static const uint32_t wanted = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_MODIFY | IN_ONLYDIR | IN_DONT_FOLLOW;
 
-static struct vv_lookout_file *find(struct vv_lookout *l, const char *name)
+static struct vv_watch_files_file *find(struct vv_watch_files *l, const char *name)
 {
 	size_t i = vv_map_get(&l->by_name, name);
 
 	return i == VV_MAP_NONE ? NULL : &l->file[i];
 }
 
-static int add(struct vv_lookout *l, const char *name, struct vv_lookout_file **out)
+static int add(struct vv_watch_files *l, const char *name, struct vv_watch_files_file **out)
 {
 	char *copy = vv_mem_strdup(name);
 	int rc = copy ? vv_mem_room(&l->file, l->n, &l->cap, sizeof(*l->file)) : VV_ENOMEM;
@@ -37,15 +37,15 @@ static int add(struct vv_lookout *l, const char *name, struct vv_lookout_file **
 		vv_mem_free(copy);
 		return rc;
 	}
-	l->file[l->n] = (struct vv_lookout_file){ .name = copy };
+	l->file[l->n] = (struct vv_watch_files_file){ .name = copy };
 	*out = &l->file[l->n++];
 	return 0;
 }
 
 /* What the file is now. `fresh`: it was written just now; else it was when its time says. */
-static int look_at(struct vv_lookout *l, const char *name, bool fresh)
+static int look_at(struct vv_watch_files *l, const char *name, bool fresh)
 {
-	struct vv_lookout_file *f = find(l, name);
+	struct vv_watch_files_file *f = find(l, name);
 	char path[PATH_MAX];
 	double now = vv_clock_s(), age;
 	struct stat st;
@@ -71,9 +71,9 @@ static int look_at(struct vv_lookout *l, const char *name, bool fresh)
 	return 0;
 }
 
-static int enter(struct vv_lookout *l, const char *name);
+static int enter(struct vv_watch_files *l, const char *name);
 
-static int look_into(struct vv_lookout *l, const char *folder)
+static int look_into(struct vv_watch_files *l, const char *folder)
 {
 	char path[PATH_MAX], name[PATH_MAX];
 	struct dirent *e;
@@ -100,7 +100,7 @@ static int look_into(struct vv_lookout *l, const char *folder)
 }
 
 /* From now on the folder is watched, and what is in it is known; in this order, so that nothing is missed in between. */
-static int enter(struct vv_lookout *l, const char *name)
+static int enter(struct vv_watch_files *l, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -108,7 +108,7 @@ static int enter(struct vv_lookout *l, const char *name)
 	int wd;
 
 	snprintf(path, sizeof(path), "%s/%s", l->folder, name);
-	if (stat(path, &st) == 0 && vv_ownstore_is(l->store, &st))
+	if (stat(path, &st) == 0 && vv_exclude_store_is(l->store, &st))
 		return 0;
 	wd = inotify_add_watch(l->fd, path, wanted);
 	if (wd < 0)
@@ -128,21 +128,21 @@ static int enter(struct vv_lookout *l, const char *name)
 	return l->watched[at] ? look_into(l, name) : VV_ENOMEM;
 }
 
-int vv_lookout_open(struct vv_lookout *l, const char *folder, const char *store)
+int vv_watch_files_open(struct vv_watch_files *l, const char *folder, const char *store)
 {
 	struct stat st;
 
-	*l = (struct vv_lookout){ .folder = folder, .store = store, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
+	*l = (struct vv_watch_files){ .folder = folder, .store = store, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
 	if (l->fd < 0)
 		return vv_err_sys(errno, "cannot watch folders");
 	if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
 		return vv_err_set(VV_ENOENT, "there is no folder '%s' to watch", folder);
-	if (vv_ownstore_holds(store, folder))
+	if (vv_exclude_store_holds(store, folder))
 		return vv_err_set(VV_EINVAL, "folder '%s' lies in the store itself: watch another one", folder);
 	return enter(l, ""); /* "DIR/" may be a link: it is the caller's own */
 }
 
-void vv_lookout_close(struct vv_lookout *l)
+void vv_watch_files_close(struct vv_watch_files *l)
 {
 	if (l->fd >= 0)
 		close(l->fd);
@@ -153,12 +153,12 @@ void vv_lookout_close(struct vv_lookout *l)
 	vv_mem_free(l->watched);
 	vv_mem_free(l->file);
 	vv_map_fini(&l->by_name);
-	*l = (struct vv_lookout){ .fd = -1 };
+	*l = (struct vv_watch_files){ .fd = -1 };
 }
 
-static int take_event(struct vv_lookout *l, const struct inotify_event *e)
+static int take_event(struct vv_watch_files *l, const struct inotify_event *e)
 {
-	struct vv_lookout_file *f;
+	struct vv_watch_files_file *f;
 	char name[PATH_MAX];
 	const char *folder;
 
@@ -189,7 +189,7 @@ static int take_event(struct vv_lookout *l, const struct inotify_event *e)
 	return 0;
 }
 
-int vv_lookout_wait(struct vv_lookout *l, double seconds)
+int vv_watch_files_wait(struct vv_watch_files *l, double seconds)
 {
 	alignas(struct inotify_event) char events[EVENTS];
 	struct pollfd p = { .fd = l->fd, .events = POLLIN };

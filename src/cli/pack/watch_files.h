@@ -1,13 +1,13 @@
 /* The files below a folder, as they are written: inotify says when one was closed after writing, or moved there. */
-#ifndef VV_CLI_LOOKOUT_H
-#define VV_CLI_LOOKOUT_H
+#ifndef VV_CLI_PACK_WATCH_FILES_H
+#define VV_CLI_PACK_WATCH_FILES_H
 
 #include "base/map.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-struct vv_lookout_file {
+struct vv_watch_files_file {
 	char *name;  /* below the folder */
 	bool busy;   /* somebody writes to it */
 	bool done;   /* no news: it was dealt with, and not written since */
@@ -17,21 +17,21 @@ struct vv_lookout_file {
 	struct timespec mtime;
 };
 
-struct vv_lookout {
+struct vv_watch_files {
 	const char *folder;
 	const char *store; /* which may lie below it, and is not watched */
 	int fd;
 	char **watched; /* by watch descriptor: the folder, below `folder`; "" is itself */
 	size_t n_watched;
-	struct vv_lookout_file *file;
+	struct vv_watch_files_file *file;
 	size_t n, cap;
 	struct vv_map by_name;
 };
 
 /* What is there already is found as well; the last write of it was when its time says. */
-int vv_lookout_open(struct vv_lookout *l, const char *folder, const char *store);
-void vv_lookout_close(struct vv_lookout *l);
+int vv_watch_files_open(struct vv_watch_files *l, const char *folder, const char *store);
+void vv_watch_files_close(struct vv_watch_files *l);
 /* Waits for something to happen, at most so long; a signal ends it, too. */
-int vv_lookout_wait(struct vv_lookout *l, double seconds);
+int vv_watch_files_wait(struct vv_watch_files *l, double seconds);
 
 #endif

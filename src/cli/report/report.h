@@ -1,8 +1,8 @@
 /* What 'varve report' tells of a lineage, gathered from commit records, heads of layers and run tables. Everything is
  * bounded, whatever there is in the store: neighbouring epochs or ranks are put together in rows, and of regions and layers
  * the largest are told apart. */
-#ifndef VV_CLI_REPORT_H
-#define VV_CLI_REPORT_H
+#ifndef VV_CLI_REPORT_REPORT_H
+#define VV_CLI_REPORT_REPORT_H
 
 #include "base/map.h"
 #include "cli/base/verb_context.h"
@@ -81,7 +81,7 @@ struct vv_report_heat { /* starts empty, but for the number of columns */
 
 void vv_report_heat_fini(struct vv_report_heat *h);
 /* What a layer changed, in the column of its epoch. */
-int vv_report_heat_add(struct vv_report_heat *h, struct vv_job *job, const struct vv_lineage *lin,
+int vv_report_heat_add(struct vv_report_heat *h, struct vv_verb_context *job, const struct vv_lineage *lin,
 		       const struct vv_commit *c, const struct vv_head *head, size_t column);
 /* The rows that changed most, at most VV_REPORT_WARM; all others are put together in the last. */
 void vv_report_heat_settle(struct vv_report_heat *h);
@@ -129,7 +129,7 @@ struct vv_report_restore {
 
 void vv_report_restore_fini(struct vv_report_restore *r);
 /* One rank of the epoch. */
-int vv_report_restore_add(struct vv_report_restore *r, struct vv_job *job, const struct vv_lineage *lin,
+int vv_report_restore_add(struct vv_report_restore *r, struct vv_verb_context *job, const struct vv_lineage *lin,
 			  const struct vv_commit *c, uint32_t rank);
 /* Sorts: regions by size, the largest first. */
 void vv_report_restore_settle(struct vv_report_restore *r);
@@ -168,7 +168,7 @@ struct vv_report_limits {
 	uint64_t heads;  /* layers to be looked into, if newest is 0 */
 };
 
-int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_job *job, const char *name,
+int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *job, const char *name,
 			   const struct vv_report_limits *limits);
 void vv_report_lineage_fini(struct vv_report_lineage *r);
 

@@ -133,14 +133,14 @@ static void tally_moved(const struct tally *t, const struct vv_runs *was, const 
 }
 
 /* The tables before a chain that begins anew; without them *has stays false. */
-static int load_before(struct vv_job *job, const struct vv_lineage *lin, const struct vv_commit *c,
-		       const struct vv_head *head, struct vv_table *was, bool *has)
+static int load_before(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c,
+		       const struct vv_head *head, struct vv_run_table *was, bool *has)
 {
 	int rc;
 
 	if (head->parent || !c->parent)
 		return 0;
-	rc = vv_table_load_on(lin, job->pool, c->parent, head->rank, was);
+	rc = vv_run_table_load_on(lin, job->pool, c->parent, head->rank, was);
 	*has = rc == 0;
 	if (rc == VV_ENOMEM)
 		return rc;
@@ -149,9 +149,9 @@ static int load_before(struct vv_job *job, const struct vv_lineage *lin, const s
 }
 
 static void tally_region(const struct tally *t, const struct vv_head *head, const struct vv_commit *c,
-			 const struct vv_head_region *r, const struct vv_table *was, bool has)
+			 const struct vv_head_region *r, const struct vv_run_table *was, bool has)
 {
-	size_t i = has ? vv_table_find(was, r->name) : 0;
+	size_t i = has ? vv_run_table_find(was, r->name) : 0;
 
 	if (r->parent)
 		tally_runs(t, &r->runs);
@@ -163,10 +163,10 @@ static void tally_region(const struct tally *t, const struct vv_head *head, cons
 		tally(t, 0, t->len);
 }
 
-static int add_regions(struct vv_report_heat *h, struct vv_job *job, const struct vv_lineage *lin,
+static int add_regions(struct vv_report_heat *h, struct vv_verb_context *job, const struct vv_lineage *lin,
 		       const struct vv_commit *c, const struct vv_head *head, size_t column)
 {
-	struct vv_table was = { 0 };
+	struct vv_run_table was = { 0 };
 	bool has = false;
 	int rc = load_before(job, lin, c, head, &was, &has);
 
@@ -178,18 +178,18 @@ static int add_regions(struct vv_report_heat *h, struct vv_job *job, const struc
 		if (rc == 0)
 			tally_region(&t, head, c, r, &was, has);
 	}
-	vv_table_fini(&was);
+	vv_run_table_fini(&was);
 	return rc;
 }
 
 /* Files have new names in every epoch; their variables are what comes again. */
-static int add_variables(struct vv_report_heat *h, struct vv_job *job, const struct vv_lineage *lin,
+static int add_variables(struct vv_report_heat *h, struct vv_verb_context *job, const struct vv_lineage *lin,
 			 const struct vv_commit *c, const struct vv_head *head, size_t column)
 {
 	struct vv_manifest m = { 0 };
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	bool has = false;
-	int rc = vv_table_load_of(lin, job->pool, c, head->rank, &t);
+	int rc = vv_run_table_load_of(lin, job->pool, c, head->rank, &t);
 
 	if (rc == 0)
 		rc = vv_unpack_manifest(lin, job->pool, &t, &m, &has);
@@ -201,11 +201,11 @@ static int add_variables(struct vv_report_heat *h, struct vv_job *job, const str
 			tally(&k, 0, m.kind[i].fresh);
 	}
 	vv_manifest_fini(&m);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 
-int vv_report_heat_add(struct vv_report_heat *h, struct vv_job *job, const struct vv_lineage *lin,
+int vv_report_heat_add(struct vv_report_heat *h, struct vv_verb_context *job, const struct vv_lineage *lin,
 		       const struct vv_commit *c, const struct vv_head *head, size_t column)
 {
 	for (size_t i = 0; i < head->n_regions; i++)

@@ -21,14 +21,14 @@ struct item { /* an epoch */
 struct look { /* a layer */
 	struct item *item;
 	uint32_t rank;
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	int rc;
 	struct vv_err_state error;
 };
 
 struct walk {
 	struct vv_report_lineage *r;
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	struct vv_listing listing;
 	const struct vv_report_limits *limits;
 	size_t first;    /* number of the first epoch that is shown */
@@ -111,7 +111,7 @@ static void read_head(void *arg, size_t i)
 	struct walk *w = arg;
 	struct look *k = &w->look[i];
 
-	k->rc = vv_layerio_open(&w->r->lin, vv_run_layer(k->item->epoch, k->rank), VV_LAYERIO_HEAD, &k->file);
+	k->rc = vv_layer_file_open(&w->r->lin, vv_run_layer(k->item->epoch, k->rank), VV_LAYER_FILE_HEAD, &k->file);
 	if (k->rc)
 		vv_err_save(k->rc, &k->error);
 }
@@ -147,7 +147,7 @@ static int take_looks(struct walk *w, size_t first)
 
 		if (rc == 0)
 			rc = take_head(w, k, (number - w->first) / w->per_row);
-		vv_layerio_close(k->file);
+		vv_layer_file_close(k->file);
 	}
 	w->n_looks = 0;
 	return rc;
@@ -341,7 +341,7 @@ static void close_rows(struct vv_report_lineage *r)
 	r->n_shown = r->all.n;
 }
 
-int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_job *job, const char *name,
+int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *job, const char *name,
 			   const struct vv_report_limits *limits)
 {
 	struct walk *w = vv_mem_new(1, sizeof(*w));

@@ -29,7 +29,7 @@ void vv_report_restore_fini(struct vv_report_restore *r)
 	*r = (struct vv_report_restore){ 0 };
 }
 
-static int region_of(struct vv_report_restore *r, const struct vv_table_region *t, size_t *out)
+static int region_of(struct vv_report_restore *r, const struct vv_run_table_region *t, size_t *out)
 {
 	size_t i = vv_map_get(&r->by_name, t->name);
 	int rc = 0;
@@ -65,7 +65,7 @@ static int by_place(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static int collect(struct vv_report_restore *r, const struct vv_table *t, struct pieces *p)
+static int collect(struct vv_report_restore *r, const struct vv_run_table *t, struct pieces *p)
 {
 	size_t runs = 0, region = 0;
 	int rc = 0;
@@ -158,7 +158,7 @@ static void count_blocks(struct vv_report_restore *r, struct vv_report_source *s
 static int count_layer(struct vv_report_restore *r, const struct vv_lineage *lin, const struct piece *p, size_t n)
 {
 	struct vv_report_source *s = NULL;
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	int rc = source_of(r, vv_run_epoch(p->layer), &s);
 
 	if (rc)
@@ -171,13 +171,13 @@ static int count_layer(struct vv_report_restore *r, const struct vv_lineage *lin
 		return 0;
 	}
 	r->opened++;
-	rc = vv_layerio_open(lin, p->layer, VV_LAYERIO_BLOCKS, &f);
+	rc = vv_layer_file_open(lin, p->layer, VV_LAYER_FILE_BLOCKS, &f);
 	if (rc == 0)
 		count_blocks(r, s, &f->blocks, p, n);
 	else if (rc == VV_ENOMEM)
 		return rc;
 	r->partial |= rc != 0;
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	vv_err_clear();
 	return 0;
 }
@@ -194,12 +194,12 @@ static int count_layers(struct vv_report_restore *r, const struct vv_lineage *li
 	return rc;
 }
 
-int vv_report_restore_add(struct vv_report_restore *r, struct vv_job *job, const struct vv_lineage *lin,
+int vv_report_restore_add(struct vv_report_restore *r, struct vv_verb_context *job, const struct vv_lineage *lin,
 			  const struct vv_commit *c, uint32_t rank)
 {
 	struct pieces p = { 0 };
-	struct vv_table t = { 0 };
-	int rc = vv_table_load_of(lin, job->pool, c, rank, &t);
+	struct vv_run_table t = { 0 };
+	int rc = vv_run_table_load_of(lin, job->pool, c, rank, &t);
 
 	r->epoch = c->epoch;
 	r->ranks++;
@@ -212,7 +212,7 @@ int vv_report_restore_add(struct vv_report_restore *r, struct vv_job *job, const
 	if (rc == 0)
 		rc = vv_show_files_add(&r->files, job, lin, &t);
 	vv_mem_free(p.v);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* A process that may be asked for a checkpoint by a signal: one that does not catch it would be ended by it. */
-#ifndef VV_CLI_LISTENER_H
-#define VV_CLI_LISTENER_H
+#ifndef VV_CLI_RUN_LISTENER_H
+#define VV_CLI_RUN_LISTENER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* What is to be run, looked at before: into some programs no library can be put. */
-#ifndef VV_CLI_RUN_COMMAND_H
-#define VV_CLI_RUN_COMMAND_H
+#ifndef VV_CLI_RUN_RUN_COMMAND_H
+#define VV_CLI_RUN_RUN_COMMAND_H
 
 enum vv_run_command_kind {
 	VV_RUN_COMMAND_OPEN,   /* nothing is known to speak against it: a program, a script; or it is not there */

@@ -97,23 +97,23 @@ int vv_run_env_restart(uint64_t epoch)
 	char number[24];
 
 	snprintf(number, sizeof(number), "%" PRIu64, epoch);
-	return set(VV_TERMS_RESTART, epoch == UINT64_MAX ? "latest" : epoch ? number : "none");
+	return set(VV_RUN_PROTOCOL_RESTART, epoch == UINT64_MAX ? "latest" : epoch ? number : "none");
 }
 
 int vv_run_env_terms(const struct vv_run_plan *plan, const char *events)
 {
-	int rc = set(VV_TERMS_STORE, plan->store);
+	int rc = set(VV_RUN_PROTOCOL_STORE, plan->store);
 
 	if (rc == 0)
-		rc = set(VV_TERMS_LINEAGE, plan->lineage);
+		rc = set(VV_RUN_PROTOCOL_LINEAGE, plan->lineage);
 	if (rc == 0)
 		rc = vv_run_env_restart(plan->first);
 	if (rc == 0 && plan->globals)
-		rc = set(VV_TERMS_GLOBALS, "1");
+		rc = set(VV_RUN_PROTOCOL_GLOBALS, "1");
 	if (rc == 0 && events)
-		rc = set(VV_TERMS_EVENTS, events);
+		rc = set(VV_RUN_PROTOCOL_EVENTS, events);
 	if (!events)
-		unsetenv(VV_TERMS_EVENTS);
+		unsetenv(VV_RUN_PROTOCOL_EVENTS);
 	return rc ? rc : set("VARVE_PRELOAD", plan->preload);
 }
 

@@ -1,7 +1,7 @@
 /* What the program finds around it: the library in front of all others, addresses that are the same every time, and the terms of engine/run_protocol.h in its
  * environment. */
-#ifndef VV_CLI_RUN_ENV_H
-#define VV_CLI_RUN_ENV_H
+#ifndef VV_CLI_RUN_RUN_ENV_H
+#define VV_CLI_RUN_RUN_ENV_H
 
 #include "cli/run/run_plan.h"
 

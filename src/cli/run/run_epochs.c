@@ -13,8 +13,8 @@
 /* VV_ENOENT: neither store nor lineage need be there. */
 static int open_lineage(struct vv_run_epochs *e)
 {
-	struct vv_job *job = e->plan->job;
-	int rc = e->open || job->store ? 0 : vv_job_open_other(job, e->plan->store, &job->store);
+	struct vv_verb_context *job = e->plan->job;
+	int rc = e->open || job->store ? 0 : vv_verb_context_open_other(job, e->plan->store, &job->store);
 
 	if (rc == 0 && !e->open)
 		rc = vv_catalog_open(job->store, e->plan->lineage, false, &e->lin);
@@ -78,7 +78,7 @@ static int is_bad(struct vv_run_epochs *e, uint64_t epoch)
 	int rc = vv_run_epochs_check(e, epoch);
 
 	if (rc == 0)
-		rc = vv_job_start_pool(e->plan->job);
+		rc = vv_verb_context_start_pool(e->plan->job);
 	if (rc == 0)
 		rc = vv_verify_run(&e->lin, e->plan->job->pool, epoch, false, ignore, NULL, NULL, &report);
 	return rc == VV_ENOENT || rc == VV_EDAMAGED || report.problems ? 1 : rc;
@@ -174,8 +174,8 @@ int vv_run_epochs_await(struct vv_run_epochs *e, double patience)
 
 	if (rc)
 		return rc == VV_ENOENT ? 0 : rc;
-	while ((rc = vv_job_lock(e->plan->job, &e->lin)) == VV_EBUSY && vv_clock_s() < end)
+	while ((rc = vv_verb_context_lock(e->plan->job, &e->lin)) == VV_EBUSY && vv_clock_s() < end)
 		vv_clock_sleep(0.05);
-	vv_job_unlock(e->plan->job);
+	vv_verb_context_unlock(e->plan->job);
 	return rc;
 }

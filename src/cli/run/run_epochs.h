@@ -1,6 +1,6 @@
 /* The lineage that the program writes, as seen from beside it: its epochs are not changed here. It may not be there yet. */
-#ifndef VV_CLI_RUN_EPOCHS_H
-#define VV_CLI_RUN_EPOCHS_H
+#ifndef VV_CLI_RUN_RUN_EPOCHS_H
+#define VV_CLI_RUN_RUN_EPOCHS_H
 
 #include "cli/run/run_plan.h"
 

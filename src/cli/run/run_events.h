@@ -1,7 +1,7 @@
 /* What the program's side tells (engine/run_protocol.h): lines at the end of a file, which is read from time to time. It may be on a file system that several
  * hosts share, and such a one does not say when it has grown. */
-#ifndef VV_CLI_RUN_EVENTS_H
-#define VV_CLI_RUN_EVENTS_H
+#ifndef VV_CLI_RUN_RUN_EVENTS_H
+#define VV_CLI_RUN_RUN_EVENTS_H
 
 #include "base/buf.h"
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* A process beside us that outlives us for a moment: if we are killed, it kills the program's group, and removes what we would have. The kernel would do so for our child alone; what that has
  * started in turn would run on, and hold the lineage. */
-#ifndef VV_CLI_RUN_GUARD_H
-#define VV_CLI_RUN_GUARD_H
+#ifndef VV_CLI_RUN_RUN_GUARD_H
+#define VV_CLI_RUN_RUN_GUARD_H
 
 #include <sys/types.h>
 

@@ -1,12 +1,12 @@
 /* What `varve run` was asked to do. */
-#ifndef VV_CLI_RUN_PLAN_H
-#define VV_CLI_RUN_PLAN_H
+#ifndef VV_CLI_RUN_RUN_PLAN_H
+#define VV_CLI_RUN_RUN_PLAN_H
 
 #include "cli/base/verb_context.h"
 #include <limits.h>
 
 struct vv_run_plan {
-	struct vv_job *job;
+	struct vv_verb_context *job;
 	char *const *command; /* NULL behind the last word */
 	char store[PATH_MAX]; /* by a path that holds in every folder */
 	char lineage[VV_NAME_LINEAGE_MAX + 1];

@@ -1,6 +1,6 @@
 /* What `varve run` says: a line for each event, as text or as JSON, and a summary; on the standard error, or at the end of a file. The standard output is the program's. */
-#ifndef VV_CLI_RUN_TELL_H
-#define VV_CLI_RUN_TELL_H
+#ifndef VV_CLI_RUN_RUN_TELL_H
+#define VV_CLI_RUN_RUN_TELL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The terminal that is our standard input, if it is one: the program has it while it runs in the foreground, so that it can read, and hears Ctrl-C and Ctrl-Z
  * itself; we stop when it is stopped, as one that waits for our shell would expect. */
-#ifndef VV_CLI_RUN_TERMINAL_H
-#define VV_CLI_RUN_TERMINAL_H
+#ifndef VV_CLI_RUN_RUN_TERMINAL_H
+#define VV_CLI_RUN_RUN_TERMINAL_H
 
 #include <stdbool.h>
 #include <sys/types.h>

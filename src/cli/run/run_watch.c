@@ -170,7 +170,7 @@ static void follow_stop(struct watch *w)
 /* Of ranks it is enough if one hears of it: those of this host are told, those of others by the launcher, if it passes signals on. */
 static bool ask_ranks(pid_t launcher, int sig)
 {
-	bool below = vv_listener_ask_below(launcher, VV_TERMS_LINEAGE, sig) > 0;
+	bool below = vv_listener_ask_below(launcher, VV_RUN_PROTOCOL_LINEAGE, sig) > 0;
 
 	return below || kill(launcher, sig) == 0;
 }

@@ -1,6 +1,6 @@
 /* A program that is looked after: told to checkpoint, brought back when it dies, ended when we are told to end. */
-#ifndef VV_CLI_RUN_WATCH_H
-#define VV_CLI_RUN_WATCH_H
+#ifndef VV_CLI_RUN_RUN_WATCH_H
+#define VV_CLI_RUN_RUN_WATCH_H
 
 #include "cli/run/run_plan.h"
 

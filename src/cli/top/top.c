@@ -28,17 +28,17 @@ static double seconds(const struct vv_head *h, const char *stat)
 
 static void ask_layers(const struct vv_lineage *lin, const struct vv_commit *c, struct vv_top_epoch *e)
 {
-	vv_annals_forget(lin); /* what was read before may be gone, and its number taken by another session */
+	vv_provenance_forget(lin); /* what was read before may be gone, and its number taken by another session */
 	for (uint32_t r = 0; r < c->n_ranks && r < RANKS; r++) {
-		struct vv_layerio *f = NULL;
+		struct vv_layer_file *f = NULL;
 
-		if (vv_layerio_open(lin, vv_run_layer(c->epoch, r), VV_LAYERIO_HEAD, &f) == 0) {
+		if (vv_layer_file_open(lin, vv_run_layer(c->epoch, r), VV_LAYER_FILE_HEAD, &f) == 0) {
 			e->told |= f->head.n_stats > 0;
 			e->blocked_s = fmax(e->blocked_s, seconds(&f->head, "ns.blocked"));
 			e->flush_s = fmax(e->flush_s, seconds(&f->head, "ns.flush"));
 			e->before_s = fmax(e->before_s, seconds(&f->head, "ns.before"));
 		}
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	}
 	vv_err_clear();
 }
@@ -194,14 +194,14 @@ static int look_at_writer(struct vv_top *t)
 
 /* ---- when the next one is due ------------------------------------------------------------------------------------------ */
 
-static bool is_set(const struct vv_due *d)
+static bool is_set(const struct vv_interval *d)
 {
 	return d->interval > 0 || d->overhead > 0 || d->mtbf > 0;
 }
 
-static struct vv_due due_of(const struct vv_conf *c)
+static struct vv_interval due_of(const struct vv_conf *c)
 {
-	return (struct vv_due){ vv_conf_real(c, "interval"), vv_conf_real(c, "overhead"), vv_conf_real(c, "mtbf") };
+	return (struct vv_interval){ vv_conf_real(c, "interval"), vv_conf_real(c, "overhead"), vv_conf_real(c, "mtbf") };
 }
 
 /* As the writer's own environment has them: what it says in the call is not to be seen. */
@@ -210,7 +210,7 @@ static void ask_process(struct vv_top *t)
 	static const struct {
 		const char *option, *variable;
 	} asked[] = { { "interval", "VARVE_INTERVAL" }, { "overhead", "VARVE_OVERHEAD" }, { "mtbf", "VARVE_MTBF" } };
-	struct vv_due due;
+	struct vv_interval due;
 	struct vv_conf c;
 	char value[64];
 
@@ -243,7 +243,7 @@ double vv_top_pace(const struct vv_top *t)
 bool vv_top_next(const struct vv_top *t, double *in, bool *sure)
 {
 	const struct vv_top_epoch *last = t->n_epochs ? &t->epoch[t->n_epochs - 1] : NULL;
-	double after = last ? vv_due_after(&t->due, last->blocked_s) : 0;
+	double after = last ? vv_interval_after(&t->due, last->blocked_s) : 0;
 
 	*sure = after > 0;
 	if (*sure)

@@ -1,7 +1,7 @@
 /* What 'varve top' sees of a lineage that is being written: from the store alone, and of the writer's process where it runs
  * on this host. Nothing is locked. */
-#ifndef VV_CLI_TOP_H
-#define VV_CLI_TOP_H
+#ifndef VV_CLI_TOP_TOP_H
+#define VV_CLI_TOP_TOP_H
 
 #include "cli/base/verb_context.h"
 #include "core/plan/interval.h"
@@ -46,7 +46,7 @@ struct vv_top { /* over time */
 	uint64_t older;     /* of those that are not shown */
 	struct vv_top_look now, before;
 	double rate;        /* bytes per second that were written between the last two looks; < 0: not known */
-	struct vv_due due;  /* by the options, here or of the writer */
+	struct vv_interval due;  /* by the options, here or of the writer */
 	const char *due_by; /* where they come from; NULL: none is set */
 	uint64_t failed_ns; /* by the statistics file: when an epoch failed last */
 	char failure[300];

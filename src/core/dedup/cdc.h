@@ -1,7 +1,7 @@
 /* Content-defined chunks: cuts follow from the bytes before them, so that what is inserted or deleted moves no cut far from it. A gear hash over
  * 64 bytes, with cuts less likely before the average and more likely after it (FastCDC, USENIX ATC 2016, 3.3). */
-#ifndef VV_CORE_CDC_H
-#define VV_CORE_CDC_H
+#ifndef VV_CORE_DEDUP_CDC_H
+#define VV_CORE_DEDUP_CDC_H
 
 #include <stdbool.h>
 #include <stddef.h>

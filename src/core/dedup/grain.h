@@ -4,8 +4,8 @@
  * The whole grains of all regions of a set are numbered; each region begins at a multiple of VV_GRAIN_TILE. What is left of a
  * region, less than a grain, is its tail and none of our business. An epoch is looked at in slices of VV_GRAIN_SLICE numbers. What has changed
  * is told in pieces, none of which goes over the border of a slice; the bytes that are new are the epoch's *data*, grain by grain. */
-#ifndef VV_CORE_GRAIN_H
-#define VV_CORE_GRAIN_H
+#ifndef VV_CORE_DEDUP_GRAIN_H
+#define VV_CORE_DEDUP_GRAIN_H
 
 #include "core/format/digest.h"
 #include <stdbool.h>

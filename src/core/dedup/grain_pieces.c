@@ -30,7 +30,7 @@ static size_t put(struct vv_piece *out, size_t n_out, const struct vv_find *f, s
 	return n_out + 1;
 }
 
-size_t vv_runs_list(const struct vv_find *f, size_t n, struct vv_piece *out)
+size_t vv_grain_pieces_list(const struct vv_find *f, size_t n, struct vv_piece *out)
 {
 	size_t n_out = 0;
 
@@ -42,7 +42,7 @@ size_t vv_runs_list(const struct vv_find *f, size_t n, struct vv_piece *out)
 }
 
 /* One way through both: A-runs are i..end, the B-run that i is in is b..b_end. */
-size_t vv_runs_run(const struct vv_find *f, size_t n, struct vv_piece *out)
+size_t vv_grain_pieces_run(const struct vv_find *f, size_t n, struct vv_piece *out)
 {
 	size_t n_out = 0, b = 0, b_end = 0, repeated = SIZE_MAX; /* the B-run of the last piece, if that is a REPEAT */
 

@@ -1,7 +1,7 @@
 /* The pieces of the methods basic, list and run (docs/dedup.md, section 3), from what was found out about each grain of a slice that has
  * changed. */
-#ifndef VV_CORE_RUNS_H
-#define VV_CORE_RUNS_H
+#ifndef VV_CORE_DEDUP_GRAIN_PIECES_H
+#define VV_CORE_DEDUP_GRAIN_PIECES_H
 
 #include "core/dedup/grain.h"
 
@@ -12,7 +12,7 @@ struct vv_find { /* a grain that has changed */
 };
 
 /* Of n finds of one slice, ascending; room for n pieces, of which there may be fewer: returns how many. */
-size_t vv_runs_list(const struct vv_find *f, size_t n, struct vv_piece *out);
-size_t vv_runs_run(const struct vv_find *f, size_t n, struct vv_piece *out);
+size_t vv_grain_pieces_list(const struct vv_find *f, size_t n, struct vv_piece *out);
+size_t vv_grain_pieces_run(const struct vv_find *f, size_t n, struct vv_piece *out);
 
 #endif

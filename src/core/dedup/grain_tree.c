@@ -2,7 +2,7 @@
 
 /* All the grains of one kind as nodes of height 0. */
 static size_t leaves(const struct vv_find *f, size_t n, enum vv_piece_kind kind, const struct vv_digest *slice,
-		     struct vv_tree_node *node)
+		     struct vv_grain_tree_node *node)
 {
 	size_t n_node = 0;
 
@@ -10,43 +10,43 @@ static size_t leaves(const struct vv_find *f, size_t n, enum vv_piece_kind kind,
 		uint32_t number = f[i].at % VV_GRAIN_SLICE;
 
 		if (vv_grain_kind(f[i].from) == kind)
-			node[n_node++] = (struct vv_tree_node){ slice[number], number, (uint32_t)i };
+			node[n_node++] = (struct vv_grain_tree_node){ slice[number], number, (uint32_t)i };
 	}
 	return n_node;
 }
 
 struct climb { /* by nodes of one kind, from the leaves to the root */
 	struct vv_find *f;
-	const struct vv_tree_work *w;
-	struct vv_known *nodes;
+	const struct vv_grain_tree_work *w;
+	struct vv_known_grains *nodes;
 	size_t take;
 	uint32_t ordinal;
 	enum vv_piece_kind kind;
 };
 
 /* Do the data of the second follow those of the first? They do by themselves, but for grains that became new late (space/host_sieve.c). */
-static bool follows(const struct climb *c, unsigned height, const struct vv_tree_node *child)
+static bool follows(const struct climb *c, unsigned height, const struct vv_grain_tree_node *child)
 {
 	return c->f[child[1].leaf].from == c->f[child[0].leaf].from + ((uint64_t)1 << (height - 1));
 }
 
 /* Has the parent of these two, of this height, their label? */
-static bool joins(const struct climb *c, unsigned height, const struct vv_tree_node *child, struct vv_tree_node *parent)
+static bool joins(const struct climb *c, unsigned height, const struct vv_grain_tree_node *child, struct vv_grain_tree_node *parent)
 {
 	struct vv_find *first = &c->f[child->leaf];
 	uint64_t place = vv_grain_from(0, c->ordinal, vv_grain_number(first->from));
 
-	*parent = (struct vv_tree_node){ .number = child->number / 2, .leaf = child->leaf };
+	*parent = (struct vv_grain_tree_node){ .number = child->number / 2, .leaf = child->leaf };
 	if (c->kind == VV_PIECE_NEW && !follows(c, height, child))
 		return false;
 	if (c->kind == VV_PIECE_ZERO || child->leaf + ((size_t)1 << height) > c->take)
 		return true;
 	vv_digest_node(&child[0].digest, &child[1].digest, height, &parent->digest);
 	if (c->kind == VV_PIECE_NEW) {
-		vv_known_enter(c->nodes, &parent->digest, &place);
+		vv_known_grains_enter(c->nodes, &parent->digest, &place);
 		return true;
 	}
-	if (!vv_known_find(c->nodes, &parent->digest, &place))
+	if (!vv_known_grains_find(c->nodes, &parent->digest, &place))
 		return false;
 	first->from = vv_grain_from(VV_PIECE_COPY, vv_grain_ordinal(place), vv_grain_number(place));
 	return true;
@@ -55,7 +55,7 @@ static bool joins(const struct climb *c, unsigned height, const struct vv_tree_n
 /* The parents take the place of the n nodes of the height below; those that have no parent of their label are pieces. */
 static size_t rise(const struct climb *c, unsigned height, size_t n)
 {
-	struct vv_tree_node *node = c->w->node, parent;
+	struct vv_grain_tree_node *node = c->w->node, parent;
 	size_t n_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -82,8 +82,8 @@ static void climb(const struct climb *c, size_t n, const struct vv_digest *slice
 		c->w->height[c->w->node->leaf] = (uint8_t)height;
 }
 
-size_t vv_tree_pieces(struct vv_find *f, size_t n, size_t take, const struct vv_digest *slice, uint32_t ordinal,
-		      struct vv_known *nodes, const struct vv_tree_work *w, struct vv_piece *out)
+size_t vv_grain_tree_pieces(struct vv_find *f, size_t n, size_t take, const struct vv_digest *slice, uint32_t ordinal,
+		      struct vv_known_grains *nodes, const struct vv_grain_tree_work *w, struct vv_piece *out)
 {
 	struct climb c = { f, w, nodes, take, ordinal, VV_PIECE_ZERO };
 	size_t n_out = 0;
@@ -98,8 +98,8 @@ size_t vv_tree_pieces(struct vv_find *f, size_t n, size_t take, const struct vv_
 	return n_out;
 }
 
-void vv_tree_enter(struct vv_find *f, size_t n, size_t take, const struct vv_digest *slice, uint32_t ordinal,
-		   struct vv_known *nodes, const struct vv_tree_work *w)
+void vv_grain_tree_enter(struct vv_find *f, size_t n, size_t take, const struct vv_digest *slice, uint32_t ordinal,
+		   struct vv_known_grains *nodes, const struct vv_grain_tree_work *w)
 {
 	struct climb c = { f, w, nodes, take, ordinal, VV_PIECE_NEW };
 

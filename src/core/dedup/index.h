@@ -1,8 +1,8 @@
 /* The digest index: content that some payload of the lineage holds already, and where.
  * Entries are numbered from 0 in the order they were added; numbers stay valid, and entries in place, while the caller
  * has reserved room for what it adds: so threads may compare with old entries while one thread adds new ones. */
-#ifndef VV_CORE_INDEX_H
-#define VV_CORE_INDEX_H
+#ifndef VV_CORE_DEDUP_INDEX_H
+#define VV_CORE_DEDUP_INDEX_H
 
 #include "core/format/digest.h"
 #include "core/format/payload.h"

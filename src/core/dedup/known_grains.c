@@ -14,18 +14,18 @@ static size_t slots_for(size_t n)
 }
 
 /* Any number of slots will do: digests are spread over them in their own order. */
-static size_t home(const struct vv_known_table *t, const struct vv_digest *d)
+static size_t home(const struct vv_known_grains_table *t, const struct vv_digest *d)
 {
 	return (size_t)((unsigned __int128)d->w[0] * t->cap >> 64);
 }
 
-static size_t after(const struct vv_known_table *t, size_t at)
+static size_t after(const struct vv_known_grains_table *t, size_t at)
 {
 	return at + 1 < t->cap ? at + 1 : 0;
 }
 
 /* Its slot, or the empty one where it would be. */
-static struct vv_known_slot *look(const struct vv_known_table *t, const struct vv_digest *d)
+static struct vv_known_grains_slot *look(const struct vv_known_grains_table *t, const struct vv_digest *d)
 {
 	size_t at = home(t, d);
 
@@ -34,16 +34,16 @@ static struct vv_known_slot *look(const struct vv_known_table *t, const struct v
 	return &t->slot[at];
 }
 
-static void drop(struct vv_known_table *t)
+static void drop(struct vv_known_grains_table *t)
 {
 	vv_mem_unmap(t->slot, t->cap * sizeof(*t->slot));
-	*t = (struct vv_known_table){ 0 };
+	*t = (struct vv_known_grains_table){ 0 };
 }
 
 /* The same entries in `cap` slots. */
-static int resize(struct vv_known_table *t, size_t cap)
+static int resize(struct vv_known_grains_table *t, size_t cap)
 {
-	struct vv_known_table other = { .slot = vv_mem_map_wide(cap * sizeof(*t->slot)), .cap = cap, .n = t->n };
+	struct vv_known_grains_table other = { .slot = vv_mem_map_wide(cap * sizeof(*t->slot)), .cap = cap, .n = t->n };
 
 	if (!other.slot)
 		return VV_ENOMEM;
@@ -57,9 +57,9 @@ static int resize(struct vv_known_table *t, size_t cap)
 
 /* Room for n entries. Beside aged, young has all its room at once: for a moment there are both the old slots and the new ones, and together
  * they must not be more than two full generations have. */
-static int reserve(struct vv_known *k, size_t n)
+static int reserve(struct vv_known_grains *k, size_t n)
 {
-	struct vv_known_table *t = &k->young;
+	struct vv_known_grains_table *t = &k->young;
 	size_t want = slots_for(n), most = slots_for(k->limit);
 
 	if (want <= t->cap)
@@ -68,14 +68,14 @@ static int reserve(struct vv_known *k, size_t n)
 	return resize(t, k->aged.cap || want > most ? most : want);
 }
 
-static void drop_aged(struct vv_known *k)
+static void drop_aged(struct vv_known_grains *k)
 {
 	k->forgotten += k->aged.n - k->both;
 	k->both = 0;
 	drop(&k->aged);
 }
 
-int vv_known_limit(struct vv_known *k, size_t limit)
+int vv_known_grains_limit(struct vv_known_grains *k, size_t limit)
 {
 	size_t most = slots_for(limit);
 	int rc = 0;
@@ -95,7 +95,7 @@ int vv_known_limit(struct vv_known *k, size_t limit)
 	return rc;
 }
 
-int vv_known_begin(struct vv_known *k, size_t n, size_t *take)
+int vv_known_grains_begin(struct vv_known_grains *k, size_t n, size_t *take)
 {
 	size_t may = n < k->limit ? n : k->limit;
 	int rc;
@@ -103,7 +103,7 @@ int vv_known_begin(struct vv_known *k, size_t n, size_t *take)
 	if (k->young.n && k->young.n + n > k->limit) {
 		drop_aged(k);
 		k->aged = k->young;
-		k->young = (struct vv_known_table){ 0 };
+		k->young = (struct vv_known_grains_table){ 0 };
 	}
 	rc = reserve(k, k->young.n + may);
 	if (rc)
@@ -114,7 +114,7 @@ int vv_known_begin(struct vv_known *k, size_t n, size_t *take)
 }
 
 /* What is not there is looked for in some slots. Always inline: a compiler may leave out calls of a function that does nothing else. */
-static inline __attribute__((always_inline)) void prefetch(const struct vv_known_table *t, const struct vv_digest *d)
+static inline __attribute__((always_inline)) void prefetch(const struct vv_known_grains_table *t, const struct vv_digest *d)
 {
 	enum { LINE = 64, LINES = 2 };
 	const char *p = (const char *)&t->slot[home(t, d)];
@@ -123,23 +123,23 @@ static inline __attribute__((always_inline)) void prefetch(const struct vv_known
 		__builtin_prefetch(p + i * LINE);
 }
 
-void vv_known_prefetch(const struct vv_known *k, const struct vv_digest *d)
+void vv_known_grains_prefetch(const struct vv_known_grains *k, const struct vv_digest *d)
 {
 	prefetch(&k->young, d);
 	if (k->aged.n)
 		prefetch(&k->aged, d);
 }
 
-static void fill(struct vv_known *k, struct vv_known_slot *slot, const struct vv_digest *d, uint64_t place)
+static void fill(struct vv_known_grains *k, struct vv_known_grains_slot *slot, const struct vv_digest *d, uint64_t place)
 {
-	*slot = (struct vv_known_slot){ *d, place | USED };
+	*slot = (struct vv_known_grains_slot){ *d, place | USED };
 	k->young.n++;
 }
 
 /* Its slot in young, to where it comes from aged; or the empty one where it would be. */
-static struct vv_known_slot *meet(struct vv_known *k, const struct vv_digest *d)
+static struct vv_known_grains_slot *meet(struct vv_known_grains *k, const struct vv_digest *d)
 {
-	struct vv_known_slot *slot = look(&k->young, d), *old;
+	struct vv_known_grains_slot *slot = look(&k->young, d), *old;
 
 	if (slot->place || k->aged.n == 0)
 		return slot;
@@ -151,18 +151,18 @@ static struct vv_known_slot *meet(struct vv_known *k, const struct vv_digest *d)
 	return slot;
 }
 
-bool vv_known_find(struct vv_known *k, const struct vv_digest *d, uint64_t *place)
+bool vv_known_grains_find(struct vv_known_grains *k, const struct vv_digest *d, uint64_t *place)
 {
-	struct vv_known_slot *slot = meet(k, d);
+	struct vv_known_grains_slot *slot = meet(k, d);
 
 	if (slot->place)
 		*place = slot->place & ~USED;
 	return slot->place;
 }
 
-bool vv_known_enter(struct vv_known *k, const struct vv_digest *d, uint64_t *place)
+bool vv_known_grains_enter(struct vv_known_grains *k, const struct vv_digest *d, uint64_t *place)
 {
-	struct vv_known_slot *slot = meet(k, d);
+	struct vv_known_grains_slot *slot = meet(k, d);
 
 	if (slot->place) {
 		*place = slot->place & ~USED;
@@ -173,7 +173,7 @@ bool vv_known_enter(struct vv_known *k, const struct vv_digest *d, uint64_t *pla
 }
 
 /* Those that follow close up, as if it had never been there. */
-static void remove_at(struct vv_known_table *t, size_t hole)
+static void remove_at(struct vv_known_grains_table *t, size_t hole)
 {
 	for (size_t at = after(t, hole); t->slot[at].place; at = after(t, at)) {
 		size_t from = home(t, &t->slot[at].digest);
@@ -184,25 +184,25 @@ static void remove_at(struct vv_known_table *t, size_t hole)
 			hole = at;
 		}
 	}
-	t->slot[hole] = (struct vv_known_slot){ 0 };
+	t->slot[hole] = (struct vv_known_grains_slot){ 0 };
 	t->n--;
 }
 
-void vv_known_drop(struct vv_known *k, const struct vv_digest *d, uint64_t place)
+void vv_known_grains_drop(struct vv_known_grains *k, const struct vv_digest *d, uint64_t place)
 {
-	struct vv_known_slot *slot = k->young.n ? look(&k->young, d) : NULL;
+	struct vv_known_grains_slot *slot = k->young.n ? look(&k->young, d) : NULL;
 
 	if (slot && slot->place == (place | USED))
 		remove_at(&k->young, (size_t)(slot - k->young.slot));
 }
 
-void vv_known_kill(struct vv_known *k, uint32_t ordinal)
+void vv_known_grains_kill(struct vv_known_grains *k, uint32_t ordinal)
 {
-	struct vv_known_table *table[] = { &k->aged, &k->young };
+	struct vv_known_grains_table *table[] = { &k->aged, &k->young };
 
 	for (int g = 0; g < 2; g++)
 		for (size_t at = 0; at < table[g]->cap;) {
-			const struct vv_known_slot *slot = &table[g]->slot[at];
+			const struct vv_known_grains_slot *slot = &table[g]->slot[at];
 
 			if (!slot->place || vv_grain_ordinal(slot->place) != ordinal) {
 				at++;
@@ -213,20 +213,20 @@ void vv_known_kill(struct vv_known *k, uint32_t ordinal)
 		}
 }
 
-void vv_known_clear(struct vv_known *k)
+void vv_known_grains_clear(struct vv_known_grains *k)
 {
 	drop(&k->young);
 	drop(&k->aged);
 	k->both = 0;
 }
 
-void vv_known_fini(struct vv_known *k)
+void vv_known_grains_fini(struct vv_known_grains *k)
 {
-	vv_known_clear(k);
-	*k = (struct vv_known){ 0 };
+	vv_known_grains_clear(k);
+	*k = (struct vv_known_grains){ 0 };
 }
 
-size_t vv_known_bytes(const struct vv_known *k)
+size_t vv_known_grains_bytes(const struct vv_known_grains *k)
 {
-	return (k->young.cap + k->aged.cap) * sizeof(struct vv_known_slot);
+	return (k->young.cap + k->aged.cap) * sizeof(struct vv_known_grains_slot);
 }

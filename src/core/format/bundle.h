@@ -1,7 +1,7 @@
 /* A bundle: one file with the layers of several ranks of an epoch side by side, and a directory, twice, at its end.
  * docs/format.md, section 9. */
-#ifndef VV_CORE_BUNDLE_H
-#define VV_CORE_BUNDLE_H
+#ifndef VV_CORE_FORMAT_BUNDLE_H
+#define VV_CORE_FORMAT_BUNDLE_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 /* The commit record that makes an epoch count, and the record that marks a lineage. docs/format.md, sections 6, 7. */
-#ifndef VV_CORE_COMMIT_H
-#define VV_CORE_COMMIT_H
+#ifndef VV_CORE_FORMAT_COMMIT_H
+#define VV_CORE_FORMAT_COMMIT_H
 
 #include "base/wire.h"
 #include "core/format/digest.h"

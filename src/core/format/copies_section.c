@@ -4,13 +4,13 @@
 #include "core/format/run.h"
 #include <stdlib.h>
 
-void vv_copies_fini(struct vv_copies *c)
+void vv_copies_section_fini(struct vv_copies_section *c)
 {
 	vv_mem_free(c->v);
-	*c = (struct vv_copies){ 0 };
+	*c = (struct vv_copies_section){ 0 };
 }
 
-int vv_copies_add(struct vv_copies *c, const struct vv_copy *copy)
+int vv_copies_section_add(struct vv_copies_section *c, const struct vv_copy *copy)
 {
 	if (vv_mem_room(&c->v, c->n, &c->cap, sizeof(*c->v)) < 0)
 		return VV_ENOMEM;
@@ -32,7 +32,7 @@ static bool follows(const struct vv_copy *a, const struct vv_copy *b)
 	return a->rank == b->rank && a->pos + a->len == b->pos && a->at + a->len == b->at;
 }
 
-void vv_copies_settle(struct vv_copies *c)
+void vv_copies_section_settle(struct vv_copies_section *c)
 {
 	size_t n = 0;
 
@@ -59,7 +59,7 @@ static struct vv_copy origin(const struct vv_copy *last, uint32_t rank)
 	return o;
 }
 
-void vv_copies_put(const struct vv_copies *c, struct vv_buf *out)
+void vv_copies_section_put(const struct vv_copies_section *c, struct vv_buf *out)
 {
 	vv_wire_put_var(out, c->n);
 	for (size_t i = 0; i < c->n; i++) {
@@ -73,7 +73,7 @@ void vv_copies_put(const struct vv_copies *c, struct vv_buf *out)
 	}
 }
 
-int vv_copies_get(struct vv_copies *c, const void *p, size_t n, uint32_t self, uint32_t ranks, uint64_t payload)
+int vv_copies_section_get(struct vv_copies_section *c, const void *p, size_t n, uint32_t self, uint32_t ranks, uint64_t payload)
 {
 	struct vv_wire w = vv_wire_over(p, n);
 	uint64_t count = vv_wire_var(&w);
@@ -93,7 +93,7 @@ int vv_copies_get(struct vv_copies *c, const void *p, size_t n, uint32_t self, u
 			return vv_err_set(VV_EDAMAGED, "section COPIES: malformed entry");
 		if (last && follows(last, &x))
 			return vv_err_set(VV_EDAMAGED, "section COPIES: two entries that should be one");
-		if (vv_copies_add(c, &x) < 0)
+		if (vv_copies_section_add(c, &x) < 0)
 			return VV_ENOMEM;
 	}
 	return vv_wire_left(&w) ? vv_err_set(VV_EDAMAGED, "section COPIES: bytes left over") : 0;

@@ -1,6 +1,6 @@
 /* Digests name content (16 bytes), checks guard stored bytes (8 bytes). XXH3 is the only reason xxhash.h is here. */
-#ifndef VV_CORE_DIGEST_H
-#define VV_CORE_DIGEST_H
+#ifndef VV_CORE_FORMAT_DIGEST_H
+#define VV_CORE_FORMAT_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,14 +3,14 @@
 #include "base/mem.h"
 #include "base/search.h"
 
-void vv_eras_fini(struct vv_eras *e)
+void vv_era_table_fini(struct vv_era_table *e)
 {
 	vv_mem_free(e->v);
-	*e = (struct vv_eras){ 0 };
+	*e = (struct vv_era_table){ 0 };
 }
 
 /* How many begin at or before the epoch. */
-static size_t begun(const struct vv_eras *e, uint64_t epoch)
+static size_t begun(const struct vv_era_table *e, uint64_t epoch)
 {
 	size_t i;
 
@@ -18,7 +18,7 @@ static size_t begun(const struct vv_eras *e, uint64_t epoch)
 	return i;
 }
 
-const struct vv_era *vv_eras_find(const struct vv_eras *e, uint64_t epoch)
+const struct vv_era *vv_era_table_find(const struct vv_era_table *e, uint64_t epoch)
 {
 	size_t i = begun(e, epoch);
 
@@ -30,7 +30,7 @@ static bool is_same(const struct vv_era *a, const struct vv_era *b)
 	return a->first == b->first && a->token == b->token;
 }
 
-bool vv_eras_fits(const struct vv_eras *e, const struct vv_era *era, uint64_t *other)
+bool vv_era_table_fits(const struct vv_era_table *e, const struct vv_era *era, uint64_t *other)
 {
 	size_t i = begun(e, era->first);
 
@@ -43,11 +43,11 @@ bool vv_eras_fits(const struct vv_eras *e, const struct vv_era *era, uint64_t *o
 	return false;
 }
 
-int vv_eras_add(struct vv_eras *e, const struct vv_era *era, uint64_t *other)
+int vv_era_table_add(struct vv_era_table *e, const struct vv_era *era, uint64_t *other)
 {
 	size_t i = begun(e, era->first);
 
-	if (!vv_eras_fits(e, era, other))
+	if (!vv_era_table_fits(e, era, other))
 		return VV_EMISMATCH;
 	if (i && is_same(&e->v[i - 1], era)) {
 		e->v[i - 1].last = e->v[i - 1].last > era->last ? e->v[i - 1].last : era->last;
@@ -61,7 +61,7 @@ int vv_eras_add(struct vv_eras *e, const struct vv_era *era, uint64_t *other)
 	return 0;
 }
 
-void vv_eras_put(const struct vv_eras *e, struct vv_buf *out)
+void vv_era_table_put(const struct vv_era_table *e, struct vv_buf *out)
 {
 	uint64_t at = 0;
 
@@ -74,7 +74,7 @@ void vv_eras_put(const struct vv_eras *e, struct vv_buf *out)
 	}
 }
 
-int vv_eras_get(struct vv_eras *e, const void *p, size_t n, uint64_t epoch)
+int vv_era_table_get(struct vv_era_table *e, const void *p, size_t n, uint64_t epoch)
 {
 	enum { LEAST = 1 + 1 + 8 }; /* bytes of an entry */
 	struct vv_wire w = vv_wire_over(p, n);

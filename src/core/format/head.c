@@ -213,12 +213,12 @@ int vv_head_get_regions(struct vv_head *h, const void *p, size_t n)
 
 int vv_head_put_sources_and_runs(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs)
 {
-	return vv_runwire_put(h, sources, runs);
+	return vv_run_wire_put(h, sources, runs);
 }
 
 int vv_head_get_runs(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs)
 {
-	return vv_runwire_get(h, sources, n_sources, runs, n_runs, &(struct vv_loop){ 0 });
+	return vv_run_wire_get(h, sources, n_sources, runs, n_runs, &(struct vv_parallel_for){ 0 });
 }
 
 void vv_head_put_stats(const struct vv_head *h, struct vv_buf *b)

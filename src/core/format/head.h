@@ -1,7 +1,7 @@
 /* The head of a layer: who it is, its regions, and where every byte lives. Written once, never changed; the commit
  * record holds its digest. docs/format.md, section 4, kinds 1 to 5. */
-#ifndef VV_CORE_HEAD_H
-#define VV_CORE_HEAD_H
+#ifndef VV_CORE_FORMAT_HEAD_H
+#define VV_CORE_FORMAT_HEAD_H
 
 #include "base/wire.h"
 #include "core/format/run.h"

@@ -95,8 +95,8 @@ static void put_digests(struct vv_frame *f, const struct vv_digests *d, uint64_t
 }
 
 /* Returns what `off` is for what is put behind them. */
-static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests, const struct vv_copies *copies,
-				     const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
+static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests, const struct vv_copies_section *copies,
+				     const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
 {
 	struct vv_buf b = { 0 };
 
@@ -106,12 +106,12 @@ static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks 
 	off += gap ? gap->n : 0;
 	if (copies && copies->n) {
 		b.n = 0;
-		vv_copies_put(copies, &b);
+		vv_copies_section_put(copies, &b);
 		put_table(f, out, off, VV_SECTION_COPIES, VV_SECTION_SKIPPABLE, &b, code);
 	}
 	if (eras && eras->n) {
 		b.n = 0;
-		vv_eras_put(eras, &b);
+		vv_era_table_put(eras, &b);
 		put_table(f, out, off, VV_SECTION_ERAS, VV_SECTION_SKIPPABLE, &b, code);
 	}
 	vv_buf_fini(&b);
@@ -144,7 +144,7 @@ static int put_end(struct vv_frame *f, uint64_t off, struct vv_buf *out)
 }
 
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
 		      struct vv_digest *head_digest, struct vv_layer_gap *gap)
 {
 	struct vv_buf part[5] = { 0 };
@@ -170,7 +170,7 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 }
 
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off,
+			   const struct vv_digests *digests, const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out)
 {
 	struct vv_frame f = { 0 };

@@ -1,6 +1,6 @@
 /* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section 3. */
-#ifndef VV_CORE_LAYER_H
-#define VV_CORE_LAYER_H
+#ifndef VV_CORE_FORMAT_LAYER_H
+#define VV_CORE_FORMAT_LAYER_H
 
 #include "base/wire.h"
 #include "core/format/copies_section.h"
@@ -62,11 +62,11 @@ struct vv_layer_gap { /* where the digests belong that are not in what was put: 
 /* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
  * digest that the commit record carries. copies and eras may be NULL; code: then no section is coded; and gap: then all is in `out`. */
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
-		      const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
+		      const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
 		      struct vv_digest *head_digest, struct vv_layer_gap *gap);
 /* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
-			   const struct vv_digests *digests, const struct vv_copies *copies, const struct vv_eras *eras, vv_layer_coder code, uint64_t off,
+			   const struct vv_digests *digests, const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out);
 
 /* The check of the DIGESTS section in what either has put at the end of `out`. */

@@ -218,7 +218,7 @@ static void get_recipe(struct vv_wire *w, struct vv_recipe *r)
 static int get_kind(struct vv_manifest *m, struct vv_wire *w)
 {
 	struct vv_manifest_kind *k;
-	char key[VV_KIN_MAX];
+	char key[VV_SIMILARITY_KEY_MAX];
 	uint8_t flags;
 
 	vv_wire_str(w, key, sizeof(key));

@@ -1,7 +1,7 @@
 /* What an epoch of files is made of, beside their bytes: names, modes, times, and what is known of their variables. It is a region of the layer
  * as any other, called VV_MANIFEST_REGION; docs/format.md, section 10. */
-#ifndef VV_CORE_MANIFEST_H
-#define VV_CORE_MANIFEST_H
+#ifndef VV_CORE_FORMAT_MANIFEST_H
+#define VV_CORE_FORMAT_MANIFEST_H
 
 #include "base/buf.h"
 #include "core/format/head.h"

@@ -1,6 +1,6 @@
 /* The names of a lineage's objects: docs/format.md, section 2. */
-#ifndef VV_CORE_NAME_H
-#define VV_CORE_NAME_H
+#ifndef VV_CORE_FORMAT_NAME_H
+#define VV_CORE_FORMAT_NAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -26,7 +26,7 @@ struct part {
 struct stack {
 	const struct vv_runs *const *table;
 	size_t n, total;
-	const struct vv_loop *loop;
+	const struct vv_parallel_for *loop;
 	unsigned shift; /* of a unit: all borders are multiples of 1 << shift */
 	uint64_t end;
 	uint64_t part_units;
@@ -95,7 +95,7 @@ static int find_unit(struct stack *s)
 	s->borders = vv_mem_new(steps, sizeof(*s->borders));
 	if (!s->borders)
 		return VV_ENOMEM;
-	vv_loop_each(s->loop, steps, find_borders, s);
+	vv_parallel_for_each(s->loop, steps, find_borders, s);
 	for (size_t i = 0; i < steps; i++)
 		borders |= s->borders[i];
 	vv_mem_free(s->borders);
@@ -212,11 +212,11 @@ static int lay(struct stack *s, size_t n, bool *gaps)
 {
 	int rc;
 
-	vv_loop_each(s->loop, n, paint_part, s);
+	vv_parallel_for_each(s->loop, n, paint_part, s);
 	rc = place_parts(s, n);
 	if (rc)
 		return rc;
-	vv_loop_each(s->loop, n, copy_part, s);
+	vv_parallel_for_each(s->loop, n, copy_part, s);
 	for (size_t i = 0; i < n; i++) {
 		const struct part *p = &s->part[i];
 
@@ -249,7 +249,7 @@ static int paint_all(struct stack *s, bool *gaps)
 	return rc;
 }
 
-int vv_stack_runs(const struct vv_runs *const *table, size_t n, const struct vv_loop *loop, struct vv_runs *out, bool *gaps)
+int vv_overlay_runs(const struct vv_runs *const *table, size_t n, const struct vv_parallel_for *loop, struct vv_runs *out, bool *gaps)
 {
 	struct stack s = { .table = table, .n = n, .loop = loop, .out = out };
 	bool sparse;

@@ -1,7 +1,7 @@
 /* What a layer holds itself: blocks of coded bytes, and the digests of the chunks in them. Unlike the head, gc may
  * replace these by less. docs/format.md, section 4, kinds 6 and 7. */
-#ifndef VV_CORE_PAYLOAD_H
-#define VV_CORE_PAYLOAD_H
+#ifndef VV_CORE_FORMAT_PAYLOAD_H
+#define VV_CORE_FORMAT_PAYLOAD_H
 
 #include "base/wire.h"
 #include "core/format/digest.h"

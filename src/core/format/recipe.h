@@ -1,7 +1,7 @@
 /* How a block of numbers is coded: swapped, predicted, split into the bytes of equal weight, each plane coded by itself. A recipe is never
  * wrong, only better or worse: any bytes can be coded by any of them. And what is known beforehand of bytes that are to be coded. */
-#ifndef VV_CORE_RECIPE_H
-#define VV_CORE_RECIPE_H
+#ifndef VV_CORE_FORMAT_RECIPE_H
+#define VV_CORE_FORMAT_RECIPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

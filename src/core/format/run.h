@@ -1,7 +1,7 @@
 /* Runs: where the bytes of a region live. The one model behind all five papers: a ref is (layer, position), a run is a
  * destination range with a ref, a table is the runs of a region in ascending order. */
-#ifndef VV_CORE_RUN_H
-#define VV_CORE_RUN_H
+#ifndef VV_CORE_FORMAT_RUN_H
+#define VV_CORE_FORMAT_RUN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -45,7 +45,7 @@ static int put_runs(const struct vv_runs *runs, struct vv_sources *s, struct vv_
 	return 0;
 }
 
-int vv_runwire_put(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs)
+int vv_run_wire_put(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs)
 {
 	struct vv_sources s = { 0 };
 	int rc = 0;
@@ -116,7 +116,7 @@ struct stretch { /* of a region's runs */
 
 struct reader {
 	const struct vv_head *h;
-	const struct vv_loop *loop;
+	const struct vv_parallel_for *loop;
 	struct vv_sources s;
 	const uint8_t *p, *end;
 	uint64_t limit; /* the region's length */
@@ -207,7 +207,7 @@ struct parts { /* of a region, which they are all of; none: it has been read */
 	uint64_t limit;
 };
 
-struct vv_runwire {
+struct vv_run_wire {
 	struct vv_head *h;
 	const uint8_t *sources, *runs;
 	size_t n_sources, n_runs;
@@ -357,9 +357,9 @@ static int find_parts(struct reader *r, struct parts *q, struct vv_runs *runs, s
 		return rc;
 	b.part = q->part + q->n;
 	b.ends = q->ends + q->n * (r->s.n + 1);
-	vv_loop_each(r->loop, n, begin_part, &b);
+	vv_parallel_for_each(r->loop, n, begin_part, &b);
 	cut_parts(&b, n, n * PART >= left);
-	vv_loop_each(r->loop, b.n, measure_part, &b);
+	vv_parallel_for_each(r->loop, b.n, measure_part, &b);
 	q->n += chain_parts(&b, r, runs, count, at);
 	return 0;
 }
@@ -380,7 +380,7 @@ static int read_ahead(struct reader *r, struct parts *q, struct vv_runs *runs, s
 	return 0;
 }
 
-bool vv_runwire_read(const struct vv_runwire *w, size_t region, size_t i)
+bool vv_run_wire_read(const struct vv_run_wire *w, size_t region, size_t i)
 {
 	const struct parts *q = &w->region[region];
 	const struct reader r = { .h = w->h, .s = w->s, .limit = q->limit };
@@ -477,7 +477,7 @@ static int read_plainly(struct vv_head *h, const void *sources, size_t n_sources
 	return rc;
 }
 
-static void drop_parts(struct vv_runwire *w)
+static void drop_parts(struct vv_run_wire *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		vv_mem_free(w->region[i].part);
@@ -488,7 +488,7 @@ static void drop_parts(struct vv_runwire *w)
 	w->n = 0;
 }
 
-static int begin(struct vv_runwire *w, const struct vv_loop *loop)
+static int begin(struct vv_run_wire *w, const struct vv_parallel_for *loop)
 {
 	struct vv_wire wire = vv_wire_over(w->runs, w->n_runs);
 	struct reader r = { .h = w->h, .loop = loop, .p = wire.p, .end = wire.end };
@@ -502,27 +502,27 @@ static int begin(struct vv_runwire *w, const struct vv_loop *loop)
 	return rc;
 }
 
-int vv_runwire_begin(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, const struct vv_loop *loop, struct vv_runwire **out)
+int vv_run_wire_begin(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, const struct vv_parallel_for *loop, struct vv_run_wire **out)
 {
-	struct vv_runwire *w = vv_mem_new(1, sizeof(*w));
+	struct vv_run_wire *w = vv_mem_new(1, sizeof(*w));
 	int rc;
 
 	if (!w)
 		return VV_ENOMEM;
-	*w = (struct vv_runwire){ .h = h, .sources = sources, .n_sources = n_sources, .runs = runs, .n_runs = n_runs };
+	*w = (struct vv_run_wire){ .h = h, .sources = sources, .n_sources = n_sources, .runs = runs, .n_runs = n_runs };
 	rc = begin(w, loop);
 	if (rc && rc != VV_ENOMEM && loop->each) {
 		drop_parts(w);
 		rc = read_plainly(h, sources, n_sources, runs, n_runs);
 	}
 	if (rc)
-		vv_runwire_free(w);
+		vv_run_wire_free(w);
 	else
 		*out = w;
 	return rc;
 }
 
-void vv_runwire_free(struct vv_runwire *w)
+void vv_run_wire_free(struct vv_run_wire *w)
 {
 	if (!w)
 		return;
@@ -531,26 +531,26 @@ void vv_runwire_free(struct vv_runwire *w)
 	vv_mem_free(w);
 }
 
-size_t vv_runwire_sources(const struct vv_runwire *w, const uint64_t **out)
+size_t vv_run_wire_sources(const struct vv_run_wire *w, const uint64_t **out)
 {
 	*out = w->s.n ? w->s.layer + 1 : NULL;
 	return w->s.n;
 }
 
-size_t vv_runwire_parts(const struct vv_runwire *w, size_t region)
+size_t vv_run_wire_parts(const struct vv_run_wire *w, size_t region)
 {
 	return region < w->n ? w->region[region].n : 0;
 }
 
-void vv_runwire_part(const struct vv_runwire *w, size_t region, size_t i, struct vv_runwire_part *out)
+void vv_run_wire_part(const struct vv_run_wire *w, size_t region, size_t i, struct vv_run_wire_part *out)
 {
 	const struct part *x = &w->region[region].part[i];
 
-	*out = (struct vv_runwire_part){ x->is.at, x->first, x->is.n };
+	*out = (struct vv_run_wire_part){ x->is.at, x->first, x->is.n };
 }
 
 struct rest {
-	const struct vv_runwire *w;
+	const struct vv_run_wire *w;
 	size_t region;
 };
 
@@ -558,7 +558,7 @@ static void read_rest(void *arg, size_t i)
 {
 	const struct rest *rest = arg;
 
-	vv_runwire_read(rest->w, rest->region, i);
+	vv_run_wire_read(rest->w, rest->region, i);
 }
 
 /* Are the parts of a region right, also where they meet? */
@@ -574,23 +574,23 @@ static bool is_good(const struct parts *q, const struct vv_head_region *x)
 	return q->n == 0 || check_cover(x, gaps) == 0;
 }
 
-int vv_runwire_end(struct vv_runwire *w, const struct vv_loop *loop)
+int vv_run_wire_end(struct vv_run_wire *w, const struct vv_parallel_for *loop)
 {
 	for (size_t i = 0; i < w->n; i++)
-		vv_loop_each(loop, w->region[i].n, read_rest, &(struct rest){ w, i });
+		vv_parallel_for_each(loop, w->region[i].n, read_rest, &(struct rest){ w, i });
 	for (size_t i = 0; i < w->n; i++)
 		w->bad |= !is_good(&w->region[i], &w->h->region[i]);
 	drop_parts(w);
 	return w->bad ? read_plainly(w->h, w->sources, w->n_sources, w->runs, w->n_runs) : 0;
 }
 
-int vv_runwire_get(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, const struct vv_loop *loop)
+int vv_run_wire_get(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, const struct vv_parallel_for *loop)
 {
-	struct vv_runwire *w = NULL;
-	int rc = vv_runwire_begin(h, sources, n_sources, runs, n_runs, loop, &w);
+	struct vv_run_wire *w = NULL;
+	int rc = vv_run_wire_begin(h, sources, n_sources, runs, n_runs, loop, &w);
 
 	if (rc == 0)
-		rc = vv_runwire_end(w, loop);
-	vv_runwire_free(w);
+		rc = vv_run_wire_end(w, loop);
+	vv_run_wire_free(w);
 	return rc;
 }

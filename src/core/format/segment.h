@@ -1,6 +1,6 @@
 /* What a part of a process's memory is: S1, section 3, tells them apart because they repeat themselves in different ways. */
-#ifndef VV_CORE_SEGMENT_H
-#define VV_CORE_SEGMENT_H
+#ifndef VV_CORE_FORMAT_SEGMENT_H
+#define VV_CORE_FORMAT_SEGMENT_H
 
 #include <stddef.h>
 

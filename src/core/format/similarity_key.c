@@ -16,7 +16,7 @@ enum {
 	MARK = 1 + 16,        /* of what stands for the rest of a name that was cut */
 };
 
-struct vv_kin {
+struct vv_similarity_key {
 	bool fold;
 	bool matches;
 	regex_t regex;
@@ -68,7 +68,7 @@ static int check_text(const char *rule, const char *text, size_t groups)
 	return 0;
 }
 
-static int compile(struct vv_kin *k, const char *rule, const char *expression)
+static int compile(struct vv_similarity_key *k, const char *rule, const char *expression)
 {
 	char why[200];
 	int rc;
@@ -86,7 +86,7 @@ static int compile(struct vv_kin *k, const char *rule, const char *expression)
 	return check_text(rule, k->text, k->regex.re_nsub);
 }
 
-static int parse(struct vv_kin *k, const char *rule)
+static int parse(struct vv_similarity_key *k, const char *rule)
 {
 	char *copy = vv_mem_strdup(rule), *middle;
 	int rc = 0;
@@ -108,9 +108,9 @@ out:
 	return rc;
 }
 
-int vv_kin_new(const char *rule, struct vv_kin **out)
+int vv_similarity_key_new(const char *rule, struct vv_similarity_key **out)
 {
-	struct vv_kin *k = vv_mem_new(1, sizeof(*k));
+	struct vv_similarity_key *k = vv_mem_new(1, sizeof(*k));
 	int rc = 0;
 
 	if (!k)
@@ -119,14 +119,14 @@ int vv_kin_new(const char *rule, struct vv_kin **out)
 	if (rule && strcmp(rule, "none") != 0)
 		rc = parse(k, rule);
 	if (rc) {
-		vv_kin_free(k);
+		vv_similarity_key_free(k);
 		return rc;
 	}
 	*out = k;
 	return 0;
 }
 
-void vv_kin_free(struct vv_kin *k)
+void vv_similarity_key_free(struct vv_similarity_key *k)
 {
 	if (!k)
 		return;
@@ -211,7 +211,7 @@ static void put_replacement(struct scribe *s, const char *text, const char *name
 }
 
 /* Every match, one after the other; where it matches nothing, nothing is put there. */
-static void put_replaced(struct scribe *s, const struct vv_kin *k, const char *name)
+static void put_replaced(struct scribe *s, const struct vv_similarity_key *k, const char *name)
 {
 	regmatch_t m[GROUPS];
 
@@ -250,13 +250,13 @@ static void name_type(char out[SUFFIX], unsigned type, unsigned width, bool swap
 	snprintf(out, SUFFIX, "_%s_%s", type_text, class_text);
 }
 
-void vv_kin_key(const struct vv_kin *k, const char *name, unsigned type, unsigned width, bool swapped, unsigned ndim, char key[VV_KIN_MAX])
+void vv_similarity_key_key(const struct vv_similarity_key *k, const char *name, unsigned type, unsigned width, bool swapped, unsigned ndim, char key[VV_SIMILARITY_KEY_MAX])
 {
 	char suffix[SUFFIX];
 	struct scribe s = { .key = key };
 
 	name_type(suffix, type, width, swapped, ndim);
-	s.room = VV_KIN_MAX - 1 - strlen(suffix);
+	s.room = VV_SIMILARITY_KEY_MAX - 1 - strlen(suffix);
 	vv_digest_stream_init(&s.all);
 	name += strspn(name, "/");
 	if (k->fold)

@@ -9,7 +9,7 @@ enum { FIRST = 2 };
 /* It wins only by this much: what is as good as equal does not alternate. */
 static const double MARGIN = 0.9;
 
-unsigned vv_duel_choose(const struct vv_duel *d)
+unsigned vv_cheaper_way_choose(const struct vv_cheaper_way *d)
 {
 	if (d->tries[0] < FIRST || d->tries[1] < FIRST)
 		return d->tries[0] && d->tries[1] < FIRST;
@@ -22,7 +22,7 @@ static double settle(double known, double now)
 	return now < known ? now : known + (now - known) / 16;
 }
 
-void vv_duel_note(struct vv_duel *d, unsigned way, double cost)
+void vv_cheaper_way_note(struct vv_cheaper_way *d, unsigned way, double cost)
 {
 	unsigned other = 1 - d->better;
 

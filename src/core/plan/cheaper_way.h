@@ -1,8 +1,8 @@
 /* Two ways of doing the same, one of which costs less here: found out by doing it the other way now and then. */
-#ifndef VV_CORE_DUEL_H
-#define VV_CORE_DUEL_H
+#ifndef VV_CORE_PLAN_CHEAPER_WAY_H
+#define VV_CORE_PLAN_CHEAPER_WAY_H
 
-struct vv_duel { /* zeros: nothing is known */
+struct vv_cheaper_way { /* zeros: nothing is known */
 	double cost[2];       /* of each way, as far as is known */
 	unsigned tries[2];
 	unsigned better;      /* the way to go, 0 or 1 */
@@ -10,8 +10,8 @@ struct vv_duel { /* zeros: nothing is known */
 };
 
 /* The way for this time. */
-unsigned vv_duel_choose(const struct vv_duel *d);
+unsigned vv_cheaper_way_choose(const struct vv_cheaper_way *d);
 /* What it cost, whichever was taken. */
-void vv_duel_note(struct vv_duel *d, unsigned way, double cost);
+void vv_cheaper_way_note(struct vv_cheaper_way *d, unsigned way, double cost);
 
 #endif

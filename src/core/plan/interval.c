@@ -11,7 +11,7 @@ static double daly(double cost, double mtbf)
 	return sqrt(2 * cost * mtbf) * (1 + sqrt(x) / 3 + x / 9) - cost;
 }
 
-double vv_due_after(const struct vv_due *d, double cost)
+double vv_interval_after(const struct vv_interval *d, double cost)
 {
 	double wait = d->interval, least;
 

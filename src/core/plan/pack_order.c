@@ -18,7 +18,7 @@ struct lane { /* items at .. end are one file's */
 	uint64_t from; /* in the item that is its turn */
 };
 
-struct vv_braid_order {
+struct vv_pack_order_order {
 	struct item *item;
 	size_t n, at; /* items before `at` are in lanes, or done */
 	struct lane *lane;
@@ -58,7 +58,7 @@ static bool same_pool(const struct item *a, const struct item *b)
 }
 
 /* Spans without bytes are left out. */
-static void list(struct vv_braid_order *b, const struct vv_span *span, size_t n, uint32_t group, bool aware)
+static void list(struct vv_pack_order_order *b, const struct vv_span *span, size_t n, uint32_t group, bool aware)
 {
 	for (size_t i = 0; i < n; i++)
 		if (span[i].len)
@@ -71,7 +71,7 @@ static void list(struct vv_braid_order *b, const struct vv_span *span, size_t n,
 			};
 }
 
-static void sort(struct vv_braid_order *b)
+static void sort(struct vv_pack_order_order *b)
 {
 	qsort(b->item, b->n, sizeof(*b->item), by_kin);
 	for (size_t i = 0; i < b->n; i++) {
@@ -84,7 +84,7 @@ static void sort(struct vv_braid_order *b)
 }
 
 /* Lanes of the pool that begins with item `from`, if `lane` is given; its end is *to. */
-static size_t spread(const struct vv_braid_order *b, size_t from, struct lane *lane, size_t *to)
+static size_t spread(const struct vv_pack_order_order *b, size_t from, struct lane *lane, size_t *to)
 {
 	size_t n = 0, at = from;
 
@@ -101,7 +101,7 @@ static size_t spread(const struct vv_braid_order *b, size_t from, struct lane *l
 	return n;
 }
 
-static size_t most_lanes(const struct vv_braid_order *b)
+static size_t most_lanes(const struct vv_pack_order_order *b)
 {
 	size_t most = 0;
 
@@ -113,11 +113,11 @@ static size_t most_lanes(const struct vv_braid_order *b)
 	return most;
 }
 
-int vv_braid_new(enum vv_braid scheme, const struct vv_span *span, size_t n, uint32_t group, uint64_t block, struct vv_braid_order **out)
+int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out)
 {
-	bool aware = scheme == VV_BRAID_AWARE || scheme == VV_BRAID_AWARE_BLOCK;
-	bool blocked = scheme == VV_BRAID_AGNOSTIC_BLOCK || scheme == VV_BRAID_AWARE_BLOCK;
-	struct vv_braid_order *b;
+	bool aware = scheme == VV_PACK_ORDER_AWARE || scheme == VV_PACK_ORDER_AWARE_BLOCK;
+	bool blocked = scheme == VV_PACK_ORDER_AGNOSTIC_BLOCK || scheme == VV_PACK_ORDER_AWARE_BLOCK;
+	struct vv_pack_order_order *b;
 
 	if (blocked && !block)
 		return vv_err_set(VV_EINVAL, "blocks of 0 bytes cannot be taken by turns; give their size");
@@ -131,14 +131,14 @@ int vv_braid_new(enum vv_braid scheme, const struct vv_span *span, size_t n, uin
 	b->skeleton_too = !aware;
 	b->item = vv_mem_grow(NULL, n ? n : 1, sizeof(*b->item));
 	if (!b->item) {
-		vv_braid_free(b);
+		vv_pack_order_free(b);
 		return VV_ENOMEM;
 	}
 	list(b, span, n, group, aware);
 	sort(b);
 	b->lane = vv_mem_grow(NULL, most_lanes(b) + 1, sizeof(*b->lane));
 	if (!b->lane) {
-		vv_braid_free(b);
+		vv_pack_order_free(b);
 		return VV_ENOMEM;
 	}
 	*out = b;
@@ -146,7 +146,7 @@ int vv_braid_new(enum vv_braid scheme, const struct vv_span *span, size_t n, uin
 }
 
 /* Who has something left comes round again; else the next pool begins. */
-static bool next_round(struct vv_braid_order *b)
+static bool next_round(struct vv_pack_order_order *b)
 {
 	b->n_lanes = b->kept;
 	if (!b->n_lanes && b->at < b->n)
@@ -155,14 +155,14 @@ static bool next_round(struct vv_braid_order *b)
 	return b->n_lanes > 0;
 }
 
-static uint64_t turn_of(const struct vv_braid_order *b)
+static uint64_t turn_of(const struct vv_pack_order_order *b)
 {
 	bool by_turns = b->blocked && b->n_lanes > 1 && (b->skeleton_too || b->item[b->lane[b->turn].at].first);
 
 	return by_turns ? b->block : UINT64_MAX;
 }
 
-int vv_braid_next(struct vv_braid_order *b, struct vv_strand *out)
+int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out)
 {
 	const struct item *x;
 	struct lane *l;
@@ -189,7 +189,7 @@ int vv_braid_next(struct vv_braid_order *b, struct vv_strand *out)
 	return true;
 }
 
-void vv_braid_free(struct vv_braid_order *b)
+void vv_pack_order_free(struct vv_pack_order_order *b)
 {
 	if (!b)
 		return;

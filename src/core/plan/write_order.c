@@ -28,7 +28,7 @@ struct queue {
 
 /* The last two queues share n places: one fills them from the front, the other from the back. When they meet, there are pages in both: who
  * waited got a copy. The first lets them go. */
-struct vv_order_own {
+struct vv_write_order_own {
 	uint8_t *flag;
 	uint32_t *seen;     /* of a page with an access of this epoch its index, of any other its past */
 	struct queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
@@ -38,9 +38,9 @@ struct vv_order_own {
 };
 
 /* All queues. */
-static void empty(struct vv_order *o)
+static void empty(struct vv_write_order *o)
 {
-	struct vv_order_own *own = o->own;
+	struct vv_write_order_own *own = o->own;
 
 	own->plan = (struct queue){ own->plan.page, 1, 0, 0 };
 	own->ahead = own->plan;
@@ -48,11 +48,11 @@ static void empty(struct vv_order *o)
 	own->copies = (struct queue){ own->shared + (o->n ? o->n - 1 : 0), -1, 0, 0 };
 }
 
-int vv_order_init(struct vv_order *o, size_t n, bool by_address)
+int vv_write_order_init(struct vv_write_order *o, size_t n, bool by_address)
 {
-	struct vv_order_own *own;
+	struct vv_write_order_own *own;
 
-	*o = (struct vv_order){ 0 };
+	*o = (struct vv_write_order){ 0 };
 	if (n > MOST_PAGES)
 		return vv_err_set(VV_EINVAL, "%zu pages are more than the %zu that can be ordered", n, MOST_PAGES);
 	o->own = own = vv_mem_new(1, sizeof(*own));
@@ -63,7 +63,7 @@ int vv_order_init(struct vv_order *o, size_t n, bool by_address)
 	if (!(o->state = vv_mem_new(n, sizeof(*o->state))) || !(o->access = vv_mem_new(n, sizeof(*o->access))) ||
 	    !(own->flag = vv_mem_new(n, sizeof(*own->flag))) || !(own->seen = vv_mem_new(n, sizeof(*own->seen))) ||
 	    !(own->plan.page = vv_mem_new(n, sizeof(*own->plan.page))) || !(own->shared = vv_mem_new(n, sizeof(*own->shared)))) {
-		vv_order_fini(o);
+		vv_write_order_fini(o);
 		return VV_ENOMEM;
 	}
 	memset(own->seen, 0xff, n * sizeof(*own->seen)); /* NO_PAST */
@@ -71,9 +71,9 @@ int vv_order_init(struct vv_order *o, size_t n, bool by_address)
 	return 0;
 }
 
-void vv_order_fini(struct vv_order *o)
+void vv_write_order_fini(struct vv_write_order *o)
 {
-	struct vv_order_own *own = o->own;
+	struct vv_write_order_own *own = o->own;
 
 	if (own) {
 		vv_mem_free(own->flag);
@@ -84,11 +84,11 @@ void vv_order_fini(struct vv_order *o)
 	vv_mem_free(own);
 	vv_mem_free(o->state);
 	vv_mem_free(o->access);
-	*o = (struct vv_order){ 0 };
+	*o = (struct vv_write_order){ 0 };
 }
 
 /* The newest that is known: this epoch's access, else what was known before. */
-static uint32_t newest_past(const struct vv_order *o, size_t page)
+static uint32_t newest_past(const struct vv_write_order *o, size_t page)
 {
 	uint32_t seen = o->own->seen[page];
 
@@ -97,18 +97,18 @@ static uint32_t newest_past(const struct vv_order *o, size_t page)
 	return (uint32_t)(o->access[page] - VV_ACCESS_WAIT) << INDEX_BITS | seen;
 }
 
-void vv_order_inherit(struct vv_order *o, size_t at, const struct vv_order *old, size_t from, size_t n)
+void vv_write_order_inherit(struct vv_write_order *o, size_t at, const struct vv_write_order *old, size_t from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		o->own->seen[at + i] = newest_past(old, from + i);
 }
 
-uint32_t vv_order_index(const struct vv_order *o, uint32_t page)
+uint32_t vv_write_order_index(const struct vv_write_order *o, uint32_t page)
 {
 	return o->access[page] == VV_ACCESS_NONE ? 0 : o->own->seen[page];
 }
 
-void vv_order_mark(struct vv_order *o, uint32_t page)
+void vv_write_order_mark(struct vv_write_order *o, uint32_t page)
 {
 	o->own->flag[page] |= DIRTY;
 }
@@ -116,12 +116,12 @@ void vv_order_mark(struct vv_order *o, uint32_t page)
 enum { DIGIT_BITS = 11, DIGITS = 3, DIGIT_VALUES = 1 << DIGIT_BITS };
 _Static_assert(DIGIT_BITS * DIGITS >= 32, "the digits cover a past");
 
-static uint32_t digit(const struct vv_order_own *own, uint32_t page, int d)
+static uint32_t digit(const struct vv_write_order_own *own, uint32_t page, int d)
 {
 	return own->seen[page] >> (d * DIGIT_BITS) & (DIGIT_VALUES - 1);
 }
 
-static bool sorted(const struct vv_order_own *own)
+static bool sorted(const struct vv_write_order_own *own)
 {
 	for (uint32_t i = 1; i < own->plan.n; i++)
 		if (own->seen[own->plan.page[i - 1]] > own->seen[own->plan.page[i]])
@@ -131,7 +131,7 @@ static bool sorted(const struct vv_order_own *own)
 
 /* Sorts the plan by past, pages of equal past by number: a radix sort from the low digit up, stable, so that the ascending
  * order in which the pages come in settles ties. Where the other queues are to be is free now. */
-static void sort_plan(struct vv_order_own *own)
+static void sort_plan(struct vv_write_order_own *own)
 {
 	uint32_t start[DIGITS][DIGIT_VALUES] = { 0 }, *page = own->plan.page, *to = own->shared, n = own->plan.n;
 
@@ -158,19 +158,19 @@ static void sort_plan(struct vv_order_own *own)
 	own->shared = to;
 }
 
-static void schedule(struct vv_order *o, uint32_t page)
+static void schedule(struct vv_write_order *o, uint32_t page)
 {
-	struct vv_order_own *own = o->own;
+	struct vv_write_order_own *own = o->own;
 
 	own->seen[page] = newest_past(o, page);
 	o->access[page] = VV_ACCESS_NONE;
-	o->state[page] = VV_ORDER_SCHEDULED;
+	o->state[page] = VV_WRITE_ORDER_SCHEDULED;
 	own->flag[page] = PENDING;
 	own->plan.page[own->plan.n++] = page;
 }
 
 /* The first page from p on that has any flag, or n: most pages have none in most epochs, so eight at a time. */
-static size_t flagged(const struct vv_order *o, size_t p)
+static size_t flagged(const struct vv_write_order *o, size_t p)
 {
 	uint64_t eight;
 
@@ -184,19 +184,19 @@ static size_t flagged(const struct vv_order *o, size_t p)
 	return p;
 }
 
-size_t vv_order_scheduled(const struct vv_order *o, size_t page)
+size_t vv_write_order_scheduled(const struct vv_write_order *o, size_t page)
 {
 	while ((page = flagged(o, page)) < o->n && !(o->own->flag[page] & PENDING))
 		page++;
 	return page;
 }
 
-size_t vv_order_begin(struct vv_order *o)
+size_t vv_write_order_begin(struct vv_write_order *o)
 {
-	struct vv_order_own *own = o->own;
+	struct vv_write_order_own *own = o->own;
 
 	if (o->busy)
-		vv_order_fail(o);
+		vv_write_order_fail(o);
 	own->plan.n = 0;
 	/* Only dirty pages have anything to reset: whatever records an access makes dirty. */
 	for (size_t p = flagged(o, 0); p < o->n; p = flagged(o, p + 1)) {
@@ -222,7 +222,7 @@ static uint32_t *place(const struct queue *q, uint32_t i)
 }
 
 /* The next page of the queue that has, of the flags in mask, just those in want. */
-static uint32_t pull(const struct vv_order_own *own, struct queue *q, unsigned mask, unsigned want)
+static uint32_t pull(const struct vv_write_order_own *own, struct queue *q, unsigned mask, unsigned want)
 {
 	while (q->at < q->n) {
 		uint32_t page = *place(q, q->at++);
@@ -230,23 +230,23 @@ static uint32_t pull(const struct vv_order_own *own, struct queue *q, unsigned m
 		if ((own->flag[page] & mask) == want)
 			return page;
 	}
-	return VV_ORDER_NONE;
+	return VV_WRITE_ORDER_NONE;
 }
 
 /* Only those stay that still wait. */
-static void squeeze_waiting(struct vv_order_own *own)
+static void squeeze_waiting(struct vv_write_order_own *own)
 {
 	struct queue *q = &own->waiting;
 	uint32_t page, n = 0;
 
-	while ((page = pull(own, q, PENDING | COPIED, PENDING)) != VV_ORDER_NONE)
+	while ((page = pull(own, q, PENDING | COPIED, PENDING)) != VV_WRITE_ORDER_NONE)
 		*place(q, n++) = page;
 	q->at = 0;
 	q->n = n;
 }
 
 /* To `waiting` or `copies`; a page that goes to the latter is COPIED already. */
-static void push(struct vv_order *o, struct queue *q, uint32_t page)
+static void push(struct vv_write_order *o, struct queue *q, uint32_t page)
 {
 	if (o->own->waiting.n + o->own->copies.n == o->n)
 		squeeze_waiting(o->own);
@@ -254,7 +254,7 @@ static void push(struct vv_order *o, struct queue *q, uint32_t page)
 }
 
 /* The first access of this epoch. A page that kept somebody waiting is a WAIT, even if another thread gets through first. */
-static void record(struct vv_order *o, uint32_t page, enum vv_access kind)
+static void record(struct vv_write_order *o, uint32_t page, enum vv_access kind)
 {
 	if (o->own->flag[page] & WAITED)
 		kind = VV_ACCESS_WAIT;
@@ -264,45 +264,45 @@ static void record(struct vv_order *o, uint32_t page, enum vv_access kind)
 	o->own->flag[page] |= DIRTY;
 }
 
-enum vv_order_do vv_order_write(struct vv_order *o, uint32_t page, bool room)
+enum vv_write_order_do vv_write_order_write(struct vv_write_order *o, uint32_t page, bool room)
 {
 	uint8_t *flag = &o->own->flag[page];
 
 	if (o->access[page] != VV_ACCESS_NONE)
-		return VV_ORDER_GO; /* two threads met at one page */
-	if (o->state[page] == VV_ORDER_PROCESSED) {
+		return VV_WRITE_ORDER_GO; /* two threads met at one page */
+	if (o->state[page] == VV_WRITE_ORDER_PROCESSED) {
 		record(o, page, o->busy ? VV_ACCESS_AVOIDED : VV_ACCESS_AFTER);
-		return VV_ORDER_GO;
+		return VV_WRITE_ORDER_GO;
 	}
 	if (*flag & COPIED) {
 		record(o, page, VV_ACCESS_COW);
-		return VV_ORDER_GO;
+		return VV_WRITE_ORDER_GO;
 	}
-	if (o->state[page] == VV_ORDER_SCHEDULED && room) {
-		vv_order_copied(o, page);
+	if (o->state[page] == VV_WRITE_ORDER_SCHEDULED && room) {
+		vv_write_order_copied(o, page);
 		record(o, page, VV_ACCESS_COW);
-		return VV_ORDER_COPY;
+		return VV_WRITE_ORDER_COPY;
 	}
 	if ((*flag & (PENDING | WAITED)) == PENDING)
 		push(o, &o->own->waiting, page);
 	*flag |= WAITED;
-	return VV_ORDER_WAIT;
+	return VV_WRITE_ORDER_WAIT;
 }
 
-void vv_order_presume(struct vv_order *o, uint32_t page)
+void vv_write_order_presume(struct vv_write_order *o, uint32_t page)
 {
 	if (o->access[page] != VV_ACCESS_NONE)
 		return;
-	record(o, page, o->state[page] == VV_ORDER_PROCESSED ? VV_ACCESS_AVOIDED : VV_ACCESS_COW);
+	record(o, page, o->state[page] == VV_WRITE_ORDER_PROCESSED ? VV_ACCESS_AVOIDED : VV_ACCESS_COW);
 }
 
-void vv_order_waited(struct vv_order *o, uint32_t page)
+void vv_write_order_waited(struct vv_write_order *o, uint32_t page)
 {
 	if (o->access[page] == VV_ACCESS_NONE)
 		record(o, page, VV_ACCESS_WAIT);
 }
 
-bool vv_order_take(struct vv_order *o, uint32_t page)
+bool vv_write_order_take(struct vv_write_order *o, uint32_t page)
 {
 	uint8_t *flag = &o->own->flag[page];
 
@@ -311,61 +311,61 @@ bool vv_order_take(struct vv_order *o, uint32_t page)
 	*flag &= (uint8_t)~PENDING;
 	o->left--;
 	if (!(*flag & COPIED))
-		o->state[page] = VV_ORDER_INPROGRESS;
+		o->state[page] = VV_WRITE_ORDER_INPROGRESS;
 	return true;
 }
 
-uint32_t vv_order_next(struct vv_order *o)
+uint32_t vv_write_order_next(struct vv_write_order *o)
 {
-	struct vv_order_own *own = o->own;
-	uint32_t page = VV_ORDER_NONE;
+	struct vv_write_order_own *own = o->own;
+	uint32_t page = VV_WRITE_ORDER_NONE;
 
 	page = pull(own, &own->waiting, PENDING | COPIED, PENDING);
-	if (page == VV_ORDER_NONE && !o->by_address)
+	if (page == VV_WRITE_ORDER_NONE && !o->by_address)
 		page = pull(own, &own->copies, PENDING, PENDING);
-	if (page == VV_ORDER_NONE)
+	if (page == VV_WRITE_ORDER_NONE)
 		page = pull(own, &own->plan, PENDING, PENDING);
-	if (page != VV_ORDER_NONE)
-		vv_order_take(o, page);
+	if (page != VV_WRITE_ORDER_NONE)
+		vv_write_order_take(o, page);
 	return page;
 }
 
-void vv_order_done(struct vv_order *o, uint32_t page)
+void vv_write_order_done(struct vv_write_order *o, uint32_t page)
 {
-	vv_order_release(o, page);
+	vv_write_order_release(o, page);
 }
 
-void vv_order_release(struct vv_order *o, uint32_t page)
+void vv_write_order_release(struct vv_write_order *o, uint32_t page)
 {
 	if (o->own->flag[page] & PENDING)
 		o->left--;
 	o->own->flag[page] &= (uint8_t)~PENDING;
-	o->state[page] = VV_ORDER_PROCESSED;
+	o->state[page] = VV_WRITE_ORDER_PROCESSED;
 }
 
-void vv_order_end(struct vv_order *o)
+void vv_write_order_end(struct vv_write_order *o)
 {
 	o->busy = false;
 }
 
-void vv_order_fail(struct vv_order *o)
+void vv_write_order_fail(struct vv_write_order *o)
 {
-	struct vv_order_own *own = o->own;
+	struct vv_write_order_own *own = o->own;
 
 	for (uint32_t i = 0; i < own->plan.n; i++) {
 		own->flag[own->plan.page[i]] = DIRTY;
-		o->state[own->plan.page[i]] = VV_ORDER_PROCESSED;
+		o->state[own->plan.page[i]] = VV_WRITE_ORDER_PROCESSED;
 	}
 	o->left = 0;
 	o->busy = false;
 }
 
-uint32_t vv_order_eager(struct vv_order *o)
+uint32_t vv_write_order_eager(struct vv_write_order *o)
 {
 	return pull(o->own, &o->own->ahead, PENDING | COPIED, PENDING);
 }
 
-bool vv_order_copies_first(struct vv_order *o)
+bool vv_write_order_copies_first(struct vv_write_order *o)
 {
 	struct queue *q = &o->own->copies;
 
@@ -376,7 +376,7 @@ bool vv_order_copies_first(struct vv_order *o)
 	return q->at < q->n;
 }
 
-void vv_order_copied(struct vv_order *o, uint32_t page)
+void vv_write_order_copied(struct vv_write_order *o, uint32_t page)
 {
 	uint8_t *flag = &o->own->flag[page];
 

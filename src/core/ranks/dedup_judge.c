@@ -5,16 +5,16 @@
 #include "base/mem.h"
 #include <string.h>
 
-_Static_assert(sizeof(struct vv_judge_place) == 16 && sizeof(struct vv_digest) == 16, "messages have no padding");
+_Static_assert(sizeof(struct vv_dedup_judge_place) == 16 && sizeof(struct vv_digest) == 16, "messages have no padding");
 
 /* ---- messages */
 
-int vv_judge_check(const uint32_t *verdict, size_t n, uint32_t self, uint32_t ranks)
+int vv_dedup_judge_check(const uint32_t *verdict, size_t n, uint32_t self, uint32_t ranks)
 {
 	for (size_t i = 0; i < n; i++) {
-		enum vv_judge_kind kind = vv_judge_kind(verdict[i]);
-		uint32_t rank = vv_judge_rank(verdict[i]);
-		bool own = kind == VV_JUDGE_ALONE || kind == VV_JUDGE_LEND;
+		enum vv_dedup_judge_kind kind = vv_dedup_judge_kind(verdict[i]);
+		uint32_t rank = vv_dedup_judge_rank(verdict[i]);
+		bool own = kind == VV_DEDUP_JUDGE_ALONE || kind == VV_DEDUP_JUDGE_LEND;
 
 		if (rank >= ranks || own != (rank == self))
 			return vv_err_set(VV_EPEER, "a judge sent a verdict that cannot be (kind %u, rank %u of %u)",
@@ -23,55 +23,55 @@ int vv_judge_check(const uint32_t *verdict, size_t n, uint32_t self, uint32_t ra
 	return 0;
 }
 
-size_t vv_judge_lends(const uint32_t *verdict, size_t n)
+size_t vv_dedup_judge_lends(const uint32_t *verdict, size_t n)
 {
 	size_t lends = 0;
 
 	for (size_t i = 0; i < n; i++)
-		lends += vv_judge_kind(verdict[i]) == VV_JUDGE_LEND;
+		lends += vv_dedup_judge_kind(verdict[i]) == VV_DEDUP_JUDGE_LEND;
 	return lends;
 }
 
-size_t vv_judge_words(const uint32_t *verdict, size_t n, uint32_t copies)
+size_t vv_dedup_judge_words(const uint32_t *verdict, size_t n, uint32_t copies)
 {
-	const size_t words[] = { [VV_JUDGE_ALONE] = 0, [VV_JUDGE_LEND] = copies - 1, [VV_JUDGE_REFER] = copies, [VV_JUDGE_OLD] = 2 };
+	const size_t words[] = { [VV_DEDUP_JUDGE_ALONE] = 0, [VV_DEDUP_JUDGE_LEND] = copies - 1, [VV_DEDUP_JUDGE_REFER] = copies, [VV_DEDUP_JUDGE_OLD] = 2 };
 	size_t sum = 0;
 
 	for (size_t i = 0; i < n; i++)
-		sum += words[vv_judge_kind(verdict[i])];
+		sum += words[vv_dedup_judge_kind(verdict[i])];
 	return sum;
 }
 
-static int check_where(const struct vv_judge_where *w, bool old, uint32_t ranks, uint32_t copies)
+static int check_where(const struct vv_dedup_judge_where *w, bool old, uint32_t ranks, uint32_t copies)
 {
-	bool bad = w->pos >= VV_JUDGE_POS_MAX || (old && !w->layer);
+	bool bad = w->pos >= VV_DEDUP_JUDGE_POS_MAX || (old && !w->layer);
 
 	for (uint32_t i = 0; w->copy && i + 1 < copies; i++)
-		bad |= w->copy[i] != VV_JUDGE_NO_COPY && w->copy[i] / VV_JUDGE_POS_MAX >= ranks;
+		bad |= w->copy[i] != VV_DEDUP_JUDGE_NO_COPY && w->copy[i] / VV_DEDUP_JUDGE_POS_MAX >= ranks;
 	if (bad)
 		return vv_err_set(VV_EPEER, "a judge sent a place that cannot be (layer %llu, position %llu)",
 				  (unsigned long long)w->layer, (unsigned long long)w->pos);
 	return 0;
 }
 
-int vv_judge_where_next(const uint64_t *word, size_t *at, uint32_t verdict, uint32_t ranks, uint32_t copies,
-			struct vv_judge_where *out)
+int vv_dedup_judge_where_next(const uint64_t *word, size_t *at, uint32_t verdict, uint32_t ranks, uint32_t copies,
+			struct vv_dedup_judge_where *out)
 {
-	enum vv_judge_kind kind = vv_judge_kind(verdict);
-	bool shared = kind == VV_JUDGE_LEND || kind == VV_JUDGE_REFER;
-	struct vv_judge_where w = { 0 };
+	enum vv_dedup_judge_kind kind = vv_dedup_judge_kind(verdict);
+	bool shared = kind == VV_DEDUP_JUDGE_LEND || kind == VV_DEDUP_JUDGE_REFER;
+	struct vv_dedup_judge_where w = { 0 };
 	size_t i = *at;
 	int rc;
 
-	if (kind == VV_JUDGE_OLD)
+	if (kind == VV_DEDUP_JUDGE_OLD)
 		w.layer = word[i++];
-	if (kind == VV_JUDGE_OLD || kind == VV_JUDGE_REFER)
+	if (kind == VV_DEDUP_JUDGE_OLD || kind == VV_DEDUP_JUDGE_REFER)
 		w.pos = word[i++];
 	if (shared && copies > 1) {
 		w.copy = &word[i];
 		i += copies - 1;
 	}
-	rc = check_where(&w, kind == VV_JUDGE_OLD, ranks, copies);
+	rc = check_where(&w, kind == VV_DEDUP_JUDGE_OLD, ranks, copies);
 	if (rc)
 		return rc;
 	*at = i;
@@ -81,43 +81,43 @@ int vv_judge_where_next(const uint64_t *word, size_t *at, uint32_t verdict, uint
 
 /* ---- memory */
 
-void vv_judge_init(struct vv_judge *j, size_t cap)
+void vv_dedup_judge_init(struct vv_dedup_judge *j, size_t cap)
 {
-	*j = (struct vv_judge){ .cap = cap };
+	*j = (struct vv_dedup_judge){ .cap = cap };
 }
 
-static void forget_all(struct vv_judge *j)
+static void forget_all(struct vv_dedup_judge *j)
 {
 	vv_mem_free(j->slot);
-	vv_judge_init(j, j->cap);
+	vv_dedup_judge_init(j, j->cap);
 }
 
-void vv_judge_allow(struct vv_judge *j, size_t cap)
+void vv_dedup_judge_allow(struct vv_dedup_judge *j, size_t cap)
 {
 	j->cap = cap;
 	if (!cap)
 		forget_all(j);
 }
 
-void vv_judge_fini(struct vv_judge *j)
+void vv_dedup_judge_fini(struct vv_dedup_judge *j)
 {
 	forget_all(j);
 }
 
 /* The other word chose the judge: here it would put everything into one corner of the table. */
-static size_t home(const struct vv_judge *j, const struct vv_digest *d)
+static size_t home(const struct vv_dedup_judge *j, const struct vv_digest *d)
 {
 	return (size_t)d->w[1] & j->mask;
 }
 
-void vv_judge_bring(const struct vv_judge *j, const struct vv_digest *d)
+void vv_dedup_judge_bring(const struct vv_dedup_judge *j, const struct vv_digest *d)
 {
 	if (j->slot)
-		vv_judge_touch(&j->slot[home(j, d)]);
+		vv_dedup_judge_touch(&j->slot[home(j, d)]);
 }
 
 /* The slot that holds d, or the empty one where it would go. */
-static struct vv_judge_entry *probe(const struct vv_judge *j, const struct vv_digest *d)
+static struct vv_dedup_judge_entry *probe(const struct vv_dedup_judge *j, const struct vv_digest *d)
 {
 	size_t i = home(j, d);
 
@@ -126,15 +126,15 @@ static struct vv_judge_entry *probe(const struct vv_judge *j, const struct vv_di
 	return &j->slot[i];
 }
 
-uint32_t vv_judge_find(const struct vv_judge *j, const struct vv_digest *d)
+uint32_t vv_dedup_judge_find(const struct vv_dedup_judge *j, const struct vv_digest *d)
 {
-	return j->slot ? probe(j, d)->owner - 1 : VV_JUDGE_NOBODY;
+	return j->slot ? probe(j, d)->owner - 1 : VV_DEDUP_JUDGE_NOBODY;
 }
 
 /* Of what was there, all that is of the last two generations. */
-static int resize(struct vv_judge *j, size_t size)
+static int resize(struct vv_dedup_judge *j, size_t size)
 {
-	struct vv_judge old = *j;
+	struct vv_dedup_judge old = *j;
 
 	j->slot = vv_mem_grow(NULL, size, sizeof(*j->slot));
 	if (!j->slot) {
@@ -162,7 +162,7 @@ static size_t size_for(size_t n)
 	return size;
 }
 
-void vv_judge_expect(struct vv_judge *j, size_t n)
+void vv_dedup_judge_expect(struct vv_dedup_judge *j, size_t n)
 {
 	size_t room = j->cap > j->n ? j->cap - j->n : 0, size = size_for(j->n + (n < room ? n : room));
 
@@ -171,7 +171,7 @@ void vv_judge_expect(struct vv_judge *j, size_t n)
 }
 
 /* What is young grows old, and what was old is forgotten. */
-static int age(struct vv_judge *j)
+static int age(struct vv_dedup_judge *j)
 {
 	size_t n = j->young;
 
@@ -180,9 +180,9 @@ static int age(struct vv_judge *j)
 	return resize(j, size_for(n < j->cap - n ? 2 * n : j->cap));
 }
 
-static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d)
+static void add_one(struct vv_dedup_judge *j, uint32_t rank, const struct vv_digest *d)
 {
-	struct vv_judge_entry *e;
+	struct vv_dedup_judge_entry *e;
 	int rc = 0;
 
 	if (j->cap == 0)
@@ -198,26 +198,26 @@ static void add_one(struct vv_judge *j, uint32_t rank, const struct vv_digest *d
 	e = probe(j, d);
 	j->n += !e->owner;
 	j->young += !e->owner || e->generation != j->generation;
-	*e = (struct vv_judge_entry){ *d, rank + 1, j->generation };
+	*e = (struct vv_dedup_judge_entry){ *d, rank + 1, j->generation };
 }
 
-void vv_judge_add(struct vv_judge *j, uint32_t rank, const struct vv_digest *d, size_t n)
+void vv_dedup_judge_add(struct vv_dedup_judge *j, uint32_t rank, const struct vv_digest *d, size_t n)
 {
 	enum { BATCH = 64 };
 
 	if (n > 1)
-		vv_judge_expect(j, n);
+		vv_dedup_judge_expect(j, n);
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = i; i % BATCH == 0 && k < n && k < i + BATCH; k++)
-			vv_judge_bring(j, &d[k]);
+			vv_dedup_judge_bring(j, &d[k]);
 		add_one(j, rank, &d[i]);
 	}
 }
 
 /* Those behind the gap that a probe would no longer reach move into it. */
-void vv_judge_forget(struct vv_judge *j, const struct vv_digest *d)
+void vv_dedup_judge_forget(struct vv_dedup_judge *j, const struct vv_digest *d)
 {
-	struct vv_judge_entry *gap;
+	struct vv_dedup_judge_entry *gap;
 	size_t at, i;
 
 	if (!j->slot)

@@ -19,20 +19,20 @@ struct claim {
 };
 
 struct grouping {
-	struct vv_case *c;
+	struct vv_judge_round *c;
 	uint64_t *slot; /* half of a digest << 32 | group + 1; 0 = empty */
 	size_t mask;
 	uint32_t rank; /* whose claims are read */
 	size_t next;   /* claim to be read */
 };
 
-static int check_lengths(struct vv_case *c, const uint64_t *len)
+static int check_lengths(struct vv_judge_round *c, const uint64_t *len)
 {
 	c->first[0] = 0;
 	for (uint32_t r = 0; r < c->ranks; r++) {
-		uint64_t n = len[r] / VV_JUDGE_CLAIM;
+		uint64_t n = len[r] / VV_DEDUP_JUDGE_CLAIM;
 
-		if (len[r] % VV_JUDGE_CLAIM || n >= UINT32_MAX - c->first[r])
+		if (len[r] % VV_DEDUP_JUDGE_CLAIM || n >= UINT32_MAX - c->first[r])
 			return vv_err_set(VV_EPEER, "rank %u sent claims of %llu bytes, which is no number of claims that can be", r,
 					  (unsigned long long)len[r]);
 		c->first[r + 1] = c->first[r] + n;
@@ -43,26 +43,26 @@ static int check_lengths(struct vv_case *c, const uint64_t *len)
 
 static int read_claim(struct grouping *g, struct claim *out)
 {
-	const struct vv_case *c = g->c;
+	const struct vv_judge_round *c = g->c;
 	const uint8_t *message;
 	size_t i, n;
 
 	while (g->next >= c->first[g->rank + 1])
 		g->rank++;
-	message = c->claims + c->first[g->rank] * VV_JUDGE_CLAIM;
+	message = c->claims + c->first[g->rank] * VV_DEDUP_JUDGE_CLAIM;
 	n = c->first[g->rank + 1] - c->first[g->rank];
 	i = g->next++ - c->first[g->rank];
 	memcpy(&out->digest, message + i * sizeof(out->digest), sizeof(out->digest));
 	memcpy(&out->tag, message + n * sizeof(out->digest) + i * sizeof(out->tag), sizeof(out->tag));
 	out->rank = g->rank;
-	if (vv_judge_tag_len(out->tag) - 1 >= VV_JUDGE_LEN_MAX)
-		return vv_err_set(VV_EPEER, "rank %u claims a chunk of %u bytes", out->rank, vv_judge_tag_len(out->tag));
+	if (vv_dedup_judge_tag_len(out->tag) - 1 >= VV_DEDUP_JUDGE_LEN_MAX)
+		return vv_err_set(VV_EPEER, "rank %u claims a chunk of %u bytes", out->rank, vv_dedup_judge_tag_len(out->tag));
 	return 0;
 }
 
 static int put_claim(struct grouping *g, size_t number, const struct claim *claim)
 {
-	struct vv_case *c = g->c;
+	struct vv_judge_round *c = g->c;
 	uint64_t half = claim->digest.w[1] >> 32;
 	size_t i = (size_t)claim->digest.w[1] & g->mask;
 	struct vv_case_group *group;
@@ -73,9 +73,9 @@ static int put_claim(struct grouping *g, size_t number, const struct claim *clai
 		group = &c->group[(uint32_t)g->slot[i] - 1];
 		if (!vv_digest_equal(&group->digest, &claim->digest))
 			continue;
-		if (vv_judge_tag_len(group->tag) != vv_judge_tag_len(claim->tag))
+		if (vv_dedup_judge_tag_len(group->tag) != vv_dedup_judge_tag_len(claim->tag))
 			return vv_err_set(VV_EPEER, "ranks %u and %u claim the same digest for chunks of %u and %u bytes", group->rank,
-					  claim->rank, vv_judge_tag_len(group->tag), vv_judge_tag_len(claim->tag));
+					  claim->rank, vv_dedup_judge_tag_len(group->tag), vv_dedup_judge_tag_len(claim->tag));
 		group->n += group->rank != claim->rank;
 		group->rank = claim->rank;
 		c->of[number] = (uint32_t)g->slot[i] - 1;
@@ -108,9 +108,9 @@ static int group_claims(struct grouping *g)
 		if (rc)
 			break;
 		for (size_t i = 0; i < n; i++)
-			vv_judge_touch(&g->slot[batch[i].digest.w[1] & g->mask]);
+			vv_dedup_judge_touch(&g->slot[batch[i].digest.w[1] & g->mask]);
 		for (size_t i = 0; i < n; i++)
-			vv_judge_touch(likely_group(g, &batch[i]));
+			vv_dedup_judge_touch(likely_group(g, &batch[i]));
 		for (size_t i = 0; rc == 0 && i < n; i++)
 			rc = put_claim(g, k + i, &batch[i]);
 	}
@@ -118,14 +118,14 @@ static int group_claims(struct grouping *g)
 }
 
 /* Lists the ranks of every group that has several, ascending. */
-static int list_holders(struct vv_case *c)
+static int list_holders(struct vv_judge_round *c)
 {
 	size_t sum = 0;
 
 	for (size_t i = 0; i < c->n_groups; i++)
 		if (c->group[i].n > 1) {
 			c->group[i].at = (uint32_t)sum;
-			c->group[i].rank = VV_JUDGE_NOBODY;
+			c->group[i].rank = VV_DEDUP_JUDGE_NOBODY;
 			sum += c->group[i].n;
 		}
 	c->holder = vv_mem_grow(NULL, sum + 1, sizeof(*c->holder));
@@ -136,7 +136,7 @@ static int list_holders(struct vv_case *c)
 			struct vv_case_group *g = &c->group[c->of[k]];
 
 			if (k + AHEAD < c->n)
-				vv_judge_touch(&c->group[c->of[k + AHEAD]]);
+				vv_dedup_judge_touch(&c->group[c->of[k + AHEAD]]);
 			if (g->n > 1 && g->rank != r) {
 				c->holder[g->at++] = r;
 				g->rank = r;
@@ -145,7 +145,7 @@ static int list_holders(struct vv_case *c)
 	return 0;
 }
 
-static int open_case(struct vv_case *c, const uint64_t *len)
+static int open_case(struct vv_judge_round *c, const uint64_t *len)
 {
 	struct grouping g = { .c = c, .mask = 1023 };
 	int rc = check_lengths(c, len);
@@ -165,22 +165,22 @@ static int open_case(struct vv_case *c, const uint64_t *len)
 	return rc ? rc : list_holders(c);
 }
 
-int vv_case_open(struct vv_case *c, struct vv_judge *j, uint32_t ranks, const void *claims, const uint64_t *len)
+int vv_judge_round_open(struct vv_judge_round *c, struct vv_dedup_judge *j, uint32_t ranks, const void *claims, const uint64_t *len)
 {
 	int rc = VV_ENOMEM;
 
-	*c = (struct vv_case){ .judge = j, .ranks = ranks, .claims = claims };
-	if (!ranks || ranks > VV_JUDGE_RANKS_MAX)
-		return vv_err_set(VV_EINVAL, "%u ranks; exact dedup is for up to %u", ranks, VV_JUDGE_RANKS_MAX);
+	*c = (struct vv_judge_round){ .judge = j, .ranks = ranks, .claims = claims };
+	if (!ranks || ranks > VV_DEDUP_JUDGE_RANKS_MAX)
+		return vv_err_set(VV_EINVAL, "%u ranks; exact dedup is for up to %u", ranks, VV_DEDUP_JUDGE_RANKS_MAX);
 	c->first = vv_mem_new((size_t)ranks + 1, sizeof(*c->first));
 	if (c->first)
 		rc = open_case(c, len);
 	if (rc)
-		vv_case_close(c);
+		vv_judge_round_close(c);
 	return rc;
 }
 
-void vv_case_close(struct vv_case *c)
+void vv_judge_round_close(struct vv_judge_round *c)
 {
 	vv_mem_free(c->first);
 	vv_mem_free(c->group);
@@ -191,12 +191,12 @@ void vv_case_close(struct vv_case *c)
 	vv_mem_free(c->query);
 	vv_mem_free(c->place);
 	vv_mem_free(c->copy);
-	*c = (struct vv_case){ 0 };
+	*c = (struct vv_judge_round){ 0 };
 }
 
 /* ---- queries */
 
-static bool claims_it(const struct vv_case *c, const struct vv_case_group *g, uint32_t rank)
+static bool claims_it(const struct vv_judge_round *c, const struct vv_case_group *g, uint32_t rank)
 {
 	const uint32_t *h;
 
@@ -209,14 +209,14 @@ static bool claims_it(const struct vv_case *c, const struct vv_case_group *g, ui
 	return false;
 }
 
-static void bring_memory(const struct vv_case *c, size_t first)
+static void bring_memory(const struct vv_judge_round *c, size_t first)
 {
 	for (size_t i = first; i < c->n_groups && i < first + BATCH; i++)
-		vv_judge_bring(c->judge, &c->group[i].digest);
+		vv_dedup_judge_bring(c->judge, &c->group[i].digest);
 }
 
 /* Whom to ask for each group. An owner that claims it does not have it any more. */
-static size_t find_owners(const struct vv_case *c, uint32_t *owner, uint64_t *n_to)
+static size_t find_owners(const struct vv_judge_round *c, uint32_t *owner, uint64_t *n_to)
 {
 	size_t n = 0;
 
@@ -225,9 +225,9 @@ static size_t find_owners(const struct vv_case *c, uint32_t *owner, uint64_t *n_
 
 		if (i % BATCH == 0)
 			bring_memory(c, i);
-		owner[i] = vv_judge_find(c->judge, &g->digest);
+		owner[i] = vv_dedup_judge_find(c->judge, &g->digest);
 		if (owner[i] >= c->ranks || claims_it(c, g, owner[i]))
-			owner[i] = VV_JUDGE_NOBODY;
+			owner[i] = VV_DEDUP_JUDGE_NOBODY;
 		else
 			n_to[owner[i]]++, n++;
 	}
@@ -235,7 +235,7 @@ static size_t find_owners(const struct vv_case *c, uint32_t *owner, uint64_t *n_
 }
 
 /* By owner: a counting sort. */
-static int list_queries(struct vv_case *c, const uint32_t *owner, const uint64_t *n_to)
+static int list_queries(struct vv_judge_round *c, const uint32_t *owner, const uint64_t *n_to)
 {
 	size_t *next = vv_mem_new(c->ranks, sizeof(*next));
 
@@ -251,7 +251,7 @@ static int list_queries(struct vv_case *c, const uint32_t *owner, const uint64_t
 	for (size_t i = 0; i < c->n_groups; i++) {
 		size_t k;
 
-		if (owner[i] == VV_JUDGE_NOBODY)
+		if (owner[i] == VV_DEDUP_JUDGE_NOBODY)
 			continue;
 		k = next[owner[i]]++;
 		c->asked[k] = (uint64_t)owner[i] << 32 | i;
@@ -261,7 +261,7 @@ static int list_queries(struct vv_case *c, const uint32_t *owner, const uint64_t
 	return 0;
 }
 
-int vv_case_queries(struct vv_case *c, uint64_t *n_to)
+int vv_judge_round_queries(struct vv_judge_round *c, uint64_t *n_to)
 {
 	uint32_t *owner;
 	int rc = 0;
@@ -279,7 +279,7 @@ int vv_case_queries(struct vv_case *c, uint64_t *n_to)
 	return rc;
 }
 
-int vv_case_answer(struct vv_case *c, const void *answers, uint64_t len)
+int vv_judge_round_answer(struct vv_judge_round *c, const void *answers, uint64_t len)
 {
 	if (len != c->n_queries * sizeof(*c->place))
 		return vv_err_set(VV_EPEER, "%llu bytes of answers to %zu queries", (unsigned long long)len, c->n_queries);
@@ -289,10 +289,10 @@ int vv_case_answer(struct vv_case *c, const void *answers, uint64_t len)
 		struct vv_case_group *g = &c->group[(uint32_t)c->asked[k]];
 
 		if (!c->place[k].layer) {
-			vv_judge_forget(c->judge, &g->digest);
+			vv_dedup_judge_forget(c->judge, &g->digest);
 			continue;
 		}
-		if (c->place[k].pos >= VV_JUDGE_POS_MAX)
+		if (c->place[k].pos >= VV_DEDUP_JUDGE_POS_MAX)
 			return vv_err_set(VV_EPEER, "rank %u answers with position %llu, beyond 2^40", (uint32_t)(c->asked[k] >> 32),
 					  (unsigned long long)c->place[k].pos);
 		*g = (struct vv_case_group){ g->digest, g->tag, 0, (uint32_t)(c->asked[k] >> 32), (uint32_t)k };
@@ -303,21 +303,21 @@ int vv_case_answer(struct vv_case *c, const void *answers, uint64_t len)
 /* ---- decide */
 
 /* What each rank has to store whatever we decide. */
-static size_t count_alone(struct vv_case *c)
+static size_t count_alone(struct vv_judge_round *c)
 {
 	size_t shared = 0;
 
 	memset(c->load, 0, c->ranks * sizeof(*c->load));
 	for (size_t i = 0; i < c->n_groups; i++) {
 		if (c->group[i].n == 1)
-			c->load[c->group[i].rank] += vv_judge_tag_len(c->group[i].tag);
+			c->load[c->group[i].rank] += vv_dedup_judge_tag_len(c->group[i].tag);
 		shared += c->group[i].n > 1;
 	}
 	return shared;
 }
 
 /* From holders to verdicts: what the fields of the groups mean changes here. */
-static void settle(struct vv_case *c)
+static void settle(struct vv_judge_round *c)
 {
 	size_t at = 0;
 
@@ -325,10 +325,10 @@ static void settle(struct vv_case *c)
 		struct vv_case_group *g = &c->group[i];
 
 		if (g->n < 2) {
-			g->tag = g->n ? VV_JUDGE_ALONE : VV_JUDGE_OLD;
+			g->tag = g->n ? VV_DEDUP_JUDGE_ALONE : VV_DEDUP_JUDGE_OLD;
 			continue;
 		}
-		g->tag = VV_JUDGE_LEND;
+		g->tag = VV_DEDUP_JUDGE_LEND;
 		g->n = g->rank;
 		g->at = (uint32_t)at;
 		at += c->copies;
@@ -337,41 +337,41 @@ static void settle(struct vv_case *c)
 	c->holder = NULL;
 }
 
-static uint32_t verdict_for(const struct vv_case *c, const uint32_t *host, const struct vv_case_group *g, uint32_t rank)
+static uint32_t verdict_for(const struct vv_judge_round *c, const uint32_t *host, const struct vv_case_group *g, uint32_t rank)
 {
 	const uint64_t *copy;
 	uint32_t named;
 
-	if (g->tag != VV_JUDGE_LEND)
-		return vv_judge_verdict(g->tag, g->rank);
+	if (g->tag != VV_DEDUP_JUDGE_LEND)
+		return vv_dedup_judge_verdict(g->tag, g->rank);
 	copy = &c->copy[g->at];
 	named = vv_case_rank_of(copy[rank % g->n]);
 	for (uint32_t i = 0; i < g->n; i++) {
 		if (vv_case_rank_of(copy[i]) == rank)
-			return vv_judge_verdict(VV_JUDGE_LEND, rank);
+			return vv_dedup_judge_verdict(VV_DEDUP_JUDGE_LEND, rank);
 		if (host && host[vv_case_rank_of(copy[i])] == host[rank])
 			named = vv_case_rank_of(copy[i]);
 	}
-	return vv_judge_verdict(VV_JUDGE_REFER, named);
+	return vv_dedup_judge_verdict(VV_DEDUP_JUDGE_REFER, named);
 }
 
-int vv_case_decide(struct vv_case *c, const uint32_t *host, uint32_t copies, uint32_t *verdict)
+int vv_judge_round_decide(struct vv_judge_round *c, const uint32_t *host, uint32_t copies, uint32_t *verdict)
 {
 	size_t shared = count_alone(c);
 
-	if (!copies || copies > VV_JUDGE_COPIES_MAX || shared * copies > UINT32_MAX)
-		return vv_err_set(VV_EINVAL, "%u copies of %zu chunks; up to %u copies can be kept", copies, shared, VV_JUDGE_COPIES_MAX);
+	if (!copies || copies > VV_DEDUP_JUDGE_COPIES_MAX || shared * copies > UINT32_MAX)
+		return vv_err_set(VV_EINVAL, "%u copies of %zu chunks; up to %u copies can be kept", copies, shared, VV_DEDUP_JUDGE_COPIES_MAX);
 	c->copies = copies;
 	c->copy = vv_mem_new(shared * copies, sizeof(*c->copy));
 	if (!c->copy)
 		return VV_ENOMEM;
-	vv_owner_choose(c, host, shared);
+	vv_owner_choice_choose(c, host, shared);
 	settle(c);
 	c->verdict = verdict;
 	for (uint32_t r = 0; r < c->ranks; r++)
 		for (size_t k = c->first[r]; k < c->first[r + 1]; k++) {
 			if (k + AHEAD < c->n)
-				vv_judge_touch(&c->group[c->of[k + AHEAD]]);
+				vv_dedup_judge_touch(&c->group[c->of[k + AHEAD]]);
 			verdict[k] = verdict_for(c, host, &c->group[c->of[k]], r);
 		}
 	return 0;
@@ -379,33 +379,33 @@ int vv_case_decide(struct vv_case *c, const uint32_t *host, uint32_t copies, uin
 
 /* ---- lent, where, learn */
 
-static int take_lent(struct vv_case *c, uint32_t rank, const uint8_t *from)
+static int take_lent(struct vv_judge_round *c, uint32_t rank, const uint8_t *from)
 {
 	for (size_t k = c->first[rank]; k < c->first[rank + 1]; k++) {
 		const struct vv_case_group *g = &c->group[c->of[k]];
 		uint64_t pos, *copy;
 
-		if (vv_judge_kind(c->verdict[k]) != VV_JUDGE_LEND)
+		if (vv_dedup_judge_kind(c->verdict[k]) != VV_DEDUP_JUDGE_LEND)
 			continue;
 		memcpy(&pos, from, sizeof(pos));
 		from += sizeof(pos);
-		if (pos >= VV_JUDGE_POS_MAX)
+		if (pos >= VV_DEDUP_JUDGE_POS_MAX)
 			return vv_err_set(VV_EPEER, "rank %u lends position %llu, beyond 2^40", rank, (unsigned long long)pos);
 		copy = &c->copy[g->at];
 		while (vv_case_rank_of(*copy) != rank)
 			copy++;
-		*copy = rank * VV_JUDGE_POS_MAX + pos;
+		*copy = rank * VV_DEDUP_JUDGE_POS_MAX + pos;
 	}
 	return 0;
 }
 
-int vv_case_lent(struct vv_case *c, const void *lent, const uint64_t *len)
+int vv_judge_round_lent(struct vv_judge_round *c, const void *lent, const uint64_t *len)
 {
 	const uint8_t *from = lent;
 	int rc = 0;
 
 	for (uint32_t r = 0; rc == 0 && r < c->ranks; r++) {
-		size_t lends = vv_judge_lends(&c->verdict[c->first[r]], c->first[r + 1] - c->first[r]);
+		size_t lends = vv_dedup_judge_lends(&c->verdict[c->first[r]], c->first[r + 1] - c->first[r]);
 
 		if (len[r] != lends * sizeof(uint64_t))
 			return vv_err_set(VV_EPEER, "rank %u sent %llu bytes of positions for %zu chunks that it lends", r,
@@ -417,47 +417,47 @@ int vv_case_lent(struct vv_case *c, const void *lent, const uint64_t *len)
 }
 
 /* The position of the copy that the verdict names (REFER), then the other copies. */
-static uint64_t *write_copies(const struct vv_case *c, const struct vv_case_group *g, uint32_t verdict, uint64_t *word)
+static uint64_t *write_copies(const struct vv_judge_round *c, const struct vv_case_group *g, uint32_t verdict, uint64_t *word)
 {
-	uint64_t *others = word + (vv_judge_kind(verdict) == VV_JUDGE_REFER), *end = others + c->copies - 1;
+	uint64_t *others = word + (vv_dedup_judge_kind(verdict) == VV_DEDUP_JUDGE_REFER), *end = others + c->copies - 1;
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		uint64_t copy = c->copy[g->at + i];
 
-		if (vv_case_rank_of(copy) != vv_judge_rank(verdict))
+		if (vv_case_rank_of(copy) != vv_dedup_judge_rank(verdict))
 			*others++ = copy;
-		else if (vv_judge_kind(verdict) == VV_JUDGE_REFER)
-			*word = copy % VV_JUDGE_POS_MAX;
+		else if (vv_dedup_judge_kind(verdict) == VV_DEDUP_JUDGE_REFER)
+			*word = copy % VV_DEDUP_JUDGE_POS_MAX;
 	}
 	while (others < end)
-		*others++ = VV_JUDGE_NO_COPY;
+		*others++ = VV_DEDUP_JUDGE_NO_COPY;
 	return end;
 }
 
-void vv_case_where(const struct vv_case *c, uint64_t *word)
+void vv_judge_round_where(const struct vv_judge_round *c, uint64_t *word)
 {
 	for (size_t k = 0; k < c->n; k++) {
 		const struct vv_case_group *g = &c->group[c->of[k]];
 
 		if (k + AHEAD < c->n)
-			vv_judge_touch(&c->group[c->of[k + AHEAD]]);
-		if (g->tag == VV_JUDGE_OLD) {
+			vv_dedup_judge_touch(&c->group[c->of[k + AHEAD]]);
+		if (g->tag == VV_DEDUP_JUDGE_OLD) {
 			*word++ = c->place[g->at].layer;
 			*word++ = c->place[g->at].pos;
-		} else if (g->tag == VV_JUDGE_LEND) {
+		} else if (g->tag == VV_DEDUP_JUDGE_LEND) {
 			word = write_copies(c, g, c->verdict[k], word);
 		}
 	}
 }
 
-void vv_case_learn(struct vv_case *c)
+void vv_judge_round_learn(struct vv_judge_round *c)
 {
-	vv_judge_expect(c->judge, c->n_groups);
+	vv_dedup_judge_expect(c->judge, c->n_groups);
 	for (size_t i = 0; i < c->n_groups; i++) {
 		const struct vv_case_group *g = &c->group[i];
 
 		if (i % BATCH == 0)
 			bring_memory(c, i);
-		vv_judge_add(c->judge, g->tag == VV_JUDGE_LEND ? vv_case_rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
+		vv_dedup_judge_add(c->judge, g->tag == VV_DEDUP_JUDGE_LEND ? vv_case_rank_of(c->copy[g->at]) : g->rank, &g->digest, 1);
 	}
 }

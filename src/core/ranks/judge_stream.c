@@ -10,7 +10,7 @@ struct fresh { /* content that is claimed for the first time in this round */
 };
 
 struct round {
-	struct vv_docket *d;
+	struct vv_judge_stream *d;
 	const uint8_t **claim; /* of each rank */
 	size_t *n;
 	size_t all;
@@ -22,16 +22,16 @@ struct round {
 
 #define FRESH (1ull << 63)
 
-int vv_docket_init(struct vv_docket *d, uint32_t ranks, size_t limit)
+int vv_judge_stream_init(struct vv_judge_stream *d, uint32_t ranks, size_t limit)
 {
-	*d = (struct vv_docket){ .ranks = ranks, .limit = limit };
+	*d = (struct vv_judge_stream){ .ranks = ranks, .limit = limit };
 	d->told.of = vv_mem_new(ranks, sizeof(*d->told.of));
 	d->owed.of = vv_mem_new(ranks, sizeof(*d->owed.of));
 	d->reply_len = vv_mem_new(ranks, sizeof(*d->reply_len));
 	return d->told.of && d->owed.of && d->reply_len ? 0 : VV_ENOMEM;
 }
 
-void vv_docket_fini(struct vv_docket *d)
+void vv_judge_stream_fini(struct vv_judge_stream *d)
 {
 	vv_index_fini(&d->young);
 	vv_index_fini(&d->old);
@@ -41,18 +41,18 @@ void vv_docket_fini(struct vv_docket *d)
 	vv_mem_free(d->owed.of);
 	vv_mem_free(d->reply);
 	vv_mem_free(d->reply_len);
-	*d = (struct vv_docket){ 0 };
+	*d = (struct vv_judge_stream){ 0 };
 }
 
 /* ---- what was left from the round before --------------------------------------------------------------------------------------- */
 
-static int take_places(struct vv_docket *d, uint32_t rank, const uint32_t *entry, const uint8_t *said)
+static int take_places(struct vv_judge_stream *d, uint32_t rank, const uint32_t *entry, const uint8_t *said)
 {
 	for (size_t i = 0; i < d->told.of[rank]; i++) {
 		uint64_t pos;
 
 		memcpy(&pos, said + i * sizeof(pos), sizeof(pos));
-		if (pos >= VV_JUDGE_POS_MAX)
+		if (pos >= VV_DEDUP_JUDGE_POS_MAX)
 			return vv_err_set(VV_EPEER, "rank %u says that it stored content at %" PRIu64 ", which cannot be", rank, pos);
 		vv_index_move(&d->young, entry[i], rank, pos);
 	}
@@ -62,7 +62,7 @@ static int take_places(struct vv_docket *d, uint32_t rank, const uint32_t *entry
 /* Each message is cut into what it begins with and its claims. */
 static int open_messages(struct round *a, const uint8_t *said, const uint64_t *len)
 {
-	struct vv_docket *d = a->d;
+	struct vv_judge_stream *d = a->d;
 	const uint32_t *entry = d->told.entry;
 	int rc = 0;
 
@@ -70,12 +70,12 @@ static int open_messages(struct round *a, const uint8_t *said, const uint64_t *l
 	for (uint32_t r = 0; rc == 0 && r < d->ranks; said += len[r++]) {
 		uint64_t lead = sizeof(uint64_t) * (1 + (uint64_t)d->told.of[r]), more;
 
-		if (len[r] < lead || (len[r] - lead) % VV_DOCKET_CLAIM || (len[r] - lead) / VV_DOCKET_CLAIM > VV_INDEX_MAX - a->all)
+		if (len[r] < lead || (len[r] - lead) % VV_JUDGE_STREAM_CLAIM || (len[r] - lead) / VV_JUDGE_STREAM_CLAIM > VV_INDEX_MAX - a->all)
 			return vv_err_set(VV_EPEER, "rank %u sends a message of %" PRIu64 " bytes, which cannot be", r, len[r]);
 		memcpy(&more, said, sizeof(more));
 		d->more += more != 0;
 		a->claim[r] = said + lead;
-		a->n[r] = (size_t)((len[r] - lead) / VV_DOCKET_CLAIM);
+		a->n[r] = (size_t)((len[r] - lead) / VV_JUDGE_STREAM_CLAIM);
 		a->all += a->n[r];
 		rc = take_places(d, r, entry, said + sizeof(more));
 		entry = d->told.of[r] ? entry + d->told.of[r] : entry;
@@ -85,11 +85,11 @@ static int open_messages(struct round *a, const uint8_t *said, const uint64_t *l
 
 static uint64_t place_of(const struct vv_index *x, uint32_t e)
 {
-	return vv_docket_verdict(VV_DOCKET_HERE, (uint32_t)vv_index_from(x, e), vv_index_pos(x, e));
+	return vv_judge_stream_verdict(VV_JUDGE_STREAM_HERE, (uint32_t)vv_index_from(x, e), vv_index_pos(x, e));
 }
 
 /* The older half is forgotten when there is too much. */
-static void age(struct vv_docket *d)
+static void age(struct vv_judge_stream *d)
 {
 	if (d->young.n < d->limit / 2)
 		return;
@@ -100,14 +100,14 @@ static void age(struct vv_docket *d)
 
 /* ---- claims --------------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t distance(const struct vv_docket *d, uint32_t from, uint32_t rank)
+static uint32_t distance(const struct vv_judge_stream *d, uint32_t from, uint32_t rank)
 {
 	return rank >= from ? rank - from : rank + d->ranks - from;
 }
 
 static int hear_claim(struct round *a, uint32_t rank, const uint8_t *claim, uint64_t *out)
 {
-	struct vv_docket *d = a->d;
+	struct vv_judge_stream *d = a->d;
 	struct vv_digest digest;
 	uint32_t segment, e;
 	struct fresh *f;
@@ -140,7 +140,7 @@ static int hear_claim(struct round *a, uint32_t rank, const uint8_t *claim, uint
 	return 0;
 }
 
-static int add_due(struct vv_docket_due *due, uint32_t rank, uint32_t entry)
+static int add_due(struct vv_judge_stream_due *due, uint32_t rank, uint32_t entry)
 {
 	int rc = vv_mem_room(&due->entry, due->n, &due->cap, sizeof(*due->entry));
 
@@ -153,27 +153,27 @@ static int add_due(struct vv_docket_due *due, uint32_t rank, uint32_t entry)
 
 static int decide(struct round *a, uint32_t rank, uint64_t *verdict)
 {
-	struct vv_docket *d = a->d;
+	struct vv_judge_stream *d = a->d;
 	uint32_t e = (uint32_t)*verdict, owner;
 
 	if (!(*verdict & FRESH))
 		return 0;
 	owner = a->fresh[e - a->before].owner;
-	*verdict = vv_docket_verdict(owner == rank ? VV_DOCKET_STORE : VV_DOCKET_SOON, owner, 0);
+	*verdict = vv_judge_stream_verdict(owner == rank ? VV_JUDGE_STREAM_STORE : VV_JUDGE_STREAM_SOON, owner, 0);
 	vv_index_move(&d->young, e, owner, 0);
 	return add_due(owner == rank ? &d->told : &d->owed, rank, e);
 }
 
 static int judge(struct round *a)
 {
-	struct vv_docket *d = a->d;
+	struct vv_judge_stream *d = a->d;
 	uint64_t *v = a->verdict;
 	int rc = 0;
 
 	a->before = d->young.n;
 	for (uint32_t r = 0; rc == 0 && r < d->ranks; r++)
 		for (size_t i = 0; rc == 0 && i < a->n[r]; i++)
-			rc = hear_claim(a, r, a->claim[r] + i * VV_DOCKET_CLAIM, v++);
+			rc = hear_claim(a, r, a->claim[r] + i * VV_JUDGE_STREAM_CLAIM, v++);
 	d->told.n = d->owed.n = 0;
 	memset(d->told.of, 0, d->ranks * sizeof(*d->told.of));
 	memset(d->owed.of, 0, d->ranks * sizeof(*d->owed.of));
@@ -189,7 +189,7 @@ static int judge(struct round *a)
 /* What is owed to each rank, then room for the verdicts on its claims: *at of each. */
 static int begin_replies(struct round *a, size_t *at)
 {
-	struct vv_docket *d = a->d;
+	struct vv_judge_stream *d = a->d;
 	const uint32_t *entry = d->owed.entry;
 	size_t n = 0;
 
@@ -211,7 +211,7 @@ static int begin_replies(struct round *a, size_t *at)
 	return 0;
 }
 
-int vv_docket_hear(struct vv_docket *d, const uint8_t *said, const uint64_t *len)
+int vv_judge_stream_hear(struct vv_judge_stream *d, const uint8_t *said, const uint64_t *len)
 {
 	struct round a = { .d = d };
 	size_t *at = vv_mem_new(d->ranks, sizeof(*at));

@@ -4,7 +4,7 @@
 #include "core/ranks/judge_round_priv.h"
 
 struct choice {
-	struct vv_case *c;
+	struct vv_judge_round *c;
 	const uint32_t *host;
 	uint32_t segments; /* different ones in a rank's memory */
 	uint64_t slack;
@@ -20,8 +20,8 @@ static uint32_t host_of(const struct choice *d, uint32_t rank)
  * the more ranks there are, the less a single judge can do about it. */
 static uint32_t by_place(const struct choice *d, const struct vv_case_group *g)
 {
-	uint64_t cycle = g->n > d->segments ? d->segments : VV_JUDGE_SEGMENTS, whole = cycle - cycle % g->n;
-	uint64_t at = vv_judge_tag_segment(g->tag) % cycle;
+	uint64_t cycle = g->n > d->segments ? d->segments : VV_DEDUP_JUDGE_SEGMENTS, whole = cycle - cycle % g->n;
+	uint64_t at = vv_dedup_judge_tag_segment(g->tag) % cycle;
 
 	if (at < whole)
 		return (uint32_t)(at % g->n);
@@ -31,12 +31,12 @@ static uint32_t by_place(const struct choice *d, const struct vv_case_group *g)
 
 /* Each judge gets its share of what all hold, so it can tell how many segments there are: about, hence a power of two, on which
  * most judges agree. */
-static uint32_t guess_segments(const struct vv_case *c, size_t shared)
+static uint32_t guess_segments(const struct vv_judge_round *c, size_t shared)
 {
-	size_t about = shared * c->ranks / VV_JUDGE_SEGMENT_CHUNKS;
+	size_t about = shared * c->ranks / VV_DEDUP_JUDGE_SEGMENT_CHUNKS;
 	uint32_t n = 1;
 
-	while (n < VV_JUDGE_SEGMENTS && n * 10ull < about * 7)
+	while (n < VV_DEDUP_JUDGE_SEGMENTS && n * 10ull < about * 7)
 		n *= 2;
 	return n;
 }
@@ -64,8 +64,8 @@ static uint32_t choose(const struct choice *d, const struct vv_case_group *g, ui
 		}
 		if (tried == g->n)
 			break;
-		copy[n++] = h[i] * VV_JUDGE_POS_MAX;
-		d->c->load[h[i]] += vv_judge_tag_len(g->tag);
+		copy[n++] = h[i] * VV_DEDUP_JUDGE_POS_MAX;
+		d->c->load[h[i]] += vv_dedup_judge_tag_len(g->tag);
 	}
 	return n;
 }
@@ -73,7 +73,7 @@ static uint32_t choose(const struct choice *d, const struct vv_case_group *g, ui
 /* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
 static bool relieve(const struct choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
 {
-	uint64_t *load = d->c->load, len = vv_judge_tag_len(g->tag);
+	uint64_t *load = d->c->load, len = vv_dedup_judge_tag_len(g->tag);
 	uint32_t from = vv_case_rank_of(copy[which]), to = from;
 	const uint32_t *h = vv_case_holders(d->c, g);
 
@@ -84,11 +84,11 @@ static bool relieve(const struct choice *d, const struct vv_case_group *g, uint6
 		return false;
 	load[from] -= len;
 	load[to] += len;
-	copy[which] = to * VV_JUDGE_POS_MAX;
+	copy[which] = to * VV_DEDUP_JUDGE_POS_MAX;
 	return true;
 }
 
-static uint64_t least_load(const struct vv_case *c)
+static uint64_t least_load(const struct vv_judge_round *c)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -101,7 +101,7 @@ static uint64_t least_load(const struct vv_case *c)
  * least, also later. */
 static size_t relieve_all(const struct choice *d)
 {
-	struct vv_case *c = d->c;
+	struct vv_judge_round *c = d->c;
 	uint64_t least = least_load(c), *copy = c->copy;
 	size_t moved = 0;
 
@@ -111,14 +111,14 @@ static size_t relieve_all(const struct choice *d)
 		if (g->n < 2)
 			continue;
 		for (uint32_t j = 0; j < g->rank; j++)
-			if (c->load[vv_case_rank_of(copy[j])] > least + d->slack + 2 * vv_judge_tag_len(g->tag))
+			if (c->load[vv_case_rank_of(copy[j])] > least + d->slack + 2 * vv_dedup_judge_tag_len(g->tag))
 				moved += relieve(d, g, copy, g->rank, j);
 		copy += c->copies;
 	}
 	return moved;
 }
 
-static uint64_t average_load(const struct vv_case *c)
+static uint64_t average_load(const struct vv_judge_round *c)
 {
 	uint64_t sum = 0;
 
@@ -129,14 +129,14 @@ static uint64_t average_load(const struct vv_case *c)
 
 /* A judge has a sample before it. Where it is small, loads differ by chance, which evens out over all judges, and to correct that
  * would tear runs apart for nothing: then they must differ by more than a sample of equal loads would. */
-static bool uneven(const struct vv_case *c, uint64_t average)
+static bool uneven(const struct vv_judge_round *c, uint64_t average)
 {
 	enum { SMALL = 64 }; /* chunks per rank: their number differs by an eighth, and mending that costs a few runs in a hundred */
 	double squares = 0, spread = 0;
 	size_t chunks = 0;
 
 	for (size_t i = 0; i < c->n_groups; i++) {
-		double len = vv_judge_tag_len(c->group[i].tag), n = c->group[i].n > 1 ? c->group[i].rank : c->group[i].n;
+		double len = vv_dedup_judge_tag_len(c->group[i].tag), n = c->group[i].n > 1 ? c->group[i].rank : c->group[i].n;
 
 		chunks += (size_t)n;
 		squares += n * len * len;
@@ -151,7 +151,7 @@ static bool uneven(const struct vv_case *c, uint64_t average)
 
 /* All are chosen by place before any is corrected, so that only those move that are too much in the end: loads that differ for
  * a while on the way would tear runs apart for nothing. */
-void vv_owner_choose(struct vv_case *c, const uint32_t *host, size_t shared)
+void vv_owner_choice_choose(struct vv_judge_round *c, const uint32_t *host, size_t shared)
 {
 	enum { PASSES = 4 };
 	struct choice d = { .c = c, .host = host, .segments = guess_segments(c, shared) };

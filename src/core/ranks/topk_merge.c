@@ -30,7 +30,7 @@ static int check_set(const struct vv_tuple *set, size_t n, uint32_t ranks)
 	for (size_t i = 0; i < n; i++)
 		bad |= set[i].rank >= ranks || !set[i].count;
 	for (size_t i = 1; i < n; i++)
-		bad |= !vv_merge_before(&set[i - 1].digest, &set[i].digest);
+		bad |= !vv_topk_merge_before(&set[i - 1].digest, &set[i].digest);
 	if (bad)
 		return vv_err_set(VV_EPEER, "a set of digests from another rank is not in order, or names a rank that there is not");
 	return 0;
@@ -43,7 +43,7 @@ static size_t walk(struct merger *m, const struct vv_tuple *l, const struct vv_t
 	struct vv_tuple *to = out;
 
 	while (l < l_end && r < r_end) {
-		bool from_right = vv_merge_before(&r->digest, &l->digest);
+		bool from_right = vv_topk_merge_before(&r->digest, &l->digest);
 		bool both = vv_digest_equal(&l->digest, &r->digest);
 
 		*to = from_right ? *r : *l;
@@ -116,7 +116,7 @@ static size_t truncate_set(struct merger *m, struct vv_tuple *set, size_t n, siz
 	return kept;
 }
 
-int vv_merge_sets(const struct vv_tuple *left, size_t n_left, const struct vv_tuple *right, size_t n_right, uint32_t ranks,
+int vv_topk_merge_sets(const struct vv_tuple *left, size_t n_left, const struct vv_tuple *right, size_t n_right, uint32_t ranks,
 		  size_t threshold, struct vv_tuple *out, size_t *n_out)
 {
 	struct merger m = { 0 };
@@ -155,7 +155,7 @@ static uint32_t core_ranks(uint32_t ranks)
 	return p;
 }
 
-uint32_t vv_merge_steps(uint32_t ranks)
+uint32_t vv_topk_merge_steps(uint32_t ranks)
 {
 	uint32_t core = core_ranks(ranks), n = 0;
 
@@ -165,33 +165,33 @@ uint32_t vv_merge_steps(uint32_t ranks)
 }
 
 /* Before and after the doubling: those beyond the power of two give their sets away, and get the result. */
-static struct vv_merge_step fold(uint32_t rank, uint32_t ranks, uint32_t core, bool back)
+static struct vv_topk_merge_step fold(uint32_t rank, uint32_t ranks, uint32_t core, bool back)
 {
-	struct vv_merge_step s = { VV_MERGE_NOBODY, VV_MERGE_NOBODY, VV_MERGE_IGNORE };
+	struct vv_topk_merge_step s = { VV_TOPK_MERGE_NOBODY, VV_TOPK_MERGE_NOBODY, VV_TOPK_MERGE_IGNORE };
 
 	if (rank >= core && back)
-		s = (struct vv_merge_step){ VV_MERGE_NOBODY, rank - core, VV_MERGE_REPLACE };
+		s = (struct vv_topk_merge_step){ VV_TOPK_MERGE_NOBODY, rank - core, VV_TOPK_MERGE_REPLACE };
 	else if (rank >= core)
 		s.to = rank - core;
 	else if (rank < ranks - core && back)
 		s.to = rank + core;
 	else if (rank < ranks - core)
-		s = (struct vv_merge_step){ VV_MERGE_NOBODY, rank + core, VV_MERGE_SETS };
+		s = (struct vv_topk_merge_step){ VV_TOPK_MERGE_NOBODY, rank + core, VV_TOPK_MERGE_SETS };
 	return s;
 }
 
-void vv_merge_step(uint32_t rank, uint32_t ranks, uint32_t step, struct vv_merge_step *out)
+void vv_topk_merge_step(uint32_t rank, uint32_t ranks, uint32_t step, struct vv_topk_merge_step *out)
 {
-	uint32_t core = core_ranks(ranks), last = vv_merge_steps(ranks) - 1, peer;
+	uint32_t core = core_ranks(ranks), last = vv_topk_merge_steps(ranks) - 1, peer;
 	bool folds = core < ranks;
 
 	if (folds && (step == 0 || step == last)) {
 		*out = fold(rank, ranks, core, step == last);
 		return;
 	}
-	*out = (struct vv_merge_step){ VV_MERGE_NOBODY, VV_MERGE_NOBODY, VV_MERGE_IGNORE };
+	*out = (struct vv_topk_merge_step){ VV_TOPK_MERGE_NOBODY, VV_TOPK_MERGE_NOBODY, VV_TOPK_MERGE_IGNORE };
 	if (rank >= core)
 		return;
 	peer = rank ^ 1u << (step - folds);
-	*out = (struct vv_merge_step){ peer, peer, VV_MERGE_SETS };
+	*out = (struct vv_topk_merge_step){ peer, peer, VV_TOPK_MERGE_SETS };
 }

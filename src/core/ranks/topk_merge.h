@@ -3,8 +3,8 @@
  *
  * Sets are in ascending order of digests. Where the paper leaves a choice, equal loads and equal counts, the lower rank and the
  * lower digest win: so it does not matter which set is called left, and all ranks end with the same set. */
-#ifndef VV_CORE_MERGE_H
-#define VV_CORE_MERGE_H
+#ifndef VV_CORE_RANKS_TOPK_MERGE_H
+#define VV_CORE_RANKS_TOPK_MERGE_H
 
 #include "core/format/digest.h"
 #include <stdbool.h>
@@ -15,27 +15,27 @@ struct vv_tuple {
 	uint32_t rank;
 };
 
-static inline bool vv_merge_before(const struct vv_digest *a, const struct vv_digest *b)
+static inline bool vv_topk_merge_before(const struct vv_digest *a, const struct vv_digest *b)
 {
 	return a->w[0] != b->w[0] ? a->w[0] < b->w[0] : a->w[1] < b->w[1];
 }
 
 /* `out` has room for n_left + n_right tuples and is neither set; at most `threshold` of them are left. `ranks` is their number.
  * VV_EPEER if a set is not in order, or names a rank or count that cannot be. */
-int vv_merge_sets(const struct vv_tuple *left, size_t n_left, const struct vv_tuple *right, size_t n_right, uint32_t ranks,
+int vv_topk_merge_sets(const struct vv_tuple *left, size_t n_left, const struct vv_tuple *right, size_t n_right, uint32_t ranks,
 		  size_t threshold, struct vv_tuple *out, size_t *n_out);
 
-#define VV_MERGE_NOBODY UINT32_MAX
+#define VV_TOPK_MERGE_NOBODY UINT32_MAX
 
-enum vv_merge_do { VV_MERGE_IGNORE, VV_MERGE_SETS, VV_MERGE_REPLACE };
+enum vv_topk_merge_do { VV_TOPK_MERGE_IGNORE, VV_TOPK_MERGE_SETS, VV_TOPK_MERGE_REPLACE };
 
-struct vv_merge_step {
-	uint32_t to, from; /* whom the own set goes to, and whose comes: a rank, or VV_MERGE_NOBODY */
-	enum vv_merge_do what; /* with what came: nothing came, merge it with the own set, or take it instead */
+struct vv_topk_merge_step {
+	uint32_t to, from; /* whom the own set goes to, and whose comes: a rank, or VV_TOPK_MERGE_NOBODY */
+	enum vv_topk_merge_do what; /* with what came: nothing came, merge it with the own set, or take it instead */
 };
 
 /* Steps of the all-reduce, the same number for every rank; in some a rank may have nothing to do. */
-uint32_t vv_merge_steps(uint32_t ranks);
-void vv_merge_step(uint32_t rank, uint32_t ranks, uint32_t step, struct vv_merge_step *out);
+uint32_t vv_topk_merge_steps(uint32_t ranks);
+void vv_topk_merge_step(uint32_t rank, uint32_t ranks, uint32_t step, struct vv_topk_merge_step *out);
 
 #endif

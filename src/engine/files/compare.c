@@ -100,7 +100,7 @@ static bool zeros_match(int fd, const struct vv_runs *r)
 	bool same = true;
 
 	for (size_t i = 0; same && i < r->n; i++)
-		if (r->v[i].layer == 0 && r->v[i].len >= VV_SPARSE_HOLE)
+		if (r->v[i].layer == 0 && r->v[i].len >= VV_HOLES_HOLE)
 			same = equals(fd, r->v[i].at, NULL, r->v[i].len);
 	return same;
 }
@@ -108,24 +108,24 @@ static bool zeros_match(int fd, const struct vv_runs *r)
 static void compare_outside(void *arg, size_t i)
 {
 	struct comparison *c = arg;
-	const struct vv_table_region *r = c->file[i].region;
+	const struct vv_run_table_region *r = c->file[i].region;
 
 	atomic_store(&c->differs[i], !has_length(c->fd[i], r->shape.len) || !zeros_match(c->fd[i], &r->runs));
 }
 
 static int compare(const struct vv_unpack *u, struct vv_pool *pool, struct comparison *c, const struct vv_runs **runs, size_t n)
 {
-	const struct vv_abreast to = { c, wants, there, lost, whole, NULL };
+	const struct vv_read_many to = { c, wants, there, lost, whole, NULL };
 
 	for (size_t i = 0; i < n; i++) {
 		runs[i] = &c->file[i].region->runs;
 		c->total += c->file[i].region->shape.len;
 	}
 	vv_pool_each(pool, n, compare_outside, c);
-	return vv_abreast_read(u->lineage, pool, runs, n, &to);
+	return vv_read_many_read(u->lineage, pool, runs, n, &to);
 }
 
-int vv_same_files(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, const int *fd, bool *same, size_t n,
+int vv_compare_files(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, const int *fd, bool *same, size_t n,
 		  const struct vv_progress *progress)
 {
 	struct comparison c = { .file = file, .fd = fd, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };

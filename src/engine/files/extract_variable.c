@@ -25,7 +25,7 @@ struct page {
 	uint8_t *p;
 };
 
-struct vv_variable_file {
+struct vv_extract_variable_file {
 	const struct vv_lineage *lineage;
 	struct vv_pool *pool;
 	struct vv_unpack_file file;
@@ -36,14 +36,14 @@ struct vv_variable_file {
 
 /* ---- the file as a reader sees it --------------------------------------------------------------------------------- */
 
-static int read_bytes(const struct vv_variable_file *f, uint64_t at, void *to, uint64_t n)
+static int read_bytes(const struct vv_extract_variable_file *f, uint64_t at, void *to, uint64_t n)
 {
 	struct vv_want want = { &f->file.region->runs, at, n, to, NULL };
 
 	return vv_restore_read(f->lineage, f->pool, &want, 1);
 }
 
-static int get_page(struct vv_variable_file *f, uint64_t number, const struct page **out)
+static int get_page(struct vv_extract_variable_file *f, uint64_t number, const struct page **out)
 {
 	uint64_t at = number * PAGE, left = f->file.region->shape.len - at;
 	struct page *oldest = &f->page[number % PAGES], *p = oldest;
@@ -74,7 +74,7 @@ found:
 
 static int read_file(void *arg, uint64_t at, void *to, size_t n)
 {
-	struct vv_variable_file *f = arg;
+	struct vv_extract_variable_file *f = arg;
 	int rc = 0;
 
 	if (n >= 4 * PAGE)
@@ -91,7 +91,7 @@ static int read_file(void *arg, uint64_t at, void *to, size_t n)
 	return rc;
 }
 
-static void drop_pages(struct vv_variable_file *f)
+static void drop_pages(struct vv_extract_variable_file *f)
 {
 	for (size_t i = 0; i < PAGES; i++) {
 		vv_mem_free(f->page[i].p);
@@ -99,9 +99,9 @@ static void drop_pages(struct vv_variable_file *f)
 	}
 }
 
-int vv_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, struct vv_variable_file **out)
+int vv_extract_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, struct vv_extract_variable_file **out)
 {
-	struct vv_variable_file *f = vv_mem_new(1, sizeof(*f));
+	struct vv_extract_variable_file *f = vv_mem_new(1, sizeof(*f));
 	struct vv_reader_file from = { .name = file->file->name, .len = file->region->shape.len, .read = read_file, .arg = f };
 	int rc;
 
@@ -113,13 +113,13 @@ int vv_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const stru
 	rc = vv_reader_outline(&from, &f->outline);
 	drop_pages(f);
 	if (rc)
-		vv_variable_close(f);
+		vv_extract_variable_close(f);
 	else
 		*out = f;
 	return rc;
 }
 
-void vv_variable_close(struct vv_variable_file *f)
+void vv_extract_variable_close(struct vv_extract_variable_file *f)
 {
 	if (!f)
 		return;
@@ -128,7 +128,7 @@ void vv_variable_close(struct vv_variable_file *f)
 	vv_mem_free(f);
 }
 
-const struct vv_outline *vv_variable_outline(const struct vv_variable_file *f)
+const struct vv_outline *vv_extract_variable_outline(const struct vv_extract_variable_file *f)
 {
 	return &f->outline;
 }
@@ -138,7 +138,7 @@ static const char *without_slash(const char *name)
 	return name + (name[0] == '/');
 }
 
-int vv_variable_find(const struct vv_variable_file *f, const char *name, const struct vv_variable **out)
+int vv_extract_variable_find(const struct vv_extract_variable_file *f, const char *name, const struct vv_variable **out)
 {
 	const struct vv_outline *o = &f->outline;
 	char list[600] = "";
@@ -155,7 +155,7 @@ int vv_variable_find(const struct vv_variable_file *f, const char *name, const s
 			  o->n_variables ? list : "none that is known", used >= sizeof(list) ? " ..." : "");
 }
 
-int vv_variable_bytes(const struct vv_variable *v, uint64_t *out)
+int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out)
 {
 	uint64_t n = v->width;
 	bool over = false;
@@ -173,7 +173,7 @@ int vv_variable_bytes(const struct vv_variable *v, uint64_t *out)
 /* ---- its pieces --------------------------------------------------------------------------------------------------- */
 
 struct work {
-	struct vv_variable_file *f;
+	struct vv_extract_variable_file *f;
 	const struct vv_variable *v;
 	struct vv_piece *piece; /* by ordinal, then place */
 	size_t n;
@@ -435,10 +435,10 @@ static int write_header(const struct vv_variable *v, int fd)
 	return vv_export_npy_header(fd, descr, v->columns, v->ndim, v->dim);
 }
 
-int vv_variable_write(struct vv_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)
+int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)
 {
 	struct work w = { .f = f, .v = v, .fd = fd, .progress = progress };
-	int rc = vv_variable_bytes(v, &w.bytes);
+	int rc = vv_extract_variable_bytes(v, &w.bytes);
 
 	if (rc == 0 && v->variable_length)
 		rc = vv_err_set(VV_ENOTSUP, "variable '%s': its elements are of different lengths, and no array", v->name);

@@ -1,21 +1,21 @@
 /* One variable of a file that lies packed in an epoch, without the rest of it: a reader looks at the file where it is, and only what it asks for,
  * and then the variable itself, is read and decoded. */
-#ifndef VV_ENGINE_VARIABLE_H
-#define VV_ENGINE_VARIABLE_H
+#ifndef VV_ENGINE_FILES_EXTRACT_VARIABLE_H
+#define VV_ENGINE_FILES_EXTRACT_VARIABLE_H
 
 #include "engine/files/unpack.h"
 #include "reader/reader.h"
 
-struct vv_variable_file;
+struct vv_extract_variable_file;
 
-int vv_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *f, struct vv_variable_file **out);
-void vv_variable_close(struct vv_variable_file *f); /* NULL is fine */
-const struct vv_outline *vv_variable_outline(const struct vv_variable_file *f);
+int vv_extract_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *f, struct vv_extract_variable_file **out);
+void vv_extract_variable_close(struct vv_extract_variable_file *f); /* NULL is fine */
+const struct vv_outline *vv_extract_variable_outline(const struct vv_extract_variable_file *f);
 /* By its path in the file; the first '/' may be left out. VV_ENOENT lists what there is. */
-int vv_variable_find(const struct vv_variable_file *f, const char *name, const struct vv_variable **out);
+int vv_extract_variable_find(const struct vv_extract_variable_file *f, const char *name, const struct vv_variable **out);
 /* Its elements in the order of an array in C, as they are in the file (numbers keep their byte order): raw, or as NumPy's .npy. */
-int vv_variable_write(struct vv_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress);
+int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress);
 /* Bytes of all its elements. */
-int vv_variable_bytes(const struct vv_variable *v, uint64_t *out);
+int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out);
 
 #endif

@@ -28,7 +28,7 @@ enum {
 
 /* ---- opening ------------------------------------------------------------------------------------------------------------- */
 
-static int open_file(struct vv_cargo_file *f)
+static int open_file(struct vv_file_set_file *f)
 {
 	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not keep us */
 	if (f->fd < 0)
@@ -61,17 +61,17 @@ static size_t make_room(size_t n)
 	return lim.rlim_cur > 2 * SPARE_FILES ? (size_t)lim.rlim_cur - SPARE_FILES : 0;
 }
 
-static void close_file(struct vv_cargo_file *f)
+static void close_file(struct vv_file_set_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
 	f->fd = -1;
 }
 
-static int read_from(const struct vv_cargo_file *f, int fd, uint64_t at, uint8_t *p, size_t n);
+static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint8_t *p, size_t n);
 
 /* A check of the whole file. */
-static int sum_up(const struct vv_cargo_file *f, int fd, uint64_t *out)
+static int sum_up(const struct vv_file_set_file *f, int fd, uint64_t *out)
 {
 	uint8_t *bytes = vv_mem_map(SUM_AT_ONCE);
 	uint64_t len = (uint64_t)f->st.st_size;
@@ -91,7 +91,7 @@ static int sum_up(const struct vv_cargo_file *f, int fd, uint64_t *out)
 }
 
 /* Who writes through a mapping changes a file without its time telling. It is open for writing then, so such files are read twice. */
-static int look_for_writers(struct vv_cargo_file *f)
+static int look_for_writers(struct vv_file_set_file *f)
 {
 	f->busy = vv_fs_is_written(f->fd);
 	return f->busy ? sum_up(f, f->fd, &f->check) : 0;
@@ -107,7 +107,7 @@ static bool is_recent(const struct stat *st)
 	return ms >= 0 && ms < TICK_MS;
 }
 
-static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *c)
+static int open_all(const struct vv_pack_file *file, size_t n, struct vv_file_set *c)
 {
 	size_t room = make_room(n);
 	bool recent = false;
@@ -117,9 +117,9 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *
 	if (!c->file)
 		return VV_ENOMEM;
 	for (; rc == 0 && c->n_files < n; c->n_files++) {
-		struct vv_cargo_file *f = &c->file[c->n_files];
+		struct vv_file_set_file *f = &c->file[c->n_files];
 
-		*f = (struct vv_cargo_file){ .path = file[c->n_files].path, .name = file[c->n_files].name, .fd = -1, .format = "opaque" };
+		*f = (struct vv_file_set_file){ .path = file[c->n_files].path, .name = file[c->n_files].name, .fd = -1, .format = "opaque" };
 		rc = open_file(f);
 		if (rc == 0)
 			rc = look_for_writers(f);
@@ -133,13 +133,13 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_cargo *
 	return rc;
 }
 
-static int changed(const struct vv_cargo_file *f)
+static int changed(const struct vv_file_set_file *f)
 {
 	return vv_err_set(VV_EINVAL, "'%s' changed while it was being packed; pack it when it is complete", f->path);
 }
 
 /* The same file again. */
-static int reopen(const struct vv_cargo_file *f, int *out)
+static int reopen(const struct vv_file_set_file *f, int *out)
 {
 	struct stat st;
 	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -154,7 +154,7 @@ static int reopen(const struct vv_cargo_file *f, int *out)
 	return 0;
 }
 
-static int read_from(const struct vv_cargo_file *f, int fd, uint64_t at, uint8_t *p, size_t n)
+static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t got = pread(fd, p, n, (off_t)at);
@@ -172,13 +172,13 @@ static int read_from(const struct vv_cargo_file *f, int fd, uint64_t at, uint8_t
 	return 0;
 }
 
-int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)
+int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n)
 {
-	const struct vv_cargo_file *f = &c->file[file];
+	const struct vv_file_set_file *f = &c->file[file];
 	int fd = f->fd, rc;
 
 	if (c->awaited)
-		return vv_inflow_read(c, file, at, to, n);
+		return vv_stream_input_read(c, file, at, to, n);
 	rc = fd >= 0 ? 0 : reopen(f, &fd);
 	if (rc == 0)
 		rc = read_from(f, fd, at, to, n);
@@ -193,7 +193,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static int sum_again(const struct vv_cargo_file *f, uint64_t *out)
+static int sum_again(const struct vv_file_set_file *f, uint64_t *out)
 {
 	int fd = f->fd, rc = fd >= 0 ? 0 : reopen(f, &fd);
 
@@ -204,7 +204,7 @@ static int sum_again(const struct vv_cargo_file *f, uint64_t *out)
 	return rc;
 }
 
-int vv_cargo_check(const struct vv_cargo *c)
+int vv_file_set_check(const struct vv_file_set *c)
 {
 	for (size_t i = 0; !c->awaited && i < c->n_files; i++) {
 		uint64_t check = 0;
@@ -226,14 +226,14 @@ int vv_cargo_check(const struct vv_cargo *c)
 
 /* ---- kinds --------------------------------------------------------------------------------------------------------------- */
 
-static struct vv_cargo_kind *add_kind(struct vv_cargo *c, const char *key, const char *tag)
+static struct vv_file_set_kind *add_kind(struct vv_file_set *c, const char *key, const char *tag)
 {
-	struct vv_cargo_kind *k;
+	struct vv_file_set_kind *k;
 
 	if (vv_mem_room(&c->kind, c->n_kinds, &c->kinds_cap, sizeof(*c->kind)) < 0)
 		return NULL;
 	k = &c->kind[c->n_kinds];
-	*k = (struct vv_cargo_kind){ .key = vv_mem_strdup(key), .tag = vv_mem_strdup(tag) };
+	*k = (struct vv_file_set_kind){ .key = vv_mem_strdup(key), .tag = vv_mem_strdup(tag) };
 	if (!k->key || !k->tag || vv_map_put(&c->by_tag, k->tag, c->n_kinds) < 0) {
 		vv_mem_free(k->key);
 		vv_mem_free(k->tag);
@@ -243,20 +243,20 @@ static struct vv_cargo_kind *add_kind(struct vv_cargo *c, const char *key, const
 	return k;
 }
 
-/* The kind's number, new if it is the first of its kind; VV_CARGO_SKELETON where there are too many. */
-static int find_kind(struct vv_cargo *c, const char *key, const struct vv_form *form, bool by_shape, uint32_t *out)
+/* The kind's number, new if it is the first of its kind; VV_FILE_SET_SKELETON where there are too many. */
+static int find_kind(struct vv_file_set *c, const char *key, const struct vv_form *form, bool by_shape, uint32_t *out)
 {
-	char tag[VV_KIN_MAX + 96];
+	char tag[VV_SIMILARITY_KEY_MAX + 96];
 	size_t at;
 
 	snprintf(tag, sizeof(tag), "%s|%u %u|%" PRIu64 " %" PRIu64, key, form->type, form->record, by_shape ? form->row : 0,
 		 by_shape ? form->plane : 0);
 	at = vv_map_get(&c->by_tag, tag);
-	*out = VV_CARGO_SKELETON;
+	*out = VV_FILE_SET_SKELETON;
 	if (at == VV_MAP_NONE && c->n_kinds >= MAX_KINDS)
 		return 0;
 	if (at == VV_MAP_NONE) {
-		struct vv_cargo_kind *k = add_kind(c, key, tag);
+		struct vv_file_set_kind *k = add_kind(c, key, tag);
 
 		if (!k)
 			return VV_ENOMEM;
@@ -268,12 +268,12 @@ static int find_kind(struct vv_cargo *c, const char *key, const struct vv_form *
 }
 
 /* Files of which nothing is known are of one kind if they are called alike but for their numbers. */
-static void opaque_key(const char *name, char key[VV_KIN_MAX])
+static void opaque_key(const char *name, char key[VV_SIMILARITY_KEY_MAX])
 {
 	const char *base = strrchr(name, '/');
-	size_t n = (size_t)snprintf(key, VV_KIN_MAX, "(opaque) ");
+	size_t n = (size_t)snprintf(key, VV_SIMILARITY_KEY_MAX, "(opaque) ");
 
-	for (const char *s = base ? base + 1 : name; *s && n + 2 < VV_KIN_MAX; s++) {
+	for (const char *s = base ? base + 1 : name; *s && n + 2 < VV_SIMILARITY_KEY_MAX; s++) {
 		if (*s < '0' || *s > '9')
 			key[n++] = (unsigned char)*s < ' ' || (unsigned char)*s > '~' ? '?' : *s;
 		else if (key[n - 1] != '#')
@@ -284,7 +284,7 @@ static void opaque_key(const char *name, char key[VV_KIN_MAX])
 
 /* ---- spans --------------------------------------------------------------------------------------------------------------- */
 
-static int add_span(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at, uint64_t len)
+static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, uint64_t len)
 {
 	struct vv_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
 	int rc;
@@ -292,7 +292,7 @@ static int add_span(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t a
 	if (len == 0)
 		return 0;
 	c->kind[kind].raw += len;
-	if (kind == VV_CARGO_SKELETON && last && last->file == file && last->kin == kind && last->at + last->len == at) {
+	if (kind == VV_FILE_SET_SKELETON && last && last->file == file && last->kin == kind && last->at + last->len == at) {
 		last->len += len;
 		return 0;
 	}
@@ -302,25 +302,25 @@ static int add_span(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t a
 	return rc;
 }
 
-static int add_opaque(struct vv_cargo *c, uint32_t file, bool look)
+static int add_opaque(struct vv_file_set *c, uint32_t file, bool look)
 {
 	static const struct vv_form none = { 0 };
-	char key[VV_KIN_MAX];
-	uint32_t kind = VV_CARGO_SKELETON;
+	char key[VV_SIMILARITY_KEY_MAX];
+	uint32_t kind = VV_FILE_SET_SKELETON;
 	int rc = 0;
 
 	if (look && c->file[file].st.st_size) {
 		opaque_key(c->file[file].name, key);
 		rc = find_kind(c, key, &none, false, &kind);
 	}
-	if (rc == 0 && kind != VV_CARGO_SKELETON) {
+	if (rc == 0 && kind != VV_FILE_SET_SKELETON) {
 		c->kind[kind].opaque = true;
 		c->kind[kind].instances++;
 	}
 	return rc ? rc : add_span(c, file, kind, 0, (uint64_t)c->file[file].st.st_size);
 }
 
-static void note_instance(struct vv_cargo_kind *k, const struct vv_variable *v, uint32_t file, uint32_t variable)
+static void note_instance(struct vv_file_set_kind *k, const struct vv_variable *v, uint32_t file, uint32_t variable)
 {
 	if (k->instances == 0) {
 		k->first = *v;
@@ -332,52 +332,52 @@ static void note_instance(struct vv_cargo_kind *k, const struct vv_variable *v, 
 	k->last_dataset = variable;
 }
 
-static int piece_kind(struct vv_cargo *c, const struct vv_outline *o, const struct vv_piece *p, const struct vv_cargo_options *opt,
+static int piece_kind(struct vv_file_set *c, const struct vv_outline *o, const struct vv_piece *p, const struct vv_file_set_options *opt,
 		      uint32_t *out)
 {
 	const struct vv_variable *v = &o->variable[p->variable];
 	struct vv_form form = vv_reader_form(v, p);
-	char key[VV_KIN_MAX];
+	char key[VV_SIMILARITY_KEY_MAX];
 
 	int rc;
 
 	if (v->segment) /* has no type */
 		snprintf(key, sizeof(key), "%s", v->name + 1);
 	else
-		vv_kin_key(opt->kin, v->name, v->type, v->width, v->swapped, v->ndim, key);
+		vv_similarity_key_key(opt->kin, v->name, v->type, v->width, v->swapped, v->ndim, key);
 	rc = find_kind(c, key, &form, opt->by_shape && !v->row && !v->partial, out); /* a row that was guessed is another in each file */
-	if (rc == 0 && *out != VV_CARGO_SKELETON)
+	if (rc == 0 && *out != VV_FILE_SET_SKELETON)
 		c->kind[*out].segment = v->segment;
 	return rc;
 }
 
-static int add_pieces(struct vv_cargo *c, uint32_t file, const struct vv_outline *o, const struct vv_cargo_options *opt)
+static int add_pieces(struct vv_file_set *c, uint32_t file, const struct vv_outline *o, const struct vv_file_set_options *opt)
 {
 	uint64_t at = 0;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < o->n_pieces; i++) {
 		const struct vv_piece *p = &o->piece[i];
-		uint32_t kind = VV_CARGO_SKELETON;
+		uint32_t kind = VV_FILE_SET_SKELETON;
 
 		if (p->len < opt->small)
 			continue;
 		rc = piece_kind(c, o, p, opt, &kind);
 		if (rc == 0)
-			rc = add_span(c, file, VV_CARGO_SKELETON, at, p->at - at);
+			rc = add_span(c, file, VV_FILE_SET_SKELETON, at, p->at - at);
 		if (rc == 0)
 			rc = add_span(c, file, kind, p->at, p->len);
-		if (rc == 0 && kind != VV_CARGO_SKELETON)
+		if (rc == 0 && kind != VV_FILE_SET_SKELETON)
 			note_instance(&c->kind[kind], &o->variable[p->variable], file, p->variable);
 		at = p->at + p->len;
 	}
-	return rc ? rc : add_span(c, file, VV_CARGO_SKELETON, at, (uint64_t)c->file[file].st.st_size - at);
+	return rc ? rc : add_span(c, file, VV_FILE_SET_SKELETON, at, (uint64_t)c->file[file].st.st_size - at);
 }
 
 /* ---- outlines ------------------------------------------------------------------------------------------------------------ */
 
 struct look {
-	struct vv_cargo *cargo;
+	struct vv_file_set *cargo;
 	uint32_t file;
 	struct vv_outline outline;
 	int rc;
@@ -388,7 +388,7 @@ static int read_for_reader(void *arg, uint64_t at, void *to, size_t n)
 {
 	struct look *l = arg;
 
-	return vv_cargo_read(l->cargo, l->file, at, to, n);
+	return vv_file_set_read(l->cargo, l->file, at, to, n);
 }
 
 /* It may be packed by another rank, so it is looked for where it is. */
@@ -396,13 +396,13 @@ static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out,
 {
 	const struct look *l = arg;
 
-	return vv_sibling_read(l->cargo->file[l->file].path, name, most, out, n);
+	return vv_neighbour_file_read(l->cargo->file[l->file].path, name, most, out, n);
 }
 
 static void look_inside(void *arg, size_t i)
 {
 	struct look *l = (struct look *)arg + i;
-	struct vv_cargo_file *f = &l->cargo->file[l->file];
+	struct vv_file_set_file *f = &l->cargo->file[l->file];
 	struct vv_reader_file in = { .name = f->name, .len = (uint64_t)f->st.st_size, .read = read_for_reader, .arg = l,
 				     .sibling = read_sibling };
 
@@ -411,7 +411,7 @@ static void look_inside(void *arg, size_t i)
 		vv_err_save(l->rc, &l->error);
 }
 
-static int add_file(struct vv_cargo *c, struct look *l, const struct vv_cargo_options *opt)
+static int add_file(struct vv_file_set *c, struct look *l, const struct vv_file_set_options *opt)
 {
 	if (l->rc)
 		return vv_err_restore(&l->error);
@@ -424,7 +424,7 @@ static int add_file(struct vv_cargo *c, struct look *l, const struct vv_cargo_op
 	return add_pieces(c, l->file, &l->outline, opt);
 }
 
-static int look_at_all(struct vv_cargo *c, const struct vv_cargo_options *opt, struct vv_pool *pool)
+static int look_at_all(struct vv_file_set *c, const struct vv_file_set_options *opt, struct vv_pool *pool)
 {
 	struct look *look = vv_mem_new(BATCH, sizeof(*look));
 	int rc = look ? 0 : VV_ENOMEM;
@@ -445,10 +445,10 @@ static int look_at_all(struct vv_cargo *c, const struct vv_cargo_options *opt, s
 	return rc;
 }
 
-int vv_cargo_await(const char *segments, struct vv_cargo *out)
+int vv_file_set_await(const char *segments, struct vv_file_set *out)
 {
-	struct vv_cargo c = { .awaited = true };
-	int rc = vv_policy_init(&c.policy, segments);
+	struct vv_file_set c = { .awaited = true };
+	int rc = vv_segment_policy_init(&c.policy, segments);
 
 	vv_map_init(&c.by_tag);
 	if (rc == 0)
@@ -457,10 +457,10 @@ int vv_cargo_await(const char *segments, struct vv_cargo *out)
 	return rc;
 }
 
-int vv_cargo_segment(struct vv_cargo *c, const char *name, uint8_t segment, uint32_t *kind)
+int vv_file_set_segment(struct vv_file_set *c, const char *name, uint8_t segment, uint32_t *kind)
 {
 	static const struct vv_form bytes = { .type = VV_TYPE_BYTES };
-	char key[VV_KIN_MAX];
+	char key[VV_SIMILARITY_KEY_MAX];
 	size_t before = c->n_kinds;
 	int rc;
 
@@ -474,11 +474,11 @@ int vv_cargo_segment(struct vv_cargo *c, const char *name, uint8_t segment, uint
 	return rc;
 }
 
-int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_cargo_options *opt, struct vv_pool *pool,
-		  struct vv_cargo *out)
+int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_file_set_options *opt, struct vv_pool *pool,
+		  struct vv_file_set *out)
 {
-	struct vv_cargo c = { 0 };
-	int rc = vv_policy_init(&c.policy, opt->segments);
+	struct vv_file_set c = { 0 };
+	int rc = vv_segment_policy_init(&c.policy, opt->segments);
 
 	vv_map_init(&c.by_tag);
 	if (rc == 0)
@@ -490,14 +490,14 @@ int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_car
 	for (uint32_t i = 0; rc == 0 && !opt->kin && i < c.n_files; i++)
 		rc = add_opaque(&c, i, false);
 	if (rc == 0)
-		c.kind[VV_CARGO_SKELETON].instances = c.n_files;
+		c.kind[VV_FILE_SET_SKELETON].instances = c.n_files;
 	*out = c;
 	if (rc)
-		vv_cargo_close(out);
+		vv_file_set_close(out);
 	return rc;
 }
 
-void vv_cargo_close(struct vv_cargo *c)
+void vv_file_set_close(struct vv_file_set *c)
 {
 	for (size_t i = 0; i < c->n_files; i++) {
 		close_file(&c->file[i]);
@@ -514,10 +514,10 @@ void vv_cargo_close(struct vv_cargo *c)
 	vv_mem_free(c->file);
 	vv_mem_free(c->kind);
 	vv_mem_free(c->span);
-	*c = (struct vv_cargo){ 0 };
+	*c = (struct vv_file_set){ 0 };
 }
 
-int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out)
+int vv_file_set_by_kind(const struct vv_file_set *c, uint32_t **out)
 {
 	size_t *next = vv_mem_new(c->n_kinds, sizeof(*next));
 	uint32_t *order = vv_mem_new(c->n_spans, sizeof(*order));
@@ -544,21 +544,21 @@ int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out)
 	return 0;
 }
 
-bool vv_cargo_is_flowing(const struct vv_cargo *c, const struct vv_cargo_kind *k)
+bool vv_file_set_is_flowing(const struct vv_file_set *c, const struct vv_file_set_kind *k)
 {
-	return k->opaque || (k->segment && c->policy.rule[k->segment].cut != VV_POLICY_PAGES);
+	return k->opaque || (k->segment && c->policy.rule[k->segment].cut != VV_SEGMENT_POLICY_PAGES);
 }
 
-size_t vv_cargo_cut(const struct vv_cargo *c, const struct vv_cargo_kind *k, size_t chunk, const uint8_t *p, size_t n)
+size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kind *k, size_t chunk, const uint8_t *p, size_t n)
 {
 	if (k->opaque || k->segment)
-		return vv_policy_next(&c->policy.rule[k->segment], chunk, p, n);
+		return vv_segment_policy_next(&c->policy.rule[k->segment], chunk, p, n);
 	chunk = chunk < VV_MAX_CHUNK / FIELD ? chunk * FIELD : VV_MAX_CHUNK;
 	return chunk < n ? chunk : n;
 }
 
 /* A file goes to the share in which its middle lies. */
-int vv_cargo_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first)
+int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first)
 {
 	uint64_t *size = vv_mem_new(n, sizeof(*size)), total = 0, before = 0;
 	uint32_t at = 0;

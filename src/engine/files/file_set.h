@@ -1,6 +1,6 @@
 /* Files that are to be packed: open, looked into, and cut into spans, each of one kind of variable. */
-#ifndef VV_ENGINE_CARGO_H
-#define VV_ENGINE_CARGO_H
+#ifndef VV_ENGINE_FILES_FILE_SET_H
+#define VV_ENGINE_FILES_FILE_SET_H
 
 #include "base/buf.h"
 #include "base/map.h"
@@ -12,7 +12,7 @@
 #include "reader/reader.h"
 #include <sys/stat.h>
 
-struct vv_cargo_file {
+struct vv_file_set_file {
 	const char *path, *name; /* the caller's */
 	int fd; /* -1: there are too many of them, it is opened when it is read; or it comes by itself (stream_input.c), and path is its name */
 	struct stat st; /* when it was first opened */
@@ -25,18 +25,18 @@ struct vv_cargo_file {
 	struct varve_stats *guest; /* engine/files/rank_handover.c: of another rank, for which is counted there what becomes of its bytes; NULL: of this one */
 };
 
-struct vv_cargo_held { /* a stretch of a file that comes by itself, in memory */
+struct vv_file_set_held { /* a stretch of a file that comes by itself, in memory */
 	uint32_t file;
 	uint64_t at;
 	size_t n;
 	const uint8_t *bytes;
 };
 
-struct vv_cargo_range { /* of positions in the payload */
+struct vv_file_set_range { /* of positions in the payload */
 	uint64_t from, to;
 };
 
-struct vv_cargo_kind {
+struct vv_file_set_kind {
 	char *key;  /* for people */
 	char *tag;  /* key and form: what tells it from others */
 	struct vv_form form;
@@ -56,54 +56,54 @@ struct vv_cargo_kind {
 	uint64_t basis;
 	uint8_t age;
 	/* engine/files/pack_pipeline.c */
-	struct vv_cargo_range *range; /* where it came to lie */
+	struct vv_file_set_range *range; /* where it came to lie */
 	size_t n_ranges, ranges_cap;
 	uint64_t zero, dup_time, dup_space; /* bytes that are not in it: zeros; such as an earlier epoch has; as this one has elsewhere */
 };
 
-struct vv_cargo {
-	struct vv_cargo_file *file;
+struct vv_file_set {
+	struct vv_file_set_file *file;
 	size_t n_files, files_cap;
-	struct vv_cargo_kind *kind; /* the first is what is no variable */
+	struct vv_file_set_kind *kind; /* the first is what is no variable */
 	size_t n_kinds, kinds_cap;
 	struct vv_map by_tag;
 	struct vv_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
 	size_t n_spans, spans_cap;
 	bool awaited; /* they come by themselves */
-	struct vv_cargo_held *held; /* engine/files/stream_input.c: their bytes, by file and offset; the spans cover these */
+	struct vv_file_set_held *held; /* engine/files/stream_input.c: their bytes, by file and offset; the spans cover these */
 	size_t n_held, held_cap;
 	uint64_t bytes;
-	struct vv_policy policy;
+	struct vv_segment_policy policy;
 };
 
-enum { VV_CARGO_SKELETON = 0 };
+enum { VV_FILE_SET_SKELETON = 0 };
 
-struct vv_cargo_options {
-	const struct vv_kin *kin; /* NULL: files are not looked into */
+struct vv_file_set_options {
+	const struct vv_similarity_key *kin; /* NULL: files are not looked into */
 	uint64_t small;           /* variables of fewer bytes are skeleton */
 	bool by_shape;            /* variables of one key whose rows differ are of different kinds */
 	const char *segments;     /* engine/files/segment_policy.h */
 };
 
 /* No files yet: they come by themselves. segments: engine/files/segment_policy.h. */
-int vv_cargo_await(const char *segments, struct vv_cargo *out);
+int vv_file_set_await(const char *segments, struct vv_file_set *out);
 /* The kind of memory of this name; skeleton where there are too many. */
-int vv_cargo_segment(struct vv_cargo *c, const char *name, uint8_t segment, uint32_t *kind);
+int vv_file_set_segment(struct vv_file_set *c, const char *name, uint8_t segment, uint32_t *kind);
 /* Names are the caller's and stay. What is not a regular file, or cannot be opened, is an error that names it. */
-int vv_cargo_open(const struct vv_pack_file *file, size_t n, const struct vv_cargo_options *opt, struct vv_pool *pool,
-		  struct vv_cargo *out);
-void vv_cargo_close(struct vv_cargo *c);
+int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_file_set_options *opt, struct vv_pool *pool,
+		  struct vv_file_set *out);
+void vv_file_set_close(struct vv_file_set *c);
 /* Cuts the list of files into `shares` stretches of about as many bytes each: first[i] is where the i-th begins, first[shares] is n. */
-int vv_cargo_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
+int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
 /* All n bytes; a file that has become shorter is an error. Of one that comes by itself: such as are held. */
-int vv_cargo_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n);
+int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n);
 /* The length of the chunk of this kind that begins at p, of which there are n bytes and no more; chunk: of what is not cut by its content. */
-size_t vv_cargo_cut(const struct vv_cargo *c, const struct vv_cargo_kind *k, size_t chunk, const uint8_t *p, size_t n);
+size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kind *k, size_t chunk, const uint8_t *p, size_t n);
 /* Do its cuts follow from the content, so that they may lie anywhere? */
-bool vv_cargo_is_flowing(const struct vv_cargo *c, const struct vv_cargo_kind *k);
+bool vv_file_set_is_flowing(const struct vv_file_set *c, const struct vv_file_set_kind *k);
 /* Are all files still as they were when they were opened? */
-int vv_cargo_check(const struct vv_cargo *c);
+int vv_file_set_check(const struct vv_file_set *c);
 /* Span numbers by kind, those of joint ones last, then file, then offset: new memory. */
-int vv_cargo_by_kind(const struct vv_cargo *c, uint32_t **out);
+int vv_file_set_by_kind(const struct vv_file_set *c, uint32_t **out);
 
 #endif

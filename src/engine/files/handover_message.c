@@ -7,7 +7,7 @@
 #include "engine/files/recipes.h"
 #include <string.h>
 
-int vv_parcel_add(struct vv_parcels *p, struct vv_parcel x)
+int vv_handover_message_add(struct vv_parcels *p, struct vv_handover_message x)
 {
 	int rc = vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v));
 
@@ -20,15 +20,15 @@ int vv_parcel_add(struct vv_parcels *p, struct vv_parcel x)
 
 /* ---- out ---------------------------------------------------------------------------------------------------------------------- */
 
-int vv_parcel_put_head(const struct vv_parcels *p, const struct vv_cargo *c, struct vv_buf *out)
+int vv_handover_message_put_head(const struct vv_parcels *p, const struct vv_file_set *c, struct vv_buf *out)
 {
 	uint32_t *title = vv_mem_new(c->n_kinds, sizeof(*title)), n_titles = 0; /* of each kind, plus 1 */
 
 	if (!title)
 		return VV_ENOMEM;
 	vv_wire_put_var(out, p->n);
-	for (const struct vv_parcel *x = p->v; x < p->v + p->n; x++) {
-		const struct vv_cargo_kind *k = &c->kind[x->kind];
+	for (const struct vv_handover_message *x = p->v; x < p->v + p->n; x++) {
+		const struct vv_file_set_kind *k = &c->kind[x->kind];
 
 		vv_wire_put_var(out, x->file);
 		vv_wire_put_var(out, title[x->kind] ? title[x->kind] - 1 : n_titles);
@@ -44,19 +44,19 @@ int vv_parcel_put_head(const struct vv_parcels *p, const struct vv_cargo *c, str
 	return vv_buf_check(out);
 }
 
-size_t vv_parcel_besides(const struct vv_parcels *p)
+size_t vv_handover_message_besides(const struct vv_parcels *p)
 {
 	return (size_t)p->bytes;
 }
 
-int vv_parcel_put(const struct vv_parcels *p, const struct vv_cargo *c, const struct vv_buf *head, uint8_t *out)
+int vv_handover_message_put(const struct vv_parcels *p, const struct vv_file_set *c, const struct vv_buf *head, uint8_t *out)
 {
 	uint8_t *to = out + head->n;
 	int rc = 0;
 
 	memcpy(out, head->p, head->n);
 	for (size_t i = 0; rc == 0 && i < p->n; to += p->v[i++].len)
-		rc = vv_cargo_read(c, p->v[i].file, p->v[i].at, to, (size_t)p->v[i].len);
+		rc = vv_file_set_read(c, p->v[i].file, p->v[i].at, to, (size_t)p->v[i].len);
 	return rc;
 }
 
@@ -68,26 +68,26 @@ struct titles {
 };
 
 /* The first of a kind. */
-static int get_title(struct vv_cargo *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
+static int get_title(struct vv_file_set *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
 {
 	uint8_t segment = vv_wire_u8(w);
-	char key[VV_KIN_MAX] = "";
+	char key[VV_SIMILARITY_KEY_MAX] = "";
 	int rc = vv_mem_room(&t->kind, t->n, &t->cap, sizeof(*t->kind));
 
 	vv_wire_str(w, key, sizeof(key));
 	w->bad |= segment == VV_SEGMENT_NONE || segment >= VV_SEGMENTS;
 	if (rc || w->bad)
 		return rc;
-	rc = vv_cargo_segment(c, key, segment, &t->kind[t->n]);
+	rc = vv_file_set_segment(c, key, segment, &t->kind[t->n]);
 	if (rc == 0)
-		vv_kinds_adopt(c, t->kind[t->n++], opt);
+		vv_recipes_adopt(c, t->kind[t->n++], opt);
 	return rc;
 }
 
-static int get_parcel(struct vv_parcels *p, struct vv_cargo *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
+static int get_parcel(struct vv_parcels *p, struct vv_file_set *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
 {
-	const struct vv_parcel *last = p->n ? &p->v[p->n - 1] : NULL;
-	struct vv_parcel x = { .file = (uint32_t)vv_wire_var_max(w, UINT32_MAX) };
+	const struct vv_handover_message *last = p->n ? &p->v[p->n - 1] : NULL;
+	struct vv_handover_message x = { .file = (uint32_t)vv_wire_var_max(w, UINT32_MAX) };
 	size_t title = (size_t)vv_wire_var_max(w, t->n);
 	int rc = title == t->n && !w->bad ? get_title(c, opt, w, t) : 0;
 
@@ -98,10 +98,10 @@ static int get_parcel(struct vv_parcels *p, struct vv_cargo *c, const struct vv_
 	if (rc || w->bad)
 		return rc;
 	x.kind = t->kind[title];
-	return vv_parcel_add(p, x);
+	return vv_handover_message_add(p, x);
 }
 
-int vv_parcel_get(struct vv_parcels *p, struct vv_cargo *c, const struct vv_pack_options *opt, const uint8_t *message, size_t n, const uint8_t **bytes)
+int vv_handover_message_get(struct vv_parcels *p, struct vv_file_set *c, const struct vv_pack_options *opt, const uint8_t *message, size_t n, const uint8_t **bytes)
 {
 	struct vv_wire w = vv_wire_over(message, n);
 	struct titles t = { 0 };

@@ -31,7 +31,7 @@ static int read_some(int fd, const char *path, size_t most, uint8_t **out, size_
 }
 
 /* What cannot be opened is not there: it would only have helped to code another file well. */
-int vv_sibling_read(const char *path, const char *name, size_t most, uint8_t **out, size_t *n)
+int vv_neighbour_file_read(const char *path, const char *name, size_t most, uint8_t **out, size_t *n)
 {
 	const char *slash = strrchr(path, '/');
 	char *full = vv_mem_printf("%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);

@@ -6,7 +6,7 @@
 
 struct loading {
 	struct varve *v;
-	struct vv_table *table; /* of each rank of the epoch; one that cannot be read is empty */
+	struct vv_run_table *table; /* of each rank of the epoch; one that cannot be read is empty */
 	size_t n;
 	struct vv_listing unfinished; /* layers of epochs that never came to count */
 	uint8_t *wanted; /* per rank: they refer to its layers, or it left such */
@@ -21,7 +21,7 @@ static int load_tables(struct loading *l, const struct vv_commit *c)
 	if (!l->table)
 		return VV_ENOMEM;
 	for (; rc == 0 && l->n < c->n_ranks; l->n++)
-		rc = vv_table_load_of(&l->v->lineage, l->v->pool, c, (uint32_t)l->n, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
+		rc = vv_run_table_load_of(&l->v->lineage, l->v->pool, c, (uint32_t)l->n, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
 	return rc;
 }
 
@@ -60,21 +60,21 @@ static void want(void *arg, uint32_t rank)
 	((uint8_t *)arg)[rank] = 1;
 }
 
-static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_history *out)
+static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_index_cache *out)
 {
-	struct vv_needs needs = { 0 };
+	struct vv_needed_entries needs = { 0 };
 	int rc = 0;
 
 	for (size_t t = 0; rc == 0 && t < l->n; t++)
-		rc = vv_needs_add_table(&needs, &l->table[t], rank, NULL);
-	vv_needs_settle(&needs);
+		rc = vv_needed_entries_add_table(&needs, &l->table[t], rank, NULL);
+	vv_needed_entries_settle(&needs);
 	if (rc == 0)
-		rc = vv_history_load(&l->v->lineage, rank, l->v->digest_kind, room, &needs, out);
-	vv_needs_fini(&needs);
+		rc = vv_index_cache_load(&l->v->lineage, rank, l->v->digest_kind, room, &needs, out);
+	vv_needed_entries_fini(&needs);
 	return rc;
 }
 
-static int load_all(struct loading *l, size_t room, struct vv_others *out)
+static int load_all(struct loading *l, size_t room, struct vv_other_ranks_index *out)
 {
 	size_t n = 0;
 	int rc = 0;
@@ -98,10 +98,10 @@ static int load_all(struct loading *l, size_t room, struct vv_others *out)
 	return rc;
 }
 
-int vv_others_load(struct varve *v, uint64_t epoch, size_t room, struct vv_others *out)
+int vv_other_ranks_index_load(struct varve *v, uint64_t epoch, size_t room, struct vv_other_ranks_index *out)
 {
 	struct loading l = { .v = v };
-	struct vv_others o = { 0 };
+	struct vv_other_ranks_index o = { 0 };
 	struct vv_commit c = { 0 };
 	int rc = epoch ? vv_catalog_commit(&v->lineage, epoch, &c) : 0;
 
@@ -112,31 +112,31 @@ int vv_others_load(struct varve *v, uint64_t epoch, size_t room, struct vv_other
 	if (rc == 0)
 		rc = load_all(&l, room, &o);
 	for (size_t t = 0; t < l.n; t++)
-		vv_table_fini(&l.table[t]);
+		vv_run_table_fini(&l.table[t]);
 	vv_mem_free(l.table);
 	vv_mem_free(l.wanted);
 	vv_catalog_listing_fini(&l.unfinished);
 	vv_commit_fini(&c);
 	if (rc == VV_ENOMEM)
-		vv_others_fini(&o);
+		vv_other_ranks_index_fini(&o);
 	else
 		vv_err_clear();
 	*out = o;
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-void vv_others_fini(struct vv_others *o)
+void vv_other_ranks_index_fini(struct vv_other_ranks_index *o)
 {
 	for (size_t i = 0; i < o->n; i++)
-		vv_history_fini(&o->history[i]);
+		vv_index_cache_fini(&o->history[i]);
 	vv_mem_free(o->history);
-	*o = (struct vv_others){ 0 };
+	*o = (struct vv_other_ranks_index){ 0 };
 }
 
-bool vv_others_find(const struct varve *v, struct vv_others *o, const struct vv_digest *d, uint64_t *layer, uint64_t *pos)
+bool vv_other_ranks_index_find(const struct varve *v, struct vv_other_ranks_index *o, const struct vv_digest *d, uint64_t *layer, uint64_t *pos)
 {
 	for (size_t i = 0; i < o->n; i++) {
-		struct vv_history *h = &o->history[i];
+		struct vv_index_cache *h = &o->history[i];
 		uint32_t e = vv_index_find(&h->index, d);
 
 		if (e == VV_INDEX_NONE || !vv_trust_entry(&v->lineage, h, e))

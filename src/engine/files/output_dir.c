@@ -71,11 +71,11 @@ static int make_path(const char *path)
 	return rc;
 }
 
-int vv_target_open(struct vv_target *t, const char *path, bool make)
+int vv_output_dir_open(struct vv_output_dir *t, const char *path, bool make)
 {
 	int rc = make ? make_path(path) : 0;
 
-	*t = (struct vv_target){ .fd = -1, .path = path };
+	*t = (struct vv_output_dir){ .fd = -1, .path = path };
 	if (rc)
 		return rc;
 	t->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -85,17 +85,17 @@ int vv_target_open(struct vv_target *t, const char *path, bool make)
 	return 0;
 }
 
-void vv_target_close(struct vv_target *t)
+void vv_output_dir_close(struct vv_output_dir *t)
 {
 	close_fd(t->fd);
 	vv_map_fini(&t->touched);
 	for (size_t i = 0; i < t->n_names; i++)
 		vv_mem_free(t->name[i]);
 	vv_mem_free(t->name);
-	*t = (struct vv_target){ .fd = -1 };
+	*t = (struct vv_output_dir){ .fd = -1 };
 }
 
-static int note(struct vv_target *t, const char *name, size_t len)
+static int note(struct vv_output_dir *t, const char *name, size_t len)
 {
 	char *copy = vv_mem_printf("%.*s", (int)len, name);
 	int rc = copy ? 0 : VV_ENOMEM;
@@ -118,7 +118,7 @@ out:
 
 /* From `from`, which is closed, into the folder called `part`; so far it is name[0..len]. VV_ENOENT, without words: it is not there, and was
  * not to be made. */
-static int step(const struct vv_target *t, const char *name, size_t len, const char *part, bool make, int from, int *out)
+static int step(const struct vv_output_dir *t, const char *name, size_t len, const char *part, bool make, int from, int *out)
 {
 	int error = 0, fd = openat(from, part, FOLDER);
 
@@ -138,7 +138,7 @@ static int step(const struct vv_target *t, const char *name, size_t len, const c
 }
 
 /* The folder that the file is in; VV_ENOENT as above. */
-static int walk(const struct vv_target *t, const char *name, bool make, int *out)
+static int walk(const struct vv_output_dir *t, const char *name, bool make, int *out)
 {
 	int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0), rc = 0;
 	char part[NAME_MAX + 1];
@@ -165,7 +165,7 @@ static const char *last_part(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-int vv_target_look(const struct vv_target *t, const char *name, bool *there)
+int vv_output_dir_look(const struct vv_output_dir *t, const char *name, bool *there)
 {
 	struct stat st;
 	int fd, rc, found;
@@ -186,7 +186,7 @@ int vv_target_look(const struct vv_target *t, const char *name, bool *there)
 	return rc;
 }
 
-static void take_name(struct vv_target_file *f)
+static void take_name(struct vv_output_dir_file *f)
 {
 	static atomic_uint serial;
 
@@ -194,7 +194,7 @@ static void take_name(struct vv_target_file *f)
 }
 
 /* Without a name where that can be had, so that nothing is left of it if we are killed. */
-static int open_file(const struct vv_target *t, struct vv_target_file *f)
+static int open_file(const struct vv_output_dir *t, struct vv_output_dir_file *f)
 {
 	int fd = t->unnamed ? openat(f->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600) : -1;
 
@@ -207,9 +207,9 @@ static int open_file(const struct vv_target *t, struct vv_target_file *f)
 	return fd;
 }
 
-int vv_target_create(struct vv_target *t, const char *name, struct vv_target_file *out)
+int vv_output_dir_create(struct vv_output_dir *t, const char *name, struct vv_output_dir_file *out)
 {
-	struct vv_target_file f = { .fd = -1, .folder = -1, .name = name };
+	struct vv_output_dir_file f = { .fd = -1, .folder = -1, .name = name };
 	size_t len = strlen(name);
 	int rc = walk(t, name, true, &f.folder);
 
@@ -233,14 +233,14 @@ int vv_target_create(struct vv_target *t, const char *name, struct vv_target_fil
 	return 0;
 }
 
-static void end(struct vv_target_file *f)
+static void end(struct vv_output_dir_file *f)
 {
 	close_fd(f->fd);
 	close_fd(f->folder);
-	*f = (struct vv_target_file){ .fd = -1, .folder = -1 };
+	*f = (struct vv_output_dir_file){ .fd = -1, .folder = -1 };
 }
 
-void vv_target_abort(struct vv_target_file *f)
+void vv_output_dir_abort(struct vv_output_dir_file *f)
 {
 	if (f->folder >= 0 && f->tmp[0])
 		unlinkat(f->folder, f->tmp, 0);
@@ -248,7 +248,7 @@ void vv_target_abort(struct vv_target_file *f)
 }
 
 /* By its descriptor, which Linux before 6.10 grants to few; else by way of /proc, which takes twice as long. */
-static int link_as(const struct vv_target_file *f, const char *name)
+static int link_as(const struct vv_output_dir_file *f, const char *name)
 {
 	char fd[64];
 
@@ -261,7 +261,7 @@ static int link_as(const struct vv_target_file *f, const char *name)
 }
 
 /* A file without a name gets one: its own, or, to replace another, a passing one first. */
-static int link_file(struct vv_target_file *f, bool replace)
+static int link_file(struct vv_output_dir_file *f, bool replace)
 {
 	int rc;
 
@@ -277,7 +277,7 @@ static int link_file(struct vv_target_file *f, bool replace)
 }
 
 /* Where the kernel or the file system cannot rename without replacing, there is a moment between looking and renaming. */
-static int give_name(struct vv_target_file *f, bool replace)
+static int give_name(struct vv_output_dir_file *f, bool replace)
 {
 	const char *last = last_part(f->name);
 	struct stat st;
@@ -295,13 +295,13 @@ static int give_name(struct vv_target_file *f, bool replace)
 	return renameat(f->folder, f->tmp, f->folder, last);
 }
 
-static int cannot_write(const struct vv_target_file *f)
+static int cannot_write(const struct vv_output_dir_file *f)
 {
 	return vv_err_sys(errno, "cannot write '%s'", f->name);
 }
 
 /* To set a length that it has already would cost as much as to change it. */
-int vv_target_round_off(struct vv_target_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
+int vv_output_dir_round_off(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
 	struct stat st;
@@ -313,20 +313,20 @@ int vv_target_round_off(struct vv_target_file *f, uint64_t len, uint32_t mode, s
 	return 0;
 }
 
-int vv_target_commit(struct vv_target_file *f, bool replace)
+int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace)
 {
 	int rc = fsync(f->fd) < 0 ? cannot_write(f) : 0;
 
 	if (rc == 0 && give_name(f, replace) < 0)
 		rc = vv_err_sys(errno, "cannot give '%s' its name", f->name);
 	if (rc)
-		vv_target_abort(f);
+		vv_output_dir_abort(f);
 	else
 		end(f);
 	return rc;
 }
 
-int vv_target_sync(struct vv_target *t)
+int vv_output_dir_sync(struct vv_output_dir *t)
 {
 	char name[PATH_MAX];
 	int rc = 0;

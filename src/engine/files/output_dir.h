@@ -1,14 +1,14 @@
 /* A folder that files are laid down below. Names come from a store, and the folder may hold what somebody put there on purpose: every step is
  * taken from an open folder into one that is no link, so nothing is ever written, replaced or made outside of it. */
-#ifndef VV_ENGINE_TARGET_H
-#define VV_ENGINE_TARGET_H
+#ifndef VV_ENGINE_FILES_OUTPUT_DIR_H
+#define VV_ENGINE_FILES_OUTPUT_DIR_H
 
 #include "base/map.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-struct vv_target {
+struct vv_output_dir {
 	int fd; /* -1: there is no such folder yet */
 	const char *path;
 	bool unnamed; /* files may come without a name, and get one later */
@@ -17,28 +17,28 @@ struct vv_target {
 	size_t n_names, names_cap;
 };
 
-struct vv_target_file { /* that has no name yet */
+struct vv_output_dir_file { /* that has no name yet */
 	int fd, folder;
 	char tmp[48];
 	const char *name;
 };
 
 /* The path may lead through links: it is the caller's own. With `make` it is made, and what is missing above it. */
-int vv_target_open(struct vv_target *t, const char *path, bool make);
-void vv_target_close(struct vv_target *t);
+int vv_output_dir_open(struct vv_output_dir *t, const char *path, bool make);
+void vv_output_dir_close(struct vv_output_dir *t);
 
 /* May the file be laid down? VV_EINVAL where a folder stands in its place, or where no folder can be made on the way. *there: so it is,
  * already. Changes nothing. */
-int vv_target_look(const struct vv_target *t, const char *name, bool *there);
+int vv_output_dir_look(const struct vv_output_dir *t, const char *name, bool *there);
 
 /* Makes the folders on the way, and the file under another name. */
-int vv_target_create(struct vv_target *t, const char *name, struct vv_target_file *out);
+int vv_output_dir_create(struct vv_output_dir *t, const char *name, struct vv_output_dir_file *out);
 /* All of it is written: length, mode and time. The disk begins with it, so that it takes less to make several durable one after the other. */
-int vv_target_round_off(struct vv_target_file *f, uint64_t len, uint32_t mode, struct timespec mtime);
+int vv_output_dir_round_off(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime);
 /* It is durable, and gets its name. Without `replace` a file that is there now is an error. Both end it. */
-int vv_target_commit(struct vv_target_file *f, bool replace);
-void vv_target_abort(struct vv_target_file *f);
+int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace);
+void vv_output_dir_abort(struct vv_output_dir_file *f);
 /* The names are durable as well. */
-int vv_target_sync(struct vv_target *t);
+int vv_output_dir_sync(struct vv_output_dir *t);
 
 #endif

@@ -14,12 +14,12 @@ enum {
 	SMALL = 4 << 20,       /* what is larger becomes durable while others are read */
 };
 
-static bool is_stopped(const struct vv_outputs *k)
+static bool is_stopped(const struct vv_output_files *k)
 {
 	return k->opt->stop && atomic_load(k->opt->stop);
 }
 
-void vv_outputs_miss(struct vv_outputs *k, const char *name, int rc)
+void vv_output_files_miss(struct vv_output_files *k, const char *name, int rc)
 {
 	struct vv_unpack_report *r = &k->report;
 	struct vv_err_state error;
@@ -57,12 +57,12 @@ static bool end_writing(struct vv_output *o)
 	return was_open;
 }
 
-static bool give_up(struct vv_outputs *k, struct vv_output *o, int rc)
+static bool give_up(struct vv_output_files *k, struct vv_output *o, int rc)
 {
 	if (!end_writing(o))
 		return false;
-	vv_target_abort(&o->to);
-	vv_outputs_miss(k, o->from.file->name, rc);
+	vv_output_dir_abort(&o->to);
+	vv_output_files_miss(k, o->from.file->name, rc);
 	return true;
 }
 
@@ -78,7 +78,7 @@ static bool is_open(struct vv_output *o)
 
 static bool wants(void *arg, size_t i)
 {
-	return is_open(&((struct vv_outputs *)arg)->v[i]);
+	return is_open(&((struct vv_output_files *)arg)->v[i]);
 }
 
 static uint64_t length_of(const struct iovec *v, int n)
@@ -90,9 +90,9 @@ static uint64_t length_of(const struct iovec *v, int n)
 	return sum;
 }
 
-static int write_out(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n, uint64_t len)
+static int write_out(struct vv_output_files *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n, uint64_t len)
 {
-	struct iovec left[VV_ABREAST_PARTS];
+	struct iovec left[VV_READ_MANY_PARTS];
 
 	memcpy(left, v, (size_t)n * sizeof(*v));
 	if (vv_fs_write_all(vv_fs_real(), o->to.fd, left, n, (off_t)at) < 0) {
@@ -106,7 +106,7 @@ static int write_out(struct vv_outputs *k, struct vv_output *o, uint64_t at, con
 	return 0;
 }
 
-static int put(struct vv_outputs *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n)
+static int put(struct vv_output_files *k, struct vv_output *o, uint64_t at, const struct iovec *v, int n)
 {
 	uint64_t len = length_of(v, n);
 	int rc = 0;
@@ -122,7 +122,7 @@ static int put(struct vv_outputs *k, struct vv_output *o, uint64_t at, const str
 
 /* Where there is no space the last file goes of those that are under way, so that those before it become whole. Another thread may have seen to it
  * since `before`. */
-static void make_space(struct vv_outputs *k, unsigned before)
+static void make_space(struct vv_output_files *k, unsigned before)
 {
 	pthread_mutex_lock(&k->space);
 	for (size_t i = k->n; atomic_load(&k->given_up) == before && i-- > 0;)
@@ -132,7 +132,7 @@ static void make_space(struct vv_outputs *k, unsigned before)
 
 static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n)
 {
-	struct vv_outputs *k = arg;
+	struct vv_output_files *k = arg;
 	struct vv_output *o = &k->v[i];
 	int rc = VV_ENOSPC;
 
@@ -151,24 +151,24 @@ static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n
 
 static void lost(void *arg, size_t i, int rc)
 {
-	struct vv_outputs *k = arg;
+	struct vv_output_files *k = arg;
 
 	give_up(k, &k->v[i], rc);
 }
 
-static void commit(struct vv_outputs *k, struct vv_output *o)
+static void commit(struct vv_output_files *k, struct vv_output *o)
 {
-	int rc = vv_target_commit(&o->to, k->opt->force);
+	int rc = vv_output_dir_commit(&o->to, k->opt->force);
 
 	o->whole = rc == 0;
 	if (rc)
-		vv_outputs_miss(k, o->from.file->name, rc);
+		vv_output_files_miss(k, o->from.file->name, rc);
 }
 
 /* The first to become durable takes with it what the file system has to note of the others: together they cost half of what each by itself would. */
-static void commit_waiting(struct vv_outputs *k, size_t least)
+static void commit_waiting(struct vv_output_files *k, size_t least)
 {
-	struct vv_output *batch[VV_OUTPUTS_BATCH];
+	struct vv_output *batch[VV_OUTPUT_FILES_BATCH];
 	size_t n;
 
 	pthread_mutex_lock(&k->lock);
@@ -180,12 +180,12 @@ static void commit_waiting(struct vv_outputs *k, size_t least)
 		commit(k, batch[i]);
 }
 
-static bool let_wait(struct vv_outputs *k, struct vv_output *o)
+static bool let_wait(struct vv_output_files *k, struct vv_output *o)
 {
 	bool waits = o->from.region->shape.len < SMALL;
 
 	pthread_mutex_lock(&k->lock);
-	waits &= k->n_waiting < VV_OUTPUTS_BATCH;
+	waits &= k->n_waiting < VV_OUTPUT_FILES_BATCH;
 	if (waits)
 		k->waiting[k->n_waiting++] = o;
 	pthread_mutex_unlock(&k->lock);
@@ -194,7 +194,7 @@ static bool let_wait(struct vv_outputs *k, struct vv_output *o)
 
 static void whole(void *arg, size_t i)
 {
-	struct vv_outputs *k = arg;
+	struct vv_output_files *k = arg;
 	struct vv_output *o = &k->v[i];
 	const struct vv_manifest_file *f = o->from.file;
 	struct timespec mtime = { .tv_sec = (time_t)f->mtime_s, .tv_nsec = (long)f->mtime_ns };
@@ -206,17 +206,17 @@ static void whole(void *arg, size_t i)
 		o->whole = true;
 		return;
 	}
-	rc = vv_target_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
+	rc = vv_output_dir_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
 	if (rc) {
-		vv_target_abort(&o->to);
-		vv_outputs_miss(k, f->name, rc);
+		vv_output_dir_abort(&o->to);
+		vv_output_files_miss(k, f->name, rc);
 	} else if (!let_wait(k, o)) {
 		commit(k, o);
 	}
-	commit_waiting(k, VV_OUTPUTS_BATCH);
+	commit_waiting(k, VV_OUTPUT_FILES_BATCH);
 }
 
-bool vv_outputs_begin(struct vv_outputs *k, struct vv_unpack_file file)
+bool vv_output_files_begin(struct vv_output_files *k, struct vv_unpack_file file)
 {
 	struct vv_output *o = &k->v[k->n];
 	bool full = atomic_load(&k->given_up);
@@ -224,31 +224,31 @@ bool vv_outputs_begin(struct vv_outputs *k, struct vv_unpack_file file)
 
 	if (k->n == k->most || k->n_runs >= RUNS_MOST)
 		return false;
-	o->to = (struct vv_target_file){ .fd = -1, .folder = -1 };
+	o->to = (struct vv_output_dir_file){ .fd = -1, .folder = -1 };
 	if (full || is_stopped(k))
 		rc = vv_err_set(full ? VV_ENOSPC : VV_EIO, full ? "no space is left" : "interrupted");
 	else
-		rc = k->opt->test ? 0 : vv_target_create(k->target, file.file->name, &o->to);
+		rc = k->opt->test ? 0 : vv_output_dir_create(k->target, file.file->name, &o->to);
 	o->from = file;
 	o->open = rc == 0;
 	o->whole = false;
 	k->n += rc == 0;
 	k->n_runs += rc == 0 ? file.region->runs.n : 0;
 	if (rc)
-		vv_outputs_miss(k, file.file->name, rc);
+		vv_output_files_miss(k, file.file->name, rc);
 	return true;
 }
 
-int vv_outputs_run(struct vv_outputs *k)
+int vv_output_files_run(struct vv_output_files *k)
 {
-	const struct vv_abreast to = { k, wants, there, lost, whole, &k->blocks };
+	const struct vv_read_many to = { k, wants, there, lost, whole, &k->blocks };
 	const struct vv_runs **runs = vv_mem_new(k->n, sizeof(*runs));
 	int rc = runs ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < k->n; i++)
 		runs[i] = &k->v[i].from.region->runs;
 	if (rc == 0)
-		rc = vv_abreast_read(k->lineage, k->pool, runs, k->n, &to);
+		rc = vv_read_many_read(k->lineage, k->pool, runs, k->n, &to);
 	commit_waiting(k, 0);
 	for (size_t i = 0; i < k->n; i++) {
 		struct vv_output *o = &k->v[i];
@@ -263,20 +263,20 @@ int vv_outputs_run(struct vv_outputs *k)
 	return rc;
 }
 
-int vv_outputs_init(struct vv_outputs *k, size_t n_files)
+int vv_output_files_init(struct vv_output_files *k, size_t n_files)
 {
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_mutex_init(&k->space, NULL);
 	k->most = n_files < FILES_MOST ? n_files : FILES_MOST;
 	if (!k->opt->test)
-		k->most = vv_abreast_files(k->most, FILE_DESCRIPTORS);
+		k->most = vv_read_many_files(k->most, FILE_DESCRIPTORS);
 	k->v = vv_mem_new(k->most, sizeof(*k->v));
 	for (size_t i = 0; k->v && i < k->most; i++)
 		pthread_rwlock_init(&k->v[i].lock, NULL);
 	return k->v ? 0 : VV_ENOMEM;
 }
 
-void vv_outputs_fini(struct vv_outputs *k)
+void vv_output_files_fini(struct vv_output_files *k)
 {
 	for (size_t i = 0; k->v && i < k->most; i++)
 		pthread_rwlock_destroy(&k->v[i].lock);

@@ -36,13 +36,13 @@ struct pack {
 	const struct vv_pack_options *opt;
 	const struct vv_pack_file *file; /* of this rank */
 	size_t n_files;
-	struct vv_kin *kin;
-	struct vv_cargo cargo;
+	struct vv_similarity_key *kin;
+	struct vv_file_set cargo;
 	struct vv_manifest before;
-	struct vv_others others;
-	struct vv_shares *shares;
-	struct vv_guests *guests;
-	struct vv_feed *feed;
+	struct vv_other_ranks_index others;
+	struct vv_rank_dedup_rounds *shares;
+	struct vv_rank_handover *guests;
+	struct vv_pack_pipeline *feed;
 	struct vv_manifest manifest;
 	bool coding;
 	bool more; /* of the inflow */
@@ -50,7 +50,7 @@ struct pack {
 
 /* ---- what there was before --------------------------------------------------------------------------------------------------- */
 
-static int read_manifest(struct pack *k, const struct vv_table_region *r)
+static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
 {
 	struct vv_want want = { &r->runs, 0, r->shape.len, NULL, NULL };
 	uint8_t *bytes = vv_mem_new((size_t)r->shape.len, 1);
@@ -70,26 +70,26 @@ static int read_manifest(struct pack *k, const struct vv_table_region *r)
 static int look_back(struct pack *k)
 {
 	struct varve *v = k->v;
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	uint64_t epoch = 0;
 	size_t at;
 	int rc = vv_catalog_newest(&v->lineage, VV_MAX_EPOCH + 1, &epoch);
 
 	if (rc || !epoch)
-		return rc ? rc : vv_others_load(v, 0, DIGESTS_OTHERS, &k->others);
-	if (vv_table_load(&v->lineage, epoch, v->rank, &t) < 0 && vv_table_load(&v->lineage, epoch, 0, &t) < 0) {
+		return rc ? rc : vv_other_ranks_index_load(v, 0, DIGESTS_OTHERS, &k->others);
+	if (vv_run_table_load(&v->lineage, epoch, v->rank, &t) < 0 && vv_run_table_load(&v->lineage, epoch, 0, &t) < 0) {
 		vv_err_clear();
 		return 0;
 	}
-	at = vv_table_find(&t, VV_MANIFEST_REGION);
+	at = vv_run_table_find(&t, VV_MANIFEST_REGION);
 	if (at == t.n)
 		rc = vv_err_set(VV_EINVAL, "lineage '%s' holds checkpoints of a program, which could not restart any more from a newer epoch of files: "
 				"pack them into another lineage", v->lineage.name);
 	else
 		rc = read_manifest(k, &t.region[at]);
 	if (rc == 0)
-		rc = vv_others_load(v, epoch, DIGESTS_OTHERS, &k->others);
-	vv_table_fini(&t);
+		rc = vv_other_ranks_index_load(v, epoch, DIGESTS_OTHERS, &k->others);
+	vv_run_table_fini(&t);
 	return rc;
 }
 
@@ -106,24 +106,24 @@ static size_t chunk_for(const struct varve *v, uint64_t bytes)
 }
 
 /* All strands of an order. kind: of all spans; or UINT32_MAX: that of each. */
-static int feed_strands(struct vv_feed *feed, const struct vv_span *span, struct vv_braid_order *b, uint32_t kind)
+static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_span *span, struct vv_pack_order_order *b, uint32_t kind)
 {
 	struct vv_strand s;
 	int rc = 0;
 
-	while (rc == 0 && vv_braid_next(b, &s)) {
+	while (rc == 0 && vv_pack_order_next(b, &s)) {
 		const struct vv_span *x = &span[s.span];
 
-		rc = vv_feed_add(feed, kind == UINT32_MAX ? x->kin : kind, x->file, x->at + s.from, s.len);
+		rc = vv_pack_pipeline_add(feed, kind == UINT32_MAX ? x->kin : kind, x->file, x->at + s.from, s.len);
 	}
 	return rc;
 }
 
 /* A stretch of each file in turn. */
-static int feed_in_turn(struct pack *k, struct vv_feed *feed, const uint32_t *list, size_t n, uint64_t stretch)
+static int feed_in_turn(struct pack *k, struct vv_pack_pipeline *feed, const uint32_t *list, size_t n, uint64_t stretch)
 {
 	struct vv_span *span = vv_mem_new(n, sizeof(*span));
-	struct vv_braid_order *b = NULL;
+	struct vv_pack_order_order *b = NULL;
 	int rc = span ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -131,25 +131,25 @@ static int feed_in_turn(struct pack *k, struct vv_feed *feed, const uint32_t *li
 		span[i].kin = 1;
 	}
 	if (rc == 0)
-		rc = vv_braid_new(VV_BRAID_AWARE_BLOCK, span, n, 0, stretch, &b);
+		rc = vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, n, 0, stretch, &b);
 	if (rc == 0)
 		rc = feed_strands(feed, span, b, k->cargo.span[list[0]].kin);
-	vv_braid_free(b);
+	vv_pack_order_free(b);
 	vv_mem_free(span);
 	return rc;
 }
 
-static uint64_t stretch_of(const struct vv_cargo_kind *k, size_t chunk)
+static uint64_t stretch_of(const struct vv_file_set_kind *k, size_t chunk)
 {
-	size_t stretch = k->segment ? VV_KINDS_BRAID_MEMORY : VV_KINDS_BRAID;
+	size_t stretch = k->segment ? VV_RECIPES_BRAID_MEMORY : VV_RECIPES_BRAID;
 
 	return chunk > stretch ? chunk : stretch;
 }
 
-static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
+static int feed_by_kind(struct pack *k, struct vv_pack_pipeline *feed, size_t chunk)
 {
 	uint32_t *order = NULL;
-	int rc = vv_cargo_by_kind(&k->cargo, &order);
+	int rc = vv_file_set_by_kind(&k->cargo, &order);
 
 	for (size_t i = 0, n; rc == 0 && i < k->cargo.n_spans; i += n) {
 		uint32_t kind = k->cargo.span[order[i]].kin;
@@ -163,7 +163,7 @@ static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
 		for (size_t a = i; rc == 0 && a < i + n; a++) {
 			const struct vv_span *s = &k->cargo.span[order[a]];
 
-			rc = vv_feed_add(feed, kind, s->file, s->at, s->len);
+			rc = vv_pack_pipeline_add(feed, kind, s->file, s->at, s->len);
 		}
 	}
 	vv_mem_free(order);
@@ -171,44 +171,44 @@ static int feed_by_kind(struct pack *k, struct vv_feed *feed, size_t chunk)
 }
 
 /* As much at a time as is in memory. */
-static int feed_inflow(struct pack *k, struct vv_feed *feed, size_t chunk)
+static int feed_inflow(struct pack *k, struct vv_pack_pipeline *feed, size_t chunk)
 {
 	int rc = feed_by_kind(k, feed, chunk);
 
 	while (rc == 0 && k->more) {
-		rc = vv_feed_drain(feed);
+		rc = vv_pack_pipeline_drain(feed);
 		if (rc == 0)
-			rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
+			rc = vv_stream_input_take(k->opt->inflow, &k->cargo, &k->more);
 		if (rc == 0)
-			rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+			rc = vv_recipes_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
 		if (rc == 0)
 			rc = feed_by_kind(k, feed, chunk);
 	}
 	return rc;
 }
 
-static int feed_braided(struct pack *k, struct vv_feed *feed)
+static int feed_braided(struct pack *k, struct vv_pack_pipeline *feed)
 {
-	static const enum vv_braid scheme[] = {
-		[VV_PACK_AGNOSTIC] = VV_BRAID_AGNOSTIC,
-		[VV_PACK_AGNOSTIC_BLOCK] = VV_BRAID_AGNOSTIC_BLOCK,
-		[VV_PACK_AWARE] = VV_BRAID_AWARE,
-		[VV_PACK_AWARE_BLOCK] = VV_BRAID_AWARE_BLOCK,
+	static const enum vv_pack_order scheme[] = {
+		[VV_PACK_AGNOSTIC] = VV_PACK_ORDER_AGNOSTIC,
+		[VV_PACK_AGNOSTIC_BLOCK] = VV_PACK_ORDER_AGNOSTIC_BLOCK,
+		[VV_PACK_AWARE] = VV_PACK_ORDER_AWARE,
+		[VV_PACK_AWARE_BLOCK] = VV_PACK_ORDER_AWARE_BLOCK,
 	};
-	struct vv_braid_order *b = NULL;
-	int rc = vv_braid_new(scheme[k->opt->scheme], k->cargo.span, k->cargo.n_spans, k->opt->group,
+	struct vv_pack_order_order *b = NULL;
+	int rc = vv_pack_order_new(scheme[k->opt->scheme], k->cargo.span, k->cargo.n_spans, k->opt->group,
 			      k->opt->block ? k->opt->block : BLOCK_PAPER, &b);
 
 	if (rc == 0)
 		rc = feed_strands(feed, k->cargo.span, b, UINT32_MAX);
-	vv_braid_free(b);
+	vv_pack_order_free(b);
 	return rc;
 }
 
 /* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
 
 /* What a recipe is held to later is what it did the first time: a sample does not tell what dedup leaves of the bytes. */
-static uint32_t promise_of(const struct vv_cargo_kind *from, const struct vv_manifest_kind *did)
+static uint32_t promise_of(const struct vv_file_set_kind *from, const struct vv_manifest_kind *did)
 {
 	uint64_t ratio = did->stored ? did->fresh * 1000 / did->stored : 0;
 
@@ -220,7 +220,7 @@ static uint32_t promise_of(const struct vv_cargo_kind *from, const struct vv_man
 static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 {
 	for (size_t i = 0; i < k->cargo.n_kinds; i++) {
-		const struct vv_cargo_kind *from = &k->cargo.kind[i];
+		const struct vv_file_set_kind *from = &k->cargo.kind[i];
 		struct vv_manifest_kind *to;
 
 		if (from->raw == 0 && from->n_ranges == 0)
@@ -255,7 +255,7 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 static int tell_files(struct pack *k)
 {
 	for (size_t i = 0; i < k->cargo.n_files; i++) {
-		const struct vv_cargo_file *from = &k->cargo.file[i];
+		const struct vv_file_set_file *from = &k->cargo.file[i];
 		struct vv_manifest_file *to = vv_manifest_add_file(&k->manifest, from->name);
 
 		if (!to)
@@ -300,9 +300,9 @@ static bool is_few(const struct pack *k)
 	return !k->opt->inflow && k->cargo.bytes <= FEW;
 }
 
-static int place_all(struct pack *k, struct vv_pass *p, size_t chunk, size_t block)
+static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, size_t block)
 {
-	const struct vv_feed_options opt = {
+	const struct vv_pack_pipeline_options opt = {
 		.chunk = chunk,
 		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->dedup,
 		.others = &k->others,
@@ -313,62 +313,62 @@ static int place_all(struct pack *k, struct vv_pass *p, size_t chunk, size_t blo
 		.narrow = is_few(k),
 		.progress = k->opt->progress,
 	};
-	int rc = vv_feed_open(p, &k->cargo, &opt, &k->feed);
+	int rc = vv_pack_pipeline_open(p, &k->cargo, &opt, &k->feed);
 
 	if (rc == 0)
 		rc = k->opt->inflow ? feed_inflow(k, k->feed, chunk)
 				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, k->feed, chunk) : feed_braided(k, k->feed);
-	return rc ? rc : vv_feed_drain(k->feed);
+	return rc ? rc : vv_pack_pipeline_drain(k->feed);
 }
 
 /* Everything is placed, by whichever rank: what is known of the files, and their regions. */
-static int round_off(struct pack *k, struct vv_pass *p, size_t chunk)
+static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 {
 	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 6 };
 	const struct vv_blocks *blocks = NULL;
 	struct vv_buf manifest = { 0 };
 	struct vv_runs runs = { 0 };
-	int rc = vv_cargo_check(&k->cargo);
+	int rc = vv_file_set_check(&k->cargo);
 
 	if (rc == 0)
-		rc = vv_flush_drain(p->flush, &blocks);
+		rc = vv_block_writer_drain(p->flush, &blocks);
 	if (rc == 0)
 		rc = tell(k, blocks, &manifest);
 	if (rc == 0)
-		rc = vv_flush_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
+		rc = vv_block_writer_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
 	if (rc == 0)
-		rc = vv_feed_bytes(k->feed, manifest.p, manifest.n, &runs);
+		rc = vv_pack_pipeline_bytes(k->feed, manifest.p, manifest.n, &runs);
 	if (rc == 0)
-		rc = vv_lading_write(&k->cargo, &runs, manifest.n, chunk, p);
+		rc = vv_pack_regions_write(&k->cargo, &runs, manifest.n, chunk, p);
 	vv_run_fini(&runs);
 	vv_buf_fini(&manifest);
 	return rc;
 }
 
 /* Memory of processes, which is alike on other ranks. Not where it does not come at once, for there is too little room for it then; nor where nothing is coded. */
-static int invite(struct pack *k, struct vv_pass *p, size_t chunk, int rc)
+static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int rc)
 {
-	const struct vv_guests_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .alone = k->more || !k->coding };
+	const struct vv_rank_handover_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .alone = k->more || !k->coding };
 
 	if (!k->opt->inflow || !k->shares || vv_conf_text(&k->v->conf, "alike")[0] == 'n')
 		return rc;
-	return vv_guests_open(p, &k->cargo, &opt, rc, &k->guests);
+	return vv_rank_handover_open(p, &k->cargo, &opt, rc, &k->guests);
 }
 
 /* In place of the tiles of memory: engine/memory/store_tiles.c. */
-static int load(struct vv_pass *p)
+static int load(struct vv_layer_writer *p)
 {
 	struct pack *k = p->load_arg;
-	struct vv_flush_options opt = k->v->coding;
+	struct vv_block_writer_options opt = k->v->coding;
 	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
-	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_shares_open(p, k->opt->inflow != NULL, &k->shares) : 0;
+	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_rank_dedup_rounds_open(p, k->opt->inflow != NULL, &k->shares) : 0;
 
 	if (rc)
 		return rc;
 	if (k->opt->inflow)
-		rc = vv_inflow_take(k->opt->inflow, &k->cargo, &k->more);
+		rc = vv_stream_input_take(k->opt->inflow, &k->cargo, &k->more);
 	if (rc == 0)
-		rc = vv_kinds_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+		rc = vv_recipes_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
 	rc = invite(k, p, chunk, rc);
 	opt.copy = true;
 	opt.automatic = false;
@@ -377,28 +377,28 @@ static int load(struct vv_pass *p)
 	opt.here = is_little(k);
 	opt.narrow = is_few(k);
 	opt.memory = MEMORY_CODING;
-	opt.block = vv_kinds_largest_block(&k->cargo);
+	opt.block = vv_recipes_largest_block(&k->cargo);
 	if (rc == 0)
-		rc = vv_pass_begin(p);
+		rc = vv_layer_writer_begin(p);
 	if (rc == 0)
-		rc = vv_pass_open(p, &opt);
+		rc = vv_layer_writer_open(p, &opt);
 	if (rc == 0)
 		rc = place_all(k, p, chunk, opt.block);
-	rc = vv_shares_finish(k->shares, rc);
+	rc = vv_rank_dedup_rounds_finish(k->shares, rc);
 	if (rc == 0)
-		rc = vv_guests_leave(k->guests, vv_feed_settle(k->feed));
+		rc = vv_rank_handover_leave(k->guests, vv_pack_pipeline_settle(k->feed));
 	if (rc == 0)
 		rc = round_off(k, p, chunk);
-	vv_feed_close(k->feed);
-	vv_guests_close(k->guests);
-	vv_shares_close(k->shares);
+	vv_pack_pipeline_close(k->feed);
+	vv_rank_handover_close(k->guests);
+	vv_rank_dedup_rounds_close(k->shares);
 	return rc;
 }
 
 static int open_cargo(struct pack *k)
 {
 	bool agnostic = k->opt->scheme == VV_PACK_AGNOSTIC || k->opt->scheme == VV_PACK_AGNOSTIC_BLOCK;
-	struct vv_cargo_options opt = {
+	struct vv_file_set_options opt = {
 		.kin = agnostic ? NULL : k->kin,
 		.small = k->opt->small ? k->opt->small : SMALL,
 		.by_shape = k->opt->scheme == VV_PACK_AUTO,
@@ -406,8 +406,8 @@ static int open_cargo(struct pack *k)
 	};
 
 	if (k->opt->inflow)
-		return vv_cargo_await(k->opt->segments, &k->cargo);
-	return vv_cargo_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
+		return vv_file_set_await(k->opt->segments, &k->cargo);
+	return vv_file_set_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
 }
 
 /* Everything that can fail before there is an epoch. */
@@ -415,21 +415,21 @@ static int prepare(struct pack *k)
 {
 	struct varve *v = k->v;
 	uint64_t bytes;
-	int rc = vv_flusher_reserve(&v->flusher);
+	int rc = vv_background_reserve(&v->flusher);
 
 	if (rc == 0)
 		rc = vv_threads_start(v);
 	if (rc == 0)
-		rc = vv_kin_new(k->opt->key, &k->kin);
+		rc = vv_similarity_key_new(k->opt->key, &k->kin);
 	if (rc == 0)
 		rc = open_cargo(k);
 	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
 	v->cargo = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
-	rc = vv_ready_make(v, rc);
+	rc = vv_load_parent_make(v, rc);
 	if (rc == 0)
 		rc = look_back(k);
 	if (v->group)
-		rc = vv_ranks_agree(v->group, v->group->comm, rc);
+		rc = vv_group_agree(v->group, v->group->comm, rc);
 	if (rc == 0 && v->group)
 		rc = vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX);
 	return rc;
@@ -437,14 +437,14 @@ static int prepare(struct pack *k)
 
 static int lay_down(struct pack *k)
 {
-	struct vv_pass *p = NULL;
+	struct vv_layer_writer *p = NULL;
 	int rc = prepare(k);
 
 	if (rc)
 		return rc;
 	rc = vv_epoch_new(k->v, &p);
 	if (k->v->group) {
-		rc = vv_ranks_agree(k->v->group, k->v->group->comm, rc);
+		rc = vv_group_agree(k->v->group, k->v->group->comm, rc);
 		if (rc)
 			vv_epoch_free(p);
 	}
@@ -453,7 +453,7 @@ static int lay_down(struct pack *k)
 	p->keyframe = true;
 	p->load = load;
 	p->load_arg = k;
-	return vv_flusher_run(p);
+	return vv_background_run(p);
 }
 
 /* ---- many ranks ------------------------------------------------------------------------------------------------------------------------- */
@@ -462,13 +462,13 @@ static int lay_down(struct pack *k)
  * are those of neighbours, and of about equally many bytes. */
 static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
 {
-	struct vv_ranks *g = k->v->group;
+	struct vv_group *g = k->v->group;
 	uint64_t *first = vv_mem_new((size_t)g->size + 1, sizeof(*first));
 	int rc = first ? 0 : VV_ENOMEM;
 
 	if (rc == 0 && g->rank == 0)
-		rc = vv_cargo_shares(file, n, g->size, first);
-	rc = vv_ranks_agree(g, g->comm, rc);
+		rc = vv_file_set_shares(file, n, g->size, first);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_bcast(g->comm, first, ((size_t)g->size + 1) * sizeof(*first), 0);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) /* all ranks see the same */
@@ -541,9 +541,9 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	if (rc)
 		return rc;
 	vv_epoch_sweep(v); /* before any rank looks for what it could refer to */
-	rc = vv_enter_meet(v, VV_RANKS_PACK, detail_of(file, n, opt));
+	rc = vv_enter_meet(v, VV_GROUP_PACK, detail_of(file, n, opt));
 	if (rc == 0)
-		rc = vv_flusher_report(v);
+		rc = vv_background_report(v);
 	if (rc == 0 && !opt->inflow)
 		rc = check_names(file, n);
 	if (rc == 0 && v->n_regions)
@@ -554,19 +554,19 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	if (rc == 0) {
 		bool async = v->async;
 
-		vv_table_fini(&v->view);
+		vv_run_table_fini(&v->view);
 		v->async = false; /* the files may go when this returns */
 		rc = lay_down(&k);
 		v->async = async;
 		if (rc)
-			vv_flusher_told(v);
+			vv_background_told(v);
 	}
 	if (rc == 0)
 		rc = report(&k, out);
-	vv_cargo_close(&k.cargo);
-	vv_kin_free(k.kin);
+	vv_file_set_close(&k.cargo);
+	vv_similarity_key_free(k.kin);
 	vv_manifest_fini(&k.before);
-	vv_others_fini(&k.others);
+	vv_other_ranks_index_fini(&k.others);
 	vv_manifest_fini(&k.manifest);
 	return vv_enter_leave(v, rc);
 }

@@ -1,7 +1,7 @@
 /* Files become an epoch: each is a region, its bytes lie in the payload in the order of their variables, and each kind of variable is coded in
  * its own way. On many ranks each packs its share of the files. */
-#ifndef VV_ENGINE_PACK_H
-#define VV_ENGINE_PACK_H
+#ifndef VV_ENGINE_FILES_PACK_H
+#define VV_ENGINE_FILES_PACK_H
 
 #include "base/progress.h"
 #include "core/format/manifest.h"
@@ -15,7 +15,7 @@ struct vv_pack_file {
 	const char *name; /* in the epoch: vv_manifest_is_name */
 };
 
-struct vv_inflow; /* engine/files/stream_input.h */
+struct vv_stream_input; /* engine/files/stream_input.h */
 
 struct vv_pack_options {
 	enum vv_pack_scheme scheme;
@@ -26,7 +26,7 @@ struct vv_pack_options {
 	bool single;        /* S3's schemes: one pass, not two */
 	const char *segments; /* what is done with each part of a process's memory: engine/files/segment_policy.h */
 	const char *key;    /* rule for keys: core/format/similarity_key.h */
-	const struct vv_inflow *inflow; /* files that come by themselves, besides which there are none; scheme auto */
+	const struct vv_stream_input *inflow; /* files that come by themselves, besides which there are none; scheme auto */
 	struct vv_progress progress;
 };
 

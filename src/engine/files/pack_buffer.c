@@ -8,40 +8,40 @@ enum {
 };
 
 /* Of the first n bytes, which are there, as many as make whole chunks: a chunk that ends where they do may not end there when more have come. */
-static int cut(struct vv_slab *s, size_t n, size_t *done)
+static int cut(struct vv_pack_buffer *s, size_t n, size_t *done)
 {
 	bool all = n == s->len;
 
 	while (*done < n && (all || n - *done >= ENOUGH)) {
 		const uint8_t *p = s->bytes + *done;
-		size_t len = vv_cargo_cut(s->cargo, s->kind, s->chunk, p, n - *done);
-		struct vv_slab_chunk *c;
+		size_t len = vv_file_set_cut(s->cargo, s->kind, s->chunk, p, n - *done);
+		struct vv_pack_buffer_chunk *c;
 
 		if (len == n - *done && !all)
 			return 0;
 		if (vv_mem_room(&s->chunks, s->n_chunks, &s->chunks_cap, sizeof(*s->chunks)) < 0)
 			return VV_ENOMEM;
 		c = &s->chunks[s->n_chunks++];
-		*c = (struct vv_slab_chunk){ .len = (uint32_t)len, .found = s->digest && vv_slab_is_zero(p, len) ? VV_SLAB_ZERO : VV_SLAB_NOWHERE };
-		if (s->digest && c->found == VV_SLAB_NOWHERE)
+		*c = (struct vv_pack_buffer_chunk){ .len = (uint32_t)len, .found = s->digest && vv_pack_buffer_is_zero(p, len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NOWHERE };
+		if (s->digest && c->found == VV_PACK_BUFFER_NOWHERE)
 			s->digest(p, len, &c->digest);
 		*done += len;
 	}
 	return 0;
 }
 
-static int read_and_cut(struct vv_slab *s)
+static int read_and_cut(struct vv_pack_buffer *s)
 {
 	size_t got = 0, done = 0;
 	int rc = 0;
 
 	s->n_chunks = 0;
 	for (size_t i = 0; rc == 0 && i < s->n_parts; i++) {
-		const struct vv_slab_part *x = &s->part[i];
+		const struct vv_pack_buffer_part *x = &s->part[i];
 
 		for (size_t at = 0, n; rc == 0 && at < x->len; at += n) {
 			n = x->len - at < PIECE ? x->len - at : PIECE;
-			rc = vv_cargo_read(s->cargo, x->file, x->at + at, s->bytes + got, n);
+			rc = vv_file_set_read(s->cargo, x->file, x->at + at, s->bytes + got, n);
 			got += n;
 			if (rc == 0)
 				rc = cut(s, got, &done);
@@ -52,7 +52,7 @@ static int read_and_cut(struct vv_slab *s)
 
 static void run(struct vv_task *t)
 {
-	struct vv_slab *s = (struct vv_slab *)t;
+	struct vv_pack_buffer *s = (struct vv_pack_buffer *)t;
 
 	s->most = s->len > s->most ? s->len : s->most;
 	s->rc = read_and_cut(s);
@@ -60,9 +60,9 @@ static void run(struct vv_task *t)
 		vv_err_save(s->rc, &s->error);
 }
 
-int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, size_t cap, bool wide, struct vv_slab **out)
+int vv_pack_buffer_new(const struct vv_file_set *c, size_t chunk, vv_digest_fn digest, size_t cap, bool wide, struct vv_pack_buffer **out)
 {
-	struct vv_slab *s = vv_mem_new(1, sizeof(*s));
+	struct vv_pack_buffer *s = vv_mem_new(1, sizeof(*s));
 
 	if (!s)
 		return VV_ENOMEM;
@@ -81,7 +81,7 @@ int vv_slab_new(const struct vv_cargo *c, size_t chunk, vv_digest_fn digest, siz
 	return 0;
 }
 
-void vv_slab_free(struct vv_slab *s)
+void vv_pack_buffer_free(struct vv_pack_buffer *s)
 {
 	if (!s)
 		return;
@@ -92,7 +92,7 @@ void vv_slab_free(struct vv_slab *s)
 }
 
 /* A large page is not broken up. */
-void vv_slab_trim(struct vv_slab *s)
+void vv_pack_buffer_trim(struct vv_pack_buffer *s)
 {
 	size_t stays = s->wide ? (s->len + VV_MEM_WIDE - 1) / VV_MEM_WIDE * VV_MEM_WIDE : s->len;
 
@@ -101,9 +101,9 @@ void vv_slab_trim(struct vv_slab *s)
 	s->most = stays < s->most ? stays : s->most;
 }
 
-int vv_slab_add(struct vv_slab *s, struct vv_slab_part x)
+int vv_pack_buffer_add(struct vv_pack_buffer *s, struct vv_pack_buffer_part x)
 {
-	struct vv_slab_part *last = s->n_parts ? &s->part[s->n_parts - 1] : NULL;
+	struct vv_pack_buffer_part *last = s->n_parts ? &s->part[s->n_parts - 1] : NULL;
 
 	s->len += x.len;
 	if (last && last->file == x.file && last->at + last->len == x.at) {

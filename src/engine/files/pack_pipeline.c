@@ -18,18 +18,18 @@ enum {
 	LEAST_CUT = 96 << 10, /* a block of what is not merged ends with the file if it has so much: numbers of one rank are more of a kind */
 };
 
-struct vv_feed {
-	struct vv_pass *p;
-	struct vv_cargo *cargo;
-	struct vv_feed_options opt;
-	struct vv_slab **ring;
+struct vv_pack_pipeline {
+	struct vv_layer_writer *p;
+	struct vv_file_set *cargo;
+	struct vv_pack_pipeline_options opt;
+	struct vv_pack_buffer **ring;
 	size_t size, head, count; /* count slabs from head on are under way; the next is being filled */
 	size_t held; /* bytes in them */
-	struct vv_cargo_kind *kind; /* of the slab placed last */
+	struct vv_file_set_kind *kind; /* of the slab placed last */
 	uint32_t file;
 	uint64_t in_block;
 	struct { /* what the slab that is being placed begins with goes into the payload when it is known whether all of it does: then it is not copied */
-		struct vv_slab *slab; /* NULL: it is known */
+		struct vv_pack_buffer *slab; /* NULL: it is known */
 		size_t len;
 	} first;
 	uint64_t done;
@@ -37,14 +37,14 @@ struct vv_feed {
 	bool ending; /* it is drained */
 };
 
-static size_t slab_len(const struct vv_feed *f, const struct vv_cargo_kind *k)
+static size_t slab_len(const struct vv_pack_pipeline *f, const struct vv_file_set_kind *k)
 {
-	return vv_cargo_is_flowing(f->cargo, k) ? SLAB_OPAQUE : SLAB;
+	return vv_file_set_is_flowing(f->cargo, k) ? SLAB_OPAQUE : SLAB;
 }
 
 /* Alone, a slab for each thread, those that are filled and placed, and one to spare. With other ranks as many as there is memory for, so that rounds
  * are few; and who stores what must not depend on threads. */
-static size_t ring_size(const struct vv_feed *f)
+static size_t ring_size(const struct vv_pack_pipeline *f)
 {
 	size_t n = 2 * (size_t)vv_pool_width(f->p->v->pool) + 2, most = f->opt.memory / SLAB_OPAQUE;
 
@@ -56,9 +56,9 @@ static size_t ring_size(const struct vv_feed *f)
 	return n < most ? n : most > RING_MIN ? most : RING_MIN;
 }
 
-int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_options *opt, struct vv_feed **out)
+int vv_pack_pipeline_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_pack_pipeline_options *opt, struct vv_pack_pipeline **out)
 {
-	struct vv_feed *f = vv_mem_new(1, sizeof(*f));
+	struct vv_pack_pipeline *f = vv_mem_new(1, sizeof(*f));
 
 	if (!f)
 		return VV_ENOMEM;
@@ -75,14 +75,14 @@ int vv_feed_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_feed_opt
 	return 0;
 }
 
-void vv_feed_close(struct vv_feed *f)
+void vv_pack_pipeline_close(struct vv_pack_pipeline *f)
 {
 	if (!f)
 		return;
 	for (; f->count; f->count--, f->head = (f->head + 1) % f->size)
 		vv_pool_wait(f->p->v->pool, &f->ring[f->head]->task);
 	for (size_t i = 0; i < f->size; i++)
-		vv_slab_free(f->ring[i]);
+		vv_pack_buffer_free(f->ring[i]);
 	vv_mem_free(f->ring);
 	vv_mem_free(f);
 }
@@ -90,58 +90,58 @@ void vv_feed_close(struct vv_feed *f)
 /* ---- what is stored already -------------------------------------------------------------------------------------------------- */
 
 /* Those that were nowhere may be by now. Of what the other ranks were told is coming from here only such as did come. */
-static void look_up(struct vv_feed *f, struct vv_slab *s)
+static void look_up(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	struct varve *v = f->p->v;
 
 	for (size_t i = 0; i < s->n_chunks; i++) {
-		struct vv_slab_chunk *c = &s->chunks[i];
+		struct vv_pack_buffer_chunk *c = &s->chunks[i];
 
-		if (c->found != VV_SLAB_NOWHERE)
+		if (c->found != VV_PACK_BUFFER_NOWHERE)
 			continue;
 		c->entry = vv_index_find(&v->history.index, &c->digest);
 		if (c->entry != VV_INDEX_NONE && (!c->claimed || c->entry >= f->p->old_entries) && vv_trust_entry(&v->lineage, &v->history, c->entry))
-			c->found = VV_SLAB_STORED;
-		else if (!c->claimed && vv_others_find(v, f->opt.others, &c->digest, &c->layer, &c->pos))
-			c->found = VV_SLAB_ELSEWHERE;
+			c->found = VV_PACK_BUFFER_STORED;
+		else if (!c->claimed && vv_other_ranks_index_find(v, f->opt.others, &c->digest, &c->layer, &c->pos))
+			c->found = VV_PACK_BUFFER_ELSEWHERE;
 	}
 }
 
-static int claim(struct vv_feed *f, struct vv_slab *s)
+static int claim(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	int rc = 0;
 
 	look_up(f, s);
 	for (size_t i = 0; rc == 0 && i < s->n_chunks; i++) {
-		struct vv_slab_chunk *c = &s->chunks[i];
+		struct vv_pack_buffer_chunk *c = &s->chunks[i];
 
-		c->claimed = c->found == VV_SLAB_NOWHERE;
+		c->claimed = c->found == VV_PACK_BUFFER_NOWHERE;
 		if (c->claimed)
-			rc = vv_shares_claim(f->opt.shares, &c->digest, f->n_asked, &c->claim);
+			rc = vv_rank_dedup_rounds_claim(f->opt.shares, &c->digest, f->n_asked, &c->claim);
 	}
 	return rc;
 }
 
-static void hear(struct vv_feed *f, struct vv_slab *s)
+static void hear(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	for (size_t i = 0; i < s->n_chunks; i++) {
-		struct vv_slab_chunk *c = &s->chunks[i];
-		enum vv_docket_kind kind = c->claimed ? vv_shares_verdict(f->opt.shares, c->claim, &c->layer, &c->pos) : VV_DOCKET_STORE;
+		struct vv_pack_buffer_chunk *c = &s->chunks[i];
+		enum vv_judge_stream_kind kind = c->claimed ? vv_rank_dedup_rounds_verdict(f->opt.shares, c->claim, &c->layer, &c->pos) : VV_JUDGE_STREAM_STORE;
 
-		c->shared = kind != VV_DOCKET_STORE;
+		c->shared = kind != VV_JUDGE_STREAM_STORE;
 		if (c->shared)
-			c->found = kind == VV_DOCKET_HERE ? VV_SLAB_ELSEWHERE : VV_SLAB_COMING;
+			c->found = kind == VV_JUDGE_STREAM_HERE ? VV_PACK_BUFFER_ELSEWHERE : VV_PACK_BUFFER_COMING;
 	}
 }
 
 /* A round of what has been gathered; of half of it if more is to come, so that the other half is hashed meanwhile. */
-static int ask(struct vv_feed *f)
+static int ask(struct vv_pack_pipeline *f)
 {
 	size_t n = f->ending ? f->count : (f->count + 1) / 2;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		struct vv_slab *s = f->ring[(f->head + i) % f->size];
+		struct vv_pack_buffer *s = f->ring[(f->head + i) % f->size];
 
 		vv_pool_wait(f->p->v->pool, &s->task);
 		rc = s->rc ? vv_err_restore(&s->error) : claim(f, s);
@@ -149,10 +149,10 @@ static int ask(struct vv_feed *f)
 		f->n_asked++;
 	}
 	if (rc == 0)
-		rc = vv_shares_round(f->opt.shares);
+		rc = vv_rank_dedup_rounds_round(f->opt.shares);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		hear(f, f->ring[(f->head + i) % f->size]);
-	return rc ? rc : vv_feed_settle(f);
+	return rc ? rc : vv_pack_pipeline_settle(f);
 }
 
 /* ---- placing --------------------------------------------------------------------------------------------------------------- */
@@ -160,12 +160,12 @@ static int ask(struct vv_feed *f)
 /* The bytes of a chunk are somewhere: a run for each stretch that it covers. They come in the order of the payload, so a file's runs are put
  * in order only in the end. */
 struct pen {
-	const struct vv_slab *slab;
+	const struct vv_pack_buffer *slab;
 	size_t part;
 	size_t used; /* of that part */
 };
 
-static int write_run(struct vv_feed *f, uint32_t file, struct vv_run run)
+static int write_run(struct vv_pack_pipeline *f, uint32_t file, struct vv_run run)
 {
 	struct vv_runs *r = &f->cargo->file[file].runs;
 	struct vv_run *last = r->n ? &r->v[r->n - 1] : NULL;
@@ -182,18 +182,18 @@ static int write_run(struct vv_feed *f, uint32_t file, struct vv_run run)
 }
 
 /* soon: pos is what to await. */
-static int write_runs(struct vv_feed *f, struct pen *pen, size_t len, uint64_t layer, uint64_t pos, bool soon)
+static int write_runs(struct vv_pack_pipeline *f, struct pen *pen, size_t len, uint64_t layer, uint64_t pos, bool soon)
 {
 	size_t done = 0;
 	int rc = 0;
 
 	while (rc == 0 && done < len) {
-		const struct vv_slab_part *s = &pen->slab->part[pen->part];
+		const struct vv_pack_buffer_part *s = &pen->slab->part[pen->part];
 		size_t n = s->len - pen->used < len - done ? s->len - pen->used : len - done;
 		struct vv_run run = { .at = s->at + pen->used, .len = n, .layer = layer, .pos = layer ? done : 0 };
 
 		if (soon) {
-			rc = vv_shares_await(f->opt.shares, pos, s->file, run);
+			rc = vv_rank_dedup_rounds_await(f->opt.shares, pos, s->file, run);
 		} else {
 			run.pos += pos;
 			rc = write_run(f, s->file, run);
@@ -208,39 +208,39 @@ static int write_runs(struct vv_feed *f, struct pen *pen, size_t len, uint64_t l
 	return rc;
 }
 
-int vv_feed_settle(struct vv_feed *f)
+int vv_pack_pipeline_settle(struct vv_pack_pipeline *f)
 {
 	struct vv_run run;
 	uint32_t file;
 	int rc = 0;
 
-	while (rc == 0 && f->opt.shares && vv_shares_come(f->opt.shares, &file, &run))
+	while (rc == 0 && f->opt.shares && vv_rank_dedup_rounds_come(f->opt.shares, &file, &run))
 		rc = write_run(f, file, run);
 	return rc;
 }
 
 /* Chunk by chunk: none is cut if it need not be. */
-static int add_first(struct vv_feed *f)
+static int add_first(struct vv_pack_pipeline *f)
 {
-	const struct vv_slab *s = f->first.slab;
+	const struct vv_pack_buffer *s = f->first.slab;
 	size_t at = 0;
 	int rc = 0;
 
 	f->first.slab = NULL;
 	for (size_t i = 0; rc == 0 && s && at < f->first.len; at += s->chunks[i++].len)
-		rc = vv_flush_add(f->p->flush, s->bytes + at, s->chunks[i].len, NULL, 0, false);
+		rc = vv_block_writer_add(f->p->flush, s->bytes + at, s->chunks[i].len, NULL, 0, false);
 	return rc;
 }
 
 /* All of the slab, if it can be so: what the flush gives for its memory has held no more than a block. */
-static int add_slab(struct vv_feed *f, struct vv_slab *s)
+static int add_slab(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	bool taken = false;
 	int rc = 0;
 
 	if (f->first.slab && f->first.len == s->len) {
-		vv_slab_trim(s);
-		rc = vv_flush_take(f->p->flush, &s->bytes, s->cap, s->len, &taken);
+		vv_pack_buffer_trim(s);
+		rc = vv_block_writer_take(f->p->flush, &s->bytes, s->cap, s->len, &taken);
 	}
 	if (rc == 0 && !taken)
 		rc = add_first(f);
@@ -248,7 +248,7 @@ static int add_slab(struct vv_feed *f, struct vv_slab *s)
 	return rc;
 }
 
-static int add(struct vv_feed *f, const uint8_t *bytes, size_t n)
+static int add(struct vv_pack_pipeline *f, const uint8_t *bytes, size_t n)
 {
 	int rc = 0;
 
@@ -257,7 +257,7 @@ static int add(struct vv_feed *f, const uint8_t *bytes, size_t n)
 	} else {
 		rc = add_first(f);
 		if (rc == 0)
-			rc = vv_flush_add(f->p->flush, bytes, n, NULL, 0, false);
+			rc = vv_block_writer_add(f->p->flush, bytes, n, NULL, 0, false);
 	}
 	f->p->pos += n;
 	f->in_block += n;
@@ -265,7 +265,7 @@ static int add(struct vv_feed *f, const uint8_t *bytes, size_t n)
 }
 
 /* Words of which nothing is known lie in their block as they lie in their file: who codes them finds them whole. */
-static int align(struct vv_feed *f, const struct vv_slab_part *s, size_t used)
+static int align(struct vv_pack_pipeline *f, const struct vv_pack_buffer_part *s, size_t used)
 {
 	static const uint8_t zeros[WORD];
 	size_t pad = (size_t)(s->at + used - f->in_block) % WORD;
@@ -273,42 +273,42 @@ static int align(struct vv_feed *f, const struct vv_slab_part *s, size_t used)
 	return pad ? add(f, zeros, pad) : 0;
 }
 
-static struct varve_stats *stats_of(struct vv_feed *f, const struct vv_slab *s)
+static struct varve_stats *stats_of(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s)
 {
-	const struct vv_cargo_file *file = &f->cargo->file[s->file];
+	const struct vv_file_set_file *file = &f->cargo->file[s->file];
 
 	return file->guest ? file->guest : &f->p->st;
 }
 
 /* Its bytes go into the payload; the index learns of them unless it has such content already. */
-static int append(struct vv_feed *f, const struct vv_slab_chunk *c, const uint8_t *bytes, bool known)
+static int append(struct vv_pack_pipeline *f, const struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool known)
 {
-	struct vv_pass *p = f->p;
+	struct vv_layer_writer *p = f->p;
 	struct vv_index *x = &p->v->history.index;
 	uint32_t e;
 	int rc = 0;
 
-	if (f->opt.dedup && c->found != VV_SLAB_ZERO && !known) {
+	if (f->opt.dedup && c->found != VV_PACK_BUFFER_ZERO && !known) {
 		rc = vv_index_find(x, &c->digest) != VV_INDEX_NONE ? vv_index_supersede(x, &c->digest, p->layer, p->pos, &e)
 								   : vv_index_add(x, &c->digest, p->layer, p->pos, &e);
 		if (rc == 0)
-			rc = vv_pass_note(p, &c->digest, c->len, VV_INDEX_NONE);
+			rc = vv_layer_writer_note(p, &c->digest, c->len, VV_INDEX_NONE);
 	}
 	return rc ? rc : add(f, bytes, c->len);
 }
 
 /* Numbers are predicted from those in the row and the plane before. A hole in between, of chunks that are stored elsewhere or zero, spoils the
  * prediction of as much as a plane behind it: so few small gaps are not worth it, and the slab is stored whole. */
-static bool is_dense(const struct vv_slab *s)
+static bool is_dense(const struct vv_pack_buffer *s)
 {
 	const struct vv_recipe *r = &s->kind->recipe;
 	uint64_t reach = r->n_strides ? (uint64_t)r->stride[r->n_strides - 1] * r->width : 0, known = 0, zeros = 0, harm = 0, since = 0;
 	bool hole = false;
 
 	for (size_t i = 0; i < s->n_chunks; i++) {
-		const struct vv_slab_chunk *c = &s->chunks[i];
+		const struct vv_pack_buffer_chunk *c = &s->chunks[i];
 
-		*(c->found == VV_SLAB_ZERO ? &zeros : c->found ? &known : &since) += c->len;
+		*(c->found == VV_PACK_BUFFER_ZERO ? &zeros : c->found ? &known : &since) += c->len;
 		if (c->found) {
 			hole = true;
 		} else if (hole) {
@@ -320,62 +320,62 @@ static bool is_dense(const struct vv_slab *s)
 }
 
 /* It is stored already, or zero. */
-static int refer(struct vv_feed *f, const struct vv_slab *s, struct pen *pen, const struct vv_slab_chunk *c)
+static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct pen *pen, const struct vv_pack_buffer_chunk *c)
 {
 	const struct vv_index *x = &f->p->v->history.index;
 	struct varve_stats *st = stats_of(f, s);
-	bool old = c->found == VV_SLAB_STORED ? c->entry < f->p->old_entries : !c->shared;
+	bool old = c->found == VV_PACK_BUFFER_STORED ? c->entry < f->p->old_entries : !c->shared;
 
-	if (c->found == VV_SLAB_ZERO) {
+	if (c->found == VV_PACK_BUFFER_ZERO) {
 		st->bytes_zero += c->len;
 		s->kind->zero += c->len;
 		return write_runs(f, pen, c->len, 0, 0, false);
 	}
 	*(old ? &st->bytes_dup_time : c->shared ? &st->bytes_dup_ranks : &st->bytes_dup_space) += c->len;
 	*(old ? &s->kind->dup_time : &s->kind->dup_space) += c->len;
-	if (c->found == VV_SLAB_STORED)
+	if (c->found == VV_PACK_BUFFER_STORED)
 		return write_runs(f, pen, c->len, vv_index_layer(x, c->entry), vv_index_pos(x, c->entry), false);
-	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_SLAB_COMING);
+	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_PACK_BUFFER_COMING);
 }
 
-static int place_chunk(struct vv_feed *f, const struct vv_slab *s, struct pen *pen, struct vv_slab_chunk *c, const uint8_t *bytes, bool dense)
+static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct pen *pen, struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool dense)
 {
-	struct vv_pass *p = f->p;
+	struct vv_layer_writer *p = f->p;
 	bool mine = c->claimed && !c->shared;
 	uint64_t pos;
 	int rc;
 
-	if (c->found == VV_SLAB_NOWHERE && f->opt.dedup) { /* it may be the twin of one just before */
+	if (c->found == VV_PACK_BUFFER_NOWHERE && f->opt.dedup) { /* it may be the twin of one just before */
 		c->entry = vv_index_find(&p->v->history.index, &c->digest);
 		if (c->entry != VV_INDEX_NONE && c->entry >= p->old_entries)
-			c->found = VV_SLAB_STORED;
+			c->found = VV_PACK_BUFFER_STORED;
 	}
 	if (c->found && !dense) {
 		if (mine)
-			vv_shares_placed(f->opt.shares, c->claim, vv_index_pos(&p->v->history.index, c->entry));
+			vv_rank_dedup_rounds_placed(f->opt.shares, c->claim, vv_index_pos(&p->v->history.index, c->entry));
 		return refer(f, s, pen, c);
 	}
-	rc = vv_cargo_is_flowing(f->cargo, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
+	rc = vv_file_set_is_flowing(f->cargo, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
 	pos = p->pos;
 	if (mine)
-		vv_shares_placed(f->opt.shares, c->claim, pos);
+		vv_rank_dedup_rounds_placed(f->opt.shares, c->claim, pos);
 	if (rc == 0)
-		rc = append(f, c, bytes, c->found == VV_SLAB_STORED);
+		rc = append(f, c, bytes, c->found == VV_PACK_BUFFER_STORED);
 	stats_of(f, s)->bytes_new += c->len;
 	return rc ? rc : write_runs(f, pen, c->len, p->layer, pos, false);
 }
 
 /* A new kind begins new blocks, coded its own way, unless both are of those that go together; so does a new file, if its kind is not merged and the block has become large enough. */
-static int turn(struct vv_feed *f, struct vv_slab *s)
+static int turn(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
-	struct vv_cargo_kind *k = s->kind;
+	struct vv_file_set_kind *k = s->kind;
 	int rc = 0;
 
 	if (f->kind != k && !(f->kind && f->kind->joint && k->joint)) {
-		rc = vv_flush_turn(f->p->flush, vv_kinds_codec(k), &k->recipe, vv_kinds_block(k));
+		rc = vv_block_writer_turn(f->p->flush, vv_recipes_codec(k), &k->recipe, vv_recipes_block(k));
 		f->in_block = 0;
 	} else if (f->file != s->file && !k->merged && (f->in_block >= LEAST_CUT || k->recipe.record > 1)) {
-		rc = vv_flush_push(f->p->flush);
+		rc = vv_block_writer_push(f->p->flush);
 		f->in_block = 0;
 	}
 	f->kind = k;
@@ -384,9 +384,9 @@ static int turn(struct vv_feed *f, struct vv_slab *s)
 }
 
 /* Where bytes of a kind came to lie. */
-static int note_range(struct vv_cargo_kind *k, uint64_t from, uint64_t to)
+static int note_range(struct vv_file_set_kind *k, uint64_t from, uint64_t to)
 {
-	struct vv_cargo_range *last = k->n_ranges ? &k->range[k->n_ranges - 1] : NULL;
+	struct vv_file_set_range *last = k->n_ranges ? &k->range[k->n_ranges - 1] : NULL;
 	int rc = 0;
 
 	if (last && last->to == from) {
@@ -394,12 +394,12 @@ static int note_range(struct vv_cargo_kind *k, uint64_t from, uint64_t to)
 	} else if (from < to) {
 		rc = vv_mem_room(&k->range, k->n_ranges, &k->ranges_cap, sizeof(*k->range));
 		if (rc == 0)
-			k->range[k->n_ranges++] = (struct vv_cargo_range){ from, to };
+			k->range[k->n_ranges++] = (struct vv_file_set_range){ from, to };
 	}
 	return rc;
 }
 
-static int place(struct vv_feed *f, struct vv_slab *s)
+static int place(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	struct pen pen = { .slab = s };
 	uint64_t from = f->p->pos;
@@ -425,9 +425,9 @@ static int place(struct vv_feed *f, struct vv_slab *s)
 	return rc;
 }
 
-static int place_oldest(struct vv_feed *f)
+static int place_oldest(struct vv_pack_pipeline *f)
 {
-	struct vv_slab *s = f->ring[f->head];
+	struct vv_pack_buffer *s = f->ring[f->head];
 	int rc = f->opt.shares && !s->asked ? ask(f) : 0;
 
 	vv_pool_wait(f->p->v->pool, &s->task);
@@ -446,19 +446,19 @@ static int place_oldest(struct vv_feed *f)
 
 /* ---- filling --------------------------------------------------------------------------------------------------------------- */
 
-static struct vv_slab *filling(struct vv_feed *f)
+static struct vv_pack_buffer *filling(struct vv_pack_pipeline *f)
 {
 	size_t i = (f->head + f->count) % f->size;
 	bool wide = f->size <= RING_WIDE && !f->opt.narrow;
 
-	if (!f->ring[i] && vv_slab_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, vv_flush_slab(f->opt.block), wide, &f->ring[i]) < 0)
+	if (!f->ring[i] && vv_pack_buffer_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, vv_block_writer_slab(f->opt.block), wide, &f->ring[i]) < 0)
 		return NULL;
 	return f->ring[i];
 }
 
-static int send(struct vv_feed *f)
+static int send(struct vv_pack_pipeline *f)
 {
-	struct vv_slab *s = filling(f);
+	struct vv_pack_buffer *s = filling(f);
 	int rc = 0;
 
 	if (!s)
@@ -473,13 +473,13 @@ static int send(struct vv_feed *f)
 	return rc;
 }
 
-int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
+int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
-	struct vv_cargo_kind *k = &f->cargo->kind[kind];
+	struct vv_file_set_kind *k = &f->cargo->kind[kind];
 	int rc = 0;
 
 	while (rc == 0 && len) {
-		struct vv_slab *s = filling(f);
+		struct vv_pack_buffer *s = filling(f);
 		size_t n;
 
 		if (!s)
@@ -491,14 +491,14 @@ int vv_feed_add(struct vv_feed *f, uint32_t kind, uint32_t file, uint64_t at, ui
 		s->kind = k;
 		s->file = file;
 		n = slab_len(f, k) - s->len < len ? slab_len(f, k) - s->len : (size_t)len;
-		rc = vv_slab_add(s, (struct vv_slab_part){ file, at, n });
+		rc = vv_pack_buffer_add(s, (struct vv_pack_buffer_part){ file, at, n });
 		at += n;
 		len -= n;
 	}
 	return rc;
 }
 
-int vv_feed_drain(struct vv_feed *f)
+int vv_pack_pipeline_drain(struct vv_pack_pipeline *f)
 {
 	int rc;
 
@@ -511,13 +511,13 @@ int vv_feed_drain(struct vv_feed *f)
 	return rc;
 }
 
-int vv_feed_bytes(struct vv_feed *f, const uint8_t *bytes, size_t n, struct vv_runs *out)
+int vv_pack_pipeline_bytes(struct vv_pack_pipeline *f, const uint8_t *bytes, size_t n, struct vv_runs *out)
 {
-	struct vv_pass *p = f->p;
+	struct vv_layer_writer *p = f->p;
 	int rc = 0;
 
 	for (size_t at = 0, len; rc == 0 && at < n; at += len) {
-		struct vv_slab_chunk c = { .found = VV_SLAB_NOWHERE };
+		struct vv_pack_buffer_chunk c = { .found = VV_PACK_BUFFER_NOWHERE };
 		uint64_t pos = p->pos;
 
 		len = n - at < f->opt.chunk ? n - at : f->opt.chunk;

@@ -51,7 +51,7 @@ static void region_name(const char *name, size_t i, char out[VV_MAX_NAME + 1])
 		snprintf(out, VV_MAX_NAME + 1, "%s", name);
 }
 
-int vv_lading_write(struct vv_cargo *c, struct vv_runs *manifest, size_t manifest_len, size_t chunk, struct vv_pass *p)
+int vv_pack_regions_write(struct vv_file_set *c, struct vv_runs *manifest, size_t manifest_len, size_t chunk, struct vv_layer_writer *p)
 {
 	struct vv_head *h = &p->head;
 	struct vv_head_region *r;
@@ -63,7 +63,7 @@ int vv_lading_write(struct vv_cargo *c, struct vv_runs *manifest, size_t manifes
 	if (!h->region)
 		return VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < c->n_files; i++) {
-		struct vv_cargo_file *f = &c->file[i];
+		struct vv_file_set_file *f = &c->file[i];
 		char name[VV_MAX_NAME + 1];
 
 		region_name(f->name, i, name);

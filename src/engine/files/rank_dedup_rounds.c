@@ -42,10 +42,10 @@ struct list {
 	size_t n, cap;
 };
 
-struct vv_shares {
-	struct vv_pass *p;
-	struct vv_ranks *g;
-	struct vv_docket docket;
+struct vv_rank_dedup_rounds {
+	struct vv_layer_writer *p;
+	struct vv_group *g;
+	struct vv_judge_stream docket;
 	struct list claims, judged; /* struct claim: of the next round, of the last one */
 	struct list soon;           /* struct soon: of the last round */
 	struct list waits, ready;   /* struct wait: for those; for such as have come */
@@ -60,36 +60,36 @@ static void *add(struct list *l, size_t size)
 	return vv_mem_room(&l->v, l->n, &l->cap, size) < 0 ? NULL : (uint8_t *)l->v + l->n++ * size;
 }
 
-int vv_shares_open(struct vv_pass *p, bool apart, struct vv_shares **out)
+int vv_rank_dedup_rounds_open(struct vv_layer_writer *p, bool apart, struct vv_rank_dedup_rounds **out)
 {
-	struct vv_ranks *g = p->v->group;
-	struct vv_shares *s;
+	struct vv_group *g = p->v->group;
+	struct vv_rank_dedup_rounds *s;
 	int rc;
 
 	*out = NULL;
-	if (!g || g->size == 1 || !p->v->dedup || g->how == VV_RANKS_NONE || g->copies > 1 || (g->split && !apart))
+	if (!g || g->size == 1 || !p->v->dedup || g->how == VV_GROUP_NONE || g->copies > 1 || (g->split && !apart))
 		return 0;
 	s = vv_mem_new(1, sizeof(*s));
-	rc = s ? vv_docket_init(&s->docket, g->size, REMEMBERED) : VV_ENOMEM;
+	rc = s ? vv_judge_stream_init(&s->docket, g->size, REMEMBERED) : VV_ENOMEM;
 	if (s) {
 		s->p = p;
 		s->g = g;
 		s->at = vv_mem_new(g->size, sizeof(*s->at));
 		rc = s->at ? rc : VV_ENOMEM;
 	}
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc)
-		vv_shares_close(s);
+		vv_rank_dedup_rounds_close(s);
 	else
 		*out = s;
 	return rc;
 }
 
-void vv_shares_close(struct vv_shares *s)
+void vv_rank_dedup_rounds_close(struct vv_rank_dedup_rounds *s)
 {
 	if (!s)
 		return;
-	vv_docket_fini(&s->docket);
+	vv_judge_stream_fini(&s->docket);
 	vv_mem_free(s->claims.v);
 	vv_mem_free(s->judged.v);
 	vv_mem_free(s->soon.v);
@@ -102,7 +102,7 @@ void vv_shares_close(struct vv_shares *s)
 
 /* ---- between rounds --------------------------------------------------------------------------------------------------------------- */
 
-int vv_shares_claim(struct vv_shares *s, const struct vv_digest *d, uint32_t segment, uint32_t *claim)
+int vv_rank_dedup_rounds_claim(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, uint32_t segment, uint32_t *claim)
 {
 	struct claim *c = add(&s->claims, sizeof(*c));
 
@@ -113,17 +113,17 @@ int vv_shares_claim(struct vv_shares *s, const struct vv_digest *d, uint32_t seg
 	return 0;
 }
 
-enum vv_docket_kind vv_shares_verdict(const struct vv_shares *s, uint32_t claim, uint64_t *layer, uint64_t *pos)
+enum vv_judge_stream_kind vv_rank_dedup_rounds_verdict(const struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t *layer, uint64_t *pos)
 {
 	uint64_t v = ((const struct claim *)s->judged.v)[claim].verdict;
 
-	*layer = vv_run_layer(s->p->epoch, vv_docket_rank(v));
-	*pos = vv_docket_pos(v);
-	return vv_docket_kind(v);
+	*layer = vv_run_layer(s->p->epoch, vv_judge_stream_rank(v));
+	*pos = vv_judge_stream_pos(v);
+	return vv_judge_stream_kind(v);
 }
 
 /* What lies in the layer twice, for its neighbours' sake, has its digest where it is first. */
-void vv_shares_placed(struct vv_shares *s, uint32_t claim, uint64_t pos)
+void vv_rank_dedup_rounds_placed(struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t pos)
 {
 	struct claim *c = (struct claim *)s->judged.v + claim;
 	const struct vv_index *x = &s->p->v->history.index;
@@ -132,7 +132,7 @@ void vv_shares_placed(struct vv_shares *s, uint32_t claim, uint64_t pos)
 	c->pos = e != VV_INDEX_NONE && e >= s->p->old_entries ? vv_index_pos(x, e) : pos;
 }
 
-int vv_shares_await(struct vv_shares *s, uint64_t soon, uint32_t file, struct vv_run run)
+int vv_rank_dedup_rounds_await(struct vv_rank_dedup_rounds *s, uint64_t soon, uint32_t file, struct vv_run run)
 {
 	struct wait *w = add(&s->waits, sizeof(*w));
 
@@ -142,7 +142,7 @@ int vv_shares_await(struct vv_shares *s, uint64_t soon, uint32_t file, struct vv
 	return 0;
 }
 
-bool vv_shares_come(struct vv_shares *s, uint32_t *file, struct vv_run *run)
+bool vv_rank_dedup_rounds_come(struct vv_rank_dedup_rounds *s, uint32_t *file, struct vv_run *run)
 {
 	const struct wait *w = s->ready.v;
 
@@ -158,33 +158,33 @@ bool vv_shares_come(struct vv_shares *s, uint32_t *file, struct vv_run *run)
 /* ---- a round ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Where the part of each rank begins, in a message of so many bytes of each. */
-static void find_parts(struct vv_shares *s, const uint64_t *len)
+static void find_parts(struct vv_rank_dedup_rounds *s, const uint64_t *len)
 {
 	for (uint32_t r = 0; r < s->g->size; r++)
 		s->at[r] = r ? s->at[r - 1] + (size_t)len[r - 1] : 0;
 }
 
-static void put(struct vv_shares *s, struct vv_mail *m, uint32_t rank, const void *p, size_t n)
+static void put(struct vv_rank_dedup_rounds *s, struct vv_exchange *m, uint32_t rank, const void *p, size_t n)
 {
 	memcpy(m->out + s->at[rank], p, n);
 	s->at[rank] += n;
 }
 
-static uint32_t judge_of(const struct vv_shares *s, const struct claim *c)
+static uint32_t judge_of(const struct vv_rank_dedup_rounds *s, const struct claim *c)
 {
-	return vv_judge_of(&c->digest, s->g->size);
+	return vv_dedup_judge_of(&c->digest, s->g->size);
 }
 
 static bool is_stored(const struct claim *c)
 {
-	return vv_docket_kind(c->verdict) == VV_DOCKET_STORE;
+	return vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_STORE;
 }
 
-static int write_ask(struct vv_shares *s, uint64_t more, struct vv_mail *m)
+static int write_ask(struct vv_rank_dedup_rounds *s, uint64_t more, struct vv_exchange *m)
 {
 	const struct claim *claim = s->claims.v, *judged = s->judged.v;
 	uint32_t size = s->g->size;
-	int rc = vv_mail_new(m, size, size * sizeof(more) + s->judged.n * sizeof(uint64_t) + s->claims.n * VV_DOCKET_CLAIM);
+	int rc = vv_exchange_new(m, size, size * sizeof(more) + s->judged.n * sizeof(uint64_t) + s->claims.n * VV_JUDGE_STREAM_CLAIM);
 
 	if (rc)
 		return rc;
@@ -193,7 +193,7 @@ static int write_ask(struct vv_shares *s, uint64_t more, struct vv_mail *m)
 	for (size_t i = 0; i < s->judged.n; i++)
 		m->out_len[judge_of(s, &judged[i])] += is_stored(&judged[i]) ? sizeof(uint64_t) : 0;
 	for (size_t i = 0; i < s->claims.n; i++)
-		m->out_len[judge_of(s, &claim[i])] += VV_DOCKET_CLAIM;
+		m->out_len[judge_of(s, &claim[i])] += VV_JUDGE_STREAM_CLAIM;
 	find_parts(s, m->out_len);
 	for (uint32_t r = 0; r < size; r++)
 		put(s, m, r, &more, sizeof(more));
@@ -208,17 +208,17 @@ static int write_ask(struct vv_shares *s, uint64_t more, struct vv_mail *m)
 }
 
 /* What was heard as a judge is answered; how long the answers of the other judges are follows from what they were asked. */
-static int write_answer(struct vv_shares *s, const struct vv_mail *ask, struct vv_mail *m)
+static int write_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange *ask, struct vv_exchange *m)
 {
 	const struct claim *claim = s->claims.v;
 	const struct soon *soon = s->soon.v;
 	uint64_t sum = 0;
-	int rc = vv_docket_hear(&s->docket, ask->in, ask->in_len);
+	int rc = vv_judge_stream_hear(&s->docket, ask->in, ask->in_len);
 
 	for (uint32_t r = 0; rc == 0 && r < s->g->size; r++)
 		sum += s->docket.reply_len[r];
 	if (rc == 0)
-		rc = vv_mail_new(m, s->g->size, (size_t)sum);
+		rc = vv_exchange_new(m, s->g->size, (size_t)sum);
 	if (rc)
 		return rc;
 	if (sum)
@@ -232,7 +232,7 @@ static int write_answer(struct vv_shares *s, const struct vv_mail *ask, struct v
 }
 
 /* The next word of a judge. */
-static uint64_t get(struct vv_shares *s, const struct vv_mail *m, uint32_t judge)
+static uint64_t get(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, uint32_t judge)
 {
 	uint64_t word;
 
@@ -246,7 +246,7 @@ static int cannot_be(uint32_t judge)
 	return vv_err_set(VV_EPEER, "rank %u says of content where it lies, which cannot be", judge);
 }
 
-static int add_place(struct vv_shares *s, const struct vv_digest *d, uint32_t rank, uint64_t pos)
+static int add_place(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, uint32_t rank, uint64_t pos)
 {
 	struct place *p = add(&s->places, sizeof(*p));
 
@@ -256,28 +256,28 @@ static int add_place(struct vv_shares *s, const struct vv_digest *d, uint32_t ra
 	return 0;
 }
 
-static int read_verdict(struct vv_shares *s, const struct vv_mail *m, struct claim *c)
+static int read_verdict(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, struct claim *c)
 {
 	uint32_t judge = judge_of(s, c);
 	struct soon *soon;
 
 	c->verdict = get(s, m, judge);
-	if (!vv_docket_can_be(c->verdict, s->g->rank, s->g->size))
+	if (!vv_judge_stream_can_be(c->verdict, s->g->rank, s->g->size))
 		return cannot_be(judge);
-	if (vv_docket_kind(c->verdict) == VV_DOCKET_HERE)
-		return add_place(s, &c->digest, vv_docket_rank(c->verdict), vv_docket_pos(c->verdict));
-	if (vv_docket_kind(c->verdict) == VV_DOCKET_STORE)
+	if (vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_HERE)
+		return add_place(s, &c->digest, vv_judge_stream_rank(c->verdict), vv_judge_stream_pos(c->verdict));
+	if (vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_STORE)
 		return 0;
 	soon = add(&s->soon, sizeof(*soon));
 	if (!soon)
 		return VV_ENOMEM;
-	*soon = (struct soon){ .digest = c->digest, .judge = judge, .rank = vv_docket_rank(c->verdict) };
-	c->verdict = vv_docket_verdict(VV_DOCKET_SOON, soon->rank, s->soon.n - 1);
+	*soon = (struct soon){ .digest = c->digest, .judge = judge, .rank = vv_judge_stream_rank(c->verdict) };
+	c->verdict = vv_judge_stream_verdict(VV_JUDGE_STREAM_SOON, soon->rank, s->soon.n - 1);
 	return 0;
 }
 
 /* What was promised in the last round, and who waits for it. */
-static int read_places(struct vv_shares *s, const struct vv_mail *m)
+static int read_places(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m)
 {
 	struct soon *soon = s->soon.v;
 	const struct wait *wait = s->waits.v;
@@ -286,9 +286,9 @@ static int read_places(struct vv_shares *s, const struct vv_mail *m)
 	for (size_t i = 0; rc == 0 && i < s->soon.n; i++) {
 		uint64_t place = get(s, m, soon[i].judge);
 
-		if (vv_docket_kind(place) != VV_DOCKET_HERE || vv_docket_rank(place) != soon[i].rank)
+		if (vv_judge_stream_kind(place) != VV_JUDGE_STREAM_HERE || vv_judge_stream_rank(place) != soon[i].rank)
 			return cannot_be(soon[i].judge);
-		soon[i].pos = vv_docket_pos(place);
+		soon[i].pos = vv_judge_stream_pos(place);
 		rc = add_place(s, &soon[i].digest, soon[i].rank, soon[i].pos);
 	}
 	for (size_t i = 0; rc == 0 && i < s->waits.n; i++) {
@@ -303,7 +303,7 @@ static int read_places(struct vv_shares *s, const struct vv_mail *m)
 	return rc;
 }
 
-static int read_answer(struct vv_shares *s, const struct vv_mail *m)
+static int read_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m)
 {
 	struct list judged = s->claims;
 	int rc;
@@ -320,10 +320,10 @@ static int read_answer(struct vv_shares *s, const struct vv_mail *m)
 
 /* ---- is it there? -------------------------------------------------------------------------------------------------------------------- */
 
-static int write_places(struct vv_shares *s, struct vv_mail *m)
+static int write_places(struct vv_rank_dedup_rounds *s, struct vv_exchange *m)
 {
 	const struct place *p = s->places.v;
-	int rc = vv_mail_new(m, s->g->size, s->places.n * PLACE);
+	int rc = vv_exchange_new(m, s->g->size, s->places.n * PLACE);
 
 	if (rc)
 		return rc;
@@ -352,7 +352,7 @@ static bool is_at(const struct vv_digests *d, uint64_t pos, const struct vv_dige
 	       vv_digest_equal(&d->v[g->digest + (pos - g->pos) / g->chunk], digest);
 }
 
-static int check_places(const struct vv_shares *s, const struct vv_mail *m)
+static int check_places(const struct vv_rank_dedup_rounds *s, const struct vv_exchange *m)
 {
 	const uint8_t *p = m->in;
 
@@ -374,49 +374,49 @@ static int check_places(const struct vv_shares *s, const struct vv_mail *m)
 
 /* A run says where bytes are, not what they are: who reads them there would not see that they are others. So what a rank was told is checked by
  * who has them, before anything counts. */
-static int confirm(struct vv_shares *s, int rc)
+static int confirm(struct vv_rank_dedup_rounds *s, int rc)
 {
-	struct vv_mail m = { 0 };
+	struct vv_exchange m = { 0 };
 
 	if (rc == 0)
 		rc = write_places(s, &m);
-	rc = vv_mail_send(&m, s->g, rc, PLACE);
+	rc = vv_exchange_send(&m, s->g, rc, PLACE);
 	if (rc == 0)
-		rc = vv_ranks_agree(s->g, s->g->comm, check_places(s, &m));
-	vv_mail_free(&m, s->g);
+		rc = vv_group_agree(s->g, s->g->comm, check_places(s, &m));
+	vv_exchange_free(&m, s->g);
 	return rc;
 }
 
-static int talk(struct vv_shares *s, int rc, uint64_t more)
+static int talk(struct vv_rank_dedup_rounds *s, int rc, uint64_t more)
 {
-	struct vv_mail ask = { 0 }, answer = { 0 };
+	struct vv_exchange ask = { 0 }, answer = { 0 };
 	uint64_t start = vv_clock_ns();
 
 	if (rc == 0)
 		rc = write_ask(s, more, &ask);
-	rc = vv_mail_send(&ask, s->g, rc, sizeof(uint32_t));
+	rc = vv_exchange_send(&ask, s->g, rc, sizeof(uint32_t));
 	s->over = rc != 0;
 	if (rc == 0) {
 		rc = write_answer(s, &ask, &answer);
-		rc = vv_mail_reply(&answer, s->g, rc, sizeof(uint64_t));
+		rc = vv_exchange_reply(&answer, s->g, rc, sizeof(uint64_t));
 		s->over = rc != 0 || s->docket.more == 0;
 	}
 	if (rc == 0) {
 		rc = confirm(s, read_answer(s, &answer));
 		s->over = s->over || rc != 0;
 	}
-	vv_mail_free(&ask, s->g);
-	vv_mail_free(&answer, s->g);
+	vv_exchange_free(&ask, s->g);
+	vv_exchange_free(&answer, s->g);
 	s->p->st.seconds_ranks += (double)(vv_clock_ns() - start) / 1e9;
 	return rc;
 }
 
-int vv_shares_round(struct vv_shares *s)
+int vv_rank_dedup_rounds_round(struct vv_rank_dedup_rounds *s)
 {
 	return talk(s, 0, 1);
 }
 
-int vv_shares_finish(struct vv_shares *s, int rc)
+int vv_rank_dedup_rounds_finish(struct vv_rank_dedup_rounds *s, int rc)
 {
 	while (s && !s->over)
 		rc = talk(s, rc, 0);

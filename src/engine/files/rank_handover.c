@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-	STRETCH = VV_KINDS_BRAID_MEMORY,
+	STRETCH = VV_RECIPES_BRAID_MEMORY,
 	SHARE = 8, /* of the memory that is free: what a rank is handed takes no more */
 };
 
@@ -33,12 +33,12 @@ struct notice { /* where something came to lie; numbers are as this machine has 
 	struct vv_run run;
 };
 
-struct vv_guests {
-	struct vv_pass *p;
-	struct vv_ranks *g;
-	struct vv_cargo *cargo;
-	struct vv_guests_options opt;
-	uint32_t member[VV_GUESTS_RANKS], n_members, self; /* ranks, ascending; this one is member[self] */
+struct vv_rank_handover {
+	struct vv_layer_writer *p;
+	struct vv_group *g;
+	struct vv_file_set *cargo;
+	struct vv_rank_handover_options opt;
+	uint32_t member[VV_RANK_HANDOVER_RANKS], n_members, self; /* ranks, ascending; this one is member[self] */
 	uint64_t most; /* bytes that it may hand over */
 	struct stretch *stretch;
 	size_t n_stretches, stretches_cap;
@@ -46,9 +46,9 @@ struct vv_guests {
 	struct vv_err_state error; /* of a stretch */
 	struct vv_span *rest; /* what is not handed over */
 	size_t n_rest, rest_cap;
-	struct vv_parcels handed[VV_GUESTS_RANKS]; /* to each member */
-	struct varve_stats counts[VV_GUESTS_RANKS]; /* what became of what it handed over */
-	struct vv_mail mail; /* what came */
+	struct vv_parcels handed[VV_RANK_HANDOVER_RANKS]; /* to each member */
+	struct varve_stats counts[VV_RANK_HANDOVER_RANKS]; /* what became of what it handed over */
+	struct vv_exchange mail; /* what came */
 	size_t n_own;        /* files */
 	struct whose {
 		uint32_t member, file;
@@ -59,9 +59,9 @@ struct vv_guests {
 /* ---- who with whom ------------------------------------------------------------------------------------------------------------ */
 
 /* Ranks of one host, by eights. Does anybody have company? That is the same on all ranks. */
-static bool find_members(struct vv_guests *s)
+static bool find_members(struct vv_rank_handover *s)
 {
-	const struct vv_ranks *g = s->g;
+	const struct vv_group *g = s->g;
 	uint32_t before = 0, i = 0;
 	bool company = false;
 
@@ -70,14 +70,14 @@ static bool find_members(struct vv_guests *s)
 		before += r < g->rank && g->host[r] == g->host[g->rank];
 	}
 	for (uint32_t r = 0; r < g->size; r++)
-		if (g->host[r] == g->host[g->rank] && i++ / VV_GUESTS_RANKS == before / VV_GUESTS_RANKS)
+		if (g->host[r] == g->host[g->rank] && i++ / VV_RANK_HANDOVER_RANKS == before / VV_RANK_HANDOVER_RANKS)
 			s->member[s->n_members++] = r;
-	s->self = before % VV_GUESTS_RANKS;
+	s->self = before % VV_RANK_HANDOVER_RANKS;
 	return company;
 }
 
 /* Nobody hands anything over, or each rank at most so many bytes. */
-static int find_most(struct vv_guests *s)
+static int find_most(struct vv_rank_handover *s)
 {
 	uint64_t free = vv_mem_available();
 
@@ -87,7 +87,7 @@ static int find_most(struct vv_guests *s)
 
 /* ---- what is handed over ------------------------------------------------------------------------------------------------------- */
 
-static int add_stretch(struct vv_guests *s, struct vv_span span, uint32_t to)
+static int add_stretch(struct vv_rank_handover *s, struct vv_span span, uint32_t to)
 {
 	int rc = vv_mem_room(&s->stretch, s->n_stretches, &s->stretches_cap, sizeof(*s->stretch));
 
@@ -97,13 +97,13 @@ static int add_stretch(struct vv_guests *s, struct vv_span span, uint32_t to)
 }
 
 /* A place is counted in the memory of one kind, of one file; so many bytes of it are before the span. */
-static int cut_span(struct vv_guests *s, struct vv_span x, uint64_t before)
+static int cut_span(struct vv_rank_handover *s, struct vv_span x, uint64_t before)
 {
-	const struct vv_cargo_kind *k = &s->cargo->kind[x.kin];
+	const struct vv_file_set_kind *k = &s->cargo->kind[x.kin];
 	uint64_t turn = vv_digest_check(k->key, strlen(k->key)), end = x.at + x.len;
 	int rc = 0;
 
-	if (!vv_kinds_is_sociable(s->cargo, k))
+	if (!vv_recipes_is_sociable(s->cargo, k))
 		return add_stretch(s, x, s->self);
 	for (; rc == 0 && x.at < end; x.at += x.len, before += x.len) {
 		x.len = STRETCH - before % STRETCH;
@@ -113,9 +113,9 @@ static int cut_span(struct vv_guests *s, struct vv_span x, uint64_t before)
 	return rc;
 }
 
-static int cut_spans(struct vv_guests *s)
+static int cut_spans(struct vv_rank_handover *s)
 {
-	const struct vv_cargo *c = s->cargo;
+	const struct vv_file_set *c = s->cargo;
 	uint64_t *before = vv_mem_new(c->n_kinds, sizeof(*before));
 	int rc = before ? 0 : VV_ENOMEM;
 
@@ -131,16 +131,16 @@ static int cut_spans(struct vv_guests *s)
 	return rc;
 }
 
-static int look_at(const struct vv_guests *s, struct stretch *x, const uint8_t *bytes)
+static int look_at(const struct vv_rank_handover *s, struct stretch *x, const uint8_t *bytes)
 {
 	for (size_t at = 0, n; at < x->span.len; at += n) {
 		struct page *page;
 
-		n = vv_cargo_cut(s->cargo, &s->cargo->kind[x->span.kin], s->opt.chunk, bytes + at, (size_t)x->span.len - at);
+		n = vv_file_set_cut(s->cargo, &s->cargo->kind[x->span.kin], s->opt.chunk, bytes + at, (size_t)x->span.len - at);
 		if (vv_mem_room(&x->page, x->n, &x->cap, sizeof(*x->page)) < 0)
 			return VV_ENOMEM;
 		page = &x->page[x->n++];
-		*page = (struct page){ .len = (uint32_t)n, .zero = vv_slab_is_zero(bytes + at, n) };
+		*page = (struct page){ .len = (uint32_t)n, .zero = vv_pack_buffer_is_zero(bytes + at, n) };
 		if (!page->zero)
 			s->p->v->digest(bytes + at, n, &page->digest);
 	}
@@ -149,7 +149,7 @@ static int look_at(const struct vv_guests *s, struct stretch *x, const uint8_t *
 
 static void look(void *arg, size_t i)
 {
-	struct vv_guests *s = arg;
+	struct vv_rank_handover *s = arg;
 	struct stretch *x = &s->stretch[i];
 	uint8_t *bytes;
 	int rc;
@@ -157,7 +157,7 @@ static void look(void *arg, size_t i)
 	if (x->to == s->self)
 		return;
 	bytes = vv_mem_map((size_t)x->span.len);
-	rc = bytes ? vv_cargo_read(s->cargo, x->span.file, x->span.at, bytes, (size_t)x->span.len) : VV_ENOMEM;
+	rc = bytes ? vv_file_set_read(s->cargo, x->span.file, x->span.at, bytes, (size_t)x->span.len) : VV_ENOMEM;
 	if (rc == 0)
 		rc = look_at(s, x, bytes);
 	if (rc) {
@@ -169,7 +169,7 @@ static void look(void *arg, size_t i)
 }
 
 /* What this rank knows to be stored it refers to itself. */
-static bool is_known(struct vv_guests *s, const struct page *page)
+static bool is_known(struct vv_rank_handover *s, const struct page *page)
 {
 	struct varve *v = s->p->v;
 	uint64_t layer, pos;
@@ -178,10 +178,10 @@ static bool is_known(struct vv_guests *s, const struct page *page)
 	if (page->zero)
 		return true;
 	e = vv_index_find(&v->history.index, &page->digest);
-	return (e != VV_INDEX_NONE && vv_trust_entry(&v->lineage, &v->history, e)) || vv_others_find(v, s->opt.others, &page->digest, &layer, &pos);
+	return (e != VV_INDEX_NONE && vv_trust_entry(&v->lineage, &v->history, e)) || vv_other_ranks_index_find(v, s->opt.others, &page->digest, &layer, &pos);
 }
 
-static int keep(struct vv_guests *s, struct vv_span x)
+static int keep(struct vv_rank_handover *s, struct vv_span x)
 {
 	struct vv_span *last = s->n_rest ? &s->rest[s->n_rest - 1] : NULL;
 	int rc;
@@ -196,7 +196,7 @@ static int keep(struct vv_guests *s, struct vv_span x)
 	return rc;
 }
 
-static int share_out(struct vv_guests *s, const struct stretch *x, uint64_t *sum)
+static int share_out(struct vv_rank_handover *s, const struct stretch *x, uint64_t *sum)
 {
 	struct vv_span part = x->span;
 	int rc = 0;
@@ -209,14 +209,14 @@ static int share_out(struct vv_guests *s, const struct stretch *x, uint64_t *sum
 		part.len = x->page[i].len;
 		for (n = 1; i + n < x->n && is_known(s, &x->page[i + n]) == known; n++)
 			part.len += x->page[i + n].len;
-		rc = known ? keep(s, part) : vv_parcel_add(&s->handed[x->to], (struct vv_parcel){ part.at, part.len, part.file, part.kin });
+		rc = known ? keep(s, part) : vv_handover_message_add(&s->handed[x->to], (struct vv_handover_message){ part.at, part.len, part.file, part.kin });
 		*sum += known ? 0 : part.len;
 	}
 	return rc;
 }
 
 /* Its spans are those that are left then. */
-static int choose(struct vv_guests *s)
+static int choose(struct vv_rank_handover *s)
 {
 	uint64_t sum = 0;
 	int rc = cut_spans(s);
@@ -243,26 +243,26 @@ static int choose(struct vv_guests *s)
 
 /* ---- there -------------------------------------------------------------------------------------------------------------------- */
 
-static int write_messages(struct vv_guests *s)
+static int write_messages(struct vv_rank_handover *s)
 {
-	struct vv_buf head[VV_GUESTS_RANKS] = { { 0 } };
+	struct vv_buf head[VV_RANK_HANDOVER_RANKS] = { { 0 } };
 	size_t sum = 0;
 	uint8_t *p;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < s->n_members; i++) {
 		if (s->handed[i].n)
-			rc = vv_parcel_put_head(&s->handed[i], s->cargo, &head[i]);
-		sum += head[i].n + vv_parcel_besides(&s->handed[i]);
+			rc = vv_handover_message_put_head(&s->handed[i], s->cargo, &head[i]);
+		sum += head[i].n + vv_handover_message_besides(&s->handed[i]);
 	}
 	if (rc == 0)
-		rc = vv_mail_new(&s->mail, s->g->size, sum);
+		rc = vv_exchange_new(&s->mail, s->g->size, sum);
 	p = s->mail.out;
 	for (uint32_t i = 0; rc == 0 && i < s->n_members; i++) {
 		if (!s->handed[i].n)
 			continue;
-		rc = vv_parcel_put(&s->handed[i], s->cargo, &head[i], p);
-		s->mail.out_len[s->member[i]] = head[i].n + vv_parcel_besides(&s->handed[i]);
+		rc = vv_handover_message_put(&s->handed[i], s->cargo, &head[i], p);
+		s->mail.out_len[s->member[i]] = head[i].n + vv_handover_message_besides(&s->handed[i]);
 		p += s->mail.out_len[s->member[i]];
 	}
 	for (uint32_t i = 0; i < s->n_members; i++)
@@ -270,32 +270,32 @@ static int write_messages(struct vv_guests *s)
 	return rc;
 }
 
-static int add_guest(struct vv_guests *s, uint32_t member, uint32_t file)
+static int add_guest(struct vv_rank_handover *s, uint32_t member, uint32_t file)
 {
-	struct vv_cargo *c = s->cargo;
+	struct vv_file_set *c = s->cargo;
 
 	if (vv_mem_room(&c->file, c->n_files, &c->files_cap, sizeof(*c->file)) < 0 ||
 	    vv_mem_room(&s->guest, s->n_guests, &s->guests_cap, sizeof(*s->guest)) < 0)
 		return VV_ENOMEM;
-	c->file[c->n_files++] = (struct vv_cargo_file){ .path = "", .name = "", .fd = -1, .format = "", .guest = &s->counts[member] };
+	c->file[c->n_files++] = (struct vv_file_set_file){ .path = "", .name = "", .fd = -1, .format = "", .guest = &s->counts[member] };
 	s->guest[s->n_guests++] = (struct whose){ member, file };
 	return 0;
 }
 
 /* The files of a member, behind those that are there. */
-static int welcome(struct vv_guests *s, uint32_t member, const uint8_t *message, size_t n)
+static int welcome(struct vv_rank_handover *s, uint32_t member, const uint8_t *message, size_t n)
 {
 	struct vv_parcels in = { 0 };
 	const uint8_t *bytes = NULL;
-	int rc = vv_parcel_get(&in, s->cargo, s->opt.pack, message, n, &bytes);
+	int rc = vv_handover_message_get(&in, s->cargo, s->opt.pack, message, n, &bytes);
 
 	for (size_t i = 0; rc == 0 && i < in.n; bytes += in.v[i++].len) {
-		const struct vv_parcel *x = &in.v[i];
+		const struct vv_handover_message *x = &in.v[i];
 
 		if (i == 0 || x->file != x[-1].file)
 			rc = add_guest(s, member, x->file);
 		if (rc == 0)
-			rc = vv_inflow_offer(s->cargo, (uint32_t)(s->cargo->n_files - 1), x->kind, x->at, bytes, (size_t)x->len);
+			rc = vv_stream_input_offer(s->cargo, (uint32_t)(s->cargo->n_files - 1), x->kind, x->at, bytes, (size_t)x->len);
 	}
 	vv_mem_free(in.v);
 	return rc == VV_EPEER ? vv_err_context(rc, "from rank %u", s->member[member]) : rc;
@@ -306,7 +306,7 @@ static int stranger(uint32_t rank)
 	return vv_err_set(VV_EPEER, "rank %u, which is not one of those that hand memory over here, sends a message; nothing was stored, try again", rank);
 }
 
-static int read_messages(struct vv_guests *s)
+static int read_messages(struct vv_rank_handover *s)
 {
 	const uint8_t *p = s->mail.in;
 	uint32_t member = 0;
@@ -319,17 +319,17 @@ static int read_messages(struct vv_guests *s)
 			rc = is_member ? welcome(s, member, p, (size_t)s->mail.in_len[r]) : stranger(r);
 		member += is_member;
 	}
-	vv_inflow_sort(s->cargo);
+	vv_stream_input_sort(s->cargo);
 	return rc;
 }
 
-static int exchange(struct vv_guests *s)
+static int exchange(struct vv_rank_handover *s)
 {
 	int rc = choose(s);
 
 	if (rc == 0)
 		rc = write_messages(s);
-	rc = vv_mail_send(&s->mail, s->g, rc, 1);
+	rc = vv_exchange_send(&s->mail, s->g, rc, 1);
 	if (rc)
 		return rc;
 	vv_comm_free(s->g->comm, s->mail.out);
@@ -337,14 +337,14 @@ static int exchange(struct vv_guests *s)
 	return read_messages(s);
 }
 
-int vv_guests_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_guests_options *opt, int rc, struct vv_guests **out)
+int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_rank_handover_options *opt, int rc, struct vv_rank_handover **out)
 {
-	struct vv_guests *s = vv_mem_new(1, sizeof(*s));
+	struct vv_rank_handover *s = vv_mem_new(1, sizeof(*s));
 
 	*out = NULL;
-	rc = vv_ranks_agree(p->v->group, p->v->group->comm, rc ? rc : s ? 0 : VV_ENOMEM);
+	rc = vv_group_agree(p->v->group, p->v->group->comm, rc ? rc : s ? 0 : VV_ENOMEM);
 	if (rc == 0) {
-		*s = (struct vv_guests){ .p = p, .g = p->v->group, .cargo = c, .opt = *opt, .n_own = c->n_files, .lock = PTHREAD_MUTEX_INITIALIZER };
+		*s = (struct vv_rank_handover){ .p = p, .g = p->v->group, .cargo = c, .opt = *opt, .n_own = c->n_files, .lock = PTHREAD_MUTEX_INITIALIZER };
 		if (find_members(s))
 			rc = find_most(s);
 	}
@@ -356,13 +356,13 @@ int vv_guests_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_guests
 	return rc;
 }
 
-void vv_guests_close(struct vv_guests *s)
+void vv_rank_handover_close(struct vv_rank_handover *s)
 {
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->n_members; i++)
 		vv_mem_free(s->handed[i].v);
-	vv_mail_free(&s->mail, s->g);
+	vv_exchange_free(&s->mail, s->g);
 	vv_mem_free(s->rest);
 	vv_mem_free(s->guest);
 	vv_mem_free(s);
@@ -370,16 +370,16 @@ void vv_guests_close(struct vv_guests *s)
 
 /* ---- and back --------------------------------------------------------------------------------------------------------------------- */
 
-static int write_notices(struct vv_guests *s, struct vv_mail *m)
+static int write_notices(struct vv_rank_handover *s, struct vv_exchange *m)
 {
-	const struct vv_cargo_file *file = s->n_own ? s->cargo->file + s->n_own : s->cargo->file;
+	const struct vv_file_set_file *file = s->n_own ? s->cargo->file + s->n_own : s->cargo->file;
 	struct notice *to;
 	size_t n = 0;
 	int rc;
 
 	for (size_t i = 0; i < s->n_guests; i++)
 		n += file[i].runs.n;
-	rc = vv_mail_new(m, s->g->size, n * sizeof(*to));
+	rc = vv_exchange_new(m, s->g->size, n * sizeof(*to));
 	if (rc)
 		return rc;
 	to = (struct notice *)m->out;
@@ -400,14 +400,14 @@ static int by_place(const void *one, const void *other)
 	return (a->run.at > b->run.at) - (a->run.at < b->run.at);
 }
 
-static bool is_place(const struct vv_guests *s, const struct vv_run *run)
+static bool is_place(const struct vv_rank_handover *s, const struct vv_run *run)
 {
 	if (run->len == 0 || run->layer == 0)
 		return run->len && run->pos == 0;
 	return vv_run_epoch(run->layer) && vv_run_epoch(run->layer) <= s->p->epoch && run->pos <= VV_MAX_PAYLOAD && run->len <= VV_MAX_PAYLOAD - run->pos;
 }
 
-static int take_run(struct vv_guests *s, uint32_t file, const struct vv_run *run, uint64_t len)
+static int take_run(struct vv_rank_handover *s, uint32_t file, const struct vv_run *run, uint64_t len)
 {
 	struct vv_runs *to = &s->cargo->file[file].runs;
 	int rc = vv_mem_room(&to->v, to->n, &to->cap, sizeof(*to->v));
@@ -418,7 +418,7 @@ static int take_run(struct vv_guests *s, uint32_t file, const struct vv_run *run
 }
 
 /* Where a member says that lies what it was handed: all of that, and nothing else. */
-static int read_notices(struct vv_guests *s, const struct vv_parcels *handed, struct notice *v, size_t n)
+static int read_notices(struct vv_rank_handover *s, const struct vv_parcels *handed, struct notice *v, size_t n)
 {
 	uint64_t used = 0; /* of parcel k */
 	size_t k = 0;
@@ -430,7 +430,7 @@ static int read_notices(struct vv_guests *s, const struct vv_parcels *handed, st
 	if (n)
 		qsort(v, n, sizeof(*v), by_place);
 	for (size_t i = 0; rc == 0 && i < n;) {
-		const struct vv_parcel *x = &handed->v[k];
+		const struct vv_handover_message *x = &handed->v[k];
 		struct vv_run *run = &v[i].run;
 		uint64_t take;
 
@@ -446,7 +446,7 @@ static int read_notices(struct vv_guests *s, const struct vv_parcels *handed, st
 	return rc ? rc : k == handed->n ? 0 : VV_EPEER;
 }
 
-static int read_answers(struct vv_guests *s, const struct vv_mail *m)
+static int read_answers(struct vv_rank_handover *s, const struct vv_exchange *m)
 {
 	static const struct vv_parcels none;
 	struct notice *from = (struct notice *)m->in;
@@ -467,13 +467,13 @@ static int read_answers(struct vv_guests *s, const struct vv_mail *m)
 }
 
 /* Each byte is counted once, by the rank whose it is. What its host found to be twice in the epoch is of another rank, seen from there. */
-static int count(struct vv_guests *s, int rc)
+static int count(struct vv_rank_handover *s, int rc)
 {
 	enum { TIME, RANKS, NEW, ZERO, COUNTS };
 	uint64_t(*to)[COUNTS] = vv_mem_new(s->g->size, sizeof(*to)), (*from)[COUNTS] = vv_mem_new(s->g->size, sizeof(*from));
 	struct varve_stats *st = &s->p->st;
 
-	rc = vv_ranks_agree(s->g, s->g->comm, rc ? rc : to && from ? 0 : VV_ENOMEM);
+	rc = vv_group_agree(s->g, s->g->comm, rc ? rc : to && from ? 0 : VV_ENOMEM);
 	for (uint32_t i = 0; rc == 0 && i < s->n_members; i++) {
 		const struct varve_stats *x = &s->counts[i];
 		uint64_t *n = to[s->member[i]];
@@ -497,26 +497,26 @@ static int count(struct vv_guests *s, int rc)
 	return rc;
 }
 
-static void see_off(struct vv_guests *s)
+static void see_off(struct vv_rank_handover *s)
 {
-	struct vv_cargo *c = s->cargo;
+	struct vv_file_set *c = s->cargo;
 
 	while (c->n_files > s->n_own)
 		vv_run_fini(&c->file[--c->n_files].runs);
 }
 
-int vv_guests_leave(struct vv_guests *s, int rc)
+int vv_rank_handover_leave(struct vv_rank_handover *s, int rc)
 {
-	struct vv_mail m = { 0 };
+	struct vv_exchange m = { 0 };
 
 	if (!s)
 		return rc;
 	if (rc == 0)
 		rc = write_notices(s, &m);
-	rc = vv_mail_send(&m, s->g, rc, sizeof(struct notice));
+	rc = vv_exchange_send(&m, s->g, rc, sizeof(struct notice));
 	if (rc == 0)
 		rc = read_answers(s, &m);
-	vv_mail_free(&m, s->g);
+	vv_exchange_free(&m, s->g);
 	rc = count(s, rc);
 	see_off(s);
 	return rc;

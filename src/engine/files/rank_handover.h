@@ -3,29 +3,29 @@
  * cut into stretches, and the same stretch of all ranks goes to one of them, another stretch to another one, so that all code equally much. What a rank was
  * handed it places next to its own, as if it were of files of its own, and tells in the end where it came to lie. A run names the layer that has the
  * bytes, so readers need to know nothing of it. */
-#ifndef VV_ENGINE_GUESTS_H
-#define VV_ENGINE_GUESTS_H
+#ifndef VV_ENGINE_FILES_RANK_HANDOVER_H
+#define VV_ENGINE_FILES_RANK_HANDOVER_H
 
 #include "engine/files/file_set.h"
 #include "engine/files/other_ranks_index.h"
 #include "engine/write/layer_writer.h"
 
-enum { VV_GUESTS_RANKS = 8 }; /* that hand over to each other, at most: who restores one of them reads blocks of all */
+enum { VV_RANK_HANDOVER_RANKS = 8 }; /* that hand over to each other, at most: who restores one of them reads blocks of all */
 
-struct vv_guests;
+struct vv_rank_handover;
 
-struct vv_guests_options {
+struct vv_rank_handover_options {
 	const struct vv_pack_options *pack;
-	struct vv_others *others;
+	struct vv_other_ranks_index *others;
 	size_t chunk;
 	bool alone; /* this rank cannot take part: then no rank hands anything over */
 };
 
 /* All ranks, each with what became of its part, when kinds are decided (engine/files/recipes.h) and nothing is placed. The cargo's spans are those that this rank
  * is to place afterwards; files of the others are behind its own. *out is NULL where nobody hands anything over. */
-int vv_guests_open(struct vv_pass *p, struct vv_cargo *c, const struct vv_guests_options *opt, int rc, struct vv_guests **out);
+int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_rank_handover_options *opt, int rc, struct vv_rank_handover **out);
 /* All ranks, when everything is placed: who owns the bytes learns where they are, and the cargo has its own files again. NULL is fine: returns rc. */
-int vv_guests_leave(struct vv_guests *g, int rc);
-void vv_guests_close(struct vv_guests *g); /* NULL is fine; the cargo is not read any more */
+int vv_rank_handover_leave(struct vv_rank_handover *g, int rc);
+void vv_rank_handover_close(struct vv_rank_handover *g); /* NULL is fine; the cargo is not read any more */
 
 #endif

@@ -21,7 +21,7 @@ enum {
 	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
 	LEAST_RATIO = 1200,       /* in thousandths: what hardly shrinks by itself is noise, and alike to nothing */
 	WINDOW_MEMORY = 25,       /* as large as its blocks */
-	WINDOW = VV_TASTE_BYTES,
+	WINDOW = VV_RECIPE_SEARCH_BYTES,
 	FAR = 8,                  /* windows that are looked at for one full of what is new */
 	MAX_SEEN = 1024,
 	BOX_ROW = 32,             /* numbers in a row of a box, */
@@ -39,27 +39,27 @@ static const double MERGE = 1.10;
 /* So much smaller must be what is coded together: it takes twice the time, and who wants one file reads of all. */
 static const double pays[] = { [VV_PACK_FAST] = 1.25, [VV_PACK_DEFAULT] = 1.15, [VV_PACK_MAX] = 1.03 };
 
-const struct vv_codec *vv_kinds_codec(const struct vv_cargo_kind *k)
+const struct vv_codec *vv_recipes_codec(const struct vv_file_set_kind *k)
 {
-	return k->coded ? vv_codec_numbered(k->paper ? VV_CODEC_PAPER : vv_taste_codec(&k->recipe)) : NULL;
+	return k->coded ? vv_codec_numbered(k->paper ? VV_CODEC_PAPER : vv_recipe_search_codec(&k->recipe)) : NULL;
 }
 
-size_t vv_kinds_block(const struct vv_cargo_kind *k)
+size_t vv_recipes_block(const struct vv_file_set_kind *k)
 {
 	if (k->recipe.predictor == VV_PREDICT_TRAIL || (k->segment && k->merged))
 		return BLOCK_TRAIL;
 	if (k->merged)
 		return BLOCK_MERGED;
-	return k->opaque && !vv_kinds_codec(k) ? BLOCK_PLAIN : BLOCK;
+	return k->opaque && !vv_recipes_codec(k) ? BLOCK_PLAIN : BLOCK;
 }
 
-size_t vv_kinds_largest_block(const struct vv_cargo *c)
+size_t vv_recipes_largest_block(const struct vv_file_set *c)
 {
 	size_t most = BLOCK;
 
 	for (size_t i = 0; i < c->n_kinds; i++)
-		if (vv_kinds_block(&c->kind[i]) > most)
-			most = vv_kinds_block(&c->kind[i]);
+		if (vv_recipes_block(&c->kind[i]) > most)
+			most = vv_recipes_block(&c->kind[i]);
 	return most;
 }
 
@@ -73,8 +73,8 @@ struct source { /* the spans of a kind in one file: one stream */
 
 struct pick { /* what is found out of a kind */
 	const struct varve *v;
-	struct vv_cargo *cargo;
-	struct vv_cargo_kind *kind;
+	struct vv_file_set *cargo;
+	struct vv_file_set_kind *kind;
 	const struct vv_manifest_kind *before; /* how it was coded last time; NULL: it was not there */
 	const struct vv_pack_options *opt;
 	bool little; /* memory, in all: it may be coded as well as can be */
@@ -84,7 +84,7 @@ struct pick { /* what is found out of a kind */
 	struct source *source;
 	size_t n_sources;
 	uint8_t *bytes; /* room for one that is looked at, and then for all samples */
-	struct vv_sample sample[VV_TASTE_SAMPLES];
+	struct vv_sample sample[VV_RECIPE_SEARCH_SAMPLES];
 	size_t n_samples;
 	struct vv_digest *seen; /* of chunks in samples */
 	size_t n_seen;
@@ -96,7 +96,7 @@ struct pick { /* what is found out of a kind */
 	struct vv_err_state error;
 };
 
-static int read_stream(const struct vv_cargo *c, const struct source *s, uint64_t from, uint8_t *to, size_t n)
+static int read_stream(const struct vv_file_set *c, const struct source *s, uint64_t from, uint8_t *to, size_t n)
 {
 	int rc = 0;
 
@@ -109,7 +109,7 @@ static int read_stream(const struct vv_cargo *c, const struct source *s, uint64_
 			continue;
 		}
 		take = x->len - from < n ? (size_t)(x->len - from) : n;
-		rc = vv_cargo_read(c, x->file, x->at + from, to, take);
+		rc = vv_file_set_read(c, x->file, x->at + from, to, take);
 		to += take;
 		n -= take;
 		from = 0;
@@ -121,7 +121,7 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 {
 	struct vv_digest d;
 
-	if (p->n_seen == MAX_SEEN || vv_slab_is_zero(bytes, n))
+	if (p->n_seen == MAX_SEEN || vv_pack_buffer_is_zero(bytes, n))
 		return true;
 	p->v->digest(bytes, n, &d);
 	for (size_t i = 0; i < p->n_seen; i++)
@@ -135,7 +135,7 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
 {
 	for (size_t at = 0, len, some; at < n; at += len) {
-		len = vv_cargo_cut(p->cargo, p->kind, p->chunk, bytes + at, n - at);
+		len = vv_file_set_cut(p->cargo, p->kind, p->chunk, bytes + at, n - at);
 		p->looked += len;
 		if (is_known(p, bytes + at, len))
 			continue;
@@ -236,7 +236,7 @@ static size_t samples_wanted(const struct pick *p)
 	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
 	size_t want = (size_t)(p->kind->raw / p->share / each);
 
-	return want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_TASTE_SAMPLES ? VV_TASTE_SAMPLES : want;
+	return want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_RECIPE_SEARCH_SAMPLES ? VV_RECIPE_SEARCH_SAMPLES : want;
 }
 
 /* Of variables the same place in each of several files; of what is no single array pairs of files, each at another place, since it is not alike
@@ -276,7 +276,7 @@ static int find_sources(struct pick *p)
 
 /* ---- choosing ------------------------------------------------------------------------------------------------------------- */
 
-static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, const struct vv_cargo_kind *k)
+static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, const struct vv_file_set_kind *k)
 {
 	for (size_t i = 0; i < m->n_kinds; i++) {
 		const struct vv_manifest_kind *b = &m->kind[i];
@@ -306,7 +306,7 @@ static bool is_worn(const struct vv_manifest_kind *b, uint64_t fresh)
 static int is_easy_still(const struct pick *p, const struct vv_manifest_kind *b, bool *still)
 {
 	double ratio = EASY;
-	int rc = b->promised >= EASY * 1000 && p->n_samples ? vv_taste_one(&b->recipe, &p->sample[0], &ratio) : 0;
+	int rc = b->promised >= EASY * 1000 && p->n_samples ? vv_recipe_search_one(&b->recipe, &p->sample[0], &ratio) : 0;
 
 	*still = ratio >= (double)EASY / 2;
 	return rc;
@@ -318,10 +318,10 @@ static bool is_large(const struct pick *p)
 }
 
 /* What is best if each file's instance is coded by itself. */
-static int taste_apart(struct pick *p, struct vv_taste *out)
+static int taste_apart(struct pick *p, struct vv_recipe_search *out)
 {
 	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
-	int rc = vv_taste_choose(&form, (enum vv_effort)p->opt->effort, false, p->sample, p->n_samples, out);
+	int rc = vv_recipe_search_choose(&form, (enum vv_effort)p->opt->effort, false, p->sample, p->n_samples, out);
 
 	if (rc == 0 && p->boxed)
 		leave_box(&p->kind->form, &out->recipe);
@@ -330,7 +330,7 @@ static int taste_apart(struct pick *p, struct vv_taste *out)
 
 /* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
  * number is not there to predict it. */
-static int taste_together(struct pick *p, const struct vv_taste *apart, struct vv_taste *out)
+static int taste_together(struct pick *p, const struct vv_recipe_search *apart, struct vv_recipe_search *out)
 {
 	struct vv_form form = p->kind->form;
 	bool as_apart;
@@ -338,7 +338,7 @@ static int taste_together(struct pick *p, const struct vv_taste *apart, struct v
 
 	if (is_large(p)) {
 		form.plane = 0;
-		form.row = form.row * vv_head_type_size(form.type) <= VV_KINDS_BRAID / 16 ? form.row : 0;
+		form.row = form.row * vv_head_type_size(form.type) <= VV_RECIPES_BRAID / 16 ? form.row : 0;
 	}
 	as_apart = !p->boxed && form.row == p->kind->form.row && form.plane == p->kind->form.plane;
 	if (p->boxed) {
@@ -347,11 +347,11 @@ static int taste_together(struct pick *p, const struct vv_taste *apart, struct v
 		rc = take_samples(p);
 	}
 	if (rc == 0 && as_apart)
-		return vv_taste_together(&form, (enum vv_effort)p->opt->effort, apart, p->sample, p->n_samples, out);
-	return rc ? rc : vv_taste_choose(&form, (enum vv_effort)p->opt->effort, true, p->sample, p->n_samples, out);
+		return vv_recipe_search_together(&form, (enum vv_effort)p->opt->effort, apart, p->sample, p->n_samples, out);
+	return rc ? rc : vv_recipe_search_choose(&form, (enum vv_effort)p->opt->effort, true, p->sample, p->n_samples, out);
 }
 
-static bool reuse(struct vv_cargo_kind *k, const struct vv_manifest_kind *b)
+static bool reuse(struct vv_file_set_kind *k, const struct vv_manifest_kind *b)
 {
 	k->recipe = b->recipe;
 	k->merged = b->merged;
@@ -362,19 +362,19 @@ static bool reuse(struct vv_cargo_kind *k, const struct vv_manifest_kind *b)
 }
 
 /* As the policy has it; of little memory no samples are needed, a trail does best. */
-static enum vv_policy_code code_of(const struct pick *p)
+static enum vv_segment_policy_code code_of(const struct pick *p)
 {
-	if (p->kind->joint || (p->kind->segment && p->little && p->cargo->policy.rule[p->kind->segment].code == VV_POLICY_AUTO))
-		return p->opt->effort == VV_PACK_FAST ? VV_POLICY_ZSTD : VV_POLICY_TRAIL;
-	return (enum vv_policy_code)p->cargo->policy.rule[p->kind->segment].code;
+	if (p->kind->joint || (p->kind->segment && p->little && p->cargo->policy.rule[p->kind->segment].code == VV_SEGMENT_POLICY_AUTO))
+		return p->opt->effort == VV_PACK_FAST ? VV_SEGMENT_POLICY_ZSTD : VV_SEGMENT_POLICY_TRAIL;
+	return (enum vv_segment_policy_code)p->cargo->policy.rule[p->kind->segment].code;
 }
 
 /* Memory is alike here and there, near and far: it is coded in large blocks, together. */
-static void obey(const struct pick *p, enum vv_policy_code code)
+static void obey(const struct pick *p, enum vv_segment_policy_code code)
 {
 	static const int8_t bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
-	bool deflate = code == VV_POLICY_DEFLATE, trail = code == VV_POLICY_TRAIL;
-	struct vv_cargo_kind *k = p->kind;
+	bool deflate = code == VV_SEGMENT_POLICY_DEFLATE, trail = code == VV_SEGMENT_POLICY_TRAIL;
+	struct vv_file_set_kind *k = p->kind;
 
 	k->recipe = (struct vv_recipe){ .width = trail ? 8 : 1, .record = 1, .predictor = trail ? VV_PREDICT_TRAIL : VV_PREDICT_NONE,
 					.coder = deflate ? VV_CODEC_PAPER : VV_CODEC_ZSTD,
@@ -382,34 +382,34 @@ static void obey(const struct pick *p, enum vv_policy_code code)
 					.window = deflate || trail ? 0 : WINDOW_MEMORY };
 	k->paper = deflate;
 	k->merged = !deflate;
-	k->coded = code != VV_POLICY_PLAIN;
+	k->coded = code != VV_SEGMENT_POLICY_PLAIN;
 }
 
-bool vv_kinds_is_sociable(const struct vv_cargo *c, const struct vv_cargo_kind *k)
+bool vv_recipes_is_sociable(const struct vv_file_set *c, const struct vv_file_set_kind *k)
 {
 	unsigned code = c->policy.rule[k->segment].code;
 	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL, bytes = k->recipe.width == 1 && k->recipe.record == 1;
 	bool noise = k->promised && k->promised < LEAST_RATIO;
 
 	return k->segment && k->decided && k->coded && !k->joint && (trail || bytes) && !noise &&
-	       (code == VV_POLICY_AUTO || code == VV_POLICY_TRAIL) && !vv_cargo_is_flowing(c, k);
+	       (code == VV_SEGMENT_POLICY_AUTO || code == VV_SEGMENT_POLICY_TRAIL) && !vv_file_set_is_flowing(c, k);
 }
 
-void vv_kinds_adopt(const struct vv_cargo *c, uint32_t kind, const struct vv_pack_options *opt)
+void vv_recipes_adopt(const struct vv_file_set *c, uint32_t kind, const struct vv_pack_options *opt)
 {
-	struct vv_cargo_kind *k = &c->kind[kind];
+	struct vv_file_set_kind *k = &c->kind[kind];
 
-	if (kind == VV_CARGO_SKELETON)
+	if (kind == VV_FILE_SET_SKELETON)
 		return;
-	if (!k->decided || (vv_kinds_is_sociable(c, k) && k->recipe.predictor != VV_PREDICT_TRAIL))
-		obey(&(struct pick){ .kind = k, .opt = opt }, VV_POLICY_TRAIL);
+	if (!k->decided || (vv_recipes_is_sociable(c, k) && k->recipe.predictor != VV_PREDICT_TRAIL))
+		obey(&(struct pick){ .kind = k, .opt = opt }, VV_SEGMENT_POLICY_TRAIL);
 	k->decided = k->braided = true;
 }
 
 /* Numbers are, unless they fit into one block; memory that follows a trail, always: the nearer, the better what is alike is found. */
 static bool is_braided(const struct pick *p)
 {
-	const struct vv_cargo_kind *k = p->kind;
+	const struct vv_file_set_kind *k = p->kind;
 	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL;
 
 	return k->merged && p->n_sources > 1 && (k->segment ? trail : is_large(p) && !trail);
@@ -417,8 +417,8 @@ static bool is_braided(const struct pick *p)
 
 static int choose(struct pick *p)
 {
-	struct vv_cargo_kind *k = p->kind;
-	struct vv_taste apart = { 0 }, taste = { 0 };
+	struct vv_file_set_kind *k = p->kind;
+	struct vv_recipe_search apart = { 0 }, taste = { 0 };
 	uint64_t fresh = p->looked ? (uint64_t)((double)k->raw * (double)p->fresh / (double)p->looked) : 0;
 	bool good = p->before && holds(p->before, fresh);
 	int rc = good ? is_easy_still(p, p->before, &good) : 0;
@@ -452,10 +452,10 @@ static int choose(struct pick *p)
 
 static int look_and_choose(struct pick *p)
 {
-	enum vv_policy_code code = code_of(p);
+	enum vv_segment_policy_code code = code_of(p);
 	int rc;
 
-	if (code != VV_POLICY_AUTO) {
+	if (code != VV_SEGMENT_POLICY_AUTO) {
 		obey(p, code);
 		return 0;
 	}
@@ -465,7 +465,7 @@ static int look_and_choose(struct pick *p)
 		p->share = p->kind->opaque && p->opt->effort == VV_PACK_MAX ? SHARE_MAX : p->kind->first.partial ? SHARE_PARTIAL : SHARE;
 		p->most = (size_t)(p->kind->raw / p->share / samples_wanted(p));
 		p->most = p->most < LEAST_SAMPLE ? LEAST_SAMPLE : p->most > WINDOW ? WINDOW : p->most - p->most % LEAST_SAMPLE;
-		p->bytes = vv_shelf_room((samples_wanted(p) + 1) * WINDOW);
+		p->bytes = vv_context_pool_room((samples_wanted(p) + 1) * WINDOW);
 		rc = p->bytes ? 0 : VV_ENOMEM;
 	}
 	p->boxed = rc == 0 && wants_box(p) && p->n_spans / p->n_sources <= FEW_SPANS;
@@ -475,7 +475,7 @@ static int look_and_choose(struct pick *p)
 		rc = choose(p);
 	vv_mem_free(p->source);
 	vv_mem_free(p->seen);
-	vv_shelf_room_back(p->bytes);
+	vv_context_pool_room_back(p->bytes);
 	return rc;
 }
 
@@ -488,13 +488,13 @@ static void run_choose(void *arg, size_t i)
 		vv_err_save(p->rc, &p->error);
 }
 
-static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk)
+static int choose_all(struct varve *v, struct vv_file_set *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk)
 {
 	struct pick *pick = vv_mem_new(c->n_kinds, sizeof(*pick));
 	uint32_t *order = NULL;
 	uint64_t memory = 0;
 	size_t n = 0, at = 0;
-	int rc = pick ? vv_cargo_by_kind(c, &order) : VV_ENOMEM;
+	int rc = pick ? vv_file_set_by_kind(c, &order) : VV_ENOMEM;
 
 	for (size_t i = 0; i < c->n_kinds; i++)
 		memory += c->kind[i].segment ? c->kind[i].raw : 0;
@@ -503,7 +503,7 @@ static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manif
 
 		while (at < c->n_spans && c->span[order[at]].kin == i)
 			at++;
-		if (i != VV_CARGO_SKELETON && !c->kind[i].decided)
+		if (i != VV_FILE_SET_SKELETON && !c->kind[i].decided)
 			pick[n++] = (struct pick){ .v = v, .cargo = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
 						   .opt = opt, .little = memory <= LITTLE, .chunk = chunk, .span = order + first, .n_spans = at - first };
 	}
@@ -518,15 +518,15 @@ static int choose_all(struct varve *v, struct vv_cargo *c, const struct vv_manif
 	return rc;
 }
 
-static void fold_tiny(struct vv_cargo *c)
+static void fold_tiny(struct vv_file_set *c)
 {
-	struct vv_cargo_kind *skeleton = &c->kind[VV_CARGO_SKELETON];
+	struct vv_file_set_kind *skeleton = &c->kind[VV_FILE_SET_SKELETON];
 
 	for (size_t i = 0; i < c->n_spans; i++) {
-		struct vv_cargo_kind *k = &c->kind[c->span[i].kin];
+		struct vv_file_set_kind *k = &c->kind[c->span[i].kin];
 
 		if (k != skeleton && k->raw < TINY)
-			c->span[i].kin = VV_CARGO_SKELETON;
+			c->span[i].kin = VV_FILE_SET_SKELETON;
 	}
 	for (size_t i = 1; i < c->n_kinds; i++)
 		if (c->kind[i].raw < TINY) {
@@ -536,13 +536,13 @@ static void fold_tiny(struct vv_cargo *c)
 }
 
 /* A block of its own is too much for a little memory of one kind, which is like that of another. */
-static void join_little(struct vv_cargo *c)
+static void join_little(struct vv_file_set *c)
 {
 	for (size_t i = 1; i < c->n_kinds; i++) {
-		struct vv_cargo_kind *k = &c->kind[i];
+		struct vv_file_set_kind *k = &c->kind[i];
 
 		if (!k->decided)
-			k->joint = k->segment && k->raw < LEAST && c->policy.rule[k->segment].code == VV_POLICY_AUTO;
+			k->joint = k->segment && k->raw < LEAST && c->policy.rule[k->segment].code == VV_SEGMENT_POLICY_AUTO;
 	}
 }
 
@@ -550,7 +550,7 @@ static void join_little(struct vv_cargo *c)
 
 /* The paper's codecs: FPC for doubles, fpzip for floats, an LZ for all else, then deflate; with one pass only, deflate where nothing is known of the
  * bytes, else the first. */
-static struct vv_recipe paper_recipe(const struct vv_cargo_kind *k, bool variable, bool single)
+static struct vv_recipe paper_recipe(const struct vv_file_set_kind *k, bool variable, bool single)
 {
 	struct vv_recipe r = { .width = 1, .record = 1, .predictor = VV_PREDICT_LZ, .coder = single && variable ? VV_CODEC_NONE : VV_CODEC_PAPER };
 
@@ -566,22 +566,22 @@ static struct vv_recipe paper_recipe(const struct vv_cargo_kind *k, bool variabl
 	return r;
 }
 
-static int as_in_paper(struct vv_cargo *c, const struct vv_pack_options *opt)
+static int as_in_paper(struct vv_file_set *c, const struct vv_pack_options *opt)
 {
 	bool aware = opt->scheme == VV_PACK_AWARE || opt->scheme == VV_PACK_AWARE_BLOCK;
 
 	if (!vv_codec_numbered(VV_CODEC_PAPER))
 		return vv_err_set(VV_ENOTSUP, "the schemes of the paper need zlib, which this varve was built without; --scheme auto does not");
 	for (size_t i = 0; i < c->n_kinds; i++) {
-		struct vv_cargo_kind *k = &c->kind[i];
+		struct vv_file_set_kind *k = &c->kind[i];
 
-		k->recipe = paper_recipe(k, aware && i != VV_CARGO_SKELETON && !k->opaque, opt->single);
+		k->recipe = paper_recipe(k, aware && i != VV_FILE_SET_SKELETON && !k->opaque, opt->single);
 		k->merged = k->coded = k->paper = true;
 	}
 	return 0;
 }
 
-int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
+int vv_recipes_decide(struct varve *v, struct vv_file_set *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
 		    bool coding)
 {
 	int level = opt->effort == VV_PACK_FAST ? 1 : opt->effort == VV_PACK_MAX ? 19 : LEVEL_SKELETON;
@@ -589,10 +589,10 @@ int vv_kinds_decide(struct varve *v, struct vv_cargo *c, const struct vv_manifes
 	if (opt->scheme != VV_PACK_AUTO)
 		return as_in_paper(c, opt);
 	fold_tiny(c);
-	c->kind[VV_CARGO_SKELETON].recipe =
+	c->kind[VV_FILE_SET_SKELETON].recipe =
 		(struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = (int8_t)level };
-	c->kind[VV_CARGO_SKELETON].merged = true;
-	c->kind[VV_CARGO_SKELETON].coded = coding;
+	c->kind[VV_FILE_SET_SKELETON].merged = true;
+	c->kind[VV_FILE_SET_SKELETON].coded = coding;
 	if (!coding || !vv_codec_numbered(VV_CODEC_TYPED))
 		return 0;
 	join_little(c);

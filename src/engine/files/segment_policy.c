@@ -8,20 +8,20 @@ enum { WORD = 64, PAGE_LEAST = 64, PAGE_MOST = 1 << 20 };
 
 static const char *const standard = "all=pages";
 
-size_t vv_policy_next(const struct vv_policy_rule *r, size_t chunk, const uint8_t *p, size_t n)
+size_t vv_segment_policy_next(const struct vv_segment_policy_rule *r, size_t chunk, const uint8_t *p, size_t n)
 {
 	size_t page = r->page ? r->page : chunk;
 
-	if (r->cut == VV_POLICY_GEAR)
+	if (r->cut == VV_SEGMENT_POLICY_GEAR)
 		return vv_cdc_next(&r->gear, p, n, true);
-	if (r->cut == VV_POLICY_RABIN)
+	if (r->cut == VV_SEGMENT_POLICY_RABIN)
 		return vv_rabin_next(&r->rabin, p, n, true);
 	return page < n ? page : n;
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------- */
 
-static int set_cut(struct vv_policy_rule *r, const char *word)
+static int set_cut(struct vv_segment_policy_rule *r, const char *word)
 {
 	size_t name = strcspn(word, ":"), min, avg, max;
 	const char *sizes = word[name] ? word + name + 1 : NULL;
@@ -29,7 +29,7 @@ static int set_cut(struct vv_policy_rule *r, const char *word)
 	int end = 0;
 
 	if (name == 5 && memcmp(word, "pages", 5) == 0) {
-		r->cut = VV_POLICY_PAGES;
+		r->cut = VV_SEGMENT_POLICY_PAGES;
 		r->page = 0;
 		if (sizes && (sscanf(sizes, "%8zu%n", &r->page, &end) != 1 || sizes[end] || r->page < PAGE_LEAST || r->page > PAGE_MOST))
 			return vv_err_set(VV_EINVAL, "segments: '%s': a page has %d to %d bytes", word, PAGE_LEAST, PAGE_MOST);
@@ -42,11 +42,11 @@ static int set_cut(struct vv_policy_rule *r, const char *word)
 	max = VV_RABIN_MAX;
 	if (sizes && (sscanf(sizes, "%10zu/%10zu/%10zu%n", &min, &avg, &max, &end) != 3 || sizes[end]))
 		return vv_err_set(VV_EINVAL, "segments: '%s': sizes are MIN/AVG/MAX, in bytes", word);
-	r->cut = gear ? VV_POLICY_GEAR : VV_POLICY_RABIN;
+	r->cut = gear ? VV_SEGMENT_POLICY_GEAR : VV_SEGMENT_POLICY_RABIN;
 	return gear ? vv_cdc_init(&r->gear, min, avg, max) : vv_rabin_init(&r->rabin, min, avg, max);
 }
 
-static int set_code(struct vv_policy_rule *r, const char *word)
+static int set_code(struct vv_segment_policy_rule *r, const char *word)
 {
 	static const char *const codes[] = { "auto", "zstd", "trail", "deflate", "none" };
 
@@ -59,13 +59,13 @@ static int set_code(struct vv_policy_rule *r, const char *word)
 }
 
 /* SEGMENT=CUT[+CODE] */
-static int set_rule(struct vv_policy *p, char *word)
+static int set_rule(struct vv_segment_policy *p, char *word)
 {
 	char *what = strchr(word, '='), *code;
 	size_t name = what ? (size_t)(what - word) : strlen(word);
 	bool all = name == 3 && memcmp(word, "all", 3) == 0;
 	unsigned segment = vv_segment_find(word, name);
-	struct vv_policy_rule r = { 0 };
+	struct vv_segment_policy_rule r = { 0 };
 	int rc;
 
 	if (!what || (!all && !segment))
@@ -82,7 +82,7 @@ static int set_rule(struct vv_policy *p, char *word)
 	return rc;
 }
 
-static int set_rules(struct vv_policy *p, const char *text)
+static int set_rules(struct vv_segment_policy *p, const char *text)
 {
 	char word[WORD];
 	int rc = 0;
@@ -100,11 +100,11 @@ static int set_rules(struct vv_policy *p, const char *text)
 	return rc;
 }
 
-int vv_policy_init(struct vv_policy *p, const char *text)
+int vv_segment_policy_init(struct vv_segment_policy *p, const char *text)
 {
 	int rc;
 
-	*p = (struct vv_policy){ .rule[VV_SEGMENT_NONE].cut = VV_POLICY_GEAR };
+	*p = (struct vv_segment_policy){ .rule[VV_SEGMENT_NONE].cut = VV_SEGMENT_POLICY_GEAR };
 	rc = vv_cdc_init(&p->rule[VV_SEGMENT_NONE].gear, VV_CDC_MIN, VV_CDC_AVG, VV_CDC_MAX);
 	if (rc == 0)
 		rc = set_rules(p, standard);

@@ -15,7 +15,7 @@ enum {
 /* ---- files ------------------------------------------------------------------------------------------------------------------- */
 
 /* What comes next is of the same file, as a rule, or of one of the last. */
-static uint32_t find_file(const struct vv_cargo *c, uint32_t last, const char *name)
+static uint32_t find_file(const struct vv_file_set *c, uint32_t last, const char *name)
 {
 	size_t i = c->n_files;
 
@@ -26,10 +26,10 @@ static uint32_t find_file(const struct vv_cargo *c, uint32_t last, const char *n
 	return i ? (uint32_t)(i - 1) : UINT32_MAX;
 }
 
-static int add_file(const struct vv_inflow *in, struct vv_cargo *c, const char *name, uint32_t *out)
+static int add_file(const struct vv_stream_input *in, struct vv_file_set *c, const char *name, uint32_t *out)
 {
 	uint64_t now = vv_clock_wall_ns();
-	struct vv_cargo_file *f;
+	struct vv_file_set_file *f;
 
 	if (!vv_manifest_is_name(name))
 		return vv_err_set(VV_EINVAL, "'%s' cannot be the name of a packed file: it must be relative, without '..'", name);
@@ -41,24 +41,24 @@ static int add_file(const struct vv_inflow *in, struct vv_cargo *c, const char *
 	if (vv_mem_room(&c->file, c->n_files, &c->files_cap, sizeof(*c->file)) < 0)
 		return VV_ENOMEM;
 	f = &c->file[c->n_files];
-	*f = (struct vv_cargo_file){ .path = name, .name = name, .fd = -1, .format = in->format };
+	*f = (struct vv_file_set_file){ .path = name, .name = name, .fd = -1, .format = in->format };
 	f->st.st_mode = S_IFREG | S_IRUSR | S_IWUSR;
 	f->st.st_mtim = (struct timespec){ .tv_sec = (time_t)(now / 1000000000), .tv_nsec = (long)(now % 1000000000) };
 	*out = (uint32_t)c->n_files++;
-	c->kind[VV_CARGO_SKELETON].instances++;
+	c->kind[VV_FILE_SET_SKELETON].instances++;
 	return 0;
 }
 
 /* ---- what is held ------------------------------------------------------------------------------------------------------------ */
 
-int vv_inflow_offer(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
+int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
 {
 	struct vv_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
 	int rc = vv_mem_room(&c->held, c->n_held, &c->held_cap, sizeof(*c->held));
 
 	if (rc)
 		return rc;
-	c->held[c->n_held++] = (struct vv_cargo_held){ .file = file, .at = at, .n = n, .bytes = bytes };
+	c->held[c->n_held++] = (struct vv_file_set_held){ .file = file, .at = at, .n = n, .bytes = bytes };
 	if (last && last->file == file && last->kin == kind && last->at + last->len == at) {
 		last->len += n;
 		return 0;
@@ -69,33 +69,33 @@ int vv_inflow_offer(struct vv_cargo *c, uint32_t file, uint32_t kind, uint64_t a
 	return rc;
 }
 
-static int take_variable(struct vv_cargo *c, uint32_t file, uint64_t at, const struct vv_inflow_part *p)
+static int take_variable(struct vv_file_set *c, uint32_t file, uint64_t at, const struct vv_stream_input_part *p)
 {
-	struct vv_cargo_kind *k;
+	struct vv_file_set_kind *k;
 	uint32_t kind;
-	int rc = vv_cargo_segment(c, p->variable, p->segment, &kind);
+	int rc = vv_file_set_segment(c, p->variable, p->segment, &kind);
 
 	if (rc || p->n == 0)
 		return rc;
 	k = &c->kind[kind];
 	k->raw += p->n;
-	if (kind != VV_CARGO_SKELETON && k->last != file + 1)
+	if (kind != VV_FILE_SET_SKELETON && k->last != file + 1)
 		k->instances++;
 	k->last = file + 1;
 	if (k->instances == 1)
 		k->first.dim[0] += p->n;
-	return vv_inflow_offer(c, file, kind, at, p->bytes, p->n);
+	return vv_stream_input_offer(c, file, kind, at, p->bytes, p->n);
 }
 
-static int take_skeleton(struct vv_cargo *c, struct vv_cargo_file *f, const struct vv_inflow_part *p)
+static int take_skeleton(struct vv_file_set *c, struct vv_file_set_file *f, const struct vv_stream_input_part *p)
 {
-	c->kind[VV_CARGO_SKELETON].raw += p->n;
+	c->kind[VV_FILE_SET_SKELETON].raw += p->n;
 	vv_buf_add(&f->skeleton, p->bytes, p->n);
 	return vv_buf_check(&f->skeleton);
 }
 
 /* The file is longer by it. */
-static int take_part(const struct vv_inflow *in, struct vv_cargo *c, const struct vv_inflow_part *p, uint32_t *last)
+static int take_part(const struct vv_stream_input *in, struct vv_file_set *c, const struct vv_stream_input_part *p, uint32_t *last)
 {
 	uint32_t file = find_file(c, *last, p->name);
 	uint64_t at;
@@ -114,7 +114,7 @@ static int take_part(const struct vv_inflow *in, struct vv_cargo *c, const struc
 
 /* ---- skeleton ---------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t skeleton_left(const struct vv_cargo *c, size_t grain)
+static uint64_t skeleton_left(const struct vv_file_set *c, size_t grain)
 {
 	uint64_t sum = 0;
 
@@ -124,7 +124,7 @@ static uint64_t skeleton_left(const struct vv_cargo *c, size_t grain)
 }
 
 /* At the end all of it; before that what is too much to be held: of each file as much as is a multiple of a grain, or all, of many small files. */
-static int offer_skeleton(struct vv_cargo *c, bool more)
+static int offer_skeleton(struct vv_file_set *c, bool more)
 {
 	size_t grain = 1;
 	int rc = 0;
@@ -134,21 +134,21 @@ static int offer_skeleton(struct vv_cargo *c, bool more)
 	if (more && skeleton_left(c, GRAIN) < HOLD / 2)
 		grain = GRAIN;
 	for (uint32_t i = 0; rc == 0 && i < c->n_files; i++) {
-		struct vv_cargo_file *f = &c->file[i];
+		struct vv_file_set_file *f = &c->file[i];
 
 		f->offered = f->skeleton.n - f->skeleton.n % grain;
 		if (f->offered)
-			rc = vv_inflow_offer(c, i, VV_CARGO_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
+			rc = vv_stream_input_offer(c, i, VV_FILE_SET_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
 	}
 	return rc;
 }
 
 /* What was offered is stored. */
-static void let_go(struct vv_cargo *c)
+static void let_go(struct vv_file_set *c)
 {
 	c->n_spans = c->n_held = 0;
 	for (size_t i = 0; i < c->n_files; i++) {
-		struct vv_cargo_file *f = &c->file[i];
+		struct vv_file_set_file *f = &c->file[i];
 
 		if (f->offered) {
 			memmove(f->skeleton.p, f->skeleton.p + f->offered, f->skeleton.n - f->offered);
@@ -162,7 +162,7 @@ static void let_go(struct vv_cargo *c)
 
 static int by_place(const void *one, const void *other)
 {
-	const struct vv_cargo_held *a = one, *b = other;
+	const struct vv_file_set_held *a = one, *b = other;
 
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
@@ -178,7 +178,7 @@ static int spans_by_place(const void *one, const void *other)
 	return (a->at > b->at) - (a->at < b->at);
 }
 
-void vv_inflow_sort(struct vv_cargo *c)
+void vv_stream_input_sort(struct vv_file_set *c)
 {
 	if (c->n_held)
 		qsort(c->held, c->n_held, sizeof(*c->held), by_place);
@@ -186,44 +186,44 @@ void vv_inflow_sort(struct vv_cargo *c)
 		qsort(c->span, c->n_spans, sizeof(*c->span), spans_by_place);
 }
 
-int vv_inflow_take(const struct vv_inflow *in, struct vv_cargo *c, bool *more)
+int vv_stream_input_take(const struct vv_stream_input *in, struct vv_file_set *c, bool *more)
 {
-	struct vv_inflow_part part;
+	struct vv_stream_input_part part;
 	uint32_t last = UINT32_MAX;
-	int rc = 0, next = VV_INFLOW_PART;
+	int rc = 0, next = VV_STREAM_INPUT_PART;
 
 	let_go(c);
-	while (rc == 0 && next == VV_INFLOW_PART) {
+	while (rc == 0 && next == VV_STREAM_INPUT_PART) {
 		next = in->next(in->arg, &part);
-		if (next == VV_INFLOW_PART)
+		if (next == VV_STREAM_INPUT_PART)
 			rc = take_part(in, c, &part, &last);
 	}
 	if (rc == 0)
-		rc = next < 0 ? next : offer_skeleton(c, next == VV_INFLOW_PAUSE);
+		rc = next < 0 ? next : offer_skeleton(c, next == VV_STREAM_INPUT_PAUSE);
 	if (rc == 0)
-		vv_inflow_sort(c);
-	*more = next == VV_INFLOW_PAUSE;
+		vv_stream_input_sort(c);
+	*more = next == VV_STREAM_INPUT_PAUSE;
 	return rc;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------------- */
 
 /* The first stretch that ends behind the place; n_held: there is none. */
-static size_t find_held(const struct vv_cargo *c, uint32_t file, uint64_t at)
+static size_t find_held(const struct vv_file_set *c, uint32_t file, uint64_t at)
 {
-	const struct vv_cargo_held *h = c->held;
+	const struct vv_file_set_held *h = c->held;
 	size_t i;
 
 	VV_SEARCH(i, 0, c->n_held, h[i].file < file || (h[i].file == file && h[i].at + h[i].n <= at));
 	return i;
 }
 
-int vv_inflow_read(const struct vv_cargo *c, uint32_t file, uint64_t at, void *to, size_t n)
+int vv_stream_input_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n)
 {
 	uint8_t *p = to;
 
 	for (size_t i = find_held(c, file, at), take; n; i++, at += take, p += take, n -= take) {
-		const struct vv_cargo_held *h = &c->held[i];
+		const struct vv_file_set_held *h = &c->held[i];
 
 		if (i == c->n_held || h->file != file || h->at > at)
 			return vv_err_set(VV_EINVAL, "'%s': what is at %" PRIu64 " is not in memory any more", c->file[file].name, at);

@@ -16,7 +16,7 @@ enum { MANIFEST_MOST = 1 << 30 }; /* bytes */
 void vv_unpack_close(struct vv_unpack *u)
 {
 	for (size_t i = 0; i < u->n_ranks; i++) {
-		vv_table_fini(&u->rank[i].table);
+		vv_run_table_fini(&u->rank[i].table);
 		vv_manifest_fini(&u->rank[i].manifest);
 	}
 	vv_mem_free(u->rank);
@@ -37,7 +37,7 @@ static int read_here(void *arg, int rc, const struct vv_want *want, size_t n)
 }
 
 /* r: NULL if rc says why. */
-static int read_manifest(const struct vv_unpack_reader *from, int rc, const struct vv_table_region *r, struct vv_manifest *out)
+static int read_manifest(const struct vv_unpack_reader *from, int rc, const struct vv_run_table_region *r, struct vv_manifest *out)
 {
 	struct vv_want want = { 0 };
 
@@ -60,9 +60,9 @@ static int not_files(const struct vv_lineage *lin, uint64_t epoch)
 			  "one out)", epoch, lin->name);
 }
 
-static int take_manifest(const struct vv_lineage *lin, const struct vv_unpack_reader *from, const struct vv_table *t, struct vv_manifest *out)
+static int take_manifest(const struct vv_lineage *lin, const struct vv_unpack_reader *from, const struct vv_run_table *t, struct vv_manifest *out)
 {
-	size_t list = vv_table_find(t, VV_MANIFEST_REGION);
+	size_t list = vv_run_table_find(t, VV_MANIFEST_REGION);
 	int rc = list < t->n ? 0 : not_files(lin, t->epoch);
 
 	rc = read_manifest(from, rc, rc ? NULL : &t->region[list], out);
@@ -73,11 +73,11 @@ static int take_manifest(const struct vv_lineage *lin, const struct vv_unpack_re
 	return rc == VV_EDAMAGED ? vv_err_context(rc, "epoch %" PRIu64 " of lineage '%s', rank %" PRIu32, t->epoch, lin->name, t->rank) : rc;
 }
 
-int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, struct vv_manifest *out, bool *has)
+int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_run_table *t, struct vv_manifest *out, bool *has)
 {
 	struct here here = { lin, pool };
 
-	*has = vv_table_find(t, VV_MANIFEST_REGION) < t->n;
+	*has = vv_run_table_find(t, VV_MANIFEST_REGION) < t->n;
 	return *has ? take_manifest(lin, &(struct vv_unpack_reader){ &here, read_here }, t, out) : 0;
 }
 
@@ -136,7 +136,7 @@ static int sort_names(struct vv_unpack *u)
 /* *has: whether there is a list. */
 static int open_rank(const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_pool *pool, struct vv_unpack_rank *r, bool *has)
 {
-	int rc = vv_table_load_of(lin, pool, c, rank, &r->table);
+	int rc = vv_run_table_load_of(lin, pool, c, rank, &r->table);
 
 	return rc ? rc : vv_unpack_manifest(lin, pool, &r->table, &r->manifest, has);
 }
@@ -150,7 +150,7 @@ static void lose(struct vv_unpack *u, struct vv_unpack_rank *r, int rc)
 {
 	if (u->n_lost++ == 0)
 		vv_err_save(rc, &u->lost);
-	vv_table_fini(&r->table);
+	vv_run_table_fini(&r->table);
 	vv_manifest_fini(&r->manifest);
 	*r = (struct vv_unpack_rank){ .lost = true };
 }
@@ -208,7 +208,7 @@ int vv_unpack_open_rest(const struct vv_lineage *lin, uint64_t epoch, struct vv_
 	return open_epoch(lin, epoch, pool, true, out);
 }
 
-int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out)
+int vv_unpack_take(const struct vv_lineage *lin, struct vv_run_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out)
 {
 	struct vv_unpack u = { .lineage = lin, .epoch = t->epoch };
 	struct vv_manifest m = { 0 };
@@ -217,11 +217,11 @@ int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struc
 	u.rank = vv_mem_new(1, sizeof(*u.rank));
 	if (!u.rank) {
 		vv_manifest_fini(&m);
-		vv_table_fini(t);
+		vv_run_table_fini(t);
 		return rc ? rc : VV_ENOMEM;
 	}
 	u.rank[u.n_ranks++] = (struct vv_unpack_rank){ .table = *t, .manifest = m };
-	*t = (struct vv_table){ 0 };
+	*t = (struct vv_run_table){ 0 };
 	u.n_files = m.n_files;
 	if (rc == 0)
 		rc = sort_names(&u);
@@ -235,8 +235,8 @@ int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struc
 int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_pool *pool, struct vv_unpack *out)
 {
 	struct here here = { lin, pool };
-	struct vv_table t = { 0 };
-	int rc = vv_table_load_on(lin, pool, epoch, rank, &t);
+	struct vv_run_table t = { 0 };
+	int rc = vv_run_table_load_on(lin, pool, epoch, rank, &t);
 
 	return rc ? rc : vv_unpack_take(lin, &t, &(struct vv_unpack_reader){ &here, read_here }, out);
 }
@@ -370,23 +370,23 @@ static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt
 
 static int look(const struct vv_unpack *u, const struct vv_unpack_options *opt, const struct choice *c)
 {
-	struct vv_target t;
+	struct vv_output_dir t;
 	char list[300] = "";
 	size_t used = 0, n = 0;
-	int rc = vv_target_open(&t, opt->folder, false);
+	int rc = vv_output_dir_open(&t, opt->folder, false);
 
 	for (size_t i = 0; rc == 0 && i < c->n; i++) {
 		const char *name = vv_unpack_at(u, c->v[i]).file->name;
 		bool there;
 
-		rc = vv_target_look(&t, name, &there);
+		rc = vv_output_dir_look(&t, name, &there);
 		if (rc || !there || opt->force)
 			continue;
 		if (used < sizeof(list) && n < 5)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", n ? ", " : "", name);
 		n++;
 	}
-	vv_target_close(&t);
+	vv_output_dir_close(&t);
 	if (rc == 0 && n)
 		rc = vv_err_set(VV_EINVAL, "%zu of the files %s below '%s' already: %s%s; nothing was unpacked (--force replaces them)", n,
 				n == 1 ? "is" : "are", opt->folder, list, n > 5 ? " ..." : "");
@@ -410,43 +410,43 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
 
 /* Files come in the order in which they were packed: neighbours share the most blocks. */
-static int lay_down(const struct vv_unpack *u, const struct choice *c, struct vv_outputs *k)
+static int lay_down(const struct vv_unpack *u, const struct choice *c, struct vv_output_files *k)
 {
-	int rc = vv_outputs_init(k, c->n);
+	int rc = vv_output_files_init(k, c->n);
 	size_t i = 0;
 
 	while (rc == 0 && i < c->n) {
-		while (i < c->n && vv_outputs_begin(k, vv_unpack_at(u, c->v[i])))
+		while (i < c->n && vv_output_files_begin(k, vv_unpack_at(u, c->v[i])))
 			i++;
-		rc = vv_outputs_run(k);
+		rc = vv_output_files_run(k);
 	}
 	for (; i < c->n; i++)
-		vv_outputs_miss(k, vv_unpack_at(u, c->v[i]).file->name, rc);
+		vv_output_files_miss(k, vv_unpack_at(u, c->v[i]).file->name, rc);
 	if (rc == 0)
-		rc = vv_target_sync(k->target);
+		rc = vv_output_dir_sync(k->target);
 	return rc;
 }
 
 int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_options *opt, struct vv_unpack_report *out)
 {
-	struct vv_target target = { .fd = -1 };
-	struct vv_outputs k = { .lineage = u->lineage, .pool = pool, .target = &target, .opt = opt };
+	struct vv_output_dir target = { .fd = -1 };
+	struct vv_output_files k = { .lineage = u->lineage, .pool = pool, .target = &target, .opt = opt };
 	struct choice c = { 0 };
 	int rc = choose(u, opt, &c);
 
 	if (rc == 0 && !opt->test)
 		rc = look(u, opt, &c);
 	if (rc == 0 && c.n && !opt->test)
-		rc = vv_target_open(&target, opt->folder, true);
+		rc = vv_output_dir_open(&target, opt->folder, true);
 	k.bytes = c.bytes;
 	if (rc == 0 && c.n) {
 		rc = lay_down(u, &c, &k);
-		vv_outputs_fini(&k);
+		vv_output_files_fini(&k);
 	}
 	*out = k.report;
 	out->blocks = atomic_load(&k.blocks);
 	out->n_lost = c.open && opt->share == 0 ? u->n_lost : 0;
-	vv_target_close(&target);
+	vv_output_dir_close(&target);
 	choice_fini(&c);
 	if (k.error.code)
 		return vv_err_restore(&k.error);

@@ -1,6 +1,6 @@
 /* An epoch of files becomes files again, byte for byte; or some of them; or one is read where it lies. */
-#ifndef VV_ENGINE_UNPACK_H
-#define VV_ENGINE_UNPACK_H
+#ifndef VV_ENGINE_FILES_UNPACK_H
+#define VV_ENGINE_FILES_UNPACK_H
 
 #include "base/err.h"
 #include "base/pool.h"
@@ -12,7 +12,7 @@
 
 /* The files of all ranks of an epoch. */
 struct vv_unpack_rank {
-	struct vv_table table;
+	struct vv_run_table table;
 	struct vv_manifest manifest;
 	size_t first; /* number of its first file */
 	bool lost;    /* what files it has cannot be read */
@@ -30,7 +30,7 @@ struct vv_unpack {
 };
 
 /* The list of files in a rank's table, if there is one: *has. */
-int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, struct vv_manifest *out, bool *has);
+int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_run_table *t, struct vv_manifest *out, bool *has);
 
 /* VV_EINVAL: the epoch was not packed from files. */
 int vv_unpack_open(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, struct vv_unpack *out);
@@ -47,11 +47,11 @@ struct vv_unpack_reader { /* of bytes that lie elsewhere, too: engine/ranks/remo
 };
 
 /* The files of a rank whose table was found elsewhere; the reader is called once. The table goes, whatever comes of it. */
-int vv_unpack_take(const struct vv_lineage *lin, struct vv_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out);
+int vv_unpack_take(const struct vv_lineage *lin, struct vv_run_table *t, const struct vv_unpack_reader *from, struct vv_unpack *out);
 
 struct vv_unpack_file {
 	const struct vv_manifest_file *file;
-	const struct vv_table_region *region;
+	const struct vv_run_table_region *region;
 	uint32_t rank;
 };
 

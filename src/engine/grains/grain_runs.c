@@ -12,7 +12,7 @@ static int nowhere(void)
 	return vv_err_set(VV_EINVAL, "grains are said to come from where there are none");
 }
 
-int vv_weave_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
+int vv_grain_runs_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
 {
 	uint64_t end = at + len, done = at;
 	int rc = 0;
@@ -57,7 +57,7 @@ static int transfer_data(const struct vv_set *s, uint32_t ordinal, uint64_t at, 
 
 		if (p->ordinal != ordinal || p->at > at)
 			break;
-		rc = vv_weave_transfer(&p->sheet->runs, at - p->at, some, to, out);
+		rc = vv_grain_runs_transfer(&p->sheet->runs, at - p->at, some, to, out);
 		at += some;
 		to += some;
 		len -= some;
@@ -73,13 +73,13 @@ static int repeat(struct vv_runs *found, uint64_t at, uint64_t len, uint64_t dis
 	for (uint64_t done = 0; rc == 0 && done < len;) {
 		uint64_t step = len - done < distance ? len - done : distance;
 
-		rc = vv_weave_transfer(found, at + done - distance, step, at + done, found);
+		rc = vv_grain_runs_transfer(found, at + done - distance, step, at + done, found);
 		done += step;
 	}
 	return rc;
 }
 
-static int weave_piece(const struct vv_pass *p, const struct vv_set *s, size_t i, struct vv_runs *found)
+static int weave_piece(const struct vv_layer_writer *p, const struct vv_set *s, size_t i, struct vv_runs *found)
 {
 	const struct vv_piece *x = &s->piece[i];
 	uint64_t done, c = s->key.grain, at = x->at * c, len = x->len * c, number = vv_grain_number(x->from);
@@ -94,43 +94,43 @@ static int weave_piece(const struct vv_pass *p, const struct vv_set *s, size_t i
 		return transfer_data(s, vv_grain_ordinal(x->from), number * c, len, at, found);
 	case VV_PIECE_REPEAT:
 	default:
-		rc = vv_echo_weave(p, s, i, at, found, &done);
+		rc = vv_repeats_weave(p, s, i, at, found, &done);
 		return rc ? rc : repeat(found, at + done, len - done, number * c);
 	}
 }
 
-int vv_weave_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet)
+int vv_grain_runs_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_shared_runs *sheet)
 {
 	if (vv_mem_room(&s->place, s->n_places, &s->places_cap, sizeof(*s->place)) < 0)
 		return VV_ENOMEM;
-	s->place[s->n_places++] = (struct vv_set_place){ s->ordinal, at, end, vv_sheet_hold(sheet) };
+	s->place[s->n_places++] = (struct vv_set_place){ s->ordinal, at, end, vv_shared_runs_hold(sheet) };
 	return 0;
 }
 
-void vv_weave_displace(struct vv_set *s, uint32_t ordinal)
+void vv_grain_runs_displace(struct vv_set *s, uint32_t ordinal)
 {
 	while (s->n_places && s->place[s->n_places - 1].ordinal >= ordinal)
-		vv_sheet_drop(s->place[--s->n_places].sheet);
+		vv_shared_runs_drop(s->place[--s->n_places].sheet);
 }
 
 /* Where the set's data of this epoch came to lie. */
-static int find_data(struct vv_pass *p, struct vv_set *s)
+static int find_data(struct vv_layer_writer *p, struct vv_set *s)
 {
 	uint64_t len = s->data_end - s->data;
-	struct vv_sheet *sheet = vv_sheet_new();
+	struct vv_shared_runs *sheet = vv_shared_runs_new();
 	struct vv_runs in_stream = { 0 };
-	int rc = sheet ? vv_stream_runs(p, s->data, s->data_end, &in_stream) : VV_ENOMEM;
+	int rc = sheet ? vv_new_data_runs(p, s->data, s->data_end, &in_stream) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = vv_weave_transfer(&in_stream, s->data, len, 0, &sheet->runs);
+		rc = vv_grain_runs_transfer(&in_stream, s->data, len, 0, &sheet->runs);
 	if (rc == 0)
-		rc = vv_weave_place(s, 0, len, sheet);
+		rc = vv_grain_runs_place(s, 0, len, sheet);
 	vv_run_fini(&in_stream);
-	vv_sheet_drop(sheet);
+	vv_shared_runs_drop(sheet);
 	return rc;
 }
 
-static int weave(struct vv_pass *p, struct vv_set *s)
+static int weave(struct vv_layer_writer *p, struct vv_set *s)
 {
 	int rc = find_data(p, s);
 
@@ -143,7 +143,7 @@ static int weave(struct vv_pass *p, struct vv_set *s)
 
 /* ---- a region's runs --------------------------------------------------------------------------------------------------------------- */
 
-static int add_tail(struct vv_pass *p, const struct vv_region *r, struct vv_runs *out)
+static int add_tail(struct vv_layer_writer *p, const struct vv_region *r, struct vv_runs *out)
 {
 	const struct vv_fine *f = r->fine;
 	uint64_t n = r->shape.len % f->key.grain;
@@ -154,15 +154,15 @@ static int add_tail(struct vv_pass *p, const struct vv_region *r, struct vv_runs
 		return 0;
 	if (f->tail_is == VV_TAIL_ZERO)
 		return vv_run_add(out, (struct vv_run){ .at = r->shape.len - n, .len = n });
-	rc = vv_stream_runs(p, f->tail_at, f->tail_at + n, &in_stream);
+	rc = vv_new_data_runs(p, f->tail_at, f->tail_at + n, &in_stream);
 	if (rc == 0)
-		rc = vv_weave_transfer(&in_stream, f->tail_at, n, r->shape.len - n, out);
+		rc = vv_grain_runs_transfer(&in_stream, f->tail_at, n, r->shape.len - n, out);
 	vv_run_fini(&in_stream);
 	return rc;
 }
 
 /* The changes, moved from the numbers of the set to the region's own offsets. */
-static int changes(struct vv_pass *p, struct vv_region *r, struct vv_runs *out)
+static int changes(struct vv_layer_writer *p, struct vv_region *r, struct vv_runs *out)
 {
 	struct vv_set *s = r->fine->set;
 	const struct vv_span *span = &s->span[r->fine->k];
@@ -202,14 +202,14 @@ static int lay_over(const struct vv_fine *f, uint64_t len, const struct vv_runs 
 	return rc;
 }
 
-int vv_weave_runs(struct vv_pass *p, struct vv_region *r, bool all, struct vv_runs *out)
+int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all, struct vv_runs *out)
 {
 	struct vv_fine *f = r->fine;
 	struct vv_runs delta = { 0 };
 	int rc;
 
-	vv_sheet_drop(f->next);
-	f->next = vv_sheet_new();
+	vv_shared_runs_drop(f->next);
+	f->next = vv_shared_runs_new();
 	rc = f->next ? changes(p, r, &delta) : VV_ENOMEM;
 	if (rc == 0)
 		rc = lay_over(f, r->shape.len, &delta, &f->next->runs);
@@ -230,7 +230,7 @@ static void end_set(struct vv_set *s)
 	vv_run_fini(&s->found);
 }
 
-void vv_weave_accept(struct vv_pass *p)
+void vv_grain_runs_accept(struct vv_layer_writer *p)
 {
 	for (size_t i = 0; p->v->grains && i < p->v->grains->n; i++)
 		end_set(p->v->grains->set[i]);
@@ -239,14 +239,14 @@ void vv_weave_accept(struct vv_pass *p)
 
 		if (!f)
 			continue;
-		vv_sheet_drop(f->table);
+		vv_shared_runs_drop(f->table);
 		f->table = f->next;
 		f->next = NULL;
 		f->len = p->region[i]->shape.len;
 	}
 }
 
-void vv_weave_retract(struct vv_pass *p)
+void vv_grain_runs_retract(struct vv_layer_writer *p)
 {
 	for (size_t i = 0; p->v->grains && i < p->v->grains->n; i++) {
 		struct vv_set *s = p->v->grains->set[i];
@@ -254,7 +254,7 @@ void vv_weave_retract(struct vv_pass *p)
 		if (s->passed && s->sieve)
 			s->space->forget(s->sieve, s->ordinal);
 		if (s->passed)
-			vv_weave_displace(s, s->ordinal);
+			vv_grain_runs_displace(s, s->ordinal);
 		end_set(s);
 	}
 	for (size_t i = 0; i < p->n_regions; i++)

@@ -1,19 +1,19 @@
 /* Turns the pieces found in grains into run tables. */
-#ifndef VV_ENGINE_WEAVE_H
-#define VV_ENGINE_WEAVE_H
+#ifndef VV_ENGINE_GRAINS_GRAIN_RUNS_H
+#define VV_ENGINE_GRAINS_GRAIN_RUNS_H
 
 #include "engine/grains/grain_sets.h"
 
 /* The stream is placed: the runs of the region's changes, or with `all` of everything. */
-int vv_weave_runs(struct vv_pass *p, struct vv_region *r, bool all, struct vv_runs *out);
+int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all, struct vv_runs *out);
 /* The epoch counts, or it does not. */
-void vv_weave_accept(struct vv_pass *p);
-void vv_weave_retract(struct vv_pass *p);
+void vv_grain_runs_accept(struct vv_layer_writer *p);
+void vv_grain_runs_retract(struct vv_layer_writer *p);
 /* The part of `from` at `at`, so many bytes, comes to `to` in out. */
-int vv_weave_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out);
+int vv_grain_runs_transfer(const struct vv_runs *from, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out);
 /* The bytes at..end of the data of the set's last ordinal lie there. The sheet gets one holder more. */
-int vv_weave_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_sheet *sheet);
+int vv_grain_runs_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_shared_runs *sheet);
 /* Those of this ordinal and of later ones lie nowhere. */
-void vv_weave_displace(struct vv_set *s, uint32_t ordinal);
+void vv_grain_runs_displace(struct vv_set *s, uint32_t ordinal);
 
 #endif

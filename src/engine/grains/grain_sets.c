@@ -25,7 +25,7 @@ static bool same_key(const struct vv_fine_key *a, const struct vv_fine_key *b)
 	return a->space == b->space && a->device == b->device && a->method == b->method && a->grain == b->grain;
 }
 
-int vv_grains_method(const char *name)
+int vv_grain_sets_method(const char *name)
 {
 	for (int m = VV_METHOD_FULL; m <= VV_METHOD_RUN; m++)
 		if (strcmp(vv_grain_method_name((enum vv_method)m), name) == 0)
@@ -33,30 +33,30 @@ int vv_grains_method(const char *name)
 	return -1;
 }
 
-int vv_grains_check(const char *what, uint64_t grain)
+int vv_grain_sets_check(const char *what, uint64_t grain)
 {
 	if (grain >= VV_GRAIN_MIN && grain <= VV_GRAIN_MAX && (grain & (grain - 1)) == 0)
 		return 0;
 	return vv_err_set(VV_EINVAL, "%s: a grain has %d to %d bytes, a power of two, not %" PRIu64, what, VV_GRAIN_MIN, VV_GRAIN_MAX, grain);
 }
 
-int vv_grains_choose(struct varve *v, const struct vv_region *r, const char *name, const void *p, size_t len,
+int vv_grain_sets_choose(struct varve *v, const struct vv_region *r, const char *name, const void *p, size_t len,
 		     struct vv_fine_key *key)
 {
 	const struct vv_space *space;
 	uint64_t grain = r && r->refined ? r->grain : vv_conf_number(&v->conf, "grain");
 
 	*key = (struct vv_fine_key){ .space = vv_space_host() };
-	key->method = (enum vv_method)(r && r->refined ? r->method : vv_grains_method(vv_conf_text(&v->conf, "method")));
-	space = vv_bounce_space(p, len, &key->device);
+	key->method = (enum vv_method)(r && r->refined ? r->method : vv_grain_sets_method(vv_conf_text(&v->conf, "method")));
+	space = vv_device_restore_space(p, len, &key->device);
 	if (space && !grain)
 		grain = GRAIN_DEVICE;
 	key->space = space ? space : key->space;
 	key->grain = (uint32_t)grain;
-	return grain ? vv_grains_check(name, grain) : 0;
+	return grain ? vv_grain_sets_check(name, grain) : 0;
 }
 
-void vv_grains_leave(struct vv_region *r)
+void vv_grain_sets_leave(struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
 
@@ -64,9 +64,9 @@ void vv_grains_leave(struct vv_region *r)
 		return;
 	if (f->set)
 		f->set->region[f->k] = NULL;
-	vv_watch_end(f);
-	vv_sheet_drop(f->table);
-	vv_sheet_drop(f->next);
+	vv_written_pages_end(f);
+	vv_shared_runs_drop(f->table);
+	vv_shared_runs_drop(f->next);
 	vv_mem_unmap(f->shadow, f->shadow_len);
 	vv_mem_free(f);
 	r->fine = NULL;
@@ -79,18 +79,18 @@ static int make_grains(struct varve *v)
 	v->grains = vv_mem_new(1, sizeof(*v->grains));
 	if (!v->grains)
 		return VV_ENOMEM;
-	vv_stream_init(&v->grains->stream, v);
+	vv_new_data_init(&v->grains->stream, v);
 	return 0;
 }
 
-int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_key *key)
+int vv_grain_sets_assign(struct varve *v, struct vv_region *r, const struct vv_fine_key *key)
 {
 	struct vv_fine *f = r->fine;
 
 	if (f && same_key(&f->key, key))
 		return 0;
 	if (!key->grain) {
-		vv_grains_leave(r);
+		vv_grain_sets_leave(r);
 		return 0;
 	}
 	if (make_grains(v) < 0)
@@ -98,7 +98,7 @@ int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_
 	f = vv_mem_new(1, sizeof(*f));
 	if (!f)
 		return VV_ENOMEM;
-	vv_grains_leave(r);
+	vv_grain_sets_leave(r);
 	f->key = *key;
 	f->id = ++v->grains->last_id;
 	r->fine = f;
@@ -110,11 +110,11 @@ int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_
 static void forget_places(struct vv_set *s)
 {
 	for (size_t i = 0; i < s->n_places; i++)
-		vv_sheet_drop(s->place[i].sheet);
+		vv_shared_runs_drop(s->place[i].sheet);
 	s->n_places = 0;
 }
 
-void vv_grains_close_sieve(struct vv_set *s)
+void vv_grain_sets_close_sieve(struct vv_set *s)
 {
 	if (s->sieve)
 		s->space->close(s->sieve);
@@ -124,10 +124,10 @@ void vv_grains_close_sieve(struct vv_set *s)
 	forget_places(s);
 }
 
-void vv_grains_forget(struct varve *v)
+void vv_grain_sets_forget(struct varve *v)
 {
 	for (size_t i = 0; v->grains && i < v->grains->n; i++)
-		vv_grains_close_sieve(v->grains->set[i]);
+		vv_grain_sets_close_sieve(v->grains->set[i]);
 	for (size_t i = 0; i < v->n_regions; i++)
 		if (v->region[i]->fine)
 			v->region[i]->fine->tail_known = false;
@@ -135,7 +135,7 @@ void vv_grains_forget(struct varve *v)
 
 static void free_set(struct vv_set *s)
 {
-	vv_grains_close_sieve(s);
+	vv_grain_sets_close_sieve(s);
 	vv_run_fini(&s->found);
 	vv_mem_free(s->place);
 	vv_mem_free(s->region);
@@ -145,9 +145,9 @@ static void free_set(struct vv_set *s)
 	vv_mem_free(s);
 }
 
-void vv_grains_free(struct varve *v)
+void vv_grain_sets_free(struct varve *v)
 {
-	struct vv_grains *g = v->grains;
+	struct vv_grain_sets *g = v->grains;
 	bool mine = v->pid == getpid();
 
 	if (!g)
@@ -159,7 +159,7 @@ void vv_grains_free(struct varve *v)
 			continue;
 		f->set = NULL;
 		f->scan = mine ? f->scan : NULL;
-		vv_watch_end(f);
+		vv_written_pages_end(f);
 	}
 	for (size_t i = 0; i < g->n; i++) {
 		const struct vv_set *s = g->set[i];
@@ -170,7 +170,7 @@ void vv_grains_free(struct varve *v)
 	}
 	vv_mem_free(g->set);
 	if (mine || g->stream.space == vv_space_host())
-		vv_stream_fini(&g->stream);
+		vv_new_data_fini(&g->stream);
 	vv_mem_free(g);
 	v->grains = NULL;
 }
@@ -178,7 +178,7 @@ void vv_grains_free(struct varve *v)
 /* ---- sets -------------------------------------------------------------------------------------------------------------------- */
 
 /* Sets with large grains come first, so that in the stream the data of each begin at a multiple of its grain. */
-static int add_set(struct vv_grains *g, const struct vv_fine_key *key, struct vv_set **out)
+static int add_set(struct vv_grain_sets *g, const struct vv_fine_key *key, struct vv_set **out)
 {
 	struct vv_set *s;
 	size_t at = 0;
@@ -201,7 +201,7 @@ static int add_set(struct vv_grains *g, const struct vv_fine_key *key, struct vv
 
 static int join_set(struct varve *v, struct vv_region *r)
 {
-	struct vv_grains *g = v->grains;
+	struct vv_grain_sets *g = v->grains;
 	struct vv_set *s = NULL;
 	size_t cap;
 
@@ -223,16 +223,16 @@ static int join_set(struct varve *v, struct vv_region *r)
 }
 
 /* One that has no regions any more. */
-static void drop_set(struct vv_grains *g, size_t i)
+static void drop_set(struct vv_grain_sets *g, size_t i)
 {
 	free_set(g->set[i]);
 	memmove(&g->set[i], &g->set[i + 1], (g->n - i - 1) * sizeof(struct vv_set *));
 	g->n--;
 }
 
-int vv_grains_gather(struct varve *v)
+int vv_grain_sets_gather(struct varve *v)
 {
-	struct vv_grains *g = v->grains;
+	struct vv_grain_sets *g = v->grains;
 	int rc = 0;
 
 	for (size_t i = 0; i < g->n; i++)
@@ -287,33 +287,33 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 }
 
 /* A device that cannot do it, for want of memory or of the digest that was chosen, has it done by the host. */
-int vv_grains_fall_back(struct varve *v, struct vv_set *s)
+int vv_grain_sets_fall_back(struct varve *v, struct vv_set *s)
 {
 	vv_log_warn("regions on device %d are copied to the host whole at every checkpoint: %s", s->key.device, vv_err_last());
-	vv_grains_close_sieve(s);
+	vv_grain_sets_close_sieve(s);
 	return try_sieve(v, s, vv_space_host());
 }
 
-int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew)
+int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool anew)
 {
 	uint64_t budget = budget_of(v, s);
 	int rc;
 
 	if (s->sieve && (budget / 2 > s->budget || (anew && s->space != s->key.space)))
-		vv_grains_close_sieve(s);
+		vv_grain_sets_close_sieve(s);
 	if (s->sieve)
 		return 0;
 	s->budget = budget;
 	rc = try_sieve(v, s, s->key.space);
 	if ((rc == VV_ENOMEM || rc == VV_ENOTSUP) && s->key.space != vv_space_host())
-		rc = vv_grains_fall_back(v, s);
+		rc = vv_grain_sets_fall_back(v, s);
 	return rc;
 }
 
 /* ---- what is new --------------------------------------------------------------------------------------------------------------- */
 
 struct taking {
-	struct vv_stream *stream;
+	struct vv_new_data *stream;
 	struct vv_set *set;
 };
 
@@ -321,7 +321,7 @@ static uint8_t *take_room(void *arg, size_t want, size_t *got)
 {
 	struct taking *t = arg;
 
-	return vv_stream_room(t->stream, want, got);
+	return vv_new_data_room(t->stream, want, got);
 }
 
 static int take_data(void *arg, const uint8_t *p, size_t len)
@@ -329,7 +329,7 @@ static int take_data(void *arg, const uint8_t *p, size_t len)
 	struct taking *t = arg;
 
 	(void)p;
-	vv_stream_filled(t->stream, len);
+	vv_new_data_filled(t->stream, len);
 	return 0;
 }
 
@@ -352,7 +352,7 @@ static int take_pieces(void *arg, const struct vv_piece *piece, size_t n)
 	return 0;
 }
 
-int vv_grains_shade(struct vv_set *s)
+int vv_grain_sets_shade(struct vv_set *s)
 {
 	for (size_t i = 0; s->space != s->key.space && i < s->n; i++) {
 		struct vv_fine *f = s->region[i]->fine;
@@ -373,17 +373,17 @@ int vv_grains_shade(struct vv_set *s)
 	return 0;
 }
 
-void vv_grains_look(struct varve *v, struct vv_set *s)
+void vv_grain_sets_look(struct varve *v, struct vv_set *s)
 {
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
-		s->span[i].maybe = vv_watch_look(v, s->region[i]);
+		s->span[i].maybe = vv_written_pages_look(v, s->region[i]);
 }
 
-void vv_grains_expose(struct varve *v)
+void vv_grain_sets_expose(struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++)
 		if (v->region[i]->fine)
-			vv_watch_end(v->region[i]->fine);
+			vv_written_pages_end(v->region[i]->fine);
 }
 
 static void touch(void *arg)
@@ -421,13 +421,13 @@ static int pass(struct varve *v, struct vv_set *s)
 {
 	struct taking t = { &v->grains->stream, s };
 	struct vv_sink sink = { &t, take_room, take_data, take_pieces };
-	int rc = vv_grains_open_sieve(v, s, false);
+	int rc = vv_grain_sets_open_sieve(v, s, false);
 
 	if (rc == 0)
-		rc = vv_grains_shade(s);
+		rc = vv_grain_sets_shade(s);
 	if (rc)
 		return rc;
-	vv_grains_look(v, s);
+	vv_grain_sets_look(v, s);
 	s->passed = true;
 	s->n_pieces = 0;
 	s->type = common_type(s);
@@ -444,25 +444,25 @@ static int pass(struct varve *v, struct vv_set *s)
 /* The device has forgotten nothing that counts if it runs out of memory in the middle: the host begins anew, with all. */
 static int take_set(struct varve *v, struct vv_set *s)
 {
-	struct vv_stream *stream = &v->grains->stream;
+	struct vv_new_data *stream = &v->grains->stream;
 	uint64_t len = stream->len;
 	int rc;
 
 	if (s->ordinal + 2 >= VV_GRAIN_ORDINALS) {
-		vv_grains_close_sieve(s);
+		vv_grain_sets_close_sieve(s);
 		s->ordinal = 0;
 	}
 	rc = pass(v, s);
 	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
-		vv_stream_rewind(stream, len);
-		rc = vv_grains_fall_back(v, s);
+		vv_new_data_rewind(stream, len);
+		rc = vv_grain_sets_fall_back(v, s);
 		if (rc == 0)
 			rc = pass(v, s);
 	}
 	return rc;
 }
 
-static void count(struct vv_pass *p, const struct vv_set *s)
+static void count(struct vv_layer_writer *p, const struct vv_set *s)
 {
 	const struct vv_sieve_counts *c = &s->sieve->counts;
 
@@ -486,7 +486,7 @@ static void read_end(void *arg)
 	x->rc = x->region->fine->key.space->copy_out(x->to, x->region->p + x->region->shape.len - x->n, x->n);
 }
 
-int vv_grains_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n)
+int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n)
 {
 	struct reading x = { r, bytes, (size_t)(r->shape.len % r->fine->key.grain), 0 };
 	int rc = x.n ? vv_fence_try(read_end, &x) : 0;
@@ -496,15 +496,15 @@ int vv_grains_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], 
 }
 
 /* What is less than a grain is compared whole. */
-static int take_tail(struct vv_pass *p, struct vv_region *r)
+static int take_tail(struct vv_layer_writer *p, struct vv_region *r)
 {
 	static const uint8_t zero[VV_GRAIN_MAX];
-	struct vv_stream *stream = &p->v->grains->stream;
+	struct vv_new_data *stream = &p->v->grains->stream;
 	struct vv_fine *f = r->fine;
 	uint8_t bytes[VV_GRAIN_MAX];
 	struct vv_digest d;
 	size_t n;
-	int rc = vv_grains_read_tail(r, bytes, &n);
+	int rc = vv_grain_sets_read_tail(r, bytes, &n);
 
 	f->tail_is = VV_TAIL_SAME;
 	if (rc || !n)
@@ -518,12 +518,12 @@ static int take_tail(struct vv_pass *p, struct vv_region *r)
 	f->tail_is = memcmp(bytes, zero, n) == 0 ? VV_TAIL_ZERO : VV_TAIL_NEW;
 	p->st.bytes_dirty += n;
 	if (f->tail_is == VV_TAIL_NEW)
-		return vv_stream_append(stream, bytes, n);
+		return vv_new_data_append(stream, bytes, n);
 	p->st.bytes_zero += n;
 	return 0;
 }
 
-static const struct vv_space *most_special(const struct vv_grains *g)
+static const struct vv_space *most_special(const struct vv_grain_sets *g)
 {
 	const struct vv_space *space = vv_space_host();
 
@@ -544,16 +544,16 @@ static int check_mapped(const struct varve *v)
 	return 0;
 }
 
-static int take_all(struct vv_pass *p)
+static int take_all(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
-	struct vv_grains *g = v->grains;
+	struct vv_grain_sets *g = v->grains;
 	int rc = check_mapped(v);
 
 	if (rc == 0)
-		rc = vv_grains_gather(v);
+		rc = vv_grain_sets_gather(v);
 	if (rc == 0)
-		rc = vv_stream_begin(p, most_special(g));
+		rc = vv_new_data_begin(p, most_special(g));
 	for (size_t i = 0; rc == 0 && i < g->n; i++) {
 		struct vv_set *s = g->set[i];
 
@@ -564,18 +564,18 @@ static int take_all(struct vv_pass *p)
 			count(p, s);
 	}
 	for (size_t i = 0; rc == 0 && i < g->n; i++)
-		rc = vv_echo_take(p, g->set[i]);
+		rc = vv_repeats_take(p, g->set[i]);
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		if (v->region[i]->fine)
 			rc = take_tail(p, v->region[i]);
 	if (rc == 0)
-		rc = vv_stream_end(&g->stream);
+		rc = vv_new_data_end(&g->stream);
 	p->chunks += g->stream.pages.n_chunks;
 	p->st.bytes_copied += g->stream.len;
 	return rc;
 }
 
-int vv_grains_take(struct vv_pass *p)
+int vv_grain_sets_take(struct vv_layer_writer *p)
 {
 	return p->v->grains ? take_all(p) : 0;
 }

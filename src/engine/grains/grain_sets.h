@@ -3,8 +3,8 @@
  * They are in sets, by where they are, method and grain. A set has a sieve (space/space.h), which tells at a checkpoint what is new,
  * before the call returns. That goes into the stream (engine/grains/new_data.h); where its pages come to lie in layers is where a set's data lie, and
  * so the pieces of this epoch, and of later ones that copy from it, become runs. */
-#ifndef VV_ENGINE_GRAINS_H
-#define VV_ENGINE_GRAINS_H
+#ifndef VV_ENGINE_GRAINS_GRAIN_SETS_H
+#define VV_ENGINE_GRAINS_GRAIN_SETS_H
 
 #include "engine/lineage/shared_runs.h"
 #include "engine/grains/new_data.h"
@@ -22,7 +22,7 @@ struct vv_fine {
 	struct vv_set *set;    /* in which it is number k, since the sets were last gathered; NULL: in none */
 	size_t k;
 	uint64_t id;           /* the same as long as it is the same region in the same set */
-	struct vv_sheet *table; /* of the parent epoch; NULL: none */
+	struct vv_shared_runs *table; /* of the parent epoch; NULL: none */
 	uint64_t len;          /* that it had there */
 	struct vv_digest tail; /* of what is less than a grain at its end, there, */
 	bool tail_known;       /* if that is known */
@@ -38,13 +38,13 @@ struct vv_fine {
 	/* Of the epoch under way: */
 	enum { VV_TAIL_SAME, VV_TAIL_ZERO, VV_TAIL_NEW } tail_is;
 	uint64_t tail_at; /* in the stream */
-	struct vv_sheet *next; /* what its table will be */
+	struct vv_shared_runs *next; /* what its table will be */
 };
 
 struct vv_set_place { /* where the bytes at..end of the data of an epoch lie: runs, from `at` on */
 	uint32_t ordinal;
 	uint64_t at, end;
-	struct vv_sheet *sheet;
+	struct vv_shared_runs *sheet;
 };
 
 struct vv_echo { /* engine/grains/repeats.h: pages of the stream that a piece repeats */
@@ -78,10 +78,10 @@ struct vv_set {
 	struct vv_runs found; /* the pieces as runs, over the bytes of the grains' numbers */
 };
 
-struct vv_grains {
+struct vv_grain_sets {
 	struct vv_set **set;
 	size_t n, cap;
-	struct vv_stream stream;
+	struct vv_new_data stream;
 	uint64_t last_id;
 	atomic_bool given_up; /* by who would wait for what is learned behind a restart */
 	atomic_uint asked;    /* how often the kernel was asked there what was written */
@@ -91,36 +91,36 @@ struct vv_grains {
 /* ---- engine/grains/grain_sets.c: which regions, and how ---- */
 
 /* How a region of this memory is to be deduped: as the program asked, as the options say, or as a device's memory must be. */
-int vv_grains_choose(struct varve *v, const struct vv_region *r, const char *name, const void *p, size_t len,
+int vv_grain_sets_choose(struct varve *v, const struct vv_region *r, const char *name, const void *p, size_t len,
 		     struct vv_fine_key *key);
 /* The region is in the set of that key from now on, or in none. */
-int vv_grains_assign(struct varve *v, struct vv_region *r, const struct vv_fine_key *key);
-void vv_grains_leave(struct vv_region *r);
+int vv_grain_sets_assign(struct varve *v, struct vv_region *r, const struct vv_fine_key *key);
+void vv_grain_sets_leave(struct vv_region *r);
 /* Is it a size that grains may have? `what`: for the message. */
-int vv_grains_check(const char *what, uint64_t grain);
+int vv_grain_sets_check(const char *what, uint64_t grain);
 /* enum vv_method, or -1. */
-int vv_grains_method(const char *name);
+int vv_grain_sets_method(const char *name);
 /* Every set has the regions that are its now, numbered. */
-int vv_grains_gather(struct varve *v);
+int vv_grain_sets_gather(struct varve *v);
 /* anew: nothing that the one which is there knows will be needed; a device that had no memory is tried again. */
-int vv_grains_open_sieve(struct varve *v, struct vv_set *s, bool anew);
+int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool anew);
 /* It knows nothing any more. */
-void vv_grains_close_sieve(struct vv_set *s);
+void vv_grain_sets_close_sieve(struct vv_set *s);
 /* The host's instead of the device's, which had no memory; with a warning. */
-int vv_grains_fall_back(struct varve *v, struct vv_set *s);
+int vv_grain_sets_fall_back(struct varve *v, struct vv_set *s);
 /* The spans of a set that the host looks at although it is a device's are copies in the host's memory. */
-int vv_grains_shade(struct vv_set *s);
+int vv_grain_sets_shade(struct vv_set *s);
 /* What is less than a grain at a region's end. */
-int vv_grains_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n);
+int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n);
 /* Which of their pages may have been written since the last look; looks anew from now on. */
-void vv_grains_look(struct varve *v, struct vv_set *s);
+void vv_grain_sets_look(struct varve *v, struct vv_set *s);
 /* All will be written: nobody watches any more. */
-void vv_grains_expose(struct varve *v);
-void vv_grains_free(struct varve *v);
+void vv_grain_sets_expose(struct varve *v);
+void vv_grain_sets_free(struct varve *v);
 /* In the call of a checkpoint: what all sets have that is new, into the stream; its pages are added to p->chunks. If it fails,
- * vv_weave_retract. */
-int vv_grains_take(struct vv_pass *p);
+ * vv_grain_runs_retract. */
+int vv_grain_sets_take(struct vv_layer_writer *p);
 /* Nothing is known any more. */
-void vv_grains_forget(struct varve *v);
+void vv_grain_sets_forget(struct varve *v);
 
 #endif

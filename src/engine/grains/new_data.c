@@ -8,40 +8,40 @@
 enum {
 	LEAST = 2 * VV_SINK_ROOMS, /* blocks */
 	STEP = 64,  /* pages hashed by one task */
-	BLOCK_PAGES = VV_STREAM_BLOCK / VV_STREAM_PAGE,
+	BLOCK_PAGES = VV_NEW_DATA_BLOCK / VV_NEW_DATA_PAGE,
 };
 
-void vv_stream_init(struct vv_stream *s, const struct varve *v)
+void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 {
-	static const uint8_t zero[VV_STREAM_PAGE];
+	static const uint8_t zero[VV_NEW_DATA_PAGE];
 
-	*s = (struct vv_stream){ .space = vv_space_host() };
+	*s = (struct vv_new_data){ .space = vv_space_host() };
 	pthread_mutex_init(&s->lock, NULL); /* never destroyed: in a child of fork threads of the parent may seem to wait */
 	pthread_cond_init(&s->written, NULL);
-	s->pages.shape.chunk = VV_STREAM_PAGE;
+	s->pages.shape.chunk = VV_NEW_DATA_PAGE;
 	v->digest(zero, sizeof(zero), &s->pages.zero);
 }
 
-static void trim(struct vv_stream *s, size_t blocks)
+static void trim(struct vv_new_data *s, size_t blocks)
 {
 	while (s->n_blocks > blocks)
-		s->space->give_back(s->block[--s->n_blocks], VV_STREAM_BLOCK);
+		s->space->give_back(s->block[--s->n_blocks], VV_NEW_DATA_BLOCK);
 }
 
-void vv_stream_fini(struct vv_stream *s)
+void vv_new_data_fini(struct vv_new_data *s)
 {
 	trim(s, 0);
 	vv_mem_free(s->block);
 	vv_mem_free(s->digest);
 	vv_mem_free(s->pages.was);
 	vv_mem_free(s->pages.now);
-	*s = (struct vv_stream){ 0 };
+	*s = (struct vv_new_data){ 0 };
 }
 
-int vv_stream_begin(struct vv_pass *p, const struct vv_space *space)
+int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 {
-	struct vv_stream *s = &p->v->grains->stream;
-	uint64_t stage = vv_conf_number(&p->v->conf, "stage") / VV_STREAM_BLOCK;
+	struct vv_new_data *s = &p->v->grains->stream;
+	uint64_t stage = vv_conf_number(&p->v->conf, "stage") / VV_NEW_DATA_BLOCK;
 
 	s->most = p->v->group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
 	if (space != s->space)
@@ -54,19 +54,19 @@ int vv_stream_begin(struct vv_pass *p, const struct vv_space *space)
 	s->len = s->asked = s->gone = 0;
 	s->placed = s->in_blocks = 0;
 	s->sifted = s->broken = false;
-	return vv_stream_end(s);
+	return vv_new_data_end(s);
 }
 
 /* ---- pages -------------------------------------------------------------------------------------------------------------------- */
 
-static const uint8_t *page_bytes(const struct vv_stream *s, size_t i)
+static const uint8_t *page_bytes(const struct vv_new_data *s, size_t i)
 {
 	size_t block = i / BLOCK_PAGES;
 
-	return s->block[s->most ? block % s->most : block] + i % BLOCK_PAGES * VV_STREAM_PAGE;
+	return s->block[s->most ? block % s->most : block] + i % BLOCK_PAGES * VV_NEW_DATA_PAGE;
 }
 
-static int make_pages(struct vv_stream *s, size_t n)
+static int make_pages(struct vv_new_data *s, size_t n)
 {
 	struct vv_region *r = &s->pages;
 	size_t cap = n + n / 4 + 16;
@@ -88,19 +88,19 @@ static int make_pages(struct vv_stream *s, size_t n)
 	return 0;
 }
 
-int vv_stream_end(struct vv_stream *s)
+int vv_new_data_end(struct vv_new_data *s)
 {
 	struct vv_region *r = &s->pages;
 
 	r->shape.len = s->len;
-	r->n_chunks = (size_t)((s->len + VV_STREAM_PAGE - 1) / VV_STREAM_PAGE);
+	r->n_chunks = (size_t)((s->len + VV_NEW_DATA_PAGE - 1) / VV_NEW_DATA_PAGE);
 	return make_pages(s, r->n_chunks);
 }
 
 static void hash_step(void *arg, size_t step)
 {
 	struct varve *v = arg;
-	struct vv_stream *s = &v->grains->stream;
+	struct vv_new_data *s = &v->grains->stream;
 	size_t i = s->placed + step * STEP, end = i + STEP < s->pages.n_chunks ? i + STEP : s->pages.n_chunks;
 
 	for (; i < end; i++)
@@ -110,8 +110,8 @@ static void hash_step(void *arg, size_t step)
 /* Those that are not placed yet. */
 static void hash_pages(struct varve *v)
 {
-	static const uint8_t zero[VV_STREAM_PAGE];
-	struct vv_stream *s = &v->grains->stream;
+	static const uint8_t zero[VV_NEW_DATA_PAGE];
+	struct vv_new_data *s = &v->grains->stream;
 	struct vv_region *r = &s->pages;
 
 	if (r->n_chunks)
@@ -120,7 +120,7 @@ static void hash_pages(struct varve *v)
 }
 
 /* A page of one set's data is coded by the type of its elements. */
-static uint8_t type_of(const struct vv_grains *g, uint64_t at, uint64_t end)
+static uint8_t type_of(const struct vv_grain_sets *g, uint64_t at, uint64_t end)
 {
 	for (size_t i = 0; i < g->n; i++)
 		if (at >= g->set[i]->data && end <= g->set[i]->data_end)
@@ -128,7 +128,7 @@ static uint8_t type_of(const struct vv_grains *g, uint64_t at, uint64_t end)
 	return VV_TYPE_BYTES;
 }
 
-static void count_in_blocks(struct vv_stream *s, int change)
+static void count_in_blocks(struct vv_new_data *s, int change)
 {
 	pthread_mutex_lock(&s->lock);
 	s->in_blocks += (size_t)change;
@@ -137,28 +137,28 @@ static void count_in_blocks(struct vv_stream *s, int change)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static int place_page(struct vv_pass *p, size_t i)
+static int place_page(struct vv_layer_writer *p, size_t i)
 {
-	struct vv_stream *s = &p->v->grains->stream;
-	uint64_t at = (uint64_t)i * VV_STREAM_PAGE;
+	struct vv_new_data *s = &p->v->grains->stream;
+	uint64_t at = (uint64_t)i * VV_NEW_DATA_PAGE;
 	bool added = false;
 	int rc;
 
 	s->pages.shape.type = type_of(p->v->grains, at, at + vv_region_chunk_len(&s->pages, i));
 	if (!p->claims)
 		s->pages.now[i] = VV_CHUNK_UNKNOWN;
-	else if (s->pages.now[i] != VV_CHUNK_UNKNOWN && !vv_collective_is_claim(p, s->pages.now[i]))
+	else if (s->pages.now[i] != VV_CHUNK_UNKNOWN && !vv_rank_dedup_is_claim(p, s->pages.now[i]))
 		return 0;
 	count_in_blocks(s, 1);
-	rc = vv_pass_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_PLACE_LYING, VV_STREAM_TAG, &added);
+	rc = vv_layer_writer_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_PLACE_LYING, VV_NEW_DATA_TAG, &added);
 	if (!added)
 		count_in_blocks(s, -1);
 	return rc;
 }
 
-static int place_pages(struct vv_pass *p)
+static int place_pages(struct vv_layer_writer *p)
 {
-	struct vv_stream *s = &p->v->grains->stream;
+	struct vv_new_data *s = &p->v->grains->stream;
 	int rc = 0;
 
 	for (; rc == 0 && s->placed < s->pages.n_chunks; s->placed++)
@@ -166,12 +166,12 @@ static int place_pages(struct vv_pass *p)
 	return rc;
 }
 
-void vv_stream_stored(struct vv_stream *s, uint32_t adds)
+void vv_new_data_stored(struct vv_new_data *s, uint32_t adds)
 {
 	count_in_blocks(s, -(int)adds);
 }
 
-void vv_stream_break(struct vv_stream *s)
+void vv_new_data_break(struct vv_new_data *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->broken = true;
@@ -181,30 +181,30 @@ void vv_stream_break(struct vv_stream *s)
 
 /* ---- room --------------------------------------------------------------------------------------------------------------------- */
 
-static int wait_stored(struct vv_pass *p)
+static int wait_stored(struct vv_layer_writer *p)
 {
-	struct vv_stream *s = &p->v->grains->stream;
-	int rc = vv_flush_push(p->flush);
+	struct vv_new_data *s = &p->v->grains->stream;
+	int rc = vv_block_writer_push(p->flush);
 
 	pthread_mutex_lock(&s->lock);
 	while (rc == 0 && s->in_blocks && !s->broken)
 		pthread_cond_wait(&s->written, &s->lock);
 	pthread_mutex_unlock(&s->lock);
-	return rc ? rc : vv_flush_push(p->flush); /* which tells what went wrong */
+	return rc ? rc : vv_block_writer_push(p->flush); /* which tells what went wrong */
 }
 
 /* Whole blocks that are filled are stored now, and used again. */
-static int drain(struct vv_stream *s)
+static int drain(struct vv_new_data *s)
 {
-	struct vv_pass *p = s->pass;
+	struct vv_layer_writer *p = s->pass;
 	uint64_t len = s->len;
 	int rc = 0;
 
-	s->len = len / VV_STREAM_BLOCK * VV_STREAM_BLOCK;
+	s->len = len / VV_NEW_DATA_BLOCK * VV_NEW_DATA_BLOCK;
 	if (s->len <= s->gone)
 		rc = vv_err_set(VV_EINVAL, "nothing of what is new is there yet, and there is no room for more (option stage)");
 	if (rc == 0)
-		rc = vv_stream_end(s);
+		rc = vv_new_data_end(s);
 	if (rc == 0)
 		rc = vv_index_reserve(&p->v->history.index, s->pages.n_chunks - s->placed);
 	if (rc == 0 && !p->flush)
@@ -220,13 +220,13 @@ static int drain(struct vv_stream *s)
 	return rc;
 }
 
-static int add_block(struct vv_stream *s)
+static int add_block(struct vv_new_data *s)
 {
 	uint8_t *p;
 
 	if (vv_mem_room(&s->block, s->n_blocks, &s->blocks_cap, sizeof(*s->block)) < 0)
 		return VV_ENOMEM;
-	p = s->space->rent(VV_STREAM_BLOCK);
+	p = s->space->rent(VV_NEW_DATA_BLOCK);
 	if (!p)
 		return vv_err_set(VV_ENOMEM, "no memory for what is new in this epoch (%llu bytes so far)",
 				  (unsigned long long)s->asked);
@@ -234,11 +234,11 @@ static int add_block(struct vv_stream *s)
 	return 0;
 }
 
-uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got)
+uint8_t *vv_new_data_room(struct vv_new_data *s, size_t want, size_t *got)
 {
-	size_t block = (size_t)(s->asked / VV_STREAM_BLOCK), off = (size_t)(s->asked % VV_STREAM_BLOCK);
+	size_t block = (size_t)(s->asked / VV_NEW_DATA_BLOCK), off = (size_t)(s->asked % VV_NEW_DATA_BLOCK);
 
-	if (s->most && s->asked - s->gone == (uint64_t)s->most * VV_STREAM_BLOCK) {
+	if (s->most && s->asked - s->gone == (uint64_t)s->most * VV_NEW_DATA_BLOCK) {
 		s->failed = drain(s);
 		if (s->failed)
 			return NULL;
@@ -250,44 +250,44 @@ uint8_t *vv_stream_room(struct vv_stream *s, size_t want, size_t *got)
 			return NULL;
 	}
 	s->used = block + 1 > s->used ? block + 1 : s->used;
-	*got = want < VV_STREAM_BLOCK - off ? want : VV_STREAM_BLOCK - off;
+	*got = want < VV_NEW_DATA_BLOCK - off ? want : VV_NEW_DATA_BLOCK - off;
 	s->asked += *got;
 	return s->block[block] + off;
 }
 
-void vv_stream_filled(struct vv_stream *s, size_t len)
+void vv_new_data_filled(struct vv_new_data *s, size_t len)
 {
 	s->len += len;
 }
 
-int vv_stream_append(struct vv_stream *s, const void *p, size_t len)
+int vv_new_data_append(struct vv_new_data *s, const void *p, size_t len)
 {
 	const uint8_t *from = p;
 
 	while (len) {
 		size_t got;
-		uint8_t *to = vv_stream_room(s, len, &got);
+		uint8_t *to = vv_new_data_room(s, len, &got);
 
 		if (!to)
 			return s->failed;
 		memcpy(to, from, got);
-		vv_stream_filled(s, got);
+		vv_new_data_filled(s, got);
 		from += got;
 		len -= got;
 	}
 	return 0;
 }
 
-void vv_stream_rewind(struct vv_stream *s, uint64_t len)
+void vv_new_data_rewind(struct vv_new_data *s, uint64_t len)
 {
 	s->len = s->asked = len > s->gone ? len : s->gone;
 }
 
 /* ---- with other ranks ----------------------------------------------------------------------------------------------------------- */
 
-int vv_stream_sift(struct vv_pass *p, uint64_t first)
+int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first)
 {
-	struct vv_stream *s = p->v->grains ? &p->v->grains->stream : NULL;
+	struct vv_new_data *s = p->v->grains ? &p->v->grains->stream : NULL;
 	int rc = 0;
 
 	if (!s || s->sifted)
@@ -295,32 +295,32 @@ int vv_stream_sift(struct vv_pass *p, uint64_t first)
 	hash_pages(p->v);
 	for (size_t i = 0; p->claims && rc == 0 && i < s->pages.n_chunks; i++) {
 		s->pages.now[i] = VV_CHUNK_UNKNOWN;
-		if (!vv_pass_known(p, &s->pages, i, &s->digest[i]))
-			rc = vv_collective_claim(p, &s->pages, i, first + i, &s->digest[i]);
+		if (!vv_layer_writer_known(p, &s->pages, i, &s->digest[i]))
+			rc = vv_rank_dedup_claim(p, &s->pages, i, first + i, &s->digest[i]);
 	}
 	s->sifted = rc == 0;
 	return rc;
 }
 
-void vv_stream_heard(struct vv_pass *p)
+void vv_new_data_heard(struct vv_layer_writer *p)
 {
 	struct vv_region *r = p->v->grains ? &p->v->grains->stream.pages : NULL;
 
 	for (size_t i = 0; r && p->claims && i < r->n_chunks; i++)
-		if (vv_collective_is_claim(p, r->now[i]) &&
-		    p->claims->state[vv_collective_number(p, r->now[i])] == VV_CLAIM_REFERRED)
+		if (vv_rank_dedup_is_claim(p, r->now[i]) &&
+		    p->claims->state[vv_rank_dedup_number(p, r->now[i])] == VV_CLAIM_REFERRED)
 			p->st.bytes_dup_ranks += vv_region_chunk_len(r, i);
 }
 
-void vv_stream_promise(struct vv_pass *p, uint64_t *pos)
+void vv_new_data_promise(struct vv_layer_writer *p, uint64_t *pos)
 {
 	struct vv_region *r = p->v->grains ? &p->v->grains->stream.pages : NULL;
 	struct vv_claims *c = p->claims;
 
 	for (size_t i = 0; r && i < r->n_chunks; i++) {
-		size_t k = vv_collective_number(p, r->now[i]);
+		size_t k = vv_rank_dedup_number(p, r->now[i]);
 
-		if (!vv_collective_is_claim(p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
+		if (!vv_rank_dedup_is_claim(p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
 			continue;
 		c->pos[k] = *pos;
 		*pos += vv_region_chunk_len(r, i);
@@ -329,20 +329,20 @@ void vv_stream_promise(struct vv_pass *p, uint64_t *pos)
 
 /* ---- into the layer -------------------------------------------------------------------------------------------------------------- */
 
-int vv_stream_place(struct vv_pass *p)
+int vv_new_data_place(struct vv_layer_writer *p)
 {
-	int rc = vv_stream_sift(p, 0);
+	int rc = vv_new_data_sift(p, 0);
 
 	return rc || !p->v->grains ? rc : place_pages(p);
 }
 
-int vv_stream_runs(const struct vv_pass *p, uint64_t at, uint64_t end, struct vv_runs *out)
+int vv_new_data_runs(const struct vv_layer_writer *p, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	const struct vv_region *r = &p->v->grains->stream.pages;
 	int rc = 0;
 
-	for (size_t i = (size_t)(at / VV_STREAM_PAGE); rc == 0 && at < end; i++) {
-		struct vv_run run = vv_pass_run(&p->v->history.index, r, i, r->now[i]);
+	for (size_t i = (size_t)(at / VV_NEW_DATA_PAGE); rc == 0 && at < end; i++) {
+		struct vv_run run = vv_layer_writer_run(&p->v->history.index, r, i, r->now[i]);
 		uint64_t to = run.at + run.len < end ? run.at + run.len : end;
 
 		run.pos += run.layer ? at - run.at : 0;

@@ -80,7 +80,7 @@ static int cut_tables(struct uses *all)
 	const struct vv_set *s = all->set;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct vv_sheet *table = s->region[i] ? s->region[i]->fine->table : NULL;
+		const struct vv_shared_runs *table = s->region[i] ? s->region[i]->fine->table : NULL;
 
 		for (size_t k = 0; table && k < table->runs.n; k += SHARE) {
 			size_t n = table->runs.n - k < SHARE ? table->runs.n - k : SHARE;
@@ -122,12 +122,12 @@ static int join_ranges(const struct uses *all, struct ranges *out)
 /* What is usable of what the tables name. */
 static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct ranges *out)
 {
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 	struct uses all = { .set = s };
 	int rc = cut_tables(&all);
 
 	if (rc == 0) {
-		vv_loop_each(&loop, all.n, use_some, &all);
+		vv_parallel_for_each(&loop, all.n, use_some, &all);
 		rc = join_ranges(&all, out);
 	}
 	for (size_t i = 0; i < all.n; i++)
@@ -144,12 +144,12 @@ static int place_tables(struct vv_set *s)
 	uint64_t c = s->key.grain;
 	int rc = 0;
 
-	vv_weave_displace(s, 0);
+	vv_grain_runs_displace(s, 0);
 	for (size_t i = 0; rc == 0 && i < s->n; i++) {
 		const struct vv_span *span = &s->span[i];
 
 		if (s->region[i] && s->region[i]->fine->table && span->n)
-			rc = vv_weave_place(s, span->first * c, (span->first + (uint64_t)span->n) * c, s->region[i]->fine->table);
+			rc = vv_grain_runs_place(s, span->first * c, (span->first + (uint64_t)span->n) * c, s->region[i]->fine->table);
 	}
 	return rc;
 }
@@ -161,7 +161,7 @@ static int base_on_tables(struct varve *v, struct vv_set *s)
 	int rc = vv_threads_start(v);
 
 	if (rc == 0)
-		rc = vv_table_settle(&v->table, v->pool);
+		rc = vv_run_table_settle(&v->table, v->pool);
 	if (rc == 0)
 		rc = use_tables(s, v->pool, &usable);
 	s->ordinal++;
@@ -173,14 +173,14 @@ static int base_on_tables(struct varve *v, struct vv_set *s)
 	return rc;
 }
 
-void vv_recall_again(struct varve *v)
+void vv_relearn_again(struct varve *v)
 {
 	for (size_t i = 0; v->grains && i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
 		if (s->sieve && base_on_tables(v, s) < 0) {
 			vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
-			vv_grains_forget(v);
+			vv_grain_sets_forget(v);
 			return;
 		}
 	}
@@ -226,7 +226,7 @@ static int learn_memory(const struct varve *v, struct vv_set *s, struct vv_regio
 		rc = s->space->learn(s->sieve, &lesson, 1);
 		atomic_fetch_add(&v->grains->asked, 1);
 		if (rc == 0)
-			rc = vv_watch_ask(r, (uint64_t)at * c, (uint64_t)(at + n) * c);
+			rc = vv_written_pages_ask(r, (uint64_t)at * c, (uint64_t)(at + n) * c);
 	}
 	return rc;
 }
@@ -268,7 +268,7 @@ static int add_again(struct varve *v, struct again *a, uint64_t at, uint64_t end
 	while (rc == 0 && at < end) {
 		uint64_t n = end - at < AGAIN - a->len ? end - at : AGAIN - a->len;
 
-		rc = vv_weave_transfer(&f->table->runs, at, n, a->len, &a->runs);
+		rc = vv_grain_runs_transfer(&f->table->runs, at, n, a->len, &a->runs);
 		if (rc == 0)
 			rc = add_lesson(&a->lessons, first + (uint32_t)(at / c), (uint32_t)(n / c), a->room + a->len);
 		a->len += n;
@@ -325,19 +325,19 @@ static int recall_set(struct varve *v, struct vv_set *s)
 }
 
 /* Memory of the device that the bytes came through is free before more of it is needed. */
-void vv_recall_run(struct varve *v)
+void vv_relearn_run(struct varve *v)
 {
 	int rc = 0;
 
 	if (v->dock)
-		vv_dock_end(v->dock);
+		vv_device_buffers_end(v->dock);
 	if (!given_up(v))
-		rc = vv_table_settle(&v->table, v->pool);
+		rc = vv_run_table_settle(&v->table, v->pool);
 	for (size_t i = 0; i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
 		if (s->late && (rc < 0 || recall_set(v, s) < 0 || given_up(v))) {
-			vv_grains_close_sieve(s);
+			vv_grain_sets_close_sieve(s);
 			if (!given_up(v))
 				vv_log_warn("the next checkpoint stores regions in grains of %u bytes anew: %s", s->key.grain, vv_err_last());
 			vv_err_clear();
@@ -346,7 +346,7 @@ void vv_recall_run(struct varve *v)
 	}
 }
 
-void vv_recall_give_up(struct varve *v)
+void vv_relearn_give_up(struct varve *v)
 {
 	if (v->grains)
 		atomic_store(&v->grains->given_up, true);
@@ -357,16 +357,16 @@ void vv_recall_give_up(struct varve *v)
 /* A region that was not read whole from where its table says does not take part: all of it is new. */
 static int take_table(struct varve *v, struct vv_region *r)
 {
-	size_t k = vv_table_find(&v->table, r->name);
+	size_t k = vv_run_table_find(&v->table, r->name);
 	struct vv_fine *f = r->fine;
 
 	f->tail_known = false;
-	vv_sheet_drop(f->table);
+	vv_shared_runs_drop(f->table);
 	f->table = NULL;
 	f->len = 0;
 	if (k == v->table.n || !r->restored)
 		return 0;
-	f->table = vv_table_share(&v->table.region[k]);
+	f->table = vv_run_table_share(&v->table.region[k]);
 	if (!f->table)
 		return VV_ENOMEM;
 	f->len = r->shape.len;
@@ -378,7 +378,7 @@ static int adopt_tail(struct varve *v, struct vv_region *r)
 	struct vv_fine *f = r->fine;
 	uint8_t bytes[VV_GRAIN_MAX];
 	size_t n;
-	int rc = vv_grains_read_tail(r, bytes, &n);
+	int rc = vv_grain_sets_read_tail(r, bytes, &n);
 
 	if (rc == 0 && n) {
 		v->digest(bytes, n, &f->tail);
@@ -396,7 +396,7 @@ static void make_late(struct varve *v, const struct vv_set *s, struct vv_region 
 	uint32_t c = f->key.grain;
 
 	f->late = f->late_end = 0;
-	if (!s->late || s->key.space != vv_space_host() || (v->group && v->group->split) || f->key.method == VV_METHOD_FULL || !vv_watch_start(v, r))
+	if (!s->late || s->key.space != vv_space_host() || (v->group && v->group->split) || f->key.method == VV_METHOD_FULL || !vv_written_pages_start(v, r))
 		return;
 	f->late = (uint32_t)((f->lo - p + c - 1) / c);
 	f->late_end = (uint32_t)((f->hi - p) / c);
@@ -428,7 +428,7 @@ static int learn_now(struct varve *v, struct vv_set *s)
 /* What the regions hold is known to the sieve, or will be. */
 static int adopt_memory(struct varve *v, struct vv_set *s, bool may_be_late)
 {
-	int rc = vv_grains_shade(s);
+	int rc = vv_grain_sets_shade(s);
 
 	if (rc)
 		return rc;
@@ -459,11 +459,11 @@ static int adopt_set(struct varve *v, struct vv_set *s, bool may_be_late)
 	if (rc == 0)
 		rc = vv_grain_number_spans(s->span, s->n, s->key.grain, &s->end);
 	if (rc == 0)
-		rc = vv_grains_open_sieve(v, s, true);
+		rc = vv_grain_sets_open_sieve(v, s, true);
 	if (rc == 0)
 		rc = adopt_memory(v, s, may_be_late);
 	if (rc == VV_ENOMEM && s->space != vv_space_host()) {
-		rc = vv_grains_fall_back(v, s);
+		rc = vv_grain_sets_fall_back(v, s);
 		if (rc == 0)
 			rc = adopt_memory(v, s, may_be_late);
 	}
@@ -473,7 +473,7 @@ static int adopt_set(struct varve *v, struct vv_set *s, bool may_be_late)
 /* What was known is not so any more. The bytes are back, though, and so only a device's trouble is the caller's. */
 static int know_nothing(struct varve *v, const struct vv_space *space, int rc)
 {
-	vv_grains_forget(v);
+	vv_grain_sets_forget(v);
 	if (space != vv_space_host())
 		return rc;
 	vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
@@ -481,10 +481,10 @@ static int know_nothing(struct varve *v, const struct vv_space *space, int rc)
 	return 0;
 }
 
-int vv_recall_begin(struct varve *v, bool may_be_late)
+int vv_relearn_begin(struct varve *v, bool may_be_late)
 {
-	struct vv_grains *g = v->grains;
-	int rc = g ? vv_grains_gather(v) : 0;
+	struct vv_grain_sets *g = v->grains;
+	int rc = g ? vv_grain_sets_gather(v) : 0;
 
 	if (rc)
 		return know_nothing(v, vv_space_host(), rc);
@@ -496,7 +496,7 @@ int vv_recall_begin(struct varve *v, bool may_be_late)
 	return 0;
 }
 
-bool vv_recall_is_late(const struct varve *v)
+bool vv_relearn_is_late(const struct varve *v)
 {
 	bool late = false;
 
@@ -505,8 +505,8 @@ bool vv_recall_is_late(const struct varve *v)
 	return late;
 }
 
-void vv_recall_drop(struct varve *v)
+void vv_relearn_drop(struct varve *v)
 {
-	if (vv_recall_is_late(v))
-		vv_grains_forget(v);
+	if (vv_relearn_is_late(v))
+		vv_grain_sets_forget(v);
 }

@@ -4,17 +4,17 @@
 #include "track/fence.h"
 #include <string.h>
 
-enum { LONGEST = 16 * VV_STREAM_PAGE }; /* bytes of an echo */
+enum { LONGEST = 16 * VV_NEW_DATA_PAGE }; /* bytes of an echo */
 
 /* Whole pages that are whole periods, too; 0: it is none, or too long. */
 static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
 {
-	uint64_t period = vv_grain_number(x->from) * s->key.grain, len = VV_STREAM_PAGE;
+	uint64_t period = vv_grain_number(x->from) * s->key.grain, len = VV_NEW_DATA_PAGE;
 
 	if (vv_grain_kind(x->from) != VV_PIECE_REPEAT || period > LONGEST)
 		return 0;
 	while (len % period && len <= LONGEST)
-		len += VV_STREAM_PAGE;
+		len += VV_NEW_DATA_PAGE;
 	return len <= LONGEST ? len : 0;
 }
 
@@ -43,7 +43,7 @@ static bool pays(const struct vv_set *s, size_t piece, uint64_t len, uint64_t ga
 	uint64_t all = (uint64_t)x->len * s->key.grain, period = vv_grain_number(x->from) * s->key.grain, n = parts(s, piece);
 	uint64_t each = n == 1 ? 2 + digits(period) + digits(2 * period - 1) : n * RUN_LEAST;
 
-	return all / period * each > gap + len + (len / VV_STREAM_PAGE + 1) * DIGEST + all / len * RUN_MOST;
+	return all / period * each > gap + len + (len / VV_NEW_DATA_PAGE + 1) * DIGEST + all / len * RUN_MOST;
 }
 
 struct reading {
@@ -81,9 +81,9 @@ static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo
 }
 
 /* It begins where a page of the stream does. */
-static uint64_t gap_before(const struct vv_pass *p)
+static uint64_t gap_before(const struct vv_layer_writer *p)
 {
-	return -p->v->grains->stream.len % VV_STREAM_PAGE;
+	return -p->v->grains->stream.len % VV_NEW_DATA_PAGE;
 }
 
 /* These bytes of the stream stand for some that were found twice, and so are counted already: in this epoch or, if there are not as many, in older ones. */
@@ -95,23 +95,23 @@ static void uncount(struct varve_stats *st, uint64_t bytes)
 	st->bytes_dup_time -= bytes - here;
 }
 
-static int add(struct vv_pass *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
+static int add(struct vv_layer_writer *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
 {
-	static const uint8_t nothing[VV_STREAM_PAGE];
-	struct vv_stream *stream = &p->v->grains->stream;
+	static const uint8_t nothing[VV_NEW_DATA_PAGE];
+	struct vv_new_data *stream = &p->v->grains->stream;
 	size_t gap = (size_t)gap_before(p);
 	int rc = vv_mem_room(&s->echo, s->n_echoes, &s->echoes_cap, sizeof(*s->echo));
 
 	if (rc == 0)
-		rc = vv_stream_append(stream, nothing, gap);
+		rc = vv_new_data_append(stream, nothing, gap);
 	if (rc)
 		return rc;
 	s->echo[s->n_echoes++] = (struct vv_echo){ piece, stream->len, len };
 	uncount(&p->st, gap + len);
-	return vv_stream_append(stream, echo, (size_t)len);
+	return vv_new_data_append(stream, echo, (size_t)len);
 }
 
-int vv_echo_take(struct vv_pass *p, struct vv_set *s)
+int vv_repeats_take(struct vv_layer_writer *p, struct vv_set *s)
 {
 	uint8_t *echo = NULL;
 	int rc = 0;
@@ -141,12 +141,12 @@ static const struct vv_echo *find(const struct vv_set *s, size_t piece)
 	return i < s->n_echoes && s->echo[i].piece == piece ? &s->echo[i] : NULL;
 }
 
-int vv_echo_weave(const struct vv_pass *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
+int vv_repeats_weave(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
 {
 	uint64_t len = (uint64_t)s->piece[piece].len * s->key.grain;
 	const struct vv_echo *e = find(s, piece);
 	struct vv_runs once = { 0 };
-	int rc = e ? vv_stream_runs(p, e->at, e->at + e->len, &once) : 0;
+	int rc = e ? vv_new_data_runs(p, e->at, e->at + e->len, &once) : 0;
 
 	for (*done = 0; e && rc == 0 && *done + e->len <= len; *done += e->len)
 		for (size_t i = 0; rc == 0 && i < once.n; i++) {

@@ -14,7 +14,7 @@ enum {
 /* Above this share of written pages hashing everything is cheaper than catching first writes. */
 static const double DENSE = 0.13;
 
-void vv_watch_end(struct vv_fine *f)
+void vv_written_pages_end(struct vv_fine *f)
 {
 	if (f->scan)
 		vv_scan_detach(f->scan, f->lo, f->hi);
@@ -52,10 +52,10 @@ static size_t marks_len(const struct vv_region *r)
 
 static void begin(struct varve *v, struct vv_region *r, uintptr_t lo, uintptr_t hi)
 {
-	struct vv_loop loop = vv_pool_loop(v->pool);
+	struct vv_parallel_for loop = vv_pool_loop(v->pool);
 	struct vv_fine *f = r->fine;
 
-	vv_watch_end(f);
+	vv_written_pages_end(f);
 	f->maybe = vv_mem_new(1, marks_len(r));
 	if (!f->maybe || !vv_memory_watchable(lo, hi) || vv_scan_attach(v->tiles.scan, &loop, lo, hi) < 0) {
 		vv_err_clear();
@@ -91,12 +91,12 @@ static void seen(void *arg, uintptr_t lo, uintptr_t hi)
 	mark(l->region, lo - p, hi - p);
 }
 
-bool vv_watch_start(struct varve *v, struct vv_region *r)
+bool vv_written_pages_start(struct varve *v, struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
 	uintptr_t lo = 0, hi = 0;
 
-	vv_watch_end(f);
+	vv_written_pages_end(f);
 	if (!can_be_watched(v, r, &lo, &hi))
 		return false;
 	if (r->patience)
@@ -106,7 +106,7 @@ bool vv_watch_start(struct varve *v, struct vv_region *r)
 	return f->scan;
 }
 
-int vv_watch_ask(struct vv_region *r, uint64_t at, uint64_t end)
+int vv_written_pages_ask(struct vv_region *r, uint64_t at, uint64_t end)
 {
 	const struct vv_fine *f = r->fine;
 	struct looking l = { r, 0 };
@@ -133,14 +133,14 @@ static int look(struct vv_region *r, uint64_t *pages)
 	return rc;
 }
 
-const uint64_t *vv_watch_look(struct varve *v, struct vv_region *r)
+const uint64_t *vv_written_pages_look(struct varve *v, struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
 	uintptr_t lo = 0, hi = 0;
 	uint64_t pages = 0;
 
 	if (!can_be_watched(v, r, &lo, &hi) || (f->scan && (lo != f->lo || hi != f->hi || r->shape.len != f->watched)))
-		vv_watch_end(f);
+		vv_written_pages_end(f);
 	if (!f->scan) {
 		if (r->patience)
 			r->patience--;
@@ -150,7 +150,7 @@ const uint64_t *vv_watch_look(struct varve *v, struct vv_region *r)
 	}
 	if (look(r, &pages) < 0) { /* some of it is not what it was */
 		vv_err_clear();
-		vv_watch_end(f);
+		vv_written_pages_end(f);
 		return NULL;
 	}
 	if (v->watch_auto && (double)pages * PAGE > DENSE * (double)r->shape.len) {

@@ -101,7 +101,7 @@ int vv_catalog_open(struct vv_store *store, const char *name, bool create, struc
 	if (rc == VV_ENOENT || rc == VV_EDAMAGED)
 		rc = open_without(&lin, object, rc, create);
 	if (rc == 0)
-		rc = vv_annals_new(store, &lin.annals);
+		rc = vv_provenance_new(store, &lin.annals);
 	if (rc == 0)
 		*out = lin;
 	return rc;
@@ -119,7 +119,7 @@ int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[
 	vv_name_record(object, name);
 	rc = put_record(&lin, object);
 	if (rc == 0)
-		rc = vv_annals_new(store, &lin.annals);
+		rc = vv_provenance_new(store, &lin.annals);
 	if (rc == 0)
 		*out = lin;
 	return rc;

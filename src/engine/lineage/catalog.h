@@ -1,21 +1,21 @@
 /* What a store holds: lineages, epochs, layers. Names are cheap to list and records cheap to read; the newest epoch is
  * found without looking at the old ones. */
-#ifndef VV_ENGINE_CATALOG_H
-#define VV_ENGINE_CATALOG_H
+#ifndef VV_ENGINE_LINEAGE_CATALOG_H
+#define VV_ENGINE_LINEAGE_CATALOG_H
 
 #include "core/format/commit.h"
 #include "core/format/name.h"
 #include "core/format/run.h"
 #include "store/store.h"
 
-struct vv_annals;
+struct vv_provenance;
 
 struct vv_lineage { /* borrowed by everything that reads or writes one */
 	struct vv_store *store;
 	char name[VV_NAME_LINEAGE_MAX + 1];
 	uint8_t id[16];
 	uint64_t created_ns;
-	struct vv_annals *annals; /* what its layers say of each other; lives as long as the store */
+	struct vv_provenance *annals; /* what its layers say of each other; lives as long as the store */
 	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 

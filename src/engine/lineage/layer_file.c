@@ -17,21 +17,21 @@ enum {
 	STEP = 512 << 10, /* of what all threads read at once */
 };
 
-int vv_layerio_blame(const struct vv_layerio *f, int rc)
+int vv_layer_file_blame(const struct vv_layer_file *f, int rc)
 {
 	return vv_err_context(rc, "layer '%s/%s'", f->url, f->object);
 }
 
-static void drop_reading(struct vv_layerio *f)
+static void drop_reading(struct vv_layer_file *f)
 {
-	vv_reading_free(f->reading);
+	vv_lazy_runs_free(f->reading);
 	vv_mem_free(f->sources.own);
 	vv_mem_free(f->runs.own);
 	f->reading = NULL;
 	f->sources = f->runs = (struct vv_section_bytes){ 0 };
 }
 
-void vv_layerio_close(struct vv_layerio *f)
+void vv_layer_file_close(struct vv_layer_file *f)
 {
 	if (!f)
 		return;
@@ -40,21 +40,21 @@ void vv_layerio_close(struct vv_layerio *f)
 	vv_head_fini(&f->head);
 	vv_payload_blocks_fini(&f->blocks);
 	vv_payload_digests_fini(&f->digests);
-	vv_eras_fini(&f->eras);
+	vv_era_table_fini(&f->eras);
 	vv_mem_free(f->source);
 	vv_mem_free(f->tail);
 	vv_mem_free(f->body);
 	vv_mem_free(f);
 }
 
-static void drop_bytes(struct vv_layerio *f)
+static void drop_bytes(struct vv_layer_file *f)
 {
 	vv_mem_free(f->tail);
 	vv_mem_free(f->body);
 	f->tail = f->body = NULL;
 }
 
-void vv_layerio_shut(struct vv_layerio *f)
+void vv_layer_file_shut(struct vv_layer_file *f)
 {
 	vv_store_get_close(f->get);
 	f->get = NULL;
@@ -62,24 +62,24 @@ void vv_layerio_shut(struct vv_layerio *f)
 		drop_bytes(f);
 }
 
-int vv_layerio_finish(struct vv_layerio *f, struct vv_pool *pool)
+int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool)
 {
-	int rc = f->reading ? vv_reading_end(f->reading, pool) : 0;
+	int rc = f->reading ? vv_lazy_runs_end(f->reading, pool) : 0;
 
 	if (rc)
-		return vv_layerio_blame(f, rc);
+		return vv_layer_file_blame(f, rc);
 	drop_reading(f);
 	if (!f->get)
 		drop_bytes(f);
 	return 0;
 }
 
-static uint64_t head_off(const struct vv_layerio *f)
+static uint64_t head_off(const struct vv_layer_file *f)
 {
 	return f->frame.section[0].off;
 }
 
-static uint64_t head_end(const struct vv_layerio *f)
+static uint64_t head_end(const struct vv_layer_file *f)
 {
 	const struct vv_section *last = vv_layer_section(&f->frame, VV_SECTION_STATS);
 
@@ -87,7 +87,7 @@ static uint64_t head_end(const struct vv_layerio *f)
 }
 
 struct reading {
-	const struct vv_layerio *f;
+	const struct vv_layer_file *f;
 	uint64_t off, len;
 	uint8_t *to;
 	atomic_bool failed;
@@ -105,20 +105,20 @@ static void read_step(void *arg, size_t i)
 }
 
 /* Memory that is new takes longer to come than the bytes to be copied. What goes wrong is told by the last try. */
-static int read_long(const struct vv_layerio *f, uint64_t off, uint64_t len, uint8_t *to)
+static int read_long(const struct vv_layer_file *f, uint64_t off, uint64_t len, uint8_t *to)
 {
-	struct vv_loop loop = vv_pool_loop(f->pool);
+	struct vv_parallel_for loop = vv_pool_loop(f->pool);
 	struct reading r = { .f = f, .off = off, .len = len, .to = to, .failed = true };
 
 	if (f->pool && f->get->store->read_step && len >= 2 * STEP) {
 		atomic_store(&r.failed, false);
-		vv_loop_each(&loop, (size_t)((len + STEP - 1) / STEP), read_step, &r);
+		vv_parallel_for_each(&loop, (size_t)((len + STEP - 1) / STEP), read_step, &r);
 	}
 	return atomic_load(&r.failed) ? vv_store_get_read(f->get, off, to, (size_t)len) : 0;
 }
 
 /* Bytes off..off+len: at hand already, or read into new memory at *own, such that they end at a multiple of ALIGN: there DIGESTS have what they are about. */
-static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
+static int fetch(struct vv_layer_file *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
 {
 	enum { ALIGN = 8 };
 	size_t before = (size_t)(-len % ALIGN);
@@ -147,7 +147,7 @@ static int fetch(struct vv_layerio *f, uint64_t off, uint64_t len, const uint8_t
 	return 0;
 }
 
-static int read_frame(struct vv_layerio *f)
+static int read_frame(struct vv_layer_file *f)
 {
 	uint64_t size = f->get->size, most = f->get->store->read_step ? TAIL_NEAR : TAIL, n = size < most ? size : most;
 	const uint8_t *dir = NULL;
@@ -171,7 +171,7 @@ static int read_frame(struct vv_layerio *f)
 	return rc;
 }
 
-int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct vv_section_bytes *out)
+int vv_layer_file_section(struct vv_layer_file *f, const struct vv_section *s, struct vv_section_bytes *out)
 {
 	struct vv_section_bytes b = { .n = (size_t)s->len };
 	uint8_t *raw = NULL;
@@ -194,12 +194,12 @@ int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct 
 	return 0;
 }
 
-static int section(struct vv_layerio *f, uint32_t kind, struct vv_section_bytes *out)
+static int section(struct vv_layer_file *f, uint32_t kind, struct vv_section_bytes *out)
 {
-	return vv_layerio_section(f, vv_layer_section(&f->frame, kind), out);
+	return vv_layer_file_section(f, vv_layer_section(&f->frame, kind), out);
 }
 
-static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
+static int read_ident(struct vv_layer_file *f, const struct vv_lineage *lin)
 {
 	struct vv_section_bytes b = { 0 };
 	int rc = section(f, VV_SECTION_IDENT, &b);
@@ -214,21 +214,21 @@ static int read_ident(struct vv_layerio *f, const struct vv_lineage *lin)
 }
 
 /* Is it one of those that it is read with? */
-static int read_eras(struct vv_layerio *f, const struct vv_lineage *lin)
+static int read_eras(struct vv_layer_file *f, const struct vv_lineage *lin)
 {
 	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_ERAS);
 	struct vv_section_bytes b = { 0 };
-	int rc = s ? vv_layerio_section(f, s, &b) : 0;
+	int rc = s ? vv_layer_file_section(f, s, &b) : 0;
 
 	if (rc || !s)
 		return rc;
-	rc = vv_eras_get(&f->eras, b.p, b.n, f->head.epoch);
+	rc = vv_era_table_get(&f->eras, b.p, b.n, f->head.epoch);
 	vv_mem_free(b.own);
-	return rc ? rc : vv_annals_meet(lin, &f->eras);
+	return rc ? rc : vv_provenance_meet(lin, &f->eras);
 }
 
 /* All that the head consists of is at hand. */
-static int read_body(struct vv_layerio *f)
+static int read_body(struct vv_layer_file *f)
 {
 	int rc = 0;
 
@@ -237,18 +237,18 @@ static int read_body(struct vv_layerio *f)
 	return rc;
 }
 
-static int list_sources(struct vv_layerio *f)
+static int list_sources(struct vv_layer_file *f)
 {
 	const uint64_t *layer;
 
-	f->n_sources = vv_reading_sources(f->reading, &layer);
+	f->n_sources = vv_lazy_runs_sources(f->reading, &layer);
 	f->source = vv_mem_new(f->n_sources, sizeof(*f->source));
 	for (size_t i = 0; f->source && i < f->n_sources; i++)
 		f->source[i] = layer[i];
 	return f->source ? 0 : VV_ENOMEM;
 }
 
-static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
+static int read_head(struct vv_layer_file *f, struct vv_pool *pool, bool begun)
 {
 	struct vv_section_bytes regions = { 0 }, stats = { 0 };
 	int rc = read_body(f);
@@ -262,10 +262,10 @@ static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
 	if (rc == 0)
 		rc = section(f, VV_SECTION_RUNS, &f->runs);
 	if (rc == 0)
-		rc = vv_reading_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->reading);
+		rc = vv_lazy_runs_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->reading);
 	rc = rc ? rc : list_sources(f);
 	if (rc == 0 && !begun) {
-		rc = vv_reading_end(f->reading, pool);
+		rc = vv_lazy_runs_end(f->reading, pool);
 		drop_reading(f);
 	}
 	if (rc == 0)
@@ -277,7 +277,7 @@ static int read_head(struct vv_layerio *f, struct vv_pool *pool, bool begun)
 	return rc;
 }
 
-static int read_blocks(struct vv_layerio *f)
+static int read_blocks(struct vv_layer_file *f)
 {
 	struct vv_section_bytes b = { 0 };
 	int rc = section(f, VV_SECTION_BLOCKS, &b);
@@ -290,7 +290,7 @@ static int read_blocks(struct vv_layerio *f)
 	return rc;
 }
 
-static int read_digests(struct vv_layerio *f)
+static int read_digests(struct vv_layer_file *f)
 {
 	struct vv_section_bytes b = { 0 };
 	int rc = section(f, VV_SECTION_DIGESTS, &b);
@@ -301,14 +301,14 @@ static int read_digests(struct vv_layerio *f)
 	return rc;
 }
 
-int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out)
+int vv_layer_file_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layer_file **out)
 {
-	return vv_layerio_open_on(lin, NULL, layer, parts, out);
+	return vv_layer_file_open_on(lin, NULL, layer, parts, out);
 }
 
-int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out)
+int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layer_file **out)
 {
-	struct vv_layerio *f = vv_mem_new(1, sizeof(*f));
+	struct vv_layer_file *f = vv_mem_new(1, sizeof(*f));
 	int rc;
 
 	if (!f)
@@ -326,32 +326,32 @@ int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 		rc = read_ident(f, lin);
 	if (rc == 0)
 		rc = read_eras(f, lin);
-	if (rc == 0 && parts & VV_LAYERIO_HEAD)
-		rc = read_head(f, pool, parts & VV_LAYERIO_BEGUN);
-	if (rc == 0 && parts & VV_LAYERIO_BLOCKS)
+	if (rc == 0 && parts & VV_LAYER_FILE_HEAD)
+		rc = read_head(f, pool, parts & VV_LAYER_FILE_BEGUN);
+	if (rc == 0 && parts & VV_LAYER_FILE_BLOCKS)
 		rc = read_blocks(f);
-	if (rc == 0 && parts & VV_LAYERIO_DIGESTS)
+	if (rc == 0 && parts & VV_LAYER_FILE_DIGESTS)
 		rc = read_digests(f);
 	if (rc) {
-		vv_layerio_blame(f, rc);
-		vv_layerio_close(f);
+		vv_layer_file_blame(f, rc);
+		vv_layer_file_close(f);
 		return rc;
 	}
 	*out = f;
 	return 0;
 }
 
-int vv_layerio_meet(const struct vv_lineage *lin, uint64_t layer)
+int vv_layer_file_meet(const struct vv_lineage *lin, uint64_t layer)
 {
-	struct vv_layerio *f = NULL;
-	int rc = vv_layerio_open(lin, layer, 0, &f);
+	struct vv_layer_file *f = NULL;
+	int rc = vv_layer_file_open(lin, layer, 0, &f);
 
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return rc;
 }
 
 /* The sections' own checks are looked at by whoever reads them. */
-static int head_bytes(struct vv_layerio *f, const uint8_t **out)
+static int head_bytes(struct vv_layer_file *f, const uint8_t **out)
 {
 	uint8_t *own = NULL;
 	int rc = read_body(f);
@@ -359,7 +359,7 @@ static int head_bytes(struct vv_layerio *f, const uint8_t **out)
 	return rc ? rc : fetch(f, head_off(f), head_end(f) - head_off(f), out, &own);
 }
 
-int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n)
+int vv_layer_file_head_bytes(struct vv_layer_file *f, uint8_t **out, size_t *n)
 {
 	const uint8_t *from = NULL;
 	size_t len = (size_t)(head_end(f) - head_off(f));
@@ -375,29 +375,29 @@ int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n)
 	}
 	if (rc) {
 		vv_mem_free(p);
-		return vv_layerio_blame(f, rc);
+		return vv_layer_file_blame(f, rc);
 	}
 	*out = p;
 	*n = len;
 	return 0;
 }
 
-int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want)
+int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *want)
 {
 	const uint8_t *p = NULL;
 	struct vv_digest got;
 	int rc = head_bytes(f, &p);
 
 	if (rc)
-		return vv_layerio_blame(f, rc);
+		return vv_layer_file_blame(f, rc);
 	vv_digest_xxh3(p, (size_t)(head_end(f) - head_off(f)), &got);
 	if (vv_digest_equal(&got, want))
 		return 0;
 	vv_err_set(VV_EDAMAGED, "head: not the one that epoch %" PRIu64 " was committed with", f->head.epoch);
-	return vv_layerio_blame(f, VV_EDAMAGED);
+	return vv_layer_file_blame(f, VV_EDAMAGED);
 }
 
-int vv_layerio_load_digests(struct vv_layerio *f)
+int vv_layer_file_load_digests(struct vv_layer_file *f)
 {
 	int rc;
 
@@ -407,16 +407,16 @@ int vv_layerio_load_digests(struct vv_layerio *f)
 	if (rc == 0)
 		return 0;
 	vv_payload_digests_fini(&f->digests);
-	return vv_layerio_blame(f, rc);
+	return vv_layer_file_blame(f, rc);
 }
 
-static int differs(const struct vv_layerio *f, size_t i)
+static int differs(const struct vv_layer_file *f, size_t i)
 {
 	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, f->blocks.v[i].off);
-	return vv_layerio_blame(f, VV_EDAMAGED);
+	return vv_layer_file_blame(f, VV_EDAMAGED);
 }
 
-int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch)
+int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	void *stored = b->codec ? scratch : raw;
@@ -427,11 +427,11 @@ int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scrat
 	if (vv_digest_check(stored, b->stored_len) != b->check)
 		return differs(f, i);
 	rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
-	return rc ? vv_layerio_blame(f, rc) : 0;
+	return rc ? vv_layer_file_blame(f, rc) : 0;
 }
 
 /* A plain block in steps, each checked while it is in the cache. */
-static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
+static int read_steps(struct vv_layer_file *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
 {
 	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
 	struct vv_digest_stream check;
@@ -450,19 +450,19 @@ static int read_steps(struct vv_layerio *f, const struct vv_block *b, uint8_t *t
 }
 
 /* The whole of a plain block to one place, without a copy of our own. */
-static int read_straight(struct vv_layerio *f, size_t i, const struct vv_part *part)
+static int read_straight(struct vv_layer_file *f, size_t i, const struct vv_part *part)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	uint64_t got = 0;
 	int rc = 0;
 
-	if (vv_mapped_take(f, b, part, 1))
+	if (vv_mapped_block_take(f, b, part, 1))
 		return 0;
 	rc = read_steps(f, b, part->to, &got);
 	return rc ? rc : got == b->check ? 0 : differs(f, i);
 }
 
-size_t vv_layerio_group(const struct vv_layerio *f, uint64_t pos)
+size_t vv_layer_file_group(const struct vv_layer_file *f, uint64_t pos)
 {
 	return vv_payload_digest_group(&f->digests, pos);
 }
@@ -507,7 +507,7 @@ static bool copy_checked(const struct vv_digests *d, const struct vv_part *part,
 }
 
 /* How many of the parts are read in one go, and where they end: small steps, so that what is copied is still in the cache. */
-static size_t next_step(const struct vv_layerio *f, const struct vv_part *part, size_t n, uint32_t *end)
+static size_t next_step(const struct vv_layer_file *f, const struct vv_part *part, size_t n, uint32_t *end)
 {
 	uint64_t step = f->get->store->read_step, gap = step ? GAP : VV_MAX_BLOCK;
 	size_t i = 1;
@@ -524,7 +524,7 @@ static size_t next_step(const struct vv_layerio *f, const struct vv_part *part, 
 }
 
 /* Reads no more than the parts of a plain block need. *ok: they are what their digests say. */
-static int read_chunks(struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n,
+static int read_chunks(struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n,
 		       uint8_t *scratch, bool *ok)
 {
 	int rc = 0;
@@ -542,21 +542,21 @@ static int read_chunks(struct vv_layerio *f, const struct vv_block *b, const str
 }
 
 /* By the check of the whole block. */
-static int read_whole(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
+static int read_whole(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	int rc;
 
-	if (vv_mapped_take(f, b, part, n))
+	if (vv_mapped_block_take(f, b, part, n))
 		return 0;
-	rc = vv_layerio_read_block(f, i, scratch, scratch + b->raw_len);
+	rc = vv_layer_file_read_block(f, i, scratch, scratch + b->raw_len);
 	for (size_t k = 0; rc == 0 && k < n; k++)
 		memcpy(part[k].to, scratch + part[k].from, part[k].len);
 	return rc;
 }
 
 /* Parts that do not have their digests leave the decision to the block's own check. */
-int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
+int vv_layer_file_read_parts(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	uint64_t used = 0;
@@ -573,17 +573,17 @@ int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *
 	return rc || ok ? rc : read_whole(f, i, part, n, scratch);
 }
 
-int vv_layerio_check_header(struct vv_layerio *f)
+int vv_layer_file_check_header(struct vv_layer_file *f)
 {
 	uint8_t header[VV_LAYER_HEADER];
 	int rc = vv_store_get_read(f->get, 0, header, sizeof(header));
 
 	if (rc == 0)
 		rc = vv_layer_check_header(header);
-	return rc ? vv_layerio_blame(f, rc) : 0;
+	return rc ? vv_layer_file_blame(f, rc) : 0;
 }
 
-int vv_layerio_check_sections(struct vv_layerio *f)
+int vv_layer_file_check_sections(struct vv_layer_file *f)
 {
 	int rc = 0;
 
@@ -596,5 +596,5 @@ int vv_layerio_check_sections(struct vv_layerio *f)
 			rc = vv_layer_check_section(&f->frame.section[i], p);
 		vv_mem_free(own);
 	}
-	return rc ? vv_layerio_blame(f, rc) : 0;
+	return rc ? vv_layer_file_blame(f, rc) : 0;
 }

@@ -1,6 +1,6 @@
 /* Layer files open for reading: the parts that were asked for, verified. */
-#ifndef VV_ENGINE_LAYERIO_H
-#define VV_ENGINE_LAYERIO_H
+#ifndef VV_ENGINE_LINEAGE_LAYER_FILE_H
+#define VV_ENGINE_LINEAGE_LAYER_FILE_H
 
 #include "base/pool.h"
 #include "core/format/layer.h"
@@ -8,10 +8,10 @@
 #include "engine/lineage/lazy_runs.h"
 
 enum { /* what of a layer is opened */
-	VV_LAYERIO_HEAD = 1,
-	VV_LAYERIO_BLOCKS = 2, /* for their bytes, too: the file is mapped if it can be */
-	VV_LAYERIO_DIGESTS = 4,
-	VV_LAYERIO_BEGUN = 8, /* of the head, tables are only begun */
+	VV_LAYER_FILE_HEAD = 1,
+	VV_LAYER_FILE_BLOCKS = 2, /* for their bytes, too: the file is mapped if it can be */
+	VV_LAYER_FILE_DIGESTS = 4,
+	VV_LAYER_FILE_BEGUN = 8, /* of the head, tables are only begun */
 };
 
 struct vv_section_bytes { /* a section that was read */
@@ -20,7 +20,7 @@ struct vv_section_bytes { /* a section that was read */
 	uint8_t *own; /* memory to be freed, or NULL */
 };
 
-struct vv_layerio {
+struct vv_layer_file {
 	struct vv_get *get;
 	char object[VV_NAME_MAX];
 	const char *url; /* the store's, for messages */
@@ -29,43 +29,43 @@ struct vv_layerio {
 	struct vv_head head; /* the ident is always there, the rest with HEAD */
 	struct vv_blocks blocks;
 	struct vv_digests digests;
-	struct vv_eras eras; /* none in layers of older versions */
+	struct vv_era_table eras; /* none in layers of older versions */
 	uint8_t *tail; /* the end of the file, read ahead in one piece */
 	uint64_t tail_off;
 	uint8_t *body; /* memory of the head's sections, if they are not in the tail and have been read */
 	const uint8_t *head_at; /* they begin there */
-	struct vv_reading *reading; /* that the runs of the head come from; NULL: they are there */
+	struct vv_lazy_runs *reading; /* that the runs of the head come from; NULL: they are there */
 	struct vv_section_bytes sources, runs; /* what it reads */
 	uint64_t *source; /* layers that the head's runs name */
 	size_t n_sources;
 	struct vv_pool *pool; /* that reads what is long; NULL: one thread does */
 };
 
-int vv_layerio_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layerio **out);
+int vv_layer_file_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layer_file **out);
 /* The same on all threads of a pool; NULL is fine. */
-int vv_layerio_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layerio **out);
-void vv_layerio_close(struct vv_layerio *f); /* NULL is fine */
+int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layer_file **out);
+void vv_layer_file_close(struct vv_layer_file *f); /* NULL is fine */
 /* Only hears what the layer says of the eras of epochs (engine/lineage/provenance.h). */
-int vv_layerio_meet(const struct vv_lineage *lin, uint64_t layer);
+int vv_layer_file_meet(const struct vv_lineage *lin, uint64_t layer);
 /* Gives the file back; what was read of it stays, until it is closed. */
-void vv_layerio_shut(struct vv_layerio *f);
+void vv_layer_file_shut(struct vv_layer_file *f);
 
 /* The runs that are not there yet. */
-int vv_layerio_finish(struct vv_layerio *f, struct vv_pool *pool);
+int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool);
 
 /* A section, checked, and decoded where it is coded. */
-int vv_layerio_section(struct vv_layerio *f, const struct vv_section *s, struct vv_section_bytes *out);
+int vv_layer_file_section(struct vv_layer_file *f, const struct vv_section *s, struct vv_section_bytes *out);
 
 /* DIGESTS after all, where opening left them out. */
-int vv_layerio_load_digests(struct vv_layerio *f);
+int vv_layer_file_load_digests(struct vv_layer_file *f);
 
 /* The bytes of the head's sections, one after another: new memory. */
-int vv_layerio_head_bytes(struct vv_layerio *f, uint8_t **out, size_t *n);
+int vv_layer_file_head_bytes(struct vv_layer_file *f, uint8_t **out, size_t *n);
 /* Does the head have the digest that a commit record gives it? */
-int vv_layerio_check_head(struct vv_layerio *f, const struct vv_digest *want);
+int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *want);
 
 /* Block i, checked and decoded, into raw (raw_len bytes); scratch (stored_len bytes) is used for coded blocks. */
-int vv_layerio_read_block(struct vv_layerio *f, size_t i, void *raw, void *scratch);
+int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch);
 
 struct vv_part { /* a stretch of one decoded block, and where it goes */
 	uint64_t pos; /* of its first byte in the payload */
@@ -75,16 +75,16 @@ struct vv_part { /* a stretch of one decoded block, and where it goes */
 
 /* Parts of block i, ascending, to their places, checked. With DIGESTS loaded only what is used need be read and checked:
  * then damage in the rest of the block is not seen. scratch: raw_len bytes, and stored_len more for coded blocks. */
-int vv_layerio_read_parts(struct vv_layerio *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch);
+int vv_layer_file_read_parts(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch);
 
 /* The first group of digests that ends after pos: it may begin after it; digests.n_groups if there is none. */
-size_t vv_layerio_group(const struct vv_layerio *f, uint64_t pos);
+size_t vv_layer_file_group(const struct vv_layer_file *f, uint64_t pos);
 
 /* The header, every block's check, every section, known or not: all bytes of the file. */
-int vv_layerio_check_header(struct vv_layerio *f);
-int vv_layerio_check_sections(struct vv_layerio *f);
+int vv_layer_file_check_header(struct vv_layer_file *f);
+int vv_layer_file_check_sections(struct vv_layer_file *f);
 
 /* Puts "'STORE/OBJECT'" before the thread's message. */
-int vv_layerio_blame(const struct vv_layerio *f, int rc);
+int vv_layer_file_blame(const struct vv_layer_file *f, int rc);
 
 #endif

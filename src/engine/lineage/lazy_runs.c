@@ -7,19 +7,19 @@
 
 enum state { UNREAD, BUSY, GOOD, BAD }; /* of a part */
 
-struct vv_reading {
+struct vv_lazy_runs {
 	struct vv_head *h;
-	struct vv_runwire *wire;
+	struct vv_run_wire *wire;
 	atomic_uchar **state; /* per region and part; NULL: the region has no parts */
 	size_t n;
 };
 
-static int make_states(struct vv_reading *r)
+static int make_states(struct vv_lazy_runs *r)
 {
 	r->state = vv_mem_new(r->h->n_regions, sizeof(*r->state));
 	r->n = r->state ? r->h->n_regions : 0;
 	for (size_t i = 0; i < r->n; i++) {
-		size_t parts = vv_runwire_parts(r->wire, i);
+		size_t parts = vv_run_wire_parts(r->wire, i);
 
 		r->state[i] = parts ? vv_mem_new(parts, sizeof(**r->state)) : NULL;
 		if (parts && !r->state[i])
@@ -28,7 +28,7 @@ static int make_states(struct vv_reading *r)
 	return r->state ? 0 : VV_ENOMEM;
 }
 
-static void drop_states(struct vv_reading *r)
+static void drop_states(struct vv_lazy_runs *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		vv_mem_free(r->state[i]);
@@ -37,47 +37,47 @@ static void drop_states(struct vv_reading *r)
 	r->n = 0;
 }
 
-int vv_reading_new(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, struct vv_pool *pool, struct vv_reading **out)
+int vv_lazy_runs_new(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs, struct vv_pool *pool, struct vv_lazy_runs **out)
 {
-	struct vv_reading *r = vv_mem_new(1, sizeof(*r));
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_lazy_runs *r = vv_mem_new(1, sizeof(*r));
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 	int rc;
 
 	if (!r)
 		return VV_ENOMEM;
 	r->h = h;
-	rc = vv_runwire_begin(h, sources, n_sources, runs, n_runs, &loop, &r->wire);
+	rc = vv_run_wire_begin(h, sources, n_sources, runs, n_runs, &loop, &r->wire);
 	if (rc == 0)
 		rc = make_states(r);
 	if (rc)
-		vv_reading_free(r);
+		vv_lazy_runs_free(r);
 	else
 		*out = r;
 	return rc;
 }
 
-void vv_reading_free(struct vv_reading *r)
+void vv_lazy_runs_free(struct vv_lazy_runs *r)
 {
 	if (!r)
 		return;
 	drop_states(r);
-	vv_runwire_free(r->wire);
+	vv_run_wire_free(r->wire);
 	vv_mem_free(r);
 }
 
-size_t vv_reading_sources(const struct vv_reading *r, const uint64_t **out)
+size_t vv_lazy_runs_sources(const struct vv_lazy_runs *r, const uint64_t **out)
 {
-	return vv_runwire_sources(r->wire, out);
+	return vv_run_wire_sources(r->wire, out);
 }
 
 /* A part takes a fraction of a millisecond, so whoever finds it busy looks again. */
-static bool read_part(struct vv_reading *r, size_t region, size_t i)
+static bool read_part(struct vv_lazy_runs *r, size_t region, size_t i)
 {
 	atomic_uchar *state = &r->state[region][i];
 	unsigned char was = UNREAD;
 
 	if (atomic_compare_exchange_strong(state, &was, BUSY)) {
-		was = vv_runwire_read(r->wire, region, i) ? GOOD : BAD;
+		was = vv_run_wire_read(r->wire, region, i) ? GOOD : BAD;
 		atomic_store(state, was);
 	}
 	while (was == BUSY) {
@@ -88,27 +88,27 @@ static bool read_part(struct vv_reading *r, size_t region, size_t i)
 }
 
 /* The last part that begins at or before `at`. */
-static size_t find_part(const struct vv_reading *r, size_t region, size_t parts, uint64_t at)
+static size_t find_part(const struct vv_lazy_runs *r, size_t region, size_t parts, uint64_t at)
 {
-	struct vv_runwire_part part;
+	struct vv_run_wire_part part;
 	size_t i;
 
-	VV_SEARCH(i, 1, parts, (vv_runwire_part(r->wire, region, i, &part), part.at <= at));
+	VV_SEARCH(i, 1, parts, (vv_run_wire_part(r->wire, region, i, &part), part.at <= at));
 	return i - 1;
 }
 
-bool vv_reading_look(struct vv_reading *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out)
+bool vv_lazy_runs_look(struct vv_lazy_runs *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	const struct vv_runs *runs = &r->h->region[region].runs;
-	size_t parts = vv_runwire_parts(r->wire, region);
+	size_t parts = vv_run_wire_parts(r->wire, region);
 	struct vv_runs seen = *runs;
 
 	if (parts)
 		seen.n = 0;
 	for (size_t i = parts ? find_part(r, region, parts, at) : 0; i < parts; i++) {
-		struct vv_runwire_part part;
+		struct vv_run_wire_part part;
 
-		vv_runwire_part(r->wire, region, i, &part);
+		vv_run_wire_part(r->wire, region, i, &part);
 		if (part.at >= end)
 			break;
 		if (!read_part(r, region, i))
@@ -121,10 +121,10 @@ bool vv_reading_look(struct vv_reading *r, size_t region, uint64_t at, uint64_t 
 	return true;
 }
 
-int vv_reading_end(struct vv_reading *r, struct vv_pool *pool)
+int vv_lazy_runs_end(struct vv_lazy_runs *r, struct vv_pool *pool)
 {
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 
 	drop_states(r);
-	return vv_runwire_end(r->wire, &loop);
+	return vv_run_wire_end(r->wire, &loop);
 }

@@ -26,7 +26,7 @@ static void take(void *arg)
 		memcpy(t->part[k].to, t->raw + t->part[k].from, t->part[k].len);
 }
 
-bool vv_mapped_take(const struct vv_layerio *f, const struct vv_block *b, const struct vv_part *part, size_t n)
+bool vv_mapped_block_take(const struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n)
 {
 	struct taking t = { f->get->map && b->codec == 0 ? f->get->map + b->off : NULL, b, part, n, false };
 

@@ -3,12 +3,12 @@
 #include "base/mem.h"
 
 /* What holds pos, which the cursor stands at; k: the first group of digests that ends after pos. */
-static struct vv_lane lane_at(const struct vv_layerio *f, uint64_t pos, const struct vv_payload_cursor *c, size_t k)
+static struct vv_plain_extent lane_at(const struct vv_layer_file *f, uint64_t pos, const struct vv_payload_cursor *c, size_t k)
 {
 	const struct vv_digests *d = &f->digests;
 	const struct vv_digest_group *g = k < d->n_groups ? &d->group[k] : NULL, *last = k ? &d->group[k - 1] : NULL;
 	const struct vv_extent *x = &f->blocks.extent.v[c->extent];
-	struct vv_lane l = { .block = &f->blocks.v[c->block] };
+	struct vv_plain_extent l = { .block = &f->blocks.v[c->block] };
 
 	l.lo = x->pos;
 	l.hi = x->pos + x->len;
@@ -26,25 +26,25 @@ static struct vv_lane lane_at(const struct vv_layerio *f, uint64_t pos, const st
 	return l;
 }
 
-int vv_lane_find(const struct vv_layerio *f, uint64_t pos, struct vv_lane *out)
+int vv_plain_extent_find(const struct vv_layer_file *f, uint64_t pos, struct vv_plain_extent *out)
 {
 	struct vv_payload_cursor c = { 0 };
 
 	if (!vv_payload_locate(&f->blocks, pos, &c))
 		return 0;
-	*out = lane_at(f, pos, &c, vv_layerio_group(f, pos));
+	*out = lane_at(f, pos, &c, vv_layer_file_group(f, pos));
 	return 1;
 }
 
-static bool follows(const struct vv_lane *a, const struct vv_lane *b)
+static bool follows(const struct vv_plain_extent *a, const struct vv_plain_extent *b)
 {
 	return a->hi == b->lo && a->digest == b->digest && !a->block->codec && !b->block->codec && a->off + (a->hi - a->lo) == b->off &&
-	       b->hi - a->lo <= VV_LANE_MOST;
+	       b->hi - a->lo <= VV_PLAIN_EXTENT_MOST;
 }
 
-static int add(struct vv_lanes *out, const struct vv_lane *l)
+static int add(struct vv_lanes *out, const struct vv_plain_extent *l)
 {
-	struct vv_lane *last = out->n ? &out->v[out->n - 1] : NULL;
+	struct vv_plain_extent *last = out->n ? &out->v[out->n - 1] : NULL;
 
 	if (last && follows(last, l)) {
 		last->hi = l->hi;
@@ -56,7 +56,7 @@ static int add(struct vv_lanes *out, const struct vv_lane *l)
 	return 0;
 }
 
-int vv_lane_list(const struct vv_layerio *f, struct vv_lanes *out)
+int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_lanes *out)
 {
 	const struct vv_digests *d = &f->digests;
 	const struct vv_blocks *b = &f->blocks;
@@ -70,7 +70,7 @@ int vv_lane_list(const struct vv_layerio *f, struct vv_lanes *out)
 			const struct vv_extent *x = &b->extent.v[c.extent];
 
 			for (uint64_t pos = x->pos; rc == 0 && pos < x->pos + x->len;) {
-				struct vv_lane l;
+				struct vv_plain_extent l;
 
 				while (k < d->n_groups && d->group[k].pos + d->group[k].count * d->group[k].chunk <= pos)
 					k++;

@@ -1,11 +1,11 @@
 /* A stretch of a layer's payload that is one extent, with digests of one size of chunk: where its bytes and digests are is a matter
  * of adding. Everything else of a layer is out of the cache by the time the next piece of it comes. */
-#ifndef VV_ENGINE_LANE_H
-#define VV_ENGINE_LANE_H
+#ifndef VV_ENGINE_LINEAGE_PLAIN_EXTENT_H
+#define VV_ENGINE_LINEAGE_PLAIN_EXTENT_H
 
 #include "engine/lineage/layer_file.h"
 
-struct vv_lane {
+struct vv_plain_extent {
 	uint64_t lo, hi; /* positions */
 	const struct vv_block *block;
 	uint64_t off;    /* of lo in the file, if the block is plain */
@@ -15,17 +15,17 @@ struct vv_lane {
 };
 
 /* The one that holds pos; 0 if no block does. */
-int vv_lane_find(const struct vv_layerio *f, uint64_t pos, struct vv_lane *out);
+int vv_plain_extent_find(const struct vv_layer_file *f, uint64_t pos, struct vv_plain_extent *out);
 
-enum { VV_LANE_MOST = 1 << 30 }; /* bytes of a lane that is several: offsets in it fit 32 bits */
+enum { VV_PLAIN_EXTENT_MOST = 1 << 30 }; /* bytes of a lane that is several: offsets in it fit 32 bits */
 
 struct vv_lanes {
-	struct vv_lane *v;
+	struct vv_plain_extent *v;
 	size_t n, cap;
 };
 
 /* All of a layer's, ascending; those that adding leads from one to the next are one, with its first block. Most layers are one lane then.
  * out starts empty. */
-int vv_lane_list(const struct vv_layerio *f, struct vv_lanes *out);
+int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_lanes *out);
 
 #endif

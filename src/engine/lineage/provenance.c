@@ -5,29 +5,29 @@
 #include <inttypes.h>
 #include <pthread.h>
 
-struct vv_annals {
+struct vv_provenance {
 	struct vv_store_guest guest;
 	pthread_mutex_t lock;
-	struct vv_eras eras;   /* of what is being read */
-	struct vv_eras known;  /* of all that was met */
-	struct vv_eras silent; /* epochs of which nothing can be known */
+	struct vv_era_table eras;   /* of what is being read */
+	struct vv_era_table known;  /* of all that was met */
+	struct vv_era_table silent; /* epochs of which nothing can be known */
 	bool turned;
 };
 
 static void end(struct vv_store_guest *guest)
 {
-	struct vv_annals *a = (struct vv_annals *)guest;
+	struct vv_provenance *a = (struct vv_provenance *)guest;
 
-	vv_eras_fini(&a->eras);
-	vv_eras_fini(&a->known);
-	vv_eras_fini(&a->silent);
+	vv_era_table_fini(&a->eras);
+	vv_era_table_fini(&a->known);
+	vv_era_table_fini(&a->silent);
 	pthread_mutex_destroy(&a->lock);
 	vv_mem_free(a);
 }
 
-int vv_annals_new(struct vv_store *store, struct vv_annals **out)
+int vv_provenance_new(struct vv_store *store, struct vv_provenance **out)
 {
-	struct vv_annals *a = vv_mem_new(1, sizeof(*a));
+	struct vv_provenance *a = vv_mem_new(1, sizeof(*a));
 
 	if (!a)
 		return VV_ENOMEM;
@@ -38,28 +38,28 @@ int vv_annals_new(struct vv_store *store, struct vv_annals **out)
 	return 0;
 }
 
-static bool fits(const struct vv_eras *e, const struct vv_eras *said, uint64_t *other)
+static bool fits(const struct vv_era_table *e, const struct vv_era_table *said, uint64_t *other)
 {
 	for (size_t i = 0; i < said->n; i++)
-		if (!vv_eras_fits(e, &said->v[i], other))
+		if (!vv_era_table_fits(e, &said->v[i], other))
 			return false;
 	return true;
 }
 
-static int add(struct vv_eras *e, const struct vv_eras *said)
+static int add(struct vv_era_table *e, const struct vv_era_table *said)
 {
 	uint64_t other;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < said->n; i++)
-		rc = vv_eras_add(e, &said->v[i], &other);
+		rc = vv_era_table_add(e, &said->v[i], &other);
 	return rc;
 }
 
 /* Of a layer that does not belong here nothing is believed. */
-int vv_annals_meet(const struct vv_lineage *lin, const struct vv_eras *said)
+int vv_provenance_meet(const struct vv_lineage *lin, const struct vv_era_table *said)
 {
-	struct vv_annals *a = lin->annals;
+	struct vv_provenance *a = lin->annals;
 	uint64_t epoch = 0, other;
 	bool belongs;
 	int rc = 0;
@@ -81,27 +81,27 @@ int vv_annals_meet(const struct vv_lineage *lin, const struct vv_eras *said)
 			  epoch);
 }
 
-void vv_annals_forget(const struct vv_lineage *lin)
+void vv_provenance_forget(const struct vv_lineage *lin)
 {
 	pthread_mutex_lock(&lin->annals->lock);
 	lin->annals->eras.n = 0;
 	pthread_mutex_unlock(&lin->annals->lock);
 }
 
-uint64_t vv_annals_token(const struct vv_lineage *lin, uint64_t epoch)
+uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch)
 {
-	struct vv_annals *a = lin->annals;
+	struct vv_provenance *a = lin->annals;
 	const struct vv_era *era;
 	uint64_t token;
 
 	pthread_mutex_lock(&a->lock);
-	era = vv_eras_find(&a->eras, epoch);
+	era = vv_era_table_find(&a->eras, epoch);
 	token = era ? era->token : 0;
 	pthread_mutex_unlock(&a->lock);
 	return token;
 }
 
-bool vv_annals_turned(const struct vv_lineage *lin)
+bool vv_provenance_turned(const struct vv_lineage *lin)
 {
 	bool turned;
 
@@ -111,9 +111,9 @@ bool vv_annals_turned(const struct vv_lineage *lin)
 	return turned;
 }
 
-void vv_annals_turn(const struct vv_lineage *lin)
+void vv_provenance_turn(const struct vv_lineage *lin)
 {
-	struct vv_annals *a = lin->annals;
+	struct vv_provenance *a = lin->annals;
 
 	pthread_mutex_lock(&a->lock);
 	a->known.n = 0;
@@ -122,18 +122,18 @@ void vv_annals_turn(const struct vv_lineage *lin)
 	pthread_mutex_unlock(&a->lock);
 }
 
-bool vv_annals_knows(const struct vv_lineage *lin, uint64_t epoch)
+bool vv_provenance_knows(const struct vv_lineage *lin, uint64_t epoch)
 {
-	struct vv_annals *a = lin->annals;
+	struct vv_provenance *a = lin->annals;
 	bool knows;
 
 	pthread_mutex_lock(&a->lock);
-	knows = vv_eras_find(&a->known, epoch) || vv_eras_find(&a->silent, epoch);
+	knows = vv_era_table_find(&a->known, epoch) || vv_era_table_find(&a->silent, epoch);
 	pthread_mutex_unlock(&a->lock);
 	return knows;
 }
 
-int vv_annals_claims(const struct vv_lineage *lin, struct vv_eras *out)
+int vv_provenance_claims(const struct vv_lineage *lin, struct vv_era_table *out)
 {
 	int rc;
 
@@ -143,33 +143,33 @@ int vv_annals_claims(const struct vv_lineage *lin, struct vv_eras *out)
 	return rc;
 }
 
-void vv_annals_cannot(const struct vv_lineage *lin, uint64_t epoch)
+void vv_provenance_cannot(const struct vv_lineage *lin, uint64_t epoch)
 {
-	struct vv_annals *a = lin->annals;
+	struct vv_provenance *a = lin->annals;
 	uint64_t other;
 
 	pthread_mutex_lock(&a->lock);
-	if (vv_eras_add(&a->silent, &(struct vv_era){ epoch, epoch, 0 }, &other) < 0)
+	if (vv_era_table_add(&a->silent, &(struct vv_era){ epoch, epoch, 0 }, &other) < 0)
 		vv_err_clear(); /* it is asked for again */
 	pthread_mutex_unlock(&a->lock);
 }
 
 /* If it is of an earlier session, and known. */
-static int list(struct vv_annals *a, uint64_t epoch, struct vv_eras *out)
+static int list(struct vv_provenance *a, uint64_t epoch, struct vv_era_table *out)
 {
 	const struct vv_era *era = NULL;
 	uint64_t other;
 
-	if (!vv_eras_find(out, epoch))
-		era = vv_eras_find(&a->known, epoch);
-	return era && era->last < out->v[out->n - 1].first ? vv_eras_add(out, era, &other) : 0;
+	if (!vv_era_table_find(out, epoch))
+		era = vv_era_table_find(&a->known, epoch);
+	return era && era->last < out->v[out->n - 1].first ? vv_era_table_add(out, era, &other) : 0;
 }
 
-int vv_annals_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_eras *out)
+int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out)
 {
-	struct vv_annals *a = lin->annals;
+	struct vv_provenance *a = lin->annals;
 	uint64_t epoch = 0;
-	int rc = vv_eras_add(out, own, &epoch);
+	int rc = vv_era_table_add(out, own, &epoch);
 
 	pthread_mutex_lock(&a->lock);
 	if (rc == 0 && head->parent)

@@ -1,35 +1,35 @@
 /* Which layers belong together: what those that were opened say of the eras of epochs, their own and those they refer to (core/format/era_table.h). One that says something else than
  * those read with it is of another copy of the lineage, and is not read as theirs. A writer knows besides what all said that it ever met: the layers that its index knows of. */
-#ifndef VV_ENGINE_ANNALS_H
-#define VV_ENGINE_ANNALS_H
+#ifndef VV_ENGINE_LINEAGE_PROVENANCE_H
+#define VV_ENGINE_LINEAGE_PROVENANCE_H
 
 #include "core/format/era_table.h"
 #include "core/format/head.h"
 
-struct vv_annals;
+struct vv_provenance;
 struct vv_lineage;
 struct vv_store;
 
 /* Lives as long as the store. */
-int vv_annals_new(struct vv_store *store, struct vv_annals **out);
+int vv_provenance_new(struct vv_store *store, struct vv_provenance **out);
 /* What a layer says. VV_EDAMAGED: others have said something else. By any thread. */
-int vv_annals_meet(const struct vv_lineage *lin, const struct vv_eras *said);
+int vv_provenance_meet(const struct vv_lineage *lin, const struct vv_era_table *said);
 /* Before an epoch is read that need not belong to those read before. */
-void vv_annals_forget(const struct vv_lineage *lin);
+void vv_provenance_forget(const struct vv_lineage *lin);
 /* Of the era that the epoch belongs to, as those say that were read last; 0: not known. */
-uint64_t vv_annals_token(const struct vv_lineage *lin, uint64_t epoch);
+uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch);
 
 /* Is a layer in the place of another one that was met before? Then what is known of that one is worth nothing. */
-bool vv_annals_turned(const struct vv_lineage *lin);
+bool vv_provenance_turned(const struct vv_lineage *lin);
 /* It is known no more. */
-void vv_annals_turn(const struct vv_lineage *lin);
+void vv_provenance_turn(const struct vv_lineage *lin);
 /* Is the era of the epoch known, or not to be learned? */
-bool vv_annals_knows(const struct vv_lineage *lin, uint64_t epoch);
+bool vv_provenance_knows(const struct vv_lineage *lin, uint64_t epoch);
 /* All that is known; out must start empty. */
-int vv_annals_claims(const struct vv_lineage *lin, struct vv_eras *out);
+int vv_provenance_claims(const struct vv_lineage *lin, struct vv_era_table *out);
 /* No layer tells it. */
-void vv_annals_cannot(const struct vv_lineage *lin, uint64_t epoch);
+void vv_provenance_cannot(const struct vv_lineage *lin, uint64_t epoch);
 /* What a layer of the era `own` with that head has to say; out must start empty. */
-int vv_annals_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_eras *out);
+int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out);
 
 #endif

@@ -7,47 +7,47 @@
 #include <stdio.h>
 #include <string.h>
 
-struct vv_table_chain { /* newest first */
-	struct vv_layerio *file[VV_MAX_DEPTH + 1];
+struct vv_run_table_chain { /* newest first */
+	struct vv_layer_file *file[VV_MAX_DEPTH + 1];
 	size_t n;
 	unsigned parts; /* that are opened */
 };
 
 static void close_one(void *arg, size_t i)
 {
-	vv_layerio_close(((struct vv_table_chain *)arg)->file[i]);
+	vv_layer_file_close(((struct vv_run_table_chain *)arg)->file[i]);
 }
 
-static void chain_close(struct vv_table_chain *c, struct vv_pool *pool)
+static void chain_close(struct vv_run_table_chain *c, struct vv_pool *pool)
 {
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 
 	if (!c)
 		return;
-	vv_loop_each(&loop, c->n, close_one, c);
+	vv_parallel_for_each(&loop, c->n, close_one, c);
 	vv_mem_free(c);
 }
 
 static void shut_one(void *arg, size_t i)
 {
-	vv_layerio_shut(((struct vv_table_chain *)arg)->file[i]);
+	vv_layer_file_shut(((struct vv_run_table_chain *)arg)->file[i]);
 }
 
 /* The heads stay. */
-static void chain_shut(struct vv_table_chain *c, struct vv_pool *pool)
+static void chain_shut(struct vv_run_table_chain *c, struct vv_pool *pool)
 {
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 
-	vv_loop_each(&loop, c->n, shut_one, c);
+	vv_parallel_for_each(&loop, c->n, shut_one, c);
 }
 
 /* The runs of all heads are there. */
-static int chain_finish(struct vv_table_chain *c, struct vv_pool *pool)
+static int chain_finish(struct vv_run_table_chain *c, struct vv_pool *pool)
 {
 	int rc = 0;
 
 	for (size_t i = 0; c && rc == 0 && i < c->n; i++)
-		rc = vv_layerio_finish(c->file[i], pool);
+		rc = vv_layer_file_finish(c->file[i], pool);
 	return rc;
 }
 
@@ -60,7 +60,7 @@ struct guess {
 	uint64_t layer; /* the child */
 	unsigned parts;
 	size_t n;
-	struct vv_layerio *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
+	struct vv_layer_file *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
 };
 
 static void guess_one(void *arg, size_t i)
@@ -69,17 +69,17 @@ static void guess_one(void *arg, size_t i)
 	uint64_t epoch = vv_run_epoch(g->layer) - 1 - i;
 	bool alone = g->n >= 2 * vv_pool_width(g->pool) && i + 1 < g->n;
 
-	if (vv_layerio_open_on(g->lin, alone ? NULL : g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), g->parts, &g->file[i]) < 0) {
+	if (vv_layer_file_open_on(g->lin, alone ? NULL : g->pool, vv_run_layer(epoch, vv_run_rank(g->layer)), g->parts, &g->file[i]) < 0) {
 		g->file[i] = NULL;
 		vv_err_clear();
 	}
 }
 
-static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct guess *g, struct vv_table_chain *c)
+static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct guess *g, struct vv_run_table_chain *c)
 {
 	uint64_t back = g ? vv_run_epoch(g->layer) - vv_run_epoch(layer) : 0;
-	struct vv_layerio *f = back ? g->file[back - 1] : NULL;
-	int rc = f ? 0 : vv_layerio_open_on(lin, pool, layer, c->parts, &f);
+	struct vv_layer_file *f = back ? g->file[back - 1] : NULL;
+	int rc = f ? 0 : vv_layer_file_open_on(lin, pool, layer, c->parts, &f);
 
 	if (rc)
 		return rc;
@@ -88,12 +88,12 @@ static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	c->file[c->n++] = f;
 	if (c->n > 1 && f->head.depth + 1 != c->file[c->n - 2]->head.depth) {
 		vv_err_set(VV_EDAMAGED, "section IDENT: depth %d does not fit its child's", f->head.depth);
-		return vv_layerio_blame(f, VV_EDAMAGED);
+		return vv_layer_file_blame(f, VV_EDAMAGED);
 	}
 	return 0;
 }
 
-static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct vv_table_chain *c)
+static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, struct vv_run_table_chain *c)
 {
 	struct guess *g = NULL;
 	size_t n = 0;
@@ -119,21 +119,21 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 		rc = chain_next(lin, pool, vv_run_layer(parent, vv_run_rank(layer)), vv_run_epoch(layer) - parent <= n ? g : NULL, c);
 	}
 	for (size_t i = 0; i < n; i++)
-		vv_layerio_close(g->file[i]);
+		vv_layer_file_close(g->file[i]);
 	vv_mem_free(g);
 	return rc;
 }
 
 /* One region followed down the chain: what each layer says of it. Where it was longer once, that is cut. */
 struct strand {
-	struct vv_table_strand *is;
+	struct vv_run_table_strand *is;
 	struct vv_runs *clipped; /* as many; NULL: none was */
 	bool even; /* it was never of another length, and the last says all of it: so there are no gaps */
 };
 
-static struct vv_table_strand *strand_new(size_t most)
+static struct vv_run_table_strand *strand_new(size_t most)
 {
-	struct vv_table_strand *s = vv_mem_new(1, sizeof(*s) + most * sizeof(s->line[0]));
+	struct vv_run_table_strand *s = vv_mem_new(1, sizeof(*s) + most * sizeof(s->line[0]));
 
 	if (!s)
 		return NULL;
@@ -144,7 +144,7 @@ static struct vv_table_strand *strand_new(size_t most)
 	return NULL;
 }
 
-static void strand_free(struct vv_table_strand *s)
+static void strand_free(struct vv_run_table_strand *s)
 {
 	if (!s)
 		return;
@@ -160,11 +160,11 @@ static void strand_fini(struct strand *s)
 	strand_free(s->is);
 }
 
-static int strand_clip(const struct vv_table_chain *c, struct vv_pool *pool, struct strand *s, uint64_t limit)
+static int strand_clip(const struct vv_run_table_chain *c, struct vv_pool *pool, struct strand *s, uint64_t limit)
 {
 	const struct vv_runs **last = &s->is->runs[s->is->n - 1];
 	const struct vv_runs *all = *last;
-	int rc = vv_layerio_finish(s->is->line[s->is->n - 1].file, pool);
+	int rc = vv_layer_file_finish(s->is->line[s->is->n - 1].file, pool);
 
 	if (rc)
 		return rc;
@@ -176,7 +176,7 @@ static int strand_clip(const struct vv_table_chain *c, struct vv_pool *pool, str
 	return vv_run_slice(all, 0, limit, &s->clipped[s->is->n - 1]);
 }
 
-static int strand_collect(const struct vv_table_chain *c, struct vv_pool *pool, size_t index, struct strand *s)
+static int strand_collect(const struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, struct strand *s)
 {
 	uint64_t len = c->file[0]->head.region[index].shape.len, limit = len;
 	uint32_t next = (uint32_t)index + 1;
@@ -193,10 +193,10 @@ static int strand_collect(const struct vv_table_chain *c, struct vv_pool *pool, 
 		if (next > h->n_regions) {
 			vv_err_set(VV_EDAMAGED, "section REGIONS: a child continues region %u, there are %zu", next,
 				   h->n_regions);
-			return vv_layerio_blame(c->file[i], VV_EDAMAGED);
+			return vv_layer_file_blame(c->file[i], VV_EDAMAGED);
 		}
 		r = &h->region[next - 1];
-		s->is->line[s->is->n] = (struct vv_table_line){ c->file[i], next - 1 };
+		s->is->line[s->is->n] = (struct vv_run_table_line){ c->file[i], next - 1 };
 		s->is->runs[s->is->n++] = &r->runs;
 		s->even &= r->shape.len == len;
 		if (limit < r->shape.len)
@@ -209,19 +209,19 @@ static int strand_collect(const struct vv_table_chain *c, struct vv_pool *pool, 
 	return rc;
 }
 
-static int stack(struct vv_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_table_strand *s, struct vv_runs *out)
+static int stack(struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_run_table_strand *s, struct vv_runs *out)
 {
 	const struct vv_head_region *r = &c->file[0]->head.region[index];
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 	struct vv_runs runs = { 0 };
 	bool gaps = false;
 	int rc = chain_finish(c, pool);
 
 	if (rc == 0)
-		rc = vv_stack_runs(s->runs, s->n, &loop, &runs, &gaps);
+		rc = vv_overlay_runs(s->runs, s->n, &loop, &runs, &gaps);
 	if (rc == 0 && (gaps || (runs.n ? runs.v[runs.n - 1].at + runs.v[runs.n - 1].len : 0) != r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
-		rc = vv_layerio_blame(c->file[0], VV_EDAMAGED);
+		rc = vv_layer_file_blame(c->file[0], VV_EDAMAGED);
 	}
 	if (rc)
 		vv_run_fini(&runs);
@@ -237,7 +237,7 @@ static void hand_over(struct vv_head_region *from, struct vv_runs *out)
 	from->runs = (struct vv_runs){ 0 };
 }
 
-static int build_region(struct vv_table_chain *c, struct vv_pool *pool, size_t index, bool late, struct vv_table_region *out)
+static int build_region(struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, bool late, struct vv_run_table_region *out)
 {
 	struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct strand s = { 0 };
@@ -260,7 +260,7 @@ static int build_region(struct vv_table_chain *c, struct vv_pool *pool, size_t i
 	return rc;
 }
 
-static int build(struct vv_table_chain *c, struct vv_pool *pool, bool late, struct vv_table *t)
+static int build(struct vv_run_table_chain *c, struct vv_pool *pool, bool late, struct vv_run_table *t)
 {
 	const struct vv_head *h = &c->file[0]->head;
 	int rc = 0;
@@ -286,7 +286,7 @@ static int build(struct vv_table_chain *c, struct vv_pool *pool, bool late, stru
 	return rc;
 }
 
-static bool is_settled(const struct vv_table *t)
+static bool is_settled(const struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->region[i].strand)
@@ -294,26 +294,26 @@ static bool is_settled(const struct vv_table *t)
 	return true;
 }
 
-bool vv_table_look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
+bool vv_run_table_look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
 {
-	struct vv_reading *r = s->line[i].file->reading;
+	struct vv_lazy_runs *r = s->line[i].file->reading;
 
 	*out = *s->runs[i];
-	return !r || vv_reading_look(r, s->line[i].region, at, end, out);
+	return !r || vv_lazy_runs_look(r, s->line[i].region, at, end, out);
 }
 
-size_t vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out)
+size_t vv_run_table_sources(const struct vv_run_table_strand *s, size_t i, const uint64_t **out)
 {
 	*out = s->line[i].file->source;
 	return s->line[i].file->n_sources;
 }
 
-int vv_table_finish(struct vv_table *t, struct vv_pool *pool)
+int vv_run_table_finish(struct vv_run_table *t, struct vv_pool *pool)
 {
 	return chain_finish(t->chain, pool);
 }
 
-static int settle_region(struct vv_table_chain *c, struct vv_pool *pool, size_t i, struct vv_table_region *r)
+static int settle_region(struct vv_run_table_chain *c, struct vv_pool *pool, size_t i, struct vv_run_table_region *r)
 {
 	struct vv_head_region *from = &c->file[0]->head.region[i];
 	int rc = 0;
@@ -331,7 +331,7 @@ static int settle_region(struct vv_table_chain *c, struct vv_pool *pool, size_t 
 	return rc;
 }
 
-int vv_table_settle(struct vv_table *t, struct vv_pool *pool)
+int vv_run_table_settle(struct vv_run_table *t, struct vv_pool *pool)
 {
 	int rc = chain_finish(t->chain, pool);
 
@@ -356,15 +356,15 @@ static int read_commit(const struct vv_lineage *lin, uint64_t epoch, uint32_t ra
 	return rc;
 }
 
-static int check_record(struct vv_layerio *f, const struct vv_commit *c, uint32_t rank)
+static int check_record(struct vv_layer_file *f, const struct vv_commit *c, uint32_t rank)
 {
 	const struct vv_commit_rank *r = &c->rank[rank];
-	int rc = vv_layerio_check_head(f, &r->head);
+	int rc = vv_layer_file_check_head(f, &r->head);
 
 	if (rc == 0 && (f->get->size > r->file_len || f->head.payload != r->payload || f->head.ranks != c->n_ranks ||
 			(f->head.parent && f->head.parent != c->parent))) {
 		vv_err_set(VV_EDAMAGED, "its length, payload, ranks or parent are not those of the commit record");
-		rc = vv_layerio_blame(f, VV_EDAMAGED);
+		rc = vv_layer_file_blame(f, VV_EDAMAGED);
 	}
 	return rc;
 }
@@ -372,7 +372,7 @@ static int check_record(struct vv_layerio *f, const struct vv_commit *c, uint32_
 enum how { ALL, LATE, BEGUN };
 
 /* Only files that are mapped can be read in the way for which tables are left as they are, unless it is a device that they are for. */
-static bool may_be_late(const struct vv_table_chain *c, enum how how)
+static bool may_be_late(const struct vv_run_table_chain *c, enum how how)
 {
 	if (how != LATE)
 		return how == BEGUN;
@@ -382,14 +382,14 @@ static bool may_be_late(const struct vv_table_chain *c, enum how how)
 	return true;
 }
 
-static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank, enum how how, struct vv_table *out)
+static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank, enum how how, struct vv_run_table *out)
 {
-	struct vv_table_chain *c = vv_mem_new(1, sizeof(*c));
-	struct vv_table t = { 0 };
+	struct vv_run_table_chain *c = vv_mem_new(1, sizeof(*c));
+	struct vv_run_table t = { 0 };
 	int rc = c ? 0 : VV_ENOMEM;
 
 	if (rc == 0) {
-		c->parts = VV_LAYERIO_HEAD | (how == BEGUN ? VV_LAYERIO_BEGUN : 0);
+		c->parts = VV_LAYER_FILE_HEAD | (how == BEGUN ? VV_LAYER_FILE_BEGUN : 0);
 		rc = chain_open(lin, pool, vv_run_layer(commit->epoch, rank), c);
 	}
 	if (rc == 0)
@@ -403,13 +403,13 @@ static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct
 	}
 	chain_close(c, pool);
 	if (rc)
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	else
 		*out = t;
 	return rc;
 }
 
-static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, enum how how, struct vv_table *out)
+static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, enum how how, struct vv_run_table *out)
 {
 	struct vv_commit commit = { 0 };
 	int rc = read_commit(lin, epoch, rank, &commit);
@@ -420,71 +420,71 @@ static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	return rc;
 }
 
-int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out)
+int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_run_table *out)
 {
 	return load_epoch(lin, NULL, epoch, rank, ALL, out);
 }
 
-int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
-		     struct vv_table *out)
+int vv_run_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
+		     struct vv_run_table *out)
 {
 	return load_epoch(lin, pool, epoch, rank, ALL, out);
 }
 
-int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out)
+int vv_run_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out)
 {
 	return load_epoch(lin, pool, epoch, rank, LATE, out);
 }
 
-int vv_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out)
+int vv_run_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out)
 {
 	return load_epoch(lin, pool, epoch, rank, BEGUN, out);
 }
 
-int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
-		     struct vv_table *out)
+int vv_run_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
+		     struct vv_run_table *out)
 {
 	return load(lin, pool, commit, rank, ALL, out);
 }
 
-void vv_table_fini(struct vv_table *t)
+void vv_run_table_fini(struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		vv_mem_free(t->region[i].name);
 		if (!t->region[i].sheet)
 			vv_run_fini(&t->region[i].runs);
-		vv_sheet_drop(t->region[i].sheet);
+		vv_shared_runs_drop(t->region[i].sheet);
 		strand_free(t->region[i].strand);
 	}
 	vv_mem_free(t->region);
 	vv_mem_free(t->layer);
 	vv_map_fini(&t->by_name);
 	chain_close(t->chain, NULL);
-	*t = (struct vv_table){ 0 };
+	*t = (struct vv_run_table){ 0 };
 }
 
-struct vv_sheet *vv_table_share(struct vv_table_region *r)
+struct vv_shared_runs *vv_run_table_share(struct vv_run_table_region *r)
 {
 	if (!r->sheet) {
-		r->sheet = vv_sheet_new();
+		r->sheet = vv_shared_runs_new();
 		if (!r->sheet)
 			return NULL;
 		r->sheet->runs = r->runs;
 	}
-	return vv_sheet_hold(r->sheet);
+	return vv_shared_runs_hold(r->sheet);
 }
 
-size_t vv_table_find(const struct vv_table *t, const char *name)
+size_t vv_run_table_find(const struct vv_run_table *t, const char *name)
 {
 	size_t i = vv_map_get(&t->by_name, name);
 
 	return i == VV_MAP_NONE ? t->n : i;
 }
 
-int vv_table_region(const struct vv_lineage *lin, const struct vv_table *t, const char *name,
-		    const struct vv_table_region **out)
+int vv_run_table_region(const struct vv_lineage *lin, const struct vv_run_table *t, const char *name,
+		    const struct vv_run_table_region **out)
 {
-	size_t i = vv_table_find(t, name);
+	size_t i = vv_run_table_find(t, name);
 	char list[300] = "";
 	size_t used = 0;
 

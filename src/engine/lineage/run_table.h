@@ -1,6 +1,6 @@
 /* The full run tables of one rank in one epoch: its layer laid over its parents, down to the keyframe. */
-#ifndef VV_ENGINE_TABLE_H
-#define VV_ENGINE_TABLE_H
+#ifndef VV_ENGINE_LINEAGE_RUN_TABLE_H
+#define VV_ENGINE_LINEAGE_RUN_TABLE_H
 
 #include "base/map.h"
 #include "base/pool.h"
@@ -9,68 +9,68 @@
 #include "engine/lineage/shared_runs.h"
 #include <stdbool.h>
 
-struct vv_layerio;
+struct vv_layer_file;
 
-struct vv_table_strand { /* what each layer says of a region, newest first; the last says all of it */
+struct vv_run_table_strand { /* what each layer says of a region, newest first; the last says all of it */
 	size_t n;
 	const struct vv_runs **runs;
-	struct vv_table_line { /* where that is */
-		struct vv_layerio *file;
+	struct vv_run_table_line { /* where that is */
+		struct vv_layer_file *file;
 		size_t region;
 	} line[];
 };
 
-struct vv_table_region {
+struct vv_run_table_region {
 	char *name;
 	struct vv_shape shape;
 	struct vv_runs runs; /* cover it exactly */
-	struct vv_sheet *sheet; /* that they are of, where others have them too; else NULL */
-	struct vv_table_strand *strand; /* that the runs are still to be made of; NULL: they are there */
+	struct vv_shared_runs *sheet; /* that they are of, where others have them too; else NULL */
+	struct vv_run_table_strand *strand; /* that the runs are still to be made of; NULL: they are there */
 };
 
-struct vv_table_chain;
+struct vv_run_table_chain;
 
-struct vv_table {
+struct vv_run_table {
 	uint64_t epoch;
 	uint32_t rank;
 	uint32_t ranks;
 	uint8_t digest_kind;
 	uint8_t depth;
-	struct vv_table_region *region; /* in the order of the layer */
+	struct vv_run_table_region *region; /* in the order of the layer */
 	size_t n;
 	struct vv_map by_name;
 	size_t layers; /* how many heads were read: */
 	uint64_t *layer; /* of these, newest first */
-	struct vv_table_chain *chain; /* the strands' heads; NULL: there are none */
+	struct vv_run_table_chain *chain; /* the strands' heads; NULL: there are none */
 };
 
 /* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. */
-int vv_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_table *out);
+int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
 /* The same with the heads read on all threads of the pool; NULL is fine. */
-int vv_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
-		     struct vv_table *out);
+int vv_run_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
+		     struct vv_run_table *out);
 /* The same of an epoch whose record has been read, and has that rank. */
-int vv_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
-		     struct vv_table *out);
+int vv_run_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
+		     struct vv_run_table *out);
 /* The same, but regions of which several layers say something may be left as they say it, until settle. */
-int vv_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+int vv_run_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
 /* The same, and what the layers say need not be read yet: until finish or settle it is looked at. */
-int vv_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+int vv_run_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
 /* By any thread: what layer i says of at..end, and of some more. False: something is wrong with that, and finish will say what. */
-bool vv_table_look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
+bool vv_run_table_look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
 /* The layers that layer i names, and not only for that region; returns how many. */
-size_t vv_table_sources(const struct vv_table_strand *s, size_t i, const uint64_t **out);
+size_t vv_run_table_sources(const struct vv_run_table_strand *s, size_t i, const uint64_t **out);
 /* What the layers say is all there, and right. After an error it may be tried again. */
-int vv_table_finish(struct vv_table *t, struct vv_pool *pool);
+int vv_run_table_finish(struct vv_run_table *t, struct vv_pool *pool);
 /* Makes the runs that are not there yet, and puts them on the sheets that were shared without them. After an error it may be tried again. */
-int vv_table_settle(struct vv_table *t, struct vv_pool *pool);
-void vv_table_fini(struct vv_table *t);
+int vv_run_table_settle(struct vv_run_table *t, struct vv_pool *pool);
+void vv_run_table_fini(struct vv_run_table *t);
 /* The region's runs, for the caller to hold as well; NULL: no memory. */
-struct vv_sheet *vv_table_share(struct vv_table_region *r);
+struct vv_shared_runs *vv_run_table_share(struct vv_run_table_region *r);
 /* Index of the region, or t->n. */
-size_t vv_table_find(const struct vv_table *t, const char *name);
+size_t vv_run_table_find(const struct vv_run_table *t, const char *name);
 /* The same with an error that lists what there is. */
-int vv_table_region(const struct vv_lineage *lin, const struct vv_table *t, const char *name,
-		    const struct vv_table_region **out);
+int vv_run_table_region(const struct vv_lineage *lin, const struct vv_run_table *t, const char *name,
+		    const struct vv_run_table_region **out);
 
 #endif

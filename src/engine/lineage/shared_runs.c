@@ -1,22 +1,22 @@
 #include "engine/lineage/shared_runs.h"
 #include "base/mem.h"
 
-struct vv_sheet *vv_sheet_new(void)
+struct vv_shared_runs *vv_shared_runs_new(void)
 {
-	struct vv_sheet *s = vv_mem_new(1, sizeof(*s));
+	struct vv_shared_runs *s = vv_mem_new(1, sizeof(*s));
 
 	if (s)
 		atomic_init(&s->holders, 1);
 	return s;
 }
 
-struct vv_sheet *vv_sheet_hold(struct vv_sheet *s)
+struct vv_shared_runs *vv_shared_runs_hold(struct vv_shared_runs *s)
 {
 	atomic_fetch_add(&s->holders, 1);
 	return s;
 }
 
-void vv_sheet_drop(struct vv_sheet *s)
+void vv_shared_runs_drop(struct vv_shared_runs *s)
 {
 	if (!s || atomic_fetch_sub(&s->holders, 1) > 1)
 		return;

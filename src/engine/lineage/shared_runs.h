@@ -1,19 +1,19 @@
 /* Runs that several have and nobody changes: a table is long, and what the memory held in the last epoch is also where later ones may copy from. */
-#ifndef VV_ENGINE_SHEET_H
-#define VV_ENGINE_SHEET_H
+#ifndef VV_ENGINE_LINEAGE_SHARED_RUNS_H
+#define VV_ENGINE_LINEAGE_SHARED_RUNS_H
 
 #include "core/format/run.h"
 #include <stdatomic.h>
 
-struct vv_sheet {
-	struct vv_runs runs; /* of a restart they may come after the sheet (vv_table_settle): all who look wait for that */
+struct vv_shared_runs {
+	struct vv_runs runs; /* of a restart they may come after the sheet (vv_run_table_settle): all who look wait for that */
 	atomic_size_t holders;
 };
 
 /* One holder, and no runs: nobody else has it yet, and it may be written. NULL: no memory. */
-struct vv_sheet *vv_sheet_new(void);
-struct vv_sheet *vv_sheet_hold(struct vv_sheet *s);
+struct vv_shared_runs *vv_shared_runs_new(void);
+struct vv_shared_runs *vv_shared_runs_hold(struct vv_shared_runs *s);
 /* NULL is fine. */
-void vv_sheet_drop(struct vv_sheet *s);
+void vv_shared_runs_drop(struct vv_shared_runs *s);
 
 #endif

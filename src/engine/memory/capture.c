@@ -114,7 +114,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 
 	if (vv_fence_try(copy_bare, &bare) < 0)
 		return vv_lost_memory_error(bare.region);
-	for (; eager && c.n < t->n_queue && t->order.state[t->queue[c.n]] == VV_ORDER_SCHEDULED; c.n++) {
+	for (; eager && c.n < t->n_queue && t->order.state[t->queue[c.n]] == VV_WRITE_ORDER_SCHEDULED; c.n++) {
 		size_t tile = t->queue[c.n];
 		struct vv_region *r = vv_tiles_region(t, tile);
 
@@ -137,7 +137,7 @@ static struct vv_fence *fence_for(struct varve *v, const struct vv_region *r)
 
 	if (v->tracker == VV_BY_FENCE || r->how != VV_BY_DIGEST || t->tile_groups > FEW_GROUPS || t->no_fence_fine)
 		return t->fence;
-	if (!t->fence_fine && vv_fence_new(VV_FENCE_SIGBUS, vv_fault_ask, v, &t->fence_fine) < 0) {
+	if (!t->fence_fine && vv_fence_new(VV_FENCE_SIGBUS, vv_write_fault_ask, v, &t->fence_fine) < 0) {
 		vv_err_clear();
 		t->no_fence_fine = true;
 	}
@@ -190,7 +190,7 @@ static int need_fence(struct varve *v)
 {
 	struct vv_tiles *t = &v->tiles;
 	bool sigbus = strcmp(vv_conf_text(&v->conf, "tracker"), "sigbus") == 0;
-	int rc = t->fence ? 0 : vv_fence_new(sigbus ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT, vv_fault_ask, v, &t->fence);
+	int rc = t->fence ? 0 : vv_fence_new(sigbus ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT, vv_write_fault_ask, v, &t->fence);
 	size_t kept = 0;
 
 	if (rc == 0)
@@ -207,7 +207,7 @@ static int need_fence(struct varve *v)
 /* To be stored, and first writes to it are to be seen. */
 static bool is_due(const struct vv_tiles *t, size_t tile)
 {
-	return t->order.state[tile] == VV_ORDER_SCHEDULED && t->order.access[tile] == VV_ACCESS_NONE;
+	return t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED && t->order.access[tile] == VV_ACCESS_NONE;
 }
 
 static bool shall_shut(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
@@ -265,7 +265,7 @@ static void open_holes(struct vv_tiles *t, struct vv_region *r)
 		while (k < end && !is_due(t, k))
 			k++;
 		if (k - first > hole)
-			vv_fault_open(t, r, first, k - 1);
+			vv_write_fault_open(t, r, first, k - 1);
 		while (k < end && is_due(t, k))
 			k++;
 	}
@@ -365,7 +365,7 @@ static void shut_all(struct varve *v)
 		took = timed ? vv_clock_own_s() - start : 0;
 		r->seconds_fenced += took;
 		if (both_ways)
-			vv_duel_note(&r->ways, r->shut_first, r->seconds_found + took);
+			vv_cheaper_way_note(&r->ways, r->shut_first, r->seconds_found + took);
 	}
 	t->n_by_address = kept;
 }
@@ -381,7 +381,7 @@ static void mark_dirty(struct vv_tiles *t, const struct vv_region *r)
 		for (uint64_t bits = t->dirty[r->first_word + w]; bits;) {
 			size_t k = (size_t)__builtin_ctzll(bits) / t->tile_groups;
 
-			vv_order_mark(&t->order, (uint32_t)(r->first_tile + w * (64 / t->tile_groups) + k));
+			vv_write_order_mark(&t->order, (uint32_t)(r->first_tile + w * (64 / t->tile_groups) + k));
 			bits &= ~(one << k * t->tile_groups);
 		}
 }
@@ -393,9 +393,9 @@ static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 
 	for (size_t i = 0; i < t->n_regions; i++)
 		mark_dirty(t, t->region[i]);
-	vv_order_begin(&t->order);
+	vv_write_order_begin(&t->order);
 	t->n_queue = t->front = t->reach = 0;
-	while ((tile = vv_order_eager(&t->order)) != VV_ORDER_NONE) {
+	while ((tile = vv_write_order_eager(&t->order)) != VV_WRITE_ORDER_NONE) {
 		t->place[tile] = (uint32_t)t->n_queue;
 		t->queue[t->n_queue++] = tile;
 	}
@@ -443,10 +443,10 @@ static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 			if (need && !vv_tiles_hold(t, r, k, need) && !vv_tiles_hold_more(t, r, k, need))
 				continue; /* no address space for it */
 			vv_tiles_copy(t, r, k, need);
-			vv_order_copied(&t->order, (uint32_t)k);
+			vv_write_order_copied(&t->order, (uint32_t)k);
 		}
 		if (r->fenced)
-			vv_fault_open(t, r, first, last);
+			vv_write_fault_open(t, r, first, last);
 	}
 }
 
@@ -456,10 +456,10 @@ static void queue_copied(struct vv_tiles *t)
 {
 	size_t n = 0;
 
-	for (size_t k = vv_order_scheduled(&t->order, 0); n < t->n_copied && k < t->n; k = vv_order_scheduled(&t->order, k + 1))
+	for (size_t k = vv_write_order_scheduled(&t->order, 0); n < t->n_copied && k < t->n; k = vv_write_order_scheduled(&t->order, k + 1))
 		if (t->place[k] < t->n_copied) {
 			t->queue[n++] = (uint32_t)k;
-			vv_order_copied(&t->order, (uint32_t)k);
+			vv_write_order_copied(&t->order, (uint32_t)k);
 		}
 }
 
@@ -474,7 +474,7 @@ static int fence_rest(struct varve *v)
 		struct vv_region *r = t->by_address[i];
 
 		if (r->shut_first)
-			vv_fault_open(t, r, r->first_tile, r->first_tile + r->n_tiles - 1);
+			vv_write_fault_open(t, r, r->first_tile, r->first_tile + r->n_tiles - 1);
 	}
 	if (!t->fencing)
 		return 0;
@@ -482,11 +482,11 @@ static int fence_rest(struct varve *v)
 	if (rc)
 		return rc;
 	for (size_t k = 0; k < t->n_copied && v->tracker != VV_BY_FENCE && !t->learning; k++)
-		vv_order_presume(&t->order, t->queue[k]);
+		vv_write_order_presume(&t->order, t->queue[k]);
 	return 0;
 }
 
-int vv_capture_take(struct vv_pass *p, size_t *chunks)
+int vv_capture_take(struct vv_layer_writer *p, size_t *chunks)
 {
 	struct varve *v = p->v;
 	struct vv_tiles *t = &v->tiles;
@@ -509,13 +509,13 @@ int vv_capture_take(struct vv_pass *p, size_t *chunks)
 		return rc;
 	}
 	count_after(t, pages, st);
-	vv_ahead_judge(t);
+	vv_open_ahead_judge(t);
 	st->bytes_dirty += list_dirty(t, chunks);
 	vv_layout_grant(v, *chunks);
 	if (v->tracker == VV_BY_FENCE)
 		shut_all(v); /* before anything is copied: who writes there afterwards is seen */
 	if (v->async)
-		rc = vv_glance_run(p);
+		rc = vv_early_hash_run(p);
 	if (rc == 0 && v->async)
 		rc = copy_ahead(v, vv_conf_bool(&v->conf, "eager"), &st->bytes_copied);
 	if (rc == 0 && v->async)

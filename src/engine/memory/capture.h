@@ -1,11 +1,11 @@
 /* In the call of a checkpoint: copies dirty memory into the buffer, and write-protects the rest. */
-#ifndef VV_ENGINE_CAPTURE_H
-#define VV_ENGINE_CAPTURE_H
+#ifndef VV_ENGINE_MEMORY_CAPTURE_H
+#define VV_ENGINE_MEMORY_CAPTURE_H
 
 #include "engine/memory/tiles.h"
 
 /* What is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
-int vv_capture_take(struct vv_pass *p, size_t *chunks);
+int vv_capture_take(struct vv_layer_writer *p, size_t *chunks);
 /* Once the flush runs: waits for what could neither be copied nor fenced. */
 void vv_capture_settle(struct varve *v);
 /* Before the commit: has memory that was stored from where it lay been there all the time? */

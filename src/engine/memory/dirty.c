@@ -93,7 +93,7 @@ static void mark_ends(struct vv_tiles *t, struct vv_region *r)
 /* Memory is watched by one userfaultfd at a time. */
 static void watch(struct varve *v, struct vv_region *r)
 {
-	struct vv_loop loop = vv_pool_loop(v->pool);
+	struct vv_parallel_for loop = vv_pool_loop(v->pool);
 
 	if (r->fenced && r->fence == v->tiles.fence_fine)
 		vv_tiles_unfence(&v->tiles, r);
@@ -126,7 +126,7 @@ static void count_stretch(void *arg, uintptr_t lo, uintptr_t hi)
 static int collect_shut(struct varve *v, struct vv_region *r, struct seen *s)
 {
 	struct vv_tiles *t = &v->tiles;
-	struct vv_loop loop = vv_pool_loop(v->pool);
+	struct vv_parallel_for loop = vv_pool_loop(v->pool);
 	uint64_t protected = 0;
 	int rc = vv_fence_find_protected(r->fence, r->lo, r->hi, count_stretch, &protected);
 
@@ -179,7 +179,7 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 	double all = (double)((r->hi - r->lo) / vv_memory_page()), start = vv_clock_own_s();
 	int rc;
 
-	r->shut_first = r->scattered && r->fenced && vv_duel_choose(&r->ways) == 1;
+	r->shut_first = r->scattered && r->fenced && vv_cheaper_way_choose(&r->ways) == 1;
 	r->scattered = false;
 	rc = r->shut_first ? collect_shut(v, r, &s) : vv_scan_collect(v->tiles.scan, r->lo, r->hi, mark_pages, &s);
 	if (rc) {

@@ -1,6 +1,6 @@
 /* Finds written memory: by the kernel's record, by write faults, or by comparing digests. */
-#ifndef VV_ENGINE_DIRTY_H
-#define VV_ENGINE_DIRTY_H
+#ifndef VV_ENGINE_MEMORY_DIRTY_H
+#define VV_ENGINE_MEMORY_DIRTY_H
 
 #include "engine/memory/tiles.h"
 

@@ -48,7 +48,7 @@ static void hash_tiles(void *arg)
 
 	for (size_t k = s->first; k < g->n && k < s->first + STEP; k++) {
 		s->region = vv_tiles_region(&g->v->tiles, g->tile[k]);
-		vv_sift_hash(g->v, g->tile[k], 0, digests_of(g, k));
+		vv_hash_tiles_hash(g->v, g->tile[k], 0, digests_of(g, k));
 	}
 }
 
@@ -63,7 +63,7 @@ static void hash_step(void *arg, size_t i)
 }
 
 /* If nothing in it is new it is done; else nothing has happened. */
-static bool is_known(struct vv_pass *p, size_t tile, const struct vv_digest *d)
+static bool is_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d)
 {
 	struct vv_tiles *t = &p->v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -71,7 +71,7 @@ static bool is_known(struct vv_pass *p, size_t tile, const struct vv_digest *d)
 	uint64_t changed = r->changed;
 	int ignored = 0; /* there are no claims yet */
 
-	if (vv_sift_known(p, tile, d, &ignored) != vv_tiles_dirty(t, r, tile)) {
+	if (vv_hash_tiles_known(p, tile, d, &ignored) != vv_tiles_dirty(t, r, tile)) {
 		p->st = st;
 		r->changed = changed;
 		return false;
@@ -126,7 +126,7 @@ static int hash_round(struct glance *g)
 	vv_pool_each(g->v->pool, (g->n + STEP - 1) / STEP, hash_step, g);
 	for (size_t k = 0; k < g->n; k++)
 		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, g->tile[k]), g->tile[k]));
-	vv_sift_note_cost(t, groups, (double)atomic_exchange(&g->hashed_ns, 0) * 1e-9);
+	vv_hash_tiles_note_cost(t, groups, (double)atomic_exchange(&g->hashed_ns, 0) * 1e-9);
 	gone = atomic_load(&g->gone);
 	return gone ? vv_lost_memory_error(gone) : 0;
 }
@@ -139,7 +139,7 @@ static void put_behind(struct vv_tiles *t)
 	for (size_t k = 0; k < t->n_queue; k++) {
 		uint32_t tile = t->queue[k];
 
-		if (t->order.state[tile] != VV_ORDER_SCHEDULED)
+		if (t->order.state[tile] != VV_WRITE_ORDER_SCHEDULED)
 			continue;
 		t->queue[k] = t->queue[kept];
 		t->queue[kept++] = tile;
@@ -153,7 +153,7 @@ static bool is_worth_it(const struct varve *v)
 	return v->dedup && v->tiles.rescue && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
 }
 
-int vv_glance_run(struct vv_pass *p)
+int vv_early_hash_run(struct vv_layer_writer *p)
 {
 	struct vv_tiles *t = &p->v->tiles;
 	struct glance g = { .v = p->v, .chunks = t->tile_groups * t->group_chunks };

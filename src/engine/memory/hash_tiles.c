@@ -17,7 +17,7 @@ enum {
 
 struct vv_batch {
 	struct vv_task task;
-	struct vv_stow *work;
+	struct vv_store_tiles *work;
 	size_t n;
 	uint32_t tile[BATCH];
 	uint64_t held[BATCH]; /* groups that are read from their copies */
@@ -30,20 +30,20 @@ struct vv_batch {
 
 /* ---- shelves ------------------------------------------------------------------------------------------------------------ */
 
-size_t vv_sift_takes(uint64_t memory, size_t chunk)
+size_t vv_hash_tiles_takes(uint64_t memory, size_t chunk)
 {
 	uint64_t all = memory / chunk * sizeof(struct vv_digest), most = memory / AHEAD_SHARE + AHEAD_MIN;
 
 	return (size_t)(all < most ? all : most);
 }
 
-static int make_shelves(struct vv_stow *w, bool all)
+static int make_shelves(struct vv_store_tiles *w, bool all)
 {
 	struct vv_shelves *s = &w->shelves;
 	size_t n;
 
 	s->chunks = w->t->tile_groups * w->t->group_chunks;
-	n = vv_sift_takes(w->p->st.bytes_memory, w->t->group_len / w->t->group_chunks) / (s->chunks * sizeof(*s->v));
+	n = vv_hash_tiles_takes(w->p->st.bytes_memory, w->t->group_len / w->t->group_chunks) / (s->chunks * sizeof(*s->v));
 	n = (n < w->t->n_queue && !all ? n : w->t->n_queue) + 2;
 	s->free = vv_mem_new(n, sizeof(*s->free));
 	if (!s->free)
@@ -63,13 +63,13 @@ static void drop_shelves(struct vv_shelves *s)
 	vv_mem_free(s->free);
 }
 
-struct vv_digest *vv_sift_digests(const struct vv_stow *w, size_t tile)
+struct vv_digest *vv_hash_tiles_digests(const struct vv_store_tiles *w, size_t tile)
 {
 	return w->shelves.v + (size_t)(w->t->tile[tile].shelf - 1) * w->shelves.chunks;
 }
 
 /* One place is kept for a tile that is wanted out of turn. */
-static bool take_shelf(struct vv_stow *w, size_t tile, bool out_of_turn)
+static bool take_shelf(struct vv_store_tiles *w, size_t tile, bool out_of_turn)
 {
 	struct vv_shelves *s = &w->shelves;
 
@@ -81,7 +81,7 @@ static bool take_shelf(struct vv_stow *w, size_t tile, bool out_of_turn)
 	return true;
 }
 
-void vv_sift_leave(struct vv_stow *w, size_t tile)
+void vv_hash_tiles_leave(struct vv_store_tiles *w, size_t tile)
 {
 	if (w->t->tile[tile].shelf)
 		w->shelves.free[w->shelves.n_free++] = w->t->tile[tile].shelf - 1;
@@ -125,7 +125,7 @@ static const uint8_t *group_bytes(const struct vv_tiles *t, const struct vv_regi
 	return held ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->group_len;
 }
 
-void vv_sift_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d)
+void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d)
 {
 	struct vv_tiles *t = &v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -160,11 +160,11 @@ static void read_batch(void *arg)
 	for (size_t k = 0; k < b->n; k++)
 		if (b->reading[k]) {
 			b->region = vv_tiles_region(b->work->t, b->tile[k]);
-			vv_sift_hash(b->work->p->v, b->tile[k], b->held[k], vv_sift_digests(b->work, b->tile[k]));
+			vv_hash_tiles_hash(b->work->p->v, b->tile[k], b->held[k], vv_hash_tiles_digests(b->work, b->tile[k]));
 		}
 }
 
-void vv_sift_note_cost(struct vv_tiles *t, size_t groups, double seconds)
+void vv_hash_tiles_note_cost(struct vv_tiles *t, size_t groups, double seconds)
 {
 	static const double MEMORY = 1 << 18; /* pages */
 
@@ -190,7 +190,7 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, b->tile[k]), b->tile[k]));
 		x->flags = (uint8_t)((x->flags & ~VV_TILE_HASHING) | VV_TILE_HASHED);
 	}
-	vv_sift_note_cost(t, groups, seconds);
+	vv_hash_tiles_note_cost(t, groups, seconds);
 	b->done = true;
 	b->rc = rc;
 	pthread_cond_broadcast(&t->bell);
@@ -216,7 +216,7 @@ static void run_batch(struct vv_task *task)
 	end_batch(b, rc, vv_clock_own_s() - start);
 }
 
-static void fill_batch(struct vv_stow *w, struct vv_batch *b)
+static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 {
 	struct vv_tiles *t = w->t;
 	size_t chunks = 0;
@@ -235,7 +235,7 @@ static void fill_batch(struct vv_stow *w, struct vv_batch *b)
 	}
 }
 
-int vv_sift_feed(struct vv_stow *w)
+int vv_hash_tiles_feed(struct vv_store_tiles *w)
 {
 	while (w->begun - w->sifted < w->size && w->next < w->t->n_queue) {
 		struct vv_batch **b = &w->ring[w->begun % w->size];
@@ -263,7 +263,7 @@ static uint64_t number(const struct vv_tiles *t, const struct vv_region *r, size
 	return (uint64_t)r->first_tile * t->tile_groups * t->group_chunks + i;
 }
 
-uint64_t vv_sift_known(struct vv_pass *p, size_t tile, const struct vv_digest *d, int *rc)
+uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d, int *rc)
 {
 	struct vv_tiles *t = &p->v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -280,9 +280,9 @@ uint64_t vv_sift_known(struct vv_pass *p, size_t tile, const struct vv_digest *d
 
 			r->now[i] = quiet ? r->was[i] : VV_CHUNK_UNKNOWN;
 			if (!is_known)
-				is_known = vv_pass_known(p, r, i, d);
+				is_known = vv_layer_writer_known(p, r, i, d);
 			if (!is_known && p->claims)
-				*rc = *rc ? *rc : vv_collective_claim(p, r, i, number(t, r, i), d);
+				*rc = *rc ? *rc : vv_rank_dedup_claim(p, r, i, number(t, r, i), d);
 			if (r->now[i] != r->was[i] || !is_known)
 				r->changed += vv_region_chunk_len(r, i);
 			all = all && is_known;
@@ -294,12 +294,12 @@ uint64_t vv_sift_known(struct vv_pass *p, size_t tile, const struct vv_digest *d
 }
 
 /* What is known is let go: its copies, and the whole tile if nothing else is in it. */
-static void sift(struct vv_stow *w, size_t tile)
+static void sift(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_sift_known(w->p, tile, vv_sift_digests(w, tile), &w->rc);
+	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_hash_tiles_known(w->p, tile, vv_hash_tiles_digests(w, tile), &w->rc);
 
 	x->own |= VV_TILE_SIFTED;
 	pthread_mutex_lock(&t->lock);
@@ -309,14 +309,14 @@ static void sift(struct vv_stow *w, size_t tile)
 	vv_tiles_let_go(t, r, tile, known);
 	if (known == dirty) {
 		vv_tiles_done(t, tile);
-		vv_sift_leave(w, tile);
+		vv_hash_tiles_leave(w, tile);
 	} else if (t->waiting) {
 		pthread_cond_broadcast(&t->freed);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void prefetch(const struct vv_stow *w, const struct vv_batch *b)
+static void prefetch(const struct vv_store_tiles *w, const struct vv_batch *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
 		const struct vv_tile *x = &w->t->tile[b->tile[k]];
@@ -324,11 +324,11 @@ static void prefetch(const struct vv_stow *w, const struct vv_batch *b)
 		if (!x->shelf || x->quiet)
 			continue;
 		for (size_t i = 0; i < w->shelves.chunks; i++)
-			vv_index_prefetch(&w->p->v->history.index, &vv_sift_digests(w, b->tile[k])[i]);
+			vv_index_prefetch(&w->p->v->history.index, &vv_hash_tiles_digests(w, b->tile[k])[i]);
 	}
 }
 
-int vv_sift_batch(struct vv_stow *w)
+int vv_hash_tiles_batch(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_batch *b = w->ring[w->sifted % w->size];
@@ -354,7 +354,7 @@ int vv_sift_batch(struct vv_stow *w)
 	return 0;
 }
 
-int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent)
+int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->tile[tile];
@@ -362,7 +362,7 @@ int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent)
 	int rc = 0;
 
 	while (rc == 0 && !(x->own & VV_TILE_SIFTED) && !urgent && x->own & VV_TILE_QUEUED && w->sifted < w->begun)
-		rc = vv_sift_batch(w);
+		rc = vv_hash_tiles_batch(w);
 	if (rc || x->own & VV_TILE_SIFTED)
 		return rc;
 	take_shelf(w, tile, true); /* placing it gives it back, so that there always is one */
@@ -377,14 +377,14 @@ int vv_sift_tile(struct vv_stow *w, size_t tile, bool urgent)
 	return 0;
 }
 
-int vv_sift_open(struct vv_stow *w, bool all)
+int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
 {
 	w->size = 8 * (size_t)vv_pool_width(w->p->v->pool) + 8;
 	w->size = w->size < VV_SIFT_RING ? w->size : VV_SIFT_RING;
 	return make_shelves(w, all);
 }
 
-void vv_sift_close(struct vv_stow *w)
+void vv_hash_tiles_close(struct vv_store_tiles *w)
 {
 	for (; w->sifted < w->begun; w->sifted++)
 		vv_pool_wait(w->p->v->pool, &w->ring[w->sifted % w->size]->task);

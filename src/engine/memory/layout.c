@@ -169,7 +169,7 @@ static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, si
 	enum { PER_TILE = 36, PER_TILE_STORED = 14, PER_CHUNK = 8 };
 	const struct vv_tiles *t = &v->tiles;
 	size_t chunk = t->group_len / t->group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->group_len), tiles = groups / t->tile_groups;
-	size_t most = chunks + chunks / 4, entries = (known < most ? known : most) + looked, cut = entries > most ? entries * sizeof(uint32_t) : 0, ahead = vv_sift_takes(memory, chunk);
+	size_t most = chunks + chunks / 4, entries = (known < most ? known : most) + looked, cut = entries > most ? entries * sizeof(uint32_t) : 0, ahead = vv_hash_tiles_takes(memory, chunk);
 
 	ahead = ahead < looked * sizeof(struct vv_digest) ? ahead : looked * sizeof(struct vv_digest);
 	return tiles * PER_TILE + groups * sizeof(uint32_t) + groups / 4 + chunks * PER_CHUNK + vv_index_bytes(entries + entries / 16) +
@@ -264,7 +264,7 @@ static int find_pages(struct varve *v)
 /* New arrays beside the old ones, so that a failure leaves those. */
 struct plan {
 	struct vv_tile *tile;
-	struct vv_order order;
+	struct vv_write_order order;
 	struct vv_region **region, **by_address;
 	uint32_t *queue, *place;
 	uint64_t *dirty, *todo;
@@ -280,7 +280,7 @@ static void drop_plan(struct plan *p)
 	vv_mem_free(p->place);
 	vv_mem_free(p->dirty);
 	vv_mem_free(p->todo);
-	vv_order_fini(&p->order);
+	vv_write_order_fini(&p->order);
 }
 
 static int make_plan(struct varve *v, struct plan *p)
@@ -300,7 +300,7 @@ static int make_plan(struct varve *v, struct plan *p)
 		p->words += groups / 64 + 1;
 		p->groups += groups;
 	}
-	if (p->n >= VV_ORDER_NONE)
+	if (p->n >= VV_WRITE_ORDER_NONE)
 		return vv_err_set(VV_EINVAL, "regions of this size need a larger chunk (option chunk)");
 	p->tile = vv_mem_new(p->n, sizeof(*p->tile));
 	p->queue = vv_mem_new(p->n, sizeof(*p->queue));
@@ -311,7 +311,7 @@ static int make_plan(struct varve *v, struct plan *p)
 	p->todo = vv_mem_new(p->words, sizeof(*p->todo));
 	if (!p->tile || !p->queue || !p->place || !p->region || !p->by_address || !p->dirty || !p->todo)
 		return VV_ENOMEM;
-	if (vv_order_init(&p->order, p->n, strcmp(vv_conf_text(&v->conf, "order"), "address") == 0) < 0)
+	if (vv_write_order_init(&p->order, p->n, strcmp(vv_conf_text(&v->conf, "order"), "address") == 0) < 0)
 		return VV_ENOMEM;
 	p->order.by_access = t->rescue;
 	return 0;
@@ -332,7 +332,7 @@ static void number_tiles(struct varve *v, struct plan *p, bool same_geometry)
 		r->n_groups = (r->n_chunks + t->group_chunks - 1) / t->group_chunks;
 		r->fresh = true;
 		if (same_geometry && was_n == n && t->n)
-			vv_order_inherit(&p->order, at, &t->order, was, n);
+			vv_write_order_inherit(&p->order, at, &t->order, was, n);
 		r->first_word = word;
 		word += r->n_groups / 64 + 1;
 		for (size_t k = 0; k < n; k++)
@@ -368,12 +368,12 @@ static void free_arrays(struct vv_tiles *t)
 	vv_mem_free(t->by_address);
 	vv_mem_free(t->queue);
 	vv_mem_free(t->place);
-	vv_order_fini(&t->order);
+	vv_write_order_fini(&t->order);
 	t->tile = NULL;
 	t->region = t->by_address = NULL;
 	t->queue = t->place = NULL;
 	t->dirty = t->todo = NULL;
-	t->order = (struct vv_order){ 0 };
+	t->order = (struct vv_write_order){ 0 };
 }
 
 int vv_layout_run(struct varve *v)

@@ -1,6 +1,6 @@
 /* Lays the regions out in tiles: tile size, watchable pages, and the size of the copy buffer. */
-#ifndef VV_ENGINE_LAYOUT_H
-#define VV_ENGINE_LAYOUT_H
+#ifndef VV_ENGINE_MEMORY_LAYOUT_H
+#define VV_ENGINE_MEMORY_LAYOUT_H
 
 #include "engine/memory/tiles.h"
 

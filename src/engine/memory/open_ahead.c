@@ -20,7 +20,7 @@ enum {
 	PATIENCE = 2, /* learning twice in vain: from then on only what is seen to repeat itself is relied on */
 };
 
-void vv_ahead_judge(struct vv_tiles *t)
+void vv_open_ahead_judge(struct vv_tiles *t)
 {
 	bool enough = t->n_seen > t->n_queue_last / 2, repeats = 5 * t->n_hits > 4 * t->n_seen;
 
@@ -35,7 +35,7 @@ void vv_ahead_judge(struct vv_tiles *t)
 	t->n_seen = t->n_hits = t->n_surprises = 0;
 }
 
-void vv_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
+void vv_open_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
 {
 	size_t place = t->place[tile], at = t->order.counter;
 
@@ -53,14 +53,14 @@ static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 	*copy = 0;
 	if (t->tile[tile].flags & VV_TILE_COPYING)
 		return false;
-	if (t->order.state[tile] == VV_ORDER_PROCESSED || !need)
+	if (t->order.state[tile] == VV_WRITE_ORDER_PROCESSED || !need)
 		return true;
 	if (!(t->tile[tile].own & VV_TILE_SIFTED))
 		return false; /* soon it is, and if it turns out to be stored already it needs no copy */
-	if (t->order.state[tile] != VV_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->n_free ||
+	if (t->order.state[tile] != VV_WRITE_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->n_free ||
 	    !vv_tiles_hold(t, r, tile, need))
 		return false;
-	vv_order_copied(&t->order, (uint32_t)tile);
+	vv_write_order_copied(&t->order, (uint32_t)tile);
 	t->tile[tile].flags |= VV_TILE_COPYING;
 	*copy = need;
 	return true;
@@ -121,10 +121,10 @@ static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t 
 		return;
 	for (size_t k = 0; k < n; k += run) {
 		run = run_of(r, tile + k, n - k);
-		vv_fault_open(t, r, tile[k], tile[k + run - 1]);
+		vv_write_fault_open(t, r, tile[k], tile[k + run - 1]);
 	}
 	for (size_t k = 0; k < n; k++)
-		vv_order_presume(&t->order, tile[k]);
+		vv_write_order_presume(&t->order, tile[k]);
 }
 
 /* Opens safe tiles. */
@@ -198,14 +198,14 @@ static void copy_all(void *arg)
 		vv_tiles_copy(s->tiles, vv_tiles_region(s->tiles, s->tile[k]), s->tile[k], s->copy[k]);
 }
 
-void vv_ahead_end(struct vv_tiles *t)
+void vv_open_ahead_end(struct vv_tiles *t)
 {
 	for (; relies(t) && t->front < t->n_queue; t->front++)
 		if (is_shut(t, t->queue[t->front]))
-			vv_order_presume(&t->order, t->queue[t->front]);
+			vv_write_order_presume(&t->order, t->queue[t->front]);
 }
 
-void vv_ahead_step(struct vv_tiles *t)
+void vv_open_ahead_step(struct vv_tiles *t)
 {
 	struct step s = { .tiles = t };
 	int rc;

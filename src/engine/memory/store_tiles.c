@@ -33,7 +33,7 @@ static void copy_group(void *arg)
 }
 
 /* A group that no fence protects: other threads may write it at any time. It is copied, and what is stored is the copy. */
-static int take_loose(struct vv_stow *w, const struct vv_region *r, size_t group)
+static int take_loose(struct vv_store_tiles *w, const struct vv_region *r, size_t group)
 {
 	size_t len = w->t->group_len;
 
@@ -46,19 +46,19 @@ static int take_loose(struct vv_stow *w, const struct vv_region *r, size_t group
 }
 
 /* The digest of a chunk that was copied is that of the copy, whatever was found before. */
-static enum vv_place hash_loose(const struct vv_stow *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
+static enum vv_place hash_loose(const struct vv_store_tiles *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
 				struct vv_digest *now)
 {
 	w->p->v->digest(p, vv_region_chunk_len(r, i), now);
 	return vv_digest_equal(now, found) ? VV_PLACE_FLEETING : VV_PLACE_CHANGED;
 }
 
-static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint64_t loose, uint32_t *adds)
+static int place_groups(struct vv_store_tiles *w, size_t tile, uint64_t groups, uint64_t loose, uint32_t *adds)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_region *r = vv_tiles_region(t, tile);
 	size_t first = vv_tiles_group(t, r, tile);
-	const struct vv_digest *d = vv_sift_digests(w, tile);
+	const struct vv_digest *d = vv_hash_tiles_digests(w, tile);
 	int rc = 0;
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile); rc == 0 && left; left &= left - 1) {
@@ -73,11 +73,11 @@ static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint64_
 			struct vv_digest now = *d;
 			bool added = false;
 
-			if (!(groups >> k & 1) || (r->now[i] != VV_CHUNK_UNKNOWN && !vv_collective_is_claim(w->p, r->now[i])))
+			if (!(groups >> k & 1) || (r->now[i] != VV_CHUNK_UNKNOWN && !vv_rank_dedup_is_claim(w->p, r->now[i])))
 				continue;
 			if (is_loose)
 				how = hash_loose(w, r, i, p, d, &now);
-			rc = vv_pass_place(w->p, r, i, &now, p, how, (uint32_t)tile, &added);
+			rc = vv_layer_writer_place(w->p, r, i, &now, p, how, (uint32_t)tile, &added);
 			*adds += added;
 		}
 	}
@@ -85,14 +85,14 @@ static int place_groups(struct vv_stow *w, size_t tile, uint64_t groups, uint64_
 }
 
 /* The tile's content goes into blocks; from now on only `stored` ends it. */
-static int place(struct vv_stow *w, size_t tile, bool urgent)
+static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
 	uint64_t held, todo, loose;
 	uint32_t adds = 0;
-	int rc = vv_sift_tile(w, tile, urgent);
+	int rc = vv_hash_tiles_tile(w, tile, urgent);
 
 	if (rc)
 		return rc;
@@ -112,7 +112,7 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 	rc = place_groups(w, tile, todo, loose, &adds);
 	if (rc)
 		return rc;
-	vv_sift_leave(w, tile);
+	vv_hash_tiles_leave(w, tile);
 	pthread_mutex_lock(&t->lock);
 	x->flags |= VV_TILE_PLACED;
 	x->in_blocks += adds;
@@ -125,7 +125,7 @@ static int place(struct vv_stow *w, size_t tile, bool urgent)
 /* ---- all of it -------------------------------------------------------------------------------------------------------------- */
 
 /* What the caller of the checkpoint waits for goes first. */
-static int place_must(struct vv_stow *w)
+static int place_must(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
 	bool any = t->must;
@@ -136,24 +136,24 @@ static int place_must(struct vv_stow *w)
 		bool must;
 
 		pthread_mutex_lock(&t->lock);
-		must = t->tile[tile].flags & VV_TILE_MUST && t->order.state[tile] == VV_ORDER_SCHEDULED;
+		must = t->tile[tile].flags & VV_TILE_MUST && t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
 		if (must) {
 			t->tile[tile].flags |= VV_TILE_MEMORY; /* out of the order's hands, but not to be opened yet */
-			vv_order_release(&t->order, (uint32_t)tile);
+			vv_write_order_release(&t->order, (uint32_t)tile);
 		}
 		pthread_mutex_unlock(&t->lock);
 		if (must)
 			rc = place(w, tile, true);
 	}
-	return rc == 0 && any ? vv_flush_push(w->p->flush) : rc;
+	return rc == 0 && any ? vv_block_writer_push(w->p->flush) : rc;
 }
 
 /* A thread that waits takes the next cells that are freed: as long as some are on their way to the store, and none in a block
  * that is still being filled, that is sooner than anything placed now. */
-static int serve_waiting(struct vv_stow *w, bool *go_on)
+static int serve_waiting(struct vv_store_tiles *w, bool *go_on)
 {
 	struct vv_tiles *t = w->t;
-	int rc = w->p->pos ? vv_flush_push(w->p->flush) : 0;
+	int rc = w->p->pos ? vv_block_writer_push(w->p->flush) : 0;
 
 	pthread_mutex_lock(&t->lock);
 	*go_on = !(t->waiting && t->rescue && t->cells_in_blocks && !t->broken);
@@ -163,31 +163,31 @@ static int serve_waiting(struct vv_stow *w, bool *go_on)
 	return rc;
 }
 
-static int place_next(struct vv_stow *w, bool waiting)
+static int place_next(struct vv_store_tiles *w, bool waiting)
 {
 	struct vv_tiles *t = w->t;
 	uint32_t tile;
 	int rc = 0;
 
 	pthread_mutex_lock(&t->lock);
-	tile = vv_order_next(&t->order);
+	tile = vv_write_order_next(&t->order);
 	pthread_mutex_unlock(&t->lock);
-	if (tile != VV_ORDER_NONE)
+	if (tile != VV_WRITE_ORDER_NONE)
 		rc = place(w, tile, waiting);
-	return rc == 0 && waiting ? vv_flush_push(w->p->flush) : rc;
+	return rc == 0 && waiting ? vv_block_writer_push(w->p->flush) : rc;
 }
 
 /* What others refer to, where it was promised to be. */
-static int place_lead(struct vv_stow *w)
+static int place_lead(struct vv_store_tiles *w)
 {
 	int rc = 0;
 
 	for (size_t k = 0; rc == 0 && k < w->n_lead; k++) {
 		bool mine;
 
-		vv_ahead_step(w->t);
+		vv_open_ahead_step(w->t);
 		pthread_mutex_lock(&w->t->lock);
-		mine = vv_order_take(&w->t->order, w->lead[k]);
+		mine = vv_write_order_take(&w->t->order, w->lead[k]);
 		pthread_mutex_unlock(&w->t->lock);
 		if (mine)
 			rc = place(w, w->lead[k], false);
@@ -197,32 +197,32 @@ static int place_lead(struct vv_stow *w)
 
 /* The sink goes before what is opened ahead, as long as it takes more, there are copies for it, and nobody waits. It does not go before
  * copying: a tile that is stored from where it lies cannot be written meanwhile. */
-static bool is_sinks_turn(struct vv_stow *w, size_t len)
+static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
 {
 	struct vv_tiles *t = w->t;
 	bool copies;
 
 	pthread_mutex_lock(&t->lock);
-	copies = !t->waiting && vv_order_copies_first(&t->order);
+	copies = !t->waiting && vv_write_order_copies_first(&t->order);
 	pthread_mutex_unlock(&t->lock);
-	return copies && vv_flush_room(w->p->flush, len);
+	return copies && vv_block_writer_room(w->p->flush, len);
 }
 
 /* Has the sink so much to do that more would only keep the program from writing it? Copies are no harm: there it is the cells that are
  * short. Called with the lock held. */
-static bool is_fed(struct vv_stow *w)
+static bool is_fed(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
 	double bytes = (double)t->groups_in_blocks * (double)t->group_len, rate = t->fencing ? vv_store_rate(w->p->put->store) : 0;
 
-	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiting && !t->broken && !vv_order_copies_first(&t->order);
+	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiting && !t->broken && !vv_write_order_copies_first(&t->order);
 }
 
 /* Until a block is written, or somebody waits at a fence. What was placed is all on its way, so that one of these will be. */
-static int rest(struct vv_stow *w)
+static int rest(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	int rc = vv_flush_push(w->p->flush);
+	int rc = vv_block_writer_push(w->p->flush);
 
 	pthread_mutex_lock(&t->lock);
 	if (rc == 0 && is_fed(w))
@@ -231,11 +231,11 @@ static int rest(struct vv_stow *w)
 	return rc;
 }
 
-int vv_stow_tiles(struct vv_stow *w)
+int vv_store_tiles_tiles(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
 	size_t len = t->tile_groups * t->group_len;
-	int rc = vv_stream_place(w->p);
+	int rc = vv_new_data_place(w->p);
 
 	if (rc == 0)
 		rc = place_lead(w);
@@ -244,9 +244,9 @@ int vv_stow_tiles(struct vv_stow *w)
 	while (rc == 0) {
 		bool waiting, left, fed, go_on = true;
 
-		rc = vv_sift_feed(w);
+		rc = vv_hash_tiles_feed(w);
 		if (!is_sinks_turn(w, len))
-			vv_ahead_step(t);
+			vv_open_ahead_step(t);
 		pthread_mutex_lock(&t->lock);
 		waiting = t->waiting;
 		left = t->order.left;
@@ -258,8 +258,8 @@ int vv_stow_tiles(struct vv_stow *w)
 			rc = serve_waiting(w, &go_on);
 		if (rc || !go_on)
 			continue;
-		if (!waiting && w->sifted < w->begun && (fed || !vv_flush_room(w->p->flush, len)))
-			rc = vv_sift_batch(w);
+		if (!waiting && w->sifted < w->begun && (fed || !vv_block_writer_room(w->p->flush, len)))
+			rc = vv_hash_tiles_batch(w);
 		else if (fed)
 			rc = rest(w);
 		else
@@ -268,9 +268,9 @@ int vv_stow_tiles(struct vv_stow *w)
 	return rc;
 }
 
-int vv_stow_begin(struct vv_pass *p, bool all)
+int vv_store_tiles_begin(struct vv_layer_writer *p, bool all)
 {
-	struct vv_stow *w = vv_mem_new(1, sizeof(*w));
+	struct vv_store_tiles *w = vv_mem_new(1, sizeof(*w));
 	int rc;
 
 	if (!w)
@@ -278,17 +278,17 @@ int vv_stow_begin(struct vv_pass *p, bool all)
 	p->stow = w;
 	w->p = p;
 	w->t = &p->v->tiles;
-	rc = vv_pass_begin(p);
-	return rc ? rc : vv_sift_open(w, all);
+	rc = vv_layer_writer_begin(p);
+	return rc ? rc : vv_hash_tiles_open(w, all);
 }
 
-void vv_stow_free(struct vv_pass *p)
+void vv_store_tiles_free(struct vv_layer_writer *p)
 {
-	struct vv_stow *w = p->stow;
+	struct vv_store_tiles *w = p->stow;
 
 	if (!w)
 		return;
-	vv_sift_close(w);
+	vv_hash_tiles_close(w);
 	vv_mem_free(w->loose);
 	vv_mem_free(w->lead);
 	vv_mem_free(w);

@@ -1,7 +1,7 @@
 /* The storing of an epoch's tiles, in three files: hash_tiles.c hashes and lets go what is stored already, ask_ranks.c asks the other ranks,
  * store_tiles.c places what is left. */
-#ifndef VV_ENGINE_STOW_H
-#define VV_ENGINE_STOW_H
+#ifndef VV_ENGINE_MEMORY_STORE_TILES_H
+#define VV_ENGINE_MEMORY_STORE_TILES_H
 
 #include "engine/write/rank_dedup.h"
 #include "engine/memory/tiles.h"
@@ -19,8 +19,8 @@ struct vv_shelves {
 
 struct vv_batch;
 
-struct vv_stow { /* one flush */
-	struct vv_pass *p;
+struct vv_store_tiles { /* one flush */
+	struct vv_layer_writer *p;
 	struct vv_tiles *t;
 	struct vv_shelves shelves;
 	struct vv_batch *ring[VV_SIFT_RING];
@@ -33,9 +33,9 @@ struct vv_stow { /* one flush */
 };
 
 /* engine/memory/store_tiles.c. */
-int vv_stow_begin(struct vv_pass *p, bool all);
+int vv_store_tiles_begin(struct vv_layer_writer *p, bool all);
 /* Places all content of the epoch into its layer, which is open. */
-int vv_stow_tiles(struct vv_stow *w);
-void vv_stow_free(struct vv_pass *p); /* waits for tasks in progress */
+int vv_store_tiles_tiles(struct vv_store_tiles *w);
+void vv_store_tiles_free(struct vv_layer_writer *p); /* waits for tasks in progress */
 
 #endif

@@ -229,7 +229,7 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 	struct vv_tiles *t = &v->tiles;
 	sigset_t deaf;
 
-	vv_hush_brief(&deaf);
+	vv_block_signals_brief(&deaf);
 	pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; i < t->n_by_address; i++) {
 		if (t->by_address[i] != r)
@@ -249,7 +249,7 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 	r->n_tiles = 0;
 	t->stale = true;
 	pthread_mutex_unlock(&t->lock);
-	vv_hush_end(&deaf);
+	vv_block_signals_end(&deaf);
 }
 
 static void open_all(struct vv_tiles *t)
@@ -290,7 +290,7 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 		t->groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));
 	}
 	vv_tiles_let_go(t, r, tile, held);
-	vv_order_done(&t->order, (uint32_t)tile);
+	vv_write_order_done(&t->order, (uint32_t)tile);
 	if (x->flags & VV_TILE_MUST)
 		t->must--;
 	x->flags &= (uint8_t)~(VV_TILE_MUST | VV_TILE_MEMORY);
@@ -303,7 +303,7 @@ void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 	struct vv_tiles *t = &v->tiles;
 	sigset_t deaf;
 
-	vv_hush_brief(&deaf);
+	vv_block_signals_brief(&deaf);
 	pthread_mutex_lock(&t->lock);
 	st->wait = t->seen[VV_ACCESS_WAIT];
 	st->cow = t->seen[VV_ACCESS_COW];
@@ -313,7 +313,7 @@ void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 	st->seconds_waits = (double)t->wait_ns / 1e9;
 	st->seconds_blocked = (double)t->blocked_ns / 1e9;
 	pthread_mutex_unlock(&t->lock);
-	vv_hush_end(&deaf);
+	vv_block_signals_end(&deaf);
 }
 
 void vv_tiles_accept(struct varve *v)
@@ -354,15 +354,15 @@ void vv_tiles_end(struct varve *v, bool ok)
 	}
 	memset(t->todo, 0, t->n_words * sizeof(*t->todo));
 	if (ok)
-		vv_ahead_end(t);
+		vv_open_ahead_end(t);
 	t->n_queue = 0;
 	if (t->n_more)
 		madvise(t->cells + t->n_cells * t->group_len, t->n_more * t->group_len, MADV_DONTNEED);
 	t->must = t->cells_in_blocks = t->groups_in_blocks = t->n_more = 0;
 	if (ok)
-		vv_order_end(&t->order);
+		vv_write_order_end(&t->order);
 	else
-		vv_order_fail(&t->order);
+		vv_write_order_fail(&t->order);
 	if (t->fencing && v->tracker != VV_BY_FENCE && !(t->learning && ok))
 		open_all(t); /* while the order is being learned, what is not written yet is still watched */
 	t->fencing = t->broken = t->spoiled = false;

@@ -8,8 +8,8 @@
  * A tile that is to be stored is SCHEDULED (core/plan/write_order.c), is hashed and sifted (what is stored already is let go), placed
  * into blocks, and PROCESSED when those are written. A write to a tile that is fenced asks engine/memory/write_fault.c, which copies it, or
  * waits. Everything here is under one lock, but for the reading and copying of bytes, which flags announce. */
-#ifndef VV_ENGINE_TILES_H
-#define VV_ENGINE_TILES_H
+#ifndef VV_ENGINE_MEMORY_TILES_H
+#define VV_ENGINE_MEMORY_TILES_H
 
 #include "core/plan/write_order.h"
 #include "engine/session.h"
@@ -40,7 +40,7 @@ enum {
 /* Its locks; all else is zero to begin with, and goes with the layout. */
 void vv_tiles_init(struct vv_tiles *t);
 void vv_tiles_fini(struct vv_tiles *t);
-/* Under the lock, with no flush under way: until no thread is in vv_fault_ask. */
+/* Under the lock, with no flush under way: until no thread is in vv_write_fault_ask. */
 void vv_tiles_wait_askers(struct vv_tiles *t);
 /* The region, if it is fenced, no longer is: all of it is open. Who asks for a page of it just now is let through. */
 void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r);

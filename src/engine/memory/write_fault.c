@@ -91,7 +91,7 @@ static void look(struct patience *p)
 	const struct vv_thread *self = vv_thread_self();
 
 	p->looked = true;
-	p->endless = !self || !self->blocked || !vv_hush_blocks(self->blocked);
+	p->endless = !self || !self->blocked || !vv_block_signals_blocks(self->blocked);
 }
 
 static void wait_on(struct vv_tiles *t, struct patience *p)
@@ -126,17 +126,17 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 
 	t->waiting++;
 	pthread_cond_broadcast(&t->bell);
-	while (t->order.state[tile] != VV_ORDER_PROCESSED) {
+	while (t->order.state[tile] != VV_WRITE_ORDER_PROCESSED) {
 		uint64_t groups = uncopied(t, r, tile);
 		bool haste = t->talking || is_in_haste(p);
 
-		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && groups &&
+		if (t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && groups &&
 		    (((t->rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
-			vv_order_copied(&t->order, (uint32_t)tile);
+			vv_write_order_copied(&t->order, (uint32_t)tile);
 			copy(t, r, tile, groups);
 			break;
 		}
-		if (t->order.state[tile] == VV_ORDER_SCHEDULED && !groups)
+		if (t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !groups)
 			break; /* somebody else has copied it */
 		if (gives_up(t, p))
 			break;
@@ -144,7 +144,7 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 	}
 	t->waiting--;
 	pthread_cond_broadcast(&t->bell);
-	vv_order_waited(&t->order, (uint32_t)tile);
+	vv_write_order_waited(&t->order, (uint32_t)tile);
 	t->wait_ns += vv_clock_ns() - start;
 }
 
@@ -155,11 +155,11 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 	uint8_t before = t->order.access[tile], after;
 	uint64_t groups = uncopied(t, r, tile);
 	bool room = (size_t)__builtin_popcountll(groups) <= t->n_free && !(x->flags & VV_TILE_COPYING);
-	enum vv_order_do what = vv_order_write(&t->order, (uint32_t)tile, room);
+	enum vv_write_order_do what = vv_write_order_write(&t->order, (uint32_t)tile, room);
 
-	if (what == VV_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
+	if (what == VV_WRITE_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
 		copy(t, r, tile, groups);
-	else if (what == VV_ORDER_WAIT)
+	else if (what == VV_WRITE_ORDER_WAIT)
 		wait_for(t, r, tile, p);
 	while (is_read(x) && !gives_up(t, p))
 		wait_on(t, p);
@@ -167,7 +167,7 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
 		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->group_len;
 
-		vv_ahead_seen(t, tile, what == VV_ORDER_GO);
+		vv_open_ahead_seen(t, tile, what == VV_WRITE_ORDER_GO);
 		t->seen[after].bytes += n;
 		t->seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
 	}
@@ -198,7 +198,7 @@ static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t 
 static bool is_done(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	(void)r;
-	return t->tile[tile].flags & VV_TILE_OPEN || (t->order.state[tile] == VV_ORDER_PROCESSED && !is_read(&t->tile[tile]));
+	return t->tile[tile].flags & VV_TILE_OPEN || (t->order.state[tile] == VV_WRITE_ORDER_PROCESSED && !is_read(&t->tile[tile]));
 }
 
 /* Tiles beside these for which that holds come with them, if not too many. */
@@ -221,10 +221,10 @@ static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	size_t first = tile, last = tile;
 
 	widen(t, r, &first, &last, is_done);
-	if (first == last || !vv_fault_open(t, r, first, last))
+	if (first == last || !vv_write_fault_open(t, r, first, last))
 		return false;
 	for (size_t k = first; k <= last; k++)
-		vv_order_mark(&t->order, (uint32_t)k);
+		vv_write_order_mark(&t->order, (uint32_t)k);
 	return true;
 }
 
@@ -236,11 +236,11 @@ static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience
 	vv_fence_open(r->fence, r->lo, r->hi);
 	for (size_t k = 0; k < r->n_tiles; k++) {
 		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
-		vv_order_mark(&t->order, (uint32_t)(r->first_tile + k));
+		vv_write_order_mark(&t->order, (uint32_t)(r->first_tile + k));
 	}
 }
 
-bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
+bool vv_write_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
 {
 	uintptr_t lo, hi, ignored, page = vv_memory_page();
 
@@ -258,7 +258,7 @@ bool vv_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t
 	return true;
 }
 
-void vv_fault_ask(void *session, uintptr_t page)
+void vv_write_fault_ask(void *session, uintptr_t page)
 {
 	struct varve *v = session;
 	struct vv_tiles *t = &v->tiles;
@@ -288,7 +288,7 @@ void vv_fault_ask(void *session, uintptr_t page)
 					secure(t, r, k, &patience);
 		} while (serial != t->serial);
 		for (size_t k = first; k <= end; k++)
-			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_fault_open(t, r, k, k) && !open_wide(t, r, k))
+			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_write_fault_open(t, r, k, k) && !open_wide(t, r, k))
 				open_region(t, r, &patience);
 	}
 	t->fault_ns += vv_clock_ns() - start;

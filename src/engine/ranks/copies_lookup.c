@@ -9,34 +9,34 @@
 
 enum { HOMES_MOST = 1 << 28 }; /* bytes of a rank's list */
 
-int vv_alternates_read(struct vv_layerio *f, struct vv_copies *out)
+int vv_copies_lookup_read(struct vv_layer_file *f, struct vv_copies_section *out)
 {
 	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_COPIES);
 	struct vv_section_bytes b = { 0 };
-	struct vv_copies c = { 0 };
+	struct vv_copies_section c = { 0 };
 	int rc;
 
 	if (!s)
 		return 0;
-	rc = vv_layerio_section(f, s, &b);
+	rc = vv_layer_file_section(f, s, &b);
 	if (rc == 0)
-		rc = vv_copies_get(&c, b.p, b.n, f->head.rank, f->head.ranks, f->head.payload);
+		rc = vv_copies_section_get(&c, b.p, b.n, f->head.rank, f->head.ranks, f->head.payload);
 	vv_mem_free(b.own);
 	if (rc) {
-		vv_copies_fini(&c);
-		return vv_layerio_blame(f, rc);
+		vv_copies_section_fini(&c);
+		return vv_layer_file_blame(f, rc);
 	}
 	*out = c;
 	return 0;
 }
 
-void vv_alternates_fini(struct vv_alternates *a)
+void vv_copies_lookup_fini(struct vv_copies_lookup *a)
 {
 	vv_mem_free(a->v);
-	*a = (struct vv_alternates){ 0 };
+	*a = (struct vv_copies_lookup){ 0 };
 }
 
-int vv_alternates_add(struct vv_alternates *a, const struct vv_alternate *x)
+int vv_copies_lookup_add(struct vv_copies_lookup *a, const struct vv_alternate *x)
 {
 	if (vv_mem_room(&a->v, a->n, &a->cap, sizeof(*a->v)) < 0)
 		return VV_ENOMEM;
@@ -55,7 +55,7 @@ static int by_home(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-void vv_alternates_settle(struct vv_alternates *a)
+void vv_copies_lookup_settle(struct vv_copies_lookup *a)
 {
 	if (a->n)
 		qsort(a->v, a->n, sizeof(*a->v), by_home);
@@ -74,27 +74,27 @@ static bool among(const uint64_t *home, size_t n, uint64_t layer)
 }
 
 /* What one layer says of them. One that cannot be read has nothing to give either. */
-static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_t *home, size_t n, struct vv_alternates *out)
+static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
-	struct vv_layerio *f = NULL;
-	struct vv_copies c = { 0 };
-	int rc = vv_layerio_open(lin, layer, 0, &f);
+	struct vv_layer_file *f = NULL;
+	struct vv_copies_section c = { 0 };
+	int rc = vv_layer_file_open(lin, layer, 0, &f);
 
 	if (rc == 0)
-		rc = vv_alternates_read(f, &c);
+		rc = vv_copies_lookup_read(f, &c);
 	for (size_t i = 0; rc == 0 && i < c.n; i++) {
 		uint64_t other = vv_run_layer(vv_run_epoch(layer), c.v[i].rank);
 
 		if (among(home, n, other))
-			rc = vv_alternates_add(out, &(struct vv_alternate){ .home = other, .pos = c.v[i].at, .len = c.v[i].len,
+			rc = vv_copies_lookup_add(out, &(struct vv_alternate){ .home = other, .pos = c.v[i].at, .len = c.v[i].len,
 									    .layer = layer, .at = c.v[i].pos });
 	}
-	vv_layerio_close(f);
-	vv_copies_fini(&c);
+	vv_layer_file_close(f);
+	vv_copies_section_fini(&c);
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-int vv_alternates_collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_alternates *out)
+int vv_copies_lookup_collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
 	struct vv_listing l = { 0 };
 	size_t k = 0;
@@ -111,7 +111,7 @@ int vv_alternates_collect(const struct vv_lineage *lin, const uint64_t *home, si
 }
 
 /* The first entry from lo on that comes after (home, layer, pos). */
-static size_t after(const struct vv_alternates *a, size_t lo, const struct vv_alternate *x)
+static size_t after(const struct vv_copies_lookup *a, size_t lo, const struct vv_alternate *x)
 {
 	size_t i;
 
@@ -119,7 +119,7 @@ static size_t after(const struct vv_alternates *a, size_t lo, const struct vv_al
 	return i;
 }
 
-const struct vv_alternate *vv_alternates_find(const struct vv_alternates *a, uint64_t home, uint64_t pos, unsigned k)
+const struct vv_alternate *vv_copies_lookup_find(const struct vv_copies_lookup *a, uint64_t home, uint64_t pos, unsigned k)
 {
 	size_t i = after(a, 0, &(struct vv_alternate){ .home = home });
 
@@ -149,14 +149,14 @@ static size_t distinct(uint64_t *v, size_t n)
 }
 
 /* The layers that any rank misses something of. */
-static int gather_homes(struct vv_ranks *g, int rc, uint64_t *mine, size_t n_mine, uint64_t **out, size_t *n)
+static int gather_homes(struct vv_group *g, int rc, uint64_t *mine, size_t n_mine, uint64_t **out, size_t *n)
 {
-	struct vv_mail m = { 0 };
+	struct vv_exchange m = { 0 };
 	uint64_t *all = NULL;
 	size_t count = 0;
 
 	n_mine = rc ? 0 : distinct(mine, n_mine);
-	rc = vv_mail_gather(&m, g, rc, mine, n_mine * sizeof(*mine), HOMES_MOST);
+	rc = vv_exchange_gather(&m, g, rc, mine, n_mine * sizeof(*mine), HOMES_MOST);
 	if (rc == 0) {
 		all = vv_mem_new((size_t)(m.in_sum / sizeof(*all)), sizeof(*all));
 		rc = all ? 0 : VV_ENOMEM;
@@ -165,10 +165,10 @@ static int gather_homes(struct vv_ranks *g, int rc, uint64_t *mine, size_t n_min
 		size_t k = (size_t)(m.in_len[r] / sizeof(*all));
 
 		if (k)
-			memcpy(all + count, vv_mail_from(&m, g, r), k * sizeof(*all));
+			memcpy(all + count, vv_exchange_from(&m, g, r), k * sizeof(*all));
 		count += k;
 	}
-	vv_mail_free(&m, g);
+	vv_exchange_free(&m, g);
 	*out = all;
 	*n = rc ? 0 : distinct(all, count);
 	return rc;
@@ -182,29 +182,29 @@ static int check(const struct vv_alternate *x, uint32_t rank)
 	return vv_err_set(VV_EPEER, "rank %u tells of a copy that cannot be", rank);
 }
 
-int vv_alternates_ask(struct vv_ranks *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_alternates *out)
+int vv_copies_lookup_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
-	struct vv_alternates mine = { 0 };
-	struct vv_mail m = { 0 };
+	struct vv_copies_lookup mine = { 0 };
+	struct vv_exchange m = { 0 };
 	uint64_t *all = NULL;
 	size_t n_all = 0;
 
 	rc = gather_homes(g, rc, home, n, &all, &n_all);
-	if (rc == 0 && vv_ranks_leads_place(g))
-		rc = vv_alternates_collect(lin, all, n_all, &mine);
-	rc = vv_mail_gather(&m, g, rc, mine.v, mine.n * sizeof(*mine.v), VV_MAX_PAYLOAD);
+	if (rc == 0 && vv_group_leads_place(g))
+		rc = vv_copies_lookup_collect(lin, all, n_all, &mine);
+	rc = vv_exchange_gather(&m, g, rc, mine.v, mine.n * sizeof(*mine.v), VV_MAX_PAYLOAD);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
 		for (size_t i = 0; rc == 0 && i < m.in_len[r] / sizeof(*mine.v); i++) {
 			struct vv_alternate x;
 
-			memcpy(&x, vv_mail_from(&m, g, r) + i * sizeof(x), sizeof(x));
+			memcpy(&x, vv_exchange_from(&m, g, r) + i * sizeof(x), sizeof(x));
 			rc = check(&x, r);
 			if (rc == 0)
-				rc = vv_alternates_add(out, &x);
+				rc = vv_copies_lookup_add(out, &x);
 		}
-	vv_alternates_settle(out);
-	vv_alternates_fini(&mine);
-	vv_mail_free(&m, g);
+	vv_copies_lookup_settle(out);
+	vv_copies_lookup_fini(&mine);
+	vv_exchange_free(&m, g);
 	vv_mem_free(all);
 	return rc;
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-int vv_mail_new(struct vv_mail *m, uint32_t ranks, size_t out)
+int vv_exchange_new(struct vv_exchange *m, uint32_t ranks, size_t out)
 {
 	m->out = vv_mem_new(out + 1, 1);
 	m->out_len = vv_mem_new(ranks, sizeof(*m->out_len));
@@ -12,7 +12,7 @@ int vv_mail_new(struct vv_mail *m, uint32_t ranks, size_t out)
 	return m->out && m->out_len && m->in_len ? 0 : VV_ENOMEM;
 }
 
-void vv_mail_free(struct vv_mail *m, const struct vv_ranks *g)
+void vv_exchange_free(struct vv_exchange *m, const struct vv_group *g)
 {
 	struct vv_comm *c = g->side->broken ? g->side : g->comm;
 
@@ -20,7 +20,7 @@ void vv_mail_free(struct vv_mail *m, const struct vv_ranks *g)
 	vv_comm_free(c, m->in);
 	vv_comm_free(c, m->out_len);
 	vv_comm_free(c, m->in_len);
-	*m = (struct vv_mail){ 0 };
+	*m = (struct vv_exchange){ 0 };
 }
 
 static int cannot_be(uint32_t rank, uint64_t len)
@@ -28,7 +28,7 @@ static int cannot_be(uint32_t rank, uint64_t len)
 	return vv_err_set(VV_EPEER, "rank %u sends a message of %" PRIu64 " bytes, which cannot be", rank, len);
 }
 
-int vv_mail_room(struct vv_mail *m, uint32_t ranks, uint64_t unit)
+int vv_exchange_room(struct vv_exchange *m, uint32_t ranks, uint64_t unit)
 {
 	m->in_sum = 0;
 	for (uint32_t r = 0; r < ranks; r++) {
@@ -40,29 +40,29 @@ int vv_mail_room(struct vv_mail *m, uint32_t ranks, uint64_t unit)
 	return m->in ? 0 : VV_ENOMEM;
 }
 
-int vv_mail_reply(struct vv_mail *m, struct vv_ranks *g, int rc, uint64_t unit)
+int vv_exchange_reply(struct vv_exchange *m, struct vv_group *g, int rc, uint64_t unit)
 {
 	if (rc == 0)
-		rc = vv_mail_room(m, g->size, unit);
-	rc = vv_ranks_agree(g, g->comm, rc);
+		rc = vv_exchange_room(m, g->size, unit);
+	rc = vv_group_agree(g, g->comm, rc);
 	return rc ? rc : vv_comm_alltoallv(g->comm, m->out, m->out_len, m->in, m->in_len);
 }
 
-int vv_mail_send(struct vv_mail *m, struct vv_ranks *g, int rc, uint64_t unit)
+int vv_exchange_send(struct vv_exchange *m, struct vv_group *g, int rc, uint64_t unit)
 {
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_alltoall(g->comm, m->out_len, m->in_len, sizeof(*m->out_len));
-	return rc ? rc : vv_mail_reply(m, g, rc, unit);
+	return rc ? rc : vv_exchange_reply(m, g, rc, unit);
 }
 
-int vv_mail_gather(struct vv_mail *m, struct vv_ranks *g, int rc, const void *mine, size_t n, size_t most)
+int vv_exchange_gather(struct vv_exchange *m, struct vv_group *g, int rc, const void *mine, size_t n, size_t most)
 {
 	uint64_t len = n, longest = 0;
 
 	if (rc == 0)
-		rc = vv_mail_new(m, g->size, sizeof(len));
-	rc = vv_ranks_agree(g, g->comm, rc);
+		rc = vv_exchange_new(m, g->size, sizeof(len));
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0) {
 		memcpy(m->out, &len, sizeof(len));
 		rc = vv_comm_allgather(g->comm, m->out, m->in_len, sizeof(len));
@@ -79,7 +79,7 @@ int vv_mail_gather(struct vv_mail *m, struct vv_ranks *g, int rc, const void *mi
 	vv_mem_free(m->out);
 	m->out = vv_mem_new((size_t)longest, 1);
 	m->in = vv_mem_new((size_t)m->in_sum, 1);
-	rc = vv_ranks_agree(g, g->comm, m->out && m->in ? 0 : VV_ENOMEM);
+	rc = vv_group_agree(g, g->comm, m->out && m->in ? 0 : VV_ENOMEM);
 	if (rc)
 		return rc;
 	if (n)

@@ -1,30 +1,30 @@
 /* Messages from every rank to every rank: bytes one behind the other, and how many for and from each. All ranks come to each of
  * these together, each with what became of its part so far: what failed on one fails on all. */
-#ifndef VV_ENGINE_MAIL_H
-#define VV_ENGINE_MAIL_H
+#ifndef VV_ENGINE_RANKS_EXCHANGE_H
+#define VV_ENGINE_RANKS_EXCHANGE_H
 
 #include "base/buf.h"
 #include "engine/ranks/group.h"
 
-struct vv_mail {
+struct vv_exchange {
 	uint8_t *out, *in;
 	uint64_t *out_len, *in_len;
 	uint64_t in_sum;
 };
 
 /* Room for `out` bytes. */
-int vv_mail_new(struct vv_mail *m, uint32_t ranks, size_t out);
+int vv_exchange_new(struct vv_exchange *m, uint32_t ranks, size_t out);
 /* Once the group is broken it is only put aside: it may still be written to. */
-void vv_mail_free(struct vv_mail *m, const struct vv_ranks *g);
+void vv_exchange_free(struct vv_exchange *m, const struct vv_group *g);
 /* in_len is known: room for what comes, in whole units. */
-int vv_mail_room(struct vv_mail *m, uint32_t ranks, uint64_t unit);
+int vv_exchange_room(struct vv_exchange *m, uint32_t ranks, uint64_t unit);
 /* out and out_len are filled; what comes is whole units. */
-int vv_mail_send(struct vv_mail *m, struct vv_ranks *g, int rc, uint64_t unit);
+int vv_exchange_send(struct vv_exchange *m, struct vv_group *g, int rc, uint64_t unit);
 /* The same where in_len is known. */
-int vv_mail_reply(struct vv_mail *m, struct vv_ranks *g, int rc, uint64_t unit);
+int vv_exchange_reply(struct vv_exchange *m, struct vv_group *g, int rc, uint64_t unit);
 /* Everybody gets everybody's bytes, at most `most` from each. */
-int vv_mail_gather(struct vv_mail *m, struct vv_ranks *g, int rc, const void *mine, size_t n, size_t most);
-static inline const uint8_t *vv_mail_from(const struct vv_mail *m, const struct vv_ranks *g, uint32_t rank)
+int vv_exchange_gather(struct vv_exchange *m, struct vv_group *g, int rc, const void *mine, size_t n, size_t most);
+static inline const uint8_t *vv_exchange_from(const struct vv_exchange *m, const struct vv_group *g, uint32_t rank)
 {
 	return m->in + rank * (m->in_sum / g->size);
 }

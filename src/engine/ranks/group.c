@@ -8,24 +8,24 @@
 
 /* ---- the group ------------------------------------------------------------------------------------------------------------- */
 
-void vv_ranks_close(struct vv_ranks *g)
+void vv_group_close(struct vv_group *g)
 {
 	if (!g)
 		return;
 	vv_comm_close(g->side);
 	vv_comm_close(g->comm);
-	vv_judge_fini(&g->judge);
+	vv_dedup_judge_fini(&g->judge);
 	vv_mem_free(g->host);
 	vv_mem_free(g->place);
 	vv_mem_free(g->bundle.room);
 	vv_mem_free(g->bundle.len);
-	vv_tasting_free(g->bundle.tasting);
+	vv_shared_samples_free(g->bundle.tasting);
 	vv_mem_free(g);
 }
 
-int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_ranks **out)
+int vv_group_open(const struct varve_comm *plug, double patience, struct vv_group **out)
 {
-	struct vv_ranks *g = vv_mem_new(1, sizeof(*g));
+	struct vv_group *g = vv_mem_new(1, sizeof(*g));
 	int rc = VV_ENOMEM, side = VV_ENOMEM;
 
 	if (!g && plug->close) {
@@ -47,7 +47,7 @@ int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_rank
 		rc = g->host && g->place ? 0 : VV_ENOMEM;
 	}
 	if (rc) {
-		vv_ranks_close(g);
+		vv_group_close(g);
 		return rc;
 	}
 	*out = g;
@@ -65,7 +65,7 @@ static const char *call_name(uint64_t call)
 }
 
 /* All ranks have seen that they differ, so all come here. */
-static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
+static int tell_apart(struct vv_group *g, uint64_t call, uint64_t detail)
 {
 	uint64_t mine[2] = { call, detail }, *all = vv_mem_new(g->size, sizeof(mine));
 	uint32_t odd = 0;
@@ -77,10 +77,10 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 		if (odd < g->size && all[2 * odd] != all[0])
 			rc = vv_err_set(VV_EPEER, "rank 0 called %s while rank %u called %s; every rank makes the same calls in the same "
 					"order", call_name(all[0]), odd, call_name(all[2 * odd]));
-		else if (odd < g->size && call == VV_RANKS_OPEN)
+		else if (odd < g->size && call == VV_GROUP_OPEN)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options or lineages; all ranks must have the same "
 					"lineage, mode, chunk, digest, dedup, collective, alike, threshold, copies and aggregate", odd);
-		else if (odd < g->size && call == VV_RANKS_PACK)
+		else if (odd < g->size && call == VV_GROUP_PACK)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u are to pack different files, or in different ways", odd);
 		else if (odd < g->size)
 			rc = vv_err_set(VV_EPEER, "rank 0 asks for epoch %" PRId64 ", rank %u for %" PRId64 " (-1: the newest); all ranks "
@@ -90,7 +90,7 @@ static int tell_apart(struct vv_ranks *g, uint64_t call, uint64_t detail)
 	return rc;
 }
 
-int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail)
+int vv_group_meet(struct vv_group *g, enum vv_group_call call, uint64_t detail)
 {
 	uint64_t v[4] = { call, ~(uint64_t)call, detail, ~detail };
 	int rc = vv_comm_allreduce(g->comm, v, 4, VARVE_MAX);
@@ -100,9 +100,9 @@ int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail)
 	return rc ? vv_err_context(rc, "%s", call_name(call)) : 0;
 }
 
-int vv_ranks_meet_max(struct vv_ranks *g, enum vv_ranks_call call, uint64_t *value)
+int vv_group_meet_max(struct vv_group *g, enum vv_group_call call, uint64_t *value)
 {
-	uint64_t v[4] = { call, ~(uint64_t)call, *value, 0 }; /* as many as in vv_ranks_meet, which another rank may have called */
+	uint64_t v[4] = { call, ~(uint64_t)call, *value, 0 }; /* as many as in vv_group_meet, which another rank may have called */
 	int rc = vv_comm_allreduce(g->comm, v, 4, VARVE_MAX);
 
 	if (rc == 0 && v[0] != ~v[1])
@@ -114,7 +114,7 @@ int vv_ranks_meet_max(struct vv_ranks *g, enum vv_ranks_call call, uint64_t *val
 }
 
 /* What a rank has heard from another it passes on in that one's name. */
-int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *told)
+int vv_group_quote(const struct vv_group *g, uint32_t who, struct vv_err_state *told)
 {
 	const char *words = told->message;
 	int code = told->code < 0 ? told->code : VV_EPEER, n = 0;
@@ -128,7 +128,7 @@ int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *
 }
 
 /* Every rank hears what the lowest rank that failed has to say. */
-static int hear(struct vv_ranks *g, struct vv_comm *c, uint32_t who, int rc)
+static int hear(struct vv_group *g, struct vv_comm *c, uint32_t who, int rc)
 {
 	struct vv_err_state e;
 	int said;
@@ -137,10 +137,10 @@ static int hear(struct vv_ranks *g, struct vv_comm *c, uint32_t who, int rc)
 	said = vv_comm_bcast(c, &e, sizeof(e), who);
 	if (said)
 		return said;
-	return who == g->rank ? vv_err_restore(&e) : vv_ranks_quote(g, who, &e);
+	return who == g->rank ? vv_err_restore(&e) : vv_group_quote(g, who, &e);
 }
 
-int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
+int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
 {
 	enum { MOST = 8 };
 	uint64_t sum[MOST + 1] = { rc != 0 }, lowest;
@@ -164,9 +164,9 @@ int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, siz
 	return hear(g, c, (uint32_t)lowest, rc);
 }
 
-int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc)
+int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc)
 {
-	return vv_ranks_sum(g, c, rc, NULL, 0);
+	return vv_group_sum(g, c, rc, NULL, 0);
 }
 
 /* ---- commit records -------------------------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc)
 /* The record goes from rank `who`, which has it as `b`, to all places that lack it. */
 static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bool has)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	struct vv_commit c = { 0 };
 	uint64_t len = who == g->rank ? b->n : 0;
 	uint8_t *bytes = NULL;
@@ -183,12 +183,12 @@ static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bo
 	if (rc)
 		return rc;
 	bytes = len < VV_MAX_PAYLOAD ? vv_mem_new((size_t)len + 1, 1) : NULL;
-	rc = vv_ranks_agree(g, g->comm, bytes ? 0 : VV_ENOMEM);
+	rc = vv_group_agree(g, g->comm, bytes ? 0 : VV_ENOMEM);
 	if (rc == 0 && who == g->rank)
 		memcpy(bytes, b->p, b->n);
 	if (rc == 0)
 		rc = vv_comm_bcast(g->comm, bytes, (size_t)len, who);
-	if (rc == 0 && !has && vv_ranks_leads_place(g)) {
+	if (rc == 0 && !has && vv_group_leads_place(g)) {
 		rc = vv_commit_get(&c, bytes, (size_t)len);
 		if (rc == 0)
 			rc = vv_catalog_put_commit(&v->lineage, &c);
@@ -199,9 +199,9 @@ static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bo
 }
 
 /* A place that missed the record of an epoch, because the job died then, gets it now. */
-int vv_ranks_spread_commit(struct varve *v, uint64_t epoch)
+int vv_group_spread_commit(struct varve *v, uint64_t epoch)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	struct vv_commit c = { 0 };
 	uint64_t have, who;
 	struct vv_buf b = { 0 };
@@ -215,12 +215,12 @@ int vv_ranks_spread_commit(struct varve *v, uint64_t epoch)
 	have = has;
 	rc = vv_comm_allreduce(g->comm, &have, 1, VARVE_SUM);
 	if (rc == 0 && !have) /* one that is damaged is not one that never was */
-		rc = vv_ranks_agree(g, g->comm, read == VV_EDAMAGED ? read : 0);
+		rc = vv_group_agree(g, g->comm, read == VV_EDAMAGED ? read : 0);
 	if (rc == 0 && have && have < g->size) {
 		who = has ? g->rank : g->size;
 		rc = vv_comm_allreduce(g->comm, &who, 1, VARVE_MIN);
 		if (rc == 0)
-			rc = vv_ranks_agree(g, g->comm, hand_commit(v, (uint32_t)who, &b, has));
+			rc = vv_group_agree(g, g->comm, hand_commit(v, (uint32_t)who, &b, has));
 	}
 	vv_buf_fini(&b);
 	return rc;

@@ -1,6 +1,6 @@
 /* The ranks of a session that is one of many: who they are, where they store, and how they come to one mind. */
-#ifndef VV_ENGINE_RANKS_H
-#define VV_ENGINE_RANKS_H
+#ifndef VV_ENGINE_RANKS_GROUP_H
+#define VV_ENGINE_RANKS_GROUP_H
 
 #include "base/err.h"
 #include "comm/comm.h"
@@ -9,20 +9,20 @@
 #include "engine/lineage/catalog.h"
 
 struct varve;
-struct vv_talk;
-struct vv_tasting;
+struct vv_rank_dedup_priv;
+struct vv_shared_samples;
 
-enum vv_ranks_how { VV_RANKS_EXACT, VV_RANKS_TOPK, VV_RANKS_NONE };
+enum vv_group_how { VV_GROUP_EXACT, VV_GROUP_TOPK, VV_GROUP_NONE };
 
 /* What all ranks call together. */
-enum vv_ranks_call { VV_RANKS_OPEN = 1, VV_RANKS_CHECKPOINT, VV_RANKS_RESTART, VV_RANKS_DUE, VV_RANKS_WAIT, VV_RANKS_CLOSE, VV_RANKS_PACK };
+enum vv_group_call { VV_GROUP_OPEN = 1, VV_GROUP_CHECKPOINT, VV_GROUP_RESTART, VV_GROUP_DUE, VV_GROUP_WAIT, VV_GROUP_CLOSE, VV_GROUP_PACK };
 
-struct vv_ranks {
+struct vv_group {
 	struct vv_comm *comm; /* for calls that all ranks make */
 	struct vv_comm *side; /* for what goes on behind them */
 	bool behind;          /* other threads may use it */
 	uint32_t rank, size;
-	enum vv_ranks_how how;
+	enum vv_group_how how;
 	size_t threshold;
 	unsigned copies;
 	uint32_t aggregate;
@@ -36,32 +36,32 @@ struct vv_ranks {
 		uint64_t epoch;
 		bool open; /* by this rank, and not sealed yet */
 		char token[VV_STORE_TOKEN];
-		struct vv_tasting *tasting;
+		struct vv_shared_samples *tasting;
 	} bundle;
-	struct vv_judge judge;
-	struct vv_talk *talk; /* engine/write/rank_dedup.c: what was said of the epoch under way */
+	struct vv_dedup_judge judge;
+	struct vv_rank_dedup_priv *talk; /* engine/write/rank_dedup.c: what was said of the epoch under way */
 	bool introduced; /* the judges know what this rank stored before the session */
 };
 
-int vv_ranks_open(const struct varve_comm *plug, double patience, struct vv_ranks **out);
-void vv_ranks_close(struct vv_ranks *g); /* NULL is fine */
+int vv_group_open(const struct varve_comm *plug, double patience, struct vv_group **out);
+void vv_group_close(struct vv_group *g); /* NULL is fine */
 
 /* All ranks make this call? Tells those that do not from each other. */
-int vv_ranks_meet(struct vv_ranks *g, enum vv_ranks_call call, uint64_t detail);
+int vv_group_meet(struct vv_group *g, enum vv_group_call call, uint64_t detail);
 /* The same check; *value becomes the highest value of all ranks. */
-int vv_ranks_meet_max(struct vv_ranks *g, enum vv_ranks_call call, uint64_t *value);
+int vv_group_meet_max(struct vv_group *g, enum vv_group_call call, uint64_t *value);
 /* What failed on one has failed on all: the error of the lowest rank that has one, the same code everywhere. Returns 0 only if all
  * ranks say 0. */
-int vv_ranks_agree(struct vv_ranks *g, struct vv_comm *c, int rc);
+int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc);
 /* The same, and the sums over all ranks of n numbers. */
-int vv_ranks_sum(struct vv_ranks *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
+int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
 /* What rank `who` told, as this rank's error: in the name of the rank that it came from first. Returns its code. */
-int vv_ranks_quote(const struct vv_ranks *g, uint32_t who, struct vv_err_state *told);
+int vv_group_quote(const struct vv_group *g, uint32_t who, struct vv_err_state *told);
 
 /* The record of an epoch that some place lacks is given to it by one that has it. */
-int vv_ranks_spread_commit(struct varve *v, uint64_t epoch);
+int vv_group_spread_commit(struct varve *v, uint64_t epoch);
 
-static inline bool vv_ranks_leads_place(const struct vv_ranks *g)
+static inline bool vv_group_leads_place(const struct vv_group *g)
 {
 	return g->place[g->rank] == g->rank;
 }

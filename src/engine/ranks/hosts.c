@@ -51,7 +51,7 @@ static void remove_mark(struct vv_store *store, const char *lineage, uint32_t ra
 }
 
 /* The ranks whose marks are to be seen here: the lowest of them is this place's. */
-static int lowest_here(struct vv_ranks *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
+static int lowest_here(struct vv_group *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
 		       uint32_t *lowest)
 {
 	struct vv_names names = { 0 };
@@ -74,24 +74,24 @@ static int lowest_here(struct vv_ranks *g, struct vv_store *store, const char *l
 	return rc;
 }
 
-static int find_place(struct vv_ranks *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
+static int find_place(struct vv_group *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
 		      uint32_t *mine)
 {
 	uint64_t seen = 0;
 	int rc = g->rank == 0 ? put_mark(store, lineage, 0, mark) : 0;
 
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc)
 		return rc;
 	rc = see_mark(store, lineage, 0, mark);
 	seen = rc == 1;
-	rc = vv_ranks_sum(g, g->comm, rc < 0 ? rc : 0, &seen, 1);
+	rc = vv_group_sum(g, g->comm, rc < 0 ? rc : 0, &seen, 1);
 	*mine = 0;
 	if (rc || seen == g->size)
 		return rc;
-	rc = vv_ranks_agree(g, g->comm, g->rank ? put_mark(store, lineage, g->rank, mark) : 0);
+	rc = vv_group_agree(g, g->comm, g->rank ? put_mark(store, lineage, g->rank, mark) : 0);
 	if (rc == 0)
-		rc = vv_ranks_agree(g, g->comm, lowest_here(g, store, lineage, mark, mine));
+		rc = vv_group_agree(g, g->comm, lowest_here(g, store, lineage, mark, mine));
 	return rc;
 }
 
@@ -110,7 +110,7 @@ static void machine(char out[64])
 	gethostname(out, 63);
 }
 
-static int find_hosts(struct vv_ranks *g)
+static int find_hosts(struct vv_group *g)
 {
 	char mine[64], *all = vv_mem_new(g->size, sizeof(mine));
 	int rc;
@@ -132,13 +132,13 @@ static int find_hosts(struct vv_ranks *g)
 }
 
 /* Ranks with stores of their own stand for hosts of their own. */
-static void hosts_by_place(struct vv_ranks *g)
+static void hosts_by_place(struct vv_group *g)
 {
 	for (uint32_t r = 0; g->split && r < g->size; r++)
 		g->host[r] = g->place[r];
 }
 
-int vv_whose_find(struct vv_ranks *g, struct vv_store *store, const char *lineage)
+int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineage)
 {
 	uint8_t mark[MARK] = { 0 };
 	struct vv_err_state error;
@@ -149,7 +149,7 @@ int vv_whose_find(struct vv_ranks *g, struct vv_store *store, const char *lineag
 		return 0;
 	if (g->rank == 0 && getrandom(mark, sizeof(mark), 0) != (ssize_t)sizeof(mark))
 		rc = vv_err_sys(errno, "no random numbers");
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_bcast(g->comm, mark, sizeof(mark), 0);
 	if (rc == 0)

@@ -7,10 +7,10 @@
 
 enum { MOST = 1 << 30 }; /* bytes of a place's list */
 
-void vv_holders_fini(struct vv_holders *h)
+void vv_layer_holders_fini(struct vv_layer_holders *h)
 {
 	vv_mem_free(h->v);
-	*h = (struct vv_holders){ 0 };
+	*h = (struct vv_layer_holders){ 0 };
 }
 
 static int by_layer(const void *a, const void *b)
@@ -38,7 +38,7 @@ static int put_list(const struct vv_lineage *lin, uint64_t from, struct vv_buf *
 	return rc ? rc : vv_buf_check(b);
 }
 
-static int get_list(const uint8_t *p, size_t n, uint32_t place, struct vv_holders *out)
+static int get_list(const uint8_t *p, size_t n, uint32_t place, struct vv_layer_holders *out)
 {
 	struct vv_wire w = vv_wire_over(p, n);
 	uint64_t epoch = 0;
@@ -57,36 +57,36 @@ static int get_list(const uint8_t *p, size_t n, uint32_t place, struct vv_holder
 	return 0;
 }
 
-int vv_holders_ask(struct vv_ranks *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_holders *out)
+int vv_layer_holders_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out)
 {
-	struct vv_holders h = { 0 };
-	struct vv_mail m = { 0 };
+	struct vv_layer_holders h = { 0 };
+	struct vv_exchange m = { 0 };
 	struct vv_buf b = { 0 };
 
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_allreduce(g->comm, &from, 1, VARVE_MIN);
 	if (rc)
 		return rc;
-	if (vv_ranks_leads_place(g))
+	if (vv_group_leads_place(g))
 		rc = put_list(lin, from, &b);
-	rc = vv_mail_gather(&m, g, rc, b.p, b.n, MOST);
+	rc = vv_exchange_gather(&m, g, rc, b.p, b.n, MOST);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
 		if (m.in_len[r])
-			rc = get_list(vv_mail_from(&m, g, r), (size_t)m.in_len[r], r, &h);
+			rc = get_list(vv_exchange_from(&m, g, r), (size_t)m.in_len[r], r, &h);
 	if (rc == 0 && h.n)
 		qsort(h.v, h.n, sizeof(*h.v), by_layer);
 	vv_buf_fini(&b);
-	vv_mail_free(&m, g);
-	rc = vv_ranks_agree(g, g->comm, rc);
+	vv_exchange_free(&m, g);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc)
-		vv_holders_fini(&h);
+		vv_layer_holders_fini(&h);
 	else
 		*out = h;
 	return rc;
 }
 
-size_t vv_holders_find(const struct vv_holders *h, uint64_t layer)
+size_t vv_layer_holders_find(const struct vv_layer_holders *h, uint64_t layer)
 {
 	size_t i;
 
@@ -94,9 +94,9 @@ size_t vv_holders_find(const struct vv_holders *h, uint64_t layer)
 	return i < h->n && h->v[i].layer == layer ? i : h->n;
 }
 
-bool vv_holders_has(const struct vv_holders *h, uint64_t layer, uint32_t place)
+bool vv_layer_holders_has(const struct vv_layer_holders *h, uint64_t layer, uint32_t place)
 {
-	for (size_t i = vv_holders_find(h, layer); i < h->n && h->v[i].layer == layer; i++)
+	for (size_t i = vv_layer_holders_find(h, layer); i < h->n && h->v[i].layer == layer; i++)
 		if (h->v[i].place == place)
 			return true;
 	return false;

@@ -1,6 +1,6 @@
 /* Which place holds which layer, where ranks have stores of their own. */
-#ifndef VV_ENGINE_HOLDERS_H
-#define VV_ENGINE_HOLDERS_H
+#ifndef VV_ENGINE_RANKS_LAYER_HOLDERS_H
+#define VV_ENGINE_RANKS_LAYER_HOLDERS_H
 
 #include "engine/ranks/group.h"
 
@@ -9,17 +9,17 @@ struct vv_holder {
 	uint32_t place; /* its leader */
 };
 
-struct vv_holders {
+struct vv_layer_holders {
 	struct vv_holder *v; /* ascending */
 	size_t n, cap;
 };
 
-void vv_holders_fini(struct vv_holders *h);
+void vv_layer_holders_fini(struct vv_layer_holders *h);
 /* All ranks ask each other for what there is from epoch `from` on (the lowest that any of them says). */
-int vv_holders_ask(struct vv_ranks *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_holders *out);
+int vv_layer_holders_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out);
 /* The first entry of the layer; h->n if nobody has it. */
-size_t vv_holders_find(const struct vv_holders *h, uint64_t layer);
+size_t vv_layer_holders_find(const struct vv_layer_holders *h, uint64_t layer);
 /* Does that place have it? */
-bool vv_holders_has(const struct vv_holders *h, uint64_t layer, uint32_t place);
+bool vv_layer_holders_has(const struct vv_layer_holders *h, uint64_t layer, uint32_t place);
 
 #endif

@@ -27,13 +27,13 @@ struct slice { /* what one rank is asked for */
 
 struct fetch {
 	struct varve *v;
-	struct vv_ranks *g;
+	struct vv_group *g;
 	const struct vv_lineage *lin;
 	const struct vv_want *want;
 	size_t n;
 	bool *copied;
 	struct vv_listing here;
-	struct vv_holders holders;
+	struct vv_layer_holders holders;
 	bool knows;              /* the holders */
 	bool spread;             /* each layer is read by one rank of a host */
 	uint64_t oldest;         /* epoch that is needed */
@@ -61,7 +61,7 @@ static uint32_t pick(const uint32_t *of, uint32_t size, uint32_t which, uint32_t
 }
 
 /* Of the ranks of this host, the one that reads a layer. */
-static uint32_t reader(const struct vv_ranks *g, uint64_t layer)
+static uint32_t reader(const struct vv_group *g, uint64_t layer)
 {
 	return pick(g->host, g->size, g->host[g->rank], vv_run_rank(layer));
 }
@@ -80,8 +80,8 @@ static int add_remote(struct fetch *f, const struct vv_salvage_need *need)
 {
 	int rc = 0;
 
-	for (uint64_t at = 0; rc == 0 && at < need->len; at += VV_REPLY_MOST) {
-		struct vv_salvage_need part = vv_salvage_part(need, at, at + VV_REPLY_MOST < need->len ? at + VV_REPLY_MOST : need->len);
+	for (uint64_t at = 0; rc == 0 && at < need->len; at += VV_REMOTE_SERVE_MOST) {
+		struct vv_salvage_need part = vv_salvage_part(need, at, at + VV_REMOTE_SERVE_MOST < need->len ? at + VV_REMOTE_SERVE_MOST : need->len);
 
 		rc = vv_salvage_add(&f->remote, &part);
 	}
@@ -204,7 +204,7 @@ static int read_local(struct fetch *f)
 /* ---- other places: who is asked for what -------------------------------------------------------------------------------------- */
 
 /* A rank of the place, chosen so that askers and layers are spread over all of them. */
-static uint32_t member(const struct vv_ranks *g, uint32_t place, uint64_t layer)
+static uint32_t member(const struct vv_group *g, uint32_t place, uint64_t layer)
 {
 	return pick(g->place, g->size, place, g->rank + vv_run_rank(layer));
 }
@@ -226,7 +226,7 @@ static int assign(struct fetch *f)
 
 	for (size_t i = 0; rc == 0 && i < f->remote.n; i++) {
 		struct vv_salvage_need need = f->remote.v[i];
-		size_t h = f->spread ? 0 : vv_holders_find(&f->holders, need.layer);
+		size_t h = f->spread ? 0 : vv_layer_holders_find(&f->holders, need.layer);
 
 		if (!f->spread && h == f->holders.n) {
 			rc = vv_salvage_add(&f->bad, &need);
@@ -257,7 +257,7 @@ static int count_rounds(struct fetch *f, uint64_t *rounds)
 	uint32_t size = f->g->size;
 	uint64_t *ask = vv_mem_new(size, sizeof(*ask)), *answer = vv_mem_new(size, sizeof(*answer));
 	uint64_t sum[2] = { 0 };
-	int rc = vv_ranks_agree(f->g, f->g->comm, ask && answer ? 0 : VV_ENOMEM);
+	int rc = vv_group_agree(f->g, f->g->comm, ask && answer ? 0 : VV_ENOMEM);
 
 	for (uint32_t r = 0; rc == 0 && r < size; r++)
 		ask[r] = f->slice[r].bytes;
@@ -278,7 +278,7 @@ static int count_rounds(struct fetch *f, uint64_t *rounds)
 /* ---- a round ------------------------------------------------------------------------------------------------------------------- */
 
 struct round {
-	struct vv_mail ask, answer, flaws;
+	struct vv_exchange ask, answer, flaws;
 	struct vv_salvage_needs bad; /* of what this rank answers */
 	size_t *first;       /* per rank: the first need that is asked for in this round; slice.next ends them */
 };
@@ -300,12 +300,12 @@ static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint
 			s->asked += f->remote.v[s->next].len;
 		n += s->next - o->first[r];
 	}
-	rc = vv_mail_new(&o->ask, f->g->size, n * sizeof(*to));
+	rc = vv_exchange_new(&o->ask, f->g->size, n * sizeof(*to));
 	to = (struct vv_request *)o->ask.out;
 	for (uint32_t r = 0; rc == 0 && r < f->g->size; r++) {
 		for (size_t i = o->first[r]; i < f->slice[r].next; i++)
 			*to++ = (struct vv_request){ f->remote.v[i].layer, f->remote.v[i].pos, f->remote.v[i].len,
-						  vv_annals_token(f->lin, vv_run_epoch(f->remote.v[i].layer)) };
+						  vv_provenance_token(f->lin, vv_run_epoch(f->remote.v[i].layer)) };
 		o->ask.out_len[r] = (f->slice[r].next - o->first[r]) * sizeof(*to);
 	}
 	return rc;
@@ -315,19 +315,19 @@ static int answer(struct fetch *f, struct round *o)
 {
 	uint32_t size = f->g->size;
 	uint64_t sum = 0, *len = vv_mem_new(size, sizeof(*len));
-	int rc = len ? vv_reply_check(&o->ask, size, len) : VV_ENOMEM;
+	int rc = len ? vv_remote_serve_check(&o->ask, size, len) : VV_ENOMEM;
 
 	for (uint32_t r = 0; rc == 0 && r < size; r++)
 		sum += len[r];
 	if (rc == 0)
-		rc = vv_mail_new(&o->answer, size, (size_t)sum);
+		rc = vv_exchange_new(&o->answer, size, (size_t)sum);
 	for (uint32_t r = 0; rc == 0 && r < size; r++) {
 		o->answer.out_len[r] = len[r];
 		for (size_t i = o->first[r]; i < f->slice[r].next; i++)
 			o->answer.in_len[r] += f->remote.v[i].len;
 	}
 	if (rc == 0)
-		rc = vv_reply_read(f->lin, f->v->pool, &o->ask, o->answer.out, &o->bad, &f->warned);
+		rc = vv_remote_serve_read(f->lin, f->v->pool, &o->ask, o->answer.out, &o->bad, &f->warned);
 	vv_mem_free(len);
 	return rc;
 }
@@ -342,7 +342,7 @@ static int by_to(const void *a, const void *b)
 /* What is wrong with each rank's answer, in its own offsets. */
 static int write_flaws(struct fetch *f, struct round *o)
 {
-	int rc = vv_mail_new(&o->flaws, f->g->size, o->bad.n * sizeof(struct flaw));
+	int rc = vv_exchange_new(&o->flaws, f->g->size, o->bad.n * sizeof(struct flaw));
 	struct flaw *to = (struct flaw *)o->flaws.out;
 	uint8_t *start = o->answer.out;
 	size_t i = 0;
@@ -402,21 +402,21 @@ static int run_round(struct fetch *f, uint64_t round, uint64_t rounds)
 {
 	struct round o = { 0 };
 	uint64_t flaws = 0;
-	int rc = vv_mail_send(&o.ask, f->g, write_requests(f, &o, round, rounds), sizeof(struct vv_request));
+	int rc = vv_exchange_send(&o.ask, f->g, write_requests(f, &o, round, rounds), sizeof(struct vv_request));
 
 	if (rc == 0)
-		rc = vv_mail_reply(&o.answer, f->g, answer(f, &o), 1);
+		rc = vv_exchange_reply(&o.answer, f->g, answer(f, &o), 1);
 	if (rc == 0) {
 		flaws = o.bad.n;
-		rc = vv_ranks_sum(f->g, f->g->comm, 0, &flaws, 1);
+		rc = vv_group_sum(f->g, f->g->comm, 0, &flaws, 1);
 	}
 	if (rc == 0 && flaws)
-		rc = vv_mail_send(&o.flaws, f->g, write_flaws(f, &o), sizeof(struct flaw));
+		rc = vv_exchange_send(&o.flaws, f->g, write_flaws(f, &o), sizeof(struct flaw));
 	if (rc == 0)
-		rc = vv_ranks_agree(f->g, f->g->comm, take_answers(f, &o));
-	vv_mail_free(&o.ask, f->g);
-	vv_mail_free(&o.answer, f->g);
-	vv_mail_free(&o.flaws, f->g);
+		rc = vv_group_agree(f->g, f->g->comm, take_answers(f, &o));
+	vv_exchange_free(&o.ask, f->g);
+	vv_exchange_free(&o.answer, f->g);
+	vv_exchange_free(&o.flaws, f->g);
 	vv_salvage_fini(&o.bad);
 	vv_mem_free(o.first);
 	return rc;
@@ -428,14 +428,14 @@ static int read_remote(struct fetch *f)
 	int rc = 0;
 
 	if (!f->knows && !f->spread)
-		rc = vv_holders_ask(f->g, 0, f->lin, f->oldest, &f->holders);
+		rc = vv_layer_holders_ask(f->g, 0, f->lin, f->oldest, &f->holders);
 	f->knows = true;
 	if (rc == 0 && !f->slice) {
 		f->slice = vv_mem_new(f->g->size, sizeof(*f->slice));
-		rc = vv_ranks_agree(f->g, f->g->comm, f->slice ? 0 : VV_ENOMEM);
+		rc = vv_group_agree(f->g, f->g->comm, f->slice ? 0 : VV_ENOMEM);
 	}
 	if (rc == 0)
-		rc = vv_ranks_agree(f->g, f->g->comm, assign(f));
+		rc = vv_group_agree(f->g, f->g->comm, assign(f));
 	if (rc == 0)
 		rc = count_rounds(f, &rounds);
 	for (uint64_t k = 0; rc == 0 && k < rounds; k++)
@@ -454,7 +454,7 @@ static int lost(const struct vv_salvage_need *need)
 }
 
 /* What is bad is looked for in the next place that has it. */
-static int try_next(struct fetch *f, const struct vv_alternates *a)
+static int try_next(struct fetch *f, const struct vv_copies_lookup *a)
 {
 	struct vv_salvage_needs todo = f->bad;
 	int rc = 0;
@@ -463,7 +463,7 @@ static int try_next(struct fetch *f, const struct vv_alternates *a)
 	for (size_t i = 0; rc == 0 && i < todo.n; i++)
 		for (uint64_t at = 0; rc == 0 && at < todo.v[i].len;) {
 			struct vv_salvage_need need = vv_salvage_part(&todo.v[i], at, todo.v[i].len);
-			const struct vv_alternate *x = vv_alternates_find(a, need.home, need.home_pos, need.tried);
+			const struct vv_alternate *x = vv_copies_lookup_find(a, need.home, need.home_pos, need.tried);
 
 			if (!x) {
 				rc = lost(&need);
@@ -485,16 +485,16 @@ static int try_next(struct fetch *f, const struct vv_alternates *a)
 static int try_copies(struct fetch *f)
 {
 	uint64_t *home = vv_mem_new(f->bad.n, sizeof(*home));
-	struct vv_alternates a = { 0 };
+	struct vv_copies_lookup a = { 0 };
 	int rc = home ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; home && i < f->bad.n; i++)
 		home[i] = f->bad.v[i].home;
-	rc = vv_alternates_ask(f->g, rc, f->lin, home, f->bad.n, &a);
+	rc = vv_copies_lookup_ask(f->g, rc, f->lin, home, f->bad.n, &a);
 	vv_mem_free(home);
 	if (rc == 0)
 		rc = try_next(f, &a);
-	vv_alternates_fini(&a);
+	vv_copies_lookup_fini(&a);
 	return rc;
 }
 
@@ -513,13 +513,13 @@ static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bo
 			rc = read_local(&f);
 		left[0] = f.remote.n;
 		left[1] = f.bad.n;
-		rc = vv_ranks_sum(f.g, f.g->comm, rc, left, 2);
+		rc = vv_group_sum(f.g, f.g->comm, rc, left, 2);
 		if (rc || !(left[0] + left[1]))
 			break;
 		rc = left[0] ? read_remote(&f) : try_copies(&f);
 	}
 	vv_catalog_listing_fini(&f.here);
-	vv_holders_fini(&f.holders);
+	vv_layer_holders_fini(&f.holders);
 	vv_salvage_fini(&f.local);
 	vv_salvage_fini(&f.remote);
 	vv_salvage_fini(&f.bad);
@@ -528,12 +528,12 @@ static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bo
 	return rc;
 }
 
-int vv_fetch_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+int vv_remote_read_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
 	return run(v, rc, want, n, copied, false);
 }
 
-int vv_fetch_spread(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+int vv_remote_read_spread(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
 	return run(v, rc, want, n, copied, !v->group->split);
 }

@@ -7,7 +7,7 @@
 #include "engine/read/restore.h"
 #include <inttypes.h>
 
-int vv_reply_check(const struct vv_mail *ask, uint32_t size, uint64_t *len)
+int vv_remote_serve_check(const struct vv_exchange *ask, uint32_t size, uint64_t *len)
 {
 	const struct vv_request *q = (const struct vv_request *)ask->in;
 	uint64_t sum = 0;
@@ -15,7 +15,7 @@ int vv_reply_check(const struct vv_mail *ask, uint32_t size, uint64_t *len)
 	for (uint32_t r = 0; r < size; r++) {
 		len[r] = 0;
 		for (uint64_t i = 0; i < ask->in_len[r] / sizeof(*q); i++, q++) {
-			if (!q->layer || q->len < 1 || q->len > VV_REPLY_MOST || q->pos > VV_MAX_PAYLOAD - q->len)
+			if (!q->layer || q->len < 1 || q->len > VV_REMOTE_SERVE_MOST || q->pos > VV_MAX_PAYLOAD - q->len)
 				return vv_err_set(VV_EPEER, "rank %u asks for something that cannot be", r);
 			len[r] += q->len;
 		}
@@ -27,12 +27,12 @@ int vv_reply_check(const struct vv_mail *ask, uint32_t size, uint64_t *len)
 /* Does the layer that lies here belong to the same copy of the lineage as the table that refers to it? What it says may be all that is known here. */
 static bool is_meant(const struct vv_lineage *lin, const struct vv_request *q)
 {
-	uint64_t epoch = vv_run_epoch(q->layer), token = vv_annals_token(lin, epoch);
+	uint64_t epoch = vv_run_epoch(q->layer), token = vv_provenance_token(lin, epoch);
 
 	if (q->token && !token) {
-		if (vv_layerio_meet(lin, q->layer) < 0)
+		if (vv_layer_file_meet(lin, q->layer) < 0)
 			vv_err_clear(); /* who reads it finds out */
-		token = vv_annals_token(lin, epoch);
+		token = vv_provenance_token(lin, epoch);
 	}
 	return !q->token || !token || q->token == token;
 }
@@ -69,7 +69,7 @@ static int doubt(const struct vv_lineage *lin, const struct vv_request *q, size_
 	return rc;
 }
 
-int vv_reply_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_mail *ask, uint8_t *to, struct vv_salvage_needs *bad,
+int vv_remote_serve_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_exchange *ask, uint8_t *to, struct vv_salvage_needs *bad,
 		  struct vv_warned *warned)
 {
 	const struct vv_request *q = (const struct vv_request *)ask->in;

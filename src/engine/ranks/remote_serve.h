@@ -1,12 +1,12 @@
 /* What other ranks ask for of the layers that lie in this one's store (engine/ranks/remote_read.h). */
-#ifndef VV_ENGINE_REPLY_H
-#define VV_ENGINE_REPLY_H
+#ifndef VV_ENGINE_RANKS_REMOTE_SERVE_H
+#define VV_ENGINE_RANKS_REMOTE_SERVE_H
 
 #include "base/pool.h"
 #include "engine/ranks/exchange.h"
 #include "engine/read/salvage.h"
 
-enum { VV_REPLY_MOST = 256 << 10 }; /* bytes of one request */
+enum { VV_REMOTE_SERVE_MOST = 256 << 10 }; /* bytes of one request */
 
 struct vv_request {
 	uint64_t layer, pos, len;
@@ -14,9 +14,9 @@ struct vv_request {
 };
 
 /* Can all be answered? len[r]: bytes that rank r gets. */
-int vv_reply_check(const struct vv_mail *ask, uint32_t size, uint64_t *len);
+int vv_remote_serve_check(const struct vv_exchange *ask, uint32_t size, uint64_t *len);
 /* The answers to all requests, one behind the other; what is not whole, or not what was meant, is added to `bad`. */
-int vv_reply_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_mail *ask, uint8_t *to, struct vv_salvage_needs *bad,
+int vv_remote_serve_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_exchange *ask, uint8_t *to, struct vv_salvage_needs *bad,
 		  struct vv_warned *warned);
 
 #endif

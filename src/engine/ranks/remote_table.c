@@ -9,7 +9,7 @@
 
 enum { SECTIONS = 4 };
 
-static int put_table(const struct varve *v, const struct vv_table *t, struct vv_buf *out)
+static int put_table(const struct varve *v, const struct vv_run_table *t, struct vv_buf *out)
 {
 	struct vv_head h = { .epoch = t->epoch, .rank = t->rank, .ranks = t->ranks, .payload = VV_MAX_PAYLOAD,
 			     .digest_kind = t->digest_kind, .n_regions = t->n };
@@ -36,7 +36,7 @@ static int put_table(const struct varve *v, const struct vv_table *t, struct vv_
 }
 
 /* The regions of the head become the table's. */
-static int move_regions(struct vv_head *h, struct vv_table *t)
+static int move_regions(struct vv_head *h, struct vv_run_table *t)
 {
 	int rc;
 
@@ -46,7 +46,7 @@ static int move_regions(struct vv_head *h, struct vv_table *t)
 	for (; t->n < h->n_regions; t->n++) {
 		struct vv_head_region *r = &h->region[t->n];
 
-		t->region[t->n] = (struct vv_table_region){ .name = r->name, .shape = r->shape, .runs = r->runs };
+		t->region[t->n] = (struct vv_run_table_region){ .name = r->name, .shape = r->shape, .runs = r->runs };
 		r->name = NULL;
 		r->runs = (struct vv_runs){ 0 };
 	}
@@ -56,10 +56,10 @@ static int move_regions(struct vv_head *h, struct vv_table *t)
 	return rc;
 }
 
-static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, size_t n, struct vv_table *out)
+static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, size_t n, struct vv_run_table *out)
 {
 	struct vv_wire w = vv_wire_over(p, n);
-	struct vv_table t = { .epoch = epoch, .rank = v->rank, .ranks = v->ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
+	struct vv_run_table t = { .epoch = epoch, .rank = v->rank, .ranks = v->ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
 	struct vv_head h = { 0 };
 	const uint8_t *part[SECTIONS];
 	size_t len[SECTIONS];
@@ -86,7 +86,7 @@ static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, si
 		rc = move_regions(&h, &t);
 	vv_head_fini(&h);
 	if (rc)
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	else
 		*out = t;
 	return rc;
@@ -97,12 +97,12 @@ static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, si
 /* Adds the table of the rank if this place has it; one that cannot be read is not there. */
 static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epoch, uint32_t rank, struct vv_buf *out)
 {
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	int rc;
 
 	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
 		return 0;
-	rc = vv_table_load(&v->lineage, epoch, rank, &t);
+	rc = vv_run_table_load(&v->lineage, epoch, rank, &t);
 	if (rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_EIO) {
 		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
 		vv_err_clear();
@@ -110,21 +110,21 @@ static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epo
 	}
 	if (rc == 0)
 		rc = put_table(v, &t, out);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 
 /* Every place's leader answers those that miss theirs, in other places. */
-static int answer(const struct varve *v, uint64_t epoch, const struct vv_mail *asks, struct vv_mail *m)
+static int answer(const struct varve *v, uint64_t epoch, const struct vv_exchange *asks, struct vv_exchange *m)
 {
-	const struct vv_ranks *g = v->group;
+	const struct vv_group *g = v->group;
 	struct vv_listing l = { 0 };
 	struct vv_buf b = { 0 };
-	int rc = vv_mail_new(m, g->size, 0);
+	int rc = vv_exchange_new(m, g->size, 0);
 
-	if (rc == 0 && vv_ranks_leads_place(g))
+	if (rc == 0 && vv_group_leads_place(g))
 		rc = vv_catalog_list(&v->lineage, epoch, &l);
-	for (uint32_t r = 0; rc == 0 && vv_ranks_leads_place(g) && r < g->size; r++) {
+	for (uint32_t r = 0; rc == 0 && vv_group_leads_place(g) && r < g->size; r++) {
 		size_t before = b.n;
 
 		if (asks->in_len[r] && g->place[r] != g->rank)
@@ -143,7 +143,7 @@ static int answer(const struct varve *v, uint64_t epoch, const struct vv_mail *a
 	return 0;
 }
 
-static int take(const struct varve *v, uint64_t epoch, const struct vv_mail *m, const struct vv_err_state *why, struct vv_table *out)
+static int take(const struct varve *v, uint64_t epoch, const struct vv_exchange *m, const struct vv_err_state *why, struct vv_run_table *out)
 {
 	const uint8_t *p = m->in;
 
@@ -164,38 +164,38 @@ static int take(const struct varve *v, uint64_t epoch, const struct vv_mail *m, 
 }
 
 /* Somebody misses his. */
-static int ask_all(struct varve *v, uint64_t epoch, bool mine, const struct vv_err_state *why, struct vv_table *out)
+static int ask_all(struct varve *v, uint64_t epoch, bool mine, const struct vv_err_state *why, struct vv_run_table *out)
 {
-	struct vv_mail asks = { 0 }, tables = { 0 };
-	int rc = vv_mail_gather(&asks, v->group, 0, "?", mine, 1);
+	struct vv_exchange asks = { 0 }, tables = { 0 };
+	int rc = vv_exchange_gather(&asks, v->group, 0, "?", mine, 1);
 
 	if (rc == 0)
-		rc = vv_mail_send(&tables, v->group, answer(v, epoch, &asks, &tables), 1);
+		rc = vv_exchange_send(&tables, v->group, answer(v, epoch, &asks, &tables), 1);
 	if (rc == 0)
-		rc = vv_ranks_agree(v->group, v->group->comm, mine ? take(v, epoch, &tables, why, out) : 0);
-	vv_mail_free(&asks, v->group);
-	vv_mail_free(&tables, v->group);
+		rc = vv_group_agree(v->group, v->group->comm, mine ? take(v, epoch, &tables, why, out) : 0);
+	vv_exchange_free(&asks, v->group);
+	vv_exchange_free(&tables, v->group);
 	return rc;
 }
 
-int vv_foreign_table(struct varve *v, int rc, uint64_t epoch, struct vv_table *out)
+int vv_remote_table_table(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *out)
 {
 	struct vv_err_state why = { 0 };
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	uint64_t miss = 0;
 
 	if (rc == 0)
-		rc = vv_table_load(&v->lineage, epoch, v->rank, &t);
+		rc = vv_run_table_load(&v->lineage, epoch, v->rank, &t);
 	if ((rc == VV_EDAMAGED || rc == VV_EIO) && v->group->split) {
 		vv_err_save(rc, &why);
 		miss = 1;
 		rc = 0;
 	}
-	rc = vv_ranks_sum(v->group, v->group->comm, rc, &miss, 1);
+	rc = vv_group_sum(v->group, v->group->comm, rc, &miss, 1);
 	if (rc == 0 && miss)
 		rc = ask_all(v, epoch, why.code != 0, &why, &t);
 	if (rc)
-		vv_table_fini(&t);
+		vv_run_table_fini(&t);
 	else
 		*out = t;
 	return rc;

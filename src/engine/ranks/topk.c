@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-_Static_assert(VV_MERGE_NOBODY == VARVE_NOBODY, "the plan speaks of nobody as a comm does");
+_Static_assert(VV_TOPK_MERGE_NOBODY == VARVE_NOBODY, "the plan speaks of nobody as a comm does");
 
 struct topk {
 	struct vv_comm *c;
@@ -51,7 +51,7 @@ static int make_room(struct topk *t, size_t threshold)
 }
 
 /* Lengths first, then the sets. */
-static int exchange(struct topk *t, const struct vv_merge_step *s, size_t *n_in)
+static int exchange(struct topk *t, const struct vv_topk_merge_step *s, size_t *n_in)
 {
 	uint64_t out_n = t->n, in_n = 0;
 	int rc = vv_comm_sendrecv(t->c, &out_n, sizeof(out_n), s->to, &in_n, sizeof(in_n), s->from);
@@ -72,20 +72,20 @@ static int exchange(struct topk *t, const struct vv_merge_step *s, size_t *n_in)
 static int take_step(struct topk *t, uint32_t step, size_t threshold, int *failed)
 {
 	struct vv_comm *c = t->c;
-	struct vv_merge_step s;
+	struct vv_topk_merge_step s;
 	struct vv_tuple *merged = t->merged;
 	size_t n_in = 0;
 	int rc;
 
-	vv_merge_step(c->plug.rank, c->plug.size, step, &s);
+	vv_topk_merge_step(c->plug.rank, c->plug.size, step, &s);
 	rc = exchange(t, &s, &n_in); /* also with nobody: all ranks begin the same operations */
 	if (rc || *failed)
 		return rc;
-	if (s.what == VV_MERGE_REPLACE) {
+	if (s.what == VV_TOPK_MERGE_REPLACE) {
 		memcpy(t->own, t->in, n_in * sizeof(*t->in));
 		t->n = n_in;
-	} else if (s.what == VV_MERGE_SETS) {
-		*failed = vv_merge_sets(t->own, t->n, t->in, n_in, c->plug.size, threshold, merged, &t->n);
+	} else if (s.what == VV_TOPK_MERGE_SETS) {
+		*failed = vv_topk_merge_sets(t->own, t->n, t->in, n_in, c->plug.size, threshold, merged, &t->n);
 		if (*failed) {
 			t->n = 0;
 			return 0;
@@ -104,7 +104,7 @@ int vv_topk_allreduce(struct vv_comm *c, struct vv_tuple *mine, size_t n, size_t
 
 	if (c->plug.size > 1)
 		rc = make_room(&t, threshold);
-	for (uint32_t step = 0; rc == 0 && step < vv_merge_steps(c->plug.size); step++) {
+	for (uint32_t step = 0; rc == 0 && step < vv_topk_merge_steps(c->plug.size); step++) {
 		rc = take_step(&t, step, threshold, &failed);
 		if (failed && !why.code)
 			vv_err_save(failed, &why);

@@ -1,6 +1,6 @@
 /* S0's ALL_REDUCE(HashFreq, HASH_MERGER): the most frequent digests of all ranks, with their owners, on every rank. */
-#ifndef VV_ENGINE_TOPK_H
-#define VV_ENGINE_TOPK_H
+#ifndef VV_ENGINE_RANKS_TOPK_H
+#define VV_ENGINE_RANKS_TOPK_H
 
 #include "comm/comm.h"
 #include "core/ranks/topk_merge.h"

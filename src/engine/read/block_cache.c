@@ -24,9 +24,9 @@ struct room {
 	size_t size;
 };
 
-struct vv_desk_book {
+struct vv_block_cache_book {
 	struct vv_task task; /* decodes it, ahead of who asks for it */
-	struct vv_desk *desk;
+	struct vv_block_cache *desk;
 	uint32_t layer;
 	enum state state;
 	bool wanted;      /* it is to be checked */
@@ -40,11 +40,11 @@ struct vv_desk_book {
 	struct room *room; /* NULL: it lies in the mapped file */
 };
 
-struct vv_desk {
+struct vv_block_cache {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
-	struct vv_cuts cuts;
-	struct vv_desk_book *book; /* one for each block */
+	struct vv_block_map cuts;
+	struct vv_block_cache_book *book; /* one for each block */
 	uint8_t *zeros;
 	uint64_t memory;
 	pthread_mutex_t lock; /* of all that follows, and of the books' state */
@@ -58,14 +58,14 @@ struct vv_desk {
 
 /* ---- rooms: all of it under the lock ------------------------------------------------------------------------------- */
 
-static void free_room(struct vv_desk *s, struct room *r)
+static void free_room(struct vv_block_cache *s, struct room *r)
 {
 	s->held -= r->size;
 	vv_mem_unmap(r->bytes, r->size);
 	vv_mem_free(r);
 }
 
-static void drop_idle(struct vv_desk *s)
+static void drop_idle(struct vv_block_cache *s)
 {
 	struct room *r = s->idle;
 
@@ -73,13 +73,13 @@ static void drop_idle(struct vv_desk *s)
 	free_room(s, r);
 }
 
-static void leave_room(struct vv_desk *s, struct room *r)
+static void leave_room(struct vv_block_cache *s, struct room *r)
 {
 	r->next = s->idle;
 	s->idle = r;
 }
 
-static void clear(struct vv_desk *s, struct vv_desk_book *b)
+static void clear(struct vv_block_cache *s, struct vv_block_cache_book *b)
 {
 	if (b->room && b->borrowed)
 		free_room(s, b->room); /* whoever has its pages keeps them */
@@ -92,19 +92,19 @@ static void clear(struct vv_desk *s, struct vv_desk_book *b)
 }
 
 /* Of those that nobody reads just now, the one that was not read for longest. */
-static struct vv_desk_book *find_oldest(struct vv_desk *s)
+static struct vv_block_cache_book *find_oldest(struct vv_block_cache *s)
 {
-	struct vv_desk_book *oldest = NULL;
+	struct vv_block_cache_book *oldest = NULL;
 
-	for (struct vv_desk_book *b = s->book; b < s->book + s->cuts.n_blocks; b++)
+	for (struct vv_block_cache_book *b = s->book; b < s->book + s->cuts.n_blocks; b++)
 		if (b->state == THERE && b->room && !b->pins && (!oldest || b->stamp < oldest->stamp))
 			oldest = b;
 	return oldest;
 }
 
-static void make_space(struct vv_desk *s, size_t n)
+static void make_space(struct vv_block_cache *s, size_t n)
 {
-	struct vv_desk_book *b;
+	struct vv_block_cache_book *b;
 
 	while (s->held + n > s->memory && s->idle)
 		drop_idle(s);
@@ -115,7 +115,7 @@ static void make_space(struct vv_desk *s, size_t n)
 	}
 }
 
-static struct room *find_idle(struct vv_desk *s, size_t n)
+static struct room *find_idle(struct vv_block_cache *s, size_t n)
 {
 	for (struct room **at = &s->idle; *at; at = &(*at)->next)
 		if ((*at)->size >= n && (*at)->size / 2 <= n) {
@@ -127,7 +127,7 @@ static struct room *find_idle(struct vv_desk *s, size_t n)
 	return NULL;
 }
 
-static struct room *take_room(struct vv_desk *s, size_t n)
+static struct room *take_room(struct vv_block_cache *s, size_t n)
 {
 	struct room *r;
 
@@ -149,7 +149,7 @@ static struct room *take_room(struct vv_desk *s, size_t n)
 	return r;
 }
 
-static void give_room(struct vv_desk *s, struct room *r)
+static void give_room(struct vv_block_cache *s, struct room *r)
 {
 	pthread_mutex_lock(&s->lock);
 	leave_room(s, r);
@@ -158,9 +158,9 @@ static void give_room(struct vv_desk *s, struct room *r)
 
 /* ---- one block ----------------------------------------------------------------------------------------------------- */
 
-static const struct vv_block *block_of(const struct vv_desk *s, const struct vv_desk_book *b)
+static const struct vv_block *block_of(const struct vv_block_cache *s, const struct vv_block_cache_book *b)
 {
-	const struct vv_cuts_layer *l = &s->cuts.layer[b->layer];
+	const struct vv_block_map_layer *l = &s->cuts.layer[b->layer];
 
 	return &l->blocks->v[(size_t)(b - s->book) - l->first];
 }
@@ -180,7 +180,7 @@ static void look(void *arg)
 
 /* The stored bytes of a block in the mapped file, if they are in memory and its check says so, or has said so before. Else it is read in the plain
  * way, which words what is wrong. */
-static const uint8_t *map_block(const struct vv_cuts_layer *l, const struct vv_block *b, bool checked)
+static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct vv_block *b, bool checked)
 {
 	struct look k = { l->file && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
 
@@ -195,27 +195,27 @@ static const uint8_t *map_block(const struct vv_cuts_layer *l, const struct vv_b
 	return k.check == b->check ? k.p : NULL;
 }
 
-static int with_file(const struct vv_desk *s, const struct vv_cuts_layer *l, struct vv_layerio **out)
+static int with_file(const struct vv_block_cache *s, const struct vv_block_map_layer *l, struct vv_layer_file **out)
 {
 	*out = l->file;
-	return l->file ? 0 : vv_layerio_open(s->lin, l->layer, VV_LAYERIO_BLOCKS, out);
+	return l->file ? 0 : vv_layer_file_open(s->lin, l->layer, VV_LAYER_FILE_BLOCKS, out);
 }
 
-static int read_block(struct vv_desk *s, const struct vv_desk_book *b, struct room *raw, struct room *stored)
+static int read_block(struct vv_block_cache *s, const struct vv_block_cache_book *b, struct room *raw, struct room *stored)
 {
-	const struct vv_cuts_layer *l = &s->cuts.layer[b->layer];
-	struct vv_layerio *f = NULL;
+	const struct vv_block_map_layer *l = &s->cuts.layer[b->layer];
+	struct vv_layer_file *f = NULL;
 	int rc = with_file(s, l, &f);
 
 	if (rc == 0)
-		rc = vv_layerio_read_block(f, (size_t)(b - s->book) - l->first, raw->bytes, stored ? stored->bytes : NULL);
+		rc = vv_layer_file_read_block(f, (size_t)(b - s->book) - l->first, raw->bytes, stored ? stored->bytes : NULL);
 	if (f != l->file)
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	return rc;
 }
 
 /* From where it is mapped, or from where it is read to. */
-static int decode_into(struct vv_desk *s, const struct vv_desk_book *b, const uint8_t *mapped, struct room *raw)
+static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_book *b, const uint8_t *mapped, struct room *raw)
 {
 	const struct vv_block *block = block_of(s, b);
 	struct room *stored = NULL;
@@ -223,7 +223,7 @@ static int decode_into(struct vv_desk *s, const struct vv_desk_book *b, const ui
 
 	if (mapped) {
 		rc = vv_codec_decode(block->codec, mapped, block->stored_len, raw->bytes, block->raw_len);
-		return rc ? vv_layerio_blame(s->cuts.layer[b->layer].file, rc) : 0;
+		return rc ? vv_layer_file_blame(s->cuts.layer[b->layer].file, rc) : 0;
 	}
 	stored = block->codec ? take_room(s, block->stored_len) : NULL;
 	rc = stored || !block->codec ? read_block(s, b, raw, stored) : VV_ENOMEM;
@@ -233,7 +233,7 @@ static int decode_into(struct vv_desk *s, const struct vv_desk_book *b, const ui
 }
 
 /* The book is ours: it is UNDER_WAY. */
-static int decode(struct vv_desk *s, struct vv_desk_book *b)
+static int decode(struct vv_block_cache *s, struct vv_block_cache_book *b)
 {
 	const struct vv_block *block = block_of(s, b);
 	const uint8_t *mapped = map_block(&s->cuts.layer[b->layer], block, b->checked);
@@ -258,8 +258,8 @@ static int decode(struct vv_desk *s, struct vv_desk_book *b)
 /* Whoever takes the book later has the error, if it is one. */
 static void decode_ahead(struct vv_task *t)
 {
-	struct vv_desk_book *b = (struct vv_desk_book *)t;
-	struct vv_desk *s = b->desk;
+	struct vv_block_cache_book *b = (struct vv_block_cache_book *)t;
+	struct vv_block_cache *s = b->desk;
 	bool mine;
 
 	pthread_mutex_lock(&s->lock);
@@ -276,7 +276,7 @@ static void decode_ahead(struct vv_task *t)
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 /* Under the lock; the book is THERE then, and pinned. */
-static int bring(struct vv_desk *s, struct vv_desk_book *b, bool help)
+static int bring(struct vv_block_cache *s, struct vv_block_cache_book *b, bool help)
 {
 	int rc = 0;
 
@@ -301,18 +301,18 @@ static int bring(struct vv_desk *s, struct vv_desk_book *b, bool help)
 	return rc;
 }
 
-int vv_desk_take(struct vv_desk *s, size_t region, uint64_t at, bool help, struct vv_desk_piece *out)
+int vv_block_cache_take(struct vv_block_cache *s, size_t region, uint64_t at, bool help, struct vv_block_cache_piece *out)
 {
-	const struct vv_cut *c = vv_cuts_find(&s->cuts.region[region], at);
-	struct vv_desk_book *b;
+	const struct vv_cut *c = vv_block_map_find(&s->cuts.region[region], at);
+	struct vv_block_cache_book *b;
 	uint64_t skip;
 	int rc;
 
 	if (!c || at < c->at || at - c->at >= c->len)
 		return vv_err_set(VV_EDAMAGED, "nothing is said of what is at %" PRIu64, at);
 	skip = at - c->at;
-	b = c->block == VV_CUTS_ZEROS ? NULL : &s->book[c->block];
-	*out = (struct vv_desk_piece){ s->zeros, (size_t)(c->len - skip), b };
+	b = c->block == VV_BLOCK_MAP_ZEROS ? NULL : &s->book[c->block];
+	*out = (struct vv_block_cache_piece){ s->zeros, (size_t)(c->len - skip), b };
 	if (!b) {
 		out->len = out->len < ZEROS ? out->len : ZEROS;
 		return 0;
@@ -325,9 +325,9 @@ int vv_desk_take(struct vv_desk *s, size_t region, uint64_t at, bool help, struc
 	return rc;
 }
 
-void vv_desk_give(struct vv_desk *s, const struct vv_desk_piece *piece, size_t read, bool borrowed)
+void vv_block_cache_give(struct vv_block_cache *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed)
 {
-	struct vv_desk_book *b = piece->book;
+	struct vv_block_cache_book *b = piece->book;
 
 	if (!b)
 		return;
@@ -340,22 +340,22 @@ void vv_desk_give(struct vv_desk *s, const struct vv_desk_piece *piece, size_t r
 	pthread_mutex_unlock(&s->lock);
 }
 
-void vv_desk_again(struct vv_desk *s, size_t region, uint64_t at, uint64_t len)
+void vv_block_cache_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len)
 {
-	const struct vv_cuts_region *r = &s->cuts.region[region];
+	const struct vv_block_map_region *r = &s->cuts.region[region];
 
 	pthread_mutex_lock(&s->lock);
-	for (const struct vv_cut *c = vv_cuts_find(r, at); c && c < r->v + r->n && c->at < at + len; c++) {
+	for (const struct vv_cut *c = vv_block_map_find(r, at); c && c < r->v + r->n && c->at < at + len; c++) {
 		uint64_t lo = c->at > at ? c->at : at, hi = c->at + c->len < at + len ? c->at + c->len : at + len;
 
-		if (c->block != VV_CUTS_ZEROS && lo < hi)
+		if (c->block != VV_BLOCK_MAP_ZEROS && lo < hi)
 			s->book[c->block].left += hi - lo;
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
 /* Is there memory to decode it ahead? What lies idle is used again. */
-static bool has_space(const struct vv_desk *s, const struct vv_block *b)
+static bool has_space(const struct vv_block_cache *s, const struct vv_block *b)
 {
 	uint64_t idle = 0;
 
@@ -364,7 +364,7 @@ static bool has_space(const struct vv_desk *s, const struct vv_block *b)
 	return s->held - idle + b->raw_len + b->stored_len + vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len) <= s->memory;
 }
 
-static bool queue(struct vv_desk *s, struct vv_desk_book *b)
+static bool queue(struct vv_block_cache *s, struct vv_block_cache_book *b)
 {
 	if (b->state != ABSENT || !b->left)
 		return true;
@@ -384,17 +384,17 @@ static bool queue(struct vv_desk *s, struct vv_desk_book *b)
 	return true;
 }
 
-void vv_desk_ahead(struct vv_desk *s, size_t region, uint64_t at, uint64_t *told)
+void vv_block_cache_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told)
 {
-	const struct vv_cuts_region *r = &s->cuts.region[region];
+	const struct vv_block_map_region *r = &s->cuts.region[region];
 	uint64_t from = *told > at ? *told : at;
-	const struct vv_cut *c = vv_cuts_find(r, from), *end = r->v + r->n;
+	const struct vv_cut *c = vv_block_map_find(r, from), *end = r->v + r->n;
 
 	if (from >= at + AHEAD)
 		return;
 	pthread_mutex_lock(&s->lock);
 	for (; c && c < end && c->at < at + AHEAD; c++) {
-		if (c->block != VV_CUTS_ZEROS && !queue(s, &s->book[c->block]))
+		if (c->block != VV_BLOCK_MAP_ZEROS && !queue(s, &s->book[c->block]))
 			break;
 		*told = c->at + c->len;
 	}
@@ -403,11 +403,11 @@ void vv_desk_ahead(struct vv_desk *s, size_t region, uint64_t at, uint64_t *told
 
 /* ---- checking ------------------------------------------------------------------------------------------------------ */
 
-static int check_stored(struct vv_desk *s, struct vv_desk_book *book)
+static int check_stored(struct vv_block_cache *s, struct vv_block_cache_book *book)
 {
-	const struct vv_cuts_layer *l = &s->cuts.layer[book->layer];
+	const struct vv_block_map_layer *l = &s->cuts.layer[book->layer];
 	const struct vv_block *b = block_of(s, book);
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	struct room *room;
 	int rc;
 
@@ -420,27 +420,27 @@ static int check_stored(struct vv_desk *s, struct vv_desk_book *book)
 		rc = vv_store_get_read(f->get, b->off, room->bytes, b->stored_len);
 	if (rc == 0 && vv_digest_check(room->bytes, b->stored_len) != b->check) {
 		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", (size_t)(b - l->blocks->v), b->off);
-		vv_layerio_blame(f, rc);
+		vv_layer_file_blame(f, rc);
 	}
 	if (f != l->file)
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	if (room)
 		give_room(s, room);
 	return rc;
 }
 
-void vv_desk_want(struct vv_desk *s, size_t region, uint64_t at, uint64_t len)
+void vv_block_cache_want(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len)
 {
-	const struct vv_cuts_region *r = &s->cuts.region[region];
+	const struct vv_block_map_region *r = &s->cuts.region[region];
 
-	for (const struct vv_cut *c = vv_cuts_find(r, at); c && c < r->v + r->n && c->at < at + len; c++)
-		if (c->block != VV_CUTS_ZEROS)
+	for (const struct vv_cut *c = vv_block_map_find(r, at); c && c < r->v + r->n && c->at < at + len; c++)
+		if (c->block != VV_BLOCK_MAP_ZEROS)
 			s->book[c->block].wanted = true;
 }
 
 static void check_one(void *arg, size_t i)
 {
-	struct vv_desk *s = arg;
+	struct vv_block_cache *s = arg;
 	int rc = s->book[i].wanted ? check_stored(s, &s->book[i]) : 0;
 
 	if (rc == 0)
@@ -453,7 +453,7 @@ static void check_one(void *arg, size_t i)
 	pthread_mutex_unlock(&s->lock);
 }
 
-int vv_desk_check(struct vv_desk *s, size_t *region, uint64_t *at)
+int vv_block_cache_check(struct vv_block_cache *s, size_t *region, uint64_t *at)
 {
 	s->bad = s->cuts.n_blocks;
 	vv_pool_each(s->pool, s->cuts.n_blocks, check_one, s);
@@ -470,7 +470,7 @@ int vv_desk_check(struct vv_desk *s, size_t *region, uint64_t *at)
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
-static int make_books(struct vv_desk *s)
+static int make_books(struct vv_block_cache *s)
 {
 	s->book = vv_mem_new(s->cuts.n_blocks, sizeof(*s->book));
 	if (!s->book)
@@ -479,32 +479,32 @@ static int make_books(struct vv_desk *s)
 		for (size_t k = 0; k < s->cuts.layer[i].blocks->n; k++) {
 			size_t n = s->cuts.layer[i].first + k;
 
-			s->book[n] = (struct vv_desk_book){ .desk = s, .layer = (uint32_t)i, .left = s->cuts.used[n] };
+			s->book[n] = (struct vv_block_cache_book){ .desk = s, .layer = (uint32_t)i, .left = s->cuts.used[n] };
 		}
 	return 0;
 }
 
-int vv_desk_open(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, uint64_t memory,
-		 struct vv_desk **out)
+int vv_block_cache_open(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, uint64_t memory,
+		 struct vv_block_cache **out)
 {
-	struct vv_desk *s = vv_mem_new(1, sizeof(*s));
+	struct vv_block_cache *s = vv_mem_new(1, sizeof(*s));
 	int rc;
 
 	if (!s)
 		return VV_ENOMEM;
-	*s = (struct vv_desk){ .lin = lin, .pool = pool, .memory = memory, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	*s = (struct vv_block_cache){ .lin = lin, .pool = pool, .memory = memory, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 	s->zeros = vv_mem_map(ZEROS);
-	rc = s->zeros ? vv_cuts_open(lin, runs, n, &s->cuts) : VV_ENOMEM;
+	rc = s->zeros ? vv_block_map_open(lin, runs, n, &s->cuts) : VV_ENOMEM;
 	if (rc == 0)
 		rc = make_books(s);
 	if (rc)
-		vv_desk_close(s);
+		vv_block_cache_close(s);
 	else
 		*out = s;
 	return rc;
 }
 
-void vv_desk_close(struct vv_desk *s)
+void vv_block_cache_close(struct vv_block_cache *s)
 {
 	if (!s)
 		return;
@@ -518,7 +518,7 @@ void vv_desk_close(struct vv_desk *s)
 	}
 	while (s->idle)
 		drop_idle(s);
-	vv_cuts_close(&s->cuts);
+	vv_block_map_close(&s->cuts);
 	vv_mem_unmap(s->zeros, ZEROS);
 	vv_mem_free(s->book);
 	vv_mem_free(s);

@@ -9,7 +9,7 @@
 
 enum { LAYERS = 256 }; /* open for good, at most */
 
-const struct vv_cut *vv_cuts_find(const struct vv_cuts_region *r, uint64_t at)
+const struct vv_cut *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at)
 {
 	size_t i;
 
@@ -17,7 +17,7 @@ const struct vv_cut *vv_cuts_find(const struct vv_cuts_region *r, uint64_t at)
 	return r->n ? &r->v[i - 1] : NULL;
 }
 
-static struct vv_cuts_layer *find_layer(const struct vv_cuts *s, uint64_t layer)
+static struct vv_block_map_layer *find_layer(const struct vv_block_map *s, uint64_t layer)
 {
 	size_t i;
 
@@ -25,7 +25,7 @@ static struct vv_cuts_layer *find_layer(const struct vv_cuts *s, uint64_t layer)
 	return &s->layer[i - 1];
 }
 
-static int add_cut(struct vv_cuts_region *r, uint64_t at, uint64_t len, uint64_t from, size_t block)
+static int add_cut(struct vv_block_map_region *r, uint64_t at, uint64_t len, uint64_t from, size_t block)
 {
 	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
 		return VV_ENOMEM;
@@ -33,20 +33,20 @@ static int add_cut(struct vv_cuts_region *r, uint64_t at, uint64_t len, uint64_t
 	return 0;
 }
 
-static int cut_zeros(struct vv_cuts_region *r, const struct vv_run *run)
+static int cut_zeros(struct vv_block_map_region *r, const struct vv_run *run)
 {
 	int rc = 0;
 
 	for (uint64_t done = 0, len; rc == 0 && done < run->len; done += len) {
 		len = run->len - done < INT32_MAX ? run->len - done : INT32_MAX;
-		rc = add_cut(r, run->at + done, len, 0, VV_CUTS_ZEROS);
+		rc = add_cut(r, run->at + done, len, 0, VV_BLOCK_MAP_ZEROS);
 	}
 	return rc;
 }
 
-static int cut_run(struct vv_cuts *s, struct vv_cuts_region *r, const struct vv_run *run, struct vv_payload_cursor *c)
+static int cut_run(struct vv_block_map *s, struct vv_block_map_region *r, const struct vv_run *run, struct vv_payload_cursor *c)
 {
-	const struct vv_cuts_layer *l = find_layer(s, run->layer);
+	const struct vv_block_map_layer *l = find_layer(s, run->layer);
 	const struct vv_blocks *b = l->blocks;
 	int rc = 0;
 
@@ -65,7 +65,7 @@ static int cut_run(struct vv_cuts *s, struct vv_cuts_region *r, const struct vv_
 	return rc;
 }
 
-static int cut_region(struct vv_cuts *s, struct vv_cuts_region *r, const struct vv_runs *runs, struct vv_payload_cursor *cursor)
+static int cut_region(struct vv_block_map *s, struct vv_block_map_region *r, const struct vv_runs *runs, struct vv_payload_cursor *cursor)
 {
 	int rc = 0;
 
@@ -79,41 +79,41 @@ static int cut_region(struct vv_cuts *s, struct vv_cuts_region *r, const struct 
 
 static int by_number(const void *a, const void *b)
 {
-	const struct vv_layerset_layer *x = a, *y = b;
+	const struct vv_layer_list_layer *x = a, *y = b;
 
 	return (x->layer > y->layer) - (x->layer < y->layer);
 }
 
-static int list_layers(struct vv_cuts *s, const struct vv_runs *const *runs, size_t n)
+static int list_layers(struct vv_block_map *s, const struct vv_runs *const *runs, size_t n)
 {
 	struct vv_want *want = vv_mem_new(n, sizeof(*want));
-	struct vv_layerset l = { 0 };
+	struct vv_layer_list l = { 0 };
 	int rc = want ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		want[i] = (struct vv_want){ .runs = runs[i], .len = UINT64_MAX };
 	if (rc == 0)
-		rc = vv_layerset_find(&l, NULL, want, n);
+		rc = vv_layer_list_find(&l, NULL, want, n);
 	if (rc == 0 && l.n)
 		qsort(l.v, l.n, sizeof(*l.v), by_number);
 	s->layer = rc ? NULL : vv_mem_new(l.n, sizeof(*s->layer));
 	rc = rc ? rc : s->layer ? 0 : VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < l.n; i++)
 		s->layer[s->n_layers++].layer = l.v[i].layer;
-	vv_layerset_fini(&l);
+	vv_layer_list_fini(&l);
 	vv_mem_free(want);
 	return rc;
 }
 
-static int open_layers(struct vv_cuts *s, const struct vv_lineage *lin)
+static int open_layers(struct vv_block_map *s, const struct vv_lineage *lin)
 {
-	size_t most = vv_abreast_files(LAYERS, 1);
+	size_t most = vv_read_many_files(LAYERS, 1);
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->n_layers; i++) {
-		struct vv_cuts_layer *l = &s->layer[i];
+		struct vv_block_map_layer *l = &s->layer[i];
 
-		rc = vv_layerio_open(lin, l->layer, VV_LAYERIO_BLOCKS, &l->file);
+		rc = vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_BLOCKS, &l->file);
 		if (rc)
 			break;
 		l->blocks = &l->file->blocks;
@@ -121,16 +121,16 @@ static int open_layers(struct vv_cuts *s, const struct vv_lineage *lin)
 			l->own = l->file->blocks;
 			l->file->blocks = (struct vv_blocks){ 0 };
 			l->blocks = &l->own;
-			vv_layerio_close(l->file);
+			vv_layer_file_close(l->file);
 			l->file = NULL;
 		}
 		l->first = s->n_blocks;
 		s->n_blocks += l->blocks->n;
 	}
-	return rc ? rc : s->n_blocks < VV_CUTS_ZEROS ? 0 : vv_err_set(VV_EINVAL, "%zu blocks are more than can be read side by side", s->n_blocks);
+	return rc ? rc : s->n_blocks < VV_BLOCK_MAP_ZEROS ? 0 : vv_err_set(VV_EINVAL, "%zu blocks are more than can be read side by side", s->n_blocks);
 }
 
-static int cut_regions(struct vv_cuts *s, const struct vv_runs *const *runs, size_t n)
+static int cut_regions(struct vv_block_map *s, const struct vv_runs *const *runs, size_t n)
 {
 	struct vv_payload_cursor *cursor = vv_mem_new(s->n_layers, sizeof(*cursor));
 	int rc = cursor ? 0 : VV_ENOMEM;
@@ -143,25 +143,25 @@ static int cut_regions(struct vv_cuts *s, const struct vv_runs *const *runs, siz
 	return rc;
 }
 
-int vv_cuts_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_cuts *out)
+int vv_block_map_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_block_map *out)
 {
 	int rc;
 
-	*out = (struct vv_cuts){ 0 };
+	*out = (struct vv_block_map){ 0 };
 	rc = list_layers(out, runs, n);
 	if (rc == 0)
 		rc = open_layers(out, lin);
 	out->used = rc ? NULL : vv_mem_new(out->n_blocks, sizeof(*out->used));
 	rc = rc ? rc : out->used ? cut_regions(out, runs, n) : VV_ENOMEM;
 	if (rc)
-		vv_cuts_close(out);
+		vv_block_map_close(out);
 	return rc;
 }
 
-void vv_cuts_close(struct vv_cuts *c)
+void vv_block_map_close(struct vv_block_map *c)
 {
 	for (size_t i = 0; i < c->n_layers; i++) {
-		vv_layerio_close(c->layer[i].file);
+		vv_layer_file_close(c->layer[i].file);
 		vv_payload_blocks_fini(&c->layer[i].own);
 	}
 	for (size_t i = 0; c->region && i < c->n_regions; i++)
@@ -169,5 +169,5 @@ void vv_cuts_close(struct vv_cuts *c)
 	vv_mem_free(c->layer);
 	vv_mem_free(c->region);
 	vv_mem_free(c->used);
-	*c = (struct vv_cuts){ 0 };
+	*c = (struct vv_block_map){ 0 };
 }

@@ -1,41 +1,41 @@
 /* Where the bytes of regions lie in blocks: run tables, cut at the borders of the blocks of their layers. */
-#ifndef VV_ENGINE_CUTS_H
-#define VV_ENGINE_CUTS_H
+#ifndef VV_ENGINE_READ_BLOCK_MAP_H
+#define VV_ENGINE_READ_BLOCK_MAP_H
 
 #include "engine/lineage/layer_file.h"
 
-#define VV_CUTS_ZEROS UINT32_MAX
+#define VV_BLOCK_MAP_ZEROS UINT32_MAX
 
 struct vv_cut {
 	uint64_t at; /* in the region */
 	uint32_t len, from; /* in the decoded block */
-	uint32_t block; /* counted over all layers; or VV_CUTS_ZEROS */
+	uint32_t block; /* counted over all layers; or VV_BLOCK_MAP_ZEROS */
 };
 
-struct vv_cuts_region {
+struct vv_block_map_region {
 	struct vv_cut *v; /* ascending, without gaps */
 	size_t n, cap;
 };
 
-struct vv_cuts_layer {
+struct vv_block_map_layer {
 	uint64_t layer;
-	struct vv_layerio *file; /* NULL: there are more of them than can be open; it is opened for each block */
+	struct vv_layer_file *file; /* NULL: there are more of them than can be open; it is opened for each block */
 	struct vv_blocks own, *blocks; /* own: of one that is not open */
 	size_t first; /* number of its first block */
 };
 
-struct vv_cuts {
-	struct vv_cuts_layer *layer; /* ascending */
+struct vv_block_map {
+	struct vv_block_map_layer *layer; /* ascending */
 	size_t n_layers;
-	struct vv_cuts_region *region;
+	struct vv_block_map_region *region;
 	size_t n_regions;
 	uint64_t *used; /* bytes of each block that the regions have, in all */
 	size_t n_blocks; /* of all layers */
 };
 
-int vv_cuts_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_cuts *out);
-void vv_cuts_close(struct vv_cuts *c);
+int vv_block_map_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_block_map *out);
+void vv_block_map_close(struct vv_block_map *c);
 /* The last that begins at or before `at`; NULL: there is none at all. */
-const struct vv_cut *vv_cuts_find(const struct vv_cuts_region *r, uint64_t at);
+const struct vv_cut *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at);
 
 #endif

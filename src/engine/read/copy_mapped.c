@@ -39,7 +39,7 @@ struct known { /* a chunk that was found good */
 };
 
 struct walk {
-	const struct vv_warm *warm;
+	const struct vv_open_layers *warm;
 	const struct vv_want *want;
 	uint64_t at, end;
 	size_t run; /* that is being walked */
@@ -57,8 +57,8 @@ struct walk {
 	size_t n_copies, n_parts;
 	struct copy copy[COPIES];
 	struct part part[PARTS];
-	_Alignas(64) struct vv_warm_lane listed[VV_WARM_LAYERS]; /* of the layers' lists, those that were met last */
-	struct vv_warm_lane lane[VV_WARM_LAYERS][LANES];         /* and those that were looked for */
+	_Alignas(64) struct vv_open_layers_lane listed[VV_OPEN_LAYERS_LAYERS]; /* of the layers' lists, those that were met last */
+	struct vv_open_layers_lane lane[VV_OPEN_LAYERS_LAYERS][LANES];         /* and those that were looked for */
 };
 
 static uint8_t *place(const struct walk *k, uint64_t at)
@@ -73,7 +73,7 @@ static void note_written(struct walk *k, uint64_t end)
 
 static void leave(struct walk *k, const struct vv_run *r)
 {
-	int rc = vv_stretch_add(k->left, (struct vv_stretch){ r->layer, r->pos, r->len, place(k, r->at) });
+	int rc = vv_pending_add(k->left, (struct vv_pending){ r->layer, r->pos, r->len, place(k, r->at) });
 
 	k->rc = k->rc ? k->rc : rc;
 }
@@ -152,9 +152,9 @@ static void push_part(struct walk *k, struct part p)
 		flush(k);
 }
 
-static const struct vv_warm_lane *find_listed(struct walk *k, size_t layer, uint64_t pos)
+static const struct vv_open_layers_lane *find_listed(struct walk *k, size_t layer, uint64_t pos)
 {
-	const struct vv_warm_lane *v = k->warm->lane[layer];
+	const struct vv_open_layers_lane *v = k->warm->lane[layer];
 	size_t i;
 
 	VV_SEARCH(i, 0, k->warm->n_lanes[layer], v[i].hi <= pos);
@@ -165,25 +165,25 @@ static const struct vv_warm_lane *find_listed(struct walk *k, size_t layer, uint
 }
 
 /* Of one block. Payloads are mostly laid down in one or two sweeps over the memory. */
-static const struct vv_warm_lane *find_block(struct walk *k, size_t layer, uint64_t pos)
+static const struct vv_open_layers_lane *find_block(struct walk *k, size_t layer, uint64_t pos)
 {
-	struct vv_warm_lane *l = k->lane[layer];
-	struct vv_lane at;
+	struct vv_open_layers_lane *l = k->lane[layer];
+	struct vv_plain_extent at;
 
 	for (int i = 0; i < LANES; i++)
 		if (pos >= l[i].lo && pos < l[i].hi)
 			return &l[i];
-	if (!vv_lane_find(k->warm->file[layer], pos, &at))
+	if (!vv_plain_extent_find(k->warm->file[layer], pos, &at))
 		return NULL;
 	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
-	l[0] = vv_warm_lay(k->warm, layer, &at);
+	l[0] = vv_open_layers_lay(k->warm, layer, &at);
 	return &l[0];
 }
 
 /* For a run of so many bytes. */
-static const struct vv_warm_lane *find_lane(struct walk *k, size_t layer, uint64_t pos, uint64_t len)
+static const struct vv_open_layers_lane *find_lane(struct walk *k, size_t layer, uint64_t pos, uint64_t len)
 {
-	const struct vv_warm_lane *l = &k->listed[layer];
+	const struct vv_open_layers_lane *l = &k->listed[layer];
 
 	if (len >= LONG)
 		return find_block(k, layer, pos);
@@ -215,7 +215,7 @@ static uint64_t wanted_of(const struct walk *k, const struct vv_run *chunk)
 }
 
 /* The lane's chunk n, which a part of is wanted. */
-static struct vv_run around(const struct vv_warm_lane *l, const struct vv_run *part, uint32_t n)
+static struct vv_run around(const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t pos = l->first + (uint64_t)n * l->chunk;
 
@@ -224,7 +224,7 @@ static struct vv_run around(const struct vv_warm_lane *l, const struct vv_run *p
 
 /* A chunk that is wanted but for a few grains is copied whole and hashed on the way, and the grains come over it: nothing of them
  * has been written yet. */
-static bool lay_whole(struct walk *k, const struct vv_warm_lane *l, const struct vv_run *part, uint32_t n)
+static bool lay_whole(struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
 {
 	const struct vv_run chunk = around(l, part, n);
 	const uint8_t *from = l->bytes + (chunk.pos - l->lo);
@@ -242,7 +242,7 @@ static bool lay_whole(struct walk *k, const struct vv_warm_lane *l, const struct
 }
 
 /* A chunk of which others may want other parts is looked at once. */
-static bool is_good(const struct vv_warm_lane *l, uint32_t n)
+static bool is_good(const struct vv_open_layers_lane *l, uint32_t n)
 {
 	unsigned char state = atomic_load_explicit(&l->state[n], memory_order_relaxed);
 
@@ -254,7 +254,7 @@ static bool is_good(const struct vv_warm_lane *l, uint32_t n)
 }
 
 /* Of the lane's chunk n. */
-static void take_part(struct walk *k, const struct vv_warm_lane *l, const struct vv_run *part, uint32_t n)
+static void take_part(struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t begin = l->first + (uint64_t)n * l->chunk;
 
@@ -281,7 +281,7 @@ static bool is_laid(const struct walk *k, const struct vv_run *r)
 }
 
 /* Whole chunks, and what there is of one before and after them. */
-static void take_chunks(struct walk *k, const struct vv_warm_lane *l, struct vv_run r)
+static void take_chunks(struct walk *k, const struct vv_open_layers_lane *l, struct vv_run r)
 {
 	for (uint64_t end = r.at + r.len; r.at < end; r.at += r.len, r.pos += r.len) {
 		uint32_t off = (uint32_t)(r.pos - l->first), n = off / l->chunk, skip = off - n * l->chunk;
@@ -299,15 +299,15 @@ static void take_chunks(struct walk *k, const struct vv_warm_lane *l, struct vv_
 	}
 }
 
-static bool is_there(const struct walk *k, const struct vv_warm_lane *l, const struct vv_run *r)
+static bool is_there(const struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
 {
-	size_t layer = vv_warm_find(k->warm, r->layer);
+	size_t layer = vv_open_layers_find(k->warm, r->layer);
 
-	return vv_warm_may_touch(k->warm, layer, (uint64_t)(l->bytes - k->warm->file[layer]->get->map) + (r->pos - l->lo), r->len);
+	return vv_open_layers_may_touch(k->warm, layer, (uint64_t)(l->bytes - k->warm->file[layer]->get->map) + (r->pos - l->lo), r->len);
 }
 
 /* A stretch of one lane. */
-static void take(struct walk *k, const struct vv_warm_lane *l, const struct vv_run *r)
+static void take(struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
 {
 	k->got += r->len;
 	if (!k->begun)
@@ -327,11 +327,11 @@ static void take(struct walk *k, const struct vv_warm_lane *l, const struct vv_r
  * of its block would be of no use. */
 static void walk_run(struct walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
 {
-	size_t layer = vv_warm_find(k->warm, r->layer);
+	size_t layer = vv_open_layers_find(k->warm, r->layer);
 	struct vv_run piece = { .at = at > k->at ? at : k->at, .layer = r->layer };
 
 	for (; layer < k->warm->n && piece.at < k->end && piece.at < end; piece.at += piece.len) {
-		const struct vv_warm_lane *l;
+		const struct vv_open_layers_lane *l;
 
 		piece.pos = r->pos + (piece.at - r->at);
 		l = find_lane(k, layer, piece.pos, r->len);
@@ -412,7 +412,7 @@ static void walk(void *arg)
 
 /* A mapped file that cannot be read any more raises SIGBUS, memory that is not there SIGSEGV: then it is for those who read in the
  * plain way to say what is wrong. */
-int vv_walk_read(const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
+int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
 		 struct vv_stretches *left, uint64_t *got)
 {
 	struct walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
@@ -487,7 +487,7 @@ static uint64_t window_end(const struct walk *k, const struct vv_run *base, cons
  * and nothing is between its pages. */
 static void lay_blocks(struct walk *k, const struct vv_run *base, size_t layer)
 {
-	const struct vv_layerio *f = k->warm->file[layer];
+	const struct vv_layer_file *f = k->warm->file[layer];
 	const struct vv_blocks *b = &f->blocks;
 
 	for (size_t i = first_block(b, base, k->at); i < b->n; i++) {
@@ -495,7 +495,7 @@ static void lay_blocks(struct walk *k, const struct vv_run *base, size_t layer)
 		struct vv_run block = place_of_block(b, i, base);
 
 		if (is->n_extents != 1 || is->codec || block.at < k->at || block.at >= k->end || block.at + block.len > k->end ||
-		    block.at < k->written || wanted_of(k, &block) <= block.len / 4 * 3 || !vv_warm_may_touch(k->warm, layer, is->off, block.len))
+		    block.at < k->written || wanted_of(k, &block) <= block.len / 4 * 3 || !vv_open_layers_may_touch(k->warm, layer, is->off, block.len))
 			return;
 		note_written(k, block.at + block.len);
 		if (vv_digest_check_copy(place(k, block.at), f->get->map + is->off, block.len) != is->check)
@@ -535,7 +535,7 @@ static void walk_windows(void *arg)
 		r->run[i] = vv_run_find(r->table[i], r->window.at);
 	for (; r->window.at < r->end && !k->left->n && k->rc == 0; r->window.to += r->window.len, r->window.at += r->window.len) {
 		const struct vv_run *base = find_base(r);
-		size_t layer = base ? vv_warm_find(k->warm, base->layer) : k->warm->n;
+		size_t layer = base ? vv_open_layers_find(k->warm, base->layer) : k->warm->n;
 
 		base = layer < k->warm->n ? base : NULL;
 		k->at = r->window.at;
@@ -548,7 +548,7 @@ static void walk_windows(void *arg)
 	}
 }
 
-bool vv_walk_replay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got)
+bool vv_copy_mapped_replay(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got)
 {
 	struct vv_stretches left = { 0 };
 	struct replay r = { .walk = { .warm = w, .zeros = true, .in_a_row = true, .left = &left },

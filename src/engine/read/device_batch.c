@@ -13,8 +13,8 @@ enum {
 	PAYLOAD_BITS = 40,
 };
 
-_Static_assert(VV_MAX_PAYLOAD == 1ull << PAYLOAD_BITS && VV_WARM_LAYERS < 1 << (64 - PAYLOAD_BITS), "a layer and a position fit a key");
-_Static_assert(APART % VV_INLET_ALIGN == 0, "checks find them");
+_Static_assert(VV_MAX_PAYLOAD == 1ull << PAYLOAD_BITS && VV_OPEN_LAYERS_LAYERS < 1 << (64 - PAYLOAD_BITS), "a layer and a position fit a key");
+_Static_assert(APART % VV_DEVICE_INLET_ALIGN == 0, "checks find them");
 
 #define NONE UINT32_MAX
 
@@ -32,33 +32,33 @@ struct place { /* of a chunk in the order of the files */
 };
 
 struct lane {
-	struct vv_lane is;
+	struct vv_plain_extent is;
 	uint64_t last; /* position of the chunk that was needed last */
 	uint32_t chunk; /* its number, or NONE */
 };
 
-struct vv_crate {
+struct vv_device_batch {
 	struct chunk *chunk;
 	struct place *order, *as_needed;
-	size_t count[VV_WARM_LAYERS]; /* chunks that are needed of each layer */
+	size_t count[VV_OPEN_LAYERS_LAYERS]; /* chunks that are needed of each layer */
 	size_t n, max;
 	uint32_t *slot; /* an open hash by key: 1 + number, or 0 */
 	size_t mask;
 	uint32_t *begins; /* per move: the chunk that its `from` counts from */
 	size_t max_moves;
-	const struct vv_warm *warm;
-	struct vv_inlet_room *room;
+	const struct vv_open_layers *warm;
+	struct vv_device_inlet_room *room;
 	uint64_t at;
-	struct lane lane[VV_WARM_LAYERS][LANES];
+	struct lane lane[VV_OPEN_LAYERS_LAYERS][LANES];
 };
 
 /* All in one piece: many get theirs at once, and the kernel lets one at a time change the address space. */
-int vv_crate_new(size_t room, struct vv_crate **out)
+int vv_device_batch_new(size_t room, struct vv_device_batch **out)
 {
 	size_t max = room / LEAST_CHUNK, moves = room / LEAST_MOVE, slots = 1;
-	struct vv_crate *c;
+	struct vv_device_batch *c;
 
-	if (room > VV_CRATE_MAX)
+	if (room > VV_DEVICE_BATCH_MAX)
 		return vv_err_set(VV_EINVAL, "a room of %zu bytes is too large", room);
 	while (slots < 2 * max)
 		slots *= 2;
@@ -78,7 +78,7 @@ int vv_crate_new(size_t room, struct vv_crate **out)
 	return 0;
 }
 
-void vv_crate_free(struct vv_crate *c)
+void vv_device_batch_free(struct vv_device_batch *c)
 {
 	vv_mem_free(c);
 }
@@ -91,7 +91,7 @@ static uint64_t key_of(size_t layer, uint64_t pos)
 }
 
 /* The number of the chunk at pos, which becomes one of those that are needed; NONE: there are too many. */
-static uint32_t need(struct vv_crate *c, const struct vv_lane *l, size_t layer, uint64_t pos)
+static uint32_t need(struct vv_device_batch *c, const struct vv_plain_extent *l, size_t layer, uint64_t pos)
 {
 	uint64_t key = key_of(layer, pos);
 	size_t s = (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & c->mask;
@@ -109,32 +109,32 @@ static uint32_t need(struct vv_crate *c, const struct vv_lane *l, size_t layer, 
 }
 
 /* The bytes at..at+len of the region: from so far into a chunk, and those behind it, on; NONE: zeros. */
-static bool add_moves(struct vv_crate *c, uint32_t chunk, uint64_t skip, uint64_t at, uint64_t len)
+static bool add_moves(struct vv_device_batch *c, uint32_t chunk, uint64_t skip, uint64_t at, uint64_t len)
 {
-	struct vv_inlet_move *move = vv_inlet_moves(c->room);
+	struct vv_device_inlet_move *move = vv_device_inlet_moves(c->room);
 
 	for (uint64_t done = 0, some; done < len; done += some) {
 		size_t i = c->room->n_moves;
 
-		some = len - done < VV_INLET_MOVE ? len - done : VV_INLET_MOVE;
+		some = len - done < VV_DEVICE_INLET_MOVE ? len - done : VV_DEVICE_INLET_MOVE;
 		if (i == c->max_moves)
 			return false;
 		c->begins[i] = chunk;
-		move[i] = (struct vv_inlet_move){ chunk == NONE ? VV_INLET_ZERO : (uint32_t)(skip + done), (uint32_t)(at - c->at + done), (uint32_t)some };
+		move[i] = (struct vv_device_inlet_move){ chunk == NONE ? VV_DEVICE_INLET_ZERO : (uint32_t)(skip + done), (uint32_t)(at - c->at + done), (uint32_t)some };
 		c->room->n_moves++;
 	}
 	return true;
 }
 
-static struct lane *find_lane(struct vv_crate *c, size_t layer, uint64_t pos)
+static struct lane *find_lane(struct vv_device_batch *c, size_t layer, uint64_t pos)
 {
 	struct lane *l = c->lane[layer];
-	struct vv_lane is;
+	struct vv_plain_extent is;
 
 	for (int i = 0; i < LANES; i++)
 		if (pos >= l[i].is.lo && pos < l[i].is.hi)
 			return &l[i];
-	if (!vv_lane_find(c->warm->file[layer], pos, &is))
+	if (!vv_plain_extent_find(c->warm->file[layer], pos, &is))
 		return NULL;
 	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
 	l[0] = (struct lane){ is, 0, NONE };
@@ -142,9 +142,9 @@ static struct lane *find_lane(struct vv_crate *c, size_t layer, uint64_t pos)
 }
 
 /* A stretch of one lane. A part of a chunk that lies elsewhere could not be checked. */
-static bool add_stretch(struct vv_crate *c, struct lane *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
+static bool add_stretch(struct vv_device_batch *c, struct lane *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
 {
-	const struct vv_lane *is = &l->is;
+	const struct vv_plain_extent *is = &l->is;
 	uint64_t first;
 	uint32_t begins = NONE;
 
@@ -166,9 +166,9 @@ static bool add_stretch(struct vv_crate *c, struct lane *l, size_t layer, uint64
 	return add_moves(c, begins, pos - first, at, len);
 }
 
-static bool add_run(struct vv_crate *c, const struct vv_run *r, uint64_t at, uint64_t end)
+static bool add_run(struct vv_device_batch *c, const struct vv_run *r, uint64_t at, uint64_t end)
 {
-	size_t layer = vv_warm_find(c->warm, r->layer);
+	size_t layer = vv_open_layers_find(c->warm, r->layer);
 	bool ok = layer < c->warm->n;
 
 	for (uint64_t len; ok && at < end; at += len) {
@@ -183,7 +183,7 @@ static bool add_run(struct vv_crate *c, const struct vv_run *r, uint64_t at, uin
 	return ok;
 }
 
-static bool add_all(struct vv_crate *c, const struct vv_runs *runs, uint64_t at, uint64_t end)
+static bool add_all(struct vv_device_batch *c, const struct vv_runs *runs, uint64_t at, uint64_t end)
 {
 	for (size_t i = vv_run_find(runs, at); at < end && i < runs->n; i++) {
 		const struct vv_run *r = &runs->v[i];
@@ -215,9 +215,9 @@ static void sort_layer(struct place *p, size_t n)
 }
 
 /* Layer by layer, each of which is often needed from front to back: then all of it is in order. */
-static void sort(struct vv_crate *c)
+static void sort(struct vv_device_batch *c)
 {
-	size_t at[VV_WARM_LAYERS], end = 0;
+	size_t at[VV_OPEN_LAYERS_LAYERS], end = 0;
 
 	for (size_t i = 0; i < c->warm->n; i++) {
 		at[i] = end;
@@ -229,13 +229,13 @@ static void sort(struct vv_crate *c)
 		sort_layer(c->order + at[i] - c->count[i], c->count[i]);
 }
 
-static struct chunk *in_order(const struct vv_crate *c, size_t i)
+static struct chunk *in_order(const struct vv_device_batch *c, size_t i)
 {
 	return &c->chunk[c->order[i].chunk];
 }
 
 /* Chunks that follow each other do so in the room, too: a move may go over several. */
-static uint64_t arrange(struct vv_crate *c)
+static uint64_t arrange(struct vv_device_batch *c)
 {
 	uint64_t at = 0, end = UINT64_MAX;
 
@@ -253,10 +253,10 @@ static uint64_t arrange(struct vv_crate *c)
 /* Can the space check it? */
 static bool is_even(const struct chunk *x)
 {
-	return x->at % VV_INLET_ALIGN == 0 && x->len % VV_INLET_UNIT == 0;
+	return x->at % VV_DEVICE_INLET_ALIGN == 0 && x->len % VV_DEVICE_INLET_UNIT == 0;
 }
 
-static uint32_t count_even(const struct vv_crate *c)
+static uint32_t count_even(const struct vv_device_batch *c)
 {
 	uint32_t n = 0;
 
@@ -266,24 +266,24 @@ static uint32_t count_even(const struct vv_crate *c)
 }
 
 /* Moves and checks are complete, and it is known where the bytes go. */
-static bool settle(struct vv_crate *c)
+static bool settle(struct vv_device_batch *c)
 {
 	enum { ALIGN = 256 };
-	struct vv_inlet_room *r = c->room;
-	struct vv_inlet_move *move = vv_inlet_moves(r);
+	struct vv_device_inlet_room *r = c->room;
+	struct vv_device_inlet_move *move = vv_device_inlet_moves(r);
 	uint64_t len = arrange(c), head;
-	struct vv_inlet_check *check;
+	struct vv_device_inlet_check *check;
 
 	if (len > r->size)
 		return false;
 	r->n_checks = count_even(c);
-	check = vv_inlet_checks(r);
+	check = vv_device_inlet_checks(r);
 	head = ((uint64_t)((uint8_t *)(check + r->n_checks) - r->p) + ALIGN - 1) / ALIGN * ALIGN;
 	if (head + len > r->size)
 		return false;
 	for (size_t i = 0; i < c->n; i++)
 		if (is_even(in_order(c, i)))
-			*check++ = (struct vv_inlet_check){ *in_order(c, i)->digest, in_order(c, i)->at, in_order(c, i)->len };
+			*check++ = (struct vv_device_inlet_check){ *in_order(c, i)->digest, in_order(c, i)->at, in_order(c, i)->len };
 	for (size_t i = 0; i < r->n_moves; i++)
 		move[i].from += c->begins[i] == NONE ? 0 : c->chunk[c->begins[i]].at;
 	r->bytes = (uint32_t)head;
@@ -293,7 +293,7 @@ static bool settle(struct vv_crate *c)
 
 /* ---- the bytes -------------------------------------------------------------------------------------------------------------------- */
 
-static bool read_chunks(const struct vv_crate *c)
+static bool read_chunks(const struct vv_device_batch *c)
 {
 	uint8_t *bytes = c->room->p + c->room->bytes;
 
@@ -315,7 +315,7 @@ static bool read_chunks(const struct vv_crate *c)
 	return true;
 }
 
-static bool check_odd(const struct vv_crate *c)
+static bool check_odd(const struct vv_device_batch *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		const struct chunk *x = &c->chunk[i];
@@ -330,7 +330,7 @@ static bool check_odd(const struct vv_crate *c)
 	return true;
 }
 
-bool vv_crate_pack(struct vv_crate *c, const struct vv_warm *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_inlet_room *r)
+bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_room *r)
 {
 	bool ok;
 

@@ -6,12 +6,12 @@
 enum { LEAST_STRIPE = 256 << 10 };
 
 /* Where more threads fill rooms, and of more memory, they take memory from the link: decision 18. */
-const struct vv_dock_ways vv_dock_usual = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
+const struct vv_device_buffers_ways vv_dock_usual = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
 
-static struct vv_dock_ways ways;
+static struct vv_device_buffers_ways ways;
 static bool trying;
 
-void vv_dock_try(const struct vv_dock_ways *w)
+void vv_device_buffers_try(const struct vv_device_buffers_ways *w)
 {
 	trying = w;
 	if (w)
@@ -26,44 +26,44 @@ static uint64_t stripe_for(size_t fillers, uint64_t most, uint64_t len)
 	return most;
 }
 
-static uint64_t room_for(const struct vv_dock_ways *w, uint64_t stripe)
+static uint64_t room_for(const struct vv_device_buffers_ways *w, uint64_t stripe)
 {
 	enum { PAGE = 4096 };
 
 	return (stripe / 100 * w->room + PAGE - 1) / PAGE * PAGE;
 }
 
-uint64_t vv_dock_stripe(const struct vv_dock *d, uint64_t len)
+uint64_t vv_device_buffers_stripe(const struct vv_device_buffers *d, uint64_t len)
 {
 	return stripe_for(d->fillers, d->stripe, len);
 }
 
-struct vv_crate *vv_dock_crate(struct vv_dock *d, size_t i)
+struct vv_device_batch *vv_device_buffers_crate(struct vv_device_buffers *d, size_t i)
 {
-	if (!d->crate[i] && vv_crate_new((size_t)d->room, &d->crate[i]) < 0)
+	if (!d->crate[i] && vv_device_batch_new((size_t)d->room, &d->crate[i]) < 0)
 		return NULL;
 	return d->crate[i];
 }
 
-static void drop(struct vv_dock *d)
+static void drop(struct vv_device_buffers *d)
 {
 	if (d->inlet)
 		d->space->inlet->close(d->inlet, d->pool);
 	for (size_t i = 0; d->crate && i < d->fillers; i++)
-		vv_crate_free(d->crate[i]);
+		vv_device_batch_free(d->crate[i]);
 	vv_mem_free(d->crate);
 	d->inlet = NULL;
 	d->crate = NULL;
 }
 
 /* Whoever runs this has perhaps something to tell: that stays. */
-static void run_open(struct vv_dock *d)
+static void run_open(struct vv_device_buffers *d)
 {
 	struct vv_err_state before;
 	int rc;
 
 	vv_err_save(0, &before);
-	d->crate = vv_mem_new(d->fillers, sizeof(struct vv_crate *));
+	d->crate = vv_mem_new(d->fillers, sizeof(struct vv_device_batch *));
 	rc = d->crate ? 0 : VV_ENOMEM;
 	if (rc == 0)
 		rc = d->space->inlet->open(d->device, (size_t)d->room, d->rooms, &d->inlet);
@@ -79,7 +79,7 @@ static void run_open(struct vv_dock *d)
 
 static void *open_aside(void *arg)
 {
-	struct vv_dock *d = arg;
+	struct vv_device_buffers *d = arg;
 
 	run_open(d);
 	while (d->rc == 0 && !atomic_load(&d->enough) && d->space->inlet->furnish(d->inlet))
@@ -87,7 +87,7 @@ static void *open_aside(void *arg)
 	return NULL;
 }
 
-static void close_all(struct vv_dock *d)
+static void close_all(struct vv_device_buffers *d)
 {
 	atomic_store(&d->enough, true);
 	if (d->has_thread)
@@ -98,13 +98,13 @@ static void close_all(struct vv_dock *d)
 
 static void run_close(struct vv_task *t)
 {
-	close_all((struct vv_dock *)((char *)t - offsetof(struct vv_dock, task)));
+	close_all((struct vv_device_buffers *)((char *)t - offsetof(struct vv_device_buffers, task)));
 }
 
 /* All rooms together have the memory that there may be. */
-void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len)
+void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len)
 {
-	const struct vv_dock_ways *w = trying ? &ways : &vv_dock_usual;
+	const struct vv_device_buffers_ways *w = trying ? &ways : &vv_dock_usual;
 	size_t fillers = vv_pool_width(pool) < w->fillers ? vv_pool_width(pool) : w->fillers, rooms = fillers + w->spare, stripes;
 	uint64_t stripe = stripe_for(fillers, w->stripe, len);
 
@@ -112,9 +112,9 @@ void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_spac
 		stripe /= 2;
 	stripes = (size_t)((len + stripe - 1) / stripe);
 	rooms = rooms < stripes ? rooms : stripes;
-	if (!space->inlet || len < VV_DOCK_LEAST || room_for(w, stripe) * rooms > memory)
+	if (!space->inlet || len < VV_DEVICE_BUFFERS_LEAST || room_for(w, stripe) * rooms > memory)
 		return;
-	*d = (struct vv_dock){ .space = space, .device = device, .len = len, .stripe = stripe, .room = room_for(w, stripe), .rooms = rooms, .fillers = fillers, .pool = pool };
+	*d = (struct vv_device_buffers){ .space = space, .device = device, .len = len, .stripe = stripe, .room = room_for(w, stripe), .rooms = rooms, .fillers = fillers, .pool = pool };
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->change, NULL);
 	d->has_thread = vv_thread_start(&d->thread, open_aside, d) == 0;
@@ -122,12 +122,12 @@ void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_spac
 		run_open(d);
 }
 
-bool vv_dock_serves(const struct vv_dock *d, const struct vv_space *space, int device, uint64_t len)
+bool vv_device_buffers_serves(const struct vv_device_buffers *d, const struct vv_space *space, int device, uint64_t len)
 {
 	return d->len >= len && d->space == space && d->device == device;
 }
 
-int vv_dock_wait(struct vv_dock *d)
+int vv_device_buffers_wait(struct vv_device_buffers *d)
 {
 	pthread_mutex_lock(&d->lock);
 	while (!d->open)
@@ -136,7 +136,7 @@ int vv_dock_wait(struct vv_dock *d)
 	return d->rc ? vv_err_restore(&d->error) : 0;
 }
 
-void vv_dock_leave(struct vv_dock *d)
+void vv_device_buffers_leave(struct vv_device_buffers *d)
 {
 	if (!d->len || d->leaving)
 		return;
@@ -145,7 +145,7 @@ void vv_dock_leave(struct vv_dock *d)
 	vv_pool_submit(d->pool, &d->task);
 }
 
-void vv_dock_end(struct vv_dock *d)
+void vv_device_buffers_end(struct vv_device_buffers *d)
 {
 	if (!d->len)
 		return;
@@ -155,5 +155,5 @@ void vv_dock_end(struct vv_dock *d)
 		close_all(d);
 	pthread_cond_destroy(&d->change);
 	pthread_mutex_destroy(&d->lock);
-	*d = (struct vv_dock){ 0 };
+	*d = (struct vv_device_buffers){ 0 };
 }

@@ -1,8 +1,8 @@
 /* The rooms that stored bytes go to a device in, with all that is needed to fill them. Memory that a device copies from at full speed takes its time to
  * get, and to give back: a thread of its own gets it while tables are being read and the first rooms are on their way, and it is given back while the
  * program goes on. */
-#ifndef VV_ENGINE_DOCK_H
-#define VV_ENGINE_DOCK_H
+#ifndef VV_ENGINE_READ_DEVICE_BUFFERS_H
+#define VV_ENGINE_READ_DEVICE_BUFFERS_H
 
 #include "base/err.h"
 #include "engine/read/device_batch.h"
@@ -10,18 +10,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { VV_DOCK_LEAST = 1 << 20 }; /* of a want */
+enum { VV_DEVICE_BUFFERS_LEAST = 1 << 20 }; /* of a want */
 
-struct vv_dock_ways { /* how many, and how large */
+struct vv_device_buffers_ways { /* how many, and how large */
 	uint64_t stripe;  /* bytes of a region that go into a room */
 	unsigned room;    /* bytes of a room, for a hundred of a stripe */
 	unsigned fillers; /* threads that fill rooms at a time */
 	unsigned spare;   /* rooms on their way meanwhile */
 };
 
-extern const struct vv_dock_ways vv_dock_usual;
+extern const struct vv_device_buffers_ways vv_dock_usual;
 
-struct vv_dock {
+struct vv_device_buffers {
 	const struct vv_space *space;
 	int device;
 	uint64_t len;   /* of the longest want that it is made for; 0: it is not begun */
@@ -29,8 +29,8 @@ struct vv_dock {
 	size_t rooms;
 	size_t fillers; /* threads that fill them at a time */
 	struct vv_pool *pool;
-	struct vv_inlet *inlet;
-	struct vv_crate **crate; /* per filler; NULL: it has not begun */
+	struct vv_cuda_inlet *inlet;
+	struct vv_device_batch **crate; /* per filler; NULL: it has not begun */
 	pthread_t thread;        /* that opens it, if there is one */
 	bool has_thread, leaving;
 	atomic_bool enough;      /* no more rooms are wanted of it */
@@ -44,21 +44,21 @@ struct vv_dock {
 
 /* Begins to open it, for wants of up to `len` bytes; memory: of the device, that may be used. d starts empty, and stays where it is. Nothing is begun where the
  * space takes no rooms, or where the memory is too little. */
-void vv_dock_begin(struct vv_dock *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len);
+void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len);
 /* Benchmarks: other ways than the usual, for docks that are begun from now on; NULL: the usual. What is begun without them is as it was. */
-void vv_dock_try(const struct vv_dock_ways *w);
+void vv_device_buffers_try(const struct vv_device_buffers_ways *w);
 /* Can wants of that length go through it? */
-bool vv_dock_serves(const struct vv_dock *d, const struct vv_space *space, int device, uint64_t len);
+bool vv_device_buffers_serves(const struct vv_device_buffers *d, const struct vv_space *space, int device, uint64_t len);
 /* It is open: d->inlet is there. VV_ENOMEM: there was no memory. */
-int vv_dock_wait(struct vv_dock *d);
+int vv_device_buffers_wait(struct vv_device_buffers *d);
 /* What filler i packs with; NULL: no memory. */
-struct vv_crate *vv_dock_crate(struct vv_dock *d, size_t i);
+struct vv_device_batch *vv_device_buffers_crate(struct vv_device_buffers *d, size_t i);
 /* Begins to close it; what is under way arrives first. */
-void vv_dock_leave(struct vv_dock *d);
+void vv_device_buffers_leave(struct vv_device_buffers *d);
 /* It is closed, and empty again. */
-void vv_dock_end(struct vv_dock *d);
+void vv_device_buffers_end(struct vv_device_buffers *d);
 
 /* What goes into a room of a want of that length at most, of the region. */
-uint64_t vv_dock_stripe(const struct vv_dock *d, uint64_t len);
+uint64_t vv_device_buffers_stripe(const struct vv_device_buffers *d, uint64_t len);
 
 #endif

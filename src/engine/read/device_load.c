@@ -11,13 +11,13 @@ enum {
 
 struct ferry {
 	const struct vv_lineage *lin;
-	struct vv_dock *dock;
-	const struct vv_inlet_ops *ops;
+	struct vv_device_buffers *dock;
+	const struct vv_device_inlet_ops *ops;
 	const struct vv_want *want;
-	const struct vv_table_strand *strand; /* NULL: the want has its runs */
+	const struct vv_run_table_strand *strand; /* NULL: the want has its runs */
 	struct vv_pool *pool;
-	struct vv_layerset layers;
-	struct vv_warm warm;
+	struct vv_layer_list layers;
+	struct vv_open_layers warm;
 	uint64_t stripe; /* of the want */
 	size_t n; /* stripes */
 	atomic_size_t next; /* that nobody has begun */
@@ -49,7 +49,7 @@ struct tables { /* of a stretch: what is made anew for each */
 	struct vv_runs above, all;
 };
 
-static int tables_init(struct tables *t, const struct vv_table_strand *s)
+static int tables_init(struct tables *t, const struct vv_run_table_strand *s)
 {
 	*t = (struct tables){ 0 };
 	if (!s)
@@ -68,11 +68,11 @@ static void tables_fini(struct tables *t)
 }
 
 /* What layer i says of at..end, and of no more than runs that lie in it. */
-static bool look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
+static bool look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	size_t from, to;
 
-	if (!vv_table_look(s, i, at, end, out))
+	if (!vv_run_table_look(s, i, at, end, out))
 		return false;
 	from = vv_run_find(out, at);
 	to = vv_run_find(out, end);
@@ -82,7 +82,7 @@ static bool look(const struct vv_table_strand *s, size_t i, uint64_t at, uint64_
 }
 
 /* The strand's tables laid over each other, in at..end; those of upper layers are short, and so laid over each other first. */
-static int stack(const struct vv_table_strand *s, struct tables *t)
+static int stack(const struct vv_run_table_strand *s, struct tables *t)
 {
 	bool gaps;
 	int rc;
@@ -90,14 +90,14 @@ static int stack(const struct vv_table_strand *s, struct tables *t)
 	for (size_t i = 0; i + 1 < s->n; i++)
 		t->upper[i] = &t->seen[i];
 	t->above.n = t->all.n = 0;
-	rc = vv_stack_runs(t->upper, s->n - 1, &(struct vv_loop){ 0 }, &t->above, &gaps);
+	rc = vv_overlay_runs(t->upper, s->n - 1, &(struct vv_parallel_for){ 0 }, &t->above, &gaps);
 	return rc ? rc : vv_run_overlay(&t->above, &t->seen[s->n - 1], &t->all);
 }
 
 /* The runs of at..end, and perhaps of more; *out stays NULL where something is wrong with them. */
 static int find_runs(const struct ferry *f, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
 {
-	const struct vv_table_strand *s = f->strand;
+	const struct vv_run_table_strand *s = f->strand;
 	int rc = 0;
 
 	if (!s) {
@@ -122,7 +122,7 @@ static void open_layer(void *arg, size_t i)
 
 	if (atomic_load(&f->failed))
 		return;
-	rc = vv_warm_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
+	rc = vv_open_layers_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
 	if (rc && f->strand && rc != VV_ENOMEM) /* perhaps nothing of it is wanted; else the host will say */
 		vv_err_clear();
 	else if (rc)
@@ -130,7 +130,7 @@ static void open_layer(void *arg, size_t i)
 }
 
 /* Those that could not be opened are not among them. */
-static void close_ranks(struct vv_warm *w)
+static void close_ranks(struct vv_open_layers *w)
 {
 	size_t n = 0;
 
@@ -150,7 +150,7 @@ static void close_ranks(struct vv_warm *w)
 
 static void close_layer(void *arg, size_t i)
 {
-	vv_warm_close(&((struct ferry *)arg)->warm, i);
+	vv_open_layers_close(&((struct ferry *)arg)->warm, i);
 }
 
 static int open_layers(struct ferry *f)
@@ -159,7 +159,7 @@ static int open_layers(struct ferry *f)
 	vv_pool_each(f->pool, f->warm.n, open_layer, f);
 	close_ranks(&f->warm);
 	if (!atomic_load(&f->failed))
-		vv_warm_number(&f->warm);
+		vv_open_layers_number(&f->warm);
 	return outcome(f);
 }
 
@@ -169,7 +169,7 @@ static bool is_plain(const struct ferry *f)
 	uint64_t plain = 0, all = 0;
 
 	for (size_t i = 0; i < f->warm.n; i++) {
-		const struct vv_layerio *x = f->warm.file[i];
+		const struct vv_layer_file *x = f->warm.file[i];
 
 		for (size_t b = 0; b < x->blocks.n; b++) {
 			all += x->blocks.v[b].raw_len;
@@ -183,11 +183,11 @@ static bool is_plain(const struct ferry *f)
 static void load_digests(void *arg, size_t i)
 {
 	struct ferry *f = arg;
-	struct vv_layerio *x = f->warm.file[i];
+	struct vv_layer_file *x = f->warm.file[i];
 	int rc;
 
 	x->pool = f->pool;
-	rc = x->head.digest_kind == VV_DIGEST_XXH3 ? vv_layerio_load_digests(x) : 0;
+	rc = x->head.digest_kind == VV_DIGEST_XXH3 ? vv_layer_file_load_digests(x) : 0;
 
 	if (rc == VV_ENOMEM)
 		fail(f, rc);
@@ -197,7 +197,7 @@ static void load_digests(void *arg, size_t i)
 /* ---- across --------------------------------------------------------------------------------------------------------------------- */
 
 /* What became of what was in the room. */
-static void note(struct ferry *f, struct vv_inlet_room *r)
+static void note(struct ferry *f, struct vv_device_inlet_room *r)
 {
 	if (r->end && r->differs)
 		f->left[r->tag] = true;
@@ -205,9 +205,9 @@ static void note(struct ferry *f, struct vv_inlet_room *r)
 }
 
 /* at..end of the region, a part of stripe i, in one room. *packed: it could be; where there is no memory for a room, the host does without. */
-static int carry_part(struct ferry *f, struct vv_crate *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, bool *packed)
+static int carry_part(struct ferry *f, struct vv_device_batch *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, bool *packed)
 {
-	struct vv_inlet_room *r = NULL;
+	struct vv_device_inlet_room *r = NULL;
 	int rc = f->ops->take(f->dock->inlet, &r);
 
 	*packed = false;
@@ -218,13 +218,13 @@ static int carry_part(struct ferry *f, struct vv_crate *crate, const struct vv_w
 	if (rc)
 		return rc;
 	note(f, r);
-	*packed = vv_crate_pack(crate, &f->warm, want, at, end, r);
+	*packed = vv_device_batch_pack(crate, &f->warm, want, at, end, r);
 	r->tag = i;
 	return f->ops->send(f->dock->inlet, r);
 }
 
 /* What is scattered over the pages of many layers may take a room for each half, or quarter; what takes more the host finds as quickly. */
-static int carry_range(struct ferry *f, struct vv_crate *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, unsigned halvings, bool *packed)
+static int carry_range(struct ferry *f, struct vv_device_batch *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, unsigned halvings, bool *packed)
 {
 	uint64_t middle = at + (end - at) / 2;
 	int rc = carry_part(f, crate, want, i, at, end, packed);
@@ -235,7 +235,7 @@ static int carry_range(struct ferry *f, struct vv_crate *crate, const struct vv_
 	return rc || !*packed ? rc : carry_range(f, crate, want, i, middle, end, halvings - 1, packed);
 }
 
-static int carry_stripe(struct ferry *f, struct vv_crate *crate, const struct vv_runs *runs, size_t i, uint64_t at, uint64_t end)
+static int carry_stripe(struct ferry *f, struct vv_device_batch *crate, const struct vv_runs *runs, size_t i, uint64_t at, uint64_t end)
 {
 	struct vv_want want = *f->want;
 	bool packed = false;
@@ -248,7 +248,7 @@ static int carry_stripe(struct ferry *f, struct vv_crate *crate, const struct vv
 	return rc;
 }
 
-static int carry(struct ferry *f, struct vv_crate *crate, struct tables *t, size_t i)
+static int carry(struct ferry *f, struct vv_device_batch *crate, struct tables *t, size_t i)
 {
 	uint64_t at = f->want->at + i * f->stripe, end = f->want->at + f->want->len;
 	const struct vv_runs *runs = NULL;
@@ -265,7 +265,7 @@ static int carry(struct ferry *f, struct vv_crate *crate, struct tables *t, size
 static void carry_some(void *arg, size_t filler)
 {
 	struct ferry *f = arg;
-	struct vv_crate *crate = vv_dock_crate(f->dock, filler);
+	struct vv_device_batch *crate = vv_device_buffers_crate(f->dock, filler);
 	struct tables t;
 	int rc = tables_init(&t, f->strand);
 	size_t i;
@@ -282,7 +282,7 @@ static void carry_some(void *arg, size_t filler)
 /* What is under way has arrived, and the rooms are as they were. */
 static void await_rooms(struct ferry *f)
 {
-	struct vv_inlet_room *r = NULL;
+	struct vv_device_inlet_room *r = NULL;
 
 	do {
 		int rc = f->ops->await(f->dock->inlet, &r);
@@ -301,7 +301,7 @@ static int cross(struct ferry *f)
 	int rc;
 
 	vv_pool_each(f->pool, f->warm.n, load_digests, f);
-	rc = vv_dock_wait(f->dock);
+	rc = vv_device_buffers_wait(f->dock);
 	if (rc == VV_ENOMEM) {
 		vv_err_clear();
 		return outcome(f);
@@ -352,20 +352,20 @@ static int run(struct ferry *f, struct vv_extents *left)
 
 static int find_layers(struct ferry *f)
 {
-	int rc = f->strand ? 0 : vv_layerset_find(&f->layers, f->pool, f->want, 1);
+	int rc = f->strand ? 0 : vv_layer_list_find(&f->layers, f->pool, f->want, 1);
 
 	for (size_t i = 0; f->strand && rc == 0 && i < f->strand->n; i++) {
 		const uint64_t *layer;
-		size_t n = vv_table_sources(f->strand, i, &layer);
+		size_t n = vv_run_table_sources(f->strand, i, &layer);
 
-		for (size_t k = 0; rc == 0 && k < n && f->layers.n <= VV_WARM_LAYERS; k++)
-			rc = vv_layerset_add(&f->layers, layer[k]);
+		for (size_t k = 0; rc == 0 && k < n && f->layers.n <= VV_OPEN_LAYERS_LAYERS; k++)
+			rc = vv_layer_list_add(&f->layers, layer[k]);
 	}
 	return rc;
 }
 
 /* A store that is asked for all at once, over a network, had better be asked for whole blocks. */
-int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_dock *dock, const struct vv_want *want, const struct vv_table_strand *strand,
+int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *dock, const struct vv_want *want, const struct vv_run_table_strand *strand,
 		  struct vv_extents *left)
 {
 	struct ferry *f = vv_mem_new(1, sizeof(*f));
@@ -380,20 +380,20 @@ int vv_ferry_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_
 	f->strand = strand;
 	f->pool = pool;
 	pthread_mutex_init(&f->lock, NULL);
-	may = want->len >= VV_DOCK_LEAST && dock->len >= want->len && lin->store->read_step;
+	may = want->len >= VV_DEVICE_BUFFERS_LEAST && dock->len >= want->len && lin->store->read_step;
 	if (may) {
 		f->ops = dock->space->inlet;
-		f->stripe = vv_dock_stripe(dock, want->len);
+		f->stripe = vv_device_buffers_stripe(dock, want->len);
 		f->n = (size_t)((want->len + f->stripe - 1) / f->stripe);
 	}
 	rc = may ? find_layers(f) : 0;
-	if (rc == 0 && may && f->layers.n <= VV_WARM_LAYERS)
+	if (rc == 0 && may && f->layers.n <= VV_OPEN_LAYERS_LAYERS)
 		rc = run(f, left);
 	else if (rc == 0 && may && strand)
-		rc = VV_FERRY_SETTLE;
+		rc = VV_DEVICE_LOAD_SETTLE;
 	else if (rc == 0)
 		rc = vv_payload_extent_add(left, want->at, want->len, 1);
-	vv_layerset_fini(&f->layers);
+	vv_layer_list_fini(&f->layers);
 	pthread_mutex_destroy(&f->lock);
 	vv_mem_free(f);
 	return rc;

@@ -8,9 +8,9 @@
 
 enum { WINDOW = 64 << 20, WINDOWS = 3 };
 
-const struct vv_space *vv_bounce_space(const void *p, size_t len, int *device)
+const struct vv_space *vv_device_restore_space(const void *p, size_t len, int *device)
 {
-	const struct vv_space *cuda = vv_space_cuda();
+	const struct vv_space *cuda = vv_cuda_space_cuda();
 
 	return cuda && p && len && cuda->owns(p, len, device) ? cuda : NULL;
 }
@@ -131,19 +131,19 @@ static bool places(const struct varve *v)
 }
 
 /* For the longest want of those that are in the same memory. */
-static void begin_dock(struct varve *v, struct vv_dock *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
+static void begin_dock(struct varve *v, struct vv_device_buffers *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
 {
 	uint64_t len = 0;
 	int other;
 
 	for (size_t i = 0; i < n; i++)
-		if (want[i].len > len && vv_bounce_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
+		if (want[i].len > len && vv_device_restore_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
 			len = want[i].len;
-	vv_dock_end(dock);
-	vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
+	vv_device_buffers_end(dock);
+	vv_device_buffers_begin(dock, v->pool, space, device, memory_for(v, len), len);
 }
 
-void vv_bounce_expect(struct varve *v, struct vv_dock *dock)
+void vv_device_restore_expect(struct varve *v, struct vv_device_buffers *dock)
 {
 	const struct vv_space *space = NULL;
 	uint64_t len = 0;
@@ -153,13 +153,13 @@ void vv_bounce_expect(struct varve *v, struct vv_dock *dock)
 		const struct vv_region *r = v->region[i];
 		int here;
 
-		if (r->shape.len <= len || !vv_bounce_space(r->p, (size_t)r->shape.len, &here))
+		if (r->shape.len <= len || !vv_device_restore_space(r->p, (size_t)r->shape.len, &here))
 			continue;
-		space = vv_bounce_space(r->p, (size_t)r->shape.len, &device);
+		space = vv_device_restore_space(r->p, (size_t)r->shape.len, &device);
 		len = r->shape.len;
 	}
 	if (space)
-		vv_dock_begin(dock, v->pool, space, device, memory_for(v, len), len);
+		vv_device_buffers_begin(dock, v->pool, space, device, memory_for(v, len), len);
 }
 
 struct due { /* of a want */
@@ -167,26 +167,26 @@ struct due { /* of a want */
 	struct vv_extents left; /* for the host to read */
 };
 
-static int ferry(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, struct vv_extents *left)
+static int ferry(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
 {
-	int rc = vv_ferry_read(&v->lineage, v->pool, dock, want, t->region[vv_table_find(t, want->name)].strand, left);
+	int rc = vv_device_load_read(&v->lineage, v->pool, dock, want, t->region[vv_run_table_find(t, want->name)].strand, left);
 
-	if (rc != VV_FERRY_SETTLE)
+	if (rc != VV_DEVICE_LOAD_SETTLE)
 		return rc;
-	rc = vv_table_settle(t, v->pool);
-	return rc ? rc : vv_ferry_read(&v->lineage, v->pool, dock, want, NULL, left);
+	rc = vv_run_table_settle(t, v->pool);
+	return rc ? rc : vv_device_load_read(&v->lineage, v->pool, dock, want, NULL, left);
 }
 
 /* With placing=device the space takes what it can take as it is stored. */
-static int bring(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n, struct due *due)
+static int bring(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
 {
 	int device = 0, rc;
 
-	due->space = vv_bounce_space(want->to, (size_t)want->len, &device);
+	due->space = vv_device_restore_space(want->to, (size_t)want->len, &device);
 	rc = due->space ? due->space->settle(device, NULL) : 0;
-	if (rc == 0 && due->space && places(v) && !vv_dock_serves(dock, due->space, device, want->len))
+	if (rc == 0 && due->space && places(v) && !vv_device_buffers_serves(dock, due->space, device, want->len))
 		begin_dock(v, dock, due->space, device, want, n);
-	if (rc == 0 && due->space && places(v) && vv_dock_serves(dock, due->space, device, want->len))
+	if (rc == 0 && due->space && places(v) && vv_device_buffers_serves(dock, due->space, device, want->len))
 		return ferry(v, dock, t, want, &due->left);
 	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
 }
@@ -215,7 +215,7 @@ static int read_left(struct varve *v, const struct vv_want *want, size_t n, cons
 }
 
 /* Devices first: they need no more of the tables than what they are about to get. */
-int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n)
+int vv_device_restore_read(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct due *due = vv_mem_new(n, sizeof(*due));
 	int rc = due ? 0 : VV_ENOMEM;
@@ -226,7 +226,7 @@ int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, co
 		left |= !due[i].space || due[i].left.n;
 	}
 	if (rc == 0)
-		rc = left ? vv_table_settle(t, v->pool) : vv_table_finish(t, v->pool);
+		rc = left ? vv_run_table_settle(t, v->pool) : vv_run_table_finish(t, v->pool);
 	if (rc == 0 && left)
 		rc = read_left(v, want, n, due);
 	for (size_t i = 0; due && i < n; i++)
@@ -237,15 +237,15 @@ int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, co
 
 /* ---- all at once ----------------------------------------------------------------------------------------------------------------- */
 
-int vv_bounce_begin(struct vv_bounce *b, struct vv_want *want, size_t n)
+int vv_device_restore_begin(struct vv_device_restore *b, struct vv_want *want, size_t n)
 {
 	int rc = 0, device;
 
-	*b = (struct vv_bounce){ want, n, vv_mem_new(n, sizeof(uint8_t *)) };
+	*b = (struct vv_device_restore){ want, n, vv_mem_new(n, sizeof(uint8_t *)) };
 	if (!b->to)
 		return VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct vv_space *space = vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
+		const struct vv_space *space = vv_device_restore_space(want[i].to, (size_t)want[i].len, &device);
 		uint8_t *p = space ? vv_mem_map((size_t)want[i].len) : NULL;
 
 		if (!space)
@@ -260,7 +260,7 @@ int vv_bounce_begin(struct vv_bounce *b, struct vv_want *want, size_t n)
 	return rc;
 }
 
-int vv_bounce_end(struct vv_bounce *b, int rc)
+int vv_device_restore_end(struct vv_device_restore *b, int rc)
 {
 	int device;
 
@@ -268,7 +268,7 @@ int vv_bounce_end(struct vv_bounce *b, int rc)
 		if (!b->to[i])
 			continue;
 		if (rc == 0)
-			rc = vv_bounce_space(b->to[i], (size_t)b->want[i].len, &device)->copy_in(b->to[i], b->want[i].to,
+			rc = vv_device_restore_space(b->to[i], (size_t)b->want[i].len, &device)->copy_in(b->to[i], b->want[i].to,
 												(size_t)b->want[i].len);
 		vv_mem_unmap(b->want[i].to, (size_t)b->want[i].len);
 		b->want[i].to = b->to[i];

@@ -1,29 +1,29 @@
 /* Reading into memory that is not the host's: by way of buffers from which it is copied while the next ones are being filled. */
-#ifndef VV_ENGINE_BOUNCE_H
-#define VV_ENGINE_BOUNCE_H
+#ifndef VV_ENGINE_READ_DEVICE_RESTORE_H
+#define VV_ENGINE_READ_DEVICE_RESTORE_H
 
 #include "engine/read/device_buffers.h"
 #include "engine/read/restore.h"
 #include "engine/session.h"
 
 /* The space of the memory at p, if it is not the host's; else NULL. */
-const struct vv_space *vv_bounce_space(const void *p, size_t len, int *device);
+const struct vv_space *vv_device_restore_space(const void *p, size_t len, int *device);
 
 /* The session's regions are about to be read: what devices need for it is begun. */
-void vv_bounce_expect(struct varve *v, struct vv_dock *dock);
+void vv_device_restore_expect(struct varve *v, struct vv_device_buffers *dock);
 /* vv_restore_read, for wants that may be in any memory: whole regions of the table, by name, which need not be settled, and may not be afterwards; but it is finished.
  * The dock starts empty, or expects them; in the end it is the caller's to end. */
-int vv_bounce_read(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n);
+int vv_device_restore_read(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n);
 
 /* Where many ranks read together all is read before any is copied: `host` gets memory of the host's for wants that are not. */
-struct vv_bounce {
+struct vv_device_restore {
 	struct vv_want *want; /* the caller's */
 	size_t n;
 	uint8_t **to;         /* where they were to go; NULL: they are the host's */
 };
 
-int vv_bounce_begin(struct vv_bounce *b, struct vv_want *want, size_t n);
+int vv_device_restore_begin(struct vv_device_restore *b, struct vv_want *want, size_t n);
 /* Copies, if rc is 0, and gives the memory back. */
-int vv_bounce_end(struct vv_bounce *b, int rc);
+int vv_device_restore_end(struct vv_device_restore *b, int rc);
 
 #endif

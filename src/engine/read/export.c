@@ -84,7 +84,7 @@ static int put_window(const struct sink *s, uint64_t at, uint64_t n)
 {
 	if (!s->holes)
 		return vv_export_write(s->fd, s->window, (size_t)n);
-	return vv_sparse_write(s->fd, s->base, s->runs, at, s->window, n) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
+	return vv_holes_write(s->fd, s->base, s->runs, at, s->window, n) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
 }
 
 /* At most a window full, where they are written. */
@@ -103,7 +103,7 @@ static int put_region(const struct sink *s, const struct vv_lineage *lin, struct
 	int rc = 0;
 
 	for (; rc == 0 && at < len; at = end) {
-		end = vv_sparse_zeros_end(s->runs, at);
+		end = vv_holes_zeros_end(s->runs, at);
 		if (end > at) {
 			end = s->holes || end - at < WINDOW ? end : at + WINDOW;
 			rc = put_zeros(s, end - at);
@@ -128,7 +128,7 @@ static int put_length(const struct sink *s, uint64_t len)
 	return ftruncate(s->fd, end) < 0 || lseek(s->fd, end, SEEK_SET) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
 }
 
-int vv_export_region(const struct vv_lineage *lin, const struct vv_table_region *r, struct vv_pool *pool, int fd,
+int vv_export_region(const struct vv_lineage *lin, const struct vv_run_table_region *r, struct vv_pool *pool, int fd,
 		     bool npy, const struct vv_progress *progress)
 {
 	struct sink s = { .fd = fd, .runs = &r->runs, .holes = can_skip(fd), .window = vv_mem_new(WINDOW, 1) };

@@ -30,17 +30,17 @@ struct replay {
 	enum way way;
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
-	const struct vv_layerset *layers;
+	const struct vv_layer_list *layers;
 	struct stripe *stripe;
 	size_t n;
 	atomic_bool failed;
-	struct vv_warm warm;
+	struct vv_open_layers warm;
 };
 
 /* What says where a want's bytes are, newest first. */
-static size_t tables_of(const struct vv_table *t, const struct vv_want *want, const struct vv_runs *const **out)
+static size_t tables_of(const struct vv_run_table *t, const struct vv_want *want, const struct vv_runs *const **out)
 {
-	const struct vv_table_region *r = &t->region[vv_table_find(t, want->name)];
+	const struct vv_run_table_region *r = &t->region[vv_run_table_find(t, want->name)];
 
 	*out = r->strand ? r->strand->runs : &want->runs;
 	return r->strand ? r->strand->n : 1;
@@ -55,7 +55,7 @@ struct load { /* that lies over the oldest tables, about */
 
 static bool is_odd(const struct vv_run *r, uint64_t end)
 {
-	return r->at % VV_MOSAIC_PAGE || (r->len % VV_MOSAIC_PAGE && r->at + r->len != end);
+	return r->at % VV_NEWEST_PAGE_PAGE || (r->len % VV_NEWEST_PAGE_PAGE && r->at + r->len != end);
 }
 
 static void add_pieces(const struct vv_runs *const *table, size_t n_tables, uint64_t end, struct load *l)
@@ -71,7 +71,7 @@ static void add_pieces(const struct vv_runs *const *table, size_t n_tables, uint
 	}
 }
 
-static enum way find_way(const struct vv_table *t, const struct vv_want *want, size_t n)
+static enum way find_way(const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct load l = { 0 };
 	uint64_t all = 0;
@@ -90,7 +90,7 @@ static enum way find_way(const struct vv_table *t, const struct vv_want *want, s
 	return l.bytes <= all / SHARE && l.bytes <= l.pieces * SMALL ? OVER : NEITHER;
 }
 
-bool vv_replay_pays(const struct vv_table *t, const struct vv_want *want, size_t n)
+bool vv_layer_by_layer_pays(const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	return find_way(t, want, n) != NEITHER;
 }
@@ -98,9 +98,9 @@ bool vv_replay_pays(const struct vv_table *t, const struct vv_want *want, size_t
 /* ---- what is open ------------------------------------------------------------------------------------------------------------------ */
 
 /* Digests are needed of all: windows cut blocks. */
-static bool is_plain(const struct vv_warm *w, size_t i)
+static bool is_plain(const struct vv_open_layers *w, size_t i)
 {
-	const struct vv_layerio *f = w->file[i];
+	const struct vv_layer_file *f = w->file[i];
 
 	for (size_t k = 0; k < f->blocks.n; k++)
 		if (f->blocks.v[k].codec)
@@ -117,10 +117,10 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&r->failed))
 		return;
-	ok = vv_warm_open(&r->warm, i, r->lin, r->pool, r->layers->v[i].layer, ALWAYS, 0) == 0;
+	ok = vv_open_layers_open(&r->warm, i, r->lin, r->pool, r->layers->v[i].layer, ALWAYS, 0) == 0;
 	vv_err_clear();
 	if (r->way == BY_PAGE && (!ok || !r->warm.file[i]->blocks.n))
-		vv_warm_close(&r->warm, i);
+		vv_open_layers_close(&r->warm, i);
 	else if (!ok || !is_plain(&r->warm, i))
 		atomic_store(&r->failed, true);
 }
@@ -130,12 +130,12 @@ static void open_one(void *arg, size_t i)
 /* What is less than a page, at the end of a region, is a stripe of its own. */
 static uint64_t stripe_len(const struct replay *r, uint64_t left, uint64_t most)
 {
-	if (left <= most && r->way == BY_PAGE && left > VV_MOSAIC_PAGE)
-		return left - left % VV_MOSAIC_PAGE;
+	if (left <= most && r->way == BY_PAGE && left > VV_NEWEST_PAGE_PAGE)
+		return left - left % VV_NEWEST_PAGE_PAGE;
 	return left < most ? left : most;
 }
 
-static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n)
+static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	uint64_t all = 0, most = r->way == BY_PAGE ? PAGES_STRIPE : STRIPE;
 	size_t count = 0;
@@ -173,10 +173,10 @@ static bool fill_rest(struct replay *r, struct stripe *s)
 			continue;
 		if (runs->v[k].at > at || runs->v[k].at + runs->v[k].len < end)
 			return false;
-		layer = vv_warm_find(&r->warm, runs->v[k].layer);
+		layer = vv_open_layers_find(&r->warm, runs->v[k].layer);
 		if (runs->v[k].layer && (layer == r->warm.n || !r->warm.file[layer]))
 			return false;
-		return vv_walk_replay(&r->warm, &s->table[i], 1, &s->part, &s->got) && (!runs->v[k].layer || s->got == s->part.len);
+		return vv_copy_mapped_replay(&r->warm, &s->table[i], 1, &s->part, &s->got) && (!runs->v[k].layer || s->got == s->part.len);
 	}
 	return false;
 }
@@ -190,9 +190,9 @@ static void fill_one(void *arg, size_t i)
 	if (atomic_load(&r->failed))
 		return;
 	if (r->way != BY_PAGE)
-		ok = vv_walk_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got);
+		ok = vv_copy_mapped_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got);
 	else
-		ok = s->part.len % VV_MOSAIC_PAGE ? fill_rest(r, s) : vv_mosaic_lay(&r->warm, s->table, s->n_tables, &s->part);
+		ok = s->part.len % VV_NEWEST_PAGE_PAGE ? fill_rest(r, s) : vv_newest_page_lay(&r->warm, s->table, s->n_tables, &s->part);
 	if (!ok)
 		atomic_store(&r->failed, true);
 }
@@ -202,7 +202,7 @@ static bool fill(struct replay *r, struct vv_pool *pool)
 {
 	uint64_t got = 0;
 
-	vv_warm_number(&r->warm);
+	vv_open_layers_number(&r->warm);
 	r->warm.all = true;
 	vv_pool_each(pool, r->n, fill_one, r);
 	for (size_t i = 0; i < r->n; i++)
@@ -213,7 +213,7 @@ static bool fill(struct replay *r, struct vv_pool *pool)
 /* ---- all of it --------------------------------------------------------------------------------------------------------------------- */
 
 /* What the tables say, each by itself. */
-static int find_all(struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n, struct vv_layerset *out)
+static int find_all(struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n, struct vv_layer_list *out)
 {
 	struct vv_want *all;
 	size_t count = 0, k = 0;
@@ -234,41 +234,41 @@ static int find_all(struct vv_pool *pool, const struct vv_table *t, const struct
 		for (size_t x = 0; x < n_tables; x++)
 			all[k++] = (struct vv_want){ table[x], 0, want[i].len, NULL, NULL };
 	}
-	rc = vv_layerset_find(out, pool, all, count);
+	rc = vv_layer_list_find(out, pool, all, count);
 	vv_mem_free(all);
 	return rc;
 }
 
 /* Only which layers they name: each has a list of those. A region of one table has its runs. */
-static int find_named(struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n, struct vv_layerset *out)
+static int find_named(struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n, struct vv_layer_list *out)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct vv_table_strand *s = t->region[vv_table_find(t, want[i].name)].strand;
+		const struct vv_run_table_strand *s = t->region[vv_run_table_find(t, want[i].name)].strand;
 
 		if (!s)
-			rc = vv_layerset_find(out, pool, &want[i], 1);
+			rc = vv_layer_list_find(out, pool, &want[i], 1);
 		for (size_t x = 0; rc == 0 && s && x < s->n; x++) {
 			const uint64_t *layer;
-			size_t named = vv_table_sources(s, x, &layer);
+			size_t named = vv_run_table_sources(s, x, &layer);
 
-			for (size_t k = 0; rc == 0 && k < named && out->n <= VV_WARM_LAYERS; k++)
-				rc = vv_layerset_add(out, layer[k]);
+			for (size_t k = 0; rc == 0 && k < named && out->n <= VV_OPEN_LAYERS_LAYERS; k++)
+				rc = vv_layer_list_add(out, layer[k]);
 		}
 	}
 	return rc;
 }
 
-bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_table *t, const struct vv_want *want, size_t n)
+bool vv_layer_by_layer_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct replay *r = vv_mem_new(1, sizeof(*r));
-	struct vv_layerset layers = { 0 };
+	struct vv_layer_list layers = { 0 };
 	bool ok = r;
 
 	if (ok) {
 		r->way = find_way(t, want, n);
-		ok = (r->way == BY_PAGE ? find_named : find_all)(pool, t, want, n, &layers) == 0 && layers.n <= VV_WARM_LAYERS &&
+		ok = (r->way == BY_PAGE ? find_named : find_all)(pool, t, want, n, &layers) == 0 && layers.n <= VV_OPEN_LAYERS_LAYERS &&
 		     cut_stripes(r, pool, t, want, n) == 0;
 	}
 	if (ok) {
@@ -277,11 +277,11 @@ bool vv_replay_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 		r->layers = &layers;
 		r->warm.n = layers.n;
 		vv_pool_each(pool, layers.n, open_one, r);
-		ok = !atomic_load(&r->failed) && fill(r, pool) && vv_warm_check(&r->warm) == 0;
-		vv_aside_close(&r->warm, pool);
+		ok = !atomic_load(&r->failed) && fill(r, pool) && vv_open_layers_check(&r->warm) == 0;
+		vv_unmap_later_close(&r->warm, pool);
 	}
 	vv_err_clear();
-	vv_layerset_fini(&layers);
+	vv_layer_list_fini(&layers);
 	if (r)
 		vv_mem_free(r->stripe);
 	vv_mem_free(r);

@@ -2,18 +2,18 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-void vv_layerset_fini(struct vv_layerset *l)
+void vv_layer_list_fini(struct vv_layer_list *l)
 {
 	vv_mem_free(l->v);
 	vv_mem_free(l->slot);
 }
 
-static size_t first_slot(const struct vv_layerset *l, uint64_t layer)
+static size_t first_slot(const struct vv_layer_list *l, uint64_t layer)
 {
 	return (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) & l->mask;
 }
 
-static uint32_t *slot_of(const struct vv_layerset *l, uint64_t layer)
+static uint32_t *slot_of(const struct vv_layer_list *l, uint64_t layer)
 {
 	size_t i = first_slot(l, layer);
 
@@ -22,7 +22,7 @@ static uint32_t *slot_of(const struct vv_layerset *l, uint64_t layer)
 	return &l->slot[i];
 }
 
-static int grow(struct vv_layerset *l)
+static int grow(struct vv_layer_list *l)
 {
 	size_t size = l->slot ? 2 * (l->mask + 1) : 256;
 	uint32_t *slot = vv_mem_new(size, sizeof(*slot));
@@ -38,7 +38,7 @@ static int grow(struct vv_layerset *l)
 }
 
 /* Its number, or VV_ENOMEM. */
-static int64_t number(struct vv_layerset *l, uint64_t layer)
+static int64_t number(struct vv_layer_list *l, uint64_t layer)
 {
 	uint32_t *slot;
 
@@ -48,13 +48,13 @@ static int64_t number(struct vv_layerset *l, uint64_t layer)
 	if (!*slot) {
 		if (vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v)) < 0)
 			return VV_ENOMEM;
-		l->v[l->n] = (struct vv_layerset_layer){ .layer = layer };
+		l->v[l->n] = (struct vv_layer_list_layer){ .layer = layer };
 		*slot = (uint32_t)++l->n;
 	}
 	return *slot - 1;
 }
 
-int vv_layerset_add(struct vv_layerset *l, uint64_t layer)
+int vv_layer_list_add(struct vv_layer_list *l, uint64_t layer)
 {
 	return number(l, layer) < 0 ? VV_ENOMEM : 0;
 }
@@ -67,7 +67,7 @@ struct part { /* of the runs of a want */
 struct task { /* some parts, and what is found in them */
 	const struct part *part;
 	size_t n, runs;
-	struct vv_layerset found;
+	struct vv_layer_list found;
 	int rc;
 };
 
@@ -81,7 +81,7 @@ struct search {
 enum { STEP = 16 << 10 };
 
 /* The same of one that is mostly known. */
-static inline int64_t number_of(struct vv_layerset *l, uint64_t layer)
+static inline int64_t number_of(struct vv_layer_list *l, uint64_t layer)
 {
 	uint32_t k = l->slot ? l->slot[first_slot(l, layer)] : 0;
 
@@ -89,7 +89,7 @@ static inline int64_t number_of(struct vv_layerset *l, uint64_t layer)
 }
 
 /* Runs that follow each other are mostly of one layer. */
-static int look_at(const struct part *p, struct vv_layerset *found)
+static int look_at(const struct part *p, struct vv_layer_list *found)
 {
 	const struct vv_want *w = p->want;
 	uint64_t last = 0;
@@ -153,7 +153,7 @@ static int make_tasks(struct search *s)
 	return 0;
 }
 
-static int add(struct vv_layerset *out, const struct task *t)
+static int add(struct vv_layer_list *out, const struct task *t)
 {
 	if (t->rc)
 		return vv_err_set(VV_ENOMEM, "out of memory (layers of %zu runs)", t->runs);
@@ -169,9 +169,9 @@ static int add(struct vv_layerset *out, const struct task *t)
 	return 0;
 }
 
-int vv_layerset_find(struct vv_layerset *out, struct vv_pool *pool, const struct vv_want *w, size_t n)
+int vv_layer_list_find(struct vv_layer_list *out, struct vv_pool *pool, const struct vv_want *w, size_t n)
 {
-	struct vv_loop loop = vv_pool_loop(pool);
+	struct vv_parallel_for loop = vv_pool_loop(pool);
 	struct search s = { 0 };
 	int rc = 0;
 
@@ -180,10 +180,10 @@ int vv_layerset_find(struct vv_layerset *out, struct vv_pool *pool, const struct
 	if (rc == 0)
 		rc = make_tasks(&s);
 	if (rc == 0)
-		vv_loop_each(&loop, s.n_tasks, run_task, &s);
+		vv_parallel_for_each(&loop, s.n_tasks, run_task, &s);
 	for (size_t i = 0; i < s.n_tasks; i++) {
 		rc = rc ? rc : add(out, &s.task[i]);
-		vv_layerset_fini(&s.task[i].found);
+		vv_layer_list_fini(&s.task[i].found);
 	}
 	vv_mem_free(s.part);
 	vv_mem_free(s.task);

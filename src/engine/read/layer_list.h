@@ -1,17 +1,17 @@
 /* The layers that bytes to be read lie in, each once. */
-#ifndef VV_ENGINE_LAYERSET_H
-#define VV_ENGINE_LAYERSET_H
+#ifndef VV_ENGINE_READ_LAYER_LIST_H
+#define VV_ENGINE_READ_LAYER_LIST_H
 
 #include "engine/read/restore.h"
 
-struct vv_layerset_layer {
+struct vv_layer_list_layer {
 	uint64_t layer;
 	size_t n_runs; /* that refer to it */
 	uint64_t bytes; /* of these */
 };
 
-struct vv_layerset {
-	struct vv_layerset_layer *v;
+struct vv_layer_list {
+	struct vv_layer_list_layer *v;
 	size_t n, cap;
 	uint64_t bytes; /* that lie in them */
 	uint32_t *slot; /* an open hash by layer: 1 + number, or 0 */
@@ -19,9 +19,9 @@ struct vv_layerset {
 };
 
 /* It is one of them, whatever refers to it. */
-int vv_layerset_add(struct vv_layerset *l, uint64_t layer);
+int vv_layer_list_add(struct vv_layer_list *l, uint64_t layer);
 /* In the order of first use, behind those that there are. On all threads of the pool; NULL is fine. */
-int vv_layerset_find(struct vv_layerset *out, struct vv_pool *pool, const struct vv_want *w, size_t n);
-void vv_layerset_fini(struct vv_layerset *l);
+int vv_layer_list_find(struct vv_layer_list *out, struct vv_pool *pool, const struct vv_want *w, size_t n);
+void vv_layer_list_fini(struct vv_layer_list *l);
 
 #endif

@@ -5,7 +5,7 @@
 #include "track/fence.h"
 
 enum {
-	PAGE = VV_MOSAIC_PAGE,
+	PAGE = VV_NEWEST_PAGE_PAGE,
 	SOON = 4, /* pages: their digests are fetched */
 };
 
@@ -15,19 +15,19 @@ struct stone { /* what a page is made of */
 };
 
 struct mosaic {
-	const struct vv_warm *warm;
+	const struct vv_open_layers *warm;
 	const struct vv_runs *const *table;
 	size_t n_tables;
 	const struct vv_want *part;
 	struct stone *stone;
 	size_t n, left;
 	bool done;
-	const struct vv_warm_lane *lane[VV_WARM_LAYERS]; /* that were met last */
+	const struct vv_open_layers_lane *lane[VV_OPEN_LAYERS_LAYERS]; /* that were met last */
 };
 
-static const struct vv_warm_lane *find_lane(struct mosaic *m, size_t layer, uint64_t pos)
+static const struct vv_open_layers_lane *find_lane(struct mosaic *m, size_t layer, uint64_t pos)
 {
-	const struct vv_warm_lane *l = m->lane[layer], *v = m->warm->lane[layer];
+	const struct vv_open_layers_lane *l = m->lane[layer], *v = m->warm->lane[layer];
 	size_t i;
 
 	if (l && pos >= l->lo && pos < l->hi)
@@ -73,10 +73,10 @@ static bool set_run(struct mosaic *m, const struct vv_run *r, uint64_t at, uint6
 		set_zero(m, k, k + (size_t)((end - at) / PAGE));
 		return true;
 	}
-	layer = vv_warm_find(m->warm, r->layer);
+	layer = vv_open_layers_find(m->warm, r->layer);
 	for (uint64_t len; at < end; at += len, k += (size_t)(len / PAGE)) {
 		uint64_t pos = r->pos + (at - r->at);
-		const struct vv_warm_lane *l = layer < m->warm->n ? find_lane(m, layer, pos) : NULL;
+		const struct vv_open_layers_lane *l = layer < m->warm->n ? find_lane(m, layer, pos) : NULL;
 
 		len = l && (pos - l->first) % PAGE == 0 ? l->hi - pos : 0;
 		len = (len < end - at ? len : end - at) / PAGE * PAGE;
@@ -132,7 +132,7 @@ static void lay(void *arg)
 }
 
 /* A mapped file that cannot be read any more raises SIGBUS, memory that may not be written SIGSEGV. */
-bool vv_mosaic_lay(const struct vv_warm *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part)
+bool vv_newest_page_lay(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part)
 {
 	struct mosaic m = { .warm = w, .table = table, .n_tables = n, .part = part, .n = (size_t)(part->len / PAGE), .left = (size_t)(part->len / PAGE) };
 

@@ -17,30 +17,30 @@ enum {
 
 static size_t hash(uint64_t layer)
 {
-	return (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) % VV_WARM_SLOTS;
+	return (size_t)((layer * 0x9e3779b97f4a7c15u) >> 32) % VV_OPEN_LAYERS_SLOTS;
 }
 
-size_t vv_warm_find(const struct vv_warm *w, uint64_t layer)
+size_t vv_open_layers_find(const struct vv_open_layers *w, uint64_t layer)
 {
-	for (size_t s = hash(layer); w->slot[s]; s = (s + 1) % VV_WARM_SLOTS)
+	for (size_t s = hash(layer); w->slot[s]; s = (s + 1) % VV_OPEN_LAYERS_SLOTS)
 		if (w->layer[w->slot[s] - 1] == layer)
 			return w->slot[s] - 1u;
 	return w->n;
 }
 
-void vv_warm_number(struct vv_warm *w)
+void vv_open_layers_number(struct vv_open_layers *w)
 {
 	memset(w->slot, 0, sizeof(w->slot));
 	for (size_t i = 0; i < w->n; i++) {
 		size_t s = hash(w->layer[i]);
 
 		while (w->slot[s])
-			s = (s + 1) % VV_WARM_SLOTS;
+			s = (s + 1) % VV_OPEN_LAYERS_SLOTS;
 		w->slot[s] = (uint8_t)(i + 1);
 	}
 }
 
-static bool is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
+static bool is_cached(const struct vv_open_layers *w, size_t i, uint64_t off, uint64_t len)
 {
 	for (uint64_t k = off / WINDOW; k <= (off + len - 1) / WINDOW; k++) {
 		unsigned char known = atomic_load_explicit(&w->window[i][k], memory_order_relaxed);
@@ -57,15 +57,15 @@ static bool is_cached(const struct vv_warm *w, size_t i, uint64_t off, uint64_t 
 	return true;
 }
 
-bool vv_warm_may_touch(const struct vv_warm *w, size_t i, uint64_t off, uint64_t len)
+bool vv_open_layers_may_touch(const struct vv_open_layers *w, size_t i, uint64_t off, uint64_t len)
 {
 	return is_cached(w, i, off, len) || w->dense[i];
 }
 
-struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const struct vv_lane *at)
+struct vv_open_layers_lane vv_open_layers_lay(const struct vv_open_layers *w, size_t layer, const struct vv_plain_extent *at)
 {
-	const struct vv_layerio *f = w->file[layer];
-	struct vv_warm_lane l = { .lo = at->lo, .hi = at->hi, .chunk = at->chunk };
+	const struct vv_layer_file *f = w->file[layer];
+	struct vv_open_layers_lane l = { .lo = at->lo, .hi = at->hi, .chunk = at->chunk };
 
 	if (at->digest) {
 		uint64_t n = (at->lo - at->first) / at->chunk;
@@ -79,13 +79,13 @@ struct vv_warm_lane vv_warm_lay(const struct vv_warm *w, size_t layer, const str
 		l.whole = at->block;
 	if (at->block->codec == 0 && w->window[layer]) {
 		l.bytes = f->get->map + at->off;
-		l.near = vv_warm_may_touch(w, layer, at->off, l.hi - l.lo);
+		l.near = vv_open_layers_may_touch(w, layer, at->off, l.hi - l.lo);
 	}
 	return l;
 }
 
 struct look {
-	const struct vv_warm *warm;
+	const struct vv_open_layers *warm;
 	size_t layer;
 	uint64_t at, end;
 };
@@ -112,7 +112,7 @@ static void touch_some(void *arg, size_t i)
 		vv_err_clear(); /* whoever needs it will find out */
 }
 
-static void touch_all(const struct vv_warm *w, size_t layer, struct vv_pool *pool)
+static void touch_all(const struct vv_open_layers *w, size_t layer, struct vv_pool *pool)
 {
 	struct look l = { w, layer, 0, w->file[layer]->get->size };
 	size_t steps = (size_t)((l.end / WINDOW + AT_ONCE) / AT_ONCE);
@@ -124,28 +124,28 @@ static void touch_all(const struct vv_warm *w, size_t layer, struct vv_pool *poo
 }
 
 /* It pays if there are not more lanes than runs. */
-static int list_lanes(struct vv_warm *w, size_t i, size_t n_runs)
+static int list_lanes(struct vv_open_layers *w, size_t i, size_t n_runs)
 {
-	const struct vv_layerio *f = w->file[i];
+	const struct vv_layer_file *f = w->file[i];
 	struct vv_lanes list = { 0 };
 	int rc = 0;
 
 	if (f->blocks.extent.n + f->digests.n_groups > n_runs + SOME)
 		return 0;
-	rc = vv_lane_list(f, &list);
+	rc = vv_plain_extent_list(f, &list);
 	if (rc == 0) {
 		w->lane[i] = vv_mem_new(list.n, sizeof(*w->lane[i]));
 		rc = w->lane[i] ? 0 : VV_ENOMEM;
 	}
 	for (size_t k = 0; rc == 0 && k < list.n; k++)
-		w->lane[i][k] = vv_warm_lay(w, i, &list.v[k]);
+		w->lane[i][k] = vv_open_layers_lay(w, i, &list.v[k]);
 	w->n_lanes[i] = rc ? 0 : list.n;
 	vv_mem_free(list.v);
 	return rc;
 }
 
 struct loan {
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	const struct vv_section *section;
 	int rc;
 };
@@ -162,7 +162,7 @@ static void lend(void *arg)
 }
 
 /* Where they lie in the mapped file, if they are in memory; whoever looks at them there must be ready for a SIGBUS, as with the bytes. */
-static int get_digests(struct vv_warm *w, size_t i)
+static int get_digests(struct vv_open_layers *w, size_t i)
 {
 	struct loan l = { w->file[i], vv_layer_section(&w->file[i]->frame, VV_SECTION_DIGESTS), 0 };
 
@@ -170,10 +170,10 @@ static int get_digests(struct vv_warm *w, size_t i)
 		return 0;
 	vv_err_clear();
 	vv_payload_digests_fini(&l.file->digests);
-	return vv_layerio_load_digests(l.file);
+	return vv_layer_file_load_digests(l.file);
 }
 
-void vv_warm_leave(struct vv_warm *w, size_t i)
+void vv_open_layers_leave(struct vv_open_layers *w, size_t i)
 {
 	if (w->file[i]->digests.lent)
 		vv_payload_digests_fini(&w->file[i]->digests);
@@ -181,10 +181,10 @@ void vv_warm_leave(struct vv_warm *w, size_t i)
 
 /* Where there are few runs they are mostly whole blocks, which have checks of their own. Digests that are damaged are done
  * without: the blocks may still be whole. */
-int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, size_t n_runs, uint64_t bytes)
+int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, size_t n_runs, uint64_t bytes)
 {
-	struct vv_layerio *f = NULL;
-	int rc = vv_layerio_open_on(lin, pool, layer, VV_LAYERIO_BLOCKS, &f);
+	struct vv_layer_file *f = NULL;
+	int rc = vv_layer_file_open_on(lin, pool, layer, VV_LAYER_FILE_BLOCKS, &f);
 
 	w->layer[i] = layer;
 	w->file[i] = f;
@@ -211,7 +211,7 @@ int vv_warm_open(struct vv_warm *w, size_t i, const struct vv_lineage *lin, stru
 	return rc;
 }
 
-int vv_warm_check(const struct vv_warm *w)
+int vv_open_layers_check(const struct vv_open_layers *w)
 {
 	int rc = 0;
 
@@ -221,9 +221,9 @@ int vv_warm_check(const struct vv_warm *w)
 	return rc;
 }
 
-void vv_warm_close(struct vv_warm *w, size_t i)
+void vv_open_layers_close(struct vv_open_layers *w, size_t i)
 {
-	vv_layerio_close(w->file[i]);
+	vv_layer_file_close(w->file[i]);
 	vv_mem_free(w->window[i]);
 	vv_mem_free(w->chunk[i]);
 	vv_mem_free(w->lane[i]);

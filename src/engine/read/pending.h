@@ -1,11 +1,11 @@
 /* What is still to be read, and where it goes. */
-#ifndef VV_ENGINE_STRETCH_H
-#define VV_ENGINE_STRETCH_H
+#ifndef VV_ENGINE_READ_PENDING_H
+#define VV_ENGINE_READ_PENDING_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct vv_stretch { /* of a layer, and where it goes; layer 0: zeros */
+struct vv_pending { /* of a layer, and where it goes; layer 0: zeros */
 	uint64_t layer;
 	uint64_t pos;
 	uint64_t len;
@@ -13,13 +13,13 @@ struct vv_stretch { /* of a layer, and where it goes; layer 0: zeros */
 };
 
 struct vv_stretches {
-	struct vv_stretch *v;
+	struct vv_pending *v;
 	size_t n, cap;
 };
 
 /* One that goes on where the last one ends, on both sides, makes that longer. */
-int vv_stretch_add(struct vv_stretches *p, struct vv_stretch piece);
+int vv_pending_add(struct vv_stretches *p, struct vv_pending piece);
 /* By layer; those of one layer stay in their order. */
-int vv_stretch_sort(struct vv_stretches *p);
+int vv_pending_sort(struct vv_stretches *p);
 
 #endif

@@ -39,7 +39,7 @@ struct cut { /* of one block */
 };
 
 struct job { /* a block */
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	size_t block;
 	struct cut *cut; /* ascending by position, until it is handed over */
 	size_t n;
@@ -47,7 +47,7 @@ struct job { /* a block */
 };
 
 struct source { /* a layer */
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	const struct piece *piece;
 	size_t n_pieces;
 	struct cut *cut;
@@ -59,7 +59,7 @@ struct source { /* a layer */
 struct group {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
-	const struct vv_abreast *to;
+	const struct vv_read_many *to;
 	struct one *one;
 	size_t n;
 	struct piece *piece;
@@ -68,7 +68,7 @@ struct group {
 	size_t n_sources, most_sources;
 	struct job **job; /* of all sources */
 	size_t n_jobs;
-	struct vv_rooms rooms;
+	struct vv_budget rooms;
 	atomic_bool no_memory;
 	pthread_mutex_t lock; /* of what follows */
 	size_t *whole;        /* regions that were handed over, of which nobody was told yet */
@@ -106,7 +106,7 @@ static size_t free_descriptors(void)
 }
 
 /* A quarter is left for layers and what else comes, up to what they need. */
-size_t vv_abreast_files(size_t most, size_t descriptors_each)
+size_t vv_read_many_files(size_t most, size_t descriptors_each)
 {
 	size_t n = free_descriptors(), spare = n / 4 < 2 * LAYERS ? n / 4 : 2 * LAYERS;
 
@@ -203,14 +203,14 @@ static void sort_cuts(struct cut *c, size_t n, int (*compare)(const void *a, con
 /* What lies together in a region goes together, wherever it is in the block. */
 static void hand_over(struct group *g, struct cut *c, size_t n, uint8_t *raw)
 {
-	struct iovec v[VV_ABREAST_PARTS];
+	struct iovec v[VV_READ_MANY_PARTS];
 	size_t k;
 
 	sort_cuts(c, n, by_place);
 	for (size_t i = 0; i < n; i += k) {
 		uint64_t at = c[i].at, end = at;
 
-		for (k = 0; i + k < n && k < VV_ABREAST_PARTS && c[i + k].region == c[i].region && c[i + k].at == end; k++) {
+		for (k = 0; i + k < n && k < VV_READ_MANY_PARTS && c[i + k].region == c[i].region && c[i + k].at == end; k++) {
 			v[k] = (struct iovec){ raw + c[i + k].from, c[i + k].len };
 			end += c[i + k].len;
 		}
@@ -243,7 +243,7 @@ static int read_parts(const struct job *j, struct cut *c, size_t n, uint8_t *roo
 		c[i].from = (uint32_t)used;
 		used += c[i].len;
 	}
-	rc = vv_layerio_read_parts(j->file, j->block, part, n, room);
+	rc = vv_layer_file_read_parts(j->file, j->block, part, n, room);
 	for (size_t i = 0; rc && i < n; i++)
 		c[i].from = part[i].from;
 	vv_mem_free(part);
@@ -254,7 +254,7 @@ static int run_cuts(struct group *g, const struct job *j, struct cut *c, size_t 
 {
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	size_t more = b->codec ? b->stored_len : by_parts ? (size_t)count_used(j) : 0;
-	struct vv_room *room = vv_rooms_take(&g->rooms, b->raw_len + more, vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	struct vv_room *room = vv_budget_take(&g->rooms, b->raw_len + more, vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
 	int rc;
 
 	if (!room)
@@ -262,10 +262,10 @@ static int run_cuts(struct group *g, const struct job *j, struct cut *c, size_t 
 	if (g->to->blocks)
 		atomic_fetch_add(g->to->blocks, 1);
 	rc = by_parts ? read_parts(j, c, n, room->bytes, b->raw_len) :
-			vv_layerio_read_block(j->file, j->block, room->bytes, room->bytes + b->raw_len);
+			vv_layer_file_read_block(j->file, j->block, room->bytes, room->bytes + b->raw_len);
 	if (rc == 0)
 		hand_over(g, c, n, by_parts ? room->bytes + b->raw_len : room->bytes);
-	vv_rooms_give(&g->rooms, room);
+	vv_budget_give(&g->rooms, room);
 	return rc;
 }
 
@@ -294,7 +294,7 @@ static void run_job(void *arg, size_t i)
 /* A plain block is damaged: who needs other parts of it has them. */
 static void run_again(struct group *g, struct job *j)
 {
-	if (j->file->head.digest_kind == VV_DIGEST_XXH3 && vv_layerio_load_digests(j->file) < 0)
+	if (j->file->head.digest_kind == VV_DIGEST_XXH3 && vv_layer_file_load_digests(j->file) < 0)
 		vv_err_clear();
 	sort_cuts(j->cut, j->n, by_source);
 	for (size_t i = 0, k; i < j->n; i += k) {
@@ -313,10 +313,10 @@ static void run_again(struct group *g, struct job *j)
 
 /* ---- layers ------------------------------------------------------------------------------------------------------- */
 
-static int nowhere(const struct vv_layerio *f, uint64_t pos)
+static int nowhere(const struct vv_layer_file *f, uint64_t pos)
 {
 	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-	return vv_layerio_blame(f, VV_EDAMAGED);
+	return vv_layer_file_blame(f, VV_EDAMAGED);
 }
 
 /* Pieces come in the order of where they begin; one may go on into blocks in which others begin that come after it. */
@@ -381,7 +381,7 @@ static int want_digests(struct source *s)
 		unused += b->codec == 0 && used < b->raw_len ? b->raw_len - used : 0;
 	}
 	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && unused > 2 * len)
-		rc = vv_layerio_load_digests(s->file);
+		rc = vv_layer_file_load_digests(s->file);
 	if (rc && rc != VV_ENOMEM) {
 		vv_err_clear();
 		rc = 0;
@@ -405,7 +405,7 @@ static void open_one(void *arg, size_t i)
 {
 	struct group *g = arg;
 	struct source *s = &g->source[i];
-	int rc = vv_layerio_open(g->lin, s->piece->layer, VV_LAYERIO_BLOCKS, &s->file);
+	int rc = vv_layer_file_open(g->lin, s->piece->layer, VV_LAYER_FILE_BLOCKS, &s->file);
 
 	for (size_t k = 0; rc && rc != VV_ENOMEM && k < s->n_pieces; k++)
 		lose(g, s->piece[k].region, rc);
@@ -419,7 +419,7 @@ static void close_one(void *arg, size_t i)
 {
 	struct source *s = &((struct group *)arg)->source[i];
 
-	vv_layerio_close(s->file);
+	vv_layer_file_close(s->file);
 	vv_mem_free(s->cut);
 	vv_mem_free(s->job);
 	*s = (struct source){ 0 };
@@ -512,14 +512,14 @@ static int list_pieces(struct group *g)
 /* Short runs of zeros; and with them those regions are done that have nothing else. */
 static void fill_zeros(void *arg, size_t i)
 {
-	static const uint8_t zeros[VV_SPARSE_HOLE];
+	static const uint8_t zeros[VV_HOLES_HOLE];
 	struct group *g = arg;
 	const struct vv_runs *r = g->one[i].runs;
 
 	for (size_t k = 0; k < r->n; k++) {
 		const struct iovec v = { (void *)(uintptr_t)zeros, (size_t)r->v[k].len };
 
-		if (r->v[k].layer == 0 && r->v[k].len < VV_SPARSE_HOLE && is_wanted(g, i))
+		if (r->v[k].layer == 0 && r->v[k].len < VV_HOLES_HOLE && is_wanted(g, i))
 			g->to->there(g->to->arg, i, r->v[k].at, &v, 1);
 	}
 	if (atomic_load(&g->one[i].left) == 0)
@@ -540,7 +540,7 @@ static int run(struct group *g)
 	return rc == VV_ENOMEM ? vv_err_set(VV_ENOMEM, "no memory to read %zu regions", g->n) : rc;
 }
 
-int vv_abreast_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, const struct vv_abreast *to)
+int vv_read_many_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, const struct vv_read_many *to)
 {
 	struct group *g = vv_mem_new(1, sizeof(*g));
 	int rc;
@@ -548,7 +548,7 @@ int vv_abreast_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 	if (!g)
 		return VV_ENOMEM;
 	*g = (struct group){ .lin = lin, .pool = pool, .to = to, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .most_sources = layers_at_once() };
-	vv_rooms_init(&g->rooms, MEMORY);
+	vv_budget_init(&g->rooms, MEMORY);
 	g->one = vv_mem_new(n, sizeof(*g->one));
 	g->whole = vv_mem_new(n, sizeof(*g->whole));
 	rc = g->one && g->whole ? 0 : VV_ENOMEM;
@@ -556,7 +556,7 @@ int vv_abreast_read(const struct vv_lineage *lin, struct vv_pool *pool, const st
 		g->one[i].runs = runs[i];
 	if (rc == 0)
 		rc = run(g);
-	vv_rooms_fini(&g->rooms);
+	vv_budget_fini(&g->rooms);
 	vv_mem_free(g->one);
 	vv_mem_free(g->whole);
 	vv_mem_free(g->piece);

@@ -23,7 +23,7 @@ enum {
 };
 
 struct job {
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	size_t block;
 	struct vv_part *part;
 	size_t n;
@@ -38,7 +38,7 @@ struct reader {
 	struct jobs jobs;
 	struct jobs scattered; /* of layers of which parts are wanted that lie apart, and are on the disk */
 	struct jobs *now;      /* the ones that run */
-	struct vv_rooms rooms; /* that blocks go through */
+	struct vv_budget rooms; /* that blocks go through */
 	atomic_int failed;
 	pthread_mutex_t lock;
 	struct vv_err_state error;
@@ -63,21 +63,21 @@ static void run_job(void *arg, size_t i)
 
 	if (atomic_load(&r->failed))
 		return;
-	room = vv_rooms_take(&r->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0), 0);
+	room = vv_budget_take(&r->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0), 0);
 	if (!room) {
 		fail(r, VV_ENOMEM);
 		return;
 	}
-	rc = vv_layerio_read_parts(j->file, j->block, j->part, j->n, room->bytes);
-	vv_rooms_give(&r->rooms, room);
+	rc = vv_layer_file_read_parts(j->file, j->block, j->part, j->n, room->bytes);
+	vv_budget_give(&r->rooms, room);
 	if (rc)
 		fail(r, rc);
 }
 
-static int nowhere(const struct vv_layerio *f, uint64_t pos)
+static int nowhere(const struct vv_layer_file *f, uint64_t pos)
 {
 	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-	return vv_layerio_blame(f, VV_EDAMAGED);
+	return vv_layer_file_blame(f, VV_EDAMAGED);
 }
 
 struct cut { /* a part with the block it belongs to, before they are grouped */
@@ -90,7 +90,7 @@ struct cuts {
 	size_t n, cap;
 };
 
-static int cut_piece(const struct vv_layerio *f, const struct vv_stretch *p, struct vv_payload_cursor *c, struct cuts *out)
+static int cut_piece(const struct vv_layer_file *f, const struct vv_pending *p, struct vv_payload_cursor *c, struct cuts *out)
 {
 	uint64_t done = 0;
 
@@ -114,9 +114,9 @@ static int cut_piece(const struct vv_layerio *f, const struct vv_stretch *p, str
 
 /* A layer that bytes come from. */
 struct source {
-	const struct vv_stretch *piece;
+	const struct vv_pending *piece;
 	size_t n_pieces;
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	struct vv_part *part; /* by block, ascending */
 	size_t *end;          /* block b has those from end[b - 1] to end[b] */
 	bool scattered;       /* what is read of it lies here and there */
@@ -124,7 +124,7 @@ struct source {
 
 static int cut_pieces(struct source *s, struct cuts *out)
 {
-	const struct vv_layerio *f = s->file;
+	const struct vv_layer_file *f = s->file;
 	struct vv_payload_cursor c = { 0 };
 	int rc = 0;
 
@@ -215,7 +215,7 @@ static int want_digests(struct source *s, const struct usage *u)
 	int rc = 0;
 
 	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && u->spare > 2 * len)
-		rc = vv_layerio_load_digests(s->file);
+		rc = vv_layer_file_load_digests(s->file);
 	if (rc && rc != VV_ENOMEM) {
 		vv_err_clear();
 		rc = 0;
@@ -234,14 +234,14 @@ struct batch { /* layers that are open together */
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	struct reader *reader;
-	const struct vv_layerset_layer *layer;
+	const struct vv_layer_list_layer *layer;
 	uint64_t got; /* bytes of layers, so far */
 	bool zeros;   /* are filled along */
 	struct stripe *stripe;
 	size_t n_stripes;
-	struct vv_latch latch; /* what the program had shut */
-	struct vv_warm warm;
-	struct source source[VV_WARM_LAYERS];
+	struct vv_reopen latch; /* what the program had shut */
+	struct vv_open_layers warm;
+	struct source source[VV_OPEN_LAYERS_LAYERS];
 };
 
 static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struct batch *b)
@@ -267,7 +267,7 @@ static void open_one(void *arg, size_t i)
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_warm_open(&b->warm, i, b->lin, b->pool, b->layer[i].layer, b->layer[i].n_runs, b->layer[i].bytes);
+	rc = vv_open_layers_open(&b->warm, i, b->lin, b->pool, b->layer[i].layer, b->layer[i].n_runs, b->layer[i].bytes);
 	if (rc)
 		fail(b->reader, rc);
 }
@@ -280,7 +280,7 @@ static void warm_one(void *arg, size_t i)
 
 	if (atomic_load(&b->reader->failed))
 		return;
-	rc = vv_walk_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left, &s->got);
+	rc = vv_copy_mapped_read(&b->warm, s->want, s->at, s->end, b->zeros, &s->left, &s->got);
 	if (rc)
 		fail(b->reader, rc);
 }
@@ -295,7 +295,7 @@ static void plan_one(void *arg, size_t i)
 	if (!s->n_pieces || atomic_load(&b->reader->failed))
 		return;
 	s->file = b->warm.file[i];
-	vv_warm_leave(&b->warm, i);
+	vv_open_layers_leave(&b->warm, i);
 	rc = plan_source(s);
 	if (rc == 0) {
 		u = measure(s);
@@ -312,7 +312,7 @@ static bool is_near(const struct batch *b, size_t source, size_t block)
 {
 	const struct vv_block *x = &b->source[source].file->blocks.v[block];
 
-	return b->warm.window[source] && vv_warm_may_touch(&b->warm, source, x->off, x->stored_len);
+	return b->warm.window[source] && vv_open_layers_may_touch(&b->warm, source, x->off, x->stored_len);
 }
 
 static int add_jobs(struct batch *b, size_t source)
@@ -375,7 +375,7 @@ static size_t fill_zeros(const struct vv_stretches *p, struct vv_pool *pool)
 
 /* Of memory that it may not write to the kernel says no more than that a read failed, and a copy ends the program: so one looks
  * before. */
-int vv_restore_open(const struct vv_want *want, size_t n, struct vv_latch *latch)
+int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latch)
 {
 	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r)), bad = { 0 };
 	size_t k = 0;
@@ -386,7 +386,7 @@ int vv_restore_open(const struct vv_want *want, size_t n, struct vv_latch *latch
 	for (size_t i = 0; i < n; i++)
 		if (want[i].name && want[i].len)
 			r[k++] = (struct vv_memory_range){ (uintptr_t)want[i].to, (uintptr_t)want[i].to + want[i].len, false };
-	rc = vv_latch_open(latch, r, k, &bad);
+	rc = vv_reopen_open(latch, r, k, &bad);
 	for (size_t i = 0; rc == VV_EINVAL && i < n; i++)
 		if (want[i].name && (uintptr_t)want[i].to < bad.hi && (uintptr_t)want[i].to + want[i].len > bad.lo) {
 			vv_err_context(rc, "region '%s', of %" PRIu64 " bytes at %p", want[i].name, want[i].len, (void *)want[i].to);
@@ -405,12 +405,12 @@ static int gather(struct batch *b, struct vv_stretches *out)
 		struct vv_stretches *left = &b->stripe[i].left;
 
 		for (size_t k = 0; rc == 0 && k < left->n; k++)
-			rc = vv_stretch_add(out, left->v[k]);
+			rc = vv_pending_add(out, left->v[k]);
 		vv_mem_free(left->v);
 		*left = (struct vv_stretches){ 0 };
 		b->got += b->stripe[i].got;
 	}
-	return rc ? rc : vv_stretch_sort(out);
+	return rc ? rc : vv_pending_sort(out);
 }
 
 static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_stretches *p)
@@ -419,7 +419,7 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_st
 	int rc = 0;
 
 	for (size_t i = fill_zeros(p, pool), first = i; i < p->n; first = i) {
-		struct source *s = &b->source[vv_warm_find(&b->warm, p->v[first].layer)];
+		struct source *s = &b->source[vv_open_layers_find(&b->warm, p->v[first].layer)];
 
 		while (i < p->n && p->v[i].layer == p->v[first].layer)
 			i++;
@@ -437,15 +437,15 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_st
 }
 
 /* So many of the layers, from the first on. */
-static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_layerset_layer *first, size_t n)
+static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_layer_list_layer *first, size_t n)
 {
 	b->layer = first;
-	b->warm.n = n < VV_WARM_LAYERS ? n : VV_WARM_LAYERS;
+	b->warm.n = n < VV_OPEN_LAYERS_LAYERS ? n : VV_OPEN_LAYERS_LAYERS;
 	b->warm.all = b->zeros && b->warm.n == n;
 	vv_store_each(b->lin->store, pool, false, b->warm.n, open_one, b);
 	if (atomic_load(&b->reader->failed))
 		return vv_err_restore(&b->reader->error);
-	vv_warm_number(&b->warm);
+	vv_open_layers_number(&b->warm);
 	return 0;
 }
 
@@ -462,13 +462,13 @@ static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_wan
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
 		rc = read_pieces(b, pool, &left);
 	if (rc == 0 && !atomic_load(&r->failed))
-		rc = vv_warm_check(&b->warm);
+		rc = vv_open_layers_check(&b->warm);
 	drop_sources(b);
 	vv_mem_free(left.v);
 	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : rc;
 }
 
-static int read_layers(const struct vv_layerset *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+static int read_layers(const struct vv_layer_list *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	size_t i = 0;
 	int rc = cut_stripes(want, n, STRIPE, b);
@@ -478,7 +478,7 @@ static int read_layers(const struct vv_layerset *l, struct batch *b, struct vv_p
 		rc = open_batch(b, pool, l->v + i, l->n - i);
 		if (rc == 0)
 			rc = read_batch(b, pool, want, n);
-		vv_aside_close(&b->warm, pool);
+		vv_unmap_later_close(&b->warm, pool);
 		i += b->warm.n;
 		b->zeros = false;
 	}
@@ -487,11 +487,11 @@ static int read_layers(const struct vv_layerset *l, struct batch *b, struct vv_p
 }
 
 /* Layers are opened once, where they can all be open together. */
-static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want,
+static int read_windows(const struct vv_layer_list *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want,
 			const struct vv_windows *w)
 {
 	uint64_t stripe = w->len / (4 * vv_pool_width(pool)) + 1;
-	bool at_once = l->n <= VV_WARM_LAYERS;
+	bool at_once = l->n <= VV_OPEN_LAYERS_LAYERS;
 	int rc;
 
 	b->zeros = true;
@@ -513,17 +513,17 @@ static int read_windows(const struct vv_layerset *l, struct batch *b, struct vv_
 			rc = w->there(w->arg, at, (size_t)len);
 	}
 	if (at_once)
-		vv_aside_close(&b->warm, pool);
+		vv_unmap_later_close(&b->warm, pool);
 	return rc;
 }
 
-int vv_restore_shut(struct vv_latch *latch, int rc)
+int vv_restore_shut(struct vv_reopen *latch, int rc)
 {
 	struct vv_err_state error;
 	int late;
 
 	vv_err_save(rc, &error);
-	late = vv_latch_shut(latch);
+	late = vv_reopen_shut(latch);
 	return rc ? vv_err_restore(&error) : late;
 }
 
@@ -531,24 +531,24 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 {
 	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct batch *b = vv_mem_new(1, sizeof(*b));
-	struct vv_layerset l = { 0 };
-	int rc = b ? vv_layerset_find(&l, pool, want, n) : VV_ENOMEM;
+	struct vv_layer_list l = { 0 };
+	int rc = b ? vv_layer_list_find(&l, pool, want, n) : VV_ENOMEM;
 
-	vv_rooms_init(&r.rooms, MEMORY);
+	vv_budget_init(&r.rooms, MEMORY);
 	if (rc == 0) {
 		b->lin = lin;
 		b->pool = pool;
 		b->reader = &r;
 		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
-		if (rc == 0 && b->got != l.bytes && !(w && l.n > VV_WARM_LAYERS))
+		if (rc == 0 && b->got != l.bytes && !(w && l.n > VV_OPEN_LAYERS_LAYERS))
 			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
 					l.bytes, b->got);
 	}
 	rc = b ? vv_restore_shut(&b->latch, rc) : rc;
-	vv_rooms_fini(&r.rooms);
+	vv_budget_fini(&r.rooms);
 	vv_mem_free(r.scattered.v);
 	vv_mem_free(r.jobs.v);
-	vv_layerset_fini(&l);
+	vv_layer_list_fini(&l);
 	vv_mem_free(b);
 	return rc;
 }

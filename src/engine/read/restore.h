@@ -1,7 +1,7 @@
 /* Reading through run tables: every stored block that is needed is read once, checked, and its bytes go where they
  * belong, on all cores. */
-#ifndef VV_ENGINE_RESTORE_H
-#define VV_ENGINE_RESTORE_H
+#ifndef VV_ENGINE_READ_RESTORE_H
+#define VV_ENGINE_READ_RESTORE_H
 
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
@@ -19,9 +19,9 @@ struct vv_want { /* bytes at..at+len of a region, to `to` */
 int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n);
 
 /* For those who write into wants themselves: opens what is shut of them. An error names the region and the bytes. */
-int vv_restore_open(const struct vv_want *want, size_t n, struct vv_latch *latch);
+int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latch);
 /* Shuts it again; `rc` is what came of it, and what is returned unless this fails, too. */
-int vv_restore_shut(struct vv_latch *latch, int rc);
+int vv_restore_shut(struct vv_reopen *latch, int rc);
 
 struct vv_windows { /* through which a want is read that is not filled in place */
 	void *arg;

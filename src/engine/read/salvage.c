@@ -34,7 +34,7 @@ struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint6
 
 /* An open layer, and the block of it that was looked at last. */
 struct reader {
-	struct vv_layerio *f;
+	struct vv_layer_file *f;
 	size_t block; /* blocks.n: none */
 	uint8_t *raw;
 	bool whole;   /* it is what was written; else its chunks may be */
@@ -54,7 +54,7 @@ static int load_block(struct reader *r, size_t k)
 	r->raw = vv_mem_new((size_t)b->raw_len + b->stored_len, 1);
 	if (!r->raw)
 		return VV_ENOMEM;
-	rc = vv_layerio_read_block(r->f, k, r->raw, r->raw + b->raw_len);
+	rc = vv_layer_file_read_block(r->f, k, r->raw, r->raw + b->raw_len);
 	r->whole = rc == 0;
 	r->there = rc == 0 || (rc == VV_EDAMAGED && b->codec == 0);
 	return rc == VV_ENOMEM ? rc : 0;
@@ -157,7 +157,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 {
 	struct reader r = { .bad = bad };
 	size_t before = bad->n;
-	int rc = vv_layerio_open(lin, need->layer, VV_LAYERIO_BLOCKS, &r.f);
+	int rc = vv_layer_file_open(lin, need->layer, VV_LAYER_FILE_BLOCKS, &r.f);
 	bool open = rc == 0;
 
 	if (rc && rc != VV_ENOMEM) {
@@ -165,7 +165,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 			vv_log_warn("%s; looking for other copies", vv_err_last());
 		rc = 0;
 	}
-	if (open && vv_layerio_load_digests(r.f) == VV_ENOMEM)
+	if (open && vv_layer_file_load_digests(r.f) == VV_ENOMEM)
 		rc = VV_ENOMEM;
 	if (open)
 		r.block = r.f->blocks.n;
@@ -176,7 +176,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 			    r.f->object, bad->v[before].pos);
 	vv_err_clear();
 	vv_mem_free(r.raw);
-	vv_layerio_close(r.f);
+	vv_layer_file_close(r.f);
 	return rc;
 }
 

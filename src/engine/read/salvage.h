@@ -1,7 +1,7 @@
 /* Reading what can be read: where engine/read/restore.c gives up at the first damage, this goes on and tells what is bad, chunk by
  * chunk. Slow, and of use only where there is another copy. */
-#ifndef VV_ENGINE_SALVAGE_H
-#define VV_ENGINE_SALVAGE_H
+#ifndef VV_ENGINE_READ_SALVAGE_H
+#define VV_ENGINE_READ_SALVAGE_H
 
 #include "engine/lineage/catalog.h"
 

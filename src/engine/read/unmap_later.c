@@ -13,7 +13,7 @@ struct aside {
 	struct vv_task task;
 	struct vv_pool *pool;
 	size_t n;
-	struct mapping mapping[VV_WARM_LAYERS];
+	struct mapping mapping[VV_OPEN_LAYERS_LAYERS];
 };
 
 enum { STEP = 16 << 20 }; /* bytes: a fraction of a millisecond, for which the thread is not there for others, nor the address space */
@@ -58,11 +58,11 @@ static void take_over(struct aside *a, struct vv_get *g)
 
 static void close_one(void *arg, size_t i)
 {
-	vv_warm_close(arg, i);
+	vv_open_layers_close(arg, i);
 }
 
 /* Without memory for that it is done now, on all cores. */
-void vv_aside_close(struct vv_warm *w, struct vv_pool *pool)
+void vv_unmap_later_close(struct vv_open_layers *w, struct vv_pool *pool)
 {
 	struct vv_err_state error;
 	struct aside *a;

@@ -8,12 +8,12 @@
 #include "engine/grains/grain_sets.h"
 #include "engine/ranks/group.h"
 
-static bool is_state(const struct vv_pass *p, uint32_t now, enum vv_claim_state state)
+static bool is_state(const struct vv_layer_writer *p, uint32_t now, enum vv_claim_state state)
 {
-	return vv_collective_is_claim(p, now) && p->claims->state[vv_collective_number(p, now)] == state;
+	return vv_rank_dedup_is_claim(p, now) && p->claims->state[vv_rank_dedup_number(p, now)] == state;
 }
 
-static bool has_lent(const struct vv_stow *w, const struct vv_region *r, size_t tile, uint64_t groups)
+static bool has_lent(const struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups)
 {
 	size_t first = vv_tiles_group(w->t, r, tile);
 
@@ -28,7 +28,7 @@ static bool has_lent(const struct vv_stow *w, const struct vv_region *r, size_t 
 }
 
 /* The positions that the tile's content gets when it is placed. */
-static void promise_tile(struct vv_stow *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
+static void promise_tile(struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
 {
 	struct vv_claims *c = w->p->claims;
 	size_t first = vv_tiles_group(w->t, r, tile);
@@ -37,9 +37,9 @@ static void promise_tile(struct vv_stow *w, const struct vv_region *r, size_t ti
 		size_t g = first + (size_t)__builtin_ctzll(groups);
 
 		for (size_t i = vv_tiles_chunk(w->t, g); i < vv_tiles_chunk_end(w->t, r, g); i++) {
-			size_t k = vv_collective_number(w->p, r->now[i]);
+			size_t k = vv_rank_dedup_number(w->p, r->now[i]);
 
-			if (!vv_collective_is_claim(w->p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
+			if (!vv_rank_dedup_is_claim(w->p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
 				continue;
 			c->pos[k] = *pos;
 			*pos += vv_region_chunk_len(r, i);
@@ -47,16 +47,16 @@ static void promise_tile(struct vv_stow *w, const struct vv_region *r, size_t ti
 	}
 }
 
-static int promise(struct vv_pass *p)
+static int promise(struct vv_layer_writer *p)
 {
-	struct vv_stow *w = p->stow;
+	struct vv_store_tiles *w = p->stow;
 	struct vv_tiles *t = w->t;
 	uint64_t pos = 0;
 
 	w->lead = vv_mem_new(t->n_queue, sizeof(*w->lead));
 	if (!w->lead)
 		return VV_ENOMEM;
-	vv_stream_promise(p, &pos);
+	vv_new_data_promise(p, &pos);
 	for (size_t i = 0; i < t->n_regions; i++) {
 		const struct vv_region *r = t->region[i];
 
@@ -73,7 +73,7 @@ static int promise(struct vv_pass *p)
 }
 
 /* What others store is let go. */
-static void sift_again(struct vv_stow *w, size_t tile)
+static void sift_again(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -88,7 +88,7 @@ static void sift_again(struct vv_stow *w, size_t tile)
 			if (is_state(w->p, r->now[i], VV_CLAIM_REFERRED))
 				w->p->st.bytes_dup_ranks += vv_region_chunk_len(r, i);
 			else
-				all = all && !vv_collective_is_claim(w->p, r->now[i]);
+				all = all && !vv_rank_dedup_is_claim(w->p, r->now[i]);
 		}
 		known |= all ? left & -left : 0;
 	}
@@ -101,21 +101,21 @@ static void sift_again(struct vv_stow *w, size_t tile)
 	vv_tiles_let_go(t, r, tile, known);
 	if (todo == known) {
 		vv_tiles_done(t, tile);
-		vv_sift_leave(w, tile);
+		vv_hash_tiles_leave(w, tile);
 	} else if (t->waiting) {
 		pthread_cond_broadcast(&t->freed);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
 
-static int sift_all(struct vv_stow *w)
+static int sift_all(struct vv_store_tiles *w)
 {
 	int rc = 0;
 
 	while (rc == 0 && (w->next < w->t->n_queue || w->sifted < w->begun)) {
-		rc = vv_sift_feed(w);
+		rc = vv_hash_tiles_feed(w);
 		if (rc == 0)
-			rc = vv_sift_batch(w);
+			rc = vv_hash_tiles_batch(w);
 	}
 	return rc ? rc : w->rc;
 }
@@ -127,28 +127,28 @@ static void set_talking(struct vv_tiles *t, bool on)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void vv_survey_expect(struct varve *v)
+void vv_ask_ranks_expect(struct varve *v)
 {
 	set_talking(&v->tiles, true);
 }
 
-int vv_survey_run(struct vv_pass *p, int rc)
+int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
 {
 	if (rc == 0)
-		rc = vv_collective_begin(p);
+		rc = vv_rank_dedup_begin(p);
 	if (rc == 0)
-		rc = vv_stow_begin(p, p->claims != NULL);
+		rc = vv_store_tiles_begin(p, p->claims != NULL);
 	if (rc == 0 && p->claims)
-		rc = vv_stream_sift(p, vv_tiles_end_number(&p->v->tiles));
+		rc = vv_new_data_sift(p, vv_tiles_end_number(&p->v->tiles));
 	if (rc == 0 && p->claims)
 		rc = sift_all(p->stow);
-	rc = vv_collective_ask(p, rc, promise);
+	rc = vv_rank_dedup_ask(p, rc, promise);
 	if (rc == 0)
-		vv_stream_heard(p);
+		vv_new_data_heard(p);
 	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->n_queue; k++)
 		sift_again(p->stow, p->stow->t->queue[k]);
 	if (rc == 0 && p->v->group->aggregate != 1)
-		rc = vv_aggregate_begin(p, vv_collective_comm(p->v));
+		rc = vv_shared_file_begin(p, vv_rank_dedup_comm(p->v));
 	set_talking(&p->v->tiles, false);
 	return rc;
 }

@@ -21,23 +21,23 @@
  * no handler runs while the lock is held, and who waits for a change does not hold it. */
 static void take(struct vv_flusher *f, sigset_t *deaf)
 {
-	vv_hush_brief(deaf);
+	vv_block_signals_brief(deaf);
 	pthread_mutex_lock(&f->lock);
 }
 
 static void give(struct vv_flusher *f, const sigset_t *deaf)
 {
 	pthread_mutex_unlock(&f->lock);
-	vv_hush_end(deaf);
+	vv_block_signals_end(deaf);
 }
 
 /* The lock is held, before and after. */
 static void await_change(struct vv_flusher *f, sigset_t *deaf)
 {
-	uint32_t looked = vv_bell_look(&f->change);
+	uint32_t looked = vv_event_look(&f->change);
 
 	give(f, deaf);
-	vv_bell_sleep(&f->change, looked);
+	vv_event_sleep(&f->change, looked);
 	take(f, deaf);
 }
 
@@ -64,13 +64,13 @@ static void note_fate(struct varve *v, uint64_t epoch, int rc)
 		keep_failure(v, epoch, rc);
 	else
 		v->newest = v->epoch;
-	vv_bell_ring(&f->change);
+	vv_event_ring(&f->change);
 	give(f, &deaf);
 }
 
 static _Thread_local const struct varve *telling;
 
-bool vv_flusher_is_telling(const struct varve *v)
+bool vv_background_is_telling(const struct varve *v)
 {
 	return telling == v;
 }
@@ -81,7 +81,7 @@ static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct
 	struct vv_err_state error;
 
 	vv_err_save(rc, &error);
-	if (path[0] && vv_journal_add(path, v->lineage.name, v->rank, time_ns, rc, vv_err_last(), st) < 0)
+	if (path[0] && vv_stats_file_add(path, v->lineage.name, v->rank, time_ns, rc, vv_err_last(), st) < 0)
 		vv_log_warn("statistics are not written: %s", vv_err_last());
 	vv_err_restore(&error);
 	if (v->flusher.done) {
@@ -94,19 +94,19 @@ static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct
 	vv_err_restore(&error);
 }
 
-void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
+void vv_background_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
 {
 	tell(v, epoch, time_ns, st, rc);
 	note_fate(v, epoch, rc);
 }
 
-int vv_flusher_reserve(struct vv_flusher *f)
+int vv_background_reserve(struct vv_flusher *f)
 {
 	return vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed));
 }
 
 /* The session draws its consequences. */
-static void end_pass(struct vv_pass *p, int rc)
+static void end_pass(struct vv_layer_writer *p, int rc)
 {
 	struct varve *v = p->v;
 
@@ -121,21 +121,21 @@ static void end_pass(struct vv_pass *p, int rc)
 }
 
 /* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */
-static int end_part(struct vv_pass *p, int rc)
+static int end_part(struct vv_layer_writer *p, int rc)
 {
 	struct varve *v = p->v;
 	uint64_t epoch = p->epoch;
 
-	vv_verdict_begin(p, rc);
+	vv_commit_ranks_begin(p, rc);
 	end_pass(p, rc);
 	vv_epoch_free(p);
 	if (!v->async || v->group->behind)
-		vv_verdict_step(v, true);
-	rc = v->async ? 0 : vv_flusher_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
+		vv_commit_ranks_step(v, true);
+	rc = v->async ? 0 : vv_background_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
 	return rc < 0 ? rc : 0;
 }
 
-int vv_flusher_run(struct vv_pass *p)
+int vv_background_run(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
 	struct vv_err_state error;
@@ -147,32 +147,32 @@ int vv_flusher_run(struct vv_pass *p)
 	vv_err_save(rc, &error);
 	end_pass(p, rc);
 	vv_err_restore(&error);
-	vv_flusher_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
+	vv_background_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
 	bytes = p->st.bytes_layer;
 	vv_epoch_free(p); /* what follows has a use for the memory */
 	if (rc == 0) {
-		vv_window_settle(v);
-		vv_retain_run(v, bytes);
+		vv_index_limit_settle(v);
+		vv_retention_run(v, bytes);
 	}
 	return vv_err_restore(&error);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------------------------------------- */
 
-int vv_flusher_init(struct vv_flusher *f)
+int vv_background_init(struct vv_flusher *f)
 {
 	pthread_mutex_init(&f->lock, NULL);
 	return 0;
 }
 
-void vv_flusher_fini(struct vv_flusher *f)
+void vv_background_fini(struct vv_flusher *f)
 {
 	sigset_t deaf;
 
 	if (f->started) {
 		take(f, &deaf);
 		f->stop = true;
-		vv_bell_ring(&f->change);
+		vv_event_ring(&f->change);
 		give(f, &deaf);
 		pthread_join(f->thread, NULL);
 	}
@@ -188,7 +188,7 @@ static void *serve(void *arg)
 	vv_thread_mark_own();
 	take(f, &deaf);
 	while (!f->stop) {
-		struct vv_pass *p = f->pass;
+		struct vv_layer_writer *p = f->pass;
 		struct varve *v = f->recall;
 
 		if (!p && !v) {
@@ -197,19 +197,19 @@ static void *serve(void *arg)
 		}
 		give(f, &deaf);
 		if (v)
-			vv_recall_run(v);
+			vv_relearn_run(v);
 		else
-			vv_flusher_run(p);
+			vv_background_run(p);
 		take(f, &deaf);
 		f->recall = NULL;
 		f->pass = v ? f->pass : NULL;
-		vv_bell_ring(&f->change);
+		vv_event_ring(&f->change);
 	}
 	give(f, &deaf);
 	return NULL;
 }
 
-int vv_flusher_ready(struct vv_flusher *f)
+int vv_background_ready(struct vv_flusher *f)
 {
 	int rc;
 
@@ -220,7 +220,7 @@ int vv_flusher_ready(struct vv_flusher *f)
 	return rc ? vv_thread_not_started(rc, "stores epochs") : 0;
 }
 
-void vv_flusher_start(struct vv_pass *p)
+void vv_background_start(struct vv_layer_writer *p)
 {
 	struct vv_flusher *f = &p->v->flusher;
 	sigset_t deaf;
@@ -228,22 +228,22 @@ void vv_flusher_start(struct vv_pass *p)
 	take(f, &deaf);
 	f->pass = p;
 	p->v->newest = p->epoch;
-	vv_bell_ring(&f->change);
+	vv_event_ring(&f->change);
 	give(f, &deaf);
 }
 
-void vv_flusher_recall(struct varve *v)
+void vv_background_recall(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
 	sigset_t deaf;
 
 	take(f, &deaf);
 	f->recall = v;
-	vv_bell_ring(&f->change);
+	vv_event_ring(&f->change);
 	give(f, &deaf);
 }
 
-void vv_flusher_wait(struct varve *v)
+void vv_background_wait(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
 	sigset_t deaf;
@@ -254,7 +254,7 @@ void vv_flusher_wait(struct varve *v)
 	give(f, &deaf);
 }
 
-bool vv_flusher_busy(struct varve *v)
+bool vv_background_busy(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
 	sigset_t deaf;
@@ -266,7 +266,7 @@ bool vv_flusher_busy(struct varve *v)
 	return busy;
 }
 
-void vv_flusher_told(struct varve *v)
+void vv_background_told(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
 	sigset_t deaf;
@@ -277,7 +277,7 @@ void vv_flusher_told(struct varve *v)
 	give(f, &deaf);
 }
 
-int vv_flusher_report(struct varve *v)
+int vv_background_report(struct varve *v)
 {
 	struct vv_flusher *f = &v->flusher;
 	sigset_t deaf;
@@ -294,17 +294,17 @@ int vv_flusher_report(struct varve *v)
 	return rc;
 }
 
-int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait)
+int vv_background_fate(struct varve *v, uint64_t epoch, bool wait)
 {
 	struct vv_flusher *f = &v->flusher;
 	sigset_t deaf;
-	int rc = VV_FLUSHER_UNKNOWN;
+	int rc = VV_BACKGROUND_UNKNOWN;
 
 	take(f, &deaf);
 	while (wait && f->pass && epoch > f->last)
 		await_change(f, &deaf);
 	if (f->pass && epoch > f->last)
-		rc = epoch == v->newest ? 0 : VV_FLUSHER_UNKNOWN;
+		rc = epoch == v->newest ? 0 : VV_BACKGROUND_UNKNOWN;
 	else if (f->first && epoch >= f->first && epoch <= f->last)
 		rc = 1;
 	for (size_t i = 0; i < f->n_failed; i++)

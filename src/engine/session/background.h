@@ -1,33 +1,33 @@
 /* The background thread that stores epochs, and the result of each epoch. A synchronous checkpoint takes the same way on the caller's thread. */
-#ifndef VV_ENGINE_FLUSHER_H
-#define VV_ENGINE_FLUSHER_H
+#ifndef VV_ENGINE_SESSION_BACKGROUND_H
+#define VV_ENGINE_SESSION_BACKGROUND_H
 
 #include "engine/session.h"
 
-int vv_flusher_init(struct vv_flusher *f);
-void vv_flusher_fini(struct vv_flusher *f); /* no epoch is under way */
+int vv_background_init(struct vv_flusher *f);
+void vv_background_fini(struct vv_flusher *f); /* no epoch is under way */
 /* Room to remember one more failure: before an epoch is begun. */
-int vv_flusher_reserve(struct vv_flusher *f);
+int vv_background_reserve(struct vv_flusher *f);
 /* Stores the epoch now, on this thread. Frees the pass. */
-int vv_flusher_run(struct vv_pass *p);
+int vv_background_run(struct vv_layer_writer *p);
 /* The thread is there. */
-int vv_flusher_ready(struct vv_flusher *f);
+int vv_background_ready(struct vv_flusher *f);
 /* Hands the epoch to the thread, which is there. */
-void vv_flusher_start(struct vv_pass *p);
+void vv_background_start(struct vv_layer_writer *p);
 /* The thread, which is there, goes on with what a restart has left to be learned. */
-void vv_flusher_recall(struct varve *v);
+void vv_background_recall(struct varve *v);
 /* The fate of an epoch is known: tells all who want to know. */
-void vv_flusher_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
-void vv_flusher_wait(struct varve *v); /* until idle */
-bool vv_flusher_busy(struct varve *v);
+void vv_background_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
+void vv_background_wait(struct varve *v); /* until idle */
+bool vv_background_busy(struct varve *v);
 /* Is this thread in the session's callback? */
-bool vv_flusher_is_telling(const struct varve *v);
+bool vv_background_is_telling(const struct varve *v);
 /* The caller of a checkpoint that failed under his eyes has been told. */
-void vv_flusher_told(struct varve *v);
+void vv_background_told(struct varve *v);
 /* The failure of an epoch that nobody has been told of, oldest first; 0 if there is none. */
-int vv_flusher_report(struct varve *v);
-/* 1 durable, 0 being stored, < 0 failed; VV_FLUSHER_UNKNOWN: not an epoch of this session. */
-enum { VV_FLUSHER_UNKNOWN = 2 };
-int vv_flusher_fate(struct varve *v, uint64_t epoch, bool wait);
+int vv_background_report(struct varve *v);
+/* 1 durable, 0 being stored, < 0 failed; VV_BACKGROUND_UNKNOWN: not an epoch of this session. */
+enum { VV_BACKGROUND_UNKNOWN = 2 };
+int vv_background_fate(struct varve *v, uint64_t epoch, bool wait);
 
 #endif

@@ -23,36 +23,36 @@ static void note_blocked(struct varve *v, uint64_t start)
 /* Everything that can fail before there is an epoch. */
 static int prepare(struct varve *v)
 {
-	uint64_t wants = v->group ? vv_retain_wants(v) : 0;
-	int rc = vv_flusher_reserve(&v->flusher);
+	uint64_t wants = v->group ? vv_retention_wants(v) : 0;
+	int rc = vv_background_reserve(&v->flusher);
 
 	if (rc == 0)
 		rc = vv_store_held(v->writer);
-	rc = vv_ready_make(v, rc);
+	rc = vv_load_parent_make(v, rc);
 	if (rc == 0 && v->async)
-		rc = vv_flusher_ready(&v->flusher);
+		rc = vv_background_ready(&v->flusher);
 	if (!v->group)
 		return rc;
-	rc = vv_ranks_sum(v->group, v->group->comm, rc, &wants, 1);
+	rc = vv_group_sum(v->group, v->group->comm, rc, &wants, 1);
 	if (rc == 0 && wants)
-		rc = vv_ranks_agree(v->group, v->group->comm, vv_retain_reclaim(v));
+		rc = vv_group_agree(v->group, v->group->comm, vv_retention_reclaim(v));
 	if (rc == 0 && wants)
-		rc = vv_ranks_agree(v->group, v->group->comm, vv_ready_make(v, 0));
+		rc = vv_group_agree(v->group, v->group->comm, vv_load_parent_make(v, 0));
 	return rc ? rc : vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX); /* so that all use the same number */
 }
 
 /* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
-static int ask_ranks(struct varve *v, struct vv_pass *p, int rc)
+static int ask_ranks(struct varve *v, struct vv_layer_writer *p, int rc)
 {
 	if (v->async && v->group->behind)
-		return vv_ranks_agree(v->group, v->group->comm, rc);
-	return vv_survey_run(p, rc);
+		return vv_group_agree(v->group, v->group->comm, rc);
+	return vv_ask_ranks_run(p, rc);
 }
 
-static int capture(struct vv_pass *p)
+static int capture(struct vv_layer_writer *p)
 {
 	size_t chunks = 0;
-	int rc = vv_grains_take(p);
+	int rc = vv_grain_sets_take(p);
 	uint64_t fine = p->st.bytes_dirty;
 
 	if (rc == 0)
@@ -65,23 +65,23 @@ static int capture(struct vv_pass *p)
 	return rc;
 }
 
-static int take(struct varve *v, struct vv_pass **out)
+static int take(struct varve *v, struct vv_layer_writer **out)
 {
-	struct vv_pass *p = NULL;
+	struct vv_layer_writer *p = NULL;
 	int rc = vv_epoch_new(v, &p);
 
 	if (v->group)
-		vv_survey_expect(v);
+		vv_ask_ranks_expect(v);
 	if (rc == 0)
 		rc = capture(p);
 	if (v->group) {
 		bool taken = rc == 0;
 
-		vv_stage("captured");
+		vv_test_point("captured");
 		if (p)
 			rc = ask_ranks(v, p, rc);
 		else
-			rc = vv_ranks_agree(v->group, v->group->comm, rc);
+			rc = vv_group_agree(v->group, v->group->comm, rc);
 		if (rc && taken) {
 			vv_epoch_abandon(p);
 			vv_epoch_forget_shared(v);
@@ -97,20 +97,20 @@ static int take(struct varve *v, struct vv_pass **out)
 int vv_checkpoint_run(struct varve *v)
 {
 	uint64_t start = vv_clock_ns();
-	struct vv_pass *p = NULL;
+	struct vv_layer_writer *p = NULL;
 	int rc = prepare(v);
 
 	if (rc)
 		return rc;
-	vv_stage("agreed");
+	vv_test_point("agreed");
 	vv_epoch_sweep(v);
 	rc = take(v, &p);
 	if (rc)
 		return rc;
 	note_blocked(v, start);
 	if (!v->async)
-		return vv_flusher_run(p);
-	vv_flusher_start(p);
+		return vv_background_run(p);
+	vv_background_start(p);
 	vv_capture_settle(v);
 	note_blocked(v, start);
 	return 0;

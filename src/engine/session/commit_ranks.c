@@ -19,25 +19,25 @@
 
 enum { REPORTS = 1, SEALS, RULING };
 
-int vv_verdict_init(struct varve *v)
+int vv_commit_ranks_init(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 
 	d->all = vv_mem_new(v->group->size, sizeof(*d->all));
 	d->ruling = vv_mem_new(1, sizeof(*d->ruling));
 	return d->all && d->ruling ? 0 : VV_ENOMEM;
 }
 
-void vv_verdict_fini(struct varve *v)
+void vv_commit_ranks_fini(struct varve *v)
 {
 	vv_comm_free(v->group->side, v->verdict.all);
 	vv_comm_free(v->group->side, v->verdict.ruling);
 }
 
-void vv_verdict_begin(struct vv_pass *p, int rc)
+void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 {
 	struct varve *v = p->v;
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 
 	vv_err_save(rc, &d->error);
 	d->pending = true;
@@ -54,7 +54,7 @@ void vv_verdict_begin(struct vv_pass *p, int rc)
 
 static int put_commit(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 	struct vv_commit c = { .epoch = d->epoch, .time_ns = d->all[0].time_ns, .n_ranks = v->ranks };
 	int rc;
 
@@ -76,7 +76,7 @@ static int put_commit(struct varve *v)
 /* What was stored in this rank's place. */
 static uint64_t bytes_here(const struct varve *v)
 {
-	const struct vv_ranks *g = v->group;
+	const struct vv_group *g = v->group;
 	uint64_t sum = 0;
 
 	for (uint32_t r = 0; r < g->size; r++)
@@ -88,17 +88,17 @@ static uint64_t bytes_here(const struct varve *v)
 /* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
 static void accept(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 
-	if (v->rank != 0 && vv_ranks_leads_place(v->group) && put_commit(v) < 0)
+	if (v->rank != 0 && vv_group_leads_place(v->group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
-	if (vv_ranks_leads_place(v->group))
-		vv_retain_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
-	vv_collective_learn(v);
-	if (d->ruling->reclaimed && v->rank != 0 && vv_retain_prune(v) < 0)
+	if (vv_group_leads_place(v->group))
+		vv_retention_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
+	vv_rank_dedup_learn(v);
+	if (d->ruling->reclaimed && v->rank != 0 && vv_retention_prune(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
-	vv_window_settle(v);
+	vv_index_limit_settle(v);
 	d->st.seconds_flush = v->stats.seconds_flush;
 	d->st.bandwidth = v->stats.bandwidth;
 }
@@ -115,7 +115,7 @@ static bool has_lost(const struct varve *v)
  * knows what the others decided, and the layer must stay. */
 static void reject(struct varve *v, bool known)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 
 	vv_epoch_forget_shared(v);
 	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
@@ -131,10 +131,10 @@ static void reject(struct varve *v, bool known)
 
 static int conclude(struct varve *v, int rc)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 	struct vv_err_state error;
 
-	vv_stage("concluded");
+	vv_test_point("concluded");
 	vv_err_save(rc, &error);
 	d->pending = false;
 	if (rc == 0)
@@ -142,7 +142,7 @@ static int conclude(struct varve *v, int rc)
 	else
 		reject(v, !v->group->side->broken);
 	vv_err_restore(&error);
-	vv_flusher_conclude(v, d->epoch, d->time_ns, &d->st, rc);
+	vv_background_conclude(v, d->epoch, d->time_ns, &d->st, rc);
 	return 1;
 }
 
@@ -150,7 +150,7 @@ static int conclude(struct varve *v, int rc)
 
 static int begin_reports(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 
 	d->phase = REPORTS;
 	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
@@ -168,35 +168,35 @@ static uint32_t ruler(const struct varve *v)
 /* Rank 0 makes the epoch count, and may drop old ones: before anybody goes on to refer to what these held. */
 static void rule(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 	int rc = put_commit(v);
 
 	if (rc == 0 && v->group->split)
-		vv_retain_rule(v, bytes_here(v), &d->ruling->cutoff, &d->ruling->every);
+		vv_retention_rule(v, bytes_here(v), &d->ruling->cutoff, &d->ruling->every);
 	else if (rc == 0)
-		d->ruling->reclaimed = vv_retain_run(v, bytes_here(v));
+		d->ruling->reclaimed = vv_retention_run(v, bytes_here(v));
 	vv_err_save(rc, &d->ruling->error);
 }
 
 static int begin_ruling(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 	uint32_t who = ruler(v);
 
-	vv_stage("reported");
+	vv_test_point("reported");
 	memset(d->ruling, 0, sizeof(*d->ruling));
 	if (who == v->rank && d->mine.rc)
 		d->ruling->error = d->error;
 	else if (who == v->rank)
 		rule(v);
-	vv_stage("ruled");
+	vv_test_point("ruled");
 	d->phase = RULING;
 	return vv_comm_begin_bcast(v->group->side, d->ruling, sizeof(*d->ruling), who, &d->op);
 }
 
 static int read_ruling(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 	struct vv_err_state *e = &d->ruling->error;
 	uint32_t who = ruler(v);
 
@@ -204,7 +204,7 @@ static int read_ruling(struct varve *v)
 		return 0;
 	if (d->mine.rc) /* its own failure says more to it */
 		return vv_err_restore(&d->error);
-	return who == v->rank ? vv_err_restore(e) : vv_ranks_quote(v->group, who, e);
+	return who == v->rank ? vv_err_restore(e) : vv_group_quote(v->group, who, e);
 }
 
 static bool all_well(const struct varve *v)
@@ -218,13 +218,13 @@ static bool all_well(const struct varve *v)
 /* Files of several layers are finished by those who lead them. */
 static int begin_seals(struct varve *v)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 
 	for (uint32_t r = 0; r < v->ranks; r++)
 		v->group->bundle.len[r] = d->all[r].layer.file_len;
-	d->mine.rc = vv_aggregate_seal(v);
+	d->mine.rc = vv_shared_file_seal(v);
 	vv_err_save((int)d->mine.rc, &d->error);
-	vv_stage("sealed");
+	vv_test_point("sealed");
 	d->phase = SEALS;
 	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
 }
@@ -236,9 +236,9 @@ static int next_phase(struct varve *v)
 	return v->verdict.phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
 }
 
-int vv_verdict_step(struct varve *v, bool wait)
+int vv_commit_ranks_step(struct varve *v, bool wait)
 {
-	struct vv_verdict *d = &v->verdict;
+	struct vv_commit_ranks *d = &v->verdict;
 	int rc = 0;
 
 	if (!d->pending)

@@ -1,7 +1,7 @@
 /* What all ranks together make of an epoch. Each stores its layer; when all have, the commit record is written and the epoch
  * counts everywhere; if one could not, it counts nowhere. */
-#ifndef VV_ENGINE_VERDICT_H
-#define VV_ENGINE_VERDICT_H
+#ifndef VV_ENGINE_SESSION_COMMIT_RANKS_H
+#define VV_ENGINE_SESSION_COMMIT_RANKS_H
 
 #include "base/err.h"
 #include "comm/comm.h"
@@ -10,7 +10,7 @@
 #include <varve/varve.h>
 
 struct varve;
-struct vv_pass;
+struct vv_layer_writer;
 
 struct vv_report { /* of one rank, to all */
 	int64_t rc;
@@ -31,7 +31,7 @@ struct vv_ruling { /* of one rank, to all: what is decided, or why it failed */
 _Static_assert(offsetof(struct vv_report, seal) + VV_COMM_SEAL == sizeof(struct vv_report), "the seal is at the end");
 _Static_assert(offsetof(struct vv_ruling, seal) + VV_COMM_SEAL == sizeof(struct vv_ruling), "the seal is at the end");
 
-struct vv_verdict {
+struct vv_commit_ranks {
 	bool pending;
 	unsigned phase;
 	uint64_t epoch, before; /* and what the session continued before it */
@@ -43,12 +43,12 @@ struct vv_verdict {
 	struct vv_ruling *ruling;
 };
 
-int vv_verdict_init(struct varve *v);
-void vv_verdict_fini(struct varve *v);
+int vv_commit_ranks_init(struct varve *v);
+void vv_commit_ranks_fini(struct varve *v);
 /* This rank's part of the epoch is done, well or not. */
-void vv_verdict_begin(struct vv_pass *p, int rc);
+void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc);
 /* Goes on as far as can be. 1: the fate of the last epoch is known, and the session has drawn the consequences; 0: not yet (never
  * with `wait`). */
-int vv_verdict_step(struct varve *v, bool wait);
+int vv_commit_ranks_step(struct varve *v, bool wait);
 
 #endif

@@ -13,7 +13,7 @@ int vv_enter(struct varve *v, const char *call)
 	if (v->pid != getpid())
 		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
 				  (int)v->pid);
-	if (vv_flusher_is_telling(v))
+	if (vv_background_is_telling(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->lock);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->cancel); /* a thread that ended in a call would keep its locks */
@@ -25,13 +25,13 @@ int vv_enter_idle(struct varve *v, const char *call)
 	int rc = vv_enter(v, call);
 
 	if (rc == 0)
-		vv_flusher_wait(v);
+		vv_background_wait(v);
 	return rc;
 }
 
 void vv_enter_block_signals(struct varve *v)
 {
-	vv_hush_begin(&v->deaf);
+	vv_block_signals_begin(&v->deaf);
 	v->hushed = true;
 }
 
@@ -39,8 +39,8 @@ int vv_enter_meet(struct varve *v, int call, uint64_t detail)
 {
 	if (!v->group)
 		return 0;
-	vv_verdict_step(v, true);
-	return vv_ranks_meet(v->group, (enum vv_ranks_call)call, detail);
+	vv_commit_ranks_step(v, true);
+	return vv_group_meet(v->group, (enum vv_group_call)call, detail);
 }
 
 int vv_enter_leave(struct varve *v, int rc)
@@ -52,7 +52,7 @@ int vv_enter_leave(struct varve *v, int rc)
 	v->hushed = false;
 	pthread_mutex_unlock(&v->lock);
 	if (hushed)
-		vv_hush_end(&deaf);
+		vv_block_signals_end(&deaf);
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }

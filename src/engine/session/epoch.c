@@ -36,9 +36,9 @@ static bool choose_keyframe(const struct varve *v)
 	return !v->epoch || v->depth == VV_MAX_DEPTH || v->chain_cost + VV_LAYER_COST >= full;
 }
 
-int vv_epoch_new(struct varve *v, struct vv_pass **out)
+int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 {
-	struct vv_pass *p;
+	struct vv_layer_writer *p;
 
 	if (v->highest >= VV_MAX_EPOCH)
 		return vv_err_set(VV_EINVAL, "lineage '%s' has used up its epoch numbers: something in store '%s' bears %" PRIu64
@@ -66,17 +66,17 @@ int vv_epoch_new(struct varve *v, struct vv_pass **out)
 	return 0;
 }
 
-void vv_epoch_free(struct vv_pass *p)
+void vv_epoch_free(struct vv_layer_writer *p)
 {
 	if (!p)
 		return;
-	vv_stow_free(p);
-	vv_collective_end(p);
-	vv_flush_free(p->flush);
+	vv_store_tiles_free(p);
+	vv_rank_dedup_end(p);
+	vv_block_writer_free(p->flush);
 	vv_head_fini(&p->head);
 	vv_payload_blocks_fini(&p->blocks);
 	vv_payload_digests_fini(&p->digests);
-	vv_copies_fini(&p->copies);
+	vv_copies_section_fini(&p->copies);
 	vv_mem_free(p->region);
 	vv_mem_free(p);
 }
@@ -84,7 +84,7 @@ void vv_epoch_free(struct vv_pass *p)
 /* ---- storing --------------------------------------------------------------------------------------------------------- */
 
 /* On the writing thread. A block's cells are all freed at once, so that who opens ahead finds them all. */
-static void stored(void *arg, const struct vv_flush_owed *owed, int n)
+static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
 {
 	struct varve *v = arg;
 	struct vv_tiles *t = &v->tiles;
@@ -94,13 +94,13 @@ static void stored(void *arg, const struct vv_flush_owed *owed, int n)
 		t->broken = true;
 		pthread_cond_broadcast(&t->bell);
 		if (v->grains)
-			vv_stream_break(&v->grains->stream);
+			vv_new_data_break(&v->grains->stream);
 	}
 	for (int i = 0; i < n; i++) {
-		struct vv_tile *x = owed[i].tag == VV_STREAM_TAG ? NULL : &t->tile[owed[i].tag];
+		struct vv_tile *x = owed[i].tag == VV_NEW_DATA_TAG ? NULL : &t->tile[owed[i].tag];
 
 		if (!x) {
-			vv_stream_stored(&v->grains->stream, owed[i].adds);
+			vv_new_data_stored(&v->grains->stream, owed[i].adds);
 			continue;
 		}
 		x->in_blocks -= owed[i].adds;
@@ -110,63 +110,63 @@ static void stored(void *arg, const struct vv_flush_owed *owed, int n)
 	pthread_mutex_unlock(&t->lock);
 }
 
-int vv_epoch_open_layer(struct vv_pass *p)
+int vv_epoch_open_layer(struct vv_layer_writer *p)
 {
-	struct vv_flush_options opt = p->v->coding;
+	struct vv_block_writer_options opt = p->v->coding;
 
 	opt.prompt = p->v->tiles.fencing;
 	opt.always = p->v->grains && p->v->grains->stream.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
 	opt.stored = stored;
 	opt.arg = p->v;
 	p->v->tiles.broken = false;
-	return vv_pass_open(p, &opt);
+	return vv_layer_writer_open(p, &opt);
 }
 
 /* The content of the regions goes into the layer. */
-static int store_memory(struct vv_pass *p)
+static int store_memory(struct vv_layer_writer *p)
 {
 	int rc = 0;
 
 	if (!p->stow)
-		rc = p->v->group ? vv_survey_run(p, 0) : vv_stow_begin(p, false);
-	vv_stage("asked");
+		rc = p->v->group ? vv_ask_ranks_run(p, 0) : vv_store_tiles_begin(p, false);
+	vv_test_point("asked");
 	if (rc == 0 && !p->flush)
 		rc = vv_epoch_open_layer(p);
 	if (rc == 0)
-		rc = vv_stow_tiles(p->stow);
-	vv_stage("placed");
-	vv_stow_free(p);
+		rc = vv_store_tiles_tiles(p->stow);
+	vv_test_point("placed");
+	vv_store_tiles_free(p);
 	return rc;
 }
 
 /* ---- the layer ------------------------------------------------------------------------------------------------------- */
 
 /* What n more entries take, and are coded to, the buffer gives, once everything is stored. */
-static void make_room(struct vv_pass *p, size_t n, size_t entry)
+static void make_room(struct vv_layer_writer *p, size_t n, size_t entry)
 {
 	p->lent += n * (entry + entry / 2);
 	vv_layout_lend_buffer(p->v, p->lent);
 }
 
-static int add_run(struct vv_pass *p, struct vv_runs *runs, struct vv_run run)
+static int add_run(struct vv_layer_writer *p, struct vv_runs *runs, struct vv_run run)
 {
 	const struct vv_blocks *blocks;
 	size_t before = runs->n;
 	int rc = vv_run_add(runs, run);
 
 	if (rc == 0 && runs->n > before && runs->n % LONG == 0) {
-		rc = p->flush ? vv_flush_drain(p->flush, &blocks) : 0;
+		rc = p->flush ? vv_block_writer_drain(p->flush, &blocks) : 0;
 		make_room(p, runs->n == LONG ? 2 * LONG : LONG, sizeof(run));
 	}
 	return rc;
 }
 
 /* A layer that continues another says only what is different. */
-static int add_runs(struct vv_pass *p, struct vv_region *r, struct vv_head_region *out)
+static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_head_region *out)
 {
 	const struct vv_tiles *t = &p->v->tiles;
 	bool all = p->keyframe || !out->parent;
-	int rc = r->fine ? vv_weave_runs(p, r, all, &out->runs) : 0;
+	int rc = r->fine ? vv_grain_runs_runs(p, r, all, &out->runs) : 0;
 
 	for (size_t g = 0; rc == 0 && g < r->n_groups; g++) {
 		bool looked = vv_tiles_is_dirty(t, r, g);
@@ -176,13 +176,13 @@ static int add_runs(struct vv_pass *p, struct vv_region *r, struct vv_head_regio
 			uint32_t state = looked ? r->now[i] : r->was[i];
 
 			if (all || state != r->was[i])
-				rc = add_run(p, &out->runs, vv_pass_run(&p->v->history.index, r, i, state));
+				rc = add_run(p, &out->runs, vv_layer_writer_run(&p->v->history.index, r, i, state));
 		}
 	}
 	return rc;
 }
 
-static int add_stats(struct vv_pass *p)
+static int add_stats(struct vv_layer_writer *p)
 {
 	const struct varve_stats *s = &p->st, *before = &p->v->stats;
 	const struct {
@@ -210,23 +210,23 @@ static int add_stats(struct vv_pass *p)
 	return rc;
 }
 
-static void lend_digests(struct vv_pass *p)
+static void lend_digests(struct vv_layer_writer *p)
 {
 	if (p->digests.v || !p->digests.n)
 		return;
-	p->digests.v = vv_pass_new_digests(p);
+	p->digests.v = vv_layer_writer_new_digests(p);
 	p->digests.lent = true;
 }
 
-static int finish_layer(struct vv_pass *p, struct vv_digest *head)
+static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 {
 	struct vv_era own = { p->v->era, p->epoch, p->v->token };
-	struct vv_eras eras = { 0 };
+	struct vv_era_table eras = { 0 };
 	struct vv_buf tail = { 0 };
 	struct vv_layer_gap gap = { 0 };
 	struct iovec iov[3];
 	uint64_t changed;
-	int rc = vv_flush_finish(p->flush, &p->blocks);
+	int rc = vv_block_writer_finish(p->flush, &p->blocks);
 
 	if (rc)
 		return rc;
@@ -242,18 +242,18 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 		p->st.seconds_blocked = (double)(vv_clock_ns() - p->start_ns) / 1e9;
 	rc = add_stats(p);
 	if (rc == 0)
-		rc = vv_footing_learn(p);
+		rc = vv_referenced_layers_learn(p);
 	if (rc == 0)
-		rc = vv_annals_list(&p->v->lineage, &own, &p->head, &eras);
+		rc = vv_provenance_list(&p->v->lineage, &own, &p->head, &eras);
 	if (rc == 0)
-		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_flush_coder(p->flush),
+		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_block_writer_coder(p->flush),
 				       p->put->written, &tail, head, &gap);
-	vv_eras_fini(&eras);
+	vv_era_table_fini(&eras);
 	iov[0] = (struct iovec){ tail.p, gap.at };
 	iov[1] = (struct iovec){ p->digests.v, gap.n };
 	iov[2] = (struct iovec){ tail.p ? tail.p + gap.at : NULL, tail.n - gap.at };
 	if (rc == 0)
-		rc = vv_history_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));
+		rc = vv_index_cache_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));
 	if (rc == 0)
 		rc = vv_store_put_write(p->put, iov, 3);
 	vv_buf_fini(&tail);
@@ -266,7 +266,7 @@ static int finish_layer(struct vv_pass *p, struct vv_digest *head)
 	return rc;
 }
 
-static int finish(struct vv_pass *p)
+static int finish(struct vv_layer_writer *p)
 {
 	struct vv_digest head = { 0 };
 	int rc = 0;
@@ -278,7 +278,7 @@ static int finish(struct vv_pass *p)
 	if (rc == 0)
 		rc = vv_capture_check(p->v);
 	if (rc == 0)
-		rc = vv_footing_check(p);
+		rc = vv_referenced_layers_check(p);
 	p->record = (struct vv_commit_rank){
 		.head = head,
 		.file_len = p->st.bytes_layer,
@@ -291,7 +291,7 @@ static int finish(struct vv_pass *p)
 
 /* ---- the commit, and what follows for the session -------------------------------------------------------------------- */
 
-static int commit(struct vv_pass *p)
+static int commit(struct vv_layer_writer *p)
 {
 	struct vv_commit c = {
 		.epoch = p->epoch,
@@ -305,13 +305,13 @@ static int commit(struct vv_pass *p)
 	return vv_catalog_put_commit(&p->v->lineage, &c);
 }
 
-int vv_epoch_store(struct vv_pass *p)
+int vv_epoch_store(struct vv_layer_writer *p)
 {
 	int rc = p->load ? p->load(p) : store_memory(p);
 
 	if (rc == 0)
 		rc = finish(p);
-	vv_stage("stored");
+	vv_test_point("stored");
 	return rc == 0 && !p->v->group ? commit(p) : rc;
 }
 
@@ -326,7 +326,7 @@ static bool count_runs(const struct varve *v, uint64_t *n)
 		if (r->fine)
 			return false;
 		for (size_t i = 0; i < r->n_chunks; i++) {
-			struct vv_run run = vv_pass_run(&v->history.index, r, i, r->was[i]);
+			struct vv_run run = vv_layer_writer_run(&v->history.index, r, i, r->was[i]);
 
 			*n += i == 0 || run.layer != last.layer || (run.layer && run.pos != last.pos + last.len);
 			last = run;
@@ -336,7 +336,7 @@ static bool count_runs(const struct varve *v, uint64_t *n)
 }
 
 /* Of a run at most three become of an old one and a new one. How many there are in the end is counted when the chain has become twice as long as when they were last. */
-static void weigh_chain(const struct vv_pass *p, uint64_t runs)
+static void weigh_chain(const struct vv_layer_writer *p, uint64_t runs)
 {
 	struct varve *v = p->v;
 	uint64_t n;
@@ -351,7 +351,7 @@ static void weigh_chain(const struct vv_pass *p, uint64_t runs)
 	v->chain_weighed = v->chain_cost;
 }
 
-void vv_epoch_accept(struct vv_pass *p)
+void vv_epoch_accept(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
 	uint64_t runs = 0;
@@ -362,15 +362,15 @@ void vv_epoch_accept(struct vv_pass *p)
 		runs += p->head.region[i].runs.n;
 	}
 	vv_tiles_accept(v);
-	vv_weave_accept(p);
-	vv_footing_accept(p);
+	vv_grain_runs_accept(p);
+	vv_referenced_layers_accept(p);
 	weigh_chain(p, runs);
 	v->depth = p->head.depth;
 	v->epoch = p->epoch;
 	v->failed = 0; /* what could not be removed by now stays: whole, and older than this one */
 	v->own = true;
 	v->has_table = false;
-	vv_table_fini(&v->table);
+	vv_run_table_fini(&v->table);
 	p->st.epoch = p->epoch;
 	p->st.seconds_flush = (double)(vv_clock_ns() - p->start_ns) / 1e9;
 	if (!v->async)
@@ -400,14 +400,14 @@ void vv_epoch_sweep(struct varve *v)
 	v->failed = 0;
 }
 
-void vv_epoch_abandon(struct vv_pass *p)
+void vv_epoch_abandon(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
 	struct vv_err_state error;
 
 	vv_err_save(0, &error);
-	vv_stow_free(p);
-	vv_flush_free(p->flush);
+	vv_store_tiles_free(p);
+	vv_block_writer_free(p->flush);
 	p->flush = NULL;
 	if (p->captured)
 		vv_tiles_end(v, false);
@@ -420,12 +420,12 @@ void vv_epoch_abandon(struct vv_pass *p)
 		vv_epoch_sweep(v);
 	}
 	vv_index_truncate(&v->history.index, p->old_entries);
-	vv_weave_retract(p);
+	vv_grain_runs_retract(p);
 	vv_err_restore(&error);
 }
 
 void vv_epoch_forget_shared(struct varve *v)
 {
-	vv_collective_forget(v);
-	vv_aggregate_drop(v);
+	vv_rank_dedup_forget(v);
+	vv_shared_file_drop(v);
 }

@@ -1,20 +1,20 @@
 /* The life of an epoch of this rank: begun, stored, committed and accepted, or abandoned. */
-#ifndef VV_ENGINE_EPOCH_H
-#define VV_ENGINE_EPOCH_H
+#ifndef VV_ENGINE_SESSION_EPOCH_H
+#define VV_ENGINE_SESSION_EPOCH_H
 
 #include "engine/write/layer_writer.h"
 
 /* At the call of varve_checkpoint. */
-int vv_epoch_new(struct varve *v, struct vv_pass **out);
-void vv_epoch_free(struct vv_pass *p);
+int vv_epoch_new(struct varve *v, struct vv_layer_writer **out);
+void vv_epoch_free(struct vv_layer_writer *p);
 /* Stores everything that was captured. A single rank commits the epoch as well; many ranks agree first (commit_ranks.h). */
-int vv_epoch_store(struct vv_pass *p);
+int vv_epoch_store(struct vv_layer_writer *p);
 /* Opens the layer, so that content can be placed. */
-int vv_epoch_open_layer(struct vv_pass *p);
+int vv_epoch_open_layer(struct vv_layer_writer *p);
 /* The epoch is committed: the session continues from it. */
-void vv_epoch_accept(struct vv_pass *p);
+void vv_epoch_accept(struct vv_layer_writer *p);
 /* Undoes the epoch, from whatever step it has reached: nothing of it is left in the store, the index or the regions. */
-void vv_epoch_abandon(struct vv_pass *p);
+void vv_epoch_abandon(struct vv_layer_writer *p);
 /* The ranks have given the epoch up: drops the state that they share about it. */
 void vv_epoch_forget_shared(struct varve *v);
 /* Removes remains of failed epochs that could not be removed at once. */

@@ -36,12 +36,12 @@ static int load_parent(struct varve *v)
 	if (v->own || !v->epoch)
 		return 0;
 	if (v->has_table)
-		return vv_table_settle(&v->table, v->pool);
+		return vv_run_table_settle(&v->table, v->pool);
 	if (stored_ranks(v, v->epoch) != v->ranks) {
 		v->epoch = 0; /* another job's; a new series begins */
 		return 0;
 	}
-	rc = vv_table_load(&v->lineage, v->epoch, v->rank, &v->table);
+	rc = vv_run_table_load(&v->lineage, v->epoch, v->rank, &v->table);
 	if (rc == VV_EDAMAGED) {
 		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
 		v->epoch = 0;
@@ -54,7 +54,7 @@ static int load_parent(struct varve *v)
 
 static int load_index(struct varve *v)
 {
-	int rc = v->has_history ? 0 : vv_window_load(v, &v->history);
+	int rc = v->has_history ? 0 : vv_index_limit_load(v, &v->history);
 
 	v->has_history = rc == 0;
 	return rc;
@@ -63,37 +63,37 @@ static int load_index(struct varve *v)
 /* ---- all ranks ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Whose all is that the index knows, also where a cache has told it. */
-static int list_claims(const struct varve *v, struct vv_eras *out)
+static int list_claims(const struct varve *v, struct vv_era_table *out)
 {
 	const struct vv_index *x = &v->history.index;
 
 	for (size_t i = 0; i < x->n_layers; i++)
-		if (vv_run_rank(x->layer[i]) == v->rank && !vv_annals_knows(&v->lineage, vv_run_epoch(x->layer[i])) &&
-		    vv_layerio_meet(&v->lineage, x->layer[i]) < 0)
+		if (vv_run_rank(x->layer[i]) == v->rank && !vv_provenance_knows(&v->lineage, vv_run_epoch(x->layer[i])) &&
+		    vv_layer_file_meet(&v->lineage, x->layer[i]) < 0)
 			vv_err_clear(); /* one that cannot be read is not referred to */
-	return vv_annals_claims(&v->lineage, out);
+	return vv_provenance_claims(&v->lineage, out);
 }
 
 /* *epoch: one that is not the same for all; 0: there is none. */
 static int find_conflict(const struct vv_era *all, size_t n, uint64_t *epoch)
 {
-	struct vv_eras sum = { 0 };
+	struct vv_era_table sum = { 0 };
 	int rc = 0;
 
 	*epoch = 0;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		if (all[i].token && all[i].first <= all[i].last)
-			rc = vv_eras_add(&sum, &all[i], epoch);
-	vv_eras_fini(&sum);
+			rc = vv_era_table_add(&sum, &all[i], epoch);
+	vv_era_table_fini(&sum);
 	return rc == VV_EMISMATCH ? 0 : rc;
 }
 
 static int compare(struct varve *v, uint64_t *epoch)
 {
-	struct vv_ranks *g = v->group;
-	struct vv_eras mine = { 0 };
+	struct vv_group *g = v->group;
+	struct vv_era_table mine = { 0 };
 	struct vv_era *out = NULL, *in = NULL;
-	int rc = vv_ranks_agree(g, g->comm, list_claims(v, &mine));
+	int rc = vv_group_agree(g, g->comm, list_claims(v, &mine));
 	uint64_t most = mine.n;
 
 	if (rc == 0)
@@ -101,27 +101,27 @@ static int compare(struct varve *v, uint64_t *epoch)
 	if (rc == 0) {
 		out = vv_mem_new((size_t)most, sizeof(*out));
 		in = out ? vv_mem_new((size_t)most * g->size, sizeof(*in)) : NULL;
-		rc = vv_ranks_agree(g, g->comm, in ? 0 : VV_ENOMEM);
+		rc = vv_group_agree(g, g->comm, in ? 0 : VV_ENOMEM);
 	}
 	if (rc == 0 && mine.n)
 		memcpy(out, mine.v, mine.n * sizeof(*out));
 	if (rc == 0 && most)
 		rc = vv_comm_allgather(g->comm, out, in, (size_t)most * sizeof(*out));
 	if (rc == 0)
-		rc = vv_ranks_agree(g, g->comm, find_conflict(in, (size_t)most * g->size, epoch));
+		rc = vv_group_agree(g, g->comm, find_conflict(in, (size_t)most * g->size, epoch));
 	vv_comm_free(g->comm, out);
 	vv_comm_free(g->comm, in);
-	vv_eras_fini(&mine);
+	vv_era_table_fini(&mine);
 	return rc;
 }
 
 /* What is said by the layers of the table alone. */
 static void forget_claims(struct varve *v)
 {
-	vv_annals_forget(&v->lineage);
-	vv_annals_turn(&v->lineage);
+	vv_provenance_forget(&v->lineage);
+	vv_provenance_turn(&v->lineage);
 	for (size_t i = 0; v->table.layer && i < v->table.layers; i++)
-		if (vv_layerio_meet(&v->lineage, v->table.layer[i]) < 0)
+		if (vv_layer_file_meet(&v->lineage, v->table.layer[i]) < 0)
 			vv_err_clear(); /* what it refers to is not known, then */
 }
 
@@ -137,29 +137,29 @@ static int know_less(struct varve *v, uint64_t epoch)
 		vv_tip_step_back(v, 0);
 	v->group->introduced = true;
 	forget_claims(v);
-	vv_footing_fini(&v->footing);
-	vv_history_fini(&v->history);
+	vv_referenced_layers_fini(&v->footing);
+	vv_index_cache_fini(&v->history);
 	v->has_history = false;
 	return load_index(v);
 }
 
 static int settle(struct varve *v, int rc)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	uint64_t unsettled = !v->settled, epoch = 0;
 
-	rc = vv_ranks_sum(g, g->comm, rc, &unsettled, 1);
+	rc = vv_group_sum(g, g->comm, rc, &unsettled, 1);
 	if (rc || !unsettled)
 		return rc;
 	if (!v->mixed)
 		rc = compare(v, &epoch);
 	if (rc == 0 && epoch)
-		rc = vv_ranks_agree(g, g->comm, know_less(v, epoch));
+		rc = vv_group_agree(g, g->comm, know_less(v, epoch));
 	v->settled = rc == 0;
 	return rc;
 }
 
-int vv_ready_make(struct varve *v, int rc)
+int vv_load_parent_make(struct varve *v, int rc)
 {
 	rc = rc ? rc : vv_threads_start(v);
 	if (rc == 0)
@@ -170,7 +170,7 @@ int vv_ready_make(struct varve *v, int rc)
 		rc = settle(v, rc);
 	if (rc == 0 && !v->own && v->epoch) {
 		vv_region_adopt_all(v);
-		rc = vv_footing_found(v);
+		rc = vv_referenced_layers_found(v);
 	}
 	return rc;
 }

@@ -1,10 +1,10 @@
 /* What the next checkpoint compares with. */
-#ifndef VV_ENGINE_READY_H
-#define VV_ENGINE_READY_H
+#ifndef VV_ENGINE_SESSION_LOAD_PARENT_H
+#define VV_ENGINE_SESSION_LOAD_PARENT_H
 
 struct varve;
 
 /* The index, the parent's table and the regions' chunks are in memory. By all ranks together; `rc`: what went before, on this rank. */
-int vv_ready_make(struct varve *v, int rc);
+int vv_load_parent_make(struct varve *v, int rc);
 
 #endif

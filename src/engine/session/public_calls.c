@@ -50,17 +50,17 @@ static int checkpoint(varve *v, const char *call, void *stream)
 
 	if (rc)
 		return rc;
-	rc = vv_enter_meet(v, VV_RANKS_CHECKPOINT, 0);
+	rc = vv_enter_meet(v, VV_GROUP_CHECKPOINT, 0);
 	if (rc == 0)
-		rc = vv_flusher_report(v);
+		rc = vv_background_report(v);
 	if (rc)
 		return vv_enter_leave(v, rc);
 	vv_enter_block_signals(v);
-	requests = vv_request_count();
+	requests = vv_signal_request_count();
 	pthread_mutex_lock(&v->tiles.lock);
 	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
 	pthread_mutex_unlock(&v->tiles.lock);
-	vv_table_fini(&v->view);
+	vv_run_table_fini(&v->view);
 	if (v->grains)
 		v->grains->order = stream;
 	rc = vv_checkpoint_run(v);
@@ -70,7 +70,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 		if (!v->async)
 			v->stats.seconds_blocked = v->last_end - start;
 	} else {
-		vv_flusher_told(v);
+		vv_background_told(v);
 	}
 	return vv_enter_leave(v, rc);
 }
@@ -96,7 +96,7 @@ static int look_up(struct varve *v, uint64_t epoch)
 	struct vv_commit c = { 0 };
 	int rc;
 
-	vv_flusher_wait(v);
+	vv_background_wait(v);
 	rc = vv_catalog_commit(&v->lineage, epoch, &c);
 	vv_commit_fini(&c);
 	return rc ? rc : 1;
@@ -114,8 +114,8 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 		return vv_enter_leave(v, rc);
 	if (vv_rank_session_progress(v, epoch, wait))
 		return vv_enter_leave(v, 0);
-	rc = vv_flusher_fate(v, epoch, wait);
-	if (rc == VV_FLUSHER_UNKNOWN)
+	rc = vv_background_fate(v, epoch, wait);
+	if (rc == VV_BACKGROUND_UNKNOWN)
 		rc = look_up(v, epoch);
 	return vv_enter_leave(v, rc);
 }
@@ -152,13 +152,13 @@ int varve_due(varve *v)
 
 	if (rc)
 		return rc;
-	asked = v->signal && vv_request_count() != v->requests;
+	asked = v->signal && vv_signal_request_count() != v->requests;
 	set = v->due.interval > 0 || v->due.overhead > 0 || v->due.mtbf > 0;
-	wait = vv_due_after(&v->due, v->last_cost);
+	wait = vv_interval_after(&v->due, v->last_cost);
 	if (asked || !set)
 		rc = 1;
 	else
-		rc = vv_clock_s() - v->last_end >= wait && !vv_flusher_busy(v);
+		rc = vv_clock_s() - v->last_end >= wait && !vv_background_busy(v);
 	if (v->group)
 		rc = vv_rank_session_due(v, asked, rc);
 	return vv_enter_leave(v, rc);

@@ -14,7 +14,7 @@
 
 enum { PATIENCE = 600 };
 
-static int read_aggregate(struct varve *v, struct vv_ranks *g)
+static int read_aggregate(struct varve *v, struct vv_group *g)
 {
 	const char *text = vv_conf_text(&v->conf, "aggregate");
 	char *end = NULL;
@@ -33,9 +33,9 @@ static int read_aggregate(struct varve *v, struct vv_ranks *g)
 static int read_options(struct varve *v)
 {
 	const char *how = vv_conf_text(&v->conf, "collective");
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 
-	g->how = how[0] == 'e' ? VV_RANKS_EXACT : how[0] == 't' ? VV_RANKS_TOPK : VV_RANKS_NONE;
+	g->how = how[0] == 'e' ? VV_GROUP_EXACT : how[0] == 't' ? VV_GROUP_TOPK : VV_GROUP_NONE;
 	g->threshold = (size_t)vv_conf_number(&v->conf, "threshold");
 	g->copies = (unsigned)vv_conf_number(&v->conf, "copies");
 	return read_aggregate(v, g);
@@ -59,7 +59,7 @@ int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
 	int met;
 
 	vv_err_save(rc, &error);
-	met = vv_ranks_open(plug, rc ? PATIENCE : vv_conf_real(&v->conf, "timeout"), &v->group);
+	met = vv_group_open(plug, rc ? PATIENCE : vv_conf_real(&v->conf, "timeout"), &v->group);
 	if (met)
 		return rc ? vv_err_restore(&error) : met;
 	v->rank = v->group->rank;
@@ -67,18 +67,18 @@ int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
 	if (rc == 0)
 		rc = read_options(v);
 	if (rc == 0)
-		rc = vv_verdict_init(v);
-	rc = vv_ranks_agree(v->group, v->group->comm, rc);
-	return rc ? rc : vv_ranks_meet(v->group, VV_RANKS_OPEN, options_digest(v));
+		rc = vv_commit_ranks_init(v);
+	rc = vv_group_agree(v->group, v->group->comm, rc);
+	return rc ? rc : vv_group_meet(v->group, VV_GROUP_OPEN, options_digest(v));
 }
 
 void vv_rank_session_leave(struct varve *v)
 {
 	if (!v->group)
 		return;
-	vv_collective_forget(v);
-	vv_verdict_fini(v);
-	vv_ranks_close(v->group);
+	vv_rank_dedup_forget(v);
+	vv_commit_ranks_fini(v);
+	vv_group_close(v->group);
 	v->group = NULL;
 }
 
@@ -109,7 +109,7 @@ static int open_here(struct varve *v, const char *lineage, bool *has)
 /* What the lowest rank that has one says, is said in all places; where there is none at all, rank 0 makes one. */
 static int find_lineage(struct varve *v, const char *lineage, bool has, struct found *f, uint32_t *who)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	uint64_t lowest = has ? g->rank : g->size;
 	int rc = vv_comm_allreduce(g->comm, &lowest, 1, VARVE_MIN);
 
@@ -118,7 +118,7 @@ static int find_lineage(struct varve *v, const char *lineage, bool has, struct f
 	*who = lowest < g->size ? (uint32_t)lowest : 0;
 	if (*who == g->rank && !has)
 		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	memcpy(f->id, v->lineage.id, sizeof(f->id));
 	f->created_ns = v->lineage.created_ns;
 	f->token = v->token;
@@ -139,7 +139,7 @@ static int match_lineage(struct varve *v, const char *lineage, bool has, const s
 
 static int agree_on_epoch(struct varve *v)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	uint64_t newest[2] = { v->epoch, v->highest };
 	int rc = vv_comm_allreduce(g->comm, newest, 2, VARVE_MAX);
 
@@ -147,38 +147,38 @@ static int agree_on_epoch(struct varve *v)
 		return rc;
 	v->epoch = newest[0];
 	v->highest = newest[1];
-	rc = g->split && v->epoch ? vv_ranks_spread_commit(v, v->epoch) : 0;
+	rc = g->split && v->epoch ? vv_group_spread_commit(v, v->epoch) : 0;
 	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
 }
 
 int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	struct found f = { 0 };
 	bool has = false;
 	uint32_t who = 0;
 
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
-		rc = vv_ranks_meet(g, VV_RANKS_OPEN, vv_digest_check(lineage, strlen(lineage)));
+		rc = vv_group_meet(g, VV_GROUP_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
-		rc = vv_whose_find(g, v->store, lineage);
+		rc = vv_hosts_find(g, v->store, lineage);
 	if (rc)
 		return rc;
-	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? open_here(v, lineage, &has) : 0);
+	rc = vv_group_agree(g, g->comm, vv_group_leads_place(g) ? open_here(v, lineage, &has) : 0);
 	if (rc == 0)
 		rc = find_lineage(v, lineage, has, &f, &who);
 	if (rc)
 		return rc;
 	v->token = f.token;
-	rc = vv_ranks_agree(g, g->comm, vv_ranks_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
+	rc = vv_group_agree(g, g->comm, vv_group_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
 	if (rc)
 		return rc;
-	if (!vv_ranks_leads_place(g))
+	if (!vv_group_leads_place(g))
 		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
 	if (rc == 0)
-		rc = vv_aggregate_plan(g, v->store);
-	rc = vv_ranks_agree(g, g->comm, rc);
+		rc = vv_shared_file_plan(g, v->store);
+	rc = vv_group_agree(g, g->comm, rc);
 	return rc ? rc : agree_on_epoch(v);
 }
 
@@ -187,19 +187,19 @@ bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
 	if (!v->group)
 		return false;
 	if (wait && epoch == v->newest)
-		vv_flusher_wait(v);
-	if (vv_flusher_busy(v))
+		vv_background_wait(v);
+	if (vv_background_busy(v))
 		return false;
-	vv_verdict_step(v, wait && epoch == v->verdict.epoch);
+	vv_commit_ranks_step(v, wait && epoch == v->verdict.epoch);
 	return v->verdict.pending && epoch == v->verdict.epoch;
 }
 
 /* As in every call, the epoch under way comes to its end first; if the ranks lose each other over that, its fate says more. */
 int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 {
-	vv_flusher_wait(v);
-	vv_verdict_step(v, true);
-	return v->group->side->broken ? 0 : vv_ranks_meet(v->group, VV_RANKS_WAIT, epoch);
+	vv_background_wait(v);
+	vv_commit_ranks_step(v, true);
+	return v->group->side->broken ? 0 : vv_group_meet(v->group, VV_GROUP_WAIT, epoch);
 }
 
 int vv_rank_session_due(struct varve *v, bool asked, int due)
@@ -208,7 +208,7 @@ int vv_rank_session_due(struct varve *v, bool asked, int due)
 	int rc;
 
 	vv_rank_session_progress(v, 0, false);
-	rc = vv_ranks_meet_max(v->group, VV_RANKS_DUE, &answer);
+	rc = vv_group_meet_max(v->group, VV_GROUP_DUE, &answer);
 	return rc ? rc : (int)answer;
 }
 

@@ -1,6 +1,6 @@
 /* The session of one rank among many: opening, waiting and closing, which all ranks do together. */
-#ifndef VV_ENGINE_RANK_SESSION_H
-#define VV_ENGINE_RANK_SESSION_H
+#ifndef VV_ENGINE_SESSION_RANK_SESSION_H
+#define VV_ENGINE_SESSION_RANK_SESSION_H
 
 #include "engine/session.h"
 

@@ -16,7 +16,7 @@ void vv_region_free(struct vv_region *r)
 	vv_mem_free(r->was);
 	vv_mem_free(r->now);
 	vv_mem_free(r->cell);
-	vv_grains_leave(r);
+	vv_grain_sets_leave(r);
 	free(r->owned);
 	vv_mem_free(r);
 }
@@ -126,7 +126,7 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
 	bool fresh = !r;
 	struct vv_fine_key key;
-	int rc = vv_grains_choose(v, r, name, p, (size_t)s->len, &key);
+	int rc = vv_grain_sets_choose(v, r, name, p, (size_t)s->len, &key);
 
 	if (rc)
 		return rc;
@@ -143,7 +143,7 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 		return rc;
 	if (fresh || r->p != p || r->shape.len != s->len || r->shape.chunk != s->chunk || !r->fine != !key.grain)
 		vv_tiles_detach(v, r);
-	rc = vv_grains_assign(v, r, &key);
+	rc = vv_grain_sets_assign(v, r, &key);
 	if (rc == 0)
 		rc = resize(r, p, s);
 	if (rc == 0)
@@ -265,7 +265,7 @@ static int refine(struct varve *v, struct vv_region *r, enum vv_method method, u
 int varve_refine(varve *v, const char *name, const char *method, size_t grain)
 {
 	size_t i;
-	int m = method ? vv_grains_method(method) : VV_METHOD_RUN;
+	int m = method ? vv_grain_sets_method(method) : VV_METHOD_RUN;
 	int rc = vv_enter_idle(v, "varve_refine");
 
 	if (rc)
@@ -280,7 +280,7 @@ int varve_refine(varve *v, const char *name, const char *method, size_t grain)
 		rc = vv_err_set(VV_EINVAL, "varve_refine: region '%s': no method '%s'; there are full, basic, list, tree and run", name,
 				method);
 	else
-		rc = grain ? vv_grains_check("varve_refine", grain) : 0;
+		rc = grain ? vv_grain_sets_check("varve_refine", grain) : 0;
 	if (rc == 0 && i < v->n_regions)
 		rc = refine(v, v->region[i], (enum vv_method)m, (uint32_t)grain);
 	return vv_enter_leave(v, rc);
@@ -349,7 +349,7 @@ static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint
 	return *k < runs->n && runs->v[*k].at + runs->v[*k].len >= end ? &runs->v[*k] : NULL;
 }
 
-static void adopt(struct varve *v, struct vv_region *r, const struct vv_table_region *from)
+static void adopt(struct varve *v, struct vv_region *r, const struct vv_run_table_region *from)
 {
 	const struct vv_index *x = &v->history.index;
 	uint32_t hint = 0;
@@ -453,7 +453,7 @@ void vv_region_adopt_all(struct varve *v)
 		v->full_runs += v->table.region[i].runs.n;
 	for (size_t i = 0; i < v->n_regions; i++) {
 		struct vv_region *r = v->region[i];
-		size_t k = vv_table_find(&v->table, r->name);
+		size_t k = vv_run_table_find(&v->table, r->name);
 
 		if (r->adopted)
 			continue;
@@ -471,7 +471,7 @@ void vv_region_forget(struct varve *v)
 		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
 			v->region[i]->was[c] = VV_CHUNK_UNKNOWN;
 	}
-	vv_history_fini(&v->history);
+	vv_index_cache_fini(&v->history);
 	v->has_history = false;
-	vv_grains_forget(v);
+	vv_grain_sets_forget(v);
 }

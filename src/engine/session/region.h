@@ -1,6 +1,6 @@
 /* Regions: protecting memory, and knowledge of the parent epoch's content. The caller of these holds the session. */
-#ifndef VV_ENGINE_REGION_H
-#define VV_ENGINE_REGION_H
+#ifndef VV_ENGINE_SESSION_REGION_H
+#define VV_ENGINE_SESSION_REGION_H
 
 #include "engine/session.h"
 

@@ -23,11 +23,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int add_want(const struct vv_lineage *lin, const struct vv_table *t, const struct vv_region *r,
+static int add_want(const struct vv_lineage *lin, const struct vv_run_table *t, const struct vv_region *r,
 		    struct vv_want *out)
 {
-	const struct vv_table_region *from = NULL;
-	int rc = vv_table_region(lin, t, r->name, &from);
+	const struct vv_run_table_region *from = NULL;
+	int rc = vv_run_table_region(lin, t, r->name, &from);
 
 	if (rc)
 		return rc;
@@ -59,7 +59,7 @@ static int check_ranks(const struct varve *v, uint64_t epoch)
 /* What this rank holds of other ranks' layers can be told only now, before the program changes it. */
 static int adopt_now(struct varve *v)
 {
-	int rc = vv_ready_make(v, 0);
+	int rc = vv_load_parent_make(v, 0);
 
 	return rc ? rc : vv_region_adopt_foreign(v);
 }
@@ -67,7 +67,7 @@ static int adopt_now(struct varve *v)
 /* Have all ranks that know it the same in mind? */
 static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 {
-	uint64_t token = vv_annals_token(&v->lineage, epoch), most[2] = { token, token ? ~token : 0 };
+	uint64_t token = vv_provenance_token(&v->lineage, epoch), most[2] = { token, token ? ~token : 0 };
 	int rc = vv_comm_allreduce(v->group->comm, most, 2, VARVE_MAX);
 
 	if (rc == 0 && most[0] != ~most[1] && most[0])
@@ -83,17 +83,17 @@ static void turn(struct varve *v, uint64_t epoch, uint64_t token)
 {
 	if (epoch >= v->era && token && token != v->token)
 		vv_tip_new_era(v);
-	if (!vv_annals_turned(&v->lineage))
+	if (!vv_provenance_turned(&v->lineage))
 		return;
-	vv_annals_turn(&v->lineage);
-	vv_footing_fini(&v->footing);
+	vv_provenance_turn(&v->lineage);
+	vv_referenced_layers_fini(&v->footing);
 	vv_region_forget(v);
 }
 
 /* Can a thread go on hashing regions in grains after the return? */
 static bool has_thread(struct varve *v)
 {
-	int rc = v->grains ? vv_flusher_ready(&v->flusher) : VV_ENOENT;
+	int rc = v->grains ? vv_background_ready(&v->flusher) : VV_ENOENT;
 
 	if (rc && v->grains)
 		vv_err_clear();
@@ -102,7 +102,7 @@ static bool has_thread(struct varve *v)
 
 /* The session goes on from what was read. A region that was not read from where its table says is looked at anew: a new epoch must not
  * refer to what is damaged. */
-static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table *t, const bool *copied)
+static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_table *t, const bool *copied)
 {
 	int rc = 0;
 
@@ -112,7 +112,7 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_table 
 		v->region[i]->restored = !copied[i];
 	if (v->group)
 		rc = adopt_now(v);
-	return rc ? rc : vv_recall_begin(v, has_thread(v));
+	return rc ? rc : vv_relearn_begin(v, has_thread(v));
 }
 
 /* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
@@ -124,7 +124,7 @@ static int check_there(const struct varve *v)
 	return 0;
 }
 
-static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
+static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *want)
 {
 	int rc = 0;
 
@@ -134,17 +134,17 @@ static int plan(struct varve *v, const struct vv_table *t, struct vv_want *want)
 }
 
 /* One that is damaged for one rank is damaged for all. */
-static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
+static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
-	struct vv_bounce bounce = { 0 };
-	struct vv_latch latch = { 0 };
+	struct vv_device_restore bounce = { 0 };
+	struct vv_reopen latch = { 0 };
 	uint64_t era = 0;
 
-	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	rc = vv_group_agree(v->group, v->group->comm, rc);
 	if (rc == 0 && v->group->split)
-		rc = vv_ranks_spread_commit(v, epoch);
+		rc = vv_group_spread_commit(v, epoch);
 	if (rc == 0)
-		rc = vv_foreign_table(v, check_ranks(v, epoch), epoch, t);
+		rc = vv_remote_table_table(v, check_ranks(v, epoch), epoch, t);
 	if (rc == 0)
 		rc = agree_on_era(v, epoch, &era);
 	if (rc)
@@ -153,42 +153,42 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_tabl
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
-		rc = vv_bounce_begin(&bounce, want, v->n_regions);
+		rc = vv_device_restore_begin(&bounce, want, v->n_regions);
 	if (rc == 0)
 		rc = vv_restore_open(want, v->n_regions, &latch);
-	rc = vv_bounce_end(&bounce, vv_fetch_read(v, rc, want, v->n_regions, copied));
-	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	rc = vv_device_restore_end(&bounce, vv_remote_read_read(v, rc, want, v->n_regions, copied));
+	rc = vv_group_agree(v->group, v->group->comm, rc);
 	if (rc)
 		return vv_restore_shut(&latch, rc);
-	return vv_ranks_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
+	return vv_group_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
 }
 
 /* The session's, empty. */
 static int clear_dock(struct varve *v)
 {
 	if (v->dock)
-		vv_dock_end(v->dock);
+		vv_device_buffers_end(v->dock);
 	else
 		v->dock = vv_mem_new(1, sizeof(*v->dock));
 	return v->dock ? 0 : VV_ENOMEM;
 }
 
 /* Layer by layer, where that is quicker; then the table is made when it is needed, mostly behind the return. */
-static int read_wants(struct varve *v, struct vv_dock *dock, struct vv_table *t, const struct vv_want *want, size_t n)
+static int read_wants(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	bool host = true;
 	int rc, device;
 
 	for (size_t i = 0; host && i < n; i++)
-		host = !vv_bounce_space(want[i].to, (size_t)want[i].len, &device);
-	rc = host ? vv_table_finish(t, v->pool) : 0;
-	if (rc == 0 && host && vv_replay_pays(t, want, n) && vv_replay_read(&v->lineage, v->pool, t, want, n))
+		host = !vv_device_restore_space(want[i].to, (size_t)want[i].len, &device);
+	rc = host ? vv_run_table_finish(t, v->pool) : 0;
+	if (rc == 0 && host && vv_layer_by_layer_pays(t, want, n) && vv_layer_by_layer_read(&v->lineage, v->pool, t, want, n))
 		return 0;
-	return rc ? rc : vv_bounce_read(v, dock, t, want, n);
+	return rc ? rc : vv_device_restore_read(v, dock, t, want, n);
 }
 
 /* What devices need is got while the table is being read, and given back while the program goes on. */
-static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *t, struct vv_want *want, bool *copied)
+static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
 	rc = rc ? rc : clear_dock(v);
 	if (rc == 0)
@@ -198,18 +198,18 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_table *
 	if (rc == 0)
 		rc = vv_threads_start(v);
 	if (rc == 0) {
-		vv_bounce_expect(v, v->dock);
-		rc = (v->dock->len ? vv_table_load_begun : vv_table_load_late)(&v->lineage, v->pool, epoch, v->rank, t);
+		vv_device_restore_expect(v, v->dock);
+		rc = (v->dock->len ? vv_run_table_load_begun : vv_run_table_load_late)(&v->lineage, v->pool, epoch, v->rank, t);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
 		rc = read_wants(v, v->dock, t, want, v->n_regions);
 	if (rc == 0 && v->has_history) /* whether that holds what the table needs is looked at at once */
-		rc = vv_table_settle(t, v->pool);
-	rc = rc ? rc : go_on(v, epoch, vv_annals_token(&v->lineage, epoch), t, copied);
+		rc = vv_run_table_settle(t, v->pool);
+	rc = rc ? rc : go_on(v, epoch, vv_provenance_token(&v->lineage, epoch), t, copied);
 	if (v->dock)
-		vv_dock_leave(v->dock);
+		vv_device_buffers_leave(v->dock);
 	return rc;
 }
 
@@ -217,13 +217,13 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 {
 	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
 	bool *copied = vv_mem_new(v->n_regions, sizeof(*copied));
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	int rc = want && copied ? 0 : VV_ENOMEM;
 
-	vv_table_fini(&v->view); /* is of what is forgotten */
-	vv_annals_forget(&v->lineage);
+	vv_run_table_fini(&v->view); /* is of what is forgotten */
+	vv_provenance_forget(&v->lineage);
 	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	vv_mem_free(want);
 	vv_mem_free(copied);
 	return rc;
@@ -236,7 +236,7 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 
 	if (!v->group)
 		return rc;
-	rc = vv_ranks_agree(v->group, v->group->comm, rc);
+	rc = vv_group_agree(v->group, v->group->comm, rc);
 	return rc ? rc : vv_comm_allreduce(v->group->comm, epoch, 1, VARVE_MAX);
 }
 
@@ -272,12 +272,12 @@ int varve_restart(varve *v, uint64_t epoch)
 
 	if (rc)
 		return rc;
-	rc = vv_enter_meet(v, VV_RANKS_RESTART, epoch);
+	rc = vv_enter_meet(v, VV_GROUP_RESTART, epoch);
 	if (rc)
 		return vv_enter_leave(v, rc);
 	vv_enter_block_signals(v);
 	vv_tiles_expose(v);
-	vv_grains_expose(v);
+	vv_grain_sets_expose(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {
@@ -285,9 +285,9 @@ int varve_restart(varve *v, uint64_t epoch)
 		rc = rc ? rc : 1;
 	}
 	if (rc != 1)
-		vv_recall_drop(v);
-	else if (vv_recall_is_late(v))
-		vv_flusher_recall(v);
+		vv_relearn_drop(v);
+	else if (vv_relearn_is_late(v))
+		vv_background_recall(v);
 	return vv_enter_leave(v, rc);
 }
 
@@ -310,7 +310,7 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
 	return rc;
 }
 
-typedef int (*load_fn)(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_table *out);
+typedef int (*load_fn)(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
 
 /* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
  * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
@@ -320,8 +320,8 @@ static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 
 	if (epoch && v->view.epoch == epoch)
 		return 0;
-	vv_table_fini(&v->view);
-	vv_annals_forget(&v->lineage);
+	vv_run_table_fini(&v->view);
+	vv_provenance_forget(&v->lineage);
 	rc = vv_threads_start(v);
 	if (rc)
 		return rc;
@@ -355,8 +355,8 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 /* to: memory that it is for, or NULL. */
 static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
 {
-	load_fn late = vv_bounce_space(to, len, &(int){ 0 }) ? vv_table_load_begun : vv_table_load_late;
-	int rc = view_named(v, epoch, v->group ? vv_table_load_on : late);
+	load_fn late = vv_device_restore_space(to, len, &(int){ 0 }) ? vv_run_table_load_begun : vv_run_table_load_late;
+	int rc = view_named(v, epoch, v->group ? vv_run_table_load_on : late);
 
 	return rc == VV_EDAMAGED && v->group && v->group->split ? not_here(v, "the layer is") : rc;
 }
@@ -364,21 +364,21 @@ static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t le
 /* The memory may lie behind a fence, which the kernel does not ask at. */
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
-	struct vv_dock dock = { 0 };
+	struct vv_device_buffers dock = { 0 };
 	int rc = vv_threads_start(v);
 
 	if (rc)
 		return rc;
 	vv_fence_enter(want->to, (size_t)want->len);
 	rc = read_wants(v, &dock, &v->view, want, 1);
-	vv_dock_end(&dock);
+	vv_device_buffers_end(&dock);
 	vv_fence_leave();
 	return rc;
 }
 
 int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
 {
-	const struct vv_table_region *r = NULL;
+	const struct vv_run_table_region *r = NULL;
 	int rc = vv_enter_idle(v, "varve_restart_region");
 
 	if (rc)
@@ -386,7 +386,7 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 	rc = name && (p || !len) ? view_table(v, epoch, p, len) :
 				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
 	if (rc == 0)
-		rc = vv_table_region(&v->lineage, &v->view, name, &r);
+		rc = vv_run_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0 && r->shape.len != len)
 		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
 				r->shape.len, v->view.epoch, len);
@@ -399,14 +399,14 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 
 int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
 {
-	const struct vv_table_region *r = NULL;
+	const struct vv_run_table_region *r = NULL;
 	int rc = vv_enter_idle(v, "varve_region");
 
 	if (rc)
 		return rc;
 	rc = name && out ? view_table(v, epoch, NULL, 0) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
 	if (rc == 0)
-		rc = vv_table_region(&v->lineage, &v->view, name, &r);
+		rc = vv_run_table_region(&v->lineage, &v->view, name, &r);
 	if (rc == 0) {
 		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
 		memcpy(out->shape, r->shape.dim, sizeof(out->shape));

@@ -17,14 +17,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-int vv_retain_prune(struct varve *v)
+int vv_retention_prune(struct varve *v)
 {
-	int rc = vv_window_prune(v);
+	int rc = vv_index_limit_prune(v);
 
 	if (rc)
 		vv_region_forget(v);
 	else
-		vv_recall_again(v);
+		vv_relearn_again(v);
 	return rc;
 }
 
@@ -91,7 +91,7 @@ static uint64_t cutoff_of(const struct vv_listing *l, uint64_t keep)
 /* Of the layers of an epoch, those that lie in this rank's place. */
 static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
 {
-	const struct vv_ranks *g = v->group;
+	const struct vv_group *g = v->group;
 	struct vv_commit c = { 0 };
 	uint64_t sum = 0;
 
@@ -160,14 +160,14 @@ static int reclaim(struct varve *v)
 	v->bytes_dropped = 0;
 	if (rc) {
 		vv_err_save(rc, &error);
-		vv_footing_reclaimed(v);
+		vv_referenced_layers_reclaimed(v);
 		vv_region_forget(v);
 		return vv_err_restore(&error);
 	}
 	v->bytes_total = report.bytes_after;
 	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 		    report.bytes_after);
-	rc = vv_retain_prune(v);
+	rc = vv_retention_prune(v);
 	if (rc == 0)
 		rc = check_parent(v);
 	return rc;
@@ -198,7 +198,7 @@ static void complain(struct varve *v)
 	forget_live(v);
 }
 
-bool vv_retain_run(struct varve *v, uint64_t bytes)
+bool vv_retention_run(struct varve *v, uint64_t bytes)
 {
 	uint64_t keep = vv_conf_number(&v->conf, "keep");
 	bool reclaimed = false;
@@ -220,7 +220,7 @@ bool vv_retain_run(struct varve *v, uint64_t bytes)
 
 /* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
-void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
+void vv_retention_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
 {
 	uint64_t keep = vv_conf_number(&v->conf, "keep");
 
@@ -234,7 +234,7 @@ void vv_retain_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t 
 		*cutoff = cutoff_of(&v->live, keep);
 }
 
-void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
+void vv_retention_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
 {
 	int rc = cutoff ? know_live(v, bytes) : 0;
 
@@ -244,15 +244,15 @@ void vv_retain_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t e
 		complain(v);
 }
 
-bool vv_retain_wants(const struct varve *v)
+bool vv_retention_wants(const struct varve *v)
 {
-	return v->group->split && vv_ranks_leads_place(v->group) && v->has_live && is_much(v);
+	return v->group->split && vv_group_leads_place(v->group) && v->has_live && is_much(v);
 }
 
-int vv_retain_reclaim(struct varve *v)
+int vv_retention_reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
-	int rc = vv_places_gc(v, &report);
+	int rc = vv_gc_ranks_gc(v, &report);
 
 	if (v->group->comm->broken)
 		return rc;
@@ -260,14 +260,14 @@ int vv_retain_reclaim(struct varve *v)
 	if (rc) { /* it may have removed something here, or elsewhere */
 		vv_log_warn("retention: gc: %s", vv_err_last());
 		forget_live(v);
-		vv_footing_reclaimed(v);
+		vv_referenced_layers_reclaimed(v);
 		vv_region_forget(v);
 		return 0;
 	}
 	v->bytes_total = report.bytes_after;
-	if (vv_ranks_leads_place(v->group))
+	if (vv_group_leads_place(v->group))
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);
-	rc = vv_retain_prune(v);
+	rc = vv_retention_prune(v);
 	return rc ? rc : check_parent(v);
 }

@@ -64,14 +64,14 @@ static int configure(struct varve *v, const char *options)
 	v->async = vv_conf_text(&v->conf, "mode")[0] == 'a';
 	v->dedup = vv_conf_bool(&v->conf, "dedup");
 	v->audit = (unsigned)vv_conf_number(&v->conf, "audit");
-	v->signal = vv_request_signal(vv_conf_text(&v->conf, "signal"));
+	v->signal = vv_signal_request_signal(vv_conf_text(&v->conf, "signal"));
 	v->tiles.rescue = vv_conf_bool(&v->conf, "eager");
 	v->tiles.stale = v->tiles.fine = true;
-	v->due = (struct vv_due){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
+	v->due = (struct vv_interval){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
 				  vv_conf_real(&v->conf, "mtbf") };
 	if (vv_conf_number(&v->conf, "grain"))
-		rc = vv_grains_check("option grain", vv_conf_number(&v->conf, "grain"));
-	return rc ? rc : vv_choice_parse(vv_conf_text(&v->conf, "codec"), &v->coding);
+		rc = vv_grain_sets_check("option grain", vv_conf_number(&v->conf, "grain"));
+	return rc ? rc : vv_codec_choice_parse(vv_conf_text(&v->conf, "codec"), &v->coding);
 }
 
 /* auto: the kernel's own record of written pages where there is one, else digests alone: a fault per page costs more than it
@@ -131,14 +131,14 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 /* In a child of fork the lock and the threads are the parent's: only memory is given back. */
 static void end_threads(struct varve *v)
 {
-	vv_flusher_wait(v);
-	vv_flusher_fini(&v->flusher);
+	vv_background_wait(v);
+	vv_background_fini(&v->flusher);
 	vv_layout_fini(v);
 	if (v->dock)
-		vv_dock_end(v->dock);
+		vv_device_buffers_end(v->dock);
 	vv_pool_free(v->pool);
 	if (v->signal)
-		vv_request_unlisten(v->signal);
+		vv_signal_request_unlisten(v->signal);
 	vv_store_unlock(v->writer);
 	vv_rank_session_leave(v);
 }
@@ -146,8 +146,8 @@ static void end_threads(struct varve *v)
 static void free_session(struct varve *v)
 {
 	if (v->pid == getpid())
-		vv_flusher_wait(v);
-	vv_grains_free(v);
+		vv_background_wait(v);
+	vv_grain_sets_free(v);
 	if (v->pid == getpid())
 		end_threads(v);
 	else
@@ -157,10 +157,10 @@ static void free_session(struct varve *v)
 	vv_mem_free(v->region);
 	vv_mem_free(v->dock);
 	vv_map_fini(&v->by_name);
-	vv_table_fini(&v->table);
-	vv_table_fini(&v->view);
-	vv_history_fini(&v->history);
-	vv_footing_fini(&v->footing);
+	vv_run_table_fini(&v->table);
+	vv_run_table_fini(&v->view);
+	vv_index_cache_fini(&v->history);
+	vv_referenced_layers_fini(&v->footing);
 	vv_catalog_listing_fini(&v->live);
 	vv_store_close(v->store);
 	vv_conf_fini(&v->conf);
@@ -176,13 +176,13 @@ static int drain(struct varve *v)
 {
 	int rc, met = 0;
 
-	vv_recall_give_up(v);
-	vv_flusher_wait(v);
+	vv_relearn_give_up(v);
+	vv_background_wait(v);
 	if (v->group) {
-		vv_verdict_step(v, true);
-		met = vv_ranks_meet(v->group, VV_RANKS_CLOSE, 0);
+		vv_commit_ranks_step(v, true);
+		met = vv_group_meet(v->group, VV_GROUP_CLOSE, 0);
 	}
-	rc = vv_flusher_report(v);
+	rc = vv_background_report(v);
 	return rc ? rc : met;
 }
 
@@ -194,14 +194,14 @@ int varve_close(varve *v)
 
 	if (!v)
 		return 0;
-	if (vv_flusher_is_telling(v))
+	if (vv_background_is_telling(v))
 		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (v->pid == getpid())
 		vv_err_save(drain(v), &error);
-	vv_hush_begin(&deaf);
+	vv_block_signals_begin(&deaf);
 	free_session(v);
-	vv_hush_end(&deaf);
+	vv_block_signals_end(&deaf);
 	pthread_setcancelstate(cancel, NULL);
 	return error.code ? vv_err_restore(&error) : 0;
 }
@@ -220,9 +220,9 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 	if (rc == 0)
 		rc = attach(v, store, lineage);
 	if (rc == 0 && v->signal) {
-		rc = vv_request_listen(v->signal);
+		rc = vv_signal_request_listen(v->signal);
 		v->signal = rc ? 0 : v->signal;
-		v->requests = vv_request_count();
+		v->requests = vv_signal_request_count();
 	} else {
 		v->signal = 0;
 	}
@@ -238,7 +238,7 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 		return VV_ENOMEM;
 	pthread_mutex_init(&v->lock, NULL);
 	vv_tiles_init(&v->tiles);
-	vv_flusher_init(&v->flusher);
+	vv_background_init(&v->flusher);
 	v->pid = getpid();
 	v->ranks = 1;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -60,12 +60,12 @@ static int install(int sig, struct listener *l, const struct sigaction *now)
 	return sigaction(sig, &act, NULL);
 }
 
-int vv_request_signal(const char *word)
+int vv_signal_request_signal(const char *word)
 {
 	return strcmp(word, "USR1") == 0 ? SIGUSR1 : strcmp(word, "USR2") == 0 ? SIGUSR2 : 0;
 }
 
-int vv_request_listen(int sig)
+int vv_signal_request_listen(int sig)
 {
 	struct listener *l = &listeners[sig];
 	struct sigaction now;
@@ -87,7 +87,7 @@ int vv_request_listen(int sig)
 	return rc;
 }
 
-void vv_request_unlisten(int sig)
+void vv_signal_request_unlisten(int sig)
 {
 	struct listener *l = &listeners[sig];
 	struct sigaction now, before;
@@ -107,7 +107,7 @@ void vv_request_unlisten(int sig)
 	pthread_mutex_unlock(&lock);
 }
 
-uint64_t vv_request_count(void)
+uint64_t vv_signal_request_count(void)
 {
 	return atomic_load(&count);
 }

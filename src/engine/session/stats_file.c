@@ -113,9 +113,9 @@ static bool ends_early(int fd, const char *path)
 }
 
 /* Is it still the file that was opened? A program may close what it has not opened: base/fd_identity.h. */
-static int check(const struct vv_stamp *own, int fd, const char *path)
+static int check(const struct vv_fd_identity *own, int fd, const char *path)
 {
-	return vv_stamp_fits(own, fd) ? 0 : vv_stamp_err(EBADF, "cannot write to the statistics file '%s'", path);
+	return vv_fd_identity_fits(own, fd) ? 0 : vv_fd_identity_err(EBADF, "cannot write to the statistics file '%s'", path);
 }
 
 /* One write, so that lines of others cannot come between. The rest of a short one cannot be added later for the same reason:
@@ -136,17 +136,17 @@ static int write_line(int fd, const char *path, const struct vv_buf *b)
 	return vv_err_sys(errno, "the statistics file '%s' took only %zd of %zu bytes", path, n, b->n);
 }
 
-int vv_journal_add(const char *path, const char *lineage, uint32_t rank, uint64_t time_ns, int rc, const char *error,
+int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint64_t time_ns, int rc, const char *error,
 		   const struct varve_stats *st)
 {
 	struct vv_buf b = { 0 };
 	/* O_NONBLOCK: a pipe without a reader is an error, it does not stop the program */
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666), done;
-	struct vv_stamp own;
+	struct vv_fd_identity own;
 
 	if (fd < 0)
 		return vv_err_sys(errno, "cannot open the statistics file '%s'", path);
-	own = vv_stamp_of(fd);
+	own = vv_fd_identity_of(fd);
 	lock_for_a_moment(fd);
 	vv_buf_printf(&b, "%s{\"time\":%" PRIu64 ".%09" PRIu64, ends_early(fd, path) ? "\n" : "", time_ns / 1000000000,
 		      time_ns % 1000000000);
@@ -162,7 +162,7 @@ int vv_journal_add(const char *path, const char *lineage, uint32_t rank, uint64_
 	if (done == 0)
 		done = write_line(fd, path, &b);
 	vv_buf_fini(&b);
-	if (vv_stamp_fits(&own, fd)) {
+	if (vv_fd_identity_fits(&own, fd)) {
 		flock(fd, LOCK_UN); /* close does not, if a child of fork has it open too */
 		close(fd);
 	}

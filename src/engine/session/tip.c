@@ -18,12 +18,12 @@ int vv_tip_look(struct varve *v, const char *lineage)
 	return vv_store_sweep(v->store, folder);
 }
 
-void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
+void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table)
 {
-	vv_table_fini(&v->view);
-	vv_table_fini(&v->table);
+	vv_run_table_fini(&v->view);
+	vv_run_table_fini(&v->table);
 	v->table = *table;
-	*table = (struct vv_table){ 0 };
+	*table = (struct vv_run_table){ 0 };
 	v->has_table = v->tried = true;
 	v->own = v->settled = false;
 	v->epoch = epoch;
@@ -32,15 +32,15 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_table *table)
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
 	/* What is known of other ranks' layers is not in an order in which it could be found. */
-	if (v->has_history && (v->group || !vv_window_holds(v))) {
-		vv_history_fini(&v->history);
+	if (v->has_history && (v->group || !vv_index_limit_holds(v))) {
+		vv_index_cache_fini(&v->history);
 		v->has_history = false;
 	}
 }
 
 void vv_tip_step_back(struct varve *v, uint64_t epoch)
 {
-	struct vv_table none = { 0 };
+	struct vv_run_table none = { 0 };
 	uint64_t newest = v->newest;
 
 	vv_tip_continue(v, epoch, &none);
@@ -53,9 +53,9 @@ void vv_tip_begin_anew(struct varve *v)
 {
 	uint64_t failed = v->failed;
 
-	vv_footing_fini(&v->footing);
-	vv_annals_forget(&v->lineage);
-	vv_annals_turn(&v->lineage);
+	vv_referenced_layers_fini(&v->footing);
+	vv_provenance_forget(&v->lineage);
+	vv_provenance_turn(&v->lineage);
 	vv_tip_new_era(v);
 	vv_tip_step_back(v, 0);
 	v->failed = failed;

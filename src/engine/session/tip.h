@@ -1,13 +1,13 @@
 /* The tip of the session: the epoch that the next checkpoint continues, and what is known of it. */
-#ifndef VV_ENGINE_TIP_H
-#define VV_ENGINE_TIP_H
+#ifndef VV_ENGINE_SESSION_TIP_H
+#define VV_ENGINE_SESSION_TIP_H
 
 #include "engine/session.h"
 
 /* At the opening: finds the newest epoch of the lineage, and removes temporary files of dead writers. */
 int vv_tip_look(struct varve *v, const char *lineage);
 /* The next checkpoint continues `epoch`. Takes the table over. */
-void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_table *table);
+void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table);
 /* The epoch just accepted is not committed after all: the next one continues `epoch`, as the store has it. */
 void vv_tip_step_back(struct varve *v, uint64_t epoch);
 /* The store is not as the session knows it: the next epoch refers to nothing in it, and begins a new era. */

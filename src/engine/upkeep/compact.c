@@ -30,10 +30,10 @@ static uint64_t needed_of(const struct vv_blocks *b, size_t k, const struct vv_e
 	return sum;
 }
 
-int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reach_layer *l, struct vv_compact_plan *out)
+int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reachable_layer *l, struct vv_compact_plan *out)
 {
-	struct vv_layerio *f = NULL;
-	int rc = vv_layerio_open(lin, l->layer, VV_LAYERIO_BLOCKS, &f);
+	struct vv_layer_file *f = NULL;
+	int rc = vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_BLOCKS, &f);
 	double needed = 0, stored = 0, share;
 	uint64_t meta, head;
 
@@ -50,17 +50,17 @@ int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reach_layer *l
 	share = stored > 0 ? needed / stored : 1;
 	out->needed = (uint64_t)(needed + share * (double)meta) + (l->chain ? head : 0);
 	out->worth = f->get->size > out->needed + out->needed / 8 + SLACK;
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return 0;
 }
 
 struct writer {
-	struct vv_layerio *from;
+	struct vv_layer_file *from;
 	const struct vv_extents *need;
 	struct vv_put *put;
 	struct vv_blocks blocks;
 	struct vv_digests digests;
-	struct vv_copies copies;
+	struct vv_copies_section copies;
 	uint8_t *raw, *stored, *gathered, *coded;
 	size_t cap;
 	size_t n_gathered;
@@ -103,7 +103,7 @@ static int copy_whole(struct writer *w, size_t k)
 					   w->from->blocks.extent.v[e].len, 0);
 	/* read_block checks the stored bytes; for a coded block they are then in w->stored */
 	if (rc == 0)
-		rc = vv_layerio_read_block(w->from, k, w->raw, w->stored);
+		rc = vv_layer_file_read_block(w->from, k, w->raw, w->stored);
 	if (rc == 0)
 		rc = emit(w, b->codec, b->raw_len, b->codec ? w->stored : w->raw, b->stored_len);
 	return rc;
@@ -135,7 +135,7 @@ static int copy_part(struct writer *w, size_t k)
 {
 	const struct vv_block *b = &w->from->blocks.v[k];
 	const struct vv_codec *c = vv_codec_numbered(b->codec);
-	int rc = vv_layerio_read_block(w->from, k, w->raw, w->stored);
+	int rc = vv_layer_file_read_block(w->from, k, w->raw, w->stored);
 	struct vv_recipe how = { 0 };
 	uint64_t at = 0;
 
@@ -188,8 +188,8 @@ static int keep_digests(struct writer *w)
 /* Where the other copies are of what stays. */
 static int keep_copies(struct writer *w)
 {
-	struct vv_copies all = { 0 };
-	int rc = vv_alternates_read(w->from, &all);
+	struct vv_copies_section all = { 0 };
+	int rc = vv_copies_lookup_read(w->from, &all);
 
 	if (rc == VV_EDAMAGED) { /* the bytes themselves are what counts */
 		vv_log_warn("%s; where the other copies are is lost", vv_err_last());
@@ -202,12 +202,12 @@ static int keep_copies(struct writer *w)
 			const struct vv_extent *x = &w->need->v[k];
 			uint64_t from = x->pos > all.v[i].pos ? x->pos : all.v[i].pos, to = x->pos + x->len < end ? x->pos + x->len : end;
 
-			rc = vv_copies_add(&w->copies, &(struct vv_copy){ .pos = from, .len = to - from, .rank = all.v[i].rank,
+			rc = vv_copies_section_add(&w->copies, &(struct vv_copy){ .pos = from, .len = to - from, .rank = all.v[i].rank,
 									  .at = all.v[i].at + (from - all.v[i].pos) });
 		}
 	}
-	vv_copies_settle(&w->copies);
-	vv_copies_fini(&all);
+	vv_copies_section_settle(&w->copies);
+	vv_copies_section_fini(&all);
 	return rc;
 }
 
@@ -231,7 +231,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	int rc;
 
 	if (chain) {
-		rc = vv_layerio_head_bytes(w->from, &head, &n);
+		rc = vv_layer_file_head_bytes(w->from, &head, &n);
 		if (rc == 0)
 			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies, &w->from->eras, code,
 						    w->put->written, out);
@@ -296,10 +296,10 @@ static int write_layer(struct writer *w, bool chain)
 	return rc;
 }
 
-int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reach_layer *l, uint64_t *size)
+int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t *size)
 {
 	struct writer w = { .need = &l->need };
-	int rc = vv_layerio_open(lin, l->layer, VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &w.from);
+	int rc = vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &w.from);
 
 	if (rc == 0)
 		rc = make_buffers(&w);
@@ -313,10 +313,10 @@ int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reach_layer *
 		w.put = NULL;
 	}
 	vv_store_put_abort(w.put);
-	vv_layerio_close(w.from);
+	vv_layer_file_close(w.from);
 	vv_payload_blocks_fini(&w.blocks);
 	vv_payload_digests_fini(&w.digests);
-	vv_copies_fini(&w.copies);
+	vv_copies_section_fini(&w.copies);
 	vv_mem_free(w.raw);
 	vv_mem_free(w.stored);
 	vv_mem_free(w.gathered);

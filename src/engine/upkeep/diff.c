@@ -174,7 +174,7 @@ static int compare_region(struct differ *d, const struct vv_runs *a, const struc
 	return rc;
 }
 
-static int diff_one(struct differ *d, const struct vv_table_region *a, const struct vv_table_region *b, bool *differ)
+static int diff_one(struct differ *d, const struct vv_run_table_region *a, const struct vv_run_table_region *b, bool *differ)
 {
 	int rc = 0;
 
@@ -193,20 +193,20 @@ static int diff_one(struct differ *d, const struct vv_table_region *a, const str
 
 static int diff_all(struct differ *d, vv_diff_tell tell, void *arg, bool *differ)
 {
-	const struct vv_table *a = d->a->table, *b = d->b->table;
+	const struct vv_run_table *a = d->a->table, *b = d->b->table;
 	int rc = 0;
 
 	for (size_t i = 0; i < a->n; i++)
 		d->total += a->region[i].shape.len;
 	for (size_t i = 0; rc == 0 && i < a->n; i++) {
-		size_t k = vv_table_find(b, a->region[i].name);
+		size_t k = vv_run_table_find(b, a->region[i].name);
 
 		rc = diff_one(d, &a->region[i], k < b->n ? &b->region[k] : NULL, differ);
 		if (rc == 0)
 			tell(arg, &d->out);
 	}
 	for (size_t k = 0; rc == 0 && k < b->n; k++) {
-		if (vv_table_find(a, b->region[k].name) < a->n)
+		if (vv_run_table_find(a, b->region[k].name) < a->n)
 			continue;
 		rc = diff_one(d, NULL, &b->region[k], differ);
 		if (rc == 0)

@@ -1,6 +1,6 @@
 /* How two epochs differ, region by region. Ranges that both take from the same place are equal without being read. */
-#ifndef VV_ENGINE_DIFF_H
-#define VV_ENGINE_DIFF_H
+#ifndef VV_ENGINE_UPKEEP_DIFF_H
+#define VV_ENGINE_UPKEEP_DIFF_H
 
 #include "base/pool.h"
 #include "base/progress.h"
@@ -22,7 +22,7 @@ struct vv_diff_region {
 
 struct vv_diff_side {
 	const struct vv_lineage *lineage;
-	const struct vv_table *table;
+	const struct vv_run_table *table;
 };
 
 typedef void (*vv_diff_tell)(void *arg, const struct vv_diff_region *r);

@@ -12,21 +12,21 @@
 
 enum { EMPTY = 1024 }; /* a layer of this size has nothing to take out */
 
-static int mark(struct vv_reach *r, const struct vv_listing *l)
+static int mark(struct vv_reachable *r, const struct vv_listing *l)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
-		rc = vv_reach_add_epoch(r, l, l->epoch[i]);
+		rc = vv_reachable_add_epoch(r, l, l->epoch[i]);
 		if (rc == VV_EDAMAGED)
 			vv_err_context(rc, "gc stopped at epoch %" PRIu64 ", nothing was changed (drop the epoch if it is lost)",
 				       l->epoch[i]);
 	}
 	if (rc == 0)
-		rc = vv_reach_settle(r);
+		rc = vv_reachable_settle(r);
 	if (rc == 0)
-		rc = vv_reach_add_copies(r, false);
-	return rc ? rc : vv_reach_settle(r);
+		rc = vv_reachable_add_copies(r, false);
+	return rc ? rc : vv_reachable_settle(r);
 }
 
 /* Where ranks have stores of their own, what others need of these layers cannot be seen from here. */
@@ -64,7 +64,7 @@ static int forget_caches(const struct vv_lineage *lin)
 		char end;
 
 		if (sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) == 1)
-			rc = vv_history_forget(lin, rank);
+			rc = vv_index_cache_forget(lin, rank);
 	}
 	vv_store_names_fini(&names);
 	return rc;
@@ -79,7 +79,7 @@ static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
 }
 
 /* The layer with the highest number stays, emptied: it tells that its number was used, and no number is used twice. */
-static int keep_number(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool dry_run,
+static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_layer *l, bool dry_run,
 		       struct vv_gc_report *out)
 {
 	uint64_t size = l->size;
@@ -91,7 +91,7 @@ static int keep_number(const struct vv_lineage *lin, const struct vv_reach_layer
 	return rc == VV_EDAMAGED ? 0 : rc;
 }
 
-static int treat(const struct vv_lineage *lin, const struct vv_reach_layer *l, bool newest, bool dry_run,
+static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, bool newest, bool dry_run,
 		 struct vv_gc_report *out)
 {
 	struct vv_compact_plan plan = { 0 };
@@ -154,7 +154,7 @@ static int remove_if_empty(struct vv_store *s, const char *dir)
 	return 0;
 }
 
-int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reach *r, bool dry_run,
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
 		struct vv_gc_report *out)
 {
 	uint64_t newest = r->n ? vv_run_epoch(r->v[r->n - 1].layer) : 0;
@@ -175,18 +175,18 @@ int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *o
 {
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
-	struct vv_reach r = { 0 };
+	struct vv_reachable r = { 0 };
 	int rc = vv_catalog_list(lin, 0, &l);
 
 	if (rc == 0)
 		rc = check_whole(lin, &l);
 	if (rc == 0)
-		rc = vv_reach_init(&r, lin, &l);
+		rc = vv_reachable_init(&r, lin, &l);
 	if (rc == 0)
 		rc = mark(&r, &l);
 	if (rc == 0)
 		rc = vv_gc_sweep(lin, &l, &r, dry_run, &report);
-	vv_reach_fini(&r);
+	vv_reachable_fini(&r);
 	vv_catalog_listing_fini(&l);
 	if (rc == 0)
 		*out = report;

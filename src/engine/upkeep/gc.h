@@ -1,6 +1,6 @@
 /* Taking back the space that no live epoch needs. */
-#ifndef VV_ENGINE_GC_H
-#define VV_ENGINE_GC_H
+#ifndef VV_ENGINE_UPKEEP_GC_H
+#define VV_ENGINE_UPKEEP_GC_H
 
 #include "engine/upkeep/reachable.h"
 
@@ -14,7 +14,7 @@ struct vv_gc_report {
  * changed, and the report says what would be. */
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);
 /* The second half of it, where what is needed is known and settled. */
-int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reach *r, bool dry_run,
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
 		struct vv_gc_report *out);
 
 #endif

@@ -10,12 +10,12 @@ enum { EPOCHS_MOST = 1 << 28 }; /* bytes */
 
 struct places {
 	struct varve *v;
-	struct vv_ranks *g;
+	struct vv_group *g;
 	uint64_t *live; /* epochs that any place has */
 	size_t n_live;
-	struct vv_holders holders;
+	struct vv_layer_holders holders;
 	struct vv_listing list; /* of this place, with the live epochs of all */
-	struct vv_reach reach;
+	struct vv_reachable reach;
 };
 
 /* ---- what is live ----------------------------------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static uint32_t count_places(const struct vv_ranks *g)
+static uint32_t count_places(const struct vv_group *g)
 {
 	uint32_t n = 0;
 
@@ -47,7 +47,7 @@ static int spread_records(struct places *p, uint64_t *all, size_t n)
 		for (end = i; end < n && all[end] == all[i];)
 			end++;
 		if (end - i < places)
-			rc = vv_ranks_spread_commit(p->v, all[i]);
+			rc = vv_group_spread_commit(p->v, all[i]);
 		all[p->n_live++] = all[i];
 	}
 	p->live = all;
@@ -57,23 +57,23 @@ static int spread_records(struct places *p, uint64_t *all, size_t n)
 static int find_live(struct places *p)
 {
 	struct vv_listing l = { 0 };
-	struct vv_mail m = { 0 };
+	struct vv_exchange m = { 0 };
 	uint64_t *all = NULL;
 	size_t n = 0;
-	int rc = vv_ranks_leads_place(p->g) ? vv_catalog_list(&p->v->lineage, 0, &l) : 0;
+	int rc = vv_group_leads_place(p->g) ? vv_catalog_list(&p->v->lineage, 0, &l) : 0;
 
-	rc = vv_mail_gather(&m, p->g, rc, l.epoch, l.n_epochs * sizeof(*l.epoch), EPOCHS_MOST);
+	rc = vv_exchange_gather(&m, p->g, rc, l.epoch, l.n_epochs * sizeof(*l.epoch), EPOCHS_MOST);
 	if (rc == 0)
 		all = vv_mem_new((size_t)(m.in_sum / sizeof(*all)), sizeof(*all));
-	rc = rc ? rc : vv_ranks_agree(p->g, p->g->comm, all ? 0 : VV_ENOMEM);
+	rc = rc ? rc : vv_group_agree(p->g, p->g->comm, all ? 0 : VV_ENOMEM);
 	for (uint32_t r = 0; rc == 0 && r < p->g->size; r++) {
 		size_t k = (size_t)(m.in_len[r] / sizeof(*all));
 
 		if (k)
-			memcpy(all + n, vv_mail_from(&m, p->g, r), k * sizeof(*all));
+			memcpy(all + n, vv_exchange_from(&m, p->g, r), k * sizeof(*all));
 		n += k;
 	}
-	vv_mail_free(&m, p->g);
+	vv_exchange_free(&m, p->g);
 	vv_catalog_listing_fini(&l);
 	if (rc == 0)
 		return spread_records(p, all, n);
@@ -90,7 +90,7 @@ static int check_epoch(const struct places *p, uint64_t epoch)
 	int rc = vv_catalog_commit(&p->v->lineage, epoch, &c);
 
 	for (uint32_t r = 0; rc == 0 && r < c.n_ranks; r++)
-		if (vv_holders_find(&p->holders, vv_run_layer(epoch, r)) == p->holders.n)
+		if (vv_layer_holders_find(&p->holders, vv_run_layer(epoch, r)) == p->holders.n)
 			rc = vv_err_set(VV_EDAMAGED, "no rank's store has the layer of rank %u in epoch %" PRIu64 ", so that what it needs is not "
 					"known (drop the epoch in all stores if it is lost)", r, epoch);
 	vv_commit_fini(&c);
@@ -104,25 +104,25 @@ static int mark(struct places *p)
 	int rc = vv_catalog_list(&p->v->lineage, 0, l);
 
 	if (rc == 0)
-		rc = vv_reach_init(&p->reach, &p->v->lineage, l);
+		rc = vv_reachable_init(&p->reach, &p->v->lineage, l);
 	for (size_t i = 0; rc == 0 && i < p->n_live; i++)
 		rc = check_epoch(p, p->live[i]);
 	for (size_t i = 0; rc == 0 && i < l->n_layers; i++) {
 		uint64_t layer = l->layer[i].layer, epoch = vv_run_epoch(layer);
 
 		if (bsearch(&epoch, p->live, p->n_live, sizeof(epoch), by_number))
-			rc = vv_reach_add_rank(&p->reach, l, epoch, vv_run_rank(layer));
+			rc = vv_reachable_add_rank(&p->reach, l, epoch, vv_run_rank(layer));
 	}
-	return rc ? rc : vv_reach_settle(&p->reach);
+	return rc ? rc : vv_reachable_settle(&p->reach);
 }
 
 /* One layer's needs as words: layer, how many, then position and length of each. */
-static size_t words_of(const struct vv_reach_layer *l)
+static size_t words_of(const struct vv_reachable_layer *l)
 {
 	return l->present || !l->need.n ? 0 : 2 + 2 * l->need.n;
 }
 
-static uint64_t *put_needs(const struct vv_reach_layer *l, uint64_t *to)
+static uint64_t *put_needs(const struct vv_reachable_layer *l, uint64_t *to)
 {
 	*to++ = l->layer;
 	*to++ = l->need.n;
@@ -134,25 +134,25 @@ static uint64_t *put_needs(const struct vv_reach_layer *l, uint64_t *to)
 }
 
 /* To each place that has the layer. */
-static int write_needs(struct places *p, struct vv_mail *m)
+static int write_needs(struct places *p, struct vv_exchange *m)
 {
 	uint64_t *len = vv_mem_new(p->g->size, sizeof(*len)), **at = vv_mem_new(p->g->size, sizeof(*at)), sum = 0;
-	const struct vv_reach *r = &p->reach;
+	const struct vv_reachable *r = &p->reach;
 	int rc = len && at ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
-		for (size_t h = vv_holders_find(&p->holders, r->v[i].layer); h < p->holders.n && p->holders.v[h].layer == r->v[i].layer; h++)
+		for (size_t h = vv_layer_holders_find(&p->holders, r->v[i].layer); h < p->holders.n && p->holders.v[h].layer == r->v[i].layer; h++)
 			len[p->holders.v[h].place] += words_of(&r->v[i]);
 	for (uint32_t k = 0; rc == 0 && k < p->g->size; k++)
 		sum += len[k];
 	if (rc == 0)
-		rc = vv_mail_new(m, p->g->size, (size_t)sum * sizeof(uint64_t));
+		rc = vv_exchange_new(m, p->g->size, (size_t)sum * sizeof(uint64_t));
 	for (uint64_t k = 0, off = 0; rc == 0 && k < p->g->size; off += len[k++]) {
 		at[k] = (uint64_t *)m->out + off;
 		m->out_len[k] = len[k] * sizeof(uint64_t);
 	}
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
-		for (size_t h = vv_holders_find(&p->holders, r->v[i].layer);
+		for (size_t h = vv_layer_holders_find(&p->holders, r->v[i].layer);
 		     words_of(&r->v[i]) && h < p->holders.n && p->holders.v[h].layer == r->v[i].layer; h++)
 			at[p->holders.v[h].place] = put_needs(&r->v[i], at[p->holders.v[h].place]);
 	vv_mem_free(len);
@@ -172,7 +172,7 @@ static int read_needs(struct places *p, const uint64_t *w, size_t n, uint32_t ra
 		for (i += 2; rc == 0 && count; count--, i += 2) {
 			if (!layer || !w[i + 1] || w[i + 1] > VV_MAX_PAYLOAD || w[i] > VV_MAX_PAYLOAD - w[i + 1])
 				return vv_err_set(VV_EPEER, "rank %u needs something that cannot be", rank);
-			rc = vv_reach_add_need(&p->reach, layer, w[i], w[i + 1]);
+			rc = vv_reachable_add_need(&p->reach, layer, w[i], w[i + 1]);
 		}
 	}
 	return rc;
@@ -180,19 +180,19 @@ static int read_needs(struct places *p, const uint64_t *w, size_t n, uint32_t ra
 
 static int exchange(struct places *p, int rc)
 {
-	struct vv_mail m = { 0 };
+	struct vv_exchange m = { 0 };
 
-	rc = vv_mail_send(&m, p->g, rc ? rc : write_needs(p, &m), sizeof(uint64_t));
+	rc = vv_exchange_send(&m, p->g, rc ? rc : write_needs(p, &m), sizeof(uint64_t));
 	for (uint64_t r = 0, at = 0; rc == 0 && r < p->g->size; at += m.in_len[r++])
 		rc = read_needs(p, (const uint64_t *)(m.in + at), (size_t)(m.in_len[r] / sizeof(uint64_t)), (uint32_t)r);
-	vv_mail_free(&m, p->g);
-	return rc ? rc : vv_reach_settle(&p->reach);
+	vv_exchange_free(&m, p->g);
+	return rc ? rc : vv_reachable_settle(&p->reach);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
 
 /* What is not in this place is not this place's to treat. */
-static void forget_others(struct vv_reach *r)
+static void forget_others(struct vv_reachable *r)
 {
 	size_t n = 0;
 
@@ -207,36 +207,36 @@ static void forget_others(struct vv_reach *r)
 
 static int sweep(struct places *p, struct vv_gc_report *out)
 {
-	if (!vv_ranks_leads_place(p->g))
+	if (!vv_group_leads_place(p->g))
 		return 0;
 	forget_others(&p->reach);
 	return vv_gc_sweep(&p->v->lineage, &p->list, &p->reach, false, out);
 }
 
-int vv_places_gc(struct varve *v, struct vv_gc_report *out)
+int vv_gc_ranks_gc(struct varve *v, struct vv_gc_report *out)
 {
 	struct places p = { .v = v, .g = v->group };
 	int rc = find_live(&p);
 
 	*out = (struct vv_gc_report){ 0 };
 	if (rc == 0)
-		rc = vv_holders_ask(p.g, 0, &v->lineage, 0, &p.holders);
+		rc = vv_layer_holders_ask(p.g, 0, &v->lineage, 0, &p.holders);
 	if (rc == 0) {
 		p.reach.lin = &v->lineage;
-		rc = exchange(&p, vv_ranks_leads_place(p.g) ? mark(&p) : 0);
-		rc = vv_ranks_agree(p.g, p.g->comm, rc);
+		rc = exchange(&p, vv_group_leads_place(p.g) ? mark(&p) : 0);
+		rc = vv_group_agree(p.g, p.g->comm, rc);
 	}
 	if (rc == 0) {
-		if (vv_ranks_leads_place(p.g))
-			rc = vv_reach_add_copies(&p.reach, true);
-		rc = exchange(&p, rc ? rc : vv_reach_settle(&p.reach));
-		rc = vv_ranks_agree(p.g, p.g->comm, rc); /* from here on nobody stops */
+		if (vv_group_leads_place(p.g))
+			rc = vv_reachable_add_copies(&p.reach, true);
+		rc = exchange(&p, rc ? rc : vv_reachable_settle(&p.reach));
+		rc = vv_group_agree(p.g, p.g->comm, rc); /* from here on nobody stops */
 	}
 	if (rc == 0)
-		rc = vv_ranks_agree(p.g, p.g->comm, sweep(&p, out));
+		rc = vv_group_agree(p.g, p.g->comm, sweep(&p, out));
 	vv_mem_free(p.live);
-	vv_holders_fini(&p.holders);
+	vv_layer_holders_fini(&p.holders);
 	vv_catalog_listing_fini(&p.list);
-	vv_reach_fini(&p.reach);
+	vv_reachable_fini(&p.reach);
 	return rc;
 }

@@ -1,12 +1,12 @@
 /* Retention where ranks have stores of their own: every place drops the same epochs, and space is taken back in all places together,
  * since only all ranks together know what is needed of each. */
-#ifndef VV_ENGINE_PLACES_H
-#define VV_ENGINE_PLACES_H
+#ifndef VV_ENGINE_UPKEEP_GC_RANKS_H
+#define VV_ENGINE_UPKEEP_GC_RANKS_H
 
 #include "engine/upkeep/gc.h"
 #include "engine/session.h"
 
 /* All ranks, while no epoch is under way. *out is this place's, for its leader. */
-int vv_places_gc(struct varve *v, struct vv_gc_report *out);
+int vv_gc_ranks_gc(struct varve *v, struct vv_gc_report *out);
 
 #endif

@@ -8,26 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-int vv_reach_init(struct vv_reach *r, const struct vv_lineage *lin, const struct vv_listing *l)
+int vv_reachable_init(struct vv_reachable *r, const struct vv_lineage *lin, const struct vv_listing *l)
 {
-	*r = (struct vv_reach){ .lin = lin, .v = vv_mem_new(l->n_layers, sizeof(*r->v)), .cap = l->n_layers };
+	*r = (struct vv_reachable){ .lin = lin, .v = vv_mem_new(l->n_layers, sizeof(*r->v)), .cap = l->n_layers };
 	if (!r->v)
 		return VV_ENOMEM;
 	for (; r->n < l->n_layers; r->n++)
-		r->v[r->n] = (struct vv_reach_layer){ .layer = l->layer[r->n].layer, .size = l->layer[r->n].size,
+		r->v[r->n] = (struct vv_reachable_layer){ .layer = l->layer[r->n].layer, .size = l->layer[r->n].size,
 						      .present = true };
 	return 0;
 }
 
-void vv_reach_fini(struct vv_reach *r)
+void vv_reachable_fini(struct vv_reachable *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		vv_payload_extents_fini(&r->v[i].need);
 	vv_mem_free(r->v);
-	*r = (struct vv_reach){ 0 };
+	*r = (struct vv_reachable){ 0 };
 }
 
-static size_t position(const struct vv_reach *r, uint64_t layer)
+static size_t position(const struct vv_reachable *r, uint64_t layer)
 {
 	size_t i;
 
@@ -35,7 +35,7 @@ static size_t position(const struct vv_reach *r, uint64_t layer)
 	return i;
 }
 
-struct vv_reach_layer *vv_reach_find(struct vv_reach *r, uint64_t layer)
+struct vv_reachable_layer *vv_reachable_find(struct vv_reachable *r, uint64_t layer)
 {
 	size_t i = position(r, layer);
 
@@ -43,7 +43,7 @@ struct vv_reach_layer *vv_reach_find(struct vv_reach *r, uint64_t layer)
 }
 
 /* A layer that is referred to but not listed gets a place too: it will be missed. */
-static struct vv_reach_layer *place(struct vv_reach *r, uint64_t layer)
+static struct vv_reachable_layer *place(struct vv_reachable *r, uint64_t layer)
 {
 	size_t i = position(r, layer);
 
@@ -52,7 +52,7 @@ static struct vv_reach_layer *place(struct vv_reach *r, uint64_t layer)
 	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
 		return NULL;
 	memmove(&r->v[i + 1], &r->v[i], (r->n - i) * sizeof(*r->v));
-	r->v[i] = (struct vv_reach_layer){ .layer = layer };
+	r->v[i] = (struct vv_reachable_layer){ .layer = layer };
 	r->n++;
 	return &r->v[i];
 }
@@ -64,7 +64,7 @@ static int by_pos(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static void settle(struct vv_reach_layer *l)
+static void settle(struct vv_reachable_layer *l)
 {
 	struct vv_extents *e = &l->need;
 	size_t n = 0;
@@ -86,14 +86,14 @@ static void settle(struct vv_reach_layer *l)
 	e->n = l->settled = n;
 }
 
-int vv_reach_settle(struct vv_reach *r)
+int vv_reachable_settle(struct vv_reachable *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		settle(&r->v[i]);
 	return 0;
 }
 
-static int add_need(struct vv_reach_layer *l, uint64_t pos, uint64_t len)
+static int add_need(struct vv_reachable_layer *l, uint64_t pos, uint64_t len)
 {
 	if (vv_payload_extent_add(&l->need, pos, len, 1) < 0)
 		return VV_ENOMEM;
@@ -102,22 +102,22 @@ static int add_need(struct vv_reach_layer *l, uint64_t pos, uint64_t len)
 	return 0;
 }
 
-int vv_reach_add_need(struct vv_reach *r, uint64_t layer, uint64_t pos, uint64_t len)
+int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, uint64_t len)
 {
-	struct vv_reach_layer *l = place(r, layer);
+	struct vv_reachable_layer *l = place(r, layer);
 
 	return l ? add_need(l, pos, len) : VV_ENOMEM;
 }
 
 /* What the entries of one layer say of its needs. */
-static int note_copies(const struct vv_lineage *lin, const struct vv_reach_layer *l, struct vv_alternates *out)
+static int note_copies(const struct vv_lineage *lin, const struct vv_reachable_layer *l, struct vv_copies_lookup *out)
 {
-	struct vv_layerio *f = NULL;
-	struct vv_copies c = { 0 };
-	int rc = vv_layerio_open(lin, l->layer, 0, &f);
+	struct vv_layer_file *f = NULL;
+	struct vv_copies_section c = { 0 };
+	int rc = vv_layer_file_open(lin, l->layer, 0, &f);
 
 	if (rc == 0)
-		rc = vv_alternates_read(f, &c);
+		rc = vv_copies_lookup_read(f, &c);
 	for (size_t i = 0; rc == 0 && i < c.n; i++) {
 		uint64_t pos = c.v[i].pos, end = pos + c.v[i].len;
 
@@ -125,34 +125,34 @@ static int note_copies(const struct vv_lineage *lin, const struct vv_reach_layer
 			const struct vv_extent *x = &l->need.v[k];
 			uint64_t from = x->pos > pos ? x->pos : pos, to = x->pos + x->len < end ? x->pos + x->len : end;
 
-			rc = vv_alternates_add(out, &(struct vv_alternate){ .layer = vv_run_layer(vv_run_epoch(l->layer), c.v[i].rank),
+			rc = vv_copies_lookup_add(out, &(struct vv_alternate){ .layer = vv_run_layer(vv_run_epoch(l->layer), c.v[i].rank),
 									    .at = c.v[i].at + (from - pos), .len = to - from });
 		}
 	}
-	vv_layerio_close(f);
-	vv_copies_fini(&c);
+	vv_layer_file_close(f);
+	vv_copies_section_fini(&c);
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
 /* A copy that is gone already, or that nobody can tell of any more, holds nothing back. */
-int vv_reach_add_copies(struct vv_reach *r, bool elsewhere)
+int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere)
 {
-	struct vv_alternates a = { 0 };
+	struct vv_copies_lookup a = { 0 };
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
 		if (r->v[i].present && r->v[i].need.n)
 			rc = note_copies(r->lin, &r->v[i], &a);
 	for (size_t i = 0; rc == 0 && i < a.n; i++)
-		if (elsewhere || (vv_reach_find(r, a.v[i].layer) && vv_reach_find(r, a.v[i].layer)->present))
-			rc = vv_reach_add_need(r, a.v[i].layer, a.v[i].at, a.v[i].len);
-	vv_alternates_fini(&a);
+		if (elsewhere || (vv_reachable_find(r, a.v[i].layer) && vv_reachable_find(r, a.v[i].layer)->present))
+			rc = vv_reachable_add_need(r, a.v[i].layer, a.v[i].at, a.v[i].len);
+	vv_copies_lookup_fini(&a);
 	return rc;
 }
 
-static int need(struct vv_reach *r, const struct vv_runs *runs)
+static int need(struct vv_reachable *r, const struct vv_runs *runs)
 {
-	struct vv_reach_layer *l = NULL;
+	struct vv_reachable_layer *l = NULL;
 
 	for (size_t i = 0; i < runs->n; i++) {
 		const struct vv_run *run = &runs->v[i];
@@ -176,11 +176,11 @@ static bool is_live(const struct vv_listing *live, uint64_t epoch)
 }
 
 /* The heads of dead ancestors are needed as long as somebody alive inherits from them. */
-static int mark_chain(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
+static int mark_chain(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
 {
 	while (epoch && !is_live(live, epoch)) {
-		struct vv_reach_layer *l = place(r, vv_run_layer(epoch, rank));
-		struct vv_layerio *f = NULL;
+		struct vv_reachable_layer *l = place(r, vv_run_layer(epoch, rank));
+		struct vv_layer_file *f = NULL;
 		int rc;
 
 		if (!l)
@@ -188,37 +188,37 @@ static int mark_chain(struct vv_reach *r, const struct vv_listing *live, uint64_
 		if (l->chain)
 			return 0;
 		l->chain = true;
-		rc = vv_layerio_open(r->lin, l->layer, 0, &f);
+		rc = vv_layer_file_open(r->lin, l->layer, 0, &f);
 		if (rc)
 			return rc;
 		epoch = f->head.parent;
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 	}
 	return 0;
 }
 
-static int add_full(struct vv_reach *r, uint64_t epoch, uint32_t rank)
+static int add_full(struct vv_reachable *r, uint64_t epoch, uint32_t rank)
 {
-	struct vv_table t = { 0 };
-	int rc = vv_table_load(r->lin, epoch, rank, &t);
+	struct vv_run_table t = { 0 };
+	int rc = vv_run_table_load(r->lin, epoch, rank, &t);
 
 	for (size_t i = 0; rc == 0 && i < t.n; i++)
 		rc = need(r, &t.region[i].runs);
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return rc;
 }
 
-int vv_reach_add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
+int vv_reachable_add_rank(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
 {
-	struct vv_reach_layer *l = place(r, vv_run_layer(epoch, rank));
-	struct vv_layerio *f = NULL;
+	struct vv_reachable_layer *l = place(r, vv_run_layer(epoch, rank));
+	struct vv_layer_file *f = NULL;
 	uint64_t parent;
 	int rc;
 
 	if (!l)
 		return VV_ENOMEM;
 	l->chain = true;
-	rc = vv_layerio_open(r->lin, l->layer, VV_LAYERIO_HEAD, &f);
+	rc = vv_layer_file_open(r->lin, l->layer, VV_LAYER_FILE_HEAD, &f);
 	if (rc)
 		return rc;
 	parent = f->head.parent;
@@ -229,17 +229,17 @@ int vv_reach_add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_
 	} else {
 		rc = add_full(r, epoch, rank);
 	}
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return rc ? rc : mark_chain(r, live, parent, rank);
 }
 
-int vv_reach_add_epoch(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
+int vv_reachable_add_epoch(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
 	int rc = vv_catalog_commit(r->lin, epoch, &c);
 
 	for (uint32_t rank = 0; rc == 0 && rank < c.n_ranks; rank++)
-		rc = vv_reach_add_rank(r, live, epoch, rank);
+		rc = vv_reachable_add_rank(r, live, epoch, rank);
 	vv_commit_fini(&c);
 	return rc;
 }

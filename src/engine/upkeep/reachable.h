@@ -1,40 +1,40 @@
 /* What live epochs reach: which layers they are made of, and which positions of each payload they need. */
-#ifndef VV_ENGINE_REACH_H
-#define VV_ENGINE_REACH_H
+#ifndef VV_ENGINE_UPKEEP_REACHABLE_H
+#define VV_ENGINE_UPKEEP_REACHABLE_H
 
 #include "core/format/payload.h"
 #include "engine/lineage/catalog.h"
 
-struct vv_reach_layer {
+struct vv_reachable_layer {
 	uint64_t layer;
 	uint64_t size;
 	bool present; /* the store lists it */
 	bool chain;   /* a live epoch's own layer, or an ancestor whose head it needs */
-	struct vv_extents need; /* after vv_reach_settle: ascending, disjoint */
+	struct vv_extents need; /* after vv_reachable_settle: ascending, disjoint */
 	size_t settled;         /* how many of them were at the last settling */
 };
 
-struct vv_reach {
+struct vv_reachable {
 	const struct vv_lineage *lin;
-	struct vv_reach_layer *v; /* ascending */
+	struct vv_reachable_layer *v; /* ascending */
 	size_t n, cap;
 };
 
-int vv_reach_init(struct vv_reach *r, const struct vv_lineage *lin, const struct vv_listing *l);
-void vv_reach_fini(struct vv_reach *r);
+int vv_reachable_init(struct vv_reachable *r, const struct vv_lineage *lin, const struct vv_listing *l);
+void vv_reachable_fini(struct vv_reachable *r);
 /* Adds all ranks of an epoch. `live` lists the epochs that are added too, so that an epoch whose parent is among them
  * adds only what it has of its own. */
-int vv_reach_add_epoch(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch);
+int vv_reachable_add_epoch(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch);
 /* The same of one rank, where not all are to be seen from here. */
-int vv_reach_add_rank(struct vv_reach *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank);
+int vv_reachable_add_rank(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank);
 /* A stretch that somebody else needs. */
-int vv_reach_add_need(struct vv_reach *r, uint64_t layer, uint64_t pos, uint64_t len);
+int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, uint64_t len);
 /* After settling: what is needed of a layer that is present is needed of the other copies too, those in other stores included if
  * `elsewhere`. To be settled again. */
-int vv_reach_add_copies(struct vv_reach *r, bool elsewhere);
+int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere);
 /* Sorts and joins the extents. */
-int vv_reach_settle(struct vv_reach *r);
+int vv_reachable_settle(struct vv_reachable *r);
 /* The layer, or NULL. */
-struct vv_reach_layer *vv_reach_find(struct vv_reach *r, uint64_t layer);
+struct vv_reachable_layer *vv_reachable_find(struct vv_reachable *r, uint64_t layer);
 
 #endif

@@ -51,9 +51,9 @@ struct verifier {
 		uint8_t *where;
 	} known;
 	pthread_mutex_t lock;
-	struct vv_rooms rooms;
+	struct vv_budget rooms;
 	/* the layer under way */
-	struct vv_layerio *file;
+	struct vv_layer_file *file;
 	struct vv_err_state failure; /* of a block, other than damage */
 };
 
@@ -168,7 +168,7 @@ static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
 			if (!vv_digest_equal(&got, &d->v[group->digest + i])) {
 				vv_err_set(VV_EDAMAGED, "section DIGESTS: the chunk at position %" PRIu64 " has another digest",
 					   pos);
-				return vv_layerio_blame(v->file, VV_EDAMAGED);
+				return vv_layer_file_blame(v->file, VV_EDAMAGED);
 			}
 		}
 	}
@@ -179,14 +179,14 @@ static void check_block(void *arg, size_t k)
 {
 	struct verifier *v = arg;
 	const struct vv_block *b = &v->file->blocks.v[k];
-	struct vv_room *room = vv_rooms_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
+	struct vv_room *room = vv_budget_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
 					     vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
-	int rc = room ? vv_layerio_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
+	int rc = room ? vv_layer_file_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
 
 	if (rc == 0)
 		rc = check_chunks(v, k, room->bytes);
 	if (room)
-		vv_rooms_give(&v->rooms, room);
+		vv_budget_give(&v->rooms, room);
 	rc = note(v, rc);
 	pthread_mutex_lock(&v->lock);
 	if (rc && !v->failure.code)
@@ -197,39 +197,39 @@ static void check_block(void *arg, size_t k)
 }
 
 /* Invariant 2: what is referred to is there. */
-static int check_needed(const struct vv_layerio *f, const struct vv_extents *need)
+static int check_needed(const struct vv_layer_file *f, const struct vv_extents *need)
 {
 	for (size_t i = 0; i < need->n; i++)
 		if (!vv_payload_extent_has(&f->blocks.extent, need->v[i].pos, need->v[i].len)) {
 			vv_err_set(VV_EDAMAGED,
 				   "section BLOCKS: positions %" PRIu64 "..%" PRIu64 " are referred to but not all there",
 				   need->v[i].pos, need->v[i].pos + need->v[i].len);
-			return vv_layerio_blame(f, VV_EDAMAGED);
+			return vv_layer_file_blame(f, VV_EDAMAGED);
 		}
 	return 0;
 }
 
 static int check_copies(struct verifier *v)
 {
-	struct vv_copies c = { 0 };
-	int rc = vv_alternates_read(v->file, &c);
+	struct vv_copies_section c = { 0 };
+	int rc = vv_copies_lookup_read(v->file, &c);
 
-	vv_copies_fini(&c);
+	vv_copies_section_fini(&c);
 	return rc;
 }
 
-static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
+static int check_layer(struct verifier *v, const struct vv_reachable_layer *l)
 {
-	int rc = vv_layerio_open(v->lin, l->layer, VV_LAYERIO_HEAD | VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &v->file);
+	int rc = vv_layer_file_open(v->lin, l->layer, VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &v->file);
 
 	v->report.layers++;
 	if (rc)
 		return note(v, rc);
 	v->report.blocks += v->file->blocks.n;
 	v->report.bytes += v->file->get->size;
-	rc = note(v, vv_layerio_check_header(v->file));
+	rc = note(v, vv_layer_file_check_header(v->file));
 	if (rc == 0)
-		rc = note(v, vv_layerio_check_sections(v->file));
+		rc = note(v, vv_layer_file_check_sections(v->file));
 	if (rc == 0)
 		rc = note(v, check_copies(v));
 	if (rc == 0)
@@ -238,7 +238,7 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 		vv_store_each(v->lin->store, v->pool, false, v->file->blocks.n, check_block, v);
 		rc = v->failure.code ? vv_err_restore(&v->failure) : 0;
 	}
-	vv_layerio_close(v->file);
+	vv_layer_file_close(v->file);
 	v->file = NULL;
 	return rc;
 }
@@ -248,10 +248,10 @@ static int check_layer(struct verifier *v, const struct vv_reach_layer *l)
 /* Invariant 1: each rank's runs cover its regions; and the record, the head and the file agree. */
 static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t rank)
 {
-	struct vv_table t = { 0 };
-	int rc = vv_table_load_of(v->lin, NULL, c, rank, &t);
+	struct vv_run_table t = { 0 };
+	int rc = vv_run_table_load_of(v->lin, NULL, c, rank, &t);
 
-	vv_table_fini(&t);
+	vv_run_table_fini(&t);
 	return note(v, rc);
 }
 
@@ -294,7 +294,7 @@ static void get_to_know(struct verifier *v, uint64_t epoch)
 }
 
 /* One that is referred to and not here: is it missing, or in another store? Of an epoch that was dropped nobody knows. */
-static bool is_elsewhere(struct verifier *v, const struct vv_reach_layer *l)
+static bool is_elsewhere(struct verifier *v, const struct vv_reachable_layer *l)
 {
 	if (l->present || v->whole || !v->report.elsewhere)
 		return false;
@@ -328,7 +328,7 @@ static int check_ranks(struct verifier *v, const struct vv_commit *c, const uint
 				  v->lin->store->url, v->lin->name, c->epoch, more, c->n_ranks));
 }
 
-static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_listing *live, uint64_t epoch)
+static int check_epoch(struct verifier *v, struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
 	uint8_t *where = NULL;
@@ -343,7 +343,7 @@ static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_l
 		rc = check_ranks(v, &c, where);
 	for (uint32_t rank = 0; rc == 0 && v->found.noted == before && rank < c.n_ranks; rank++)
 		if (where[rank] != VV_CATALOG_ELSEWHERE)
-			rc = note(v, vv_reach_add_rank(r, live, epoch, rank));
+			rc = note(v, vv_reachable_add_rank(r, live, epoch, rank));
 	if (rc == 0)
 		rc = note_elsewhere(v, &c, where);
 	vv_mem_free(where);
@@ -351,9 +351,9 @@ static int check_epoch(struct verifier *v, struct vv_reach *r, const struct vv_l
 	return rc;
 }
 
-static int check_reached(struct verifier *v, struct vv_reach *r, bool all)
+static int check_reached(struct verifier *v, struct vv_reachable *r, bool all)
 {
-	int rc = vv_reach_settle(r);
+	int rc = vv_reachable_settle(r);
 
 	for (size_t i = 0; i < r->n; i++)
 		v->total += r->v[i].chain || r->v[i].need.n ? r->v[i].size : 0;
@@ -369,7 +369,7 @@ static int check_reached(struct verifier *v, struct vv_reach *r, bool all)
 }
 
 /* A layer that bears the number of a live epoch is reached even if its epoch is too damaged to say so. */
-static void reach_own(struct vv_reach *r, uint64_t epoch)
+static void reach_own(struct vv_reachable *r, uint64_t epoch)
 {
 	for (size_t i = 0; i < r->n; i++)
 		if (vv_run_epoch(r->v[i].layer) == epoch)
@@ -388,7 +388,7 @@ static int check_caches(struct verifier *v)
 
 		if (names.v[i].is_dir || sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) != 1)
 			continue;
-		rc = vv_history_check(v->lin, rank);
+		rc = vv_index_cache_check(v->lin, rank);
 		if (rc == 0)
 			v->report.bytes += names.v[i].size;
 		rc = rc == VV_ENOENT ? 0 : note(v, rc);
@@ -399,8 +399,8 @@ static int check_caches(struct verifier *v)
 
 static int check_live(struct verifier *v, const struct vv_listing *all, const struct vv_listing *live)
 {
-	struct vv_reach r = { 0 };
-	int rc = vv_reach_init(&r, v->lin, all);
+	struct vv_reachable r = { 0 };
+	int rc = vv_reachable_init(&r, v->lin, all);
 
 	if (rc == 0 && v->lin->recovered) {
 		vv_err_set(VV_EDAMAGED, "'%s/%s/lineage': the record is missing or damaged (the next writer restores it)",
@@ -415,7 +415,7 @@ static int check_live(struct verifier *v, const struct vv_listing *all, const st
 		rc = check_reached(v, &r, live == all);
 	if (rc == 0 && live == all)
 		rc = check_caches(v);
-	vv_reach_fini(&r);
+	vv_reachable_fini(&r);
 	return rc;
 }
 
@@ -439,7 +439,7 @@ static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
 	const struct vv_listing *live = epoch ? &one : &all;
 	int rc = vv_catalog_list(v->lin, 0, &all);
 
-	vv_annals_forget(v->lin);
+	vv_provenance_forget(v->lin);
 	v->report = (struct vv_verify_report){ 0 };
 	v->all = &all;
 	v->total = v->done = 0;
@@ -466,7 +466,7 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 	bool gone = true;
 	int rc = 0;
 
-	vv_rooms_init(&v.rooms, MEMORY);
+	vv_budget_init(&v.rooms, MEMORY);
 	for (int i = 0; rc == 0 && gone && i < PASSES; i++) {
 		problems_fini(&before);
 		before = v.found;
@@ -479,7 +479,7 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 	v.report.problems = v.found.n + v.found.more;
 	problems_fini(&v.found);
 	problems_fini(&before);
-	vv_rooms_fini(&v.rooms);
+	vv_budget_fini(&v.rooms);
 	if (rc == 0)
 		*out = v.report;
 	return rc;

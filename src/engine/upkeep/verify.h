@@ -1,6 +1,6 @@
 /* Reading everything and believing nothing: every byte, every check, every digest, both invariants of the model. */
-#ifndef VV_ENGINE_VERIFY_H
-#define VV_ENGINE_VERIFY_H
+#ifndef VV_ENGINE_UPKEEP_VERIFY_H
+#define VV_ENGINE_UPKEEP_VERIFY_H
 
 #include "base/pool.h"
 #include "base/progress.h"

@@ -1,24 +1,24 @@
 #include "engine/write/block_list.h"
 
-void vv_ledger_fini(struct vv_ledger *l)
+void vv_block_list_fini(struct vv_block_list *l)
 {
 	vv_payload_blocks_fini(&l->blocks);
 	l->open = false;
 }
 
-static struct vv_digest_stream *check_of(struct vv_ledger *l)
+static struct vv_digest_stream *check_of(struct vv_block_list *l)
 {
 	uintptr_t unit = _Alignof(struct vv_digest_stream), at = (uintptr_t)l->check;
 
 	return (struct vv_digest_stream *)(void *)(l->check + (unit - at % unit) % unit);
 }
 
-static struct vv_block *last_block(struct vv_ledger *l)
+static struct vv_block *last_block(struct vv_block_list *l)
 {
 	return &l->blocks.v[l->blocks.n - 1];
 }
 
-uint64_t vv_ledger_check_piece(struct vv_ledger *l, const struct iovec *part, int n, size_t len, size_t most)
+uint64_t vv_block_list_check_piece(struct vv_block_list *l, const struct iovec *part, int n, size_t len, size_t most)
 {
 	l->open = l->open && last_block(l)->raw_len + len <= most;
 	if (!l->open)
@@ -28,7 +28,7 @@ uint64_t vv_ledger_check_piece(struct vv_ledger *l, const struct iovec *part, in
 	return vv_digest_stream_check(check_of(l));
 }
 
-int vv_ledger_add_piece(struct vv_ledger *l, size_t len, uint64_t check)
+int vv_block_list_add_piece(struct vv_block_list *l, size_t len, uint64_t check)
 {
 	int rc;
 
@@ -40,12 +40,12 @@ int vv_ledger_add_piece(struct vv_ledger *l, size_t len, uint64_t check)
 		l->pos += len;
 		return rc;
 	}
-	rc = vv_ledger_add(l, 0, len, len, check);
+	rc = vv_block_list_add(l, 0, len, len, check);
 	l->open = rc == 0;
 	return rc;
 }
 
-int vv_ledger_add(struct vv_ledger *l, uint32_t codec, size_t raw_len, size_t stored_len, uint64_t check)
+int vv_block_list_add(struct vv_block_list *l, uint32_t codec, size_t raw_len, size_t stored_len, uint64_t check)
 {
 	int rc = vv_payload_extent_add(&l->blocks.extent, l->pos, raw_len, 0);
 

@@ -30,10 +30,10 @@ static const double PROMPT = 1e-3; /* seconds that a block may be under way */
 
 struct block {
 	struct vv_task task;
-	struct vv_flush *flush;
+	struct vv_block_writer *flush;
 	struct iovec part[PARTS];
 	int n_parts;
-	struct vv_flush_owed owed[PARTS]; /* whom to tell when it is written */
+	struct vv_block_writer_owed owed[PARTS]; /* whom to tell when it is written */
 	int n_owed;
 	size_t raw_len;
 	struct vv_form form; /* of the numbers it holds, if all are of one */
@@ -49,18 +49,18 @@ struct block {
 	struct vv_err_state error;
 };
 
-struct vv_flush {
+struct vv_block_writer {
 	struct vv_pool *pool;
 	struct vv_put *put;
-	struct vv_flush_options opt;
+	struct vv_block_writer_options opt;
 	struct block *ring[RING_MAX];
 	size_t size;
 	size_t room;         /* of a block's own memory */
 	uint64_t added;      /* bytes handed over */
 	uint64_t sampled_at; /* auto: when it last decided */
 	bool coding;         /* auto: what it decided */
-	struct vv_choice choice;
-	struct { /* vv_flush_turn */
+	struct vv_codec_choice choice;
+	struct { /* vv_block_writer_turn */
 		bool set;
 		const struct vv_codec *codec;
 		struct vv_recipe how;
@@ -76,19 +76,19 @@ struct vv_flush {
 	size_t head, count; /* count blocks from head on are being coded or written; the next is being filled */
 	bool closing;
 	struct vv_err_state error; /* the first failure of the writer */
-	struct vv_ledger done; /* the writer's */
+	struct vv_block_list done; /* the writer's */
 };
 
 /* Room for n bytes, coded in any way that may be asked for. */
-static size_t coded_bound(const struct vv_flush *f, size_t n)
+static size_t coded_bound(const struct vv_block_writer *f, size_t n)
 {
-	return vv_choice_bound(&f->choice, n, f->opt.copy);
+	return vv_codec_choice_bound(&f->choice, n, f->opt.copy);
 }
 
 /* Blocks that are coded need memory of their own, twice: for the bytes in one piece and for the result. */
-static void size_ring(struct vv_flush *f)
+static void size_ring(struct vv_block_writer *f)
 {
-	struct vv_flush_options *o = &f->opt;
+	struct vv_block_writer_options *o = &f->opt;
 	size_t most = o->codec ? RING_MAX : RING_PLAIN;
 
 	f->size = o->here ? 1 : 2 * (size_t)vv_pool_width(f->pool) + 1;
@@ -101,35 +101,35 @@ static void size_ring(struct vv_flush *f)
 		o->block /= 2;
 }
 
-int vv_flush_open(struct vv_pool *pool, struct vv_put *put, const struct vv_flush_options *opt, struct vv_flush **out)
+int vv_block_writer_open(struct vv_pool *pool, struct vv_put *put, const struct vv_block_writer_options *opt, struct vv_block_writer **out)
 {
-	struct vv_flush *f = vv_mem_new(1, sizeof(*f));
+	struct vv_block_writer *f = vv_mem_new(1, sizeof(*f));
 
 	if (!f)
 		return VV_ENOMEM;
-	*f = (struct vv_flush){ .pool = pool, .put = put, .opt = *opt };
-	vv_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
+	*f = (struct vv_block_writer){ .pool = pool, .put = put, .opt = *opt };
+	vv_codec_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
 	size_ring(f);
-	f->room = opt->copy ? vv_flush_slab(opt->block) : f->opt.block;
+	f->room = opt->copy ? vv_block_writer_slab(opt->block) : f->opt.block;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->change, NULL);
 	*out = f;
 	return 0;
 }
 
-static size_t block_len(const struct vv_flush *f)
+static size_t block_len(const struct vv_block_writer *f)
 {
 	return f->turn.set ? f->turn.block : f->opt.block;
 }
 
 /* Where blocks are of different sizes, as many are under way as there is memory for; one always is. */
-static bool is_full(const struct vv_flush *f)
+static bool is_full(const struct vv_block_writer *f)
 {
 	return f->opt.copy && f->opt.memory && f->count && f->held + block_len(f) > f->opt.memory;
 }
 
 /* The block to fill; waits until there is one. NULL if the writer has failed, or for want of memory. */
-static struct block *filling(struct vv_flush *f)
+static struct block *filling(struct vv_block_writer *f)
 {
 	size_t i;
 	bool failed;
@@ -149,13 +149,13 @@ static struct block *filling(struct vv_flush *f)
 	return f->ring[i];
 }
 
-static int failure(const struct vv_flush *f)
+static int failure(const struct vv_block_writer *f)
 {
 	return f->error.code ? f->error.code : VV_ENOMEM;
 }
 
 /* A large page costs what forty small ones do; but it is there even for a few bytes, so there must not be many. */
-static bool has_room(const struct vv_flush *f, uint8_t **p, size_t n, bool full)
+static bool has_room(const struct vv_block_writer *f, uint8_t **p, size_t n, bool full)
 {
 	if (!*p)
 		*p = full || (f->opt.copy && f->size <= RING_WIDE && !f->opt.narrow) ? vv_mem_map_wide(n) : vv_mem_map(n);
@@ -164,7 +164,7 @@ static bool has_room(const struct vv_flush *f, uint8_t **p, size_t n, bool full)
 
 static bool has_own_room(struct block *b)
 {
-	return has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_FLUSH_SLAB);
+	return has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_BLOCK_WRITER_SLAB);
 }
 
 /* The block's bytes in one piece; what was copied lies there already. */
@@ -208,7 +208,7 @@ static void code_block(void *arg)
 	b->stored_len = 0;
 	b->rc = b->codec ? encode(b) : 0;
 	if (b->piece)
-		b->check = vv_ledger_check_piece(&b->flush->done, b->part, b->n_parts, b->raw_len, b->flush->opt.block);
+		b->check = vv_block_list_check_piece(&b->flush->done, b->part, b->n_parts, b->raw_len, b->flush->opt.block);
 	else if (b->rc == 0)
 		b->check = b->stored_len ? vv_digest_check(b->coded, b->stored_len) : vv_digest_check_parts(b->part, b->n_parts);
 }
@@ -227,24 +227,24 @@ static void run_block(struct vv_task *t)
 static void sample(void *arg)
 {
 	struct block *b = arg;
-	struct vv_flush *f = b->flush;
+	struct vv_block_writer *f = b->flush;
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
 
 	if (b->part[0].iov_len >= n || gather(b) == 0)
-		f->coding = vv_choice_pays(b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_store_rate(f->put->store),
+		f->coding = vv_codec_choice_pays(b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_store_rate(f->put->store),
 					   vv_pool_width(f->pool), f->opt.always);
 }
 
 /* auto looks at the first block that it can judge, and again every so often. Memory that is gone is found out by who stores. */
-static const struct vv_codec *codec_for(struct vv_flush *f, struct block *b)
+static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block *b)
 {
 	bool look = !f->sampled_at || f->added - f->sampled_at >= SAMPLE_EVERY;
 
 	if (!f->opt.codec || (f->opt.automatic && (b->raw_len < 4096 || (!look && !f->coding))))
 		return NULL;
-	if (vv_choice_is_due(&f->choice, &b->form, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
-		vv_choice_try(&f->choice, &b->form, f->added, b->raw, b->raw_len);
-	b->codec = vv_choice_codec(&f->choice, &b->form, &b->how);
+	if (vv_codec_choice_is_due(&f->choice, &b->form, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
+		vv_codec_choice_try(&f->choice, &b->form, f->added, b->raw, b->raw_len);
+	b->codec = vv_codec_choice_codec(&f->choice, &b->form, &b->how);
 	if (!f->opt.automatic || !look)
 		return b->codec;
 	f->coding = false;
@@ -262,15 +262,15 @@ static void put_block(void *arg)
 }
 
 /* Stores read the bytes as they come, and keep no locks meanwhile. */
-static int write_block(struct vv_flush *f, struct block *b)
+static int write_block(struct vv_block_writer *f, struct block *b)
 {
 	int rc = b->rc ? vv_err_restore(&b->error) : vv_fence_try(put_block, b);
 
 	rc = rc ? rc : b->rc;
 	if (rc == 0 && b->piece)
-		rc = vv_ledger_add_piece(&f->done, b->raw_len, b->check);
+		rc = vv_block_list_add_piece(&f->done, b->raw_len, b->check);
 	else if (rc == 0)
-		rc = vv_ledger_add(&f->done, b->stored_len ? b->codec->number : VV_CODEC_NONE, b->raw_len, b->stored_len ? b->stored_len : b->raw_len,
+		rc = vv_block_list_add(&f->done, b->stored_len ? b->codec->number : VV_CODEC_NONE, b->raw_len, b->stored_len ? b->stored_len : b->raw_len,
 				   b->check);
 	if (rc == 0 && f->opt.stored)
 		f->opt.stored(f->opt.arg, b->owed, b->n_owed);
@@ -278,7 +278,7 @@ static int write_block(struct vv_flush *f, struct block *b)
 }
 
 /* A large block does not keep its memory; all of a ring that have some keep no more than may be under way. */
-static size_t kept(const struct vv_flush *f)
+static size_t kept(const struct vv_block_writer *f)
 {
 	size_t share = f->opt.copy && f->opt.memory ? f->opt.memory / f->size : BIG;
 
@@ -297,7 +297,7 @@ static void empty_block(struct block *b)
 }
 
 /* After a failure a block that is under way is waited for, and not written. */
-static int end_block(struct vv_flush *f, struct block *b, bool failed)
+static int end_block(struct vv_block_writer *f, struct block *b, bool failed)
 {
 	int rc;
 
@@ -310,7 +310,7 @@ static int end_block(struct vv_flush *f, struct block *b, bool failed)
 	return rc;
 }
 
-static int note_end(struct vv_flush *f, int rc)
+static int note_end(struct vv_block_writer *f, int rc)
 {
 	if (rc) {
 		vv_err_save(rc, &f->error);
@@ -322,7 +322,7 @@ static int note_end(struct vv_flush *f, int rc)
 
 static void *write_blocks(void *arg)
 {
-	struct vv_flush *f = arg;
+	struct vv_block_writer *f = arg;
 
 	vv_thread_mark_own();
 	pthread_mutex_lock(&f->lock);
@@ -353,7 +353,7 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-static int send(struct vv_flush *f, struct block *b)
+static int send(struct vv_block_writer *f, struct block *b)
 {
 	int rc = f->started || f->opt.here ? 0 : vv_thread_start(&f->writer, write_blocks, f);
 
@@ -424,7 +424,7 @@ static int note(struct block *b, const uint8_t *p, size_t n, bool copy)
 }
 
 /* A block that has come to something is not spoiled by numbers of another form. */
-static bool is_other(const struct vv_flush *f, const struct block *b, const struct vv_form *form)
+static bool is_other(const struct vv_block_writer *f, const struct block *b, const struct vv_form *form)
 {
 	return form && f->opt.codec && !f->turn.set && b->raw_len >= BLOCK_MIN && !vv_recipe_same_form(&b->form, form);
 }
@@ -441,26 +441,26 @@ static void note_form(struct block *b, const struct vv_form *form, size_t n)
 
 static bool owe(struct block *b, uint32_t tag)
 {
-	struct vv_flush_owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
+	struct vv_block_writer_owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
 
 	if (last && last->tag == tag)
 		last->adds++;
 	else if (b->n_owed < PARTS)
-		b->owed[b->n_owed++] = (struct vv_flush_owed){ tag, 1 };
+		b->owed[b->n_owed++] = (struct vv_block_writer_owed){ tag, 1 };
 	else
 		return false;
 	return true;
 }
 
 /* With a slow sink a large block is long under way, and what waits for it waits long; unless it is to be coded, it is cut. */
-static bool is_enough(struct vv_flush *f, const struct block *b)
+static bool is_enough(struct vv_block_writer *f, const struct block *b)
 {
 	double rate = f->opt.prompt && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
 
 	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }
 
-int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag, bool copy)
+int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, const struct vv_form *form, uint32_t tag, bool copy)
 {
 	const uint8_t *from = p;
 	size_t block = block_len(f);
@@ -492,7 +492,7 @@ int vv_flush_add(struct vv_flush *f, const void *p, size_t n, const struct vv_fo
 	return 0;
 }
 
-int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t room, size_t n, bool *taken)
+int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room, size_t n, bool *taken)
 {
 	struct block *b = filling(f);
 
@@ -508,7 +508,7 @@ int vv_flush_take(struct vv_flush *f, uint8_t **slab, size_t room, size_t n, boo
 	return n == block_len(f) ? send(f, b) : 0;
 }
 
-bool vv_flush_room(struct vv_flush *f, size_t n)
+bool vv_block_writer_room(struct vv_block_writer *f, size_t n)
 {
 	bool room;
 
@@ -518,7 +518,7 @@ bool vv_flush_room(struct vv_flush *f, size_t n)
 	return room;
 }
 
-int vv_flush_push(struct vv_flush *f)
+int vv_block_writer_push(struct vv_block_writer *f)
 {
 	struct block *b = filling(f);
 
@@ -528,16 +528,16 @@ int vv_flush_push(struct vv_flush *f)
 }
 
 /* auto: where blocks are not worth it, large tables are not either, and small ones not beside much: a restart from many layers decodes them all. */
-vv_layer_coder vv_flush_coder(const struct vv_flush *f)
+vv_layer_coder vv_block_writer_coder(const struct vv_block_writer *f)
 {
 	if (!f->opt.codec || f->opt.codec->number != VV_CODEC_ZSTD || (f->opt.automatic && !f->coding && f->added >= MUCH))
 		return NULL;
 	return f->opt.automatic && !f->coding ? vv_section_encode_small : vv_section_encode;
 }
 
-int vv_flush_turn(struct vv_flush *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block)
+int vv_block_writer_turn(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block)
 {
-	int rc = vv_flush_push(f);
+	int rc = vv_block_writer_push(f);
 
 	f->turn.set = true;
 	f->turn.codec = codec;
@@ -546,9 +546,9 @@ int vv_flush_turn(struct vv_flush *f, const struct vv_codec *codec, const struct
 	return rc;
 }
 
-int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out)
+int vv_block_writer_drain(struct vv_block_writer *f, const struct vv_blocks **out)
 {
-	int rc = vv_flush_push(f);
+	int rc = vv_block_writer_push(f);
 
 	pthread_mutex_lock(&f->lock);
 	while (f->count)
@@ -561,10 +561,10 @@ int vv_flush_drain(struct vv_flush *f, const struct vv_blocks **out)
 	return rc;
 }
 
-int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
+int vv_block_writer_finish(struct vv_block_writer *f, struct vv_blocks *out)
 {
 	const struct vv_blocks *all = NULL;
-	int rc = vv_flush_drain(f, &all);
+	int rc = vv_block_writer_drain(f, &all);
 
 	if (rc == 0) {
 		*out = *all;
@@ -573,7 +573,7 @@ int vv_flush_finish(struct vv_flush *f, struct vv_blocks *out)
 	return rc;
 }
 
-void vv_flush_free(struct vv_flush *f)
+void vv_block_writer_free(struct vv_block_writer *f)
 {
 	if (!f)
 		return;
@@ -593,7 +593,7 @@ void vv_flush_free(struct vv_flush *f)
 		vv_mem_unmap(f->ring[i]->coded, coded_bound(f, f->opt.block));
 		vv_mem_free(f->ring[i]);
 	}
-	vv_ledger_fini(&f->done);
+	vv_block_list_fini(&f->done);
 	pthread_cond_destroy(&f->change);
 	pthread_mutex_destroy(&f->lock);
 	vv_mem_free(f);

@@ -14,7 +14,7 @@ enum {
 	EVERY = 16 << 20,
 };
 
-int vv_choice_parse(const char *text, struct vv_flush_options *out)
+int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out)
 {
 	size_t n = strcspn(text, ":");
 
@@ -34,26 +34,26 @@ int vv_choice_parse(const char *text, struct vv_flush_options *out)
 	return 0;
 }
 
-void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level, struct vv_tasting *tasting)
+void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level, struct vv_shared_samples *tasting)
 {
-	*c = (struct vv_choice){ .codec = codec, .level = level, .tasting = tasting };
+	*c = (struct vv_codec_choice){ .codec = codec, .level = level, .tasting = tasting };
 }
 
-static void take(const struct vv_choice *c, struct vv_choice_tried *t, struct vv_recipe how)
+static void take(const struct vv_codec_choice *c, struct vv_codec_choice_tried *t, struct vv_recipe how)
 {
 	if (how.coder == VV_CODEC_ZSTD && c->level > how.level)
 		how.level = (int8_t)c->level;
 	t->how = how;
-	t->codec = vv_codec_numbered(vv_taste_codec(&how));
+	t->codec = vv_codec_numbered(vv_recipe_search_codec(&how));
 }
 
 /* Recipes ask for zstd. */
-static bool can_choose(const struct vv_choice *c)
+static bool can_choose(const struct vv_codec_choice *c)
 {
 	return c->codec && c->codec->number == VV_CODEC_ZSTD;
 }
 
-size_t vv_choice_bound(const struct vv_choice *c, size_t n, bool any)
+size_t vv_codec_choice_bound(const struct vv_codec_choice *c, size_t n, bool any)
 {
 	size_t most = c->codec ? c->codec->bound(n) : 0;
 
@@ -63,7 +63,7 @@ size_t vv_choice_bound(const struct vv_choice *c, size_t n, bool any)
 	return most;
 }
 
-static const struct vv_choice_tried *find(const struct vv_choice *c, const struct vv_form *form)
+static const struct vv_codec_choice_tried *find(const struct vv_codec_choice *c, const struct vv_form *form)
 {
 	for (size_t i = 0; i < c->n_tried; i++)
 		if (vv_recipe_same_form(&c->tried[i].form, form))
@@ -71,17 +71,17 @@ static const struct vv_choice_tried *find(const struct vv_choice *c, const struc
 	return NULL;
 }
 
-bool vv_choice_is_due(const struct vv_choice *c, const struct vv_form *form, uint64_t before)
+bool vv_codec_choice_is_due(const struct vv_codec_choice *c, const struct vv_form *form, uint64_t before)
 {
-	const struct vv_choice_tried *t = find(c, form);
+	const struct vv_codec_choice_tried *t = find(c, form);
 
 	return can_choose(c) && vv_head_type_size(form->type) > 1 && (!t || before + 1 - t->at >= EVERY);
 }
 
 /* A place for the form: its own, a new one, or that of the one tried longest ago. */
-static struct vv_choice_tried *place_for(struct vv_choice *c, const struct vv_form *form)
+static struct vv_codec_choice_tried *place_for(struct vv_codec_choice *c, const struct vv_form *form)
 {
-	struct vv_choice_tried *oldest = &c->tried[0];
+	struct vv_codec_choice_tried *oldest = &c->tried[0];
 
 	for (size_t i = 0; i < c->n_tried; i++) {
 		if (vv_recipe_same_form(&c->tried[i].form, form))
@@ -89,7 +89,7 @@ static struct vv_choice_tried *place_for(struct vv_choice *c, const struct vv_fo
 		if (c->tried[i].at < oldest->at)
 			oldest = &c->tried[i];
 	}
-	return c->n_tried < VV_CHOICE_FORMS ? &c->tried[c->n_tried++] : oldest;
+	return c->n_tried < VV_CODEC_CHOICE_FORMS ? &c->tried[c->n_tried++] : oldest;
 }
 
 /* Stretches from its beginning, its middle, its end, which begin with a number. */
@@ -97,49 +97,49 @@ static size_t take_samples(const uint8_t *p, size_t n, size_t unit, struct vv_sa
 {
 	size_t k = 0;
 
-	if (n <= (size_t)STRETCHES * VV_TASTE_BYTES) {
+	if (n <= (size_t)STRETCHES * VV_RECIPE_SEARCH_BYTES) {
 		for (size_t at = 0; at < n; at += out[k++].n)
-			out[k] = (struct vv_sample){ p + at, n - at < VV_TASTE_BYTES ? n - at : VV_TASTE_BYTES };
+			out[k] = (struct vv_sample){ p + at, n - at < VV_RECIPE_SEARCH_BYTES ? n - at : VV_RECIPE_SEARCH_BYTES };
 		return k;
 	}
 	for (; k < STRETCHES; k++) {
-		size_t at = (n - VV_TASTE_BYTES) / (STRETCHES - 1) * k;
+		size_t at = (n - VV_RECIPE_SEARCH_BYTES) / (STRETCHES - 1) * k;
 
-		out[k] = (struct vv_sample){ p + at - at % unit, VV_TASTE_BYTES };
+		out[k] = (struct vv_sample){ p + at - at % unit, VV_RECIPE_SEARCH_BYTES };
 	}
 	return k;
 }
 
-void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n)
+void vv_codec_choice_try(struct vv_codec_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n)
 {
-	struct vv_tasting *first = find(c, form) ? NULL : c->tasting;
-	const struct vv_tasting_form *shared = first ? vv_tasting_find(first, form) : NULL;
-	struct vv_choice_tried *t = place_for(c, form);
+	struct vv_shared_samples *first = find(c, form) ? NULL : c->tasting;
+	const struct vv_shared_samples_form *shared = first ? vv_shared_samples_find(first, form) : NULL;
+	struct vv_codec_choice_tried *t = place_for(c, form);
 	struct vv_sample sample[STRETCHES];
-	struct vv_taste taste = { 0 };
+	struct vv_recipe_search taste = { 0 };
 
-	*t = (struct vv_choice_tried){ .form = *form, .at = before + 1 };
+	*t = (struct vv_codec_choice_tried){ .form = *form, .at = before + 1 };
 	if (first)
-		vv_tasting_keep(first, form, p, n);
+		vv_shared_samples_keep(first, form, p, n);
 	if (shared) {
 		take(c, t, shared->how);
 		return;
 	}
 	n = take_samples(p, n, vv_head_type_size(form->type), sample);
-	if (vv_taste_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
+	if (vv_recipe_search_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
 		return;
 	take(c, t, taste.recipe);
 }
 
-const struct vv_codec *vv_choice_codec(const struct vv_choice *c, const struct vv_form *form, struct vv_recipe *how)
+const struct vv_codec *vv_codec_choice_codec(const struct vv_codec_choice *c, const struct vv_form *form, struct vv_recipe *how)
 {
-	const struct vv_choice_tried *t = find(c, form);
+	const struct vv_codec_choice_tried *t = find(c, form);
 
 	*how = t && t->codec ? t->how : vv_recipe_plain(1);
 	return t && t->codec ? t->codec : c->codec;
 }
 
-bool vv_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
+bool vv_codec_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
 		    unsigned width, bool always)
 {
 	size_t cap = c->bound(n), got = 0;

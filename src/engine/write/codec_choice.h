@@ -1,44 +1,44 @@
 /* Which codec a block gets, and by which recipe: what is best for numbers is tried now and then, for each form of them by itself. */
-#ifndef VV_ENGINE_CHOICE_H
-#define VV_ENGINE_CHOICE_H
+#ifndef VV_ENGINE_WRITE_CODEC_CHOICE_H
+#define VV_ENGINE_WRITE_CODEC_CHOICE_H
 
 #include "codec/codec.h"
 #include <stdbool.h>
 
-enum { VV_CHOICE_FORMS = 32 };
+enum { VV_CODEC_CHOICE_FORMS = 32 };
 
-struct vv_tasting;
+struct vv_shared_samples;
 
-struct vv_choice_tried {
+struct vv_codec_choice_tried {
 	struct vv_form form;
 	uint64_t at; /* how many bytes were before it when it was tried, and 1 */
 	const struct vv_codec *codec; /* that codes by the recipe; NULL: the usual one is as good */
 	struct vv_recipe how;
 };
 
-struct vv_choice {
+struct vv_codec_choice {
 	const struct vv_codec *codec; /* for what is not known to be numbers; NULL: nothing is coded */
 	int level;
-	struct vv_tasting *tasting; /* what the ranks of a group decided, and where samples go for that; may be NULL */
-	struct vv_choice_tried tried[VV_CHOICE_FORMS];
+	struct vv_shared_samples *tasting; /* what the ranks of a group decided, and where samples go for that; may be NULL */
+	struct vv_codec_choice_tried tried[VV_CODEC_CHOICE_FORMS];
 	size_t n_tried;
 };
 
-struct vv_flush_options;
+struct vv_block_writer_options;
 
 /* From the option's text: "none", "zstd:3", "auto". */
-int vv_choice_parse(const char *text, struct vv_flush_options *out);
-void vv_choice_init(struct vv_choice *c, const struct vv_codec *codec, int level, struct vv_tasting *tasting);
+int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out);
+void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level, struct vv_shared_samples *tasting);
 /* Room for n bytes, coded as is chosen; `any`: in whatever way. */
-size_t vv_choice_bound(const struct vv_choice *c, size_t n, bool any);
+size_t vv_codec_choice_bound(const struct vv_codec_choice *c, size_t n, bool any);
 /* Is it to be tried on the numbers of that form that come after `before` bytes? */
-bool vv_choice_is_due(const struct vv_choice *c, const struct vv_form *form, uint64_t before);
-void vv_choice_try(struct vv_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n);
-const struct vv_codec *vv_choice_codec(const struct vv_choice *c, const struct vv_form *form, struct vv_recipe *how);
+bool vv_codec_choice_is_due(const struct vv_codec_choice *c, const struct vv_form *form, uint64_t before);
+void vv_codec_choice_try(struct vv_codec_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n);
+const struct vv_codec *vv_codec_choice_codec(const struct vv_codec_choice *c, const struct vv_form *form, struct vv_recipe *how);
 
 /* Would coding make the whole faster? The sink takes `sink` bytes a second, `width` threads code, and what is left has size 1/ratio. With
  * `always` it need only be smaller. */
-bool vv_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
+bool vv_codec_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
 		    unsigned width, bool always);
 
 #endif

@@ -13,17 +13,17 @@ static const char magic[8] = { 'V', 'A', 'R', 'V', 'E', 'I', 'D', 'X' };
 enum { SAVE_EVERY = 64, LEAST_SOURCE = 8 + 2 };
 #define MAX_CACHE (8ull << 30)
 
-void vv_history_fini(struct vv_history *h)
+void vv_index_cache_fini(struct vv_index_cache *h)
 {
 	vv_index_fini(&h->index);
 	vv_mem_free(h->tie);
 	vv_mem_free(h->entry_trust);
 	vv_mem_free(h->layer_trust);
-	vv_layerio_close(h->open);
-	*h = (struct vv_history){ 0 };
+	vv_layer_file_close(h->open);
+	*h = (struct vv_index_cache){ 0 };
 }
 
-int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check)
+int vv_index_cache_tie(struct vv_index_cache *h, uint64_t layer, uint64_t check)
 {
 	size_t n = h->index.n_layers, k = n;
 
@@ -67,7 +67,7 @@ static int get_source(struct vv_wire *w, struct source *out)
 }
 
 /* All of it, or only what is needed. */
-static int add_source(struct vv_history *h, const struct source *from, const struct vv_needs *only)
+static int add_source(struct vv_index_cache *h, const struct source *from, const struct vv_needed_entries *only)
 {
 	struct vv_wire gap = from->gap;
 	uint64_t pos = 0;
@@ -82,10 +82,10 @@ static int add_source(struct vv_history *h, const struct source *from, const str
 		pos += step;
 		if (gap.bad || pos >= VV_MAX_PAYLOAD || (i && !step))
 			return VV_EDAMAGED;
-		if (!only || vv_needs_chunk(only, from->layer, pos))
+		if (!only || vv_needed_entries_chunk(only, from->layer, pos))
 			rc = vv_index_add(&h->index, &d, from->layer, pos, &number);
 	}
-	return rc ? rc : vv_history_tie(h, from->layer, from->tie);
+	return rc ? rc : vv_index_cache_tie(h, from->layer, from->tie);
 }
 
 /* Magic, version, check, lineage; what is left in w are the sources. */
@@ -171,16 +171,16 @@ static int read_cache(const struct vv_lineage *lin, uint32_t rank, uint8_t kind,
 	return rc;
 }
 
-int vv_history_check(const struct vv_lineage *lin, uint32_t rank)
+int vv_index_cache_check(const struct vv_lineage *lin, uint32_t rank)
 {
-	struct vv_history h = { 0 };
+	struct vv_index_cache h = { 0 };
 	struct cache c = { 0 };
 	int rc = read_cache(lin, rank, 0, &c);
 
 	for (size_t i = 0; rc == 0 && i < c.n; i++)
 		rc = add_source(&h, &c.source[i], NULL);
 	close_cache(&c);
-	vv_history_fini(&h);
+	vv_index_cache_fini(&h);
 	if (rc == VV_EDAMAGED)
 		vv_err_set(rc, "'%s/%s/index.r%u': the index cache is damaged (nothing is lost; the next writer makes it anew)",
 			   lin->store->url, lin->name, rank);
@@ -198,12 +198,12 @@ struct loading {
 	const struct vv_lineage *lin;
 	uint32_t rank;
 	uint8_t kind;
-	const struct vv_needs *needs;
+	const struct vv_needed_entries *needs;
 	size_t room;
 	struct cache cache;
 	struct fresh *fresh; /* the newest first */
 	size_t n_fresh, cap;
-	struct vv_history h;
+	struct vv_index_cache h;
 };
 
 /* What has been read is dropped. */
@@ -213,7 +213,7 @@ static void give_up(struct loading *l)
 		vv_payload_digests_fini(&l->fresh[i].digests);
 	vv_mem_free(l->fresh);
 	close_cache(&l->cache);
-	vv_history_fini(&l->h);
+	vv_index_cache_fini(&l->h);
 }
 
 /* A cache that is missing, not whole, or newer than the lineage means: read the layers instead. */
@@ -233,7 +233,7 @@ static int load_cache(struct loading *l)
 }
 
 /* Of a layer's digests those that are needed. */
-static int sort_out(const struct vv_needs *needs, uint64_t layer, const struct vv_digests *d, struct vv_digests *out)
+static int sort_out(const struct vv_needed_entries *needs, uint64_t layer, const struct vv_digests *d, struct vv_digests *out)
 {
 	int rc = 0;
 
@@ -241,13 +241,13 @@ static int sort_out(const struct vv_needs *needs, uint64_t layer, const struct v
 		for (uint64_t i = 0; rc == 0 && i < d->group[g].count; i++) {
 			uint64_t pos = d->group[g].pos + i * d->group[g].chunk;
 
-			if (vv_needs_chunk(needs, layer, pos))
+			if (vv_needed_entries_chunk(needs, layer, pos))
 				rc = vv_payload_digest_add(out, pos, d->group[g].chunk, &d->v[d->group[g].digest + i]);
 		}
 	return rc;
 }
 
-static int take_layer(struct loading *l, struct vv_layerio *f)
+static int take_layer(struct loading *l, struct vv_layer_file *f)
 {
 	struct fresh *to;
 
@@ -269,20 +269,20 @@ static int take_layer(struct loading *l, struct vv_layerio *f)
 
 static int read_layer(struct loading *l, uint64_t layer)
 {
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 	int rc;
 
 	l->h.since++;
-	if (!l->room && !vv_needs_layer(l->needs, layer))
+	if (!l->room && !vv_needed_entries_layer(l->needs, layer))
 		return 0;
-	rc = vv_layerio_open(l->lin, layer, VV_LAYERIO_DIGESTS, &f);
+	rc = vv_layer_file_open(l->lin, layer, VV_LAYER_FILE_DIGESTS, &f);
 	if (rc == VV_EDAMAGED) {
 		vv_log_warn("%s; its content will not be referred to", vv_err_last());
 		return 0;
 	}
 	if (rc == 0)
 		rc = take_layer(l, f);
-	vv_layerio_close(f);
+	vv_layer_file_close(f);
 	return rc;
 }
 
@@ -301,7 +301,7 @@ static int read_layers(struct loading *l)
 /* In the order of the layers: what the cache says, then what was read. */
 static int fill(struct loading *l)
 {
-	struct vv_history *h = &l->h;
+	struct vv_index_cache *h = &l->h;
 	size_t left = l->cache.sum;
 	int rc = 0;
 
@@ -316,7 +316,7 @@ static int fill(struct loading *l)
 
 		rc = vv_index_add_layer(&h->index, f->layer, &f->digests);
 		if (rc == 0)
-			rc = vv_history_tie(h, f->layer, f->tie);
+			rc = vv_index_cache_tie(h, f->layer, f->tie);
 		vv_payload_digests_fini(&f->digests);
 	}
 	return rc;
@@ -332,14 +332,14 @@ static int load(struct loading *l, bool use_cache)
 }
 
 /* A cache need not name all that the layers hold: if it lacks what is needed, the layers themselves are read. */
-int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needs *needs,
-		    struct vv_history *out)
+int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needed_entries *needs,
+		    struct vv_index_cache *out)
 {
 	struct loading none = { .lin = lin, .rank = rank, .kind = digest_kind, .needs = needs, .room = room }, l = none;
-	struct vv_history *h = &l.h;
+	struct vv_index_cache *h = &l.h;
 	int rc = load(&l, true);
 
-	if (rc == VV_EDAMAGED || (rc == 0 && h->cached && !vv_needs_met(needs, &h->index, h->index.n))) {
+	if (rc == VV_EDAMAGED || (rc == 0 && h->cached && !vv_needed_entries_met(needs, &h->index, h->index.n))) {
 		give_up(&l);
 		l = none;
 		vv_err_clear();
@@ -353,7 +353,7 @@ int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_
 	}
 	if (rc == 0) {
 		*out = *h;
-		*h = (struct vv_history){ 0 };
+		*h = (struct vv_index_cache){ 0 };
 	}
 	give_up(&l);
 	return rc;
@@ -373,7 +373,7 @@ static size_t close_ranks(void *v, size_t n, size_t size, const uint32_t *moved)
 	return kept;
 }
 
-int vv_history_shrink(struct vv_history *h, size_t limit, uint32_t *moved)
+int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *moved)
 {
 	size_t kept = 0, n_layers = h->index.n_layers;
 	uint32_t *source = vv_mem_new(n_layers, sizeof(*source));
@@ -458,7 +458,7 @@ static void write_some(struct writing *w)
 		write_out(w);
 }
 
-static void put_source(struct writing *w, const struct vv_history *h, const uint32_t *list, size_t n)
+static void put_source(struct writing *w, const struct vv_index_cache *h, const uint32_t *list, size_t n)
 {
 	const struct vv_index *x = &h->index;
 	uint64_t pos = 0;
@@ -477,7 +477,7 @@ static void put_source(struct writing *w, const struct vv_history *h, const uint
 	}
 }
 
-static void put_sources(struct writing *w, const struct vv_history *h, const uint32_t *list, size_t n)
+static void put_sources(struct writing *w, const struct vv_index_cache *h, const uint32_t *list, size_t n)
 {
 	const struct vv_index *x = &h->index;
 	size_t count = 0;
@@ -492,7 +492,7 @@ static void put_sources(struct writing *w, const struct vv_history *h, const uin
 	}
 }
 
-static void put_cache(struct writing *w, const struct vv_lineage *lin, uint8_t kind, uint64_t epoch, const struct vv_history *h, const uint32_t *list,
+static void put_cache(struct writing *w, const struct vv_lineage *lin, uint8_t kind, uint64_t epoch, const struct vv_index_cache *h, const uint32_t *list,
 		      size_t n)
 {
 	vv_digest_stream_init(&w->check);
@@ -510,7 +510,7 @@ static void put_cache(struct writing *w, const struct vv_lineage *lin, uint8_t k
 	write_out(w);
 }
 
-static int save(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint64_t epoch, struct vv_history *h)
+static int save(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint64_t epoch, struct vv_index_cache *h)
 {
 	char object[VV_NAME_MAX];
 	struct writing w = { 0 };
@@ -530,8 +530,8 @@ static int save(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint6
 	return w.rc;
 }
 
-void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
-		     struct vv_history *h)
+void vv_index_cache_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
+		     struct vv_index_cache *h)
 {
 	if (++h->since < SAVE_EVERY)
 		return;
@@ -541,7 +541,7 @@ void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest
 	h->since = 0;
 }
 
-int vv_history_forget(const struct vv_lineage *lin, uint32_t rank)
+int vv_index_cache_forget(const struct vv_lineage *lin, uint32_t rank)
 {
 	char object[VV_NAME_MAX];
 

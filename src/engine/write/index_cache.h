@@ -1,16 +1,16 @@
 /* The digest index of a rank, from the store: the cache that writers leave, and the layers that came after it; and how far
  * it may be believed. */
-#ifndef VV_ENGINE_HISTORY_H
-#define VV_ENGINE_HISTORY_H
+#ifndef VV_ENGINE_WRITE_INDEX_CACHE_H
+#define VV_ENGINE_WRITE_INDEX_CACHE_H
 
 #include "core/dedup/index.h"
 #include "engine/lineage/catalog.h"
 #include <stdbool.h>
 
-struct vv_layerio;
-struct vv_needs;
+struct vv_layer_file;
+struct vv_needed_entries;
 
-struct vv_history {
+struct vv_index_cache {
 	struct vv_index index;  /* entries in ascending (layer, position) order */
 	uint64_t *tie;          /* per layer of the index: the check of its DIGESTS section */
 	size_t ties_cap;
@@ -21,26 +21,26 @@ struct vv_history {
 	uint8_t *entry_trust;     /* per loaded entry */
 	size_t n_cached_layers;   /* layers that only the cache told of */
 	uint8_t *layer_trust;     /* per such layer */
-	struct vv_layerio *open;  /* the layer looked into last */
+	struct vv_layer_file *open;  /* the layer looked into last */
 };
 
 /* Only layers of this kind of digest count. What is needed, as far as there is such, and beside that up to `room` entries: those of the
  * newest layers. */
-int vv_history_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needs *needs,
-		    struct vv_history *out);
-void vv_history_fini(struct vv_history *h);
+int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needed_entries *needs,
+		    struct vv_index_cache *out);
+void vv_index_cache_fini(struct vv_index_cache *h);
 /* Forgets entries until there are `limit`, the oldest first, but none whose `moved` is not 0; moved becomes 1 + the new number of what
  * stays. VV_ENOMEM: the history is as it was. */
-int vv_history_shrink(struct vv_history *h, size_t limit, uint32_t *moved);
+int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *moved);
 /* The layer that was just laid down has this check of its DIGESTS section. */
-int vv_history_tie(struct vv_history *h, uint64_t layer, uint64_t check);
+int vv_index_cache_tie(struct vv_index_cache *h, uint64_t layer, uint64_t check);
 /* Leaves a new cache in the store when enough layers came since the last one; a failure to is no failure. */
-void vv_history_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
-		     struct vv_history *h);
+void vv_index_cache_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
+		     struct vv_index_cache *h);
 /* Removes the cache: before anything that it may name is removed. */
-int vv_history_forget(const struct vv_lineage *lin, uint32_t rank);
+int vv_index_cache_forget(const struct vv_lineage *lin, uint32_t rank);
 /* Is the cache whole? VV_EDAMAGED names it; VV_ENOENT if there is none. */
-int vv_history_check(const struct vv_lineage *lin, uint32_t rank);
+int vv_index_cache_check(const struct vv_lineage *lin, uint32_t rank);
 
 /* engine/write/trust.c. A later layer refers only to bytes that this session wrote, or read and found whole. */
 

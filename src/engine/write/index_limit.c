@@ -27,8 +27,8 @@ static size_t chunks_of(const struct varve *v)
 /* Entries of so many bytes, but at least so many of them. */
 static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
-	const struct vv_ranks *g = v->group;
-	bool judges = g && g->size > 1 && g->how == VV_RANKS_EXACT;
+	const struct vv_group *g = v->group;
+	bool judges = g && g->size > 1 && g->how == VV_GROUP_EXACT;
 	uint64_t memory = 0, bytes, little = vv_options_history(&v->conf, 0, LEAST_MEMORY);
 	size_t n;
 
@@ -46,14 +46,14 @@ static size_t allowed(const struct varve *v, size_t cost)
 	return granted(v, cost, 2 * chunks_of(v));
 }
 
-size_t vv_window_judged(const struct varve *v)
+size_t vv_index_limit_judged(const struct varve *v)
 {
-	return allowed(v, VV_JUDGE_COST);
+	return allowed(v, VV_DEDUP_JUDGE_COST);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------- */
 
-static int add_region(const struct varve *v, const struct vv_region *r, struct vv_needs *n)
+static int add_region(const struct varve *v, const struct vv_region *r, struct vv_needed_entries *n)
 {
 	const struct vv_index *x = &v->history.index;
 	int rc = 0;
@@ -62,13 +62,13 @@ static int add_region(const struct varve *v, const struct vv_region *r, struct v
 		uint32_t e = r->was[c] - VV_CHUNK_FIRST;
 
 		if (r->was[c] >= VV_CHUNK_FIRST && vv_run_rank(vv_index_layer(x, e)) == v->rank)
-			rc = vv_needs_add(n, vv_index_layer(x, e), vv_index_pos(x, e), vv_region_chunk_len(r, c), r->shape.chunk);
+			rc = vv_needed_entries_add(n, vv_index_layer(x, e), vv_index_pos(x, e), vv_region_chunk_len(r, c), r->shape.chunk);
 	}
 	return rc;
 }
 
 /* What the epoch holds that is continued. Regions that are deduped in grains have no chunks, and need nothing of the index. */
-static int add_table(const struct varve *v, struct vv_needs *n)
+static int add_table(const struct varve *v, struct vv_needed_entries *n)
 {
 	bool *fine = vv_mem_new(v->table.n, sizeof(*fine));
 	int rc;
@@ -76,38 +76,38 @@ static int add_table(const struct varve *v, struct vv_needs *n)
 	if (!fine)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < v->n_regions; i++) {
-		size_t k = v->region[i]->fine ? vv_table_find(&v->table, v->region[i]->name) : v->table.n;
+		size_t k = v->region[i]->fine ? vv_run_table_find(&v->table, v->region[i]->name) : v->table.n;
 
 		if (k < v->table.n)
 			fine[k] = true;
 	}
-	rc = vv_needs_add_table(n, &v->table, v->rank, fine);
+	rc = vv_needed_entries_add_table(n, &v->table, v->rank, fine);
 	vv_mem_free(fine);
 	return rc;
 }
 
-int vv_window_load(struct varve *v, struct vv_history *out)
+int vv_index_limit_load(struct varve *v, struct vv_index_cache *out)
 {
-	struct vv_needs needs = { 0 };
+	struct vv_needed_entries needs = { 0 };
 	int rc = v->has_table ? add_table(v, &needs) : 0;
 
 	for (size_t i = 0; rc == 0 && v->has_history && i < v->n_regions; i++)
 		rc = add_region(v, v->region[i], &needs);
-	vv_needs_settle(&needs);
+	vv_needed_entries_settle(&needs);
 	if (rc == 0)
-		rc = vv_history_load(&v->lineage, v->rank, v->digest_kind, v->mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
-	vv_needs_fini(&needs);
+		rc = vv_index_cache_load(&v->lineage, v->rank, v->digest_kind, v->mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
+	vv_needed_entries_fini(&needs);
 	return rc;
 }
 
-bool vv_window_holds(struct varve *v)
+bool vv_index_limit_holds(struct varve *v)
 {
-	struct vv_needs needs = { 0 };
+	struct vv_needed_entries needs = { 0 };
 	bool held = add_table(v, &needs) == 0;
 
-	vv_needs_settle(&needs);
-	held = held && vv_needs_met(&needs, &v->history.index, v->history.index.n);
-	vv_needs_fini(&needs);
+	vv_needed_entries_settle(&needs);
+	held = held && vv_needed_entries_met(&needs, &v->history.index, v->history.index.n);
+	vv_needed_entries_fini(&needs);
 	return held;
 }
 
@@ -132,7 +132,7 @@ static void renumber(struct varve *v, const uint32_t *moved)
 		}
 }
 
-int vv_window_shrink(struct varve *v, size_t limit)
+int vv_index_limit_shrink(struct varve *v, size_t limit)
 {
 	uint32_t *moved = vv_mem_new(v->history.index.n, sizeof(*moved));
 	int rc;
@@ -140,7 +140,7 @@ int vv_window_shrink(struct varve *v, size_t limit)
 	if (!moved)
 		return VV_ENOMEM;
 	mark(v, moved);
-	rc = vv_history_shrink(&v->history, limit, moved);
+	rc = vv_index_cache_shrink(&v->history, limit, moved);
 	if (rc == 0)
 		renumber(v, moved);
 	vv_mem_free(moved);
@@ -155,16 +155,16 @@ static void cut(struct varve *v)
 
 	if (before <= most)
 		return;
-	if (vv_window_shrink(v, most / 2) < 0)
+	if (vv_index_limit_shrink(v, most / 2) < 0)
 		vv_log_warn("more is remembered than history=%s allows: %s", vv_conf_text(&v->conf, "history"), vv_err_last());
 	else
 		vv_log_info("history: of %zu digests %zu are kept", before, v->history.index.n);
 }
 
-void vv_window_settle(struct varve *v)
+void vv_index_limit_settle(struct varve *v)
 {
 	cut(v);
-	vv_history_save(&v->lineage, v->rank, v->digest_kind, v->epoch, &v->history);
+	vv_index_cache_save(&v->lineage, v->rank, v->digest_kind, v->epoch, &v->history);
 }
 
 /* ---- what gc has taken away ----------------------------------------------------------------------------------------------- */
@@ -193,12 +193,12 @@ static bool holds(const struct vv_digests *d, uint64_t pos, const struct vv_dige
 }
 
 /* A layer that says the same as before holds the same. */
-static int look_into(struct vv_history *h, size_t k, struct vv_layerio *f, const struct left *l, uint32_t *stays)
+static int look_into(struct vv_index_cache *h, size_t k, struct vv_layer_file *f, const struct left *l, uint32_t *stays)
 {
 	const struct vv_index *x = &h->index;
 	uint64_t check = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check;
 	bool same = check == h->tie[k];
-	int rc = same ? 0 : vv_layerio_load_digests(f);
+	int rc = same ? 0 : vv_layer_file_load_digests(f);
 
 	for (size_t i = l->lo; rc == 0 && i < l->hi; i++)
 		if (vv_index_from(x, (uint32_t)i) == k)
@@ -210,20 +210,20 @@ static int look_into(struct vv_history *h, size_t k, struct vv_layerio *f, const
 /* Marks the entries of this rank's layers that the store still has. One that is damaged is as good as gone. */
 static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 {
-	struct vv_history *h = &v->history;
+	struct vv_index_cache *h = &v->history;
 	struct vv_listing all = { 0 };
 	int rc = vv_catalog_list(&v->lineage, 0, &all);
 
 	for (size_t k = 0; rc == 0 && k < h->index.n_layers; k++) {
 		uint64_t layer = h->index.layer[k];
-		struct vv_layerio *f = NULL;
+		struct vv_layer_file *f = NULL;
 
 		if (vv_run_rank(layer) != v->rank || !of[k].hi || !vv_catalog_lists(&all, layer))
 			continue;
-		rc = vv_layerio_open(&v->lineage, layer, 0, &f);
+		rc = vv_layer_file_open(&v->lineage, layer, 0, &f);
 		if (rc == 0)
 			rc = look_into(h, k, f, &of[k], stays);
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 		if (rc == VV_EDAMAGED) {
 			vv_log_warn("%s; its content will not be referred to", vv_err_last());
 			vv_err_clear();
@@ -253,11 +253,11 @@ static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *
 
 static int prune(struct varve *v, uint32_t *stays)
 {
-	struct vv_history *h = &v->history;
+	struct vv_index_cache *h = &v->history;
 	struct left *of = vv_mem_new(h->index.n_layers, sizeof(*of));
 	int rc = of ? 0 : VV_ENOMEM;
 
-	vv_layerio_close(h->open);
+	vv_layer_file_close(h->open);
 	h->open = NULL;
 	if (rc == 0) {
 		find_entries(&h->index, of);
@@ -267,19 +267,19 @@ static int prune(struct varve *v, uint32_t *stays)
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		settle_region(v, v->region[i], stays);
 	if (rc == 0)
-		rc = vv_history_shrink(h, 0, stays);
+		rc = vv_index_cache_shrink(h, 0, stays);
 	if (rc == 0)
 		renumber(v, stays);
 	return rc;
 }
 
-int vv_window_prune(struct varve *v)
+int vv_index_limit_prune(struct varve *v)
 {
 	uint32_t *stays = vv_mem_new(v->history.index.n, sizeof(*stays));
 	int rc = stays ? prune(v, stays) : VV_ENOMEM;
 
 	vv_mem_free(stays);
-	vv_footing_reclaimed(v);
+	vv_referenced_layers_reclaimed(v);
 	if (rc)
 		return rc;
 	v->history.cached = 0; /* gc has removed the cache */

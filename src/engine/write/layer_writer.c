@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int begin_head(struct vv_pass *p)
+static int begin_head(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
 	struct vv_head *h = &p->head;
@@ -36,14 +36,14 @@ static int begin_head(struct vv_pass *p)
 	return 0;
 }
 
-int vv_pass_begin(struct vv_pass *p)
+int vv_layer_writer_begin(struct vv_layer_writer *p)
 {
 	int rc = begin_head(p);
 
 	return rc ? rc : vv_index_reserve(&p->v->history.index, p->chunks);
 }
 
-int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt)
+int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer_options *opt)
 {
 	struct varve *v = p->v;
 	char object[VV_NAME_MAX];
@@ -56,7 +56,7 @@ int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt)
 	if (!p->put)
 		rc = vv_store_put_open(v->store, object, (uint64_t)p->chunks * vv_conf_number(&v->conf, "chunk"), &p->put);
 	if (rc == 0)
-		rc = vv_flush_open(v->pool, p->put, opt, &p->flush);
+		rc = vv_block_writer_open(v->pool, p->put, opt, &p->flush);
 	if (rc)
 		return rc;
 	vv_layer_put_header(&header);
@@ -68,7 +68,7 @@ int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt)
 	return rc;
 }
 
-static bool is_same(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d)
+static bool is_same(struct vv_layer_writer *p, const struct vv_region *r, size_t i, const struct vv_digest *d)
 {
 	const struct vv_digest *old = vv_region_digest(p->v, r, i);
 
@@ -76,7 +76,7 @@ static bool is_same(struct vv_pass *p, const struct vv_region *r, size_t i, cons
 	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_entry(&p->v->lineage, &p->v->history, r->was[i] - VV_CHUNK_FIRST));
 }
 
-bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d)
+bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d)
 {
 	size_t len = vv_region_chunk_len(r, i);
 	uint32_t e;
@@ -102,30 +102,30 @@ bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struc
 	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->lineage, &p->v->history, e))
 		return false;
 	r->now[i] = e + VV_CHUNK_FIRST;
-	if (vv_collective_is_claim(p, r->now[i]))
-		p->claims->shared[vv_collective_number(p, r->now[i])] = true;
+	if (vv_rank_dedup_is_claim(p, r->now[i]))
+		p->claims->shared[vv_rank_dedup_number(p, r->now[i])] = true;
 	*(e < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
 	return true;
 }
 
-int vv_pass_note(struct vv_pass *p, const struct vv_digest *d, uint32_t len, uint32_t entry)
+int vv_layer_writer_note(struct vv_layer_writer *p, const struct vv_digest *d, uint32_t len, uint32_t entry)
 {
 	int rc;
 
 	if (!p->digests.v && entry == p->old_entries + p->digests.n)
 		return vv_payload_digest_count(&p->digests, p->pos, len);
-	rc = vv_payload_digests_keep(&p->digests, vv_pass_new_digests(p));
+	rc = vv_payload_digests_keep(&p->digests, vv_layer_writer_new_digests(p));
 	return rc ? rc : vv_payload_digest_add(&p->digests, p->pos, len, d);
 }
 
-static int append(struct vv_pass *p, const struct vv_region *r, const struct vv_digest *d, uint32_t entry, const void *bytes, size_t len,
+static int append(struct vv_layer_writer *p, const struct vv_region *r, const struct vv_digest *d, uint32_t entry, const void *bytes, size_t len,
 		  enum vv_place how, uint32_t tag)
 {
 	struct vv_form form = vv_recipe_form(r->shape.type, false, r->shape.ndim, r->shape.dim);
-	int rc = vv_pass_note(p, d, (uint32_t)len, entry);
+	int rc = vv_layer_writer_note(p, d, (uint32_t)len, entry);
 
 	if (rc == 0)
-		rc = vv_flush_add(p->flush, bytes, len, &form, tag, how != VV_PLACE_LYING);
+		rc = vv_block_writer_add(p->flush, bytes, len, &form, tag, how != VV_PLACE_LYING);
 	if (rc)
 		return rc;
 	p->pos += len;
@@ -145,10 +145,10 @@ static int is_overwritten(const struct vv_region *r, size_t i)
 /* The index has an entry for it, which gets its place now. What others refer to was promised a place, and comes to lie there because
  * it is placed in the order of the promises. Of what has changed since, what it was is as good where that is stored; else it is stored as it is now, if
  * nobody else relies on the entry. */
-static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		       enum vv_place how, uint32_t tag, bool *added)
 {
-	size_t len = vv_region_chunk_len(r, i), k = vv_collective_number(p, r->now[i]);
+	size_t len = vv_region_chunk_len(r, i), k = vv_rank_dedup_number(p, r->now[i]);
 	uint32_t e = r->now[i] - VV_CHUNK_FIRST;
 	uint8_t *state = &p->claims->state[k];
 	uint64_t source = 0;
@@ -179,7 +179,7 @@ static int place_claim(struct vv_pass *p, const struct vv_region *r, size_t i, c
 	return 0;
 }
 
-int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  enum vv_place how, uint32_t tag, bool *added)
 {
 	struct vv_index *x = &p->v->history.index;
@@ -187,9 +187,9 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	uint32_t e;
 	int rc;
 
-	if (vv_collective_is_claim(p, r->now[i]))
+	if (vv_rank_dedup_is_claim(p, r->now[i]))
 		return place_claim(p, r, i, d, bytes, how, tag, added);
-	*added = !vv_pass_known(p, r, i, d);
+	*added = !vv_layer_writer_known(p, r, i, d);
 	if (!*added)
 		return 0;
 	if (vv_index_find(x, d) != VV_INDEX_NONE) /* there, but not to be used */
@@ -203,7 +203,7 @@ int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct
 	return rc;
 }
 
-struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state)
+struct vv_run vv_layer_writer_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state)
 {
 	struct vv_run run = { .at = (uint64_t)i * r->shape.chunk, .len = vv_region_chunk_len(r, i) };
 

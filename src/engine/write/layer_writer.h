@@ -1,12 +1,12 @@
 /* One epoch in the making: from the call until its commit record is durable, or nothing of it is left. */
-#ifndef VV_ENGINE_PASS_H
-#define VV_ENGINE_PASS_H
+#ifndef VV_ENGINE_WRITE_LAYER_WRITER_H
+#define VV_ENGINE_WRITE_LAYER_WRITER_H
 
 #include "core/format/commit.h"
 #include "core/format/layer.h"
 #include "engine/session.h"
 
-struct vv_pass {
+struct vv_layer_writer {
 	struct varve *v;
 	uint64_t epoch, layer;
 	size_t old_entries; /* of the index; above it is this epoch's */
@@ -18,30 +18,30 @@ struct vv_pass {
 	struct vv_region **region; /* as they were at the call */
 	size_t n_regions;
 	struct vv_put *put;
-	struct vv_flush *flush;
+	struct vv_block_writer *flush;
 	struct vv_head head;
 	struct vv_blocks blocks;
 	struct vv_digests digests;
-	struct vv_copies copies; /* of this rank's content that others store too */
+	struct vv_copies_section copies; /* of this rank's content that others store too */
 	uint64_t pos; /* end of the payload */
 	size_t lent;  /* bytes of the buffer, to its tables */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
-	int (*open)(struct vv_pass *p); /* opens the layer, for content that must be placed early */
-	int (*load)(struct vv_pass *p); /* begins, opens and fills it in place of store_tiles.c; NULL: memory */
+	int (*open)(struct vv_layer_writer *p); /* opens the layer, for content that must be placed early */
+	int (*load)(struct vv_layer_writer *p); /* begins, opens and fills it in place of store_tiles.c; NULL: memory */
 	void *load_arg;
-	struct vv_stow *stow;     /* engine/memory/store_tiles.c, while it is under way */
+	struct vv_store_tiles *stow;     /* engine/memory/store_tiles.c, while it is under way */
 	struct vv_claims *claims; /* engine/write/rank_dedup.c: what is new to this rank, before the others are asked; NULL if they are not */
 	struct varve_stats st;
 	uint64_t start_ns;
 };
 
 /* Everything that is known of the layer beforehand. */
-int vv_pass_begin(struct vv_pass *p);
+int vv_layer_writer_begin(struct vv_layer_writer *p);
 /* Opens the layer, in a file of its own unless it has a put already. */
-int vv_pass_open(struct vv_pass *p, const struct vv_flush_options *opt);
+int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer_options *opt);
 
 /* Does the chunk hold what it held, or something that is stored already (then r->now says where)? */
-bool vv_pass_known(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d);
+bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d);
 /* What is known of bytes that are placed. */
 enum vv_place {
 	VV_PLACE_LYING,   /* they stay as they are until they are stored */
@@ -50,15 +50,15 @@ enum vv_place {
 };
 
 /* DIGESTS will name what is placed next, of which this is the index's entry; VV_INDEX_NONE: it has one from before, or others know it by p->digests. */
-int vv_pass_note(struct vv_pass *p, const struct vv_digest *d, uint32_t len, uint32_t entry);
+int vv_layer_writer_note(struct vv_layer_writer *p, const struct vv_digest *d, uint32_t len, uint32_t entry);
 /* The chunk's bytes, of this digest, go into the payload, unless the same were placed meanwhile: *added = false. */
-int vv_pass_place(struct vv_pass *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
+int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  enum vv_place how, uint32_t tag, bool *added);
 /* A chunk's state as a run. */
-struct vv_run vv_pass_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state);
+struct vv_run vv_layer_writer_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state);
 
 /* The digests of this epoch's new content, in the order of its positions: the tail of the index. */
-static inline struct vv_digest *vv_pass_new_digests(const struct vv_pass *p)
+static inline struct vv_digest *vv_layer_writer_new_digests(const struct vv_layer_writer *p)
 {
 	return p->v->history.index.digest + p->old_entries;
 }

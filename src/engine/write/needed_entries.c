@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void vv_needs_fini(struct vv_needs *n)
+void vv_needed_entries_fini(struct vv_needed_entries *n)
 {
 	vv_mem_free(n->v);
-	*n = (struct vv_needs){ 0 };
+	*n = (struct vv_needed_entries){ 0 };
 }
 
-int vv_needs_add(struct vv_needs *n, uint64_t layer, uint64_t pos, uint64_t len, uint32_t chunk)
+int vv_needed_entries_add(struct vv_needed_entries *n, uint64_t layer, uint64_t pos, uint64_t len, uint32_t chunk)
 {
 	struct vv_need *last = n->n ? &n->v[n->n - 1] : NULL;
 
@@ -27,7 +27,7 @@ int vv_needs_add(struct vv_needs *n, uint64_t layer, uint64_t pos, uint64_t len,
 }
 
 /* Are its regions files? Those are cut where their content says, and nobody knows where that is. */
-static bool is_packed(const struct vv_table *t)
+static bool is_packed(const struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (strcmp(t->region[i].name, VV_MANIFEST_REGION) == 0)
@@ -36,13 +36,13 @@ static bool is_packed(const struct vv_table *t)
 }
 
 /* Only chunks that lie in one run can be found. */
-int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t rank, const bool *left_out)
+int vv_needed_entries_add_table(struct vv_needed_entries *n, const struct vv_run_table *t, uint32_t rank, const bool *left_out)
 {
 	bool packed = is_packed(t);
 	int rc = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		const struct vv_table_region *r = &t->region[i];
+		const struct vv_run_table_region *r = &t->region[i];
 		uint64_t chunk = r->shape.chunk;
 
 		for (size_t k = 0; rc == 0 && !(left_out && left_out[i]) && k < r->runs.n; k++) {
@@ -53,9 +53,9 @@ int vv_needs_add_table(struct vv_needs *n, const struct vv_table *t, uint32_t ra
 			if (!run->layer || vv_run_rank(run->layer) != rank)
 				continue;
 			if (packed)
-				rc = vv_needs_add(n, run->layer, run->pos, run->len, 0);
+				rc = vv_needed_entries_add(n, run->layer, run->pos, run->len, 0);
 			else if (first < end)
-				rc = vv_needs_add(n, run->layer, run->pos + (first - run->at), end - first, (uint32_t)chunk);
+				rc = vv_needed_entries_add(n, run->layer, run->pos + (first - run->at), end - first, (uint32_t)chunk);
 		}
 	}
 	return rc;
@@ -70,7 +70,7 @@ static int by_place(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-void vv_needs_settle(struct vv_needs *n)
+void vv_needed_entries_settle(struct vv_needed_entries *n)
 {
 	if (n->n)
 		qsort(n->v, n->n, sizeof(*n->v), by_place);
@@ -82,7 +82,7 @@ void vv_needs_settle(struct vv_needs *n)
 }
 
 /* The last need that begins at or before the place; NULL if there is none in the layer. */
-static const struct vv_need *find(const struct vv_needs *n, uint64_t layer, uint64_t pos)
+static const struct vv_need *find(const struct vv_needed_entries *n, uint64_t layer, uint64_t pos)
 {
 	size_t i;
 
@@ -90,12 +90,12 @@ static const struct vv_need *find(const struct vv_needs *n, uint64_t layer, uint
 	return i && n->v[i - 1].layer == layer ? &n->v[i - 1] : NULL;
 }
 
-bool vv_needs_layer(const struct vv_needs *n, uint64_t layer)
+bool vv_needed_entries_layer(const struct vv_needed_entries *n, uint64_t layer)
 {
 	return find(n, layer, UINT64_MAX) != NULL;
 }
 
-bool vv_needs_chunk(const struct vv_needs *n, uint64_t layer, uint64_t pos)
+bool vv_needed_entries_chunk(const struct vv_needed_entries *n, uint64_t layer, uint64_t pos)
 {
 	const struct vv_need *d = find(n, layer, pos);
 
@@ -110,7 +110,7 @@ static bool is_known(const struct vv_need *d, const struct vv_index *x, size_t e
 	return i && vv_index_layer(x, (uint32_t)i - 1) == d->layer;
 }
 
-bool vv_needs_met(const struct vv_needs *n, const struct vv_index *x, size_t entries)
+bool vv_needed_entries_met(const struct vv_needed_entries *n, const struct vv_index *x, size_t entries)
 {
 	uint32_t e = 0;
 

@@ -12,11 +12,11 @@
 
 /* ---- claims --------------------------------------------------------------------------------------------------------------- */
 
-int vv_collective_begin(struct vv_pass *p)
+int vv_rank_dedup_begin(struct vv_layer_writer *p)
 {
 	struct vv_claims *c;
 
-	if (!p->v->dedup || p->v->group->how == VV_RANKS_NONE || p->v->ranks == 1)
+	if (!p->v->dedup || p->v->group->how == VV_GROUP_NONE || p->v->ranks == 1)
 		return 0;
 	c = vv_mem_new(1, sizeof(*c));
 	if (!c)
@@ -30,7 +30,7 @@ int vv_collective_begin(struct vv_pass *p)
 	return c->tag && c->state && c->shared && c->pos ? 0 : VV_ENOMEM;
 }
 
-void vv_collective_end(struct vv_pass *p)
+void vv_rank_dedup_end(struct vv_layer_writer *p)
 {
 	struct vv_claims *c = p->claims;
 
@@ -44,7 +44,7 @@ void vv_collective_end(struct vv_pass *p)
 	p->claims = NULL;
 }
 
-int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d)
+int vv_rank_dedup_claim(struct vv_layer_writer *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d)
 {
 	struct vv_index *x = &p->v->history.index;
 	struct vv_claims *c = p->claims;
@@ -60,7 +60,7 @@ int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64
 	r->now[i] = e + VV_CHUNK_FIRST;
 	if (e - p->old_entries < c->n)
 		return 0;
-	c->tag[c->n] = vv_judge_tag((uint32_t)vv_region_chunk_len(r, i), chunk);
+	c->tag[c->n] = vv_dedup_judge_tag((uint32_t)vv_region_chunk_len(r, i), chunk);
 	c->pos[c->n] = UINT64_MAX;
 	c->state[c->n++] = VV_CLAIM_OPEN;
 	return 0;
@@ -69,7 +69,7 @@ int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
 /* Bytes to and from every rank; room for both is there, and all ranks know it. */
-static int send_all(struct vv_talk *t, struct vv_mail *m)
+static int send_all(struct vv_rank_dedup_priv *t, struct vv_exchange *m)
 {
 	int rc = vv_comm_alltoallv(t->comm, m->out, m->out_len, m->in, m->in_len);
 
@@ -81,14 +81,14 @@ static int send_all(struct vv_talk *t, struct vv_mail *m)
 
 /* Counting sort of n digests by their judges: where those of judge j begin, for j up to the number of ranks; behind that the same
  * again, to be counted up. */
-static uint64_t *count_judges(const struct vv_talk *t, size_t n, size_t from)
+static uint64_t *count_judges(const struct vv_rank_dedup_priv *t, size_t n, size_t from)
 {
 	const struct vv_digest *d = t->p->v->history.index.digest + from;
 	uint32_t size = t->g->size;
 	uint64_t *first = vv_mem_new(2 * (size_t)size + 1, sizeof(*first));
 
 	for (size_t k = 0; first && k < n; k++)
-		first[vv_judge_of(&d[k], size) + 1]++;
+		first[vv_dedup_judge_of(&d[k], size) + 1]++;
 	for (uint32_t j = 0; first && j < size; j++) {
 		first[j + 1] += first[j];
 		first[size + 1 + j] = first[j];
@@ -96,12 +96,12 @@ static uint64_t *count_judges(const struct vv_talk *t, size_t n, size_t from)
 	return first;
 }
 
-static int write_claims(struct vv_talk *t)
+static int write_claims(struct vv_rank_dedup_priv *t)
 {
 	const struct vv_claims *c = t->p->claims;
 	uint32_t size = t->g->size;
 	uint64_t *first = count_judges(t, c->n, t->p->old_entries);
-	int rc = vv_mail_new(&t->claims, size, c->n * VV_JUDGE_CLAIM);
+	int rc = vv_exchange_new(&t->claims, size, c->n * VV_DEDUP_JUDGE_CLAIM);
 
 	t->order = vv_mem_new(c->n, sizeof(*t->order));
 	if (rc || !first || !t->order) {
@@ -109,36 +109,36 @@ static int write_claims(struct vv_talk *t)
 		return VV_ENOMEM;
 	}
 	for (size_t k = 0; k < c->n; k++) {
-		const struct vv_digest *d = vv_talk_digest(t->p, k);
-		uint32_t j = vv_judge_of(d, size);
+		const struct vv_digest *d = vv_rank_dedup_priv_digest(t->p, k);
+		uint32_t j = vv_dedup_judge_of(d, size);
 		uint64_t at = first[size + 1 + j]++, i = at - first[j];
-		uint8_t *to = t->claims.out + first[j] * VV_JUDGE_CLAIM, *tags = to + (first[j + 1] - first[j]) * sizeof(*d);
+		uint8_t *to = t->claims.out + first[j] * VV_DEDUP_JUDGE_CLAIM, *tags = to + (first[j + 1] - first[j]) * sizeof(*d);
 
 		memcpy(to + i * sizeof(*d), d, sizeof(*d));
 		memcpy(tags + i * sizeof(*c->tag), &c->tag[k], sizeof(*c->tag));
 		t->order[at] = (uint32_t)k;
 	}
 	for (uint32_t j = 0; j < size; j++)
-		t->claims.out_len[j] = (first[j + 1] - first[j]) * VV_JUDGE_CLAIM;
+		t->claims.out_len[j] = (first[j + 1] - first[j]) * VV_DEDUP_JUDGE_CLAIM;
 	vv_mem_free(first);
 	return 0;
 }
 
 /* What this rank stored before the session began, which the judges are told once. */
-static int write_known(struct vv_talk *t)
+static int write_known(struct vv_rank_dedup_priv *t)
 {
 	const struct vv_digest *d = t->p->v->history.index.digest;
 	size_t n = t->g->introduced ? 0 : t->p->v->history.n_loaded; /* those above are of this session: known, or not its own */
 	uint32_t size = t->g->size;
 	uint64_t *first = count_judges(t, n, 0);
-	int rc = vv_mail_new(&t->known, size, n * sizeof(struct vv_digest));
+	int rc = vv_exchange_new(&t->known, size, n * sizeof(struct vv_digest));
 
 	if (rc || !first) {
 		vv_mem_free(first);
 		return VV_ENOMEM;
 	}
 	for (size_t k = 0; k < n; k++) {
-		uint64_t at = first[size + 1 + vv_judge_of(&d[k], size)]++;
+		uint64_t at = first[size + 1 + vv_dedup_judge_of(&d[k], size)]++;
 
 		memcpy(t->known.out + at * sizeof(struct vv_digest), &d[k], sizeof(struct vv_digest));
 	}
@@ -155,10 +155,10 @@ struct hello {
 	uint64_t remembers;     /* what it remembers as a judge */
 };
 
-static int write_hello(struct vv_talk *t)
+static int write_hello(struct vv_rank_dedup_priv *t)
 {
 	uint32_t size = t->g->size;
-	int rc = vv_mail_new(&t->hello, size, size * sizeof(struct hello));
+	int rc = vv_exchange_new(&t->hello, size, size * sizeof(struct hello));
 	struct hello *to = (struct hello *)t->hello.out;
 	uint64_t all = 0;
 
@@ -173,7 +173,7 @@ static int write_hello(struct vv_talk *t)
 }
 
 /* Before all ranks agree to talk: what needs nobody else. */
-static int prepare(struct vv_talk *t)
+static int prepare(struct vv_rank_dedup_priv *t)
 {
 	int rc = write_claims(t);
 
@@ -183,7 +183,7 @@ static int prepare(struct vv_talk *t)
 }
 
 /* *known: does anybody send such? *old: does any judge remember something, so that there may be queries? */
-static int greet(struct vv_talk *t, uint64_t *known, uint64_t *old)
+static int greet(struct vv_rank_dedup_priv *t, uint64_t *known, uint64_t *old)
 {
 	const struct hello *from = (const struct hello *)t->hello.in;
 	int rc = vv_comm_alltoall(t->comm, t->hello.out, t->hello.in, sizeof(*from));
@@ -199,33 +199,33 @@ static int greet(struct vv_talk *t, uint64_t *known, uint64_t *old)
 }
 
 /* Room for what comes, and for the verdicts on it. */
-static int make_room(struct vv_talk *t)
+static int make_room(struct vv_rank_dedup_priv *t)
 {
 	uint32_t size = t->g->size;
-	int rc = vv_mail_room(&t->claims, size, VV_JUDGE_CLAIM);
+	int rc = vv_exchange_room(&t->claims, size, VV_DEDUP_JUDGE_CLAIM);
 
 	if (rc == 0)
-		rc = vv_mail_room(&t->known, size, sizeof(struct vv_digest));
+		rc = vv_exchange_room(&t->known, size, sizeof(struct vv_digest));
 	if (rc == 0)
-		rc = vv_mail_new(&t->verdicts, size, (size_t)(t->claims.in_sum / VV_JUDGE_CLAIM * sizeof(uint32_t)));
+		rc = vv_exchange_new(&t->verdicts, size, (size_t)(t->claims.in_sum / VV_DEDUP_JUDGE_CLAIM * sizeof(uint32_t)));
 	for (uint32_t r = 0; rc == 0 && r < size; r++) {
-		t->verdicts.out_len[r] = t->claims.in_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
-		t->verdicts.in_len[r] = t->claims.out_len[r] / VV_JUDGE_CLAIM * sizeof(uint32_t);
+		t->verdicts.out_len[r] = t->claims.in_len[r] / VV_DEDUP_JUDGE_CLAIM * sizeof(uint32_t);
+		t->verdicts.in_len[r] = t->claims.out_len[r] / VV_DEDUP_JUDGE_CLAIM * sizeof(uint32_t);
 	}
-	return rc ? rc : vv_mail_room(&t->verdicts, size, sizeof(uint32_t));
+	return rc ? rc : vv_exchange_room(&t->verdicts, size, sizeof(uint32_t));
 }
 
-static int send_claims(struct vv_talk *t, uint64_t *old)
+static int send_claims(struct vv_rank_dedup_priv *t, uint64_t *old)
 {
 	uint64_t known = 0;
 	int rc = greet(t, &known, old);
 
 	if (rc == 0)
-		rc = vv_talk_agree(t, make_room(t));
+		rc = vv_rank_dedup_priv_agree(t, make_room(t));
 	if (rc == 0 && known)
 		rc = send_all(t, &t->known);
 	for (uint64_t r = 0, at = 0; rc == 0 && r < t->g->size; at += t->known.in_len[r++])
-		vv_judge_add(&t->g->judge, (uint32_t)r, (const struct vv_digest *)(t->known.in + at),
+		vv_dedup_judge_add(&t->g->judge, (uint32_t)r, (const struct vv_digest *)(t->known.in + at),
 			     (size_t)(t->known.in_len[r] / sizeof(struct vv_digest)));
 	t->g->introduced |= rc == 0;
 	return rc ? rc : send_all(t, &t->claims);
@@ -234,25 +234,25 @@ static int send_claims(struct vv_talk *t, uint64_t *old)
 /* ---- exact: M2, M3 ---------------------------------------------------------------------------------------------------------- */
 
 /* A judge remembers that this rank stored it: where is it now? */
-static struct vv_judge_place recall(struct vv_pass *p, const struct vv_digest *d)
+static struct vv_dedup_judge_place recall(struct vv_layer_writer *p, const struct vv_digest *d)
 {
-	struct vv_history *h = &p->v->history;
+	struct vv_index_cache *h = &p->v->history;
 	uint32_t e = vv_index_find(&h->index, d);
 
 	if (e == VV_INDEX_NONE || e >= p->old_entries || vv_run_rank(vv_index_layer(&h->index, e)) != p->v->rank ||
 	    !vv_trust_entry(&p->v->lineage, h, e))
-		return (struct vv_judge_place){ 0 };
-	return (struct vv_judge_place){ vv_index_layer(&h->index, e), vv_index_pos(&h->index, e) };
+		return (struct vv_dedup_judge_place){ 0 };
+	return (struct vv_dedup_judge_place){ vv_index_layer(&h->index, e), vv_index_pos(&h->index, e) };
 }
 
 /* The number of queries for each rank, to that rank. */
-static int count_queries(struct vv_talk *t)
+static int count_queries(struct vv_rank_dedup_priv *t)
 {
-	int rc = vv_mail_new(&t->queries, t->g->size, t->judged.n_queries * sizeof(struct vv_digest));
+	int rc = vv_exchange_new(&t->queries, t->g->size, t->judged.n_queries * sizeof(struct vv_digest));
 
 	for (uint32_t r = 0; rc == 0 && r < t->g->size; r++)
 		t->queries.out_len[r] = t->sums[r] * sizeof(struct vv_digest);
-	rc = vv_talk_agree(t, rc);
+	rc = vv_rank_dedup_priv_agree(t, rc);
 	if (rc == 0) {
 		rc = vv_comm_alltoall(t->comm, t->queries.out_len, t->queries.in_len, sizeof(uint64_t));
 		t->over = rc != 0;
@@ -261,32 +261,32 @@ static int count_queries(struct vv_talk *t)
 }
 
 /* For the queries and for the answers to them, which are as long. */
-static int make_query_room(struct vv_talk *t)
+static int make_query_room(struct vv_rank_dedup_priv *t)
 {
 	uint32_t size = t->g->size;
-	int rc = vv_mail_room(&t->queries, size, sizeof(struct vv_digest));
+	int rc = vv_exchange_room(&t->queries, size, sizeof(struct vv_digest));
 
 	if (rc == 0)
-		rc = vv_mail_new(&t->answers, size, (size_t)t->queries.in_sum);
+		rc = vv_exchange_new(&t->answers, size, (size_t)t->queries.in_sum);
 	for (uint32_t r = 0; rc == 0 && r < size; r++) {
 		t->answers.out_len[r] = t->queries.in_len[r];
 		t->answers.in_len[r] = t->queries.out_len[r];
 	}
-	return rc ? rc : vv_mail_room(&t->answers, size, sizeof(struct vv_judge_place));
+	return rc ? rc : vv_exchange_room(&t->answers, size, sizeof(struct vv_dedup_judge_place));
 }
 
-static int ask_old_owners(struct vv_talk *t)
+static int ask_old_owners(struct vv_rank_dedup_priv *t)
 {
 	int rc = count_queries(t);
 
 	if (rc == 0)
-		rc = vv_talk_agree(t, make_query_room(t));
+		rc = vv_rank_dedup_priv_agree(t, make_query_room(t));
 	if (rc == 0 && t->judged.n_queries)
 		memcpy(t->queries.out, t->judged.query, t->judged.n_queries * sizeof(struct vv_digest));
 	if (rc == 0)
 		rc = send_all(t, &t->queries);
 	for (size_t i = 0; rc == 0 && i < t->queries.in_sum / sizeof(struct vv_digest); i++) {
-		struct vv_judge_place place;
+		struct vv_dedup_judge_place place;
 		struct vv_digest d;
 
 		memcpy(&d, t->queries.in + i * sizeof(d), sizeof(d));
@@ -295,68 +295,68 @@ static int ask_old_owners(struct vv_talk *t)
 	}
 	if (rc == 0)
 		rc = send_all(t, &t->answers);
-	return rc ? rc : vv_case_answer(&t->judged, t->answers.in, t->answers.in_sum);
+	return rc ? rc : vv_judge_round_answer(&t->judged, t->answers.in, t->answers.in_sum);
 }
 
 /* ---- exact: M4, M5, M6 ------------------------------------------------------------------------------------------------------ */
 
-static int send_verdicts(struct vv_talk *t, int rc, uint64_t *shared)
+static int send_verdicts(struct vv_rank_dedup_priv *t, int rc, uint64_t *shared)
 {
 	uint32_t *verdict = (uint32_t *)t->verdicts.out;
 
 	if (rc == 0)
-		rc = vv_case_decide(&t->judged, t->g->host, t->g->copies, verdict);
-	*shared = rc ? 0 : vv_judge_words(verdict, t->judged.n, t->g->copies);
-	rc = vv_talk_sum(t, rc, shared, 1);
+		rc = vv_judge_round_decide(&t->judged, t->g->host, t->g->copies, verdict);
+	*shared = rc ? 0 : vv_dedup_judge_words(verdict, t->judged.n, t->g->copies);
+	rc = vv_rank_dedup_priv_sum(t, rc, shared, 1);
 	if (rc == 0)
 		rc = send_all(t, &t->verdicts);
-	return rc ? rc : vv_judge_check((uint32_t *)t->verdicts.in, t->p->claims->n, t->g->rank, t->g->size);
+	return rc ? rc : vv_dedup_judge_check((uint32_t *)t->verdicts.in, t->p->claims->n, t->g->rank, t->g->size);
 }
 
 /* What this rank promised, to those who judged it; what was promised to this judge, to those who refer to it. */
-static int make_place_room(struct vv_talk *t)
+static int make_place_room(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in, *gave = (const uint32_t *)t->verdicts.out;
 	uint32_t size = t->g->size, copies = t->g->copies;
-	int rc = vv_mail_new(&t->lent, size, vv_judge_lends(got, t->p->claims->n) * sizeof(uint64_t));
+	int rc = vv_exchange_new(&t->lent, size, vv_dedup_judge_lends(got, t->p->claims->n) * sizeof(uint64_t));
 
 	if (rc == 0)
-		rc = vv_mail_new(&t->where, size, vv_judge_words(gave, t->judged.n, copies) * sizeof(uint64_t));
+		rc = vv_exchange_new(&t->where, size, vv_dedup_judge_words(gave, t->judged.n, copies) * sizeof(uint64_t));
 	for (uint32_t r = 0; rc == 0 && r < size; r++) {
 		size_t n_got = (size_t)(t->verdicts.in_len[r] / sizeof(uint32_t)), n_gave = (size_t)(t->verdicts.out_len[r] / sizeof(uint32_t));
 
-		t->lent.out_len[r] = vv_judge_lends(got, n_got) * sizeof(uint64_t);
-		t->lent.in_len[r] = vv_judge_lends(gave, n_gave) * sizeof(uint64_t);
-		t->where.in_len[r] = vv_judge_words(got, n_got, copies) * sizeof(uint64_t);
-		t->where.out_len[r] = vv_judge_words(gave, n_gave, copies) * sizeof(uint64_t);
+		t->lent.out_len[r] = vv_dedup_judge_lends(got, n_got) * sizeof(uint64_t);
+		t->lent.in_len[r] = vv_dedup_judge_lends(gave, n_gave) * sizeof(uint64_t);
+		t->where.in_len[r] = vv_dedup_judge_words(got, n_got, copies) * sizeof(uint64_t);
+		t->where.out_len[r] = vv_dedup_judge_words(gave, n_gave, copies) * sizeof(uint64_t);
 		got += n_got;
 		gave += n_gave;
 	}
 	if (rc == 0)
-		rc = vv_mail_room(&t->lent, size, sizeof(uint64_t));
-	return rc ? rc : vv_mail_room(&t->where, size, sizeof(uint64_t));
+		rc = vv_exchange_room(&t->lent, size, sizeof(uint64_t));
+	return rc ? rc : vv_exchange_room(&t->where, size, sizeof(uint64_t));
 }
 
-static int send_lent(struct vv_talk *t)
+static int send_lent(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in;
 	uint64_t *pos = (uint64_t *)t->lent.out;
 	int rc;
 
 	for (size_t k = 0; k < t->p->claims->n; k++)
-		if (vv_judge_kind(got[k]) == VV_JUDGE_LEND)
+		if (vv_dedup_judge_kind(got[k]) == VV_DEDUP_JUDGE_LEND)
 			*pos++ = t->p->claims->pos[t->order[k]];
 	rc = send_all(t, &t->lent);
-	return rc ? rc : vv_case_lent(&t->judged, t->lent.in, t->lent.in_len);
+	return rc ? rc : vv_judge_round_lent(&t->judged, t->lent.in, t->lent.in_len);
 }
 
 /* A judge that could not make sense of what it was told sends nothing of use, and says so when all are asked next. */
-static int send_where(struct vv_talk *t, int rc)
+static int send_where(struct vv_rank_dedup_priv *t, int rc)
 {
 	int sent;
 
 	if (rc == 0)
-		vv_case_where(&t->judged, (uint64_t *)t->where.out);
+		vv_judge_round_where(&t->judged, (uint64_t *)t->where.out);
 	sent = send_all(t, &t->where);
 	return rc ? rc : sent;
 }
@@ -364,17 +364,17 @@ static int send_where(struct vv_talk *t, int rc)
 /* ---- exact: what follows ---------------------------------------------------------------------------------------------------- */
 
 /* Before positions are promised: what is lent, and what others have, so that it is not counted. */
-static int note_verdicts(struct vv_talk *t)
+static int note_verdicts(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in;
 	struct vv_claims *c = t->p->claims;
 
 	for (size_t k = 0; k < c->n; k++) {
-		enum vv_judge_kind kind = vv_judge_kind(got[k]);
+		enum vv_dedup_judge_kind kind = vv_dedup_judge_kind(got[k]);
 
-		if (kind == VV_JUDGE_LEND)
-			vv_talk_lend(t->p, t->order[k]);
-		else if (kind != VV_JUDGE_ALONE)
+		if (kind == VV_DEDUP_JUDGE_LEND)
+			vv_rank_dedup_priv_lend(t->p, t->order[k]);
+		else if (kind != VV_DEDUP_JUDGE_ALONE)
 			c->state[t->order[k]] = VV_CLAIM_REFERRED;
 	}
 	return t->promise(t->p);
@@ -392,7 +392,7 @@ static int by_layer(const void *a, const void *b)
 	return (x->layer > y->layer) - (x->layer < y->layer);
 }
 
-static int apply_old(struct vv_talk *t, struct old_ref *old, size_t n)
+static int apply_old(struct vv_rank_dedup_priv *t, struct old_ref *old, size_t n)
 {
 	struct vv_index *x = &t->p->v->history.index;
 	uint64_t source = 0;
@@ -406,28 +406,28 @@ static int apply_old(struct vv_talk *t, struct old_ref *old, size_t n)
 					  vv_run_epoch(old[i].layer));
 		rc = vv_index_source(x, old[i].layer, &source);
 		if (rc == 0)
-			rc = vv_talk_refer(t->p, old[i].claim, source, old[i].pos);
+			rc = vv_rank_dedup_priv_refer(t->p, old[i].claim, source, old[i].pos);
 	}
 	return rc;
 }
 
 /* What is stored here and elsewhere too. */
-static int note_copies(struct vv_pass *p, size_t claim, const uint64_t *copy, unsigned n)
+static int note_copies(struct vv_layer_writer *p, size_t claim, const uint64_t *copy, unsigned n)
 {
 	const struct vv_claims *c = p->claims;
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && i < n; i++)
-		if (copy[i] != VV_JUDGE_NO_COPY && copy[i] / VV_JUDGE_POS_MAX != p->v->rank)
-			rc = vv_copies_add(&p->copies, &(struct vv_copy){ .pos = c->pos[claim],
-									  .len = vv_judge_tag_len(c->tag[claim]),
-									  .at = copy[i] % VV_JUDGE_POS_MAX,
-									  .rank = (uint32_t)(copy[i] / VV_JUDGE_POS_MAX) });
+		if (copy[i] != VV_DEDUP_JUDGE_NO_COPY && copy[i] / VV_DEDUP_JUDGE_POS_MAX != p->v->rank)
+			rc = vv_copies_section_add(&p->copies, &(struct vv_copy){ .pos = c->pos[claim],
+									  .len = vv_dedup_judge_tag_len(c->tag[claim]),
+									  .at = copy[i] % VV_DEDUP_JUDGE_POS_MAX,
+									  .rank = (uint32_t)(copy[i] / VV_DEDUP_JUDGE_POS_MAX) });
 	return rc;
 }
 
 /* Every claim that another rank stores gets its place. */
-static int apply_where(struct vv_talk *t)
+static int apply_where(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in;
 	const uint64_t *word = (const uint64_t *)t->where.in;
@@ -438,123 +438,123 @@ static int apply_where(struct vv_talk *t)
 	int rc = source && old ? 0 : VV_ENOMEM;
 
 	for (size_t k = 0; rc == 0 && k < n; k++) {
-		uint32_t rank = vv_judge_rank(got[k]);
-		struct vv_judge_where where;
+		uint32_t rank = vv_dedup_judge_rank(got[k]);
+		struct vv_dedup_judge_where where;
 
-		rc = vv_judge_where_next(word, &at, got[k], t->g->size, t->g->copies, &where);
-		if (rc == 0 && vv_judge_kind(got[k]) == VV_JUDGE_OLD)
+		rc = vv_dedup_judge_where_next(word, &at, got[k], t->g->size, t->g->copies, &where);
+		if (rc == 0 && vv_dedup_judge_kind(got[k]) == VV_DEDUP_JUDGE_OLD)
 			old[n_old++] = (struct old_ref){ where.layer, where.pos, t->order[k] };
-		if (rc == 0 && vv_judge_kind(got[k]) == VV_JUDGE_LEND && where.copy)
+		if (rc == 0 && vv_dedup_judge_kind(got[k]) == VV_DEDUP_JUDGE_LEND && where.copy)
 			rc = note_copies(t->p, t->order[k], where.copy, t->g->copies - 1);
-		if (rc || vv_judge_kind(got[k]) != VV_JUDGE_REFER)
+		if (rc || vv_dedup_judge_kind(got[k]) != VV_DEDUP_JUDGE_REFER)
 			continue;
 		if (!source[rank]) {
 			rc = vv_index_source(x, vv_run_layer(t->p->epoch, rank), &source[rank]);
 			source[rank]++;
 		}
 		if (rc == 0)
-			rc = vv_talk_refer(t->p, t->order[k], source[rank] - 1, where.pos);
+			rc = vv_rank_dedup_priv_refer(t->p, t->order[k], source[rank] - 1, where.pos);
 	}
 	if (rc == 0)
 		rc = apply_old(t, old, n_old);
-	vv_copies_settle(&t->p->copies);
+	vv_copies_section_settle(&t->p->copies);
 	vv_mem_free(source);
 	vv_mem_free(old);
 	return rc;
 }
 
-static int judge(struct vv_talk *t, bool old)
+static int judge(struct vv_rank_dedup_priv *t, bool old)
 {
 	uint64_t queries;
 	int rc;
 
 	t->sums = vv_mem_new(t->g->size, sizeof(*t->sums));
-	rc = t->sums ? vv_case_open(&t->judged, &t->g->judge, t->g->size, t->claims.in, t->claims.in_len) : VV_ENOMEM;
+	rc = t->sums ? vv_judge_round_open(&t->judged, &t->g->judge, t->g->size, t->claims.in, t->claims.in_len) : VV_ENOMEM;
 	if (!old)
 		return rc;
 	if (rc == 0)
-		rc = vv_case_queries(&t->judged, t->sums);
+		rc = vv_judge_round_queries(&t->judged, t->sums);
 	queries = t->judged.n_queries;
-	rc = vv_talk_sum(t, rc, &queries, 1);
+	rc = vv_rank_dedup_priv_sum(t, rc, &queries, 1);
 	return rc == 0 && queries ? ask_old_owners(t) : rc;
 }
 
-static int exact(struct vv_talk *t)
+static int exact(struct vv_rank_dedup_priv *t)
 {
 	uint64_t shared = 0, old = 0;
 	int rc;
 
-	vv_judge_allow(&t->g->judge, vv_window_judged(t->p->v));
+	vv_dedup_judge_allow(&t->g->judge, vv_index_limit_judged(t->p->v));
 	rc = send_claims(t, &old);
-	vv_stage("claimed");
+	vv_test_point("claimed");
 	if (rc == 0)
 		rc = judge(t, old);
-	vv_stage("judged");
+	vv_test_point("judged");
 	if (!t->over)
 		rc = send_verdicts(t, rc, &shared);
 	if (!t->over && shared) {
 		rc = rc ? rc : note_verdicts(t);
-		rc = vv_talk_agree(t, rc ? rc : make_place_room(t));
+		rc = vv_rank_dedup_priv_agree(t, rc ? rc : make_place_room(t));
 	}
 	if (rc == 0 && shared)
 		rc = send_lent(t);
-	vv_stage("promised");
+	vv_test_point("promised");
 	if (!t->over && shared)
 		rc = send_where(t, rc);
 	if (rc == 0 && shared)
 		rc = apply_where(t);
-	return vv_talk_agree(t, rc);
+	return vv_rank_dedup_priv_agree(t, rc);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
-static void talk_free(struct vv_talk *t)
+static void talk_free(struct vv_rank_dedup_priv *t)
 {
 	if (!t)
 		return;
-	vv_case_close(&t->judged);
-	vv_mail_free(&t->hello, t->g);
-	vv_mail_free(&t->known, t->g);
-	vv_mail_free(&t->claims, t->g);
-	vv_mail_free(&t->queries, t->g);
-	vv_mail_free(&t->answers, t->g);
-	vv_mail_free(&t->verdicts, t->g);
-	vv_mail_free(&t->lent, t->g);
-	vv_mail_free(&t->where, t->g);
+	vv_judge_round_close(&t->judged);
+	vv_exchange_free(&t->hello, t->g);
+	vv_exchange_free(&t->known, t->g);
+	vv_exchange_free(&t->claims, t->g);
+	vv_exchange_free(&t->queries, t->g);
+	vv_exchange_free(&t->answers, t->g);
+	vv_exchange_free(&t->verdicts, t->g);
+	vv_exchange_free(&t->lent, t->g);
+	vv_exchange_free(&t->where, t->g);
 	vv_mem_free(t->order);
 	vv_mem_free(t->sums);
 	vv_mem_free(t);
 }
 
-struct vv_comm *vv_collective_comm(const struct varve *v)
+struct vv_comm *vv_rank_dedup_comm(const struct varve *v)
 {
 	return v->group->behind && v->async ? v->group->side : v->group->comm;
 }
 
-int vv_collective_ask(struct vv_pass *p, int rc, int (*promise)(struct vv_pass *p))
+int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct vv_layer_writer *p))
 {
-	struct vv_ranks *g = p->v->group;
-	struct vv_comm *comm = vv_collective_comm(p->v);
+	struct vv_group *g = p->v->group;
+	struct vv_comm *comm = vv_rank_dedup_comm(p->v);
 	uint64_t start = vv_clock_ns(), waited;
-	bool silent = !p->v->dedup || g->how == VV_RANKS_NONE || g->size == 1;
-	struct vv_talk *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));
+	bool silent = !p->v->dedup || g->how == VV_GROUP_NONE || g->size == 1;
+	struct vv_rank_dedup_priv *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));
 
 	if (!t && !silent && rc == 0)
 		rc = VV_ENOMEM;
 	if (t) {
-		*t = (struct vv_talk){ .g = g, .comm = comm, .p = p, .promise = promise };
-		rc = g->how == VV_RANKS_EXACT ? prepare(t) : 0;
+		*t = (struct vv_rank_dedup_priv){ .g = g, .comm = comm, .p = p, .promise = promise };
+		rc = g->how == VV_GROUP_EXACT ? prepare(t) : 0;
 	}
-	vv_stage("surveyed");
+	vv_test_point("surveyed");
 	waited = vv_clock_ns();
-	rc = vv_ranks_agree(g, comm, rc);
+	rc = vv_group_agree(g, comm, rc);
 	waited = vv_clock_ns() - waited; /* for the slowest to come: not the stage's */
 	if (rc || silent) {
 		talk_free(t);
 		return rc;
 	}
 	g->talk = t;
-	rc = g->how == VV_RANKS_TOPK ? vv_frequent_ask(t) : exact(t);
+	rc = g->how == VV_GROUP_TOPK ? vv_rank_dedup_topk_ask(t) : exact(t);
 	if (rc == 0) {
 		p->st.bytes_lent = p->claims->lent;
 		p->st.seconds_ranks = (double)(vv_clock_ns() - start - waited) / 1e9;
@@ -562,16 +562,16 @@ int vv_collective_ask(struct vv_pass *p, int rc, int (*promise)(struct vv_pass *
 	return rc;
 }
 
-void vv_collective_learn(struct varve *v)
+void vv_rank_dedup_learn(struct varve *v)
 {
-	struct vv_talk *t = v->group->talk;
+	struct vv_rank_dedup_priv *t = v->group->talk;
 
 	if (t && t->judged.n)
-		vv_case_learn(&t->judged);
-	vv_collective_forget(v);
+		vv_judge_round_learn(&t->judged);
+	vv_rank_dedup_forget(v);
 }
 
-void vv_collective_forget(struct varve *v)
+void vv_rank_dedup_forget(struct varve *v)
 {
 	talk_free(v->group->talk);
 	v->group->talk = NULL;

@@ -1,7 +1,7 @@
 /* S0: content that several ranks hold is stored by one of them. What is new to a rank becomes a claim; the ranks tell each other
  * (core/ranks/dedup_judge.h, core/ranks/topk_merge.h), and each claim is then the rank's own to store, or refers to another rank's layer. */
-#ifndef VV_ENGINE_COLLECTIVE_H
-#define VV_ENGINE_COLLECTIVE_H
+#ifndef VV_ENGINE_WRITE_RANK_DEDUP_H
+#define VV_ENGINE_WRITE_RANK_DEDUP_H
 
 #include "engine/write/layer_writer.h"
 
@@ -24,28 +24,28 @@ struct vv_claims {
 	uint64_t ns;     /* that the asking took */
 };
 
-int vv_collective_begin(struct vv_pass *p);
-void vv_collective_end(struct vv_pass *p);
+int vv_rank_dedup_begin(struct vv_layer_writer *p);
+void vv_rank_dedup_end(struct vv_layer_writer *p);
 
 /* The chunk's content is new to this rank: r->now names its claim. `chunk`: its number in the order of memory. */
-int vv_collective_claim(struct vv_pass *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d);
+int vv_rank_dedup_claim(struct vv_layer_writer *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d);
 /* The ranks tell each other; all of them come here, with what became of their surveys. Afterwards every claim is OPEN, LENT or
  * REFERRED. promise: gives all lent content its position in the payload. */
-int vv_collective_ask(struct vv_pass *p, int rc, int (*promise)(struct vv_pass *p));
+int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct vv_layer_writer *p));
 
 /* The channel on which an epoch is talked about: that of the thread which does it. */
-struct vv_comm *vv_collective_comm(const struct varve *v);
+struct vv_comm *vv_rank_dedup_comm(const struct varve *v);
 /* The epoch counts: the judges remember who stored what. Or it does not, or there is no more use for what was said. */
-void vv_collective_learn(struct varve *v);
-void vv_collective_forget(struct varve *v);
+void vv_rank_dedup_learn(struct varve *v);
+void vv_rank_dedup_forget(struct varve *v);
 
-static inline bool vv_collective_is_claim(const struct vv_pass *p, uint32_t now)
+static inline bool vv_rank_dedup_is_claim(const struct vv_layer_writer *p, uint32_t now)
 {
 	return p->claims && now >= VV_CHUNK_FIRST && now - VV_CHUNK_FIRST >= p->old_entries &&
 	       now - VV_CHUNK_FIRST - p->old_entries < p->claims->n;
 }
 
-static inline size_t vv_collective_number(const struct vv_pass *p, uint32_t now)
+static inline size_t vv_rank_dedup_number(const struct vv_layer_writer *p, uint32_t now)
 {
 	return now - VV_CHUNK_FIRST - p->old_entries;
 }

@@ -1,60 +1,60 @@
 /* One epoch's talk among the ranks. */
-#ifndef VV_ENGINE_TALK_H
-#define VV_ENGINE_TALK_H
+#ifndef VV_ENGINE_WRITE_RANK_DEDUP_PRIV_H
+#define VV_ENGINE_WRITE_RANK_DEDUP_PRIV_H
 
 #include "core/ranks/judge_round.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/ranks/exchange.h"
 #include "engine/ranks/group.h"
 
-struct vv_talk { /* everything that is said in one epoch; it stays until the epoch's fate is known */
-	struct vv_ranks *g;
+struct vv_rank_dedup_priv { /* everything that is said in one epoch; it stays until the epoch's fate is known */
+	struct vv_group *g;
 	struct vv_comm *comm;
-	struct vv_pass *p;
+	struct vv_layer_writer *p;
 	uint32_t *order;  /* claims by judge */
-	struct vv_mail hello;
-	struct vv_mail known; /* what this rank stored before the session, for the judges */
-	struct vv_mail claims, queries, answers, verdicts, lent, where;
-	struct vv_case judged;
+	struct vv_exchange hello;
+	struct vv_exchange known; /* what this rank stored before the session, for the judges */
+	struct vv_exchange claims, queries, answers, verdicts, lent, where;
+	struct vv_judge_round judged;
 	uint64_t *sums;
-	int (*promise)(struct vv_pass *p); /* gives all lent content its position in the payload */
+	int (*promise)(struct vv_layer_writer *p); /* gives all lent content its position in the payload */
 	bool over; /* all ranks know that it failed, or the group is broken: no more is said */
 };
 
 /* A failure of one rank is carried in rc to the next of these, where it becomes everybody's. */
-static inline int vv_talk_sum(struct vv_talk *t, int rc, uint64_t *v, size_t n)
+static inline int vv_rank_dedup_priv_sum(struct vv_rank_dedup_priv *t, int rc, uint64_t *v, size_t n)
 {
 	if (t->over)
 		return rc;
-	rc = vv_ranks_sum(t->g, t->comm, rc, v, n);
+	rc = vv_group_sum(t->g, t->comm, rc, v, n);
 	t->over = rc != 0;
 	return rc;
 }
 
-static inline int vv_talk_agree(struct vv_talk *t, int rc)
+static inline int vv_rank_dedup_priv_agree(struct vv_rank_dedup_priv *t, int rc)
 {
-	return vv_talk_sum(t, rc, NULL, 0);
+	return vv_rank_dedup_priv_sum(t, rc, NULL, 0);
 }
 
-static inline const struct vv_digest *vv_talk_digest(const struct vv_pass *p, size_t claim)
+static inline const struct vv_digest *vv_rank_dedup_priv_digest(const struct vv_layer_writer *p, size_t claim)
 {
 	return &p->v->history.index.digest[p->old_entries + claim];
 }
 
-static inline int vv_talk_refer(struct vv_pass *p, size_t claim, uint64_t source, uint64_t pos)
+static inline int vv_rank_dedup_priv_refer(struct vv_layer_writer *p, size_t claim, uint64_t source, uint64_t pos)
 {
 	struct vv_claims *c = p->claims;
 
 	vv_index_move(&p->v->history.index, (uint32_t)(p->old_entries + claim), source, pos);
 	c->state[claim] = VV_CLAIM_REFERRED;
-	c->referred += vv_judge_tag_len(c->tag[claim]);
+	c->referred += vv_dedup_judge_tag_len(c->tag[claim]);
 	return 0;
 }
 
-static inline void vv_talk_lend(struct vv_pass *p, size_t claim)
+static inline void vv_rank_dedup_priv_lend(struct vv_layer_writer *p, size_t claim)
 {
 	p->claims->state[claim] = VV_CLAIM_LENT;
-	p->claims->lent += vv_judge_tag_len(p->claims->tag[claim]);
+	p->claims->lent += vv_dedup_judge_tag_len(p->claims->tag[claim]);
 }
 
 #endif

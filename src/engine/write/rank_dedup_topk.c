@@ -11,24 +11,24 @@ static int by_digest(const void *a, const void *b)
 {
 	const struct vv_tuple *x = a, *y = b;
 
-	return vv_merge_before(&y->digest, &x->digest) - vv_merge_before(&x->digest, &y->digest);
+	return vv_topk_merge_before(&y->digest, &x->digest) - vv_topk_merge_before(&x->digest, &y->digest);
 }
 
 /* Algorithm 1, lines 13 to 15. */
-static struct vv_tuple *tuples(const struct vv_talk *t)
+static struct vv_tuple *tuples(const struct vv_rank_dedup_priv *t)
 {
 	size_t n = t->p->claims->n;
 	struct vv_tuple *v = vv_mem_new(n, sizeof(*v));
 
 	for (size_t k = 0; v && k < n; k++)
-		v[k] = (struct vv_tuple){ *vv_talk_digest(t->p, k), 1, t->g->rank };
+		v[k] = (struct vv_tuple){ *vv_rank_dedup_priv_digest(t->p, k), 1, t->g->rank };
 	if (v)
 		qsort(v, n, sizeof(*v), by_digest);
 	return v;
 }
 
 /* The claim with this digest; the number of claims if it is none of this rank's. */
-static size_t claim_of(const struct vv_pass *p, const struct vv_digest *d)
+static size_t claim_of(const struct vv_layer_writer *p, const struct vv_digest *d)
 {
 	uint32_t e = vv_index_find(&p->v->history.index, d);
 
@@ -38,7 +38,7 @@ static size_t claim_of(const struct vv_pass *p, const struct vv_digest *d)
 }
 
 /* Where the owners put what others refer to: each says it of its own, and the sum is known to all. */
-static int tell_positions(struct vv_talk *t, const struct vv_tuple *top, size_t n, uint64_t *pos)
+static int tell_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, uint64_t *pos)
 {
 	for (size_t i = 0; i < n; i++)
 		pos[i] = top[i].rank == t->g->rank && top[i].count > 1 ? t->p->claims->pos[claim_of(t->p, &top[i].digest)] : 0;
@@ -46,7 +46,7 @@ static int tell_positions(struct vv_talk *t, const struct vv_tuple *top, size_t 
 }
 
 /* Lines 17 to 21. What others hold and this rank does not is remembered, too: it may get it in a later epoch. */
-static int apply_top(struct vv_talk *t, const struct vv_tuple *top, size_t n, const uint64_t *pos)
+static int apply_top(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, const uint64_t *pos)
 {
 	struct vv_index *x = &t->p->v->history.index;
 	uint64_t *source = vv_mem_new(t->g->size, sizeof(*source)); /* 1 + its number */
@@ -63,7 +63,7 @@ static int apply_top(struct vv_talk *t, const struct vv_tuple *top, size_t n, co
 			source[rank]++;
 		}
 		if (rc == 0 && k < t->p->claims->n)
-			rc = vv_talk_refer(t->p, k, source[rank] - 1, pos[i]);
+			rc = vv_rank_dedup_priv_refer(t->p, k, source[rank] - 1, pos[i]);
 		else if (rc == 0 && vv_index_find(x, &top[i].digest) == VV_INDEX_NONE)
 			rc = vv_index_add_from(x, &top[i].digest, source[rank] - 1, pos[i], &e);
 	}
@@ -71,13 +71,13 @@ static int apply_top(struct vv_talk *t, const struct vv_tuple *top, size_t n, co
 	return rc;
 }
 
-int vv_frequent_ask(struct vv_talk *t)
+int vv_rank_dedup_topk_ask(struct vv_rank_dedup_priv *t)
 {
 	struct vv_claims *c = t->p->claims;
 	struct vv_tuple *mine = tuples(t), *top = NULL;
 	uint64_t *pos = NULL;
 	size_t n = 0;
-	int rc = vv_talk_agree(t, mine ? 0 : VV_ENOMEM);
+	int rc = vv_rank_dedup_priv_agree(t, mine ? 0 : VV_ENOMEM);
 
 	if (rc) {
 		vv_mem_free(mine);
@@ -89,14 +89,14 @@ int vv_frequent_ask(struct vv_talk *t)
 		size_t k = claim_of(t->p, &top[i].digest);
 
 		if (top[i].count > 1 && k < c->n && top[i].rank == t->g->rank)
-			vv_talk_lend(t->p, k);
+			vv_rank_dedup_priv_lend(t->p, k);
 		else if (top[i].count > 1 && k < c->n)
 			c->state[k] = VV_CLAIM_REFERRED;
 	}
 	if (rc == 0) {
 		pos = vv_mem_new(n, sizeof(*pos));
 		rc = pos ? t->promise(t->p) : VV_ENOMEM;
-		rc = vv_talk_agree(t, rc);
+		rc = vv_rank_dedup_priv_agree(t, rc);
 	}
 	if (rc == 0) {
 		rc = tell_positions(t, top, n, pos);
@@ -104,7 +104,7 @@ int vv_frequent_ask(struct vv_talk *t)
 	}
 	if (rc == 0)
 		rc = apply_top(t, top, n, pos);
-	rc = vv_talk_agree(t, rc);
+	rc = vv_rank_dedup_priv_agree(t, rc);
 	vv_comm_free(t->comm, top);
 	vv_comm_free(t->comm, pos);
 	return rc;

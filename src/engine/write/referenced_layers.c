@@ -15,16 +15,16 @@
 enum { OLDEST = 8, LEAST = 32 };
 #define LONG_NS 2000000ull
 
-void vv_footing_fini(struct vv_footing *f)
+void vv_referenced_layers_fini(struct vv_referenced_layers *f)
 {
 	vv_mem_free(f->v);
-	*f = (struct vv_footing){ 0 };
+	*f = (struct vv_referenced_layers){ 0 };
 }
 
 /* In a store in which a look is dear nothing is looked for. Layers of other places cannot be seen from here, nor can it be told where those of an earlier session lie. */
 static bool can_see(const struct varve *v, uint64_t layer)
 {
-	const struct vv_ranks *g = v->group;
+	const struct vv_group *g = v->group;
 	uint32_t rank = vv_run_rank(layer);
 
 	if (!v->store->ops->size)
@@ -41,7 +41,7 @@ static int look(const struct varve *v, uint64_t layer, uint64_t *size)
 }
 
 /* Where it is, or belongs. */
-static size_t place_of(const struct vv_footing *f, uint64_t layer)
+static size_t place_of(const struct vv_referenced_layers *f, uint64_t layer)
 {
 	size_t i;
 
@@ -52,7 +52,7 @@ static size_t place_of(const struct vv_footing *f, uint64_t layer)
 }
 
 /* The layer, which is added if it is not there; NULL: no memory. */
-static struct vv_footing_layer *get(struct vv_footing *f, uint64_t layer)
+static struct vv_referenced_layers_layer *get(struct vv_referenced_layers *f, uint64_t layer)
 {
 	size_t i = place_of(f, layer);
 
@@ -62,13 +62,13 @@ static struct vv_footing_layer *get(struct vv_footing *f, uint64_t layer)
 		return NULL;
 	for (size_t k = f->n++; k > i; k--)
 		f->v[k] = f->v[k - 1];
-	f->v[i] = (struct vv_footing_layer){ .layer = layer };
+	f->v[i] = (struct vv_referenced_layers_layer){ .layer = layer };
 	return &f->v[i];
 }
 
 static int ask(struct varve *v, uint64_t layer)
 {
-	struct vv_footing_layer *l;
+	struct vv_referenced_layers_layer *l;
 
 	if (!layer || !can_see(v, layer))
 		return 0;
@@ -96,22 +96,22 @@ static int ask_runs(struct varve *v, const struct vv_runs *runs, uint64_t but)
 	return rc;
 }
 
-static void ask_none(struct vv_footing *f)
+static void ask_none(struct vv_referenced_layers *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		f->v[i].asked = false;
 }
 
-static void settle(struct vv_footing *f)
+static void settle(struct vv_referenced_layers *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		f->v[i].holds = f->v[i].asked;
 }
 
-int vv_footing_found(struct varve *v)
+int vv_referenced_layers_found(struct varve *v)
 {
-	const struct vv_table *t = &v->table;
-	struct vv_footing *f = &v->footing;
+	const struct vv_run_table *t = &v->table;
+	struct vv_referenced_layers *f = &v->footing;
 	int rc = 0;
 
 	ask_none(f);
@@ -125,7 +125,7 @@ int vv_footing_found(struct varve *v)
 	return 0;
 }
 
-static int gone(struct vv_pass *p, uint64_t layer, const char *how)
+static int gone(struct vv_layer_writer *p, uint64_t layer, const char *how)
 {
 	char object[VV_NAME_MAX];
 
@@ -138,7 +138,7 @@ static int gone(struct vv_pass *p, uint64_t layer, const char *how)
 }
 
 /* Some layer was met, now or when something was looked at, that is another copy's; which one it was that this epoch would have needed is not known. */
-static int turned(struct vv_pass *p)
+static int turned(struct vv_layer_writer *p)
 {
 	p->v->footing.lost = true;
 	return vv_err_set(VV_EDAMAGED,
@@ -152,18 +152,18 @@ static bool learn(struct varve *v, uint64_t layer)
 {
 	uint64_t epoch = vv_run_epoch(layer);
 
-	if (vv_annals_knows(&v->lineage, epoch))
-		return !vv_annals_turned(&v->lineage);
-	if (vv_layerio_meet(&v->lineage, layer) < 0 || !vv_annals_knows(&v->lineage, epoch))
-		vv_layerio_meet(&v->lineage, vv_run_layer(epoch, v->rank));
-	if (!vv_annals_knows(&v->lineage, epoch))
-		vv_annals_cannot(&v->lineage, epoch);
-	return !vv_annals_turned(&v->lineage);
+	if (vv_provenance_knows(&v->lineage, epoch))
+		return !vv_provenance_turned(&v->lineage);
+	if (vv_layer_file_meet(&v->lineage, layer) < 0 || !vv_provenance_knows(&v->lineage, epoch))
+		vv_layer_file_meet(&v->lineage, vv_run_layer(epoch, v->rank));
+	if (!vv_provenance_knows(&v->lineage, epoch))
+		vv_provenance_cannot(&v->lineage, epoch);
+	return !vv_provenance_turned(&v->lineage);
 }
 
-int vv_footing_learn(struct vv_pass *p)
+int vv_referenced_layers_learn(struct vv_layer_writer *p)
 {
-	bool holds = !vv_annals_turned(&p->v->lineage);
+	bool holds = !vv_provenance_turned(&p->v->lineage);
 	struct vv_err_state error;
 	uint64_t last = 0;
 
@@ -183,9 +183,9 @@ int vv_footing_learn(struct vv_pass *p)
 }
 
 /* A layer that continues others needs what they need. It has a place here from now on, too. */
-static int ask_pass(struct vv_pass *p)
+static int ask_pass(struct vv_layer_writer *p)
 {
-	struct vv_footing *f = &p->v->footing;
+	struct vv_referenced_layers *f = &p->v->footing;
 	int rc = ask(p->v, p->layer);
 
 	for (size_t i = 0; i < f->n; i++)
@@ -195,7 +195,7 @@ static int ask_pass(struct vv_pass *p)
 	return rc; /* the layer itself has just been written */
 }
 
-static int check_layer(struct vv_pass *p, struct vv_footing_layer *l)
+static int check_layer(struct vv_layer_writer *p, struct vv_referenced_layers_layer *l)
 {
 	uint64_t size = 0;
 	int rc = look(p->v, l->layer, &size);
@@ -203,8 +203,8 @@ static int check_layer(struct vv_pass *p, struct vv_footing_layer *l)
 	if (rc == VV_ENOENT)
 		return gone(p, l->layer, "was removed");
 	if (rc == 0 && size != l->size) /* the first time, when one that was cut has lost its trailer; or it has been replaced */
-		rc = vv_layerio_meet(&p->v->lineage, l->layer);
-	if (rc == 0 && vv_annals_turned(&p->v->lineage))
+		rc = vv_layer_file_meet(&p->v->lineage, l->layer);
+	if (rc == 0 && vv_provenance_turned(&p->v->lineage))
 		return turned(p);
 	if (rc == VV_EDAMAGED || (rc == 0 && size < l->size))
 		return gone(p, l->layer, "was cut short, or overwritten,");
@@ -214,23 +214,23 @@ static int check_layer(struct vv_pass *p, struct vv_footing_layer *l)
 }
 
 /* Other ranks are still writing those of the same epoch. */
-static bool is_due(const struct vv_pass *p, const struct vv_footing_layer *l)
+static bool is_due(const struct vv_layer_writer *p, const struct vv_referenced_layers_layer *l)
 {
 	return l->asked && vv_run_epoch(l->layer) < p->epoch;
 }
 
 /* Nobody else has laid down what this session has. */
-static int check_own(struct vv_pass *p)
+static int check_own(struct vv_layer_writer *p)
 {
 	struct vv_era own = { p->v->era, p->epoch, p->v->token };
-	int rc = vv_annals_meet(&p->v->lineage, &(struct vv_eras){ &own, 1, 1 });
+	int rc = vv_provenance_meet(&p->v->lineage, &(struct vv_era_table){ &own, 1, 1 });
 
-	return rc == VV_EDAMAGED || vv_annals_turned(&p->v->lineage) ? turned(p) : rc;
+	return rc == VV_EDAMAGED || vv_provenance_turned(&p->v->lineage) ? turned(p) : rc;
 }
 
-int vv_footing_check(struct vv_pass *p)
+int vv_referenced_layers_check(struct vv_layer_writer *p)
 {
-	struct vv_footing *f = &p->v->footing;
+	struct vv_referenced_layers *f = &p->v->footing;
 	uint64_t start = vv_clock_ns();
 	size_t looked = 0, i;
 	int rc = check_own(p);
@@ -255,9 +255,9 @@ int vv_footing_check(struct vv_pass *p)
 	return rc;
 }
 
-void vv_footing_accept(struct vv_pass *p)
+void vv_referenced_layers_accept(struct vv_layer_writer *p)
 {
-	struct vv_footing_layer *l = can_see(p->v, p->layer) ? get(&p->v->footing, p->layer) : NULL; /* it has a place */
+	struct vv_referenced_layers_layer *l = can_see(p->v, p->layer) ? get(&p->v->footing, p->layer) : NULL; /* it has a place */
 
 	if (!l)
 		return;
@@ -266,9 +266,9 @@ void vv_footing_accept(struct vv_pass *p)
 	settle(&p->v->footing);
 }
 
-void vv_footing_reclaimed(struct varve *v)
+void vv_referenced_layers_reclaimed(struct varve *v)
 {
-	struct vv_footing *f = &v->footing;
+	struct vv_referenced_layers *f = &v->footing;
 	struct vv_err_state error;
 	size_t kept = 0;
 

@@ -9,14 +9,14 @@
 /* Bytes of a layer beside its blocks, at most; what is not used of it is a hole. */
 enum { LEAST = 1 << 20, PER_REGION = 2048, PER_CHUNK = 160 };
 
-static bool together(const struct vv_ranks *g, uint32_t a, uint32_t b)
+static bool together(const struct vv_group *g, uint32_t a, uint32_t b)
 {
 	if (g->place[a] != g->place[b])
 		return false;
 	return g->aggregate ? a / g->aggregate == b / g->aggregate : g->host[a] == g->host[b];
 }
 
-int vv_aggregate_plan(struct vv_ranks *g, struct vv_store *store)
+int vv_shared_file_plan(struct vv_group *g, struct vv_store *store)
 {
 	if (g->aggregate == 1)
 		return 0;
@@ -34,7 +34,7 @@ int vv_aggregate_plan(struct vv_ranks *g, struct vv_store *store)
 	return g->bundle.room && g->bundle.len && g->bundle.tasting ? 0 : VV_ENOMEM;
 }
 
-static uint64_t room_for(const struct vv_pass *p)
+static uint64_t room_for(const struct vv_layer_writer *p)
 {
 	uint64_t chunks = 0, bytes = 0;
 
@@ -42,32 +42,32 @@ static uint64_t room_for(const struct vv_pass *p)
 		chunks += p->region[i]->shape.len / p->region[i]->shape.chunk + 1;
 	if (p->claims)
 		for (size_t k = 0; k < p->claims->n; k++)
-			bytes += p->claims->state[k] == VV_CLAIM_REFERRED ? 0 : vv_judge_tag_len(p->claims->tag[k]);
+			bytes += p->claims->state[k] == VV_CLAIM_REFERRED ? 0 : vv_dedup_judge_tag_len(p->claims->tag[k]);
 	else
 		bytes = p->st.bytes_dirty;
 	bytes += LEAST + (uint64_t)p->n_regions * PER_REGION + chunks * PER_CHUNK;
 	return (bytes + VV_BUNDLE_PAGE - 1) / VV_BUNDLE_PAGE * VV_BUNDLE_PAGE;
 }
 
-static bool leads(const struct vv_ranks *g)
+static bool leads(const struct vv_group *g)
 {
 	return g->bundle.first == g->rank;
 }
 
 static void name(char out[VV_NAME_MAX], const struct varve *v, uint64_t epoch)
 {
-	const struct vv_ranks *g = v->group;
+	const struct vv_group *g = v->group;
 
 	vv_name_bundle(out, v->lineage.name, epoch, g->bundle.first, g->bundle.last);
 }
 
 /* The leader's token, to those who write with it. */
-static int send_token(struct vv_ranks *g, struct vv_comm *comm)
+static int send_token(struct vv_group *g, struct vv_comm *comm)
 {
 	size_t n = g->bundle.last - g->bundle.first + 1;
 	uint64_t *to = vv_mem_new(g->size, sizeof(*to)), *from = vv_mem_new(g->size, sizeof(*from));
 	char *out = vv_mem_new(n, VV_STORE_TOKEN), *in = vv_mem_new(1, VV_STORE_TOKEN);
-	int rc = vv_ranks_agree(g, comm, to && from && out && in ? 0 : VV_ENOMEM);
+	int rc = vv_group_agree(g, comm, to && from && out && in ? 0 : VV_ENOMEM);
 
 	if (rc == 0) {
 		for (size_t i = 0; leads(g) && i < n; i++) {
@@ -87,7 +87,7 @@ static int send_token(struct vv_ranks *g, struct vv_comm *comm)
 	return rc;
 }
 
-static uint64_t offset(const struct vv_ranks *g, uint32_t rank)
+static uint64_t offset(const struct vv_group *g, uint32_t rank)
 {
 	uint64_t off = 0;
 
@@ -96,7 +96,7 @@ static uint64_t offset(const struct vv_ranks *g, uint32_t rank)
 	return off;
 }
 
-static int check_rooms(const struct vv_ranks *g)
+static int check_rooms(const struct vv_group *g)
 {
 	for (uint32_t r = g->bundle.first; r <= g->bundle.last; r++)
 		if (g->bundle.room[r] % VV_BUNDLE_PAGE || g->bundle.room[r] > 2 * VV_MAX_PAYLOAD)
@@ -106,34 +106,34 @@ static int check_rooms(const struct vv_ranks *g)
 }
 
 /* Before anything is coded: by which recipes; told with the layer. */
-static int taste(struct vv_pass *p, struct vv_comm *comm)
+static int taste(struct vv_layer_writer *p, struct vv_comm *comm)
 {
-	struct vv_ranks *g = p->v->group;
-	struct vv_tasting *t = g->bundle.tasting;
-	int rc = p->v->coding.codec ? vv_tasting_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
+	struct vv_group *g = p->v->group;
+	struct vv_shared_samples *t = g->bundle.tasting;
+	int rc = p->v->coding.codec ? vv_shared_samples_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
 
 	p->v->coding.tasting = t;
 	if (rc == 0)
-		rc = vv_head_add_stat(&p->head, "n.tasted", vv_tasting_shared(t));
-	return rc ? rc : vv_head_add_stat(&p->head, "n.alike", vv_tasting_alike(t));
+		rc = vv_head_add_stat(&p->head, "n.tasted", vv_shared_samples_shared(t));
+	return rc ? rc : vv_head_add_stat(&p->head, "n.alike", vv_shared_samples_alike(t));
 }
 
 /* A leader that heard first of one who gave up has removed its file: then that is what happened. */
-static int join(struct vv_pass *p, struct vv_comm *comm, const char *object)
+static int join(struct vv_layer_writer *p, struct vv_comm *comm, const char *object)
 {
-	struct vv_ranks *g = p->v->group;
+	struct vv_group *g = p->v->group;
 	int rc = check_rooms(g);
 
 	if (rc == 0)
 		rc = vv_store_bundle_join(p->v->store, object, g->bundle.token, offset(g, g->rank), g->bundle.room[g->rank], &p->put);
-	rc = vv_ranks_agree(g, comm, rc);
-	return rc == VV_ENOENT && comm->broken ? vv_ranks_agree(g, comm, 0) : rc;
+	rc = vv_group_agree(g, comm, rc);
+	return rc == VV_ENOENT && comm->broken ? vv_group_agree(g, comm, 0) : rc;
 }
 
-int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
+int vv_shared_file_begin(struct vv_layer_writer *p, struct vv_comm *comm)
 {
 	struct varve *v = p->v;
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	uint64_t room = room_for(p);
 	char object[VV_NAME_MAX];
 	int rc = 0;
@@ -143,7 +143,7 @@ int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
 		rc = vv_store_bundle_make(v->store, object, g->bundle.token);
 	g->bundle.open = leads(g) && rc == 0;
 	g->bundle.epoch = p->epoch;
-	rc = vv_ranks_agree(g, comm, rc);
+	rc = vv_group_agree(g, comm, rc);
 	if (rc == 0)
 		rc = vv_comm_allgather(comm, &room, g->bundle.room, sizeof(room));
 	if (rc == 0)
@@ -153,9 +153,9 @@ int vv_aggregate_begin(struct vv_pass *p, struct vv_comm *comm)
 	return rc ? rc : taste(p, comm);
 }
 
-int vv_aggregate_seal(struct varve *v)
+int vv_shared_file_seal(struct varve *v)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	size_t n = g->bundle.last - g->bundle.first + 1;
 	char (*names)[VV_NAME_MAX] = NULL, object[VV_NAME_MAX];
 	struct vv_member *m;
@@ -185,9 +185,9 @@ int vv_aggregate_seal(struct varve *v)
 	return rc;
 }
 
-void vv_aggregate_drop(struct varve *v)
+void vv_shared_file_drop(struct varve *v)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	char object[VV_NAME_MAX];
 
 	if (!g || !g->bundle.open)

@@ -11,46 +11,46 @@
 
 enum { UNSEEN, GOOD, BAD };
 
-static size_t layer_number(const struct vv_history *h, uint32_t entry)
+static size_t layer_number(const struct vv_index_cache *h, uint32_t entry)
 {
 	return vv_index_from(&h->index, entry);
 }
 
 /* The layer with its tables, from the last time or opened now; NULL if it cannot be used. */
-static struct vv_layerio *open_layer(const struct vv_lineage *lin, struct vv_history *h, size_t k)
+static struct vv_layer_file *open_layer(const struct vv_lineage *lin, struct vv_index_cache *h, size_t k)
 {
 	uint64_t layer = h->index.layer[k];
 
 	if (h->open && h->open->layer == layer)
 		return h->open;
-	vv_layerio_close(h->open);
+	vv_layer_file_close(h->open);
 	h->open = NULL;
-	if (vv_layerio_open(lin, layer, VV_LAYERIO_BLOCKS | VV_LAYERIO_DIGESTS, &h->open) < 0)
+	if (vv_layer_file_open(lin, layer, VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &h->open) < 0)
 		vv_log_warn("%s; it will not be referred to", vv_err_last());
 	return h->open;
 }
 
-bool vv_trust_layer(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry)
+bool vv_trust_layer(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
 {
 	size_t k = layer_number(h, entry);
-	struct vv_layerio *f = NULL;
+	struct vv_layer_file *f = NULL;
 
 	if (entry >= h->n_loaded || k >= h->n_cached_layers)
 		return true;
 	if (h->layer_trust[k] == UNSEEN) {
-		int rc = vv_layerio_open(lin, h->index.layer[k], 0, &f);
+		int rc = vv_layer_file_open(lin, h->index.layer[k], 0, &f);
 
 		h->layer_trust[k] = BAD;
 		if (rc == 0 && vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check == h->tie[k])
 			h->layer_trust[k] = GOOD;
-		vv_layerio_close(f);
+		vv_layer_file_close(f);
 		vv_err_clear();
 	}
 	return h->layer_trust[k] == GOOD;
 }
 
 /* Judges one chunk of a block; raw is NULL if the block cannot be read. */
-static void judge(struct vv_history *h, const struct vv_layerio *f, size_t block, const uint8_t *raw, uint64_t pos,
+static void judge(struct vv_index_cache *h, const struct vv_layer_file *f, size_t block, const uint8_t *raw, uint64_t pos,
 		  uint32_t len, const struct vv_digest *want)
 {
 	const uint8_t *p = raw ? vv_payload_inside(&f->blocks, block, raw, pos, len) : NULL;
@@ -67,7 +67,7 @@ static void judge(struct vv_history *h, const struct vv_layerio *f, size_t block
 		h->entry_trust[e] = GOOD;
 }
 
-static void judge_block(struct vv_history *h, const struct vv_layerio *f, size_t block, const uint8_t *raw)
+static void judge_block(struct vv_index_cache *h, const struct vv_layer_file *f, size_t block, const uint8_t *raw)
 {
 	const struct vv_block *b = &f->blocks.v[block];
 	uint64_t first = f->blocks.extent.v[b->extent].pos;
@@ -84,7 +84,7 @@ static void judge_block(struct vv_history *h, const struct vv_layerio *f, size_t
 }
 
 /* None of its layer's entries, which are neighbours: so a layer that is gone is asked for, and told of, once. */
-static void give_up_layer(struct vv_history *h, uint32_t entry)
+static void give_up_layer(struct vv_index_cache *h, uint32_t entry)
 {
 	size_t k = layer_number(h, entry);
 
@@ -95,9 +95,9 @@ static void give_up_layer(struct vv_history *h, uint32_t entry)
 }
 
 /* Reads the block that holds the entry and judges all its chunks. */
-static void look(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry)
+static void look(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
 {
-	struct vv_layerio *f = open_layer(lin, h, layer_number(h, entry));
+	struct vv_layer_file *f = open_layer(lin, h, layer_number(h, entry));
 	size_t block = f ? vv_payload_block_find(&f->blocks, vv_index_pos(&h->index, entry)) : 0;
 	uint8_t *raw = NULL;
 
@@ -107,24 +107,24 @@ static void look(const struct vv_lineage *lin, struct vv_history *h, uint32_t en
 		const struct vv_block *b = &f->blocks.v[block];
 		int rc;
 
-		raw = vv_shelf_room((size_t)b->raw_len + b->stored_len);
-		rc = raw ? vv_layerio_read_block(f, block, raw, raw + b->raw_len) : VV_ENOMEM;
+		raw = vv_context_pool_room((size_t)b->raw_len + b->stored_len);
+		rc = raw ? vv_layer_file_read_block(f, block, raw, raw + b->raw_len) : VV_ENOMEM;
 		if (rc)
 			vv_log_warn("%s; what it held is stored again where it is needed", vv_err_last());
 		judge_block(h, f, block, rc ? NULL : raw);
 	}
 	if (h->entry_trust[entry] == UNSEEN)
 		h->entry_trust[entry] = BAD;
-	vv_shelf_room_back(raw);
+	vv_context_pool_room_back(raw);
 	vv_err_clear();
 }
 
-bool vv_trust_known(const struct vv_history *h, uint32_t entry)
+bool vv_trust_known(const struct vv_index_cache *h, uint32_t entry)
 {
 	return entry >= h->n_loaded || h->entry_trust[entry] == GOOD;
 }
 
-bool vv_trust_entry(const struct vv_lineage *lin, struct vv_history *h, uint32_t entry)
+bool vv_trust_entry(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
 {
 	if (vv_trust_known(h, entry))
 		return true;
@@ -133,7 +133,7 @@ bool vv_trust_entry(const struct vv_lineage *lin, struct vv_history *h, uint32_t
 	return h->entry_trust[entry] == GOOD;
 }
 
-void vv_trust_give(struct vv_history *h, uint32_t entry)
+void vv_trust_give(struct vv_index_cache *h, uint32_t entry)
 {
 	if (entry < h->n_loaded)
 		h->entry_trust[entry] = GOOD;

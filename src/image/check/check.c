@@ -68,16 +68,16 @@ static bool has_socket_trouble(const struct vv_criu_version *v)
 
 static void look_at_rights(struct vv_check *c)
 {
-	char names[VV_POWERS_WORDS], advice[VV_POWERS_WORDS];
+	char names[VV_CAPABILITIES_WORDS], advice[VV_CAPABILITIES_WORDS];
 
-	vv_powers_advice(advice);
+	vv_capabilities_advice(advice);
 	if (geteuid() != 0)
 		vv_check_tell(c, false, "you are not root: criu needs that, or CAP_CHECKPOINT_RESTORE and more");
-	else if (vv_powers_lack(false, names))
+	else if (vv_capabilities_lack(false, names))
 		vv_check_tell(c, true, "%s", advice);
-	else if (vv_powers_lack(true, names))
+	else if (vv_capabilities_lack(true, names))
 		vv_check_tell(c, false, "a restore needs %s, which root lacks here", names);
-	if (vv_hook_may_run(vv_folder_place()) < 0)
+	if (vv_action_script_may_run(vv_workdir_place()) < 0)
 		vv_check_tell(c, true, "%s", vv_err_last());
 }
 
@@ -116,11 +116,11 @@ int vv_check_criu(struct vv_check *c)
 
 struct look {
 	struct vv_check *check;
-	const struct vv_tree *tree;
+	const struct vv_process_tree *tree;
 	bool told_shell, told_space, told_user;
 };
 
-static bool is_in_tree(const struct vv_tree *t, pid_t pid)
+static bool is_in_tree(const struct vv_process_tree *t, pid_t pid)
 {
 	size_t i = 0;
 
@@ -141,7 +141,7 @@ static void look_at_session(struct look *l, pid_t pid)
 	const char *at;
 	int session = 0;
 
-	if (l->told_shell || (is_shell_job(l->check) && !apart) || vv_tree_read(pid, "stat", text, sizeof(text)) <= 0)
+	if (l->told_shell || (is_shell_job(l->check) && !apart) || vv_process_tree_read(pid, "stat", text, sizeof(text)) <= 0)
 		return;
 	at = strrchr(text, ')'); /* a name may hold anything */
 	if (at && sscanf(at + 1, " %*c %*d %*d %d", &session) == 1 && !is_in_tree(l->tree, session)) {
@@ -153,14 +153,14 @@ static void look_at_session(struct look *l, pid_t pid)
 
 static void look_at_status(struct look *l, pid_t pid)
 {
-	pid_t tracer = vv_tree_tracer(pid);
+	pid_t tracer = vv_process_tree_tracer(pid);
 
 	if (tracer)
 		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger, or another dump?): end that first, or wait for its end",
 			      (int)pid, (int)tracer);
-	if (vv_anchor_is_held(pid))
+	if (vv_uffd_keeper_is_held(pid))
 		vv_check_tell(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
-	if (pid == l->tree->pid[0] && vv_tree_is_zombie(pid))
+	if (pid == l->tree->pid[0] && vv_process_tree_is_zombie(pid))
 		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
 }
 
@@ -171,7 +171,7 @@ static bool is_of_another(pid_t pid)
 	const char *users, *groups;
 	unsigned u[3], g[3];
 
-	if (vv_tree_read(pid, "status", text, sizeof(text)) <= 0 || vv_check_is_apart(pid, "user"))
+	if (vv_process_tree_read(pid, "status", text, sizeof(text)) <= 0 || vv_check_is_apart(pid, "user"))
 		return false;
 	users = strstr(text, "\nUid:");
 	groups = strstr(text, "\nGid:");
@@ -185,7 +185,7 @@ static bool is_of_another(pid_t pid)
 
 static void look_at_user(struct look *l, pid_t pid)
 {
-	if (geteuid() != 0 || l->told_user || !vv_powers_stay_home() || !is_of_another(pid))
+	if (geteuid() != 0 || l->told_user || !vv_capabilities_stay_home() || !is_of_another(pid))
 		return;
 	l->told_user = true;
 	vv_check_tell(l->check, true, "process %d is another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here: run it outside of the "
@@ -201,7 +201,7 @@ static void look_at_space(struct look *l, pid_t pid)
 	snprintf(who[1], sizeof(who[1]), "%d", (int)pid);
 	if (l->told_space || !vv_check_is_apart(pid, "pid"))
 		return;
-	if (pid == root ? vv_tree_inner(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
+	if (pid == root ? vv_process_tree_inner(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
 		l->told_space = true;
 		vv_check_tell(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
 			      "process %d is in a pid namespace below that of the first one, which criu does not save: name the first process in it", (int)pid);
@@ -224,9 +224,9 @@ static void look_at_tree(struct look *l, bool sockets_lost)
 	bool terminal = false, master = false;
 
 	for (size_t i = 0; i < l->tree->n; i++) {
-		struct vv_belongings b = { .check = l->check, .pid = l->tree->pid[i], .first = i == 0, .sockets_lost = sockets_lost };
+		struct vv_open_files b = { .check = l->check, .pid = l->tree->pid[i], .first = i == 0, .sockets_lost = sockets_lost };
 
-		vv_belongings_look(&b);
+		vv_open_files_look(&b);
 		terminal |= b.terminal;
 		master |= b.master;
 		look_at_session(l, b.pid);
@@ -242,17 +242,17 @@ static void look_at_tree(struct look *l, bool sockets_lost)
 int vv_check_process(struct vv_check *c, pid_t pid)
 {
 	struct vv_criu_version v;
-	struct vv_tree t = { 0 };
+	struct vv_process_tree t = { 0 };
 	struct look l = { .check = c, .tree = &t };
 	int rc = vv_criu_version(&v);
 
 	if (rc == 0)
-		rc = vv_tree_list(pid, &t);
-	if (rc == 0 && vv_tree_is_kernels(pid))
+		rc = vv_process_tree_list(pid, &t);
+	if (rc == 0 && vv_process_tree_is_kernels(pid))
 		vv_check_tell(c, true, "process %d is a part of the kernel", (int)pid);
 	else if (rc == 0)
 		look_at_tree(&l, has_socket_trouble(&v));
-	vv_tree_fini(&t);
+	vv_process_tree_fini(&t);
 	return rc;
 }
 

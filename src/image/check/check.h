@@ -1,7 +1,7 @@
 /* What criu can do here, and what of a process it could not save: told in advance, in plain words, and what to do about it. Or afterwards, where criu's
  * own words do not tell. */
-#ifndef VV_IMAGE_CHECK_H
-#define VV_IMAGE_CHECK_H
+#ifndef VV_IMAGE_CHECK_CHECK_H
+#define VV_IMAGE_CHECK_CHECK_H
 
 #include "image/criu/criu.h"
 

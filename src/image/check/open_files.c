@@ -41,7 +41,7 @@ static bool is_connected_in(pid_t pid, const char *table, unsigned long inode)
 	return found;
 }
 
-static void look_at_socket(struct vv_belongings *b, const char *fd, const char *path, const char *link)
+static void look_at_socket(struct vv_open_files *b, const char *fd, const char *path, const char *link)
 {
 	static const char *const fine[] = { "UNIX", "NETLINK", NULL }, *const known[] = { "TCP", "UDP", "RAW", "PACKET", NULL };
 	unsigned long inode = strtoul(link + strlen("socket:["), NULL, 10);
@@ -87,7 +87,7 @@ static bool is_deleted(const char *name)
 }
 
 /* Memory that looks like a deleted file is none. */
-static void look_at_deleted(struct vv_belongings *b, const char *path, const char *name)
+static void look_at_deleted(struct vv_open_files *b, const char *path, const char *name)
 {
 	static const char *const memory[] = { "/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", NULL };
 	struct stat st;
@@ -99,7 +99,7 @@ static void look_at_deleted(struct vv_belongings *b, const char *path, const cha
 		      (int)(strlen(name) - (sizeof(mark) - 1)), name, (intmax_t)st.st_size);
 }
 
-static void look_at_device(struct vv_belongings *b, const char *fd, const char *link)
+static void look_at_device(struct vv_open_files *b, const char *fd, const char *link)
 {
 	static const char *const fine[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kmsg", NULL };
 	static const char *const masters[] = { "/dev/ptmx", "/dev/pts/ptmx", NULL };
@@ -114,7 +114,7 @@ static void look_at_device(struct vv_belongings *b, const char *fd, const char *
 			      "from inside (varve.h)", (int)b->pid, fd, link);
 }
 
-static void look_at_file(struct vv_belongings *b, const char *fd, const char *path, const char *link)
+static void look_at_file(struct vv_open_files *b, const char *fd, const char *path, const char *link)
 {
 	static const char *const fine[] = { "[eventfd", "[eventpoll", "[signalfd", "[timerfd", "inotify", "[inotify", "[fanotify", NULL };
 	struct stat st;
@@ -150,13 +150,13 @@ static bool is_mounted(pid_t pid, int id)
 	return found;
 }
 
-static void look_at_info(struct vv_belongings *b, const char *fd, const char *link)
+static void look_at_info(struct vv_open_files *b, const char *fd, const char *link)
 {
 	char name[32], text[4096];
 	const char *mount;
 
 	snprintf(name, sizeof(name), "fdinfo/%.16s", fd);
-	if (vv_tree_read(b->pid, name, text, sizeof(text)) <= 0)
+	if (vv_process_tree_read(b->pid, name, text, sizeof(text)) <= 0)
 		return;
 	if (strstr(text, "\nlock:") && !b->locks && !vv_check_given(b->check, "--file-locks") && !vv_check_given(b->check, "-l")) {
 		b->locks = true;
@@ -168,7 +168,7 @@ static void look_at_info(struct vv_belongings *b, const char *fd, const char *li
 			      fd, link);
 }
 
-static void look_at_descriptor(struct vv_belongings *b, const char *fd)
+static void look_at_descriptor(struct vv_open_files *b, const char *fd)
 {
 	char path[64], link[PATH_MAX];
 	ssize_t n;
@@ -184,7 +184,7 @@ static void look_at_descriptor(struct vv_belongings *b, const char *fd)
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------------------- */
 
-static void look_at_mapping(struct vv_belongings *b, unsigned long lo, unsigned long hi, const char *name)
+static void look_at_mapping(struct vv_open_files *b, unsigned long lo, unsigned long hi, const char *name)
 {
 	char path[96];
 
@@ -198,7 +198,7 @@ static void look_at_mapping(struct vv_belongings *b, unsigned long lo, unsigned 
 	}
 }
 
-static void look_at_mappings(struct vv_belongings *b)
+static void look_at_mappings(struct vv_open_files *b)
 {
 	char path[64], line[PATH_MAX + 128];
 	FILE *f;
@@ -218,7 +218,7 @@ static void look_at_mappings(struct vv_belongings *b)
 }
 
 /* MADV_WIPEONFORK is lost: a child that it makes after the restore sees what it was not to see, such as the state of a generator of keys. */
-static void look_at_advice(const struct vv_belongings *b)
+static void look_at_advice(const struct vv_open_files *b)
 {
 	char path[64], line[512];
 	bool wiped = false;
@@ -235,7 +235,7 @@ static void look_at_advice(const struct vv_belongings *b)
 			      "restore do", (int)b->pid);
 }
 
-void vv_belongings_look(struct vv_belongings *b)
+void vv_open_files_look(struct vv_open_files *b)
 {
 	char path[64];
 	const struct dirent *e;

@@ -1,11 +1,11 @@
 /* What a process has open or mapped that criu could not save. */
-#ifndef VV_IMAGE_BELONGINGS_H
-#define VV_IMAGE_BELONGINGS_H
+#ifndef VV_IMAGE_CHECK_OPEN_FILES_H
+#define VV_IMAGE_CHECK_OPEN_FILES_H
 
 #include "image/check/check.h"
 #include <stdint.h>
 
-struct vv_belongings {
+struct vv_open_files {
 	struct vv_check *check;
 	pid_t pid;
 	bool first;            /* of its tree */
@@ -16,6 +16,6 @@ struct vv_belongings {
 };
 
 /* Findings are told by the check; what is true of a tree as a whole is noted here. */
-void vv_belongings_look(struct vv_belongings *b);
+void vv_open_files_look(struct vv_open_files *b);
 
 #endif

@@ -38,7 +38,7 @@ static int check_status(pid_t pid)
 {
 	char text[4096];
 
-	if (vv_tree_read(pid, "status", text, sizeof(text)) <= 0)
+	if (vv_process_tree_read(pid, "status", text, sizeof(text)) <= 0)
 		return vv_err_set(VV_ENOTSUP, "it has ended");
 	if (!strchr("RSD", status_of(text, "\nState:")[0]))
 		return vv_err_set(VV_ENOTSUP, "it does not run");
@@ -100,7 +100,7 @@ static int check_aio(pid_t pid)
 	return found ? vv_err_set(VV_ENOTSUP, "its memory may be written by asynchronous reads (aio)") : 0;
 }
 
-int vv_willing_check(pid_t pid)
+int vv_precopy_check_check(pid_t pid)
 {
 	int rc = check_status(pid);
 

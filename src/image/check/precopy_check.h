@@ -1,10 +1,10 @@
 /* May a process be copied while it runs? */
-#ifndef VV_IMAGE_WILLING_H
-#define VV_IMAGE_WILLING_H
+#ifndef VV_IMAGE_CHECK_PRECOPY_CHECK_H
+#define VV_IMAGE_CHECK_PRECOPY_CHECK_H
 
 #include <sys/types.h>
 
 /* VV_ENOTSUP, with the reason, if it must not be touched, or its memory may be written by somebody of whom the kernel does not tell. */
-int vv_willing_check(pid_t pid);
+int vv_precopy_check_check(pid_t pid);
 
 #endif

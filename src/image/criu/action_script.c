@@ -9,7 +9,7 @@
 
 /* It reaches us by /proc: criu closes what it inherits, and if we are gone there is nothing to open. It waits for the end of a pipe, which comes when we
  * close it or are killed; what it does then depends on a file alone, which many hooks may look at and which one write makes say yes. */
-static int write_it(const struct vv_hook *h, const char *action)
+static int write_it(const struct vv_action_script *h, const char *action)
 {
 	char text[512];
 	int pid = (int)getpid();
@@ -26,7 +26,7 @@ static int write_it(const struct vv_hook *h, const char *action)
 	return written ? 0 : vv_err_sys(errno, "cannot write '%s'", h->path);
 }
 
-int vv_hook_may_run(const char *folder)
+int vv_action_script_may_run(const char *folder)
 {
 	struct statvfs v;
 
@@ -35,11 +35,11 @@ int vv_hook_may_run(const char *folder)
 	return vv_err_set(VV_ENOTSUP, "no program may be run in '%s' (noexec), where criu's hook would lie: set TMPDIR to another folder", folder);
 }
 
-int vv_hook_open(struct vv_hook *h, struct vv_criu *c, const char *action, const struct vv_hook *with)
+int vv_action_script_open(struct vv_action_script *h, struct vv_criu *c, const char *action, const struct vv_action_script *with)
 {
-	*h = (struct vv_hook)VV_HOOK_NONE;
+	*h = (struct vv_action_script)VV_ACTION_SCRIPT_NONE;
 	snprintf(h->path, sizeof(h->path), "%s/%s", c->folder, action);
-	if (vv_hook_may_run(c->folder) < 0)
+	if (vv_action_script_may_run(c->folder) < 0)
 		return VV_ENOTSUP;
 	if (pipe2(h->ready, O_CLOEXEC) < 0 || pipe2(h->go, O_CLOEXEC) < 0)
 		return vv_err_sys(errno, "cannot make a pipe");
@@ -58,7 +58,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-int vv_hook_go(struct vv_hook *h)
+int vv_action_script_go(struct vv_action_script *h)
 {
 	if (write(h->word, "go\n", 3) != 3)
 		return vv_err_sys(errno, "cannot speak to criu");
@@ -66,7 +66,7 @@ int vv_hook_go(struct vv_hook *h)
 	return 0;
 }
 
-void vv_hook_close(struct vv_hook *h)
+void vv_action_script_close(struct vv_action_script *h)
 {
 	for (int i = 0; i < 2; i++) {
 		shut(&h->ready[i]);

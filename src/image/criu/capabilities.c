@@ -18,17 +18,17 @@ static const struct {
 static unsigned long long have_now(void)
 {
 	char status[4096];
-	const char *at = vv_tree_read(getpid(), "status", status, sizeof(status)) > 0 ? strstr(status, "\nCapEff:") : NULL;
+	const char *at = vv_process_tree_read(getpid(), "status", status, sizeof(status)) > 0 ? strstr(status, "\nCapEff:") : NULL;
 
 	return at ? strtoull(at + strlen("\nCapEff:"), NULL, 16) : ~0ULL;
 }
 
-bool vv_powers_stay_home(void)
+bool vv_capabilities_stay_home(void)
 {
 	return !(have_now() >> CAP_SYS_RESOURCE & 1);
 }
 
-bool vv_powers_lack(bool restore, char names[VV_POWERS_WORDS])
+bool vv_capabilities_lack(bool restore, char names[VV_CAPABILITIES_WORDS])
 {
 	unsigned long long have = have_now();
 	size_t n = 0;
@@ -36,18 +36,18 @@ bool vv_powers_lack(bool restore, char names[VV_POWERS_WORDS])
 	names[0] = '\0';
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		if (needed[i].restore == restore && !(have >> needed[i].bit & 1))
-			n += (size_t)snprintf(names + n, VV_POWERS_WORDS - n, "%s%s", n ? ", " : "", needed[i].name);
+			n += (size_t)snprintf(names + n, VV_CAPABILITIES_WORDS - n, "%s%s", n ? ", " : "", needed[i].name);
 	return n;
 }
 
-void vv_powers_advice(char words[VV_POWERS_WORDS])
+void vv_capabilities_advice(char words[VV_CAPABILITIES_WORDS])
 {
-	char names[VV_POWERS_WORDS];
+	char names[VV_CAPABILITIES_WORDS];
 
 	if (geteuid() != 0)
-		snprintf(words, VV_POWERS_WORDS, "criu needs to be run by root");
-	else if (vv_powers_lack(false, names) || vv_powers_lack(true, names))
-		snprintf(words, VV_POWERS_WORDS, "criu needs %.80s, which root lacks here: run it outside of the container", names);
+		snprintf(words, VV_CAPABILITIES_WORDS, "criu needs to be run by root");
+	else if (vv_capabilities_lack(false, names) || vv_capabilities_lack(true, names))
+		snprintf(words, VV_CAPABILITIES_WORDS, "criu needs %.80s, which root lacks here: run it outside of the container", names);
 	else
-		snprintf(words, VV_POWERS_WORDS, "root is refused that here, by a security module or a container's filter");
+		snprintf(words, VV_CAPABILITIES_WORDS, "root is refused that here, by a security module or a container's filter");
 }

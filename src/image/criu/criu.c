@@ -167,7 +167,7 @@ int vv_criu_open(struct vv_criu *c)
 	*c = (struct vv_criu){ .pidfd = -1, .lock = -1 };
 	rc = vv_criu_find(c->path);
 	if (rc == 0)
-		rc = vv_folder_make(c->folder, &c->lock);
+		rc = vv_workdir_make(c->folder, &c->lock);
 	if (rc)
 		return rc;
 	vv_criu_word(c, "criu");
@@ -226,7 +226,7 @@ void vv_criu_close(struct vv_criu *c)
 	if (c->pidfd > 0)
 		close(c->pidfd);
 	if (c->folder[0])
-		vv_folder_remove(c->folder, c->lock);
+		vv_workdir_remove(c->folder, c->lock);
 	*c = (struct vv_criu){ .pidfd = -1, .lock = -1 };
 }
 
@@ -276,12 +276,12 @@ static char *error_in(char *line)
 /* The first error is the cause, the ones behind it are whom it concerned. */
 int vv_criu_reason(struct vv_criu *c, const char *what)
 {
-	char path[VV_FOLDER_PATH + sizeof(log_name) + 1], line[512], first[320] = "", rights[VV_POWERS_WORDS];
+	char path[VV_WORKDIR_PATH + sizeof(log_name) + 1], line[512], first[320] = "", rights[VV_CAPABILITIES_WORDS];
 	const char *advice = NULL;
 	int code = VV_EIO;
 	FILE *f;
 
-	vv_powers_advice(rights);
+	vv_capabilities_advice(rights);
 	snprintf(path, sizeof(path), "%s/%s", c->folder, log_name);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f)) {

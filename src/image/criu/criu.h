@@ -1,6 +1,6 @@
 /* CRIU as a program that is run: found, started in a folder of its own, waited for, and its reasons put into one sentence. */
-#ifndef VV_IMAGE_CRIU_H
-#define VV_IMAGE_CRIU_H
+#ifndef VV_IMAGE_CRIU_CRIU_H
+#define VV_IMAGE_CRIU_CRIU_H
 
 #include "image/criu/workdir.h"
 #include <limits.h>
@@ -12,7 +12,7 @@ enum { VV_CRIU_WORDS = 128 };
 
 struct vv_criu {
 	char path[PATH_MAX];
-	char folder[VV_FOLDER_PATH]; /* its sockets, hook and log */
+	char folder[VV_WORKDIR_PATH]; /* its sockets, hook and log */
 	int lock;                    /* of the folder */
 	const char *word[VV_CRIU_WORDS + 1];
 	size_t n_words;

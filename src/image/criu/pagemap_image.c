@@ -17,13 +17,13 @@ static int nonsense(void)
 	return vv_err_set(VV_EDAMAGED, "the map of its pages makes no sense");
 }
 
-void vv_pagelist_fini(struct vv_pagelist *m)
+void vv_pagemap_image_fini(struct vv_pagemap_image *m)
 {
 	vv_mem_free(m->v);
-	*m = (struct vv_pagelist){ 0 };
+	*m = (struct vv_pagemap_image){ 0 };
 }
 
-static int read_head(struct vv_pagelist *m, struct vv_proto p)
+static int read_head(struct vv_pagemap_image *m, struct vv_proto p)
 {
 	struct vv_proto_field f;
 
@@ -33,7 +33,7 @@ static int read_head(struct vv_pagelist *m, struct vv_proto p)
 	return m->pages ? 0 : nonsense();
 }
 
-static int read_entry(struct vv_pagelist *m, struct vv_proto p)
+static int read_entry(struct vv_pagemap_image *m, struct vv_proto p)
 {
 	uint64_t addr = 0, count = 0, flags = PRESENT, end = m->n ? m->v[m->n - 1].addr + m->v[m->n - 1].len : 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct vv_proto_field f;
@@ -49,17 +49,17 @@ static int read_entry(struct vv_pagelist *m, struct vv_proto p)
 		return nonsense();
 	if (vv_mem_room(&m->v, m->n, &m->cap, sizeof(*m->v)) < 0)
 		return VV_ENOMEM;
-	m->v[m->n++] = (struct vv_pagelist_entry){ addr, count * page, m->len, flags & LAZY };
+	m->v[m->n++] = (struct vv_pagemap_image_entry){ addr, count * page, m->len, flags & LAZY };
 	m->len += count * page;
 	return m->len > VV_MAX_REGION_BYTES ? nonsense() : 0;
 }
 
-int vv_pagelist_read(const uint8_t *image, size_t n, struct vv_pagelist *out)
+int vv_pagemap_image_read(const uint8_t *image, size_t n, struct vv_pagemap_image *out)
 {
 	struct vv_wire w = vv_wire_over(image, n);
 	int rc = 0;
 
-	*out = (struct vv_pagelist){ 0 };
+	*out = (struct vv_pagemap_image){ 0 };
 	vv_wire_u64(&w); /* two magic numbers */
 	for (bool head = true; rc == 0 && !w.bad && vv_wire_left(&w); head = false) {
 		uint32_t len = vv_wire_u32(&w);
@@ -71,6 +71,6 @@ int vv_pagelist_read(const uint8_t *image, size_t n, struct vv_pagelist *out)
 	if (rc == 0 && (w.bad || !out->pages))
 		rc = nonsense();
 	if (rc)
-		vv_pagelist_fini(out);
+		vv_pagemap_image_fini(out);
 	return rc;
 }

@@ -8,7 +8,7 @@ enum { PID = 1, THREADS = 5, MOST = 1 << 20 };
 
 static const double patience_s = 10, pause_s = 0.005; /* some look for those that have ended every few seconds only */
 
-static int add(struct vv_tree *t, uint64_t pid)
+static int add(struct vv_process_tree *t, uint64_t pid)
 {
 	int rc = 0;
 
@@ -21,7 +21,7 @@ static int add(struct vv_tree *t, uint64_t pid)
 }
 
 /* All its fields are numbers. */
-static int read_entry(struct vv_wire w, struct vv_tree *out)
+static int read_entry(struct vv_wire w, struct vv_process_tree *out)
 {
 	int rc = 0;
 
@@ -36,12 +36,12 @@ static int read_entry(struct vv_wire w, struct vv_tree *out)
 	return rc;
 }
 
-int vv_pstree_read(const uint8_t *image, size_t n, struct vv_tree *out)
+int vv_pstree_image_read(const uint8_t *image, size_t n, struct vv_process_tree *out)
 {
 	struct vv_wire w = vv_wire_over(image, n);
 	int rc = 0;
 
-	*out = (struct vv_tree){ 0 };
+	*out = (struct vv_process_tree){ 0 };
 	vv_wire_u64(&w); /* two magic numbers */
 	while (rc == 0 && !w.bad && vv_wire_left(&w)) {
 		uint32_t len = vv_wire_u32(&w);
@@ -54,20 +54,20 @@ int vv_pstree_read(const uint8_t *image, size_t n, struct vv_tree *out)
 }
 
 /* Of those that have ended the first; *n: how many there are. */
-static pid_t find_ended(const struct vv_tree *t, size_t *n)
+static pid_t find_ended(const struct vv_process_tree *t, size_t *n)
 {
 	pid_t first = 0;
 
 	*n = 0;
 	for (size_t i = t->n; i-- > 0;)
-		if (vv_tree_is_zombie(t->pid[i])) {
+		if (vv_process_tree_is_zombie(t->pid[i])) {
 			first = t->pid[i];
 			++*n;
 		}
 	return first;
 }
 
-void vv_pstree_patience(const struct vv_tree *t)
+void vv_pstree_image_patience(const struct vv_process_tree *t)
 {
 	size_t n, fewest = SIZE_MAX;
 	double since = 0;
@@ -83,5 +83,5 @@ void vv_pstree_patience(const struct vv_tree *t)
 	}
 	if (n)
 		vv_log_warn("process %d has ended, and keeps its number until its parent, process %d, hears of it; in a container the first process is to be one "
-			    "that does (docker run --init)", (int)pid, (int)vv_tree_parent(pid));
+			    "that does (docker run --init)", (int)pid, (int)vv_process_tree_parent(pid));
 }

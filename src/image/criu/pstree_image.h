@@ -1,13 +1,13 @@
 /* The process numbers that an image names: pstree.img, a magic number and a protobuf for each process. */
-#ifndef VV_IMAGE_PSTREE_H
-#define VV_IMAGE_PSTREE_H
+#ifndef VV_IMAGE_CRIU_PSTREE_IMAGE_H
+#define VV_IMAGE_CRIU_PSTREE_IMAGE_H
 
 #include "image/process/process_tree.h"
 
 /* Of processes and threads; what is not understood is left out. */
-int vv_pstree_read(const uint8_t *image, size_t n, struct vv_tree *out);
+int vv_pstree_image_read(const uint8_t *image, size_t n, struct vv_process_tree *out);
 /* One that has ended keeps its number until its parent has heard of it: waits for those, as long as they become fewer. Whether a number is taken by one
  * that lives is criu's to say: there are spaces of numbers besides ours. */
-void vv_pstree_patience(const struct vv_tree *t);
+void vv_pstree_image_patience(const struct vv_process_tree *t);
 
 #endif

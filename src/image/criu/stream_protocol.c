@@ -19,7 +19,7 @@ enum {
 	PIPE = 1 << 20,
 };
 
-int vv_streamer_listen(const char *folder, bool serve, int *out)
+int vv_stream_protocol_listen(const char *folder, bool serve, int *out)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -37,7 +37,7 @@ int vv_streamer_listen(const char *folder, bool serve, int *out)
 	return 0;
 }
 
-int vv_streamer_accept(int listening, int *out)
+int vv_stream_protocol_accept(int listening, int *out)
 {
 	struct timeval patience = { .tv_sec = PATIENCE_S };
 	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
@@ -69,20 +69,20 @@ static int receive(int fd, void *to, size_t n)
 	return 1;
 }
 
-static int parse(const uint8_t *m, size_t n, char name[VV_STREAMER_NAME])
+static int parse(const uint8_t *m, size_t n, char name[VV_STREAM_PROTOCOL_NAME])
 {
 	struct vv_wire w = vv_wire_over(m, n);
 	uint8_t tag = vv_wire_u8(&w);
 
-	vv_wire_str(&w, name, VV_STREAMER_NAME);
+	vv_wire_str(&w, name, VV_STREAM_PROTOCOL_NAME);
 	if (w.bad || tag != TAG_NAME || vv_wire_left(&w) || !name[0] || name[0] == '.' || strchr(name, '/'))
 		return vv_err_set(VV_EIO, "criu asks for an image in a way that is not understood");
 	return 1;
 }
 
-int vv_streamer_request(int fd, char name[VV_STREAMER_NAME])
+int vv_stream_protocol_request(int fd, char name[VV_STREAM_PROTOCOL_NAME])
 {
-	uint8_t m[VV_STREAMER_NAME + 8];
+	uint8_t m[VV_STREAM_PROTOCOL_NAME + 8];
 	uint32_t n = 0;
 	int rc = receive(fd, &n, sizeof(n));
 
@@ -94,7 +94,7 @@ int vv_streamer_request(int fd, char name[VV_STREAMER_NAME])
 	return rc < 0 ? rc : parse(m, rc ? n : 0, name);
 }
 
-int vv_streamer_reply(int fd, bool exists)
+int vv_stream_protocol_reply(int fd, bool exists)
 {
 	struct {
 		uint32_t n;
@@ -105,12 +105,12 @@ int vv_streamer_reply(int fd, bool exists)
 	return send(fd, &reply, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : vv_err_sys(errno, "cannot answer criu");
 }
 
-int vv_streamer_pipe(int fd, int *out)
+int vv_stream_protocol_pipe(int fd, int *out)
 {
 	char byte;
 	int got = -1;
 
-	if (vv_rights_receive(fd, &byte, 1, &got) <= 0 || got < 0)
+	if (vv_fd_passing_receive(fd, &byte, 1, &got) <= 0 || got < 0)
 		return vv_err_set(VV_EIO, "criu did not hand over the pipe of an image");
 	*out = got;
 	(void)!fcntl(*out, F_SETPIPE_SZ, PIPE); /* fewer turns; what it has will do, too */

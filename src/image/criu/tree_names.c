@@ -34,13 +34,13 @@ static int write_trees(const pid_t *root, size_t n, struct vv_buf *b)
 	put_word(b, (uint64_t)getpid());
 	put_word(b, n);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		struct vv_tree t = { 0 };
+		struct vv_process_tree t = { 0 };
 
-		rc = vv_tree_list(root[i], &t);
+		rc = vv_process_tree_list(root[i], &t);
 		put_word(b, t.n);
 		for (size_t k = 0; k < t.n; k++)
 			put_word(b, (uint64_t)t.pid[k]);
-		vv_tree_fini(&t);
+		vv_process_tree_fini(&t);
 	}
 	return rc ? rc : vv_buf_check(b);
 }
@@ -101,12 +101,12 @@ static int check_rank(const struct told *t, const struct told *mine)
 }
 
 /* The numbers of another host mean nothing here. */
-static int check_all(const struct vv_ranks *g, const struct vv_mail *m, const struct told *mine, struct vv_group_place *out)
+static int check_all(const struct vv_group *g, const struct vv_exchange *m, const struct told *mine, struct vv_tree_names_place *out)
 {
 	int rc = 0;
 
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
-		struct told t = { (const uint64_t *)(const void *)vv_mail_from(m, g, r), (size_t)(m->in_len[r] / sizeof(uint64_t)), r, r == g->rank };
+		struct told t = { (const uint64_t *)(const void *)vv_exchange_from(m, g, r), (size_t)(m->in_len[r] / sizeof(uint64_t)), r, r == g->rank };
 
 		if (m->in_len[r] % sizeof(uint64_t) || t.n < FIRST || t.word[TREES] > t.n)
 			return nonsense(&t);
@@ -118,14 +118,14 @@ static int check_all(const struct vv_ranks *g, const struct vv_mail *m, const st
 	return rc;
 }
 
-int vv_group_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_group_place *out)
+int vv_tree_names_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_tree_names_place *out)
 {
-	struct vv_ranks *g = v->group;
+	struct vv_group *g = v->group;
 	struct vv_buf b = { 0 };
-	struct vv_mail m = { 0 };
+	struct vv_exchange m = { 0 };
 	struct told mine;
 
-	*out = (struct vv_group_place){ 0 };
+	*out = (struct vv_tree_names_place){ 0 };
 	if (rc == 0)
 		rc = write_trees(root, n, &b);
 	mine = (struct told){ (const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), v->rank, true };
@@ -133,10 +133,10 @@ int vv_group_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct v
 		out->all = n;
 		rc = rc ? rc : check_rank(&mine, &mine);
 	} else {
-		rc = vv_mail_gather(&m, g, rc, b.p, b.n, WORDS_MOST * sizeof(uint64_t));
+		rc = vv_exchange_gather(&m, g, rc, b.p, b.n, WORDS_MOST * sizeof(uint64_t));
 		if (rc == 0)
-			rc = vv_ranks_agree(g, g->comm, check_all(g, &m, &mine, out));
-		vv_mail_free(&m, g);
+			rc = vv_group_agree(g, g->comm, check_all(g, &m, &mine, out));
+		vv_exchange_free(&m, g);
 	}
 	vv_buf_fini(&b);
 	return rc;
@@ -144,12 +144,12 @@ int vv_group_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct v
 
 /* ---- names ------------------------------------------------------------------------------------------------------------------- */
 
-struct vv_group_name {
+struct vv_tree_names_name {
 	const char *from; /* the same pointer for the same file */
 	char *to;
 };
 
-static int rename_part(struct vv_group_flow *f, struct vv_inflow_part *part)
+static int rename_part(struct vv_tree_names_flow *f, struct vv_stream_input_part *part)
 {
 	size_t i = f->n_names;
 
@@ -162,29 +162,29 @@ static int rename_part(struct vv_group_flow *f, struct vv_inflow_part *part)
 			vv_mem_free(name);
 			return VV_ENOMEM;
 		}
-		f->name[f->n_names++] = (struct vv_group_name){ part->name, name };
+		f->name[f->n_names++] = (struct vv_tree_names_name){ part->name, name };
 		i = f->n_names;
 	}
 	part->name = f->name[i - 1].to;
-	return VV_INFLOW_PART;
+	return VV_STREAM_INPUT_PART;
 }
 
-static int next(void *arg, struct vv_inflow_part *out)
+static int next(void *arg, struct vv_stream_input_part *out)
 {
-	struct vv_group_flow *f = arg;
+	struct vv_tree_names_flow *f = arg;
 
 	for (; f->at < f->n; f->at++) {
 		int rc = f->from[f->at]->next(f->from[f->at]->arg, out);
 
 		if (rc)
-			return rc == VV_INFLOW_PART ? rename_part(f, out) : rc;
+			return rc == VV_STREAM_INPUT_PART ? rename_part(f, out) : rc;
 	}
-	return VV_INFLOW_END;
+	return VV_STREAM_INPUT_END;
 }
 
-const struct vv_inflow *vv_group_flow(struct vv_group_flow *f, const struct vv_inflow *const *from, size_t n, const struct vv_group_place *place)
+const struct vv_stream_input *vv_tree_names_flow(struct vv_tree_names_flow *f, const struct vv_stream_input *const *from, size_t n, const struct vv_tree_names_place *place)
 {
-	*f = (struct vv_group_flow){ .inflow = *from[0], .from = from, .n = n, .first = place->first };
+	*f = (struct vv_tree_names_flow){ .inflow = *from[0], .from = from, .n = n, .first = place->first };
 	f->inflow.arg = f;
 	f->inflow.next = next;
 	for (size_t i = 1; i < n; i++)
@@ -192,10 +192,10 @@ const struct vv_inflow *vv_group_flow(struct vv_group_flow *f, const struct vv_i
 	return place->all > 1 ? &f->inflow : from[0];
 }
 
-void vv_group_flow_fini(struct vv_group_flow *f)
+void vv_tree_names_flow_fini(struct vv_tree_names_flow *f)
 {
 	for (size_t i = 0; i < f->n_names; i++)
 		vv_mem_free(f->name[i].to);
 	vv_mem_free(f->name);
-	*f = (struct vv_group_flow){ 0 };
+	*f = (struct vv_tree_names_flow){ 0 };
 }

@@ -20,11 +20,11 @@ enum {
 	SETTLED_S = 60, /* since the last change in it: one that was just made is not locked yet, and a criu that has lost its owner still ends */
 };
 
-const char *vv_folder_place(void)
+const char *vv_workdir_place(void)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	return tmp && tmp[0] && strlen(tmp) + 1 + sizeof(name) <= VV_FOLDER_PATH ? tmp : P_tmpdir;
+	return tmp && tmp[0] && strlen(tmp) + 1 + sizeof(name) <= VV_WORKDIR_PATH ? tmp : P_tmpdir;
 }
 
 /* fd is closed. */
@@ -57,7 +57,7 @@ static void sweep(const char *place)
 	const struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		char path[VV_FOLDER_PATH];
+		char path[VV_WORKDIR_PATH];
 		int fd = strncmp(e->d_name, name, FIXED) == 0 && strlen(e->d_name) == strlen(name)
 				 ? openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 				 : -1;
@@ -69,7 +69,7 @@ static void sweep(const char *place)
 			continue;
 		}
 		snprintf(path, sizeof(path), "%s/%s", place, e->d_name);
-		vv_tree_end_criu(path);
+		vv_process_tree_end_criu(path);
 		empty(fd);
 		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
 	}
@@ -77,12 +77,12 @@ static void sweep(const char *place)
 		closedir(d);
 }
 
-int vv_folder_make(char path[VV_FOLDER_PATH], int *lock)
+int vv_workdir_make(char path[VV_WORKDIR_PATH], int *lock)
 {
-	const char *place = vv_folder_place();
+	const char *place = vv_workdir_place();
 
 	*lock = -1;
-	snprintf(path, VV_FOLDER_PATH, "%s/%s", place, name);
+	snprintf(path, VV_WORKDIR_PATH, "%s/%s", place, name);
 	sweep(place);
 	if (!mkdtemp(path)) {
 		int err = errno;
@@ -96,7 +96,7 @@ int vv_folder_make(char path[VV_FOLDER_PATH], int *lock)
 	return 0;
 }
 
-void vv_folder_remove(const char *path, int lock)
+void vv_workdir_remove(const char *path, int lock)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -11,24 +11,24 @@ enum {
 	AT_ONCE = 64, /* pieces, by one system call */
 };
 
-void vv_lift_fini(struct vv_lift *l)
+void vv_copy_memory_fini(struct vv_copy_memory *l)
 {
 	vv_mem_free(l->v);
-	*l = (struct vv_lift){ 0 };
+	*l = (struct vv_copy_memory){ 0 };
 }
 
-int vv_lift_add(struct vv_lift *l, uint64_t addr, uint8_t *to, size_t n)
+int vv_copy_memory_add(struct vv_copy_memory *l, uint64_t addr, uint8_t *to, size_t n)
 {
 	for (size_t take; n; addr += take, to += take, n -= take) {
 		if (vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v)) < 0)
 			return VV_ENOMEM;
 		take = n < PIECE ? n : PIECE;
-		l->v[l->n++] = (struct vv_lift_piece){ addr, to, take, false };
+		l->v[l->n++] = (struct vv_copy_memory_piece){ addr, to, take, false };
 	}
 	return 0;
 }
 
-static bool read_at_once(pid_t pid, const struct vv_lift_piece *p, size_t n)
+static bool read_at_once(pid_t pid, const struct vv_copy_memory_piece *p, size_t n)
 {
 	struct iovec to[AT_ONCE], from[AT_ONCE];
 	size_t sum = 0;
@@ -42,7 +42,7 @@ static bool read_at_once(pid_t pid, const struct vv_lift_piece *p, size_t n)
 }
 
 /* Memory that the process itself may not read comes this way only. */
-static bool read_by_force(pid_t pid, const struct vv_lift_piece *p)
+static bool read_by_force(pid_t pid, const struct vv_copy_memory_piece *p)
 {
 	char path[32];
 	size_t have = 0;
@@ -62,8 +62,8 @@ static bool read_by_force(pid_t pid, const struct vv_lift_piece *p)
 
 static void read_some(void *arg, size_t i)
 {
-	const struct vv_lift *l = arg;
-	struct vv_lift_piece *p = l->v + i * AT_ONCE;
+	const struct vv_copy_memory *l = arg;
+	struct vv_copy_memory_piece *p = l->v + i * AT_ONCE;
 	size_t n = l->n - i * AT_ONCE < AT_ONCE ? l->n - i * AT_ONCE : AT_ONCE;
 
 	if (read_at_once(l->pid, p, n))
@@ -72,7 +72,7 @@ static void read_some(void *arg, size_t i)
 		p[k].missing = !read_at_once(l->pid, &p[k], 1) && !read_by_force(l->pid, &p[k]);
 }
 
-size_t vv_lift_run(struct vv_lift *l, struct vv_pool *pool)
+size_t vv_copy_memory_run(struct vv_copy_memory *l, struct vv_pool *pool)
 {
 	size_t missing = 0;
 

@@ -8,7 +8,7 @@ union control {
 	char room[CMSG_SPACE(sizeof(int))];
 };
 
-ssize_t vv_rights_send(int socket, const void *p, size_t n, int fd)
+ssize_t vv_fd_passing_send(int socket, const void *p, size_t n, int fd)
 {
 	union control control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
 	struct iovec iov = { (void *)(size_t)p, n };
@@ -22,7 +22,7 @@ ssize_t vv_rights_send(int socket, const void *p, size_t n, int fd)
 	return sendmsg(socket, &m, MSG_NOSIGNAL);
 }
 
-ssize_t vv_rights_receive(int socket, void *p, size_t n, int *fd)
+ssize_t vv_fd_passing_receive(int socket, void *p, size_t n, int *fd)
 {
 	union control control = { 0 };
 	struct iovec iov = { p, n };

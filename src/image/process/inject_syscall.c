@@ -34,18 +34,18 @@ enum {
 	USER_MODE_ONLY = 1,
 };
 
-struct vv_inject {
+struct vv_inject_syscall {
 	pid_t pid;
 	const char *name; /* of the process that does it */
-	int (*run)(struct vv_inject *j);
-	int (*act)(struct vv_inject *j, void *arg); /* while all stand still */
-	int (*meanwhile)(struct vv_inject *j);      /* the same, when it has its own registers again; or NULL */
+	int (*run)(struct vv_inject_syscall *j);
+	int (*act)(struct vv_inject_syscall *j, void *arg); /* while all stand still */
+	int (*meanwhile)(struct vv_inject_syscall *j);      /* the same, when it has its own registers again; or NULL */
 	void *arg;
 	uint64_t vdso, gate;
-	struct vv_halt halt;
+	struct vv_stop_threads halt;
 	double stopped_s;
 	int rc; /* with a message of the thread that waits for us: its memory is ours */
-	struct vv_trace_state state;
+	struct vv_registers_state state;
 };
 
 /* ---- where a system call can be made ------------------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ struct vv_inject {
 static uint64_t vdso_of(pid_t pid)
 {
 	uint64_t word[128];
-	ssize_t n = vv_tree_read(pid, "auxv", (char *)word, sizeof(word));
+	ssize_t n = vv_process_tree_read(pid, "auxv", (char *)word, sizeof(word));
 
 	for (ssize_t i = 0; i + 1 < n / (ssize_t)sizeof(*word); i += 2)
 		if (word[i] == AT_SYSINFO_EHDR)
@@ -83,13 +83,13 @@ static size_t find_vdso(pid_t pid, uint64_t *at)
 	return size;
 }
 
-static int find_gate(struct vv_inject *j)
+static int find_gate(struct vv_inject_syscall *j)
 {
 	uint64_t from = 0;
 	size_t n, at;
 	uint8_t *bytes;
 
-	if (!vv_trace_is_known())
+	if (!vv_registers_is_known())
 		return vv_err_set(VV_ENOTSUP, "varve does not know the registers of this machine");
 	j->vdso = vdso_of(j->pid);
 	n = find_vdso(j->pid, &from);
@@ -97,7 +97,7 @@ static int find_gate(struct vv_inject *j)
 	if (!bytes)
 		return VV_ENOMEM;
 	n = n < VDSO_MOST ? n : VDSO_MOST;
-	at = n && vv_trace_peek(j->pid, from, bytes, n) ? vv_trace_find_gate(bytes, n) : n;
+	at = n && vv_registers_peek(j->pid, from, bytes, n) ? vv_registers_find_gate(bytes, n) : n;
 	j->gate = at < n ? from + at : 0;
 	vv_mem_free(bytes);
 	return j->gate ? 0 : vv_err_set(VV_ENOTSUP, "it has no vdso by which it could call the kernel");
@@ -107,12 +107,12 @@ static int find_gate(struct vv_inject *j)
 
 /* It goes on until it comes to a stop of the kind. A SIGSTOP, which cannot be blocked, is delivered: the process counts as stopped then, and will be once
  * we have let go of it, if no SIGCONT comes before that; this thread goes on. */
-static int go_on(struct vv_inject *j, pid_t tid, int request, bool (*wanted)(int status))
+static int go_on(struct vv_inject_syscall *j, pid_t tid, int request, bool (*wanted)(int status))
 {
 	int status, sig = 0;
 
 	for (int i = 0; i < STRANGE_MOST; i++) {
-		if (vv_trace_call(request, tid, 0, (uintptr_t)sig) < 0 || !vv_halt_hear(&j->halt, tid, &status) || !WIFSTOPPED(status))
+		if (vv_registers_call(request, tid, 0, (uintptr_t)sig) < 0 || !vv_stop_threads_hear(&j->halt, tid, &status) || !WIFSTOPPED(status))
 			return vv_err_set(VV_ENOTSUP, "it has ended");
 		if (wanted(status))
 			return 0;
@@ -126,24 +126,24 @@ static bool is_call(int status)
 	return WSTOPSIG(status) == (SIGTRAP | 0x80);
 }
 
-int vv_inject_call(struct vv_inject *j, long number, const uint64_t arg[VV_TRACE_ARGS], long *result)
+int vv_inject_syscall_call(struct vv_inject_syscall *j, long number, const uint64_t arg[VV_REGISTERS_ARGS], long *result)
 {
 	pid_t tid = j->halt.thread[0].tid;
-	struct vv_trace_regs r = j->state.regs;
+	struct vv_registers_regs r = j->state.regs;
 	int rc = 0;
 
-	vv_trace_lead(&r, j->gate, number, arg);
-	if (!vv_trace_put(tid, &r))
+	vv_registers_lead(&r, j->gate, number, arg);
+	if (!vv_registers_put(tid, &r))
 		return vv_err_set(VV_ENOTSUP, "its registers cannot be set: %s", strerror(errno));
 	for (int ends = 0; rc == 0 && ends < 2; ends++) /* where it begins, and where it is done */
 		rc = go_on(j, tid, PTRACE_SYSCALL, is_call);
-	if (rc == 0 && !vv_trace_get(tid, &r))
+	if (rc == 0 && !vv_registers_get(tid, &r))
 		rc = vv_err_set(VV_ENOTSUP, "it has ended");
-	*result = rc ? -1 : vv_trace_result(&r);
+	*result = rc ? -1 : vv_registers_result(&r);
 	return rc;
 }
 
-int vv_inject_take(struct vv_inject *j, int fd, int *out)
+int vv_inject_syscall_take(struct vv_inject_syscall *j, int fd, int *out)
 {
 	int pidfd = pidfd_open(j->pid, 0), got = pidfd < 0 ? -1 : pidfd_getfd(pidfd, fd, 0), rc = 0;
 
@@ -157,50 +157,50 @@ int vv_inject_take(struct vv_inject *j, int fd, int *out)
 }
 
 /* At a stop for signals, as the one at which they were taken was. */
-static void put_back(struct vv_inject *j, pid_t tid)
+static void put_back(struct vv_inject_syscall *j, pid_t tid)
 {
-	vv_trace_call(PTRACE_INTERRUPT, tid, 0, 0);
-	if (go_on(j, tid, PTRACE_CONT, vv_halt_is_stop) == 0)
-		vv_trace_restore(tid, &j->state);
+	vv_registers_call(PTRACE_INTERRUPT, tid, 0, 0);
+	if (go_on(j, tid, PTRACE_CONT, vv_stop_threads_is_stop) == 0)
+		vv_registers_restore(tid, &j->state);
 }
 
 /* With all signals blocked, and back. */
-static int lead(struct vv_inject *j, struct vv_halt_thread *t)
+static int lead(struct vv_inject_syscall *j, struct vv_stop_threads_thread *t)
 {
 	int rc;
 
-	if (!vv_trace_block(t->tid, &t->signals))
+	if (!vv_registers_block(t->tid, &t->signals))
 		return vv_err_set(VV_ENOTSUP, "its signals cannot be blocked: %s", strerror(errno));
-	vv_calls_mend(t->tid, &t->seen, true, &j->state.regs, &t->way);
+	vv_restart_syscall_mend(t->tid, &t->seen, true, &j->state.regs, &t->way);
 	t->is_led = true;
 	rc = j->act(j, j->arg);
 	put_back(j, t->tid);
 	return rc;
 }
 
-static int inject(struct vv_inject *j)
+static int inject(struct vv_inject_syscall *j)
 {
 	double start = vv_clock_s();
-	int rc = vv_halt_all(&j->halt);
+	int rc = vv_stop_threads_all(&j->halt);
 
 	if (rc == 0 && vdso_of(j->pid) != j->vdso)
 		rc = vv_err_set(VV_ENOTSUP, "it has become another program");
 	if (rc == 0)
-		rc = vv_trace_save(j->pid, &j->state);
+		rc = vv_registers_save(j->pid, &j->state);
 	if (rc == 0) {
 		j->halt.began = 0; /* what is begun must come to an end */
 		rc = lead(j, &j->halt.thread[0]);
 	}
 	if (rc == 0 && j->meanwhile)
 		rc = j->meanwhile(j);
-	vv_halt_let_go(&j->halt);
+	vv_stop_threads_let_go(&j->halt);
 	j->stopped_s = vv_clock_s() - start;
 	return rc;
 }
 
-static int settle(struct vv_inject *j)
+static int settle(struct vv_inject_syscall *j)
 {
-	int rc = vv_halt_each(&j->halt);
+	int rc = vv_stop_threads_each(&j->halt);
 
 	j->stopped_s = j->halt.longest_s;
 	return rc;
@@ -210,7 +210,7 @@ static int settle(struct vv_inject *j)
 
 static int work(void *arg)
 {
-	struct vv_inject *j = arg;
+	struct vv_inject_syscall *j = arg;
 
 	setsid();
 	setpriority(PRIO_PROCESS, 0, -20); /* as long as it works others stand still; where that is not allowed it takes longer */
@@ -222,7 +222,7 @@ static int work(void *arg)
 }
 
 /* CLONE_VFORK: we stand still until it has ended, so it may use what is ours, errno and the error's message among that. No signal says that it has. */
-static int run(struct vv_inject *j, double *stopped_s)
+static int run(struct vv_inject_syscall *j, double *stopped_s)
 {
 	uint8_t *stack = vv_mem_new(STACK, 1);
 	sigset_t all, old;
@@ -244,9 +244,9 @@ static int run(struct vv_inject *j, double *stopped_s)
 	return j->rc;
 }
 
-int vv_inject_run(pid_t pid, int (*act)(struct vv_inject *j, void *arg), void *arg)
+int vv_inject_syscall_run(pid_t pid, int (*act)(struct vv_inject_syscall *j, void *arg), void *arg)
 {
-	struct vv_inject j = { .pid = pid, .halt.pid = pid, .name = "late-pages", .run = inject, .act = act, .arg = arg };
+	struct vv_inject_syscall j = { .pid = pid, .halt.pid = pid, .name = "late-pages", .run = inject, .act = act, .arg = arg };
 	double stopped_s = 0;
 	int rc = find_gate(&j);
 
@@ -261,34 +261,34 @@ struct userfault {
 	int fd;
 };
 
-static int make_userfault(struct vv_inject *j, void *arg)
+static int make_userfault(struct vv_inject_syscall *j, void *arg)
 {
-	static const uint64_t how[VV_TRACE_ARGS] = { O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY };
+	static const uint64_t how[VV_REGISTERS_ARGS] = { O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY };
 	struct userfault *u = arg;
-	uint64_t what[VV_TRACE_ARGS] = { 0 };
+	uint64_t what[VV_REGISTERS_ARGS] = { 0 };
 	long fd = -1, closed = 0;
-	int rc = vv_inject_call(j, SYS_userfaultfd, how, &fd);
+	int rc = vv_inject_syscall_call(j, SYS_userfaultfd, how, &fd);
 
 	if (rc == 0 && fd < 0)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd: %s", strerror((int)-fd));
 	if (rc)
 		return rc;
 	what[0] = (uint64_t)fd;
-	rc = vv_inject_take(j, (int)fd, &u->fd);
-	return vv_inject_call(j, SYS_close, what, &closed) < 0 ? VV_ENOTSUP : rc;
+	rc = vv_inject_syscall_take(j, (int)fd, &u->fd);
+	return vv_inject_syscall_call(j, SYS_close, what, &closed) < 0 ? VV_ENOTSUP : rc;
 }
 
-static int use_userfault(struct vv_inject *j)
+static int use_userfault(struct vv_inject_syscall *j)
 {
 	struct userfault *u = j->arg;
 
 	return u->meanwhile(u->arg, u->fd);
 }
 
-int vv_inject_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd), void *arg, int *uffd, double *stopped_s)
+int vv_inject_syscall_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd), void *arg, int *uffd, double *stopped_s)
 {
 	struct userfault u = { meanwhile, arg, -1 };
-	struct vv_inject j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = inject, .act = make_userfault, .meanwhile = use_userfault, .arg = &u };
+	struct vv_inject_syscall j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = inject, .act = make_userfault, .meanwhile = use_userfault, .arg = &u };
 	int rc = find_gate(&j);
 
 	if (rc == 0)
@@ -300,9 +300,9 @@ int vv_inject_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd), void *
 	return rc;
 }
 
-int vv_inject_settle(pid_t pid, double *stopped_s)
+int vv_inject_syscall_settle(pid_t pid, double *stopped_s)
 {
-	struct vv_inject j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = settle };
+	struct vv_inject_syscall j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = settle };
 
 	return run(&j, stopped_s);
 }

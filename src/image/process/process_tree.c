@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void vv_tree_fini(struct vv_tree *t)
+void vv_process_tree_fini(struct vv_process_tree *t)
 {
 	vv_mem_free(t->pid);
-	*t = (struct vv_tree){ 0 };
+	*t = (struct vv_process_tree){ 0 };
 }
 
-ssize_t vv_tree_read(pid_t pid, const char *name, char *out, size_t cap)
+ssize_t vv_process_tree_read(pid_t pid, const char *name, char *out, size_t cap)
 {
 	char path[128];
 	size_t n = 0;
@@ -38,7 +38,7 @@ ssize_t vv_tree_read(pid_t pid, const char *name, char *out, size_t cap)
 	return (ssize_t)n;
 }
 
-static int add(struct vv_tree *t, pid_t pid)
+static int add(struct vv_process_tree *t, pid_t pid)
 {
 	int rc = vv_mem_room(&t->pid, t->n, &t->cap, sizeof(*t->pid));
 
@@ -48,7 +48,7 @@ static int add(struct vv_tree *t, pid_t pid)
 }
 
 /* The children of one thread: the file is as long as they are many. */
-static int add_children(struct vv_tree *t, pid_t pid, const char *thread)
+static int add_children(struct vv_process_tree *t, pid_t pid, const char *thread)
 {
 	char path[64], *text = NULL, *at, *end;
 	size_t cap = 4096;
@@ -62,7 +62,7 @@ static int add_children(struct vv_tree *t, pid_t pid, const char *thread)
 		text = vv_mem_new(cap, 1);
 		if (!text)
 			return VV_ENOMEM;
-		n = vv_tree_read(pid, path, text, cap);
+		n = vv_process_tree_read(pid, path, text, cap);
 	} while (n + 1 >= (ssize_t)cap);
 	for (at = text; rc == 0 && n > 0; at = end) {
 		long child = strtol(at, &end, 10);
@@ -75,9 +75,9 @@ static int add_children(struct vv_tree *t, pid_t pid, const char *thread)
 	return rc;
 }
 
-int vv_tree_list(pid_t root, struct vv_tree *out)
+int vv_process_tree_list(pid_t root, struct vv_process_tree *out)
 {
-	struct vv_tree t = { 0 };
+	struct vv_process_tree t = { 0 };
 	int rc;
 
 	if (root <= 0 || (kill(root, 0) < 0 && errno == ESRCH))
@@ -97,7 +97,7 @@ int vv_tree_list(pid_t root, struct vv_tree *out)
 			closedir(d);
 	}
 	if (rc)
-		vv_tree_fini(&t);
+		vv_process_tree_fini(&t);
 	else
 		*out = t;
 	return rc;
@@ -111,14 +111,14 @@ static uint64_t status_bytes(const char *status, const char *name)
 	return at ? (uint64_t)strtoull(at + strlen(name), NULL, 10) << 10 : 0;
 }
 
-uint64_t vv_tree_own(pid_t pid)
+uint64_t vv_process_tree_own(pid_t pid)
 {
 	char text[4096];
 
-	return vv_tree_read(pid, "status", text, sizeof(text)) <= 0 ? 0 : status_bytes(text, "\nRssAnon:") + status_bytes(text, "\nVmSwap:");
+	return vv_process_tree_read(pid, "status", text, sizeof(text)) <= 0 ? 0 : status_bytes(text, "\nRssAnon:") + status_bytes(text, "\nVmSwap:");
 }
 
-uint64_t vv_tree_memory(const struct vv_tree *t)
+uint64_t vv_process_tree_memory(const struct vv_process_tree *t)
 {
 	uint64_t own = 0, shared = 0;
 
@@ -126,8 +126,8 @@ uint64_t vv_tree_memory(const struct vv_tree *t)
 		char text[4096];
 		uint64_t n;
 
-		own += vv_tree_own(t->pid[i]);
-		if (vv_tree_read(t->pid[i], "status", text, sizeof(text)) <= 0)
+		own += vv_process_tree_own(t->pid[i]);
+		if (vv_process_tree_read(t->pid[i], "status", text, sizeof(text)) <= 0)
 			continue;
 		n = status_bytes(text, "\nRssShmem:"); /* of several it is the same, as a rule */
 		shared = n > shared ? n : shared;
@@ -138,10 +138,10 @@ uint64_t vv_tree_memory(const struct vv_tree *t)
 /* What follows its name, which may hold anything. */
 static const char *read_stat(pid_t pid, char *text, size_t cap)
 {
-	return vv_tree_read(pid, "stat", text, cap) > 0 ? strrchr(text, ')') : NULL;
+	return vv_process_tree_read(pid, "stat", text, cap) > 0 ? strrchr(text, ')') : NULL;
 }
 
-bool vv_tree_is_zombie(pid_t pid)
+bool vv_process_tree_is_zombie(pid_t pid)
 {
 	char text[512];
 	const char *at = read_stat(pid, text, sizeof(text));
@@ -149,7 +149,7 @@ bool vv_tree_is_zombie(pid_t pid)
 	return at && at[1] == ' ' && at[2] == 'Z';
 }
 
-pid_t vv_tree_parent(pid_t pid)
+pid_t vv_process_tree_parent(pid_t pid)
 {
 	char text[512];
 	const char *at = read_stat(pid, text, sizeof(text));
@@ -158,7 +158,7 @@ pid_t vv_tree_parent(pid_t pid)
 	return at && sscanf(at + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : 0;
 }
 
-bool vv_tree_is_kernels(pid_t pid)
+bool vv_process_tree_is_kernels(pid_t pid)
 {
 	enum { PF_KTHREAD = 0x200000 };
 	char text[512];
@@ -168,19 +168,19 @@ bool vv_tree_is_kernels(pid_t pid)
 	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
-pid_t vv_tree_tracer(pid_t pid)
+pid_t vv_process_tree_tracer(pid_t pid)
 {
 	char text[4096];
-	const char *at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nTracerPid:") : NULL;
+	const char *at = vv_process_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nTracerPid:") : NULL;
 
 	return at ? (pid_t)atoi(at + strlen("\nTracerPid:")) : 0;
 }
 
-int vv_tree_inner(pid_t pid)
+int vv_process_tree_inner(pid_t pid)
 {
 	char text[4096], *at, *last;
 
-	at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
+	at = vv_process_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
 	if (!at)
 		return 0;
 	at++;
@@ -189,7 +189,7 @@ int vv_tree_inner(pid_t pid)
 	return last ? atoi(last) : 0;
 }
 
-void vv_tree_wait(const struct vv_tree *t)
+void vv_process_tree_wait(const struct vv_process_tree *t)
 {
 	const double pause_s = 0.002, dying_s = 5;
 	size_t fewest = SIZE_MAX;
@@ -199,7 +199,7 @@ void vv_tree_wait(const struct vv_tree *t)
 		size_t dying = 0;
 
 		for (size_t i = 0; i < t->n; i++)
-			dying += kill(t->pid[i], 0) == 0 && !vv_tree_is_zombie(t->pid[i]);
+			dying += kill(t->pid[i], 0) == 0 && !vv_process_tree_is_zombie(t->pid[i]);
 		if (dying < fewest) {
 			fewest = dying;
 			since = vv_clock_s();
@@ -211,17 +211,17 @@ void vv_tree_wait(const struct vv_tree *t)
 }
 
 /* What is made while they are killed is killed in the next turn. */
-void vv_tree_clear(void)
+void vv_process_tree_clear(void)
 {
 	const double pause_s = 0.001;
-	struct vv_tree t = { 0 };
+	struct vv_process_tree t = { 0 };
 	bool some = true;
 
-	while (some && vv_tree_list(getpid(), &t) == 0) {
+	while (some && vv_process_tree_list(getpid(), &t) == 0) {
 		some = false;
 		for (size_t i = 1; i < t.n; i++)
 			some |= kill(t.pid[i], SIGKILL) == 0;
-		vv_tree_fini(&t);
+		vv_process_tree_fini(&t);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		if (some)
@@ -234,9 +234,9 @@ static bool is_criu_in(const char *folder, pid_t pid)
 {
 	static const char begins[] = "criu\0restore";
 	char text[4096];
-	ssize_t n = vv_tree_read(pid, "cmdline", text, sizeof(text));
+	ssize_t n = vv_process_tree_read(pid, "cmdline", text, sizeof(text));
 
-	if (n < (ssize_t)sizeof(begins) || memcmp(text, begins, sizeof(begins)) != 0 || vv_tree_is_zombie(pid))
+	if (n < (ssize_t)sizeof(begins) || memcmp(text, begins, sizeof(begins)) != 0 || vv_process_tree_is_zombie(pid))
 		return false;
 	for (const char *at = text; at < text + n; at += strlen(at) + 1)
 		if (strcmp(at, folder) == 0)
@@ -261,7 +261,7 @@ static bool kill_criu_in(const char *folder)
 	return some;
 }
 
-void vv_tree_end_criu(const char *folder)
+void vv_process_tree_end_criu(const char *folder)
 {
 	const double pause_s = 0.002, dying_s = 5;
 	double end = vv_clock_s() + dying_s;

@@ -17,20 +17,20 @@ enum { KNOWN = 1, MORE = 0x405 /* NT_ARM_SVE */, STREAMING = 0x40b /* NT_ARM_SSV
 enum { KIND_OF_BRANCH = 3 << 10 }; /* of pstate: it comes to the gate by none that would have to be announced there (BTI) */
 static const uint8_t gate_code[] = { 0x01, 0x00, 0x00, 0xd4 }; /* svc #0 */
 
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
+void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	r->user.pc = gate;
 	r->user.pstate &= ~(uint64_t)KIND_OF_BRANCH;
 	r->user.regs[8] = (uint64_t)number;
-	memcpy(r->user.regs, arg, VV_TRACE_ARGS * sizeof(*arg));
+	memcpy(r->user.regs, arg, VV_REGISTERS_ARGS * sizeof(*arg));
 }
 
-long vv_trace_result(const struct vv_trace_regs *r)
+long vv_registers_result(const struct vv_registers_regs *r)
 {
 	return (long)r->user.regs[0];
 }
 
-uint64_t vv_trace_place(const struct vv_trace_regs *r)
+uint64_t vv_registers_place(const struct vv_registers_regs *r)
 {
 	return r->user.pc;
 }
@@ -41,7 +41,7 @@ enum { KNOWN = 1, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0x0f, 0x05 }; /* syscall */
 
 /* orig_rax: it comes from no system call, so none is begun again. */
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
+void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	r->user.rip = gate;
 	r->user.rax = (unsigned long)number;
@@ -54,12 +54,12 @@ void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const ui
 	r->user.r9 = arg[5];
 }
 
-long vv_trace_result(const struct vv_trace_regs *r)
+long vv_registers_result(const struct vv_registers_regs *r)
 {
 	return (long)r->user.rax;
 }
 
-uint64_t vv_trace_place(const struct vv_trace_regs *r)
+uint64_t vv_registers_place(const struct vv_registers_regs *r)
 {
 	return r->user.rip;
 }
@@ -69,29 +69,29 @@ uint64_t vv_trace_place(const struct vv_trace_regs *r)
 enum { KNOWN = 0, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0 };
 
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS])
+void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	(void)r, (void)gate, (void)number, (void)arg;
 }
 
-long vv_trace_result(const struct vv_trace_regs *r)
+long vv_registers_result(const struct vv_registers_regs *r)
 {
 	return r->user;
 }
 
-uint64_t vv_trace_place(const struct vv_trace_regs *r)
+uint64_t vv_registers_place(const struct vv_registers_regs *r)
 {
 	return (uint64_t)r->user;
 }
 
 #endif
 
-bool vv_trace_is_known(void)
+bool vv_registers_is_known(void)
 {
 	return KNOWN;
 }
 
-size_t vv_trace_find_gate(const uint8_t *code, size_t n)
+size_t vv_registers_find_gate(const uint8_t *code, size_t n)
 {
 	if (KNOWN)
 		for (size_t i = 0; i + sizeof(gate_code) <= n; i += GATE_STEP)
@@ -102,7 +102,7 @@ size_t vv_trace_find_gate(const uint8_t *code, size_t n)
 
 /* ---- registers --------------------------------------------------------------------------------------------------------------- */
 
-int vv_trace_call(int request, pid_t tid, uintptr_t addr, uintptr_t data)
+int vv_registers_call(int request, pid_t tid, uintptr_t addr, uintptr_t data)
 {
 	return (int)syscall(SYS_ptrace, (long)request, (long)tid, addr, data);
 }
@@ -111,27 +111,27 @@ static ssize_t get_set(pid_t tid, int type, void *to, size_t n)
 {
 	struct iovec v = { to, n };
 
-	return vv_trace_call(PTRACE_GETREGSET, tid, (uintptr_t)type, (uintptr_t)&v) < 0 ? -1 : (ssize_t)v.iov_len;
+	return vv_registers_call(PTRACE_GETREGSET, tid, (uintptr_t)type, (uintptr_t)&v) < 0 ? -1 : (ssize_t)v.iov_len;
 }
 
 static bool put_set(pid_t tid, int type, const void *from, size_t n)
 {
 	struct iovec v = { (void *)(uintptr_t)from, n };
 
-	return vv_trace_call(PTRACE_SETREGSET, tid, (uintptr_t)type, (uintptr_t)&v) == 0;
+	return vv_registers_call(PTRACE_SETREGSET, tid, (uintptr_t)type, (uintptr_t)&v) == 0;
 }
 
-bool vv_trace_get(pid_t tid, struct vv_trace_regs *r)
+bool vv_registers_get(pid_t tid, struct vv_registers_regs *r)
 {
 	return KNOWN && get_set(tid, NT_PRSTATUS, r, sizeof(*r)) == sizeof(*r);
 }
 
-bool vv_trace_put(pid_t tid, const struct vv_trace_regs *r)
+bool vv_registers_put(pid_t tid, const struct vv_registers_regs *r)
 {
 	return put_set(tid, NT_PRSTATUS, r, sizeof(*r));
 }
 
-bool vv_trace_peek(pid_t tid, uint64_t from, void *to, size_t n)
+bool vv_registers_peek(pid_t tid, uint64_t from, void *to, size_t n)
 {
 	struct iovec local = { to, n }, remote = { (void *)(uintptr_t)from, n };
 
@@ -145,11 +145,11 @@ static bool is_in_sequence(pid_t tid, uint64_t place)
 	struct rseq_cs cs;
 	uint64_t at = 0;
 
-	if (vv_trace_call(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(c), (uintptr_t)&c) < 0 || !c.rseq_abi_pointer)
+	if (vv_registers_call(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(c), (uintptr_t)&c) < 0 || !c.rseq_abi_pointer)
 		return false;
-	if (!vv_trace_peek(tid, c.rseq_abi_pointer + offsetof(struct rseq, rseq_cs), &at, sizeof(at)))
+	if (!vv_registers_peek(tid, c.rseq_abi_pointer + offsetof(struct rseq, rseq_cs), &at, sizeof(at)))
 		return true;
-	return at && (!vv_trace_peek(tid, at, &cs, sizeof(cs)) || place - cs.start_ip < cs.post_commit_offset);
+	return at && (!vv_registers_peek(tid, at, &cs, sizeof(cs)) || place - cs.start_ip < cs.post_commit_offset);
 }
 
 /* It has its own system calls handed to itself: ours would be, too. */
@@ -160,7 +160,7 @@ static bool is_dispatched(pid_t tid)
 		uint64_t mode, selector, offset, len;
 	} c = { 0 };
 
-	return vv_trace_call(GET_DISPATCH, tid, sizeof(c), (uintptr_t)&c) == 0 && c.mode;
+	return vv_registers_call(GET_DISPATCH, tid, sizeof(c), (uintptr_t)&c) == 0 && c.mode;
 }
 
 static bool is_streaming(pid_t tid)
@@ -173,13 +173,13 @@ static bool is_streaming(pid_t tid)
 	return STREAMING != 0 && get_set(tid, STREAMING, &head, sizeof(head)) == sizeof(head) && head.flags & 1;
 }
 
-int vv_trace_save(pid_t tid, struct vv_trace_state *s)
+int vv_registers_save(pid_t tid, struct vv_registers_state *s)
 {
 	ssize_t more;
 
 	if (is_streaming(tid))
 		return vv_err_set(VV_ENOTSUP, "it is in a mode of its registers that a system call would end");
-	if (!vv_trace_get(tid, &s->regs))
+	if (!vv_registers_get(tid, &s->regs))
 		return vv_err_set(VV_ENOTSUP, "it has other registers than this program");
 	more = MORE ? get_set(tid, MORE, s->more, sizeof(s->more)) : 0;
 	s->n_more = more > 0 ? (size_t)more : 0;
@@ -187,28 +187,28 @@ int vv_trace_save(pid_t tid, struct vv_trace_state *s)
 		return vv_err_set(VV_ENOTSUP, "it has more registers than varve knows of");
 	if (is_dispatched(tid))
 		return vv_err_set(VV_ENOTSUP, "its system calls are dispatched to itself");
-	if (is_in_sequence(tid, vv_trace_place(&s->regs)))
+	if (is_in_sequence(tid, vv_registers_place(&s->regs)))
 		return vv_err_set(VV_ENOTSUP, "it was just in a restartable sequence (rseq)");
 	return 0;
 }
 
-void vv_trace_restore(pid_t tid, const struct vv_trace_state *s)
+void vv_registers_restore(pid_t tid, const struct vv_registers_state *s)
 {
-	vv_trace_put(tid, &s->regs);
+	vv_registers_put(tid, &s->regs);
 	if (s->n_more)
 		put_set(tid, MORE, s->more, s->n_more);
 }
 
-bool vv_trace_block(pid_t tid, struct vv_trace_signals *before)
+bool vv_registers_block(pid_t tid, struct vv_registers_signals *before)
 {
-	struct vv_trace_signals all;
+	struct vv_registers_signals all;
 
 	memset(&all, 0xff, sizeof(all));
-	return vv_trace_call(PTRACE_GETSIGMASK, tid, sizeof(*before), (uintptr_t)before) == 0 &&
-	       vv_trace_call(PTRACE_SETSIGMASK, tid, sizeof(all), (uintptr_t)&all) == 0;
+	return vv_registers_call(PTRACE_GETSIGMASK, tid, sizeof(*before), (uintptr_t)before) == 0 &&
+	       vv_registers_call(PTRACE_SETSIGMASK, tid, sizeof(all), (uintptr_t)&all) == 0;
 }
 
-void vv_trace_unblock(pid_t tid, const struct vv_trace_signals *before)
+void vv_registers_unblock(pid_t tid, const struct vv_registers_signals *before)
 {
-	vv_trace_call(PTRACE_SETSIGMASK, tid, sizeof(*before), (uintptr_t)before);
+	vv_registers_call(PTRACE_SETSIGMASK, tid, sizeof(*before), (uintptr_t)before);
 }

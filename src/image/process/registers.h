@@ -1,6 +1,6 @@
 /* ptrace(2), and the registers of a thread that it has stopped. What differs between machines is behind this, and in image/process/restart_syscall.c. */
-#ifndef VV_IMAGE_TRACE_H
-#define VV_IMAGE_TRACE_H
+#ifndef VV_IMAGE_PROCESS_REGISTERS_H
+#define VV_IMAGE_PROCESS_REGISTERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,52 +9,52 @@
 #include <sys/user.h>
 
 #if defined(__aarch64__) || defined(__x86_64__)
-struct vv_trace_regs {
+struct vv_registers_regs {
 	struct user_regs_struct user;
 };
 #else
-struct vv_trace_regs {
+struct vv_registers_regs {
 	long user;
 };
 #endif
 
 enum {
-	VV_TRACE_MORE = 16 << 10,
-	VV_TRACE_SIGNALS = 8, /* bytes of the kernel's set of them */
-	VV_TRACE_ARGS = 6,
+	VV_REGISTERS_MORE = 16 << 10,
+	VV_REGISTERS_SIGNALS = 8, /* bytes of the kernel's set of them */
+	VV_REGISTERS_ARGS = 6,
 };
 
-struct vv_trace_state { /* registers, all that a system call may change */
-	struct vv_trace_regs regs;
+struct vv_registers_state { /* registers, all that a system call may change */
+	struct vv_registers_regs regs;
 	size_t n_more; /* bytes of further registers; 0: the machine has none */
-	uint8_t more[VV_TRACE_MORE] __attribute__((aligned(16)));
+	uint8_t more[VV_REGISTERS_MORE] __attribute__((aligned(16)));
 };
 
-struct vv_trace_signals { /* that are blocked */
-	uint8_t bit[VV_TRACE_SIGNALS];
+struct vv_registers_signals { /* that are blocked */
+	uint8_t bit[VV_REGISTERS_SIGNALS];
 };
 
 /* Are the registers of this machine known? Else there is no gate, and they cannot be had. */
-bool vv_trace_is_known(void);
+bool vv_registers_is_known(void);
 /* As the kernel has it. */
-int vv_trace_call(int request, pid_t tid, uintptr_t addr, uintptr_t data);
-bool vv_trace_get(pid_t tid, struct vv_trace_regs *r);
-bool vv_trace_put(pid_t tid, const struct vv_trace_regs *r);
+int vv_registers_call(int request, pid_t tid, uintptr_t addr, uintptr_t data);
+bool vv_registers_get(pid_t tid, struct vv_registers_regs *r);
+bool vv_registers_put(pid_t tid, const struct vv_registers_regs *r);
 /* Memory of the process that a thread belongs to. */
-bool vv_trace_peek(pid_t tid, uint64_t from, void *to, size_t n);
+bool vv_registers_peek(pid_t tid, uint64_t from, void *to, size_t n);
 
 /* VV_ENOTSUP, with the reason, if it must not be led away from where it is. */
-int vv_trace_save(pid_t tid, struct vv_trace_state *s);
-void vv_trace_restore(pid_t tid, const struct vv_trace_state *s);
+int vv_registers_save(pid_t tid, struct vv_registers_state *s);
+void vv_registers_restore(pid_t tid, const struct vv_registers_state *s);
 /* All signals are blocked from now on; false: they cannot be. */
-bool vv_trace_block(pid_t tid, struct vv_trace_signals *before);
-void vv_trace_unblock(pid_t tid, const struct vv_trace_signals *before);
+bool vv_registers_block(pid_t tid, struct vv_registers_signals *before);
+void vv_registers_unblock(pid_t tid, const struct vv_registers_signals *before);
 
 /* Where in this code an instruction calls the kernel; n: nowhere. */
-size_t vv_trace_find_gate(const uint8_t *code, size_t n);
+size_t vv_registers_find_gate(const uint8_t *code, size_t n);
 /* It is to make a system call by the instruction there. */
-void vv_trace_lead(struct vv_trace_regs *r, uint64_t gate, long number, const uint64_t arg[VV_TRACE_ARGS]);
-long vv_trace_result(const struct vv_trace_regs *r);
-uint64_t vv_trace_place(const struct vv_trace_regs *r);
+void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS]);
+long vv_registers_result(const struct vv_registers_regs *r);
+uint64_t vv_registers_place(const struct vv_registers_regs *r);
 
 #endif

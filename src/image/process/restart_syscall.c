@@ -61,20 +61,20 @@ static uint64_t waits_of(pid_t tid)
 {
 	static const char name[] = "\nvoluntary_ctxt_switches:";
 	char text[4096];
-	const char *at = vv_tree_read(tid, "status", text, sizeof(text)) > 0 ? strstr(text, name) : NULL;
+	const char *at = vv_process_tree_read(tid, "status", text, sizeof(text)) > 0 ? strstr(text, name) : NULL;
 
 	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
 /* NUMBER ARGUMENT... STACK PLACE, or "running", or -1 where it waits for something else */
-static void look(pid_t tid, struct vv_calls_seen *out)
+static void look(pid_t tid, struct vv_restart_syscall_seen *out)
 {
 	unsigned long long arg, place;
 	char text[256];
 	long number;
 
 	out->number = -1;
-	if (vv_tree_read(tid, "syscall", text, sizeof(text)) > 0 &&
+	if (vv_process_tree_read(tid, "syscall", text, sizeof(text)) > 0 &&
 	    sscanf(text, "%ld %llx %*x %*x %*x %*x %*x %*x %llx", &number, &arg, &place) == 3) {
 		out->number = number;
 		out->arg = arg;
@@ -83,9 +83,9 @@ static void look(pid_t tid, struct vv_calls_seen *out)
 }
 
 /* Waits are counted before the call is looked at: so it is one of those, or the last of them. */
-void vv_calls_see(pid_t tid, struct vv_calls_seen *out)
+void vv_restart_syscall_see(pid_t tid, struct vv_restart_syscall_seen *out)
 {
-	*out = (struct vv_calls_seen){ 0 };
+	*out = (struct vv_restart_syscall_seen){ 0 };
 	look(tid, out);
 	if (!does(out->number, GIVES_UP))
 		return;
@@ -93,7 +93,7 @@ void vv_calls_see(pid_t tid, struct vv_calls_seen *out)
 	look(tid, out);
 }
 
-bool vv_calls_is_at_rest(const struct vv_calls_seen *seen)
+bool vv_restart_syscall_is_at_rest(const struct vv_restart_syscall_seen *seen)
 {
 	return does(seen->number, AT_REST);
 }
@@ -106,11 +106,11 @@ static bool is_gate(pid_t tid, uint64_t place)
 {
 	uint8_t code[GATE];
 
-	return vv_trace_peek(tid, place, code, sizeof(code)) && vv_trace_find_gate(code, sizeof(code)) == 0;
+	return vv_registers_peek(tid, place, code, sizeof(code)) && vv_registers_find_gate(code, sizeof(code)) == 0;
 }
 
 /* The wait that was seen is the one from which it was taken: since then it has waited once more, for us. (Its registers were read before, so it does.) */
-static bool is_same(pid_t tid, const struct vv_calls_seen *seen, const struct vv_trace_regs *r)
+static bool is_same(pid_t tid, const struct vv_restart_syscall_seen *seen, const struct vv_registers_regs *r)
 {
 	return seen->number == (long)r->user.regs[8] && seen->place == r->user.pc && waits_of(tid) == seen->waits + 1;
 }
@@ -118,7 +118,7 @@ static bool is_same(pid_t tid, const struct vv_calls_seen *seen, const struct vv
 /* A call that goes on is shown by the kernel as one that is just to be made; whether by restart_syscall is decided when the thread goes on, and seen when it
  * is in there. What a signal does to it is decided at the same place, so one that was led away from there must not get any before it is in its call. The first
  * argument of a call that has given up is lost. */
-void vv_calls_mend(pid_t tid, const struct vv_calls_seen *seen, bool was_led, struct vv_trace_regs *r, struct vv_calls_way *way)
+void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	long number = (long)r->user.regs[8];
 	bool followed;
@@ -130,20 +130,20 @@ void vv_calls_mend(pid_t tid, const struct vv_calls_seen *seen, bool was_led, st
 	} else {
 		followed = (was_led || does(number, SLEEPS)) && is_gate(tid, r->user.pc);
 	}
-	*way = (struct vv_calls_way){ followed, number, r->user.pc };
+	*way = (struct vv_restart_syscall_way){ followed, number, r->user.pc };
 }
 
-void vv_calls_arrive(pid_t tid, const struct vv_calls_way *way)
+void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way)
 {
-	struct vv_trace_regs r;
+	struct vv_registers_regs r;
 	int number = (int)way->number;
 	struct iovec call = { &number, sizeof(number) };
 
-	if (!vv_trace_get(tid, &r) || r.user.regs[8] != SYS_restart_syscall || r.user.pc != way->gate + GATE)
+	if (!vv_registers_get(tid, &r) || r.user.regs[8] != SYS_restart_syscall || r.user.pc != way->gate + GATE)
 		return;
 	r.user.regs[8] = (uint64_t)way->number;
-	if (vv_trace_call(PTRACE_SETREGSET, tid, SET_CALL, (uintptr_t)&call) == 0)
-		vv_trace_put(tid, &r);
+	if (vv_registers_call(PTRACE_SETREGSET, tid, SET_CALL, (uintptr_t)&call) == 0)
+		vv_registers_put(tid, &r);
 }
 
 #elif defined(__x86_64__)
@@ -151,30 +151,30 @@ void vv_calls_arrive(pid_t tid, const struct vv_calls_way *way)
 enum { GOES_ON = -514 /* ERESTARTNOHAND */, SLEPT = -516 /* ERESTART_RESTARTBLOCK */ };
 
 /* All arguments are still there, and the kernel decides by the result: to make the call again, or EINTR if a handler comes first. */
-void vv_calls_mend(pid_t tid, const struct vv_calls_seen *seen, bool was_led, struct vv_trace_regs *r, struct vv_calls_way *way)
+void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	long number = (long)r->user.orig_rax, result = (long)r->user.rax;
 
 	(void)tid, (void)seen, (void)was_led;
-	*way = (struct vv_calls_way){ .number = number };
+	*way = (struct vv_restart_syscall_way){ .number = number };
 	if ((result == SLEPT && does(number, SLEEPS)) || (result == -EINTR && does(number, GIVES_UP)))
 		r->user.rax = (unsigned long)(long)GOES_ON;
 }
 
-void vv_calls_arrive(pid_t tid, const struct vv_calls_way *way)
+void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way)
 {
 	(void)tid, (void)way;
 }
 
 #else
 
-void vv_calls_mend(pid_t tid, const struct vv_calls_seen *seen, bool was_led, struct vv_trace_regs *r, struct vv_calls_way *way)
+void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	(void)tid, (void)seen, (void)was_led, (void)r;
-	*way = (struct vv_calls_way){ .number = -1 };
+	*way = (struct vv_restart_syscall_way){ .number = -1 };
 }
 
-void vv_calls_arrive(pid_t tid, const struct vv_calls_way *way)
+void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way)
 {
 	(void)tid, (void)way;
 }

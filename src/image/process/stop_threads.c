@@ -23,19 +23,19 @@ enum {
 static bool is_running(pid_t tid)
 {
 	char text[512];
-	const char *at = vv_tree_read(tid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+	const char *at = vv_process_tree_read(tid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
 
 	return at && at[1] == ' ' && at[2] == 'R';
 }
 
-static bool is_too_long(const struct vv_halt *h, pid_t tid)
+static bool is_too_long(const struct vv_stop_threads *h, pid_t tid)
 {
 	uint64_t ms = h->began ? (vv_clock_ns() - h->began) / 1000000 : 0;
 
 	return ms > PATIENCE_MOST_MS || (ms > PATIENCE_MS && !is_running(tid));
 }
 
-bool vv_halt_hear(const struct vv_halt *h, pid_t tid, int *status)
+bool vv_stop_threads_hear(const struct vv_stop_threads *h, pid_t tid, int *status)
 {
 	static const struct timespec a_while = { 0, 10000000 };
 	sigset_t child;
@@ -48,42 +48,42 @@ bool vv_halt_hear(const struct vv_halt *h, pid_t tid, int *status)
 	return got == tid;
 }
 
-bool vv_halt_is_stop(int status)
+bool vv_stop_threads_is_stop(int status)
 {
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
 /* A thread that was interrupted stands still; a signal that came before that is delivered first. 1: it does; 0: it has ended. */
-static int await_stop(struct vv_halt *h, pid_t tid)
+static int await_stop(struct vv_stop_threads *h, pid_t tid)
 {
 	int status;
 
 	for (;;) {
-		if (!vv_halt_hear(h, tid, &status))
+		if (!vv_stop_threads_hear(h, tid, &status))
 			return vv_err_set(VV_ENOTSUP, "thread %d does not come to a stop", (int)tid);
 		if (!WIFSTOPPED(status))
 			return 0;
-		if (vv_halt_is_stop(status))
+		if (vv_stop_threads_is_stop(status))
 			return WSTOPSIG(status) == SIGTRAP ? 1 : vv_err_set(VV_ENOTSUP, "it is stopped");
-		vv_trace_call(PTRACE_CONT, tid, 0, (uintptr_t)WSTOPSIG(status));
+		vv_registers_call(PTRACE_CONT, tid, 0, (uintptr_t)WSTOPSIG(status));
 	}
 }
 
-static int hold(struct vv_halt *h, pid_t tid)
+static int hold(struct vv_stop_threads *h, pid_t tid)
 {
-	struct vv_calls_seen seen;
+	struct vv_restart_syscall_seen seen;
 
-	if (vv_trace_call(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0)
+	if (vv_registers_call(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == ESRCH ? 0 : vv_err_set(VV_ENOTSUP, "it cannot be traced: %s", strerror(errno));
 	if (vv_mem_room(&h->thread, h->n, &h->cap, sizeof(*h->thread)) < 0)
 		return VV_ENOMEM;
-	vv_calls_see(tid, &seen);
-	h->thread[h->n++] = (struct vv_halt_thread){ .tid = tid, .seen = seen };
-	vv_trace_call(PTRACE_INTERRUPT, tid, 0, 0);
+	vv_restart_syscall_see(tid, &seen);
+	h->thread[h->n++] = (struct vv_stop_threads_thread){ .tid = tid, .seen = seen };
+	vv_registers_call(PTRACE_INTERRUPT, tid, 0, 0);
 	return 0;
 }
 
-static bool is_held(const struct vv_halt *h, pid_t tid)
+static bool is_held(const struct vv_stop_threads *h, pid_t tid)
 {
 	size_t i = 0;
 
@@ -95,13 +95,13 @@ static bool is_held(const struct vv_halt *h, pid_t tid)
 static size_t count_threads(pid_t pid)
 {
 	char text[4096];
-	const char *at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nThreads:") : NULL;
+	const char *at = vv_process_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nThreads:") : NULL;
 
 	return at ? (size_t)strtoul(at + strlen("\nThreads:"), NULL, 10) : 0;
 }
 
 /* Of all threads that are listed; *n becomes how many that were. */
-static int pass_threads(struct vv_halt *h, int (*act)(struct vv_halt *h, pid_t tid), size_t *n)
+static int pass_threads(struct vv_stop_threads *h, int (*act)(struct vv_stop_threads *h, pid_t tid), size_t *n)
 {
 	char path[64];
 	const struct dirent *e;
@@ -122,7 +122,7 @@ static int pass_threads(struct vv_halt *h, int (*act)(struct vv_halt *h, pid_t t
 }
 
 /* Of all threads. The list may break off where one of them ends: then there are more than were listed. */
-static int each_thread(struct vv_halt *h, int (*act)(struct vv_halt *h, pid_t tid))
+static int each_thread(struct vv_stop_threads *h, int (*act)(struct vv_stop_threads *h, pid_t tid))
 {
 	for (int i = 0; i < PASSES; i++) {
 		size_t n;
@@ -134,13 +134,13 @@ static int each_thread(struct vv_halt *h, int (*act)(struct vv_halt *h, pid_t ti
 	return vv_err_set(VV_ENOTSUP, "its threads come and go too fast");
 }
 
-static int hold_if_new(struct vv_halt *h, pid_t tid)
+static int hold_if_new(struct vv_stop_threads *h, pid_t tid)
 {
 	return is_held(h, tid) ? 0 : hold(h, tid);
 }
 
 /* Until there is none that runs, and could make others. */
-int vv_halt_all(struct vv_halt *h)
+int vv_stop_threads_all(struct vv_stop_threads *h)
 {
 	size_t stopped = 0;
 	int rc = hold(h, h->pid);
@@ -164,39 +164,39 @@ int vv_halt_all(struct vv_halt *h)
 /* ---- letting go ------------------------------------------------------------------------------------------------------------------ */
 
 /* To its call, if it has to be followed there; else it is free. */
-static void send_back(struct vv_halt_thread *t)
+static void send_back(struct vv_stop_threads_thread *t)
 {
-	struct vv_trace_regs r;
+	struct vv_registers_regs r;
 
-	if (!t->is_led && vv_trace_get(t->tid, &r)) {
-		vv_calls_mend(t->tid, &t->seen, false, &r, &t->way);
-		t->way.followed = t->way.followed && vv_trace_block(t->tid, &t->signals);
-		vv_trace_put(t->tid, &r);
+	if (!t->is_led && vv_registers_get(t->tid, &r)) {
+		vv_restart_syscall_mend(t->tid, &t->seen, false, &r, &t->way);
+		t->way.followed = t->way.followed && vv_registers_block(t->tid, &t->signals);
+		vv_registers_put(t->tid, &r);
 	} else if (t->is_led && !t->way.followed) {
-		vv_trace_unblock(t->tid, &t->signals);
+		vv_registers_unblock(t->tid, &t->signals);
 	}
-	vv_trace_call(t->way.followed ? PTRACE_SYSCALL : PTRACE_DETACH, t->tid, 0, 0);
+	vv_registers_call(t->way.followed ? PTRACE_SYSCALL : PTRACE_DETACH, t->tid, 0, 0);
 }
 
 /* In its call a thread stays ours until we end: who lets go of one that is stopped there interrupts it once more. */
-static void follow(struct vv_halt *h, const struct vv_halt_thread *t)
+static void follow(struct vv_stop_threads *h, const struct vv_stop_threads_thread *t)
 {
 	int status;
 
 	for (;;) {
-		if (!vv_halt_hear(h, t->tid, &status) || !WIFSTOPPED(status))
+		if (!vv_stop_threads_hear(h, t->tid, &status) || !WIFSTOPPED(status))
 			return;
-		if (vv_halt_is_stop(status) || WSTOPSIG(status) == (SIGTRAP | 0x80))
+		if (vv_stop_threads_is_stop(status) || WSTOPSIG(status) == (SIGTRAP | 0x80))
 			break;
-		vv_trace_call(PTRACE_SYSCALL, t->tid, 0, (uintptr_t)WSTOPSIG(status)); /* a SIGSTOP, which cannot be blocked */
+		vv_registers_call(PTRACE_SYSCALL, t->tid, 0, (uintptr_t)WSTOPSIG(status)); /* a SIGSTOP, which cannot be blocked */
 	}
-	if (!vv_halt_is_stop(status))
-		vv_calls_arrive(t->tid, &t->way);
-	vv_trace_unblock(t->tid, &t->signals);
-	vv_trace_call(vv_halt_is_stop(status) ? PTRACE_DETACH : PTRACE_CONT, t->tid, 0, 0);
+	if (!vv_stop_threads_is_stop(status))
+		vv_restart_syscall_arrive(t->tid, &t->way);
+	vv_registers_unblock(t->tid, &t->signals);
+	vv_registers_call(vv_stop_threads_is_stop(status) ? PTRACE_DETACH : PTRACE_CONT, t->tid, 0, 0);
 }
 
-void vv_halt_let_go(struct vv_halt *h)
+void vv_stop_threads_let_go(struct vv_stop_threads *h)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (h->thread[i].stopped)
@@ -209,15 +209,15 @@ void vv_halt_let_go(struct vv_halt *h)
 		h->thread[i].stopped = false;
 }
 
-static int stop_once(struct vv_halt *h, pid_t tid)
+static int stop_once(struct vv_stop_threads *h, pid_t tid)
 {
 	double start = vv_clock_s(), stopped_s;
 	size_t n = h->n;
-	struct vv_calls_seen seen;
+	struct vv_restart_syscall_seen seen;
 	int rc;
 
-	vv_calls_see(tid, &seen);
-	if (is_held(h, tid) || vv_calls_is_at_rest(&seen))
+	vv_restart_syscall_see(tid, &seen);
+	if (is_held(h, tid) || vv_restart_syscall_is_at_rest(&seen))
 		return 0;
 	h->began = vv_clock_ns();
 	rc = hold(h, tid);
@@ -225,13 +225,13 @@ static int stop_once(struct vv_halt *h, pid_t tid)
 		return rc;
 	rc = await_stop(h, tid);
 	h->thread[n].stopped = rc > 0;
-	vv_halt_let_go(h);
+	vv_stop_threads_let_go(h);
 	stopped_s = vv_clock_s() - start;
 	h->longest_s = stopped_s > h->longest_s ? stopped_s : h->longest_s;
 	return rc < 0 ? rc : 0;
 }
 
-int vv_halt_each(struct vv_halt *h)
+int vv_stop_threads_each(struct vv_stop_threads *h)
 {
 	return each_thread(h, stop_once);
 }

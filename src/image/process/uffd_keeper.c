@@ -41,27 +41,27 @@ struct binding {
 };
 
 /* Out of the way of the program's own. */
-static int lift(struct vv_inject *j, long fd, long number)
+static int lift(struct vv_inject_syscall *j, long fd, long number)
 {
 	long got = -1, closed;
 	int rc = 0;
 
 	for (long at = number; rc == 0 && got < 0 && at > fd; at -= LOWER)
-		rc = vv_inject_call(j, SYS_fcntl, (const uint64_t[VV_TRACE_ARGS]){ (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)at }, &got);
-	return rc || got < 0 ? rc : vv_inject_call(j, SYS_close, (const uint64_t[VV_TRACE_ARGS]){ (uint64_t)fd }, &closed);
+		rc = vv_inject_syscall_call(j, SYS_fcntl, (const uint64_t[VV_REGISTERS_ARGS]){ (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)at }, &got);
+	return rc || got < 0 ? rc : vv_inject_syscall_call(j, SYS_close, (const uint64_t[VV_REGISTERS_ARGS]){ (uint64_t)fd }, &closed);
 }
 
-static int make_socket(struct vv_inject *j, void *arg)
+static int make_socket(struct vv_inject_syscall *j, void *arg)
 {
-	static const uint64_t kind[VV_TRACE_ARGS] = { AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK };
+	static const uint64_t kind[VV_REGISTERS_ARGS] = { AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK };
 	struct binding *b = arg;
 	long fd = -1;
-	int rc = vv_inject_call(j, SYS_socket, kind, &fd);
+	int rc = vv_inject_syscall_call(j, SYS_socket, kind, &fd);
 
 	if (rc == 0 && fd < 0)
 		rc = vv_err_set(VV_ENOTSUP, "socket: %s", strerror((int)-fd));
 	if (rc == 0)
-		rc = vv_inject_take(j, (int)fd, &b->socket);
+		rc = vv_inject_syscall_take(j, (int)fd, &b->socket);
 	return rc ? rc : lift(j, fd, b->number);
 }
 
@@ -76,24 +76,24 @@ static int bind_it(pid_t pid, struct binding *b)
 	if (few && prlimit(pid, RLIMIT_NOFILE, &more, NULL) < 0)
 		few = false;
 	b->number = few ? (long)had.rlim_cur : (long)(had.rlim_cur < HIGHEST ? had.rlim_cur : HIGHEST) - 1;
-	rc = vv_inject_run(pid, make_socket, b);
+	rc = vv_inject_syscall_run(pid, make_socket, b);
 	if (few)
 		prlimit(pid, RLIMIT_NOFILE, &had, NULL);
 	return rc;
 }
 
-static int close_it(struct vv_inject *j, void *arg)
+static int close_it(struct vv_inject_syscall *j, void *arg)
 {
 	long closed;
 
-	return vv_inject_call(j, SYS_close, (const uint64_t[VV_TRACE_ARGS]){ (uint64_t)*(const int *)arg }, &closed);
+	return vv_inject_syscall_call(j, SYS_close, (const uint64_t[VV_REGISTERS_ARGS]){ (uint64_t)*(const int *)arg }, &closed);
 }
 
 /* ---- what it keeps --------------------------------------------------------------------------------------------------------------- */
 
-int vv_anchor_keep(int socket, int fd)
+int vv_uffd_keeper_keep(int socket, int fd)
 {
-	return vv_rights_send(socket, "", 1, fd) == 1 ? 0 : vv_err_sys(errno, "a program cannot be given what its pages come by");
+	return vv_fd_passing_send(socket, "", 1, fd) == 1 ? 0 : vv_err_sys(errno, "a program cannot be given what its pages come by");
 }
 
 /* To itself, under a name that nobody else has. */
@@ -110,7 +110,7 @@ static int connect_it(int socket, ino_t inode)
 }
 
 /* A descriptor of the pipe of its own, which the kernel is to send a signal by when there is news: that nobody has the other end any more. */
-static int arm(struct vv_anchor *a, pid_t pid, int socket)
+static int arm(struct vv_uffd_keeper *a, pid_t pid, int socket)
 {
 	char path[64];
 	int fd, rc = vv_mem_room(&a->alarm, a->n_alarms, &a->alarms_cap, sizeof(*a->alarm));
@@ -122,15 +122,15 @@ static int arm(struct vv_anchor *a, pid_t pid, int socket)
 	if (fd < 0 || fcntl(fd, F_SETSIG, SIGKILL) < 0 || fcntl(fd, F_SETOWN, pid) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
 		rc = vv_err_sys(errno, "process %d cannot be made to end with us", (int)pid);
 	else
-		rc = vv_anchor_keep(socket, fd);
+		rc = vv_uffd_keeper_keep(socket, fd);
 	if (rc == 0)
-		a->alarm[a->n_alarms++] = (struct vv_anchor_alarm){ pid, fd };
+		a->alarm[a->n_alarms++] = (struct vv_uffd_keeper_alarm){ pid, fd };
 	else if (fd >= 0)
 		close(fd);
 	return rc;
 }
 
-static void disarm(const struct vv_anchor *a)
+static void disarm(const struct vv_uffd_keeper *a)
 {
 	for (size_t i = 0; i < a->n_alarms; i++)
 		fcntl(a->alarm[i].fd, F_SETFL, O_NONBLOCK);
@@ -141,18 +141,18 @@ static void empty(int socket)
 	char byte;
 	int fd;
 
-	while (vv_rights_receive(socket, &byte, 1, &fd) > 0)
+	while (vv_fd_passing_receive(socket, &byte, 1, &fd) > 0)
 		if (fd >= 0)
 			close(fd);
 }
 
-int vv_anchor_open(struct vv_anchor *a)
+int vv_uffd_keeper_open(struct vv_uffd_keeper *a)
 {
-	*a = (struct vv_anchor)VV_ANCHOR_NONE;
+	*a = (struct vv_uffd_keeper)VV_UFFD_KEEPER_NONE;
 	return pipe2(a->alive, O_CLOEXEC) < 0 ? vv_err_sys(errno, "cannot make a pipe") : 0;
 }
 
-int vv_anchor_bind(struct vv_anchor *a, pid_t pid, int uffd, int *socket)
+int vv_uffd_keeper_bind(struct vv_uffd_keeper *a, pid_t pid, int uffd, int *socket)
 {
 	struct binding b = { .socket = -1 };
 	struct stat st = { 0 };
@@ -163,7 +163,7 @@ int vv_anchor_bind(struct vv_anchor *a, pid_t pid, int uffd, int *socket)
 	if (rc == 0)
 		rc = fstat(b.socket, &st) < 0 ? vv_err_sys(errno, "cannot look at a socket") : connect_it(b.socket, st.st_ino);
 	if (rc == 0)
-		rc = vv_anchor_keep(b.socket, uffd);
+		rc = vv_uffd_keeper_keep(b.socket, uffd);
 	if (rc == 0)
 		rc = arm(a, pid, b.socket);
 	if (rc) {
@@ -171,14 +171,14 @@ int vv_anchor_bind(struct vv_anchor *a, pid_t pid, int uffd, int *socket)
 			close(b.socket);
 		return vv_err_context(rc, "process %d cannot hold what its pages come by", (int)pid);
 	}
-	a->one[a->n++] = (struct vv_anchor_one){ b.socket, st.st_ino };
+	a->one[a->n++] = (struct vv_uffd_keeper_one){ b.socket, st.st_ino };
 	*socket = b.socket;
 	return 0;
 }
 
 /* ---- who holds it ---------------------------------------------------------------------------------------------------------------- */
 
-static const struct vv_anchor_one *find(const struct vv_anchor *a, const char *link)
+static const struct vv_uffd_keeper_one *find(const struct vv_uffd_keeper *a, const char *link)
 {
 	ino_t inode;
 	size_t i = 0;
@@ -192,7 +192,7 @@ static const struct vv_anchor_one *find(const struct vv_anchor *a, const char *l
 }
 
 /* The first descriptor of a process that is one of ours; -1: none is. */
-static int look_at(const struct vv_anchor *a, pid_t pid, const struct vv_anchor_one **one)
+static int look_at(const struct vv_uffd_keeper *a, pid_t pid, const struct vv_uffd_keeper_one **one)
 {
 	char path[64], link[64];
 	const struct dirent *e;
@@ -213,7 +213,7 @@ static int look_at(const struct vv_anchor *a, pid_t pid, const struct vv_anchor_
 	return fd;
 }
 
-static bool is_armed(const struct vv_anchor *a, pid_t pid)
+static bool is_armed(const struct vv_uffd_keeper *a, pid_t pid)
 {
 	size_t i = 0;
 
@@ -223,7 +223,7 @@ static bool is_armed(const struct vv_anchor *a, pid_t pid)
 }
 
 /* Those of processes that have ended: their numbers may be given to others. */
-static void forget_dead(struct vv_anchor *a)
+static void forget_dead(struct vv_uffd_keeper *a)
 {
 	size_t n = 0;
 
@@ -235,43 +235,43 @@ static void forget_dead(struct vv_anchor *a)
 	a->n_alarms = n;
 }
 
-void vv_anchor_follow(struct vv_anchor *a)
+void vv_uffd_keeper_follow(struct vv_uffd_keeper *a)
 {
-	const struct vv_anchor_one *one;
-	struct vv_tree t = { 0 };
+	const struct vv_uffd_keeper_one *one;
+	struct vv_process_tree t = { 0 };
 
 	forget_dead(a);
-	if (vv_tree_list(getpid(), &t) < 0)
+	if (vv_process_tree_list(getpid(), &t) < 0)
 		return;
 	for (size_t i = 1; i < t.n; i++)
 		if (!is_armed(a, t.pid[i]) && look_at(a, t.pid[i], &one) >= 0)
 			arm(a, t.pid[i], one->socket);
-	vv_tree_fini(&t);
+	vv_process_tree_fini(&t);
 	vv_err_clear();
 }
 
 /* How many held it; *last: one that holds it still. */
-static size_t cut_loose(const struct vv_anchor *a, pid_t *last)
+static size_t cut_loose(const struct vv_uffd_keeper *a, pid_t *last)
 {
-	const struct vv_anchor_one *one;
-	struct vv_tree t = { 0 };
+	const struct vv_uffd_keeper_one *one;
+	struct vv_process_tree t = { 0 };
 	size_t n = 0;
 
-	if (vv_tree_list(getpid(), &t) < 0)
+	if (vv_process_tree_list(getpid(), &t) < 0)
 		return 0;
 	for (size_t i = 1; i < t.n; i++) {
 		int fd = look_at(a, t.pid[i], &one);
 
 		n += fd >= 0;
-		if (fd >= 0 && vv_inject_run(t.pid[i], close_it, &fd) < 0)
+		if (fd >= 0 && vv_inject_syscall_run(t.pid[i], close_it, &fd) < 0)
 			*last = t.pid[i];
 	}
-	vv_tree_fini(&t);
+	vv_process_tree_fini(&t);
 	return n;
 }
 
 /* A child may have been made while we looked, so it is over when none was found. */
-void vv_anchor_release(struct vv_anchor *a)
+void vv_uffd_keeper_release(struct vv_uffd_keeper *a)
 {
 	pid_t pid = 0;
 	bool left = a->n;
@@ -290,7 +290,7 @@ void vv_anchor_release(struct vv_anchor *a)
 	vv_err_clear();
 }
 
-void vv_anchor_close(struct vv_anchor *a)
+void vv_uffd_keeper_close(struct vv_uffd_keeper *a)
 {
 	for (size_t i = 0; i < a->n_alarms; i++)
 		close(a->alarm[i].fd);
@@ -301,7 +301,7 @@ void vv_anchor_close(struct vv_anchor *a)
 			close(a->alive[i]);
 	vv_mem_free(a->alarm);
 	vv_mem_free(a->one);
-	*a = (struct vv_anchor)VV_ANCHOR_NONE;
+	*a = (struct vv_uffd_keeper)VV_UFFD_KEEPER_NONE;
 }
 
 static bool is_full(int socket)
@@ -313,7 +313,7 @@ static bool is_full(int socket)
 	       strncmp(a.sun_path + 1, name, strlen(name)) == 0 && recv(socket, NULL, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-bool vv_anchor_is_held(pid_t pid)
+bool vv_uffd_keeper_is_held(pid_t pid)
 {
 	int pidfd = pidfd_open(pid, 0);
 	char path[64], link[64];

@@ -12,7 +12,7 @@ enum { /* what one thread brings at a time */
 };
 
 struct load { /* a stretch of a process's pages */
-	const struct vv_absent *memory;
+	const struct vv_missing_pages *memory;
 	struct vv_span span;
 };
 
@@ -24,7 +24,7 @@ struct loads {
 	struct vv_err_state error;
 };
 
-static int list_loads(const struct vv_absent *m, unsigned width, struct loads *out)
+static int list_loads(const struct vv_missing_pages *m, unsigned width, struct loads *out)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), len = 0;
 
@@ -55,7 +55,7 @@ static void carry(void *arg, size_t i)
 	int rc = 0;
 
 	for (uint64_t to = x->span.lo; rc == 0 && !gone && to < x->span.hi && !atomic_load(&all->failed); to += done)
-		rc = vv_absent_deliver(x->memory, to, x->span.at + (to - x->span.lo), x->span.hi - to, &done, &gone);
+		rc = vv_missing_pages_deliver(x->memory, to, x->span.at + (to - x->span.lo), x->span.hi - to, &done, &gone);
 	if (!rc && !gone)
 		return;
 	if (!rc)
@@ -66,7 +66,7 @@ static void carry(void *arg, size_t i)
 	pthread_mutex_unlock(&all->lock);
 }
 
-int vv_fill_run(struct vv_absent *m, size_t n, struct vv_pool *pool)
+int vv_fill_pages_run(struct vv_missing_pages *m, size_t n, struct vv_pool *pool)
 {
 	struct loads all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	int rc = 0;
@@ -78,7 +78,7 @@ int vv_fill_run(struct vv_absent *m, size_t n, struct vv_pool *pool)
 	if (rc == 0 && atomic_load(&all.failed))
 		rc = vv_err_restore(&all.error);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		vv_absent_forget(&m[i]);
+		vv_missing_pages_forget(&m[i]);
 	vv_mem_free(all.v);
 	return rc;
 }

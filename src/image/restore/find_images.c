@@ -5,17 +5,17 @@
 #include "engine/ranks/remote_table.h"
 #include "engine/ranks/group.h"
 
-static uint32_t rank_of(const struct vv_muster *m)
+static uint32_t rank_of(const struct vv_find_images *m)
 {
 	return m->v && m->v->group ? m->v->group->rank : 0;
 }
 
-static uint32_t ranks_of(const struct vv_muster *m)
+static uint32_t ranks_of(const struct vv_find_images *m)
 {
 	return m->v && m->v->group ? m->v->group->size : 1;
 }
 
-static bool is_apart(const struct vv_muster *m)
+static bool is_apart(const struct vv_find_images *m)
 {
 	return m->v && m->v->group && m->v->group->split;
 }
@@ -25,32 +25,32 @@ static int read_apart(void *arg, int rc, const struct vv_want *want, size_t n)
 {
 	bool *copied = vv_mem_new(n, sizeof(*copied));
 
-	rc = vv_fetch_spread(arg, rc || copied ? rc : VV_ENOMEM, want, n, copied);
+	rc = vv_remote_read_spread(arg, rc || copied ? rc : VV_ENOMEM, want, n, copied);
 	vv_mem_free(copied);
 	return rc;
 }
 
-static int open_apart(const struct vv_muster *m, uint64_t memory, struct vv_serve *out, size_t *n_out)
+static int open_apart(const struct vv_find_images *m, uint64_t memory, struct vv_serve_images *out, size_t *n_out)
 {
 	struct vv_unpack files = { 0 };
-	struct vv_table t = { 0 };
+	struct vv_run_table t = { 0 };
 	const struct vv_unpack_reader from = { m->v, read_apart };
-	int rc = vv_foreign_table(m->v, 0, m->epoch, &t);
+	int rc = vv_remote_table_table(m->v, 0, m->epoch, &t);
 
 	if (rc)
 		return rc;
 	*n_out = 1;
 	rc = vv_unpack_take(m->lin, &t, &from, &files);
-	return vv_serve_open_files(out, rc, &files, m->pool, memory, &from, m->lazy);
+	return vv_serve_images_open_files(out, rc, &files, m->pool, memory, &from, m->lazy);
 }
 
 /* What several ranks saved and one brings back is read together: what is alike in their trees lies in the same blocks. */
-static int open_all(const struct vv_muster *m, uint64_t memory, struct vv_serve *out)
+static int open_all(const struct vv_find_images *m, uint64_t memory, struct vv_serve_images *out)
 {
 	struct vv_unpack files = { 0 };
 	int rc = vv_unpack_open(m->lin, m->epoch, m->pool, &files);
 
-	return vv_serve_open_files(out, rc, &files, m->pool, memory, NULL, false);
+	return vv_serve_images_open_files(out, rc, &files, m->pool, memory, NULL, false);
 }
 
 enum { OTHERS, BYTES, TOO_MANY, WORDS };
@@ -58,7 +58,7 @@ enum { OTHERS, BYTES, TOO_MANY, WORDS };
 static void count_bytes(const struct vv_unpack *files, uint32_t rank, uint64_t memory, uint64_t *word)
 {
 	for (size_t i = 0; i < files->n_files; i++) {
-		const struct vv_table_region *r = vv_unpack_at(files, i).region;
+		const struct vv_run_table_region *r = vv_unpack_at(files, i).region;
 
 		word[BYTES] += r->shape.len;
 		for (size_t k = 0; k < r->runs.n; k++)
@@ -69,7 +69,7 @@ static void count_bytes(const struct vv_unpack *files, uint32_t rank, uint64_t m
 
 /* Of what ranks have coded for each other each would decode what is of all. So each decodes its own, once, and hands the others what is theirs; if that
  * is most of it, and there is memory for it. */
-static int open_mine(const struct vv_muster *m, uint64_t memory, struct vv_serve *out)
+static int open_mine(const struct vv_find_images *m, uint64_t memory, struct vv_serve_images *out)
 {
 	struct vv_unpack files = { 0 };
 	uint64_t word[WORDS] = { 0 };
@@ -79,17 +79,17 @@ static int open_mine(const struct vv_muster *m, uint64_t memory, struct vv_serve
 
 	if (rc == 0)
 		count_bytes(&files, rank_of(m), memory, word);
-	rc = vv_ranks_sum(m->v->group, m->v->group->comm, rc, word, WORDS);
+	rc = vv_group_sum(m->v->group, m->v->group->comm, rc, word, WORDS);
 	share = rc == 0 && !m->lazy && word[OTHERS] > word[BYTES] / 2 && !word[TOO_MANY];
-	rc = vv_serve_open_files(out, rc, &files, m->pool, memory, share ? &from : NULL, false);
+	rc = vv_serve_images_open_files(out, rc, &files, m->pool, memory, share ? &from : NULL, false);
 	if (!share || rc != VV_EDAMAGED)
 		return rc;
-	vv_serve_close(out); /* each by itself finds out what of its own is damaged */
+	vv_serve_images_close(out); /* each by itself finds out what of its own is damaged */
 	rc = vv_unpack_open_rank(m->lin, m->epoch, rank_of(m), m->pool, &files);
-	return vv_serve_open_files(out, rc, &files, m->pool, memory, NULL, false);
+	return vv_serve_images_open_files(out, rc, &files, m->pool, memory, NULL, false);
 }
 
-static int open_here(const struct vv_muster *m, size_t n, uint64_t memory, struct vv_serve *out, size_t *n_out)
+static int open_here(const struct vv_find_images *m, size_t n, uint64_t memory, struct vv_serve_images *out, size_t *n_out)
 {
 	int rc = 0;
 
@@ -101,24 +101,24 @@ static int open_here(const struct vv_muster *m, size_t n, uint64_t memory, struc
 		struct vv_unpack files = { 0 };
 
 		rc = vv_unpack_open_rank(m->lin, m->epoch, rank_of(m) + (uint32_t)*n_out * ranks_of(m), m->pool, &files);
-		rc = vv_serve_open_files(&out[(*n_out)++], rc, &files, m->pool, memory, NULL, false);
+		rc = vv_serve_images_open_files(&out[(*n_out)++], rc, &files, m->pool, memory, NULL, false);
 	}
 	return rc;
 }
 
 /* Of what may be used on this host. */
-static uint64_t share_of(const struct vv_muster *m, size_t n)
+static uint64_t share_of(const struct vv_find_images *m, size_t n)
 {
-	const struct vv_ranks *g = m->v ? m->v->group : NULL;
+	const struct vv_group *g = m->v ? m->v->group : NULL;
 	uint64_t sharing = 1, memory;
 
 	for (uint32_t r = 0; g && r < g->size; r++)
 		sharing += r != g->rank && g->host[r] == g->host[g->rank];
-	memory = m->memory ? m->memory : vv_serve_memory() / sharing;
+	memory = m->memory ? m->memory : vv_serve_images_memory() / sharing;
 	return memory / n ? memory / n : 1;
 }
 
-int vv_muster_open(const struct vv_muster *m, struct vv_serve **out, size_t *n_out)
+int vv_find_images_open(const struct vv_find_images *m, struct vv_serve_images **out, size_t *n_out)
 {
 	uint32_t rank = rank_of(m), ranks = ranks_of(m);
 	size_t n = m->saved_by > rank ? (m->saved_by - rank + ranks - 1) / ranks : 0;
@@ -129,7 +129,7 @@ int vv_muster_open(const struct vv_muster *m, struct vv_serve **out, size_t *n_o
 	*out = vv_mem_new(n, sizeof(**out));
 	rc = *out ? 0 : VV_ENOMEM;
 	if (m->v && m->v->group)
-		rc = vv_ranks_agree(m->v->group, m->v->group->comm, rc);
+		rc = vv_group_agree(m->v->group, m->v->group->comm, rc);
 	if (rc)
 		return rc;
 	return is_apart(m) ? open_apart(m, memory, *out, n_out) : open_here(m, n, memory, *out, n_out);

@@ -48,16 +48,16 @@ struct fault { /* that waits for an answer */
 	uint64_t addr;
 };
 
-struct vv_lazy {
-	struct vv_serve *images;
+struct vv_lazy_pages {
+	struct vv_serve_images *images;
 	const struct vv_criu *criu;
-	struct vv_absent *memory;
+	struct vv_missing_pages *memory;
 	size_t n, cap;
 	struct fault *fault;
 	size_t n_faults, faults_cap;
-	struct vv_warden warden;
-	struct vv_anchor anchor;
-	struct vv_hook hook;  /* at which criu waits until we have done our part; none: it is the caller's */
+	struct vv_watchdog warden;
+	struct vv_uffd_keeper anchor;
+	struct vv_action_script hook;  /* at which criu waits until we have done our part; none: it is the caller's */
 	struct vv_pool *pool; /* they are filled before they run */
 	int listening, connection, word; /* an eventfd: look at what follows */
 	atomic_bool stopping, hopeless;
@@ -77,7 +77,7 @@ struct vv_lazy {
 	struct vv_err_state error;
 };
 
-static int add_memory(struct vv_lazy *l, struct vv_absent m)
+static int add_memory(struct vv_lazy_pages *l, struct vv_missing_pages m)
 {
 	int rc = vv_mem_room(&l->memory, l->n, &l->cap, sizeof(*l->memory));
 
@@ -89,11 +89,11 @@ static int add_memory(struct vv_lazy *l, struct vv_absent m)
 /* ---- what the kernel tells --------------------------------------------------------------------------------------------------- */
 
 /* One that cannot be answered just now is answered when the memory has settled. */
-static int answer(struct vv_lazy *l, size_t i, uint64_t addr)
+static int answer(struct vv_lazy_pages *l, size_t i, uint64_t addr)
 {
-	struct vv_absent *m = &l->memory[i];
+	struct vv_missing_pages *m = &l->memory[i];
 	uint64_t done = 0;
-	int rc = vv_spans_find(&m->left, addr) ? vv_absent_bring(m, addr, NEAR, &done) : vv_absent_zero(m, addr, &done);
+	int rc = vv_page_spans_find(&m->left, addr) ? vv_missing_pages_bring(m, addr, NEAR, &done) : vv_missing_pages_zero(m, addr, &done);
 
 	if (rc || done || m->uffd < 0)
 		return rc;
@@ -103,7 +103,7 @@ static int answer(struct vv_lazy *l, size_t i, uint64_t addr)
 	return rc;
 }
 
-static int answer_again(struct vv_lazy *l)
+static int answer_again(struct vv_lazy_pages *l)
 {
 	size_t n = l->n_faults;
 	int rc = 0;
@@ -117,10 +117,10 @@ static int answer_again(struct vv_lazy *l)
 	return rc;
 }
 
-static int add_child(struct vv_lazy *l, size_t parent, int uffd)
+static int add_child(struct vv_lazy_pages *l, size_t parent, int uffd)
 {
-	struct vv_absent m = l->memory[parent];
-	int rc = m.anchor >= 0 ? vv_anchor_keep(m.anchor, uffd) : 0, copied = vv_spans_copy(&l->memory[parent].left, &m.left);
+	struct vv_missing_pages m = l->memory[parent];
+	int rc = m.anchor >= 0 ? vv_uffd_keeper_keep(m.anchor, uffd) : 0, copied = vv_page_spans_copy(&l->memory[parent].left, &m.left);
 
 	rc = rc ? rc : copied;
 	l->look_ms = 1;
@@ -130,37 +130,37 @@ static int add_child(struct vv_lazy *l, size_t parent, int uffd)
 	m.here = 0;
 	m.told = 0;
 	for (size_t i = 0; m.desk && i < m.left.n; i++)
-		vv_desk_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
+		vv_block_cache_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
 	if (rc == 0 && l->warden.pid)
-		rc = vv_warden_hold(&l->warden, uffd);
+		rc = vv_watchdog_hold(&l->warden, uffd);
 	if (rc == 0)
 		rc = add_memory(l, m);
 	if (rc) {
-		vv_spans_fini(&m.left);
+		vv_page_spans_fini(&m.left);
 		close(uffd);
 	}
 	return rc;
 }
 
-static int handle(struct vv_lazy *l, size_t i, const struct uffd_msg *e)
+static int handle(struct vv_lazy_pages *l, size_t i, const struct uffd_msg *e)
 {
-	struct vv_absent *m = &l->memory[i];
+	struct vv_missing_pages *m = &l->memory[i];
 
 	switch (e->event) {
 	case UFFD_EVENT_FORK:
 		return add_child(l, i, (int)e->arg.fork.ufd);
 	case UFFD_EVENT_REMAP:
-		return vv_spans_move(&m->left, e->arg.remap.from, e->arg.remap.to, e->arg.remap.len);
+		return vv_page_spans_move(&m->left, e->arg.remap.from, e->arg.remap.to, e->arg.remap.len);
 	case UFFD_EVENT_REMOVE:
 	case UFFD_EVENT_UNMAP:
-		return vv_spans_drop(&m->left, e->arg.remove.start, e->arg.remove.end);
+		return vv_page_spans_drop(&m->left, e->arg.remove.start, e->arg.remove.end);
 	default:
 		return vv_err_set(VV_ENOTSUP, "the kernel tells something of the memory of process %d that is not understood (%u)", (int)m->pid, e->event);
 	}
 }
 
 /* Faults come before whatever else is to be told; but where a page belongs may have changed by then, so they are answered last. */
-static int listen_to(struct vv_lazy *l, size_t i)
+static int listen_to(struct vv_lazy_pages *l, size_t i)
 {
 	struct uffd_msg e[EVENTS];
 	ssize_t n = read(l->memory[i].uffd, e, sizeof(e));
@@ -180,7 +180,7 @@ static int listen_to(struct vv_lazy *l, size_t i)
 
 /* ---- criu -------------------------------------------------------------------------------------------------------------------- */
 
-static struct vv_absent *find_memory(struct vv_lazy *l, pid_t pid)
+static struct vv_missing_pages *find_memory(struct vv_lazy_pages *l, pid_t pid)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (l->memory[i].pid == pid && l->memory[i].uffd < 0 && l->memory[i].pidfd < 0)
@@ -189,27 +189,27 @@ static struct vv_absent *find_memory(struct vv_lazy *l, pid_t pid)
 }
 
 /* criu tells numbers as they are in the images: in a pid namespace of its own a process has another one here. 0: there is none. */
-static pid_t find_process(const struct vv_lazy *l, pid_t number)
+static pid_t find_process(const struct vv_lazy_pages *l, pid_t number)
 {
-	struct vv_tree t = { 0 };
+	struct vv_process_tree t = { 0 };
 	pid_t found = 0;
 
-	if (vv_tree_list(l->criu->pid, &t) < 0)
+	if (vv_process_tree_list(l->criu->pid, &t) < 0)
 		return 0;
 	for (size_t i = 1; i < t.n && !found; i++)
-		found = vv_tree_inner(t.pid[i]) == number ? t.pid[i] : 0;
-	vv_tree_fini(&t);
+		found = vv_process_tree_inner(t.pid[i]) == number ? t.pid[i] : 0;
+	vv_process_tree_fini(&t);
 	return found;
 }
 
-static int receive_memory(struct vv_lazy *l, pid_t pid)
+static int receive_memory(struct vv_lazy_pages *l, pid_t pid)
 {
-	struct vv_absent *m = find_memory(l, pid);
+	struct vv_missing_pages *m = find_memory(l, pid);
 	pid_t here = m ? find_process(l, pid) : 0;
 	int uffd = -1, rc;
 	char byte;
 
-	if (vv_rights_receive(l->connection, &byte, 1, &uffd) <= 0 || uffd < 0)
+	if (vv_fd_passing_receive(l->connection, &byte, 1, &uffd) <= 0 || uffd < 0)
 		return vv_err_set(VV_EIO, "criu did not hand over the memory of process %d", (int)pid);
 	if (!here) {
 		close(uffd);
@@ -221,12 +221,12 @@ static int receive_memory(struct vv_lazy *l, pid_t pid)
 	m->pidfd = pidfd_open(here, 0);
 	if (m->pidfd < 0)
 		return vv_err_sys(errno, "cannot watch process %d", (int)pid);
-	rc = l->warden.pid ? vv_warden_hold(&l->warden, uffd) : 0;
-	return rc || !l->warden.pid ? rc : vv_warden_watch(&l->warden, here, m->pidfd);
+	rc = l->warden.pid ? vv_watchdog_hold(&l->warden, uffd) : 0;
+	return rc || !l->warden.pid ? rc : vv_watchdog_watch(&l->warden, here, m->pidfd);
 }
 
 /* A number, negative for one that has ended already, and a descriptor for each process; then that all are there. */
-static int hear_criu(struct vv_lazy *l)
+static int hear_criu(struct vv_lazy_pages *l)
 {
 	int32_t word;
 	ssize_t n = recv(l->connection, &word, sizeof(word), MSG_WAITALL);
@@ -244,7 +244,7 @@ static int hear_criu(struct vv_lazy *l)
 	return word == FINISHED || word < 0 ? 0 : receive_memory(l, word);
 }
 
-static int accept_criu(struct vv_lazy *l)
+static int accept_criu(struct vv_lazy_pages *l)
 {
 	struct timeval patience = { .tv_sec = PATIENCE_S };
 
@@ -257,7 +257,7 @@ static int accept_criu(struct vv_lazy *l)
 	return 0;
 }
 
-static int bind_all(struct vv_lazy *l)
+static int bind_all(struct vv_lazy_pages *l)
 {
 	struct pollfd p = { l->connection, POLLIN, 0 };
 	int rc = 0;
@@ -268,23 +268,23 @@ static int bind_all(struct vv_lazy *l)
 	}
 	for (size_t i = 0; rc == 0 && i < l->n; i++)
 		if (l->memory[i].uffd >= 0)
-			rc = vv_anchor_bind(&l->anchor, l->memory[i].here, l->memory[i].uffd, &l->memory[i].anchor);
+			rc = vv_uffd_keeper_bind(&l->anchor, l->memory[i].here, l->memory[i].uffd, &l->memory[i].anchor);
 	return rc;
 }
 
-static int meet(struct vv_lazy *l)
+static int meet(struct vv_lazy_pages *l)
 {
-	int rc = l->pool ? vv_fill_run(l->memory, l->n, l->pool) : bind_all(l);
+	int rc = l->pool ? vv_fill_pages_run(l->memory, l->n, l->pool) : bind_all(l);
 
 	l->met = true;
-	return rc ? rc : vv_hook_go(&l->hook);
+	return rc ? rc : vv_action_script_go(&l->hook);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------------------- */
 
 enum { WORD, CRIU, HOOK, MEMORIES };
 
-static int wait_for_something(struct vv_lazy *l, bool idle)
+static int wait_for_something(struct vv_lazy_pages *l, bool idle)
 {
 	size_t n = l->n;
 	struct pollfd *fds = vv_mem_new(MEMORIES + n, sizeof(*fds));
@@ -318,44 +318,44 @@ static int wait_for_something(struct vv_lazy *l, bool idle)
 
 /* What nobody has asked for yet. *left: there is some; *found: it can be had. Those that have everything are listened to until all have: the warden holds
  * them, too. */
-static int bring_some(struct vv_lazy *l, bool *left, bool *found)
+static int bring_some(struct vv_lazy_pages *l, bool *left, bool *found)
 {
-	struct vv_absent *next = NULL;
+	struct vv_missing_pages *next = NULL;
 	uint64_t addr = 0, done;
 
 	*left = false;
-	for (struct vv_absent *m = l->memory; m < l->memory + l->n && !next; m++) {
+	for (struct vv_missing_pages *m = l->memory; m < l->memory + l->n && !next; m++) {
 		*left |= m->uffd >= 0 && m->left.n;
-		if (m->uffd >= 0 && vv_absent_find(m, &addr))
+		if (m->uffd >= 0 && vv_missing_pages_find(m, &addr))
 			next = m;
 	}
 	*found = next;
 	if (!next)
 		return 0;
 	if (next->desk)
-		vv_desk_ahead(next->desk, next->file, next->left.v[0].at, &next->told);
-	return vv_absent_bring(next, addr, STEP, &done);
+		vv_block_cache_ahead(next->desk, next->file, next->left.v[0].at, &next->told);
+	return vv_missing_pages_bring(next, addr, STEP, &done);
 }
 
-static void look_for_children(struct vv_lazy *l)
+static void look_for_children(struct vv_lazy_pages *l)
 {
 	uint64_t now = l->look_ms ? vv_clock_ns() : 0;
 
 	if (!now || now < l->look_next)
 		return;
-	vv_anchor_follow(&l->anchor);
+	vv_uffd_keeper_follow(&l->anchor);
 	l->look_next = now + (uint64_t)l->look_ms * MS;
 	l->look_ms = l->look_ms < LOOKS_MS ? 2 * l->look_ms : 0;
 }
 
-static void kill_all(struct vv_lazy *l)
+static void kill_all(struct vv_lazy_pages *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (l->memory[i].pidfd >= 0)
 			pidfd_send_signal(l->memory[i].pidfd, SIGKILL, NULL, 0);
 }
 
-static void hang_up(struct vv_lazy *l)
+static void hang_up(struct vv_lazy_pages *l)
 {
 	if (l->listening >= 0)
 		close(l->listening);
@@ -366,7 +366,7 @@ static void hang_up(struct vv_lazy *l)
 
 static void *work(void *arg)
 {
-	struct vv_lazy *l = arg;
+	struct vv_lazy_pages *l = arg;
 	bool left = true, found = true;
 	int rc = 0;
 
@@ -392,10 +392,10 @@ static void *work(void *arg)
 		vv_err_save(rc, &l->error);
 		atomic_store(&l->failed, true); /* before criu hears of it */
 		kill_all(l);
-		vv_hook_close(&l->hook);
+		vv_action_script_close(&l->hook);
 		hang_up(l); /* what was not made yet will not be */
 		if (l->met)
-			vv_tree_end_criu(l->criu->folder);
+			vv_process_tree_end_criu(l->criu->folder);
 	}
 	l->whole = rc == 0 && !left;
 	sem_post(&l->bound);
@@ -419,7 +419,7 @@ static int check_kernel(void)
 	return vv_err_context(VV_ENOTSUP, "restore without --lazy");
 }
 
-static int listen_in(struct vv_lazy *l, const char *folder)
+static int listen_in(struct vv_lazy_pages *l, const char *folder)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 
@@ -432,46 +432,46 @@ static int listen_in(struct vv_lazy *l, const char *folder)
 	return 0;
 }
 
-static int new(struct vv_serve *images, struct vv_criu *c, struct vv_lazy **out)
+static int new(struct vv_serve_images *images, struct vv_criu *c, struct vv_lazy_pages **out)
 {
-	struct vv_lazy *l = vv_mem_new(1, sizeof(*l));
+	struct vv_lazy_pages *l = vv_mem_new(1, sizeof(*l));
 	int rc;
 
 	if (!l)
 		return VV_ENOMEM;
-	*l = (struct vv_lazy){ .images = images, .criu = c, .hook = VV_HOOK_NONE, .listening = -1, .connection = -1, .warden = VV_WARDEN_NONE, .anchor = VV_ANCHOR_NONE };
+	*l = (struct vv_lazy_pages){ .images = images, .criu = c, .hook = VV_ACTION_SCRIPT_NONE, .listening = -1, .connection = -1, .warden = VV_WATCHDOG_NONE, .anchor = VV_UFFD_KEEPER_NONE };
 	sem_init(&l->bound, 0, 0);
 	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*out = l;
-	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_refuse(images, vv_late_read(images, &l->memory, &l->n, &l->cap));
+	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_images_refuse(images, vv_lazy_plan_read(images, &l->memory, &l->n, &l->cap));
 	if (rc == 0)
 		rc = listen_in(l, c->folder);
 	vv_criu_word(c, "--lazy-pages");
 	return rc;
 }
 
-int vv_lazy_open(struct vv_serve *images, struct vv_criu *c, bool held, struct vv_lazy **out)
+int vv_lazy_pages_open(struct vv_serve_images *images, struct vv_criu *c, bool held, struct vv_lazy_pages **out)
 {
 	int rc = check_kernel();
 
 	if (rc == 0)
 		rc = new(images, c, out);
 	if (rc == 0)
-		rc = vv_warden_open(&(*out)->warden, c->folder);
+		rc = vv_watchdog_open(&(*out)->warden, c->folder);
 	if (rc == 0)
-		rc = vv_anchor_open(&(*out)->anchor);
+		rc = vv_uffd_keeper_open(&(*out)->anchor);
 	if (rc == 0)
-		rc = vv_warden_hold(&(*out)->warden, (*out)->anchor.alive[1]);
-	return rc || held ? rc : vv_hook_open(&(*out)->hook, c, "post-restore", NULL);
+		rc = vv_watchdog_hold(&(*out)->warden, (*out)->anchor.alive[1]);
+	return rc || held ? rc : vv_action_script_open(&(*out)->hook, c, "post-restore", NULL);
 }
 
 /* Processes of one tree share pages that criu finds to be the same, and would not then: so it is done for those that are alone. */
-int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy **out)
+int vv_lazy_pages_open_eager(struct vv_serve_images *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy_pages **out)
 {
 	int rc;
 
-	if (vv_late_count(&images->files) != 1 || vv_hook_may_run(c->folder) < 0 || check_kernel() < 0) {
+	if (vv_lazy_plan_count(&images->files) != 1 || vv_action_script_may_run(c->folder) < 0 || check_kernel() < 0) {
 		vv_err_clear();
 		return 0;
 	}
@@ -479,10 +479,10 @@ int vv_lazy_open_eager(struct vv_serve *images, struct vv_criu *c, struct vv_poo
 	if (rc)
 		return rc;
 	(*out)->pool = pool;
-	return vv_hook_open(&(*out)->hook, c, "post-restore", NULL);
+	return vv_action_script_open(&(*out)->hook, c, "post-restore", NULL);
 }
 
-int vv_lazy_start(struct vv_lazy *l)
+int vv_lazy_pages_start(struct vv_lazy_pages *l)
 {
 	int err = pthread_create(&l->thread, NULL, work, l);
 
@@ -490,50 +490,50 @@ int vv_lazy_start(struct vv_lazy *l)
 	return err ? vv_err_sys(err, "cannot start a thread") : 0;
 }
 
-void vv_lazy_look(struct vv_lazy *l)
+void vv_lazy_pages_look(struct vv_lazy_pages *l)
 {
 	const uint64_t one = 1;
 
 	(void)!write(l->word, &one, sizeof(one));
 }
 
-bool vv_lazy_needs(struct vv_lazy *l)
+bool vv_lazy_pages_needs(struct vv_lazy_pages *l)
 {
 	return !atomic_load(&l->ended);
 }
 
-void vv_lazy_give_up(struct vv_lazy *l)
+void vv_lazy_pages_give_up(struct vv_lazy_pages *l)
 {
 	atomic_store(&l->hopeless, true);
-	vv_lazy_look(l);
+	vv_lazy_pages_look(l);
 }
 
-int vv_lazy_bind(struct vv_lazy *l)
+int vv_lazy_pages_bind(struct vv_lazy_pages *l)
 {
 	atomic_store(&l->made, true);
-	vv_lazy_look(l);
+	vv_lazy_pages_look(l);
 	while (sem_wait(&l->bound) < 0 && errno == EINTR)
 		;
-	return atomic_load(&l->failed) ? vv_lazy_wait(l) : 0;
+	return atomic_load(&l->failed) ? vv_lazy_pages_wait(l) : 0;
 }
 
-void vv_lazy_go_on(struct vv_lazy *l)
+void vv_lazy_pages_go_on(struct vv_lazy_pages *l)
 {
 	atomic_store(&l->alone, true);
-	vv_lazy_look(l);
+	vv_lazy_pages_look(l);
 }
 
-static void join(struct vv_lazy *l, atomic_bool *why)
+static void join(struct vv_lazy_pages *l, atomic_bool *why)
 {
 	if (!l->started)
 		return;
 	atomic_store(why, true);
-	vv_lazy_look(l);
+	vv_lazy_pages_look(l);
 	pthread_join(l->thread, NULL);
 	l->started = false;
 }
 
-int vv_lazy_wait(struct vv_lazy *l)
+int vv_lazy_pages_wait(struct vv_lazy_pages *l)
 {
 	join(l, &l->alone);
 	if (l->error.code)
@@ -541,26 +541,26 @@ int vv_lazy_wait(struct vv_lazy *l)
 	return l->over ? vv_err_set(VV_EIO, "criu has ended, and has not said that all processes are there") : 0;
 }
 
-bool vv_lazy_failed(struct vv_lazy *l)
+bool vv_lazy_pages_failed(struct vv_lazy_pages *l)
 {
 	return atomic_load(&l->failed);
 }
 
-void vv_lazy_close(struct vv_lazy *l)
+void vv_lazy_pages_close(struct vv_lazy_pages *l)
 {
 	if (!l)
 		return;
 	join(l, &l->stopping);
-	vv_hook_close(&l->hook);
-	vv_warden_close(&l->warden);
+	vv_action_script_close(&l->hook);
+	vv_watchdog_close(&l->warden);
 	for (size_t i = 0; i < l->n; i++) {
-		vv_absent_forget(&l->memory[i]);
+		vv_missing_pages_forget(&l->memory[i]);
 		if (l->memory[i].pidfd >= 0)
 			close(l->memory[i].pidfd);
 	}
 	if (l->whole)
-		vv_anchor_release(&l->anchor);
-	vv_anchor_close(&l->anchor);
+		vv_uffd_keeper_release(&l->anchor);
+	vv_uffd_keeper_close(&l->anchor);
 	sem_destroy(&l->bound);
 	hang_up(l);
 	if (l->word >= 0)

@@ -6,52 +6,52 @@
 #include <stdio.h>
 #include <string.h>
 
-static int add_part(struct vv_serve_parts *p, uint64_t at, uint64_t len)
+static int add_part(struct vv_serve_images_parts *p, uint64_t at, uint64_t len)
 {
 	int rc = vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v));
 
 	if (rc == 0)
-		p->v[p->n++] = (struct vv_serve_part){ at, len };
+		p->v[p->n++] = (struct vv_serve_images_part){ at, len };
 	return rc;
 }
 
-static int divide(struct vv_serve *s, const struct vv_pagelist *map, struct vv_absent *m)
+static int divide(struct vv_serve_images *s, const struct vv_pagemap_image *map, struct vv_missing_pages *m)
 {
-	struct vv_serve_parts *parts = &s->parts[m->file];
+	struct vv_serve_images_parts *parts = &s->parts[m->file];
 	int rc = 0;
 
 	parts->n = 0;
 	for (size_t i = 0; rc == 0 && i < map->n; i++) {
-		const struct vv_pagelist_entry *e = &map->v[i];
+		const struct vv_pagemap_image_entry *e = &map->v[i];
 
-		rc = e->lazy ? vv_spans_add(&m->left, (struct vv_span){ e->addr, e->addr + e->len, e->at }) : add_part(parts, e->at, e->len);
+		rc = e->lazy ? vv_page_spans_add(&m->left, (struct vv_span){ e->addr, e->addr + e->len, e->at }) : add_part(parts, e->at, e->len);
 	}
 	return rc;
 }
 
-static int read_map(struct vv_serve *s, size_t file, pid_t pid, struct vv_absent *out)
+static int read_map(struct vv_serve_images *s, size_t file, pid_t pid, struct vv_missing_pages *out)
 {
-	struct vv_absent m = { .desk = s->desk, .pid = pid, .uffd = -1, .anchor = -1, .pidfd = -1 };
-	struct vv_pagelist map = { 0 };
+	struct vv_missing_pages m = { .desk = s->desk, .pid = pid, .uffd = -1, .anchor = -1, .pidfd = -1 };
+	struct vv_pagemap_image map = { 0 };
 	uint8_t *image = NULL;
 	char name[64];
 	size_t n = 0;
-	int rc = vv_serve_read(s, file, &image, &n);
+	int rc = vv_serve_images_read(s, file, &image, &n);
 
 	if (rc == 0)
-		rc = vv_pagelist_read(image, n, &map);
+		rc = vv_pagemap_image_read(image, n, &map);
 	snprintf(name, sizeof(name), "pages-%" PRIu64 ".img", map.pages);
-	m.file = vv_serve_find(s, name);
+	m.file = vv_serve_images_find(s, name);
 	if (rc == 0 && (m.file == s->files.n_files || vv_unpack_at(&s->files, m.file).region->shape.len != map.len))
 		rc = vv_err_set(VV_EDAMAGED, "the pages of process %d are not those that its map tells of", (int)pid);
 	if (rc == 0)
 		rc = divide(s, &map, &m);
 	m.hoard = s->desk ? NULL : &s->afar.image[m.file];
 	if (rc)
-		vv_spans_fini(&m.left);
+		vv_page_spans_fini(&m.left);
 	else
 		*out = m;
-	vv_pagelist_fini(&map);
+	vv_pagemap_image_fini(&map);
 	vv_mem_free(image);
 	return rc;
 }
@@ -63,7 +63,7 @@ static bool is_map(const char *name, pid_t *pid)
 	return sscanf(name, "pagemap-%9d.img%n", pid, &end) == 1 && end && !name[end] && *pid > 0;
 }
 
-int vv_late_read(struct vv_serve *images, struct vv_absent **memory, size_t *n, size_t *cap)
+int vv_lazy_plan_read(struct vv_serve_images *images, struct vv_missing_pages **memory, size_t *n, size_t *cap)
 {
 	const struct vv_unpack *files = &images->files;
 	const char *folder = images->folder;
@@ -85,7 +85,7 @@ int vv_late_read(struct vv_serve *images, struct vv_absent **memory, size_t *n, 
 	return rc;
 }
 
-size_t vv_late_count(const struct vv_unpack *files)
+size_t vv_lazy_plan_count(const struct vv_unpack *files)
 {
 	size_t n = 0;
 	pid_t pid;

@@ -13,15 +13,15 @@ static uint64_t page_size(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void vv_absent_forget(struct vv_absent *m)
+void vv_missing_pages_forget(struct vv_missing_pages *m)
 {
-	vv_spans_fini(&m->left);
+	vv_page_spans_fini(&m->left);
 	if (m->uffd >= 0)
 		close(m->uffd);
 	m->uffd = -1;
 }
 
-static int put(const struct vv_absent *m, uint64_t to, const uint8_t *from, uint64_t len, uint64_t *done, bool *gone)
+static int put(const struct vv_missing_pages *m, uint64_t to, const uint8_t *from, uint64_t len, uint64_t *done, bool *gone)
 {
 	struct uffdio_copy c = { .dst = to, .src = (uintptr_t)from, .len = len };
 
@@ -41,23 +41,23 @@ static int put(const struct vv_absent *m, uint64_t to, const uint8_t *from, uint
 	return 0;
 }
 
-static int take(const struct vv_absent *m, uint64_t at, struct vv_desk_piece *out)
+static int take(const struct vv_missing_pages *m, uint64_t at, struct vv_block_cache_piece *out)
 {
 	if (m->desk)
-		return vv_desk_take(m->desk, m->file, at, false, out);
-	*out = (struct vv_desk_piece){ .bytes = m->hoard->bytes + at, .len = (size_t)vv_hoard_has(m->hoard, at) };
+		return vv_block_cache_take(m->desk, m->file, at, false, out);
+	*out = (struct vv_block_cache_piece){ .bytes = m->hoard->bytes + at, .len = (size_t)vv_remote_buffer_has(m->hoard, at) };
 	return 0;
 }
 
 /* A piece may end within a page: then it is put together. */
-static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_t *done, bool *gone)
+static int put_page(const struct vv_missing_pages *m, uint64_t to, uint64_t at, uint64_t *done, bool *gone)
 {
 	uint8_t *page = vv_mem_new(1, page_size());
 	uint64_t have = 0;
 	int rc = page ? 0 : VV_ENOMEM;
 
 	while (rc == 0 && have < page_size()) {
-		struct vv_desk_piece p;
+		struct vv_block_cache_piece p;
 		size_t n;
 
 		rc = take(m, at + have, &p);
@@ -66,7 +66,7 @@ static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_
 		n = p.len < page_size() - have ? p.len : (size_t)(page_size() - have);
 		memcpy(page + have, p.bytes, n);
 		have += n;
-		vv_desk_give(m->desk, &p, 0, false);
+		vv_block_cache_give(m->desk, &p, 0, false);
 	}
 	if (rc == 0)
 		rc = put(m, to, page, page_size(), done, gone);
@@ -74,42 +74,42 @@ static int put_page(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_
 	return rc;
 }
 
-int vv_absent_deliver(const struct vv_absent *m, uint64_t to, uint64_t at, uint64_t len, uint64_t *done, bool *gone)
+int vv_missing_pages_deliver(const struct vv_missing_pages *m, uint64_t to, uint64_t at, uint64_t len, uint64_t *done, bool *gone)
 {
-	struct vv_desk_piece p;
+	struct vv_block_cache_piece p;
 	int rc = take(m, at, &p);
 
 	*done = 0;
 	if (rc)
 		return vv_err_context(rc, "the page at 0x%" PRIx64 " of process %d", to, (int)m->pid);
 	if (!p.len) { /* only of a hoard */
-		vv_hoard_ask(m->hoard, at, len);
+		vv_remote_buffer_ask(m->hoard, at, len);
 		return 0;
 	}
 	len = p.len < len ? p.len / page_size() * page_size() : len;
 	if (len)
 		rc = put(m, to, p.bytes, len, done, gone);
-	vv_desk_give(m->desk, &p, (size_t)*done, false);
+	vv_block_cache_give(m->desk, &p, (size_t)*done, false);
 	return len ? rc : put_page(m, to, at, done, gone);
 }
 
-int vv_absent_bring(struct vv_absent *m, uint64_t addr, uint64_t most, uint64_t *done)
+int vv_missing_pages_bring(struct vv_missing_pages *m, uint64_t addr, uint64_t most, uint64_t *done)
 {
-	const struct vv_span *x = vv_spans_find(&m->left, addr);
+	const struct vv_span *x = vv_page_spans_find(&m->left, addr);
 	uint64_t len = x->hi - addr < most ? x->hi - addr : most;
 	bool gone = false;
-	int rc = vv_absent_deliver(m, addr, x->at + (addr - x->lo), len, done, &gone);
+	int rc = vv_missing_pages_deliver(m, addr, x->at + (addr - x->lo), len, done, &gone);
 
 	if (gone)
-		vv_absent_forget(m);
-	return rc || gone ? rc : vv_spans_drop(&m->left, addr, addr + *done);
+		vv_missing_pages_forget(m);
+	return rc || gone ? rc : vv_page_spans_drop(&m->left, addr, addr + *done);
 }
 
-bool vv_absent_find(const struct vv_absent *m, uint64_t *addr)
+bool vv_missing_pages_find(const struct vv_missing_pages *m, uint64_t *addr)
 {
 	for (size_t i = 0; i < m->left.n; i++) {
 		const struct vv_span *x = &m->left.v[i];
-		uint64_t end = x->at + (x->hi - x->lo), at = m->hoard ? vv_hoard_find(m->hoard, x->at, end) : x->at;
+		uint64_t end = x->at + (x->hi - x->lo), at = m->hoard ? vv_remote_buffer_find(m->hoard, x->at, end) : x->at;
 
 		*addr = x->lo + (at - x->at);
 		if (at < end)
@@ -118,7 +118,7 @@ bool vv_absent_find(const struct vv_absent *m, uint64_t *addr)
 	return false;
 }
 
-int vv_absent_zero(struct vv_absent *m, uint64_t addr, uint64_t *done)
+int vv_missing_pages_zero(struct vv_missing_pages *m, uint64_t addr, uint64_t *done)
 {
 	struct uffdio_zeropage z = { .range = { addr, page_size() } };
 
@@ -126,7 +126,7 @@ int vv_absent_zero(struct vv_absent *m, uint64_t addr, uint64_t *done)
 	if (ioctl(m->uffd, UFFDIO_ZEROPAGE, &z) == 0)
 		return 0;
 	if (errno == ESRCH)
-		vv_absent_forget(m);
+		vv_missing_pages_forget(m);
 	else if (errno == EAGAIN)
 		*done = 0;
 	else if (errno == EEXIST || errno == ENOENT) /* there, or not its memory any more: it looks again */

@@ -4,14 +4,14 @@
 #include "base/search.h"
 #include <string.h>
 
-void vv_spans_fini(struct vv_spans *s)
+void vv_page_spans_fini(struct vv_page_spans *s)
 {
 	vv_mem_free(s->v);
-	*s = (struct vv_spans){ 0 };
+	*s = (struct vv_page_spans){ 0 };
 }
 
 /* The first that ends behind an address. */
-static size_t search(const struct vv_spans *s, uint64_t addr)
+static size_t search(const struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i;
 
@@ -19,7 +19,7 @@ static size_t search(const struct vv_spans *s, uint64_t addr)
 	return i;
 }
 
-static int insert(struct vv_spans *s, size_t i, struct vv_span span)
+static int insert(struct vv_page_spans *s, size_t i, struct vv_span span)
 {
 	int rc = vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v));
 
@@ -31,21 +31,21 @@ static int insert(struct vv_spans *s, size_t i, struct vv_span span)
 	return 0;
 }
 
-static void erase(struct vv_spans *s, size_t i, size_t n)
+static void erase(struct vv_page_spans *s, size_t i, size_t n)
 {
 	if (n)
 		memmove(&s->v[i], &s->v[i + n], (s->n - i - n) * sizeof(*s->v));
 	s->n -= n;
 }
 
-int vv_spans_add(struct vv_spans *s, struct vv_span span)
+int vv_page_spans_add(struct vv_page_spans *s, struct vv_span span)
 {
 	if (span.lo >= span.hi || (s->n && s->v[s->n - 1].hi > span.lo))
 		return vv_err_set(VV_EINVAL, "stretches of memory are not in order");
 	return insert(s, s->n, span);
 }
 
-const struct vv_span *vv_spans_find(const struct vv_spans *s, uint64_t addr)
+const struct vv_span *vv_page_spans_find(const struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i = search(s, addr);
 
@@ -53,7 +53,7 @@ const struct vv_span *vv_spans_find(const struct vv_spans *s, uint64_t addr)
 }
 
 /* Afterwards none reaches over the address. */
-static int split(struct vv_spans *s, uint64_t addr)
+static int split(struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i = search(s, addr);
 	struct vv_span *x = i < s->n ? &s->v[i] : NULL, rest;
@@ -65,7 +65,7 @@ static int split(struct vv_spans *s, uint64_t addr)
 	return insert(s, i + 1, rest);
 }
 
-int vv_spans_drop(struct vv_spans *s, uint64_t lo, uint64_t hi)
+int vv_page_spans_drop(struct vv_page_spans *s, uint64_t lo, uint64_t hi)
 {
 	int rc = split(s, lo);
 	size_t first, n = 0;
@@ -81,41 +81,41 @@ int vv_spans_drop(struct vv_spans *s, uint64_t lo, uint64_t hi)
 	return 0;
 }
 
-static int take_out(struct vv_spans *s, uint64_t lo, uint64_t hi, struct vv_spans *out)
+static int take_out(struct vv_page_spans *s, uint64_t lo, uint64_t hi, struct vv_page_spans *out)
 {
 	int rc = split(s, lo);
 
 	if (rc == 0)
 		rc = split(s, hi);
 	for (size_t i = search(s, lo); rc == 0 && i < s->n && s->v[i].lo < hi; i++)
-		rc = vv_spans_add(out, s->v[i]);
-	return rc ? rc : vv_spans_drop(s, lo, hi);
+		rc = vv_page_spans_add(out, s->v[i]);
+	return rc ? rc : vv_page_spans_drop(s, lo, hi);
 }
 
-int vv_spans_move(struct vv_spans *s, uint64_t from, uint64_t to, uint64_t len)
+int vv_page_spans_move(struct vv_page_spans *s, uint64_t from, uint64_t to, uint64_t len)
 {
-	struct vv_spans moved = { 0 };
+	struct vv_page_spans moved = { 0 };
 	int rc = take_out(s, from, from + len, &moved);
 
 	if (rc == 0)
-		rc = vv_spans_drop(s, to, to + len); /* what was there has gone */
+		rc = vv_page_spans_drop(s, to, to + len); /* what was there has gone */
 	for (size_t i = 0; rc == 0 && i < moved.n; i++) {
 		struct vv_span x = { moved.v[i].lo - from + to, moved.v[i].hi - from + to, moved.v[i].at };
 
 		rc = insert(s, search(s, x.lo), x);
 	}
-	vv_spans_fini(&moved);
+	vv_page_spans_fini(&moved);
 	return rc;
 }
 
-int vv_spans_copy(const struct vv_spans *s, struct vv_spans *out)
+int vv_page_spans_copy(const struct vv_page_spans *s, struct vv_page_spans *out)
 {
 	int rc = 0;
 
-	*out = (struct vv_spans){ 0 };
+	*out = (struct vv_page_spans){ 0 };
 	for (size_t i = 0; rc == 0 && i < s->n; i++)
-		rc = vv_spans_add(out, s->v[i]);
+		rc = vv_page_spans_add(out, s->v[i]);
 	if (rc)
-		vv_spans_fini(out);
+		vv_page_spans_fini(out);
 	return rc;
 }

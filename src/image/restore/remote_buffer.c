@@ -5,36 +5,36 @@
 
 enum state { ABSENT, ASKED, THERE };
 
-int vv_hoard_init(struct vv_hoard *h, uint64_t len)
+int vv_remote_buffer_init(struct vv_remote_buffer *h, uint64_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((len + page - 1) / page);
 
-	*h = (struct vv_hoard){ .len = len, .pages = pages, .page = page };
+	*h = (struct vv_remote_buffer){ .len = len, .pages = pages, .page = page };
 	h->bytes = len ? vv_mem_map_wide((size_t)len) : NULL;
 	h->state = vv_mem_new(pages, sizeof(*h->state));
 	return h->state && (h->bytes || !len) ? 0 : VV_ENOMEM;
 }
 
-void vv_hoard_fini(struct vv_hoard *h)
+void vv_remote_buffer_fini(struct vv_remote_buffer *h)
 {
 	vv_mem_unmap(h->bytes, (size_t)h->len);
 	vv_mem_free(h->state);
-	*h = (struct vv_hoard){ 0 };
+	*h = (struct vv_remote_buffer){ 0 };
 }
 
-static unsigned char state_of(const struct vv_hoard *h, size_t page)
+static unsigned char state_of(const struct vv_remote_buffer *h, size_t page)
 {
 	return atomic_load_explicit(&h->state[page], memory_order_acquire);
 }
 
-static uint64_t before(const struct vv_hoard *h, size_t page, uint64_t end)
+static uint64_t before(const struct vv_remote_buffer *h, size_t page, uint64_t end)
 {
 	uint64_t at = (uint64_t)page * h->page;
 
 	return at < end ? at : end;
 }
 
-uint64_t vv_hoard_has(const struct vv_hoard *h, uint64_t at)
+uint64_t vv_remote_buffer_has(const struct vv_remote_buffer *h, uint64_t at)
 {
 	size_t first = (size_t)(at / h->page), end = first;
 
@@ -43,7 +43,7 @@ uint64_t vv_hoard_has(const struct vv_hoard *h, uint64_t at)
 	return end > first ? before(h, end, h->len) - at : 0;
 }
 
-uint64_t vv_hoard_find(const struct vv_hoard *h, uint64_t at, uint64_t end)
+uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, uint64_t end)
 {
 	size_t page = (size_t)(at / h->page);
 
@@ -54,7 +54,7 @@ uint64_t vv_hoard_find(const struct vv_hoard *h, uint64_t at, uint64_t end)
 	return before(h, page, end);
 }
 
-void vv_hoard_ask(struct vv_hoard *h, uint64_t at, uint64_t len)
+void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
 {
 	for (size_t page = (size_t)(at / h->page); page < h->pages && (uint64_t)page * h->page < at + len; page++) {
 		unsigned char was = ABSENT;
@@ -64,17 +64,17 @@ void vv_hoard_ask(struct vv_hoard *h, uint64_t at, uint64_t len)
 	}
 }
 
-bool vv_hoard_heard(struct vv_hoard *h)
+bool vv_remote_buffer_heard(struct vv_remote_buffer *h)
 {
 	return atomic_exchange(&h->asked, false);
 }
 
-static bool is_wanted(const struct vv_hoard *h, size_t page, bool asked)
+static bool is_wanted(const struct vv_remote_buffer *h, size_t page, bool asked)
 {
 	return state_of(h, page) == (asked ? ASKED : ABSENT);
 }
 
-uint64_t vv_hoard_next(const struct vv_hoard *h, uint64_t at, uint64_t most, bool asked, uint64_t *from)
+uint64_t vv_remote_buffer_next(const struct vv_remote_buffer *h, uint64_t at, uint64_t most, bool asked, uint64_t *from)
 {
 	size_t page = (size_t)((at + h->page - 1) / h->page), first;
 
@@ -87,7 +87,7 @@ uint64_t vv_hoard_next(const struct vv_hoard *h, uint64_t at, uint64_t most, boo
 	return before(h, page, h->len) - *from;
 }
 
-void vv_hoard_put(struct vv_hoard *h, uint64_t at, uint64_t len)
+void vv_remote_buffer_put(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
 {
 	for (size_t page = (size_t)(at / h->page), end = (size_t)((at + len + h->page - 1) / h->page); page < end; page++)
 		atomic_store_explicit(&h->state[page], THERE, memory_order_release);

@@ -1,38 +1,38 @@
 /* An image in memory whose bytes come bit by bit, from the stores of other ranks: one thread fetches, another one uses what is there, and asks for what it
  * waits for. */
-#ifndef VV_IMAGE_HOARD_H
-#define VV_IMAGE_HOARD_H
+#ifndef VV_IMAGE_RESTORE_REMOTE_BUFFER_H
+#define VV_IMAGE_RESTORE_REMOTE_BUFFER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct vv_hoard {
+struct vv_remote_buffer {
 	uint8_t *bytes;
 	uint64_t len;
 	size_t pages, page; /* how many, and how large */
 	atomic_uchar *state; /* of each page */
-	atomic_bool asked;   /* something new was, since vv_hoard_heard */
+	atomic_bool asked;   /* something new was, since vv_remote_buffer_heard */
 };
 
 /* Nothing is there. VV_ENOMEM. */
-int vv_hoard_init(struct vv_hoard *h, uint64_t len);
+int vv_remote_buffer_init(struct vv_remote_buffer *h, uint64_t len);
 /* What is empty is fine. */
-void vv_hoard_fini(struct vv_hoard *h);
+void vv_remote_buffer_fini(struct vv_remote_buffer *h);
 
 /* How many bytes are there from `at` on, without a gap. */
-uint64_t vv_hoard_has(const struct vv_hoard *h, uint64_t at);
+uint64_t vv_remote_buffer_has(const struct vv_remote_buffer *h, uint64_t at);
 /* The first byte at or behind `at`, and before `end`, that is there; end: none is. */
-uint64_t vv_hoard_find(const struct vv_hoard *h, uint64_t at, uint64_t end);
+uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, uint64_t end);
 /* These come before others. What is there stays so. */
-void vv_hoard_ask(struct vv_hoard *h, uint64_t at, uint64_t len);
+void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len);
 /* Was something asked for since this was called last? */
-bool vv_hoard_heard(struct vv_hoard *h);
+bool vv_remote_buffer_heard(struct vv_remote_buffer *h);
 
 /* What to fetch next of what lies at or behind `at`: a stretch of about so many bytes at most, that was asked for, or was not; 0: there is none. */
-uint64_t vv_hoard_next(const struct vv_hoard *h, uint64_t at, uint64_t most, bool asked, uint64_t *from);
+uint64_t vv_remote_buffer_next(const struct vv_remote_buffer *h, uint64_t at, uint64_t most, bool asked, uint64_t *from);
 /* It is there now. */
-void vv_hoard_put(struct vv_hoard *h, uint64_t at, uint64_t len);
+void vv_remote_buffer_put(struct vv_remote_buffer *h, uint64_t at, uint64_t len);
 
 #endif

@@ -10,12 +10,12 @@ struct wants {
 	size_t n, cap, file_cap;
 };
 
-static uint64_t length_of(const struct vv_afar *a, size_t file)
+static uint64_t length_of(const struct vv_remote_images *a, size_t file)
 {
 	return vv_unpack_at(a->files, file).region->shape.len;
 }
 
-static int add_want(const struct vv_afar *a, struct wants *w, size_t file, uint64_t at, uint64_t len)
+static int add_want(const struct vv_remote_images *a, struct wants *w, size_t file, uint64_t at, uint64_t len)
 {
 	struct vv_unpack_file f = vv_unpack_at(a->files, file);
 
@@ -27,7 +27,7 @@ static int add_want(const struct vv_afar *a, struct wants *w, size_t file, uint6
 }
 
 /* Of what was asked for, or of what was not; *bytes are wanted already, and `most` can be. */
-static int list_wants(const struct vv_afar *a, struct wants *w, bool asked, uint64_t most, uint64_t *bytes)
+static int list_wants(const struct vv_remote_images *a, struct wants *w, bool asked, uint64_t most, uint64_t *bytes)
 {
 	int rc = 0;
 
@@ -35,7 +35,7 @@ static int list_wants(const struct vv_afar *a, struct wants *w, bool asked, uint
 		for (uint64_t at = 0, len = 1; rc == 0 && len && *bytes < most; at += len) {
 			uint64_t from;
 
-			len = vv_hoard_next(&a->image[i], at, most - *bytes, asked, &from);
+			len = vv_remote_buffer_next(&a->image[i], at, most - *bytes, asked, &from);
 			if (len)
 				rc = add_want(a, w, i, from, len);
 			*bytes += len;
@@ -44,11 +44,11 @@ static int list_wants(const struct vv_afar *a, struct wants *w, bool asked, uint
 	return rc;
 }
 
-static int read_them(struct vv_afar *a, int rc, struct wants *w)
+static int read_them(struct vv_remote_images *a, int rc, struct wants *w)
 {
 	rc = a->from.read(a->from.arg, rc, w->v, rc ? 0 : w->n);
 	for (size_t i = 0; rc == 0 && i < w->n; i++) {
-		vv_hoard_put(&a->image[w->file[i]], w->v[i].at, w->v[i].len);
+		vv_remote_buffer_put(&a->image[w->file[i]], w->v[i].at, w->v[i].len);
 		a->left -= w->v[i].len;
 	}
 	vv_mem_free(w->v);
@@ -56,7 +56,7 @@ static int read_them(struct vv_afar *a, int rc, struct wants *w)
 	return rc;
 }
 
-int vv_afar_read(struct vv_afar *a, int rc, uint64_t most)
+int vv_remote_images_read(struct vv_remote_images *a, int rc, uint64_t most)
 {
 	struct wants w = { 0 };
 	uint64_t bytes = 0;
@@ -68,12 +68,12 @@ int vv_afar_read(struct vv_afar *a, int rc, uint64_t most)
 	return read_them(a, rc, &w);
 }
 
-bool vv_afar_is_asked(struct vv_afar *a)
+bool vv_remote_images_is_asked(struct vv_remote_images *a)
 {
 	bool asked = false;
 
 	for (size_t i = 0; i < a->files->n_files; i++)
-		asked |= vv_hoard_heard(&a->image[i]);
+		asked |= vv_remote_buffer_heard(&a->image[i]);
 	return asked;
 }
 
@@ -85,7 +85,7 @@ static bool is_pages(const char *name)
 	return strncmp(slash ? slash + 1 : name, "pages-", 6) == 0;
 }
 
-static int make_room(struct vv_afar *a, uint64_t memory, bool late)
+static int make_room(struct vv_remote_images *a, uint64_t memory, bool late)
 {
 	int rc = 0;
 
@@ -95,25 +95,25 @@ static int make_room(struct vv_afar *a, uint64_t memory, bool late)
 		return vv_err_set(VV_ENOMEM, "the images are %" PRIu64 " bytes, and %" PRIu64 " of memory may be used (--memory), but what other ranks' stores hold "
 				  "is read only once: copy the stores into one, and restore from that", a->left, memory);
 	for (size_t i = 0; rc == 0 && i < a->files->n_files; i++) {
-		rc = vv_hoard_init(&a->image[i], length_of(a, i));
+		rc = vv_remote_buffer_init(&a->image[i], length_of(a, i));
 		if (rc == 0 && !(late && is_pages(vv_unpack_at(a->files, i).file->name)))
-			vv_hoard_ask(&a->image[i], 0, length_of(a, i));
+			vv_remote_buffer_ask(&a->image[i], 0, length_of(a, i));
 	}
 	return rc;
 }
 
-int vv_afar_open(struct vv_afar *a, int rc, const struct vv_unpack *files, uint64_t memory, const struct vv_unpack_reader *from, bool late)
+int vv_remote_images_open(struct vv_remote_images *a, int rc, const struct vv_unpack *files, uint64_t memory, const struct vv_unpack_reader *from, bool late)
 {
-	*a = (struct vv_afar){ .files = files, .from = *from, .image = vv_mem_new(files->n_files, sizeof(*a->image)) };
+	*a = (struct vv_remote_images){ .files = files, .from = *from, .image = vv_mem_new(files->n_files, sizeof(*a->image)) };
 	if (rc == 0)
 		rc = a->image ? make_room(a, memory, late) : VV_ENOMEM;
-	return vv_afar_read(a, rc, 0);
+	return vv_remote_images_read(a, rc, 0);
 }
 
-void vv_afar_close(struct vv_afar *a)
+void vv_remote_images_close(struct vv_remote_images *a)
 {
 	for (size_t i = 0; a->image && i < a->files->n_files; i++)
-		vv_hoard_fini(&a->image[i]);
+		vv_remote_buffer_fini(&a->image[i]);
 	vv_mem_free(a->image);
-	*a = (struct vv_afar){ 0 };
+	*a = (struct vv_remote_images){ 0 };
 }

@@ -28,28 +28,28 @@ enum {
 };
 
 struct tree {
-	struct vv_serve *images; /* of all trees that one rank saved */
+	struct vv_serve_images *images; /* of all trees that one rank saved */
 	char folder[16];         /* among them, with its slash; empty: there is only one */
 	uint32_t number;
 	struct vv_criu criu;
-	struct vv_hook hook;
-	struct vv_lazy *lazy; /* NULL: all of it is there before it runs */
+	struct vv_action_script hook;
+	struct vv_lazy_pages *lazy; /* NULL: all of it is there before it runs */
 	pid_t pid;
 };
 
 struct reunion {
 	struct varve *v;      /* NULL: alone */
-	struct vv_ranks *g;   /* the same */
+	struct vv_group *g;   /* the same */
 	uint32_t rank, ranks; /* of those that restore */
 	const struct vv_lineage *lin;
 	uint64_t epoch;
-	const struct vv_revive_options *opt;
+	const struct vv_restore_one_options *opt;
 	uint32_t saved_by;       /* ranks */
-	struct vv_serve *images; /* of those whose trees are this rank's to bring back */
+	struct vv_serve_images *images; /* of those whose trees are this rank's to bring back */
 	size_t n_images;
 	struct tree *tree;
 	size_t n_trees, trees_cap;
-	struct vv_warden warden; /* until all ranks have let theirs go */
+	struct vv_watchdog warden; /* until all ranks have let theirs go */
 	char what[192];
 };
 
@@ -60,7 +60,7 @@ static bool is_apart(const struct reunion *o)
 
 static int agree(const struct reunion *o, int rc)
 {
-	return o->g ? vv_ranks_agree(o->g, o->g->comm, rc) : rc;
+	return o->g ? vv_group_agree(o->g, o->g->comm, rc) : rc;
 }
 
 /* ---- images ------------------------------------------------------------------------------------------------------------------ */
@@ -68,7 +68,7 @@ static int agree(const struct reunion *o, int rc)
 static int look_at_epoch(struct reunion *o)
 {
 	struct vv_commit c = { 0 };
-	int rc = is_apart(o) ? vv_ranks_spread_commit(o->v, o->epoch) : 0;
+	int rc = is_apart(o) ? vv_group_spread_commit(o->v, o->epoch) : 0;
 
 	if (rc)
 		return rc;
@@ -83,15 +83,15 @@ static int look_at_epoch(struct reunion *o)
 
 static int open_images(struct reunion *o, struct vv_pool *pool)
 {
-	const struct vv_muster how = { .v = o->v, .lin = o->lin, .epoch = o->epoch, .saved_by = o->saved_by, .pool = pool, .memory = o->opt->memory,
+	const struct vv_find_images how = { .v = o->v, .lin = o->lin, .epoch = o->epoch, .saved_by = o->saved_by, .pool = pool, .memory = o->opt->memory,
 				       .lazy = o->opt->lazy };
 
-	return vv_muster_open(&how, &o->images, &o->n_images);
+	return vv_find_images_open(&how, &o->images, &o->n_images);
 }
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------------- */
 
-static int add_tree(struct reunion *o, struct vv_serve *images, const char *name)
+static int add_tree(struct reunion *o, struct vv_serve_images *images, const char *name)
 {
 	const char *slash = strchr(name, '/');
 	size_t len = slash ? (size_t)(slash - name) + 1 : 0;
@@ -102,7 +102,7 @@ static int add_tree(struct reunion *o, struct vv_serve *images, const char *name
 	if (vv_mem_room(&o->tree, o->n_trees, &o->trees_cap, sizeof(*o->tree)) < 0)
 		return VV_ENOMEM;
 	t = &o->tree[o->n_trees++];
-	*t = (struct tree){ .images = images, .criu.pidfd = -1, .hook = VV_HOOK_NONE };
+	*t = (struct tree){ .images = images, .criu.pidfd = -1, .hook = VV_ACTION_SCRIPT_NONE };
 	memcpy(t->folder, name, len);
 	t->number = (uint32_t)strtoul(t->folder, NULL, 10);
 	return 0;
@@ -133,7 +133,7 @@ static int prepare(struct reunion *o, struct tree *t)
 	int rc = vv_criu_open(&t->criu);
 
 	t->images->folder = t->folder;
-	return rc || !o->opt->lazy ? rc : vv_lazy_open(t->images, &t->criu, true, &t->lazy);
+	return rc || !o->opt->lazy ? rc : vv_lazy_pages_open(t->images, &t->criu, true, &t->lazy);
 }
 
 /* Before anything is made, all that criu gets is there, and whole; without lazy that is everything. */
@@ -143,14 +143,14 @@ static int check(struct reunion *o, int rc)
 		rc = prepare(o, &o->tree[i]);
 	if (is_apart(o) && o->opt->lazy) {
 		rc = agree(o, rc);
-		return rc ? rc : vv_serve_read_parts(&o->images[0], 0);
+		return rc ? rc : vv_serve_images_read_parts(&o->images[0], 0);
 	}
 	for (size_t i = 0; rc == 0 && i < o->n_images; i++)
-		rc = vv_serve_check(&o->images[i], !o->opt->lazy);
+		rc = vv_serve_images_check(&o->images[i], !o->opt->lazy);
 	return rc;
 }
 
-static bool is_waiting(const struct vv_hook *h, pid_t *first)
+static bool is_waiting(const struct vv_action_script *h, pid_t *first)
 {
 	struct pollfd p = { h->ready[0], POLLIN, 0 };
 	char text[16] = "";
@@ -164,35 +164,35 @@ static bool is_waiting(const struct vv_hook *h, pid_t *first)
 /* It is rebuilt, and does not run yet. */
 static int build(struct reunion *o, struct tree *t)
 {
-	struct vv_serve *s = t->images;
+	struct vv_serve_images *s = t->images;
 	int rc;
 
 	s->folder = t->folder;
-	rc = vv_serve_await_numbers(s);
+	rc = vv_serve_images_await_numbers(s);
 	if (rc == 0)
-		rc = vv_serve_listen(s, t->criu.folder);
+		rc = vv_serve_images_listen(s, t->criu.folder);
 	if (rc == 0)
-		rc = vv_hook_open(&t->hook, &t->criu, "post-restore", t == o->tree ? NULL : &o->tree[0].hook);
+		rc = vv_action_script_open(&t->hook, &t->criu, "post-restore", t == o->tree ? NULL : &o->tree[0].hook);
 	if (rc == 0)
-		rc = vv_revive_start(&t->criu, o->opt);
+		rc = vv_restore_one_start(&t->criu, o->opt);
 	if (rc == 0 && t->lazy)
-		rc = vv_lazy_start(t->lazy);
+		rc = vv_lazy_pages_start(t->lazy);
 	if (rc == 0)
-		rc = vv_serve_run(s, &t->criu, &t->hook);
+		rc = vv_serve_images_run(s, &t->criu, &t->hook);
 	if (rc == 0 && !is_waiting(&t->hook, &t->pid)) {
 		rc = vv_criu_wait(&t->criu, o->what);
 		rc = rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", o->what);
 	}
 	if (rc == 0 && t->lazy)
-		rc = vv_lazy_bind(t->lazy);
-	vv_serve_hang_up(s);
+		rc = vv_lazy_pages_bind(t->lazy);
+	vv_serve_images_hang_up(s);
 	return rc;
 }
 
 /* If we end without a word, so do they. */
 static int bind_to_us(struct reunion *o)
 {
-	int rc = o->g && o->n_trees ? vv_warden_open(&o->warden, NULL) : 0;
+	int rc = o->g && o->n_trees ? vv_watchdog_open(&o->warden, NULL) : 0;
 
 	for (size_t i = 0; rc == 0 && o->g && i < o->n_trees; i++) {
 		pid_t pid = o->tree[i].pid;
@@ -201,7 +201,7 @@ static int bind_to_us(struct reunion *o)
 		if (!pid) /* this criu does not tell */
 			continue;
 		fd = pidfd_open(pid, 0);
-		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_warden_watch(&o->warden, pid, fd);
+		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_watchdog_watch(&o->warden, pid, fd);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -210,13 +210,13 @@ static int bind_to_us(struct reunion *o)
 
 static int let_go(struct reunion *o)
 {
-	int rc = o->n_trees ? vv_hook_go(&o->tree[0].hook) : 0;
+	int rc = o->n_trees ? vv_action_script_go(&o->tree[0].hook) : 0;
 
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_hook_close(&o->tree[i].hook);
+		vv_action_script_close(&o->tree[i].hook);
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++) {
 		rc = vv_criu_wait(&o->tree[i].criu, o->what);
-		rc = rc ? rc : vv_revive_pid(&o->tree[i].criu, &o->tree[i].pid);
+		rc = rc ? rc : vv_restore_one_pid(&o->tree[i].criu, &o->tree[i].pid);
 	}
 	return rc;
 }
@@ -254,29 +254,29 @@ static void *run_aside(void *arg)
 static void look_again(struct reunion *o)
 {
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_lazy_look(o->tree[i].lazy);
+		vv_lazy_pages_look(o->tree[i].lazy);
 }
 
 /* Until all ranks are done, what one of them waits for is read by all. */
 static int read_meanwhile(struct reunion *o, struct aside *x)
 {
-	struct vv_afar *a = &o->images[0].afar;
+	struct vv_remote_images *a = &o->images[0].afar;
 	int rc = 0;
 
 	for (;;) {
-		uint64_t word[2] = { !atomic_load(&x->done), rc == 0 && vv_afar_is_asked(a) };
+		uint64_t word[2] = { !atomic_load(&x->done), rc == 0 && vv_remote_images_is_asked(a) };
 
-		rc = vv_ranks_sum(o->g, o->g->comm, rc, word, 2);
+		rc = vv_group_sum(o->g, o->g->comm, rc, word, 2);
 		if (rc || !word[0])
 			break;
 		if (!word[1])
 			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 		else
-			rc = vv_afar_read(a, 0, 0);
+			rc = vv_remote_images_read(a, 0, 0);
 		look_again(o);
 	}
 	for (size_t i = 0; rc && i < o->n_trees; i++)
-		vv_lazy_give_up(o->tree[i].lazy);
+		vv_lazy_pages_give_up(o->tree[i].lazy);
 	return rc;
 }
 
@@ -313,23 +313,23 @@ static bool is_needed(const struct reunion *o)
 	bool needed = false;
 
 	for (size_t i = 0; i < o->n_trees; i++)
-		needed |= vv_lazy_needs(o->tree[i].lazy);
+		needed |= vv_lazy_pages_needs(o->tree[i].lazy);
 	return needed;
 }
 
 /* All ranks read together until none needs anything more. */
 static int bring_from_afar(struct reunion *o)
 {
-	struct vv_afar *a = &o->images[0].afar;
+	struct vv_remote_images *a = &o->images[0].afar;
 	int rc = 0;
 
 	for (;;) {
 		uint64_t left = a->left && is_needed(o);
 
-		rc = vv_ranks_sum(o->g, o->g->comm, rc, &left, 1);
+		rc = vv_group_sum(o->g, o->g->comm, rc, &left, 1);
 		if (rc || !left)
 			return rc;
-		rc = vv_afar_read(a, 0, a->left && is_needed(o) ? ROUND : 0);
+		rc = vv_remote_images_read(a, 0, a->left && is_needed(o) ? ROUND : 0);
 		look_again(o);
 	}
 }
@@ -340,11 +340,11 @@ static int bring_the_rest(struct reunion *o)
 	int rc = 0;
 
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_lazy_go_on(o->tree[i].lazy);
+		vv_lazy_pages_go_on(o->tree[i].lazy);
 	if (is_apart(o))
 		rc = bring_from_afar(o);
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
-		rc = vv_lazy_wait(o->tree[i].lazy);
+		rc = vv_lazy_pages_wait(o->tree[i].lazy);
 	return agree(o, rc);
 }
 
@@ -371,17 +371,17 @@ static int collect(const uint64_t *word, size_t n, pid_t **out, size_t *n_out)
 
 static int gather(const struct reunion *o, struct vv_buf *words)
 {
-	struct vv_mail m = { 0 };
-	int rc = vv_mail_gather(&m, o->g, 0, words->p, words->n, TREES_MOST * sizeof(uint64_t));
+	struct vv_exchange m = { 0 };
+	int rc = vv_exchange_gather(&m, o->g, 0, words->p, words->n, TREES_MOST * sizeof(uint64_t));
 
 	words->n = 0;
 	for (uint32_t r = 0; rc == 0 && r < o->g->size; r++)
-		vv_buf_add(words, vv_mail_from(&m, o->g, r), (size_t)(m.in_len[r] - m.in_len[r] % sizeof(uint64_t)));
-	vv_mail_free(&m, o->g);
+		vv_buf_add(words, vv_exchange_from(&m, o->g, r), (size_t)(m.in_len[r] - m.in_len[r] % sizeof(uint64_t)));
+	vv_exchange_free(&m, o->g);
 	return rc ? rc : vv_buf_check(words);
 }
 
-static int tell(const struct reunion *o, struct vv_reunite *out)
+static int tell(const struct reunion *o, struct vv_restore_many *out)
 {
 	struct vv_buf b = { 0 };
 	int rc;
@@ -409,27 +409,27 @@ static int tell(const struct reunion *o, struct vv_reunite *out)
 static void disband(struct reunion *o, int rc)
 {
 	if (rc == 0)
-		vv_warden_close(&o->warden);
+		vv_watchdog_close(&o->warden);
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_hook_close(&o->tree[i].hook);
+		vv_action_script_close(&o->tree[i].hook);
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_criu_close(&o->tree[i].criu);
 	if (rc)
-		vv_tree_clear();
+		vv_process_tree_clear();
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_lazy_close(o->tree[i].lazy);
-	vv_warden_close(&o->warden);
+		vv_lazy_pages_close(o->tree[i].lazy);
+	vv_watchdog_close(&o->warden);
 	for (size_t i = 0; i < o->n_images; i++)
-		vv_serve_close(&o->images[i]);
+		vv_serve_images_close(&o->images[i]);
 	vv_mem_free(o->tree);
 	vv_mem_free(o->images);
 }
 
 /* One that nobody waits for needs no hook. */
-static int run_one(const struct reunion *o, struct vv_pool *pool, const struct vv_revive_options *opt, struct vv_reunite *out)
+static int run_one(const struct reunion *o, struct vv_pool *pool, const struct vv_restore_one_options *opt, struct vv_restore_many *out)
 {
 	pid_t pid = 0;
-	int rc = vv_revive_run(o->lin, o->epoch, pool, opt, &pid);
+	int rc = vv_restore_one_run(o->lin, o->epoch, pool, opt, &pid);
 	uint64_t word = (uint64_t)pid;
 
 	if (rc == 0)
@@ -452,15 +452,15 @@ static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single
 	return rc;
 }
 
-int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt,
-		   struct vv_reunite *out)
+int vv_restore_many_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_restore_one_options *opt,
+		   struct vv_restore_many *out)
 {
-	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WARDEN_NONE };
+	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WATCHDOG_NONE };
 	struct vv_err_state error;
 	bool single = false;
 	int rc;
 
-	*out = (struct vv_reunite){ 0 };
+	*out = (struct vv_restore_many){ 0 };
 	if (o.g) {
 		o.rank = o.g->rank;
 		o.ranks = o.g->size;
@@ -486,21 +486,21 @@ int vv_reunite_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch
 	vv_err_save(rc, &error);
 	disband(&o, rc);
 	if (rc)
-		vv_reunite_fini(out);
+		vv_restore_many_fini(out);
 	return rc ? vv_err_restore(&error) : 0;
 }
 
-void vv_reunite_fini(struct vv_reunite *r)
+void vv_restore_many_fini(struct vv_restore_many *r)
 {
 	vv_mem_free(r->mine);
 	vv_mem_free(r->all);
-	*r = (struct vv_reunite){ 0 };
+	*r = (struct vv_restore_many){ 0 };
 }
 
-int vv_reunite_newest(struct varve *v, uint64_t *epoch)
+int vv_restore_many_newest(struct varve *v, uint64_t *epoch)
 {
-	struct vv_ranks *g = v->group;
-	int rc = vv_ranks_agree(g, g->comm, vv_catalog_newest(&v->lineage, UINT64_MAX, epoch));
+	struct vv_group *g = v->group;
+	int rc = vv_group_agree(g, g->comm, vv_catalog_newest(&v->lineage, UINT64_MAX, epoch));
 
 	return rc ? rc : vv_comm_allreduce(g->comm, epoch, 1, VARVE_MAX);
 }

@@ -11,14 +11,14 @@
 
 static const char pid_name[] = "pid";
 
-void vv_revive_adopt(void)
+void vv_restore_one_adopt(void)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-int vv_revive_pid(const struct vv_criu *c, pid_t *pid)
+int vv_restore_one_pid(const struct vv_criu *c, pid_t *pid)
 {
-	char path[VV_FOLDER_PATH + sizeof(pid_name) + 1];
+	char path[VV_WORKDIR_PATH + sizeof(pid_name) + 1];
 	int n = 0;
 	FILE *f;
 
@@ -33,18 +33,18 @@ int vv_revive_pid(const struct vv_criu *c, pid_t *pid)
 }
 
 /* Everything is checked while criu makes itself ready: it has no image before that. */
-static int serve(struct vv_serve *s, struct vv_lazy *l, const struct vv_criu *c, bool late)
+static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struct vv_criu *c, bool late)
 {
-	int rc = vv_serve_check(s, !late);
+	int rc = vv_serve_images_check(s, !late);
 
 	if (rc == 0)
-		rc = vv_serve_await_numbers(s);
+		rc = vv_serve_images_await_numbers(s);
 	if (rc == 0 && l)
-		rc = vv_lazy_start(l);
-	return rc ? rc : vv_serve_run(s, c, NULL);
+		rc = vv_lazy_pages_start(l);
+	return rc ? rc : vv_serve_images_run(s, c, NULL);
 }
 
-int vv_revive_start(struct vv_criu *c, const struct vv_revive_options *opt)
+int vv_restore_one_start(struct vv_criu *c, const struct vv_restore_one_options *opt)
 {
 	vv_criu_word(c, "-d");
 	vv_criu_word(c, "--pidfile");
@@ -56,49 +56,49 @@ int vv_revive_start(struct vv_criu *c, const struct vv_revive_options *opt)
 	return vv_criu_start(c, "restore", opt->shell_job);
 }
 
-static int run(struct vv_serve *s, struct vv_lazy *l, struct vv_criu *c, const struct vv_revive_options *opt, const char *what)
+static int run(struct vv_serve_images *s, struct vv_lazy_pages *l, struct vv_criu *c, const struct vv_restore_one_options *opt, const char *what)
 {
 	struct vv_err_state error;
-	int rc = vv_revive_start(c, opt), ended;
+	int rc = vv_restore_one_start(c, opt), ended;
 
 	if (rc)
 		return rc;
 	rc = serve(s, l, c, opt->lazy);
 	vv_err_save(rc, &error);
-	vv_serve_hang_up(s);
+	vv_serve_images_hang_up(s);
 	ended = vv_criu_wait(c, what);
 	if (rc)
 		return vv_err_restore(&error);
-	return ended && l && vv_lazy_failed(l) ? vv_lazy_wait(l) : ended;
+	return ended && l && vv_lazy_pages_failed(l) ? vv_lazy_pages_wait(l) : ended;
 }
 
-int vv_revive_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_revive_options *opt, pid_t *pid)
+int vv_restore_one_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_restore_one_options *opt, pid_t *pid)
 {
 	struct vv_criu c = { .pidfd = -1 };
-	struct vv_serve s = { .listening = -1, .connection = -1 };
-	struct vv_lazy *l = NULL;
+	struct vv_serve_images s = { .listening = -1, .connection = -1 };
+	struct vv_lazy_pages *l = NULL;
 	char what[192];
 	int rc = vv_criu_open(&c);
 
 	snprintf(what, sizeof(what), "cannot restore epoch %" PRIu64 " of lineage '%s'", epoch, lin->name);
 	if (rc == 0)
-		rc = vv_serve_open(&s, lin, epoch, pool, opt->memory);
+		rc = vv_serve_images_open(&s, lin, epoch, pool, opt->memory);
 	if (rc == 0)
-		rc = vv_serve_listen(&s, c.folder);
+		rc = vv_serve_images_listen(&s, c.folder);
 	if (rc == 0)
-		rc = opt->lazy ? vv_lazy_open(&s, &c, false, &l) : vv_lazy_open_eager(&s, &c, pool, &l);
+		rc = opt->lazy ? vv_lazy_pages_open(&s, &c, false, &l) : vv_lazy_pages_open_eager(&s, &c, pool, &l);
 	if (rc == 0)
 		rc = run(&s, l, &c, opt, what);
 	if (rc == 0)
-		rc = vv_revive_pid(&c, pid);
+		rc = vv_restore_one_pid(&c, pid);
 	if (rc == 0 && opt->runs)
 		opt->runs(opt->arg, *pid);
 	if (rc == 0 && l)
-		rc = vv_lazy_wait(l);
+		rc = vv_lazy_pages_wait(l);
 	if (rc) /* what was made so far would hold its numbers, or lacks some of its memory: it ends before that can be seen */
-		vv_tree_clear();
-	vv_lazy_close(l);
-	vv_serve_close(&s);
+		vv_process_tree_clear();
+	vv_lazy_pages_close(l);
+	vv_serve_images_close(&s);
 	vv_criu_close(&c);
 	return rc;
 }

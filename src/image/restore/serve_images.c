@@ -22,12 +22,12 @@ enum {
 };
 
 struct pin { /* a piece that may still be in the pipe */
-	struct vv_desk_piece piece;
+	struct vv_block_cache_piece piece;
 	size_t len;
 	uint64_t end; /* of all that was sent, with it */
 };
 
-struct vv_serve_pipe {
+struct vv_serve_images_pipe {
 	int fd;
 	size_t file, part;
 	uint64_t at;   /* in the part: what was written of it */
@@ -39,7 +39,7 @@ struct vv_serve_pipe {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------------- */
 
-uint64_t vv_serve_memory(void)
+uint64_t vv_serve_images_memory(void)
 {
 	unsigned long long kib = 0;
 	char line[128];
@@ -52,23 +52,23 @@ uint64_t vv_serve_memory(void)
 	return (uint64_t)kib << 9;
 }
 
-static uint64_t length_of(const struct vv_serve *s, size_t file)
+static uint64_t length_of(const struct vv_serve_images *s, size_t file)
 {
 	return vv_unpack_at(&s->files, file).region->shape.len;
 }
 
-static const char *name_of(const struct vv_serve *s, size_t file)
+static const char *name_of(const struct vv_serve_images *s, size_t file)
 {
 	return vv_unpack_at(&s->files, file).file->name;
 }
 
-int vv_serve_refuse(const struct vv_serve *s, int rc)
+int vv_serve_images_refuse(const struct vv_serve_images *s, int rc)
 {
 	return rc == VV_EDAMAGED ? vv_err_context(rc, "nothing was restored, because epoch %" PRIu64 " is damaged", s->files.epoch) : rc;
 }
 
 /* At first criu gets all of each. */
-static int make_parts(struct vv_serve *s)
+static int make_parts(struct vv_serve_images *s)
 {
 	int rc = 0;
 
@@ -78,12 +78,12 @@ static int make_parts(struct vv_serve *s)
 	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++) {
 		rc = vv_mem_room(&s->parts[i].v, 0, &s->parts[i].cap, sizeof(*s->parts[i].v));
 		if (rc == 0 && length_of(s, i))
-			s->parts[i].v[s->parts[i].n++] = (struct vv_serve_part){ 0, length_of(s, i) };
+			s->parts[i].v[s->parts[i].n++] = (struct vv_serve_images_part){ 0, length_of(s, i) };
 	}
 	return rc;
 }
 
-static int open_desk(struct vv_serve *s, struct vv_pool *pool, uint64_t memory)
+static int open_desk(struct vv_serve_images *s, struct vv_pool *pool, uint64_t memory)
 {
 	size_t n = s->files.n_files;
 	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
@@ -92,7 +92,7 @@ static int open_desk(struct vv_serve *s, struct vv_pool *pool, uint64_t memory)
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		runs[i] = &vv_unpack_at(&s->files, i).region->runs;
 	if (rc == 0)
-		rc = vv_desk_open(s->files.lineage, pool, runs, n, memory, &s->desk);
+		rc = vv_block_cache_open(s->files.lineage, pool, runs, n, memory, &s->desk);
 	vv_mem_free(runs);
 	return rc;
 }
@@ -102,25 +102,25 @@ static bool is_image(const struct vv_unpack *u)
 	return u->n_files && strcmp(vv_unpack_at(u, 0).file->format, "criu") == 0;
 }
 
-int vv_serve_open_files(struct vv_serve *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from,
+int vv_serve_images_open_files(struct vv_serve_images *s, int rc, struct vv_unpack *files, struct vv_pool *pool, uint64_t memory, const struct vv_unpack_reader *from,
 			bool late)
 {
-	*s = (struct vv_serve){ .files = *files, .folder = "", .listening = -1, .connection = -1 };
+	*s = (struct vv_serve_images){ .files = *files, .folder = "", .listening = -1, .connection = -1 };
 	*files = (struct vv_unpack){ 0 };
-	memory = memory ? memory : vv_serve_memory();
+	memory = memory ? memory : vv_serve_images_memory();
 	if (rc == 0 && !is_image(&s->files))
 		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' is not the image of a process ('varve unpack' gives its files back)", s->files.epoch,
 				s->files.lineage->name);
 	if (rc == 0)
 		rc = make_parts(s);
 	if (from)
-		rc = vv_afar_open(&s->afar, rc, &s->files, memory, from, late);
+		rc = vv_remote_images_open(&s->afar, rc, &s->files, memory, from, late);
 	else if (rc == 0)
 		rc = open_desk(s, pool, memory);
-	return vv_serve_refuse(s, rc);
+	return vv_serve_images_refuse(s, rc);
 }
 
-int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory)
+int vv_serve_images_open(struct vv_serve_images *s, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, uint64_t memory)
 {
 	struct vv_unpack files = { 0 };
 	int rc = vv_unpack_open(lin, epoch, pool, &files);
@@ -128,18 +128,18 @@ int vv_serve_open(struct vv_serve *s, const struct vv_lineage *lin, uint64_t epo
 	if (rc == 0 && is_image(&files) && strchr(vv_unpack_at(&files, 0).file->name, '/'))
 		rc = vv_err_set(VV_EINVAL, "epoch %" PRIu64 " of lineage '%s' holds a group of processes: 'varve image restore' brings all of them back", epoch,
 				lin->name);
-	return vv_serve_open_files(s, rc, &files, pool, memory, NULL, false);
+	return vv_serve_images_open_files(s, rc, &files, pool, memory, NULL, false);
 }
 
-int vv_serve_read_parts(struct vv_serve *s, int rc)
+int vv_serve_images_read_parts(struct vv_serve_images *s, int rc)
 {
 	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++)
 		for (size_t k = 0; k < s->parts[i].n; k++)
-			vv_hoard_ask(&s->afar.image[i], s->parts[i].v[k].at, s->parts[i].v[k].len);
-	return vv_serve_refuse(s, vv_afar_read(&s->afar, rc, 0));
+			vv_remote_buffer_ask(&s->afar.image[i], s->parts[i].v[k].at, s->parts[i].v[k].len);
+	return vv_serve_images_refuse(s, vv_remote_images_read(&s->afar, rc, 0));
 }
 
-int vv_serve_check(struct vv_serve *s, bool all)
+int vv_serve_images_check(struct vv_serve_images *s, bool all)
 {
 	size_t file = s->files.n_files;
 	char segment[VV_BLAME_WORDS];
@@ -149,20 +149,20 @@ int vv_serve_check(struct vv_serve *s, bool all)
 	if (!s->desk) /* it was, when it was read */
 		return 0;
 	for (size_t i = 0; all && i < s->files.n_files; i++)
-		vv_desk_want(s->desk, i, 0, length_of(s, i));
+		vv_block_cache_want(s->desk, i, 0, length_of(s, i));
 	for (size_t i = 0; i < s->files.n_files; i++)
 		for (size_t k = 0; k < s->parts[i].n; k++)
-			vv_desk_want(s->desk, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
-	rc = vv_desk_check(s->desk, &file, &at);
+			vv_block_cache_want(s->desk, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
+	rc = vv_block_cache_check(s->desk, &file, &at);
 	if (rc == VV_EDAMAGED && file < s->files.n_files) {
 		vv_blame_tell(s, file, at, segment);
 		vv_err_context(rc, "'%s'%s", name_of(s, file), segment);
 	}
-	return vv_serve_refuse(s, rc);
+	return vv_serve_images_refuse(s, rc);
 }
 
 /* By the name that criu knows, which has no folder. */
-size_t vv_serve_find(const struct vv_serve *s, const char *name)
+size_t vv_serve_images_find(const struct vv_serve_images *s, const char *name)
 {
 	size_t i = 0, skip = strlen(s->folder);
 
@@ -171,21 +171,21 @@ size_t vv_serve_find(const struct vv_serve *s, const char *name)
 	return i;
 }
 
-static int take(struct vv_serve *s, size_t file, uint64_t at, struct vv_desk_piece *out)
+static int take(struct vv_serve_images *s, size_t file, uint64_t at, struct vv_block_cache_piece *out)
 {
 	if (s->desk)
-		return vv_desk_take(s->desk, file, at, true, out);
-	*out = (struct vv_desk_piece){ .bytes = s->afar.image[file].bytes + at, .len = (size_t)(length_of(s, file) - at) };
+		return vv_block_cache_take(s->desk, file, at, true, out);
+	*out = (struct vv_block_cache_piece){ .bytes = s->afar.image[file].bytes + at, .len = (size_t)(length_of(s, file) - at) };
 	return 0;
 }
 
-static void give(struct vv_serve *s, const struct vv_desk_piece *piece, size_t read, bool borrowed)
+static void give(struct vv_serve_images *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed)
 {
 	if (s->desk)
-		vv_desk_give(s->desk, piece, read, borrowed);
+		vv_block_cache_give(s->desk, piece, read, borrowed);
 }
 
-int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
+int vv_serve_images_read(struct vv_serve_images *s, size_t file, uint8_t **out, size_t *n)
 {
 	uint64_t len = length_of(s, file);
 	uint8_t *bytes;
@@ -197,7 +197,7 @@ int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
 	if (!bytes)
 		return VV_ENOMEM;
 	for (uint64_t at = 0; rc == 0 && at < len;) {
-		struct vv_desk_piece p;
+		struct vv_block_cache_piece p;
 
 		rc = take(s, file, at, &p);
 		if (rc)
@@ -215,32 +215,32 @@ int vv_serve_read(struct vv_serve *s, size_t file, uint8_t **out, size_t *n)
 	return 0;
 }
 
-int vv_serve_await_numbers(struct vv_serve *s)
+int vv_serve_images_await_numbers(struct vv_serve_images *s)
 {
-	size_t file = vv_serve_find(s, "pstree.img"), n = 0;
-	struct vv_tree t = { 0 };
+	size_t file = vv_serve_images_find(s, "pstree.img"), n = 0;
+	struct vv_process_tree t = { 0 };
 	uint8_t *image = NULL;
-	int rc = file < s->files.n_files ? vv_serve_read(s, file, &image, &n) : 0;
+	int rc = file < s->files.n_files ? vv_serve_images_read(s, file, &image, &n) : 0;
 
 	if (rc == 0 && image)
-		rc = vv_pstree_read(image, n, &t);
-	vv_pstree_patience(&t);
-	vv_tree_fini(&t);
+		rc = vv_pstree_image_read(image, n, &t);
+	vv_pstree_image_patience(&t);
+	vv_process_tree_fini(&t);
 	vv_mem_free(image);
 	return rc;
 }
 
-int vv_serve_listen(struct vv_serve *s, const char *folder)
+int vv_serve_images_listen(struct vv_serve_images *s, const char *folder)
 {
-	return vv_streamer_listen(folder, true, &s->listening);
+	return vv_stream_protocol_listen(folder, true, &s->listening);
 }
 
 /* ---- serving ----------------------------------------------------------------------------------------------------------------- */
 
-static int answer(struct vv_serve *s)
+static int answer(struct vv_serve_images *s)
 {
-	char name[VV_STREAMER_NAME];
-	int fd = -1, rc = vv_streamer_request(s->connection, name);
+	char name[VV_STREAM_PROTOCOL_NAME];
+	int fd = -1, rc = vv_stream_protocol_request(s->connection, name);
 	size_t file;
 
 	if (rc == 0) {
@@ -249,22 +249,22 @@ static int answer(struct vv_serve *s)
 	}
 	if (rc <= 0)
 		return rc;
-	file = vv_serve_find(s, name);
-	rc = vv_streamer_reply(s->connection, file < s->files.n_files);
+	file = vv_serve_images_find(s, name);
+	rc = vv_stream_protocol_reply(s->connection, file < s->files.n_files);
 	if (rc || file == s->files.n_files)
 		return rc;
 	rc = vv_mem_room(&s->pipe, s->n_pipes, &s->pipes_cap, sizeof(*s->pipe));
 	if (rc == 0)
-		rc = vv_streamer_pipe(s->connection, &fd);
+		rc = vv_stream_protocol_pipe(s->connection, &fd);
 	if (rc == 0)
-		s->pipe[s->n_pipes++] = (struct vv_serve_pipe){ .fd = fd, .file = file };
+		s->pipe[s->n_pipes++] = (struct vv_serve_images_pipe){ .fd = fd, .file = file };
 	if (rc == 0 && length_of(s, file) > SMALL)
 		(void)!fcntl(fd, F_SETPIPE_SZ, PIPE);
 	return rc;
 }
 
 /* Gives back what criu has read; at the end, what is still in the pipe as well. */
-static void unpin(struct vv_serve *s, struct vv_serve_pipe *p, bool all)
+static void unpin(struct vv_serve_images *s, struct vv_serve_images_pipe *p, bool all)
 {
 	int unread = 0;
 
@@ -279,9 +279,9 @@ static void unpin(struct vv_serve *s, struct vv_serve_pipe *p, bool all)
 		p->first = p->n = 0;
 }
 
-static void end_pipe(struct vv_serve *s, size_t i)
+static void end_pipe(struct vv_serve_images *s, size_t i)
 {
-	struct vv_serve_pipe *p = &s->pipe[i];
+	struct vv_serve_images_pipe *p = &s->pipe[i];
 
 	unpin(s, p, true);
 	close(p->fd);
@@ -290,7 +290,7 @@ static void end_pipe(struct vv_serve *s, size_t i)
 }
 
 /* Of small images a copy; of others the pages themselves, so they must stay as they are until criu has read them. */
-static ssize_t hand_over(struct vv_serve *s, struct vv_serve_pipe *p, const struct vv_desk_piece *piece, size_t len)
+static ssize_t hand_over(struct vv_serve_images *s, struct vv_serve_images_pipe *p, const struct vv_block_cache_piece *piece, size_t len)
 {
 	const struct iovec v = { (void *)(uintptr_t)piece->bytes, len };
 	bool copied = length_of(s, p->file) <= SMALL;
@@ -310,15 +310,15 @@ static ssize_t hand_over(struct vv_serve *s, struct vv_serve_pipe *p, const stru
 }
 
 /* One piece of it. *n: bytes; 0: none just now; -1: criu has read enough of it (it looks at the first of some images only). */
-static int write_piece(struct vv_serve *s, struct vv_serve_pipe *p, const struct vv_serve_part *part, ssize_t *n, bool *full)
+static int write_piece(struct vv_serve_images *s, struct vv_serve_images_pipe *p, const struct vv_serve_images_part *part, ssize_t *n, bool *full)
 {
 	uint64_t at = part->at + p->at, left = part->len - p->at;
-	struct vv_desk_piece piece;
+	struct vv_block_cache_piece piece;
 	size_t len;
 	int rc;
 
 	if (s->desk)
-		vv_desk_ahead(s->desk, p->file, at, &p->told);
+		vv_block_cache_ahead(s->desk, p->file, at, &p->told);
 	rc = take(s, p->file, at, &piece);
 	if (rc)
 		return vv_err_context(rc, "'%s'", name_of(s, p->file));
@@ -331,10 +331,10 @@ static int write_piece(struct vv_serve *s, struct vv_serve_pipe *p, const struct
 	return errno == EAGAIN || errno == EINTR ? 0 : vv_err_sys(errno, "cannot hand '%s' to criu", name_of(s, p->file));
 }
 
-static int write_some(struct vv_serve *s, size_t i)
+static int write_some(struct vv_serve_images *s, size_t i)
 {
-	struct vv_serve_pipe *p = &s->pipe[i];
-	const struct vv_serve_parts *parts = &s->parts[p->file];
+	struct vv_serve_images_pipe *p = &s->pipe[i];
+	const struct vv_serve_images_parts *parts = &s->parts[p->file];
 	bool full = false;
 	size_t turn = 0;
 	ssize_t n = 1;
@@ -361,7 +361,7 @@ static int write_some(struct vv_serve *s, size_t i)
 enum { SOCKET, CRIU, HOOK, PIPES };
 
 /* 1: criu has ended, or stands at the hook. */
-static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes)
+static int react(struct vv_serve_images *s, const struct pollfd *poll, size_t n_pipes)
 {
 	int rc = 0;
 
@@ -371,7 +371,7 @@ static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes)
 	if (rc == 0 && poll[SOCKET].revents && s->connection >= 0) {
 		rc = answer(s);
 	} else if (rc == 0 && poll[SOCKET].revents) {
-		rc = vv_streamer_accept(s->listening, &s->connection);
+		rc = vv_stream_protocol_accept(s->listening, &s->connection);
 		close(s->listening);
 		s->listening = -1;
 	} else if (rc == 0 && (poll[CRIU].revents || poll[HOOK].revents)) {
@@ -380,7 +380,7 @@ static int react(struct vv_serve *s, const struct pollfd *poll, size_t n_pipes)
 	return rc;
 }
 
-int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu, const struct vv_hook *hook)
+int vv_serve_images_run(struct vv_serve_images *s, const struct vv_criu *criu, const struct vv_action_script *hook)
 {
 	int rc = 0;
 
@@ -403,7 +403,7 @@ int vv_serve_run(struct vv_serve *s, const struct vv_criu *criu, const struct vv
 	return rc < 0 ? rc : 0;
 }
 
-void vv_serve_hang_up(struct vv_serve *s)
+void vv_serve_images_hang_up(struct vv_serve_images *s)
 {
 	while (s->n_pipes)
 		end_pipe(s, s->n_pipes - 1);
@@ -414,15 +414,15 @@ void vv_serve_hang_up(struct vv_serve *s)
 	s->listening = s->connection = -1;
 }
 
-void vv_serve_close(struct vv_serve *s)
+void vv_serve_images_close(struct vv_serve_images *s)
 {
-	vv_serve_hang_up(s);
-	vv_desk_close(s->desk);
+	vv_serve_images_hang_up(s);
+	vv_block_cache_close(s->desk);
 	for (size_t i = 0; s->parts && i < s->files.n_files; i++)
 		vv_mem_free(s->parts[i].v);
-	vv_afar_close(&s->afar);
+	vv_remote_images_close(&s->afar);
 	vv_mem_free(s->pipe);
 	vv_mem_free(s->parts);
 	vv_unpack_close(&s->files);
-	*s = (struct vv_serve){ .listening = -1, .connection = -1 };
+	*s = (struct vv_serve_images){ .listening = -1, .connection = -1 };
 }

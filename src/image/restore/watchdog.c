@@ -25,34 +25,34 @@ static int tell(int to, pid_t pid, int fd)
 {
 	const struct word w = { pid };
 
-	return vv_rights_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot tell the warden of a process");
+	return vv_fd_passing_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot tell the warden of a process");
 }
 
 /* Its number may be another's by now, unless its pidfd says that it still lives. */
 static void end_kin(pid_t pid, int pidfd)
 {
-	struct vv_tree t = { 0 };
+	struct vv_process_tree t = { 0 };
 
-	if (pidfd_send_signal(pidfd, 0, NULL, 0) < 0 || vv_tree_list(pid, &t) < 0)
+	if (pidfd_send_signal(pidfd, 0, NULL, 0) < 0 || vv_process_tree_list(pid, &t) < 0)
 		return;
 	pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
 	for (size_t i = 1; i < t.n; i++)
 		kill(t.pid[i], SIGKILL);
-	vv_tree_fini(&t);
+	vv_process_tree_fini(&t);
 }
 
 /* The next word, of whoever is before us. False: it is gone, or the one behind us is. */
-static bool hear(int from, const struct vv_warden *next, struct word *w, int *fd)
+static bool hear(int from, const struct vv_watchdog *next, struct word *w, int *fd)
 {
 	struct pollfd p[] = { { from, POLLIN, 0 }, { next->to, 0, 0 } };
 
 	while (poll(p, 2, -1) < 0 && errno == EINTR)
 		;
-	return (p[0].revents || !p[1].revents) && vv_rights_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
+	return (p[0].revents || !p[1].revents) && vv_fd_passing_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
 }
 
 /* Descriptors that are to be held are just not closed. */
-__attribute__((noreturn)) static void watch(int from, struct vv_warden *next, const char *folder)
+__attribute__((noreturn)) static void watch(int from, struct vv_watchdog *next, const char *folder)
 {
 	static struct {
 		pid_t pid;
@@ -64,7 +64,7 @@ __attribute__((noreturn)) static void watch(int from, struct vv_warden *next, co
 
 	while (hear(from, next, &w, &fd)) {
 		if (w.pid < 0) {
-			vv_warden_close(next);
+			vv_watchdog_close(next);
 			_exit(0);
 		}
 		if (next->pid)
@@ -77,13 +77,13 @@ __attribute__((noreturn)) static void watch(int from, struct vv_warden *next, co
 	for (size_t i = 0; i < n; i++)
 		end_kin(one[i].pid, one[i].fd);
 	if (folder)
-		vv_tree_end_criu(folder);
+		vv_process_tree_end_criu(folder);
 	_exit(1);
 }
 
-static int open_some(struct vv_warden *g, const char *folder, unsigned n)
+static int open_some(struct vv_watchdog *g, const char *folder, unsigned n)
 {
-	struct vv_warden next = VV_WARDEN_NONE;
+	struct vv_watchdog next = VV_WATCHDOG_NONE;
 	int ends[2];
 	pid_t pid;
 
@@ -105,34 +105,34 @@ static int open_some(struct vv_warden *g, const char *folder, unsigned n)
 		close(ends[1]);
 		return vv_err_sys(errno, "cannot start the warden of a process");
 	}
-	*g = (struct vv_warden){ pid, ends[1] };
+	*g = (struct vv_watchdog){ pid, ends[1] };
 	return 0;
 }
 
-int vv_warden_open(struct vv_warden *g, const char *folder)
+int vv_watchdog_open(struct vv_watchdog *g, const char *folder)
 {
 	return open_some(g, folder, WARDENS);
 }
 
-int vv_warden_hold(struct vv_warden *g, int fd)
+int vv_watchdog_hold(struct vv_watchdog *g, int fd)
 {
 	return tell(g->to, 0, fd);
 }
 
-int vv_warden_watch(struct vv_warden *g, pid_t pid, int pidfd)
+int vv_watchdog_watch(struct vv_watchdog *g, pid_t pid, int pidfd)
 {
 	return tell(g->to, pid, pidfd);
 }
 
-void vv_warden_close(struct vv_warden *g)
+void vv_watchdog_close(struct vv_watchdog *g)
 {
 	static const struct word all_is_well = { -1 };
 
 	if (!g->pid)
 		return;
-	(void)!vv_rights_send(g->to, &all_is_well, sizeof(all_is_well), -1);
+	(void)!vv_fd_passing_send(g->to, &all_is_well, sizeof(all_is_well), -1);
 	close(g->to);
 	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	*g = (struct vv_warden){ .to = -1 };
+	*g = (struct vv_watchdog){ .to = -1 };
 }

@@ -21,14 +21,14 @@ struct side {
 	int err;
 };
 
-struct vv_drain {
+struct vv_drain_pipe {
 	struct vv_pool *pool;
 	int nowhere;
 	struct side side[SIDES];
 	size_t n_sides, next;
 };
 
-static int open_sides(struct vv_drain *d)
+static int open_sides(struct vv_drain_pipe *d)
 {
 	for (; d->n_sides < SIDES; d->n_sides++) {
 		struct side *s = &d->side[d->n_sides];
@@ -40,9 +40,9 @@ static int open_sides(struct vv_drain *d)
 	return 0;
 }
 
-int vv_drain_open(struct vv_drain **out)
+int vv_drain_pipe_open(struct vv_drain_pipe **out)
 {
-	struct vv_drain *d = vv_mem_new(1, sizeof(*d));
+	struct vv_drain_pipe *d = vv_mem_new(1, sizeof(*d));
 	unsigned others = vv_pool_cores() - 1; /* one is criu's */
 	int rc = d ? vv_pool_new(others < HELPERS ? others : HELPERS, &d->pool) : VV_ENOMEM;
 
@@ -53,13 +53,13 @@ int vv_drain_open(struct vv_drain **out)
 	if (rc == 0)
 		rc = open_sides(d);
 	if (rc)
-		vv_drain_close(d);
+		vv_drain_pipe_close(d);
 	else
 		*out = d;
 	return rc;
 }
 
-void vv_drain_close(struct vv_drain *d)
+void vv_drain_pipe_close(struct vv_drain_pipe *d)
 {
 	if (!d)
 		return;
@@ -92,7 +92,7 @@ static void copy(struct vv_task *t)
 	}
 }
 
-static int settle(struct vv_drain *d, struct side *s)
+static int settle(struct vv_drain_pipe *d, struct side *s)
 {
 	if (!s->busy)
 		return 0;
@@ -101,7 +101,7 @@ static int settle(struct vv_drain *d, struct side *s)
 	return s->err ? vv_err_sys(s->err, "cannot read pages from criu") : 0;
 }
 
-int vv_drain_take(struct vv_drain *d, int fd, uint8_t *to, size_t n, size_t *took)
+int vv_drain_pipe_take(struct vv_drain_pipe *d, int fd, uint8_t *to, size_t n, size_t *took)
 {
 	struct side *s = &d->side[d->next];
 	int rc = settle(d, s);
@@ -124,7 +124,7 @@ int vv_drain_take(struct vv_drain *d, int fd, uint8_t *to, size_t n, size_t *too
 	return 1;
 }
 
-int vv_drain_skip(struct vv_drain *d, int fd, size_t *took)
+int vv_drain_pipe_skip(struct vv_drain_pipe *d, int fd, size_t *took)
 {
 	ssize_t got = splice(fd, NULL, d->nowhere, NULL, BYTES, SPLICE_F_NONBLOCK);
 
@@ -134,12 +134,12 @@ int vv_drain_skip(struct vv_drain *d, int fd, size_t *took)
 	return 1;
 }
 
-struct vv_pool *vv_drain_pool(struct vv_drain *d)
+struct vv_pool *vv_drain_pipe_pool(struct vv_drain_pipe *d)
 {
 	return d->pool;
 }
 
-int vv_drain_wait(struct vv_drain *d)
+int vv_drain_pipe_wait(struct vv_drain_pipe *d)
 {
 	int rc = 0;
 

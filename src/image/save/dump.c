@@ -36,7 +36,7 @@ static double frozen_in(const uint8_t *p, size_t n)
 
 static double frozen_time(const struct vv_criu *c)
 {
-	char path[VV_FOLDER_PATH + 16];
+	char path[VV_WORKDIR_PATH + 16];
 	uint8_t bytes[STATS_MOST];
 	ssize_t n = -1;
 	int fd;
@@ -52,16 +52,16 @@ static double frozen_time(const struct vv_criu *c)
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
 
-static int look(pid_t pid, struct vv_tree *t)
+static int look(pid_t pid, struct vv_process_tree *t)
 {
-	int rc = vv_tree_list(pid, t);
+	int rc = vv_process_tree_list(pid, t);
 
-	if (rc == 0 && vv_tree_is_kernels(pid))
+	if (rc == 0 && vv_process_tree_is_kernels(pid))
 		rc = vv_err_set(VV_EINVAL, "process %d is a part of the kernel, and cannot be saved", (int)pid);
-	if (rc == 0 && vv_tree_is_zombie(pid))
+	if (rc == 0 && vv_process_tree_is_zombie(pid))
 		rc = vv_err_set(VV_ENOENT, "process %d has ended, and only its parent has not heard of it yet", (int)pid);
 	for (size_t i = 0; rc == 0 && i < t->n; i++) {
-		pid_t tracer = vv_tree_tracer(t->pid[i]);
+		pid_t tracer = vv_process_tree_tracer(t->pid[i]);
 
 		if (t->pid[i] == getpid())
 			rc = vv_err_set(VV_EINVAL, "process %d is this command's own, or above it: it cannot save itself", (int)pid);
@@ -69,7 +69,7 @@ static int look(pid_t pid, struct vv_tree *t)
 			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d is traced by process %d (a debugger, or another dump?): "
 					"end that first, or wait for its end", (int)pid,
 					(int)t->pid[i], (int)tracer);
-		else if (vv_anchor_is_held(t->pid[i]))
+		else if (vv_uffd_keeper_is_held(t->pid[i]))
 			rc = vv_err_set(VV_EBUSY, "cannot save process %d: process %d was restored by --lazy, and not all of its pages are there yet: wait until they "
 					"are", (int)pid, (int)t->pid[i]);
 	}
@@ -79,35 +79,35 @@ static int look(pid_t pid, struct vv_tree *t)
 int vv_dump_check(const struct vv_dump_options *opt)
 {
 	struct vv_criu_version version;
-	struct vv_policy policy;
+	struct vv_segment_policy policy;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
-		struct vv_tree t = { 0 };
+		struct vv_process_tree t = { 0 };
 
 		rc = look(opt->pid[i], &t);
-		vv_tree_fini(&t);
+		vv_process_tree_fini(&t);
 	}
 	if (rc == 0)
-		rc = vv_policy_init(&policy, opt->segments);
+		rc = vv_segment_policy_init(&policy, opt->segments);
 	return rc ? rc : vv_criu_version(&version);
 }
 
 struct subject { /* a tree that is saved */
 	struct vv_criu criu;
-	struct vv_capture capture;
+	struct vv_image_input capture;
 	char pid[16], what[64];
 };
 
-static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt, const struct vv_hook *with)
+static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *opt, const struct vv_action_script *with)
 {
-	struct vv_tree t = { 0 };
-	struct vv_capture_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .precopy = opt->precopy, .with = with };
+	struct vv_process_tree t = { 0 };
+	struct vv_image_input_options how = { .pid = pid, .what = s->what, .leave_running = opt->leave_running, .precopy = opt->precopy, .with = with };
 	int rc = look(pid, &t);
 
-	how.expected = vv_tree_memory(&t);
+	how.expected = vv_process_tree_memory(&t);
 	how.memory = (opt->memory ? opt->memory : vv_mem_available() / 2) / opt->n_pids;
-	vv_tree_fini(&t);
+	vv_process_tree_fini(&t);
 	snprintf(s->pid, sizeof(s->pid), "%d", (int)pid);
 	snprintf(s->what, sizeof(s->what), "cannot save process %s", s->pid);
 	if (rc == 0)
@@ -117,7 +117,7 @@ static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *o
 	if (opt->shell_job)
 		vv_criu_word(&s->criu, "--shell-job");
 	if (rc == 0)
-		rc = vv_capture_open(&s->capture, &s->criu, &how);
+		rc = vv_image_input_open(&s->capture, &s->criu, &how);
 	for (size_t i = 0; i < opt->n_extra; i++)
 		vv_criu_word(&s->criu, opt->extra[i]);
 	return rc;
@@ -130,7 +130,7 @@ static int prepare_all(struct subject **out, const struct vv_dump_options *opt)
 
 	for (size_t i = 0; s && i < opt->n_pids; i++) {
 		s[i].criu.pidfd = -1;
-		s[i].capture = (struct vv_capture){ .listening = -1, .connection = -1, .hook = VV_HOOK_NONE };
+		s[i].capture = (struct vv_image_input){ .listening = -1, .connection = -1, .hook = VV_ACTION_SCRIPT_NONE };
 	}
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
 		rc = prepare(&s[i], opt->pid[i], opt, i && !opt->leave_running ? &s[0].capture.hook : NULL);
@@ -141,7 +141,7 @@ static int prepare_all(struct subject **out, const struct vv_dump_options *opt)
 static void close_all(struct subject *s, size_t n)
 {
 	for (size_t i = 0; s && i < n; i++) {
-		vv_capture_close(&s[i].capture);
+		vv_image_input_close(&s[i].capture);
 		vv_criu_close(&s[i].criu);
 	}
 	vv_mem_free(s);
@@ -154,7 +154,7 @@ static int give_word(struct subject *s, size_t n, int rc)
 
 	vv_err_save(rc, &error);
 	for (size_t i = 0; i < n; i++) {
-		int ended = vv_capture_conclude(&s[i].capture, rc == 0);
+		int ended = vv_image_input_conclude(&s[i].capture, rc == 0);
 
 		if (ended && !error.code)
 			vv_err_save(ended, &error);
@@ -165,16 +165,16 @@ static int give_word(struct subject *s, size_t n, int rc)
 /* Who restores next needs their numbers: what is to end must have ended. */
 static int conclude(struct subject *s, const struct vv_dump_options *opt, int rc)
 {
-	struct vv_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t)); /* all of them stand still by now */
+	struct vv_process_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t)); /* all of them stand still by now */
 
 	for (size_t i = 0; t && i < opt->n_pids; i++)
-		if (vv_tree_list(opt->pid[i], &t[i]) < 0)
+		if (vv_process_tree_list(opt->pid[i], &t[i]) < 0)
 			vv_err_clear();
 	rc = give_word(s, opt->n_pids, rc);
 	for (size_t i = 0; t && i < opt->n_pids; i++) {
 		if (rc == 0)
-			vv_tree_wait(&t[i]);
-		vv_tree_fini(&t[i]);
+			vv_process_tree_wait(&t[i]);
+		vv_process_tree_fini(&t[i]);
 	}
 	vv_mem_free(t);
 	return rc;
@@ -192,19 +192,19 @@ static void report(const struct subject *s, struct vv_dump_report *out)
 		snprintf(out->why, sizeof(out->why), "%s", s->capture.precopy.why);
 }
 
-static int dump(struct varve *v, struct subject *s, const struct vv_group_place *place, const struct vv_dump_options *opt, struct vv_dump_report *out)
+static int dump(struct varve *v, struct subject *s, const struct vv_tree_names_place *place, const struct vv_dump_options *opt, struct vv_dump_report *out)
 {
-	const struct vv_inflow **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_inflow *));
-	struct vv_group_flow flow;
+	const struct vv_stream_input **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_stream_input *));
+	struct vv_tree_names_flow flow;
 	struct vv_pack_options pack = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .progress = opt->progress };
-	int rc = v->group ? vv_ranks_agree(v->group, v->group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
+	int rc = v->group ? vv_group_agree(v->group, v->group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
 		from[i] = &s[i].capture.inflow;
 	if (rc == 0) {
-		pack.inflow = vv_group_flow(&flow, from, opt->n_pids, place);
+		pack.inflow = vv_tree_names_flow(&flow, from, opt->n_pids, place);
 		rc = vv_pack_run(v, NULL, 0, &pack, &out->pack);
-		vv_group_flow_fini(&flow);
+		vv_tree_names_flow_fini(&flow);
 	}
 	rc = conclude(s, opt, rc);
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
@@ -214,11 +214,11 @@ static int dump(struct varve *v, struct subject *s, const struct vv_group_place 
 }
 
 /* Of all ranks'; one of them may have failed to let its process go. */
-static int longest_frozen(struct vv_ranks *g, int rc, double *seconds)
+static int longest_frozen(struct vv_group *g, int rc, double *seconds)
 {
 	uint64_t us = (uint64_t)(*seconds * 1e6);
 
-	rc = vv_ranks_agree(g, g->comm, rc);
+	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_allreduce(g->comm, &us, 1, VARVE_MAX);
 	*seconds = (double)us / 1e6;
@@ -228,11 +228,11 @@ static int longest_frozen(struct vv_ranks *g, int rc, double *seconds)
 int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out)
 {
 	struct subject *s = NULL;
-	struct vv_group_place place = { 0 };
+	struct vv_tree_names_place place = { 0 };
 	int rc = prepare_all(&s, opt);
 
 	*out = (struct vv_dump_report){ 0 };
-	rc = vv_group_meet(v, rc, opt->pid, opt->n_pids, &place);
+	rc = vv_tree_names_meet(v, rc, opt->pid, opt->n_pids, &place);
 	if (rc == 0)
 		rc = dump(v, s, &place, opt, out);
 	if (v->group)
@@ -250,12 +250,12 @@ int vv_dump_try(const struct vv_dump_options *opt)
 	how.precopy = false;
 	rc = prepare_all(&s, &how);
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++) {
-		struct vv_inflow_part part;
+		struct vv_stream_input_part part;
 
 		do
 			rc = s[i].capture.inflow.next(s[i].capture.inflow.arg, &part);
-		while (rc == VV_INFLOW_PART || rc == VV_INFLOW_PAUSE);
-		rc = rc == VV_INFLOW_END ? 0 : rc;
+		while (rc == VV_STREAM_INPUT_PART || rc == VV_STREAM_INPUT_PAUSE);
+		rc = rc == VV_STREAM_INPUT_END ? 0 : rc;
 	}
 	close_all(s, opt->n_pids);
 	return rc;

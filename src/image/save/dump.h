@@ -1,6 +1,6 @@
 /* A process and all below it become an epoch. */
-#ifndef VV_IMAGE_DUMP_H
-#define VV_IMAGE_DUMP_H
+#ifndef VV_IMAGE_SAVE_DUMP_H
+#define VV_IMAGE_SAVE_DUMP_H
 
 #include "engine/files/pack.h"
 #include <sys/types.h>

@@ -29,34 +29,34 @@ enum {
 
 enum { SOCKET, HOOK, CRIU, STREAMS }; /* what is waited for */
 
-struct vv_capture_stream {
-	char name[VV_STREAMER_NAME];
+struct vv_image_input_stream {
+	char name[VV_STREAM_PROTOCOL_NAME];
 	int fd; /* -1: it has ended */
 	bool told;
 	struct vv_buf bytes; /* what has come, if it is not pages, */
 	size_t told_n;       /* and how much of it was handed on */
 	bool is_pages, is_pagemap;
-	struct vv_room_file pages;
-	struct vv_ahead ahead; /* its pages were copied before */
+	struct vv_page_buffer_file pages;
+	struct vv_precopied_file ahead; /* its pages were copied before */
 	bool thrown_away;      /* so they are, as they come */
 	uint64_t len; /* of pages so far */
-	const struct vv_capture_stream *pagemap; /* that tells of them */
-	struct vv_areas *areas; /* NULL: nobody knows */
+	const struct vv_image_input_stream *pagemap; /* that tells of them */
+	struct vv_process_areas *areas; /* NULL: nobody knows */
 	uint8_t segment; /* of pages of which nobody knows */
 };
 
 /* ---- criu -------------------------------------------------------------------------------------------------------------------- */
 
-static int start(struct vv_capture *c)
+static int start(struct vv_image_input *c)
 {
-	int rc = vv_streamer_listen(c->criu->folder, false, &c->listening);
+	int rc = vv_stream_protocol_listen(c->criu->folder, false, &c->listening);
 	size_t used = 0;
 
 	if (rc == 0 && c->opt.precopy)
-		vv_precopy_run(&c->precopy, c->opt.pid, vv_drain_pool(c->drain), c->room.pages, c->room.cap, &used);
-	vv_room_reset(&c->room, used);
+		vv_precopy_run(&c->precopy, c->opt.pid, vv_drain_pipe_pool(c->drain), c->room.pages, c->room.cap, &used);
+	vv_page_buffer_reset(&c->room, used);
 	if (rc == 0)
-		rc = vv_hook_open(&c->hook, c->criu, "post-dump", c->opt.with);
+		rc = vv_action_script_open(&c->hook, c->criu, "post-dump", c->opt.with);
 	return rc ? rc : vv_criu_start(c->criu, "dump", false);
 }
 
@@ -68,16 +68,16 @@ static void shut(int *fd)
 }
 
 /* What its log does not tell, a look at the process may. */
-static int wait_for_criu(struct vv_capture *c)
+static int wait_for_criu(struct vv_image_input *c)
 {
 	int rc = vv_criu_wait(c->criu, c->opt.what);
 
 	return rc && c->criu->unexplained ? vv_check_explain(c->criu, c->opt.pid, rc) : rc;
 }
 
-static int say_go(struct vv_capture *c)
+static int say_go(struct vv_image_input *c)
 {
-	int rc = vv_hook_go(&c->hook);
+	int rc = vv_action_script_go(&c->hook);
 
 	vv_precopy_disarm(&c->precopy);
 	return rc ? rc : wait_for_criu(c);
@@ -86,7 +86,7 @@ static int say_go(struct vv_capture *c)
 /* ---- whose pages ------------------------------------------------------------------------------------------------------------- */
 
 /* The process that an image tells of; 0: none that we see. */
-static pid_t find_process(const struct vv_capture *c, const char *pagemap)
+static pid_t find_process(const struct vv_image_input *c, const char *pagemap)
 {
 	long inside = strtol(pagemap + strlen("pagemap-"), NULL, 10);
 
@@ -97,17 +97,17 @@ static pid_t find_process(const struct vv_capture *c, const char *pagemap)
 }
 
 /* What was copied of this process before is of use, or its place is free again. */
-static int look_ahead(struct vv_capture *c, struct vv_capture_stream *s, pid_t pid)
+static int look_ahead(struct vv_image_input *c, struct vv_image_input_stream *s, pid_t pid)
 {
 	size_t from, len;
 
 	s->ahead.one = vv_precopy_look(&c->precopy, pid, &from, &len);
 	s->thrown_away = s->ahead.one && !c->check;
-	return len ? vv_room_give(&c->room, from, len) : 0;
+	return len ? vv_page_buffer_give(&c->room, from, len) : 0;
 }
 
 /* Pages follow the pagemap that tells of them; those of no process are shared memory. By now all processes stand still. */
-static int look_around(struct vv_capture *c, struct vv_capture_stream *s)
+static int look_around(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
 	size_t i = c->n_streams;
 	pid_t pid;
@@ -124,21 +124,21 @@ static int look_around(struct vv_capture *c, struct vv_capture_stream *s)
 		return 0;
 	}
 	if (!c->pids)
-		rc = vv_areas_pids(c->opt.pid, &c->pids, &c->n_pids);
+		rc = vv_process_areas_pids(c->opt.pid, &c->pids, &c->n_pids);
 	pid = rc ? 0 : find_process(c, s->pagemap->name);
 	if (!pid)
 		return rc;
 	s->areas = vv_mem_new(1, sizeof(*s->areas));
-	rc = s->areas ? vv_areas_open(s->areas, pid) : VV_ENOMEM;
+	rc = s->areas ? vv_process_areas_open(s->areas, pid) : VV_ENOMEM;
 	return rc ? rc : look_ahead(c, s, pid);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------------------- */
 
-static int begin_stream(struct vv_capture *c)
+static int begin_stream(struct vv_image_input *c)
 {
-	struct vv_capture_stream *s = vv_mem_new(1, sizeof(*s));
-	int rc = s ? vv_streamer_request(c->connection, s->name) : VV_ENOMEM;
+	struct vv_image_input_stream *s = vv_mem_new(1, sizeof(*s));
+	int rc = s ? vv_stream_protocol_request(c->connection, s->name) : VV_ENOMEM;
 
 	if (rc > 0 && vv_mem_room(&c->stream, c->n_streams, &c->streams_cap, sizeof(*c->stream)) < 0)
 		rc = VV_ENOMEM;
@@ -154,7 +154,7 @@ static int begin_stream(struct vv_capture *c)
 	if (rc == 0)
 		rc = vv_mem_room(&c->poll, STREAMS + c->n_open, &c->poll_cap, sizeof(*c->poll));
 	if (rc == 0)
-		rc = vv_streamer_pipe(c->connection, &s->fd);
+		rc = vv_stream_protocol_pipe(c->connection, &s->fd);
 	if (rc)
 		return rc;
 	c->open[c->n_open++] = s;
@@ -163,16 +163,16 @@ static int begin_stream(struct vv_capture *c)
 	return s->is_pages ? look_around(c, s) : 0;
 }
 
-static int read_pages(struct vv_capture *c, struct vv_capture_stream *s)
+static int read_pages(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
-	const struct vv_room_gap *gap = vv_room_find(&c->room);
+	const struct vv_page_buffer_gap *gap = vv_page_buffer_find(&c->room);
 	size_t from = gap->from, took = 0;
 	int rc;
 
 	c->full = gap->n == 0 && !s->thrown_away;
 	if (c->full)
 		return 0;
-	rc = s->thrown_away ? vv_drain_skip(c->drain, s->fd, &took) : vv_drain_take(c->drain, s->fd, c->room.pages + from, gap->n, &took);
+	rc = s->thrown_away ? vv_drain_pipe_skip(c->drain, s->fd, &took) : vv_drain_pipe_take(c->drain, s->fd, c->room.pages + from, gap->n, &took);
 	if (rc <= 0)
 		return rc;
 	if (took == 0)
@@ -180,11 +180,11 @@ static int read_pages(struct vv_capture *c, struct vv_capture_stream *s)
 	s->len += took;
 	if (took == 0 || s->thrown_away)
 		return 0;
-	vv_room_take(&c->room, took);
-	return vv_room_add(&s->pages, s->len - took, from, took);
+	vv_page_buffer_take(&c->room, took);
+	return vv_page_buffer_add(&s->pages, s->len - took, from, took);
 }
 
-static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
+static int read_other(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
 	uint8_t bytes[OTHER];
 	ssize_t got = read(s->fd, bytes, sizeof(bytes));
@@ -200,32 +200,32 @@ static int read_other(struct vv_capture *c, struct vv_capture_stream *s)
 }
 
 /* Where its pages are. */
-static const struct vv_room_file *pages_of(const struct vv_capture_stream *s)
+static const struct vv_page_buffer_file *pages_of(const struct vv_image_input_stream *s)
 {
 	return s->thrown_away ? &s->ahead.file : &s->pages;
 }
 
 /* While it stands still criu lets it do a thing or two, and the kernel notes in its memory where that was (rseq): what does not hold any more may differ. */
-static int check(struct vv_capture *c, struct vv_capture_stream *s)
+static int check(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
 	size_t from, len;
 
 	vv_precopy_look(&c->precopy, s->ahead.one->pid, &from, &len);
-	return vv_ahead_compare(&s->ahead, &c->room, &s->pages);
+	return vv_precopied_file_compare(&s->ahead, &c->room, &s->pages);
 }
 
 /* All images have come, and the process still stands still: what was thrown away is needed now. */
-static int fetch_all(struct vv_capture *c)
+static int fetch_all(struct vv_image_input *c)
 {
 	int rc = 0;
 
 	c->ahead = c->late = 0;
 	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
-		struct vv_capture_stream *s = c->stream[i];
+		struct vv_image_input_stream *s = c->stream[i];
 
 		if (!s->ahead.one)
 			continue;
-		rc = vv_ahead_fetch(&s->ahead, &c->room, &s->pagemap->bytes, s->len, vv_drain_pool(c->drain), &c->full);
+		rc = vv_precopied_file_fetch(&s->ahead, &c->room, &s->pagemap->bytes, s->len, vv_drain_pipe_pool(c->drain), &c->full);
 		if (rc == 0 && !s->thrown_away && !c->full)
 			rc = check(c, s);
 		c->ahead += s->ahead.held;
@@ -236,7 +236,7 @@ static int fetch_all(struct vv_capture *c)
 
 /* ---- reading all ------------------------------------------------------------------------------------------------------------- */
 
-static void watch(struct vv_capture *c)
+static void watch(struct vv_image_input *c)
 {
 	c->poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
 	c->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->hook.ready[0], POLLIN, 0 };
@@ -245,7 +245,7 @@ static void watch(struct vv_capture *c)
 		c->poll[STREAMS + i] = (struct pollfd){ c->open[i]->fd, POLLIN, 0 };
 }
 
-static int read_streams(struct vv_capture *c)
+static int read_streams(struct vv_image_input *c)
 {
 	size_t left = 0;
 	int rc = 0;
@@ -260,16 +260,16 @@ static int read_streams(struct vv_capture *c)
 	return rc;
 }
 
-static int accept_criu(struct vv_capture *c)
+static int accept_criu(struct vv_image_input *c)
 {
-	int rc = vv_streamer_accept(c->listening, &c->connection);
+	int rc = vv_stream_protocol_accept(c->listening, &c->connection);
 
 	shut(&c->listening);
 	return rc;
 }
 
 /* A connection that criu closed early is of no account: its end or the hook's word will come. */
-static int react(struct vv_capture *c)
+static int react(struct vv_image_input *c)
 {
 	bool knocks = c->poll[SOCKET].revents, speaks = c->poll[HOOK].revents, is_gone = c->poll[CRIU].revents;
 	int rc = read_streams(c);
@@ -292,7 +292,7 @@ static int react(struct vv_capture *c)
 }
 
 /* Until all has come, or no more can be held. Nothing is done with it meanwhile: the process stands still. */
-static int collect(struct vv_capture *c)
+static int collect(struct vv_image_input *c)
 {
 	int rc = c->criu->pid ? 0 : start(c);
 
@@ -309,7 +309,7 @@ static int collect(struct vv_capture *c)
 			rc = react(c);
 	}
 	if (rc == 0)
-		rc = vv_drain_wait(c->drain);
+		rc = vv_drain_pipe_wait(c->drain);
 	if (rc == 0 && !c->full)
 		rc = fetch_all(c);
 	if (rc == 0 && c->full && c->check)
@@ -321,15 +321,15 @@ static int collect(struct vv_capture *c)
 /* ---- handing on -------------------------------------------------------------------------------------------------------------- */
 
 /* What pages are is known as far as their pagemaps have come, which lag behind them by some entries until they end. */
-static int begin_telling(struct vv_capture *c)
+static int begin_telling(struct vv_image_input *c)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
-		struct vv_capture_stream *s = c->stream[i];
+		struct vv_image_input_stream *s = c->stream[i];
 
 		if (s->areas && pages_of(s)->n)
-			rc = vv_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
+			rc = vv_process_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
 	}
 	c->at_stream = c->at_stretch = c->at_byte = 0;
 	c->telling = rc == 0;
@@ -337,10 +337,10 @@ static int begin_telling(struct vv_capture *c)
 }
 
 /* Everything was stored that was told. */
-static void end_telling(struct vv_capture *c)
+static void end_telling(struct vv_image_input *c)
 {
 	for (size_t i = 0; i < c->n_streams; i++) {
-		struct vv_capture_stream *s = c->stream[i];
+		struct vv_image_input_stream *s = c->stream[i];
 
 		s->pages.n = s->ahead.file.n = 0;
 		if (!s->is_pagemap) {
@@ -349,21 +349,21 @@ static void end_telling(struct vv_capture *c)
 		}
 	}
 	vv_precopy_forget(&c->precopy);
-	vv_room_reset(&c->room, 0);
+	vv_page_buffer_reset(&c->room, 0);
 	c->other = 0;
 	c->full = false;
 }
 
-static void tell_pages(struct vv_capture *c, const struct vv_capture_stream *s, struct vv_inflow_part *out)
+static void tell_pages(struct vv_image_input *c, const struct vv_image_input_stream *s, struct vv_stream_input_part *out)
 {
-	const struct vv_room_stretch *x = &pages_of(s)->stretch[c->at_stretch];
+	const struct vv_page_buffer_stretch *x = &pages_of(s)->stretch[c->at_stretch];
 
 	out->bytes = c->room.pages + x->from + c->at_byte;
 	out->n = x->n - c->at_byte;
 	out->segment = s->segment;
 	out->variable = vv_segment_name(s->segment);
 	if (s->areas)
-		vv_areas_find(s->areas, x->at + c->at_byte, &out->n, &out->variable, &out->segment);
+		vv_process_areas_find(s->areas, x->at + c->at_byte, &out->n, &out->variable, &out->segment);
 	c->at_byte += out->n;
 	if (c->at_byte == x->n) {
 		c->at_stretch++;
@@ -372,14 +372,14 @@ static void tell_pages(struct vv_capture *c, const struct vv_capture_stream *s, 
 }
 
 /* The next part of what has come; false: there is none. */
-static bool tell(struct vv_capture *c, struct vv_inflow_part *out)
+static bool tell(struct vv_image_input *c, struct vv_stream_input_part *out)
 {
 	for (; c->at_stream < c->n_streams; c->at_stream++, c->at_stretch = 0) {
-		struct vv_capture_stream *s = c->stream[c->at_stream];
+		struct vv_image_input_stream *s = c->stream[c->at_stream];
 		bool is_new = !s->told;
 
 		s->told = true;
-		*out = (struct vv_inflow_part){ .name = s->name };
+		*out = (struct vv_stream_input_part){ .name = s->name };
 		if (c->at_stretch < pages_of(s)->n) {
 			tell_pages(c, s, out);
 			return true;
@@ -394,9 +394,9 @@ static bool tell(struct vv_capture *c, struct vv_inflow_part *out)
 	return false;
 }
 
-static int next(void *arg, struct vv_inflow_part *out)
+static int next(void *arg, struct vv_stream_input_part *out)
 {
-	struct vv_capture *c = arg;
+	struct vv_image_input *c = arg;
 
 	if (!c->telling) {
 		int rc;
@@ -409,15 +409,15 @@ static int next(void *arg, struct vv_inflow_part *out)
 			return rc;
 	}
 	if (tell(c, out))
-		return VV_INFLOW_PART;
+		return VV_STREAM_INPUT_PART;
 	c->telling = false;
-	return c->ended ? VV_INFLOW_END : VV_INFLOW_PAUSE;
+	return c->ended ? VV_STREAM_INPUT_END : VV_STREAM_INPUT_PAUSE;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------------------- */
 
 /* Everything that takes time and need not be done while the process stands still. */
-static int make_room(struct vv_capture *c)
+static int make_room(struct vv_image_input *c)
 {
 	uint64_t memory = c->opt.memory ? c->opt.memory : vv_mem_available() / 2, most = c->opt.expected + c->opt.expected / 8 + SLACK;
 	int rc;
@@ -425,21 +425,21 @@ static int make_room(struct vv_capture *c)
 	most *= c->check ? 2 : 1;
 	memory = memory < most ? memory : most;
 	memory = memory > LEAST ? memory : LEAST;
-	rc = vv_room_open(&c->room, (size_t)(memory - memory % PAGE), (size_t)c->opt.expected);
-	return rc ? rc : vv_drain_open(&c->drain);
+	rc = vv_page_buffer_open(&c->room, (size_t)(memory - memory % PAGE), (size_t)c->opt.expected);
+	return rc ? rc : vv_drain_pipe_open(&c->drain);
 }
 
-int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_capture_options *opt)
+int vv_image_input_open(struct vv_image_input *c, struct vv_criu *criu, const struct vv_image_input_options *opt)
 {
 	const char *check = getenv("VARVE_PRECOPY");
 
-	*c = (struct vv_capture){
+	*c = (struct vv_image_input){
 		.criu = criu,
 		.opt = *opt,
 		.inflow = { .arg = c, .format = "criu", .expected = opt->expected, .next = next },
 		.listening = -1,
 		.connection = -1,
-		.hook = VV_HOOK_NONE,
+		.hook = VV_ACTION_SCRIPT_NONE,
 		.check = opt->precopy && check && strcmp(check, "check") == 0,
 	};
 	if (opt->leave_running)
@@ -449,7 +449,7 @@ int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_
 	return make_room(c);
 }
 
-int vv_capture_conclude(struct vv_capture *c, bool stored)
+int vv_image_input_conclude(struct vv_image_input *c, bool stored)
 {
 	if (stored)
 		return c->opt.leave_running ? 0 : say_go(c);
@@ -457,29 +457,29 @@ int vv_capture_conclude(struct vv_capture *c, bool stored)
 		shut(&c->stream[i]->fd);
 	shut(&c->connection);
 	shut(&c->listening);
-	vv_hook_close(&c->hook);
+	vv_action_script_close(&c->hook);
 	return 0;
 }
 
-static void free_stream(struct vv_capture_stream *s)
+static void free_stream(struct vv_image_input_stream *s)
 {
 	if (s->areas)
-		vv_areas_close(s->areas);
+		vv_process_areas_close(s->areas);
 	vv_mem_free(s->areas);
-	vv_ahead_fini(&s->ahead);
-	vv_room_file_fini(&s->pages);
+	vv_precopied_file_fini(&s->ahead);
+	vv_page_buffer_file_fini(&s->pages);
 	vv_buf_fini(&s->bytes);
 	vv_mem_free(s);
 }
 
-void vv_capture_close(struct vv_capture *c)
+void vv_image_input_close(struct vv_image_input *c)
 {
-	vv_capture_conclude(c, false);
+	vv_image_input_conclude(c, false);
 	for (size_t i = 0; i < c->n_streams; i++)
 		free_stream(c->stream[i]);
 	vv_precopy_close(&c->precopy);
-	vv_drain_close(c->drain);
-	vv_room_close(&c->room);
+	vv_drain_pipe_close(c->drain);
+	vv_page_buffer_close(&c->room);
 	vv_mem_free(c->stream);
 	vv_mem_free(c->open);
 	vv_mem_free(c->poll);

@@ -1,41 +1,41 @@
 /* The images of a dump on their way into an epoch: what criu writes into its pipes is what engine/files/stream_input.h asks for. */
-#ifndef VV_IMAGE_CAPTURE_H
-#define VV_IMAGE_CAPTURE_H
+#ifndef VV_IMAGE_SAVE_IMAGE_INPUT_H
+#define VV_IMAGE_SAVE_IMAGE_INPUT_H
 
 #include "engine/files/stream_input.h"
 #include "image/criu/action_script.h"
 #include "image/save/precopy.h"
 #include "image/save/page_buffer.h"
 
-struct vv_areas_pid;
-struct vv_capture_stream;
-struct vv_drain;
+struct vv_process_areas_pid;
+struct vv_image_input_stream;
+struct vv_drain_pipe;
 
-struct vv_capture_options {
+struct vv_image_input_options {
 	pid_t pid;
 	const char *what;  /* begins messages: "cannot save process 12" */
 	bool leave_running;
 	bool precopy;      /* memory is copied before it is frozen, where that can be done */
 	uint64_t expected; /* bytes of pages, about */
 	uint64_t memory;   /* for pages, at most; 0: half of what is free */
-	const struct vv_hook *with; /* of those that end together, the first one's; NULL: there is none yet, or they run on */
+	const struct vv_action_script *with; /* of those that end together, the first one's; NULL: there is none yet, or they run on */
 };
 
-struct vv_capture {
+struct vv_image_input {
 	struct vv_criu *criu;
-	struct vv_capture_options opt;
-	struct vv_inflow inflow;
+	struct vv_image_input_options opt;
+	struct vv_stream_input inflow;
 	int listening, connection; /* -1: not any more, or not yet */
-	struct vv_hook hook;       /* it says that all is written; we, that criu may go on */
+	struct vv_action_script hook;       /* it says that all is written; we, that criu may go on */
 	bool is_ready, ended, full;
-	struct vv_capture_stream **stream, **open; /* all; those that have not ended */
+	struct vv_image_input_stream **stream, **open; /* all; those that have not ended */
 	size_t n_streams, streams_cap, n_open, open_cap;
 	struct pollfd *poll;
 	size_t poll_cap;
-	struct vv_areas_pid *pids; /* of the tree, once it is frozen */
+	struct vv_process_areas_pid *pids; /* of the tree, once it is frozen */
 	size_t n_pids;
-	struct vv_drain *drain;
-	struct vv_room room; /* for pages of all streams, as they come */
+	struct vv_drain_pipe *drain;
+	struct vv_page_buffer room; /* for pages of all streams, as they come */
 	struct vv_precopy precopy;
 	bool check;           /* what was copied before is not used, but compared with what criu hands over */
 	uint64_t ahead, late; /* image/save/precopied_file.h, of all streams */
@@ -45,10 +45,10 @@ struct vv_capture {
 };
 
 /* criu is open, not started; its command line is added to. It starts with the first part that is asked for. */
-int vv_capture_open(struct vv_capture *c, struct vv_criu *criu, const struct vv_capture_options *opt);
+int vv_image_input_open(struct vv_image_input *c, struct vv_criu *criu, const struct vv_image_input_options *opt);
 /* The epoch counts, or does not (stored is false): what was frozen ends, or runs on. */
-int vv_capture_conclude(struct vv_capture *c, bool stored);
+int vv_image_input_conclude(struct vv_image_input *c, bool stored);
 /* Waits for nobody. */
-void vv_capture_close(struct vv_capture *c);
+void vv_image_input_close(struct vv_image_input *c);
 
 #endif

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 /* The next pages lie in the room where they were copied to, if they were. What is there is read anew if it does not hold. */
-static int place(struct vv_ahead *a, struct vv_room *room, struct vv_lift *lift, bool *full)
+static int place(struct vv_precopied_file *a, struct vv_page_buffer *room, struct vv_copy_memory *lift, bool *full)
 {
-	const struct vv_pagelist_entry *e = &a->list.v[a->entry];
-	const struct vv_room_gap *gap = vv_room_find(room);
+	const struct vv_pagemap_image_entry *e = &a->list.v[a->entry];
+	const struct vv_page_buffer_gap *gap = vv_page_buffer_find(room);
 	uint64_t done = a->placed - e->at, addr = e->addr + done, n = e->len - done, most;
 	const struct vv_precopy_span *x = vv_precopy_find(a->one, addr);
 	bool copied = x && x->lo <= addr, holds = copied && x->holds;
@@ -21,39 +21,39 @@ static int place(struct vv_ahead *a, struct vv_room *room, struct vv_lift *lift,
 	*full = n == 0;
 	if (*full)
 		return 0;
-	rc = vv_room_add(&a->file, a->placed, from, (size_t)n);
+	rc = vv_page_buffer_add(&a->file, a->placed, from, (size_t)n);
 	if (rc == 0 && !holds)
-		rc = vv_lift_add(lift, addr, room->pages + from, (size_t)n);
+		rc = vv_copy_memory_add(lift, addr, room->pages + from, (size_t)n);
 	if (!copied)
-		vv_room_take(room, (size_t)n);
+		vv_page_buffer_take(room, (size_t)n);
 	*(holds ? &a->held : &a->late) += n;
 	a->placed += n;
 	a->entry += a->placed == e->at + e->len;
 	return rc;
 }
 
-int vv_ahead_fetch(struct vv_ahead *a, struct vv_room *room, const struct vv_buf *pagemap, uint64_t len, struct vv_pool *pool, bool *full)
+int vv_precopied_file_fetch(struct vv_precopied_file *a, struct vv_page_buffer *room, const struct vv_buf *pagemap, uint64_t len, struct vv_pool *pool, bool *full)
 {
-	struct vv_lift lift = { .pid = a->one->pid };
-	int rc = a->list.n ? 0 : vv_pagelist_read(pagemap->p, pagemap->n, &a->list);
+	struct vv_copy_memory lift = { .pid = a->one->pid };
+	int rc = a->list.n ? 0 : vv_pagemap_image_read(pagemap->p, pagemap->n, &a->list);
 
 	if (rc == 0 && a->list.len != len)
 		rc = vv_err_set(VV_EIO, "criu's pages of process %d are not those that it tells of", (int)lift.pid);
 	while (rc == 0 && !*full && a->entry < a->list.n)
 		rc = place(a, room, &lift, full);
-	if (rc == 0 && vv_lift_run(&lift, pool))
+	if (rc == 0 && vv_copy_memory_run(&lift, pool))
 		rc = vv_err_set(VV_EIO, "some memory of process %d cannot be read; with --no-precopy that is left to criu", (int)lift.pid);
-	vv_lift_fini(&lift);
+	vv_copy_memory_fini(&lift);
 	return rc;
 }
 
-int vv_ahead_compare(const struct vv_ahead *a, const struct vv_room *room, const struct vv_room_file *from_criu)
+int vv_precopied_file_compare(const struct vv_precopied_file *a, const struct vv_page_buffer *room, const struct vv_page_buffer_file *from_criu)
 {
-	const struct vv_room_stretch *x = a->file.stretch, *y = from_criu->stretch;
+	const struct vv_page_buffer_stretch *x = a->file.stretch, *y = from_criu->stretch;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	for (size_t i = 0; i < a->list.n; i++) {
-		const struct vv_pagelist_entry *e = &a->list.v[i];
+		const struct vv_pagemap_image_entry *e = &a->list.v[i];
 
 		for (uint64_t at = e->at, addr = e->addr; at < e->at + e->len; at += page, addr += page) {
 			const struct vv_precopy_span *s = vv_precopy_find(a->one, addr);
@@ -69,8 +69,8 @@ int vv_ahead_compare(const struct vv_ahead *a, const struct vv_room *room, const
 	return 0;
 }
 
-void vv_ahead_fini(struct vv_ahead *a)
+void vv_precopied_file_fini(struct vv_precopied_file *a)
 {
-	vv_room_file_fini(&a->file);
-	vv_pagelist_fini(&a->list);
+	vv_page_buffer_file_fini(&a->file);
+	vv_pagemap_image_fini(&a->list);
 }

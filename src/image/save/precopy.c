@@ -54,7 +54,7 @@ struct marking {
 	int pagemap;
 	struct area *area; /* that is watched, and can be read */
 	size_t n_areas, areas_cap;
-	struct vv_lift lift; /* what is marked, to be copied */
+	struct vv_copy_memory lift; /* what is marked, to be copied */
 	uint8_t *room;
 	size_t n, used;
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
@@ -80,7 +80,7 @@ static int mark_pages(struct marking *m, uint64_t lo, uint64_t hi)
 
 			if (len > m->n - m->used)
 				return vv_err_set(VV_ENOTSUP, "%s", no_room);
-			rc = vv_lift_add(&m->lift, m->found[i].lo, m->room + m->used, len);
+			rc = vv_copy_memory_add(&m->lift, m->found[i].lo, m->room + m->used, len);
 			m->used += len;
 		}
 	}
@@ -193,9 +193,9 @@ static int copy(struct marking *m, struct vv_pool *pool)
 {
 	int rc = 0;
 
-	vv_lift_run(&m->lift, pool);
+	vv_copy_memory_run(&m->lift, pool);
 	for (size_t i = 0; rc == 0 && i < m->lift.n; i++) {
-		const struct vv_lift_piece *x = &m->lift.v[i];
+		const struct vv_copy_memory_piece *x = &m->lift.v[i];
 
 		if (!x->missing)
 			rc = add_span(m->one, (struct vv_precopy_span){ x->addr, x->addr + x->n, (size_t)(x->to - m->room), true });
@@ -207,14 +207,14 @@ static int copy_one(struct vv_precopy *p, struct marking *m, struct vv_pool *poo
 {
 	pid_t pid = m->one->pid;
 	double stopped_s = 0;
-	int rc = vv_tree_own(pid) > m->n - m->used ? vv_err_set(VV_ENOTSUP, "%s", no_room) : vv_willing_check(pid);
+	int rc = vv_process_tree_own(pid) > m->n - m->used ? vv_err_set(VV_ENOTSUP, "%s", no_room) : vv_precopy_check_check(pid);
 
 	if (rc == 0)
-		rc = vv_inject_userfault(pid, watch_all, m, &m->one->uffd, &stopped_s);
+		rc = vv_inject_syscall_userfault(pid, watch_all, m, &m->one->uffd, &stopped_s);
 	if (rc == 0)
 		rc = mark_all(m);
 	if (rc == 0)
-		rc = vv_inject_settle(pid, &stopped_s);
+		rc = vv_inject_syscall_settle(pid, &stopped_s);
 	p->stopped_s = stopped_s > p->stopped_s ? stopped_s : p->stopped_s;
 	return rc ? rc : copy(m, pool);
 }
@@ -236,7 +236,7 @@ static int try_one(struct vv_precopy *p, pid_t pid, struct vv_pool *pool, uint8_
 		m->one->len = m->used - *used;
 		if (m->pagemap >= 0)
 			close(m->pagemap);
-		vv_lift_fini(&m->lift);
+		vv_copy_memory_fini(&m->lift);
 		vv_mem_free(m->area);
 		if (rc) {
 			drop(m->one);
@@ -259,18 +259,18 @@ static void note(struct vv_precopy *p, pid_t pid)
 
 void vv_precopy_run(struct vv_precopy *p, pid_t root, struct vv_pool *pool, uint8_t *room, size_t n, size_t *used)
 {
-	struct vv_tree all = { 0 };
+	struct vv_process_tree all = { 0 };
 
 	*p = (struct vv_precopy){ 0 };
 	*used = 0;
-	if (vv_tree_list(root, &all) < 0)
+	if (vv_process_tree_list(root, &all) < 0)
 		note(p, root);
 	for (size_t i = 0; i < all.n; i++)
-		if (vv_tree_own(all.pid[i]) >= LEAST && try_one(p, all.pid[i], pool, room, n, used) < 0)
+		if (vv_process_tree_own(all.pid[i]) >= LEAST && try_one(p, all.pid[i], pool, room, n, used) < 0)
 			note(p, all.pid[i]);
 	if (!p->n && !p->why[0])
 		snprintf(p->why, sizeof(p->why), "there is little to copy");
-	vv_tree_fini(&all);
+	vv_process_tree_fini(&all);
 }
 
 /* ---- once it stands still ------------------------------------------------------------------------------------------------------- */
@@ -336,7 +336,7 @@ static int look(struct vv_precopy_one *one)
 	for (size_t i = 0; i < cuts.n; i++)
 		held += cuts.span[i].holds ? (size_t)(cuts.span[i].hi - cuts.span[i].lo) : 0;
 	vv_mem_free(marked);
-	if (rc == 0 && held < vv_tree_own(one->pid) / WORTH)
+	if (rc == 0 && held < vv_process_tree_own(one->pid) / WORTH)
 		rc = vv_err_set(VV_ENOTSUP, "too little of its copy still holds: it writes faster than it can be copied, or has changed altogether");
 	if (rc == 0) {
 		vv_mem_free(one->span);

@@ -1,8 +1,8 @@
 /* The memory of processes, copied while they run, before they are frozen; and what of the copy still holds once they are. As live migration does, in one round.
  * Private memory of no file counts, which is nearly all of it; the kernel marks its pages (track/marks.h) before they are copied. Nothing of it is left in a
  * process when this is closed, or we are killed. */
-#ifndef VV_IMAGE_PRECOPY_H
-#define VV_IMAGE_PRECOPY_H
+#ifndef VV_IMAGE_SAVE_PRECOPY_H
+#define VV_IMAGE_SAVE_PRECOPY_H
 
 #include "base/pool.h"
 #include <stdint.h>

@@ -30,7 +30,7 @@ static int read_whole(pid_t pid, const char *name, char **out)
 		*out = vv_mem_new(cap, 1);
 		if (!*out)
 			return VV_ENOMEM;
-		n = vv_tree_read(pid, name, *out, cap);
+		n = vv_process_tree_read(pid, name, *out, cap);
 	} while (n + 1 >= (ssize_t)cap && cap < TEXT_MOST);
 	if (n < 0) {
 		vv_mem_free(*out);
@@ -66,10 +66,10 @@ static uint8_t segment_named(const char *name)
 }
 
 /* FROM-TO MODE OFFSET DEVICE INODE [NAME]; *exe becomes where the executable begins. */
-static int add_line(struct vv_areas *a, const char *line, const char *program, uint64_t *exe)
+static int add_line(struct vv_process_areas *a, const char *line, const char *program, uint64_t *exe)
 {
 	unsigned long long from, to;
-	struct vv_memory_area area = { 0 };
+	struct vv_memory_areas_area area = { 0 };
 	char mode[5];
 	int at = 0;
 	size_t n;
@@ -83,19 +83,19 @@ static int add_line(struct vv_areas *a, const char *line, const char *program, u
 	area.executable = mode[2] == 'x';
 	if (*line != '/') {
 		area.segment = segment_named(line);
-		return vv_memory_add(&a->memory, &area, NULL, 0);
+		return vv_memory_areas_add(&a->memory, &area, NULL, 0);
 	}
 	if (!*exe && program[0] && strcmp(line, program) == 0)
 		*exe = from;
 	if (mode[3] == 'p' && strcmp(line, "/dev/zero") == 0)
-		return vv_memory_add(&a->memory, &area, NULL, 0);
+		return vv_memory_areas_add(&a->memory, &area, NULL, 0);
 	n = strlen(line);
 	if (n > sizeof(deleted) - 1 && strcmp(line + n - (sizeof(deleted) - 1), deleted) == 0)
 		n -= sizeof(deleted) - 1;
-	return vv_memory_add(&a->memory, &area, line, n);
+	return vv_memory_areas_add(&a->memory, &area, line, n);
 }
 
-static int read_map(struct vv_areas *a, pid_t pid)
+static int read_map(struct vv_process_areas *a, pid_t pid)
 {
 	char path[64], program[PATH_MAX] = "";
 	uint64_t exe = 0;
@@ -110,12 +110,12 @@ static int read_map(struct vv_areas *a, pid_t pid)
 			*end++ = '\0';
 		rc = add_line(a, line, program, &exe);
 	}
-	vv_memory_settle(&a->memory, exe);
+	vv_memory_areas_settle(&a->memory, exe);
 	return rc;
 }
 
 /* A thread that stands still has its stack pointer before the last word: [NUMBER ARGUMENT...] SP PC. */
-static void mark_stacks(struct vv_areas *a, pid_t pid)
+static void mark_stacks(struct vv_process_areas *a, pid_t pid)
 {
 	char path[64], text[256];
 	const struct dirent *e;
@@ -127,7 +127,7 @@ static void mark_stacks(struct vv_areas *a, pid_t pid)
 		char *pc;
 
 		snprintf(path, sizeof(path), "task/%.20s/syscall", e->d_name);
-		if (e->d_name[0] == '.' || vv_tree_read(pid, path, text, sizeof(text)) <= 0)
+		if (e->d_name[0] == '.' || vv_process_tree_read(pid, path, text, sizeof(text)) <= 0)
 			continue;
 		pc = strrchr(text, ' ');
 		if (pc) {
@@ -135,36 +135,36 @@ static void mark_stacks(struct vv_areas *a, pid_t pid)
 
 			*pc = '\0';
 			sp = strrchr(text, ' ');
-			vv_memory_mark(&a->memory, sp ? strtoull(sp, NULL, 16) : 0, VV_SEGMENT_STACK);
+			vv_memory_areas_mark(&a->memory, sp ? strtoull(sp, NULL, 16) : 0, VV_SEGMENT_STACK);
 		}
 	}
 	if (d)
 		closedir(d);
 }
 
-int vv_areas_open(struct vv_areas *a, pid_t pid)
+int vv_process_areas_open(struct vv_process_areas *a, pid_t pid)
 {
 	int rc;
 
-	*a = (struct vv_areas){ 0 };
-	vv_memory_init(&a->memory, &a->outline);
+	*a = (struct vv_process_areas){ 0 };
+	vv_memory_areas_init(&a->memory, &a->outline);
 	rc = read_map(a, pid);
 	if (rc == 0)
 		mark_stacks(a, pid);
 	return rc;
 }
 
-void vv_areas_close(struct vv_areas *a)
+void vv_process_areas_close(struct vv_process_areas *a)
 {
-	vv_memory_fini(&a->memory);
+	vv_memory_areas_fini(&a->memory);
 	vv_reader_outline_fini(&a->outline);
 	vv_mem_free(a->text);
-	*a = (struct vv_areas){ 0 };
+	*a = (struct vv_process_areas){ 0 };
 }
 
 /* ---- pages ------------------------------------------------------------------------------------------------------------------- */
 
-int vv_areas_place(struct vv_areas *a, const uint8_t *pagemap, size_t n, uint64_t len)
+int vv_process_areas_place(struct vv_process_areas *a, const uint8_t *pagemap, size_t n, uint64_t len)
 {
 	uint64_t id;
 	int rc;
@@ -175,7 +175,7 @@ int vv_areas_place(struct vv_areas *a, const uint8_t *pagemap, size_t n, uint64_
 	return a->outline.full ? 0 : rc;
 }
 
-void vv_areas_find(const struct vv_areas *a, uint64_t at, size_t *len, const char **variable, uint8_t *segment)
+void vv_process_areas_find(const struct vv_process_areas *a, uint64_t at, size_t *len, const char **variable, uint8_t *segment)
 {
 	const struct vv_outline *o = &a->outline;
 	size_t i;
@@ -204,7 +204,7 @@ void vv_areas_find(const struct vv_areas *a, uint64_t at, size_t *len, const cha
 static pid_t number_inside(pid_t pid)
 {
 	char text[4096];
-	const char *at = vv_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
+	const char *at = vv_process_tree_read(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nNSpid:") : NULL;
 	long number = pid;
 	char *end;
 
@@ -218,10 +218,10 @@ static pid_t number_inside(pid_t pid)
 	return (pid_t)number;
 }
 
-int vv_areas_pids(pid_t root, struct vv_areas_pid **out, size_t *n)
+int vv_process_areas_pids(pid_t root, struct vv_process_areas_pid **out, size_t *n)
 {
-	struct vv_tree t = { 0 };
-	int rc = vv_tree_list(root, &t);
+	struct vv_process_tree t = { 0 };
+	int rc = vv_process_tree_list(root, &t);
 
 	if (rc && rc != VV_ENOMEM) {
 		vv_err_clear();
@@ -232,7 +232,7 @@ int vv_areas_pids(pid_t root, struct vv_areas_pid **out, size_t *n)
 	if (rc == 0 && !*out)
 		rc = VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < t.n; i++)
-		(*out)[(*n)++] = (struct vv_areas_pid){ number_inside(t.pid[i]), t.pid[i] };
-	vv_tree_fini(&t);
+		(*out)[(*n)++] = (struct vv_process_areas_pid){ number_inside(t.pid[i]), t.pid[i] };
+	vv_process_tree_fini(&t);
 	return rc;
 }
