@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 240
 /* Sets of files of which ranks hold the same: packed by several of them, nothing is stored twice, every file comes back byte for byte, and who stores what
  * does not depend on threads. */
-#include "engine/shares_case.h"
+#include "engine/files/shares_case.h"
 #include "support/fileset.h"
 #include <inttypes.h>
 

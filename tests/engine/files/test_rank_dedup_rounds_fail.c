@@ -3,7 +3,7 @@
  * messages are damaged. */
 #include "base/fs.h"
 #include "engine/upkeep/gc.h"
-#include "engine/shares_case.h"
+#include "engine/files/shares_case.h"
 #include "store/dir.h"
 #include <errno.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 /* Whatever is in the target folder or in a forged list of files, nothing is written outside of it. What cannot be unpacked, because it is damaged, the
  * disk is full or somebody says stop, is named, and costs no other file. */
 #include "base/err.h"
-#include "engine/unpack_case.h"
+#include "engine/files/unpack_case.h"
 #include "support/gen.h"
 #include <signal.h>
 #include <sys/mount.h>

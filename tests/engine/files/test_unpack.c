@@ -3,7 +3,7 @@
  * nothing is replaced unasked. */
 #include "base/err.h"
 #include "engine/files/compare.h"
-#include "engine/unpack_case.h"
+#include "engine/files/unpack_case.h"
 #include "support/gen.h"
 #include "support/threadcomm.h"
 #include <sys/mman.h>
