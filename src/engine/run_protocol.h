@@ -1,11 +1,11 @@
 /* What `varve run` and libvarve_preload.so have agreed on: names in the environment of the program that is run, and the lines in
  * which the program's side tells what happens.
  *
- * Each event is one line, appended by one write: a word, the epoch, and, for the last four, a sentence.
+ * Each event is one line, appended by one write: a word, the epoch, and, for the last four and for some that are taken, a sentence.
  *
  *	restored 17             the heap is that of epoch 17
  *	fresh 0                 there was nothing to restore
- *	taken 18                a checkpoint; the program goes on
+ *	taken 18                a checkpoint; the program goes on. With a sentence: it is not committed before the next call
  *	durable 18              it will survive
  *	failed 18 SENTENCE      it will not; the program goes on. Epoch 0: it was not even taken
  *	damaged 17 SENTENCE     the epoch cannot be read: an older one may do
@@ -21,6 +21,7 @@
 #define VV_RUN_PROTOCOL_GLOBALS "VARVE_RUN_GLOBALS" /* "1": .data and .bss of the executable belong to the state */
 #define VV_RUN_PROTOCOL_OUTSIDE "VARVE_RUN_OUTSIDE" /* further libraries whose memory is not part of the state: names between colons */
 #define VV_RUN_PROTOCOL_EVENTS "VARVE_RUN_EVENTS"   /* the file that events are appended to; only rank 0 writes */
+#define VV_RUN_PROTOCOL_MPI "VARVE_RUN_MPI"         /* "asked": MPI's thread level is the one that the program asks for */
 #define VV_RUN_PROTOCOL_ARENA "VARVE_RUN_ARENA"     /* where the heap lies, in hexadecimal; the same for all runs of a lineage */
 
 enum { VV_RUN_PROTOCOL_REFUSED = 76 }; /* exit status */

@@ -5,6 +5,7 @@
 #include "base/block_signals.h"
 #include "base/own_fds.h"
 #include "base/log.h"
+#include "engine/ranks/group.h"
 #include "engine/session.h"
 #include "engine/run_protocol.h"
 #include "preload/libc_memory_fortran.h"
@@ -252,6 +253,12 @@ static int begin(void)
 
 /* ---- later ones ------------------------------------------------------------------------------------------------------------------- */
 
+/* Only the thread that calls may speak MPI: then the ranks do not agree on the epoch before they all call again. */
+static const char *when_committed(void)
+{
+	return session->group && session->async && !session->group->behind ? "committed at the next call" : "";
+}
+
 static int take(void)
 {
 	int rc = vv_state_declare(session);
@@ -261,7 +268,7 @@ static int take(void)
 		rc = varve_checkpoint(session);
 	vv_heap_hold(false);
 	if (rc == 0) {
-		tell("taken", varve_epoch(session), "");
+		tell("taken", varve_epoch(session), when_committed());
 	} else if (!atomic_exchange(&told, false) && !tell("failed", 0, varve_last_error())) {
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
 	}

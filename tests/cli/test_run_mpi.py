@@ -110,6 +110,35 @@ class RealRanks(Ranks):
         super().setUp()
         del self.env["VARVE_PRELOAD"]
 
+    def kill_after_taken(self, *options):
+        """A rank dies between a checkpoint and the next call, which is a minute away."""
+        p = self.start(self.program, 3, 60000, options=("-n", 2, "--every", "0", *options))
+        taken = self.hear(p, "taken", epoch=1)
+        if not options:
+            self.hear(p, "durable", epoch=1)
+        wait_for(lambda: self.steps(0) and self.steps(1), "both compute")
+        os.kill(ranks_of(self.program)[0], signal.SIGKILL)
+        self.hear(p, "restart")
+        self.assertEqual((self.steps(0), self.steps(1)), ([1], [1]))
+        return p, taken["text"]
+
+    def test_plain_init(self):
+        """The program says MPI_Init: an epoch counts all the same before the next call."""
+        p, text = self.kill_after_taken()
+        self.assertEqual(text, "epoch 1 is taken")
+        self.hear(p, "restored", epoch=1)
+
+    def test_plain_init_as_asked(self):
+        """With the level of the program the next call commits, and the line says so."""
+        p, text = self.kill_after_taken("--mpi-as-asked")
+        self.assertEqual(text, "epoch 1 is taken, committed at the next call")
+        self.hear(p, "fresh")
+
+    def test_level_of_the_user(self):
+        p = self.start("sh", "-c", "echo $OMPI_MPI_THREAD_LEVEL", options=("-n", 1), env={"OMPI_MPI_THREAD_LEVEL": "1"})
+        self.finish_all(p)
+        self.assertEqual(self.out, "1\n")
+
 
 class Launchers(Case):
     """Whatever starts them, ranks find the library, fixed addresses and the terms."""

@@ -96,6 +96,7 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 		.job = job,
 		.command = (char *const *)(uintptr_t)args->operand, /* NULL is behind the last */
 		.globals = vv_args_value(args, "globals"),
+		.mpi_as_asked = vv_args_value(args, "mpi-as-asked"),
 		.last = vv_args_value(args, "last"),
 		.signal = vv_signal_request_signal(vv_conf_text(&job->conf, "signal")),
 	};
@@ -218,6 +219,7 @@ static const struct vv_args_option options[] = {
 	{ "grace", 0, "TIME", "how long the last checkpoint may take, and then the end (60s)" },
 	{ "last", 0, NULL, "SIGUSR1 ends it after a last checkpoint, as SIGTERM does" },
 	{ "globals", 0, NULL, "the variables of the executable belong to its state" },
+	{ "mpi-as-asked", 0, NULL, "MPI gets the thread level that the program asks for, not MPI_THREAD_MULTIPLE" },
 	{ "ranks", 'n', "N", "start so many ranks, by $VARVE_MPIRUN, srun or mpirun" },
 	{ "log", 0, "FILE", "events go to the end of this file, not to the standard error" },
 	{ "rank", 0, NULL, "this is one of these ranks" },

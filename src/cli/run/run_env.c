@@ -110,6 +110,8 @@ int vv_run_env_terms(const struct vv_run_plan *plan, const char *events)
 		rc = vv_run_env_restart(plan->first);
 	if (rc == 0 && plan->globals)
 		rc = set(VV_RUN_PROTOCOL_GLOBALS, "1");
+	if (rc == 0 && plan->mpi_as_asked)
+		rc = set(VV_RUN_PROTOCOL_MPI, "asked");
 	if (rc == 0 && events)
 		rc = set(VV_RUN_PROTOCOL_EVENTS, events);
 	if (!events)
@@ -141,12 +143,27 @@ static int fix_addresses(void)
 			  "kernel.randomize_va_space=0)");
 }
 
+/* MPI_Init as if the program had asked for MPI_THREAD_MULTIPLE: then an epoch is committed while the program computes. The first name is read by
+ * Open MPI, the second by MPICH; a value that the user has set stays. */
+static int raise_thread_level(void)
+{
+	const char *level = getenv(VV_RUN_PROTOCOL_MPI);
+
+	if (level && strcmp(level, "asked") == 0)
+		return 0;
+	if (setenv("OMPI_MPI_THREAD_LEVEL", "3", 0) < 0 || setenv("MPIR_CVAR_DEFAULT_THREAD_LEVEL", "MPI_THREAD_MULTIPLE", 0) < 0)
+		return vv_err_set(VV_ENOMEM, "no memory for the environment");
+	return 0;
+}
+
 int vv_run_env_enter(const char *library)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char *all;
 	int rc = fix_addresses();
 
+	if (rc == 0)
+		rc = raise_thread_level();
 	if (rc)
 		return rc;
 	if (strpbrk(library, " :"))

@@ -16,6 +16,7 @@ struct vv_run_plan {
 	uint64_t ranks;         /* started by a launcher; 0: the program itself */
 	double grace_s;
 	bool globals;
+	bool mpi_as_asked;      /* MPI's thread level is the program's */
 	bool last;              /* SIGUSR1 asks for the last checkpoint, as SIGTERM does */
 	int signal;             /* that the program takes as a request; 0: none */
 };

@@ -319,7 +319,7 @@ static void hear(struct watch *w, const struct vv_run_event *e)
 	case VV_RUN_EVENT_TAKEN:
 		w->run.taken = e->epoch;
 		w->run.taken_at = vv_clock_s();
-		TELL(w, e->word, e->epoch, "epoch %" PRIu64 " is taken", e->epoch);
+		TELL(w, e->word, e->epoch, "epoch %" PRIu64 " is taken%s%s", e->epoch, e->text[0] ? ", " : "", e->text);
 		break;
 	case VV_RUN_EVENT_DURABLE:
 		hear_durable(w, e->epoch);
