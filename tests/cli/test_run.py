@@ -58,6 +58,7 @@ class Life(Case):
             self.hear(p, "durable", epoch=number)
             self.finish(p, status=128 + signal.SIGTERM)
             self.assertNotIn("restart", self.words(p))
+            self.assertIn("the program ended, as asked: it was killed by signal 15 (Terminated)", self.texts(p))
         end = self.beyond()
         p = self.start(self.program, end, 0)
         self.hear(p, "restored", epoch=2)
@@ -433,7 +434,8 @@ class Setup(Case):
         self.assertIn("'--ranks' needs a value", self.fails("run", "--ranks"))
         for option, value in (("--mtbf", "0"), ("--mtbf", "0h"), ("--overhead", "0%"), ("--overhead", "0.0")):
             self.assertIn(f"run: {option} '{value}' is not above 0", self.fails("run", option, value, "--", "true"))
-        self.assertIn("cannot start", self.fails("run", "--", self.folder / "no program"))
+        p = self.run_raw("run", "--json", "--", self.folder / "no program")
+        self.assertEqual((p.returncode, json.loads(p.stderr)["event"]), (127, "absent"))
         self.assertIn("something is missing", self.fails("run", "-n", "2"))
         self.assertEqual(json.loads(self.run_raw("run", "--json", "--restart", "x", "--", "true").stdout)["code"], -1)
 

@@ -55,6 +55,7 @@ class Ranks(Case):
         self.hear(p, "durable", epoch=1)
         self.assertNotEqual(self.finish_all(p)["status"], 0)
         self.assertNotIn("restart", self.words(p))
+        self.assertIn("the program ended, as asked: it ", self.texts(p))
         self.assertEqual(ranks_of(self.program), [])
         end = self.beyond()
         p = self.start(self.program, end, 0, options=("-n", 2))
@@ -165,6 +166,18 @@ class Launchers(Case):
         srun.chmod(0o755)
         p = self.run_raw("run", "-q", "-n", "3", "--", "true", env={"SLURM_JOB_ID": "1", "PATH": f"{self.folder}:{os.environ['PATH']}"})
         self.assertEqual(p.stdout, b"srun -n 3 env\n")
+
+    def test_no_program(self):
+        """It is looked for before a launcher is started, or, where the launcher is the user's, not a second time."""
+        starts = self.file("mpirun", f"#!/bin/sh\necho start >>{self.folder}/starts\nexec {MPIRUN} \"$@\"\n".encode())
+        starts.chmod(0o755)
+        p = self.run_raw("run", "-n", "2", "-s", self.store, "--", "./missing", env={"PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.assertEqual((p.returncode, p.stderr), (127, b"varve run: cannot start './missing': No such file or directory\n"))
+        self.assertFalse(self.store.exists() or (self.folder / "starts").exists())
+        p = self.run_raw("run", "-n", "2", "-s", self.store, "--", "./missing", env={"VARVE_MPIRUN": str(starts)})
+        self.assertEqual(p.returncode, 127, p.stderr)
+        self.assertIn(b"not started again", p.stderr)
+        self.assertEqual((self.folder / "starts").read_text(), "start\n")
 
     def test_no_launcher(self):
         p = self.run_raw("run", "-n", "2", "--", "true", env={"VARVE_MPIRUN": "no-such-launcher"})

@@ -79,15 +79,18 @@ class Odd(Case):
             self.fine(script, options=("--restart", "none"))
             self.fine("./script", options=("--restart", "none"))
         os.chmod(script, 0o644)
-        self.assertIn("cannot start './script': Permission denied", self.go("./script")[2])
+        status, out, said = self.go("./script")
+        self.assertEqual(status, 126)
+        self.assertIn("cannot start './script': Permission denied", said)
         self.fine("sh", "script", options=("--restart", "none"))
 
     def test_not_there(self):
         for name in "./none", "none", "":
             status, out, said = self.go(name)
-            self.assertEqual(status, 2)
+            self.assertEqual(status, 127)
             self.assertIn(f"cannot start '{name}': No such file or directory", said)
         self.assertIn("cannot start '.': Permission denied", self.go(".")[2])
+        self.assertFalse(self.store.exists())
 
     def test_static(self):
         try:

@@ -189,6 +189,7 @@ class Slurm(Case):
         self.until(lambda: "the last checkpoint was asked for" in job.output(), "the limit is near")
         self.until(lambda: "right after 1800 steps" in job.output(), "it ends")
         self.assertIn("goes on from epoch 1", job.output())
+        self.assertIn("the program ended, as asked: it was killed by signal 15", job.output())
         self.assertEqual(job.steps().count(1), 1)
         self.assertLess(len(job.steps()), 2200)  # only what came between a checkpoint and the end was done twice
         self.until(lambda: job.state() in ("", "COMPLETED"), "and is not queued again")

@@ -1,7 +1,9 @@
 #include "base/err.h"
 #include "cli/base/verb_context.h"
+#include "cli/run/run_command.h"
 #include "cli/run/run_env.h"
 #include "cli/run/run_epochs.h"
+#include "cli/run/run_launch.h"
 #include "cli/run/run_tell.h"
 #include "cli/run/run_watch.h"
 #include "engine/grains/grain_sets.h"
@@ -123,6 +125,19 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
 
+/* Told as any event; the status is the one that a shell has for it. */
+static int cannot_start(const struct vv_run_plan *plan, int err)
+{
+	const struct vv_args *args = plan->job->args;
+	struct vv_run_tell tell;
+	int rc = vv_run_tell_open(&tell, vv_args_value(args, "log"), args->quiet, args->json);
+
+	if (rc == 0)
+		vv_run_tell_trouble(&tell, "absent", 0, "cannot start '%s': %s", plan->command[0], strerror(err));
+	vv_run_tell_close(&tell);
+	return rc ? rc : err == ENOENT ? VV_RUN_COMMAND_ABSENT : VV_RUN_COMMAND_CLOSED;
+}
+
 /* A rank of somebody's launcher is not watched: it becomes the program. */
 static int become(const struct vv_run_plan *plan)
 {
@@ -133,7 +148,7 @@ static int become(const struct vv_run_plan *plan)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	execvp(plan->command[0], plan->command);
-	return vv_err_sys(errno, "cannot start '%s'", plan->command[0]);
+	return cannot_start(plan, errno);
 }
 
 /* Started by ourselves, through a launcher: everything is in the environment. It must not outlive what has started it. */
@@ -189,7 +204,7 @@ static int run(struct vv_verb_context *job)
 	struct vv_run_plan plan;
 	uint32_t rank;
 	bool many;
-	int rc;
+	int rc, err;
 
 	if (vv_args_value(job->args, "rank"))
 		return run_rank(job);
@@ -201,6 +216,9 @@ static int run(struct vv_verb_context *job)
 	epochs = (struct vv_run_epochs){ .plan = &plan };
 	if (rc == 0 && plan.first && plan.first != UINT64_MAX)
 		rc = check_first(&epochs);
+	err = rc || vv_run_launch_is_elsewhere(&plan) ? 0 : vv_run_command_check(plan.command[0]);
+	if (err)
+		return cannot_start(&plan, err);
 	if (rc == 0)
 		rc = vv_run_epochs_make_store(&epochs);
 	if (rc)

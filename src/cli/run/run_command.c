@@ -1,5 +1,6 @@
 #include "cli/run/run_command.h"
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
@@ -12,27 +13,37 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static bool is_program(const char *path)
+/* 0, ENOENT, or EACCES: it is there, but none that can be executed. */
+static int look_at(const char *path)
 {
 	struct stat st;
 
-	return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	if (stat(path, &st) != 0)
+		return ENOENT;
+	return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
 }
 
 /* As execvp looks for it. */
-static bool find(const char *name, char path[PATH_MAX])
+static int find(const char *name, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
+	int err = ENOENT, found;
 
+	if (!*name)
+		return ENOENT;
 	if (strchr(name, '/'))
-		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && is_program(path);
+		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? look_at(path) : ENOENT;
 	for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
 		int n = (int)strcspn(at, ":");
 
-		if (snprintf(path, PATH_MAX, "%.*s%s%s", n, at, n ? "/" : "", name) < PATH_MAX && is_program(path))
-			return true;
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", n, at, n ? "/" : "", name) >= PATH_MAX)
+			continue;
+		found = look_at(path);
+		if (found == 0)
+			return 0;
+		err = found == EACCES ? EACCES : err;
 	}
-	return false;
+	return err;
 }
 
 /* It has a name for others to ask for it by: a library, such as the loader, which can be told on its command line what to load. */
@@ -79,11 +90,18 @@ static bool has_rights(const char *path)
 	return getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
+int vv_run_command_check(const char *name)
+{
+	char path[PATH_MAX];
+
+	return find(name, path);
+}
+
 enum vv_run_command_kind vv_run_command_look(const char *name)
 {
 	char path[PATH_MAX];
 
-	if (!find(name, path))
+	if (find(name, path))
 		return VV_RUN_COMMAND_OPEN;
 	return is_static(path) ? VV_RUN_COMMAND_STATIC : has_rights(path) ? VV_RUN_COMMAND_RIGHTS : VV_RUN_COMMAND_OPEN;
 }

@@ -22,9 +22,22 @@ static int add(struct vv_run_launch *l, char *word)
 	return 0;
 }
 
+/* NULL: none is named. */
+static const char *own_launcher(void)
+{
+	const char *own = getenv("VARVE_MPIRUN");
+
+	return own && own[strspn(own, " ")] ? own : NULL;
+}
+
+bool vv_run_launch_is_elsewhere(const struct vv_run_plan *plan)
+{
+	return plan->ranks && own_launcher();
+}
+
 static int add_launcher(struct vv_run_launch *l)
 {
-	const char *own = getenv("VARVE_MPIRUN"), *at = own && own[strspn(own, " ")] ? own : getenv("SLURM_JOB_ID") ? "srun" : "mpirun";
+	const char *own = own_launcher(), *at = own ? own : getenv("SLURM_JOB_ID") ? "srun" : "mpirun";
 	int rc = 0;
 
 	for (at += strspn(at, " "); rc == 0 && *at; at += strspn(at, " ")) {

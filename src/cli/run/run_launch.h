@@ -9,6 +9,8 @@ struct vv_run_launch {
 	size_t n, cap;
 };
 
+/* Ranks may be where this host's programs are not: on other hosts, in containers that $VARVE_MPIRUN names. */
+bool vv_run_launch_is_elsewhere(const struct vv_run_plan *plan);
 /* By $VARVE_MPIRUN (words between blanks), srun in a job of Slurm's, else mpirun. What the environment has of varve now goes to every rank as words of env(1):
  * each launcher has an option of its own for that, or none, but all of them pass words on. */
 int vv_run_launch_init(struct vv_run_launch *l, const struct vv_run_plan *plan);

@@ -509,6 +509,20 @@ static bool is_interrupted(const struct watch *w)
 	return w->terminal.is_one && (code == 128 + SIGINT || code == 128 + SIGQUIT);
 }
 
+/* It was told to: a request for the last checkpoint alone ends no program. */
+static bool is_as_asked(const struct watch *w)
+{
+	return is_interrupted(w) || (w->dismissed && w->run.stage != LAST);
+}
+
+/* No program was found, by us or by a script before its first call: it will not be found the next time either. */
+static bool is_absent(const struct watch *w)
+{
+	int code = vv_child_code(w->run.status);
+
+	return !w->run.ready && (code == VV_RUN_COMMAND_ABSENT || code == VV_RUN_COMMAND_CLOSED);
+}
+
 static bool again(struct watch *w)
 {
 	char words[VV_CHILD_WORDS];
@@ -522,9 +536,13 @@ static bool again(struct watch *w)
 			WARN(w, "unmarked", 0, "that the program has ended well cannot be noted, the next run will go on from the newest epoch: %s", vv_err_last());
 		return false;
 	}
-	TELL(w, "ended", 0, "the program %s", vv_child_tell(w->run.status, words));
 	while ((sig = vv_child_await(&w->signals, 0)))
 		obey_without(w, sig); /* a batch system tells both of us at once */
+	TELL(w, "ended", 0, is_as_asked(w) ? "the program ended, as asked: it %s" : "the program %s", vv_child_tell(w->run.status, words));
+	if (is_absent(w)) {
+		WARN(w, "stopped", 0, "the command, or one that it starts, was not found or cannot be executed: it is not started again");
+		return false;
+	}
 	if (w->dismissed || is_interrupted(w))
 		return false;
 	w->died = vv_clock_s();
