@@ -22,7 +22,10 @@
 #define VV_RUN_PROTOCOL_OUTSIDE "VARVE_RUN_OUTSIDE" /* further libraries whose memory is not part of the state: names between colons */
 #define VV_RUN_PROTOCOL_EVENTS "VARVE_RUN_EVENTS"   /* the file that events are appended to; only rank 0 writes */
 #define VV_RUN_PROTOCOL_MPI "VARVE_RUN_MPI"         /* "asked": MPI's thread level is the one that the program asks for */
+#define VV_RUN_PROTOCOL_REHEARSE "VARVE_RUN_REHEARSE" /* LOOK-LAST, as in 5-7: engine/session/rehearse.h */
 #define VV_RUN_PROTOCOL_ARENA "VARVE_RUN_ARENA"     /* where the heap lies, in hexadecimal; the same for all runs of a lineage */
+
+#define VV_RUN_PROTOCOL_PLAN "heap.plan" /* the region that says where a captured heap lies */
 
 enum { VV_RUN_PROTOCOL_REFUSED = 76 }; /* exit status */
 

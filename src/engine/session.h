@@ -13,6 +13,7 @@
 #include "engine/write/block_writer.h"
 #include "engine/write/referenced_layers.h"
 #include "engine/write/index_cache.h"
+#include "engine/session/rehearse.h"
 #include "engine/lineage/run_table.h"
 #include "engine/session/commit_ranks.h"
 #include "track/calls.h"
@@ -180,6 +181,7 @@ struct varve {
 	uint8_t digest_kind;
 	vv_digest_fn digest;
 	struct vv_interval due;
+	struct vv_rehearse rehearse;
 	int signal;        /* that asks for a checkpoint; 0 = none */
 	uint64_t requests; /* that were served */
 	bool async, dedup;

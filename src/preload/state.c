@@ -6,6 +6,7 @@
 #include "engine/ranks/group.h"
 #include "engine/read/restore.h"
 #include "engine/session.h"
+#include "engine/run_protocol.h"
 #include "preload/argv.h"
 #include "preload/census.h"
 #include "preload/globals.h"
@@ -23,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PLAN "heap.plan"
+#define PLAN VV_RUN_PROTOCOL_PLAN
 #define CENSUS "heap.census"
 #define LIBRARIES "heap.libraries"
 

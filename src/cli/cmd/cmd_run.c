@@ -4,6 +4,7 @@
 #include "cli/run/run_env.h"
 #include "cli/run/run_epochs.h"
 #include "cli/run/run_launch.h"
+#include "cli/run/run_rehearse.h"
 #include "cli/run/run_tell.h"
 #include "cli/run/run_watch.h"
 #include "engine/grains/grain_sets.h"
@@ -23,6 +24,7 @@ static const struct vv_conf_item items[] = {
 	{ "retries", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
 	{ "grace", VV_CONF_DURATION, "60s", NULL, 0, 0, NULL },
 	{ "ranks", VV_CONF_COUNT, "0", NULL, 1, 1 << 24, NULL },
+	{ "rehearse", VV_CONF_COUNT, "0", NULL, 1, 1 << 24, NULL },
 };
 
 static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
@@ -34,6 +36,7 @@ static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
 		out->retries = vv_conf_number(&c, "retries");
 		out->grace_s = vv_conf_real(&c, "grace");
 		out->ranks = vv_conf_number(&c, "ranks");
+		out->rehearse = vv_conf_number(&c, "rehearse");
 	}
 	vv_conf_fini(&c);
 	return rc;
@@ -88,12 +91,24 @@ static int check_dashes(const struct vv_args *args)
 	return 0;
 }
 
+/* A rehearsal decides these itself. */
+static int check_rehearse(const struct vv_args *args)
+{
+	static const char *const others[] = { "every", "overhead", "mtbf", "restart", "retries", "grace", "last" };
+
+	for (size_t i = 0; vv_args_value(args, "rehearse") && i < sizeof(others) / sizeof(others[0]); i++)
+		if (vv_args_value(args, others[i]))
+			return vv_err_set(VV_EINVAL, "run: --rehearse ends and restarts the program itself: --%s does not go with it", others[i]);
+	return 0;
+}
+
 static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 {
 	const struct vv_args *args = job->args;
 	const char *lineage = vv_args_value(args, "lineage");
 	int rc = check_dashes(args);
 
+	rc = rc ? rc : check_rehearse(args);
 	*plan = (struct vv_run_plan){
 		.job = job,
 		.command = (char *const *)(uintptr_t)args->operand, /* NULL is behind the last */
@@ -209,7 +224,7 @@ static int run(struct vv_verb_context *job)
 	if (vv_args_value(job->args, "rank"))
 		return run_rank(job);
 	many = vv_mpi_world_is_many(&rank);
-	if (!many)
+	if (!many && !vv_args_value(job->args, "rehearse"))
 		vv_run_watch_prepare();
 	rc = parse(job, &plan);
 	vv_json_fini(&job->json); /* the standard output is the program's */
@@ -219,6 +234,8 @@ static int run(struct vv_verb_context *job)
 	err = rc || vv_run_launch_is_elsewhere(&plan) ? 0 : vv_run_command_check(plan.command[0]);
 	if (err)
 		return cannot_start(&plan, err);
+	if (rc == 0 && plan.rehearse)
+		return many ? vv_err_set(VV_EINVAL, "run: --rehearse starts ranks itself: varve run -n RANKS --rehearse N") : vv_run_rehearse(&plan);
 	if (rc == 0)
 		rc = vv_run_epochs_make_store(&epochs);
 	if (rc)
@@ -237,6 +254,7 @@ static const struct vv_args_option options[] = {
 	{ "grace", 0, "TIME", "how long the last checkpoint may take, and then the end (60s)" },
 	{ "last", 0, NULL, "SIGUSR1 ends it after a last checkpoint, as SIGTERM does" },
 	{ "globals", 0, NULL, "the variables of the executable belong to its state" },
+	{ "rehearse", 0, "N", "try a restart: does it give the same N checkpoints later as a run without one?" },
 	{ "mpi-as-asked", 0, NULL, "MPI gets the thread level that the program asks for, not MPI_THREAD_MULTIPLE" },
 	{ "ranks", 'n', "N", "start so many ranks, by $VARVE_MPIRUN, srun or mpirun" },
 	{ "log", 0, "FILE", "events go to the end of this file, not to the standard error" },

@@ -100,6 +100,15 @@ int vv_run_env_restart(uint64_t epoch)
 	return set(VV_RUN_PROTOCOL_RESTART, epoch == UINT64_MAX ? "latest" : epoch ? number : "none");
 }
 
+int vv_run_env_rehearse(const char *store, uint64_t look, uint64_t last)
+{
+	char numbers[48];
+	int rc = set(VV_RUN_PROTOCOL_STORE, store);
+
+	snprintf(numbers, sizeof(numbers), "%" PRIu64 "-%" PRIu64, look, last);
+	return rc ? rc : set(VV_RUN_PROTOCOL_REHEARSE, numbers);
+}
+
 int vv_run_env_terms(const struct vv_run_plan *plan, const char *events)
 {
 	int rc = set(VV_RUN_PROTOCOL_STORE, plan->store);

@@ -17,6 +17,8 @@ void vv_run_env_lineage(const char *command, char out[VV_NAME_LINEAGE_MAX + 1]);
 /* The terms, for programs that are started from now on; events: NULL if nobody listens. */
 int vv_run_env_terms(const struct vv_run_plan *plan, const char *events);
 int vv_run_env_restart(uint64_t epoch); /* as in the plan */
+/* For a rehearsal: into this store; the epochs are those of struct vv_rehearse. */
+int vv_run_env_rehearse(const char *store, uint64_t look, uint64_t last);
 /* The library, and addresses: only for the program itself, not for what starts it. */
 int vv_run_env_enter(const char *library);
 

@@ -14,6 +14,7 @@ struct vv_run_plan {
 	uint64_t first;         /* the epoch to begin with: 0 is none, UINT64_MAX the newest */
 	uint64_t retries;
 	uint64_t ranks;         /* started by a launcher; 0: the program itself */
+	uint64_t rehearse;      /* checkpoints after a restart that is only tried; 0: none is */
 	double grace_s;
 	bool globals;
 	bool mpi_as_asked;      /* MPI's thread level is the program's */

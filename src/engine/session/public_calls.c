@@ -75,14 +75,22 @@ static int checkpoint(varve *v, const char *call, void *stream)
 	return vv_enter_leave(v, rc);
 }
 
+static int checkpoint_or_rehearse(varve *v, const char *call, void *stream)
+{
+	if (!v || !v->rehearse.last)
+		return checkpoint(v, call, stream);
+	vv_rehearse_before(v);
+	return vv_rehearse_after(v, checkpoint(v, call, stream));
+}
+
 int varve_checkpoint(varve *v)
 {
-	return checkpoint(v, "varve_checkpoint", NULL);
+	return checkpoint_or_rehearse(v, "varve_checkpoint", NULL);
 }
 
 int varve_checkpoint_on_stream(varve *v, void *stream)
 {
-	return checkpoint(v, "varve_checkpoint_on_stream", stream);
+	return checkpoint_or_rehearse(v, "varve_checkpoint_on_stream", stream);
 }
 
 uint64_t varve_epoch(const varve *v)

@@ -15,6 +15,7 @@
 #include "engine/grains/grain_sets.h"
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
+#include "engine/session/rehearse.h"
 #include "engine/read/layer_by_layer.h"
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"
@@ -222,6 +223,8 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 
 	vv_run_table_fini(&v->view); /* is of what is forgotten */
 	vv_provenance_forget(&v->lineage);
+	if (rc == 0 && v->rehearse.last)
+		rc = vv_rehearse_poison(v);
 	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
 	vv_run_table_fini(&t);
 	vv_mem_free(want);

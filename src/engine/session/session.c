@@ -15,6 +15,7 @@
 #include "engine/ranks/group.h"
 #include "engine/grains/relearn.h"
 #include "engine/session/region.h"
+#include "engine/session/rehearse.h"
 #include "engine/session/signal_request.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
@@ -50,6 +51,10 @@ static int configure(struct varve *v, const char *options)
 	const char *log;
 	int rc = vv_options_load(&v->conf, options);
 
+	if (rc == 0)
+		rc = vv_rehearse_parse(&v->rehearse);
+	if (rc == 0 && v->rehearse.last)
+		rc = vv_rehearse_suit(&v->conf);
 	if (rc == 0)
 		rc = place_stats(&v->conf);
 	if (rc)
@@ -218,7 +223,7 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 	if (comm)
 		rc = vv_rank_session_join(v, comm, rc ? rc : choose_tracker(v));
 	if (rc == 0)
-		rc = attach(v, store, lineage);
+		rc = attach(v, v->rehearse.last ? vv_rehearse_store(store) : store, lineage);
 	if (rc == 0 && v->signal) {
 		rc = vv_signal_request_listen(v->signal);
 		v->signal = rc ? 0 : v->signal;
@@ -265,5 +270,3 @@ int varve_open(const char *store, const char *lineage, const char *options, varv
 		return vv_err_set(VV_EINVAL, "varve_open: store, lineage and out are needed");
 	return vv_session_open(NULL, store, lineage, options, out);
 }
-
-/* ---- checkpoint --------------------------------------------------------------------------------------------------- */

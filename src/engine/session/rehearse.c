@@ -1,0 +1,100 @@
+#include "engine/session/rehearse.h"
+#include "base/env.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "engine/read/device_restore.h"
+#include "engine/read/restore.h"
+#include "engine/session.h"
+#include "engine/run_protocol.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { POISON = 0xa5 };
+
+void (*vv_rehearse_declare)(struct varve *v);
+
+int vv_rehearse_parse(struct vv_rehearse *out)
+{
+	const char *text = vv_env_get(VV_RUN_PROTOCOL_REHEARSE);
+	char *end;
+
+	*out = (struct vv_rehearse){ 0 };
+	if (!text || !*text)
+		return 0;
+	out->look = strtoull(text, &end, 10);
+	if (*end == '-')
+		out->last = strtoull(end + 1, &end, 10);
+	if (*end || !out->look || !out->last || out->last > VV_MAX_EPOCH)
+		return vv_err_set(VV_EINVAL, VV_RUN_PROTOCOL_REHEARSE "=%.40s is not two numbers of epochs, as in 5-7", text);
+	return 0;
+}
+
+const char *vv_rehearse_store(const char *store)
+{
+	const char *own = vv_env_get(VV_RUN_PROTOCOL_STORE);
+
+	return own && *own ? own : store;
+}
+
+int vv_rehearse_suit(struct vv_conf *c)
+{
+	static const char *const names[] = { "interval", "overhead", "mtbf", "keep", "keep-every" };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(names[0]); i++)
+		rc = vv_conf_set(c, names[i], "0", "varve run --rehearse");
+	return rc;
+}
+
+int vv_rehearse_poison(struct varve *v)
+{
+	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
+	struct vv_reopen latch = { 0 };
+	size_t n = 0;
+	int rc, device;
+
+	if (!want)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < v->n_regions; i++) {
+		struct vv_region *r = v->region[i];
+
+		if (r->shape.len && !vv_device_restore_space(r->p, (size_t)r->shape.len, &device))
+			want[n++] = (struct vv_want){ NULL, 0, r->shape.len, r->p, r->name };
+	}
+	rc = vv_restore_open(want, n, &latch);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		memset(want[i].to, POISON, (size_t)want[i].len);
+	rc = vv_restore_shut(&latch, rc);
+	vv_mem_free(want);
+	return rc;
+}
+
+void vv_rehearse_before(struct varve *v)
+{
+	uint64_t next = varve_epoch(v) + 1;
+
+	if (vv_rehearse_declare && (next == v->rehearse.look || next == v->rehearse.look + 1))
+		vv_rehearse_declare(v);
+}
+
+/* Before the program gives any of it back. */
+static void forget_undeclared(struct varve *v)
+{
+	for (size_t i = v->n_regions; i-- > 0;)
+		if (strncmp(v->region[i]->name, VV_REHEARSE_UNDECLARED, strlen(VV_REHEARSE_UNDECLARED)) == 0)
+			varve_unprotect(v, v->region[i]->name);
+}
+
+int vv_rehearse_after(struct varve *v, int rc)
+{
+	forget_undeclared(v);
+	if (rc || varve_epoch(v) < v->rehearse.last)
+		return rc;
+	rc = varve_wait(v, varve_epoch(v));
+	if (rc)
+		fprintf(stderr, "varve: the rehearsal fails: %s\n", varve_last_error());
+	fflush(NULL);
+	_exit(rc ? 1 : 0);
+}
