@@ -1,22 +1,10 @@
 #!/usr/bin/env python3
-"""Includes point down, and each optional dependency has one home."""
+"""Includes point to the left (houses.py), and each optional dependency has one home."""
 import re
+import houses
 import tree
 
-PLUGS = {"space", "track", "codec", "store", "comm", "reader"}
-BELOW_ENGINE = {"base", "core", "gpu"} | PLUGS
-FRONT_ENDS = {"cli", "preload", "image", "fortran", "bench"}
-MAY = {  # layer: the layers whose headers it may include, besides its own
-    "base": set(),
-    "core": {"base"},
-    **{plug: {"base", "core"} for plug in PLUGS},
-    "gpu": {"base", "core", "space"},
-    "engine": BELOW_ENGINE,
-    **{front: BELOW_ENGINE | {"engine"} for front in FRONT_ENDS},
-    "cli": BELOW_ENGINE | {"engine", "image"},
-    "examples": set(),  # what a user has: the public headers
-}
-PUBLIC = FRONT_ENDS | {"engine", "examples", "comm"}  # who may include <varve/...>
+PUBLIC = houses.FRONT_ENDS | {"engine", "examples", "comm"}  # who may include <varve/...>
 HOMES = [  # a header of an optional dependency, and the only files that may include it
     (r"zstd(_\w+)?\.h|zdict\.h", r"src/codec/zstd\.c|bench/delta\.c"),
     (r"lz4\w*\.h", r"src/codec/lz4\.c"),
@@ -31,12 +19,7 @@ HOMES = [  # a header of an optional dependency, and the only files that may inc
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
 
 
-def layer_of(path):
-    parts = path.relative_to(tree.ROOT).parts
-    return parts[1] if parts[0] == "src" else parts[0]
-
-
-def judge(path, layer, header):
+def judge(path, header):
     """What is wrong with this include, or None."""
     for pattern, home in HOMES:
         if re.fullmatch(pattern, header) and not re.fullmatch(home, tree.name(path)):
@@ -46,21 +29,20 @@ def judge(path, layer, header):
         return f'"{header}": name the layer instead of climbing'
     if "/" not in header:
         return None
-    if top == "varve" and layer not in PUBLIC:
-        return f"{layer}/ may not include the public <{header}>"
-    if top in MAY and top != layer and top not in MAY[layer]:
-        return f"{layer}/ may not include {top}/"
-    return None
+    here = houses.place(path)
+    if top == "varve" and here[0] not in PUBLIC:
+        return f"{here[0]}/ may not include the public <{header}>"
+    return houses.objection(here, houses.place(tree.ROOT / "src" / header)) if top in houses.MAY else None
 
 
 def check(path):
-    layer = layer_of(path)
-    if layer not in MAY:
+    layer, _ = houses.place(path)
+    if layer not in houses.MAY:
         return [f"{tree.name(path)}: layer '{layer}' is unknown here"]
     text = path.read_text()
     found = []
     for m in INCLUDE.finditer(text):
-        wrong = judge(path, layer, m.group(2))
+        wrong = judge(path, m.group(2))
         if wrong:
             found.append(f"{tree.name(path)}:{text.count(chr(10), 0, m.start(1)) + 1}: {wrong}")
     return found

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
-#include "engine/drop.h"
+#include "engine/lineage/catalog.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static int drop_epochs(struct vv_verb_context *job, const struct vv_lineage *lin
 		if (dry)
 			bytes = bytes_of(lin, d->v[i]);
 		else
-			rc = vv_drop_epoch(lin, d->v[i], &bytes);
+			rc = vv_catalog_drop_epoch(lin, d->v[i], &bytes);
 		if (rc)
 			break;
 		sum += bytes;

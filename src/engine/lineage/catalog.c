@@ -413,3 +413,21 @@ int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *
 	vv_buf_fini(&b);
 	return rc;
 }
+
+int vv_catalog_drop_epoch(const struct vv_lineage *lin, uint64_t epoch, uint64_t *bytes)
+{
+	struct vv_commit c = { 0 };
+	char object[VV_NAME_MAX];
+	uint64_t sum;
+	int rc = vv_catalog_commit(lin, epoch, &c);
+
+	if (rc && rc != VV_EDAMAGED)
+		return rc;
+	sum = vv_commit_sum(&c).file_len;
+	vv_commit_fini(&c);
+	vv_name_commit(object, lin->name, epoch);
+	rc = vv_store_remove(lin->store, object);
+	if (rc == 0 && bytes)
+		*bytes = sum;
+	return rc;
+}

@@ -63,4 +63,8 @@ int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *
 /* VV_ENOENT if the epoch is not there; VV_EDAMAGED if its record is not whole. */
 int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out);
 
+/* Removes an epoch's commit record, and with it the epoch. Its layers stay until gc, since other epochs may need them. A damaged record
+ * is removed as well. *bytes (may be NULL): the length of its layers when they were written. */
+int vv_catalog_drop_epoch(const struct vv_lineage *lin, uint64_t epoch, uint64_t *bytes);
+
 #endif

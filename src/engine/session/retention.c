@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/drop.h"
+#include "engine/lineage/catalog.h"
 #include "engine/upkeep/gc.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/layout.h"
@@ -106,7 +106,7 @@ static int drop(struct varve *v, uint64_t epoch)
 {
 	bool split = v->group && v->group->split;
 	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
-	int rc = vv_drop_epoch(&v->lineage, epoch, &bytes);
+	int rc = vv_catalog_drop_epoch(&v->lineage, epoch, &bytes);
 
 	v->bytes_dropped += rc ? 0 : split ? here : bytes;
 	return rc;

@@ -3,7 +3,7 @@
  * epoch gives back every byte, after epochs were dropped and their space was taken back too; and an allocation that fails at every step. */
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "engine/drop.h"
+#include "engine/lineage/catalog.h"
 #include "engine/upkeep/gc.h"
 #include "engine/files/pack.h"
 #include "engine/read/restore.h"
@@ -327,7 +327,7 @@ static void test_history(uint64_t seed, uint32_t ranks)
 	look(w, &lin);
 	for (uint64_t e = 1; e < w->epochs; e++)
 		if (gen_below(&w->state, 2))
-			CHECK_EQ(vv_drop_epoch(&lin, e, NULL), 0);
+			CHECK_EQ(vv_catalog_drop_epoch(&lin, e, NULL), 0);
 	CHECK_EQ(vv_gc_run(&lin, false, &report), 0);
 	look(w, &lin);
 	vv_store_close(store);

@@ -6,7 +6,7 @@
  *	test_model STORE SEED STEPS   leaves the store and, beside each live epoch's regions, STORE.model/EPOCH.REGION */
 #include "base/err.h"
 #include "base/pool.h"
-#include "engine/drop.h"
+#include "engine/lineage/catalog.h"
 #include "engine/session/background.h"
 #include "engine/upkeep/gc.h"
 #include "engine/session.h"
@@ -229,7 +229,7 @@ static void tend(struct model *m, bool gc, bool drop)
 	ok(vv_catalog_open(s, "model", false, &lin));
 	for (uint64_t e = 1; drop && e < m->newest; e++)
 		if (m->live[e] && upto(m, 2)) {
-			ok(vv_drop_epoch(&lin, e, NULL));
+			ok(vv_catalog_drop_epoch(&lin, e, NULL));
 			m->live[e] = false;
 		}
 	if (gc) {

@@ -4,7 +4,7 @@
  * used they are found and named, in what is not used they never give wrong bytes, and neither do damaged digests. */
 #include "base/mem.h"
 #include "base/pool.h"
-#include "engine/drop.h"
+#include "engine/lineage/catalog.h"
 #include "engine/upkeep/gc.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/read/restore.h"
@@ -274,7 +274,7 @@ static void collect(struct world *w)
 	struct vv_gc_report report;
 
 	for (uint64_t e = 1; e < EPOCHS - 2; e++)
-		ok(vv_drop_epoch(&w->lineage, e, NULL));
+		ok(vv_catalog_drop_epoch(&w->lineage, e, NULL));
 	ok(vv_gc_run(&w->lineage, false, &report));
 	CHECK(report.removed + report.rewritten > 0);
 }

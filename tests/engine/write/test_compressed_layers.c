@@ -6,7 +6,7 @@
 #include "base/pool.h"
 #include "codec/codec.h"
 #include "engine/upkeep/gc.h"
-#include "engine/drop.h"
+#include "engine/lineage/catalog.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/upkeep/verify.h"
 #include "support/gen.h"
@@ -243,8 +243,8 @@ static void test_gc(void)
 	write_epochs(&w, 1, "chunk=128 block=32KiB codec=zstd", 1, 4);
 	for (unsigned e = 1; e <= 4; e++)
 		size[e] = check_codec(&w, e, VV_CODEC_TYPED);
-	CHECK_EQ(vv_drop_epoch(&w.lineage, 1, &bytes), 0);
-	CHECK_EQ(vv_drop_epoch(&w.lineage, 2, &bytes), 0);
+	CHECK_EQ(vv_catalog_drop_epoch(&w.lineage, 1, &bytes), 0);
+	CHECK_EQ(vv_catalog_drop_epoch(&w.lineage, 2, &bytes), 0);
 	CHECK_EQ(vv_gc_run(&w.lineage, false, &report), 0);
 	CHECK(report.rewritten > 0 && report.bytes_after < report.bytes_before);
 	for (unsigned e = 1; e <= 4; e++) {

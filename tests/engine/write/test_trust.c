@@ -2,7 +2,6 @@
 /* New epochs never depend on damage: blocks that rotted, caches that are older than the files, numbers that come again. */
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
-#include "engine/drop.h"
 #include "engine/upkeep/gc.h"
 #include "engine/upkeep/verify.h"
 #include "store/dir.h"
@@ -180,7 +179,7 @@ static void drop_newest(const struct vv_lineage *lin)
 	uint64_t e = 0;
 
 	ok(vv_catalog_newest(lin, UINT64_MAX, &e));
-	ok(vv_drop_epoch(lin, e, NULL));
+	ok(vv_catalog_drop_epoch(lin, e, NULL));
 	ok(vv_gc_run(lin, false, &report));
 }
 
