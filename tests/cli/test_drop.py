@@ -83,6 +83,23 @@ class Drop(command.Case):
         self.assertLess(self.bytes(), 1024)  # the newest stays, emptied: its number must not come again
         self.assertIn("no epoch", self.varve("ls", self.store, "heat"))
 
+    def test_gc_and_verify_agree(self):
+        """The layer that stays for its number is not told of as garbage; what gc would still take away is."""
+        self.varve("drop", self.store, "heat@6..8")
+        self.assertEqual(self.json("verify", self.store)["orphans"], 3)
+        self.varve("gc", self.store)
+        self.assertEqual(self.json("verify", self.store)["orphans"], 0)
+        self.assertNotIn("no epoch needs", self.varve("verify", self.store))
+        left = sorted(p.name for p in self.store.rglob("*.layer"))
+        self.varve("gc", self.store)
+        self.assertEqual(sorted(p.name for p in self.store.rglob("*.layer")), left)
+        self.check(1, 2, 3, 4, 5)
+        # the next epoch has a number of its own, and then the empty layer is garbage, to both
+        self.assertEqual(self.write("region", "x", "bytes", N, "restart", 0, "poke", "x", 0, "00", "checkpoint"), [9])
+        self.assertEqual(self.json("verify", self.store)["orphans"], 1)
+        self.assertIn("1 removed", self.varve("gc", self.store, "heat"))
+        self.assertEqual(self.json("verify", self.store)["orphans"], 0)
+
     def test_keep(self):
         self.assertEqual(self.json("drop", self.store, "heat", "--keep", 2, "--keep-every", 3, "--dry-run")["dropped"],
                          [1, 2, 4, 5])

@@ -12,6 +12,18 @@
 
 enum { EMPTY = 1024 }; /* a layer of this size has nothing to take out */
 
+uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r)
+{
+	uint64_t layer = r->n ? vv_run_epoch(r->v[r->n - 1].layer) : 0, epoch = l->n_epochs ? l->epoch[l->n_epochs - 1] : 0;
+
+	return layer > epoch ? layer : epoch;
+}
+
+bool vv_gc_is_placeholder(const struct vv_reachable_layer *l, uint64_t newest)
+{
+	return !l->chain && l->need.n == 0 && vv_run_epoch(l->layer) >= newest && l->size <= EMPTY;
+}
+
 static int mark(struct vv_reachable *r, const struct vv_listing *l)
 {
 	int rc = 0;
@@ -79,11 +91,11 @@ static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
 }
 
 /* The layer with the highest number stays, emptied: it tells that its number was used, and no number is used twice. */
-static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_layer *l, bool dry_run,
+static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t newest, bool dry_run,
 		       struct vv_gc_report *out)
 {
 	uint64_t size = l->size;
-	int rc = dry_run || size <= EMPTY ? 0 : vv_compact_layer(lin, l, &size);
+	int rc = dry_run || vv_gc_is_placeholder(l, newest) ? 0 : vv_compact_layer(lin, l, &size);
 
 	out->kept++;
 	out->bytes_after += size;
@@ -91,7 +103,7 @@ static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_l
 	return rc == VV_EDAMAGED ? 0 : rc;
 }
 
-static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, bool newest, bool dry_run,
+static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t newest, bool dry_run,
 		 struct vv_gc_report *out)
 {
 	struct vv_compact_plan plan = { 0 };
@@ -99,8 +111,8 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 	int rc;
 
 	out->bytes_before += l->size;
-	if (!l->chain && l->need.n == 0 && newest)
-		return keep_number(lin, l, dry_run, out);
+	if (!l->chain && l->need.n == 0 && vv_run_epoch(l->layer) >= newest)
+		return keep_number(lin, l, newest, dry_run, out);
 	if (!l->chain && l->need.n == 0) {
 		out->removed++;
 		return dry_run ? 0 : remove_layer(lin, l->layer);
@@ -157,15 +169,13 @@ static int remove_if_empty(struct vv_store *s, const char *dir)
 int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
 		struct vv_gc_report *out)
 {
-	uint64_t newest = r->n ? vv_run_epoch(r->v[r->n - 1].layer) : 0;
+	uint64_t newest = vv_gc_newest(l, r);
 	int rc = dry_run ? 0 : settle(lin);
 
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
-	if (l->n_epochs && l->epoch[l->n_epochs - 1] > newest)
-		newest = l->epoch[l->n_epochs - 1];
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
-		rc = treat(lin, &r->v[i], vv_run_epoch(r->v[i].layer) >= newest, dry_run, out);
+		rc = treat(lin, &r->v[i], newest, dry_run, out);
 	if (rc == 0 && !dry_run)
 		rc = each_folder(lin, remove_if_empty);
 	return rc;

@@ -16,5 +16,9 @@ int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *o
 /* The second half of it, where what is needed is known and settled. */
 int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
 		struct vv_gc_report *out);
+/* The highest number of a layer or an epoch: such a layer stays, emptied, even if no epoch needs it. */
+uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r);
+/* Is the layer one that gc emptied and keeps for its number? */
+bool vv_gc_is_placeholder(const struct vv_reachable_layer *l, uint64_t newest);
 
 #endif

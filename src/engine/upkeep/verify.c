@@ -7,6 +7,7 @@
 #include "codec/codec.h"
 #include "engine/ranks/copies_lookup.h"
 #include "engine/lineage/provenance.h"
+#include "engine/upkeep/gc.h"
 #include "engine/write/index_cache.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/upkeep/reachable.h"
@@ -353,6 +354,7 @@ static int check_epoch(struct verifier *v, struct vv_reachable *r, const struct 
 
 static int check_reached(struct verifier *v, struct vv_reachable *r, bool all)
 {
+	uint64_t newest = vv_gc_newest(v->all, r);
 	int rc = vv_reachable_settle(r);
 
 	for (size_t i = 0; i < r->n; i++)
@@ -362,7 +364,7 @@ static int check_reached(struct verifier *v, struct vv_reachable *r, bool all)
 			continue;
 		if (r->v[i].chain || r->v[i].need.n)
 			rc = check_layer(v, &r->v[i]);
-		else if (all)
+		else if (all && !vv_gc_is_placeholder(&r->v[i], newest))
 			v->report.orphans++;
 	}
 	return rc;
