@@ -25,6 +25,15 @@ class Ls(command.Case):
         self.assertEqual((heat["ranks"], heat["bytes_memory"]), (1, 8000))
         self.assertLess(abs(heat["time_ns"] / 1e9 - time.time()), 100)
 
+    def test_quiet(self):
+        """The rows alone, for scripts."""
+        self.assertEqual(self.write(lineage="empty"), [])
+        self.assertEqual(self.varve("ls", self.store, "empty", "-q"), "")
+        self.write("region", "x", "bytes", 64, "tick", "x", 30)
+        self.assertEqual([line.split()[0] for line in self.varve("ls", self.store, "-q").splitlines()], ["empty", "heat"])
+        self.assertEqual([line.split()[0] for line in self.varve("ls", "-q", self.store, "heat").splitlines()],
+                         [str(n) for n in range(11, 31)])
+
     def test_epochs(self):
         self.write("region", "x", "bytes", 8192, "load", "x", self.file("x", command.noise(8192)), "checkpoint",
                    "poke", "x", 5000, "00ff", "checkpoint")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every verb with epochs of several ranks: one that shares a region, and has another for itself."""
+import random
 import re
 import shutil
 import subprocess
@@ -47,13 +48,29 @@ class Ranks(command.Case):
 
     def test_show_table(self):
         text = self.varve("show", self.store, "heat@1")
-        self.assertRegex(text, r"(?m)^  RANK +MEMORY +UNCHANGED +KNOWN +OF OTHERS +NEW +STORED +FOR OTHERS +LAYER$")
+        self.assertRegex(text, r"(?m)^  RANK +MEMORY +UNCHANGED +KNOWN +OF OTHERS +NEW +STORED +FOR OTHERS +LAYER +CODEC$")
         self.assertEqual(re.findall(r"(?m)^ +(0|1|2|all)  ", text), ["0", "1", "2", "all"])
         self.assertRegex(text, r"(?m)^ +all +348 KiB +0 B +0 B +192 KiB +156 KiB +156 KiB +96\.0 KiB ")
-        self.assertRegex(text, r"(?m)^  balance +1\.\d\d: rank \d stored most")
+        self.assertRegex(text, r"(?m)^  balance +rank \d stored most")  # a few KiB are no reason for a factor
+        self.assertEqual(re.findall(r"(?m)^ +(?:\d|all)  .* (\S+)$", text), ["none"] * (RANKS + 1))
         self.assertRegex(text, r"(?m)^  alone +up to 348 KiB would be new .*, 2\.23x as much$")
         self.assertNotIn("REGION", text)
         self.assertLess(len(text.splitlines()), 16)
+
+    def test_show_uneven(self):
+        """Which rank compressed with what; and a factor only where much lies on one rank."""
+        if "zstd" not in self.json("config")["codecs"]:
+            self.skipTest("built without zstd")
+        n = 33 << 20
+        for r, data in enumerate([random.Random(5).randbytes(n), bytes(range(1, 251)) * (n // 250 + 1)]):
+            self.file(f"big{r}", data[:n])
+        words = ["ranks", 2, "region", "big", "bytes", n, "load", "big", "big%r", "checkpoint"]
+        self.write(*words, options="codec=zstd", lineage="uneven")
+        text = self.varve("show", self.store, "uneven")
+        self.assertRegex(text, r"(?m)^  balance +[12]\.\d\d: rank 0 stored most")
+        self.assertEqual(re.findall(r"(?m)^ +(?:\d|all)  .*iB  (\S.*)$", text), ["none", "zstd", "none, zstd"])
+        self.assertEqual([r["codecs"] for r in self.json("show", self.store, "uneven")["ranks"]], ["none", "zstd"])
+        self.assertIn("; codec: zstd\n", self.varve("show", self.store, "uneven", "--rank", 1))
 
     def test_show_one_and_all(self):
         one = self.varve("show", self.store, "heat", "--rank", 1)

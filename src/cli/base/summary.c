@@ -1,8 +1,12 @@
 #include "cli/base/summary.h"
+#include "codec/codec.h"
 #include <inttypes.h>
+#include <stdio.h>
 
-static const char *const columns[] = { ">RANK", ">MEMORY", ">UNCHANGED",  ">KNOWN", ">OF OTHERS",
-				       ">NEW",  ">STORED", ">FOR OTHERS", ">LAYER", NULL };
+static const char *const columns[] = { ">RANK",   ">MEMORY",     ">UNCHANGED", ">KNOWN", ">OF OTHERS", ">NEW",
+				       ">STORED", ">FOR OTHERS", ">LAYER",     "<CODEC", NULL };
+
+static const uint64_t uneven = 16 << 20; /* bytes above the average: less takes a store no time to speak of */
 
 void vv_summary_init(struct vv_summary *s)
 {
@@ -29,12 +33,37 @@ static struct vv_summary_sums sums_of(const struct vv_commit_rank *rank, const s
 	return n;
 }
 
+static uint32_t codecs_of(const struct vv_blocks *b)
+{
+	uint32_t set = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		set |= b->v[i].codec < 32 ? 1u << b->v[i].codec : 0;
+	return set;
+}
+
+static struct vv_text codec_names(uint32_t set)
+{
+	struct vv_text t = { "-" };
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < 32 && n < sizeof(t.s); i++)
+		if (set >> i & 1)
+			n += (size_t)snprintf(t.s + n, sizeof(t.s) - n, "%s%s", n ? ", " : "", vv_codec_name(i));
+	return t;
+}
+
+struct vv_text vv_summary_codecs(const struct vv_blocks *b)
+{
+	return codec_names(codecs_of(b));
+}
+
 static void cell(struct vv_text_table *t, bool known, uint64_t bytes)
 {
 	vv_text_cell(t, "%s", known ? vv_text_size(bytes).s : "-");
 }
 
-static void row(struct vv_text_table *t, const struct vv_summary_sums *n, bool here)
+static void row(struct vv_text_table *t, const struct vv_summary_sums *n, uint32_t codecs, bool here)
 {
 	cell(t, true, n->memory);
 	cell(t, here, n->unchanged);
@@ -44,6 +73,7 @@ static void row(struct vv_text_table *t, const struct vv_summary_sums *n, bool h
 	cell(t, true, n->stored);
 	cell(t, here, n->for_others);
 	cell(t, true, n->layer);
+	vv_text_cell(t, "%s", codec_names(here ? codecs : 0).s);
 }
 
 static void longest(uint64_t *ns, const struct vv_head *h, const char *stat)
@@ -53,12 +83,14 @@ static void longest(uint64_t *ns, const struct vv_head *h, const char *stat)
 	*ns = v > *ns ? v : *ns;
 }
 
-void vv_summary_add(struct vv_summary *s, const struct vv_commit_rank *rank, const struct vv_head *head)
+void vv_summary_add(struct vv_summary *s, const struct vv_commit_rank *rank, const struct vv_head *head, const struct vv_blocks *blocks)
 {
 	struct vv_summary_sums n = sums_of(rank, head);
+	uint32_t codecs = head ? codecs_of(blocks) : 0;
 
 	vv_text_cell(&s->table, "%" PRIu32, s->ranks);
-	row(&s->table, &n, head);
+	row(&s->table, &n, codecs, head);
+	s->codecs |= codecs;
 	if (n.stored > s->most) {
 		s->most = n.stored;
 		s->most_rank = s->ranks;
@@ -91,6 +123,17 @@ static double balance(const struct vv_summary *s)
 	return s->all.stored ? (double)s->most * s->ranks / (double)s->all.stored : 1;
 }
 
+static void say_balance(const struct vv_summary *s, struct vv_out *out)
+{
+	uint64_t average = s->all.stored / s->ranks;
+
+	vv_out_printf(out, "  balance       ");
+	if (s->most - average >= uneven)
+		vv_out_printf(out, "%.2f: ", balance(s));
+	vv_out_printf(out, "rank %" PRIu32 " stored most, %s; the average is %s\n", s->most_rank, vv_text_size(s->most).s,
+		      vv_text_size(average).s);
+}
+
 static void say_sharing(const struct vv_summary *s, struct vv_out *out)
 {
 	vv_out_printf(out, "  alone         up to %s would be new if the ranks did not share", vv_text_size(alone(s)).s);
@@ -105,15 +148,14 @@ int vv_summary_say(struct vv_summary *s, struct vv_out *out)
 	int rc;
 
 	vv_text_cell(&s->table, "all");
-	row(&s->table, &s->all, s->elsewhere == 0);
+	row(&s->table, &s->all, s->codecs, s->elsewhere == 0);
 	vv_out_printf(out, "\n");
 	rc = vv_text_table_print(&s->table, &out->buf);
 	if (rc)
 		return rc;
 	vv_out_printf(out, "\n");
 	if (s->all.stored)
-		vv_out_printf(out, "  balance       %.2f: rank %" PRIu32 " stored most, %s; the average is %s\n", balance(s),
-			      s->most_rank, vv_text_size(s->most).s, vv_text_size(s->all.stored / s->ranks).s);
+		say_balance(s, out);
 	if (s->elsewhere == 0)
 		say_sharing(s, out);
 	else

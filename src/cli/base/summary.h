@@ -6,6 +6,7 @@
 #include "cli/base/out.h"
 #include "cli/base/text.h"
 #include "core/format/commit.h"
+#include "core/format/payload.h"
 
 /* memory = unchanged + known + of_others + fresh, of a rank whose layer was read. */
 struct vv_summary_sums {
@@ -24,13 +25,16 @@ struct vv_summary {
 	uint32_t elsewhere; /* ranks whose layers are not in this store */
 	uint64_t most;      /* bytes that one rank stored */
 	uint32_t most_rank;
+	uint32_t codecs;    /* of all blocks, a bit for each number */
 	uint64_t ranks_ns, blocked_ns; /* the longest */
 };
 
 void vv_summary_init(struct vv_summary *s);
 void vv_summary_fini(struct vv_summary *s);
 /* The next rank; head is NULL if its layer is not in this store. */
-void vv_summary_add(struct vv_summary *s, const struct vv_commit_rank *rank, const struct vv_head *head);
+void vv_summary_add(struct vv_summary *s, const struct vv_commit_rank *rank, const struct vv_head *head, const struct vv_blocks *blocks);
+/* The names of the codecs of these blocks: "zstd", "none, zstd"; "-" without blocks. */
+struct vv_text vv_summary_codecs(const struct vv_blocks *b);
 
 int vv_summary_say(struct vv_summary *s, struct vv_out *out);
 void vv_summary_put(const struct vv_summary *s, struct vv_json *out); /* as "totals" */

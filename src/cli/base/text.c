@@ -248,12 +248,13 @@ int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out)
 	if (t->failed || t->n_columns > sizeof(wide) / sizeof(wide[0]))
 		return vv_err_set(VV_ENOMEM, "no memory for a table");
 	for (size_t c = 0; c < t->n_columns; c++) {
-		wide[c] = width(t->column[c] + 1);
+		wide[c] = t->bare ? 0 : width(t->column[c] + 1);
 		for (size_t i = c; i - c + t->n_columns <= t->n; i += t->n_columns)
 			if (width(t->cell[i]) > wide[c] && !is_free(t, (const char *const *)&t->cell[i - c], c))
 				wide[c] = width(t->cell[i]);
 	}
-	print_row(t, wide, t->column, 1, out);
+	if (!t->bare)
+		print_row(t, wide, t->column, 1, out);
 	for (size_t i = 0; i + t->n_columns <= t->n; i += t->n_columns)
 		print_row(t, wide, (const char *const *)&t->cell[i], 0, out);
 	return vv_buf_check(out);

@@ -32,6 +32,7 @@ struct vv_text_table { /* rows of cells, as wide as they need to be */
 	const char *indent;
 	char **cell;
 	size_t n, cap;
+	bool bare; /* without the headings */
 	bool failed;
 };
 

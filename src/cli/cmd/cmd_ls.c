@@ -73,6 +73,7 @@ static int list_lineages(struct vv_verb_context *job)
 	int rc = vv_catalog_lineages(job->store, &names);
 
 	vv_text_table_init(&t, columns, "");
+	t.bare = job->args->quiet;
 	vv_json_array(&job->json, "lineages");
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
 		struct vv_commit c = { 0 };
@@ -89,7 +90,7 @@ static int list_lineages(struct vv_verb_context *job)
 	vv_json_end(&job->json);
 	if (rc == 0 && !job->args->json && names.n)
 		rc = vv_text_table_print(&t, &job->out.buf);
-	else if (rc == 0 && !job->args->json)
+	else if (rc == 0 && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "no lineage in store '%s'\n", job->store->url);
 	vv_text_table_fini(&t);
 	vv_store_names_fini(&names);
@@ -207,14 +208,15 @@ static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *li
 	int rc, found;
 
 	vv_text_table_init(&t, columns, "");
+	t.bare = job->args->quiet;
 	vv_json_text(&job->json, "lineage", lin->name);
 	vv_json_array(&job->json, "epochs");
 	found = rc = each_epoch(job, lin, l, &t);
 	vv_json_end(&job->json);
 	vv_json_bool(&job->json, "older", older);
-	if (rc >= 0 && !job->args->json && l->n_epochs == 0)
+	if (rc >= 0 && !job->args->json && !job->args->quiet && l->n_epochs == 0)
 		vv_out_printf(&job->out, "lineage '%s' has no epoch yet\n", lin->name);
-	if (rc >= 0 && !job->args->json && older)
+	if (rc >= 0 && !job->args->json && !job->args->quiet && older)
 		vv_out_printf(&job->out, "... epochs before %" PRIu64 " are not shown (--all shows them)\n", l->epoch[0]);
 	if (rc >= 0 && !job->args->json && l->n_epochs)
 		rc = vv_text_table_print(&t, &job->out.buf);
@@ -267,7 +269,8 @@ const struct vv_cmd vv_cmd_ls = {
 	.max = 2,
 	.brief = "lists a store's lineages, or a lineage's epochs",
 	.help = "Lists the lineages of a store, each with its newest epoch; or the epochs of a lineage, newest last.\n"
-		"MEMORY is what the regions held, STORED the new bytes as coded, LAYER the layer files as written.",
+		"MEMORY is what the regions held, STORED the new bytes as coded, LAYER the layer files as written.\n"
+		"With -q the rows alone, without headings.",
 	.option = options,
 	.run = run,
 };

@@ -169,9 +169,10 @@ static void say_layer(struct vv_out *o, const struct view *w)
 
 		vv_out_printf(o, "  %-14s%10s  %7s\n", parts[i].words, vv_text_size(v).s, vv_text_share(v, memory).s);
 	}
-	vv_out_printf(o, "  stored        %10s  %7s of new in %zu block%s\n", vv_text_size(w->rank->stored).s,
+	vv_out_printf(o, "  stored        %10s  %7s of new in %zu block%s", vv_text_size(w->rank->stored).s,
 		      vv_text_share(w->rank->stored, vv_head_stat(h, "bytes.new")).s, w->file->blocks.n,
 		      w->file->blocks.n == 1 ? "" : "s");
+	vv_out_printf(o, "%s%s\n", w->file->blocks.n ? "; codec: " : "", w->file->blocks.n ? vv_summary_codecs(&w->file->blocks).s : "");
 	vv_out_printf(o, "  layer file    %10s  memory is %s as much\n", vv_text_size(w->rank->file_len).s,
 		      vv_text_ratio(memory, w->rank->file_len).s);
 }
@@ -392,6 +393,7 @@ static void put_layer(struct vv_json *j, const struct view *w)
 	vv_json_number(j, "bytes_layer_now", w->file->frame.file_len);
 	vv_json_real(j, "ratio", w->rank->file_len ? (double)w->rank->memory / (double)w->rank->file_len : 0);
 	vv_json_number(j, "blocks", w->file->blocks.n);
+	vv_json_text(j, "codecs", w->file->blocks.n ? vv_summary_codecs(&w->file->blocks).s : NULL);
 	vv_json_object(j, "stats");
 	for (size_t i = 0; i < h->n_stats; i++)
 		vv_json_number(j, h->stat[i].name, h->stat[i].value);
@@ -433,7 +435,7 @@ static int show_rank(struct vv_verb_context *job, const struct vv_lineage *lin, 
 	else if (rc == 0)
 		rc = say_rank(job, &w);
 	if (rc == 0 && sum)
-		vv_summary_add(sum, w.rank, &w.file->head);
+		vv_summary_add(sum, w.rank, &w.file->head, &w.file->blocks);
 	view_fini(&w);
 	return rc;
 }
@@ -458,10 +460,10 @@ static int sum_rank(struct vv_verb_context *job, const struct vv_lineage *lin, c
 		    struct vv_show_files *files)
 {
 	struct vv_layer_file *f = NULL;
-	int rc = vv_layer_file_open(lin, vv_run_layer(c->epoch, rank), VV_LAYER_FILE_HEAD, &f);
+	int rc = vv_layer_file_open(lin, vv_run_layer(c->epoch, rank), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &f);
 
 	if (rc == 0)
-		vv_summary_add(sum, &c->rank[rank], &f->head);
+		vv_summary_add(sum, &c->rank[rank], &f->head, &f->blocks);
 	if (rc == 0)
 		rc = vv_show_files_add_head(files, job, lin, &f->head);
 	vv_layer_file_close(f);
@@ -493,7 +495,7 @@ static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, c
 		if (rc != VV_EDAMAGED || !many || !is_elsewhere(lin, c->epoch, r))
 			continue;
 		put_elsewhere(&job->json, c, r);
-		vv_summary_add(&sum, &c->rank[r], NULL);
+		vv_summary_add(&sum, &c->rank[r], NULL, NULL);
 		rc = 0;
 	}
 	vv_json_end(&job->json);
@@ -578,6 +580,7 @@ const struct vv_cmd vv_cmd_show = {
 		"what it cost, and what a restart reads. RUNS are those of the whole region, RUNS HERE those its layer adds.\n"
 		"Of several ranks a table with a line for each: its MEMORY is UNCHANGED, KNOWN (zero, or the rank has it elsewhere),\n"
 		"OF OTHERS (other ranks store it) or NEW; FOR OTHERS is what other ranks refer to, of what is new.\n"
+		"CODEC is how what is new was coded.\n"
 		"Of files that were packed, the kinds of variables and how each was coded, and the files.",
 	.option = options,
 	.run = run,
