@@ -10,6 +10,7 @@
 #include "core/plan/interval.h"
 #include "core/plan/cheaper_way.h"
 #include "core/plan/write_order.h"
+#include "engine/write/codec_choice.h"
 #include "engine/write/block_writer.h"
 #include "engine/write/referenced_layers.h"
 #include "engine/write/index_cache.h"
@@ -178,6 +179,7 @@ struct varve {
 	struct vv_commit_ranks verdict;
 	struct vv_pool *pool; /* started with the first need */
 	struct vv_block_writer_options coding;
+	struct vv_costs costs;
 	uint8_t digest_kind;
 	vv_digest_fn digest;
 	struct vv_interval due;

@@ -15,6 +15,8 @@
 enum {
 	READS_EACH = 8, /* under way for each thread that has something to do with what they bring */
 	READS_MOST = 32,
+	ENOUGH = 4 << 20, /* bytes written, to tell how fast a store is */
+	MUCH = 1 << 30,   /* of which older ones count half */
 };
 
 static const struct {
@@ -116,6 +118,10 @@ static void measure(struct vv_store *s, uint64_t bytes, double since)
 	pthread_mutex_lock(&s->pace_lock);
 	s->sunk_bytes += bytes;
 	s->sunk_seconds += vv_clock_s() - since;
+	if (s->sunk_bytes >= MUCH) {
+		s->sunk_bytes /= 2;
+		s->sunk_seconds /= 2;
+	}
 	pthread_mutex_unlock(&s->pace_lock);
 }
 
@@ -154,15 +160,25 @@ void vv_store_put_abort(struct vv_put *p)
 		p->store->ops->put_abort(p);
 }
 
+void vv_store_sunk(struct vv_store *s, uint64_t *bytes, uint64_t *ns)
+{
+	pthread_mutex_lock(&s->pace_lock);
+	if (s->sunk_bytes >= ENOUGH && s->sunk_seconds > 0) {
+		*bytes = s->sunk_bytes;
+		*ns = (uint64_t)(s->sunk_seconds * 1e9) + 1;
+	} else {
+		*bytes = s->bandwidth;
+		*ns = s->bandwidth ? 1000000000 : 0;
+	}
+	pthread_mutex_unlock(&s->pace_lock);
+}
+
 double vv_store_rate(struct vv_store *s)
 {
-	double rate;
+	uint64_t bytes, ns;
 
-	pthread_mutex_lock(&s->pace_lock);
-	rate = s->sunk_bytes >= (4u << 20) && s->sunk_seconds > 0 ? (double)s->sunk_bytes / s->sunk_seconds :
-								    (double)s->bandwidth;
-	pthread_mutex_unlock(&s->pace_lock);
-	return rate;
+	vv_store_sunk(s, &bytes, &ns);
+	return ns ? (double)bytes / (double)ns * 1e9 : 0;
 }
 
 int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n)

@@ -199,6 +199,8 @@ void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *to
 
 /* Bytes per second the sink was seen to take; before enough was written to tell, its limit, or 0. */
 double vv_store_rate(struct vv_store *s);
+/* The same as bytes and nanoseconds, to be added up over ranks. The newest GiB counts most. */
+void vv_store_sunk(struct vv_store *s, uint64_t *bytes, uint64_t *ns);
 
 int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);
 void vv_store_names_fini(struct vv_names *v);

@@ -47,7 +47,9 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 	d->time_ns = p->head.time_ns;
 	d->st = p->st;
 	d->st.epoch = p->epoch;
-	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->footing.lost };
+	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->footing.lost,
+				      .coded_bytes = v->costs.coded_bytes, .coded_ns = v->costs.coded_ns };
+	vv_store_sunk(v->store, &d->mine.sunk_bytes, &d->mine.sunk_ns);
 }
 
 /* ---- consequences ---------------------------------------------------------------------------------------------------------- */
@@ -85,6 +87,20 @@ static uint64_t bytes_here(const struct varve *v)
 	return sum;
 }
 
+/* One price for all ranks, by the same numbers on each: equal data are coded alike. */
+static void share_price(struct varve *v)
+{
+	double sunk_bytes = 0, sunk_ns = 0, coded_bytes = 0, coded_ns = 0;
+
+	for (uint32_t r = 0; r < v->ranks; r++) {
+		sunk_bytes += (double)v->verdict.all[r].sunk_bytes;
+		sunk_ns += (double)v->verdict.all[r].sunk_ns;
+		coded_bytes += (double)v->verdict.all[r].coded_bytes;
+		coded_ns += (double)v->verdict.all[r].coded_ns;
+	}
+	vv_codec_choice_set_price(&v->costs, sunk_bytes, sunk_ns, coded_bytes, coded_ns);
+}
+
 /* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
 static void accept(struct varve *v)
 {
@@ -96,6 +112,7 @@ static void accept(struct varve *v)
 	if (vv_group_leads_place(v->group))
 		vv_retention_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
 	vv_rank_dedup_learn(v);
+	share_price(v);
 	if (d->ruling->reclaimed && v->rank != 0 && vv_retention_prune(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
 	vv_index_limit_settle(v);

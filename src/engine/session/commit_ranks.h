@@ -18,6 +18,7 @@ struct vv_report { /* of one rank, to all */
 	uint64_t time_ns;
 	struct vv_commit_rank layer;
 	uint64_t lost; /* layers that it refers to are gone */
+	uint64_t sunk_bytes, sunk_ns, coded_bytes, coded_ns; /* what its store and its coder took: engine/write/codec_choice.h */
 	uint64_t seal; /* of the comm */
 };
 

@@ -116,6 +116,8 @@ int vv_epoch_open_layer(struct vv_layer_writer *p)
 
 	opt.prompt = p->v->tiles.fencing;
 	opt.always = p->v->grains && p->v->grains->stream.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
+	opt.costs = &p->v->costs;
+	p->v->costs.shared = p->v->group != NULL;
 	opt.stored = stored;
 	opt.arg = p->v;
 	p->v->tiles.broken = false;

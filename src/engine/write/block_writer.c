@@ -57,7 +57,8 @@ struct vv_block_writer {
 	size_t size;
 	size_t room;         /* of a block's own memory */
 	uint64_t added;      /* bytes handed over */
-	uint64_t sampled_at; /* auto: when it last decided */
+	uint64_t sampled_at; /* auto: bytes before the last sample, and 1; 0: none yet */
+	double saved;        /* auto: part of its bytes that coding saved */
 	bool coding;         /* auto: what it decided */
 	struct vv_codec_choice choice;
 	struct { /* vv_block_writer_turn */
@@ -231,25 +232,47 @@ static void sample(void *arg)
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
 
 	if (b->part[0].iov_len >= n || gather(b) == 0)
-		f->coding = vv_codec_choice_pays(b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_store_rate(f->put->store),
-					   vv_pool_width(f->pool), f->opt.always);
+		f->saved = vv_codec_choice_sample(f->opt.costs, b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_pool_width(f->pool));
 }
 
-/* auto looks at the first block that it can judge, and again every so often. Memory that is gone is found out by who stores. */
+/* Ranks of a group use what they measured together, so that equal data are coded alike; before that only a limit that was set. */
+static bool pays(struct vv_block_writer *f)
+{
+	struct vv_costs *c = f->opt.costs, now = *c;
+	uint64_t bytes, ns;
+
+	if (f->opt.always)
+		return f->saved > VV_CODEC_CHOICE_LEAST;
+	if (!c->shared || (c->price <= 0 && f->put->store->bandwidth)) {
+		vv_store_sunk(f->put->store, &bytes, &ns);
+		vv_codec_choice_set_price(&now, (double)bytes, (double)ns, (double)c->coded_bytes, (double)c->coded_ns);
+	}
+	if (!c->shared)
+		c->price = now.price;
+	return vv_codec_choice_pays(&now, f->saved);
+}
+
+/* auto codes a sample of the first block that it can judge, and again every so often; whether it pays is asked at each block. Memory that is gone is
+ * found out by who stores. */
 static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block *b)
 {
-	bool look = !f->sampled_at || f->added - f->sampled_at >= SAMPLE_EVERY;
+	bool look = !f->sampled_at || f->added + 1 - f->sampled_at >= SAMPLE_EVERY;
 
-	if (!f->opt.codec || (f->opt.automatic && (b->raw_len < 4096 || (!look && !f->coding))))
+	if (!f->opt.codec || (f->opt.automatic && b->raw_len < 4096))
+		return NULL;
+	if (f->opt.automatic && !look)
+		f->coding = pays(f);
+	if (f->opt.automatic && !look && !f->coding)
 		return NULL;
 	if (vv_codec_choice_is_due(&f->choice, &b->form, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
 		vv_codec_choice_try(&f->choice, &b->form, f->added, b->raw, b->raw_len);
 	b->codec = vv_codec_choice_codec(&f->choice, &b->form, &b->how);
 	if (!f->opt.automatic || !look)
 		return b->codec;
-	f->coding = false;
+	f->saved = 0;
 	vv_fence_try(sample, b);
-	f->sampled_at = f->opt.always || vv_store_rate(f->put->store) > 0 ? f->added : 0;
+	f->sampled_at = f->added + 1;
+	f->coding = pays(f);
 	return f->coding ? b->codec : NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "core/format/layer.h"
 #include "store/store.h"
 
+struct vv_costs;
 struct vv_block_writer;
 struct vv_shared_samples;
 
@@ -21,7 +22,8 @@ struct vv_block_writer_options {
 	size_t block;                 /* bytes per block before coding */
 	const struct vv_codec *codec; /* NULL: none, or the first candidate of `automatic` */
 	int level;
-	bool automatic;   /* code only where a sample shows that it pays */
+	bool automatic;   /* code only where a sample shows that it pays, */
+	struct vv_costs *costs; /* by these */
 	bool always;      /* automatic: whatever shrinks is coded, however fast the sink is */
 	bool prompt;      /* somebody may wait for what is being stored */
 	bool copy;        /* what is added is copied at once: the caller need not keep it */

@@ -12,7 +12,10 @@
 enum {
 	STRETCHES = 3, /* of a block are tasted */
 	EVERY = 16 << 20,
+	REMEMBERED = 4 << 20, /* bytes of samples */
 };
+
+static const double steady = 1.2; /* a price moves only by more than this */
 
 int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out)
 {
@@ -139,21 +142,48 @@ const struct vv_codec *vv_codec_choice_codec(const struct vv_codec_choice *c, co
 	return t && t->codec ? t->codec : c->codec;
 }
 
-bool vv_codec_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
-		    unsigned width, bool always)
+void vv_codec_choice_set_price(struct vv_costs *c, double sunk_bytes, double sunk_ns, double coded_bytes, double coded_ns)
+{
+	double price;
+
+	if (!(sunk_bytes > 0 && sunk_ns > 0 && coded_bytes > 0 && coded_ns > 0))
+		return;
+	price = sunk_bytes / sunk_ns * (coded_ns / coded_bytes);
+	if (c->price <= 0 || price > c->price * steady || price * steady < c->price)
+		c->price = price;
+}
+
+/* Newer samples count more: what is older is halved. */
+static void note_cost(struct vv_costs *c, size_t n, double seconds, unsigned width)
+{
+	if (c->coded_bytes >= REMEMBERED) {
+		c->coded_bytes /= 2;
+		c->coded_ns /= 2;
+	}
+	c->coded_bytes += n;
+	c->coded_ns += (uint64_t)(seconds * 1e9 / width) + 1;
+}
+
+double vv_codec_choice_sample(struct vv_costs *costs, const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n,
+			unsigned width)
 {
 	size_t cap = c->bound(n), got = 0;
 	uint8_t *to = vv_mem_new(cap, 1);
-	double start = vv_clock_s(), speed, ratio, through;
-	int rc = to ? c->encode(p, n, how, to, cap, level, &got) : VV_ENOMEM;
+	int rc = to ? 0 : VV_ENOMEM;
+	double start;
 
+	if (rc == 0 && costs->coded_bytes == 0) /* the coder's memory and the caches are not part of its cost */
+		rc = c->encode(p, n, how, to, cap, level, &got);
+	start = vv_clock_own_s();
+	if (rc == 0)
+		rc = c->encode(p, n, how, to, cap, level, &got);
+	if (rc == 0)
+		note_cost(costs, n, vv_clock_own_s() - start, width);
 	vv_mem_free(to);
-	if (rc == 0 && got && always)
-		return 20 * got < 19 * n;
-	if (rc || !got || sink <= 0)
-		return false;
-	speed = (double)n / (vv_clock_s() - start + 1e-9) * width;
-	ratio = (double)n / (double)got;
-	through = speed < sink * ratio ? speed : sink * ratio;
-	return ratio > 1.05 && through > 1.1 * sink;
+	return rc == 0 && got && got < n ? 1 - (double)got / (double)n : 0;
+}
+
+bool vv_codec_choice_pays(const struct vv_costs *c, double saved)
+{
+	return saved > VV_CODEC_CHOICE_LEAST && c->price > 0 && saved > c->price;
 }

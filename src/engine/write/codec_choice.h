@@ -7,6 +7,8 @@
 
 enum { VV_CODEC_CHOICE_FORMS = 32 };
 
+#define VV_CODEC_CHOICE_LEAST 0.05 /* less than this part of the bytes is not worth saving */
+
 struct vv_shared_samples;
 
 struct vv_codec_choice_tried {
@@ -36,9 +38,19 @@ bool vv_codec_choice_is_due(const struct vv_codec_choice *c, const struct vv_for
 void vv_codec_choice_try(struct vv_codec_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n);
 const struct vv_codec *vv_codec_choice_codec(const struct vv_codec_choice *c, const struct vv_form *form, struct vv_recipe *how);
 
-/* Would coding make the whole faster? The sink takes `sink` bytes a second, `width` threads code, and what is left has size 1/ratio. With
- * `always` it need only be smaller. */
-bool vv_codec_choice_pays(const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n, double sink,
-		    unsigned width, bool always);
+/* What `auto` decides by. Coding pays where the time that the store would take for the bytes saved is more than the coder's. Both are measured over the
+ * whole session, the coder's as processor time, which other load does not lengthen. */
+struct vv_costs {
+	uint64_t coded_bytes, coded_ns; /* of samples; the time is divided by the threads that code */
+	double price; /* coding pays if it saves more than this part of the bytes; 0: not known */
+	bool shared;  /* the ranks of a group have one price: engine/session/commit_ranks.c sets it after each epoch */
+};
+
+/* The price by what a store took in some time, and a coder. It follows only what differs by more than a fifth. */
+void vv_codec_choice_set_price(struct vv_costs *c, double sunk_bytes, double sunk_ns, double coded_bytes, double coded_ns);
+/* Codes a sample on one of `width` threads: the part of its bytes that this saves, and what it costs. */
+double vv_codec_choice_sample(struct vv_costs *costs, const struct vv_codec *c, const struct vv_recipe *how, int level, const uint8_t *p, size_t n,
+			unsigned width);
+bool vv_codec_choice_pays(const struct vv_costs *c, double saved);
 
 #endif

@@ -1,4 +1,5 @@
 /* The codec of a block follows from the form of its numbers, each tried by itself, and not at every turn. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/format/head.h"
 #include "engine/write/codec_choice.h"
@@ -108,6 +109,62 @@ static void test_no_memory(void)
 	}
 }
 
+static int encode_slowly(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
+{
+	(void)from, (void)how, (void)to, (void)cap, (void)level;
+	vv_clock_sleep(0.1);
+	*out = n / 4;
+	return 0;
+}
+
+static size_t bound_of(size_t n)
+{
+	return n;
+}
+
+/* What a sample costs is the processor's time: that of waiting for a processor is not in it. */
+static void test_sample(void)
+{
+	const struct vv_codec waits = { .encode = encode_slowly, .bound = bound_of };
+	const struct vv_recipe how = vv_recipe_plain(1);
+	struct vv_costs c = { 0 };
+
+	CHECK(vv_codec_choice_sample(&c, &waits, &how, 1, text, 4096, 1) == 0.75);
+	CHECK_EQ(c.coded_bytes, 4096);
+	CHECK(c.coded_ns > 0 && c.coded_ns < 50000000);
+	for (int i = 0; i < 5; i++) { /* what is old counts less and less */
+		c.coded_bytes = 64 << 20;
+		c.coded_ns = 64u << 20;
+		vv_codec_choice_sample(&c, &waits, &how, 1, text, 4096, 1);
+		CHECK(c.coded_bytes < 33 << 20);
+	}
+	vv_mem_fail_at(1);
+	CHECK(vv_codec_choice_sample(&c, &waits, &how, 1, text, 4096, 1) == 0);
+	vv_mem_fail_at(0);
+}
+
+/* Coding that saves s of a byte pays if the store's time for s bytes is more than the coder's for one. The price does not follow every breath. */
+static void test_price(void)
+{
+	struct vv_costs c = { 0 };
+
+	CHECK(!vv_codec_choice_pays(&c, 0.9));
+	vv_codec_choice_set_price(&c, 0, 0, 100, 100); /* no store was measured */
+	vv_codec_choice_set_price(&c, 100, 100, 0, 0);
+	CHECK(c.price == 0 && !vv_codec_choice_pays(&c, 0.9));
+	vv_codec_choice_set_price(&c, 200e6, 1e9, 800e6, 1e9); /* 200 MB/s, 800 MB/s */
+	CHECK(c.price > 0.249 && c.price < 0.251 && vv_codec_choice_pays(&c, 0.26) && !vv_codec_choice_pays(&c, 0.24));
+	vv_codec_choice_set_price(&c, 230e6, 1e9, 800e6, 1e9);
+	vv_codec_choice_set_price(&c, 170e6, 1e9, 800e6, 1e9);
+	CHECK(c.price > 0.249 && c.price < 0.251);
+	vv_codec_choice_set_price(&c, 400e6, 1e9, 800e6, 1e9);
+	CHECK(c.price > 0.49 && !vv_codec_choice_pays(&c, 0.45));
+	vv_codec_choice_set_price(&c, 1e6, 1e9, 800e6, 1e9);
+	CHECK(!vv_codec_choice_pays(&c, 0.04) && vv_codec_choice_pays(&c, 0.06)); /* never for next to nothing */
+	vv_codec_choice_set_price(&c, 4e9, 1e9, 800e6, 1e9);
+	CHECK(!vv_codec_choice_pays(&c, 1));
+}
+
 /* The words of the option. */
 static void test_parse(void)
 {
@@ -125,6 +182,8 @@ int main(void)
 	fill();
 	test_none();
 	test_parse();
+	test_sample();
+	test_price();
 	if (!vv_codec_numbered(VV_CODEC_ZSTD))
 		return 0;
 	test_tries();
