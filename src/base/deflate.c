@@ -28,13 +28,13 @@ int vv_deflate_pack(const void *from, size_t n, int level, void *to, size_t cap,
 	return 0;
 }
 
-int vv_deflate_unpack(const void *from, size_t n, void *to, size_t raw_len)
+int vv_deflate_unpack_some(const void *from, size_t n, void *to, size_t cap, size_t *out)
 {
-	z_stream z = { .next_in = from, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)raw_len };
+	z_stream z = { .next_in = from, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)cap };
 	int rc;
 
-	if (n > UINT_MAX || raw_len > UINT_MAX)
-		return vv_err_set(VV_EDAMAGED, "a zlib stream of %zu bytes for %zu is too large", n, raw_len);
+	if (n > UINT_MAX || cap > UINT_MAX)
+		return vv_err_set(VV_EDAMAGED, "a zlib stream of %zu bytes for %zu is too large", n, cap);
 	rc = inflateInit(&z);
 	if (rc == Z_OK) {
 		rc = inflate(&z, Z_FINISH);
@@ -42,9 +42,20 @@ int vv_deflate_unpack(const void *from, size_t n, void *to, size_t raw_len)
 	}
 	if (rc == Z_MEM_ERROR)
 		return vv_err_set(VV_ENOMEM, "deflate: out of memory");
-	if (rc == Z_STREAM_END && z.total_out == raw_len && !z.avail_in)
+	*out = z.total_out;
+	if (rc == Z_STREAM_END && !z.avail_in)
 		return 0;
-	return vv_err_set(VV_EDAMAGED, "a zlib stream does not decode to %zu bytes", raw_len);
+	return vv_err_set(VV_EDAMAGED, "a zlib stream does not decode to %zu bytes", cap);
+}
+
+int vv_deflate_unpack(const void *from, size_t n, void *to, size_t raw_len)
+{
+	size_t got = 0;
+	int rc = vv_deflate_unpack_some(from, n, to, raw_len, &got);
+
+	if (rc == 0 && got != raw_len)
+		return vv_err_set(VV_EDAMAGED, "a zlib stream does not decode to %zu bytes", raw_len);
+	return rc;
 }
 
 #else
@@ -68,6 +79,12 @@ int vv_deflate_pack(const void *from, size_t n, int level, void *to, size_t cap,
 int vv_deflate_unpack(const void *from, size_t n, void *to, size_t raw_len)
 {
 	(void)from, (void)n, (void)to, (void)raw_len;
+	return missing();
+}
+
+int vv_deflate_unpack_some(const void *from, size_t n, void *to, size_t cap, size_t *out)
+{
+	(void)from, (void)n, (void)to, (void)cap, (void)out;
 	return missing();
 }
 

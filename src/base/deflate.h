@@ -5,12 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Without zlib both answer VV_ENOTSUP. */
+/* Without zlib all answer VV_ENOTSUP. */
 bool vv_deflate_built(void);
 
 /* n bytes as one stream into to[cap], level 1 to 9; *out = 0 where it does not fit. */
 int vv_deflate_pack(const void *from, size_t n, int level, void *to, size_t cap, size_t *out);
 /* A stream that fills n bytes, into exactly raw_len bytes; anything else is VV_EDAMAGED. */
 int vv_deflate_unpack(const void *from, size_t n, void *to, size_t raw_len);
+/* The same into at most cap bytes: *out of them. */
+int vv_deflate_unpack_some(const void *from, size_t n, void *to, size_t cap, size_t *out);
 
 #endif

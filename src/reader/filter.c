@@ -1,27 +1,63 @@
-/* A stage takes bytes and gives those that a filter had taken. Stages need to be told how many these are: deflate does not say. */
+/* A stage takes bytes and gives those that a filter had taken. How many these are is known of the first filter, and of those behind it up to the first
+ * that codes: what is further on has a bound. */
 #include "reader/filter.h"
 #include "base/deflate.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/szip.h"
+#include "reader/lzf.h"
+#include "reader/nbit.h"
+#include "reader/scaleoffset.h"
 #include <string.h>
 
-enum { SUM = 4 };
+enum { SUM = 4, SLACK = 1024 };
 
-typedef int undo_fn(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t len);
+/* *len: room in `to`; how much of it was filled. */
+typedef int undo_fn(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len);
 
-static int inflate_chunk(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t len)
+static int inflate_chunk(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
 {
 	(void)f;
-	return vv_deflate_unpack(from, n, to, len);
+	return vv_deflate_unpack_some(from, n, to, *len, len);
+}
+
+static int unlzf(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
+{
+	(void)f;
+	return vv_lzf_unpack(from, n, to, *len, len);
+}
+
+/* Before the stream stands how long the result is. */
+static int unszip(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
+{
+	struct vv_szip how = { f->value[0], f->value[1], f->value[2], f->value[3] };
+	struct vv_wire w = vv_wire_over(from, n);
+	uint32_t got = vv_wire_u32(&w);
+
+	if (w.bad || f->n_values < 4 || got > *len)
+		return vv_err_set(VV_EDAMAGED, "a szip chunk of %zu bytes says that it is %u", n, got);
+	*len = got;
+	return vv_szip_unpack(&how, from + sizeof(got), n - sizeof(got), to, got);
+}
+
+static int unnbit(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
+{
+	return vv_nbit_undo(f, from, n, to, *len);
+}
+
+static int unscale(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
+{
+	return vv_scaleoffset_undo(f, from, n, to, *len);
 }
 
 /* First bytes of all elements, second bytes, ...; what is left of an incomplete element stands at the end. */
-static int unshuffle(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t len)
+static int unshuffle(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
 {
 	size_t width = f->n_values && f->value[0] ? f->value[0] : 1, count = n / width;
 
-	if (n != len)
-		return vv_err_set(VV_EDAMAGED, "a shuffled chunk has %zu bytes instead of %zu", n, len);
+	if (n > *len)
+		return vv_err_set(VV_EDAMAGED, "a shuffled chunk has %zu bytes instead of %zu", n, *len);
+	*len = n;
 	for (size_t i = 0; count && i < width; i++)
 		for (size_t k = 0; k < count; k++)
 			to[k * width + i] = from[i * count + k];
@@ -53,81 +89,95 @@ static uint32_t swapped_bytes(uint32_t sum)
 }
 
 /* Some writers before HDF5 1.6.3 stored the sum with its bytes the other way round. */
-static int check_sum(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t len)
+static int check_sum(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
 {
 	struct vv_wire w;
 	uint32_t stored, sum;
 
 	(void)f;
-	if (n < SUM || n - SUM != len)
-		return vv_err_set(VV_EDAMAGED, "a chunk with a checksum has %zu bytes instead of %zu", n, len + SUM);
-	w = vv_wire_over(from + len, SUM);
+	if (n < SUM || n - SUM > *len)
+		return vv_err_set(VV_EDAMAGED, "a chunk with a checksum has %zu bytes instead of %zu", n, *len + SUM);
+	*len = n - SUM;
+	w = vv_wire_over(from + *len, SUM);
 	stored = vv_wire_u32(&w);
-	sum = sum_of(from, len);
+	sum = sum_of(from, *len);
 	if (reduced(stored) != sum && reduced(swapped_bytes(stored)) != sum)
 		return vv_err_set(VV_EDAMAGED, "a chunk does not have the checksum that is stored with it");
-	memcpy(to, from, len);
+	memcpy(to, from, *len);
 	return 0;
 }
 
-static undo_fn *const known[] = {
-	[VV_FILTER_DEFLATE] = inflate_chunk,
-	[VV_FILTER_SHUFFLE] = unshuffle,
-	[VV_FILTER_FLETCHER32] = check_sum,
+static const struct stage {
+	unsigned id;
+	undo_fn *undo;
+	bool codes;     /* how many bytes it makes depends on them */
+	bool told;      /* it must be told how many there were */
+} known[] = {
+	{ VV_FILTER_DEFLATE, inflate_chunk, true, false },
+	{ VV_FILTER_SHUFFLE, unshuffle, false, false },
+	{ VV_FILTER_FLETCHER32, check_sum, false, false },
+	{ VV_FILTER_SZIP, unszip, true, false },
+	{ VV_FILTER_NBIT, unnbit, true, true },
+	{ VV_FILTER_SCALEOFFSET, unscale, true, true },
+	{ VV_FILTER_LZF, unlzf, true, false },
 };
 
-/* Bytes before each filter that was applied, by its place. Behind a deflate only the checksums that come last can be told: from what there is. */
-static int measure(const struct vv_variable *v, uint32_t mask, size_t n, size_t len, size_t before[VV_READER_FILTERS + 1])
+static const struct stage *find(unsigned id)
 {
-	unsigned last = VV_READER_FILTERS;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (known[i].id == id)
+			return &known[i];
+	return NULL;
+}
 
-	before[0] = len;
+/* Room for the bytes before each filter. A coder makes little more than it gets. */
+static int measure(const struct vv_variable *v, uint32_t mask, size_t len, const struct stage *stage[VV_READER_FILTERS],
+		   size_t room[VV_READER_FILTERS + 1])
+{
+	bool exact = true;
+
+	room[0] = len;
 	for (unsigned i = 0; i < v->n_filters; i++) {
 		unsigned id = v->filter[i].id;
-		bool out = mask >> i & 1;
 
-		if (!out && (id >= sizeof(known) / sizeof(*known) || !known[id]))
+		stage[i] = mask >> i & 1 ? NULL : find(id);
+		if (!(mask >> i & 1) && !stage[i])
 			return vv_err_set(VV_ENOTSUP, "'%s' went through filter %u, which is not known here", v->name, id);
-		if (!out && id == VV_FILTER_DEFLATE && last < VV_READER_FILTERS)
-			return vv_err_set(VV_ENOTSUP, "'%s' was deflated twice", v->name);
-		last = !out && id == VV_FILTER_DEFLATE ? i : last;
-		before[i + 1] = before[i] + (!out && id == VV_FILTER_FLETCHER32 ? SUM : 0);
-	}
-	if (last == VV_READER_FILTERS)
-		return n == before[v->n_filters] ? 0 : vv_err_set(VV_EDAMAGED, "a chunk of '%s' has %zu bytes instead of %zu", v->name, n, before[v->n_filters]);
-	for (unsigned i = v->n_filters; i > last; i--) {
-		before[i] = n;
-		if (!(mask >> (i - 1) & 1) && v->filter[i - 1].id == VV_FILTER_FLETCHER32)
-			n = n > SUM ? n - SUM : 0;
+		if (stage[i] && stage[i]->told && !exact)
+			return vv_err_set(VV_ENOTSUP, "'%s' was coded before it went through filter %u", v->name, id);
+		exact = exact && !(stage[i] && stage[i]->codes);
+		room[i + 1] = room[i] + (stage[i] && stage[i]->codes ? room[i] / 8 + SLACK : id == VV_FILTER_FLETCHER32 ? SUM : 0);
 	}
 	return 0;
 }
 
 int vv_filter_undo(const struct vv_variable *v, uint32_t mask, const void *from, size_t n, void *to, size_t len)
 {
-	size_t size[VV_READER_FILTERS + 1], most = n;
+	const struct stage *stage[VV_READER_FILTERS];
+	size_t room[VV_READER_FILTERS + 1];
 	uint8_t *buf[2];
 	const uint8_t *now = from;
 	int rc;
 
 	if (v->n_filters > VV_READER_FILTERS)
 		return vv_err_set(VV_EINVAL, "'%s' has %u filters", v->name, v->n_filters);
-	rc = measure(v, mask, n, len, size);
+	rc = measure(v, mask, len, stage, room);
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i <= v->n_filters; i++)
-		most = size[i] > most ? size[i] : most;
-	buf[0] = vv_mem_new(most, 1);
-	buf[1] = vv_mem_new(most, 1);
+	buf[0] = vv_mem_new(room[v->n_filters], 1);
+	buf[1] = vv_mem_new(room[v->n_filters], 1);
 	rc = buf[0] && buf[1] ? 0 : VV_ENOMEM;
 	for (unsigned i = v->n_filters; rc == 0 && i-- > 0;)
-		if (!(mask >> i & 1)) {
+		if (stage[i]) {
 			uint8_t *next = buf[now == buf[0]];
+			size_t got = room[i];
 
-			rc = known[v->filter[i].id](&v->filter[i], now, n, next, size[i]);
+			rc = stage[i]->undo(&v->filter[i], now, n, next, &got);
 			now = next;
-			n = size[i];
+			n = got;
 		}
+	if (rc == 0 && n != len)
+		rc = vv_err_set(VV_EDAMAGED, "a chunk of '%s' has %zu bytes instead of %zu", v->name, n, len);
 	if (rc == 0)
 		memcpy(to, now, len);
 	vv_mem_free(buf[0]);

@@ -1,4 +1,4 @@
-/* Filters that chunks went through when they were written, undone: deflate, shuffle, Fletcher's checksum. */
+/* Filters that chunks went through when they were written, undone: deflate, shuffle, Fletcher's checksum, szip, n-bit, scale-offset, LZF. */
 #ifndef VV_READER_FILTER_H
 #define VV_READER_FILTER_H
 

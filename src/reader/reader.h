@@ -16,12 +16,16 @@ struct vv_reader_file { /* a file, wherever its bytes are */
 	int (*sibling)(void *arg, const char *name, size_t most, uint8_t **out, size_t *n);
 };
 
-enum { VV_READER_FILTERS = 8, VV_READER_FILTER_VALUES = 8 };
+enum { VV_READER_FILTERS = 8, VV_READER_FILTER_VALUES = 12 };
 
 enum vv_reader_filter_id { /* those that we can undo; numbers as in HDF5 */
 	VV_FILTER_DEFLATE = 1,
 	VV_FILTER_SHUFFLE = 2,
 	VV_FILTER_FLETCHER32 = 3,
+	VV_FILTER_SZIP = 4,
+	VV_FILTER_NBIT = 5,
+	VV_FILTER_SCALEOFFSET = 6,
+	VV_FILTER_LZF = 32000,
 };
 
 struct vv_reader_filter { /* in the order they were applied */
@@ -30,13 +34,22 @@ struct vv_reader_filter { /* in the order they were applied */
 	uint32_t value[VV_READER_FILTER_VALUES];
 };
 
+struct vv_odd { /* a whole number in some bits of an element; its type says as what it is given out */
+	uint8_t type;     /* enum vv_type; VV_TYPE_BYTES: it is none */
+	uint8_t at, bits; /* from this one on, so many */
+	bool swapped;
+};
+
 struct vv_variable {
 	char *name;     /* its path in the file, "/Grid00000001/Density" */
 	uint8_t type;   /* enum vv_type; VV_TYPE_BYTES: none of these */
 	uint32_t width; /* bytes of an element: of the type, of a record, of a string; at least 1 */
 	bool swapped;   /* the high byte comes first */
+	struct vv_odd odd; /* of VV_TYPE_BYTES */
 	bool variable_length; /* its elements lie elsewhere; what its pieces hold are references */
-	bool partial;   /* what is in no piece is not known: it lies in another file, or was not found */
+	bool partial;   /* what is in no piece is not known: it lies in another file, or was not found; why, in words, may be NULL: */
+	const char *lack;
+	bool made;      /* of other variables, by the outline's maps */
 	bool columns;   /* the file has its dimensions the other way round: the first is the fastest there */
 	uint8_t ndim;   /* 0: one element */
 	uint64_t dim[VV_MAX_DIMS];
@@ -58,12 +71,38 @@ struct vv_piece { /* of the file: bytes of a variable */
 	uint32_t mask;    /* of filters that were left out for this chunk, a bit each */
 };
 
+struct vv_reader_link { /* another name of a variable, or of a group of them */
+	char *name, *target; /* paths from the root */
+	bool outside; /* it leads into another file */
+};
+
+struct vv_hyperslab { /* so many blocks in each dimension, in steps of `stride` */
+	uint64_t start[VV_MAX_DIMS], stride[VV_MAX_DIMS], count[VV_MAX_DIMS], block[VV_MAX_DIMS];
+};
+
+struct vv_selection { /* elements of an array, in the order of the array */
+	bool all;
+	uint8_t ndim;
+	struct vv_hyperslab *slab; /* without overlap */
+	size_t n;
+};
+
+struct vv_reader_map { /* elements of a variable are those of another one */
+	uint32_t variable;
+	char *source; /* its path */
+	struct vv_selection from, to;
+};
+
 struct vv_outline {
 	const char *format; /* the reader's name; "opaque" */
 	struct vv_variable *variable;
 	size_t n_variables, variables_cap;
 	struct vv_piece *piece; /* ascending, without overlap, inside the file */
 	size_t n_pieces, pieces_cap;
+	struct vv_reader_link *link;
+	size_t n_links, links_cap;
+	struct vv_reader_map *map;
+	size_t n_maps, maps_cap;
 	bool full; /* there is more in the file than we keep */
 };
 
@@ -77,6 +116,10 @@ void vv_reader_outline_fini(struct vv_outline *o);
  * no memory; for vv_reader_outline that is no failure. */
 struct vv_variable *vv_reader_add_variable(struct vv_outline *o, const char *name, size_t len);
 int vv_reader_add_piece(struct vv_outline *o, const struct vv_piece *p);
+/* What is more than is kept is left out. */
+int vv_reader_add_link(struct vv_outline *o, const char *name, size_t name_len, const char *target, size_t target_len, bool outside);
+/* The slabs become the outline's, or are freed. */
+int vv_reader_add_map(struct vv_outline *o, uint32_t variable, const char *source, size_t len, struct vv_selection *from, struct vv_selection *to);
 
 struct vv_reader {
 	const char *name;

@@ -9,6 +9,7 @@ HOMES = [  # a header of an optional dependency, and the only files that may inc
     (r"zstd(_\w+)?\.h|zdict\.h", r"src/codec/zstd\.c|bench/delta\.c"),
     (r"lz4\w*\.h", r"src/codec/lz4\.c"),
     (r"zlib\.h|zconf\.h", r"src/base/deflate\.c"),
+    (r"szlib\.h|libaec\.h", r"src/base/szip\.c"),
     (r"curl/.*", r"src/store/s3[^/]*\.[ch]"),
     (r"mpi\.h", r"src/comm/mpi\.[ch]|(examples|bench)/.*"),
     (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),

@@ -25,6 +25,7 @@ except ImportError:
 import zoo_hdf5 as zoo
 
 CHECK = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "outline_check"
+UNDONE = {1, 2, 3, 5, 6, 32000}  # filters that need no library, but for the first
 NAMES = {"i": "i%d", "u": "u%d", "f": "f%d", "b": "i%d"}
 
 
@@ -133,7 +134,7 @@ class Compare(unittest.TestCase):
                 self.assertIn(at, (info.byte_offset, info.byte_offset + user, info.byte_offset + self.moved))
                 self.assertEqual(length, info.size)
                 self.assertEqual(mask, 1 if d.name.endswith("plain_edges") and not coded else info.filter_mask)
-            if coded and any(x[0] > 3 or (x[0] == 1 and not self.zlib) for x in v["filters"]):
+            if coded and any(x[0] not in UNDONE or (x[0] == 1 and not self.zlib) for x in v["filters"]):
                 self.assertIsNone(digest)
                 continue
             expected = self.bytes_of(d, v, place)
