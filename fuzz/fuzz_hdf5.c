@@ -2,6 +2,8 @@
  * of it, and an outline is in order. */
 #include "base/mem.h"
 #include "reader/filter.h"
+#include "reader/resolve.h"
+#include "reader/virtual.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +45,33 @@ static void undo(const struct vv_variable *v, const struct vv_piece *p, const ui
 	free(to);
 }
 
+static uint64_t array_bytes(const struct vv_variable *v)
+{
+	uint64_t len = v->width;
+
+	for (unsigned i = 0; i < v->ndim; i++)
+		if (__builtin_mul_overflow(len, v->dim[i], &len) || len > CHUNK_MAX)
+			return 0;
+	return len;
+}
+
+/* The first variable stands for the source: what a map says fits it, or is refused. */
+static void follow(const struct vv_outline *o, const struct vv_reader_map *m)
+{
+	const struct vv_variable *v = &o->variable[m->variable];
+	uint64_t from = array_bytes(&o->variable[0]), to = array_bytes(v);
+	uint8_t *a, *b;
+
+	if (!from || !to)
+		return;
+	a = calloc(from, 1);
+	b = malloc(to);
+	insist(a && b);
+	(void)vv_virtual_copy(m, &o->variable[0], a, v, b);
+	free(a);
+	free(b);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
@@ -62,6 +91,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		end = p->at + p->len;
 		if (p->coded && left-- > 0)
 			undo(&o.variable[p->variable], p, data);
+	}
+	for (size_t i = 0; i < o.n_links && i < TRIES; i++) {
+		char path[VV_RESOLVE_PATH];
+
+		(void)vv_resolve_path(&o, o.link[i].name, path);
+		insist(strlen(path) < sizeof(path));
+	}
+	for (size_t i = 0; i < o.n_maps && i < TRIES; i++) {
+		insist(o.map[i].variable < o.n_variables);
+		follow(&o, &o.map[i]);
 	}
 	vv_reader_outline_fini(&o);
 	return 0;

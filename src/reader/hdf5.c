@@ -1,5 +1,5 @@
 /* HDF5, and netCDF-4, which is HDF5: the superblock, and a walk over all objects that the root leads to. Each is looked at once, by the first of its
- * names, and one that is not sound ends by itself. */
+ * names (the others are links), and one that is not sound ends by itself. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "reader/hdf5_priv.h"
@@ -105,8 +105,10 @@ int vv_hdf5_found(struct vv_hdf5 *h, uint32_t parent, uint64_t at, const char *n
 	if (h->n_nodes >= VV_HDF5_OBJECTS || len > VV_HDF5_PATH || depth > VV_HDF5_PATH || h->names.n > VV_HDF5_NAMES)
 		return VV_HDF5_BROKEN;
 	rc = vv_hdf5_file_first(h, at);
+	if (rc > 0)
+		return vv_hdf5_link_note(h, &(struct vv_hdf5_link){ .parent = parent, .kind = VV_HDF5_HARD, .at = at, .len = len }, name, NULL);
 	if (rc)
-		return rc < 0 ? rc : 0;
+		return rc;
 	if (vv_mem_room(&h->node, h->n_nodes, &h->nodes_cap, sizeof(*h->node)))
 		return VV_ENOMEM;
 	h->node[h->n_nodes++] = (struct vv_hdf5_node){ at, parent, depth, h->names.n, len };
@@ -114,8 +116,8 @@ int vv_hdf5_found(struct vv_hdf5 *h, uint32_t parent, uint64_t at, const char *n
 	return h->names.failed ? VV_ENOMEM : 0;
 }
 
-/* The last *len bytes of `to`: it is put together from its end. */
-static int path_of(struct vv_hdf5 *h, uint32_t node, char to[VV_HDF5_PATH], size_t *len)
+/* It is put together from its end. */
+int vv_hdf5_path(struct vv_hdf5 *h, uint32_t node, char to[VV_HDF5_PATH], size_t *len)
 {
 	size_t n = 0;
 
@@ -190,7 +192,7 @@ static int visit(struct vv_hdf5 *h, uint32_t node)
 		return rc;
 	if (rc || (o.has & VV_HDF5_HAS_PARTS) != VV_HDF5_HAS_PARTS) /* a group, which may have lost some of its members */
 		return vv_hdf5_group_members(h, &o);
-	rc = path_of(h, node, path, &len);
+	rc = vv_hdf5_path(h, node, path, &len);
 	return rc ? rc : vv_hdf5_dataset_add(h, &o, path + VV_HDF5_PATH - len, len);
 }
 
@@ -207,8 +209,11 @@ static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 		rc = vv_hdf5_found(&h, 0, h.root, "", 0);
 	for (uint32_t i = 0; rc >= 0 && i < h.n_nodes; i++)
 		rc = visit(&h, i);
+	if (rc >= 0)
+		rc = vv_hdf5_link_add_all(&h);
 	vv_hdf5_file_close(&h);
 	vv_mem_free(h.node);
+	vv_mem_free(h.link);
 	vv_buf_fini(&h.names);
 	return rc < 0 ? rc : 0;
 }

@@ -158,6 +158,8 @@ static int parse_layout_3(struct vv_hdf5 *h, struct vv_hdf5_layout *l, const str
 		l->at = vv_hdf5_file_address(h, w);
 		return take_chunk(l, rank, 4, w);
 	case VV_HDF5_VIRTUAL:
+		l->at = vv_hdf5_file_address(h, w);
+		l->len = vv_wire_u32(w);
 		return 0;
 	}
 	return VV_HDF5_BROKEN;
@@ -244,6 +246,7 @@ static int add_variable(struct vv_hdf5 *h, const struct vv_hdf5_object *o, const
 	v->type = t->type;
 	v->width = t->width;
 	v->swapped = t->swapped;
+	v->odd = t->odd;
 	v->variable_length = t->variable_length;
 	v->ndim = (uint8_t)(rank + t->rank);
 	v->chunked = o->layout.class == VV_HDF5_CHUNKED;
@@ -283,17 +286,23 @@ static int add_whole(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t
 /* Elements that are in another file, or in a chunk that was not found, must not be taken for fill values. */
 int vv_hdf5_dataset_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, const char *path, size_t len)
 {
-	bool chunked = o->layout.class == VV_HDF5_CHUNKED, elsewhere = o->layout.class == VV_HDF5_VIRTUAL || o->has & VV_HDF5_HAS_EXTERNAL;
+	bool chunked = o->layout.class == VV_HDF5_CHUNKED;
 	uint32_t variable = (uint32_t)h->out->n_variables;
-	int rc = 0;
+	int rc;
 
 	if (o->has & VV_HDF5_IS_BROKEN || o->space.null || o->space.rank + o->type.rank > VV_MAX_DIMS ||
 	    (chunked && o->layout.rank != o->space.rank))
 		return 0;
 	if (add_variable(h, o, path, len))
 		return VV_ENOMEM;
-	if (!elsewhere)
+	if (o->has & VV_HDF5_HAS_EXTERNAL) {
+		h->out->variable[variable].lack = "its bytes lie in other files";
+		rc = VV_HDF5_BROKEN;
+	} else if (o->layout.class == VV_HDF5_VIRTUAL) {
+		rc = vv_hdf5_virtual_add(h, o, variable);
+	} else {
 		rc = chunked ? vv_hdf5_chunks_add(h, o, variable) : add_whole(h, o, variable);
-	h->out->variable[variable].partial = elsewhere || rc != 0;
+	}
+	h->out->variable[variable].partial = rc != 0;
 	return rc < 0 ? rc : 0;
 }

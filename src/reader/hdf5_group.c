@@ -1,23 +1,40 @@
 /* Groups: of the old kind (a tree of symbol table nodes, names in a local heap), and of the new one (links in the object header, or in a fractal
- * heap with a tree over them). Only hard links lead to objects of this file that have no other name. */
+ * heap with a tree over them). */
 #include "base/err.h"
 #include "reader/hdf5_priv.h"
 #include <string.h>
 
-enum { HARD = 0, SLICE = 64, ENTRY_MAX = 2 * 8 + 24 };
+enum { SLICE = 64, ENTRY_MAX = 2 * 8 + 24, SOFT_SYMBOL = 2 };
 
 struct members {
 	uint32_t node;
 	uint64_t heap, heap_len; /* names */
 	struct vv_hdf5_heap links;
-	struct vv_buf text;
+	struct vv_buf text, target;
 };
+
+/* A path; or, of another file, a byte, the file's name and the path there, each with a zero byte behind it. */
+static int note_link(struct vv_hdf5 *h, uint32_t parent, unsigned kind, const uint8_t *name, uint64_t len, struct vv_wire *w)
+{
+	struct vv_hdf5_link k = { .parent = parent, .kind = (uint8_t)kind, .len = len };
+	const uint8_t *target;
+
+	k.target_len = vv_wire_u16(w);
+	target = vv_wire_bytes(w, k.target_len);
+	if (!target || k.target_len < 2 * (kind == VV_HDF5_OUTSIDE))
+		return VV_HDF5_BROKEN;
+	if (kind == VV_HDF5_OUTSIDE) {
+		target++;
+		k.target_len = strnlen((const char *)target, k.target_len - 1);
+	}
+	return vv_hdf5_link_note(h, &k, (const char *)name, (const char *)target);
+}
 
 int vv_hdf5_group_link(struct vv_hdf5 *h, uint32_t parent, const uint8_t *p, size_t n)
 {
 	struct vv_wire w = vv_wire_over(p, n);
 	unsigned version = vv_wire_u8(&w), flags = vv_wire_u8(&w);
-	unsigned kind = flags & 8 ? vv_wire_u8(&w) : HARD;
+	unsigned kind = flags & 8 ? vv_wire_u8(&w) : VV_HDF5_HARD;
 	const uint8_t *name;
 	uint64_t len, at;
 
@@ -25,27 +42,29 @@ int vv_hdf5_group_link(struct vv_hdf5 *h, uint32_t parent, const uint8_t *p, siz
 	len = vv_hdf5_file_uint(&w, 1u << (flags & 3));
 	if (w.bad || version != 1 || len > vv_wire_left(&w))
 		return VV_HDF5_BROKEN;
-	if (kind != HARD)
-		return 0;
 	name = vv_wire_bytes(&w, len);
+	if (kind == VV_HDF5_SOFT || kind == VV_HDF5_OUTSIDE)
+		return note_link(h, parent, kind, name, len, &w);
+	if (kind != VV_HDF5_HARD)
+		return 0;
 	at = vv_hdf5_file_address(h, &w);
 	return w.bad ? VV_HDF5_BROKEN : vv_hdf5_found(h, parent, at, (const char *)name, len);
 }
 
 /* A name of the local heap, up to its zero byte. */
-static int get_name(struct vv_hdf5 *h, struct members *m, uint64_t offset)
+static int get_name(struct vv_hdf5 *h, struct members *m, uint64_t offset, struct vv_buf *to)
 {
-	m->text.n = 0;
-	while (offset < m->heap_len && m->text.n < VV_HDF5_PATH) {
+	to->n = 0;
+	while (offset < m->heap_len && to->n < VV_HDF5_PATH) {
 		uint64_t left = m->heap_len - offset;
 		size_t n = left < SLICE ? left : SLICE;
-		uint8_t *room = vv_buf_room(&m->text, n), *end;
+		uint8_t *room = vv_buf_room(to, n), *end;
 		int rc = room ? vv_hdf5_file_get(h, m->heap + offset, room, n) : VV_ENOMEM;
 
 		if (rc)
 			return rc;
 		end = memchr(room, 0, n);
-		m->text.n += end ? (size_t)(end - room) : n;
+		to->n += end ? (size_t)(end - room) : n;
 		if (end)
 			return 0;
 		offset += n;
@@ -57,16 +76,26 @@ static int add_symbol(struct vv_hdf5 *h, struct members *m, uint64_t at, size_t 
 {
 	uint8_t text[ENTRY_MAX];
 	struct vv_wire w = vv_wire_over(text, size);
+	struct vv_hdf5_link k = { .parent = m->node, .kind = VV_HDF5_SOFT };
 	uint64_t name, object;
+	uint32_t kind;
 	int rc = vv_hdf5_file_get(h, at, text, size);
 
 	if (rc)
 		return rc;
 	name = vv_hdf5_file_length(h, &w);
 	object = vv_hdf5_file_address(h, &w);
-	if (object == VV_HDF5_NOWHERE || vv_wire_u32(&w) == 2) /* a soft link */
+	kind = vv_wire_u32(&w);
+	vv_wire_u32(&w);
+	rc = get_name(h, m, name, &m->text);
+	if (rc == 0 && kind == SOFT_SYMBOL) { /* what follows is where its path is */
+		rc = get_name(h, m, vv_wire_u32(&w), &m->target);
+		k.len = m->text.n;
+		k.target_len = m->target.n;
+		return rc ? rc : vv_hdf5_link_note(h, &k, (const char *)m->text.p, (const char *)m->target.p);
+	}
+	if (rc == 0 && object == VV_HDF5_NOWHERE)
 		return 0;
-	rc = get_name(h, m, name);
 	return rc ? rc : vv_hdf5_found(h, m->node, object, (const char *)m->text.p, m->text.n);
 }
 
@@ -136,5 +165,6 @@ int vv_hdf5_group_members(struct vv_hdf5 *h, const struct vv_hdf5_object *o)
 			rc = vv_hdf5_btree_each_record(h, o->index, true, each_link, &m);
 	}
 	vv_buf_fini(&m.text);
+	vv_buf_fini(&m.target);
 	return rc < 0 ? rc : 0;
 }

@@ -27,6 +27,15 @@ struct vv_hdf5_node { /* an object that was found: a step of its path */
 	size_t name, len; /* in `names` */
 };
 
+enum { VV_HDF5_HARD = 0, VV_HDF5_SOFT = 1, VV_HDF5_OUTSIDE = 64 }; /* links */
+
+struct vv_hdf5_link { /* a name that leads to what has one already, or to a path */
+	uint32_t parent;
+	uint8_t kind;
+	uint64_t at; /* of a hard one */
+	size_t name, len, target, target_len; /* in `names` */
+};
+
 struct vv_hdf5 {
 	const struct vv_reader_file *f;
 	struct vv_outline *out;
@@ -42,6 +51,8 @@ struct vv_hdf5 {
 	} seen;
 	struct vv_hdf5_node *node; /* node 0 is the root */
 	size_t n_nodes, nodes_cap;
+	struct vv_hdf5_link *link;
+	size_t n_links, links_cap;
 	struct vv_buf names;
 };
 
@@ -63,6 +74,7 @@ struct vv_hdf5_type {
 	uint32_t size;  /* of an element */
 	uint32_t width; /* of a number, or of an element that is not one */
 	bool swapped, variable_length;
+	struct vv_odd odd;
 	unsigned rank;  /* of an array in each element */
 	uint64_t dim[VV_HDF5_RANK];
 };
@@ -81,7 +93,7 @@ enum vv_hdf5_index { /* as in layout messages of version 4; those before had tre
 
 struct vv_hdf5_layout {
 	uint8_t class;
-	uint64_t at, len; /* of the data; of chunks: of their index */
+	uint64_t at, len; /* of the data; of chunks: of their index; of maps: the collection that holds them, and their number there */
 	unsigned rank;
 	uint64_t chunk[VV_HDF5_RANK];
 	uint8_t index;
@@ -176,9 +188,18 @@ typedef int vv_hdf5_each_element(struct vv_hdf5 *h, void *arg, uint64_t index, b
 int vv_hdf5_arrays_fixed(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *each, void *arg);
 int vv_hdf5_arrays_extensible(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *each, void *arg);
 
+/* hdf5_virtual.c: the maps of a virtual dataset; VV_HDF5_BROKEN: not all of them, and the variable says why */
+int vv_hdf5_virtual_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t variable);
+
+/* hdf5_link.c: links that lead to no object of their own; at the end they become the outline's */
+int vv_hdf5_link_note(struct vv_hdf5 *h, const struct vv_hdf5_link *k, const char *name, const char *target);
+int vv_hdf5_link_add_all(struct vv_hdf5 *h);
+
 extern const struct vv_reader vv_reader_hdf5;
 
-/* hdf5.c: an object that was found, unless it was before */
+/* hdf5.c: an object that was found; if it was before, this is another name of it */
 int vv_hdf5_found(struct vv_hdf5 *h, uint32_t parent, uint64_t at, const char *name, size_t len);
+/* The last *len bytes of `to` are the path of an object. */
+int vv_hdf5_path(struct vv_hdf5 *h, uint32_t node, char to[VV_HDF5_PATH], size_t *len);
 
 #endif

@@ -24,8 +24,12 @@ static int parse_fixed(struct vv_wire *w, const struct head *k, struct vv_hdf5_t
 	};
 	unsigned offset = vv_wire_u16(w), precision = vv_wire_u16(w);
 
-	if (k->size > 8 || offset != 0 || precision != 8 * k->size)
+	if (k->size > 8 || precision == 0 || offset + precision > 8 * k->size)
 		return 0;
+	if (precision < 8 * k->size) {
+		t->odd = (struct vv_odd){ of_size[k->bits >> 3 & 1][k->size], (uint8_t)offset, (uint8_t)precision, k->bits & 1 };
+		return 0;
+	}
 	t->type = of_size[k->bits >> 3 & 1][k->size];
 	t->swapped = t->type != VV_TYPE_BYTES && k->size > 1 && k->bits & 1;
 	return 0;
@@ -214,6 +218,7 @@ static int parse_array(struct vv_wire *w, const struct head *k, struct vv_hdf5_t
 	t->type = base.type;
 	t->width = base.width;
 	t->swapped = base.swapped;
+	t->odd = base.odd;
 	return 0;
 }
 

@@ -10,6 +10,8 @@ enum { /* of one file; a few tens of MB */
 	MAX_VARIABLES = 1 << 17,
 	MAX_PIECES = 1 << 20,
 	MAX_NAME = 4096,
+	MAX_LINKS = 1 << 16,
+	MAX_MAPS = 1 << 14,
 };
 
 extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_elf, vv_reader_criu, vv_reader_fortran;
@@ -75,8 +77,53 @@ int vv_reader_add_piece(struct vv_outline *o, const struct vv_piece *p)
 	return 0;
 }
 
+int vv_reader_add_link(struct vv_outline *o, const char *name, size_t name_len, const char *target, size_t target_len, bool outside)
+{
+	struct vv_reader_link k = { .outside = outside };
+
+	if (o->n_links == MAX_LINKS)
+		return 0;
+	if (vv_mem_room(&o->link, o->n_links, &o->links_cap, sizeof(*o->link)))
+		return VV_ENOMEM;
+	k.name = copy_name(name, name_len);
+	k.target = copy_name(target, target_len);
+	if (!k.name || !k.target) {
+		vv_mem_free(k.name);
+		vv_mem_free(k.target);
+		return VV_ENOMEM;
+	}
+	o->link[o->n_links++] = k;
+	return 0;
+}
+
+int vv_reader_add_map(struct vv_outline *o, uint32_t variable, const char *source, size_t len, struct vv_selection *from, struct vv_selection *to)
+{
+	struct vv_reader_map m = { .variable = variable, .source = copy_name(source, len), .from = *from, .to = *to };
+
+	o->full = o->full || o->n_maps == MAX_MAPS;
+	if (m.source && !o->full && vv_mem_room(&o->map, o->n_maps, &o->maps_cap, sizeof(*o->map)) == 0) {
+		o->map[o->n_maps++] = m;
+		return 0;
+	}
+	vv_mem_free(m.source);
+	vv_mem_free(from->slab);
+	vv_mem_free(to->slab);
+	return VV_ENOMEM;
+}
+
 void vv_reader_outline_fini(struct vv_outline *o)
 {
+	for (size_t i = 0; i < o->n_links; i++) {
+		vv_mem_free(o->link[i].name);
+		vv_mem_free(o->link[i].target);
+	}
+	vv_mem_free(o->link);
+	for (size_t i = 0; i < o->n_maps; i++) {
+		vv_mem_free(o->map[i].source);
+		vv_mem_free(o->map[i].from.slab);
+		vv_mem_free(o->map[i].to.slab);
+	}
+	vv_mem_free(o->map);
 	for (size_t i = 0; i < o->n_variables; i++)
 		vv_mem_free(o->variable[i].name);
 	vv_mem_free(o->variable);

@@ -1,9 +1,11 @@
 // ctest: TIMEOUT 120
-// Two small HDF5 files, of the oldest and the newest format of their library: what is in them; and what becomes of them when any byte is another, or
+// Small HDF5 files, of the oldest and the newest format of their library, two of them with links, maps and rare filters: what is in them; and what becomes of them when any byte is another, or
 // they end anywhere, or memory or the disk fails: never a crash, a read outside of the file, or an outline out of order.
 #include "base/err.h"
 #include "base/mem.h"
 #include "reader/filter.h"
+#include "reader/resolve.h"
+#include "reader/virtual.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "vv_test.h"
@@ -61,6 +63,40 @@ static void undo(const struct file *f, const struct vv_variable *v, const struct
 	free(to);
 }
 
+static uint64_t array_bytes(const struct vv_variable *v)
+{
+	uint64_t len = v->width;
+
+	for (unsigned i = 0; i < v->ndim; i++)
+		if (__builtin_mul_overflow(len, v->dim[i], &len))
+			return UINT64_MAX;
+	return len;
+}
+
+// Arrays of exactly their size.
+static void follow_map(const struct vv_outline *o, const struct vv_reader_map *m)
+{
+	const struct vv_variable *v = &o->variable[m->variable];
+	char path[VV_RESOLVE_PATH];
+
+	CHECK(m->variable < o->n_variables && v->made);
+	if (vv_resolve_path(o, m->source, path))
+		return;
+	for (size_t i = 0; i < o->n_variables; i++) {
+		uint64_t from = array_bytes(&o->variable[i]), to = array_bytes(v);
+		uint8_t *a, *b;
+
+		if (strcmp(o->variable[i].name, path) || from > 1 << 16 || to > 1 << 16)
+			continue;
+		a = calloc(from + !from, 1);
+		b = malloc(to + !to);
+		CHECK(a && b);
+		(void)vv_virtual_copy(m, &o->variable[i], a, v, b);
+		free(a);
+		free(b);
+	}
+}
+
 static void must_be_in_order(struct file *f)
 {
 	struct vv_outline o = { 0 };
@@ -77,6 +113,13 @@ static void must_be_in_order(struct file *f)
 		end = p->at + p->len;
 		undo(f, &o.variable[p->variable], p);
 	}
+	for (size_t i = 0; i < o.n_links; i++) {
+		char path[VV_RESOLVE_PATH];
+
+		(void)vv_resolve_path(&o, o.link[i].name, path);
+	}
+	for (size_t i = 0; i < o.n_maps; i++)
+		follow_map(&o, &o.map[i]);
 	vv_reader_outline_fini(&o);
 }
 
@@ -151,11 +194,41 @@ static void check_content(struct file *f)
 	vv_reader_outline_fini(&o);
 }
 
-static void flip_all(struct file *f)
+static void check_views(struct file *f)
+{
+	static const char *const links[] = { "/second", "second", "soft", "also/x", "/g/up/g//up/soft" };
+	int32_t x[12], got[12];
+	struct vv_outline o = { 0 };
+	char path[VV_RESOLVE_PATH], first[VV_RESOLVE_PATH];
+	const struct vv_variable *source;
+
+	CHECK_EQ(outline(f, &o), 0);
+	CHECK_EQ(vv_resolve_path(&o, "/g/x", first), 0); // the name that was found first
+	source = find(&o, first);
+	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
+		CHECK_EQ(vv_resolve_path(&o, links[i], path), 0);
+		CHECK_STR(path, first);
+	}
+	CHECK_EQ(vv_resolve_path(&o, "g/round", path), VV_ENOENT);
+	CHECK_EQ(vv_resolve_path(&o, "out", path), VV_ENOENT);
+	CHECK_EQ(o.n_maps, 3);
+	for (int i = 0; i < 12; i++) {
+		x[i] = i;
+		got[i] = -1;
+	}
+	for (size_t i = 0; i < o.n_maps; i++)
+		if (&o.variable[o.map[i].variable] == find(&o, "/v"))
+			CHECK_EQ(vv_virtual_copy(&o.map[i], source, (uint8_t *)x, find(&o, "/v"), (uint8_t *)got), 0);
+	CHECK(memcmp(got, (int32_t[]){ 4, 5, 6, 7, 8, -1, 9, -1 }, 32) == 0);
+	CHECK(find(&o, "/n")->odd.type == VV_TYPE_I16 && find(&o, "/n")->odd.bits == 9 && find(&o, "/n")->odd.at == 3);
+	vv_reader_outline_fini(&o);
+}
+
+static void flip_all(struct file *f, size_t step)
 {
 	static const uint8_t patterns[] = { 0xff, 0x01, 0x80 };
 
-	for (size_t at = 0; at < f->n; at++)
+	for (size_t at = 0; at < f->n; at += step)
 		for (size_t k = 0; k < sizeof(patterns); k++) {
 			f->p[at] ^= patterns[k];
 			must_be_in_order(f);
@@ -240,24 +313,28 @@ static void fail_everywhere(struct file *f)
 
 int main(void)
 {
-	static const char *const names[] = { "earliest.h5", "latest.h5" };
+	static const struct {
+		const char *name;
+		void (*check)(struct file *f);
+		size_t step;
+	} files[] = { { "earliest.h5", check_content, 1 }, { "latest.h5", check_content, 1 }, { "views_old.h5", check_views, 11 }, { "views_new.h5", check_views, 11 } };
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		const char *source = getenv("VARVE_SOURCE");
 		char path[PLACE_MAX];
 		struct file f = { 0 };
 
 		if (!source)
 			SKIP("VARVE_SOURCE, where the files are, is not set");
-		snprintf(path, sizeof(path), "%s/tests/reader/data/%s", source, names[i]);
+		snprintf(path, sizeof(path), "%s/tests/reader/data/%s", source, files[i].name);
 		f.p = place_read(path, &f.n);
-		check_content(&f);
-		flip_all(&f);
+		files[i].check(&f);
+		flip_all(&f, files[i].step);
 		truncate_all(&f);
 		scramble(&f, i + 1);
 		tie_trees(&f);
 		fail_everywhere(&f);
-		check_content(&f);
+		files[i].check(&f);
 		free(f.p);
 	}
 	return 0;

@@ -129,8 +129,8 @@ static void put_file(struct vv_json *j, const struct vv_unpack *u, const struct 
 	vv_json_text(j, "source", f->file->name);
 	if (v) {
 		vv_json_text(j, "variable", v->name);
-		vv_json_text(j, "type", vv_head_type_name(v->type));
-		vv_json_bool(j, "big_endian", v->swapped);
+		vv_json_text(j, "type", vv_head_type_name(vv_extract_variable_type(v)));
+		vv_json_bool(j, "big_endian", vv_extract_variable_swapped(v));
 		vv_json_numbers(j, "shape", v->dim, v->ndim);
 	}
 	vv_json_number(j, "bytes", bytes);

@@ -4,20 +4,26 @@
 #include "engine/read/export.h"
 #include "engine/read/restore.h"
 #include "reader/filter.h"
+#include "reader/resolve.h"
+#include "reader/virtual.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
+	DEEP = 8, /* variables made of variables that are made of others */
 	PAGE = 128 << 10, /* what a reader asks for is read in pages of this size, */
 	PAGES = 256,      /* and so many are kept */
 	WINDOW = 32 << 20,
 	TOGETHER = 8 << 20, /* bytes of array that are put together at a time, at least */
 };
 
-static const uint64_t slab_most = 4ull << 30; /* bytes of a row of chunks, which is put together in memory */
+static const uint64_t slab_most = 4ull << 30; /* bytes of what is put together in memory: a row of chunks, or a variable made of others */
 
 struct page {
 	uint64_t number; /* 1 + its place in the file; 0: empty */
@@ -138,21 +144,45 @@ static const char *without_slash(const char *name)
 	return name + (name[0] == '/');
 }
 
+static const struct vv_variable *find(const struct vv_outline *o, const char *name)
+{
+	for (size_t i = 0; i < o->n_variables; i++)
+		if (strcmp(without_slash(o->variable[i].name), without_slash(name)) == 0)
+			return &o->variable[i];
+	return NULL;
+}
+
 int vv_extract_variable_find(const struct vv_extract_variable_file *f, const char *name, const struct vv_variable **out)
 {
 	const struct vv_outline *o = &f->outline;
-	char list[600] = "";
+	const struct vv_variable *v = find(o, name);
+	char list[600] = "", path[VV_RESOLVE_PATH];
 	size_t used = 0;
+	int rc = v ? 0 : vv_resolve_path(o, name, path);
 
-	for (size_t i = 0; i < o->n_variables; i++)
-		if (strcmp(without_slash(o->variable[i].name), without_slash(name)) == 0) {
-			*out = &o->variable[i];
-			return 0;
-		}
+	if (rc)
+		return vv_err_context(rc, "file '%s'", f->file.file->name);
+	if (!v)
+		v = find(o, path);
+	if (v) {
+		*out = v;
+		return 0;
+	}
 	for (size_t i = 0; i < o->n_variables && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", i ? ", " : "", o->variable[i].name);
-	return vv_err_set(VV_ENOENT, "file '%s' (%s) has no variable '%s'; it has %s%s", f->file.file->name, o->format, name,
-			  o->n_variables ? list : "none that is known", used >= sizeof(list) ? " ..." : "");
+	return vv_err_set(VV_ENOENT, "file '%s' (%s) has no variable '%s'; it has %s%s", f->file.file->name, o->format,
+			  strcmp(without_slash(path), without_slash(name)) == 0 ? name : path, o->n_variables ? list : "none that is known",
+			  used >= sizeof(list) ? " ..." : "");
+}
+
+uint8_t vv_extract_variable_type(const struct vv_variable *v)
+{
+	return v->odd.type != VV_TYPE_BYTES ? v->odd.type : v->type;
+}
+
+bool vv_extract_variable_swapped(const struct vv_variable *v)
+{
+	return v->odd.type != VV_TYPE_BYTES ? v->odd.swapped && v->width > 1 : v->swapped;
 }
 
 int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out)
@@ -178,6 +208,9 @@ struct work {
 	struct vv_piece *piece; /* by ordinal, then place */
 	size_t n;
 	int fd;
+	unsigned depth; /* of variables that are made of others */
+	bool npy;       /* with a header */
+	bool as_stored; /* odd numbers stay as they are */
 	uint64_t bytes; /* in all */
 	const struct vv_progress *progress;
 	/* chunks */
@@ -229,6 +262,30 @@ static void fill(const struct vv_variable *v, uint8_t *p, uint64_t n)
 	}
 }
 
+/* The number that is in some bits of an element, in all of it. */
+static void widen(const struct vv_variable *v, uint8_t *p)
+{
+	unsigned type = v->odd.type;
+	bool has_sign = type == VV_TYPE_I8 || type == VV_TYPE_I16 || type == VV_TYPE_I32 || type == VV_TYPE_I64;
+	uint64_t x = 0;
+
+	for (unsigned i = 0; i < v->width; i++)
+		x |= (uint64_t)p[v->odd.swapped ? v->width - 1 - i : i] << 8 * i;
+	x = x >> v->odd.at & (UINT64_MAX >> (64 - v->odd.bits));
+	if (has_sign && x >> (v->odd.bits - 1))
+		x |= UINT64_MAX << (v->odd.bits - 1);
+	for (unsigned i = 0; i < v->width; i++)
+		p[v->odd.swapped ? v->width - 1 - i : i] = (uint8_t)(x >> 8 * i);
+}
+
+/* n bytes of the array, which may be changed. */
+static int put(const struct work *w, uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; w->v->odd.type != VV_TYPE_BYTES && !w->as_stored && i + w->v->width <= n; i += w->v->width)
+		widen(w->v, p + i);
+	return vv_export_write(w->fd, p, (size_t)n);
+}
+
 /* ---- in one stretch, or record by record -------------------------------------------------------------------------- */
 
 static int write_fill(struct work *w, uint8_t *window)
@@ -238,10 +295,10 @@ static int write_fill(struct work *w, uint8_t *window)
 
 	if (!step)
 		return vv_err_set(VV_ENOTSUP, "variable '%s': elements of %" PRIu32 " bytes", w->v->name, w->v->width);
-	fill(w->v, window, w->bytes < step ? w->bytes : step);
 	for (uint64_t done = 0, part; rc == 0 && done < w->bytes; done += part) {
 		part = w->bytes - done < step ? w->bytes - done : step;
-		rc = vv_export_write(w->fd, window, (size_t)part);
+		fill(w->v, window, part);
+		rc = put(w, window, part);
 	}
 	return rc;
 }
@@ -264,7 +321,7 @@ static int write_stretches(struct work *w)
 			rc = part < PAGE ? read_file(w->f, w->piece[i].at + at, window, (size_t)part) :
 					   read_bytes(w->f, w->piece[i].at + at, window, part);
 			if (rc == 0)
-				rc = vv_export_write(w->fd, window, (size_t)part);
+				rc = put(w, window, part);
 			done += part;
 			vv_progress_tell(w->progress, done, w->bytes);
 		}
@@ -412,7 +469,7 @@ static int write_chunks(struct work *w)
 		rc = n ? read_chunks(w, n) : 0;
 		at += n;
 		if (rc == 0)
-			rc = vv_export_write(w->fd, w->slab, (size_t)len);
+			rc = put(w, w->slab, len);
 		done += len;
 		vv_progress_tell(w->progress, done, w->bytes);
 	}
@@ -426,30 +483,93 @@ static int write_header(const struct vv_variable *v, int fd)
 {
 	char descr[16];
 
-	if (v->type == VV_TYPE_BYTES)
+	if (vv_extract_variable_type(v) == VV_TYPE_BYTES)
 		snprintf(descr, sizeof(descr), v->width == 1 ? "|u1" : "|V%" PRIu32, v->width);
 	else
-		snprintf(descr, sizeof(descr), "%s", vv_export_npy_type(v->type));
-	if (v->swapped && descr[0] == '<')
+		snprintf(descr, sizeof(descr), "%s", vv_export_npy_type(vv_extract_variable_type(v)));
+	if (vv_extract_variable_swapped(v) && descr[0] == '<')
 		descr[0] = '>';
 	return vv_export_npy_header(fd, descr, v->columns, v->ndim, v->dim);
 }
 
-int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)
+static int write_array(struct work *w);
+
+/* ---- of other variables ------------------------------------------------------------------------------------------- */
+
+/* The array of a variable, in a file that has no name; *p is to be unmapped. */
+static int make_array(const struct work *w, const struct vv_variable *v, uint8_t **p, uint64_t *n)
 {
-	struct work w = { .f = f, .v = v, .fd = fd, .progress = progress };
-	int rc = vv_extract_variable_bytes(v, &w.bytes);
+	struct work part = { .f = w->f, .v = v, .depth = w->depth + 1, .as_stored = true };
+	int rc = w->depth < DEEP ? vv_extract_variable_bytes(v, n) : vv_err_set(VV_ENOTSUP, "variable '%s' is made of itself, or too deep", v->name);
+
+	if (rc == 0 && (*n == 0 || *n > slab_most))
+		return vv_err_set(VV_ENOTSUP, "variable '%s' has %" PRIu64 " bytes, which cannot be put together in memory", v->name, *n);
+	if (rc)
+		return rc;
+	part.fd = memfd_create("varve-variable", MFD_CLOEXEC);
+	if (part.fd < 0)
+		return vv_err_sys(errno, "no file in memory for variable '%s'", v->name);
+	rc = write_array(&part);
+	if (rc == 0) {
+		*p = mmap(NULL, (size_t)*n, PROT_READ, MAP_PRIVATE, part.fd, 0);
+		rc = *p == MAP_FAILED ? vv_err_sys(errno, "cannot map variable '%s'", v->name) : 0;
+	}
+	close(part.fd);
+	return rc;
+}
+
+static int write_made(struct work *w)
+{
+	const struct vv_outline *o = &w->f->outline;
+	uint8_t *whole = w->bytes <= slab_most ? vv_mem_map((size_t)w->bytes) : NULL;
+	int rc = whole ? 0 : w->bytes <= slab_most ? VV_ENOMEM :
+		vv_err_set(VV_ENOTSUP, "variable '%s' has %" PRIu64 " bytes, too many to be put together in memory", w->v->name, w->bytes);
+
+	if (rc == 0)
+		fill(w->v, whole, w->bytes);
+	for (size_t i = 0; rc == 0 && i < o->n_maps; i++) {
+		const struct vv_variable *source = NULL;
+		uint8_t *from = NULL;
+		uint64_t n = 0;
+
+		if (o->map[i].variable != (uint32_t)(w->v - o->variable))
+			continue;
+		rc = vv_extract_variable_find(w->f, o->map[i].source, &source);
+		if (rc == 0)
+			rc = make_array(w, source, &from, &n);
+		if (rc == 0)
+			rc = vv_virtual_copy(&o->map[i], source, from, w->v, whole);
+		if (from && from != MAP_FAILED)
+			munmap(from, (size_t)n);
+	}
+	if (rc == 0)
+		rc = put(w, whole, w->bytes);
+	vv_mem_unmap(whole, (size_t)w->bytes);
+	return rc;
+}
+
+static int write_array(struct work *w)
+{
+	const struct vv_variable *v = w->v;
+	int rc = vv_extract_variable_bytes(v, &w->bytes);
 
 	if (rc == 0 && v->variable_length)
 		rc = vv_err_set(VV_ENOTSUP, "variable '%s': its elements are of different lengths, and no array", v->name);
 	if (rc == 0 && v->partial)
-		rc = vv_err_set(VV_ENOTSUP, "variable '%s': some of it lies in another file, or was not found in this one", v->name);
+		rc = vv_err_set(VV_ENOTSUP, "variable '%s': %s", v->name, v->lack ? v->lack : "some of it lies in another file, or was not found in this one");
 	if (rc == 0)
-		rc = gather(&w);
-	if (rc == 0 && npy)
-		rc = write_header(v, fd);
-	if (rc == 0 && w.bytes)
-		rc = v->chunked ? write_chunks(&w) : write_stretches(&w);
-	vv_mem_free(w.piece);
+		rc = gather(w);
+	if (rc == 0 && w->npy)
+		rc = write_header(v, w->fd);
+	if (rc == 0 && w->bytes)
+		rc = v->made ? write_made(w) : v->chunked ? write_chunks(w) : write_stretches(w);
+	vv_mem_free(w->piece);
 	return rc;
+}
+
+int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)
+{
+	struct work w = { .f = f, .v = v, .fd = fd, .npy = npy, .progress = progress };
+
+	return write_array(&w);
 }

@@ -13,6 +13,9 @@ void vv_extract_variable_close(struct vv_extract_variable_file *f); /* NULL is f
 const struct vv_outline *vv_extract_variable_outline(const struct vv_extract_variable_file *f);
 /* By its path in the file; the first '/' may be left out. VV_ENOENT lists what there is. */
 int vv_extract_variable_find(const struct vv_extract_variable_file *f, const char *name, const struct vv_variable **out);
+/* As what its elements are given out: whole numbers in some bits of an element fill all of it. */
+uint8_t vv_extract_variable_type(const struct vv_variable *v);
+bool vv_extract_variable_swapped(const struct vv_variable *v);
 /* Its elements in the order of an array in C, as they are in the file (numbers keep their byte order): raw, or as NumPy's .npy. */
 int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress);
 /* Bytes of all its elements. */

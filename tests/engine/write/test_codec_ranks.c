@@ -58,8 +58,8 @@ static void check_alike(struct job *j, int from, bool coded)
 
 int main(void)
 {
-	struct job slow = { .name = "slow", .slow = "bandwidth=4MiB", .others = "bandwidth=8MiB" };
-	struct job uneven = { .name = "uneven", .slow = "bandwidth=2MiB", .others = "" };
+	struct job slow = {.name = "slow", .slow = "bandwidth=4MiB", .others = "bandwidth=8MiB"};
+	struct job uneven = {.name = "uneven", .slow = "bandwidth=2MiB", .others = ""};
 
 	if (!VV_HAVE_ZSTD && !VV_HAVE_LZ4)
 		return 77;
