@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/ranks/group.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "support.h"
 #include <mpi.h>
 #include <stdio.h>

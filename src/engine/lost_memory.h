@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_LOST_MEMORY_H
 #define VV_ENGINE_LOST_MEMORY_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 #include "track/memory.h"
 
 /* Names the region and, where it can be found, the part that is not there. */

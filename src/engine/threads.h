@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_THREADS_H
 #define VV_ENGINE_THREADS_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* Starts the session's pool unless it runs already. */
 int vv_threads_start(struct varve *v);

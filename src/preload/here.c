@@ -6,7 +6,7 @@
 #include "base/own_fds.h"
 #include "base/log.h"
 #include "engine/ranks/group.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/run_protocol.h"
 #include "preload/libc_memory_fortran.h"
 #include "preload/heap.h"

@@ -5,7 +5,7 @@
 #include "core/format/digest.h"
 #include "engine/ranks/group.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/run_protocol.h"
 #include "preload/argv.h"
 #include "preload/census.h"

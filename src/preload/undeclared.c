@@ -2,7 +2,7 @@
  * variables of the executable by the names of its symbol table. */
 #include "base/mem.h"
 #include "engine/session/rehearse.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "preload/globals.h"
 #include "preload/heap.h"
 #include <elf.h>

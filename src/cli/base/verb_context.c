@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/options.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

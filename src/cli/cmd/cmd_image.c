@@ -10,7 +10,7 @@
 #include "cli/cmd/image_targets.h"
 #include "engine/files/segment_policy.h"
 #include "engine/threads.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "image/criu/criu.h"
 #include "image/save/dump.h"
 #include "image/restore/restore_many.h"

@@ -5,7 +5,7 @@
 #include "cli/pack/purge.h"
 #include "cli/pack/show_files.h"
 #include "cli/base/text.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include <inttypes.h>
 #include <stdio.h>
 

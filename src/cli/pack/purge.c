@@ -8,7 +8,7 @@
 #include "engine/read/read_many.h"
 #include "engine/threads.h"
 #include "engine/files/compare.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

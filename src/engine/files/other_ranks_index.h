@@ -3,7 +3,7 @@
 #ifndef VV_ENGINE_FILES_OTHER_RANKS_INDEX_H
 #define VV_ENGINE_FILES_OTHER_RANKS_INDEX_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 struct vv_other_ranks_index {
 	struct vv_index_cache *history; /* of each */

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "codec/context_pool.h"
 #include "codec/recipe_search.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/files/pack_buffer.h"
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #define VV_ENGINE_MEMORY_TILES_H
 
 #include "core/plan/write_order.h"
-#include "engine/session.h"
+#include "engine/context.h"
 
 enum {
 	VV_TILE_OPEN = 1,     /* writes to it go through */

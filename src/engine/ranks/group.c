@@ -1,6 +1,6 @@
 #include "engine/ranks/group.h"
 #include "base/mem.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/ranks/shared_samples.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define VV_ENGINE_RANKS_REMOTE_READ_H
 
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* `rc` is what became of this rank's part so far. copied[i]: bytes of want i are not from where its runs say. */
 int vv_remote_read_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied);

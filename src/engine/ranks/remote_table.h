@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_RANKS_REMOTE_TABLE_H
 #define VV_ENGINE_RANKS_REMOTE_TABLE_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* This rank's table of the epoch, from its own place or from whoever has it; all ranks come here. One that came from elsewhere cannot
  * be continued by a delta, which would lie apart from its parent: its depth says so. */

@@ -4,7 +4,7 @@
 
 #include "engine/read/device_buffers.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* The space of the memory at p, if it is not the host's; else NULL. */
 const struct vv_space *vv_device_restore_space(const void *p, size_t len, int *device);

@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_BACKGROUND_H
 #define VV_ENGINE_SESSION_BACKGROUND_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 int vv_background_init(struct vv_flusher *f);
 void vv_background_fini(struct vv_flusher *f); /* no epoch is under way */

@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_CHECKPOINT_H
 #define VV_ENGINE_SESSION_CHECKPOINT_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* The caller holds the lock, or is the flusher. */
 int vv_checkpoint_run(struct varve *v);

@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_ENTER_H
 #define VV_ENGINE_SESSION_ENTER_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 int vv_enter(struct varve *v, const char *call);
 /* The same; then waits until the background thread is idle. */

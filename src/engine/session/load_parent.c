@@ -10,7 +10,7 @@
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/ranks/group.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/session/tip.h"
 #include "engine/write/index_limit.h"
 #include <inttypes.h>

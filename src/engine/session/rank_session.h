@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_RANK_SESSION_H
 #define VV_ENGINE_SESSION_RANK_SESSION_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 struct varve_comm;
 

@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_REGION_H
 #define VV_ENGINE_SESSION_REGION_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* Finds what the regions' chunks held in the parent's table. */
 void vv_region_adopt_all(struct varve *v);

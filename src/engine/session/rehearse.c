@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "engine/read/device_restore.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/run_protocol.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_RETENTION_H
 #define VV_ENGINE_SESSION_RETENTION_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* `bytes`: of the epoch just laid down. Has gc been at work? */
 bool vv_retention_run(struct varve *v, uint64_t bytes);

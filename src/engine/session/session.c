@@ -1,6 +1,6 @@
 /* A session is opened and closed. */
 #include "engine/write/codec_choice.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/block_signals.h"

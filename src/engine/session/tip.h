@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_SESSION_TIP_H
 #define VV_ENGINE_SESSION_TIP_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* At the opening: finds the newest epoch of the lineage, and removes temporary files of dead writers. */
 int vv_tip_look(struct varve *v, const char *lineage);

@@ -4,7 +4,7 @@
 #define VV_ENGINE_UPKEEP_GC_RANKS_H
 
 #include "engine/upkeep/gc.h"
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* All ranks, while no epoch is under way. *out is this place's, for its leader. */
 int vv_gc_ranks_gc(struct varve *v, struct vv_gc_report *out);

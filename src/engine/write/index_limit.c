@@ -9,7 +9,7 @@
 #include "engine/write/needed_entries.h"
 #include "engine/options.h"
 #include "engine/ranks/group.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include <string.h>
 
 /* A share is one of at least so much: a session with little memory may know a little more. */

@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_WRITE_INDEX_LIMIT_H
 #define VV_ENGINE_WRITE_INDEX_LIMIT_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 
 /* How much of what is stored is remembered. The index, read anew: what the regions hold, or the epoch that is
  * continued, and of the rest what is newest. */

@@ -4,7 +4,7 @@
 
 #include "core/format/commit.h"
 #include "core/format/layer.h"
-#include "engine/session.h"
+#include "engine/context.h"
 
 struct vv_layer_writer {
 	struct varve *v;

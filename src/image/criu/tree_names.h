@@ -4,7 +4,7 @@
 #define VV_IMAGE_CRIU_TREE_NAMES_H
 
 #include "engine/files/stream_input.h"
-#include "engine/session.h"
+#include "engine/context.h"
 
 struct vv_tree_names_place { /* of a rank's trees among all */
 	uint64_t first, all;

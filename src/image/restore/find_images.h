@@ -2,7 +2,7 @@
 #ifndef VV_IMAGE_RESTORE_FIND_IMAGES_H
 #define VV_IMAGE_RESTORE_FIND_IMAGES_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 #include "image/restore/serve_images.h"
 
 struct vv_find_images {

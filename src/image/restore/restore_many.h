@@ -2,7 +2,7 @@
 #ifndef VV_IMAGE_RESTORE_RESTORE_MANY_H
 #define VV_IMAGE_RESTORE_RESTORE_MANY_H
 
-#include "engine/session.h"
+#include "engine/context.h"
 #include "image/restore/restore_one.h"
 
 struct vv_restore_many { /* numbers of the first process of each tree, in the order in which they were saved */

@@ -4,7 +4,7 @@
 #include "base/wire.h"
 #include "engine/files/segment_policy.h"
 #include "engine/ranks/group.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "image/process/uffd_keeper.h"
 #include "image/save/image_input.h"
 #include "image/criu/tree_names.h"

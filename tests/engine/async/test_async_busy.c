@@ -2,7 +2,7 @@
 /* Threads that do not stop for a checkpoint, against the rules. It may fail, or what they write meanwhile may not be in it, but
  * nothing gets lost: once they stop, the next one holds everything. With writes to single pages here and there, more of them
  * than the buffer holds: the memory is then fenced before it is looked at (engine/memory/dirty.c). */
-#include "engine/session.h"
+#include "engine/context.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120
 /* What is under way to a slow sink and has no copy cannot be written by the program. So it is no more than the sink needs to be kept
  * busy, however many threads there are; and a program that writes meanwhile, wherever, gets through. */
-#include "engine/session.h"
+#include "engine/context.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

@@ -6,7 +6,7 @@
 #include "core/format/manifest.h"
 #include "engine/files/pack.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/upkeep/verify.h"
 #include "support/damage.h"
 #include "support/gen.h"

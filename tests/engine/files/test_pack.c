@@ -2,7 +2,7 @@
 /* Files that are packed: again, and nothing is new; that change meanwhile, that are none, that cannot be read, many of them. */
 #include "engine/files/pack.h"
 #include "codec/codec.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "vv_test.h"

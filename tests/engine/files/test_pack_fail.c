@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "engine/files/pack.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "store/dir.h"
 #include "support/faultfs.h"
 #include "support/gen.h"

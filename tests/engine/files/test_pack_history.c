@@ -7,7 +7,7 @@
 #include "engine/upkeep/gc.h"
 #include "engine/files/pack.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/upkeep/verify.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 240
 /* A set of files that is packed again and again, by a command each time: what is known of older epochs comes from the cache of the index, and not from every layer there is. */
 #include "engine/files/pack.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

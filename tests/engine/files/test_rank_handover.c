@@ -8,7 +8,7 @@
 #include "engine/files/stream_input.h"
 #include "engine/files/handover_message.h"
 #include "engine/read/restore.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/files/unpack.h"
 #include "engine/upkeep/verify.h"
 #include "support/damage.h"

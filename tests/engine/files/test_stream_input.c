@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/files/stream_input.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/files/unpack.h"
 #include "engine/read/restore.h"
 #include "engine/upkeep/verify.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120
 /* The tracker `auto` watches a region or compares it whole, by the share of it that is written and by what both cost here. Whatever it
  * does, every write is found. */
-#include "engine/session.h"
+#include "engine/context.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"

@@ -9,7 +9,7 @@
 #include "engine/lineage/catalog.h"
 #include "engine/session/background.h"
 #include "engine/upkeep/gc.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/upkeep/verify.h"
 #include "engine/write/index_limit.h"
 #include "support/place.h"

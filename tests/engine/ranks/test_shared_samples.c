@@ -5,7 +5,7 @@
 #include "codec/codec.h"
 #include "core/format/head.h"
 #include "engine/ranks/group.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/ranks/shared_samples.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -6,7 +6,7 @@
 #include "engine/read/block_cache.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/files/pack.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/files/unpack.h"
 #include "support/gen.h"
 #include "support/place.h"

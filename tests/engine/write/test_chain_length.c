@@ -2,7 +2,7 @@
 /* What a restart has to read, and gc, does not grow with the number of epochs: whichever chunks change, the tables of a chain of layers have together no more than a few times
  * the runs that a full one has. */
 #include "engine/lineage/layer_file.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/lineage/run_table.h"
 #include "support/gen.h"
 #include "support/must.h"

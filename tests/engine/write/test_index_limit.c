@@ -6,7 +6,7 @@
 #include "base/pool.h"
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
-#include "engine/session.h"
+#include "engine/context.h"
 #include "engine/upkeep/verify.h"
 #include "engine/write/index_limit.h"
 #include "support/must.h"

@@ -1,6 +1,6 @@
 /* A session: one process's attachment to a lineage, and what it knows of its regions since the last epoch. */
-#ifndef VV_ENGINE_SESSION_H
-#define VV_ENGINE_SESSION_H
+#ifndef VV_ENGINE_CONTEXT_H
+#define VV_ENGINE_CONTEXT_H
 
 #include "base/event.h"
 #include "base/conf.h"
