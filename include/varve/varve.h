@@ -140,7 +140,8 @@ VARVE_API int varve_due(varve *v);
 #define VARVE_LATEST UINT64_MAX
 
 /* Fills all regions declared so far with what they held in the epoch; they must have the sizes and types they had. VARVE_LATEST
- * takes the newest epoch that is whole: one that turns out to be damaged is named in a warning and passed over.
+ * takes the newest epoch that is whole: one that turns out to be damaged is named in a warning and passed over. A store that
+ * cannot be reached is VARVE_EIO: nothing older is taken for it.
  * Returns 1; 0 if the lineage has no epoch yet (VARVE_LATEST only); < 0 on failure, and then what the regions hold is
  * not defined. Private memory that mprotect has shut is opened meanwhile, and shut again as it was. The next checkpoint
  * continues from this epoch. */

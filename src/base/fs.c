@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static int real_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
@@ -184,6 +185,22 @@ int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 		n -= (size_t)got;
 	}
 	return 0;
+}
+
+/* Of a file system that is not named here nothing is known: FUSE may be anything. */
+bool vv_fs_is_local(int fd)
+{
+	static const uint32_t local[] = { /* ext2, 3 and 4; XFS; Btrfs; F2FS; bcachefs; ZFS; tmpfs; ramfs; overlay */
+		0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0xca451a4e, 0x2fc12fc1, 0x01021994, 0x858458f6, 0x794c7630,
+	};
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+		if ((uint32_t)st.f_type == local[i])
+			return true;
+	return false;
 }
 
 /* Mapping the pages in here, too, means that a failing disk is an answer of madvise, not a SIGBUS later. */

@@ -34,6 +34,9 @@ const struct vv_fs *vv_fs_real(void);
 int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, off_t off);
 int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
 
+/* Are the file's bytes on a medium of this machine? A read error is the medium's then, and no outage. false where that is not known. */
+bool vv_fs_is_local(int fd);
+
 /* Has somebody the file open for writing? fd is open for reading only. Where that cannot be told, false. */
 bool vv_fs_is_written(int fd);
 /* Whoever wants to write to it waits until it is closed; for moments, not longer. false: somebody has it open for that. Of another user's file, and where

@@ -224,6 +224,10 @@ struct varve {
 	uint64_t full_runs;  /* an estimate of the runs in a full table */
 
 	struct vv_listing live; /* for retention */
+	struct vv_spared { /* epochs that a restart has passed over */
+		uint64_t *epoch;
+		size_t n, cap;
+	} spared;
 	bool has_live;
 	uint64_t cargo; /* counts as memory where bounds are shares of it: engine/files/pack.c */
 	uint64_t bytes_dropped, bytes_total; /* in layers of dropped epochs since the last gc; in all */

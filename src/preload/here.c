@@ -193,9 +193,9 @@ static int which_epoch(uint64_t *epoch, bool *none)
 /* The program as it is must not go on as if it were new: it would lay epochs over those that it could not read. */
 static void refuse(int rc, uint64_t epoch)
 {
-	bool damaged = rc == VV_EDAMAGED || rc == VV_EIO || rc == VV_ENOENT;
+	const char *word = rc == VV_EDAMAGED || rc == VV_ENOENT ? "damaged" : rc == VV_EIO ? "unread" : "refused";
 
-	if (!tell(damaged ? "damaged" : "refused", epoch, varve_last_error()) && (!session || session->rank == 0))
+	if (!tell(word, epoch, varve_last_error()) && (!session || session->rank == 0))
 		fprintf(stderr, "varve: epoch %" PRIu64 " cannot be restored: %s\n", epoch, varve_last_error());
 	_exit(VV_RUN_PROTOCOL_REFUSED);
 }
@@ -208,6 +208,11 @@ static int restore(void)
 
 	if (rc == 0 && !none)
 		rc = vv_state_restore(session, epoch, &touched);
+	if (rc > 0 && epoch != VARVE_LATEST) {
+		int spared = vv_retention_spare_above(session, epoch);
+
+		rc = spared < 0 ? spared : rc;
+	}
 	if (rc < 0)
 		refuse(rc, epoch == VARVE_LATEST ? varve_epoch(session) : epoch);
 	if (rc > 0)

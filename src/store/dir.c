@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,16 +100,58 @@ static void get_close(struct vv_get *base)
 	vv_mem_free(g);
 }
 
+/* A medium or a file system says that it has lost something. Where a network lies between, EIO may be an outage. */
+static bool is_hard(int errnum)
+{
+	return errnum == EIO || errnum == EUCLEAN || errnum == EBADMSG;
+}
+
+static int lost(int errnum, const char *path)
+{
+	vv_err_sys(errnum, "cannot read '%s', nor at a second try", path);
+	return VV_EDAMAGED;
+}
+
+int vv_dir_read(const struct vv_fs *fs, int fd, const char *path, void *to, size_t n, uint64_t off)
+{
+	int rc = vv_fs_read_all(fs, fd, to, n, (off_t)off), why = errno;
+
+	if (rc < 0 && is_hard(why)) {
+		rc = vv_fs_read_all(fs, fd, to, n, (off_t)off);
+		why = errno;
+	}
+	if (rc == 0)
+		return 0;
+	return is_hard(why) && vv_fs_is_local(fd) ? lost(why, path) : vv_fd_identity_err(why, "cannot read '%s' at %" PRIu64, path, off);
+}
+
+/* Of a file that could not be opened, the root tells where it is. */
+static bool is_local(const struct vv_dir *d)
+{
+	int fd = open(d->root, O_PATH | O_CLOEXEC);
+	bool local = fd >= 0 && vv_fs_is_local(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return local;
+}
+
 /* An object is a regular file; what else bears its name must not hold us up, as a FIFO or a terminal would. A socket and a
  * link to itself are not even opened, nor is a folder that one would write to. */
 int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, struct stat *st)
 {
 	bool odd;
 
-	*fd = d->fs->open(d->fs, path, flags | O_NONBLOCK | O_NOCTTY, 0);
+	flags |= O_NONBLOCK | O_NOCTTY;
+	*fd = d->fs->open(d->fs, path, flags, 0);
+	if (*fd < 0 && is_hard(errno))
+		*fd = d->fs->open(d->fs, path, flags, 0);
 	odd = *fd < 0 && (errno == ENXIO || errno == ENODEV || errno == ELOOP || errno == EISDIR);
-	if (!odd && (*fd < 0 || fstat(*fd, st) < 0))
-		return vv_fd_identity_err(errno, "cannot open '%s'", path);
+	if (!odd && (*fd < 0 || fstat(*fd, st) < 0)) {
+		int why = errno;
+
+		return is_hard(why) && is_local(d) ? lost(why, path) : vv_fd_identity_err(why, "cannot open '%s'", path);
+	}
 	if (odd || !S_ISREG(st->st_mode))
 		return vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
 	return 0;
@@ -218,9 +261,10 @@ static int get_read(struct vv_get *base, uint64_t off, void *to, size_t n)
 {
 	struct dir_get *g = (struct dir_get *)base;
 	struct vv_dir *d = vv_dir_of(base->store);
+	int rc = vv_dir_read(&g->own.fs, g->fd, base->name, to, n, g->at + off);
 
-	if (vv_fs_read_all(&g->own.fs, g->fd, to, n, (off_t)(g->at + off)) < 0)
-		return vv_fd_identity_err(errno, "cannot read '%s/%s' at %llu", d->root, base->name, (unsigned long long)off);
+	if (rc)
+		return vv_err_context(rc, "store '%s'", d->root);
 	return g->member ? check_member(d, g) : 0;
 }
 

@@ -171,19 +171,12 @@ char *vv_dir_member_bundle(const char *folder, const struct vv_bundle *b)
 
 /* ---- what a bundle has --------------------------------------------------------------------------------------------- */
 
-static int read_at(const struct vv_fs *fs, int fd, const char *path, void *to, size_t n, uint64_t off)
-{
-	if (vv_fs_read_all(fs, fd, to, n, (off_t)off) < 0)
-		return vv_fd_identity_err(errno, "cannot read '%s' at %" PRIu64, path, off);
-	return 0;
-}
-
 /* The copy of the directory that ends at `end`. */
 static int load_copy(const struct vv_fs *fs, int fd, const char *path, uint64_t size, uint64_t end, struct vv_bundle *b)
 {
 	uint8_t trailer[VV_BUNDLE_TRAILER], *dir;
 	struct vv_bundle_trailer t;
-	int rc = read_at(fs, fd, path, trailer, sizeof(trailer), end - sizeof(trailer));
+	int rc = vv_dir_read(fs, fd, path, trailer, sizeof(trailer), end - sizeof(trailer));
 
 	if (rc)
 		return rc;
@@ -193,7 +186,7 @@ static int load_copy(const struct vv_fs *fs, int fd, const char *path, uint64_t 
 	if (rc)
 		return vv_err_context(rc, "'%s'", path);
 	dir = vv_mem_new(t.dir_len, 1);
-	rc = dir ? read_at(fs, fd, path, dir, t.dir_len, end - t.dir_len) : VV_ENOMEM;
+	rc = dir ? vv_dir_read(fs, fd, path, dir, t.dir_len, end - t.dir_len) : VV_ENOMEM;
 	if (rc == 0 && (rc = vv_bundle_get(b, &t, dir)) < 0)
 		vv_err_context(rc, "'%s'", path);
 	vv_mem_free(dir);
@@ -233,7 +226,7 @@ int vv_dir_member_load(const struct vv_fs *fs, int fd, const char *path, uint64_
 int vv_dir_member_present(const struct vv_fs *fs, int fd, const char *path, uint64_t off)
 {
 	uint8_t mark = 0;
-	int rc = read_at(fs, fd, path, &mark, 1, off);
+	int rc = vv_dir_read(fs, fd, path, &mark, 1, off);
 
 	return rc ? rc : mark != 0;
 }
@@ -286,7 +279,7 @@ static int find_entry(struct vv_dir *d, struct vv_dir_member *f, const struct vv
 	struct vv_bundle b = *name;
 	struct vv_bundle_trailer t;
 	bool whole = size > sizeof(trailer) &&
-		     read_at(&f->own.fs, f->fd, f->path, trailer, sizeof(trailer), size - sizeof(trailer)) == 0 &&
+		     vv_dir_read(&f->own.fs, f->fd, f->path, trailer, sizeof(trailer), size - sizeof(trailer)) == 0 &&
 		     vv_bundle_get_trailer(&t, trailer, size) == 0;
 	int rc = whole ? take_known(d->memory, f, trailer, name, rank) : 1;
 

@@ -27,8 +27,11 @@ int vv_dir_make_parents(struct vv_dir *d, char *path);
 /* Makes the entry of path in its directory durable. */
 int vv_dir_sync_parent(struct vv_dir *d, const char *path);
 
-/* Opens a regular file: anything else is VV_EDAMAGED. */
+/* Opens a regular file: anything else is VV_EDAMAGED, and so is one that a file system of this machine has lost. */
 int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, struct stat *st);
+
+/* Reads n bytes, at a second try if need be. VV_EDAMAGED: a file system of this machine has lost them. Other errors tell nothing of the bytes. */
+int vv_dir_read(const struct vv_fs *fs, int fd, const char *path, void *to, size_t n, uint64_t off);
 
 int vv_dir_list(struct vv_store *s, const char *dir, struct vv_names *out);
 int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names *out);

@@ -87,6 +87,22 @@ def many_under_way(w, proxy):
     proxy.rules.clear()
 
 
+def outage_at_restart(w, proxy):
+    """Requests for the newest layer fail: that is an error, and costs no epoch. An older one would be restored, and keep=1 would delete the newest."""
+    job = [HEAT, "--store", w.store, "--lineage", "away", *SIZE]
+    w.run(*job, VARVE_KEEP="3")
+    before = [e["epoch"] for e in w.json("ls", w.store, "away")["epochs"]]
+    of_newest = lambda path: path.split("?")[0].endswith(f"/{before[-1]:010}.r0.layer")  # noqa: E731
+    for what in "cut", "cut-answer", (503, s3_proxy.error("SlowDown").encode()):
+        proxy.fault(lambda method, path: of_newest(path) and (method == "GET" or what != "cut-answer"), what)
+        said = w.run(*job, code=1, VARVE_KEEP="1", VARVE_S3_RETRIES="1")
+        assert "cannot be reached" in said and "restarted" not in said, said
+        proxy.rules.clear()
+        after = [e["epoch"] for e in w.json("ls", w.store, "away")["epochs"]]
+        assert after == before, f"{what}: {after}, there were {before}"
+    assert f"epoch {before[-1]}" in w.run(*job), "not the newest"
+
+
 def server_dies(w, proxy, server):
     """In the middle of a run, before its third commit: the checkpoint fails, the last whole epoch restores when the server is back."""
     commits = set()
@@ -118,6 +134,7 @@ def main():
                 case(w)
                 print(case.__name__, "fine")
             many_under_way(w, proxy)
+            outage_at_restart(w, proxy)
             server_dies(w, proxy, server)
         finally:
             server.kill()

@@ -14,6 +14,7 @@ enum { LINE = 4096 };
 static const char *const words[VV_RUN_EVENT_KINDS] = {
 	[VV_RUN_EVENT_RESTORED] = "restored", [VV_RUN_EVENT_FRESH] = "fresh",     [VV_RUN_EVENT_TAKEN] = "taken",     [VV_RUN_EVENT_DURABLE] = "durable",
 	[VV_RUN_EVENT_FAILED] = "failed",     [VV_RUN_EVENT_DAMAGED] = "damaged", [VV_RUN_EVENT_REFUSED] = "refused", [VV_RUN_EVENT_UNABLE] = "unable",
+	[VV_RUN_EVENT_UNREAD] = "unread",
 };
 
 int vv_run_events_open(struct vv_run_events *e, bool shared)

@@ -47,7 +47,7 @@ struct watch {
 		int status;
 		bool ready;  /* it has come to its first call: it listens */
 		bool wished; /* a checkpoint was asked for before that */
-		bool unable, refused, damaged;
+		bool unable, refused, damaged, unread;
 		uint64_t newest;                 /* of the lineage when it was started */
 		uint64_t base;                   /* the epoch that it came from, or, before it is ready, is to come from; 0: none */
 		uint64_t taken, durable, failed; /* the newest of each */
@@ -329,8 +329,10 @@ static void hear(struct watch *w, const struct vv_run_event *e)
 		break;
 	case VV_RUN_EVENT_DAMAGED:
 	case VV_RUN_EVENT_REFUSED:
+	case VV_RUN_EVENT_UNREAD:
 		w->run.refused = true;
 		w->run.damaged = e->kind == VV_RUN_EVENT_DAMAGED;
+		w->run.unread = e->kind == VV_RUN_EVENT_UNREAD;
 		w->run.base = e->epoch ? e->epoch : w->run.base;
 		WARN(w, e->word, w->run.base, "epoch %" PRIu64 " cannot be restored: %s", w->run.base, e->text);
 		break;
@@ -447,6 +449,10 @@ static bool after_refusal(struct watch *w)
 	if (w->run.damaged) {
 		snprintf(why, sizeof(why), "epoch %" PRIu64 " is damaged", w->run.base);
 		return fall_back(w, why, "stopped", "the program is left as it is. The same command will find the same; --restart none begins anew");
+	}
+	if (w->run.unread) {
+		WARN(w, "stopped", w->run.base, "the store cannot be read now, and no older epoch is taken for that: the same command tries again");
+		return false;
 	}
 	WARN(w, "stopped", w->run.base, "the program does not fit the epoch: run what laid it down, or begin anew (--restart none, or another --lineage)");
 	return false;

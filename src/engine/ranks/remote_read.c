@@ -500,6 +500,19 @@ static int try_copies(struct fetch *f)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------------- */
 
+/* Bytes that any rank could not reach may be whole. The code is the same on all ranks. */
+static int blame_outage(struct fetch *f, int rc)
+{
+	struct vv_err_state error;
+	int outage;
+
+	if (rc != VV_EDAMAGED)
+		return rc;
+	vv_err_save(rc, &error);
+	outage = vv_group_agree(f->g, f->g->comm, f->warned.outage.code ? vv_err_restore(&f->warned.outage) : 0);
+	return outage ? outage : vv_err_restore(&error);
+}
+
 static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
 {
 	struct fetch f = { .v = v, .g = v->group, .lin = &v->lineage, .want = want, .n = n, .copied = copied, .spread = spread };
@@ -518,6 +531,7 @@ static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bo
 			break;
 		rc = left[0] ? read_remote(&f) : try_copies(&f);
 	}
+	rc = blame_outage(&f, rc);
 	vv_catalog_listing_fini(&f.here);
 	vv_layer_holders_fini(&f.holders);
 	vv_salvage_fini(&f.local);

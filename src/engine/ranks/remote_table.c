@@ -94,7 +94,7 @@ static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, si
 
 /* ---- the exchange ---------------------------------------------------------------------------------------------------------------- */
 
-/* Adds the table of the rank if this place has it; one that cannot be read is not there. */
+/* Adds the table of the rank if this place has it; one that is damaged is not there. */
 static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epoch, uint32_t rank, struct vv_buf *out)
 {
 	struct vv_run_table t = { 0 };
@@ -103,7 +103,7 @@ static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epo
 	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
 		return 0;
 	rc = vv_run_table_load(&v->lineage, epoch, rank, &t);
-	if (rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_EIO) {
+	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
 		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
 		vv_err_clear();
 		return 0;
@@ -159,7 +159,7 @@ static int take(const struct varve *v, uint64_t epoch, const struct vv_exchange 
 		if (m->in_len[r])
 			vv_log_warn("the table that rank %u sent: %s", r, vv_err_last());
 	}
-	return vv_err_set(VV_EDAMAGED, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole (here: %s); start the rank where "
+	return vv_err_set(why->code, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole (here: %s); start the rank where "
 			  "its layer is, or restart from an older epoch", v->rank, epoch, why->message);
 }
 

@@ -40,7 +40,14 @@ struct reader {
 	bool whole;   /* it is what was written; else its chunks may be */
 	bool there;   /* raw holds something */
 	struct vv_salvage_needs *bad;
+	struct vv_warned *warned;
 };
+
+static void note_outage(struct vv_warned *w, int rc)
+{
+	if (rc == VV_EIO && !w->outage.code)
+		vv_err_save(rc, &w->outage);
+}
 
 static int load_block(struct reader *r, size_t k)
 {
@@ -55,6 +62,7 @@ static int load_block(struct reader *r, size_t k)
 	if (!r->raw)
 		return VV_ENOMEM;
 	rc = vv_layer_file_read_block(r->f, k, r->raw, r->raw + b->raw_len);
+	note_outage(r->warned, rc);
 	r->whole = rc == 0;
 	r->there = rc == 0 || (rc == VV_EDAMAGED && b->codec == 0);
 	return rc == VV_ENOMEM ? rc : 0;
@@ -155,11 +163,12 @@ bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer)
 static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need *need, size_t n, struct vv_salvage_needs *bad,
 		      struct vv_warned *warned)
 {
-	struct reader r = { .bad = bad };
+	struct reader r = { .bad = bad, .warned = warned };
 	size_t before = bad->n;
 	int rc = vv_layer_file_open(lin, need->layer, VV_LAYER_FILE_BLOCKS, &r.f);
 	bool open = rc == 0;
 
+	note_outage(warned, rc);
 	if (rc && rc != VV_ENOMEM) {
 		if (vv_salvage_is_news(warned, need->layer))
 			vv_log_warn("%s; looking for other copies", vv_err_last());

@@ -3,6 +3,7 @@
 #ifndef VV_ENGINE_READ_SALVAGE_H
 #define VV_ENGINE_READ_SALVAGE_H
 
+#include "base/err.h"
 #include "engine/lineage/catalog.h"
 
 struct vv_salvage_need { /* bytes pos..pos+len of a layer's payload, to `to` */
@@ -22,6 +23,7 @@ struct vv_salvage_needs {
 struct vv_warned { /* layers that were warned of */
 	uint64_t *layer;
 	size_t n, cap;
+	struct vv_err_state outage; /* the first error that is no damage: of what lies there nothing is known */
 };
 
 void vv_salvage_fini(struct vv_salvage_needs *n);

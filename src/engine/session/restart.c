@@ -259,13 +259,18 @@ static int restart_latest(struct varve *v)
 		rc = restart_epoch(v, epoch);
 		if (rc == 0)
 			return 1;
-		if (rc != VV_EDAMAGED && rc != VV_EIO)
+		if (rc == VV_EIO)
+			return vv_err_context(rc, "epoch %" PRIu64 " of '%s' cannot be reached, which is not to say that it is damaged; nothing older is taken for it, "
+					      "restart again when the store answers", epoch, v->lineage.name);
+		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
 		if (v->rank == 0) /* all ranks know the same */
-			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch,
-				    v->lineage.name, vv_err_last());
+			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->lineage.name, vv_err_last());
+		rc = vv_retention_spare(v, epoch);
+		if (rc)
+			return rc;
 	}
 }
 
@@ -352,6 +357,9 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
+		rc = v->group && v->group->split ? 0 : vv_retention_spare(v, epoch); /* it may be whole in other places */
+		if (rc)
+			return rc;
 	}
 }
 

@@ -48,6 +48,26 @@ static void count_bytes(struct varve *v)
 	}
 }
 
+static bool is_spared(const struct varve *v, uint64_t epoch)
+{
+	for (size_t i = 0; i < v->spared.n; i++)
+		if (v->spared.epoch[i] == epoch)
+			return true;
+	return false;
+}
+
+/* They are not dropped, nor do they take the place of one that can be restored. */
+static void leave_spared_out(struct varve *v)
+{
+	struct vv_listing *l = &v->live;
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_epochs; i++)
+		if (!is_spared(v, l->epoch[i]))
+			l->epoch[n++] = l->epoch[i];
+	l->n_epochs = n;
+}
+
 static int load_live(struct varve *v)
 {
 	int rc;
@@ -61,6 +81,7 @@ static int load_live(struct varve *v)
 	while (v->live.n_epochs && v->live.epoch[v->live.n_epochs - 1] > v->epoch) /* no epoch: a stray record */
 		v->live.n_epochs--;
 	count_bytes(v);
+	leave_spared_out(v);
 	return 0;
 }
 
@@ -145,6 +166,15 @@ static int check_parent(struct varve *v)
 	return 0;
 }
 
+uint64_t vv_retention_floor(const struct varve *v)
+{
+	uint64_t floor = 0;
+
+	for (size_t i = 0; i < v->spared.n; i++)
+		floor = v->spared.epoch[i] > floor ? v->spared.epoch[i] : floor;
+	return floor;
+}
+
 /* A gc that failed half-way has removed things too: whatever it says, the index is read anew before anything can be
  * referred to again. */
 static int reclaim(struct varve *v)
@@ -155,7 +185,7 @@ static int reclaim(struct varve *v)
 
 	if (v->full_runs > MANY_RUNS)
 		vv_layout_lend_buffer(v, SIZE_MAX);
-	rc = vv_gc_run(&v->lineage, false, &report);
+	rc = vv_gc_above(&v->lineage, vv_retention_floor(v), false, &report);
 
 	v->bytes_dropped = 0;
 	if (rc) {
@@ -178,6 +208,28 @@ static void forget_live(struct varve *v)
 {
 	vv_catalog_listing_fini(&v->live);
 	v->has_live = false;
+}
+
+int vv_retention_spare(struct varve *v, uint64_t epoch)
+{
+	if (is_spared(v, epoch))
+		return 0;
+	if (vv_mem_room(&v->spared.epoch, v->spared.n, &v->spared.cap, sizeof(*v->spared.epoch)) < 0)
+		return VV_ENOMEM;
+	v->spared.epoch[v->spared.n++] = epoch;
+	forget_live(v);
+	return 0;
+}
+
+int vv_retention_spare_above(struct varve *v, uint64_t epoch)
+{
+	struct vv_listing l = { 0 };
+	int rc = vv_catalog_list(&v->lineage, epoch + 1, &l);
+
+	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++)
+		rc = vv_retention_spare(v, l.epoch[i]);
+	vv_catalog_listing_fini(&l);
+	return rc;
 }
 
 static int know_live(struct varve *v, uint64_t bytes)

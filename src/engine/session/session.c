@@ -167,6 +167,7 @@ static void free_session(struct varve *v)
 	vv_index_cache_fini(&v->history);
 	vv_referenced_layers_fini(&v->footing);
 	vv_catalog_listing_fini(&v->live);
+	vv_mem_free(v->spared.epoch);
 	vv_store_close(v->store);
 	vv_conf_fini(&v->conf);
 	if (v->pid == getpid()) { /* in a child threads of the parent may seem to wait for them */

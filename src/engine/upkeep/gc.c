@@ -30,6 +30,8 @@ static int mark(struct vv_reachable *r, const struct vv_listing *l)
 
 	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
 		rc = vv_reachable_add_epoch(r, l, l->epoch[i]);
+		if (rc == VV_EDAMAGED && l->epoch[i] <= r->floor)
+			rc = 0;
 		if (rc == VV_EDAMAGED)
 			vv_err_context(rc, "gc stopped at epoch %" PRIu64 ", nothing was changed (drop the epoch if it is lost)",
 				       l->epoch[i]);
@@ -103,7 +105,7 @@ static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_l
 	return rc == VV_EDAMAGED ? 0 : rc;
 }
 
-static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t newest, bool dry_run,
+static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t floor, uint64_t newest, bool dry_run,
 		 struct vv_gc_report *out)
 {
 	struct vv_compact_plan plan = { 0 };
@@ -111,6 +113,12 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 	int rc;
 
 	out->bytes_before += l->size;
+	if (vv_run_epoch(l->layer) <= floor) {
+		out->kept++;
+		out->bytes_after += size;
+		out->bytes_needed += size;
+		return 0;
+	}
 	if (!l->chain && l->need.n == 0 && vv_run_epoch(l->layer) >= newest)
 		return keep_number(lin, l, newest, dry_run, out);
 	if (!l->chain && l->need.n == 0) {
@@ -175,13 +183,18 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
-		rc = treat(lin, &r->v[i], newest, dry_run, out);
+		rc = treat(lin, &r->v[i], r->floor, newest, dry_run, out);
 	if (rc == 0 && !dry_run)
 		rc = each_folder(lin, remove_if_empty);
 	return rc;
 }
 
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out)
+{
+	return vv_gc_above(lin, 0, dry_run, out);
+}
+
+int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, struct vv_gc_report *out)
 {
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
@@ -192,6 +205,7 @@ int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *o
 		rc = check_whole(lin, &l);
 	if (rc == 0)
 		rc = vv_reachable_init(&r, lin, &l);
+	r.floor = floor;
 	if (rc == 0)
 		rc = mark(&r, &l);
 	if (rc == 0)

@@ -13,6 +13,8 @@ struct vv_gc_report {
 /* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was. With dry_run nothing is
  * changed, and the report says what would be. */
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);
+/* The same, where epochs up to `floor` may be damaged: no layer up to it is touched, since they may need any of those. */
+int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, struct vv_gc_report *out);
 /* The second half of it, where what is needed is known and settled. */
 int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
 		struct vv_gc_report *out);

@@ -97,6 +97,12 @@ static int check_epoch(const struct places *p, uint64_t epoch)
 	return rc;
 }
 
+/* All that a damaged epoch may need stays where a restart has passed over it. */
+static int pardon(const struct places *p, uint64_t epoch, int rc)
+{
+	return rc == VV_EDAMAGED && epoch <= p->reach.floor ? 0 : rc;
+}
+
 /* The leader's part: what the layers that lie here need, anywhere. */
 static int mark(struct places *p)
 {
@@ -105,13 +111,14 @@ static int mark(struct places *p)
 
 	if (rc == 0)
 		rc = vv_reachable_init(&p->reach, &p->v->lineage, l);
+	p->reach.floor = vv_retention_floor(p->v);
 	for (size_t i = 0; rc == 0 && i < p->n_live; i++)
-		rc = check_epoch(p, p->live[i]);
+		rc = pardon(p, p->live[i], check_epoch(p, p->live[i]));
 	for (size_t i = 0; rc == 0 && i < l->n_layers; i++) {
 		uint64_t layer = l->layer[i].layer, epoch = vv_run_epoch(layer);
 
 		if (bsearch(&epoch, p->live, p->n_live, sizeof(epoch), by_number))
-			rc = vv_reachable_add_rank(&p->reach, l, epoch, vv_run_rank(layer));
+			rc = pardon(p, epoch, vv_reachable_add_rank(&p->reach, l, epoch, vv_run_rank(layer)));
 	}
 	return rc ? rc : vv_reachable_settle(&p->reach);
 }

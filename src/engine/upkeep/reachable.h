@@ -18,6 +18,7 @@ struct vv_reachable {
 	const struct vv_lineage *lin;
 	struct vv_reachable_layer *v; /* ascending */
 	size_t n, cap;
+	uint64_t floor; /* layers of epochs up to this one are all needed; 0: none is for that reason */
 };
 
 int vv_reachable_init(struct vv_reachable *r, const struct vv_lineage *lin, const struct vv_listing *l);

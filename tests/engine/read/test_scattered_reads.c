@@ -35,7 +35,7 @@ static ssize_t slow_pread(const struct vv_fs *fs, int fd, void *p, size_t n, off
 		;
 	usleep(3000);
 	if (atomic_fetch_add(&reads, 1) + 1 == atomic_load(&fails_at)) {
-		errno = EIO;
+		errno = ETIMEDOUT; /* which is not tried again */
 		got = -1;
 	} else {
 		got = lazyfs()->pread(lazyfs(), fd, p, n, off);
