@@ -38,6 +38,7 @@ void vv_out_flush(struct vv_out *o)
 {
 	size_t done = 0;
 
+	o->begun |= o->buf.n > 0;
 	while (!o->error && done < o->buf.n) {
 		ssize_t n = write(STDOUT_FILENO, o->buf.p + done, o->buf.n - done);
 

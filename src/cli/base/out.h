@@ -4,9 +4,11 @@
 #define VV_CLI_BASE_OUT_H
 
 #include "base/buf.h"
+#include <stdbool.h>
 
 struct vv_out {
 	struct vv_buf buf;
+	bool begun; /* something was written */
 	int error; /* errno of the first write that failed; nothing is written after it. EPIPE is no news to anybody */
 };
 

@@ -5,6 +5,8 @@
 #include "engine/options.h"
 #include "engine/context.h"
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,7 +155,20 @@ void vv_verb_context_unlock(struct vv_verb_context *job)
 	job->lock = NULL;
 }
 
-int vv_verb_context_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
+static void note_read(struct vv_verb_context *job, const struct vv_lineage *lin, uint64_t epoch, bool named)
+{
+	struct vv_verb_context_read *r = &job->read[job->n_reads];
+
+	if (job->n_reads == VV_VERB_CONTEXT_READS || strlen(lin->store->url) >= sizeof(r->store))
+		return;
+	snprintf(r->store, sizeof(r->store), "%s", lin->store->url);
+	snprintf(r->lineage, sizeof(r->lineage), "%s", lin->name);
+	r->epoch = epoch;
+	r->named = named;
+	job->n_reads++;
+}
+
+int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
 {
 	int rc = 0;
 
@@ -162,5 +177,53 @@ int vv_verb_context_epoch(const struct vv_lineage *lin, const struct vv_spec *sp
 		rc = vv_catalog_newest(lin, UINT64_MAX, epoch);
 	if (rc == 0 && !*epoch)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", lin->name, lin->store->url);
+	if (rc == 0)
+		note_read(job, lin, *epoch, spec->first != 0);
 	return rc;
+}
+
+bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch)
+{
+	struct vv_err_state error;
+	struct vv_commit c = { 0 };
+	int rc;
+
+	vv_err_save(0, &error);
+	rc = vv_catalog_commit(lin, epoch, &c);
+	vv_commit_fini(&c);
+	vv_err_restore(&error);
+	return rc == VV_ENOENT;
+}
+
+/* The verb may have closed its store. */
+static bool is_gone(struct vv_verb_context *job, const struct vv_verb_context_read *r)
+{
+	struct vv_store *store = NULL;
+	struct vv_lineage lin;
+	bool gone = vv_verb_context_open_other(job, r->store, &store) == 0 && vv_catalog_open(store, r->lineage, false, &lin) == 0 &&
+		    vv_verb_context_is_dropped(&lin, r->epoch);
+
+	vv_store_close(store);
+	return gone;
+}
+
+int vv_verb_context_judge(struct vv_verb_context *job, int rc)
+{
+	struct vv_err_state error;
+
+	if (rc != VV_EDAMAGED && rc != VV_ENOENT && rc != VV_EIO)
+		return rc;
+	vv_err_save(rc, &error);
+	for (size_t i = 0; i < job->n_reads; i++) {
+		const struct vv_verb_context_read *r = &job->read[i];
+
+		if (!is_gone(job, r))
+			continue;
+		if (r->named && rc == VV_ENOENT)
+			break; /* it was not there */
+		job->again = !r->named && !job->begun && !job->out.begun && !job->world;
+		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read%s", r->epoch, r->lineage,
+				  r->named ? "" : "; read the newest again");
+	}
+	return vv_err_restore(&error);
 }

@@ -10,6 +10,9 @@
 #include "cli/base/spec.h"
 #include "cli/base/mpi_world.h"
 #include "engine/lineage/catalog.h"
+#include <limits.h>
+
+enum { VV_VERB_CONTEXT_READS = 2 };
 
 struct vv_verb_context {
 	const struct vv_args *args;
@@ -20,6 +23,14 @@ struct vv_verb_context {
 	struct vv_store *store;
 	struct vv_lock *lock;
 	struct vv_pool *pool;
+	struct vv_verb_context_read { /* an epoch that the verb reads: a writer may drop it meanwhile */
+		char store[PATH_MAX], lineage[VV_NAME_LINEAGE_MAX + 1];
+		uint64_t epoch;
+		bool named;
+	} read[VV_VERB_CONTEXT_READS];
+	size_t n_reads;
+	bool begun; /* something was put out that cannot be taken back */
+	bool again; /* the verb is to be run once more */
 };
 
 /* The options: files, environment, command line. */
@@ -51,8 +62,13 @@ int vv_verb_context_take_option(struct vv_verb_context *job, const char *typed, 
 int vv_verb_context_lock(struct vv_verb_context *job, const struct vv_lineage *lin);
 void vv_verb_context_unlock(struct vv_verb_context *job);
 
-/* The epoch that was named, or the newest. It need not be there if it was named. */
-int vv_verb_context_epoch(const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
+/* The epoch that was named, or the newest, which the verb reads now. It need not be there if it was named. */
+int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
+/* Is the record of an epoch gone? Then its writer has dropped it, and what is missing of it is no damage. */
+bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
+/* What is to be said of a failure: VV_ENOENT if an epoch that was read is dropped by now, else rc. If that was the newest and nothing was put out yet,
+ * job->again is set: there is a newer one. */
+int vv_verb_context_judge(struct vv_verb_context *job, int rc);
 
 /* A row of the table of verbs. */
 struct vv_cmd {

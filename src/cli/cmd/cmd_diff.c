@@ -126,9 +126,7 @@ static void tell(void *arg, const struct vv_diff_region *r)
 	if (c->job->args->json) {
 		put_region(&c->job->json, c->rank, r);
 	} else if (!equal && !c->job->args->quiet) {
-		vv_bar_clear(&c->bar);
 		say_region(&c->job->out, c, r);
-		vv_out_flush(&c->job->out);
 	}
 }
 
@@ -215,7 +213,7 @@ static int compare_rank(struct comparison *c, uint32_t rank)
 
 /* ---- the verb ----------------------------------------------------------------------------------------------------- */
 
-static int open_side(struct side *s, const char *text)
+static int open_side(struct vv_verb_context *job, struct side *s, const char *text)
 {
 	struct vv_spec spec;
 	struct vv_commit commit = { 0 };
@@ -224,7 +222,7 @@ static int open_side(struct side *s, const char *text)
 	if (rc == 0)
 		rc = vv_catalog_open(s->store, spec.lineage, false, &s->lineage);
 	if (rc == 0)
-		rc = vv_verb_context_epoch(&s->lineage, &spec, &s->epoch);
+		rc = vv_verb_context_epoch(job, &s->lineage, &spec, &s->epoch);
 	if (rc == 0)
 		rc = vv_catalog_commit(&s->lineage, s->epoch, &commit);
 	s->ranks = commit.n_ranks;
@@ -294,9 +292,9 @@ static int run(struct vv_verb_context *job)
 	c.a.store = job->store;
 	c.b.store = other ? other : job->store;
 	if (rc == 0)
-		rc = open_side(&c.a, job->args->operand[1]);
+		rc = open_side(job, &c.a, job->args->operand[1]);
 	if (rc == 0)
-		rc = open_side(&c.b, job->args->operand[2]);
+		rc = open_side(job, &c.b, job->args->operand[2]);
 	if (rc == 0)
 		rc = vv_verb_context_start_pool(job);
 	if (rc == 0)

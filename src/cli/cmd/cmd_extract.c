@@ -31,8 +31,10 @@ static int copy(struct vv_verb_context *job, const struct source *s, int fd, boo
 
 static int to_stdout(struct vv_verb_context *job, const struct source *s, bool npy, const struct vv_progress *progress)
 {
-	int rc = copy(job, s, STDOUT_FILENO, npy, progress);
+	int rc;
 
+	job->begun = true;
+	rc = copy(job, s, STDOUT_FILENO, npy, progress);
 	if (rc)
 		vv_out_look(&job->out);
 	return rc;
@@ -279,7 +281,7 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
-		rc = vv_verb_context_epoch(&lin, &spec, &epoch);
+		rc = vv_verb_context_epoch(job, &lin, &spec, &epoch);
 	if (rc == 0)
 		rc = is_of_files(job->args, &lin, epoch, spec.region, &files);
 	if (rc == 0)

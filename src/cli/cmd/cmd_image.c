@@ -162,7 +162,7 @@ static int open_epoch(struct vv_verb_context *job, struct vv_spec *spec, struct 
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec->lineage, false, lin);
 	if (rc == 0)
-		rc = vv_verb_context_epoch(lin, spec, epoch);
+		rc = vv_verb_context_epoch(job, lin, spec, epoch);
 	return rc ? rc : vv_verb_context_start_pool(job);
 }
 
@@ -223,6 +223,7 @@ static int restore_alone(struct vv_verb_context *job, const struct vv_restore_on
 	struct vv_spec spec;
 	int rc = open_epoch(job, &spec, &lin, epoch);
 
+	job->begun = true;
 	return rc ? rc : vv_image_lineage_advise(&lin, job->pool, *epoch, vv_restore_many_run(NULL, &lin, *epoch, job->pool, opt, out));
 }
 

@@ -5,7 +5,7 @@
 #include "cli/base/text.h"
 #include <inttypes.h>
 
-enum { NEWEST = 20 };
+enum { NEWEST = 20, TRIES = 50 };
 
 static void put_time(struct vv_json *j, uint64_t ns)
 {
@@ -22,10 +22,13 @@ static int newest(struct vv_store *store, const char *name, struct vv_commit *ou
 	uint64_t epoch = 0;
 	int rc = vv_catalog_open(store, name, false, &lin);
 
-	if (rc == 0)
+	for (int i = 0; i < TRIES && (rc == 0 || (i && rc == VV_ENOENT)); i++) { /* the writer may drop it meanwhile */
 		rc = vv_catalog_newest(&lin, UINT64_MAX, &epoch);
-	if (rc == 0 && epoch)
-		rc = vv_catalog_commit(&lin, epoch, out);
+		if (rc == 0 && epoch)
+			rc = vv_catalog_commit(&lin, epoch, out);
+		if (rc == 0)
+			break;
+	}
 	*damaged = rc == VV_EDAMAGED;
 	return *damaged ? 0 : rc;
 }

@@ -453,7 +453,7 @@ static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t 
 	rc = vv_store_get_open(lin->store, object, &get);
 	vv_store_get_close(get);
 	vv_err_restore(&error);
-	return rc == VV_ENOENT;
+	return rc == VV_ENOENT && !vv_verb_context_is_dropped(lin, epoch);
 }
 
 static int sum_rank(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum,
@@ -548,7 +548,7 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
-		rc = vv_verb_context_epoch(&lin, &spec, &epoch);
+		rc = vv_verb_context_epoch(job, &lin, &spec, &epoch);
 	if (rc == 0)
 		rc = vv_catalog_commit(&lin, epoch, &c);
 	if (rc)

@@ -245,6 +245,16 @@ static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, stru
 	return rc;
 }
 
+/* Files are missing because the epoch is gone. */
+static bool was_dropped(const struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_report *r)
+{
+	if (job->world || !(r->n_missing || r->n_lost) || !vv_verb_context_is_dropped(u->lineage, u->epoch))
+		return false;
+	vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read; %" PRIu64 " of its files are unpacked", u->epoch, u->lineage->name,
+		   r->files);
+	return true;
+}
+
 static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const struct names *s)
 {
 	struct vv_unpack_options opt = options_of(job, s, folder_of(job));
@@ -256,6 +266,11 @@ static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	if (rc)
 		return rc;
 	rc = lay_down(job, u, opt, &r);
+	job->begun = r.files && !opt.test;
+	if (was_dropped(job, u, &r)) {
+		vv_unpack_report_fini(&r);
+		return VV_ENOENT;
+	}
 	if (rc == 0 || r.n_missing || r.n_lost || job->world) {
 		seconds = vv_clock_s() - start;
 		rc = report(job, "", u, &r, seconds, rc, sum);
@@ -298,7 +313,7 @@ static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin,
 	struct vv_digest_stream known;
 	struct vv_unpack u = { 0 };
 	uint64_t epoch = 0;
-	int rc = vv_verb_context_epoch(lin, spec, &epoch);
+	int rc = vv_verb_context_epoch(job, lin, spec, &epoch);
 
 	if (rc == 0)
 		rc = vv_unpack_open_rest(lin, epoch, job->pool, &u);
@@ -360,7 +375,9 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 		if (spec->first && (l.epoch[i] < spec->first || l.epoch[i] > spec->last))
 			continue;
 		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
-		if (vv_unpack_is_of_one_rank(rc)) {
+		if (vv_unpack_is_of_one_rank(rc) && !spec->first && vv_verb_context_is_dropped(lin, l.epoch[i])) {
+			rc = 0; /* since it was listed */
+		} else if (vv_unpack_is_of_one_rank(rc)) {
 			tell_lost(job, l.epoch[i], rc);
 			e->status = vv_verb_context_status(rc) > e->status ? vv_verb_context_status(rc) : e->status;
 			rc = 0;
@@ -417,6 +434,12 @@ static int unpack_next(struct vv_verb_context *job, struct series *e, size_t k, 
 	uint64_t sum[3];
 	char of[48];
 
+	if (was_dropped(job, &e->u[k], &r)) {
+		tell_lost(job, e->u[k].epoch, VV_ENOENT);
+		e->status = vv_verb_context_status(VV_ENOENT);
+		vv_unpack_report_fini(&r);
+		return 0;
+	}
 	snprintf(of, sizeof(of), "epoch %" PRIu64 ": ", e->u[k].epoch);
 	vv_json_object(&job->json, NULL);
 	vv_json_number(&job->json, "epoch", e->u[k].epoch);

@@ -14,7 +14,7 @@ static const struct vv_cmd *const verbs[] = {
 	&vv_cmd_verify, &vv_cmd_extract, &vv_cmd_diff, &vv_cmd_drop,  &vv_cmd_gc, &vv_cmd_request, &vv_cmd_config,
 };
 
-enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]), TRIES = 50 };
 
 static void help_options(struct vv_out *o, const struct vv_args_option *table, const struct vv_args_option *hiding)
 {
@@ -98,7 +98,7 @@ static void report(struct vv_verb_context *job, const struct vv_args *args, int 
 	vv_json_error(&job->json, code);
 }
 
-/* Runs the verb; what is left open in job is closed by the caller. */
+/* Runs the verb, anew where a writer has dropped the newest epoch meanwhile; what is left open in job is closed by the caller. */
 static int run_verb(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd *cmd)
 {
 	int rc;
@@ -112,8 +112,13 @@ static int run_verb(struct vv_verb_context *job, struct vv_args *args, const str
 		if (rc)
 			return rc;
 	}
-	rc = vv_verb_context_init(job, args);
-	return rc ? rc : cmd->run(job);
+	for (unsigned i = 1;; i++) {
+		rc = vv_verb_context_init(job, args);
+		rc = vv_verb_context_judge(job, rc ? rc : cmd->run(job));
+		if (!job->again || i == TRIES)
+			return rc;
+		vv_verb_context_fini(job);
+	}
 }
 
 static int dispatch(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd **cmd)

@@ -121,8 +121,15 @@ static int take_head(struct walk *w, struct look *k, size_t column)
 	struct vv_report_row *row = k->item->epoch == w->newest ? rank_row(w, k->rank) : NULL;
 	int rc;
 
+	if (k->rc && vv_verb_context_is_dropped(&w->r->lin, k->item->epoch)) {
+		k->item->rc = VV_ENOENT;
+		return 0;
+	}
 	if (k->rc) {
-		note(w->r, k->item->epoch, k->error.message);
+		char text[80];
+
+		snprintf(text, sizeof(text), "the layer of rank %" PRIu32 " is not there", k->rank);
+		note(w->r, k->item->epoch, k->item->where[k->rank] == VV_CATALOG_MISSING ? text : k->error.message);
 		return k->rc == VV_ENOMEM ? vv_err_restore(&k->error) : 0;
 	}
 	count_head(&k->item->sums, &k->file->head);
@@ -130,7 +137,8 @@ static int take_head(struct walk *w, struct look *k, size_t column)
 		count_head(row, &k->file->head);
 	rc = vv_report_heat_add(&w->r->heat, w->job, &w->r->lin, &k->item->commit, &k->file->head, column);
 	if (rc && rc != VV_ENOMEM) {
-		note(w->r, k->item->epoch, vv_err_last());
+		if (!vv_verb_context_is_dropped(&w->r->lin, k->item->epoch))
+			note(w->r, k->item->epoch, vv_err_last());
 		rc = 0;
 	}
 	return rc;
@@ -157,13 +165,6 @@ static int look_at(struct walk *w, size_t first, struct item *e, uint32_t rank)
 {
 	if (e->where[rank] == VV_CATALOG_ELSEWHERE)
 		return 0;
-	if (e->where[rank] == VV_CATALOG_MISSING) {
-		char text[80];
-
-		snprintf(text, sizeof(text), "the layer of rank %" PRIu32 " is not there", rank);
-		note(w->r, e->epoch, text);
-		return 0;
-	}
 	w->look[w->n_looks++] = (struct look){ .item = e, .rank = rank };
 	return w->n_looks == BATCH ? take_looks(w, first) : 0;
 }

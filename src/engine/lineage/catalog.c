@@ -362,9 +362,20 @@ static int pick_used(const struct vv_lineage *lin, const struct vv_listing *l, u
 	return rc;
 }
 
+/* A listing that is taken while one epoch is laid down and another dropped may have neither. */
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch)
 {
-	return walk_down(lin, before, pick_commit, epoch);
+	enum { LOOKS = 10 };
+	uint64_t used = 0;
+	int rc = walk_down(lin, before, pick_commit, epoch), empty = 0;
+
+	for (int i = 0; rc == 0 && !*epoch && before > VV_MAX_EPOCH && empty < 2 && i < LOOKS; i++) {
+		rc = vv_catalog_highest(lin, &used);
+		empty += !used;
+		if (rc == 0)
+			rc = walk_down(lin, before, pick_commit, epoch);
+	}
+	return rc;
 }
 
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch)
