@@ -14,6 +14,8 @@ static void put_report(struct vv_json *j, const char *lineage, const struct vv_g
 	vv_json_number(j, "removed", r->removed);
 	vv_json_number(j, "rewritten", r->rewritten);
 	vv_json_number(j, "kept", r->kept);
+	vv_json_number(j, "unfinished", r->unfinished.n);
+	vv_json_number(j, "bytes_unfinished", r->unfinished.bytes);
 	vv_json_end(j);
 }
 
@@ -22,6 +24,9 @@ static void say_report(struct vv_out *o, const char *lineage, const struct vv_gc
 	vv_out_printf(o, "%s: %s -> %s (%s needed); layers: %zu %sremoved, %zu rewritten, %zu kept\n", lineage,
 		      vv_text_size(r->bytes_before).s, vv_text_size(r->bytes_after).s, vv_text_size(r->bytes_needed).s,
 		      r->removed, dry ? "to be " : "", r->rewritten, r->kept);
+	if (r->unfinished.n)
+		vv_out_printf(o, "%s: %zu unfinished file%s of interrupted writers, %s, %sremoved\n", lineage, r->unfinished.n, r->unfinished.n == 1 ? "" : "s",
+			      vv_text_size(r->unfinished.bytes).s, dry ? "to be " : "");
 }
 
 static int collect(struct vv_verb_context *job, const char *name)

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
+#include "engine/upkeep/gc.h"
 #include <inttypes.h>
 
 enum { NEWEST = 20, TRIES = 50 };
@@ -15,8 +16,21 @@ static void put_time(struct vv_json *j, uint64_t ns)
 
 /* ---- the lineages of a store -------------------------------------------------------------------------------------- */
 
-/* The newest epoch of a lineage; *damaged if it is there but cannot be read. */
-static int newest(struct vv_store *store, const char *name, struct vv_commit *out, bool *damaged)
+static void put_unfinished(struct vv_json *j, const struct vv_gc_unfinished *u)
+{
+	vv_json_number(j, "unfinished", u->n);
+	vv_json_number(j, "bytes_unfinished", u->bytes);
+}
+
+static void say_unfinished(struct vv_out *o, const char *lineage, const struct vv_gc_unfinished *u)
+{
+	if (u->n)
+		vv_out_printf(o, "lineage '%s' has %zu unfinished file%s of interrupted writers, %s ('varve gc' removes %s)\n", vv_text_safe(lineage).s, u->n,
+			      u->n == 1 ? "" : "s", vv_text_size(u->bytes).s, u->n == 1 ? "it" : "them");
+}
+
+/* The newest epoch of a lineage, and what was begun after it; *damaged if it is there but cannot be read. */
+static int newest(struct vv_store *store, const char *name, struct vv_commit *out, struct vv_gc_unfinished *left, bool *damaged)
 {
 	struct vv_lineage lin;
 	uint64_t epoch = 0;
@@ -29,11 +43,13 @@ static int newest(struct vv_store *store, const char *name, struct vv_commit *ou
 		if (rc == 0)
 			break;
 	}
+	if (rc == 0)
+		rc = vv_gc_look(&lin, epoch, left);
 	*damaged = rc == VV_EDAMAGED;
 	return *damaged ? 0 : rc;
 }
 
-static void put_lineage(struct vv_json *j, const char *name, const struct vv_commit *c, bool damaged)
+static void put_lineage(struct vv_json *j, const char *name, const struct vv_commit *c, const struct vv_gc_unfinished *left, bool damaged)
 {
 	vv_json_object(j, NULL);
 	vv_json_text(j, "lineage", name);
@@ -47,6 +63,7 @@ static void put_lineage(struct vv_json *j, const char *name, const struct vv_com
 		vv_json_number(j, "ranks", c->n_ranks);
 		vv_json_number(j, "bytes_memory", vv_commit_sum(c).memory);
 	}
+	put_unfinished(j, left);
 	vv_json_end(j);
 }
 
@@ -71,6 +88,7 @@ static int list_lineages(struct vv_verb_context *job)
 {
 	static const char *const columns[] = { "<LINEAGE", ">NEWEST", "<TIME", ">AGE", ">RANKS", ">MEMORY", NULL };
 	struct vv_names names = { 0 };
+	struct vv_out after = { 0 };
 	struct vv_text_table t;
 	bool any_damage = false;
 	int rc = vv_catalog_lineages(job->store, &names);
@@ -79,14 +97,17 @@ static int list_lineages(struct vv_verb_context *job)
 	t.bare = job->args->quiet;
 	vv_json_array(&job->json, "lineages");
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		struct vv_gc_unfinished left = { 0 };
 		struct vv_commit c = { 0 };
 		bool damaged = false;
 
-		rc = newest(job->store, names.v[i].name, &c, &damaged);
+		rc = newest(job->store, names.v[i].name, &c, &left, &damaged);
 		if (rc == 0 && job->args->json)
-			put_lineage(&job->json, names.v[i].name, &c, damaged);
+			put_lineage(&job->json, names.v[i].name, &c, &left, damaged);
 		else if (rc == 0)
 			row_lineage(&t, names.v[i].name, &c, damaged);
+		if (rc == 0 && !job->args->json)
+			say_unfinished(&after, names.v[i].name, &left);
 		any_damage |= damaged;
 		vv_commit_fini(&c);
 	}
@@ -95,6 +116,8 @@ static int list_lineages(struct vv_verb_context *job)
 		rc = vv_text_table_print(&t, &job->out.buf);
 	else if (rc == 0 && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "no lineage in store '%s'\n", job->store->url);
+	vv_buf_add(&job->out.buf, after.buf.p, after.buf.n);
+	vv_buf_fini(&after.buf);
 	vv_text_table_fini(&t);
 	vv_store_names_fini(&names);
 	return rc ? rc : any_damage;
@@ -231,6 +254,7 @@ static int list_epochs(struct vv_verb_context *job, uint64_t n)
 {
 	struct vv_lineage lin;
 	struct vv_listing l = { 0 };
+	struct vv_gc_unfinished left;
 	bool older = false;
 	int rc = vv_catalog_open(job->store, job->args->operand[1], false, &lin);
 
@@ -241,8 +265,14 @@ static int list_epochs(struct vv_verb_context *job, uint64_t n)
 	else
 		rc = collect(&lin, n, &l, &older);
 	if (rc == 0)
+		rc = vv_gc_look(&lin, l.n_epochs ? l.epoch[l.n_epochs - 1] : 0, &left);
+	if (rc == 0)
 		rc = print_epochs(job, &lin, &l, older);
 	vv_catalog_listing_fini(&l);
+	if (rc >= 0 && job->args->json)
+		put_unfinished(&job->json, &left);
+	else if (rc >= 0)
+		say_unfinished(&job->out, lin.name, &left);
 	return rc;
 }
 

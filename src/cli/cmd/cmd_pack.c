@@ -1,5 +1,6 @@
 #include "base/err.h"
 #include "cli/pack/filelist.h"
+#include "cli/base/interrupt.h"
 #include "cli/base/verb_context.h"
 #include "cli/pack/packed_before.h"
 #include "cli/pack/pack_command.h"
@@ -185,6 +186,7 @@ static int run(struct vv_verb_context *job)
 	struct vv_filelist l = { 0 };
 	struct vv_spec spec;
 	struct vv_pack_command_known known = { 0 };
+	atomic_bool stop = false;
 	int rc = vv_spec_parse(job->args->operand[1], 0, &spec);
 
 	if (rc == 0)
@@ -196,10 +198,14 @@ static int run(struct vv_verb_context *job)
 	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);
+	opt.stop = &stop;
+	vv_interrupt_gently(&stop); /* what is half written goes, and we are dead after that */
 	if (rc == 0 && is_series(job->args))
 		rc = vv_pack_command_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
 	else if (rc == 0)
 		rc = vv_pack_command_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
+	vv_interrupt_gently(NULL);
+	vv_interrupt_die();
 	vv_filelist_fini(&l);
 	return rc;
 }

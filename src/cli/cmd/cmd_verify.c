@@ -32,6 +32,8 @@ static void add(struct vv_verify_report *sum, const struct vv_verify_report *r)
 	sum->bytes += r->bytes;
 	sum->problems += r->problems;
 	sum->orphans += r->orphans;
+	sum->unfinished.n += r->unfinished.n;
+	sum->unfinished.bytes += r->unfinished.bytes;
 	sum->elsewhere += r->elsewhere;
 }
 
@@ -96,6 +98,8 @@ static void put_sum(struct vv_json *j, const struct vv_verify_report *r)
 	vv_json_number(j, "blocks", r->blocks);
 	vv_json_number(j, "bytes", r->bytes);
 	vv_json_number(j, "orphans", r->orphans);
+	vv_json_number(j, "unfinished", r->unfinished.n);
+	vv_json_number(j, "bytes_unfinished", r->unfinished.bytes);
 	vv_json_number(j, "elsewhere", r->elsewhere);
 }
 
@@ -110,6 +114,9 @@ static void say_sum(struct vv_out *o, const struct vv_verify_report *r)
 	if (r->orphans)
 		vv_out_printf(o, "%zu layer%s no epoch needs ('varve gc' takes the space back)\n", r->orphans,
 			      r->orphans == 1 ? " that" : "s that");
+	if (r->unfinished.n)
+		vv_out_printf(o, "%zu unfinished file%s of interrupted writers, %s ('varve gc' removes %s)\n", r->unfinished.n, r->unfinished.n == 1 ? "" : "s",
+			      vv_text_size(r->unfinished.bytes).s, r->unfinished.n == 1 ? "it" : "them");
 }
 
 static int verify(struct check *k, const struct vv_spec *spec)

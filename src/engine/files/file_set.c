@@ -172,6 +172,11 @@ static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint
 	return 0;
 }
 
+int vv_file_set_check_stop(const struct vv_file_set *c)
+{
+	return c->stop && atomic_load(c->stop) ? vv_err_set(VV_EIO, "interrupted: nothing was packed") : 0;
+}
+
 int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n)
 {
 	const struct vv_file_set_file *f = &c->file[file];
@@ -179,7 +184,9 @@ int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, vo
 
 	if (c->awaited)
 		return vv_stream_input_read(c, file, at, to, n);
-	rc = fd >= 0 ? 0 : reopen(f, &fd);
+	rc = vv_file_set_check_stop(c);
+	if (rc == 0 && fd < 0)
+		rc = reopen(f, &fd);
 	if (rc == 0)
 		rc = read_from(f, fd, at, to, n);
 	if (fd >= 0 && fd != f->fd)
@@ -477,7 +484,7 @@ int vv_file_set_segment(struct vv_file_set *c, const char *name, uint8_t segment
 int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_file_set_options *opt, struct vv_pool *pool,
 		  struct vv_file_set *out)
 {
-	struct vv_file_set c = { 0 };
+	struct vv_file_set c = { .stop = opt->stop };
 	int rc = vv_segment_policy_init(&c.policy, opt->segments);
 
 	vv_map_init(&c.by_tag);

@@ -74,6 +74,7 @@ struct vv_file_set {
 	size_t n_held, held_cap;
 	uint64_t bytes;
 	struct vv_segment_policy policy;
+	const atomic_bool *stop; /* nothing is read any more when it becomes true; or NULL */
 };
 
 enum { VV_FILE_SET_SKELETON = 0 };
@@ -83,6 +84,7 @@ struct vv_file_set_options {
 	uint64_t small;           /* variables of fewer bytes are skeleton */
 	bool by_shape;            /* variables of one key whose rows differ are of different kinds */
 	const char *segments;     /* engine/files/segment_policy.h */
+	const atomic_bool *stop;  /* engine/files/pack.h */
 };
 
 /* No files yet: they come by themselves. segments: engine/files/segment_policy.h. */
@@ -95,6 +97,8 @@ int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_
 void vv_file_set_close(struct vv_file_set *c);
 /* Cuts the list of files into `shares` stretches of about as many bytes each: first[i] is where the i-th begins, first[shares] is n. */
 int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
+/* VV_EIO if it is to end. */
+int vv_file_set_check_stop(const struct vv_file_set *c);
 /* All n bytes; a file that has become shorter is an error. Of one that comes by itself: such as are held. */
 int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n);
 /* The length of the chunk of this kind that begins at p, of which there are n bytes and no more; chunk: of what is not cut by its content. */

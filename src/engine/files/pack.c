@@ -333,6 +333,8 @@ static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 	if (rc == 0)
 		rc = vv_block_writer_drain(p->flush, &blocks);
 	if (rc == 0)
+		rc = vv_file_set_check_stop(&k->cargo);
+	if (rc == 0)
 		rc = tell(k, blocks, &manifest);
 	if (rc == 0)
 		rc = vv_block_writer_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
@@ -403,6 +405,7 @@ static int open_cargo(struct pack *k)
 		.small = k->opt->small ? k->opt->small : SMALL,
 		.by_shape = k->opt->scheme == VV_PACK_AUTO,
 		.segments = k->opt->segments,
+		.stop = k->opt->stop,
 	};
 
 	if (k->opt->inflow)

@@ -5,6 +5,7 @@
 
 #include "base/progress.h"
 #include "core/format/manifest.h"
+#include <stdatomic.h>
 #include <varve/varve.h>
 
 enum vv_pack_scheme { VV_PACK_AUTO, VV_PACK_AGNOSTIC, VV_PACK_AGNOSTIC_BLOCK, VV_PACK_AWARE, VV_PACK_AWARE_BLOCK };
@@ -28,6 +29,7 @@ struct vv_pack_options {
 	const char *key;    /* rule for keys: core/format/similarity_key.h */
 	const struct vv_stream_input *inflow; /* files that come by themselves, besides which there are none; scheme auto */
 	struct vv_progress progress;
+	const atomic_bool *stop; /* becomes true when it is to end, and leave nothing behind; or NULL */
 };
 
 struct vv_pack_report {

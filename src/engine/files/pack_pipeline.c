@@ -434,6 +434,8 @@ static int place_oldest(struct vv_pack_pipeline *f)
 	f->head = (f->head + 1) % f->size;
 	f->count--;
 	if (rc == 0)
+		rc = vv_file_set_check_stop(f->cargo);
+	if (rc == 0)
 		rc = place(f, s);
 	f->held -= s->len;
 	if (f->opt.shares && s->len > SLAB) /* there may be many of them */

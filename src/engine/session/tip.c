@@ -4,18 +4,26 @@
 #include "engine/session/region.h"
 #include "engine/write/index_limit.h"
 
-/* What there is; and what a dead writer left of the newest goes. */
-int vv_tip_look(struct varve *v, const char *lineage)
+static int sweep_folder_of(const struct varve *v, const char *lineage, uint64_t epoch)
 {
 	char folder[VV_NAME_MAX];
+
+	vv_name_folder(folder, lineage, epoch / VV_NAME_EPOCHS_PER_FOLDER);
+	return vv_store_sweep(v->store, folder);
+}
+
+/* Temporary files of a dead writer lie in the folder of the newest epoch, or of the one after it, which never came to be. */
+int vv_tip_look(struct varve *v, const char *lineage)
+{
 	int rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &v->epoch);
 
 	if (rc == 0)
 		rc = vv_catalog_highest(&v->lineage, &v->highest);
-	if (rc || !v->highest)
-		return rc;
-	vv_name_folder(folder, lineage, v->highest / VV_NAME_EPOCHS_PER_FOLDER);
-	return vv_store_sweep(v->store, folder);
+	if (rc == 0)
+		rc = sweep_folder_of(v, lineage, v->highest);
+	if (rc == 0 && (v->highest + 1) % VV_NAME_EPOCHS_PER_FOLDER == 0)
+		rc = sweep_folder_of(v, lineage, v->highest + 1);
+	return rc;
 }
 
 void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table)

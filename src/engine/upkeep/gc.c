@@ -159,6 +159,51 @@ static int each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_store *
 	return rc;
 }
 
+static int count_unfinished(const struct vv_lineage *lin, const char *dir, struct vv_gc_unfinished *out)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_unfinished(lin->store, dir, &names);
+
+	for (size_t i = 0; i < names.n; i++)
+		out->bytes += names.v[i].size;
+	out->n += names.n;
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+static int look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out)
+{
+	struct vv_names names = { 0 };
+	char dir[VV_NAME_MAX];
+	int rc = lin->store->far ? 0 : vv_store_list(lin->store, lin->name, &names);
+
+	*out = (struct vv_gc_unfinished){ 0 };
+	if (rc == 0 && !lin->store->far)
+		rc = count_unfinished(lin, lin->name, out);
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
+
+		if (folder < 0 || (uint64_t)folder < from / VV_NAME_EPOCHS_PER_FOLDER)
+			continue;
+		vv_name_folder(dir, lin->name, (uint64_t)folder);
+		rc = count_unfinished(lin, dir, out);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+int vv_gc_look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out)
+{
+	struct vv_lock_holder holder;
+	char object[VV_NAME_MAX];
+	int rc;
+
+	*out = (struct vv_gc_unfinished){ 0 };
+	vv_name_lock(object, lin->name);
+	rc = vv_store_holder(lin->store, object, &holder);
+	return rc ? rc < 0 ? rc : 0 : look(lin, from, out);
+}
+
 /* Leftovers of dead writers go. This comes first, since it also makes durable what those removed: a commit record must
  * not come back when its layers are gone. */
 static int settle(const struct vv_lineage *lin)
@@ -208,6 +253,8 @@ int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, stru
 	r.floor = floor;
 	if (rc == 0)
 		rc = mark(&r, &l);
+	if (rc == 0)
+		rc = look(lin, 0, &report.unfinished);
 	if (rc == 0)
 		rc = vv_gc_sweep(lin, &l, &r, dry_run, &report);
 	vv_reachable_fini(&r);

@@ -4,12 +4,20 @@
 
 #include "engine/upkeep/reachable.h"
 
+struct vv_gc_unfinished { /* files that a writer has begun and did not live to finish */
+	size_t n;
+	uint64_t bytes;
+};
+
 struct vv_gc_report {
 	uint64_t bytes_before, bytes_after; /* of all layers */
 	uint64_t bytes_needed;              /* what the live epochs need at least: their blocks and all heads they use */
 	size_t removed, rewritten, kept;    /* layers */
+	struct vv_gc_unfinished unfinished; /* which go, too */
 };
 
+/* What interrupted writers have left in the lineage's folders of epochs from `from` on. Nothing while somebody writes it, nor of a store that is far: these clear up by age. */
+int vv_gc_look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out);
 /* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was. With dry_run nothing is
  * changed, and the report says what would be. */
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);

@@ -417,6 +417,8 @@ static int check_live(struct verifier *v, const struct vv_listing *all, const st
 		rc = check_reached(v, &r, live == all);
 	if (rc == 0 && live == all)
 		rc = check_caches(v);
+	if (rc == 0 && live == all)
+		rc = vv_gc_look(v->lin, 0, &v->report.unfinished);
 	vv_reachable_fini(&r);
 	return rc;
 }

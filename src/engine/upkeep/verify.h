@@ -4,13 +4,14 @@
 
 #include "base/pool.h"
 #include "base/progress.h"
-#include "engine/lineage/catalog.h"
+#include "engine/upkeep/gc.h"
 
 struct vv_verify_report {
 	size_t epochs, layers, blocks;
 	uint64_t bytes;   /* read */
 	size_t problems;
 	size_t orphans;   /* layers that no live epoch needs, and of which gc takes something away */
+	struct vv_gc_unfinished unfinished; /* and these */
 	size_t elsewhere; /* layers in other stores, where ranks have stores of their own: not looked at */
 	uint32_t ranks;   /* of the newest epoch that has such */
 	char elsewhere_ranks[VV_CATALOG_RANKS]; /* and whose they are */
