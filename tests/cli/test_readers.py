@@ -50,7 +50,8 @@ class Readers(unittest.TestCase):
             code, said = self.run_one(*words)
             seen[f"{name}: {code}"] += 1
             gone = "dropped" in said or "has no epoch " in said
-            if code not in allowed.get(name, (0,)) or code and FALSE.search(said) or code == 2 and not gone or EMPTY.search(said):
+            blank = name == "ls of epochs" and not re.search(r"^ *[0-9]+  20", said, re.M)
+            if blank or code not in allowed.get(name, (0,)) or code and FALSE.search(said) or code == 2 and not gone or EMPTY.search(said):
                 wrong[f"{name}: {code}: {re.sub('[0-9]+', 'N', said)[-300:]}"] += 1
         print(dict(seen), file=sys.stderr)
         self.assertFalse(wrong, "\n".join(f"{n} x {text}" for text, n in wrong.most_common()))

@@ -195,6 +195,17 @@ bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch)
 	return rc == VV_ENOENT;
 }
 
+int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin)
+{
+	uint64_t newest = 0;
+	int rc = vv_catalog_newest(lin, UINT64_MAX, &newest);
+
+	if (rc || !newest)
+		return rc;
+	job->again = !job->begun && !job->out.begun && !job->world;
+	return vv_err_set(VV_ENOENT, "lineage '%s' of store '%s': its writer drops epochs faster than they can be listed", lin->name, lin->store->url);
+}
+
 /* The verb may have closed its store. */
 static bool is_gone(struct vv_verb_context *job, const struct vv_verb_context_read *r)
 {
@@ -222,8 +233,7 @@ int vv_verb_context_judge(struct vv_verb_context *job, int rc)
 		if (r->named && rc == VV_ENOENT)
 			break; /* it was not there */
 		job->again = !r->named && !job->begun && !job->out.begun && !job->world;
-		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read%s", r->epoch, r->lineage,
-				  r->named ? "" : "; read the newest again");
+		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read", r->epoch, r->lineage);
 	}
 	return vv_err_restore(&error);
 }

@@ -66,6 +66,8 @@ void vv_verb_context_unlock(struct vv_verb_context *job);
 int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
 /* Is the record of an epoch gone? Then its writer has dropped it, and what is missing of it is no damage. */
 bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
+/* After a listing of which no epoch is left: 0 if there is none. Else VV_ENOENT, and job->again is set. */
+int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin);
 /* What is to be said of a failure: VV_ENOENT if an epoch that was read is dropped by now, else rc. If that was the newest and nothing was put out yet,
  * job->again is set: there is a newer one. */
 int vv_verb_context_judge(struct vv_verb_context *job, int rc);

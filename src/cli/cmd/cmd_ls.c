@@ -202,11 +202,12 @@ static void row_epoch(struct vv_text_table *t, uint64_t epoch, const struct vv_c
 	vv_text_cell(t, "%s", vv_text_size(s.file_len).s);
 }
 
-/* 1 if a commit record is damaged. */
-static int each_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_listing *l,
+/* 1 if a commit record is damaged. Those that are dropped by now leave the listing. */
+static int each_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, struct vv_listing *l,
 		      struct vv_text_table *t)
 {
 	bool any_damage = false;
+	size_t n = 0;
 
 	for (size_t i = 0; i < l->n_epochs; i++) {
 		struct vv_commit c = { 0 };
@@ -222,11 +223,13 @@ static int each_epoch(struct vv_verb_context *job, const struct vv_lineage *lin,
 		else
 			row_epoch(t, l->epoch[i], &c, rc != 0);
 		vv_commit_fini(&c);
+		l->epoch[n++] = l->epoch[i];
 	}
+	l->n_epochs = n;
 	return any_damage;
 }
 
-static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_listing *l, bool older)
+static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *lin, struct vv_listing *l, bool older)
 {
 	static const char *const columns[] = { ">EPOCH", "<TIME",   ">AGE",    ">PARENT", ">RANKS",
 					       ">MEMORY", ">STORED", ">LAYER", NULL };
@@ -238,11 +241,13 @@ static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *li
 	vv_json_text(&job->json, "lineage", lin->name);
 	vv_json_array(&job->json, "epochs");
 	found = rc = each_epoch(job, lin, l, &t);
+	if (rc >= 0 && l->n_epochs == 0)
+		rc = vv_verb_context_list_again(job, lin);
 	vv_json_end(&job->json);
 	vv_json_bool(&job->json, "older", older);
 	if (rc >= 0 && !job->args->json && !job->args->quiet && l->n_epochs == 0)
 		vv_out_printf(&job->out, "lineage '%s' has no epoch yet\n", lin->name);
-	if (rc >= 0 && !job->args->json && !job->args->quiet && older)
+	if (rc >= 0 && !job->args->json && !job->args->quiet && older && l->n_epochs)
 		vv_out_printf(&job->out, "... epochs before %" PRIu64 " are not shown (--all shows them)\n", l->epoch[0]);
 	if (rc >= 0 && !job->args->json && l->n_epochs)
 		rc = vv_text_table_print(&t, &job->out.buf);

@@ -386,6 +386,8 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 			rc = e->folder[e->n++] ? 0 : VV_ENOMEM;
 		}
 	}
+	if (rc == 0 && e->n == 0 && !e->status && !spec->first)
+		rc = vv_verb_context_list_again(job, lin);
 	if (rc == 0 && e->n == 0 && !e->status)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' has no %sepoch", lin->name, spec->first ? "such " : "");
 	vv_catalog_listing_fini(&l);

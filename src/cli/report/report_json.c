@@ -296,6 +296,8 @@ static void put_gc(struct vv_json *j, const struct vv_report_lineage *r)
 		vv_json_number(j, "removed", r->gc.removed);
 		vv_json_number(j, "rewritten", r->gc.rewritten);
 		vv_json_number(j, "kept", r->gc.kept);
+		vv_json_number(j, "unfinished", r->gc.unfinished.n);
+		vv_json_number(j, "bytes_unfinished", r->gc.unfinished.bytes);
 	}
 	vv_json_end(j);
 }

@@ -321,10 +321,27 @@ static int find_sources(struct walk *w, const struct vv_commit *c)
 	return rc;
 }
 
-/* Without the lock, for a writer may be at work: then this is what it was a moment ago, or cannot be told. */
+static bool is_written(const struct vv_lineage *lin)
+{
+	struct vv_lock_holder holder;
+	char object[VV_NAME_MAX];
+
+	vv_name_lock(object, lin->name);
+	return vv_store_holder(lin->store, object, &holder) == 1;
+}
+
+/* Without the lock, for a writer may be at work: then this is what it was a moment ago. An epoch that it drops meanwhile is not whole. */
 static int dry_run(struct vv_report_lineage *r)
 {
-	r->gc_rc = vv_gc_run(&r->lin, true, &r->gc);
+	enum { TRIES = 10 };
+
+	for (int i = 0; i < TRIES; i++) {
+		r->gc_rc = vv_gc_run(&r->lin, true, &r->gc);
+		if ((r->gc_rc != VV_EDAMAGED && r->gc_rc != VV_ENOENT) || !is_written(&r->lin))
+			break;
+	}
+	if (r->gc_rc == 0)
+		r->gc_rc = vv_gc_look(&r->lin, 0, &r->gc.unfinished);
 	if (r->gc_rc == 0 || r->gc_rc == VV_ENOMEM)
 		return r->gc_rc;
 	r->gc_error = vv_mem_strdup(vv_err_last());

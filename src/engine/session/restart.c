@@ -260,8 +260,8 @@ static int restart_latest(struct varve *v)
 		if (rc == 0)
 			return 1;
 		if (rc == VV_EIO)
-			return vv_err_context(rc, "epoch %" PRIu64 " of '%s' cannot be reached, which is not to say that it is damaged; nothing older is taken for it, "
-					      "restart again when the store answers", epoch, v->lineage.name);
+			return vv_err_set(rc, "epoch %" PRIu64 " of '%s' cannot be reached, which is not to say that it is damaged; nothing older is taken for it, "
+					  "restart again when the store answers: %s", epoch, v->lineage.name, vv_err_last());
 		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
