@@ -93,9 +93,9 @@ VARVE_API int varve_protect(varve *v, const char *name, void *p, size_t len);
 /* The same for an array in C order (slowest dimension first), so that tools can read and compare it. */
 VARVE_API int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim,
 				  const size_t *shape);
-/* Takes the region out of later checkpoints. While an epoch is being stored, memory of its regions may be written, but not
- * given back, moved or unmapped: this call (or varve_protect with the new place, varve_wait, varve_free) comes first, and
- * waits. */
+/* Takes the region out of later checkpoints; waits for the epoch that is being stored. Before the region's memory is freed, moved or
+ * unmapped, or after it, but before the next checkpoint: free, realloc, munmap, mremap and madvise wait until the bytes are stored or
+ * copied. Memory that goes in other ways (a raw system call, a thread's stack) needs this call, or varve_wait, before. */
 VARVE_API int varve_unprotect(varve *v, const char *name);
 /* The region's memory is written by others than this process's threads: a device that does DMA into it, another process. Its
  * writes cannot be seen or held up, so every checkpoint compares all of it and returns only when it is copied or stored. */

@@ -16,6 +16,7 @@
 #include "preload/argv.h"
 #include "preload/libc_memory_fortran.h"
 #include "preload/library.h"
+#include "track/fence.h"
 #include <errno.h>
 
 static void *live(void *arg);
@@ -71,6 +72,41 @@ bool vv_alloc_is_ours(const char *name)
 	       !symbol || ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF;
 }
 
+/* Of the library whose __libc_malloc we call: allocators that come before the C library (tcmalloc, mimalloc) have one, too. */
+static void *of_process(const char *name)
+{
+	Dl_info where;
+	void *library = dladdr((void *)__libc_malloc, &where) ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	void *f = library ? dlsym(library, name) : NULL;
+
+	return f ? f : of_c_library(name);
+}
+
+static size_t usable_size(void *p)
+{
+	static _Atomic(void *) real;
+	void *f = atomic_load_explicit(&real, memory_order_relaxed);
+
+	if (!p)
+		return 0;
+	if (vv_heap_owns(p))
+		return vv_heap_room(p);
+	if (!f) {
+		f = of_process("malloc_usable_size");
+		atomic_store_explicit(&real, f, memory_order_relaxed);
+	}
+	return ((size_t (*)(void *))f)(p);
+}
+
+/* Early: the search itself may free memory, whose size is asked for while pages are shut. */
+static void find_usable_size(void)
+{
+	void *p = __libc_malloc(1);
+
+	usable_size(p);
+	__libc_free(p);
+}
+
 /* Before other constructors: where things lie must not depend on which of them asks first. */
 __attribute__((constructor(101))) static void begin(int argc, char **argv)
 {
@@ -84,6 +120,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
 	vv_heap_begin();
 	have_one_heap();
 	vv_libc_memory_fortran_ask();
+	find_usable_size();
 	if (vv_heap_settle())
 		vv_argv_begin(argc, argv);
 }
@@ -124,12 +161,24 @@ void *calloc(size_t n, size_t size)
 	return vv_heap_alloc_exact_zeroed(grains);
 }
 
+/* The C library gives its blocks back to the kernel past our munmap; the heap gives its own by our madvise. */
+static void vacate(void *p)
+{
+	int saved = errno;
+
+	if (p && vv_fence_is_any_shut())
+		vv_fence_vacate(p, usable_size(p));
+	errno = saved;
+}
+
 void vv_alloc_free_other(void *p)
 {
-	if (vv_heap_owns(p))
+	if (vv_heap_owns(p)) {
 		vv_heap_free(p);
-	else
-		__libc_free(p);
+		return;
+	}
+	vacate(p);
+	__libc_free(p);
 }
 
 void free(void *p)
@@ -141,8 +190,10 @@ static inline void *resize(void *p, size_t n, bool program)
 {
 	if (!p)
 		return program ? vv_heap_alloc(n) : __libc_malloc(n);
-	if (!vv_heap_owns(p))
+	if (!vv_heap_owns(p)) {
+		vacate(p);
 		return __libc_realloc(p, n);
+	}
 	if (n)
 		return vv_heap_resize(p, n);
 	vv_heap_free(p);
@@ -217,35 +268,14 @@ void *pvalloc(size_t n)
 	return aligned(page, whole < n ? n : whole, FOR_PROGRAM()); /* what cannot be rounded up cannot be had either */
 }
 
+size_t malloc_usable_size(void *p)
+{
+	return usable_size(p);
+}
+
 static void *next(const char *name)
 {
 	return dlsym(RTLD_NEXT, name);
-}
-
-/* Of the library whose __libc_malloc we call: allocators that come before the C library (tcmalloc, mimalloc) have one, too. */
-static void *of_process(const char *name)
-{
-	Dl_info where;
-	void *library = dladdr((void *)__libc_malloc, &where) ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	void *f = library ? dlsym(library, name) : NULL;
-
-	return f ? f : of_c_library(name);
-}
-
-size_t malloc_usable_size(void *p)
-{
-	static _Atomic(void *) real;
-	void *f = atomic_load_explicit(&real, memory_order_relaxed);
-
-	if (!p)
-		return 0;
-	if (vv_heap_owns(p))
-		return vv_heap_room(p);
-	if (!f) {
-		f = of_process("malloc_usable_size");
-		atomic_store_explicit(&real, f, memory_order_relaxed);
-	}
-	return ((size_t (*)(void *))f)(p);
 }
 
 int dlclose(void *handle)

@@ -5,12 +5,14 @@
 void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t at)
 {
 	WRITES(addr, flags & MAP_FIXED ? n : 0);
+	vv_fence_meddle(addr, flags & MAP_FIXED ? n : 0);
 	return REAL(mmap)(addr, n, prot, flags, fd, at);
 }
 
 void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
 {
 	WRITES(addr, flags & MAP_FIXED ? n : 0);
+	vv_fence_meddle(addr, flags & MAP_FIXED ? n : 0);
 	return REAL(mmap64)(addr, n, prot, flags, fd, at);
 }
 
@@ -25,6 +27,7 @@ int mprotect(void *addr, size_t n, int prot)
 int munmap(void *addr, size_t n)
 {
 	WRITES(addr, n);
+	vv_fence_meddle(addr, n);
 	return REAL(munmap)(addr, n);
 }
 
@@ -36,6 +39,8 @@ void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 	va_end(ap);
 	WRITES(addr, n);
 	WRITES(target, flags & MREMAP_FIXED ? wanted : 0);
+	vv_fence_meddle(addr, n);
+	vv_fence_meddle(target, flags & MREMAP_FIXED ? wanted : 0);
 	return REAL(mremap)(addr, n, wanted, flags, target);
 }
 

@@ -1,6 +1,7 @@
 /* Every function of the C library that libvarve.so stands in front of: the one list of them. What is exported, what is
- * resolved at start and what tests/preload must have a case for all come from here. Of three kinds: VV_WRAP_WRITES fill memory of the caller
- * (test_wrap.c), VV_WRAP_MASKS decide which signals a thread blocks, or what is done at a signal (test_wrap_masks.c), VV_WRAP_BOTH do both.
+ * resolved at start and what tests/preload must have a case for all come from here. Of four kinds: VV_WRAP_WRITES fill memory of the caller
+ * (test_wrap.c), VV_WRAP_MASKS decide which signals a thread blocks, or what is done at a signal (test_wrap_masks.c), VV_WRAP_BOTH do both,
+ * VV_WRAP_FREES give memory back (test_wrap_free.c).
  *
  * Not here, because the C library fills the caller's memory itself, by plain writes that wait at a fence like any other:
  * fgets, getline, scanf, time, tcgetattr and their like. */
@@ -106,7 +107,12 @@
 	/* wrap_context.c */                                                                                           \
 	X(setcontext) X(swapcontext)
 
+#define VV_WRAP_FREES(X)                                                                                               \
+	/* wrap_free.c */                                                                                              \
+	X(free) X(realloc)
+
 #define VV_WRAP_NAMES(X)                                                                                               \
+	VV_WRAP_FREES(X)                                                                                               \
 	VV_WRAP_WRITES(X)                                                                                              \
 	VV_WRAP_BOTH(X)                                                                                                \
 	VV_WRAP_MASKS(X)

@@ -36,6 +36,7 @@ static atomic_ulong shuts_begun, shuts_done, removals;
 /* Between what is shut and what is open, of all fences that are made by mprotect: each makes another mapping, of which a process may have only so many. Some are left to the
  * program, which needs them, too, when it asks for memory. */
 static atomic_long borders;
+long vv_fence_pages_shut;
 
 static bool has_room(const struct vv_fence *f, struct vv_range *r, uintptr_t lo, uintptr_t hi, bool shut)
 {
@@ -48,7 +49,7 @@ static void mark_shut(const struct vv_fence *f, struct vv_range *r, uintptr_t lo
 {
 	if (f->room < LONG_MAX)
 		atomic_fetch_add(&borders, vv_range_borders(r, VV_RANGE_SHUT, lo, hi, shut));
-	vv_range_set(r, VV_RANGE_SHUT, lo, hi, shut);
+	__atomic_fetch_add(&vv_fence_pages_shut, vv_range_set(r, VV_RANGE_SHUT, lo, hi, shut), __ATOMIC_SEQ_CST);
 }
 
 /* A page that fork wipes, so that a handler knows whose child it is in without a system call; vfork shares it, as it should. */
@@ -321,6 +322,7 @@ static void lift(struct vv_fence *f, struct vv_range *r)
 static void take_down(struct vv_fence *f, struct vv_range *r)
 {
 	lift(f, r);
+	mark_shut(f, r, r->lo, r->hi, false);
 	atomic_fetch_add(&removals, 1);
 	vv_range_take_out(r);
 }
@@ -546,20 +548,34 @@ static void ask_for(struct vv_range *r, uintptr_t lo, uintptr_t hi)
 	vv_block_signals_end(&mask);
 }
 
-void vv_fence_enter(const void *p, size_t n)
+static void ask_between(uintptr_t lo, uintptr_t hi)
 {
-	uintptr_t mask = vv_memory_page() - 1, lo = (uintptr_t)p & ~mask, hi;
 	struct vv_range *r;
 
-	hi = n > UINTPTR_MAX - mask - (uintptr_t)p ? ~mask : ((uintptr_t)p + n + mask) & ~mask;
-	vv_kernel_writes_enter(lo, hi);
-	if (!vv_range_any())
-		return;
-	while (lo < hi && (r = vv_range_hold(lo, hi)) != NULL) {
+	while (vv_range_any() && lo < hi && (r = vv_range_hold(lo, hi)) != NULL) {
 		ask_for(r, r->lo > lo ? r->lo : lo, r->hi < hi ? r->hi : hi);
 		lo = r->hi;
 		vv_range_release(r);
 	}
+}
+
+void vv_fence_enter(const void *p, size_t n)
+{
+	uintptr_t mask = vv_memory_page() - 1, lo = (uintptr_t)p & ~mask, hi;
+
+	hi = n > UINTPTR_MAX - mask - (uintptr_t)p ? ~mask : ((uintptr_t)p + n + mask) & ~mask;
+	vv_kernel_writes_enter(lo, hi);
+	ask_between(lo, hi);
+}
+
+void vv_fence_vacate(const void *p, size_t n)
+{
+	uintptr_t lo, hi;
+
+	if (!vv_memory_pages(p, n, &lo, &hi))
+		return;
+	ask_between(lo, hi);
+	vv_fence_meddle(p, n);
 }
 
 void vv_fence_leave(void)

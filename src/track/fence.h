@@ -45,7 +45,7 @@ int vv_fence_check(const struct vv_fence *f);
 /* Calls seen(arg, lo, hi) for every open stretch of the fence in [lo, hi) that must not be shut: the program has taken rights of some of its pages away, and opening
  * it would undo that. One look at /proc/self/maps, at ranges that are all open or were meddled with. VV_ENOMEM. */
 int vv_fence_find_protected(struct vv_fence *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
-/* For a wrapper of mprotect, inside a vv_fence_enter: from now on what is open here is not touched. */
+/* For wrappers of mprotect, munmap and their like, inside a vv_fence_enter: from now on what is open here is not touched. */
 void vv_fence_meddle(const void *p, size_t n);
 
 /* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap.c) */
@@ -58,6 +58,19 @@ void vv_fence_leave(void);
  * when it was to be shut and so stayed open, until vv_fence_open is called for it (fn may): what a checkpoint, having shut the
  * rest, must copy before it returns. Ranges may overlap, and may lie outside the caller's fence. */
 void vv_fence_entered(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
+
+/* ---- memory that goes away (src/preload/wrap_free.c, wrap_memory.c) */
+
+/* How many pages are shut. While none is, freed memory needs no look. (C++ programs of the tests read this header: no C atomics.) */
+extern long vv_fence_pages_shut;
+
+static inline bool vv_fence_is_any_shut(void)
+{
+	return __builtin_expect(__atomic_load_n(&vv_fence_pages_shut, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* The program frees [p, p+n): asks for every shut page of it as a write would. Later opening leaves its open pages alone: they may be somebody else's by then. */
+void vv_fence_vacate(const void *p, size_t n);
 
 /* Runs fn(arg), which reads memory that may have vanished; 0, or VV_EINVAL if it had. For threads that do not block SIGSEGV
  * and SIGBUS. Plain code only: fn is left by a jump. */

@@ -171,21 +171,23 @@ void vv_range_forked(void)
 		atomic_store(&r->held, 0);
 }
 
-void vv_range_set(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on)
+long vv_range_set(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on)
 {
 	size_t page = vv_memory_page(), i = (lo - r->lo) / page, end = (hi - r->lo) / page;
 	_Atomic uint64_t *bit = r->bit + (size_t)mark * r->words;
+	long more = 0;
 
 	while (i < end) {
 		size_t stop = (i | 63) + 1 < end ? (i | 63) + 1 : end;
 		uint64_t bits = ~UINT64_C(0) >> (64 - (stop - i)) << i % 64;
 
 		if (on)
-			atomic_fetch_or(&bit[i / 64], bits);
+			more += __builtin_popcountll(bits & ~atomic_fetch_or(&bit[i / 64], bits));
 		else if (atomic_load(&bit[i / 64]) & bits)
-			atomic_fetch_and(&bit[i / 64], ~bits);
+			more -= __builtin_popcountll(bits & atomic_fetch_and(&bit[i / 64], ~bits));
 		i = stop;
 	}
+	return more;
 }
 
 static bool is_marked(struct vv_range *r, enum vv_range_mark mark, uintptr_t page)

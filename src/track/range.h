@@ -41,7 +41,8 @@ bool vv_range_reap(const void *owner);
 void vv_range_forked(void); /* in the child: the threads that held some are gone */
 
 /* ---- marks */
-void vv_range_set(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on);
+/* Returns by how many more pages have the mark now. */
+long vv_range_set(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on);
 /* By how many there would be more borders, in or at [lo, hi), between pages with the mark and pages without, if that were set. */
 long vv_range_borders(struct vv_range *r, enum vv_range_mark mark, uintptr_t lo, uintptr_t hi, bool on);
 /* The first page at or above lo where the mark is, or is not; hi if there is none. */

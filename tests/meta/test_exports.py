@@ -8,7 +8,7 @@ import re
 import subprocess
 import tree
 
-ALLOCATION = set("""malloc calloc realloc reallocarray free memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
+ALLOCATION = set("""malloc calloc reallocarray memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
     dlclose pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
 DESCRIPTORS = {name for name in ("close", "dup2", "dup3", "close_range", "closefrom") if hasattr(ctypes.CDLL(None), name)}
 FORMS = ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t")

@@ -546,8 +546,9 @@ void vv_capture_settle(struct varve *v)
 	pthread_mutex_unlock(&t->lock);
 }
 
-int vv_capture_check(struct varve *v)
+int vv_capture_check(const struct vv_layer_writer *p)
 {
+	struct varve *v = p->v;
 	struct vv_tiles *t = &v->tiles;
 	int rc = 0;
 
@@ -559,9 +560,9 @@ int vv_capture_check(struct varve *v)
 		if (t->by_address[i]->fenced && !vv_dirty_is_intact(v, t->by_address[i]))
 			rc = vv_dirty_is_blind(v, t->by_address[i]) ? VV_EIO :
 			     vv_err_set(VV_EINVAL,
-					"the memory of region '%s' was unmapped, moved or dropped while its checkpoint was being stored; call "
-					"varve_unprotect, varve_protect or varve_wait before that",
-					t->by_address[i]->name);
+					"epoch %" PRIu64 " is lost: the memory of region '%s' was freed, unmapped or moved before it was stored; call varve_wait, "
+					"varve_unprotect or varve_close before that",
+					p->epoch, t->by_address[i]->name);
 	pthread_mutex_unlock(&t->lock);
 	return rc;
 }

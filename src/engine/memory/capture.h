@@ -8,7 +8,7 @@
 int vv_capture_take(struct vv_layer_writer *p, size_t *chunks);
 /* Once the flush runs: waits for what could neither be copied nor fenced. */
 void vv_capture_settle(struct varve *v);
-/* Before the commit: has memory that was stored from where it lay been there all the time? */
-int vv_capture_check(struct varve *v);
+/* Before the commit, or when storing failed: has memory that was stored in place been there all the time? */
+int vv_capture_check(const struct vv_layer_writer *p);
 
 #endif

@@ -234,24 +234,39 @@ static bool next_shut(const struct vv_tiles *t, const struct vv_region *r, size_
 	return true;
 }
 
+/* A page that another thread wrote between the search for dirty ones and the shutting of the fence is the next epoch's: it is not what is looked for
+ * here. */
+static bool is_watched(struct vv_tiles *t, struct vv_region *r, uintptr_t lo, uintptr_t hi)
+{
+	struct seen s = { .tiles = t, .region = r };
+
+	return vv_scan_look_dropped(t->scan, lo, hi, any_page, &s) == 0 && s.pages == 0;
+}
+
+static bool are_intact(struct vv_tiles *t, struct vv_region *r, struct vv_memory_range *range, size_t n)
+{
+	if (r->how != VV_BY_SCAN)
+		return vv_fence_are_intact(r->fence, range, n);
+	while (n > 0 && is_watched(t, r, range[n - 1].lo, range[n - 1].hi))
+		n--;
+	return n == 0;
+}
+
 static bool looks_intact(struct varve *v, struct vv_region *r)
 {
 	enum { MANY = 512 };
 	struct vv_tiles *t = &v->tiles;
 	struct vv_memory_range range[MANY];
-	struct seen s = { .tiles = t, .region = r };
 	size_t tile = r->first_tile, n = 0;
 	bool more = true, ok = true;
 
-	/* A page that another thread wrote between the search for dirty ones and the shutting of the fence is the next epoch's: it is not what is
-	 * looked for here. */
-	if (r->how == VV_BY_SCAN)
-		return vv_scan_look_dropped(t->scan, r->lo, r->hi, any_page, &s) == 0 && s.pages == 0;
+	if (r->how == VV_BY_SCAN && is_watched(t, r, r->lo, r->hi))
+		return true; /* at one look; otherwise what is open may be gone, for it is stored or copied */
 	while (ok && more) {
 		more = next_shut(t, r, &tile, &range[n]);
 		n += more && range[n].lo < range[n].hi;
 		if (n == MANY || !more) {
-			ok = vv_fence_are_intact(r->fence, range, n);
+			ok = are_intact(t, r, range, n);
 			n = 0;
 		}
 	}

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/block_signals.h"
-#include "base/log.h"
 #include "base/search.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -262,7 +261,7 @@ static void open_all(struct vv_tiles *t)
 			continue;
 		start = vv_clock_own_s();
 		if (vv_fence_open(r->fence, r->lo, r->hi) < 0)
-			vv_log_warn("a fence stays shut: %s", vv_err_last());
+			vv_tiles_unfence(t, r); /* page by page: some of its memory is gone */
 		r->seconds_fenced += vv_clock_own_s() - start;
 		note_open(t, r);
 	}

@@ -5,6 +5,7 @@
 #include "engine/session/epoch.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/test_point.h"
 #include "engine/write/shared_file.h"
@@ -278,7 +279,7 @@ static int finish(struct vv_layer_writer *p)
 	if (rc == 0)
 		rc = finish_layer(p, &head);
 	if (rc == 0)
-		rc = vv_capture_check(p->v);
+		rc = vv_capture_check(p);
 	if (rc == 0)
 		rc = vv_referenced_layers_check(p);
 	p->record = (struct vv_commit_rank){
@@ -307,12 +308,27 @@ static int commit(struct vv_layer_writer *p)
 	return vv_catalog_put_commit(&p->v->lineage, &c);
 }
 
+/* Memory that could not be read may have been freed since the call: then the error says so. It is logged as well, since programs that
+ * free their memory before they close seldom look at the result of varve_close. */
+static int explain(struct vv_layer_writer *p, int rc)
+{
+	struct vv_err_state error;
+
+	vv_err_save(rc, &error);
+	if (vv_capture_check(p) != VV_EINVAL)
+		return vv_err_restore(&error);
+	vv_log_warn("%s", vv_err_last());
+	return VV_EINVAL;
+}
+
 int vv_epoch_store(struct vv_layer_writer *p)
 {
 	int rc = p->load ? p->load(p) : store_memory(p);
 
 	if (rc == 0)
 		rc = finish(p);
+	if ((rc == VV_EINVAL || rc == VV_EIO) && !p->load)
+		rc = explain(p, rc);
 	vv_test_point("stored");
 	return rc == 0 && !p->v->group ? commit(p) : rc;
 }
