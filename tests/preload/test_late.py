@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 120
 """libvarve.so can be loaded by dlopen, however late: where other libraries have used up the storage for threads that is set aside for such as need
-it at once."""
+it at once. And it can be unloaded by dlclose: threads that end, and faults, find their way."""
 import os
 import pathlib
 import re
@@ -34,4 +34,9 @@ with tempfile.TemporaryDirectory(prefix="varve-late-") as folder:
         done = subprocess.run([program, BUILD / "libvarve.so", store, *libraries], capture_output=True, text=True, timeout=60, env={**os.environ, **options})
         if (done.returncode, done.stdout) != (0, "good\n"):
             sys.exit(f"FAILED {options}: status {done.returncode}: {done.stdout}{done.stderr}")
+    program = work / "unload"
+    subprocess.run([CC, "-D_GNU_SOURCE", "-O2", "-pthread", f"-I{SOURCE / 'include'}", HERE / "unload.c", "-o", program, "-ldl"], check=True)
+    done = subprocess.run([program, BUILD / "libvarve.so", work / "unloaded"], capture_output=True, text=True, timeout=60)
+    if (done.returncode, done.stdout) != (0, "good\n"):
+        sys.exit(f"FAILED after dlclose: status {done.returncode}: {done.stdout}{done.stderr}")
 print("ok")
