@@ -297,6 +297,8 @@ int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first)
 		s->pages.now[i] = VV_CHUNK_UNKNOWN;
 		if (!vv_layer_writer_known(p, &s->pages, i, &s->digest[i]))
 			rc = vv_rank_dedup_claim(p, &s->pages, i, first + i, &s->digest[i]);
+		else if (vv_rank_dedup_is_claim(p, s->pages.now[i]))
+			p->st.bytes_dup_space -= vv_region_chunk_len(&s->pages, i); /* counted when it is placed, or when others store it */
 	}
 	s->sifted = rc == 0;
 	return rc;

@@ -273,6 +273,7 @@ uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struc
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
 		size_t g = first + (size_t)__builtin_ctzll(left), i = vv_tiles_chunk(t, g);
+		uint64_t claimed = 0;
 		bool all = true;
 
 		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++) {
@@ -285,10 +286,14 @@ uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struc
 				*rc = *rc ? *rc : vv_rank_dedup_claim(p, r, i, number(t, r, i), d);
 			if (r->now[i] != r->was[i] || !is_known)
 				r->changed += vv_region_chunk_len(r, i);
+			if (is_known && vv_rank_dedup_is_claim(p, r->now[i]))
+				claimed += vv_region_chunk_len(r, i);
 			all = all && is_known;
 		}
 		if (all)
 			known |= left & -left;
+		else
+			p->st.bytes_dup_space -= claimed; /* counted when the group is placed, or when others store them */
 	}
 	return known;
 }

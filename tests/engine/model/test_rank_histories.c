@@ -40,6 +40,9 @@ static const struct way ways[] = {
 	{ "forgetful", "mode=async history=0", true, true },
 	{ "forgetful, funneled", "mode=async history=1KiB aggregate=2", false, true },
 	{ "the paper's, forgetful", "mode=sync collective=topk history=0", false, true },
+	{ "small chunks", "mode=async chunk=512", true, false },
+	{ "small chunks, small buffer", "mode=async chunk=512 buffer=16KiB", true, false },
+	{ "small chunks, the paper's", "mode=sync chunk=512 collective=topk", false, true },
 };
 
 struct run {
@@ -94,6 +97,12 @@ static uint64_t distinct(const struct run *r)
 	return n;
 }
 
+/* Bytes of a page of the model. */
+static size_t unit(const struct way *way)
+{
+	return strstr(way->options, "chunk=512") ? 512 : PAGE;
+}
+
 static varve *open_rank(const struct run *r, const struct varve_comm *comm)
 {
 	struct varve_comm mine = *comm;
@@ -110,7 +119,7 @@ static void set_pages(const struct run *r, int e, uint32_t rank, uint8_t *p)
 {
 	for (int i = 0; i < PAGES; i++)
 		if (e == 0 || r->id[e][rank][i] != r->id[e - 1][rank][i])
-			pages_fill(r->id[e][rank][i], p + (size_t)i * PAGE, PAGE);
+			pages_fill(r->id[e][rank][i], p + (size_t)i * unit(r->way), unit(r->way));
 }
 
 static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t *p)
@@ -118,8 +127,8 @@ static void check_pages(const struct run *r, int e, uint32_t rank, const uint8_t
 	uint8_t want[PAGE];
 
 	for (int i = 0; i < PAGES; i++) {
-		pages_fill(r->id[e][rank][i], want, PAGE);
-		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
+		pages_fill(r->id[e][rank][i], want, unit(r->way));
+		CHECK(memcmp(want, p + (size_t)i * unit(r->way), unit(r->way)) == 0);
 	}
 }
 
@@ -127,7 +136,7 @@ static void write_epochs(const struct varve_comm *comm, void *arg)
 {
 	struct run *r = arg;
 	varve *v = open_rank(r, comm);
-	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+	uint8_t *p = varve_alloc(v, "p", PAGES * unit(r->way));
 	struct varve_stats st;
 
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 0);
@@ -152,11 +161,11 @@ static void read_epochs(const struct varve_comm *comm, void *arg)
 {
 	struct run *r = arg;
 	varve *v = open_rank(r, comm);
-	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+	uint8_t *p = varve_alloc(v, "p", PAGES * unit(r->way));
 	struct varve_stats st;
 
 	for (int e = 0; e < EPOCHS; e++) {
-		memset(p, 0xee, (size_t)PAGES * PAGE);
+		memset(p, 0xee, PAGES * unit(r->way));
 		CHECK_EQ(varve_restart(v, (uint64_t)e + 1), 1);
 		check_pages(r, e, comm->rank, p);
 	}
@@ -168,12 +177,12 @@ static void read_epochs(const struct varve_comm *comm, void *arg)
 	CHECK_EQ(st.bytes_unchanged, st.bytes_memory);
 	set_pages(r, EPOCHS - 1, comm->rank, p);
 	for (int i = 0; i < PAGES; i++)
-		pages_fill(r->id[EPOCHS - 1][comm->rank][i], p + (size_t)i * PAGE, PAGE);
+		pages_fill(r->id[EPOCHS - 1][comm->rank][i], p + (size_t)i * unit(r->way), unit(r->way));
 	OK(varve_checkpoint(v));
 	OK(varve_wait(v, varve_epoch(v)));
 	OK(varve_stats(v, &st));
 	MUST(st.bytes_new == 0 || r->way->loose);
-	memset(p, 0xee, (size_t)PAGES * PAGE);
+	memset(p, 0xee, PAGES * unit(r->way));
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	check_pages(r, EPOCHS - 1, comm->rank, p);
 	OK(varve_close(v));
@@ -218,7 +227,7 @@ static void one(const struct way *way, uint32_t ranks, bool split, uint64_t seed
 	invent(r);
 	threadcomm_run(ranks, write_epochs, r);
 	MUST(split || count_files(r) == EPOCHS * (1 + (ranks + share - 1) / share));
-	MUST(way->loose && (ranks > 1 || strstr(way->options, "history")) ? r->stored >= distinct(r) * PAGE : r->stored == distinct(r) * PAGE);
+	MUST(way->loose && (ranks > 1 || strstr(way->options, "history")) ? r->stored >= distinct(r) * unit(way) : r->stored == distinct(r) * unit(way));
 	threadcomm_run(ranks, read_epochs, r);
 	place_remove(r->store);
 	free(r);
