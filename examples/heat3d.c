@@ -130,7 +130,7 @@ static int attach(const struct settings *set, struct heat *h, varve **v)
 static int tell(varve *v, int64_t step)
 {
 	struct varve_stats st;
-	int rc = varve_wait(v, varve_epoch(v));
+	int rc = varve_wait(v, VARVE_LATEST);
 
 	if (rc == 0)
 		rc = varve_stats(v, &st);

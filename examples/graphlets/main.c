@@ -119,7 +119,7 @@ static bool tell(varve *v, uint64_t saved)
 {
 	struct varve_stats st;
 
-	if (varve_wait(v, varve_epoch(v)) < 0 || varve_stats(v, &st) < 0)
+	if (varve_wait(v, VARVE_LATEST) < 0 || varve_stats(v, &st) < 0)
 		return complain_varve();
 	printf("epoch %4" PRIu64 "  vertex %9" PRIu64 "  memory %" PRIu64 " B  new %9" PRIu64 " B  stored %9" PRIu64
 	       " B  blocked %6.1f ms\n",

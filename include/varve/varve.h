@@ -122,9 +122,10 @@ VARVE_API int varve_checkpoint(varve *v);
 VARVE_API int varve_checkpoint_on_stream(varve *v, void *stream);
 /* The number of the newest epoch of this session: the one just taken, or restarted from; 0 if there is none. */
 VARVE_API uint64_t varve_epoch(const varve *v);
-/* Has the epoch become durable? 1 yes, 0 not yet, < 0 it failed (with the error that it failed with) or never was. */
+/* Has the epoch become durable? 1 yes, 0 not yet, < 0 it failed (with the error that it failed with) or never was. VARVE_LATEST is that of
+ * varve_epoch; 1 if there is none. */
 VARVE_API int varve_test(varve *v, uint64_t epoch);
-/* Waits until it has; 0 or an error. */
+/* Waits until it has; 0 or an error. With VARVE_LATEST also 0 if there is none. */
 VARVE_API int varve_wait(varve *v, uint64_t epoch);
 /* Called once for every epoch, on a thread of the library, when it has become durable (rc 0) or has failed (rc < 0, and
  * varve_last_error says why). It may not call into the session. NULL = no more. */

@@ -335,8 +335,7 @@ struct varve {
 		}
 		std::uint64_t epoch() const noexcept { return ::varve_epoch(v_); }
 		int test(std::uint64_t epoch) { return check(::varve_test(v_, epoch)); }
-		int wait() { return epoch() ? wait(epoch()) : check(v_ ? 0 : ::varve_wait(v_, 0)); }
-		int wait(std::uint64_t epoch) { return check(::varve_wait(v_, epoch)); }
+		int wait(std::uint64_t epoch = VARVE_LATEST) { return check(::varve_wait(v_, epoch)); }
 		int due() { return check(::varve_due(v_)); }
 
 		/* Called on a thread of the library, and may neither throw nor call into the session. It lives until another takes its place or

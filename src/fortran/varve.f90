@@ -493,10 +493,9 @@ contains
     integer(c_int64_t) :: which
     integer(c_int) :: rc
 
-    which = c_epoch(session%handle)
+    which = varve_latest
     if (present(epoch)) which = epoch
-    rc = varve_ok
-    if (present(epoch) .or. which > 0 .or. .not. varve_is_open(session)) rc = c_wait(session%handle, which)
+    rc = c_wait(session%handle, which)
     call conclude(rc, stat, errmsg)
   end subroutine
 

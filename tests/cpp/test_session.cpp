@@ -172,7 +172,7 @@ void vectors()
 	s.protect("y", y, varve::pinned);
 	s.checkpoint();
 	y[3] = 6;
-	s.wait();
+	s.wait(VARVE_LATEST);
 	y.resize(2000000, 1);
 	s.checkpoint();
 	s.wait();

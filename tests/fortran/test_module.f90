@@ -89,6 +89,7 @@ contains
     call check(.not. restarted .and. step == 1, 'nothing to restart from')
     call check(varve_epoch(v) == 0, 'no epoch yet')
     call varve_wait(v)
+    call varve_wait(v, varve_latest)
     call varve_wait(v, 1_int64, stat)
     call check(stat == varve_enoent, 'an epoch that never was')
     call varve_stats(v, st, stat)
@@ -96,7 +97,7 @@ contains
     call check(varve_due(v), 'it is always time')
     call varve_checkpoint(v)
     first = varve_epoch(v)
-    call varve_wait(v, first)
+    call varve_wait(v, varve_latest)
     call check(varve_test(v, first), 'durable')
     step = 2
     T(7, 8, 9) = 2.0_real64

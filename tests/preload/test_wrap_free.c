@@ -269,7 +269,7 @@ static void lost(const char *tracker)
 	if (begin(&u, tracker, buffers[0], by_mmap())) {
 		MUST(dup2(fd, 2) == 2 && syscall(SYS_munmap, u.p, (size_t)LEN) == 0);
 		pthread_join(u.opener, NULL);
-		rc = varve_wait(u.v, 2);
+		rc = varve_wait(u.v, VARVE_LATEST);
 		MUST(dup2(err, 2) == 2 && rc == VARVE_EINVAL && strstr(varve_last_error(), word));
 		MUST(varve_restart_region(u.v, VARVE_LATEST, "field", u.read, LEN) == 0 && memcmp(u.read, u.copy, LEN) != 0);
 		MUST(dup2(fd, 2) == 2 && varve_close(u.v) == 0);

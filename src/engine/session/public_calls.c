@@ -112,10 +112,15 @@ static int look_up(struct varve *v, uint64_t epoch)
 
 static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 {
+	bool latest = epoch == VARVE_LATEST;
 	int rc = vv_enter(v, call);
 
 	if (rc)
 		return rc;
+	if (latest)
+		epoch = atomic_load(&v->newest);
+	if (!epoch && latest)
+		return vv_enter_leave(v, 1); /* there is none: nothing is to become durable */
 	if (wait && v->group)
 		rc = vv_rank_session_wait(v, epoch);
 	if (rc)

@@ -94,8 +94,31 @@ static void incremental(void)
 	free(copy);
 }
 
+/* The newest, where there is one. */
+static void latest(void)
+{
+	uint8_t p[PAGE];
+	varve *v = NULL;
+
+	ok(varve_open("mem:latest", "a", "", &v));
+	CHECK_EQ(varve_test(v, VARVE_LATEST), 1);
+	CHECK_EQ(varve_wait(v, VARVE_LATEST), 0);
+	CHECK_EQ(varve_wait(v, 0), VARVE_ENOENT);
+	ok(varve_protect(v, "p", p, sizeof(p)));
+	for (uint64_t e = 1; e <= 20; e++) {
+		fill(p, sizeof(p));
+		ok(varve_checkpoint(v));
+		CHECK_EQ(varve_wait(v, VARVE_LATEST), 0);
+		CHECK_EQ(varve_test(v, e), 1);
+		CHECK_EQ(varve_test(v, VARVE_LATEST), 1);
+	}
+	ok(varve_close(v));
+	CHECK_EQ(varve_wait(NULL, VARVE_LATEST), VARVE_EINVAL);
+}
+
 int main(void)
 {
 	incremental();
+	latest();
 	return 0;
 }
