@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/format/overlay.h"
+#include "engine/read/read_many.h"
 #include "engine/read/layer_list.h"
 
 enum {
@@ -387,7 +388,7 @@ int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, stru
 		f->n = (size_t)((want->len + f->stripe - 1) / f->stripe);
 	}
 	rc = may ? find_layers(f) : 0;
-	if (rc == 0 && may && f->layers.n <= VV_OPEN_LAYERS_LAYERS)
+	if (rc == 0 && may && f->layers.n <= vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 1))
 		rc = run(f, left);
 	else if (rc == 0 && may && strand)
 		rc = VV_DEVICE_LOAD_SETTLE;

@@ -3,6 +3,7 @@
 #include "engine/read/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/read/read_many.h"
 #include "engine/read/unmap_later.h"
 #include "engine/read/layer_list.h"
 #include "base/budget.h"
@@ -235,6 +236,7 @@ struct batch { /* layers that are open together */
 	struct vv_pool *pool;
 	struct reader *reader;
 	const struct vv_layer_list_layer *layer;
+	size_t most;  /* of them: VV_OPEN_LAYERS_LAYERS, or as many as there are descriptors for */
 	uint64_t got; /* bytes of layers, so far */
 	bool zeros;   /* are filled along */
 	struct stripe *stripe;
@@ -440,7 +442,7 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_st
 static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_layer_list_layer *first, size_t n)
 {
 	b->layer = first;
-	b->warm.n = n < VV_OPEN_LAYERS_LAYERS ? n : VV_OPEN_LAYERS_LAYERS;
+	b->warm.n = n < b->most ? n : b->most;
 	b->warm.all = b->zeros && b->warm.n == n;
 	vv_store_each(b->lin->store, pool, false, b->warm.n, open_one, b);
 	if (atomic_load(&b->reader->failed))
@@ -491,7 +493,7 @@ static int read_windows(const struct vv_layer_list *l, struct batch *b, struct v
 			const struct vv_windows *w)
 {
 	uint64_t stripe = w->len / (4 * vv_pool_width(pool)) + 1;
-	bool at_once = l->n <= VV_OPEN_LAYERS_LAYERS;
+	bool at_once = l->n <= b->most;
 	int rc;
 
 	b->zeros = true;
@@ -539,8 +541,9 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 		b->lin = lin;
 		b->pool = pool;
 		b->reader = &r;
+		b->most = vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 1);
 		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
-		if (rc == 0 && b->got != l.bytes && !(w && l.n > VV_OPEN_LAYERS_LAYERS))
+		if (rc == 0 && b->got != l.bytes && !(w && l.n > b->most))
 			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
 					l.bytes, b->got);
 	}
