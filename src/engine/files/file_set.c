@@ -23,6 +23,7 @@ enum {
 	SPARE_FILES = 64,      /* descriptors for others */
 	SUM_AT_ONCE = 1 << 20,
 	FIELD = 4,             /* numbers are cut by so many chunks: they change as fields do, and finer digests take more than they find */
+	SMALL_FILE = 4 << 10,  /* a shorter file of no known format shares chunks with its neighbours: a digest for each would take more than its bytes */
 	TICK_MS = 20,          /* a file written so shortly before could change once more without its time telling */
 };
 
@@ -309,22 +310,27 @@ static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_
 	return rc;
 }
 
-static int add_opaque(struct vv_file_set *c, uint32_t file, bool look)
+/* opt: NULL, and files are not told apart. */
+static int add_opaque(struct vv_file_set *c, uint32_t file, const struct vv_file_set_options *opt)
 {
 	static const struct vv_form none = { 0 };
-	char key[VV_SIMILARITY_KEY_MAX];
+	char key[VV_SIMILARITY_KEY_MAX] = "(small files)";
+	uint64_t len = (uint64_t)c->file[file].st.st_size;
+	bool small = opt && opt->by_shape && len < SMALL_FILE;
 	uint32_t kind = VV_FILE_SET_SKELETON;
 	int rc = 0;
 
-	if (look && c->file[file].st.st_size) {
-		opaque_key(c->file[file].name, key);
+	if (opt && len) {
+		if (!small)
+			opaque_key(c->file[file].name, key);
 		rc = find_kind(c, key, &none, false, &kind);
 	}
 	if (rc == 0 && kind != VV_FILE_SET_SKELETON) {
 		c->kind[kind].opaque = true;
+		c->kind[kind].small = small;
 		c->kind[kind].instances++;
 	}
-	return rc ? rc : add_span(c, file, kind, 0, (uint64_t)c->file[file].st.st_size);
+	return rc ? rc : add_span(c, file, kind, 0, len);
 }
 
 static void note_instance(struct vv_file_set_kind *k, const struct vv_variable *v, uint32_t file, uint32_t variable)
@@ -425,7 +431,7 @@ static int add_file(struct vv_file_set *c, struct look *l, const struct vv_file_
 	if (l->outline.n_pieces == 0 || c->n_spans + 2 * l->outline.n_pieces > MAX_SPANS) {
 		if (l->outline.n_pieces)
 			vv_log_info("'%s' has %zu pieces, too many to be told apart", c->file[l->file].path, l->outline.n_pieces);
-		return add_opaque(c, l->file, true);
+		return add_opaque(c, l->file, opt);
 	}
 	c->file[l->file].format = l->outline.format;
 	return add_pieces(c, l->file, &l->outline, opt);
@@ -495,7 +501,7 @@ int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_
 	if (rc == 0 && opt->kin)
 		rc = look_at_all(&c, opt, pool);
 	for (uint32_t i = 0; rc == 0 && !opt->kin && i < c.n_files; i++)
-		rc = add_opaque(&c, i, false);
+		rc = add_opaque(&c, i, NULL);
 	if (rc == 0)
 		c.kind[VV_FILE_SET_SKELETON].instances = c.n_files;
 	*out = c;

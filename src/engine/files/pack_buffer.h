@@ -1,4 +1,4 @@
-/* A stretch of bytes of one kind and one file, gathered from as many places of it as need be, and cut into chunks: of one size where the bytes are typed,
+/* A stretch of bytes of one kind and one file (several, if they are small), gathered from as many places of it as need be, and cut into chunks: of one size where the bytes are typed,
  * by their content where nothing is known of them. */
 #ifndef VV_ENGINE_FILES_PACK_BUFFER_H
 #define VV_ENGINE_FILES_PACK_BUFFER_H
@@ -36,7 +36,7 @@ struct vv_pack_buffer {
 	size_t chunk;        /* of what is not cut by its content */
 	vv_digest_fn digest; /* NULL: chunks have none, and none is ZERO */
 	struct vv_file_set_kind *kind;
-	uint32_t file;
+	uint32_t file;       /* the last, if there are several */
 	struct vv_pack_buffer_part *part;
 	size_t n_parts, parts_cap;
 	uint8_t *bytes;

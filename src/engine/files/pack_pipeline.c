@@ -486,7 +486,7 @@ int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t fil
 
 		if (!s)
 			return VV_ENOMEM;
-		if (s->len && (s->kind != k || s->file != file || s->len == slab_len(f, k))) {
+		if (s->len && (s->kind != k || (s->file != file && !k->small) || s->len == slab_len(f, k))) {
 			rc = send(f);
 			continue;
 		}

@@ -525,11 +525,11 @@ static void fold_tiny(struct vv_file_set *c)
 	for (size_t i = 0; i < c->n_spans; i++) {
 		struct vv_file_set_kind *k = &c->kind[c->span[i].kin];
 
-		if (k != skeleton && k->raw < TINY)
+		if (k != skeleton && k->raw < TINY && !k->small)
 			c->span[i].kin = VV_FILE_SET_SKELETON;
 	}
 	for (size_t i = 1; i < c->n_kinds; i++)
-		if (c->kind[i].raw < TINY) {
+		if (c->kind[i].raw < TINY && !c->kind[i].small) {
 			skeleton->raw += c->kind[i].raw;
 			c->kind[i].raw = c->kind[i].instances = 0;
 		}
@@ -581,18 +581,29 @@ static int as_in_paper(struct vv_file_set *c, const struct vv_pack_options *opt)
 	return 0;
 }
 
+/* The skeleton and small files: bytes of all files together, of which no sample is taken. */
+static void code_as_bytes(struct vv_file_set *c, enum vv_pack_effort effort, bool coding)
+{
+	int level = effort == VV_PACK_FAST ? 1 : effort == VV_PACK_MAX ? 19 : LEVEL_SKELETON;
+
+	for (size_t i = 0; i < c->n_kinds; i++) {
+		struct vv_file_set_kind *k = &c->kind[i];
+
+		if (i != VV_FILE_SET_SKELETON && !k->small)
+			continue;
+		k->recipe = (struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = (int8_t)level };
+		k->merged = k->decided = true;
+		k->coded = coding;
+	}
+}
+
 int vv_recipes_decide(struct varve *v, struct vv_file_set *c, const struct vv_manifest *before, const struct vv_pack_options *opt, size_t chunk,
 		    bool coding)
 {
-	int level = opt->effort == VV_PACK_FAST ? 1 : opt->effort == VV_PACK_MAX ? 19 : LEVEL_SKELETON;
-
 	if (opt->scheme != VV_PACK_AUTO)
 		return as_in_paper(c, opt);
 	fold_tiny(c);
-	c->kind[VV_FILE_SET_SKELETON].recipe =
-		(struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = (int8_t)level };
-	c->kind[VV_FILE_SET_SKELETON].merged = true;
-	c->kind[VV_FILE_SET_SKELETON].coded = coding;
+	code_as_bytes(c, opt->effort, coding);
 	if (!coding || !vv_codec_numbered(VV_CODEC_TYPED))
 		return 0;
 	join_little(c);
