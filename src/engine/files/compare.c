@@ -37,13 +37,25 @@ static bool read_all(int fd, uint8_t *to, size_t n, uint64_t at)
 	return true;
 }
 
+static bool is_hole(int fd, uint64_t at, uint64_t n)
+{
+	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+	return data < 0 ? errno == ENXIO : (uint64_t)data >= at + n;
+}
+
 /* p: what should be there; NULL: zeros. */
 static bool equals(int fd, uint64_t at, const uint8_t *p, uint64_t n)
 {
 	size_t most = n < STEP ? (size_t)n : STEP;
-	uint8_t *step = vv_mem_new(most, 1), *zeros = p ? NULL : vv_mem_new(most, 1);
-	bool same = step && (p || zeros);
+	uint8_t *step, *zeros;
+	bool same;
 
+	if (!p && is_hole(fd, at, n))
+		return true;
+	step = vv_mem_new(most, 1);
+	zeros = p ? NULL : vv_mem_new(most, 1);
+	same = step && (p || zeros);
 	for (uint64_t done = 0, len; same && done < n; done += len) {
 		len = n - done < STEP ? n - done : STEP;
 		same = read_all(fd, step, (size_t)len, at + done) && memcmp(step, p ? p + done : zeros, (size_t)len) == 0;

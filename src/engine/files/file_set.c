@@ -195,6 +195,38 @@ int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, vo
 	return rc;
 }
 
+static bool is_sparse(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
+}
+
+/* Where the file system cannot tell, all is data. Whether the file changes meanwhile is seen later: vv_file_set_check. */
+void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t at, uint64_t len, uint64_t *hole, uint64_t *data)
+{
+	const struct vv_file_set_file *f = &c->file[file];
+	int fd = f->fd;
+	off_t from, to;
+
+	*hole = 0;
+	*data = len;
+	if (c->awaited || !is_sparse(&f->st))
+		return;
+	if (fd < 0 && reopen(f, &fd) < 0) {
+		vv_err_clear(); /* who reads it finds out */
+		return;
+	}
+	from = lseek(fd, (off_t)at, SEEK_DATA);
+	if (from < 0 && errno == ENXIO)
+		from = (off_t)(at + len);
+	if (from >= 0) {
+		*hole = (uint64_t)from - at < len ? (uint64_t)from - at : len;
+		to = lseek(fd, from, SEEK_HOLE);
+		*data = to >= from && (uint64_t)(to - from) < len - *hole ? (uint64_t)(to - from) : len - *hole;
+	}
+	if (fd != f->fd)
+		close(fd);
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&

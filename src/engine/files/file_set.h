@@ -102,6 +102,8 @@ int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t share
 int vv_file_set_check_stop(const struct vv_file_set *c);
 /* All n bytes; a file that has become shorter is an error. Of one that comes by itself: such as are held. */
 int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n);
+/* Of the len bytes from `at` on *hole are a hole of the file, and the *data behind them are none. */
+void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t at, uint64_t len, uint64_t *hole, uint64_t *data);
 /* The length of the chunk of this kind that begins at p, of which there are n bytes and no more; chunk: of what is not cut by its content. */
 size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kind *k, size_t chunk, const uint8_t *p, size_t n);
 /* Do its cuts follow from the content, so that they may lie anywhere? */

@@ -475,7 +475,7 @@ static int send(struct vv_pack_pipeline *f)
 	return rc;
 }
 
-int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
+static int fill(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
 	struct vv_file_set_kind *k = &f->cargo->kind[kind];
 	int rc = 0;
@@ -496,6 +496,37 @@ int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t fil
 		rc = vv_pack_buffer_add(s, (struct vv_pack_buffer_part){ file, at, n });
 		at += n;
 		len -= n;
+	}
+	return rc;
+}
+
+/* Zeros that nobody reads. */
+static int pass_hole(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
+{
+	f->p->st.bytes_zero += len;
+	f->cargo->kind[kind].zero += len;
+	f->done += len;
+	return write_run(f, file, (struct vv_run){ .at = at, .len = len });
+}
+
+/* Holes count in whole slabs, so that what lies between them is cut as if they had been read. */
+int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
+{
+	int rc = 0;
+
+	for (uint64_t end = at + len, hole, n; rc == 0 && at < end; at += n) {
+		hole = 0;
+		n = end - at;
+		if (f->opt.dedup)
+			vv_file_set_find_hole(f->cargo, file, at, end - at, &hole, &n);
+		if (hole >= SLAB || hole == end - at) {
+			n = hole == end - at ? hole : hole / SLAB * SLAB;
+			rc = pass_hole(f, kind, file, at, n);
+			continue;
+		}
+		n = (hole + n + SLAB - 1) / SLAB * SLAB;
+		n = n < end - at ? n : end - at;
+		rc = fill(f, kind, file, at, n);
 	}
 	return rc;
 }
