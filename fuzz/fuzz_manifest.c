@@ -1,5 +1,5 @@
-/* The input as the list of an epoch's files: as it is, and behind a right magic and version. What is taken encodes to the same bytes, and
- * holds no name that leads out of a folder. */
+/* The input as the list of an epoch's files: as it is, and behind a right magic and each version. What is taken encodes to the same bytes, and
+ * holds no name and no link that leads out of a folder. */
 #include "core/format/manifest.h"
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,12 @@ static void use(const uint8_t *p, size_t n)
 	}
 	for (size_t i = 0; i < m.n_files; i++)
 		insist(vv_manifest_is_name(m.file[i].name) && m.file[i].name[0] != '/' && !strstr(m.file[i].name, "/../"));
+	for (size_t i = 0; i < m.n_entries; i++) {
+		const struct vv_manifest_entry *e = &m.entry[i];
+
+		insist(vv_manifest_is_name(e->name));
+		insist(e->type != VV_MANIFEST_LINK || vv_manifest_is_target(e->name, e->target));
+	}
 	for (size_t i = 0; i < m.n_kinds; i++) {
 		vv_recipe_words(&m.kind[i].recipe, words, sizeof(words));
 		insist(strlen(words) < sizeof(words));
@@ -34,15 +40,18 @@ static void use(const uint8_t *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint8_t head[12] = { 'V', 'A', 'R', 'V', 'E', 'F', 'I', 'L', 1, 0, 0, 0 };
+	uint8_t head[12] = { 'V', 'A', 'R', 'V', 'E', 'F', 'I', 'L', 1, 0, 0, 0 };
 	uint8_t *copy = malloc(sizeof(head) + size);
 
 	use(data, size);
 	insist(copy != NULL);
-	memcpy(copy, head, sizeof(head));
-	if (size)
-		memcpy(copy + sizeof(head), data, size);
-	use(copy, sizeof(head) + size);
+	for (uint8_t version = 1; version <= 2; version++) {
+		head[8] = version;
+		memcpy(copy, head, sizeof(head));
+		if (size)
+			memcpy(copy + sizeof(head), data, size);
+		use(copy, sizeof(head) + size);
+	}
 	free(copy);
 	return 0;
 }

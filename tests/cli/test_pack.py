@@ -192,7 +192,7 @@ class Pack(command.Case):
         self.assertIn("nix", self.fails("pack", self.store, "list", "--files-from", "nix"))
 
     def test_left_out(self):
-        (self.set / "link").symlink_to("noise")
+        (self.set / "link").symlink_to(self.set / "noise")
         os.mkfifo(self.set / "pipe")
         p = self.run_raw("pack", self.store, "run", "set")
         self.assertEqual(p.returncode, 0)

@@ -93,6 +93,8 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 	if (rc == 0 && l->n == 0)
 		rc = vv_err_set(VV_EINVAL, "pack: which files? name some, or a folder of them, or --files-from LIST");
 	if (rc == 0)
+		rc = vv_filelist_check(l);
+	if (rc == 0)
 		rc = sort_out(args, l);
 	if (rc == 0 && is_series(args) && l->n_sets == 0)
 		rc = vv_err_set(VV_EINVAL, "pack: no file is of a set: '%s' is to match a part of their names", vv_args_value(args, "set"));

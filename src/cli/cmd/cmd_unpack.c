@@ -9,6 +9,7 @@
 #include "cli/pack/show_files.h"
 #include "cli/base/text.h"
 #include "core/format/digest.h"
+#include "engine/files/tree_entries.h"
 #include "engine/files/unpack.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,6 +77,22 @@ static void add_row(struct vv_text_table *t, const struct vv_unpack_file *f)
 	vv_show_files_row(t, f->file, bytes);
 }
 
+/* Symbolic links and folders. */
+static void list_entries(struct vv_verb_context *job, const struct vv_unpack *u, const struct names *s, struct vv_text_table *t)
+{
+	for (size_t r = 0; r < u->n_ranks; r++)
+		for (size_t i = 0; i < u->rank[r].manifest.n_entries; i++) {
+			const struct vv_manifest_entry *e = &u->rank[r].manifest.entry[i];
+
+			if (!is_asked(s, e->name))
+				continue;
+			if (job->args->json)
+				vv_show_files_put_entry(&job->json, e);
+			else
+				vv_show_files_entry_row(t, e);
+		}
+}
+
 static void say_lost(const struct vv_unpack *u)
 {
 	for (size_t i = 0; i < u->n_ranks; i++)
@@ -126,6 +143,9 @@ static int list(struct vv_verb_context *job, const struct vv_unpack *u, const st
 			add_row(&t, &f);
 	}
 	vv_json_end(&job->json);
+	vv_json_array(&job->json, "links_and_folders");
+	list_entries(job, u, s, &t);
+	vv_json_end(&job->json);
 	if (!job->args->json)
 		rc = vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);
@@ -140,6 +160,8 @@ static void say_missing(const struct vv_unpack_report *r)
 		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
 }
 
+enum { SUMS = 5 }; /* over all ranks: files, their bytes, missing ones, links that are copies, attributes that could not be kept */
+
 static bool is_test(const struct vv_verb_context *job)
 {
 	return vv_args_value(job->args, "test");
@@ -152,6 +174,9 @@ static void put_report(struct vv_verb_context *job, const struct vv_unpack *u, c
 	vv_json_bool(j, "test", is_test(job));
 	vv_json_number(j, "files", sum[0]);
 	vv_json_number(j, "bytes", sum[1]);
+	vv_json_number(j, "links_and_folders", r->entries);
+	vv_json_number(j, "links_copied", sum[3]);
+	vv_json_number(j, "attributes_left", sum[4]);
 	vv_json_real(j, "seconds", seconds);
 	vv_json_number(j, "n_missing", sum[2]);
 	vv_json_array(j, "missing"); /* of several ranks, each says its own on the standard error */
@@ -163,8 +188,21 @@ static void put_report(struct vv_verb_context *job, const struct vv_unpack *u, c
 		vv_json_error(j, rc);
 }
 
+/* What could not be kept, on this rank; the files are there. */
+static void say_left(struct vv_verb_context *job, const char *of, const struct vv_unpack_report *r)
+{
+	if (job->args->quiet || job->args->json)
+		return;
+	if (r->left.n)
+		fprintf(stderr, "varve: %s%" PRIu64 " extended attribute%s could not be kept: %s%s\n", of, r->left.n, r->left.n == 1 ? "" : "s",
+			vv_text_safe(r->left.first).s, r->left.n == 1 ? "" : " ...");
+	if (r->copies)
+		fprintf(stderr, "varve: %s%" PRIu64 " hard link%s could not be made there and became %s\n", of, r->copies, r->copies == 1 ? "" : "s",
+			r->copies == 1 ? "a file of its own" : "files of their own");
+}
+
 /* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
-static int report(struct vv_verb_context *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[3])
+static int report(struct vv_verb_context *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[SUMS])
 {
 	const char *done = is_test(job) ? "read" : "unpacked";
 	bool first = vv_verb_context_is_first(job);
@@ -172,7 +210,10 @@ static int report(struct vv_verb_context *job, const char *of, const struct vv_u
 	sum[0] = r->files;
 	sum[1] = r->bytes;
 	sum[2] = r->n_missing;
-	vv_mpi_world_sum(job->world, sum, 3);
+	sum[3] = r->copies;
+	sum[4] = r->left.n;
+	vv_mpi_world_sum(job->world, sum, SUMS);
+	say_left(job, of, r);
 	if (job->args->json)
 		put_report(job, u, r, sum, seconds, rc);
 	if (rc && (!job->args->json || !first)) {
@@ -227,6 +268,28 @@ static struct vv_unpack_options options_of(const struct vv_verb_context *job, co
 	};
 }
 
+/* Links and folders are rank 0's: it makes the folders before any rank writes into them, and the rest when all have. */
+static int lay_all(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_options *opt, struct vv_unpack_report *r)
+{
+	bool mine = opt->share == 0 && !opt->test;
+	struct vv_err_state error = { 0 };
+	struct vv_tree_entries e = { .target.fd = -1 };
+	int rc = mine ? vv_tree_entries_choose(u, opt, &e) : 0;
+
+	if (rc == 0 && mine)
+		rc = vv_tree_entries_begin(&e);
+	rc = vv_mpi_world_agree(job->world, rc);
+	if (rc == 0) {
+		rc = vv_unpack_run(u, job->pool, opt, r);
+		vv_err_save(rc, &error);
+		(void)vv_mpi_world_agree(job->world, 0);
+		rc = mine ? vv_tree_entries_end(&e, r) : 0;
+		rc = error.code ? vv_err_restore(&error) : rc;
+	}
+	vv_tree_entries_fini(&e);
+	return rc;
+}
+
 /* The files of an epoch; after a signal we are dead, and nothing is half done. */
 static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
 {
@@ -238,7 +301,7 @@ static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, stru
 	opt.progress = bar.progress;
 	opt.stop = &stop;
 	vv_interrupt_gently(&stop);
-	rc = vv_unpack_run(u, job->pool, &opt, r);
+	rc = lay_all(job, u, &opt, r);
 	vv_interrupt_gently(NULL);
 	vv_bar_fini(&bar);
 	vv_interrupt_die();
@@ -260,7 +323,7 @@ static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	struct vv_unpack_options opt = options_of(job, s, folder_of(job));
 	double start = vv_clock_s(), seconds;
 	struct vv_unpack_report r = { 0 };
-	uint64_t sum[3];
+	uint64_t sum[SUMS];
 	int rc = vv_mpi_world_agree(job->world, vv_unpack_check(u, &opt));
 
 	if (rc)
@@ -394,23 +457,34 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 	return rc;
 }
 
-/* Would two epochs write the same file? */
+static int check_name(const struct series *e, const struct names *s, size_t k, const char *name, struct vv_map *seen)
+{
+	size_t other = is_asked(s, name) ? vv_map_get(seen, name) : k;
+
+	if (other == VV_MAP_NONE)
+		return vv_map_put(seen, name, k);
+	if (other == k)
+		return 0;
+	return vv_err_set(VV_EINVAL, "epochs %" PRIu64 " and %" PRIu64 " both have '%s': --by-epoch gives each a folder of its own", e->u[other].epoch,
+			  e->u[k].epoch, name);
+}
+
+/* Would two epochs write the same file or link? */
 static int check_names(const struct series *e, const struct names *s)
 {
 	struct vv_map seen = { 0 };
 	int rc = 0;
 
-	for (size_t k = 0; rc == 0 && k < e->n; k++)
-		for (size_t i = 0; rc == 0 && i < e->u[k].n_files; i++) {
-			const char *name = vv_unpack_at(&e->u[k], i).file->name;
-			size_t other = is_asked(s, name) ? vv_map_get(&seen, name) : k;
+	for (size_t k = 0; rc == 0 && k < e->n; k++) {
+		const struct vv_unpack *u = &e->u[k];
 
-			if (other == VV_MAP_NONE)
-				rc = vv_map_put(&seen, name, k);
-			else if (other != k)
-				rc = vv_err_set(VV_EINVAL, "epochs %" PRIu64 " and %" PRIu64 " both have '%s': --by-epoch gives each a folder of its own",
-						e->u[other].epoch, e->u[k].epoch, name);
-		}
+		for (size_t i = 0; rc == 0 && i < u->n_files; i++)
+			rc = check_name(e, s, k, vv_unpack_at(u, i).file->name, &seen);
+		for (size_t r = 0; r < u->n_ranks; r++)
+			for (size_t i = 0; rc == 0 && i < u->rank[r].manifest.n_entries; i++)
+				if (u->rank[r].manifest.entry[i].type == VV_MANIFEST_LINK)
+					rc = check_name(e, s, k, u->rank[r].manifest.entry[i].name, &seen);
+	}
 	vv_map_fini(&seen);
 	return rc;
 }
@@ -433,7 +507,7 @@ static int unpack_next(struct vv_verb_context *job, struct series *e, size_t k, 
 	struct vv_unpack_report r = { 0 };
 	double start = vv_clock_s();
 	int rc = lay_down(job, &e->u[k], options_of(job, s, e->folder[k]), &r), status;
-	uint64_t sum[3];
+	uint64_t sum[SUMS];
 	char of[48];
 
 	if (was_dropped(job, &e->u[k], &r)) {
@@ -566,8 +640,8 @@ const struct vv_cmd vv_cmd_unpack = {
 	.max = SIZE_MAX,
 	.brief = "gives back files that were packed",
 	.help = "Unpacks all files of an epoch (the newest if none is named), or those named, or all below a folder that is named: byte\n"
-		"for byte, with mode and time of modification. Nothing is written if one of them is there already, unless --force is\n"
-		"given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).\n"
+		"for byte, with mode, time of modification and attributes. Links are links again, and none is followed. Nothing is\n"
+		"written if one of them is there already, unless --force is given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).\n"
 		"--each and --by-epoch unpack all epochs of the lineage. --test writes nothing, and finds what is damaged all the same.",
 	.option = options,
 	.many = true,

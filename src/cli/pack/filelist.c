@@ -28,6 +28,8 @@ void vv_filelist_fini(struct vv_filelist *l)
 	vv_mem_free(l->set);
 	vv_mem_free(l->file);
 	vv_map_fini(&l->by_name);
+	vv_map_fini(&l->by_entry);
+	vv_manifest_fini(&l->tree);
 	*l = (struct vv_filelist){ 0 };
 }
 
@@ -107,7 +109,7 @@ static void skip(struct vv_filelist *l, const char *path, const char *what)
 
 static const char *name_of(mode_t mode)
 {
-	return S_ISLNK(mode) ? "a link" : S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device";
+	return S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device";
 }
 
 static int by_nature(const struct dirent **a, const struct dirent **b)
@@ -119,6 +121,113 @@ static int no_dots(const struct dirent *e)
 {
 	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
+
+/* ---- links and folders -------------------------------------------------------------------------------------------- */
+
+/* NULL: it is there already, or *rc. */
+static struct vv_manifest_entry *new_entry(struct vv_filelist *l, const char *name, uint8_t type, const struct stat *st, int *rc)
+{
+	struct vv_manifest_entry *e;
+
+	if (vv_map_get(&l->by_entry, name) != VV_MAP_NONE || vv_map_get(&l->by_name, name) != VV_MAP_NONE)
+		return NULL;
+	if (!vv_manifest_is_name(name)) {
+		*rc = vv_err_set(VV_EINVAL, "'%.200s' cannot be the name of a link or a folder in an epoch", name);
+		return NULL;
+	}
+	e = vv_manifest_add_entry(&l->tree, name);
+	*rc = e ? vv_map_put(&l->by_entry, e->name, l->tree.n_entries - 1) : VV_ENOMEM;
+	if (*rc)
+		return NULL;
+	e->type = type;
+	e->mode = st->st_mode & 07777;
+	e->mtime_s = st->st_mtim.tv_sec;
+	e->mtime_ns = (uint32_t)st->st_mtim.tv_nsec;
+	return e;
+}
+
+static int add_link(struct vv_filelist *l, const char *path, const char *name, const struct stat *st)
+{
+	struct vv_manifest_entry *e;
+	char target[VV_MANIFEST_NAME];
+	ssize_t n = readlink(path, target, sizeof(target));
+	int rc = 0;
+
+	if (n < 0)
+		return vv_err_sys(errno, "cannot read link '%s'", path);
+	if (n < (ssize_t)sizeof(target))
+		target[n] = '\0';
+	if (n == (ssize_t)sizeof(target) || !vv_manifest_is_target(name, target)) {
+		skip(l, path, "a link that may lead outside of the folder,");
+		return 0;
+	}
+	e = new_entry(l, name, VV_MANIFEST_LINK, st, &rc);
+	if (e) {
+		e->target = vv_mem_strdup(target);
+		rc = e->target ? 0 : VV_ENOMEM;
+	}
+	return rc;
+}
+
+static mode_t usual_mode(void)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return 0777 & ~mask;
+}
+
+/* One that would come back by itself, made for what is in it, is not noted: so most epochs can be read by older versions. */
+static int note_folder(struct vv_filelist *l, const char *path, const char *name, bool empty)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), rc;
+	struct vv_file_attributes attrs = { 0 };
+	struct vv_manifest_entry *e;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		rc = vv_err_sys(errno, "cannot look at folder '%s'", path);
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	rc = vv_xattr_read(fd, path, &attrs, &l->left);
+	close(fd);
+	if (rc == 0 && (empty || attrs.n || (st.st_mode & 07777) != usual_mode())) {
+		e = new_entry(l, name, VV_MANIFEST_FOLDER, &st, &rc);
+		if (e) {
+			e->attrs = attrs;
+			attrs = (struct vv_file_attributes){ 0 };
+		}
+	}
+	vv_file_attributes_fini(&attrs);
+	return rc;
+}
+
+int vv_filelist_check(const struct vv_filelist *l)
+{
+	struct vv_manifest_path *p = l->tree.n_entries ? vv_mem_new(l->n + l->tree.n_entries, sizeof(*p)) : NULL;
+	size_t n = 0;
+	int rc;
+
+	if (l->tree.n_entries == 0)
+		return 0;
+	if (l->tree.n_entries > VV_MANIFEST_ENTRIES) {
+		vv_mem_free(p);
+		return vv_err_set(VV_EINVAL, "%zu links and folders are too many for one epoch, the format's limit is %d", l->tree.n_entries, VV_MANIFEST_ENTRIES);
+	}
+	if (!p)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < l->n; i++)
+		p[n++] = (struct vv_manifest_path){ l->file[i].name, true };
+	for (size_t i = 0; i < l->tree.n_entries; i++)
+		p[n++] = (struct vv_manifest_path){ l->tree.entry[i].name, l->tree.entry[i].type == VV_MANIFEST_LINK };
+	rc = vv_manifest_check_paths(p, n, VV_EINVAL);
+	vv_mem_free(p);
+	return rc;
+}
+
+/* ---- operands ----------------------------------------------------------------------------------------------------- */
 
 static int add_folder(struct vv_filelist *l, const char *path, const char *name);
 
@@ -141,6 +250,8 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 		skip(l, path, "the store itself");
 	} else if (S_ISDIR(st.st_mode)) {
 		rc = add_folder(l, path, name);
+	} else if (S_ISLNK(st.st_mode)) {
+		rc = add_link(l, path, name, &st);
 	} else {
 		skip(l, path, name_of(st.st_mode));
 	}
@@ -152,6 +263,7 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 static int add_folder(struct vv_filelist *l, const char *path, const char *name)
 {
 	struct dirent **entry = NULL;
+	size_t before = l->n + l->tree.n_entries;
 	int n = scandir(path, &entry, no_dots, by_nature), rc = 0;
 
 	if (n < 0)
@@ -162,7 +274,7 @@ static int add_folder(struct vv_filelist *l, const char *path, const char *name)
 		free(entry[i]);
 	}
 	free(entry);
-	return rc;
+	return rc || !name[0] ? rc : note_folder(l, path, name, before == l->n + l->tree.n_entries);
 }
 
 static int add_operand(struct vv_filelist *l, const char *operand)
@@ -201,19 +313,25 @@ static int add_set(struct vv_filelist *l, const char *name, size_t from, size_t 
 	if (rc)
 		vv_mem_free(copy);
 	else
-		l->set[l->n_sets++] = (struct vv_filelist_set){ copy, from, n };
+		l->set[l->n_sets++] = (struct vv_filelist_set){ .name = copy, .from = from, .n = n };
 	return rc;
 }
 
 int vv_filelist_add(struct vv_filelist *l, const char *operand)
 {
-	size_t from = l->n, skipped = l->skipped;
+	size_t from = l->n, skipped = l->skipped, entry = l->tree.n_entries;
 	int rc = add_operand(l, operand);
 
 	if (rc || !l->each)
 		return rc;
-	if (l->n > from)
-		return add_set(l, operand, from, l->n - from);
+	if (l->n > from) {
+		rc = add_set(l, operand, from, l->n - from);
+		if (rc == 0) {
+			l->set[l->n_sets - 1].first_entry = entry;
+			l->set[l->n_sets - 1].n_entries = l->tree.n_entries - entry;
+		}
+		return rc;
+	}
 	if (l->skipped == skipped)
 		skip(l, operand, "without a file");
 	return 0;
@@ -239,6 +357,9 @@ static int find_members(struct vv_filelist *l, const struct vv_file_sets *rule, 
 {
 	char key[VV_MANIFEST_NAME + 16];
 
+	for (size_t i = 0; i < l->tree.n_entries; i++)
+		if (l->tree.entry[i].type == VV_MANIFEST_LINK)
+			skip(l, l->tree.entry[i].name, "a link, of no set,");
 	for (size_t i = 0; i < l->n; i++) {
 		if (!vv_file_sets_key(rule, l->file[i].name, key, sizeof(key))) {
 			skip(l, l->file[i].path, "of no set");

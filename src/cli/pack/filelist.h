@@ -8,9 +8,10 @@
 
 struct vv_file_sets; /* cli/pack/file_sets.h */
 
-struct vv_filelist_set { /* files that become one epoch: `n` from `from` on */
+struct vv_filelist_set { /* files that become one epoch: `n` from `from` on; and the entries that do */
 	char *name;
 	size_t from, n;
+	size_t first_entry, n_entries;
 };
 
 struct vv_filelist {
@@ -19,6 +20,9 @@ struct vv_filelist {
 	struct vv_map by_name;
 	const char *folder; /* that names are relative to; NULL: the current one */
 	const char *store;  /* that they are for: what lies in it is left out; NULL: nothing is */
+	struct vv_manifest tree;   /* its entries: symbolic links, and folders that are empty or have a mode or attributes of their own */
+	struct vv_map by_entry;    /* and their names */
+	struct vv_xattr_left left; /* attributes of folders that are not packed */
 	size_t skipped;     /* links, devices and the like, that were named in warnings */
 	bool quiet;         /* no warnings */
 	bool each;          /* each operand is a set of its own */
@@ -27,15 +31,18 @@ struct vv_filelist {
 };
 
 void vv_filelist_fini(struct vv_filelist *l);
-/* A file, or a folder with all that is below it, in natural order: rank2 before rank10. */
+/* A file, or a folder with all that is below it, in natural order: rank2 before rank10. A link that is named is followed; one that is found is packed as
+ * such, if it cannot lead outside. */
 int vv_filelist_add(struct vv_filelist *l, const char *operand);
 /* The names in a file ("-": the standard input), an operand each; NUL between them if there is one, else line by line. */
 int vv_filelist_read(struct vv_filelist *l, const char *path);
 /* Into sets, in the natural order of what their names have in common. Files of no set are left out, with a warning. */
 int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_file_sets *rule);
+/* Can all of it be in one epoch? VV_EINVAL: something is found as a link, and as a file or folder as well. */
+int vv_filelist_check(const struct vv_filelist *l);
 /* Leaves a set out. */
 void vv_filelist_drop_set(struct vv_filelist *l, size_t i);
-/* As bytes, for other ranks; of several sets those that are left. */
+/* The files as bytes, for other ranks; of several sets those that are left. */
 void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out);
 int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from);
 

@@ -9,6 +9,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* What cannot be kept is said: of the folders, and of the files of this rank. */
+static void tell_left(struct vv_verb_context *job, const struct vv_xattr_left *left)
+{
+	if (left->n && !job->args->quiet && !job->args->json)
+		fprintf(stderr, "varve: %" PRIu64 " extended attribute%s not packed: %s%s\n", left->n, left->n == 1 ? " is" : "s are", vv_text_safe(left->first).s,
+			left->n == 1 ? "" : " ...");
+}
+
 static void add_cells(struct vv_text_table *t, const struct vv_pack_report *r, double seconds)
 {
 	vv_text_cell(t, "%" PRIu64, r->epoch);
@@ -45,6 +53,8 @@ static void put(struct vv_json *j, const struct vv_pack_report *r, double second
 	vv_json_number(j, "bytes_stored", r->stored);
 	vv_json_number(j, "bytes_layer", r->layer);
 	vv_json_real(j, "ratio", r->layer ? (double)r->raw / (double)r->layer : 0);
+	vv_json_number(j, "links_and_folders", r->manifest.n_entries);
+	vv_json_number(j, "attributes_left", r->left.n);
 	vv_json_real(j, "seconds", seconds);
 	vv_json_real(j, "bytes_per_second", seconds > 0 ? (double)r->raw / seconds : 0);
 	vv_show_files_put_kinds(j, &r->manifest);
@@ -62,7 +72,7 @@ int vv_pack_command_tell(struct vv_verb_context *job, const struct vv_pack_repor
 }
 
 /* One epoch; how long it took. */
-static int lay_down(struct vv_verb_context *job, struct varve *v, const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt,
+static int lay_down(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s, const struct vv_pack_options *opt,
 		    struct vv_pack_report *r, double *seconds)
 {
 	struct vv_pack_options with = *opt;
@@ -72,19 +82,26 @@ static int lay_down(struct vv_verb_context *job, struct varve *v, const struct v
 
 	vv_bar_init(&bar, "pack", job->args->quiet || !vv_verb_context_is_first(job));
 	with.progress = bar.progress;
-	rc = vv_pack_run(v, file, n, &with, r);
+	with.entry = l->tree.entry ? l->tree.entry + s->first_entry : NULL;
+	with.n_entries = s->n_entries;
+	rc = vv_pack_run(v, l->file + s->from, s->n, &with, r);
 	vv_bar_fini(&bar);
 	*seconds = vv_clock_s() - start;
+	if (rc == 0)
+		tell_left(job, &r->left);
 	return rc;
 }
 
 static int pack(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
 {
+	const struct vv_filelist_set all = { .n = l->n, .n_entries = l->tree.n_entries };
 	struct vv_pack_report r = { 0 };
 	double seconds;
-	int rc = lay_down(job, v, l->file, l->n, opt, &r, &seconds);
+	int rc = lay_down(job, v, l, &all, opt, &r, &seconds);
 
 	vv_json_number(&job->json, "skipped", l->skipped);
+	if (rc == 0)
+		tell_left(job, &l->left);
 	if (rc == 0)
 		rc = vv_pack_command_tell(job, &r, seconds);
 	if (rc == 0 && delete)
@@ -108,7 +125,7 @@ static int pack_set(struct vv_verb_context *job, struct varve *v, const struct v
 {
 	struct vv_pack_report r = { 0 };
 	double seconds;
-	int rc = lay_down(job, v, l->file + s->from, s->n, opt, &r, &seconds);
+	int rc = lay_down(job, v, l, s, opt, &r, &seconds);
 
 	if (rc == 0 && vv_verb_context_is_first(job)) {
 		vv_json_object(&job->json, NULL);

@@ -95,7 +95,7 @@ static void open_item(struct item *t, struct group *g)
 		t->why = errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read";
 	else if (vv_fs_is_written(fd))
 		t->why = "somebody has it open for writing";
-	else if (fstat(fd, &t->st) < 0 || !is_as_packed(&t->st, &t->file))
+	else if (fstat(fd, &t->st) < 0 || !is_as_packed(&t->st, &t->file) || !vv_xattr_equal(fd, &t->file.file->attrs))
 		t->differs = true;
 	if (t->differs)
 		t->why = "it has changed since it was packed";

@@ -236,6 +236,15 @@ void vv_show_files_row(struct vv_text_table *t, const struct vv_manifest_file *f
 	vv_text_cell(t, "%s", vv_text_safe(f->name).s);
 }
 
+void vv_show_files_entry_row(struct vv_text_table *t, const struct vv_manifest_entry *e)
+{
+	vv_text_cell(t, "%04" PRIo32, e->mode);
+	vv_text_cell(t, "-");
+	vv_text_cell(t, "%s", vv_text_time(e->mtime_s < 0 ? 0 : (uint64_t)e->mtime_s * 1000000000 + e->mtime_ns).s);
+	vv_text_cell(t, "%s", e->target ? "link" : "folder");
+	vv_text_cell(t, "%s%s%s", vv_text_safe(e->name).s, e->target ? " -> " : "/", e->target ? vv_text_safe(e->target).s : "");
+}
+
 static int say_files(const struct vv_show_files *s, struct vv_out *o, bool all)
 {
 	size_t n = all || s->all.n_files <= FEW ? s->all.n_files : FEW;
@@ -343,6 +352,28 @@ void vv_show_files_put_file(struct vv_json *j, const struct vv_manifest_file *f,
 	vv_json_signed(j, "mtime_s", f->mtime_s);
 	vv_json_number(j, "mtime_ns", f->mtime_ns);
 	vv_json_text(j, "format", f->format);
+	if (f->linked)
+		vv_json_bool(j, "hard_link", true);
+	if (f->attrs.n)
+		vv_json_number(j, "attributes", f->attrs.n);
+}
+
+void vv_show_files_put_entry(struct vv_json *j, const struct vv_manifest_entry *e)
+{
+	char mode[8];
+
+	snprintf(mode, sizeof(mode), "%04" PRIo32, e->mode & 07777);
+	vv_json_object(j, NULL);
+	vv_json_text(j, "name", e->name);
+	vv_json_text(j, "type", e->target ? "link" : "folder");
+	vv_json_text(j, "mode", mode);
+	vv_json_signed(j, "mtime_s", e->mtime_s);
+	vv_json_number(j, "mtime_ns", e->mtime_ns);
+	if (e->target)
+		vv_json_text(j, "target", e->target);
+	if (e->attrs.n)
+		vv_json_number(j, "attributes", e->attrs.n);
+	vv_json_end(j);
 }
 
 void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j)

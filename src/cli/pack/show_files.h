@@ -33,5 +33,8 @@ void vv_show_files_table(struct vv_text_table *t, const char *indent);
 void vv_show_files_row(struct vv_text_table *t, const struct vv_manifest_file *f, const char *bytes);
 /* The same, into the object that is open. */
 void vv_show_files_put_file(struct vv_json *j, const struct vv_manifest_file *f, uint64_t bytes);
+/* A symbolic link or a folder: a row of the same table, an object. */
+void vv_show_files_entry_row(struct vv_text_table *t, const struct vv_manifest_entry *e);
+void vv_show_files_put_entry(struct vv_json *j, const struct vv_manifest_entry *e);
 
 #endif

@@ -16,6 +16,8 @@ enum {
 	WINDOW_MAX = 31, CODER_MAX = 31, AGE_MAX = 255,
 	MODE = 07777,
 	SECOND = 1000000000, /* in nanoseconds */
+	PLAIN = 1, TREE = 2, /* versions: the second has links, folders and attributes, and is written only where there are some */
+	LINKED = 1, ATTRS = 2, /* flags of a file or an entry */
 };
 
 void vv_manifest_fini(struct vv_manifest *m)
@@ -23,7 +25,14 @@ void vv_manifest_fini(struct vv_manifest *m)
 	for (size_t i = 0; i < m->n_files; i++) {
 		vv_mem_free(m->file[i].name);
 		vv_mem_free(m->file[i].format);
+		vv_file_attributes_fini(&m->file[i].attrs);
 	}
+	for (size_t i = 0; i < m->n_entries; i++) {
+		vv_mem_free(m->entry[i].name);
+		vv_mem_free(m->entry[i].target);
+		vv_file_attributes_fini(&m->entry[i].attrs);
+	}
+	vv_mem_free(m->entry);
 	for (size_t i = 0; i < m->n_kinds; i++)
 		vv_mem_free(m->kind[i].key);
 	vv_mem_free(m->file);
@@ -47,6 +56,68 @@ bool vv_manifest_is_name(const char *name)
 		if (!name[part])
 			return true;
 	}
+}
+
+bool vv_manifest_is_target(const char *name, const char *target)
+{
+	size_t above = 0, part;
+	bool down = false;
+
+	if (!target[0] || target[0] == '/' || strlen(target) >= VV_MANIFEST_NAME)
+		return false;
+	for (const char *s = strchr(name, '/'); s; s = strchr(s + 1, '/'))
+		above++;
+	for (;; target += part + 1) {
+		part = strcspn(target, "/");
+		if (part == 2 && memcmp(target, "..", 2) == 0) {
+			if (down || above-- == 0)
+				return false;
+		} else {
+			down |= part && !(part == 1 && target[0] == '.');
+		}
+		if (!target[part])
+			return true;
+	}
+}
+
+int vv_manifest_compare(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	if (*a == *b)
+		return 0;
+	if (!*a || !*b)
+		return *a ? 1 : -1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+bool vv_manifest_is_below(const char *name, const char *folder)
+{
+	size_t n = strlen(folder);
+
+	return strncmp(name, folder, n) == 0 && name[n] == '/';
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return vv_manifest_compare(((const struct vv_manifest_path *)a)->name, ((const struct vv_manifest_path *)b)->name);
+}
+
+int vv_manifest_check_paths(struct vv_manifest_path *p, size_t n, int code)
+{
+	if (n)
+		qsort(p, n, sizeof(*p), by_path);
+	for (size_t i = 1; i < n; i++) {
+		if (strcmp(p[i].name, p[i - 1].name) == 0)
+			return vv_err_set(code, "'%s' would be there twice, as a file, a link or a folder", p[i].name);
+		if (p[i - 1].leaf && vv_manifest_is_below(p[i].name, p[i - 1].name))
+			return vv_err_set(code, "'%s' would be a file or a link and, for '%s', a folder", p[i - 1].name, p[i].name);
+	}
+	return 0;
 }
 
 struct vv_manifest_file *vv_manifest_add_file(struct vv_manifest *m, const char *name)
@@ -75,6 +146,35 @@ struct vv_manifest_kind *vv_manifest_add_kind(struct vv_manifest *m, const char 
 	return &m->kind[m->n_kinds++];
 }
 
+struct vv_manifest_entry *vv_manifest_add_entry(struct vv_manifest *m, const char *name)
+{
+	char *copy;
+
+	if (vv_mem_room(&m->entry, m->n_entries, &m->entries_cap, sizeof(*m->entry)) < 0)
+		return NULL;
+	copy = vv_mem_strdup(name);
+	if (!copy)
+		return NULL;
+	m->entry[m->n_entries] = (struct vv_manifest_entry){ .name = copy };
+	return &m->entry[m->n_entries++];
+}
+
+int vv_manifest_copy_entry(struct vv_manifest *m, const struct vv_manifest_entry *from)
+{
+	struct vv_manifest_entry *to = vv_manifest_add_entry(m, from->name);
+
+	if (!to)
+		return VV_ENOMEM;
+	to->type = from->type;
+	to->mode = from->mode;
+	to->mtime_s = from->mtime_s;
+	to->mtime_ns = from->mtime_ns;
+	to->target = from->target ? vv_mem_strdup(from->target) : NULL;
+	if (from->target && !to->target)
+		return VV_ENOMEM;
+	return vv_file_attributes_copy(&from->attrs, &to->attrs);
+}
+
 /* ---- to bytes ----------------------------------------------------------------------------------------------------- */
 
 static const char *or_empty(const char *s)
@@ -82,7 +182,7 @@ static const char *or_empty(const char *s)
 	return s ? s : "";
 }
 
-static void put_file(const struct vv_manifest_file *f, struct vv_buf *out)
+static void put_file(const struct vv_manifest_file *f, unsigned version, struct vv_buf *out)
 {
 	vv_wire_put_str(out, f->name);
 	vv_wire_put_var(out, f->region);
@@ -90,6 +190,29 @@ static void put_file(const struct vv_manifest_file *f, struct vv_buf *out)
 	vv_wire_put_signed(out, f->mtime_s);
 	vv_wire_put_var(out, f->mtime_ns);
 	vv_wire_put_str(out, or_empty(f->format));
+	if (version < TREE)
+		return;
+	vv_wire_put_u8(out, (uint8_t)((f->linked ? LINKED : 0) | (f->attrs.n ? ATTRS : 0)));
+	if (f->linked) {
+		vv_wire_put_var(out, f->dev);
+		vv_wire_put_var(out, f->ino);
+	}
+	if (f->attrs.n)
+		vv_file_attributes_put(&f->attrs, out);
+}
+
+static void put_entry(const struct vv_manifest_entry *e, struct vv_buf *out)
+{
+	vv_wire_put_str(out, e->name);
+	vv_wire_put_u8(out, e->type);
+	vv_wire_put_var(out, e->mode & MODE);
+	vv_wire_put_signed(out, e->mtime_s);
+	vv_wire_put_var(out, e->mtime_ns);
+	if (e->type == VV_MANIFEST_LINK)
+		vv_wire_put_str(out, or_empty(e->target));
+	vv_wire_put_u8(out, e->attrs.n ? ATTRS : 0);
+	if (e->attrs.n)
+		vv_file_attributes_put(&e->attrs, out);
 }
 
 static void put_recipe(const struct vv_recipe *r, struct vv_buf *out)
@@ -131,19 +254,35 @@ static void put_kind(const struct vv_manifest_kind *k, struct vv_buf *out)
 	vv_wire_put_u8(out, k->age);
 }
 
+static unsigned version_of(const struct vv_manifest *m)
+{
+	bool tree = m->n_entries;
+
+	for (size_t i = 0; !tree && i < m->n_files; i++)
+		tree = m->file[i].linked || m->file[i].attrs.n;
+	return tree ? TREE : PLAIN;
+}
+
 void vv_manifest_put(const struct vv_manifest *m, struct vv_buf *out)
 {
+	unsigned version = version_of(m);
+
 	vv_buf_add(out, magic, sizeof(magic));
-	vv_wire_put_u16(out, 1);
+	vv_wire_put_u16(out, (uint16_t)version);
 	vv_wire_put_u16(out, 0);
 	vv_wire_put_str(out, or_empty(m->scheme));
 	vv_wire_put_str(out, or_empty(m->effort));
 	vv_wire_put_var(out, m->n_files);
 	for (size_t i = 0; i < m->n_files; i++)
-		put_file(&m->file[i], out);
+		put_file(&m->file[i], version, out);
 	vv_wire_put_var(out, m->n_kinds);
 	for (size_t i = 0; i < m->n_kinds; i++)
 		put_kind(&m->kind[i], out);
+	if (version < TREE)
+		return;
+	vv_wire_put_var(out, m->n_entries);
+	for (size_t i = 0; i < m->n_entries; i++)
+		put_entry(&m->entry[i], out);
 }
 
 /* ---- from bytes --------------------------------------------------------------------------------------------------- */
@@ -157,16 +296,35 @@ static int get_word(struct vv_wire *w, char **out)
 	return *out ? 0 : VV_ENOMEM;
 }
 
-static int get_file(struct vv_manifest *m, struct vv_wire *w)
+static int get_name(struct vv_wire *w, char name[VV_MANIFEST_NAME])
+{
+	vv_wire_str(w, name, VV_MANIFEST_NAME);
+	if (w->bad || vv_manifest_is_name(name))
+		return 0;
+	return vv_err_set(VV_EDAMAGED, "list of files: '%s' is no name of a file below a folder", name);
+}
+
+static int get_tree_of_file(struct vv_wire *w, struct vv_manifest_file *f)
+{
+	uint8_t flags = vv_wire_u8(w);
+
+	w->bad |= (flags & ~(LINKED | ATTRS)) != 0;
+	f->linked = flags & LINKED;
+	if (f->linked) {
+		f->dev = vv_wire_var(w);
+		f->ino = vv_wire_var(w);
+	}
+	return flags & ATTRS ? vv_file_attributes_get(&f->attrs, w) : 0;
+}
+
+static int get_file(struct vv_manifest *m, struct vv_wire *w, unsigned version)
 {
 	char name[VV_MANIFEST_NAME];
 	struct vv_manifest_file *f;
+	int rc = get_name(w, name);
 
-	vv_wire_str(w, name, sizeof(name));
-	if (w->bad)
-		return 0;
-	if (!vv_manifest_is_name(name))
-		return vv_err_set(VV_EDAMAGED, "list of files: '%s' is no name of a file below a folder", name);
+	if (rc || w->bad)
+		return rc;
 	f = vv_manifest_add_file(m, name);
 	if (!f)
 		return VV_ENOMEM;
@@ -174,7 +332,43 @@ static int get_file(struct vv_manifest *m, struct vv_wire *w)
 	f->mode = (uint32_t)vv_wire_var_max(w, MODE);
 	f->mtime_s = vv_wire_signed(w);
 	f->mtime_ns = (uint32_t)vv_wire_var_max(w, SECOND - 1);
-	return get_word(w, &f->format);
+	rc = get_word(w, &f->format);
+	return rc || version < TREE ? rc : get_tree_of_file(w, f);
+}
+
+static int get_target(struct vv_wire *w, struct vv_manifest_entry *e)
+{
+	char target[VV_MANIFEST_NAME];
+
+	vv_wire_str(w, target, sizeof(target));
+	if (!w->bad && !vv_manifest_is_target(e->name, target))
+		return vv_err_set(VV_EDAMAGED, "list of files: link '%s' leads to '%s', which may be outside of the folder", e->name, target);
+	e->target = vv_mem_strdup(target);
+	return e->target ? 0 : VV_ENOMEM;
+}
+
+static int get_entry(struct vv_manifest *m, struct vv_wire *w)
+{
+	char name[VV_MANIFEST_NAME];
+	struct vv_manifest_entry *e;
+	uint8_t flags;
+	int rc = get_name(w, name);
+
+	if (rc || w->bad)
+		return rc;
+	e = vv_manifest_add_entry(m, name);
+	if (!e)
+		return VV_ENOMEM;
+	e->type = vv_wire_u8(w);
+	e->mode = (uint32_t)vv_wire_var_max(w, MODE);
+	e->mtime_s = vv_wire_signed(w);
+	e->mtime_ns = (uint32_t)vv_wire_var_max(w, SECOND - 1);
+	w->bad |= e->type != VV_MANIFEST_LINK && e->type != VV_MANIFEST_FOLDER;
+	if (e->type == VV_MANIFEST_LINK)
+		rc = get_target(w, e);
+	flags = rc ? 0 : vv_wire_u8(w);
+	w->bad |= flags && (flags != ATTRS || e->type != VV_MANIFEST_FOLDER);
+	return flags && !w->bad ? vv_file_attributes_get(&e->attrs, w) : rc;
 }
 
 /* It may be used to code the next epoch, so it must be one that coders take. */
@@ -283,18 +477,20 @@ static int check_names(const struct vv_manifest *m)
 	int rc;
 
 	vv_map_init(&seen);
-	rc = vv_map_reserve(&seen, m->n_files);
-	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
-		if (vv_map_get(&seen, m->file[i].name) != VV_MAP_NONE)
-			rc = vv_err_set(VV_EDAMAGED, "list of files: '%s' is in it twice", m->file[i].name);
+	rc = vv_map_reserve(&seen, m->n_files + m->n_entries);
+	for (size_t i = 0; rc == 0 && i < m->n_files + m->n_entries; i++) {
+		const char *name = i < m->n_files ? m->file[i].name : m->entry[i - m->n_files].name;
+
+		if (vv_map_get(&seen, name) != VV_MAP_NONE)
+			rc = vv_err_set(VV_EDAMAGED, "list of files: '%s' is in it twice", name);
 		else
-			rc = vv_map_put(&seen, m->file[i].name, i);
+			rc = vv_map_put(&seen, name, i);
 	}
 	vv_map_fini(&seen);
 	return rc;
 }
 
-static int get_all(struct vv_manifest *m, struct vv_wire *w)
+static int get_all(struct vv_manifest *m, struct vv_wire *w, unsigned version)
 {
 	uint64_t n;
 	int rc = get_word(w, &m->scheme);
@@ -303,11 +499,14 @@ static int get_all(struct vv_manifest *m, struct vv_wire *w)
 		rc = get_word(w, &m->effort);
 	n = vv_wire_var_max(w, VV_MANIFEST_FILES);
 	for (uint64_t i = 0; rc == 0 && !w->bad && i < n; i++)
-		rc = get_file(m, w);
+		rc = get_file(m, w, version);
 	n = rc ? 0 : vv_wire_var_max(w, VV_MANIFEST_KINDS);
 	for (uint64_t i = 0; rc == 0 && !w->bad && i < n; i++)
 		rc = get_kind(m, w);
-	if (rc == 0 && (w->bad || vv_wire_left(w)))
+	n = rc || version < TREE ? 0 : vv_wire_var_max(w, VV_MANIFEST_ENTRIES);
+	for (uint64_t i = 0; rc == 0 && !w->bad && i < n; i++)
+		rc = get_entry(m, w);
+	if (rc == 0 && (w->bad || vv_wire_left(w) || version != version_of(m)))
 		rc = vv_err_set(VV_EDAMAGED, "list of files: malformed");
 	if (rc == 0)
 		rc = check_regions(m);
@@ -325,9 +524,9 @@ int vv_manifest_get(struct vv_manifest *m, const void *p, size_t n)
 		return vv_err_set(VV_EDAMAGED, "not a list of files");
 	version = vv_wire_u16(&w);
 	flags = vv_wire_u16(&w);
-	if (w.bad || version != 1 || flags)
-		return vv_err_set(VV_EDAMAGED, "list of files: format version %u, this varve reads 1", version);
-	rc = get_all(m, &w);
+	if (w.bad || version < PLAIN || version > TREE || flags)
+		return vv_err_set(VV_EDAMAGED, "list of files: format version %u, flags %u; this varve reads versions %d and %d, without flags", version, flags, PLAIN, TREE);
+	rc = get_all(m, &w, version);
 	if (rc)
 		vv_manifest_fini(m);
 	return rc;

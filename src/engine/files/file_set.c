@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/log.h"
 #include "core/format/digest.h"
+#include "core/format/file_links.h"
 #include "engine/files/stream_input.h"
 #include "engine/files/neighbour_file.h"
 #include <errno.h>
@@ -108,7 +109,35 @@ static bool is_recent(const struct stat *st)
 	return ms >= 0 && ms < TICK_MS;
 }
 
-static int open_all(const struct vv_pack_file *file, size_t n, struct vv_file_set *c)
+/* Hard links: one file of several names is read once. */
+static int find_links(struct vv_file_set *c, bool shared)
+{
+	struct vv_link *link = NULL;
+	size_t n = 0, cap = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_files; i++) {
+		const struct stat *st = &c->file[i].st;
+
+		if (st->st_nlink < 2)
+			continue;
+		rc = vv_mem_room(&link, n, &cap, sizeof(*link));
+		if (rc == 0)
+			link[n++] = (struct vv_link){ .dev = (uint64_t)st->st_dev, .ino = (uint64_t)st->st_ino, .file = i };
+	}
+	vv_file_links_group(link, n);
+	for (size_t i = 0; i < n; i++) {
+		struct vv_file_set_file *f = &c->file[link[i].file], *first = &c->file[link[i].first];
+
+		f->linked |= shared || f != first;
+		first->linked |= f != first;
+		f->repeats = f != first ? (uint32_t)link[i].first + 1 : 0;
+	}
+	vv_mem_free(link);
+	return rc;
+}
+
+static int open_all(const struct vv_pack_file *file, size_t n, bool shared, struct vv_file_set *c)
 {
 	size_t room = make_room(n);
 	bool recent = false;
@@ -123,6 +152,8 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_file_se
 		*f = (struct vv_file_set_file){ .path = file[c->n_files].path, .name = file[c->n_files].name, .fd = -1, .format = "opaque" };
 		rc = open_file(f);
 		if (rc == 0)
+			rc = vv_xattr_read(f->fd, f->name, &f->attrs, &c->left);
+		if (rc == 0)
 			rc = look_for_writers(f);
 		c->bytes += rc ? 0 : (uint64_t)f->st.st_size;
 		recent |= rc == 0 && is_recent(&f->st);
@@ -131,7 +162,7 @@ static int open_all(const struct vv_pack_file *file, size_t n, struct vv_file_se
 	}
 	if (rc == 0 && recent)
 		nanosleep(&(struct timespec){ .tv_nsec = TICK_MS * 1000000 }, NULL);
-	return rc;
+	return rc ? rc : find_links(c, shared);
 }
 
 static int changed(const struct vv_file_set_file *f)
@@ -451,6 +482,8 @@ static void look_inside(void *arg, size_t i)
 	struct vv_reader_file in = { .name = f->name, .len = (uint64_t)f->st.st_size, .read = read_for_reader, .arg = l,
 				     .sibling = read_sibling };
 
+	if (f->repeats)
+		return;
 	l->rc = vv_reader_outline(&in, &l->outline);
 	if (l->rc)
 		vv_err_save(l->rc, &l->error);
@@ -460,6 +493,10 @@ static int add_file(struct vv_file_set *c, struct look *l, const struct vv_file_
 {
 	if (l->rc)
 		return vv_err_restore(&l->error);
+	if (c->file[l->file].repeats) {
+		c->file[l->file].format = c->file[c->file[l->file].repeats - 1].format;
+		return 0;
+	}
 	if (l->outline.n_pieces == 0 || c->n_spans + 2 * l->outline.n_pieces > MAX_SPANS) {
 		if (l->outline.n_pieces)
 			vv_log_info("'%s' has %zu pieces, too many to be told apart", c->file[l->file].path, l->outline.n_pieces);
@@ -527,13 +564,13 @@ int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_
 
 	vv_map_init(&c.by_tag);
 	if (rc == 0)
-		rc = open_all(file, n, &c);
+		rc = open_all(file, n, opt->shared, &c);
 	if (rc == 0)
 		rc = add_kind(&c, opt->kin ? "(skeleton)" : "(files)", "") ? 0 : VV_ENOMEM;
 	if (rc == 0 && opt->kin)
 		rc = look_at_all(&c, opt, pool);
 	for (uint32_t i = 0; rc == 0 && !opt->kin && i < c.n_files; i++)
-		rc = add_opaque(&c, i, NULL);
+		rc = c.file[i].repeats ? 0 : add_opaque(&c, i, NULL);
 	if (rc == 0)
 		c.kind[VV_FILE_SET_SKELETON].instances = c.n_files;
 	*out = c;
@@ -548,6 +585,7 @@ void vv_file_set_close(struct vv_file_set *c)
 		close_file(&c->file[i]);
 		vv_run_fini(&c->file[i].runs);
 		vv_buf_fini(&c->file[i].skeleton);
+		vv_file_attributes_fini(&c->file[i].attrs);
 	}
 	for (size_t i = 0; i < c->n_kinds; i++) {
 		vv_mem_free(c->kind[i].key);

@@ -9,6 +9,7 @@
 #include "core/format/similarity_key.h"
 #include "engine/files/pack.h"
 #include "engine/files/segment_policy.h"
+#include "engine/files/xattr.h"
 #include "reader/reader.h"
 #include <sys/stat.h>
 
@@ -19,6 +20,9 @@ struct vv_file_set_file {
 	bool busy; /* somebody had it open for writing then, */
 	uint64_t check; /* and this was the check of all of it */
 	const char *format;
+	bool linked; /* a hard link: it has other names, here or perhaps among the files of other ranks */
+	uint32_t repeats; /* 1 + the number of an earlier file that is the same, and is read in its place; 0: none is */
+	struct vv_file_attributes attrs;
 	struct vv_runs runs; /* where its bytes are stored: in any order until all of it is */
 	struct vv_buf skeleton; /* engine/files/stream_input.c: the last of its bytes, which are not stored yet, */
 	size_t offered;         /* and how many of them are about to be */
@@ -74,6 +78,7 @@ struct vv_file_set {
 	struct vv_file_set_held *held; /* engine/files/stream_input.c: their bytes, by file and offset; the spans cover these */
 	size_t n_held, held_cap;
 	uint64_t bytes;
+	struct vv_xattr_left left;
 	struct vv_segment_policy policy;
 	const atomic_bool *stop; /* nothing is read any more when it becomes true; or NULL */
 };
@@ -86,6 +91,7 @@ struct vv_file_set_options {
 	bool by_shape;            /* variables of one key whose rows differ are of different kinds */
 	const char *segments;     /* engine/files/segment_policy.h */
 	const atomic_bool *stop;  /* engine/files/pack.h */
+	bool shared;              /* other ranks pack other files of the epoch */
 };
 
 /* No files yet: they come by themselves. segments: engine/files/segment_policy.h. */

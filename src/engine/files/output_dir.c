@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum {
+	FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+	TMP_NAME = sizeof(((struct vv_output_dir_file *)0)->tmp),
+};
 
 static void close_fd(int fd)
 {
@@ -186,11 +189,11 @@ int vv_output_dir_look(const struct vv_output_dir *t, const char *name, bool *th
 	return rc;
 }
 
-static void take_name(struct vv_output_dir_file *f)
+static void take_name(char tmp[TMP_NAME])
 {
 	static atomic_uint serial;
 
-	snprintf(f->tmp, sizeof(f->tmp), ".varve-%d-%u.tmp", (int)getpid(), atomic_fetch_add(&serial, 1));
+	snprintf(tmp, TMP_NAME, ".varve-%d-%u.tmp", (int)getpid(), atomic_fetch_add(&serial, 1));
 }
 
 /* Without a name where that can be had, so that nothing is left of it if we are killed. */
@@ -201,28 +204,37 @@ static int open_file(const struct vv_output_dir *t, struct vv_output_dir_file *f
 	if (fd >= 0)
 		return fd;
 	do {
-		take_name(f);
+		take_name(f->tmp);
 		fd = openat(f->folder, f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	} while (fd < 0 && errno == EEXIST);
 	return fd;
 }
 
-int vv_output_dir_create(struct vv_output_dir *t, const char *name, struct vv_output_dir_file *out)
+/* The folder that the name is in is made, and going to change. */
+static int walk_to_write(struct vv_output_dir *t, const char *name, int *out)
 {
-	struct vv_output_dir_file f = { .fd = -1, .folder = -1, .name = name };
-	size_t len = strlen(name);
-	int rc = walk(t, name, true, &f.folder);
+	int fd, rc = walk(t, name, true, &fd);
 
 	if (rc)
 		return rc;
 	rc = note(t, "", 0);
-	for (size_t i = len; rc == 0 && i-- > 0;)
+	for (size_t i = strlen(name); rc == 0 && i-- > 0;)
 		if (name[i] == '/')
 			rc = note(t, name, i);
-	if (rc) {
-		close(f.folder);
+	if (rc)
+		close(fd);
+	else
+		*out = fd;
+	return rc;
+}
+
+int vv_output_dir_create(struct vv_output_dir *t, const char *name, struct vv_output_dir_file *out)
+{
+	struct vv_output_dir_file f = { .fd = -1, .folder = -1, .name = name };
+	int rc = walk_to_write(t, name, &f.folder);
+
+	if (rc)
 		return rc;
-	}
 	f.fd = open_file(t, &f);
 	if (f.fd < 0) {
 		rc = vv_err_sys(errno, "cannot make file '%s' below '%s'", name, t->path);
@@ -268,7 +280,7 @@ static int link_file(struct vv_output_dir_file *f, bool replace)
 	if (!replace)
 		return link_as(f, last_part(f->name));
 	do {
-		take_name(f);
+		take_name(f->tmp);
 		rc = link_as(f, f->tmp);
 	} while (rc < 0 && errno == EEXIST);
 	if (rc < 0)
@@ -326,16 +338,129 @@ int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace)
 	return rc;
 }
 
+/* ---- folders and links -------------------------------------------------------------------------------------------- */
+
+/* The folder itself; "": all of the target. */
+static int walk_into(const struct vv_output_dir *t, const char *folder, int *out)
+{
+	char name[PATH_MAX + 4];
+
+	snprintf(name, sizeof(name), "%s%sx", folder, folder[0] ? "/" : "");
+	return walk(t, name, false, out);
+}
+
+int vv_output_dir_look_folder(const struct vv_output_dir *t, const char *name)
+{
+	int fd, rc = t->fd < 0 ? VV_ENOENT : walk_into(t, name, &fd);
+
+	if (rc == 0)
+		close(fd);
+	return rc == VV_ENOENT ? 0 : rc;
+}
+
+int vv_output_dir_make(struct vv_output_dir *t, const char *name, bool *made)
+{
+	int fd, rc = walk_to_write(t, name, &fd);
+
+	if (rc)
+		return rc;
+	*made = mkdirat(fd, last_part(name), 0700) == 0;
+	if (!*made && errno != EEXIST)
+		rc = vv_err_sys(errno, "cannot make folder '%s' below '%s'", name, t->path);
+	close(fd);
+	return rc ? rc : vv_output_dir_look_folder(t, name);
+}
+
+int vv_output_dir_finish(const struct vv_output_dir *t, const char *name, const struct vv_file_attributes *a, struct vv_xattr_left *left, uint32_t mode, struct timespec mtime)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
+	int fd, rc = walk_into(t, name, &fd);
+
+	if (rc)
+		return rc == VV_ENOENT ? vv_err_set(VV_EIO, "folder '%s' below '%s' has vanished while files were unpacked into it", name, t->path) : rc;
+	vv_xattr_write(fd, name, a, left);
+	if (fchmod(fd, mode & 01777) < 0 || futimens(fd, times) < 0)
+		rc = vv_err_sys(errno, "cannot give folder '%s' its mode and time", name);
+	else
+		rc = sync_folder(fd, name);
+	close(fd);
+	return rc;
+}
+
+/* A name for what is to replace another, and then its own. Two names of one file cannot replace each other: the passing one goes. */
+static int rename_over(int folder, const char *tmp, const char *name)
+{
+	int rc = renameat(folder, tmp, folder, name), error = errno;
+
+	(void)unlinkat(folder, tmp, 0);
+	errno = error;
+	return rc;
+}
+
+int vv_output_dir_symlink(struct vv_output_dir *t, const char *name, const char *to, struct timespec mtime, bool replace)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
+	char tmp[TMP_NAME];
+	int fd, made, rc = walk_to_write(t, name, &fd);
+
+	if (rc)
+		return rc;
+	made = symlinkat(to, fd, last_part(name));
+	if (made < 0 && errno == EEXIST && replace) {
+		do {
+			take_name(tmp);
+			made = symlinkat(to, fd, tmp);
+		} while (made < 0 && errno == EEXIST);
+		made = made < 0 ? made : rename_over(fd, tmp, last_part(name));
+	}
+	if (made < 0)
+		rc = vv_err_sys(errno, "cannot make link '%s' below '%s'", name, t->path);
+	else
+		(void)utimensat(fd, last_part(name), times, AT_SYMLINK_NOFOLLOW);
+	close(fd);
+	return rc;
+}
+
+static int link_to(int from_folder, const char *from, int folder, const char *name, bool replace)
+{
+	char tmp[TMP_NAME];
+	int rc = linkat(from_folder, from, folder, name, 0);
+
+	if (rc == 0 || errno != EEXIST || !replace)
+		return rc;
+	do {
+		take_name(tmp);
+		rc = linkat(from_folder, from, folder, tmp, 0);
+	} while (rc < 0 && errno == EEXIST);
+	return rc < 0 ? rc : rename_over(folder, tmp, name);
+}
+
+int vv_output_dir_link(struct vv_output_dir *t, const char *from, const char *name, bool replace)
+{
+	int from_folder, folder = -1, rc = walk(t, from, false, &from_folder);
+
+	if (rc)
+		return rc == VV_ENOENT ? vv_err_set(VV_EIO, "'%s' below '%s' has vanished while '%s' was to become another name of it", from, t->path, name) : rc;
+	rc = walk_to_write(t, name, &folder);
+	if (rc == 0 && link_to(from_folder, last_part(from), folder, last_part(name), replace) < 0) {
+		bool cannot = errno == EXDEV || errno == EMLINK || errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS;
+
+		rc = vv_err_sys(errno, "cannot make '%s' another name of '%s' below '%s'", name, from, t->path);
+		rc = cannot ? VV_ENOTSUP : rc;
+	}
+	close(from_folder);
+	close_fd(folder);
+	return rc;
+}
+
 int vv_output_dir_sync(struct vv_output_dir *t)
 {
-	char name[PATH_MAX];
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < t->n_names; i++) {
 		int fd;
 
-		snprintf(name, sizeof(name), "%s%sx", t->name[i], t->name[i][0] ? "/" : "");
-		rc = walk(t, name, false, &fd);
+		rc = walk_into(t, t->name[i], &fd);
 		if (rc) /* it was moved away meanwhile, by somebody whose business it is */
 			return vv_err_set(VV_EIO, "folder '%s' below '%s' has vanished while files were unpacked into it", t->name[i], t->path);
 		rc = sync_folder(fd, t->name[i]);

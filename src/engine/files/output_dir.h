@@ -4,6 +4,7 @@
 #define VV_ENGINE_FILES_OUTPUT_DIR_H
 
 #include "base/map.h"
+#include "engine/files/xattr.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -38,6 +39,18 @@ int vv_output_dir_round_off(struct vv_output_dir_file *f, uint64_t len, uint32_t
 /* It is durable, and gets its name. Without `replace` a file that is there now is an error. Both end it. */
 int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace);
 void vv_output_dir_abort(struct vv_output_dir_file *f);
+
+/* May it be a folder? VV_EINVAL where something else stands in its place. Changes nothing. */
+int vv_output_dir_look_folder(const struct vv_output_dir *t, const char *name);
+/* The folder, and those on the way; *made: it was not there. Until it is finished it is ours alone. */
+int vv_output_dir_make(struct vv_output_dir *t, const char *name, bool *made);
+/* Nothing more is put into it: attributes, mode and time, durable. */
+int vv_output_dir_finish(const struct vv_output_dir *t, const char *name, const struct vv_file_attributes *a, struct vv_xattr_left *left, uint32_t mode, struct timespec mtime);
+/* A symbolic link, which nobody follows here. */
+int vv_output_dir_symlink(struct vv_output_dir *t, const char *name, const char *to, struct timespec mtime, bool replace);
+/* One more name of a file that was laid down. VV_ENOTSUP: there it can have none. */
+int vv_output_dir_link(struct vv_output_dir *t, const char *from, const char *name, bool replace);
+
 /* The names are durable as well. */
 int vv_output_dir_sync(struct vv_output_dir *t);
 

@@ -21,27 +21,15 @@ static bool is_stopped(const struct vv_output_files *k)
 
 void vv_output_files_miss(struct vv_output_files *k, const char *name, int rc)
 {
-	struct vv_unpack_report *r = &k->report;
 	struct vv_err_state error;
-	char *copy;
 
 	vv_err_save(rc, &error);
-	copy = vv_mem_strdup(name);
 	pthread_mutex_lock(&k->lock);
 	if (!k->error.code)
 		k->error = error;
 	if (rc == VV_ENOSPC)
 		atomic_fetch_add(&k->given_up, 1);
-	if (copy) {
-		char **v = vv_mem_grow(r->missing, r->n_missing + 1, sizeof(*v));
-
-		if (v) {
-			r->missing = v;
-			v[r->n_missing++] = copy;
-		} else {
-			vv_mem_free(copy);
-		}
-	}
+	vv_unpack_miss(&k->report, name);
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -192,6 +180,18 @@ static bool let_wait(struct vv_output_files *k, struct vv_output *o)
 	return waits;
 }
 
+/* While we may still write to it. */
+static void keep_attrs(struct vv_output_files *k, struct vv_output *o)
+{
+	const struct vv_manifest_file *f = o->from.file;
+
+	if (f->attrs.n == 0)
+		return;
+	pthread_mutex_lock(&k->lock);
+	vv_xattr_write(o->to.fd, f->name, &f->attrs, &k->report.left);
+	pthread_mutex_unlock(&k->lock);
+}
+
 static void whole(void *arg, size_t i)
 {
 	struct vv_output_files *k = arg;
@@ -206,6 +206,7 @@ static void whole(void *arg, size_t i)
 		o->whole = true;
 		return;
 	}
+	keep_attrs(k, o);
 	rc = vv_output_dir_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
 	if (rc) {
 		vv_output_dir_abort(&o->to);

@@ -265,10 +265,22 @@ static int tell_files(struct pack *k)
 		to->mtime_s = from->st.st_mtim.tv_sec;
 		to->mtime_ns = (uint32_t)from->st.st_mtim.tv_nsec;
 		to->format = vv_mem_strdup(from->format);
-		if (!to->format)
+		to->linked = from->linked;
+		to->dev = from->linked ? (uint64_t)from->st.st_dev : 0;
+		to->ino = from->linked ? (uint64_t)from->st.st_ino : 0;
+		if (!to->format || vv_file_attributes_copy(&from->attrs, &to->attrs) < 0)
 			return VV_ENOMEM;
 	}
 	return 0;
+}
+
+static int tell_entries(struct pack *k)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && k->v->rank == 0 && i < k->opt->n_entries; i++)
+		rc = vv_manifest_copy_entry(&k->manifest, &k->opt->entry[i]);
+	return rc;
 }
 
 static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *out)
@@ -282,9 +294,13 @@ static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *o
 	rc = k->manifest.scheme && k->manifest.effort ? tell_files(k) : VV_ENOMEM;
 	if (rc == 0)
 		rc = tell_kinds(k, blocks);
+	if (rc == 0)
+		rc = tell_entries(k);
 	if (rc)
 		return rc;
 	vv_manifest_put(&k->manifest, out);
+	if (out->n > VV_MANIFEST_BYTES)
+		return vv_err_set(VV_EINVAL, "names and attributes of the files have %zu bytes, the limit is %d: pack fewer files at a time", out->n, VV_MANIFEST_BYTES);
 	return vv_buf_check(out);
 }
 
@@ -406,6 +422,7 @@ static int open_cargo(struct pack *k)
 		.by_shape = k->opt->scheme == VV_PACK_AUTO,
 		.segments = k->opt->segments,
 		.stop = k->opt->stop,
+		.shared = k->v->group != NULL,
 	};
 
 	if (k->opt->inflow)
@@ -531,7 +548,8 @@ static int report(struct pack *k, struct vv_pack_report *out)
 					.fresh = sum[2],
 					.stored = sum[3],
 					.layer = sum[4],
-					.manifest = k->manifest };
+					.manifest = k->manifest,
+					.left = k->cargo.left };
 	k->manifest = (struct vv_manifest){ 0 };
 	return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "base/progress.h"
 #include "core/format/manifest.h"
+#include "engine/files/xattr.h"
 #include <stdatomic.h>
 #include <varve/varve.h>
 
@@ -27,6 +28,8 @@ struct vv_pack_options {
 	bool single;        /* S3's schemes: one pass, not two */
 	const char *segments; /* what is done with each part of a process's memory: engine/files/segment_policy.h */
 	const char *key;    /* rule for keys: core/format/similarity_key.h */
+	const struct vv_manifest_entry *entry; /* symbolic links and folders, which rank 0 packs */
+	size_t n_entries;
 	const struct vv_stream_input *inflow; /* files that come by themselves, besides which there are none; scheme auto */
 	struct vv_progress progress;
 	const atomic_bool *stop; /* becomes true when it is to end, and leave nothing behind; or NULL */
@@ -36,6 +39,7 @@ struct vv_pack_report {
 	uint64_t epoch;
 	uint64_t files, raw, fresh, stored, layer; /* bytes: of the files; new; coded; in the store, metadata and all; of all ranks */
 	struct vv_manifest manifest; /* of this rank */
+	struct vv_xattr_left left;   /* of this rank: attributes that are not packed */
 };
 
 /* All files, the same list on every rank of the session; what is not well on one rank is an error on all. Nothing counts until all of it

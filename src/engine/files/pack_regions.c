@@ -26,6 +26,15 @@ static int settle_runs(struct vv_runs *from, struct vv_runs *out)
 	return rc;
 }
 
+static int copy_runs(const struct vv_runs *from, struct vv_runs *out)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < from->n; i++)
+		rc = vv_run_add(out, from->v[i]);
+	return rc;
+}
+
 static struct vv_head_region *add_region(struct vv_head *h, const char *name, uint64_t len, size_t chunk)
 {
 	struct vv_head_region *r = &h->region[h->n_regions];
@@ -68,7 +77,14 @@ int vv_pack_regions_write(struct vv_file_set *c, struct vv_runs *manifest, size_
 
 		region_name(f->name, i, name);
 		r = add_region(h, name, (uint64_t)f->st.st_size, chunk);
-		rc = r ? settle_runs(&f->runs, &r->runs) : VV_ENOMEM;
+		if (!r)
+			return VV_ENOMEM;
+		if (!f->repeats) {
+			rc = settle_runs(&f->runs, &r->runs);
+			continue;
+		}
+		rc = copy_runs(&h->region[f->repeats - 1].runs, &r->runs);
+		p->st.bytes_dup_space += r->shape.len;
 	}
 	r = rc ? NULL : add_region(h, VV_MANIFEST_REGION, manifest_len, chunk);
 	if (rc == 0 && !r)

@@ -2,14 +2,14 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "core/format/file_links.h"
+#include "engine/files/tree_entries.h"
 #include "engine/files/output_files.h"
 #include "engine/read/restore.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MANIFEST_MOST = 1 << 30 }; /* bytes */
 
 /* ---- the files of an epoch ---------------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ static int read_manifest(const struct vv_unpack_reader *from, int rc, const stru
 {
 	struct vv_want want = { 0 };
 
-	if (rc == 0 && r->shape.len > MANIFEST_MOST)
+	if (rc == 0 && r->shape.len > VV_MANIFEST_BYTES)
 		rc = vv_err_set(VV_EDAMAGED, "list of files: %" PRIu64 " bytes are too many", r->shape.len);
 	if (rc == 0) {
 		want = (struct vv_want){ &r->runs, 0, r->shape.len, vv_mem_new((size_t)r->shape.len, 1), NULL };
@@ -81,34 +81,38 @@ int vv_unpack_manifest(const struct vv_lineage *lin, struct vv_pool *pool, const
 	return *has ? take_manifest(lin, &(struct vv_unpack_reader){ &here, read_here }, t, out) : 0;
 }
 
-/* As if '/' were the lowest of all letters: what is below a folder comes right behind a file of the folder's name. */
-static int compare_names(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	if (*a == *b)
-		return 0;
-	if (!*a || !*b)
-		return *a ? 1 : -1;
-	if (*a == '/' || *b == '/')
-		return *a == '/' ? -1 : 1;
-	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-}
-
 static int by_name(const void *a, const void *b, void *arg)
 {
 	const struct vv_unpack *u = arg;
 
-	return compare_names(vv_unpack_at(u, *(const size_t *)a).file->name, vv_unpack_at(u, *(const size_t *)b).file->name);
+	return vv_manifest_compare(vv_unpack_at(u, *(const size_t *)a).file->name, vv_unpack_at(u, *(const size_t *)b).file->name);
 }
 
-static bool is_below(const char *name, const char *folder)
+/* With links and folders among them. */
+static int check_paths(const struct vv_unpack *u)
 {
-	size_t n = strlen(folder);
+	struct vv_manifest_path *p;
+	size_t n = 0, entries = 0;
+	int rc;
 
-	return strncmp(name, folder, n) == 0 && name[n] == '/';
+	for (size_t r = 0; r < u->n_ranks; r++)
+		entries += u->rank[r].manifest.n_entries;
+	if (entries == 0)
+		return 0;
+	p = vv_mem_new(u->n_files + entries, sizeof(*p));
+	if (!p)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < u->n_files; i++)
+		p[n++] = (struct vv_manifest_path){ vv_unpack_at(u, i).file->name, true };
+	for (size_t r = 0; r < u->n_ranks; r++)
+		for (size_t i = 0; i < u->rank[r].manifest.n_entries; i++) {
+			const struct vv_manifest_entry *e = &u->rank[r].manifest.entry[i];
+
+			p[n++] = (struct vv_manifest_path){ e->name, e->type == VV_MANIFEST_LINK };
+		}
+	rc = vv_manifest_check_paths(p, n, VV_EDAMAGED);
+	vv_mem_free(p);
+	return rc == VV_EDAMAGED ? vv_err_context(rc, "epoch %" PRIu64 " of lineage '%s'", u->epoch, u->lineage->name) : rc;
 }
 
 static int sort_names(struct vv_unpack *u)
@@ -126,11 +130,11 @@ static int sort_names(struct vv_unpack *u)
 		if (strcmp(a.file->name, b.file->name) == 0)
 			return vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " has '%s' twice, of ranks %" PRIu32 " and %" PRIu32, u->epoch, a.file->name,
 					  a.rank, b.rank);
-		if (is_below(b.file->name, a.file->name))
+		if (vv_manifest_is_below(b.file->name, a.file->name))
 			return vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " has '%s' as a file and, for '%s', as a folder", u->epoch, a.file->name,
 					  b.file->name);
 	}
-	return 0;
+	return check_paths(u);
 }
 
 /* *has: whether there is a list. */
@@ -257,7 +261,7 @@ static size_t find(const struct vv_unpack *u, const char *name)
 {
 	size_t i;
 
-	VV_SEARCH(i, 0, u->n_files, compare_names(vv_unpack_at(u, u->by_name[i]).file->name, name) < 0);
+	VV_SEARCH(i, 0, u->n_files, vv_manifest_compare(vv_unpack_at(u, u->by_name[i]).file->name, name) < 0);
 	return i;
 }
 
@@ -304,6 +308,7 @@ int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack
 struct choice { /* files in the order of ranks, a bit each; then their numbers */
 	uint8_t *is;
 	size_t *v, n;
+	size_t *first; /* of each file 1 + the number of another that is chosen and is the same, a hard link; 0: there is none. NULL: of none */
 	uint64_t bytes;
 	bool open; /* there may be more: files were not all named one by one */
 };
@@ -312,6 +317,52 @@ static void choice_fini(struct choice *c)
 {
 	vv_mem_free(c->is);
 	vv_mem_free(c->v);
+	vv_mem_free(c->first);
+}
+
+/* Links are only believed among files of one length. */
+static int find_links(const struct vv_unpack *u, struct choice *c)
+{
+	struct vv_link *link = NULL;
+	size_t n = 0, cap = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < u->n_files; i++) {
+		const struct vv_manifest_file *f = vv_unpack_at(u, i).file;
+
+		if (!c->is[i] || !f->linked)
+			continue;
+		rc = vv_mem_room(&link, n, &cap, sizeof(*link));
+		if (rc == 0)
+			link[n++] = (struct vv_link){ .dev = f->dev, .ino = f->ino, .file = i };
+	}
+	c->first = rc == 0 && n ? vv_mem_new(u->n_files, sizeof(*c->first)) : NULL;
+	if (rc == 0 && n && !c->first)
+		rc = VV_ENOMEM;
+	vv_file_links_group(link, n);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (link[i].first != link[i].file && vv_unpack_at(u, link[i].first).region->shape.len == vv_unpack_at(u, link[i].file).region->shape.len)
+			c->first[link[i].file] = link[i].first + 1;
+	vv_mem_free(link);
+	return rc;
+}
+
+static bool is_repeated(const struct choice *c, size_t file)
+{
+	return c->first && c->first[file];
+}
+
+static bool has_entry(const struct vv_unpack *u, const char *name)
+{
+	bool has = false;
+
+	for (size_t r = 0; r < u->n_ranks; r++)
+		for (size_t i = 0; !has && i < u->rank[r].manifest.n_entries; i++) {
+			const char *other = u->rank[r].manifest.entry[i].name;
+
+			has = strcmp(other, name) == 0 || vv_manifest_is_below(other, name);
+		}
+	return has;
 }
 
 static int choose_one(const struct vv_unpack *u, const char *name, struct choice *c)
@@ -321,15 +372,16 @@ static int choose_one(const struct vv_unpack *u, const char *name, struct choice
 	for (; i < u->n_files; i++) {
 		const char *other = vv_unpack_at(u, u->by_name[i]).file->name;
 
-		if (strcmp(other, name) != 0 && !is_below(other, name))
+		if (strcmp(other, name) != 0 && !vv_manifest_is_below(other, name))
 			break;
 		c->open |= strcmp(other, name) != 0;
 		c->is[u->by_name[i]] = 1;
 	}
-	return i == first ? not_there(u, name) : 0;
+	return i == first && !has_entry(u, name) ? not_there(u, name) : 0;
 }
 
-/* A share has the files whose middle, by bytes, lies in it; each file counts for a little more than it holds, so that empty ones are shared, too. */
+/* A share has the files whose middle, by bytes, lies in it, and hard links to them; each file counts for a little more than it holds, so that empty ones
+ * are shared, too. */
 static void choose_share(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct choice *c)
 {
 	enum { LEAST = 4096 };
@@ -337,18 +389,19 @@ static void choose_share(const struct vv_unpack *u, const struct vv_unpack_optio
 	uint32_t shares = opt->shares ? opt->shares : 1;
 
 	for (size_t i = 0; i < u->n_files; i++)
-		total += c->is[i] ? vv_unpack_at(u, i).region->shape.len + LEAST : 0;
+		total += c->is[i] && !is_repeated(c, i) ? vv_unpack_at(u, i).region->shape.len + LEAST : 0;
 	for (size_t i = 0; i < u->n_files; i++) {
 		uint64_t len = vv_unpack_at(u, i).region->shape.len, middle = before + (len + LEAST) / 2;
 
-		if (!c->is[i])
+		if (!c->is[i] || is_repeated(c, i))
 			continue;
 		before += len + LEAST;
-		if ((uint32_t)((double)middle / (double)total * shares) != opt->share)
-			continue;
-		c->v[c->n++] = i;
-		c->bytes += len;
+		c->is[i] = (uint32_t)((double)middle / (double)total * shares) == opt->share;
+		c->bytes += c->is[i] ? len : 0;
 	}
+	for (size_t i = 0; i < u->n_files; i++) /* the first comes first */
+		if (c->is[i] && (!is_repeated(c, i) || c->is[c->first[i] - 1]))
+			c->v[c->n++] = i;
 }
 
 static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct choice *c)
@@ -361,6 +414,8 @@ static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt
 		memset(c->is, 1, u->n_files);
 	for (size_t i = 0; rc == 0 && i < opt->n_only; i++)
 		rc = choose_one(u, opt->only[i], c);
+	if (rc == 0 && !opt->test) /* what is only read is read under each name */
+		rc = find_links(u, c);
 	if (rc == 0)
 		choose_share(u, opt, c);
 	return rc;
@@ -368,28 +423,48 @@ static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt
 
 /* ---- before anything is written ----------------------------------------------------------------------------------- */
 
+struct there { /* what stands where something is to be unpacked */
+	char list[300];
+	size_t used, n;
+};
+
+static void add_there(struct there *x, const char *name)
+{
+	if (x->used < sizeof(x->list) && x->n < 5)
+		x->used += (size_t)snprintf(x->list + x->used, sizeof(x->list) - x->used, "%s'%s'", x->n ? ", " : "", name);
+	x->n++;
+}
+
 static int look(const struct vv_unpack *u, const struct vv_unpack_options *opt, const struct choice *c)
 {
+	struct there x = { 0 };
+	struct vv_tree_entries e;
 	struct vv_output_dir t;
-	char list[300] = "";
-	size_t used = 0, n = 0;
-	int rc = vv_output_dir_open(&t, opt->folder, false);
+	bool there;
+	int rc = vv_tree_entries_choose(u, opt, &e);
 
+	if (rc)
+		return rc;
+	rc = vv_output_dir_open(&t, opt->folder, false);
 	for (size_t i = 0; rc == 0 && i < c->n; i++) {
 		const char *name = vv_unpack_at(u, c->v[i]).file->name;
-		bool there;
 
 		rc = vv_output_dir_look(&t, name, &there);
-		if (rc || !there || opt->force)
-			continue;
-		if (used < sizeof(list) && n < 5)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", n ? ", " : "", name);
-		n++;
+		if (rc == 0 && there && !opt->force)
+			add_there(&x, name);
+	}
+	for (size_t i = 0; rc == 0 && i < e.n && opt->share == 0; i++) {
+		bool link = e.v[i]->type == VV_MANIFEST_LINK;
+
+		rc = link ? vv_output_dir_look(&t, e.v[i]->name, &there) : vv_output_dir_look_folder(&t, e.v[i]->name);
+		if (rc == 0 && link && there && !opt->force)
+			add_there(&x, e.v[i]->name);
 	}
 	vv_output_dir_close(&t);
-	if (rc == 0 && n)
-		rc = vv_err_set(VV_EINVAL, "%zu of the files %s below '%s' already: %s%s; nothing was unpacked (--force replaces them)", n,
-				n == 1 ? "is" : "are", opt->folder, list, n > 5 ? " ..." : "");
+	vv_tree_entries_fini(&e);
+	if (rc == 0 && x.n)
+		rc = vv_err_set(VV_EINVAL, "%zu of the files %s below '%s' already: %s%s; nothing was unpacked (--force replaces them)", x.n,
+				x.n == 1 ? "is" : "are", opt->folder, x.list, x.n > 5 ? " ..." : "");
 	return rc;
 }
 
@@ -409,19 +484,70 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
 
-/* Files come in the order in which they were packed: neighbours share the most blocks. */
-static int lay_down(const struct vv_unpack *u, const struct choice *c, struct vv_output_files *k)
+/* Files come in the order in which they were packed: neighbours share the most blocks. repeated: those that should be links, which cannot be; or the others. */
+static int lay_files(const struct vv_unpack *u, const struct choice *c, bool repeated, struct vv_output_files *k)
 {
-	int rc = vv_output_files_init(k, c->n);
 	size_t i = 0;
+	int rc = 0;
 
 	while (rc == 0 && i < c->n) {
-		while (i < c->n && vv_output_files_begin(k, vv_unpack_at(u, c->v[i])))
+		while (i < c->n && (is_repeated(c, c->v[i]) != repeated || !c->is[c->v[i]] || vv_output_files_begin(k, vv_unpack_at(u, c->v[i]))))
 			i++;
 		rc = vv_output_files_run(k);
 	}
 	for (; i < c->n; i++)
-		vv_output_files_miss(k, vv_unpack_at(u, c->v[i]).file->name, rc);
+		if (is_repeated(c, c->v[i]) == repeated)
+			vv_output_files_miss(k, vv_unpack_at(u, c->v[i]).file->name, rc);
+	return rc;
+}
+
+static bool is_missing(const struct vv_unpack_report *r, const char *name)
+{
+	bool missing = false;
+
+	for (size_t i = 0; !missing && i < r->n_missing; i++)
+		missing = strcmp(r->missing[i], name) == 0;
+	return missing;
+}
+
+/* Where there can be no link the file is laid down by itself: `is` says so. */
+static int lay_links(const struct vv_unpack *u, struct choice *c, struct vv_output_files *k)
+{
+	size_t missing = k->report.n_missing;
+
+	for (size_t i = 0; i < c->n; i++) {
+		size_t file = c->v[i];
+		const char *name = vv_unpack_at(u, file).file->name, *first;
+		int rc;
+
+		if (!is_repeated(c, file))
+			continue;
+		first = vv_unpack_at(u, c->first[file] - 1).file->name;
+		if (missing && is_missing(&k->report, first))
+			rc = vv_err_set(VV_EIO, "'%s' is another name of '%s', which is missing", name, first);
+		else
+			rc = vv_output_dir_link(k->target, first, name, k->opt->force);
+		c->is[file] = rc == VV_ENOTSUP;
+		k->report.files += rc == 0;
+		k->report.copies += rc == VV_ENOTSUP;
+		if (rc && rc != VV_ENOTSUP)
+			vv_output_files_miss(k, name, rc);
+	}
+	return k->report.copies ? lay_files(u, c, true, k) : 0;
+}
+
+static int lay_down(const struct vv_unpack *u, struct choice *c, struct vv_output_files *k)
+{
+	int rc = vv_output_files_init(k, c->n);
+
+	if (rc == 0)
+		rc = lay_files(u, c, false, k);
+	if (c->first && rc == 0)
+		rc = lay_links(u, c, k);
+	else if (c->first)
+		for (size_t i = 0; i < c->n; i++)
+			if (is_repeated(c, c->v[i]))
+				vv_output_files_miss(k, vv_unpack_at(u, c->v[i]).file->name, rc);
 	if (rc == 0)
 		rc = vv_output_dir_sync(k->target);
 	return rc;
@@ -451,6 +577,18 @@ int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct 
 	if (k.error.code)
 		return vv_err_restore(&k.error);
 	return rc == 0 && out->n_lost ? vv_err_restore(&u->lost) : rc;
+}
+
+void vv_unpack_miss(struct vv_unpack_report *r, const char *name)
+{
+	char *copy = vv_mem_strdup(name), **v = copy ? vv_mem_grow(r->missing, r->n_missing + 1, sizeof(*v)) : NULL;
+
+	if (!v) {
+		vv_mem_free(copy);
+		return;
+	}
+	r->missing = v;
+	v[r->n_missing++] = copy;
 }
 
 void vv_unpack_report_fini(struct vv_unpack_report *r)

@@ -8,6 +8,7 @@
 #include "core/format/manifest.h"
 #include "engine/read/restore.h"
 #include "engine/lineage/run_table.h"
+#include "engine/files/xattr.h"
 #include <stdatomic.h>
 
 /* The files of all ranks of an epoch. */
@@ -76,17 +77,23 @@ struct vv_unpack_options {
 int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *opt);
 
 struct vv_unpack_report {
-	uint64_t files, bytes; /* that were unpacked */
+	uint64_t files, bytes; /* that were unpacked; of hard links the bytes of one */
+	uint64_t entries;      /* symbolic links and folders: engine/files/tree_entries.h */
+	uint64_t copies;       /* hard links that became files of their own, where there can be none */
+	struct vv_xattr_left left; /* attributes that could not be kept */
 	uint64_t blocks;       /* that were read for it: each once, unless there are more files than can be open together */
 	char **missing; /* names of those that could not be written or read; the others are whole */
 	size_t n_missing;
 	size_t n_lost;  /* ranks that are lost and may have had files that were asked for; told by share 0 */
 };
 
-/* Each file appears whole, under its name, with mode and mtime, or not at all. An error, which is that of the first file that is missing, leaves
+/* Each file appears whole, under its name, with mode, mtime and attributes, or not at all; hard links are made when all files are there, symbolic links and
+ * folders by others (engine/files/tree_entries.h). An error, which is that of the first file that is missing, leaves
  * the others in place; *out is set then, too. A file that is damaged costs no other; want of space ends it: those that
  * are whole stay, and of those under way the last ones are given up. */
 int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_options *opt, struct vv_unpack_report *out);
+/* One more is missing. */
+void vv_unpack_miss(struct vv_unpack_report *r, const char *name);
 void vv_unpack_report_fini(struct vv_unpack_report *r);
 
 #endif

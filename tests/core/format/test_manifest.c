@@ -78,6 +78,39 @@ static struct vv_manifest some_manifest(uint64_t *state, size_t files, size_t ki
 	return m;
 }
 
+/* Links, folders and attributes. */
+static void add_tree(struct vv_manifest *m, uint64_t *state)
+{
+	struct vv_manifest_entry *e = vv_manifest_add_entry(m, "run/sub/link");
+
+	CHECK(e);
+	e->type = VV_MANIFEST_LINK;
+	e->mode = 0777;
+	e->mtime_s = (int64_t)gen_next(state);
+	e->target = vv_mem_strdup("../../other/x");
+	e = vv_manifest_add_entry(m, "run/empty");
+	CHECK(e && m->entry[0].target);
+	e->type = VV_MANIFEST_FOLDER;
+	e->mode = 01750;
+	e->mtime_ns = 17;
+	CHECK_EQ(vv_file_attributes_add(&e->attrs, "system.posix_acl_default", "\2\0\0\0", 4), 0);
+	for (size_t i = 0; i < m->n_files; i += 2) {
+		m->file[i].linked = true;
+		m->file[i].dev = gen_next(state);
+		m->file[i].ino = gen_next(state);
+		CHECK_EQ(vv_file_attributes_add(&m->file[i].attrs, "user.z", "", 0), 0);
+		CHECK_EQ(vv_file_attributes_add(&m->file[i].attrs, "user.a", "a\0b", 3), 0);
+	}
+}
+
+static struct vv_manifest some_tree(uint64_t *state, size_t files, size_t kinds)
+{
+	struct vv_manifest m = some_manifest(state, files, kinds);
+
+	add_tree(&m, state);
+	return m;
+}
+
 static int get(const uint8_t *p, size_t n)
 {
 	struct vv_manifest m = { 0 };
@@ -108,6 +141,23 @@ static void check_same(const struct vv_manifest *a, const struct vv_manifest *b)
 		CHECK_EQ(x->mode, y->mode);
 		CHECK_EQ(x->mtime_s, y->mtime_s);
 		CHECK_EQ(x->mtime_ns, y->mtime_ns);
+		CHECK_EQ(x->linked, y->linked);
+		CHECK_EQ(x->dev, y->dev);
+		CHECK_EQ(x->ino, y->ino);
+		CHECK(vv_file_attributes_equal(&x->attrs, &y->attrs));
+	}
+	CHECK_EQ(a->n_entries, b->n_entries);
+	for (size_t i = 0; i < a->n_entries; i++) {
+		const struct vv_manifest_entry *x = &a->entry[i], *y = &b->entry[i];
+
+		CHECK_STR(x->name, y->name);
+		CHECK_EQ(x->type, y->type);
+		CHECK_EQ(x->mode, y->mode);
+		CHECK_EQ(x->mtime_s, y->mtime_s);
+		CHECK_EQ(x->mtime_ns, y->mtime_ns);
+		CHECK(!x->target == !y->target);
+		CHECK(!x->target || strcmp(x->target, y->target) == 0);
+		CHECK(vv_file_attributes_equal(&x->attrs, &y->attrs));
 	}
 	for (size_t i = 0; i < a->n_kinds; i++) {
 		const struct vv_manifest_kind *x = &a->kind[i], *y = &b->kind[i];
@@ -139,11 +189,12 @@ static void test_round_trip(void)
 	uint64_t state = 1;
 
 	for (size_t i = 0; i < 60; i++) {
-		struct vv_manifest a = some_manifest(&state, i % 7, i / 7), b = { 0 };
+		struct vv_manifest a = (i % 2 ? some_tree : some_manifest)(&state, i % 7, i / 7), b = { 0 };
 		struct vv_buf out = { 0 }, again = { 0 };
 
 		vv_manifest_put(&a, &out);
 		CHECK_EQ(vv_buf_check(&out), 0);
+		CHECK_EQ(out.p[8], i % 2 ? 2 : 1); /* older readers read all that they can */
 		CHECK_EQ(vv_manifest_get(&b, out.p, out.n), 0);
 		check_same(&a, &b);
 		vv_manifest_put(&b, &again);
@@ -156,10 +207,8 @@ static void test_round_trip(void)
 }
 
 /* A cut never passes; a flip may give another list, but never one that breaks a rule or takes memory out of proportion. */
-static void test_damage(void)
+static void check_damage(struct vv_manifest m)
 {
-	uint64_t state = 2;
-	struct vv_manifest m = some_manifest(&state, 3, 3);
 	struct vv_buf out = { 0 };
 
 	vv_manifest_put(&m, &out);
@@ -177,6 +226,32 @@ static void test_damage(void)
 	CHECK_EQ(get(out.p, out.n), VV_EDAMAGED);
 	vv_manifest_fini(&m);
 	vv_buf_fini(&out);
+}
+
+static void test_damage(void)
+{
+	uint64_t state = 2;
+
+	check_damage(some_manifest(&state, 3, 3));
+	check_damage(some_tree(&state, 3, 1));
+}
+
+static void test_targets(void)
+{
+	static const char *const good[] = { "a", "a/b", "../a", "../../a", "..", "../..", ".", "./a", "./../a", "a/.", "a//b/", "...", "a..", "..a/b" };
+	static const char *const bad[] = { "", "/", "/etc/passwd", "../../..", "../../../a", "a/..", "a/../b", "../a/../b", "a/../../..", ".././a/.." };
+	char longer[VV_MANIFEST_NAME + 1];
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		CHECK(vv_manifest_is_target("x/y/link", good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(!vv_manifest_is_target("x/y/link", bad[i]));
+	CHECK(vv_manifest_is_target("link", "a") && !vv_manifest_is_target("link", ".."));
+	memset(longer, 'x', sizeof(longer));
+	longer[VV_MANIFEST_NAME] = '\0';
+	CHECK(!vv_manifest_is_target("link", longer));
+	longer[VV_MANIFEST_NAME - 1] = '\0';
+	CHECK(vv_manifest_is_target("link", longer));
 }
 
 static void test_names(void)
@@ -209,7 +284,7 @@ static void test_names(void)
 static int forged(void (*change)(struct vv_manifest *m))
 {
 	uint64_t state = 3;
-	struct vv_manifest m = some_manifest(&state, 3, 2);
+	struct vv_manifest m = some_tree(&state, 3, 2);
 	struct vv_buf out = { 0 };
 	int rc;
 
@@ -248,11 +323,30 @@ static void zero_stride(struct vv_manifest *m) { m->kind[0].recipe.stride[0] = 0
 static void falling_stride(struct vv_manifest *m) { m->kind[0].recipe.stride[0] = 65; }
 static void far_window(struct vv_manifest *m) { m->kind[0].recipe.window = 32; }
 
+static void lead_to(struct vv_manifest *m, const char *target)
+{
+	vv_mem_free(m->entry[0].target);
+	m->entry[0].target = vv_mem_strdup(target);
+}
+
+static void link_out(struct vv_manifest *m) { lead_to(m, "../../../etc/passwd"); }
+static void link_root(struct vv_manifest *m) { lead_to(m, "/etc/passwd"); }
+static void link_back(struct vv_manifest *m) { lead_to(m, "a/../../../.."); }
+static void link_nowhere(struct vv_manifest *m) { lead_to(m, ""); }
+static void no_entry_type(struct vv_manifest *m) { m->entry[1].type = 3; }
+static void attrs_of_link(struct vv_manifest *m) { CHECK_EQ(vv_file_attributes_add(&m->entry[0].attrs, "user.a", "b", 1), 0); }
+static void entry_climbs(struct vv_manifest *m) { vv_mem_free(m->entry[1].name); m->entry[1].name = vv_mem_strdup("a/../../b"); }
+static void entry_is_file(struct vv_manifest *m) { vv_mem_free(m->entry[1].name); m->entry[1].name = vv_mem_strdup("run/rank1.h5"); }
+static void privilege(struct vv_manifest *m) { CHECK_EQ(vv_file_attributes_add(&m->file[0].attrs, "security.capability", "x", 1), 0); }
+static void attr_twice(struct vv_manifest *m) { CHECK_EQ(vv_file_attributes_add(&m->file[0].attrs, "user.a", "x", 1), 0); }
+static void long_value(struct vv_manifest *m) { m->file[0].attrs.v[0].value = vv_mem_grow(m->file[0].attrs.v[0].value, 1 << 17, 1); m->file[0].attrs.v[0].len = VV_FILE_ATTRIBUTES_VALUE + 1; }
+
 static void test_rules(void)
 {
 	static void (*const bad[])(struct vv_manifest *) = {
 		climb,     start_anew, empty_name,  twice,    same_region,   far_region,  long_second,    no_type, no_key, wide, no_segment,
 		no_record, long_record, odd_real, far_predictor, zero_stride, falling_stride, far_window,
+		link_out,  link_root,   link_back, link_nowhere, no_entry_type, attrs_of_link, entry_climbs, entry_is_file, privilege, attr_twice, long_value,
 	};
 
 	CHECK_EQ(forged(nothing), 0);
@@ -278,16 +372,19 @@ static void test_counts(void)
 	b.n = 15;
 	vv_wire_put_var(&b, 0);
 	CHECK_EQ(get(b.p, b.n), 0);
-	b.p[8] = 2;
+	b.p[8] = 2; /* without anything that needs it */
+	vv_wire_put_var(&b, 0);
 	CHECK_EQ(get(b.p, b.n), VV_EDAMAGED);
-	CHECK(strstr(vv_err_last(), "version 2"));
+	b.p[8] = 3;
+	CHECK_EQ(get(b.p, b.n), VV_EDAMAGED);
+	CHECK(strstr(vv_err_last(), "version 3"));
 	vv_buf_fini(&b);
 }
 
 static void test_no_memory(void)
 {
 	uint64_t state = 4;
-	struct vv_manifest m = some_manifest(&state, 4, 4), back = { 0 };
+	struct vv_manifest m = some_tree(&state, 4, 4), back = { 0 };
 	struct vv_buf out = { 0 };
 	int rc = VV_ENOMEM;
 
@@ -339,6 +436,7 @@ int main(void)
 	test_round_trip();
 	test_damage();
 	test_names();
+	test_targets();
 	test_rules();
 	test_counts();
 	test_no_memory();

@@ -1,0 +1,91 @@
+#include "engine/files/xattr.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+static void leave(struct vv_xattr_left *left, const char *name, const char *attr, const char *why)
+{
+	if (left->n++ == 0)
+		snprintf(left->first, sizeof(left->first), "%.256s of '%.200s': %s", attr, name, why);
+}
+
+/* All names, one behind the other, a NUL behind each: new memory. */
+static int list_names(int fd, char **out, size_t *n)
+{
+	ssize_t need = flistxattr(fd, NULL, 0), got;
+	char *p = need > 0 ? vv_mem_new((size_t)need, 1) : NULL;
+
+	*out = NULL;
+	*n = 0;
+	if (need <= 0)
+		return 0;
+	if (!p)
+		return VV_ENOMEM;
+	got = flistxattr(fd, p, (size_t)need);
+	if (got < 0 || p[got ? got - 1 : 0] != '\0') { /* it has changed meanwhile, which is found later */
+		vv_mem_free(p);
+		return 0;
+	}
+	*out = p;
+	*n = (size_t)got;
+	return 0;
+}
+
+static int read_one(int fd, const char *name, const char *attr, struct vv_file_attributes *out, struct vv_xattr_left *left)
+{
+	uint8_t some[256], *value = some;
+	ssize_t n = fgetxattr(fd, attr, some, sizeof(some));
+	int rc = 0;
+
+	if (n < 0 && errno == ERANGE) {
+		value = vv_mem_new(VV_FILE_ATTRIBUTES_VALUE, 1);
+		if (!value)
+			return VV_ENOMEM;
+		n = fgetxattr(fd, attr, value, VV_FILE_ATTRIBUTES_VALUE);
+	}
+	if (n < 0 && errno != ENODATA)
+		leave(left, name, attr, strerror(errno));
+	else if (n >= 0)
+		rc = vv_file_attributes_add(out, attr, value, (size_t)n);
+	if (value != some)
+		vv_mem_free(value);
+	return rc;
+}
+
+int vv_xattr_read(int fd, const char *name, struct vv_file_attributes *out, struct vv_xattr_left *left)
+{
+	char *names;
+	size_t n;
+	int rc = list_names(fd, &names, &n);
+
+	for (size_t at = 0; rc == 0 && at < n; at += strlen(names + at) + 1) {
+		const char *attr = names + at;
+
+		if (vv_file_attributes_is_kept(attr))
+			rc = read_one(fd, name, attr, out, left);
+		else if (strcmp(attr, "security.selinux") != 0) /* every file has it where there is one, and gets it from there */
+			leave(left, name, attr, "it is a privilege or of this host");
+	}
+	vv_mem_free(names);
+	return rc;
+}
+
+void vv_xattr_write(int fd, const char *name, const struct vv_file_attributes *a, struct vv_xattr_left *left)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (fsetxattr(fd, a->v[i].name, a->v[i].value, a->v[i].len, 0) < 0)
+			leave(left, name, a->v[i].name, strerror(errno));
+}
+
+bool vv_xattr_equal(int fd, const struct vv_file_attributes *a)
+{
+	struct vv_xattr_left left = { 0 };
+	struct vv_file_attributes now = { 0 };
+	bool equal = vv_xattr_read(fd, "", &now, &left) == 0 && vv_file_attributes_equal(&now, a);
+
+	vv_file_attributes_fini(&now);
+	return equal;
+}
