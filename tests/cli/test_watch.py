@@ -3,6 +3,7 @@
 """varve watch: sets are packed when they are complete, once each, and also what was there before."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -189,6 +190,73 @@ class Watch(command.Case):
         self.assertIn(b"with keep = 2 only the newest sets stay", p.stderr.readline())
         p = self.run_raw("watch", self.store, "w", self.dir, env={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"})
         self.assertEqual((p.returncode, b"rank 0 watches, and this is rank 1" in p.stderr), (2, True))
+
+    def test_steps(self):
+        """A number that counts steps: what was packed before is not packed again."""
+        p = self.start()
+        for n, step in enumerate([0, 50, 100, 150]):
+            (self.dir / f"dump.{step}.lammpstrj").write_bytes(b"step %d" % step)
+            self.wait_for(n + 1)
+        found = self.stop(p, rb"\Avarve: set 'dump.#.lammpstrj' only ever grows: [^\n]*\n\Z")
+        self.assertEqual([e["files"] for e in found["epochs"]], [1] * 4)
+        self.assertEqual([self.names(e) for e in (1, 4)], [["dump.0.lammpstrj"], ["dump.150.lammpstrj"]])
+        (self.dir / "dump.200.lammpstrj").write_bytes(b"step 200")  # the next run finds the others in the store
+        p = self.start("--ranks", 3)
+        self.wait_for(5)
+        self.assertEqual([e["files"] for e in self.stop(p, b"only ever grows")["epochs"]], [1])
+
+    def test_the_last_rank_comes_late(self):
+        """Once it is a rank; more often they are frames."""
+        for r in 0, 1, 2:
+            (self.dir / f"part{r}.dat").write_bytes(b"%d" % r)
+        p = self.start()
+        self.wait_for(1)
+        for r, files in (3, 4), (4, 1), (5, 1):
+            (self.dir / f"part{r}.dat").write_bytes(b"%d" % r)
+            self.wait_for(r - 1)
+            self.assertEqual(len(self.names(r - 1)), files)
+        (self.dir / "part0.dat").write_bytes(b"again")
+        self.wait_for(5)
+        self.assertEqual(self.names(5), ["part0.dat"])
+        self.stop(p, rb"\Avarve: set 'part#.dat' only ever grows: [^\n]*\n\Z")
+
+    def test_a_rule_that_grows(self):
+        """What the rule says is done, and that it takes more and more is said."""
+        p = self.start("--set", "^(x)")
+        for n in range(1, 4):
+            (self.dir / f"x{n}").write_bytes(b"x")
+            self.wait_for(n)
+        found = self.stop(p, rb"\Avarve: set 'x' only ever grows, and all of it is packed again each time[^\n]*\n\Z")
+        self.assertEqual([e["files"] for e in found["epochs"]], [1, 2, 3])
+
+    @unittest.skipUnless(shutil.which("lmp"), "LAMMPS is not here")
+    def test_lammps(self):
+        """Dumps and restarts of the program itself, a file each and one for each rank."""
+        self.file("in", b"""
+units lj
+lattice fcc 0.8442
+region box block 0 4 0 4 0 4
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+fix 1 all nve
+dump 1 all atom 50 run/dump.*.lammpstrj
+run 150 every 50 "write_restart run/restart.*" "write_restart run/multi.*.%" "shell sleep 1.5"
+""")
+        p = self.start("--pattern", "[drm]*", "--settle", "1s")
+        lmp = subprocess.run(["lmp", "-in", "in", "-log", "none"], cwd=self.folder, env=self.env, capture_output=True)
+        if lmp.returncode:
+            self.skipTest(f"LAMMPS does not run here: {lmp.stdout[-300:]}")
+        packed = lambda: {n for e in self.epochs() for n in self.names(e)}
+        wanted = {f"{n}.{step}{end}" for step in (50, 100, 150) for n, end in (("dump", ".lammpstrj"), ("restart", ""), ("multi", ".0"), ("multi", ".base"))}
+        command.wait_for(lambda: wanted <= packed(), "every file is packed")
+        found = self.stop(p, b"only ever grows")
+        self.assertEqual(sum(e["files"] for e in found["epochs"]), len(wanted | {"dump.0.lammpstrj"}))
+        multi = [sorted(self.names(e["epoch"])) for e in found["epochs"] if "multi" in self.names(e["epoch"])[0]]
+        self.assertEqual(multi, [[f"multi.{step}.0", f"multi.{step}.base"] for step in (50, 100, 150)])
 
     def test_wrong(self):
         self.assertIn("no folder", self.fails("watch", self.store, "w", "nix"))

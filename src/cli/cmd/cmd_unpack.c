@@ -641,7 +641,8 @@ const struct vv_cmd vv_cmd_unpack = {
 	.brief = "gives back files that were packed",
 	.help = "Unpacks all files of an epoch (the newest if none is named), or those named, or all below a folder that is named: byte\n"
 		"for byte, with mode, time of modification and attributes. Links are links again, and none is followed. Nothing is\n"
-		"written if one of them is there already, unless --force is given. Each file appears whole or not at all. Files that are damaged are named, and the others unpacked (exit 1).\n"
+		"written if one of them is there already, unless --force is given. Each file appears whole or not at all. Files that\n"
+		"are damaged are named, and the others unpacked (exit 1).\n"
 		"--each and --by-epoch unpack all epochs of the lineage. --test writes nothing, and finds what is damaged all the same.",
 	.option = options,
 	.many = true,

@@ -26,6 +26,13 @@ static const struct vv_conf_item items[] = {
 	{ "settle", VV_CONF_DURATION, "2s", NULL, 0, 0, NULL },
 };
 
+struct growth { /* of a set of which every file was packed, and then came another */
+	char *key;
+	size_t n; /* files, the last time, */
+	unsigned times; /* of so many */
+	bool steps; /* its last number is that of a step: each file is a set */
+};
+
 struct watch {
 	struct vv_verb_context *job;
 	const char *lineage, *pattern;
@@ -35,6 +42,8 @@ struct watch {
 	struct vv_watch_files lookout;
 	atomic_bool stop;
 	double again; /* not before then */
+	struct growth *growth;
+	size_t n_growth, growth_cap;
 	double patience; /* seconds to wait after something went wrong, and the longer the oftener it does */
 	bool delete_left;           /* what earlier runs had packed and not deleted, */
 	struct vv_purge_count left; /* and what became of it */
@@ -42,21 +51,37 @@ struct watch {
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
 
+static struct growth *find_growth(const struct watch *w, const char *key)
+{
+	for (size_t i = 0; i < w->n_growth; i++)
+		if (strcmp(w->growth[i].key, key) == 0)
+			return &w->growth[i];
+	return NULL;
+}
+
 static bool key_of(const struct watch *w, const char *name, char *key, size_t cap)
 {
 	const char *slash = strrchr(name, '/');
+	const struct growth *g;
 
 	if (w->pattern && fnmatch(w->pattern, slash && !strchr(w->pattern, '/') ? slash + 1 : name, 0) != 0)
 		return false;
 	if (strncmp(slash ? slash + 1 : name, ".varve-", 7) == 0 || !vv_manifest_is_name(name))
 		return false; /* one that 'varve unpack' has not finished */
-	return vv_file_sets_key(&w->rule, name, key, cap);
+	if (!vv_file_sets_key(&w->rule, name, key, cap))
+		return false;
+	g = find_growth(w, key);
+	return !g || !g->steps || (size_t)snprintf(key, cap, "%s", name) < cap;
 }
 
 struct set {
 	char *key;
 	size_t n;    /* files, */
-	size_t news; /* of them not packed yet */
+	size_t news; /* of them not packed yet, */
+	size_t fresh; /* of these never before */
+	uint64_t lowest, highest; /* numbers in their names, */
+	size_t n_numbers;         /* so many */
+	bool is_step; /* a file that is a set by itself */
 	bool busy;
 	double last;
 };
@@ -73,6 +98,17 @@ static void sets_fini(struct sets *s)
 		vv_mem_free(s->v[i].key);
 	vv_mem_free(s->v);
 	vv_map_fini(&s->by_key);
+}
+
+static void add_number(struct set *s, const char *name)
+{
+	uint64_t number;
+
+	if (!vv_file_sets_number(name, &number))
+		return;
+	s->lowest = s->n_numbers && s->lowest < number ? s->lowest : number;
+	s->highest = s->n_numbers && s->highest > number ? s->highest : number;
+	s->n_numbers++;
 }
 
 static int sets_add(struct sets *s, const char *key, const struct vv_watch_files_file *f)
@@ -95,6 +131,9 @@ static int sets_add(struct sets *s, const char *key, const struct vv_watch_files
 	}
 	s->v[i].n++;
 	s->v[i].news += !f->done;
+	s->v[i].fresh += !f->done && !f->known;
+	s->v[i].is_step = strcmp(key, f->name) == 0;
+	add_number(&s->v[i], f->name);
 	s->v[i].busy |= f->busy;
 	s->v[i].last = f->last > s->v[i].last ? f->last : s->v[i].last;
 	return 0;
@@ -114,9 +153,60 @@ static int sort_out(struct watch *w, struct sets *s)
 /* When it may be packed; a time that does not come: it is not complete. */
 static double due_of(const struct watch *w, const struct set *s)
 {
-	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks);
+	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks || (s->is_step && s->n_numbers));
 
 	return complete ? (s->last + w->settle > w->again ? s->last + w->settle : w->again) : 1e300;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------- */
+
+/* Every file of it was packed, as it still is, and there are others now. */
+static bool grows(const struct set *s)
+{
+	return s->fresh && s->fresh == s->news && s->fresh < s->n;
+}
+
+/* Ranks are numbered from 0 or 1 on, without a gap, and are no more than there are. */
+static bool are_ranks(const struct watch *w, const struct set *s)
+{
+	return s->lowest <= 1 && s->highest - s->lowest + 1 == s->n_numbers && (w->ranks == 0 || s->n <= w->ranks);
+}
+
+static int note_growth(struct watch *w, const struct set *s, struct growth **out)
+{
+	char *key = vv_mem_strdup(s->key);
+	int rc = key ? vv_mem_room(&w->growth, w->n_growth, &w->growth_cap, sizeof(*w->growth)) : VV_ENOMEM;
+
+	if (rc) {
+		vv_mem_free(key);
+		return rc;
+	}
+	w->growth[w->n_growth] = (struct growth){ .key = key };
+	*out = &w->growth[w->n_growth++];
+	return 0;
+}
+
+/* A file that comes late may be the last rank's. But if its number is none of a rank, or it happens again, numbers are those of steps; then what was
+ * packed before is not packed again. *steps: so it is, and there are other sets now. */
+static int judge_growth(struct watch *w, const struct set *s, bool *steps)
+{
+	struct growth *g = find_growth(w, s->key);
+	int rc = g ? 0 : note_growth(w, s, &g);
+
+	if (rc || s->n <= g->n) /* it is tried again */
+		return rc;
+	g->n = s->n;
+	g->times++;
+	g->steps = *steps = !w->rule.given && s->n_numbers && (g->times > 1 || !are_ranks(w, s));
+	if (w->job->args->quiet)
+		return 0;
+	if (g->steps)
+		fprintf(stderr, "varve: set '%s' only ever grows: its numbers are taken for those of steps, and each new file is packed by itself (--set says otherwise)\n",
+			vv_text_safe(s->key).s);
+	else if (g->times == 2)
+		fprintf(stderr, "varve: set '%s' only ever grows, and all of it is packed again each time: --set should tell its steps apart\n",
+			vv_text_safe(s->key).s);
+	return 0;
 }
 
 /* ---- what the store has already ----------------------------------------------------------------------------------- */
@@ -156,7 +246,7 @@ static int mark(void *arg, const struct vv_unpack *u)
 
 		if (!here || here->done || !vv_packed_before_is(&f, here->len, here->mtime))
 			continue;
-		here->done = true;
+		here->done = here->known = true;
 		if (w->delete_left && key_of(w, here->name, key, sizeof(key)))
 			rc = vv_filelist_add(&left, here->name);
 		if (rc != VV_ENOMEM) /* somebody else has deleted it, or put something else there */
@@ -241,7 +331,7 @@ static int pack_set(struct watch *w, const struct set *s)
 		struct vv_watch_files_file *here = file_here(w, l.file[i].name);
 
 		if (here)
-			here->done = true;
+			here->done = here->known = true;
 	}
 	vv_filelist_fini(&l);
 	return rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
@@ -253,6 +343,7 @@ static int pack_due(struct watch *w, double *wait)
 	struct sets s = { 0 };
 	const struct set *best = NULL;
 	double now = vv_clock_s(), due = 1e300;
+	bool other_sets = false;
 	int rc = sort_out(w, &s);
 
 	for (size_t i = 0; rc == 0 && i < s.n; i++)
@@ -263,7 +354,9 @@ static int pack_due(struct watch *w, double *wait)
 	*wait = due - now < 60 ? due - now : 60;
 	if (best && due <= now) {
 		*wait = 0;
-		rc = pack_set(w, best);
+		rc = grows(best) ? judge_growth(w, best, &other_sets) : 0;
+		if (rc == 0 && !other_sets)
+			rc = pack_set(w, best);
 	}
 	sets_fini(&s);
 	return rc;
@@ -338,6 +431,9 @@ static int run(struct vv_verb_context *job)
 		rc = watch(w);
 	vv_interrupt_gently(NULL);
 	vv_file_sets_fini(&w->rule);
+	for (size_t i = 0; i < w->n_growth; i++)
+		vv_mem_free(w->growth[i].key);
+	vv_mem_free(w->growth);
 	vv_mem_free(w);
 	return rc;
 }
@@ -358,8 +454,9 @@ const struct vv_cmd vv_cmd_watch = {
 	.max = 3,
 	.brief = "packs sets of files as they are completed",
 	.help = "Waits for files below DIR, and packs each set of them as an epoch when it is complete: by default files whose names\n"
-		"differ in the last number only, which is the rank's. What is there already is packed first, unless the lineage has\n"
-		"it. Ends, with the set under way, when it is interrupted or terminated.",
+		"differ in the last number only, which is the rank's; where such a set only ever grows, the number is taken for that of\n"
+		"a step, and each new file is a set. What is there already is packed first, unless the lineage has it. Ends, with the\n"
+		"set under way, when it is interrupted or terminated.",
 	.option = options,
 	.run = run,
 };

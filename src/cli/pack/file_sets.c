@@ -50,16 +50,47 @@ static const char *before_format(const char *name)
 	return name + strlen(name);
 }
 
-/* Without one: the name without its last number. */
-static bool key_by_number(const char *name, char *key, size_t cap)
+/* LAMMPS writes restart.50.base beside restart.50.0, restart.50.1, ... */
+static bool is_base(const char *last, const char *end)
 {
-	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = before_format(last), *from;
+	return end - last > 5 && memcmp(end - 5, ".base", 5) == 0;
+}
 
+/* The last number of the name, from..to: empty if there is none. */
+static void find_number(const char *name, const char **from, const char **to)
+{
+	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *end = before_format(last);
+
+	if (is_base(last, end)) {
+		*from = end - 4;
+		*to = end;
+		return;
+	}
 	while (end > last && !isdigit((unsigned char)end[-1]))
 		end--;
-	for (from = end; from > last && isdigit((unsigned char)from[-1]);)
-		from--;
-	return (size_t)snprintf(key, cap, "%.*s%s%s", (int)(from - name), name, end > from ? "#" : "", end) < cap;
+	*to = end;
+	for (*from = end; *from > last && isdigit((unsigned char)(*from)[-1]);)
+		--*from;
+}
+
+/* Without an expression: the name without its last number. */
+static bool key_by_number(const char *name, char *key, size_t cap)
+{
+	const char *from, *to;
+
+	find_number(name, &from, &to);
+	return (size_t)snprintf(key, cap, "%.*s%s%s", (int)(from - name), name, to > from ? "#" : "", to) < cap;
+}
+
+bool vv_file_sets_number(const char *name, uint64_t *out)
+{
+	const char *from, *to;
+
+	find_number(name, &from, &to);
+	*out = 0;
+	for (const char *s = from; s < to && isdigit((unsigned char)*s); s++)
+		*out = *out * 10 + (uint64_t)(*s - '0');
+	return to > from && isdigit((unsigned char)*from);
 }
 
 bool vv_file_sets_key(const struct vv_file_sets *r, const char *name, char *key, size_t cap)

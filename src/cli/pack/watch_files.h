@@ -11,6 +11,7 @@ struct vv_watch_files_file {
 	char *name;  /* below the folder */
 	bool busy;   /* somebody writes to it */
 	bool done;   /* no news: it was dealt with, and not written since */
+	bool known;  /* it was dealt with, if not as it is now */
 	bool gone;
 	double last; /* on the monotonic clock: the last write that was seen */
 	uint64_t len;
