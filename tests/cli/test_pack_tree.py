@@ -285,7 +285,7 @@ class Small(Tree):
         told = self.json("pack", self.store, "run", "-C", self.set, ".")
         kind = [k for k in told["variables"] if k["key"] == "(small files)"][0]
         self.assertEqual(kind["instances"], files)
-        self.assertLess(kind["bytes_new"], 40000)
+        self.assertLess(kind["bytes_new"], 8000)
         self.unpack()
         self.assertEqual(tree(self.set), tree(self.out))
         self.varve("verify", self.store)

@@ -46,7 +46,7 @@ struct vv_file_set_kind {
 	struct vv_form form;
 	struct vv_variable first; /* type and shape of the first of them; its name is not kept */
 	bool opaque; /* bytes of which nothing is known */
-	bool small;  /* short files: a chunk goes on from one into the next */
+	bool small;  /* short files: several are one chunk */
 	uint8_t segment; /* enum vv_segment: memory of a process */
 	uint64_t instances, raw;
 	uint32_t last; /* file + 1 that it was last seen in */

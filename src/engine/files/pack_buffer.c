@@ -4,8 +4,46 @@
 
 enum {
 	PIECE = 256 << 10, /* is read, cut and hashed at a time: the second cache of most cores has room for it, and the kernel reads on meanwhile */
+	ALONE = 1 << 10,   /* a small file of so many bytes is a chunk by itself, */
+	TOGETHER = 4 << 10, /* and several of them have hardly more than this: */
+	FILES = 64,        /* about so many */
 	ENOUGH = 64 << 10, /* bytes behind the last cut: chunks end within so many, but for such as somebody asks for, and are looked at once */
 };
+
+static int add_chunk(struct vv_pack_buffer *s, const uint8_t *p, size_t len)
+{
+	struct vv_pack_buffer_chunk *c;
+
+	if (vv_mem_room(&s->chunks, s->n_chunks, &s->chunks_cap, sizeof(*s->chunks)) < 0)
+		return VV_ENOMEM;
+	c = &s->chunks[s->n_chunks++];
+	*c = (struct vv_pack_buffer_chunk){ .len = (uint32_t)len, .found = s->digest && vv_pack_buffer_is_zero(p, len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NOWHERE };
+	if (s->digest && c->found == VV_PACK_BUFFER_NOWHERE)
+		s->digest(p, len, &c->digest);
+	return 0;
+}
+
+/* Small files: chunks end with a file, and which it is follows from its content. So where one is changed, added or gone, those around it are found again. */
+static int cut_files(struct vv_pack_buffer *s)
+{
+	size_t at = 0, len = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < s->n_parts; i++) {
+		size_t n = s->part[i].len;
+		bool last = i + 1 == s->n_parts || s->part[i + 1].len >= ALONE || n >= ALONE || len + n >= TOGETHER;
+
+		if (!last)
+			last = vv_digest_check(s->bytes + at + len, n) % FILES == 0;
+		len += n;
+		if (!last)
+			continue;
+		rc = add_chunk(s, s->bytes + at, len);
+		at += len;
+		len = 0;
+	}
+	return rc;
+}
 
 /* Of the first n bytes, which are there, as many as make whole chunks: a chunk that ends where they do may not end there when more have come. */
 static int cut(struct vv_pack_buffer *s, size_t n, size_t *done)
@@ -15,16 +53,11 @@ static int cut(struct vv_pack_buffer *s, size_t n, size_t *done)
 	while (*done < n && (all || n - *done >= ENOUGH)) {
 		const uint8_t *p = s->bytes + *done;
 		size_t len = vv_file_set_cut(s->cargo, s->kind, s->chunk, p, n - *done);
-		struct vv_pack_buffer_chunk *c;
 
 		if (len == n - *done && !all)
 			return 0;
-		if (vv_mem_room(&s->chunks, s->n_chunks, &s->chunks_cap, sizeof(*s->chunks)) < 0)
+		if (add_chunk(s, p, len) < 0)
 			return VV_ENOMEM;
-		c = &s->chunks[s->n_chunks++];
-		*c = (struct vv_pack_buffer_chunk){ .len = (uint32_t)len, .found = s->digest && vv_pack_buffer_is_zero(p, len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NOWHERE };
-		if (s->digest && c->found == VV_PACK_BUFFER_NOWHERE)
-			s->digest(p, len, &c->digest);
 		*done += len;
 	}
 	return 0;
@@ -43,11 +76,11 @@ static int read_and_cut(struct vv_pack_buffer *s)
 			n = x->len - at < PIECE ? x->len - at : PIECE;
 			rc = vv_file_set_read(s->cargo, x->file, x->at + at, s->bytes + got, n);
 			got += n;
-			if (rc == 0)
+			if (rc == 0 && !s->kind->small)
 				rc = cut(s, got, &done);
 		}
 	}
-	return rc;
+	return rc == 0 && s->kind->small ? cut_files(s) : rc;
 }
 
 static void run(struct vv_task *t)

@@ -402,6 +402,38 @@ static void test_no_memory(void)
 	vv_buf_fini(&out);
 }
 
+/* A list as the first version with links wrote it: it must decode for ever. */
+static void test_golden(void)
+{
+	static const uint8_t bytes[] = {
+		86, 65, 82, 86, 69, 70, 73, 76, 2, 0, 0, 0, 4, 97, 117, 116, 111, 7, 100, 101, 102, 97, 117, 108,
+		116, 2, 3, 97, 47, 120, 0, 164, 3, 160, 205, 235, 175, 13, 232, 210, 183, 216, 2, 6, 111, 112, 97, 113,
+		117, 101, 3, 128, 252, 3, 250, 144, 137, 5, 1, 6, 117, 115, 101, 114, 46, 107, 1, 118, 3, 97, 47, 121,
+		1, 164, 3, 160, 205, 235, 175, 13, 232, 210, 183, 216, 2, 6, 111, 112, 97, 113, 117, 101, 3, 128, 252, 3,
+		250, 144, 137, 5, 1, 6, 117, 115, 101, 114, 46, 107, 1, 118, 1, 13, 40, 115, 109, 97, 108, 108, 32, 102,
+		105, 108, 101, 115, 41, 0, 1, 2, 0, 1, 2, 2, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 2, 6,
+		0, 0, 0, 0, 0, 2, 3, 97, 47, 108, 1, 255, 3, 160, 205, 235, 175, 13, 232, 210, 183, 216, 2, 1,
+		120, 0, 1, 101, 2, 237, 3, 160, 205, 235, 175, 13, 132, 140, 244, 215, 2, 0,
+	};
+	struct vv_manifest m = { 0 };
+
+	CHECK_EQ(vv_manifest_get(&m, bytes, sizeof(bytes)), 0);
+	CHECK(m.n_files == 2 && m.n_entries == 2);
+	CHECK_STR(m.file[0].name, "a/x");
+	CHECK_STR(m.file[1].name, "a/y");
+	CHECK(m.file[0].linked && m.file[1].linked && m.file[0].dev == m.file[1].dev && m.file[0].ino == m.file[1].ino);
+	CHECK_EQ(m.file[0].ino, 10635386);
+	CHECK_EQ(m.file[0].attrs.n, 1);
+	CHECK_STR(m.file[0].attrs.v[0].name, "user.k");
+	CHECK(m.file[0].attrs.v[0].len == 1 && m.file[0].attrs.v[0].value[0] == 'v');
+	CHECK(m.entry[0].type == VV_MANIFEST_LINK && m.entry[1].type == VV_MANIFEST_FOLDER);
+	CHECK_STR(m.entry[0].name, "a/l");
+	CHECK_STR(m.entry[0].target, "x");
+	CHECK_STR(m.entry[1].name, "e");
+	CHECK_EQ(m.entry[1].mode, 0755);
+	vv_manifest_fini(&m);
+}
+
 static void check_words(struct vv_recipe r, const char *want)
 {
 	char words[64];
@@ -440,6 +472,7 @@ int main(void)
 	test_rules();
 	test_counts();
 	test_no_memory();
+	test_golden();
 	test_words();
 	return 0;
 }
