@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 120 COST 6
+# ctest: TIMEOUT 120 COST 15
 """varve pack and unpack: trees with links, folders and attributes; many small files; files with holes."""
 import os
 import pathlib
@@ -280,7 +280,8 @@ class Small(Tree):
         self.pack()
         layer = self.layers()[0].read_bytes()
         self.assertLess(command.sections(layer)["DIGESTS"][1], files)
-        self.assertLess(len(layer), 10 * files)
+        if "zstd" in self.varve("config"):
+            self.assertLess(len(layer), 10 * files)
         (self.set / "f2500").write_text("another\n")
         told = self.json("pack", self.store, "run", "-C", self.set, ".")
         kind = [k for k in told["variables"] if k["key"] == "(small files)"][0]
@@ -305,6 +306,9 @@ class Sparse(Tree):
         size = 900 << 30
         pieces = [(0, b"begin"), (5 << 30, b"x" * 5000), ((800 << 30) + 12345, b"odd"), (size - 3, b"end")]
         self.poke("vast", size, pieces)
+        with open(self.set / "vast", "rb") as f:
+            if os.lseek(f.fileno(), 1 << 20, os.SEEK_DATA) < 1 << 30:
+                self.skipTest("the file system does not tell of holes")
         (self.set / "other").write_bytes(command.noise(100000))
         self.assertEqual(self.json("pack", self.store, "run", "-C", self.set, ".")["bytes"], size + 100000)
         self.unpack()

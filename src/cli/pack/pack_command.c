@@ -189,5 +189,6 @@ int vv_pack_command_series(struct vv_verb_context *job, const char *lineage, con
 	if (t.n && vv_verb_context_is_first(job) && !job->args->quiet && !job->args->json)
 		(void)vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);
+	tell_left(job, &l->left);
 	return conclude(job, l, done, known, rc);
 }

@@ -9,6 +9,37 @@ bool vv_file_attributes_is_kept(const char *name)
 	       strcmp(name, "system.nfs4_acl") == 0;
 }
 
+/* Numbers of NFS have their high byte first. */
+static bool take_u32(const uint8_t **p, size_t *left, uint32_t *out)
+{
+	if (*left < 4)
+		return false;
+	*out = (uint32_t)(*p)[0] << 24 | (uint32_t)(*p)[1] << 16 | (uint32_t)(*p)[2] << 8 | (*p)[3];
+	*p += 4;
+	*left -= 4;
+	return true;
+}
+
+/* RFC 7530, section 6: a count, then of each type, flags, mask, and for whom, padded to four bytes. */
+bool vv_file_attributes_is_trivial(const char *name, const uint8_t *value, size_t len)
+{
+	uint32_t n, number, who;
+
+	if (strcmp(name, "system.nfs4_acl") != 0 || !take_u32(&value, &len, &n))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		for (int k = 0; k < 3; k++)
+			if (!take_u32(&value, &len, &number))
+				return false;
+		if (!take_u32(&value, &len, &who) || who > len || who == 0 || value[who - 1] != '@') /* OWNER@, GROUP@, EVERYONE@ */
+			return false;
+		who = (who + 3) / 4 * 4 < len ? (who + 3) / 4 * 4 : (uint32_t)len;
+		value += who;
+		len -= who;
+	}
+	return true;
+}
+
 void vv_file_attributes_fini(struct vv_file_attributes *a)
 {
 	for (size_t i = 0; i < a->n; i++) {

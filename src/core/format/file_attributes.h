@@ -19,6 +19,8 @@ enum { VV_FILE_ATTRIBUTES_NAME = 256, VV_FILE_ATTRIBUTES_VALUE = 64 << 10, VV_FI
 
 /* Is it one that is packed, and given back? Those of users, and access control lists. Others are privileges, or labels of one host. */
 bool vv_file_attributes_is_kept(const char *name);
+/* Does it say no more than the mode? So it is with an NFSv4 list, which every file there has, that names nobody. */
+bool vv_file_attributes_is_trivial(const char *name, const uint8_t *value, size_t len);
 
 void vv_file_attributes_fini(struct vv_file_attributes *a);
 /* Copies; in the order of names. */

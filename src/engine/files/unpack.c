@@ -320,7 +320,16 @@ static void choice_fini(struct choice *c)
 	vv_mem_free(c->first);
 }
 
-/* Links are only believed among files of one length. */
+/* One list may not say that two files are one which its layer has apart. What two ranks have packed of one file may lie in different places. */
+static bool can_be_one(struct vv_unpack_file a, struct vv_unpack_file b)
+{
+	const struct vv_runs *x = &a.region->runs, *y = &b.region->runs;
+
+	if (a.region->shape.len != b.region->shape.len || a.rank != b.rank)
+		return a.region->shape.len == b.region->shape.len;
+	return x->n == y->n && (x->n == 0 || memcmp(x->v, y->v, x->n * sizeof(*x->v)) == 0);
+}
+
 static int find_links(const struct vv_unpack *u, struct choice *c)
 {
 	struct vv_link *link = NULL;
@@ -341,7 +350,7 @@ static int find_links(const struct vv_unpack *u, struct choice *c)
 		rc = VV_ENOMEM;
 	vv_file_links_group(link, n);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		if (link[i].first != link[i].file && vv_unpack_at(u, link[i].first).region->shape.len == vv_unpack_at(u, link[i].file).region->shape.len)
+		if (link[i].first != link[i].file && can_be_one(vv_unpack_at(u, link[i].first), vv_unpack_at(u, link[i].file)))
 			c->first[link[i].file] = link[i].first + 1;
 	vv_mem_free(link);
 	return rc;

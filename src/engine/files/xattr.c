@@ -48,7 +48,7 @@ static int read_one(int fd, const char *name, const char *attr, struct vv_file_a
 	}
 	if (n < 0 && errno != ENODATA)
 		leave(left, name, attr, strerror(errno));
-	else if (n >= 0)
+	else if (n >= 0 && !vv_file_attributes_is_trivial(attr, value, (size_t)n))
 		rc = vv_file_attributes_add(out, attr, value, (size_t)n);
 	if (value != some)
 		vv_mem_free(value);
