@@ -4,8 +4,15 @@
 
 static void test_kept(void)
 {
-	static const char *const kept[] = { "user.a", "user.", "system.posix_acl_access", "system.posix_acl_default", "system.nfs4_acl" };
-	static const char *const left[] = { "", "user", "security.capability", "security.selinux", "trusted.user.a", "system.posix_acl_accessx", "System.nfs4_acl" };
+	static const char *const kept[] = {"user.a", "user.", "system.posix_acl_access", "system.posix_acl_default",
+					   "system.nfs4_acl"};
+	static const char *const left[] = {"",
+					   "user",
+					   "security.capability",
+					   "security.selinux",
+					   "trusted.user.a",
+					   "system.posix_acl_accessx",
+					   "System.nfs4_acl"};
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		CHECK(vv_file_attributes_is_kept(kept[i]));
@@ -15,8 +22,8 @@ static void test_kept(void)
 
 static void test_order(void)
 {
-	static const char *const name[] = { "user.m", "user.a", "user.z", "user.b" };
-	struct vv_file_attributes a = { 0 }, b = { 0 };
+	static const char *const name[] = {"user.m", "user.a", "user.z", "user.b"};
+	struct vv_file_attributes a = {0}, b = {0};
 
 	for (size_t i = 0; i < 4; i++) {
 		CHECK_EQ(vv_file_attributes_add(&a, name[i], name[i], i), 0);
@@ -34,8 +41,12 @@ static void test_order(void)
 /* Every file of NFSv4 has a list; one that names somebody is kept. */
 static void test_trivial(void)
 {
-	static const uint8_t modes[] = "\0\0\0\2" "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\6OWNER@\0\0" "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\11EVERYONE@\0\0";
-	static const uint8_t names[] = "\0\0\0\2" "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\6OWNER@\0\0" "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\11ann@b.org\0\0";
+	static const uint8_t modes[] = "\0\0\0\2"
+				       "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\6OWNER@\0\0"
+				       "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\11EVERYONE@\0\0";
+	static const uint8_t names[] = "\0\0\0\2"
+				       "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\6OWNER@\0\0"
+				       "\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\11ann@b.org\0\0";
 
 	CHECK(vv_file_attributes_is_trivial("system.nfs4_acl", modes, sizeof(modes)));
 	CHECK(!vv_file_attributes_is_trivial("user.a", modes, sizeof(modes)));

@@ -5,8 +5,8 @@
 
 bool vv_file_attributes_is_kept(const char *name)
 {
-	return strncmp(name, "user.", 5) == 0 || strcmp(name, "system.posix_acl_access") == 0 || strcmp(name, "system.posix_acl_default") == 0 ||
-	       strcmp(name, "system.nfs4_acl") == 0;
+	return strncmp(name, "user.", 5) == 0 || strcmp(name, "system.posix_acl_access") == 0 ||
+	       strcmp(name, "system.posix_acl_default") == 0 || strcmp(name, "system.nfs4_acl") == 0;
 }
 
 /* Numbers of NFS have their high byte first. */
@@ -31,7 +31,8 @@ bool vv_file_attributes_is_trivial(const char *name, const uint8_t *value, size_
 		for (int k = 0; k < 3; k++)
 			if (!take_u32(&value, &len, &number))
 				return false;
-		if (!take_u32(&value, &len, &who) || who > len || who == 0 || value[who - 1] != '@') /* OWNER@, GROUP@, EVERYONE@ */
+		if (!take_u32(&value, &len, &who) || who > len || who == 0 ||
+		    value[who - 1] != '@') /* OWNER@, GROUP@, EVERYONE@ */
 			return false;
 		who = (who + 3) / 4 * 4 < len ? (who + 3) / 4 * 4 : (uint32_t)len;
 		value += who;
@@ -47,12 +48,12 @@ void vv_file_attributes_fini(struct vv_file_attributes *a)
 		vv_mem_free(a->v[i].value);
 	}
 	vv_mem_free(a->v);
-	*a = (struct vv_file_attributes){ 0 };
+	*a = (struct vv_file_attributes){0};
 }
 
 int vv_file_attributes_add(struct vv_file_attributes *a, const char *name, const void *value, size_t len)
 {
-	struct vv_attr x = { .len = len };
+	struct vv_attr x = {.len = len};
 	size_t at = a->n;
 	int rc = vv_mem_room(&a->v, a->n, &a->cap, sizeof(*a->v));
 
@@ -88,7 +89,8 @@ bool vv_file_attributes_equal(const struct vv_file_attributes *a, const struct v
 	bool equal = a->n == b->n;
 
 	for (size_t i = 0; equal && i < a->n; i++)
-		equal = strcmp(a->v[i].name, b->v[i].name) == 0 && a->v[i].len == b->v[i].len && memcmp(a->v[i].value, b->v[i].value, a->v[i].len) == 0;
+		equal = strcmp(a->v[i].name, b->v[i].name) == 0 && a->v[i].len == b->v[i].len &&
+			memcmp(a->v[i].value, b->v[i].value, a->v[i].len) == 0;
 	return equal;
 }
 

@@ -15,7 +15,11 @@ struct vv_file_attributes { /* by name, ascending */
 	size_t n, cap;
 };
 
-enum { VV_FILE_ATTRIBUTES_NAME = 256, VV_FILE_ATTRIBUTES_VALUE = 64 << 10, VV_FILE_ATTRIBUTES_MOST = 16384 }; /* bytes of a name with its end, of a value; attributes of one file: limits of Linux */
+enum {
+	VV_FILE_ATTRIBUTES_NAME = 256,
+	VV_FILE_ATTRIBUTES_VALUE = 64 << 10,
+	VV_FILE_ATTRIBUTES_MOST = 16384
+}; /* bytes of a name with its end, of a value; attributes of one file: limits of Linux */
 
 /* Is it one that is packed, and given back? Those of users, and access control lists. Others are privileges, or labels of one host. */
 bool vv_file_attributes_is_kept(const char *name);

@@ -14,14 +14,15 @@ static bool is_asked(const struct vv_unpack_options *opt, const char *name)
 
 static int by_name(const void *a, const void *b)
 {
-	return vv_manifest_compare((*(const struct vv_manifest_entry *const *)a)->name, (*(const struct vv_manifest_entry *const *)b)->name);
+	return vv_manifest_compare((*(const struct vv_manifest_entry *const *)a)->name,
+				   (*(const struct vv_manifest_entry *const *)b)->name);
 }
 
 int vv_tree_entries_choose(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct vv_tree_entries *e)
 {
 	size_t n = 0;
 
-	*e = (struct vv_tree_entries){ .opt = opt, .target.fd = -1 };
+	*e = (struct vv_tree_entries){.opt = opt, .target.fd = -1};
 	for (size_t r = 0; r < u->n_ranks; r++)
 		n += u->rank[r].manifest.n_entries;
 	if (n == 0)
@@ -54,7 +55,7 @@ int vv_tree_entries_begin(struct vv_tree_entries *e)
 static int end_one(struct vv_tree_entries *e, size_t i, struct vv_unpack_report *out)
 {
 	const struct vv_manifest_entry *x = e->v[i];
-	struct timespec mtime = { .tv_sec = (time_t)x->mtime_s, .tv_nsec = (long)x->mtime_ns };
+	struct timespec mtime = {.tv_sec = (time_t)x->mtime_s, .tv_nsec = (long)x->mtime_ns};
 
 	if (x->type == VV_MANIFEST_LINK)
 		return vv_output_dir_symlink(&e->target, x->name, x->target, mtime, e->opt->force);
@@ -77,7 +78,7 @@ static void end_all(struct vv_tree_entries *e, uint8_t type, struct vv_unpack_re
 /* Links first, for a folder may be shut, and has the time of the last change in it; folders backwards, for they may shut off those below them. */
 int vv_tree_entries_end(struct vv_tree_entries *e, struct vv_unpack_report *out)
 {
-	struct vv_err_state error = { 0 };
+	struct vv_err_state error = {0};
 	int rc = 0;
 
 	end_all(e, VV_MANIFEST_LINK, out, &error);
@@ -92,5 +93,5 @@ void vv_tree_entries_fini(struct vv_tree_entries *e)
 	vv_output_dir_close(&e->target);
 	vv_mem_free(e->v);
 	vv_mem_free(e->made);
-	*e = (struct vv_tree_entries){ .target.fd = -1 };
+	*e = (struct vv_tree_entries){.target.fd = -1};
 }

@@ -9,7 +9,7 @@ struct vv_tree_entries {
 	const struct vv_unpack_options *opt;
 	struct vv_output_dir target;
 	const struct vv_manifest_entry **v; /* those asked for, by name */
-	bool *made;                         /* a folder that was not there */
+	bool *made;			    /* a folder that was not there */
 	size_t n;
 };
 

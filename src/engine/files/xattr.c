@@ -66,7 +66,8 @@ int vv_xattr_read(int fd, const char *name, struct vv_file_attributes *out, stru
 
 		if (vv_file_attributes_is_kept(attr))
 			rc = read_one(fd, name, attr, out, left);
-		else if (strcmp(attr, "security.selinux") != 0) /* every file has it where there is one, and gets it from there */
+		else if (strcmp(attr, "security.selinux") !=
+			 0) /* every file has it where there is one, and gets it from there */
 			leave(left, name, attr, "it is a privilege or of this host");
 	}
 	vv_mem_free(names);
@@ -82,8 +83,8 @@ void vv_xattr_write(int fd, const char *name, const struct vv_file_attributes *a
 
 bool vv_xattr_equal(int fd, const struct vv_file_attributes *a)
 {
-	struct vv_xattr_left left = { 0 };
-	struct vv_file_attributes now = { 0 };
+	struct vv_xattr_left left = {0};
+	struct vv_file_attributes now = {0};
 	bool equal = vv_xattr_read(fd, "", &now, &left) == 0 && vv_file_attributes_equal(&now, a);
 
 	vv_file_attributes_fini(&now);
