@@ -1,8 +1,9 @@
 #include "preload/heap.h"
 #include "base/err.h"
-#include "base/mem.h"
+#include "base/log.h"
 #include "engine/run_protocol.h"
 #include "preload/caller.h"
+#include "preload/heap_rebuild.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,22 +17,21 @@
 #define GIB ((size_t)1 << 30)
 #define MIB ((size_t)1 << 20)
 
-enum { LATER_ARENAS = 16 };
-
 static const uintptr_t usual_place = (uintptr_t)32 << 40; /* far from what the kernel maps, with 47 bits or 48 */
-static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = 4 * TIB, records = 256 * GIB;
+static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = TIB, records = 256 * GIB;
 
 struct lane {
 	extent_hooks_t hooks; /* first: jemalloc hands back a pointer to it */
 	pthread_mutex_t lock;
 	uintptr_t lo;
 	size_t size, used, open; /* open: writable memory */
+	size_t unknown;          /* jemalloc does not know the objects in the first bytes, so many */
+	unsigned arena;          /* jemalloc's number of it, and 1; 0: not made yet */
 };
 
 struct vv_heap vv_heap = { .phase = VV_HEAP_NONE };
 __thread uintptr_t vv_heap_settled;
 static struct lane lane[VV_HEAP_LANES];
-static unsigned startup_arena[VV_HEAP_LATER], later_arena[LATER_ARENAS]; /* jemalloc's number of it, and 1; 0: not made yet */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint threads;
@@ -146,7 +146,7 @@ int vv_heap_reach(unsigned l, size_t n)
  * looked at. */
 static void prefer_large_pages(const struct lane *l, uintptr_t p, size_t n)
 {
-	if (l != &lane[VV_HEAP_LATER] && n <= VV_JE_GROWTH && p - l->lo >= VV_JE_GROWTH)
+	if (l < &lane[VV_HEAP_LATER] && n <= VV_JE_GROWTH && p - l->lo >= VV_JE_GROWTH)
 		madvise((void *)p, n, MADV_HUGEPAGE);
 }
 
@@ -240,30 +240,34 @@ static unsigned make_arena(struct lane *l)
 	if (vv_je_mallctl("experimental.arenas_create_ext", &arena, &n, &config, sizeof(config)) != 0)
 		return 0;
 	vv_je_limit_growth(arena);
-	if (l != &lane[VV_HEAP_LATER])
+	if (l < &lane[VV_HEAP_LATER])
 		vv_je_set_decay(arena, -1);
 	return arena + 1;
+}
+
+/* The main thread's is the first of a phase. Threads beyond the lanes share those of the others. */
+static struct lane *lane_of(int phase)
+{
+	unsigned n = my_number - 1;
+
+	if (phase != VV_HEAP_STARTUP)
+		return &lane[VV_HEAP_LATER + n % (VV_HEAP_LANES - VV_HEAP_LATER)];
+	return &lane[n < VV_HEAP_LATER ? n : 1 + n % (VV_HEAP_LATER - 1)];
 }
 
 /* This thread allocates as the phase asks. What its cache holds is of the phase before, or of the C library's early days: given back. */
 static bool settle(int phase)
 {
-	unsigned *arena, bind;
+	struct lane *l;
+	unsigned bind;
 
 	if (my_number == 0)
 		my_number = vv_heap_next_thread() + 1;
-	if (phase == VV_HEAP_STARTUP) {
-		unsigned n = my_number - 1;
-
-		n = n < VV_HEAP_LATER ? n : 1 + n % (VV_HEAP_LATER - 1);
-		arena = &startup_arena[n];
-	} else {
-		arena = &later_arena[my_number % LATER_ARENAS];
-	}
+	l = lane_of(phase);
 	pthread_mutex_lock(&making);
-	if (*arena == 0)
-		*arena = make_arena(phase == VV_HEAP_STARTUP ? &lane[arena - startup_arena] : &lane[VV_HEAP_LATER]);
-	bind = *arena;
+	if (l->arena == 0)
+		l->arena = make_arena(l);
+	bind = l->arena;
 	pthread_mutex_unlock(&making);
 	if (bind == 0)
 		return false;
@@ -329,62 +333,34 @@ void *vv_heap_alloc_aligned(size_t align, size_t n)
 	return p ? marked(p, vv_je_malloc_usable_size(p)) : NULL;
 }
 
-/* ---- adopted ones: how many objects lie in each stretch of their memory; when there is none left, the kernel has it back ---------- */
+/* ---- objects that jemalloc does not know, of a lane that could not be rebuilt: their memory is not used again --------------------- */
 
-enum { STRETCH = 1 << 16 };
-static _Atomic(uint32_t) *users;
-
-static void each_stretch(uintptr_t at, uint8_t mark, void (*fn)(size_t stretch))
+static bool is_unknown(const void *p)
 {
-	size_t first = (at - vv_heap.adopted) / STRETCH, last = (at + vv_heap_mark_room(mark) - 1 - vv_heap.adopted) / STRETCH;
-	size_t end = (vv_heap.n_adopted + STRETCH - 1) / STRETCH;
+	uintptr_t at = (uintptr_t)p, first = lane[VV_HEAP_LATER].lo, second = lane[VV_HEAP_LATER + 1].lo;
+	const struct lane *l = &lane[VV_HEAP_LATER];
 
-	for (size_t i = first; i <= last && i < end; i++)
-		fn(i);
-}
-
-static void enter(size_t stretch)
-{
-	atomic_fetch_add_explicit(&users[stretch], 1, memory_order_relaxed);
-}
-
-static void leave(size_t stretch)
-{
-	uintptr_t lo = vv_heap.adopted + stretch * STRETCH;
-
-	if (atomic_fetch_sub_explicit(&users[stretch], 1, memory_order_relaxed) == 1 && lo + STRETCH <= vv_heap.adopted + vv_heap.n_adopted)
-		give_to_kernel((void *)lo, STRETCH);
-}
-
-/* jemalloc has never heard of it: its memory goes back to the kernel. */
-static void free_adopted(void *p)
-{
-	uint8_t mark = *vv_heap_mark(p);
-
-	if (!mark)
-		abort(); /* freed twice, or never allocated */
-	*vv_heap_mark(p) = 0;
-	if (users)
-		each_stretch((uintptr_t)p, mark, leave);
+	if (vv_heap_is_plain(p) || at < first)
+		return false;
+	if (at >= second)
+		l += 1 + (at - second) / later_lane;
+	return at - l->lo < l->unknown;
 }
 
 void vv_heap_free(void *p)
 {
-	if (vv_heap_adopted(p))
-		free_adopted(p);
-	else
+	if (!is_unknown(p)) {
 		vv_heap_free_plain(p);
-}
-
-static void count(void *arg, uintptr_t at, uint8_t mark)
-{
-	(void)arg;
-	each_stretch(at, mark, enter);
+		return;
+	}
+	if (*vv_heap_mark(p) == 0)
+		abort(); /* freed twice, or never allocated */
+	*vv_heap_mark(p) = 0;
 }
 
 size_t vv_heap_room(const void *p)
 {
-	return vv_heap_adopted(p) ? vv_heap_mark_room(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
+	return is_unknown(p) ? vv_heap_mark_room(*vv_heap_mark(p)) : vv_je_malloc_usable_size(p);
 }
 
 static void *move(void *p, size_t room, size_t n)
@@ -420,7 +396,7 @@ void *vv_heap_resize(void *p, size_t n)
 		return p;
 	if (!vv_heap_is_settled() && !vv_heap_settle())
 		return NULL;
-	if (vv_heap_adopted(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo)) {
+	if (is_unknown(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo)) {
 		size_t room = vv_heap_room(p);
 
 		return n <= room && n >= room / 2 ? p : move(p, room, n);
@@ -496,9 +472,24 @@ static void unlock_making(void)
 	pthread_mutex_unlock(&making);
 }
 
+/* The last MiB is not used: jemalloc must not merge free memory of two lanes. */
+static size_t lane_size(unsigned i)
+{
+	return i == 0 || i == VV_HEAP_LATER ? main_lane : i < VV_HEAP_LATER ? thread_lane : later_lane;
+}
+
+static size_t lanes_size(void)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
+		n += lane_size(i);
+	return n;
+}
+
 static void begin(void)
 {
-	size_t size = main_lane + (VV_HEAP_LATER - 1) * thread_lane + later_lane, all = size + size / VV_HEAP_GRAIN + records;
+	size_t size = lanes_size(), all = size + size / VV_HEAP_GRAIN + records;
 	uintptr_t at, next;
 	void *p;
 
@@ -514,10 +505,8 @@ static void begin(void)
 	}
 	next = at;
 	for (unsigned i = 0; i < VV_HEAP_LANES; i++) {
-		size_t n = i == 0 ? main_lane : i == VV_HEAP_LATER ? later_lane : thread_lane;
-
-		lane[i] = (struct lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = n };
-		next += n;
+		lane[i] = (struct lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = lane_size(i) - MIB };
+		next += lane_size(i);
 	}
 	vv_heap.lo = vv_heap.plain = at;
 	vv_heap.size = vv_heap.n_plain = size;
@@ -539,13 +528,31 @@ void vv_heap_begin(void)
 	pthread_once(&once, begin);
 }
 
+/* Of free memory, eight marks at a time. */
+uintptr_t vv_heap_next(uintptr_t at, uintptr_t end)
+{
+	const uint8_t *first = vv_heap_mark((void *)at), *mark = first, *last = vv_heap_mark((void *)end);
+	uint64_t eight;
+
+	while (mark < last && *mark == 0) {
+		if (last - mark >= (ptrdiff_t)sizeof(eight) && (memcpy(&eight, mark, sizeof(eight)), eight == 0))
+			mark += sizeof(eight);
+		else
+			mark++;
+	}
+	return at + (uintptr_t)(mark - first) * VV_HEAP_GRAIN;
+}
+
 static void walk(const struct lane *l, size_t used, void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 {
-	for (uintptr_t at = l->lo, end = at + used; at < end;) {
+	uintptr_t end = l->lo + used, at = vv_heap_next(l->lo, end);
+
+	while (at < end) {
 		uint8_t mark = *vv_heap_mark((void *)at);
-		if (mark)
-			fn(arg, at, mark);
-		at += mark ? vv_heap_grains(most((uint8_t)(mark - 1)) + 1) * VV_HEAP_GRAIN : VV_HEAP_GRAIN; /* no object begins inside another */
+
+		fn(arg, at, mark);
+		at += vv_heap_grains(most((uint8_t)(mark - 1)) + 1) * VV_HEAP_GRAIN; /* no object begins inside another */
+		at = at < end ? vv_heap_next(at, end) : end;
 	}
 }
 
@@ -555,29 +562,37 @@ void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 		walk(&lane[i], vv_heap_used(i), fn, arg);
 }
 
-/* Where there is no memory to count in, nothing is given back. */
-static void adopt(void)
+/* Marks that contradict each other are of threads that allocated while the checkpoint was taken. Such a lane keeps its content, and new memory comes from
+ * beyond it. */
+static int know(struct lane *l)
 {
-	struct lane *l = &lane[VV_HEAP_LATER];
+	size_t used = l->used;
 
-	vv_heap.adopted = l->lo;
-	vv_heap.n_adopted = l->used;
-	vv_heap.plain = l->lo + l->used;
-	vv_heap.n_plain = l->size - l->used;
-	users = l->used ? vv_mem_map((l->used + STRETCH - 1) / STRETCH * sizeof(*users)) : NULL;
-	if (users)
-		walk(l, l->used, count, NULL);
+	if (used == 0)
+		return 0;
+	if (!vv_heap_rebuild_is_sound(l->lo, used)) {
+		vv_log_warn("threads allocated while the checkpoint was taken: %zu MiB of their heap come back, but will not be used again", used / MIB);
+		l->unknown = used;
+		vv_heap.n_plain = lane[VV_HEAP_LATER].lo - vv_heap.plain;
+		return 0;
+	}
+	l->arena = make_arena(l);
+	l->used = 0;
+	return l->arena ? vv_heap_rebuild_lane(l->arena - 1, l->lo, used) : VV_ENOMEM;
 }
 
-void vv_heap_run(bool adopted)
+int vv_heap_run(bool restored)
 {
-	if (adopted)
-		adopt();
+	int rc = 0;
+
+	for (unsigned i = VV_HEAP_LATER; rc == 0 && restored && i < VV_HEAP_LANES; i++)
+		rc = know(&lane[i]);
 	for (unsigned i = 0; i < VV_HEAP_LATER; i++)
-		if (startup_arena[i])
-			vv_je_set_decay(startup_arena[i] - 1, 10000);
+		if (lane[i].arena)
+			vv_je_set_decay(lane[i].arena - 1, 10000);
 	atomic_store(&vv_heap.phase, VV_HEAP_RUNNING);
 	vv_caller_forget();
+	return rc;
 }
 
 void vv_heap_disown(uintptr_t at)

@@ -2,9 +2,9 @@
  * it is the program's state and nothing else, and lies where it lay when the program is started again.
  *
  * What the program allocates until its first checkpoint (its start-up) goes into lanes of the range, one for each thread, in an order
- * that depends on the program alone: started again, it finds every object where it was. What it allocates later goes into one more
- * lane. At a restart that lane's objects come back without having been allocated: they are *adopted*, jemalloc does not know them,
- * and gives out memory beyond them.
+ * that depends on the program alone: started again, it finds every object where it was. What it allocates later goes into more
+ * lanes, one for each of a few groups of threads. At a restart these come back without having been allocated: jemalloc is made to know them
+ * (heap_rebuild.h), and serves new objects from the free memory between them.
  *
  * A byte for each 16 bytes of the range tells where an object begins, and how large it is: the *marks*. They are state, too. */
 #ifndef VV_PRELOAD_HEAP_H
@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 enum {
-	VV_HEAP_LANES = 65,    /* of start-up 64; the last is for what comes later */
-	VV_HEAP_LATER = 64,
+	VV_HEAP_LATER = 64,    /* lanes of start-up; those from here on are for later objects */
+	VV_HEAP_LANES = VV_HEAP_LATER + 16,
 	VV_HEAP_GRAIN = 16,    /* no two objects begin in one */
 };
 
@@ -32,12 +32,10 @@ enum vv_heap_phase {
 /* What every malloc and free looks at, side by side. */
 struct vv_heap {
 	uintptr_t mark;  /* what the mark of address 0 would be at: that of p is p / VV_HEAP_GRAIN further */
-	uintptr_t plain; /* the bytes from here, so many, hold no adopted objects: all of the heap, or, after a restart, what lies beyond those */
+	uintptr_t plain; /* jemalloc knows all objects in the bytes from here, so many: in the whole heap, or in the lanes of start-up alone */
 	size_t n_plain;
 	uintptr_t lo;
 	size_t size;
-	uintptr_t adopted; /* the bytes from here, so many, are adopted */
-	size_t n_adopted;
 	_Atomic(int) phase;
 	uintptr_t records; /* so many bytes for what jemalloc notes down, which is no state */
 	size_t records_size;
@@ -49,11 +47,6 @@ extern __thread uintptr_t vv_heap_settled __attribute__((visibility("hidden"), t
 static inline bool vv_heap_owns(const void *p)
 {
 	return (uintptr_t)p - vv_heap.lo < vv_heap.size;
-}
-
-static inline bool vv_heap_adopted(const void *p)
-{
-	return (uintptr_t)p - vv_heap.adopted < vv_heap.n_adopted;
 }
 
 static inline bool vv_heap_is_plain(const void *p)
@@ -161,9 +154,10 @@ size_t vv_heap_lane_size(unsigned lane);
 
 /* Start-up is over: calls fn for every object of it, in the order of addresses. */
 void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg);
-/* From now on memory comes from the last lane; after a restart, from beyond what it holds. `adopted`: what it holds was put there, and not
- * allocated. */
-void vv_heap_run(bool adopted);
+/* From now on memory comes from the later lanes. `restored`: their objects were put there, and not allocated. */
+int vv_heap_run(bool restored);
+/* The first object from `at` on, or `end`. */
+uintptr_t vv_heap_next(uintptr_t at, uintptr_t end);
 /* Freed memory does not go back to the kernel from now on, or does again. */
 void vv_heap_hold(bool hold);
 /* Gives back an object of start-up that the restored state does not have. */

@@ -40,7 +40,7 @@ struct plan {
 	struct vv_globals globals;
 };
 
-enum { VERSION = 4, MOST_LIBRARIES = 1 << 20 };
+enum { VERSION = 5, MOST_LIBRARIES = 1 << 20 };
 static const char magic[8] = "varvHEAP";
 
 struct named {
@@ -263,8 +263,9 @@ static int agree(struct varve *v, int rc)
 
 int vv_state_start(struct varve *v)
 {
-	vv_heap_run(false);
-	return agree(v, declare_others(v));
+	int rc = vv_heap_run(false);
+
+	return agree(v, rc ? rc : declare_others(v));
 }
 
 /* ---- the way back ---------------------------------------------------------------------------------------------------------------- */
@@ -423,9 +424,10 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 	if (rc == 0) {
 		put_exceptions(kept);
 		vv_argv_restored();
-		vv_heap_run(true);
-		rc = give_back();
+		rc = vv_heap_run(true);
 	}
+	if (rc == 0)
+		rc = give_back();
 	vv_mem_free(kept);
 	return vv_restore_shut(&latch, rc);
 }
