@@ -20,6 +20,7 @@
 #define VV_RUN_PROTOCOL_RESTART "VARVE_RUN_RESTART" /* "latest" (the default), "none", or the number of an epoch */
 #define VV_RUN_PROTOCOL_GLOBALS "VARVE_RUN_GLOBALS" /* "1": .data and .bss of the executable belong to the state */
 #define VV_RUN_PROTOCOL_OUTSIDE "VARVE_RUN_OUTSIDE" /* further libraries whose memory is not part of the state: names between colons */
+#define VV_RUN_PROTOCOL_POINTERS "VARVE_RUN_POINTERS" /* "off": pointers from the state to the outside are not looked for */
 #define VV_RUN_PROTOCOL_EVENTS "VARVE_RUN_EVENTS"   /* the file that events are appended to; only rank 0 writes */
 #define VV_RUN_PROTOCOL_MPI "VARVE_RUN_MPI"         /* "asked": MPI's thread level is the one that the program asks for */
 #define VV_RUN_PROTOCOL_REHEARSE "VARVE_RUN_REHEARSE" /* LOOK-LAST, as in 5-7: engine/session/rehearse.h */

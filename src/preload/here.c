@@ -274,6 +274,8 @@ static int take(void)
 	vv_heap_hold(false);
 	if (rc == 0) {
 		tell("taken", varve_epoch(session), when_committed());
+		if (session->rank == 0)
+			vv_state_look();
 	} else if (!atomic_exchange(&told, false) && !tell("failed", 0, varve_last_error())) {
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
 	}

@@ -12,6 +12,7 @@
 #include "preload/globals.h"
 #include "preload/heap.h"
 #include "preload/library.h"
+#include "preload/outside_pointers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -253,6 +254,32 @@ static int declare_others(struct varve *v)
 		if (named[i].name)
 			rc = varve_protect(v, named[i].name, named[i].p, named[i].len);
 	return rc;
+}
+
+/* An exception at `at`, or a named region at `target`. */
+static bool is_exempt(uintptr_t at, uintptr_t target)
+{
+	for (size_t i = 0; i < n_named; i++)
+		if ((named[i].name ? target : at) - (uintptr_t)named[i].p < named[i].len)
+			return true;
+	return false;
+}
+
+void vv_state_look(void)
+{
+	bool first = false;
+	char name[32];
+
+	if (!vv_outside_pointers_begin(is_exempt, &first))
+		return;
+	for (uint32_t i = 0; first && i < plan.globals.n; i++) {
+		snprintf(name, sizeof(name), "globals/%u", i);
+		vv_outside_pointers_look(name, (uintptr_t)plan.globals.part[i].lo, plan.globals.part[i].size);
+	}
+	for (size_t i = 0; first && i < n_named; i++)
+		if (named[i].name)
+			vv_outside_pointers_look(named[i].name, (uintptr_t)named[i].p, named[i].len);
+	vv_outside_pointers_look_heap();
 }
 
 /* All ranks can go on, or none does. */

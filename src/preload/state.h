@@ -22,5 +22,7 @@ int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched);
 int vv_state_start(struct varve *v);
 /* What the heap has come to be is declared to the session. */
 int vv_state_declare(struct varve *v);
+/* After a checkpoint: warns of pointers from the state to memory that is not in it. */
+void vv_state_look(void);
 
 #endif

@@ -1,0 +1,285 @@
+#include "preload/outside_pointers.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "engine/run_protocol.h"
+#include "preload/alloc.h"
+#include "track/memory.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	WINDOW = 1 << 16,
+	MOST_MAPS = 256,
+	MOST_OWNERS = 16,
+	MOST_OF_CHUNK = 64, /* words */
+	MOST_OF_OBJECT = 1 << 20,
+	MOST_OF_REGION = 1 << 24,
+	MOST_OF_LOOK = 1 << 26,
+};
+
+/* Mapped memory that is not saved. */
+struct map {
+	uintptr_t lo, hi;
+	char path[96]; /* "": of the C library's malloc */
+};
+
+static struct map map[MOST_MAPS]; /* ascending */
+static size_t n_maps;
+static char owner[MOST_OWNERS][96]; /* that were told of */
+static size_t n_owners;
+static bool (*exempt)(uintptr_t at, uintptr_t target);
+
+static unsigned long checkpoints, next_pass = 1;
+static unsigned lane = VV_HEAP_LANES; /* where the pass has come to; at its end */
+static size_t offset;
+
+static uintptr_t window[WINDOW / sizeof(uintptr_t)];
+static uintptr_t window_at;
+static size_t n_window;
+
+/* The program may have shut it, or another thread gives it back just now. Past our own function of that name. */
+static size_t read_safely(uintptr_t at, void *out, size_t n)
+{
+	struct iovec to = { out, n }, from = { (void *)at, n };
+	long got = syscall(SYS_process_vm_readv, getpid(), &to, 1UL, &from, 1UL, 0UL);
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+/* ---- memory that is not saved ------------------------------------------------------------------------------------------------ */
+
+static bool is_device_or_shared(const char *path)
+{
+	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "anon_inode:", 11) == 0;
+}
+
+static bool note_map(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
+{
+	bool outside = m && is_device_or_shared(m->path), writable = m && m->mode[0] == 'r' && m->mode[1] == 'w';
+
+	(void)arg;
+	if (outside || (writable && (m->path[0] == 0 || strcmp(m->path, "[heap]") == 0))) {
+		map[n_maps] = (struct map){ .lo = lo, .hi = hi };
+		if (outside)
+			snprintf(map[n_maps].path, sizeof(map[n_maps].path), "%s", m->path);
+		n_maps++;
+	}
+	return n_maps < MOST_MAPS;
+}
+
+static void find_maps(void)
+{
+	uintptr_t end = vv_heap.records + vv_heap.records_size;
+	struct vv_memory_range r[] = { { 1 << 16, vv_heap.lo, false }, { end, (uintptr_t)1 << 56, false } };
+
+	n_maps = 0;
+	vv_memory_walk(r, 2, note_map, NULL);
+}
+
+static const struct map *find_map(uintptr_t p)
+{
+	size_t lo = 0, hi = n_maps;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (p < map[mid].hi)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo < n_maps && p >= map[lo].lo ? &map[lo] : NULL;
+}
+
+/* ---- the C library's chunks: the word before one is its length, and three bits ---------------------------------------------------- */
+
+enum { IN_USE = 1, MAPPED = 2, BITS = 7 };
+
+/* The second word of a chunk that was freed a moment ago, and waits to be used again. */
+static uintptr_t free_key(void)
+{
+	static uintptr_t key;
+	uintptr_t *p;
+
+	if (key)
+		return key;
+	p = __libc_malloc(2 * sizeof(*p));
+	if (p)
+		__libc_free(p);
+	return p && read_safely((uintptr_t)(p + 1), &key, sizeof(key)) ? key : 0;
+}
+
+/* How many bytes begin here, allocated; 0: none. Of pointers into the midst of a chunk nothing is known. */
+static size_t chunk_at(const struct map *m, uintptr_t p)
+{
+	uintptr_t head[4], after = 0; /* length of the one before, length, two words of content */
+	size_t n;
+
+	if (p % 16 || p < m->lo + 16 || read_safely(p - 16, head, sizeof(head)) != sizeof(head))
+		return 0;
+	n = head[1] & ~(uintptr_t)BITS;
+	if (n < 32 || n % 16 || n > m->hi - (p - 16))
+		return 0;
+	if (head[1] & MAPPED)
+		return (p - 16) % vv_memory_page() == head[0] && n + head[0] >= vv_memory_page() ? n - 16 : 0;
+	if (head[3] == free_key() || p - 8 + n >= m->hi || !read_safely(p - 8 + n, &after, sizeof(after)))
+		return 0;
+	return after & IN_USE && after > 16 ? n - 8 : 0;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Whose is it? A library's objects point to its code and tables; all point to the C library's. */
+static const char *owner_of(uintptr_t p, size_t n)
+{
+	uintptr_t word[MOST_OF_CHUNK];
+	size_t words = read_safely(p, word, n < sizeof(word) ? n : sizeof(word)) / sizeof(word[0]);
+	const char *found = NULL;
+	Dl_info info;
+
+	for (size_t i = 0; i < words; i++) {
+		if (word[i] < 1 << 16 || find_map(word[i]) || vv_heap_owns((void *)word[i]) || !dladdr((void *)word[i], &info))
+			continue;
+		found = base_name(info.dli_fname);
+		if (strncmp(found, "libc.so", 7) != 0)
+			break;
+	}
+	return found;
+}
+
+/* ---- what is said --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_new(const char *who)
+{
+	for (size_t i = 0; i < n_owners; i++)
+		if (strcmp(owner[i], who) == 0)
+			return false;
+	if (n_owners == MOST_OWNERS)
+		return false;
+	snprintf(owner[n_owners++], sizeof(owner[0]), "%s", who);
+	return true;
+}
+
+/* What is looked at: a region, or, without a name, an object of the heap. */
+struct place {
+	const char *name;
+	uintptr_t lo;
+	size_t size;
+};
+
+static void tell(const struct place *in, uintptr_t at, uintptr_t p, const char *who)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "the object of up to %zu bytes at %#zx", in->size, (size_t)in->lo);
+	vv_log_warn("%s, byte %zu, points to %#zx, memory of %s, which is not saved: after a restart the pointer would lead nowhere. Let the program make it anew after a "
+		    "restart, or keep it out of the state by varve_except_here. VARVE_RUN_POINTERS=off: this is not looked for",
+		    in->name ? in->name : name, (size_t)(at - in->lo), (size_t)p, who);
+}
+
+static void examine(const struct place *in, uintptr_t at, uintptr_t p)
+{
+	const struct map *m = find_map(p);
+	size_t n = m && !m->path[0] ? chunk_at(m, p) : 0;
+	const char *who;
+
+	if (!m || (!m->path[0] && !n) || exempt(at, p))
+		return;
+	who = m->path[0] ? m->path : owner_of(p, n);
+	if (who && is_new(who))
+		tell(in, at, p, who);
+}
+
+/* ---- where is looked ------------------------------------------------------------------------------------------------------------ */
+
+static bool see(uintptr_t at)
+{
+	if (at - window_at < n_window)
+		return true;
+	window_at = at;
+	n_window = read_safely(at, window, sizeof(window)) & ~(sizeof(window[0]) - 1);
+	return n_window != 0;
+}
+
+/* At its first bytes. */
+static void look(const struct place *in, size_t most)
+{
+	uintptr_t first = n_maps ? map[0].lo : UINTPTR_MAX, end = n_maps ? map[n_maps - 1].hi : 0;
+
+	uintptr_t at = (in->lo + sizeof(at) - 1) & ~(uintptr_t)(sizeof(at) - 1), hi = in->lo + (in->size < most ? in->size : most);
+
+	for (; at + sizeof(at) <= hi && see(at); at += sizeof(at)) {
+		uintptr_t p = window[(at - window_at) / sizeof(at)];
+
+		if (p >= first && p < end && !vv_heap_owns((void *)p))
+			examine(in, at, p);
+	}
+}
+
+bool vv_outside_pointers_begin(bool (*is_exempt)(uintptr_t at, uintptr_t target), bool *first)
+{
+	const char *wanted = vv_env_get(VV_RUN_PROTOCOL_POINTERS);
+
+	if (wanted && strcmp(wanted, "off") == 0)
+		return false;
+	checkpoints++;
+	*first = lane == VV_HEAP_LANES && checkpoints >= next_pass;
+	if (*first) {
+		next_pass = 2 * checkpoints;
+		lane = 0;
+		offset = 0;
+	}
+	if (lane == VV_HEAP_LANES)
+		return false;
+	exempt = is_exempt;
+	n_window = 0;
+	find_maps();
+	return n_maps != 0;
+}
+
+void vv_outside_pointers_look(const char *name, uintptr_t lo, size_t n)
+{
+	look(&(struct place){ name, lo, n }, MOST_OF_REGION);
+}
+
+/* Of a lane, from `offset` on, as much as is left of this look. */
+static size_t look_at_lane(uintptr_t lo, size_t used, size_t left)
+{
+	uintptr_t end = lo + used, at = vv_heap_next(lo + offset, end);
+
+	while (at < end && left) {
+		size_t room = vv_heap_mark_room(*vv_heap_mark((void *)at)), n = room < MOST_OF_OBJECT ? room : MOST_OF_OBJECT;
+
+		look(&(struct place){ NULL, at, room < end - at ? room : end - at }, MOST_OF_OBJECT);
+		left = n < left ? left - n : 0;
+		at = at + room < end ? vv_heap_next(at + room, end) : end;
+	}
+	offset = at - lo;
+	return left;
+}
+
+void vv_outside_pointers_look_heap(void)
+{
+	size_t left = MOST_OF_LOOK;
+
+	while (lane < VV_HEAP_LANES && left) {
+		size_t used = vv_heap_used(lane);
+		uintptr_t lo;
+
+		vv_heap_piece(lane, 0, &lo);
+		left = offset < used ? look_at_lane(lo, used, left) : left;
+		if (offset >= used) {
+			lane++;
+			offset = 0;
+		}
+	}
+}

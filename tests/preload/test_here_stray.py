@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Pointers in the state that lead to memory which is not in it are told of: where, whose, once; and those that are right after a restart are not."""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import test_here
+from test_here import BUILD, HERE, MPIEXEC, PRELOAD, SOURCE, Job, compile, expect
+
+TOLD = re.compile(r"warning: (.*), byte (\d+), points to 0x[0-9a-f]+, memory of (.+?), which is not saved")
+
+
+def told(work, program, what, **env):
+    status, out, err = Job(work, f"stray.{what}.{len(env)}", program, VARVE_INTERVAL="0", **env).run(what)
+    expect(f"{what}: it runs", status == 0, status, out, err)
+    return TOLD.findall(err)
+
+
+def check(work):
+    program = compile(work, "here_stray.c")
+    for what in ("", "except", "closed"):
+        expect(f"'{what}': nothing is told", told(work, program, what) == [], told(work, program, what))
+    found = told(work, program, "stream")
+    expect("a stream, once", len(found) == 1 and found[0][1:] == ("32", "libc.so.6") and "the object of up to" in found[0][0], found)
+    expect("switched off", told(work, program, "stream", VARVE_RUN_POINTERS="off") == [])
+    found = told(work, program, "variable")
+    expect("a variable, by its name", found == [("variable", "0", "libc.so.6")], found)
+    found = told(work, program, "shared")
+    expect("shared memory", len(found) == 1 and found[0][1] == "32" and found[0][2].startswith("/dev/shm/varve-stray-"), found)
+
+
+def check_mpi(work):
+    wrapper = shutil.which("mpicc")
+    if not MPIEXEC or not wrapper or not (BUILD / "libvarve_preload_mpi.so").exists():
+        print("no MPI: its program is left out")
+        return
+    program = work / "stray_mpi"
+    subprocess.run([wrapper, "-D_GNU_SOURCE", "-DWITH_MPI", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_stray.c", "-o", program], check=True)
+    job = Job(work, "stray.mpi", MPIEXEC, "-n", "2", "env", f"LD_PRELOAD={PRELOAD}", program, LD_PRELOAD="", VARVE_INTERVAL="0")
+    status, out, err = job.run()
+    found = TOLD.findall(err)
+    expect("it runs", status == 0, status, out, err)
+    if "pointer" in out:
+        expect("a communicator, by rank 0 alone", len(found) == 1 and found[0][1] == "32" and found[0][2].startswith("libmpi.so"), found, err)
+    else:
+        expect("handles that are numbers", found == [], found)
+
+
+if not PRELOAD.exists():
+    print("libvarve_preload is not built: no jemalloc here, or a sanitizer")
+    sys.exit(77)
+with tempfile.TemporaryDirectory(prefix="varve-stray-") as folder:
+    check(pathlib.Path(folder))
+    check_mpi(pathlib.Path(folder))
+print("ok")
