@@ -1,5 +1,5 @@
 /* Threads that keep small objects, of which they replace some in each step, and an array; and that need scratch memory of all sizes, from 16 bytes to 1 MiB, many
- * threads to 32 KiB.
+ * threads to 4 KiB.
  * The first argument is the last step of this life, the second how many threads there are. At its end: the step, a sum, and the most memory it had. */
 #include <pthread.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <varve/varve_here.h>
 
-enum { MOST = 24, SLOTS = 1000, LG_FIRST = 4, LG_LAST = 20, LG_LAST_OF_MANY = 15, AT_ONCE = 8 };
+enum { MOST = 24, SLOTS = 1000, LG_FIRST = 4, LG_LAST = 20, LG_LAST_OF_MANY = 12, AT_ONCE = 8 };
 
 struct worker {
 	uint64_t random, sum;
