@@ -138,7 +138,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whose is it? A library's objects point to its code and tables; all point to the C library's. */
+/* Whose is it? A library's objects point to its code and tables; all point to the C library's. The loader's records do not count: calls leave pointers to them on
+ * the stack, from where they are copied to the heap with what was never set. */
 static const char *owner_of(uintptr_t p, size_t n)
 {
 	uintptr_t word[MOST_OF_CHUNK];
@@ -153,7 +154,7 @@ static const char *owner_of(uintptr_t p, size_t n)
 		if (strncmp(found, "libc.so", 7) != 0)
 			break;
 	}
-	return found;
+	return found && strncmp(found, "ld-linux", 8) != 0 && strncmp(found, "ld64", 4) != 0 ? found : NULL;
 }
 
 /* ---- what is said --------------------------------------------------------------------------------------------------------------- */
