@@ -1,7 +1,9 @@
 #include "image/check/open_files.h"
 #include "image/process/process_tree.h"
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +237,12 @@ static void look_at_advice(const struct vv_open_files *b)
 			      "restore do", (int)b->pid);
 }
 
+/* Of a pipeline some may have ended since the tree was listed. */
+static bool is_gone(pid_t pid)
+{
+	return (kill(pid, 0) < 0 && errno == ESRCH) || vv_process_tree_is_zombie(pid);
+}
+
 void vv_open_files_look(struct vv_open_files *b)
 {
 	char path[64];
@@ -243,7 +251,7 @@ void vv_open_files_look(struct vv_open_files *b)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)b->pid);
 	d = opendir(path);
-	if (!d)
+	if (!d && !is_gone(b->pid))
 		vv_check_tell(b->check, true, "process %d: what it has open cannot be seen: criu needs to be run by root", (int)b->pid);
 	while (d && (e = readdir(d)))
 		if (e->d_name[0] != '.')
