@@ -65,16 +65,6 @@ static void close_image(struct image *i)
 	*i = (struct image){ 0 };
 }
 
-static struct vv_proto body_of(struct vv_proto m, uint64_t number)
-{
-	struct vv_proto_field f;
-
-	while (vv_proto_next(&m, &f))
-		if (f.number == number)
-			return f.body;
-	return (struct vv_proto){ 0 };
-}
-
 /* ---- whose pages -------------------------------------------------------------------------------------------------- */
 
 /* The number in pages-N.img; 0: it is not called so. */
@@ -148,7 +138,7 @@ static int read_names(struct criu *c)
 	int rc = open_image(c, "files.img", FILES, MOST, &c->files);
 
 	while (rc == 0 && vv_pagemap_entry(&c->files.left, &entry)) {
-		struct name x = { vv_proto_number(entry, 2), body_of(body_of(entry, 3), 6) };
+		struct name x = { vv_proto_number(entry, 2), vv_proto_body(vv_proto_body(entry, 3), 6) };
 
 		if (!x.path.p)
 			continue;
@@ -234,8 +224,8 @@ static int mark_stack(struct criu *c, uint64_t tid)
 	snprintf(name, sizeof(name), "core-%" PRIu64 ".img", tid);
 	rc = open_image(c, name, CORE, MOST_CORE, &core);
 	if (rc == 0 && vv_pagemap_entry(&core.left, &entry)) {
-		x86 = body_of(body_of(entry, 2), 2);
-		arm = body_of(body_of(entry, 8), 3);
+		x86 = vv_proto_body(vv_proto_body(entry, 2), 2);
+		arm = vv_proto_body(vv_proto_body(entry, 8), 3);
 		vv_memory_areas_mark(&c->memory, arm.n ? vv_proto_number(arm, 2) : vv_proto_number(x86, 20), VV_SEGMENT_STACK);
 	}
 	close_image(&core);

@@ -71,3 +71,13 @@ uint64_t vv_proto_number(struct vv_proto m, uint64_t number)
 			return f.value;
 	return 0;
 }
+
+struct vv_proto vv_proto_body(struct vv_proto m, uint64_t number)
+{
+	struct vv_proto_field f;
+
+	while (vv_proto_next(&m, &f))
+		if (f.number == number)
+			return f.body;
+	return (struct vv_proto){ 0 };
+}

@@ -21,5 +21,7 @@ struct vv_proto_field {
 bool vv_proto_next(struct vv_proto *m, struct vv_proto_field *f);
 /* A number in a message, 0 if it is not there. */
 uint64_t vv_proto_number(struct vv_proto m, uint64_t number);
+/* A string or a message in a message, empty if it is not there. */
+struct vv_proto vv_proto_body(struct vv_proto m, uint64_t number);
 
 #endif

@@ -82,6 +82,56 @@ class Image(Programs):
         keys("a and after", "Escape", ":wq", "Enter")
         wait_for(lambda: (self.folder / "note").exists() and (self.folder / "note").read_text() == "before and after\n", "vim has written")
 
+    @unittest.skipUnless(shutil.which("tmux"), "no tmux")
+    def test_terminal_is_taken(self):
+        """Somebody else has a terminal of that number meanwhile: the restore fails and changes nothing, or is told to use a devpts of its own."""
+        tmux = ["tmux", "-S", str(self.folder / "tmux")]
+        env = {**self.env, "TERM": "xterm"}
+        env.pop("TMUX", None)
+
+        def ask(*words):
+            return subprocess.run([*tmux, *words], check=True, env=env, capture_output=True, text=True).stdout.strip()
+
+        def echoes(word):
+            ask("send-keys", word, "Enter")
+            wait_for(lambda: ask("capture-pane", "-p").count(word) == 2, "cat has repeated it")
+
+        def take_terminals():
+            """All up to that number."""
+            while True:
+                ends = os.openpty()
+                self.addCleanup(lambda: [os.close(fd) for fd in ends])
+                if int(os.ttyname(ends[1]).rsplit("/", 1)[1]) >= number:
+                    return
+
+        def files():
+            return sorted((f.name, f.stat().st_ino) for f in self.folder.iterdir() if f.is_socket())
+
+        ask("new-session", "-d", "-x", "80", "-y", "24", "cat")
+        pid, number = int(ask("display", "-p", "#{pid}")), int(ask("display", "-p", "#{pane_tty}").rsplit("/", 1)[1])
+        self.addCleanup(lambda: [kill(child) for child in (*children(pid), pid)] if is_alive(pid) else None)
+        server = type("Server", (), {"pid": pid, "wait": lambda self: wait_for(lambda: not is_alive(pid), "it ends")})()
+        echoes("first")
+        self.dump(server)
+        take_terminals()
+        before = files()
+        self.assertEqual([name for name, _ in before], ["tmux"])
+        for more in ((), ("--lazy",)):
+            said = self.fails("image", "restore", *more, self.store, "a")
+            self.assertIn("another program has a terminal of the number that it had: add --private-pts, or end that program", said)
+            self.assertEqual(files(), before)
+        self.assertIn("give one of them", self.fails("image", "restore", "--shell-job", "--private-pts", self.store, "a"))
+        for word in ("second", "third"):
+            self.restore(server, "--private-pts")
+            self.assertEqual([name for name, _ in files()], ["tmux"])
+            self.assertIn("first", ask("capture-pane", "-p"))
+            echoes(word)
+            self.assertEqual(self.check_finds(pid), [])
+            self.dump(server)
+
+    def check_finds(self, pid):
+        return [f["text"] for f in self.json("image", "check", "--pid", pid)["findings"] if f["grave"]]
+
     def check_program(self, *words):
         p = self.start(PROGRAM, words[0], self.folder / "state", *words[1:])
         self.goes_on()

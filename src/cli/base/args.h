@@ -15,7 +15,7 @@ struct vv_args_option {
 	const char *help;
 };
 
-enum { VV_ARGS_OPTIONS = 16, VV_ARGS_SETTINGS = 64 };
+enum { VV_ARGS_OPTIONS = 24, VV_ARGS_SETTINGS = 64 };
 
 struct vv_args {
 	int argc;

@@ -12,6 +12,7 @@
 #include "engine/threads.h"
 #include "engine/context.h"
 #include "image/criu/criu.h"
+#include "image/process/private_devpts.h"
 #include "image/save/dump.h"
 #include "image/restore/restore_many.h"
 #include "image/supervise.h"
@@ -291,6 +292,9 @@ static int run_restore(struct vv_verb_context *job)
 	vv_restore_one_adopt();
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
+	if (rc == 0 && vv_args_value(args, "private-pts"))
+		rc = opt.shell_job ? vv_err_set(VV_EINVAL, "image restore: --shell-job puts it on our terminal, --private-pts apart from it: give one of them")
+				   : vv_private_devpts_open();
 	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
 		rc = (job->world ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
@@ -426,7 +430,7 @@ static const struct verb {
 	const char *options; /* its own, with blanks around them */
 } verbs[] = {
 	{ "dump", run_dump, " pid pid-file leave-running no-precopy shell-job memory segments refuse-public threads " },
-	{ "restore", run_restore, " detach lazy shell-job memory threads " },
+	{ "restore", run_restore, " detach lazy shell-job private-pts memory threads " },
 	{ "run", run_run, " every max-restarts resume output no-precopy memory segments refuse-public threads " },
 	{ "check", run_check, " pid pid-file shell-job try " },
 };
@@ -475,6 +479,7 @@ static const struct vv_args_option options[] = {
 	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
 	{ "no-precopy", 0, NULL, "dump, run: copy nothing before it is frozen" },
 	{ "shell-job", 0, NULL, "dump, restore, check: it is part of a shell's session or has a terminal" },
+	{ "private-pts", 0, NULL, "restore: its terminals are in a devpts of their own, for their numbers may be taken" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
 	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
 	{ "memory", 0, "SIZE", "dump, run: for its pages; restore, run: for what is decoded ahead (half of what is free)" },
@@ -488,6 +493,7 @@ static const struct vv_args_option options[] = {
 	{ "threads", 'j', "N", "dump, restore, run: on so many threads" },
 	{ NULL, 0, NULL, NULL },
 };
+_Static_assert(sizeof(options) / sizeof(options[0]) - 1 <= VV_ARGS_OPTIONS, "no verb has more options");
 
 const struct vv_cmd vv_cmd_image = {
 	.name = "image",

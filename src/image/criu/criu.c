@@ -190,6 +190,24 @@ void vv_criu_word(struct vv_criu *c, const char *word)
 	c->n_words++;
 }
 
+/* nsenter(1) becomes criu. */
+static int spawn_inside(struct vv_criu *c, const posix_spawn_file_actions_t *files, bool alone)
+{
+	enum { AHEAD = 3 };
+	const char *word[AHEAD + VV_CRIU_WORDS + 1] = { "nsenter" };
+	char path[PATH_MAX], where[48];
+
+	if (!vv_criu_look_for("nsenter", path))
+		return vv_err_set(VV_ENOTSUP, "process %d has a private devpts, and there is no nsenter here to reach it: install it (Debian: apt-get install "
+				  "util-linux)", (int)c->inside);
+	snprintf(where, sizeof(where), "--mount=/proc/%d/ns/mnt", (int)c->inside);
+	word[1] = where;
+	word[2] = "--";
+	memcpy(word + AHEAD, c->word, sizeof(c->word));
+	word[AHEAD] = c->path;
+	return spawn(path, word, files, alone, &c->pid);
+}
+
 int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal)
 {
 	posix_spawn_file_actions_t files;
@@ -201,7 +219,7 @@ int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal)
 	posix_spawn_file_actions_init(&files);
 	for (int fd = 0; fd <= STDERR_FILENO && !terminal; fd++)
 		posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-	rc = spawn(c->path, c->word, &files, !terminal, &c->pid);
+	rc = c->inside ? spawn_inside(c, &files, !terminal) : spawn(c->path, c->word, &files, !terminal, &c->pid);
 	posix_spawn_file_actions_destroy(&files);
 	if (rc)
 		return rc;
@@ -243,6 +261,7 @@ static const struct {
 	{ "is not in the pid", VV_EINVAL, "it belongs to the session of a shell: add --shell-job, or start it by setsid" },
 	{ "tty: Found slave peer index", VV_EINVAL, "it has a terminal that is not part of it: add --shell-job" },
 	{ "tty: Found dangling tty", VV_EINVAL, "it has a terminal that is not part of it: add --shell-job" },
+	{ "with specified index", VV_EBUSY, "another program has a terminal of the number that it had: add --private-pts, or end that program" },
 	{ "File exists", VV_EBUSY, "a process id that it had is taken: whoever has it must end first, and its parent have heard of that" },
 	{ "pid mismatch", VV_EBUSY, "a process id that it had is taken: whoever has it must end first, and its parent have heard of that" },
 	{ "has bad size", VV_EMISMATCH, "a file that it had open was changed after it was saved: put it back as it was" },

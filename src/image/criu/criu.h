@@ -16,6 +16,7 @@ struct vv_criu {
 	int lock;                    /* of the folder */
 	const char *word[VV_CRIU_WORDS + 1];
 	size_t n_words;
+	pid_t inside; /* it is started in the mount namespace of this process; 0: in ours */
 	pid_t pid; /* 0: it does not run */
 	int pidfd; /* readable once it has ended; -1: it was not started */
 	int status;

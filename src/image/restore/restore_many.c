@@ -7,6 +7,7 @@
 #include "engine/ranks/exchange.h"
 #include "image/restore/lazy_pages.h"
 #include "image/restore/find_images.h"
+#include "image/restore/socket_files.h"
 #include "image/process/process_tree.h"
 #include "image/restore/watchdog.h"
 #include <errno.h>
@@ -34,6 +35,7 @@ struct tree {
 	struct vv_criu criu;
 	struct vv_action_script hook;
 	struct vv_lazy_pages *lazy; /* NULL: all of it is there before it runs */
+	struct vv_socket_files kept;
 	pid_t pid;
 };
 
@@ -169,6 +171,8 @@ static int build(struct reunion *o, struct tree *t)
 
 	s->folder = t->folder;
 	rc = vv_serve_images_await_numbers(s);
+	if (rc == 0)
+		rc = vv_socket_files_keep(&t->kept, s);
 	if (rc == 0)
 		rc = vv_serve_images_listen(s, t->criu.folder);
 	if (rc == 0)
@@ -405,6 +409,12 @@ static int tell(const struct reunion *o, struct vv_restore_many *out)
 	return agree(o, rc);
 }
 
+static void close_sockets(struct reunion *o, bool put_back)
+{
+	for (size_t i = 0; i < o->n_trees; i++)
+		vv_socket_files_close(&o->tree[i].kept, put_back);
+}
+
 /* What runs already ends with those that could not. */
 static void disband(struct reunion *o, int rc)
 {
@@ -416,6 +426,7 @@ static void disband(struct reunion *o, int rc)
 		vv_criu_close(&o->tree[i].criu);
 	if (rc)
 		vv_process_tree_clear();
+	close_sockets(o, true);
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_lazy_pages_close(o->tree[i].lazy);
 	vv_watchdog_close(&o->warden);
@@ -477,8 +488,10 @@ int vv_restore_many_run(struct varve *v, const struct vv_lineage *lin, uint64_t 
 	rc = agree(&o, check(&o, rc));
 	if (rc == 0)
 		rc = run_trees(&o);
-	if (rc == 0)
+	if (rc == 0) {
+		close_sockets(&o, false);
 		rc = tell(&o, out);
+	}
 	for (size_t i = 0; rc == 0 && o.opt->lazy && !o.rank && opt->runs && i < out->n_all; i++)
 		opt->runs(opt->arg, out->all[i]);
 	if (rc == 0 && o.opt->lazy)

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "image/restore/lazy_pages.h"
 #include "image/restore/serve_images.h"
+#include "image/restore/socket_files.h"
 #include "image/process/process_tree.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -33,12 +34,14 @@ int vv_restore_one_pid(const struct vv_criu *c, pid_t *pid)
 }
 
 /* Everything is checked while criu makes itself ready: it has no image before that. */
-static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struct vv_criu *c, bool late)
+static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struct vv_criu *c, struct vv_socket_files *kept, bool late)
 {
 	int rc = vv_serve_images_check(s, !late);
 
 	if (rc == 0)
 		rc = vv_serve_images_await_numbers(s);
+	if (rc == 0)
+		rc = vv_socket_files_keep(kept, s);
 	if (rc == 0 && l)
 		rc = vv_lazy_pages_start(l);
 	return rc ? rc : vv_serve_images_run(s, c, NULL);
@@ -56,14 +59,14 @@ int vv_restore_one_start(struct vv_criu *c, const struct vv_restore_one_options 
 	return vv_criu_start(c, "restore", opt->shell_job);
 }
 
-static int run(struct vv_serve_images *s, struct vv_lazy_pages *l, struct vv_criu *c, const struct vv_restore_one_options *opt, const char *what)
+static int run(struct vv_serve_images *s, struct vv_lazy_pages *l, struct vv_criu *c, struct vv_socket_files *kept, const struct vv_restore_one_options *opt, const char *what)
 {
 	struct vv_err_state error;
 	int rc = vv_restore_one_start(c, opt), ended;
 
 	if (rc)
 		return rc;
-	rc = serve(s, l, c, opt->lazy);
+	rc = serve(s, l, c, kept, opt->lazy);
 	vv_err_save(rc, &error);
 	vv_serve_images_hang_up(s);
 	ended = vv_criu_wait(c, what);
@@ -77,6 +80,7 @@ int vv_restore_one_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_p
 	struct vv_criu c = { .pidfd = -1 };
 	struct vv_serve_images s = { .listening = -1, .connection = -1 };
 	struct vv_lazy_pages *l = NULL;
+	struct vv_socket_files kept = { 0 };
 	char what[192];
 	int rc = vv_criu_open(&c);
 
@@ -88,15 +92,18 @@ int vv_restore_one_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_p
 	if (rc == 0)
 		rc = opt->lazy ? vv_lazy_pages_open(&s, &c, false, &l) : vv_lazy_pages_open_eager(&s, &c, pool, &l);
 	if (rc == 0)
-		rc = run(&s, l, &c, opt, what);
+		rc = run(&s, l, &c, &kept, opt, what);
 	if (rc == 0)
 		rc = vv_restore_one_pid(&c, pid);
+	if (rc == 0)
+		vv_socket_files_close(&kept, false);
 	if (rc == 0 && opt->runs)
 		opt->runs(opt->arg, *pid);
 	if (rc == 0 && l)
 		rc = vv_lazy_pages_wait(l);
 	if (rc) /* what was made so far would hold its numbers, or lacks some of its memory: it ends before that can be seen */
 		vv_process_tree_clear();
+	vv_socket_files_close(&kept, true);
 	vv_lazy_pages_close(l);
 	vv_serve_images_close(&s);
 	vv_criu_close(&c);

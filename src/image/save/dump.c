@@ -7,6 +7,7 @@
 #include "engine/context.h"
 #include "image/process/uffd_keeper.h"
 #include "image/save/image_input.h"
+#include "image/process/private_devpts.h"
 #include "image/criu/tree_names.h"
 #include "image/process/process_tree.h"
 #include <fcntl.h>
@@ -112,6 +113,7 @@ static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *o
 	snprintf(s->what, sizeof(s->what), "cannot save process %s", s->pid);
 	if (rc == 0)
 		rc = vv_criu_open(&s->criu);
+	s->criu.inside = vv_private_devpts_has(pid) ? pid : 0;
 	vv_criu_word(&s->criu, "-t");
 	vv_criu_word(&s->criu, s->pid);
 	if (opt->shell_job)
