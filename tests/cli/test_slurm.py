@@ -20,6 +20,10 @@ from run_case import BUILD, REAL, SOURCE, Case
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "srun")
 MPICC = re.search(r"^MPI_C_COMPILER:FILEPATH=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.M) if os.environ.get("VARVE_MPIEXEC") else None
 PATIENCE = 100
+UNPACKED = SOURCE / "build/packages"  # where tools/setup puts a Slurm that is not installed
+PLUGINS = next(UNPACKED.glob("usr/lib/*/slurm*"), None)
+PATH = ":".join([f"{UNPACKED}/usr/bin", f"{UNPACKED}/usr/sbin", os.environ["PATH"], "/usr/sbin"])
+LIBRARIES = [str(folder) for folder in (PLUGINS, *UNPACKED.glob("usr/lib/*-*"), *UNPACKED.glob("lib/*-*")) if folder]
 CONF = """
 ClusterName=varve
 SlurmctldHost={host}(127.0.0.1)
@@ -82,15 +86,18 @@ class Slurm(Case):
         key.chmod(0o400)
         conf = cls.place / "slurm.conf"
         ports = free_ports(2)
-        conf.write_text(CONF.format(folder=cls.place, host=socket.gethostname().split(".")[0], port_1=ports[0], port_2=ports[1]))
+        conf.write_text(CONF.format(folder=cls.place, host=socket.gethostname().split(".")[0], port_1=ports[0], port_2=ports[1])
+                        + (f"PluginDir={PLUGINS}\n" if PLUGINS else ""))
         plain = {k: v for k, v in os.environ.items() if not k.startswith(("VARVE_", "SLURM_"))}
-        cls.daemons = {**plain, "SLURM_CONF": str(conf), "PATH": f"{BUILD}:{os.environ['PATH']}:/usr/sbin"}
+        cls.daemons = {**plain, "SLURM_CONF": str(conf), "PATH": f"{BUILD}:{PATH}"}
+        if LIBRARIES:
+            cls.daemons["LD_LIBRARY_PATH"] = ":".join([*LIBRARIES, *filter(None, [plain.get("LD_LIBRARY_PATH")])])
         cls.serve("munged", "-F", "--key-file", key, "--socket", cls.place / "munge.socket", "--pid-file", cls.place / "munge.pid",
                   "--log-file", cls.place / "munge.log", "--seed-file", cls.place / "munge.seed")
         cls.until((cls.place / "munge.socket").exists, "munged listens")
         cls.serve("slurmctld", "-D")
-        cls.serve("slurmd", "-D")
-        cls.until(lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%t"], capture_output=True, text=True, env=cls.daemons).stdout, "there is a node")
+        cls.serve("slurmd", "-D", *(["-d", UNPACKED / "usr/sbin/slurmstepd"] if PLUGINS else []))
+        cls.until(lambda: "idle" in subprocess.run([shutil.which("sinfo", path=PATH), "-h", "-o", "%t"], capture_output=True, text=True, env=cls.daemons).stdout, "there is a node")
         cls.limited = cls("test_time_limit")
         cls.addClassCleanup(cls.limited.doCleanups)
         cls.limited.setUp()
@@ -102,7 +109,7 @@ class Slurm(Case):
         if REAL.exists():
             del self.env["VARVE_PRELOAD"]
         self.folder.chmod(0o755)
-        self.env["SLURM_CONF"], self.env["PATH"] = self.daemons["SLURM_CONF"], self.daemons["PATH"]
+        self.env.update({name: self.daemons[name] for name in ("SLURM_CONF", "PATH", "LD_LIBRARY_PATH") if name in self.daemons})
         for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"):
             self.env.pop(name, None)
         self.folders.append(self.folder)
@@ -111,7 +118,7 @@ class Slurm(Case):
     def serve(cls, *words):
         """A daemon, until the tests are over: those started last end first."""
         with open(cls.place / f"{words[0]}.out", "wb") as out:
-            p = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cls.daemons, cwd=cls.place,
+            p = subprocess.Popen([shutil.which(words[0], path=PATH), *map(str, words[1:])], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cls.daemons, cwd=cls.place,
                                  preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG: not after us
         cls.addClassCleanup(cls.dismiss, p)
 
@@ -136,7 +143,7 @@ class Slurm(Case):
         raise AssertionError(f"waited in vain: {words}\n" + "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in logs))
 
     def ask(self, *words):
-        p = subprocess.run([str(w) for w in words], capture_output=True, text=True, env=self.env, cwd=self.folder, timeout=60)
+        p = subprocess.run([shutil.which(words[0], path=PATH), *map(str, words[1:])], capture_output=True, text=True, env=self.env, cwd=self.folder, timeout=60)
         return p.stdout
 
     def submit(self, *words):
@@ -196,9 +203,9 @@ class Slurm(Case):
 
 
 if __name__ == "__main__":
-    lacking = [n for n in NEEDED if not shutil.which(n, path=os.environ["PATH"] + ":/usr/sbin")]
+    lacking = [n for n in NEEDED if not shutil.which(n, path=PATH)]
     if lacking:
-        print(f"skipped: no Slurm here ({', '.join(lacking)}; Debian: apt-get install slurmctld slurmd slurm-client munge)")
+        print(f"skipped: no Slurm here ({', '.join(lacking)}; Debian: tools/setup test)")
         sys.exit(77)
     if os.geteuid() != 0:
         print("skipped: slurmd starts jobs as their users, and so is root's")
