@@ -80,6 +80,14 @@ def sections(layer):
     return found
 
 
+def copy_for_others(case):
+    """The command where every user can run it, until the test is over: the build may lie in a folder of root's alone."""
+    folder = tempfile.mkdtemp(prefix="varve-command-")
+    case.addCleanup(shutil.rmtree, folder)
+    os.chmod(folder, 0o755)
+    return shutil.copy(BIN, folder)
+
+
 def hear_of_orphans():
     """Runs on in a child. This process hears of the end of all whose parents have ended before them: the first process of the machine may take its time for that,
     or never do it, and until then their numbers are taken."""
