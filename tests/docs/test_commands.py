@@ -98,6 +98,8 @@ class Shell:
         self.ends = time.monotonic() + PAGE_SECONDS
         self.bash = subprocess.Popen(["bash", "--norc", "--noprofile"], cwd=folder / "scratch", env={**env, "varve_docs": str(folder)},
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        # A reader's shell outlives a SIGTERM, one at a terminal ignores it; what it starts does not.
+        self.bash.stdin.write(b"trap : TERM\n")
 
     def run(self, text):
         """(status, output); the status is None if it did not end in time."""
@@ -113,7 +115,8 @@ class Shell:
         line = self.bash.stdout.readline() if ready else b""
         said = output.read_text(errors="replace") if output.exists() else ""
         if ready and not line:  # it ended the shell itself
-            return self.bash.wait(), said
+            status = self.bash.wait()
+            return status, said + (f"--- the page's shell was killed by signal {-status}\n" if status < 0 else "")
         return int(line) if line else None, said
 
     def close(self):

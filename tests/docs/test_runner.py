@@ -77,6 +77,8 @@ class Runner(unittest.TestCase):
         self.wrong("status 1, not 0", "<!-- run: false && true -->")
         self.wrong("status 5, not 0", console("$ exit 5"))
         self.wrong("ended the page's shell", console("$ exit 5", "[exit 5]", "$ true"))
+        self.right(console("$ kill $$", "$ sleep 99 & kill $!; wait $!", "...", "[exit 143]"))
+        self.wrong("was killed by signal 9", console("$ kill -9 $$"))
         self.wrong("status 127", console("$ varve_is_not_called_so ls"))
 
     def test_carries_over(self):
