@@ -12,18 +12,21 @@ MAKEFLAGS += --no-print-directory
 
 # `make CC=clang`; make's own default for CC says nothing about what the user wants
 compiler  = $(if $(filter command,$(firstword $(origin CC))),-DCMAKE_C_COMPILER=$(CC))
-configure = cmake -S . -G Ninja --log-level=NOTICE $(compiler) $(CMAKE_FLAGS)
+# of a new build tree; one that is there keeps its own
+generator = $(or $(CMAKE_GENERATOR),$(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles))
+configure = CMAKE_GENERATOR='$(generator)' cmake -S . --log-level=NOTICE $(compiler) $(CMAKE_FLAGS)
 compile   = cmake --build
 suite     = ctest --no-label-summary --output-on-failure --no-tests=error -j$(JOBS) --test-dir
 
-.PHONY: all setup build demo test bench bench-full asan tsan fuzz install clean help
+.PHONY: all setup configure build demo check test bench bench-full asan tsan fuzz site install clean help
 
 all: build
 
 help:
 	@echo "make            build the library, the command (build/varve), the examples and the benchmarks"
-	@echo "make setup      install the Debian packages of packages.txt that are missing"
-	@echo "make demo       setup, build, run examples/demo"
+	@echo "make setup      install the Debian packages of packages.txt that are missing (tools/setup build: only those of the build)"
+	@echo "make demo       packages of the build, build, run examples/demo"
+	@echo "make check      build and run the unit tests, less than a minute of tests; installs nothing"
 	@echo "make test       setup, build, run the test suite"
 	@echo "make bench      setup, build, run all benchmarks, 15 minutes (bench/run NAME for one): build/bench.json"
 	@echo "make bench-full the same at the sizes of the papers, hours: build/bench-full.json"
@@ -37,13 +40,21 @@ help:
 setup:
 	@tools/setup
 
-build:
+configure:
 	@$(configure) -B build >/dev/null
+
+build: configure
 	@$(compile) build -j$(JOBS)
 
-demo: setup
-	@$(MAKE) build
+demo:
+	@tools/setup build
+	@$(MAKE) configure
+	@$(compile) build -j$(JOBS) --target demo
 	@examples/demo
+
+check: configure
+	@$(compile) build -j$(JOBS) --target quick
+	@$(suite) build -L quick
 
 test: setup
 	@$(MAKE) build
@@ -71,7 +82,7 @@ tsan: setup
 
 # What a fuzzer finds goes into the build tree; copy what deserves to stay into fuzz/corpus/<name>/.
 fuzz: setup
-	@cmake -S . -G Ninja --log-level=NOTICE -DCMAKE_C_COMPILER=clang $(CMAKE_FLAGS) -B build-fuzz \
+	@CMAKE_GENERATOR='$(generator)' cmake -S . --log-level=NOTICE -DCMAKE_C_COMPILER=clang $(CMAKE_FLAGS) -B build-fuzz \
 		-DVARVE_FUZZ=ON '-DVARVE_SANITIZE=address;undefined' >/dev/null
 	@$(compile) build-fuzz -j$(JOBS)
 	@set -e; for source in fuzz/fuzz_*.c; do \
@@ -83,12 +94,13 @@ fuzz: setup
 			-print_final_stats=1 -verbosity=0 -artifact_prefix="$$found-" "$$found" $$seeds; \
 	done
 
-.PHONY: site
-site: setup
+site:
+	@tools/setup docs
 	@mkdocs build --strict
 	@echo "build/site/index.html"
 
-install: build
+install: configure
+	@$(compile) build -j$(JOBS) --target installed
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 clean:

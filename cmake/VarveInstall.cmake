@@ -39,6 +39,14 @@ foreach(section 1 3 5)
   endif()
 endforeach()
 
+# `make install` builds these, and neither tests nor examples
+add_custom_target(installed)
+foreach(target varve varve_internal varve_mpi varve_mpi_internal varve_fortran varve_fortran_mpi varve_cli varve_cli_mpi varve_preload varve_preload_mpi)
+  if(TARGET ${target})
+    add_dependencies(installed ${target})
+  endif()
+endforeach()
+
 install(EXPORT varveTargets NAMESPACE varve:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/varveConfig.cmake.in varveConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(varveConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -88,7 +88,7 @@ def by_pkg_config(work, prefix):
 def by_find_package(work, prefix, version):
     build = work / "build"
     languages = [f"-DCMAKE_{name}_COMPILER={c}" for name, c in (("CXX", CXX), ("Fortran", FC)) if c]
-    run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={CC}",
+    run("cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={CC}",
         f"-DVARVE_VERSION_WANTED={version}", *languages, f"-DVARVE_LANGUAGES={'CXX;' * bool(CXX)}{'Fortran' * bool(FC)}")
     run("cmake", "--build", build)
     expect("find_package, shared", run(build / "consumer"), version)
