@@ -29,7 +29,7 @@ class Browser:
         # it reads descriptor 3 and writes 4; the shell puts ours there
         shell = f'exec "$0" "$@" 3<&{to_it} 4>&{from_it}'
         self.process = subprocess.Popen(["sh", "-c", shell, program, *words], pass_fds=(to_it, from_it),
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": self.home})
         os.close(to_it), os.close(from_it)
         self.into, self.out, self.rest, self.number = from_us, to_us, b"", 0
         self.console, self.requests = [], []

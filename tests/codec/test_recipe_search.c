@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* The chooser: for each recipe something that it must be chosen for; near-duplicates are seen, and others not taken for such; the same samples give
  * the same answer, of whatever size they are; and what is promised is kept. */
 #include "base/err.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Byte planes apart and together: every width, few things and many, from any place in the planes, with each level of vector units that this machine has; not a byte
  * beyond. */
 #include "base/cpu.h"

@@ -1,6 +1,6 @@
 /* Numbers by recipes: every recipe, every kind of number, every tail comes back; what is stored says how; golden blocks; and blocks that lie.
  * `test_codec_typed make DIR` writes golden blocks, once for every version of the format: see tests/codec/golden/README.md. */
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 COST 2
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/codec.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 PROCESSORS 2
+// ctest: TIMEOUT 120 PROCESSORS 2 COST 8
 // The sieve of the host's memory against the model, by one thread and by several.
 #include "base/err.h"
 #include "base/mem.h"

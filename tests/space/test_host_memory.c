@@ -1,3 +1,4 @@
+// ctest: COST 2
 // The sieve of the host's memory keeps to the memory that it may use, also when all is new in every epoch and while regions change places.
 #include "space/host_sieve.h"
 #include "support/gen.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Grains that are written by another thread while the sieve of the host is at work: between the look at them and the copy. What it was told to copy is asked for in
  * between, and there they are written here. Each such grain holds afterwards what it held before or what was written; all others hold what they did, in this epoch and
  * in those that come after, although contents come back. */

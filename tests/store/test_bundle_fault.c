@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* A bundle is written, a member of it replaced, another removed, the rest removed, while every call in turn fails, the
  * process dies at it, or the power goes: either no member is there or all are whole, and what was said to be done is. */
 #include "base/err.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Bundles over time: the space of what goes comes back, what the dead leave is cleared up, finding costs no more than it must, and a
  * random history is compared with a model that knows nothing of them. */
 #include "base/err.h"

@@ -1,3 +1,4 @@
+// ctest: COST 4
 // Fences of both kinds against the kernel: threads that write while pages are shut and opened, system calls that write into
 // them, fork, memory that vanishes.
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 // Fences and the program's own handlers of SIGSEGV and SIGBUS, set before ours, after it, or past it; and programs that end by a
 // signal as they would without us; and children that are made meanwhile. Each in a process of its own.
 #include "support/field.h"

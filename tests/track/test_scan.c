@@ -1,3 +1,4 @@
+// ctest: COST 2
 // Written pages as the kernel tells them, against a record of what was written.
 #include "track/scan.h"
 #include "base/clock.h"

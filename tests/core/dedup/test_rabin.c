@@ -1,3 +1,4 @@
+// ctest: COST 2
 // Chunks by Rabin fingerprints: the suite of all chunkers, the cuts that stores hold, and all of it against a model that divides polynomials bit by bit.
 #include "core/dedup/rabin.h"
 #include "support/cutsuite.h"

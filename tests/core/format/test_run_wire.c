@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Long tables read in parts: the same runs as from front to back, the same verdict on what is damaged. */
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* The owners of shared content: bytes balanced over the ranks, neighbours with the same owner, whatever the number of ranks. */
 #include "core/ranks/owner_choice.h"
 #include "support/court.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 PROCESSORS 2
+// ctest: TIMEOUT 120 PROCESSORS 2 COST 3
 /* Threads that do not stop for a checkpoint, against the rules. It may fail, or what they write meanwhile may not be in it, but
  * nothing gets lost: once they stop, the next one holds everything. With writes to single pages here and there, more of them
  * than the buffer holds: the memory is then fenced before it is looked at (engine/memory/dirty.c). */

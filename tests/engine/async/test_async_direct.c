@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 COST 8
 /* A read past the page cache is under way when a checkpoint looks at what is written: the kernel holds the pages, and the device writes them when nobody looks any more. The next epoch must
  * have what came: under every tracker, with single pages and with grains, and again with the read across several checkpoints. */
 #include "support/gen.h"

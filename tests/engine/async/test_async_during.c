@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240 PROCESSORS 2
+// ctest: TIMEOUT 240 PROCESSORS 2 COST 11
 /* Threads that write while varve_checkpoint is at work, against the rules: what they wrote is in that epoch or in the next one, under every tracker. Nothing may be lost because it came
  * after a page was copied, and before anybody watched for writes to it. */
 #include "support/gen.h"

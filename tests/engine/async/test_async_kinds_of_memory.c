@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 4
 /* Memory of every kind as a region, and what a program does to it between and during checkpoints: moved, dropped, unmapped
  * without a word, shared with another process, on the stack, overlapping; its own handlers of faults; system calls. */
 #include "store/dir.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 3
 /* What a program may do while an epoch is being stored: close, give regions back, move them, fork, ask; callbacks; sessions side
  * by side; signals that ask for a checkpoint. The flush is held at a gate, so that it is under way for sure. */
 #include "store/dir.h"

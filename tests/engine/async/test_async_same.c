@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* A series of states gives the same epochs whether it is stored at once or behind the program, in whatever order: the same bytes
  * new, zero, and found elsewhere; the same content; and nothing that verify would complain of. */
 #include "engine/upkeep/verify.h"

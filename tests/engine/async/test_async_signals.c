@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 300 COST 3
 /* A handler of the program's that writes regions comes at any moment, in the midst of our calls, too: it must never wait for the thread that it has
  * interrupted. Signals that nobody handles end a process as ever, and none is lost. */
 #include "base/block_signals.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 PROCESSORS 2
+// ctest: TIMEOUT 120 PROCESSORS 2 COST 3
 /* What a checkpoint stores is what the regions held at the call, to the byte, whatever threads write from its return on: with
  * every tracker, buffer, order, granule, codec and chunk. Configurations are drawn; VARVE_TEST_SEED names the first,
  * VARVE_TEST_SECONDS says for how long. */

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 MODES
+// ctest: TIMEOUT 300 MODES COST 3
 /* kill -9: before every call that changes the store, and at any time at all. What is left keeps the promises; and a
  * program that is killed again and again, and started again, ends with the result of one that was not. */
 #include "store/dir.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 PROCESSORS 2
+// ctest: TIMEOUT 300 PROCESSORS 2 COST 16
 /* Sessions of several ranks over a network that damages one message, each in turn: a checkpoint or a restart then fails, at once and not by waiting, or it succeeds
  * and is exact (a number that is not the smallest may be changed without a difference). Nothing wrong is ever stored, and the next session finds what counted before. */
 #include "codec/codec.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 9
 /* Restarts beside somebody who cuts the layers short, writes over them, and puts back what was there: the program gets the bytes of an epoch, or an error. */
 #include "support/gen.h"
 #include "support/place.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Whole files that are wrong: swapped, missing, empty, folders in their place, rubbish beside them, and index caches that
  * do not fit. No restart gives wrong bytes, the newest whole epoch is found, and the next checkpoint can be relied on. */
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* A slab is read and cut piece by piece: into the chunks that all of it at once would give, wherever its parts and the pieces end. */
 #include "engine/files/pack_buffer.h"
 #include "support/gen.h"

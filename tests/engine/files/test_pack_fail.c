@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240
+// ctest: TIMEOUT 240 COST 3
 /* Packing when the store fails: every call that changes it, and every one that reads it, fails once, in every way there is, or the process is killed
  * before it. An epoch counts or it does not; what counted before gives back its files; the next try succeeds. */
 #include "base/err.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240 PROCESSORS 2
+// ctest: TIMEOUT 240 PROCESSORS 2 COST 5
 /* Sets of files that come and go, grow, shrink, shift and change, packed epoch by epoch in every way there is, by one rank and by several: every
  * epoch gives back every byte, after epochs were dropped and their space was taken back too; and an allocation that fails at every step. */
 #include "base/mem.h"

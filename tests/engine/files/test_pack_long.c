@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240
+// ctest: TIMEOUT 240 COST 2
 /* A set of files that is packed again and again, by a command each time: what is known of older epochs comes from the cache of the index, and not from every layer there is. */
 #include "engine/files/pack.h"
 #include "engine/context.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240
+// ctest: TIMEOUT 240 COST 7
 /* Sets of files of which ranks hold the same: packed by several of them, nothing is stored twice, every file comes back byte for byte, and who stores what
  * does not depend on threads. */
 #include "engine/files/shares_case.h"

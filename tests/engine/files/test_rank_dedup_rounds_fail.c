@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240
+// ctest: TIMEOUT 240 COST 12
 /* Ranks that pack files of which they hold the same, and one fails in the midst of it; what a job that was killed has left; and ranks that lie, or whose
  * messages are damaged. */
 #include "base/fs.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 240 PROCESSORS 2
+// ctest: TIMEOUT 240 PROCESSORS 2 COST 10
 /* Memory of ranks that is alike, page for page, and nowhere the same: pointers into memory that lies elsewhere, and a few words of each rank's own. Coded
  * together it takes much less than apart, and every byte comes back, of every rank and epoch, also when ranks have different memory, none, or not all of
  * it at once. Ranks that fail and messages that were tampered with: then there is no epoch, on any rank, or one that is right. */

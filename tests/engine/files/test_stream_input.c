@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 PROCESSORS 2
+// ctest: TIMEOUT 120 PROCESSORS 2 COST 11
 /* Files that come by themselves: interleaved, in pieces of any length, small and larger than what is held back, of several kinds in one file, empty;
  * all of them at once, or with pauses in between, at which the source takes back the memory that it lent. Each epoch gives back every byte, and stores
  * only what has changed. A source that fails at any part leaves the store as it was, and so does an allocation that fails; the session goes on. */

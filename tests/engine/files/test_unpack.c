@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 9
 /* Files out of an epoch: bytes, modes and times come back, all of them or some, packed by one rank or by several;
  * nothing is replaced unasked. */
 #include "base/err.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 6
 /* Regions that are deduped in grains, through the public calls: every method, size and mode restores what was there; what is stored is no
  * more than what is new; after a restart too; failures, gc, other ranks and regions that change their ways do no harm. */
 #include "support/dice.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 3
 /* The same few grains over and over, in regions that come, go and are written on: the ways of the bytes add up and none of them is more than there are bytes; what was
  * there is what is restored; and no layer of the method run is larger than one of list or tree. */
 #include "support/dice.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 12
 /* Chunks that are no part of a page, nor pages of them: up to three tiles share a page, which may be written only when all of them are safe. Threads write all of it, forwards, backwards and anyhow, from the
  * moment that the call returns; every epoch is what was there at the call, and none fails. */
 #include "support/gen.h"

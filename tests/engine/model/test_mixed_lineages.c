@@ -1,3 +1,4 @@
+// ctest: COST 13
 /* Two copies of a lineage that both went on, and whose files were mixed, in all ways that chance comes upon: each epoch then restores as it was in one of the two, or fails, and says why. It is
  * never something else, though the layers have the same numbers and each of them is whole. */
 #include "base/err.h"

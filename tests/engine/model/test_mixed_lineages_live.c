@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* A session among files of another copy of its lineage: it goes back and forth before it refers to what it knew, and layers are replaced under it, by longer and by shorter ones. What it lays
  * down afterwards restores exactly, or is refused, then or at once; and it goes on. */
 #include "support/gen.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 180
+// ctest: TIMEOUT 180 COST 5
 /* Ranks with stores of their own: histories restarted where they ran, or elsewhere; with records and layers lost, places that cannot be
  * written, ranks without regions, and regions of more than a round. */
 #include "support/coded.h"

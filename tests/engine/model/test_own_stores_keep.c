@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 180
+// ctest: TIMEOUT 180 COST 2
 /* Ranks with stores of their own: content that is kept in several places is found where one is damaged; and all places drop the same
  * epochs and take the space back together. */
 #include "support/coded.h"

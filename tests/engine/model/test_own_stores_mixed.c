@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 PROCESSORS 2
+// ctest: TIMEOUT 120 PROCESSORS 2 COST 2
 /* Ranks with stores of their own, of which some are of one copy of a lineage and some of another: no rank gets bytes that another one's store has under the same number but that are not
  * what was meant, and what is laid down from then on can be restored. */
 #include "support/hosts.h"

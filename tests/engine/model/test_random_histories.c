@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 300 MODES
+// ctest: TIMEOUT 300 MODES COST 3
 /* Random histories against a model that keeps every epoch whole: regions come, go, grow and shrink, content changes,
  * moves and returns, sessions end and begin, epochs are dropped and compacted away, digests are forgotten. After every few steps every live
  * epoch must restore exactly and verify clean.

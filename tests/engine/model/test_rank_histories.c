@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 400
+// ctest: TIMEOUT 400 COST 15
 /* Many ranks, as threads: random histories of pages that ranks share, swap and take over from each other, against a model that knows
  * every page by number. What is stored is stored once, every epoch restores on every rank, in every way of running. */
 #include "support/coded.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* Many ranks when things go wrong: one that cannot store, that skips a call, that makes another one, that has other options, other
  * sizes, no regions; and another number of ranks. Nobody hangs, all get the same verdict, the last epoch that counts restores. */
 #include "engine/ranks/group.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Ranks that write one file taste together: from the second epoch on all begin with the recipe that is best for all, what they store is as small as when
  * each chose for itself, it is told which numbers are alike on all ranks, and everything comes back. Then samples that cannot be. */
 #include "base/err.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 3
 /* Regions read at any place, in order and at random, by many threads at once, in much memory and in little: always the right bytes. What is damaged is
  * found before, and never handed out. */
 #include "base/err.h"

@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* Restarts from files that are not in memory: single pages of many layers, which are touched where they are mapped, stretches that lie apart, which are read, and
  * layers that are wanted as a whole. Damage is found there, too, and a file that was cut short is an error. Where the page cache cannot be emptied, in memory, the
  * same is done without that. */

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* Reading into a space that checks and places by itself, which is played by memory of the host's here: it does its work as late as it may, and minds everything
  * that a device would. */
 #include "engine/read/device_load.h"

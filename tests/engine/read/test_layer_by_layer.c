@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 600
+// ctest: TIMEOUT 600 COST 9
 /* Restarts layer by layer and by merged tables give the same bytes: random histories in all methods, with content that comes back, moves and goes, regions that appear,
  * grow and shrink; what is damaged, coded or cannot be written is left to the other way, with its words; sessions go on from either. */
 #include "base/err.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* Restarts page by page where gc has taken what only older epochs needed, and the tables that are left still name it: none falls back to merging them. */
 #include "engine/read/layer_by_layer.h"
 #include "support/gen.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 3
 /* Restarts from the page cache, in the order of the destination: regions of several stripes, pieces that lie across their borders,
  * parts of chunks, more layers than are open at once; and files that are damaged, or cut short while they are mapped. */
 #include "base/err.h"

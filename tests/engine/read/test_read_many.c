@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* Files that share blocks, however they lie in them: each block is read once, what is damaged costs those who need it, and where descriptors or
  * space are short the first files are whole. */
 #include "base/err.h"

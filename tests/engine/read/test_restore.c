@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 4
 /* Reading through run tables that point into many layers, against copies kept aside: whole regions and any stretch of them,
  * blocks of which parts are used, coded and plain, chunks of all sizes, before and after a gc. Then flipped bytes: in what is
  * used they are found and named, in what is not used they never give wrong bytes, and neither do damaged digests. */

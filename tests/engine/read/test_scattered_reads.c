@@ -1,3 +1,4 @@
+// ctest: COST 3
 /* Layers of which parts are wanted that lie apart, and are not known to be in memory: many reads are under way at a time, however few threads there are; one that
  * fails is told, damage is found, and where no thread is to be had those that there are do it. What is wanted in one piece is read by those alone. */
 #include "base/err.h"

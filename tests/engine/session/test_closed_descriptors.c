@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 3
 /* A program that closes descriptors which it has not opened, as many do before they go into the background, and opens files of its own, which get the numbers of
  * ours: nothing of varve goes into its files, none of them is closed by varve, and an epoch that counts is whole. */
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+// ctest: COST 5
 /* Tens of thousands of regions: no step may look through all of them for each. */
 #include "support/place.h"
 #include "support/settle.h"

@@ -1,4 +1,4 @@
-// ctest: MODES
+// ctest: MODES COST 2
 /* Memory that the program has shut by mprotect: a restart fills it all the same, and leaves every mapping as it was, whether it succeeds or fails. What cannot be
  * opened is named, page by page, and nothing else is left open. */
 #include "support/coded.h"

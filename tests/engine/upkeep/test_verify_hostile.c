@@ -1,3 +1,4 @@
+// ctest: COST 2
 /* A commit record that is whole, and claims a million ranks whose layers are not there: verify says so in no time, and in few words. */
 #include "base/mem.h"
 #include "core/format/run.h"

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 MODES
+// ctest: TIMEOUT 120 MODES COST 5
 /* What a restart has to read, and gc, does not grow with the number of epochs: whichever chunks change, the tables of a chain of layers have together no more than a few times
  * the runs that a full one has. */
 #include "engine/lineage/layer_file.h"

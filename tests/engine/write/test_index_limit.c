@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 MODES
+// ctest: TIMEOUT 120 MODES COST 3
 /* The option `history`: what a session remembers of stored content does not grow without end, and whatever it forgets, epochs are whole,
  * and what the regions hold is not stored twice: also after a restart, from any epoch, with and without the index cache. */
 #include "base/err.h"
