@@ -1,3 +1,4 @@
+// ctest: COST 3
 // The wrapper of comm.h over threads of one process, and over plugs that fail.
 #include "base/clock.h"
 #include "base/err.h"

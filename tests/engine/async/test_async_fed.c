@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 9
 /* What is under way to a slow sink and has no copy cannot be written by the program. So it is no more than the sink needs to be kept
  * busy, however many threads there are; and a program that writes meanwhile, wherever, gets through. */
 #include "engine/context.h"

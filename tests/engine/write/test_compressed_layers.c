@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 2
 /* Layers whose tables and blocks are coded: what is in them, that they restore, that damage is seen, what gc and a change of the
  * codec make of them; and that a session without codec writes what it always wrote. */
 #include "base/err.h"

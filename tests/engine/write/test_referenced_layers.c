@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120 MODES
+// ctest: TIMEOUT 120 MODES COST 2
 /* Somebody removes files under a session that runs: layers that the next epoch would refer to, the lineage, the store. No epoch is called durable that cannot be
  * restored; where the lineage is still there, the session is whole again with the checkpoint after. */
 #include "support/coded.h"
