@@ -16,6 +16,7 @@
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
 #include "engine/session/rehearse.h"
+#include "engine/session/retention.h"
 #include "engine/read/layer_by_layer.h"
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"

@@ -304,7 +304,7 @@ bool vv_retention_wants(const struct varve *v)
 int vv_retention_reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
-	int rc = vv_gc_ranks_gc(v, &report);
+	int rc = vv_gc_ranks_gc(v, vv_retention_floor(v), &report);
 
 	if (v->group->comm->broken)
 		return rc;

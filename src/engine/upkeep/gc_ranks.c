@@ -13,6 +13,7 @@ struct places {
 	struct vv_group *g;
 	uint64_t *live; /* epochs that any place has */
 	size_t n_live;
+	uint64_t floor; /* layers of epochs up to this one stay */
 	struct vv_layer_holders holders;
 	struct vv_listing list; /* of this place, with the live epochs of all */
 	struct vv_reachable reach;
@@ -111,7 +112,7 @@ static int mark(struct places *p)
 
 	if (rc == 0)
 		rc = vv_reachable_init(&p->reach, &p->v->lineage, l);
-	p->reach.floor = vv_retention_floor(p->v);
+	p->reach.floor = p->floor;
 	for (size_t i = 0; rc == 0 && i < p->n_live; i++)
 		rc = pardon(p, p->live[i], check_epoch(p, p->live[i]));
 	for (size_t i = 0; rc == 0 && i < l->n_layers; i++) {
@@ -220,9 +221,9 @@ static int sweep(struct places *p, struct vv_gc_report *out)
 	return vv_gc_sweep(&p->v->lineage, &p->list, &p->reach, false, out);
 }
 
-int vv_gc_ranks_gc(struct varve *v, struct vv_gc_report *out)
+int vv_gc_ranks_gc(struct varve *v, uint64_t floor, struct vv_gc_report *out)
 {
-	struct places p = { .v = v, .g = v->group };
+	struct places p = { .v = v, .g = v->group, .floor = floor };
 	int rc = find_live(&p);
 
 	*out = (struct vv_gc_report){ 0 };
