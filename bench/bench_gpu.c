@@ -68,7 +68,7 @@ struct run { /* a sieve over the board */
 
 static const struct vv_space *space(void)
 {
-	return vv_cuda_space_cuda();
+	return vv_space_cuda();
 }
 
 static struct run open_run(const struct board *on, enum vv_method method, uint32_t chunk)

@@ -18,7 +18,7 @@ enum { GRAIN = 128, LAYERS = 20, PERMILLE = 10, PIECE = 64 << 20, ROOMS = 16, TR
 
 static const struct vv_space *space(void)
 {
-	return vv_cuda_space_cuda();
+	return vv_space_cuda();
 }
 
 /* ---- what it is measured against ------------------------------------------------------------------------------------------------ */

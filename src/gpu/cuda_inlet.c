@@ -51,7 +51,7 @@ static void give_back_one(void *arg, size_t k)
 {
 	struct vv_cuda_inlet *i = arg;
 
-	vv_cuda_space_cuda()->give_back(i->berth[k].room.p, i->size);
+	vv_space_cuda()->give_back(i->berth[k].room.p, i->size);
 }
 
 /* What is under way must not lose its memory. */
@@ -145,7 +145,7 @@ static bool rent(struct vv_cuda_inlet *i, struct berth *b)
 	int before;
 
 	if (vv_cuda_enter(i->device, &before) == 0) {
-		b->room.p = vv_cuda_space_cuda()->rent(i->size);
+		b->room.p = vv_space_cuda()->rent(i->size);
 		vv_cuda_leave(before);
 	}
 	return b->room.p;

@@ -195,7 +195,7 @@ static int settle(int device, void *stream)
 	return rc;
 }
 
-const struct vv_space *vv_cuda_space_cuda(void)
+const struct vv_space *vv_space_cuda(void)
 {
 	static const struct vv_space cuda = {
 		.name = "cuda",

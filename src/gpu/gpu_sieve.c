@@ -70,7 +70,7 @@ int vv_gpu_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, 
 	s = vv_mem_new(1, sizeof(*s));
 	if (!s)
 		return VV_ENOMEM;
-	s->base = (struct vv_sieve){ .space = vv_cuda_space_cuda(), .opt = *opt };
+	s->base = (struct vv_sieve){ .space = vv_space_cuda(), .opt = *opt };
 	s->numbers.of.chunk = opt->chunk;
 	vv_digest_xxh3(zeros, opt->chunk, &s->numbers.of.blank);
 	rc = vv_cuda_enter(opt->device, &before);

@@ -1,4 +1,4 @@
-/* The sieve of device memory: vv_cuda_space_cuda's half of struct vv_space. */
+/* The sieve of device memory: vv_space_cuda's half of struct vv_space. */
 #ifndef VV_GPU_GPU_SIEVE_H
 #define VV_GPU_GPU_SIEVE_H
 

@@ -91,6 +91,6 @@ struct vv_space {
 };
 
 const struct vv_space *vv_space_host(void);
-const struct vv_space *vv_cuda_space_cuda(void); /* NULL: not built in */
+const struct vv_space *vv_space_cuda(void); /* NULL: not built in */
 
 #endif

@@ -9,7 +9,7 @@ enum { ODD = 16, ALIGN = 256 }; /* memory of a device lies at multiples of this 
 
 const struct vv_space *device_space(void)
 {
-	const struct vv_space *space = vv_cuda_space_cuda();
+	const struct vv_space *space = vv_space_cuda();
 
 	if (space->present())
 		SKIP(vv_err_last());

@@ -10,7 +10,7 @@ enum { WINDOW = 64 << 20, WINDOWS = 3 };
 
 const struct vv_space *vv_device_restore_space(const void *p, size_t len, int *device)
 {
-	const struct vv_space *cuda = vv_cuda_space_cuda();
+	const struct vv_space *cuda = vv_space_cuda();
 
 	return cuda && p && len && cuda->owns(p, len, device) ? cuda : NULL;
 }
