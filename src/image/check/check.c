@@ -35,25 +35,6 @@ const char *vv_check_given(const struct vv_check *c, const char *word)
 	return NULL;
 }
 
-static ino_t namespace_of(const char *who, const char *kind)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%.16s/ns/%.16s", who, kind);
-	return stat(path, &st) == 0 ? st.st_ino : 0;
-}
-
-bool vv_check_is_apart(pid_t pid, const char *kind)
-{
-	char who[16];
-	ino_t its;
-
-	snprintf(who, sizeof(who), "%d", (int)pid);
-	its = namespace_of(who, kind);
-	return its && its != namespace_of("self", kind);
-}
-
 /* ---- criu -------------------------------------------------------------------------------------------------------------------- */
 
 static bool has_socket_trouble(const struct vv_criu_version *v)
@@ -136,7 +117,7 @@ static bool is_shell_job(const struct vv_check *c)
 
 static void look_at_session(struct look *l, pid_t pid)
 {
-	bool apart = vv_check_is_apart(pid, "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
+	bool apart = vv_process_tree_is_apart(pid, getpid(), "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
 	char text[1024];
 	const char *at;
 	int session = 0;
@@ -171,7 +152,7 @@ static bool is_of_another(pid_t pid)
 	const char *users, *groups;
 	unsigned u[3], g[3];
 
-	if (vv_process_tree_read(pid, "status", text, sizeof(text)) <= 0 || vv_check_is_apart(pid, "user"))
+	if (vv_process_tree_read(pid, "status", text, sizeof(text)) <= 0 || vv_process_tree_is_apart(pid, getpid(), "user"))
 		return false;
 	users = strstr(text, "\nUid:");
 	groups = strstr(text, "\nGid:");
@@ -195,13 +176,10 @@ static void look_at_user(struct look *l, pid_t pid)
 static void look_at_space(struct look *l, pid_t pid)
 {
 	pid_t root = l->tree->pid[0];
-	char who[2][16];
 
-	snprintf(who[0], sizeof(who[0]), "%d", (int)root);
-	snprintf(who[1], sizeof(who[1]), "%d", (int)pid);
-	if (l->told_space || !vv_check_is_apart(pid, "pid"))
+	if (l->told_space || !vv_process_tree_is_apart(pid, getpid(), "pid"))
 		return;
-	if (pid == root ? vv_process_tree_inner(pid) != 1 : namespace_of(who[0], "pid") != namespace_of(who[1], "pid")) {
+	if (pid == root ? vv_process_tree_inner(pid) != 1 : vv_process_tree_is_apart(pid, root, "pid")) {
 		l->told_space = true;
 		vv_check_tell(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
 			      "process %d is in a pid namespace below that of the first one, which criu does not save: name the first process in it", (int)pid);
@@ -213,7 +191,7 @@ static void look_at_network(struct look *l, pid_t pid)
 	static const char lock[] = "iptables-restore";
 	char path[PATH_MAX];
 
-	if (vv_check_is_apart(pid, "net") && !vv_criu_look_for(lock, path) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
+	if (vv_process_tree_is_apart(pid, getpid(), "net") && !vv_criu_look_for(lock, path) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
 		vv_check_tell(l->check, true, "process %d has a network of its own, which criu locks by '%s': install that (Debian: apt-get install iptables)",
 			      (int)pid, lock);
 }

@@ -25,7 +25,5 @@ int vv_check_explain(const struct vv_criu *criu, pid_t pid, int rc);
 void vv_check_tell(struct vv_check *c, bool grave, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The value of one of criu's words ("" if none follows); NULL: it is not given. */
 const char *vv_check_given(const struct vv_check *c, const char *word);
-/* Has it another namespace of that kind than we? */
-bool vv_check_is_apart(pid_t pid, const char *kind);
 
 #endif

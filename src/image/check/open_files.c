@@ -164,7 +164,7 @@ static void look_at_info(struct vv_open_files *b, const char *fd, const char *li
 		b->locks = true;
 		vv_check_tell(b->check, true, "process %d holds locks on files: add '-- --file-locks'", (int)b->pid);
 	}
-	mount = link[0] == '/' && vv_check_is_apart(b->pid, "mnt") ? strstr(text, "mnt_id:") : NULL;
+	mount = link[0] == '/' && vv_process_tree_is_apart(b->pid, getpid(), "mnt") ? strstr(text, "mnt_id:") : NULL;
 	if (mount && !is_mounted(b->pid, atoi(mount + strlen("mnt_id:"))))
 		vv_check_tell(b->check, true, "process %d: descriptor %s is '%.200s' of another mount namespace than its own: let it open that itself", (int)b->pid,
 			      fd, link);
@@ -190,7 +190,7 @@ static void look_at_mapping(struct vv_open_files *b, unsigned long lo, unsigned 
 {
 	char path[96];
 
-	if (strncmp(name, "/SYSV", 5) == 0 && !b->sysv && !vv_check_is_apart(b->pid, "ipc")) {
+	if (strncmp(name, "/SYSV", 5) == 0 && !b->sysv && !vv_process_tree_is_apart(b->pid, getpid(), "ipc")) {
 		b->sysv = true;
 		vv_check_tell(b->check, true, "process %d has System V shared memory, which criu saves only with an IPC namespace: start it by 'unshare --ipc'",
 			      (int)b->pid);

@@ -1,12 +1,13 @@
 #include "image/process/private_devpts.h"
 #include "base/err.h"
-#include "image/check/check.h"
+#include "image/process/process_tree.h"
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 static const char source[] = "varve"; /* by which it is known again */
 
@@ -29,7 +30,7 @@ bool vv_private_devpts_has(pid_t pid)
 	bool found = false;
 	FILE *f;
 
-	if (!vv_check_is_apart(pid, "mnt"))
+	if (!vv_process_tree_is_apart(pid, getpid(), "mnt"))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
 	snprintf(words, sizeof(words), " - devpts %s ", source);

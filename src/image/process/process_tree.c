@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -268,4 +269,21 @@ void vv_process_tree_end_criu(const char *folder)
 
 	while (kill_criu_in(folder) && vv_clock_s() < end)
 		vv_clock_sleep(pause_s);
+}
+
+/* 0: it cannot be told. */
+static ino_t namespace_of(pid_t pid, const char *kind)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%.16s", (int)pid, kind);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+bool vv_process_tree_is_apart(pid_t pid, pid_t from, const char *kind)
+{
+	ino_t its = namespace_of(pid, kind);
+
+	return its && its != namespace_of(from, kind);
 }

@@ -39,5 +39,7 @@ void vv_process_tree_clear(void);
 void vv_process_tree_end_criu(const char *folder);
 /* A small file below /proc/PID, NUL-terminated; -1: it cannot be read. */
 ssize_t vv_process_tree_read(pid_t pid, const char *name, char *out, size_t cap);
+/* Is `pid` in another namespace of that kind than `from`? */
+bool vv_process_tree_is_apart(pid_t pid, pid_t from, const char *kind);
 
 #endif
