@@ -27,6 +27,7 @@
 #define VV_RUN_PROTOCOL_ARENA "VARVE_RUN_ARENA"     /* where the heap lies, in hexadecimal; the same for all runs of a lineage */
 
 #define VV_RUN_PROTOCOL_PLAN "heap.plan" /* the region that says where a captured heap lies */
+#define VV_RUN_PROTOCOL_MARKS "marks/"   /* regions that say which places of it are in use begin so */
 
 enum { VV_RUN_PROTOCOL_REFUSED = 76 }; /* exit status */
 

@@ -3,13 +3,13 @@
 
 int vv_threads_start(struct varve *v)
 {
-	unsigned threads = (unsigned)vv_conf_number(&v->conf, "threads");
+	unsigned threads = (unsigned)vv_conf_number(&v->ctx.conf, "threads");
 
-	if (v->pool)
+	if (v->ctx.pool)
 		return 0;
 	if (threads == 0) {
 		threads = vv_pool_cores();
 		threads = threads < 16 ? threads : 16;
 	}
-	return vv_pool_new(threads - 1, &v->pool);
+	return vv_pool_new(threads - 1, &v->ctx.pool);
 }

@@ -46,7 +46,7 @@ static bool tell(const char *word, uint64_t epoch, const char *sentence)
 
 	if (events < 0 || n <= 0)
 		return false;
-	if (session && session->rank != 0)
+	if (session && session->ctx.rank != 0)
 		return true; /* rank 0 does */
 	for (int i = 0; i < n - 1; i++)
 		line[i] = line[i] == '\n' ? ' ' : line[i];
@@ -154,8 +154,8 @@ static int open_mpi(const char *store, const char *lineage)
  * than to compare them, unless it was seen otherwise; and to copy them costs less than to fence them. */
 static int suit_heap(void)
 {
-	session->watch_late = true;
-	return strcmp(vv_conf_origin(&session->conf, "buffer"), "default") == 0 ? vv_conf_set(&session->conf, "buffer", "128MiB", "varve run") : 0;
+	session->tracking.late = true;
+	return strcmp(vv_conf_origin(&session->ctx.conf, "buffer"), "default") == 0 ? vv_conf_set(&session->ctx.conf, "buffer", "128MiB", "varve run") : 0;
 }
 
 static int open_session(void)
@@ -196,7 +196,7 @@ static void refuse(int rc, uint64_t epoch)
 {
 	const char *word = rc == VV_EDAMAGED || rc == VV_ENOENT ? "damaged" : rc == VV_EIO ? "unread" : "refused";
 
-	if (!tell(word, epoch, varve_last_error()) && (!session || session->rank == 0))
+	if (!tell(word, epoch, varve_last_error()) && (!session || session->ctx.rank == 0))
 		fprintf(stderr, "varve: epoch %" PRIu64 " cannot be restored: %s\n", epoch, varve_last_error());
 	_exit(VV_RUN_PROTOCOL_REFUSED);
 }
@@ -262,7 +262,7 @@ static int begin(void)
 /* Only the thread that calls may speak MPI: then the ranks do not agree on the epoch before they all call again. */
 static const char *when_committed(void)
 {
-	return session->group && session->async && !session->group->behind ? "committed at the next call" : "";
+	return session->group && session->ctx.async && !session->group->behind ? "committed at the next call" : "";
 }
 
 static int take(void)
@@ -275,7 +275,7 @@ static int take(void)
 	vv_heap_hold(false);
 	if (rc == 0) {
 		tell("taken", varve_epoch(session), when_committed());
-		if (session->rank == 0)
+		if (session->ctx.rank == 0)
 			vv_state_look();
 	} else if (!atomic_exchange(&told, false) && !tell("failed", 0, varve_last_error())) {
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());

@@ -80,7 +80,7 @@ int vv_state_protect(const char *name, void *p, size_t len)
 		return vv_err_set(VV_EINVAL, "varve_protect_here: a name and memory are needed");
 	if (strlen(name) > VV_MAX_NAME)
 		return vv_err_set(VV_EINVAL, "varve_protect_here: a name has at most %d bytes", VV_MAX_NAME);
-	if (strncmp(name, "heap.", 5) == 0 || strncmp(name, "heap/", 5) == 0 || strncmp(name, "marks/", 6) == 0 || strncmp(name, "globals/", 8) == 0)
+	if (strncmp(name, "heap.", 5) == 0 || strncmp(name, "heap/", 5) == 0 || strncmp(name, VV_RUN_PROTOCOL_MARKS, strlen(VV_RUN_PROTOCOL_MARKS)) == 0 || strncmp(name, "globals/", 8) == 0)
 		return vv_err_set(VV_EINVAL, "varve_protect_here: '%s' is a name of the heap's own", name);
 	return add(name, p, len);
 }
@@ -218,7 +218,7 @@ static int declare_lane(struct varve *v, unsigned lane, size_t used)
 			break;
 		snprintf(name, sizeof(name), "heap/%02u/%05zu", lane, declared[lane]);
 		rc = varve_protect(v, name, (void *)lo, n);
-		snprintf(name, sizeof(name), "marks/%02u/%05zu", lane, declared[lane]);
+		snprintf(name, sizeof(name), VV_RUN_PROTOCOL_MARKS "%02u/%05zu", lane, declared[lane]);
 		if (rc == 0)
 			rc = varve_protect(v, name, vv_heap_mark((void *)lo), n / VV_HEAP_GRAIN);
 		if (rc == 0)
@@ -468,7 +468,7 @@ int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 		return rc;
 	epoch = varve_epoch(v);
 	rc = agree(v, check_plan(&now, &plan));
-	if (rc == 0 && v->rank == 0 && memcmp(&now.arguments, &plan.arguments, sizeof(now.arguments)) != 0)
+	if (rc == 0 && v->ctx.rank == 0 && memcmp(&now.arguments, &plan.arguments, sizeof(now.arguments)) != 0)
 		vv_log_warn("the program goes on from epoch %" PRIu64 " with other arguments than it had then; what it made of those is part of its state. For a "
 			    "new run give another --lineage, or --restart none", epoch);
 	plan.arguments = now.arguments;

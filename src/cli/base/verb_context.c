@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/options.h"
 #include "engine/context.h"
+#include "engine/session/session.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>

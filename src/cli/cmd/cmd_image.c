@@ -9,6 +9,7 @@
 #include "cli/base/text.h"
 #include "cli/cmd/image_targets.h"
 #include "engine/files/segment_policy.h"
+#include "engine/session/session.h"
 #include "engine/threads.h"
 #include "engine/context.h"
 #include "image/criu/criu.h"
@@ -268,9 +269,9 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 		rc = vv_threads_start(v);
 	rc = vv_mpi_world_agree(job->world, rc);
 	if (rc == 0)
-		rc = vv_restore_many_run(v, &v->lineage, *epoch, v->pool, opt, out);
+		rc = vv_restore_many_run(v, &v->ctx.lineage, *epoch, v->ctx.pool, opt, out);
 	if (vv_verb_context_is_first(job))
-		rc = vv_image_lineage_advise(&v->lineage, v->pool, *epoch, rc);
+		rc = vv_image_lineage_advise(&v->ctx.lineage, v->ctx.pool, *epoch, rc);
 	return vv_verb_context_close_session(v, rc); /* before the processes are waited for: they may be saved again */
 }
 

@@ -289,8 +289,8 @@ int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_f
 	int rc = vv_threads_start(v);
 
 	if (rc == 0)
-		rc = vv_unpack_open(&v->lineage, epoch, v->pool, &u);
-	k.pool = v->pool;
+		rc = vv_unpack_open(&v->ctx.lineage, epoch, v->ctx.pool, &u);
+	k.pool = v->ctx.pool;
 	begin(&k);
 	for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
 		size_t at = vv_map_get(&l->by_name, m->file[i].name);

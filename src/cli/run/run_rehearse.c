@@ -292,6 +292,12 @@ static bool differs_by_itself(const struct rehearsal *r, const char *name)
 	return yes;
 }
 
+/* Does the region say where objects of a captured heap lie? */
+static bool is_layout(const char *name)
+{
+	return strcmp(name, VV_RUN_PROTOCOL_PLAN) == 0 || strncmp(name, VV_RUN_PROTOCOL_MARKS, strlen(VV_RUN_PROTOCOL_MARKS)) == 0;
+}
+
 /* Of the first, and the one with a restart. */
 static void note(void *arg, const struct vv_diff_region *d)
 {
@@ -299,7 +305,7 @@ static void note(void *arg, const struct vv_diff_region *d)
 	struct rehearsal *r = arg;
 	bool undeclared = is_undeclared(d->name);
 
-	r->moved |= strcmp(d->name, VV_RUN_PROTOCOL_PLAN) == 0 && differs(d);
+	r->moved |= is_layout(d->name) && differs(d);
 	if (differs_by_itself(r, d->name) || (r->probing && undeclared))
 		return;
 	if (!differs(d)) {

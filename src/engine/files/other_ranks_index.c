@@ -21,7 +21,7 @@ static int load_tables(struct loading *l, const struct vv_commit *c)
 	if (!l->table)
 		return VV_ENOMEM;
 	for (; rc == 0 && l->n < c->n_ranks; l->n++)
-		rc = vv_run_table_load_of(&l->v->lineage, l->v->pool, c, (uint32_t)l->n, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
+		rc = vv_run_table_load_of(&l->v->ctx.lineage, l->v->ctx.pool, c, (uint32_t)l->n, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
 	return rc;
 }
 
@@ -31,9 +31,9 @@ static int list_unfinished(struct loading *l, uint64_t epoch)
 {
 	const struct varve *v = l->v;
 
-	if (v->highest <= epoch || v->highest != v->found || (v->group && v->group->split))
+	if (v->tip.highest <= epoch || v->tip.highest != v->tip.highest_at_open || (v->group && v->group->split))
 		return 0;
-	return vv_catalog_list(&v->lineage, epoch + 1, &l->unfinished);
+	return vv_catalog_list(&v->ctx.lineage, epoch + 1, &l->unfinished);
 }
 
 /* fn for each layer that a run names, and for each that is unfinished. */
@@ -69,7 +69,7 @@ static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_in
 		rc = vv_needed_entries_add_table(&needs, &l->table[t], rank, NULL);
 	vv_needed_entries_settle(&needs);
 	if (rc == 0)
-		rc = vv_index_cache_load(&l->v->lineage, rank, l->v->digest_kind, room, &needs, out);
+		rc = vv_index_cache_load(&l->v->ctx.lineage, rank, l->v->ctx.digest_kind, room, &needs, out);
 	vv_needed_entries_fini(&needs);
 	return rc;
 }
@@ -90,7 +90,7 @@ static int load_all(struct loading *l, size_t room, struct vv_other_ranks_index 
 	if (!out->history)
 		return VV_ENOMEM;
 	for (uint32_t rank = 0; rc != VV_ENOMEM && rank < l->ranks; rank++) {
-		if (rank == l->v->rank || !l->wanted[rank])
+		if (rank == l->v->ctx.rank || !l->wanted[rank])
 			continue;
 		rc = load_rank(l, rank, room / n, &out->history[out->n]);
 		out->n += rc == 0;
@@ -103,7 +103,7 @@ int vv_other_ranks_index_load(struct varve *v, uint64_t epoch, size_t room, stru
 	struct loading l = { .v = v };
 	struct vv_other_ranks_index o = { 0 };
 	struct vv_commit c = { 0 };
-	int rc = epoch ? vv_catalog_commit(&v->lineage, epoch, &c) : 0;
+	int rc = epoch ? vv_catalog_commit(&v->ctx.lineage, epoch, &c) : 0;
 
 	if (rc == 0 && epoch)
 		rc = load_tables(&l, &c);
@@ -139,7 +139,7 @@ bool vv_other_ranks_index_find(const struct varve *v, struct vv_other_ranks_inde
 		struct vv_index_cache *h = &o->history[i];
 		uint32_t e = vv_index_find(&h->index, d);
 
-		if (e == VV_INDEX_NONE || !vv_trust_entry(&v->lineage, h, e))
+		if (e == VV_INDEX_NONE || !vv_trust_entry(&v->ctx.lineage, h, e))
 			continue;
 		*layer = vv_index_layer(&h->index, e);
 		*pos = vv_index_pos(&h->index, e);

@@ -1,8 +1,10 @@
 /* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (file_set.c),
  * how each kind of them is coded (recipes.c), and that they are placed in the order of their kinds (pack_pipeline.c). */
 #include "engine/files/pack.h"
+#include "engine/lineage/run_table.h"
 #include "engine/session/enter.h"
 #include "engine/session/background.h"
+#include "engine/session/tip.h"
 #include "engine/threads.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -58,7 +60,7 @@ static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
 
 	want.to = bytes;
 	if (rc == 0)
-		rc = vv_restore_read(&k->v->lineage, k->v->pool, &want, 1);
+		rc = vv_restore_read(&k->v->ctx.lineage, k->v->ctx.pool, &want, 1);
 	if (rc == 0)
 		rc = vv_manifest_get(&k->before, bytes, (size_t)r->shape.len);
 	vv_mem_free(bytes);
@@ -73,18 +75,18 @@ static int look_back(struct pack *k)
 	struct vv_run_table t = { 0 };
 	uint64_t epoch = 0;
 	size_t at;
-	int rc = vv_catalog_newest(&v->lineage, VV_MAX_EPOCH + 1, &epoch);
+	int rc = vv_catalog_newest(&v->ctx.lineage, VV_MAX_EPOCH + 1, &epoch);
 
 	if (rc || !epoch)
 		return rc ? rc : vv_other_ranks_index_load(v, 0, DIGESTS_OTHERS, &k->others);
-	if (vv_run_table_load(&v->lineage, epoch, v->rank, &t) < 0 && vv_run_table_load(&v->lineage, epoch, 0, &t) < 0) {
+	if (vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &t) < 0 && vv_run_table_load(&v->ctx.lineage, epoch, 0, &t) < 0) {
 		vv_err_clear();
 		return 0;
 	}
 	at = vv_run_table_find(&t, VV_MANIFEST_REGION);
 	if (at == t.n)
 		rc = vv_err_set(VV_EINVAL, "lineage '%s' holds checkpoints of a program, which could not restart any more from a newer epoch of files: "
-				"pack them into another lineage", v->lineage.name);
+				"pack them into another lineage", v->ctx.lineage.name);
 	else
 		rc = read_manifest(k, &t.region[at]);
 	if (rc == 0)
@@ -98,7 +100,7 @@ static int look_back(struct pack *k)
 /* The larger the set, the larger the chunks: what is known of them in memory and stored of them as digests stays within bounds. */
 static size_t chunk_for(const struct varve *v, uint64_t bytes)
 {
-	size_t chunk = (size_t)vv_conf_number(&v->conf, "chunk");
+	size_t chunk = (size_t)vv_conf_number(&v->ctx.conf, "chunk");
 
 	while (chunk < VV_MAX_CHUNK && bytes / chunk > CHUNKS)
 		chunk *= 2;
@@ -278,7 +280,7 @@ static int tell_entries(struct pack *k)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && k->v->rank == 0 && i < k->opt->n_entries; i++)
+	for (size_t i = 0; rc == 0 && k->v->ctx.rank == 0 && i < k->opt->n_entries; i++)
 		rc = vv_manifest_copy_entry(&k->manifest, &k->opt->entry[i]);
 	return rc;
 }
@@ -308,7 +310,7 @@ static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *o
 
 static bool is_little(const struct pack *k)
 {
-	return !k->opt->inflow && k->cargo.bytes <= LITTLE && vv_pool_width(k->v->pool) == 1;
+	return !k->opt->inflow && k->cargo.bytes <= LITTLE && vv_pool_width(k->v->ctx.pool) == 1;
 }
 
 static bool is_few(const struct pack *k)
@@ -320,7 +322,7 @@ static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, si
 {
 	const struct vv_pack_pipeline_options opt = {
 		.chunk = chunk,
-		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->dedup,
+		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->ctx.dedup,
 		.others = &k->others,
 		.shares = k->shares,
 		.memory = MEMORY_SLABS,
@@ -368,7 +370,7 @@ static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int r
 {
 	const struct vv_rank_handover_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .alone = k->more || !k->coding };
 
-	if (!k->opt->inflow || !k->shares || vv_conf_text(&k->v->conf, "alike")[0] == 'n')
+	if (!k->opt->inflow || !k->shares || vv_conf_text(&k->v->ctx.conf, "alike")[0] == 'n')
 		return rc;
 	return vv_rank_handover_open(p, &k->cargo, &opt, rc, &k->guests);
 }
@@ -377,7 +379,7 @@ static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int r
 static int load(struct vv_layer_writer *p)
 {
 	struct pack *k = p->load_arg;
-	struct vv_block_writer_options opt = k->v->coding;
+	struct vv_block_writer_options opt = *k->v->coding;
 	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
 	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_rank_dedup_rounds_open(p, k->opt->inflow != NULL, &k->shares) : 0;
 
@@ -427,7 +429,7 @@ static int open_cargo(struct pack *k)
 
 	if (k->opt->inflow)
 		return vv_file_set_await(k->opt->segments, &k->cargo);
-	return vv_file_set_open(k->file, k->n_files, &opt, k->v->pool, &k->cargo);
+	return vv_file_set_open(k->file, k->n_files, &opt, k->v->ctx.pool, &k->cargo);
 }
 
 /* Everything that can fail before there is an epoch. */
@@ -435,7 +437,7 @@ static int prepare(struct pack *k)
 {
 	struct varve *v = k->v;
 	uint64_t bytes;
-	int rc = vv_background_reserve(&v->flusher);
+	int rc = vv_background_reserve(v->background);
 
 	if (rc == 0)
 		rc = vv_threads_start(v);
@@ -444,14 +446,14 @@ static int prepare(struct pack *k)
 	if (rc == 0)
 		rc = open_cargo(k);
 	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
-	v->cargo = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
+	v->packed_bytes = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
 	rc = vv_load_parent_make(v, rc);
 	if (rc == 0)
 		rc = look_back(k);
 	if (v->group)
 		rc = vv_group_agree(v->group, v->group->comm, rc);
-	if (rc == 0 && v->group)
-		rc = vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX);
+	if (rc == 0)
+		rc = vv_tip_agree_on_numbers(v);
 	return rc;
 }
 
@@ -542,7 +544,7 @@ static int report(struct pack *k, struct vv_pack_report *out)
 	uint64_t sum[5] = { k->cargo.n_files, k->cargo.bytes, st->bytes_new, st->bytes_stored, st->bytes_layer };
 	int rc = k->v->group ? vv_comm_allreduce(k->v->group->comm, sum, 5, VARVE_SUM) : 0;
 
-	*out = (struct vv_pack_report){ .epoch = k->v->epoch,
+	*out = (struct vv_pack_report){ .epoch = k->v->tip.epoch,
 					.files = sum[0],
 					.raw = sum[1],
 					.fresh = sum[2],
@@ -561,7 +563,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 
 	if (rc)
 		return rc;
-	vv_epoch_sweep(v); /* before any rank looks for what it could refer to */
+	vv_tip_sweep(v); /* before any rank looks for what it could refer to */
 	rc = vv_enter_meet(v, VV_GROUP_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_background_report(v);
@@ -571,14 +573,14 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 		rc = vv_err_set(VV_EINVAL, "pack: the session has regions of memory");
 	if (rc == 0 && v->group && !opt->inflow)
 		rc = share(&k, file, n);
-	k.coding = v->coding.codec != NULL;
+	k.coding = v->coding->codec != NULL;
 	if (rc == 0) {
-		bool async = v->async;
+		bool async = v->ctx.async;
 
-		vv_run_table_fini(&v->view);
-		v->async = false; /* the files may go when this returns */
+		vv_run_table_fini(v->view);
+		v->ctx.async = false; /* the files may go when this returns */
 		rc = lay_down(&k);
-		v->async = async;
+		v->ctx.async = async;
 		if (rc)
 			vv_background_told(v);
 	}

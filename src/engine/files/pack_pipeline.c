@@ -46,7 +46,7 @@ static size_t slab_len(const struct vv_pack_pipeline *f, const struct vv_file_se
  * are few; and who stores what must not depend on threads. */
 static size_t ring_size(const struct vv_pack_pipeline *f)
 {
-	size_t n = 2 * (size_t)vv_pool_width(f->p->v->pool) + 2, most = f->opt.memory / SLAB_OPAQUE;
+	size_t n = 2 * (size_t)vv_pool_width(f->p->v->ctx.pool) + 2, most = f->opt.memory / SLAB_OPAQUE;
 
 	if (f->opt.shares)
 		return f->opt.memory / SLAB + RING_MIN;
@@ -80,7 +80,7 @@ void vv_pack_pipeline_close(struct vv_pack_pipeline *f)
 	if (!f)
 		return;
 	for (; f->count; f->count--, f->head = (f->head + 1) % f->size)
-		vv_pool_wait(f->p->v->pool, &f->ring[f->head]->task);
+		vv_pool_wait(f->p->v->ctx.pool, &f->ring[f->head]->task);
 	for (size_t i = 0; i < f->size; i++)
 		vv_pack_buffer_free(f->ring[i]);
 	vv_mem_free(f->ring);
@@ -99,8 +99,8 @@ static void look_up(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 
 		if (c->found != VV_PACK_BUFFER_NOWHERE)
 			continue;
-		c->entry = vv_index_find(&v->history.index, &c->digest);
-		if (c->entry != VV_INDEX_NONE && (!c->claimed || c->entry >= f->p->old_entries) && vv_trust_entry(&v->lineage, &v->history, c->entry))
+		c->entry = vv_index_find(&v->history->index, &c->digest);
+		if (c->entry != VV_INDEX_NONE && (!c->claimed || c->entry >= f->p->old_entries) && vv_trust_entry(&v->ctx.lineage, v->history, c->entry))
 			c->found = VV_PACK_BUFFER_STORED;
 		else if (!c->claimed && vv_other_ranks_index_find(v, f->opt.others, &c->digest, &c->layer, &c->pos))
 			c->found = VV_PACK_BUFFER_ELSEWHERE;
@@ -143,7 +143,7 @@ static int ask(struct vv_pack_pipeline *f)
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		struct vv_pack_buffer *s = f->ring[(f->head + i) % f->size];
 
-		vv_pool_wait(f->p->v->pool, &s->task);
+		vv_pool_wait(f->p->v->ctx.pool, &s->task);
 		rc = s->rc ? vv_err_restore(&s->error) : claim(f, s);
 		s->asked = true;
 		f->n_asked++;
@@ -284,7 +284,7 @@ static struct varve_stats *stats_of(struct vv_pack_pipeline *f, const struct vv_
 static int append(struct vv_pack_pipeline *f, const struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool known)
 {
 	struct vv_layer_writer *p = f->p;
-	struct vv_index *x = &p->v->history.index;
+	struct vv_index *x = &p->v->history->index;
 	uint32_t e;
 	int rc = 0;
 
@@ -322,7 +322,7 @@ static bool is_dense(const struct vv_pack_buffer *s)
 /* It is stored already, or zero. */
 static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct pen *pen, const struct vv_pack_buffer_chunk *c)
 {
-	const struct vv_index *x = &f->p->v->history.index;
+	const struct vv_index *x = &f->p->v->history->index;
 	struct varve_stats *st = stats_of(f, s);
 	bool old = c->found == VV_PACK_BUFFER_STORED ? c->entry < f->p->old_entries : !c->shared;
 
@@ -346,13 +346,13 @@ static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *
 	int rc;
 
 	if (c->found == VV_PACK_BUFFER_NOWHERE && f->opt.dedup) { /* it may be the twin of one just before */
-		c->entry = vv_index_find(&p->v->history.index, &c->digest);
+		c->entry = vv_index_find(&p->v->history->index, &c->digest);
 		if (c->entry != VV_INDEX_NONE && c->entry >= p->old_entries)
 			c->found = VV_PACK_BUFFER_STORED;
 	}
 	if (c->found && !dense) {
 		if (mine)
-			vv_rank_dedup_rounds_placed(f->opt.shares, c->claim, vv_index_pos(&p->v->history.index, c->entry));
+			vv_rank_dedup_rounds_placed(f->opt.shares, c->claim, vv_index_pos(&p->v->history->index, c->entry));
 		return refer(f, s, pen, c);
 	}
 	rc = vv_file_set_is_flowing(f->cargo, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
@@ -430,7 +430,7 @@ static int place_oldest(struct vv_pack_pipeline *f)
 	struct vv_pack_buffer *s = f->ring[f->head];
 	int rc = f->opt.shares && !s->asked ? ask(f) : 0;
 
-	vv_pool_wait(f->p->v->pool, &s->task);
+	vv_pool_wait(f->p->v->ctx.pool, &s->task);
 	f->head = (f->head + 1) % f->size;
 	f->count--;
 	if (rc == 0)
@@ -453,7 +453,7 @@ static struct vv_pack_buffer *filling(struct vv_pack_pipeline *f)
 	size_t i = (f->head + f->count) % f->size;
 	bool wide = f->size <= RING_WIDE && !f->opt.narrow;
 
-	if (!f->ring[i] && vv_pack_buffer_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->digest : NULL, vv_block_writer_slab(f->opt.block), wide, &f->ring[i]) < 0)
+	if (!f->ring[i] && vv_pack_buffer_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->ctx.digest : NULL, vv_block_writer_slab(f->opt.block), wide, &f->ring[i]) < 0)
 		return NULL;
 	return f->ring[i];
 }
@@ -467,7 +467,7 @@ static int send(struct vv_pack_pipeline *f)
 		return VV_ENOMEM;
 	if (s->len == 0)
 		return 0;
-	vv_pool_submit(f->p->v->pool, &s->task);
+	vv_pool_submit(f->p->v->ctx.pool, &s->task);
 	f->count++;
 	f->held += s->len;
 	while (rc == 0 && (f->count == f->size || (f->opt.shares && f->count && f->held + SLAB_OPAQUE > f->opt.memory)))
@@ -555,12 +555,12 @@ int vv_pack_pipeline_bytes(struct vv_pack_pipeline *f, const uint8_t *bytes, siz
 
 		len = n - at < f->opt.chunk ? n - at : f->opt.chunk;
 		c.len = (uint32_t)len;
-		p->v->digest(bytes + at, len, &c.digest);
-		c.entry = vv_index_find(&p->v->history.index, &c.digest);
-		if (c.entry != VV_INDEX_NONE && vv_trust_entry(&p->v->lineage, &p->v->history, c.entry)) {
+		p->v->ctx.digest(bytes + at, len, &c.digest);
+		c.entry = vv_index_find(&p->v->history->index, &c.digest);
+		if (c.entry != VV_INDEX_NONE && vv_trust_entry(&p->v->ctx.lineage, p->v->history, c.entry)) {
 			*(c.entry < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
-			rc = vv_run_add(out, (struct vv_run){ at, len, vv_index_layer(&p->v->history.index, c.entry),
-							      vv_index_pos(&p->v->history.index, c.entry) });
+			rc = vv_run_add(out, (struct vv_run){ at, len, vv_index_layer(&p->v->history->index, c.entry),
+							      vv_index_pos(&p->v->history->index, c.entry) });
 			continue;
 		}
 		rc = append(f, &c, bytes + at, false);

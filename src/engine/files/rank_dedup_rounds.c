@@ -67,7 +67,7 @@ int vv_rank_dedup_rounds_open(struct vv_layer_writer *p, bool apart, struct vv_r
 	int rc;
 
 	*out = NULL;
-	if (!g || g->size == 1 || !p->v->dedup || g->how == VV_GROUP_NONE || g->copies > 1 || (g->split && !apart))
+	if (!g || g->size == 1 || !p->v->ctx.dedup || g->how == VV_GROUP_NONE || g->copies > 1 || (g->split && !apart))
 		return 0;
 	s = vv_mem_new(1, sizeof(*s));
 	rc = s ? vv_judge_stream_init(&s->docket, g->size, REMEMBERED) : VV_ENOMEM;
@@ -126,7 +126,7 @@ enum vv_judge_stream_kind vv_rank_dedup_rounds_verdict(const struct vv_rank_dedu
 void vv_rank_dedup_rounds_placed(struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t pos)
 {
 	struct claim *c = (struct claim *)s->judged.v + claim;
-	const struct vv_index *x = &s->p->v->history.index;
+	const struct vv_index *x = &s->p->v->history->index;
 	uint32_t e = vv_index_find(x, &c->digest);
 
 	c->pos = e != VV_INDEX_NONE && e >= s->p->old_entries ? vv_index_pos(x, e) : pos;

@@ -142,7 +142,7 @@ static int look_at(const struct vv_rank_handover *s, struct stretch *x, const ui
 		page = &x->page[x->n++];
 		*page = (struct page){ .len = (uint32_t)n, .zero = vv_pack_buffer_is_zero(bytes + at, n) };
 		if (!page->zero)
-			s->p->v->digest(bytes + at, n, &page->digest);
+			s->p->v->ctx.digest(bytes + at, n, &page->digest);
 	}
 	return 0;
 }
@@ -177,8 +177,8 @@ static bool is_known(struct vv_rank_handover *s, const struct page *page)
 
 	if (page->zero)
 		return true;
-	e = vv_index_find(&v->history.index, &page->digest);
-	return (e != VV_INDEX_NONE && vv_trust_entry(&v->lineage, &v->history, e)) || vv_other_ranks_index_find(v, s->opt.others, &page->digest, &layer, &pos);
+	e = vv_index_find(&v->history->index, &page->digest);
+	return (e != VV_INDEX_NONE && vv_trust_entry(&v->ctx.lineage, v->history, e)) || vv_other_ranks_index_find(v, s->opt.others, &page->digest, &layer, &pos);
 }
 
 static int keep(struct vv_rank_handover *s, struct vv_span x)
@@ -222,7 +222,7 @@ static int choose(struct vv_rank_handover *s)
 	int rc = cut_spans(s);
 
 	if (rc == 0)
-		vv_pool_each(s->p->v->pool, s->n_stretches, look, s);
+		vv_pool_each(s->p->v->ctx.pool, s->n_stretches, look, s);
 	if (s->error.code)
 		rc = vv_err_restore(&s->error);
 	for (size_t i = 0; rc == 0 && i < s->n_stretches; i++)

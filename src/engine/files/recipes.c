@@ -3,8 +3,10 @@
 #include "base/mem.h"
 #include "codec/context_pool.h"
 #include "codec/recipe_search.h"
+#include "core/dedup/index.h"
 #include "engine/context.h"
 #include "engine/files/pack_buffer.h"
+#include "engine/write/index_cache.h"
 #include <string.h>
 
 enum {
@@ -123,12 +125,12 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 
 	if (p->n_seen == MAX_SEEN || vv_pack_buffer_is_zero(bytes, n))
 		return true;
-	p->v->digest(bytes, n, &d);
+	p->v->ctx.digest(bytes, n, &d);
 	for (size_t i = 0; i < p->n_seen; i++)
 		if (vv_digest_equal(&p->seen[i], &d))
 			return true;
 	p->seen[p->n_seen++] = d;
-	return vv_index_find(&p->v->history.index, &d) != VV_INDEX_NONE;
+	return vv_index_find(&p->v->history->index, &d) != VV_INDEX_NONE;
 }
 
 /* Of n bytes those that are new go to the end of the sample, as many as it may have. */
@@ -508,7 +510,7 @@ static int choose_all(struct varve *v, struct vv_file_set *c, const struct vv_ma
 						   .opt = opt, .little = memory <= LITTLE, .chunk = chunk, .span = order + first, .n_spans = at - first };
 	}
 	if (rc == 0)
-		vv_pool_each(v->pool, n, run_choose, pick);
+		vv_pool_each(v->ctx.pool, n, run_choose, pick);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		rc = pick[i].rc ? vv_err_restore(&pick[i].error) : 0;
 		pick[i].kind->decided = true;

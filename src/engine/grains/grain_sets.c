@@ -44,10 +44,10 @@ int vv_grain_sets_choose(struct varve *v, const struct vv_region *r, const char 
 		     struct vv_fine_key *key)
 {
 	const struct vv_space *space;
-	uint64_t grain = r && r->refined ? r->grain : vv_conf_number(&v->conf, "grain");
+	uint64_t grain = r && r->refined ? r->grain : vv_conf_number(&v->ctx.conf, "grain");
 
 	*key = (struct vv_fine_key){ .space = vv_space_host() };
-	key->method = (enum vv_method)(r && r->refined ? r->method : vv_grain_sets_method(vv_conf_text(&v->conf, "method")));
+	key->method = (enum vv_method)(r && r->refined ? r->method : vv_grain_sets_method(vv_conf_text(&v->ctx.conf, "method")));
 	space = vv_device_restore_space(p, len, &key->device);
 	if (space && !grain)
 		grain = GRAIN_DEVICE;
@@ -148,7 +148,7 @@ static void free_set(struct vv_set *s)
 void vv_grain_sets_free(struct varve *v)
 {
 	struct vv_grain_sets *g = v->grains;
-	bool mine = v->pid == getpid();
+	bool mine = v->entry.pid == getpid();
 
 	if (!g)
 		return;
@@ -253,7 +253,7 @@ int vv_grain_sets_gather(struct varve *v)
 /* Is it a share of the regions, and not a size that somebody wants? */
 static bool shares(const struct varve *v)
 {
-	return vv_options_history(&v->conf, 0, 0) != vv_options_history(&v->conf, 0, UINT32_MAX);
+	return vv_options_history(&v->ctx.conf, 0, 0) != vv_options_history(&v->ctx.conf, 0, UINT32_MAX);
 }
 
 /* What may be used beside the regions of a set. One that has grown much gets a new sieve. */
@@ -264,7 +264,7 @@ static uint64_t budget_of(const struct varve *v, const struct vv_set *s)
 
 	for (size_t i = 0; i < s->n; i++)
 		bytes += s->span[i].len;
-	budget = vv_options_history(&v->conf, 0, bytes);
+	budget = vv_options_history(&v->ctx.conf, 0, bytes);
 	return shares(v) && budget < LEAST_SHARE ? LEAST_SHARE : budget;
 }
 
@@ -274,16 +274,16 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 	struct vv_sieve_options opt = {
 		.method = s->key.method,
 		.chunk = s->key.grain,
-		.digest_kind = v->digest_kind,
+		.digest_kind = v->ctx.digest_kind,
 		.memory = s->budget,
 		.states = shares(v) ? STATES : 0,
-		.compare = strcmp(vv_conf_text(&v->conf, "verify"), "bytes") == 0,
+		.compare = strcmp(vv_conf_text(&v->ctx.conf, "verify"), "bytes") == 0,
 		.device = s->key.device,
 		.guard = vv_fence_try,
 	};
 
 	s->space = space;
-	return space->open(&opt, v->pool, &s->sieve);
+	return space->open(&opt, v->ctx.pool, &s->sieve);
 }
 
 /* A device that cannot do it, for want of memory or of the digest that was chosen, has it done by the host. */
@@ -509,7 +509,7 @@ static int take_tail(struct vv_layer_writer *p, struct vv_region *r)
 	f->tail_is = VV_TAIL_SAME;
 	if (rc || !n)
 		return rc;
-	p->v->digest(bytes, n, &d);
+	p->v->ctx.digest(bytes, n, &d);
 	if (f->tail_known && f->len == r->shape.len && vv_digest_equal(&d, &f->tail))
 		return 0;
 	f->tail = d;

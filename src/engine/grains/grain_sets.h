@@ -8,6 +8,7 @@
 
 #include "engine/lineage/shared_runs.h"
 #include "engine/grains/new_data.h"
+#include "track/calls.h"
 
 struct vv_fine_key { /* what regions of a set have in common */
 	const struct vv_space *space;
@@ -31,6 +32,8 @@ struct vv_fine {
 	struct vv_calls calls; /* when it last told */
 	uint64_t watched;      /* bytes that it had then */
 	uint64_t *maybe;
+	unsigned patience;     /* epochs to go before watching is tried again */
+	unsigned backoff;
 	uint32_t late, late_end; /* grains of its own that are learned behind the return of a restart: engine/grains/relearn.c */
 	uint8_t *shadow;       /* its bytes in the host's memory, where it is a device's and a sieve of the host looks at it */
 	size_t shadow_len;

@@ -19,7 +19,7 @@ void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 	pthread_mutex_init(&s->lock, NULL); /* never destroyed: in a child of fork threads of the parent may seem to wait */
 	pthread_cond_init(&s->written, NULL);
 	s->pages.shape.chunk = VV_NEW_DATA_PAGE;
-	v->digest(zero, sizeof(zero), &s->pages.zero);
+	v->ctx.digest(zero, sizeof(zero), &s->pages.zero);
 }
 
 static void trim(struct vv_new_data *s, size_t blocks)
@@ -41,7 +41,7 @@ void vv_new_data_fini(struct vv_new_data *s)
 int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 {
 	struct vv_new_data *s = &p->v->grains->stream;
-	uint64_t stage = vv_conf_number(&p->v->conf, "stage") / VV_NEW_DATA_BLOCK;
+	uint64_t stage = vv_conf_number(&p->v->ctx.conf, "stage") / VV_NEW_DATA_BLOCK;
 
 	s->most = p->v->group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
 	if (space != s->space)
@@ -104,7 +104,7 @@ static void hash_step(void *arg, size_t step)
 	size_t i = s->placed + step * STEP, end = i + STEP < s->pages.n_chunks ? i + STEP : s->pages.n_chunks;
 
 	for (; i < end; i++)
-		v->digest(page_bytes(s, i), vv_region_chunk_len(&s->pages, i), &s->digest[i]);
+		v->ctx.digest(page_bytes(s, i), vv_region_chunk_len(&s->pages, i), &s->digest[i]);
 }
 
 /* Those that are not placed yet. */
@@ -115,8 +115,8 @@ static void hash_pages(struct varve *v)
 	struct vv_region *r = &s->pages;
 
 	if (r->n_chunks)
-		v->digest(zero, vv_region_chunk_len(r, r->n_chunks - 1), &r->zero_tail);
-	vv_pool_each(v->pool, (r->n_chunks - s->placed + STEP - 1) / STEP, hash_step, v);
+		v->ctx.digest(zero, vv_region_chunk_len(r, r->n_chunks - 1), &r->zero_tail);
+	vv_pool_each(v->ctx.pool, (r->n_chunks - s->placed + STEP - 1) / STEP, hash_step, v);
 }
 
 /* A page of one set's data is coded by the type of its elements. */
@@ -206,7 +206,7 @@ static int drain(struct vv_new_data *s)
 	if (rc == 0)
 		rc = vv_new_data_end(s);
 	if (rc == 0)
-		rc = vv_index_reserve(&p->v->history.index, s->pages.n_chunks - s->placed);
+		rc = vv_index_reserve(&p->v->history->index, s->pages.n_chunks - s->placed);
 	if (rc == 0 && !p->flush)
 		rc = p->open(p);
 	if (rc == 0) {
@@ -344,7 +344,7 @@ int vv_new_data_runs(const struct vv_layer_writer *p, uint64_t at, uint64_t end,
 	int rc = 0;
 
 	for (size_t i = (size_t)(at / VV_NEW_DATA_PAGE); rc == 0 && at < end; i++) {
-		struct vv_run run = vv_layer_writer_run(&p->v->history.index, r, i, r->now[i]);
+		struct vv_run run = vv_layer_writer_run(&p->v->history->index, r, i, r->now[i]);
 		uint64_t to = run.at + run.len < end ? run.at + run.len : end;
 
 		run.pos += run.layer ? at - run.at : 0;

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/lineage/run_table.h"
 #include "engine/read/device_buffers.h"
 #include "engine/threads.h"
 #include "engine/ranks/group.h"
@@ -161,9 +162,9 @@ static int base_on_tables(struct varve *v, struct vv_set *s)
 	int rc = vv_threads_start(v);
 
 	if (rc == 0)
-		rc = vv_run_table_settle(&v->table, v->pool);
+		rc = vv_run_table_settle(v->tip.table, v->ctx.pool);
 	if (rc == 0)
-		rc = use_tables(s, v->pool, &usable);
+		rc = use_tables(s, v->ctx.pool, &usable);
 	s->ordinal++;
 	if (rc == 0)
 		rc = s->space->adopt(s->sieve, s->ordinal, usable.v, usable.n);
@@ -244,7 +245,7 @@ struct again { /* some of a region's bytes, read once more */
 static int read_again(struct varve *v, struct again *a)
 {
 	struct vv_want want = { &a->runs, 0, a->len, a->room, NULL };
-	int rc = a->len ? vv_restore_read(&v->lineage, v->pool, &want, 1) : 0;
+	int rc = a->len ? vv_restore_read(&v->ctx.lineage, v->ctx.pool, &want, 1) : 0;
 
 	if (rc) {
 		vv_log_info("%llu bytes of region '%s' will be stored once more: %s", (unsigned long long)a->len, a->region->name, vv_err_last());
@@ -329,10 +330,10 @@ void vv_relearn_run(struct varve *v)
 {
 	int rc = 0;
 
-	if (v->dock)
-		vv_device_buffers_end(v->dock);
+	if (v->device_buffers)
+		vv_device_buffers_end(v->device_buffers);
 	if (!given_up(v))
-		rc = vv_run_table_settle(&v->table, v->pool);
+		rc = vv_run_table_settle(v->tip.table, v->ctx.pool);
 	for (size_t i = 0; i < v->grains->n; i++) {
 		struct vv_set *s = v->grains->set[i];
 
@@ -357,16 +358,16 @@ void vv_relearn_give_up(struct varve *v)
 /* A region that was not read whole from where its table says does not take part: all of it is new. */
 static int take_table(struct varve *v, struct vv_region *r)
 {
-	size_t k = vv_run_table_find(&v->table, r->name);
+	size_t k = vv_run_table_find(v->tip.table, r->name);
 	struct vv_fine *f = r->fine;
 
 	f->tail_known = false;
 	vv_shared_runs_drop(f->table);
 	f->table = NULL;
 	f->len = 0;
-	if (k == v->table.n || !r->restored)
+	if (k == v->tip.table->n || !r->restored)
 		return 0;
-	f->table = vv_run_table_share(&v->table.region[k]);
+	f->table = vv_run_table_share(&v->tip.table->region[k]);
 	if (!f->table)
 		return VV_ENOMEM;
 	f->len = r->shape.len;
@@ -381,7 +382,7 @@ static int adopt_tail(struct varve *v, struct vv_region *r)
 	int rc = vv_grain_sets_read_tail(r, bytes, &n);
 
 	if (rc == 0 && n) {
-		v->digest(bytes, n, &f->tail);
+		v->ctx.digest(bytes, n, &f->tail);
 		f->tail_known = true;
 	}
 	return rc;

@@ -40,7 +40,7 @@ static bool is_alone(const struct varve *v, const struct vv_region *r)
 
 static bool can_be_watched(const struct varve *v, const struct vv_region *r, uintptr_t *lo, uintptr_t *hi)
 {
-	return v->tracker == VV_BY_SCAN && v->tiles.scan && !r->untracked && r->shape.len >= LEAST && v->n_regions <= CROWD &&
+	return v->tracking.tracker == VV_BY_SCAN && v->tracking.scan && !r->untracked && r->shape.len >= LEAST && v->n_regions <= CROWD &&
 	       is_alone(v, r) && vv_memory_pages(r->p, (size_t)r->shape.len, lo, hi);
 }
 
@@ -52,19 +52,19 @@ static size_t marks_len(const struct vv_region *r)
 
 static void begin(struct varve *v, struct vv_region *r, uintptr_t lo, uintptr_t hi)
 {
-	struct vv_parallel_for loop = vv_pool_loop(v->pool);
+	struct vv_parallel_for loop = vv_pool_loop(v->ctx.pool);
 	struct vv_fine *f = r->fine;
 
 	vv_written_pages_end(f);
 	f->maybe = vv_mem_new(1, marks_len(r));
-	if (!f->maybe || !vv_memory_watchable(lo, hi) || vv_scan_attach(v->tiles.scan, &loop, lo, hi) < 0) {
+	if (!f->maybe || !vv_memory_watchable(lo, hi) || vv_scan_attach(v->tracking.scan, &loop, lo, hi) < 0) {
 		vv_err_clear();
 		vv_mem_free(f->maybe);
 		f->maybe = NULL;
-		r->patience = UINT32_MAX / 2;
+		f->patience = UINT32_MAX / 2;
 		return;
 	}
-	f->scan = v->tiles.scan;
+	f->scan = v->tracking.scan;
 	f->lo = lo;
 	f->hi = hi;
 	f->watched = r->shape.len;
@@ -99,8 +99,8 @@ bool vv_written_pages_start(struct varve *v, struct vv_region *r)
 	vv_written_pages_end(f);
 	if (!can_be_watched(v, r, &lo, &hi))
 		return false;
-	if (r->patience)
-		r->patience--;
+	if (f->patience)
+		f->patience--;
 	else
 		begin(v, r, lo, hi);
 	return f->scan;
@@ -142,8 +142,8 @@ const uint64_t *vv_written_pages_look(struct varve *v, struct vv_region *r)
 	if (!can_be_watched(v, r, &lo, &hi) || (f->scan && (lo != f->lo || hi != f->hi || r->shape.len != f->watched)))
 		vv_written_pages_end(f);
 	if (!f->scan) {
-		if (r->patience)
-			r->patience--;
+		if (f->patience)
+			f->patience--;
 		else if (lo < hi)
 			begin(v, r, lo, hi);
 		return NULL;
@@ -153,9 +153,9 @@ const uint64_t *vv_written_pages_look(struct varve *v, struct vv_region *r)
 		vv_written_pages_end(f);
 		return NULL;
 	}
-	if (v->watch_auto && (double)pages * PAGE > DENSE * (double)r->shape.len) {
-		r->backoff = r->backoff ? 2 * r->backoff : 4;
-		r->patience = r->backoff;
+	if (v->tracking.automatic && (double)pages * PAGE > DENSE * (double)r->shape.len) {
+		f->backoff = f->backoff ? 2 * f->backoff : 4;
+		f->patience = f->backoff;
 		vv_scan_detach(f->scan, f->lo, f->hi);
 		f->scan = NULL; /* what was seen counts this time */
 		return f->maybe;

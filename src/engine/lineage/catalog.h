@@ -4,20 +4,12 @@
 #define VV_ENGINE_LINEAGE_CATALOG_H
 
 #include "core/format/commit.h"
+#include "engine/lineage_handle.h"
 #include "core/format/name.h"
 #include "core/format/run.h"
 #include "store/store.h"
 
 struct vv_provenance;
-
-struct vv_lineage { /* borrowed by everything that reads or writes one */
-	struct vv_store *store;
-	char name[VV_NAME_LINEAGE_MAX + 1];
-	uint8_t id[16];
-	uint64_t created_ns;
-	struct vv_provenance *annals; /* what its layers say of each other; lives as long as the store */
-	bool recovered; /* its record is missing or damaged; the id is from a commit record */
-};
 
 struct vv_layer_name {
 	uint64_t layer; /* epoch and rank */

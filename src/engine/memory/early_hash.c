@@ -47,7 +47,7 @@ static void hash_tiles(void *arg)
 	struct glance *g = s->all;
 
 	for (size_t k = s->first; k < g->n && k < s->first + STEP; k++) {
-		s->region = vv_tiles_region(&g->v->tiles, g->tile[k]);
+		s->region = vv_tiles_region(g->v->tiles, g->tile[k]);
 		vv_hash_tiles_hash(g->v, g->tile[k], 0, digests_of(g, k));
 	}
 }
@@ -65,19 +65,19 @@ static void hash_step(void *arg, size_t i)
 /* If nothing in it is new it is done; else nothing has happened. */
 static bool is_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d)
 {
-	struct vv_tiles *t = &p->v->tiles;
+	struct vv_tiles *t = p->v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
 	struct varve_stats st = p->st;
-	uint64_t changed = r->changed;
+	uint64_t changed = r->tracked->changed;
 	int ignored = 0; /* there are no claims yet */
 
 	if (vv_hash_tiles_known(p, tile, d, &ignored) != vv_tiles_dirty(t, r, tile)) {
 		p->st = st;
-		r->changed = changed;
+		r->tracked->changed = changed;
 		return false;
 	}
-	t->tile[tile].flags |= VV_TILE_HASHED;
-	t->tile[tile].own |= VV_TILE_SIFTED;
+	t->geometry.tile[tile].flags |= VV_TILE_HASHED;
+	t->geometry.tile[tile].own |= VV_TILE_SIFTED;
 	vv_tiles_set_todo(t, r, tile, 0);
 	vv_tiles_done(t, tile);
 	return true;
@@ -86,10 +86,10 @@ static bool is_known(struct vv_layer_writer *p, size_t tile, const struct vv_dig
 /* Where the queue overflows the buffer. */
 static size_t overflow(const struct vv_tiles *t)
 {
-	size_t k = 0, room = t->n_free;
+	size_t k = 0, room = t->copies.n_free;
 
-	for (; k < t->n_queue; k++) {
-		size_t need = (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, t->queue[k]), t->queue[k]));
+	for (; k < t->plan.n_queue; k++) {
+		size_t need = (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, t->plan.queue[k]), t->plan.queue[k]));
 
 		if (need > room)
 			break;
@@ -102,28 +102,28 @@ static bool is_sparse(const struct vv_tiles *t, size_t tile)
 {
 	const struct vv_region *r = vv_tiles_region(t, tile);
 
-	return r->how != VV_BY_FENCE &&
+	return r->tracked->how != VV_BY_FENCE &&
 	       FEW * __builtin_popcountll(vv_tiles_dirty(t, r, tile)) <= __builtin_popcountll(vv_tiles_groups(t, r, tile));
 }
 
 /* From *k on, which moves on. */
 static void fill_round(struct glance *g, size_t *k)
 {
-	const struct vv_tiles *t = &g->v->tiles;
+	const struct vv_tiles *t = g->v->tiles;
 
-	for (g->n = 0; *k < t->n_queue && g->n < g->room; ++*k)
-		if (is_sparse(t, t->queue[*k]))
-			g->tile[g->n++] = t->queue[*k];
+	for (g->n = 0; *k < t->plan.n_queue && g->n < g->room; ++*k)
+		if (is_sparse(t, t->plan.queue[*k]))
+			g->tile[g->n++] = t->plan.queue[*k];
 }
 
 /* On all cores. */
 static int hash_round(struct glance *g)
 {
-	struct vv_tiles *t = &g->v->tiles;
+	struct vv_tiles *t = g->v->tiles;
 	struct vv_region *gone;
 	size_t groups = 0;
 
-	vv_pool_each(g->v->pool, (g->n + STEP - 1) / STEP, hash_step, g);
+	vv_pool_each(g->v->ctx.pool, (g->n + STEP - 1) / STEP, hash_step, g);
 	for (size_t k = 0; k < g->n; k++)
 		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, g->tile[k]), g->tile[k]));
 	vv_hash_tiles_note_cost(t, groups, (double)atomic_exchange(&g->hashed_ns, 0) * 1e-9);
@@ -136,31 +136,31 @@ static void put_behind(struct vv_tiles *t)
 {
 	size_t kept = 0;
 
-	for (size_t k = 0; k < t->n_queue; k++) {
-		uint32_t tile = t->queue[k];
+	for (size_t k = 0; k < t->plan.n_queue; k++) {
+		uint32_t tile = t->plan.queue[k];
 
-		if (t->order.state[tile] != VV_WRITE_ORDER_SCHEDULED)
+		if (t->plan.order.state[tile] != VV_WRITE_ORDER_SCHEDULED)
 			continue;
-		t->queue[k] = t->queue[kept];
-		t->queue[kept++] = tile;
+		t->plan.queue[k] = t->plan.queue[kept];
+		t->plan.queue[kept++] = tile;
 	}
-	for (size_t k = 0; k < t->n_queue; k++)
-		t->place[t->queue[k]] = (uint32_t)k;
+	for (size_t k = 0; k < t->plan.n_queue; k++)
+		t->plan.place[t->plan.queue[k]] = (uint32_t)k;
 }
 
 static bool is_worth_it(const struct varve *v)
 {
-	return v->dedup && v->tiles.rescue && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
+	return v->ctx.dedup && v->tiles->waiters.rescue && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
 }
 
 int vv_early_hash_run(struct vv_layer_writer *p)
 {
-	struct vv_tiles *t = &p->v->tiles;
-	struct glance g = { .v = p->v, .chunks = t->tile_groups * t->group_chunks };
+	struct vv_tiles *t = p->v->tiles;
+	struct glance g = { .v = p->v, .chunks = t->geometry.tile_groups * t->geometry.group_chunks };
 	size_t k = overflow(t), known = 0, looked = 0;
 	int rc = 0;
 
-	if (k == t->n_queue || !is_worth_it(p->v))
+	if (k == t->plan.n_queue || !is_worth_it(p->v))
 		return 0;
 	g.room = DIGESTS / g.chunks < ROUND ? DIGESTS / g.chunks : ROUND;
 	g.digest = g.room ? vv_mem_new(g.room * g.chunks, sizeof(*g.digest)) : NULL;

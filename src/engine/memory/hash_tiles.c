@@ -42,9 +42,9 @@ static int make_shelves(struct vv_store_tiles *w, bool all)
 	struct vv_shelves *s = &w->shelves;
 	size_t n;
 
-	s->chunks = w->t->tile_groups * w->t->group_chunks;
-	n = vv_hash_tiles_takes(w->p->st.bytes_memory, w->t->group_len / w->t->group_chunks) / (s->chunks * sizeof(*s->v));
-	n = (n < w->t->n_queue && !all ? n : w->t->n_queue) + 2;
+	s->chunks = w->t->geometry.tile_groups * w->t->geometry.group_chunks;
+	n = vv_hash_tiles_takes(w->p->st.bytes_memory, w->t->geometry.group_len / w->t->geometry.group_chunks) / (s->chunks * sizeof(*s->v));
+	n = (n < w->t->plan.n_queue && !all ? n : w->t->plan.n_queue) + 2;
 	s->free = vv_mem_new(n, sizeof(*s->free));
 	if (!s->free)
 		return VV_ENOMEM;
@@ -65,7 +65,7 @@ static void drop_shelves(struct vv_shelves *s)
 
 struct vv_digest *vv_hash_tiles_digests(const struct vv_store_tiles *w, size_t tile)
 {
-	return w->shelves.v + (size_t)(w->t->tile[tile].shelf - 1) * w->shelves.chunks;
+	return w->shelves.v + (size_t)(w->t->geometry.tile[tile].shelf - 1) * w->shelves.chunks;
 }
 
 /* One place is kept for a tile that is wanted out of turn. */
@@ -73,19 +73,19 @@ static bool take_shelf(struct vv_store_tiles *w, size_t tile, bool out_of_turn)
 {
 	struct vv_shelves *s = &w->shelves;
 
-	if (w->t->tile[tile].shelf)
+	if (w->t->geometry.tile[tile].shelf)
 		return true;
 	if (s->n_free <= (out_of_turn ? 0 : 1))
 		return false;
-	w->t->tile[tile].shelf = 1 + s->free[--s->n_free];
+	w->t->geometry.tile[tile].shelf = 1 + s->free[--s->n_free];
 	return true;
 }
 
 void vv_hash_tiles_leave(struct vv_store_tiles *w, size_t tile)
 {
-	if (w->t->tile[tile].shelf)
-		w->shelves.free[w->shelves.n_free++] = w->t->tile[tile].shelf - 1;
-	w->t->tile[tile].shelf = 0;
+	if (w->t->geometry.tile[tile].shelf)
+		w->shelves.free[w->shelves.n_free++] = w->t->geometry.tile[tile].shelf - 1;
+	w->t->geometry.tile[tile].shelf = 0;
 }
 
 /* ---- hashing ------------------------------------------------------------------------------------------------------------ */
@@ -98,7 +98,7 @@ static void begin_batch(struct vv_batch *b)
 
 	pthread_mutex_lock(&t->lock);
 	for (size_t k = 0; k < b->n; k++) {
-		struct vv_tile *x = &t->tile[b->tile[k]];
+		struct vv_tile *x = &t->geometry.tile[b->tile[k]];
 
 		while (x->flags & VV_TILE_COPYING)
 			pthread_cond_wait(&t->bell, &t->lock);
@@ -113,24 +113,24 @@ static void begin_batch(struct vv_batch *b)
 /* next: where the bytes lie that are hashed after these; NULL: behind them. */
 static void hash_chunk(const struct varve *v, const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out)
 {
-	if (next && v->digest_kind == VV_DIGEST_XXH3)
+	if (next && v->ctx.digest_kind == VV_DIGEST_XXH3)
 		vv_digest_xxh3_then(p, n, next, out);
 	else
-		v->digest(p, n, out);
+		v->ctx.digest(p, n, out);
 }
 
 /* Where the bytes of a group are: in the buffer, if they are held, or in memory. */
 static const uint8_t *group_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t g, bool held)
 {
-	return held ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->group_len;
+	return held ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->geometry.group_len;
 }
 
 void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d)
 {
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
-	size_t first = vv_tiles_group(t, r, tile), loaded = v->history.n_loaded;
-	bool quiet = v->dedup;
+	size_t first = vv_tiles_group(t, r, tile), loaded = v->history->n_loaded;
+	bool quiet = v->ctx.dedup;
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile), rest; left; left = rest) {
 		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
@@ -143,14 +143,14 @@ void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_d
 			next = group_bytes(t, r, first + then, held >> then & 1);
 		}
 		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++, p += r->shape.chunk) {
-			const struct vv_digest *old = vv_region_digest(v, r, i);
+			const struct vv_digest *old = vv_index_cache_was(v->history, r, i);
 
 			hash_chunk(v, p, vv_region_chunk_len(r, i), i + 1 < end ? NULL : next, d);
 			quiet = quiet && old && vv_digest_equal(old, d) &&
 				(r->was[i] == VV_CHUNK_ZERO || r->was[i] - VV_CHUNK_FIRST >= loaded);
 		}
 	}
-	t->tile[tile].quiet = quiet;
+	t->geometry.tile[tile].quiet = quiet;
 }
 
 static void read_batch(void *arg)
@@ -168,11 +168,11 @@ void vv_hash_tiles_note_cost(struct vv_tiles *t, size_t groups, double seconds)
 {
 	static const double MEMORY = 1 << 18; /* pages */
 
-	t->hashed_s += seconds;
-	t->hashed_pages += (double)(groups * t->group_len) / (double)vv_memory_page();
-	if (t->hashed_pages > MEMORY) {
-		t->hashed_s /= 2;
-		t->hashed_pages /= 2;
+	t->meters.hashed_s += seconds;
+	t->meters.hashed_pages += (double)(groups * t->geometry.group_len) / (double)vv_memory_page();
+	if (t->meters.hashed_pages > MEMORY) {
+		t->meters.hashed_s /= 2;
+		t->meters.hashed_pages /= 2;
 	}
 }
 
@@ -183,7 +183,7 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 
 	pthread_mutex_lock(&t->lock);
 	for (size_t k = 0; k < b->n; k++) {
-		struct vv_tile *x = &t->tile[b->tile[k]];
+		struct vv_tile *x = &t->geometry.tile[b->tile[k]];
 
 		if (!b->reading[k])
 			continue;
@@ -194,7 +194,7 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 	b->done = true;
 	b->rc = rc;
 	pthread_cond_broadcast(&t->bell);
-	if (t->fencing)
+	if (t->fences.fencing)
 		pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -223,12 +223,12 @@ static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 
 	b->n = 0;
 	b->done = false;
-	while (w->next < t->n_queue && b->n < BATCH && chunks < BATCH_CHUNKS) {
-		uint32_t tile = t->queue[w->next];
+	while (w->next < t->plan.n_queue && b->n < BATCH && chunks < BATCH_CHUNKS) {
+		uint32_t tile = t->plan.queue[w->next];
 
-		if (!(t->tile[tile].own & VV_TILE_SIFTED) && !take_shelf(w, tile, false))
+		if (!(t->geometry.tile[tile].own & VV_TILE_SIFTED) && !take_shelf(w, tile, false))
 			break;
-		t->tile[tile].own |= VV_TILE_QUEUED;
+		t->geometry.tile[tile].own |= VV_TILE_QUEUED;
 		chunks += w->shelves.chunks;
 		b->tile[b->n++] = tile;
 		w->next++;
@@ -237,7 +237,7 @@ static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 
 int vv_hash_tiles_feed(struct vv_store_tiles *w)
 {
-	while (w->begun - w->sifted < w->size && w->next < w->t->n_queue) {
+	while (w->begun - w->sifted < w->size && w->next < w->t->plan.n_queue) {
 		struct vv_batch **b = &w->ring[w->begun % w->size];
 
 		if (!*b)
@@ -250,7 +250,7 @@ int vv_hash_tiles_feed(struct vv_store_tiles *w)
 		if ((*b)->n == 0)
 			break;
 		w->begun++;
-		vv_pool_submit(w->p->v->pool, &(*b)->task);
+		vv_pool_submit(w->p->v->ctx.pool, &(*b)->task);
 	}
 	return 0;
 }
@@ -260,15 +260,15 @@ int vv_hash_tiles_feed(struct vv_store_tiles *w)
 /* Of a chunk, in the order of memory. */
 static uint64_t number(const struct vv_tiles *t, const struct vv_region *r, size_t i)
 {
-	return (uint64_t)r->first_tile * t->tile_groups * t->group_chunks + i;
+	return (uint64_t)r->tracked->first_tile * t->geometry.tile_groups * t->geometry.group_chunks + i;
 }
 
 uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d, int *rc)
 {
-	struct vv_tiles *t = &p->v->tiles;
+	struct vv_tiles *t = p->v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
 	size_t first = vv_tiles_group(t, r, tile);
-	bool quiet = t->tile[tile].quiet;
+	bool quiet = t->geometry.tile[tile].quiet;
 	uint64_t known = 0;
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
@@ -285,7 +285,7 @@ uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struc
 			if (!is_known && p->claims)
 				*rc = *rc ? *rc : vv_rank_dedup_claim(p, r, i, number(t, r, i), d);
 			if (r->now[i] != r->was[i] || !is_known)
-				r->changed += vv_region_chunk_len(r, i);
+				r->tracked->changed += vv_region_chunk_len(r, i);
 			if (is_known && vv_rank_dedup_is_claim(p, r->now[i]))
 				claimed += vv_region_chunk_len(r, i);
 			all = all && is_known;
@@ -302,7 +302,7 @@ uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struc
 static void sift(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;
-	struct vv_tile *x = &t->tile[tile];
+	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
 	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_hash_tiles_known(w->p, tile, vv_hash_tiles_digests(w, tile), &w->rc);
 
@@ -315,7 +315,7 @@ static void sift(struct vv_store_tiles *w, size_t tile)
 	if (known == dirty) {
 		vv_tiles_done(t, tile);
 		vv_hash_tiles_leave(w, tile);
-	} else if (t->waiting) {
+	} else if (t->waiters.waiting) {
 		pthread_cond_broadcast(&t->freed);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -324,12 +324,12 @@ static void sift(struct vv_store_tiles *w, size_t tile)
 static void prefetch(const struct vv_store_tiles *w, const struct vv_batch *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
-		const struct vv_tile *x = &w->t->tile[b->tile[k]];
+		const struct vv_tile *x = &w->t->geometry.tile[b->tile[k]];
 
 		if (!x->shelf || x->quiet)
 			continue;
 		for (size_t i = 0; i < w->shelves.chunks; i++)
-			vv_index_prefetch(&w->p->v->history.index, &vv_hash_tiles_digests(w, b->tile[k])[i]);
+			vv_index_prefetch(&w->p->v->history->index, &vv_hash_tiles_digests(w, b->tile[k])[i]);
 	}
 }
 
@@ -342,19 +342,19 @@ int vv_hash_tiles_batch(struct vv_store_tiles *w)
 	pthread_mutex_lock(&t->lock);
 	done = b->done;
 	pthread_mutex_unlock(&t->lock);
-	if (!done && vv_pool_help(w->p->v->pool))
+	if (!done && vv_pool_help(w->p->v->ctx.pool))
 		return 0;
 	pthread_mutex_lock(&t->lock);
 	while (!b->done)
 		pthread_cond_wait(&t->bell, &t->lock);
 	pthread_mutex_unlock(&t->lock);
-	vv_pool_wait(w->p->v->pool, &b->task);
+	vv_pool_wait(w->p->v->ctx.pool, &b->task);
 	w->sifted++;
 	if (b->rc)
 		return vv_err_restore(&b->error);
 	prefetch(w, b);
 	for (size_t k = 0; k < b->n; k++)
-		if (!(t->tile[b->tile[k]].own & VV_TILE_SIFTED))
+		if (!(t->geometry.tile[b->tile[k]].own & VV_TILE_SIFTED))
 			sift(w, b->tile[k]);
 	return 0;
 }
@@ -362,7 +362,7 @@ int vv_hash_tiles_batch(struct vv_store_tiles *w)
 int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 {
 	struct vv_tiles *t = w->t;
-	struct vv_tile *x = &t->tile[tile];
+	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_batch own = { .work = w, .n = 1, .tile = { (uint32_t)tile } };
 	int rc = 0;
 
@@ -384,7 +384,7 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 
 int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
 {
-	w->size = 8 * (size_t)vv_pool_width(w->p->v->pool) + 8;
+	w->size = 8 * (size_t)vv_pool_width(w->p->v->ctx.pool) + 8;
 	w->size = w->size < VV_SIFT_RING ? w->size : VV_SIFT_RING;
 	return make_shelves(w, all);
 }
@@ -392,7 +392,7 @@ int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
 void vv_hash_tiles_close(struct vv_store_tiles *w)
 {
 	for (; w->sifted < w->begun; w->sifted++)
-		vv_pool_wait(w->p->v->pool, &w->ring[w->sifted % w->size]->task);
+		vv_pool_wait(w->p->v->ctx.pool, &w->ring[w->sifted % w->size]->task);
 	for (size_t i = 0; i < w->size; i++)
 		vv_mem_free(w->ring[i]);
 	drop_shelves(&w->shelves);

@@ -22,46 +22,46 @@ enum {
 
 void vv_open_ahead_judge(struct vv_tiles *t)
 {
-	bool enough = t->n_seen > t->n_queue_last / 2, repeats = 5 * t->n_hits > 4 * t->n_seen;
+	bool enough = t->plan.n_seen > t->plan.n_queue_last / 2, repeats = 5 * t->plan.n_hits > 4 * t->plan.n_seen;
 
-	if (t->learning && enough && (repeats || t->relapses < PATIENCE)) {
-		t->learning = false;
+	if (t->plan.learning && enough && (repeats || t->plan.relapses < PATIENCE)) {
+		t->plan.learning = false;
 		if (repeats)
-			t->relapses = 0;
-	} else if (!t->learning && ODD * t->n_surprises > t->n_queue_last) {
-		t->learning = true;
-		t->relapses++;
+			t->plan.relapses = 0;
+	} else if (!t->plan.learning && ODD * t->plan.n_surprises > t->plan.n_queue_last) {
+		t->plan.learning = true;
+		t->plan.relapses++;
 	}
-	t->n_seen = t->n_hits = t->n_surprises = 0;
+	t->plan.n_seen = t->plan.n_hits = t->plan.n_surprises = 0;
 }
 
 void vv_open_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
 {
-	size_t place = t->place[tile], at = t->order.counter;
+	size_t place = t->plan.place[tile], at = t->plan.order.counter;
 
-	t->n_seen++;
-	t->n_hits += (place > at ? place - at : at - place) <= t->n_queue / NEAR;
-	t->n_surprises += !t->learning && !safe && place > t->reach + 2 * STEP;
+	t->plan.n_seen++;
+	t->plan.n_hits += (place > at ? place - at : at - place) <= t->plan.n_queue / NEAR;
+	t->plan.n_surprises += !t->plan.learning && !safe && place > t->plan.reach + 2 * STEP;
 }
 
 /* Is the tile safe, or can it be made so by copying it now? */
 static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t *copy)
 {
 	uint64_t need = vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
-	size_t spare = t->waiting * SPARE * t->tile_groups;
+	size_t spare = t->waiters.waiting * SPARE * t->geometry.tile_groups;
 
 	*copy = 0;
-	if (t->tile[tile].flags & VV_TILE_COPYING)
+	if (t->geometry.tile[tile].flags & VV_TILE_COPYING)
 		return false;
-	if (t->order.state[tile] == VV_WRITE_ORDER_PROCESSED || !need)
+	if (t->plan.order.state[tile] == VV_WRITE_ORDER_PROCESSED || !need)
 		return true;
-	if (!(t->tile[tile].own & VV_TILE_SIFTED))
+	if (!(t->geometry.tile[tile].own & VV_TILE_SIFTED))
 		return false; /* soon it is, and if it turns out to be stored already it needs no copy */
-	if (t->order.state[tile] != VV_WRITE_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->n_free ||
+	if (t->plan.order.state[tile] != VV_WRITE_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->copies.n_free ||
 	    !vv_tiles_hold(t, r, tile, need))
 		return false;
-	vv_write_order_copied(&t->order, (uint32_t)tile);
-	t->tile[tile].flags |= VV_TILE_COPYING;
+	vv_write_order_copied(&t->plan.order, (uint32_t)tile);
+	t->geometry.tile[tile].flags |= VV_TILE_COPYING;
 	*copy = need;
 	return true;
 }
@@ -88,7 +88,7 @@ static size_t still_shut(const struct vv_tiles *t, uint32_t *tile, size_t n)
 	size_t kept = 0;
 
 	for (size_t k = 0; k < n; k++)
-		if (!(t->tile[tile[k]].flags & VV_TILE_OPEN))
+		if (!(t->geometry.tile[tile[k]].flags & VV_TILE_OPEN))
 			tile[kept++] = tile[k];
 	return kept;
 }
@@ -98,7 +98,7 @@ static size_t run_of(const struct vv_region *r, const uint32_t *tile, size_t n)
 {
 	size_t k = 1;
 
-	while (k < n && tile[k] == tile[k - 1] + 1 && tile[k] < r->first_tile + r->n_tiles)
+	while (k < n && tile[k] == tile[k - 1] + 1 && tile[k] < r->tracked->first_tile + r->tracked->n_tiles)
 		k++;
 	return k;
 }
@@ -117,21 +117,21 @@ static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t 
 		vv_tiles_pages(t, r, tile[k + run - 1], &ignored, &range[runs].hi);
 		runs += range[runs].lo < range[runs].hi;
 	}
-	if (!vv_fence_are_intact(r->fence, range, runs))
+	if (!vv_fence_are_intact(r->tracked->fence, range, runs))
 		return;
 	for (size_t k = 0; k < n; k += run) {
 		run = run_of(r, tile + k, n - k);
 		vv_write_fault_open(t, r, tile[k], tile[k + run - 1]);
 	}
 	for (size_t k = 0; k < n; k++)
-		vv_write_order_presume(&t->order, tile[k]);
+		vv_write_order_presume(&t->plan.order, tile[k]);
 }
 
 /* Opens safe tiles. */
 static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
-		while (t->tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
+		while (t->geometry.tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
 			pthread_cond_wait(&t->bell, &t->lock);
 	n = still_shut(t, tile, n);
 	sort(tile, n);
@@ -139,10 +139,10 @@ static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 		struct vv_region *r = vv_tiles_region(t, tile[k]);
 		double start = vv_clock_own_s();
 
-		for (end = k + 1; end < n && tile[end] < r->first_tile + r->n_tiles;)
+		for (end = k + 1; end < n && tile[end] < r->tracked->first_tile + r->tracked->n_tiles;)
 			end++;
 		open_intact(t, r, tile + k, end - k);
-		r->seconds_fenced += vv_clock_own_s() - start;
+		r->tracked->seconds_fenced += vv_clock_own_s() - start;
 	}
 }
 
@@ -157,24 +157,24 @@ struct step {
 /* Is anything opened ahead? */
 static bool relies(const struct vv_tiles *t)
 {
-	return t->fencing && t->rescue && !t->learning;
+	return t->fences.fencing && t->waiters.rescue && !t->plan.learning;
 }
 
 static bool is_shut(const struct vv_tiles *t, size_t tile)
 {
 	const struct vv_region *r = vv_tiles_region(t, tile);
 
-	return !(t->tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST)) && r->how != VV_BY_FENCE && r->fenced;
+	return !(t->geometry.tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST)) && r->tracked->how != VV_BY_FENCE && r->tracked->fenced;
 }
 
 /* The tiles that come next and are safe, or can be made so. */
 static void choose(struct step *s)
 {
 	struct vv_tiles *t = s->tiles;
-	size_t from = t->front;
+	size_t from = t->plan.front;
 
-	for (; relies(t) && t->front < t->n_queue && s->n < STEP; t->front++) {
-		uint32_t tile = t->queue[t->front];
+	for (; relies(t) && t->plan.front < t->plan.n_queue && s->n < STEP; t->plan.front++) {
+		uint32_t tile = t->plan.queue[t->plan.front];
 
 		if (!is_shut(t, tile))
 			continue;
@@ -183,10 +183,10 @@ static void choose(struct step *s)
 		s->copies |= s->copy[s->n] != 0;
 		s->tile[s->n++] = tile;
 	}
-	t->reach = t->front;
-	if (s->copies || t->n_seen)
+	t->plan.reach = t->plan.front;
+	if (s->copies || t->plan.n_seen)
 		return;
-	t->front = from;
+	t->plan.front = from;
 	s->n = 0;
 }
 
@@ -200,9 +200,9 @@ static void copy_all(void *arg)
 
 void vv_open_ahead_end(struct vv_tiles *t)
 {
-	for (; relies(t) && t->front < t->n_queue; t->front++)
-		if (is_shut(t, t->queue[t->front]))
-			vv_write_order_presume(&t->order, t->queue[t->front]);
+	for (; relies(t) && t->plan.front < t->plan.n_queue; t->plan.front++)
+		if (is_shut(t, t->plan.queue[t->plan.front]))
+			vv_write_order_presume(&t->plan.order, t->plan.queue[t->plan.front]);
 }
 
 void vv_open_ahead_step(struct vv_tiles *t)
@@ -216,14 +216,14 @@ void vv_open_ahead_step(struct vv_tiles *t)
 		pthread_mutex_unlock(&t->lock);
 		return;
 	}
-	t->copying++;
+	t->waiters.copying++;
 	pthread_mutex_unlock(&t->lock);
 	rc = vv_fence_try(copy_all, &s); /* the program may have unmapped it: who stores finds out */
 	pthread_mutex_lock(&t->lock);
-	t->copying--;
+	t->waiters.copying--;
 	for (size_t k = 0; k < s.n; k++)
 		if (s.copy[k])
-			t->tile[s.tile[k]].flags &= (uint8_t)~VV_TILE_COPYING;
+			t->geometry.tile[s.tile[k]].flags &= (uint8_t)~VV_TILE_COPYING;
 	pthread_cond_broadcast(&t->bell); /* who hashes may wait for the end of copying, and we for the end of hashing */
 	if (rc == 0)
 		open_tiles(t, s.tile, s.n);

@@ -35,7 +35,7 @@ static void copy_group(void *arg)
 /* A group that no fence protects: other threads may write it at any time. It is copied, and what is stored is the copy. */
 static int take_loose(struct vv_store_tiles *w, const struct vv_region *r, size_t group)
 {
-	size_t len = w->t->group_len;
+	size_t len = w->t->geometry.group_len;
 
 	if (!w->loose)
 		w->loose = vv_mem_new(len, 1);
@@ -49,7 +49,7 @@ static int take_loose(struct vv_store_tiles *w, const struct vv_region *r, size_
 static enum vv_place hash_loose(const struct vv_store_tiles *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
 				struct vv_digest *now)
 {
-	w->p->v->digest(p, vv_region_chunk_len(r, i), now);
+	w->p->v->ctx.digest(p, vv_region_chunk_len(r, i), now);
 	return vv_digest_equal(now, found) ? VV_PLACE_FLEETING : VV_PLACE_CHANGED;
 }
 
@@ -88,7 +88,7 @@ static int place_groups(struct vv_store_tiles *w, size_t tile, uint64_t groups, 
 static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 {
 	struct vv_tiles *t = w->t;
-	struct vv_tile *x = &t->tile[tile];
+	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
 	uint64_t held, todo, loose;
 	uint32_t adds = 0;
@@ -104,8 +104,8 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 	loose = todo & ~held & (x->flags & VV_TILE_OPEN ? UINT64_MAX : vv_tiles_bare(t, r, tile));
 	if (todo & ~held & ~loose)
 		x->flags |= VV_TILE_MEMORY;
-	t->cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
-	t->groups_in_blocks += (size_t)__builtin_popcountll(todo);
+	t->waiters.cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
+	t->waiters.groups_in_blocks += (size_t)__builtin_popcountll(todo);
 	pthread_mutex_unlock(&t->lock);
 	if (!todo)
 		return 0;
@@ -128,18 +128,18 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 static int place_must(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	bool any = t->must;
+	bool any = t->waiters.must;
 	int rc = 0;
 
-	for (size_t k = 0; rc == 0 && any && k < t->n_queue; k++) {
-		size_t tile = t->queue[k];
+	for (size_t k = 0; rc == 0 && any && k < t->plan.n_queue; k++) {
+		size_t tile = t->plan.queue[k];
 		bool must;
 
 		pthread_mutex_lock(&t->lock);
-		must = t->tile[tile].flags & VV_TILE_MUST && t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
+		must = t->geometry.tile[tile].flags & VV_TILE_MUST && t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
 		if (must) {
-			t->tile[tile].flags |= VV_TILE_MEMORY; /* out of the order's hands, but not to be opened yet */
-			vv_write_order_release(&t->order, (uint32_t)tile);
+			t->geometry.tile[tile].flags |= VV_TILE_MEMORY; /* out of the order's hands, but not to be opened yet */
+			vv_write_order_release(&t->plan.order, (uint32_t)tile);
 		}
 		pthread_mutex_unlock(&t->lock);
 		if (must)
@@ -156,7 +156,7 @@ static int serve_waiting(struct vv_store_tiles *w, bool *go_on)
 	int rc = w->p->pos ? vv_block_writer_push(w->p->flush) : 0;
 
 	pthread_mutex_lock(&t->lock);
-	*go_on = !(t->waiting && t->rescue && t->cells_in_blocks && !t->broken);
+	*go_on = !(t->waiters.waiting && t->waiters.rescue && t->waiters.cells_in_blocks && !t->waiters.broken);
 	if (rc == 0 && !*go_on)
 		pthread_cond_wait(&t->bell, &t->lock);
 	pthread_mutex_unlock(&t->lock);
@@ -170,7 +170,7 @@ static int place_next(struct vv_store_tiles *w, bool waiting)
 	int rc = 0;
 
 	pthread_mutex_lock(&t->lock);
-	tile = vv_write_order_next(&t->order);
+	tile = vv_write_order_next(&t->plan.order);
 	pthread_mutex_unlock(&t->lock);
 	if (tile != VV_WRITE_ORDER_NONE)
 		rc = place(w, tile, waiting);
@@ -187,7 +187,7 @@ static int place_lead(struct vv_store_tiles *w)
 
 		vv_open_ahead_step(w->t);
 		pthread_mutex_lock(&w->t->lock);
-		mine = vv_write_order_take(&w->t->order, w->lead[k]);
+		mine = vv_write_order_take(&w->t->plan.order, w->lead[k]);
 		pthread_mutex_unlock(&w->t->lock);
 		if (mine)
 			rc = place(w, w->lead[k], false);
@@ -203,7 +203,7 @@ static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
 	bool copies;
 
 	pthread_mutex_lock(&t->lock);
-	copies = !t->waiting && vv_write_order_copies_first(&t->order);
+	copies = !t->waiters.waiting && vv_write_order_copies_first(&t->plan.order);
 	pthread_mutex_unlock(&t->lock);
 	return copies && vv_block_writer_room(w->p->flush, len);
 }
@@ -213,9 +213,9 @@ static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
 static bool is_fed(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	double bytes = (double)t->groups_in_blocks * (double)t->group_len, rate = t->fencing ? vv_store_rate(w->p->put->store) : 0;
+	double bytes = (double)t->waiters.groups_in_blocks * (double)t->geometry.group_len, rate = t->fences.fencing ? vv_store_rate(w->p->put->store) : 0;
 
-	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiting && !t->broken && !vv_write_order_copies_first(&t->order);
+	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiters.waiting && !t->waiters.broken && !vv_write_order_copies_first(&t->plan.order);
 }
 
 /* Until a block is written, or somebody waits at a fence. What was placed is all on its way, so that one of these will be. */
@@ -234,7 +234,7 @@ static int rest(struct vv_store_tiles *w)
 int vv_store_tiles_tiles(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	size_t len = t->tile_groups * t->group_len;
+	size_t len = t->geometry.tile_groups * t->geometry.group_len;
 	int rc = vv_new_data_place(w->p);
 
 	if (rc == 0)
@@ -248,8 +248,8 @@ int vv_store_tiles_tiles(struct vv_store_tiles *w)
 		if (!is_sinks_turn(w, len))
 			vv_open_ahead_step(t);
 		pthread_mutex_lock(&t->lock);
-		waiting = t->waiting;
-		left = t->order.left;
+		waiting = t->waiters.waiting;
+		left = t->plan.order.left;
 		fed = is_fed(w);
 		pthread_mutex_unlock(&t->lock);
 		if (rc || !left)
@@ -277,7 +277,7 @@ int vv_store_tiles_begin(struct vv_layer_writer *p, bool all)
 		return VV_ENOMEM;
 	p->stow = w;
 	w->p = p;
-	w->t = &p->v->tiles;
+	w->t = p->v->tiles;
 	rc = vv_layer_writer_begin(p);
 	return rc ? rc : vv_hash_tiles_open(w, all);
 }

@@ -37,58 +37,58 @@ struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
 {
 	size_t i;
 
-	VV_SEARCH(i, 1, t->n_regions, t->region[i]->first_tile <= tile);
-	while (t->region[i - 1]->n_tiles == 0) /* the last that begins at or before the tile, and has any */
+	VV_SEARCH(i, 1, t->geometry.n_regions, t->geometry.region[i]->tracked->first_tile <= tile);
+	while (t->geometry.region[i - 1]->tracked->n_tiles == 0) /* the last that begins at or before the tile, and has any */
 		i--;
-	return t->region[i - 1];
+	return t->geometry.region[i - 1];
 }
 
 static uint64_t get(const struct vv_tiles *t, const uint64_t *bits, const struct vv_region *r, size_t tile)
 {
 	size_t g = vv_tiles_group(t, r, tile);
 
-	return bits[r->first_word + g / 64] >> g % 64 & vv_tiles_groups(t, r, tile);
+	return bits[r->tracked->first_word + g / 64] >> g % 64 & vv_tiles_groups(t, r, tile);
 }
 
 static void set(const struct vv_tiles *t, uint64_t *bits, const struct vv_region *r, size_t tile, uint64_t groups)
 {
 	size_t g = vv_tiles_group(t, r, tile);
-	uint64_t *word = &bits[r->first_word + g / 64];
+	uint64_t *word = &bits[r->tracked->first_word + g / 64];
 
 	*word = (*word & ~(vv_tiles_groups(t, r, tile) << g % 64)) | groups << g % 64;
 }
 
 uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return get(t, t->dirty, r, tile);
+	return get(t, t->geometry.dirty, r, tile);
 }
 
 uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return get(t, t->todo, r, tile);
+	return get(t, t->geometry.todo, r, tile);
 }
 
 void vv_tiles_set_dirty(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
 {
-	set(t, t->dirty, r, tile, groups);
+	set(t, t->geometry.dirty, r, tile, groups);
 }
 
 void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups)
 {
-	set(t, t->todo, r, tile, groups);
+	set(t, t->geometry.todo, r, tile, groups);
 }
 
 uint64_t vv_tiles_groups(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	size_t left = r->n_groups - vv_tiles_group(t, r, tile);
-	size_t n = left < t->tile_groups ? left : t->tile_groups;
+	size_t left = r->tracked->n_groups - vv_tiles_group(t, r, tile);
+	size_t n = left < t->geometry.tile_groups ? left : t->geometry.tile_groups;
 
 	return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
 uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	const uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+	const uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 	uint64_t held = 0;
 
 	for (uint64_t left = vv_tiles_groups(t, r, tile), k = 0; left; left >>= 1, k++)
@@ -98,18 +98,18 @@ uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size
 
 uint64_t vv_tiles_bare(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	uintptr_t p = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->group_len;
+	uintptr_t p = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->geometry.group_len;
 	uint64_t all = vv_tiles_groups(t, r, tile), bare = 0;
 
-	if (r->lo == r->hi)
+	if (r->tracked->lo == r->tracked->hi)
 		return all;
-	if (p >= r->lo && p + (uint64_t)t->tile_groups * t->group_len <= r->hi)
+	if (p >= r->tracked->lo && p + (uint64_t)t->geometry.tile_groups * t->geometry.group_len <= r->tracked->hi)
 		return 0;
 	for (size_t k = 0; all >> k & 1; k++) {
-		uintptr_t at = p + k * t->group_len;
+		uintptr_t at = p + k * t->geometry.group_len;
 		size_t len = vv_tiles_group_len(t, r, vv_tiles_group(t, r, tile) + k);
 
-		if (at < r->lo || at + len > r->hi)
+		if (at < r->tracked->lo || at + len > r->tracked->hi)
 			bare |= (uint64_t)1 << k;
 		if (k == 63)
 			break;
@@ -119,21 +119,21 @@ uint64_t vv_tiles_bare(const struct vv_tiles *t, const struct vv_region *r, size
 
 const uint8_t *vv_tiles_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t group)
 {
-	uint32_t cell = r->cell[group];
+	uint32_t cell = r->tracked->cell[group];
 
-	return cell ? t->cells + (uint64_t)(cell - 1) * t->group_len : r->p + (uint64_t)group * t->group_len;
+	return cell ? t->copies.cells + (uint64_t)(cell - 1) * t->geometry.group_len : r->p + (uint64_t)group * t->geometry.group_len;
 }
 
 void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uintptr_t *lo, uintptr_t *hi)
 {
 	uintptr_t page = vv_memory_page();
-	uintptr_t from = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->group_len;
-	uintptr_t to = from + (uint64_t)t->tile_groups * t->group_len;
+	uintptr_t from = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->geometry.group_len;
+	uintptr_t to = from + (uint64_t)t->geometry.tile_groups * t->geometry.group_len;
 
 	from &= ~(page - 1);
 	to = (to + page - 1) & ~(page - 1);
-	*lo = from > r->lo ? from : r->lo;
-	*hi = to < r->hi ? to : r->hi;
+	*lo = from > r->tracked->lo ? from : r->tracked->lo;
+	*hi = to < r->tracked->hi ? to : r->tracked->hi;
 	if (*lo > *hi)
 		*lo = *hi;
 }
@@ -142,23 +142,23 @@ void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t 
 
 bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
-	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
-	if ((size_t)__builtin_popcountll(groups) > t->n_free)
+	if ((size_t)__builtin_popcountll(groups) > t->copies.n_free)
 		return false;
 	for (; groups; groups &= groups - 1)
-		cell[__builtin_ctzll(groups)] = 1 + t->free_cell[--t->n_free];
+		cell[__builtin_ctzll(groups)] = 1 + t->copies.free_cell[--t->copies.n_free];
 	return true;
 }
 
 bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
-	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
-	if ((size_t)__builtin_popcountll(groups) > t->max_more - t->n_more)
+	if ((size_t)__builtin_popcountll(groups) > t->copies.max_more - t->copies.n_more)
 		return false;
 	for (; groups; groups &= groups - 1)
-		cell[__builtin_ctzll(groups)] = (uint32_t)(1 + t->n_cells + t->n_more++);
+		cell[__builtin_ctzll(groups)] = (uint32_t)(1 + t->copies.n_cells + t->copies.n_more++);
 	return true;
 }
 
@@ -173,21 +173,21 @@ void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t t
 			len += vv_tiles_group_len(t, r, first + k + n);
 			groups &= groups - 1;
 			n++;
-		} while (k + n < 64 && groups >> (k + n) & 1 && r->cell[first + k + n] == r->cell[first + k] + n);
-		memcpy(t->cells + (uint64_t)(r->cell[first + k] - 1) * t->group_len,
-		       r->p + (uint64_t)(first + k) * t->group_len, len);
+		} while (k + n < 64 && groups >> (k + n) & 1 && r->tracked->cell[first + k + n] == r->tracked->cell[first + k] + n);
+		memcpy(t->copies.cells + (uint64_t)(r->tracked->cell[first + k] - 1) * t->geometry.group_len,
+		       r->p + (uint64_t)(first + k) * t->geometry.group_len, len);
 	}
 }
 
 void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
-	uint32_t *cell = r->cell + vv_tiles_group(t, r, tile);
+	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
 	for (; groups; groups &= groups - 1) {
 		uint32_t *c = &cell[__builtin_ctzll(groups)];
 
-		if (*c && *c <= t->n_cells)
-			t->free_cell[t->n_free++] = *c - 1;
+		if (*c && *c <= t->copies.n_cells)
+			t->copies.free_cell[t->copies.n_free++] = *c - 1;
 		*c = 0;
 	}
 }
@@ -195,57 +195,57 @@ void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 /* With no flush under way nobody stays long at a fence; but some may still be on their way out. */
 void vv_tiles_wait_askers(struct vv_tiles *t)
 {
-	while (t->asking)
+	while (t->waiters.asking)
 		pthread_cond_wait(&t->freed, &t->lock);
 }
 
 static void note_open(struct vv_tiles *t, const struct vv_region *r)
 {
-	for (size_t k = 0; k < r->n_tiles; k++)
-		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
+	for (size_t k = 0; k < r->tracked->n_tiles; k++)
+		t->geometry.tile[r->tracked->first_tile + k].flags |= VV_TILE_OPEN;
 }
 
 int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r)
 {
-	int rc = vv_fence_shut(r->fence, r->lo, r->hi);
+	int rc = vv_fence_shut(r->tracked->fence, r->tracked->lo, r->tracked->hi);
 
-	for (size_t k = 0; rc == 0 && k < r->n_tiles; k++)
-		t->tile[r->first_tile + k].flags &= (uint8_t)~VV_TILE_OPEN;
+	for (size_t k = 0; rc == 0 && k < r->tracked->n_tiles; k++)
+		t->geometry.tile[r->tracked->first_tile + k].flags &= (uint8_t)~VV_TILE_OPEN;
 	return rc;
 }
 
 void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r)
 {
-	if (!r->fenced)
+	if (!r->tracked->fenced)
 		return;
-	vv_fence_remove(r->fence, r->lo, r->hi);
-	r->fenced = false;
+	vv_fence_remove(r->tracked->fence, r->tracked->lo, r->tracked->hi);
+	r->tracked->fenced = false;
 	note_open(t, r);
 }
 
 void vv_tiles_detach(struct varve *v, struct vv_region *r)
 {
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 	sigset_t deaf;
 
 	vv_block_signals_brief(&deaf);
 	pthread_mutex_lock(&t->lock);
-	for (size_t i = 0; i < t->n_by_address; i++) {
-		if (t->by_address[i] != r)
+	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
+		if (t->geometry.by_address[i] != r)
 			continue;
-		if (r->how == VV_BY_SCAN)
-			vv_scan_detach(t->scan, r->lo, r->hi);
+		if (r->tracked->how == VV_BY_SCAN)
+			vv_scan_detach(t->fences.scan, r->tracked->lo, r->tracked->hi);
 		vv_tiles_unfence(t, r);
-		memmove(&t->by_address[i], &t->by_address[i + 1],
-			(t->n_by_address - i - 1) * sizeof(struct vv_region *));
-		t->n_by_address--;
+		memmove(&t->geometry.by_address[i], &t->geometry.by_address[i + 1],
+			(t->geometry.n_by_address - i - 1) * sizeof(struct vv_region *));
+		t->geometry.n_by_address--;
 		break;
 	}
 	vv_tiles_wait_askers(t);
-	r->fenced = false;
-	r->how = VV_BY_DIGEST;
-	r->lo = r->hi = 0;
-	r->n_tiles = 0;
+	r->tracked->fenced = false;
+	r->tracked->how = VV_BY_DIGEST;
+	r->tracked->lo = r->tracked->hi = 0;
+	r->tracked->n_tiles = 0;
 	t->stale = true;
 	pthread_mutex_unlock(&t->lock);
 	vv_block_signals_end(&deaf);
@@ -253,45 +253,45 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 
 static void open_all(struct vv_tiles *t)
 {
-	for (size_t i = 0; i < t->n_by_address; i++) {
-		struct vv_region *r = t->by_address[i];
+	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
+		struct vv_region *r = t->geometry.by_address[i];
 		double start;
 
-		if (!r->fenced)
+		if (!r->tracked->fenced)
 			continue;
 		start = vv_clock_own_s();
-		if (vv_fence_open(r->fence, r->lo, r->hi) < 0)
+		if (vv_fence_open(r->tracked->fence, r->tracked->lo, r->tracked->hi) < 0)
 			vv_tiles_unfence(t, r); /* page by page: some of its memory is gone */
-		r->seconds_fenced += vv_clock_own_s() - start;
+		r->tracked->seconds_fenced += vv_clock_own_s() - start;
 		note_open(t, r);
 	}
 }
 
 void vv_tiles_expose(struct varve *v)
 {
-	pthread_mutex_lock(&v->tiles.lock);
-	open_all(&v->tiles);
+	pthread_mutex_lock(&v->tiles->lock);
+	open_all(v->tiles);
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->fresh = true;
-	pthread_mutex_unlock(&v->tiles.lock);
+	pthread_mutex_unlock(&v->tiles->lock);
 }
 
 /* ---- the end of a tile, and of a flush ---------------------------------------------------------------------------------- */
 
 void vv_tiles_done(struct vv_tiles *t, size_t tile)
 {
-	struct vv_tile *x = &t->tile[tile];
+	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
 	uint64_t held = vv_tiles_held(t, r, tile);
 
 	if (x->flags & VV_TILE_PLACED) {
-		t->cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
-		t->groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));
+		t->waiters.cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
+		t->waiters.groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));
 	}
 	vv_tiles_let_go(t, r, tile, held);
-	vv_write_order_done(&t->order, (uint32_t)tile);
+	vv_write_order_done(&t->plan.order, (uint32_t)tile);
 	if (x->flags & VV_TILE_MUST)
-		t->must--;
+		t->waiters.must--;
 	x->flags &= (uint8_t)~(VV_TILE_MUST | VV_TILE_MEMORY);
 	pthread_cond_broadcast(&t->freed);
 	pthread_cond_broadcast(&t->bell);
@@ -299,28 +299,28 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 
 void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 {
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 	sigset_t deaf;
 
 	vv_block_signals_brief(&deaf);
 	pthread_mutex_lock(&t->lock);
-	st->wait = t->seen[VV_ACCESS_WAIT];
-	st->cow = t->seen[VV_ACCESS_COW];
-	st->avoided = t->seen[VV_ACCESS_AVOIDED];
-	st->seconds_faults = (double)(t->fault_after_ns + t->fault_ns) / 1e9;
-	t->fault_told_ns = t->fault_ns;
-	st->seconds_waits = (double)t->wait_ns / 1e9;
-	st->seconds_blocked = (double)t->blocked_ns / 1e9;
+	st->wait = t->meters.seen[VV_ACCESS_WAIT];
+	st->cow = t->meters.seen[VV_ACCESS_COW];
+	st->avoided = t->meters.seen[VV_ACCESS_AVOIDED];
+	st->seconds_faults = (double)(t->meters.fault_after_ns + t->meters.fault_ns) / 1e9;
+	t->meters.fault_told_ns = t->meters.fault_ns;
+	st->seconds_waits = (double)t->meters.wait_ns / 1e9;
+	st->seconds_blocked = (double)t->meters.blocked_ns / 1e9;
 	pthread_mutex_unlock(&t->lock);
 	vv_block_signals_end(&deaf);
 }
 
 void vv_tiles_accept(struct varve *v)
 {
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 
-	for (size_t k = 0; k < t->n_queue; k++) {
-		size_t tile = t->queue[k];
+	for (size_t k = 0; k < t->plan.n_queue; k++) {
+		size_t tile = t->plan.queue[k];
 		struct vv_region *r = vv_tiles_region(t, tile);
 		size_t first = vv_tiles_group(t, r, tile);
 
@@ -332,39 +332,39 @@ void vv_tiles_accept(struct varve *v)
 		}
 	}
 	pthread_mutex_lock(&t->lock); /* who opens tiles for the program looks at what is dirty */
-	memset(t->dirty, 0, t->n_words * sizeof(*t->dirty));
+	memset(t->geometry.dirty, 0, t->geometry.n_words * sizeof(*t->geometry.dirty));
 	pthread_mutex_unlock(&t->lock);
 }
 
 void vv_tiles_end(struct varve *v, bool ok)
 {
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 
 	pthread_mutex_lock(&t->lock);
-	t->talking = false;
-	while (t->copying)
+	t->waiters.talking = false;
+	while (t->waiters.copying)
 		pthread_cond_wait(&t->bell, &t->lock);
-	for (size_t k = 0; k < t->n_queue; k++) {
-		struct vv_tile *x = &t->tile[t->queue[k]];
-		struct vv_region *r = vv_tiles_region(t, t->queue[k]);
+	for (size_t k = 0; k < t->plan.n_queue; k++) {
+		struct vv_tile *x = &t->geometry.tile[t->plan.queue[k]];
+		struct vv_region *r = vv_tiles_region(t, t->plan.queue[k]);
 
-		vv_tiles_let_go(t, r, t->queue[k], vv_tiles_held(t, r, t->queue[k]));
+		vv_tiles_let_go(t, r, t->plan.queue[k], vv_tiles_held(t, r, t->plan.queue[k]));
 		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN };
 	}
-	memset(t->todo, 0, t->n_words * sizeof(*t->todo));
+	memset(t->geometry.todo, 0, t->geometry.n_words * sizeof(*t->geometry.todo));
 	if (ok)
 		vv_open_ahead_end(t);
-	t->n_queue = 0;
-	if (t->n_more)
-		madvise(t->cells + t->n_cells * t->group_len, t->n_more * t->group_len, MADV_DONTNEED);
-	t->must = t->cells_in_blocks = t->groups_in_blocks = t->n_more = 0;
+	t->plan.n_queue = 0;
+	if (t->copies.n_more)
+		madvise(t->copies.cells + t->copies.n_cells * t->geometry.group_len, t->copies.n_more * t->geometry.group_len, MADV_DONTNEED);
+	t->waiters.must = t->waiters.cells_in_blocks = t->waiters.groups_in_blocks = t->copies.n_more = 0;
 	if (ok)
-		vv_write_order_end(&t->order);
+		vv_write_order_end(&t->plan.order);
 	else
-		vv_write_order_fail(&t->order);
-	if (t->fencing && v->tracker != VV_BY_FENCE && !(t->learning && ok))
+		vv_write_order_fail(&t->plan.order);
+	if (t->fences.fencing && v->tracking.tracker != VV_BY_FENCE && !(t->plan.learning && ok))
 		open_all(t); /* while the order is being learned, what is not written yet is still watched */
-	t->fencing = t->broken = t->spoiled = false;
+	t->fences.fencing = t->waiters.broken = t->waiters.spoiled = false;
 	pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -11,8 +11,7 @@
 #ifndef VV_ENGINE_MEMORY_TILES_H
 #define VV_ENGINE_MEMORY_TILES_H
 
-#include "core/plan/write_order.h"
-#include "engine/context.h"
+#include "engine/memory/tile_state.h"
 
 enum {
 	VV_TILE_OPEN = 1,     /* writes to it go through */
@@ -53,38 +52,38 @@ void vv_tiles_expose(struct varve *v);
 
 static inline size_t vv_tiles_chunk(const struct vv_tiles *t, size_t group)
 {
-	return group * t->group_chunks;
+	return group * t->geometry.group_chunks;
 }
 
 static inline size_t vv_tiles_chunk_end(const struct vv_tiles *t, const struct vv_region *r, size_t group)
 {
-	size_t end = (group + 1) * t->group_chunks;
+	size_t end = (group + 1) * t->geometry.group_chunks;
 
 	return end < r->n_chunks ? end : r->n_chunks;
 }
 
 static inline size_t vv_tiles_group_len(const struct vv_tiles *t, const struct vv_region *r, size_t group)
 {
-	uint64_t left = r->shape.len - (uint64_t)group * t->group_len;
+	uint64_t left = r->shape.len - (uint64_t)group * t->geometry.group_len;
 
-	return left < t->group_len ? (size_t)left : t->group_len;
+	return left < t->geometry.group_len ? (size_t)left : t->geometry.group_len;
 }
 
 static inline bool vv_tiles_is_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group)
 {
-	return t->dirty[r->first_word + group / 64] >> group % 64 & 1;
+	return t->geometry.dirty[r->tracked->first_word + group / 64] >> group % 64 & 1;
 }
 
 /* The first group of a tile, within its region. */
 static inline size_t vv_tiles_group(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return (tile - r->first_tile) * t->tile_groups;
+	return (tile - r->tracked->first_tile) * t->geometry.tile_groups;
 }
 
 /* The number after that of the last chunk, where chunks are counted in the order of memory. */
 static inline uint64_t vv_tiles_end_number(const struct vv_tiles *t)
 {
-	return (uint64_t)t->n * t->tile_groups * t->group_chunks;
+	return (uint64_t)t->geometry.n * t->geometry.tile_groups * t->geometry.group_chunks;
 }
 
 struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile);
@@ -97,9 +96,9 @@ void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t til
 /* Tiles that may hold groups that cannot be fenced: the first two and the last two, or all. */
 static inline size_t vv_tiles_next_bare(const struct vv_region *r, size_t tile)
 {
-	size_t last = r->first_tile + r->n_tiles - 2;
+	size_t last = r->tracked->first_tile + r->tracked->n_tiles - 2;
 
-	return r->lo == r->hi || tile + 1 >= last || tile == r->first_tile ? tile + 1 : last;
+	return r->tracked->lo == r->tracked->hi || tile + 1 >= last || tile == r->tracked->first_tile ? tile + 1 : last;
 }
 
 /* Mask of the groups that a tile has. */

@@ -17,8 +17,8 @@ static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
 {
 	size_t i;
 
-	VV_SEARCH(i, 0, t->n_by_address, t->by_address[i]->hi <= page);
-	return i < t->n_by_address && t->by_address[i]->lo <= page ? t->by_address[i] : NULL;
+	VV_SEARCH(i, 0, t->geometry.n_by_address, t->geometry.by_address[i]->tracked->hi <= page);
+	return i < t->geometry.n_by_address && t->geometry.by_address[i]->tracked->lo <= page ? t->geometry.by_address[i] : NULL;
 }
 
 static bool is_read(const struct vv_tile *x)
@@ -29,15 +29,15 @@ static bool is_read(const struct vv_tile *x)
 /* The cells are taken under the lock, the bytes copied without it. */
 static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
-	struct vv_tile *x = &t->tile[tile];
+	struct vv_tile *x = &t->geometry.tile[tile];
 
 	x->flags |= VV_TILE_COPYING;
-	t->copying++;
+	t->waiters.copying++;
 	pthread_mutex_unlock(&t->lock);
 	vv_tiles_copy(t, r, tile, groups);
 	pthread_mutex_lock(&t->lock);
 	x->flags &= (uint8_t)~VV_TILE_COPYING;
-	t->copying--;
+	t->waiters.copying--;
 	pthread_cond_broadcast(&t->bell);
 	pthread_cond_broadcast(&t->freed);
 }
@@ -60,7 +60,7 @@ static bool is_stuck(const struct vv_tiles *t)
 {
 	unsigned outs;
 
-	return t->quiets && vv_mem_is_inside(&outs) && outs == t->quiet_outs;
+	return t->waiters.quiets && vv_mem_is_inside(&outs) && outs == t->waiters.quiet_outs;
 }
 
 static void note_quiet(struct vv_tiles *t)
@@ -68,8 +68,8 @@ static void note_quiet(struct vv_tiles *t)
 	unsigned outs;
 	bool inside = vv_mem_is_inside(&outs);
 
-	t->quiets = inside && outs == t->quiet_outs ? t->quiets + 1 : inside;
-	t->quiet_outs = outs;
+	t->waiters.quiets = inside && outs == t->waiters.quiet_outs ? t->waiters.quiets + 1 : inside;
+	t->waiters.quiet_outs = outs;
 }
 
 static bool is_in_haste(const struct patience *p)
@@ -80,9 +80,9 @@ static bool is_in_haste(const struct patience *p)
 /* Where it can do nothing but wait. */
 static bool gives_up(struct vv_tiles *t, const struct patience *p)
 {
-	bool gives = is_in_haste(p) && t->quiets >= QUIETS && is_stuck(t);
+	bool gives = is_in_haste(p) && t->waiters.quiets >= QUIETS && is_stuck(t);
 
-	t->spoiled |= gives;
+	t->waiters.spoiled |= gives;
 	return gives;
 }
 
@@ -124,38 +124,38 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 {
 	uint64_t start = vv_clock_ns();
 
-	t->waiting++;
+	t->waiters.waiting++;
 	pthread_cond_broadcast(&t->bell);
-	while (t->order.state[tile] != VV_WRITE_ORDER_PROCESSED) {
+	while (t->plan.order.state[tile] != VV_WRITE_ORDER_PROCESSED) {
 		uint64_t groups = uncopied(t, r, tile);
-		bool haste = t->talking || is_in_haste(p);
+		bool haste = t->waiters.talking || is_in_haste(p);
 
-		if (t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !(t->tile[tile].flags & VV_TILE_COPYING) && groups &&
-		    (((t->rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
-			vv_write_order_copied(&t->order, (uint32_t)tile);
+		if (t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !(t->geometry.tile[tile].flags & VV_TILE_COPYING) && groups &&
+		    (((t->waiters.rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
+			vv_write_order_copied(&t->plan.order, (uint32_t)tile);
 			copy(t, r, tile, groups);
 			break;
 		}
-		if (t->order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !groups)
+		if (t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !groups)
 			break; /* somebody else has copied it */
 		if (gives_up(t, p))
 			break;
 		wait_on(t, p);
 	}
-	t->waiting--;
+	t->waiters.waiting--;
 	pthread_cond_broadcast(&t->bell);
-	vv_write_order_waited(&t->order, (uint32_t)tile);
-	t->wait_ns += vv_clock_ns() - start;
+	vv_write_order_waited(&t->plan.order, (uint32_t)tile);
+	t->meters.wait_ns += vv_clock_ns() - start;
 }
 
 /* What the epoch needs of the tile is safe when this returns, or the epoch is given up. */
 static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
 {
-	struct vv_tile *x = &t->tile[tile];
-	uint8_t before = t->order.access[tile], after;
+	struct vv_tile *x = &t->geometry.tile[tile];
+	uint8_t before = t->plan.order.access[tile], after;
 	uint64_t groups = uncopied(t, r, tile);
-	bool room = (size_t)__builtin_popcountll(groups) <= t->n_free && !(x->flags & VV_TILE_COPYING);
-	enum vv_write_order_do what = vv_write_order_write(&t->order, (uint32_t)tile, room);
+	bool room = (size_t)__builtin_popcountll(groups) <= t->copies.n_free && !(x->flags & VV_TILE_COPYING);
+	enum vv_write_order_do what = vv_write_order_write(&t->plan.order, (uint32_t)tile, room);
 
 	if (what == VV_WRITE_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
 		copy(t, r, tile, groups);
@@ -163,26 +163,26 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 		wait_for(t, r, tile, p);
 	while (is_read(x) && !gives_up(t, p))
 		wait_on(t, p);
-	after = t->order.access[tile];
+	after = t->plan.order.access[tile];
 	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
-		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->group_len;
+		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->geometry.group_len;
 
 		vv_open_ahead_seen(t, tile, what == VV_WRITE_ORDER_GO);
-		t->seen[after].bytes += n;
-		t->seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
+		t->meters.seen[after].bytes += n;
+		t->meters.seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
 	}
 }
 
 /* A page that tiles share opens when all of them may be written: two, or three, where chunks are smaller than a page and no part of one. Is any of them shut, from this one on, upwards or downwards? */
 static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, int step, uintptr_t page)
 {
-	for (; other >= r->first_tile && other < r->first_tile + r->n_tiles; other += (size_t)step) {
+	for (; other >= r->tracked->first_tile && other < r->tracked->first_tile + r->tracked->n_tiles; other += (size_t)step) {
 		uintptr_t lo, hi;
 
 		vv_tiles_pages(t, r, other, &lo, &hi);
 		if (page < lo || page >= hi)
 			return false;
-		if (!(t->tile[other].flags & VV_TILE_OPEN))
+		if (!(t->geometry.tile[other].flags & VV_TILE_OPEN))
 			return true;
 	}
 	return false;
@@ -191,14 +191,14 @@ static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size
 /* Fenced only because it lies between what is being stored: nobody looks at it. Afterwards first writes are still to be seen: they tell the order. */
 static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return t->order.busy && r->how != VV_BY_FENCE && !(t->tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
+	return t->plan.order.busy && r->tracked->how != VV_BY_FENCE && !(t->geometry.tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
 }
 
 /* Stored: nobody looks at it any more. */
 static bool is_done(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	(void)r;
-	return t->tile[tile].flags & VV_TILE_OPEN || (t->order.state[tile] == VV_WRITE_ORDER_PROCESSED && !is_read(&t->tile[tile]));
+	return t->geometry.tile[tile].flags & VV_TILE_OPEN || (t->plan.order.state[tile] == VV_WRITE_ORDER_PROCESSED && !is_read(&t->geometry.tile[tile]));
 }
 
 /* Tiles beside these for which that holds come with them, if not too many. */
@@ -206,8 +206,8 @@ static void widen(const struct vv_tiles *t, const struct vv_region *r, size_t *f
 		  bool (*holds)(const struct vv_tiles *t, const struct vv_region *r, size_t tile))
 {
 	enum { MOST = 64 };
-	size_t least = *first - r->first_tile < MOST ? r->first_tile : *first - MOST;
-	size_t end = r->first_tile + r->n_tiles, most = end - *last < MOST ? end : *last + MOST;
+	size_t least = *first - r->tracked->first_tile < MOST ? r->tracked->first_tile : *first - MOST;
+	size_t end = r->tracked->first_tile + r->tracked->n_tiles, most = end - *last < MOST ? end : *last + MOST;
 
 	while (*first > least && holds(t, r, *first - 1))
 		--*first;
@@ -224,19 +224,19 @@ static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	if (first == last || !vv_write_fault_open(t, r, first, last))
 		return false;
 	for (size_t k = first; k <= last; k++)
-		vv_write_order_mark(&t->order, (uint32_t)k);
+		vv_write_order_mark(&t->plan.order, (uint32_t)k);
 	return true;
 }
 
 /* If that is refused, too, the whole region opens at once, when nothing of it is needed any more. */
 static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience *p)
 {
-	while (t->order.busy && !gives_up(t, p))
+	while (t->plan.order.busy && !gives_up(t, p))
 		wait_on(t, p);
-	vv_fence_open(r->fence, r->lo, r->hi);
-	for (size_t k = 0; k < r->n_tiles; k++) {
-		t->tile[r->first_tile + k].flags |= VV_TILE_OPEN;
-		vv_write_order_mark(&t->order, (uint32_t)(r->first_tile + k));
+	vv_fence_open(r->tracked->fence, r->tracked->lo, r->tracked->hi);
+	for (size_t k = 0; k < r->tracked->n_tiles; k++) {
+		t->geometry.tile[r->tracked->first_tile + k].flags |= VV_TILE_OPEN;
+		vv_write_order_mark(&t->plan.order, (uint32_t)(r->tracked->first_tile + k));
 	}
 }
 
@@ -251,17 +251,17 @@ bool vv_write_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, 
 		lo += page;
 	if (lo < hi && is_shut_at(t, r, last + 1, 1, hi - page))
 		hi -= page;
-	if (lo < hi && vv_fence_open(r->fence, lo, hi) < 0)
+	if (lo < hi && vv_fence_open(r->tracked->fence, lo, hi) < 0)
 		return false;
 	for (size_t k = first; k <= last; k++)
-		t->tile[k].flags |= VV_TILE_OPEN;
+		t->geometry.tile[k].flags |= VV_TILE_OPEN;
 	return true;
 }
 
 void vv_write_fault_ask(void *session, uintptr_t page)
 {
 	struct varve *v = session;
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 	uint64_t start = vv_clock_ns(), serial;
 	struct patience patience = { 0 };
 	struct vv_region *r;
@@ -269,30 +269,30 @@ void vv_write_fault_ask(void *session, uintptr_t page)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* waiting here is no point to end a thread at */
 	pthread_mutex_lock(&t->lock);
-	t->asking++;
+	t->waiters.asking++;
 	r = region_at(t, page);
 	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
 	 * times it is its own memory, which lies where the program's was. */
-	if (r && r->fenced && !(!t->talking && t->order.busy && vv_thread_is_own())) {
-		uint64_t len = (uint64_t)t->group_len * t->tile_groups;
+	if (r && r->tracked->fenced && !(!t->waiters.talking && t->plan.order.busy && vv_thread_is_own())) {
+		uint64_t len = (uint64_t)t->geometry.group_len * t->geometry.tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
-		size_t first = r->first_tile + (size_t)(page > p ? (page - p) / len : 0);
-		size_t end = r->first_tile + (size_t)((last - p) / len);
+		size_t first = r->tracked->first_tile + (size_t)(page > p ? (page - p) / len : 0);
+		size_t end = r->tracked->first_tile + (size_t)((last - p) / len);
 
-		if (end >= r->first_tile + r->n_tiles)
-			end = r->first_tile + r->n_tiles - 1;
+		if (end >= r->tracked->first_tile + r->tracked->n_tiles)
+			end = r->tracked->first_tile + r->tracked->n_tiles - 1;
 		do { /* a checkpoint that came while we waited wants the tiles secured once more */
-			serial = t->serial;
+			serial = t->fences.serial;
 			for (size_t k = first; k <= end; k++)
-				if (!(t->tile[k].flags & VV_TILE_OPEN))
+				if (!(t->geometry.tile[k].flags & VV_TILE_OPEN))
 					secure(t, r, k, &patience);
-		} while (serial != t->serial);
+		} while (serial != t->fences.serial);
 		for (size_t k = first; k <= end; k++)
-			if (!(t->tile[k].flags & VV_TILE_OPEN) && !vv_write_fault_open(t, r, k, k) && !open_wide(t, r, k))
+			if (!(t->geometry.tile[k].flags & VV_TILE_OPEN) && !vv_write_fault_open(t, r, k, k) && !open_wide(t, r, k))
 				open_region(t, r, &patience);
 	}
-	t->fault_ns += vv_clock_ns() - start;
-	if (--t->asking == 0)
+	t->meters.fault_ns += vv_clock_ns() - start;
+	if (--t->waiters.asking == 0)
 		pthread_cond_broadcast(&t->freed);
 	pthread_mutex_unlock(&t->lock);
 	pthread_setcancelstate(cancel, NULL);

@@ -191,7 +191,7 @@ static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bo
 	if (rc == 0 && !has && vv_group_leads_place(g)) {
 		rc = vv_commit_get(&c, bytes, (size_t)len);
 		if (rc == 0)
-			rc = vv_catalog_put_commit(&v->lineage, &c);
+			rc = vv_catalog_put_commit(&v->ctx.lineage, &c);
 		vv_commit_fini(&c);
 	}
 	vv_comm_free(g->comm, bytes);
@@ -205,7 +205,7 @@ int vv_group_spread_commit(struct varve *v, uint64_t epoch)
 	struct vv_commit c = { 0 };
 	uint64_t have, who;
 	struct vv_buf b = { 0 };
-	int rc, read = vv_catalog_commit(&v->lineage, epoch, &c);
+	int rc, read = vv_catalog_commit(&v->ctx.lineage, epoch, &c);
 	bool has = read == 0;
 
 	if (has)

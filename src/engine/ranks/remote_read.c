@@ -184,7 +184,7 @@ static int read_here(struct fetch *f)
 	for (size_t i = 0; rc == 0 && i < f->n; i++)
 		rc = divide_want(f, (uint32_t)i, &s);
 	if (rc == 0) {
-		rc = vv_restore_read(f->lin, f->v->pool, s.v, s.n);
+		rc = vv_restore_read(f->lin, f->v->ctx.pool, s.v, s.n);
 		if (vv_salvage_is_damage(rc))
 			rc = doubt(f, &s);
 	}
@@ -327,7 +327,7 @@ static int answer(struct fetch *f, struct round *o)
 			o->answer.in_len[r] += f->remote.v[i].len;
 	}
 	if (rc == 0)
-		rc = vv_remote_serve_read(f->lin, f->v->pool, &o->ask, o->answer.out, &o->bad, &f->warned);
+		rc = vv_remote_serve_read(f->lin, f->v->ctx.pool, &o->ask, o->answer.out, &o->bad, &f->warned);
 	vv_mem_free(len);
 	return rc;
 }
@@ -515,7 +515,7 @@ static int blame_outage(struct fetch *f, int rc)
 
 static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
 {
-	struct fetch f = { .v = v, .g = v->group, .lin = &v->lineage, .want = want, .n = n, .copied = copied, .spread = spread };
+	struct fetch f = { .v = v, .g = v->group, .lin = &v->ctx.lineage, .want = want, .n = n, .copied = copied, .spread = spread };
 
 	if (rc == 0)
 		rc = read_here(&f);

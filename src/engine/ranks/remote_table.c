@@ -1,6 +1,7 @@
 #include "engine/ranks/remote_table.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/lineage/run_table.h"
 #include "engine/ranks/exchange.h"
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static int put_table(const struct varve *v, const struct vv_run_table *t, struct
 	struct vv_buf part[SECTIONS] = { 0 };
 	int rc;
 
-	memcpy(h.lineage, v->lineage.id, sizeof(h.lineage));
+	memcpy(h.lineage, v->ctx.lineage.id, sizeof(h.lineage));
 	h.region = vv_mem_new(t->n, sizeof(*h.region));
 	if (!h.region)
 		return VV_ENOMEM;
@@ -59,7 +60,7 @@ static int move_regions(struct vv_head *h, struct vv_run_table *t)
 static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, size_t n, struct vv_run_table *out)
 {
 	struct vv_wire w = vv_wire_over(p, n);
-	struct vv_run_table t = { .epoch = epoch, .rank = v->rank, .ranks = v->ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
+	struct vv_run_table t = { .epoch = epoch, .rank = v->ctx.rank, .ranks = v->ctx.ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
 	struct vv_head h = { 0 };
 	const uint8_t *part[SECTIONS];
 	size_t len[SECTIONS];
@@ -74,8 +75,8 @@ static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, si
 		rc = vv_err_set(VV_EPEER, "malformed");
 	if (rc == 0)
 		rc = vv_head_get_ident(&h, part[0], len[0]);
-	if (rc == 0 && (h.epoch != epoch || h.rank != v->rank || h.ranks != v->ranks ||
-			memcmp(h.lineage, v->lineage.id, sizeof(h.lineage)) != 0))
+	if (rc == 0 && (h.epoch != epoch || h.rank != v->ctx.rank || h.ranks != v->ctx.ranks ||
+			memcmp(h.lineage, v->ctx.lineage.id, sizeof(h.lineage)) != 0))
 		rc = vv_err_set(VV_EPEER, "of another layer");
 	if (rc == 0)
 		rc = vv_head_get_regions(&h, part[1], len[1]);
@@ -102,7 +103,7 @@ static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epo
 
 	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
 		return 0;
-	rc = vv_run_table_load(&v->lineage, epoch, rank, &t);
+	rc = vv_run_table_load(&v->ctx.lineage, epoch, rank, &t);
 	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
 		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
 		vv_err_clear();
@@ -123,7 +124,7 @@ static int answer(const struct varve *v, uint64_t epoch, const struct vv_exchang
 	int rc = vv_exchange_new(m, g->size, 0);
 
 	if (rc == 0 && vv_group_leads_place(g))
-		rc = vv_catalog_list(&v->lineage, epoch, &l);
+		rc = vv_catalog_list(&v->ctx.lineage, epoch, &l);
 	for (uint32_t r = 0; rc == 0 && vv_group_leads_place(g) && r < g->size; r++) {
 		size_t before = b.n;
 
@@ -147,7 +148,7 @@ static int take(const struct varve *v, uint64_t epoch, const struct vv_exchange 
 {
 	const uint8_t *p = m->in;
 
-	for (uint32_t r = 0; r < v->ranks; p += m->in_len[r++]) {
+	for (uint32_t r = 0; r < v->ctx.ranks; p += m->in_len[r++]) {
 		int rc = m->in_len[r] ? get_table(v, epoch, p, (size_t)m->in_len[r], out) : VV_ENOENT;
 
 		if (rc == 0) {
@@ -160,7 +161,7 @@ static int take(const struct varve *v, uint64_t epoch, const struct vv_exchange 
 			vv_log_warn("the table that rank %u sent: %s", r, vv_err_last());
 	}
 	return vv_err_set(why->code, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole (here: %s); start the rank where "
-			  "its layer is, or restart from an older epoch", v->rank, epoch, why->message);
+			  "its layer is, or restart from an older epoch", v->ctx.rank, epoch, why->message);
 }
 
 /* Somebody misses his. */
@@ -185,7 +186,7 @@ int vv_remote_table_table(struct varve *v, int rc, uint64_t epoch, struct vv_run
 	uint64_t miss = 0;
 
 	if (rc == 0)
-		rc = vv_run_table_load(&v->lineage, epoch, v->rank, &t);
+		rc = vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &t);
 	if ((rc == VV_EDAMAGED || rc == VV_EIO) && v->group->split) {
 		vv_err_save(rc, &why);
 		miss = 1;

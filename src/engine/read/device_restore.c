@@ -97,12 +97,12 @@ static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
 
 static int read_through(struct varve *v, const struct vv_space *space, const struct vv_want *want)
 {
-	struct bouncing b = { .pool = v->pool, .to = want->to };
+	struct bouncing b = { .pool = v->ctx.pool, .to = want->to };
 	struct vv_windows windows = { &b, WINDOW, give_room, send };
 	int rc = rent(&b, space, want->len);
 
 	if (rc == 0)
-		rc = vv_restore_windows(&v->lineage, v->pool, want, &windows);
+		rc = vv_restore_windows(&v->ctx.lineage, v->ctx.pool, want, &windows);
 	for (size_t i = 0; i < b.n; i++) {
 		struct vv_err_state error;
 		int late;
@@ -120,14 +120,14 @@ static int read_through(struct varve *v, const struct vv_space *space, const str
 static uint64_t memory_for(const struct varve *v, uint64_t len)
 {
 	enum { LEAST = 32 << 20 };
-	uint64_t half = vv_options_history(&v->conf, 0, len) / 2;
+	uint64_t half = vv_options_history(&v->ctx.conf, 0, len) / 2;
 
 	return half < LEAST ? LEAST : half;
 }
 
 static bool places(const struct varve *v)
 {
-	return strcmp(vv_conf_text(&v->conf, "placing"), "device") == 0;
+	return strcmp(vv_conf_text(&v->ctx.conf, "placing"), "device") == 0;
 }
 
 /* For the longest want of those that are in the same memory. */
@@ -140,7 +140,7 @@ static void begin_dock(struct varve *v, struct vv_device_buffers *dock, const st
 		if (want[i].len > len && vv_device_restore_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
 			len = want[i].len;
 	vv_device_buffers_end(dock);
-	vv_device_buffers_begin(dock, v->pool, space, device, memory_for(v, len), len);
+	vv_device_buffers_begin(dock, v->ctx.pool, space, device, memory_for(v, len), len);
 }
 
 void vv_device_restore_expect(struct varve *v, struct vv_device_buffers *dock)
@@ -159,7 +159,7 @@ void vv_device_restore_expect(struct varve *v, struct vv_device_buffers *dock)
 		len = r->shape.len;
 	}
 	if (space)
-		vv_device_buffers_begin(dock, v->pool, space, device, memory_for(v, len), len);
+		vv_device_buffers_begin(dock, v->ctx.pool, space, device, memory_for(v, len), len);
 }
 
 struct due { /* of a want */
@@ -169,12 +169,12 @@ struct due { /* of a want */
 
 static int ferry(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
 {
-	int rc = vv_device_load_read(&v->lineage, v->pool, dock, want, t->region[vv_run_table_find(t, want->name)].strand, left);
+	int rc = vv_device_load_read(&v->ctx.lineage, v->ctx.pool, dock, want, t->region[vv_run_table_find(t, want->name)].strand, left);
 
 	if (rc != VV_DEVICE_LOAD_SETTLE)
 		return rc;
-	rc = vv_run_table_settle(t, v->pool);
-	return rc ? rc : vv_device_load_read(&v->lineage, v->pool, dock, want, NULL, left);
+	rc = vv_run_table_settle(t, v->ctx.pool);
+	return rc ? rc : vv_device_load_read(&v->ctx.lineage, v->ctx.pool, dock, want, NULL, left);
 }
 
 /* With placing=device the space takes what it can take as it is stored. */
@@ -202,7 +202,7 @@ static int read_left(struct varve *v, const struct vv_want *want, size_t n, cons
 		if (!due[i].space)
 			host[n_host++] = want[i];
 	if (rc == 0)
-		rc = vv_restore_read(&v->lineage, v->pool, host, n_host);
+		rc = vv_restore_read(&v->ctx.lineage, v->ctx.pool, host, n_host);
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; rc == 0 && due[i].space && k < due[i].left.n; k++) {
 			const struct vv_extent *x = &due[i].left.v[k];
@@ -226,7 +226,7 @@ int vv_device_restore_read(struct varve *v, struct vv_device_buffers *dock, stru
 		left |= !due[i].space || due[i].left.n;
 	}
 	if (rc == 0)
-		rc = left ? vv_run_table_settle(t, v->pool) : vv_run_table_finish(t, v->pool);
+		rc = left ? vv_run_table_settle(t, v->ctx.pool) : vv_run_table_finish(t, v->ctx.pool);
 	if (rc == 0 && left)
 		rc = read_left(v, want, n, due);
 	for (size_t i = 0; due && i < n; i++)

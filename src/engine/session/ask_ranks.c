@@ -53,14 +53,14 @@ static int promise(struct vv_layer_writer *p)
 	struct vv_tiles *t = w->t;
 	uint64_t pos = 0;
 
-	w->lead = vv_mem_new(t->n_queue, sizeof(*w->lead));
+	w->lead = vv_mem_new(t->plan.n_queue, sizeof(*w->lead));
 	if (!w->lead)
 		return VV_ENOMEM;
 	vv_new_data_promise(p, &pos);
-	for (size_t i = 0; i < t->n_regions; i++) {
-		const struct vv_region *r = t->region[i];
+	for (size_t i = 0; i < t->geometry.n_regions; i++) {
+		const struct vv_region *r = t->geometry.region[i];
 
-		for (size_t tile = r->first_tile; tile < r->first_tile + r->n_tiles; tile++) {
+		for (size_t tile = r->tracked->first_tile; tile < r->tracked->first_tile + r->tracked->n_tiles; tile++) {
 			uint64_t todo = vv_tiles_todo(t, r, tile);
 
 			if (!todo || !has_lent(w, r, tile, todo))
@@ -95,14 +95,14 @@ static void sift_again(struct vv_store_tiles *w, size_t tile)
 	if (!known)
 		return;
 	pthread_mutex_lock(&t->lock);
-	while (t->tile[tile].flags & VV_TILE_COPYING)
+	while (t->geometry.tile[tile].flags & VV_TILE_COPYING)
 		pthread_cond_wait(&t->bell, &t->lock);
 	vv_tiles_set_todo(t, r, tile, todo & ~known);
 	vv_tiles_let_go(t, r, tile, known);
 	if (todo == known) {
 		vv_tiles_done(t, tile);
 		vv_hash_tiles_leave(w, tile);
-	} else if (t->waiting) {
+	} else if (t->waiters.waiting) {
 		pthread_cond_broadcast(&t->freed);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -112,7 +112,7 @@ static int sift_all(struct vv_store_tiles *w)
 {
 	int rc = 0;
 
-	while (rc == 0 && (w->next < w->t->n_queue || w->sifted < w->begun)) {
+	while (rc == 0 && (w->next < w->t->plan.n_queue || w->sifted < w->begun)) {
 		rc = vv_hash_tiles_feed(w);
 		if (rc == 0)
 			rc = vv_hash_tiles_batch(w);
@@ -123,13 +123,13 @@ static int sift_all(struct vv_store_tiles *w)
 static void set_talking(struct vv_tiles *t, bool on)
 {
 	pthread_mutex_lock(&t->lock);
-	t->talking = on;
+	t->waiters.talking = on;
 	pthread_mutex_unlock(&t->lock);
 }
 
 void vv_ask_ranks_expect(struct varve *v)
 {
-	set_talking(&v->tiles, true);
+	set_talking(v->tiles, true);
 }
 
 int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
@@ -139,16 +139,16 @@ int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
 	if (rc == 0)
 		rc = vv_store_tiles_begin(p, p->claims != NULL);
 	if (rc == 0 && p->claims)
-		rc = vv_new_data_sift(p, vv_tiles_end_number(&p->v->tiles));
+		rc = vv_new_data_sift(p, vv_tiles_end_number(p->v->tiles));
 	if (rc == 0 && p->claims)
 		rc = sift_all(p->stow);
 	rc = vv_rank_dedup_ask(p, rc, promise);
 	if (rc == 0)
 		vv_new_data_heard(p);
-	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->n_queue; k++)
-		sift_again(p->stow, p->stow->t->queue[k]);
+	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->plan.n_queue; k++)
+		sift_again(p->stow, p->stow->t->plan.queue[k]);
 	if (rc == 0 && p->v->group->aggregate != 1)
 		rc = vv_shared_file_begin(p, vv_rank_dedup_comm(p->v));
-	set_talking(&p->v->tiles, false);
+	set_talking(p->v->tiles, false);
 	return rc;
 }

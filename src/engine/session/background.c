@@ -4,6 +4,7 @@
 #include "base/block_signals.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/session/commit_ranks.h"
 #include "engine/session/epoch.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/session/stats_file.h"
@@ -13,26 +14,27 @@
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/index_limit.h"
+#include "engine/write/referenced_layers.h"
 #include "track/thread.h"
 
 /* ---- what the thread and those who call share ------------------------------------------------------------------------------- */
 
 /* A handler that writes a page the flush needs waits for the flush, and the flush must not wait for the thread that it has interrupted:
  * no handler runs while the lock is held, and who waits for a change does not hold it. */
-static void take(struct vv_flusher *f, sigset_t *deaf)
+static void take(struct vv_background *f, sigset_t *deaf)
 {
 	vv_block_signals_brief(deaf);
 	pthread_mutex_lock(&f->lock);
 }
 
-static void give(struct vv_flusher *f, const sigset_t *deaf)
+static void give(struct vv_background *f, const sigset_t *deaf)
 {
 	pthread_mutex_unlock(&f->lock);
 	vv_block_signals_end(deaf);
 }
 
 /* The lock is held, before and after. */
-static void await_change(struct vv_flusher *f, sigset_t *deaf)
+static void await_change(struct vv_background *f, sigset_t *deaf)
 {
 	uint32_t looked = vv_event_look(&f->change);
 
@@ -45,7 +47,7 @@ static void await_change(struct vv_flusher *f, sigset_t *deaf)
 
 static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 
 	f->failed[f->n_failed] = (struct vv_fate){ .epoch = epoch };
 	vv_err_save(rc, &f->failed[f->n_failed++].error);
@@ -53,7 +55,7 @@ static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 
 static void note_fate(struct varve *v, uint64_t epoch, int rc)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 
 	take(f, &deaf);
@@ -63,7 +65,7 @@ static void note_fate(struct varve *v, uint64_t epoch, int rc)
 	if (rc)
 		keep_failure(v, epoch, rc);
 	else
-		v->newest = v->epoch;
+		v->newest = v->tip.epoch;
 	vv_event_ring(&f->change);
 	give(f, &deaf);
 }
@@ -77,18 +79,18 @@ bool vv_background_is_telling(const struct varve *v)
 
 static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
 {
-	const char *path = vv_conf_text(&v->conf, "stats");
+	const char *path = vv_conf_text(&v->ctx.conf, "stats");
 	struct vv_err_state error;
 
 	vv_err_save(rc, &error);
-	if (path[0] && vv_stats_file_add(path, v->lineage.name, v->rank, time_ns, rc, vv_err_last(), st) < 0)
+	if (path[0] && vv_stats_file_add(path, v->ctx.lineage.name, v->ctx.rank, time_ns, rc, vv_err_last(), st) < 0)
 		vv_log_warn("statistics are not written: %s", vv_err_last());
 	vv_err_restore(&error);
-	if (v->flusher.done) {
+	if (v->background->done) {
 		const struct varve *outer = telling;
 
 		telling = v;
-		v->flusher.done(v->flusher.done_arg, epoch, rc);
+		v->background->done(v->background->done_arg, epoch, rc);
 		telling = outer;
 	}
 	vv_err_restore(&error);
@@ -100,7 +102,7 @@ void vv_background_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, c
 	note_fate(v, epoch, rc);
 }
 
-int vv_background_reserve(struct vv_flusher *f)
+int vv_background_reserve(struct vv_background *f)
 {
 	return vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed));
 }
@@ -116,7 +118,7 @@ static void end_pass(struct vv_layer_writer *p, int rc)
 	}
 	vv_epoch_abandon(p);
 	p->st.epoch = p->epoch;
-	if (v->footing.lost && !v->group)
+	if (v->referenced->lost && !v->group)
 		vv_tip_begin_anew(v);
 }
 
@@ -129,9 +131,9 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_commit_ranks_begin(p, rc);
 	end_pass(p, rc);
 	vv_epoch_free(p);
-	if (!v->async || v->group->behind)
+	if (!v->ctx.async || v->group->behind)
 		vv_commit_ranks_step(v, true);
-	rc = v->async ? 0 : vv_background_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
+	rc = v->ctx.async ? 0 : vv_background_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
 	return rc < 0 ? rc : 0;
 }
 
@@ -159,13 +161,13 @@ int vv_background_run(struct vv_layer_writer *p)
 
 /* ---- the thread ---------------------------------------------------------------------------------------------------------------- */
 
-int vv_background_init(struct vv_flusher *f)
+int vv_background_init(struct vv_background *f)
 {
 	pthread_mutex_init(&f->lock, NULL);
 	return 0;
 }
 
-void vv_background_fini(struct vv_flusher *f)
+void vv_background_fini(struct vv_background *f)
 {
 	sigset_t deaf;
 
@@ -182,7 +184,7 @@ void vv_background_fini(struct vv_flusher *f)
 
 static void *serve(void *arg)
 {
-	struct vv_flusher *f = arg;
+	struct vv_background *f = arg;
 	sigset_t deaf;
 
 	vv_thread_mark_own();
@@ -209,7 +211,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-int vv_background_ready(struct vv_flusher *f)
+int vv_background_ready(struct vv_background *f)
 {
 	int rc;
 
@@ -222,7 +224,7 @@ int vv_background_ready(struct vv_flusher *f)
 
 void vv_background_start(struct vv_layer_writer *p)
 {
-	struct vv_flusher *f = &p->v->flusher;
+	struct vv_background *f = p->v->background;
 	sigset_t deaf;
 
 	take(f, &deaf);
@@ -234,7 +236,7 @@ void vv_background_start(struct vv_layer_writer *p)
 
 void vv_background_recall(struct varve *v)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 
 	take(f, &deaf);
@@ -245,7 +247,7 @@ void vv_background_recall(struct varve *v)
 
 void vv_background_wait(struct varve *v)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 
 	take(f, &deaf);
@@ -256,7 +258,7 @@ void vv_background_wait(struct varve *v)
 
 bool vv_background_busy(struct varve *v)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 	bool busy;
 
@@ -268,7 +270,7 @@ bool vv_background_busy(struct varve *v)
 
 void vv_background_told(struct varve *v)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 
 	take(f, &deaf);
@@ -279,7 +281,7 @@ void vv_background_told(struct varve *v)
 
 int vv_background_report(struct varve *v)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 	int rc = 0;
 
@@ -288,7 +290,7 @@ int vv_background_report(struct varve *v)
 		if (!f->failed[i].told) {
 			f->failed[i].told = true;
 			rc = vv_err_restore(&f->failed[i].error);
-			v->newest = v->epoch;
+			v->newest = v->tip.epoch;
 		}
 	give(f, &deaf);
 	return rc;
@@ -296,7 +298,7 @@ int vv_background_report(struct varve *v)
 
 int vv_background_fate(struct varve *v, uint64_t epoch, bool wait)
 {
-	struct vv_flusher *f = &v->flusher;
+	struct vv_background *f = v->background;
 	sigset_t deaf;
 	int rc = VV_BACKGROUND_UNKNOWN;
 

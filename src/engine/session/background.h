@@ -2,16 +2,38 @@
 #ifndef VV_ENGINE_SESSION_BACKGROUND_H
 #define VV_ENGINE_SESSION_BACKGROUND_H
 
+#include "base/event.h"
 #include "engine/context.h"
 
-int vv_background_init(struct vv_flusher *f);
-void vv_background_fini(struct vv_flusher *f); /* no epoch is under way */
+/* The result of an epoch that failed. */
+struct vv_fate {
+	uint64_t epoch;
+	bool told;
+	struct vv_err_state error;
+};
+
+struct vv_background {
+	pthread_mutex_t lock; /* never held while a handler of the program's may run: engine/session/background.c */
+	struct vv_event change;
+	pthread_t thread;
+	bool started, stop;
+	struct vv_layer_writer *pass;  /* under way; NULL = none */
+	struct varve *recall;  /* the session, if it learns what its regions held at a restart: engine/grains/relearn.c; else NULL */
+	uint64_t first, last;  /* epochs of this session whose fate is known */
+	struct vv_fate *failed;
+	size_t n_failed, failed_cap;
+	varve_done_fn done;
+	void *done_arg;
+};
+
+int vv_background_init(struct vv_background *f);
+void vv_background_fini(struct vv_background *f); /* no epoch is under way */
 /* Room to remember one more failure: before an epoch is begun. */
-int vv_background_reserve(struct vv_flusher *f);
+int vv_background_reserve(struct vv_background *f);
 /* Stores the epoch now, on this thread. Frees the pass. */
 int vv_background_run(struct vv_layer_writer *p);
 /* The thread is there. */
-int vv_background_ready(struct vv_flusher *f);
+int vv_background_ready(struct vv_background *f);
 /* Hands the epoch to the thread, which is there. */
 void vv_background_start(struct vv_layer_writer *p);
 /* The thread, which is there, goes on with what a restart has left to be learned. */

@@ -12,25 +12,26 @@
 #include "engine/session/retention.h"
 #include "engine/session/ask_ranks.h"
 #include "engine/memory/tiles.h"
+#include "engine/session/tip.h"
 
 static void note_blocked(struct varve *v, uint64_t start)
 {
-	pthread_mutex_lock(&v->tiles.lock);
-	v->tiles.blocked_ns = vv_clock_ns() - start;
-	pthread_mutex_unlock(&v->tiles.lock);
+	pthread_mutex_lock(&v->tiles->lock);
+	v->tiles->meters.blocked_ns = vv_clock_ns() - start;
+	pthread_mutex_unlock(&v->tiles->lock);
 }
 
 /* Everything that can fail before there is an epoch. */
 static int prepare(struct varve *v)
 {
 	uint64_t wants = v->group ? vv_retention_wants(v) : 0;
-	int rc = vv_background_reserve(&v->flusher);
+	int rc = vv_background_reserve(v->background);
 
 	if (rc == 0)
-		rc = vv_store_held(v->writer);
+		rc = vv_store_held(v->ctx.writer);
 	rc = vv_load_parent_make(v, rc);
-	if (rc == 0 && v->async)
-		rc = vv_background_ready(&v->flusher);
+	if (rc == 0 && v->ctx.async)
+		rc = vv_background_ready(v->background);
 	if (!v->group)
 		return rc;
 	rc = vv_group_sum(v->group, v->group->comm, rc, &wants, 1);
@@ -38,13 +39,13 @@ static int prepare(struct varve *v)
 		rc = vv_group_agree(v->group, v->group->comm, vv_retention_reclaim(v));
 	if (rc == 0 && wants)
 		rc = vv_group_agree(v->group, v->group->comm, vv_load_parent_make(v, 0));
-	return rc ? rc : vv_comm_allreduce(v->group->comm, &v->highest, 1, VARVE_MAX); /* so that all use the same number */
+	return rc ? rc : vv_tip_agree_on_numbers(v);
 }
 
 /* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
 static int ask_ranks(struct varve *v, struct vv_layer_writer *p, int rc)
 {
-	if (v->async && v->group->behind)
+	if (v->ctx.async && v->group->behind)
 		return vv_group_agree(v->group, v->group->comm, rc);
 	return vv_ask_ranks_run(p, rc);
 }
@@ -103,12 +104,12 @@ int vv_checkpoint_run(struct varve *v)
 	if (rc)
 		return rc;
 	vv_test_point("agreed");
-	vv_epoch_sweep(v);
+	vv_tip_sweep(v);
 	rc = take(v, &p);
 	if (rc)
 		return rc;
 	note_blocked(v, start);
-	if (!v->async)
+	if (!v->ctx.async)
 		return vv_background_run(p);
 	vv_background_start(p);
 	vv_capture_settle(v);

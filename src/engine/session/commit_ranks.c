@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/test_point.h"
+#include "engine/write/codec_choice.h"
+#include "engine/write/referenced_layers.h"
 #include "engine/write/shared_file.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/session/epoch.h"
@@ -21,7 +23,7 @@ enum { REPORTS = 1, SEALS, RULING };
 
 int vv_commit_ranks_init(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 
 	d->all = vv_mem_new(v->group->size, sizeof(*d->all));
 	d->ruling = vv_mem_new(1, sizeof(*d->ruling));
@@ -30,47 +32,47 @@ int vv_commit_ranks_init(struct varve *v)
 
 void vv_commit_ranks_fini(struct varve *v)
 {
-	vv_comm_free(v->group->side, v->verdict.all);
-	vv_comm_free(v->group->side, v->verdict.ruling);
+	vv_comm_free(v->group->side, v->commit->all);
+	vv_comm_free(v->group->side, v->commit->ruling);
 }
 
 void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 {
 	struct varve *v = p->v;
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 
 	vv_err_save(rc, &d->error);
 	d->pending = true;
 	d->phase = 0;
 	d->epoch = p->epoch;
-	d->before = v->epoch;
+	d->before = v->tip.epoch;
 	d->time_ns = p->head.time_ns;
 	d->st = p->st;
 	d->st.epoch = p->epoch;
-	d->mine = (struct vv_report){ .rc = rc, .parent = v->epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->footing.lost,
-				      .coded_bytes = v->costs.coded_bytes, .coded_ns = v->costs.coded_ns };
-	vv_store_sunk(v->store, &d->mine.sunk_bytes, &d->mine.sunk_ns);
+	d->mine = (struct vv_report){ .rc = rc, .parent = v->tip.epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost,
+				      .coded_bytes = v->costs->coded_bytes, .coded_ns = v->costs->coded_ns };
+	vv_store_sunk(v->ctx.store, &d->mine.sunk_bytes, &d->mine.sunk_ns);
 }
 
 /* ---- consequences ---------------------------------------------------------------------------------------------------------- */
 
 static int put_commit(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
-	struct vv_commit c = { .epoch = d->epoch, .time_ns = d->all[0].time_ns, .n_ranks = v->ranks };
+	struct vv_commit_ranks *d = v->commit;
+	struct vv_commit c = { .epoch = d->epoch, .time_ns = d->all[0].time_ns, .n_ranks = v->ctx.ranks };
 	int rc;
 
-	c.rank = vv_mem_new(v->ranks, sizeof(*c.rank));
+	c.rank = vv_mem_new(v->ctx.ranks, sizeof(*c.rank));
 	if (!c.rank)
 		return VV_ENOMEM;
-	for (uint32_t r = 0; r < v->ranks; r++) {
+	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
 		c.rank[r] = d->all[r].layer;
 		c.rank[r].place = v->group->split ? (uint64_t)v->group->place[r] + 1 : 0;
 		if (d->all[r].parent > c.parent) /* one that could not read its parent has none */
 			c.parent = d->all[r].parent;
 	}
-	memcpy(c.lineage, v->lineage.id, sizeof(c.lineage));
-	rc = vv_catalog_put_commit(&v->lineage, &c);
+	memcpy(c.lineage, v->ctx.lineage.id, sizeof(c.lineage));
+	rc = vv_catalog_put_commit(&v->ctx.lineage, &c);
 	vv_commit_fini(&c);
 	return rc;
 }
@@ -83,7 +85,7 @@ static uint64_t bytes_here(const struct varve *v)
 
 	for (uint32_t r = 0; r < g->size; r++)
 		if (g->place[r] == g->place[g->rank])
-			sum += v->verdict.all[r].layer.file_len;
+			sum += v->commit->all[r].layer.file_len;
 	return sum;
 }
 
@@ -92,28 +94,28 @@ static void share_price(struct varve *v)
 {
 	double sunk_bytes = 0, sunk_ns = 0, coded_bytes = 0, coded_ns = 0;
 
-	for (uint32_t r = 0; r < v->ranks; r++) {
-		sunk_bytes += (double)v->verdict.all[r].sunk_bytes;
-		sunk_ns += (double)v->verdict.all[r].sunk_ns;
-		coded_bytes += (double)v->verdict.all[r].coded_bytes;
-		coded_ns += (double)v->verdict.all[r].coded_ns;
+	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
+		sunk_bytes += (double)v->commit->all[r].sunk_bytes;
+		sunk_ns += (double)v->commit->all[r].sunk_ns;
+		coded_bytes += (double)v->commit->all[r].coded_bytes;
+		coded_ns += (double)v->commit->all[r].coded_ns;
 	}
-	vv_codec_choice_set_price(&v->costs, sunk_bytes, sunk_ns, coded_bytes, coded_ns);
+	vv_codec_choice_set_price(v->costs, sunk_bytes, sunk_ns, coded_bytes, coded_ns);
 }
 
 /* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
 static void accept(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 
-	if (v->rank != 0 && vv_group_leads_place(v->group) && put_commit(v) < 0)
+	if (v->ctx.rank != 0 && vv_group_leads_place(v->group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
 	if (vv_group_leads_place(v->group))
 		vv_retention_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
 	vv_rank_dedup_learn(v);
 	share_price(v);
-	if (d->ruling->reclaimed && v->rank != 0 && vv_retention_prune(v) < 0)
+	if (d->ruling->reclaimed && v->ctx.rank != 0 && vv_retention_prune(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
 	vv_index_limit_settle(v);
 	d->st.seconds_flush = v->stats.seconds_flush;
@@ -122,8 +124,8 @@ static void accept(struct varve *v)
 
 static bool has_lost(const struct varve *v)
 {
-	for (uint32_t r = 0; r < v->ranks; r++)
-		if (v->verdict.all[r].lost)
+	for (uint32_t r = 0; r < v->ctx.ranks; r++)
+		if (v->commit->all[r].lost)
 			return true;
 	return false;
 }
@@ -132,23 +134,21 @@ static bool has_lost(const struct varve *v)
  * knows what the others decided, and the layer must stay. */
 static void reject(struct varve *v, bool known)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 
 	vv_epoch_forget_shared(v);
 	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
 		vv_tip_begin_anew(v);
-	else if (v->epoch == d->epoch)
+	else if (v->tip.epoch == d->epoch)
 		vv_tip_step_back(v, d->before);
 	if (!known)
 		return;
-	if (!v->failed)
-		v->failed = d->epoch;
-	vv_epoch_sweep(v);
+	vv_tip_fail(v, d->epoch);
 }
 
 static int conclude(struct varve *v, int rc)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 	struct vv_err_state error;
 
 	vv_test_point("concluded");
@@ -167,7 +167,7 @@ static int conclude(struct varve *v, int rc)
 
 static int begin_reports(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 
 	d->phase = REPORTS;
 	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
@@ -176,8 +176,8 @@ static int begin_reports(struct varve *v)
 /* The lowest rank that failed, or rank 0. */
 static uint32_t ruler(const struct varve *v)
 {
-	for (uint32_t r = 0; r < v->ranks; r++)
-		if (v->verdict.all[r].rc)
+	for (uint32_t r = 0; r < v->ctx.ranks; r++)
+		if (v->commit->all[r].rc)
 			return r;
 	return 0;
 }
@@ -185,7 +185,7 @@ static uint32_t ruler(const struct varve *v)
 /* Rank 0 makes the epoch count, and may drop old ones: before anybody goes on to refer to what these held. */
 static void rule(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 	int rc = put_commit(v);
 
 	if (rc == 0 && v->group->split)
@@ -197,14 +197,14 @@ static void rule(struct varve *v)
 
 static int begin_ruling(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 	uint32_t who = ruler(v);
 
 	vv_test_point("reported");
 	memset(d->ruling, 0, sizeof(*d->ruling));
-	if (who == v->rank && d->mine.rc)
+	if (who == v->ctx.rank && d->mine.rc)
 		d->ruling->error = d->error;
-	else if (who == v->rank)
+	else if (who == v->ctx.rank)
 		rule(v);
 	vv_test_point("ruled");
 	d->phase = RULING;
@@ -213,7 +213,7 @@ static int begin_ruling(struct varve *v)
 
 static int read_ruling(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 	struct vv_err_state *e = &d->ruling->error;
 	uint32_t who = ruler(v);
 
@@ -221,13 +221,13 @@ static int read_ruling(struct varve *v)
 		return 0;
 	if (d->mine.rc) /* its own failure says more to it */
 		return vv_err_restore(&d->error);
-	return who == v->rank ? vv_err_restore(e) : vv_group_quote(v->group, who, e);
+	return who == v->ctx.rank ? vv_err_restore(e) : vv_group_quote(v->group, who, e);
 }
 
 static bool all_well(const struct varve *v)
 {
-	for (uint32_t r = 0; r < v->ranks; r++)
-		if (v->verdict.all[r].rc)
+	for (uint32_t r = 0; r < v->ctx.ranks; r++)
+		if (v->commit->all[r].rc)
 			return false;
 	return true;
 }
@@ -235,9 +235,9 @@ static bool all_well(const struct varve *v)
 /* Files of several layers are finished by those who lead them. */
 static int begin_seals(struct varve *v)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 
-	for (uint32_t r = 0; r < v->ranks; r++)
+	for (uint32_t r = 0; r < v->ctx.ranks; r++)
 		v->group->bundle.len[r] = d->all[r].layer.file_len;
 	d->mine.rc = vv_shared_file_seal(v);
 	vv_err_save((int)d->mine.rc, &d->error);
@@ -248,14 +248,14 @@ static int begin_seals(struct varve *v)
 
 static int next_phase(struct varve *v)
 {
-	if (v->verdict.phase == REPORTS && v->group->aggregate != 1 && all_well(v))
+	if (v->commit->phase == REPORTS && v->group->aggregate != 1 && all_well(v))
 		return begin_seals(v);
-	return v->verdict.phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
+	return v->commit->phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
 }
 
 int vv_commit_ranks_step(struct varve *v, bool wait)
 {
-	struct vv_commit_ranks *d = &v->verdict;
+	struct vv_commit_ranks *d = v->commit;
 	int rc = 0;
 
 	if (!d->pending)

@@ -4,19 +4,20 @@
 #include "base/block_signals.h"
 #include "engine/session/background.h"
 #include "engine/ranks/group.h"
+#include "engine/session/commit_ranks.h"
 #include <unistd.h>
 
 int vv_enter(struct varve *v, const char *call)
 {
 	if (!v)
 		return vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
-	if (v->pid != getpid())
+	if (v->entry.pid != getpid())
 		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
-				  (int)v->pid);
+				  (int)v->entry.pid);
 	if (vv_background_is_telling(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
-	pthread_mutex_lock(&v->lock);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->cancel); /* a thread that ended in a call would keep its locks */
+	pthread_mutex_lock(&v->entry.lock);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->entry.cancel); /* a thread that ended in a call would keep its locks */
 	return 0;
 }
 
@@ -31,8 +32,8 @@ int vv_enter_idle(struct varve *v, const char *call)
 
 void vv_enter_block_signals(struct varve *v)
 {
-	vv_block_signals_begin(&v->deaf);
-	v->hushed = true;
+	vv_block_signals_begin(&v->entry.mask_before);
+	v->entry.signals_blocked = true;
 }
 
 int vv_enter_meet(struct varve *v, int call, uint64_t detail)
@@ -45,12 +46,12 @@ int vv_enter_meet(struct varve *v, int call, uint64_t detail)
 
 int vv_enter_leave(struct varve *v, int rc)
 {
-	int cancel = v->cancel;
-	bool hushed = v->hushed;
-	sigset_t deaf = v->deaf;
+	int cancel = v->entry.cancel;
+	bool hushed = v->entry.signals_blocked;
+	sigset_t deaf = v->entry.mask_before;
 
-	v->hushed = false;
-	pthread_mutex_unlock(&v->lock);
+	v->entry.signals_blocked = false;
+	pthread_mutex_unlock(&v->entry.lock);
 	if (hushed)
 		vv_block_signals_end(&deaf);
 	pthread_setcancelstate(cancel, NULL);

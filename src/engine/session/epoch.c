@@ -3,11 +3,15 @@
  * Invariant: until the commit record is durable nothing in the session changes but the tail of the index, which vv_epoch_abandon cuts
  * off again. Every failure path comes to vv_epoch_abandon. */
 #include "engine/session/epoch.h"
+#include "engine/session/tip.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/test_point.h"
+#include "engine/lineage/run_table.h"
+#include "engine/write/codec_choice.h"
+#include "engine/write/referenced_layers.h"
 #include "engine/write/shared_file.h"
 #include "engine/lineage/provenance.h"
 #include "engine/memory/capture.h"
@@ -21,29 +25,18 @@
 #include <string.h>
 
 enum {
-	RUN_COST = 6,           /* bytes of a run, about */
-	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
-	LONG = 1 << 13,         /* entries of a table that takes memory worth a thought */
+	LONG = 1 << 13, /* entries of a table that takes memory worth a thought */
 };
 
 /* ---- beginning ------------------------------------------------------------------------------------------------------- */
-
-/* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
- * reading a full table, the next layer is a keyframe. */
-static bool choose_keyframe(const struct varve *v)
-{
-	uint64_t full = v->full_runs * RUN_COST;
-
-	return !v->epoch || v->depth == VV_MAX_DEPTH || v->chain_cost + VV_LAYER_COST >= full;
-}
 
 int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 {
 	struct vv_layer_writer *p;
 
-	if (v->highest >= VV_MAX_EPOCH)
+	if (v->tip.highest >= VV_MAX_EPOCH)
 		return vv_err_set(VV_EINVAL, "lineage '%s' has used up its epoch numbers: something in store '%s' bears %" PRIu64
-				  "; begin another lineage", v->lineage.name, v->store->url, v->highest);
+				  "; begin another lineage", v->ctx.lineage.name, v->ctx.store->url, v->tip.highest);
 	p = vv_mem_new(1, sizeof(*p));
 	if (!p)
 		return VV_ENOMEM;
@@ -58,10 +51,10 @@ int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 	p->v = v;
 	p->start_ns = vv_clock_ns();
 	p->head.time_ns = vv_clock_wall_ns();
-	p->epoch = ++v->highest;
-	p->layer = vv_run_layer(p->epoch, v->rank);
-	p->old_entries = v->history.index.n;
-	p->keyframe = choose_keyframe(v);
+	p->epoch = vv_tip_next_number(v);
+	p->layer = vv_run_layer(p->epoch, v->ctx.rank);
+	p->old_entries = v->history->index.n;
+	p->keyframe = vv_tip_wants_keyframe(v);
 	p->open = vv_epoch_open_layer;
 	*out = p;
 	return 0;
@@ -88,17 +81,17 @@ void vv_epoch_free(struct vv_layer_writer *p)
 static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
 {
 	struct varve *v = arg;
-	struct vv_tiles *t = &v->tiles;
+	struct vv_tiles *t = v->tiles;
 
 	pthread_mutex_lock(&t->lock);
 	if (!owed) {
-		t->broken = true;
+		t->waiters.broken = true;
 		pthread_cond_broadcast(&t->bell);
 		if (v->grains)
 			vv_new_data_break(&v->grains->stream);
 	}
 	for (int i = 0; i < n; i++) {
-		struct vv_tile *x = owed[i].tag == VV_NEW_DATA_TAG ? NULL : &t->tile[owed[i].tag];
+		struct vv_tile *x = owed[i].tag == VV_NEW_DATA_TAG ? NULL : &t->geometry.tile[owed[i].tag];
 
 		if (!x) {
 			vv_new_data_stored(&v->grains->stream, owed[i].adds);
@@ -113,15 +106,15 @@ static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
 
 int vv_epoch_open_layer(struct vv_layer_writer *p)
 {
-	struct vv_block_writer_options opt = p->v->coding;
+	struct vv_block_writer_options opt = *p->v->coding;
 
-	opt.prompt = p->v->tiles.fencing;
+	opt.prompt = p->v->tiles->fences.fencing;
 	opt.always = p->v->grains && p->v->grains->stream.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
-	opt.costs = &p->v->costs;
-	p->v->costs.shared = p->v->group != NULL;
+	opt.costs = p->v->costs;
+	p->v->costs->shared = p->v->group != NULL;
 	opt.stored = stored;
 	opt.arg = p->v;
-	p->v->tiles.broken = false;
+	p->v->tiles->waiters.broken = false;
 	return vv_layer_writer_open(p, &opt);
 }
 
@@ -167,11 +160,11 @@ static int add_run(struct vv_layer_writer *p, struct vv_runs *runs, struct vv_ru
 /* A layer that continues another says only what is different. */
 static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_head_region *out)
 {
-	const struct vv_tiles *t = &p->v->tiles;
+	const struct vv_tiles *t = p->v->tiles;
 	bool all = p->keyframe || !out->parent;
 	int rc = r->fine ? vv_grain_runs_runs(p, r, all, &out->runs) : 0;
 
-	for (size_t g = 0; rc == 0 && g < r->n_groups; g++) {
+	for (size_t g = 0; rc == 0 && g < r->tracked->n_groups; g++) {
 		bool looked = vv_tiles_is_dirty(t, r, g);
 		size_t end = vv_tiles_chunk_end(t, r, g);
 
@@ -179,7 +172,7 @@ static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_he
 			uint32_t state = looked ? r->now[i] : r->was[i];
 
 			if (all || state != r->was[i])
-				rc = add_run(p, &out->runs, vv_layer_writer_run(&p->v->history.index, r, i, state));
+				rc = add_run(p, &out->runs, vv_layer_writer_run(&p->v->history->index, r, i, state));
 		}
 	}
 	return rc;
@@ -204,7 +197,7 @@ static int add_stats(struct vv_layer_writer *p)
 		{ "n.after", s->after.pages },             { "ns.blocked", (uint64_t)(s->seconds_blocked * 1e9) },
 		{ "ns.faults", (uint64_t)(s->seconds_faults * 1e9) }, { "ns.waits", (uint64_t)(s->seconds_waits * 1e9) },
 		{ "ns.ranks", (uint64_t)(s->seconds_ranks * 1e9) }, { "ns.flush", vv_clock_ns() - p->start_ns },
-		{ "ns.before", before->epoch == p->v->epoch ? (uint64_t)(before->seconds_flush * 1e9) : 0 },
+		{ "ns.before", before->epoch == p->v->tip.epoch ? (uint64_t)(before->seconds_flush * 1e9) : 0 },
 	};
 	int rc = 0;
 
@@ -223,7 +216,7 @@ static void lend_digests(struct vv_layer_writer *p)
 
 static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 {
-	struct vv_era own = { p->v->era, p->epoch, p->v->token };
+	struct vv_era own = { p->v->tip.era, p->epoch, p->v->tip.token };
 	struct vv_era_table eras = { 0 };
 	struct vv_buf tail = { 0 };
 	struct vv_layer_gap gap = { 0 };
@@ -241,13 +234,13 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	p->head.payload = p->pos;
 	lend_digests(p);
 	vv_tiles_sum(p->v, &p->st);
-	if (!p->v->async) /* the call lasts; what comes after this is not much */
+	if (!p->v->ctx.async) /* the call lasts; what comes after this is not much */
 		p->st.seconds_blocked = (double)(vv_clock_ns() - p->start_ns) / 1e9;
 	rc = add_stats(p);
 	if (rc == 0)
 		rc = vv_referenced_layers_learn(p);
 	if (rc == 0)
-		rc = vv_provenance_list(&p->v->lineage, &own, &p->head, &eras);
+		rc = vv_provenance_list(&p->v->ctx.lineage, &own, &p->head, &eras);
 	if (rc == 0)
 		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_block_writer_coder(p->flush),
 				       p->put->written, &tail, head, &gap);
@@ -256,7 +249,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	iov[1] = (struct iovec){ p->digests.v, gap.n };
 	iov[2] = (struct iovec){ tail.p ? tail.p + gap.at : NULL, tail.n - gap.at };
 	if (rc == 0)
-		rc = vv_index_cache_tie(&p->v->history, p->layer, vv_layer_digests_check(&tail));
+		rc = vv_index_cache_tie(p->v->history, p->layer, vv_layer_digests_check(&tail));
 	if (rc == 0)
 		rc = vv_store_put_write(p->put, iov, 3);
 	vv_buf_fini(&tail);
@@ -298,14 +291,14 @@ static int commit(struct vv_layer_writer *p)
 {
 	struct vv_commit c = {
 		.epoch = p->epoch,
-		.parent = p->v->epoch,
+		.parent = p->v->tip.epoch,
 		.time_ns = p->head.time_ns,
 		.n_ranks = 1,
 		.rank = &p->record,
 	};
 
-	memcpy(c.lineage, p->v->lineage.id, sizeof(c.lineage));
-	return vv_catalog_put_commit(&p->v->lineage, &c);
+	memcpy(c.lineage, p->v->ctx.lineage.id, sizeof(c.lineage));
+	return vv_catalog_put_commit(&p->v->ctx.lineage, &c);
 }
 
 /* Memory that could not be read may have been freed since the call: then the error says so. It is logged as well, since programs that
@@ -333,65 +326,21 @@ int vv_epoch_store(struct vv_layer_writer *p)
 	return rc == 0 && !p->v->group ? commit(p) : rc;
 }
 
-/* The runs of a full table; of regions in grains, whose tables nobody has at hand, only that there are some: false. */
-static bool count_runs(const struct varve *v, uint64_t *n)
-{
-	*n = 0;
-	for (size_t k = 0; k < v->n_regions; k++) {
-		const struct vv_region *r = v->region[k];
-		struct vv_run last = { 0 };
-
-		if (r->fine)
-			return false;
-		for (size_t i = 0; i < r->n_chunks; i++) {
-			struct vv_run run = vv_layer_writer_run(&v->history.index, r, i, r->was[i]);
-
-			*n += i == 0 || run.layer != last.layer || (run.layer && run.pos != last.pos + last.len);
-			last = run;
-		}
-	}
-	return true;
-}
-
-/* Of a run at most three become of an old one and a new one. How many there are in the end is counted when the chain has become twice as long as when they were last. */
-static void weigh_chain(const struct vv_layer_writer *p, uint64_t runs)
-{
-	struct varve *v = p->v;
-	uint64_t n;
-
-	v->full_runs = p->keyframe ? runs : v->full_runs + 2 * runs;
-	v->chain_cost = p->keyframe ? 0 : v->chain_cost + VV_LAYER_COST + runs * RUN_COST;
-	if (p->keyframe)
-		v->chain_weighed = CHAIN_SHORT;
-	if (v->chain_cost < 2 * v->chain_weighed || !count_runs(v, &n))
-		return;
-	v->full_runs = n;
-	v->chain_weighed = v->chain_cost;
-}
-
 void vv_epoch_accept(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
-	uint64_t runs = 0;
 
 	for (size_t i = 0; i < p->n_regions; i++) {
 		p->region[i]->parent = (uint32_t)i + 1;
 		p->region[i]->adopted = true;
-		runs += p->head.region[i].runs.n;
 	}
 	vv_tiles_accept(v);
 	vv_grain_runs_accept(p);
 	vv_referenced_layers_accept(p);
-	weigh_chain(p, runs);
-	v->depth = p->head.depth;
-	v->epoch = p->epoch;
-	v->failed = 0; /* what could not be removed by now stays: whole, and older than this one */
-	v->own = true;
-	v->has_table = false;
-	vv_run_table_fini(&v->table);
+	vv_tip_accept(p);
 	p->st.epoch = p->epoch;
 	p->st.seconds_flush = (double)(vv_clock_ns() - p->start_ns) / 1e9;
-	if (!v->async)
+	if (!v->ctx.async)
 		p->st.seconds_blocked = p->st.seconds_flush;
 	p->st.bandwidth = p->st.seconds_flush > 0 ? (double)p->st.bytes_stored / p->st.seconds_flush : 0;
 	v->stats = p->st;
@@ -400,22 +349,6 @@ void vv_epoch_accept(struct vv_layer_writer *p)
 		vv_layout_judge(v, &p->st);
 	}
 	p->captured = false;
-}
-
-/* The commit record goes first, then the layer. What the store does not let go of now is tried again before the next
- * checkpoint. */
-void vv_epoch_sweep(struct varve *v)
-{
-	char object[VV_NAME_MAX];
-
-	for (; v->failed && v->failed <= v->highest; v->failed++) {
-		vv_name_commit(object, v->lineage.name, v->failed);
-		if (vv_store_remove(v->store, object) < 0)
-			return;
-		vv_name_layer(object, v->lineage.name, v->failed, v->rank);
-		vv_store_remove(v->store, object);
-	}
-	v->failed = 0;
 }
 
 void vv_epoch_abandon(struct vv_layer_writer *p)
@@ -433,11 +366,9 @@ void vv_epoch_abandon(struct vv_layer_writer *p)
 	if (p->opened || p->put) {
 		vv_store_put_abort(p->put);
 		p->put = NULL;
-		if (!v->failed)
-			v->failed = p->epoch;
-		vv_epoch_sweep(v);
+		vv_tip_fail(v, p->epoch);
 	}
-	vv_index_truncate(&v->history.index, p->old_entries);
+	vv_index_truncate(&v->history->index, p->old_entries);
 	vv_grain_runs_retract(p);
 	vv_err_restore(&error);
 }

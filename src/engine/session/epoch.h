@@ -17,7 +17,5 @@ void vv_epoch_accept(struct vv_layer_writer *p);
 void vv_epoch_abandon(struct vv_layer_writer *p);
 /* The ranks have given the epoch up: drops the state that they share about it. */
 void vv_epoch_forget_shared(struct varve *v);
-/* Removes remains of failed epochs that could not be removed at once. */
-void vv_epoch_sweep(struct varve *v);
 
 #endif

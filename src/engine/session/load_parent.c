@@ -2,6 +2,7 @@
  * the lineage that both went on, if somebody has brought back some hosts' files from one and some from another: then an epoch is not the same for two ranks, and none may
  * refer to what the other has under its number. So they compare whose epochs they know before they lend each other anything. */
 #include "engine/session/load_parent.h"
+#include "engine/lineage/run_table.h"
 #include "engine/session/region.h"
 #include "engine/threads.h"
 #include "base/err.h"
@@ -12,7 +13,9 @@
 #include "engine/ranks/group.h"
 #include "engine/context.h"
 #include "engine/session/tip.h"
+#include "engine/write/index_cache.h"
 #include "engine/write/index_limit.h"
+#include "engine/write/referenced_layers.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,7 +25,7 @@
 static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
-	uint32_t n = vv_catalog_commit(&v->lineage, epoch, &c) == 0 ? c.n_ranks : 0;
+	uint32_t n = vv_catalog_commit(&v->ctx.lineage, epoch, &c) == 0 ? c.n_ranks : 0;
 
 	vv_commit_fini(&c);
 	return n;
@@ -33,28 +36,28 @@ static int load_parent(struct varve *v)
 {
 	int rc;
 
-	if (v->own || !v->epoch)
+	if (v->tip.own || !v->tip.epoch)
 		return 0;
-	if (v->has_table)
-		return vv_run_table_settle(&v->table, v->pool);
-	if (stored_ranks(v, v->epoch) != v->ranks) {
-		v->epoch = 0; /* another job's; a new series begins */
+	if (v->tip.has_table)
+		return vv_run_table_settle(v->tip.table, v->ctx.pool);
+	if (stored_ranks(v, v->tip.epoch) != v->ctx.ranks) {
+		vv_tip_continue_none(v); /* another job's; a new series begins */
 		return 0;
 	}
-	rc = vv_run_table_load(&v->lineage, v->epoch, v->rank, &v->table);
+	rc = vv_run_table_load(&v->ctx.lineage, v->tip.epoch, v->ctx.rank, v->tip.table);
 	if (rc == VV_EDAMAGED) {
-		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->epoch, vv_err_last());
-		v->epoch = 0;
+		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->tip.epoch, vv_err_last());
+		vv_tip_continue_none(v);
 		return 0;
 	}
-	v->has_table = rc == 0;
-	v->tried = false;
+	if (rc == 0)
+		vv_tip_loaded(v);
 	return rc;
 }
 
 static int load_index(struct varve *v)
 {
-	int rc = v->has_history ? 0 : vv_index_limit_load(v, &v->history);
+	int rc = v->has_history ? 0 : vv_index_limit_load(v, v->history);
 
 	v->has_history = rc == 0;
 	return rc;
@@ -65,13 +68,13 @@ static int load_index(struct varve *v)
 /* Whose all is that the index knows, also where a cache has told it. */
 static int list_claims(const struct varve *v, struct vv_era_table *out)
 {
-	const struct vv_index *x = &v->history.index;
+	const struct vv_index *x = &v->history->index;
 
 	for (size_t i = 0; i < x->n_layers; i++)
-		if (vv_run_rank(x->layer[i]) == v->rank && !vv_provenance_knows(&v->lineage, vv_run_epoch(x->layer[i])) &&
-		    vv_layer_file_meet(&v->lineage, x->layer[i]) < 0)
+		if (vv_run_rank(x->layer[i]) == v->ctx.rank && !vv_provenance_knows(&v->ctx.lineage, vv_run_epoch(x->layer[i])) &&
+		    vv_layer_file_meet(&v->ctx.lineage, x->layer[i]) < 0)
 			vv_err_clear(); /* one that cannot be read is not referred to */
-	return vv_provenance_claims(&v->lineage, out);
+	return vv_provenance_claims(&v->ctx.lineage, out);
 }
 
 /* *epoch: one that is not the same for all; 0: there is none. */
@@ -118,10 +121,10 @@ static int compare(struct varve *v, uint64_t *epoch)
 /* What is said by the layers of the table alone. */
 static void forget_claims(struct varve *v)
 {
-	vv_provenance_forget(&v->lineage);
-	vv_provenance_turn(&v->lineage);
-	for (size_t i = 0; v->table.layer && i < v->table.layers; i++)
-		if (vv_layer_file_meet(&v->lineage, v->table.layer[i]) < 0)
+	vv_provenance_forget(&v->ctx.lineage);
+	vv_provenance_turn(&v->ctx.lineage);
+	for (size_t i = 0; v->tip.table->layer && i < v->tip.table->layers; i++)
+		if (vv_layer_file_meet(&v->ctx.lineage, v->tip.table->layer[i]) < 0)
 			vv_err_clear(); /* what it refers to is not known, then */
 }
 
@@ -129,16 +132,16 @@ static void forget_claims(struct varve *v)
  * before: whose it is could not be said by who refers to it. */
 static int know_less(struct varve *v, uint64_t epoch)
 {
-	if (v->rank == 0)
+	if (v->ctx.rank == 0)
 		vv_log_warn("epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others, so that little of what they hold can be referred to, and more is stored anew",
-			    epoch, v->lineage.name);
-	v->mixed = true;
-	if (v->own || !v->tried)
+			    epoch, v->ctx.lineage.name);
+	vv_tip_is_mixed(v);
+	if (v->tip.own || !v->tip.all_read)
 		vv_tip_step_back(v, 0);
 	v->group->introduced = true;
 	forget_claims(v);
-	vv_referenced_layers_fini(&v->footing);
-	vv_index_cache_fini(&v->history);
+	vv_referenced_layers_fini(v->referenced);
+	vv_index_cache_fini(v->history);
 	v->has_history = false;
 	return load_index(v);
 }
@@ -146,16 +149,16 @@ static int know_less(struct varve *v, uint64_t epoch)
 static int settle(struct varve *v, int rc)
 {
 	struct vv_group *g = v->group;
-	uint64_t unsettled = !v->settled, epoch = 0;
+	uint64_t unsettled = !v->tip.compared, epoch = 0;
 
 	rc = vv_group_sum(g, g->comm, rc, &unsettled, 1);
 	if (rc || !unsettled)
 		return rc;
-	if (!v->mixed)
+	if (!v->tip.mixed)
 		rc = compare(v, &epoch);
 	if (rc == 0 && epoch)
 		rc = vv_group_agree(g, g->comm, know_less(v, epoch));
-	v->settled = rc == 0;
+	vv_tip_compared(v, rc == 0);
 	return rc;
 }
 
@@ -168,7 +171,7 @@ int vv_load_parent_make(struct varve *v, int rc)
 		rc = load_index(v);
 	if (v->group && v->group->split)
 		rc = settle(v, rc);
-	if (rc == 0 && !v->own && v->epoch) {
+	if (rc == 0 && !v->tip.own && v->tip.epoch) {
 		vv_region_adopt_all(v);
 		rc = vv_referenced_layers_found(v);
 	}

@@ -1,12 +1,15 @@
 /* The public calls on an open session: arguments are checked, the session is locked, and the work is done elsewhere. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "engine/lineage/run_table.h"
+#include "engine/memory/tiles.h"
 #include "engine/session/checkpoint.h"
 #include "engine/session/enter.h"
 #include "engine/session/background.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/session/rank_session.h"
 #include "engine/ranks/group.h"
+#include "engine/session/rehearse.h"
 #include "engine/session/signal_request.h"
 #include "vv_config.h"
 
@@ -37,9 +40,9 @@ const char *varve_version(void)
  * it is not tried again at every step. */
 static void note_cost(struct varve *v, double start)
 {
-	v->last_end = vv_clock_s();
-	v->last_cost = v->last_end - start + v->fault_cost;
-	v->fault_cost = 0;
+	v->pacing.last_end = vv_clock_s();
+	v->pacing.last_cost = v->pacing.last_end - start + v->pacing.fault_cost;
+	v->pacing.fault_cost = 0;
 }
 
 static int checkpoint(varve *v, const char *call, void *stream)
@@ -57,18 +60,18 @@ static int checkpoint(varve *v, const char *call, void *stream)
 		return vv_enter_leave(v, rc);
 	vv_enter_block_signals(v);
 	requests = vv_signal_request_count();
-	pthread_mutex_lock(&v->tiles.lock);
-	v->fault_cost = (double)v->tiles.fault_ns / 1e9;
-	pthread_mutex_unlock(&v->tiles.lock);
-	vv_run_table_fini(&v->view);
+	pthread_mutex_lock(&v->tiles->lock);
+	v->pacing.fault_cost = (double)v->tiles->meters.fault_ns / 1e9;
+	pthread_mutex_unlock(&v->tiles->lock);
+	vv_run_table_fini(v->view);
 	if (v->grains)
 		v->grains->order = stream;
 	rc = vv_checkpoint_run(v);
 	note_cost(v, start);
 	if (rc == 0) {
-		v->requests = requests;
-		if (!v->async)
-			v->stats.seconds_blocked = v->last_end - start;
+		v->pacing.requests = requests;
+		if (!v->ctx.async)
+			v->stats.seconds_blocked = v->pacing.last_end - start;
 	} else {
 		vv_background_told(v);
 	}
@@ -77,7 +80,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 
 static int checkpoint_or_rehearse(varve *v, const char *call, void *stream)
 {
-	if (!v || !v->rehearse.last)
+	if (!v || !v->rehearse->last)
 		return checkpoint(v, call, stream);
 	vv_rehearse_before(v);
 	return vv_rehearse_after(v, checkpoint(v, call, stream));
@@ -105,7 +108,7 @@ static int look_up(struct varve *v, uint64_t epoch)
 	int rc;
 
 	vv_background_wait(v);
-	rc = vv_catalog_commit(&v->lineage, epoch, &c);
+	rc = vv_catalog_commit(&v->ctx.lineage, epoch, &c);
 	vv_commit_fini(&c);
 	return rc ? rc : 1;
 }
@@ -151,8 +154,8 @@ int varve_on_done(varve *v, varve_done_fn fn, void *arg)
 
 	if (rc)
 		return rc;
-	v->flusher.done = fn;
-	v->flusher.done_arg = arg;
+	v->background->done = fn;
+	v->background->done_arg = arg;
 	return vv_enter_leave(v, 0);
 }
 
@@ -165,13 +168,13 @@ int varve_due(varve *v)
 
 	if (rc)
 		return rc;
-	asked = v->signal && vv_signal_request_count() != v->requests;
-	set = v->due.interval > 0 || v->due.overhead > 0 || v->due.mtbf > 0;
-	wait = vv_interval_after(&v->due, v->last_cost);
+	asked = v->pacing.signal && vv_signal_request_count() != v->pacing.requests;
+	set = v->pacing.interval.interval > 0 || v->pacing.interval.overhead > 0 || v->pacing.interval.mtbf > 0;
+	wait = vv_interval_after(&v->pacing.interval, v->pacing.last_cost);
 	if (asked || !set)
 		rc = 1;
 	else
-		rc = vv_clock_s() - v->last_end >= wait && !vv_background_busy(v);
+		rc = vv_clock_s() - v->pacing.last_end >= wait && !vv_background_busy(v);
 	if (v->group)
 		rc = vv_rank_session_due(v, asked, rc);
 	return vv_enter_leave(v, rc);

@@ -1,5 +1,7 @@
 /* The session of one rank among many: opening, waiting and closing, which all ranks do together. */
 #include "engine/session/rank_session.h"
+#include "engine/session/commit_ranks.h"
+#include "engine/session/session.h"
 #include "engine/write/shared_file.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/session/background.h"
@@ -16,7 +18,7 @@ enum { PATIENCE = 600 };
 
 static int read_aggregate(struct varve *v, struct vv_group *g)
 {
-	const char *text = vv_conf_text(&v->conf, "aggregate");
+	const char *text = vv_conf_text(&v->ctx.conf, "aggregate");
 	char *end = NULL;
 	unsigned long n = strtoul(text, &end, 10);
 
@@ -25,19 +27,19 @@ static int read_aggregate(struct varve *v, struct vv_group *g)
 		return 0;
 	}
 	if (!*text || *end || n < 1 || n > VV_MAX_RANKS)
-		return vv_err_set(VV_EINVAL, "aggregate = %s (%s): node, or a number of ranks", text, vv_conf_origin(&v->conf, "aggregate"));
+		return vv_err_set(VV_EINVAL, "aggregate = %s (%s): node, or a number of ranks", text, vv_conf_origin(&v->ctx.conf, "aggregate"));
 	g->aggregate = (uint32_t)n;
 	return 0;
 }
 
 static int read_options(struct varve *v)
 {
-	const char *how = vv_conf_text(&v->conf, "collective");
+	const char *how = vv_conf_text(&v->ctx.conf, "collective");
 	struct vv_group *g = v->group;
 
 	g->how = how[0] == 'e' ? VV_GROUP_EXACT : how[0] == 't' ? VV_GROUP_TOPK : VV_GROUP_NONE;
-	g->threshold = (size_t)vv_conf_number(&v->conf, "threshold");
-	g->copies = (unsigned)vv_conf_number(&v->conf, "copies");
+	g->threshold = (size_t)vv_conf_number(&v->ctx.conf, "threshold");
+	g->copies = (unsigned)vv_conf_number(&v->ctx.conf, "copies");
 	return read_aggregate(v, g);
 }
 
@@ -49,7 +51,7 @@ static uint64_t options_digest(const struct varve *v)
 	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && n < sizeof(text); i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", vv_conf_text(&v->conf, names[i]));
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", vv_conf_text(&v->ctx.conf, names[i]));
 	return vv_digest_check(text, n < sizeof(text) ? n : sizeof(text));
 }
 
@@ -59,11 +61,11 @@ int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
 	int met;
 
 	vv_err_save(rc, &error);
-	met = vv_group_open(plug, rc ? PATIENCE : vv_conf_real(&v->conf, "timeout"), &v->group);
+	met = vv_group_open(plug, rc ? PATIENCE : vv_conf_real(&v->ctx.conf, "timeout"), &v->group);
 	if (met)
 		return rc ? vv_err_restore(&error) : met;
-	v->rank = v->group->rank;
-	v->ranks = v->group->size;
+	v->ctx.rank = v->group->rank;
+	v->ctx.ranks = v->group->size;
 	if (rc == 0)
 		rc = read_options(v);
 	if (rc == 0)
@@ -96,9 +98,9 @@ static int open_here(struct varve *v, const char *lineage, bool *has)
 	int rc;
 
 	vv_name_lock(object, lineage);
-	rc = vv_store_lock(v->store, object, &v->writer);
+	rc = vv_store_lock(v->ctx.store, object, &v->ctx.writer);
 	if (rc == 0)
-		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+		rc = vv_catalog_open(v->ctx.store, lineage, false, &v->ctx.lineage);
 	*has = rc == 0;
 	if (rc != VV_ENOENT)
 		return rc;
@@ -117,11 +119,11 @@ static int find_lineage(struct varve *v, const char *lineage, bool has, struct f
 		return rc;
 	*who = lowest < g->size ? (uint32_t)lowest : 0;
 	if (*who == g->rank && !has)
-		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
+		rc = vv_catalog_open(v->ctx.store, lineage, true, &v->ctx.lineage);
 	rc = vv_group_agree(g, g->comm, rc);
-	memcpy(f->id, v->lineage.id, sizeof(f->id));
-	f->created_ns = v->lineage.created_ns;
-	f->token = v->token;
+	memcpy(f->id, v->ctx.lineage.id, sizeof(f->id));
+	f->created_ns = v->ctx.lineage.created_ns;
+	f->token = v->tip.token;
 	return rc ? rc : vv_comm_bcast(g->comm, f, sizeof(*f), *who);
 }
 
@@ -129,25 +131,24 @@ static int match_lineage(struct varve *v, const char *lineage, bool has, const s
 {
 	int rc = 0;
 
-	if (!has && v->rank != who)
-		rc = vv_catalog_adopt(v->store, lineage, f->id, f->created_ns, &v->lineage);
-	else if (memcmp(v->lineage.id, f->id, sizeof(f->id)) != 0)
+	if (!has && v->ctx.rank != who)
+		rc = vv_catalog_adopt(v->ctx.store, lineage, f->id, f->created_ns, &v->ctx.lineage);
+	else if (memcmp(v->ctx.lineage.id, f->id, sizeof(f->id)) != 0)
 		rc = vv_err_set(VV_EMISMATCH, "the lineage '%s' in store '%s' and the one in rank %u's store are not of one origin; one of the two "
-				"stores is not this job's", lineage, v->store->url, who);
+				"stores is not this job's", lineage, v->ctx.store->url, who);
 	return rc ? rc : vv_tip_look(v, lineage);
 }
 
 static int agree_on_epoch(struct varve *v)
 {
 	struct vv_group *g = v->group;
-	uint64_t newest[2] = { v->epoch, v->highest };
+	uint64_t newest[2] = { v->tip.epoch, v->tip.highest };
 	int rc = vv_comm_allreduce(g->comm, newest, 2, VARVE_MAX);
 
 	if (rc)
 		return rc;
-	v->epoch = newest[0];
-	v->highest = newest[1];
-	rc = g->split && v->epoch ? vv_group_spread_commit(v, v->epoch) : 0;
+	vv_tip_agree(v, newest[0], newest[1]);
+	rc = g->split && v->tip.epoch ? vv_group_spread_commit(v, v->tip.epoch) : 0;
 	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
 }
 
@@ -162,7 +163,7 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 	if (rc == 0)
 		rc = vv_group_meet(g, VV_GROUP_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
-		rc = vv_hosts_find(g, v->store, lineage);
+		rc = vv_hosts_find(g, v->ctx.store, lineage);
 	if (rc)
 		return rc;
 	rc = vv_group_agree(g, g->comm, vv_group_leads_place(g) ? open_here(v, lineage, &has) : 0);
@@ -170,14 +171,14 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 		rc = find_lineage(v, lineage, has, &f, &who);
 	if (rc)
 		return rc;
-	v->token = f.token;
+	vv_tip_set_token(v, f.token);
 	rc = vv_group_agree(g, g->comm, vv_group_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
 	if (rc)
 		return rc;
 	if (!vv_group_leads_place(g))
-		rc = vv_catalog_open(v->store, lineage, false, &v->lineage);
+		rc = vv_catalog_open(v->ctx.store, lineage, false, &v->ctx.lineage);
 	if (rc == 0)
-		rc = vv_shared_file_plan(g, v->store);
+		rc = vv_shared_file_plan(g, v->ctx.store);
 	rc = vv_group_agree(g, g->comm, rc);
 	return rc ? rc : agree_on_epoch(v);
 }
@@ -190,8 +191,8 @@ bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
 		vv_background_wait(v);
 	if (vv_background_busy(v))
 		return false;
-	vv_commit_ranks_step(v, wait && epoch == v->verdict.epoch);
-	return v->verdict.pending && epoch == v->verdict.epoch;
+	vv_commit_ranks_step(v, wait && epoch == v->commit->epoch);
+	return v->commit->pending && epoch == v->commit->epoch;
 }
 
 /* As in every call, the epoch under way comes to its end first; if the ranks lose each other over that, its fate says more. */
@@ -204,7 +205,7 @@ int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 
 int vv_rank_session_due(struct varve *v, bool asked, int due)
 {
-	uint64_t answer = asked || (v->rank == 0 && due);
+	uint64_t answer = asked || (v->ctx.rank == 0 && due);
 	int rc;
 
 	vv_rank_session_progress(v, 0, false);

@@ -1,7 +1,9 @@
 /* Regions: what a session protects, and what it knows of each chunk. */
 #include "engine/session/region.h"
+#include "engine/session/tip.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/lineage/run_table.h"
 #include "engine/session/enter.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/tiles.h"
@@ -10,12 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
+/* One allocation; a pointer to the region is one to all of it. */
+struct whole_region {
+	struct vv_region region;
+	struct vv_tracked tracked;
+};
+
 void vv_region_free(struct vv_region *r)
 {
 	vv_mem_free(r->name);
 	vv_mem_free(r->was);
 	vv_mem_free(r->now);
-	vv_mem_free(r->cell);
+	vv_mem_free(r->tracked->cell);
 	vv_grain_sets_leave(r);
 	free(r->owned);
 	vv_mem_free(r);
@@ -50,6 +58,7 @@ static size_t chunks(const struct vv_shape *s)
 static int add_region(struct varve *v, const char *name, struct vv_region **out)
 {
 	struct vv_region **list, *r;
+	struct whole_region *whole;
 
 	if (v->n_regions == VV_MAX_REGIONS)
 		return vv_err_set(VV_EINVAL, "a session can hold %d regions", VV_MAX_REGIONS);
@@ -61,15 +70,17 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 	}
 	if (vv_map_reserve(&v->by_name, v->n_regions + 1) < 0)
 		return VV_ENOMEM;
-	r = vv_mem_new(1, sizeof(*r));
-	if (!r)
+	whole = vv_mem_new(1, sizeof(*whole));
+	if (!whole)
 		return VV_ENOMEM;
+	r = &whole->region;
+	r->tracked = &whole->tracked;
 	r->name = vv_mem_strdup(name);
 	if (!r->name) {
-		vv_mem_free(r);
+		vv_mem_free(whole);
 		return VV_ENOMEM;
 	}
-	r->adopted = v->own || !v->epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
+	r->adopted = v->tip.own || !v->tip.epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
 	v->region[v->n_regions++] = r;
 	*out = r;
 	return 0;
@@ -104,8 +115,8 @@ static int zero_digests(struct varve *v, struct vv_region *r)
 
 	if (!zero)
 		return VV_ENOMEM;
-	v->digest(zero, r->shape.chunk, &r->zero);
-	v->digest(zero, tail ? tail : r->shape.chunk, &r->zero_tail);
+	v->ctx.digest(zero, r->shape.chunk, &r->zero);
+	v->ctx.digest(zero, tail ? tail : r->shape.chunk, &r->zero_tail);
 	vv_mem_free(zero);
 	return 0;
 }
@@ -130,7 +141,7 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 
 	if (rc)
 		return rc;
-	s->chunk = key.grain ? key.grain : (uint32_t)vv_conf_number(&v->conf, "chunk");
+	s->chunk = key.grain ? key.grain : (uint32_t)vv_conf_number(&v->ctx.conf, "chunk");
 	rc = vv_head_check_shape(name, s);
 	if (rc == 0 && !p && s->len)
 		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %llu bytes", name,
@@ -351,7 +362,7 @@ static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint
 
 static void adopt(struct varve *v, struct vv_region *r, const struct vv_run_table_region *from)
 {
-	const struct vv_index *x = &v->history.index;
+	const struct vv_index *x = &v->history->index;
 	uint32_t hint = 0;
 	size_t k = 0;
 
@@ -367,11 +378,11 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_run_tabl
 		if (run->layer == 0) {
 			r->was[i] = VV_CHUNK_ZERO;
 		} else {
-			uint32_t e = vv_index_near(x, v->group ? v->history.n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
+			uint32_t e = vv_index_near(x, v->group ? v->history->n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
 
-			if (e != VV_INDEX_NONE && vv_trust_layer(&v->lineage, &v->history, e)) {
+			if (e != VV_INDEX_NONE && vv_trust_layer(&v->ctx.lineage, v->history, e)) {
 				if (r->restored)
-					vv_trust_give(&v->history, e);
+					vv_trust_give(v->history, e);
 				r->was[i] = e + VV_CHUNK_FIRST;
 				hint = e + 1;
 			}
@@ -393,7 +404,7 @@ static void hash_step(void *arg, size_t step)
 	size_t end = (step + 1) * HASH_STEP < h->r->n_chunks ? (step + 1) * HASH_STEP : h->r->n_chunks;
 
 	for (size_t i = step * HASH_STEP; i < end; i++)
-		h->v->digest(h->r->p + (uint64_t)i * h->r->shape.chunk, vv_region_chunk_len(h->r, i), &h->digest[i]);
+		h->v->ctx.digest(h->r->p + (uint64_t)i * h->r->shape.chunk, vv_region_chunk_len(h->r, i), &h->digest[i]);
 }
 
 static int adopt_foreign(struct varve *v, struct vv_region *r, const struct vv_runs *runs)
@@ -404,18 +415,18 @@ static int adopt_foreign(struct varve *v, struct vv_region *r, const struct vv_r
 
 	if (!h.digest)
 		return VV_ENOMEM;
-	vv_pool_each(v->pool, (r->n_chunks + HASH_STEP - 1) / HASH_STEP, hash_step, &h);
+	vv_pool_each(v->ctx.pool, (r->n_chunks + HASH_STEP - 1) / HASH_STEP, hash_step, &h);
 	for (size_t i = 0; rc == 0 && i < r->n_chunks; i++) {
 		uint64_t at = (uint64_t)i * r->shape.chunk;
 		const struct vv_run *run = run_at(runs, at, at + vv_region_chunk_len(r, i), &k);
 		uint32_t e;
 
-		if (!run || !run->layer || vv_run_rank(run->layer) == v->rank)
+		if (!run || !run->layer || vv_run_rank(run->layer) == v->ctx.rank)
 			continue;
-		e = vv_index_find(&v->history.index, &h.digest[i]);
-		if (e == VV_INDEX_NONE || !vv_trust_known(&v->history, e) ||
-		    vv_index_layer(&v->history.index, e) != run->layer)
-			rc = vv_index_supersede(&v->history.index, &h.digest[i], run->layer, run->pos + (at - run->at), &e);
+		e = vv_index_find(&v->history->index, &h.digest[i]);
+		if (e == VV_INDEX_NONE || !vv_trust_known(v->history, e) ||
+		    vv_index_layer(&v->history->index, e) != run->layer)
+			rc = vv_index_supersede(&v->history->index, &h.digest[i], run->layer, run->pos + (at - run->at), &e);
 		if (rc == 0)
 			r->was[i] = e + VV_CHUNK_FIRST;
 	}
@@ -438,28 +449,24 @@ int vv_region_adopt_foreign(struct varve *v)
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++) {
 		struct vv_region *r = v->region[i];
 
-		if (r->parent && r->restored && has_foreign(&v->table.region[r->parent - 1].runs, v->rank))
-			rc = adopt_foreign(v, r, &v->table.region[r->parent - 1].runs);
+		if (r->parent && r->restored && has_foreign(&v->tip.table->region[r->parent - 1].runs, v->ctx.rank))
+			rc = adopt_foreign(v, r, &v->tip.table->region[r->parent - 1].runs);
 	}
 	return rc;
 }
 
 void vv_region_adopt_all(struct varve *v)
 {
-	v->depth = v->table.depth;
-	v->full_runs = 0;
-	v->chain_cost = (uint64_t)v->depth * VV_LAYER_COST;
-	for (size_t i = 0; i < v->table.n; i++)
-		v->full_runs += v->table.region[i].runs.n;
+	vv_tip_adopt(v);
 	for (size_t i = 0; i < v->n_regions; i++) {
 		struct vv_region *r = v->region[i];
-		size_t k = vv_run_table_find(&v->table, r->name);
+		size_t k = vv_run_table_find(v->tip.table, r->name);
 
 		if (r->adopted)
 			continue;
-		r->parent = k < v->table.n ? (uint32_t)k + 1 : 0;
+		r->parent = k < v->tip.table->n ? (uint32_t)k + 1 : 0;
 		if (r->parent)
-			adopt(v, r, &v->table.region[k]);
+			adopt(v, r, &v->tip.table->region[k]);
 		r->adopted = true;
 	}
 }
@@ -471,7 +478,7 @@ void vv_region_forget(struct varve *v)
 		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
 			v->region[i]->was[c] = VV_CHUNK_UNKNOWN;
 	}
-	vv_index_cache_fini(&v->history);
+	vv_index_cache_fini(v->history);
 	v->has_history = false;
 	vv_grain_sets_forget(v);
 }

@@ -75,7 +75,7 @@ void vv_rehearse_before(struct varve *v)
 {
 	uint64_t next = varve_epoch(v) + 1;
 
-	if (vv_rehearse_declare && (next == v->rehearse.look || next == v->rehearse.look + 1))
+	if (vv_rehearse_declare && (next == v->rehearse->look || next == v->rehearse->look + 1))
 		vv_rehearse_declare(v);
 }
 
@@ -90,7 +90,7 @@ static void forget_undeclared(struct varve *v)
 int vv_rehearse_after(struct varve *v, int rc)
 {
 	forget_undeclared(v);
-	if (rc || varve_epoch(v) < v->rehearse.last)
+	if (rc || varve_epoch(v) < v->rehearse->last)
 		return rc;
 	rc = varve_wait(v, varve_epoch(v));
 	if (rc)

@@ -21,6 +21,7 @@
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
+#include "engine/write/referenced_layers.h"
 #include "track/fence.h"
 #include <inttypes.h>
 #include <string.h>
@@ -48,12 +49,12 @@ static int add_want(const struct vv_lineage *lin, const struct vv_run_table *t, 
 static int check_ranks(const struct varve *v, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
-	int rc = vv_catalog_commit(&v->lineage, epoch, &c);
+	int rc = vv_catalog_commit(&v->ctx.lineage, epoch, &c);
 
-	if (rc == 0 && c.n_ranks != v->ranks)
+	if (rc == 0 && c.n_ranks != v->ctx.ranks)
 		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was laid down by %u rank(s), this job has %u; run it with %u "
-				"(restart on another number of ranks is not possible yet)", epoch, v->lineage.name, c.n_ranks,
-				v->ranks, c.n_ranks);
+				"(restart on another number of ranks is not possible yet)", epoch, v->ctx.lineage.name, c.n_ranks,
+				v->ctx.ranks, c.n_ranks);
 	vv_commit_fini(&c);
 	return rc;
 }
@@ -69,12 +70,12 @@ static int adopt_now(struct varve *v)
 /* Have all ranks that know it the same in mind? */
 static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 {
-	uint64_t token = vv_provenance_token(&v->lineage, epoch), most[2] = { token, token ? ~token : 0 };
+	uint64_t token = vv_provenance_token(&v->ctx.lineage, epoch), most[2] = { token, token ? ~token : 0 };
 	int rc = vv_comm_allreduce(v->group->comm, most, 2, VARVE_MAX);
 
 	if (rc == 0 && most[0] != ~most[1] && most[0])
 		rc = vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others", epoch,
-				v->lineage.name);
+				v->ctx.lineage.name);
 	*era = most[0];
 	return rc;
 }
@@ -83,19 +84,19 @@ static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
  * its own era is not of that: another begins. */
 static void turn(struct varve *v, uint64_t epoch, uint64_t token)
 {
-	if (epoch >= v->era && token && token != v->token)
+	if (epoch >= v->tip.era && token && token != v->tip.token)
 		vv_tip_new_era(v);
-	if (!vv_provenance_turned(&v->lineage))
+	if (!vv_provenance_turned(&v->ctx.lineage))
 		return;
-	vv_provenance_turn(&v->lineage);
-	vv_referenced_layers_fini(&v->footing);
+	vv_provenance_turn(&v->ctx.lineage);
+	vv_referenced_layers_fini(v->referenced);
 	vv_region_forget(v);
 }
 
 /* Can a thread go on hashing regions in grains after the return? */
 static bool has_thread(struct varve *v)
 {
-	int rc = v->grains ? vv_background_ready(&v->flusher) : VV_ENOENT;
+	int rc = v->grains ? vv_background_ready(v->background) : VV_ENOENT;
 
 	if (rc && v->grains)
 		vv_err_clear();
@@ -131,7 +132,7 @@ static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *w
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		rc = add_want(&v->lineage, t, v->region[i], &want[i]);
+		rc = add_want(&v->ctx.lineage, t, v->region[i], &want[i]);
 	return rc ? rc : vv_threads_start(v);
 }
 
@@ -168,11 +169,11 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_
 /* The session's, empty. */
 static int clear_dock(struct varve *v)
 {
-	if (v->dock)
-		vv_device_buffers_end(v->dock);
+	if (v->device_buffers)
+		vv_device_buffers_end(v->device_buffers);
 	else
-		v->dock = vv_mem_new(1, sizeof(*v->dock));
-	return v->dock ? 0 : VV_ENOMEM;
+		v->device_buffers = vv_mem_new(1, sizeof(*v->device_buffers));
+	return v->device_buffers ? 0 : VV_ENOMEM;
 }
 
 /* Layer by layer, where that is quicker; then the table is made when it is needed, mostly behind the return. */
@@ -183,8 +184,8 @@ static int read_wants(struct varve *v, struct vv_device_buffers *dock, struct vv
 
 	for (size_t i = 0; host && i < n; i++)
 		host = !vv_device_restore_space(want[i].to, (size_t)want[i].len, &device);
-	rc = host ? vv_run_table_finish(t, v->pool) : 0;
-	if (rc == 0 && host && vv_layer_by_layer_pays(t, want, n) && vv_layer_by_layer_read(&v->lineage, v->pool, t, want, n))
+	rc = host ? vv_run_table_finish(t, v->ctx.pool) : 0;
+	if (rc == 0 && host && vv_layer_by_layer_pays(t, want, n) && vv_layer_by_layer_read(&v->ctx.lineage, v->ctx.pool, t, want, n))
 		return 0;
 	return rc ? rc : vv_device_restore_read(v, dock, t, want, n);
 }
@@ -200,18 +201,18 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 	if (rc == 0)
 		rc = vv_threads_start(v);
 	if (rc == 0) {
-		vv_device_restore_expect(v, v->dock);
-		rc = (v->dock->len ? vv_run_table_load_begun : vv_run_table_load_late)(&v->lineage, v->pool, epoch, v->rank, t);
+		vv_device_restore_expect(v, v->device_buffers);
+		rc = (v->device_buffers->len ? vv_run_table_load_begun : vv_run_table_load_late)(&v->ctx.lineage, v->ctx.pool, epoch, v->ctx.rank, t);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
 	if (rc == 0)
-		rc = read_wants(v, v->dock, t, want, v->n_regions);
+		rc = read_wants(v, v->device_buffers, t, want, v->n_regions);
 	if (rc == 0 && v->has_history) /* whether that holds what the table needs is looked at at once */
-		rc = vv_run_table_settle(t, v->pool);
-	rc = rc ? rc : go_on(v, epoch, vv_provenance_token(&v->lineage, epoch), t, copied);
-	if (v->dock)
-		vv_device_buffers_leave(v->dock);
+		rc = vv_run_table_settle(t, v->ctx.pool);
+	rc = rc ? rc : go_on(v, epoch, vv_provenance_token(&v->ctx.lineage, epoch), t, copied);
+	if (v->device_buffers)
+		vv_device_buffers_leave(v->device_buffers);
 	return rc;
 }
 
@@ -222,9 +223,9 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	struct vv_run_table t = { 0 };
 	int rc = want && copied ? 0 : VV_ENOMEM;
 
-	vv_run_table_fini(&v->view); /* is of what is forgotten */
-	vv_provenance_forget(&v->lineage);
-	if (rc == 0 && v->rehearse.last)
+	vv_run_table_fini(v->view); /* is of what is forgotten */
+	vv_provenance_forget(&v->ctx.lineage);
+	if (rc == 0 && v->rehearse->last)
 		rc = vv_rehearse_poison(v);
 	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
 	vv_run_table_fini(&t);
@@ -236,7 +237,7 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 /* The newest epoch below `before` that any rank's store has. */
 static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
-	int rc = vv_catalog_newest(&v->lineage, before, epoch);
+	int rc = vv_catalog_newest(&v->ctx.lineage, before, epoch);
 
 	if (!v->group)
 		return rc;
@@ -262,13 +263,13 @@ static int restart_latest(struct varve *v)
 			return 1;
 		if (rc == VV_EIO)
 			return vv_err_set(rc, "epoch %" PRIu64 " of '%s' cannot be reached, which is not to say that it is damaged; nothing older is taken for it, "
-					  "restart again when the store answers: %s", epoch, v->lineage.name, vv_err_last());
+					  "restart again when the store answers: %s", epoch, v->ctx.lineage.name, vv_err_last());
 		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		if (v->rank == 0) /* all ranks know the same */
-			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->lineage.name, vv_err_last());
+		if (v->ctx.rank == 0) /* all ranks know the same */
+			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->ctx.lineage.name, vv_err_last());
 		rc = vv_retention_spare(v, epoch);
 		if (rc)
 			return rc;
@@ -304,13 +305,13 @@ int varve_restart(varve *v, uint64_t epoch)
 static int not_here(const struct varve *v, const char *what)
 {
 	return vv_err_set(VV_ENOTSUP, "%s not in this rank's store '%s'; varve_restart, called by all ranks, looks in the others' too",
-			  what, v->store->url);
+			  what, v->ctx.store->url);
 }
 
 static int check_here(const struct varve *v, const struct vv_runs *runs)
 {
 	struct vv_listing l = { 0 };
-	int rc = v->group && v->group->split ? vv_catalog_list(&v->lineage, 0, &l) : 0;
+	int rc = v->group && v->group->split ? vv_catalog_list(&v->ctx.lineage, 0, &l) : 0;
 
 	for (size_t i = 0; rc == 0 && v->group && v->group->split && i < runs->n; i++)
 		if (runs->v[i].layer && !vv_catalog_lists(&l, runs->v[i].layer))
@@ -327,14 +328,14 @@ static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 {
 	int rc;
 
-	if (epoch && v->view.epoch == epoch)
+	if (epoch && v->view->epoch == epoch)
 		return 0;
-	vv_run_table_fini(&v->view);
-	vv_provenance_forget(&v->lineage);
+	vv_run_table_fini(v->view);
+	vv_provenance_forget(&v->ctx.lineage);
 	rc = vv_threads_start(v);
 	if (rc)
 		return rc;
-	return load(&v->lineage, v->pool, epoch, v->rank, &v->view);
+	return load(&v->ctx.lineage, v->ctx.pool, epoch, v->ctx.rank, v->view);
 }
 
 /* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
@@ -346,13 +347,13 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 	if (epoch != VARVE_LATEST)
 		return view_epoch(v, epoch, load);
 	for (;;) {
-		rc = vv_catalog_newest(&v->lineage, epoch, &epoch);
+		rc = vv_catalog_newest(&v->ctx.lineage, epoch, &epoch);
 		if (rc)
 			return rc;
 		if (epoch == 0 && first.code)
 			return vv_err_restore(&first);
 		if (epoch == 0)
-			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->lineage.name);
+			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->ctx.lineage.name);
 		rc = view_epoch(v, epoch, load);
 		if (rc != VV_EDAMAGED)
 			return rc;
@@ -382,7 +383,7 @@ static int restart_into(struct varve *v, const struct vv_want *want)
 	if (rc)
 		return rc;
 	vv_fence_enter(want->to, (size_t)want->len);
-	rc = read_wants(v, &dock, &v->view, want, 1);
+	rc = read_wants(v, &dock, v->view, want, 1);
 	vv_device_buffers_end(&dock);
 	vv_fence_leave();
 	return rc;
@@ -398,10 +399,10 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 	rc = name && (p || !len) ? view_table(v, epoch, p, len) :
 				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
 	if (rc == 0)
-		rc = vv_run_table_region(&v->lineage, &v->view, name, &r);
+		rc = vv_run_table_region(&v->ctx.lineage, v->view, name, &r);
 	if (rc == 0 && r->shape.len != len)
 		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
-				r->shape.len, v->view.epoch, len);
+				r->shape.len, v->view->epoch, len);
 	if (rc == 0)
 		rc = check_here(v, &r->runs);
 	if (rc == 0)
@@ -418,7 +419,7 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 		return rc;
 	rc = name && out ? view_table(v, epoch, NULL, 0) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
 	if (rc == 0)
-		rc = vv_run_table_region(&v->lineage, &v->view, name, &r);
+		rc = vv_run_table_region(&v->ctx.lineage, v->view, name, &r);
 	if (rc == 0) {
 		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
 		memcpy(out->shape, r->shape.dim, sizeof(out->shape));

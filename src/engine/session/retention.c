@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/lineage/catalog.h"
+#include "engine/session/tip.h"
 #include "engine/upkeep/gc.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/layout.h"
@@ -14,6 +15,7 @@
 #include "engine/session/region.h"
 #include "engine/memory/tiles.h"
 #include "engine/write/index_limit.h"
+#include "engine/write/referenced_layers.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,25 +35,25 @@ enum { MANY_RUNS = 64 << 10 }; /* tables of so many take as much as a buffer doe
 /* What earlier sessions dropped is garbage too, as far as a listing can tell: layers without a commit. */
 static void count_bytes(struct varve *v)
 {
-	const struct vv_listing *l = &v->live;
+	const struct vv_listing *l = &v->retention->live;
 	size_t k = 0;
 
-	v->bytes_total = v->bytes_dropped = 0;
+	v->retention->bytes_total = v->retention->bytes_dropped = 0;
 	for (size_t i = 0; i < l->n_layers; i++) {
 		uint64_t epoch = vv_run_epoch(l->layer[i].layer);
 
 		while (k < l->n_epochs && l->epoch[k] < epoch)
 			k++;
-		v->bytes_total += l->layer[i].size;
+		v->retention->bytes_total += l->layer[i].size;
 		if (k == l->n_epochs || l->epoch[k] != epoch)
-			v->bytes_dropped += l->layer[i].size;
+			v->retention->bytes_dropped += l->layer[i].size;
 	}
 }
 
 static bool is_spared(const struct varve *v, uint64_t epoch)
 {
-	for (size_t i = 0; i < v->spared.n; i++)
-		if (v->spared.epoch[i] == epoch)
+	for (size_t i = 0; i < v->retention->spared.n; i++)
+		if (v->retention->spared.epoch[i] == epoch)
 			return true;
 	return false;
 }
@@ -59,7 +61,7 @@ static bool is_spared(const struct varve *v, uint64_t epoch)
 /* They are not dropped, nor do they take the place of one that can be restored. */
 static void leave_spared_out(struct varve *v)
 {
-	struct vv_listing *l = &v->live;
+	struct vv_listing *l = &v->retention->live;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n_epochs; i++)
@@ -72,14 +74,14 @@ static int load_live(struct varve *v)
 {
 	int rc;
 
-	if (v->has_live)
+	if (v->retention->has_live)
 		return 0;
-	rc = vv_catalog_list(&v->lineage, 0, &v->live);
+	rc = vv_catalog_list(&v->ctx.lineage, 0, &v->retention->live);
 	if (rc)
 		return rc;
-	v->has_live = true;
-	while (v->live.n_epochs && v->live.epoch[v->live.n_epochs - 1] > v->epoch) /* no epoch: a stray record */
-		v->live.n_epochs--;
+	v->retention->has_live = true;
+	while (v->retention->live.n_epochs && v->retention->live.epoch[v->retention->live.n_epochs - 1] > v->tip.epoch) /* no epoch: a stray record */
+		v->retention->live.n_epochs--;
 	count_bytes(v);
 	leave_spared_out(v);
 	return 0;
@@ -88,18 +90,18 @@ static int load_live(struct varve *v)
 /* The list of live epochs grows by the one just laid down, unless the list was read after it. */
 static int note_newest(struct varve *v, uint64_t bytes)
 {
-	struct vv_listing *l = &v->live;
+	struct vv_listing *l = &v->retention->live;
 	uint64_t *grown;
 
-	if (l->n_epochs && l->epoch[l->n_epochs - 1] >= v->epoch)
+	if (l->n_epochs && l->epoch[l->n_epochs - 1] >= v->tip.epoch)
 		return 0;
 	grown = vv_mem_grow(l->epoch, l->n_epochs + 1, sizeof(*grown));
 	if (!grown)
 		return VV_ENOMEM;
 	l->epoch = grown;
 	l->epochs_cap = l->n_epochs + 1;
-	l->epoch[l->n_epochs++] = v->epoch;
-	v->bytes_total += bytes;
+	l->epoch[l->n_epochs++] = v->tip.epoch;
+	v->retention->bytes_total += bytes;
 	return 0;
 }
 
@@ -116,7 +118,7 @@ static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
 	struct vv_commit c = { 0 };
 	uint64_t sum = 0;
 
-	if (vv_catalog_commit(&v->lineage, epoch, &c) == 0)
+	if (vv_catalog_commit(&v->ctx.lineage, epoch, &c) == 0)
 		for (uint32_t r = 0; r < c.n_ranks && r < g->size; r++)
 			sum += g->place[r] == g->place[g->rank] ? c.rank[r].file_len : 0;
 	vv_commit_fini(&c);
@@ -127,15 +129,15 @@ static int drop(struct varve *v, uint64_t epoch)
 {
 	bool split = v->group && v->group->split;
 	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
-	int rc = vv_catalog_drop_epoch(&v->lineage, epoch, &bytes);
+	int rc = vv_catalog_drop_epoch(&v->ctx.lineage, epoch, &bytes);
 
-	v->bytes_dropped += rc ? 0 : split ? here : bytes;
+	v->retention->bytes_dropped += rc ? 0 : split ? here : bytes;
 	return rc;
 }
 
 static int drop_below(struct varve *v, uint64_t cutoff, uint64_t every)
 {
-	struct vv_listing *l = &v->live;
+	struct vv_listing *l = &v->retention->live;
 	size_t kept = 0;
 	int rc = 0;
 
@@ -157,12 +159,12 @@ static int drop_below(struct varve *v, uint64_t cutoff, uint64_t every)
 static int check_parent(struct varve *v)
 {
 	struct vv_commit c = { 0 };
-	int rc = vv_catalog_commit(&v->lineage, v->epoch, &c);
+	int rc = vv_catalog_commit(&v->ctx.lineage, v->tip.epoch, &c);
 
 	vv_commit_fini(&c);
 	if (rc != VV_ENOENT)
 		return rc;
-	v->epoch = 0;
+	vv_tip_continue_none(v);
 	return 0;
 }
 
@@ -170,8 +172,8 @@ uint64_t vv_retention_floor(const struct varve *v)
 {
 	uint64_t floor = 0;
 
-	for (size_t i = 0; i < v->spared.n; i++)
-		floor = v->spared.epoch[i] > floor ? v->spared.epoch[i] : floor;
+	for (size_t i = 0; i < v->retention->spared.n; i++)
+		floor = v->retention->spared.epoch[i] > floor ? v->retention->spared.epoch[i] : floor;
 	return floor;
 }
 
@@ -183,18 +185,18 @@ static int reclaim(struct varve *v)
 	struct vv_err_state error;
 	int rc;
 
-	if (v->full_runs > MANY_RUNS)
+	if (v->tip.full_runs > MANY_RUNS)
 		vv_layout_lend_buffer(v, SIZE_MAX);
-	rc = vv_gc_above(&v->lineage, vv_retention_floor(v), false, &report);
+	rc = vv_gc_above(&v->ctx.lineage, vv_retention_floor(v), false, &report);
 
-	v->bytes_dropped = 0;
+	v->retention->bytes_dropped = 0;
 	if (rc) {
 		vv_err_save(rc, &error);
 		vv_referenced_layers_reclaimed(v);
 		vv_region_forget(v);
 		return vv_err_restore(&error);
 	}
-	v->bytes_total = report.bytes_after;
+	v->retention->bytes_total = report.bytes_after;
 	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 		    report.bytes_after);
 	rc = vv_retention_prune(v);
@@ -206,17 +208,17 @@ static int reclaim(struct varve *v)
 /* What is live is looked up anew next time: a step that failed may have been done all the same. */
 static void forget_live(struct varve *v)
 {
-	vv_catalog_listing_fini(&v->live);
-	v->has_live = false;
+	vv_catalog_listing_fini(&v->retention->live);
+	v->retention->has_live = false;
 }
 
 int vv_retention_spare(struct varve *v, uint64_t epoch)
 {
 	if (is_spared(v, epoch))
 		return 0;
-	if (vv_mem_room(&v->spared.epoch, v->spared.n, &v->spared.cap, sizeof(*v->spared.epoch)) < 0)
+	if (vv_mem_room(&v->retention->spared.epoch, v->retention->spared.n, &v->retention->spared.cap, sizeof(*v->retention->spared.epoch)) < 0)
 		return VV_ENOMEM;
-	v->spared.epoch[v->spared.n++] = epoch;
+	v->retention->spared.epoch[v->retention->spared.n++] = epoch;
 	forget_live(v);
 	return 0;
 }
@@ -224,7 +226,7 @@ int vv_retention_spare(struct varve *v, uint64_t epoch)
 int vv_retention_spare_above(struct varve *v, uint64_t epoch)
 {
 	struct vv_listing l = { 0 };
-	int rc = vv_catalog_list(&v->lineage, epoch + 1, &l);
+	int rc = vv_catalog_list(&v->ctx.lineage, epoch + 1, &l);
 
 	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++)
 		rc = vv_retention_spare(v, l.epoch[i]);
@@ -241,7 +243,7 @@ static int know_live(struct varve *v, uint64_t bytes)
 
 static bool is_much(const struct varve *v)
 {
-	return v->bytes_dropped * 4 > v->bytes_total && strcmp(vv_conf_text(&v->conf, "gc"), "auto") == 0;
+	return v->retention->bytes_dropped * 4 > v->retention->bytes_total && strcmp(vv_conf_text(&v->ctx.conf, "gc"), "auto") == 0;
 }
 
 static void complain(struct varve *v)
@@ -252,7 +254,7 @@ static void complain(struct varve *v)
 
 bool vv_retention_run(struct varve *v, uint64_t bytes)
 {
-	uint64_t keep = vv_conf_number(&v->conf, "keep");
+	uint64_t keep = vv_conf_number(&v->ctx.conf, "keep");
 	bool reclaimed = false;
 	int rc;
 
@@ -260,7 +262,7 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 		return false;
 	rc = know_live(v, bytes);
 	if (rc == 0)
-		rc = drop_below(v, cutoff_of(&v->live, keep), vv_conf_number(&v->conf, "keep-every"));
+		rc = drop_below(v, cutoff_of(&v->retention->live, keep), vv_conf_number(&v->ctx.conf, "keep-every"));
 	if (rc == 0 && is_much(v)) {
 		reclaimed = true;
 		rc = reclaim(v);
@@ -274,16 +276,16 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 
 void vv_retention_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
 {
-	uint64_t keep = vv_conf_number(&v->conf, "keep");
+	uint64_t keep = vv_conf_number(&v->ctx.conf, "keep");
 
 	*cutoff = 0;
-	*every = vv_conf_number(&v->conf, "keep-every");
+	*every = vv_conf_number(&v->ctx.conf, "keep-every");
 	if (!keep)
 		return;
 	if (know_live(v, bytes) < 0)
 		complain(v);
 	else
-		*cutoff = cutoff_of(&v->live, keep);
+		*cutoff = cutoff_of(&v->retention->live, keep);
 }
 
 void vv_retention_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
@@ -298,7 +300,7 @@ void vv_retention_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_
 
 bool vv_retention_wants(const struct varve *v)
 {
-	return v->group->split && vv_group_leads_place(v->group) && v->has_live && is_much(v);
+	return v->group->split && vv_group_leads_place(v->group) && v->retention->has_live && is_much(v);
 }
 
 int vv_retention_reclaim(struct varve *v)
@@ -308,7 +310,7 @@ int vv_retention_reclaim(struct varve *v)
 
 	if (v->group->comm->broken)
 		return rc;
-	v->bytes_dropped = 0;
+	v->retention->bytes_dropped = 0;
 	if (rc) { /* it may have removed something here, or elsewhere */
 		vv_log_warn("retention: gc: %s", vv_err_last());
 		forget_live(v);
@@ -316,7 +318,7 @@ int vv_retention_reclaim(struct varve *v)
 		vv_region_forget(v);
 		return 0;
 	}
-	v->bytes_total = report.bytes_after;
+	v->retention->bytes_total = report.bytes_after;
 	if (vv_group_leads_place(v->group))
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);

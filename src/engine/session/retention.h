@@ -3,6 +3,17 @@
 #define VV_ENGINE_SESSION_RETENTION_H
 
 #include "engine/context.h"
+#include "engine/lineage/catalog.h"
+
+struct vv_retention {
+	struct vv_listing live; /* the store, as retention knows it */
+	bool has_live;
+	uint64_t bytes_dropped, bytes_total; /* in layers of dropped epochs since the last gc; in all layers */
+	struct {
+		uint64_t *epoch;
+		size_t n, cap;
+	} spared; /* epochs that a restart has passed over: this session drops none of them */
+};
 
 /* `bytes`: of the epoch just laid down. Has gc been at work? */
 bool vv_retention_run(struct varve *v, uint64_t bytes);

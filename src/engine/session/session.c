@@ -1,6 +1,9 @@
 /* A session is opened and closed. */
+#include "engine/lineage/run_table.h"
+#include "engine/session/commit_ranks.h"
+#include "engine/session/retention.h"
 #include "engine/write/codec_choice.h"
-#include "engine/context.h"
+#include "engine/session/session.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/block_signals.h"
@@ -19,6 +22,7 @@
 #include "engine/session/signal_request.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
+#include "engine/write/referenced_layers.h"
 #include "track/fence.h"
 #include "track/scan.h"
 #include <errno.h>
@@ -49,52 +53,53 @@ static int place_stats(struct vv_conf *conf)
 static int configure(struct varve *v, const char *options)
 {
 	const char *log;
-	int rc = vv_options_load(&v->conf, options);
+	int rc = vv_options_load(&v->ctx.conf, options);
 
 	if (rc == 0)
-		rc = vv_rehearse_parse(&v->rehearse);
-	if (rc == 0 && v->rehearse.last)
-		rc = vv_rehearse_suit(&v->conf);
+		rc = vv_rehearse_parse(v->rehearse);
+	if (rc == 0 && v->rehearse->last)
+		rc = vv_rehearse_suit(&v->ctx.conf);
 	if (rc == 0)
-		rc = place_stats(&v->conf);
+		rc = place_stats(&v->ctx.conf);
 	if (rc)
 		return rc;
-	log = vv_conf_text(&v->conf, "log");
+	log = vv_conf_text(&v->ctx.conf, "log");
 	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
-	v->digest_kind = vv_conf_text(&v->conf, "digest")[0] == 's' ? VV_DIGEST_SHA256 : VV_DIGEST_XXH3;
-	v->digest = vv_digest_of_kind(v->digest_kind);
-	v->coding.block = (size_t)vv_conf_number(&v->conf, "block");
-	if (v->coding.block < vv_conf_number(&v->conf, "chunk"))
-		v->coding.block = (size_t)vv_conf_number(&v->conf, "chunk"); /* so that no chunk is cut */
-	v->async = vv_conf_text(&v->conf, "mode")[0] == 'a';
-	v->dedup = vv_conf_bool(&v->conf, "dedup");
-	v->audit = (unsigned)vv_conf_number(&v->conf, "audit");
-	v->signal = vv_signal_request_signal(vv_conf_text(&v->conf, "signal"));
-	v->tiles.rescue = vv_conf_bool(&v->conf, "eager");
-	v->tiles.stale = v->tiles.fine = true;
-	v->due = (struct vv_interval){ vv_conf_real(&v->conf, "interval"), vv_conf_real(&v->conf, "overhead"),
-				  vv_conf_real(&v->conf, "mtbf") };
-	if (vv_conf_number(&v->conf, "grain"))
-		rc = vv_grain_sets_check("option grain", vv_conf_number(&v->conf, "grain"));
-	return rc ? rc : vv_codec_choice_parse(vv_conf_text(&v->conf, "codec"), &v->coding);
+	v->ctx.digest_kind = vv_conf_text(&v->ctx.conf, "digest")[0] == 's' ? VV_DIGEST_SHA256 : VV_DIGEST_XXH3;
+	v->ctx.digest = vv_digest_of_kind(v->ctx.digest_kind);
+	v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "block");
+	if (v->coding->block < vv_conf_number(&v->ctx.conf, "chunk"))
+		v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "chunk"); /* so that no chunk is cut */
+	v->ctx.async = vv_conf_text(&v->ctx.conf, "mode")[0] == 'a';
+	v->ctx.dedup = vv_conf_bool(&v->ctx.conf, "dedup");
+	v->tracking.audit = (unsigned)vv_conf_number(&v->ctx.conf, "audit");
+	v->pacing.signal = vv_signal_request_signal(vv_conf_text(&v->ctx.conf, "signal"));
+	v->tiles->waiters.rescue = vv_conf_bool(&v->ctx.conf, "eager");
+	v->tiles->stale = v->tiles->fine = true;
+	v->pacing.interval = (struct vv_interval){ vv_conf_real(&v->ctx.conf, "interval"), vv_conf_real(&v->ctx.conf, "overhead"),
+				  vv_conf_real(&v->ctx.conf, "mtbf") };
+	if (vv_conf_number(&v->ctx.conf, "grain"))
+		rc = vv_grain_sets_check("option grain", vv_conf_number(&v->ctx.conf, "grain"));
+	return rc ? rc : vv_codec_choice_parse(vv_conf_text(&v->ctx.conf, "codec"), v->coding);
 }
 
 /* auto: the kernel's own record of written pages where there is one, else digests alone: a fault per page costs more than it
  * saves for all but the sparsest writers. */
 static int choose_tracker(struct varve *v)
 {
-	const char *name = vv_conf_text(&v->conf, "tracker");
+	const char *name = vv_conf_text(&v->ctx.conf, "tracker");
 	int rc = 0;
 
-	v->tracker = VV_BY_DIGEST;
-	v->watch_auto = strcmp(name, "auto") == 0;
+	v->tracking.tracker = VV_BY_DIGEST;
+	v->tracking.automatic = strcmp(name, "auto") == 0;
 	if (strcmp(name, "mprotect") == 0 || strcmp(name, "sigbus") == 0)
-		v->tracker = VV_BY_FENCE;
-	if (v->watch_auto || strcmp(name, "wpasync") == 0)
-		rc = vv_scan_open(&v->tiles.scan);
-	if (v->tiles.scan)
-		v->tracker = VV_BY_SCAN;
-	if (rc && v->watch_auto) {
+		v->tracking.tracker = VV_BY_FENCE;
+	if (v->tracking.automatic || strcmp(name, "wpasync") == 0)
+		rc = vv_scan_open(&v->tracking.scan);
+	v->tiles->fences.scan = v->tracking.scan;
+	if (v->tracking.scan)
+		v->tracking.tracker = VV_BY_SCAN;
+	if (rc && v->tracking.automatic) {
 		vv_log_info("written pages are not tracked: %s", vv_err_last());
 		vv_err_clear();
 		return 0;
@@ -109,27 +114,29 @@ static int open_lineage(struct varve *v, const char *lineage)
 	int rc;
 
 	vv_name_lock(object, lineage);
-	rc = vv_store_lock(v->store, object, &v->writer);
+	rc = vv_store_lock(v->ctx.store, object, &v->ctx.writer);
 	if (rc == 0)
-		rc = vv_catalog_open(v->store, lineage, true, &v->lineage);
+		rc = vv_catalog_open(v->ctx.store, lineage, true, &v->ctx.lineage);
 	return rc ? rc : vv_tip_look(v, lineage);
 }
 
 static int attach(struct varve *v, const char *url, const char *lineage)
 {
-	struct vv_store_options opt = vv_options_store(&v->conf, true);
+	struct vv_store_options opt = vv_options_store(&v->ctx.conf, true);
 	int rc = vv_name_check_lineage(lineage);
+	uint64_t token;
 
-	if (rc == 0 && getrandom(&v->token, sizeof(v->token), 0) != (ssize_t)sizeof(v->token))
+	if (rc == 0 && getrandom(&token, sizeof(token), 0) != (ssize_t)sizeof(token))
 		rc = vv_err_sys(errno, "no random numbers");
 	if (rc == 0)
-		rc = vv_store_open(url, &opt, &v->store);
+		vv_tip_set_token(v, token);
+	if (rc == 0)
+		rc = vv_store_open(url, &opt, &v->ctx.store);
 	if (v->group)
 		rc = vv_rank_session_attach(v, lineage, rc);
 	else if (rc == 0)
 		rc = open_lineage(v, lineage);
-	v->found = v->highest;
-	v->era = v->found + 1;
+	vv_tip_open(v);
 	return rc;
 }
 
@@ -137,42 +144,42 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 static void end_threads(struct varve *v)
 {
 	vv_background_wait(v);
-	vv_background_fini(&v->flusher);
+	vv_background_fini(v->background);
 	vv_layout_fini(v);
-	if (v->dock)
-		vv_device_buffers_end(v->dock);
-	vv_pool_free(v->pool);
-	if (v->signal)
-		vv_signal_request_unlisten(v->signal);
-	vv_store_unlock(v->writer);
+	if (v->device_buffers)
+		vv_device_buffers_end(v->device_buffers);
+	vv_pool_free(v->ctx.pool);
+	if (v->pacing.signal)
+		vv_signal_request_unlisten(v->pacing.signal);
+	vv_store_unlock(v->ctx.writer);
 	vv_rank_session_leave(v);
 }
 
 static void free_session(struct varve *v)
 {
-	if (v->pid == getpid())
+	if (v->entry.pid == getpid())
 		vv_background_wait(v);
 	vv_grain_sets_free(v);
-	if (v->pid == getpid())
+	if (v->entry.pid == getpid())
 		end_threads(v);
 	else
 		vv_layout_fini(v);
 	for (size_t i = 0; i < v->n_regions; i++)
 		vv_region_free(v->region[i]);
 	vv_mem_free(v->region);
-	vv_mem_free(v->dock);
+	vv_mem_free(v->device_buffers);
 	vv_map_fini(&v->by_name);
-	vv_run_table_fini(&v->table);
-	vv_run_table_fini(&v->view);
-	vv_index_cache_fini(&v->history);
-	vv_referenced_layers_fini(&v->footing);
-	vv_catalog_listing_fini(&v->live);
-	vv_mem_free(v->spared.epoch);
-	vv_store_close(v->store);
-	vv_conf_fini(&v->conf);
-	if (v->pid == getpid()) { /* in a child threads of the parent may seem to wait for them */
-		vv_tiles_fini(&v->tiles);
-		pthread_mutex_destroy(&v->lock);
+	vv_run_table_fini(v->tip.table);
+	vv_run_table_fini(v->view);
+	vv_index_cache_fini(v->history);
+	vv_referenced_layers_fini(v->referenced);
+	vv_catalog_listing_fini(&v->retention->live);
+	vv_mem_free(v->retention->spared.epoch);
+	vv_store_close(v->ctx.store);
+	vv_conf_fini(&v->ctx.conf);
+	if (v->entry.pid == getpid()) { /* in a child threads of the parent may seem to wait for them */
+		vv_tiles_fini(v->tiles);
+		pthread_mutex_destroy(&v->entry.lock);
 	}
 	vv_mem_free(v);
 }
@@ -203,7 +210,7 @@ int varve_close(varve *v)
 	if (vv_background_is_telling(v))
 		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (v->pid == getpid())
+	if (v->entry.pid == getpid())
 		vv_err_save(drain(v), &error);
 	vv_block_signals_begin(&deaf);
 	free_session(v);
@@ -224,29 +231,65 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 	if (comm)
 		rc = vv_rank_session_join(v, comm, rc ? rc : choose_tracker(v));
 	if (rc == 0)
-		rc = attach(v, v->rehearse.last ? vv_rehearse_store(store) : store, lineage);
-	if (rc == 0 && v->signal) {
-		rc = vv_signal_request_listen(v->signal);
-		v->signal = rc ? 0 : v->signal;
-		v->requests = vv_signal_request_count();
+		rc = attach(v, v->rehearse->last ? vv_rehearse_store(store) : store, lineage);
+	if (rc == 0 && v->pacing.signal) {
+		rc = vv_signal_request_listen(v->pacing.signal);
+		v->pacing.signal = rc ? 0 : v->pacing.signal;
+		v->pacing.requests = vv_signal_request_count();
 	} else {
-		v->signal = 0;
+		v->pacing.signal = 0;
 	}
 	return rc;
 }
 
+/* The session and the parts that houses define, in one allocation: a pointer to the session is one to all of it. */
+struct whole_session {
+	struct varve session;
+	struct vv_rehearse rehearse;
+	struct vv_tiles tiles;
+	struct vv_run_table table, view;
+	struct vv_index_cache history;
+	struct vv_referenced_layers referenced;
+	struct vv_block_writer_options coding;
+	struct vv_costs costs;
+	struct vv_commit_ranks commit;
+	struct vv_retention retention;
+	struct vv_background background;
+};
+
+static struct varve *new_session(void)
+{
+	struct whole_session *w = vv_mem_new(1, sizeof(*w));
+	struct varve *v = w ? &w->session : NULL;
+
+	if (!w)
+		return NULL;
+	v->rehearse = &w->rehearse;
+	v->tiles = &w->tiles;
+	v->tip.table = &w->table;
+	v->view = &w->view;
+	v->history = &w->history;
+	v->referenced = &w->referenced;
+	v->coding = &w->coding;
+	v->costs = &w->costs;
+	v->commit = &w->commit;
+	v->retention = &w->retention;
+	v->background = &w->background;
+	return v;
+}
+
 int vv_session_open(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)
 {
-	struct varve *v = vv_mem_new(1, sizeof(*v));
+	struct varve *v = new_session();
 	int rc, cancel;
 
 	if (!v)
 		return VV_ENOMEM;
-	pthread_mutex_init(&v->lock, NULL);
-	vv_tiles_init(&v->tiles);
-	vv_background_init(&v->flusher);
-	v->pid = getpid();
-	v->ranks = 1;
+	pthread_mutex_init(&v->entry.lock, NULL);
+	vv_tiles_init(v->tiles);
+	vv_background_init(v->background);
+	v->entry.pid = getpid();
+	v->ctx.ranks = 1;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	rc = start(v, comm, store, lineage, options);
 	if (rc) {
@@ -259,8 +302,8 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 	pthread_setcancelstate(cancel, NULL);
 	if (rc)
 		return rc;
-	v->last_end = vv_clock_s();
-	v->newest = v->epoch;
+	v->pacing.last_end = vv_clock_s();
+	v->newest = v->tip.epoch;
 	*out = v;
 	return 0;
 }

@@ -1,47 +1,61 @@
-/* The tip of the session: the epoch that the next checkpoint continues. */
+/* The tip of the session: the epoch that the next checkpoint continues. Nobody else assigns v->tip (tests/meta/test_tip.py).
+ *
+ * An epoch becomes the tip by vv_tip_accept, which vv_epoch_accept calls once the epoch is committed, or, among ranks, once this rank's
+ * part is stored; if the ranks then reject it, vv_tip_step_back undoes that. */
 #include "engine/session/tip.h"
+#include "engine/lineage/catalog.h"
 #include "engine/lineage/provenance.h"
+#include "engine/lineage/run_table.h"
+#include "engine/ranks/group.h"
 #include "engine/session/region.h"
+#include "engine/write/index_cache.h"
 #include "engine/write/index_limit.h"
+#include "engine/write/referenced_layers.h"
+
+enum {
+	LAYER_COST = 4096,      /* bytes read: the cost of one more layer in the chain for a restart */
+	RUN_COST = 6,           /* bytes of a run, about */
+	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
+};
 
 static int sweep_folder_of(const struct varve *v, const char *lineage, uint64_t epoch)
 {
 	char folder[VV_NAME_MAX];
 
 	vv_name_folder(folder, lineage, epoch / VV_NAME_EPOCHS_PER_FOLDER);
-	return vv_store_sweep(v->store, folder);
+	return vv_store_sweep(v->ctx.store, folder);
 }
 
 /* Temporary files of a dead writer lie in the folder of the newest epoch, or of the one after it, which never came to be. */
 int vv_tip_look(struct varve *v, const char *lineage)
 {
-	int rc = vv_catalog_newest(&v->lineage, UINT64_MAX, &v->epoch);
+	int rc = vv_catalog_newest(&v->ctx.lineage, UINT64_MAX, &v->tip.epoch);
 
 	if (rc == 0)
-		rc = vv_catalog_highest(&v->lineage, &v->highest);
+		rc = vv_catalog_highest(&v->ctx.lineage, &v->tip.highest);
 	if (rc == 0)
-		rc = sweep_folder_of(v, lineage, v->highest);
-	if (rc == 0 && (v->highest + 1) % VV_NAME_EPOCHS_PER_FOLDER == 0)
-		rc = sweep_folder_of(v, lineage, v->highest + 1);
+		rc = sweep_folder_of(v, lineage, v->tip.highest);
+	if (rc == 0 && (v->tip.highest + 1) % VV_NAME_EPOCHS_PER_FOLDER == 0)
+		rc = sweep_folder_of(v, lineage, v->tip.highest + 1);
 	return rc;
 }
 
 void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table)
 {
-	vv_run_table_fini(&v->view);
-	vv_run_table_fini(&v->table);
-	v->table = *table;
+	vv_run_table_fini(v->view);
+	vv_run_table_fini(v->tip.table);
+	*v->tip.table = *table;
 	*table = (struct vv_run_table){ 0 };
-	v->has_table = v->tried = true;
-	v->own = v->settled = false;
-	v->epoch = epoch;
+	v->tip.has_table = v->tip.all_read = true;
+	v->tip.own = v->tip.compared = false;
+	v->tip.epoch = epoch;
 	v->newest = epoch;
-	v->failed = 0; /* it may be the one that is continued */
+	v->tip.first_failed = 0; /* it may be the one that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
 	/* What is known of other ranks' layers is not in an order in which it could be found. */
 	if (v->has_history && (v->group || !vv_index_limit_holds(v))) {
-		vv_index_cache_fini(&v->history);
+		vv_index_cache_fini(v->history);
 		v->has_history = false;
 	}
 }
@@ -53,26 +67,169 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 
 	vv_tip_continue(v, epoch, &none);
 	v->newest = newest; /* the one that failed, as long as it may be asked about */
-	v->has_table = v->tried = false;
+	v->tip.has_table = v->tip.all_read = false;
 	vv_region_forget(v);
 }
 
 void vv_tip_begin_anew(struct varve *v)
 {
-	uint64_t failed = v->failed;
+	uint64_t failed = v->tip.first_failed;
 
-	vv_referenced_layers_fini(&v->footing);
-	vv_provenance_forget(&v->lineage);
-	vv_provenance_turn(&v->lineage);
+	vv_referenced_layers_fini(v->referenced);
+	vv_provenance_forget(&v->ctx.lineage);
+	vv_provenance_turn(&v->ctx.lineage);
 	vv_tip_new_era(v);
 	vv_tip_step_back(v, 0);
-	v->failed = failed;
+	v->tip.first_failed = failed;
 }
 
 void vv_tip_new_era(struct varve *v)
 {
-	uint64_t from[2] = { v->token, v->highest };
+	uint64_t from[2] = { v->tip.token, v->tip.highest };
 
-	v->era = v->highest + 1;
-	v->token = vv_digest_check(from, sizeof(from));
+	v->tip.era = v->tip.highest + 1;
+	v->tip.token = vv_digest_check(from, sizeof(from));
+}
+
+/* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
+ * reading a full table, the next layer is a keyframe. */
+bool vv_tip_wants_keyframe(const struct varve *v)
+{
+	uint64_t full = v->tip.full_runs * RUN_COST;
+
+	return !v->tip.epoch || v->tip.depth == VV_MAX_DEPTH || v->tip.chain_cost + LAYER_COST >= full;
+}
+
+/* The runs of a full table; of regions in grains, whose tables nobody has at hand, only that there are some: false. */
+static bool count_runs(const struct varve *v, uint64_t *n)
+{
+	*n = 0;
+	for (size_t k = 0; k < v->n_regions; k++) {
+		const struct vv_region *r = v->region[k];
+		struct vv_run last = { 0 };
+
+		if (r->fine)
+			return false;
+		for (size_t i = 0; i < r->n_chunks; i++) {
+			struct vv_run run = vv_layer_writer_run(&v->history->index, r, i, r->was[i]);
+
+			*n += i == 0 || run.layer != last.layer || (run.layer && run.pos != last.pos + last.len);
+			last = run;
+		}
+	}
+	return true;
+}
+
+/* Of a run at most three become of an old one and a new one. How many there are in the end is counted when the chain has become twice as long as when they were last. */
+static void weigh_chain(const struct vv_layer_writer *p, uint64_t runs)
+{
+	struct varve *v = p->v;
+	uint64_t n;
+
+	v->tip.full_runs = p->keyframe ? runs : v->tip.full_runs + 2 * runs;
+	v->tip.chain_cost = p->keyframe ? 0 : v->tip.chain_cost + LAYER_COST + runs * RUN_COST;
+	if (p->keyframe)
+		v->tip.chain_counted = CHAIN_SHORT;
+	if (v->tip.chain_cost < 2 * v->tip.chain_counted || !count_runs(v, &n))
+		return;
+	v->tip.full_runs = n;
+	v->tip.chain_counted = v->tip.chain_cost;
+}
+
+/* The commit record goes first, then the layer. What the store does not let go of now is tried again before the next
+ * checkpoint. */
+void vv_tip_sweep(struct varve *v)
+{
+	char object[VV_NAME_MAX];
+
+	for (; v->tip.first_failed && v->tip.first_failed <= v->tip.highest; v->tip.first_failed++) {
+		vv_name_commit(object, v->ctx.lineage.name, v->tip.first_failed);
+		if (vv_store_remove(v->ctx.store, object) < 0)
+			return;
+		vv_name_layer(object, v->ctx.lineage.name, v->tip.first_failed, v->ctx.rank);
+		vv_store_remove(v->ctx.store, object);
+	}
+	v->tip.first_failed = 0;
+}
+
+void vv_tip_accept(const struct vv_layer_writer *p)
+{
+	struct varve *v = p->v;
+	uint64_t runs = 0;
+
+	for (size_t i = 0; i < p->n_regions; i++)
+		runs += p->head.region[i].runs.n;
+	weigh_chain(p, runs);
+	v->tip.depth = p->head.depth;
+	v->tip.epoch = p->epoch;
+	v->tip.first_failed = 0; /* remains that could not be removed by now stay: intact, and older than this epoch */
+	v->tip.own = true;
+	v->tip.has_table = false;
+	vv_run_table_fini(v->tip.table);
+}
+
+void vv_tip_fail(struct varve *v, uint64_t epoch)
+{
+	if (!v->tip.first_failed)
+		v->tip.first_failed = epoch;
+	vv_tip_sweep(v);
+}
+
+uint64_t vv_tip_next_number(struct varve *v)
+{
+	return ++v->tip.highest;
+}
+
+int vv_tip_agree_on_numbers(struct varve *v)
+{
+	return v->group ? vv_comm_allreduce(v->group->comm, &v->tip.highest, 1, VARVE_MAX) : 0;
+}
+
+void vv_tip_open(struct varve *v)
+{
+	v->tip.highest_at_open = v->tip.highest;
+	v->tip.era = v->tip.highest + 1;
+}
+
+void vv_tip_agree(struct varve *v, uint64_t epoch, uint64_t highest)
+{
+	v->tip.epoch = epoch;
+	v->tip.highest = highest;
+}
+
+void vv_tip_set_token(struct varve *v, uint64_t token)
+{
+	v->tip.token = token;
+}
+
+void vv_tip_continue_none(struct varve *v)
+{
+	v->tip.epoch = 0;
+}
+
+void vv_tip_loaded(struct varve *v)
+{
+	v->tip.has_table = true;
+	v->tip.all_read = false;
+}
+
+void vv_tip_adopt(struct varve *v)
+{
+	const struct vv_run_table *t = v->tip.table;
+
+	v->tip.depth = t->depth;
+	v->tip.full_runs = 0;
+	v->tip.chain_cost = (uint64_t)v->tip.depth * LAYER_COST;
+	for (size_t i = 0; i < t->n; i++)
+		v->tip.full_runs += t->region[i].runs.n;
+}
+
+void vv_tip_compared(struct varve *v, bool done)
+{
+	v->tip.compared = done;
+}
+
+void vv_tip_is_mixed(struct varve *v)
+{
+	v->tip.mixed = true;
 }

@@ -5,6 +5,7 @@
 
 #include "core/dedup/index.h"
 #include "engine/lineage/catalog.h"
+#include "engine/memory_region.h"
 #include <stdbool.h>
 
 struct vv_layer_file;
@@ -42,6 +43,12 @@ int vv_index_cache_forget(const struct vv_lineage *lin, uint32_t rank);
 /* Is the cache whole? VV_EDAMAGED names it; VV_ENOENT if there is none. */
 int vv_index_cache_check(const struct vv_lineage *lin, uint32_t rank);
 
-/* engine/write/trust.c. A later layer refers only to bytes that this session wrote, or read and found whole. */
+/* The chunk's digest in the parent epoch; NULL: unknown. */
+static inline const struct vv_digest *vv_index_cache_was(const struct vv_index_cache *h, const struct vv_region *r, size_t i)
+{
+	if (r->was[i] >= VV_CHUNK_FIRST)
+		return &h->index.digest[r->was[i] - VV_CHUNK_FIRST];
+	return r->was[i] == VV_CHUNK_ZERO ? vv_region_zero(r, i) : NULL;
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/write/index_cache.h"
 #include "engine/write/referenced_layers.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/write/needed_entries.h"
@@ -29,12 +30,12 @@ static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
 	const struct vv_group *g = v->group;
 	bool judges = g && g->size > 1 && g->how == VV_GROUP_EXACT;
-	uint64_t memory = 0, bytes, little = vv_options_history(&v->conf, 0, LEAST_MEMORY);
+	uint64_t memory = 0, bytes, little = vv_options_history(&v->ctx.conf, 0, LEAST_MEMORY);
 	size_t n;
 
 	for (size_t i = 0; i < v->n_regions; i++)
 		memory += v->region[i]->shape.len;
-	bytes = vv_options_history(&v->conf, memory, v->cargo);
+	bytes = vv_options_history(&v->ctx.conf, memory, v->packed_bytes);
 	bytes = bytes > little ? bytes : little;
 	n = (size_t)((judges ? bytes / 2 : bytes) / cost);
 	return n > least ? n : least;
@@ -55,13 +56,13 @@ size_t vv_index_limit_judged(const struct varve *v)
 
 static int add_region(const struct varve *v, const struct vv_region *r, struct vv_needed_entries *n)
 {
-	const struct vv_index *x = &v->history.index;
+	const struct vv_index *x = &v->history->index;
 	int rc = 0;
 
 	for (size_t c = 0; rc == 0 && c < r->n_chunks; c++) {
 		uint32_t e = r->was[c] - VV_CHUNK_FIRST;
 
-		if (r->was[c] >= VV_CHUNK_FIRST && vv_run_rank(vv_index_layer(x, e)) == v->rank)
+		if (r->was[c] >= VV_CHUNK_FIRST && vv_run_rank(vv_index_layer(x, e)) == v->ctx.rank)
 			rc = vv_needed_entries_add(n, vv_index_layer(x, e), vv_index_pos(x, e), vv_region_chunk_len(r, c), r->shape.chunk);
 	}
 	return rc;
@@ -70,18 +71,18 @@ static int add_region(const struct varve *v, const struct vv_region *r, struct v
 /* What the epoch holds that is continued. Regions that are deduped in grains have no chunks, and need nothing of the index. */
 static int add_table(const struct varve *v, struct vv_needed_entries *n)
 {
-	bool *fine = vv_mem_new(v->table.n, sizeof(*fine));
+	bool *fine = vv_mem_new(v->tip.table->n, sizeof(*fine));
 	int rc;
 
 	if (!fine)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < v->n_regions; i++) {
-		size_t k = v->region[i]->fine ? vv_run_table_find(&v->table, v->region[i]->name) : v->table.n;
+		size_t k = v->region[i]->fine ? vv_run_table_find(v->tip.table, v->region[i]->name) : v->tip.table->n;
 
-		if (k < v->table.n)
+		if (k < v->tip.table->n)
 			fine[k] = true;
 	}
-	rc = vv_needed_entries_add_table(n, &v->table, v->rank, fine);
+	rc = vv_needed_entries_add_table(n, v->tip.table, v->ctx.rank, fine);
 	vv_mem_free(fine);
 	return rc;
 }
@@ -89,13 +90,13 @@ static int add_table(const struct varve *v, struct vv_needed_entries *n)
 int vv_index_limit_load(struct varve *v, struct vv_index_cache *out)
 {
 	struct vv_needed_entries needs = { 0 };
-	int rc = v->has_table ? add_table(v, &needs) : 0;
+	int rc = v->tip.has_table ? add_table(v, &needs) : 0;
 
 	for (size_t i = 0; rc == 0 && v->has_history && i < v->n_regions; i++)
 		rc = add_region(v, v->region[i], &needs);
 	vv_needed_entries_settle(&needs);
 	if (rc == 0)
-		rc = vv_index_cache_load(&v->lineage, v->rank, v->digest_kind, v->mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
+		rc = vv_index_cache_load(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
 	vv_needed_entries_fini(&needs);
 	return rc;
 }
@@ -106,7 +107,7 @@ bool vv_index_limit_holds(struct varve *v)
 	bool held = add_table(v, &needs) == 0;
 
 	vv_needed_entries_settle(&needs);
-	held = held && vv_needed_entries_met(&needs, &v->history.index, v->history.index.n);
+	held = held && vv_needed_entries_met(&needs, &v->history->index, v->history->index.n);
 	vv_needed_entries_fini(&needs);
 	return held;
 }
@@ -134,13 +135,13 @@ static void renumber(struct varve *v, const uint32_t *moved)
 
 int vv_index_limit_shrink(struct varve *v, size_t limit)
 {
-	uint32_t *moved = vv_mem_new(v->history.index.n, sizeof(*moved));
+	uint32_t *moved = vv_mem_new(v->history->index.n, sizeof(*moved));
 	int rc;
 
 	if (!moved)
 		return VV_ENOMEM;
 	mark(v, moved);
-	rc = vv_index_cache_shrink(&v->history, limit, moved);
+	rc = vv_index_cache_shrink(v->history, limit, moved);
 	if (rc == 0)
 		renumber(v, moved);
 	vv_mem_free(moved);
@@ -151,20 +152,20 @@ int vv_index_limit_shrink(struct varve *v, size_t limit)
  * same reason: as much again comes with an epoch in which everything is new. */
 static void cut(struct varve *v)
 {
-	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history.index.n;
+	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history->index.n;
 
 	if (before <= most)
 		return;
 	if (vv_index_limit_shrink(v, most / 2) < 0)
-		vv_log_warn("more is remembered than history=%s allows: %s", vv_conf_text(&v->conf, "history"), vv_err_last());
+		vv_log_warn("more is remembered than history=%s allows: %s", vv_conf_text(&v->ctx.conf, "history"), vv_err_last());
 	else
-		vv_log_info("history: of %zu digests %zu are kept", before, v->history.index.n);
+		vv_log_info("history: of %zu digests %zu are kept", before, v->history->index.n);
 }
 
 void vv_index_limit_settle(struct varve *v)
 {
 	cut(v);
-	vv_index_cache_save(&v->lineage, v->rank, v->digest_kind, v->epoch, &v->history);
+	vv_index_cache_save(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.epoch, v->history);
 }
 
 /* ---- what gc has taken away ----------------------------------------------------------------------------------------------- */
@@ -210,17 +211,17 @@ static int look_into(struct vv_index_cache *h, size_t k, struct vv_layer_file *f
 /* Marks the entries of this rank's layers that the store still has. One that is damaged is as good as gone. */
 static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 {
-	struct vv_index_cache *h = &v->history;
+	struct vv_index_cache *h = v->history;
 	struct vv_listing all = { 0 };
-	int rc = vv_catalog_list(&v->lineage, 0, &all);
+	int rc = vv_catalog_list(&v->ctx.lineage, 0, &all);
 
 	for (size_t k = 0; rc == 0 && k < h->index.n_layers; k++) {
 		uint64_t layer = h->index.layer[k];
 		struct vv_layer_file *f = NULL;
 
-		if (vv_run_rank(layer) != v->rank || !of[k].hi || !vv_catalog_lists(&all, layer))
+		if (vv_run_rank(layer) != v->ctx.rank || !of[k].hi || !vv_catalog_lists(&all, layer))
 			continue;
-		rc = vv_layer_file_open(&v->lineage, layer, 0, &f);
+		rc = vv_layer_file_open(&v->ctx.lineage, layer, 0, &f);
 		if (rc == 0)
 			rc = look_into(h, k, f, &of[k], stays);
 		vv_layer_file_close(f);
@@ -242,7 +243,7 @@ static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *
 
 		if (r->was[c] < VV_CHUNK_FIRST)
 			continue;
-		if (vv_run_rank(vv_index_layer(&v->history.index, e)) != v->rank)
+		if (vv_run_rank(vv_index_layer(&v->history->index, e)) != v->ctx.rank)
 			stays[e] = 1;
 		if (!stays[e]) {
 			r->was[c] = VV_CHUNK_UNKNOWN;
@@ -253,7 +254,7 @@ static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *
 
 static int prune(struct varve *v, uint32_t *stays)
 {
-	struct vv_index_cache *h = &v->history;
+	struct vv_index_cache *h = v->history;
 	struct left *of = vv_mem_new(h->index.n_layers, sizeof(*of));
 	int rc = of ? 0 : VV_ENOMEM;
 
@@ -275,14 +276,14 @@ static int prune(struct varve *v, uint32_t *stays)
 
 int vv_index_limit_prune(struct varve *v)
 {
-	uint32_t *stays = vv_mem_new(v->history.index.n, sizeof(*stays));
+	uint32_t *stays = vv_mem_new(v->history->index.n, sizeof(*stays));
 	int rc = stays ? prune(v, stays) : VV_ENOMEM;
 
 	vv_mem_free(stays);
 	vv_referenced_layers_reclaimed(v);
 	if (rc)
 		return rc;
-	v->history.cached = 0; /* gc has removed the cache */
-	v->history.since = v->history.index.n_layers;
+	v->history->cached = 0; /* gc has removed the cache */
+	v->history->since = v->history->index.n_layers;
 	return 0;
 }

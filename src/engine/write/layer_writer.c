@@ -12,13 +12,13 @@ static int begin_head(struct vv_layer_writer *p)
 	struct varve *v = p->v;
 	struct vv_head *h = &p->head;
 
-	memcpy(h->lineage, v->lineage.id, sizeof(h->lineage));
+	memcpy(h->lineage, v->ctx.lineage.id, sizeof(h->lineage));
 	h->epoch = p->epoch;
-	h->parent = p->keyframe ? 0 : v->epoch;
-	h->depth = p->keyframe ? 0 : (uint8_t)(v->depth + 1);
-	h->rank = v->rank;
-	h->ranks = v->ranks;
-	h->digest_kind = v->digest_kind;
+	h->parent = p->keyframe ? 0 : v->tip.epoch;
+	h->depth = p->keyframe ? 0 : (uint8_t)(v->tip.depth + 1);
+	h->rank = v->ctx.rank;
+	h->ranks = v->ctx.ranks;
+	h->digest_kind = v->ctx.digest_kind;
 	h->region = vv_mem_new(p->n_regions, sizeof(*h->region));
 	if (!h->region)
 		return VV_ENOMEM;
@@ -40,7 +40,7 @@ int vv_layer_writer_begin(struct vv_layer_writer *p)
 {
 	int rc = begin_head(p);
 
-	return rc ? rc : vv_index_reserve(&p->v->history.index, p->chunks);
+	return rc ? rc : vv_index_reserve(&p->v->history->index, p->chunks);
 }
 
 int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer_options *opt)
@@ -51,12 +51,12 @@ int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer
 	struct iovec iov;
 	int rc = 0;
 
-	vv_name_layer(object, v->lineage.name, p->epoch, v->rank);
+	vv_name_layer(object, v->ctx.lineage.name, p->epoch, v->ctx.rank);
 	p->opened = true;
 	if (!p->put)
-		rc = vv_store_put_open(v->store, object, (uint64_t)p->chunks * vv_conf_number(&v->conf, "chunk"), &p->put);
+		rc = vv_store_put_open(v->ctx.store, object, (uint64_t)p->chunks * vv_conf_number(&v->ctx.conf, "chunk"), &p->put);
 	if (rc == 0)
-		rc = vv_block_writer_open(v->pool, p->put, opt, &p->flush);
+		rc = vv_block_writer_open(v->ctx.pool, p->put, opt, &p->flush);
 	if (rc)
 		return rc;
 	vv_layer_put_header(&header);
@@ -70,10 +70,10 @@ int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer
 
 static bool is_same(struct vv_layer_writer *p, const struct vv_region *r, size_t i, const struct vv_digest *d)
 {
-	const struct vv_digest *old = vv_region_digest(p->v, r, i);
+	const struct vv_digest *old = vv_index_cache_was(p->v->history, r, i);
 
 	return old && vv_digest_equal(old, d) &&
-	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_entry(&p->v->lineage, &p->v->history, r->was[i] - VV_CHUNK_FIRST));
+	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_entry(&p->v->ctx.lineage, p->v->history, r->was[i] - VV_CHUNK_FIRST));
 }
 
 bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d)
@@ -81,8 +81,8 @@ bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_
 	size_t len = vv_region_chunk_len(r, i);
 	uint32_t e;
 
-	if (!p->v->dedup) { /* but not twice in one epoch: a thousand entries of one digest make an index slow */
-		e = vv_index_find(&p->v->history.index, d);
+	if (!p->v->ctx.dedup) { /* but not twice in one epoch: a thousand entries of one digest make an index slow */
+		e = vv_index_find(&p->v->history->index, d);
 		if (e == VV_INDEX_NONE || e < p->old_entries)
 			return false;
 		r->now[i] = e + VV_CHUNK_FIRST;
@@ -98,8 +98,8 @@ bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_
 		p->st.bytes_zero += len;
 		return true;
 	}
-	e = vv_index_find(&p->v->history.index, d);
-	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->lineage, &p->v->history, e))
+	e = vv_index_find(&p->v->history->index, d);
+	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->ctx.lineage, p->v->history, e))
 		return false;
 	r->now[i] = e + VV_CHUNK_FIRST;
 	if (vv_rank_dedup_is_claim(p, r->now[i]))
@@ -166,14 +166,14 @@ static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, siz
 	if (*state == VV_CLAIM_LENT && p->claims->pos[k] != p->pos)
 		return vv_err_set(VV_EINVAL, "a chunk was promised position %" PRIu64 " and comes to %" PRIu64, p->claims->pos[k],
 				  p->pos);
-	rc = vv_index_source(&p->v->history.index, p->layer, &source);
+	rc = vv_index_source(&p->v->history->index, p->layer, &source);
 	if (rc == 0)
 		rc = append(p, r, d, VV_INDEX_NONE, bytes, len, how, tag);
 	if (rc)
 		return rc;
 	if (how == VV_PLACE_CHANGED)
-		vv_index_rename(&p->v->history.index, e, d);
-	vv_index_move(&p->v->history.index, e, source, p->pos - len);
+		vv_index_rename(&p->v->history->index, e, d);
+	vv_index_move(&p->v->history->index, e, source, p->pos - len);
 	*state = VV_CLAIM_PLACED;
 	*added = true;
 	return 0;
@@ -182,7 +182,7 @@ static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, siz
 int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		  enum vv_place how, uint32_t tag, bool *added)
 {
-	struct vv_index *x = &p->v->history.index;
+	struct vv_index *x = &p->v->history->index;
 	size_t len = vv_region_chunk_len(r, i);
 	uint32_t e;
 	int rc;

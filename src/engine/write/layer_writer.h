@@ -5,6 +5,8 @@
 #include "core/format/commit.h"
 #include "core/format/layer.h"
 #include "engine/context.h"
+#include "engine/write/block_writer.h"
+#include "engine/write/index_cache.h"
 
 struct vv_layer_writer {
 	struct varve *v;
@@ -60,7 +62,7 @@ struct vv_run vv_layer_writer_run(const struct vv_index *x, const struct vv_regi
 /* The digests of this epoch's new content, in the order of its positions: the tail of the index. */
 static inline struct vv_digest *vv_layer_writer_new_digests(const struct vv_layer_writer *p)
 {
-	return p->v->history.index.digest + p->old_entries;
+	return p->v->history->index.digest + p->old_entries;
 }
 
 #endif

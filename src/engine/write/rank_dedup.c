@@ -16,7 +16,7 @@ int vv_rank_dedup_begin(struct vv_layer_writer *p)
 {
 	struct vv_claims *c;
 
-	if (!p->v->dedup || p->v->group->how == VV_GROUP_NONE || p->v->ranks == 1)
+	if (!p->v->ctx.dedup || p->v->group->how == VV_GROUP_NONE || p->v->ctx.ranks == 1)
 		return 0;
 	c = vv_mem_new(1, sizeof(*c));
 	if (!c)
@@ -46,7 +46,7 @@ void vv_rank_dedup_end(struct vv_layer_writer *p)
 
 int vv_rank_dedup_claim(struct vv_layer_writer *p, struct vv_region *r, size_t i, uint64_t chunk, const struct vv_digest *d)
 {
-	struct vv_index *x = &p->v->history.index;
+	struct vv_index *x = &p->v->history->index;
 	struct vv_claims *c = p->claims;
 	uint32_t e = vv_index_find(x, d);
 	int rc = 0;
@@ -83,7 +83,7 @@ static int send_all(struct vv_rank_dedup_priv *t, struct vv_exchange *m)
  * again, to be counted up. */
 static uint64_t *count_judges(const struct vv_rank_dedup_priv *t, size_t n, size_t from)
 {
-	const struct vv_digest *d = t->p->v->history.index.digest + from;
+	const struct vv_digest *d = t->p->v->history->index.digest + from;
 	uint32_t size = t->g->size;
 	uint64_t *first = vv_mem_new(2 * (size_t)size + 1, sizeof(*first));
 
@@ -127,8 +127,8 @@ static int write_claims(struct vv_rank_dedup_priv *t)
 /* What this rank stored before the session began, which the judges are told once. */
 static int write_known(struct vv_rank_dedup_priv *t)
 {
-	const struct vv_digest *d = t->p->v->history.index.digest;
-	size_t n = t->g->introduced ? 0 : t->p->v->history.n_loaded; /* those above are of this session: known, or not its own */
+	const struct vv_digest *d = t->p->v->history->index.digest;
+	size_t n = t->g->introduced ? 0 : t->p->v->history->n_loaded; /* those above are of this session: known, or not its own */
 	uint32_t size = t->g->size;
 	uint64_t *first = count_judges(t, n, 0);
 	int rc = vv_exchange_new(&t->known, size, n * sizeof(struct vv_digest));
@@ -236,11 +236,11 @@ static int send_claims(struct vv_rank_dedup_priv *t, uint64_t *old)
 /* A judge remembers that this rank stored it: where is it now? */
 static struct vv_dedup_judge_place recall(struct vv_layer_writer *p, const struct vv_digest *d)
 {
-	struct vv_index_cache *h = &p->v->history;
+	struct vv_index_cache *h = p->v->history;
 	uint32_t e = vv_index_find(&h->index, d);
 
-	if (e == VV_INDEX_NONE || e >= p->old_entries || vv_run_rank(vv_index_layer(&h->index, e)) != p->v->rank ||
-	    !vv_trust_entry(&p->v->lineage, h, e))
+	if (e == VV_INDEX_NONE || e >= p->old_entries || vv_run_rank(vv_index_layer(&h->index, e)) != p->v->ctx.rank ||
+	    !vv_trust_entry(&p->v->ctx.lineage, h, e))
 		return (struct vv_dedup_judge_place){ 0 };
 	return (struct vv_dedup_judge_place){ vv_index_layer(&h->index, e), vv_index_pos(&h->index, e) };
 }
@@ -394,7 +394,7 @@ static int by_layer(const void *a, const void *b)
 
 static int apply_old(struct vv_rank_dedup_priv *t, struct old_ref *old, size_t n)
 {
-	struct vv_index *x = &t->p->v->history.index;
+	struct vv_index *x = &t->p->v->history->index;
 	uint64_t source = 0;
 	int rc = 0;
 
@@ -418,7 +418,7 @@ static int note_copies(struct vv_layer_writer *p, size_t claim, const uint64_t *
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && i < n; i++)
-		if (copy[i] != VV_DEDUP_JUDGE_NO_COPY && copy[i] / VV_DEDUP_JUDGE_POS_MAX != p->v->rank)
+		if (copy[i] != VV_DEDUP_JUDGE_NO_COPY && copy[i] / VV_DEDUP_JUDGE_POS_MAX != p->v->ctx.rank)
 			rc = vv_copies_section_add(&p->copies, &(struct vv_copy){ .pos = c->pos[claim],
 									  .len = vv_dedup_judge_tag_len(c->tag[claim]),
 									  .at = copy[i] % VV_DEDUP_JUDGE_POS_MAX,
@@ -431,7 +431,7 @@ static int apply_where(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->verdicts.in;
 	const uint64_t *word = (const uint64_t *)t->where.in;
-	struct vv_index *x = &t->p->v->history.index;
+	struct vv_index *x = &t->p->v->history->index;
 	size_t n = t->p->claims->n, at = 0, n_old = 0;
 	uint64_t *source = vv_mem_new(t->g->size, sizeof(*source)); /* 1 + its number */
 	struct old_ref *old = vv_mem_new(n, sizeof(*old));
@@ -528,7 +528,7 @@ static void talk_free(struct vv_rank_dedup_priv *t)
 
 struct vv_comm *vv_rank_dedup_comm(const struct varve *v)
 {
-	return v->group->behind && v->async ? v->group->side : v->group->comm;
+	return v->group->behind && v->ctx.async ? v->group->side : v->group->comm;
 }
 
 int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct vv_layer_writer *p))
@@ -536,7 +536,7 @@ int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct v
 	struct vv_group *g = p->v->group;
 	struct vv_comm *comm = vv_rank_dedup_comm(p->v);
 	uint64_t start = vv_clock_ns(), waited;
-	bool silent = !p->v->dedup || g->how == VV_GROUP_NONE || g->size == 1;
+	bool silent = !p->v->ctx.dedup || g->how == VV_GROUP_NONE || g->size == 1;
 	struct vv_rank_dedup_priv *t = silent || rc ? NULL : vv_mem_new(1, sizeof(*t));
 
 	if (!t && !silent && rc == 0)

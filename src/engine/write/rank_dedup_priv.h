@@ -38,14 +38,14 @@ static inline int vv_rank_dedup_priv_agree(struct vv_rank_dedup_priv *t, int rc)
 
 static inline const struct vv_digest *vv_rank_dedup_priv_digest(const struct vv_layer_writer *p, size_t claim)
 {
-	return &p->v->history.index.digest[p->old_entries + claim];
+	return &p->v->history->index.digest[p->old_entries + claim];
 }
 
 static inline int vv_rank_dedup_priv_refer(struct vv_layer_writer *p, size_t claim, uint64_t source, uint64_t pos)
 {
 	struct vv_claims *c = p->claims;
 
-	vv_index_move(&p->v->history.index, (uint32_t)(p->old_entries + claim), source, pos);
+	vv_index_move(&p->v->history->index, (uint32_t)(p->old_entries + claim), source, pos);
 	c->state[claim] = VV_CLAIM_REFERRED;
 	c->referred += vv_dedup_judge_tag_len(c->tag[claim]);
 	return 0;

@@ -30,7 +30,7 @@ static struct vv_tuple *tuples(const struct vv_rank_dedup_priv *t)
 /* The claim with this digest; the number of claims if it is none of this rank's. */
 static size_t claim_of(const struct vv_layer_writer *p, const struct vv_digest *d)
 {
-	uint32_t e = vv_index_find(&p->v->history.index, d);
+	uint32_t e = vv_index_find(&p->v->history->index, d);
 
 	if (e == VV_INDEX_NONE || e < p->old_entries || e - p->old_entries >= p->claims->n)
 		return p->claims->n;
@@ -48,7 +48,7 @@ static int tell_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *t
 /* Lines 17 to 21. What others hold and this rank does not is remembered, too: it may get it in a later epoch. */
 static int apply_top(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, const uint64_t *pos)
 {
-	struct vv_index *x = &t->p->v->history.index;
+	struct vv_index *x = &t->p->v->history->index;
 	uint64_t *source = vv_mem_new(t->g->size, sizeof(*source)); /* 1 + its number */
 	int rc = source ? 0 : VV_ENOMEM;
 

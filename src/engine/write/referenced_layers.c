@@ -6,6 +6,7 @@
 #include "base/search.h"
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/layer_file.h"
+#include "engine/lineage/run_table.h"
 #include "engine/write/layer_writer.h"
 #include "engine/ranks/group.h"
 #include <inttypes.h>
@@ -27,17 +28,17 @@ static bool can_see(const struct varve *v, uint64_t layer)
 	const struct vv_group *g = v->group;
 	uint32_t rank = vv_run_rank(layer);
 
-	if (!v->store->ops->size)
+	if (!v->ctx.store->ops->size)
 		return false;
-	return !g || !g->split || (vv_run_epoch(layer) > v->found && rank < g->size && g->place[rank] == g->place[g->rank]);
+	return !g || !g->split || (vv_run_epoch(layer) > v->tip.highest_at_open && rank < g->size && g->place[rank] == g->place[g->rank]);
 }
 
 static int look(const struct varve *v, uint64_t layer, uint64_t *size)
 {
 	char object[VV_NAME_MAX];
 
-	vv_name_layer(object, v->lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
-	return v->store->ops->size(v->store, object, size);
+	vv_name_layer(object, v->ctx.lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
+	return v->ctx.store->ops->size(v->ctx.store, object, size);
 }
 
 /* Where it is, or belongs. */
@@ -72,7 +73,7 @@ static int ask(struct varve *v, uint64_t layer)
 
 	if (!layer || !can_see(v, layer))
 		return 0;
-	l = get(&v->footing, layer);
+	l = get(v->referenced, layer);
 	if (!l)
 		return VV_ENOMEM;
 	l->asked = true;
@@ -110,8 +111,8 @@ static void settle(struct vv_referenced_layers *f)
 
 int vv_referenced_layers_found(struct varve *v)
 {
-	const struct vv_run_table *t = &v->table;
-	struct vv_referenced_layers *f = &v->footing;
+	const struct vv_run_table *t = v->tip.table;
+	struct vv_referenced_layers *f = v->referenced;
 	int rc = 0;
 
 	ask_none(f);
@@ -129,22 +130,22 @@ static int gone(struct vv_layer_writer *p, uint64_t layer, const char *how)
 {
 	char object[VV_NAME_MAX];
 
-	p->v->footing.lost = true;
-	vv_name_layer(object, p->v->lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
+	p->v->referenced->lost = true;
+	vv_name_layer(object, p->v->ctx.lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
 	return vv_err_set(VV_EDAMAGED,
 			  "layer '%s' of store '%s' %s under the running session (by hand? a purge of old files?), and epoch %" PRIu64 " would refer to it: the epoch does not "
 			  "count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
-			  object, p->v->store->url, how, p->epoch);
+			  object, p->v->ctx.store->url, how, p->epoch);
 }
 
 /* Some layer was met, now or when something was looked at, that is another copy's; which one it was that this epoch would have needed is not known. */
 static int turned(struct vv_layer_writer *p)
 {
-	p->v->footing.lost = true;
+	p->v->referenced->lost = true;
 	return vv_err_set(VV_EDAMAGED,
 			  "layers of lineage '%s' in store '%s' are of another copy of it than those met before (mixed, or replaced under the running session), and epoch %" PRIu64 " might refer to them: the epoch does "
 			  "not count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
-			  p->v->lineage.name, p->v->store->url, p->epoch);
+			  p->v->ctx.lineage.name, p->v->ctx.store->url, p->epoch);
 }
 
 /* By the layer itself, where it can be seen, or by this rank's of the same epoch. False: it is not the one that was met before, or another is not. */
@@ -152,29 +153,29 @@ static bool learn(struct varve *v, uint64_t layer)
 {
 	uint64_t epoch = vv_run_epoch(layer);
 
-	if (vv_provenance_knows(&v->lineage, epoch))
-		return !vv_provenance_turned(&v->lineage);
-	if (vv_layer_file_meet(&v->lineage, layer) < 0 || !vv_provenance_knows(&v->lineage, epoch))
-		vv_layer_file_meet(&v->lineage, vv_run_layer(epoch, v->rank));
-	if (!vv_provenance_knows(&v->lineage, epoch))
-		vv_provenance_cannot(&v->lineage, epoch);
-	return !vv_provenance_turned(&v->lineage);
+	if (vv_provenance_knows(&v->ctx.lineage, epoch))
+		return !vv_provenance_turned(&v->ctx.lineage);
+	if (vv_layer_file_meet(&v->ctx.lineage, layer) < 0 || !vv_provenance_knows(&v->ctx.lineage, epoch))
+		vv_layer_file_meet(&v->ctx.lineage, vv_run_layer(epoch, v->ctx.rank));
+	if (!vv_provenance_knows(&v->ctx.lineage, epoch))
+		vv_provenance_cannot(&v->ctx.lineage, epoch);
+	return !vv_provenance_turned(&v->ctx.lineage);
 }
 
 int vv_referenced_layers_learn(struct vv_layer_writer *p)
 {
-	bool holds = !vv_provenance_turned(&p->v->lineage);
+	bool holds = !vv_provenance_turned(&p->v->ctx.lineage);
 	struct vv_err_state error;
 	uint64_t last = 0;
 
 	vv_err_save(0, &error);
 	if (holds && p->head.parent)
-		holds = learn(p->v, vv_run_layer(p->head.parent, p->v->rank));
+		holds = learn(p->v, vv_run_layer(p->head.parent, p->v->ctx.rank));
 	for (size_t i = 0; holds && i < p->head.n_regions; i++)
 		for (size_t n = 0; holds && n < p->head.region[i].runs.n; n++) {
 			uint64_t layer = p->head.region[i].runs.v[n].layer;
 
-			if (layer && layer != last && vv_run_epoch(layer) < p->v->era)
+			if (layer && layer != last && vv_run_epoch(layer) < p->v->tip.era)
 				holds = learn(p->v, layer);
 			last = layer;
 		}
@@ -185,7 +186,7 @@ int vv_referenced_layers_learn(struct vv_layer_writer *p)
 /* A layer that continues others needs what they need. It has a place here from now on, too. */
 static int ask_pass(struct vv_layer_writer *p)
 {
-	struct vv_referenced_layers *f = &p->v->footing;
+	struct vv_referenced_layers *f = p->v->referenced;
 	int rc = ask(p->v, p->layer);
 
 	for (size_t i = 0; i < f->n; i++)
@@ -203,8 +204,8 @@ static int check_layer(struct vv_layer_writer *p, struct vv_referenced_layers_la
 	if (rc == VV_ENOENT)
 		return gone(p, l->layer, "was removed");
 	if (rc == 0 && size != l->size) /* the first time, when one that was cut has lost its trailer; or it has been replaced */
-		rc = vv_layer_file_meet(&p->v->lineage, l->layer);
-	if (rc == 0 && vv_provenance_turned(&p->v->lineage))
+		rc = vv_layer_file_meet(&p->v->ctx.lineage, l->layer);
+	if (rc == 0 && vv_provenance_turned(&p->v->ctx.lineage))
 		return turned(p);
 	if (rc == VV_EDAMAGED || (rc == 0 && size < l->size))
 		return gone(p, l->layer, "was cut short, or overwritten,");
@@ -222,15 +223,15 @@ static bool is_due(const struct vv_layer_writer *p, const struct vv_referenced_l
 /* Nobody else has laid down what this session has. */
 static int check_own(struct vv_layer_writer *p)
 {
-	struct vv_era own = { p->v->era, p->epoch, p->v->token };
-	int rc = vv_provenance_meet(&p->v->lineage, &(struct vv_era_table){ &own, 1, 1 });
+	struct vv_era own = { p->v->tip.era, p->epoch, p->v->tip.token };
+	int rc = vv_provenance_meet(&p->v->ctx.lineage, &(struct vv_era_table){ &own, 1, 1 });
 
-	return rc == VV_EDAMAGED || vv_provenance_turned(&p->v->lineage) ? turned(p) : rc;
+	return rc == VV_EDAMAGED || vv_provenance_turned(&p->v->ctx.lineage) ? turned(p) : rc;
 }
 
 int vv_referenced_layers_check(struct vv_layer_writer *p)
 {
-	struct vv_referenced_layers *f = &p->v->footing;
+	struct vv_referenced_layers *f = p->v->referenced;
 	uint64_t start = vv_clock_ns();
 	size_t looked = 0, i;
 	int rc = check_own(p);
@@ -257,18 +258,18 @@ int vv_referenced_layers_check(struct vv_layer_writer *p)
 
 void vv_referenced_layers_accept(struct vv_layer_writer *p)
 {
-	struct vv_referenced_layers_layer *l = can_see(p->v, p->layer) ? get(&p->v->footing, p->layer) : NULL; /* it has a place */
+	struct vv_referenced_layers_layer *l = can_see(p->v, p->layer) ? get(p->v->referenced, p->layer) : NULL; /* it has a place */
 
 	if (!l)
 		return;
 	l->size = p->st.bytes_layer;
 	l->asked = true;
-	settle(&p->v->footing);
+	settle(p->v->referenced);
 }
 
 void vv_referenced_layers_reclaimed(struct varve *v)
 {
-	struct vv_referenced_layers *f = &v->footing;
+	struct vv_referenced_layers *f = v->referenced;
 	struct vv_err_state error;
 	size_t kept = 0;
 

@@ -58,7 +58,7 @@ static void name(char out[VV_NAME_MAX], const struct varve *v, uint64_t epoch)
 {
 	const struct vv_group *g = v->group;
 
-	vv_name_bundle(out, v->lineage.name, epoch, g->bundle.first, g->bundle.last);
+	vv_name_bundle(out, v->ctx.lineage.name, epoch, g->bundle.first, g->bundle.last);
 }
 
 /* The leader's token, to those who write with it. */
@@ -110,9 +110,9 @@ static int taste(struct vv_layer_writer *p, struct vv_comm *comm)
 {
 	struct vv_group *g = p->v->group;
 	struct vv_shared_samples *t = g->bundle.tasting;
-	int rc = p->v->coding.codec ? vv_shared_samples_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
+	int rc = p->v->coding->codec ? vv_shared_samples_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
 
-	p->v->coding.tasting = t;
+	p->v->coding->tasting = t;
 	if (rc == 0)
 		rc = vv_head_add_stat(&p->head, "n.tasted", vv_shared_samples_shared(t));
 	return rc ? rc : vv_head_add_stat(&p->head, "n.alike", vv_shared_samples_alike(t));
@@ -125,7 +125,7 @@ static int join(struct vv_layer_writer *p, struct vv_comm *comm, const char *obj
 	int rc = check_rooms(g);
 
 	if (rc == 0)
-		rc = vv_store_bundle_join(p->v->store, object, g->bundle.token, offset(g, g->rank), g->bundle.room[g->rank], &p->put);
+		rc = vv_store_bundle_join(p->v->ctx.store, object, g->bundle.token, offset(g, g->rank), g->bundle.room[g->rank], &p->put);
 	rc = vv_group_agree(g, comm, rc);
 	return rc == VV_ENOENT && comm->broken ? vv_group_agree(g, comm, 0) : rc;
 }
@@ -140,7 +140,7 @@ int vv_shared_file_begin(struct vv_layer_writer *p, struct vv_comm *comm)
 
 	name(object, v, p->epoch);
 	if (leads(g))
-		rc = vv_store_bundle_make(v->store, object, g->bundle.token);
+		rc = vv_store_bundle_make(v->ctx.store, object, g->bundle.token);
 	g->bundle.open = leads(g) && rc == 0;
 	g->bundle.epoch = p->epoch;
 	rc = vv_group_agree(g, comm, rc);
@@ -169,16 +169,16 @@ int vv_shared_file_seal(struct varve *v)
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		uint32_t rank = g->bundle.first + (uint32_t)i;
 
-		vv_name_layer(names[i], v->lineage.name, g->bundle.epoch, rank);
+		vv_name_layer(names[i], v->ctx.lineage.name, g->bundle.epoch, rank);
 		m[i].name = strrchr(names[i], '/') + 1;
 		m[i].off = offset(g, rank);
 		m[i].len = g->bundle.len[rank];
 	}
 	name(object, v, g->bundle.epoch);
 	if (rc == 0)
-		rc = vv_store_bundle_seal(v->store, object, g->bundle.token, m, n);
+		rc = vv_store_bundle_seal(v->ctx.store, object, g->bundle.token, m, n);
 	else
-		vv_store_bundle_drop(v->store, object, g->bundle.token);
+		vv_store_bundle_drop(v->ctx.store, object, g->bundle.token);
 	g->bundle.open = false;
 	vv_mem_free(m);
 	vv_mem_free(names);
@@ -193,6 +193,6 @@ void vv_shared_file_drop(struct varve *v)
 	if (!g || !g->bundle.open)
 		return;
 	name(object, v, g->bundle.epoch);
-	vv_store_bundle_drop(v->store, object, g->bundle.token);
+	vv_store_bundle_drop(v->ctx.store, object, g->bundle.token);
 	g->bundle.open = false;
 }

@@ -4,6 +4,7 @@
 
 #include "engine/write/layer_writer.h"
 
+struct vv_comm;
 struct vv_group;
 
 /* At the opening: which ranks write together. VV_ENOTSUP if the store has no such files. */

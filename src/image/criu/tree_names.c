@@ -128,7 +128,7 @@ int vv_tree_names_meet(struct varve *v, int rc, const pid_t *root, size_t n, str
 	*out = (struct vv_tree_names_place){ 0 };
 	if (rc == 0)
 		rc = write_trees(root, n, &b);
-	mine = (struct told){ (const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), v->rank, true };
+	mine = (struct told){ (const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), v->ctx.rank, true };
 	if (!g) {
 		out->all = n;
 		rc = rc ? rc : check_rank(&mine, &mine);

@@ -513,7 +513,7 @@ void vv_restore_many_fini(struct vv_restore_many *r)
 int vv_restore_many_newest(struct varve *v, uint64_t *epoch)
 {
 	struct vv_group *g = v->group;
-	int rc = vv_group_agree(g, g->comm, vv_catalog_newest(&v->lineage, UINT64_MAX, epoch));
+	int rc = vv_group_agree(g, g->comm, vv_catalog_newest(&v->ctx.lineage, UINT64_MAX, epoch));
 
 	return rc ? rc : vv_comm_allreduce(g->comm, epoch, 1, VARVE_MAX);
 }

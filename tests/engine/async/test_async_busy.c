@@ -3,6 +3,7 @@
  * nothing gets lost: once they stop, the next one holds everything. With writes to single pages here and there, more of them
  * than the buffer holds: the memory is then fenced before it is looked at (engine/memory/dirty.c). */
 #include "engine/context.h"
+#include "engine/memory/tile_state.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -76,7 +77,7 @@ static void busy(const char *options)
 	for (int e = 0; e < EPOCHS || (e < 5 * EPOCHS && !shut_first); e++) { // each failure is told by the next call
 		wait_for_writes(2000);
 		(void)varve_checkpoint(v);
-		shut_first += v->region[0]->shut_first;
+		shut_first += v->region[0]->tracked->shut_first;
 	}
 	atomic_store(&stop, true);
 	for (int i = 0; i < THREADS; i++)

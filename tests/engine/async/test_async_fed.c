@@ -2,6 +2,7 @@
 /* What is under way to a slow sink and has no copy cannot be written by the program. So it is no more than the sink needs to be kept
  * busy, however many threads there are; and a program that writes meanwhile, wherever, gets through. */
 #include "engine/context.h"
+#include "engine/memory/tiles.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -17,10 +18,10 @@ static size_t uncopied(varve *v)
 {
 	size_t n;
 
-	pthread_mutex_lock(&v->tiles.lock);
-	n = v->tiles.groups_in_blocks - v->tiles.cells_in_blocks;
-	pthread_mutex_unlock(&v->tiles.lock);
-	return n * v->tiles.group_len;
+	pthread_mutex_lock(&v->tiles->lock);
+	n = v->tiles->waiters.groups_in_blocks - v->tiles->waiters.cells_in_blocks;
+	pthread_mutex_unlock(&v->tiles->lock);
+	return n * v->tiles->geometry.group_len;
 }
 
 // The sanitizer cannot know that fences order it.

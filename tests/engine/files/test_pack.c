@@ -3,6 +3,7 @@
 #include "engine/files/pack.h"
 #include "codec/codec.h"
 #include "engine/context.h"
+#include "engine/session/session.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "vv_test.h"

@@ -3,8 +3,10 @@
  * before it. An epoch counts or it does not; what counted before gives back its files; the next try succeeds. */
 #include "base/err.h"
 #include "engine/files/pack.h"
+#include "engine/lineage/run_table.h"
 #include "engine/read/restore.h"
 #include "engine/context.h"
+#include "engine/session/session.h"
 #include "store/dir.h"
 #include "support/faultfs.h"
 #include "support/gen.h"

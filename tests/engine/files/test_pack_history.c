@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "engine/lineage/catalog.h"
+#include "engine/lineage/run_table.h"
+#include "engine/session/session.h"
 #include "engine/upkeep/gc.h"
 #include "engine/files/pack.h"
 #include "engine/read/restore.h"

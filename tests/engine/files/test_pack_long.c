@@ -2,6 +2,8 @@
 /* A set of files that is packed again and again, by a command each time: what is known of older epochs comes from the cache of the index, and not from every layer there is. */
 #include "engine/files/pack.h"
 #include "engine/context.h"
+#include "engine/session/session.h"
+#include "engine/write/index_cache.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -42,7 +44,7 @@ static void pack(const char *store, const char *options, unsigned epoch)
 	MUST(vv_pack_run(v, file, FILES, &how, &report) == 0);
 	MUST(report.epoch == epoch);
 	MUST(epoch == 1 || report.fresh < 200000); /* what is known is not stored again */
-	MUST(v->history.cached == epoch / RENEWED * RENEWED); /* who cannot use it makes it anew each time */
+	MUST(v->history->cached == epoch / RENEWED * RENEWED); /* who cannot use it makes it anew each time */
 	vv_pack_report_fini(&report);
 	varve_close(v);
 }

@@ -10,6 +10,7 @@
 #include "engine/read/restore.h"
 #include "engine/context.h"
 #include "engine/files/unpack.h"
+#include "engine/session/session.h"
 #include "engine/upkeep/verify.h"
 #include "support/damage.h"
 #include "support/gen.h"

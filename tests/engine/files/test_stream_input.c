@@ -8,6 +8,7 @@
 #include "engine/context.h"
 #include "engine/files/unpack.h"
 #include "engine/read/restore.h"
+#include "engine/session/session.h"
 #include "engine/upkeep/verify.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/lineage/run_table.h"
+#include "engine/memory/tiles.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -111,9 +112,9 @@ static void copy_store(const char *from, const char *to)
 static void check_late(const struct job *j)
 {
 	const struct varve *v = j->v;
-	bool may = v->tiles.scan && !strstr(j->options, "method=full");
+	bool may = v->tiles->fences.scan && !strstr(j->options, "method=full");
 
-	if (v->watch_auto && v->highest > EPOCHS)
+	if (v->tracking.automatic && v->tip.highest > EPOCHS)
 		return;
 	for (int r = 0; r < REGIONS; r++) {
 		const struct vv_fine *f = v->region[r]->fine;
@@ -388,7 +389,7 @@ static void from_cache(void)
 				writers_write(&seed, &(struct area){ p, LEN }, 1);
 			MUST(varve_checkpoint(v) == 0);
 		}
-		MUST(v->history.cached && v->history.cached < MANY); /* one that lacks something is written anew */
+		MUST(v->history->cached && v->history->cached < MANY); /* one that lacks something is written anew */
 		MUST(varve_close(v) == 0);
 	}
 	place_remove(store);

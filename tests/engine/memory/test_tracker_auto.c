@@ -2,6 +2,7 @@
 /* The tracker `auto` watches a region or compares it whole, by the share of it that is written and by what both cost here. Whatever it
  * does, every write is found. */
 #include "engine/context.h"
+#include "engine/memory/tiles.h"
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -33,14 +34,14 @@ static void epochs(int n, size_t percent, uint64_t *seed)
 
 static bool is_watched(void)
 {
-	return v->region[0]->how == VV_BY_SCAN;
+	return v->region[0]->tracked->how == VV_BY_SCAN;
 }
 
 // What hashing a page shall have cost so far.
 static void say_cost(double seconds)
 {
-	v->tiles.hashed_pages = 1e5;
-	v->tiles.hashed_s = seconds * v->tiles.hashed_pages;
+	v->tiles->meters.hashed_pages = 1e5;
+	v->tiles->meters.hashed_s = seconds * v->tiles->meters.hashed_pages;
 }
 
 // granule: tiles of one size, so that the memory is not laid out anew, which makes all of it count as written.
@@ -64,11 +65,11 @@ static void changes_its_mind(uint64_t *seed)
 
 	begin("a program that changes its mind", store);
 	epochs(3, 1, seed);
-	MUST(!v->tiles.scan || is_watched());
+	MUST(!v->tiles->fences.scan || is_watched());
 	epochs(2, 100, seed);
 	MUST(!is_watched());
 	epochs(8, 1, seed);
-	MUST(!v->tiles.scan || is_watched());
+	MUST(!v->tiles->fences.scan || is_watched());
 	end(store);
 }
 
@@ -82,7 +83,7 @@ static void minds_the_cost(uint64_t *seed)
 	for (int e = 0; e < 4; e++) {
 		say_cost(1);
 		epochs(1, 33, seed);
-		MUST(!v->tiles.scan || is_watched());
+		MUST(!v->tiles->fences.scan || is_watched());
 	}
 	say_cost(1);
 	epochs(1, 100, seed);
@@ -93,7 +94,7 @@ static void minds_the_cost(uint64_t *seed)
 	checkpoint();
 	say_cost(0);
 	epochs(1, 2, seed);
-	MUST(!v->tiles.scan || is_watched());
+	MUST(!v->tiles->fences.scan || is_watched());
 	say_cost(0);
 	epochs(1, 10, seed);
 	MUST(!is_watched());

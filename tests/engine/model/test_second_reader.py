@@ -52,7 +52,7 @@ def main():
     try:
         for seed in (3, 4, 5, 7, 8):
             store = folder / str(seed)
-            run(build / "tests/test_engine_model", store, seed, 100)
+            run(build / "tests/test_engine_random_histories", store, seed, 100)
             check(store)
             compare(store, store.with_suffix(".model"))
             if seed == 3:

@@ -8,6 +8,7 @@
 #include "engine/files/compare.h"
 #include "engine/context.h"
 #include "engine/files/unpack.h"
+#include "engine/session/session.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "vv_test.h"

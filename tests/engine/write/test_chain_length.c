@@ -34,12 +34,12 @@ static size_t count(const varve *v, size_t *full)
 	struct vv_run_table t = { 0 };
 	size_t runs = 0;
 
-	MUST(vv_run_table_load(&v->lineage, v->epoch, 0, &t) == 0);
+	MUST(vv_run_table_load(&v->ctx.lineage, v->tip.epoch, 0, &t) == 0);
 	*full = t.region[0].runs.n;
 	for (size_t i = 0; i < t.layers; i++) {
 		struct vv_layer_file *f = NULL;
 
-		MUST(vv_layer_file_open(&v->lineage, t.layer[i], VV_LAYER_FILE_HEAD, &f) == 0);
+		MUST(vv_layer_file_open(&v->ctx.lineage, t.layer[i], VV_LAYER_FILE_HEAD, &f) == 0);
 		runs += f->head.region[0].runs.n;
 		vv_layer_file_close(f);
 	}

@@ -1,0 +1,19 @@
+/* One lineage of a store, as everything that reads or writes it refers to it: lineage/catalog.h opens it. */
+#ifndef VV_ENGINE_LINEAGE_HANDLE_H
+#define VV_ENGINE_LINEAGE_HANDLE_H
+
+#include "core/format/name.h"
+#include "store/store.h"
+
+struct vv_provenance;
+
+struct vv_lineage {
+	struct vv_store *store;
+	char name[VV_NAME_LINEAGE_MAX + 1];
+	uint8_t id[16];
+	uint64_t created_ns;
+	struct vv_provenance *annals; /* what its layers say of each other; lives as long as the store */
+	bool recovered; /* its record is missing or damaged; the id is from a commit record */
+};
+
+#endif
