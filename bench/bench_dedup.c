@@ -148,7 +148,7 @@ static double pass(struct dedup *d, uint8_t *p, uint32_t ordinal, struct sink *s
 static void adopt(struct dedup *d)
 {
 	struct vv_span span = { .id = 1, .p = d->before, .len = d->size };
-	struct vv_range all = { 0, UINT32_MAX };
+	struct vv_number_range all = { 0, UINT32_MAX };
 
 	bench_check(vv_learn_regions(d->sieve, &span, 1), "learn");
 	bench_check(vv_space_host()->adopt(d->sieve, 1, &all, 1), "adopt");

@@ -104,7 +104,7 @@ static double pass(struct run *r, struct keep *out)
 /* The board holds the state before, and the sieve knows all of it. */
 static void reset(struct run *r)
 {
-	struct vv_range all = { 0, UINT32_MAX };
+	struct vv_number_range all = { 0, UINT32_MAX };
 	struct vv_span span = span_of(r->on);
 
 	gpu_work_copy(r->on->p, r->on->before, r->on->size);

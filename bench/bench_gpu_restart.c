@@ -63,7 +63,7 @@ static double sieve(struct bench *b, uint8_t *p, size_t n, uint8_t *pinned)
 	struct vv_sieve_options opt = { .method = VV_METHOD_RUN, .chunk = GRAIN, .digest_kind = VV_DIGEST_XXH3, .memory = n / 100 * 15, .states = 4 };
 	struct vv_sink sink = { pinned, take_room, take_data, take_pieces };
 	struct vv_span span = { .id = 1, .p = p, .len = n };
-	struct vv_range all = { 0, UINT32_MAX };
+	struct vv_number_range all = { 0, UINT32_MAX };
 	double t[BENCH_ROUNDS_MAX];
 	struct vv_sieve *s;
 

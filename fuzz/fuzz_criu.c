@@ -51,7 +51,7 @@ static void use(const struct vv_outline *o, uint64_t len)
 	uint64_t from = 0;
 
 	for (size_t i = 0; i < o->n_pieces; i++) {
-		const struct vv_piece *p = &o->piece[i];
+		const struct vv_outline_piece *p = &o->piece[i];
 
 		insist(p->variable < o->n_variables && p->len && p->at >= from && p->at <= len && p->len <= len - p->at);
 		insist(o->variable[p->variable].segment && o->variable[p->variable].segment < VV_SEGMENTS);

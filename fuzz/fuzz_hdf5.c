@@ -31,7 +31,7 @@ static int read_input(void *arg, uint64_t at, void *to, size_t n)
 	return 0;
 }
 
-static void undo(const struct vv_variable *v, const struct vv_piece *p, const uint8_t *data)
+static void undo(const struct vv_variable *v, const struct vv_outline_piece *p, const uint8_t *data)
 {
 	uint64_t len = v->width;
 	uint8_t *to;
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		insist(o.variable[i].width >= 1 && o.variable[i].ndim <= VV_MAX_DIMS && o.variable[i].type < VV_TYPES &&
 		       o.variable[i].n_filters <= VV_READER_FILTERS && o.variable[i].n_fill <= sizeof(o.variable[i].fill));
 	for (size_t i = 0; i < o.n_pieces; i++) {
-		const struct vv_piece *p = &o.piece[i];
+		const struct vv_outline_piece *p = &o.piece[i];
 
 		insist(p->len && p->at >= end && p->at <= size && p->len <= size - p->at && p->variable < o.n_variables);
 		end = p->at + p->len;

@@ -36,7 +36,7 @@ static void use(const struct vv_outline *o, uint64_t len)
 		insist(v->n_filters <= VV_READER_FILTERS && v->n_fill <= sizeof(v->fill));
 	}
 	for (size_t i = 0; i < o->n_pieces; i++) {
-		const struct vv_piece *p = &o->piece[i];
+		const struct vv_outline_piece *p = &o->piece[i];
 		struct vv_form form;
 
 		insist(p->variable < o->n_variables && p->len && p->at >= from && p->at <= len && p->len <= len - p->at);

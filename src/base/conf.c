@@ -18,7 +18,7 @@
 enum { MAX_FILE = 1 << 20, MAX_VALUE = 4096, ENV_NAME = 128 };
 
 /* A number with a unit out of a list; the whole text must be used up. */
-struct unit {
+struct conf_unit {
 	const char *name;
 	double scale;
 };
@@ -41,7 +41,7 @@ static bool parse_decimal(const char **text, double *out)
 	return true;
 }
 
-static bool parse_units(const char *text, const struct unit *units, double *out)
+static bool parse_units(const char *text, const struct conf_unit *units, double *out)
 {
 	double v;
 
@@ -57,18 +57,18 @@ static bool parse_units(const char *text, const struct unit *units, double *out)
 	return false;
 }
 
-static const struct unit sizes[] = {
+static const struct conf_unit sizes[] = {
 	{ "", 1 },           { "B", 1 },          { "K", 1024.0 },     { "KB", 1024.0 },
 	{ "KiB", 1024.0 },   { "M", 0x1p20 },     { "MB", 0x1p20 },    { "MiB", 0x1p20 },
 	{ "G", 0x1p30 },     { "GB", 0x1p30 },    { "GiB", 0x1p30 },   { "T", 0x1p40 },
 	{ "TB", 0x1p40 },    { "TiB", 0x1p40 },   { NULL, 0 },
 };
-static const struct unit durations[] = {
+static const struct conf_unit durations[] = {
 	{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 },
 };
-static const struct unit fractions[] = { { "", 1 }, { "%", 0.01 }, { NULL, 0 } };
-static const struct unit percents[] = { { "%", 0.01 }, { NULL, 0 } };
-static const struct unit counts[] = { { "", 1 }, { NULL, 0 } };
+static const struct conf_unit fractions[] = { { "", 1 }, { "%", 0.01 }, { NULL, 0 } };
+static const struct conf_unit percents[] = { { "%", 0.01 }, { NULL, 0 } };
+static const struct conf_unit counts[] = { { "", 1 }, { NULL, 0 } };
 
 static bool parse_bool(const char *text, bool *out)
 {

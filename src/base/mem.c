@@ -40,17 +40,17 @@ bool vv_mem_is_inside(unsigned *outs)
 }
 
 /* In front of every block. */
-struct head {
+struct mem_head {
 	size_t mapped; /* bytes that the kernel gave for it, with this; 0: it is the allocator's */
 	union {
 		size_t len;         /* bytes that were asked for, with this, of the allocator */
-		struct head *next;  /* of what is kept */
+		struct mem_head *next;  /* of what is kept */
 	};
 };
 
-static struct head *head_of(void *p)
+static struct mem_head *head_of(void *p)
 {
-	return (struct head *)p - 1;
+	return (struct mem_head *)p - 1;
 }
 
 /* Blocks of so many bytes are large. Sanitizers know only the allocator's. */
@@ -72,32 +72,32 @@ static size_t whole_pages(size_t n)
 
 /* What the kernel does not take back: it would have to make two mappings of one, and a program whose memory is fenced here and there has as many as it may have. Such a block
  * has no pages any more but its first, and is used again. Nobody waits at the lock: who finds it taken does without. */
-static struct head *_Atomic kept;
+static struct mem_head *_Atomic kept;
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
 /* Of whole pages. */
 static void unmap(void *p, size_t n)
 {
-	struct head *h = p;
+	struct mem_head *h = p;
 
 	if (munmap(p, n) == 0 || madvise(p, n, MADV_DONTNEED) < 0 || pthread_mutex_trylock(&keeping) != 0)
 		return;
-	*h = (struct head){ .mapped = n, .next = kept };
+	*h = (struct mem_head){ .mapped = n, .next = kept };
 	kept = h;
 	pthread_mutex_unlock(&keeping);
 }
 
 /* One of those that are kept, of n bytes at least; all others are offered to the kernel once more. */
-static struct head *kept_block(size_t n)
+static struct mem_head *kept_block(size_t n)
 {
-	struct head *list, *found = NULL;
+	struct mem_head *list, *found = NULL;
 
 	if (!kept || pthread_mutex_trylock(&keeping) != 0)
 		return NULL;
 	list = kept;
 	kept = NULL;
 	while (list) {
-		struct head *h = list;
+		struct mem_head *h = list;
 
 		list = h->next;
 		if (!found && h->mapped >= n) {
@@ -111,27 +111,27 @@ static struct head *kept_block(size_t n)
 	return found;
 }
 
-static struct head *mapped(size_t n)
+static struct mem_head *mapped(size_t n)
 {
 	size_t len = whole_pages(n);
-	struct head *h = kept_block(len);
+	struct mem_head *h = kept_block(len);
 	void *at = h ? h : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED)
 		return NULL;
 	len = h ? h->mapped : len;
 	h = at;
-	*h = (struct head){ .mapped = len };
+	*h = (struct mem_head){ .mapped = len };
 	return h;
 }
 
 /* A large block is n bytes long from now on, with its head. What is not one mapping any more, because somebody has advised the kernel about a part of it, cannot be
  * stretched. */
-static struct head *remapped(struct head *old, size_t n)
+static struct mem_head *remapped(struct mem_head *old, size_t n)
 {
 	size_t len = whole_pages(n), had = old->mapped;
 	void *at = mremap(old, had, len, MREMAP_MAYMOVE);
-	struct head *h = at == MAP_FAILED ? mapped(n) : at;
+	struct mem_head *h = at == MAP_FAILED ? mapped(n) : at;
 
 	if (at == MAP_FAILED && h) {
 		memcpy(h + 1, old + 1, (had < len ? had : len) - sizeof(*h));
@@ -142,7 +142,7 @@ static struct head *remapped(struct head *old, size_t n)
 	return h;
 }
 
-static void give_back(struct head *h)
+static void give_back(struct mem_head *h)
 {
 	if (h->mapped) {
 		unmap(h, h->mapped);
@@ -153,15 +153,15 @@ static void give_back(struct head *h)
 	leave(NULL);
 }
 
-static void *block(struct head *h)
+static void *block(struct mem_head *h)
 {
 	return h ? h + 1 : NULL;
 }
 
 static void *zeroed(size_t bytes)
 {
-	size_t n = bytes + sizeof(struct head);
-	struct head *h;
+	size_t n = bytes + sizeof(struct mem_head);
+	struct mem_head *h;
 
 	if (n >= large())
 		return block(mapped(n));
@@ -173,9 +173,9 @@ static void *zeroed(size_t bytes)
 }
 
 /* It gets large, and longer. */
-static struct head *moved_out(struct head *old, size_t n)
+static struct mem_head *moved_out(struct mem_head *old, size_t n)
 {
-	struct head *h = mapped(n);
+	struct mem_head *h = mapped(n);
 
 	if (h && old) {
 		memcpy(h + 1, old + 1, old->len - sizeof(*old));
@@ -186,7 +186,7 @@ static struct head *moved_out(struct head *old, size_t n)
 
 static void *resized(void *p, size_t bytes)
 {
-	struct head *old = p ? head_of(p) : NULL, *h;
+	struct mem_head *old = p ? head_of(p) : NULL, *h;
 	size_t n = bytes + sizeof(*old);
 
 	if (old && old->mapped)
@@ -196,7 +196,7 @@ static void *resized(void *p, size_t bytes)
 	enter();
 	h = leave(realloc(old, n));
 	if (h)
-		*h = (struct head){ .len = n };
+		*h = (struct mem_head){ .len = n };
 	return block(h);
 }
 
@@ -306,7 +306,7 @@ void *vv_mem_map_wide(size_t n)
 void vv_mem_widen(void *p, size_t n)
 {
 	enum { LARGE = 4 << 20 }; /* has a large page in it, wherever it begins */
-	struct head *h = p ? head_of(p) : NULL;
+	struct mem_head *h = p ? head_of(p) : NULL;
 
 	if (h && n >= LARGE && h->mapped)
 		(void)madvise(h, h->mapped, MADV_HUGEPAGE); /* all of it, so that it stays one mapping */

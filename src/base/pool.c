@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-struct queue {
+struct pool_queue {
 	struct vv_task *head, **tail;
 };
 
@@ -16,21 +16,21 @@ struct vv_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* a task came, or the end */
 	pthread_cond_t idle; /* a task was finished */
-	struct queue tasks;
-	struct queue left; /* those that nobody waits for: they come after all others */
+	struct pool_queue tasks;
+	struct pool_queue left; /* those that nobody waits for: they come after all others */
 	bool stop;
 	unsigned n;
 	pthread_t thread[];
 };
 
-static void enqueue(struct queue *q, struct vv_task *t)
+static void enqueue(struct pool_queue *q, struct vv_task *t)
 {
 	t->next = NULL;
 	*q->tail = t;
 	q->tail = &t->next;
 }
 
-static struct vv_task *take(struct queue *q)
+static struct vv_task *take(struct pool_queue *q)
 {
 	struct vv_task *t = q->head;
 
@@ -176,7 +176,7 @@ bool vv_pool_help(struct vv_pool *p)
 	return t;
 }
 
-struct each {
+struct pool_each {
 	struct vv_task task;
 	void (*fn)(void *arg, size_t i);
 	void *arg;
@@ -186,7 +186,7 @@ struct each {
 
 static void run_each(struct vv_task *t)
 {
-	struct each *e = (struct each *)t;
+	struct pool_each *e = (struct pool_each *)t;
 
 	for (;;) {
 		size_t i = atomic_fetch_add(e->next, 1);
@@ -200,10 +200,10 @@ static void run_each(struct vv_task *t)
 void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), void *arg)
 {
 	enum { MAX = 64 };
-	struct each e[MAX];
+	struct pool_each e[MAX];
 	atomic_size_t next = 0;
 	size_t helpers = p->n < MAX ? p->n : MAX;
-	struct each mine = { .fn = fn, .arg = arg, .n = n, .next = &next };
+	struct pool_each mine = { .fn = fn, .arg = arg, .n = n, .next = &next };
 
 	helpers = helpers < n ? helpers : n;
 	for (size_t i = 0; i < helpers; i++) {

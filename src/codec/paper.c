@@ -16,7 +16,7 @@ enum {
 	USUAL_LOG = 2,      /* S3, section 6 */
 };
 
-struct plan { /* the first bytes of a block */
+struct paper_plan { /* the first bytes of a block */
 	uint8_t first; /* enum vv_predictor */
 	uint8_t flags;
 	uint8_t width;
@@ -34,7 +34,7 @@ static size_t first_bound(size_t n)
 	return n + n / 16 + 64;
 }
 
-static bool by_numbers(const struct plan *p)
+static bool by_numbers(const struct paper_plan *p)
 {
 	return p->first == VV_PREDICT_FPC || p->first == VV_PREDICT_FPZIP;
 }
@@ -52,9 +52,9 @@ static void swap(uint8_t *p, size_t count, unsigned width)
 
 /* ---- encode -------------------------------------------------------------------------------------------------------------- */
 
-static struct plan plan_for(const struct vv_recipe *how)
+static struct paper_plan plan_for(const struct vv_recipe *how)
 {
-	struct plan p = { .first = VV_PREDICT_NONE, .flags = DEFLATED, .width = 1 };
+	struct paper_plan p = { .first = VV_PREDICT_NONE, .flags = DEFLATED, .width = 1 };
 
 	if (!how)
 		return p;
@@ -72,7 +72,7 @@ static struct plan plan_for(const struct vv_recipe *how)
 	return p;
 }
 
-static int encode_numbers(const uint8_t *from, size_t n, const struct plan *p, uint8_t *to, size_t cap, size_t *out)
+static int encode_numbers(const uint8_t *from, size_t n, const struct paper_plan *p, uint8_t *to, size_t cap, size_t *out)
 {
 	size_t count = n / p->width, tail = n % p->width, got = 0;
 	uint8_t *turned = NULL;
@@ -99,7 +99,7 @@ static int encode_numbers(const uint8_t *from, size_t n, const struct plan *p, u
 }
 
 /* *out = 0: the pass does not apply, or leaves more than there was. */
-static int encode_first(const void *from, size_t n, const struct plan *p, uint8_t *to, size_t cap, size_t *out)
+static int encode_first(const void *from, size_t n, const struct paper_plan *p, uint8_t *to, size_t cap, size_t *out)
 {
 	const struct vv_codec *lz = vv_codec_numbered(VV_CODEC_LZ4);
 
@@ -112,7 +112,7 @@ static int encode_first(const void *from, size_t n, const struct plan *p, uint8_
 }
 
 /* n bytes that a first pass left of raw_len. */
-static int encode_second(const struct plan *p, const void *from, size_t n, size_t raw_len, uint8_t *to, size_t cap, int level, size_t *out)
+static int encode_second(const struct paper_plan *p, const void *from, size_t n, size_t raw_len, uint8_t *to, size_t cap, int level, size_t *out)
 {
 	struct vv_buf header = { 0 };
 	size_t got = 0;
@@ -144,7 +144,7 @@ static int encode_second(const struct plan *p, const void *from, size_t n, size_
 
 static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
-	struct plan p = plan_for(how);
+	struct paper_plan p = plan_for(how);
 	size_t room = first_bound(n), first = 0, got = 0;
 	uint8_t *between = NULL;
 	int rc = 0;
@@ -174,7 +174,7 @@ static int damaged(const char *what)
 	return vv_err_set(VV_EDAMAGED, "a block of S3's coders does not decode: %s", what);
 }
 
-static int get_plan(struct vv_wire *w, struct plan *p)
+static int get_plan(struct vv_wire *w, struct paper_plan *p)
 {
 	bool numbers;
 
@@ -192,7 +192,7 @@ static int get_plan(struct vv_wire *w, struct plan *p)
 	return p->first == VV_PREDICT_FPC || !p->log ? 0 : damaged("it has tables without FPC");
 }
 
-static int decode_numbers(const struct plan *p, const uint8_t *from, size_t n, uint8_t *to, size_t raw_len)
+static int decode_numbers(const struct paper_plan *p, const uint8_t *from, size_t n, uint8_t *to, size_t raw_len)
 {
 	size_t count = raw_len / p->width, tail = raw_len % p->width;
 	int rc;
@@ -209,7 +209,7 @@ static int decode_numbers(const struct plan *p, const uint8_t *from, size_t n, u
 	return 0;
 }
 
-static int decode_first(const struct plan *p, const uint8_t *from, size_t n, void *to, size_t raw_len)
+static int decode_first(const struct paper_plan *p, const uint8_t *from, size_t n, void *to, size_t raw_len)
 {
 	if (by_numbers(p))
 		return decode_numbers(p, from, n, to, raw_len);
@@ -220,7 +220,7 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 {
 	struct vv_wire w = vv_wire_over(from, n);
 	uint8_t *between;
-	struct plan p;
+	struct paper_plan p;
 	size_t first;
 	int rc = get_plan(&w, &p);
 
@@ -248,7 +248,7 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 static struct vv_recipe recipe_of(const void *coded, size_t n)
 {
 	struct vv_wire w = vv_wire_over(coded, n);
-	struct plan p;
+	struct paper_plan p;
 
 	if (get_plan(&w, &p))
 		return vv_recipe_plain(1);

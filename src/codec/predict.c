@@ -337,7 +337,7 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 REAL(4)
 REAL(8)
 
-struct width {
+struct predict_width {
 	void (*first)(const void *x, size_t n, size_t stride, bool swapped, bool real, void *restrict y);
 	void (*differ)(const void *const *q, unsigned strides, size_t n, void *restrict out);
 	void (*agree)(const void *const *q, unsigned strides, size_t n, size_t row, void *at);
@@ -348,13 +348,13 @@ struct width {
 	void (*hit)(const void *const *q, unsigned strides, size_t n, void *at);
 };
 
-struct loops {
-	struct width widths[9];
+struct predict_loops {
+	struct predict_width widths[9];
 };
 
-VV_CPU_TABLES(struct loops, vv_predict_loops);
+VV_CPU_TABLES(struct predict_loops, vv_predict_loops);
 
-const struct loops VV_CPU_NAME(vv_predict_loops) = { {
+const struct predict_loops VV_CPU_NAME(vv_predict_loops) = { {
 	[1] = { first1, differ1, agree1, total1, sum1, end1, NULL, NULL },
 	[2] = { first2, differ2, agree2, total2, sum2, end2, NULL, NULL },
 	[4] = { first4, differ4, agree4, total4, sum4, end4, miss_all4, hit_all4 },
@@ -366,7 +366,7 @@ const struct loops VV_CPU_NAME(vv_predict_loops) = { {
 /* What lies before the beginning; never written. */
 static uint8_t zeros[TILE];
 
-static inline const struct width *loops(unsigned width)
+static inline const struct predict_width *loops(unsigned width)
 {
 	return &VV_CPU_UP_TO_AVX2(vv_predict_loops)->widths[width];
 }
@@ -438,7 +438,7 @@ static const uint8_t *prepare(struct vv_predict *p, size_t at, size_t n)
 
 static void forth(struct vv_predict *p, size_t at, size_t n, uint8_t *out)
 {
-	const struct width *w = loops(p->how->width);
+	const struct predict_width *w = loops(p->how->width);
 	const uint8_t *x = prepare(p, at, n);
 	const void *q[1 << VV_RECIPE_STRIDES];
 
@@ -478,7 +478,7 @@ static size_t behind(const struct vv_predict_back *b, size_t end, size_t stride)
 /* Residuals to differences over the first stride, from those in the row and the plane before. */
 static void agree(struct vv_predict_back *b, size_t have)
 {
-	const struct width *w = loops(b->how->width);
+	const struct predict_width *w = loops(b->how->width);
 	const void *q[1 << VV_RECIPE_STRIDES];
 	size_t row = b->how->n_strides > 1 && b->how->stride[1] >= FEW ? b->how->stride[1] : SIZE_MAX;
 
@@ -500,7 +500,7 @@ static uint8_t *pass(struct vv_predict_back *b, unsigned k, size_t end, size_t *
 
 static void sum_up(struct vv_predict_back *b, size_t have)
 {
-	const struct width *w = loops(b->how->width);
+	const struct predict_width *w = loops(b->how->width);
 	const struct vv_recipe *how = b->how;
 	size_t at = b->done[1], n;
 	uint8_t *x;
@@ -519,7 +519,7 @@ static void sum_up(struct vv_predict_back *b, size_t have)
 
 static void hit_them(struct vv_predict_back *b, size_t have)
 {
-	const struct width *w = loops(b->how->width);
+	const struct predict_width *w = loops(b->how->width);
 	const void *q[1 << VV_RECIPE_STRIDES];
 	uint8_t *x;
 	fenv_t env;

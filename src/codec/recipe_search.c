@@ -32,7 +32,7 @@ struct dish {
 	size_t size; /* on the first samples */
 };
 
-struct table {
+struct recipe_search_table {
 	const struct vv_form *form;
 	enum vv_effort effort;
 	bool together;
@@ -60,7 +60,7 @@ uint32_t vv_recipe_search_codec(const struct vv_recipe *r)
 }
 
 /* Coded size; n where it does not shrink. */
-static size_t coded(struct table *t, const struct vv_recipe *r, const uint8_t *p, size_t n)
+static size_t coded(struct recipe_search_table *t, const struct vv_recipe *r, const uint8_t *p, size_t n)
 {
 	const struct vv_codec *c = vv_codec_numbered(vv_recipe_search_codec(r));
 	size_t got = 0;
@@ -71,7 +71,7 @@ static size_t coded(struct table *t, const struct vv_recipe *r, const uint8_t *p
 }
 
 /* One by one: who else but its own kind knows where in a record a sample begins. */
-static size_t coded_apart(struct table *t, const struct vv_recipe *r)
+static size_t coded_apart(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	size_t sum = 0, at = 0;
 
@@ -80,12 +80,12 @@ static size_t coded_apart(struct table *t, const struct vv_recipe *r)
 	return sum;
 }
 
-static bool has_phase(const struct table *t, const struct vv_recipe *r)
+static bool has_phase(const struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	return r->record > 1 && t->form->type == VV_TYPE_BYTES && t->form->record == 0;
 }
 
-static size_t coded_joint(struct table *t, const struct vv_recipe *r)
+static size_t coded_joint(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	return !t->together || has_phase(t, r) ? coded_apart(t, r) : coded(t, r, t->joint, t->len);
 }
@@ -101,7 +101,7 @@ static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 }
 
 /* Planes of noise are smaller where the coder looks for less. */
-static void try_lower(struct table *t, struct dish *d)
+static void try_lower(struct recipe_search_table *t, struct dish *d)
 {
 	struct dish lower = *d;
 
@@ -112,7 +112,7 @@ static void try_lower(struct table *t, struct dish *d)
 }
 
 /* How small it must be, against what costs less. A trail, or a prediction in floating point, is coded at a third of the others' speed. */
-static double margin(const struct table *t, const struct vv_recipe *r)
+static double margin(const struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	bool slow = r->predictor == VV_PREDICT_TRAIL || r->predictor == VV_PREDICT_REAL;
 
@@ -120,7 +120,7 @@ static double margin(const struct table *t, const struct vv_recipe *r)
 }
 
 /* Tries one; the size, for who goes on from there. */
-static size_t try(struct table *t, struct vv_recipe r)
+static size_t try(struct recipe_search_table *t, struct vv_recipe r)
 {
 	struct dish *d = &t->dish[t->n_dishes];
 
@@ -139,7 +139,7 @@ static size_t try(struct table *t, struct vv_recipe r)
 	return d->size;
 }
 
-static size_t try_strides(struct table *t, struct vv_recipe r, unsigned predictor, uint64_t a, uint64_t b, uint64_t c)
+static size_t try_strides(struct recipe_search_table *t, struct vv_recipe r, unsigned predictor, uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t stride[VV_RECIPE_STRIDES] = { a, b, c };
 
@@ -154,7 +154,7 @@ static size_t try_strides(struct table *t, struct vv_recipe r, unsigned predicto
 	return r.n_strides ? try(t, r) : SIZE_MAX;
 }
 
-static bool is_hopeless(const struct table *t)
+static bool is_hopeless(const struct recipe_search_table *t)
 {
 	for (size_t i = 0; i < t->n_dishes; i++)
 		if ((double)t->dish[i].size < (double)t->len * worth_it)
@@ -163,7 +163,7 @@ static bool is_hopeless(const struct table *t)
 }
 
 /* What the best one does with whole numbers, done with real ones; `known` to be such, or not. */
-static void try_real(struct table *t, bool known)
+static void try_real(struct recipe_search_table *t, bool known)
 {
 	struct vv_recipe r = t->dish[t->best].recipe;
 	unsigned b = r.n_strides > 1 ? r.stride[1] : 0, c = r.n_strides > 2 ? r.stride[2] : 0;
@@ -180,14 +180,14 @@ static void try_real(struct table *t, bool known)
 
 /* It takes longer than all others together, and lives on words that come back. In numbers, so do whole bytes, of which this is the size; memory
  * (0) has words that come back changed. */
-static void try_trail(struct table *t, size_t bytes)
+static void try_trail(struct recipe_search_table *t, size_t bytes)
 {
 	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->dish[t->best].size)
 		try(t, (struct vv_recipe){ .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL });
 }
 
 /* Rows and planes that nobody told of. */
-static void find_strides(struct table *t, const struct vv_recipe *r)
+static void find_strides(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	struct vv_period_numbers x = {
 		.p = t->sample[0].p, .n = t->sample[0].n / r->width, .width = r->width, .real = r->real, .swapped = r->swapped,
@@ -205,7 +205,7 @@ static void find_strides(struct table *t, const struct vv_recipe *r)
 	try_strides(t, *r, VV_PREDICT_LORENZO, 1, row, plane);
 }
 
-static void try_like(struct table *t)
+static void try_like(struct recipe_search_table *t)
 {
 	struct vv_recipe r = t->like->recipe;
 	const struct vv_recipe *plain = &t->dish[0].recipe;
@@ -218,7 +218,7 @@ static void try_like(struct table *t)
 }
 
 /* Rows and planes that somebody told of. */
-static void try_shape(struct table *t, const struct vv_recipe *r, unsigned parts)
+static void try_shape(struct recipe_search_table *t, const struct vv_recipe *r, unsigned parts)
 {
 	const struct vv_form *f = t->form;
 	uint64_t row = f->row > 1 && f->row < UINT32_MAX ? f->row * parts : 0, plane = row && f->plane > f->row ? f->plane * parts : 0;
@@ -235,7 +235,7 @@ static void try_shape(struct table *t, const struct vv_recipe *r, unsigned parts
 }
 
 /* Numbers of a known type. Those of complex ones have two parts, in planes of their own. */
-static void try_numbers(struct table *t)
+static void try_numbers(struct recipe_search_table *t)
 {
 	const struct vv_form *f = t->form;
 	unsigned parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1;
@@ -262,7 +262,7 @@ static void try_numbers(struct table *t)
 }
 
 /* Records of so many bytes, of fields that nobody told of: as wide as may be. */
-static void try_record(struct table *t, size_t bytes)
+static void try_record(struct recipe_search_table *t, size_t bytes)
 {
 	unsigned width = 8;
 	struct vv_recipe r;
@@ -277,7 +277,7 @@ static void try_record(struct table *t, size_t bytes)
 }
 
 /* Differences of numbers of this width: whole or real ones, low or high byte first. */
-static void try_differences(struct table *t, struct vv_recipe r, size_t plain)
+static void try_differences(struct recipe_search_table *t, struct vv_recipe r, size_t plain)
 {
 	if (try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0) < plain || r.width < 4)
 		return;
@@ -289,7 +289,7 @@ static void try_differences(struct table *t, struct vv_recipe r, size_t plain)
 }
 
 /* Planes of each width, and of the best one what else there is. */
-static void try_widths(struct table *t)
+static void try_widths(struct recipe_search_table *t)
 {
 	struct vv_recipe r = { .width = 1, .record = 1 };
 	size_t least = SIZE_MAX;
@@ -314,7 +314,7 @@ static void try_widths(struct table *t)
 	try_real(t, false);
 }
 
-static void try_bytes(struct table *t)
+static void try_bytes(struct recipe_search_table *t)
 {
 	size_t record = t->form->record;
 
@@ -343,7 +343,7 @@ static size_t round_down(const struct vv_form *f, size_t n)
 }
 
 /* Those that there is room for, the longest one first where they are of unequal length. */
-static void take_samples(struct table *t, const struct vv_sample *s, size_t n)
+static void take_samples(struct recipe_search_table *t, const struct vv_sample *s, size_t n)
 {
 	size_t some = n < VV_RECIPE_SEARCH_SAMPLES ? n : VV_RECIPE_SEARCH_SAMPLES, longest = 0;
 	size_t each = round_down(t->form, (t->form->type == VV_TYPE_BYTES ? ALL : ALL_NUMBERS) / (some ? some : 1));
@@ -365,7 +365,7 @@ static void take_samples(struct table *t, const struct vv_sample *s, size_t n)
 }
 
 /* The first n of them, one after another. */
-static void join(struct table *t, size_t n, size_t most)
+static void join(struct recipe_search_table *t, size_t n, size_t most)
 {
 	size_t each = n ? round_down(t->form, most / n) : 0;
 
@@ -380,7 +380,7 @@ static void join(struct table *t, size_t n, size_t most)
 }
 
 /* Bytes that all candidates are tried on: as many as show several planes; of unknown ones all, where time does not matter. */
-static size_t first_bytes(const struct table *t)
+static size_t first_bytes(const struct recipe_search_table *t)
 {
 	size_t planes = t->form->plane < FIRST_MOST ? 4 * (size_t)t->form->plane * vv_head_type_size(t->form->type) : FIRST_MOST;
 
@@ -390,7 +390,7 @@ static size_t first_bytes(const struct table *t)
 }
 
 /* At least a few samples. */
-static void join_few(struct table *t)
+static void join_few(struct recipe_search_table *t)
 {
 	size_t most = first_bytes(t), few = 0, sum = 0;
 
@@ -403,7 +403,7 @@ static void join_few(struct table *t)
 
 /* Noise in numbers, which are cut where they begin, may be the same in all instances. In bytes it would be found by their digests, wherever it is.
  * To find it takes a coder that looks far back in everything, at a third of the speed: for those who want it as small as can be. */
-static bool may_be_twice(const struct table *t)
+static bool may_be_twice(const struct recipe_search_table *t)
 {
 	return t->effort == VV_EFFORT_MAX && t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;
 }
@@ -424,7 +424,7 @@ struct verdict {
 };
 
 /* It may be known by now. */
-static size_t size_apart(struct table *t, const struct vv_recipe *r)
+static size_t size_apart(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	for (size_t i = 0; t->like && t->like->bytes == t->len && i < t->like->n_finalists; i++)
 		if (vv_recipe_same(&t->like->finalist[i].recipe, r))
@@ -432,7 +432,7 @@ static size_t size_apart(struct table *t, const struct vv_recipe *r)
 	return coded_apart(t, r);
 }
 
-static struct verdict judge(struct table *t, const struct vv_recipe *r, size_t first)
+static struct verdict judge(struct recipe_search_table *t, const struct vv_recipe *r, size_t first)
 {
 	bool both = t->together && t->n > 1 && !has_phase(t, r);
 	struct vv_recipe far = both && may_be_twice(t) ? far_back(*r) : *r;
@@ -454,7 +454,7 @@ static size_t size_of(struct verdict v)
 
 /* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common; if the trail is best, the best planes, which
  * are the better the longer they are. In the order of what they cost. */
-static size_t pick_finalists(const struct table *t, size_t pick[VV_RECIPE_SEARCH_FINALISTS])
+static size_t pick_finalists(const struct recipe_search_table *t, size_t pick[VV_RECIPE_SEARCH_FINALISTS])
 {
 	size_t last = t->n_dishes - 1, n = 0;
 
@@ -466,7 +466,7 @@ static size_t pick_finalists(const struct table *t, size_t pick[VV_RECIPE_SEARCH
 	return n;
 }
 
-static void conclude(const struct table *t, struct vv_recipe r, struct verdict v, struct vv_recipe_search *out)
+static void conclude(const struct recipe_search_table *t, struct vv_recipe r, struct verdict v, struct vv_recipe_search *out)
 {
 	size_t size = size_of(v);
 
@@ -481,7 +481,7 @@ static void conclude(const struct table *t, struct vv_recipe r, struct verdict v
 }
 
 /* The quickest coder, where it loses little. */
-static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
+static void try_quick(struct recipe_search_table *t, struct vv_recipe *r, struct verdict *v)
 {
 	struct vv_recipe quick = *r;
 	struct verdict w;
@@ -496,7 +496,7 @@ static void try_quick(struct table *t, struct vv_recipe *r, struct verdict *v)
 	*v = w;
 }
 
-static void choose(struct table *t, struct vv_recipe_search *out)
+static void choose(struct recipe_search_table *t, struct vv_recipe_search *out)
 {
 	size_t pick[VV_RECIPE_SEARCH_FINALISTS], n = pick_finalists(t, pick), best = 0;
 	struct verdict v[VV_RECIPE_SEARCH_FINALISTS];
@@ -521,7 +521,7 @@ static void choose(struct table *t, struct vv_recipe_search *out)
 
 /* Of few samples a look tells whether they can gain by being coded together: if they have something in common that each has not by itself. What
  * shrinks to almost nothing has nothing that could be looked at, and a trail is the better the more there is before it. */
-static bool may_be_alike(struct table *t)
+static bool may_be_alike(struct recipe_search_table *t)
 {
 	const struct vv_form *f = t->form;
 	size_t parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1, width = vv_head_type_size(f->type) / parts;
@@ -544,12 +544,12 @@ static bool may_be_alike(struct table *t)
 }
 
 /* Without the codec of recipes nothing can be tried. */
-static bool can_try(const struct table *t)
+static bool can_try(const struct recipe_search_table *t)
 {
 	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
 }
 
-static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv_recipe_search *out)
+static int taste(struct recipe_search_table *t, const struct vv_sample *s, size_t n, struct vv_recipe_search *out)
 {
 	take_samples(t, s, n);
 	*out = (struct vv_recipe_search){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
@@ -574,19 +574,19 @@ static int taste(struct table *t, const struct vv_sample *s, size_t n, struct vv
 int vv_recipe_search_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
 		    struct vv_recipe_search *out)
 {
-	return taste(&(struct table){ .form = form, .effort = effort, .together = together }, s, n, out);
+	return taste(&(struct recipe_search_table){ .form = form, .effort = effort, .together = together }, s, n, out);
 }
 
 int vv_recipe_search_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe_search *apart, const struct vv_sample *s, size_t n,
 		      struct vv_recipe_search *out)
 {
-	return taste(&(struct table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
+	return taste(&(struct recipe_search_table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
 }
 
 int vv_recipe_search_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio)
 {
 	const struct vv_codec *c = vv_codec_numbered(vv_recipe_search_codec(r));
-	struct table t = { .cap = c ? c->bound(s->n) : 0 };
+	struct recipe_search_table t = { .cap = c ? c->bound(s->n) : 0 };
 
 	*ratio = 1;
 	if (!c || !s->n)

@@ -125,7 +125,7 @@ static size_t join_records(const uint8_t *const *plane, size_t at, size_t n, uns
 	return n;
 }
 
-struct width {
+struct split_width {
 	unsigned width;
 	void (*split)(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step);
 	void (*join)(const uint8_t *const *plane, size_t at, size_t n, uint8_t *restrict x);
@@ -133,14 +133,14 @@ struct width {
 	void (*scatter)(const uint8_t *restrict column, size_t n, size_t width, uint8_t *restrict x);
 };
 
-struct loops {
-	struct width widths[5];
+struct split_loops {
+	struct split_width widths[5];
 	size_t (*records)(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x);
 };
 
-VV_CPU_TABLES(struct loops, vv_split_loops);
+VV_CPU_TABLES(struct split_loops, vv_split_loops);
 
-const struct loops VV_CPU_NAME(vv_split_loops) = {
+const struct split_loops VV_CPU_NAME(vv_split_loops) = {
 	{
 		{ 16, split16, join16, gather16, scatter16 },
 		{ 8, split8, join8, gather8, scatter8 },
@@ -153,15 +153,15 @@ const struct loops VV_CPU_NAME(vv_split_loops) = {
 
 #ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
 
-static inline const struct loops *loops(void)
+static inline const struct split_loops *loops(void)
 {
 	return VV_CPU_UP_TO_AVX2(vv_split_loops);
 }
 
 /* The widest that divides it. */
-static const struct width *unit_of(unsigned width)
+static const struct split_width *unit_of(unsigned width)
 {
-	const struct width *w = loops()->widths;
+	const struct split_width *w = loops()->widths;
 
 	while (width % w->width)
 		w++;
@@ -170,7 +170,7 @@ static const struct width *unit_of(unsigned width)
 
 void vv_split_apart(const uint8_t *x, size_t n, unsigned width, uint8_t *plane, size_t step)
 {
-	const struct width *w = unit_of(width);
+	const struct split_width *w = unit_of(width);
 	uint8_t column[COLUMN * 16];
 
 	if (w->width == width) {
@@ -189,7 +189,7 @@ void vv_split_apart(const uint8_t *x, size_t n, unsigned width, uint8_t *plane, 
 
 void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x)
 {
-	const struct width *w = unit_of(width);
+	const struct split_width *w = unit_of(width);
 	uint8_t column[COLUMN * 16];
 
 	if (w->width == width) {

@@ -40,7 +40,7 @@ static unsigned find_difference(const uint64_t *last, uint64_t d)
 
 /* ---- the walk ---- */
 
-struct walk {
+struct word_history_walk {
 	const uint8_t *p;
 	size_t m;          /* words */
 	uint8_t *code;     /* one each */
@@ -62,18 +62,18 @@ static uint64_t hash_of(const uint8_t *p, size_t i)
 }
 
 /* What the table says of word i. */
-static uint32_t entry_of(const struct walk *w, uint64_t hash, size_t i)
+static uint32_t entry_of(const struct word_history_walk *w, uint64_t hash, size_t i)
 {
 	return ((uint32_t)(hash >> (w->shift - 32)) & w->tag) | (uint32_t)i;
 }
 
-static bool is_looked_for(const struct walk *w, size_t i)
+static bool is_looked_for(const struct word_history_walk *w, size_t i)
 {
 	return i + ALIKE <= w->m && (w->misses < PATIENCE || i % SELDOM == 0);
 }
 
 /* Makes the hash of word i known, and of some after it. */
-static void look_ahead(struct walk *w, size_t i)
+static void look_ahead(struct word_history_walk *w, size_t i)
 {
 	size_t to;
 
@@ -90,7 +90,7 @@ static void look_ahead(struct walk *w, size_t i)
 }
 
 /* The distance to where the next three words were before, 0: they were not. From now on they are here. */
-static size_t look(struct walk *w, size_t i)
+static size_t look(struct word_history_walk *w, size_t i)
 {
 	uint64_t h = w->hash[i % AHEAD];
 	uint32_t was, is = entry_of(w, h, i);
@@ -104,7 +104,7 @@ static size_t look(struct walk *w, size_t i)
 	return ((was ^ is) & w->tag) == 0 && j < i && memcmp(w->p + VV_WORD_HISTORY_WORD * j, w->p + VV_WORD_HISTORY_WORD * i, VV_WORD_HISTORY_WORD * ALIKE) == 0 ? i - j : 0;
 }
 
-static void remember(struct walk *w, size_t i)
+static void remember(struct word_history_walk *w, size_t i)
 {
 	uint64_t h = w->hash[i % AHEAD];
 
@@ -113,14 +113,14 @@ static void remember(struct walk *w, size_t i)
 }
 
 /* Word i is on a trail: those after it are looked for again. */
-static void find_way(struct walk *w, size_t i)
+static void find_way(struct word_history_walk *w, size_t i)
 {
 	if (w->misses >= PATIENCE)
 		w->known = i + 1;
 	w->misses = 0;
 }
 
-static void turn(struct walk *w, size_t i, size_t distance)
+static void turn(struct word_history_walk *w, size_t i, size_t distance)
 {
 	vv_wire_put_var(&w->starts, i - w->since);
 	vv_wire_put_var(&w->distances, distance);
@@ -129,7 +129,7 @@ static void turn(struct walk *w, size_t i, size_t distance)
 	find_way(w, i);
 }
 
-static void put_close(struct walk *w, uint64_t z)
+static void put_close(struct word_history_walk *w, uint64_t z)
 {
 	uint8_t b[VV_WORD_HISTORY_CLOSE];
 
@@ -139,7 +139,7 @@ static void put_close(struct walk *w, uint64_t z)
 }
 
 /* A word that is on no trail. */
-static void step_off(struct walk *w, size_t i, uint64_t difference)
+static void step_off(struct word_history_walk *w, size_t i, uint64_t difference)
 {
 	uint64_t z = zigzag(difference);
 
@@ -159,7 +159,7 @@ static void step_off(struct walk *w, size_t i, uint64_t difference)
 		vv_word_history_push(w->last, VV_WORD_HISTORY_DIFFERENCES, difference);
 }
 
-static void step(struct walk *w, size_t i)
+static void step(struct word_history_walk *w, size_t i)
 {
 	uint64_t v = vv_word_history_word(w->p, i), difference = w->distance ? v - vv_word_history_word(w->p, i - w->distance) : 0;
 	unsigned k = w->distance ? find_difference(w->last, difference) : VV_WORD_HISTORY_DIFFERENCES;
@@ -182,7 +182,7 @@ static void step(struct walk *w, size_t i)
 }
 
 /* On the trail, from word i to where it ends. The place that is needed there is fetched while these are remembered. */
-static size_t follow(struct walk *w, size_t i)
+static size_t follow(struct word_history_walk *w, size_t i)
 {
 	const uint8_t *before = w->p + VV_WORD_HISTORY_WORD * (i - w->distance);
 	size_t end = i;
@@ -202,7 +202,7 @@ static size_t follow(struct walk *w, size_t i)
 	return end;
 }
 
-static void walk_all(struct walk *w)
+static void walk_all(struct word_history_walk *w)
 {
 	for (size_t i = 0; i < w->m; i++) {
 		if (w->distance)
@@ -274,7 +274,7 @@ static int put_split(struct out *o, const uint8_t *p, size_t n, unsigned width)
 }
 
 /* New words, one after another, from word *i on; how many. */
-static size_t gather(const struct walk *w, size_t *i, uint8_t *to, size_t most)
+static size_t gather(const struct word_history_walk *w, size_t *i, uint8_t *to, size_t most)
 {
 	size_t n = 0;
 
@@ -285,7 +285,7 @@ static size_t gather(const struct walk *w, size_t *i, uint8_t *to, size_t most)
 }
 
 /* Are new words shorter in planes than as they are? By some of the second half, if there are any. */
-static int try_both(const struct walk *w, const struct out *o, bool *split)
+static int try_both(const struct word_history_walk *w, const struct out *o, bool *split)
 {
 	size_t i = w->m / 2, n, apart;
 	uint8_t *words = vv_context_pool_room(SAMPLE * VV_WORD_HISTORY_WORD);
@@ -311,7 +311,7 @@ static int try_both(const struct walk *w, const struct out *o, bool *split)
 	return rc;
 }
 
-static void gather_planes(const struct walk *w, uint8_t *plane)
+static void gather_planes(const struct word_history_walk *w, uint8_t *plane)
 {
 	uint8_t words[COLUMN * VV_WORD_HISTORY_WORD];
 	size_t i = 0, at = 0, n;
@@ -322,7 +322,7 @@ static void gather_planes(const struct walk *w, uint8_t *plane)
 	}
 }
 
-static int put_new(struct out *o, const struct walk *w)
+static int put_new(struct out *o, const struct word_history_walk *w)
 {
 	uint8_t *room = vv_context_pool_room(w->n_new * VV_WORD_HISTORY_WORD), width;
 	bool split = false;
@@ -343,7 +343,7 @@ static int put_new(struct out *o, const struct walk *w)
 }
 
 /* Where new words are more bytes than there are codes, what could be gained of the codes is not worth the time; unless there is much of that. */
-static int put_codes(struct out *o, const struct walk *w)
+static int put_codes(struct out *o, const struct word_history_walk *w)
 {
 	int8_t level = o->how.level;
 	int rc;
@@ -355,7 +355,7 @@ static int put_codes(struct out *o, const struct walk *w)
 	return rc;
 }
 
-static int put_all(struct out *o, const struct walk *w, const uint8_t *tail, size_t n_tail)
+static int put_all(struct out *o, const struct word_history_walk *w, const uint8_t *tail, size_t n_tail)
 {
 	int rc;
 
@@ -389,7 +389,7 @@ static unsigned table_bits(size_t m)
 
 static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
-	struct walk w = { .p = from, .m = n / VV_WORD_HISTORY_WORD };
+	struct word_history_walk w = { .p = from, .m = n / VV_WORD_HISTORY_WORD };
 	struct out o = { .to = to, .cap = cap };
 	unsigned bits = table_bits(w.m), places = 0;
 	int rc;

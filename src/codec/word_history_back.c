@@ -19,7 +19,7 @@ static int damaged(const char *what)
 	return vv_err_set(VV_EDAMAGED, "a block of words on trails does not decode: %s", what);
 }
 
-struct stream {
+struct word_history_back_stream {
 	unsigned width;
 	size_t n, at;           /* things of `width` bytes; the next one */
 	bool made;
@@ -28,7 +28,7 @@ struct stream {
 	uint8_t column[COLUMN * VV_WORD_HISTORY_WORD]; /* some of them, joined */
 };
 
-static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t coder, struct stream *s)
+static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t coder, struct word_history_back_stream *s)
 {
 	size_t n = (size_t)vv_wire_var_max(w, most * width), stored = (size_t)vv_wire_var_max(w, n);
 	const uint8_t *p = vv_wire_bytes(w, stored);
@@ -47,7 +47,7 @@ static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t c
 }
 
 /* Planes that were stored as they were come one after another, too. */
-static void fill_column(struct stream *s)
+static void fill_column(struct word_history_back_stream *s)
 {
 	const uint8_t *plane[VV_WORD_HISTORY_WORD];
 	size_t some = s->n - s->at < COLUMN ? s->n - s->at : COLUMN;
@@ -58,7 +58,7 @@ static void fill_column(struct stream *s)
 }
 
 /* The next thing, low byte first; there must be one. The column has room for words, whatever they are. */
-static uint64_t next(struct stream *s)
+static uint64_t next(struct word_history_back_stream *s)
 {
 	uint64_t v;
 
@@ -72,7 +72,7 @@ static uint64_t next(struct stream *s)
 	return v & UINT64_MAX >> (64 - 8 * s->width);
 }
 
-static const uint8_t *bytes_of(const struct stream *s)
+static const uint8_t *bytes_of(const struct word_history_back_stream *s)
 {
 	return s->made ? s->split.plane[0] : s->as_it_is;
 }
@@ -80,7 +80,7 @@ static const uint8_t *bytes_of(const struct stream *s)
 enum { CODES, STARTS, DISTANCES, CLOSES, NEWS, STREAMS };
 
 struct back {
-	struct stream s[STREAMS];
+	struct word_history_back_stream s[STREAMS];
 	struct vv_wire starts, distances;
 	uint64_t last[VV_WORD_HISTORY_DIFFERENCES];
 	size_t distance;
@@ -89,7 +89,7 @@ struct back {
 
 static bool get_new(struct back *b, uint64_t *v)
 {
-	struct stream *s = &b->s[NEWS];
+	struct word_history_back_stream *s = &b->s[NEWS];
 
 	if (s->width == 1 && s->n - b->new_at < VV_WORD_HISTORY_WORD)
 		return false;

@@ -12,7 +12,7 @@
 
 size_t vv_mpi_piece = (size_t)1 << 30;
 
-struct group {
+struct mpi_group {
 	MPI_Comm comm;
 	int rank, size;
 	int tag;      /* of the operation under way; every rank counts alike, so that no message is taken for one of another */
@@ -24,7 +24,7 @@ struct group {
 	char absent[200];
 };
 
-struct work {
+struct mpi_work {
 	const char *what;
 	int n, done;
 	MPI_Request *request;
@@ -37,7 +37,7 @@ enum { TAGS = 32767, GONE = 32767 }; /* what every MPI has; the last is of ranks
 
 /* ---- errors ----------------------------------------------------------------------------------------------------------- */
 
-static int fail(struct group *g, const char *what, int error)
+static int fail(struct mpi_group *g, const char *what, int error)
 {
 	char words[MPI_MAX_ERROR_STRING] = "";
 	int len = 0;
@@ -49,7 +49,7 @@ static int fail(struct group *g, const char *what, int error)
 	return VARVE_EPEER;
 }
 
-static int fail_plain(struct group *g, int code, const char *message)
+static int fail_plain(struct mpi_group *g, int code, const char *message)
 {
 	snprintf(g->message, sizeof(g->message), "%s", message);
 	g->failed = 1;
@@ -67,7 +67,7 @@ static int is_over(void)
 
 /* ---- an operation: a set of requests ---------------------------------------------------------------------------------- */
 
-static void drop(struct work *w)
+static void drop(struct mpi_work *w)
 {
 	if (!w)
 		return;
@@ -77,9 +77,9 @@ static void drop(struct work *w)
 }
 
 /* One with room for `cap` requests. */
-static int begin(struct group *g, const char *what, uint64_t cap, struct work **out)
+static int begin(struct mpi_group *g, const char *what, uint64_t cap, struct mpi_work **out)
 {
-	struct work *w;
+	struct mpi_work *w;
 
 	if (is_over())
 		return fail_plain(g, VARVE_EINVAL, "MPI_Finalize was called before varve_close");
@@ -101,14 +101,14 @@ out:
 	return fail_plain(g, VARVE_ENOMEM, "out of memory for MPI requests");
 }
 
-static MPI_Request *next(struct work *w, int expect)
+static MPI_Request *next(struct mpi_work *w, int expect)
 {
 	w->expect[w->n] = expect;
 	return &w->request[w->n++];
 }
 
 /* Hands the operation over, or what went wrong with beginning it. Requests that have begun stay MPI's: so does the memory. */
-static int begun(struct group *g, struct work *w, int error, void **op)
+static int begun(struct mpi_group *g, struct mpi_work *w, int error, void **op)
 {
 	if (error != MPI_SUCCESS) {
 		int rc = fail(g, w->what, error);
@@ -122,7 +122,7 @@ static int begun(struct group *g, struct work *w, int error, void **op)
 }
 
 /* A longer message is an error to MPI, a shorter one is not. */
-static int check_length(struct group *g, const struct work *w, const MPI_Status *status)
+static int check_length(struct mpi_group *g, const struct mpi_work *w, const MPI_Status *status)
 {
 	int got = 0, expect = w->expect[w->done];
 
@@ -138,7 +138,7 @@ static int check_length(struct group *g, const struct work *w, const MPI_Status 
 }
 
 /* One by one: looking at any of them moves them all on. */
-static int test_all(struct group *g, struct work *w)
+static int test_all(struct mpi_group *g, struct mpi_work *w)
 {
 	MPI_Status status;
 	int yes, error, rc = 0;
@@ -160,7 +160,7 @@ static int test_all(struct group *g, struct work *w)
  * say so too; and who has said nothing a second later is not there. On a channel that nobody uses or frees afterwards. */
 
 /* How many have said so by now. */
-static int hear_gone(struct group *g)
+static int hear_gone(struct mpi_group *g)
 {
 	MPI_Status status;
 	int yes = 1, n = 0;
@@ -179,7 +179,7 @@ static void nap(void)
 }
 
 /* "rank 2", "ranks 2, 5-7": those that said nothing. */
-static void name_absent(struct group *g, int several)
+static void name_absent(struct mpi_group *g, int several)
 {
 	size_t used = 0, room = sizeof(g->absent);
 
@@ -200,7 +200,7 @@ static void name_absent(struct group *g, int several)
 
 static const char *absent(void *ctx)
 {
-	struct group *g = ctx;
+	struct mpi_group *g = ctx;
 	double end = MPI_Wtime() + 1;
 	MPI_Request request;
 	int heard;
@@ -218,7 +218,7 @@ static const char *absent(void *ctx)
 }
 
 /* Another one has: then this one waits in vain. Looked for now and then only, since it costs as much as a look. */
-static int look_for_gone(struct group *g)
+static int look_for_gone(struct mpi_group *g)
 {
 	int first = 0;
 
@@ -242,8 +242,8 @@ static void flip(uint64_t *v, size_t n)
 
 static int test(void *ctx, void *op)
 {
-	struct group *g = ctx;
-	struct work *w = op;
+	struct mpi_group *g = ctx;
+	struct mpi_work *w = op;
 	int rc = is_over() ? fail_plain(g, VARVE_EINVAL, "MPI_Finalize was called before varve_close") : test_all(g, w);
 
 	if (rc == 0)
@@ -268,7 +268,7 @@ static int clip(uint64_t len)
 	return (int)(len < vv_mpi_piece ? len : vv_mpi_piece);
 }
 
-static int receive(struct group *g, struct work *w, void *in, uint64_t len, int from)
+static int receive(struct mpi_group *g, struct mpi_work *w, void *in, uint64_t len, int from)
 {
 	int error = MPI_SUCCESS;
 
@@ -280,7 +280,7 @@ static int receive(struct group *g, struct work *w, void *in, uint64_t len, int 
 	return error;
 }
 
-static int send(struct group *g, struct work *w, const void *out, uint64_t len, int to)
+static int send(struct mpi_group *g, struct mpi_work *w, const void *out, uint64_t len, int to)
 {
 	int error = MPI_SUCCESS;
 
@@ -299,8 +299,8 @@ static void copy(void *to, const void *from, uint64_t len)
 
 static int bcast(void *ctx, void *p, size_t len, uint32_t root, void **op)
 {
-	struct group *g = ctx;
-	struct work *w;
+	struct mpi_group *g = ctx;
+	struct mpi_work *w;
 	int error = MPI_SUCCESS, rc = begin(g, "MPI_Ibcast", pieces(len), &w);
 
 	if (rc)
@@ -312,10 +312,10 @@ static int bcast(void *ctx, void *p, size_t len, uint32_t root, void **op)
 
 static int allreduce(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, void **op)
 {
-	struct group *g = ctx;
+	struct mpi_group *g = ctx;
 	MPI_Op by = how == VARVE_MIN ? MPI_MIN : how == VARVE_MAX ? MPI_MAX : MPI_SUM;
 	size_t step = vv_mpi_piece / sizeof(*v) ? vv_mpi_piece / sizeof(*v) : 1;
-	struct work *w;
+	struct mpi_work *w;
 	int error = MPI_SUCCESS, rc = begin(g, "MPI_Iallreduce", n / step + 1, &w);
 
 	if (rc)
@@ -331,7 +331,7 @@ static int allreduce(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, vo
 
 /* Part r of `to` goes to rank r and part r of `from` comes from it: len bytes each, or to_len[r] and from_len[r]. With one part
  * for all, that one goes to everybody. Each rank begins with its neighbour, so that not all send to rank 0 first. */
-struct parts {
+struct mpi_parts {
 	const char *to;
 	char *from;
 	const uint64_t *to_len, *from_len;
@@ -339,17 +339,17 @@ struct parts {
 	int one_for_all;
 };
 
-static uint64_t to_len(const struct parts *p, int r)
+static uint64_t to_len(const struct mpi_parts *p, int r)
 {
 	return p->to_len ? p->to_len[r] : p->len;
 }
 
-static uint64_t from_len(const struct parts *p, int r)
+static uint64_t from_len(const struct mpi_parts *p, int r)
 {
 	return p->from_len ? p->from_len[r] : p->len;
 }
 
-static int post(struct group *g, struct work *w, const struct parts *p, uint64_t *to_at, uint64_t *from_at)
+static int post(struct mpi_group *g, struct mpi_work *w, const struct mpi_parts *p, uint64_t *to_at, uint64_t *from_at)
 {
 	int error = MPI_SUCCESS;
 
@@ -371,10 +371,10 @@ static int post(struct group *g, struct work *w, const struct parts *p, uint64_t
 	return error;
 }
 
-static int exchange(struct group *g, const char *what, const struct parts *p, void **op)
+static int exchange(struct mpi_group *g, const char *what, const struct mpi_parts *p, void **op)
 {
 	uint64_t *at, n = 0;
-	struct work *w;
+	struct mpi_work *w;
 	int error, rc;
 
 	for (int r = 0; r < g->size; r++)
@@ -393,19 +393,19 @@ static int exchange(struct group *g, const char *what, const struct parts *p, vo
 }
 
 /* All parts together are no more than a piece: MPI's own operation copes with them. */
-static int is_small(const struct group *g, size_t len)
+static int is_small(const struct mpi_group *g, size_t len)
 {
 	return len <= vv_mpi_piece / (size_t)g->size;
 }
 
 static int allgather(void *ctx, const void *mine, void *all, size_t len, void **op)
 {
-	struct group *g = ctx;
-	struct work *w;
+	struct mpi_group *g = ctx;
+	struct mpi_work *w;
 	int rc, n = (int)len;
 
 	if (!is_small(g, len))
-		return exchange(g, "allgather by messages", &(struct parts){ mine, all, NULL, NULL, len, 1 }, op);
+		return exchange(g, "allgather by messages", &(struct mpi_parts){ mine, all, NULL, NULL, len, 1 }, op);
 	rc = begin(g, "MPI_Iallgather", 1, &w);
 	if (rc)
 		return rc;
@@ -414,12 +414,12 @@ static int allgather(void *ctx, const void *mine, void *all, size_t len, void **
 
 static int alltoall(void *ctx, const void *to, void *from, size_t len, void **op)
 {
-	struct group *g = ctx;
-	struct work *w;
+	struct mpi_group *g = ctx;
+	struct mpi_work *w;
 	int rc, n = (int)len;
 
 	if (!is_small(g, len))
-		return exchange(g, "alltoall by messages", &(struct parts){ to, from, NULL, NULL, len, 0 }, op);
+		return exchange(g, "alltoall by messages", &(struct mpi_parts){ to, from, NULL, NULL, len, 0 }, op);
 	rc = begin(g, "MPI_Ialltoall", 1, &w);
 	if (rc)
 		return rc;
@@ -428,15 +428,15 @@ static int alltoall(void *ctx, const void *to, void *from, size_t len, void **op
 
 static int alltoallv(void *ctx, const void *to, const uint64_t *to_lens, void *from, const uint64_t *from_lens, void **op)
 {
-	return exchange(ctx, "alltoallv", &(struct parts){ to, from, to_lens, from_lens, 0, 0 }, op);
+	return exchange(ctx, "alltoallv", &(struct mpi_parts){ to, from, to_lens, from_lens, 0, 0 }, op);
 }
 
 static int sendrecv(void *ctx, const void *out, size_t out_len, uint32_t to, void *in, size_t in_len, uint32_t from, void **op)
 {
-	struct group *g = ctx;
+	struct mpi_group *g = ctx;
 	int outward = to != VARVE_NOBODY && to != (uint32_t)g->rank;
 	int inward = from != VARVE_NOBODY && from != (uint32_t)g->rank;
-	struct work *w;
+	struct mpi_work *w;
 	int error = MPI_SUCCESS;
 	int rc = begin(g, "sendrecv", (outward ? pieces(out_len) : 0) + (inward ? pieces(in_len) : 0), &w);
 
@@ -453,13 +453,13 @@ static int sendrecv(void *ctx, const void *out, size_t out_len, uint32_t to, voi
 
 static const char *message(void *ctx)
 {
-	return ((struct group *)ctx)->message;
+	return ((struct mpi_group *)ctx)->message;
 }
 
 /* Where something is still under way, freeing the communicator could wait for a rank that does not come. */
 static void close_group(void *ctx)
 {
-	struct group *g = ctx;
+	struct mpi_group *g = ctx;
 
 	if (!g->under_way && !g->failed && !is_over() && hear_gone(g) == 0)
 		MPI_Comm_free(&g->comm);
@@ -487,7 +487,7 @@ static int check(MPI_Comm comm)
 	return 0;
 }
 
-static int fail_open(struct group *g, const char *what, int error)
+static int fail_open(struct mpi_group *g, const char *what, int error)
 {
 	char words[sizeof(g->message) + 32];
 
@@ -496,7 +496,7 @@ static int fail_open(struct group *g, const char *what, int error)
 	return varve_fail(VARVE_EPEER, words);
 }
 
-static int too_late(const struct group *g, double patience)
+static int too_late(const struct mpi_group *g, double patience)
 {
 	char words[400];
 
@@ -524,9 +524,9 @@ static int await(MPI_Request *request, double *patience, int *done)
 }
 
 /* MPI keeps the group for good if it does not come to its end: there is no way to call it off. */
-static int duplicate(MPI_Comm comm, double patience, double *left, struct group **out)
+static int duplicate(MPI_Comm comm, double patience, double *left, struct mpi_group **out)
 {
-	struct group *g = calloc(1, sizeof(*g));
+	struct mpi_group *g = calloc(1, sizeof(*g));
 	MPI_Request request;
 	int error, done = 0;
 
@@ -556,7 +556,7 @@ no_memory:
 /* One after the other: a rank that fails here is missed by the others within their time limit. */
 int vv_mpi_plug(MPI_Comm comm, double patience, struct varve_comm *out)
 {
-	struct group *g[2] = { NULL, NULL };
+	struct mpi_group *g[2] = { NULL, NULL };
 	int level = MPI_THREAD_SINGLE, rc = check(comm);
 	double left = patience;
 

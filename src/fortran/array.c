@@ -16,7 +16,7 @@ void varve_fortran_give_up(void); /* varve.f90's */
 
 enum { REFUSED = -1, LONGEST = 512 };
 
-struct name {
+struct array_name {
 	char s[VARVE_MAX_NAME + 2]; /* room for one that is too long, which the library will say */
 };
 
@@ -120,11 +120,11 @@ static int look(const char *name, const CFI_cdesc_t *x, struct array *out)
 }
 
 /* Without the blanks that fill it up. */
-static struct name name_of(const CFI_cdesc_t *from)
+static struct array_name name_of(const CFI_cdesc_t *from)
 {
 	const char *s = from->base_addr;
 	size_t n = from->elem_len;
-	struct name name = { "" };
+	struct array_name name = { "" };
 
 	while (n && s[n - 1] == ' ')
 		n--;

@@ -218,7 +218,7 @@ int vv_fused_tally(const struct vv_gpu_numbers *g, uint32_t slice, uint64_t *tot
 }
 
 /* Is the number in one of the ranges? */
-__device__ bool among(const vv_range *range, uint32_t n, uint32_t number)
+__device__ bool among(const vv_number_range *range, uint32_t n, uint32_t number)
 {
 	uint32_t lo = 0, hi = n;
 
@@ -233,7 +233,7 @@ __device__ bool among(const vv_range *range, uint32_t n, uint32_t number)
 	return lo > 0 && number - range[lo - 1].at < range[lo - 1].len;
 }
 
-__global__ void mark(const vv_gpu_numbers g, uint32_t tiles, const vv_range *range, uint32_t n)
+__global__ void mark(const vv_gpu_numbers g, uint32_t tiles, const vv_number_range *range, uint32_t n)
 {
 	uint32_t tile = blockIdx.x * WARPS + threadIdx.x / WARP, lane = lane_of(), number = tile * VV_GRAIN_TILE + lane;
 
@@ -252,7 +252,7 @@ __global__ void mark(const vv_gpu_numbers g, uint32_t tiles, const vv_range *ran
 	}
 }
 
-int vv_fused_mark(const struct vv_gpu_numbers *g, uint32_t tiles, const struct vv_range *range, uint32_t n, cudaStream_t stream)
+int vv_fused_mark(const struct vv_gpu_numbers *g, uint32_t tiles, const struct vv_number_range *range, uint32_t n, cudaStream_t stream)
 {
 	return launch("marking what is known", mark, blocks_for(tiles, WARPS), stream, *g, tiles, range, n);
 }

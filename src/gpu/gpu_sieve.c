@@ -264,7 +264,7 @@ int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, si
 	return rc;
 }
 
-int vv_gpu_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
+int vv_gpu_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
 	int before, rc = vv_cuda_enter(base->opt.device, &before);

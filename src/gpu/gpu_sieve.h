@@ -31,7 +31,7 @@ void vv_gpu_sieve_close(struct vv_sieve *s);
 int vv_gpu_sieve_pass(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
 int vv_gpu_sieve_begin(struct vv_sieve *s, struct vv_span *span, size_t n);
 int vv_gpu_sieve_learn(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
-int vv_gpu_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+int vv_gpu_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable);
 void vv_gpu_sieve_forget(struct vv_sieve *s, uint32_t ordinal);
 
 static inline bool vv_gpu_sieve_looks_up(const struct vv_gpu_sieve *s)

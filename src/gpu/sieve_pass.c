@@ -82,7 +82,7 @@ static int fuse_ahead(struct sift *p, uint32_t next)
 
 /* ---- a batch ---------------------------------------------------------------------------------------------------------------- */
 
-struct batch {
+struct sieve_pass_batch {
 	struct vv_gpu_batch b;
 	uint32_t slice, end; /* slices */
 	uint32_t not_zero;   /* items */
@@ -101,7 +101,7 @@ static uint32_t not_zero_in(const struct sift *p, uint32_t slice)
 }
 
 /* May the slice be part of the batch too? Not if the maps would have to make room in between, nor with trees, which are those of slices. */
-static bool joins(const struct sift *p, const struct batch *x, uint32_t slice)
+static bool joins(const struct sift *p, const struct sieve_pass_batch *x, uint32_t slice)
 {
 	const struct vv_gpu_sieve *s = p->s;
 	uint64_t digests = (uint64_t)x->not_zero + not_zero_in(p, slice);
@@ -111,7 +111,7 @@ static bool joins(const struct sift *p, const struct batch *x, uint32_t slice)
 	return !vv_gpu_sieve_looks_up(s) || s->known.n_young + digests <= s->known.limit;
 }
 
-static void add_slice(const struct sift *p, struct batch *x, uint32_t slice)
+static void add_slice(const struct sift *p, struct sieve_pass_batch *x, uint32_t slice)
 {
 	x->starts.item[slice - x->slice] = x->b.n;
 	x->b.n += changed_in(p, slice);
@@ -138,13 +138,13 @@ static struct vv_gpu_filter make_filter(const struct vv_gpu_batch *b)
 }
 
 /* The slice `first`, and with it those after it that the fused pass is through with. */
-static int collect(struct sift *p, uint32_t first, struct batch *x)
+static int collect(struct sift *p, uint32_t first, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_sieve_options *opt = &s->base.opt;
 	int rc = fuse_ahead(p, first);
 
-	*x = (struct batch){ .b = s->work.batch, .slice = first, .turn = p->turn };
+	*x = (struct sieve_pass_batch){ .b = s->work.batch, .slice = first, .turn = p->turn };
 	if (rc == 0)
 		rc = wait_for(s->fused[first % VV_GPU_AHEAD]);
 	if (rc)
@@ -179,7 +179,7 @@ static int count_nodes(struct sift *p)
 	return rc;
 }
 
-static int make_room_for_nodes(struct sift *p, struct batch *x)
+static int make_room_for_nodes(struct sift *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	size_t take;
@@ -192,7 +192,7 @@ static int make_room_for_nodes(struct sift *p, struct batch *x)
 	return rc;
 }
 
-static int make_room(struct sift *p, struct batch *x)
+static int make_room(struct sift *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	size_t take = x->not_zero;
@@ -207,7 +207,7 @@ static int make_room(struct sift *p, struct batch *x)
 }
 
 /* To where it is known how many grains are new, and further, to where each comes from. */
-static int judge(struct sift *p, struct batch *x)
+static int judge(struct sift *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_gpu_batch *b = &x->b;
@@ -236,11 +236,11 @@ static int judge(struct sift *p, struct batch *x)
 }
 
 /* The next batch from this slice on that has items: none if there is no more. */
-static int start(struct sift *p, uint32_t slice, struct batch *x)
+static int start(struct sift *p, uint32_t slice, struct sieve_pass_batch *x)
 {
 	int rc = 0;
 
-	*x = (struct batch){ .end = slice };
+	*x = (struct sieve_pass_batch){ .end = slice };
 	while (rc == 0 && x->b.n == 0 && x->end < p->slices)
 		rc = collect(p, x->end, x);
 	if (rc || x->b.n == 0)
@@ -250,7 +250,7 @@ static int start(struct sift *p, uint32_t slice, struct batch *x)
 	return rc ? rc : judge(p, x);
 }
 
-static int cut_tree(struct sift *p, const struct batch *x, bool copies)
+static int cut_tree(struct sift *p, const struct sieve_pass_batch *x, bool copies)
 {
 	int rc = vv_nodes_new(&x->b, p->s->stream);
 
@@ -259,7 +259,7 @@ static int cut_tree(struct sift *p, const struct batch *x, bool copies)
 	return rc ? rc : vv_nodes_emit(&x->b, p->s->stream);
 }
 
-static int conclude(struct sift *p, const struct batch *x)
+static int conclude(struct sift *p, const struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	int rc = vv_found_pieces_report(&x->b, &s->work.host->done[x->turn], p->sink ? s->work.piece[x->turn] : NULL, s->stream);
@@ -267,7 +267,7 @@ static int conclude(struct sift *p, const struct batch *x)
 	return rc ? rc : record(s->done, s->stream);
 }
 
-static int cut(struct sift *p, const struct batch *x, const struct vv_gpu_counts *judged)
+static int cut(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_sieve_options *opt = &s->base.opt;
@@ -315,7 +315,7 @@ static int give_pieces(struct sift *p, unsigned turn)
 	return done->pieces ? p->sink->pieces(p->sink->arg, s->work.piece[turn], done->pieces) : 0;
 }
 
-static int give_data(struct sift *p, const struct batch *x, uint32_t fresh)
+static int give_data(struct sift *p, const struct sieve_pass_batch *x, uint32_t fresh)
 {
 	struct vv_gpu_sieve *s = p->s;
 	int rc = vv_cuda_check(cudaStreamWaitEvent(s->outlet.gather, s->placed[x->turn], 0), purpose);
@@ -326,7 +326,7 @@ static int give_data(struct sift *p, const struct batch *x, uint32_t fresh)
 	return rc ? rc : record(s->gathered[x->turn], s->outlet.gather);
 }
 
-static void count(struct sift *p, const struct batch *x, const struct vv_gpu_counts *judged)
+static void count(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged)
 {
 	struct vv_sieve_counts *c = &p->s->base.counts;
 
@@ -340,7 +340,7 @@ static void count(struct sift *p, const struct batch *x, const struct vv_gpu_cou
 	p->n_data += judged->fresh;
 }
 
-static int know_nodes(struct sift *p, const struct batch *x)
+static int know_nodes(struct sift *p, const struct sieve_pass_batch *x)
 {
 	int rc;
 
@@ -351,7 +351,7 @@ static int know_nodes(struct sift *p, const struct batch *x)
 }
 
 /* What is new and how the batch is cut up. What goes into the stages at once begins its way first. */
-static int give(struct sift *p, const struct batch *x, const struct vv_gpu_counts *judged, struct batch *next, bool *begun)
+static int give(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged, struct sieve_pass_batch *next, bool *begun)
 {
 	struct vv_gpu_sieve *s = p->s;
 	bool little = (uint64_t)judged->fresh * s->base.opt.chunk <= VV_OUTLET_STAGES * s->outlet.stage_len;
@@ -367,7 +367,7 @@ static int give(struct sift *p, const struct batch *x, const struct vv_gpu_count
 }
 
 /* A batch from where its counts are there; and the next one as far as that. */
-static int do_batch(struct sift *p, const struct batch *x, struct batch *next)
+static int do_batch(struct sift *p, const struct sieve_pass_batch *x, struct sieve_pass_batch *next)
 {
 	struct vv_gpu_counts judged;
 	bool begun = false;
@@ -401,7 +401,7 @@ static int finish(struct sift *p)
 
 static int do_all(struct sift *p)
 {
-	struct batch x, next = { .end = 0 };
+	struct sieve_pass_batch x, next = { .end = 0 };
 	int rc;
 
 	for (int i = 0; i < VV_WORK_TURNS; i++)
@@ -455,10 +455,10 @@ int vv_sieve_pass_look(struct vv_gpu_sieve *s)
 	return rc;
 }
 
-static int know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n)
+static int know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n)
 {
 	struct sift p = { .s = s, .ordinal = ordinal, .slices = vv_numbers_slices(&s->numbers) };
-	struct vv_range *there = NULL;
+	struct vv_number_range *there = NULL;
 	int rc = vv_numbers_publish(&s->numbers, s->stream);
 
 	if (rc == 0)
@@ -477,7 +477,7 @@ static int know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range 
 	return rc;
 }
 
-int vv_sieve_pass_know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n)
+int vv_sieve_pass_know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n)
 {
 	vv_known_map_clear(&s->known);
 	vv_known_map_clear(&s->nodes);

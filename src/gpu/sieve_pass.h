@@ -9,6 +9,6 @@ int vv_sieve_pass_pass(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv
 /* Every grain's digest is remembered. */
 int vv_sieve_pass_look(struct vv_gpu_sieve *s);
 /* The grains in `usable` become known as those of `ordinal` with their numbers. */
-int vv_sieve_pass_know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n);
+int vv_sieve_pass_know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n);
 
 #endif

@@ -12,6 +12,7 @@
 #pragma GCC visibility pop
 
 #include "preload/alloc.h"
+#include "preload/heap_fast.h"
 #include "base/env.h"
 #include "preload/argv.h"
 #include "preload/libc_memory_fortran.h"

@@ -3,7 +3,7 @@
 #define VV_PRELOAD_ALLOC_H
 
 #include "preload/caller.h"
-#include "preload/heap.h"
+#include "preload/heap_fast.h"
 
 /* the C library's own heap */
 void *__libc_malloc(size_t n);

@@ -1,4 +1,5 @@
 #include "preload/heap.h"
+#include "preload/heap_fast.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/run_protocol.h"
@@ -20,7 +21,7 @@
 static const uintptr_t usual_place = (uintptr_t)32 << 40; /* far from what the kernel maps, with 47 bits or 48 */
 static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = TIB, records = 256 * GIB;
 
-struct lane {
+struct heap_lane {
 	extent_hooks_t hooks; /* first: jemalloc hands back a pointer to it */
 	pthread_mutex_t lock;
 	uintptr_t lo;
@@ -31,7 +32,7 @@ struct lane {
 
 struct vv_heap vv_heap = { .phase = VV_HEAP_NONE };
 __thread uintptr_t vv_heap_settled;
-static struct lane lane[VV_HEAP_LANES];
+static struct heap_lane lane[VV_HEAP_LANES];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint threads;
@@ -113,7 +114,7 @@ static bool make_writable(uintptr_t lo, size_t n)
 }
 
 /* Under its lock. */
-static bool reach(struct lane *l, size_t n)
+static bool reach(struct heap_lane *l, size_t n)
 {
 	while (l->open < n) {
 		size_t step = step_at(l->open);
@@ -144,7 +145,7 @@ int vv_heap_reach(unsigned l, size_t n)
 /* Memory for many objects, in large pages: fewer to be made, and to be looked up. But a small heap stays small; and what is larger than jemalloc takes of
  * itself is one array, of which much may never be written. What comes after the first checkpoint is in small ones: of a new large one all would be
  * looked at. */
-static void prefer_large_pages(const struct lane *l, uintptr_t p, size_t n)
+static void prefer_large_pages(const struct heap_lane *l, uintptr_t p, size_t n)
 {
 	if (l < &lane[VV_HEAP_LATER] && n <= VV_JE_GROWTH && p - l->lo >= VV_JE_GROWTH)
 		madvise((void *)p, n, MADV_HUGEPAGE);
@@ -152,7 +153,7 @@ static void prefer_large_pages(const struct lane *l, uintptr_t p, size_t n)
 
 static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t align, bool *zero, bool *commit, unsigned arena)
 {
-	struct lane *l = (struct lane *)hooks;
+	struct heap_lane *l = (struct heap_lane *)hooks;
 	uintptr_t p;
 	bool ok;
 
@@ -228,7 +229,7 @@ static const extent_hooks_t extent_hooks = {
 /* ---- arenas --------------------------------------------------------------------------------------------------------------- */
 
 /* jemalloc's own records are kept out of the range. 0: it would not. */
-static unsigned make_arena(struct lane *l)
+static unsigned make_arena(struct heap_lane *l)
 {
 	struct { /* arena_config_t, which jemalloc's header does not show */
 		extent_hooks_t *hooks;
@@ -246,7 +247,7 @@ static unsigned make_arena(struct lane *l)
 }
 
 /* The main thread's is the first of a phase. Threads beyond the lanes share those of the others. */
-static struct lane *lane_of(int phase)
+static struct heap_lane *lane_of(int phase)
 {
 	unsigned n = my_number - 1;
 
@@ -258,7 +259,7 @@ static struct lane *lane_of(int phase)
 /* This thread allocates as the phase asks. What its cache holds is of the phase before, or of the C library's early days: given back. */
 static bool settle(int phase)
 {
-	struct lane *l;
+	struct heap_lane *l;
 	unsigned bind;
 
 	if (my_number == 0)
@@ -338,7 +339,7 @@ void *vv_heap_alloc_aligned(size_t align, size_t n)
 static bool is_unknown(const void *p)
 {
 	uintptr_t at = (uintptr_t)p, first = lane[VV_HEAP_LATER].lo, second = lane[VV_HEAP_LATER + 1].lo;
-	const struct lane *l = &lane[VV_HEAP_LATER];
+	const struct heap_lane *l = &lane[VV_HEAP_LATER];
 
 	if (vv_heap_is_plain(p) || at < first)
 		return false;
@@ -505,7 +506,7 @@ static void begin(void)
 	}
 	next = at;
 	for (unsigned i = 0; i < VV_HEAP_LANES; i++) {
-		lane[i] = (struct lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = lane_size(i) - MIB };
+		lane[i] = (struct heap_lane){ .hooks = extent_hooks, .lock = PTHREAD_MUTEX_INITIALIZER, .lo = next, .size = lane_size(i) - MIB };
 		next += lane_size(i);
 	}
 	vv_heap.lo = vv_heap.plain = at;
@@ -543,7 +544,7 @@ uintptr_t vv_heap_next(uintptr_t at, uintptr_t end)
 	return at + (uintptr_t)(mark - first) * VV_HEAP_GRAIN;
 }
 
-static void walk(const struct lane *l, size_t used, void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
+static void walk(const struct heap_lane *l, size_t used, void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 {
 	uintptr_t end = l->lo + used, at = vv_heap_next(l->lo, end);
 
@@ -564,7 +565,7 @@ void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 
 /* Marks that contradict each other are of threads that allocated while the checkpoint was taken. Such a lane keeps its content, and new memory comes from
  * beyond it. */
-static int know(struct lane *l)
+static int know(struct heap_lane *l)
 {
 	size_t used = l->used;
 

@@ -11,7 +11,7 @@ static unsigned at(const void *format, int how, size_t i)
 	return how & WIDE ? (unsigned)((const wchar_t *)format)[i] : ((const unsigned char *)format)[i];
 }
 
-struct item {
+struct libc_memory_scan_item {
 	unsigned kind;  /* the letter */
 	size_t number;  /* of its argument, if it has one of its own; 0: the next */
 	size_t width;   /* 0: none */
@@ -47,12 +47,12 @@ static bool is_old_mark(const void *format, int how, size_t i)
 }
 
 /* What is asked for behind the % at i - 1; returns where the format goes on. */
-static size_t read_item(const void *format, int how, size_t i, struct item *out)
+static size_t read_item(const void *format, int how, size_t i, struct libc_memory_scan_item *out)
 {
 	size_t begin = i, n = read_number(format, how, &i);
 	unsigned c;
 
-	*out = (struct item){ .number = 0 };
+	*out = (struct libc_memory_scan_item){ .number = 0 };
 	if (n && at(format, how, i) == '$') {
 		out->number = n;
 		begin = ++i;
@@ -70,7 +70,7 @@ static size_t read_item(const void *format, int how, size_t i, struct item *out)
 	return c ? behind(format, how, i) : i;
 }
 
-static void *argument(const struct item *item, va_list first, va_list *next)
+static void *argument(const struct libc_memory_scan_item *item, va_list first, va_list *next)
 {
 	va_list ap;
 	void *p = NULL;
@@ -84,7 +84,7 @@ static void *argument(const struct item *item, va_list first, va_list *next)
 	return p;
 }
 
-static void move_one(const struct item *item, void **p)
+static void move_one(const struct libc_memory_scan_item *item, void **p)
 {
 	size_t size = item->wide || item->kind == 'S' || item->kind == 'C' ? sizeof(wchar_t) : 1, n;
 
@@ -102,7 +102,7 @@ static void move_one(const struct item *item, void **p)
 /* The first `got` of those that count. */
 static void move_all(const void *format, int how, va_list first, int got)
 {
-	struct item item;
+	struct libc_memory_scan_item item;
 	va_list next;
 
 	va_copy(next, first);

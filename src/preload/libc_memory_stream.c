@@ -3,8 +3,8 @@
 #include "preload/libc_memory.h"
 #include <pthread.h>
 
-struct stream {
-	struct stream *next;
+struct libc_memory_stream {
+	struct libc_memory_stream *next;
 	FILE *f;
 	void *buffer;  /* that it has instead of the program's */
 	void **result; /* what it has written, so many characters of this many bytes; NULL: it does not write into memory */
@@ -12,7 +12,7 @@ struct stream {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(struct stream *) streams; /* the first one: read without the lock to see if there is any */
+static _Atomic(struct libc_memory_stream *) streams; /* the first one: read without the lock to see if there is any */
 
 static void begin_fork(void)
 {
@@ -29,9 +29,9 @@ __attribute__((constructor)) static void begin(void)
 	pthread_atfork(begin_fork, end_fork, end_fork);
 }
 
-static bool add(struct stream s)
+static bool add(struct libc_memory_stream s)
 {
-	struct stream *own = __libc_malloc(sizeof(*own));
+	struct libc_memory_stream *own = __libc_malloc(sizeof(*own));
 
 	if (!own)
 		return false;
@@ -44,15 +44,15 @@ static bool add(struct stream s)
 }
 
 /* All that is known of the stream, taken off the list. */
-static struct stream *take(const FILE *f)
+static struct libc_memory_stream *take(const FILE *f)
 {
-	struct stream *kept = NULL, *taken = NULL, *next;
+	struct libc_memory_stream *kept = NULL, *taken = NULL, *next;
 
 	if (!atomic_load(&streams))
 		return NULL;
 	pthread_mutex_lock(&lock);
-	for (struct stream *s = atomic_load(&streams); s; s = next) {
-		struct stream **to = s->f == f ? &taken : &kept;
+	for (struct libc_memory_stream *s = atomic_load(&streams); s; s = next) {
+		struct libc_memory_stream **to = s->f == f ? &taken : &kept;
 
 		next = s->next;
 		s->next = *to;
@@ -64,10 +64,10 @@ static struct stream *take(const FILE *f)
 }
 
 /* The stream is closed. */
-static void settle(struct stream *s)
+static void settle(struct libc_memory_stream *s)
 {
 	while (s) {
-		struct stream *next = s->next;
+		struct libc_memory_stream *next = s->next;
 
 		if (s->result)
 			*s->result = vv_libc_memory_move(*s->result, (*s->n + 1) * s->size);
@@ -79,7 +79,7 @@ static void settle(struct stream *s)
 
 int fclose(FILE *f)
 {
-	struct stream *s = take(f);
+	struct libc_memory_stream *s = take(f);
 	int rc = THEIRS(fclose)(f);
 
 	if (s && vv_heap_settle())
@@ -93,7 +93,7 @@ FILE *open_memstream(char **p, size_t *n)
 	FILE *f = THEIRS(open_memstream)(p, n);
 
 	if (f && program)
-		add((struct stream){ .f = f, .result = (void **)p, .n = n, .size = sizeof(**p) });
+		add((struct libc_memory_stream){ .f = f, .result = (void **)p, .n = n, .size = sizeof(**p) });
 	return f;
 }
 
@@ -103,7 +103,7 @@ FILE *open_wmemstream(wchar_t **p, size_t *n)
 	FILE *f = THEIRS(open_wmemstream)(p, n);
 
 	if (f && program)
-		add((struct stream){ .f = f, .result = (void **)p, .n = n, .size = sizeof(**p) });
+		add((struct libc_memory_stream){ .f = f, .result = (void **)p, .n = n, .size = sizeof(**p) });
 	return f;
 }
 
@@ -115,7 +115,7 @@ static char *instead(FILE *f, char *buffer, size_t n, bool program)
 	if (!buffer || !program)
 		return buffer;
 	own = __libc_malloc(n ? n : 1);
-	if (own && add((struct stream){ .f = f, .buffer = own }))
+	if (own && add((struct libc_memory_stream){ .f = f, .buffer = own }))
 		return own;
 	__libc_free(own);
 	return NULL;

@@ -42,7 +42,7 @@ static const char *more; /* VV_RUN_PROTOCOL_OUTSIDE */
 enum { MOST = 4096 };
 enum { OF_PROGRAM = 1, OF_OUTSIDE = 2, NEEDED = 4, NAMED_OUTSIDE = 8 };
 
-struct object {
+struct library_object {
 	uintptr_t at;
 	size_t size;
 	const char *file;        /* without folders */
@@ -52,15 +52,15 @@ struct object {
 	unsigned is;
 };
 
-struct list {
+struct library_list {
 	size_t n;
 	unsigned long long added, removed; /* as the C library counts them */
-	struct object object[MOST];
+	struct library_object object[MOST];
 };
 
-static struct list lists[2];
-static struct list *next = &lists[1]; /* collected, or to be */
-static _Atomic(struct list *) known = &lists[0];
+static struct library_list lists[2];
+static struct library_list *next = &lists[1]; /* collected, or to be */
+static _Atomic(struct library_list *) known = &lists[0];
 static atomic_bool in_child;
 
 static const char *base_name(const char *path)
@@ -107,7 +107,7 @@ static uint32_t hash(const char *s)
 	return h ? h : 1;
 }
 
-static void measure(struct object *o, const struct dl_phdr_info *info)
+static void measure(struct library_object *o, const struct dl_phdr_info *info)
 {
 	uintptr_t lo = UINTPTR_MAX, hi = 0;
 
@@ -127,7 +127,7 @@ static void measure(struct object *o, const struct dl_phdr_info *info)
 }
 
 /* The dynamic section of most machines has addresses, that of some is read-only and has offsets. */
-static void read_names(struct object *o, uintptr_t base)
+static void read_names(struct library_object *o, uintptr_t base)
 {
 	size_t name = 0;
 
@@ -142,7 +142,7 @@ static void read_names(struct object *o, uintptr_t base)
 	o->soname = name && o->strings ? hash(o->strings + name) : 0;
 }
 
-static bool is_in(const struct object *o, uintptr_t at)
+static bool is_in(const struct library_object *o, uintptr_t at)
 {
 	return at - o->at < o->size;
 }
@@ -150,7 +150,7 @@ static bool is_in(const struct object *o, uintptr_t at)
 static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	bool *first = arg;
-	struct object *o;
+	struct library_object *o;
 
 	(void)size;
 	if (*first)
@@ -161,7 +161,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 	if (next->n == MOST || strncmp(info->dlpi_name, "linux-vdso", 10) == 0)
 		return 0;
 	o = &next->object[next->n++];
-	*o = (struct object){ .file = base_name(info->dlpi_name) };
+	*o = (struct library_object){ .file = base_name(info->dlpi_name) };
 	measure(o, info);
 	read_names(o, info->dlpi_addr);
 	o->hash = hash(o->file);
@@ -170,9 +170,9 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* All that those with the bit `from` need, and so on, get the bits `to`. */
-static bool spread(struct list *l, unsigned from, unsigned to)
+static bool spread(struct library_list *l, unsigned from, unsigned to)
 {
-	struct object *object = l->object;
+	struct library_object *object = l->object;
 	bool changed = false;
 
 	for (size_t i = 0; i < l->n; i++) {
@@ -182,7 +182,7 @@ static bool spread(struct list *l, unsigned from, unsigned to)
 			uint32_t name = d->d_tag == DT_NEEDED ? hash(object[i].strings + d->d_un.d_val) : 0;
 
 			for (size_t j = 0; name && j < l->n; j++) {
-				struct object *o = &object[j];
+				struct library_object *o = &object[j];
 				/* what is outside by its name is so whoever needs it */
 				unsigned bits = o->is & NAMED_OUTSIDE ? to & ~(unsigned)OF_PROGRAM : to;
 
@@ -197,9 +197,9 @@ static bool spread(struct list *l, unsigned from, unsigned to)
 }
 
 /* The program's are the executable, what was loaded by itself (dlopen), and what those need. */
-static void resolve(struct list *l)
+static void resolve(struct library_list *l)
 {
-	struct object *object = l->object;
+	struct library_object *object = l->object;
 
 	spread(l, 0, NEEDED);
 	for (size_t i = 0; i < l->n; i++)
@@ -213,12 +213,12 @@ static void resolve(struct list *l)
 		;
 }
 
-static bool is_program(const struct object *o)
+static bool is_program(const struct library_object *o)
 {
 	return o->is & OF_PROGRAM || !(o->is & OF_OUTSIDE);
 }
 
-struct look {
+struct library_look {
 	bool stale;
 	uintptr_t at;
 	bool found, program, workers; /* found: it is a library's */
@@ -227,7 +227,7 @@ struct look {
 	size_t n, room;
 };
 
-static void list_one(struct look *l, const struct object *o)
+static void list_one(struct library_look *l, const struct library_object *o)
 {
 	if (l->n < l->room) {
 		l->list[l->n] = (struct vv_library){ .at = o->at, .size = o->size };
@@ -236,11 +236,11 @@ static void list_one(struct look *l, const struct object *o)
 	l->n++;
 }
 
-static void consult(const struct list *list, struct look *l)
+static void consult(const struct library_list *list, struct library_look *l)
 {
 	l->program = true;
 	for (size_t i = 0; i < list->n; i++) {
-		const struct object *o = &list->object[i];
+		const struct library_object *o = &list->object[i];
 
 		if (is_in(o, l->at)) {
 			l->found = true;
@@ -253,14 +253,14 @@ static void consult(const struct list *list, struct look *l)
 	l->executable = list->object[0].at;
 }
 
-static bool is_of_now(const struct list *l, const struct dl_phdr_info *info)
+static bool is_of_now(const struct library_list *l, const struct dl_phdr_info *info)
 {
 	return l->n && l->added == info->dlpi_adds && l->removed == info->dlpi_subs;
 }
 
 static void turn(void)
 {
-	struct list *old = atomic_load(&known);
+	struct library_list *old = atomic_load(&known);
 
 	resolve(next);
 	atomic_store(&known, next);
@@ -270,7 +270,7 @@ static void turn(void)
 /* Under the lock, whichever it is called for. */
 static int look(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct look *l = arg;
+	struct library_look *l = arg;
 
 	(void)size;
 	if (!is_of_now(atomic_load(&known), info) && is_of_now(next, info))
@@ -282,7 +282,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* Of one address, in a child. What is no library's cannot have been loaded; that is told under a lock that fork makes anew. */
-static bool remember(struct look *l)
+static bool remember(struct library_look *l)
 {
 	Dl_info info;
 
@@ -290,7 +290,7 @@ static bool remember(struct look *l)
 	return l->found || !dladdr((const void *)l->at, &info);
 }
 
-static void look_up(struct look *l)
+static void look_up(struct library_look *l)
 {
 	if (l->at && atomic_load(&in_child) && remember(l))
 		return;
@@ -318,7 +318,7 @@ void vv_library_begin(void)
 
 bool vv_library_is_program(uintptr_t at)
 {
-	struct look l = { .at = at };
+	struct library_look l = { .at = at };
 
 	look_up(&l);
 	return l.program;
@@ -326,7 +326,7 @@ bool vv_library_is_program(uintptr_t at)
 
 bool vv_library_makes_workers(uintptr_t at)
 {
-	struct look l = { .at = at };
+	struct library_look l = { .at = at };
 
 	look_up(&l);
 	return l.workers;
@@ -334,7 +334,7 @@ bool vv_library_makes_workers(uintptr_t at)
 
 uintptr_t vv_library_executable(void)
 {
-	struct look l = { 0 };
+	struct library_look l = { 0 };
 
 	look_up(&l);
 	return l.executable;
@@ -342,12 +342,12 @@ uintptr_t vv_library_executable(void)
 
 int vv_library_list(struct vv_library **out, size_t *n)
 {
-	struct look l = { .room = 0 };
+	struct library_look l = { .room = 0 };
 
 	look_up(&l);
 	do { /* another thread may load one in between */
 		vv_mem_free(l.list);
-		l = (struct look){ .room = l.n, .list = vv_mem_new(l.n + 1, sizeof(*l.list)) };
+		l = (struct library_look){ .room = l.n, .list = vv_mem_new(l.n + 1, sizeof(*l.list)) };
 		if (!l.list)
 			return VV_ENOMEM;
 		look_up(&l);

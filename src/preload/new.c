@@ -1,6 +1,7 @@
 /* C++'s operator new and delete, as compilers name them. Those of its library would come to malloc by themselves: this saves them the way, and keeps
  * allocators out that are linked as libraries, whose memory our free would not know. What can throw is left to C++'s library. */
 #include "preload/alloc.h"
+#include "preload/heap_fast.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 

@@ -22,12 +22,12 @@ enum {
 };
 
 /* Mapped memory that is not saved. */
-struct map {
+struct outside_pointers_map {
 	uintptr_t lo, hi;
 	char path[96]; /* "": of the C library's malloc */
 };
 
-static struct map map[MOST_MAPS]; /* ascending */
+static struct outside_pointers_map map[MOST_MAPS]; /* ascending */
 static size_t n_maps;
 static char owner[MOST_OWNERS][96]; /* that were told of */
 static size_t n_owners;
@@ -63,7 +63,7 @@ static bool note_map(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memo
 
 	(void)arg;
 	if (outside || (writable && (m->path[0] == 0 || strcmp(m->path, "[heap]") == 0))) {
-		map[n_maps] = (struct map){ .lo = lo, .hi = hi };
+		map[n_maps] = (struct outside_pointers_map){ .lo = lo, .hi = hi };
 		if (outside)
 			snprintf(map[n_maps].path, sizeof(map[n_maps].path), "%s", m->path);
 		n_maps++;
@@ -80,7 +80,7 @@ static void find_maps(void)
 	vv_memory_walk(r, 2, note_map, NULL);
 }
 
-static const struct map *find_map(uintptr_t p)
+static const struct outside_pointers_map *find_map(uintptr_t p)
 {
 	size_t lo = 0, hi = n_maps;
 
@@ -114,7 +114,7 @@ static uintptr_t free_key(void)
 }
 
 /* How many bytes begin here, allocated; 0: none. Of pointers into the midst of a chunk nothing is known. */
-static size_t chunk_at(const struct map *m, uintptr_t p)
+static size_t chunk_at(const struct outside_pointers_map *m, uintptr_t p)
 {
 	uintptr_t head[4], after = 0; /* length of the one before, length, two words of content */
 	size_t n;
@@ -171,13 +171,13 @@ static bool is_new(const char *who)
 }
 
 /* What is looked at: a region, or, without a name, an object of the heap. */
-struct place {
+struct outside_pointers_place {
 	const char *name;
 	uintptr_t lo;
 	size_t size;
 };
 
-static void tell(const struct place *in, uintptr_t at, uintptr_t p, const char *who)
+static void tell(const struct outside_pointers_place *in, uintptr_t at, uintptr_t p, const char *who)
 {
 	char name[96];
 
@@ -187,9 +187,9 @@ static void tell(const struct place *in, uintptr_t at, uintptr_t p, const char *
 		    in->name ? in->name : name, (size_t)(at - in->lo), (size_t)p, who);
 }
 
-static void examine(const struct place *in, uintptr_t at, uintptr_t p)
+static void examine(const struct outside_pointers_place *in, uintptr_t at, uintptr_t p)
 {
-	const struct map *m = find_map(p);
+	const struct outside_pointers_map *m = find_map(p);
 	size_t n = m && !m->path[0] ? chunk_at(m, p) : 0;
 	const char *who;
 
@@ -212,7 +212,7 @@ static bool see(uintptr_t at)
 }
 
 /* At its first bytes. */
-static void look(const struct place *in, size_t most)
+static void look(const struct outside_pointers_place *in, size_t most)
 {
 	uintptr_t first = n_maps ? map[0].lo : UINTPTR_MAX, end = n_maps ? map[n_maps - 1].hi : 0;
 
@@ -249,7 +249,7 @@ bool vv_outside_pointers_begin(bool (*is_exempt)(uintptr_t at, uintptr_t target)
 
 void vv_outside_pointers_look(const char *name, uintptr_t lo, size_t n)
 {
-	look(&(struct place){ name, lo, n }, MOST_OF_REGION);
+	look(&(struct outside_pointers_place){ name, lo, n }, MOST_OF_REGION);
 }
 
 /* Of a lane, from `offset` on, as much as is left of this look. */
@@ -260,7 +260,7 @@ static size_t look_at_lane(uintptr_t lo, size_t used, size_t left)
 	while (at < end && left) {
 		size_t room = vv_heap_mark_room(*vv_heap_mark((void *)at)), n = room < MOST_OF_OBJECT ? room : MOST_OF_OBJECT;
 
-		look(&(struct place){ NULL, at, room < end - at ? room : end - at }, MOST_OF_OBJECT);
+		look(&(struct outside_pointers_place){ NULL, at, room < end - at ? room : end - at }, MOST_OF_OBJECT);
 		left = n < left ? left - n : 0;
 		at = at + room < end ? vv_heap_next(at + room, end) : end;
 	}

@@ -30,7 +30,7 @@
 #define LIBRARIES "heap.libraries"
 
 /* What must be known of a state before it can be put back. A region as it is: memory is of one kind of machine anyway. */
-struct plan {
+struct state_plan {
 	char magic[8];
 	uint32_t version, page;
 	uint64_t heap, program, c_library; /* where they lie */
@@ -50,7 +50,7 @@ struct named {
 	size_t len;
 };
 
-static struct plan plan;
+static struct state_plan plan;
 static struct vv_census census;
 static struct vv_library *library; /* of the program, whose objects have pointers into them; plan.n_libraries */
 static struct named *named;
@@ -297,7 +297,7 @@ int vv_state_start(struct varve *v)
 
 /* ---- the way back ---------------------------------------------------------------------------------------------------------------- */
 
-static int check_plan(const struct plan *now, const struct plan *then)
+static int check_plan(const struct state_plan *now, const struct state_plan *then)
 {
 	if (memcmp(then->magic, magic, sizeof(magic)) != 0 || then->version != VERSION)
 		return vv_err_set(VV_EMISMATCH, "the heap was stored by another version of varve");
@@ -461,7 +461,7 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 
 int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 {
-	struct plan now = plan;
+	struct state_plan now = plan;
 	int rc = varve_restart(v, epoch); /* of the plan alone */
 
 	if (rc <= 0)

@@ -23,12 +23,12 @@ struct range {
 	const char *name; /* of a variable; NULL: an object of the heap */
 };
 
-struct ranges {
+struct undeclared_ranges {
 	struct range *at;
 	size_t n, cap;
 };
 
-static void add(struct ranges *r, uintptr_t lo, uintptr_t hi, const char *name)
+static void add(struct undeclared_ranges *r, uintptr_t lo, uintptr_t hi, const char *name)
 {
 	if (hi > lo && vv_mem_room(&r->at, r->n, &r->cap, sizeof(*r->at)) == 0)
 		r->at[r->n++] = (struct range){ lo, hi, name };
@@ -62,7 +62,7 @@ static bool is_within(size_t len, uint64_t off, uint64_t n)
 	return off <= len && n <= len - off;
 }
 
-static void add_symbols(struct ranges *r, const uint8_t *file, size_t len, const ElfW(Shdr) * table,
+static void add_symbols(struct undeclared_ranges *r, const uint8_t *file, size_t len, const ElfW(Shdr) * table,
 			const ElfW(Shdr) * names)
 {
 	struct vv_globals g;
@@ -84,7 +84,7 @@ static void add_symbols(struct ranges *r, const uint8_t *file, size_t len, const
 	}
 }
 
-static void add_variables(struct ranges *r, const uint8_t *file, size_t len)
+static void add_variables(struct undeclared_ranges *r, const uint8_t *file, size_t len)
 {
 	ElfW(Ehdr) head;
 	ElfW(Shdr) table, names;
@@ -150,7 +150,7 @@ static void protect(struct varve *v, const struct range *whole, uintptr_t lo, ui
 }
 
 /* What of it lies between the declared ranges, which are in the order of addresses. */
-static void protect_gaps(struct varve *v, const struct ranges *declared, const struct range *r)
+static void protect_gaps(struct varve *v, const struct undeclared_ranges *declared, const struct range *r)
 {
 	uintptr_t at = r->lo;
 
@@ -165,7 +165,7 @@ static void protect_gaps(struct varve *v, const struct ranges *declared, const s
 
 static void declare(struct varve *v)
 {
-	struct ranges declared = { 0 }, all = { 0 };
+	struct undeclared_ranges declared = { 0 }, all = { 0 };
 	size_t len;
 	const uint8_t *file = map_executable(&len);
 

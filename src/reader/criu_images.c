@@ -30,7 +30,7 @@ struct image { /* a file of entries */
 	struct vv_proto left;
 };
 
-struct name {
+struct criu_images_name {
 	uint64_t id;
 	struct vv_proto path;
 };
@@ -39,7 +39,7 @@ struct criu {
 	const struct vv_reader_file *f;
 	struct vv_memory_areas memory;
 	struct image tree, map, mm, files;
-	struct name *name;
+	struct criu_images_name *name;
 	size_t n_names, names_cap;
 	uint64_t exe, stack, page;
 };
@@ -127,7 +127,7 @@ static int find_task(struct criu *c, uint64_t id, struct vv_proto *out)
 
 static int by_id(const void *a, const void *b)
 {
-	const struct name *x = a, *y = b;
+	const struct criu_images_name *x = a, *y = b;
 
 	return (x->id > y->id) - (x->id < y->id);
 }
@@ -138,7 +138,7 @@ static int read_names(struct criu *c)
 	int rc = open_image(c, "files.img", FILES, MOST, &c->files);
 
 	while (rc == 0 && vv_pagemap_entry(&c->files.left, &entry)) {
-		struct name x = { vv_proto_number(entry, 2), vv_proto_body(vv_proto_body(entry, 3), 6) };
+		struct criu_images_name x = { vv_proto_number(entry, 2), vv_proto_body(vv_proto_body(entry, 3), 6) };
 
 		if (!x.path.p)
 			continue;

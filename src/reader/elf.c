@@ -26,7 +26,7 @@ enum {
 	X86_64 = 62, AARCH64 = 183,
 };
 
-struct map { /* of a file */
+struct elf_map { /* of a file */
 	uint64_t from, to;
 	const char *path;
 	size_t len;
@@ -38,7 +38,7 @@ struct core {
 	struct vv_memory_areas memory;
 	uint64_t header, n_headers;
 	uint8_t *files; /* the note that lists them */
-	struct map *map;
+	struct elf_map *map;
 	size_t n_maps, maps_cap;
 	uint64_t *stack; /* pointers of threads */
 	size_t n_stacks, stacks_cap;
@@ -76,7 +76,7 @@ static int read_maps(struct core *c, uint64_t at, uint64_t len)
 
 		if (vv_mem_room(&c->map, c->n_maps, &c->maps_cap, sizeof(*c->map)))
 			return VV_ENOMEM;
-		c->map[c->n_maps++] = (struct map){ number(p + 16 + i * 24, 8), number(p + 24 + i * 24, 8), path, name };
+		c->map[c->n_maps++] = (struct elf_map){ number(p + 16 + i * 24, 8), number(p + 24 + i * 24, 8), path, name };
 		used += name + 1;
 	}
 	return 0;
@@ -147,17 +147,17 @@ static int read_notes(struct core *c, uint64_t at, uint64_t len)
 
 /* ---- loads -------------------------------------------------------------------------------------------------------- */
 
-struct load {
+struct elf_load {
 	uint64_t type, flags, at, address, in_file, in_memory;
 };
 
-static bool read_header(struct core *c, uint64_t i, struct load *l)
+static bool read_header(struct core *c, uint64_t i, struct elf_load *l)
 {
 	const uint8_t *p = vv_peek_at(&c->in, c->header + i * ENTRY_BYTES, ENTRY_BYTES);
 
 	if (!p)
 		return false;
-	*l = (struct load){ number(p, 4), number(p + 4, 4), number(p + 8, 8), number(p + 16, 8), number(p + 32, 8), number(p + 40, 8) };
+	*l = (struct elf_load){ number(p, 4), number(p + 4, 4), number(p + 8, 8), number(p + 16, 8), number(p + 32, 8), number(p + 40, 8) };
 	if (l->at > c->in.f->len)
 		l->in_file = 0;
 	else if (l->in_file > c->in.f->len - l->at) /* it was cut short */
@@ -167,7 +167,7 @@ static bool read_header(struct core *c, uint64_t i, struct load *l)
 
 static int walk_notes(struct core *c)
 {
-	struct load l;
+	struct elf_load l;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc == 0 && i < c->n_headers && read_header(c, i, &l); i++)
@@ -177,7 +177,7 @@ static int walk_notes(struct core *c)
 }
 
 /* Maps ascend, as the kernel and gdb write them; where they do not, some files are not found. */
-static const struct map *find_map(const struct core *c, uint64_t address)
+static const struct elf_map *find_map(const struct core *c, uint64_t address)
 {
 	size_t i;
 
@@ -187,11 +187,11 @@ static const struct map *find_map(const struct core *c, uint64_t address)
 
 static int walk_areas(struct core *c)
 {
-	struct load l;
+	struct elf_load l;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc == 0 && i < c->n_headers && read_header(c, i, &l); i++) {
-		const struct map *m = find_map(c, l.address);
+		const struct elf_map *m = find_map(c, l.address);
 		struct vv_memory_areas_area a = { .from = l.address, .executable = l.flags & EXECUTE, .writable = l.flags & WRITE };
 		uint64_t len = l.in_memory > l.in_file ? l.in_memory : l.in_file;
 
@@ -204,7 +204,7 @@ static int walk_areas(struct core *c)
 
 static int walk_pieces(struct core *c)
 {
-	struct load l;
+	struct elf_load l;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc == 0 && i < c->n_headers && read_header(c, i, &l); i++)

@@ -38,13 +38,13 @@ struct kind { /* records of one length */
 	unsigned changes;   /* in it */
 };
 
-struct walk {
+struct fortran_walk {
 	struct vv_peek in;
 	struct marks marks;
 	struct vv_outline *out;
 	struct kind *kind; /* sorted by length */
 	size_t n_kinds, kinds_cap;
-	struct vv_piece series; /* equal records so far */
+	struct vv_outline_piece series; /* equal records so far */
 	uint64_t series_records;
 };
 
@@ -98,7 +98,7 @@ static bool find_marks(struct vv_peek *in, struct marks *out)
 	return false;
 }
 
-static size_t find_kind(const struct walk *w, uint64_t len)
+static size_t find_kind(const struct fortran_walk *w, uint64_t len)
 {
 	size_t i;
 
@@ -107,7 +107,7 @@ static size_t find_kind(const struct walk *w, uint64_t len)
 }
 
 /* The kind of this length; NULL: no memory, or there are too many kinds. Its variable has its final name at the end. */
-static struct kind *get_kind(struct walk *w, uint64_t len)
+static struct kind *get_kind(struct fortran_walk *w, uint64_t len)
 {
 	size_t i = find_kind(w, len);
 
@@ -123,7 +123,7 @@ static struct kind *get_kind(struct walk *w, uint64_t len)
 }
 
 /* Of a kind's records, the first, the second, the fourth, and so on. */
-static void sample(struct walk *w, struct kind *k, const struct record *r)
+static void sample(struct fortran_walk *w, struct kind *k, const struct record *r)
 {
 	size_t n = r->len < SAMPLE ? (size_t)r->len : SAMPLE;
 	const uint8_t *p;
@@ -139,7 +139,7 @@ static void sample(struct walk *w, struct kind *k, const struct record *r)
 	}
 }
 
-static int end_series(struct walk *w)
+static int end_series(struct fortran_walk *w)
 {
 	int rc = w->series_records ? vv_reader_add_piece(w->out, &w->series) : 0;
 
@@ -147,7 +147,7 @@ static int end_series(struct walk *w)
 	return rc;
 }
 
-static int add_record(struct walk *w, const struct record *r)
+static int add_record(struct fortran_walk *w, const struct record *r)
 {
 	struct kind *k;
 	bool goes_on = w->series_records && r->len < BIG_RECORD && r->at + r->len - w->series.at ==
@@ -163,7 +163,7 @@ static int add_record(struct walk *w, const struct record *r)
 	if (!k)
 		return VV_ENOMEM;
 	if (!goes_on)
-		w->series = (struct vv_piece){ .at = r->at, .variable = k->variable, .ordinal = k->records };
+		w->series = (struct vv_outline_piece){ .at = r->at, .variable = k->variable, .ordinal = k->records };
 	w->series.len = r->at + r->len - w->series.at;
 	w->series_records++;
 	sample(w, k, r);
@@ -172,7 +172,7 @@ static int add_record(struct walk *w, const struct record *r)
 	return 0;
 }
 
-static int walk_records(struct walk *w)
+static int walk_records(struct fortran_walk *w)
 {
 	struct record r = { 0 };
 	uint64_t at = 0, n_short = 0;
@@ -189,7 +189,7 @@ static int walk_records(struct walk *w)
 }
 
 /* Records that are pieces are slices of an array. Those of a series have their marks between them, and are no array that one could use. */
-static void set_shape(struct walk *w, const struct kind *k, unsigned type, struct vv_variable *v)
+static void set_shape(struct fortran_walk *w, const struct kind *k, unsigned type, struct vv_variable *v)
 {
 	uint64_t width = vv_head_type_size(type);
 
@@ -205,7 +205,7 @@ static void set_shape(struct walk *w, const struct kind *k, unsigned type, struc
 	v->chunk[1] = v->dim[1];
 }
 
-static uint64_t find_row(struct walk *w, const struct kind *k, const struct vv_variable *v)
+static uint64_t find_row(struct fortran_walk *w, const struct kind *k, const struct vv_variable *v)
 {
 	size_t n = k->len < VV_PEEK_WINDOW ? (size_t)k->len : VV_PEEK_WINDOW;
 	const uint8_t *p = v->width < 4 ? NULL : vv_peek_at(&w->in, k->liveliest, n);
@@ -235,7 +235,7 @@ static char *name_kind(size_t number, uint64_t len)
 	return vv_mem_printf("/%s/%" PRIu64, letters + at, len);
 }
 
-static int name_kinds(struct walk *w)
+static int name_kinds(struct fortran_walk *w)
 {
 	unsigned most = VV_TYPE_BYTES;
 
@@ -262,7 +262,7 @@ static int name_kinds(struct walk *w)
 
 static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 {
-	struct walk *w = vv_mem_new(1, sizeof(*w));
+	struct fortran_walk *w = vv_mem_new(1, sizeof(*w));
 	int rc;
 
 	if (!w)

@@ -1,8 +1,15 @@
 /* HDF5, and netCDF-4, which is HDF5: the superblock, and a walk over all objects that the root leads to. Each is looked at once, by the first of its
  * names (the others are links), and one that is not sound ends by itself. */
+#include "reader/hdf5.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "reader/hdf5_dataset.h"
+#include "reader/hdf5_file.h"
+#include "reader/hdf5_group.h"
+#include "reader/hdf5_link.h"
+#include "reader/hdf5_object.h"
 #include "reader/hdf5_priv.h"
+#include "reader/hdf5_shared.h"
 #include <string.h>
 
 enum { SUPERBLOCK = 96, FIRST_PLACE = 512, SYMBOLS = 0x11, LINK = 6, LINK_INFO = 2 };

@@ -1,11 +1,13 @@
 /* Arrays of chunks: fixed ones, one block of elements; and extensible ones, a few elements and the first blocks named by an index block, the others
  * by secondary blocks of growing size. Long blocks are cut into pages, and a map of bits says which of these were ever written. */
+#include "reader/hdf5_arrays.h"
 #include "base/err.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
 
 enum { CHECKSUM = 4, ELEMENT_MAX = 32, BITS_MAX = 32, STEPS = 64 };
 
-struct walk {
+struct hdf5_arrays_walk {
 	uint8_t element; /* bytes of one */
 	bool coded;
 	uint64_t n;      /* elements, at most */
@@ -16,7 +18,7 @@ struct walk {
 };
 
 /* An address; with filters also a length and a mask. */
-static int check_element(const struct vv_hdf5 *h, const struct walk *k)
+static int check_element(const struct vv_hdf5 *h, const struct hdf5_arrays_walk *k)
 {
 	unsigned plain = h->address_size, least = plain + (k->coded ? 1 + 4 : 0), most = plain + (k->coded ? 8 + 4 : 0);
 
@@ -24,7 +26,7 @@ static int check_element(const struct vv_hdf5 *h, const struct walk *k)
 }
 
 /* Elements one after the other, the first of which has the given index; those behind the end of the array are not looked at. */
-static int walk_elements(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint64_t index, uint64_t n)
+static int walk_elements(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t index, uint64_t n)
 {
 	uint8_t text[ELEMENT_MAX];
 	int worst = 0;
@@ -54,7 +56,7 @@ static int get_bit(struct vv_hdf5 *h, uint64_t at, uint64_t bit, bool *set)
 }
 
 /* Pages one after the other, of which those were written whose bits are set, from `bit` on. */
-static int walk_pages(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint64_t index, uint64_t n, uint64_t map, uint64_t bit)
+static int walk_pages(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t index, uint64_t n, uint64_t map, uint64_t bit)
 {
 	uint64_t size = k->page * k->element + CHECKSUM, end = n < k->n - index ? index + n : k->n;
 	int worst = 0;
@@ -76,7 +78,7 @@ static int walk_pages(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint
 
 int vv_hdf5_arrays_fixed(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *each, void *arg)
 {
-	struct walk k = { .each = each, .arg = arg };
+	struct hdf5_arrays_walk k = { .each = each, .arg = arg };
 	uint8_t text[8 + 2 * 8];
 	uint64_t block, first, pages;
 	unsigned bits;
@@ -107,7 +109,7 @@ int vv_hdf5_arrays_fixed(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *e
 }
 
 /* Blocks of data: `map` is where the bits of its pages are, from `bit` on, if it has pages. */
-static int walk_data(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint64_t index, uint64_t n, uint64_t map, uint64_t bit)
+static int walk_data(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t index, uint64_t n, uint64_t map, uint64_t bit)
 {
 	uint64_t first = at + 6 + h->address_size + k->offset_size;
 	uint8_t text[6];
@@ -125,7 +127,7 @@ static int walk_data(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint6
 }
 
 /* The addresses of `blocks` blocks of n elements each. */
-static int walk_blocks(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint64_t blocks, uint64_t n, uint64_t index, uint64_t map)
+static int walk_blocks(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t blocks, uint64_t n, uint64_t index, uint64_t map)
 {
 	uint8_t text[8];
 	int worst = 0;
@@ -145,7 +147,7 @@ static int walk_blocks(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uin
 }
 
 /* A secondary block, of one step of the series below. */
-static int walk_secondary(struct vv_hdf5 *h, const struct walk *k, uint64_t at, uint64_t blocks, uint64_t n, uint64_t index)
+static int walk_secondary(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t blocks, uint64_t n, uint64_t index)
 {
 	uint64_t first = at + 6 + h->address_size + k->offset_size, map = n > k->page ? first : 0;
 	uint8_t text[6];
@@ -164,14 +166,14 @@ static int walk_secondary(struct vv_hdf5 *h, const struct walk *k, uint64_t at, 
 	return walk_blocks(h, k, first, blocks, n, index, map);
 }
 
-struct series { /* of an extensible array: step i has 2^(i/2) blocks of 2^((i+1)/2) x least elements */
+struct hdf5_arrays_series { /* of an extensible array: step i has 2^(i/2) blocks of 2^((i+1)/2) x least elements */
 	unsigned first;  /* elements in the index block */
 	unsigned least;
 	unsigned direct; /* steps whose blocks the index block names itself */
 	unsigned steps;
 };
 
-static int walk_series(struct vv_hdf5 *h, const struct walk *k, const struct series *s, uint64_t at)
+static int walk_series(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, const struct hdf5_arrays_series *s, uint64_t at)
 {
 	uint64_t index = s->first;
 	int rc = walk_elements(h, k, at, 0, s->first), worst = rc;
@@ -205,8 +207,8 @@ static bool log2_of(unsigned n, unsigned *log)
 
 int vv_hdf5_arrays_extensible(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *each, void *arg)
 {
-	struct walk k = { .each = each, .arg = arg };
-	struct series s;
+	struct hdf5_arrays_walk k = { .each = each, .arg = arg };
+	struct hdf5_arrays_series s;
 	uint8_t text[12 + 6 * 8 + 8];
 	uint64_t block;
 	unsigned max_bits, page_bits, least_pointers, log_least, log_pointers;

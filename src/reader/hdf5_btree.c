@@ -1,6 +1,8 @@
 /* Trees of both versions. A node's level is one less than its parent's and no node is entered twice, so a walk ends. A node that is not sound
  * is left out; the others are walked all the same. */
+#include "reader/hdf5_btree.h"
 #include "base/err.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
 #include <string.h>
 

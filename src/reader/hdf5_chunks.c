@@ -1,8 +1,12 @@
 /* Chunks: where those of a dataset lie, by each of the six kinds of index. */
+#include "reader/hdf5_chunks.h"
 #include "base/err.h"
+#include "reader/hdf5_arrays.h"
+#include "reader/hdf5_btree.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
 
-struct walk {
+struct hdf5_chunks_walk {
 	const struct vv_hdf5_object *o;
 	uint32_t variable;
 	uint64_t bytes;             /* of a chunk, before filters */
@@ -22,7 +26,7 @@ static bool multiply(uint64_t *n, uint64_t by)
 	return !__builtin_mul_overflow(*n, by, n);
 }
 
-static int plan(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struct walk *k)
+static int plan(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struct hdf5_chunks_walk *k)
 {
 	uint64_t endless = UINT64_MAX >> (64 - 8 * h->length_size), all = o->type.size;
 
@@ -43,7 +47,7 @@ static int plan(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struct walk *
 }
 
 /* Does the chunk reach over the edge of the dataset? */
-static bool at_edge(const struct walk *k, const uint64_t *place)
+static bool at_edge(const struct hdf5_chunks_walk *k, const uint64_t *place)
 {
 	const struct vv_hdf5_object *o = k->o;
 
@@ -54,11 +58,11 @@ static bool at_edge(const struct walk *k, const uint64_t *place)
 }
 
 /* A chunk, by its place in the grid. len 0: as long as it is without filters. */
-static int add_chunk(struct vv_hdf5 *h, const struct walk *k, const uint64_t *place, uint64_t at, uint64_t len, uint32_t mask)
+static int add_chunk(struct vv_hdf5 *h, const struct hdf5_chunks_walk *k, const uint64_t *place, uint64_t at, uint64_t len, uint32_t mask)
 {
 	unsigned filters = k->o->pipeline.n;
 	uint32_t all = (1u << filters) - 1;
-	struct vv_piece p = { .at = h->base + at, .len = len ? len : k->bytes, .variable = k->variable };
+	struct vv_outline_piece p = { .at = h->base + at, .len = len ? len : k->bytes, .variable = k->variable };
 
 	if (at == VV_HDF5_NOWHERE)
 		return 0;
@@ -76,7 +80,7 @@ static int add_chunk(struct vv_hdf5 *h, const struct walk *k, const uint64_t *pl
 
 static int each_child(struct vv_hdf5 *h, void *arg, const uint8_t *key, uint64_t child)
 {
-	const struct walk *k = arg;
+	const struct hdf5_chunks_walk *k = arg;
 	unsigned rank = k->o->space.rank;
 	struct vv_wire w = vv_wire_over(key, 8 + 8 * ((size_t)rank + 1));
 	uint32_t len = vv_wire_u32(&w), mask = vv_wire_u32(&w);
@@ -94,7 +98,7 @@ static int each_child(struct vv_hdf5 *h, void *arg, const uint8_t *key, uint64_t
 
 static int each_record(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t *p, size_t n)
 {
-	const struct walk *k = arg;
+	const struct hdf5_chunks_walk *k = arg;
 	unsigned rank = k->o->space.rank;
 	size_t fixed = h->address_size + 8u * rank + (kind == 11 ? 4 : 0);
 	struct vv_wire w = vv_wire_over(p, n);
@@ -115,7 +119,7 @@ static int each_record(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_
 }
 
 /* Arrays count chunks in the order of the largest grid there may be, the dimension without end slowest. */
-static bool place_of(const struct walk *k, uint64_t index, uint64_t *place)
+static bool place_of(const struct hdf5_chunks_walk *k, uint64_t index, uint64_t *place)
 {
 	for (unsigned i = k->o->space.rank; i-- > 0;) {
 		if ((int)i == k->open)
@@ -132,7 +136,7 @@ static bool place_of(const struct walk *k, uint64_t index, uint64_t *place)
 
 static int each_element(struct vv_hdf5 *h, void *arg, uint64_t index, bool coded, struct vv_wire *w, size_t size)
 {
-	const struct walk *k = arg;
+	const struct hdf5_chunks_walk *k = arg;
 	uint64_t at = vv_hdf5_file_address(h, w), len = 0, place[VV_HDF5_RANK];
 	uint32_t mask = 0;
 
@@ -145,12 +149,12 @@ static int each_element(struct vv_hdf5 *h, void *arg, uint64_t index, bool coded
 	return w->bad || !place_of(k, index, place) ? VV_HDF5_BROKEN : add_chunk(h, k, place, at, len, mask);
 }
 
-static int add_tree1(struct vv_hdf5 *h, struct walk *k)
+static int add_tree1(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	return vv_hdf5_btree_each_child(h, k->o->layout.at, 1, 8 + 8 * ((size_t)k->o->space.rank + 1), each_child, k);
 }
 
-static int add_single(struct vv_hdf5 *h, struct walk *k)
+static int add_single(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	static const uint64_t origin[VV_HDF5_RANK];
 	const struct vv_hdf5_layout *l = &k->o->layout;
@@ -161,7 +165,7 @@ static int add_single(struct vv_hdf5 *h, struct walk *k)
 }
 
 /* One after the other. */
-static int add_implicit(struct vv_hdf5 *h, struct walk *k)
+static int add_implicit(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	uint64_t place[VV_HDF5_RANK], at = k->o->layout.at;
 	int rc = 0;
@@ -174,28 +178,28 @@ static int add_implicit(struct vv_hdf5 *h, struct walk *k)
 	return rc;
 }
 
-static int add_fixed(struct vv_hdf5 *h, struct walk *k)
+static int add_fixed(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	return vv_hdf5_arrays_fixed(h, k->o->layout.at, each_element, k);
 }
 
-static int add_extensible(struct vv_hdf5 *h, struct walk *k)
+static int add_extensible(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	return vv_hdf5_arrays_extensible(h, k->o->layout.at, each_element, k);
 }
 
-static int add_tree2(struct vv_hdf5 *h, struct walk *k)
+static int add_tree2(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	return vv_hdf5_btree_each_record(h, k->o->layout.at, true, each_record, k);
 }
 
 int vv_hdf5_chunks_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t variable)
 {
-	static int (*const by_index[VV_HDF5_INDEXES])(struct vv_hdf5 *h, struct walk *k) = {
+	static int (*const by_index[VV_HDF5_INDEXES])(struct vv_hdf5 *h, struct hdf5_chunks_walk *k) = {
 		[VV_HDF5_TREE1] = add_tree1, [VV_HDF5_SINGLE] = add_single, [VV_HDF5_IMPLICIT] = add_implicit,
 		[VV_HDF5_FIXED] = add_fixed, [VV_HDF5_EXTENSIBLE] = add_extensible, [VV_HDF5_TREE2] = add_tree2,
 	};
-	struct walk k = { .o = o, .variable = variable };
+	struct hdf5_chunks_walk k = { .o = o, .variable = variable };
 	int rc = plan(h, o, &k);
 
 	if (rc || k.n == 0 || o->layout.at == VV_HDF5_NOWHERE)

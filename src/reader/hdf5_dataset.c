@@ -1,6 +1,11 @@
 /* Datasets: the messages of an object header that make one, and the variable and its pieces that come of it. */
+#include "reader/hdf5_dataset.h"
 #include "base/err.h"
+#include "reader/hdf5_chunks.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
+#include "reader/hdf5_type.h"
+#include "reader/hdf5_virtual.h"
 #include <string.h>
 
 typedef int parse_fn(struct vv_hdf5 *h, struct vv_hdf5_object *o, const struct vv_hdf5_message *m, struct vv_wire *w);
@@ -266,7 +271,7 @@ static int add_variable(struct vv_hdf5 *h, const struct vv_hdf5_object *o, const
 
 static int add_whole(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t variable)
 {
-	struct vv_piece p = { .variable = variable };
+	struct vv_outline_piece p = { .variable = variable };
 	uint64_t len = o->type.size;
 
 	for (unsigned i = 0; i < o->space.rank; i++) {

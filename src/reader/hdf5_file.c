@@ -1,5 +1,6 @@
 /* Bytes of an HDF5 file at addresses that it gave itself. Metadata is scattered and asked for in small portions, and the file may be a remote one:
  * it is read in pages, of which the last ones used are kept. */
+#include "reader/hdf5_file.h"
 #include "base/mem.h"
 #include "base/err.h"
 #include "reader/hdf5_priv.h"
@@ -9,7 +10,7 @@ enum { PAGE = 8 << 10, SETS = 128, WAYS = 4, LEAST = 16 };
 
 struct vv_hdf5_cache {
 	uint64_t clock;
-	struct page {
+	struct hdf5_file_page {
 		uint64_t number, used; /* used 0: empty */
 		uint8_t *bytes;
 	} page[SETS][WAYS];
@@ -49,11 +50,11 @@ bool vv_hdf5_file_has(const struct vv_hdf5 *h, uint64_t at, uint64_t n)
 }
 
 /* The page of this number, or the one that was not used for longest. */
-static struct page *choose_page(struct page *set, uint64_t number)
+static struct hdf5_file_page *choose_page(struct hdf5_file_page *set, uint64_t number)
 {
-	struct page *oldest = set;
+	struct hdf5_file_page *oldest = set;
 
-	for (struct page *p = set; p < set + WAYS; p++) {
+	for (struct hdf5_file_page *p = set; p < set + WAYS; p++) {
 		if (p->used && p->number == number)
 			return p;
 		if (p->used < oldest->used)
@@ -62,7 +63,7 @@ static struct page *choose_page(struct page *set, uint64_t number)
 	return oldest;
 }
 
-static int fill_page(struct vv_hdf5 *h, struct page *p, uint64_t number)
+static int fill_page(struct vv_hdf5 *h, struct hdf5_file_page *p, uint64_t number)
 {
 	uint64_t left = h->f->len - number * PAGE;
 	int rc;
@@ -82,7 +83,7 @@ static int fill_page(struct vv_hdf5 *h, struct page *p, uint64_t number)
 
 static int load_page(struct vv_hdf5 *h, uint64_t number, const uint8_t **out)
 {
-	struct page *p = choose_page(h->cache->page[number % SETS], number);
+	struct hdf5_file_page *p = choose_page(h->cache->page[number % SETS], number);
 	int rc = p->used && p->number == number ? 0 : fill_page(h, p, number);
 
 	if (rc)

@@ -1,12 +1,18 @@
 /* Groups: of the old kind (a tree of symbol table nodes, names in a local heap), and of the new one (links in the object header, or in a fractal
  * heap with a tree over them). */
+#include "reader/hdf5_group.h"
 #include "base/err.h"
+#include "reader/hdf5.h"
+#include "reader/hdf5_btree.h"
+#include "reader/hdf5_file.h"
+#include "reader/hdf5_heap.h"
+#include "reader/hdf5_link.h"
 #include "reader/hdf5_priv.h"
 #include <string.h>
 
 enum { SLICE = 64, ENTRY_MAX = 2 * 8 + 24, SOFT_SYMBOL = 2 };
 
-struct members {
+struct hdf5_group_members {
 	uint32_t node;
 	uint64_t heap, heap_len; /* names */
 	struct vv_hdf5_heap links;
@@ -52,7 +58,7 @@ int vv_hdf5_group_link(struct vv_hdf5 *h, uint32_t parent, const uint8_t *p, siz
 }
 
 /* A name of the local heap, up to its zero byte. */
-static int get_name(struct vv_hdf5 *h, struct members *m, uint64_t offset, struct vv_buf *to)
+static int get_name(struct vv_hdf5 *h, struct hdf5_group_members *m, uint64_t offset, struct vv_buf *to)
 {
 	to->n = 0;
 	while (offset < m->heap_len && to->n < VV_HDF5_PATH) {
@@ -72,7 +78,7 @@ static int get_name(struct vv_hdf5 *h, struct members *m, uint64_t offset, struc
 	return VV_HDF5_BROKEN;
 }
 
-static int add_symbol(struct vv_hdf5 *h, struct members *m, uint64_t at, size_t size)
+static int add_symbol(struct vv_hdf5 *h, struct hdf5_group_members *m, uint64_t at, size_t size)
 {
 	uint8_t text[ENTRY_MAX];
 	struct vv_wire w = vv_wire_over(text, size);
@@ -122,7 +128,7 @@ static int each_symbols(struct vv_hdf5 *h, void *arg, const uint8_t *key, uint64
 	return 0;
 }
 
-static int walk_symbols(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struct members *m)
+static int walk_symbols(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struct hdf5_group_members *m)
 {
 	uint8_t text[8 + 3 * 8];
 	struct vv_wire w;
@@ -142,7 +148,7 @@ static int walk_symbols(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struc
 /* A record of the index by name: a hash, an ID. */
 static int each_link(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t *p, size_t n)
 {
-	struct members *m = arg;
+	struct hdf5_group_members *m = arg;
 	int rc;
 
 	if (kind != 5 || n < 4)
@@ -154,7 +160,7 @@ static int each_link(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t 
 
 int vv_hdf5_group_members(struct vv_hdf5 *h, const struct vv_hdf5_object *o)
 {
-	struct members m = { .node = o->node };
+	struct hdf5_group_members m = { .node = o->node };
 	int rc = 0;
 
 	if (o->tree != VV_HDF5_NOWHERE)

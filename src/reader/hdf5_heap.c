@@ -1,6 +1,9 @@
 /* Fractal heaps: objects of any length, named by IDs. An object lies in a direct block, which is found through blocks of addresses whose rows
  * double in size (managed), by itself (huge), or in its ID (tiny). Heaps whose blocks went through filters are left alone. */
+#include "reader/hdf5_heap.h"
 #include "base/err.h"
+#include "reader/hdf5_btree.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
 #include <string.h>
 
@@ -131,14 +134,14 @@ static int get_managed(struct vv_hdf5 *h, const struct vv_hdf5_heap *heap, struc
 	return rc ? rc : !vv_hdf5_file_has(h, at, offset) ? VV_HDF5_BROKEN : take(h, at + offset, n, to);
 }
 
-struct wanted {
+struct hdf5_heap_wanted {
 	uint64_t id, at, len;
 };
 
 static int find_huge(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t *p, size_t n)
 {
 	struct vv_wire w = vv_wire_over(p, n);
-	struct wanted *want = arg;
+	struct hdf5_heap_wanted *want = arg;
 
 	want->at = vv_hdf5_file_address(h, &w);
 	want->len = vv_hdf5_file_length(h, &w);
@@ -150,7 +153,7 @@ static int find_huge(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t 
 static int get_huge(struct vv_hdf5 *h, const struct vv_hdf5_heap *heap, struct vv_wire *id, struct vv_buf *to)
 {
 	size_t left = vv_wire_left(id);
-	struct wanted want = { 0 };
+	struct hdf5_heap_wanted want = { 0 };
 	int rc = VV_HDF5_FOUND;
 
 	if (left >= (size_t)h->address_size + h->length_size) { /* there is room for the place itself */

@@ -1,12 +1,14 @@
 /* Links that lead to no object of their own: second names of one that was found before, soft links, links into other files. What they lead to may
  * be found later, so they are noted, and made paths at the end. */
+#include "reader/hdf5_link.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "reader/hdf5.h"
 #include "reader/hdf5_priv.h"
 #include <stdlib.h>
 #include <string.h>
 
-struct place {
+struct hdf5_link_place {
 	uint64_t at;
 	uint32_t node;
 };
@@ -31,7 +33,7 @@ int vv_hdf5_link_note(struct vv_hdf5 *h, const struct vv_hdf5_link *k, const cha
 
 static int by_place(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct hdf5_link_place *x = a, *y = b;
 
 	return (x->at > y->at) - (x->at < y->at);
 }
@@ -53,13 +55,13 @@ static int join(struct vv_hdf5 *h, uint32_t node, const char *name, size_t len, 
 	return to->failed ? VV_ENOMEM : 0;
 }
 
-static int find_target(struct vv_hdf5 *h, const struct vv_hdf5_link *k, const struct place *places, struct vv_buf *to)
+static int find_target(struct vv_hdf5 *h, const struct vv_hdf5_link *k, const struct hdf5_link_place *places, struct vv_buf *to)
 {
 	const char *text = (const char *)h->names.p + k->target;
-	const struct place *found;
+	const struct hdf5_link_place *found;
 
 	if (k->kind == VV_HDF5_HARD) {
-		found = bsearch(&(struct place){.at = k->at}, places, h->n_nodes, sizeof(*places), by_place);
+		found = bsearch(&(struct hdf5_link_place){.at = k->at}, places, h->n_nodes, sizeof(*places), by_place);
 		return found ? join(h, found->node, NULL, 0, to) : VV_HDF5_BROKEN;
 	}
 	if (k->kind == VV_HDF5_SOFT && (k->target_len == 0 || text[0] != '/'))
@@ -71,12 +73,12 @@ static int find_target(struct vv_hdf5 *h, const struct vv_hdf5_link *k, const st
 
 int vv_hdf5_link_add_all(struct vv_hdf5 *h)
 {
-	struct place *places = h->n_links ? vv_mem_new(h->n_nodes, sizeof(*places)) : NULL;
+	struct hdf5_link_place *places = h->n_links ? vv_mem_new(h->n_nodes, sizeof(*places)) : NULL;
 	struct vv_buf name = {0}, target = {0};
 	int rc = h->n_links && !places ? VV_ENOMEM : 0;
 
 	for (uint32_t i = 0; rc == 0 && places && i < h->n_nodes; i++)
-		places[i] = (struct place){h->node[i].at, i};
+		places[i] = (struct hdf5_link_place){h->node[i].at, i};
 	if (rc == 0 && places)
 		qsort(places, h->n_nodes, sizeof(*places), by_place);
 	for (size_t i = 0; rc >= 0 && i < h->n_links; i++) {

@@ -1,26 +1,29 @@
 /* Object headers, both kinds: a block of messages, and continuation blocks that messages lead to. */
+#include "reader/hdf5_object.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
+#include "reader/hdf5_shared.h"
 #include <string.h>
 
 enum { NOTHING = 0, ATTRIBUTE = 12, CONTINUATION = 16, BLOCKS = 4096, SHARED = 2 };
 
-struct block {
+struct hdf5_object_block {
 	uint64_t at, len; /* of its messages */
 };
 
-struct walk {
+struct hdf5_object_walk {
 	bool new_kind;      /* version 2 */
 	unsigned head;      /* bytes before a message's body */
-	struct block *block;
+	struct hdf5_object_block *block;
 	size_t n, cap;
 	struct vv_buf body; /* of a message */
 	vv_hdf5_each_message *each;
 	void *arg;
 };
 
-static int add_block(struct walk *k, uint64_t at, uint64_t len)
+static int add_block(struct hdf5_object_walk *k, uint64_t at, uint64_t len)
 {
 	for (size_t i = 0; i < k->n; i++)
 		if (k->block[i].at == at)
@@ -29,12 +32,12 @@ static int add_block(struct walk *k, uint64_t at, uint64_t len)
 		return VV_HDF5_BROKEN;
 	if (vv_mem_room(&k->block, k->n, &k->cap, sizeof(*k->block)))
 		return VV_ENOMEM;
-	k->block[k->n++] = (struct block){ at, len };
+	k->block[k->n++] = (struct hdf5_object_block){ at, len };
 	return 0;
 }
 
 /* Those of version 2 have a magic word before the messages, and a checksum behind them. */
-static int continue_at(struct vv_hdf5 *h, struct walk *k, const struct vv_hdf5_message *m)
+static int continue_at(struct vv_hdf5 *h, struct hdf5_object_walk *k, const struct vv_hdf5_message *m)
 {
 	struct vv_wire w = vv_wire_over(m->p, m->n);
 	uint64_t at = vv_hdf5_file_address(h, &w), len = vv_hdf5_file_length(h, &w);
@@ -52,7 +55,7 @@ static int continue_at(struct vv_hdf5 *h, struct walk *k, const struct vv_hdf5_m
 }
 
 /* A message at m->at. */
-static int hand_over(struct vv_hdf5 *h, struct walk *k, struct vv_hdf5_message *m, unsigned flags)
+static int hand_over(struct vv_hdf5 *h, struct hdf5_object_walk *k, struct vv_hdf5_message *m, unsigned flags)
 {
 	struct vv_buf shared = { 0 };
 	int rc;
@@ -80,7 +83,7 @@ static int hand_over(struct vv_hdf5 *h, struct walk *k, struct vv_hdf5_message *
 }
 
 /* A message that cannot be had may be one that says how others are meant: the rest is walked, but not taken for the whole. */
-static int walk_block(struct vv_hdf5 *h, struct walk *k, struct block b)
+static int walk_block(struct vv_hdf5 *h, struct hdf5_object_walk *k, struct hdf5_object_block b)
 {
 	uint8_t head[8];
 	int worst = 0;
@@ -111,7 +114,7 @@ static int walk_block(struct vv_hdf5 *h, struct walk *k, struct block b)
 	return worst;
 }
 
-static int open_old(struct vv_hdf5 *h, uint64_t at, struct walk *k, const uint8_t *prefix)
+static int open_old(struct vv_hdf5 *h, uint64_t at, struct hdf5_object_walk *k, const uint8_t *prefix)
 {
 	struct vv_wire w = vv_wire_over(prefix + 8, 4);
 	uint32_t len = vv_wire_u32(&w);
@@ -120,7 +123,7 @@ static int open_old(struct vv_hdf5 *h, uint64_t at, struct walk *k, const uint8_
 	return prefix[0] == 1 && vv_hdf5_file_has(h, at, 16 + (uint64_t)len) ? add_block(k, at + 16, len) : VV_HDF5_BROKEN;
 }
 
-static int open_new(struct vv_hdf5 *h, uint64_t at, struct walk *k, const uint8_t *prefix)
+static int open_new(struct vv_hdf5 *h, uint64_t at, struct hdf5_object_walk *k, const uint8_t *prefix)
 {
 	unsigned flags = prefix[5], size = 1u << (flags & 3);
 	uint64_t len_at = at + 6 + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0), len;
@@ -138,7 +141,7 @@ static int open_new(struct vv_hdf5 *h, uint64_t at, struct walk *k, const uint8_
 
 int vv_hdf5_object_each(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_message *each, void *arg)
 {
-	struct walk k = { .each = each, .arg = arg };
+	struct hdf5_object_walk k = { .each = each, .arg = arg };
 	uint8_t prefix[12];
 	int rc = vv_hdf5_file_get(h, at, prefix, sizeof(prefix)), worst;
 

@@ -129,77 +129,15 @@ struct vv_hdf5_object { /* what the messages of an object header say */
 	uint64_t heap, index; /* of links outside of the header */
 };
 
-/* hdf5_file.c: bytes at addresses */
-int vv_hdf5_file_open(struct vv_hdf5 *h);
-void vv_hdf5_file_close(struct vv_hdf5 *h);
-int vv_hdf5_file_get(struct vv_hdf5 *h, uint64_t at, void *to, size_t n);
-/* A block of n bytes that begins with these four, from behind them on; `to` has n bytes. */
-int vv_hdf5_file_block(struct vv_hdf5 *h, uint64_t at, const char *magic, void *to, size_t n, struct vv_wire *w);
-/* Is [at, at + n) in the file? */
-bool vv_hdf5_file_has(const struct vv_hdf5 *h, uint64_t at, uint64_t n);
-/* VV_HDF5_BROKEN where this block was looked at before. */
-int vv_hdf5_file_first(struct vv_hdf5 *h, uint64_t at);
-/* Less may be looked at from now on. */
-int vv_hdf5_file_spend(struct vv_hdf5 *h, uint64_t n);
-uint64_t vv_hdf5_file_uint(struct vv_wire *w, unsigned size); /* of up to 8 bytes */
-uint64_t vv_hdf5_file_address(const struct vv_hdf5 *h, struct vv_wire *w);
-uint64_t vv_hdf5_file_length(const struct vv_hdf5 *h, struct vv_wire *w);
-
 /* hdf5_object.c: the messages of an object header, until `each` says otherwise */
 typedef int vv_hdf5_each_message(struct vv_hdf5 *h, void *arg, const struct vv_hdf5_message *m);
-int vv_hdf5_object_each(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_message *each, void *arg);
-
-/* hdf5_shared.c: what a message that is stored elsewhere holds, into `to` */
-int vv_hdf5_shared_open(struct vv_hdf5 *h);
-int vv_hdf5_shared_get(struct vv_hdf5 *h, const struct vv_hdf5_message *m, struct vv_buf *to);
 
 /* hdf5_btree.c: the leaves of trees of version 1 (kind 0: groups, 1: chunks), the records of those of version 2 */
 typedef int vv_hdf5_each_child(struct vv_hdf5 *h, void *arg, const uint8_t *key, uint64_t child);
-int vv_hdf5_btree_each_child(struct vv_hdf5 *h, uint64_t at, unsigned kind, size_t key, vv_hdf5_each_child *each, void *arg);
 typedef int vv_hdf5_each_record(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t *p, size_t n);
-/* Trees that are looked at more than once are not `once`. */
-int vv_hdf5_btree_each_record(struct vv_hdf5 *h, uint64_t at, bool once, vv_hdf5_each_record *each, void *arg);
 
-/* hdf5_heap.c: fractal heaps */
-struct vv_hdf5_heap {
-	uint16_t id_size, width, max_bits, rows;
-	uint32_t max_managed;
-	uint64_t first, max_direct; /* sizes of blocks */
-	uint64_t root, huge;
-	uint8_t offset_size, len_size;
-};
-int vv_hdf5_heap_open(struct vv_hdf5 *h, uint64_t at, struct vv_hdf5_heap *heap);
-int vv_hdf5_heap_get(struct vv_hdf5 *h, const struct vv_hdf5_heap *heap, const uint8_t *id, size_t n, struct vv_buf *to);
-
-/* hdf5_type.c */
-int vv_hdf5_type_parse(const uint8_t *p, size_t n, struct vv_hdf5_type *t);
-
-/* hdf5_group.c */
-int vv_hdf5_group_link(struct vv_hdf5 *h, uint32_t parent, const uint8_t *p, size_t n);
-int vv_hdf5_group_members(struct vv_hdf5 *h, const struct vv_hdf5_object *o);
-
-/* hdf5_dataset.c */
-int vv_hdf5_dataset_message(struct vv_hdf5 *h, struct vv_hdf5_object *o, const struct vv_hdf5_message *m);
-int vv_hdf5_dataset_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, const char *path, size_t len);
-
-/* hdf5_chunks.c, hdf5_arrays.c: VV_HDF5_BROKEN: not all of them */
-int vv_hdf5_chunks_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t variable);
 typedef int vv_hdf5_each_element(struct vv_hdf5 *h, void *arg, uint64_t index, bool coded, struct vv_wire *w, size_t size);
-int vv_hdf5_arrays_fixed(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *each, void *arg);
-int vv_hdf5_arrays_extensible(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *each, void *arg);
-
-/* hdf5_virtual.c: the maps of a virtual dataset; VV_HDF5_BROKEN: not all of them, and the variable says why */
-int vv_hdf5_virtual_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t variable);
-
-/* hdf5_link.c: links that lead to no object of their own; at the end they become the outline's */
-int vv_hdf5_link_note(struct vv_hdf5 *h, const struct vv_hdf5_link *k, const char *name, const char *target);
-int vv_hdf5_link_add_all(struct vv_hdf5 *h);
 
 extern const struct vv_reader vv_reader_hdf5;
-
-/* hdf5.c: an object that was found; if it was before, this is another name of it */
-int vv_hdf5_found(struct vv_hdf5 *h, uint32_t parent, uint64_t at, const char *name, size_t len);
-/* The last *len bytes of `to` are the path of an object. */
-int vv_hdf5_path(struct vv_hdf5 *h, uint32_t node, char to[VV_HDF5_PATH], size_t *len);
 
 #endif

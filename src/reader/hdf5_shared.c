@@ -1,6 +1,10 @@
 /* Messages that are stored once for several objects: a named datatype is an object of its own, and a file may keep others in heaps of shared
  * messages, one for each set of message types. */
+#include "reader/hdf5_shared.h"
 #include "base/err.h"
+#include "reader/hdf5_file.h"
+#include "reader/hdf5_heap.h"
+#include "reader/hdf5_object.h"
 #include "reader/hdf5_priv.h"
 
 enum { OLD_FILL = 4, FILL = 5, TABLE = 0x0f, ID = 8, INDEXES = 8, IN_HEAP = 1 };
@@ -63,14 +67,14 @@ static int from_heap(struct vv_hdf5 *h, unsigned type, struct vv_wire *w, struct
 	return rc ? rc : vv_hdf5_heap_get(h, &heap, id, ID, to);
 }
 
-struct wanted {
+struct hdf5_shared_wanted {
 	unsigned type;
 	struct vv_buf *to;
 };
 
 static int take(struct vv_hdf5 *h, void *arg, const struct vv_hdf5_message *m)
 {
-	struct wanted *want = arg;
+	struct hdf5_shared_wanted *want = arg;
 
 	(void)h;
 	if (m->type != want->type || m->at == VV_HDF5_NOWHERE)
@@ -82,7 +86,7 @@ static int take(struct vv_hdf5 *h, void *arg, const struct vv_hdf5_message *m)
 /* The same message of another object; one that is shared in its turn is followed no further. */
 static int from_object(struct vv_hdf5 *h, unsigned type, uint64_t at, struct vv_buf *to)
 {
-	struct wanted want = { type, to };
+	struct hdf5_shared_wanted want = { type, to };
 	int rc;
 
 	if (h->following)

@@ -1,22 +1,24 @@
 /* Datatypes: what an element is, in our words. Numbers that are not those of our types are bytes of their width. */
+#include "reader/hdf5_type.h"
 #include "base/err.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
 #include <string.h>
 
 enum { DEPTH = 8, CLASSES = 12 };
 enum { FIXED, FLOAT, TIME, STRING, BITS, OPAQUE, COMPOUND, REFERENCE, ENUM, VARIABLE, ARRAY, COMPLEX };
 
-struct head {
+struct hdf5_type_head {
 	unsigned class, version, bits;
 	uint32_t size;
 	unsigned depth;
 };
 
-typedef int parse_fn(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t);
+typedef int parse_fn(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t);
 
 static int parse(struct vv_wire *w, unsigned depth, struct vv_hdf5_type *t);
 
-static int parse_fixed(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_fixed(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	static const uint8_t of_size[2][9] = {
 		{ [1] = VV_TYPE_U8, [2] = VV_TYPE_U16, [4] = VV_TYPE_U32, [8] = VV_TYPE_U64 },
@@ -36,7 +38,7 @@ static int parse_fixed(struct vv_wire *w, const struct head *k, struct vv_hdf5_t
 }
 
 /* IEEE 754, single and double precision. */
-static int parse_float(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_float(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	static const struct {
 		uint8_t type;
@@ -58,27 +60,27 @@ static int parse_float(struct vv_wire *w, const struct head *k, struct vv_hdf5_t
 	return 0;
 }
 
-static int parse_time(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_time(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	(void)k, (void)t;
 	vv_wire_u16(w);
 	return 0;
 }
 
-static int parse_plain(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_plain(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	(void)w, (void)k, (void)t;
 	return 0;
 }
 
-static int parse_bits(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_bits(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	(void)k, (void)t;
 	vv_wire_u32(w);
 	return 0;
 }
 
-static int parse_opaque(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_opaque(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	(void)t;
 	vv_wire_bytes(w, k->bits & 255);
@@ -99,13 +101,13 @@ static size_t skip_name(struct vv_wire *w, unsigned version)
 	return n;
 }
 
-struct member {
+struct hdf5_type_member {
 	char initial; /* of a name of one letter, else 0 */
 	uint32_t offset;
 	struct vv_hdf5_type type;
 };
 
-static int parse_member(struct vv_wire *w, const struct head *k, struct member *m)
+static int parse_member(struct vv_wire *w, const struct hdf5_type_head *k, struct hdf5_type_member *m)
 {
 	const uint8_t *name = w->p;
 	unsigned ranks = 0, offset_size = 1;
@@ -127,7 +129,7 @@ static int parse_member(struct vv_wire *w, const struct head *k, struct member *
 }
 
 /* A real and an imaginary part, as h5py and others write complex numbers. */
-static bool is_complex(const struct head *k, const struct member *re, const struct member *im)
+static bool is_complex(const struct hdf5_type_head *k, const struct hdf5_type_member *re, const struct hdf5_type_member *im)
 {
 	return re->initial == 'r' && im->initial == 'i' && re->type.type == im->type.type && re->type.rank == 0 &&
 	       im->type.rank == 0 && re->type.swapped == im->type.swapped && re->offset == 0 && im->offset == re->type.size &&
@@ -140,10 +142,10 @@ static void set_complex(struct vv_hdf5_type *t, const struct vv_hdf5_type *part)
 	t->swapped = part->swapped;
 }
 
-static int parse_compound(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_compound(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	unsigned n = k->bits & 0xffff;
-	struct member m, first = { 0 };
+	struct hdf5_type_member m, first = { 0 };
 
 	for (unsigned i = 0; i < n; i++) {
 		if (parse_member(w, k, &m))
@@ -157,7 +159,7 @@ static int parse_compound(struct vv_wire *w, const struct head *k, struct vv_hdf
 	return 0;
 }
 
-static int parse_complex(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_complex(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	struct vv_hdf5_type part = { 0 };
 
@@ -168,7 +170,7 @@ static int parse_complex(struct vv_wire *w, const struct head *k, struct vv_hdf5
 	return 0;
 }
 
-static int parse_enum(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_enum(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	unsigned n = k->bits & 0xffff;
 	struct vv_hdf5_type base = { 0 };
@@ -183,7 +185,7 @@ static int parse_enum(struct vv_wire *w, const struct head *k, struct vv_hdf5_ty
 	return 0;
 }
 
-static int parse_variable(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_variable(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	struct vv_hdf5_type base = { 0 };
 
@@ -192,7 +194,7 @@ static int parse_variable(struct vv_wire *w, const struct head *k, struct vv_hdf
 }
 
 /* An array of arrays is an array of more dimensions. */
-static int parse_array(struct vv_wire *w, const struct head *k, struct vv_hdf5_type *t)
+static int parse_array(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	unsigned rank = vv_wire_u8(w);
 	struct vv_hdf5_type base = { 0 };
@@ -231,7 +233,7 @@ static int parse(struct vv_wire *w, unsigned depth, struct vv_hdf5_type *t)
 		[COMPLEX] = parse_complex,
 	};
 	unsigned first = vv_wire_u8(w);
-	struct head k = { .class = first & 15, .version = first >> 4, .depth = depth };
+	struct hdf5_type_head k = { .class = first & 15, .version = first >> 4, .depth = depth };
 
 	k.bits = (unsigned)vv_hdf5_file_uint(w, 3);
 	k.size = vv_wire_u32(w);

@@ -1,7 +1,9 @@
 /* Virtual datasets: a list of maps in a global heap, each the name of a file and of a dataset there, what is taken of it, and where it goes. Those of
  * this file are kept; one that is not makes the variable partial. */
+#include "reader/hdf5_virtual.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "reader/hdf5_file.h"
 #include "reader/hdf5_priv.h"
 #include <string.h>
 

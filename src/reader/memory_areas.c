@@ -191,7 +191,7 @@ static int find_variable(struct vv_memory_areas *m, const struct vv_memory_areas
 
 static int add_piece(struct vv_memory_areas *m, const struct vv_memory_areas_area *a, uint64_t at, uint64_t len)
 {
-	struct vv_piece *last = m->out->n_pieces ? &m->out->piece[m->out->n_pieces - 1] : NULL;
+	struct vv_outline_piece *last = m->out->n_pieces ? &m->out->piece[m->out->n_pieces - 1] : NULL;
 	uint32_t variable;
 	int rc = find_variable(m, a, &variable);
 
@@ -202,7 +202,7 @@ static int add_piece(struct vv_memory_areas *m, const struct vv_memory_areas_are
 		last->len += len;
 		return 0;
 	}
-	return vv_reader_add_piece(m->out, &(struct vv_piece){ .at = at, .len = len, .variable = variable });
+	return vv_reader_add_piece(m->out, &(struct vv_outline_piece){ .at = at, .len = len, .variable = variable });
 }
 
 int vv_memory_areas_piece(struct vv_memory_areas *m, uint64_t address, uint64_t len, uint64_t at)

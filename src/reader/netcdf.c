@@ -25,13 +25,13 @@ static const struct {
 	[9] = { VV_TYPE_U32, 4 },  [10] = { VV_TYPE_I64, 8 },  [11] = { VV_TYPE_U64, 8 },
 };
 
-struct place { /* of a variable */
+struct netcdf_place { /* of a variable */
 	uint64_t begin, bytes; /* bytes: of all of it, or of its slab in each record */
 	uint32_t variable;
 	bool record;
 };
 
-struct walk {
+struct netcdf_walk {
 	struct vv_peek in;
 	struct vv_outline *out;
 	uint64_t at;
@@ -39,14 +39,14 @@ struct walk {
 	bool wide_counts, wide_offsets;
 	uint64_t *dim; /* 0: the record dimension */
 	size_t n_dims, dims_cap;
-	struct place *place;
+	struct netcdf_place *place;
 	size_t n_places, places_cap;
 	uint64_t records; /* as the header says */
 	uint64_t record_bytes, record_begin;
 	size_t record_variables;
 };
 
-static uint64_t get(struct walk *w, size_t bytes)
+static uint64_t get(struct netcdf_walk *w, size_t bytes)
 {
 	const uint8_t *p = w->bad ? NULL : vv_peek_at(&w->in, w->at, bytes);
 
@@ -57,12 +57,12 @@ static uint64_t get(struct walk *w, size_t bytes)
 	return vv_peek_number(p, bytes, true);
 }
 
-static uint64_t get_count(struct walk *w)
+static uint64_t get_count(struct netcdf_walk *w)
 {
 	return get(w, w->wide_counts ? 8 : 4);
 }
 
-static void skip(struct walk *w, uint64_t bytes)
+static void skip(struct netcdf_walk *w, uint64_t bytes)
 {
 	uint64_t padded = bytes + (-bytes & 3);
 
@@ -72,7 +72,7 @@ static void skip(struct walk *w, uint64_t bytes)
 }
 
 /* The number of things in a list, which begins with its tag; an absent one has two zeros. */
-static uint64_t get_list(struct walk *w, unsigned tag)
+static uint64_t get_list(struct netcdf_walk *w, unsigned tag)
 {
 	uint64_t found = get(w, 4), n = get_count(w);
 
@@ -80,7 +80,7 @@ static uint64_t get_list(struct walk *w, unsigned tag)
 	return w->bad ? 0 : n;
 }
 
-static void skip_attributes(struct walk *w)
+static void skip_attributes(struct netcdf_walk *w)
 {
 	for (uint64_t n = get_list(w, TAG_ATTRIBUTES); !w->bad && n; n--) {
 		uint64_t type, values;
@@ -94,7 +94,7 @@ static void skip_attributes(struct walk *w)
 	}
 }
 
-static int read_dimensions(struct walk *w)
+static int read_dimensions(struct netcdf_walk *w)
 {
 	uint64_t n = get_list(w, TAG_DIMENSIONS);
 
@@ -109,7 +109,7 @@ static int read_dimensions(struct walk *w)
 }
 
 /* "/name", as far as there is room. */
-static void read_name(struct walk *w, char name[NAME])
+static void read_name(struct netcdf_walk *w, char name[NAME])
 {
 	uint64_t n = get_count(w), from = w->at;
 	size_t used = n < NAME - 2 ? (size_t)n : NAME - 2;
@@ -127,7 +127,7 @@ static void read_name(struct walk *w, char name[NAME])
 }
 
 /* The variable's dimensions; more than we can name are as one. The bytes of its slab, or of all of it. */
-static uint64_t read_shape(struct walk *w, struct vv_variable *v, bool *record)
+static uint64_t read_shape(struct netcdf_walk *w, struct vv_variable *v, bool *record)
 {
 	uint64_t n = get_count(w), bytes = 1;
 
@@ -162,7 +162,7 @@ static void set_type(struct vv_variable *v, unsigned type, bool record)
 		v->width = (uint32_t)v->dim[--v->ndim];
 }
 
-static int add_variable(struct walk *w, const char *name, const struct vv_variable *form, const struct place *p)
+static int add_variable(struct netcdf_walk *w, const char *name, const struct vv_variable *form, const struct netcdf_place *p)
 {
 	struct vv_variable *v = vv_reader_add_variable(w->out, name, strlen(name));
 	char *kept;
@@ -177,10 +177,10 @@ static int add_variable(struct walk *w, const char *name, const struct vv_variab
 	return 0;
 }
 
-static int read_variable(struct walk *w)
+static int read_variable(struct netcdf_walk *w)
 {
 	struct vv_variable form = { 0 };
-	struct place p = { 0 };
+	struct netcdf_place p = { 0 };
 	char name[NAME];
 	uint64_t count, type;
 
@@ -200,13 +200,13 @@ static int read_variable(struct walk *w)
 }
 
 /* Slabs are padded to 4 bytes, but not where a record has only one. */
-static void measure_records(struct walk *w)
+static void measure_records(struct netcdf_walk *w)
 {
 	uint64_t last = 0;
 
 	w->record_begin = UINT64_MAX;
 	for (size_t i = 0; i < w->n_places; i++) {
-		const struct place *p = &w->place[i];
+		const struct netcdf_place *p = &w->place[i];
 
 		if (!p->record)
 			continue;
@@ -222,7 +222,7 @@ static void measure_records(struct walk *w)
 
 /* No more than the file has room for, whatever the header says; of a stream it says nothing. Where not all of the header was understood we do
  * not know how long a record is. */
-static uint64_t count_records(const struct walk *w)
+static uint64_t count_records(const struct netcdf_walk *w)
 {
 	uint64_t fit;
 
@@ -232,10 +232,10 @@ static uint64_t count_records(const struct walk *w)
 	return w->records < fit ? w->records : fit;
 }
 
-static int add_slabs(struct walk *w, const struct place *p, uint64_t records)
+static int add_slabs(struct netcdf_walk *w, const struct netcdf_place *p, uint64_t records)
 {
 	struct vv_variable *v = &w->out->variable[p->variable];
-	struct vv_piece piece = { .at = p->begin, .len = p->bytes, .variable = p->variable };
+	struct vv_outline_piece piece = { .at = p->begin, .len = p->bytes, .variable = p->variable };
 	int rc = 0;
 
 	v->dim[0] = records;
@@ -252,9 +252,9 @@ static int add_slabs(struct walk *w, const struct place *p, uint64_t records)
 }
 
 /* Many short records, of several numbers each, are as good as an array of structures. */
-static int add_table(struct walk *w, uint64_t records)
+static int add_table(struct netcdf_walk *w, uint64_t records)
 {
-	struct vv_piece piece = { .at = w->record_begin, .len = records * w->record_bytes, .variable = (uint32_t)w->out->n_variables };
+	struct vv_outline_piece piece = { .at = w->record_begin, .len = records * w->record_bytes, .variable = (uint32_t)w->out->n_variables };
 	struct vv_variable *v = vv_reader_add_variable(w->out, "/records", 8);
 
 	if (!v)
@@ -265,7 +265,7 @@ static int add_table(struct walk *w, uint64_t records)
 	return vv_reader_add_piece(w->out, &piece);
 }
 
-static int add_pieces(struct walk *w)
+static int add_pieces(struct netcdf_walk *w)
 {
 	uint64_t records;
 	bool table;
@@ -275,10 +275,10 @@ static int add_pieces(struct walk *w)
 	records = count_records(w);
 	table = w->record_variables > 1 && records >= TABLE_RECORDS && w->record_bytes <= VV_RECIPE_PLANES;
 	for (size_t i = 0; rc == 0 && i < w->n_places; i++) {
-		const struct place *p = &w->place[i];
+		const struct netcdf_place *p = &w->place[i];
 
 		if (!p->record)
-			rc = vv_reader_add_piece(w->out, &(struct vv_piece){ .at = p->begin, .len = p->bytes, .variable = p->variable });
+			rc = vv_reader_add_piece(w->out, &(struct vv_outline_piece){ .at = p->begin, .len = p->bytes, .variable = p->variable });
 		else if (!table)
 			rc = add_slabs(w, p, records);
 		else
@@ -287,7 +287,7 @@ static int add_pieces(struct walk *w)
 	return rc == 0 && table ? add_table(w, records) : rc;
 }
 
-static int read_header(struct walk *w)
+static int read_header(struct netcdf_walk *w)
 {
 	unsigned version = (unsigned)get(w, 4) & 0xff;
 	uint64_t n;
@@ -309,7 +309,7 @@ static int read_header(struct walk *w)
 
 static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 {
-	struct walk *w = vv_mem_new(1, sizeof(*w));
+	struct netcdf_walk *w = vv_mem_new(1, sizeof(*w));
 	int rc;
 
 	if (!w)

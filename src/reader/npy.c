@@ -19,7 +19,7 @@ struct text { /* what is left of it */
 	bool bad;
 };
 
-struct array {
+struct npy_array {
 	struct vv_variable form; /* type, width, swapped, shape */
 	bool fortran_order, has_descr, has_shape;
 };
@@ -188,7 +188,7 @@ static uint64_t get_descr(struct text *t, struct vv_variable *form, unsigned dep
 	return t->bad ? 0 : width;
 }
 
-static void get_entry(struct text *t, struct array *a)
+static void get_entry(struct text *t, struct npy_array *a)
 {
 	struct text key = get_string(t);
 	uint64_t width;
@@ -213,7 +213,7 @@ static void get_entry(struct text *t, struct array *a)
 		expect(t, ',');
 }
 
-static bool parse(const char *p, size_t n, struct array *a)
+static bool parse(const char *p, size_t n, struct npy_array *a)
 {
 	struct text t = { p, p + n, false };
 
@@ -235,9 +235,9 @@ static void reverse(struct vv_variable *v)
 }
 
 /* What there is of the array, in whole elements: a file may have been cut. */
-static int add(const struct array *a, uint64_t at, uint64_t len, const char *name, struct vv_outline *out)
+static int add(const struct npy_array *a, uint64_t at, uint64_t len, const char *name, struct vv_outline *out)
 {
-	struct vv_piece piece = { .at = at, .len = a->form.width, .variable = (uint32_t)out->n_variables };
+	struct vv_outline_piece piece = { .at = at, .len = a->form.width, .variable = (uint32_t)out->n_variables };
 	struct vv_variable *v = vv_reader_add_variable(out, name, strlen(name));
 	char *kept;
 
@@ -260,7 +260,7 @@ static int add(const struct array *a, uint64_t at, uint64_t len, const char *nam
 
 int vv_npy_outline(const struct vv_reader_file *f, uint64_t at, uint64_t len, const char *name, struct vv_outline *out)
 {
-	struct array a = { .form = { .width = 1 } };
+	struct npy_array a = { .form = { .width = 1 } };
 	uint8_t head[MAGIC_BYTES + 2 + 4];
 	size_t prefix, n;
 	char *text;

@@ -15,7 +15,7 @@ enum {
 	EXTRA64 = 1,
 };
 
-struct member {
+struct npz_member {
 	uint64_t at, stored, raw; /* at: of its local header */
 	unsigned method;
 	char name[256];
@@ -55,7 +55,7 @@ static bool find_directory(struct vv_peek *in, uint64_t *at, uint64_t *n)
 }
 
 /* Numbers that do not fit into 32 bits are in an extra field, in this order, those only. */
-static void read_extra(const uint8_t *p, size_t n, struct member *m)
+static void read_extra(const uint8_t *p, size_t n, struct npz_member *m)
 {
 	uint64_t *const wide[] = { &m->raw, &m->stored, &m->at };
 
@@ -74,14 +74,14 @@ static void read_extra(const uint8_t *p, size_t n, struct member *m)
 	}
 }
 
-static bool read_entry(struct vv_peek *in, uint64_t *at, struct member *m)
+static bool read_entry(struct vv_peek *in, uint64_t *at, struct npz_member *m)
 {
 	const uint8_t *p = find(in, *at, ENTRY_BYTES, ENTRY);
 	size_t name, extra, comment, kept;
 
 	if (!p)
 		return false;
-	*m = (struct member){ .method = (unsigned)number(p + 10, 2), .stored = number(p + 20, 4), .raw = number(p + 24, 4), .at = number(p + 42, 4) };
+	*m = (struct npz_member){ .method = (unsigned)number(p + 10, 2), .stored = number(p + 20, 4), .raw = number(p + 24, 4), .at = number(p + 42, 4) };
 	name = (size_t)number(p + 28, 2);
 	extra = (size_t)number(p + 30, 2);
 	comment = (size_t)number(p + 32, 2);
@@ -100,7 +100,7 @@ static bool read_entry(struct vv_peek *in, uint64_t *at, struct member *m)
 	return true;
 }
 
-static int add_member(struct vv_peek *in, const struct member *m, struct vv_outline *out)
+static int add_member(struct vv_peek *in, const struct npz_member *m, struct vv_outline *out)
 {
 	const uint8_t *p = m->method == 0 ? find(in, m->at, LOCAL_BYTES, LOCAL) : NULL;
 
@@ -112,7 +112,7 @@ static int add_member(struct vv_peek *in, const struct member *m, struct vv_outl
 static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 {
 	struct vv_peek in;
-	struct member m;
+	struct npz_member m;
 	uint64_t at = 0, n = 0, from = 0;
 	int rc = 0;
 

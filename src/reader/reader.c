@@ -68,7 +68,7 @@ struct vv_variable *vv_reader_add_variable(struct vv_outline *o, const char *nam
 	return v;
 }
 
-int vv_reader_add_piece(struct vv_outline *o, const struct vv_piece *p)
+int vv_reader_add_piece(struct vv_outline *o, const struct vv_outline_piece *p)
 {
 	o->full = o->full || o->n_pieces == MAX_PIECES;
 	if (o->full || vv_mem_room(&o->piece, o->n_pieces, &o->pieces_cap, sizeof(*o->piece)))
@@ -133,7 +133,7 @@ void vv_reader_outline_fini(struct vv_outline *o)
 
 static int compare_pieces(const void *one, const void *other)
 {
-	const struct vv_piece *a = one, *b = other;
+	const struct vv_outline_piece *a = one, *b = other;
 
 	if (a->at != b->at)
 		return a->at < b->at ? -1 : 1;
@@ -158,7 +158,7 @@ static void drop_unsound(struct vv_outline *o, uint64_t file_len)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < o->n_pieces; i++) {
-		const struct vv_piece *p = &o->piece[i];
+		const struct vv_outline_piece *p = &o->piece[i];
 
 		if (p->len == 0 || p->variable >= o->n_variables)
 			continue;
@@ -238,7 +238,7 @@ static uint64_t collapse(const struct vv_variable *v, uint64_t dim[VV_MAX_DIMS],
 	return bytes;
 }
 
-struct vv_form vv_reader_form(const struct vv_variable *v, const struct vv_piece *p)
+struct vv_form vv_reader_form(const struct vv_variable *v, const struct vv_outline_piece *p)
 {
 	uint64_t dim[VV_MAX_DIMS];
 	struct vv_form form;

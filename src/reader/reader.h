@@ -63,7 +63,7 @@ struct vv_variable {
 	uint8_t n_fill;
 };
 
-struct vv_piece { /* of the file: bytes of a variable */
+struct vv_outline_piece { /* of the file: bytes of a variable */
 	uint64_t at, len;
 	uint32_t variable;
 	uint64_t ordinal; /* of a chunk, in the order of their grid; of a record, in that of the file; else 0 */
@@ -97,7 +97,7 @@ struct vv_outline {
 	const char *format; /* the reader's name; "opaque" */
 	struct vv_variable *variable;
 	size_t n_variables, variables_cap;
-	struct vv_piece *piece; /* ascending, without overlap, inside the file */
+	struct vv_outline_piece *piece; /* ascending, without overlap, inside the file */
 	size_t n_pieces, pieces_cap;
 	struct vv_reader_link *link;
 	size_t n_links, links_cap;
@@ -115,7 +115,7 @@ void vv_reader_outline_fini(struct vv_outline *o);
  * in any order, overlap, or lie outside: vv_reader_outline drops what is not sound. An outline that is full takes no more, as if there were
  * no memory; for vv_reader_outline that is no failure. */
 struct vv_variable *vv_reader_add_variable(struct vv_outline *o, const char *name, size_t len);
-int vv_reader_add_piece(struct vv_outline *o, const struct vv_piece *p);
+int vv_reader_add_piece(struct vv_outline *o, const struct vv_outline_piece *p);
 /* What is more than is kept is left out. */
 int vv_reader_add_link(struct vv_outline *o, const char *name, size_t name_len, const char *target, size_t target_len, bool outside);
 /* The slabs become the outline's, or are freed. */
@@ -135,6 +135,6 @@ enum { VV_READER_HEAD = 4096 };
 const struct vv_reader *const *vv_reader_all(void);
 
 /* What the bytes of a piece are, for who codes them. */
-struct vv_form vv_reader_form(const struct vv_variable *v, const struct vv_piece *p);
+struct vv_form vv_reader_form(const struct vv_variable *v, const struct vv_outline_piece *p);
 
 #endif

@@ -8,23 +8,23 @@
 
 enum { STRETCHES = 1 << 24 };
 
-struct stretch {
+struct virtual_stretch {
 	uint64_t at, len; /* elements */
 };
 
-struct stretches {
-	struct stretch *v;
+struct virtual_stretches {
+	struct virtual_stretch *v;
 	size_t n, cap;
 };
 
 static int by_place(const void *a, const void *b)
 {
-	const struct stretch *x = a, *y = b;
+	const struct virtual_stretch *x = a, *y = b;
 
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-static int add(struct stretches *s, uint64_t at, uint64_t len)
+static int add(struct virtual_stretches *s, uint64_t at, uint64_t len)
 {
 	if (s->n && s->v[s->n - 1].at + s->v[s->n - 1].len == at) {
 		s->v[s->n - 1].len += len;
@@ -34,7 +34,7 @@ static int add(struct stretches *s, uint64_t at, uint64_t len)
 		return vv_err_set(VV_ENOTSUP, "a selection of more than %u pieces", STRETCHES);
 	if (vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)))
 		return VV_ENOMEM;
-	s->v[s->n++] = (struct stretch){at, len};
+	s->v[s->n++] = (struct virtual_stretch){at, len};
 	return 0;
 }
 
@@ -54,7 +54,7 @@ static bool is_inside(const struct vv_hyperslab *k, unsigned ndim, const uint64_
 }
 
 /* Row by row, where the last dimension is along a row. */
-static int add_slab(struct stretches *s, const struct vv_hyperslab *k, unsigned ndim, const uint64_t *dim)
+static int add_slab(struct virtual_stretches *s, const struct vv_hyperslab *k, unsigned ndim, const uint64_t *dim)
 {
 	uint64_t at[VV_MAX_DIMS] = {0};
 	unsigned last = ndim - 1;
@@ -90,7 +90,7 @@ static uint64_t measure(const struct vv_variable *v, unsigned ndim, uint64_t *by
 	return n;
 }
 
-static int stretch(const struct vv_selection *k, const struct vv_variable *v, uint64_t elements, struct stretches *s)
+static int stretch(const struct vv_selection *k, const struct vv_variable *v, uint64_t elements, struct virtual_stretches *s)
 {
 	int rc = 0;
 
@@ -106,7 +106,7 @@ static int stretch(const struct vv_selection *k, const struct vv_variable *v, ui
 	return rc;
 }
 
-static int copy(const struct stretches *a, const struct stretches *b, uint64_t bytes, const uint8_t *from, uint8_t *to,
+static int copy(const struct virtual_stretches *a, const struct virtual_stretches *b, uint64_t bytes, const uint8_t *from, uint8_t *to,
 		const char *name)
 {
 	uint64_t x = 0, y = 0; /* done of the stretch */
@@ -137,7 +137,7 @@ int vv_virtual_copy(const struct vv_reader_map *m, const struct vv_variable *sou
 		    const struct vv_variable *v, uint8_t *to)
 {
 	unsigned inner = v->ndim - (m->to.all ? v->ndim : m->to.ndim); /* dimensions of an element */
-	struct stretches a = {0}, b = {0};
+	struct virtual_stretches a = {0}, b = {0};
 	uint64_t n, bytes, source_n, source_bytes;
 	int rc;
 

@@ -8,7 +8,7 @@
 
 enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time */
 
-struct copying {
+struct gather_copying {
 	const struct vv_gather *g;
 	const uint32_t *number;
 	size_t n, step;
@@ -28,7 +28,7 @@ static const uint8_t *bytes_of(const struct vv_gather *g, uint32_t number, uint3
 	return span->p + (size_t)(number - span->first) * g->chunk;
 }
 
-static void note_change(struct copying *c, size_t i, const struct vv_digest *was)
+static void note_change(struct gather_copying *c, size_t i, const struct vv_digest *was)
 {
 	struct vv_gather_changes *out = c->out;
 
@@ -41,7 +41,7 @@ static void note_change(struct copying *c, size_t i, const struct vv_digest *was
 }
 
 /* Other threads may write the regions: the digest of what is stored is that of the copy, whatever was found before. */
-static void check_copy(struct copying *c, size_t i, uint32_t n)
+static void check_copy(struct gather_copying *c, size_t i, uint32_t n)
 {
 	struct vv_digest now[VV_GRAIN_TILE], *was = c->g->past->digest + c->number[i];
 
@@ -57,7 +57,7 @@ static void check_copy(struct copying *c, size_t i, uint32_t n)
 
 static void copy_task(void *arg, size_t task)
 {
-	struct copying *c = arg;
+	struct gather_copying *c = arg;
 	size_t most = c->g->past ? VV_GRAIN_TILE : SIZE_MAX; /* what was copied is hashed while it is at hand */
 	size_t i = task * c->step, end = c->n - i < c->step ? c->n : i + c->step, len;
 
@@ -78,7 +78,7 @@ int vv_gather_data(const struct vv_gather *g, const uint32_t *number, size_t n, 
 	size_t done = 0;
 
 	while (n) {
-		struct copying c = { .g = g, .number = number, .step = TASK / g->chunk, .before = done, .out = out, .lock = PTHREAD_MUTEX_INITIALIZER };
+		struct gather_copying c = { .g = g, .number = number, .step = TASK / g->chunk, .before = done, .out = out, .lock = PTHREAD_MUTEX_INITIALIZER };
 		size_t got = 0;
 		int rc;
 

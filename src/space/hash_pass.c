@@ -150,36 +150,36 @@ int vv_hash_pass_end(struct vv_hash_pass *s)
 	return told(&s->fault);
 }
 
-struct each {
+struct hash_pass_each {
 	const struct vv_sieve_options *opt;
 	void (*fn)(void *arg, size_t i);
 	void *arg;
 	struct vv_hash_pass_fault fault;
 };
 
-struct step {
-	struct each *each;
+struct hash_pass_step {
+	struct hash_pass_each *each;
 	size_t i;
 };
 
 static void step_guarded(void *arg)
 {
-	struct step *s = arg;
+	struct hash_pass_step *s = arg;
 
 	s->each->fn(s->each->arg, s->i);
 }
 
 static void run_step(void *arg, size_t i)
 {
-	struct each *e = arg;
-	struct step s = { e, i };
+	struct hash_pass_each *e = arg;
+	struct hash_pass_step s = { e, i };
 
 	guarded(e->opt, step_guarded, &s, &e->fault);
 }
 
 int vv_hash_pass_each(const struct vv_sieve_options *opt, struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg)
 {
-	struct each e = { .opt = opt, .fn = fn, .arg = arg };
+	struct hash_pass_each e = { .opt = opt, .fn = fn, .arg = arg };
 
 	if (pool)
 		vv_pool_each(pool, n, run_step, &e);

@@ -19,7 +19,7 @@ struct sieve {
 
 /* What is needed of a slice, for as long as a pass: one piece of memory, of which only as much is ever touched as there are grains that have
  * changed. */
-struct work {
+struct host_sieve_work {
 	size_t bytes;
 	uint32_t *changed[2], *zeros[2]; /* by tile, of this slice and of the next one: which of them is which follows from its number */
 	struct vv_find *find;
@@ -38,7 +38,7 @@ struct pass {
 	uint32_t ordinal;
 	struct vv_hash_pass sweep;
 	struct vv_gather gather;
-	struct work w;
+	struct host_sieve_work w;
 	uint64_t n_data; /* grains so far */
 	/* of this slice */
 	uint32_t begin, end;
@@ -59,7 +59,7 @@ static bool looks_up(const struct sieve *s)
 
 /* ---- memory ----------------------------------------------------------------------------------------------------------- */
 
-static int work_init(struct work *w, uint32_t end)
+static int work_init(struct host_sieve_work *w, uint32_t end)
 {
 	size_t n = end < VV_GRAIN_SLICE ? end : VV_GRAIN_SLICE, tiles = n / VV_GRAIN_TILE;
 
@@ -79,7 +79,7 @@ static int work_init(struct work *w, uint32_t end)
 	return 0;
 }
 
-static void work_fini(struct work *w)
+static void work_fini(struct host_sieve_work *w)
 {
 	vv_mem_unmap(w->node, w->bytes);
 	w->node = NULL;
@@ -155,7 +155,7 @@ static void sweep(struct pass *p, uint32_t begin)
 /* The grains that have changed; those that are not zero are NEW, for now. */
 static void collect(struct pass *p)
 {
-	const struct work *w = &p->w;
+	const struct host_sieve_work *w = &p->w;
 	size_t which = p->begin / VV_GRAIN_SLICE % 2;
 
 	for (uint32_t at = p->begin; at < p->end; at += VV_GRAIN_TILE) {
@@ -247,7 +247,7 @@ static size_t last_home(const struct vv_find *f, size_t slots)
 }
 
 /* The place in `last` for what is at this find's place. */
-static uint32_t *last_of(const struct work *w, const struct vv_find *f, size_t slots)
+static uint32_t *last_of(const struct host_sieve_work *w, const struct vv_find *f, size_t slots)
 {
 	size_t at = last_home(f, slots);
 
@@ -284,7 +284,7 @@ static void look_back(struct pass *p)
 
 static size_t cut(struct pass *p)
 {
-	const struct work *w = &p->w;
+	const struct host_sieve_work *w = &p->w;
 	struct vv_grain_tree_work tree = { w->node, w->height };
 
 	switch (p->s->base.opt.method) {
@@ -417,7 +417,7 @@ bool vv_host_sieve_holds(const struct vv_sieve *base, uint32_t number, uint32_t 
 
 /* The grains of this slice that are there, may be used, and are not zero: as many as the map can hold, and how many there are. The
  * method tree looks at all of them. */
-static void collect_usable(struct pass *p, const struct vv_range *usable, size_t n)
+static void collect_usable(struct pass *p, const struct vv_number_range *usable, size_t n)
 {
 	const struct vv_last_digests *past = &p->s->past;
 	size_t most = p->s->base.opt.method == VV_METHOD_TREE ? SIZE_MAX : p->s->known.limit;
@@ -434,7 +434,7 @@ static void collect_usable(struct pass *p, const struct vv_range *usable, size_t
 	}
 }
 
-static int know_slice(struct pass *p, const struct vv_range *usable, size_t n)
+static int know_slice(struct pass *p, const struct vv_number_range *usable, size_t n)
 {
 	struct vv_grain_tree_work tree = { p->w.node, p->w.height };
 	size_t take;
@@ -457,7 +457,7 @@ static int know_slice(struct pass *p, const struct vv_range *usable, size_t n)
 	return 0;
 }
 
-static int know(struct pass *p, const struct vv_range *usable, size_t n)
+static int know(struct pass *p, const struct vv_number_range *usable, size_t n)
 {
 	int rc = 0;
 
@@ -488,7 +488,7 @@ int vv_host_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, s
 	return vv_learn_all(&base->opt, s->pool, &s->past, lesson, n);
 }
 
-int vv_host_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
+int vv_host_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable)
 {
 	struct sieve *s = sieve_of(base);
 	struct pass p = { .s = s, .ordinal = ordinal };

@@ -10,7 +10,7 @@ int vv_host_sieve_pass(struct vv_sieve *s, struct vv_span *span, size_t n, uint3
 bool vv_host_sieve_holds(const struct vv_sieve *s, uint32_t number, uint32_t n, const uint8_t *bytes);
 int vv_host_sieve_begin(struct vv_sieve *s, struct vv_span *span, size_t n);
 int vv_host_sieve_learn(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
-int vv_host_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+int vv_host_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable);
 void vv_host_sieve_forget(struct vv_sieve *s, uint32_t ordinal);
 /* Bytes of memory that it holds between passes. */
 size_t vv_host_sieve_bytes(const struct vv_sieve *s);

@@ -40,7 +40,7 @@ struct vv_sieve_counts { /* grains, of a pass */
 	uint64_t forgotten;                   /* digests that had to be dropped for want of memory */
 };
 
-struct vv_range { /* of numbers */
+struct vv_number_range { /* of numbers */
 	uint32_t at, len;
 };
 
@@ -85,7 +85,7 @@ struct vv_space {
 	int (*learn)(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
 	/* The session continues from what the regions were learned to hold, or found to by the last pass, whatever they hold now. All data that were known
 	 * are dropped; the grains in `usable`, ascending, become known as grain `their number` of the data of `ordinal`. */
-	int (*adopt)(struct vv_sieve *s, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+	int (*adopt)(struct vv_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable);
 	/* The epoch does not count: its data are not to be used, and what the grains held is not known any more. */
 	void (*forget)(struct vv_sieve *s, uint32_t ordinal);
 };

@@ -4,8 +4,13 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "store/dir_bundle.h"
+#include "store/dir_list.h"
 #include "store/dir_lock.h"
+#include "store/dir_look.h"
+#include "store/dir_member.h"
 #include "store/dir_priv.h"
+#include "store/dir_put.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -453,10 +458,7 @@ static const struct vv_store_ops ops = {
 	.held = vv_dir_lock_held,
 	.unfinished = vv_dir_look_unfinished,
 	.holder = holder,
-	.bundle_make = vv_dir_bundle_make,
-	.bundle_join = vv_dir_put_join,
-	.bundle_seal = vv_dir_bundle_seal,
-	.bundle_drop = vv_dir_bundle_drop,
+	.bundle = { vv_dir_bundle_make, vv_dir_put_join, vv_dir_bundle_seal, vv_dir_bundle_drop },
 	.close = close_store,
 };
 

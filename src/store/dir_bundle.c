@@ -1,10 +1,14 @@
 /* Writing a bundle: a temporary file that all members write into (vv_dir_put_join), until its directory is put behind them
  * and it gets its name. It is a temporary file like any other, so what the dead leave goes with the next sweep. */
+#include "store/dir_bundle.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/fd_identity.h"
 #include "core/format/name.h"
+#include "store/dir.h"
+#include "store/dir_member.h"
 #include "store/dir_priv.h"
+#include "store/dir_put.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,8 +1,11 @@
 /* What a folder shows: its files, and the members of its bundles in their place. A bundle whose directory cannot be read
  * shows itself, so that it can be seen and removed. */
+#include "store/dir_list.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/format/name.h"
+#include "store/dir.h"
+#include "store/dir_member.h"
 #include "store/dir_priv.h"
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct member {
+struct dir_list_member {
 	uint64_t epoch;
 	uint32_t rank;
 	bool hidden; /* by a plain object of the same name */
@@ -18,15 +21,15 @@ struct member {
 	size_t order; /* of several the first counts */
 };
 
-struct members {
-	struct member *v;
+struct dir_list_members {
+	struct dir_list_member *v;
 	size_t n;
 	size_t cap;
 };
 
 static int by_layer(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct dir_list_member *x = a, *y = b;
 
 	if (x->epoch != y->epoch)
 		return x->epoch < y->epoch ? -1 : 1;
@@ -35,13 +38,13 @@ static int by_layer(const void *a, const void *b)
 
 static int by_layer_and_order(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct dir_list_member *x = a, *y = b;
 	int c = by_layer(a, b);
 
 	return c ? c : (x->order > y->order) - (x->order < y->order);
 }
 
-static int add_members(const struct vv_fs *fs, int fd, const char *path, const struct vv_bundle *b, struct members *all)
+static int add_members(const struct vv_fs *fs, int fd, const char *path, const struct vv_bundle *b, struct dir_list_members *all)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		int rc = vv_dir_member_present(fs, fd, path, b->v[i].off);
@@ -49,7 +52,7 @@ static int add_members(const struct vv_fs *fs, int fd, const char *path, const s
 		if (rc < 0 || vv_mem_room(&all->v, all->n, &all->cap, sizeof(*all->v)) < 0)
 			return rc < 0 ? rc : VV_ENOMEM;
 		if (rc == 1) {
-			all->v[all->n] = (struct member){ b->epoch, b->v[i].rank, false, b->v[i].len, all->n };
+			all->v[all->n] = (struct dir_list_member){ b->epoch, b->v[i].rank, false, b->v[i].len, all->n };
 			all->n++;
 		}
 	}
@@ -57,7 +60,7 @@ static int add_members(const struct vv_fs *fs, int fd, const char *path, const s
 }
 
 /* What is no regular file is shown as what it is. */
-static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, struct members *all, struct vv_names *out)
+static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, struct dir_list_members *all, struct vv_names *out)
 {
 	const char *name = strrchr(path, '/') + 1;
 	struct stat st = { 0 };
@@ -79,7 +82,7 @@ static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, 
 	return rc;
 }
 
-static int list_bundles(struct vv_dir *d, const char *folder, struct members *all, struct vv_names *out)
+static int list_bundles(struct vv_dir *d, const char *folder, struct dir_list_members *all, struct vv_names *out)
 {
 	struct vv_dir_bundles v = { 0 };
 	int rc = vv_dir_member_scan(d, folder, &v);
@@ -101,9 +104,9 @@ static int list_bundles(struct vv_dir *d, const char *folder, struct members *al
 }
 
 /* A plain object stands before a member of its name. */
-static void hide(struct members *all, const char *name)
+static void hide(struct dir_list_members *all, const char *name)
 {
-	struct member key = { 0 }, *m = NULL;
+	struct dir_list_member key = { 0 }, *m = NULL;
 
 	if (all->n && vv_name_parse(name, &key.epoch, &key.rank) == VV_NAME_IS_LAYER)
 		m = bsearch(&key, all->v, all->n, sizeof(*all->v), by_layer);
@@ -133,7 +136,7 @@ static bool is_bundle(int dirfd, const char *name)
 	       fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-static int list_entry(int dirfd, const char *path, const char *name, struct members *all, struct vv_names *out)
+static int list_entry(int dirfd, const char *path, const char *name, struct dir_list_members *all, struct vv_names *out)
 {
 	struct stat st;
 
@@ -149,7 +152,7 @@ static int list_entry(int dirfd, const char *path, const char *name, struct memb
 				  S_ISDIR(st.st_mode));
 }
 
-static int list_files(const char *path, struct members *all, struct vv_names *out)
+static int list_files(const char *path, struct dir_list_members *all, struct vv_names *out)
 {
 	DIR *h = opendir(path);
 	struct dirent *e;
@@ -165,7 +168,7 @@ static int list_files(const char *path, struct members *all, struct vv_names *ou
 	return rc;
 }
 
-static int list_members(const struct members *all, struct vv_names *out)
+static int list_members(const struct dir_list_members *all, struct vv_names *out)
 {
 	int rc = 0;
 
@@ -187,7 +190,7 @@ int vv_dir_list(struct vv_store *s, const char *dir, struct vv_names *out)
 {
 	struct vv_dir *d = vv_dir_of(s);
 	char *path = vv_dir_path(d, dir);
-	struct members all = { 0 };
+	struct dir_list_members all = { 0 };
 	int rc;
 
 	if (!path)

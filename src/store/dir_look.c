@@ -1,7 +1,10 @@
 /* What is there, and what is being written into a folder, seen from outside. Space is allocated ahead of the bytes, so a file's size says too
  * much: what has been written is told by the holes that it does not have. */
+#include "store/dir_look.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/dir.h"
+#include "store/dir_member.h"
 #include "store/dir_priv.h"
 #include <dirent.h>
 #include <errno.h>

@@ -4,10 +4,12 @@
  *
  * A member goes by its first byte, its mark, becoming zero: a byte cannot be torn. That is made durable before anything else
  * of it is freed. A bundle is written to, so it is never looked for behind a link. */
+#include "store/dir_member.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/format/name.h"
+#include "store/dir.h"
 #include "store/dir_priv.h"
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,14 @@
 /* Publishing by rename: an object is written under a temporary name, made durable, renamed, and its directory made
  * durable. Writes go out in large pieces into space allocated ahead, and writeback starts while later pieces are still
  * being made, so that the final fsync finds little left to do. */
+#include "store/dir_put.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/fd_identity.h"
+#include "store/dir.h"
+#include "store/dir_bundle.h"
 #include "store/dir_lock.h"
+#include "store/dir_member.h"
 #include "store/dir_priv.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -5,24 +5,24 @@
 #include "base/mem.h"
 #include <string.h>
 
-struct object {
+struct ram_object {
 	char *name;
 	struct vv_buf data;
 	unsigned refs; /* one for the place, one per reader */
 };
 
-struct place {
+struct ram_place {
 	char *name;
 	unsigned users;
-	struct object **object;
+	struct ram_object **object;
 	size_t n, cap;
 	char *locked[16];
-	struct place *next;
+	struct ram_place *next;
 };
 
 struct ram_store {
 	struct vv_store base;
-	struct place *place;
+	struct ram_place *place;
 };
 
 struct ram_put {
@@ -32,18 +32,18 @@ struct ram_put {
 
 struct ram_get {
 	struct vv_get base;
-	struct object *object;
+	struct ram_object *object;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct place *places;
+static struct ram_place *places;
 
-static struct place *place_of(struct vv_store *s)
+static struct ram_place *place_of(struct vv_store *s)
 {
 	return ((struct ram_store *)s)->place;
 }
 
-static void object_unref(struct object *o)
+static void object_unref(struct ram_object *o)
 {
 	if (o && --o->refs == 0) {
 		vv_mem_free(o->name);
@@ -52,7 +52,7 @@ static void object_unref(struct object *o)
 	}
 }
 
-static struct object **find(struct place *p, const char *name)
+static struct ram_object **find(struct ram_place *p, const char *name)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (strcmp(p->object[i]->name, name) == 0)
@@ -93,16 +93,16 @@ static int put_write(struct vv_put *base, const struct iovec *iov, int n)
 	return vv_buf_check(&p->data);
 }
 
-static int insert(struct place *p, struct object *o)
+static int insert(struct ram_place *p, struct ram_object *o)
 {
-	struct object **slot = find(p, o->name);
+	struct ram_object **slot = find(p, o->name);
 
 	if (slot) {
 		object_unref(*slot);
 		*slot = o;
 		return 0;
 	}
-	if (vv_mem_room(&p->object, p->n, &p->cap, sizeof(struct object *)) < 0)
+	if (vv_mem_room(&p->object, p->n, &p->cap, sizeof(struct ram_object *)) < 0)
 		return VV_ENOMEM;
 	p->object[p->n++] = o;
 	return 0;
@@ -111,11 +111,11 @@ static int insert(struct place *p, struct object *o)
 static int put_commit(struct vv_put *base)
 {
 	struct ram_put *p = (struct ram_put *)base;
-	struct object *o = vv_mem_new(1, sizeof(*o));
+	struct ram_object *o = vv_mem_new(1, sizeof(*o));
 	int rc = VV_ENOMEM;
 
 	if (o) {
-		*o = (struct object){ base->name, p->data, 1 };
+		*o = (struct ram_object){ base->name, p->data, 1 };
 		pthread_mutex_lock(&lock);
 		rc = insert(place_of(base->store), o);
 		pthread_mutex_unlock(&lock);
@@ -137,7 +137,7 @@ static void put_abort(struct vv_put *base)
 static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 {
 	struct ram_get *g = vv_mem_new(1, sizeof(*g));
-	struct object **o;
+	struct ram_object **o;
 
 	if (!g)
 		return VV_ENOMEM;
@@ -189,7 +189,7 @@ static int listed(const struct vv_names *v, const char *name, size_t len)
 
 static int list(struct vv_store *s, const char *dir, struct vv_names *out)
 {
-	struct place *p = place_of(s);
+	struct ram_place *p = place_of(s);
 	size_t skip = dir[0] ? strlen(dir) + 1 : 0;
 	int rc = 0;
 
@@ -213,8 +213,8 @@ static int list(struct vv_store *s, const char *dir, struct vv_names *out)
 
 static int remove_object(struct vv_store *s, const char *name)
 {
-	struct place *p = place_of(s);
-	struct object **o;
+	struct ram_place *p = place_of(s);
+	struct ram_object **o;
 
 	pthread_mutex_lock(&lock);
 	o = find(p, name);
@@ -228,7 +228,7 @@ static int remove_object(struct vv_store *s, const char *name)
 
 static int take_lock(struct vv_store *s, const char *name, struct vv_lock **out)
 {
-	struct place *p = place_of(s);
+	struct ram_place *p = place_of(s);
 	struct vv_lock *l = vv_mem_new(1, sizeof(*l));
 	size_t free_slot = 16;
 	int rc = 0;
@@ -261,7 +261,7 @@ static int take_lock(struct vv_store *s, const char *name, struct vv_lock **out)
 
 static void drop_lock(struct vv_lock *l)
 {
-	struct place *p = place_of(l->store);
+	struct ram_place *p = place_of(l->store);
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < 16; i++)
@@ -272,7 +272,7 @@ static void drop_lock(struct vv_lock *l)
 	vv_mem_free(l);
 }
 
-static void place_free(struct place *p)
+static void place_free(struct ram_place *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		object_unref(p->object[i]);
@@ -283,11 +283,11 @@ static void place_free(struct place *p)
 
 static void close_store(struct vv_store *s)
 {
-	struct place *p = place_of(s);
+	struct ram_place *p = place_of(s);
 
 	pthread_mutex_lock(&lock);
 	if (p && --p->users == 0) {
-		struct place **at = &places;
+		struct ram_place **at = &places;
 
 		while (*at != p)
 			at = &(*at)->next;
@@ -315,9 +315,9 @@ static const struct vv_store_ops ops = {
 };
 
 /* Under the lock: the place of that name, made if need be, with one more user. */
-static struct place *join(const char *name)
+static struct ram_place *join(const char *name)
 {
-	struct place *p = places;
+	struct ram_place *p = places;
 
 	while (p && strcmp(p->name, name) != 0)
 		p = p->next;

@@ -3,7 +3,12 @@
 #include "store/s3.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/s3_get.h"
+#include "store/s3_list.h"
+#include "store/s3_lock.h"
 #include "store/s3_priv.h"
+#include "store/s3_put.h"
+#include "store/s3_sweep.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

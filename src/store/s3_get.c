@@ -1,6 +1,8 @@
 /* Reading: the size and the ETag once, then ranges of the object that has this ETag and of no other. */
+#include "store/s3_get.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/s3.h"
 #include "store/s3_priv.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* ListObjectsV2: what lies directly under a prefix, page by page. The answers are checked as any stranger's word. */
+#include "store/s3_list.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/s3_priv.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct page {
+struct s3_list_page {
 	struct vv_names *out;
 	const char *prefix;
 	struct vv_buf key; /* of the object being described */
@@ -24,7 +25,7 @@ static bool our_name(const char *s, size_t n)
 	return n && strspn(s, legal) >= n && !(s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.')));
 }
 
-static int add(struct page *p, const char *key, uint64_t size, bool is_dir)
+static int add(struct s3_list_page *p, const char *key, uint64_t size, bool is_dir)
 {
 	size_t skip = strlen(p->prefix), n = strlen(key);
 
@@ -37,7 +38,7 @@ static int add(struct page *p, const char *key, uint64_t size, bool is_dir)
 	return our_name(key, n) ? vv_store_names_add(p->out, key, n, size, is_dir) : 0;
 }
 
-static int take_size(struct page *p, const char *text)
+static int take_size(struct s3_list_page *p, const char *text)
 {
 	char *end;
 
@@ -51,7 +52,7 @@ static int take_size(struct page *p, const char *text)
 static int take_element(void *ctx, const char *path, const char *text)
 {
 	static const char root[] = "ListBucketResult/";
-	struct page *p = ctx;
+	struct s3_list_page *p = ctx;
 	int rc = 0;
 
 	if (strncmp(path, root, sizeof(root) - 1) != 0)
@@ -83,7 +84,7 @@ static int take_element(void *ctx, const char *path, const char *text)
 }
 
 /* One page; token: "" for the first. */
-static int fetch(struct vv_s3 *s, const char *prefix, const char *max_keys, const char *token, struct page *p)
+static int fetch(struct vv_s3 *s, const char *prefix, const char *max_keys, const char *token, struct s3_list_page *p)
 {
 	struct vv_s3_request r = {
 		.method = "GET",
@@ -106,7 +107,7 @@ static int fetch(struct vv_s3 *s, const char *prefix, const char *max_keys, cons
 	return rc;
 }
 
-static int list_all(struct vv_s3 *s, const char *prefix, struct page *p)
+static int list_all(struct vv_s3 *s, const char *prefix, struct s3_list_page *p)
 {
 	char *token = vv_mem_strdup("");
 	int rc = token ? 0 : VV_ENOMEM;
@@ -134,7 +135,7 @@ int vv_s3_list(struct vv_store *store, const char *dir, struct vv_names *out)
 {
 	struct vv_s3 *s = (struct vv_s3 *)store;
 	char *prefix = vv_mem_printf("%s%s%s", s->conf.prefix, dir, *dir ? "/" : "");
-	struct page *p = vv_mem_new(1, sizeof(*p));
+	struct s3_list_page *p = vv_mem_new(1, sizeof(*p));
 	int rc = VV_ENOMEM;
 
 	if (prefix && p) {
@@ -151,7 +152,7 @@ int vv_s3_list(struct vv_store *store, const char *dir, struct vv_names *out)
 int vv_s3_list_any(struct vv_s3 *s)
 {
 	struct vv_names names = { 0 };
-	struct page *p = vv_mem_new(1, sizeof(*p));
+	struct s3_list_page *p = vv_mem_new(1, sizeof(*p));
 	int rc;
 
 	if (!p)

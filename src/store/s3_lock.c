@@ -2,9 +2,11 @@
  * the others the last writer wins, so everyone watches for a moment whose lease stays: good against neighbours, not
  * against a writer that sleeps longer than that between looking and writing. A holder known to be dead (same host, boot
  * and process space; no such process) is replaced; anyone else's lease is for a person to judge. */
+#include "store/s3_lock.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/s3.h"
 #include "store/s3_priv.h"
 #include <errno.h>
 #include <fcntl.h>

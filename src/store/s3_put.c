@@ -1,7 +1,9 @@
 /* Writing. What fits into one part is one PUT; the rest is a multipart upload whose parts travel in the background, two
  * at a time, while the next one fills. The object appears when the upload is completed, whole. */
+#include "store/s3_put.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/s3.h"
 #include "store/s3_priv.h"
 #include "store/s3_xml.h"
 #include <stdio.h>
@@ -15,7 +17,7 @@
 struct s3_put;
 
 /* A part, from its first byte to the server's receipt. */
-struct part {
+struct s3_put_part {
 	struct s3_put *put;
 	struct vv_buf data;
 	unsigned number; /* from 1 */
@@ -32,7 +34,7 @@ struct s3_put {
 	uint64_t size_hint;
 	uint64_t taken; /* bytes, so far */
 	uint64_t part_bytes;
-	struct part slots[SLOTS];
+	struct s3_put_part slots[SLOTS];
 	unsigned parts;      /* sent off so far; slots[parts % SLOTS] is being filled */
 	char (*etags)[ETAG]; /* of each part, for the completion */
 	struct vv_err_state failure;
@@ -107,7 +109,7 @@ static int create_upload(struct s3_put *p)
 	return rc;
 }
 
-static int send_part(struct part *part)
+static int send_part(struct s3_put_part *part)
 {
 	struct s3_put *p = part->put;
 	struct vv_s3 *s = store_of(p);
@@ -138,14 +140,14 @@ static int send_part(struct part *part)
 
 static void *carry(void *arg)
 {
-	struct part *part = arg;
+	struct s3_put_part *part = arg;
 
 	vv_err_save(send_part(part), &part->outcome);
 	return NULL;
 }
 
 /* Waits for what the slot carries; the put's first failure is kept. */
-static int await(struct s3_put *p, struct part *part)
+static int await(struct s3_put *p, struct s3_put_part *part)
 {
 	if (part->travels) {
 		pthread_join(part->thread, NULL);
@@ -187,7 +189,7 @@ static int grow(struct s3_put *p)
 /* Sends the slot being filled on its way; the next one is then free. */
 static int dispatch(struct s3_put *p)
 {
-	struct part *part = &p->slots[p->parts % SLOTS];
+	struct s3_put_part *part = &p->slots[p->parts % SLOTS];
 	int rc = p->upload ? 0 : create_upload(p);
 
 	if (rc == 0 && p->parts % GROW_EVERY == 0)
@@ -207,7 +209,7 @@ static int dispatch(struct s3_put *p)
 static int append(struct s3_put *p, const char *from, size_t n)
 {
 	while (n) {
-		struct part *part = &p->slots[p->parts % SLOTS];
+		struct s3_put_part *part = &p->slots[p->parts % SLOTS];
 		size_t room = (size_t)p->part_bytes - part->data.n;
 		size_t take = n < room ? n : room;
 		int rc;

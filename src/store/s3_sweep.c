@@ -1,6 +1,7 @@
 /* Multipart uploads: those under way, for who looks on, and those that nobody will finish. These cost money for ever, and are
  * seen by no listing of objects. S3 does not tell who began one, so only age makes an upload stale: the limit is far above
  * what any upload takes. */
+#include "store/s3_sweep.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/s3_priv.h"
@@ -177,7 +178,7 @@ int vv_s3_sweep(struct vv_store *store, const char *dir)
 	return rc;
 }
 
-struct parts {
+struct s3_sweep_parts {
 	uint64_t bytes;
 	bool more;
 	char marker[VV_S3_XML_TEXT];
@@ -185,7 +186,7 @@ struct parts {
 
 static int take_part(void *ctx, const char *path, const char *text)
 {
-	struct parts *p = ctx;
+	struct s3_sweep_parts *p = ctx;
 
 	if (!text)
 		return 0;
@@ -199,7 +200,7 @@ static int take_part(void *ctx, const char *path, const char *text)
 }
 
 /* Bytes of an upload that the server has; one that ended meanwhile has none. */
-static int count_parts(struct vv_s3 *s, const struct upload *u, struct parts *p)
+static int count_parts(struct vv_s3 *s, const struct upload *u, struct s3_sweep_parts *p)
 {
 	struct vv_s3_request r = { .method = "GET", .key = u->key, .query = { { "uploadId", u->id } }, .n_query = 1 };
 	int rc = 0;
@@ -224,7 +225,7 @@ static int count_parts(struct vv_s3 *s, const struct upload *u, struct parts *p)
 
 static int look_at(struct vv_s3 *s, const char *prefix, const struct upload *u, struct vv_names *out)
 {
-	struct parts *p;
+	struct s3_sweep_parts *p;
 	const char *name;
 	int rc;
 

@@ -366,24 +366,24 @@ static int no_bundles(const struct vv_store *s)
 
 int vv_store_bundle_make(struct vv_store *s, const char *bundle, char token[VV_STORE_TOKEN])
 {
-	return s->ops->bundle_make ? s->ops->bundle_make(s, bundle, token) : no_bundles(s);
+	return s->ops->bundle.make ? s->ops->bundle.make(s, bundle, token) : no_bundles(s);
 }
 
 int vv_store_bundle_join(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,
 			 struct vv_put **out)
 {
-	return s->ops->bundle_join ? s->ops->bundle_join(s, bundle, token, off, room, out) : no_bundles(s);
+	return s->ops->bundle.join ? s->ops->bundle.join(s, bundle, token, off, room, out) : no_bundles(s);
 }
 
 int vv_store_bundle_seal(struct vv_store *s, const char *bundle, const char *token, const struct vv_member *m, size_t n)
 {
-	return s->ops->bundle_seal ? s->ops->bundle_seal(s, bundle, token, m, n) : no_bundles(s);
+	return s->ops->bundle.seal ? s->ops->bundle.seal(s, bundle, token, m, n) : no_bundles(s);
 }
 
 void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *token)
 {
-	if (s->ops->bundle_drop)
-		s->ops->bundle_drop(s, bundle, token);
+	if (s->ops->bundle.drop)
+		s->ops->bundle.drop(s, bundle, token);
 }
 
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out)

@@ -8,13 +8,13 @@
 #include <sched.h>
 #include <stdlib.h>
 
-struct table {
+struct range_table {
 	size_t n;
 	struct vv_range *range[];
 };
 
-static _Atomic(struct table *) table; /* NULL while there is no range */
-static struct table *spare;           /* with room for as many: taking out a range needs no memory */
+static _Atomic(struct range_table *) table; /* NULL while there is no range */
+static struct range_table *spare;           /* with room for as many: taking out a range needs no memory */
 static atomic_uint looking;
 static struct vv_range *retired;
 
@@ -35,7 +35,7 @@ struct vv_range *vv_range_new(uintptr_t lo, uintptr_t hi, void *owner)
 }
 
 /* The place of the first range that ends above lo. */
-static size_t place_of(const struct table *t, uintptr_t lo)
+static size_t place_of(const struct range_table *t, uintptr_t lo)
 {
 	size_t i;
 
@@ -46,7 +46,7 @@ static size_t place_of(const struct table *t, uintptr_t lo)
 struct vv_range *vv_range_hold(uintptr_t lo, uintptr_t hi)
 {
 	struct vv_range *found = NULL;
-	const struct table *t;
+	const struct range_table *t;
 	size_t i;
 
 	atomic_fetch_add(&looking, 1);
@@ -72,7 +72,7 @@ bool vv_range_any(void)
 
 bool vv_range_is_free(uintptr_t lo, uintptr_t hi)
 {
-	const struct table *t = atomic_load(&table);
+	const struct range_table *t = atomic_load(&table);
 	size_t i = place_of(t, lo);
 
 	return !t || i == t->n || t->range[i]->lo >= hi;
@@ -98,9 +98,9 @@ bool vv_range_reap(const void *owner)
 }
 
 /* Puts a new table in place of the old one, which nobody reads any more when it returns. */
-static struct table *publish(struct table *t)
+static struct range_table *publish(struct range_table *t)
 {
-	struct table *old = atomic_exchange(&table, t);
+	struct range_table *old = atomic_exchange(&table, t);
 
 	while (atomic_load(&looking) != 0)
 		sched_yield();
@@ -110,9 +110,9 @@ static struct table *publish(struct table *t)
 
 int vv_range_insert(struct vv_range *r)
 {
-	const struct table *old = atomic_load(&table);
+	const struct range_table *old = atomic_load(&table);
 	size_t n = old ? old->n : 0, i = place_of(old, r->lo), size = sizeof(*old) + (n + 1) * sizeof(old->range[0]);
-	struct table *t = malloc(size), *other = malloc(size);
+	struct range_table *t = malloc(size), *other = malloc(size);
 
 	if (!t || !other) {
 		free(t);
@@ -130,8 +130,8 @@ int vv_range_insert(struct vv_range *r)
 
 void vv_range_take_out(struct vv_range *r)
 {
-	const struct table *t = atomic_load(&table);
-	struct table *shorter = spare;
+	const struct range_table *t = atomic_load(&table);
+	struct range_table *shorter = spare;
 	size_t n = 0;
 
 	for (size_t k = 0; k < t->n; k++)
@@ -152,7 +152,7 @@ void vv_range_take_out(struct vv_range *r)
 
 struct vv_range *vv_range_of(const void *owner)
 {
-	const struct table *t = atomic_load(&table);
+	const struct range_table *t = atomic_load(&table);
 
 	for (size_t i = 0; t && i < t->n; i++)
 		if (t->range[i]->owner == owner)
@@ -162,7 +162,7 @@ struct vv_range *vv_range_of(const void *owner)
 
 void vv_range_forked(void)
 {
-	const struct table *t = atomic_load(&table);
+	const struct range_table *t = atomic_load(&table);
 
 	atomic_store(&looking, 0);
 	for (size_t i = 0; t && i < t->n; i++)

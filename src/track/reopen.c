@@ -13,13 +13,13 @@ struct vv_reopen_piece {
 	int rights;
 };
 
-struct search {
+struct reopen_search {
 	struct vv_reopen *latch;
 	struct vv_memory_range *bad;
 	int rc;
 };
 
-static int cannot(struct search *s, uintptr_t lo, uintptr_t hi, const char *why)
+static int cannot(struct reopen_search *s, uintptr_t lo, uintptr_t hi, const char *why)
 {
 	*s->bad = (struct vv_memory_range){ lo, hi, false };
 	return vv_err_set(VV_EINVAL, "%zu bytes at %p %s", (size_t)(hi - lo), (void *)lo, why);
@@ -32,7 +32,7 @@ static int rights_of(const struct vv_memory_map *m)
 
 static bool add_shut(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
 {
-	struct search *s = arg;
+	struct reopen_search *s = arg;
 	struct vv_reopen *l = s->latch;
 
 	if (m && vv_memory_is_writable(m))
@@ -49,7 +49,7 @@ static bool add_shut(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memo
 }
 
 /* Some systems let nothing be both writable and executable. */
-static int open_piece(struct search *s, const struct vv_reopen_piece *p)
+static int open_piece(struct reopen_search *s, const struct vv_reopen_piece *p)
 {
 	int open = PROT_READ | PROT_WRITE, error;
 	char why[128];
@@ -68,7 +68,7 @@ static int shut_piece(const struct vv_reopen_piece *p)
 	return vv_memory_set_rights(p->lo, p->hi, p->rights);
 }
 
-static void find(struct search *s, const struct vv_memory_range *r, size_t n)
+static void find(struct reopen_search *s, const struct vv_memory_range *r, size_t n)
 {
 	s->rc = 0;
 	vv_memory_walk(r, n, add_shut, s);
@@ -76,7 +76,7 @@ static void find(struct search *s, const struct vv_memory_range *r, size_t n)
 
 int vv_reopen_open(struct vv_reopen *l, struct vv_memory_range *r, size_t n, struct vv_memory_range *bad)
 {
-	struct search s = { .latch = l, .bad = bad };
+	struct reopen_search s = { .latch = l, .bad = bad };
 	size_t before = l->n, opened = before;
 
 	n = vv_memory_tidy(r, n);

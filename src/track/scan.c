@@ -72,7 +72,7 @@ static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t 
 	return err ? not_protected(err) : 0;
 }
 
-struct parts {
+struct scan_parts {
 	const struct vv_scan *scan;
 	bool fresh;
 	uintptr_t lo, hi;
@@ -82,7 +82,7 @@ struct parts {
 
 static void protect_part(void *arg, size_t i)
 {
-	struct parts *p = arg;
+	struct scan_parts *p = arg;
 	uintptr_t lo = p->lo + i * PART, left = p->hi - lo;
 	double start = vv_clock_own_s();
 	int err = try_protect(p->scan, p->fresh, lo, lo + (left < PART ? left : PART));
@@ -104,7 +104,7 @@ static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 /* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. */
 static int protect_all(struct vv_scan *s, const struct vv_parallel_for *loop, bool fresh, uintptr_t lo, uintptr_t hi)
 {
-	struct parts p = {.scan = s, .fresh = fresh, .lo = lo, .hi = hi};
+	struct scan_parts p = {.scan = s, .fresh = fresh, .lo = lo, .hi = hi};
 	double start = vv_clock_own_s();
 	int rc = check_mapped(s, lo, hi);
 

@@ -62,7 +62,7 @@ static void print_variable(const struct vv_variable *v)
 	printf("\"}");
 }
 
-static void print_bytes(const struct vv_reader_file *f, const struct vv_variable *v, const struct vv_piece *p)
+static void print_bytes(const struct vv_reader_file *f, const struct vv_variable *v, const struct vv_outline_piece *p)
 {
 	uint64_t len = v->width;
 	uint8_t *raw = malloc(p->len), *whole = NULL, digest[VV_SHA256_BYTES];
@@ -112,7 +112,7 @@ static void outline(const char *path, bool bytes)
 	}
 	printf("], \"pieces\": [");
 	for (size_t i = 0; i < o.n_pieces; i++) {
-		const struct vv_piece *p = &o.piece[i];
+		const struct vv_outline_piece *p = &o.piece[i];
 
 		printf("%s[%" PRIu32 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %d, %" PRIu32, i ? ", " : "", p->variable, p->at, p->len, p->ordinal,
 		       p->coded, p->mask);

@@ -59,7 +59,7 @@ static void put_integers(struct vv_buf *b, const struct formats_marks *m, size_t
 	free(v);
 }
 
-static const struct vv_variable *check(const struct vv_outline *o, const char *name, unsigned type, size_t pieces, const struct vv_piece **first)
+static const struct vv_variable *check(const struct vv_outline *o, const char *name, unsigned type, size_t pieces, const struct vv_outline_piece **first)
 {
 	const struct vv_variable *v;
 	uint32_t number;
@@ -74,7 +74,7 @@ static const struct vv_variable *check(const struct vv_outline *o, const char *n
 static void finds_records(const struct formats_marks *m)
 {
 	static const uint8_t zeros[4000];
-	const struct vv_piece *p = NULL;
+	const struct vv_outline_piece *p = NULL;
 	const struct vv_variable *v;
 	struct vv_buf b = { 0 };
 	struct vv_outline o;
@@ -117,7 +117,7 @@ static void finds_records(const struct formats_marks *m)
 static void finds_parts(const struct formats_marks *marks)
 {
 	struct formats_marks m = *marks;
-	const struct vv_piece *p = NULL;
+	const struct vv_outline_piece *p = NULL;
 	struct vv_buf b = { 0 };
 	struct vv_outline o;
 
@@ -158,7 +158,7 @@ static void parts_must_agree(void)
 static void survives_a_cut(void)
 {
 	const struct formats_marks *m = &all_marks[0];
-	const struct vv_piece *p = NULL;
+	const struct vv_outline_piece *p = NULL;
 	struct vv_buf b = { 0 };
 	struct vv_outline o;
 	size_t whole;
@@ -180,7 +180,7 @@ static void survives_a_cut(void)
 static void ranks_agree(void)
 {
 	const struct formats_marks *m = &all_marks[0];
-	const struct vv_piece *p = NULL;
+	const struct vv_outline_piece *p = NULL;
 	struct vv_buf b = { 0 };
 	struct vv_outline o;
 

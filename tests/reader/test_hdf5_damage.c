@@ -47,7 +47,7 @@ static uint64_t chunk_bytes(const struct vv_variable *v)
 	return len;
 }
 
-static void undo(const struct file *f, const struct vv_variable *v, const struct vv_piece *p)
+static void undo(const struct file *f, const struct vv_variable *v, const struct vv_outline_piece *p)
 {
 	uint64_t len = chunk_bytes(v);
 	uint8_t *raw, *to;
@@ -107,7 +107,7 @@ static void must_be_in_order(struct file *f)
 	for (size_t i = 0; i < o.n_variables; i++)
 		CHECK(o.variable[i].width >= 1 && o.variable[i].ndim <= VV_MAX_DIMS && o.variable[i].type < VV_TYPES);
 	for (size_t i = 0; i < o.n_pieces; i++) {
-		const struct vv_piece *p = &o.piece[i];
+		const struct vv_outline_piece *p = &o.piece[i];
 
 		CHECK(p->len && p->at >= end && p->at <= f->n && p->len <= f->n - p->at && p->variable < o.n_variables);
 		end = p->at + p->len;
@@ -132,7 +132,7 @@ static const struct vv_variable *find(const struct vv_outline *o, const char *na
 	exit(1);
 }
 
-static const struct vv_piece *piece_of(const struct vv_outline *o, const struct vv_variable *v, uint64_t ordinal)
+static const struct vv_outline_piece *piece_of(const struct vv_outline *o, const struct vv_variable *v, uint64_t ordinal)
 {
 	for (size_t i = 0; i < o->n_pieces; i++)
 		if (&o->variable[o->piece[i].variable] == v && o->piece[i].ordinal == ordinal)
@@ -161,7 +161,7 @@ static void check_numbers(const struct file *f, const struct vv_outline *o)
 static void check_coded(const struct file *f, const struct vv_outline *o)
 {
 	const struct vv_variable *b = find(o, "/g/b");
-	const struct vv_piece *p = piece_of(o, b, 3); // rows 2 and 3, column 3 and what is beyond the edge
+	const struct vv_outline_piece *p = piece_of(o, b, 3); // rows 2 and 3, column 3 and what is beyond the edge
 	uint8_t v[12];
 	int rc;
 

@@ -11,7 +11,7 @@ static const struct formats_dim dims[] = { { "time", 0 }, { "y", Y }, { "x", X }
 
 static void check_form(const struct vv_outline *o, const char *name, unsigned type, uint32_t record, uint64_t row, uint64_t plane)
 {
-	const struct vv_piece *p = NULL;
+	const struct vv_outline_piece *p = NULL;
 	const struct vv_variable *v;
 	struct vv_form form;
 	uint32_t number;
@@ -28,7 +28,7 @@ static void check_form(const struct vv_outline *o, const char *name, unsigned ty
 
 static void check_pieces(const struct vv_outline *o, const struct formats_cdf *c, const struct formats_var *var, const char *name, uint64_t n)
 {
-	const struct vv_piece *p = NULL;
+	const struct vv_outline_piece *p = NULL;
 	uint32_t number;
 
 	outlines_find(o, name, &number);

@@ -80,7 +80,7 @@ static void ends_when_full(void)
 	struct vv_outline o = { 0 };
 	size_t n = 0;
 
-	while (vv_reader_add_piece(&o, &(struct vv_piece){ .at = n }) == 0)
+	while (vv_reader_add_piece(&o, &(struct vv_outline_piece){ .at = n }) == 0)
 		n++;
 	CHECK(n >= 100000 && n < 100u << 20 && o.full);
 	CHECK(vv_reader_add_variable(&o, "v", 1) == NULL);
@@ -166,7 +166,7 @@ static void says_what_pieces_are(void)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct vv_piece p = { .len = cases[i].len, .coded = cases[i].coded };
+		struct vv_outline_piece p = { .len = cases[i].len, .coded = cases[i].coded };
 		struct vv_form form = vv_reader_form(&cases[i].v, &p);
 
 		if (!vv_recipe_same_form(&form, &cases[i].form)) {

@@ -32,7 +32,7 @@ void outlines_check(const struct vv_outline *o, uint64_t len)
 		CHECK(v->n_filters <= VV_READER_FILTERS && v->n_fill <= sizeof(v->fill));
 	}
 	for (size_t i = 0; i < o->n_pieces; i++) {
-		const struct vv_piece *p = &o->piece[i];
+		const struct vv_outline_piece *p = &o->piece[i];
 		struct vv_form form;
 
 		CHECK(p->variable < o->n_variables && p->len > 0);
@@ -67,7 +67,7 @@ const struct vv_variable *outlines_find(const struct vv_outline *o, const char *
 	exit(1);
 }
 
-size_t outlines_pieces(const struct vv_outline *o, uint32_t variable, const struct vv_piece **first)
+size_t outlines_pieces(const struct vv_outline *o, uint32_t variable, const struct vv_outline_piece **first)
 {
 	size_t n = 0;
 

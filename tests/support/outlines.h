@@ -17,7 +17,7 @@ struct vv_outline outlines_get(const void *p, size_t n, const char *name, const 
 /* The variable of this name; ends the program if there is none. Its number into *number unless that is NULL. */
 const struct vv_variable *outlines_find(const struct vv_outline *o, const char *name, uint32_t *number);
 /* Its pieces: how many; the first of them. */
-size_t outlines_pieces(const struct vv_outline *o, uint32_t variable, const struct vv_piece **first);
+size_t outlines_pieces(const struct vv_outline *o, uint32_t variable, const struct vv_outline_piece **first);
 
 /* Pieces ascend, are disjoint and inside; variables are such as the header promises. */
 void outlines_check(const struct vv_outline *o, uint64_t len);

@@ -466,7 +466,7 @@ void sieve_model_pass(struct sieve_model *m, struct vv_span *span, size_t n, uin
 
 /* ---- what a session continues from ------------------------------------------------------------------------------------ */
 
-static bool in_ranges(const struct vv_range *usable, size_t n, uint32_t number)
+static bool in_ranges(const struct vv_number_range *usable, size_t n, uint32_t number)
 {
 	for (size_t i = 0; i < n; i++)
 		if (number >= usable[i].at && number - usable[i].at < usable[i].len)
@@ -474,7 +474,7 @@ static bool in_ranges(const struct vv_range *usable, size_t n, uint32_t number)
 	return false;
 }
 
-static void know_slice(struct sieve_model *m, const struct vv_range *usable, size_t n_usable)
+static void know_slice(struct sieve_model *m, const struct vv_number_range *usable, size_t n_usable)
 {
 	size_t fit = 0;
 
@@ -527,7 +527,7 @@ static void load_past(struct sieve_model *m, uint32_t begin)
 		}
 }
 
-void sieve_model_readopt(struct sieve_model *m, uint32_t ordinal, const struct vv_range *usable, size_t n_usable)
+void sieve_model_readopt(struct sieve_model *m, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable)
 {
 	forget_all(&m->known);
 	forget_all(&m->nodes);
@@ -538,7 +538,7 @@ void sieve_model_readopt(struct sieve_model *m, uint32_t ordinal, const struct v
 	}
 }
 
-void sieve_model_adopt(struct sieve_model *m, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
+void sieve_model_adopt(struct sieve_model *m, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_number_range *usable,
 		       size_t n_usable)
 {
 	fit(m, span, n);

@@ -26,9 +26,9 @@ struct sieve_model;
 struct sieve_model *sieve_model_new(const struct vv_sieve_options *opt);
 void sieve_model_free(struct sieve_model *m);
 void sieve_model_pass(struct sieve_model *m, struct vv_span *span, size_t n, uint32_t ordinal, struct sieve_record *out);
-void sieve_model_adopt(struct sieve_model *m, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_range *usable,
+void sieve_model_adopt(struct sieve_model *m, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_number_range *usable,
 		       size_t n_usable);
-void sieve_model_readopt(struct sieve_model *m, uint32_t ordinal, const struct vv_range *usable, size_t n_usable);
+void sieve_model_readopt(struct sieve_model *m, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable);
 void sieve_model_forget(struct sieve_model *m, uint32_t ordinal);
 
 /* What a set holds: the whole grains of its regions, by number. */

@@ -352,7 +352,7 @@ void sieve_suite_failures(const struct sieve_suite *s)
 static void continue_from(const struct sieve_suite *s, enum vv_method method, uint64_t memory)
 {
 	enum { C = 64, N = 700 };
-	static const struct vv_range all = { 0, 2 * N }, some[] = { { 3, 60 }, { 64, 200 }, { 300, 1 }, { 690, 400 } };
+	static const struct vv_number_range all = { 0, 2 * N }, some[] = { { 3, 60 }, { 64, 200 }, { 300, 1 }, { 690, 400 } };
 	struct trial_memory m;
 	struct trial t;
 

@@ -127,7 +127,7 @@ static void tell_nothing(struct trial_memory *m)
 /* Grains of which nothing is known are looked at, whatever the bits say. */
 static void new_grains(const struct sieve_suite *s, uint32_t chunk)
 {
-	const struct vv_range all = { 0, UINT32_MAX };
+	const struct vv_number_range all = { 0, UINT32_MAX };
 	struct trial_memory m;
 	struct trial_five f;
 

@@ -284,7 +284,7 @@ void trial_forget(struct trial *t)
 }
 
 /* The data of an epoch that is adopted are the grains by their numbers: those that may not be used are made useless. */
-static void remember(struct trial *t, const struct vv_range *usable, size_t n)
+static void remember(struct trial *t, const struct vv_number_range *usable, size_t n)
 {
 	struct sieve_record *r = &t->history[t->n++];
 	uint32_t chunk = t->opt.chunk;
@@ -354,7 +354,7 @@ static void learn_in_steps(struct trial *t)
 	CHECK_EQ(space->learn(t->sieve, NULL, 0), 0);
 }
 
-void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
+void trial_adopt(struct trial *t, const struct vv_number_range *usable, size_t n)
 {
 	struct trial_memory *m = t->mem;
 	struct vv_span span[TRIAL_REGIONS];
@@ -375,7 +375,7 @@ void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n)
 	remember(t, usable, n);
 }
 
-void trial_readopt(struct trial *t, const struct vv_range *usable, size_t n)
+void trial_readopt(struct trial *t, const struct vv_number_range *usable, size_t n)
 {
 	t->ordinal++;
 	CHECK_EQ(t->mem->suite->space->adopt(t->sieve, t->ordinal, usable, n), 0);

@@ -54,8 +54,8 @@ const struct sieve_record *trial_step(struct trial *t);
 bool trial_fail(struct trial *t, int at);
 /* The last epoch did not count. */
 void trial_forget(struct trial *t);
-void trial_adopt(struct trial *t, const struct vv_range *usable, size_t n);
-void trial_readopt(struct trial *t, const struct vv_range *usable, size_t n);
+void trial_adopt(struct trial *t, const struct vv_number_range *usable, size_t n);
+void trial_readopt(struct trial *t, const struct vv_number_range *usable, size_t n);
 
 /* One trial for each method. */
 struct trial_five {

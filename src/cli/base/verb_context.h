@@ -8,7 +8,7 @@
 #include "cli/base/json.h"
 #include "cli/base/out.h"
 #include "cli/base/spec.h"
-#include "cli/base/mpi_world.h"
+#include "cli/base/command_ranks.h"
 #include "engine/lineage/catalog.h"
 #include <limits.h>
 
@@ -16,7 +16,7 @@ enum { VV_VERB_CONTEXT_READS = 2 };
 
 struct vv_verb_context {
 	const struct vv_args *args;
-	const struct vv_mpi_world *world; /* NULL: alone */
+	const struct vv_command_ranks *world; /* NULL: alone */
 	struct vv_conf conf;
 	struct vv_out out;   /* text; unused with --json */
 	struct vv_json json; /* the one object, open */

@@ -7,16 +7,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct side {
+struct cmd_diff_side {
 	struct vv_store *store;
 	struct vv_lineage lineage;
 	uint64_t epoch;
 	uint32_t ranks;
 };
 
-struct comparison {
+struct cmd_diff_comparison {
 	struct vv_verb_context *job;
-	struct side a, b;
+	struct cmd_diff_side a, b;
 	const char **only; /* regions asked for; all if there are none */
 	size_t n_only;
 	struct vv_bar bar;
@@ -90,7 +90,7 @@ static void say_elements(struct vv_out *o, const struct vv_diff_region *r)
 	}
 }
 
-static void say_region(struct vv_out *o, const struct comparison *c, const struct vv_diff_region *r)
+static void say_region(struct vv_out *o, const struct cmd_diff_comparison *c, const struct vv_diff_region *r)
 {
 	uint64_t common;
 
@@ -119,7 +119,7 @@ static void say_region(struct vv_out *o, const struct comparison *c, const struc
 
 static void tell(void *arg, const struct vv_diff_region *r)
 {
-	struct comparison *c = arg;
+	struct cmd_diff_comparison *c = arg;
 	bool equal = is_equal(r);
 
 	*(equal ? &c->equal : &c->different) += 1;
@@ -132,7 +132,7 @@ static void tell(void *arg, const struct vv_diff_region *r)
 
 /* ---- the regions asked for ---------------------------------------------------------------------------------------- */
 
-static bool asked_for(const struct comparison *c, const char *name)
+static bool asked_for(const struct cmd_diff_comparison *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_only; i++)
 		if (strcmp(c->only[i], name) == 0)
@@ -141,7 +141,7 @@ static bool asked_for(const struct comparison *c, const char *name)
 }
 
 /* A table of the regions asked for; it borrows them from `from`. */
-static int narrow(const struct comparison *c, const struct vv_run_table *from, struct vv_run_table *out)
+static int narrow(const struct cmd_diff_comparison *c, const struct vv_run_table *from, struct vv_run_table *out)
 {
 	int rc;
 
@@ -167,7 +167,7 @@ static void narrow_fini(struct vv_run_table *t)
 }
 
 /* Each region asked for must be on one side at least; the error lists what the first has. */
-static int check_names(const struct comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
+static int check_names(const struct cmd_diff_comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
 {
 	const struct vv_run_table_region *r;
 	int rc = 0;
@@ -178,7 +178,7 @@ static int check_names(const struct comparison *c, const struct vv_run_table *a,
 	return rc;
 }
 
-static int compare_tables(struct comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
+static int compare_tables(struct cmd_diff_comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
 {
 	struct vv_run_table some_a = { 0 }, some_b = { 0 };
 	struct vv_diff_side x = { &c->a.lineage, &some_a }, y = { &c->b.lineage, &some_b };
@@ -196,7 +196,7 @@ static int compare_tables(struct comparison *c, const struct vv_run_table *a, co
 	return rc ? rc : differ;
 }
 
-static int compare_rank(struct comparison *c, uint32_t rank)
+static int compare_rank(struct cmd_diff_comparison *c, uint32_t rank)
 {
 	struct vv_run_table a = { 0 }, b = { 0 };
 	int rc = vv_run_table_load(&c->a.lineage, c->a.epoch, rank, &a);
@@ -213,7 +213,7 @@ static int compare_rank(struct comparison *c, uint32_t rank)
 
 /* ---- the verb ----------------------------------------------------------------------------------------------------- */
 
-static int open_side(struct vv_verb_context *job, struct side *s, const char *text)
+static int open_side(struct vv_verb_context *job, struct cmd_diff_side *s, const char *text)
 {
 	struct vv_spec spec;
 	struct vv_commit commit = { 0 };
@@ -231,7 +231,7 @@ static int open_side(struct vv_verb_context *job, struct side *s, const char *te
 }
 
 /* Rank by rank; a rank that only one side has is a difference. */
-static int compare_ranks(struct comparison *c)
+static int compare_ranks(struct cmd_diff_comparison *c)
 {
 	uint64_t one = VV_MAX_RANKS;
 	uint32_t common = c->a.ranks < c->b.ranks ? c->a.ranks : c->b.ranks;
@@ -249,7 +249,7 @@ static int compare_ranks(struct comparison *c)
 	return rc < 0 ? rc : differ;
 }
 
-static void put_side(struct vv_json *j, const char *key, const struct side *s)
+static void put_side(struct vv_json *j, const char *key, const struct cmd_diff_side *s)
 {
 	vv_json_object(j, key);
 	vv_json_text(j, "store", s->store->url);
@@ -259,7 +259,7 @@ static void put_side(struct vv_json *j, const char *key, const struct side *s)
 	vv_json_end(j);
 }
 
-static int compare(struct comparison *c)
+static int compare(struct cmd_diff_comparison *c)
 {
 	struct vv_verb_context *job = c->job;
 	int rc;
@@ -283,7 +283,7 @@ static int compare(struct comparison *c)
 static int run(struct vv_verb_context *job)
 {
 	const char *with = vv_args_value(job->args, "with");
-	struct comparison c = { .job = job, .only = job->args->operand + 3, .n_only = job->args->n_operands - 3 };
+	struct cmd_diff_comparison c = { .job = job, .only = job->args->operand + 3, .n_only = job->args->n_operands - 3 };
 	struct vv_store *other = NULL;
 	int rc = vv_verb_context_open_store(job);
 

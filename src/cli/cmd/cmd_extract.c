@@ -15,21 +15,21 @@ static bool ends_in(const char *s, const char *end)
 }
 
 /* What is taken out: a region, a file, which is one too, or a variable of a file. */
-struct source {
+struct cmd_extract_source {
 	const struct vv_lineage *lineage;
 	const struct vv_run_table_region *region;
 	struct vv_extract_variable_file *file; /* NULL: the region itself */
 	const struct vv_variable *variable;
 };
 
-static int copy(struct vv_verb_context *job, const struct source *s, int fd, bool npy, const struct vv_progress *progress)
+static int copy(struct vv_verb_context *job, const struct cmd_extract_source *s, int fd, bool npy, const struct vv_progress *progress)
 {
 	if (s->file)
 		return vv_extract_variable_write(s->file, s->variable, fd, npy, progress);
 	return vv_export_region(s->lineage, s->region, job->pool, fd, npy, progress);
 }
 
-static int to_stdout(struct vv_verb_context *job, const struct source *s, bool npy, const struct vv_progress *progress)
+static int to_stdout(struct vv_verb_context *job, const struct cmd_extract_source *s, bool npy, const struct vv_progress *progress)
 {
 	int rc;
 
@@ -40,7 +40,7 @@ static int to_stdout(struct vv_verb_context *job, const struct source *s, bool n
 	return rc;
 }
 
-static int to_file(struct vv_verb_context *job, const struct source *s, const char *path, bool npy, const struct vv_progress *progress)
+static int to_file(struct vv_verb_context *job, const struct cmd_extract_source *s, const char *path, bool npy, const struct vv_progress *progress)
 {
 	struct vv_outfile f;
 	int rc = vv_outfile_open(&f, path);
@@ -55,7 +55,7 @@ static int to_file(struct vv_verb_context *job, const struct source *s, const ch
 }
 
 /* To where it is wanted; *path is NULL for the standard output. */
-static int take_out(struct vv_verb_context *job, const struct source *s, const char **path, bool *npy)
+static int take_out(struct vv_verb_context *job, const struct cmd_extract_source *s, const char **path, bool *npy)
 {
 	struct vv_bar bar;
 	int rc;
@@ -84,7 +84,7 @@ static void put_region(struct vv_json *j, const struct vv_run_table *t, const st
 
 static int extract_region(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_run_table *t, const char *region)
 {
-	struct source s = { .lineage = lin };
+	struct cmd_extract_source s = { .lineage = lin };
 	const char *path;
 	bool npy;
 	int rc = vv_run_table_region(lin, t, region, &s.region);
@@ -142,7 +142,7 @@ static void put_file(struct vv_json *j, const struct vv_unpack *u, const struct 
 
 static int extract_file(struct vv_verb_context *job, const struct vv_unpack *u, const char *text, const char *apart)
 {
-	struct source s = { .lineage = u->lineage };
+	struct cmd_extract_source s = { .lineage = u->lineage };
 	struct vv_unpack_file f;
 	const char *name = NULL, *path;
 	bool npy;

@@ -139,7 +139,7 @@ static int run_dump(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = hand_on(job);
 	umask(S_IRWXG | S_IRWXO);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_verb_context_open_session(job, args->operand[STORE], spec.lineage, &v);
 	if (rc == 0) {
@@ -238,15 +238,15 @@ static int find_lineage(struct vv_verb_context *job, struct vv_spec *spec)
 
 	if (rc == 0)
 		rc = hand_on(job);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc)
 		return rc;
 	rc = vv_verb_context_open_other(job, job->args->operand[STORE], &job->store);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec->lineage, false, &lin);
 	have = rc == 0;
-	vv_mpi_world_sum(job->world, &have, 1);
-	return vv_mpi_world_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
+	vv_command_ranks_sum(job->world, &have, 1);
+	return vv_command_ranks_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
 }
 
 static int restore_together(struct vv_verb_context *job, const struct vv_restore_one_options *opt, struct vv_restore_many *out, uint64_t *epoch)
@@ -267,7 +267,7 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
 	if (rc == 0)
 		rc = vv_threads_start(v);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_restore_many_run(v, &v->ctx.lineage, *epoch, v->ctx.pool, opt, out);
 	if (vv_verb_context_is_first(job))
@@ -296,7 +296,7 @@ static int run_restore(struct vv_verb_context *job)
 	if (rc == 0 && vv_args_value(args, "private-pts"))
 		rc = opt.shell_job ? vv_err_set(VV_EINVAL, "image restore: --shell-job puts it on our terminal, --private-pts apart from it: give one of them")
 				   : vv_private_devpts_open();
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0)
 		rc = (job->world ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
 	if (rc == 0)

@@ -103,7 +103,7 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 
 /* ---- what the lineage has ----------------------------------------------------------------------------------------- */
 
-struct known {
+struct cmd_pack_known {
 	struct vv_verb_context *job;
 	struct vv_filelist *list;
 	bool delete;
@@ -120,7 +120,7 @@ static bool is_in(const struct vv_pack_file *file, const struct vv_unpack *u)
 
 static int pass_over(void *arg, const struct vv_unpack *u)
 {
-	struct known *k = arg;
+	struct cmd_pack_known *k = arg;
 	struct vv_filelist *l = k->list;
 	int rc = 0;
 
@@ -159,7 +159,7 @@ static int check_keep(const struct vv_verb_context *job, size_t sets, bool *left
  * packed is deleted, if that is asked for. */
 static int agree_on_files(struct vv_verb_context *job, const char *lineage, struct vv_filelist *l, struct vv_pack_command_known *known)
 {
-	struct known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
+	struct cmd_pack_known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
 	struct vv_buf b = { 0 };
 	bool mine = vv_verb_context_is_first(job);
 	int rc = mine ? list_files(job->args, l) : 0;
@@ -168,13 +168,13 @@ static int agree_on_files(struct vv_verb_context *job, const char *lineage, stru
 		rc = check_keep(job, l->n_sets, &k.delete);
 	if (rc == 0 && mine && is_series(job->args))
 		rc = vv_packed_before_each(job, lineage, k.delete, NULL, pass_over, &k);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	*known = k.found;
 	if (rc == 0 && job->world) {
 		if (mine)
 			vv_filelist_put(l, &b);
-		rc = vv_mpi_world_share(job->world, &b);
-		rc = vv_mpi_world_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
+		rc = vv_command_ranks_share(job->world, &b);
+		rc = vv_command_ranks_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
 	}
 	vv_buf_fini(&b);
 	return rc;
@@ -197,7 +197,7 @@ static int run(struct vv_verb_context *job)
 		rc = vv_verb_context_hand_on_settings(job);
 	if (rc == 0)
 		rc = vv_verb_context_take_option(job, "threads", "threads");
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);
 	opt.stop = &stop;

@@ -5,6 +5,10 @@
 #include "cli/pack/exclude_store.h"
 #include "cli/report/report.h"
 #include "cli/base/text.h"
+#include "cli/report/report_json.h"
+#include "cli/report/report_lineage.h"
+#include "cli/report/report_page.h"
+#include "cli/report/report_png.h"
 #include "vv_config.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -223,7 +223,7 @@ static int run(struct vv_verb_context *job)
 
 	if (vv_args_value(job->args, "rank"))
 		return run_rank(job);
-	many = vv_mpi_world_is_many(&rank);
+	many = vv_command_ranks_is_many(&rank);
 	if (!many && !vv_args_value(job->args, "rehearse"))
 		vv_run_watch_prepare();
 	rc = parse(job, &plan);

@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/base/verb_context.h"
-#include "cli/pack/show_files.h"
+#include "cli/base/show_files.h"
 #include "cli/base/summary.h"
 #include "cli/base/text.h"
 #include "codec/codec.h"

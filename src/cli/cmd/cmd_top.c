@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "cli/base/interrupt.h"
 #include "cli/top/top.h"
+#include "cli/top/top_text.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

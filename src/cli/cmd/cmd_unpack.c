@@ -6,7 +6,7 @@
 #include "cli/base/interrupt.h"
 #include "cli/base/verb_context.h"
 #include "cli/pack/exclude_store.h"
-#include "cli/pack/show_files.h"
+#include "cli/base/show_files.h"
 #include "cli/base/text.h"
 #include "core/format/digest.h"
 #include "engine/files/tree_entries.h"
@@ -212,7 +212,7 @@ static int report(struct vv_verb_context *job, const char *of, const struct vv_u
 	sum[2] = r->n_missing;
 	sum[3] = r->copies;
 	sum[4] = r->left.n;
-	vv_mpi_world_sum(job->world, sum, SUMS);
+	vv_command_ranks_sum(job->world, sum, SUMS);
 	say_left(job, of, r);
 	if (job->args->json)
 		put_report(job, u, r, sum, seconds, rc);
@@ -278,11 +278,11 @@ static int lay_all(struct vv_verb_context *job, const struct vv_unpack *u, const
 
 	if (rc == 0 && mine)
 		rc = vv_tree_entries_begin(&e);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0) {
 		rc = vv_unpack_run(u, job->pool, opt, r);
 		vv_err_save(rc, &error);
-		(void)vv_mpi_world_agree(job->world, 0);
+		(void)vv_command_ranks_agree(job->world, 0);
 		rc = mine ? vv_tree_entries_end(&e, r) : 0;
 		rc = error.code ? vv_err_restore(&error) : rc;
 	}
@@ -324,7 +324,7 @@ static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	double start = vv_clock_s(), seconds;
 	struct vv_unpack_report r = { 0 };
 	uint64_t sum[SUMS];
-	int rc = vv_mpi_world_agree(job->world, vv_unpack_check(u, &opt));
+	int rc = vv_command_ranks_agree(job->world, vv_unpack_check(u, &opt));
 
 	if (rc)
 		return rc;
@@ -348,12 +348,12 @@ static int agree_on(const struct vv_verb_context *job, const struct vv_digest_st
 {
 	uint64_t number = vv_digest_stream_check(known) >> 32, sum = number;
 
-	vv_mpi_world_sum(job->world, &sum, 1);
-	rc = vv_mpi_world_agree(job->world, rc);
+	vv_command_ranks_sum(job->world, &sum, 1);
+	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0 && job->world && sum != number * job->world->size)
 		rc = vv_err_set(VV_EIO, "rank %" PRIu32 " cannot read the same epochs and files as the others; is the store the same everywhere, and at rest?",
 				job->world->rank);
-	return vv_mpi_world_agree(job->world, rc);
+	return vv_command_ranks_agree(job->world, rc);
 }
 
 /* All that is known of an epoch: which it is, and of its files what they are called, how long they are, whose they are. */
@@ -393,7 +393,7 @@ static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin,
 
 /* ---- all epochs --------------------------------------------------------------------------------------------------- */
 
-struct series {
+struct cmd_unpack_series {
 	struct vv_unpack *u; /* of the epochs that can be read */
 	char **folder;       /* of each */
 	size_t n;
@@ -401,7 +401,7 @@ struct series {
 	int status;          /* the exit status that is due */
 };
 
-static void series_fini(struct series *e)
+static void series_fini(struct cmd_unpack_series *e)
 {
 	for (size_t i = 0; i < e->n; i++) {
 		vv_unpack_close(&e->u[i]);
@@ -424,7 +424,7 @@ static void tell_lost(struct vv_verb_context *job, uint64_t epoch, int rc)
 }
 
 /* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged, or out of reach, costs no other. */
-static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct series *e)
+static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct cmd_unpack_series *e)
 {
 	bool apart = vv_args_value(job->args, "by-epoch");
 	struct vv_listing l = { 0 };
@@ -457,7 +457,7 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 	return rc;
 }
 
-static int check_name(const struct series *e, const struct names *s, size_t k, const char *name, struct vv_map *seen)
+static int check_name(const struct cmd_unpack_series *e, const struct names *s, size_t k, const char *name, struct vv_map *seen)
 {
 	size_t other = is_asked(s, name) ? vv_map_get(seen, name) : k;
 
@@ -470,7 +470,7 @@ static int check_name(const struct series *e, const struct names *s, size_t k, c
 }
 
 /* Would two epochs write the same file or link? */
-static int check_names(const struct series *e, const struct names *s)
+static int check_names(const struct cmd_unpack_series *e, const struct names *s)
 {
 	struct vv_map seen = { 0 };
 	int rc = 0;
@@ -489,7 +489,7 @@ static int check_names(const struct series *e, const struct names *s)
 	return rc;
 }
 
-static int series_check(const struct vv_verb_context *job, const struct series *e, const struct names *s)
+static int series_check(const struct vv_verb_context *job, const struct cmd_unpack_series *e, const struct names *s)
 {
 	int rc = vv_args_value(job->args, "by-epoch") || is_test(job) ? 0 : check_names(e, s);
 
@@ -502,7 +502,7 @@ static int series_check(const struct vv_verb_context *job, const struct series *
 }
 
 /* Want of space or memory there is for those to come, too: it ends here. What is wrong with one epoch is not. */
-static int unpack_next(struct vv_verb_context *job, struct series *e, size_t k, const struct names *s)
+static int unpack_next(struct vv_verb_context *job, struct cmd_unpack_series *e, size_t k, const struct names *s)
 {
 	struct vv_unpack_report r = { 0 };
 	double start = vv_clock_s();
@@ -525,12 +525,12 @@ static int unpack_next(struct vv_verb_context *job, struct series *e, size_t k, 
 	e->sum[0] += sum[0];
 	e->sum[1] += sum[1];
 	vv_unpack_report_fini(&r);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	return vv_unpack_is_of_one_rank(rc) ? 0 : rc;
 }
 
 /* What was not begun, file by file. */
-static void tell_rest(struct vv_verb_context *job, const struct series *e, size_t k, const struct names *s)
+static void tell_rest(struct vv_verb_context *job, const struct cmd_unpack_series *e, size_t k, const struct names *s)
 {
 	struct vv_json *j = &job->json;
 	const struct vv_unpack *u = &e->u[k];
@@ -557,7 +557,7 @@ static void tell_rest(struct vv_verb_context *job, const struct series *e, size_
 
 static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
 {
-	struct series e = { 0 };
+	struct cmd_unpack_series e = { 0 };
 	double start = vv_clock_s();
 	struct vv_digest_stream known;
 	char of[48];
@@ -571,7 +571,7 @@ static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin
 		add_known(&known, &e.u[i]);
 	rc = agree_on(job, &known, rc);
 	if (rc == 0)
-		rc = vv_mpi_world_agree(job->world, series_check(job, &e, s));
+		rc = vv_command_ranks_agree(job->world, series_check(job, &e, s));
 	for (going = rc; going == 0 && k < e.n; k++)
 		going = unpack_next(job, &e, k, s);
 	for (size_t i = k; rc == 0 && i < e.n; i++)
@@ -614,7 +614,7 @@ static int run(struct vv_verb_context *job)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
 		rc = vv_verb_context_start_pool(job);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	allow_files();
 	if (rc == 0)
 		rc = each ? unpack_each(job, &lin, &spec, &s) : unpack_one(job, &lin, &spec, &s);

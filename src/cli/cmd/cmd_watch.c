@@ -33,7 +33,7 @@ struct growth { /* of a set of which every file was packed, and then came anothe
 	bool steps; /* its last number is that of a step: each file is a set */
 };
 
-struct watch {
+struct cmd_watch {
 	struct vv_verb_context *job;
 	const char *lineage, *pattern;
 	struct vv_file_sets rule;
@@ -51,7 +51,7 @@ struct watch {
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
 
-static struct growth *find_growth(const struct watch *w, const char *key)
+static struct growth *find_growth(const struct cmd_watch *w, const char *key)
 {
 	for (size_t i = 0; i < w->n_growth; i++)
 		if (strcmp(w->growth[i].key, key) == 0)
@@ -59,7 +59,7 @@ static struct growth *find_growth(const struct watch *w, const char *key)
 	return NULL;
 }
 
-static bool key_of(const struct watch *w, const char *name, char *key, size_t cap)
+static bool key_of(const struct cmd_watch *w, const char *name, char *key, size_t cap)
 {
 	const char *slash = strrchr(name, '/');
 	const struct growth *g;
@@ -139,7 +139,7 @@ static int sets_add(struct sets *s, const char *key, const struct vv_watch_files
 	return 0;
 }
 
-static int sort_out(struct watch *w, struct sets *s)
+static int sort_out(struct cmd_watch *w, struct sets *s)
 {
 	char key[VV_MANIFEST_NAME + 16];
 	int rc = 0;
@@ -151,7 +151,7 @@ static int sort_out(struct watch *w, struct sets *s)
 }
 
 /* When it may be packed; a time that does not come: it is not complete. */
-static double due_of(const struct watch *w, const struct set *s)
+static double due_of(const struct cmd_watch *w, const struct set *s)
 {
 	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks || (s->is_step && s->n_numbers));
 
@@ -167,12 +167,12 @@ static bool grows(const struct set *s)
 }
 
 /* Ranks are numbered from 0 or 1 on, without a gap, and are no more than there are. */
-static bool are_ranks(const struct watch *w, const struct set *s)
+static bool are_ranks(const struct cmd_watch *w, const struct set *s)
 {
 	return s->lowest <= 1 && s->highest - s->lowest + 1 == s->n_numbers && (w->ranks == 0 || s->n <= w->ranks);
 }
 
-static int note_growth(struct watch *w, const struct set *s, struct growth **out)
+static int note_growth(struct cmd_watch *w, const struct set *s, struct growth **out)
 {
 	char *key = vv_mem_strdup(s->key);
 	int rc = key ? vv_mem_room(&w->growth, w->n_growth, &w->growth_cap, sizeof(*w->growth)) : VV_ENOMEM;
@@ -188,7 +188,7 @@ static int note_growth(struct watch *w, const struct set *s, struct growth **out
 
 /* A file that comes late may be the last rank's. But if its number is none of a rank, or it happens again, numbers are those of steps; then what was
  * packed before is not packed again. *steps: so it is, and there are other sets now. */
-static int judge_growth(struct watch *w, const struct set *s, bool *steps)
+static int judge_growth(struct cmd_watch *w, const struct set *s, bool *steps)
 {
 	struct growth *g = find_growth(w, s->key);
 	int rc = g ? 0 : note_growth(w, s, &g);
@@ -211,7 +211,7 @@ static int judge_growth(struct watch *w, const struct set *s, bool *steps)
 
 /* ---- what the store has already ----------------------------------------------------------------------------------- */
 
-static struct vv_watch_files_file *file_here(const struct watch *w, const char *name)
+static struct vv_watch_files_file *file_here(const struct cmd_watch *w, const char *name)
 {
 	size_t at = vv_map_get(&w->lookout.by_name, name);
 
@@ -219,7 +219,7 @@ static struct vv_watch_files_file *file_here(const struct watch *w, const char *
 }
 
 /* A run that was killed, or was not told to delete, has left them. If they are not what the epoch has they are packed again, unless a later one has them. */
-static int delete_left(struct watch *w, const struct vv_unpack *u, const struct vv_filelist *l)
+static int delete_left(struct cmd_watch *w, const struct vv_unpack *u, const struct vv_filelist *l)
 {
 	bool has = true;
 	int rc = l->n ? vv_purge_left(w->job, u, l->file, l->n, &w->left, &has) : 0;
@@ -235,7 +235,7 @@ static int delete_left(struct watch *w, const struct vv_unpack *u, const struct 
 
 static int mark(void *arg, const struct vv_unpack *u)
 {
-	struct watch *w = arg;
+	struct cmd_watch *w = arg;
 	struct vv_filelist left = { .folder = w->lookout.folder, .store = w->lookout.store };
 	char key[VV_MANIFEST_NAME + 16];
 	int rc = 0;
@@ -265,7 +265,7 @@ static int by_nature(const void *a, const void *b)
 	return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int list_set(struct watch *w, const struct set *s, struct vv_filelist *l)
+static int list_set(struct cmd_watch *w, const struct set *s, struct vv_filelist *l)
 {
 	char key[VV_MANIFEST_NAME + 16];
 	const char **name = vv_mem_new(s->n, sizeof(*name));
@@ -301,7 +301,7 @@ static bool is_written(const struct vv_filelist *l)
 }
 
 /* One that cannot be packed now (it changes after all, the store is full or in use) is tried again. */
-static int pack_set(struct watch *w, const struct set *s)
+static int pack_set(struct cmd_watch *w, const struct set *s)
 {
 	const struct vv_pack_options opt = { .effort = VV_PACK_DEFAULT };
 	struct vv_filelist l = { 0 };
@@ -338,7 +338,7 @@ static int pack_set(struct watch *w, const struct set *s)
 }
 
 /* Packs what is due, the oldest first; *wait: how long nothing is. */
-static int pack_due(struct watch *w, double *wait)
+static int pack_due(struct cmd_watch *w, double *wait)
 {
 	struct sets s = { 0 };
 	const struct set *best = NULL;
@@ -364,7 +364,7 @@ static int pack_due(struct watch *w, double *wait)
 
 /* ---- the verb ----------------------------------------------------------------------------------------------------- */
 
-static int parse(struct watch *w)
+static int parse(struct cmd_watch *w)
 {
 	struct vv_conf c;
 	int rc = vv_args_conf(w->job->args, items, sizeof(items) / sizeof(items[0]), &c);
@@ -378,7 +378,7 @@ static int parse(struct watch *w)
 	return rc ? rc : vv_file_sets_init(&w->rule, "watch", vv_args_value(w->job->args, "set"));
 }
 
-static int watch(struct watch *w)
+static int watch(struct cmd_watch *w)
 {
 	double wait = 0;
 	uint64_t keep = vv_conf_number(&w->job->conf, "keep");
@@ -409,7 +409,7 @@ static int watch(struct watch *w)
 
 static int run(struct vv_verb_context *job)
 {
-	struct watch *w = vv_mem_new(1, sizeof(*w));
+	struct cmd_watch *w = vv_mem_new(1, sizeof(*w));
 	struct vv_spec spec;
 	uint32_t rank;
 	int rc = w ? vv_spec_parse(job->args->operand[1], 0, &spec) : VV_ENOMEM;
@@ -420,7 +420,7 @@ static int run(struct vv_verb_context *job)
 	w->lineage = spec.lineage;
 	w->lookout.fd = -1;
 	w->patience = PATIENCE;
-	if (rc == 0 && vv_mpi_world_is_many(&rank) && rank)
+	if (rc == 0 && vv_command_ranks_is_many(&rank) && rank)
 		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
 	if (rc == 0)
 		rc = parse(w);

@@ -108,7 +108,7 @@ static int run_verb(struct vv_verb_context *job, struct vv_args *args, const str
 				  args->n_operands < cmd->min ? "something is missing" : "too much is given", cmd->name,
 				  cmd->operands);
 	if (cmd->many && !job->world) {
-		rc = vv_mpi_world_join(args->argv);
+		rc = vv_command_ranks_join(args->argv);
 		if (rc)
 			return rc;
 	}
@@ -172,7 +172,7 @@ static int finish(struct vv_verb_context *job, const struct vv_args *args, const
 	return 2;
 }
 
-int vv_main_run(int argc, char **argv, const struct vv_mpi_world *world)
+int vv_main_run(int argc, char **argv, const struct vv_command_ranks *world)
 {
 	struct vv_args args;
 	struct vv_verb_context job = { .world = world };

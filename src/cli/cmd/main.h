@@ -2,9 +2,9 @@
 #ifndef VV_CLI_CMD_MAIN_H
 #define VV_CLI_CMD_MAIN_H
 
-#include "cli/base/mpi_world.h"
+#include "cli/base/command_ranks.h"
 
 /* world: NULL where it is alone. The exit status. */
-int vv_main_run(int argc, char **argv, const struct vv_mpi_world *world);
+int vv_main_run(int argc, char **argv, const struct vv_command_ranks *world);
 
 #endif

@@ -45,7 +45,7 @@ static void rest(void)
 
 int main(int argc, char **argv)
 {
-	struct vv_mpi_world world = { .plug = plug, .lowest = lowest, .sum = sum, .share = share, .rest = rest };
+	struct vv_command_ranks world = { .plug = plug, .lowest = lowest, .sum = sum, .share = share, .rest = rest };
 	int level, rank, size, status;
 
 	if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {

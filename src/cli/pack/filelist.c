@@ -339,21 +339,21 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand)
 
 /* ---- sets --------------------------------------------------------------------------------------------------------- */
 
-struct member {
+struct filelist_member {
 	char *key; /* NULL: of no set */
 	struct vv_pack_file file;
 };
 
 static int by_key(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct filelist_member *x = a, *y = b;
 	int order = strverscmp(x->key, y->key);
 
 	return order ? order : strverscmp(x->file.name, y->file.name);
 }
 
 /* Those that have a key, into *m. */
-static int find_members(struct vv_filelist *l, const struct vv_file_sets *rule, struct member *m, size_t *n)
+static int find_members(struct vv_filelist *l, const struct vv_file_sets *rule, struct filelist_member *m, size_t *n)
 {
 	char key[VV_MANIFEST_NAME + 16];
 
@@ -365,14 +365,14 @@ static int find_members(struct vv_filelist *l, const struct vv_file_sets *rule, 
 			skip(l, l->file[i].path, "of no set");
 			continue;
 		}
-		m[*n] = (struct member){ vv_mem_strdup(key), l->file[i] };
+		m[*n] = (struct filelist_member){ vv_mem_strdup(key), l->file[i] };
 		if (!m[(*n)++].key)
 			return VV_ENOMEM;
 	}
 	return 0;
 }
 
-static int note_members(struct vv_filelist *l, const struct member *m, size_t n)
+static int note_members(struct vv_filelist *l, const struct filelist_member *m, size_t n)
 {
 	int rc = 0;
 
@@ -386,7 +386,7 @@ static int note_members(struct vv_filelist *l, const struct member *m, size_t n)
 }
 
 /* The files of sets come first, set by set; the others stay behind them, for whoever frees the list. */
-static int arrange(struct vv_filelist *l, const struct member *m, size_t n, struct vv_pack_file *room)
+static int arrange(struct vv_filelist *l, const struct filelist_member *m, size_t n, struct vv_pack_file *room)
 {
 	size_t others = n;
 	int rc = 0;
@@ -407,7 +407,7 @@ static int arrange(struct vv_filelist *l, const struct member *m, size_t n, stru
 
 int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_file_sets *rule)
 {
-	struct member *m = vv_mem_new(l->n + 1, sizeof(*m));
+	struct filelist_member *m = vv_mem_new(l->n + 1, sizeof(*m));
 	struct vv_pack_file *room = vv_mem_new(l->n + 1, sizeof(*room));
 	size_t n = 0;
 	int rc = m && room ? find_members(l, rule, m, &n) : VV_ENOMEM;

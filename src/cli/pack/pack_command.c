@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "cli/base/bar.h"
 #include "cli/pack/purge.h"
-#include "cli/pack/show_files.h"
+#include "cli/base/show_files.h"
 #include "cli/base/text.h"
 #include "engine/context.h"
 #include <inttypes.h>

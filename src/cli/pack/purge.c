@@ -19,7 +19,7 @@
 
 enum { AT_ONCE = 1024 };
 
-struct item {
+struct purge_item {
 	const char *path;
 	struct vv_unpack_file file; /* in the epoch */
 	struct stat st;             /* when it was compared */
@@ -33,7 +33,7 @@ struct purge {
 	const struct vv_unpack *u;
 	struct vv_pool *pool;
 	struct vv_bar bar;
-	struct item *item;
+	struct purge_item *item;
 	size_t n, cap;
 	struct vv_purge_count count;
 };
@@ -67,15 +67,15 @@ static int add(struct purge *k, const struct vv_pack_file *file)
 	if (rc == 0)
 		rc = vv_mem_room(&k->item, k->n, &k->cap, sizeof(*k->item));
 	if (rc == 0)
-		k->item[k->n++] = (struct item){ .path = file->path, .file = f };
+		k->item[k->n++] = (struct purge_item){ .path = file->path, .file = f };
 	return rc;
 }
 
 /* ---- comparing ---------------------------------------------------------------------------------------------------- */
 
-struct group { /* files that are open together */
+struct purge_group { /* files that are open together */
 	struct vv_unpack_file file[AT_ONCE];
-	struct item *item[AT_ONCE];
+	struct purge_item *item[AT_ONCE];
 	int fd[AT_ONCE];
 	bool same[AT_ONCE];
 	size_t n;
@@ -87,7 +87,7 @@ static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 	return vv_packed_before_is(f, (uint64_t)st->st_size, st->st_mtim) && (st->st_mode & 01777) == (f->file->mode & 01777);
 }
 
-static void open_item(struct item *t, struct group *g)
+static void open_item(struct purge_item *t, struct purge_group *g)
 {
 	int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 
@@ -109,7 +109,7 @@ static void open_item(struct item *t, struct group *g)
 	g->fd[g->n++] = fd;
 }
 
-static int compare(struct purge *k, struct group *g)
+static int compare(struct purge *k, struct purge_group *g)
 {
 	int rc = vv_compare_files(k->u, k->pool, g->file, g->fd, g->same, g->n, &k->bar.progress);
 
@@ -124,7 +124,7 @@ static int compare(struct purge *k, struct group *g)
 /* ---- deleting ----------------------------------------------------------------------------------------------------- */
 
 /* Is it still the file that was compared, and was it not written meanwhile? */
-static bool is_untouched(const struct item *t)
+static bool is_untouched(const struct purge_item *t)
 {
 	const struct stat *was = &t->st;
 	struct stat st;
@@ -135,7 +135,7 @@ static bool is_untouched(const struct item *t)
 }
 
 /* Other names of the same file: that one of them is gone changes its time. */
-static void forgive(const struct group *g, size_t gone)
+static void forgive(const struct purge_group *g, size_t gone)
 {
 	const struct stat *was = &g->item[gone]->st;
 	struct stat st;
@@ -148,9 +148,9 @@ static void forgive(const struct group *g, size_t gone)
 }
 
 /* Between the last look at it and its end nobody can begin to write. */
-static void delete_one(struct group *g, size_t i)
+static void delete_one(struct purge_group *g, size_t i)
 {
-	struct item *t = g->item[i];
+	struct purge_item *t = g->item[i];
 
 	if (!vv_fs_shut(g->fd[i]))
 		t->why = "somebody has it open for writing";
@@ -181,7 +181,7 @@ static bool is_any_other(const struct purge *k)
 
 enum what { COMPARE, DELETE_EQUAL, DELETE_IF_ALL_ARE };
 
-static int end_group(struct purge *k, int rc, enum what what, struct group *g)
+static int end_group(struct purge *k, int rc, enum what what, struct purge_group *g)
 {
 	bool delete = rc == 0 && what != COMPARE && !(what == DELETE_IF_ALL_ARE && is_any_other(k));
 
@@ -196,7 +196,7 @@ static int end_group(struct purge *k, int rc, enum what what, struct group *g)
 
 static int go_over(struct purge *k, size_t most, enum what what)
 {
-	struct group *g = vv_mem_new(1, sizeof(*g));
+	struct purge_group *g = vv_mem_new(1, sizeof(*g));
 	int rc = g ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < k->n; i++) {
@@ -302,10 +302,10 @@ int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_f
 		rc = go_over(&k, vv_read_many_files(AT_ONCE, 1), DELETE_EQUAL);
 	end(&k, rc == 0);
 	vv_unpack_close(&u);
-	rc = vv_mpi_world_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->world, rc);
 	sum[0] = k.count.deleted;
 	sum[1] = k.count.kept;
-	vv_mpi_world_sum(job->world, sum, 2);
+	vv_command_ranks_sum(job->world, sum, 2);
 	vv_json_number(&job->json, "deleted", sum[0]);
 	vv_json_number(&job->json, "kept", sum[1]);
 	put_said(job, "said", &k.count.said);

@@ -1,6 +1,7 @@
 /* A layer that continues its parent's tables says nothing of what is as it was: so its runs are what changed. One that
  * begins a chain anew is compared with its parent's tables, where that epoch is still there; else what it stored itself
  * counts. */
+#include "cli/report/report_heat.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/report/report.h"
@@ -70,7 +71,7 @@ static int find_row(struct vv_report_heat *h, const char *name, bool variable, s
 
 /* ---- bytes that changed ------------------------------------------------------------------------------------------------ */
 
-struct tally {
+struct report_heat_tally {
 	struct vv_report_heat_row *row;
 	size_t column;
 	uint64_t len; /* of the region */
@@ -82,7 +83,7 @@ static uint64_t edge(uint64_t len, uint64_t b)
 	return len / VV_REPORT_BANDS * b + len % VV_REPORT_BANDS * b / VV_REPORT_BANDS;
 }
 
-static void tally(const struct tally *t, uint64_t at, uint64_t n)
+static void tally(const struct report_heat_tally *t, uint64_t at, uint64_t n)
 {
 	uint64_t *band = t->row->band ? t->row->band + t->column * VV_REPORT_BANDS : NULL;
 
@@ -98,13 +99,13 @@ static void tally(const struct tally *t, uint64_t at, uint64_t n)
 	}
 }
 
-static void tally_runs(const struct tally *t, const struct vv_runs *r)
+static void tally_runs(const struct report_heat_tally *t, const struct vv_runs *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		tally(t, r->v[i].at, r->v[i].len);
 }
 
-static void tally_own(const struct tally *t, const struct vv_runs *r, uint64_t layer)
+static void tally_own(const struct report_heat_tally *t, const struct vv_runs *r, uint64_t layer)
 {
 	for (size_t i = 0; i < r->n; i++)
 		if (r->v[i].layer == layer)
@@ -112,7 +113,7 @@ static void tally_own(const struct tally *t, const struct vv_runs *r, uint64_t l
 }
 
 /* Bytes of `now` that are not where they were. Both ascend without gaps. */
-static void tally_moved(const struct tally *t, const struct vv_runs *was, const struct vv_runs *now)
+static void tally_moved(const struct report_heat_tally *t, const struct vv_runs *was, const struct vv_runs *now)
 {
 	uint64_t done = 0;
 
@@ -148,7 +149,7 @@ static int load_before(struct vv_verb_context *job, const struct vv_lineage *lin
 	return 0;
 }
 
-static void tally_region(const struct tally *t, const struct vv_head *head, const struct vv_commit *c,
+static void tally_region(const struct report_heat_tally *t, const struct vv_head *head, const struct vv_commit *c,
 			 const struct vv_head_region *r, const struct vv_run_table *was, bool has)
 {
 	size_t i = has ? vv_run_table_find(was, r->name) : 0;
@@ -172,7 +173,7 @@ static int add_regions(struct vv_report_heat *h, struct vv_verb_context *job, co
 
 	for (size_t i = 0; rc == 0 && i < head->n_regions; i++) {
 		const struct vv_head_region *r = &head->region[i];
-		struct tally t = { NULL, column, r->shape.len };
+		struct report_heat_tally t = { NULL, column, r->shape.len };
 
 		rc = find_row(h, r->name, false, column, t.len, &t.row);
 		if (rc == 0)
@@ -194,7 +195,7 @@ static int add_variables(struct vv_report_heat *h, struct vv_verb_context *job, 
 	if (rc == 0)
 		rc = vv_unpack_manifest(lin, job->pool, &t, &m, &has);
 	for (size_t i = 0; rc == 0 && has && i < m.n_kinds; i++) {
-		struct tally k = { NULL, column, m.kind[i].raw };
+		struct report_heat_tally k = { NULL, column, m.kind[i].raw };
 
 		rc = find_row(h, m.kind[i].key, true, column, k.len, &k.row);
 		if (rc == 0)

@@ -1,5 +1,7 @@
+#include "cli/report/report_json.h"
 #include "base/mem.h"
 #include "cli/report/report.h"
+#include "cli/report/report_lineage.h"
 #include "cli/base/text.h"
 #include "codec/codec.h"
 #include <stdlib.h>

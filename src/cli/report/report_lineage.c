@@ -1,15 +1,18 @@
 /* Epoch by epoch, in batches: commit records first, then the heads of their layers, both on all threads, for a store may be
  * far away. */
+#include "cli/report/report_lineage.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/report/report.h"
+#include "cli/report/report_heat.h"
+#include "cli/report/report_restore.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { BATCH = 16 };
 
-struct item { /* an epoch */
+struct report_lineage_item { /* an epoch */
 	uint64_t epoch;
 	struct vv_commit commit;
 	uint8_t *where; /* each rank's layer, by vv_catalog_whereabouts */
@@ -18,15 +21,15 @@ struct item { /* an epoch */
 	struct vv_report_row sums;
 };
 
-struct look { /* a layer */
-	struct item *item;
+struct report_lineage_look { /* a layer */
+	struct report_lineage_item *item;
 	uint32_t rank;
 	struct vv_layer_file *file;
 	int rc;
 	struct vv_err_state error;
 };
 
-struct walk {
+struct report_lineage_walk {
 	struct vv_report_lineage *r;
 	struct vv_verb_context *job;
 	struct vv_listing listing;
@@ -34,9 +37,9 @@ struct walk {
 	size_t first;    /* number of the first epoch that is shown */
 	uint64_t newest; /* the epoch that ranks and restore tell of; 0: there is none */
 	uint64_t per_row, per_rank;
-	struct item item[BATCH];
+	struct report_lineage_item item[BATCH];
 	size_t n_items;
-	struct look look[BATCH];
+	struct report_lineage_look look[BATCH];
 	size_t n_looks;
 };
 
@@ -97,7 +100,7 @@ static void add_epoch(struct vv_report_row *to, const struct vv_report_row *e)
 		to->v[i] += e->v[i];
 }
 
-static struct vv_report_row *rank_row(struct walk *w, uint32_t rank)
+static struct vv_report_row *rank_row(struct report_lineage_walk *w, uint32_t rank)
 {
 	size_t i = w->per_rank ? rank / w->per_rank : 0;
 
@@ -108,15 +111,15 @@ static struct vv_report_row *rank_row(struct walk *w, uint32_t rank)
 
 static void read_head(void *arg, size_t i)
 {
-	struct walk *w = arg;
-	struct look *k = &w->look[i];
+	struct report_lineage_walk *w = arg;
+	struct report_lineage_look *k = &w->look[i];
 
 	k->rc = vv_layer_file_open(&w->r->lin, vv_run_layer(k->item->epoch, k->rank), VV_LAYER_FILE_HEAD, &k->file);
 	if (k->rc)
 		vv_err_save(k->rc, &k->error);
 }
 
-static int take_head(struct walk *w, struct look *k, size_t column)
+static int take_head(struct report_lineage_walk *w, struct report_lineage_look *k, size_t column)
 {
 	struct vv_report_row *row = k->item->epoch == w->newest ? rank_row(w, k->rank) : NULL;
 	int rc;
@@ -144,13 +147,13 @@ static int take_head(struct walk *w, struct look *k, size_t column)
 	return rc;
 }
 
-static int take_looks(struct walk *w, size_t first)
+static int take_looks(struct report_lineage_walk *w, size_t first)
 {
 	int rc = 0;
 
 	vv_pool_each(w->job->pool, w->n_looks, read_head, w);
 	for (size_t i = 0; i < w->n_looks; i++) {
-		struct look *k = &w->look[i];
+		struct report_lineage_look *k = &w->look[i];
 		size_t number = first + (size_t)(k->item - w->item);
 
 		if (rc == 0)
@@ -161,11 +164,11 @@ static int take_looks(struct walk *w, size_t first)
 	return rc;
 }
 
-static int look_at(struct walk *w, size_t first, struct item *e, uint32_t rank)
+static int look_at(struct report_lineage_walk *w, size_t first, struct report_lineage_item *e, uint32_t rank)
 {
 	if (e->where[rank] == VV_CATALOG_ELSEWHERE)
 		return 0;
-	w->look[w->n_looks++] = (struct look){ .item = e, .rank = rank };
+	w->look[w->n_looks++] = (struct report_lineage_look){ .item = e, .rank = rank };
 	return w->n_looks == BATCH ? take_looks(w, first) : 0;
 }
 
@@ -173,8 +176,8 @@ static int look_at(struct walk *w, size_t first, struct item *e, uint32_t rank)
 
 static void read_commit(void *arg, size_t i)
 {
-	struct walk *w = arg;
-	struct item *e = &w->item[i];
+	struct report_lineage_walk *w = arg;
+	struct report_lineage_item *e = &w->item[i];
 
 	e->rc = vv_catalog_commit(&w->r->lin, e->epoch, &e->commit);
 	if (e->rc == 0)
@@ -183,14 +186,14 @@ static void read_commit(void *arg, size_t i)
 		vv_err_save(e->rc, &e->error);
 }
 
-static void item_fini(struct item *e)
+static void item_fini(struct report_lineage_item *e)
 {
 	vv_commit_fini(&e->commit);
 	vv_mem_free(e->where);
-	*e = (struct item){ 0 };
+	*e = (struct report_lineage_item){ 0 };
 }
 
-static void take_commit(struct walk *w, struct item *e)
+static void take_commit(struct report_lineage_walk *w, struct report_lineage_item *e)
 {
 	const struct vv_commit *c = &e->commit;
 
@@ -212,7 +215,7 @@ static void take_commit(struct walk *w, struct item *e)
 }
 
 /* An epoch that was dropped since it was listed is no longer one. */
-static void take_epoch(struct walk *w, const struct item *e, size_t number)
+static void take_epoch(struct report_lineage_walk *w, const struct report_lineage_item *e, size_t number)
 {
 	if (e->rc == VV_ENOENT)
 		return;
@@ -223,13 +226,13 @@ static void take_epoch(struct walk *w, const struct item *e, size_t number)
 }
 
 /* Epochs number first .. first + n_items of the listing. */
-static int take_batch(struct walk *w, size_t first)
+static int take_batch(struct report_lineage_walk *w, size_t first)
 {
 	int rc = 0;
 
 	vv_pool_each(w->job->pool, w->n_items, read_commit, w);
 	for (size_t i = 0; rc == 0 && i < w->n_items; i++) {
-		struct item *e = &w->item[i];
+		struct report_lineage_item *e = &w->item[i];
 
 		if (e->rc == VV_ENOENT)
 			continue;
@@ -247,14 +250,14 @@ static int take_batch(struct walk *w, size_t first)
 	return rc;
 }
 
-static int walk_epochs(struct walk *w)
+static int walk_epochs(struct report_lineage_walk *w)
 {
 	int rc = 0;
 
 	for (size_t i = w->first; rc == 0 && i < w->listing.n_epochs; i += BATCH) {
 		w->n_items = 0;
 		for (size_t k = i; k < w->listing.n_epochs && w->n_items < BATCH; k++)
-			w->item[w->n_items++] = (struct item){ .epoch = w->listing.epoch[k] };
+			w->item[w->n_items++] = (struct report_lineage_item){ .epoch = w->listing.epoch[k] };
 		rc = take_batch(w, i);
 	}
 	return rc;
@@ -263,7 +266,7 @@ static int walk_epochs(struct walk *w)
 /* ---- before and after ----------------------------------------------------------------------------------------------- */
 
 /* The newest epoch whose record can be read. */
-static int find_newest(struct walk *w, struct vv_commit *c)
+static int find_newest(struct report_lineage_walk *w, struct vv_commit *c)
 {
 	for (size_t i = w->listing.n_epochs; i-- > 0;) {
 		int rc = vv_catalog_commit(&w->r->lin, w->listing.epoch[i], c);
@@ -277,7 +280,7 @@ static int find_newest(struct walk *w, struct vv_commit *c)
 }
 
 /* How many epochs are shown, and how many make a row. */
-static int plan(struct walk *w, const struct vv_commit *c)
+static int plan(struct report_lineage_walk *w, const struct vv_commit *c)
 {
 	struct vv_report_lineage *r = w->r;
 	uint64_t n = w->listing.n_epochs, ranks = c->n_ranks ? c->n_ranks : 1, most = w->limits->newest;
@@ -306,7 +309,7 @@ static int plan(struct walk *w, const struct vv_commit *c)
 }
 
 /* A rank that cannot be looked at is one fewer to tell of; why was noted when its head was read. */
-static int find_sources(struct walk *w, const struct vv_commit *c)
+static int find_sources(struct report_lineage_walk *w, const struct vv_commit *c)
 {
 	int rc = 0;
 
@@ -362,7 +365,7 @@ static void close_rows(struct vv_report_lineage *r)
 int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *job, const char *name,
 			   const struct vv_report_limits *limits)
 {
-	struct walk *w = vv_mem_new(1, sizeof(*w));
+	struct report_lineage_walk *w = vv_mem_new(1, sizeof(*w));
 	struct vv_commit newest = { 0 };
 	int rc = w ? vv_catalog_open(job->store, name, false, &r->lin) : VV_ENOMEM;
 

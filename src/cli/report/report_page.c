@@ -1,4 +1,5 @@
 /* The page is made of report/ when varve is built: one text, with a hole for the data. */
+#include "cli/report/report_page.h"
 #include "base/err.h"
 #include "cli/report/report.h"
 #include "vv_config.h"

@@ -1,4 +1,5 @@
 /* Pictures for papers: the page knows how to show one chart alone, and a browser without a window takes its picture. */
+#include "cli/report/report_png.h"
 #include "base/child.h"
 #include "base/err.h"
 #include "base/fs.h"

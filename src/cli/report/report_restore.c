@@ -1,5 +1,6 @@
 /* The runs of the newest epoch, in the order of the layers that they lead to: which blocks they lie in, and how those are
  * coded. */
+#include "cli/report/report_restore.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/report/report.h"
@@ -8,13 +9,13 @@
 
 enum { OPENED = 1 << 14 }; /* layers whose blocks are looked at; each rank counts for itself, for it reads them for itself */
 
-struct piece { /* a run of some region */
+struct report_restore_piece { /* a run of some region */
 	uint64_t layer, pos, len;
 	size_t region;
 };
 
 struct pieces {
-	struct piece *v;
+	struct report_restore_piece *v;
 	size_t n;
 };
 
@@ -58,7 +59,7 @@ static int region_of(struct vv_report_restore *r, const struct vv_run_table_regi
 
 static int by_place(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct report_restore_piece *x = a, *y = b;
 
 	if (x->layer != y->layer)
 		return x->layer < y->layer ? -1 : 1;
@@ -81,7 +82,7 @@ static int collect(struct vv_report_restore *r, const struct vv_run_table *t, st
 			const struct vv_run *run = &t->region[i].runs.v[k];
 
 			if (run->layer) {
-				p->v[p->n++] = (struct piece){ run->layer, run->pos, run->len, region };
+				p->v[p->n++] = (struct report_restore_piece){ run->layer, run->pos, run->len, region };
 			} else {
 				r->zero += run->len;
 				r->region[region].zero += run->len;
@@ -127,7 +128,7 @@ static size_t codec_of(struct vv_report_restore *r, uint32_t codec)
 
 /* One layer: p[0..n) are all the pieces that lie there. */
 static void count_blocks(struct vv_report_restore *r, struct vv_report_source *s, const struct vv_blocks *b,
-			 const struct piece *p, size_t n)
+			 const struct report_restore_piece *p, size_t n)
 {
 	size_t next = 0; /* blocks before it are counted; pieces ascend */
 
@@ -155,7 +156,7 @@ static void count_blocks(struct vv_report_restore *r, struct vv_report_source *s
 }
 
 /* A layer that another host has, or that is damaged, is not counted: what is said is said of the others. */
-static int count_layer(struct vv_report_restore *r, const struct vv_lineage *lin, const struct piece *p, size_t n)
+static int count_layer(struct vv_report_restore *r, const struct vv_lineage *lin, const struct report_restore_piece *p, size_t n)
 {
 	struct vv_report_source *s = NULL;
 	struct vv_layer_file *f = NULL;

@@ -28,7 +28,7 @@
 enum { LINES = 10 }; /* of undeclared memory that differs: the largest objects */
 enum { WHERE = sizeof(struct vv_text_long) + 160 };
 
-struct side { /* the store of a run */
+struct run_rehearse_side { /* the store of a run */
 	char path[PATH_MAX];
 	struct vv_store *store;
 	struct vv_lineage lineage;
@@ -41,7 +41,7 @@ struct rehearsal {
 	bool temporary;
 	atomic_bool stop;
 	uint64_t from, last;		    /* the epoch of the restart, and the one that ends the runs */
-	struct side plain, twin, restarted; /* two runs without a restart, and one with it */
+	struct run_rehearse_side plain, twin, restarted; /* two runs without a restart, and one with it */
 	uint32_t ranks;
 
 	char **self; /* RANK/REGION that differ between the runs without a restart */
@@ -66,7 +66,7 @@ struct rehearsal {
 static int place(struct rehearsal *r)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct side *side[] = { &r->plain, &r->twin, &r->restarted };
+	struct run_rehearse_side *side[] = { &r->plain, &r->twin, &r->restarted };
 
 	r->temporary = !vv_args_value(r->plan->job->args, "store");
 	snprintf(r->folder, sizeof(r->folder), "%s", r->plan->store);
@@ -90,7 +90,7 @@ static int place(struct rehearsal *r)
 	return 0;
 }
 
-static int open_log(const struct side *s, char path[PATH_MAX])
+static int open_log(const struct run_rehearse_side *s, char path[PATH_MAX])
 {
 	int fd = -1;
 
@@ -100,7 +100,7 @@ static int open_log(const struct side *s, char path[PATH_MAX])
 }
 
 /* The one lineage that the program writes, or the one that was named; *newest: its newest epoch, 0 if there is none. */
-static int look(struct rehearsal *r, struct side *s, uint64_t *newest)
+static int look(struct rehearsal *r, struct run_rehearse_side *s, uint64_t *newest)
 {
 	const char *named = vv_args_value(r->plan->job->args, "lineage");
 	struct vv_names names = { 0 };
@@ -124,7 +124,7 @@ static int look(struct rehearsal *r, struct side *s, uint64_t *newest)
 	return rc == VV_ENOENT ? 0 : rc;
 }
 
-static int check_reached(struct rehearsal *r, struct side *s, uint64_t last, int status, const char *log)
+static int check_reached(struct rehearsal *r, struct run_rehearse_side *s, uint64_t last, int status, const char *log)
 {
 	char words[VV_CHILD_WORDS];
 	uint64_t newest;
@@ -177,7 +177,7 @@ static int start(struct rehearsal *r, int output, pid_t *pid)
 }
 
 /* Its process ends after the epoch, and a launcher may take that for a failure: so the epoch counts, and not the status. */
-static int run_to(struct rehearsal *r, struct side *s, uint64_t last)
+static int run_to(struct rehearsal *r, struct run_rehearse_side *s, uint64_t last)
 {
 	char log[PATH_MAX];
 	int status = 0, rc = vv_run_env_rehearse(s->path, r->from + 1, last), output = rc ? rc : open_log(s, log);
@@ -324,9 +324,9 @@ static void note(void *arg, const struct vv_diff_region *d)
 		     where, r->epoch, r->epoch - r->from);
 }
 
-static int compare_two(struct rehearsal *r, const struct side *b, uint64_t epoch, vv_diff_tell tell)
+static int compare_two(struct rehearsal *r, const struct run_rehearse_side *b, uint64_t epoch, vv_diff_tell tell)
 {
-	const struct side *a = &r->plain;
+	const struct run_rehearse_side *a = &r->plain;
 	struct vv_run_table x = { 0 }, y = { 0 };
 	bool differ;
 	int rc = vv_run_table_load(&a->lineage, r->epoch, r->rank, &x);

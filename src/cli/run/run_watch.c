@@ -25,7 +25,7 @@ static const double letting_go = 2, letting_go_after_death = 10; /* so long othe
 enum { DEATHS = 2 };                           /* at one epoch: then it is the epoch that is at fault */
 enum stage { RUNS, LAST, TERMINATED, KILLED }; /* LAST: its last checkpoint was asked for */
 
-struct watch {
+struct run_watch {
 	const struct vv_run_plan *plan;
 	struct vv_run_tell tell;
 	struct vv_run_sums sums;
@@ -62,7 +62,7 @@ struct watch {
 #define WARN(w, event, epoch, ...) vv_run_tell_trouble(&(w)->tell, event, epoch, __VA_ARGS__)
 
 /* Told, and tried all the same: it may start another that is the program. */
-static void look_at_command(struct watch *w)
+static void look_at_command(struct run_watch *w)
 {
 	const char *name = w->plan->command[0];
 	enum vv_run_command_kind kind = vv_run_command_look(name);
@@ -78,7 +78,7 @@ static void look_at_command(struct watch *w)
 /* ---- start and end ----------------------------------------------------------------------------------------------------------- */
 
 /* A command that has done its work does it once more, from its start, as it would without us. */
-static int begin_anew(struct watch *w)
+static int begin_anew(struct run_watch *w)
 {
 	uint64_t epoch = 0;
 	int rc = vv_run_epochs_ended(&w->epochs, &epoch);
@@ -91,7 +91,7 @@ static int begin_anew(struct watch *w)
 	return rc;
 }
 
-static int start(struct watch *w)
+static int start(struct run_watch *w)
 {
 	const struct vv_run_plan *p = w->plan;
 	struct vv_child how = { .word = p->command, .output = -1, .bound = true, .terminal = vv_run_terminal_is_ours(&w->terminal) };
@@ -119,12 +119,12 @@ static int start(struct watch *w)
 	return rc;
 }
 
-static void signal_group(const struct watch *w, int sig)
+static void signal_group(const struct run_watch *w, int sig)
 {
 	kill(-w->run.pid, sig);
 }
 
-static void terminate(struct watch *w)
+static void terminate(struct run_watch *w)
 {
 	signal_group(w, SIGTERM);
 	signal_group(w, SIGCONT);
@@ -132,14 +132,14 @@ static void terminate(struct watch *w)
 	w->run.deadline = vv_clock_s() + w->plan->grace_s;
 }
 
-static void slay(struct watch *w)
+static void slay(struct run_watch *w)
 {
 	signal_group(w, SIGKILL);
 	w->run.stage = KILLED;
 }
 
 /* While it is there as a zombie its number is not anybody else's: what else is in its group can be killed. Of a program that ended well that may go on. */
-static void reap(struct watch *w)
+static void reap(struct run_watch *w)
 {
 	siginfo_t info = { .si_pid = 0 };
 	pid_t pid = w->run.pid;
@@ -155,7 +155,7 @@ static void reap(struct watch *w)
 }
 
 /* It was stopped at the terminal: then so are we. */
-static void follow_stop(struct watch *w)
+static void follow_stop(struct run_watch *w)
 {
 	siginfo_t info = { .si_pid = 0 };
 
@@ -176,7 +176,7 @@ static bool ask_ranks(pid_t launcher, int sig)
 }
 
 /* Only who listens is asked: others may not know the signal, and would die of it. */
-static bool ask(struct watch *w)
+static bool ask(struct run_watch *w)
 {
 	int sig = w->plan->signal;
 
@@ -186,7 +186,7 @@ static bool ask(struct watch *w)
 	return false;
 }
 
-static void wish(struct watch *w)
+static void wish(struct run_watch *w)
 {
 	if (w->run.unable)
 		WARN(w, "unasked", 0, "the program cannot take checkpoints");
@@ -197,7 +197,7 @@ static void wish(struct watch *w)
 }
 
 /* Each time less is waited for. One that was stopped hears nothing, and has to go on. */
-static void end(struct watch *w)
+static void end(struct run_watch *w)
 {
 	w->dismissed = true;
 	if (w->run.stage >= TERMINATED) {
@@ -214,7 +214,7 @@ static void end(struct watch *w)
 }
 
 /* On the way to its end. */
-static void advance(struct watch *w)
+static void advance(struct run_watch *w)
 {
 	bool late = vv_clock_s() >= w->run.deadline;
 
@@ -230,7 +230,7 @@ static void advance(struct watch *w)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------ */
 
-static void hear_start(struct watch *w, const struct vv_run_event *e)
+static void hear_start(struct run_watch *w, const struct vv_run_event *e)
 {
 	double now = vv_clock_s();
 
@@ -250,7 +250,7 @@ static void hear_start(struct watch *w, const struct vv_run_event *e)
 	w->run.wished = false;
 }
 
-static void hear_durable(struct watch *w, uint64_t epoch)
+static void hear_durable(struct run_watch *w, uint64_t epoch)
 {
 	uint64_t memory, stored;
 
@@ -270,7 +270,7 @@ static void hear_durable(struct watch *w, uint64_t epoch)
 }
 
 /* Epoch 0: the call failed before there was one. What was asked for has failed all the same. */
-static void hear_failed(struct watch *w, const struct vv_run_event *e)
+static void hear_failed(struct run_watch *w, const struct vv_run_event *e)
 {
 	w->run.failed = e->epoch ? e->epoch : w->run.taken + 1;
 	w->sums.failed++;
@@ -281,7 +281,7 @@ static void hear_failed(struct watch *w, const struct vv_run_event *e)
 }
 
 /* Two commands that start at the same moment both find the lineage free. Whose program comes to its first call later would run without checkpoints. */
-static bool has_rival(struct watch *w)
+static bool has_rival(struct run_watch *w)
 {
 	struct vv_lock_holder h;
 	pid_t group;
@@ -296,7 +296,7 @@ static bool has_rival(struct watch *w)
 }
 
 /* The program may be several processes, of which one is the first. */
-static void hear_unable(struct watch *w, const struct vv_run_event *e)
+static void hear_unable(struct run_watch *w, const struct vv_run_event *e)
 {
 	w->run.unable = !w->run.ready;
 	if (w->run.unable)
@@ -309,7 +309,7 @@ static void hear_unable(struct watch *w, const struct vv_run_event *e)
 	}
 }
 
-static void hear(struct watch *w, const struct vv_run_event *e)
+static void hear(struct run_watch *w, const struct vv_run_event *e)
 {
 	switch (e->kind) {
 	case VV_RUN_EVENT_RESTORED:
@@ -341,7 +341,7 @@ static void hear(struct watch *w, const struct vv_run_event *e)
 	}
 }
 
-static void hear_all(struct watch *w)
+static void hear_all(struct run_watch *w)
 {
 	struct vv_run_event e;
 
@@ -350,7 +350,7 @@ static void hear_all(struct watch *w)
 }
 
 /* Epochs of which it could not tell any more, because it died: the store has them. */
-static void hear_store(struct watch *w)
+static void hear_store(struct run_watch *w)
 {
 	uint64_t known = w->run.durable > w->run.newest ? w->run.durable : w->run.newest, epoch = UINT64_MAX;
 
@@ -358,7 +358,7 @@ static void hear_store(struct watch *w)
 		hear_durable(w, epoch);
 }
 
-static void obey(struct watch *w, int sig)
+static void obey(struct run_watch *w, int sig)
 {
 	switch (sig) {
 	case SIGTERM:
@@ -393,13 +393,13 @@ static void obey(struct watch *w, int sig)
 }
 
 /* There is no program now; what is left of a signal is whether it comes back. */
-static void obey_without(struct watch *w, int sig)
+static void obey_without(struct run_watch *w, int sig)
 {
 	w->dismissed |= sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT || (sig == SIGUSR1 && w->plan->last);
 }
 
 /* Events that it wrote before it died are heard before its death is judged. */
-static void live(struct watch *w)
+static void live(struct run_watch *w)
 {
 	while (w->run.pid) {
 		int sig = vv_child_await(&w->signals, tick);
@@ -421,7 +421,7 @@ static void live(struct watch *w)
 /* ---- again? ------------------------------------------------------------------------------------------------------------------ */
 
 /* To the newest whole epoch before the one that it came from; false: there is none, and `otherwise` happens. */
-static bool fall_back(struct watch *w, const char *why, const char *event, const char *otherwise)
+static bool fall_back(struct run_watch *w, const char *why, const char *event, const char *otherwise)
 {
 	uint64_t older = 0, whole = 0;
 	int rc = vv_run_epochs_newest(&w->epochs, w->run.base, &older);
@@ -442,7 +442,7 @@ static bool fall_back(struct watch *w, const char *why, const char *event, const
 	return whole > 0;
 }
 
-static bool after_refusal(struct watch *w)
+static bool after_refusal(struct run_watch *w)
 {
 	char why[80];
 
@@ -459,7 +459,7 @@ static bool after_refusal(struct watch *w)
 }
 
 /* What the same command begins with, as in the plan. */
-static uint64_t next_time(struct watch *w)
+static uint64_t next_time(struct run_watch *w)
 {
 	uint64_t epoch = w->plan->first, newest, ended;
 
@@ -468,7 +468,7 @@ static uint64_t next_time(struct watch *w)
 	return epoch;
 }
 
-static void give_up(struct watch *w)
+static void give_up(struct run_watch *w)
 {
 	uint64_t epoch = next_time(w);
 	char where[40] = "at its start", often[60] = "it";
@@ -483,7 +483,7 @@ static void give_up(struct watch *w)
 }
 
 /* An epoch answers only for what happens after it was put back. A program that dies before that is just started again. */
-static bool after_death(struct watch *w)
+static bool after_death(struct run_watch *w)
 {
 	char why[120];
 
@@ -508,7 +508,7 @@ static bool after_death(struct watch *w)
 }
 
 /* At a terminal the program hears Ctrl-C itself: it did not crash, it was to end. */
-static bool is_interrupted(const struct watch *w)
+static bool is_interrupted(const struct run_watch *w)
 {
 	int code = vv_child_code(w->run.status);
 
@@ -516,20 +516,20 @@ static bool is_interrupted(const struct watch *w)
 }
 
 /* It was told to: a request for the last checkpoint alone ends no program. */
-static bool is_as_asked(const struct watch *w)
+static bool is_as_asked(const struct run_watch *w)
 {
 	return is_interrupted(w) || (w->dismissed && w->run.stage != LAST);
 }
 
 /* No program was found, by us or by a script before its first call: it will not be found the next time either. */
-static bool is_absent(const struct watch *w)
+static bool is_absent(const struct run_watch *w)
 {
 	int code = vv_child_code(w->run.status);
 
 	return !w->run.ready && (code == VV_RUN_COMMAND_ABSENT || code == VV_RUN_COMMAND_CLOSED);
 }
 
-static bool again(struct watch *w)
+static bool again(struct run_watch *w)
 {
 	char words[VV_CHILD_WORDS];
 	int sig;
@@ -572,7 +572,7 @@ void vv_run_watch_prepare(void)
 int vv_run_watch(const struct vv_run_plan *plan)
 {
 	static const int heard[] = { SIGCHLD, SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
-	struct watch w = { .plan = plan, .epochs.plan = plan, .events.fd = -1, .guard.fd = -1, .next = plan->first };
+	struct run_watch w = { .plan = plan, .epochs.plan = plan, .events.fd = -1, .guard.fd = -1, .next = plan->first };
 	int rc;
 
 	w.signals = vv_child_block(heard, sizeof(heard) / sizeof(heard[0]));

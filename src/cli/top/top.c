@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/top/top_process.h"
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/options.h"

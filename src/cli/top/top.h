@@ -64,13 +64,4 @@ bool vv_top_next(const struct vv_top *t, double *in, bool *sure);
 /* What the epoch under way will take, by those before it; 0: not known. */
 uint64_t vv_top_expected(const struct vv_top *t);
 
-/* top_process.c: what the kernel tells of a process. */
-void vv_top_process_look(long pid, struct vv_top_process *out);
-/* The value of a variable in its environment, cut to n bytes; false: none, or it may not be seen. */
-bool vv_top_process_variable(long pid, const char *name, char *out, size_t n);
-
-/* top_text.c: for people, as wide and high as there is room; and for programs. */
-int vv_top_text_put(const struct vv_top *t, size_t columns, size_t lines, struct vv_buf *out);
-void vv_top_text_json(const struct vv_top *t, struct vv_json *j);
-
 #endif

@@ -1,3 +1,4 @@
+#include "cli/top/top_process.h"
 #include "cli/top/top.h"
 #include <errno.h>
 #include <fcntl.h>

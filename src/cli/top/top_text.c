@@ -1,3 +1,4 @@
+#include "cli/top/top_text.h"
 #include "base/err.h"
 #include "cli/base/text.h"
 #include "cli/top/top.h"

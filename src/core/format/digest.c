@@ -11,7 +11,7 @@
 _Static_assert(sizeof(XXH3_state_t) <= sizeof(struct vv_digest_stream), "stream state too small");
 
 /* What a level has: of one long input, and of many that are short. */
-struct loops {
+struct digest_loops {
 	void (*xxh3)(const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out);
 	uint64_t (*check)(const uint8_t *p, size_t n);
 	uint64_t (*check_copy)(uint8_t *restrict to, const uint8_t *restrict from, size_t n);
@@ -20,7 +20,7 @@ struct loops {
 	void (*add)(XXH3_state_t *s, const uint8_t *p, size_t n);
 };
 
-VV_CPU_TABLES(struct loops, vv_digest_loops);
+VV_CPU_TABLES(struct digest_loops, vv_digest_loops);
 
 static void canonical(XXH128_hash_t h, struct vv_digest *out)
 {
@@ -62,12 +62,12 @@ typedef uint64_t any_lanes __attribute__((vector_size(WIDTH), aligned(1), may_al
 
 /* XXH3 adds to a lane the product of the halves of its input, and the input of the lane beside it. These are exchanged at the end of a block, not
  * with every input: so they have sums of their own. */
-struct sums {
+struct digest_sums {
 	lanes product[VECTORS], beside[VECTORS];
 };
 
 #if defined(__SSE2__)
-static inline __attribute__((always_inline)) void add(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
+static inline __attribute__((always_inline)) void add(struct digest_sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
 {
 	for (size_t k = 0; k < VECTORS; k++) {
 		lanes v = *(const any_lanes *)(in + k * WIDTH), x = v ^ *(const any_lanes *)(secret + k * WIDTH);
@@ -81,7 +81,7 @@ static inline __attribute__((always_inline)) void add(struct sums *s, uint8_t *o
 #else
 /* Two pairs of lanes. They are taken apart together, which is half of what the header does, pair by pair: a core with two vector units
  * is busy with that (Neoverse N1, 4 KiB pages from all over memory, copied: 700 ns each, by the header's way 880, memcpy alone 570). */
-static inline void add_pairs(struct sums *s, size_t k, uint8_t *out, const uint8_t *in, const uint8_t *secret)
+static inline void add_pairs(struct digest_sums *s, size_t k, uint8_t *out, const uint8_t *in, const uint8_t *secret)
 {
 	uint64x2_t a = vreinterpretq_u64_u8(vld1q_u8(in)), b = vreinterpretq_u64_u8(vld1q_u8(in + 16));
 	uint32x4_t x = vreinterpretq_u32_u64(a ^ vreinterpretq_u64_u8(vld1q_u8(secret)));
@@ -98,20 +98,20 @@ static inline void add_pairs(struct sums *s, size_t k, uint8_t *out, const uint8
 	vst1q_u8(out + 16, vreinterpretq_u8_u64(b));
 }
 
-static inline __attribute__((always_inline)) void add(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
+static inline __attribute__((always_inline)) void add(struct digest_sums *s, uint8_t *out, const uint8_t *in, const uint8_t *secret)
 {
 	add_pairs(s, 0, out, in, secret);
 	add_pairs(s, 2, out ? out + 32 : NULL, in + 32, secret + 32);
 }
 #endif
 
-static inline __attribute__((always_inline)) void exchange(struct sums *s)
+static inline __attribute__((always_inline)) void exchange(struct digest_sums *s)
 {
 	for (size_t k = 0; k < VECTORS; k++)
 		s->product[k] += (lanes)SWAP(s->beside[k]);
 }
 
-static inline __attribute__((always_inline)) void scramble(struct sums *s)
+static inline __attribute__((always_inline)) void scramble(struct digest_sums *s)
 {
 	const uint8_t *secret = XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE;
 	const lanes prime = (lanes){ 0 } + XXH_PRIME32_1;
@@ -146,7 +146,7 @@ static inline __attribute__((always_inline)) void fetch(const uint8_t *p, bool f
 }
 
 /* The last stripe of an input has a secret of its own, a byte behind where that of a block's last one begins. */
-static inline __attribute__((always_inline)) void add_block(struct sums *s, uint8_t *out, const uint8_t *in, const uint8_t *later,
+static inline __attribute__((always_inline)) void add_block(struct digest_sums *s, uint8_t *out, const uint8_t *in, const uint8_t *later,
 							    bool follows, bool last)
 {
 	enum { END = STRIPE * (STRIPES - 1) };
@@ -160,7 +160,7 @@ static inline __attribute__((always_inline)) void add_block(struct sums *s, uint
 }
 
 /* What is left of an input that does not end with a block. */
-static inline __attribute__((always_inline)) void add_rest(struct sums *s, uint8_t *out, const uint8_t *in, size_t n, const uint8_t *next,
+static inline __attribute__((always_inline)) void add_rest(struct digest_sums *s, uint8_t *out, const uint8_t *in, size_t n, const uint8_t *next,
 							   bool follows)
 {
 	const uint8_t *secret = XXH3_kSecret;
@@ -181,7 +181,7 @@ static inline __attribute__((always_inline)) void sum(uint64_t acc[8], uint8_t *
 {
 	static const uint64_t start[8] = XXH3_INIT_ACC;
 	size_t at = 0, far = follows ? AHEAD : out ? AHEAD_COPIED_ELSEWHERE : AHEAD_ELSEWHERE, ahead = n < far ? n : far;
-	struct sums s = { 0 };
+	struct digest_sums s = { 0 };
 
 	memcpy(s.product, start, sizeof(start));
 	if (!follows)
@@ -319,11 +319,11 @@ static void add_piece(XXH3_state_t *s, const uint8_t *p, size_t n)
 	XXH3_64bits_update(s, p, n);
 }
 
-const struct loops VV_CPU_NAME(vv_digest_loops) = { xxh3, check, check_copy, check_copy_then, grains, add_piece };
+const struct digest_loops VV_CPU_NAME(vv_digest_loops) = { xxh3, check, check_copy, check_copy_then, grains, add_piece };
 
 #ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
 
-static inline const struct loops *loops(void)
+static inline const struct digest_loops *loops(void)
 {
 	return VV_CPU_UP_TO_AVX512(vv_digest_loops);
 }

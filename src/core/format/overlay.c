@@ -14,7 +14,7 @@ enum {
 	FEW = 4096,          /* or where there are no more */
 };
 
-struct part {
+struct overlay_part {
 	const struct vv_run *seen[WINDOW_UNITS]; /* of a window, per unit */
 	struct vv_runs runs;
 	size_t to;   /* where they go */
@@ -31,7 +31,7 @@ struct stack {
 	uint64_t end;
 	uint64_t part_units;
 	uint64_t *borders; /* all of a step, or'ed */
-	struct part *part;
+	struct overlay_part *part;
 	size_t *next; /* per part and table: the run that is painted next */
 	size_t first; /* number of part[0] */
 	struct vv_runs *out;
@@ -125,7 +125,7 @@ static void paint(const struct stack *s, const struct vv_run **seen, const struc
 	}
 }
 
-static int take_down(const struct stack *s, struct part *p, uint64_t at, uint64_t end)
+static int take_down(const struct stack *s, struct overlay_part *p, uint64_t at, uint64_t end)
 {
 	size_t n = (size_t)units(s, end - at), k;
 	struct vv_run *last;
@@ -160,7 +160,7 @@ static int take_down(const struct stack *s, struct part *p, uint64_t at, uint64_
 static void paint_part(void *arg, size_t i)
 {
 	struct stack *s = arg;
-	struct part *p = &s->part[i];
+	struct overlay_part *p = &s->part[i];
 	uint64_t at = (s->first + i) * s->part_units << s->shift, part_end = s->end, end;
 	size_t *next = s->next + i * s->n;
 
@@ -187,7 +187,7 @@ static int place_parts(struct stack *s, size_t n)
 	size_t end = s->out->n;
 
 	for (size_t i = 0; i < n; i++) {
-		struct part *p = &s->part[i];
+		struct overlay_part *p = &s->part[i];
 
 		if (p->rc)
 			return vv_err_set(VV_ENOMEM, "out of memory (%zu runs in %zu tables)", s->total, s->n);
@@ -202,7 +202,7 @@ static int place_parts(struct stack *s, size_t n)
 static void copy_part(void *arg, size_t i)
 {
 	struct stack *s = arg;
-	const struct part *p = &s->part[i];
+	const struct overlay_part *p = &s->part[i];
 
 	if (p->runs.n > p->joined)
 		memcpy(s->out->v + p->to, p->runs.v + p->joined, (p->runs.n - p->joined) * sizeof(*p->runs.v));
@@ -218,7 +218,7 @@ static int lay(struct stack *s, size_t n, bool *gaps)
 		return rc;
 	vv_parallel_for_each(s->loop, n, copy_part, s);
 	for (size_t i = 0; i < n; i++) {
-		const struct part *p = &s->part[i];
+		const struct overlay_part *p = &s->part[i];
 
 		if (p->joined)
 			s->out->v[p->to - 1].len += p->runs.v[0].len;

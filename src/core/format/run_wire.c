@@ -59,7 +59,7 @@ int vv_run_wire_put(const struct vv_head *h, struct vv_buf *sources, struct vv_b
 
 /* ---- a run's numbers -------------------------------------------------------------------------------------------------------------- */
 
-struct item {
+struct run_wire_item {
 	uint64_t gap, len, source, step; /* step: of the position, a signed number; 0 if there is no source */
 };
 
@@ -88,7 +88,7 @@ static inline const uint8_t *number(const uint8_t *p, const uint8_t *end, uint64
 	return NULL;
 }
 
-static inline const uint8_t *get_item(const uint8_t *p, const uint8_t *end, uint64_t sources, struct item *x)
+static inline const uint8_t *get_item(const uint8_t *p, const uint8_t *end, uint64_t sources, struct run_wire_item *x)
 {
 	uint64_t step = 0;
 
@@ -105,7 +105,7 @@ static inline const uint8_t *get_item(const uint8_t *p, const uint8_t *end, uint
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
 
-struct stretch { /* of a region's runs */
+struct run_wire_stretch { /* of a region's runs */
 	const uint8_t *p, *end;
 	struct vv_run *to;
 	size_t n;
@@ -114,7 +114,7 @@ struct stretch { /* of a region's runs */
 	bool gaps;      /* some bytes are left out */
 };
 
-struct reader {
+struct run_wire_reader {
 	const struct vv_head *h;
 	const struct vv_parallel_for *loop;
 	struct vv_sources s;
@@ -124,7 +124,7 @@ struct reader {
 
 /* So many runs, or as many as there are in the stretch, which then ends where the last one does; what is wrong with them, or NULL. Whether the first one
  * should be one with the run before it is not looked at. */
-static const char *read_stretch(const struct reader *r, struct stretch *s, size_t most)
+static const char *read_stretch(const struct run_wire_reader *r, struct run_wire_stretch *s, size_t most)
 {
 	uint64_t own = vv_run_layer(r->h->epoch, r->h->rank), source = UINT64_MAX, at = s->at;
 	const uint8_t *p = s->p;
@@ -133,7 +133,7 @@ static const char *read_stretch(const struct reader *r, struct stretch *s, size_
 
 	for (; n < most && p < s->end; n++) {
 		struct vv_run *to = &s->to[n];
-		struct item x;
+		struct run_wire_item x;
 
 		p = get_item(p, s->end, r->s.n, &x);
 		if (!p)
@@ -173,9 +173,9 @@ static bool joined(const struct vv_runs *runs, size_t i)
 }
 
 /* The next runs, at most so many. */
-static int read_next(struct reader *r, struct vv_runs *runs, size_t most, bool *gaps)
+static int read_next(struct run_wire_reader *r, struct vv_runs *runs, size_t most, bool *gaps)
 {
-	struct stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = end_of(runs), .ends = r->s.end, .gaps = *gaps };
+	struct run_wire_stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = end_of(runs), .ends = r->s.end, .gaps = *gaps };
 	const char *wrong = read_stretch(r, &s, most);
 
 	if (!wrong && s.n == 0)
@@ -192,16 +192,16 @@ static int read_next(struct reader *r, struct vv_runs *runs, size_t most, bool *
 
 /* ---- in parts --------------------------------------------------------------------------------------------------------------------- */
 
-struct part {
-	struct stretch is;
+struct run_wire_part {
+	struct run_wire_stretch is;
 	uint64_t length; /* from the end of the run before it to that of its last one */
 	size_t first;    /* number of its first run */
 	bool whole;      /* it ends where its last run does */
 	bool read, good;
 };
 
-struct parts { /* of a region, which they are all of; none: it has been read */
-	struct part *part;
+struct run_wire_parts { /* of a region, which they are all of; none: it has been read */
+	struct run_wire_part *part;
 	size_t n, cap;
 	uint64_t *ends; /* sources + 1 for each part */
 	uint64_t limit;
@@ -212,25 +212,25 @@ struct vv_run_wire {
 	const uint8_t *sources, *runs;
 	size_t n_sources, n_runs;
 	struct vv_sources s;
-	struct parts *region;
+	struct run_wire_parts *region;
 	size_t n;
 	bool bad; /* some part was */
 };
 
-struct batch { /* parts that are looked for at once */
-	const struct reader *r;
-	struct part *part;
+struct run_wire_batch { /* parts that are looked for at once */
+	const struct run_wire_reader *r;
+	struct run_wire_part *part;
 	uint64_t *ends;
 	size_t n;
 };
 
 /* Where a run begins, at or after p: one of the first four numbers is the first of a run, and whichever that is, one comes to the same place. Nobody relies on
  * it. */
-static const uint8_t *find_start(const struct reader *r, const uint8_t *p)
+static const uint8_t *find_start(const struct run_wire_reader *r, const uint8_t *p)
 {
 	const uint8_t *way[NUMBERS];
 	uint64_t ignored;
-	struct item x;
+	struct run_wire_item x;
 
 	while (p < r->end && p[-1] & 0x80)
 		p++;
@@ -256,14 +256,14 @@ static const uint8_t *find_start(const struct reader *r, const uint8_t *p)
 
 static void begin_part(void *arg, size_t i)
 {
-	struct batch *b = arg;
+	struct run_wire_batch *b = arg;
 
-	b->part[i] = (struct part){ .is.p = i ? find_start(b->r, b->r->p + i * PART) : b->r->p };
+	b->part[i] = (struct run_wire_part){ .is.p = i ? find_start(b->r, b->r->p + i * PART) : b->r->p };
 }
 
 /* Those whose beginning is not known are parts of the one before. The last one is there to say where the one before it ends, if it does not end with
  * the section. */
-static void cut_parts(struct batch *b, size_t n, bool to_end)
+static void cut_parts(struct run_wire_batch *b, size_t n, bool to_end)
 {
 	b->n = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -284,11 +284,11 @@ static void cut_parts(struct batch *b, size_t n, bool to_end)
 /* How many runs it has, and how far they go. */
 static void measure_part(void *arg, size_t i)
 {
-	struct batch *b = arg;
-	struct part *x = &b->part[i];
+	struct run_wire_batch *b = arg;
+	struct run_wire_part *x = &b->part[i];
 	uint64_t *ends = b->ends + i * (b->r->s.n + 1);
 	const uint8_t *p = x->is.p;
-	struct item it;
+	struct run_wire_item it;
 
 	memset(ends, 0, (b->r->s.n + 1) * sizeof(*ends));
 	for (; p && p < x->is.end; x->is.n++) {
@@ -302,12 +302,12 @@ static void measure_part(void *arg, size_t i)
 }
 
 /* The parts that are of this region, for sure, know what comes before them, and so does the reader of what comes behind. How many they are. */
-static size_t chain_parts(const struct batch *b, struct reader *r, struct vv_runs *runs, size_t count, uint64_t *at)
+static size_t chain_parts(const struct run_wire_batch *b, struct run_wire_reader *r, struct vv_runs *runs, size_t count, uint64_t *at)
 {
 	size_t sources = r->s.n + 1, k = 0;
 
 	for (; k < b->n && b->part[k].whole && b->part[k].is.n <= count - runs->n; k++) {
-		struct part *x = &b->part[k];
+		struct run_wire_part *x = &b->part[k];
 		uint64_t *ends = b->ends + k * sources;
 
 		for (size_t s = 1; s < sources; s++) { /* lengths become positions */
@@ -327,9 +327,9 @@ static size_t chain_parts(const struct batch *b, struct reader *r, struct vv_run
 }
 
 /* Room for n more parts. */
-static int grow_parts(struct parts *q, size_t n, size_t sources)
+static int grow_parts(struct run_wire_parts *q, size_t n, size_t sources)
 {
-	struct part *part;
+	struct run_wire_part *part;
 	uint64_t *ends;
 
 	if (q->n + n <= q->cap)
@@ -343,10 +343,10 @@ static int grow_parts(struct parts *q, size_t n, size_t sources)
 }
 
 /* As many of the next runs as whole parts hold, which may be none. */
-static int find_parts(struct reader *r, struct parts *q, struct vv_runs *runs, size_t count, uint64_t *at)
+static int find_parts(struct run_wire_reader *r, struct run_wire_parts *q, struct vv_runs *runs, size_t count, uint64_t *at)
 {
 	size_t left = (size_t)(r->end - r->p), n = (left + PART - 1) / PART, most = (count - runs->n) / (PART / LONG_RUN) + 2;
-	struct batch b = { .r = r };
+	struct run_wire_batch b = { .r = r };
 	int rc;
 
 	n = n < most ? n : most;
@@ -365,15 +365,15 @@ static int find_parts(struct reader *r, struct parts *q, struct vv_runs *runs, s
 }
 
 /* The next runs, at most so many, at once: a part that has been read. */
-static int read_ahead(struct reader *r, struct parts *q, struct vv_runs *runs, size_t most, uint64_t *at)
+static int read_ahead(struct run_wire_reader *r, struct run_wire_parts *q, struct vv_runs *runs, size_t most, uint64_t *at)
 {
-	struct stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = *at, .ends = r->s.end };
+	struct run_wire_stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = *at, .ends = r->s.end };
 	const char *wrong = read_stretch(r, &s, most);
 	int rc = grow_parts(q, 1, r->s.n);
 
 	if (rc || wrong || s.n == 0)
 		return rc ? rc : damaged(wrong ? wrong : "malformed run");
-	q->part[q->n++] = (struct part){ .is = { .at = *at, .n = s.n, .gaps = s.gaps }, .first = runs->n, .read = true, .good = true };
+	q->part[q->n++] = (struct run_wire_part){ .is = { .at = *at, .n = s.n, .gaps = s.gaps }, .first = runs->n, .read = true, .good = true };
 	runs->n += s.n;
 	r->p = s.p;
 	*at = s.at;
@@ -382,10 +382,10 @@ static int read_ahead(struct reader *r, struct parts *q, struct vv_runs *runs, s
 
 bool vv_run_wire_read(const struct vv_run_wire *w, size_t region, size_t i)
 {
-	const struct parts *q = &w->region[region];
-	const struct reader r = { .h = w->h, .s = w->s, .limit = q->limit };
-	struct part *x = &q->part[i];
-	struct stretch s = x->is;
+	const struct run_wire_parts *q = &w->region[region];
+	const struct run_wire_reader r = { .h = w->h, .s = w->s, .limit = q->limit };
+	struct run_wire_part *x = &q->part[i];
+	struct run_wire_stretch s = x->is;
 
 	if (x->read)
 		return x->good;
@@ -398,7 +398,7 @@ bool vv_run_wire_read(const struct vv_run_wire *w, size_t region, size_t i)
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
 
-static int read_count(struct reader *r, size_t *out)
+static int read_count(struct run_wire_reader *r, size_t *out)
 {
 	uint64_t count = 0;
 	const uint8_t *p = number(r->p, r->end, &count);
@@ -415,7 +415,7 @@ static int check_cover(const struct vv_head_region *x, bool gaps)
 	return !x->parent && (gaps || end_of(&x->runs) != x->shape.len) ? damaged("the runs do not cover their region") : 0;
 }
 
-static int read_region(struct reader *r, struct vv_head_region *to, size_t count)
+static int read_region(struct run_wire_reader *r, struct vv_head_region *to, size_t count)
 {
 	bool gaps = false;
 	int rc = count ? read_next(r, &to->runs, count, &gaps) : 0;
@@ -426,7 +426,7 @@ static int read_region(struct reader *r, struct vv_head_region *to, size_t count
 }
 
 /* Long tables only where their parts begin. */
-static int begin_region(struct reader *r, struct vv_head_region *to, size_t count, struct parts *q)
+static int begin_region(struct run_wire_reader *r, struct vv_head_region *to, size_t count, struct run_wire_parts *q)
 {
 	uint64_t at = 0;
 	int rc = 0;
@@ -444,7 +444,7 @@ static int begin_region(struct reader *r, struct vv_head_region *to, size_t coun
 }
 
 /* parts: of each region; NULL: all is read from front to back. */
-static int read_all(struct reader *r, struct vv_head *h, struct parts *parts)
+static int read_all(struct run_wire_reader *r, struct vv_head *h, struct run_wire_parts *parts)
 {
 	int rc = 0;
 
@@ -466,7 +466,7 @@ static int read_all(struct reader *r, struct vv_head *h, struct parts *parts)
 static int read_plainly(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs)
 {
 	struct vv_wire w = vv_wire_over(runs, n_runs);
-	struct reader r = { .h = h, .p = w.p, .end = w.end };
+	struct run_wire_reader r = { .h = h, .p = w.p, .end = w.end };
 	int rc = vv_sources_get(&r.s, sources, n_sources, h->epoch);
 
 	for (size_t i = 0; i < h->n_regions; i++)
@@ -491,7 +491,7 @@ static void drop_parts(struct vv_run_wire *w)
 static int begin(struct vv_run_wire *w, const struct vv_parallel_for *loop)
 {
 	struct vv_wire wire = vv_wire_over(w->runs, w->n_runs);
-	struct reader r = { .h = w->h, .loop = loop, .p = wire.p, .end = wire.end };
+	struct run_wire_reader r = { .h = w->h, .loop = loop, .p = wire.p, .end = wire.end };
 	int rc = vv_sources_get(&w->s, w->sources, w->n_sources, w->h->epoch);
 
 	r.s = w->s;
@@ -544,7 +544,7 @@ size_t vv_run_wire_parts(const struct vv_run_wire *w, size_t region)
 
 void vv_run_wire_part(const struct vv_run_wire *w, size_t region, size_t i, struct vv_run_wire_part *out)
 {
-	const struct part *x = &w->region[region].part[i];
+	const struct run_wire_part *x = &w->region[region].part[i];
 
 	*out = (struct vv_run_wire_part){ x->is.at, x->first, x->is.n };
 }
@@ -562,7 +562,7 @@ static void read_rest(void *arg, size_t i)
 }
 
 /* Are the parts of a region right, also where they meet? */
-static bool is_good(const struct parts *q, const struct vv_head_region *x)
+static bool is_good(const struct run_wire_parts *q, const struct vv_head_region *x)
 {
 	bool gaps = false;
 

@@ -6,22 +6,22 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct item {
+struct pack_order_item {
 	uint64_t len;
 	uint32_t span, file, group;
 	uint32_t kin;
 	uint32_t first; /* the span that its kin appear with in their group, plus 1; 0: no variable */
 };
 
-struct lane { /* items at .. end are one file's */
+struct pack_order_lane { /* items at .. end are one file's */
 	size_t at, end;
 	uint64_t from; /* in the item that is its turn */
 };
 
 struct vv_pack_order_order {
-	struct item *item;
+	struct pack_order_item *item;
 	size_t n, at; /* items before `at` are in lanes, or done */
-	struct lane *lane;
+	struct pack_order_lane *lane;
 	size_t n_lanes, turn, kept; /* of the lanes before `turn` so many have something left; they lie in front */
 	uint64_t block, left;       /* of this turn */
 	bool blocked, skeleton_too;
@@ -34,7 +34,7 @@ static int compare(uint32_t a, uint32_t b)
 
 static int by_kin(const void *a, const void *b)
 {
-	const struct item *x = a, *y = b;
+	const struct pack_order_item *x = a, *y = b;
 	int d = compare(x->group, y->group);
 
 	if (d == 0)
@@ -44,7 +44,7 @@ static int by_kin(const void *a, const void *b)
 
 static int by_first(const void *a, const void *b)
 {
-	const struct item *x = a, *y = b;
+	const struct pack_order_item *x = a, *y = b;
 	int d = compare(x->group, y->group);
 
 	if (d == 0)
@@ -52,17 +52,17 @@ static int by_first(const void *a, const void *b)
 	return d ? d : compare(x->span, y->span);
 }
 
-static bool same_pool(const struct item *a, const struct item *b)
+static bool same_pool(const struct pack_order_item *a, const struct pack_order_item *b)
 {
 	return a->group == b->group && a->first == b->first;
 }
 
 /* Spans without bytes are left out. */
-static void list(struct vv_pack_order_order *b, const struct vv_span *span, size_t n, uint32_t group, bool aware)
+static void list(struct vv_pack_order_order *b, const struct vv_file_span *span, size_t n, uint32_t group, bool aware)
 {
 	for (size_t i = 0; i < n; i++)
 		if (span[i].len)
-			b->item[b->n++] = (struct item){
+			b->item[b->n++] = (struct pack_order_item){
 				.len = span[i].len,
 				.span = (uint32_t)i,
 				.file = span[i].file,
@@ -75,7 +75,7 @@ static void sort(struct vv_pack_order_order *b)
 {
 	qsort(b->item, b->n, sizeof(*b->item), by_kin);
 	for (size_t i = 0; i < b->n; i++) {
-		struct item *x = &b->item[i], *before = i ? x - 1 : NULL;
+		struct pack_order_item *x = &b->item[i], *before = i ? x - 1 : NULL;
 
 		if (x->kin)
 			x->first = before && before->group == x->group && before->kin == x->kin ? before->first : x->span + 1;
@@ -84,7 +84,7 @@ static void sort(struct vv_pack_order_order *b)
 }
 
 /* Lanes of the pool that begins with item `from`, if `lane` is given; its end is *to. */
-static size_t spread(const struct vv_pack_order_order *b, size_t from, struct lane *lane, size_t *to)
+static size_t spread(const struct vv_pack_order_order *b, size_t from, struct pack_order_lane *lane, size_t *to)
 {
 	size_t n = 0, at = from;
 
@@ -94,7 +94,7 @@ static size_t spread(const struct vv_pack_order_order *b, size_t from, struct la
 		while (at < b->n && same_pool(&b->item[from], &b->item[at]) && b->item[at].file == b->item[begin].file)
 			at++;
 		if (lane)
-			lane[n] = (struct lane){ .at = begin, .end = at };
+			lane[n] = (struct pack_order_lane){ .at = begin, .end = at };
 		n++;
 	}
 	*to = at;
@@ -113,7 +113,7 @@ static size_t most_lanes(const struct vv_pack_order_order *b)
 	return most;
 }
 
-int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out)
+int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out)
 {
 	bool aware = scheme == VV_PACK_ORDER_AWARE || scheme == VV_PACK_ORDER_AWARE_BLOCK;
 	bool blocked = scheme == VV_PACK_ORDER_AGNOSTIC_BLOCK || scheme == VV_PACK_ORDER_AWARE_BLOCK;
@@ -164,8 +164,8 @@ static uint64_t turn_of(const struct vv_pack_order_order *b)
 
 int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out)
 {
-	const struct item *x;
-	struct lane *l;
+	const struct pack_order_item *x;
+	struct pack_order_lane *l;
 
 	if (b->turn == b->n_lanes && !next_round(b))
 		return false;

@@ -8,7 +8,7 @@
 
 enum vv_pack_order { VV_PACK_ORDER_AGNOSTIC, VV_PACK_ORDER_AGNOSTIC_BLOCK, VV_PACK_ORDER_AWARE, VV_PACK_ORDER_AWARE_BLOCK };
 
-struct vv_span { /* of a file */
+struct vv_file_span { /* of a file */
 	uint32_t file; /* files are numbered in the order of their ranks */
 	uint32_t kin;  /* variables with the same number are kin; 0: no variable */
 	uint64_t at, len;
@@ -23,7 +23,7 @@ struct vv_pack_order_order; /* one at a time, so that there is never a list of t
 
 /* Spans come sorted by (file, at) and cover their files. group: so many files at a time are braided (0: all). block: bytes, for the -block
  * schemes. */
-int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out);
+int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out);
 /* The next stretch; false: there is none. */
 int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out);
 void vv_pack_order_free(struct vv_pack_order_order *b); /* NULL is fine */

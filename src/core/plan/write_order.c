@@ -20,7 +20,7 @@ enum {
 
 /* A page enters each queue at most once between two begins; what no longer qualifies when its turn comes is passed over, so nothing is
  * removed from the middle. */
-struct queue {
+struct write_order_queue {
 	uint32_t *page;
 	ptrdiff_t step; /* from one to the next */
 	uint32_t at, n;
@@ -31,10 +31,10 @@ struct queue {
 struct vv_write_order_own {
 	uint8_t *flag;
 	uint32_t *seen;     /* of a page with an access of this epoch its index, of any other its past */
-	struct queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
-	struct queue ahead; /* the same pages; at = where eager stands */
+	struct write_order_queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
+	struct write_order_queue ahead; /* the same pages; at = where eager stands */
 	uint32_t *shared;
-	struct queue waiting, copies;
+	struct write_order_queue waiting, copies;
 };
 
 /* All queues. */
@@ -42,10 +42,10 @@ static void empty(struct vv_write_order *o)
 {
 	struct vv_write_order_own *own = o->own;
 
-	own->plan = (struct queue){ own->plan.page, 1, 0, 0 };
+	own->plan = (struct write_order_queue){ own->plan.page, 1, 0, 0 };
 	own->ahead = own->plan;
-	own->waiting = (struct queue){ own->shared, 1, 0, 0 };
-	own->copies = (struct queue){ own->shared + (o->n ? o->n - 1 : 0), -1, 0, 0 };
+	own->waiting = (struct write_order_queue){ own->shared, 1, 0, 0 };
+	own->copies = (struct write_order_queue){ own->shared + (o->n ? o->n - 1 : 0), -1, 0, 0 };
 }
 
 int vv_write_order_init(struct vv_write_order *o, size_t n, bool by_address)
@@ -216,13 +216,13 @@ size_t vv_write_order_begin(struct vv_write_order *o)
 	return o->left;
 }
 
-static uint32_t *place(const struct queue *q, uint32_t i)
+static uint32_t *place(const struct write_order_queue *q, uint32_t i)
 {
 	return &q->page[q->step * (ptrdiff_t)i];
 }
 
 /* The next page of the queue that has, of the flags in mask, just those in want. */
-static uint32_t pull(const struct vv_write_order_own *own, struct queue *q, unsigned mask, unsigned want)
+static uint32_t pull(const struct vv_write_order_own *own, struct write_order_queue *q, unsigned mask, unsigned want)
 {
 	while (q->at < q->n) {
 		uint32_t page = *place(q, q->at++);
@@ -236,7 +236,7 @@ static uint32_t pull(const struct vv_write_order_own *own, struct queue *q, unsi
 /* Only those stay that still wait. */
 static void squeeze_waiting(struct vv_write_order_own *own)
 {
-	struct queue *q = &own->waiting;
+	struct write_order_queue *q = &own->waiting;
 	uint32_t page, n = 0;
 
 	while ((page = pull(own, q, PENDING | COPIED, PENDING)) != VV_WRITE_ORDER_NONE)
@@ -246,7 +246,7 @@ static void squeeze_waiting(struct vv_write_order_own *own)
 }
 
 /* To `waiting` or `copies`; a page that goes to the latter is COPIED already. */
-static void push(struct vv_write_order *o, struct queue *q, uint32_t page)
+static void push(struct vv_write_order *o, struct write_order_queue *q, uint32_t page)
 {
 	if (o->own->waiting.n + o->own->copies.n == o->n)
 		squeeze_waiting(o->own);
@@ -367,7 +367,7 @@ uint32_t vv_write_order_eager(struct vv_write_order *o)
 
 bool vv_write_order_copies_first(struct vv_write_order *o)
 {
-	struct queue *q = &o->own->copies;
+	struct write_order_queue *q = &o->own->copies;
 
 	if (o->by_address)
 		return false;

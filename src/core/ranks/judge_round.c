@@ -13,7 +13,7 @@ enum { AHEAD = 16, BATCH = 64 };
 
 /* ---- open */
 
-struct claim {
+struct judge_round_claim {
 	struct vv_digest digest;
 	uint32_t tag, rank;
 };
@@ -41,7 +41,7 @@ static int check_lengths(struct vv_judge_round *c, const uint64_t *len)
 	return 0;
 }
 
-static int read_claim(struct grouping *g, struct claim *out)
+static int read_claim(struct grouping *g, struct judge_round_claim *out)
 {
 	const struct vv_judge_round *c = g->c;
 	const uint8_t *message;
@@ -60,7 +60,7 @@ static int read_claim(struct grouping *g, struct claim *out)
 	return 0;
 }
 
-static int put_claim(struct grouping *g, size_t number, const struct claim *claim)
+static int put_claim(struct grouping *g, size_t number, const struct judge_round_claim *claim)
 {
 	struct vv_judge_round *c = g->c;
 	uint64_t half = claim->digest.w[1] >> 32;
@@ -88,7 +88,7 @@ static int put_claim(struct grouping *g, size_t number, const struct claim *clai
 }
 
 /* A group that the claim may belong to; any other if there is none yet. */
-static const struct vv_case_group *likely_group(const struct grouping *g, const struct claim *claim)
+static const struct vv_case_group *likely_group(const struct grouping *g, const struct judge_round_claim *claim)
 {
 	uint32_t number = (uint32_t)g->slot[claim->digest.w[1] & g->mask];
 
@@ -97,7 +97,7 @@ static const struct vv_case_group *likely_group(const struct grouping *g, const 
 
 static int group_claims(struct grouping *g)
 {
-	struct claim batch[BATCH];
+	struct judge_round_claim batch[BATCH];
 	size_t n;
 	int rc = 0;
 

@@ -4,18 +4,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct fresh { /* content that is claimed for the first time in this round */
+struct judge_stream_fresh { /* content that is claimed for the first time in this round */
 	uint32_t first;  /* the rank that its segment suggests */
 	uint32_t owner;  /* of its claimers the one that comes first from there on */
 };
 
-struct round {
+struct judge_stream_round {
 	struct vv_judge_stream *d;
 	const uint8_t **claim; /* of each rank */
 	size_t *n;
 	size_t all;
 	size_t before;       /* entries of earlier rounds */
-	struct fresh *fresh; /* entries of this one */
+	struct judge_stream_fresh *fresh; /* entries of this one */
 	size_t fresh_cap;
 	uint64_t *verdict;   /* of each claim: HERE; or the number of its entry, FRESH */
 };
@@ -60,7 +60,7 @@ static int take_places(struct vv_judge_stream *d, uint32_t rank, const uint32_t 
 }
 
 /* Each message is cut into what it begins with and its claims. */
-static int open_messages(struct round *a, const uint8_t *said, const uint64_t *len)
+static int open_messages(struct judge_stream_round *a, const uint8_t *said, const uint64_t *len)
 {
 	struct vv_judge_stream *d = a->d;
 	const uint32_t *entry = d->told.entry;
@@ -105,12 +105,12 @@ static uint32_t distance(const struct vv_judge_stream *d, uint32_t from, uint32_
 	return rank >= from ? rank - from : rank + d->ranks - from;
 }
 
-static int hear_claim(struct round *a, uint32_t rank, const uint8_t *claim, uint64_t *out)
+static int hear_claim(struct judge_stream_round *a, uint32_t rank, const uint8_t *claim, uint64_t *out)
 {
 	struct vv_judge_stream *d = a->d;
 	struct vv_digest digest;
 	uint32_t segment, e;
-	struct fresh *f;
+	struct judge_stream_fresh *f;
 	int rc = 0;
 
 	memcpy(&digest, claim, sizeof(digest));
@@ -126,7 +126,7 @@ static int hear_claim(struct round *a, uint32_t rank, const uint8_t *claim, uint
 		if (rc == 0)
 			rc = vv_mem_room(&a->fresh, e - a->before, &a->fresh_cap, sizeof(*a->fresh));
 		if (rc == 0)
-			a->fresh[e - a->before] = (struct fresh){ segment % d->ranks, rank };
+			a->fresh[e - a->before] = (struct judge_stream_fresh){ segment % d->ranks, rank };
 	} else if (e < a->before) {
 		*out = place_of(&d->young, e);
 		return 0;
@@ -151,7 +151,7 @@ static int add_due(struct vv_judge_stream_due *due, uint32_t rank, uint32_t entr
 	return rc;
 }
 
-static int decide(struct round *a, uint32_t rank, uint64_t *verdict)
+static int decide(struct judge_stream_round *a, uint32_t rank, uint64_t *verdict)
 {
 	struct vv_judge_stream *d = a->d;
 	uint32_t e = (uint32_t)*verdict, owner;
@@ -164,7 +164,7 @@ static int decide(struct round *a, uint32_t rank, uint64_t *verdict)
 	return add_due(owner == rank ? &d->told : &d->owed, rank, e);
 }
 
-static int judge(struct round *a)
+static int judge(struct judge_stream_round *a)
 {
 	struct vv_judge_stream *d = a->d;
 	uint64_t *v = a->verdict;
@@ -187,7 +187,7 @@ static int judge(struct round *a)
 /* ---- a round -------------------------------------------------------------------------------------------------------------------- */
 
 /* What is owed to each rank, then room for the verdicts on its claims: *at of each. */
-static int begin_replies(struct round *a, size_t *at)
+static int begin_replies(struct judge_stream_round *a, size_t *at)
 {
 	struct vv_judge_stream *d = a->d;
 	const uint32_t *entry = d->owed.entry;
@@ -213,7 +213,7 @@ static int begin_replies(struct round *a, size_t *at)
 
 int vv_judge_stream_hear(struct vv_judge_stream *d, const uint8_t *said, const uint64_t *len)
 {
-	struct round a = { .d = d };
+	struct judge_stream_round a = { .d = d };
 	size_t *at = vv_mem_new(d->ranks, sizeof(*at));
 	int rc;
 

@@ -3,14 +3,14 @@
 #include "core/ranks/owner_choice.h"
 #include "core/ranks/judge_round_priv.h"
 
-struct choice {
+struct owner_choice {
 	struct vv_judge_round *c;
 	const uint32_t *host;
 	uint32_t segments; /* different ones in a rank's memory */
 	uint64_t slack;
 };
 
-static uint32_t host_of(const struct choice *d, uint32_t rank)
+static uint32_t host_of(const struct owner_choice *d, uint32_t rank)
 {
 	return d->host ? d->host[rank] : rank;
 }
@@ -18,7 +18,7 @@ static uint32_t host_of(const struct choice *d, uint32_t rank)
 /* The holder that the place gives: segments go round among the holders. Where that does not come out even, or there are fewer
  * segments than holders, the digest says which part of the segment a chunk is in, so that on the average all holders get the same:
  * the more ranks there are, the less a single judge can do about it. */
-static uint32_t by_place(const struct choice *d, const struct vv_case_group *g)
+static uint32_t by_place(const struct owner_choice *d, const struct vv_case_group *g)
 {
 	uint64_t cycle = g->n > d->segments ? d->segments : VV_DEDUP_JUDGE_SEGMENTS, whole = cycle - cycle % g->n;
 	uint64_t at = vv_dedup_judge_tag_segment(g->tag) % cycle;
@@ -41,7 +41,7 @@ static uint32_t guess_segments(const struct vv_judge_round *c, size_t shared)
 	return n;
 }
 
-static bool host_taken(const struct choice *d, const uint64_t *copy, size_t n, size_t but, uint32_t rank)
+static bool host_taken(const struct owner_choice *d, const uint64_t *copy, size_t n, size_t but, uint32_t rank)
 {
 	for (size_t i = 0; i < n; i++)
 		if (i != but && host_of(d, vv_case_rank_of(copy[i])) == host_of(d, rank))
@@ -50,7 +50,7 @@ static bool host_taken(const struct choice *d, const uint64_t *copy, size_t n, s
 }
 
 /* One holder by place, others as far from it as can be, each on a host of its own. Their number. */
-static uint32_t choose(const struct choice *d, const struct vv_case_group *g, uint64_t *copy)
+static uint32_t choose(const struct owner_choice *d, const struct vv_case_group *g, uint64_t *copy)
 {
 	uint32_t at = by_place(d, g), want = d->c->copies < g->n ? d->c->copies : g->n, n = 0;
 	const uint32_t *h = vv_case_holders(d->c, g);
@@ -71,7 +71,7 @@ static uint32_t choose(const struct choice *d, const struct vv_case_group *g, ui
 }
 
 /* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
-static bool relieve(const struct choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
+static bool relieve(const struct owner_choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
 {
 	uint64_t *load = d->c->load, len = vv_dedup_judge_tag_len(g->tag);
 	uint32_t from = vv_case_rank_of(copy[which]), to = from;
@@ -99,7 +99,7 @@ static uint64_t least_load(const struct vv_judge_round *c)
 
 /* Goes through all groups once; how many copies moved. A group whose holder has little is passed by: nobody has less than the
  * least, also later. */
-static size_t relieve_all(const struct choice *d)
+static size_t relieve_all(const struct owner_choice *d)
 {
 	struct vv_judge_round *c = d->c;
 	uint64_t least = least_load(c), *copy = c->copy;
@@ -154,7 +154,7 @@ static bool uneven(const struct vv_judge_round *c, uint64_t average)
 void vv_owner_choice_choose(struct vv_judge_round *c, const uint32_t *host, size_t shared)
 {
 	enum { PASSES = 4 };
-	struct choice d = { .c = c, .host = host, .segments = guess_segments(c, shared) };
+	struct owner_choice d = { .c = c, .host = host, .segments = guess_segments(c, shared) };
 	uint64_t *copy = c->copy, average;
 
 	for (size_t i = 0; i < c->n_groups; i++)

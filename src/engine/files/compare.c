@@ -10,7 +10,7 @@
 
 enum { STEP = 256 << 10 };
 
-struct comparison {
+struct compare_comparison {
 	const struct vv_unpack_file *file;
 	const int *fd;
 	atomic_bool *differs, *read; /* each; read: all of it */
@@ -67,12 +67,12 @@ static bool equals(int fd, uint64_t at, const uint8_t *p, uint64_t n)
 
 static bool wants(void *arg, size_t i)
 {
-	return !atomic_load(&((struct comparison *)arg)->differs[i]);
+	return !atomic_load(&((struct compare_comparison *)arg)->differs[i]);
 }
 
 static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n)
 {
-	struct comparison *c = arg;
+	struct compare_comparison *c = arg;
 	uint64_t sum = 0;
 
 	for (int k = 0; k < n; k++) {
@@ -85,7 +85,7 @@ static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n
 
 static void lost(void *arg, size_t i, int rc)
 {
-	struct comparison *c = arg;
+	struct compare_comparison *c = arg;
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->error.code)
@@ -96,7 +96,7 @@ static void lost(void *arg, size_t i, int rc)
 
 static void whole(void *arg, size_t i)
 {
-	atomic_store(&((struct comparison *)arg)->read[i], true);
+	atomic_store(&((struct compare_comparison *)arg)->read[i], true);
 }
 
 static bool has_length(int fd, uint64_t len)
@@ -119,13 +119,13 @@ static bool zeros_match(int fd, const struct vv_runs *r)
 
 static void compare_outside(void *arg, size_t i)
 {
-	struct comparison *c = arg;
+	struct compare_comparison *c = arg;
 	const struct vv_run_table_region *r = c->file[i].region;
 
 	atomic_store(&c->differs[i], !has_length(c->fd[i], r->shape.len) || !zeros_match(c->fd[i], &r->runs));
 }
 
-static int compare(const struct vv_unpack *u, struct vv_pool *pool, struct comparison *c, const struct vv_runs **runs, size_t n)
+static int compare(const struct vv_unpack *u, struct vv_pool *pool, struct compare_comparison *c, const struct vv_runs **runs, size_t n)
 {
 	const struct vv_read_many to = { c, wants, there, lost, whole, NULL };
 
@@ -140,7 +140,7 @@ static int compare(const struct vv_unpack *u, struct vv_pool *pool, struct compa
 int vv_compare_files(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, const int *fd, bool *same, size_t n,
 		  const struct vv_progress *progress)
 {
-	struct comparison c = { .file = file, .fd = fd, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct compare_comparison c = { .file = file, .fd = fd, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
 	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
 	int rc;
 

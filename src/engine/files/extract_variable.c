@@ -25,7 +25,7 @@ enum {
 
 static const uint64_t slab_most = 4ull << 30; /* bytes of what is put together in memory: a row of chunks, or a variable made of others */
 
-struct page {
+struct extract_variable_page {
 	uint64_t number; /* 1 + its place in the file; 0: empty */
 	uint64_t used;   /* when */
 	uint8_t *p;
@@ -35,7 +35,7 @@ struct vv_extract_variable_file {
 	const struct vv_lineage *lineage;
 	struct vv_pool *pool;
 	struct vv_unpack_file file;
-	struct page page[PAGES];
+	struct extract_variable_page page[PAGES];
 	uint64_t clock;
 	struct vv_outline outline;
 };
@@ -49,10 +49,10 @@ static int read_bytes(const struct vv_extract_variable_file *f, uint64_t at, voi
 	return vv_restore_read(f->lineage, f->pool, &want, 1);
 }
 
-static int get_page(struct vv_extract_variable_file *f, uint64_t number, const struct page **out)
+static int get_page(struct vv_extract_variable_file *f, uint64_t number, const struct extract_variable_page **out)
 {
 	uint64_t at = number * PAGE, left = f->file.region->shape.len - at;
-	struct page *oldest = &f->page[number % PAGES], *p = oldest;
+	struct extract_variable_page *oldest = &f->page[number % PAGES], *p = oldest;
 	int rc;
 
 	/* in one of four places: of those the one that was not used for longest goes */
@@ -87,7 +87,7 @@ static int read_file(void *arg, uint64_t at, void *to, size_t n)
 		return read_bytes(f, at, to, n);
 	for (size_t done = 0, part; rc == 0 && done < n; done += part) {
 		uint64_t from = (at + done) % PAGE;
-		const struct page *p = NULL;
+		const struct extract_variable_page *p = NULL;
 
 		part = n - done < PAGE - from ? n - done : (size_t)(PAGE - from);
 		rc = get_page(f, (at + done) / PAGE, &p);
@@ -101,7 +101,7 @@ static void drop_pages(struct vv_extract_variable_file *f)
 {
 	for (size_t i = 0; i < PAGES; i++) {
 		vv_mem_free(f->page[i].p);
-		f->page[i] = (struct page){ 0 };
+		f->page[i] = (struct extract_variable_page){ 0 };
 	}
 }
 
@@ -202,10 +202,10 @@ int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out)
 
 /* ---- its pieces --------------------------------------------------------------------------------------------------- */
 
-struct work {
+struct extract_variable_work {
 	struct vv_extract_variable_file *f;
 	const struct vv_variable *v;
-	struct vv_piece *piece; /* by ordinal, then place */
+	struct vv_outline_piece *piece; /* by ordinal, then place */
 	size_t n;
 	int fd;
 	unsigned depth; /* of variables that are made of others */
@@ -218,7 +218,7 @@ struct work {
 	uint64_t chunk_len, slab_len; /* bytes */
 	uint8_t *slab; /* of chunks whose first place is the same, or several such; its last rows may be outside */
 	uint64_t origin; /* its first row */
-	struct vv_piece *first; /* of those in the slab */
+	struct vv_outline_piece *first; /* of those in the slab */
 	uint8_t **raw;
 	struct vv_err_state error;
 	atomic_int failed;
@@ -226,14 +226,14 @@ struct work {
 
 static int by_ordinal(const void *a, const void *b)
 {
-	const struct vv_piece *x = a, *y = b;
+	const struct vv_outline_piece *x = a, *y = b;
 
 	if (x->ordinal != y->ordinal)
 		return x->ordinal < y->ordinal ? -1 : 1;
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-static int gather(struct work *w)
+static int gather(struct extract_variable_work *w)
 {
 	const struct vv_outline *o = &w->f->outline;
 	uint32_t number = (uint32_t)(w->v - o->variable);
@@ -279,7 +279,7 @@ static void widen(const struct vv_variable *v, uint8_t *p)
 }
 
 /* n bytes of the array, which may be changed. */
-static int put(const struct work *w, uint8_t *p, uint64_t n)
+static int put(const struct extract_variable_work *w, uint8_t *p, uint64_t n)
 {
 	for (uint64_t i = 0; w->v->odd.type != VV_TYPE_BYTES && !w->as_stored && i + w->v->width <= n; i += w->v->width)
 		widen(w->v, p + i);
@@ -288,7 +288,7 @@ static int put(const struct work *w, uint8_t *p, uint64_t n)
 
 /* ---- in one stretch, or record by record -------------------------------------------------------------------------- */
 
-static int write_fill(struct work *w, uint8_t *window)
+static int write_fill(struct extract_variable_work *w, uint8_t *window)
 {
 	uint64_t step = WINDOW / w->v->width * w->v->width;
 	int rc = 0;
@@ -303,7 +303,7 @@ static int write_fill(struct work *w, uint8_t *window)
 	return rc;
 }
 
-static int write_stretches(struct work *w)
+static int write_stretches(struct extract_variable_work *w)
 {
 	uint8_t *window = vv_mem_map(WINDOW);
 	uint64_t sum = 0, done = 0;
@@ -332,7 +332,7 @@ static int write_stretches(struct work *w)
 /* ---- in chunks ---------------------------------------------------------------------------------------------------- */
 
 /* Chunks are whole even where they stand out over the edge. */
-static int lay_grid(struct work *w)
+static int lay_grid(struct extract_variable_work *w)
 {
 	const struct vv_variable *v = w->v;
 	uint64_t row = v->width;
@@ -356,7 +356,7 @@ static int lay_grid(struct work *w)
 }
 
 /* The chunk's rows to their places in the slab; rows are along the last dimension. */
-static void place(const struct work *w, uint64_t ordinal, const uint8_t *chunk)
+static void place(const struct extract_variable_work *w, uint64_t ordinal, const uint8_t *chunk)
 {
 	const struct vv_variable *v = w->v;
 	uint64_t from[VV_MAX_DIMS], size[VV_MAX_DIMS], at[VV_MAX_DIMS] = { 0 };
@@ -381,7 +381,7 @@ static void place(const struct work *w, uint64_t ordinal, const uint8_t *chunk)
 	} while (i != UINT_MAX); /* it went below 0: no dimension is left to count up */
 }
 
-static void fail(struct work *w, int rc)
+static void fail(struct extract_variable_work *w, int rc)
 {
 	if (!atomic_exchange(&w->failed, 1))
 		vv_err_save(rc, &w->error);
@@ -389,8 +389,8 @@ static void fail(struct work *w, int rc)
 
 static void place_one(void *arg, size_t i)
 {
-	struct work *w = arg;
-	const struct vv_piece *p = &w->first[i];
+	struct extract_variable_work *w = arg;
+	const struct vv_outline_piece *p = &w->first[i];
 	uint8_t *chunk;
 	int rc;
 
@@ -414,7 +414,7 @@ static void place_one(void *arg, size_t i)
 	vv_mem_free(chunk);
 }
 
-static int read_chunks(struct work *w, size_t n)
+static int read_chunks(struct extract_variable_work *w, size_t n)
 {
 	struct vv_want *want = vv_mem_new(n, sizeof(*want));
 	uint64_t sum = 0;
@@ -442,7 +442,7 @@ static int read_chunks(struct work *w, size_t n)
 	return rc;
 }
 
-static int write_chunks(struct work *w)
+static int write_chunks(struct extract_variable_work *w)
 {
 	uint64_t per_slab = 1, done = 0, rows = 1, most = 0;
 	size_t at = 0;
@@ -492,14 +492,14 @@ static int write_header(const struct vv_variable *v, int fd)
 	return vv_export_npy_header(fd, descr, v->columns, v->ndim, v->dim);
 }
 
-static int write_array(struct work *w);
+static int write_array(struct extract_variable_work *w);
 
 /* ---- of other variables ------------------------------------------------------------------------------------------- */
 
 /* The array of a variable, in a file that has no name; *p is to be unmapped. */
-static int make_array(const struct work *w, const struct vv_variable *v, uint8_t **p, uint64_t *n)
+static int make_array(const struct extract_variable_work *w, const struct vv_variable *v, uint8_t **p, uint64_t *n)
 {
-	struct work part = { .f = w->f, .v = v, .depth = w->depth + 1, .as_stored = true };
+	struct extract_variable_work part = { .f = w->f, .v = v, .depth = w->depth + 1, .as_stored = true };
 	int rc = w->depth < DEEP ? vv_extract_variable_bytes(v, n) : vv_err_set(VV_ENOTSUP, "variable '%s' is made of itself, or too deep", v->name);
 
 	if (rc == 0 && (*n == 0 || *n > slab_most))
@@ -518,7 +518,7 @@ static int make_array(const struct work *w, const struct vv_variable *v, uint8_t
 	return rc;
 }
 
-static int write_made(struct work *w)
+static int write_made(struct extract_variable_work *w)
 {
 	const struct vv_outline *o = &w->f->outline;
 	uint8_t *whole = w->bytes <= slab_most ? vv_mem_map((size_t)w->bytes) : NULL;
@@ -548,7 +548,7 @@ static int write_made(struct work *w)
 	return rc;
 }
 
-static int write_array(struct work *w)
+static int write_array(struct extract_variable_work *w)
 {
 	const struct vv_variable *v = w->v;
 	int rc = vv_extract_variable_bytes(v, &w->bytes);
@@ -569,7 +569,7 @@ static int write_array(struct work *w)
 
 int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)
 {
-	struct work w = { .f = f, .v = v, .fd = fd, .npy = npy, .progress = progress };
+	struct extract_variable_work w = { .f = f, .v = v, .fd = fd, .npy = npy, .progress = progress };
 
 	return write_array(&w);
 }

@@ -357,7 +357,7 @@ static void opaque_key(const char *name, char key[VV_SIMILARITY_KEY_MAX])
 
 static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, uint64_t len)
 {
-	struct vv_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
+	struct vv_file_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
 	int rc;
 
 	if (len == 0)
@@ -369,7 +369,7 @@ static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_
 	}
 	rc = vv_mem_room(&c->span, c->n_spans, &c->spans_cap, sizeof(*c->span));
 	if (rc == 0)
-		c->span[c->n_spans++] = (struct vv_span){ .file = file, .kin = kind, .at = at, .len = len };
+		c->span[c->n_spans++] = (struct vv_file_span){ .file = file, .kin = kind, .at = at, .len = len };
 	return rc;
 }
 
@@ -408,7 +408,7 @@ static void note_instance(struct vv_file_set_kind *k, const struct vv_variable *
 	k->last_dataset = variable;
 }
 
-static int piece_kind(struct vv_file_set *c, const struct vv_outline *o, const struct vv_piece *p, const struct vv_file_set_options *opt,
+static int piece_kind(struct vv_file_set *c, const struct vv_outline *o, const struct vv_outline_piece *p, const struct vv_file_set_options *opt,
 		      uint32_t *out)
 {
 	const struct vv_variable *v = &o->variable[p->variable];
@@ -433,7 +433,7 @@ static int add_pieces(struct vv_file_set *c, uint32_t file, const struct vv_outl
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < o->n_pieces; i++) {
-		const struct vv_piece *p = &o->piece[i];
+		const struct vv_outline_piece *p = &o->piece[i];
 		uint32_t kind = VV_FILE_SET_SKELETON;
 
 		if (p->len < opt->small)
@@ -452,7 +452,7 @@ static int add_pieces(struct vv_file_set *c, uint32_t file, const struct vv_outl
 
 /* ---- outlines ------------------------------------------------------------------------------------------------------------ */
 
-struct look {
+struct file_set_look {
 	struct vv_file_set *cargo;
 	uint32_t file;
 	struct vv_outline outline;
@@ -462,7 +462,7 @@ struct look {
 
 static int read_for_reader(void *arg, uint64_t at, void *to, size_t n)
 {
-	struct look *l = arg;
+	struct file_set_look *l = arg;
 
 	return vv_file_set_read(l->cargo, l->file, at, to, n);
 }
@@ -470,14 +470,14 @@ static int read_for_reader(void *arg, uint64_t at, void *to, size_t n)
 /* It may be packed by another rank, so it is looked for where it is. */
 static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out, size_t *n)
 {
-	const struct look *l = arg;
+	const struct file_set_look *l = arg;
 
 	return vv_neighbour_file_read(l->cargo->file[l->file].path, name, most, out, n);
 }
 
 static void look_inside(void *arg, size_t i)
 {
-	struct look *l = (struct look *)arg + i;
+	struct file_set_look *l = (struct file_set_look *)arg + i;
 	struct vv_file_set_file *f = &l->cargo->file[l->file];
 	struct vv_reader_file in = { .name = f->name, .len = (uint64_t)f->st.st_size, .read = read_for_reader, .arg = l,
 				     .sibling = read_sibling };
@@ -489,7 +489,7 @@ static void look_inside(void *arg, size_t i)
 		vv_err_save(l->rc, &l->error);
 }
 
-static int add_file(struct vv_file_set *c, struct look *l, const struct vv_file_set_options *opt)
+static int add_file(struct vv_file_set *c, struct file_set_look *l, const struct vv_file_set_options *opt)
 {
 	if (l->rc)
 		return vv_err_restore(&l->error);
@@ -508,14 +508,14 @@ static int add_file(struct vv_file_set *c, struct look *l, const struct vv_file_
 
 static int look_at_all(struct vv_file_set *c, const struct vv_file_set_options *opt, struct vv_pool *pool)
 {
-	struct look *look = vv_mem_new(BATCH, sizeof(*look));
+	struct file_set_look *look = vv_mem_new(BATCH, sizeof(*look));
 	int rc = look ? 0 : VV_ENOMEM;
 
 	for (size_t first = 0; rc == 0 && first < c->n_files; first += BATCH) {
 		size_t n = c->n_files - first < BATCH ? c->n_files - first : BATCH;
 
 		for (size_t i = 0; i < n; i++)
-			look[i] = (struct look){ .cargo = c, .file = (uint32_t)(first + i) };
+			look[i] = (struct file_set_look){ .cargo = c, .file = (uint32_t)(first + i) };
 		vv_pool_each(pool, n, look_inside, look);
 		for (size_t i = 0; i < n; i++) {
 			if (rc == 0)
@@ -590,7 +590,7 @@ void vv_file_set_close(struct vv_file_set *c)
 	for (size_t i = 0; i < c->n_kinds; i++) {
 		vv_mem_free(c->kind[i].key);
 		vv_mem_free(c->kind[i].tag);
-		vv_mem_free(c->kind[i].range);
+		vv_mem_free(c->kind[i].placed.range);
 	}
 	vv_mem_free(c->held);
 	vv_map_fini(&c->by_tag);

@@ -40,6 +40,13 @@ struct vv_file_set_range { /* of positions in the payload */
 	uint64_t from, to;
 };
 
+/* Where a kind came to lie in the layer. */
+struct vv_file_set_placed {
+	struct vv_file_set_range *range; /* where it came to lie */
+	size_t n_ranges, ranges_cap;
+	uint64_t zero, dup_time, dup_space; /* bytes that are not in it: zeros; such as an earlier epoch has; as this one has elsewhere */
+};
+
 struct vv_file_set_kind {
 	char *key;  /* for people */
 	char *tag;  /* key and form: what tells it from others */
@@ -60,10 +67,7 @@ struct vv_file_set_kind {
 	uint32_t promised;
 	uint64_t basis;
 	uint8_t age;
-	/* engine/files/pack_pipeline.c */
-	struct vv_file_set_range *range; /* where it came to lie */
-	size_t n_ranges, ranges_cap;
-	uint64_t zero, dup_time, dup_space; /* bytes that are not in it: zeros; such as an earlier epoch has; as this one has elsewhere */
+	struct vv_file_set_placed placed; /* engine/files/pack_pipeline.c */
 };
 
 struct vv_file_set {
@@ -72,7 +76,7 @@ struct vv_file_set {
 	struct vv_file_set_kind *kind; /* the first is what is no variable */
 	size_t n_kinds, kinds_cap;
 	struct vv_map by_tag;
-	struct vv_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
+	struct vv_file_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
 	size_t n_spans, spans_cap;
 	bool awaited; /* they come by themselves */
 	struct vv_file_set_held *held; /* engine/files/stream_input.c: their bytes, by file and offset; the spans cover these */

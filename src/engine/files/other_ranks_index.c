@@ -4,7 +4,7 @@
 #include "engine/ranks/group.h"
 #include "engine/write/trust.h"
 
-struct loading {
+struct other_ranks_index_loading {
 	struct varve *v;
 	struct vv_run_table *table; /* of each rank of the epoch; one that cannot be read is empty */
 	size_t n;
@@ -13,7 +13,7 @@ struct loading {
 	uint32_t ranks;
 };
 
-static int load_tables(struct loading *l, const struct vv_commit *c)
+static int load_tables(struct other_ranks_index_loading *l, const struct vv_commit *c)
 {
 	int rc = 0;
 
@@ -27,7 +27,7 @@ static int load_tables(struct loading *l, const struct vv_commit *c)
 
 /* A job that died has left whole layers above the newest epoch. A rank refers to what its own has (engine/write/index_limit.c): if the others did not see it, they would
  * store it again. Not once this session has tried an epoch: what is left of that it removes. Nor where a store has only some of the ranks. */
-static int list_unfinished(struct loading *l, uint64_t epoch)
+static int list_unfinished(struct other_ranks_index_loading *l, uint64_t epoch)
 {
 	const struct varve *v = l->v;
 
@@ -37,7 +37,7 @@ static int list_unfinished(struct loading *l, uint64_t epoch)
 }
 
 /* fn for each layer that a run names, and for each that is unfinished. */
-static void each_layer(const struct loading *l, void (*fn)(void *arg, uint32_t rank), void *arg)
+static void each_layer(const struct other_ranks_index_loading *l, void (*fn)(void *arg, uint32_t rank), void *arg)
 {
 	for (size_t t = 0; t < l->n; t++)
 		for (size_t i = 0; i < l->table[t].n; i++)
@@ -60,7 +60,7 @@ static void want(void *arg, uint32_t rank)
 	((uint8_t *)arg)[rank] = 1;
 }
 
-static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_index_cache *out)
+static int load_rank(struct other_ranks_index_loading *l, uint32_t rank, size_t room, struct vv_index_cache *out)
 {
 	struct vv_needed_entries needs = { 0 };
 	int rc = 0;
@@ -74,7 +74,7 @@ static int load_rank(struct loading *l, uint32_t rank, size_t room, struct vv_in
 	return rc;
 }
 
-static int load_all(struct loading *l, size_t room, struct vv_other_ranks_index *out)
+static int load_all(struct other_ranks_index_loading *l, size_t room, struct vv_other_ranks_index *out)
 {
 	size_t n = 0;
 	int rc = 0;
@@ -100,7 +100,7 @@ static int load_all(struct loading *l, size_t room, struct vv_other_ranks_index 
 
 int vv_other_ranks_index_load(struct varve *v, uint64_t epoch, size_t room, struct vv_other_ranks_index *out)
 {
-	struct loading l = { .v = v };
+	struct other_ranks_index_loading l = { .v = v };
 	struct vv_other_ranks_index o = { 0 };
 	struct vv_commit c = { 0 };
 	int rc = epoch ? vv_catalog_commit(&v->ctx.lineage, epoch, &c) : 0;

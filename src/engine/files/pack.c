@@ -108,13 +108,13 @@ static size_t chunk_for(const struct varve *v, uint64_t bytes)
 }
 
 /* All strands of an order. kind: of all spans; or UINT32_MAX: that of each. */
-static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_span *span, struct vv_pack_order_order *b, uint32_t kind)
+static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_file_span *span, struct vv_pack_order_order *b, uint32_t kind)
 {
 	struct vv_strand s;
 	int rc = 0;
 
 	while (rc == 0 && vv_pack_order_next(b, &s)) {
-		const struct vv_span *x = &span[s.span];
+		const struct vv_file_span *x = &span[s.span];
 
 		rc = vv_pack_pipeline_add(feed, kind == UINT32_MAX ? x->kin : kind, x->file, x->at + s.from, s.len);
 	}
@@ -124,7 +124,7 @@ static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_span *spa
 /* A stretch of each file in turn. */
 static int feed_in_turn(struct pack *k, struct vv_pack_pipeline *feed, const uint32_t *list, size_t n, uint64_t stretch)
 {
-	struct vv_span *span = vv_mem_new(n, sizeof(*span));
+	struct vv_file_span *span = vv_mem_new(n, sizeof(*span));
 	struct vv_pack_order_order *b = NULL;
 	int rc = span ? 0 : VV_ENOMEM;
 
@@ -163,7 +163,7 @@ static int feed_by_kind(struct pack *k, struct vv_pack_pipeline *feed, size_t ch
 			continue;
 		}
 		for (size_t a = i; rc == 0 && a < i + n; a++) {
-			const struct vv_span *s = &k->cargo.span[order[a]];
+			const struct vv_file_span *s = &k->cargo.span[order[a]];
 
 			rc = vv_pack_pipeline_add(feed, kind, s->file, s->at, s->len);
 		}
@@ -225,7 +225,7 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 		const struct vv_file_set_kind *from = &k->cargo.kind[i];
 		struct vv_manifest_kind *to;
 
-		if (from->raw == 0 && from->n_ranges == 0)
+		if (from->raw == 0 && from->placed.n_ranges == 0)
 			continue;
 		to = vv_manifest_add_kind(&k->manifest, from->key);
 		if (!to)
@@ -237,14 +237,14 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 		memcpy(to->dim, from->first.dim, sizeof(to->dim));
 		to->instances = from->instances;
 		to->raw = from->raw;
-		for (size_t r = 0; r < from->n_ranges; r++) {
-			to->fresh += from->range[r].to - from->range[r].from;
-			to->stored += vv_payload_stored(blocks, from->range[r].from, from->range[r].to);
+		for (size_t r = 0; r < from->placed.n_ranges; r++) {
+			to->fresh += from->placed.range[r].to - from->placed.range[r].from;
+			to->stored += vv_payload_stored(blocks, from->placed.range[r].from, from->placed.range[r].to);
 		}
 		to->segment = from->segment;
-		to->zero = from->zero;
-		to->dup_time = from->dup_time;
-		to->dup_space = from->dup_space;
+		to->zero = from->placed.zero;
+		to->dup_time = from->placed.dup_time;
+		to->dup_space = from->placed.dup_space;
 		to->recipe = from->recipe;
 		to->merged = from->merged;
 		to->promised = promise_of(from, to);
@@ -378,7 +378,7 @@ static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int r
 /* In place of the tiles of memory: engine/memory/store_tiles.c. */
 static int load(struct vv_layer_writer *p)
 {
-	struct pack *k = p->load_arg;
+	struct pack *k = p->source.arg;
 	struct vv_block_writer_options opt = *k->v->coding;
 	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
 	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_rank_dedup_rounds_open(p, k->opt->inflow != NULL, &k->shares) : 0;
@@ -473,8 +473,8 @@ static int lay_down(struct pack *k)
 	if (rc)
 		return rc;
 	p->keyframe = true;
-	p->load = load;
-	p->load_arg = k;
+	p->source.load = load;
+	p->source.arg = k;
 	return vv_background_run(p);
 }
 

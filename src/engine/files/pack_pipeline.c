@@ -328,11 +328,11 @@ static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, str
 
 	if (c->found == VV_PACK_BUFFER_ZERO) {
 		st->bytes_zero += c->len;
-		s->kind->zero += c->len;
+		s->kind->placed.zero += c->len;
 		return write_runs(f, pen, c->len, 0, 0, false);
 	}
 	*(old ? &st->bytes_dup_time : c->shared ? &st->bytes_dup_ranks : &st->bytes_dup_space) += c->len;
-	*(old ? &s->kind->dup_time : &s->kind->dup_space) += c->len;
+	*(old ? &s->kind->placed.dup_time : &s->kind->placed.dup_space) += c->len;
 	if (c->found == VV_PACK_BUFFER_STORED)
 		return write_runs(f, pen, c->len, vv_index_layer(x, c->entry), vv_index_pos(x, c->entry), false);
 	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_PACK_BUFFER_COMING);
@@ -386,15 +386,15 @@ static int turn(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 /* Where bytes of a kind came to lie. */
 static int note_range(struct vv_file_set_kind *k, uint64_t from, uint64_t to)
 {
-	struct vv_file_set_range *last = k->n_ranges ? &k->range[k->n_ranges - 1] : NULL;
+	struct vv_file_set_range *last = k->placed.n_ranges ? &k->placed.range[k->placed.n_ranges - 1] : NULL;
 	int rc = 0;
 
 	if (last && last->to == from) {
 		last->to = to;
 	} else if (from < to) {
-		rc = vv_mem_room(&k->range, k->n_ranges, &k->ranges_cap, sizeof(*k->range));
+		rc = vv_mem_room(&k->placed.range, k->placed.n_ranges, &k->placed.ranges_cap, sizeof(*k->placed.range));
 		if (rc == 0)
-			k->range[k->n_ranges++] = (struct vv_file_set_range){ from, to };
+			k->placed.range[k->placed.n_ranges++] = (struct vv_file_set_range){ from, to };
 	}
 	return rc;
 }
@@ -504,7 +504,7 @@ static int fill(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64
 static int pass_hole(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
 	f->p->st.bytes_zero += len;
-	f->cargo->kind[kind].zero += len;
+	f->cargo->kind[kind].placed.zero += len;
 	f->done += len;
 	return write_run(f, file, (struct vv_run){ .at = at, .len = len });
 }

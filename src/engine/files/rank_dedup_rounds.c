@@ -12,7 +12,7 @@ enum {
 	PLACE = sizeof(struct vv_digest) + sizeof(uint64_t), /* in a message */
 };
 
-struct claim {
+struct rank_dedup_rounds_claim {
 	struct vv_digest digest;
 	uint32_t segment;
 	uint64_t verdict; /* SOON: the position is its number among those that are to come */
@@ -25,7 +25,7 @@ struct soon { /* content that somebody else is storing */
 	uint64_t pos; /* when it has come */
 };
 
-struct place { /* content that this rank was told lies there */
+struct rank_dedup_rounds_place { /* content that this rank was told lies there */
 	struct vv_digest digest;
 	uint32_t rank;
 	uint64_t pos;
@@ -37,7 +37,7 @@ struct wait {
 	struct vv_run run;
 };
 
-struct list {
+struct rank_dedup_rounds_list {
 	void *v;
 	size_t n, cap;
 };
@@ -46,16 +46,16 @@ struct vv_rank_dedup_rounds {
 	struct vv_layer_writer *p;
 	struct vv_group *g;
 	struct vv_judge_stream docket;
-	struct list claims, judged; /* struct claim: of the next round, of the last one */
-	struct list soon;           /* struct soon: of the last round */
-	struct list waits, ready;   /* struct wait: for those; for such as have come */
-	struct list places;         /* struct place: of this round */
+	struct rank_dedup_rounds_list claims, judged; /* struct rank_dedup_rounds_claim: of the next round, of the last one */
+	struct rank_dedup_rounds_list soon;           /* struct soon: of the last round */
+	struct rank_dedup_rounds_list waits, ready;   /* struct wait: for those; for such as have come */
+	struct rank_dedup_rounds_list places;         /* struct rank_dedup_rounds_place: of this round */
 	size_t next;                /* of ready */
 	size_t *at;                 /* per rank, in a message */
 	bool over;                  /* nobody claims any more, or all know that it failed */
 };
 
-static void *add(struct list *l, size_t size)
+static void *add(struct rank_dedup_rounds_list *l, size_t size)
 {
 	return vv_mem_room(&l->v, l->n, &l->cap, size) < 0 ? NULL : (uint8_t *)l->v + l->n++ * size;
 }
@@ -104,18 +104,18 @@ void vv_rank_dedup_rounds_close(struct vv_rank_dedup_rounds *s)
 
 int vv_rank_dedup_rounds_claim(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, uint32_t segment, uint32_t *claim)
 {
-	struct claim *c = add(&s->claims, sizeof(*c));
+	struct rank_dedup_rounds_claim *c = add(&s->claims, sizeof(*c));
 
 	if (!c)
 		return VV_ENOMEM;
-	*c = (struct claim){ .digest = *d, .segment = segment, .pos = UINT64_MAX };
+	*c = (struct rank_dedup_rounds_claim){ .digest = *d, .segment = segment, .pos = UINT64_MAX };
 	*claim = (uint32_t)(s->claims.n - 1);
 	return 0;
 }
 
 enum vv_judge_stream_kind vv_rank_dedup_rounds_verdict(const struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t *layer, uint64_t *pos)
 {
-	uint64_t v = ((const struct claim *)s->judged.v)[claim].verdict;
+	uint64_t v = ((const struct rank_dedup_rounds_claim *)s->judged.v)[claim].verdict;
 
 	*layer = vv_run_layer(s->p->epoch, vv_judge_stream_rank(v));
 	*pos = vv_judge_stream_pos(v);
@@ -125,7 +125,7 @@ enum vv_judge_stream_kind vv_rank_dedup_rounds_verdict(const struct vv_rank_dedu
 /* What lies in the layer twice, for its neighbours' sake, has its digest where it is first. */
 void vv_rank_dedup_rounds_placed(struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t pos)
 {
-	struct claim *c = (struct claim *)s->judged.v + claim;
+	struct rank_dedup_rounds_claim *c = (struct rank_dedup_rounds_claim *)s->judged.v + claim;
 	const struct vv_index *x = &s->p->v->history->index;
 	uint32_t e = vv_index_find(x, &c->digest);
 
@@ -170,19 +170,19 @@ static void put(struct vv_rank_dedup_rounds *s, struct vv_exchange *m, uint32_t 
 	s->at[rank] += n;
 }
 
-static uint32_t judge_of(const struct vv_rank_dedup_rounds *s, const struct claim *c)
+static uint32_t judge_of(const struct vv_rank_dedup_rounds *s, const struct rank_dedup_rounds_claim *c)
 {
 	return vv_dedup_judge_of(&c->digest, s->g->size);
 }
 
-static bool is_stored(const struct claim *c)
+static bool is_stored(const struct rank_dedup_rounds_claim *c)
 {
 	return vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_STORE;
 }
 
 static int write_ask(struct vv_rank_dedup_rounds *s, uint64_t more, struct vv_exchange *m)
 {
-	const struct claim *claim = s->claims.v, *judged = s->judged.v;
+	const struct rank_dedup_rounds_claim *claim = s->claims.v, *judged = s->judged.v;
 	uint32_t size = s->g->size;
 	int rc = vv_exchange_new(m, size, size * sizeof(more) + s->judged.n * sizeof(uint64_t) + s->claims.n * VV_JUDGE_STREAM_CLAIM);
 
@@ -210,7 +210,7 @@ static int write_ask(struct vv_rank_dedup_rounds *s, uint64_t more, struct vv_ex
 /* What was heard as a judge is answered; how long the answers of the other judges are follows from what they were asked. */
 static int write_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange *ask, struct vv_exchange *m)
 {
-	const struct claim *claim = s->claims.v;
+	const struct rank_dedup_rounds_claim *claim = s->claims.v;
 	const struct soon *soon = s->soon.v;
 	uint64_t sum = 0;
 	int rc = vv_judge_stream_hear(&s->docket, ask->in, ask->in_len);
@@ -248,15 +248,15 @@ static int cannot_be(uint32_t judge)
 
 static int add_place(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, uint32_t rank, uint64_t pos)
 {
-	struct place *p = add(&s->places, sizeof(*p));
+	struct rank_dedup_rounds_place *p = add(&s->places, sizeof(*p));
 
 	if (!p)
 		return VV_ENOMEM;
-	*p = (struct place){ *d, rank, pos };
+	*p = (struct rank_dedup_rounds_place){ *d, rank, pos };
 	return 0;
 }
 
-static int read_verdict(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, struct claim *c)
+static int read_verdict(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, struct rank_dedup_rounds_claim *c)
 {
 	uint32_t judge = judge_of(s, c);
 	struct soon *soon;
@@ -305,13 +305,13 @@ static int read_places(struct vv_rank_dedup_rounds *s, const struct vv_exchange 
 
 static int read_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m)
 {
-	struct list judged = s->claims;
+	struct rank_dedup_rounds_list judged = s->claims;
 	int rc;
 
 	find_parts(s, m->in_len);
 	rc = read_places(s, m);
 	for (size_t i = 0; rc == 0 && i < judged.n; i++)
-		rc = read_verdict(s, m, (struct claim *)judged.v + i);
+		rc = read_verdict(s, m, (struct rank_dedup_rounds_claim *)judged.v + i);
 	s->claims = s->judged;
 	s->claims.n = 0;
 	s->judged = judged;
@@ -322,7 +322,7 @@ static int read_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange 
 
 static int write_places(struct vv_rank_dedup_rounds *s, struct vv_exchange *m)
 {
-	const struct place *p = s->places.v;
+	const struct rank_dedup_rounds_place *p = s->places.v;
 	int rc = vv_exchange_new(m, s->g->size, s->places.n * PLACE);
 
 	if (rc)

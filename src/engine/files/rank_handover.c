@@ -15,16 +15,16 @@ enum {
 	SHARE = 8, /* of the memory that is free: what a rank is handed takes no more */
 };
 
-struct page {
+struct rank_handover_page {
 	struct vv_digest digest;
 	uint32_t len;
 	bool zero;
 };
 
-struct stretch { /* of this rank's files, and who is to place it */
-	struct vv_span span;
+struct rank_handover_stretch { /* of this rank's files, and who is to place it */
+	struct vv_file_span span;
 	uint32_t to; /* number of the member */
-	struct page *page; /* if that is another one */
+	struct rank_handover_page *page; /* if that is another one */
 	size_t n, cap;
 };
 
@@ -40,11 +40,11 @@ struct vv_rank_handover {
 	struct vv_rank_handover_options opt;
 	uint32_t member[VV_RANK_HANDOVER_RANKS], n_members, self; /* ranks, ascending; this one is member[self] */
 	uint64_t most; /* bytes that it may hand over */
-	struct stretch *stretch;
+	struct rank_handover_stretch *stretch;
 	size_t n_stretches, stretches_cap;
 	pthread_mutex_t lock;
 	struct vv_err_state error; /* of a stretch */
-	struct vv_span *rest; /* what is not handed over */
+	struct vv_file_span *rest; /* what is not handed over */
 	size_t n_rest, rest_cap;
 	struct vv_parcels handed[VV_RANK_HANDOVER_RANKS]; /* to each member */
 	struct varve_stats counts[VV_RANK_HANDOVER_RANKS]; /* what became of what it handed over */
@@ -87,17 +87,17 @@ static int find_most(struct vv_rank_handover *s)
 
 /* ---- what is handed over ------------------------------------------------------------------------------------------------------- */
 
-static int add_stretch(struct vv_rank_handover *s, struct vv_span span, uint32_t to)
+static int add_stretch(struct vv_rank_handover *s, struct vv_file_span span, uint32_t to)
 {
 	int rc = vv_mem_room(&s->stretch, s->n_stretches, &s->stretches_cap, sizeof(*s->stretch));
 
 	if (rc == 0)
-		s->stretch[s->n_stretches++] = (struct stretch){ .span = span, .to = to };
+		s->stretch[s->n_stretches++] = (struct rank_handover_stretch){ .span = span, .to = to };
 	return rc;
 }
 
 /* A place is counted in the memory of one kind, of one file; so many bytes of it are before the span. */
-static int cut_span(struct vv_rank_handover *s, struct vv_span x, uint64_t before)
+static int cut_span(struct vv_rank_handover *s, struct vv_file_span x, uint64_t before)
 {
 	const struct vv_file_set_kind *k = &s->cargo->kind[x.kin];
 	uint64_t turn = vv_digest_check(k->key, strlen(k->key)), end = x.at + x.len;
@@ -120,7 +120,7 @@ static int cut_spans(struct vv_rank_handover *s)
 	int rc = before ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < c->n_spans; i++) {
-		const struct vv_span *x = &c->span[i];
+		const struct vv_file_span *x = &c->span[i];
 
 		if (i && x->file != c->span[i - 1].file)
 			memset(before, 0, c->n_kinds * sizeof(*before));
@@ -131,16 +131,16 @@ static int cut_spans(struct vv_rank_handover *s)
 	return rc;
 }
 
-static int look_at(const struct vv_rank_handover *s, struct stretch *x, const uint8_t *bytes)
+static int look_at(const struct vv_rank_handover *s, struct rank_handover_stretch *x, const uint8_t *bytes)
 {
 	for (size_t at = 0, n; at < x->span.len; at += n) {
-		struct page *page;
+		struct rank_handover_page *page;
 
 		n = vv_file_set_cut(s->cargo, &s->cargo->kind[x->span.kin], s->opt.chunk, bytes + at, (size_t)x->span.len - at);
 		if (vv_mem_room(&x->page, x->n, &x->cap, sizeof(*x->page)) < 0)
 			return VV_ENOMEM;
 		page = &x->page[x->n++];
-		*page = (struct page){ .len = (uint32_t)n, .zero = vv_pack_buffer_is_zero(bytes + at, n) };
+		*page = (struct rank_handover_page){ .len = (uint32_t)n, .zero = vv_pack_buffer_is_zero(bytes + at, n) };
 		if (!page->zero)
 			s->p->v->ctx.digest(bytes + at, n, &page->digest);
 	}
@@ -150,7 +150,7 @@ static int look_at(const struct vv_rank_handover *s, struct stretch *x, const ui
 static void look(void *arg, size_t i)
 {
 	struct vv_rank_handover *s = arg;
-	struct stretch *x = &s->stretch[i];
+	struct rank_handover_stretch *x = &s->stretch[i];
 	uint8_t *bytes;
 	int rc;
 
@@ -169,7 +169,7 @@ static void look(void *arg, size_t i)
 }
 
 /* What this rank knows to be stored it refers to itself. */
-static bool is_known(struct vv_rank_handover *s, const struct page *page)
+static bool is_known(struct vv_rank_handover *s, const struct rank_handover_page *page)
 {
 	struct varve *v = s->p->v;
 	uint64_t layer, pos;
@@ -181,9 +181,9 @@ static bool is_known(struct vv_rank_handover *s, const struct page *page)
 	return (e != VV_INDEX_NONE && vv_trust_entry(&v->ctx.lineage, v->history, e)) || vv_other_ranks_index_find(v, s->opt.others, &page->digest, &layer, &pos);
 }
 
-static int keep(struct vv_rank_handover *s, struct vv_span x)
+static int keep(struct vv_rank_handover *s, struct vv_file_span x)
 {
-	struct vv_span *last = s->n_rest ? &s->rest[s->n_rest - 1] : NULL;
+	struct vv_file_span *last = s->n_rest ? &s->rest[s->n_rest - 1] : NULL;
 	int rc;
 
 	if (last && last->file == x.file && last->kin == x.kin && last->at + last->len == x.at) {
@@ -196,9 +196,9 @@ static int keep(struct vv_rank_handover *s, struct vv_span x)
 	return rc;
 }
 
-static int share_out(struct vv_rank_handover *s, const struct stretch *x, uint64_t *sum)
+static int share_out(struct vv_rank_handover *s, const struct rank_handover_stretch *x, uint64_t *sum)
 {
-	struct vv_span part = x->span;
+	struct vv_file_span part = x->span;
 	int rc = 0;
 
 	if (x->to == s->self || s->most - *sum < STRETCH)

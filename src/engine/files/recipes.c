@@ -67,7 +67,7 @@ size_t vv_recipes_largest_block(const struct vv_file_set *c)
 
 /* ---- samples --------------------------------------------------------------------------------------------------------------- */
 
-struct source { /* the spans of a kind in one file: one stream */
+struct recipes_source { /* the spans of a kind in one file: one stream */
 	const uint32_t *span;
 	size_t n;
 	uint64_t len;
@@ -83,7 +83,7 @@ struct pick { /* what is found out of a kind */
 	size_t chunk;
 	const uint32_t *span; /* its own */
 	size_t n_spans;
-	struct source *source;
+	struct recipes_source *source;
 	size_t n_sources;
 	uint8_t *bytes; /* room for one that is looked at, and then for all samples */
 	struct vv_sample sample[VV_RECIPE_SEARCH_SAMPLES];
@@ -98,12 +98,12 @@ struct pick { /* what is found out of a kind */
 	struct vv_err_state error;
 };
 
-static int read_stream(const struct vv_file_set *c, const struct source *s, uint64_t from, uint8_t *to, size_t n)
+static int read_stream(const struct vv_file_set *c, const struct recipes_source *s, uint64_t from, uint8_t *to, size_t n)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && n && i < s->n; i++) {
-		const struct vv_span *x = &c->span[s->span[i]];
+		const struct vv_file_span *x = &c->span[s->span[i]];
 		size_t take;
 
 		if (from >= x->len) {
@@ -150,7 +150,7 @@ static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv
 
 /* Dedup takes what is known before anything is coded, so a recipe is chosen by what is not, as it will lie in the payload: from some place on, until
  * there is enough of it. */
-static int take_sample(struct pick *p, const struct source *s, double where)
+static int take_sample(struct pick *p, const struct recipes_source *s, double where)
 {
 	uint8_t *bytes = p->bytes, *to = bytes + (p->n_samples + 1) * WINDOW;
 	struct vv_sample *sample = &p->sample[p->n_samples];
@@ -192,7 +192,7 @@ static struct vv_form box_form(const struct vv_form *f)
 	return box;
 }
 
-static int take_box(struct pick *p, const struct source *s, double where)
+static int take_box(struct pick *p, const struct recipes_source *s, double where)
 {
 	const struct vv_form *f = &p->kind->form;
 	struct vv_form box = box_form(f);
@@ -250,7 +250,7 @@ static int take_samples(struct pick *p)
 
 	for (size_t i = 0; rc == 0 && i < want; i++) {
 		size_t per = (p->kind->opaque || p->kind->first.partial) && files > 1 ? 2 : files, turns = (want + per - 1) / per;
-		const struct source *s = &p->source[i % files * p->n_sources / files];
+		const struct recipes_source *s = &p->source[i % files * p->n_sources / files];
 		double where = ((double)(i / per) + 0.5) / (double)turns;
 
 		rc = p->boxed ? take_box(p, s, where) : take_sample(p, s, where);
@@ -263,12 +263,12 @@ static int find_sources(struct pick *p)
 	size_t cap = 0;
 
 	for (size_t i = 0; i < p->n_spans; i++) {
-		const struct vv_span *x = &p->cargo->span[p->span[i]];
+		const struct vv_file_span *x = &p->cargo->span[p->span[i]];
 
 		if (i == 0 || p->cargo->span[p->span[i - 1]].file != x->file) {
 			if (vv_mem_room(&p->source, p->n_sources, &cap, sizeof(*p->source)) < 0)
 				return VV_ENOMEM;
-			p->source[p->n_sources++] = (struct source){ .span = &p->span[i] };
+			p->source[p->n_sources++] = (struct recipes_source){ .span = &p->span[i] };
 		}
 		p->source[p->n_sources - 1].n++;
 		p->source[p->n_sources - 1].len += x->len;

@@ -53,7 +53,7 @@ static int add_file(const struct vv_stream_input *in, struct vv_file_set *c, con
 
 int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
 {
-	struct vv_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
+	struct vv_file_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
 	int rc = vv_mem_room(&c->held, c->n_held, &c->held_cap, sizeof(*c->held));
 
 	if (rc)
@@ -65,7 +65,7 @@ int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, u
 	}
 	rc = vv_mem_room(&c->span, c->n_spans, &c->spans_cap, sizeof(*c->span));
 	if (rc == 0)
-		c->span[c->n_spans++] = (struct vv_span){ .file = file, .kin = kind, .at = at, .len = n };
+		c->span[c->n_spans++] = (struct vv_file_span){ .file = file, .kin = kind, .at = at, .len = n };
 	return rc;
 }
 
@@ -171,7 +171,7 @@ static int by_place(const void *one, const void *other)
 
 static int spans_by_place(const void *one, const void *other)
 {
-	const struct vv_span *a = one, *b = other;
+	const struct vv_file_span *a = one, *b = other;
 
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;

@@ -305,7 +305,7 @@ int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack
 
 /* ---- which of them ------------------------------------------------------------------------------------------------ */
 
-struct choice { /* files in the order of ranks, a bit each; then their numbers */
+struct unpack_choice { /* files in the order of ranks, a bit each; then their numbers */
 	uint8_t *is;
 	size_t *v, n;
 	size_t *first; /* of each file 1 + the number of another that is chosen and is the same, a hard link; 0: there is none. NULL: of none */
@@ -313,7 +313,7 @@ struct choice { /* files in the order of ranks, a bit each; then their numbers *
 	bool open; /* there may be more: files were not all named one by one */
 };
 
-static void choice_fini(struct choice *c)
+static void choice_fini(struct unpack_choice *c)
 {
 	vv_mem_free(c->is);
 	vv_mem_free(c->v);
@@ -330,7 +330,7 @@ static bool can_be_one(struct vv_unpack_file a, struct vv_unpack_file b)
 	return x->n == y->n && (x->n == 0 || memcmp(x->v, y->v, x->n * sizeof(*x->v)) == 0);
 }
 
-static int find_links(const struct vv_unpack *u, struct choice *c)
+static int find_links(const struct vv_unpack *u, struct unpack_choice *c)
 {
 	struct vv_link *link = NULL;
 	size_t n = 0, cap = 0;
@@ -356,7 +356,7 @@ static int find_links(const struct vv_unpack *u, struct choice *c)
 	return rc;
 }
 
-static bool is_repeated(const struct choice *c, size_t file)
+static bool is_repeated(const struct unpack_choice *c, size_t file)
 {
 	return c->first && c->first[file];
 }
@@ -374,7 +374,7 @@ static bool has_entry(const struct vv_unpack *u, const char *name)
 	return has;
 }
 
-static int choose_one(const struct vv_unpack *u, const char *name, struct choice *c)
+static int choose_one(const struct vv_unpack *u, const char *name, struct unpack_choice *c)
 {
 	size_t i = find(u, name), first = i;
 
@@ -391,7 +391,7 @@ static int choose_one(const struct vv_unpack *u, const char *name, struct choice
 
 /* A share has the files whose middle, by bytes, lies in it, and hard links to them; each file counts for a little more than it holds, so that empty ones
  * are shared, too. */
-static void choose_share(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct choice *c)
+static void choose_share(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct unpack_choice *c)
 {
 	enum { LEAST = 4096 };
 	uint64_t total = 0, before = 0;
@@ -413,11 +413,11 @@ static void choose_share(const struct vv_unpack *u, const struct vv_unpack_optio
 			c->v[c->n++] = i;
 }
 
-static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct choice *c)
+static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct unpack_choice *c)
 {
 	int rc;
 
-	*c = (struct choice){ .is = vv_mem_new(u->n_files, 1), .v = vv_mem_new(u->n_files, sizeof(*c->v)), .open = opt->n_only == 0 };
+	*c = (struct unpack_choice){ .is = vv_mem_new(u->n_files, 1), .v = vv_mem_new(u->n_files, sizeof(*c->v)), .open = opt->n_only == 0 };
 	rc = c->is && c->v ? 0 : VV_ENOMEM;
 	if (rc == 0 && opt->n_only == 0)
 		memset(c->is, 1, u->n_files);
@@ -444,7 +444,7 @@ static void add_there(struct there *x, const char *name)
 	x->n++;
 }
 
-static int look(const struct vv_unpack *u, const struct vv_unpack_options *opt, const struct choice *c)
+static int look(const struct vv_unpack *u, const struct vv_unpack_options *opt, const struct unpack_choice *c)
 {
 	struct there x = { 0 };
 	struct vv_tree_entries e;
@@ -480,7 +480,7 @@ static int look(const struct vv_unpack *u, const struct vv_unpack_options *opt, 
 int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *opt)
 {
 	struct vv_unpack_options all = *opt;
-	struct choice c;
+	struct unpack_choice c;
 	int rc;
 
 	all.share = all.shares = 0;
@@ -494,7 +494,7 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
 
 /* Files come in the order in which they were packed: neighbours share the most blocks. repeated: those that should be links, which cannot be; or the others. */
-static int lay_files(const struct vv_unpack *u, const struct choice *c, bool repeated, struct vv_output_files *k)
+static int lay_files(const struct vv_unpack *u, const struct unpack_choice *c, bool repeated, struct vv_output_files *k)
 {
 	size_t i = 0;
 	int rc = 0;
@@ -520,7 +520,7 @@ static bool is_missing(const struct vv_unpack_report *r, const char *name)
 }
 
 /* Where there can be no link the file is laid down by itself: `is` says so. */
-static int lay_links(const struct vv_unpack *u, struct choice *c, struct vv_output_files *k)
+static int lay_links(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
 {
 	size_t missing = k->report.n_missing;
 
@@ -545,7 +545,7 @@ static int lay_links(const struct vv_unpack *u, struct choice *c, struct vv_outp
 	return k->report.copies ? lay_files(u, c, true, k) : 0;
 }
 
-static int lay_down(const struct vv_unpack *u, struct choice *c, struct vv_output_files *k)
+static int lay_down(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
 {
 	int rc = vv_output_files_init(k, c->n);
 
@@ -566,7 +566,7 @@ int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct 
 {
 	struct vv_output_dir target = { .fd = -1 };
 	struct vv_output_files k = { .lineage = u->lineage, .pool = pool, .target = &target, .opt = opt };
-	struct choice c = { 0 };
+	struct unpack_choice c = { 0 };
 	int rc = choose(u, opt, &c);
 
 	if (rc == 0 && !opt->test)

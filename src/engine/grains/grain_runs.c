@@ -81,7 +81,7 @@ static int repeat(struct vv_runs *found, uint64_t at, uint64_t len, uint64_t dis
 
 static int weave_piece(const struct vv_layer_writer *p, const struct vv_set *s, size_t i, struct vv_runs *found)
 {
-	const struct vv_piece *x = &s->piece[i];
+	const struct vv_piece *x = &s->now.piece[i];
 	uint64_t done, c = s->key.grain, at = x->at * c, len = x->len * c, number = vv_grain_number(x->from);
 	int rc;
 
@@ -116,13 +116,13 @@ void vv_grain_runs_displace(struct vv_set *s, uint32_t ordinal)
 /* Where the set's data of this epoch came to lie. */
 static int find_data(struct vv_layer_writer *p, struct vv_set *s)
 {
-	uint64_t len = s->data_end - s->data;
+	uint64_t len = s->now.data_end - s->now.data;
 	struct vv_shared_runs *sheet = vv_shared_runs_new();
 	struct vv_runs in_stream = { 0 };
-	int rc = sheet ? vv_new_data_runs(p, s->data, s->data_end, &in_stream) : VV_ENOMEM;
+	int rc = sheet ? vv_new_data_runs(p, s->now.data, s->now.data_end, &in_stream) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = vv_grain_runs_transfer(&in_stream, s->data, len, 0, &sheet->runs);
+		rc = vv_grain_runs_transfer(&in_stream, s->now.data, len, 0, &sheet->runs);
 	if (rc == 0)
 		rc = vv_grain_runs_place(s, 0, len, sheet);
 	vv_run_fini(&in_stream);
@@ -134,10 +134,10 @@ static int weave(struct vv_layer_writer *p, struct vv_set *s)
 {
 	int rc = find_data(p, s);
 
-	s->found.n = 0;
-	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
-		rc = weave_piece(p, s, i, &s->found);
-	s->placed = rc == 0;
+	s->now.found.n = 0;
+	for (size_t i = 0; rc == 0 && i < s->now.n_pieces; i++)
+		rc = weave_piece(p, s, i, &s->now.found);
+	s->now.placed = rc == 0;
 	return rc;
 }
 
@@ -168,10 +168,10 @@ static int changes(struct vv_layer_writer *p, struct vv_region *r, struct vv_run
 	const struct vv_span *span = &s->span[r->fine->k];
 	uint64_t c = s->key.grain, at = span->first * c, end = at + span->n * c;
 	struct vv_runs here = { 0 };
-	int rc = s->placed ? 0 : weave(p, s);
+	int rc = s->now.placed ? 0 : weave(p, s);
 
 	if (rc == 0)
-		rc = vv_run_slice(&s->found, at, end, &here);
+		rc = vv_run_slice(&s->now.found, at, end, &here);
 	for (size_t i = 0; rc == 0 && i < here.n; i++) {
 		here.v[i].at -= at;
 		rc = vv_run_add(out, here.v[i]);
@@ -225,9 +225,9 @@ int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all,
 
 static void end_set(struct vv_set *s)
 {
-	s->passed = s->placed = false;
-	s->n_pieces = 0;
-	vv_run_fini(&s->found);
+	s->now.passed = s->now.placed = false;
+	s->now.n_pieces = 0;
+	vv_run_fini(&s->now.found);
 }
 
 void vv_grain_runs_accept(struct vv_layer_writer *p)
@@ -251,9 +251,9 @@ void vv_grain_runs_retract(struct vv_layer_writer *p)
 	for (size_t i = 0; p->v->grains && i < p->v->grains->n; i++) {
 		struct vv_set *s = p->v->grains->set[i];
 
-		if (s->passed && s->sieve)
+		if (s->now.passed && s->sieve)
 			s->space->forget(s->sieve, s->ordinal);
-		if (s->passed)
+		if (s->now.passed)
 			vv_grain_runs_displace(s, s->ordinal);
 		end_set(s);
 	}

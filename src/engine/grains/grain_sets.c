@@ -136,12 +136,12 @@ void vv_grain_sets_forget(struct varve *v)
 static void free_set(struct vv_set *s)
 {
 	vv_grain_sets_close_sieve(s);
-	vv_run_fini(&s->found);
+	vv_run_fini(&s->now.found);
 	vv_mem_free(s->place);
 	vv_mem_free(s->region);
 	vv_mem_free(s->span);
-	vv_mem_free(s->piece);
-	vv_mem_free(s->echo);
+	vv_mem_free(s->now.piece);
+	vv_mem_free(s->now.echo);
 	vv_mem_free(s);
 }
 
@@ -312,21 +312,21 @@ int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool anew)
 
 /* ---- what is new --------------------------------------------------------------------------------------------------------------- */
 
-struct taking {
+struct grain_sets_taking {
 	struct vv_new_data *stream;
 	struct vv_set *set;
 };
 
 static uint8_t *take_room(void *arg, size_t want, size_t *got)
 {
-	struct taking *t = arg;
+	struct grain_sets_taking *t = arg;
 
 	return vv_new_data_room(t->stream, want, got);
 }
 
 static int take_data(void *arg, const uint8_t *p, size_t len)
 {
-	struct taking *t = arg;
+	struct grain_sets_taking *t = arg;
 
 	(void)p;
 	vv_new_data_filled(t->stream, len);
@@ -335,20 +335,20 @@ static int take_data(void *arg, const uint8_t *p, size_t len)
 
 static int take_pieces(void *arg, const struct vv_piece *piece, size_t n)
 {
-	struct vv_set *s = ((struct taking *)arg)->set;
+	struct vv_set *s = ((struct grain_sets_taking *)arg)->set;
 
-	if (s->n_pieces + n > s->pieces_cap) {
-		size_t cap = s->n_pieces + n + s->pieces_cap / 2;
-		struct vv_piece *v = vv_mem_grow(s->piece, cap, sizeof(*v));
+	if (s->now.n_pieces + n > s->now.pieces_cap) {
+		size_t cap = s->now.n_pieces + n + s->now.pieces_cap / 2;
+		struct vv_piece *v = vv_mem_grow(s->now.piece, cap, sizeof(*v));
 
 		if (!v)
 			return VV_ENOMEM;
-		s->piece = v;
-		s->pieces_cap = cap;
+		s->now.piece = v;
+		s->now.pieces_cap = cap;
 	}
 	if (n)
-		memcpy(s->piece + s->n_pieces, piece, n * sizeof(*piece));
-	s->n_pieces += n;
+		memcpy(s->now.piece + s->now.n_pieces, piece, n * sizeof(*piece));
+	s->now.n_pieces += n;
 	return 0;
 }
 
@@ -419,7 +419,7 @@ static uint8_t common_type(const struct vv_set *s)
 
 static int pass(struct varve *v, struct vv_set *s)
 {
-	struct taking t = { &v->grains->stream, s };
+	struct grain_sets_taking t = { &v->grains->stream, s };
 	struct vv_sink sink = { &t, take_room, take_data, take_pieces };
 	int rc = vv_grain_sets_open_sieve(v, s, false);
 
@@ -428,14 +428,14 @@ static int pass(struct varve *v, struct vv_set *s)
 	if (rc)
 		return rc;
 	vv_grain_sets_look(v, s);
-	s->passed = true;
-	s->n_pieces = 0;
-	s->type = common_type(s);
-	s->data_end = UINT64_MAX;
+	s->now.passed = true;
+	s->now.n_pieces = 0;
+	s->now.type = common_type(s);
+	s->now.data_end = UINT64_MAX;
 	t.stream->failed = 0;
-	s->data = t.stream->len;
+	s->now.data = t.stream->len;
 	rc = s->space->pass(s->sieve, s->span, s->n, ++s->ordinal, &sink);
-	s->data_end = t.stream->len;
+	s->now.data_end = t.stream->len;
 	if (rc == 0)
 		return 0;
 	return t.stream->failed ? t.stream->failed : blame(s, rc);
@@ -472,7 +472,7 @@ static void count(struct vv_layer_writer *p, const struct vv_set *s)
 	p->st.bytes_dup_time += (c->known - c->known_here) * s->key.grain;
 }
 
-struct reading {
+struct grain_sets_reading {
 	const struct vv_region *region;
 	uint8_t *to;
 	size_t n;
@@ -481,14 +481,14 @@ struct reading {
 
 static void read_end(void *arg)
 {
-	struct reading *x = arg;
+	struct grain_sets_reading *x = arg;
 
 	x->rc = x->region->fine->key.space->copy_out(x->to, x->region->p + x->region->shape.len - x->n, x->n);
 }
 
 int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n)
 {
-	struct reading x = { r, bytes, (size_t)(r->shape.len % r->fine->key.grain), 0 };
+	struct grain_sets_reading x = { r, bytes, (size_t)(r->shape.len % r->fine->key.grain), 0 };
 	int rc = x.n ? vv_fence_try(read_end, &x) : 0;
 
 	*n = x.n;

@@ -55,6 +55,19 @@ struct vv_echo { /* engine/grains/repeats.h: pages of the stream that a piece re
 	uint64_t at, len;
 };
 
+/* What a set has found in the epoch in progress. */
+struct vv_set_epoch {
+	struct vv_piece *piece;
+	size_t n_pieces, pieces_cap;
+	struct vv_echo *echo; /* ascending */
+	size_t n_echoes, echoes_cap;
+	uint64_t data, data_end; /* in the stream */
+	uint8_t type;            /* of their elements, if all regions have the same; else bytes */
+	bool passed;
+	bool placed;          /* the next two are there */
+	struct vv_runs found; /* the pieces as runs, over the bytes of the grains' numbers */
+};
+
 struct vv_set {
 	struct vv_fine_key key;
 	const struct vv_space *space; /* of the sieve: that of the key, or the host's */
@@ -69,16 +82,7 @@ struct vv_set {
 	size_t n_places, places_cap;
 	bool late; /* what its regions held at a restart is still being learned */
 
-	/* Of the epoch under way: */
-	struct vv_piece *piece;
-	size_t n_pieces, pieces_cap;
-	struct vv_echo *echo; /* ascending */
-	size_t n_echoes, echoes_cap;
-	uint64_t data, data_end; /* in the stream */
-	uint8_t type;            /* of their elements, if all regions have the same; else bytes */
-	bool passed;
-	bool placed;          /* the next two are there */
-	struct vv_runs found; /* the pieces as runs, over the bytes of the grains' numbers */
+	struct vv_set_epoch now;
 };
 
 struct vv_grain_sets {

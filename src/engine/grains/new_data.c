@@ -123,8 +123,8 @@ static void hash_pages(struct varve *v)
 static uint8_t type_of(const struct vv_grain_sets *g, uint64_t at, uint64_t end)
 {
 	for (size_t i = 0; i < g->n; i++)
-		if (at >= g->set[i]->data && end <= g->set[i]->data_end)
-			return g->set[i]->type;
+		if (at >= g->set[i]->now.data && end <= g->set[i]->now.data_end)
+			return g->set[i]->now.type;
 	return VV_TYPE_BYTES;
 }
 
@@ -208,7 +208,7 @@ static int drain(struct vv_new_data *s)
 	if (rc == 0)
 		rc = vv_index_reserve(&p->v->history->index, s->pages.n_chunks - s->placed);
 	if (rc == 0 && !p->flush)
-		rc = p->open(p);
+		rc = p->source.open(p);
 	if (rc == 0) {
 		hash_pages(p->v);
 		rc = place_pages(p);

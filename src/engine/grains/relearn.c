@@ -22,14 +22,14 @@ enum {
 
 /* ---- what is usable of what the tables name ------------------------------------------------------------------------------------------ */
 
-struct ranges {
-	struct vv_range *v;
+struct relearn_ranges {
+	struct vv_number_range *v;
 	size_t n, cap;
 };
 
-static int add_range(struct ranges *out, uint32_t at, uint32_t n)
+static int add_range(struct relearn_ranges *out, uint32_t at, uint32_t n)
 {
-	struct vv_range *last = out->n ? &out->v[out->n - 1] : NULL;
+	struct vv_number_range *last = out->n ? &out->v[out->n - 1] : NULL;
 
 	if (last && last->at + last->len == at) {
 		last->len += n;
@@ -37,12 +37,12 @@ static int add_range(struct ranges *out, uint32_t at, uint32_t n)
 	}
 	if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
 		return VV_ENOMEM;
-	out->v[out->n++] = (struct vv_range){ at, n };
+	out->v[out->n++] = (struct vv_number_range){ at, n };
 	return 0;
 }
 
 /* The whole grains of a run that is not zero: usable, under their own numbers. */
-static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct ranges *out)
+static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct relearn_ranges *out)
 {
 	uint64_t c = s->key.grain, lo = (run->at + c - 1) / c, hi = (run->at + run->len) / c;
 
@@ -56,7 +56,7 @@ struct use { /* some runs of a region's table */
 	const struct vv_span *span;
 	const struct vv_run *run;
 	size_t n;
-	struct ranges found;
+	struct relearn_ranges found;
 	int rc;
 };
 
@@ -95,7 +95,7 @@ static int cut_tables(struct uses *all)
 }
 
 /* One behind the other; what was cut in the middle of a range is one again. */
-static int join_ranges(const struct uses *all, struct ranges *out)
+static int join_ranges(const struct uses *all, struct relearn_ranges *out)
 {
 	size_t n = 0;
 
@@ -109,7 +109,7 @@ static int join_ranges(const struct uses *all, struct ranges *out)
 		return VV_ENOMEM;
 	out->cap = n;
 	for (size_t i = 0; i < all->n; i++) {
-		const struct ranges *r = &all->v[i].found;
+		const struct relearn_ranges *r = &all->v[i].found;
 
 		if (r->n == 0)
 			continue;
@@ -121,7 +121,7 @@ static int join_ranges(const struct uses *all, struct ranges *out)
 }
 
 /* What is usable of what the tables name. */
-static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct ranges *out)
+static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct relearn_ranges *out)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
 	struct uses all = { .set = s };
@@ -158,7 +158,7 @@ static int place_tables(struct vv_set *s)
 /* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. */
 static int base_on_tables(struct varve *v, struct vv_set *s)
 {
-	struct ranges usable = { 0 };
+	struct relearn_ranges usable = { 0 };
 	int rc = vv_threads_start(v);
 
 	if (rc == 0)

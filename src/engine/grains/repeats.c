@@ -21,10 +21,10 @@ static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
 /* Pieces that the period before this one is made of: it has a run for each, at least. */
 static uint64_t parts(const struct vv_set *s, size_t piece)
 {
-	const struct vv_piece *x = &s->piece[piece];
+	const struct vv_piece *x = &s->now.piece[piece];
 	uint64_t begin = x->at - vv_grain_number(x->from), n = 0;
 
-	for (; piece > 0 && (uint64_t)s->piece[piece - 1].at + s->piece[piece - 1].len > begin; piece--)
+	for (; piece > 0 && (uint64_t)s->now.piece[piece - 1].at + s->now.piece[piece - 1].len > begin; piece--)
 		n++;
 	return n;
 }
@@ -39,14 +39,14 @@ static uint64_t digits(uint64_t n)
 static bool pays(const struct vv_set *s, size_t piece, uint64_t len, uint64_t gap)
 {
 	enum { RUN_LEAST = 4, RUN_MOST = 8, DIGEST = 32 }; /* bytes, of which the last are for a page */
-	const struct vv_piece *x = &s->piece[piece];
+	const struct vv_piece *x = &s->now.piece[piece];
 	uint64_t all = (uint64_t)x->len * s->key.grain, period = vv_grain_number(x->from) * s->key.grain, n = parts(s, piece);
 	uint64_t each = n == 1 ? 2 + digits(period) + digits(2 * period - 1) : n * RUN_LEAST;
 
 	return all / period * each > gap + len + (len / VV_NEW_DATA_PAGE + 1) * DIGEST + all / len * RUN_MOST;
 }
 
-struct reading {
+struct repeats_reading {
 	const struct vv_set *set;
 	const uint8_t *from;
 	uint8_t *to;
@@ -56,7 +56,7 @@ struct reading {
 
 static void read_period(void *arg)
 {
-	struct reading *r = arg;
+	struct repeats_reading *r = arg;
 
 	r->rc = r->set->space->copy_out(r->to, r->from, r->n);
 }
@@ -66,7 +66,7 @@ static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo
 {
 	const struct vv_span *span = &s->span[vv_grain_span_of(s->span, s->n, x->at)];
 	uint32_t period = (uint32_t)vv_grain_number(x->from), index = x->at - span->first;
-	struct reading r = { s, span->p + (uint64_t)index * s->key.grain, echo, (size_t)period * s->key.grain, 0 };
+	struct repeats_reading r = { s, span->p + (uint64_t)index * s->key.grain, echo, (size_t)period * s->key.grain, 0 };
 
 	*rc = 0;
 	if (index + period > span->n)
@@ -100,13 +100,13 @@ static int add(struct vv_layer_writer *p, struct vv_set *s, size_t piece, const 
 	static const uint8_t nothing[VV_NEW_DATA_PAGE];
 	struct vv_new_data *stream = &p->v->grains->stream;
 	size_t gap = (size_t)gap_before(p);
-	int rc = vv_mem_room(&s->echo, s->n_echoes, &s->echoes_cap, sizeof(*s->echo));
+	int rc = vv_mem_room(&s->now.echo, s->now.n_echoes, &s->now.echoes_cap, sizeof(*s->now.echo));
 
 	if (rc == 0)
 		rc = vv_new_data_append(stream, nothing, gap);
 	if (rc)
 		return rc;
-	s->echo[s->n_echoes++] = (struct vv_echo){ piece, stream->len, len };
+	s->now.echo[s->now.n_echoes++] = (struct vv_echo){ piece, stream->len, len };
 	uncount(&p->st, gap + len);
 	return vv_new_data_append(stream, echo, (size_t)len);
 }
@@ -116,9 +116,9 @@ int vv_repeats_take(struct vv_layer_writer *p, struct vv_set *s)
 	uint8_t *echo = NULL;
 	int rc = 0;
 
-	s->n_echoes = 0;
-	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++) {
-		uint64_t len = length(s, &s->piece[i]);
+	s->now.n_echoes = 0;
+	for (size_t i = 0; rc == 0 && i < s->now.n_pieces; i++) {
+		uint64_t len = length(s, &s->now.piece[i]);
 
 		if (!len || !pays(s, i, len, gap_before(p)))
 			continue;
@@ -126,7 +126,7 @@ int vv_repeats_take(struct vv_layer_writer *p, struct vv_set *s)
 			echo = vv_mem_new(LONGEST, 1);
 		if (!echo)
 			return VV_ENOMEM;
-		if (fill(s, &s->piece[i], echo, len, &rc))
+		if (fill(s, &s->now.piece[i], echo, len, &rc))
 			rc = add(p, s, i, echo, len);
 	}
 	vv_mem_free(echo);
@@ -137,13 +137,13 @@ static const struct vv_echo *find(const struct vv_set *s, size_t piece)
 {
 	size_t i;
 
-	VV_SEARCH(i, 0, s->n_echoes, s->echo[i].piece < piece);
-	return i < s->n_echoes && s->echo[i].piece == piece ? &s->echo[i] : NULL;
+	VV_SEARCH(i, 0, s->now.n_echoes, s->now.echo[i].piece < piece);
+	return i < s->now.n_echoes && s->now.echo[i].piece == piece ? &s->now.echo[i] : NULL;
 }
 
 int vv_repeats_weave(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
 {
-	uint64_t len = (uint64_t)s->piece[piece].len * s->key.grain;
+	uint64_t len = (uint64_t)s->now.piece[piece].len * s->key.grain;
 	const struct vv_echo *e = find(s, piece);
 	struct vv_runs once = { 0 };
 	int rc = e ? vv_new_data_runs(p, e->at, e->at + e->len, &once) : 0;

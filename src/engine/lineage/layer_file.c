@@ -86,7 +86,7 @@ static uint64_t head_end(const struct vv_layer_file *f)
 	return last->off + last->len;
 }
 
-struct reading {
+struct layer_file_reading {
 	const struct vv_layer_file *f;
 	uint64_t off, len;
 	uint8_t *to;
@@ -95,7 +95,7 @@ struct reading {
 
 static void read_step(void *arg, size_t i)
 {
-	struct reading *r = arg;
+	struct layer_file_reading *r = arg;
 	uint64_t at = (uint64_t)i * STEP, n = r->len - at < STEP ? r->len - at : STEP;
 
 	if (vv_store_get_read(r->f->get, r->off + at, r->to + at, (size_t)n) == 0)
@@ -108,7 +108,7 @@ static void read_step(void *arg, size_t i)
 static int read_long(const struct vv_layer_file *f, uint64_t off, uint64_t len, uint8_t *to)
 {
 	struct vv_parallel_for loop = vv_pool_loop(f->pool);
-	struct reading r = { .f = f, .off = off, .len = len, .to = to, .failed = true };
+	struct layer_file_reading r = { .f = f, .off = off, .len = len, .to = to, .failed = true };
 
 	if (f->pool && f->get->store->read_step && len >= 2 * STEP) {
 		atomic_store(&r.failed, false);

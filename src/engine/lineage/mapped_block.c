@@ -4,7 +4,7 @@
 #include "track/fence.h"
 #include <string.h>
 
-struct taking {
+struct mapped_block_taking {
 	const uint8_t *raw;
 	const struct vv_block *block;
 	const struct vv_part *part;
@@ -15,7 +15,7 @@ struct taking {
 /* The whole of a block is checked on its way. */
 static void take(void *arg)
 {
-	struct taking *t = arg;
+	struct mapped_block_taking *t = arg;
 
 	if (t->n == 1 && t->part->len == t->block->raw_len) {
 		t->ok = vv_digest_check_copy(t->part->to, t->raw, t->part->len) == t->block->check;
@@ -28,7 +28,7 @@ static void take(void *arg)
 
 bool vv_mapped_block_take(const struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n)
 {
-	struct taking t = { f->get->map && b->codec == 0 ? f->get->map + b->off : NULL, b, part, n, false };
+	struct mapped_block_taking t = { f->get->map && b->codec == 0 ? f->get->map + b->off : NULL, b, part, n, false };
 
 	if (!t.raw || !vv_fs_resident(t.raw, b->raw_len))
 		return false;

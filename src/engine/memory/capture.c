@@ -31,14 +31,14 @@ enum {
 
 enum { COPY_STEP = 64 }; /* tiles */
 
-struct copying {
+struct capture_copying {
 	struct vv_tiles *tiles;
 	size_t n; /* of the queue */
 	_Atomic(struct vv_region *) gone; /* a region whose memory could not be read */
 };
 
 struct copying_step {
-	struct copying *all;
+	struct capture_copying *all;
 	size_t step;
 	struct vv_region *region; /* the one at hand */
 };
@@ -109,7 +109,7 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 {
 	struct vv_tiles *t = v->tiles;
 	size_t before = t->copies.n_free;
-	struct copying c = { .tiles = t };
+	struct capture_copying c = { .tiles = t };
 	struct copying_step bare = { &c, 0, NULL };
 
 	if (vv_fence_try(copy_bare, &bare) < 0)

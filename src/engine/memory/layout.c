@@ -262,7 +262,7 @@ static int find_pages(struct varve *v)
 }
 
 /* New arrays beside the old ones, so that a failure leaves those. */
-struct plan {
+struct layout_plan {
 	struct vv_tile *tile;
 	struct vv_write_order order;
 	struct vv_region **region, **by_address;
@@ -271,7 +271,7 @@ struct plan {
 	size_t n, words, groups;
 };
 
-static void drop_plan(struct plan *p)
+static void drop_plan(struct layout_plan *p)
 {
 	vv_mem_free(p->tile);
 	vv_mem_free(p->region);
@@ -283,7 +283,7 @@ static void drop_plan(struct plan *p)
 	vv_write_order_fini(&p->order);
 }
 
-static int make_plan(struct varve *v, struct plan *p)
+static int make_plan(struct varve *v, struct layout_plan *p)
 {
 	struct vv_tiles *t = v->tiles;
 
@@ -318,7 +318,7 @@ static int make_plan(struct varve *v, struct plan *p)
 }
 
 /* Regions get their tiles; one that was there before, and has as many, keeps its past. */
-static void number_tiles(struct varve *v, struct plan *p, bool same_geometry)
+static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geometry)
 {
 	struct vv_tiles *t = v->tiles;
 	size_t at = 0, word = 0;
@@ -381,7 +381,7 @@ int vv_layout_run(struct varve *v)
 	struct vv_tiles *t = v->tiles;
 	size_t group_len = t->geometry.group_len, tile_groups = t->geometry.tile_groups;
 	uint64_t buffer = v->ctx.async ? vv_conf_share(&v->ctx.conf, "buffer", memory_of(v)) : 0;
-	struct plan p = { 0 };
+	struct layout_plan p = { 0 };
 	bool same;
 	int rc;
 

@@ -146,7 +146,7 @@ static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 	}
 }
 
-struct step {
+struct open_ahead_step {
 	struct vv_tiles *tiles;
 	size_t n;
 	bool copies; /* some of them are copied first */
@@ -168,7 +168,7 @@ static bool is_shut(const struct vv_tiles *t, size_t tile)
 }
 
 /* The tiles that come next and are safe, or can be made so. */
-static void choose(struct step *s)
+static void choose(struct open_ahead_step *s)
 {
 	struct vv_tiles *t = s->tiles;
 	size_t from = t->plan.front;
@@ -192,7 +192,7 @@ static void choose(struct step *s)
 
 static void copy_all(void *arg)
 {
-	struct step *s = arg;
+	struct open_ahead_step *s = arg;
 
 	for (size_t k = 0; k < s->n; k++)
 		vv_tiles_copy(s->tiles, vv_tiles_region(s->tiles, s->tile[k]), s->tile[k], s->copy[k]);
@@ -207,7 +207,7 @@ void vv_open_ahead_end(struct vv_tiles *t)
 
 void vv_open_ahead_step(struct vv_tiles *t)
 {
-	struct step s = { .tiles = t };
+	struct open_ahead_step s = { .tiles = t };
 	int rc;
 
 	pthread_mutex_lock(&t->lock);

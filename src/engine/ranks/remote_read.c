@@ -113,13 +113,13 @@ static int list_here(struct fetch *f)
 }
 
 /* Stretches of the wants that this place has, and of which want each is. */
-struct stretches {
+struct remote_read_stretches {
 	struct vv_want *v;
 	uint32_t *want;
 	size_t n, cap, want_cap;
 };
 
-static int begin_stretch(struct stretches *s, const struct vv_want *w, const struct vv_salvage_need *first)
+static int begin_stretch(struct remote_read_stretches *s, const struct vv_want *w, const struct vv_salvage_need *first)
 {
 	if (vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)) < 0 || vv_mem_room(&s->want, s->n, &s->want_cap, sizeof(*s->want)) < 0)
 		return VV_ENOMEM;
@@ -131,7 +131,7 @@ static int begin_stretch(struct stretches *s, const struct vv_want *w, const str
 	return 0;
 }
 
-static int divide_want(struct fetch *f, uint32_t number, struct stretches *out)
+static int divide_want(struct fetch *f, uint32_t number, struct remote_read_stretches *out)
 {
 	const struct vv_want *w = &f->want[number];
 	bool open = false;
@@ -155,7 +155,7 @@ static int divide_want(struct fetch *f, uint32_t number, struct stretches *out)
 }
 
 /* There is damage: everything is read anew, piece by piece. */
-static int doubt(struct fetch *f, const struct stretches *s)
+static int doubt(struct fetch *f, const struct remote_read_stretches *s)
 {
 	int rc = 0;
 
@@ -176,7 +176,7 @@ static int doubt(struct fetch *f, const struct stretches *s)
 
 static int read_here(struct fetch *f)
 {
-	struct stretches s = { 0 };
+	struct remote_read_stretches s = { 0 };
 	int rc = vv_threads_start(f->v);
 
 	if (rc == 0)
@@ -277,13 +277,13 @@ static int count_rounds(struct fetch *f, uint64_t *rounds)
 
 /* ---- a round ------------------------------------------------------------------------------------------------------------------- */
 
-struct round {
+struct remote_read_round {
 	struct vv_exchange ask, answer, flaws;
 	struct vv_salvage_needs bad; /* of what this rank answers */
 	size_t *first;       /* per rank: the first need that is asked for in this round; slice.next ends them */
 };
 
-static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint64_t rounds)
+static int write_requests(struct fetch *f, struct remote_read_round *o, uint64_t round, uint64_t rounds)
 {
 	struct vv_request *to;
 	size_t n = 0;
@@ -311,7 +311,7 @@ static int write_requests(struct fetch *f, struct round *o, uint64_t round, uint
 	return rc;
 }
 
-static int answer(struct fetch *f, struct round *o)
+static int answer(struct fetch *f, struct remote_read_round *o)
 {
 	uint32_t size = f->g->size;
 	uint64_t sum = 0, *len = vv_mem_new(size, sizeof(*len));
@@ -340,7 +340,7 @@ static int by_to(const void *a, const void *b)
 }
 
 /* What is wrong with each rank's answer, in its own offsets. */
-static int write_flaws(struct fetch *f, struct round *o)
+static int write_flaws(struct fetch *f, struct remote_read_round *o)
 {
 	int rc = vv_exchange_new(&o->flaws, f->g->size, o->bad.n * sizeof(struct flaw));
 	struct flaw *to = (struct flaw *)o->flaws.out;
@@ -382,7 +382,7 @@ static int take_answer(struct fetch *f, size_t first, size_t end, const uint8_t 
 	return rc;
 }
 
-static int take_answers(struct fetch *f, struct round *o)
+static int take_answers(struct fetch *f, struct remote_read_round *o)
 {
 	const uint8_t *p = o->answer.in;
 	const struct flaw *w = (const struct flaw *)o->flaws.in;
@@ -400,7 +400,7 @@ static int take_answers(struct fetch *f, struct round *o)
 
 static int run_round(struct fetch *f, uint64_t round, uint64_t rounds)
 {
-	struct round o = { 0 };
+	struct remote_read_round o = { 0 };
 	uint64_t flaws = 0;
 	int rc = vv_exchange_send(&o.ask, f->g, write_requests(f, &o, round, rounds), sizeof(struct vv_request));
 

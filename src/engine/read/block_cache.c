@@ -165,7 +165,7 @@ static const struct vv_block *block_of(const struct vv_block_cache *s, const str
 	return &l->blocks->v[(size_t)(b - s->book) - l->first];
 }
 
-struct look {
+struct block_cache_look {
 	const uint8_t *p;
 	size_t n;
 	uint64_t check;
@@ -173,7 +173,7 @@ struct look {
 
 static void look(void *arg)
 {
-	struct look *k = arg;
+	struct block_cache_look *k = arg;
 
 	k->check = vv_digest_check(k->p, k->n);
 }
@@ -182,7 +182,7 @@ static void look(void *arg)
  * way, which words what is wrong. */
 static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct vv_block *b, bool checked)
 {
-	struct look k = { l->file && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
+	struct block_cache_look k = { l->file && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
 
 	if (!k.p || !vv_fs_resident(k.p, k.n))
 		return NULL;

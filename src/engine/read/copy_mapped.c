@@ -18,7 +18,7 @@ enum {
 	BAD = 2,
 };
 
-struct copy { /* of whole chunks, or of a whole block */
+struct copy_mapped { /* of whole chunks, or of a whole block */
 	const uint8_t *from;
 	struct vv_run run; /* that it is all or a part of */
 	const struct vv_digest *digest; /* of the first chunk */
@@ -26,19 +26,19 @@ struct copy { /* of whole chunks, or of a whole block */
 	uint32_t chunk;
 };
 
-struct part { /* of a chunk that was found good */
+struct copy_mapped_part { /* of a chunk that was found good */
 	const uint8_t *from;
 	uint64_t at;
 	uint64_t len;
 };
 
-struct known { /* a chunk that was found good */
+struct copy_mapped_known { /* a chunk that was found good */
 	uint64_t layer; /* 0: none */
 	uint64_t lo, hi; /* positions */
 	const uint8_t *bytes;
 };
 
-struct walk {
+struct copy_mapped_walk {
 	const struct vv_open_layers *warm;
 	const struct vv_want *want;
 	uint64_t at, end;
@@ -50,28 +50,28 @@ struct walk {
 	struct vv_run laid; /* the chunk that was copied whole last, beyond what is wanted of it; no length: none was */
 	bool in_a_row; /* what is copied follows what was copied: it need not wait */
 	bool over; /* the pieces lie over others of the place: none may be copied beyond what is wanted of it, and none waits */
-	struct known known; /* that the last part was of */
+	struct copy_mapped_known known; /* that the last part was of */
 	struct vv_stretches *left;
 	int rc;
 	uint64_t got; /* bytes, copied or left */
 	size_t n_copies, n_parts;
-	struct copy copy[COPIES];
-	struct part part[PARTS];
+	struct copy_mapped copy[COPIES];
+	struct copy_mapped_part part[PARTS];
 	_Alignas(64) struct vv_open_layers_lane listed[VV_OPEN_LAYERS_LAYERS]; /* of the layers' lists, those that were met last */
 	struct vv_open_layers_lane lane[VV_OPEN_LAYERS_LAYERS][LANES];         /* and those that were looked for */
 };
 
-static uint8_t *place(const struct walk *k, uint64_t at)
+static uint8_t *place(const struct copy_mapped_walk *k, uint64_t at)
 {
 	return k->want->to + (at - k->want->at);
 }
 
-static void note_written(struct walk *k, uint64_t end)
+static void note_written(struct copy_mapped_walk *k, uint64_t end)
 {
 	k->written = end > k->written ? end : k->written;
 }
 
-static void leave(struct walk *k, const struct vv_run *r)
+static void leave(struct copy_mapped_walk *k, const struct vv_run *r)
 {
 	int rc = vv_pending_add(k->left, (struct vv_pending){ r->layer, r->pos, r->len, place(k, r->at) });
 
@@ -79,7 +79,7 @@ static void leave(struct walk *k, const struct vv_run *r)
 }
 
 /* What comes after it is fetched meanwhile. */
-static bool copy_chunks(uint8_t *to, const struct copy *c, const uint8_t *after)
+static bool copy_chunks(uint8_t *to, const struct copy_mapped *c, const uint8_t *after)
 {
 	const struct vv_digest *want = c->digest;
 
@@ -92,10 +92,10 @@ static bool copy_chunks(uint8_t *to, const struct copy *c, const uint8_t *after)
 	return true;
 }
 
-static void copy_all(struct walk *k)
+static void copy_all(struct copy_mapped_walk *k)
 {
 	for (size_t i = 0; i < k->n_copies; i++) {
-		const struct copy *c = &k->copy[i];
+		const struct copy_mapped *c = &k->copy[i];
 		uint8_t *to = place(k, c->run.at);
 		bool ok;
 
@@ -123,11 +123,11 @@ static void copy_part(uint8_t *to, const uint8_t *from, size_t n)
 }
 
 /* In any order: nothing that waits lies over another. What they may lie over, chunks that were copied whole, is there. */
-static void flush(struct walk *k)
+static void flush(struct copy_mapped_walk *k)
 {
 	copy_all(k);
 	for (size_t i = 0; i < k->n_parts; i++) {
-		const struct part *p = &k->part[i];
+		const struct copy_mapped_part *p = &k->part[i];
 
 		copy_part(place(k, p->at), p->from, p->len);
 		note_written(k, p->at + p->len);
@@ -135,7 +135,7 @@ static void flush(struct walk *k)
 	k->n_parts = 0;
 }
 
-static void push_copy(struct walk *k, struct copy c)
+static void push_copy(struct copy_mapped_walk *k, struct copy_mapped c)
 {
 	k->copy[k->n_copies++] = c;
 	if (k->in_a_row)
@@ -144,7 +144,7 @@ static void push_copy(struct walk *k, struct copy c)
 		flush(k);
 }
 
-static void push_part(struct walk *k, struct part p)
+static void push_part(struct copy_mapped_walk *k, struct copy_mapped_part p)
 {
 	__builtin_prefetch(p.from);
 	k->part[k->n_parts++] = p;
@@ -152,7 +152,7 @@ static void push_part(struct walk *k, struct part p)
 		flush(k);
 }
 
-static const struct vv_open_layers_lane *find_listed(struct walk *k, size_t layer, uint64_t pos)
+static const struct vv_open_layers_lane *find_listed(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
 {
 	const struct vv_open_layers_lane *v = k->warm->lane[layer];
 	size_t i;
@@ -165,7 +165,7 @@ static const struct vv_open_layers_lane *find_listed(struct walk *k, size_t laye
 }
 
 /* Of one block. Payloads are mostly laid down in one or two sweeps over the memory. */
-static const struct vv_open_layers_lane *find_block(struct walk *k, size_t layer, uint64_t pos)
+static const struct vv_open_layers_lane *find_block(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
 {
 	struct vv_open_layers_lane *l = k->lane[layer];
 	struct vv_plain_extent at;
@@ -181,7 +181,7 @@ static const struct vv_open_layers_lane *find_block(struct walk *k, size_t layer
 }
 
 /* For a run of so many bytes. */
-static const struct vv_open_layers_lane *find_lane(struct walk *k, size_t layer, uint64_t pos, uint64_t len)
+static const struct vv_open_layers_lane *find_lane(struct copy_mapped_walk *k, size_t layer, uint64_t pos, uint64_t len)
 {
 	const struct vv_open_layers_lane *l = &k->listed[layer];
 
@@ -193,7 +193,7 @@ static const struct vv_open_layers_lane *find_lane(struct walk *k, size_t layer,
 }
 
 /* How much of a chunk, or a block, the runs have in its place; 0 if they do not fill the place. */
-static uint64_t wanted_of(const struct walk *k, const struct vv_run *chunk)
+static uint64_t wanted_of(const struct copy_mapped_walk *k, const struct vv_run *chunk)
 {
 	const struct vv_run *v = k->want->runs->v;
 	uint64_t done = chunk->at, stop = done + chunk->len, ours = 0;
@@ -224,7 +224,7 @@ static struct vv_run around(const struct vv_open_layers_lane *l, const struct vv
 
 /* A chunk that is wanted but for a few grains is copied whole and hashed on the way, and the grains come over it: nothing of them
  * has been written yet. */
-static bool lay_whole(struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
+static bool lay_whole(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
 {
 	const struct vv_run chunk = around(l, part, n);
 	const uint8_t *from = l->bytes + (chunk.pos - l->lo);
@@ -254,7 +254,7 @@ static bool is_good(const struct vv_open_layers_lane *l, uint32_t n)
 }
 
 /* Of the lane's chunk n. */
-static void take_part(struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
+static void take_part(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t begin = l->first + (uint64_t)n * l->chunk;
 
@@ -267,21 +267,21 @@ static void take_part(struct walk *k, const struct vv_open_layers_lane *l, const
 	if (!is_good(l, n)) {
 		leave(k, part);
 	} else if (k->over) {
-		k->known = (struct known){ part->layer, begin, begin + l->chunk, l->bytes + (begin - l->lo) };
+		k->known = (struct copy_mapped_known){ part->layer, begin, begin + l->chunk, l->bytes + (begin - l->lo) };
 		copy_part(place(k, part->at), l->bytes + (part->pos - l->lo), part->len);
 	} else {
-		push_part(k, (struct part){ l->bytes + (part->pos - l->lo), part->at, part->len });
+		push_part(k, (struct copy_mapped_part){ l->bytes + (part->pos - l->lo), part->at, part->len });
 	}
 }
 
-static bool is_laid(const struct walk *k, const struct vv_run *r)
+static bool is_laid(const struct copy_mapped_walk *k, const struct vv_run *r)
 {
 	return r->at + r->len <= k->laid.at + k->laid.len && r->at >= k->laid.at && r->layer == k->laid.layer &&
 	       r->pos - r->at == k->laid.pos - k->laid.at;
 }
 
 /* Whole chunks, and what there is of one before and after them. */
-static void take_chunks(struct walk *k, const struct vv_open_layers_lane *l, struct vv_run r)
+static void take_chunks(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, struct vv_run r)
 {
 	for (uint64_t end = r.at + r.len; r.at < end; r.at += r.len, r.pos += r.len) {
 		uint32_t off = (uint32_t)(r.pos - l->first), n = off / l->chunk, skip = off - n * l->chunk;
@@ -292,14 +292,14 @@ static void take_chunks(struct walk *k, const struct vv_open_layers_lane *l, str
 		else if (r.len > l->chunk)
 			r.len -= (uint32_t)r.len % l->chunk;
 		if (skip == 0 && r.len >= l->chunk) {
-			push_copy(k, (struct copy){ l->bytes + (r.pos - l->lo), r, &l->digest[n], NULL, l->chunk });
+			push_copy(k, (struct copy_mapped){ l->bytes + (r.pos - l->lo), r, &l->digest[n], NULL, l->chunk });
 		} else if (!is_laid(k, &r)) {
 			take_part(k, l, &r, n);
 		}
 	}
 }
 
-static bool is_there(const struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
+static bool is_there(const struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
 {
 	size_t layer = vv_open_layers_find(k->warm, r->layer);
 
@@ -307,7 +307,7 @@ static bool is_there(const struct walk *k, const struct vv_open_layers_lane *l, 
 }
 
 /* A stretch of one lane. */
-static void take(struct walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
+static void take(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
 {
 	k->got += r->len;
 	if (!k->begun)
@@ -316,7 +316,7 @@ static void take(struct walk *k, const struct vv_open_layers_lane *l, const stru
 	if (k->cold || !l->bytes || !(l->near || is_there(k, l, r)))
 		leave(k, r);
 	else if (l->whole && r->len == l->hi - l->lo)
-		push_copy(k, (struct copy){ l->bytes, *r, NULL, l->whole, 0 });
+		push_copy(k, (struct copy_mapped){ l->bytes, *r, NULL, l->whole, 0 });
 	else if (l->digest)
 		take_chunks(k, l, *r);
 	else
@@ -325,7 +325,7 @@ static void take(struct walk *k, const struct vv_open_layers_lane *l, const stru
 
 /* The pieces of a run, at..end of the region, that begin in the walk's stretch: a piece is never cut, or its digest and the check
  * of its block would be of no use. */
-static void walk_run(struct walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
+static void walk_run(struct copy_mapped_walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
 {
 	size_t layer = vv_open_layers_find(k->warm, r->layer);
 	struct vv_run piece = { .at = at > k->at ? at : k->at, .layer = r->layer };
@@ -346,7 +346,7 @@ static void walk_run(struct walk *k, const struct vv_run *r, uint64_t at, uint64
 	}
 }
 
-static void walk_zeros(struct walk *k, uint64_t at, uint64_t end)
+static void walk_zeros(struct copy_mapped_walk *k, uint64_t at, uint64_t end)
 {
 	if (k->cold)
 		leave(k, &(struct vv_run){ .at = at, .len = end - at });
@@ -357,9 +357,9 @@ static void walk_zeros(struct walk *k, uint64_t at, uint64_t end)
 }
 
 /* The next part of the chunk that the last one was of. */
-static inline bool take_known(struct walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
+static inline bool take_known(struct copy_mapped_walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
 {
-	const struct known *c = &k->known;
+	const struct copy_mapped_known *c = &k->known;
 
 	if (r->layer != c->layer || r->pos < c->lo || r->pos + r->len > c->hi || !c->layer)
 		return false;
@@ -369,7 +369,7 @@ static inline bool take_known(struct walk *k, const struct vv_run *r, uint64_t a
 }
 
 /* A piece is mostly shorter than what the core writes without reading what was there: it would wait for that. */
-static inline void fetch_place(const struct walk *k, const struct vv_run *r)
+static inline void fetch_place(const struct copy_mapped_walk *k, const struct vv_run *r)
 {
 	enum { LINE = 64 };
 
@@ -378,7 +378,7 @@ static inline void fetch_place(const struct walk *k, const struct vv_run *r)
 }
 
 /* From k->run on, the first that has something of the stretch. */
-static void walk_on(struct walk *k)
+static void walk_on(struct copy_mapped_walk *k)
 {
 	const struct vv_want *w = k->want;
 	const struct vv_runs *runs = w->runs;
@@ -404,7 +404,7 @@ static void walk_on(struct walk *k)
 
 static void walk(void *arg)
 {
-	struct walk *k = arg;
+	struct copy_mapped_walk *k = arg;
 
 	k->run = vv_run_find(k->want->runs, k->at);
 	walk_on(k);
@@ -415,7 +415,7 @@ static void walk(void *arg)
 int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
 		 struct vv_stretches *left, uint64_t *got)
 {
-	struct walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
+	struct copy_mapped_walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
 
 	if (vv_fence_try(walk, &k) == 0) {
 		*got = k.got;
@@ -423,7 +423,7 @@ int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *wa
 	}
 	vv_err_clear();
 	left->n = 0;
-	k = (struct walk){ .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .cold = true, .left = left };
+	k = (struct copy_mapped_walk){ .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .cold = true, .left = left };
 	walk(&k);
 	*got = k.got;
 	return k.rc;
@@ -431,8 +431,8 @@ int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *wa
 
 /* ---- table over table --------------------------------------------------------------------------------------------------------------- */
 
-struct replay {
-	struct walk walk;
+struct copy_mapped_replay {
+	struct copy_mapped_walk walk;
 	struct vv_want window;
 	uint64_t end; /* of all windows */
 	const struct vv_runs *const *table; /* newest first */
@@ -441,7 +441,7 @@ struct replay {
 };
 
 /* A run of the layer that most of what comes next is in, says the oldest table; NULL: there is none. */
-static const struct vv_run *find_base(const struct replay *r)
+static const struct vv_run *find_base(const struct copy_mapped_replay *r)
 {
 	enum { LOOK = 4 };
 	const struct vv_runs *runs = r->table[r->n - 1];
@@ -469,7 +469,7 @@ static struct vv_run place_of_block(const struct vv_blocks *b, size_t i, const s
 }
 
 /* Where the window ends: with a block, if it can. */
-static uint64_t window_end(const struct walk *k, const struct vv_run *base, const struct vv_blocks *b)
+static uint64_t window_end(const struct copy_mapped_walk *k, const struct vv_run *base, const struct vv_blocks *b)
 {
 	uint64_t end = 0;
 
@@ -485,7 +485,7 @@ static uint64_t window_end(const struct walk *k, const struct vv_run *base, cons
 
 /* Blocks that are wanted but for small parts are copied whole, and what the table has instead of those comes over them: so there is one check for all of a block,
  * and nothing is between its pages. */
-static void lay_blocks(struct walk *k, const struct vv_run *base, size_t layer)
+static void lay_blocks(struct copy_mapped_walk *k, const struct vv_run *base, size_t layer)
 {
 	const struct vv_layer_file *f = k->warm->file[layer];
 	const struct vv_blocks *b = &f->blocks;
@@ -508,9 +508,9 @@ static void lay_blocks(struct walk *k, const struct vv_run *base, size_t layer)
 }
 
 /* The oldest first, as any table is read; then what lies over it. What the last table laid down whole may have been written over since. */
-static void walk_tables(struct replay *r, const struct vv_run *base, size_t layer)
+static void walk_tables(struct copy_mapped_replay *r, const struct vv_run *base, size_t layer)
 {
-	struct walk *k = &r->walk;
+	struct copy_mapped_walk *k = &r->walk;
 
 	k->over = false;
 	for (size_t i = r->n; i-- > 0 && !k->left->n && k->rc == 0; k->over = true) {
@@ -528,8 +528,8 @@ static void walk_tables(struct replay *r, const struct vv_run *base, size_t laye
 
 static void walk_windows(void *arg)
 {
-	struct replay *r = arg;
-	struct walk *k = &r->walk;
+	struct copy_mapped_replay *r = arg;
+	struct copy_mapped_walk *k = &r->walk;
 
 	for (size_t i = 0; i < r->n; i++)
 		r->run[i] = vv_run_find(r->table[i], r->window.at);
@@ -551,7 +551,7 @@ static void walk_windows(void *arg)
 bool vv_copy_mapped_replay(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got)
 {
 	struct vv_stretches left = { 0 };
-	struct replay r = { .walk = { .warm = w, .zeros = true, .in_a_row = true, .left = &left },
+	struct copy_mapped_replay r = { .walk = { .warm = w, .zeros = true, .in_a_row = true, .left = &left },
 			    .window = *part, .end = part->at + part->len, .table = table, .n = n };
 	int rc;
 

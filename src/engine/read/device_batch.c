@@ -26,12 +26,12 @@ struct chunk {
 	uint32_t at;  /* in the room's bytes */
 };
 
-struct place { /* of a chunk in the order of the files */
+struct device_batch_place { /* of a chunk in the order of the files */
 	uint64_t key;
 	uint32_t chunk;
 };
 
-struct lane {
+struct device_batch_lane {
 	struct vv_plain_extent is;
 	uint64_t last; /* position of the chunk that was needed last */
 	uint32_t chunk; /* its number, or NONE */
@@ -39,7 +39,7 @@ struct lane {
 
 struct vv_device_batch {
 	struct chunk *chunk;
-	struct place *order, *as_needed;
+	struct device_batch_place *order, *as_needed;
 	size_t count[VV_OPEN_LAYERS_LAYERS]; /* chunks that are needed of each layer */
 	size_t n, max;
 	uint32_t *slot; /* an open hash by key: 1 + number, or 0 */
@@ -49,7 +49,7 @@ struct vv_device_batch {
 	const struct vv_open_layers *warm;
 	struct vv_device_inlet_room *room;
 	uint64_t at;
-	struct lane lane[VV_OPEN_LAYERS_LAYERS][LANES];
+	struct device_batch_lane lane[VV_OPEN_LAYERS_LAYERS][LANES];
 };
 
 /* All in one piece: many get theirs at once, and the kernel lets one at a time change the address space. */
@@ -70,7 +70,7 @@ int vv_device_batch_new(size_t room, struct vv_device_batch **out)
 	c->max_moves = moves;
 	c->mask = slots - 1;
 	c->chunk = (struct chunk *)(c + 1);
-	c->order = (struct place *)(c->chunk + max);
+	c->order = (struct device_batch_place *)(c->chunk + max);
 	c->as_needed = c->order + max;
 	c->slot = (uint32_t *)(c->as_needed + max);
 	c->begins = c->slot + slots;
@@ -102,7 +102,7 @@ static uint32_t need(struct vv_device_batch *c, const struct vv_plain_extent *l,
 	if (c->n == c->max)
 		return NONE;
 	c->chunk[c->n] = (struct chunk){ key, l->off + (pos - l->lo), l->digest + (pos - l->first) / l->chunk, l->chunk, 0 };
-	c->as_needed[c->n] = (struct place){ key, (uint32_t)c->n };
+	c->as_needed[c->n] = (struct device_batch_place){ key, (uint32_t)c->n };
 	c->count[layer]++;
 	c->slot[s] = (uint32_t)++c->n;
 	return (uint32_t)(c->n - 1);
@@ -126,9 +126,9 @@ static bool add_moves(struct vv_device_batch *c, uint32_t chunk, uint64_t skip, 
 	return true;
 }
 
-static struct lane *find_lane(struct vv_device_batch *c, size_t layer, uint64_t pos)
+static struct device_batch_lane *find_lane(struct vv_device_batch *c, size_t layer, uint64_t pos)
 {
-	struct lane *l = c->lane[layer];
+	struct device_batch_lane *l = c->lane[layer];
 	struct vv_plain_extent is;
 
 	for (int i = 0; i < LANES; i++)
@@ -137,12 +137,12 @@ static struct lane *find_lane(struct vv_device_batch *c, size_t layer, uint64_t 
 	if (!vv_plain_extent_find(c->warm->file[layer], pos, &is))
 		return NULL;
 	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
-	l[0] = (struct lane){ is, 0, NONE };
+	l[0] = (struct device_batch_lane){ is, 0, NONE };
 	return &l[0];
 }
 
 /* A stretch of one lane. A part of a chunk that lies elsewhere could not be checked. */
-static bool add_stretch(struct vv_device_batch *c, struct lane *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
+static bool add_stretch(struct vv_device_batch *c, struct device_batch_lane *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
 {
 	const struct vv_plain_extent *is = &l->is;
 	uint64_t first;
@@ -173,7 +173,7 @@ static bool add_run(struct vv_device_batch *c, const struct vv_run *r, uint64_t 
 
 	for (uint64_t len; ok && at < end; at += len) {
 		uint64_t pos = r->pos + (at - r->at);
-		struct lane *l = find_lane(c, layer, pos);
+		struct device_batch_lane *l = find_lane(c, layer, pos);
 
 		if (!l)
 			return false;
@@ -200,12 +200,12 @@ static bool add_all(struct vv_device_batch *c, const struct vv_runs *runs, uint6
 
 static int by_key(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct device_batch_place *x = a, *y = b;
 
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-static void sort_layer(struct place *p, size_t n)
+static void sort_layer(struct device_batch_place *p, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		if (p[i - 1].key > p[i].key) {

@@ -17,7 +17,7 @@ enum {
 	EACH = 16,        /* of which one in so many is looked at */
 };
 
-struct stripe {
+struct layer_by_layer_stripe {
 	const struct vv_runs *const *table;
 	size_t n_tables;
 	struct vv_want part;
@@ -26,12 +26,12 @@ struct stripe {
 
 enum way { NEITHER, OVER, BY_PAGE }; /* one table's bytes over the other's, or each page from the newest that has it */
 
-struct replay {
+struct layer_by_layer_replay {
 	enum way way;
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	const struct vv_layer_list *layers;
-	struct stripe *stripe;
+	struct layer_by_layer_stripe *stripe;
 	size_t n;
 	atomic_bool failed;
 	struct vv_open_layers warm;
@@ -48,7 +48,7 @@ static size_t tables_of(const struct vv_run_table *t, const struct vv_want *want
 
 /* ---- does it pay? ------------------------------------------------------------------------------------------------------------------ */
 
-struct load { /* that lies over the oldest tables, about */
+struct layer_by_layer_load { /* that lies over the oldest tables, about */
 	uint64_t bytes, pieces;
 	bool odd; /* there are pieces that are not whole pages */
 };
@@ -58,7 +58,7 @@ static bool is_odd(const struct vv_run *r, uint64_t end)
 	return r->at % VV_NEWEST_PAGE_PAGE || (r->len % VV_NEWEST_PAGE_PAGE && r->at + r->len != end);
 }
 
-static void add_pieces(const struct vv_runs *const *table, size_t n_tables, uint64_t end, struct load *l)
+static void add_pieces(const struct vv_runs *const *table, size_t n_tables, uint64_t end, struct layer_by_layer_load *l)
 {
 	for (size_t k = 0; k + 1 < n_tables; k++) {
 		size_t step = table[k]->n < MANY ? 1 : EACH;
@@ -73,7 +73,7 @@ static void add_pieces(const struct vv_runs *const *table, size_t n_tables, uint
 
 static enum way find_way(const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
-	struct load l = { 0 };
+	struct layer_by_layer_load l = { 0 };
 	uint64_t all = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -112,7 +112,7 @@ static bool is_plain(const struct vv_open_layers *w, size_t i)
 static void open_one(void *arg, size_t i)
 {
 	enum { ALWAYS = 1 << 30 }; /* digests and lanes are needed */
-	struct replay *r = arg;
+	struct layer_by_layer_replay *r = arg;
 	bool ok;
 
 	if (atomic_load(&r->failed))
@@ -128,14 +128,14 @@ static void open_one(void *arg, size_t i)
 /* ---- stripe by stripe -------------------------------------------------------------------------------------------------------------- */
 
 /* What is less than a page, at the end of a region, is a stripe of its own. */
-static uint64_t stripe_len(const struct replay *r, uint64_t left, uint64_t most)
+static uint64_t stripe_len(const struct layer_by_layer_replay *r, uint64_t left, uint64_t most)
 {
 	if (left <= most && r->way == BY_PAGE && left > VV_NEWEST_PAGE_PAGE)
 		return left - left % VV_NEWEST_PAGE_PAGE;
 	return left < most ? left : most;
 }
 
-static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n)
+static int cut_stripes(struct layer_by_layer_replay *r, struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	uint64_t all = 0, most = r->way == BY_PAGE ? PAGES_STRIPE : STRIPE;
 	size_t count = 0;
@@ -151,7 +151,7 @@ static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_r
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t at = 0, len; at < want[i].len; at += len) {
-			struct stripe *s = &r->stripe[r->n++];
+			struct layer_by_layer_stripe *s = &r->stripe[r->n++];
 
 			len = stripe_len(r, want[i].len - at, most);
 			s->n_tables = tables_of(t, &want[i], &s->table);
@@ -161,7 +161,7 @@ static int cut_stripes(struct replay *r, struct vv_pool *pool, const struct vv_r
 }
 
 /* Less than a page, from the newest table that has something of it: all of it, or this is for others. */
-static bool fill_rest(struct replay *r, struct stripe *s)
+static bool fill_rest(struct layer_by_layer_replay *r, struct layer_by_layer_stripe *s)
 {
 	uint64_t at = s->part.at, end = at + s->part.len;
 
@@ -183,8 +183,8 @@ static bool fill_rest(struct replay *r, struct stripe *s)
 
 static void fill_one(void *arg, size_t i)
 {
-	struct replay *r = arg;
-	struct stripe *s = &r->stripe[i];
+	struct layer_by_layer_replay *r = arg;
+	struct layer_by_layer_stripe *s = &r->stripe[i];
 	bool ok;
 
 	if (atomic_load(&r->failed))
@@ -198,7 +198,7 @@ static void fill_one(void *arg, size_t i)
 }
 
 /* Page by page each has been found; else the bytes of all tables must have been met. */
-static bool fill(struct replay *r, struct vv_pool *pool)
+static bool fill(struct layer_by_layer_replay *r, struct vv_pool *pool)
 {
 	uint64_t got = 0;
 
@@ -262,7 +262,7 @@ static int find_named(struct vv_pool *pool, const struct vv_run_table *t, const 
 
 bool vv_layer_by_layer_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
-	struct replay *r = vv_mem_new(1, sizeof(*r));
+	struct layer_by_layer_replay *r = vv_mem_new(1, sizeof(*r));
 	struct vv_layer_list layers = { 0 };
 	bool ok = r;
 

@@ -59,20 +59,20 @@ int vv_layer_list_add(struct vv_layer_list *l, uint64_t layer)
 	return number(l, layer) < 0 ? VV_ENOMEM : 0;
 }
 
-struct part { /* of the runs of a want */
+struct layer_list_part { /* of the runs of a want */
 	const struct vv_want *want;
 	size_t first, end;
 };
 
 struct task { /* some parts, and what is found in them */
-	const struct part *part;
+	const struct layer_list_part *part;
 	size_t n, runs;
 	struct vv_layer_list found;
 	int rc;
 };
 
-struct search {
-	struct part *part;
+struct layer_list_search {
+	struct layer_list_part *part;
 	size_t n_parts, parts_cap;
 	struct task *task;
 	size_t n_tasks, tasks_cap;
@@ -89,7 +89,7 @@ static inline int64_t number_of(struct vv_layer_list *l, uint64_t layer)
 }
 
 /* Runs that follow each other are mostly of one layer. */
-static int look_at(const struct part *p, struct vv_layer_list *found)
+static int look_at(const struct layer_list_part *p, struct vv_layer_list *found)
 {
 	const struct vv_want *w = p->want;
 	uint64_t last = 0;
@@ -116,13 +116,13 @@ static int look_at(const struct part *p, struct vv_layer_list *found)
 
 static void run_task(void *arg, size_t i)
 {
-	struct task *t = &((struct search *)arg)->task[i];
+	struct task *t = &((struct layer_list_search *)arg)->task[i];
 
 	for (size_t k = 0; t->rc == 0 && k < t->n; k++)
 		t->rc = look_at(&t->part[k], &t->found);
 }
 
-static int cut_want(const struct vv_want *w, struct search *s)
+static int cut_want(const struct vv_want *w, struct layer_list_search *s)
 {
 	size_t end = vv_run_find(w->runs, w->at + w->len);
 
@@ -130,13 +130,13 @@ static int cut_want(const struct vv_want *w, struct search *s)
 	for (size_t first = vv_run_find(w->runs, w->at); first < end; first += STEP) {
 		if (vv_mem_room(&s->part, s->n_parts, &s->parts_cap, sizeof(*s->part)) < 0)
 			return VV_ENOMEM;
-		s->part[s->n_parts++] = (struct part){ w, first, end - first < STEP ? end : first + STEP };
+		s->part[s->n_parts++] = (struct layer_list_part){ w, first, end - first < STEP ? end : first + STEP };
 	}
 	return 0;
 }
 
 /* Small parts are one task together. */
-static int make_tasks(struct search *s)
+static int make_tasks(struct layer_list_search *s)
 {
 	for (size_t i = 0; i < s->n_parts; i++) {
 		struct task *last = s->n_tasks ? &s->task[s->n_tasks - 1] : NULL;
@@ -172,7 +172,7 @@ static int add(struct vv_layer_list *out, const struct task *t)
 int vv_layer_list_find(struct vv_layer_list *out, struct vv_pool *pool, const struct vv_want *w, size_t n)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
-	struct search s = { 0 };
+	struct layer_list_search s = { 0 };
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)

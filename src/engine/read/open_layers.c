@@ -84,7 +84,7 @@ struct vv_open_layers_lane vv_open_layers_lay(const struct vv_open_layers *w, si
 	return l;
 }
 
-struct look {
+struct open_layers_look {
 	const struct vv_open_layers *warm;
 	size_t layer;
 	uint64_t at, end;
@@ -94,7 +94,7 @@ struct look {
  * left at the end of a file has no such folio. */
 static void touch(void *arg)
 {
-	const struct look *l = arg;
+	const struct open_layers_look *l = arg;
 	const volatile uint8_t *map = l->warm->file[l->layer]->get->map;
 
 	for (uint64_t at = l->at; at < l->end; at += l->end - at < WINDOW ? AROUND : WINDOW)
@@ -104,7 +104,7 @@ static void touch(void *arg)
 
 static void touch_some(void *arg, size_t i)
 {
-	struct look l = *(const struct look *)arg;
+	struct open_layers_look l = *(const struct open_layers_look *)arg;
 
 	l.at += (uint64_t)i * AT_ONCE * WINDOW;
 	l.end = l.end - l.at < AT_ONCE * WINDOW ? l.end : l.at + AT_ONCE * WINDOW;
@@ -114,7 +114,7 @@ static void touch_some(void *arg, size_t i)
 
 static void touch_all(const struct vv_open_layers *w, size_t layer, struct vv_pool *pool)
 {
-	struct look l = { w, layer, 0, w->file[layer]->get->size };
+	struct open_layers_look l = { w, layer, 0, w->file[layer]->get->size };
 	size_t steps = (size_t)((l.end / WINDOW + AT_ONCE) / AT_ONCE);
 
 	if (pool && steps > 1)

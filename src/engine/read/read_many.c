@@ -26,47 +26,47 @@ struct one {
 	atomic_bool lost;
 };
 
-struct piece {
+struct read_many_piece {
 	uint64_t layer, pos, len;
 	uint64_t at; /* in the region */
 	size_t region;
 };
 
-struct cut { /* of one block */
+struct read_many_cut { /* of one block */
 	uint64_t pos, at;
 	size_t region;
 	uint32_t from, len; /* in the block */
 };
 
-struct job { /* a block */
+struct read_many_job { /* a block */
 	struct vv_layer_file *file;
 	size_t block;
-	struct cut *cut; /* ascending by position, until it is handed over */
+	struct read_many_cut *cut; /* ascending by position, until it is handed over */
 	size_t n;
 	bool again; /* it is damaged, but parts of it may be whole */
 };
 
-struct source { /* a layer */
+struct read_many_source { /* a layer */
 	struct vv_layer_file *file;
-	const struct piece *piece;
+	const struct read_many_piece *piece;
 	size_t n_pieces;
-	struct cut *cut;
+	struct read_many_cut *cut;
 	size_t n_cuts, cuts_cap;
-	struct job *job;
+	struct read_many_job *job;
 	size_t n_jobs, jobs_cap;
 };
 
-struct group {
+struct read_many_group {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	const struct vv_read_many *to;
 	struct one *one;
 	size_t n;
-	struct piece *piece;
+	struct read_many_piece *piece;
 	size_t n_pieces;
-	struct source source[LAYERS];
+	struct read_many_source source[LAYERS];
 	size_t n_sources, most_sources;
-	struct job **job; /* of all sources */
+	struct read_many_job **job; /* of all sources */
 	size_t n_jobs;
 	struct vv_budget rooms;
 	atomic_bool no_memory;
@@ -125,25 +125,25 @@ static size_t layers_at_once(void)
 
 /* ---- what becomes of regions -------------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct group *g, size_t region)
+static bool is_wanted(const struct read_many_group *g, size_t region)
 {
 	return !atomic_load(&g->one[region].lost) && g->to->wants(g->to->arg, region);
 }
 
-static void lose(struct group *g, size_t region, int rc)
+static void lose(struct read_many_group *g, size_t region, int rc)
 {
 	if (!atomic_exchange(&g->one[region].lost, true))
 		g->to->lost(g->to->arg, region, rc);
 }
 
-static void lose_all(struct group *g, const struct cut *c, size_t n, int rc)
+static void lose_all(struct read_many_group *g, const struct read_many_cut *c, size_t n, int rc)
 {
 	for (size_t i = 0; i < n; i++)
 		lose(g, c[i].region, rc);
 }
 
 /* The list has room for all. */
-static void handed_over(struct group *g, size_t region, uint64_t n)
+static void handed_over(struct read_many_group *g, size_t region, uint64_t n)
 {
 	if (n && atomic_fetch_sub(&g->one[region].left, n) != n)
 		return;
@@ -152,7 +152,7 @@ static void handed_over(struct group *g, size_t region, uint64_t n)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static bool tell_one(struct group *g)
+static bool tell_one(struct read_many_group *g)
 {
 	size_t region = g->n;
 
@@ -175,7 +175,7 @@ static void tell_whole(void *arg, size_t i)
 
 static int by_place(const void *a, const void *b)
 {
-	const struct cut *x = a, *y = b;
+	const struct read_many_cut *x = a, *y = b;
 
 	if (x->region != y->region)
 		return x->region < y->region ? -1 : 1;
@@ -184,14 +184,14 @@ static int by_place(const void *a, const void *b)
 
 static int by_source(const void *a, const void *b)
 {
-	const struct cut *x = a, *y = b;
+	const struct read_many_cut *x = a, *y = b;
 
 	if (x->region != y->region)
 		return x->region < y->region ? -1 : 1;
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static void sort_cuts(struct cut *c, size_t n, int (*compare)(const void *a, const void *b))
+static void sort_cuts(struct read_many_cut *c, size_t n, int (*compare)(const void *a, const void *b))
 {
 	for (size_t i = 1; i < n; i++)
 		if (compare(&c[i - 1], &c[i]) > 0) {
@@ -201,7 +201,7 @@ static void sort_cuts(struct cut *c, size_t n, int (*compare)(const void *a, con
 }
 
 /* What lies together in a region goes together, wherever it is in the block. */
-static void hand_over(struct group *g, struct cut *c, size_t n, uint8_t *raw)
+static void hand_over(struct read_many_group *g, struct read_many_cut *c, size_t n, uint8_t *raw)
 {
 	struct iovec v[VV_READ_MANY_PARTS];
 	size_t k;
@@ -220,7 +220,7 @@ static void hand_over(struct group *g, struct cut *c, size_t n, uint8_t *raw)
 	}
 }
 
-static uint64_t count_used(const struct job *j)
+static uint64_t count_used(const struct read_many_job *j)
 {
 	uint64_t sum = 0;
 
@@ -230,7 +230,7 @@ static uint64_t count_used(const struct job *j)
 }
 
 /* Only these parts of a plain block, each by its own digests, one behind the other behind the block's own place. */
-static int read_parts(const struct job *j, struct cut *c, size_t n, uint8_t *room, size_t block_len)
+static int read_parts(const struct read_many_job *j, struct read_many_cut *c, size_t n, uint8_t *room, size_t block_len)
 {
 	struct vv_part *part = vv_mem_new(n, sizeof(*part));
 	size_t used = 0;
@@ -250,7 +250,7 @@ static int read_parts(const struct job *j, struct cut *c, size_t n, uint8_t *roo
 	return rc;
 }
 
-static int run_cuts(struct group *g, const struct job *j, struct cut *c, size_t n, bool by_parts)
+static int run_cuts(struct read_many_group *g, const struct read_many_job *j, struct read_many_cut *c, size_t n, bool by_parts)
 {
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	size_t more = b->codec ? b->stored_len : by_parts ? (size_t)count_used(j) : 0;
@@ -271,8 +271,8 @@ static int run_cuts(struct group *g, const struct job *j, struct cut *c, size_t 
 
 static void run_job(void *arg, size_t i)
 {
-	struct group *g = arg;
-	struct job *j = g->job[i];
+	struct read_many_group *g = arg;
+	struct read_many_job *j = g->job[i];
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	bool wanted = false;
 	int rc;
@@ -292,13 +292,13 @@ static void run_job(void *arg, size_t i)
 }
 
 /* A plain block is damaged: who needs other parts of it has them. */
-static void run_again(struct group *g, struct job *j)
+static void run_again(struct read_many_group *g, struct read_many_job *j)
 {
 	if (j->file->head.digest_kind == VV_DIGEST_XXH3 && vv_layer_file_load_digests(j->file) < 0)
 		vv_err_clear();
 	sort_cuts(j->cut, j->n, by_source);
 	for (size_t i = 0, k; i < j->n; i += k) {
-		struct job part = *j;
+		struct read_many_job part = *j;
 		int rc;
 
 		for (k = 1; i + k < j->n && j->cut[i + k].region == j->cut[i].region; k++)
@@ -320,7 +320,7 @@ static int nowhere(const struct vv_layer_file *f, uint64_t pos)
 }
 
 /* Pieces come in the order of where they begin; one may go on into blocks in which others begin that come after it. */
-static int cut_piece(struct group *g, struct source *s, const struct piece *p, struct vv_payload_cursor *c)
+static int cut_piece(struct read_many_group *g, struct read_many_source *s, const struct read_many_piece *p, struct vv_payload_cursor *c)
 {
 	const struct vv_blocks *b = &s->file->blocks;
 
@@ -336,14 +336,14 @@ static int cut_piece(struct group *g, struct source *s, const struct piece *p, s
 		len = p->len - done < x->pos + x->len - pos ? p->len - done : x->pos + x->len - pos;
 		if (vv_mem_room(&s->cut, s->n_cuts, &s->cuts_cap, sizeof(*s->cut)) < 0)
 			return VV_ENOMEM;
-		s->cut[s->n_cuts++] = (struct cut){ pos, p->at + done, p->region, (uint32_t)(c->before + (pos - x->pos)), (uint32_t)len };
+		s->cut[s->n_cuts++] = (struct read_many_cut){ pos, p->at + done, p->region, (uint32_t)(c->before + (pos - x->pos)), (uint32_t)len };
 	}
 	return 0;
 }
 
 static int by_position(const void *a, const void *b)
 {
-	const struct cut *x = a, *y = b;
+	const struct read_many_cut *x = a, *y = b;
 
 	if (x->pos != y->pos)
 		return x->pos < y->pos ? -1 : 1;
@@ -351,7 +351,7 @@ static int by_position(const void *a, const void *b)
 }
 
 /* One for each block, however many regions share it. */
-static int make_jobs(struct source *s)
+static int make_jobs(struct read_many_source *s)
 {
 	struct vv_payload_cursor c = { 0 };
 
@@ -361,7 +361,7 @@ static int make_jobs(struct source *s)
 		if (!s->n_jobs || s->job[s->n_jobs - 1].block != c.block) {
 			if (vv_mem_room(&s->job, s->n_jobs, &s->jobs_cap, sizeof(*s->job)) < 0)
 				return VV_ENOMEM;
-			s->job[s->n_jobs++] = (struct job){ .file = s->file, .block = c.block, .cut = &s->cut[i] };
+			s->job[s->n_jobs++] = (struct read_many_job){ .file = s->file, .block = c.block, .cut = &s->cut[i] };
 		}
 		s->job[s->n_jobs - 1].n++;
 	}
@@ -369,7 +369,7 @@ static int make_jobs(struct source *s)
 }
 
 /* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
-static int want_digests(struct source *s)
+static int want_digests(struct read_many_source *s)
 {
 	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len, unused = 0;
 	int rc = 0;
@@ -389,7 +389,7 @@ static int want_digests(struct source *s)
 	return rc;
 }
 
-static int plan(struct group *g, struct source *s)
+static int plan(struct read_many_group *g, struct read_many_source *s)
 {
 	struct vv_payload_cursor c = { 0 };
 	int rc = 0;
@@ -403,8 +403,8 @@ static int plan(struct group *g, struct source *s)
 
 static void open_one(void *arg, size_t i)
 {
-	struct group *g = arg;
-	struct source *s = &g->source[i];
+	struct read_many_group *g = arg;
+	struct read_many_source *s = &g->source[i];
 	int rc = vv_layer_file_open(g->lin, s->piece->layer, VV_LAYER_FILE_BLOCKS, &s->file);
 
 	for (size_t k = 0; rc && rc != VV_ENOMEM && k < s->n_pieces; k++)
@@ -417,15 +417,15 @@ static void open_one(void *arg, size_t i)
 
 static void close_one(void *arg, size_t i)
 {
-	struct source *s = &((struct group *)arg)->source[i];
+	struct read_many_source *s = &((struct read_many_group *)arg)->source[i];
 
 	vv_layer_file_close(s->file);
 	vv_mem_free(s->cut);
 	vv_mem_free(s->job);
-	*s = (struct source){ 0 };
+	*s = (struct read_many_source){ 0 };
 }
 
-static int gather_jobs(struct group *g)
+static int gather_jobs(struct read_many_group *g)
 {
 	size_t n = 0;
 
@@ -443,21 +443,21 @@ static int gather_jobs(struct group *g)
 }
 
 /* As many layers as are open together, from piece `first` on; returns where the next ones begin. */
-static size_t next_sources(struct group *g, size_t first)
+static size_t next_sources(struct read_many_group *g, size_t first)
 {
 	size_t i = first;
 
 	for (g->n_sources = 0; i < g->n_pieces && g->n_sources < g->most_sources; g->n_sources++) {
-		struct source *s = &g->source[g->n_sources];
+		struct read_many_source *s = &g->source[g->n_sources];
 
-		*s = (struct source){ .piece = &g->piece[i] };
+		*s = (struct read_many_source){ .piece = &g->piece[i] };
 		for (; i < g->n_pieces && g->piece[i].layer == s->piece->layer; i++)
 			s->n_pieces++;
 	}
 	return i;
 }
 
-static int run_sources(struct group *g)
+static int run_sources(struct read_many_group *g)
 {
 	int rc;
 
@@ -479,14 +479,14 @@ static int run_sources(struct group *g)
 
 static int by_layer(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct read_many_piece *x = a, *y = b;
 
 	if (x->layer != y->layer)
 		return x->layer < y->layer ? -1 : 1;
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static int list_pieces(struct group *g)
+static int list_pieces(struct read_many_group *g)
 {
 	size_t n = 0;
 
@@ -502,7 +502,7 @@ static int list_pieces(struct group *g)
 
 			if (!r->layer)
 				continue;
-			g->piece[g->n_pieces++] = (struct piece){ r->layer, r->pos, r->len, r->at, i };
+			g->piece[g->n_pieces++] = (struct read_many_piece){ r->layer, r->pos, r->len, r->at, i };
 			atomic_fetch_add(&g->one[i].left, r->len);
 		}
 	qsort(g->piece, g->n_pieces, sizeof(*g->piece), by_layer);
@@ -513,7 +513,7 @@ static int list_pieces(struct group *g)
 static void fill_zeros(void *arg, size_t i)
 {
 	static const uint8_t zeros[VV_HOLES_HOLE];
-	struct group *g = arg;
+	struct read_many_group *g = arg;
 	const struct vv_runs *r = g->one[i].runs;
 
 	for (size_t k = 0; k < r->n; k++) {
@@ -526,7 +526,7 @@ static void fill_zeros(void *arg, size_t i)
 		handed_over(g, i, 0);
 }
 
-static int run(struct group *g)
+static int run(struct read_many_group *g)
 {
 	int rc = list_pieces(g);
 
@@ -542,12 +542,12 @@ static int run(struct group *g)
 
 int vv_read_many_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_runs *const *runs, size_t n, const struct vv_read_many *to)
 {
-	struct group *g = vv_mem_new(1, sizeof(*g));
+	struct read_many_group *g = vv_mem_new(1, sizeof(*g));
 	int rc;
 
 	if (!g)
 		return VV_ENOMEM;
-	*g = (struct group){ .lin = lin, .pool = pool, .to = to, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .most_sources = layers_at_once() };
+	*g = (struct read_many_group){ .lin = lin, .pool = pool, .to = to, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .most_sources = layers_at_once() };
 	vv_budget_init(&g->rooms, MEMORY);
 	g->one = vv_mem_new(n, sizeof(*g->one));
 	g->whole = vv_mem_new(n, sizeof(*g->whole));

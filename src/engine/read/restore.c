@@ -23,7 +23,7 @@ enum {
 	FEW = 4,            /* blocks, of which it does not matter how they are read */
 };
 
-struct job {
+struct restore_job {
 	struct vv_layer_file *file;
 	size_t block;
 	struct vv_part *part;
@@ -31,11 +31,11 @@ struct job {
 };
 
 struct jobs {
-	struct job *v;
+	struct restore_job *v;
 	size_t n, cap;
 };
 
-struct reader {
+struct restore_reader {
 	struct jobs jobs;
 	struct jobs scattered; /* of layers of which parts are wanted that lie apart, and are on the disk */
 	struct jobs *now;      /* the ones that run */
@@ -45,7 +45,7 @@ struct reader {
 	struct vv_err_state error;
 };
 
-static void fail(struct reader *r, int rc)
+static void fail(struct restore_reader *r, int rc)
 {
 	pthread_mutex_lock(&r->lock);
 	if (!atomic_load(&r->failed))
@@ -56,8 +56,8 @@ static void fail(struct reader *r, int rc)
 
 static void run_job(void *arg, size_t i)
 {
-	struct reader *r = arg;
-	struct job *j = &r->now->v[i];
+	struct restore_reader *r = arg;
+	struct restore_job *j = &r->now->v[i];
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	struct vv_room *room;
 	int rc;
@@ -81,13 +81,13 @@ static int nowhere(const struct vv_layer_file *f, uint64_t pos)
 	return vv_layer_file_blame(f, VV_EDAMAGED);
 }
 
-struct cut { /* a part with the block it belongs to, before they are grouped */
+struct restore_cut { /* a part with the block it belongs to, before they are grouped */
 	struct vv_part part;
 	size_t block;
 };
 
 struct cuts {
-	struct cut *v;
+	struct restore_cut *v;
 	size_t n, cap;
 };
 
@@ -107,14 +107,14 @@ static int cut_piece(const struct vv_layer_file *f, const struct vv_pending *p, 
 		if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
 			return VV_ENOMEM;
 		out->v[out->n++] =
-			(struct cut){ { pos, p->to + done, (uint32_t)from, (uint32_t)len }, c->block };
+			(struct restore_cut){ { pos, p->to + done, (uint32_t)from, (uint32_t)len }, c->block };
 		done += len;
 	}
 	return 0;
 }
 
 /* A layer that bytes come from. */
-struct source {
+struct restore_source {
 	const struct vv_pending *piece;
 	size_t n_pieces;
 	struct vv_layer_file *file;
@@ -123,7 +123,7 @@ struct source {
 	bool scattered;       /* what is read of it lies here and there */
 };
 
-static int cut_pieces(struct source *s, struct cuts *out)
+static int cut_pieces(struct restore_source *s, struct cuts *out)
 {
 	const struct vv_layer_file *f = s->file;
 	struct vv_payload_cursor c = { 0 };
@@ -152,7 +152,7 @@ static void sort_parts(struct vv_part *part, size_t n)
 }
 
 /* Groups what is read of the layer by block: a counting sort. In a block it is in order. */
-static int plan_source(struct source *s)
+static int plan_source(struct restore_source *s)
 {
 	size_t n = s->file->blocks.n;
 	struct cuts c = { 0 };
@@ -200,7 +200,7 @@ static void measure_block(const struct vv_block *b, const struct vv_part *part, 
 		u->spare += b->raw_len - used;
 }
 
-static struct usage measure(const struct source *s)
+static struct usage measure(const struct restore_source *s)
 {
 	struct usage u = { 0 };
 
@@ -210,7 +210,7 @@ static struct usage measure(const struct source *s)
 }
 
 /* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
-static int want_digests(struct source *s, const struct usage *u)
+static int want_digests(struct restore_source *s, const struct usage *u)
 {
 	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len;
 	int rc = 0;
@@ -224,29 +224,29 @@ static int want_digests(struct source *s, const struct usage *u)
 	return rc;
 }
 
-struct stripe { /* of a want's destination */
+struct restore_stripe { /* of a want's destination */
 	const struct vv_want *want;
 	uint64_t at, end;
 	struct vv_stretches left;
 	uint64_t got;
 };
 
-struct batch { /* layers that are open together */
+struct restore_batch { /* layers that are open together */
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
-	struct reader *reader;
+	struct restore_reader *reader;
 	const struct vv_layer_list_layer *layer;
 	size_t most;  /* of them: VV_OPEN_LAYERS_LAYERS, or as many as there are descriptors for */
 	uint64_t got; /* bytes of layers, so far */
 	bool zeros;   /* are filled along */
-	struct stripe *stripe;
+	struct restore_stripe *stripe;
 	size_t n_stripes;
 	struct vv_reopen latch; /* what the program had shut */
 	struct vv_open_layers warm;
-	struct source source[VV_OPEN_LAYERS_LAYERS];
+	struct restore_source source[VV_OPEN_LAYERS_LAYERS];
 };
 
-static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struct batch *b)
+static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struct restore_batch *b)
 {
 	size_t count = 0;
 
@@ -258,13 +258,13 @@ static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struc
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t at = want[i].at, end = at + want[i].len; at < end; at += len)
-			b->stripe[b->n_stripes++] = (struct stripe){ .want = &want[i], .at = at, .end = end - at < len ? end : at + len };
+			b->stripe[b->n_stripes++] = (struct restore_stripe){ .want = &want[i], .at = at, .end = end - at < len ? end : at + len };
 	return 0;
 }
 
 static void open_one(void *arg, size_t i)
 {
-	struct batch *b = arg;
+	struct restore_batch *b = arg;
 	int rc;
 
 	if (atomic_load(&b->reader->failed))
@@ -276,8 +276,8 @@ static void open_one(void *arg, size_t i)
 
 static void warm_one(void *arg, size_t i)
 {
-	struct batch *b = arg;
-	struct stripe *s = &b->stripe[i];
+	struct restore_batch *b = arg;
+	struct restore_stripe *s = &b->stripe[i];
 	int rc;
 
 	if (atomic_load(&b->reader->failed))
@@ -289,8 +289,8 @@ static void warm_one(void *arg, size_t i)
 
 static void plan_one(void *arg, size_t i)
 {
-	struct batch *b = arg;
-	struct source *s = &b->source[i];
+	struct restore_batch *b = arg;
+	struct restore_source *s = &b->source[i];
 	struct usage u = { 0 };
 	int rc;
 
@@ -310,16 +310,16 @@ static void plan_one(void *arg, size_t i)
 		fail(b->reader, rc);
 }
 
-static bool is_near(const struct batch *b, size_t source, size_t block)
+static bool is_near(const struct restore_batch *b, size_t source, size_t block)
 {
 	const struct vv_block *x = &b->source[source].file->blocks.v[block];
 
 	return b->warm.window[source] && vv_open_layers_may_touch(&b->warm, source, x->off, x->stored_len);
 }
 
-static int add_jobs(struct batch *b, size_t source)
+static int add_jobs(struct restore_batch *b, size_t source)
 {
-	const struct source *s = &b->source[source];
+	const struct restore_source *s = &b->source[source];
 
 	for (size_t k = 0, first = 0; s->n_pieces && k < s->file->blocks.n; first = s->end[k++]) {
 		struct jobs *j = s->scattered && !is_near(b, source, k) ? &b->reader->scattered : &b->reader->jobs;
@@ -328,24 +328,24 @@ static int add_jobs(struct batch *b, size_t source)
 			continue;
 		if (vv_mem_room(&j->v, j->n, &j->cap, sizeof(*j->v)) < 0)
 			return VV_ENOMEM;
-		j->v[j->n++] = (struct job){ s->file, k, s->part + first, s->end[k] - first };
+		j->v[j->n++] = (struct restore_job){ s->file, k, s->part + first, s->end[k] - first };
 	}
 	return 0;
 }
 
-static void run_jobs(struct batch *b, struct vv_pool *pool, struct jobs *j)
+static void run_jobs(struct restore_batch *b, struct vv_pool *pool, struct jobs *j)
 {
 	b->reader->now = j;
 	vv_store_each(b->lin->store, pool, j == &b->reader->scattered, j->n, run_job, b->reader);
 	j->n = 0;
 }
 
-static void drop_sources(struct batch *b)
+static void drop_sources(struct restore_batch *b)
 {
 	for (size_t i = 0; i < b->warm.n; i++) {
 		vv_mem_free(b->source[i].part);
 		vv_mem_free(b->source[i].end);
-		b->source[i] = (struct source){ 0 };
+		b->source[i] = (struct restore_source){ 0 };
 	}
 }
 
@@ -399,7 +399,7 @@ int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latc
 }
 
 /* What the stripes have left, by layer. */
-static int gather(struct batch *b, struct vv_stretches *out)
+static int gather(struct restore_batch *b, struct vv_stretches *out)
 {
 	int rc = 0;
 
@@ -415,13 +415,13 @@ static int gather(struct batch *b, struct vv_stretches *out)
 	return rc ? rc : vv_pending_sort(out);
 }
 
-static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_stretches *p)
+static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const struct vv_stretches *p)
 {
-	struct reader *r = b->reader;
+	struct restore_reader *r = b->reader;
 	int rc = 0;
 
 	for (size_t i = fill_zeros(p, pool), first = i; i < p->n; first = i) {
-		struct source *s = &b->source[vv_open_layers_find(&b->warm, p->v[first].layer)];
+		struct restore_source *s = &b->source[vv_open_layers_find(&b->warm, p->v[first].layer)];
 
 		while (i < p->n && p->v[i].layer == p->v[first].layer)
 			i++;
@@ -439,7 +439,7 @@ static int read_pieces(struct batch *b, struct vv_pool *pool, const struct vv_st
 }
 
 /* So many of the layers, from the first on. */
-static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_layer_list_layer *first, size_t n)
+static int open_batch(struct restore_batch *b, struct vv_pool *pool, const struct vv_layer_list_layer *first, size_t n)
 {
 	b->layer = first;
 	b->warm.n = n < b->most ? n : b->most;
@@ -451,9 +451,9 @@ static int open_batch(struct batch *b, struct vv_pool *pool, const struct vv_lay
 	return 0;
 }
 
-static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+static int read_batch(struct restore_batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
-	struct reader *r = b->reader;
+	struct restore_reader *r = b->reader;
 	struct vv_stretches left = { 0 };
 	int rc = 0;
 
@@ -470,7 +470,7 @@ static int read_batch(struct batch *b, struct vv_pool *pool, const struct vv_wan
 	return atomic_load(&r->failed) ? vv_err_restore(&r->error) : rc;
 }
 
-static int read_layers(const struct vv_layer_list *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
+static int read_layers(const struct vv_layer_list *l, struct restore_batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	size_t i = 0;
 	int rc = cut_stripes(want, n, STRIPE, b);
@@ -489,7 +489,7 @@ static int read_layers(const struct vv_layer_list *l, struct batch *b, struct vv
 }
 
 /* Layers are opened once, where they can all be open together. */
-static int read_windows(const struct vv_layer_list *l, struct batch *b, struct vv_pool *pool, const struct vv_want *want,
+static int read_windows(const struct vv_layer_list *l, struct restore_batch *b, struct vv_pool *pool, const struct vv_want *want,
 			const struct vv_windows *w)
 {
 	uint64_t stripe = w->len / (4 * vv_pool_width(pool)) + 1;
@@ -531,8 +531,8 @@ int vv_restore_shut(struct vv_reopen *latch, int rc)
 
 static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n, const struct vv_windows *w)
 {
-	struct reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
-	struct batch *b = vv_mem_new(1, sizeof(*b));
+	struct restore_reader r = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct restore_batch *b = vv_mem_new(1, sizeof(*b));
 	struct vv_layer_list l = { 0 };
 	int rc = b ? vv_layer_list_find(&l, pool, want, n) : VV_ENOMEM;
 

@@ -33,7 +33,7 @@ struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint6
 }
 
 /* An open layer, and the block of it that was looked at last. */
-struct reader {
+struct salvage_reader {
 	struct vv_layer_file *f;
 	size_t block; /* blocks.n: none */
 	uint8_t *raw;
@@ -49,7 +49,7 @@ static void note_outage(struct vv_warned *w, int rc)
 		vv_err_save(rc, &w->outage);
 }
 
-static int load_block(struct reader *r, size_t k)
+static int load_block(struct salvage_reader *r, size_t k)
 {
 	const struct vv_block *b = &r->f->blocks.v[k];
 	int rc;
@@ -68,7 +68,7 @@ static int load_block(struct reader *r, size_t k)
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-static int give_up(struct reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
+static int give_up(struct salvage_reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
 {
 	struct vv_salvage_need part = vv_salvage_part(need, from, to);
 
@@ -76,7 +76,7 @@ static int give_up(struct reader *r, const struct vv_salvage_need *need, uint64_
 }
 
 /* The chunk that holds pos, if it is whole in the block; *end is where it ends, or where nothing is known any more. */
-static bool chunk_whole(const struct reader *r, uint64_t pos, uint64_t *end)
+static bool chunk_whole(const struct salvage_reader *r, uint64_t pos, uint64_t *end)
 {
 	const struct vv_digests *d = &r->f->digests;
 	size_t at = vv_payload_digest_group(d, pos);
@@ -99,7 +99,7 @@ static bool chunk_whole(const struct reader *r, uint64_t pos, uint64_t *end)
 }
 
 /* Bytes from..to of the need lie in one extent of the block that is loaded. */
-static int take_extent(struct reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
+static int take_extent(struct salvage_reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
 {
 	int rc = 0;
 
@@ -120,7 +120,7 @@ static int take_extent(struct reader *r, const struct vv_salvage_need *need, uin
 	return rc;
 }
 
-static int take_need(struct reader *r, const struct vv_salvage_need *need)
+static int take_need(struct salvage_reader *r, const struct vv_salvage_need *need)
 {
 	const struct vv_extents *e = &r->f->blocks.extent;
 	uint64_t at = 0;
@@ -163,7 +163,7 @@ bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer)
 static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need *need, size_t n, struct vv_salvage_needs *bad,
 		      struct vv_warned *warned)
 {
-	struct reader r = { .bad = bad, .warned = warned };
+	struct salvage_reader r = { .bad = bad, .warned = warned };
 	size_t before = bad->n;
 	int rc = vv_layer_file_open(lin, need->layer, VV_LAYER_FILE_BLOCKS, &r.f);
 	bool open = rc == 0;

@@ -9,7 +9,7 @@ struct mapping {
 	size_t n; /* whole pages */
 };
 
-struct aside {
+struct unmap_later_aside {
 	struct vv_task task;
 	struct vv_pool *pool;
 	size_t n;
@@ -19,7 +19,7 @@ struct aside {
 enum { STEP = 16 << 20 }; /* bytes: a fraction of a millisecond, for which the thread is not there for others, nor the address space */
 
 /* The next step; is there another? */
-static bool take_some(struct aside *a)
+static bool take_some(struct unmap_later_aside *a)
 {
 	size_t left = STEP;
 
@@ -38,7 +38,7 @@ static bool take_some(struct aside *a)
 
 static void take_down(struct vv_task *t)
 {
-	struct aside *a = (struct aside *)t;
+	struct unmap_later_aside *a = (struct unmap_later_aside *)t;
 
 	if (take_some(a))
 		vv_pool_leave(a->pool, &a->task);
@@ -46,7 +46,7 @@ static void take_down(struct vv_task *t)
 		vv_mem_free(a);
 }
 
-static void take_over(struct aside *a, struct vv_get *g)
+static void take_over(struct unmap_later_aside *a, struct vv_get *g)
 {
 	size_t page = vv_memory_page();
 
@@ -65,7 +65,7 @@ static void close_one(void *arg, size_t i)
 void vv_unmap_later_close(struct vv_open_layers *w, struct vv_pool *pool)
 {
 	struct vv_err_state error;
-	struct aside *a;
+	struct unmap_later_aside *a;
 
 	vv_err_save(0, &error);
 	a = vv_mem_new(1, sizeof(*a));

@@ -55,7 +55,7 @@ int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 	p->layer = vv_run_layer(p->epoch, v->ctx.rank);
 	p->old_entries = v->history->index.n;
 	p->keyframe = vv_tip_wants_keyframe(v);
-	p->open = vv_epoch_open_layer;
+	p->source.open = vv_epoch_open_layer;
 	*out = p;
 	return 0;
 }
@@ -316,11 +316,11 @@ static int explain(struct vv_layer_writer *p, int rc)
 
 int vv_epoch_store(struct vv_layer_writer *p)
 {
-	int rc = p->load ? p->load(p) : store_memory(p);
+	int rc = p->source.load ? p->source.load(p) : store_memory(p);
 
 	if (rc == 0)
 		rc = finish(p);
-	if ((rc == VV_EINVAL || rc == VV_EIO) && !p->load)
+	if ((rc == VV_EINVAL || rc == VV_EIO) && !p->source.load)
 		rc = explain(p, rc);
 	vv_test_point("stored");
 	return rc == 0 && !p->v->group ? commit(p) : rc;

@@ -28,7 +28,7 @@ enum {
 
 static const double PROMPT = 1e-3; /* seconds that a block may be under way */
 
-struct block {
+struct block_writer {
 	struct vv_task task;
 	struct vv_block_writer *flush;
 	struct iovec part[PARTS];
@@ -53,7 +53,7 @@ struct vv_block_writer {
 	struct vv_pool *pool;
 	struct vv_put *put;
 	struct vv_block_writer_options opt;
-	struct block *ring[RING_MAX];
+	struct block_writer *ring[RING_MAX];
 	size_t size;
 	size_t room;         /* of a block's own memory */
 	uint64_t added;      /* bytes handed over */
@@ -130,7 +130,7 @@ static bool is_full(const struct vv_block_writer *f)
 }
 
 /* The block to fill; waits until there is one. NULL if the writer has failed, or for want of memory. */
-static struct block *filling(struct vv_block_writer *f)
+static struct block_writer *filling(struct vv_block_writer *f)
 {
 	size_t i;
 	bool failed;
@@ -144,7 +144,7 @@ static struct block *filling(struct vv_block_writer *f)
 	if (failed)
 		return NULL;
 	if (!f->ring[i])
-		f->ring[i] = vv_mem_new(1, sizeof(struct block));
+		f->ring[i] = vv_mem_new(1, sizeof(struct block_writer));
 	if (f->ring[i])
 		f->ring[i]->flush = f;
 	return f->ring[i];
@@ -163,13 +163,13 @@ static bool has_room(const struct vv_block_writer *f, uint8_t **p, size_t n, boo
 	return *p;
 }
 
-static bool has_own_room(struct block *b)
+static bool has_own_room(struct block_writer *b)
 {
 	return has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_BLOCK_WRITER_SLAB);
 }
 
 /* The block's bytes in one piece; what was copied lies there already. */
-static int gather(struct block *b)
+static int gather(struct block_writer *b)
 {
 	size_t at = 0;
 
@@ -186,12 +186,12 @@ static int gather(struct block *b)
 
 static void run_gather(void *arg)
 {
-	struct block *b = arg;
+	struct block_writer *b = arg;
 
 	b->rc = gather(b);
 }
 
-static int encode(struct block *b)
+static int encode(struct block_writer *b)
 {
 	size_t cap = coded_bound(b->flush, b->flush->opt.block);
 
@@ -204,7 +204,7 @@ static int encode(struct block *b)
 
 static void code_block(void *arg)
 {
-	struct block *b = arg;
+	struct block_writer *b = arg;
 
 	b->stored_len = 0;
 	b->rc = b->codec ? encode(b) : 0;
@@ -217,7 +217,7 @@ static void code_block(void *arg)
 /* The bytes are the program's: it may have unmapped them. */
 static void run_block(struct vv_task *t)
 {
-	struct block *b = (struct block *)t;
+	struct block_writer *b = (struct block_writer *)t;
 	int rc = vv_fence_try(code_block, b);
 
 	b->rc = rc ? rc : b->rc;
@@ -227,7 +227,7 @@ static void run_block(struct vv_task *t)
 
 static void sample(void *arg)
 {
-	struct block *b = arg;
+	struct block_writer *b = arg;
 	struct vv_block_writer *f = b->flush;
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
 
@@ -254,7 +254,7 @@ static bool pays(struct vv_block_writer *f)
 
 /* auto codes a sample of the first block that it can judge, and again every so often; whether it pays is asked at each block. Memory that is gone is
  * found out by who stores. */
-static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block *b)
+static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block_writer *b)
 {
 	bool look = !f->sampled_at || f->added + 1 - f->sampled_at >= SAMPLE_EVERY;
 
@@ -278,14 +278,14 @@ static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block 
 
 static void put_block(void *arg)
 {
-	struct block *b = arg;
+	struct block_writer *b = arg;
 	struct iovec coded = { b->coded, b->stored_len };
 
 	b->rc = vv_store_put_write(b->flush->put, b->stored_len ? &coded : b->part, b->stored_len ? 1 : b->n_parts);
 }
 
 /* Stores read the bytes as they come, and keep no locks meanwhile. */
-static int write_block(struct vv_block_writer *f, struct block *b)
+static int write_block(struct vv_block_writer *f, struct block_writer *b)
 {
 	int rc = b->rc ? vv_err_restore(&b->error) : vv_fence_try(put_block, b);
 
@@ -308,7 +308,7 @@ static size_t kept(const struct vv_block_writer *f)
 	return share < BIG ? share : BIG;
 }
 
-static void empty_block(struct block *b)
+static void empty_block(struct block_writer *b)
 {
 	if (b->raw && b->raw_len > kept(b->flush)) {
 		vv_mem_discard(b->raw, b->raw_len);
@@ -320,7 +320,7 @@ static void empty_block(struct block *b)
 }
 
 /* After a failure a block that is under way is waited for, and not written. */
-static int end_block(struct vv_block_writer *f, struct block *b, bool failed)
+static int end_block(struct vv_block_writer *f, struct block_writer *b, bool failed)
 {
 	int rc;
 
@@ -350,7 +350,7 @@ static void *write_blocks(void *arg)
 	vv_thread_mark_own();
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
-		struct block *b;
+		struct block_writer *b;
 		bool failed = f->error.code != 0;
 		size_t len;
 		int rc;
@@ -376,7 +376,7 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-static int send(struct vv_block_writer *f, struct block *b)
+static int send(struct vv_block_writer *f, struct block_writer *b)
 {
 	int rc = f->started || f->opt.here ? 0 : vv_thread_start(&f->writer, write_blocks, f);
 
@@ -401,16 +401,16 @@ static int send(struct vv_block_writer *f, struct block *b)
 	return 0;
 }
 
-struct copy {
-	struct block *to;
+struct block_writer_copy {
+	struct block_writer *to;
 	const uint8_t *from;
 	size_t n;
 };
 
 static void run_copy(void *arg)
 {
-	struct copy *c = arg;
-	struct block *b = c->to;
+	struct block_writer_copy *c = arg;
+	struct block_writer *b = c->to;
 
 	b->rc = b->n_parts == PARTS ? gather(b) : has_own_room(b) ? 0 : VV_ENOMEM;
 	if (b->rc == 0)
@@ -418,13 +418,13 @@ static void run_copy(void *arg)
 }
 
 /* Does what lies at p follow the last part? */
-static bool goes_on(const struct block *b, const uint8_t *p)
+static bool goes_on(const struct block_writer *b, const uint8_t *p)
 {
 	return b->n_parts && (uint8_t *)b->part[b->n_parts - 1].iov_base + b->part[b->n_parts - 1].iov_len == p;
 }
 
 /* Notes n bytes at p in the block: as they lie there, or copied, from memory that may be gone, to where they belong in the block's own memory. */
-static int note(struct block *b, const uint8_t *p, size_t n, bool copy)
+static int note(struct block_writer *b, const uint8_t *p, size_t n, bool copy)
 {
 	union {
 		const void *in;
@@ -432,7 +432,7 @@ static int note(struct block *b, const uint8_t *p, size_t n, bool copy)
 	} at = { .in = p };
 
 	if (copy || b->gathered || (b->n_parts == PARTS && !goes_on(b, p))) {
-		int rc = vv_fence_try(run_copy, &(struct copy){ b, p, n });
+		int rc = vv_fence_try(run_copy, &(struct block_writer_copy){ b, p, n });
 
 		if (rc || b->rc)
 			return rc ? rc : b->rc;
@@ -447,12 +447,12 @@ static int note(struct block *b, const uint8_t *p, size_t n, bool copy)
 }
 
 /* A block that has come to something is not spoiled by numbers of another form. */
-static bool is_other(const struct vv_block_writer *f, const struct block *b, const struct vv_form *form)
+static bool is_other(const struct vv_block_writer *f, const struct block_writer *b, const struct vv_form *form)
 {
 	return form && f->opt.codec && !f->turn.set && b->raw_len >= BLOCK_MIN && !vv_recipe_same_form(&b->form, form);
 }
 
-static void note_form(struct block *b, const struct vv_form *form, size_t n)
+static void note_form(struct block_writer *b, const struct vv_form *form, size_t n)
 {
 	static const struct vv_form none = { 0 };
 	const struct vv_form *f = form ? form : &none;
@@ -462,7 +462,7 @@ static void note_form(struct block *b, const struct vv_form *form, size_t n)
 		b->form = none;
 }
 
-static bool owe(struct block *b, uint32_t tag)
+static bool owe(struct block_writer *b, uint32_t tag)
 {
 	struct vv_block_writer_owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
 
@@ -476,7 +476,7 @@ static bool owe(struct block *b, uint32_t tag)
 }
 
 /* With a slow sink a large block is long under way, and what waits for it waits long; unless it is to be coded, it is cut. */
-static bool is_enough(struct vv_block_writer *f, const struct block *b)
+static bool is_enough(struct vv_block_writer *f, const struct block_writer *b)
 {
 	double rate = f->opt.prompt && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
 
@@ -489,7 +489,7 @@ int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, cons
 	size_t block = block_len(f);
 
 	while (n > 0) {
-		struct block *b = filling(f);
+		struct block_writer *b = filling(f);
 		size_t take;
 		int rc;
 
@@ -517,7 +517,7 @@ int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, cons
 
 int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room, size_t n, bool *taken)
 {
-	struct block *b = filling(f);
+	struct block_writer *b = filling(f);
 
 	if (!b || gather(b) < 0)
 		return failure(f);
@@ -543,7 +543,7 @@ bool vv_block_writer_room(struct vv_block_writer *f, size_t n)
 
 int vv_block_writer_push(struct vv_block_writer *f)
 {
-	struct block *b = filling(f);
+	struct block_writer *b = filling(f);
 
 	if (!b)
 		return failure(f);

@@ -45,7 +45,7 @@ int vv_index_cache_tie(struct vv_index_cache *h, uint64_t layer, uint64_t check)
 
 /* ---- the cache ------------------------------------------------------------------------------------------------------------ */
 
-struct source { /* of the cache: entries of one layer */
+struct index_cache_source { /* of the cache: entries of one layer */
 	uint64_t layer, tie;
 	size_t n;
 	struct vv_wire gap;
@@ -53,7 +53,7 @@ struct source { /* of the cache: entries of one layer */
 };
 
 /* The check that ties it to its layer, then its entries: positions (as gaps), digests. */
-static int get_source(struct vv_wire *w, struct source *out)
+static int get_source(struct vv_wire *w, struct index_cache_source *out)
 {
 	out->tie = vv_wire_u64(w);
 	out->n = (size_t)vv_wire_var_max(w, VV_INDEX_MAX);
@@ -67,7 +67,7 @@ static int get_source(struct vv_wire *w, struct source *out)
 }
 
 /* All of it, or only what is needed. */
-static int add_source(struct vv_index_cache *h, const struct source *from, const struct vv_needed_entries *only)
+static int add_source(struct vv_index_cache *h, const struct index_cache_source *from, const struct vv_needed_entries *only)
 {
 	struct vv_wire gap = from->gap;
 	uint64_t pos = 0;
@@ -112,7 +112,7 @@ static int open_cache(const struct vv_lineage *lin, const uint8_t *p, size_t n, 
 struct cache {
 	uint8_t *p;
 	uint64_t covers;
-	struct source *source; /* ascending */
+	struct index_cache_source *source; /* ascending */
 	size_t n, sum;         /* of them, and of their entries */
 };
 
@@ -134,7 +134,7 @@ static int get_sources(struct vv_wire *w, uint32_t rank, struct cache *c)
 	if (!c->source)
 		return VV_ENOMEM;
 	for (; rc == 0 && c->n < count; c->n++) {
-		struct source *s = &c->source[c->n];
+		struct index_cache_source *s = &c->source[c->n];
 		uint64_t epoch = vv_wire_var_max(w, c->covers);
 
 		s->layer = vv_run_layer(epoch, rank);
@@ -189,25 +189,25 @@ int vv_index_cache_check(const struct vv_lineage *lin, uint32_t rank)
 
 /* ---- reading: the newest first, until there is no more room; then what is needed ------------------------------------------ */
 
-struct fresh { /* a layer that the cache does not cover */
+struct index_cache_fresh { /* a layer that the cache does not cover */
 	uint64_t layer, tie;
 	struct vv_digests digests;
 };
 
-struct loading {
+struct index_cache_loading {
 	const struct vv_lineage *lin;
 	uint32_t rank;
 	uint8_t kind;
 	const struct vv_needed_entries *needs;
 	size_t room;
 	struct cache cache;
-	struct fresh *fresh; /* the newest first */
+	struct index_cache_fresh *fresh; /* the newest first */
 	size_t n_fresh, cap;
 	struct vv_index_cache h;
 };
 
 /* What has been read is dropped. */
-static void give_up(struct loading *l)
+static void give_up(struct index_cache_loading *l)
 {
 	for (size_t i = 0; i < l->n_fresh; i++)
 		vv_payload_digests_fini(&l->fresh[i].digests);
@@ -217,7 +217,7 @@ static void give_up(struct loading *l)
 }
 
 /* A cache that is missing, not whole, or newer than the lineage means: read the layers instead. */
-static int load_cache(struct loading *l)
+static int load_cache(struct index_cache_loading *l)
 {
 	uint64_t highest = 0;
 	int rc = read_cache(l->lin, l->rank, l->kind, &l->cache);
@@ -247,16 +247,16 @@ static int sort_out(const struct vv_needed_entries *needs, uint64_t layer, const
 	return rc;
 }
 
-static int take_layer(struct loading *l, struct vv_layer_file *f)
+static int take_layer(struct index_cache_loading *l, struct vv_layer_file *f)
 {
-	struct fresh *to;
+	struct index_cache_fresh *to;
 
 	if (f->head.digest_kind != l->kind || !f->digests.n)
 		return 0;
 	if (vv_mem_room(&l->fresh, l->n_fresh, &l->cap, sizeof(*l->fresh)) < 0)
 		return VV_ENOMEM;
 	to = &l->fresh[l->n_fresh++];
-	*to = (struct fresh){ .layer = f->layer, .tie = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check };
+	*to = (struct index_cache_fresh){ .layer = f->layer, .tie = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check };
 	if (f->digests.n > l->room) {
 		l->room = 0;
 		return sort_out(l->needs, f->layer, &f->digests, &to->digests);
@@ -267,7 +267,7 @@ static int take_layer(struct loading *l, struct vv_layer_file *f)
 	return 0;
 }
 
-static int read_layer(struct loading *l, uint64_t layer)
+static int read_layer(struct index_cache_loading *l, uint64_t layer)
 {
 	struct vv_layer_file *f = NULL;
 	int rc;
@@ -286,7 +286,7 @@ static int read_layer(struct loading *l, uint64_t layer)
 	return rc;
 }
 
-static int read_layers(struct loading *l)
+static int read_layers(struct index_cache_loading *l)
 {
 	struct vv_listing all = { 0 };
 	int rc = vv_catalog_list(l->lin, l->cache.covers + 1, &all);
@@ -299,7 +299,7 @@ static int read_layers(struct loading *l)
 }
 
 /* In the order of the layers: what the cache says, then what was read. */
-static int fill(struct loading *l)
+static int fill(struct index_cache_loading *l)
 {
 	struct vv_index_cache *h = &l->h;
 	size_t left = l->cache.sum;
@@ -312,7 +312,7 @@ static int fill(struct loading *l)
 	h->cached = l->cache.covers;
 	h->n_cached_layers = h->index.n_layers;
 	for (; rc == 0 && l->n_fresh; l->n_fresh--) {
-		struct fresh *f = &l->fresh[l->n_fresh - 1];
+		struct index_cache_fresh *f = &l->fresh[l->n_fresh - 1];
 
 		rc = vv_index_add_layer(&h->index, f->layer, &f->digests);
 		if (rc == 0)
@@ -322,7 +322,7 @@ static int fill(struct loading *l)
 	return rc;
 }
 
-static int load(struct loading *l, bool use_cache)
+static int load(struct index_cache_loading *l, bool use_cache)
 {
 	int rc = use_cache ? load_cache(l) : 0;
 
@@ -335,7 +335,7 @@ static int load(struct loading *l, bool use_cache)
 int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needed_entries *needs,
 		    struct vv_index_cache *out)
 {
-	struct loading none = { .lin = lin, .rank = rank, .kind = digest_kind, .needs = needs, .room = room }, l = none;
+	struct index_cache_loading none = { .lin = lin, .rank = rank, .kind = digest_kind, .needs = needs, .room = room }, l = none;
 	struct vv_index_cache *h = &l.h;
 	int rc = load(&l, true);
 

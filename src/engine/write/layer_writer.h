@@ -8,6 +8,15 @@
 #include "engine/write/block_writer.h"
 #include "engine/write/index_cache.h"
 
+struct vv_layer_writer;
+
+/* Where the content of a layer comes from. */
+struct vv_layer_source {
+	int (*open)(struct vv_layer_writer *p); /* opens the layer, for content that must be placed early */
+	int (*load)(struct vv_layer_writer *p); /* begins, opens and fills it; NULL: the regions' memory */
+	void *arg;                              /* of load */
+};
+
 struct vv_layer_writer {
 	struct varve *v;
 	uint64_t epoch, layer;
@@ -28,9 +37,7 @@ struct vv_layer_writer {
 	uint64_t pos; /* end of the payload */
 	size_t lent;  /* bytes of the buffer, to its tables */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
-	int (*open)(struct vv_layer_writer *p); /* opens the layer, for content that must be placed early */
-	int (*load)(struct vv_layer_writer *p); /* begins, opens and fills it in place of store_tiles.c; NULL: memory */
-	void *load_arg;
+	struct vv_layer_source source;
 	struct vv_store_tiles *stow;     /* engine/memory/store_tiles.c, while it is under way */
 	struct vv_claims *claims; /* engine/write/rank_dedup.c: what is new to this rank, before the others are asked; NULL if they are not */
 	struct varve_stats st;

@@ -20,7 +20,7 @@ int vv_shared_file_plan(struct vv_group *g, struct vv_store *store)
 {
 	if (g->aggregate == 1)
 		return 0;
-	if (!store->ops->bundle_make)
+	if (!store->ops->bundle.make)
 		return vv_err_set(VV_ENOTSUP, "aggregate: store '%s' has no files that several ranks can write; leave the option out",
 				  store->url);
 	g->bundle.first = g->bundle.last = g->rank;

@@ -95,7 +95,7 @@ int vv_check_criu(struct vv_check *c)
 
 /* ---- processes --------------------------------------------------------------------------------------------------------------- */
 
-struct look {
+struct check_look {
 	struct vv_check *check;
 	const struct vv_process_tree *tree;
 	bool told_shell, told_space, told_user;
@@ -115,7 +115,7 @@ static bool is_shell_job(const struct vv_check *c)
 	return c->shell_job || vv_check_given(c, "--shell-job") || vv_check_given(c, "-j");
 }
 
-static void look_at_session(struct look *l, pid_t pid)
+static void look_at_session(struct check_look *l, pid_t pid)
 {
 	bool apart = vv_process_tree_is_apart(pid, getpid(), "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
 	char text[1024];
@@ -132,7 +132,7 @@ static void look_at_session(struct look *l, pid_t pid)
 	}
 }
 
-static void look_at_status(struct look *l, pid_t pid)
+static void look_at_status(struct check_look *l, pid_t pid)
 {
 	pid_t tracer = vv_process_tree_tracer(pid);
 
@@ -164,7 +164,7 @@ static bool is_of_another(pid_t pid)
 	return false;
 }
 
-static void look_at_user(struct look *l, pid_t pid)
+static void look_at_user(struct check_look *l, pid_t pid)
 {
 	if (geteuid() != 0 || l->told_user || !vv_capabilities_stay_home() || !is_of_another(pid))
 		return;
@@ -173,7 +173,7 @@ static void look_at_user(struct look *l, pid_t pid)
 		      "container", (int)pid);
 }
 
-static void look_at_space(struct look *l, pid_t pid)
+static void look_at_space(struct check_look *l, pid_t pid)
 {
 	pid_t root = l->tree->pid[0];
 
@@ -186,7 +186,7 @@ static void look_at_space(struct look *l, pid_t pid)
 	}
 }
 
-static void look_at_network(struct look *l, pid_t pid)
+static void look_at_network(struct check_look *l, pid_t pid)
 {
 	static const char lock[] = "iptables-restore";
 	char path[PATH_MAX];
@@ -196,7 +196,7 @@ static void look_at_network(struct look *l, pid_t pid)
 			      (int)pid, lock);
 }
 
-static void look_at_tree(struct look *l, bool sockets_lost)
+static void look_at_tree(struct check_look *l, bool sockets_lost)
 {
 	pid_t root = l->tree->pid[0];
 	bool terminal = false, master = false;
@@ -221,7 +221,7 @@ int vv_check_process(struct vv_check *c, pid_t pid)
 {
 	struct vv_criu_version v;
 	struct vv_process_tree t = { 0 };
-	struct look l = { .check = c, .tree = &t };
+	struct check_look l = { .check = c, .tree = &t };
 	int rc = vv_criu_version(&v);
 
 	if (rc == 0)

@@ -11,13 +11,13 @@ enum { /* what one thread brings at a time */
 	LOADS = 8,            /* for each thread, if there is as much */
 };
 
-struct load { /* a stretch of a process's pages */
+struct fill_pages_load { /* a stretch of a process's pages */
 	const struct vv_missing_pages *memory;
-	struct vv_span span;
+	struct vv_page_span span;
 };
 
 struct loads {
-	struct load *v;
+	struct fill_pages_load *v;
 	size_t n, cap;
 	atomic_bool failed;
 	pthread_mutex_t lock;
@@ -33,14 +33,14 @@ static int list_loads(const struct vv_missing_pages *m, unsigned width, struct l
 	len = len / (LOADS * width) / page * page;
 	len = len < LOAD_LEAST ? LOAD_LEAST : len < LOAD_MOST ? len : LOAD_MOST;
 	for (size_t i = 0; i < m->left.n; i++) {
-		const struct vv_span *x = &m->left.v[i];
+		const struct vv_page_span *x = &m->left.v[i];
 
 		for (uint64_t lo = x->lo; lo < x->hi; lo += len) {
-			struct vv_span part = { lo, x->hi - lo < len ? x->hi : lo + len, x->at + (lo - x->lo) };
+			struct vv_page_span part = { lo, x->hi - lo < len ? x->hi : lo + len, x->at + (lo - x->lo) };
 
 			if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
 				return VV_ENOMEM;
-			out->v[out->n++] = (struct load){ m, part };
+			out->v[out->n++] = (struct fill_pages_load){ m, part };
 		}
 	}
 	return 0;
@@ -49,7 +49,7 @@ static int list_loads(const struct vv_missing_pages *m, unsigned width, struct l
 static void carry(void *arg, size_t i)
 {
 	struct loads *all = arg;
-	const struct load *x = &all->v[i];
+	const struct fill_pages_load *x = &all->v[i];
 	uint64_t done = 0;
 	bool gone = false;
 	int rc = 0;

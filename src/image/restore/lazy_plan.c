@@ -24,7 +24,7 @@ static int divide(struct vv_serve_images *s, const struct vv_pagemap_image *map,
 	for (size_t i = 0; rc == 0 && i < map->n; i++) {
 		const struct vv_pagemap_image_entry *e = &map->v[i];
 
-		rc = e->lazy ? vv_page_spans_add(&m->left, (struct vv_span){ e->addr, e->addr + e->len, e->at }) : add_part(parts, e->at, e->len);
+		rc = e->lazy ? vv_page_spans_add(&m->left, (struct vv_page_span){ e->addr, e->addr + e->len, e->at }) : add_part(parts, e->at, e->len);
 	}
 	return rc;
 }

@@ -95,7 +95,7 @@ int vv_missing_pages_deliver(const struct vv_missing_pages *m, uint64_t to, uint
 
 int vv_missing_pages_bring(struct vv_missing_pages *m, uint64_t addr, uint64_t most, uint64_t *done)
 {
-	const struct vv_span *x = vv_page_spans_find(&m->left, addr);
+	const struct vv_page_span *x = vv_page_spans_find(&m->left, addr);
 	uint64_t len = x->hi - addr < most ? x->hi - addr : most;
 	bool gone = false;
 	int rc = vv_missing_pages_deliver(m, addr, x->at + (addr - x->lo), len, done, &gone);
@@ -108,7 +108,7 @@ int vv_missing_pages_bring(struct vv_missing_pages *m, uint64_t addr, uint64_t m
 bool vv_missing_pages_find(const struct vv_missing_pages *m, uint64_t *addr)
 {
 	for (size_t i = 0; i < m->left.n; i++) {
-		const struct vv_span *x = &m->left.v[i];
+		const struct vv_page_span *x = &m->left.v[i];
 		uint64_t end = x->at + (x->hi - x->lo), at = m->hoard ? vv_remote_buffer_find(m->hoard, x->at, end) : x->at;
 
 		*addr = x->lo + (at - x->at);

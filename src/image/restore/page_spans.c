@@ -19,7 +19,7 @@ static size_t search(const struct vv_page_spans *s, uint64_t addr)
 	return i;
 }
 
-static int insert(struct vv_page_spans *s, size_t i, struct vv_span span)
+static int insert(struct vv_page_spans *s, size_t i, struct vv_page_span span)
 {
 	int rc = vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v));
 
@@ -38,14 +38,14 @@ static void erase(struct vv_page_spans *s, size_t i, size_t n)
 	s->n -= n;
 }
 
-int vv_page_spans_add(struct vv_page_spans *s, struct vv_span span)
+int vv_page_spans_add(struct vv_page_spans *s, struct vv_page_span span)
 {
 	if (span.lo >= span.hi || (s->n && s->v[s->n - 1].hi > span.lo))
 		return vv_err_set(VV_EINVAL, "stretches of memory are not in order");
 	return insert(s, s->n, span);
 }
 
-const struct vv_span *vv_page_spans_find(const struct vv_page_spans *s, uint64_t addr)
+const struct vv_page_span *vv_page_spans_find(const struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i = search(s, addr);
 
@@ -56,11 +56,11 @@ const struct vv_span *vv_page_spans_find(const struct vv_page_spans *s, uint64_t
 static int split(struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i = search(s, addr);
-	struct vv_span *x = i < s->n ? &s->v[i] : NULL, rest;
+	struct vv_page_span *x = i < s->n ? &s->v[i] : NULL, rest;
 
 	if (!x || x->lo >= addr)
 		return 0;
-	rest = (struct vv_span){ addr, x->hi, x->at + (addr - x->lo) };
+	rest = (struct vv_page_span){ addr, x->hi, x->at + (addr - x->lo) };
 	x->hi = addr;
 	return insert(s, i + 1, rest);
 }
@@ -100,7 +100,7 @@ int vv_page_spans_move(struct vv_page_spans *s, uint64_t from, uint64_t to, uint
 	if (rc == 0)
 		rc = vv_page_spans_drop(s, to, to + len); /* what was there has gone */
 	for (size_t i = 0; rc == 0 && i < moved.n; i++) {
-		struct vv_span x = { moved.v[i].lo - from + to, moved.v[i].hi - from + to, moved.v[i].at };
+		struct vv_page_span x = { moved.v[i].lo - from + to, moved.v[i].hi - from + to, moved.v[i].at };
 
 		rc = insert(s, search(s, x.lo), x);
 	}

@@ -5,21 +5,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct vv_span {
+struct vv_page_span {
 	uint64_t lo, hi; /* addresses */
 	uint64_t at;     /* of lo, in the image */
 };
 
 struct vv_page_spans {
-	struct vv_span *v; /* ascending, disjoint */
+	struct vv_page_span *v; /* ascending, disjoint */
 	size_t n, cap;
 };
 
 void vv_page_spans_fini(struct vv_page_spans *s);
 /* Behind all others: VV_EINVAL if it is not. */
-int vv_page_spans_add(struct vv_page_spans *s, struct vv_span span);
+int vv_page_spans_add(struct vv_page_spans *s, struct vv_page_span span);
 /* The one that holds an address; NULL: none does. */
-const struct vv_span *vv_page_spans_find(const struct vv_page_spans *s, uint64_t addr);
+const struct vv_page_span *vv_page_spans_find(const struct vv_page_spans *s, uint64_t addr);
 /* What is in lo..hi is there, or not needed any more. */
 int vv_page_spans_drop(struct vv_page_spans *s, uint64_t lo, uint64_t hi);
 /* What was to come at from..from+len is to come at to..to+len. */

@@ -236,7 +236,7 @@ static int build_all(struct reunion *o)
 
 /* ---- pages that come late ---------------------------------------------------------------------------------------------------- */
 
-struct aside { /* what is done on a thread of its own */
+struct restore_many_aside { /* what is done on a thread of its own */
 	struct reunion *o;
 	int (*run)(struct reunion *o); /* NULL: nothing, after all */
 	pthread_mutex_t may; /* it waits for this */
@@ -246,7 +246,7 @@ struct aside { /* what is done on a thread of its own */
 
 static void *run_aside(void *arg)
 {
-	struct aside *x = arg;
+	struct restore_many_aside *x = arg;
 
 	pthread_mutex_lock(&x->may);
 	vv_err_save(x->run ? x->run(x->o) : 0, &x->error);
@@ -262,7 +262,7 @@ static void look_again(struct reunion *o)
 }
 
 /* Until all ranks are done, what one of them waits for is read by all. */
-static int read_meanwhile(struct reunion *o, struct aside *x)
+static int read_meanwhile(struct reunion *o, struct restore_many_aside *x)
 {
 	struct vv_remote_images *a = &o->images[0].afar;
 	int rc = 0;
@@ -287,7 +287,7 @@ static int read_meanwhile(struct reunion *o, struct aside *x)
 /* criu looks at the memory of what it makes: if that is far away, somebody must bring it. All ranks come here together. */
 static int with_memory(struct reunion *o, int (*run)(struct reunion *o))
 {
-	struct aside x = { .o = o, .may = PTHREAD_MUTEX_INITIALIZER };
+	struct restore_many_aside x = { .o = o, .may = PTHREAD_MUTEX_INITIALIZER };
 	pthread_t thread;
 	int rc, err;
 

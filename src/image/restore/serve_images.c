@@ -18,7 +18,7 @@
 
 enum { AREA_WORDS = 160 };
 
-struct place {
+struct serve_images_place {
 	struct vv_serve_images *serve;
 	const char *name; /* of the image of pages, */
 	size_t folder;    /* which begins with so many bytes of a folder */
@@ -34,7 +34,7 @@ static int read_none(void *arg, uint64_t at, void *to, size_t n)
 
 static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out, size_t *n)
 {
-	const struct place *p = arg;
+	const struct serve_images_place *p = arg;
 	char *whole = vv_mem_printf("%.*s%s", (int)p->folder, p->name, name);
 	size_t i = 0;
 	int rc = 0;
@@ -63,7 +63,7 @@ static void name_area(struct vv_serve_images *s, size_t file, uint64_t at, char 
 {
 	struct vv_unpack_file image = vv_unpack_at(&s->files, file);
 	const char *slash = strrchr(image.file->name, '/');
-	struct place p = { s, image.file->name, slash ? (size_t)(slash + 1 - image.file->name) : 0 };
+	struct serve_images_place p = { s, image.file->name, slash ? (size_t)(slash + 1 - image.file->name) : 0 };
 	struct vv_reader_file f = { image.file->name, image.region->shape.len, read_none, &p, read_sibling };
 	struct vv_outline o = { 0 };
 	const struct vv_variable *v;

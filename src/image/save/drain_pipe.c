@@ -12,7 +12,7 @@ enum {
 	HELPERS = 4,     /* memory is not any faster */
 };
 
-struct side {
+struct drain_pipe_side {
 	struct vv_task task;
 	int pipe[2];
 	bool busy;
@@ -24,14 +24,14 @@ struct side {
 struct vv_drain_pipe {
 	struct vv_pool *pool;
 	int nowhere;
-	struct side side[SIDES];
+	struct drain_pipe_side side[SIDES];
 	size_t n_sides, next;
 };
 
 static int open_sides(struct vv_drain_pipe *d)
 {
 	for (; d->n_sides < SIDES; d->n_sides++) {
-		struct side *s = &d->side[d->n_sides];
+		struct drain_pipe_side *s = &d->side[d->n_sides];
 
 		if (pipe2(s->pipe, O_CLOEXEC) < 0)
 			return d->n_sides ? 0 : vv_err_sys(errno, "cannot make a pipe");
@@ -78,7 +78,7 @@ void vv_drain_pipe_close(struct vv_drain_pipe *d)
 /* Its bytes are in the pipe already, so it never waits. */
 static void copy(struct vv_task *t)
 {
-	struct side *s = (struct side *)t;
+	struct drain_pipe_side *s = (struct drain_pipe_side *)t;
 
 	while (s->n && !s->err) {
 		ssize_t got = read(s->pipe[0], s->to, s->n);
@@ -92,7 +92,7 @@ static void copy(struct vv_task *t)
 	}
 }
 
-static int settle(struct vv_drain_pipe *d, struct side *s)
+static int settle(struct vv_drain_pipe *d, struct drain_pipe_side *s)
 {
 	if (!s->busy)
 		return 0;
@@ -103,7 +103,7 @@ static int settle(struct vv_drain_pipe *d, struct side *s)
 
 int vv_drain_pipe_take(struct vv_drain_pipe *d, int fd, uint8_t *to, size_t n, size_t *took)
 {
-	struct side *s = &d->side[d->next];
+	struct drain_pipe_side *s = &d->side[d->next];
 	int rc = settle(d, s);
 	ssize_t got;
 

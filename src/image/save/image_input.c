@@ -109,16 +109,16 @@ static int look_ahead(struct vv_image_input *c, struct vv_image_input_stream *s,
 /* Pages follow the pagemap that tells of them; those of no process are shared memory. By now all processes stand still. */
 static int look_around(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
-	size_t i = c->n_streams;
+	size_t i = c->streams.n_streams;
 	pid_t pid;
 	int rc = 0;
 
-	while (i > 0 && !c->stream[i - 1]->is_pagemap)
+	while (i > 0 && !c->streams.stream[i - 1]->is_pagemap)
 		i--;
 	s->segment = VV_SEGMENT_ANON;
 	if (i == 0)
 		return 0;
-	s->pagemap = c->stream[i - 1];
+	s->pagemap = c->streams.stream[i - 1];
 	if (strncmp(s->pagemap->name, "pagemap-shmem-", strlen("pagemap-shmem-")) == 0) {
 		s->segment = VV_SEGMENT_SHARED;
 		return 0;
@@ -140,7 +140,7 @@ static int begin_stream(struct vv_image_input *c)
 	struct vv_image_input_stream *s = vv_mem_new(1, sizeof(*s));
 	int rc = s ? vv_stream_protocol_request(c->connection, s->name) : VV_ENOMEM;
 
-	if (rc > 0 && vv_mem_room(&c->stream, c->n_streams, &c->streams_cap, sizeof(*c->stream)) < 0)
+	if (rc > 0 && vv_mem_room(&c->streams.stream, c->streams.n_streams, &c->streams.streams_cap, sizeof(*c->streams.stream)) < 0)
 		rc = VV_ENOMEM;
 	if (rc <= 0) {
 		vv_mem_free(s);
@@ -149,15 +149,15 @@ static int begin_stream(struct vv_image_input *c)
 		return rc;
 	}
 	s->fd = -1;
-	c->stream[c->n_streams++] = s;
-	rc = vv_mem_room(&c->open, c->n_open, &c->open_cap, sizeof(*c->open));
+	c->streams.stream[c->streams.n_streams++] = s;
+	rc = vv_mem_room(&c->streams.open, c->streams.n_open, &c->streams.open_cap, sizeof(*c->streams.open));
 	if (rc == 0)
-		rc = vv_mem_room(&c->poll, STREAMS + c->n_open, &c->poll_cap, sizeof(*c->poll));
+		rc = vv_mem_room(&c->streams.poll, STREAMS + c->streams.n_open, &c->streams.poll_cap, sizeof(*c->streams.poll));
 	if (rc == 0)
 		rc = vv_stream_protocol_pipe(c->connection, &s->fd);
 	if (rc)
 		return rc;
-	c->open[c->n_open++] = s;
+	c->streams.open[c->streams.n_open++] = s;
 	s->is_pages = strncmp(s->name, "pages-", strlen("pages-")) == 0;
 	s->is_pagemap = strncmp(s->name, "pagemap-", strlen("pagemap-")) == 0;
 	return s->is_pages ? look_around(c, s) : 0;
@@ -220,8 +220,8 @@ static int fetch_all(struct vv_image_input *c)
 	int rc = 0;
 
 	c->ahead = c->late = 0;
-	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
-		struct vv_image_input_stream *s = c->stream[i];
+	for (size_t i = 0; rc == 0 && i < c->streams.n_streams; i++) {
+		struct vv_image_input_stream *s = c->streams.stream[i];
 
 		if (!s->ahead.one)
 			continue;
@@ -238,11 +238,11 @@ static int fetch_all(struct vv_image_input *c)
 
 static void watch(struct vv_image_input *c)
 {
-	c->poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
-	c->poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->hook.ready[0], POLLIN, 0 };
-	c->poll[CRIU] = (struct pollfd){ c->is_ready ? -1 : c->criu->pidfd, POLLIN, 0 };
-	for (size_t i = 0; i < c->n_open; i++)
-		c->poll[STREAMS + i] = (struct pollfd){ c->open[i]->fd, POLLIN, 0 };
+	c->streams.poll[SOCKET] = (struct pollfd){ c->connection >= 0 ? c->connection : c->listening, POLLIN, 0 };
+	c->streams.poll[HOOK] = (struct pollfd){ c->is_ready ? -1 : c->hook.ready[0], POLLIN, 0 };
+	c->streams.poll[CRIU] = (struct pollfd){ c->is_ready ? -1 : c->criu->pidfd, POLLIN, 0 };
+	for (size_t i = 0; i < c->streams.n_open; i++)
+		c->streams.poll[STREAMS + i] = (struct pollfd){ c->streams.open[i]->fd, POLLIN, 0 };
 }
 
 static int read_streams(struct vv_image_input *c)
@@ -250,13 +250,13 @@ static int read_streams(struct vv_image_input *c)
 	size_t left = 0;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < c->n_open && !c->full; i++)
-		if (c->poll[STREAMS + i].revents)
-			rc = c->open[i]->is_pages ? read_pages(c, c->open[i]) : read_other(c, c->open[i]);
-	for (size_t i = 0; i < c->n_open; i++)
-		if (c->open[i]->fd >= 0)
-			c->open[left++] = c->open[i];
-	c->n_open = left;
+	for (size_t i = 0; rc == 0 && i < c->streams.n_open && !c->full; i++)
+		if (c->streams.poll[STREAMS + i].revents)
+			rc = c->streams.open[i]->is_pages ? read_pages(c, c->streams.open[i]) : read_other(c, c->streams.open[i]);
+	for (size_t i = 0; i < c->streams.n_open; i++)
+		if (c->streams.open[i]->fd >= 0)
+			c->streams.open[left++] = c->streams.open[i];
+	c->streams.n_open = left;
 	return rc;
 }
 
@@ -271,7 +271,7 @@ static int accept_criu(struct vv_image_input *c)
 /* A connection that criu closed early is of no account: its end or the hook's word will come. */
 static int react(struct vv_image_input *c)
 {
-	bool knocks = c->poll[SOCKET].revents, speaks = c->poll[HOOK].revents, is_gone = c->poll[CRIU].revents;
+	bool knocks = c->streams.poll[SOCKET].revents, speaks = c->streams.poll[HOOK].revents, is_gone = c->streams.poll[CRIU].revents;
 	int rc = read_streams(c);
 
 	if (rc)
@@ -284,7 +284,7 @@ static int react(struct vv_image_input *c)
 		c->is_ready = read(c->hook.ready[0], word, sizeof(word)) > 0;
 		return 0;
 	}
-	if (is_gone && c->n_open == 0) {
+	if (is_gone && c->streams.n_open == 0) {
 		rc = wait_for_criu(c);
 		return rc ? rc : vv_err_set(VV_EIO, "%s: criu ended before it had called its hook", c->opt.what);
 	}
@@ -296,11 +296,11 @@ static int collect(struct vv_image_input *c)
 {
 	int rc = c->criu->pid ? 0 : start(c);
 
-	while (rc == 0 && !c->full && !(c->is_ready && c->n_open == 0)) {
+	while (rc == 0 && !c->full && !(c->is_ready && c->streams.n_open == 0)) {
 		int n;
 
 		watch(c);
-		n = poll(c->poll, STREAMS + c->n_open, c->is_ready ? PATIENCE_MS : -1);
+		n = poll(c->streams.poll, STREAMS + c->streams.n_open, c->is_ready ? PATIENCE_MS : -1);
 		if (n < 0 && errno != EINTR)
 			rc = vv_err_sys(errno, "cannot wait for criu");
 		else if (n == 0)
@@ -325,8 +325,8 @@ static int begin_telling(struct vv_image_input *c)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < c->n_streams; i++) {
-		struct vv_image_input_stream *s = c->stream[i];
+	for (size_t i = 0; rc == 0 && i < c->streams.n_streams; i++) {
+		struct vv_image_input_stream *s = c->streams.stream[i];
 
 		if (s->areas && pages_of(s)->n)
 			rc = vv_process_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
@@ -339,8 +339,8 @@ static int begin_telling(struct vv_image_input *c)
 /* Everything was stored that was told. */
 static void end_telling(struct vv_image_input *c)
 {
-	for (size_t i = 0; i < c->n_streams; i++) {
-		struct vv_image_input_stream *s = c->stream[i];
+	for (size_t i = 0; i < c->streams.n_streams; i++) {
+		struct vv_image_input_stream *s = c->streams.stream[i];
 
 		s->pages.n = s->ahead.file.n = 0;
 		if (!s->is_pagemap) {
@@ -374,8 +374,8 @@ static void tell_pages(struct vv_image_input *c, const struct vv_image_input_str
 /* The next part of what has come; false: there is none. */
 static bool tell(struct vv_image_input *c, struct vv_stream_input_part *out)
 {
-	for (; c->at_stream < c->n_streams; c->at_stream++, c->at_stretch = 0) {
-		struct vv_image_input_stream *s = c->stream[c->at_stream];
+	for (; c->at_stream < c->streams.n_streams; c->at_stream++, c->at_stretch = 0) {
+		struct vv_image_input_stream *s = c->streams.stream[c->at_stream];
 		bool is_new = !s->told;
 
 		s->told = true;
@@ -444,7 +444,7 @@ int vv_image_input_open(struct vv_image_input *c, struct vv_criu *criu, const st
 	};
 	if (opt->leave_running)
 		vv_criu_word(criu, "--leave-running");
-	if (vv_mem_room(&c->poll, STREAMS, &c->poll_cap, sizeof(*c->poll)) < 0)
+	if (vv_mem_room(&c->streams.poll, STREAMS, &c->streams.poll_cap, sizeof(*c->streams.poll)) < 0)
 		return VV_ENOMEM;
 	return make_room(c);
 }
@@ -453,8 +453,8 @@ int vv_image_input_conclude(struct vv_image_input *c, bool stored)
 {
 	if (stored)
 		return c->opt.leave_running ? 0 : say_go(c);
-	for (size_t i = 0; i < c->n_streams; i++)
-		shut(&c->stream[i]->fd);
+	for (size_t i = 0; i < c->streams.n_streams; i++)
+		shut(&c->streams.stream[i]->fd);
 	shut(&c->connection);
 	shut(&c->listening);
 	vv_action_script_close(&c->hook);
@@ -475,13 +475,13 @@ static void free_stream(struct vv_image_input_stream *s)
 void vv_image_input_close(struct vv_image_input *c)
 {
 	vv_image_input_conclude(c, false);
-	for (size_t i = 0; i < c->n_streams; i++)
-		free_stream(c->stream[i]);
+	for (size_t i = 0; i < c->streams.n_streams; i++)
+		free_stream(c->streams.stream[i]);
 	vv_precopy_close(&c->precopy);
 	vv_drain_pipe_close(c->drain);
 	vv_page_buffer_close(&c->room);
-	vv_mem_free(c->stream);
-	vv_mem_free(c->open);
-	vv_mem_free(c->poll);
+	vv_mem_free(c->streams.stream);
+	vv_mem_free(c->streams.open);
+	vv_mem_free(c->streams.poll);
 	vv_mem_free(c->pids);
 }

@@ -21,6 +21,13 @@ struct vv_image_input_options {
 	const struct vv_action_script *with; /* of those that end together, the first one's; NULL: there is none yet, or they run on */
 };
 
+struct vv_image_input_streams {
+	struct vv_image_input_stream **stream, **open; /* all; those that have not ended */
+	size_t n_streams, streams_cap, n_open, open_cap;
+	struct pollfd *poll;
+	size_t poll_cap;
+};
+
 struct vv_image_input {
 	struct vv_criu *criu;
 	struct vv_image_input_options opt;
@@ -28,10 +35,7 @@ struct vv_image_input {
 	int listening, connection; /* -1: not any more, or not yet */
 	struct vv_action_script hook;       /* it says that all is written; we, that criu may go on */
 	bool is_ready, ended, full;
-	struct vv_image_input_stream **stream, **open; /* all; those that have not ended */
-	size_t n_streams, streams_cap, n_open, open_cap;
-	struct pollfd *poll;
-	size_t poll_cap;
+	struct vv_image_input_streams streams;
 	struct vv_process_areas_pid *pids; /* of the tree, once it is frozen */
 	size_t n_pids;
 	struct vv_drain_pipe *drain;

@@ -9,7 +9,7 @@
 enum { FILES = 9, SPANS = 400, BYTES = 60000 };
 
 struct set {
-	struct vv_span span[SPANS];
+	struct vv_file_span span[SPANS];
 	size_t n;
 	uint32_t files;
 	size_t bytes;
@@ -33,9 +33,9 @@ static void make(uint64_t *state, struct set *s)
 		uint64_t at = 0;
 
 		for (size_t i = 0; i < n; i++) {
-			struct vv_span *x = &s->span[s->n++];
+			struct vv_file_span *x = &s->span[s->n++];
 
-			*x = (struct vv_span){ .file = f, .at = at, .len = gen_below(state, longest + 1) };
+			*x = (struct vv_file_span){ .file = f, .at = at, .len = gen_below(state, longest + 1) };
 			x->kin = (uint32_t)gen_below(state, kinds + 1) * (gen_below(state, 4) ? 7 : 1000003);
 			at += x->len;
 			s->bytes += (size_t)x->len;
@@ -160,7 +160,7 @@ static void test_random(void)
 /* The paper's figure 4: T and P of two ranks. */
 static void test_figure(void)
 {
-	static const struct vv_span span[] = {
+	static const struct vv_file_span span[] = {
 		{ 0, 0, 0, 10 }, { 0, 5, 10, 4 }, { 0, 9, 14, 6 }, { 1, 0, 0, 10 }, { 1, 9, 10, 2 }, { 1, 5, 12, 5 },
 	};
 	static const struct vv_strand aware[] = { { 0, 0, 10 }, { 3, 0, 10 }, { 1, 0, 4 }, { 5, 0, 5 }, { 2, 0, 6 }, { 4, 0, 2 } };
@@ -186,22 +186,22 @@ static void test_figure(void)
 static void test_large(void)
 {
 	enum { N = 400000 };
-	struct vv_span *span = malloc(N * sizeof(*span));
+	struct vv_file_span *span = malloc(N * sizeof(*span));
 	struct vv_pack_order_order *b = NULL;
 	struct vv_strand x;
 	uint64_t sum = 0;
 
 	CHECK(span);
 	for (uint32_t i = 0; i < N; i++)
-		span[i] = (struct vv_span){ .file = i / 4, .kin = i % 4 ? i % 4 : i, .at = i % 4 * 8192, .len = 8192 };
+		span[i] = (struct vv_file_span){ .file = i / 4, .kin = i % 4 ? i % 4 : i, .at = i % 4 * 8192, .len = 8192 };
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, N, 0, 4096, &b), 0);
 	while (vv_pack_order_next(b, &x))
 		sum += x.len;
 	CHECK_EQ(sum, (uint64_t)N * 8192);
 	vv_pack_order_free(b);
 
-	span[0] = (struct vv_span){ .file = 0, .kin = 1, .at = 0, .len = UINT64_MAX - 10 };
-	span[1] = (struct vv_span){ .file = 1, .kin = 1, .at = 0, .len = 3 };
+	span[0] = (struct vv_file_span){ .file = 0, .kin = 1, .at = 0, .len = UINT64_MAX - 10 };
+	span[1] = (struct vv_file_span){ .file = 1, .kin = 1, .at = 0, .len = 3 };
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, 2, 0, 1ull << 63, &b), 0);
 	CHECK(vv_pack_order_next(b, &x) && x.span == 0 && x.from == 0 && x.len == 1ull << 63);
 	CHECK(vv_pack_order_next(b, &x) && x.span == 1 && x.len == 3);
@@ -213,7 +213,7 @@ static void test_large(void)
 
 static void test_refusals(void)
 {
-	static const struct vv_span span[] = { { 0, 1, 0, 5 } };
+	static const struct vv_file_span span[] = { { 0, 1, 0, 5 } };
 	struct vv_pack_order_order *b = NULL;
 	struct vv_strand x;
 

@@ -1,6 +1,6 @@
 /* What is said of an epoch that was packed from files: kinds of variables, and the files. */
-#ifndef VV_CLI_PACK_SHOW_FILES_H
-#define VV_CLI_PACK_SHOW_FILES_H
+#ifndef VV_CLI_BASE_SHOW_FILES_H
+#define VV_CLI_BASE_SHOW_FILES_H
 
 #include "base/map.h"
 #include "cli/base/verb_context.h"

@@ -1,4 +1,4 @@
-#include "cli/pack/show_files.h"
+#include "cli/base/show_files.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/files/unpack.h"

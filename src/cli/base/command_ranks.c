@@ -1,4 +1,4 @@
-#include "cli/base/mpi_world.h"
+#include "cli/base/command_ranks.h"
 #include "base/err.h"
 #include <errno.h>
 #include <limits.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int vv_mpi_world_agree(const struct vv_mpi_world *w, int code)
+int vv_command_ranks_agree(const struct vv_command_ranks *w, int code)
 {
 	int first = w ? w->lowest(code < 0 ? (int)w->rank - (int)w->size : 0) : 0; /* below 0: that of the lowest rank that failed */
 	struct vv_err_state error;
@@ -22,10 +22,10 @@ int vv_mpi_world_agree(const struct vv_mpi_world *w, int code)
 	return who == w->rank ? code : vv_err_set(error.code < 0 ? error.code : VV_EPEER, "rank %u: %s", who, error.message);
 }
 
-int vv_mpi_world_share(const struct vv_mpi_world *w, struct vv_buf *b)
+int vv_command_ranks_share(const struct vv_command_ranks *w, struct vv_buf *b)
 {
 	uint64_t n = b->n;
-	int rc = vv_mpi_world_agree(w, vv_buf_check(b));
+	int rc = vv_command_ranks_agree(w, vv_buf_check(b));
 
 	if (!w || rc)
 		return rc;
@@ -35,20 +35,20 @@ int vv_mpi_world_share(const struct vv_mpi_world *w, struct vv_buf *b)
 		rc = vv_buf_room(b, (size_t)n) ? 0 : VV_ENOMEM;
 		b->n = rc ? 0 : (size_t)n;
 	}
-	rc = vv_mpi_world_agree(w, rc);
+	rc = vv_command_ranks_agree(w, rc);
 	if (rc == 0)
 		w->share(b->p, (size_t)n, 0);
 	return rc;
 }
 
-void vv_mpi_world_sum(const struct vv_mpi_world *w, uint64_t *v, size_t n)
+void vv_command_ranks_sum(const struct vv_command_ranks *w, uint64_t *v, size_t n)
 {
 	if (w)
 		w->sum(v, n);
 }
 
 /* As Open MPI, MPICH and its kin, and Slurm tell those that they start. */
-bool vv_mpi_world_is_many(uint32_t *rank)
+bool vv_command_ranks_is_many(uint32_t *rank)
 {
 	static const struct {
 		const char *size, *rank;
@@ -70,13 +70,13 @@ bool vv_mpi_world_is_many(uint32_t *rank)
 	return false;
 }
 
-int vv_mpi_world_join(char **argv)
+int vv_command_ranks_join(char **argv)
 {
 	char path[PATH_MAX];
 	uint32_t rank;
 	ssize_t n;
 
-	if (!vv_mpi_world_is_many(&rank))
+	if (!vv_command_ranks_is_many(&rank))
 		return 0;
 	n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mpi"));
 	if (n > 0) {

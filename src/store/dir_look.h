@@ -1,0 +1,10 @@
+/* What is there, and what is being written into a folder, seen from outside. */
+#ifndef VV_STORE_DIR_LOOK_H
+#define VV_STORE_DIR_LOOK_H
+
+#include "store/dir_priv.h"
+
+int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names *out);
+int vv_dir_look_size(struct vv_store *s, const char *name, uint64_t *size);
+
+#endif
