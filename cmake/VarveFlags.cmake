@@ -5,7 +5,7 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(varve_flags INTERFACE)
-target_compile_definitions(varve_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+target_compile_definitions(varve_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64 $<$<BOOL:${VARVE_CHECK_LOCKS}>:VARVE_CHECK_LOCKS>)
 target_compile_options(varve_flags INTERFACE
   -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wwrite-strings -Wformat=2
   -Wpointer-arith

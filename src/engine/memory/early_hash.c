@@ -4,6 +4,7 @@
 #include "engine/memory/early_hash.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "engine/memory/hash_tiles.h"
 #include "engine/memory/store_tiles.h"
@@ -160,6 +161,7 @@ int vv_early_hash_run(struct vv_layer_writer *p)
 	size_t k = overflow(t), known = 0, looked = 0;
 	int rc = 0;
 
+	VV_HELD(&t->lock);
 	if (k == t->plan.n_queue || !is_worth_it(p->v))
 		return 0;
 	g.room = DIGESTS / g.chunks < ROUND ? DIGESTS / g.chunks : ROUND;

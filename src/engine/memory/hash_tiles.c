@@ -4,6 +4,7 @@
 #include "engine/memory/store_tiles.h"
 #include "engine/lost_memory.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -168,6 +169,7 @@ void vv_hash_tiles_note_cost(struct vv_tiles *t, size_t groups, double seconds)
 {
 	static const double MEMORY = 1 << 18; /* pages */
 
+	VV_HELD(&t->lock);
 	t->meters.hashed_s += seconds;
 	t->meters.hashed_pages += (double)(groups * t->geometry.group_len) / (double)vv_memory_page();
 	if (t->meters.hashed_pages > MEMORY) {

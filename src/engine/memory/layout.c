@@ -1,6 +1,7 @@
 /* The regions' memory is laid out in tiles: how large they are, which pages can be watched, and the buffer for copies. */
 #include "engine/memory/layout.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -202,6 +203,7 @@ void vv_layout_grant(struct varve *v, size_t chunks)
 	bool bare = vv_options_history(&v->ctx.conf, UINT32_MAX, 0) == 0;
 	uint64_t memory = memory_of(v), buffer = (uint64_t)t->copies.n_cells * t->geometry.group_len, most = bare ? buffer - buffer / 8 : buffer / 2, meta = 0;
 
+	VV_HELD(&t->lock);
 	if (buffer < memory)
 		meta = needed(v, memory, chunks, bare ? v->history->index.n : 0) + fixed_bytes(t->copies.buffer) + (v->coding->codec ? CODERS : 0);
 	meta = meta > memory / META ? meta - memory / META : 0;

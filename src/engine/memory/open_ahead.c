@@ -7,6 +7,7 @@
  * the end if need be. */
 #include "engine/memory/open_ahead.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "engine/memory/write_fault.h"
 #include "engine/memory/tiles.h"
 #include "track/fence.h"
@@ -24,6 +25,7 @@ void vv_open_ahead_judge(struct vv_tiles *t)
 {
 	bool enough = t->plan.n_seen > t->plan.n_queue_last / 2, repeats = 5 * t->plan.n_hits > 4 * t->plan.n_seen;
 
+	VV_HELD(&t->lock);
 	if (t->plan.learning && enough && (repeats || t->plan.relapses < PATIENCE)) {
 		t->plan.learning = false;
 		if (repeats)
@@ -39,6 +41,7 @@ void vv_open_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
 {
 	size_t place = t->plan.place[tile], at = t->plan.order.counter;
 
+	VV_HELD(&t->lock);
 	t->plan.n_seen++;
 	t->plan.n_hits += (place > at ? place - at : at - place) <= t->plan.n_queue / NEAR;
 	t->plan.n_surprises += !t->plan.learning && !safe && place > t->plan.reach + 2 * STEP;
@@ -200,6 +203,7 @@ static void copy_all(void *arg)
 
 void vv_open_ahead_end(struct vv_tiles *t)
 {
+	VV_HELD(&t->lock);
 	for (; relies(t) && t->plan.front < t->plan.n_queue; t->plan.front++)
 		if (is_shut(t, t->plan.queue[t->plan.front]))
 			vv_write_order_presume(&t->plan.order, t->plan.queue[t->plan.front]);

@@ -6,6 +6,7 @@
 #include "engine/memory/store_tiles.h"
 #include "engine/memory/open_ahead.h"
 #include "engine/lost_memory.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/hash_tiles.h"
@@ -215,6 +216,7 @@ static bool is_fed(struct vv_store_tiles *w)
 	struct vv_tiles *t = w->t;
 	double bytes = (double)t->waiters.groups_in_blocks * (double)t->geometry.group_len, rate = t->fences.fencing ? vv_store_rate(w->p->put->store) : 0;
 
+	VV_HELD(&w->t->lock);
 	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiters.waiting && !t->waiters.broken && !vv_write_order_copies_first(&t->plan.order);
 }
 

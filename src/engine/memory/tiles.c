@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/block_signals.h"
+#include "base/held.h"
 #include "base/search.h"
 #include "track/fence.h"
 #include "track/memory.h"
@@ -144,6 +145,7 @@ bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_
 {
 	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
+	VV_HELD(&t->lock);
 	if ((size_t)__builtin_popcountll(groups) > t->copies.n_free)
 		return false;
 	for (; groups; groups &= groups - 1)
@@ -155,6 +157,7 @@ bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, ui
 {
 	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
+	VV_HELD(&t->lock);
 	if ((size_t)__builtin_popcountll(groups) > t->copies.max_more - t->copies.n_more)
 		return false;
 	for (; groups; groups &= groups - 1)
@@ -183,6 +186,7 @@ void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 {
 	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
+	VV_HELD(&t->lock);
 	for (; groups; groups &= groups - 1) {
 		uint32_t *c = &cell[__builtin_ctzll(groups)];
 
@@ -195,6 +199,7 @@ void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 /* With no flush under way nobody stays long at a fence; but some may still be on their way out. */
 void vv_tiles_wait_askers(struct vv_tiles *t)
 {
+	VV_HELD(&t->lock);
 	while (t->waiters.asking)
 		pthread_cond_wait(&t->freed, &t->lock);
 }
@@ -284,6 +289,7 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 	struct vv_region *r = vv_tiles_region(t, tile);
 	uint64_t held = vv_tiles_held(t, r, tile);
 
+	VV_HELD(&t->lock);
 	if (x->flags & VV_TILE_PLACED) {
 		t->waiters.cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
 		t->waiters.groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));

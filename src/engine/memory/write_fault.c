@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/block_signals.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "engine/memory/open_ahead.h"
@@ -244,6 +245,7 @@ bool vv_write_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, 
 {
 	uintptr_t lo, hi, ignored, page = vv_memory_page();
 
+	VV_HELD(&t->lock);
 	widen(t, r, &first, &last, is_idle); /* so that mappings stay few */
 	vv_tiles_pages(t, r, first, &lo, &ignored);
 	vv_tiles_pages(t, r, last, &ignored, &hi);

@@ -1,6 +1,7 @@
 #include "engine/read/block_cache.h"
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "core/format/digest.h"
@@ -56,7 +57,7 @@ struct vv_block_cache {
 	struct vv_err_state error;
 };
 
-/* ---- rooms: all of it under the lock ------------------------------------------------------------------------------- */
+/* ---- rooms: all of it under the lock, but at the end ------------------------------------------------------------------------------- */
 
 static void free_room(struct vv_block_cache *s, struct room *r)
 {
@@ -106,6 +107,7 @@ static void make_space(struct vv_block_cache *s, size_t n)
 {
 	struct vv_block_cache_book *b;
 
+	VV_HELD(&s->lock);
 	while (s->held + n > s->memory && s->idle)
 		drop_idle(s);
 	while (s->held + n > s->memory && (b = find_oldest(s))) {
@@ -280,6 +282,7 @@ static int bring(struct vv_block_cache *s, struct vv_block_cache_book *b, bool h
 {
 	int rc = 0;
 
+	VV_HELD(&s->lock);
 	b->pins++;
 	while (rc == 0 && b->state != THERE) {
 		bool mine = b->state != UNDER_WAY;

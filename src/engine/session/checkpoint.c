@@ -2,6 +2,7 @@
 #include "engine/session/checkpoint.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/test_point.h"
 #include "engine/memory/capture.h"
 #include "engine/session/epoch.h"
@@ -101,6 +102,7 @@ int vv_checkpoint_run(struct varve *v)
 	struct vv_layer_writer *p = NULL;
 	int rc = prepare(v);
 
+	VV_HELD(&v->entry.lock);
 	if (rc)
 		return rc;
 	vv_test_point("agreed");

@@ -2,6 +2,7 @@
 #include "engine/session/region.h"
 #include "engine/session/tip.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "engine/lineage/run_table.h"
 #include "engine/session/enter.h"
@@ -139,6 +140,7 @@ static int protect(struct varve *v, const char *name, void *p, struct vv_shape *
 	struct vv_fine_key key;
 	int rc = vv_grain_sets_choose(v, r, name, p, (size_t)s->len, &key);
 
+	VV_HELD(&v->entry.lock);
 	if (rc)
 		return rc;
 	s->chunk = key.grain ? key.grain : (uint32_t)vv_conf_number(&v->ctx.conf, "chunk");

@@ -1,0 +1,25 @@
+/* A check that a lock is held, for functions whose comment says "under the lock". Costs nothing unless VARVE_CHECK_LOCKS is on
+ * (CMakeLists.txt). It tells that some thread holds the lock, not which one. */
+#ifndef VV_BASE_HELD_H
+#define VV_BASE_HELD_H
+
+#ifdef VARVE_CHECK_LOCKS
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VV_HELD(lock) vv_held_check((lock), #lock, __func__)
+
+static inline void vv_held_check(pthread_mutex_t *lock, const char *name, const char *function)
+{
+	if (pthread_mutex_trylock(lock) == EBUSY)
+		return;
+	fprintf(stderr, "varve: %s was called without the lock %s\n", function, name);
+	abort();
+}
+#else
+#define VV_HELD(lock) ((void)0)
+#endif
+
+#endif
