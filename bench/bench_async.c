@@ -1,5 +1,5 @@
 /* async.pattern, async.buffer: what checkpoints cost a program that goes on writing while they are stored, as in figures 2 and
- * 4 of S2 (AI-Ckpt). A region is written over and over, byte by byte, its pages in one fixed order; the store is slow. */
+ * 4 of Nicolae and Cappello 2013 (AI-Ckpt). A region is written over and over, byte by byte, its pages in one fixed order; the store is slow. */
 #include "base/clock.h"
 #include "support.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* collective.*: many ranks, as in figures 2 and 3 of S0. An MPI program: bench/run starts it with 2 and 8
+/* collective.*: many ranks, as in figures 2 and 3 of Nicolae 2013. An MPI program: bench/run starts it with 2 and 8
  * ranks. Methods are measured in turn, each in a session and a store of its own; a time is that of the slowest rank. */
 #include "ranks.h"
 #include <mpi.h>

@@ -1,4 +1,4 @@
-/* dedup.ratio: the paper's figures 4 and 5 (S4): what the methods leave of a series of checkpoints, by size of grains and number of
+/* dedup.ratio: the paper's figures 4 and 5 (Tan 2023): what the methods leave of a series of checkpoints, by size of grains and number of
  * checkpoints; what varve stores; what zstd makes of the same bytes. */
 #include "base/clock.h"
 #include "delta.h"

@@ -1,4 +1,4 @@
-/* collective.app: a stencil on many ranks, as in figures 4 and 5 of S0, and with a slow store as in figure 3 of S2. An MPI program: bench/run
+/* collective.app: a stencil on many ranks, as in figures 4 and 5 of Nicolae 2013, and with a slow store as in figure 3 of S2. An MPI program: bench/run
  * starts it with 2 and 8 ranks, or those of --ranks. Methods are measured in turn, each in a session and a store of its own. */
 #include "ranks.h"
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- S0's figures 4, 5 ------------------------------------------------------------------------------------------ */
+/* ---- Nicolae 2013's figures 4, 5 ------------------------------------------------------------------------------------------ */
 
 /* Heat that spreads over ground that is the same under every rank, while all of it is warmed by the sun: each rank has the rows
  * of one piece, and the pieces form a ring. One of them has a fire. Away from it pages change all the time, on all ranks in the
@@ -167,7 +167,7 @@ static void app(struct job *j)
 	field_free(&f);
 }
 
-/* ---- S2's figure 3: the program goes on while a slow store takes its checkpoints ------------------------------ */
+/* ---- Nicolae and Cappello 2013's figure 3: the program goes on while a slow store takes its checkpoints ------------------------------ */
 
 /* A step computes 2 to 3 ns per byte, so that it is not small against page faults, and storing what it and the one before have
  * written takes 1.4 times as long as both: as in bench_async.c, where it is said why. */

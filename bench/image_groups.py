@@ -25,7 +25,7 @@ import time
 from telling import arguments, die, entry, skip, tell
 
 NUMBERS = (2, 4, 8)
-AT_LEAST = 0.47  # S1: saved of two processes on two hosts
+AT_LEAST = 0.47  # Chen 2016: saved of two processes on two hosts
 STENCIL = r"""
 #include <fcntl.h>
 #include <stdint.h>

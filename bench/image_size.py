@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The benchmark image.size: images of running programs through `varve pack`, against zstd over all of them, and against S1's way. bench/run starts it.
+"""The benchmark image.size: images of running programs through `varve pack`, against zstd over all of them, and against Chen 2016's way. bench/run starts it.
 
 usage: image_size.py --build DIR --dir DIR [--full] [--data DIR] NAME...
 
 Programs are started, dumped by criu (as root) or by gcore, and go on: twice a second somebody types a line into vim or bc, twenty times a second a character
 into emacs, or a script changes an entry of its table; after a while one of them is dumped again. With --full some are busy, too: perl changes ten times
 as many, bc computes without a pause. Three cases: one dump, two dumps in series, and four processes of one program. Bytes are those of the layers, metadata
-and all. S1's way is pages or sliding blocks (Rabin, window 48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is
+and all. Chen 2016's way is pages or sliding blocks (Rabin, window 48, 512/4096/32768), whichever is smaller, looked up, and what is new deflated; each of both is
 more than the paper does, which leaves duplicates in most segments.
-Of heap and stack it is also told what of them is redundant (S1's tables 1 to 4), and of each program how long `varve image dump` and `restore` take,
-against criu on the same disk (S1's figures 2 and 3): the less of two, in turn.
+Of heap and stack it is also told what of them is redundant (Chen 2016's tables 1 to 4), and of each program how long `varve image dump` and `restore` take,
+against criu on the same disk (Chen 2016's figures 2 and 3): the less of two, in turn.
 With --data DIR the images are taken from DIR/PROGRAM/{p0,p1,p2,p3,s1}, or made there if they are not there yet; times are told when they are made.
 """
 import contextlib
@@ -267,7 +267,7 @@ def tell_segments(where, found):
             continue
         case = f"{where}, {segment}"
         tell("image.size", case, "memory", ours["bytes"], "bytes")
-        for who, s in ("", ours), ("S1, ", paper):
+        for who, s in ("", ours), ("Chen 2016, ", paper):
             tell("image.size", case, f"{who}redundant", 1 - s["bytes_new"] / s["bytes"], "share")
             tell("image.size", case, f"{who}stored", s["bytes_stored"], "bytes")
 
@@ -285,9 +285,9 @@ def measure(name, folder, varve, place):
         where = f"{name}, {case}"
         tell("image.size", where, "stored", total["varve"], "bytes")
         tell("image.size", where, "zstd -1 --long=27", plain, "bytes", baseline=True)
-        tell("image.size", where, "S1", paper, "bytes")
+        tell("image.size", where, "Chen 2016", paper, "bytes")
         tell("image.size", where, "stored / zstd", total["varve"] / plain, "ratio", at_most=1)
-        tell("image.size", where, "stored / S1", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
+        tell("image.size", where, "stored / Chen 2016", total["varve"] / paper, "ratio", at_most=0.8 if case == "one" else None)
         if case == "series":
             tell("image.size", where, "second / first", sizes["varve"][1] / sizes["varve"][0], "ratio", at_most=0.1 if name in ASKED else None)
         else:

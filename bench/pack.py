@@ -352,7 +352,7 @@ class Bench:
         return cost
 
     def over_time(self, bench, s, grown):
-        """S3's figure 9: the ratio of each checkpoint of a longer series. What lies beside them, as a program's input, is none."""
+        """Islam 2012's figure 9: the ratio of each checkpoint of a longer series. What lies beside them, as a program's input, is none."""
         whole = [i for i, files in enumerate(s.checkpoints) if len(files) == len(s.checkpoints[-1])]
         if len(whole) < 3:
             return

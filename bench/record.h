@@ -1,5 +1,5 @@
 /* What a method of docs/dedup.md leaves behind of a series of states: the sieve's pieces in the method's own encoding, and the data.
- * Sizes are those of the paper (S4) and its code: a header of 32 bytes, and
+ * Sizes are those of the paper (Tan 2023) and its code: a header of 32 bytes, and
  *
  *	full    nothing else
  *	basic   a bit for each grain

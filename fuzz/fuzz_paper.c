@@ -1,4 +1,4 @@
-/* The input as a block of S3's coders, for several decoded lengths; and as bytes to be coded by each first pass, which must come back. */
+/* The input as a block of Islam 2012's coders, for several decoded lengths; and as bytes to be coded by each first pass, which must come back. */
 #include "base/err.h"
 #include "codec/codec.h"
 #include <stdlib.h>

@@ -52,7 +52,7 @@ const char *vv_codec_name(uint32_t number)
 
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
-	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "S3's coders (zlib)",
+	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "Islam 2012's coders (zlib)",
 					      "trail (zstd)" };
 	const struct vv_codec *c;
 

@@ -1,5 +1,5 @@
 /* fpzip (Lindstrom and Isenburg, "Fast and Efficient Compression of Floating-Point Data", IEEE TVCG 12(5), 2006) in one dimension
- * and at full precision, as S3 uses it: each number is predicted by the one before it; of the difference, as ordered integers, sign and magnitude go
+ * and at full precision, as Islam 2012 uses it: each number is predicted by the one before it; of the difference, as ordered integers, sign and magnitude go
  * through a range coder with an adaptive model, the bits below the highest one follow as they are. The streams are those of the library
  * fpzip 1.3 without its header. They are our own code because the library reads, and writes, wherever a damaged stream sends it. */
 #ifndef VV_CODEC_FPZIP_H

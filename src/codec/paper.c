@@ -1,4 +1,4 @@
-/* S3's coders: a first pass by type (FPC for doubles, fpzip for floats, an LZ for everything else), then deflate as a second one, or either
+/* Islam 2012's coders: a first pass by type (FPC for doubles, fpzip for floats, an LZ for everything else), then deflate as a second one, or either
  * alone. For comparison, and for who asks for them; docs/format.md, codec 5. */
 #include "base/deflate.h"
 #include "base/err.h"
@@ -13,7 +13,7 @@ enum {
 	HEADER = 4 + 5 + 5, /* at most */
 	DEFLATED = 1,       /* flags */
 	SWAPPED = 2,
-	USUAL_LOG = 2,      /* S3, section 6 */
+	USUAL_LOG = 2,      /* Islam 2012, section 6 */
 };
 
 struct paper_plan { /* the first bytes of a block */
@@ -171,7 +171,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 
 static int damaged(const char *what)
 {
-	return vv_err_set(VV_EDAMAGED, "a block of S3's coders does not decode: %s", what);
+	return vv_err_set(VV_EDAMAGED, "a block of Islam 2012's coders does not decode: %s", what);
 }
 
 static int get_plan(struct vv_wire *w, struct paper_plan *p)

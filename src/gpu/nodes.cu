@@ -1,4 +1,4 @@
-/* The method tree: S4's Merkle tree over the numbers of a slice. A node is kept with the first item below it: `height` is that of the highest node
+/* The method tree: Tan 2023's Merkle tree over the numbers of a slice. A node is kept with the first item below it: `height` is that of the highest node
  * that begins there, `node` its digest. Two neighbours of a height and of one kind become the node above them. */
 #include "gpu/batch.cuh"
 #include "gpu/digest_table.cuh"

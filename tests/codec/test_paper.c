@@ -1,4 +1,4 @@
-/* S3's coders: every first pass with and without the second, every tail, every bit pattern; streams of fpzip that are the library's; and
+/* Islam 2012's coders: every first pass with and without the second, every tail, every bit pattern; streams of fpzip that are the library's; and
  * blocks that lie. */
 #include "base/err.h"
 #include "base/mem.h"

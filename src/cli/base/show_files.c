@@ -191,7 +191,7 @@ static bool has_segments(const struct vv_manifest *m)
 	return false;
 }
 
-/* S1's tables 1 to 4. */
+/* Chen 2016's tables 1 to 4. */
 static int say_segments(const struct vv_show_files *s, struct vv_out *o)
 {
 	static const char *const columns[] = { "<SEGMENT", ">BYTES", ">ZERO", ">DUP IN TIME", ">DUP IN SPACE", ">NEW", ">STORED", ">RATIO", NULL };

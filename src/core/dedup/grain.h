@@ -1,4 +1,4 @@
-/* S4: dedup of small chunks, *grains*, within a set of regions and in time. docs/dedup.md is the specification: what comes out depends
+/* Tan 2023: dedup of small chunks, *grains*, within a set of regions and in time. docs/dedup.md is the specification: what comes out depends
  * on the bytes alone, not on who does it, in how many threads, on which machine.
  *
  * The whole grains of all regions of a set are numbered; each region begins at a multiple of VV_GRAIN_TILE. What is left of a

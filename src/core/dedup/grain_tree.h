@@ -1,4 +1,4 @@
-/* The pieces of the method tree (docs/dedup.md, section 3): S4's Merkle tree over the numbers of a slice, by its subtrees that have changed in
+/* The pieces of the method tree (docs/dedup.md, section 3): Tan 2023's Merkle tree over the numbers of a slice, by its subtrees that have changed in
  * one way. Nothing is kept of the others, so the work follows from the number of grains that have changed. */
 #ifndef VV_CORE_DEDUP_GRAIN_TREE_H
 #define VV_CORE_DEDUP_GRAIN_TREE_H

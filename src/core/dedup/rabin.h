@@ -1,4 +1,4 @@
-/* S1's chunks: a Rabin fingerprint of the last 48 bytes decides on a cut (Rabin, 1981; LBFS, SOSP 2001, 3.1). The same contract as core/dedup/cdc.h, which is
+/* Chen 2016's chunks: a Rabin fingerprint of the last 48 bytes decides on a cut (Rabin, 1981; LBFS, SOSP 2001, 3.1). The same contract as core/dedup/cdc.h, which is
  * faster and spreads the lengths less; this one is what the paper measured. */
 #ifndef VV_CORE_DEDUP_RABIN_H
 #define VV_CORE_DEDUP_RABIN_H

@@ -62,7 +62,7 @@ struct vv_manifest_kind { /* variables of one key; also "(skeleton)" and "(opaqu
 };
 
 struct vv_manifest {
-	char *scheme;      /* "auto", or one of S3's */
+	char *scheme;      /* "auto", or one of Islam 2012's */
 	char *effort;      /* "fast", "default", "max" */
 	struct vv_manifest_file *file;
 	size_t n_files, files_cap;

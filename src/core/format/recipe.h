@@ -17,7 +17,7 @@ enum vv_predictor {
 	VV_PREDICT_NONE,
 	VV_PREDICT_LORENZO, /* differences over each of the strides, one after the other, of the numbers as ordered integers */
 	VV_PREDICT_REAL,    /* the same neighbours, added up as floating point; for real numbers of 4 or 8 bytes */
-	/* S3's first passes, in codec 5 only */
+	/* Islam 2012's first passes, in codec 5 only */
 	VV_PREDICT_FPC,
 	VV_PREDICT_FPZIP,
 	VV_PREDICT_LZ,

@@ -1,4 +1,4 @@
-/* What a part of a process's memory is: S1, section 3, tells them apart because they repeat themselves in different ways. */
+/* What a part of a process's memory is: Chen 2016, section 3, tells them apart because they repeat themselves in different ways. */
 #ifndef VV_CORE_FORMAT_SEGMENT_H
 #define VV_CORE_FORMAT_SEGMENT_H
 

@@ -1,4 +1,4 @@
-/* S3's similarity key: variables of several files that hold the same thing. "group/name_type_class": ToyGrp/Temperature_F32LE_Array1D. Runs of
+/* Islam 2012's similarity key: variables of several files that hold the same thing. "group/name_type_class": ToyGrp/Temperature_F32LE_Array1D. Runs of
  * two or more digits in group and name are folded into '#' unless told otherwise, so that Grid00000042/Density is kin to
  * Grid00000007/Density; or a regular expression (POSIX, extended) is replaced by a text in which \1..\9 stand for its groups. */
 #ifndef VV_CORE_FORMAT_SIMILARITY_KEY_H

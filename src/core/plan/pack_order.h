@@ -1,4 +1,4 @@
-/* S3's merging schemes: four orders of the same spans. agnostic: file after file. agnostic-block: a block of each file in turn. aware: what is
+/* Islam 2012's merging schemes: four orders of the same spans. agnostic: file after file. agnostic-block: a block of each file in turn. aware: what is
  * no variable, then variable after variable, each of all files. aware-block: the same, a block of each file's variable in turn. */
 #ifndef VV_CORE_PLAN_PACK_ORDER_H
 #define VV_CORE_PLAN_PACK_ORDER_H

@@ -1,4 +1,4 @@
-/* S2 (AI-Ckpt), algorithms 1 to 4: what a first write to a page must do, and which page is stored next. Pure: the caller
+/* Nicolae and Cappello 2013 (AI-Ckpt), algorithms 1 to 4: what a first write to a page must do, and which page is stored next. Pure: the caller
  * locks, copies, waits, stores and lifts the protection. What the paper calls a page is a number in 0..n-1 here, whatever
  * its size; what it calls CowPage is the caller's.
  *

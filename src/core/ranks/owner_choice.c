@@ -1,4 +1,4 @@
-/* S0's rule (what nobody else holds is counted first, then the least loaded holder gets what is shared), with two additions: it
+/* Nicolae 2013's rule (what nobody else holds is counted first, then the least loaded holder gets what is shared), with two additions: it
  * counts bytes, and it keeps neighbouring chunks together, so that references stay long runs. */
 #include "core/ranks/owner_choice.h"
 #include "core/ranks/judge_round_priv.h"

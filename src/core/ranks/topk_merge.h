@@ -1,4 +1,4 @@
-/* S0, algorithm 2 (HASH_MERGER): two sets of (digest, how many ranks hold it, who stores it) become one of the most frequent,
+/* Nicolae 2013, algorithm 2 (HASH_MERGER): two sets of (digest, how many ranks hold it, who stores it) become one of the most frequent,
  * with the owners balanced. And the plan of the all-reduce around it: recursive doubling for any number of ranks. Pure.
  *
  * Sets are in ascending order of digests. Where the paper leaves a choice, equal loads and equal counts, the lower rank and the

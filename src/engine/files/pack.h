@@ -22,10 +22,10 @@ struct vv_stream_input; /* engine/files/stream_input.h */
 struct vv_pack_options {
 	enum vv_pack_scheme scheme;
 	enum vv_pack_effort effort;
-	uint32_t group;     /* files that are merged, S3's schemes; 0: all */
+	uint32_t group;     /* files that are merged, schemes of Islam 2012; 0: all */
 	uint64_t block;     /* of the -block schemes; 0: 4096 */
 	uint64_t small;     /* variables of fewer bytes are left to the skeleton; 0: 64 */
-	bool single;        /* S3's schemes: one pass, not two */
+	bool single;        /* Islam 2012's schemes: one pass, not two */
 	const char *segments; /* what is done with each part of a process's memory: engine/files/segment_policy.h */
 	const char *key;    /* rule for keys: core/format/similarity_key.h */
 	const struct vv_manifest_entry *entry; /* symbolic links and folders, which rank 0 packs */

@@ -548,7 +548,7 @@ static void join_little(struct vv_file_set *c)
 	}
 }
 
-/* ---- S3 -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Islam 2012 -------------------------------------------------------------------------------------------------------------------- */
 
 /* The paper's codecs: FPC for doubles, fpzip for floats, an LZ for all else, then deflate; with one pass only, deflate where nothing is known of the
  * bytes, else the first. */

@@ -1,4 +1,4 @@
-/* The storing of S2's ASYNC_COMMIT: the tiles of an epoch go into its layer.
+/* The storing of Nicolae and Cappello 2013's ASYNC_COMMIT: the tiles of an epoch go into its layer.
  *
  * Tiles are hashed and sifted ahead (hash_tiles.c); this thread places what is left into blocks, in the order that core/plan/write_order.c gives, which
  * changes with what the program's threads do meanwhile. While the sink cannot take more, it goes on sifting. What other ranks will

@@ -1,4 +1,4 @@
-/* S2's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a fenced page. Runs on that thread, in a signal
+/* Nicolae and Cappello 2013's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a fenced page. Runs on that thread, in a signal
  * handler: no allocation, and no lock but the tiles'. */
 #include "engine/memory/write_fault.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* S0's ALL_REDUCE(HashFreq, HASH_MERGER): the most frequent digests of all ranks, with their owners, on every rank. */
+/* Nicolae 2013's ALL_REDUCE(HashFreq, HASH_MERGER): the most frequent digests of all ranks, with their owners, on every rank. */
 #ifndef VV_ENGINE_RANKS_TOPK_H
 #define VV_ENGINE_RANKS_TOPK_H
 

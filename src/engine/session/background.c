@@ -1,4 +1,4 @@
-/* S2's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
+/* Nicolae and Cappello 2013's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
  * a restart it learns what the regions hold. */
 #include "engine/session/background.h"
 #include "base/block_signals.h"

@@ -1,4 +1,4 @@
-/* S0: content that several ranks hold is stored by one of them. What is new to a rank becomes a claim; the ranks tell each other
+/* Nicolae 2013: content that several ranks hold is stored by one of them. What is new to a rank becomes a claim; the ranks tell each other
  * (core/ranks/dedup_judge.h, core/ranks/topk_merge.h), and each claim is then the rank's own to store, or refers to another rank's layer. */
 #ifndef VV_ENGINE_WRITE_RANK_DEDUP_H
 #define VV_ENGINE_WRITE_RANK_DEDUP_H

@@ -1,4 +1,4 @@
-/* collective=topk, S0's algorithm 1: the most frequent content of all ranks is found by an all-reduce, and stored by the owners that it
+/* collective=topk, Nicolae 2013's algorithm 1: the most frequent content of all ranks is found by an all-reduce, and stored by the owners that it
  * names. */
 #include "engine/write/rank_dedup_topk.h"
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* Several process trees as one epoch: S1's processes of a parallel program. Each rank of a session saves one or more, as the coordinator (engine/ranks/group.h) has
+/* Several process trees as one epoch: Chen 2016's processes of a parallel program. Each rank of a session saves one or more, as the coordinator (engine/ranks/group.h) has
  * it: all or none. The files of tree number n are called n/NAME; an epoch of one tree has no such folders. */
 #ifndef VV_IMAGE_CRIU_TREE_NAMES_H
 #define VV_IMAGE_CRIU_TREE_NAMES_H

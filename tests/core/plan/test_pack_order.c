@@ -1,4 +1,4 @@
-/* The four orders of S3 against lists of bytes made by the words of the header: random files, groups, kin and blocks. */
+/* The four orders of Islam 2012 against lists of bytes made by the words of the header: random files, groups, kin and blocks. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/plan/pack_order.h"

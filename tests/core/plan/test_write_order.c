@@ -8,7 +8,7 @@
 
 enum { MAX = 24 }; /* pages of a random case */
 
-/* ---- S2, algorithms 1 to 4, as printed ---- */
+/* ---- Nicolae and Cappello 2013, algorithms 1 to 4, as printed ---- */
 
 struct paper {
 	size_t n, threshold, cow_pages;

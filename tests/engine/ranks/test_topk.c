@@ -1,5 +1,5 @@
 // ctest: COST 2
-/* The all-reduce of S0's merge among threads: every rank ends with the set that the plan gives, or all fail together. */
+/* The all-reduce of Nicolae 2013's merge among threads: every rank ends with the set that the plan gives, or all fail together. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/ranks/topk.h"
