@@ -99,7 +99,7 @@ def check_text(known, text):
 
 
 def exists(path):
-    places = (ROOT, ROOT / "src", ROOT / "docs", BUILD)
+    places = (ROOT, ROOT / "src", ROOT / "src/engine", ROOT / "docs", BUILD)
     return any((place / path).exists() or list((place / path).parent.glob(pathlib.PurePath(path).name + ".*")) for place in places)
 
 
