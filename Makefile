@@ -104,4 +104,4 @@ install: configure
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz build-clang build-minimal
+	rm -rf build build-asan build-tsan build-fuzz build-clang build-minimal build-debug
