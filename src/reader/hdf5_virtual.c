@@ -128,26 +128,56 @@ static int take_selection(struct vv_hdf5 *h, struct vv_wire *w, struct vv_select
 	return s->all && !w->bad ? 0 : VV_HDF5_BROKEN;
 }
 
-static int take_map(struct vv_hdf5 *h, struct vv_wire *w, uint32_t variable)
+enum { SHARED_FILE = 1, SHARED_SOURCE = 2, SAME_FILE = 4 }; /* flags of an entry, version 1 */
+
+struct map_name {
+	const char *p;
+	size_t len;
+};
+
+struct map_names { /* of the entries so far */
+	struct map_name file[MAPS], source[MAPS];
+};
+
+/* A name, or, in blocks of version 1, which HDF5 2.0 writes, the number of an earlier entry with the same name. */
+static struct map_name take_name(struct vv_hdf5 *h, struct vv_wire *w, bool shared, const struct map_name *before, uint64_t i)
+{
+	struct map_name name = {0};
+	uint64_t k = shared ? vv_hdf5_file_length(h, w) : 0;
+
+	if (!shared)
+		name.p = take_text(w, &name.len);
+	else if (!w->bad && k < i)
+		name = before[k];
+	return name;
+}
+
+static int take_map(struct vv_hdf5 *h, struct vv_wire *w, uint32_t variable, unsigned version, struct map_names *all, uint64_t i)
 {
 	struct vv_variable *v = &h->out->variable[variable];
 	struct vv_selection from = {0}, to = {0};
-	size_t file_len, len;
-	const char *file = take_text(w, &file_len), *source = take_text(w, &len);
-	int rc = file && source ? take_selection(h, w, &from) : VV_HDF5_BROKEN;
+	unsigned flags = version ? vv_wire_u8(w) : 0;
+	struct map_name file = {".", 1}, source;
+	int rc;
 
+	if (!(flags & SAME_FILE))
+		file = take_name(h, w, flags & SHARED_FILE, all->file, i);
+	source = take_name(h, w, flags & SHARED_SOURCE, all->source, i);
+	all->file[i] = file;
+	all->source[i] = source;
+	rc = file.p && source.p ? take_selection(h, w, &from) : VV_HDF5_BROKEN;
 	if (rc == 0)
 		rc = take_selection(h, w, &to);
-	if (rc == 0 && (file_len != 1 || file[0] != '.')) {
+	if (rc == 0 && (file.len != 1 || file.p[0] != '.')) {
 		v->lack = "it is made of datasets of other files";
 		rc = VV_HDF5_BROKEN;
 	}
-	if (rc == 0 && memchr(source, '%', len)) {
+	if (rc == 0 && memchr(source.p, '%', source.len)) {
 		v->lack = "the names of its sources are patterns";
 		rc = VV_HDF5_BROKEN;
 	}
 	if (rc == 0)
-		return vv_reader_add_map(h->out, variable, source, len, &from, &to);
+		return vv_reader_add_map(h->out, variable, source.p, source.len, &from, &to);
 	vv_mem_free(from.slab);
 	vv_mem_free(to.slab);
 	return rc;
@@ -156,19 +186,23 @@ static int take_map(struct vv_hdf5 *h, struct vv_wire *w, uint32_t variable)
 int vv_hdf5_virtual_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t variable)
 {
 	struct vv_buf text = {0};
+	struct map_names *all = vv_mem_new(1, sizeof(*all));
 	struct vv_wire w;
+	unsigned version;
 	uint64_t n;
-	int rc = get_object(h, o->layout.at, o->layout.len, &text);
+	int rc = !all ? VV_ENOMEM : get_object(h, o->layout.at, o->layout.len, &text);
 
 	h->out->variable[variable].made = true;
 	h->out->variable[variable].lack = "its maps are of a kind that is not known here";
 	if (rc == 0) {
 		w = vv_wire_over(text.p, text.n);
-		rc = vv_wire_u8(&w) == 0 ? 0 : VV_HDF5_BROKEN;
+		version = vv_wire_u8(&w);
+		rc = version <= 1 ? 0 : VV_HDF5_BROKEN;
 		n = vv_hdf5_file_length(h, &w);
 		for (uint64_t i = 0; rc == 0 && i < n; i++)
-			rc = i < MAPS && !w.bad ? take_map(h, &w, variable) : VV_HDF5_BROKEN;
+			rc = i < MAPS && !w.bad ? take_map(h, &w, variable, version, all, i) : VV_HDF5_BROKEN;
 	}
 	vv_buf_fini(&text);
+	vv_mem_free(all);
 	return rc;
 }

@@ -41,6 +41,17 @@ def create(f, name, kind, data, *filters, fill=None, before=None):
     f[name][...] = data
 
 
+def create_odd(*words):
+    """The same; newer libraries refuse types of which they think that a file is damaged. How many were made: 1 or 0."""
+    try:
+        create(*words)
+    except ValueError as e:
+        if "unusual datatype" not in str(e):
+            raise
+        return 0
+    return 1
+
+
 def odd_type(base, size, precision, offset, big=False):
     kind = base.copy()
     kind.set_precision(precision)
@@ -103,19 +114,20 @@ class Extract(command.Case):
 
     def test_nbit(self):
         nbit, deflate = (h5py.h5z.FILTER_NBIT, ()), (h5py.h5z.FILTER_DEFLATE, (4,))
+        made = 0
         with h5py.File(self.folder / "n.h5", "w") as f:
             for size in 1, 2, 4, 8:
                 for bits, offset in [(8 * size - 1, 0), (8 * size - 3, 3), (5, 1)]:
                     limit = 1 << min(bits - 1, 30)
                     name = f"{size} {bits} {offset}"
-                    create(f, f"{name} big", odd_type(UNSIGNED, size, bits, offset, True), numbers("u8", 0, 2 * limit), nbit)
-                    create(f, f"{name} plain", odd_type(UNSIGNED, size, bits, offset), numbers("u8", 0, 2 * limit))
+                    made += create_odd(f, f"{name} big", odd_type(UNSIGNED, size, bits, offset, True), numbers("u8", 0, 2 * limit), nbit)
+                    made += create_odd(f, f"{name} plain", odd_type(UNSIGNED, size, bits, offset), numbers("u8", 0, 2 * limit))
                     # libhdf5 itself forgets the sign of what is one byte long and the high byte first
-                    create(f, f"{name} signed", odd_type(SIGNED, size, bits, offset, size > 1), numbers("i8", -limit, limit), nbit, deflate)
+                    made += create_odd(f, f"{name} signed", odd_type(SIGNED, size, bits, offset, size > 1), numbers("i8", -limit, limit), nbit, deflate)
             create(f, "whole", h5py.h5t.IEEE_F64LE, numbers("f8"), nbit)
             create(f, "full", SIGNED, numbers("i4"), nbit)
         self.pack("n.h5")
-        self.check("n.h5", at_least=38)
+        self.check("n.h5", at_least=made + 2)
 
     def test_lzf(self):
         with h5py.File(self.folder / "l.h5", "w") as f:
