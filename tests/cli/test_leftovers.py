@@ -90,6 +90,7 @@ class Leftovers(unittest.TestCase):
             self.assertEqual((len(text), n), (1, 1), words)
             self.assertGreater(size, 100000)
             self.assertIn("1 unfinished file of interrupted writers, ", text[0])
+        self.assertNotIn("unfinished", self.varve("ls", "-q", self.store) + self.varve("ls", "-q", self.store, "L"))
         self.assertIn("1 unfinished file of interrupted writers", self.varve("gc", self.store))
         self.assertEqual(self.left(), [])
         for words in verbs:

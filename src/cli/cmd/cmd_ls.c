@@ -106,7 +106,7 @@ static int list_lineages(struct vv_verb_context *job)
 			put_lineage(&job->json, names.v[i].name, &c, &left, damaged);
 		else if (rc == 0)
 			row_lineage(&t, names.v[i].name, &c, damaged);
-		if (rc == 0 && !job->args->json)
+		if (rc == 0 && !job->args->json && !job->args->quiet)
 			say_unfinished(&after, names.v[i].name, &left);
 		any_damage |= damaged;
 		vv_commit_fini(&c);
@@ -276,7 +276,7 @@ static int list_epochs(struct vv_verb_context *job, uint64_t n)
 	vv_catalog_listing_fini(&l);
 	if (rc >= 0 && job->args->json)
 		put_unfinished(&job->json, &left);
-	else if (rc >= 0)
+	else if (rc >= 0 && !job->args->quiet)
 		say_unfinished(&job->out, lin.name, &left);
 	return rc;
 }
