@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,18 +29,24 @@ static void clean_up(void)
 		place_remove(root);
 }
 
-const char *place_root(void)
+static void make_root(void)
 {
 	const char *base = getenv("TMPDIR");
 
-	if (root[0])
-		return root;
 	if (!base)
 		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("VARVE_BUILD");
 	snprintf(root, sizeof(root), "%s/varve-test-XXXXXX", base ? base : ".");
 	CHECK(mkdtemp(root));
 	owner = getpid();
 	atexit(clean_up);
+}
+
+/* Ranks that are threads may all be the first to ask. */
+const char *place_root(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_root);
 	return root;
 }
 
