@@ -75,6 +75,8 @@ class Extract(command.Case):
     def refused(self, file, variable, *words):
         done = self.run_raw("extract", self.store, f"set:{file}", variable, "-o", "out")
         text = done.stderr.decode()
+        if "built without" in text:
+            self.skipTest(text.strip())
         self.assertGreater(done.returncode, 0, text)
         self.assertTrue(text.startswith("varve: ") and text.count("\n") == 1, text)
         for word in words:
