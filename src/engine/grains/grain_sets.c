@@ -70,6 +70,7 @@ void vv_grain_sets_leave(struct vv_region *r)
 	vv_mem_unmap(f->shadow, f->shadow_len);
 	vv_mem_free(f);
 	r->fine = NULL;
+	r->space = NULL;
 }
 
 static int make_grains(struct varve *v)

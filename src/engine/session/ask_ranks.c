@@ -127,9 +127,9 @@ static void set_talking(struct vv_tiles *t, bool on)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void vv_ask_ranks_expect(struct varve *v)
+void vv_ask_ranks_expect(struct varve *v, bool coming)
 {
-	set_talking(v->tiles, true);
+	set_talking(v->tiles, coming);
 }
 
 int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)

@@ -73,7 +73,7 @@ static int take(struct varve *v, struct vv_layer_writer **out)
 	int rc = vv_epoch_new(v, &p);
 
 	if (v->group)
-		vv_ask_ranks_expect(v);
+		vv_ask_ranks_expect(v, true);
 	if (rc == 0)
 		rc = capture(p);
 	if (v->group) {
@@ -89,6 +89,8 @@ static int take(struct varve *v, struct vv_layer_writer **out)
 			vv_epoch_forget_shared(v);
 		}
 	}
+	if (rc && v->group)
+		vv_ask_ranks_expect(v, false);
 	if (rc)
 		vv_epoch_free(p);
 	else

@@ -1,7 +1,10 @@
 /* The life of an epoch: it is begun, its layer is written, it is committed, and the session continues from it. Or it is abandoned.
  *
- * Invariant: until the commit record is durable nothing in the session changes but the tail of the index, which vv_epoch_abandon cuts
- * off again. Every failure path comes to vv_epoch_abandon. */
+ * Invariant of a single rank: until the commit record is durable nothing in the session changes but the tail of the index, which
+ * vv_epoch_abandon cuts off again. Every failure before vv_epoch_accept comes to vv_epoch_abandon.
+ *
+ * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed. If they reject it, commit_ranks.c steps
+ * the tip back (vv_tip_step_back): regions and index are then read again from the store. */
 #include "engine/session/epoch.h"
 #include "engine/session/tip.h"
 #include "base/clock.h"

@@ -13,7 +13,7 @@ int vv_epoch_store(struct vv_layer_writer *p);
 int vv_epoch_open_layer(struct vv_layer_writer *p);
 /* The epoch is committed: the session continues from it. */
 void vv_epoch_accept(struct vv_layer_writer *p);
-/* Undoes the epoch, from whatever step it has reached: nothing of it is left in the store, the index or the regions. */
+/* Undoes an epoch that is not accepted, from whatever step it has reached: nothing of it is left in the store, the index or the regions. */
 void vv_epoch_abandon(struct vv_layer_writer *p);
 /* The ranks have given the epoch up: drops the state that they share about it. */
 void vv_epoch_forget_shared(struct varve *v);
