@@ -402,6 +402,37 @@ static void gone(void)
 
 /* ---- all of it, or what is named ------------------------------------------------------------------------------------------------------- */
 
+/* A region that was device memory is declared again as host memory, without grains: it is checkpointed and restarted like any other. */
+static void moved_to_host(void)
+{
+	enum { LEN = 1 << 20 };
+	struct buf b;
+	uint8_t *host = malloc(LEN);
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("a region moves from the device to the host");
+	place_path(store, "moved");
+	get(&b, LEN, true);
+	noise(b.mirror, LEN);
+	push(&b);
+	memcpy(host, b.mirror, LEN);
+	OK(varve_open(store, "job", "grain=0", &v));
+	OK(varve_protect(v, "p", b.p, LEN));
+	OK(varve_checkpoint(v));
+	OK(varve_protect(v, "p", host, LEN));
+	put(&b);
+	host[77]++;
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, varve_epoch(v)));
+	check_stored(v, "p", host, LEN);
+	host[77]--;
+	MUST(varve_restart(v, VARVE_LATEST) == 1);
+	OK(varve_close(v));
+	free(host);
+	place_remove(store);
+}
+
 static void keeps(void)
 {
 	kept("grain=64 keep=2");
@@ -429,7 +460,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} tests[] = {
 		{ "new", only_new }, { "kept", keeps }, { "failed", failures }, { "streams", streams }, { "pointers", pointers },
-		{ "gone", gone },    { "memory", want_of_memory }, { "large", large },
+		{ "gone", gone },    { "moved", moved_to_host }, { "memory", want_of_memory }, { "large", large },
 	};
 
 	space = device_space();
