@@ -256,10 +256,10 @@ static void sweep(struct bench *b, struct sweep *s, const char *store, uint8_t *
 {
 	double copy;
 
-	settle_list(&s->fillers, vv_dock_usual.fillers);
-	settle_list(&s->stripes, (unsigned)(vv_dock_usual.stripe >> 10));
-	settle_list(&s->spare, vv_dock_usual.spare);
-	settle_list(&s->rooms, vv_dock_usual.room);
+	settle_list(&s->fillers, vv_device_buffers_usual.fillers);
+	settle_list(&s->stripes, (unsigned)(vv_device_buffers_usual.stripe >> 10));
+	settle_list(&s->spare, vv_device_buffers_usual.spare);
+	settle_list(&s->rooms, vv_device_buffers_usual.room);
 	copy_in(p, n, pinned);
 	copy = copy_in(p, n, pinned);
 	bench_baseline("gpu.restart", "sweep", "copy", copy * 1e3, "ms");

@@ -82,7 +82,7 @@ struct vv_tip {
 	uint64_t era;     /* the first epoch of this session's era (core/format/era_table.h), */
 	uint64_t token;   /* and that era's token */
 	uint64_t first_failed; /* failed epochs from here to the highest may have left files; 0 = none */
-	bool own;         /* this session wrote `epoch`, so the regions know their parents */
+	bool written_here;         /* this session wrote `epoch`, so the regions know their parents */
 	struct vv_run_table *table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
 	bool all_read;    /* a restart has read everything that `epoch` refers to */

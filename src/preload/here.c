@@ -262,7 +262,7 @@ static int begin(void)
 /* Only the thread that calls may speak MPI: then the ranks do not agree on the epoch before they all call again. */
 static const char *when_committed(void)
 {
-	return session->group && session->ctx.async && !session->group->behind ? "committed at the next call" : "";
+	return session->group && session->ctx.async && !session->group->threaded ? "committed at the next call" : "";
 }
 
 static int take(void)

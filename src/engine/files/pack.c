@@ -349,13 +349,13 @@ static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 	int rc = vv_file_set_check(&k->cargo);
 
 	if (rc == 0)
-		rc = vv_block_writer_drain(p->flush, &blocks);
+		rc = vv_block_writer_drain(p->block_writer, &blocks);
 	if (rc == 0)
 		rc = vv_file_set_check_stop(&k->cargo);
 	if (rc == 0)
 		rc = tell(k, blocks, &manifest);
 	if (rc == 0)
-		rc = vv_block_writer_turn(p->flush, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
+		rc = vv_block_writer_turn(p->block_writer, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
 	if (rc == 0)
 		rc = vv_pack_pipeline_bytes(k->feed, manifest.p, manifest.n, &runs);
 	if (rc == 0)
@@ -447,7 +447,7 @@ static int prepare(struct pack *k)
 		rc = open_cargo(k);
 	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
 	v->packed_bytes = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
-	rc = vv_load_parent_make(v, rc);
+	rc = vv_load_parent_run(v, rc);
 	if (rc == 0)
 		rc = look_back(k);
 	if (v->group)

@@ -228,7 +228,7 @@ static int add_first(struct vv_pack_pipeline *f)
 
 	f->first.slab = NULL;
 	for (size_t i = 0; rc == 0 && s && at < f->first.len; at += s->chunks[i++].len)
-		rc = vv_block_writer_add(f->p->flush, s->bytes + at, s->chunks[i].len, NULL, 0, false);
+		rc = vv_block_writer_add(f->p->block_writer, s->bytes + at, s->chunks[i].len, NULL, 0, false);
 	return rc;
 }
 
@@ -240,7 +240,7 @@ static int add_slab(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 
 	if (f->first.slab && f->first.len == s->len) {
 		vv_pack_buffer_trim(s);
-		rc = vv_block_writer_take(f->p->flush, &s->bytes, s->cap, s->len, &taken);
+		rc = vv_block_writer_take(f->p->block_writer, &s->bytes, s->cap, s->len, &taken);
 	}
 	if (rc == 0 && !taken)
 		rc = add_first(f);
@@ -257,7 +257,7 @@ static int add(struct vv_pack_pipeline *f, const uint8_t *bytes, size_t n)
 	} else {
 		rc = add_first(f);
 		if (rc == 0)
-			rc = vv_block_writer_add(f->p->flush, bytes, n, NULL, 0, false);
+			rc = vv_block_writer_add(f->p->block_writer, bytes, n, NULL, 0, false);
 	}
 	f->p->pos += n;
 	f->in_block += n;
@@ -372,10 +372,10 @@ static int turn(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 	int rc = 0;
 
 	if (f->kind != k && !(f->kind && f->kind->joint && k->joint)) {
-		rc = vv_block_writer_turn(f->p->flush, vv_recipes_codec(k), &k->recipe, vv_recipes_block(k));
+		rc = vv_block_writer_turn(f->p->block_writer, vv_recipes_codec(k), &k->recipe, vv_recipes_block(k));
 		f->in_block = 0;
 	} else if (f->file != s->file && !k->merged && (f->in_block >= LEAST_CUT || k->recipe.record > 1)) {
-		rc = vv_block_writer_push(f->p->flush);
+		rc = vv_block_writer_push(f->p->block_writer);
 		f->in_block = 0;
 	}
 	f->kind = k;

@@ -80,7 +80,7 @@ static int make_grains(struct varve *v)
 	v->grains = vv_mem_new(1, sizeof(*v->grains));
 	if (!v->grains)
 		return VV_ENOMEM;
-	vv_new_data_init(&v->grains->stream, v);
+	vv_new_data_init(&v->grains->new_data, v);
 	return 0;
 }
 
@@ -170,8 +170,8 @@ void vv_grain_sets_free(struct varve *v)
 			free_set(g->set[i]);
 	}
 	vv_mem_free(g->set);
-	if (mine || g->stream.space == vv_space_host())
-		vv_new_data_fini(&g->stream);
+	if (mine || g->new_data.space == vv_space_host())
+		vv_new_data_fini(&g->new_data);
 	vv_mem_free(g);
 	v->grains = NULL;
 }
@@ -420,7 +420,7 @@ static uint8_t common_type(const struct vv_set *s)
 
 static int pass(struct varve *v, struct vv_set *s)
 {
-	struct grain_sets_taking t = { &v->grains->stream, s };
+	struct grain_sets_taking t = { &v->grains->new_data, s };
 	struct vv_sink sink = { &t, take_room, take_data, take_pieces };
 	int rc = vv_grain_sets_open_sieve(v, s, false);
 
@@ -445,7 +445,7 @@ static int pass(struct varve *v, struct vv_set *s)
 /* The device has forgotten nothing that counts if it runs out of memory in the middle: the host begins anew, with all. */
 static int take_set(struct varve *v, struct vv_set *s)
 {
-	struct vv_new_data *stream = &v->grains->stream;
+	struct vv_new_data *stream = &v->grains->new_data;
 	uint64_t len = stream->len;
 	int rc;
 
@@ -500,7 +500,7 @@ int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MA
 static int take_tail(struct vv_layer_writer *p, struct vv_region *r)
 {
 	static const uint8_t zero[VV_GRAIN_MAX];
-	struct vv_new_data *stream = &p->v->grains->stream;
+	struct vv_new_data *stream = &p->v->grains->new_data;
 	struct vv_fine *f = r->fine;
 	uint8_t bytes[VV_GRAIN_MAX];
 	struct vv_digest d;
@@ -558,7 +558,7 @@ static int take_all(struct vv_layer_writer *p)
 	for (size_t i = 0; rc == 0 && i < g->n; i++) {
 		struct vv_set *s = g->set[i];
 
-		rc = s->key.space->settle(s->key.device, g->order);
+		rc = s->key.space->settle(s->key.device, g->cuda_stream);
 		if (rc == 0)
 			rc = take_set(v, s);
 		if (rc == 0)
@@ -570,9 +570,9 @@ static int take_all(struct vv_layer_writer *p)
 		if (v->region[i]->fine)
 			rc = take_tail(p, v->region[i]);
 	if (rc == 0)
-		rc = vv_new_data_end(&g->stream);
-	p->chunks += g->stream.pages.n_chunks;
-	p->st.bytes_copied += g->stream.len;
+		rc = vv_new_data_end(&g->new_data);
+	p->chunks += g->new_data.pages.n_chunks;
+	p->st.bytes_copied += g->new_data.len;
 	return rc;
 }
 

@@ -50,7 +50,7 @@ struct vv_set_place { /* where the bytes at..end of the data of an epoch lie: ru
 	struct vv_shared_runs *sheet;
 };
 
-struct vv_echo { /* engine/grains/repeats.h: pages of the stream that a piece repeats */
+struct vv_repeat { /* engine/grains/repeats.h: pages of the stream that a piece repeats */
 	size_t piece;
 	uint64_t at, len;
 };
@@ -59,7 +59,7 @@ struct vv_echo { /* engine/grains/repeats.h: pages of the stream that a piece re
 struct vv_set_epoch {
 	struct vv_piece *piece;
 	size_t n_pieces, pieces_cap;
-	struct vv_echo *echo; /* ascending */
+	struct vv_repeat *echo; /* ascending */
 	size_t n_echoes, echoes_cap;
 	uint64_t data, data_end; /* in the stream */
 	uint8_t type;            /* of their elements, if all regions have the same; else bytes */
@@ -88,11 +88,11 @@ struct vv_set {
 struct vv_grain_sets {
 	struct vv_set **set;
 	size_t n, cap;
-	struct vv_new_data stream;
+	struct vv_new_data new_data;
 	uint64_t last_id;
 	atomic_bool given_up; /* by who would wait for what is learned behind a restart */
 	atomic_uint asked;    /* how often the kernel was asked there what was written */
-	void *order; /* the device's stream after whose work a checkpoint is to be taken; NULL: after all work */
+	void *cuda_stream; /* the device's stream after whose work a checkpoint is to be taken; NULL: after all work */
 };
 
 /* ---- engine/grains/grain_sets.c: which regions, and how ---- */

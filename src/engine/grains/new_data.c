@@ -40,7 +40,7 @@ void vv_new_data_fini(struct vv_new_data *s)
 
 int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 {
-	struct vv_new_data *s = &p->v->grains->stream;
+	struct vv_new_data *s = &p->v->grains->new_data;
 	uint64_t stage = vv_conf_number(&p->v->ctx.conf, "stage") / VV_NEW_DATA_BLOCK;
 
 	s->most = p->v->group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
@@ -100,7 +100,7 @@ int vv_new_data_end(struct vv_new_data *s)
 static void hash_step(void *arg, size_t step)
 {
 	struct varve *v = arg;
-	struct vv_new_data *s = &v->grains->stream;
+	struct vv_new_data *s = &v->grains->new_data;
 	size_t i = s->placed + step * STEP, end = i + STEP < s->pages.n_chunks ? i + STEP : s->pages.n_chunks;
 
 	for (; i < end; i++)
@@ -111,7 +111,7 @@ static void hash_step(void *arg, size_t step)
 static void hash_pages(struct varve *v)
 {
 	static const uint8_t zero[VV_NEW_DATA_PAGE];
-	struct vv_new_data *s = &v->grains->stream;
+	struct vv_new_data *s = &v->grains->new_data;
 	struct vv_region *r = &s->pages;
 
 	if (r->n_chunks)
@@ -139,7 +139,7 @@ static void count_in_blocks(struct vv_new_data *s, int change)
 
 static int place_page(struct vv_layer_writer *p, size_t i)
 {
-	struct vv_new_data *s = &p->v->grains->stream;
+	struct vv_new_data *s = &p->v->grains->new_data;
 	uint64_t at = (uint64_t)i * VV_NEW_DATA_PAGE;
 	bool added = false;
 	int rc;
@@ -158,7 +158,7 @@ static int place_page(struct vv_layer_writer *p, size_t i)
 
 static int place_pages(struct vv_layer_writer *p)
 {
-	struct vv_new_data *s = &p->v->grains->stream;
+	struct vv_new_data *s = &p->v->grains->new_data;
 	int rc = 0;
 
 	for (; rc == 0 && s->placed < s->pages.n_chunks; s->placed++)
@@ -183,14 +183,14 @@ void vv_new_data_break(struct vv_new_data *s)
 
 static int wait_stored(struct vv_layer_writer *p)
 {
-	struct vv_new_data *s = &p->v->grains->stream;
-	int rc = vv_block_writer_push(p->flush);
+	struct vv_new_data *s = &p->v->grains->new_data;
+	int rc = vv_block_writer_push(p->block_writer);
 
 	pthread_mutex_lock(&s->lock);
 	while (rc == 0 && s->in_blocks && !s->broken)
 		pthread_cond_wait(&s->written, &s->lock);
 	pthread_mutex_unlock(&s->lock);
-	return rc ? rc : vv_block_writer_push(p->flush); /* which tells what went wrong */
+	return rc ? rc : vv_block_writer_push(p->block_writer); /* which tells what went wrong */
 }
 
 /* Whole blocks that are filled are stored now, and used again. */
@@ -207,7 +207,7 @@ static int drain(struct vv_new_data *s)
 		rc = vv_new_data_end(s);
 	if (rc == 0)
 		rc = vv_index_reserve(&p->v->history->index, s->pages.n_chunks - s->placed);
-	if (rc == 0 && !p->flush)
+	if (rc == 0 && !p->block_writer)
 		rc = p->source.open(p);
 	if (rc == 0) {
 		hash_pages(p->v);
@@ -287,7 +287,7 @@ void vv_new_data_rewind(struct vv_new_data *s, uint64_t len)
 
 int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first)
 {
-	struct vv_new_data *s = p->v->grains ? &p->v->grains->stream : NULL;
+	struct vv_new_data *s = p->v->grains ? &p->v->grains->new_data : NULL;
 	int rc = 0;
 
 	if (!s || s->sifted)
@@ -306,7 +306,7 @@ int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first)
 
 void vv_new_data_heard(struct vv_layer_writer *p)
 {
-	struct vv_region *r = p->v->grains ? &p->v->grains->stream.pages : NULL;
+	struct vv_region *r = p->v->grains ? &p->v->grains->new_data.pages : NULL;
 
 	for (size_t i = 0; r && p->claims && i < r->n_chunks; i++)
 		if (vv_rank_dedup_is_claim(p, r->now[i]) &&
@@ -316,7 +316,7 @@ void vv_new_data_heard(struct vv_layer_writer *p)
 
 void vv_new_data_promise(struct vv_layer_writer *p, uint64_t *pos)
 {
-	struct vv_region *r = p->v->grains ? &p->v->grains->stream.pages : NULL;
+	struct vv_region *r = p->v->grains ? &p->v->grains->new_data.pages : NULL;
 	struct vv_claims *c = p->claims;
 
 	for (size_t i = 0; r && i < r->n_chunks; i++) {
@@ -340,7 +340,7 @@ int vv_new_data_place(struct vv_layer_writer *p)
 
 int vv_new_data_runs(const struct vv_layer_writer *p, uint64_t at, uint64_t end, struct vv_runs *out)
 {
-	const struct vv_region *r = &p->v->grains->stream.pages;
+	const struct vv_region *r = &p->v->grains->new_data.pages;
 	int rc = 0;
 
 	for (size_t i = (size_t)(at / VV_NEW_DATA_PAGE); rc == 0 && at < end; i++) {

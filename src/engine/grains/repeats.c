@@ -83,7 +83,7 @@ static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo
 /* It begins where a page of the stream does. */
 static uint64_t gap_before(const struct vv_layer_writer *p)
 {
-	return -p->v->grains->stream.len % VV_NEW_DATA_PAGE;
+	return -p->v->grains->new_data.len % VV_NEW_DATA_PAGE;
 }
 
 /* These bytes of the stream stand for some that were found twice, and so are counted already: in this epoch or, if there are not as many, in older ones. */
@@ -98,7 +98,7 @@ static void uncount(struct varve_stats *st, uint64_t bytes)
 static int add(struct vv_layer_writer *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
 {
 	static const uint8_t nothing[VV_NEW_DATA_PAGE];
-	struct vv_new_data *stream = &p->v->grains->stream;
+	struct vv_new_data *stream = &p->v->grains->new_data;
 	size_t gap = (size_t)gap_before(p);
 	int rc = vv_mem_room(&s->now.echo, s->now.n_echoes, &s->now.echoes_cap, sizeof(*s->now.echo));
 
@@ -106,7 +106,7 @@ static int add(struct vv_layer_writer *p, struct vv_set *s, size_t piece, const 
 		rc = vv_new_data_append(stream, nothing, gap);
 	if (rc)
 		return rc;
-	s->now.echo[s->now.n_echoes++] = (struct vv_echo){ piece, stream->len, len };
+	s->now.echo[s->now.n_echoes++] = (struct vv_repeat){ piece, stream->len, len };
 	uncount(&p->st, gap + len);
 	return vv_new_data_append(stream, echo, (size_t)len);
 }
@@ -133,7 +133,7 @@ int vv_repeats_take(struct vv_layer_writer *p, struct vv_set *s)
 	return rc;
 }
 
-static const struct vv_echo *find(const struct vv_set *s, size_t piece)
+static const struct vv_repeat *find(const struct vv_set *s, size_t piece)
 {
 	size_t i;
 
@@ -144,7 +144,7 @@ static const struct vv_echo *find(const struct vv_set *s, size_t piece)
 int vv_repeats_weave(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
 {
 	uint64_t len = (uint64_t)s->now.piece[piece].len * s->key.grain;
-	const struct vv_echo *e = find(s, piece);
+	const struct vv_repeat *e = find(s, piece);
 	struct vv_runs once = { 0 };
 	int rc = e ? vv_new_data_runs(p, e->at, e->at + e->len, &once) : 0;
 

@@ -137,7 +137,7 @@ static struct vv_fence *fence_for(struct varve *v, const struct vv_region *r)
 
 	if (v->tracking.tracker == VV_BY_FENCE || r->tracked->how != VV_BY_DIGEST || t->geometry.tile_groups > FEW_GROUPS || t->fences.no_fence_fine)
 		return t->fences.fence;
-	if (!t->fences.fence_fine && vv_fence_new(VV_FENCE_SIGBUS, vv_write_fault_ask, v, &t->fences.fence_fine) < 0) {
+	if (!t->fences.fence_fine && vv_fence_new(VV_FENCE_SIGBUS, vv_write_fault_handle, v, &t->fences.fence_fine) < 0) {
 		vv_err_clear();
 		t->fences.no_fence_fine = true;
 	}
@@ -190,7 +190,7 @@ static int need_fence(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
 	bool sigbus = strcmp(vv_conf_text(&v->ctx.conf, "tracker"), "sigbus") == 0;
-	int rc = t->fences.fence ? 0 : vv_fence_new(sigbus ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT, vv_write_fault_ask, v, &t->fences.fence);
+	int rc = t->fences.fence ? 0 : vv_fence_new(sigbus ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT, vv_write_fault_handle, v, &t->fences.fence);
 	size_t kept = 0;
 
 	if (rc == 0)
@@ -291,7 +291,7 @@ static void find_must(struct vv_tiles *t)
 
 		for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_bare(r, k))
 			if (vv_tiles_todo(t, r, k) & vv_tiles_bare(t, r, k) & ~vv_tiles_held(t, r, k)) {
-				t->geometry.tile[k].flags |= VV_TILE_MUST;
+				t->geometry.tile[k].flags |= VV_TILE_CALLER_WAITS;
 				t->waiters.must++;
 			}
 	}
@@ -324,7 +324,7 @@ static int check_must(const struct vv_tiles *t)
 	if (!must)
 		return VV_ENOMEM;
 	for (size_t k = 0; k < t->plan.n_queue && n < t->waiters.must; k++)
-		if (t->geometry.tile[t->plan.queue[k]].flags & VV_TILE_MUST)
+		if (t->geometry.tile[t->plan.queue[k]].flags & VV_TILE_CALLER_WAITS)
 			must[n++] = range_of(t, vv_tiles_region(t, t->plan.queue[k]), t->plan.queue[k]);
 	lost = vv_lost_memory_find(must, n, &lo, &hi);
 	vv_mem_free(must);
@@ -542,7 +542,7 @@ void vv_capture_settle(struct varve *v)
 
 	pthread_mutex_lock(&t->lock);
 	while (t->waiters.must)
-		pthread_cond_wait(&t->freed, &t->lock);
+		pthread_cond_wait(&t->fault_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 }
 

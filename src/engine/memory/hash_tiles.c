@@ -40,7 +40,7 @@ size_t vv_hash_tiles_takes(uint64_t memory, size_t chunk)
 
 static int make_shelves(struct vv_store_tiles *w, bool all)
 {
-	struct vv_shelves *s = &w->shelves;
+	struct vv_digest_slots *s = &w->shelves;
 	size_t n;
 
 	s->chunks = w->t->geometry.tile_groups * w->t->geometry.group_chunks;
@@ -58,7 +58,7 @@ static int make_shelves(struct vv_store_tiles *w, bool all)
 	return 0;
 }
 
-static void drop_shelves(struct vv_shelves *s)
+static void drop_shelves(struct vv_digest_slots *s)
 {
 	vv_mem_unmap(s->v, s->len);
 	vv_mem_free(s->free);
@@ -72,7 +72,7 @@ struct vv_digest *vv_hash_tiles_digests(const struct vv_store_tiles *w, size_t t
 /* One place is kept for a tile that is wanted out of turn. */
 static bool take_shelf(struct vv_store_tiles *w, size_t tile, bool out_of_turn)
 {
-	struct vv_shelves *s = &w->shelves;
+	struct vv_digest_slots *s = &w->shelves;
 
 	if (w->t->geometry.tile[tile].shelf)
 		return true;
@@ -102,7 +102,7 @@ static void begin_batch(struct vv_batch *b)
 		struct vv_tile *x = &t->geometry.tile[b->tile[k]];
 
 		while (x->flags & VV_TILE_COPYING)
-			pthread_cond_wait(&t->bell, &t->lock);
+			pthread_cond_wait(&t->work_cond, &t->lock);
 		b->reading[k] = !(x->flags & (VV_TILE_HASHED | VV_TILE_HASHING));
 		if (b->reading[k])
 			x->flags |= VV_TILE_HASHING;
@@ -195,9 +195,9 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 	vv_hash_tiles_note_cost(t, groups, seconds);
 	b->done = true;
 	b->rc = rc;
-	pthread_cond_broadcast(&t->bell);
+	pthread_cond_broadcast(&t->work_cond);
 	if (t->fences.fencing)
-		pthread_cond_broadcast(&t->freed);
+		pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -311,14 +311,14 @@ static void sift(struct vv_store_tiles *w, size_t tile)
 	x->own |= VV_TILE_SIFTED;
 	pthread_mutex_lock(&t->lock);
 	while (x->flags & VV_TILE_COPYING)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	vv_tiles_set_todo(t, r, tile, dirty & ~known);
 	vv_tiles_let_go(t, r, tile, known);
 	if (known == dirty) {
 		vv_tiles_done(t, tile);
 		vv_hash_tiles_leave(w, tile);
 	} else if (t->waiters.waiting) {
-		pthread_cond_broadcast(&t->freed);
+		pthread_cond_broadcast(&t->fault_cond);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -348,7 +348,7 @@ int vv_hash_tiles_batch(struct vv_store_tiles *w)
 		return 0;
 	pthread_mutex_lock(&t->lock);
 	while (!b->done)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 	vv_pool_wait(w->p->v->ctx.pool, &b->task);
 	w->sifted++;
@@ -378,7 +378,7 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 		return vv_err_restore(&own.error);
 	pthread_mutex_lock(&t->lock);
 	while (x->flags & VV_TILE_HASHING)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 	sift(w, tile);
 	return 0;

@@ -134,8 +134,8 @@ static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t 
 static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
-		while (t->geometry.tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_MEMORY))
-			pthread_cond_wait(&t->bell, &t->lock);
+		while (t->geometry.tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_READ_IN_PLACE))
+			pthread_cond_wait(&t->work_cond, &t->lock);
 	n = still_shut(t, tile, n);
 	sort(tile, n);
 	for (size_t k = 0, end; k < n; k = end) {
@@ -167,7 +167,7 @@ static bool is_shut(const struct vv_tiles *t, size_t tile)
 {
 	const struct vv_region *r = vv_tiles_region(t, tile);
 
-	return !(t->geometry.tile[tile].flags & (VV_TILE_OPEN | VV_TILE_MUST)) && r->tracked->how != VV_BY_FENCE && r->tracked->fenced;
+	return !(t->geometry.tile[tile].flags & (VV_TILE_OPEN | VV_TILE_CALLER_WAITS)) && r->tracked->how != VV_BY_FENCE && r->tracked->fenced;
 }
 
 /* The tiles that come next and are safe, or can be made so. */
@@ -228,9 +228,9 @@ void vv_open_ahead_step(struct vv_tiles *t)
 	for (size_t k = 0; k < s.n; k++)
 		if (s.copy[k])
 			t->geometry.tile[s.tile[k]].flags &= (uint8_t)~VV_TILE_COPYING;
-	pthread_cond_broadcast(&t->bell); /* who hashes may wait for the end of copying, and we for the end of hashing */
+	pthread_cond_broadcast(&t->work_cond); /* who hashes may wait for the end of copying, and we for the end of hashing */
 	if (rc == 0)
 		open_tiles(t, s.tile, s.n);
-	pthread_cond_broadcast(&t->freed);
+	pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 }

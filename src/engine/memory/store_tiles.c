@@ -99,12 +99,12 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 		return rc;
 	pthread_mutex_lock(&t->lock);
 	while (x->flags & VV_TILE_COPYING)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	todo = vv_tiles_todo(t, r, tile);
 	held = vv_tiles_held(t, r, tile);
 	loose = todo & ~held & (x->flags & VV_TILE_OPEN ? UINT64_MAX : vv_tiles_bare(t, r, tile));
 	if (todo & ~held & ~loose)
-		x->flags |= VV_TILE_MEMORY;
+		x->flags |= VV_TILE_READ_IN_PLACE;
 	t->waiters.cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
 	t->waiters.groups_in_blocks += (size_t)__builtin_popcountll(todo);
 	pthread_mutex_unlock(&t->lock);
@@ -137,16 +137,16 @@ static int place_must(struct vv_store_tiles *w)
 		bool must;
 
 		pthread_mutex_lock(&t->lock);
-		must = t->geometry.tile[tile].flags & VV_TILE_MUST && t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
+		must = t->geometry.tile[tile].flags & VV_TILE_CALLER_WAITS && t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
 		if (must) {
-			t->geometry.tile[tile].flags |= VV_TILE_MEMORY; /* out of the order's hands, but not to be opened yet */
+			t->geometry.tile[tile].flags |= VV_TILE_READ_IN_PLACE; /* out of the order's hands, but not to be opened yet */
 			vv_write_order_release(&t->plan.order, (uint32_t)tile);
 		}
 		pthread_mutex_unlock(&t->lock);
 		if (must)
 			rc = place(w, tile, true);
 	}
-	return rc == 0 && any ? vv_block_writer_push(w->p->flush) : rc;
+	return rc == 0 && any ? vv_block_writer_push(w->p->block_writer) : rc;
 }
 
 /* A thread that waits takes the next cells that are freed: as long as some are on their way to the store, and none in a block
@@ -154,12 +154,12 @@ static int place_must(struct vv_store_tiles *w)
 static int serve_waiting(struct vv_store_tiles *w, bool *go_on)
 {
 	struct vv_tiles *t = w->t;
-	int rc = w->p->pos ? vv_block_writer_push(w->p->flush) : 0;
+	int rc = w->p->pos ? vv_block_writer_push(w->p->block_writer) : 0;
 
 	pthread_mutex_lock(&t->lock);
 	*go_on = !(t->waiters.waiting && t->waiters.rescue && t->waiters.cells_in_blocks && !t->waiters.broken);
 	if (rc == 0 && !*go_on)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 	return rc;
 }
@@ -175,7 +175,7 @@ static int place_next(struct vv_store_tiles *w, bool waiting)
 	pthread_mutex_unlock(&t->lock);
 	if (tile != VV_WRITE_ORDER_NONE)
 		rc = place(w, tile, waiting);
-	return rc == 0 && waiting ? vv_block_writer_push(w->p->flush) : rc;
+	return rc == 0 && waiting ? vv_block_writer_push(w->p->block_writer) : rc;
 }
 
 /* What others refer to, where it was promised to be. */
@@ -206,7 +206,7 @@ static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
 	pthread_mutex_lock(&t->lock);
 	copies = !t->waiters.waiting && vv_write_order_copies_first(&t->plan.order);
 	pthread_mutex_unlock(&t->lock);
-	return copies && vv_block_writer_room(w->p->flush, len);
+	return copies && vv_block_writer_room(w->p->block_writer, len);
 }
 
 /* Has the sink so much to do that more would only keep the program from writing it? Copies are no harm: there it is the cells that are
@@ -224,16 +224,16 @@ static bool is_fed(struct vv_store_tiles *w)
 static int rest(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	int rc = vv_block_writer_push(w->p->flush);
+	int rc = vv_block_writer_push(w->p->block_writer);
 
 	pthread_mutex_lock(&t->lock);
 	if (rc == 0 && is_fed(w))
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 	return rc;
 }
 
-int vv_store_tiles_tiles(struct vv_store_tiles *w)
+int vv_store_tiles_run(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
 	size_t len = t->geometry.tile_groups * t->geometry.group_len;
@@ -260,7 +260,7 @@ int vv_store_tiles_tiles(struct vv_store_tiles *w)
 			rc = serve_waiting(w, &go_on);
 		if (rc || !go_on)
 			continue;
-		if (!waiting && w->sifted < w->begun && (fed || !vv_block_writer_room(w->p->flush, len)))
+		if (!waiting && w->sifted < w->begun && (fed || !vv_block_writer_room(w->p->block_writer, len)))
 			rc = vv_hash_tiles_batch(w);
 		else if (fed)
 			rc = rest(w);
@@ -277,7 +277,7 @@ int vv_store_tiles_begin(struct vv_layer_writer *p, bool all)
 
 	if (!w)
 		return VV_ENOMEM;
-	p->stow = w;
+	p->storing = w;
 	w->p = p;
 	w->t = p->v->tiles;
 	rc = vv_layer_writer_begin(p);
@@ -286,7 +286,7 @@ int vv_store_tiles_begin(struct vv_layer_writer *p, bool all)
 
 void vv_store_tiles_free(struct vv_layer_writer *p)
 {
-	struct vv_store_tiles *w = p->stow;
+	struct vv_store_tiles *w = p->storing;
 
 	if (!w)
 		return;
@@ -294,5 +294,5 @@ void vv_store_tiles_free(struct vv_layer_writer *p)
 	vv_mem_free(w->loose);
 	vv_mem_free(w->lead);
 	vv_mem_free(w);
-	p->stow = NULL;
+	p->storing = NULL;
 }

@@ -9,7 +9,7 @@
 enum { VV_SIFT_RING = 256 }; /* tasks */
 
 /* Digests of tiles that are hashed and not yet placed: places of one size, for a tile's chunks each. */
-struct vv_shelves {
+struct vv_digest_slots {
 	struct vv_digest *v;
 	size_t len;    /* of the mapping */
 	size_t chunks; /* per place */
@@ -22,7 +22,7 @@ struct vv_batch;
 struct vv_store_tiles { /* one flush */
 	struct vv_layer_writer *p;
 	struct vv_tiles *t;
-	struct vv_shelves shelves;
+	struct vv_digest_slots shelves;
 	struct vv_batch *ring[VV_SIFT_RING];
 	size_t size, begun, sifted; /* batches */
 	size_t next;                /* in the tiles' queue: to be hashed */
@@ -35,7 +35,7 @@ struct vv_store_tiles { /* one flush */
 /* engine/memory/store_tiles.c. */
 int vv_store_tiles_begin(struct vv_layer_writer *p, bool all);
 /* Places all content of the epoch into its layer, which is open. */
-int vv_store_tiles_tiles(struct vv_store_tiles *w);
+int vv_store_tiles_run(struct vv_store_tiles *w);
 void vv_store_tiles_free(struct vv_layer_writer *p); /* waits for tasks in progress */
 
 #endif

@@ -82,14 +82,14 @@ struct vv_tile_waiters {
 	unsigned quiets;      /* times in a row that one of them heard nothing for a while, with a thread in the allocator, */
 	unsigned quiet_outs;  /* since a thread last came out of it: vv_mem_is_inside */
 	size_t copying;       /* threads that copy a tile */
-	size_t asking;        /* threads in vv_write_fault_ask */
+	size_t asking;        /* threads in vv_write_fault_handle */
 	size_t must;          /* tiles that the caller waits for */
 	size_t cells_in_blocks;  /* cells that are being stored, */
 	size_t groups_in_blocks; /* and groups, from their cells or in place */
 	bool broken;          /* storing the epoch in progress has failed */
 	bool spoiled;         /* it must fail: a thread that could not wait has written memory that it needs */
 	bool rescue;          /* a waiting thread takes a cell as soon as one is free; Nicolae and Cappello 2013 do not */
-	bool talking;         /* the ranks are being asked, and nothing is stored before they have answered */
+	bool asking_ranks;         /* the ranks are being asked, and nothing is stored before they have answered */
 };
 
 /* Since the last checkpoint. */
@@ -103,8 +103,8 @@ struct vv_tile_meters {
 
 struct vv_tiles {
 	pthread_mutex_t lock;
-	pthread_cond_t bell;  /* for the background thread: something to do */
-	pthread_cond_t freed; /* for threads at a fence: a tile is stored, a cell is free */
+	pthread_cond_t work_cond;  /* for the background thread: something to do */
+	pthread_cond_t fault_cond; /* for threads at a fence: a tile is stored, a cell is free */
 	bool stale;           /* the regions have changed */
 	bool fine;            /* small tiles */
 	unsigned votes;       /* epochs that asked for the other kind */

@@ -20,15 +20,15 @@ void vv_tiles_init(struct vv_tiles *t)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->bell, NULL);
-	pthread_cond_init(&t->freed, &attr);
+	pthread_cond_init(&t->work_cond, NULL);
+	pthread_cond_init(&t->fault_cond, &attr);
 	pthread_condattr_destroy(&attr);
 }
 
 void vv_tiles_fini(struct vv_tiles *t)
 {
-	pthread_cond_destroy(&t->freed);
-	pthread_cond_destroy(&t->bell);
+	pthread_cond_destroy(&t->fault_cond);
+	pthread_cond_destroy(&t->work_cond);
 	pthread_mutex_destroy(&t->lock);
 }
 
@@ -201,7 +201,7 @@ void vv_tiles_wait_askers(struct vv_tiles *t)
 {
 	VV_HELD(&t->lock);
 	while (t->waiters.asking)
-		pthread_cond_wait(&t->freed, &t->lock);
+		pthread_cond_wait(&t->fault_cond, &t->lock);
 }
 
 static void note_open(struct vv_tiles *t, const struct vv_region *r)
@@ -296,11 +296,11 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 	}
 	vv_tiles_let_go(t, r, tile, held);
 	vv_write_order_done(&t->plan.order, (uint32_t)tile);
-	if (x->flags & VV_TILE_MUST)
+	if (x->flags & VV_TILE_CALLER_WAITS)
 		t->waiters.must--;
-	x->flags &= (uint8_t)~(VV_TILE_MUST | VV_TILE_MEMORY);
-	pthread_cond_broadcast(&t->freed);
-	pthread_cond_broadcast(&t->bell);
+	x->flags &= (uint8_t)~(VV_TILE_CALLER_WAITS | VV_TILE_READ_IN_PLACE);
+	pthread_cond_broadcast(&t->fault_cond);
+	pthread_cond_broadcast(&t->work_cond);
 }
 
 void vv_tiles_sum(struct varve *v, struct varve_stats *st)
@@ -347,9 +347,9 @@ void vv_tiles_end(struct varve *v, bool ok)
 	struct vv_tiles *t = v->tiles;
 
 	pthread_mutex_lock(&t->lock);
-	t->waiters.talking = false;
+	t->waiters.asking_ranks = false;
 	while (t->waiters.copying)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	for (size_t k = 0; k < t->plan.n_queue; k++) {
 		struct vv_tile *x = &t->geometry.tile[t->plan.queue[k]];
 		struct vv_region *r = vv_tiles_region(t, t->plan.queue[k]);
@@ -371,6 +371,6 @@ void vv_tiles_end(struct varve *v, bool ok)
 	if (t->fences.fencing && v->tracking.tracker != VV_BY_FENCE && !(t->plan.learning && ok))
 		open_all(t); /* while the order is being learned, what is not written yet is still watched */
 	t->fences.fencing = t->waiters.broken = t->waiters.spoiled = false;
-	pthread_cond_broadcast(&t->freed);
+	pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 }

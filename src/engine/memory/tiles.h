@@ -18,9 +18,9 @@ enum {
 	VV_TILE_HASHING = 2,  /* being read */
 	VV_TILE_HASHED = 4,
 	VV_TILE_COPYING = 8,  /* being copied */
-	VV_TILE_MEMORY = 16,  /* being stored from where it lies: not to be changed */
+	VV_TILE_READ_IN_PLACE = 16,  /* being stored from where it lies: not to be changed */
 	VV_TILE_PLACED = 32,
-	VV_TILE_MUST = 64,    /* the caller of the checkpoint waits for it */
+	VV_TILE_CALLER_WAITS = 64,    /* the caller of the checkpoint waits for it */
 };
 
 struct vv_tile {
@@ -39,7 +39,7 @@ enum {
 /* Its locks; all else is zero to begin with, and goes with the layout. */
 void vv_tiles_init(struct vv_tiles *t);
 void vv_tiles_fini(struct vv_tiles *t);
-/* Under the lock, with no flush under way: until no thread is in vv_write_fault_ask. */
+/* Under the lock, with no flush under way: until no thread is in vv_write_fault_handle. */
 void vv_tiles_wait_askers(struct vv_tiles *t);
 /* The region, if it is fenced, no longer is: all of it is open. Who asks for a page of it just now is let through. */
 void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r);

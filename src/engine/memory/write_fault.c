@@ -24,7 +24,7 @@ static struct vv_region *region_at(const struct vv_tiles *t, uintptr_t page)
 
 static bool is_read(const struct vv_tile *x)
 {
-	return x->flags & (VV_TILE_HASHING | VV_TILE_COPYING | VV_TILE_MEMORY);
+	return x->flags & (VV_TILE_HASHING | VV_TILE_COPYING | VV_TILE_READ_IN_PLACE);
 }
 
 /* The cells are taken under the lock, the bytes copied without it. */
@@ -39,8 +39,8 @@ static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t 
 	pthread_mutex_lock(&t->lock);
 	x->flags &= (uint8_t)~VV_TILE_COPYING;
 	t->waiters.copying--;
-	pthread_cond_broadcast(&t->bell);
-	pthread_cond_broadcast(&t->freed);
+	pthread_cond_broadcast(&t->work_cond);
+	pthread_cond_broadcast(&t->fault_cond);
 }
 
 static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
@@ -104,14 +104,14 @@ static void wait_on(struct vv_tiles *t, struct patience *p)
 		return;
 	}
 	if (p->endless) {
-		pthread_cond_wait(&t->freed, &t->lock);
+		pthread_cond_wait(&t->fault_cond, &t->lock);
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += QUIET_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	if (pthread_cond_timedwait(&t->freed, &t->lock, &until) == 0)
+	if (pthread_cond_timedwait(&t->fault_cond, &t->lock, &until) == 0)
 		return;
 	note_quiet(t);
 	if (!p->looked)
@@ -126,10 +126,10 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 	uint64_t start = vv_clock_ns();
 
 	t->waiters.waiting++;
-	pthread_cond_broadcast(&t->bell);
+	pthread_cond_broadcast(&t->work_cond);
 	while (t->plan.order.state[tile] != VV_WRITE_ORDER_PROCESSED) {
 		uint64_t groups = uncopied(t, r, tile);
-		bool haste = t->waiters.talking || is_in_haste(p);
+		bool haste = t->waiters.asking_ranks || is_in_haste(p);
 
 		if (t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !(t->geometry.tile[tile].flags & VV_TILE_COPYING) && groups &&
 		    (((t->waiters.rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
@@ -144,7 +144,7 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 		wait_on(t, p);
 	}
 	t->waiters.waiting--;
-	pthread_cond_broadcast(&t->bell);
+	pthread_cond_broadcast(&t->work_cond);
 	vv_write_order_waited(&t->plan.order, (uint32_t)tile);
 	t->meters.wait_ns += vv_clock_ns() - start;
 }
@@ -260,7 +260,7 @@ bool vv_write_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, 
 	return true;
 }
 
-void vv_write_fault_ask(void *session, uintptr_t page)
+void vv_write_fault_handle(void *session, uintptr_t page)
 {
 	struct varve *v = session;
 	struct vv_tiles *t = v->tiles;
@@ -275,7 +275,7 @@ void vv_write_fault_ask(void *session, uintptr_t page)
 	r = region_at(t, page);
 	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
 	 * times it is its own memory, which lies where the program's was. */
-	if (r && r->tracked->fenced && !(!t->waiters.talking && t->plan.order.busy && vv_thread_is_own())) {
+	if (r && r->tracked->fenced && !(!t->waiters.asking_ranks && t->plan.order.busy && vv_thread_is_own())) {
 		uint64_t len = (uint64_t)t->geometry.group_len * t->geometry.tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
 		size_t first = r->tracked->first_tile + (size_t)(page > p ? (page - p) / len : 0);
@@ -295,7 +295,7 @@ void vv_write_fault_ask(void *session, uintptr_t page)
 	}
 	t->meters.fault_ns += vv_clock_ns() - start;
 	if (--t->waiters.asking == 0)
-		pthread_cond_broadcast(&t->freed);
+		pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 	pthread_setcancelstate(cancel, NULL);
 }

@@ -39,7 +39,7 @@ int vv_group_open(const struct varve_comm *plug, double patience, struct vv_grou
 	}
 	if (rc == 0) {
 		vv_comm_pair(g->comm, g->side);
-		g->behind = plug->any_thread;
+		g->threaded = plug->any_thread;
 		g->rank = plug->rank;
 		g->size = plug->size;
 		g->host = vv_mem_new(g->size, sizeof(*g->host));

@@ -20,7 +20,7 @@ enum vv_group_call { VV_GROUP_OPEN = 1, VV_GROUP_CHECKPOINT, VV_GROUP_RESTART, V
 struct vv_group {
 	struct vv_comm *comm; /* for calls that all ranks make */
 	struct vv_comm *side; /* for what goes on behind them */
-	bool behind;          /* other threads may use it */
+	bool threaded;          /* other threads may use it */
 	uint32_t rank, size;
 	enum vv_group_how how;
 	size_t threshold;

@@ -6,7 +6,7 @@
 enum { LEAST_STRIPE = 256 << 10 };
 
 /* Where more threads fill rooms, and of more memory, they take memory from the link: decision 18. */
-const struct vv_device_buffers_ways vv_dock_usual = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
+const struct vv_device_buffers_ways vv_device_buffers_usual = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
 
 static struct vv_device_buffers_ways ways;
 static bool trying;
@@ -104,7 +104,7 @@ static void run_close(struct vv_task *t)
 /* All rooms together have the memory that there may be. */
 void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len)
 {
-	const struct vv_device_buffers_ways *w = trying ? &ways : &vv_dock_usual;
+	const struct vv_device_buffers_ways *w = trying ? &ways : &vv_device_buffers_usual;
 	size_t fillers = vv_pool_width(pool) < w->fillers ? vv_pool_width(pool) : w->fillers, rooms = fillers + w->spare, stripes;
 	uint64_t stripe = stripe_for(fillers, w->stripe, len);
 

@@ -19,7 +19,7 @@ struct vv_device_buffers_ways { /* how many, and how large */
 	unsigned spare;   /* rooms on their way meanwhile */
 };
 
-extern const struct vv_device_buffers_ways vv_dock_usual;
+extern const struct vv_device_buffers_ways vv_device_buffers_usual;
 
 struct vv_device_buffers {
 	const struct vv_space *space;

@@ -49,7 +49,7 @@ static void promise_tile(struct vv_store_tiles *w, const struct vv_region *r, si
 
 static int promise(struct vv_layer_writer *p)
 {
-	struct vv_store_tiles *w = p->stow;
+	struct vv_store_tiles *w = p->storing;
 	struct vv_tiles *t = w->t;
 	uint64_t pos = 0;
 
@@ -96,14 +96,14 @@ static void sift_again(struct vv_store_tiles *w, size_t tile)
 		return;
 	pthread_mutex_lock(&t->lock);
 	while (t->geometry.tile[tile].flags & VV_TILE_COPYING)
-		pthread_cond_wait(&t->bell, &t->lock);
+		pthread_cond_wait(&t->work_cond, &t->lock);
 	vv_tiles_set_todo(t, r, tile, todo & ~known);
 	vv_tiles_let_go(t, r, tile, known);
 	if (todo == known) {
 		vv_tiles_done(t, tile);
 		vv_hash_tiles_leave(w, tile);
 	} else if (t->waiters.waiting) {
-		pthread_cond_broadcast(&t->freed);
+		pthread_cond_broadcast(&t->fault_cond);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -123,7 +123,7 @@ static int sift_all(struct vv_store_tiles *w)
 static void set_talking(struct vv_tiles *t, bool on)
 {
 	pthread_mutex_lock(&t->lock);
-	t->waiters.talking = on;
+	t->waiters.asking_ranks = on;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -141,12 +141,12 @@ int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
 	if (rc == 0 && p->claims)
 		rc = vv_new_data_sift(p, vv_tiles_end_number(p->v->tiles));
 	if (rc == 0 && p->claims)
-		rc = sift_all(p->stow);
+		rc = sift_all(p->storing);
 	rc = vv_rank_dedup_ask(p, rc, promise);
 	if (rc == 0)
 		vv_new_data_heard(p);
-	for (size_t k = 0; rc == 0 && p->claims && k < p->stow->t->plan.n_queue; k++)
-		sift_again(p->stow, p->stow->t->plan.queue[k]);
+	for (size_t k = 0; rc == 0 && p->claims && k < p->storing->t->plan.n_queue; k++)
+		sift_again(p->storing, p->storing->t->plan.queue[k]);
 	if (rc == 0 && p->v->group->aggregate != 1)
 		rc = vv_shared_file_begin(p, vv_rank_dedup_comm(p->v));
 	set_talking(p->v->tiles, false);

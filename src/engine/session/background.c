@@ -49,7 +49,7 @@ static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 {
 	struct vv_background *f = v->background;
 
-	f->failed[f->n_failed] = (struct vv_fate){ .epoch = epoch };
+	f->failed[f->n_failed] = (struct vv_epoch_failure){ .epoch = epoch };
 	vv_err_save(rc, &f->failed[f->n_failed++].error);
 }
 
@@ -131,7 +131,7 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_commit_ranks_begin(p, rc);
 	end_pass(p, rc);
 	vv_epoch_free(p);
-	if (!v->ctx.async || v->group->behind)
+	if (!v->ctx.async || v->group->threaded)
 		vv_commit_ranks_step(v, true);
 	rc = v->ctx.async ? 0 : vv_background_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
 	return rc < 0 ? rc : 0;
@@ -190,8 +190,8 @@ static void *serve(void *arg)
 	vv_thread_mark_own();
 	take(f, &deaf);
 	while (!f->stop) {
-		struct vv_layer_writer *p = f->pass;
-		struct varve *v = f->recall;
+		struct vv_layer_writer *p = f->epoch;
+		struct varve *v = f->relearning;
 
 		if (!p && !v) {
 			await_change(f, &deaf);
@@ -203,8 +203,8 @@ static void *serve(void *arg)
 		else
 			vv_background_run(p);
 		take(f, &deaf);
-		f->recall = NULL;
-		f->pass = v ? f->pass : NULL;
+		f->relearning = NULL;
+		f->epoch = v ? f->epoch : NULL;
 		vv_event_ring(&f->change);
 	}
 	give(f, &deaf);
@@ -228,7 +228,7 @@ void vv_background_start(struct vv_layer_writer *p)
 	sigset_t deaf;
 
 	take(f, &deaf);
-	f->pass = p;
+	f->epoch = p;
 	p->v->newest = p->epoch;
 	vv_event_ring(&f->change);
 	give(f, &deaf);
@@ -240,7 +240,7 @@ void vv_background_recall(struct varve *v)
 	sigset_t deaf;
 
 	take(f, &deaf);
-	f->recall = v;
+	f->relearning = v;
 	vv_event_ring(&f->change);
 	give(f, &deaf);
 }
@@ -251,7 +251,7 @@ void vv_background_wait(struct varve *v)
 	sigset_t deaf;
 
 	take(f, &deaf);
-	while (f->pass || f->recall)
+	while (f->epoch || f->relearning)
 		await_change(f, &deaf);
 	give(f, &deaf);
 }
@@ -263,7 +263,7 @@ bool vv_background_busy(struct varve *v)
 	bool busy;
 
 	take(f, &deaf);
-	busy = f->pass || f->recall;
+	busy = f->epoch || f->relearning;
 	give(f, &deaf);
 	return busy;
 }
@@ -303,9 +303,9 @@ int vv_background_fate(struct varve *v, uint64_t epoch, bool wait)
 	int rc = VV_BACKGROUND_UNKNOWN;
 
 	take(f, &deaf);
-	while (wait && f->pass && epoch > f->last)
+	while (wait && f->epoch && epoch > f->last)
 		await_change(f, &deaf);
-	if (f->pass && epoch > f->last)
+	if (f->epoch && epoch > f->last)
 		rc = epoch == v->newest ? 0 : VV_BACKGROUND_UNKNOWN;
 	else if (f->first && epoch >= f->first && epoch <= f->last)
 		rc = 1;

@@ -6,7 +6,7 @@
 #include "engine/context.h"
 
 /* The result of an epoch that failed. */
-struct vv_fate {
+struct vv_epoch_failure {
 	uint64_t epoch;
 	bool told;
 	struct vv_err_state error;
@@ -17,10 +17,10 @@ struct vv_background {
 	struct vv_event change;
 	pthread_t thread;
 	bool started, stop;
-	struct vv_layer_writer *pass;  /* under way; NULL = none */
-	struct varve *recall;  /* the session, if it learns what its regions held at a restart: engine/grains/relearn.c; else NULL */
+	struct vv_layer_writer *epoch;  /* under way; NULL = none */
+	struct varve *relearning;  /* the session, if it learns what its regions held at a restart: engine/grains/relearn.c; else NULL */
 	uint64_t first, last;  /* epochs of this session whose fate is known */
-	struct vv_fate *failed;
+	struct vv_epoch_failure *failed;
 	size_t n_failed, failed_cap;
 	varve_done_fn done;
 	void *done_arg;

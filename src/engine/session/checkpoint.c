@@ -30,7 +30,7 @@ static int prepare(struct varve *v)
 
 	if (rc == 0)
 		rc = vv_store_held(v->ctx.writer);
-	rc = vv_load_parent_make(v, rc);
+	rc = vv_load_parent_run(v, rc);
 	if (rc == 0 && v->ctx.async)
 		rc = vv_background_ready(v->background);
 	if (!v->group)
@@ -39,14 +39,14 @@ static int prepare(struct varve *v)
 	if (rc == 0 && wants)
 		rc = vv_group_agree(v->group, v->group->comm, vv_retention_reclaim(v));
 	if (rc == 0 && wants)
-		rc = vv_group_agree(v->group, v->group->comm, vv_load_parent_make(v, 0));
+		rc = vv_group_agree(v->group, v->group->comm, vv_load_parent_run(v, 0));
 	return rc ? rc : vv_tip_agree_on_numbers(v);
 }
 
 /* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
 static int ask_ranks(struct varve *v, struct vv_layer_writer *p, int rc)
 {
-	if (v->ctx.async && v->group->behind)
+	if (v->ctx.async && v->group->threaded)
 		return vv_group_agree(v->group, v->group->comm, rc);
 	return vv_ask_ranks_run(p, rc);
 }

@@ -22,7 +22,7 @@ struct vv_report { /* of one rank, to all */
 	uint64_t seal; /* of the comm */
 };
 
-struct vv_ruling { /* of one rank, to all: what is decided, or why it failed */
+struct vv_decision { /* of one rank, to all: what is decided, or why it failed */
 	uint64_t reclaimed; /* gc has been at work */
 	uint64_t cutoff, every; /* engine/session/retention.c, where ranks have stores of their own */
 	struct vv_err_state error;
@@ -30,7 +30,7 @@ struct vv_ruling { /* of one rank, to all: what is decided, or why it failed */
 };
 
 _Static_assert(offsetof(struct vv_report, seal) + VV_COMM_SEAL == sizeof(struct vv_report), "the seal is at the end");
-_Static_assert(offsetof(struct vv_ruling, seal) + VV_COMM_SEAL == sizeof(struct vv_ruling), "the seal is at the end");
+_Static_assert(offsetof(struct vv_decision, seal) + VV_COMM_SEAL == sizeof(struct vv_decision), "the seal is at the end");
 
 struct vv_commit_ranks {
 	bool pending;
@@ -41,7 +41,7 @@ struct vv_commit_ranks {
 	struct vv_err_state error; /* of this rank's part */
 	struct vv_comm_op op;
 	struct vv_report mine, *all;
-	struct vv_ruling *ruling;
+	struct vv_decision *ruling;
 };
 
 int vv_commit_ranks_init(struct varve *v);

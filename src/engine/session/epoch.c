@@ -69,7 +69,7 @@ void vv_epoch_free(struct vv_layer_writer *p)
 		return;
 	vv_store_tiles_free(p);
 	vv_rank_dedup_end(p);
-	vv_block_writer_free(p->flush);
+	vv_block_writer_free(p->block_writer);
 	vv_head_fini(&p->head);
 	vv_payload_blocks_fini(&p->blocks);
 	vv_payload_digests_fini(&p->digests);
@@ -89,15 +89,15 @@ static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
 	pthread_mutex_lock(&t->lock);
 	if (!owed) {
 		t->waiters.broken = true;
-		pthread_cond_broadcast(&t->bell);
+		pthread_cond_broadcast(&t->work_cond);
 		if (v->grains)
-			vv_new_data_break(&v->grains->stream);
+			vv_new_data_break(&v->grains->new_data);
 	}
 	for (int i = 0; i < n; i++) {
 		struct vv_tile *x = owed[i].tag == VV_NEW_DATA_TAG ? NULL : &t->geometry.tile[owed[i].tag];
 
 		if (!x) {
-			vv_new_data_stored(&v->grains->stream, owed[i].adds);
+			vv_new_data_stored(&v->grains->new_data, owed[i].adds);
 			continue;
 		}
 		x->in_blocks -= owed[i].adds;
@@ -112,7 +112,7 @@ int vv_epoch_open_layer(struct vv_layer_writer *p)
 	struct vv_block_writer_options opt = *p->v->coding;
 
 	opt.prompt = p->v->tiles->fences.fencing;
-	opt.always = p->v->grains && p->v->grains->stream.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
+	opt.always = p->v->grains && p->v->grains->new_data.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
 	opt.costs = p->v->costs;
 	p->v->costs->shared = p->v->group != NULL;
 	opt.stored = stored;
@@ -126,13 +126,13 @@ static int store_memory(struct vv_layer_writer *p)
 {
 	int rc = 0;
 
-	if (!p->stow)
+	if (!p->storing)
 		rc = p->v->group ? vv_ask_ranks_run(p, 0) : vv_store_tiles_begin(p, false);
 	vv_test_point("asked");
-	if (rc == 0 && !p->flush)
+	if (rc == 0 && !p->block_writer)
 		rc = vv_epoch_open_layer(p);
 	if (rc == 0)
-		rc = vv_store_tiles_tiles(p->stow);
+		rc = vv_store_tiles_run(p->storing);
 	vv_test_point("placed");
 	vv_store_tiles_free(p);
 	return rc;
@@ -154,7 +154,7 @@ static int add_run(struct vv_layer_writer *p, struct vv_runs *runs, struct vv_ru
 	int rc = vv_run_add(runs, run);
 
 	if (rc == 0 && runs->n > before && runs->n % LONG == 0) {
-		rc = p->flush ? vv_block_writer_drain(p->flush, &blocks) : 0;
+		rc = p->block_writer ? vv_block_writer_drain(p->block_writer, &blocks) : 0;
 		make_room(p, runs->n == LONG ? 2 * LONG : LONG, sizeof(run));
 	}
 	return rc;
@@ -225,7 +225,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	struct vv_layer_gap gap = { 0 };
 	struct iovec iov[3];
 	uint64_t changed;
-	int rc = vv_block_writer_finish(p->flush, &p->blocks);
+	int rc = vv_block_writer_finish(p->block_writer, &p->blocks);
 
 	if (rc)
 		return rc;
@@ -245,7 +245,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	if (rc == 0)
 		rc = vv_provenance_list(&p->v->ctx.lineage, &own, &p->head, &eras);
 	if (rc == 0)
-		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_block_writer_coder(p->flush),
+		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_block_writer_coder(p->block_writer),
 				       p->put->written, &tail, head, &gap);
 	vv_era_table_fini(&eras);
 	iov[0] = (struct iovec){ tail.p, gap.at };
@@ -361,8 +361,8 @@ void vv_epoch_abandon(struct vv_layer_writer *p)
 
 	vv_err_save(0, &error);
 	vv_store_tiles_free(p);
-	vv_block_writer_free(p->flush);
-	p->flush = NULL;
+	vv_block_writer_free(p->block_writer);
+	p->block_writer = NULL;
 	if (p->captured)
 		vv_tiles_end(v, false);
 	p->captured = false;

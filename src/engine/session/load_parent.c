@@ -36,7 +36,7 @@ static int load_parent(struct varve *v)
 {
 	int rc;
 
-	if (v->tip.own || !v->tip.epoch)
+	if (v->tip.written_here || !v->tip.epoch)
 		return 0;
 	if (v->tip.has_table)
 		return vv_run_table_settle(v->tip.table, v->ctx.pool);
@@ -136,7 +136,7 @@ static int know_less(struct varve *v, uint64_t epoch)
 		vv_log_warn("epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others, so that little of what they hold can be referred to, and more is stored anew",
 			    epoch, v->ctx.lineage.name);
 	vv_tip_is_mixed(v);
-	if (v->tip.own || !v->tip.all_read)
+	if (v->tip.written_here || !v->tip.all_read)
 		vv_tip_step_back(v, 0);
 	v->group->introduced = true;
 	forget_claims(v);
@@ -162,7 +162,7 @@ static int settle(struct varve *v, int rc)
 	return rc;
 }
 
-int vv_load_parent_make(struct varve *v, int rc)
+int vv_load_parent_run(struct varve *v, int rc)
 {
 	rc = rc ? rc : vv_threads_start(v);
 	if (rc == 0)
@@ -171,7 +171,7 @@ int vv_load_parent_make(struct varve *v, int rc)
 		rc = load_index(v);
 	if (v->group && v->group->split)
 		rc = settle(v, rc);
-	if (rc == 0 && !v->tip.own && v->tip.epoch) {
+	if (rc == 0 && !v->tip.written_here && v->tip.epoch) {
 		vv_region_adopt_all(v);
 		rc = vv_referenced_layers_found(v);
 	}

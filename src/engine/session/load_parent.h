@@ -5,6 +5,6 @@
 struct varve;
 
 /* The index, the parent's table and the regions' chunks are in memory. By all ranks together; `rc`: what went before, on this rank. */
-int vv_load_parent_make(struct varve *v, int rc);
+int vv_load_parent_run(struct varve *v, int rc);
 
 #endif

@@ -65,7 +65,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 	pthread_mutex_unlock(&v->tiles->lock);
 	vv_run_table_fini(v->view);
 	if (v->grains)
-		v->grains->order = stream;
+		v->grains->cuda_stream = stream;
 	rc = vv_checkpoint_run(v);
 	note_cost(v, start);
 	if (rc == 0) {

@@ -81,7 +81,7 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 		vv_mem_free(whole);
 		return VV_ENOMEM;
 	}
-	r->adopted = v->tip.own || !v->tip.epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
+	r->adopted = v->tip.written_here || !v->tip.epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
 	v->region[v->n_regions++] = r;
 	*out = r;
 	return 0;

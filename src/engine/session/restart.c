@@ -62,7 +62,7 @@ static int check_ranks(const struct varve *v, uint64_t epoch)
 /* What this rank holds of other ranks' layers can be told only now, before the program changes it. */
 static int adopt_now(struct varve *v)
 {
-	int rc = vv_load_parent_make(v, 0);
+	int rc = vv_load_parent_run(v, 0);
 
 	return rc ? rc : vv_region_adopt_foreign(v);
 }

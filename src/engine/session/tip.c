@@ -47,7 +47,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	*v->tip.table = *table;
 	*table = (struct vv_run_table){ 0 };
 	v->tip.has_table = v->tip.all_read = true;
-	v->tip.own = v->tip.compared = false;
+	v->tip.written_here = v->tip.compared = false;
 	v->tip.epoch = epoch;
 	v->newest = epoch;
 	v->tip.first_failed = 0; /* it may be the one that is continued */
@@ -163,7 +163,7 @@ void vv_tip_accept(const struct vv_layer_writer *p)
 	v->tip.depth = p->head.depth;
 	v->tip.epoch = p->epoch;
 	v->tip.first_failed = 0; /* remains that could not be removed by now stay: intact, and older than this epoch */
-	v->tip.own = true;
+	v->tip.written_here = true;
 	v->tip.has_table = false;
 	vv_run_table_fini(v->tip.table);
 }

@@ -56,7 +56,7 @@ int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer
 	if (!p->put)
 		rc = vv_store_put_open(v->ctx.store, object, (uint64_t)p->chunks * vv_conf_number(&v->ctx.conf, "chunk"), &p->put);
 	if (rc == 0)
-		rc = vv_block_writer_open(v->ctx.pool, p->put, opt, &p->flush);
+		rc = vv_block_writer_open(v->ctx.pool, p->put, opt, &p->block_writer);
 	if (rc)
 		return rc;
 	vv_layer_put_header(&header);
@@ -125,7 +125,7 @@ static int append(struct vv_layer_writer *p, const struct vv_region *r, const st
 	int rc = vv_layer_writer_note(p, d, (uint32_t)len, entry);
 
 	if (rc == 0)
-		rc = vv_block_writer_add(p->flush, bytes, len, &form, tag, how != VV_PLACE_LYING);
+		rc = vv_block_writer_add(p->block_writer, bytes, len, &form, tag, how != VV_PLACE_LYING);
 	if (rc)
 		return rc;
 	p->pos += len;

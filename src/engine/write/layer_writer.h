@@ -29,7 +29,7 @@ struct vv_layer_writer {
 	struct vv_region **region; /* as they were at the call */
 	size_t n_regions;
 	struct vv_put *put;
-	struct vv_block_writer *flush;
+	struct vv_block_writer *block_writer;
 	struct vv_head head;
 	struct vv_blocks blocks;
 	struct vv_digests digests;
@@ -38,7 +38,7 @@ struct vv_layer_writer {
 	size_t lent;  /* bytes of the buffer, to its tables */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
 	struct vv_layer_source source;
-	struct vv_store_tiles *stow;     /* engine/memory/store_tiles.c, while it is under way */
+	struct vv_store_tiles *storing;     /* engine/memory/store_tiles.c, while it is under way */
 	struct vv_claims *claims; /* engine/write/rank_dedup.c: what is new to this rank, before the others are asked; NULL if they are not */
 	struct varve_stats st;
 	uint64_t start_ns;

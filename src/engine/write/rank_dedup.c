@@ -528,7 +528,7 @@ static void talk_free(struct vv_rank_dedup_priv *t)
 
 struct vv_comm *vv_rank_dedup_comm(const struct varve *v)
 {
-	return v->group->behind && v->ctx.async ? v->group->side : v->group->comm;
+	return v->group->threaded && v->ctx.async ? v->group->side : v->group->comm;
 }
 
 int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct vv_layer_writer *p))

@@ -366,7 +366,7 @@ static void test_pieces(void)
 	memset(region, 0, SIZE);
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	CHECK(memcmp(region, want, SIZE) == 0);
-	ok(vv_load_parent_make(v, 0));
+	ok(vv_load_parent_run(v, 0));
 	ok(vv_index_limit_shrink(v, 0));
 	CHECK_EQ(lay_now(v), 0);
 	ok(varve_close(v));
