@@ -221,7 +221,7 @@ int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const cha
 	char allowed[VV_CONF_WORDS];
 
 	if (!it)
-		return vv_err_set(VV_EINVAL, "%s: unknown option '%.60s' ('varve config' lists them all)", origin, name);
+		return vv_err_set(VV_EINVAL, "%s: unknown option '%.60s' ('varve config --all' lists them all)", origin, name);
 	if (!vv_conf_fits(c, name, text, allowed))
 		return vv_err_set(VV_EINVAL, "%s: %s = '%.80s' is not %s", origin, it->name, text, allowed);
 	return store(&c->value[it - c->item], text, origin);

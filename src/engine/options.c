@@ -105,3 +105,21 @@ struct vv_store_options vv_options_store(const struct vv_conf *c, bool create)
 		.s3_part_bytes = vv_conf_number(c, "s3-part"),
 	};
 }
+
+static bool is_among(const char *name, const char *const *list)
+{
+	while (*list && strcmp(*list, name) != 0)
+		list++;
+	return *list != NULL;
+}
+
+enum vv_options_tier vv_options_tier(const char *name)
+{
+	static const char *const everyday[] = { "mode",   "keep",  "keep-every", "interval", "overhead", "mtbf",   "signal",
+						"codec", "stats", "log",        "timeout",  "threads",  NULL };
+	static const char *const comparison[] = { "eager", "order", "granule", "dedup", "method", "threshold", NULL };
+
+	if (is_among(name, everyday))
+		return VV_OPTIONS_EVERYDAY;
+	return is_among(name, comparison) ? VV_OPTIONS_COMPARISON : VV_OPTIONS_TUNING;
+}

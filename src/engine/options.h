@@ -12,4 +12,8 @@ uint64_t vv_options_history(const struct vv_conf *c, uint64_t in_chunks, uint64_
 /* What the stores need to know; points into c. */
 struct vv_store_options vv_options_store(const struct vv_conf *c, bool create);
 
+/* Who needs an option: every user; somebody who tunes; somebody who compares with the published algorithms. */
+enum vv_options_tier { VV_OPTIONS_EVERYDAY, VV_OPTIONS_TUNING, VV_OPTIONS_COMPARISON };
+enum vv_options_tier vv_options_tier(const char *name);
+
 #endif

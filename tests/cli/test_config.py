@@ -14,7 +14,7 @@ class Config(command.Case):
         return o["value"], o["origin"]
 
     def test_all(self):
-        text = self.varve("config")
+        text = self.varve("config", "--all")
         found = self.json("config")
         self.assertGreater(len(found["options"]), 10)
         for o in found["options"]:
@@ -30,6 +30,15 @@ class Config(command.Case):
         self.assertEqual(found["digests"], ["xxh3", "sha256"])
         self.assertIn(found["version"], self.varve("--version"))
         self.assertIn(found["architecture"], text)
+
+    def test_tiers(self):
+        """Without --all: the twelve that every user needs, and any other that is set."""
+        few = self.varve("config")
+        for o in self.json("config")["options"]:
+            self.assertEqual(f"\n{o['name']} " in few, o["tier"] == "everyday", o["name"])
+        self.assertEqual(sum(o["tier"] == "everyday" for o in self.json("config")["options"]), 12)
+        self.assertIn("--all shows them", few)
+        self.assertIn("\nbuffer ", self.varve("config", "-o", "buffer=1MiB"))
 
     def test_vectors(self):
         """What the processor has, and no more of it than VARVE_CPU says."""

@@ -4,6 +4,7 @@
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "codec/codec.h"
+#include "engine/options.h"
 #include "vv_config.h"
 #include <string.h>
 #include <strings.h>
@@ -27,6 +28,8 @@ static const char *const reports[] = { "json", VV_HAVE_REPORT ? "page" : NULL, N
 static const char *const spaces[] = { "host", VV_HAVE_CUDA ? "cuda" : NULL, NULL };
 static const char *const captures[] = { "regions", VV_HAVE_JEMALLOC ? "heap" : NULL, NULL };
 
+static const char *const tiers[] = { "everyday", "tuning", "comparison" };
+
 static void put_item(struct vv_json *j, const struct vv_conf *c, size_t i)
 {
 	vv_json_object(j, NULL);
@@ -37,6 +40,7 @@ static void put_item(struct vv_json *j, const struct vv_conf *c, size_t i)
 	if (c->item[i].words)
 		vv_json_text(j, "choices", c->item[i].words);
 	vv_json_text(j, "help", c->item[i].help);
+	vv_json_text(j, "tier", tiers[vv_options_tier(c->item[i].name)]);
 	vv_json_end(j);
 }
 
@@ -102,21 +106,35 @@ static void say_built(struct vv_out *o)
 	vv_out_printf(o, "\n");
 }
 
-static int say_all(struct vv_out *o, const struct vv_conf *c)
+/* Options that every user needs, and those that somebody has set. */
+static bool is_shown(const struct vv_conf *c, size_t i, bool all)
 {
-	static const char *const columns[] = { "<OPTION", "<VALUE", "<FROM", "<MEANING", NULL };
+	return all || vv_options_tier(c->item[i].name) == VV_OPTIONS_EVERYDAY || strcmp(c->value[i].origin, "default") != 0;
+}
+
+static int say_all(struct vv_out *o, const struct vv_conf *c, bool all)
+{
+	static const char *const columns[] = { "<OPTION", "<VALUE", "<FROM", "<FOR", "<MEANING", NULL };
 	struct vv_text_table t;
+	size_t hidden = 0;
 	int rc;
 
 	vv_text_table_init(&t, columns, "");
 	for (size_t i = 0; i < c->n; i++) {
+		if (!is_shown(c, i, all)) {
+			hidden++;
+			continue;
+		}
 		vv_text_cell(&t, "%s", c->item[i].name);
 		vv_text_cell(&t, "%s", c->value[i].text[0] ? vv_text_safe(c->value[i].text).s : "-");
 		vv_text_cell(&t, "%s", vv_text_safe(c->value[i].origin).s);
+		vv_text_cell(&t, "%s", tiers[vv_options_tier(c->item[i].name)]);
 		vv_text_cell(&t, "%s", c->item[i].help);
 	}
 	rc = vv_text_table_print(&t, &o->buf);
 	vv_text_table_fini(&t);
+	if (rc == 0 && hidden)
+		vv_out_printf(o, "... and %zu for tuning and for comparison with papers (--all shows them)\n", hidden);
 	if (rc == 0)
 		say_built(o);
 	return rc;
@@ -143,7 +161,7 @@ static int find(const struct vv_conf *c, const char *name, size_t *out)
 		}
 		best = vv_did_you_mean_best(name, c->item[i].name, best);
 	}
-	return vv_err_set(VV_EINVAL, "config: unknown option '%s'%s%s%s ('varve config' lists them all)", name,
+	return vv_err_set(VV_EINVAL, "config: unknown option '%s'%s%s%s ('varve config --all' lists them all)", name,
 			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
 }
 
@@ -165,22 +183,25 @@ static int run(struct vv_verb_context *job)
 		return 0;
 	}
 	if (!one)
-		return say_all(&job->out, &job->conf);
+		return say_all(&job->out, &job->conf, vv_args_value(job->args, "all") != NULL);
 	say_one(&job->out, &job->conf, which);
 	return 0;
 }
 
-static const struct vv_args_option options[] = { { NULL, 0, NULL, NULL } };
+static const struct vv_args_option options[] = {
+	{ "all", 0, NULL, "every option, also those for tuning and for comparison with papers" },
+	{ NULL, 0, NULL, NULL },
+};
 
 const struct vv_cmd vv_cmd_config = {
 	.name = "config",
 	.operands = "[NAME]",
 	.min = 0,
 	.max = 1,
-	.brief = "shows every option, its value and where that came from",
-	.help = "Shows the options, all or one, with their values as built-in defaults, the file varve.conf (or $VARVE_CONF), the\n"
-		"environment (VARVE_*) and -o NAME=VALUE make them, later ones winning; what was built in; and which\n"
-		"of the processor's vector units are used.",
+	.brief = "shows options, their values and where these came from",
+	.help = "Shows the options that every user needs and those that are set, or all, or one, with the values that built-in\n"
+		"defaults, the file varve.conf (or $VARVE_CONF), the environment (VARVE_*) and -o NAME=VALUE give them, later\n"
+		"ones winning; what was built in; and which of the processor's vector units are used.",
 	.option = options,
 	.run = run,
 };
