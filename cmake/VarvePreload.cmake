@@ -26,8 +26,7 @@ function(varve_add_preload)
     DEPENDS ${JEMALLOC_PIC_LIBRARY} COMMENT "jemalloc under other names" VERBATIM)
   add_custom_target(varve_jemalloc DEPENDS ${renamed})
 
-  file(GLOB sources CONFIGURE_DEPENDS src/preload/*.c)
-  list(FILTER sources EXCLUDE REGEX "/wrap[^/]*\\.c$") # libvarve's as well, and among its objects
+  file(GLOB sources CONFIGURE_DEPENDS src/preload/*.c) # not wrap/, which is among the objects of libvarve
   add_library(varve_preload SHARED ${sources} $<TARGET_OBJECTS:varve_objects> ${varve_levels} ${varve_kernels})
   add_dependencies(varve_preload varve_jemalloc)
   target_include_directories(varve_preload PRIVATE include src ${PROJECT_BINARY_DIR}/include)

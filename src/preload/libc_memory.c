@@ -1,5 +1,5 @@
 #include "preload/libc_memory.h"
-#include "preload/wrap.h"
+#include "preload/wrap/wrap.h"
 #include <dlfcn.h>
 
 static const char *const names[VV_GIFT_COUNT] = {

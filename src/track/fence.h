@@ -48,7 +48,7 @@ int vv_fence_find_protected(struct vv_fence *f, uintptr_t lo, uintptr_t hi, void
 /* For wrappers of mprotect, munmap and their like, inside a vv_fence_enter: from now on what is open here is not touched. */
 void vv_fence_meddle(const void *p, size_t n);
 
-/* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap.c) */
+/* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap/wrap.c) */
 
 /* About to let the kernel write [p, p+n): asks for every shut page of it as a write would, and until leave the pages are
  * not shut under the call. Nests; costs a few stores when nothing is fenced. Safe in signal handlers. */
@@ -59,7 +59,7 @@ void vv_fence_leave(void);
  * rest, must copy before it returns. Ranges may overlap, and may lie outside the caller's fence. */
 void vv_fence_entered(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 
-/* ---- memory that goes away (src/preload/wrap_free.c, wrap_memory.c) */
+/* ---- memory that goes away (src/preload/wrap/wrap_free.c, wrap_memory.c) */
 
 /* How many pages are shut. While none is, freed memory needs no look. (C++ programs of the tests read this header: no C atomics.) */
 extern long vv_fence_pages_shut;

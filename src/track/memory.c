@@ -312,7 +312,7 @@ size_t vv_memory_tidy(struct vv_memory_range *r, size_t n)
 	return kept;
 }
 
-/* Not by the C library's function: that one is the program's, and asks at the fence (src/preload/wrap_memory.c). */
+/* Not by the C library's function: that one is the program's, and asks at the fence (src/preload/wrap/wrap_memory.c). */
 int vv_memory_set_rights(uintptr_t lo, uintptr_t hi, int rights)
 {
 	return (int)syscall(SYS_mprotect, lo, hi - lo, rights);

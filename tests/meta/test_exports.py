@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libvarve.so shows varve_*, the names of src/preload/wrap_names.h if it is built with them, and nothing else; and
+"""libvarve.so shows varve_*, the names of src/preload/wrap/wrap_names.h if it is built with them, and nothing else; and
 everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
 does, malloc and its family, what closes descriptors, C++'s operators, the names of src/preload/libc_memory_names.h, and what varve_here.h declares."""
 import ctypes
@@ -32,7 +32,7 @@ for header in tree.c_files("include"):
 
 def named(list_):
     """The names of an X-macro, as this C library has them."""
-    text = f'#include "preload/{list_}.h"\nVV_{list_.upper()}(X)\n'
+    text = f'#include "preload/{"wrap/" if list_.startswith("wrap") else ""}{list_}.h"\nVV_{list_.upper()}(X)\n'
     names = subprocess.run([os.environ.get("CC", "cc"), f"-I{tree.ROOT / 'src'}", "-E", "-P", "-"], check=True, text=True, input=text, capture_output=True)
     return set(re.findall(r"\bX\((\w+)\)", names.stdout))
 
@@ -47,14 +47,14 @@ def wrapped():
 
 
 foreign, wanted = {s for s in exported if not s.startswith("varve_")}, wrapped()
-problems = [f"exported, but neither varve_* nor in src/preload/wrap_names.h: {s}" for s in sorted(foreign - wanted)]
-problems += [f"in src/preload/wrap_names.h, but not exported: {s}" for s in sorted(wanted - foreign)]
+problems = [f"exported, but neither varve_* nor in src/preload/wrap/wrap_names.h: {s}" for s in sorted(foreign - wanted)]
+problems += [f"in src/preload/wrap/wrap_names.h, but not exported: {s}" for s in sorted(wanted - foreign)]
 problems += [f"declared in include/, but not exported: {s}" for s in sorted(declared - exported)]
 library = tree.BUILD / "libvarve_mpi.so"
 if library.exists() and shown(library) != declared_mpi:
     problems.append(f"libvarve_mpi.so shows {sorted(shown(library))}, its header declares {sorted(declared_mpi)}")
 library = tree.BUILD / "libvarve_preload.so"
-if library.exists() and shown(library) ^ exported != (own := ALLOCATION | DESCRIPTORS | OPERATORS | named("gift_names")):
+if library.exists() and shown(library) ^ exported != (own := ALLOCATION | DESCRIPTORS | OPERATORS | named("libc_memory_names")):
     problems.append(f"libvarve_preload.so, beside what libvarve.so shows: {sorted((shown(library) ^ exported) ^ own)} too many or too few")
 if not exported:
     problems.append("nothing is exported")

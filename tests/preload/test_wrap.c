@@ -2,7 +2,7 @@
 // Every function that libvarve stands in front of, with its output in shut pages: at a page's start, inside, across a border,
 // and at the end. It must give the right result, and must have asked for every page of the output. A name in wrap_names.h
 // without a case here does not compile.
-#include "preload/wrap.h" // first: it keeps the headers from renaming pread to pread64
+#include "preload/wrap/wrap.h" // first: it keeps the headers from renaming pread to pread64
 #include "support/place.h"
 #include "fence_kinds.h"
 #include "vv_test.h"

@@ -2,7 +2,7 @@
 /* Memory that is given back or moved while its checkpoint is being stored: every way that the C library has. The epoch is stored, and exact. What comes to
  * lie there afterwards keeps the rights that it has. Past the C library the epoch is lost, and one sentence says so. A name of VV_WRAP_FREES without a case here
  * does not compile. */
-#include "preload/wrap_names.h"
+#include "preload/wrap/wrap_names.h"
 #include "store/dir.h"
 #include "support/gatefs.h"
 #include "support/gen.h"

@@ -2,7 +2,7 @@
 // Every function by which a thread may come to block SIGSEGV and SIGBUS, or by which the program takes them over: a write into a shut page waits
 // there all the same, and a fault of the program's own goes to its handler. A name in VV_WRAP_BOTH or VV_WRAP_MASKS without a case here does
 // not compile. Each case is a process of its own.
-#include "preload/wrap.h"
+#include "preload/wrap/wrap.h"
 #include "fence_kinds.h"
 #include "vv_test.h"
 

@@ -1,6 +1,6 @@
 // ctest: TIMEOUT 60
 // Calls that block while fences are shut around them, threads that are cancelled in such calls, and threads that block signals.
-#include "preload/wrap.h"
+#include "preload/wrap/wrap.h"
 #include "vv_test.h"
 
 #include "base/err.h"

@@ -1,0 +1,148 @@
+/* What the interposed functions of the C library share. While a checkpoint is being stored, pages may be fenced: a plain
+ * write waits there, but the kernel, writing on the program's behalf, fails with EFAULT. So each of them first says where the
+ * kernel is about to write, then calls the function it stands in front of:
+ *
+ *	ssize_t read(int fd, void *buf, size_t n)
+ *	{
+ *		WRITES(buf, n);
+ *		return REAL(read)(fd, buf, n);
+ *	}
+ *
+ * They are in front for programs that link libvarve.so or preload it, not for those that load it later with dlopen.
+ * Out of reach: syscall(), io_uring, aio_read, and other processes that write here (process_vm_writev); robust mutexes whose owner ends, for it is the kernel that
+ * says so; buffers that setvbuf was given; and the mask of signals in what sigsetjmp and getcontext fill, where it lies on another page than the rest, for
+ * these cannot be called by another. */
+#ifndef VV_PRELOAD_WRAP_WRAP_H
+#define VV_PRELOAD_WRAP_WRAP_H
+
+/* pread and pread64 are both defined here: the headers must not rename the one to the other, nor define either inline */
+#undef _FILE_OFFSET_BITS
+#undef _TIME_BITS
+#undef _FORTIFY_SOURCE
+
+/* what these headers declare is what we export */
+#pragma GCC visibility push(default)
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mqueue.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/sendfile.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/times.h>
+#include <sys/timex.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "preload/wrap/libc_prototypes.h"
+#pragma GCC visibility pop
+
+#undef fread_unlocked /* a macro in older headers */
+
+#include "preload/wrap/wrap_names.h"
+#include "track/fence.h"
+#include <stdatomic.h>
+
+enum vv_wrap_id {
+#define VV_WRAP_ID(name) VV_WRAP_##name,
+	VV_WRAP_NAMES(VV_WRAP_ID)
+#undef VV_WRAP_ID
+	VV_WRAP_COUNT
+};
+
+extern _Atomic(void *) vv_wrap_found[VV_WRAP_COUNT];
+extern atomic_bool vv_wrap_ready; /* before that there are no fences; and sanitizers' runtimes call us before they work */
+void *vv_wrap_find(enum vv_wrap_id id);
+
+/* The function that comes next after ours, NULL never: one that the C library lacks fails with ENOSYS. */
+static inline void *vv_wrap_real(enum vv_wrap_id id)
+{
+	void *f = atomic_load_explicit(&vv_wrap_found[id], memory_order_relaxed);
+	return __builtin_expect(f != NULL, 1) ? f : vv_wrap_find(id);
+}
+
+/* A string that the C library has allocated for who called us from this address: what he gets. */
+extern char *(*vv_wrap_given)(char *theirs, uintptr_t caller);
+
+#define REAL(name) ((__typeof__(name) *)vv_wrap_real(VV_WRAP_##name))
+
+/* [p, p+n), cut at the end of the address space. */
+static inline bool vv_wrap_enter(uintptr_t p, size_t n)
+{
+	if (p == 0 || n == 0 || !atomic_load_explicit(&vv_wrap_ready, memory_order_relaxed))
+		return false;
+	__asm__("" : "+r"(p)); /* the compiler would take it for a look at what the headers say is only written */
+	int saved = errno;
+	vv_fence_enter((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
+	errno = saved;
+	return true;
+}
+
+static inline void vv_wrap_leave(bool *entered)
+{
+	if (*entered)
+		vv_fence_leave();
+}
+
+/* No thread may block SIGSEGV and SIGBUS: a write to a fenced page would end the program instead of waiting. A blocked fault is fatal anyway, so
+ * nothing is lost by that. This is set, or *copy, which is set without the two; NULL stays NULL. */
+const sigset_t *vv_wrap_open(const sigset_t *set, sigset_t *copy);
+/* For this thread, from now on. */
+void vv_wrap_open_now(void);
+
+#define VV_WRAP_JOIN_(a, b) a##b
+#define VV_WRAP_JOIN(a, b) VV_WRAP_JOIN_(a, b)
+
+/* From here to the end of the block the kernel may write [p, p+n). A cleanup, so that it ends too when the thread is cancelled
+ * in the call: this is why these files are compiled with -fexceptions. */
+#define WRITES(p, n)                                                                                                   \
+	__attribute__((cleanup(vv_wrap_leave), unused)) bool VV_WRAP_JOIN(entered_, __LINE__) =                        \
+		vv_wrap_enter((uintptr_t)(p), n)
+#define WRITES_OBJECT(p) WRITES(p, sizeof(*(p)))
+
+/* Many stretches at once: more than fit are joined with the nearest, for a thread can have few of them open. */
+enum { VV_WRAP_RANGES = 4 };
+
+struct vv_wrap_ranges {
+	size_t n, entered;
+	struct vv_wrap_range {
+		uintptr_t lo, hi;
+	} at[VV_WRAP_RANGES];
+};
+
+void vv_wrap_add(struct vv_wrap_ranges *r, const void *p, size_t n);
+void vv_wrap_add_iov(struct vv_wrap_ranges *r, const struct iovec *iov, size_t n);
+void vv_wrap_enter_all(struct vv_wrap_ranges *r);
+void vv_wrap_leave_all(struct vv_wrap_ranges *r);
+
+#define RANGES(r) __attribute__((cleanup(vv_wrap_leave_all))) struct vv_wrap_ranges r = { .n = 0 }
+
+#endif

@@ -1,0 +1,34 @@
+/* Contexts, which carry a mask of signals, and take one. getcontext has no wrapper: it returns once more when the wrapper is long gone. */
+#include "preload/wrap/wrap.h"
+
+enum { TRIES = 16 };
+
+/* In place: a copy would lie on the stack that is being left. */
+static void open_context(const ucontext_t *c)
+{
+	sigset_t *mask = (sigset_t *)(uintptr_t)&c->uc_sigmask;
+	if (sigismember(mask, SIGSEGV) == 1)
+		sigdelset(mask, SIGSEGV);
+	if (sigismember(mask, SIGBUS) == 1)
+		sigdelset(mask, SIGBUS);
+}
+
+int setcontext(const ucontext_t *to)
+{
+	open_context(to);
+	return REAL(setcontext)(to);
+}
+
+/* The kernel writes the mask that was. The call may come back on another thread, so that there is no announcing it: the place is written first, as it
+ * is, and the call made again where a checkpoint has come in between. */
+int swapcontext(ucontext_t *from, const ucontext_t *to)
+{
+	volatile unsigned long *mask = (unsigned long *)(void *)&from->uc_sigmask;
+	int rc, tries = 0;
+	open_context(to);
+	do {
+		*mask = *mask;
+		rc = REAL(swapcontext)(from, to);
+	} while (rc != 0 && errno == EFAULT && ++tries < TRIES);
+	return rc;
+}

@@ -1,0 +1,74 @@
+/* Memory that goes away: what a checkpoint has not stored yet must be saved before. */
+#include "preload/wrap/wrap.h"
+#include <stdarg.h>
+
+void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t at)
+{
+	WRITES(addr, flags & MAP_FIXED ? n : 0);
+	vv_fence_meddle(addr, flags & MAP_FIXED ? n : 0);
+	return REAL(mmap)(addr, n, prot, flags, fd, at);
+}
+
+void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
+{
+	WRITES(addr, flags & MAP_FIXED ? n : 0);
+	vv_fence_meddle(addr, flags & MAP_FIXED ? n : 0);
+	return REAL(mmap64)(addr, n, prot, flags, fd, at);
+}
+
+/* What is fenced opens first, and takes the program's rights then. */
+int mprotect(void *addr, size_t n, int prot)
+{
+	WRITES(addr, n);
+	vv_fence_meddle(addr, n);
+	return REAL(mprotect)(addr, n, prot);
+}
+
+int munmap(void *addr, size_t n)
+{
+	WRITES(addr, n);
+	vv_fence_meddle(addr, n);
+	return REAL(munmap)(addr, n);
+}
+
+void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
+{
+	va_list ap;
+	va_start(ap, flags);
+	void *target = va_arg(ap, void *);
+	va_end(ap);
+	WRITES(addr, n);
+	WRITES(target, flags & MREMAP_FIXED ? wanted : 0);
+	vv_fence_meddle(addr, n);
+	vv_fence_meddle(target, flags & MREMAP_FIXED ? wanted : 0);
+	return REAL(mremap)(addr, n, wanted, flags, target);
+}
+
+/* MADV_FREE too: the kernel takes the pages when it likes, but they may be gone right after the call. */
+static bool discards(int advice)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+#ifdef MADV_DONTNEED_LOCKED
+	case MADV_DONTNEED_LOCKED:
+#endif
+		return true;
+	default:
+		return false;
+	}
+}
+
+int madvise(void *addr, size_t n, int advice)
+{
+	WRITES(addr, discards(advice) ? n : 0);
+	return REAL(madvise)(addr, n, advice);
+}
+
+int mincore(void *addr, size_t n, unsigned char *in)
+{
+	size_t page = (size_t)getpagesize();
+	WRITES(in, n / page + (n % page != 0));
+	return REAL(mincore)(addr, n, in);
+}

@@ -1,0 +1,80 @@
+/* Waiting for descriptors: the answers go where the questions stand. Handlers that run meanwhile run with the mask that is given. */
+#include "preload/wrap/wrap.h"
+
+int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	WRITES(fds, n * sizeof(*fds));
+	return REAL(poll)(fds, n, timeout);
+}
+
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	WRITES(fds, n * sizeof(*fds));
+	return REAL(__poll_chk)(fds, n, timeout, room);
+}
+
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t copy;
+	WRITES(fds, n * sizeof(*fds));
+	return REAL(ppoll)(fds, n, timeout, vv_wrap_open(mask, &copy));
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t room)
+{
+	sigset_t copy;
+	WRITES(fds, n * sizeof(*fds));
+	return REAL(__ppoll_chk)(fds, n, timeout, vv_wrap_open(mask, &copy), room);
+}
+
+/* As much of an fd_set as n descriptors take: whole words. */
+static size_t set_size(int n)
+{
+	size_t words = n > 0 ? ((size_t)n + NFDBITS - 1) / NFDBITS : 0;
+	return words * sizeof(fd_mask);
+}
+
+int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	WRITES(in, set_size(n));
+	WRITES(out, set_size(n));
+	WRITES(except, set_size(n));
+	WRITES_OBJECT(timeout);
+	return REAL(select)(n, in, out, except, timeout);
+}
+
+int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t copy;
+	WRITES(in, set_size(n));
+	WRITES(out, set_size(n));
+	WRITES(except, set_size(n));
+	return REAL(pselect)(n, in, out, except, timeout, vv_wrap_open(mask, &copy));
+}
+
+static size_t events_size(int max)
+{
+	return max > 0 ? (size_t)max * sizeof(struct epoll_event) : 0;
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
+{
+	WRITES(events, events_size(max));
+	return REAL(epoll_wait)(fd, events, max, timeout);
+}
+
+int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask)
+{
+	sigset_t copy;
+	WRITES(events, events_size(max));
+	return REAL(epoll_pwait)(fd, events, max, timeout, vv_wrap_open(mask, &copy));
+}
+
+#if __GLIBC_PREREQ(2, 35)
+int epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t copy;
+	WRITES(events, events_size(max));
+	return REAL(epoll_pwait2)(fd, events, max, timeout, vv_wrap_open(mask, &copy));
+}
+#endif
