@@ -9,6 +9,7 @@
 #include "track/memory.h"
 #include "track/address_ranges.h"
 #include "track/range.h"
+#include "track/registered_memory.h"
 #include "track/kernel_writes.h"
 #include "track/thread.h"
 #include <limits.h>
@@ -190,6 +191,7 @@ static void before_fork(void)
 
 	vv_block_signals_brief(&mask);
 	pthread_mutex_lock(&lock);
+	vv_registered_memory_lock();
 	before_forking = mask;
 }
 
@@ -197,6 +199,7 @@ static void after_fork(void)
 {
 	sigset_t mask = before_forking;
 
+	vv_registered_memory_unlock();
 	pthread_mutex_unlock(&lock);
 	vv_block_signals_end(&mask);
 }

@@ -5,6 +5,7 @@
 #include "base/own_fds.h"
 #include "base/log.h"
 #include "track/memory.h"
+#include "track/registered_memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -50,8 +51,10 @@ static int open_nothing(struct vv_guard *g)
 static int accept_pages(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
 	(void)g;
-	return vv_memory_watchable(lo, hi) ? 0
-					   : vv_err_set(VV_ENOTSUP, "a fence needs private memory of no file, all of it readable and writable");
+	if (!vv_memory_watchable(lo, hi))
+		return vv_err_set(VV_ENOTSUP, "a fence needs private memory of no file, all of it readable and writable");
+	vv_memory_keep_mergeable(lo);
+	return 0;
 }
 
 static bool remove_nothing(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
@@ -127,24 +130,25 @@ static int open_userfault(struct vv_guard *g)
 
 static int register_pages(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
-	struct uffdio_register r = {.range = {lo, hi - lo}, .mode = UFFDIO_REGISTER_MODE_WP};
 	int rc = accept_pages(g, lo, hi);
+	uint64_t ioctls;
 
 	if (rc)
 		return rc;
-	if (ioctl(g->fd, UFFDIO_REGISTER, &r) != 0)
-		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(errno));
-	if (!(r.ioctls & UINT64_C(1) << _UFFDIO_WRITEPROTECT)) {
-		ioctl(g->fd, UFFDIO_UNREGISTER, &r.range);
+	rc = vv_registered_memory_add(g->fd, lo, hi, &ioctls);
+	if (rc)
+		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
+	if (!(ioctls & UINT64_C(1) << _UFFDIO_WRITEPROTECT)) {
+		vv_registered_memory_remove(g->fd, lo, hi);
 		return vv_err_set(VV_ENOTSUP, "userfaultfd cannot write-protect this memory");
 	}
 	return 0;
 }
 
-/* The kernel skips holes, and opens what it lets go. */
+/* The kernel opens the pages that it lets go. */
 static bool unregister(struct vv_guard *g, uintptr_t lo, uintptr_t hi)
 {
-	return ioctl(g->fd, UFFDIO_UNREGISTER, &(struct uffdio_range){lo, hi - lo}) == 0;
+	return vv_registered_memory_remove(g->fd, lo, hi);
 }
 
 static int set_mode(struct vv_guard *g, uintptr_t lo, uintptr_t hi, uint64_t mode)
@@ -248,6 +252,7 @@ int vv_guard_check(const struct vv_guard *g)
 
 void vv_guard_close(struct vv_guard *g)
 {
+	vv_registered_memory_forget(g->fd);
 	vv_fd_identity_close(&g->stamp, g->fd);
 }
 

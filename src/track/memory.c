@@ -16,6 +16,8 @@
 #define RESERVED_SHARE 4u /* one part in so many is left to the program */
 #define DEFAULT_MAX_MAPS 65530u
 
+#define ADVICE_POPULATE_WRITE 23 /* newer than some kernel headers */
+
 size_t vv_memory_page(void)
 {
 	static _Atomic size_t page;
@@ -316,6 +318,11 @@ size_t vv_memory_tidy(struct vv_memory_range *r, size_t n)
 int vv_memory_set_rights(uintptr_t lo, uintptr_t hi, int rights)
 {
 	return (int)syscall(SYS_mprotect, lo, hi - lo, rights);
+}
+
+void vv_memory_keep_mergeable(uintptr_t page)
+{
+	madvise((void *)page, vv_memory_page(), ADVICE_POPULATE_WRITE);
 }
 
 static size_t max_maps(void)

@@ -39,6 +39,9 @@ size_t vv_memory_tidy(struct vv_memory_range *r, size_t n);
 bool vv_memory_are_readonly(struct vv_memory_range *r, size_t n);
 /* mprotect, past the program's own: 0 or -1. */
 int vv_memory_set_rights(uintptr_t lo, uintptr_t hi, int rights);
+/* Before the mapping at this page is split: its parts can merge again. In a mapping that was never written each part would get an anon_vma of its own at its first write,
+ * and such parts never merge. Linux >= 5.14. */
+void vv_memory_keep_mergeable(uintptr_t page);
 /* How many more mappings this process may have, by vm.max_map_count and what it has now, less a reserve for the program. */
 size_t vv_memory_map_room(void);
 

@@ -7,6 +7,7 @@
 #include "base/fd_identity.h"
 #include "track/marks.h"
 #include "track/memory.h"
+#include "track/registered_memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -126,11 +127,13 @@ double vv_scan_helped(const struct vv_scan *s)
 
 int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
 {
+	uint64_t ioctls;
 	int rc;
 
 	if (s->owner != getpid())
 		return vv_err_set(VV_EINVAL, "the scan belongs to the parent process");
-	rc = vv_marks_watch(s->uffd, lo, hi);
+	vv_memory_keep_mergeable(lo);
+	rc = vv_registered_memory_add(s->uffd, lo, hi, &ioctls);
 	if (rc)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
 	rc = protect_all(s, loop, true, lo, hi);
@@ -141,10 +144,8 @@ int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintpt
 
 void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
-	struct uffdio_range r = {lo, hi - lo};
-
 	if (s->owner == getpid())
-		ioctl(s->uffd, UFFDIO_UNREGISTER, &r);
+		vv_registered_memory_remove(s->uffd, lo, hi);
 }
 
 /* Pages of [*lo, hi) that are and are not so, up to VV_MARKS_AT_ONCE stretches and max_pages pages (0: any number); their count is put to *n, and to
@@ -288,6 +289,7 @@ static void try_faults(struct vv_scan *s)
 		s->fault_cost = round == 0 || cost < s->fault_cost ? cost : s->fault_cost;
 		rc = vv_scan_rearm(s, NULL, lo, lo + len);
 	}
+	vv_scan_detach(s, lo, lo + len);
 	munmap((void *)lo, len);
 }
 
@@ -315,6 +317,7 @@ static int probe(struct vv_scan *s)
 		rc = vv_scan_collect(s, lo, hi, count, &after);
 	if (rc == 0)
 		rc = vv_scan_look(s, lo, hi, count, &again);
+	vv_scan_detach(s, lo, hi);
 	munmap((void *)lo, 3 * page);
 	if (rc)
 		return vv_err_set(VV_ENOTSUP, "the kernel does not watch memory by PAGEMAP_SCAN (Linux >= 6.7): %s", vv_err_last());
@@ -360,6 +363,7 @@ void vv_scan_close(struct vv_scan *s)
 {
 	if (!s)
 		return;
+	vv_registered_memory_forget(s->uffd);
 	vv_fd_identity_close(&s->uffd_stamp, s->uffd);
 	vv_fd_identity_close(&s->pagemap_stamp, s->pagemap);
 	free(s);

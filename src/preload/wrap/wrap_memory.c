@@ -1,5 +1,6 @@
 /* Memory that goes away: what a checkpoint has not stored yet must be saved before. */
 #include "preload/wrap/wrap.h"
+#include "track/registered_memory.h"
 #include <stdarg.h>
 
 void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t at)
@@ -31,6 +32,7 @@ int munmap(void *addr, size_t n)
 	return REAL(munmap)(addr, n);
 }
 
+/* The kernel takes one mapping only: so the memory becomes one again. */
 void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 {
 	va_list ap;
@@ -41,6 +43,7 @@ void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 	WRITES(target, flags & MREMAP_FIXED ? wanted : 0);
 	vv_fence_meddle(addr, n);
 	vv_fence_meddle(target, flags & MREMAP_FIXED ? wanted : 0);
+	vv_registered_memory_release(addr, n);
 	return REAL(mremap)(addr, n, wanted, flags, target);
 }
 
