@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import shutil
+import stat
 import struct
 import subprocess
 import sys
@@ -182,6 +183,19 @@ class Links(Tree):
         self.unpack()
         self.assertEqual({n: v[2] for n, v in tree(self.out).items() if v[2]}, dict.fromkeys(["to folder/same", "chain"], command.noise(100000)))
         self.assertIn("'to folder'", self.fails("pack", self.store, "run", "-C", self.set, ".", "to folder/same"))
+
+    def test_named_links_to_folders(self):
+        """With and without a slash: the folder comes back under the link's name, with its mode; its links stay links."""
+        (self.set / "odd").mkdir()
+        (self.set / "odd").chmod(0o710)
+        os.symlink("odd", self.set / "to odd")
+        real = tree(self.set / "a/b")
+        for words in ["to folder", "to odd"], ["to folder/", "to odd/"]:
+            self.varve("pack", self.store, "run", "-C", self.set, *words)
+            self.unpack()
+            self.assertEqual(tree(self.out / "to folder"), real)
+            self.assertEqual((stat.S_IMODE((self.out / "to odd").lstat().st_mode), (self.out / "to odd").is_symlink()), (0o710, False))
+            shutil.rmtree(self.out)
 
     def test_plain_sets_stay_readable(self):
         """Without anything of this the list is of version 1, which older versions read."""

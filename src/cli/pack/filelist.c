@@ -177,10 +177,10 @@ static mode_t usual_mode(void)
 	return 0777 & ~mask;
 }
 
-/* One that would come back by itself, made for what is in it, is not noted: so most epochs can be read by older versions. */
-static int note_folder(struct vv_filelist *l, const char *path, const char *name, bool empty)
+/* One that would come back by itself, made for what is in it, is not noted: so most epochs can be read by older versions. named: by the user, so that a link is followed. */
+static int note_folder(struct vv_filelist *l, const char *path, const char *name, bool named, bool empty)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), rc;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (named ? 0 : O_NOFOLLOW)), rc;
 	struct vv_file_attributes attrs = { 0 };
 	struct vv_manifest_entry *e;
 	struct stat st;
@@ -229,7 +229,7 @@ int vv_filelist_check(const struct vv_filelist *l)
 
 /* ---- operands ----------------------------------------------------------------------------------------------------- */
 
-static int add_folder(struct vv_filelist *l, const char *path, const char *name);
+static int add_folder(struct vv_filelist *l, const char *path, const char *name, bool named);
 
 static int add_entry(struct vv_filelist *l, const char *folder, const char *folder_name, const char *entry)
 {
@@ -249,7 +249,7 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 	} else if (S_ISDIR(st.st_mode) && vv_exclude_store_is(l->store, &st)) {
 		skip(l, path, "the store itself");
 	} else if (S_ISDIR(st.st_mode)) {
-		rc = add_folder(l, path, name);
+		rc = add_folder(l, path, name, false);
 	} else if (S_ISLNK(st.st_mode)) {
 		rc = add_link(l, path, name, &st);
 	} else {
@@ -260,7 +260,7 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 	return rc;
 }
 
-static int add_folder(struct vv_filelist *l, const char *path, const char *name)
+static int add_folder(struct vv_filelist *l, const char *path, const char *name, bool named)
 {
 	struct dirent **entry = NULL;
 	size_t before = l->n + l->tree.n_entries;
@@ -274,7 +274,7 @@ static int add_folder(struct vv_filelist *l, const char *path, const char *name)
 		free(entry[i]);
 	}
 	free(entry);
-	return rc || !name[0] ? rc : note_folder(l, path, name, before == l->n + l->tree.n_entries);
+	return rc || !name[0] ? rc : note_folder(l, path, name, named, before == l->n + l->tree.n_entries);
 }
 
 static int add_operand(struct vv_filelist *l, const char *operand)
@@ -298,7 +298,7 @@ static int add_operand(struct vv_filelist *l, const char *operand)
 	else if (S_ISREG(st.st_mode))
 		return add_file(l, path, name);
 	else if (S_ISDIR(st.st_mode))
-		rc = add_folder(l, path, name);
+		rc = add_folder(l, path, name, true);
 	else
 		skip(l, path, name_of(st.st_mode));
 	vv_mem_free(path);
