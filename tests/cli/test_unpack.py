@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import unittest
@@ -260,6 +261,36 @@ class Killed(Files):
             whole = self.whole(self.out)
             self.assertEqual(len(whole) + said.count("missing: "), 208 if p.returncode == 0 or whole else 0, said)
             self.assertEqual(p.returncode == 0, len(whole) == 208)
+
+    def stop_early(self, *words):
+        """A run that is stopped after its first files; None: it was too quick for that."""
+        p = subprocess.Popen([command.BIN, "unpack", str(self.store), "run", "-q", "-j", "1", "-C", str(self.out), *words], env=self.env, stderr=subprocess.PIPE)
+        command.wait_for(lambda: p.poll() is not None or any(self.out.glob("part*")), "files")
+        p.send_signal(signal.SIGSTOP)
+        self.addCleanup(p.kill)
+        if os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code == os.CLD_STOPPED:
+            return p
+        p.communicate()
+        return None
+
+    def test_dropped_under_force(self):
+        """The newest epoch is dropped when some of its files are unpacked: those can be replaced, so the next epoch is taken. Without --force they cannot."""
+        self.large()
+        for epoch, words in enumerate([["--force"], []], 1):
+            shutil.rmtree(self.out, ignore_errors=True)
+            layer = self.layer(epoch, "run")
+            self.flip(layer, layer.stat().st_size // 3)  # so that a file is missing, however late the epoch is dropped
+            p = command.wait_for(lambda: self.stop_early(*words), "a run that can be stopped")
+            for part in self.set.glob("part*"):
+                part.write_bytes(part.read_bytes()[::-1])
+            subprocess.run([command.BIN, "pack", str(self.store), "run", "-q", "-C", str(self.set), "."], env=self.env, capture_output=True, check=True)  # it warns of the damage
+            self.varve("drop", self.store, f"run@{epoch}")
+            p.send_signal(signal.SIGCONT)
+            said = p.communicate(timeout=100)[1].decode()
+            self.assertIn(f"epoch {epoch} of lineage 'run' was dropped by its writer while it was read", said)
+            self.assertEqual(p.returncode, 0 if words else 2, said)
+            if words:
+                self.assertEqual(len(self.whole(self.out)), 208)
 
 
 @unittest.skipUnless(MPIEXEC, "built without MPI")

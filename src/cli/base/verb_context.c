@@ -234,6 +234,9 @@ int vv_verb_context_judge(struct vv_verb_context *job, int rc)
 		if (r->named && rc == VV_ENOENT)
 			break; /* it was not there */
 		job->again = !r->named && !job->begun && !job->out.begun && !job->world;
+		if (job->again && job->replaceable)
+			vv_log_warn("epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read: a newer one replaces its files, but those that only the dropped one has stay",
+				    r->epoch, r->lineage);
 		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read", r->epoch, r->lineage);
 	}
 	return vv_err_restore(&error);

@@ -30,6 +30,7 @@ struct vv_verb_context {
 	} read[VV_VERB_CONTEXT_READS];
 	size_t n_reads;
 	bool begun; /* something was put out that cannot be taken back */
+	bool replaceable; /* something was put out that another run replaces */
 	bool again; /* the verb is to be run once more */
 };
 
@@ -69,7 +70,7 @@ bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
 /* After a listing of which no epoch is left: 0 if there is none. Else VV_ENOENT, and job->again is set. */
 int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin);
 /* What is to be said of a failure: VV_ENOENT if an epoch that was read is dropped by now, else rc. If that was the newest and nothing was put out yet,
- * job->again is set: there is a newer one. */
+ * job->again is set: there is a newer one. A warning tells of files of the dropped one that may stay. */
 int vv_verb_context_judge(struct vv_verb_context *job, int rc);
 
 /* A row of the table of verbs. */

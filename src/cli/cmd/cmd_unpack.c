@@ -329,7 +329,8 @@ static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	if (rc)
 		return rc;
 	rc = lay_down(job, u, opt, &r);
-	job->begun = r.files && !opt.test;
+	job->begun = r.files && !opt.test && !opt.force;
+	job->replaceable = r.files && !opt.test && opt.force;
 	if (was_dropped(job, u, &r)) {
 		vv_unpack_report_fini(&r);
 		return VV_ENOENT;
