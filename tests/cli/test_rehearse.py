@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,12 +32,17 @@ class Rehearse(command.Case):
         return program
 
     def rehearse(self, *words, status, options=()):
+        for folder in self.folder.glob("varve-rehearse-*"):  # of the case before
+            shutil.rmtree(folder)
         p = self.run_raw("run", "--rehearse", "3", *options, "--", *words)
         said = p.stderr.decode()
         self.assertEqual(p.returncode, status, said)
         self.assertEqual(p.stdout, b"")
         self.assertFalse((self.folder / "own-store").exists())
-        if status < 2:
+        left = [str(p) for p in self.folder.rglob("varve-rehearse-*/*")]
+        log = re.search(r"its output is in '(.*)'", said)
+        self.assertEqual((log and log[1] in left, [p for p in left if not p.endswith(".out")]), (log and True, []))
+        if not log:
             self.assertEqual(list(self.folder.glob("varve-rehearse-*")), [])
         return said
 

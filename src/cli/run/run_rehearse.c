@@ -39,6 +39,7 @@ struct rehearsal {
 	struct vv_run_tell tell;
 	char folder[PATH_MAX];
 	bool temporary;
+	bool keeps_output; /* of the program, because the error names it */
 	atomic_bool stop;
 	uint64_t from, last;		    /* the epoch of the restart, and the one that ends the runs */
 	struct run_rehearse_side plain, twin, restarted; /* two runs without a restart, and one with it */
@@ -132,7 +133,7 @@ static int check_reached(struct rehearsal *r, struct run_rehearse_side *s, uint6
 
 	if (rc || newest >= last)
 		return rc;
-	r->temporary = false; /* the reason is in there */
+	r->keeps_output = true;
 	vv_child_tell(status, words);
 	if (!newest)
 		return vv_err_set(VV_EINVAL, "run: the program took no checkpoint, and %s; its output is in '%s'",
@@ -443,6 +444,22 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return 0;
 }
 
+/* The stores; the output of the runs, too, and the folder, unless the error names it. */
+static void clear(struct rehearsal *r)
+{
+	const struct run_rehearse_side *side[] = { &r->plain, &r->twin, &r->restarted };
+	char log[PATH_MAX + 8];
+
+	for (size_t i = 0; i < sizeof(side) / sizeof(side[0]); i++) {
+		snprintf(log, sizeof(log), "%s.out", side[i]->path);
+		if (side[i]->path[0])
+			nftw(side[i]->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		if (!r->keeps_output)
+			remove(log);
+	}
+	rmdir(r->folder);
+}
+
 static void finish(struct rehearsal *r)
 {
 	vv_store_close(r->plain.store);
@@ -453,7 +470,7 @@ static void finish(struct rehearsal *r)
 	vv_mem_free(r->self);
 	vv_map_fini(&r->by_name);
 	if (r->temporary && r->folder[0])
-		nftw(r->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		clear(r);
 	vv_run_tell_close(&r->tell);
 }
 
