@@ -41,6 +41,7 @@ class Drop(command.Case):
     def test_named(self):
         self.assertIn("dropped epoch 3\n", self.varve("drop", self.store, "heat@3"))
         self.check(1, 2, 4, 5, 6, 7, 8)
+        self.assertIn(f"name the lineage before the first epoch: varve drop {self.store} heat@5..6", self.fails("drop", self.store, "heat", "5..6", "1"))
         found = self.json("drop", self.store, "heat@5..6", "1", "8..20")
         self.assertEqual(found["dropped"], [1, 5, 6, 8])
         self.check(2, 4, 7)

@@ -270,7 +270,7 @@ static int check(const struct vv_args *args, const struct vv_spec *spec)
 		return vv_err_set(VV_EINVAL, "drop: which epochs? %s@EPOCH, --keep N, or --lineage for all of it",
 				  spec->lineage);
 	if (named && !spec->first)
-		return vv_err_set(VV_EINVAL, "drop: the first epoch stands with its lineage: %s@%s", spec->lineage,
+		return vv_err_set(VV_EINVAL, "drop: name the lineage before the first epoch: varve drop %s %s@%s", args->operand[0], spec->lineage,
 				  args->operand[2]);
 	if (whole && !dry && !vv_args_value(args, "yes"))
 		return vv_err_set(VV_EINVAL, "drop: --lineage removes all of '%s' for ever; say --yes as well", spec->lineage);
