@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "preload/heap.h"
 #include <stdio.h>
+#include <sys/mman.h>
 
 enum { MOST_BINS = 128 };
 
@@ -134,15 +135,25 @@ static int allocate(const struct extent *e, int flags)
 	return 0;
 }
 
+/* The kernel gets its pages, and jemalloc does not know: it never merges memory that it gave back with memory that was freed later. The first piece is the
+ * largest, and is freed last: jemalloc merges a large piece with all its neighbours at once, a small one with none. */
+static void free_gap(const struct extent *e, int flags)
+{
+	uintptr_t second = e->lo + step(e, e->lo), next = 0;
+
+	madvise((void *)e->lo, e->hi - e->lo, MADV_DONTNEED);
+	for (uintptr_t at = second; at < e->hi; at = next) {
+		next = at + step(e, at);
+		vv_je_dallocx((void *)at, flags);
+	}
+	vv_je_dallocx((void *)e->lo, flags);
+}
+
 static void free_unmarked(const struct extent *e, int flags)
 {
-	uintptr_t next = 0;
-
-	for (uintptr_t at = e->lo; at < e->hi; at = next) {
-		next = at + step(e, at);
-		if (!e->size || *vv_heap_mark((void *)at) == 0)
+	for (uintptr_t at = e->lo; at < e->hi; at += e->size)
+		if (*vv_heap_mark((void *)at) == 0)
 			vv_je_dallocx((void *)at, flags);
-	}
 }
 
 int vv_heap_rebuild_lane(unsigned arena, uintptr_t lo, size_t n)
@@ -154,9 +165,8 @@ int vv_heap_rebuild_lane(unsigned arena, uintptr_t lo, size_t n)
 	for (uintptr_t at = lo; rc == 0 && next_extent(at, lo + n, &e) > 0; at = e.hi)
 		rc = allocate(&e, flags);
 	je_opt_retain = true;
+	je_opt_lg_extent_max_active_fit = 63;
 	for (uintptr_t at = lo; rc == 0 && next_extent(at, lo + n, &e) > 0; at = e.hi)
-		free_unmarked(&e, flags);
-	if (rc == 0)
-		vv_je_purge(arena);
+		e.size ? free_unmarked(&e, flags) : free_gap(&e, flags);
 	return rc;
 }

@@ -57,11 +57,3 @@ void vv_je_limit_growth(unsigned arena)
 	snprintf(name, sizeof(name), "arena.%u.retain_grow_limit", arena);
 	vv_je_mallctl(name, NULL, NULL, &most, sizeof(most));
 }
-
-void vv_je_purge(unsigned arena)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "arena.%u.purge", arena);
-	vv_je_mallctl(name, NULL, NULL, NULL, 0);
-}

@@ -22,15 +22,15 @@ extern const char *vv_je_malloc_conf;
 extern bool je_opt_cache_oblivious;
 /* Memory is asked for in more than is needed, and each such piece stays one of its own; false: as much as is needed, and pieces are merged. */
 extern bool je_opt_retain;
+/* A small object takes no part of a free piece that is larger by more than 2 to this power. 63: it takes the first piece that is large enough. After a
+ * restart free memory is few large pieces, which small objects could not use otherwise. */
+extern size_t je_opt_lg_extent_max_active_fit;
 
 /* How long an arena keeps free memory; -1: for ever, so that what is used again does not depend on time. */
 void vv_je_set_decay(unsigned arena, ssize_t ms);
 /* It would take ever more at a time, of which much is never used, but looked at in every checkpoint. */
 enum { VV_JE_GROWTH = 1 << 21 };
 void vv_je_limit_growth(unsigned arena);
-
-/* Free memory goes back to the kernel now. */
-void vv_je_purge(unsigned arena);
 
 /* What it calls, instead of the C library's (jemalloc.c). */
 void *vv_je_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);

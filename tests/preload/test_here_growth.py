@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 600 COST 40 PROCESSORS 2
+# ctest: TIMEOUT 600 COST 60 PROCESSORS 2
 """Memory does not grow by restarts: a program that is started again and again needs no more of it than one that was never disturbed."""
 import json
 import os
@@ -12,8 +12,7 @@ import tempfile
 import test_here
 from test_here import BUILD, CXX, Job, VARVE, compile, expect, plain
 
-LIVES = int(os.environ.get("VARVE_TEST_LIVES", "50"))
-STEPS = 2  # of each life
+LIVES = int(os.environ.get("VARVE_TEST_LIVES", "31"))
 GROWTH = (2 << 20) * 17 // 16  # what an arena takes at once, and its marks: of a state so small it may be more than 5 %
 
 
@@ -31,11 +30,12 @@ def memory(job):
     return json.loads(out)["epochs"][-1]["bytes_memory"]
 
 
-def compare(work, program, name, *args):
-    end = LIVES * STEPS
-    undisturbed, often = (Job(work, f"{name}.{kind}".replace(" ", ""), program, VARVE_INTERVAL="0", VARVE_KEEP="2") for kind in ("once", "often"))
+def compare(work, program, name, *args, steps=2):
+    """Each life has so many steps."""
+    end = LIVES * steps
+    undisturbed, often = (Job(work, f"{name}.{kind}".replace(" ", "").replace(",", ""), program, VARVE_INTERVAL="0", VARVE_KEEP="2") for kind in ("once", "often"))
     want, peak = live(undisturbed, end, *args)
-    lives = [live(often, (i + 1) * STEPS, *args) for i in range(LIVES)]
+    lives = [live(often, (i + 1) * steps, *args) for i in range(LIVES)]
     restored = len(often.told("restored"))
     expect(f"{name}: the same result", lives[-1][0] == want == plain([program], end, *args).splitlines()[0], lives[-1], want)
     expect(f"{name}: each life goes on", restored == LIVES - 1, restored)
@@ -63,6 +63,9 @@ with tempfile.TemporaryDirectory(prefix="varve-growth-") as folder:
     check_torn(folder)
     for threads in (0, 20):
         compare(folder, c, f"{threads} threads", threads)
+    changing = compile(folder, "here_changing.c")
+    for threads in (0, 4):
+        compare(folder, changing, f"changing scratch, {threads} short threads", threads, steps=4)
     if CXX:
         compare(folder, compile(folder, "here_scratch.cpp"), "containers")
     else:
