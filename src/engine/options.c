@@ -55,6 +55,8 @@ static const struct vv_conf_item table[] = {
 	{ "mtbf", VV_CONF_DURATION, "0", NULL, 0, 0,
 	  "varve_due: mean time between failures; the interval follows from it and from what a checkpoint costs (Daly)" },
 	{ "signal", VV_CONF_CHOICE, "USR1", "USR1|USR2|none", 0, 0, "varve_due: this signal asks for a checkpoint" },
+	{ "rehearse", VV_CONF_COUNT, "0", NULL, 0, 100000,
+	  "N: instead of running, the program becomes `varve run --rehearse N` of itself, which tries a restart; 0 = no" },
 	{ "stats", VV_CONF_TEXT, "", NULL, 0, 0, "append a line of JSON per epoch to this file" },
 	{ "bandwidth", VV_CONF_SIZE, "0", NULL, 0, 0, "bytes per second a flush may write; 0 = no limit" },
 	{ "s3-endpoint", VV_CONF_TEXT, "", NULL, 0, 0, "URL of an S3 server; empty = AWS" },

@@ -118,6 +118,15 @@ class Rehearse(command.Case):
         self.rehearse(self.build("HERE", "HEAP"), status=0)
         self.assertIn("allocates after its first call", self.rehearse(self.build("HERE", "HEAP", "GROWS"), status=2))
 
+    def test_option(self):
+        """VARVE_REHEARSE=3 PROGRAM: the program becomes a rehearsal of itself."""
+        env = {**self.env, "PATH": f"{BUILD}:{os.environ['PATH']}", "VARVE_REHEARSE": "3"}
+        for defines, status, word in ((), 0, SAME), (("FORGETS",), 1, LOST):
+            p = subprocess.run([self.build(*defines), "10"], cwd=self.folder, env=env, capture_output=True, text=True)
+            self.assertEqual((p.returncode, word in p.stderr), (status, True), p.stderr)
+        p = subprocess.run([self.build(), "10"], cwd=self.folder, env={**env, "PATH": "/nowhere"}, capture_output=True, text=True)
+        self.assertNotEqual(p.returncode, 0, "there is no such command")
+
     @unittest.skipUnless(MPICC and REAL.with_stem(REAL.stem + "_mpi").exists(), "built without MPI")
     def test_ranks(self):
         self.env["VARVE_MPIRUN"] = os.environ["VARVE_MPIEXEC"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 600 COST 60 PROCESSORS 2
+# ctest: TIMEOUT 600 COST 100 PROCESSORS 2
 """Memory does not grow by restarts: a program that is started again and again needs no more of it than one that was never disturbed."""
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import test_here
 from test_here import BUILD, CXX, Job, VARVE, compile, expect, plain
 
-LIVES = int(os.environ.get("VARVE_TEST_LIVES", "31"))
+LIVES = int(os.environ.get("VARVE_TEST_LIVES", "51"))
 GROWTH = (2 << 20) * 17 // 16  # what an arena takes at once, and its marks: of a state so small it may be more than 5 %
 
 

@@ -1,4 +1,5 @@
 #include "engine/session/rehearse.h"
+#include "base/buf.h"
 #include "base/env.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -6,6 +7,9 @@
 #include "engine/read/restore.h"
 #include "engine/context.h"
 #include "engine/run_protocol.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +33,67 @@ int vv_rehearse_parse(struct vv_rehearse *out)
 	if (*end || !out->look || !out->last || out->last > VV_MAX_EPOCH)
 		return vv_err_set(VV_EINVAL, VV_RUN_PROTOCOL_REHEARSE "=%.40s is not two numbers of epochs, as in 5-7", text);
 	return 0;
+}
+
+/* The arguments of this process, with those of the command before them: one allocation for the pointers, one for the text. */
+static char **command_line(char *n, char *text, size_t len)
+{
+	static char command[] = "varve", run[] = "run", rehearse[] = "--rehearse", end[] = "--";
+	char *const before[] = { command, run, rehearse, n, end };
+	size_t k = sizeof(before) / sizeof(before[0]), words = 0;
+	char **argv;
+
+	for (size_t i = 0; i < len; i++)
+		words += text[i] == '\0';
+	argv = vv_mem_new(k + words + 1, sizeof(*argv));
+	if (!argv)
+		return NULL;
+	memcpy(argv, before, sizeof(before));
+	for (char *p = text; p < text + len; p += strlen(p) + 1)
+		argv[k++] = p;
+	return argv;
+}
+
+/* The arguments of this process, each with its zero. */
+static int read_arguments(struct vv_buf *out)
+{
+	char part[4096];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t got = 0;
+
+	while (fd >= 0 && (got = read(fd, part, sizeof(part))) > 0)
+		vv_buf_add(out, part, (size_t)got);
+	if (fd < 0 || got < 0)
+		vv_err_sys(errno, "cannot read /proc/self/cmdline");
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 || got < 0 ? VV_EIO : vv_buf_check(out);
+}
+
+int vv_rehearse_become(uint64_t n, bool ranks)
+{
+	char number[24], **argv = NULL;
+	struct vv_buf text = { 0 };
+	int rc;
+
+	if (ranks)
+		return vv_err_set(VV_EINVAL, "rehearse=%" PRIu64 ": a program of many ranks is rehearsed by 'varve run -n RANKS --rehearse %" PRIu64 " -- PROGRAM'", n, n);
+	rc = read_arguments(&text);
+	if (rc == 0 && (text.n == 0 || text.p[text.n - 1] != '\0'))
+		rc = vv_err_set(VV_EINVAL, "rehearse=%" PRIu64 ": this program has changed its arguments; use 'varve run --rehearse'", n);
+	if (rc == 0) {
+		snprintf(number, sizeof(number), "%" PRIu64, n);
+		argv = command_line(number, (char *)text.p, text.n);
+		rc = argv ? 0 : VV_ENOMEM;
+	}
+	if (rc == 0) {
+		fflush(NULL);
+		execvp("varve", argv);
+		rc = vv_err_sys(errno, "rehearse=%" PRIu64 ": cannot start the command 'varve', which must be on the PATH", n);
+	}
+	vv_mem_free(argv);
+	vv_buf_fini(&text);
+	return rc;
 }
 
 const char *vv_rehearse_store(const char *store)

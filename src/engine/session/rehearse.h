@@ -4,6 +4,7 @@
 #define VV_ENGINE_SESSION_REHEARSE_H
 
 #include "base/conf.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct varve;
@@ -18,6 +19,8 @@ struct vv_rehearse {
 
 /* What VV_RUN_PROTOCOL_REHEARSE says. */
 int vv_rehearse_parse(struct vv_rehearse *out);
+/* The option rehearse: this process becomes `varve run --rehearse n` of its own program. Returns only to say why it cannot. */
+int vv_rehearse_become(uint64_t n, bool ranks);
 /* The store to open in place of the one that the program names. */
 const char *vv_rehearse_store(const char *store);
 /* Each call is due, and no epoch is dropped, whatever the program has asked for. */

@@ -226,6 +226,8 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 
 	if (rc == 0)
 		rc = configure(v, options);
+	if (rc == 0 && !v->rehearse->last && vv_conf_number(&v->ctx.conf, "rehearse"))
+		rc = vv_rehearse_become(vv_conf_number(&v->ctx.conf, "rehearse"), comm != NULL);
 	if (rc == 0 && !comm)
 		rc = choose_tracker(v);
 	if (comm)
