@@ -3,9 +3,9 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/log.h"
+#include "base/search.h"
 #include "core/format/digest.h"
 #include "core/format/file_links.h"
-#include "engine/files/stream_input.h"
 #include "engine/files/neighbour_file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -204,6 +204,33 @@ static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint
 	return 0;
 }
 
+/* ---- reading: files that came through pipes are held in memory -------------------------------------------------------------- */
+
+/* The first stretch that ends behind the place; n_held: there is none. */
+static size_t find_held(const struct vv_file_set *c, uint32_t file, uint64_t at)
+{
+	const struct vv_file_set_held *h = c->held;
+	size_t i;
+
+	VV_SEARCH(i, 0, c->n_held, h[i].file < file || (h[i].file == file && h[i].at + h[i].n <= at));
+	return i;
+}
+
+static int read_held(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n)
+{
+	uint8_t *p = to;
+
+	for (size_t i = find_held(c, file, at), take; n; i++, at += take, p += take, n -= take) {
+		const struct vv_file_set_held *h = &c->held[i];
+
+		if (i == c->n_held || h->file != file || h->at > at)
+			return vv_err_set(VV_EINVAL, "'%s': what is at %" PRIu64 " is not in memory any more", c->file[file].name, at);
+		take = h->n - (size_t)(at - h->at) < n ? h->n - (size_t)(at - h->at) : n;
+		memcpy(p, h->bytes + (at - h->at), take);
+	}
+	return 0;
+}
+
 int vv_file_set_check_stop(const struct vv_file_set *c)
 {
 	return c->stop && atomic_load(c->stop) ? vv_err_set(VV_EIO, "interrupted: nothing was packed") : 0;
@@ -215,7 +242,7 @@ int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, vo
 	int fd = f->fd, rc;
 
 	if (c->awaited)
-		return vv_stream_input_read(c, file, at, to, n);
+		return read_held(c, file, at, to, n);
 	rc = vv_file_set_check_stop(c);
 	if (rc == 0 && fd < 0)
 		rc = reopen(f, &fd);

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/search.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,31 +203,4 @@ int vv_stream_input_take(const struct vv_stream_input *in, struct vv_file_set *c
 		vv_stream_input_sort(c);
 	*more = next == VV_STREAM_INPUT_PAUSE;
 	return rc;
-}
-
-/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
-
-/* The first stretch that ends behind the place; n_held: there is none. */
-static size_t find_held(const struct vv_file_set *c, uint32_t file, uint64_t at)
-{
-	const struct vv_file_set_held *h = c->held;
-	size_t i;
-
-	VV_SEARCH(i, 0, c->n_held, h[i].file < file || (h[i].file == file && h[i].at + h[i].n <= at));
-	return i;
-}
-
-int vv_stream_input_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n)
-{
-	uint8_t *p = to;
-
-	for (size_t i = find_held(c, file, at), take; n; i++, at += take, p += take, n -= take) {
-		const struct vv_file_set_held *h = &c->held[i];
-
-		if (i == c->n_held || h->file != file || h->at > at)
-			return vv_err_set(VV_EINVAL, "'%s': what is at %" PRIu64 " is not in memory any more", c->file[file].name, at);
-		take = h->n - (size_t)(at - h->at) < n ? h->n - (size_t)(at - h->at) : n;
-		memcpy(p, h->bytes + (at - h->at), take);
-	}
-	return 0;
 }

@@ -34,7 +34,4 @@ int vv_stream_input_take(const struct vv_stream_input *in, struct vv_file_set *c
 int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n);
 void vv_stream_input_sort(struct vv_file_set *c);
 
-/* n bytes of what was taken last. */
-int vv_stream_input_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n);
-
 #endif
