@@ -246,7 +246,7 @@ class Orphan(Several):
             kill(r.pid)
             r.wait(PATIENCE)
             time.sleep(0.05)
-            if set(ours) <= set(some):
+            if set(ours) <= {*some, r.pid}:
                 self.kill_strays()
             self.end_strays()
             self.clear()

@@ -14,6 +14,7 @@
 
 enum {
 	WARDENS = 2,
+	COMMAND = STDIN_FILENO + 1, /* in a warden: the pidfd of the command */
 	MOST = 4096, /* processes; others are found as their kin */
 };
 
@@ -51,6 +52,18 @@ static bool hear(int from, const struct vv_watchdog *next, struct word *w, int *
 	return (p[0].revents || !p[1].revents) && vv_fd_passing_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
 }
 
+/* The command may start criu after a warden has ended; so criu is ended until the command has ended, or has closed its warden. */
+static void end_criu(const char *folder, int from, const struct vv_watchdog *next)
+{
+	struct pollfd p[] = { { COMMAND, POLLIN, 0 }, { next->pid ? from : -1, 0, 0 } };
+	const int pause_ms = 20;
+
+	do
+		vv_process_tree_end_criu(folder);
+	while (poll(p, 2, pause_ms) == 0);
+	vv_process_tree_end_criu(folder);
+}
+
 /* Descriptors that are to be held are just not closed. */
 __attribute__((noreturn)) static void watch(int from, struct vv_watchdog *next, const char *folder)
 {
@@ -77,11 +90,11 @@ __attribute__((noreturn)) static void watch(int from, struct vv_watchdog *next, 
 	for (size_t i = 0; i < n; i++)
 		end_kin(one[i].pid, one[i].fd);
 	if (folder)
-		vv_process_tree_end_criu(folder);
+		end_criu(folder, from, next);
 	_exit(1);
 }
 
-static int open_some(struct vv_watchdog *g, const char *folder, unsigned n)
+static int open_some(struct vv_watchdog *g, const char *folder, int command, unsigned n)
 {
 	struct vv_watchdog next = VV_WATCHDOG_NONE;
 	int ends[2];
@@ -95,9 +108,10 @@ static int open_some(struct vv_watchdog *g, const char *folder, unsigned n)
 		setsid(); /* what is typed at the terminal is not for it, and what is open here neither */
 		prctl(PR_SET_NAME, "pages-warden");
 		dup2(ends[0], STDIN_FILENO);
-		close_range(STDIN_FILENO + 1, UINT_MAX, 0);
+		dup2(command, COMMAND);
+		close_range(COMMAND + 1, UINT_MAX, 0);
 		if (n > 1)
-			open_some(&next, folder, n - 1);
+			open_some(&next, folder, COMMAND, n - 1);
 		watch(STDIN_FILENO, &next, folder);
 	}
 	close(ends[0]);
@@ -111,7 +125,15 @@ static int open_some(struct vv_watchdog *g, const char *folder, unsigned n)
 
 int vv_watchdog_open(struct vv_watchdog *g, const char *folder)
 {
-	return open_some(g, folder, WARDENS);
+	int command = pidfd_open(getpid(), 0), rc;
+
+	if (command < 0) {
+		*g = (struct vv_watchdog)VV_WATCHDOG_NONE;
+		return vv_err_sys(errno, "cannot make a descriptor of this process");
+	}
+	rc = open_some(g, folder, command, WARDENS);
+	close(command);
+	return rc;
 }
 
 int vv_watchdog_hold(struct vv_watchdog *g, int fd)
