@@ -119,7 +119,7 @@ static inline void session_close(const struct job *j, struct session *s)
 
 static inline uint64_t sent(const struct session *s)
 {
-	return s->v->group->comm->sent + s->v->group->side->sent;
+	return s->v->ctx.group->comm->sent + s->v->ctx.group->side->sent;
 }
 
 /* Adds this rank's part. */

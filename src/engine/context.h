@@ -41,6 +41,7 @@ struct vv_context {
 	struct vv_lock *writer;
 	struct vv_lineage lineage;
 	uint32_t rank, ranks;
+	struct vv_group *group; /* the other ranks; NULL: a single rank */
 	struct vv_pool *pool;
 	vv_digest_fn digest;
 	uint8_t digest_kind;
@@ -97,7 +98,6 @@ struct vv_tip {
 struct varve {
 	struct vv_entry entry;
 	struct vv_context ctx;
-	struct vv_group *group; /* the other ranks; NULL: a single rank */
 	struct vv_tracking tracking;
 	struct vv_pacing pacing;
 	struct vv_rehearse *rehearse;

@@ -1,15 +1,15 @@
 /* The threads that a session shares among its houses. */
 #include "engine/threads.h"
 
-int vv_threads_start(struct varve *v)
+int vv_threads_start(struct vv_context *ctx)
 {
-	unsigned threads = (unsigned)vv_conf_number(&v->ctx.conf, "threads");
+	unsigned threads = (unsigned)vv_conf_number(&ctx->conf, "threads");
 
-	if (v->ctx.pool)
+	if (ctx->pool)
 		return 0;
 	if (threads == 0) {
 		threads = vv_pool_cores();
 		threads = threads < 16 ? threads : 16;
 	}
-	return vv_pool_new(threads - 1, &v->ctx.pool);
+	return vv_pool_new(threads - 1, &ctx->pool);
 }

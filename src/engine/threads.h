@@ -5,6 +5,6 @@
 #include "engine/context.h"
 
 /* Starts the session's pool unless it runs already. */
-int vv_threads_start(struct varve *v);
+int vv_threads_start(struct vv_context *ctx);
 
 #endif

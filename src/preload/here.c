@@ -245,7 +245,7 @@ static int begin(void)
 		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
 	if (rc)
 		return forgo(rc);
-	if (!session->group) /* ranks end by MPI_Finalize; one that ends otherwise must not wait for the others */
+	if (!session->ctx.group) /* ranks end by MPI_Finalize; one that ends otherwise must not wait for the others */
 		atexit(close_session);
 	rc = restore();
 	if (rc)
@@ -262,7 +262,7 @@ static int begin(void)
 /* Only the thread that calls may speak MPI: then the ranks do not agree on the epoch before they all call again. */
 static const char *when_committed(void)
 {
-	return session->group && session->ctx.async && !session->group->threaded ? "committed at the next call" : "";
+	return session->ctx.group && session->ctx.async && !session->ctx.group->threaded ? "committed at the next call" : "";
 }
 
 static int take(void)

@@ -285,7 +285,7 @@ void vv_state_look(void)
 /* All ranks can go on, or none does. */
 static int agree(struct varve *v, int rc)
 {
-	return v->group ? vv_group_agree(v->group, v->group->comm, rc) : rc;
+	return v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, rc) : rc;
 }
 
 int vv_state_start(struct varve *v)

@@ -266,7 +266,7 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 	if (rc == 0 && !*epoch)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
 	if (rc == 0)
-		rc = vv_threads_start(v);
+		rc = vv_threads_start(&v->ctx);
 	rc = vv_command_ranks_agree(job->world, rc);
 	if (rc == 0)
 		rc = vv_restore_many_run(v, &v->ctx.lineage, *epoch, v->ctx.pool, opt, out);

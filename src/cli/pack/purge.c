@@ -286,7 +286,7 @@ int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_f
 	struct vv_unpack u = { 0 };
 	struct purge k = { .job = job, .u = &u };
 	uint64_t sum[2];
-	int rc = vv_threads_start(v);
+	int rc = vv_threads_start(&v->ctx);
 
 	if (rc == 0)
 		rc = vv_unpack_open(&v->ctx.lineage, epoch, v->ctx.pool, &u);

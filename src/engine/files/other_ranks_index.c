@@ -31,7 +31,7 @@ static int list_unfinished(struct other_ranks_index_loading *l, uint64_t epoch)
 {
 	const struct varve *v = l->v;
 
-	if (v->tip.highest <= epoch || v->tip.highest != v->tip.highest_at_open || (v->group && v->group->split))
+	if (v->tip.highest <= epoch || v->tip.highest != v->tip.highest_at_open || (v->ctx.group && v->ctx.group->split))
 		return 0;
 	return vv_catalog_list(&v->ctx.lineage, epoch + 1, &l->unfinished);
 }

@@ -424,7 +424,7 @@ static int open_cargo(struct pack *k)
 		.by_shape = k->opt->scheme == VV_PACK_AUTO,
 		.segments = k->opt->segments,
 		.stop = k->opt->stop,
-		.shared = k->v->group != NULL,
+		.shared = k->v->ctx.group != NULL,
 	};
 
 	if (k->opt->inflow)
@@ -440,7 +440,7 @@ static int prepare(struct pack *k)
 	int rc = vv_background_reserve(v->background);
 
 	if (rc == 0)
-		rc = vv_threads_start(v);
+		rc = vv_threads_start(&v->ctx);
 	if (rc == 0)
 		rc = vv_similarity_key_new(k->opt->key, &k->kin);
 	if (rc == 0)
@@ -450,8 +450,8 @@ static int prepare(struct pack *k)
 	rc = vv_load_parent_run(v, rc);
 	if (rc == 0)
 		rc = look_back(k);
-	if (v->group)
-		rc = vv_group_agree(v->group, v->group->comm, rc);
+	if (v->ctx.group)
+		rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	if (rc == 0)
 		rc = vv_tip_agree_on_numbers(v);
 	return rc;
@@ -465,8 +465,8 @@ static int lay_down(struct pack *k)
 	if (rc)
 		return rc;
 	rc = vv_epoch_new(k->v, &p);
-	if (k->v->group) {
-		rc = vv_group_agree(k->v->group, k->v->group->comm, rc);
+	if (k->v->ctx.group) {
+		rc = vv_group_agree(k->v->ctx.group, k->v->ctx.group->comm, rc);
 		if (rc)
 			vv_epoch_free(p);
 	}
@@ -484,7 +484,7 @@ static int lay_down(struct pack *k)
  * are those of neighbours, and of about equally many bytes. */
 static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
 {
-	struct vv_group *g = k->v->group;
+	struct vv_group *g = k->v->ctx.group;
 	uint64_t *first = vv_mem_new((size_t)g->size + 1, sizeof(*first));
 	int rc = first ? 0 : VV_ENOMEM;
 
@@ -542,7 +542,7 @@ static int report(struct pack *k, struct vv_pack_report *out)
 {
 	const struct varve_stats *st = &k->v->stats;
 	uint64_t sum[5] = { k->cargo.n_files, k->cargo.bytes, st->bytes_new, st->bytes_stored, st->bytes_layer };
-	int rc = k->v->group ? vv_comm_allreduce(k->v->group->comm, sum, 5, VARVE_SUM) : 0;
+	int rc = k->v->ctx.group ? vv_comm_allreduce(k->v->ctx.group->comm, sum, 5, VARVE_SUM) : 0;
 
 	*out = (struct vv_pack_report){ .epoch = k->v->tip.epoch,
 					.files = sum[0],
@@ -571,7 +571,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 		rc = check_names(file, n);
 	if (rc == 0 && v->n_regions)
 		rc = vv_err_set(VV_EINVAL, "pack: the session has regions of memory");
-	if (rc == 0 && v->group && !opt->inflow)
+	if (rc == 0 && v->ctx.group && !opt->inflow)
 		rc = share(&k, file, n);
 	k.coding = v->coding->codec != NULL;
 	if (rc == 0) {

@@ -62,7 +62,7 @@ static void *add(struct rank_dedup_rounds_list *l, size_t size)
 
 int vv_rank_dedup_rounds_open(struct vv_layer_writer *p, bool apart, struct vv_rank_dedup_rounds **out)
 {
-	struct vv_group *g = p->v->group;
+	struct vv_group *g = p->v->ctx.group;
 	struct vv_rank_dedup_rounds *s;
 	int rc;
 

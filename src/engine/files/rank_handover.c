@@ -342,9 +342,9 @@ int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, cons
 	struct vv_rank_handover *s = vv_mem_new(1, sizeof(*s));
 
 	*out = NULL;
-	rc = vv_group_agree(p->v->group, p->v->group->comm, rc ? rc : s ? 0 : VV_ENOMEM);
+	rc = vv_group_agree(p->v->ctx.group, p->v->ctx.group->comm, rc ? rc : s ? 0 : VV_ENOMEM);
 	if (rc == 0) {
-		*s = (struct vv_rank_handover){ .p = p, .g = p->v->group, .cargo = c, .opt = *opt, .n_own = c->n_files, .lock = PTHREAD_MUTEX_INITIALIZER };
+		*s = (struct vv_rank_handover){ .p = p, .g = p->v->ctx.group, .cargo = c, .opt = *opt, .n_own = c->n_files, .lock = PTHREAD_MUTEX_INITIALIZER };
 		if (find_members(s))
 			rc = find_most(s);
 	}

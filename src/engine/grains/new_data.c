@@ -43,7 +43,7 @@ int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 	struct vv_new_data *s = &p->v->grains->new_data;
 	uint64_t stage = vv_conf_number(&p->v->ctx.conf, "stage") / VV_NEW_DATA_BLOCK;
 
-	s->most = p->v->group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
+	s->most = p->v->ctx.group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
 	if (space != s->space)
 		trim(s, 0);
 	else

@@ -159,7 +159,7 @@ static int place_tables(struct vv_set *s)
 static int base_on_tables(struct varve *v, struct vv_set *s)
 {
 	struct relearn_ranges usable = { 0 };
-	int rc = vv_threads_start(v);
+	int rc = vv_threads_start(&v->ctx);
 
 	if (rc == 0)
 		rc = vv_run_table_settle(v->tip.table, v->ctx.pool);
@@ -397,7 +397,7 @@ static void make_late(struct varve *v, const struct vv_set *s, struct vv_region 
 	uint32_t c = f->key.grain;
 
 	f->late = f->late_end = 0;
-	if (!s->late || s->key.space != vv_space_host() || (v->group && v->group->split) || f->key.method == VV_METHOD_FULL || !vv_written_pages_start(v, r))
+	if (!s->late || s->key.space != vv_space_host() || (v->ctx.group && v->ctx.group->split) || f->key.method == VV_METHOD_FULL || !vv_written_pages_start(v, r))
 		return;
 	f->late = (uint32_t)((f->lo - p + c - 1) / c);
 	f->late_end = (uint32_t)((f->hi - p) / c);

@@ -172,9 +172,9 @@ int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc)
 /* ---- commit records -------------------------------------------------------------------------------------------------------- */
 
 /* The record goes from rank `who`, which has it as `b`, to all places that lack it. */
-static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bool has)
+static int hand_commit(struct vv_context *ctx, uint32_t who, const struct vv_buf *b, bool has)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = ctx->group;
 	struct vv_commit c = { 0 };
 	uint64_t len = who == g->rank ? b->n : 0;
 	uint8_t *bytes = NULL;
@@ -191,7 +191,7 @@ static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bo
 	if (rc == 0 && !has && vv_group_leads_place(g)) {
 		rc = vv_commit_get(&c, bytes, (size_t)len);
 		if (rc == 0)
-			rc = vv_catalog_put_commit(&v->ctx.lineage, &c);
+			rc = vv_catalog_put_commit(&ctx->lineage, &c);
 		vv_commit_fini(&c);
 	}
 	vv_comm_free(g->comm, bytes);
@@ -199,13 +199,13 @@ static int hand_commit(struct varve *v, uint32_t who, const struct vv_buf *b, bo
 }
 
 /* A place that missed the record of an epoch, because the job died then, gets it now. */
-int vv_group_spread_commit(struct varve *v, uint64_t epoch)
+int vv_group_spread_commit(struct vv_context *ctx, uint64_t epoch)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = ctx->group;
 	struct vv_commit c = { 0 };
 	uint64_t have, who;
 	struct vv_buf b = { 0 };
-	int rc, read = vv_catalog_commit(&v->ctx.lineage, epoch, &c);
+	int rc, read = vv_catalog_commit(&ctx->lineage, epoch, &c);
 	bool has = read == 0;
 
 	if (has)
@@ -220,7 +220,7 @@ int vv_group_spread_commit(struct varve *v, uint64_t epoch)
 		who = has ? g->rank : g->size;
 		rc = vv_comm_allreduce(g->comm, &who, 1, VARVE_MIN);
 		if (rc == 0)
-			rc = vv_group_agree(g, g->comm, hand_commit(v, (uint32_t)who, &b, has));
+			rc = vv_group_agree(g, g->comm, hand_commit(ctx, (uint32_t)who, &b, has));
 	}
 	vv_buf_fini(&b);
 	return rc;

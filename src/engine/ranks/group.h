@@ -8,7 +8,7 @@
 #include "core/ranks/dedup_judge.h"
 #include "engine/lineage/catalog.h"
 
-struct varve;
+struct vv_context;
 struct vv_rank_dedup_priv;
 struct vv_shared_samples;
 
@@ -59,7 +59,7 @@ int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, siz
 int vv_group_quote(const struct vv_group *g, uint32_t who, struct vv_err_state *told);
 
 /* The record of an epoch that some place lacks is given to it by one that has it. */
-int vv_group_spread_commit(struct varve *v, uint64_t epoch);
+int vv_group_spread_commit(struct vv_context *ctx, uint64_t epoch);
 
 static inline bool vv_group_leads_place(const struct vv_group *g)
 {

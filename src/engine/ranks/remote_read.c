@@ -26,7 +26,7 @@ struct slice { /* what one rank is asked for */
 };
 
 struct fetch {
-	struct varve *v;
+	struct vv_context *ctx;
 	struct vv_group *g;
 	const struct vv_lineage *lin;
 	const struct vv_want *want;
@@ -177,14 +177,14 @@ static int doubt(struct fetch *f, const struct remote_read_stretches *s)
 static int read_here(struct fetch *f)
 {
 	struct remote_read_stretches s = { 0 };
-	int rc = vv_threads_start(f->v);
+	int rc = vv_threads_start(f->ctx);
 
 	if (rc == 0)
 		rc = list_here(f);
 	for (size_t i = 0; rc == 0 && i < f->n; i++)
 		rc = divide_want(f, (uint32_t)i, &s);
 	if (rc == 0) {
-		rc = vv_restore_read(f->lin, f->v->ctx.pool, s.v, s.n);
+		rc = vv_restore_read(f->lin, f->ctx->pool, s.v, s.n);
 		if (vv_salvage_is_damage(rc))
 			rc = doubt(f, &s);
 	}
@@ -327,7 +327,7 @@ static int answer(struct fetch *f, struct remote_read_round *o)
 			o->answer.in_len[r] += f->remote.v[i].len;
 	}
 	if (rc == 0)
-		rc = vv_remote_serve_read(f->lin, f->v->ctx.pool, &o->ask, o->answer.out, &o->bad, &f->warned);
+		rc = vv_remote_serve_read(f->lin, f->ctx->pool, &o->ask, o->answer.out, &o->bad, &f->warned);
 	vv_mem_free(len);
 	return rc;
 }
@@ -513,9 +513,9 @@ static int blame_outage(struct fetch *f, int rc)
 	return outage ? outage : vv_err_restore(&error);
 }
 
-static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
+static int run(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
 {
-	struct fetch f = { .v = v, .g = v->group, .lin = &v->ctx.lineage, .want = want, .n = n, .copied = copied, .spread = spread };
+	struct fetch f = { .ctx = ctx, .g = ctx->group, .lin = &ctx->lineage, .want = want, .n = n, .copied = copied, .spread = spread };
 
 	if (rc == 0)
 		rc = read_here(&f);
@@ -542,12 +542,12 @@ static int run(struct varve *v, int rc, const struct vv_want *want, size_t n, bo
 	return rc;
 }
 
-int vv_remote_read_read(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+int vv_remote_read_read(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
-	return run(v, rc, want, n, copied, false);
+	return run(ctx, rc, want, n, copied, false);
 }
 
-int vv_remote_read_spread(struct varve *v, int rc, const struct vv_want *want, size_t n, bool *copied)
+int vv_remote_read_spread(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
-	return run(v, rc, want, n, copied, !v->group->split);
+	return run(ctx, rc, want, n, copied, !ctx->group->split);
 }

@@ -10,14 +10,14 @@
 
 enum { SECTIONS = 4 };
 
-static int put_table(const struct varve *v, const struct vv_run_table *t, struct vv_buf *out)
+static int put_table(const struct vv_context *ctx, const struct vv_run_table *t, struct vv_buf *out)
 {
 	struct vv_head h = { .epoch = t->epoch, .rank = t->rank, .ranks = t->ranks, .payload = VV_MAX_PAYLOAD,
 			     .digest_kind = t->digest_kind, .n_regions = t->n };
 	struct vv_buf part[SECTIONS] = { 0 };
 	int rc;
 
-	memcpy(h.lineage, v->ctx.lineage.id, sizeof(h.lineage));
+	memcpy(h.lineage, ctx->lineage.id, sizeof(h.lineage));
 	h.region = vv_mem_new(t->n, sizeof(*h.region));
 	if (!h.region)
 		return VV_ENOMEM;
@@ -57,10 +57,10 @@ static int move_regions(struct vv_head *h, struct vv_run_table *t)
 	return rc;
 }
 
-static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, size_t n, struct vv_run_table *out)
+static int get_table(const struct vv_context *ctx, uint64_t epoch, const uint8_t *p, size_t n, struct vv_run_table *out)
 {
 	struct vv_wire w = vv_wire_over(p, n);
-	struct vv_run_table t = { .epoch = epoch, .rank = v->ctx.rank, .ranks = v->ctx.ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
+	struct vv_run_table t = { .epoch = epoch, .rank = ctx->rank, .ranks = ctx->ranks, .depth = VV_MAX_DEPTH, .layers = 1 };
 	struct vv_head h = { 0 };
 	const uint8_t *part[SECTIONS];
 	size_t len[SECTIONS];
@@ -75,8 +75,8 @@ static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, si
 		rc = vv_err_set(VV_EPEER, "malformed");
 	if (rc == 0)
 		rc = vv_head_get_ident(&h, part[0], len[0]);
-	if (rc == 0 && (h.epoch != epoch || h.rank != v->ctx.rank || h.ranks != v->ctx.ranks ||
-			memcmp(h.lineage, v->ctx.lineage.id, sizeof(h.lineage)) != 0))
+	if (rc == 0 && (h.epoch != epoch || h.rank != ctx->rank || h.ranks != ctx->ranks ||
+			memcmp(h.lineage, ctx->lineage.id, sizeof(h.lineage)) != 0))
 		rc = vv_err_set(VV_EPEER, "of another layer");
 	if (rc == 0)
 		rc = vv_head_get_regions(&h, part[1], len[1]);
@@ -96,40 +96,40 @@ static int get_table(const struct varve *v, uint64_t epoch, const uint8_t *p, si
 /* ---- the exchange ---------------------------------------------------------------------------------------------------------------- */
 
 /* Adds the table of the rank if this place has it; one that is damaged is not there. */
-static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epoch, uint32_t rank, struct vv_buf *out)
+static int offer(const struct vv_context *ctx, const struct vv_listing *l, uint64_t epoch, uint32_t rank, struct vv_buf *out)
 {
 	struct vv_run_table t = { 0 };
 	int rc;
 
 	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
 		return 0;
-	rc = vv_run_table_load(&v->ctx.lineage, epoch, rank, &t);
+	rc = vv_run_table_load(&ctx->lineage, epoch, rank, &t);
 	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
 		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
 		vv_err_clear();
 		return 0;
 	}
 	if (rc == 0)
-		rc = put_table(v, &t, out);
+		rc = put_table(ctx, &t, out);
 	vv_run_table_fini(&t);
 	return rc;
 }
 
 /* Every place's leader answers those that miss theirs, in other places. */
-static int answer(const struct varve *v, uint64_t epoch, const struct vv_exchange *asks, struct vv_exchange *m)
+static int answer(const struct vv_context *ctx, uint64_t epoch, const struct vv_exchange *asks, struct vv_exchange *m)
 {
-	const struct vv_group *g = v->group;
+	const struct vv_group *g = ctx->group;
 	struct vv_listing l = { 0 };
 	struct vv_buf b = { 0 };
 	int rc = vv_exchange_new(m, g->size, 0);
 
 	if (rc == 0 && vv_group_leads_place(g))
-		rc = vv_catalog_list(&v->ctx.lineage, epoch, &l);
+		rc = vv_catalog_list(&ctx->lineage, epoch, &l);
 	for (uint32_t r = 0; rc == 0 && vv_group_leads_place(g) && r < g->size; r++) {
 		size_t before = b.n;
 
 		if (asks->in_len[r] && g->place[r] != g->rank)
-			rc = offer(v, &l, epoch, r, &b);
+			rc = offer(ctx, &l, epoch, r, &b);
 		m->out_len[r] = b.n - before;
 	}
 	vv_catalog_listing_fini(&l);
@@ -144,12 +144,12 @@ static int answer(const struct varve *v, uint64_t epoch, const struct vv_exchang
 	return 0;
 }
 
-static int take(const struct varve *v, uint64_t epoch, const struct vv_exchange *m, const struct vv_err_state *why, struct vv_run_table *out)
+static int take(const struct vv_context *ctx, uint64_t epoch, const struct vv_exchange *m, const struct vv_err_state *why, struct vv_run_table *out)
 {
 	const uint8_t *p = m->in;
 
-	for (uint32_t r = 0; r < v->ctx.ranks; p += m->in_len[r++]) {
-		int rc = m->in_len[r] ? get_table(v, epoch, p, (size_t)m->in_len[r], out) : VV_ENOENT;
+	for (uint32_t r = 0; r < ctx->ranks; p += m->in_len[r++]) {
+		int rc = m->in_len[r] ? get_table(ctx, epoch, p, (size_t)m->in_len[r], out) : VV_ENOENT;
 
 		if (rc == 0) {
 			vv_log_info("the layer of epoch %" PRIu64 " is in the store of rank %u", epoch, r);
@@ -161,40 +161,40 @@ static int take(const struct varve *v, uint64_t epoch, const struct vv_exchange 
 			vv_log_warn("the table that rank %u sent: %s", r, vv_err_last());
 	}
 	return vv_err_set(why->code, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole (here: %s); start the rank where "
-			  "its layer is, or restart from an older epoch", v->ctx.rank, epoch, why->message);
+			  "its layer is, or restart from an older epoch", ctx->rank, epoch, why->message);
 }
 
 /* Somebody misses his. */
-static int ask_all(struct varve *v, uint64_t epoch, bool mine, const struct vv_err_state *why, struct vv_run_table *out)
+static int ask_all(struct vv_context *ctx, uint64_t epoch, bool mine, const struct vv_err_state *why, struct vv_run_table *out)
 {
 	struct vv_exchange asks = { 0 }, tables = { 0 };
-	int rc = vv_exchange_gather(&asks, v->group, 0, "?", mine, 1);
+	int rc = vv_exchange_gather(&asks, ctx->group, 0, "?", mine, 1);
 
 	if (rc == 0)
-		rc = vv_exchange_send(&tables, v->group, answer(v, epoch, &asks, &tables), 1);
+		rc = vv_exchange_send(&tables, ctx->group, answer(ctx, epoch, &asks, &tables), 1);
 	if (rc == 0)
-		rc = vv_group_agree(v->group, v->group->comm, mine ? take(v, epoch, &tables, why, out) : 0);
-	vv_exchange_free(&asks, v->group);
-	vv_exchange_free(&tables, v->group);
+		rc = vv_group_agree(ctx->group, ctx->group->comm, mine ? take(ctx, epoch, &tables, why, out) : 0);
+	vv_exchange_free(&asks, ctx->group);
+	vv_exchange_free(&tables, ctx->group);
 	return rc;
 }
 
-int vv_remote_table_table(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *out)
+int vv_remote_table_table(struct vv_context *ctx, int rc, uint64_t epoch, struct vv_run_table *out)
 {
 	struct vv_err_state why = { 0 };
 	struct vv_run_table t = { 0 };
 	uint64_t miss = 0;
 
 	if (rc == 0)
-		rc = vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &t);
-	if ((rc == VV_EDAMAGED || rc == VV_EIO) && v->group->split) {
+		rc = vv_run_table_load(&ctx->lineage, epoch, ctx->rank, &t);
+	if ((rc == VV_EDAMAGED || rc == VV_EIO) && ctx->group->split) {
 		vv_err_save(rc, &why);
 		miss = 1;
 		rc = 0;
 	}
-	rc = vv_group_sum(v->group, v->group->comm, rc, &miss, 1);
+	rc = vv_group_sum(ctx->group, ctx->group->comm, rc, &miss, 1);
 	if (rc == 0 && miss)
-		rc = ask_all(v, epoch, why.code != 0, &why, &t);
+		rc = ask_all(ctx, epoch, why.code != 0, &why, &t);
 	if (rc)
 		vv_run_table_fini(&t);
 	else

@@ -6,6 +6,6 @@
 
 /* This rank's table of the epoch, from its own place or from whoever has it; all ranks come here. One that came from elsewhere cannot
  * be continued by a delta, which would lie apart from its parent: its depth says so. */
-int vv_remote_table_table(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *out);
+int vv_remote_table_table(struct vv_context *ctx, int rc, uint64_t epoch, struct vv_run_table *out);
 
 #endif

@@ -95,14 +95,14 @@ static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
 	return 0;
 }
 
-static int read_through(struct varve *v, const struct vv_space *space, const struct vv_want *want)
+static int read_through(struct vv_context *ctx, const struct vv_space *space, const struct vv_want *want)
 {
-	struct bouncing b = { .pool = v->ctx.pool, .to = want->to };
+	struct bouncing b = { .pool = ctx->pool, .to = want->to };
 	struct vv_windows windows = { &b, WINDOW, give_room, send };
 	int rc = rent(&b, space, want->len);
 
 	if (rc == 0)
-		rc = vv_restore_windows(&v->ctx.lineage, v->ctx.pool, want, &windows);
+		rc = vv_restore_windows(&ctx->lineage, ctx->pool, want, &windows);
 	for (size_t i = 0; i < b.n; i++) {
 		struct vv_err_state error;
 		int late;
@@ -117,21 +117,21 @@ static int read_through(struct varve *v, const struct vv_space *space, const str
 }
 
 /* While memory of the device is being filled: half of what its history may take. */
-static uint64_t memory_for(const struct varve *v, uint64_t len)
+static uint64_t memory_for(const struct vv_context *ctx, uint64_t len)
 {
 	enum { LEAST = 32 << 20 };
-	uint64_t half = vv_options_history(&v->ctx.conf, 0, len) / 2;
+	uint64_t half = vv_options_history(&ctx->conf, 0, len) / 2;
 
 	return half < LEAST ? LEAST : half;
 }
 
-static bool places(const struct varve *v)
+static bool places(const struct vv_context *ctx)
 {
-	return strcmp(vv_conf_text(&v->ctx.conf, "placing"), "device") == 0;
+	return strcmp(vv_conf_text(&ctx->conf, "placing"), "device") == 0;
 }
 
 /* For the longest want of those that are in the same memory. */
-static void begin_dock(struct varve *v, struct vv_device_buffers *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
+static void begin_dock(struct vv_context *ctx, struct vv_device_buffers *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
 {
 	uint64_t len = 0;
 	int other;
@@ -140,17 +140,17 @@ static void begin_dock(struct varve *v, struct vv_device_buffers *dock, const st
 		if (want[i].len > len && vv_device_restore_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
 			len = want[i].len;
 	vv_device_buffers_end(dock);
-	vv_device_buffers_begin(dock, v->ctx.pool, space, device, memory_for(v, len), len);
+	vv_device_buffers_begin(dock, ctx->pool, space, device, memory_for(ctx, len), len);
 }
 
-void vv_device_restore_expect(struct varve *v, struct vv_device_buffers *dock)
+void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_region *const *region, size_t n)
 {
 	const struct vv_space *space = NULL;
 	uint64_t len = 0;
 	int device = 0;
 
-	for (size_t i = 0; places(v) && i < v->n_regions; i++) {
-		const struct vv_region *r = v->region[i];
+	for (size_t i = 0; places(ctx) && i < n; i++) {
+		const struct vv_region *r = region[i];
 		int here;
 
 		if (r->shape.len <= len || !vv_device_restore_space(r->p, (size_t)r->shape.len, &here))
@@ -159,7 +159,7 @@ void vv_device_restore_expect(struct varve *v, struct vv_device_buffers *dock)
 		len = r->shape.len;
 	}
 	if (space)
-		vv_device_buffers_begin(dock, v->ctx.pool, space, device, memory_for(v, len), len);
+		vv_device_buffers_begin(dock, ctx->pool, space, device, memory_for(ctx, len), len);
 }
 
 struct due { /* of a want */
@@ -167,32 +167,32 @@ struct due { /* of a want */
 	struct vv_extents left; /* for the host to read */
 };
 
-static int ferry(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
+static int ferry(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
 {
-	int rc = vv_device_load_read(&v->ctx.lineage, v->ctx.pool, dock, want, t->region[vv_run_table_find(t, want->name)].strand, left);
+	int rc = vv_device_load_read(&ctx->lineage, ctx->pool, dock, want, t->region[vv_run_table_find(t, want->name)].strand, left);
 
 	if (rc != VV_DEVICE_LOAD_SETTLE)
 		return rc;
-	rc = vv_run_table_settle(t, v->ctx.pool);
-	return rc ? rc : vv_device_load_read(&v->ctx.lineage, v->ctx.pool, dock, want, NULL, left);
+	rc = vv_run_table_settle(t, ctx->pool);
+	return rc ? rc : vv_device_load_read(&ctx->lineage, ctx->pool, dock, want, NULL, left);
 }
 
 /* With placing=device the space takes what it can take as it is stored. */
-static int bring(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
+static int bring(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
 {
 	int device = 0, rc;
 
 	due->space = vv_device_restore_space(want->to, (size_t)want->len, &device);
 	rc = due->space ? due->space->settle(device, NULL) : 0;
-	if (rc == 0 && due->space && places(v) && !vv_device_buffers_serves(dock, due->space, device, want->len))
-		begin_dock(v, dock, due->space, device, want, n);
-	if (rc == 0 && due->space && places(v) && vv_device_buffers_serves(dock, due->space, device, want->len))
-		return ferry(v, dock, t, want, &due->left);
+	if (rc == 0 && due->space && places(ctx) && !vv_device_buffers_serves(dock, due->space, device, want->len))
+		begin_dock(ctx, dock, due->space, device, want, n);
+	if (rc == 0 && due->space && places(ctx) && vv_device_buffers_serves(dock, due->space, device, want->len))
+		return ferry(ctx, dock, t, want, &due->left);
 	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
 }
 
 /* What the host reads into its own memory at once, and window by window into that of others. */
-static int read_left(struct varve *v, const struct vv_want *want, size_t n, const struct due *due)
+static int read_left(struct vv_context *ctx, const struct vv_want *want, size_t n, const struct due *due)
 {
 	struct vv_want *host = vv_mem_new(n, sizeof(*host));
 	size_t n_host = 0;
@@ -202,33 +202,33 @@ static int read_left(struct varve *v, const struct vv_want *want, size_t n, cons
 		if (!due[i].space)
 			host[n_host++] = want[i];
 	if (rc == 0)
-		rc = vv_restore_read(&v->ctx.lineage, v->ctx.pool, host, n_host);
+		rc = vv_restore_read(&ctx->lineage, ctx->pool, host, n_host);
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; rc == 0 && due[i].space && k < due[i].left.n; k++) {
 			const struct vv_extent *x = &due[i].left.v[k];
 			struct vv_want part = { want[i].runs, x->pos, x->len, want[i].to + (x->pos - want[i].at), want[i].name };
 
-			rc = read_through(v, due[i].space, &part);
+			rc = read_through(ctx, due[i].space, &part);
 		}
 	vv_mem_free(host);
 	return rc;
 }
 
 /* Devices first: they need no more of the tables than what they are about to get. */
-int vv_device_restore_read(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n)
+int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct due *due = vv_mem_new(n, sizeof(*due));
 	int rc = due ? 0 : VV_ENOMEM;
 	bool left = false;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		rc = bring(v, dock, t, want + i, n - i, &due[i]);
+		rc = bring(ctx, dock, t, want + i, n - i, &due[i]);
 		left |= !due[i].space || due[i].left.n;
 	}
 	if (rc == 0)
-		rc = left ? vv_run_table_settle(t, v->ctx.pool) : vv_run_table_finish(t, v->ctx.pool);
+		rc = left ? vv_run_table_settle(t, ctx->pool) : vv_run_table_finish(t, ctx->pool);
 	if (rc == 0 && left)
-		rc = read_left(v, want, n, due);
+		rc = read_left(ctx, want, n, due);
 	for (size_t i = 0; due && i < n; i++)
 		vv_payload_extents_fini(&due[i].left);
 	vv_mem_free(due);

@@ -147,7 +147,7 @@ int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
 		vv_new_data_heard(p);
 	for (size_t k = 0; rc == 0 && p->claims && k < p->storing->t->plan.n_queue; k++)
 		sift_again(p->storing, p->storing->t->plan.queue[k]);
-	if (rc == 0 && p->v->group->aggregate != 1)
+	if (rc == 0 && p->v->ctx.group->aggregate != 1)
 		rc = vv_shared_file_begin(p, vv_rank_dedup_comm(p->v));
 	set_talking(p->v->tiles, false);
 	return rc;

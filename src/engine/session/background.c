@@ -118,7 +118,7 @@ static void end_pass(struct vv_layer_writer *p, int rc)
 	}
 	vv_epoch_abandon(p);
 	p->st.epoch = p->epoch;
-	if (v->referenced->lost && !v->group)
+	if (v->referenced->lost && !v->ctx.group)
 		vv_tip_begin_anew(v);
 }
 
@@ -131,7 +131,7 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_commit_ranks_begin(p, rc);
 	end_pass(p, rc);
 	vv_epoch_free(p);
-	if (!v->ctx.async || v->group->threaded)
+	if (!v->ctx.async || v->ctx.group->threaded)
 		vv_commit_ranks_step(v, true);
 	rc = v->ctx.async ? 0 : vv_background_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
 	return rc < 0 ? rc : 0;
@@ -144,7 +144,7 @@ int vv_background_run(struct vv_layer_writer *p)
 	int rc = vv_epoch_store(p);
 	uint64_t bytes;
 
-	if (v->group)
+	if (v->ctx.group)
 		return end_part(p, rc);
 	vv_err_save(rc, &error);
 	end_pass(p, rc);

@@ -25,7 +25,7 @@ static void note_blocked(struct varve *v, uint64_t start)
 /* Everything that can fail before there is an epoch. */
 static int prepare(struct varve *v)
 {
-	uint64_t wants = v->group ? vv_retention_wants(v) : 0;
+	uint64_t wants = v->ctx.group ? vv_retention_wants(v) : 0;
 	int rc = vv_background_reserve(v->background);
 
 	if (rc == 0)
@@ -33,21 +33,21 @@ static int prepare(struct varve *v)
 	rc = vv_load_parent_run(v, rc);
 	if (rc == 0 && v->ctx.async)
 		rc = vv_background_ready(v->background);
-	if (!v->group)
+	if (!v->ctx.group)
 		return rc;
-	rc = vv_group_sum(v->group, v->group->comm, rc, &wants, 1);
+	rc = vv_group_sum(v->ctx.group, v->ctx.group->comm, rc, &wants, 1);
 	if (rc == 0 && wants)
-		rc = vv_group_agree(v->group, v->group->comm, vv_retention_reclaim(v));
+		rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, vv_retention_reclaim(v));
 	if (rc == 0 && wants)
-		rc = vv_group_agree(v->group, v->group->comm, vv_load_parent_run(v, 0));
+		rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, vv_load_parent_run(v, 0));
 	return rc ? rc : vv_tip_agree_on_numbers(v);
 }
 
 /* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
 static int ask_ranks(struct varve *v, struct vv_layer_writer *p, int rc)
 {
-	if (v->ctx.async && v->group->threaded)
-		return vv_group_agree(v->group, v->group->comm, rc);
+	if (v->ctx.async && v->ctx.group->threaded)
+		return vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	return vv_ask_ranks_run(p, rc);
 }
 
@@ -72,24 +72,24 @@ static int take(struct varve *v, struct vv_layer_writer **out)
 	struct vv_layer_writer *p = NULL;
 	int rc = vv_epoch_new(v, &p);
 
-	if (v->group)
+	if (v->ctx.group)
 		vv_ask_ranks_expect(v, true);
 	if (rc == 0)
 		rc = capture(p);
-	if (v->group) {
+	if (v->ctx.group) {
 		bool taken = rc == 0;
 
 		vv_test_point("captured");
 		if (p)
 			rc = ask_ranks(v, p, rc);
 		else
-			rc = vv_group_agree(v->group, v->group->comm, rc);
+			rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 		if (rc && taken) {
 			vv_epoch_abandon(p);
 			vv_epoch_forget_shared(v);
 		}
 	}
-	if (rc && v->group)
+	if (rc && v->ctx.group)
 		vv_ask_ranks_expect(v, false);
 	if (rc)
 		vv_epoch_free(p);

@@ -25,15 +25,15 @@ int vv_commit_ranks_init(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
 
-	d->all = vv_mem_new(v->group->size, sizeof(*d->all));
+	d->all = vv_mem_new(v->ctx.group->size, sizeof(*d->all));
 	d->ruling = vv_mem_new(1, sizeof(*d->ruling));
 	return d->all && d->ruling ? 0 : VV_ENOMEM;
 }
 
 void vv_commit_ranks_fini(struct varve *v)
 {
-	vv_comm_free(v->group->side, v->commit->all);
-	vv_comm_free(v->group->side, v->commit->ruling);
+	vv_comm_free(v->ctx.group->side, v->commit->all);
+	vv_comm_free(v->ctx.group->side, v->commit->ruling);
 }
 
 void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
@@ -67,7 +67,7 @@ static int put_commit(struct varve *v)
 		return VV_ENOMEM;
 	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
 		c.rank[r] = d->all[r].layer;
-		c.rank[r].place = v->group->split ? (uint64_t)v->group->place[r] + 1 : 0;
+		c.rank[r].place = v->ctx.group->split ? (uint64_t)v->ctx.group->place[r] + 1 : 0;
 		if (d->all[r].parent > c.parent) /* one that could not read its parent has none */
 			c.parent = d->all[r].parent;
 	}
@@ -80,7 +80,7 @@ static int put_commit(struct varve *v)
 /* What was stored in this rank's place. */
 static uint64_t bytes_here(const struct varve *v)
 {
-	const struct vv_group *g = v->group;
+	const struct vv_group *g = v->ctx.group;
 	uint64_t sum = 0;
 
 	for (uint32_t r = 0; r < g->size; r++)
@@ -108,10 +108,10 @@ static void accept(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
 
-	if (v->ctx.rank != 0 && vv_group_leads_place(v->group) && put_commit(v) < 0)
+	if (v->ctx.rank != 0 && vv_group_leads_place(v->ctx.group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
-	if (vv_group_leads_place(v->group))
+	if (vv_group_leads_place(v->ctx.group))
 		vv_retention_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
 	vv_rank_dedup_learn(v);
 	share_price(v);
@@ -157,7 +157,7 @@ static int conclude(struct varve *v, int rc)
 	if (rc == 0)
 		accept(v);
 	else
-		reject(v, !v->group->side->broken);
+		reject(v, !v->ctx.group->side->broken);
 	vv_err_restore(&error);
 	vv_background_conclude(v, d->epoch, d->time_ns, &d->st, rc);
 	return 1;
@@ -170,7 +170,7 @@ static int begin_reports(struct varve *v)
 	struct vv_commit_ranks *d = v->commit;
 
 	d->phase = REPORTS;
-	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+	return vv_comm_begin_allgather(v->ctx.group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
 }
 
 /* The lowest rank that failed, or rank 0. */
@@ -188,7 +188,7 @@ static void rule(struct varve *v)
 	struct vv_commit_ranks *d = v->commit;
 	int rc = put_commit(v);
 
-	if (rc == 0 && v->group->split)
+	if (rc == 0 && v->ctx.group->split)
 		vv_retention_rule(v, bytes_here(v), &d->ruling->cutoff, &d->ruling->every);
 	else if (rc == 0)
 		d->ruling->reclaimed = vv_retention_run(v, bytes_here(v));
@@ -208,7 +208,7 @@ static int begin_ruling(struct varve *v)
 		rule(v);
 	vv_test_point("ruled");
 	d->phase = RULING;
-	return vv_comm_begin_bcast(v->group->side, d->ruling, sizeof(*d->ruling), who, &d->op);
+	return vv_comm_begin_bcast(v->ctx.group->side, d->ruling, sizeof(*d->ruling), who, &d->op);
 }
 
 static int read_ruling(struct varve *v)
@@ -221,7 +221,7 @@ static int read_ruling(struct varve *v)
 		return 0;
 	if (d->mine.rc) /* its own failure says more to it */
 		return vv_err_restore(&d->error);
-	return who == v->ctx.rank ? vv_err_restore(e) : vv_group_quote(v->group, who, e);
+	return who == v->ctx.rank ? vv_err_restore(e) : vv_group_quote(v->ctx.group, who, e);
 }
 
 static bool all_well(const struct varve *v)
@@ -238,17 +238,17 @@ static int begin_seals(struct varve *v)
 	struct vv_commit_ranks *d = v->commit;
 
 	for (uint32_t r = 0; r < v->ctx.ranks; r++)
-		v->group->bundle.len[r] = d->all[r].layer.file_len;
-	d->mine.rc = vv_shared_file_seal(v);
+		v->ctx.group->bundle.len[r] = d->all[r].layer.file_len;
+	d->mine.rc = vv_shared_file_seal(&v->ctx);
 	vv_err_save((int)d->mine.rc, &d->error);
 	vv_test_point("sealed");
 	d->phase = SEALS;
-	return vv_comm_begin_allgather(v->group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+	return vv_comm_begin_allgather(v->ctx.group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
 }
 
 static int next_phase(struct varve *v)
 {
-	if (v->commit->phase == REPORTS && v->group->aggregate != 1 && all_well(v))
+	if (v->commit->phase == REPORTS && v->ctx.group->aggregate != 1 && all_well(v))
 		return begin_seals(v);
 	return v->commit->phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
 }
@@ -263,7 +263,7 @@ int vv_commit_ranks_step(struct varve *v, bool wait)
 	if (d->phase == 0)
 		rc = begin_reports(v);
 	while (rc == 0) {
-		rc = vv_comm_look(v->group->side, &d->op, wait);
+		rc = vv_comm_look(v->ctx.group->side, &d->op, wait);
 		if (rc == 0)
 			return 0;
 		if (rc < 0)

@@ -38,10 +38,10 @@ void vv_enter_block_signals(struct varve *v)
 
 int vv_enter_meet(struct varve *v, int call, uint64_t detail)
 {
-	if (!v->group)
+	if (!v->ctx.group)
 		return 0;
 	vv_commit_ranks_step(v, true);
-	return vv_group_meet(v->group, (enum vv_group_call)call, detail);
+	return vv_group_meet(v->ctx.group, (enum vv_group_call)call, detail);
 }
 
 int vv_enter_leave(struct varve *v, int rc)

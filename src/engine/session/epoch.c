@@ -114,7 +114,7 @@ int vv_epoch_open_layer(struct vv_layer_writer *p)
 	opt.prompt = p->v->tiles->fences.fencing;
 	opt.always = p->v->grains && p->v->grains->new_data.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
 	opt.costs = p->v->costs;
-	p->v->costs->shared = p->v->group != NULL;
+	p->v->costs->shared = p->v->ctx.group != NULL;
 	opt.stored = stored;
 	opt.arg = p->v;
 	p->v->tiles->waiters.broken = false;
@@ -127,7 +127,7 @@ static int store_memory(struct vv_layer_writer *p)
 	int rc = 0;
 
 	if (!p->storing)
-		rc = p->v->group ? vv_ask_ranks_run(p, 0) : vv_store_tiles_begin(p, false);
+		rc = p->v->ctx.group ? vv_ask_ranks_run(p, 0) : vv_store_tiles_begin(p, false);
 	vv_test_point("asked");
 	if (rc == 0 && !p->block_writer)
 		rc = vv_epoch_open_layer(p);
@@ -326,7 +326,7 @@ int vv_epoch_store(struct vv_layer_writer *p)
 	if ((rc == VV_EINVAL || rc == VV_EIO) && !p->source.load)
 		rc = explain(p, rc);
 	vv_test_point("stored");
-	return rc == 0 && !p->v->group ? commit(p) : rc;
+	return rc == 0 && !p->v->ctx.group ? commit(p) : rc;
 }
 
 void vv_epoch_accept(struct vv_layer_writer *p)
@@ -379,5 +379,5 @@ void vv_epoch_abandon(struct vv_layer_writer *p)
 void vv_epoch_forget_shared(struct varve *v)
 {
 	vv_rank_dedup_forget(v);
-	vv_shared_file_drop(v);
+	vv_shared_file_drop(&v->ctx);
 }

@@ -93,7 +93,7 @@ static int find_conflict(const struct vv_era *all, size_t n, uint64_t *epoch)
 
 static int compare(struct varve *v, uint64_t *epoch)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	struct vv_era_table mine = { 0 };
 	struct vv_era *out = NULL, *in = NULL;
 	int rc = vv_group_agree(g, g->comm, list_claims(v, &mine));
@@ -138,7 +138,7 @@ static int know_less(struct varve *v, uint64_t epoch)
 	vv_tip_is_mixed(v);
 	if (v->tip.written_here || !v->tip.all_read)
 		vv_tip_step_back(v, 0);
-	v->group->introduced = true;
+	v->ctx.group->introduced = true;
 	forget_claims(v);
 	vv_referenced_layers_fini(v->referenced);
 	vv_index_cache_fini(v->history);
@@ -148,7 +148,7 @@ static int know_less(struct varve *v, uint64_t epoch)
 
 static int settle(struct varve *v, int rc)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	uint64_t unsettled = !v->tip.compared, epoch = 0;
 
 	rc = vv_group_sum(g, g->comm, rc, &unsettled, 1);
@@ -164,12 +164,12 @@ static int settle(struct varve *v, int rc)
 
 int vv_load_parent_run(struct varve *v, int rc)
 {
-	rc = rc ? rc : vv_threads_start(v);
+	rc = rc ? rc : vv_threads_start(&v->ctx);
 	if (rc == 0)
 		rc = load_parent(v);
 	if (rc == 0)
 		rc = load_index(v);
-	if (v->group && v->group->split)
+	if (v->ctx.group && v->ctx.group->split)
 		rc = settle(v, rc);
 	if (rc == 0 && !v->tip.written_here && v->tip.epoch) {
 		vv_region_adopt_all(v);

@@ -124,7 +124,7 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 		epoch = atomic_load(&v->newest);
 	if (!epoch && latest)
 		return vv_enter_leave(v, 1); /* there is none: nothing is to become durable */
-	if (wait && v->group)
+	if (wait && v->ctx.group)
 		rc = vv_rank_session_wait(v, epoch);
 	if (rc)
 		return vv_enter_leave(v, rc);
@@ -175,7 +175,7 @@ int varve_due(varve *v)
 		rc = 1;
 	else
 		rc = vv_clock_s() - v->pacing.last_end >= wait && !vv_background_busy(v);
-	if (v->group)
+	if (v->ctx.group)
 		rc = vv_rank_session_due(v, asked, rc);
 	return vv_enter_leave(v, rc);
 }

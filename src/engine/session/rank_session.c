@@ -35,7 +35,7 @@ static int read_aggregate(struct varve *v, struct vv_group *g)
 static int read_options(struct varve *v)
 {
 	const char *how = vv_conf_text(&v->ctx.conf, "collective");
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 
 	g->how = how[0] == 'e' ? VV_GROUP_EXACT : how[0] == 't' ? VV_GROUP_TOPK : VV_GROUP_NONE;
 	g->threshold = (size_t)vv_conf_number(&v->ctx.conf, "threshold");
@@ -61,27 +61,27 @@ int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
 	int met;
 
 	vv_err_save(rc, &error);
-	met = vv_group_open(plug, rc ? PATIENCE : vv_conf_real(&v->ctx.conf, "timeout"), &v->group);
+	met = vv_group_open(plug, rc ? PATIENCE : vv_conf_real(&v->ctx.conf, "timeout"), &v->ctx.group);
 	if (met)
 		return rc ? vv_err_restore(&error) : met;
-	v->ctx.rank = v->group->rank;
-	v->ctx.ranks = v->group->size;
+	v->ctx.rank = v->ctx.group->rank;
+	v->ctx.ranks = v->ctx.group->size;
 	if (rc == 0)
 		rc = read_options(v);
 	if (rc == 0)
 		rc = vv_commit_ranks_init(v);
-	rc = vv_group_agree(v->group, v->group->comm, rc);
-	return rc ? rc : vv_group_meet(v->group, VV_GROUP_OPEN, options_digest(v));
+	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
+	return rc ? rc : vv_group_meet(v->ctx.group, VV_GROUP_OPEN, options_digest(v));
 }
 
 void vv_rank_session_leave(struct varve *v)
 {
-	if (!v->group)
+	if (!v->ctx.group)
 		return;
 	vv_rank_dedup_forget(v);
 	vv_commit_ranks_fini(v);
-	vv_group_close(v->group);
-	v->group = NULL;
+	vv_group_close(v->ctx.group);
+	v->ctx.group = NULL;
 }
 
 /* A lineage, for all. */
@@ -111,7 +111,7 @@ static int open_here(struct varve *v, const char *lineage, bool *has)
 /* What the lowest rank that has one says, is said in all places; where there is none at all, rank 0 makes one. */
 static int find_lineage(struct varve *v, const char *lineage, bool has, struct found *f, uint32_t *who)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	uint64_t lowest = has ? g->rank : g->size;
 	int rc = vv_comm_allreduce(g->comm, &lowest, 1, VARVE_MIN);
 
@@ -141,20 +141,20 @@ static int match_lineage(struct varve *v, const char *lineage, bool has, const s
 
 static int agree_on_epoch(struct varve *v)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	uint64_t newest[2] = { v->tip.epoch, v->tip.highest };
 	int rc = vv_comm_allreduce(g->comm, newest, 2, VARVE_MAX);
 
 	if (rc)
 		return rc;
 	vv_tip_agree(v, newest[0], newest[1]);
-	rc = g->split && v->tip.epoch ? vv_group_spread_commit(v, v->tip.epoch) : 0;
+	rc = g->split && v->tip.epoch ? vv_group_spread_commit(&v->ctx, v->tip.epoch) : 0;
 	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
 }
 
 int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	struct found f = { 0 };
 	bool has = false;
 	uint32_t who = 0;
@@ -185,7 +185,7 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 
 bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
 {
-	if (!v->group)
+	if (!v->ctx.group)
 		return false;
 	if (wait && epoch == v->newest)
 		vv_background_wait(v);
@@ -200,7 +200,7 @@ int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 {
 	vv_background_wait(v);
 	vv_commit_ranks_step(v, true);
-	return v->group->side->broken ? 0 : vv_group_meet(v->group, VV_GROUP_WAIT, epoch);
+	return v->ctx.group->side->broken ? 0 : vv_group_meet(v->ctx.group, VV_GROUP_WAIT, epoch);
 }
 
 int vv_rank_session_due(struct varve *v, bool asked, int due)
@@ -209,7 +209,7 @@ int vv_rank_session_due(struct varve *v, bool asked, int due)
 	int rc;
 
 	vv_rank_session_progress(v, 0, false);
-	rc = vv_group_meet_max(v->group, VV_GROUP_DUE, &answer);
+	rc = vv_group_meet_max(v->ctx.group, VV_GROUP_DUE, &answer);
 	return rc ? rc : (int)answer;
 }
 

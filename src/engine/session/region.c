@@ -380,7 +380,7 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_run_tabl
 		if (run->layer == 0) {
 			r->was[i] = VV_CHUNK_ZERO;
 		} else {
-			uint32_t e = vv_index_near(x, v->group ? v->history->n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
+			uint32_t e = vv_index_near(x, v->ctx.group ? v->history->n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
 
 			if (e != VV_INDEX_NONE && vv_trust_layer(&v->ctx.lineage, v->history, e)) {
 				if (r->restored)

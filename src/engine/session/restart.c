@@ -71,7 +71,7 @@ static int adopt_now(struct varve *v)
 static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 {
 	uint64_t token = vv_provenance_token(&v->ctx.lineage, epoch), most[2] = { token, token ? ~token : 0 };
-	int rc = vv_comm_allreduce(v->group->comm, most, 2, VARVE_MAX);
+	int rc = vv_comm_allreduce(v->ctx.group->comm, most, 2, VARVE_MAX);
 
 	if (rc == 0 && most[0] != ~most[1] && most[0])
 		rc = vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others", epoch,
@@ -113,7 +113,7 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_ta
 	vv_tip_continue(v, epoch, t);
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->restored = !copied[i];
-	if (v->group)
+	if (v->ctx.group)
 		rc = adopt_now(v);
 	return rc ? rc : vv_relearn_begin(v, has_thread(v));
 }
@@ -133,7 +133,7 @@ static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *w
 
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		rc = add_want(&v->ctx.lineage, t, v->region[i], &want[i]);
-	return rc ? rc : vv_threads_start(v);
+	return rc ? rc : vv_threads_start(&v->ctx);
 }
 
 /* One that is damaged for one rank is damaged for all. */
@@ -143,11 +143,11 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_
 	struct vv_reopen latch = { 0 };
 	uint64_t era = 0;
 
-	rc = vv_group_agree(v->group, v->group->comm, rc);
-	if (rc == 0 && v->group->split)
-		rc = vv_group_spread_commit(v, epoch);
+	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
+	if (rc == 0 && v->ctx.group->split)
+		rc = vv_group_spread_commit(&v->ctx, epoch);
 	if (rc == 0)
-		rc = vv_remote_table_table(v, check_ranks(v, epoch), epoch, t);
+		rc = vv_remote_table_table(&v->ctx, check_ranks(v, epoch), epoch, t);
 	if (rc == 0)
 		rc = agree_on_era(v, epoch, &era);
 	if (rc)
@@ -159,11 +159,11 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_
 		rc = vv_device_restore_begin(&bounce, want, v->n_regions);
 	if (rc == 0)
 		rc = vv_restore_open(want, v->n_regions, &latch);
-	rc = vv_device_restore_end(&bounce, vv_remote_read_read(v, rc, want, v->n_regions, copied));
-	rc = vv_group_agree(v->group, v->group->comm, rc);
+	rc = vv_device_restore_end(&bounce, vv_remote_read_read(&v->ctx, rc, want, v->n_regions, copied));
+	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	if (rc)
 		return vv_restore_shut(&latch, rc);
-	return vv_group_agree(v->group, v->group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
+	return vv_group_agree(v->ctx.group, v->ctx.group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
 }
 
 /* The session's, empty. */
@@ -187,7 +187,7 @@ static int read_wants(struct varve *v, struct vv_device_buffers *dock, struct vv
 	rc = host ? vv_run_table_finish(t, v->ctx.pool) : 0;
 	if (rc == 0 && host && vv_layer_by_layer_pays(t, want, n) && vv_layer_by_layer_read(&v->ctx.lineage, v->ctx.pool, t, want, n))
 		return 0;
-	return rc ? rc : vv_device_restore_read(v, dock, t, want, n);
+	return rc ? rc : vv_device_restore_read(&v->ctx, dock, t, want, n);
 }
 
 /* What devices need is got while the table is being read, and given back while the program goes on. */
@@ -199,9 +199,9 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 	if (rc == 0)
 		rc = check_ranks(v, epoch);
 	if (rc == 0)
-		rc = vv_threads_start(v);
+		rc = vv_threads_start(&v->ctx);
 	if (rc == 0) {
-		vv_device_restore_expect(v, v->device_buffers);
+		vv_device_restore_expect(&v->ctx, v->device_buffers, v->region, v->n_regions);
 		rc = (v->device_buffers->len ? vv_run_table_load_begun : vv_run_table_load_late)(&v->ctx.lineage, v->ctx.pool, epoch, v->ctx.rank, t);
 	}
 	if (rc == 0)
@@ -227,7 +227,7 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	vv_provenance_forget(&v->ctx.lineage);
 	if (rc == 0 && v->rehearse->last)
 		rc = vv_rehearse_poison(v);
-	rc = (v->group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
+	rc = (v->ctx.group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
 	vv_run_table_fini(&t);
 	vv_mem_free(want);
 	vv_mem_free(copied);
@@ -239,10 +239,10 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
 	int rc = vv_catalog_newest(&v->ctx.lineage, before, epoch);
 
-	if (!v->group)
+	if (!v->ctx.group)
 		return rc;
-	rc = vv_group_agree(v->group, v->group->comm, rc);
-	return rc ? rc : vv_comm_allreduce(v->group->comm, epoch, 1, VARVE_MAX);
+	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
+	return rc ? rc : vv_comm_allreduce(v->ctx.group->comm, epoch, 1, VARVE_MAX);
 }
 
 /* The newest epoch that is whole; the error of the newest if none is. */
@@ -311,9 +311,9 @@ static int not_here(const struct varve *v, const char *what)
 static int check_here(const struct varve *v, const struct vv_runs *runs)
 {
 	struct vv_listing l = { 0 };
-	int rc = v->group && v->group->split ? vv_catalog_list(&v->ctx.lineage, 0, &l) : 0;
+	int rc = v->ctx.group && v->ctx.group->split ? vv_catalog_list(&v->ctx.lineage, 0, &l) : 0;
 
-	for (size_t i = 0; rc == 0 && v->group && v->group->split && i < runs->n; i++)
+	for (size_t i = 0; rc == 0 && v->ctx.group && v->ctx.group->split && i < runs->n; i++)
 		if (runs->v[i].layer && !vv_catalog_lists(&l, runs->v[i].layer))
 			rc = not_here(v, "bytes of the region are");
 	vv_catalog_listing_fini(&l);
@@ -332,7 +332,7 @@ static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 		return 0;
 	vv_run_table_fini(v->view);
 	vv_provenance_forget(&v->ctx.lineage);
-	rc = vv_threads_start(v);
+	rc = vv_threads_start(&v->ctx);
 	if (rc)
 		return rc;
 	return load(&v->ctx.lineage, v->ctx.pool, epoch, v->ctx.rank, v->view);
@@ -359,7 +359,7 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		rc = v->group && v->group->split ? 0 : vv_retention_spare(v, epoch); /* it may be whole in other places */
+		rc = v->ctx.group && v->ctx.group->split ? 0 : vv_retention_spare(v, epoch); /* it may be whole in other places */
 		if (rc)
 			return rc;
 	}
@@ -369,16 +369,16 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
 {
 	load_fn late = vv_device_restore_space(to, len, &(int){ 0 }) ? vv_run_table_load_begun : vv_run_table_load_late;
-	int rc = view_named(v, epoch, v->group ? vv_run_table_load_on : late);
+	int rc = view_named(v, epoch, v->ctx.group ? vv_run_table_load_on : late);
 
-	return rc == VV_EDAMAGED && v->group && v->group->split ? not_here(v, "the layer is") : rc;
+	return rc == VV_EDAMAGED && v->ctx.group && v->ctx.group->split ? not_here(v, "the layer is") : rc;
 }
 
 /* The memory may lie behind a fence, which the kernel does not ask at. */
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
 	struct vv_device_buffers dock = { 0 };
-	int rc = vv_threads_start(v);
+	int rc = vv_threads_start(&v->ctx);
 
 	if (rc)
 		return rc;

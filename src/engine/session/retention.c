@@ -114,7 +114,7 @@ static uint64_t cutoff_of(const struct vv_listing *l, uint64_t keep)
 /* Of the layers of an epoch, those that lie in this rank's place. */
 static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
 {
-	const struct vv_group *g = v->group;
+	const struct vv_group *g = v->ctx.group;
 	struct vv_commit c = { 0 };
 	uint64_t sum = 0;
 
@@ -127,7 +127,7 @@ static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
 
 static int drop(struct varve *v, uint64_t epoch)
 {
-	bool split = v->group && v->group->split;
+	bool split = v->ctx.group && v->ctx.group->split;
 	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
 	int rc = vv_catalog_drop_epoch(&v->ctx.lineage, epoch, &bytes);
 
@@ -300,15 +300,15 @@ void vv_retention_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_
 
 bool vv_retention_wants(const struct varve *v)
 {
-	return v->group->split && vv_group_leads_place(v->group) && v->retention->has_live && is_much(v);
+	return v->ctx.group->split && vv_group_leads_place(v->ctx.group) && v->retention->has_live && is_much(v);
 }
 
 int vv_retention_reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
-	int rc = vv_gc_ranks_gc(v, vv_retention_floor(v), &report);
+	int rc = vv_gc_ranks_gc(&v->ctx, vv_retention_floor(v), &report);
 
-	if (v->group->comm->broken)
+	if (v->ctx.group->comm->broken)
 		return rc;
 	v->retention->bytes_dropped = 0;
 	if (rc) { /* it may have removed something here, or elsewhere */
@@ -319,7 +319,7 @@ int vv_retention_reclaim(struct varve *v)
 		return 0;
 	}
 	v->retention->bytes_total = report.bytes_after;
-	if (vv_group_leads_place(v->group))
+	if (vv_group_leads_place(v->ctx.group))
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);
 	rc = vv_retention_prune(v);

@@ -132,7 +132,7 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 		vv_tip_set_token(v, token);
 	if (rc == 0)
 		rc = vv_store_open(url, &opt, &v->ctx.store);
-	if (v->group)
+	if (v->ctx.group)
 		rc = vv_rank_session_attach(v, lineage, rc);
 	else if (rc == 0)
 		rc = open_lineage(v, lineage);
@@ -191,9 +191,9 @@ static int drain(struct varve *v)
 
 	vv_relearn_give_up(v);
 	vv_background_wait(v);
-	if (v->group) {
+	if (v->ctx.group) {
 		vv_commit_ranks_step(v, true);
-		met = vv_group_meet(v->group, VV_GROUP_CLOSE, 0);
+		met = vv_group_meet(v->ctx.group, VV_GROUP_CLOSE, 0);
 	}
 	rc = vv_background_report(v);
 	return rc ? rc : met;

@@ -54,7 +54,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
 	/* What is known of other ranks' layers is not in an order in which it could be found. */
-	if (v->has_history && (v->group || !vv_index_limit_holds(v))) {
+	if (v->has_history && (v->ctx.group || !vv_index_limit_holds(v))) {
 		vv_index_cache_fini(v->history);
 		v->has_history = false;
 	}
@@ -182,7 +182,7 @@ uint64_t vv_tip_next_number(struct varve *v)
 
 int vv_tip_agree_on_numbers(struct varve *v)
 {
-	return v->group ? vv_comm_allreduce(v->group->comm, &v->tip.highest, 1, VARVE_MAX) : 0;
+	return v->ctx.group ? vv_comm_allreduce(v->ctx.group->comm, &v->tip.highest, 1, VARVE_MAX) : 0;
 }
 
 void vv_tip_open(struct varve *v)

@@ -9,7 +9,7 @@
 enum { EPOCHS_MOST = 1 << 28 }; /* bytes */
 
 struct places {
-	struct varve *v;
+	struct vv_context *ctx;
 	struct vv_group *g;
 	uint64_t *live; /* epochs that any place has */
 	size_t n_live;
@@ -48,7 +48,7 @@ static int spread_records(struct places *p, uint64_t *all, size_t n)
 		for (end = i; end < n && all[end] == all[i];)
 			end++;
 		if (end - i < places)
-			rc = vv_group_spread_commit(p->v, all[i]);
+			rc = vv_group_spread_commit(p->ctx, all[i]);
 		all[p->n_live++] = all[i];
 	}
 	p->live = all;
@@ -61,7 +61,7 @@ static int find_live(struct places *p)
 	struct vv_exchange m = { 0 };
 	uint64_t *all = NULL;
 	size_t n = 0;
-	int rc = vv_group_leads_place(p->g) ? vv_catalog_list(&p->v->ctx.lineage, 0, &l) : 0;
+	int rc = vv_group_leads_place(p->g) ? vv_catalog_list(&p->ctx->lineage, 0, &l) : 0;
 
 	rc = vv_exchange_gather(&m, p->g, rc, l.epoch, l.n_epochs * sizeof(*l.epoch), EPOCHS_MOST);
 	if (rc == 0)
@@ -88,7 +88,7 @@ static int find_live(struct places *p)
 static int check_epoch(const struct places *p, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
-	int rc = vv_catalog_commit(&p->v->ctx.lineage, epoch, &c);
+	int rc = vv_catalog_commit(&p->ctx->lineage, epoch, &c);
 
 	for (uint32_t r = 0; rc == 0 && r < c.n_ranks; r++)
 		if (vv_layer_holders_find(&p->holders, vv_run_layer(epoch, r)) == p->holders.n)
@@ -108,10 +108,10 @@ static int pardon(const struct places *p, uint64_t epoch, int rc)
 static int mark(struct places *p)
 {
 	struct vv_listing *l = &p->list;
-	int rc = vv_catalog_list(&p->v->ctx.lineage, 0, l);
+	int rc = vv_catalog_list(&p->ctx->lineage, 0, l);
 
 	if (rc == 0)
-		rc = vv_reachable_init(&p->reach, &p->v->ctx.lineage, l);
+		rc = vv_reachable_init(&p->reach, &p->ctx->lineage, l);
 	p->reach.floor = p->floor;
 	for (size_t i = 0; rc == 0 && i < p->n_live; i++)
 		rc = pardon(p, p->live[i], check_epoch(p, p->live[i]));
@@ -218,19 +218,19 @@ static int sweep(struct places *p, struct vv_gc_report *out)
 	if (!vv_group_leads_place(p->g))
 		return 0;
 	forget_others(&p->reach);
-	return vv_gc_sweep(&p->v->ctx.lineage, &p->list, &p->reach, false, out);
+	return vv_gc_sweep(&p->ctx->lineage, &p->list, &p->reach, false, out);
 }
 
-int vv_gc_ranks_gc(struct varve *v, uint64_t floor, struct vv_gc_report *out)
+int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *out)
 {
-	struct places p = { .v = v, .g = v->group, .floor = floor };
+	struct places p = { .ctx = ctx, .g = ctx->group, .floor = floor };
 	int rc = find_live(&p);
 
 	*out = (struct vv_gc_report){ 0 };
 	if (rc == 0)
-		rc = vv_layer_holders_ask(p.g, 0, &v->ctx.lineage, 0, &p.holders);
+		rc = vv_layer_holders_ask(p.g, 0, &ctx->lineage, 0, &p.holders);
 	if (rc == 0) {
-		p.reach.lin = &v->ctx.lineage;
+		p.reach.lin = &ctx->lineage;
 		rc = exchange(&p, vv_group_leads_place(p.g) ? mark(&p) : 0);
 		rc = vv_group_agree(p.g, p.g->comm, rc);
 	}

@@ -7,6 +7,6 @@
 #include "engine/context.h"
 
 /* All ranks, while no epoch is in progress. Layers of epochs up to `floor` stay. *out is this place's, for its leader. */
-int vv_gc_ranks_gc(struct varve *v, uint64_t floor, struct vv_gc_report *out);
+int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *out);
 
 #endif

@@ -28,7 +28,7 @@ static size_t chunks_of(const struct varve *v)
 /* Entries of so many bytes, but at least so many of them. */
 static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
-	const struct vv_group *g = v->group;
+	const struct vv_group *g = v->ctx.group;
 	bool judges = g && g->size > 1 && g->how == VV_GROUP_EXACT;
 	uint64_t memory = 0, bytes, little = vv_options_history(&v->ctx.conf, 0, LEAST_MEMORY);
 	size_t n;

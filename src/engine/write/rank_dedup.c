@@ -16,7 +16,7 @@ int vv_rank_dedup_begin(struct vv_layer_writer *p)
 {
 	struct vv_claims *c;
 
-	if (!p->v->ctx.dedup || p->v->group->how == VV_GROUP_NONE || p->v->ctx.ranks == 1)
+	if (!p->v->ctx.dedup || p->v->ctx.group->how == VV_GROUP_NONE || p->v->ctx.ranks == 1)
 		return 0;
 	c = vv_mem_new(1, sizeof(*c));
 	if (!c)
@@ -528,12 +528,12 @@ static void talk_free(struct vv_rank_dedup_priv *t)
 
 struct vv_comm *vv_rank_dedup_comm(const struct varve *v)
 {
-	return v->group->threaded && v->ctx.async ? v->group->side : v->group->comm;
+	return v->ctx.group->threaded && v->ctx.async ? v->ctx.group->side : v->ctx.group->comm;
 }
 
 int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct vv_layer_writer *p))
 {
-	struct vv_group *g = p->v->group;
+	struct vv_group *g = p->v->ctx.group;
 	struct vv_comm *comm = vv_rank_dedup_comm(p->v);
 	uint64_t start = vv_clock_ns(), waited;
 	bool silent = !p->v->ctx.dedup || g->how == VV_GROUP_NONE || g->size == 1;
@@ -564,7 +564,7 @@ int vv_rank_dedup_ask(struct vv_layer_writer *p, int rc, int (*promise)(struct v
 
 void vv_rank_dedup_learn(struct varve *v)
 {
-	struct vv_rank_dedup_priv *t = v->group->talk;
+	struct vv_rank_dedup_priv *t = v->ctx.group->talk;
 
 	if (t && t->judged.n)
 		vv_judge_round_learn(&t->judged);
@@ -573,6 +573,6 @@ void vv_rank_dedup_learn(struct varve *v)
 
 void vv_rank_dedup_forget(struct varve *v)
 {
-	talk_free(v->group->talk);
-	v->group->talk = NULL;
+	talk_free(v->ctx.group->talk);
+	v->ctx.group->talk = NULL;
 }

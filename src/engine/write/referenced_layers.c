@@ -25,7 +25,7 @@ void vv_referenced_layers_fini(struct vv_referenced_layers *f)
 /* In a store in which a look is dear nothing is looked for. Layers of other places cannot be seen from here, nor can it be told where those of an earlier session lie. */
 static bool can_see(const struct varve *v, uint64_t layer)
 {
-	const struct vv_group *g = v->group;
+	const struct vv_group *g = v->ctx.group;
 	uint32_t rank = vv_run_rank(layer);
 
 	if (!v->ctx.store->ops->size)

@@ -54,11 +54,11 @@ static bool leads(const struct vv_group *g)
 	return g->bundle.first == g->rank;
 }
 
-static void name(char out[VV_NAME_MAX], const struct varve *v, uint64_t epoch)
+static void name(char out[VV_NAME_MAX], const struct vv_context *ctx, uint64_t epoch)
 {
-	const struct vv_group *g = v->group;
+	const struct vv_group *g = ctx->group;
 
-	vv_name_bundle(out, v->ctx.lineage.name, epoch, g->bundle.first, g->bundle.last);
+	vv_name_bundle(out, ctx->lineage.name, epoch, g->bundle.first, g->bundle.last);
 }
 
 /* The leader's token, to those who write with it. */
@@ -108,7 +108,7 @@ static int check_rooms(const struct vv_group *g)
 /* Before anything is coded: by which recipes; told with the layer. */
 static int taste(struct vv_layer_writer *p, struct vv_comm *comm)
 {
-	struct vv_group *g = p->v->group;
+	struct vv_group *g = p->v->ctx.group;
 	struct vv_shared_samples *t = g->bundle.tasting;
 	int rc = p->v->coding->codec ? vv_shared_samples_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
 
@@ -121,7 +121,7 @@ static int taste(struct vv_layer_writer *p, struct vv_comm *comm)
 /* A leader that heard first of one who gave up has removed its file: then that is what happened. */
 static int join(struct vv_layer_writer *p, struct vv_comm *comm, const char *object)
 {
-	struct vv_group *g = p->v->group;
+	struct vv_group *g = p->v->ctx.group;
 	int rc = check_rooms(g);
 
 	if (rc == 0)
@@ -133,12 +133,12 @@ static int join(struct vv_layer_writer *p, struct vv_comm *comm, const char *obj
 int vv_shared_file_begin(struct vv_layer_writer *p, struct vv_comm *comm)
 {
 	struct varve *v = p->v;
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	uint64_t room = room_for(p);
 	char object[VV_NAME_MAX];
 	int rc = 0;
 
-	name(object, v, p->epoch);
+	name(object, &v->ctx, p->epoch);
 	if (leads(g))
 		rc = vv_store_bundle_make(v->ctx.store, object, g->bundle.token);
 	g->bundle.open = leads(g) && rc == 0;
@@ -153,9 +153,9 @@ int vv_shared_file_begin(struct vv_layer_writer *p, struct vv_comm *comm)
 	return rc ? rc : taste(p, comm);
 }
 
-int vv_shared_file_seal(struct varve *v)
+int vv_shared_file_seal(struct vv_context *ctx)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = ctx->group;
 	size_t n = g->bundle.last - g->bundle.first + 1;
 	char (*names)[VV_NAME_MAX] = NULL, object[VV_NAME_MAX];
 	struct vv_member *m;
@@ -169,30 +169,30 @@ int vv_shared_file_seal(struct varve *v)
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		uint32_t rank = g->bundle.first + (uint32_t)i;
 
-		vv_name_layer(names[i], v->ctx.lineage.name, g->bundle.epoch, rank);
+		vv_name_layer(names[i], ctx->lineage.name, g->bundle.epoch, rank);
 		m[i].name = strrchr(names[i], '/') + 1;
 		m[i].off = offset(g, rank);
 		m[i].len = g->bundle.len[rank];
 	}
-	name(object, v, g->bundle.epoch);
+	name(object, ctx, g->bundle.epoch);
 	if (rc == 0)
-		rc = vv_store_bundle_seal(v->ctx.store, object, g->bundle.token, m, n);
+		rc = vv_store_bundle_seal(ctx->store, object, g->bundle.token, m, n);
 	else
-		vv_store_bundle_drop(v->ctx.store, object, g->bundle.token);
+		vv_store_bundle_drop(ctx->store, object, g->bundle.token);
 	g->bundle.open = false;
 	vv_mem_free(m);
 	vv_mem_free(names);
 	return rc;
 }
 
-void vv_shared_file_drop(struct varve *v)
+void vv_shared_file_drop(struct vv_context *ctx)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = ctx->group;
 	char object[VV_NAME_MAX];
 
 	if (!g || !g->bundle.open)
 		return;
-	name(object, v, g->bundle.epoch);
-	vv_store_bundle_drop(v->ctx.store, object, g->bundle.token);
+	name(object, ctx, g->bundle.epoch);
+	vv_store_bundle_drop(ctx->store, object, g->bundle.token);
 	g->bundle.open = false;
 }

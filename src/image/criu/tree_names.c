@@ -120,7 +120,7 @@ static int check_all(const struct vv_group *g, const struct vv_exchange *m, cons
 
 int vv_tree_names_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_tree_names_place *out)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	struct vv_buf b = { 0 };
 	struct vv_exchange m = { 0 };
 	struct told mine;

@@ -7,17 +7,17 @@
 
 static uint32_t rank_of(const struct vv_find_images *m)
 {
-	return m->v && m->v->group ? m->v->group->rank : 0;
+	return m->v && m->v->ctx.group ? m->v->ctx.group->rank : 0;
 }
 
 static uint32_t ranks_of(const struct vv_find_images *m)
 {
-	return m->v && m->v->group ? m->v->group->size : 1;
+	return m->v && m->v->ctx.group ? m->v->ctx.group->size : 1;
 }
 
 static bool is_apart(const struct vv_find_images *m)
 {
-	return m->v && m->v->group && m->v->group->split;
+	return m->v && m->v->ctx.group && m->v->ctx.group->split;
 }
 
 /* All ranks read together: from stores of their own, or each a part of one store. */
@@ -34,8 +34,8 @@ static int open_apart(const struct vv_find_images *m, uint64_t memory, struct vv
 {
 	struct vv_unpack files = { 0 };
 	struct vv_run_table t = { 0 };
-	const struct vv_unpack_reader from = { m->v, read_apart };
-	int rc = vv_remote_table_table(m->v, 0, m->epoch, &t);
+	const struct vv_unpack_reader from = { &m->v->ctx, read_apart };
+	int rc = vv_remote_table_table(&m->v->ctx, 0, m->epoch, &t);
 
 	if (rc)
 		return rc;
@@ -73,13 +73,13 @@ static int open_mine(const struct vv_find_images *m, uint64_t memory, struct vv_
 {
 	struct vv_unpack files = { 0 };
 	uint64_t word[WORDS] = { 0 };
-	const struct vv_unpack_reader from = { m->v, read_apart };
+	const struct vv_unpack_reader from = { &m->v->ctx, read_apart };
 	int rc = vv_unpack_open_rank(m->lin, m->epoch, rank_of(m), m->pool, &files);
 	bool share;
 
 	if (rc == 0)
 		count_bytes(&files, rank_of(m), memory, word);
-	rc = vv_group_sum(m->v->group, m->v->group->comm, rc, word, WORDS);
+	rc = vv_group_sum(m->v->ctx.group, m->v->ctx.group->comm, rc, word, WORDS);
 	share = rc == 0 && !m->lazy && word[OTHERS] > word[BYTES] / 2 && !word[TOO_MANY];
 	rc = vv_serve_images_open_files(out, rc, &files, m->pool, memory, share ? &from : NULL, false);
 	if (!share || rc != VV_EDAMAGED)
@@ -109,7 +109,7 @@ static int open_here(const struct vv_find_images *m, size_t n, uint64_t memory, 
 /* Of what may be used on this host. */
 static uint64_t share_of(const struct vv_find_images *m, size_t n)
 {
-	const struct vv_group *g = m->v ? m->v->group : NULL;
+	const struct vv_group *g = m->v ? m->v->ctx.group : NULL;
 	uint64_t sharing = 1, memory;
 
 	for (uint32_t r = 0; g && r < g->size; r++)
@@ -128,8 +128,8 @@ int vv_find_images_open(const struct vv_find_images *m, struct vv_serve_images *
 	*n_out = 0;
 	*out = vv_mem_new(n, sizeof(**out));
 	rc = *out ? 0 : VV_ENOMEM;
-	if (m->v && m->v->group)
-		rc = vv_group_agree(m->v->group, m->v->group->comm, rc);
+	if (m->v && m->v->ctx.group)
+		rc = vv_group_agree(m->v->ctx.group, m->v->ctx.group->comm, rc);
 	if (rc)
 		return rc;
 	return is_apart(m) ? open_apart(m, memory, *out, n_out) : open_here(m, n, memory, *out, n_out);

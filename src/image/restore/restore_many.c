@@ -70,7 +70,7 @@ static int agree(const struct reunion *o, int rc)
 static int look_at_epoch(struct reunion *o)
 {
 	struct vv_commit c = { 0 };
-	int rc = is_apart(o) ? vv_group_spread_commit(o->v, o->epoch) : 0;
+	int rc = is_apart(o) ? vv_group_spread_commit(&o->v->ctx, o->epoch) : 0;
 
 	if (rc)
 		return rc;
@@ -466,7 +466,7 @@ static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single
 int vv_restore_many_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_restore_one_options *opt,
 		   struct vv_restore_many *out)
 {
-	struct reunion o = { .v = v, .g = v ? v->group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WATCHDOG_NONE };
+	struct reunion o = { .v = v, .g = v ? v->ctx.group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WATCHDOG_NONE };
 	struct vv_err_state error;
 	bool single = false;
 	int rc;
@@ -512,7 +512,7 @@ void vv_restore_many_fini(struct vv_restore_many *r)
 
 int vv_restore_many_newest(struct varve *v, uint64_t *epoch)
 {
-	struct vv_group *g = v->group;
+	struct vv_group *g = v->ctx.group;
 	int rc = vv_group_agree(g, g->comm, vv_catalog_newest(&v->ctx.lineage, UINT64_MAX, epoch));
 
 	return rc ? rc : vv_comm_allreduce(g->comm, epoch, 1, VARVE_MAX);

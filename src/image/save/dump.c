@@ -199,7 +199,7 @@ static int dump(struct varve *v, struct subject *s, const struct vv_tree_names_p
 	const struct vv_stream_input **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_stream_input *));
 	struct vv_tree_names_flow flow;
 	struct vv_pack_options pack = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .progress = opt->progress };
-	int rc = v->group ? vv_group_agree(v->group, v->group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
+	int rc = v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
 		from[i] = &s[i].capture.inflow;
@@ -237,8 +237,8 @@ int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_du
 	rc = vv_tree_names_meet(v, rc, opt->pid, opt->n_pids, &place);
 	if (rc == 0)
 		rc = dump(v, s, &place, opt, out);
-	if (v->group)
-		rc = longest_frozen(v->group, rc, &out->frozen_s);
+	if (v->ctx.group)
+		rc = longest_frozen(v->ctx.group, rc, &out->frozen_s);
 	close_all(s, opt->n_pids);
 	return rc;
 }

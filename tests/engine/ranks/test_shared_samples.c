@@ -77,7 +77,7 @@ static void run_rank(const struct varve_comm *comm, void *arg)
 	MUST(varve_open_comm(&mine, j->store, "run", j->options, &v) == 0);
 	protect(v, s);
 	for (unsigned e = 0; e < EPOCHS; e++) {
-		const struct vv_shared_samples *t = v->group->bundle.tasting;
+		const struct vv_shared_samples *t = v->ctx.group->bundle.tasting;
 
 		set(s, r, e);
 		j->code[r][e] = varve_checkpoint(v);

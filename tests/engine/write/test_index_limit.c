@@ -468,8 +468,8 @@ static void write_rank(const struct varve_comm *comm, void *options)
 		MUST(lay_rank(v, p, comm->rank, n) == (n == 1 ? SIZE : SIZE - FIXED));
 		settle_idle(v);
 		MUST(v->history->index.n <= 2 * CHUNKS);
-		MUST(v->group->judge.n <= 2 * CHUNKS);
-		MUST(n < 5 || v->group->judge.n);
+		MUST(v->ctx.group->judge.n <= 2 * CHUNKS);
+		MUST(n < 5 || v->ctx.group->judge.n);
 	}
 	check_rank(v, p, comm->rank, 7, 7);
 	MUST(lay_rank(v, p, comm->rank, 7) == 0);
