@@ -201,12 +201,13 @@ static void name_absent(struct mpi_group *g, int several)
 static const char *absent(void *ctx)
 {
 	struct mpi_group *g = ctx;
-	double end = MPI_Wtime() + 1;
 	MPI_Request request;
+	double end;
 	int heard;
 
 	if (is_over() || g->gone[g->rank])
 		return g->absent;
+	end = MPI_Wtime() + 1;
 	g->gone[g->rank] = 1;
 	for (int r = 0; r < g->size; r++)
 		if (r != g->rank && MPI_Isend(NULL, 0, MPI_BYTE, r, GONE, g->comm, &request) == MPI_SUCCESS)
@@ -469,10 +470,37 @@ static void close_group(void *ctx)
 
 /* ---- opening ------------------------------------------------------------------------------------------------------------ */
 
+#if defined(OPEN_MPI)
+#define BUILT_WITH "Open MPI"
+#elif defined(MPICH_VERSION)
+#define BUILT_WITH "MPICH"
+#else
+#define BUILT_WITH ""
+#endif
+
+/* Handles of one MPI mean nothing to another one. The program's MPI is loaded first, and answers here. */
+static int check_library(void)
+{
+	enum { LONGEST = 8192 }; /* of any MPI: MPICH has MPI_MAX_LIBRARY_VERSION_STRING = 8192, Open MPI 256 */
+	char version[LONGEST] = "", words[400];
+	int len = 0;
+
+	if (MPI_Get_library_version(version, &len) != MPI_SUCCESS || strstr(version, BUILT_WITH))
+		return 0;
+	version[strcspn(version, "\n,")] = '\0';
+	for (char *tab = version; (tab = strchr(tab, '\t'));)
+		*tab = ' ';
+	snprintf(words, sizeof(words), "varve_open_mpi: varve was built with " BUILT_WITH ", and the program runs with another MPI (%.100s); "
+		 "build varve with the program's mpicc (cmake -DMPI_C_COMPILER=...)", version);
+	return varve_fail(VARVE_EINVAL, words);
+}
+
 static int check(MPI_Comm comm)
 {
-	int yes = 0;
+	int yes = 0, rc = check_library();
 
+	if (rc)
+		return rc;
 	MPI_Initialized(&yes);
 	if (!yes)
 		return varve_fail(VARVE_EINVAL, "varve_open_mpi: MPI is not initialised; call MPI_Init_thread or MPI_Init before");
