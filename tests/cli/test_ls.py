@@ -96,11 +96,28 @@ class Ls(command.Case):
         self.assertEqual(self.json("ls", self.store, "cold", status=2), {"error": message, "code": -4, "meaning": "not found"})
         self.assertIn("letters, digits", self.fails("ls", self.store, "../heat"))
         self.assertIn("no epoch", self.varve("ls", self.store, "heat"))
-        empty = self.folder / "empty"
-        empty.mkdir()
-        self.assertIn("no lineage", self.varve("ls", empty))
-        self.assertEqual(self.json("ls", empty)["lineages"], [])
-        self.assertEqual(list(empty.iterdir()), [])
+        self.assertIn("did you mean 'heat'?", self.fails("show", self.store, "heta"))
+
+    def test_no_store(self):
+        """A folder that is no store is an error for every verb that goes over a whole store: a job that checks one by the clock must notice."""
+        self.write("region", "x", "f64", 10, "checkpoint")
+        empty, other = self.folder / "empty", self.folder / "other"
+        for folder in (empty, other):
+            folder.mkdir()
+        (other / "hosts").write_text("")
+        (other / "sub").mkdir()
+        for verb in ("ls", "verify", "gc", "report"):
+            with self.subTest(verb):
+                words = ["-o", self.folder / "page.html"] if verb == "report" else []
+                self.assertIn("is empty: no checkpoint was stored there", self.fails(verb, empty, *words))
+                self.assertIn("no store of checkpoints: none of its 2 entries is a lineage; one is 'hosts'", self.fails(verb, other, *words))
+                said = f"is a lineage, not a store; its store is '{self.store}', and its name there is 'heat'"
+                self.assertIn(said, self.fails(verb, self.store / "heat", *words))
+                self.assertIn(said, self.fails(verb, f"{self.store}/heat//", *words))
+                self.assertEqual(self.json(verb, empty, *words, status=2)["code"], -4)
+        self.assertEqual((list(empty.iterdir()), (self.folder / "page.html").exists()), ([], False))
+        (self.folder / "heat").symlink_to(self.store / "heat")
+        self.assertIn("its store is '.'", self.fails("ls", "heat"))
 
     def test_read_only(self):
         """Looking leaves no trace."""

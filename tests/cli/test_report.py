@@ -598,11 +598,6 @@ class Page(command.Case):
         self.assertIn("1 problem found", b.run("document.querySelector('.notice').textContent"))
         self.assertIn("no epoch can be read", b.run("document.body.textContent"))
         self.clean(b)
-        (self.store / "none").mkdir()
-        self.varve("-q", "report", self.store / "none", "-o", "none.html")
-        b.open((self.folder / "none.html").as_uri())
-        self.assertIn("no lineage in this store", b.run("document.body.textContent"))
-        self.clean(b)
 
     def test_damage(self):
         self.write("region", "x", "u64", 4, "tick", "x", 4)

@@ -436,7 +436,7 @@ class Setup(Case):
             self.assertIn(f"run: {option} '{value}' is not above 0", self.fails("run", option, value, "--", "true"))
         p = self.run_raw("run", "--json", "--", self.folder / "no program")
         self.assertEqual((p.returncode, json.loads(p.stderr)["event"]), (127, "absent"))
-        self.assertIn("something is missing", self.fails("run", "-n", "2"))
+        self.assertIn("COMMAND is missing", self.fails("run", "-n", "2"))
         self.assertEqual(json.loads(self.run_raw("run", "--json", "--restart", "x", "--", "true").stdout)["code"], -1)
 
     def test_no_place(self):

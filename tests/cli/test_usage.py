@@ -24,12 +24,13 @@ class Usage(command.Case):
             self.assertIn("--json", one)
             self.assertTrue(all(len(line) <= 120 for line in one.splitlines()))
         self.assertRegex(self.varve("--version"), r"^varve \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.varve("ls", "--version"), self.varve("--version"))
 
     def test_mistakes(self):
         for words, hint in ((["lss"], "'ls'"), (["verfy"], "'verify'"), (["ex"], ""), ([], "help"), (["help", "shwo"], "'show'"),
                             (["ls", "--al", "s"], "'--all'"), (["gc", "--dryrun", "s"], "'--dry-run'"), (["ls", "-x", "s"], "-x"),
-                            (["ls"], "usage: varve ls"), (["show", "s"], "usage: varve show"),
-                            (["ls", "s", "l", "x"], "usage: varve ls"), (["ls", "s", "-n"], "needs a value"),
+                            (["ls"], "ls: STORE is missing; usage: varve ls"), (["show", "s"], "show: LINEAGE is missing; usage: varve show"),
+                            (["ls", "s", "l", "x"], "ls: 'x' is one word too many; usage: varve ls"), (["run"], "COMMAND is missing"), (["request"], "PID is missing"), (["ls", "s", "-n"], "needs a value"),
                             (["ls", "s", "-n", "0"], "-n '0'"), (["ls", "s", "--newest", "0"], "--newest '0'"), (["ls", "s", "--all=3"], "takes no value"),
                             (["ls", "ftp://x/y"], "unknown kind"), (["ls", "s3:bucket"], "unknown kind"), (["ls", ""], "store"), (["--nope"], "--nope")):
             with self.subTest(words=words):
@@ -45,9 +46,14 @@ class Usage(command.Case):
         self.assertEqual(json.loads(p.stdout), want)
 
     def test_two_meanings_of_o(self):
-        """In front of the verb -o always sets an option; after extract it names the output."""
+        """In front of the verb -o always sets an option; after extract it names the output. The name of an option there is a mistake."""
         self.write("region", "x", "u8", 4, "checkpoint")
-        self.varve("-o", "threads=1", "extract", self.store, "heat:x", "-o", "log=error", "--option", "log=info")
+        self.varve("-o", "threads=1", "extract", self.store, "heat:x", "-o", "part=1", "--option", "log=info")
+        self.assertEqual((self.folder / "part=1").read_bytes(), bytes(4))
+        for verb, *words in (("extract", self.store, "heat:x"), ("report", self.store)):
+            self.assertIn("here -o is --output; set options by --option log=error", self.fails(verb, *words, "-o", "log=error"))
+        self.assertFalse((self.folder / "log=error").exists())
+        self.varve("extract", self.store, "heat:x", "-o", "./log=error")
         self.assertEqual((self.folder / "log=error").read_bytes(), bytes(4))
         self.assertIn("name=value", self.fails("-o", "out", "extract", self.store, "heat:x"))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """libvarve.so shows varve_*, the names of src/preload/wrap/wrap_names.h if it is built with them, and nothing else; and
 everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
-does, malloc and its family, what closes descriptors, C++'s operators, the names of src/preload/libc_memory_names.h, and what varve_here.h declares."""
+does, malloc and its family, MPI_Finalize, what closes descriptors, C++'s operators, the names of src/preload/libc_memory_names.h, and what varve_here.h declares."""
 import ctypes
 import os
 import re
@@ -9,7 +9,7 @@ import subprocess
 import tree
 
 ALLOCATION = set("""malloc calloc reallocarray memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
-    dlclose pthread_create varve_checkpoint_here varve_protect_here varve_except_here""".split())
+    dlclose pthread_create MPI_Finalize varve_checkpoint_here varve_protect_here varve_except_here""".split())
 DESCRIPTORS = {name for name in ("close", "dup2", "dup3", "close_range", "closefrom") if hasattr(ctypes.CDLL(None), name)}
 FORMS = ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t")
 OPERATORS = {f"_Z{name}m{form}" for name in ("nw", "na") for form in FORMS}

@@ -69,9 +69,7 @@ static const struct vv_args_option *find_any(const struct vv_args *a, const char
 {
 	const struct vv_args_option *o = find(a->option, name, len, letter);
 
-	if (!o)
-		o = find(shared, name, len, letter);
-	return o == &shared[VERSION] && a->verb ? NULL : o;
+	return o ? o : find(shared, name, len, letter);
 }
 
 static bool is_shared(const struct vv_args_option *o)

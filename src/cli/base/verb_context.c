@@ -22,6 +22,20 @@ static int apply(struct vv_conf *c, const char *setting)
 	return rc;
 }
 
+/* Where -o is a verb's own letter, an option of varve after it would become the name of a file. */
+static int check_letter(const struct vv_conf *c, const struct vv_args *args)
+{
+	for (size_t i = 0; args->option && args->option[i].name; i++) {
+		const char *value = args->value[i], *eq = value ? strchr(value, '=') : NULL;
+
+		for (size_t k = 0; eq && args->by_letter[i] && args->option[i].letter == 'o' && k < c->n; k++)
+			if (strlen(c->item[k].name) == (size_t)(eq - value) && strncmp(c->item[k].name, value, (size_t)(eq - value)) == 0)
+				return vv_err_set(VV_EINVAL, "%s: -o %s: here -o is --%s; set options by --option %s, or write ./%s for a file of that name",
+						  args->verb, value, args->option[i].name, value, value);
+	}
+	return 0;
+}
+
 int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args)
 {
 	const char *log;
@@ -31,6 +45,8 @@ int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args
 	rc = vv_options_load(&job->conf, NULL);
 	for (size_t i = 0; rc == 0 && i < args->n_settings; i++)
 		rc = apply(&job->conf, args->setting[i]);
+	if (rc == 0)
+		rc = check_letter(&job->conf, args);
 	if (rc)
 		return rc;
 	log = vv_conf_text(&job->conf, "log");

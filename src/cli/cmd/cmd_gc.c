@@ -1,4 +1,5 @@
 #include "base/err.h"
+#include "cli/base/find_lineages.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/upkeep/gc.h"
@@ -53,7 +54,7 @@ static int collect(struct vv_verb_context *job, const char *name)
 static int collect_all(struct vv_verb_context *job)
 {
 	struct vv_names names = { 0 };
-	int rc = vv_catalog_lineages(job->store, &names), worst = 0;
+	int rc = vv_find_lineages(job->store, &names), worst = 0;
 
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
 		int one = collect(job, names.v[i].name);

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/base/find_lineages.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/upkeep/gc.h"
@@ -91,7 +92,7 @@ static int list_lineages(struct vv_verb_context *job)
 	struct vv_out after = { 0 };
 	struct vv_text_table t;
 	bool any_damage = false;
-	int rc = vv_catalog_lineages(job->store, &names);
+	int rc = vv_find_lineages(job->store, &names);
 
 	vv_text_table_init(&t, columns, "");
 	t.bare = job->args->quiet;
@@ -112,10 +113,8 @@ static int list_lineages(struct vv_verb_context *job)
 		vv_commit_fini(&c);
 	}
 	vv_json_end(&job->json);
-	if (rc == 0 && !job->args->json && names.n)
+	if (rc == 0 && !job->args->json)
 		rc = vv_text_table_print(&t, &job->out.buf);
-	else if (rc == 0 && !job->args->json && !job->args->quiet)
-		vv_out_printf(&job->out, "no lineage in store '%s'\n", job->store->url);
 	vv_buf_add(&job->out.buf, after.buf.p, after.buf.n);
 	vv_buf_fini(&after.buf);
 	vv_text_table_fini(&t);

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/base/find_lineages.h"
 #include "cli/base/outfile.h"
 #include "cli/pack/exclude_store.h"
 #include "cli/report/report.h"
@@ -54,7 +55,7 @@ static int put_store(struct vv_verb_context *job, struct vv_json *j, uint64_t ne
 {
 	struct vv_names names = { 0 };
 	struct vv_report_limits limits;
-	int rc = vv_catalog_lineages(job->store, &names);
+	int rc = vv_find_lineages(job->store, &names);
 	size_t n = names.n < VV_REPORT_LINEAGES ? names.n : VV_REPORT_LINEAGES;
 
 	limits = share(newest, n ? n : 1);

@@ -512,25 +512,33 @@ static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, c
 	return rc;
 }
 
-static int show_ranks(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c)
+/* The rank that is asked for, or ALL of them. */
+enum { ALL = VV_MAX_RANKS };
+
+static int find_rank(const struct vv_args *args, const struct vv_lineage *lin, const struct vv_commit *c, uint64_t *rank)
 {
-	const struct vv_args *args = job->args;
-	uint64_t one = VV_MAX_RANKS;
-	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, &one);
+	int rc = vv_args_number(args, "rank", 0, VV_MAX_RANKS - 1, rank);
 
 	if (rc)
 		return rc;
-	vv_json_array(&job->json, "ranks");
-	if (one == VV_MAX_RANKS && c->n_ranks > 1 && !args->json && !vv_args_value(args, "all") &&
+	if (*rank == ALL && c->n_ranks > 1 && !args->json && !vv_args_value(args, "all") &&
 	    (vv_args_value(args, "runs") || vv_args_value(args, "blocks")))
 		return vv_err_set(VV_EINVAL, "show: runs and blocks of which of the %" PRIu32 " ranks? say --rank R, or --all",
 				  c->n_ranks);
-	if (one == VV_MAX_RANKS)
-		return show_all(job, lin, c);
-	if (one >= c->n_ranks)
+	if (*rank != ALL && *rank >= c->n_ranks)
 		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has %" PRIu32 " rank(s), there is no rank %" PRIu64,
-				  c->epoch, lin->name, c->n_ranks, one);
-	rc = show_rank(job, lin, c, (uint32_t)one, NULL);
+				  c->epoch, lin->name, c->n_ranks, *rank);
+	return 0;
+}
+
+static int show_ranks(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint64_t rank)
+{
+	int rc;
+
+	vv_json_array(&job->json, "ranks");
+	if (rank == ALL)
+		return show_all(job, lin, c);
+	rc = show_rank(job, lin, c, (uint32_t)rank, NULL);
 	vv_json_end(&job->json);
 	return rc;
 }
@@ -540,7 +548,7 @@ static int run(struct vv_verb_context *job)
 	struct vv_spec spec;
 	struct vv_lineage lin;
 	struct vv_commit c = { 0 };
-	uint64_t epoch = 0;
+	uint64_t epoch = 0, rank = ALL;
 	int rc = vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH, &spec);
 
 	if (rc == 0)
@@ -551,13 +559,14 @@ static int run(struct vv_verb_context *job)
 		rc = vv_verb_context_epoch(job, &lin, &spec, &epoch);
 	if (rc == 0)
 		rc = vv_catalog_commit(&lin, epoch, &c);
-	if (rc)
-		return rc;
-	if (job->args->json)
+	if (rc == 0)
+		rc = find_rank(job->args, &lin, &c, &rank);
+	if (rc == 0 && job->args->json)
 		put_epoch(&job->json, &lin, &c);
-	else
+	else if (rc == 0)
 		say_epoch(&job->out, &lin, &c);
-	rc = show_ranks(job, &lin, &c);
+	if (rc == 0)
+		rc = show_ranks(job, &lin, &c, rank);
 	vv_commit_fini(&c);
 	return rc;
 }

@@ -1,5 +1,6 @@
 #include "base/err.h"
 #include "cli/base/bar.h"
+#include "cli/base/find_lineages.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/upkeep/verify.h"
@@ -82,7 +83,7 @@ static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 static int verify_all(struct check *k)
 {
 	struct vv_names names = { 0 };
-	int rc = vv_catalog_lineages(k->job->store, &names);
+	int rc = vv_find_lineages(k->job->store, &names);
 
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		rc = verify_lineage(k, names.v[i].name, 0);

@@ -86,6 +86,33 @@ static int show_help(struct vv_out *o, const char *name)
 	return 0;
 }
 
+static int show_version(struct vv_out *o)
+{
+	vv_out_printf(o, "varve %s\n", VV_VERSION);
+	return 0;
+}
+
+/* The operand of the usage line that was not given. */
+static int miss(const struct vv_cmd *cmd, size_t given)
+{
+	const char *word = cmd->operands;
+
+	word += strncmp(word, "-- ", 3) == 0 ? 3 : 0;
+	for (size_t i = 0; i < given; i++)
+		word += strcspn(word, " ") + 1;
+	return vv_err_set(VV_EINVAL, "%s: %.*s is missing; usage: varve %s [OPTION...] %s", cmd->name, (int)strcspn(word, " [."), word, cmd->name, cmd->operands);
+}
+
+static int check_operands(const struct vv_args *args, const struct vv_cmd *cmd)
+{
+	if (args->n_operands < cmd->min)
+		return miss(cmd, args->n_operands);
+	if (args->n_operands > cmd->max)
+		return vv_err_set(VV_EINVAL, "%s: '%s' is one word too many; usage: varve %s [OPTION...] %s", cmd->name, args->operand[cmd->max], cmd->name,
+				  cmd->operands);
+	return 0;
+}
+
 static void report(struct vv_verb_context *job, const struct vv_args *args, int code)
 {
 	if (!args->json) {
@@ -101,12 +128,10 @@ static void report(struct vv_verb_context *job, const struct vv_args *args, int 
 /* Runs the verb, anew where a writer has dropped the newest epoch meanwhile; what is left open in job is closed by the caller. */
 static int run_verb(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd *cmd)
 {
-	int rc;
+	int rc = check_operands(args, cmd);
 
-	if (args->n_operands < cmd->min || args->n_operands > cmd->max)
-		return vv_err_set(VV_EINVAL, "%s: %s; usage: varve %s [OPTION...] %s", cmd->name,
-				  args->n_operands < cmd->min ? "something is missing" : "too much is given", cmd->name,
-				  cmd->operands);
+	if (rc)
+		return rc;
 	if (cmd->many && !job->world) {
 		rc = vv_command_ranks_join(args->argv);
 		if (rc)
@@ -129,10 +154,8 @@ static int dispatch(struct vv_verb_context *job, struct vv_args *args, const str
 	if (rc)
 		return rc;
 	name = args->at < args->argc ? args->argv[args->at] : NULL;
-	if (args->version) {
-		vv_out_printf(&job->out, "varve %s\n", VV_VERSION);
-		return 0;
-	}
+	if (args->version)
+		return show_version(&job->out);
 	if (args->help)
 		return show_help(&job->out, name);
 	if (!name)
@@ -143,9 +166,9 @@ static int dispatch(struct vv_verb_context *job, struct vv_args *args, const str
 	rc = find_verb(name, cmd);
 	if (rc == 0)
 		rc = vv_args_parse_rest(args, name, (*cmd)->option);
-	if (rc == 0 && args->help) {
+	if (rc == 0 && (args->help || args->version)) {
 		*cmd = NULL;
-		return show_help(&job->out, name);
+		return args->help ? show_help(&job->out, name) : show_version(&job->out);
 	}
 	return rc ? rc : run_verb(job, args, *cmd);
 }

@@ -1,5 +1,6 @@
 #include "engine/lineage/catalog.h"
 #include "base/clock.h"
+#include "base/did_you_mean.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -54,6 +55,21 @@ static int put_record(struct vv_lineage *lin, const char *object)
 	return rc;
 }
 
+/* A lineage of a similar name, which the user may mean. */
+static int not_there(struct vv_lineage *lin)
+{
+	struct vv_names names = { 0 };
+	const char *best = NULL;
+	int rc = vv_catalog_lineages(lin->store, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++)
+		best = vv_did_you_mean_best(lin->name, names.v[i].name, best);
+	vv_err_set(VV_ENOENT, "store '%s' has no lineage '%s'%s%s%s ('varve ls %s' lists what it has)", lin->store->url, lin->name,
+		   best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "", lin->store->url);
+	vv_store_names_fini(&names);
+	return VV_ENOENT;
+}
+
 /* There is no record that can be read: `why` says whether it is missing (VV_ENOENT) or damaged. */
 static int open_without(struct vv_lineage *lin, const char *object, int why, bool create)
 {
@@ -71,8 +87,7 @@ static int open_without(struct vv_lineage *lin, const char *object, int why, boo
 		return put_record(lin, object);
 	}
 	if (rc == 0 && why == VV_ENOENT)
-		return vv_err_set(why, "store '%s' has no lineage '%s' ('varve ls %s' lists what it has)", lin->store->url,
-				  lin->name, lin->store->url);
+		return not_there(lin);
 	if (rc == 0)
 		return vv_err_restore(&error);
 	vv_log_warn("'%s/%s' is missing or damaged; the epochs say what was in it", lin->store->url, object);
