@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The prose of README, docs and man pages is plain: few long sentences, few what-clauses, and the words of the field.
+With names of pages, or --all: every sentence that is not, by page. Rules: CONTRIBUTING.md."""
+import pathlib
+import re
+import sys
+
+from page import ROOT
+
+LONG = 30
+# never more than now; the goal is 5 % long sentences, 1.5 % with a what-clause, and no private word
+LONG_SHARE, WHAT_SHARE, PRIVATE = 0.13, 0.15, 130
+# private words, and the words that the field has for them
+WORDS = {
+    r"la(?:id|ys?|ying) (?:it |them )?down": "written, write",
+    r"under way": "in progress",
+    r"anew": "again",
+    r"somebody|nobody": "the caller, a thread, a process, no one named",
+    r"behind (?:the program's back|its back)": "in the background",
+    r"does not count|do not count|did not count": "is discarded, is not committed",
+    r"a journey": "a slow read, a round trip",
+    r"tells from behind": "reports in the background",
+    r"without a word": "silently, by default",
+}
+
+
+def pages():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def paragraphs(text):
+    """Prose alone: no code, comments, headings or front matter; list items and cells of tables by themselves."""
+    text = re.sub(r"^---\n.*?^---\n", "", text, count=1, flags=re.M | re.S) if text.startswith("---\n") else text
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r"^( *)```.*?^\1```$", "\n", text, flags=re.M | re.S)
+    text = re.sub(r"^#.*$", "\n", text, flags=re.M)
+    text = re.sub(r"^[ \t]*(?:[-*+]|\d+\.)[ \t]+", "\n\n", text, flags=re.M)
+    text = re.sub(r"^[ \t]*\|(.*)\|[ \t]*$", lambda m: "\n\n" + m[1].replace("|", "\n\n") + "\n\n", text, flags=re.M)
+    return [" ".join(p.split()) for p in re.split(r"\n\s*\n", text) if p.strip()]
+
+
+def sentences(path):
+    for p in paragraphs(path.read_text()):
+        p = re.sub(r"`[^`]*`", "CODE", p)
+        p = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", p)
+        p = p.replace("**", "").replace("e.g.", "for example").replace("i.e.", "that is")
+        for s in re.split(r"(?<=[.!?])[)\"']?\s+(?=[A-Z(\"'])", p):
+            if len(s.split()) > 2:
+                yield s
+
+
+def is_long(s):
+    return len(re.findall(r"[A-Za-z0-9%'-]*[A-Za-z][A-Za-z0-9%'-]*", s)) > LONG
+
+
+def has_what(s):
+    return bool(re.search(r"\bwhat\b", s, re.I)) and not s.rstrip(")").endswith("?")
+
+
+def words_of(s):
+    return [f"'{m[0]}' ({better})" for word, better in WORDS.items() for m in [re.search(rf"\b(?:{word})\b", s, re.I)] if m]
+
+
+def show(path):
+    for s in sentences(path):
+        faults = (["long"] if is_long(s) else []) + (["what"] if has_what(s) else []) + words_of(s)
+        if faults:
+            print(f"{path.relative_to(ROOT)}: {', '.join(faults)}: {s}")
+
+
+def main():
+    if len(sys.argv) > 1:
+        for path in pages() if sys.argv[1:] == ["--all"] else map(pathlib.Path.resolve, map(pathlib.Path, sys.argv[1:])):
+            show(path)
+        return 0
+    total = long = what = 0
+    words = []
+    for path in pages():
+        found = list(sentences(path))
+        here = sum(map(is_long, found)), sum(map(has_what, found))
+        total, long, what = total + len(found), long + here[0], what + here[1]
+        words += [f"{path.relative_to(ROOT)}: {w}: {s}" for s in found for w in words_of(s)]
+        print(f"{path.relative_to(ROOT)}: {len(found)} sentences, {here[0]} long, {here[1]} with a what-clause")
+    print(f"{total} sentences: {long / total:.1%} above {LONG} words, {what / total:.1%} with a what-clause; {len(words)} private words")
+    print("\n".join(words))
+    return long > LONG_SHARE * total or what > WHAT_SHARE * total or len(words) > PRIVATE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
