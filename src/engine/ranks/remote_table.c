@@ -103,7 +103,7 @@ static int offer(const struct varve *v, const struct vv_listing *l, uint64_t epo
 
 	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
 		return 0;
-	rc = vv_run_table_load(&v->ctx.lineage, epoch, rank, &t);
+	rc = vv_run_table_load(&v->ctx.lineage, epoch, rank, NULL, &t);
 	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
 		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
 		vv_err_clear();
@@ -186,7 +186,7 @@ int vv_remote_table_table(struct varve *v, int rc, uint64_t epoch, struct vv_run
 	uint64_t miss = 0;
 
 	if (rc == 0)
-		rc = vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &t);
+		rc = vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, NULL, &t);
 	if ((rc == VV_EDAMAGED || rc == VV_EIO) && v->group->split) {
 		vv_err_save(rc, &why);
 		miss = 1;
