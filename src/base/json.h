@@ -1,6 +1,6 @@
 /* Writes one JSON text into memory. Inside an object every value has a key, inside an array the key is NULL. */
-#ifndef VV_CLI_BASE_JSON_H
-#define VV_CLI_BASE_JSON_H
+#ifndef VV_BASE_JSON_H
+#define VV_BASE_JSON_H
 
 #include "base/buf.h"
 

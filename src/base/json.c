@@ -1,7 +1,6 @@
-#include "cli/base/json.h"
+#include "base/json.h"
 #include "base/err.h"
 #include "base/utf8.h"
-#include "cli/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
