@@ -210,12 +210,12 @@ static struct stages time_stages(struct bench *b, const char *store, const char 
 	bench_check(vv_store_open(store, &opt, &s), "store");
 	bench_check(vv_catalog_open(s, name, false, &lineage), "lineage");
 	t.alone = vv_clock_s();
-	bench_check(vv_run_table_load_begun(&lineage, b->pool, epoch, 0, &table), "table");
+	bench_check(vv_run_table_load(&lineage, epoch, 0, &(struct vv_run_table_how){ .pool = b->pool, .runs = VV_RUN_TABLE_BEGUN }, &table), "table");
 	t.alone = vv_clock_s() - t.alone;
 	vv_run_table_fini(&table);
 	t.beside = vv_clock_s();
 	vv_device_buffers_begin(&dock, b->pool, space(), 0, n / 10, n);
-	bench_check(vv_run_table_load_begun(&lineage, b->pool, epoch, 0, &table), "table");
+	bench_check(vv_run_table_load(&lineage, epoch, 0, &(struct vv_run_table_how){ .pool = b->pool, .runs = VV_RUN_TABLE_BEGUN }, &table), "table");
 	t.bytes = vv_clock_s();
 	t.beside = t.bytes - t.beside;
 	bench_check(vv_device_load_read(&lineage, b->pool, &dock, &(struct vv_want){ &table.region[0].runs, 0, n, p, "p" }, table.region[0].strand, &left), "bytes");

@@ -6,11 +6,6 @@
 
 #include <szlib.h>
 
-bool vv_szip_built(void)
-{
-	return true;
-}
-
 /* The library pads each scanline to whole blocks, in memory of its own: with these limits that is less than twice the result. */
 static bool is_sound(const struct vv_szip *h)
 {
@@ -40,11 +35,6 @@ int vv_szip_unpack(const struct vv_szip *how, const void *from, size_t n, void *
 }
 
 #else
-
-bool vv_szip_built(void)
-{
-	return false;
-}
 
 int vv_szip_unpack(const struct vv_szip *how, const void *from, size_t n, void *to, size_t raw_len)
 {

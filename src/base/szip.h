@@ -10,7 +10,6 @@ struct vv_szip { /* as HDF5 has them */
 	uint32_t options, pixels_per_block, bits_per_pixel, pixels_per_scanline;
 };
 
-bool vv_szip_built(void);
 /* A stream of n bytes into exactly raw_len bytes; anything else is VV_EDAMAGED. Without libaec: VV_ENOTSUP. */
 int vv_szip_unpack(const struct vv_szip *how, const void *from, size_t n, void *to, size_t raw_len);
 

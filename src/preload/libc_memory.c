@@ -30,7 +30,8 @@ void *vv_libc_memory_move(void *theirs, size_t n)
 	return p;
 }
 
-char *vv_libc_memory_string(char *theirs, uintptr_t caller)
+/* A string, if who called gets memory of the heap. */
+static char *give_string(char *theirs, uintptr_t caller)
 {
 	return theirs && vv_alloc_is_for_program(caller) ? vv_libc_memory_move(theirs, strlen(theirs) + 1) : theirs;
 }
@@ -38,10 +39,10 @@ char *vv_libc_memory_string(char *theirs, uintptr_t caller)
 /* getcwd is wrapped anyway: it has a buffer, or gives a string. */
 __attribute__((constructor)) static void begin(void)
 {
-	vv_wrap_given = vv_libc_memory_string;
+	vv_wrap_given = give_string;
 }
 
-#define GIVEN(string) vv_libc_memory_string(string, (uintptr_t)__builtin_return_address(0))
+#define GIVEN(string) give_string(string, (uintptr_t)__builtin_return_address(0))
 
 /* ---- strings ----------------------------------------------------------------------------------------------------------------- */
 

@@ -67,7 +67,5 @@ static inline void *vv_libc_memory_real(enum vv_libc_memory_id id)
 /* What the C library has allocated, n bytes of it, or less, as the program's. Where there is no memory for that, and if it is the heap's already, it stays
  * where it is. */
 void *vv_libc_memory_move(void *theirs, size_t n);
-/* A string, if who called gets memory of the heap. */
-char *vv_libc_memory_string(char *theirs, uintptr_t caller);
 
 #endif

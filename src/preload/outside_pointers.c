@@ -1,6 +1,7 @@
 #include "preload/outside_pointers.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/search.h"
 #include "engine/run_protocol.h"
 #include "preload/alloc.h"
 #include "track/memory.h"
@@ -82,17 +83,10 @@ static void find_maps(void)
 
 static const struct outside_pointers_map *find_map(uintptr_t p)
 {
-	size_t lo = 0, hi = n_maps;
+	size_t i;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (p < map[mid].hi)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo < n_maps && p >= map[lo].lo ? &map[lo] : NULL;
+	VV_SEARCH(i, 0, n_maps, map[i].hi <= p);
+	return i < n_maps && p >= map[i].lo ? &map[i] : NULL;
 }
 
 /* ---- the C library's chunks: the word before one is its length, and three bits ---------------------------------------------------- */

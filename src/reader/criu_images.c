@@ -1,19 +1,17 @@
 /* Pages of CRIU's images. pages-N.img is pages and nothing else. Which process they are of is said by the file pagemap-PID.img whose first entry names
  * N, and what is at their addresses by mm-PID.img; names of files are in files.img, stack pointers in core-TID.img, and pstree.img lists who there is.
- * Each of these has two magic numbers (in the oldest version one), then entries: a length of 4 bytes and a message. CRIU's images/ (*.proto). */
+ * CRIU's images/ (*.proto). */
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "reader/criu_entries.h"
 #include "reader/pagemap.h"
-#include "reader/peek.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	COMMON = 0x54564319,
-	PSTREE = 0x50273030, PAGEMAP = 0x56084025, MM = 0x57492820, FILES = 0x56303138, CORE = 0x55053847,
 	NAME = 64,
 	MOST = 64 << 20,      /* bytes of such a file that are looked at */
 	MOST_HEAD = 64,       /* and of one that may not be the right one */
@@ -46,16 +44,12 @@ struct criu {
 
 /* ---- images ------------------------------------------------------------------------------------------------------- */
 
-static int open_image(struct criu *c, const char *name, uint32_t magic, size_t most, struct image *out)
+static int open_image(struct criu *c, const char *name, enum vv_criu_entries_magic magic, size_t most, struct image *out)
 {
 	size_t n = 0;
 	int rc = c->f->sibling(c->f->arg, name, most, &out->bytes, &n);
-	const uint8_t *p = out->bytes;
-	size_t at = p && n >= 8 && vv_peek_number(p, 4, false) == COMMON ? 4 : 0;
 
-	out->left = (struct vv_proto){ 0 };
-	if (rc == 0 && p && n >= at + 4 && vv_peek_number(p + at, 4, false) == magic)
-		out->left = (struct vv_proto){ p + at + 4, n - at - 4 };
+	out->left = vv_criu_entries_open(out->bytes, rc == 0 && out->bytes ? n : 0, magic);
 	return rc;
 }
 
@@ -89,13 +83,13 @@ static int try_task(struct criu *c, uint64_t pid, uint64_t id, bool *found)
 	int rc;
 
 	snprintf(name, sizeof(name), "pagemap-%" PRIu64 ".img", pid);
-	rc = open_image(c, name, PAGEMAP, MOST_HEAD, &c->map);
-	*found = rc == 0 && vv_pagemap_entry(&c->map.left, &head) && vv_proto_number(head, 1) == id;
+	rc = open_image(c, name, VV_CRIU_PAGEMAP, MOST_HEAD, &c->map);
+	*found = rc == 0 && vv_criu_entries_next(&c->map.left, &head) && vv_proto_number(head, 1) == id;
 	close_image(&c->map);
 	if (*found)
-		rc = open_image(c, name, PAGEMAP, MOST, &c->map);
+		rc = open_image(c, name, VV_CRIU_PAGEMAP, MOST, &c->map);
 	if (*found && rc == 0)
-		vv_pagemap_entry(&c->map.left, &head);
+		vv_criu_entries_next(&c->map.left, &head);
 	return rc;
 }
 
@@ -108,7 +102,7 @@ static int find_task(struct criu *c, uint64_t id, struct vv_proto *out)
 	bool found = false;
 	int rc = 0;
 
-	while (rc == 0 && n < MAX_TASKS && vv_pagemap_entry(&c->tree.left, &entry)) {
+	while (rc == 0 && n < MAX_TASKS && vv_criu_entries_next(&c->tree.left, &entry)) {
 		rc = vv_mem_room(&task, n, &cap, sizeof(*task));
 		if (rc == 0)
 			task[n++] = entry;
@@ -135,9 +129,9 @@ static int by_id(const void *a, const void *b)
 static int read_names(struct criu *c)
 {
 	struct vv_proto entry;
-	int rc = open_image(c, "files.img", FILES, MOST, &c->files);
+	int rc = open_image(c, "files.img", VV_CRIU_FILES, MOST, &c->files);
 
-	while (rc == 0 && vv_pagemap_entry(&c->files.left, &entry)) {
+	while (rc == 0 && vv_criu_entries_next(&c->files.left, &entry)) {
 		struct criu_images_name x = { vv_proto_number(entry, 2), vv_proto_body(vv_proto_body(entry, 3), 6) };
 
 		if (!x.path.p)
@@ -196,9 +190,9 @@ static int read_areas(struct criu *c, uint64_t pid)
 	int rc;
 
 	snprintf(name, sizeof(name), "mm-%" PRIu64 ".img", pid);
-	rc = open_image(c, name, MM, MOST, &c->mm);
+	rc = open_image(c, name, VV_CRIU_MM, MOST, &c->mm);
 	if (rc == 0)
-		vv_pagemap_entry(&c->mm.left, &mm);
+		vv_criu_entries_next(&c->mm.left, &mm);
 	exe_id = vv_proto_number(mm, 12);
 	c->stack = vv_proto_number(mm, 5);
 	for (left = mm; rc == 0 && vv_proto_next(&left, &f);) {
@@ -222,8 +216,8 @@ static int mark_stack(struct criu *c, uint64_t tid)
 	int rc;
 
 	snprintf(name, sizeof(name), "core-%" PRIu64 ".img", tid);
-	rc = open_image(c, name, CORE, MOST_CORE, &core);
-	if (rc == 0 && vv_pagemap_entry(&core.left, &entry)) {
+	rc = open_image(c, name, VV_CRIU_CORE, MOST_CORE, &core);
+	if (rc == 0 && vv_criu_entries_next(&core.left, &entry)) {
 		x86 = vv_proto_body(vv_proto_body(entry, 2), 2);
 		arm = vv_proto_body(vv_proto_body(entry, 8), 3);
 		vv_memory_areas_mark(&c->memory, arm.n ? vv_proto_number(arm, 2) : vv_proto_number(x86, 20), VV_SEGMENT_STACK);
@@ -265,7 +259,7 @@ static int add_shared(struct criu *c)
 static int read_all(struct criu *c, uint64_t id)
 {
 	struct vv_proto task = { 0 };
-	int rc = open_image(c, "pstree.img", PSTREE, MOST, &c->tree);
+	int rc = open_image(c, "pstree.img", VV_CRIU_PSTREE, MOST, &c->tree);
 
 	if (rc || !c->tree.left.n)
 		return rc;

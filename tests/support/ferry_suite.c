@@ -100,7 +100,7 @@ static void lay_down(struct world *w, const struct ferry_suite *s, const struct 
 	ok(varve_close(v));
 	ok(vv_store_open(w->store, &opt, &w->s));
 	ok(vv_catalog_open(w->s, "L", false, &w->lineage));
-	ok(vv_run_table_load(&w->lineage, k->epochs, 0, &w->table));
+	ok(vv_run_table_load(&w->lineage, k->epochs, 0, NULL, &w->table));
 	ok(vv_pool_new(2, &w->pool));
 }
 
@@ -174,7 +174,7 @@ static int read_once(const struct world *w, const struct vv_runs *table, const s
 static int read_begun(const struct world *w, size_t at, size_t len, const uint8_t *holds, uint64_t *left)
 {
 	struct vv_run_table t = { 0 };
-	int rc = vv_run_table_load_begun(&w->lineage, w->pool, w->epochs, 0, &t);
+	int rc = vv_run_table_load(&w->lineage, w->epochs, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_BEGUN }, &t);
 	struct vv_run_table_region *r = rc ? NULL : &t.region[vv_run_table_find(&t, "p")];
 
 	if (rc)
@@ -457,7 +457,7 @@ static int read_short(const struct world *w, long n, bool begun, long *asked)
 
 	vv_mem_fail_at(n);
 	vv_device_buffers_begin(&dock, w->pool, w->suite->space, 0, w->memory, w->n);
-	rc = begun ? vv_run_table_load_begun(&w->lineage, w->pool, w->epochs, 0, &t) : 0;
+	rc = begun ? vv_run_table_load(&w->lineage, w->epochs, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_BEGUN }, &t) : 0;
 	if (rc == 0)
 		rc = vv_device_load_read(&w->lineage, w->pool, &dock, &(struct vv_want){ runs(w), 0, w->n, there, NULL },
 				   begun ? t.region[vv_run_table_find(&t, "p")].strand : NULL, &left);

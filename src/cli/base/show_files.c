@@ -112,7 +112,7 @@ int vv_show_files_add_head(struct vv_show_files *s, struct vv_verb_context *job,
 	for (size_t i = 0; !packed && i < h->n_regions; i++)
 		packed = strcmp(h->region[i].name, VV_MANIFEST_REGION) == 0;
 	if (packed)
-		rc = vv_run_table_load(lin, h->epoch, h->rank, &t);
+		rc = vv_run_table_load(lin, h->epoch, h->rank, NULL, &t);
 	if (packed && rc == 0)
 		rc = vv_show_files_add(s, job, lin, &t);
 	vv_run_table_fini(&t);

@@ -2,7 +2,7 @@
 #ifndef VV_CLI_BASE_SUMMARY_H
 #define VV_CLI_BASE_SUMMARY_H
 
-#include "cli/base/json.h"
+#include "base/json.h"
 #include "cli/base/out.h"
 #include "cli/base/text.h"
 #include "core/format/commit.h"

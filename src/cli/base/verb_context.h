@@ -5,7 +5,7 @@
 #include "base/conf.h"
 #include "base/pool.h"
 #include "cli/base/args.h"
-#include "cli/base/json.h"
+#include "base/json.h"
 #include "cli/base/out.h"
 #include "cli/base/spec.h"
 #include "cli/base/command_ranks.h"

@@ -199,11 +199,11 @@ static int compare_tables(struct cmd_diff_comparison *c, const struct vv_run_tab
 static int compare_rank(struct cmd_diff_comparison *c, uint32_t rank)
 {
 	struct vv_run_table a = { 0 }, b = { 0 };
-	int rc = vv_run_table_load(&c->a.lineage, c->a.epoch, rank, &a);
+	int rc = vv_run_table_load(&c->a.lineage, c->a.epoch, rank, NULL, &a);
 
 	c->rank = rank;
 	if (rc == 0)
-		rc = vv_run_table_load(&c->b.lineage, c->b.epoch, rank, &b);
+		rc = vv_run_table_load(&c->b.lineage, c->b.epoch, rank, NULL, &b);
 	if (rc == 0)
 		rc = compare_tables(c, &a, &b);
 	vv_run_table_fini(&a);

@@ -209,9 +209,9 @@ static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin,
 	if (rc == 0)
 		rc = vv_catalog_commit(lin, epoch, &c);
 	if (rc == 0)
-		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, &t);
+		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, NULL, &t);
 	while (vv_unpack_is_of_one_rank(rc) && !asked && ++rank < c.n_ranks)
-		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, &t);
+		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, NULL, &t);
 	*out = rc == 0 && vv_run_table_find(&t, VV_MANIFEST_REGION) < t.n && !(asked && vv_run_table_find(&t, name) < t.n);
 	vv_run_table_fini(&t);
 	vv_commit_fini(&c);
@@ -242,7 +242,7 @@ static int run_region(struct vv_verb_context *job, const struct vv_lineage *lin,
 				       epoch) : choose_rank(job->args, lin, epoch, &rank);
 
 	if (rc == 0)
-		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, &t);
+		rc = vv_run_table_load(lin, epoch, (uint32_t)rank, NULL, &t);
 	if (rc == 0)
 		rc = extract_region(job, lin, &t, region);
 	vv_run_table_fini(&t);

@@ -66,7 +66,7 @@ static int view_init(struct view *w, struct vv_verb_context *job, const struct v
 	*w = (struct view){ .commit = c, .rank = &c->rank[rank] };
 	rc = vv_layer_file_open(lin, vv_run_layer(c->epoch, rank), VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS, &w->file);
 	if (rc == 0)
-		rc = vv_run_table_load(lin, c->epoch, rank, &w->table);
+		rc = vv_run_table_load(lin, c->epoch, rank, NULL, &w->table);
 	if (rc == 0)
 		rc = find_sources(w);
 	if (rc == 0)

@@ -141,7 +141,7 @@ static int load_before(struct vv_verb_context *job, const struct vv_lineage *lin
 
 	if (head->parent || !c->parent)
 		return 0;
-	rc = vv_run_table_load_on(lin, job->pool, c->parent, head->rank, was);
+	rc = vv_run_table_load(lin, c->parent, head->rank, &(struct vv_run_table_how){ .pool = job->pool }, was);
 	*has = rc == 0;
 	if (rc == VV_ENOMEM)
 		return rc;
@@ -190,7 +190,7 @@ static int add_variables(struct vv_report_heat *h, struct vv_verb_context *job, 
 	struct vv_manifest m = { 0 };
 	struct vv_run_table t = { 0 };
 	bool has = false;
-	int rc = vv_run_table_load_of(lin, job->pool, c, head->rank, &t);
+	int rc = vv_run_table_load(lin, c->epoch, head->rank, &(struct vv_run_table_how){ .pool = job->pool, .commit = c }, &t);
 
 	if (rc == 0)
 		rc = vv_unpack_manifest(lin, job->pool, &t, &m, &has);

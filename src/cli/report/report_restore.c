@@ -200,7 +200,7 @@ int vv_report_restore_add(struct vv_report_restore *r, struct vv_verb_context *j
 {
 	struct pieces p = { 0 };
 	struct vv_run_table t = { 0 };
-	int rc = vv_run_table_load_of(lin, job->pool, c, rank, &t);
+	int rc = vv_run_table_load(lin, c->epoch, rank, &(struct vv_run_table_how){ .pool = job->pool, .commit = c }, &t);
 
 	r->epoch = c->epoch;
 	r->ranks++;

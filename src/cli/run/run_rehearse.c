@@ -330,10 +330,10 @@ static int compare_two(struct rehearsal *r, const struct run_rehearse_side *b, u
 	const struct run_rehearse_side *a = &r->plain;
 	struct vv_run_table x = { 0 }, y = { 0 };
 	bool differ;
-	int rc = vv_run_table_load(&a->lineage, r->epoch, r->rank, &x);
+	int rc = vv_run_table_load(&a->lineage, r->epoch, r->rank, NULL, &x);
 
 	if (rc == 0)
-		rc = vv_run_table_load(&b->lineage, epoch, r->rank, &y);
+		rc = vv_run_table_load(&b->lineage, epoch, r->rank, NULL, &y);
 	if (rc == 0)
 		rc = vv_diff_run(&(struct vv_diff_side){ &a->lineage, &x }, &(struct vv_diff_side){ &b->lineage, &y },
 				 r->plan->job->pool, tell, r, NULL, &differ);

@@ -1,6 +1,6 @@
 #include "cli/run/run_tell.h"
 #include "base/err.h"
-#include "cli/base/json.h"
+#include "base/json.h"
 #include "cli/base/text.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 #include "core/dedup/grain.h"
 #include "base/err.h"
+#include "base/search.h"
 #include <inttypes.h>
 
 int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32_t *end)
@@ -24,16 +25,10 @@ int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32
 /* The last one that begins there or before: one without grains begins where the next does. */
 size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number)
 {
-	size_t low = 0;
+	size_t i;
 
-	while (n > 1) {
-		size_t half = n / 2;
-
-		if (span[low + half].first <= number)
-			low += half;
-		n -= half;
-	}
-	return low;
+	VV_SEARCH(i, 1, n, span[i].first <= number);
+	return i - 1;
 }
 
 size_t vv_grain_limit(uint64_t memory, uint32_t end, uint32_t states)

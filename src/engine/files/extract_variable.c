@@ -134,11 +134,6 @@ void vv_extract_variable_close(struct vv_extract_variable_file *f)
 	vv_mem_free(f);
 }
 
-const struct vv_outline *vv_extract_variable_outline(const struct vv_extract_variable_file *f)
-{
-	return &f->outline;
-}
-
 static const char *without_slash(const char *name)
 {
 	return name + (name[0] == '/');

@@ -10,7 +10,6 @@ struct vv_extract_variable_file;
 
 int vv_extract_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *f, struct vv_extract_variable_file **out);
 void vv_extract_variable_close(struct vv_extract_variable_file *f); /* NULL is fine */
-const struct vv_outline *vv_extract_variable_outline(const struct vv_extract_variable_file *f);
 /* By its path in the file; the first '/' may be left out. VV_ENOENT lists what there is. */
 int vv_extract_variable_find(const struct vv_extract_variable_file *f, const char *name, const struct vv_variable **out);
 /* As what its elements are given out: whole numbers in some bits of an element fill all of it. */

@@ -15,13 +15,14 @@ struct other_ranks_index_loading {
 
 static int load_tables(struct other_ranks_index_loading *l, const struct vv_commit *c)
 {
+	const struct vv_run_table_how how = { .pool = l->v->ctx.pool, .commit = c };
 	int rc = 0;
 
 	l->table = vv_mem_new(c->n_ranks, sizeof(*l->table));
 	if (!l->table)
 		return VV_ENOMEM;
 	for (; rc == 0 && l->n < c->n_ranks; l->n++)
-		rc = vv_run_table_load_of(&l->v->ctx.lineage, l->v->ctx.pool, c, (uint32_t)l->n, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
+		rc = vv_run_table_load(&l->v->ctx.lineage, c->epoch, (uint32_t)l->n, &how, &l->table[l->n]) == VV_ENOMEM ? VV_ENOMEM : 0;
 	return rc;
 }
 

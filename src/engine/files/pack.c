@@ -79,7 +79,7 @@ static int look_back(struct pack *k)
 
 	if (rc || !epoch)
 		return rc ? rc : vv_other_ranks_index_load(v, 0, DIGESTS_OTHERS, &k->others);
-	if (vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &t) < 0 && vv_run_table_load(&v->ctx.lineage, epoch, 0, &t) < 0) {
+	if (vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, NULL, &t) < 0 && vv_run_table_load(&v->ctx.lineage, epoch, 0, NULL, &t) < 0) {
 		vv_err_clear();
 		return 0;
 	}

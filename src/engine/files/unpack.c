@@ -140,7 +140,7 @@ static int sort_names(struct vv_unpack *u)
 /* *has: whether there is a list. */
 static int open_rank(const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_pool *pool, struct vv_unpack_rank *r, bool *has)
 {
-	int rc = vv_run_table_load_of(lin, pool, c, rank, &r->table);
+	int rc = vv_run_table_load(lin, c->epoch, rank, &(struct vv_run_table_how){ .pool = pool, .commit = c }, &r->table);
 
 	return rc ? rc : vv_unpack_manifest(lin, pool, &r->table, &r->manifest, has);
 }
@@ -240,7 +240,7 @@ int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t r
 {
 	struct here here = { lin, pool };
 	struct vv_run_table t = { 0 };
-	int rc = vv_run_table_load_on(lin, pool, epoch, rank, &t);
+	int rc = vv_run_table_load(lin, epoch, rank, &(struct vv_run_table_how){ .pool = pool }, &t);
 
 	return rc ? rc : vv_unpack_take(lin, &t, &(struct vv_unpack_reader){ &here, read_here }, out);
 }

@@ -374,7 +374,8 @@ int vv_grain_sets_shade(struct vv_set *s)
 	return 0;
 }
 
-void vv_grain_sets_look(struct varve *v, struct vv_set *s)
+/* Which of their pages may have been written since the last look; looks anew from now on. */
+static void look_at_pages(struct varve *v, struct vv_set *s)
 {
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
 		s->span[i].maybe = vv_written_pages_look(v, s->region[i]);
@@ -428,7 +429,7 @@ static int pass(struct varve *v, struct vv_set *s)
 		rc = vv_grain_sets_shade(s);
 	if (rc)
 		return rc;
-	vv_grain_sets_look(v, s);
+	look_at_pages(v, s);
 	s->now.passed = true;
 	s->now.n_pieces = 0;
 	s->now.type = common_type(s);

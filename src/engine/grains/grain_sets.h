@@ -119,8 +119,6 @@ int vv_grain_sets_fall_back(struct varve *v, struct vv_set *s);
 int vv_grain_sets_shade(struct vv_set *s);
 /* What is less than a grain at a region's end. */
 int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n);
-/* Which of their pages may have been written since the last look; looks anew from now on. */
-void vv_grain_sets_look(struct varve *v, struct vv_set *s);
 /* All will be written: nobody watches any more. */
 void vv_grain_sets_expose(struct varve *v);
 void vv_grain_sets_free(struct varve *v);

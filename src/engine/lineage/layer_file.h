@@ -67,10 +67,16 @@ int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *wa
 /* Block i, checked and decoded, into raw (raw_len bytes); scratch (stored_len bytes) is used for coded blocks. */
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch);
 
+#define VV_PART_MEMORY SIZE_MAX
+
 struct vv_part { /* a stretch of one decoded block, and where it goes */
 	uint64_t pos; /* of its first byte in the payload */
-	uint8_t *to;
+	union {
+		uint8_t *to;
+		uint64_t at; /* in a region, if there is one */
+	};
 	uint32_t from, len;
+	size_t region; /* VV_PART_MEMORY: none, it goes to memory */
 };
 
 /* Parts of block i, ascending, to their places, checked. With DIGESTS loaded only what is used need be read and checked:

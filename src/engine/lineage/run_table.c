@@ -369,39 +369,37 @@ static int check_record(struct vv_layer_file *f, const struct vv_commit *c, uint
 	return rc;
 }
 
-enum how { ALL, LATE, BEGUN };
-
 /* Only files that are mapped can be read in the way for which tables are left as they are, unless it is a device that they are for. */
-static bool may_be_late(const struct vv_run_table_chain *c, enum how how)
+static bool may_be_late(const struct vv_run_table_chain *c, const struct vv_run_table_how *how)
 {
-	if (how != LATE)
-		return how == BEGUN;
+	if (how->runs != VV_RUN_TABLE_LATE)
+		return how->runs == VV_RUN_TABLE_BEGUN;
 	for (size_t i = 0; i < c->n; i++)
 		if (!c->file[i]->get->maps)
 			return false;
 	return true;
 }
 
-static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank, enum how how, struct vv_run_table *out)
+static int load(const struct vv_lineage *lin, const struct vv_commit *commit, uint32_t rank, const struct vv_run_table_how *how, struct vv_run_table *out)
 {
 	struct vv_run_table_chain *c = vv_mem_new(1, sizeof(*c));
 	struct vv_run_table t = { 0 };
 	int rc = c ? 0 : VV_ENOMEM;
 
 	if (rc == 0) {
-		c->parts = VV_LAYER_FILE_HEAD | (how == BEGUN ? VV_LAYER_FILE_BEGUN : 0);
-		rc = chain_open(lin, pool, vv_run_layer(commit->epoch, rank), c);
+		c->parts = VV_LAYER_FILE_HEAD | (how->runs == VV_RUN_TABLE_BEGUN ? VV_LAYER_FILE_BEGUN : 0);
+		rc = chain_open(lin, how->pool, vv_run_layer(commit->epoch, rank), c);
 	}
 	if (rc == 0)
 		rc = check_record(c->file[0], commit, rank);
 	if (rc == 0)
-		rc = build(c, pool, may_be_late(c, how), &t);
+		rc = build(c, how->pool, may_be_late(c, how), &t);
 	if (rc == 0 && !is_settled(&t)) {
-		chain_shut(c, pool);
+		chain_shut(c, how->pool);
 		t.chain = c;
 		c = NULL;
 	}
-	chain_close(c, pool);
+	chain_close(c, how->pool);
 	if (rc)
 		vv_run_table_fini(&t);
 	else
@@ -409,42 +407,19 @@ static int load(const struct vv_lineage *lin, struct vv_pool *pool, const struct
 	return rc;
 }
 
-static int load_epoch(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, enum how how, struct vv_run_table *out)
+int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, const struct vv_run_table_how *how, struct vv_run_table *out)
 {
+	struct vv_run_table_how plain = { 0 };
 	struct vv_commit commit = { 0 };
-	int rc = read_commit(lin, epoch, rank, &commit);
+	int rc = 0;
 
+	how = how ? how : &plain;
+	if (!how->commit)
+		rc = read_commit(lin, epoch, rank, &commit);
 	if (rc == 0)
-		rc = load(lin, pool, &commit, rank, how, out);
+		rc = load(lin, how->commit ? how->commit : &commit, rank, how, out);
 	vv_commit_fini(&commit);
 	return rc;
-}
-
-int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_run_table *out)
-{
-	return load_epoch(lin, NULL, epoch, rank, ALL, out);
-}
-
-int vv_run_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
-		     struct vv_run_table *out)
-{
-	return load_epoch(lin, pool, epoch, rank, ALL, out);
-}
-
-int vv_run_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out)
-{
-	return load_epoch(lin, pool, epoch, rank, LATE, out);
-}
-
-int vv_run_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out)
-{
-	return load_epoch(lin, pool, epoch, rank, BEGUN, out);
-}
-
-int vv_run_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
-		     struct vv_run_table *out)
-{
-	return load(lin, pool, commit, rank, ALL, out);
 }
 
 void vv_run_table_fini(struct vv_run_table *t)

@@ -44,18 +44,20 @@ struct vv_run_table {
 	struct vv_run_table_chain *chain; /* the strands' heads; NULL: there are none */
 };
 
-/* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. */
-int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
-/* The same with the heads read on all threads of the pool; NULL is fine. */
-int vv_run_table_load_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank,
-		     struct vv_run_table *out);
-/* The same of an epoch whose record has been read, and has that rank. */
-int vv_run_table_load_of(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_commit *commit, uint32_t rank,
-		     struct vv_run_table *out);
-/* The same, but regions of which several layers say something may be left as they say it, until settle. */
-int vv_run_table_load_late(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
-/* The same, and what the layers say need not be read yet: until finish or settle it is looked at. */
-int vv_run_table_load_begun(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
+enum vv_run_table_runs {
+	VV_RUN_TABLE_WHOLE,
+	VV_RUN_TABLE_LATE,  /* regions of which several layers say something may be left as they say it, until settle */
+	VV_RUN_TABLE_BEGUN, /* the same, and the layers need not be read yet: until finish or settle they are looked at */
+};
+
+struct vv_run_table_how {
+	struct vv_pool *pool;           /* reads the heads on all its threads; NULL: one thread does */
+	const struct vv_commit *commit; /* the epoch's record, if it has been read and has the rank; else NULL */
+	enum vv_run_table_runs runs;
+};
+
+/* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. how: NULL is one of zeros. */
+int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, const struct vv_run_table_how *how, struct vv_run_table *out);
 /* By any thread: what layer i says of at..end, and of some more. False: something is wrong with that, and finish will say what. */
 bool vv_run_table_look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
 /* The layers that layer i names, and not only for that region; returns how many. */

@@ -55,7 +55,7 @@ static int by_home(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-void vv_copies_lookup_settle(struct vv_copies_lookup *a)
+static void sort_copies(struct vv_copies_lookup *a)
 {
 	if (a->n)
 		qsort(a->v, a->n, sizeof(*a->v), by_home);
@@ -94,7 +94,8 @@ static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-int vv_copies_lookup_collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
+/* What the layers of this store say of the layers home[0..n-1] (ascending). Layers that cannot be read say nothing. */
+static int collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
 	struct vv_listing l = { 0 };
 	size_t k = 0;
@@ -191,7 +192,7 @@ int vv_copies_lookup_ask(struct vv_group *g, int rc, const struct vv_lineage *li
 
 	rc = gather_homes(g, rc, home, n, &all, &n_all);
 	if (rc == 0 && vv_group_leads_place(g))
-		rc = vv_copies_lookup_collect(lin, all, n_all, &mine);
+		rc = collect(lin, all, n_all, &mine);
 	rc = vv_exchange_gather(&m, g, rc, mine.v, mine.n * sizeof(*mine.v), VV_MAX_PAYLOAD);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
 		for (size_t i = 0; rc == 0 && i < m.in_len[r] / sizeof(*mine.v); i++) {
@@ -202,7 +203,7 @@ int vv_copies_lookup_ask(struct vv_group *g, int rc, const struct vv_lineage *li
 			if (rc == 0)
 				rc = vv_copies_lookup_add(out, &x);
 		}
-	vv_copies_lookup_settle(out);
+	sort_copies(out);
 	vv_copies_lookup_fini(&mine);
 	vv_exchange_free(&m, g);
 	vv_mem_free(all);

@@ -13,7 +13,7 @@ struct vv_alternate { /* bytes pos..pos+len of the payload of `home` are also in
 };
 
 struct vv_copies_lookup {
-	struct vv_alternate *v; /* after vv_copies_lookup_settle by home, layer and position */
+	struct vv_alternate *v; /* after asking by home, layer and position */
 	size_t n, cap;
 };
 
@@ -22,9 +22,6 @@ int vv_copies_lookup_read(struct vv_layer_file *f, struct vv_copies_section *out
 
 void vv_copies_lookup_fini(struct vv_copies_lookup *a);
 int vv_copies_lookup_add(struct vv_copies_lookup *a, const struct vv_alternate *x);
-void vv_copies_lookup_settle(struct vv_copies_lookup *a);
-/* What the layers of this store say of the layers home[0..n-1] (ascending). Layers that cannot be read say nothing. */
-int vv_copies_lookup_collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out);
 /* All ranks, each with its own list, which is sorted: what the layers of all places say of the layers of all lists. */
 int vv_copies_lookup_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out);
 /* The k-th place (from 0) of the byte at `pos` of home's payload; NULL if it has no more than k. */

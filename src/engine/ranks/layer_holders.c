@@ -93,11 +93,3 @@ size_t vv_layer_holders_find(const struct vv_layer_holders *h, uint64_t layer)
 	VV_SEARCH(i, 0, h->n, h->v[i].layer < layer);
 	return i < h->n && h->v[i].layer == layer ? i : h->n;
 }
-
-bool vv_layer_holders_has(const struct vv_layer_holders *h, uint64_t layer, uint32_t place)
-{
-	for (size_t i = vv_layer_holders_find(h, layer); i < h->n && h->v[i].layer == layer; i++)
-		if (h->v[i].place == place)
-			return true;
-	return false;
-}

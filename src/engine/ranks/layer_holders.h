@@ -19,7 +19,5 @@ void vv_layer_holders_fini(struct vv_layer_holders *h);
 int vv_layer_holders_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out);
 /* The first entry of the layer; h->n if nobody has it. */
 size_t vv_layer_holders_find(const struct vv_layer_holders *h, uint64_t layer);
-/* Does that place have it? */
-bool vv_layer_holders_has(const struct vv_layer_holders *h, uint64_t layer, uint32_t place);
 
 #endif

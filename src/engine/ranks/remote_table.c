@@ -103,7 +103,7 @@ static int offer(const struct vv_context *ctx, const struct vv_listing *l, uint6
 
 	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
 		return 0;
-	rc = vv_run_table_load(&ctx->lineage, epoch, rank, &t);
+	rc = vv_run_table_load(&ctx->lineage, epoch, rank, NULL, &t);
 	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
 		vv_log_warn("rank %u asks for it, but %s", rank, vv_err_last());
 		vv_err_clear();
@@ -186,7 +186,7 @@ int vv_remote_table_table(struct vv_context *ctx, int rc, uint64_t epoch, struct
 	uint64_t miss = 0;
 
 	if (rc == 0)
-		rc = vv_run_table_load(&ctx->lineage, epoch, ctx->rank, &t);
+		rc = vv_run_table_load(&ctx->lineage, epoch, ctx->rank, NULL, &t);
 	if ((rc == VV_EDAMAGED || rc == VV_EIO) && ctx->group->split) {
 		vv_err_save(rc, &why);
 		miss = 1;

@@ -164,7 +164,7 @@ static const struct vv_block *block_of(const struct vv_block_cache *s, const str
 {
 	const struct vv_block_map_layer *l = &s->cuts.layer[b->layer];
 
-	return &l->blocks->v[(size_t)(b - s->book) - l->first];
+	return &l->file->blocks.v[(size_t)(b - s->book) - l->first];
 }
 
 struct block_cache_look {
@@ -184,7 +184,7 @@ static void look(void *arg)
  * way, which words what is wrong. */
 static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct vv_block *b, bool checked)
 {
-	struct block_cache_look k = { l->file && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
+	struct block_cache_look k = { l->file->get && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
 
 	if (!k.p || !vv_fs_resident(k.p, k.n))
 		return NULL;
@@ -200,7 +200,7 @@ static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct
 static int with_file(const struct vv_block_cache *s, const struct vv_block_map_layer *l, struct vv_layer_file **out)
 {
 	*out = l->file;
-	return l->file ? 0 : vv_layer_file_open(s->lin, l->layer, VV_LAYER_FILE_BLOCKS, out);
+	return l->file->get ? 0 : vv_layer_file_open(s->lin, l->layer, VV_LAYER_FILE_BLOCKS, out);
 }
 
 static int read_block(struct vv_block_cache *s, const struct vv_block_cache_book *b, struct room *raw, struct room *stored)
@@ -422,7 +422,7 @@ static int check_stored(struct vv_block_cache *s, struct vv_block_cache_book *bo
 	if (rc == 0)
 		rc = vv_store_get_read(f->get, b->off, room->bytes, b->stored_len);
 	if (rc == 0 && vv_digest_check(room->bytes, b->stored_len) != b->check) {
-		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", (size_t)(b - l->blocks->v), b->off);
+		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", (size_t)(b - l->file->blocks.v), b->off);
 		vv_layer_file_blame(f, rc);
 	}
 	if (f != l->file)
@@ -479,7 +479,7 @@ static int make_books(struct vv_block_cache *s)
 	if (!s->book)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < s->cuts.n_layers; i++)
-		for (size_t k = 0; k < s->cuts.layer[i].blocks->n; k++) {
+		for (size_t k = 0; k < s->cuts.layer[i].file->blocks.n; k++) {
 			size_t n = s->cuts.layer[i].first + k;
 
 			s->book[n] = (struct vv_block_cache_book){ .desk = s, .layer = (uint32_t)i, .left = s->cuts.used[n] };

@@ -2,9 +2,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "engine/read/block_plan.h"
 #include "engine/read/read_many.h"
 #include "engine/read/layer_list.h"
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { LAYERS = 256 }; /* open for good, at most */
@@ -44,23 +44,21 @@ static int cut_zeros(struct vv_block_map_region *r, const struct vv_run *run)
 	return rc;
 }
 
-static int cut_run(struct vv_block_map *s, struct vv_block_map_region *r, const struct vv_run *run, struct vv_payload_cursor *c)
+static int cut_run(struct vv_block_map *s, struct vv_block_map_region *r, const struct vv_run *run, struct vv_payload_cursor *cursor)
 {
 	const struct vv_block_map_layer *l = find_layer(s, run->layer);
-	const struct vv_blocks *b = l->blocks;
+	struct vv_payload_cursor *c = &cursor[l - s->layer];
 	int rc = 0;
 
-	for (uint64_t done = 0, len; rc == 0 && done < run->len; done += len) {
-		uint64_t pos = run->pos + done;
-		const struct vv_extent *x;
+	for (uint64_t done = 0; rc == 0 && done < run->len;) {
+		uint32_t from;
+		int64_t n = vv_block_plan_cut(l->file, run->pos + done, run->len - done, c, &from);
 
-		if (!vv_payload_locate(b, pos, c))
-			return vv_err_set(VV_EDAMAGED, "position %" PRIu64 " of epoch %" PRIu64 " is referred to, but is in no block", pos,
-					  vv_run_epoch(run->layer));
-		x = &b->extent.v[c->extent];
-		len = run->len - done < x->pos + x->len - pos ? run->len - done : x->pos + x->len - pos;
-		s->used[l->first + c->block] += len;
-		rc = add_cut(r, run->at + done, len, c->before + (pos - x->pos), l->first + c->block);
+		if (n < 0)
+			return (int)n;
+		s->used[l->first + c->block] += (uint64_t)n;
+		rc = add_cut(r, run->at + done, (uint64_t)n, from, l->first + c->block);
+		done += (uint64_t)n;
 	}
 	return rc;
 }
@@ -72,7 +70,7 @@ static int cut_region(struct vv_block_map *s, struct vv_block_map_region *r, con
 	for (size_t k = 0; rc == 0 && k < runs->n; k++) {
 		const struct vv_run *run = &runs->v[k];
 
-		rc = run->layer ? cut_run(s, r, run, &cursor[find_layer(s, run->layer) - s->layer]) : cut_zeros(r, run);
+		rc = run->layer ? cut_run(s, r, run, cursor) : cut_zeros(r, run);
 	}
 	return rc;
 }
@@ -116,16 +114,10 @@ static int open_layers(struct vv_block_map *s, const struct vv_lineage *lin)
 		rc = vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_BLOCKS, &l->file);
 		if (rc)
 			break;
-		l->blocks = &l->file->blocks;
-		if (i >= most) {
-			l->own = l->file->blocks;
-			l->file->blocks = (struct vv_blocks){ 0 };
-			l->blocks = &l->own;
-			vv_layer_file_close(l->file);
-			l->file = NULL;
-		}
+		if (i >= most)
+			vv_layer_file_shut(l->file);
 		l->first = s->n_blocks;
-		s->n_blocks += l->blocks->n;
+		s->n_blocks += l->file->blocks.n;
 	}
 	return rc ? rc : s->n_blocks < VV_BLOCK_MAP_ZEROS ? 0 : vv_err_set(VV_EINVAL, "%zu blocks are more than can be read side by side", s->n_blocks);
 }
@@ -160,10 +152,8 @@ int vv_block_map_open(const struct vv_lineage *lin, const struct vv_runs *const 
 
 void vv_block_map_close(struct vv_block_map *c)
 {
-	for (size_t i = 0; i < c->n_layers; i++) {
+	for (size_t i = 0; i < c->n_layers; i++)
 		vv_layer_file_close(c->layer[i].file);
-		vv_payload_blocks_fini(&c->layer[i].own);
-	}
 	for (size_t i = 0; c->region && i < c->n_regions; i++)
 		vv_mem_free(c->region[i].v);
 	vv_mem_free(c->layer);

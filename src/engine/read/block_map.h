@@ -19,8 +19,7 @@ struct vv_block_map_region {
 
 struct vv_block_map_layer {
 	uint64_t layer;
-	struct vv_layer_file *file; /* NULL: there are more of them than can be open; it is opened for each block */
-	struct vv_blocks own, *blocks; /* own: of one that is not open */
+	struct vv_layer_file *file; /* shut, without `get`: there are more of them than can be open; it is opened for each block */
 	size_t first; /* number of its first block */
 };
 

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "engine/lineage/layer_file.h"
+#include "engine/read/block_plan.h"
 #include "base/budget.h"
 #include "engine/read/holes.h"
 #include <dirent.h>
@@ -32,28 +32,18 @@ struct read_many_piece {
 	size_t region;
 };
 
-struct read_many_cut { /* of one block */
-	uint64_t pos, at;
-	size_t region;
-	uint32_t from, len; /* in the block */
-};
-
 struct read_many_job { /* a block */
 	struct vv_layer_file *file;
 	size_t block;
-	struct read_many_cut *cut; /* ascending by position, until it is handed over */
+	struct vv_part *part; /* ascending by position, until it is handed over */
 	size_t n;
 	bool again; /* it is damaged, but parts of it may be whole */
 };
 
 struct read_many_source { /* a layer */
-	struct vv_layer_file *file;
 	const struct read_many_piece *piece;
 	size_t n_pieces;
-	struct read_many_cut *cut;
-	size_t n_cuts, cuts_cap;
-	struct read_many_job *job;
-	size_t n_jobs, jobs_cap;
+	struct vv_block_plan plan;
 };
 
 struct read_many_group {
@@ -66,8 +56,8 @@ struct read_many_group {
 	size_t n_pieces;
 	struct read_many_source source[LAYERS];
 	size_t n_sources, most_sources;
-	struct read_many_job **job; /* of all sources */
-	size_t n_jobs;
+	struct read_many_job *job; /* of all sources */
+	size_t n_jobs, jobs_cap;
 	struct vv_budget rooms;
 	atomic_bool no_memory;
 	pthread_mutex_t lock; /* of what follows */
@@ -136,7 +126,7 @@ static void lose(struct read_many_group *g, size_t region, int rc)
 		g->to->lost(g->to->arg, region, rc);
 }
 
-static void lose_all(struct read_many_group *g, const struct read_many_cut *c, size_t n, int rc)
+static void lose_all(struct read_many_group *g, const struct vv_part *c, size_t n, int rc)
 {
 	for (size_t i = 0; i < n; i++)
 		lose(g, c[i].region, rc);
@@ -175,7 +165,7 @@ static void tell_whole(void *arg, size_t i)
 
 static int by_place(const void *a, const void *b)
 {
-	const struct read_many_cut *x = a, *y = b;
+	const struct vv_part *x = a, *y = b;
 
 	if (x->region != y->region)
 		return x->region < y->region ? -1 : 1;
@@ -184,29 +174,20 @@ static int by_place(const void *a, const void *b)
 
 static int by_source(const void *a, const void *b)
 {
-	const struct read_many_cut *x = a, *y = b;
+	const struct vv_part *x = a, *y = b;
 
 	if (x->region != y->region)
 		return x->region < y->region ? -1 : 1;
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static void sort_cuts(struct read_many_cut *c, size_t n, int (*compare)(const void *a, const void *b))
-{
-	for (size_t i = 1; i < n; i++)
-		if (compare(&c[i - 1], &c[i]) > 0) {
-			qsort(c, n, sizeof(*c), compare);
-			return;
-		}
-}
-
 /* What lies together in a region goes together, wherever it is in the block. */
-static void hand_over(struct read_many_group *g, struct read_many_cut *c, size_t n, uint8_t *raw)
+static void hand_over(struct read_many_group *g, struct vv_part *c, size_t n, uint8_t *raw)
 {
 	struct iovec v[VV_READ_MANY_PARTS];
 	size_t k;
 
-	sort_cuts(c, n, by_place);
+	vv_block_plan_sort(c, n, by_place);
 	for (size_t i = 0; i < n; i += k) {
 		uint64_t at = c[i].at, end = at;
 
@@ -225,12 +206,12 @@ static uint64_t count_used(const struct read_many_job *j)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < j->n; i++)
-		sum += j->cut[i].len;
+		sum += j->part[i].len;
 	return sum;
 }
 
 /* Only these parts of a plain block, each by its own digests, one behind the other behind the block's own place. */
-static int read_parts(const struct read_many_job *j, struct read_many_cut *c, size_t n, uint8_t *room, size_t block_len)
+static int read_parts(const struct read_many_job *j, struct vv_part *c, size_t n, uint8_t *room, size_t block_len)
 {
 	struct vv_part *part = vv_mem_new(n, sizeof(*part));
 	size_t used = 0;
@@ -239,7 +220,7 @@ static int read_parts(const struct read_many_job *j, struct read_many_cut *c, si
 	if (!part)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		part[i] = (struct vv_part){ c[i].pos, room + block_len + used, c[i].from, c[i].len };
+		part[i] = (struct vv_part){ c[i].pos, { room + block_len + used }, c[i].from, c[i].len, VV_PART_MEMORY };
 		c[i].from = (uint32_t)used;
 		used += c[i].len;
 	}
@@ -250,7 +231,7 @@ static int read_parts(const struct read_many_job *j, struct read_many_cut *c, si
 	return rc;
 }
 
-static int run_cuts(struct read_many_group *g, const struct read_many_job *j, struct read_many_cut *c, size_t n, bool by_parts)
+static int run_cuts(struct read_many_group *g, const struct read_many_job *j, struct vv_part *c, size_t n, bool by_parts)
 {
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	size_t more = b->codec ? b->stored_len : by_parts ? (size_t)count_used(j) : 0;
@@ -272,22 +253,22 @@ static int run_cuts(struct read_many_group *g, const struct read_many_job *j, st
 static void run_job(void *arg, size_t i)
 {
 	struct read_many_group *g = arg;
-	struct read_many_job *j = g->job[i];
+	struct read_many_job *j = &g->job[i];
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	bool wanted = false;
 	int rc;
 
 	for (size_t k = 0; k < j->n && !wanted; k++)
-		wanted = is_wanted(g, j->cut[k].region);
+		wanted = is_wanted(g, j->part[k].region);
 	if (!wanted || atomic_load(&g->no_memory))
 		return;
-	rc = run_cuts(g, j, j->cut, j->n, b->codec == 0 && j->file->digests.n && count_used(j) < b->raw_len / 2);
+	rc = run_cuts(g, j, j->part, j->n, b->codec == 0 && j->file->digests.n && count_used(j) < b->raw_len / 2);
 	if (rc == VV_EDAMAGED && b->codec == 0)
 		j->again = true;
 	else if (rc == VV_ENOMEM)
 		atomic_store(&g->no_memory, true);
 	else if (rc)
-		lose_all(g, j->cut, j->n, rc);
+		lose_all(g, j->part, j->n, rc);
 	tell_one(g);
 }
 
@@ -296,116 +277,44 @@ static void run_again(struct read_many_group *g, struct read_many_job *j)
 {
 	if (j->file->head.digest_kind == VV_DIGEST_XXH3 && vv_layer_file_load_digests(j->file) < 0)
 		vv_err_clear();
-	sort_cuts(j->cut, j->n, by_source);
+	vv_block_plan_sort(j->part, j->n, by_source);
 	for (size_t i = 0, k; i < j->n; i += k) {
 		struct read_many_job part = *j;
 		int rc;
 
-		for (k = 1; i + k < j->n && j->cut[i + k].region == j->cut[i].region; k++)
+		for (k = 1; i + k < j->n && j->part[i + k].region == j->part[i].region; k++)
 			;
-		part.cut = j->cut + i;
+		part.part = j->part + i;
 		part.n = k;
-		rc = run_cuts(g, &part, part.cut, k, count_used(&part) <= j->file->blocks.v[j->block].raw_len);
+		rc = run_cuts(g, &part, part.part, k, count_used(&part) <= j->file->blocks.v[j->block].raw_len);
 		if (rc)
-			lose(g, part.cut->region, rc);
+			lose(g, part.part->region, rc);
 	}
 }
 
 /* ---- layers ------------------------------------------------------------------------------------------------------- */
 
-static int nowhere(const struct vv_layer_file *f, uint64_t pos)
-{
-	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-	return vv_layer_file_blame(f, VV_EDAMAGED);
-}
-
-/* Pieces come in the order of where they begin; one may go on into blocks in which others begin that come after it. */
-static int cut_piece(struct read_many_group *g, struct read_many_source *s, const struct read_many_piece *p, struct vv_payload_cursor *c)
-{
-	const struct vv_blocks *b = &s->file->blocks;
-
-	for (uint64_t done = 0, len; done < p->len; done += len) {
-		uint64_t pos = p->pos + done;
-		const struct vv_extent *x;
-
-		if (!vv_payload_locate(b, pos, c)) {
-			lose(g, p->region, nowhere(s->file, pos));
-			return 0;
-		}
-		x = &b->extent.v[c->extent];
-		len = p->len - done < x->pos + x->len - pos ? p->len - done : x->pos + x->len - pos;
-		if (vv_mem_room(&s->cut, s->n_cuts, &s->cuts_cap, sizeof(*s->cut)) < 0)
-			return VV_ENOMEM;
-		s->cut[s->n_cuts++] = (struct read_many_cut){ pos, p->at + done, p->region, (uint32_t)(c->before + (pos - x->pos)), (uint32_t)len };
-	}
-	return 0;
-}
-
-static int by_position(const void *a, const void *b)
-{
-	const struct read_many_cut *x = a, *y = b;
-
-	if (x->pos != y->pos)
-		return x->pos < y->pos ? -1 : 1;
-	return (x->region > y->region) - (x->region < y->region);
-}
-
-/* One for each block, however many regions share it. */
-static int make_jobs(struct read_many_source *s)
-{
-	struct vv_payload_cursor c = { 0 };
-
-	sort_cuts(s->cut, s->n_cuts, by_position);
-	for (size_t i = 0; i < s->n_cuts; i++) {
-		vv_payload_locate(&s->file->blocks, s->cut[i].pos, &c);
-		if (!s->n_jobs || s->job[s->n_jobs - 1].block != c.block) {
-			if (vv_mem_room(&s->job, s->n_jobs, &s->jobs_cap, sizeof(*s->job)) < 0)
-				return VV_ENOMEM;
-			s->job[s->n_jobs++] = (struct read_many_job){ .file = s->file, .block = c.block, .cut = &s->cut[i] };
-		}
-		s->job[s->n_jobs - 1].n++;
-	}
-	return 0;
-}
-
-/* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
-static int want_digests(struct read_many_source *s)
-{
-	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len, unused = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < s->n_jobs; i++) {
-		const struct vv_block *b = &s->file->blocks.v[s->job[i].block];
-		uint64_t used = count_used(&s->job[i]);
-
-		unused += b->codec == 0 && used < b->raw_len ? b->raw_len - used : 0;
-	}
-	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && unused > 2 * len)
-		rc = vv_layer_file_load_digests(s->file);
-	if (rc && rc != VV_ENOMEM) {
-		vv_err_clear();
-		rc = 0;
-	}
-	return rc;
-}
-
 static int plan(struct read_many_group *g, struct read_many_source *s)
 {
-	struct vv_payload_cursor c = { 0 };
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
-		rc = cut_piece(g, s, &s->piece[i], &c);
-	if (rc == 0)
-		rc = make_jobs(s);
-	return rc ? rc : want_digests(s);
+	for (size_t i = 0; rc != VV_ENOMEM && i < s->n_pieces; i++) {
+		const struct read_many_piece *p = &s->piece[i];
+
+		rc = vv_block_plan_add(&s->plan, p->pos, p->len, (struct vv_part){ .at = p->at, .region = p->region });
+		if (rc && rc != VV_ENOMEM)
+			lose(g, p->region, rc);
+	}
+	if (rc != VV_ENOMEM)
+		rc = vv_block_plan_group(&s->plan);
+	return rc ? rc : vv_block_plan_digests(&s->plan);
 }
 
 static void open_one(void *arg, size_t i)
 {
 	struct read_many_group *g = arg;
 	struct read_many_source *s = &g->source[i];
-	int rc = vv_layer_file_open(g->lin, s->piece->layer, VV_LAYER_FILE_BLOCKS, &s->file);
+	int rc = vv_layer_file_open(g->lin, s->piece->layer, VV_LAYER_FILE_BLOCKS, &s->plan.file);
 
 	for (size_t k = 0; rc && rc != VV_ENOMEM && k < s->n_pieces; k++)
 		lose(g, s->piece[k].region, rc);
@@ -419,26 +328,20 @@ static void close_one(void *arg, size_t i)
 {
 	struct read_many_source *s = &((struct read_many_group *)arg)->source[i];
 
-	vv_layer_file_close(s->file);
-	vv_mem_free(s->cut);
-	vv_mem_free(s->job);
-	*s = (struct read_many_source){ 0 };
+	vv_layer_file_close(s->plan.file);
+	vv_block_plan_fini(&s->plan);
 }
 
-static int gather_jobs(struct read_many_group *g)
+/* One for each block, however many regions share it. */
+static int make_jobs(struct read_many_group *g, const struct vv_block_plan *p)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n_sources; i++)
-		n += g->source[i].n_jobs;
-	vv_mem_free(g->job);
-	g->job = vv_mem_new(n, sizeof(*g->job));
-	g->n_jobs = 0;
-	if (!g->job)
-		return VV_ENOMEM;
-	for (size_t i = 0; i < g->n_sources; i++)
-		for (size_t k = 0; k < g->source[i].n_jobs; k++)
-			g->job[g->n_jobs++] = &g->source[i].job[k];
+	for (size_t k = 0, first = 0; p->end && k < p->file->blocks.n; first = p->end[k++]) {
+		if (p->end[k] == first)
+			continue;
+		if (vv_mem_room(&g->job, g->n_jobs, &g->jobs_cap, sizeof(*g->job)) < 0)
+			return VV_ENOMEM;
+		g->job[g->n_jobs++] = (struct read_many_job){ p->file, k, p->part + first, p->end[k] - first, false };
+	}
 	return 0;
 }
 
@@ -461,13 +364,16 @@ static int run_sources(struct read_many_group *g)
 {
 	int rc;
 
+	g->n_jobs = 0;
 	vv_store_each(g->lin->store, g->pool, false, g->n_sources, open_one, g);
-	rc = atomic_load(&g->no_memory) ? VV_ENOMEM : gather_jobs(g);
+	rc = atomic_load(&g->no_memory) ? VV_ENOMEM : 0;
+	for (size_t i = 0; rc == 0 && i < g->n_sources; i++)
+		rc = make_jobs(g, &g->source[i].plan);
 	if (rc == 0) {
 		vv_store_each(g->lin->store, g->pool, false, g->n_jobs, run_job, g);
 		for (size_t i = 0; i < g->n_jobs; i++)
-			if (g->job[i]->again)
-				run_again(g, g->job[i]);
+			if (g->job[i].again)
+				run_again(g, &g->job[i]);
 		rc = atomic_load(&g->no_memory) ? VV_ENOMEM : 0;
 	}
 	vv_pool_each(g->pool, g->n_whole, tell_whole, g);

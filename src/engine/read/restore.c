@@ -3,6 +3,7 @@
 #include "engine/read/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/read/block_plan.h"
 #include "engine/read/read_many.h"
 #include "engine/read/unmap_later.h"
 #include "engine/read/layer_list.h"
@@ -75,153 +76,56 @@ static void run_job(void *arg, size_t i)
 		fail(r, rc);
 }
 
-static int nowhere(const struct vv_layer_file *f, uint64_t pos)
-{
-	vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-	return vv_layer_file_blame(f, VV_EDAMAGED);
-}
-
-struct restore_cut { /* a part with the block it belongs to, before they are grouped */
-	struct vv_part part;
-	size_t block;
-};
-
-struct cuts {
-	struct restore_cut *v;
-	size_t n, cap;
-};
-
-static int cut_piece(const struct vv_layer_file *f, const struct vv_pending *p, struct vv_payload_cursor *c, struct cuts *out)
-{
-	uint64_t done = 0;
-
-	while (done < p->len) {
-		uint64_t pos = p->pos + done, len = p->len - done, from;
-		const struct vv_extent *x;
-
-		if (!vv_payload_locate(&f->blocks, pos, c))
-			return nowhere(f, pos);
-		x = &f->blocks.extent.v[c->extent];
-		from = c->before + (pos - x->pos);
-		len = len < x->pos + x->len - pos ? len : x->pos + x->len - pos;
-		if (vv_mem_room(&out->v, out->n, &out->cap, sizeof(*out->v)) < 0)
-			return VV_ENOMEM;
-		out->v[out->n++] =
-			(struct restore_cut){ { pos, p->to + done, (uint32_t)from, (uint32_t)len }, c->block };
-		done += len;
-	}
-	return 0;
-}
-
 /* A layer that bytes come from. */
 struct restore_source {
 	const struct vv_pending *piece;
 	size_t n_pieces;
-	struct vv_layer_file *file;
-	struct vv_part *part; /* by block, ascending */
-	size_t *end;          /* block b has those from end[b - 1] to end[b] */
-	bool scattered;       /* what is read of it lies here and there */
+	struct vv_block_plan plan;
+	bool scattered; /* what is read of it lies here and there */
 };
 
-static int cut_pieces(struct restore_source *s, struct cuts *out)
+static int plan_source(struct restore_source *s, struct vv_layer_file *f)
 {
-	const struct vv_layer_file *f = s->file;
-	struct vv_payload_cursor c = { 0 };
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++)
-		rc = cut_piece(f, &s->piece[i], &c, out);
-	return rc;
-}
+	s->plan = (struct vv_block_plan){ .file = f };
+	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++) {
+		const struct vv_pending *p = &s->piece[i];
 
-static int by_from(const void *a, const void *b)
-{
-	const struct vv_part *x = a, *y = b;
-
-	return (x->from > y->from) - (x->from < y->from);
-}
-
-/* Payloads are often laid down in region order, so the parts are often in order already. */
-static void sort_parts(struct vv_part *part, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (part[i - 1].from > part[i].from) {
-			qsort(part, n, sizeof(*part), by_from);
-			return;
-		}
-}
-
-/* Groups what is read of the layer by block: a counting sort. In a block it is in order. */
-static int plan_source(struct restore_source *s)
-{
-	size_t n = s->file->blocks.n;
-	struct cuts c = { 0 };
-	int rc = cut_pieces(s, &c);
-
-	if (rc == 0) {
-		s->end = vv_mem_new(n + 2, sizeof(*s->end));
-		s->part = s->end ? vv_mem_new(c.n, sizeof(*s->part)) : NULL;
-		rc = s->part ? 0 : VV_ENOMEM;
+		rc = vv_block_plan_add(&s->plan, p->pos, p->len, (struct vv_part){ .to = p->to, .region = VV_PART_MEMORY });
 	}
-	for (size_t i = 0; rc == 0 && i < c.n; i++)
-		s->end[c.v[i].block + 1]++;
-	for (size_t b = 1; rc == 0 && b < n; b++)
-		s->end[b] += s->end[b - 1];
-	for (size_t i = 0; rc == 0 && i < c.n; i++)
-		s->part[s->end[c.v[i].block]++] = c.v[i].part;
-	for (size_t b = 0, first = 0; rc == 0 && b < n; first = s->end[b++])
-		sort_parts(s->part + first, s->end[b] - first);
-	vv_mem_free(c.v);
-	return rc;
+	if (rc == 0)
+		rc = vv_block_plan_group(&s->plan);
+	return rc ? rc : vv_block_plan_digests(&s->plan);
 }
 
 struct usage { /* of a layer's blocks */
 	size_t blocks;  /* of which something is wanted */
 	uint64_t whole; /* bytes of all blocks, as they are stored */
-	uint64_t spare; /* bytes of plain blocks that are not wanted, and need not be looked at if the chunks' own digests are known */
 	uint64_t apart; /* bytes that lie between what is wanted, and so far apart that they are not even read */
 };
 
 static void measure_block(const struct vv_block *b, const struct vv_part *part, size_t n, struct usage *u)
 {
-	uint64_t used = 0;
 	uint32_t end = 0;
 
 	u->whole += b->stored_len;
 	u->apart += n ? 0 : b->stored_len;
 	for (size_t i = 0; i < n; i++) {
-		used += part[i].len;
 		if (b->codec == 0 && part[i].from > end && part[i].from - end > APART)
 			u->apart += part[i].from - end;
 		end = part[i].from + part[i].len > end ? part[i].from + part[i].len : end;
 	}
 	u->blocks += n > 0;
-	if (b->codec == 0 && used && used < b->raw_len)
-		u->spare += b->raw_len - used;
 }
 
-static struct usage measure(const struct restore_source *s)
+static struct usage measure(const struct vv_block_plan *p)
 {
 	struct usage u = { 0 };
 
-	for (size_t i = 0, first = 0; i < s->file->blocks.n; first = s->end[i++])
-		measure_block(&s->file->blocks.v[i], s->part + first, s->end[i] - first, &u);
+	for (size_t i = 0, first = 0; i < p->file->blocks.n; first = p->end[i++])
+		measure_block(&p->file->blocks.v[i], p->part + first, p->end[i] - first, &u);
 	return u;
-}
-
-/* Digests are worth reading where they save more. If they are damaged the blocks may still be whole. */
-static int want_digests(struct restore_source *s, const struct usage *u)
-{
-	uint64_t len = vv_layer_section(&s->file->frame, VV_SECTION_DIGESTS)->len;
-	int rc = 0;
-
-	if (s->file->head.digest_kind == VV_DIGEST_XXH3 && u->spare > 2 * len)
-		rc = vv_layer_file_load_digests(s->file);
-	if (rc && rc != VV_ENOMEM) {
-		vv_err_clear();
-		rc = 0;
-	}
-	return rc;
 }
 
 struct restore_stripe { /* of a want's destination */
@@ -296,23 +200,20 @@ static void plan_one(void *arg, size_t i)
 
 	if (!s->n_pieces || atomic_load(&b->reader->failed))
 		return;
-	s->file = b->warm.file[i];
 	vv_open_layers_leave(&b->warm, i);
-	rc = plan_source(s);
-	if (rc == 0) {
-		u = measure(s);
-		rc = want_digests(s, &u);
-	}
+	rc = plan_source(s, b->warm.file[i]);
+	if (rc == 0)
+		u = measure(&s->plan);
 	s->scattered = u.blocks > FEW && u.apart * SCATTERED > u.whole;
 	if (s->scattered)
-		vv_store_get_scattered(s->file->get);
+		vv_store_get_scattered(s->plan.file->get);
 	if (rc)
 		fail(b->reader, rc);
 }
 
 static bool is_near(const struct restore_batch *b, size_t source, size_t block)
 {
-	const struct vv_block *x = &b->source[source].file->blocks.v[block];
+	const struct vv_block *x = &b->source[source].plan.file->blocks.v[block];
 
 	return b->warm.window[source] && vv_open_layers_may_touch(&b->warm, source, x->off, x->stored_len);
 }
@@ -320,15 +221,16 @@ static bool is_near(const struct restore_batch *b, size_t source, size_t block)
 static int add_jobs(struct restore_batch *b, size_t source)
 {
 	const struct restore_source *s = &b->source[source];
+	const struct vv_block_plan *p = &s->plan;
 
-	for (size_t k = 0, first = 0; s->n_pieces && k < s->file->blocks.n; first = s->end[k++]) {
+	for (size_t k = 0, first = 0; s->n_pieces && k < p->file->blocks.n; first = p->end[k++]) {
 		struct jobs *j = s->scattered && !is_near(b, source, k) ? &b->reader->scattered : &b->reader->jobs;
 
-		if (s->end[k] == first)
+		if (p->end[k] == first)
 			continue;
 		if (vv_mem_room(&j->v, j->n, &j->cap, sizeof(*j->v)) < 0)
 			return VV_ENOMEM;
-		j->v[j->n++] = (struct restore_job){ s->file, k, s->part + first, s->end[k] - first };
+		j->v[j->n++] = (struct restore_job){ p->file, k, p->part + first, p->end[k] - first };
 	}
 	return 0;
 }
@@ -343,8 +245,7 @@ static void run_jobs(struct restore_batch *b, struct vv_pool *pool, struct jobs 
 static void drop_sources(struct restore_batch *b)
 {
 	for (size_t i = 0; i < b->warm.n; i++) {
-		vv_mem_free(b->source[i].part);
-		vv_mem_free(b->source[i].end);
+		vv_block_plan_fini(&b->source[i].plan);
 		b->source[i] = (struct restore_source){ 0 };
 	}
 }

@@ -33,6 +33,8 @@ enum {
 
 /* ---- beginning ------------------------------------------------------------------------------------------------------- */
 
+static int open_layer(struct vv_layer_writer *p);
+
 int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 {
 	struct vv_layer_writer *p;
@@ -58,7 +60,7 @@ int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 	p->layer = vv_run_layer(p->epoch, v->ctx.rank);
 	p->old_entries = v->history->index.n;
 	p->keyframe = vv_tip_wants_keyframe(v);
-	p->source.open = vv_epoch_open_layer;
+	p->source.open = open_layer;
 	*out = p;
 	return 0;
 }
@@ -107,7 +109,8 @@ static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
 	pthread_mutex_unlock(&t->lock);
 }
 
-int vv_epoch_open_layer(struct vv_layer_writer *p)
+/* So that content can be placed. */
+static int open_layer(struct vv_layer_writer *p)
 {
 	struct vv_block_writer_options opt = *p->v->coding;
 
@@ -130,7 +133,7 @@ static int store_memory(struct vv_layer_writer *p)
 		rc = p->v->ctx.group ? vv_ask_ranks_run(p, 0) : vv_store_tiles_begin(p, false);
 	vv_test_point("asked");
 	if (rc == 0 && !p->block_writer)
-		rc = vv_epoch_open_layer(p);
+		rc = open_layer(p);
 	if (rc == 0)
 		rc = vv_store_tiles_run(p->storing);
 	vv_test_point("placed");

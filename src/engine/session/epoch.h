@@ -9,8 +9,6 @@ int vv_epoch_new(struct varve *v, struct vv_layer_writer **out);
 void vv_epoch_free(struct vv_layer_writer *p);
 /* Stores everything that was captured. A single rank commits the epoch as well; many ranks agree first (commit_ranks.h). */
 int vv_epoch_store(struct vv_layer_writer *p);
-/* Opens the layer, so that content can be placed. */
-int vv_epoch_open_layer(struct vv_layer_writer *p);
 /* The epoch is committed: the session continues from it. */
 void vv_epoch_accept(struct vv_layer_writer *p);
 /* Undoes an epoch that is not accepted, from whatever step it has reached: nothing of it is left in the store, the index or the regions. */

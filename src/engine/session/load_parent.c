@@ -44,7 +44,7 @@ static int load_parent(struct varve *v)
 		vv_tip_continue_none(v); /* another job's; a new series begins */
 		return 0;
 	}
-	rc = vv_run_table_load(&v->ctx.lineage, v->tip.epoch, v->ctx.rank, v->tip.table);
+	rc = vv_run_table_load(&v->ctx.lineage, v->tip.epoch, v->ctx.rank, NULL, v->tip.table);
 	if (rc == VV_EDAMAGED) {
 		vv_log_warn("the next epoch will not continue epoch %" PRIu64 ": %s", v->tip.epoch, vv_err_last());
 		vv_tip_continue_none(v);

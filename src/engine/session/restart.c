@@ -201,8 +201,11 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 	if (rc == 0)
 		rc = vv_threads_start(&v->ctx);
 	if (rc == 0) {
+		struct vv_run_table_how how = { .pool = v->ctx.pool };
+
 		vv_device_restore_expect(&v->ctx, v->device_buffers, v->region, v->n_regions);
-		rc = (v->device_buffers->len ? vv_run_table_load_begun : vv_run_table_load_late)(&v->ctx.lineage, v->ctx.pool, epoch, v->ctx.rank, t);
+		how.runs = v->device_buffers->len ? VV_RUN_TABLE_BEGUN : VV_RUN_TABLE_LATE;
+		rc = vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &how, t);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
@@ -320,11 +323,9 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
 	return rc;
 }
 
-typedef int (*load_fn)(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, uint32_t rank, struct vv_run_table *out);
-
 /* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
  * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
-static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
+static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs)
 {
 	int rc;
 
@@ -335,17 +336,17 @@ static int view_epoch(struct varve *v, uint64_t epoch, load_fn load)
 	rc = vv_threads_start(&v->ctx);
 	if (rc)
 		return rc;
-	return load(&v->ctx.lineage, v->ctx.pool, epoch, v->ctx.rank, v->view);
+	return vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &(struct vv_run_table_how){ .pool = v->ctx.pool, .runs = runs }, v->view);
 }
 
 /* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
-static int view_named(struct varve *v, uint64_t epoch, load_fn load)
+static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs)
 {
 	struct vv_err_state first = { 0 };
 	int rc;
 
 	if (epoch != VARVE_LATEST)
-		return view_epoch(v, epoch, load);
+		return view_epoch(v, epoch, runs);
 	for (;;) {
 		rc = vv_catalog_newest(&v->ctx.lineage, epoch, &epoch);
 		if (rc)
@@ -354,7 +355,7 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 			return vv_err_restore(&first);
 		if (epoch == 0)
 			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->ctx.lineage.name);
-		rc = view_epoch(v, epoch, load);
+		rc = view_epoch(v, epoch, runs);
 		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
@@ -368,8 +369,8 @@ static int view_named(struct varve *v, uint64_t epoch, load_fn load)
 /* to: memory that it is for, or NULL. */
 static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
 {
-	load_fn late = vv_device_restore_space(to, len, &(int){ 0 }) ? vv_run_table_load_begun : vv_run_table_load_late;
-	int rc = view_named(v, epoch, v->ctx.group ? vv_run_table_load_on : late);
+	enum vv_run_table_runs late = vv_device_restore_space(to, len, &(int){ 0 }) ? VV_RUN_TABLE_BEGUN : VV_RUN_TABLE_LATE;
+	int rc = view_named(v, epoch, v->ctx.group ? VV_RUN_TABLE_WHOLE : late);
 
 	return rc == VV_EDAMAGED && v->ctx.group && v->ctx.group->split ? not_here(v, "the layer is") : rc;
 }

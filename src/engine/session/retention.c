@@ -168,7 +168,8 @@ static int check_parent(struct varve *v)
 	return 0;
 }
 
-uint64_t vv_retention_floor(const struct varve *v)
+/* It may need any layer up to its own; 0: there is none. */
+static uint64_t newest_spared(const struct varve *v)
 {
 	uint64_t floor = 0;
 
@@ -187,7 +188,7 @@ static int reclaim(struct varve *v)
 
 	if (v->tip.full_runs > MANY_RUNS)
 		vv_layout_lend_buffer(v, SIZE_MAX);
-	rc = vv_gc_above(&v->ctx.lineage, vv_retention_floor(v), false, &report);
+	rc = vv_gc_above(&v->ctx.lineage, newest_spared(v), false, &report);
 
 	v->retention->bytes_dropped = 0;
 	if (rc) {
@@ -306,7 +307,7 @@ bool vv_retention_wants(const struct varve *v)
 int vv_retention_reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
-	int rc = vv_gc_ranks_gc(&v->ctx, vv_retention_floor(v), &report);
+	int rc = vv_gc_ranks_gc(&v->ctx, newest_spared(v), &report);
 
 	if (v->ctx.group->comm->broken)
 		return rc;

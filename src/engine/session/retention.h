@@ -21,8 +21,6 @@ bool vv_retention_run(struct varve *v, uint64_t bytes);
 int vv_retention_spare(struct varve *v, uint64_t epoch);
 /* The same for all epochs above this one. */
 int vv_retention_spare_above(struct varve *v, uint64_t epoch);
-/* The newest of those, which may need any layer up to its own; 0: there is none. */
-uint64_t vv_retention_floor(const struct varve *v);
 /* Where ranks have stores of their own: rank 0 says which epochs go (those below the cutoff that `every` does not divide), the leader
  * of each place drops them; and before a checkpoint in which any of them wants it, all take the space back together. */
 void vv_retention_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every);

@@ -1,12 +1,10 @@
 #include "engine/session/stats_file.h"
-#include "base/buf.h"
-#include "base/utf8.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd_identity.h"
+#include "base/json.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -37,52 +35,31 @@ enum { FIELDS = sizeof(fields) / sizeof(fields[0]), ACCESS_FIELDS = 4 };
 
 _Static_assert(sizeof(struct varve_stats) == 8 * (FIELDS + ACCESS_FIELDS), "a field of varve_stats is not in the table");
 
-static void add_text(struct vv_buf *b, const char *key, const char *text)
+/* The program's locale may have another decimal point. */
+static void add_real(struct vv_json *j, const char *key, double v)
 {
-	vv_buf_printf(b, ",\"%s\":\"", key);
-	while (*text) {
-		size_t n = vv_utf8_len(text);
-		unsigned char c = (unsigned char)*text;
-
-		if (n == 0)
-			vv_buf_printf(b, "\\ufffd");
-		else if (c == '"' || c == '\\')
-			vv_buf_printf(b, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			vv_buf_printf(b, "\\u%04x", c);
-		else
-			vv_buf_add(b, text, n);
-		text += n ? n : 1;
-	}
-	vv_buf_add(b, "\"", 1);
+	if (v >= 0 && v < 1e18)
+		vv_json_decimal(j, key, (uint64_t)v, (uint32_t)((v - (double)(uint64_t)v) * 1e9));
+	else
+		vv_json_text(j, key, NULL);
 }
 
-/* Not by "%g": the program's locale may have another decimal point. */
-static void add_real(struct vv_buf *b, const char *key, double v)
-{
-	uint64_t whole;
-
-	if (!(v >= 0 && v < 1e18)) {
-		vv_buf_printf(b, ",\"%s\":null", key);
-		return;
-	}
-	whole = (uint64_t)v;
-	vv_buf_printf(b, ",\"%s\":%" PRIu64 ".%09" PRIu64, key, whole, (uint64_t)((v - (double)whole) * 1e9));
-}
-
-static void add_fields(struct vv_buf *b, const struct varve_stats *st)
+static void add_fields(struct vv_json *j, const struct varve_stats *st)
 {
 	for (size_t i = 0; i < FIELDS; i++) {
 		const void *p = (const char *)st + fields[i].at;
 		const struct varve_access *a = p;
 
-		if (fields[i].kind == NUMBER)
-			vv_buf_printf(b, ",\"%s\":%" PRIu64, fields[i].name, *(const uint64_t *)p);
-		else if (fields[i].kind == REAL)
-			add_real(b, fields[i].name, *(const double *)p);
-		else
-			vv_buf_printf(b, ",\"%s\":{\"pages\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", fields[i].name, a->pages,
-				      a->bytes);
+		if (fields[i].kind == NUMBER) {
+			vv_json_number(j, fields[i].name, *(const uint64_t *)p);
+		} else if (fields[i].kind == REAL) {
+			add_real(j, fields[i].name, *(const double *)p);
+		} else {
+			vv_json_object(j, fields[i].name);
+			vv_json_number(j, "pages", a->pages);
+			vv_json_number(j, "bytes", a->bytes);
+			vv_json_end(j);
+		}
 	}
 }
 
@@ -139,7 +116,7 @@ static int write_line(int fd, const char *path, const struct vv_buf *b)
 int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint64_t time_ns, int rc, const char *error,
 		   const struct varve_stats *st)
 {
-	struct vv_buf b = { 0 };
+	struct vv_json j = { .dense = true };
 	/* O_NONBLOCK: a pipe without a reader is an error, it does not stop the program */
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666), done;
 	struct vv_fd_identity own;
@@ -148,20 +125,24 @@ int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint
 		return vv_err_sys(errno, "cannot open the statistics file '%s'", path);
 	own = vv_fd_identity_of(fd);
 	lock_for_a_moment(fd);
-	vv_buf_printf(&b, "%s{\"time\":%" PRIu64 ".%09" PRIu64, ends_early(fd, path) ? "\n" : "", time_ns / 1000000000,
-		      time_ns % 1000000000);
-	add_text(&b, "lineage", lineage);
-	vv_buf_printf(&b, ",\"rank\":%" PRIu32 ",\"ok\":%s", rank, rc < 0 ? "false" : "true");
+	if (ends_early(fd, path))
+		vv_buf_add(&j.buf, "\n", 1);
+	vv_json_object(&j, NULL);
+	vv_json_decimal(&j, "time", time_ns / 1000000000, time_ns % 1000000000);
+	vv_json_text(&j, "lineage", lineage);
+	vv_json_number(&j, "rank", rank);
+	vv_json_bool(&j, "ok", rc >= 0);
 	if (rc < 0)
-		add_text(&b, "error", error ? error : vv_err_name(rc));
-	add_fields(&b, st);
-	vv_buf_add(&b, "}\n", 2);
-	done = vv_buf_check(&b);
+		vv_json_text(&j, "error", error ? error : vv_err_name(rc));
+	add_fields(&j, st);
+	vv_json_end(&j);
+	vv_buf_add(&j.buf, "\n", 1);
+	done = vv_buf_check(&j.buf);
 	if (done == 0)
 		done = check(&own, fd, path);
 	if (done == 0)
-		done = write_line(fd, path, &b);
-	vv_buf_fini(&b);
+		done = write_line(fd, path, &j.buf);
+	vv_json_fini(&j);
 	if (vv_fd_identity_fits(&own, fd)) {
 		flock(fd, LOCK_UN); /* close does not, if a child of fork has it open too */
 		close(fd);

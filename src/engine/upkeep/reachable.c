@@ -35,7 +35,7 @@ static size_t position(const struct vv_reachable *r, uint64_t layer)
 	return i;
 }
 
-struct vv_reachable_layer *vv_reachable_find(struct vv_reachable *r, uint64_t layer)
+static struct vv_reachable_layer *find(struct vv_reachable *r, uint64_t layer)
 {
 	size_t i = position(r, layer);
 
@@ -144,7 +144,7 @@ int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere)
 		if (r->v[i].present && r->v[i].need.n)
 			rc = note_copies(r->lin, &r->v[i], &a);
 	for (size_t i = 0; rc == 0 && i < a.n; i++)
-		if (elsewhere || (vv_reachable_find(r, a.v[i].layer) && vv_reachable_find(r, a.v[i].layer)->present))
+		if (elsewhere || (find(r, a.v[i].layer) && find(r, a.v[i].layer)->present))
 			rc = vv_reachable_add_need(r, a.v[i].layer, a.v[i].at, a.v[i].len);
 	vv_copies_lookup_fini(&a);
 	return rc;
@@ -200,7 +200,7 @@ static int mark_chain(struct vv_reachable *r, const struct vv_listing *live, uin
 static int add_full(struct vv_reachable *r, uint64_t epoch, uint32_t rank)
 {
 	struct vv_run_table t = { 0 };
-	int rc = vv_run_table_load(r->lin, epoch, rank, &t);
+	int rc = vv_run_table_load(r->lin, epoch, rank, NULL, &t);
 
 	for (size_t i = 0; rc == 0 && i < t.n; i++)
 		rc = need(r, &t.region[i].runs);

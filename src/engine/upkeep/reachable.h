@@ -35,7 +35,5 @@ int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, 
 int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere);
 /* Sorts and joins the extents. */
 int vv_reachable_settle(struct vv_reachable *r);
-/* The layer, or NULL. */
-struct vv_reachable_layer *vv_reachable_find(struct vv_reachable *r, uint64_t layer);
 
 #endif

@@ -250,7 +250,7 @@ static int check_layer(struct verifier *v, const struct vv_reachable_layer *l)
 static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t rank)
 {
 	struct vv_run_table t = { 0 };
-	int rc = vv_run_table_load_of(v->lin, NULL, c, rank, &t);
+	int rc = vv_run_table_load(v->lin, c->epoch, rank, &(struct vv_run_table_how){ .commit = c }, &t);
 
 	vv_run_table_fini(&t);
 	return note(v, rc);

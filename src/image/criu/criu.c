@@ -227,16 +227,6 @@ int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal)
 	return c->pidfd < 0 ? vv_err_sys(errno, "cannot watch criu") : 0;
 }
 
-int vv_criu_wait(struct vv_criu *c, const char *what)
-{
-	int rc = c->pid ? reap(c->pid, &c->status) : 0;
-
-	c->pid = 0;
-	if (rc)
-		return rc;
-	return WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0 ? 0 : vv_criu_reason(c, what);
-}
-
 void vv_criu_close(struct vv_criu *c)
 {
 	if (c->pid) /* never killed: it may hold a process by ptrace, with code of its own in it, and puts it right when its pipes break */
@@ -293,7 +283,7 @@ static char *error_in(char *line)
 }
 
 /* The first error is the cause, the ones behind it are whom it concerned. */
-int vv_criu_reason(struct vv_criu *c, const char *what)
+static int find_reason(struct vv_criu *c, const char *what)
 {
 	char path[VV_WORKDIR_PATH + sizeof(log_name) + 1], line[512], first[320] = "", rights[VV_CAPABILITIES_WORDS];
 	const char *advice = NULL;
@@ -326,4 +316,14 @@ int vv_criu_reason(struct vv_criu *c, const char *what)
 		return vv_err_set(VV_EIO, "%s: criu ended with status %d and says nothing; 'varve image check' may tell more", what,
 				  WEXITSTATUS(c->status));
 	return vv_err_set(code, "%s: criu says: %s%s%s", what, first, advice ? "; " : "", advice ? advice : "");
+}
+
+int vv_criu_wait(struct vv_criu *c, const char *what)
+{
+	int rc = c->pid ? reap(c->pid, &c->status) : 0;
+
+	c->pid = 0;
+	if (rc)
+		return rc;
+	return WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0 ? 0 : find_reason(c, what);
 }

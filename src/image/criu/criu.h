@@ -46,7 +46,5 @@ void vv_criu_word(struct vv_criu *c, const char *word);
 int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal);
 /* Waits for its end. What went wrong is in the log: `what` begins the sentence ("cannot save process 12"). */
 int vv_criu_wait(struct vv_criu *c, const char *what);
-/* The error that the log tells of. */
-int vv_criu_reason(struct vv_criu *c, const char *what);
 
 #endif

@@ -1,5 +1,4 @@
-/* pagemap-PID.img: which pages of a process are in which image of pages, one behind the other. Two magic numbers, then entries: a length of 4 bytes and
- * a protobuf. */
+/* pagemap-PID.img: which pages of a process are in which image of pages, one behind the other. reader/pagemap.c parses it; here it must make sense. */
 #ifndef VV_IMAGE_CRIU_PAGEMAP_IMAGE_H
 #define VV_IMAGE_CRIU_PAGEMAP_IMAGE_H
 

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/wire.h"
+#include "reader/criu_entries.h"
 
 enum { PID = 1, THREADS = 5, MOST = 1 << 20 };
 
@@ -20,36 +20,17 @@ static int add(struct vv_process_tree *t, uint64_t pid)
 	return rc;
 }
 
-/* All its fields are numbers. */
-static int read_entry(struct vv_wire w, struct vv_process_tree *out)
-{
-	int rc = 0;
-
-	while (rc == 0 && vv_wire_left(&w)) {
-		uint64_t tag = vv_wire_var(&w), value = vv_wire_var(&w);
-
-		if (w.bad || (tag & 7) != 0)
-			break;
-		if (tag >> 3 == PID || tag >> 3 == THREADS)
-			rc = add(out, value);
-	}
-	return rc;
-}
-
 int vv_pstree_image_read(const uint8_t *image, size_t n, struct vv_process_tree *out)
 {
-	struct vv_wire w = vv_wire_over(image, n);
+	struct vv_proto left = vv_criu_entries_open(image, n, VV_CRIU_PSTREE), entry;
+	struct vv_proto_field f;
 	int rc = 0;
 
 	*out = (struct vv_process_tree){ 0 };
-	vv_wire_u64(&w); /* two magic numbers */
-	while (rc == 0 && !w.bad && vv_wire_left(&w)) {
-		uint32_t len = vv_wire_u32(&w);
-		const uint8_t *entry = vv_wire_bytes(&w, len);
-
-		if (entry)
-			rc = read_entry(vv_wire_over(entry, len), out);
-	}
+	while (rc == 0 && vv_criu_entries_next(&left, &entry))
+		while (rc == 0 && vv_proto_next(&entry, &f))
+			if (f.number == PID || f.number == THREADS)
+				rc = add(out, f.value);
 	return rc;
 }
 

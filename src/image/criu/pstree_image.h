@@ -1,4 +1,4 @@
-/* The process numbers that an image names: pstree.img, a magic number and a protobuf for each process. */
+/* The process numbers that an image names: pstree.img, with an entry for each process. */
 #ifndef VV_IMAGE_CRIU_PSTREE_IMAGE_H
 #define VV_IMAGE_CRIU_PSTREE_IMAGE_H
 

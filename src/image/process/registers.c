@@ -30,7 +30,7 @@ long vv_registers_result(const struct vv_registers_regs *r)
 	return (long)r->user.regs[0];
 }
 
-uint64_t vv_registers_place(const struct vv_registers_regs *r)
+static uint64_t program_counter(const struct vv_registers_regs *r)
 {
 	return r->user.pc;
 }
@@ -59,7 +59,7 @@ long vv_registers_result(const struct vv_registers_regs *r)
 	return (long)r->user.rax;
 }
 
-uint64_t vv_registers_place(const struct vv_registers_regs *r)
+static uint64_t program_counter(const struct vv_registers_regs *r)
 {
 	return r->user.rip;
 }
@@ -79,7 +79,7 @@ long vv_registers_result(const struct vv_registers_regs *r)
 	return r->user;
 }
 
-uint64_t vv_registers_place(const struct vv_registers_regs *r)
+static uint64_t program_counter(const struct vv_registers_regs *r)
 {
 	return (uint64_t)r->user;
 }
@@ -187,7 +187,7 @@ int vv_registers_save(pid_t tid, struct vv_registers_state *s)
 		return vv_err_set(VV_ENOTSUP, "it has more registers than varve knows of");
 	if (is_dispatched(tid))
 		return vv_err_set(VV_ENOTSUP, "its system calls are dispatched to itself");
-	if (is_in_sequence(tid, vv_registers_place(&s->regs)))
+	if (is_in_sequence(tid, program_counter(&s->regs)))
 		return vv_err_set(VV_ENOTSUP, "it was just in a restartable sequence (rseq)");
 	return 0;
 }

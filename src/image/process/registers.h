@@ -55,6 +55,5 @@ size_t vv_registers_find_gate(const uint8_t *code, size_t n);
 /* It is to make a system call by the instruction there. */
 void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS]);
 long vv_registers_result(const struct vv_registers_regs *r);
-uint64_t vv_registers_place(const struct vv_registers_regs *r);
 
 #endif

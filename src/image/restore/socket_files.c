@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "reader/pagemap.h"
+#include "reader/criu_entries.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static int keep_all(struct vv_socket_files *k, struct vv_proto files)
 	struct vv_proto entry;
 	int rc = 0;
 
-	while (rc == 0 && vv_pagemap_entry(&files, &entry)) {
+	while (rc == 0 && vv_criu_entries_next(&files, &entry)) {
 		struct stat st;
 		char *path;
 
@@ -71,13 +71,12 @@ static int keep_all(struct vv_socket_files *k, struct vv_proto files)
 
 int vv_socket_files_keep(struct vv_socket_files *k, struct vv_serve_images *s)
 {
-	const size_t magic = 8;
 	size_t n = 0, file = vv_serve_images_find(s, "files.img");
 	uint8_t *image = NULL;
 	int rc = file < s->files.n_files ? vv_serve_images_read(s, file, &image, &n) : 0;
 
-	if (rc == 0 && n > magic)
-		rc = keep_all(k, (struct vv_proto){ image + magic, n - magic });
+	if (rc == 0)
+		rc = keep_all(k, vv_criu_entries_open(image, n, VV_CRIU_FILES));
 	vv_mem_free(image);
 	return rc;
 }

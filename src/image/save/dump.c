@@ -1,7 +1,6 @@
 #include "image/save/dump.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/wire.h"
 #include "engine/files/segment_policy.h"
 #include "engine/ranks/group.h"
 #include "engine/context.h"
@@ -10,29 +9,22 @@
 #include "image/process/private_devpts.h"
 #include "image/criu/tree_names.h"
 #include "image/process/process_tree.h"
+#include "reader/criu_entries.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what criu says of its dump: two magic numbers, a length, a protobuf in a protobuf, of numbers ------------------------------ */
+/* ---- what criu says of its dump ------------------------------------------------------------------------------------------------ */
 
-enum { STATS_FROZEN = 2, STATS_MOST = 512 };
+enum { STATS_OF_DUMP = 1, STATS_FROZEN = 2, STATS_MOST = 512 };
 
 static double frozen_in(const uint8_t *p, size_t n)
 {
-	struct vv_wire w = vv_wire_over(p, n);
+	struct vv_proto left = vv_criu_entries_open(p, n, VV_CRIU_STATS), entry = { 0 };
 
-	vv_wire_bytes(&w, 12);
-	vv_wire_var(&w); /* the field of a dump, */
-	vv_wire_var(&w); /* and its length */
-	while (!w.bad && vv_wire_left(&w)) {
-		uint64_t tag = vv_wire_var(&w), value = vv_wire_var(&w);
-
-		if (!w.bad && tag >> 3 == STATS_FROZEN)
-			return (double)value / 1e6;
-	}
-	return 0;
+	vv_criu_entries_next(&left, &entry);
+	return (double)vv_proto_number(vv_proto_body(entry, STATS_OF_DUMP), STATS_FROZEN) / 1e6;
 }
 
 static double frozen_time(const struct vv_criu *c)

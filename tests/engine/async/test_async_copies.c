@@ -37,7 +37,7 @@ static size_t turns(const char *store, uint64_t epoch, size_t *pages)
 
 	ok(vv_store_open(store, &opt, &s));
 	ok(vv_catalog_open(s, "L", false, &lin));
-	ok(vv_run_table_load(&lin, epoch, 0, &t));
+	ok(vv_run_table_load(&lin, epoch, 0, NULL, &t));
 	*pages = 0;
 	for (size_t i = 0; i < t.region[0].runs.n; i++) {
 		const struct vv_run *r = &t.region[0].runs.v[i];

@@ -207,7 +207,7 @@ static inline size_t count_back(struct look *k, const struct set *s)
 	for (uint32_t rank = 0; rank < k->commit.n_ranks; rank++) {
 		struct vv_run_table t = { 0 };
 
-		MUST(vv_run_table_load(&k->lin, k->commit.epoch, rank, &t) == 0);
+		MUST(vv_run_table_load(&k->lin, k->commit.epoch, rank, NULL, &t) == 0);
 		for (size_t i = 0; i < t.n; i++) {
 			const struct vv_run_table_region *r = &t.region[i];
 			size_t f = (size_t)atoi(r->name + 1);

@@ -75,7 +75,7 @@ static size_t identify(const struct vv_lineage *lin, struct vv_pool *pool, uint6
 	struct vv_run_table t = { 0 };
 	bool fits[EPOCHS + 1] = { false, true, true, true };
 
-	CHECK_EQ(vv_run_table_load(lin, epoch, 0, &t), 0);
+	CHECK_EQ(vv_run_table_load(lin, epoch, 0, NULL, &t), 0);
 	CHECK_EQ(t.n, FILES + 1);
 	for (size_t i = 0; i < FILES; i++) {
 		CHECK_EQ(t.region[i].shape.len, LEN);

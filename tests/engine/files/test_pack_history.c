@@ -196,7 +196,7 @@ static size_t compare_rank(const struct vv_lineage *lin, struct vv_pool *pool, u
 	uint8_t *bytes;
 	size_t n;
 
-	CHECK_EQ(vv_run_table_load(lin, epoch, rank, &t), 0);
+	CHECK_EQ(vv_run_table_load(lin, epoch, rank, NULL, &t), 0);
 	CHECK_EQ(vv_run_table_region(lin, &t, VV_MANIFEST_REGION, &r), 0);
 	bytes = malloc(LARGEST + r->shape.len);
 	CHECK(bytes);

@@ -132,7 +132,7 @@ static void load_table(const char *store, uint64_t epoch, struct vv_run_table *t
 	struct vv_lineage lin = { 0 };
 
 	MUST(vv_store_open(store, &opt, &s) == 0 && vv_catalog_open(s, "run", false, &lin) == 0);
-	MUST(vv_run_table_load(&lin, epoch, 0, t) == 0);
+	MUST(vv_run_table_load(&lin, epoch, 0, NULL, t) == 0);
 	vv_store_close(s);
 }
 

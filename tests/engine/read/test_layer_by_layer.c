@@ -214,8 +214,8 @@ static bool both_ways(const struct world *w, uint64_t epoch)
 	struct target g;
 	bool yes;
 
-	ok(vv_run_table_load(&w->lineage, epoch, 0, &whole));
-	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load(&w->lineage, epoch, 0, NULL, &whole));
+	ok(vv_run_table_load(&w->lineage, epoch, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_LATE }, &t));
 	aim(w, &t, epoch, &g);
 	yes = vv_layer_by_layer_read(&w->lineage, w->pool, &t, g.want, g.n);
 	check_target(w, epoch, &g, yes);
@@ -250,7 +250,7 @@ static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe,
 	bool yes = true;
 
 	CHECK(warm && to);
-	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load(&w->lineage, epoch, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_LATE }, &t));
 	s = t.region[vv_run_table_find(&t, region_name[0])].strand;
 	for (uint64_t e = 1; e <= epoch; e++, warm->n++)
 		ok(vv_open_layers_open(warm, warm->n, &w->lineage, NULL, vv_run_layer(e, 0), 1 << 30, 0));
@@ -285,7 +285,7 @@ static bool pays(const struct world *w, uint64_t epoch)
 	struct target g;
 	bool yes;
 
-	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load(&w->lineage, epoch, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_LATE }, &t));
 	aim(w, &t, epoch, &g);
 	yes = vv_layer_by_layer_pays(&t, g.want, g.n);
 	drop_target(&g);
@@ -432,7 +432,7 @@ static bool replays(const struct world *w, uint64_t epoch)
 	struct target g;
 	bool yes;
 
-	ok(vv_run_table_load_late(&w->lineage, w->pool, epoch, 0, &t));
+	ok(vv_run_table_load(&w->lineage, epoch, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_LATE }, &t));
 	aim(w, &t, epoch, &g);
 	yes = vv_layer_by_layer_read(&w->lineage, w->pool, &t, g.want, g.n);
 	check_target(w, epoch, &g, yes);
@@ -451,7 +451,7 @@ static void damage(const char *name, const char *options)
 
 	CHECK(big);
 	lay_down(&w, name, options);
-	ok(vv_run_table_load(&w.lineage, EPOCHS - 1, 0, &t));
+	ok(vv_run_table_load(&w.lineage, EPOCHS - 1, 0, NULL, &t));
 	runs = &t.region[vv_run_table_find(&t, region_name[0])].runs;
 	for (size_t i = 0; i < runs->n; i += runs->n / 8) {
 		const struct vv_run *r = &runs->v[i];
@@ -491,7 +491,7 @@ static void damage_below(void)
 
 	CHECK(big);
 	lay_down(&w, "below", "codec=none grain=1024");
-	ok(vv_run_table_load(&w.lineage, EPOCHS, 0, &t));
+	ok(vv_run_table_load(&w.lineage, EPOCHS, 0, NULL, &t));
 	for (uint64_t layer = vv_run_layer(2, 0), pos = 0; pos < page * 200 && done < 3; pos += page) {
 		const struct vv_runs *runs = &t.region[vv_run_table_find(&t, region_name[0])].runs;
 		varve *v;
@@ -525,7 +525,7 @@ static void no_memory(const char *name, const char *options)
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_run_table_load_late(&w.lineage, w.pool, EPOCHS - 1, 0, &t);
+		rc = vv_run_table_load(&w.lineage, EPOCHS - 1, 0, &(struct vv_run_table_how){ .pool = w.pool, .runs = VV_RUN_TABLE_LATE }, &t);
 		if (rc == 0) {
 			aim(&w, &t, EPOCHS - 1, &g);
 			yes = vv_layer_by_layer_read(&w.lineage, w.pool, &t, g.want, g.n);

@@ -43,7 +43,7 @@ int main(void)
 			gen_bytes(&state, p + gen_below(&state, LEN / PAGE) * PAGE, PAGE);
 		ok(settle_checkpoint(v));
 		ok(vv_catalog_open(s, "L", false, &lineage));
-		ok(vv_run_table_load_late(&lineage, pool, e, 0, &t));
+		ok(vv_run_table_load(&lineage, e, 0, &(struct vv_run_table_how){ .pool = pool, .runs = VV_RUN_TABLE_LATE }, &t));
 		want.runs = &t.region[0].runs;
 		memset(to, 0, LEN);
 		if (vv_layer_by_layer_pays(&t, &want, 1)) {

@@ -57,7 +57,7 @@ static void check_table(const struct world *w)
 {
 	struct vv_run_table t = { 0 };
 
-	ok(vv_run_table_load_on(&w->lineage, w->pool, w->epochs, 0, &t));
+	ok(vv_run_table_load(&w->lineage, w->epochs, 0, &(struct vv_run_table_how){ .pool = w->pool }, &t));
 	CHECK_EQ(t.n, w->table.n);
 	for (size_t i = 0; i < t.n; i++) {
 		const struct vv_runs *a = &t.region[i].runs, *b = &w->table.region[i].runs;
@@ -98,7 +98,7 @@ static void lay_down(struct world *w, const char *name, const char *options, siz
 	ok(varve_close(v));
 	ok(vv_store_open(w->store, &opt, &w->s));
 	ok(vv_catalog_open(w->s, "L", false, &w->lineage));
-	ok(vv_run_table_load(&w->lineage, epochs, 0, &w->table));
+	ok(vv_run_table_load(&w->lineage, epochs, 0, NULL, &w->table));
 	ok(vv_pool_new(2, &w->pool));
 	check_table(w);
 }
@@ -139,7 +139,7 @@ static void table_no_memory(void)
 		int rc;
 
 		vv_mem_fail_at(k);
-		rc = vv_run_table_load_on(&w.lineage, w.pool, w.epochs, 0, &t);
+		rc = vv_run_table_load(&w.lineage, w.epochs, 0, &(struct vv_run_table_how){ .pool = w.pool }, &t);
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || (rc == VV_ENOMEM && strstr(varve_last_error(), "out of memory")));

@@ -106,7 +106,7 @@ static void set_up(struct world *w, const char *url)
 	ok(vv_catalog_open(w->store, "L", false, &w->lineage));
 	ok(vv_pool_new(2, &w->pool));
 	for (uint64_t e = 1; e <= EPOCHS; e++)
-		ok(vv_run_table_load(&w->lineage, e, 0, &w->table[e]));
+		ok(vv_run_table_load(&w->lineage, e, 0, NULL, &w->table[e]));
 }
 
 static void tear_down(struct world *w)

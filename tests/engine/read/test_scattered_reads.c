@@ -82,7 +82,7 @@ static int restore_failing(const struct vv_lineage *l, struct vv_pool *pool, uin
 	struct vv_run_table t = { 0 };
 	int rc;
 
-	ok(vv_run_table_load(l, epoch, 0, &t));
+	ok(vv_run_table_load(l, epoch, 0, NULL, &t));
 	memset(got, 0xa5, SIZE);
 	atomic_store(&most, 0);
 	atomic_store(&reads, 0);

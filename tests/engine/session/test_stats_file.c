@@ -140,6 +140,7 @@ static void test_fields(void)
 	CHECK(strstr(l, "\"wait\":{\"pages\":1,\"bytes\":4096},\"cow\":{\"pages\":2,\"bytes\":8192},"));
 	CHECK(strstr(l, "\"avoided\":{\"pages\":3,\"bytes\":12288},\"after\":{\"pages\":4,\"bytes\":16384},"));
 	CHECK(!strstr(l, "error"));
+	CHECK(!strchr(l, ' '));
 }
 
 /* Each name in the public struct is a key; the struct may grow. */

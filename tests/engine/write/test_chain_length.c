@@ -34,7 +34,7 @@ static size_t count(const varve *v, size_t *full)
 	struct vv_run_table t = { 0 };
 	size_t runs = 0;
 
-	MUST(vv_run_table_load(&v->ctx.lineage, v->tip.epoch, 0, &t) == 0);
+	MUST(vv_run_table_load(&v->ctx.lineage, v->tip.epoch, 0, NULL, &t) == 0);
 	*full = t.region[0].runs.n;
 	for (size_t i = 0; i < t.layers; i++) {
 		struct vv_layer_file *f = NULL;

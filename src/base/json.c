@@ -1,7 +1,6 @@
-#include "cli/base/json.h"
+#include "base/json.h"
 #include "base/err.h"
 #include "base/utf8.h"
-#include "cli/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -12,8 +11,10 @@ void vv_json_fini(struct vv_json *j)
 	*j = (struct vv_json){ 0 };
 }
 
-static void add_string(struct vv_buf *b, const char *s)
+static void add_string(struct vv_json *j, const char *s)
 {
+	struct vv_buf *b = &j->buf;
+
 	vv_buf_add(b, "\"", 1);
 	while (*s) {
 		size_t n = vv_utf8_len(s);
@@ -23,9 +24,9 @@ static void add_string(struct vv_buf *b, const char *s)
 			vv_buf_printf(b, "\\ufffd");
 		else if (c == '"' || c == '\\')
 			vv_buf_printf(b, "\\%c", c);
-		else if (c == '\n')
+		else if (c == '\n' && !j->dense)
 			vv_buf_printf(b, "\\n");
-		else if (c == '\t')
+		else if (c == '\t' && !j->dense)
 			vv_buf_printf(b, "\\t");
 		else if (c < 0x20 || c == 0x7f)
 			vv_buf_printf(b, "\\u%04x", c);
@@ -39,11 +40,11 @@ static void add_string(struct vv_buf *b, const char *s)
 static void begin(struct vv_json *j, const char *key)
 {
 	if (j->more)
-		vv_buf_add(&j->buf, ", ", 2);
+		vv_buf_add(&j->buf, ", ", j->dense ? 1 : 2);
 	j->more = true;
 	if (key) {
-		add_string(&j->buf, key);
-		vv_buf_add(&j->buf, ": ", 2);
+		add_string(j, key);
+		vv_buf_add(&j->buf, ": ", j->dense ? 1 : 2);
 	}
 }
 
@@ -79,7 +80,7 @@ void vv_json_text(struct vv_json *j, const char *key, const char *s)
 {
 	begin(j, key);
 	if (s)
-		add_string(&j->buf, s);
+		add_string(j, s);
 	else
 		vv_buf_add(&j->buf, "null", 4);
 }
@@ -103,6 +104,12 @@ void vv_json_real(struct vv_json *j, const char *key, double v)
 		vv_buf_printf(&j->buf, "%.17g", v);
 	else
 		vv_buf_add(&j->buf, "null", 4);
+}
+
+void vv_json_decimal(struct vv_json *j, const char *key, uint64_t whole, uint32_t billionths)
+{
+	begin(j, key);
+	vv_buf_printf(&j->buf, "%" PRIu64 ".%09" PRIu32, whole, billionths);
 }
 
 void vv_json_bool(struct vv_json *j, const char *key, bool v)
