@@ -29,13 +29,20 @@ def pages():
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *manual]
 
 
+def in_fonts(found):
+    """Words that alternate between two fonts, as .BR and .IB set them: those in bold are code."""
+    words = [quoted or word for quoted, word in re.findall(r'"([^"]*)"|(\S+)', found[2])]
+    return "".join("`CODE`" if found[1][i % len(found[1])] == "B" and word.strip() else word for i, word in enumerate(words))
+
+
 def manual_paragraphs(text):
-    """The same of a manual page: no comments, headings, tags of lists or unfilled blocks; words in another font as they are."""
+    """The same of a manual page: no comments, headings, tags of lists or unfilled blocks; bold words are code."""
     text = re.sub(r"^\.nf$.*?^\.fi$", ".PP", text, flags=re.M | re.S)
     text = re.sub(r"^(?:\.\\\".*|\.(?:TH|SH|SS|IP|PP|RS|RE|br)\b.*|\.T[PQ].*\n.*)$", "\n", text, flags=re.M)
-    text = re.sub(r"^\.[BIR] (.*)$", lambda m: m[1].replace('"', ""), text, flags=re.M)
-    text = re.sub(r"^\.[BIR]{2} (.*)$", lambda m: "".join(q or w for q, w in re.findall(r'"([^"]*)"|(\S+)', m[1].replace("\\ ", "\0"))), text, flags=re.M)
-    return [" ".join(plain(p).replace("\0", " ").split()) for p in re.split(r"\n\s*\n", text) if p.strip()]
+    text = re.sub(r"\\fB.*?\\f[PR]", "`CODE`", text)
+    text = re.sub(r"^\.([BI]) (.*)$", lambda m: "`CODE`" if m[1] == "B" else m[2].replace('"', ""), text, flags=re.M)
+    text = re.sub(r"^\.([BIR]{2}) (.*)$", in_fonts, text, flags=re.M)
+    return [" ".join(plain(p).split()) for p in re.split(r"\n\s*\n", text) if p.strip()]
 
 
 def paragraphs(text):
@@ -54,7 +61,7 @@ def sentences(path):
         p = re.sub(r"`[^`]*`", "CODE", p)
         p = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", p)
         p = p.replace("**", "").replace("e.g.", "for example").replace("i.e.", "that is")
-        for s in re.split(r"(?<=[.!?])[)\"']?\s+(?=[A-Z(\"']|varve)", p):
+        for s in re.split(r"(?<=[.!?])[)\"']?\s+(?=[A-Z(\"'])", p):
             if len(s.split()) > 2:
                 yield s
 
