@@ -47,7 +47,7 @@ uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, ui
 {
 	size_t page = (size_t)(at / h->page);
 
-	if (at < end && state_of(h, page) == THERE)
+	if (at >= end || state_of(h, page) == THERE)
 		return at;
 	while (page < h->pages && before(h, page, end) < end && state_of(h, page) != THERE)
 		page++;
