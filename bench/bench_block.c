@@ -129,8 +129,7 @@ static void report(const char *kase, const struct times *m)
 	bench_line("async.block", kase, "time_vs_copy_rearm_and_fence", m->ours / (m->copy + m->arm + m->fence), "x");
 }
 
-/* Where watched pages overflow the buffer, tiles first get the size that suits the sink, and both ways to find and fence them are tried
- * twice, of which the cheaper one is kept (core/plan/cheaper_way.c). With three rounds the trials would be what is measured. */
+/* Where watched pages overflow the buffer, the order of writes is learned first. With three rounds that would be measured. */
 static int warm_up(const struct twin *t, size_t buffer)
 {
 	return is_tracked(t) && overflows(t, buffer) ? SETTLE : WARM_UP;

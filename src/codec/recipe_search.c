@@ -13,7 +13,6 @@ enum {
 	MOST = 24,             /* candidates */
 	ALL = VV_RECIPE_SEARCH_SAMPLES * VV_RECIPE_SEARCH_BYTES,
 	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
-	FEW_ALIKE = 4,         /* samples, that are looked at */
 	FEW = 2,               /* samples, that all candidates are tried on */
 	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
 	FIRST_MOST = 256 << 10,
@@ -25,7 +24,7 @@ enum {
 
 /* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
 static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
-static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90, easy = 8, in_common = 0.02;
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90;
 
 struct dish {
 	struct vv_recipe recipe;
@@ -519,30 +518,6 @@ static void choose(struct recipe_search_table *t, struct vv_recipe_search *out)
 	conclude(t, r, v[best], out);
 }
 
-/* Of few samples a look tells whether they can gain by being coded together: if they have something in common that each has not by itself. What
- * shrinks to almost nothing has nothing that could be looked at, and a trail is the better the more there is before it. */
-static bool may_be_alike(struct recipe_search_table *t)
-{
-	const struct vv_form *f = t->form;
-	size_t parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1, width = vv_head_type_size(f->type) / parts;
-	struct vv_period_numbers x[FEW_ALIKE];
-	bool alike = false;
-
-	if (t->effort == VV_EFFORT_MAX || t->n < 2 || t->n > FEW_ALIKE || t->like->ratio >= easy || t->like->recipe.predictor == VV_PREDICT_TRAIL)
-		return true;
-	width = width == 4 || width == 8 ? width : 1;
-	for (size_t i = 0; i < t->n; i++)
-		x[i] = (struct vv_period_numbers){ t->sample[i].p, t->sample[i].n / width, (unsigned)width, f->type >= VV_TYPE_F32, f->swapped };
-	for (size_t n = 2; n <= t->n && !alike && t->rc == 0; n++) {
-		uint16_t *seen = vv_mem_new(VV_PERIOD_SEEN, sizeof(*seen));
-
-		t->rc = seen ? 0 : VV_ENOMEM;
-		alike = seen && vv_period_shared(x, n, seen) > in_common;
-		vv_mem_free(seen);
-	}
-	return alike;
-}
-
 /* Without the codec of recipes nothing can be tried. */
 static bool can_try(const struct recipe_search_table *t)
 {
@@ -553,7 +528,7 @@ static int taste(struct recipe_search_table *t, const struct vv_sample *s, size_
 {
 	take_samples(t, s, n);
 	*out = (struct vv_recipe_search){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
-	if (!can_try(t) || (t->like && !may_be_alike(t)))
+	if (!can_try(t))
 		return t->rc;
 	t->cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t->total);
 	t->joint = vv_mem_grow(NULL, t->total, 1);

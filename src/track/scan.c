@@ -35,7 +35,6 @@ struct vv_scan {
 	struct vv_fd_identity uffd_stamp, pagemap_stamp;
 	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
 	double fault_cost; /* seconds */
-	double helped;     /* vv_scan_helped */
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
 
@@ -75,20 +74,16 @@ static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t 
 
 struct scan_parts {
 	const struct vv_scan *scan;
-	bool fresh;
 	uintptr_t lo, hi;
 	atomic_int err; /* of one of them */
-	_Atomic uint64_t ns; /* of all threads */
 };
 
 static void protect_part(void *arg, size_t i)
 {
 	struct scan_parts *p = arg;
 	uintptr_t lo = p->lo + i * PART, left = p->hi - lo;
-	double start = vv_clock_own_s();
-	int err = try_protect(p->scan, p->fresh, lo, lo + (left < PART ? left : PART));
+	int err = try_protect(p->scan, true, lo, lo + (left < PART ? left : PART));
 
-	atomic_fetch_add(&p->ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
 	if (err)
 		atomic_store(&p->err, err);
 }
@@ -103,26 +98,17 @@ static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 }
 
 /* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. */
-static int protect_all(struct vv_scan *s, const struct vv_parallel_for *loop, bool fresh, uintptr_t lo, uintptr_t hi)
+static int protect_fresh(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
 {
-	struct scan_parts p = {.scan = s, .fresh = fresh, .lo = lo, .hi = hi};
-	double start = vv_clock_own_s();
+	struct scan_parts p = {.scan = s, .lo = lo, .hi = hi};
 	int rc = check_mapped(s, lo, hi);
 
-	s->helped = 0;
 	if (rc)
 		return rc;
 	if (!loop || !loop->each || hi - lo < 2 * (uintptr_t)PART)
-		return protect(s, fresh, lo, hi);
+		return protect(s, true, lo, hi);
 	vv_parallel_for_each(loop, (hi - lo + PART - 1) / PART, protect_part, &p);
-	s->helped = (double)p.ns / 1e9 - (vv_clock_own_s() - start);
-	s->helped = s->helped > 0 ? s->helped : 0;
 	return p.err ? not_protected(p.err) : 0;
-}
-
-double vv_scan_helped(const struct vv_scan *s)
-{
-	return s->helped;
 }
 
 int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
@@ -136,7 +122,7 @@ int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintpt
 	rc = vv_registered_memory_add(s->uffd, lo, hi, &ioctls);
 	if (rc)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
-	rc = protect_all(s, loop, true, lo, hi);
+	rc = protect_fresh(s, loop, lo, hi);
 	if (rc)
 		vv_scan_detach(s, lo, hi);
 	return rc;
@@ -202,9 +188,11 @@ static uint64_t pages_found(const struct vv_scan *s, size_t n)
 	return bytes / vv_memory_page();
 }
 
-int vv_scan_rearm(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
+int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
-	return protect_all(s, loop, false, lo, hi);
+	int rc = check_mapped(s, lo, hi);
+
+	return rc ? rc : protect(s, false, lo, hi);
 }
 
 /* Protects the n stretches found, then reports them. Writes go on meanwhile, and none is lost: one to a page that was found may
@@ -287,7 +275,7 @@ static void try_faults(struct vv_scan *s)
 			p[i * page] = 1;
 		cost = (vv_clock_own_s() - start) / PAGES;
 		s->fault_cost = round == 0 || cost < s->fault_cost ? cost : s->fault_cost;
-		rc = vv_scan_rearm(s, NULL, lo, lo + len);
+		rc = vv_scan_rearm(s, lo, lo + len);
 	}
 	vv_scan_detach(s, lo, lo + len);
 	munmap((void *)lo, len);

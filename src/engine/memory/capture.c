@@ -254,23 +254,6 @@ static int shut_region(struct vv_tiles *t, struct vv_region *r)
 	return rc;
 }
 
-/* Of a region that was shut first: where for long nothing is waited for, it opens again. */
-static void open_holes(struct vv_tiles *t, struct vv_region *r)
-{
-	size_t end = r->tracked->first_tile + r->tracked->n_tiles, k = r->tracked->first_tile, hole = HOLE / (t->geometry.tile_groups * t->geometry.group_len) + 1;
-
-	while (k < end) {
-		size_t first = k;
-
-		while (k < end && !is_due(t, k))
-			k++;
-		if (k - first > hole)
-			vv_write_fault_open(t, r, first, k - 1);
-		while (k < end && is_due(t, k))
-			k++;
-	}
-}
-
 /* Is there anything dirty that has no copy? */
 static bool overflows(const struct vv_tiles *t)
 {
@@ -350,9 +333,8 @@ static void shut_all(struct varve *v)
 
 	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
 		struct vv_region *r = t->geometry.by_address[i];
-		bool both_ways = t->fences.fencing && (r->tracked->scattered || r->tracked->shut_first);
-		bool timed = both_ways || r->tracked->how == VV_BY_SCAN;
-		double start = timed ? vv_clock_own_s() : 0, took;
+		bool timed = r->tracked->how == VV_BY_SCAN;
+		double start = timed ? vv_clock_own_s() : 0;
 
 		if (r->tracked->fenced && shut_region(t, r) < 0 && shut_again(t, r) < 0) {
 			vv_tiles_unfence(t, r);
@@ -360,12 +342,7 @@ static void shut_all(struct varve *v)
 			continue;
 		}
 		t->geometry.by_address[kept++] = r;
-		if (r->tracked->shut_first)
-			open_holes(t, r);
-		took = timed ? vv_clock_own_s() - start : 0;
-		r->tracked->seconds_fenced += took;
-		if (both_ways)
-			vv_cheaper_way_note(&r->tracked->ways, r->tracked->shut_first, r->tracked->seconds_found + took);
+		r->tracked->seconds_fenced += timed ? vv_clock_own_s() - start : 0;
 	}
 	t->geometry.n_by_address = kept;
 }
@@ -469,13 +446,7 @@ static int fence_rest(struct varve *v)
 	struct vv_tiles *t = v->tiles;
 	int rc;
 
-	t->fences.fencing = t->fences.overflowed = overflows(t);
-	for (size_t i = 0; i < t->geometry.n_by_address && !t->fences.fencing; i++) {
-		struct vv_region *r = t->geometry.by_address[i];
-
-		if (r->tracked->shut_first)
-			vv_write_fault_open(t, r, r->tracked->first_tile, r->tracked->first_tile + r->tracked->n_tiles - 1);
-	}
+	t->fences.fencing = overflows(t);
 	if (!t->fences.fencing)
 		return 0;
 	rc = need_fence(v);

@@ -27,13 +27,10 @@ static const double BESIDES = 0.125;
 /* A region that is compared is watched again only if this much less of it changes than would be too much. */
 static const double CALM = 0.75;
 
-/* More stretches of written pages than one in so many pages: watching them anew one by one costs more than all at once. */
-enum { SCATTERED = 50 };
-
 struct seen {
 	struct vv_tiles *tiles;
 	struct vv_region *region;
-	uint64_t pages, stretches;
+	uint64_t pages;
 };
 
 /* The groups that the pages lo..hi of the region touch. */
@@ -53,19 +50,7 @@ static void mark_pages(void *arg, uintptr_t lo, uintptr_t hi)
 	struct seen *s = arg;
 
 	s->pages += (hi - lo) / vv_memory_page();
-	s->stretches++;
 	mark_groups(s->tiles, s->region, lo, hi);
-}
-
-/* Pages that a system call is writing into, which the fence has spared. */
-static void mark_spared(void *arg, uintptr_t lo, uintptr_t hi)
-{
-	struct seen *s = arg;
-
-	lo = lo > s->region->tracked->lo ? lo : s->region->tracked->lo;
-	hi = hi < s->region->tracked->hi ? hi : s->region->tracked->hi;
-	if (lo < hi)
-		mark_groups(s->tiles, s->region, lo, hi);
 }
 
 static void mark_call(void *arg, uintptr_t lo, uintptr_t hi)
@@ -116,40 +101,12 @@ static void unwatch(struct varve *v, struct vv_region *r)
 	r->tracked->patience = r->tracked->backoff;
 }
 
-static void count_stretch(void *arg, uintptr_t lo, uintptr_t hi)
-{
-	(void)lo, (void)hi;
-	++*(uint64_t *)arg;
-}
-
-/* Behind a fence nothing is written, so that looking and watching anew need not be one step, which costs some kernels a flush of
- * address translations for nearly every page, and on which several threads are no faster than one. What overflows the buffer is fenced anyway. */
-static int collect_shut(struct varve *v, struct vv_region *r, struct seen *s)
-{
-	struct vv_tiles *t = v->tiles;
-	struct vv_parallel_for loop = vv_pool_loop(v->ctx.pool);
-	uint64_t protected = 0;
-	int rc = vv_fence_find_protected(r->tracked->fence, r->tracked->lo, r->tracked->hi, count_stretch, &protected);
-
-	if (rc == 0 && protected)
-		rc = vv_err_set(VV_ENOTSUP, "the program has taken the rights of a part of its memory away");
-	if (rc == 0)
-		rc = vv_tiles_shut(t, r);
-	if (rc) {
-		vv_tiles_unfence(t, r);
-		return rc;
-	}
-	rc = vv_scan_look(t->fences.scan, r->tracked->lo, r->tracked->hi, mark_pages, s);
-	vv_fence_entered(mark_spared, s);
-	return rc ? rc : vv_scan_rearm(t->fences.scan, &loop, r->tracked->lo, r->tracked->hi);
-}
-
 /* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. With it goes what the fence took around the pages of the last time: around single ones it is much
  * more than around all of them. */
-static void note_cost(struct vv_region *r, uint64_t pages, double helped)
+static void note_cost(struct vv_region *r, uint64_t pages, double seconds)
 {
 	double fenced = r->tracked->pages_found > 0 ? r->tracked->seconds_fenced / r->tracked->pages_found : 0;
-	double cost = pages ? (r->tracked->seconds_found + helped) / (double)pages + fenced : r->tracked->collect_cost;
+	double cost = pages ? seconds / (double)pages + fenced : r->tracked->collect_cost;
 
 	r->tracked->collect_cost = cost < r->tracked->collect_cost ? cost : r->tracked->collect_cost + (cost - r->tracked->collect_cost) / 4;
 }
@@ -167,22 +124,13 @@ static double dense(const struct varve *v, const struct vv_region *r)
 	return share < DENSE_MIN ? DENSE_MIN : share > DENSE_MAX ? DENSE_MAX : share;
 }
 
-/* Is that a way for the next time? */
-static bool is_scattered(const struct varve *v, const struct vv_region *r, const struct seen *s)
-{
-	return v->ctx.async && r->tracked->how == VV_BY_SCAN && s->stretches > (r->tracked->hi - r->tracked->lo) / vv_memory_page() / SCATTERED && v->tiles->fences.overflowed;
-}
-
 /* Written pages of a watched region. If much of it is written every time, watching costs more than it saves. */
 static uint64_t collect(struct varve *v, struct vv_region *r)
 {
 	struct seen s = { .tiles = v->tiles, .region = r };
 	double all = (double)((r->tracked->hi - r->tracked->lo) / vv_memory_page()), start = vv_clock_own_s();
-	int rc;
+	int rc = vv_scan_collect(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi, mark_pages, &s);
 
-	r->tracked->shut_first = r->tracked->scattered && r->tracked->fenced && vv_cheaper_way_choose(&r->tracked->ways) == 1;
-	r->tracked->scattered = false;
-	rc = r->tracked->shut_first ? collect_shut(v, r, &s) : vv_scan_collect(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi, mark_pages, &s);
 	if (rc) {
 		vv_log_info("region '%s': %s; all of it is compared", r->name, vv_err_last());
 		vv_err_clear();
@@ -194,13 +142,11 @@ static uint64_t collect(struct varve *v, struct vv_region *r)
 	}
 	mark_ends(v->tiles, r);
 	vv_calls_each(&v->tiles->fences.calls, r->tracked->lo, r->tracked->hi, mark_call, &s);
-	r->tracked->seconds_found = vv_clock_own_s() - start;
-	note_cost(r, s.pages, r->tracked->shut_first ? vv_scan_helped(v->tiles->fences.scan) : 0);
+	note_cost(r, s.pages, vv_clock_own_s() - start);
 	r->tracked->pages_found = (double)s.pages;
 	r->tracked->seconds_fenced = 0;
 	if (v->tracking.automatic && (double)s.pages > dense(v, r) * all)
 		unwatch(v, r);
-	r->tracked->scattered = is_scattered(v, r, &s);
 	return s.pages;
 }
 
@@ -335,7 +281,6 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 
 		bool whole = r->fresh || r->tracked->how == VV_BY_DIGEST;
 
-		r->tracked->shut_first = false;
 		if (r->tracked->n_tiles == 0)
 			continue;
 		if (r->tracked->how == VV_BY_SCAN)

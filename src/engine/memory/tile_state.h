@@ -3,7 +3,6 @@
 #ifndef VV_ENGINE_MEMORY_TILE_STATE_H
 #define VV_ENGINE_MEMORY_TILE_STATE_H
 
-#include "core/plan/cheaper_way.h"
 #include "core/plan/write_order.h"
 #include "engine/context.h"
 #include "track/calls.h"
@@ -22,11 +21,7 @@ struct vv_tracked {
 	uint64_t changed;   /* bytes found changed in the last epoch */
 	struct vv_fence *fence; /* that lo..hi belong to, if fenced */
 	bool fenced;        /* lo..hi belong to a fence */
-	bool scattered;     /* many single pages are written: fencing the region whole, before they are looked for, may be cheaper */
-	bool shut_first;    /* that was done for the epoch in progress */
-	struct vv_cheaper_way ways; /* decides which of the two is cheaper, by */
-	double seconds_found;  /* the time that finding and fencing the pages took, */
-	double seconds_fenced; /* the time of its fence beside that, shutting and opening, since they were found, */
+	double seconds_fenced; /* the time of its fence, shutting and opening, since written pages were found, */
 	double pages_found;    /* and their number */
 	double collect_cost;   /* seconds per written page to find it and watch it again */
 };
@@ -71,7 +66,6 @@ struct vv_tile_fences {
 	struct vv_fence *fence_fine; /* of userfaultfd, for regions that are opened page by page; NULL: not needed yet, or */
 	bool no_fence_fine;          /* not available */
 	bool fencing;         /* tiles are write-protected for the epoch in progress */
-	bool overflowed;      /* they were for the newest one, even if it has ended */
 	uint64_t serial;      /* of the checkpoint */
 	struct vv_scan *scan; /* as in vv_tracking */
 	struct vv_calls calls; /* when written memory was last looked for */

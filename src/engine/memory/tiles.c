@@ -210,15 +210,6 @@ static void note_open(struct vv_tiles *t, const struct vv_region *r)
 		t->geometry.tile[r->tracked->first_tile + k].flags |= VV_TILE_OPEN;
 }
 
-int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r)
-{
-	int rc = vv_fence_shut(r->tracked->fence, r->tracked->lo, r->tracked->hi);
-
-	for (size_t k = 0; rc == 0 && k < r->tracked->n_tiles; k++)
-		t->geometry.tile[r->tracked->first_tile + k].flags &= (uint8_t)~VV_TILE_OPEN;
-	return rc;
-}
-
 void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r)
 {
 	if (!r->tracked->fenced)

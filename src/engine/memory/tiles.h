@@ -43,8 +43,6 @@ void vv_tiles_fini(struct vv_tiles *t);
 void vv_tiles_wait_askers(struct vv_tiles *t);
 /* The region, if it is fenced, no longer is: all of it is open. Who asks for a page of it just now is let through. */
 void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r);
-/* Fences all of it, before it is known what is dirty. */
-int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r);
 /* The region's memory is about to go, move or change its size: fences are lifted, the layout is stale. No flush is under way. */
 void vv_tiles_detach(struct varve *v, struct vv_region *r);
 /* All fences are lifted, and everything counts as dirty: before a restart writes into the regions. No flush is under way. */

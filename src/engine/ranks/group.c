@@ -1,7 +1,6 @@
 #include "engine/ranks/group.h"
 #include "base/mem.h"
 #include "engine/context.h"
-#include "engine/ranks/shared_samples.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,6 @@ void vv_group_close(struct vv_group *g)
 	vv_mem_free(g->place);
 	vv_mem_free(g->bundle.room);
 	vv_mem_free(g->bundle.len);
-	vv_shared_samples_free(g->bundle.tasting);
 	vv_mem_free(g);
 }
 

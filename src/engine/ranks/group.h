@@ -10,7 +10,6 @@
 
 struct vv_context;
 struct vv_rank_dedup_priv;
-struct vv_shared_samples;
 
 enum vv_group_how { VV_GROUP_EXACT, VV_GROUP_TOPK, VV_GROUP_NONE };
 
@@ -36,7 +35,6 @@ struct vv_group {
 		uint64_t epoch;
 		bool open; /* by this rank, and not sealed yet */
 		char token[VV_STORE_TOKEN];
-		struct vv_shared_samples *tasting;
 	} bundle;
 	struct vv_dedup_judge judge;
 	struct vv_rank_dedup_priv *talk; /* engine/write/rank_dedup.c: what was said of the epoch under way */

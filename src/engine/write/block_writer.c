@@ -109,7 +109,7 @@ int vv_block_writer_open(struct vv_pool *pool, struct vv_put *put, const struct 
 	if (!f)
 		return VV_ENOMEM;
 	*f = (struct vv_block_writer){ .pool = pool, .put = put, .opt = *opt };
-	vv_codec_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
+	vv_codec_choice_init(&f->choice, opt->codec, opt->level);
 	size_ring(f);
 	f->room = opt->copy ? vv_block_writer_slab(opt->block) : f->opt.block;
 	pthread_mutex_init(&f->lock, NULL);

@@ -10,7 +10,6 @@
 
 struct vv_costs;
 struct vv_block_writer;
-struct vv_shared_samples;
 
 enum { VV_BLOCK_WRITER_SLAB = 8 << 20 };
 
@@ -27,7 +26,6 @@ struct vv_block_writer_options {
 	bool always;      /* automatic: whatever shrinks is coded, however fast the sink is */
 	bool prompt;      /* somebody may wait for what is being stored */
 	bool copy;        /* what is added is copied at once: the caller need not keep it */
-	struct vv_shared_samples *tasting; /* what is decided with other ranks; may be NULL */
 	bool here;        /* with `copy`: whoever adds codes and writes, too */
 	bool narrow;      /* with `copy`: there is too little to fill large pages */
 	size_t memory;    /* for coding, at most; with `copy`: bytes before coding that are under way; 0 = no limit */

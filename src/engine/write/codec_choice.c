@@ -5,7 +5,6 @@
 #include "codec/recipe_search.h"
 #include "core/format/head.h"
 #include "engine/write/block_writer.h"
-#include "engine/ranks/shared_samples.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +36,9 @@ int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out)
 	return 0;
 }
 
-void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level, struct vv_shared_samples *tasting)
+void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level)
 {
-	*c = (struct vv_codec_choice){ .codec = codec, .level = level, .tasting = tasting };
+	*c = (struct vv_codec_choice){ .codec = codec, .level = level };
 }
 
 static void take(const struct vv_codec_choice *c, struct vv_codec_choice_tried *t, struct vv_recipe how)
@@ -115,19 +114,11 @@ static size_t take_samples(const uint8_t *p, size_t n, size_t unit, struct vv_sa
 
 void vv_codec_choice_try(struct vv_codec_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n)
 {
-	struct vv_shared_samples *first = find(c, form) ? NULL : c->tasting;
-	const struct vv_shared_samples_form *shared = first ? vv_shared_samples_find(first, form) : NULL;
 	struct vv_codec_choice_tried *t = place_for(c, form);
 	struct vv_sample sample[STRETCHES];
 	struct vv_recipe_search taste = { 0 };
 
 	*t = (struct vv_codec_choice_tried){ .form = *form, .at = before + 1 };
-	if (first)
-		vv_shared_samples_keep(first, form, p, n);
-	if (shared) {
-		take(c, t, shared->how);
-		return;
-	}
 	n = take_samples(p, n, vv_head_type_size(form->type), sample);
 	if (vv_recipe_search_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
 		return;

@@ -9,7 +9,6 @@ enum { VV_CODEC_CHOICE_FORMS = 32 };
 
 #define VV_CODEC_CHOICE_LEAST 0.05 /* less than this part of the bytes is not worth saving */
 
-struct vv_shared_samples;
 
 struct vv_codec_choice_tried {
 	struct vv_form form;
@@ -21,7 +20,6 @@ struct vv_codec_choice_tried {
 struct vv_codec_choice {
 	const struct vv_codec *codec; /* for what is not known to be numbers; NULL: nothing is coded */
 	int level;
-	struct vv_shared_samples *tasting; /* what the ranks of a group decided, and where samples go for that; may be NULL */
 	struct vv_codec_choice_tried tried[VV_CODEC_CHOICE_FORMS];
 	size_t n_tried;
 };
@@ -30,7 +28,7 @@ struct vv_block_writer_options;
 
 /* From the option's text: "none", "zstd:3", "auto". */
 int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out);
-void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level, struct vv_shared_samples *tasting);
+void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level);
 /* Room for n bytes, coded as is chosen; `any`: in whatever way. */
 size_t vv_codec_choice_bound(const struct vv_codec_choice *c, size_t n, bool any);
 /* Is it to be tried on the numbers of that form that come after `before` bytes? */
