@@ -40,7 +40,7 @@ struct vv_scan {
 
 typedef void seen_fn(void *arg, uintptr_t lo, uintptr_t hi);
 
-static int lost(void)
+static int err_not_attached(void)
 {
 	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped anew, or belongs to the parent process");
 }
@@ -62,7 +62,7 @@ static int try_protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintpt
 
 static int not_protected(int err)
 {
-	return err == ENOENT || err == EPERM ? lost() : vv_err_sys(err, "userfaultfd: cannot watch pages");
+	return err == ENOENT || err == EPERM ? err_not_attached() : vv_err_sys(err, "userfaultfd: cannot watch pages");
 }
 
 static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t hi)
@@ -93,7 +93,7 @@ static void protect_part(void *arg, size_t i)
 static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	if (s->owner != getpid() || msync((void *)lo, hi - lo, MS_ASYNC) != 0)
-		return lost();
+		return err_not_attached();
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, 
 
 	*lo = (uintptr_t)at;
 	if (err)
-		return err == EPERM ? lost() : vv_err_sys(err, "cannot scan for written pages");
+		return err == EPERM ? err_not_attached() : vv_err_sys(err, "cannot scan for written pages");
 	return 0;
 }
 
@@ -163,14 +163,14 @@ static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, 
 	return 0;
 }
 
-int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+int vv_scan_peek(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
 {
 	int rc = check_mapped(s, lo, hi);
 
 	return rc ? rc : sweep(s, lo, hi, 0, VV_MARKS_WRITTEN, 0, seen, arg);
 }
 
-int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+int vv_scan_peek_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
 {
 	int rc = check_mapped(s, lo, hi);
 
@@ -299,12 +299,12 @@ static int probe(struct vv_scan *s)
 	p[0] = 1;
 	rc = vv_scan_attach(s, NULL, lo, hi);
 	if (rc == 0)
-		rc = vv_scan_look(s, lo, hi, count, &before);
+		rc = vv_scan_peek(s, lo, hi, count, &before);
 	p[page] = 1;
 	if (rc == 0)
 		rc = vv_scan_collect(s, lo, hi, count, &after);
 	if (rc == 0)
-		rc = vv_scan_look(s, lo, hi, count, &again);
+		rc = vv_scan_peek(s, lo, hi, count, &again);
 	vv_scan_detach(s, lo, hi);
 	munmap((void *)lo, 3 * page);
 	if (rc)

@@ -30,10 +30,10 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(
 /* Starts anew, whatever was written. */
 int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
 /* The same as collect without starting anew. */
-int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
+int vv_scan_peek(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		 void *arg);
 /* Those that are not watched any more and hold nothing: whoever took them away took their content along. */
-int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
+int vv_scan_peek_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 			 void *arg);
 
 #endif

@@ -66,7 +66,7 @@ const struct vv_space *vv_space_cuda(void)
 static uint8_t to[STEPS][BYTES], want[STEPS][BYTES]; /* of each load: where it goes, and what it is */
 
 static struct {
-	struct vv_device_inlet_room *held[ROOMS];
+	struct vv_device_inlet_buffer *held[ROOMS];
 	size_t n_held;
 	size_t sent[STEPS], n_sent; /* loads under way, oldest first */
 	bool wrong[STEPS];
@@ -74,7 +74,7 @@ static struct {
 } state;
 
 /* Some bytes to some places, and checks of which one may be wrong. */
-static void load(struct vv_device_inlet_room *r)
+static void load(struct vv_device_inlet_buffer *r)
 {
 	size_t tag = state.loads++;
 	uint32_t n = 1 + (uint32_t)upto(BYTES / UNIT - 1), zeros = (uint32_t)upto(n);
@@ -107,7 +107,7 @@ static void load(struct vv_device_inlet_room *r)
 }
 
 /* One comes back: it was sent first, and its bytes are there; or it is empty, which only `take` gives. */
-static void receive(struct vv_device_inlet_room *r)
+static void receive(struct vv_device_inlet_buffer *r)
 {
 	for (size_t i = 0; i < state.n_held; i++)
 		CHECK(state.held[i] != r);
@@ -126,7 +126,7 @@ static void receive(struct vv_device_inlet_room *r)
 static int send_one(const struct vv_device_inlet_ops *ops, struct vv_cuda_inlet *in)
 {
 	size_t i = upto(state.n_held - 1);
-	struct vv_device_inlet_room *r = state.held[i];
+	struct vv_device_inlet_buffer *r = state.held[i];
 
 	state.held[i] = state.held[--state.n_held];
 	if (upto(3)) {
@@ -138,12 +138,12 @@ static int send_one(const struct vv_device_inlet_ops *ops, struct vv_cuda_inlet 
 
 static int step(const struct vv_device_inlet_ops *ops, struct vv_cuda_inlet *in)
 {
-	struct vv_device_inlet_room *r = NULL;
+	struct vv_device_inlet_buffer *r = NULL;
 	unsigned what = (unsigned)upto(4);
 	int rc = 0;
 
 	if (what == 0) {
-		ops->furnish(in);
+		ops->allocate(in);
 	} else if (what == 1) {
 		rc = ops->await(in, &r);
 		if (rc == 0 && !r)

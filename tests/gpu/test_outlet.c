@@ -146,7 +146,7 @@ static int bring(struct vv_outlet *o, const uint32_t *number, size_t n, uint8_t 
 			rc = vv_outlet_copy(o, device + from * CHUNK, some * CHUNK);
 		}
 		if (rc == 0 && upto(3) == 0)
-			rc = vv_outlet_tell(o, (unsigned)upto(VV_OUTLET_ROOMS));
+			rc = vv_outlet_deliver(o, (unsigned)upto(VV_OUTLET_ROOMS));
 	}
 	return rc;
 }
@@ -171,11 +171,11 @@ static void try(int failing)
 
 		rc = bring(&o, number, some, want + n * CHUNK);
 		if (rc == 0 && upto(1))
-			rc = vv_outlet_tell(&o, 0);
+			rc = vv_outlet_deliver(&o, 0);
 		n += some;
 	}
 	if (rc == 0)
-		rc = vv_outlet_tell(&o, 0);
+		rc = vv_outlet_deliver(&o, 0);
 	host_fail(0);
 	CHECK(failing || rc == 0);
 	if (rc) {

@@ -56,7 +56,7 @@ static int collect(struct map *m)
 static int look(struct map *m)
 {
 	fresh(m);
-	return vv_scan_look(scan, (uintptr_t)m->p, (uintptr_t)m->p + m->n * page, note, m);
+	return vv_scan_peek(scan, (uintptr_t)m->p, (uintptr_t)m->p + m->n * page, note, m);
 }
 
 static struct map *watch(size_t n, int advice, bool touched)

@@ -10,7 +10,7 @@ enum { LEAST = 1 << 20, PER_REGION = 2048, PER_CHUNK = 160 };
 
 static bool together(const struct vv_group *g, uint32_t a, uint32_t b)
 {
-	if (g->place[a] != g->place[b])
+	if (g->storage_node[a] != g->storage_node[b])
 		return false;
 	return g->aggregate ? a / g->aggregate == b / g->aggregate : g->host[a] == g->host[b];
 }
@@ -40,7 +40,7 @@ static uint64_t room_for(const struct vv_layer_writer *p)
 		chunks += p->region[i]->shape.len / p->region[i]->shape.chunk + 1;
 	if (p->claims)
 		for (size_t k = 0; k < p->claims->n; k++)
-			bytes += p->claims->state[k] == VV_CLAIM_REFERRED ? 0 : vv_dedup_judge_tag_len(p->claims->tag[k]);
+			bytes += p->claims->state[k] == VV_CLAIM_REMOTE ? 0 : vv_owner_index_tag_len(p->claims->tag[k]);
 	else
 		bytes = p->st.bytes_dirty;
 	bytes += LEAST + (uint64_t)p->n_regions * PER_REGION + chunks * PER_CHUNK;

@@ -54,7 +54,7 @@ uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, ui
 	return before(h, page, end);
 }
 
-void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
+void vv_remote_buffer_request(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
 {
 	for (size_t page = (size_t)(at / h->page); page < h->pages && (uint64_t)page * h->page < at + len; page++) {
 		unsigned char was = ABSENT;
@@ -64,7 +64,7 @@ void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
 	}
 }
 
-bool vv_remote_buffer_heard(struct vv_remote_buffer *h)
+bool vv_remote_buffer_take_request(struct vv_remote_buffer *h)
 {
 	return atomic_exchange(&h->asked, false);
 }

@@ -79,7 +79,7 @@ static void busy(const char *options)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	check_last(v);
-	for (size_t i = 0; i < LAST_PAGES; i++) // few enough for the buffer: nothing is fenced any more
+	for (size_t i = 0; i < LAST_PAGES; i++) // few enough for the buffer: nothing is write-protected any more
 		memory[i * 80 * PAGE]++;
 	check_last(v);
 	check_last(v);

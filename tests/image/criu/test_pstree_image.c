@@ -155,7 +155,7 @@ static void test_patience(void)
 	pthread_t thread;
 	siginfo_t info;
 
-	vv_pstree_image_patience(&t); /* of nobody */
+	vv_pstree_image_wait(&t); /* of nobody */
 	ended = fork();
 	if (ended == 0)
 		_exit(0);
@@ -164,10 +164,10 @@ static void test_patience(void)
 	pid[1] = ended;
 	t = (struct vv_process_tree){.pid = pid, .n = 2};
 	CHECK(pthread_create(&thread, NULL, hear_late, NULL) == 0);
-	vv_pstree_image_patience(&t);
+	vv_pstree_image_wait(&t);
 	CHECK(atomic_load(&heard) && kill(ended, 0) < 0);
 	CHECK(pthread_join(thread, NULL) == 0);
-	vv_pstree_image_patience(&t);
+	vv_pstree_image_wait(&t);
 }
 
 int main(void)

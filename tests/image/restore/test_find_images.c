@@ -66,7 +66,7 @@ static void save(const struct varve_comm *comm, void *arg)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 	struct vv_stream_input in = {.arg = f, .format = "criu", .expected = PAGES * PAGE, .next = next};
-	struct vv_pack_options how = {.scheme = VV_PACK_AUTO, .effort = VV_PACK_FAST, .inflow = &in};
+	struct vv_pack_options how = {.scheme = VV_PACK_AUTO, .effort = VV_PACK_FAST, .stream_input = &in};
 	struct vv_pack_report report = {0};
 	char store[PLACE_MAX];
 	varve *v = NULL;

@@ -117,7 +117,7 @@ static void make(size_t trees, enum fault fault, size_t bad)
 	epoch.rank.manifest = (struct vv_manifest){.file = epoch.file, .n_files = epoch.n};
 	epoch.rank.table = (struct vv_run_table){.region = epoch.region, .n = epoch.n};
 	epoch.serve.files = (struct vv_unpack){.rank = &epoch.rank, .n_ranks = 1, .n_files = epoch.n};
-	epoch.serve.afar.image = epoch.image;
+	epoch.serve.remote_images.image = epoch.image;
 	epoch.serve.parts = calloc(epoch.n, sizeof(*epoch.serve.parts));
 	CHECK(epoch.serve.parts);
 	for (size_t i = 0; i < epoch.n; i++) {
@@ -165,8 +165,8 @@ static void check_process(const struct process *p, const struct vv_missing_pages
 {
 	uint64_t missing = 0, criu = 0;
 
-	CHECK(m->file == p->pages && m->hoard == &epoch.image[p->pages] && !m->desk && m->uffd == -1 &&
-	      m->anchor == -1 && m->pidfd == -1 && !m->here);
+	CHECK(m->file == p->pages && m->remote_buffer == &epoch.image[p->pages] && !m->cache && m->uffd == -1 &&
+	      m->uffd_socket == -1 && m->pidfd == -1 && !m->here);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct vv_page_span *x = vv_page_spans_find(&m->left, p->addr[i]);
 

@@ -89,9 +89,9 @@ static void bring_all(struct vv_missing_pages *m)
 			const struct vv_page_span x = m->left.v[upto(m->left.n - 1)];
 
 			CHECK_EQ(vv_missing_pages_bring(m, x.lo, page, &done), 0);
-			CHECK(done == 0 && vv_remote_buffer_next(m->hoard, x.at, page, true, &asked) && asked == x.at);
-			vv_remote_buffer_put(m->hoard, from, page * (1 + upto((PAGES * page - from) / page - 1)));
-			vv_remote_buffer_put(m->hoard, m->left.v[upto(m->left.n - 1)].at, page);
+			CHECK(done == 0 && vv_remote_buffer_next(m->remote_buffer, x.at, page, true, &asked) && asked == x.at);
+			vv_remote_buffer_put(m->remote_buffer, from, page * (1 + upto((PAGES * page - from) / page - 1)));
+			vv_remote_buffer_put(m->remote_buffer, m->left.v[upto(m->left.n - 1)].at, page);
 			continue;
 		}
 		CHECK(vv_page_spans_find(&m->left, addr));
@@ -106,7 +106,7 @@ static void test_all_come(void)
 		int fd = open_uffd(), place[PAGES];
 		uint8_t *p = map_watched(fd);
 		struct vv_remote_buffer h;
-		struct vv_missing_pages m = {.hoard = &h, .pid = getpid(), .uffd = fd, .anchor = -1, .pidfd = -1};
+		struct vv_missing_pages m = {.remote_buffer = &h, .pid = getpid(), .uffd = fd, .uffd_socket = -1, .pidfd = -1};
 
 		make_image(&h);
 		plan(&m, p, place);
@@ -131,7 +131,7 @@ static void test_there(void)
 	int fd = open_uffd();
 	uint8_t *p = map_watched(fd);
 	struct vv_remote_buffer h;
-	struct vv_missing_pages m = {.hoard = &h, .pid = getpid(), .uffd = fd, .anchor = -1, .pidfd = -1};
+	struct vv_missing_pages m = {.remote_buffer = &h, .pid = getpid(), .uffd = fd, .uffd_socket = -1, .pidfd = -1};
 	bool gone = true;
 	uint64_t done;
 
@@ -159,7 +159,7 @@ static void test_let_go(void)
 	int fd = open_uffd();
 	uint8_t *p = map_watched(fd);
 	struct vv_remote_buffer h;
-	struct vv_missing_pages m = {.hoard = &h, .pid = getpid(), .uffd = fd, .anchor = -1, .pidfd = -1};
+	struct vv_missing_pages m = {.remote_buffer = &h, .pid = getpid(), .uffd = fd, .uffd_socket = -1, .pidfd = -1};
 	bool gone = true;
 	uint64_t done;
 
@@ -208,7 +208,7 @@ static void test_gone(void)
 		int fd = open_dead(&p);
 		struct vv_remote_buffer h;
 		struct vv_missing_pages m = {
-			.hoard = &h, .pid = 1, .uffd = fd, .anchor = -1, .pidfd = -1, .runs = true};
+			.remote_buffer = &h, .pid = 1, .uffd = fd, .uffd_socket = -1, .pidfd = -1, .runs = true};
 		uint64_t done;
 
 		make_image(&h);

@@ -75,7 +75,7 @@ static void step(struct vv_remote_buffer *h, struct model *m)
 	if (upto(1))
 		len = len / page * page;
 	if (ask)
-		vv_remote_buffer_ask(h, at, len);
+		vv_remote_buffer_request(h, at, len);
 	else
 		vv_remote_buffer_put(h, at, len);
 	for (uint64_t i = at / page; i * page < at + len; i++) {
@@ -99,9 +99,9 @@ static void test_random(void)
 			check_next(&h, &m, true);
 			check_next(&h, &m, false);
 			if (upto(3) == 0) {
-				CHECK_EQ(vv_remote_buffer_heard(&h), m.heard);
+				CHECK_EQ(vv_remote_buffer_take_request(&h), m.heard);
 				m.heard = false;
-				CHECK(!vv_remote_buffer_heard(&h));
+				CHECK(!vv_remote_buffer_take_request(&h));
 			}
 		}
 		vv_remote_buffer_fini(&h);
